@@ -1,0 +1,22 @@
+#include "platform/base/text.h"
+
+#include <array>
+#include <cstdio>
+
+namespace graft {
+
+std::string bytes_text(unsigned long long bytes) {
+  static constexpr std::array<const char*, 5> kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
+  if (bytes < 1024) return cat(bytes, " B");
+  double scaled = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  while (scaled >= 1024.0 && unit + 1 < kUnits.size()) {
+    scaled /= 1024.0;
+    ++unit;
+  }
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), "%.2f %s", scaled, kUnits[unit]);
+  return text.data();
+}
+
+}  // namespace graft

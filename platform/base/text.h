@@ -1,0 +1,20 @@
+// Building messages: cat("Node ", name, " has ", n, " inputs.").
+#pragma once
+
+#include <sstream>
+#include <string>
+
+namespace graft {
+
+/// Concatenates anything that can be streamed. For messages and names, not for hot paths.
+template <typename... Parts>
+std::string cat(const Parts&... parts) {
+  std::ostringstream out;
+  (out << ... << parts);
+  return out.str();
+}
+
+/// "1.5 MiB (1572864 bytes)"-style sizes for messages: human unit first, exact count where it differs.
+std::string bytes_text(unsigned long long bytes);
+
+}  // namespace graft

@@ -1,0 +1,23 @@
+// A push-constant block, written once for GLSL and C++. Members are 32-bit scalars and arrays of them.
+//   PUSH_BEGIN(SoftmaxPush) uint rows; uint cols; PUSH_END(SoftmaxPush)
+// GLSL sees it as `p`; C++ as graft::push::SoftmaxPush. Vulkan guarantees 128 bytes.
+#ifdef __cplusplus
+#pragma once
+#include <cstdint>
+namespace graft::push {
+using uint = std::uint32_t;
+}
+#define PUSH_BEGIN(name)  \
+  namespace graft::push { \
+  struct name {
+#define PUSH_END(name)                                             \
+  }                                                                \
+  ;                                                                \
+  static_assert(sizeof(name) <= 128, "Vulkan guarantees 128 B."); \
+  }
+#else
+#define PUSH_BEGIN(name) layout(push_constant) uniform name {
+#define PUSH_END(name) \
+  }                    \
+  p;
+#endif

@@ -1,0 +1,71 @@
+# runtime/ops/ops.list -> core/op_id.gen.h (enum Op), ops/op_table.gen.cpp (registry), ops/ref_table.gen.cpp (references).
+# A line is "family: op op op_grad ..."; a line that starts with # is a comment. Every op needs op_<name> and ref_<name>.
+# An op whose name holds "_grad" never stands in a file; every other one must stand in schema/model.fbs.
+set(GRAFT_OPS_LIST ${PROJECT_SOURCE_DIR}/runtime/ops/ops.list)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${GRAFT_OPS_LIST} ${PROJECT_SOURCE_DIR}/schema/model.fbs)
+file(STRINGS ${GRAFT_OPS_LIST} lines REGEX "^[a-z]")
+file(READ ${PROJECT_SOURCE_DIR}/schema/model.fbs model_fbs)
+set(ids "")
+set(defs "")
+set(rows "")
+set(refs "")
+set(ref_rows "")
+foreach(line IN LISTS lines)
+  if(NOT line MATCHES "^([a-z_0-9]+): *([a-z_0-9 ]+)$")
+    message(FATAL_ERROR "runtime/ops/ops.list: malformed line: ${line}")
+  endif()
+  set(family ${CMAKE_MATCH_1})
+  separate_arguments(ops UNIX_COMMAND "${CMAKE_MATCH_2}")
+  foreach(part runtime/ops/${family}/${family}.cpp runtime/ops/${family}/${family}_ref.cpp tests/ops/${family}_test.cpp)
+    if(NOT EXISTS ${PROJECT_SOURCE_DIR}/${part})
+      message(FATAL_ERROR "Op family ${family} stands in ops.list but lacks ${part}.")
+    endif()
+  endforeach()
+  foreach(op IN LISTS ops)
+    if(NOT op MATCHES "_grad" AND NOT model_fbs MATCHES "[^a-z_0-9]${op}[^a-z_0-9]")
+      message(FATAL_ERROR "Op ${op} stands in ops.list but not in schema/model.fbs (enum Op).")
+    endif()
+    string(APPEND ids "  ${op},\n")
+    string(APPEND defs "extern const OpDef op_${op};\n")
+    string(APPEND rows "    &op_${op},\n")
+    string(APPEND refs "void ref_${op}(RefContext& c);\n")
+    string(APPEND ref_rows "    ref_${op},\n")
+  endforeach()
+endforeach()
+set(gen ${PROJECT_BINARY_DIR}/generated/runtime)
+file(CONFIGURE OUTPUT ${gen}/core/op_id.gen.h CONTENT
+"// Generated from runtime/ops/ops.list.
+#pragma once
+#include <cstdint>
+namespace graft {
+enum class Op : std::uint16_t {
+${ids}  count_,
+};
+}  // namespace graft
+" @ONLY)
+file(CONFIGURE OUTPUT ${gen}/ops/op_table.gen.cpp CONTENT
+"// Generated from runtime/ops/ops.list.
+#include \"runtime/core/op_def.h\"
+namespace graft {
+namespace ops {
+${defs}}  // namespace ops
+using namespace ops;
+static const OpDef* const kTable[] = {
+${rows}};
+const OpDef& op_def(Op op) { return *kTable[static_cast<std::uint16_t>(op)]; }
+}  // namespace graft
+" @ONLY)
+file(CONFIGURE OUTPUT ${gen}/ops/ref_table.gen.cpp CONTENT
+"// Generated from runtime/ops/ops.list.
+#include \"runtime/reference/ref_context.h\"
+namespace graft {
+namespace ops {
+${refs}}  // namespace ops
+using namespace ops;
+static constexpr RefFn kTable[] = {
+${ref_rows}};
+RefFn ref_function(Op op) { return kTable[static_cast<std::uint16_t>(op)]; }
+}  // namespace graft
+" @ONLY)
+set(GRAFT_OP_TABLE ${gen}/ops/op_table.gen.cpp)
+set(GRAFT_REF_TABLE ${gen}/ops/ref_table.gen.cpp)

@@ -1,0 +1,22 @@
+# What every target of graft shares.
+add_library(graft_options INTERFACE)
+target_include_directories(graft_options INTERFACE
+  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
+  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/runtime/include>
+  $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/generated>)
+target_compile_options(graft_options INTERFACE -Wall -Wextra -Wshadow -Wno-missing-field-initializers -ffp-contract=off)
+
+if(GRAFT_SANITIZE)
+  target_compile_options(graft_options INTERFACE -fsanitize=${GRAFT_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_link_options(graft_options INTERFACE -fsanitize=${GRAFT_SANITIZE})
+endif()
+
+find_program(GRAFT_CCACHE ccache)
+if(GRAFT_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${GRAFT_CCACHE})
+  set(CMAKE_C_COMPILER_LAUNCHER ${GRAFT_CCACHE})
+endif()
+find_program(GRAFT_LLD ld.lld)
+if(GRAFT_LLD)
+  target_link_options(graft_options INTERFACE -fuse-ld=lld)
+endif()
