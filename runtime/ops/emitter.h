@@ -1,0 +1,99 @@
+// What an op's emit function sees: concrete shapes, the device's limits, and dispatch().
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <initializer_list>
+#include <type_traits>
+#include <vector>
+
+#include "platform/gpu/gpu.h"
+#include "runtime/core/op_def.h"
+#include "shaders/kernels.gen.h"
+
+namespace graft {
+
+enum class Access : std::uint8_t { read, write, read_write };
+
+/// Memory that a dispatch may bind: a value, scratch memory of this node, or the step state block.
+struct Slot {
+  enum class Kind : std::uint8_t { value, scratch, step_state } kind = Kind::value;
+  std::uint32_t index = 0;      ///< ValueId index, or scratch number
+  std::uint64_t offset = 0;     ///< bytes from its start
+  std::uint64_t size = 0;       ///< bytes bound
+};
+
+struct Binding {
+  Slot slot;
+  Access access = Access::read;
+};
+
+/// One dispatch of a plan, before memory is assigned.
+struct DispatchDesc {
+  shaders::KernelId kernel{};
+  std::vector<std::uint32_t> specialization;
+  std::vector<Binding> bindings;
+  std::vector<std::byte> push;
+  std::array<std::uint32_t, 3> groups = {1, 1, 1};
+};
+
+class Emitter {
+ public:
+  Emitter(const Graph& graph, const Node& node, const gpu::Caps& caps) : graph_(graph), node_(node), caps_(caps) {}
+
+  const gpu::Caps& caps() const { return caps_; }
+  const Graph& graph() const { return graph_; }
+  const Node& node() const { return node_; }
+  const Attrs& attrs() const { return node_.attrs; }
+  std::size_t inputs() const { return node_.inputs.size(); }
+  bool has(std::size_t i) const { return i < node_.inputs.size() && node_.inputs[i].valid(); }
+  /// Constant shapes: the graph is bound.
+  const Shape& in_shape(std::size_t i) const { return graph_.value(node_.inputs[i]).shape; }
+  const Shape& out_shape(std::size_t i = 0) const { return graph_.value(node_.outputs[i]).shape; }
+  DType in_dtype(std::size_t i) const { return graph_.value(node_.inputs[i]).dtype; }
+  DType out_dtype(std::size_t i = 0) const { return graph_.value(node_.outputs[i]).dtype; }
+
+  // Bindings. A kernel with an optional operand binds any valid slot in its place and is told by a constant.
+  Binding in(std::size_t i) const { return {value_slot(node_.inputs[i]), Access::read}; }
+  Binding out(std::size_t i = 0) const { return {value_slot(node_.outputs[i]), Access::write}; }
+  Binding update(std::size_t i) const { return {value_slot(node_.inputs[i]), Access::read_write}; }  ///< mutated input
+  Binding step_state() const;
+  /// Uninitialised memory that lives for this node's dispatches only.
+  Slot scratch(std::uint64_t bytes);
+
+  /// One dispatch. Dispatches of a node run in order; the plan inserts the barriers they need.
+  /// `specialization` are constant_id 0, 1, ...: pass bool, int32, uint32 or float words with spec().
+  template <typename Push>
+  void dispatch(shaders::KernelId kernel, std::initializer_list<std::uint32_t> specialization,
+                std::vector<Binding> bindings, const Push& push, std::array<std::uint32_t, 3> groups) {
+    static_assert(std::is_trivially_copyable_v<Push>);
+    std::vector<std::byte> bytes(sizeof(Push));
+    std::memcpy(bytes.data(), &push, sizeof(Push));
+    dispatches_.push_back({kernel, specialization, std::move(bindings), std::move(bytes), groups});
+  }
+
+  /// Workgroup counts for `workgroups` groups of a kernel that uses flat_workgroup() (shaders/common/index.glsl):
+  /// spread over x, y, z within the device's limits; the kernel discards the excess.
+  std::array<std::uint32_t, 3> spread(std::uint64_t workgroups) const;
+
+  std::vector<DispatchDesc>& dispatches() { return dispatches_; }
+  const std::vector<std::uint64_t>& scratch_sizes() const { return scratch_; }
+
+ private:
+  Slot value_slot(ValueId id) const;
+  const Graph& graph_;
+  const Node& node_;
+  const gpu::Caps& caps_;
+  std::vector<DispatchDesc> dispatches_;
+  std::vector<std::uint64_t> scratch_;
+};
+
+inline std::uint32_t spec(float value) { return std::bit_cast<std::uint32_t>(value); }
+
+/// An element count as the kernels' 32-bit unsigned; emit returns an error where a tensor has 2^32 elements or more.
+Result<std::uint32_t> count32(std::uint64_t count, std::string_view what);
+
+}  // namespace graft
