@@ -1,0 +1,268 @@
+#include "platform/os/file.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <limits>
+#include <system_error>
+
+namespace graft::os {
+namespace {
+
+/// "The file "x" could not be opened: No such file or directory (errno 2)."
+Status system_error(const std::string& path, const char* what) {
+  const int number = errno;
+  const Code code = number == ENOENT ? Code::not_found : number == ENOMEM ? Code::out_of_memory : Code::io_error;
+  return error(code, "\"", path, "\" could not be ", what, ": ", std::generic_category().message(number), " (errno ",
+               number, ").");
+}
+
+/// Retries what a signal interrupted.
+template <typename Call>
+auto retry(Call call) {
+  decltype(call()) result;
+  do {
+    result = call();
+  } while (result < 0 && errno == EINTR);
+  return result;
+}
+
+/// Largest single read or write: Linux moves at most 2^31 - 4096 bytes per call anyway.
+constexpr std::size_t kMaxTransfer = std::size_t{1} << 30;
+
+/// Owns a descriptor.
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Descriptor& operator=(Descriptor&&) = delete;
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+Result<Descriptor> open_descriptor(const std::string& path, int flags, const char* what) {
+  if (path.find('\0') != std::string::npos) return invalid("A path of ", path.size(), " bytes holds a zero byte.");
+  const int fd = retry([&] { return ::open(path.c_str(), flags | O_CLOEXEC, 0644); });
+  if (fd < 0) return system_error(path, what);
+  return Descriptor(fd);
+}
+
+EntryType entry_type(const struct stat& info) {
+  return S_ISREG(info.st_mode) ? EntryType::file : S_ISDIR(info.st_mode) ? EntryType::directory : EntryType::other;
+}
+
+Result<std::uint64_t> descriptor_size(int fd, const std::string& path) {
+  struct stat info {};
+  if (::fstat(fd, &info) != 0) return system_error(path, "examined");
+  if (S_ISDIR(info.st_mode)) return error(Code::io_error, "\"", path, "\" is a directory, not a file.");
+  return static_cast<std::uint64_t>(info.st_size);
+}
+
+Status check_offset(std::uint64_t offset, std::uint64_t bytes, const std::string& path) {
+  const auto limit = static_cast<std::uint64_t>(std::numeric_limits<off_t>::max());
+  if (offset > limit || bytes > limit - offset) {
+    return invalid("A transfer of ", bytes, " bytes at byte ", offset, " of \"", path,
+                   "\" passes the largest file offset, ", limit, ".");
+  }
+  return ok_status();
+}
+
+class PosixFile final : public File {
+ public:
+  PosixFile(Descriptor descriptor, std::string path) : descriptor_(std::move(descriptor)), path_(std::move(path)) {}
+
+  Result<std::uint64_t> size() const override { return descriptor_size(descriptor_.get(), path_); }
+
+  Result<std::size_t> read_at(std::uint64_t offset, std::span<std::byte> bytes) const override {
+    GRAFT_TRY(check_offset(offset, bytes.size(), path_));
+    std::size_t done = 0;
+    while (done < bytes.size()) {
+      const ssize_t count = retry([&] {
+        return ::pread(descriptor_.get(), bytes.data() + done, std::min(bytes.size() - done, kMaxTransfer),
+                       static_cast<off_t>(offset + done));
+      });
+      if (count < 0) return system_error(path_, "read");
+      if (count == 0) break;
+      done += static_cast<std::size_t>(count);
+    }
+    return done;
+  }
+
+  Status write_at(std::uint64_t offset, std::span<const std::byte> bytes) override {
+    GRAFT_TRY(check_offset(offset, bytes.size(), path_));
+    while (!bytes.empty()) {
+      const ssize_t count = retry([&] {
+        return ::pwrite(descriptor_.get(), bytes.data(), std::min(bytes.size(), kMaxTransfer),
+                        static_cast<off_t>(offset));
+      });
+      if (count < 0) return system_error(path_, "written");
+      if (count == 0) return error(Code::io_error, "\"", path_, "\" takes no more bytes at byte ", offset, ".");
+      bytes = bytes.subspan(static_cast<std::size_t>(count));
+      offset += static_cast<std::uint64_t>(count);
+    }
+    return ok_status();
+  }
+
+  Status append(std::span<const std::byte> bytes) override {
+    GRAFT_TRY_ASSIGN(const std::uint64_t end, size());
+    return write_at(end, bytes);
+  }
+
+  Status truncate(std::uint64_t bytes) override {
+    GRAFT_TRY(check_offset(bytes, 0, path_));
+    if (retry([&] { return ::ftruncate(descriptor_.get(), static_cast<off_t>(bytes)); }) != 0) {
+      return system_error(path_, "resized");
+    }
+    return ok_status();
+  }
+
+  Status sync() override {
+    if (retry([&] { return ::fsync(descriptor_.get()); }) != 0) return system_error(path_, "synced to storage");
+    return ok_status();
+  }
+
+ private:
+  Descriptor descriptor_;
+  std::string path_;
+};
+
+class PosixMapping final : public MappedFile {
+ public:
+  PosixMapping(void* address, std::size_t size) : address_(address), size_(size) {}
+  ~PosixMapping() override {
+    if (size_ != 0) ::munmap(address_, size_);
+  }
+  std::span<const std::byte> bytes() const override { return {static_cast<const std::byte*>(address_), size_}; }
+
+ private:
+  void* address_;
+  std::size_t size_;
+};
+
+class PosixLock final : public FileLock {
+ public:
+  explicit PosixLock(Descriptor descriptor) : descriptor_(std::move(descriptor)) {}
+
+ private:
+  Descriptor descriptor_;  // closing it drops the lock
+};
+
+class PosixFileSystem final : public FileSystem {
+ public:
+  Result<std::unique_ptr<File>> open(const std::string& path, OpenMode mode) override {
+    int flags = O_RDONLY;
+    const char* what = "opened";
+    switch (mode) {
+      case OpenMode::read: break;
+      case OpenMode::read_write: flags = O_RDWR; break;
+      case OpenMode::create: flags = O_RDWR | O_CREAT | O_TRUNC, what = "created"; break;
+      case OpenMode::create_new: flags = O_RDWR | O_CREAT | O_EXCL, what = "created"; break;
+      case OpenMode::append: flags = O_RDWR | O_CREAT, what = "opened for appending"; break;
+    }
+    GRAFT_TRY_ASSIGN(auto descriptor, open_descriptor(path, flags, what));
+    return std::unique_ptr<File>(std::make_unique<PosixFile>(std::move(descriptor), path));
+  }
+
+  Result<std::unique_ptr<MappedFile>> map(const std::string& path) override {
+    GRAFT_TRY_ASSIGN(const auto descriptor, open_descriptor(path, O_RDONLY, "opened"));
+    GRAFT_TRY_ASSIGN(const std::uint64_t size, descriptor_size(descriptor.get(), path));
+    if (size > std::numeric_limits<std::size_t>::max()) {
+      return unsupported("\"", path, "\" has ", bytes_text(size), ", more than this process can map.");
+    }
+    if (size == 0) return std::unique_ptr<MappedFile>(std::make_unique<PosixMapping>(nullptr, 0));
+    void* address = ::mmap(nullptr, static_cast<std::size_t>(size), PROT_READ, MAP_SHARED, descriptor.get(), 0);
+    if (address == MAP_FAILED) return system_error(path, "mapped");
+    return std::unique_ptr<MappedFile>(std::make_unique<PosixMapping>(address, static_cast<std::size_t>(size)));
+  }
+
+  Result<FileInfo> info(const std::string& path) override {
+    struct stat info {};
+    if (::stat(path.c_str(), &info) != 0) return system_error(path, "examined");
+    return FileInfo{static_cast<std::uint64_t>(info.st_size), entry_type(info)};
+  }
+
+  Result<std::vector<DirectoryEntry>> list(const std::string& path) override {
+    DIR* directory = ::opendir(path.c_str());
+    if (directory == nullptr) return system_error(path, "listed");
+    std::vector<DirectoryEntry> entries;
+    errno = 0;
+    while (const dirent* entry = ::readdir(directory)) {
+      const std::string name = entry->d_name;
+      if (name != "." && name != "..") {
+        struct stat info {};
+        const bool known = ::fstatat(::dirfd(directory), entry->d_name, &info, 0) == 0;
+        entries.push_back({name, known ? entry_type(info) : EntryType::other});
+      }
+      errno = 0;
+    }
+    const Status status = errno == 0 ? ok_status() : system_error(path, "listed");
+    ::closedir(directory);
+    GRAFT_TRY(status);
+    std::sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+    return entries;
+  }
+
+  Status make_directory(const std::string& path) override {
+    if (::mkdir(path.c_str(), 0755) == 0) return ok_status();
+    if (errno == EEXIST) {
+      struct stat info {};
+      if (::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) return ok_status();
+      errno = EEXIST;
+    }
+    return system_error(path, "made a directory");
+  }
+
+  Status rename(const std::string& from, const std::string& to) override {
+    if (::rename(from.c_str(), to.c_str()) != 0) return system_error(from, cat("renamed to \"", to, "\"").c_str());
+    return ok_status();
+  }
+
+  Status remove(const std::string& path) override {
+    if (std::remove(path.c_str()) != 0) return system_error(path, "removed");
+    return ok_status();
+  }
+
+  Status sync_directory(const std::string& path) override {
+    GRAFT_TRY_ASSIGN(const auto descriptor, open_descriptor(path, O_RDONLY | O_DIRECTORY, "opened as a directory"));
+    if (retry([&] { return ::fsync(descriptor.get()); }) != 0) return system_error(path, "synced to storage");
+    return ok_status();
+  }
+
+  Result<std::unique_ptr<FileLock>> lock(const std::string& path) override {
+    GRAFT_TRY_ASSIGN(auto descriptor, open_descriptor(path, O_RDWR | O_CREAT, "opened for locking"));
+    if (retry([&] { return ::flock(descriptor.get(), LOCK_EX | LOCK_NB); }) != 0) {
+      if (errno == EWOULDBLOCK)
+        return error(Code::io_error, "\"", path, "\" is locked: another process or session uses it.");
+      return system_error(path, "locked");
+    }
+    return std::unique_ptr<FileLock>(std::make_unique<PosixLock>(std::move(descriptor)));
+  }
+
+  Result<std::uint64_t> free_bytes(const std::string& path) override {
+    struct statvfs info {};
+    if (::statvfs(path.c_str(), &info) != 0) return system_error(path, "examined for free space");
+    return static_cast<std::uint64_t>(info.f_bavail) * info.f_frsize;
+  }
+};
+
+}  // namespace
+
+FileSystem& system_files() {
+  static PosixFileSystem files;
+  return files;
+}
+
+}  // namespace graft::os
