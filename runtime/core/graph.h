@@ -72,7 +72,7 @@ class Graph {
   const std::vector<Node>& nodes() const { return nodes_; }
   const Value& value(ValueId id) const { return values_[id.index]; }
   const Node& node(NodeId id) const { return nodes_[id.index]; }
-  /// Name, kind and source_perm may be changed; shapes and dtypes belong to inference.
+  /// Kind and source_perm may be changed; names by rename_value(), shapes and dtypes belong to inference.
   Value& mutable_value(ValueId id) { return values_[id.index]; }
   Node& mutable_node(NodeId id) { return nodes_[id.index]; }
 
@@ -91,23 +91,27 @@ class Graph {
   /// Adds an input, constant, parameter or state. The name must be new.
   Result<ValueId> add_value(std::string name, DType dtype, Shape shape, ValueKind kind);
 
-  /// Adds a node at the end and infers its outputs; `name` is made unique (name, name_1, ...) and outputs take it
-  /// (name, name:1, ...). Errors come from the op's inference, with the node's name as context.
-  Result<NodeId> add_node(Op op, std::vector<ValueId> inputs, Attrs attrs = {}, std::string_view name = {});
+  /// Adds a node at the end and infers its outputs. `name` is made unique (name, name_1, ...); outputs take the
+  /// names given (which must be new), or else the node's (name, name:1, ...). Errors come from the op's inference, with
+  /// the node's name as context; the graph is then unchanged.
+  Result<NodeId> add_node(Op op, std::vector<ValueId> inputs, Attrs attrs = {}, std::string_view name = {},
+                          const std::vector<std::string>& output_names = {});
 
   /// Every symbol that occurs in an input's shape, sorted.
   std::vector<std::string> symbols() const;
 
-  void reserve_name(const std::string& name);
+  /// Gives a value a name that no other value has; false (and no change) where it is taken.
+  bool rename_value(ValueId id, std::string name);
 
  private:
-  std::string unique_name(std::string_view base);
+  using Names = std::unordered_map<std::string, std::uint32_t>;
+  std::string unique_name(const Names& taken, std::string_view base);
   std::vector<Value> values_;
   std::vector<Node> nodes_;
   std::vector<Output> outputs_;
-  std::unordered_map<std::string, std::uint32_t> value_names_;
-  std::unordered_map<std::string, std::uint32_t> node_names_;
-  std::unordered_map<std::string, std::uint32_t> next_suffix_;
+  Names value_names_;
+  Names node_names_;
+  Names last_suffix_;  ///< so that naming stays linear in the number of nodes
 };
 
 /// Checks everything that code downstream relies on: ids in range, order, arity, attribute names and types, unique

@@ -87,6 +87,7 @@ struct OpDef {
 
 /// The registry, generated from runtime/ops/ops.list.
 const OpDef& op_def(Op op);
+inline std::string_view op_name(Op op) { return op_def(op).name; }
 /// By name, as in "softmax"; nullptr when there is none.
 const OpDef* find_op(std::string_view name, Op* op = nullptr);
 

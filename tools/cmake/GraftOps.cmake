@@ -29,7 +29,7 @@ foreach(line IN LISTS lines)
     endif()
     string(APPEND ids "  ${op},\n")
     if(NOT complete)
-      string(APPEND rows "    nullptr,\n")
+      string(APPEND rows "    &kMissing,\n")
       string(APPEND ref_rows "    nullptr,\n")
       continue()
     endif()
@@ -57,6 +57,7 @@ namespace graft {
 namespace ops {
 ${defs}}  // namespace ops
 using namespace ops;
+[[maybe_unused]] static const OpDef kMissing{.name = "(missing)"};
 static const OpDef* const kTable[] = {
 ${rows}};
 const OpDef& op_def(Op op) { return *kTable[static_cast<std::uint16_t>(op)]; }

@@ -1,0 +1,56 @@
+// Replacing symbols: the graph is rebuilt node by node, so that every shape is inferred anew.
+#include "runtime/core/op_def.h"
+
+namespace graft {
+namespace {
+
+Result<Attrs> bind(const Attrs& attrs, const Bindings& bindings) {
+  Attrs out;
+  for (const auto& [name, value] : attrs.items()) {
+    if (const Shape* shape = std::get_if<Shape>(&value)) {
+      GRAFT_TRY_ASSIGN(Shape bound, graft::bind(*shape, bindings));
+      out.set(name, std::move(bound));
+    } else {
+      out.set(name, value);
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<Graph> bind(const Graph& graph, const Bindings& bindings) {
+  for (const auto& [name, size] : bindings) {
+    if (size < 1) return invalid("The dimension \"", name, "\" is bound to ", size, "; it must be at least 1.");
+  }
+  Graph out;
+  std::vector<ValueId> map(graph.values().size(), kNoValue);
+  for (std::uint32_t i = 0; i < graph.values().size(); ++i) {
+    const Value& value = graph.values()[i];
+    if (value.kind == ValueKind::temporary) continue;
+    GRAFT_TRY_ASSIGN(Shape shape, bind(value.shape, bindings));
+    if (!shape.is_constant()) {
+      return invalid("The value \"", value.name, "\" has the shape ", shape.text(),
+                     "; bind each name to a size, as in batch=32.");
+    }
+    GRAFT_TRY_ASSIGN(map[i], out.add_value(value.name, value.dtype, std::move(shape), value.kind));
+    out.mutable_value(map[i]).source_perm = value.source_perm;
+  }
+  for (const Node& node : graph.nodes()) {
+    std::vector<ValueId> inputs;
+    for (const ValueId input : node.inputs) inputs.push_back(input.valid() ? map[input.index] : kNoValue);
+    GRAFT_TRY_ASSIGN(Attrs attrs, bind(node.attrs, bindings));
+    std::vector<std::string> names;
+    for (const ValueId output : node.outputs) names.push_back(graph.value(output).name);
+    GRAFT_TRY_ASSIGN(const NodeId id, out.add_node(node.op, std::move(inputs), std::move(attrs), node.name, names));
+    out.mutable_node(id).forward_of = node.forward_of;
+    for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+      map[node.outputs[i].index] = out.node(id).outputs[i];
+      out.mutable_value(out.node(id).outputs[i]).source_perm = graph.value(node.outputs[i]).source_perm;
+    }
+  }
+  for (const Output& output : graph.outputs()) out.add_output(output.name, map[output.value.index]);
+  return out;
+}
+
+}  // namespace graft

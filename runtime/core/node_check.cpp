@@ -1,0 +1,99 @@
+#include "runtime/core/node_check.h"
+
+namespace graft {
+namespace {
+
+constexpr std::string_view kAttrTypeNames[] = {"an integer", "a number", "a text", "a list of integers", "a shape"};
+
+// AttrValue's alternatives stand in the order of AttrType.
+AttrType type_of(const AttrValue& value) {
+  static_assert(std::variant_size_v<AttrValue> == 5);
+  constexpr AttrType kTypes[] = {AttrType::integer, AttrType::number, AttrType::text, AttrType::integers,
+                                 AttrType::shape};
+  return kTypes[value.index()];
+}
+
+Status check_attrs(const OpDef& def, const Attrs& attrs) {
+  for (const auto& [name, value] : attrs.items()) {
+    const AttrSpec* spec = nullptr;
+    for (const AttrSpec& candidate : def.attrs) {
+      if (candidate.name == name) spec = &candidate;
+    }
+    if (spec == nullptr) return invalid("The op ", def.name, " has no attribute \"", name, "\".");
+    if (type_of(value) != spec->type) {
+      return invalid("The attribute \"", name, "\" must be ", kAttrTypeNames[static_cast<int>(spec->type)], ".");
+    }
+  }
+  for (const AttrSpec& spec : def.attrs) {
+    if (spec.required && !attrs.has(spec.name)) return invalid("The attribute \"", spec.name, "\" is missing.");
+  }
+  return ok_status();
+}
+
+}  // namespace
+
+Status check_shape(const Shape& shape) {
+  if (shape.rank() > Shape::kMaxRank) {
+    return invalid("The shape ", shape.text(), " has rank ", shape.rank(), "; the limit is ", Shape::kMaxRank, ".");
+  }
+  return detail::to_status(shape.element_count());
+}
+
+Status check_node(const Graph& graph, const Node& node) {
+  const OpDef& def = op_def(node.op);
+  if (def.infer == nullptr) return unsupported("This build has no op \"", def.name, "\".");
+  const std::size_t count = node.inputs.size();
+  if (count < def.min_inputs || (def.max_inputs != 255 && count > def.max_inputs)) {
+    return invalid("It has ", count, " inputs; ", def.name, " takes ", int{def.min_inputs},
+                   def.max_inputs == 255 ? std::string(" or more") : cat(" to ", int{def.max_inputs}), ".");
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    const ValueId id = node.inputs[i];
+    if (!id.valid()) {
+      const bool optional = i >= def.min_inputs || (i < 32 && (def.optional_inputs >> i & 1u) != 0);
+      if (!optional) return invalid("Its input ", i, " is missing.");
+      continue;
+    }
+    if (id.index >= graph.values().size()) return invalid("Its input ", i, " names no value that exists before it.");
+    if (i < 32 && (def.mutates >> i & 1u) != 0) {
+      const ValueKind kind = graph.value(id).kind;
+      if (kind != ValueKind::parameter && kind != ValueKind::state) {
+        return invalid("It updates \"", graph.value(id).name, "\", which is neither a parameter nor state.");
+      }
+    }
+  }
+  return check_attrs(def, node.attrs);
+}
+
+Result<std::vector<InferContext::Out>> infer_node(const Graph& graph, const Node& node) {
+  InferContext context(graph, node);
+  GRAFT_TRY(op_def(node.op).infer(context));
+  for (const auto& out : context.results()) GRAFT_TRY(check_shape(out.shape).with_context("In its output"));
+  return std::move(context.results());
+}
+
+Status InferContext::expect_rank(std::size_t i, std::size_t rank) const {
+  if (shape(i).rank() == rank) return ok_status();
+  return invalid("Its input ", i, " has the shape ", shape(i).text(), "; rank ", rank, " is needed.");
+}
+
+Status InferContext::expect_dtype(std::size_t i, DType dtype) const {
+  if (this->dtype(i) == dtype) return ok_status();
+  return invalid("Its input ", i, " is of type ", dtype_name(this->dtype(i)), "; ", dtype_name(dtype), " is needed.");
+}
+
+Status InferContext::expect_shape(std::size_t i, const Shape& wanted) const {
+  if (shape(i) == wanted) return ok_status();
+  return invalid("Its input ", i, " has the shape ", shape(i).text(), "; ", wanted.text(), " is needed.");
+}
+
+Result<std::int64_t> InferContext::constant_dim(std::size_t i, std::size_t axis) const {
+  if (axis >= shape(i).rank()) {
+    return invalid("Its input ", i, " has the shape ", shape(i).text(), ", which has no axis ", axis, ".");
+  }
+  const Dim& dim = shape(i)[axis];
+  if (dim.is_constant()) return dim.value();
+  return invalid("Axis ", axis, " of its input ", i, " is ", dim.text(), "; a number is needed there.");
+}
+
+}  // namespace graft

@@ -1,0 +1,19 @@
+// The checks that a node passes when it is added, loaded or bound: arity, ids, attributes, inferred outputs.
+#pragma once
+
+#include <vector>
+
+#include "runtime/core/op_def.h"
+
+namespace graft {
+
+/// Rank, sign and overflow.
+Status check_shape(const Shape& shape);
+
+/// Ids in range and produced before, arity, attribute names and types, kinds of mutated inputs.
+Status check_node(const Graph& graph, const Node& node);
+
+/// Output types and shapes by the op's own rule, themselves checked.
+Result<std::vector<InferContext::Out>> infer_node(const Graph& graph, const Node& node);
+
+}  // namespace graft

@@ -1,0 +1,15 @@
+#include "runtime/core/op_def.h"
+
+namespace graft {
+
+const OpDef* find_op(std::string_view name, Op* op) {
+  for (std::uint16_t i = 0; i < static_cast<std::uint16_t>(Op::count_); ++i) {
+    const OpDef& def = op_def(static_cast<Op>(i));
+    if (def.name != name) continue;
+    if (op != nullptr) *op = static_cast<Op>(i);
+    return &def;
+  }
+  return nullptr;
+}
+
+}  // namespace graft
