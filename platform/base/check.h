@@ -5,9 +5,8 @@ namespace graft::detail {
 [[noreturn]] void check_failed(const char* file, int line, const char* condition);
 }  // namespace graft::detail
 
-#define GRAFT_CHECK(condition)                                                       \
-  (static_cast<bool>(condition) ? static_cast<void>(0)                               \
-                                : ::graft::detail::check_failed(__FILE__, __LINE__, #condition))
+#define GRAFT_CHECK(condition) \
+  (static_cast<bool>(condition) ? static_cast<void>(0) : ::graft::detail::check_failed(__FILE__, __LINE__, #condition))
 
 #ifdef NDEBUG
 #define GRAFT_DCHECK(condition) static_cast<void>(0)

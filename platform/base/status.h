@@ -35,9 +35,7 @@ const char* code_name(Code code);
 class [[nodiscard]] Status {
  public:
   Status() = default;
-  Status(Code code, std::string message) : code_(code), message_(std::move(message)) {
-    GRAFT_DCHECK(code != Code::ok);
-  }
+  Status(Code code, std::string message) : code_(code), message_(std::move(message)) { GRAFT_DCHECK(code != Code::ok); }
 
   bool ok() const { return code_ == Code::ok; }
   explicit operator bool() const { return ok(); }
@@ -82,7 +80,7 @@ Status internal_error(const Parts&... parts) {
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::move(value)) {}  // NOLINT: implicit by design, as in `return value;`
+  Result(T value) : value_(std::move(value)) {}         // NOLINT: implicit by design, as in `return value;`
   Result(Status status) : status_(std::move(status)) {  // NOLINT: likewise `return status;`
     GRAFT_CHECK(!status_.ok());
   }
@@ -133,16 +131,15 @@ Status to_status(Result<T>&& result) {
 #define GRAFT_CONCAT(a, b) GRAFT_CONCAT_INNER(a, b)
 
 /// Evaluates a Status or Result expression; returns its error from the enclosing function.
-#define GRAFT_TRY(expr)                                              \
-  do {                                                               \
-    if (::graft::Status graft_status_ = ::graft::detail::to_status(expr); !graft_status_.ok()) \
-      return graft_status_;                                          \
+#define GRAFT_TRY(expr)                                                                                              \
+  do {                                                                                                               \
+    if (::graft::Status graft_status_ = ::graft::detail::to_status(expr); !graft_status_.ok()) return graft_status_; \
   } while (false)
 
 /// GRAFT_TRY_ASSIGN(auto file, open(path)): binds the value, or returns the error.
 #define GRAFT_TRY_ASSIGN(lhs, expr) GRAFT_TRY_ASSIGN_IMPL(GRAFT_CONCAT(graft_result_, __LINE__), lhs, expr)
-#define GRAFT_TRY_ASSIGN_IMPL(tmp, lhs, expr) \
-  auto tmp = (expr);                          \
+#define GRAFT_TRY_ASSIGN_IMPL(tmp, lhs, expr)    \
+  auto tmp = (expr);                             \
   if (!tmp.ok()) return std::move(tmp).status(); \
   lhs = std::move(tmp).value()
 

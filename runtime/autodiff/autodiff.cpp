@@ -11,8 +11,14 @@ namespace {
 class Walker {
  public:
   Walker(Graph& graph, const std::vector<Target>& targets, const std::vector<ValueId>& wrt)
-      : graph_(graph), targets_(targets), wrt_(wrt), builder_(graph), forward_nodes_(graph.nodes().size()),
-        below_wrt_(graph.values().size()), above_target_(graph.values().size()), cotangents_(graph.values().size()) {}
+      : graph_(graph),
+        targets_(targets),
+        wrt_(wrt),
+        builder_(graph),
+        forward_nodes_(graph.nodes().size()),
+        below_wrt_(graph.values().size()),
+        above_target_(graph.values().size()),
+        cotangents_(graph.values().size()) {}
 
   Result<std::vector<ValueId>> run() {
     GRAFT_TRY(check_requests());
@@ -71,8 +77,8 @@ class Walker {
     for (const Target& target : targets_) above_target_[target.value.index] = true;
     for (std::size_t i = forward_nodes_; i-- > 0;) {
       const Node& node = graph_.nodes()[i];
-      const bool wanted = std::any_of(node.outputs.begin(), node.outputs.end(),
-                                      [&](ValueId id) { return above_target_[id.index]; });
+      const bool wanted =
+          std::any_of(node.outputs.begin(), node.outputs.end(), [&](ValueId id) { return above_target_[id.index]; });
       if (!wanted) continue;
       for (const ValueId in : node.inputs) {
         if (in.valid()) above_target_[in.index] = true;
@@ -101,8 +107,8 @@ class Walker {
       const Node& node = graph_.nodes()[i];
       const bool uses = std::any_of(node.inputs.begin(), node.inputs.end(),
                                     [&](ValueId id) { return id.valid() && reached[id.index]; });
-      const bool wanted = std::any_of(node.outputs.begin(), node.outputs.end(),
-                                      [&](ValueId id) { return above_target_[id.index]; });
+      const bool wanted =
+          std::any_of(node.outputs.begin(), node.outputs.end(), [&](ValueId id) { return above_target_[id.index]; });
       if (!uses || !wanted) continue;
       if (const NoGrad* none = std::get_if<NoGrad>(&op_def(node.op).gradient)) {
         blocked = invalid("There is no gradient with respect to \"", graph_.value(from).name, "\": the node \"",
@@ -151,8 +157,8 @@ class Walker {
     std::vector<bool> needs;
     for (const ValueId in : inputs) needs.push_back(in.valid() && below_wrt_[in.index]);
     const bool any_needed = std::find(needs.begin(), needs.end(), true) != needs.end();
-    const bool any_given = std::any_of(outputs.begin(), outputs.end(),
-                                       [&](ValueId out) { return !cotangents_[out.index].empty(); });
+    const bool any_given =
+        std::any_of(outputs.begin(), outputs.end(), [&](ValueId out) { return !cotangents_[out.index].empty(); });
     if (!any_needed || !any_given) return ok_status();
     const VjpFn* rule = std::get_if<VjpFn>(&op_def(graph_.node(id).op).gradient);
     if (rule == nullptr) return ok_status();  // check_paths() saw to it that another way exists

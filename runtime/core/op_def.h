@@ -56,7 +56,7 @@ struct OpDef {
   std::string_view name;
   std::span<const AttrSpec> attrs;
   std::uint8_t min_inputs = 1;
-  std::uint8_t max_inputs = 1;   ///< 255: any number
+  std::uint8_t max_inputs = 1;  ///< 255: any number
   /// Bit i: input i may be kNoValue although later ones are given.
   std::uint32_t optional_inputs = 0;
 

@@ -14,7 +14,10 @@ namespace graft {
 class VjpContext {
  public:
   VjpContext(Builder& builder, NodeId node, std::vector<ValueId> cotangents, std::vector<bool> needs)
-      : b(builder), node_(node), cotangents_(std::move(cotangents)), needs_(std::move(needs)),
+      : b(builder),
+        node_(node),
+        cotangents_(std::move(cotangents)),
+        needs_(std::move(needs)),
         grads_(needs_.size(), kNoValue) {}
 
   Builder& b;  ///< short on purpose: rules are expressions, `c.grad(0, c.b.mul(c.dy(), c.in(1)))`

@@ -21,9 +21,9 @@ enum class Access : std::uint8_t { read, write, read_write };
 /// Memory that a dispatch may bind: a value, scratch memory of this node, or the step state block.
 struct Slot {
   enum class Kind : std::uint8_t { value, scratch, step_state } kind = Kind::value;
-  std::uint32_t index = 0;      ///< ValueId index, or scratch number
-  std::uint64_t offset = 0;     ///< bytes from its start
-  std::uint64_t size = 0;       ///< bytes bound
+  std::uint32_t index = 0;   ///< ValueId index, or scratch number
+  std::uint64_t offset = 0;  ///< bytes from its start
+  std::uint64_t size = 0;    ///< bytes bound
 };
 
 struct Binding {

@@ -57,7 +57,7 @@ namespace graft {
 namespace ops {
 ${defs}}  // namespace ops
 using namespace ops;
-[[maybe_unused]] static const OpDef kMissing{.name = "(missing)"};
+[[maybe_unused]] static const OpDef kMissing{.name = \"(missing)\"};
 static const OpDef* const kTable[] = {
 ${rows}};
 const OpDef& op_def(Op op) { return *kTable[static_cast<std::uint16_t>(op)]; }
