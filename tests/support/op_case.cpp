@@ -1,0 +1,186 @@
+#include "tests/support/op_case.h"
+
+#include <cmath>
+#include <random>
+
+#include "runtime/autodiff/autodiff.h"
+#include "tests/support/run_graph.h"
+
+namespace graft::test {
+namespace {
+
+struct Built {
+  Graph graph;
+  RefTensors feeds;
+  std::vector<std::string> wrt;                               ///< names of inputs whose gradients are checked
+  std::vector<std::string> gradients;                         ///< names of their gradient values
+  std::vector<std::pair<std::string, std::string>> weighted;  ///< float outputs and their cotangents
+};
+
+std::vector<double> fill(const OpInput& input, std::mt19937_64& random, std::size_t count) {
+  if (!input.values.empty()) return input.values;
+  std::vector<double> data(count);
+  for (double& x : data) {
+    const double unit = static_cast<double>(random() >> 11) * 0x1p-53;
+    if (is_float(input.dtype)) {
+      x = static_cast<float>(input.low + unit * (input.high - input.low));
+    } else {
+      x = std::floor(input.low + unit * (input.high - input.low + 1));
+    }
+  }
+  return data;
+}
+
+Result<Built> build(const OpCase& c) {
+  Built built;
+  std::mt19937_64 random(std::hash<std::string>{}(c.name));
+  std::vector<ValueId> inputs;
+  for (std::size_t i = 0; i < c.inputs.size(); ++i) {
+    const OpInput& input = c.inputs[i];
+    if (input.missing) {
+      inputs.push_back(kNoValue);
+      continue;
+    }
+    const std::string name = cat("in", i);
+    GRAFT_TRY_ASSIGN(const ValueId id, built.graph.add_value(name, input.dtype, Shape::of(input.dims), input.kind));
+    inputs.push_back(id);
+    const std::size_t count = Shape::of(input.dims).elements();
+    built.feeds[name] = {input.dims, fill(input, random, count)};
+    if (built.feeds[name].data.size() != count) return invalid("The case gives ", name, " the wrong number of values.");
+    if (c.gradient && input.grad && is_float(input.dtype)) built.wrt.push_back(name);
+  }
+  GRAFT_TRY_ASSIGN(const NodeId node, built.graph.add_node(c.op, inputs, c.attrs, "y"));
+  std::vector<Target> targets;
+  const std::vector<ValueId> outputs = built.graph.node(node).outputs;
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const Value value = built.graph.value(outputs[i]);
+    built.graph.add_output(cat("out", i), outputs[i]);
+    if (!c.gradient || !is_float(value.dtype)) continue;
+    const std::string name = cat("cotangent", i);
+    GRAFT_TRY_ASSIGN(const ValueId cotangent, built.graph.add_value(name, value.dtype, value.shape, ValueKind::input));
+    built.feeds[name] = {value.shape.values(), fill({.low = -1, .high = 1}, random, value.shape.elements())};
+    built.weighted.emplace_back(value.name, name);
+    targets.push_back({outputs[i], cotangent});
+  }
+  if (built.wrt.empty()) return built;
+  std::vector<ValueId> wrt;
+  for (const std::string& name : built.wrt) wrt.push_back(built.graph.find_value(name));
+  GRAFT_TRY_ASSIGN(const auto gradients, add_gradients(built.graph, targets, wrt));
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    built.gradients.push_back(built.graph.value(gradients[i]).name);
+    built.graph.add_output(cat("grad_", built.wrt[i]), gradients[i]);
+  }
+  return built;
+}
+
+double weighted_sum(const Built& built, RefTensors tensors, const OpCase& c) {
+  const Status status = interpret(built.graph, tensors, c.step_state);
+  EXPECT_TRUE(status.ok()) << status.message();
+  double sum = 0;
+  for (const auto& [output, cotangent] : built.weighted) {
+    const auto& y = tensors[output].data;
+    const auto& w = tensors[cotangent].data;
+    for (std::size_t i = 0; i < y.size(); ++i) sum += y[i] * w[i];
+  }
+  return sum;
+}
+
+// Central differences in double at a handful of elements of each input.
+void check_differences(const OpCase& c, const Built& built, const RefTensors& reference) {
+  constexpr std::size_t kProbes = 12;
+  for (std::size_t g = 0; g < built.wrt.size(); ++g) {
+    const auto& gradient = reference.find(built.gradients[g])->second.data;
+    double scale = 1e-3;
+    for (const double x : gradient) scale = std::max(scale, std::abs(x));
+    const std::size_t count = gradient.size();
+    const std::size_t stride = std::max<std::size_t>(1, count / kProbes) | 1;
+    for (std::size_t i = 0, probes = 0; i < count && probes < kProbes; i += stride, ++probes) {
+      RefTensors up = built.feeds;
+      RefTensors down = built.feeds;
+      up[built.wrt[g]].data[i] += c.difference_step;
+      down[built.wrt[g]].data[i] -= c.difference_step;
+      const double slope =
+          (weighted_sum(built, std::move(up), c) - weighted_sum(built, std::move(down), c)) / (2 * c.difference_step);
+      EXPECT_NEAR(gradient[i], slope, c.difference_tolerance * scale)
+          << "the reference's gradient of " << built.wrt[g] << "[" << i << "] against central differences";
+    }
+  }
+}
+
+void expect_close(const std::string& name, const std::vector<double>& actual, const std::vector<double>& expected,
+                  double tolerance) {
+  ASSERT_EQ(actual.size(), expected.size()) << name;
+  double squares = 0;
+  std::size_t finite = 0;
+  for (const double x : expected) {
+    if (!std::isfinite(x)) continue;
+    squares += x * x;
+    ++finite;
+  }
+  const double rms = finite ? std::sqrt(squares / static_cast<double>(finite)) : 0;
+  int reported = 0;
+  for (std::size_t i = 0; i < actual.size() && reported < 5; ++i) {
+    const bool both_nan = std::isnan(actual[i]) && std::isnan(expected[i]);
+    const double allowed = tolerance * std::max({std::abs(expected[i]), rms, 1e-30});
+    if (both_nan || actual[i] == expected[i] || std::abs(actual[i] - expected[i]) <= allowed) continue;
+    ADD_FAILURE() << name << "[" << i << "] is " << actual[i] << " on the device, " << expected[i]
+                  << " in the reference; allowed difference " << allowed;
+    ++reported;
+  }
+}
+
+bool same_bits(const RefTensors& a, const RefTensors& b) {
+  if (a.size() != b.size()) return false;
+  for (const auto& [name, tensor] : a) {
+    const auto other = b.find(name);
+    if (other == b.end() || other->second.data.size() != tensor.data.size()) return false;
+    for (std::size_t i = 0; i < tensor.data.size(); ++i) {
+      const double x = tensor.data[i];
+      const double y = other->second.data[i];
+      if (x != y && !(std::isnan(x) && std::isnan(y))) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+void check_op_case(const OpCase& c) {
+  ASSERT_FALSE(c.reason.empty()) << "a tolerance needs its reason";
+  auto built = build(c);
+  ASSERT_TRUE(built.ok()) << built.status().message();
+  if (c.expect_dims != std::vector<std::int64_t>{-1}) {
+    EXPECT_EQ(built->graph.value(built->graph.outputs()[0].value).shape.text(), Shape::of(c.expect_dims).text());
+  }
+  RefTensors reference = built->feeds;
+  const Status status = interpret(built->graph, reference, c.step_state);
+  ASSERT_TRUE(status.ok()) << status.message();
+  check_differences(c, *built, reference);
+
+  const Status device = device_available();
+  if (!device.ok()) GTEST_SKIP() << device.message();
+  const auto first = run_on_device(built->graph, built->feeds, c.step_state);
+  ASSERT_TRUE(first.ok()) << first.status().message();
+  for (const auto& [name, tensor] : *first) {
+    expect_close(name, tensor.data, reference[name].data, c.tolerance);
+  }
+  const auto second = run_on_device(built->graph, built->feeds, c.step_state);
+  ASSERT_TRUE(second.ok()) << second.status().message();
+  EXPECT_TRUE(same_bits(*first, *second)) << "two runs on one device must give the same bits";
+}
+
+void expect_infer_error(const OpCase& c, const std::string& part) {
+  const auto built = build(c);
+  ASSERT_FALSE(built.ok()) << c.name << " should not be accepted";
+  EXPECT_NE(built.status().message().find(part), std::string::npos) << built.status().message();
+}
+
+std::string op_case_name(const testing::TestParamInfo<OpCase>& info) {
+  std::string name = info.param.name;
+  for (char& x : name) x = std::isalnum(static_cast<unsigned char>(x)) ? x : '_';
+  return name;
+}
+
+void PrintTo(const OpCase& c, std::ostream* out) { *out << c.name; }
+
+}  // namespace graft::test

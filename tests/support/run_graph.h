@@ -1,0 +1,15 @@
+// Runs a graph on the test device with tensors in double, as the interpreter takes them.
+#pragma once
+
+#include "runtime/reference/interpreter.h"
+
+namespace graft::test {
+
+/// Tensors of the graph's outputs (by the value's name) and of every parameter and state after the run.
+/// Values are rounded to their dtype on the way in. Uses one process-wide device (tests/support/gpu_device.h).
+Result<RefTensors> run_on_device(const Graph& graph, const RefTensors& feeds, const RefStepState& step_state = {});
+
+/// Whether there is a device to run on; when not, why (tests then skip, saying so).
+Status device_available();
+
+}  // namespace graft::test
