@@ -1,0 +1,30 @@
+#include "platform/base/hash.h"
+
+#include <cstdio>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+namespace graft {
+
+Hash128 hash128(std::span<const std::byte> bytes) {
+  const XXH128_hash_t hash = XXH3_128bits(bytes.data(), bytes.size());
+  return {hash.low64, hash.high64};
+}
+
+Hash128 hash128(std::span<const std::span<const std::byte>> parts) {
+  XXH3_state_t state;  // on the stack: no allocation that could fail
+  XXH3_128bits_reset(&state);
+  for (const auto part : parts) XXH3_128bits_update(&state, part.data(), part.size());
+  const XXH128_hash_t hash = XXH3_128bits_digest(&state);
+  return {hash.low64, hash.high64};
+}
+
+std::string hash_text(const Hash128& hash) {
+  char text[33];
+  std::snprintf(text, sizeof text, "%016llx%016llx", static_cast<unsigned long long>(hash.high),
+                static_cast<unsigned long long>(hash.low));
+  return text;
+}
+
+}  // namespace graft

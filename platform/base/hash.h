@@ -1,0 +1,24 @@
+// The checksum of all graft files: XXH3-128, which finds damage but does not stop an attacker.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace graft {
+
+struct Hash128 {
+  std::uint64_t low = 0;
+  std::uint64_t high = 0;
+  friend bool operator==(const Hash128&, const Hash128&) = default;
+};
+
+Hash128 hash128(std::span<const std::byte> bytes);
+/// Of the parts one after another: the same as of their concatenation.
+Hash128 hash128(std::span<const std::span<const std::byte>> parts);
+
+/// 32 hexadecimal digits, high half first.
+std::string hash_text(const Hash128& hash);
+
+}  // namespace graft
