@@ -1,0 +1,24 @@
+#!/bin/sh
+# Installs what graft builds and tests with from Debian's packages (Debian 12, root or sudo). Nothing else is fetched.
+set -eu
+packages="cmake ninja-build g++ ccache lld pkg-config
+  libvulkan-dev libvulkan1 mesa-vulkan-drivers vulkan-validationlayers glslang-tools spirv-tools
+  flatbuffers-compiler libflatbuffers-dev libzstd-dev libxxhash-dev zlib1g-dev
+  libonnx-dev libprotobuf-dev protobuf-compiler libcli11-dev nlohmann-json3-dev
+  libgtest-dev"
+# Only the tests use these: PyTorch as an oracle, SwiftShader (inside chromium-common) as a second Vulkan device.
+test_packages="python3-torch python3-onnx chromium-common"
+[ "${1:-}" = "--tests" ] && packages="$packages $test_packages"
+
+missing=""
+for package in $packages; do
+  dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q "install ok installed" || missing="$missing $package"
+done
+[ -z "$missing" ] && exit 0
+sudo=""
+[ "$(id -u)" = 0 ] || sudo="sudo"
+echo "Installing:$missing"
+export DEBIAN_FRONTEND=noninteractive
+$sudo apt-get update -qq
+# shellcheck disable=SC2086  # a list on purpose
+$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >/dev/null
