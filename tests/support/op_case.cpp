@@ -55,7 +55,7 @@ Result<Built> build(const OpCase& c) {
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const Value value = built.graph.value(outputs[i]);
     built.graph.add_output(cat("out", i), outputs[i]);
-    if (!c.gradient || !is_float(value.dtype)) continue;
+    if (!c.gradient || i >= c.cotangents || !is_float(value.dtype)) continue;
     const std::string name = cat("cotangent", i);
     GRAFT_TRY_ASSIGN(const ValueId cotangent, built.graph.add_value(name, value.dtype, value.shape, ValueKind::input));
     built.feeds[name] = {value.shape.values(), fill({.low = -1, .high = 1}, random, value.shape.elements())};

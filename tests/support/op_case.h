@@ -39,6 +39,7 @@ struct OpCase {
   /// Why that much: which rounding it allows for. Must not be empty.
   std::string reason = "a few roundings of f32 (6e-8 each)";
   bool gradient = true;                          ///< false: the op (or this case) has none to check
+  std::size_t cotangents = 255;                  ///< only so many leading outputs are differentiated through
   double difference_step = 1e-4;                 ///< of the central differences
   double difference_tolerance = 1e-5;            ///< relative, against differences of order h^2
   std::vector<std::int64_t> expect_dims = {-1};  ///< of output 0; {-1}: not checked

@@ -1,0 +1,5 @@
+#include "shaders/common/push.h"
+PUSH_BEGIN(FillWordsPush)
+  uint count;
+  uint word;
+PUSH_END(FillWordsPush)
