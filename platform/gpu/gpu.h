@@ -37,11 +37,11 @@ struct Caps {
   std::uint64_t max_allocation = 1ull << 30;              ///< bytes in one memory allocation
   std::uint32_t storage_buffer_alignment = 256;           ///< of a binding's offset, bytes
   std::uint32_t max_storage_buffers_per_stage = 8;
-  std::uint32_t max_push_constants = 128;                 ///< bytes
+  std::uint32_t max_push_constants = 128;  ///< bytes
   std::uint32_t max_workgroup_invocations = 128;
   std::array<std::uint32_t, 3> max_workgroup_size = {128, 128, 64};
   std::array<std::uint32_t, 3> max_workgroup_count = {65535, 65535, 65535};
-  std::uint32_t max_shared_memory = 16384;                ///< bytes per workgroup
+  std::uint32_t max_shared_memory = 16384;  ///< bytes per workgroup
   std::uint32_t subgroup_size = 1;
   bool subgroup_basic = false;
   bool subgroup_arithmetic = false;
@@ -53,8 +53,8 @@ struct Caps {
   bool storage_8bit = false;
   bool cooperative_matrix = false;
   bool timeline_semaphore = false;
-  bool unified_memory = false;                            ///< device memory is host-visible
-  double timestamp_period_ns = 0;                         ///< 0: no timestamps
+  bool unified_memory = false;     ///< device memory is host-visible
+  double timestamp_period_ns = 0;  ///< 0: no timestamps
   struct Heap {
     std::uint64_t bytes = 0;
     bool device_local = false;
@@ -85,7 +85,7 @@ struct BufferRange {
 
 /// What a pipeline is made of. The entry point is "main"; bindings are storage buffers 0..bindings-1 of set 0.
 struct KernelDesc {
-  std::string_view name;                        ///< shown by profilers and in errors
+  std::string_view name;  ///< shown by profilers and in errors
   std::span<const std::uint32_t> spirv;
   std::span<const std::uint32_t> specialization;  ///< constant_id 0, 1, 2, ... as raw 32-bit words
   std::uint32_t bindings = 0;
@@ -105,8 +105,8 @@ class CommandList {
 };
 
 /// Records commands. Nothing runs until the finished CommandList is submitted.
-/// There is no implicit ordering between dispatches or copies: say barrier() where one reads or
-/// overwrites what an earlier one wrote or read.
+/// There is no implicit ordering between dispatches or copies of one list: say barrier() where one reads or
+/// overwrites what an earlier one wrote or read. Lists are ordered: each begins with a barrier against those before it.
 class Recorder {
  public:
   virtual ~Recorder() = default;
@@ -132,9 +132,10 @@ class Recorder {
 using Ticket = std::uint64_t;
 
 struct MemoryStats {
-  std::uint64_t bytes = 0;        ///< live in buffers, as allocated from the driver
+  std::uint64_t bytes = 0;  ///< live in buffers, as allocated from the driver
   std::uint64_t peak_bytes = 0;
-  std::uint64_t allocations = 0;  ///< driver allocations ever made
+  std::uint64_t allocations = 0;     ///< driver allocations ever made
+  std::uint64_t reserved_bytes = 0;  ///< held from the driver now; small buffers share allocations, so >= bytes
 };
 
 class Device {
@@ -143,7 +144,8 @@ class Device {
   virtual const Caps& caps() const = 0;
 
   /// Memory of a new device buffer is undefined. `name` shows in tools and in errors.
-  virtual Result<std::unique_ptr<Buffer>> create_buffer(std::uint64_t bytes, MemoryKind kind, std::string_view name) = 0;
+  virtual Result<std::unique_ptr<Buffer>> create_buffer(std::uint64_t bytes, MemoryKind kind,
+                                                        std::string_view name) = 0;
 
   /// Creates all pipelines in one batch; the pipeline cache is used and updated. All or nothing.
   virtual Result<std::vector<std::unique_ptr<Kernel>>> create_kernels(std::span<const KernelDesc> kernels) = 0;

@@ -1,0 +1,118 @@
+#include "platform/vulkan/api.h"
+
+#include <array>
+
+namespace graft::vulkan {
+namespace {
+
+// What a driver speaks when it is loaded without the loader: VK_ICD_INTERFACE 5 is the first that needs no
+// handshake about the API version.
+constexpr std::uint32_t kIcdInterface = 5;
+using NegotiateIcd = VkResult(VKAPI_PTR*)(std::uint32_t* version);
+
+Result<os::DynamicLibrary> open_library(const std::string& name) {
+  if (!name.empty()) return os::DynamicLibrary::open(name);
+  std::string reasons;
+  for (const char* candidate : {"libvulkan.so.1", "libvulkan.so"}) {
+    auto library = os::DynamicLibrary::open(candidate);
+    if (library.ok()) return library;
+    reasons += cat(" ", library.status().message());
+  }
+  return error(Code::not_found,
+               "There is no Vulkan loader on this system; install it (Debian and Ubuntu: apt install libvulkan1 "
+               "mesa-vulkan-drivers).",
+               reasons);
+}
+
+PFN_vkGetInstanceProcAddr find_entry(const os::DynamicLibrary& library) {
+  if (auto entry = library.find_as<PFN_vkGetInstanceProcAddr>("vkGetInstanceProcAddr")) return entry;
+  if (auto negotiate = library.find_as<NegotiateIcd>("vk_icdNegotiateLoaderICDInterfaceVersion")) {
+    std::uint32_t version = kIcdInterface;
+    if (negotiate(&version) != VK_SUCCESS) return nullptr;
+  }
+  return library.find_as<PFN_vkGetInstanceProcAddr>("vk_icdGetInstanceProcAddr");
+}
+
+Status missing_function(const char* name) {
+  return error(Code::device_error, "The Vulkan driver lacks the function vk", name, ", which Vulkan 1.1 requires.");
+}
+
+}  // namespace
+
+Result<Api> load_api(const std::string& library) {
+  Api api;
+  GRAFT_TRY_ASSIGN(api.library, open_library(library));
+  api.fn.GetInstanceProcAddr = find_entry(api.library);
+  if (api.fn.GetInstanceProcAddr == nullptr) {
+    return unsupported("The library \"", library.empty() ? "libvulkan.so.1" : library,
+                       "\" is neither a Vulkan loader nor a Vulkan driver: it has no vkGetInstanceProcAddr.");
+  }
+  const auto get = [&](const char* name) { return api.fn.GetInstanceProcAddr(nullptr, name); };
+#define GRAFT_VK_LOAD(name)                                      \
+  api.fn.name = reinterpret_cast<PFN_vk##name>(get("vk" #name)); \
+  if (api.fn.name == nullptr) return missing_function(#name);
+  GRAFT_VK_GLOBAL_FUNCTIONS(GRAFT_VK_LOAD)
+#undef GRAFT_VK_LOAD
+  api.fn.EnumerateInstanceVersion = reinterpret_cast<PFN_vkEnumerateInstanceVersion>(get("vkEnumerateInstanceVersion"));
+  return api;
+}
+
+Result<InstanceFunctions> load_instance_functions(const GlobalFunctions& global, VkInstance instance) {
+  InstanceFunctions fns;
+#define GRAFT_VK_LOAD_OPTIONAL(name) \
+  fns.name = reinterpret_cast<PFN_vk##name>(global.GetInstanceProcAddr(instance, "vk" #name));
+#define GRAFT_VK_LOAD(name)    \
+  GRAFT_VK_LOAD_OPTIONAL(name) \
+  if (fns.name == nullptr) return missing_function(#name);
+  GRAFT_VK_INSTANCE_FUNCTIONS(GRAFT_VK_LOAD)
+  GRAFT_VK_INSTANCE_OPTIONAL_FUNCTIONS(GRAFT_VK_LOAD_OPTIONAL)
+#undef GRAFT_VK_LOAD
+#undef GRAFT_VK_LOAD_OPTIONAL
+  return fns;
+}
+
+Result<DeviceFunctions> load_device_functions(const InstanceFunctions& instance, VkDevice device) {
+  DeviceFunctions fns;
+#define GRAFT_VK_LOAD_OPTIONAL(name) \
+  fns.name = reinterpret_cast<PFN_vk##name>(instance.GetDeviceProcAddr(device, "vk" #name));
+#define GRAFT_VK_LOAD(name)    \
+  GRAFT_VK_LOAD_OPTIONAL(name) \
+  if (fns.name == nullptr) return missing_function(#name);
+  GRAFT_VK_DEVICE_FUNCTIONS(GRAFT_VK_LOAD)
+  GRAFT_VK_DEVICE_OPTIONAL_FUNCTIONS(GRAFT_VK_LOAD_OPTIONAL)
+#undef GRAFT_VK_LOAD
+#undef GRAFT_VK_LOAD_OPTIONAL
+  return fns;
+}
+
+const char* result_name(VkResult result) {
+  switch (result) {
+    case VK_SUCCESS: return "VK_SUCCESS";
+    case VK_NOT_READY: return "VK_NOT_READY";
+    case VK_TIMEOUT: return "VK_TIMEOUT";
+    case VK_INCOMPLETE: return "VK_INCOMPLETE";
+    case VK_ERROR_OUT_OF_HOST_MEMORY: return "VK_ERROR_OUT_OF_HOST_MEMORY";
+    case VK_ERROR_OUT_OF_DEVICE_MEMORY: return "VK_ERROR_OUT_OF_DEVICE_MEMORY";
+    case VK_ERROR_INITIALIZATION_FAILED: return "VK_ERROR_INITIALIZATION_FAILED";
+    case VK_ERROR_DEVICE_LOST: return "VK_ERROR_DEVICE_LOST";
+    case VK_ERROR_MEMORY_MAP_FAILED: return "VK_ERROR_MEMORY_MAP_FAILED";
+    case VK_ERROR_LAYER_NOT_PRESENT: return "VK_ERROR_LAYER_NOT_PRESENT";
+    case VK_ERROR_EXTENSION_NOT_PRESENT: return "VK_ERROR_EXTENSION_NOT_PRESENT";
+    case VK_ERROR_FEATURE_NOT_PRESENT: return "VK_ERROR_FEATURE_NOT_PRESENT";
+    case VK_ERROR_INCOMPATIBLE_DRIVER: return "VK_ERROR_INCOMPATIBLE_DRIVER";
+    case VK_ERROR_TOO_MANY_OBJECTS: return "VK_ERROR_TOO_MANY_OBJECTS";
+    case VK_ERROR_FRAGMENTED_POOL: return "VK_ERROR_FRAGMENTED_POOL";
+    case VK_ERROR_OUT_OF_POOL_MEMORY: return "VK_ERROR_OUT_OF_POOL_MEMORY";
+    case VK_ERROR_UNKNOWN: return "VK_ERROR_UNKNOWN";
+    default: return "an unknown VkResult";
+  }
+}
+
+Status call_error(VkResult result, const char* call, const std::string& doing) {
+  Code code = Code::device_error;
+  if (result == VK_ERROR_DEVICE_LOST) code = Code::device_lost;
+  if (result == VK_ERROR_OUT_OF_HOST_MEMORY || result == VK_ERROR_OUT_OF_DEVICE_MEMORY) code = Code::out_of_memory;
+  return error(code, doing, " failed: ", call, " returned ", result_name(result), " (", static_cast<int>(result), ").");
+}
+
+}  // namespace graft::vulkan

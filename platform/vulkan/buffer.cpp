@@ -1,0 +1,43 @@
+#include "platform/vulkan/objects.h"
+
+namespace graft::vulkan {
+
+Result<std::unique_ptr<gpu::Buffer>> VulkanBuffer::create(Owner& owner, std::uint64_t bytes, gpu::MemoryKind kind,
+                                                          std::string_view name) {
+  Context& context = owner.context;
+  if (bytes == 0) return invalid("Buffer \"", name, "\" has 0 bytes; a buffer needs at least 1.");
+  if (bytes > context.caps().max_allocation) {
+    return error(Code::out_of_memory, "Buffer \"", name, "\" needs ", bytes_text(bytes), ", but one allocation on \"",
+                 context.caps().device_name, "\" holds at most ", bytes_text(context.caps().max_allocation), ".");
+  }
+  std::unique_ptr<VulkanBuffer> buffer(new VulkanBuffer(owner, bytes, name));
+  const auto doing = [&] { return cat("Creating buffer \"", name, "\" of ", bytes_text(bytes)); };
+  VkBufferCreateInfo info{VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO};
+  info.size = buffer->usable_size();
+  info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT;
+  VkResult result = GRAFT_VK_DEVICE_CALL(context, CreateBuffer, &info, nullptr, &buffer->handle_);
+  if (result != VK_SUCCESS) return context.failed(result, "vkCreateBuffer", doing());
+  context.set_name(VK_OBJECT_TYPE_BUFFER, buffer->handle_, name);
+
+  VkMemoryRequirements requirements{};
+  context.fn.GetBufferMemoryRequirements(context.device, buffer->handle_, &requirements);
+  GRAFT_TRY_ASSIGN(buffer->allocation_, owner.memory.allocate(requirements, kind, name));
+  const Allocation& at = buffer->allocation_;
+  result = GRAFT_VK_DEVICE_CALL(context, BindBufferMemory, buffer->handle_, at.block->memory, at.offset);
+  if (result != VK_SUCCESS) return context.failed(result, "vkBindBufferMemory", doing());
+  return std::unique_ptr<gpu::Buffer>(std::move(buffer));
+}
+
+VulkanBuffer::~VulkanBuffer() {
+  if (!owner_.submissions.quiesce()) return;  // the device may still write there
+  if (handle_ != VK_NULL_HANDLE) owner_.context.fn.DestroyBuffer(owner_.context.device, handle_, nullptr);
+  if (allocation_.block != nullptr) owner_.memory.release(allocation_);
+}
+
+std::span<std::byte> VulkanBuffer::mapped() {
+  std::byte* base = allocation_.block->mapped;
+  if (base == nullptr) return {};
+  return {base + allocation_.offset, static_cast<std::size_t>(size_)};
+}
+
+}  // namespace graft::vulkan

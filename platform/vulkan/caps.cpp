@@ -1,0 +1,183 @@
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "platform/vulkan/instance.h"
+
+namespace graft::vulkan {
+namespace {
+
+// Everything here is optional; Caps says which of it is there.
+constexpr std::array kWantedExtensions = {VK_KHR_TIMELINE_SEMAPHORE_EXTENSION_NAME, VK_KHR_8BIT_STORAGE_EXTENSION_NAME,
+                                          VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME,
+                                          VK_KHR_DRIVER_PROPERTIES_EXTENSION_NAME};
+
+gpu::DeviceType device_type(VkPhysicalDeviceType type) {
+  switch (type) {
+    case VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU: return gpu::DeviceType::integrated;
+    case VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU: return gpu::DeviceType::discrete;
+    case VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU: return gpu::DeviceType::virtual_gpu;
+    case VK_PHYSICAL_DEVICE_TYPE_CPU: return gpu::DeviceType::cpu;
+    default: return gpu::DeviceType::other;
+  }
+}
+
+Status find_extensions(const InstanceFunctions& fn, PhysicalDevice& device, CallFaults* faults) {
+  std::vector<VkExtensionProperties> all;
+  const VkResult result = enumerate_items(all, [&](std::uint32_t* count, VkExtensionProperties* items) {
+    return GRAFT_VK_CALL(faults, fn, EnumerateDeviceExtensionProperties, device.handle, nullptr, count, items);
+  });
+  if (result != VK_SUCCESS) {
+    return call_error(result, "vkEnumerateDeviceExtensionProperties",
+                      cat("Listing the extensions of \"", device.caps.device_name, "\""));
+  }
+  for (const char* wanted : kWantedExtensions) {
+    if (std::any_of(all.begin(), all.end(),
+                    [&](const auto& it) { return std::strcmp(it.extensionName, wanted) == 0; })) {
+      device.extensions.emplace_back(wanted);
+    }
+  }
+  return ok_status();
+}
+
+/// A compute queue, best one without graphics: it does not compete with the display.
+Status find_queue(const InstanceFunctions& fn, PhysicalDevice& device) {
+  std::uint32_t count = 0;
+  fn.GetPhysicalDeviceQueueFamilyProperties(device.handle, &count, nullptr);
+  std::vector<VkQueueFamilyProperties> families(count);
+  fn.GetPhysicalDeviceQueueFamilyProperties(device.handle, &count, families.data());
+  int best = -1;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    if (families[i].queueCount == 0 || (families[i].queueFlags & VK_QUEUE_COMPUTE_BIT) == 0) continue;
+    const bool pure = (families[i].queueFlags & VK_QUEUE_GRAPHICS_BIT) == 0;
+    if (best < 0 || (pure && (families[static_cast<std::size_t>(best)].queueFlags & VK_QUEUE_GRAPHICS_BIT) != 0)) {
+      best = static_cast<int>(i);
+    }
+  }
+  if (best < 0) return unsupported("The device \"", device.caps.device_name, "\" has no compute queue.");
+  device.queue_family = static_cast<std::uint32_t>(best);
+  device.timestamp_bits = families[device.queue_family].timestampValidBits;
+  return ok_status();
+}
+
+void read_limits(const VkPhysicalDeviceLimits& limits, gpu::Caps& caps) {
+  caps.max_storage_buffer_range = limits.maxStorageBufferRange;
+  caps.storage_buffer_alignment =
+      static_cast<std::uint32_t>(std::max<VkDeviceSize>(limits.minStorageBufferOffsetAlignment, 4));
+  caps.max_storage_buffers_per_stage =
+      std::min(limits.maxPerStageDescriptorStorageBuffers, limits.maxDescriptorSetStorageBuffers);
+  caps.max_push_constants = limits.maxPushConstantsSize;
+  caps.max_workgroup_invocations = limits.maxComputeWorkGroupInvocations;
+  for (std::size_t i = 0; i < 3; ++i) {
+    caps.max_workgroup_size[i] = limits.maxComputeWorkGroupSize[i];
+    caps.max_workgroup_count[i] = limits.maxComputeWorkGroupCount[i];
+  }
+  caps.max_shared_memory = limits.maxComputeSharedMemorySize;
+}
+
+void read_properties(const InstanceFunctions& fn, PhysicalDevice& device) {
+  VkPhysicalDeviceDriverPropertiesKHR driver{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES_KHR};
+  VkPhysicalDeviceMaintenance3Properties maintenance{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES};
+  VkPhysicalDeviceSubgroupProperties subgroup{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES};
+  VkPhysicalDeviceProperties2 properties{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2};
+  properties.pNext = &maintenance;
+  maintenance.pNext = &subgroup;
+  if (device.has_extension(VK_KHR_DRIVER_PROPERTIES_EXTENSION_NAME)) subgroup.pNext = &driver;
+  fn.GetPhysicalDeviceProperties2(device.handle, &properties);
+
+  gpu::Caps& caps = device.caps;
+  read_limits(properties.properties.limits, caps);
+  caps.driver_name = driver.driverName;
+  caps.driver_info = driver.driverInfo;
+  caps.max_allocation = maintenance.maxMemoryAllocationSize;
+  caps.subgroup_size = subgroup.subgroupSize;
+  if ((subgroup.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0) {
+    const auto operations = subgroup.supportedOperations;
+    caps.subgroup_basic = (operations & VK_SUBGROUP_FEATURE_BASIC_BIT) != 0;
+    caps.subgroup_arithmetic = (operations & VK_SUBGROUP_FEATURE_ARITHMETIC_BIT) != 0;
+    caps.subgroup_shuffle = (operations & VK_SUBGROUP_FEATURE_SHUFFLE_BIT) != 0;
+  }
+  if (device.timestamp_bits != 0) caps.timestamp_period_ns = properties.properties.limits.timestampPeriod;
+  device.non_coherent_atom = properties.properties.limits.nonCoherentAtomSize;
+  std::copy_n(properties.properties.pipelineCacheUUID, VK_UUID_SIZE, device.pipeline_cache_uuid.begin());
+}
+
+void read_features(const InstanceFunctions& fn, PhysicalDevice& device) {
+  VkPhysicalDeviceTimelineSemaphoreFeaturesKHR timeline{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES_KHR};
+  VkPhysicalDevice8BitStorageFeaturesKHR storage8{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_8BIT_STORAGE_FEATURES_KHR};
+  VkPhysicalDeviceShaderFloat16Int8FeaturesKHR float16{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES_KHR};
+  VkPhysicalDevice16BitStorageFeatures storage16{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES};
+  VkPhysicalDeviceFeatures2 features{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2};
+  features.pNext = &storage16;
+  void** tail = &storage16.pNext;
+  const auto append = [&](const char* extension, auto& structure) {
+    if (!device.has_extension(extension)) return;
+    *tail = &structure;
+    tail = &structure.pNext;
+  };
+  append(VK_KHR_TIMELINE_SEMAPHORE_EXTENSION_NAME, timeline);
+  append(VK_KHR_8BIT_STORAGE_EXTENSION_NAME, storage8);
+  append(VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME, float16);
+  fn.GetPhysicalDeviceFeatures2(device.handle, &features);
+
+  gpu::Caps& caps = device.caps;
+  caps.storage_16bit = storage16.storageBuffer16BitAccess == VK_TRUE;
+  caps.storage_8bit = storage8.storageBuffer8BitAccess == VK_TRUE;
+  caps.shader_float16 = float16.shaderFloat16 == VK_TRUE;
+  caps.shader_int8 = float16.shaderInt8 == VK_TRUE;
+  caps.shader_int64 = features.features.shaderInt64 == VK_TRUE;
+  caps.timeline_semaphore = timeline.timelineSemaphore == VK_TRUE;
+}
+
+void read_memory(const InstanceFunctions& fn, PhysicalDevice& device) {
+  fn.GetPhysicalDeviceMemoryProperties(device.handle, &device.memory);
+  for (std::uint32_t i = 0; i < device.memory.memoryHeapCount; ++i) {
+    const VkMemoryHeap& heap = device.memory.memoryHeaps[i];
+    device.caps.heaps.push_back({heap.size, (heap.flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) != 0});
+  }
+  // Unified: all device-local heaps can be mapped. A small mappable window into a discrete card's memory does not
+  // count.
+  std::array<bool, VK_MAX_MEMORY_HEAPS> mappable{};
+  for (std::uint32_t i = 0; i < device.memory.memoryTypeCount; ++i) {
+    constexpr VkMemoryPropertyFlags kBoth = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT | VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT;
+    const VkMemoryType& type = device.memory.memoryTypes[i];
+    if ((type.propertyFlags & kBoth) == kBoth) mappable[type.heapIndex] = true;
+  }
+  bool unified = false;
+  for (std::size_t i = 0; i < device.caps.heaps.size(); ++i) {
+    if (!device.caps.heaps[i].device_local) continue;
+    unified = mappable[i];
+    if (!unified) break;
+  }
+  const auto type = device.caps.type;
+  device.caps.unified_memory = unified && (type == gpu::DeviceType::integrated || type == gpu::DeviceType::cpu);
+}
+
+}  // namespace
+
+Result<PhysicalDevice> describe(const InstanceFunctions& fn, VkPhysicalDevice handle, CallFaults* faults) {
+  PhysicalDevice device;
+  device.handle = handle;
+  VkPhysicalDeviceProperties basic{};
+  fn.GetPhysicalDeviceProperties(handle, &basic);
+  device.caps.device_name = basic.deviceName;
+  device.caps.vendor_id = basic.vendorID;
+  device.caps.device_id = basic.deviceID;
+  device.caps.driver_version = basic.driverVersion;
+  device.caps.api_version = basic.apiVersion;
+  device.caps.type = device_type(basic.deviceType);
+  if (basic.apiVersion < VK_API_VERSION_1_1) {
+    return unsupported("The device \"", basic.deviceName, "\" speaks Vulkan ", VK_API_VERSION_MAJOR(basic.apiVersion),
+                       ".", VK_API_VERSION_MINOR(basic.apiVersion), "; graft needs 1.1 or later.");
+  }
+  GRAFT_TRY(find_extensions(fn, device, faults));
+  GRAFT_TRY(find_queue(fn, device));
+  read_properties(fn, device);
+  read_features(fn, device);
+  read_memory(fn, device);
+  return device;
+}
+
+}  // namespace graft::vulkan

@@ -1,0 +1,48 @@
+// What everything made from one device shares. Internal to platform/vulkan.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "platform/vulkan/api.h"
+#include "platform/vulkan/instance.h"
+
+namespace graft::vulkan {
+
+struct Context {
+  std::unique_ptr<Instance> instance;
+  PhysicalDevice physical;
+  DeviceFunctions fn;
+  VkDevice device = VK_NULL_HANDLE;
+  VkQueue queue = VK_NULL_HANDLE;
+  CallFaults* faults = nullptr;
+  LogSink log;
+  bool lost = false;   ///< once true, stays true
+  bool stuck = false;  ///< work never came back: what it may use is leaked, not freed
+
+  const gpu::Caps& caps() const { return physical.caps; }
+
+  /// call_error that also remembers a lost device.
+  Status failed(VkResult result, const char* call, const std::string& doing) {
+    if (result == VK_ERROR_DEVICE_LOST) lost = true;
+    return call_error(result, call, doing);
+  }
+
+  /// Names an object for profilers and validation messages.
+  template <typename Handle>
+  void set_name(VkObjectType type, Handle handle, std::string_view name) {
+    if (fn.SetDebugUtilsObjectNameEXT == nullptr || name.empty()) return;
+    const std::string text(name);
+    VkDebugUtilsObjectNameInfoEXT info{VK_STRUCTURE_TYPE_DEBUG_UTILS_OBJECT_NAME_INFO_EXT};
+    info.objectType = type;
+    info.objectHandle = reinterpret_cast<std::uint64_t>(handle);
+    info.pObjectName = text.c_str();
+    (void)fn.SetDebugUtilsObjectNameEXT(device, &info);  // a missing name harms nobody
+  }
+};
+
+}  // namespace graft::vulkan
+
+/// A fallible device-level call through the fault hook.
+#define GRAFT_VK_DEVICE_CALL(context, name, ...) \
+  GRAFT_VK_CALL((context).faults, (context).fn, name, (context).device, __VA_ARGS__)

@@ -1,0 +1,164 @@
+#include <algorithm>
+
+#include "platform/vulkan/objects.h"
+#include "platform/vulkan/pipeline_cache.h"
+
+namespace graft::vulkan {
+namespace {
+
+/// The features that graft uses, switched on where the device has them.
+class FeatureChain {
+ public:
+  explicit FeatureChain(const PhysicalDevice& device) {
+    const gpu::Caps& caps = device.caps;
+    features_.pNext = &storage16_;
+    features_.features.shaderInt64 = caps.shader_int64;
+    storage16_.storageBuffer16BitAccess = caps.storage_16bit;
+    void** tail = &storage16_.pNext;
+    const auto append = [&](const char* extension, auto& structure) {
+      if (!device.has_extension(extension)) return;
+      *tail = &structure;
+      tail = &structure.pNext;
+    };
+    storage8_.storageBuffer8BitAccess = caps.storage_8bit;
+    float16_.shaderFloat16 = caps.shader_float16;
+    float16_.shaderInt8 = caps.shader_int8;
+    timeline_.timelineSemaphore = caps.timeline_semaphore;
+    append(VK_KHR_8BIT_STORAGE_EXTENSION_NAME, storage8_);
+    append(VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME, float16_);
+    append(VK_KHR_TIMELINE_SEMAPHORE_EXTENSION_NAME, timeline_);
+  }
+  FeatureChain(const FeatureChain&) = delete;
+  FeatureChain& operator=(const FeatureChain&) = delete;
+  const void* head() const { return &features_; }
+
+ private:
+  VkPhysicalDeviceFeatures2 features_{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2};
+  VkPhysicalDevice16BitStorageFeatures storage16_{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES};
+  VkPhysicalDevice8BitStorageFeaturesKHR storage8_{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_8BIT_STORAGE_FEATURES_KHR};
+  VkPhysicalDeviceShaderFloat16Int8FeaturesKHR float16_{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES_KHR};
+  VkPhysicalDeviceTimelineSemaphoreFeaturesKHR timeline_{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES_KHR};
+};
+
+class VulkanDevice final : public gpu::Device {
+ public:
+  static Result<std::unique_ptr<gpu::Device>> create(const DeviceOptions& options);
+
+  explicit VulkanDevice(const DeviceOptions& options)
+      : memory_(context_, options.block_bytes), submissions_(context_), cache_(context_), layouts_(context_) {}
+
+  const gpu::Caps& caps() const override { return context_.caps(); }
+
+  Result<std::unique_ptr<gpu::Buffer>> create_buffer(std::uint64_t bytes, gpu::MemoryKind kind,
+                                                     std::string_view name) override {
+    return VulkanBuffer::create(owner_, bytes, kind, name);
+  }
+  Result<std::vector<std::unique_ptr<gpu::Kernel>>> create_kernels(std::span<const gpu::KernelDesc> kernels) override {
+    return VulkanKernel::create(owner_, layouts_, cache_.handle(), kernels);
+  }
+  Result<std::unique_ptr<gpu::Recorder>> record(std::string_view name, std::uint32_t timestamps) override {
+    return make_recorder(owner_, name, timestamps);
+  }
+  Result<gpu::Ticket> submit(std::span<gpu::CommandList* const> lists) override;
+  Status wait(gpu::Ticket ticket, std::chrono::nanoseconds timeout) override {
+    GRAFT_TRY(submissions_.wait(ticket, timeout));
+    return memory_.invalidate();
+  }
+  Status read_timestamps(gpu::CommandList& list, std::span<std::uint64_t> ticks) override {
+    return static_cast<VulkanCommandList&>(list).read_timestamps(ticks);
+  }
+  gpu::MemoryStats memory() const override { return memory_.stats(); }
+  Status save_pipeline_cache() override { return cache_.save(); }
+
+ private:
+  /// First in, last out: everything else destroys its handles before the device goes.
+  struct DeviceGuard {
+    Context& context;
+    ~DeviceGuard() {
+      if (context.stuck) return static_cast<void>(context.instance.release());
+      if (context.device != VK_NULL_HANDLE && context.fn.DestroyDevice != nullptr) {
+        context.fn.DestroyDevice(context.device, nullptr);
+      }
+    }
+  };
+
+  Status open(const DeviceOptions& options);
+
+  Context context_;
+  DeviceGuard guard_{context_};
+  MemoryPool memory_;
+  Submissions submissions_;
+  PipelineCache cache_;
+  LayoutCache layouts_;
+  Owner owner_{context_, memory_, submissions_};
+  std::vector<VkCommandBuffer> scratch_;
+};
+
+Result<std::unique_ptr<gpu::Device>> VulkanDevice::create(const DeviceOptions& options) {
+  auto device = std::make_unique<VulkanDevice>(options);
+  GRAFT_TRY(device->open(options));
+  return std::unique_ptr<gpu::Device>(std::move(device));
+}
+
+Status VulkanDevice::open(const DeviceOptions& options) {
+  GRAFT_TRY_ASSIGN(context_.instance, Instance::create(options.instance));
+  GRAFT_TRY_ASSIGN(auto devices, context_.instance->physical_devices());
+  GRAFT_TRY_ASSIGN(const std::size_t index, select_device(devices, options.device));
+  context_.physical = std::move(devices[index]);
+  context_.faults = options.instance.faults;
+  context_.log = options.instance.log;
+
+  const float priority = 1.0f;
+  VkDeviceQueueCreateInfo queue{VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO};
+  queue.queueFamilyIndex = context_.physical.queue_family;
+  queue.queueCount = 1;
+  queue.pQueuePriorities = &priority;
+  std::vector<const char*> extensions;
+  for (const std::string& name : context_.physical.extensions) extensions.push_back(name.c_str());
+  const FeatureChain features(context_.physical);
+  VkDeviceCreateInfo info{VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO};
+  info.pNext = features.head();
+  info.queueCreateInfoCount = 1;
+  info.pQueueCreateInfos = &queue;
+  info.enabledExtensionCount = static_cast<std::uint32_t>(extensions.size());
+  info.ppEnabledExtensionNames = extensions.data();
+  const InstanceFunctions& instance = context_.instance->fn();
+  const VkResult result = GRAFT_VK_CALL(context_.faults, instance, CreateDevice, context_.physical.handle, &info,
+                                        nullptr, &context_.device);
+  if (result != VK_SUCCESS) {
+    return context_.failed(result, "vkCreateDevice", cat("Opening the device \"", caps().device_name, "\""));
+  }
+  GRAFT_TRY_ASSIGN(context_.fn, load_device_functions(instance, context_.device));
+  context_.fn.GetDeviceQueue(context_.device, context_.physical.queue_family, 0, &context_.queue);
+  GRAFT_TRY(submissions_.initialize(options.timeline_semaphore && caps().timeline_semaphore));
+  return cache_.initialize(*options.files, options.pipeline_cache_path);
+}
+
+Result<gpu::Ticket> VulkanDevice::submit(std::span<gpu::CommandList* const> lists) {
+  scratch_.clear();
+  for (gpu::CommandList* it : lists) {
+    const auto& list = static_cast<const VulkanCommandList&>(*it);
+    if (!submissions_.completed(list.last_ticket)) {
+      return invalid("List \"", list.name(), "\" still runs as submission ", list.last_ticket,
+                     "; wait for it before submitting it again.");
+    }
+    if (std::find(scratch_.begin(), scratch_.end(), list.commands()) != scratch_.end()) {
+      return invalid("List \"", list.name(), "\" stands twice in one submission.");
+    }
+    scratch_.push_back(list.commands());
+  }
+  GRAFT_TRY(memory_.flush());
+  GRAFT_TRY_ASSIGN(const gpu::Ticket ticket, submissions_.submit(scratch_));
+  for (gpu::CommandList* it : lists) static_cast<VulkanCommandList&>(*it).last_ticket = ticket;
+  return ticket;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<gpu::Device>> create_device(const DeviceOptions& options) {
+  return VulkanDevice::create(options);
+}
+
+}  // namespace graft::vulkan

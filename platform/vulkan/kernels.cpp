@@ -1,0 +1,159 @@
+#include <algorithm>
+
+#include "platform/vulkan/objects.h"
+
+namespace graft::vulkan {
+namespace {
+
+constexpr std::uint32_t kSpirvMagic = 0x07230203;
+
+Status check_desc(const gpu::KernelDesc& desc, const gpu::Caps& caps) {
+  if (desc.spirv.size() < 5 || desc.spirv[0] != kSpirvMagic) {
+    return invalid("Kernel \"", desc.name, "\" has no SPIR-V: ", desc.spirv.size(), " words.");
+  }
+  if (desc.bindings > caps.max_storage_buffers_per_stage) {
+    return unsupported("Kernel \"", desc.name, "\" binds ", desc.bindings, " buffers, but \"", caps.device_name,
+                       "\" takes at most ", caps.max_storage_buffers_per_stage, ".");
+  }
+  if (desc.push_bytes % 4 != 0 || desc.push_bytes > caps.max_push_constants) {
+    return unsupported("Kernel \"", desc.name, "\" has ", desc.push_bytes, " bytes of push constants; \"",
+                       caps.device_name, "\" takes a multiple of 4 up to ", caps.max_push_constants, ".");
+  }
+  return ok_status();
+}
+
+/// Shader modules, needed only while pipelines are created. Variants by specialization share one.
+class Modules {
+ public:
+  explicit Modules(Context& context) : context_(context) {}
+  ~Modules() {
+    for (const auto& [words, module] : modules_) context_.fn.DestroyShaderModule(context_.device, module, nullptr);
+  }
+  Modules(const Modules&) = delete;
+  Modules& operator=(const Modules&) = delete;
+
+  Result<VkShaderModule> get(const gpu::KernelDesc& desc) {
+    if (const auto found = modules_.find(desc.spirv.data()); found != modules_.end()) return found->second;
+    VkShaderModuleCreateInfo info{VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO};
+    info.codeSize = desc.spirv.size_bytes();
+    info.pCode = desc.spirv.data();
+    VkShaderModule module = VK_NULL_HANDLE;
+    const VkResult result = GRAFT_VK_DEVICE_CALL(context_, CreateShaderModule, &info, nullptr, &module);
+    if (result != VK_SUCCESS) {
+      return context_.failed(result, "vkCreateShaderModule", cat("Loading kernel \"", desc.name, "\""));
+    }
+    modules_.emplace(desc.spirv.data(), module);
+    return module;
+  }
+
+ private:
+  Context& context_;
+  std::map<const std::uint32_t*, VkShaderModule> modules_;
+};
+
+}  // namespace
+
+LayoutCache::~LayoutCache() {
+  for (const auto& [key, layout] : pipelines_) context_.fn.DestroyPipelineLayout(context_.device, layout, nullptr);
+  for (const auto& [key, layout] : sets_) context_.fn.DestroyDescriptorSetLayout(context_.device, layout, nullptr);
+}
+
+Result<VkDescriptorSetLayout> LayoutCache::set_layout(std::uint32_t bindings) {
+  if (const auto found = sets_.find(bindings); found != sets_.end()) return found->second;
+  std::vector<VkDescriptorSetLayoutBinding> slots(bindings);
+  for (std::uint32_t i = 0; i < bindings; ++i) {
+    slots[i].binding = i;
+    slots[i].descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
+    slots[i].descriptorCount = 1;
+    slots[i].stageFlags = VK_SHADER_STAGE_COMPUTE_BIT;
+  }
+  VkDescriptorSetLayoutCreateInfo info{VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO};
+  info.bindingCount = bindings;
+  info.pBindings = slots.data();
+  VkDescriptorSetLayout layout = VK_NULL_HANDLE;
+  const VkResult result = GRAFT_VK_DEVICE_CALL(context_, CreateDescriptorSetLayout, &info, nullptr, &layout);
+  if (result != VK_SUCCESS) {
+    return context_.failed(result, "vkCreateDescriptorSetLayout", cat("Creating a layout of ", bindings, " bindings"));
+  }
+  sets_.emplace(bindings, layout);
+  return layout;
+}
+
+Result<LayoutCache::Layout> LayoutCache::get(std::uint32_t bindings, std::uint32_t push_bytes) {
+  Layout layout;
+  if (bindings > 0) {
+    GRAFT_TRY_ASSIGN(layout.set, set_layout(bindings));
+  }
+  const std::pair key{bindings, push_bytes};
+  if (const auto found = pipelines_.find(key); found != pipelines_.end()) {
+    layout.pipeline = found->second;
+    return layout;
+  }
+  VkPushConstantRange push{VK_SHADER_STAGE_COMPUTE_BIT, 0, push_bytes};
+  VkPipelineLayoutCreateInfo info{VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO};
+  info.setLayoutCount = bindings > 0 ? 1 : 0;
+  info.pSetLayouts = &layout.set;
+  info.pushConstantRangeCount = push_bytes > 0 ? 1 : 0;
+  info.pPushConstantRanges = &push;
+  const VkResult result = GRAFT_VK_DEVICE_CALL(context_, CreatePipelineLayout, &info, nullptr, &layout.pipeline);
+  if (result != VK_SUCCESS) {
+    return context_.failed(result, "vkCreatePipelineLayout",
+                           cat("Creating a layout of ", bindings, " bindings and ", push_bytes, " push bytes"));
+  }
+  pipelines_.emplace(key, layout.pipeline);
+  return layout;
+}
+
+Result<std::vector<std::unique_ptr<gpu::Kernel>>> VulkanKernel::create(Owner& owner, LayoutCache& layouts,
+                                                                       VkPipelineCache cache,
+                                                                       std::span<const gpu::KernelDesc> descs) {
+  Context& context = owner.context;
+  const std::size_t count = descs.size();
+  if (count == 0) return std::vector<std::unique_ptr<gpu::Kernel>>{};
+  Modules modules(context);
+  std::vector<std::unique_ptr<VulkanKernel>> kernels;
+  std::vector<VkComputePipelineCreateInfo> infos(count);
+  std::vector<VkSpecializationInfo> specializations(count);
+  std::vector<std::vector<VkSpecializationMapEntry>> entries(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const gpu::KernelDesc& desc = descs[i];
+    GRAFT_TRY(check_desc(desc, context.caps()));
+    GRAFT_TRY_ASSIGN(const auto layout, layouts.get(desc.bindings, desc.push_bytes));
+    GRAFT_TRY_ASSIGN(VkShaderModule module, modules.get(desc));
+    kernels.push_back(std::make_unique<VulkanKernel>(owner, desc, layout));
+    for (std::uint32_t id = 0; id < desc.specialization.size(); ++id) entries[i].push_back({id, id * 4, 4});
+    specializations[i] = {static_cast<std::uint32_t>(entries[i].size()), entries[i].data(),
+                          desc.specialization.size_bytes(), desc.specialization.data()};
+    infos[i].sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO;
+    infos[i].layout = layout.pipeline;
+    infos[i].stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
+    infos[i].stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
+    infos[i].stage.module = module;
+    infos[i].stage.pName = "main";
+    infos[i].stage.pSpecializationInfo = entries[i].empty() ? nullptr : &specializations[i];
+  }
+  std::vector<VkPipeline> pipelines(count, VK_NULL_HANDLE);
+  const VkResult result =
+      GRAFT_VK_DEVICE_CALL(context, CreateComputePipelines, cache, static_cast<std::uint32_t>(count), infos.data(),
+                           nullptr, pipelines.data());
+  for (std::size_t i = 0; i < count; ++i) kernels[i]->pipeline_ = pipelines[i];  // owned now, also on failure
+  if (result != VK_SUCCESS) {
+    const auto bad = std::find(pipelines.begin(), pipelines.end(), VkPipeline{VK_NULL_HANDLE});
+    const std::string_view name =
+        bad == pipelines.end() ? descs[0].name : descs[static_cast<std::size_t>(bad - pipelines.begin())].name;
+    return context.failed(result, "vkCreateComputePipelines", cat("Compiling kernel \"", name, "\" (of ", count, ")"));
+  }
+  std::vector<std::unique_ptr<gpu::Kernel>> out;
+  for (auto& kernel : kernels) {
+    context.set_name(VK_OBJECT_TYPE_PIPELINE, kernel->pipeline_, kernel->name_);
+    out.push_back(std::move(kernel));
+  }
+  return out;
+}
+
+VulkanKernel::~VulkanKernel() {
+  if (!owner_.submissions.quiesce()) return;
+  if (pipeline_ != VK_NULL_HANDLE) owner_.context.fn.DestroyPipeline(owner_.context.device, pipeline_, nullptr);
+}
+
+}  // namespace graft::vulkan

@@ -1,0 +1,65 @@
+// Device memory: small buffers share blocks, large ones have their own allocation.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "platform/vulkan/context.h"
+
+namespace graft::vulkan {
+
+/// One VkDeviceMemory and what is free in it.
+struct MemoryBlock {
+  struct Range {
+    std::uint64_t offset = 0;
+    std::uint64_t size = 0;
+  };
+  VkDeviceMemory memory = VK_NULL_HANDLE;
+  std::uint64_t size = 0;
+  std::uint32_t type = 0;
+  bool coherent = true;
+  std::byte* mapped = nullptr;
+  bool shared = false;
+  std::vector<Range> free;  ///< sorted by offset, never adjacent
+
+  bool empty() const { return free.size() == 1 && free[0].size == size; }
+};
+
+struct Allocation {
+  MemoryBlock* block = nullptr;
+  std::uint64_t offset = 0;
+  std::uint64_t size = 0;
+};
+
+class MemoryPool {
+ public:
+  MemoryPool(Context& context, std::uint64_t block_bytes) : context_(context), block_bytes_(block_bytes) {}
+  ~MemoryPool();
+  MemoryPool(const MemoryPool&) = delete;
+  MemoryPool& operator=(const MemoryPool&) = delete;
+
+  Result<Allocation> allocate(const VkMemoryRequirements& requirements, gpu::MemoryKind kind, std::string_view name);
+  void release(const Allocation& allocation);
+
+  /// Makes host writes visible to the device, or device writes to the host, where memory is mapped but not coherent.
+  Status flush();
+  Status invalidate();
+
+  const gpu::MemoryStats& stats() const { return stats_; }
+
+ private:
+  Result<std::uint32_t> choose_type(std::uint32_t allowed, gpu::MemoryKind kind) const;
+  Result<MemoryBlock*> add_block(std::uint64_t size, std::uint32_t type, bool shared, std::string_view name);
+  void remove_block(MemoryBlock* block);
+  void update_ranges();
+
+  Context& context_;
+  std::uint64_t block_bytes_;
+  std::vector<std::unique_ptr<MemoryBlock>> blocks_;
+  std::vector<VkMappedMemoryRange> non_coherent_;  ///< kept current, so that flush() allocates nothing
+  gpu::MemoryStats stats_;
+};
+
+}  // namespace graft::vulkan

@@ -1,0 +1,132 @@
+// The objects behind gpu::Buffer, gpu::Kernel and gpu::CommandList, and the pipeline layouts they share.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "platform/base/checked.h"
+#include "platform/vulkan/memory.h"
+#include "platform/vulkan/submissions.h"
+
+namespace graft::vulkan {
+
+/// What every object needs to undo itself.
+struct Owner {
+  Context& context;
+  MemoryPool& memory;
+  Submissions& submissions;
+};
+
+class VulkanBuffer final : public gpu::Buffer {
+ public:
+  static Result<std::unique_ptr<gpu::Buffer>> create(Owner& owner, std::uint64_t bytes, gpu::MemoryKind kind,
+                                                     std::string_view name);
+  ~VulkanBuffer() override;
+
+  std::uint64_t size() const override { return size_; }
+  std::span<std::byte> mapped() override;
+  VkBuffer handle() const { return handle_; }
+  /// What may be bound: size() rounded up to whole words, as shaders address words.
+  std::uint64_t usable_size() const { return align_up(size_, 4); }
+  const std::string& name() const { return name_; }
+
+ private:
+  VulkanBuffer(Owner& owner, std::uint64_t bytes, std::string_view name) : owner_(owner), size_(bytes), name_(name) {}
+
+  Owner& owner_;
+  std::uint64_t size_;
+  std::string name_;
+  VkBuffer handle_ = VK_NULL_HANDLE;
+  Allocation allocation_;
+};
+
+/// Descriptor set and pipeline layouts, shared by all kernels with the same bindings and push block.
+class LayoutCache {
+ public:
+  struct Layout {
+    VkDescriptorSetLayout set = VK_NULL_HANDLE;  ///< null for a kernel without bindings
+    VkPipelineLayout pipeline = VK_NULL_HANDLE;
+  };
+  explicit LayoutCache(Context& context) : context_(context) {}
+  ~LayoutCache();
+  LayoutCache(const LayoutCache&) = delete;
+  LayoutCache& operator=(const LayoutCache&) = delete;
+
+  Result<Layout> get(std::uint32_t bindings, std::uint32_t push_bytes);
+
+ private:
+  Result<VkDescriptorSetLayout> set_layout(std::uint32_t bindings);
+
+  Context& context_;
+  std::map<std::uint32_t, VkDescriptorSetLayout> sets_;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, VkPipelineLayout> pipelines_;
+};
+
+class VulkanKernel final : public gpu::Kernel {
+ public:
+  VulkanKernel(Owner& owner, const gpu::KernelDesc& desc, LayoutCache::Layout layout)
+      : owner_(owner), name_(desc.name), bindings_(desc.bindings), push_bytes_(desc.push_bytes), layout_(layout) {}
+  ~VulkanKernel() override;
+
+  /// All pipelines in one call through `cache`; all or nothing.
+  static Result<std::vector<std::unique_ptr<gpu::Kernel>>> create(Owner& owner, LayoutCache& layouts,
+                                                                  VkPipelineCache cache,
+                                                                  std::span<const gpu::KernelDesc> descs);
+
+  const std::string& name() const { return name_; }
+  std::uint32_t bindings() const { return bindings_; }
+  std::uint32_t push_bytes() const { return push_bytes_; }
+  const LayoutCache::Layout& layout() const { return layout_; }
+  VkPipeline pipeline() const { return pipeline_; }
+
+ private:
+  Owner& owner_;
+  std::string name_;
+  std::uint32_t bindings_;
+  std::uint32_t push_bytes_;
+  LayoutCache::Layout layout_;
+  VkPipeline pipeline_ = VK_NULL_HANDLE;
+};
+
+/// Owns a command buffer and the descriptor sets and queries that it uses.
+class VulkanCommandList final : public gpu::CommandList {
+ public:
+  VulkanCommandList(Owner& owner, std::string_view name) : owner_(owner), name_(name) {}
+  ~VulkanCommandList() override;
+
+  /// Starts recording.
+  Status begin(std::uint32_t timestamps);
+  /// A descriptor set that lives as long as the list.
+  Result<VkDescriptorSet> allocate_set(VkDescriptorSetLayout layout, std::uint32_t bindings);
+  Status end();
+  Status read_timestamps(std::span<std::uint64_t> ticks);
+
+  Owner& owner() { return owner_; }
+  const std::string& name() const { return name_; }
+  VkCommandBuffer commands() const { return commands_; }
+  VkQueryPool queries() const { return queries_; }
+  std::uint32_t timestamps() const { return timestamps_; }
+
+  gpu::Ticket last_ticket = 0;  ///< of the newest submission; 0: never submitted
+
+ private:
+  Status add_descriptor_pool(std::uint32_t bindings);
+
+  Owner& owner_;
+  std::string name_;
+  VkCommandPool pool_ = VK_NULL_HANDLE;
+  VkCommandBuffer commands_ = VK_NULL_HANDLE;
+  VkQueryPool queries_ = VK_NULL_HANDLE;
+  std::uint32_t timestamps_ = 0;
+  std::vector<VkDescriptorPool> descriptor_pools_;
+  std::uint32_t sets_left_ = 0;
+  std::uint32_t descriptors_left_ = 0;
+};
+
+Result<std::unique_ptr<gpu::Recorder>> make_recorder(Owner& owner, std::string_view name, std::uint32_t timestamps);
+
+}  // namespace graft::vulkan

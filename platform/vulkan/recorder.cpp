@@ -1,0 +1,217 @@
+#include <algorithm>
+
+#include "platform/vulkan/objects.h"
+
+namespace graft::vulkan {
+namespace {
+
+constexpr VkPipelineStageFlags kWorkStages = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
+constexpr VkAccessFlags kWrites = VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
+constexpr VkAccessFlags kAll = kWrites | VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_TRANSFER_READ_BIT;
+
+class VulkanRecorder final : public gpu::Recorder {
+ public:
+  VulkanRecorder(Owner& owner, std::string_view name)
+      : context_(owner.context), list_(std::make_unique<VulkanCommandList>(owner, name)) {}
+
+  Status begin(std::uint32_t timestamps) {
+    GRAFT_TRY(list_->begin(timestamps));
+    barrier();  // lists are ordered among each other
+    return ok_status();
+  }
+
+  void dispatch(gpu::Kernel& kernel, std::span<const gpu::BufferRange> bindings, std::span<const std::byte> push,
+                std::array<std::uint32_t, 3> groups) override {
+    if (error_.ok()) latch(try_dispatch(static_cast<VulkanKernel&>(kernel), bindings, push, groups));
+  }
+  void copy(const gpu::BufferRange& from, const gpu::BufferRange& to) override {
+    if (error_.ok()) latch(try_copy(from, to));
+  }
+  void fill(const gpu::BufferRange& to, std::uint32_t word) override {
+    if (error_.ok()) latch(try_fill(to, word));
+  }
+  void barrier() override { memory_barrier(kWorkStages, kAll); }
+  void host_barrier() override {
+    memory_barrier(kWorkStages | VK_PIPELINE_STAGE_HOST_BIT, kAll | VK_ACCESS_HOST_READ_BIT);
+  }
+  void timestamp(std::uint32_t index) override {
+    if (!error_.ok()) return;
+    if (index >= list_->timestamps()) {
+      return latch(invalid("Timestamp ", index, " is out of range: the list was given ", list_->timestamps(), "."));
+    }
+    context_.fn.CmdWriteTimestamp(list_->commands(), VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, list_->queries(), index);
+  }
+  void begin_label(std::string_view name) override;
+  void end_label() override;
+  Result<std::unique_ptr<gpu::CommandList>> finish() override;
+
+ private:
+  void latch(Status status) {
+    if (!status.ok()) error_ = std::move(status).with_context(cat("While recording \"", list_->name(), "\""));
+  }
+  void memory_barrier(VkPipelineStageFlags to_stages, VkAccessFlags to_access);
+  Status check_range(const gpu::BufferRange& range, std::uint64_t alignment, const std::string& what) const;
+  Status check_dispatch(const VulkanKernel& kernel, std::span<const gpu::BufferRange> bindings,
+                        std::span<const std::byte> push, const std::array<std::uint32_t, 3>& groups) const;
+  Status try_dispatch(VulkanKernel& kernel, std::span<const gpu::BufferRange> bindings, std::span<const std::byte> push,
+                      const std::array<std::uint32_t, 3>& groups);
+  Status bind_buffers(const VulkanKernel& kernel, std::span<const gpu::BufferRange> bindings);
+  Status try_copy(const gpu::BufferRange& from, const gpu::BufferRange& to);
+  Status try_fill(const gpu::BufferRange& to, std::uint32_t word);
+
+  Context& context_;
+  std::unique_ptr<VulkanCommandList> list_;
+  Status error_;
+  int open_labels_ = 0;
+  VkPipeline bound_ = VK_NULL_HANDLE;
+  std::vector<VkDescriptorBufferInfo> infos_;
+  std::vector<VkWriteDescriptorSet> writes_;
+};
+
+VulkanBuffer& buffer_of(const gpu::BufferRange& range) { return static_cast<VulkanBuffer&>(*range.buffer); }
+
+void VulkanRecorder::memory_barrier(VkPipelineStageFlags to_stages, VkAccessFlags to_access) {
+  if (!error_.ok()) return;
+  VkMemoryBarrier barrier{VK_STRUCTURE_TYPE_MEMORY_BARRIER};
+  barrier.srcAccessMask = kWrites;
+  barrier.dstAccessMask = to_access;
+  context_.fn.CmdPipelineBarrier(list_->commands(), kWorkStages, to_stages, 0, 1, &barrier, 0, nullptr, 0, nullptr);
+}
+
+Status VulkanRecorder::check_range(const gpu::BufferRange& range, std::uint64_t alignment,
+                                   const std::string& what) const {
+  if (range.buffer == nullptr) return invalid(what, " has no buffer.");
+  const VulkanBuffer& buffer = buffer_of(range);
+  if (range.offset % alignment != 0) {
+    return invalid(what, " starts at byte ", range.offset, " of buffer \"", buffer.name(), "\", not at a multiple of ",
+                   alignment, ".");
+  }
+  if (range.size == 0) return invalid(what, " has 0 bytes of buffer \"", buffer.name(), "\".");
+  if (!in_bounds(range.offset, range.size, buffer.usable_size())) {
+    return invalid(what, " covers ", range.size, " bytes from byte ", range.offset, " of buffer \"", buffer.name(),
+                   "\", which has ", buffer.size(), ".");
+  }
+  return ok_status();
+}
+
+Status VulkanRecorder::check_dispatch(const VulkanKernel& kernel, std::span<const gpu::BufferRange> bindings,
+                                      std::span<const std::byte> push,
+                                      const std::array<std::uint32_t, 3>& groups) const {
+  const gpu::Caps& caps = context_.caps();
+  if (bindings.size() != kernel.bindings()) {
+    return invalid("Kernel \"", kernel.name(), "\" takes ", kernel.bindings(), " bindings, but got ", bindings.size(),
+                   ".");
+  }
+  if (push.size() != kernel.push_bytes()) {
+    return invalid("Kernel \"", kernel.name(), "\" takes ", kernel.push_bytes(), " push bytes, but got ", push.size(),
+                   ".");
+  }
+  for (std::size_t i = 0; i < 3; ++i) {
+    if (groups[i] > caps.max_workgroup_count[i]) {
+      return invalid("Kernel \"", kernel.name(), "\" got ", groups[i], " workgroups in dimension ", i,
+                     "; the device allows ", caps.max_workgroup_count[i], ".");
+    }
+  }
+  for (std::size_t i = 0; i < bindings.size(); ++i) {
+    const std::string what = cat("Binding ", i, " of kernel \"", kernel.name(), "\"");
+    GRAFT_TRY(check_range(bindings[i], caps.storage_buffer_alignment, what));
+    if (bindings[i].size > caps.max_storage_buffer_range) {
+      return invalid(what, " has ", bytes_text(bindings[i].size), "; the device allows ",
+                     bytes_text(caps.max_storage_buffer_range), ".");
+    }
+  }
+  return ok_status();
+}
+
+Status VulkanRecorder::try_dispatch(VulkanKernel& kernel, std::span<const gpu::BufferRange> bindings,
+                                    std::span<const std::byte> push, const std::array<std::uint32_t, 3>& groups) {
+  GRAFT_TRY(check_dispatch(kernel, bindings, push, groups));
+  if (groups[0] == 0 || groups[1] == 0 || groups[2] == 0) return ok_status();
+  if (bound_ != kernel.pipeline()) {
+    context_.fn.CmdBindPipeline(list_->commands(), VK_PIPELINE_BIND_POINT_COMPUTE, kernel.pipeline());
+    bound_ = kernel.pipeline();
+  }
+  if (!bindings.empty()) GRAFT_TRY(bind_buffers(kernel, bindings));
+  if (!push.empty()) {
+    context_.fn.CmdPushConstants(list_->commands(), kernel.layout().pipeline, VK_SHADER_STAGE_COMPUTE_BIT, 0,
+                                 static_cast<std::uint32_t>(push.size()), push.data());
+  }
+  context_.fn.CmdDispatch(list_->commands(), groups[0], groups[1], groups[2]);
+  return ok_status();
+}
+
+Status VulkanRecorder::bind_buffers(const VulkanKernel& kernel, std::span<const gpu::BufferRange> bindings) {
+  const auto count = static_cast<std::uint32_t>(bindings.size());
+  GRAFT_TRY_ASSIGN(VkDescriptorSet set, list_->allocate_set(kernel.layout().set, count));
+  infos_.resize(count);
+  writes_.resize(count);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    infos_[i] = {buffer_of(bindings[i]).handle(), bindings[i].offset, bindings[i].size};
+    writes_[i] = {VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET};
+    writes_[i].dstSet = set;
+    writes_[i].dstBinding = i;
+    writes_[i].descriptorCount = 1;
+    writes_[i].descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
+    writes_[i].pBufferInfo = &infos_[i];
+  }
+  context_.fn.UpdateDescriptorSets(context_.device, count, writes_.data(), 0, nullptr);
+  context_.fn.CmdBindDescriptorSets(list_->commands(), VK_PIPELINE_BIND_POINT_COMPUTE, kernel.layout().pipeline, 0, 1,
+                                    &set, 0, nullptr);
+  return ok_status();
+}
+
+Status VulkanRecorder::try_copy(const gpu::BufferRange& from, const gpu::BufferRange& to) {
+  GRAFT_TRY(check_range(from, 4, "The source of a copy"));
+  GRAFT_TRY(check_range(to, 4, "The target of a copy"));
+  if (from.size != to.size) return invalid("A copy of ", from.size, " bytes into ", to.size, " bytes was asked for.");
+  if (from.buffer == to.buffer && from.offset < to.offset + to.size && to.offset < from.offset + from.size) {
+    return invalid("A copy of ", from.size, " bytes within buffer \"", buffer_of(from).name(),
+                   "\" overlaps itself: from ", from.offset, " to ", to.offset, ".");
+  }
+  const VkBufferCopy region{from.offset, to.offset, from.size};
+  context_.fn.CmdCopyBuffer(list_->commands(), buffer_of(from).handle(), buffer_of(to).handle(), 1, &region);
+  return ok_status();
+}
+
+Status VulkanRecorder::try_fill(const gpu::BufferRange& to, std::uint32_t word) {
+  GRAFT_TRY(check_range(to, 4, "A fill"));
+  if (to.size % 4 != 0) return invalid("A fill of ", to.size, " bytes was asked for; it must be a multiple of 4.");
+  context_.fn.CmdFillBuffer(list_->commands(), buffer_of(to).handle(), to.offset, to.size, word);
+  return ok_status();
+}
+
+void VulkanRecorder::begin_label(std::string_view name) {
+  if (!error_.ok()) return;
+  ++open_labels_;
+  if (context_.fn.CmdBeginDebugUtilsLabelEXT == nullptr) return;
+  const std::string text(name);
+  VkDebugUtilsLabelEXT label{VK_STRUCTURE_TYPE_DEBUG_UTILS_LABEL_EXT};
+  label.pLabelName = text.c_str();
+  context_.fn.CmdBeginDebugUtilsLabelEXT(list_->commands(), &label);
+}
+
+void VulkanRecorder::end_label() {
+  if (!error_.ok()) return;
+  if (open_labels_ == 0) return latch(invalid("end_label() was called without begin_label()."));
+  --open_labels_;
+  if (context_.fn.CmdEndDebugUtilsLabelEXT != nullptr) context_.fn.CmdEndDebugUtilsLabelEXT(list_->commands());
+}
+
+Result<std::unique_ptr<gpu::CommandList>> VulkanRecorder::finish() {
+  if (list_ == nullptr) return invalid("finish() was called twice on one recorder.");
+  if (error_.ok() && open_labels_ != 0) latch(invalid(open_labels_, " labels were not ended."));
+  if (error_.ok()) latch(list_->end());
+  auto list = std::move(list_);
+  if (!error_.ok()) return std::move(error_);
+  return std::unique_ptr<gpu::CommandList>(std::move(list));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<gpu::Recorder>> make_recorder(Owner& owner, std::string_view name, std::uint32_t timestamps) {
+  auto recorder = std::make_unique<VulkanRecorder>(owner, name);
+  GRAFT_TRY(recorder->begin(timestamps));
+  return std::unique_ptr<gpu::Recorder>(std::move(recorder));
+}
+
+}  // namespace graft::vulkan

@@ -1,0 +1,69 @@
+// gpu::Device over Vulkan 1.1. libvulkan is loaded at run time; nothing here needs it to link or to start.
+//
+// This header names no Vulkan type. Only the files of this folder include vulkan.h.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "platform/base/log.h"
+#include "platform/gpu/gpu.h"
+#include "platform/os/file.h"
+
+namespace graft::vulkan {
+
+/// Collects what the validation layers say (warnings and errors). Any thread. Must outlive the device, because
+/// leaks are reported while it is destroyed.
+class ValidationMessages {
+ public:
+  void add(std::string message);
+  std::vector<std::string> take();  ///< returns and forgets all messages
+  std::size_t count() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<std::string> messages_;
+};
+
+/// Makes one fallible Vulkan call fail, for tests. Calls are counted from 1 in the order they are made.
+struct CallFaults {
+  std::uint64_t calls = 0;      ///< calls counted so far
+  std::uint64_t fail_call = 0;  ///< this call returns `result` instead of running; 0: none
+  int result = -2;              ///< a VkResult; -2 is VK_ERROR_OUT_OF_DEVICE_MEMORY, -4 VK_ERROR_DEVICE_LOST
+  std::string failed;           ///< the name of the call that was made to fail
+};
+
+struct InstanceOptions {
+  /// The loader or a driver to load instead of libvulkan.so.1. A driver is used directly: no layers, no other devices.
+  std::string library;
+  /// Loads VK_LAYER_KHRONOS_validation with synchronization validation; an error where it is not installed.
+  ValidationMessages* validation = nullptr;
+  CallFaults* faults = nullptr;
+  LogSink log;
+};
+
+struct DeviceOptions {
+  InstanceOptions instance;
+  /// An index into enumerate(), or a case-insensitive part of the device or driver name ("lavapipe" finds Mesa's
+  /// llvmpipe). Empty takes the first of the best type: discrete, integrated, virtual, CPU.
+  std::string device;
+  /// Pipelines compiled before are taken from this file. Empty: no file. A file that is damaged, or of another
+  /// device or driver, is ignored with a log line.
+  std::string pipeline_cache_path;
+  os::FileSystem* files = &os::system_files();
+  /// False takes fences even where timeline semaphores exist.
+  bool timeline_semaphore = true;
+  /// Buffers smaller than a quarter of this share driver allocations of this size; larger ones get their own.
+  std::uint64_t block_bytes = 4ull << 20;
+};
+
+/// The Vulkan devices that can run graft, in the loader's order. not_found says which package to install where there
+/// is no loader or no driver.
+Result<std::vector<gpu::Caps>> enumerate(const InstanceOptions& options);
+
+Result<std::unique_ptr<gpu::Device>> create_device(const DeviceOptions& options);
+
+}  // namespace graft::vulkan

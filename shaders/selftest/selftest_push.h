@@ -1,0 +1,6 @@
+#include "shaders/common/push.h"
+PUSH_BEGIN(SelftestPush)
+uint n;
+float scale;
+float bias;
+PUSH_END(SelftestPush)
