@@ -77,8 +77,9 @@ class VulkanDevice final : public gpu::Device {
   struct DeviceGuard {
     Context& context;
     ~DeviceGuard() {
-      if (context.stuck) return static_cast<void>(context.instance.release());
-      if (context.device != VK_NULL_HANDLE && context.fn.DestroyDevice != nullptr) {
+      if (context.stuck) {
+        (void)context.instance.release();
+      } else if (context.device != VK_NULL_HANDLE && context.fn.DestroyDevice != nullptr) {
         context.fn.DestroyDevice(context.device, nullptr);
       }
     }
