@@ -73,6 +73,7 @@ class Buffer {
  public:
   virtual ~Buffer() = default;
   virtual std::uint64_t size() const = 0;
+  virtual std::string_view name() const = 0;
   /// Host view, coherent with the device at submit and wait; empty when not host-visible.
   virtual std::span<std::byte> mapped() = 0;
 };

@@ -5,15 +5,11 @@ namespace graft::vulkan {
 Result<std::unique_ptr<gpu::Buffer>> VulkanBuffer::create(Owner& owner, std::uint64_t bytes, gpu::MemoryKind kind,
                                                           std::string_view name) {
   Context& context = owner.context;
-  if (bytes == 0) return invalid("Buffer \"", name, "\" has 0 bytes; a buffer needs at least 1.");
-  if (bytes > context.caps().max_allocation) {
-    return error(Code::out_of_memory, "Buffer \"", name, "\" needs ", bytes_text(bytes), ", but one allocation on \"",
-                 context.caps().device_name, "\" holds at most ", bytes_text(context.caps().max_allocation), ".");
-  }
+  GRAFT_TRY(gpu::check_buffer_size(bytes, name, context.caps()));
   std::unique_ptr<VulkanBuffer> buffer(new VulkanBuffer(owner, bytes, name));
   const auto doing = [&] { return cat("Creating buffer \"", name, "\" of ", bytes_text(bytes)); };
   VkBufferCreateInfo info{VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO};
-  info.size = buffer->usable_size();
+  info.size = gpu::usable_size(bytes);
   info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT;
   VkResult result = GRAFT_VK_DEVICE_CALL(context, CreateBuffer, &info, nullptr, &buffer->handle_);
   if (result != VK_SUCCESS) return context.failed(result, "vkCreateBuffer", doing());

@@ -5,23 +5,6 @@
 namespace graft::vulkan {
 namespace {
 
-constexpr std::uint32_t kSpirvMagic = 0x07230203;
-
-Status check_desc(const gpu::KernelDesc& desc, const gpu::Caps& caps) {
-  if (desc.spirv.size() < 5 || desc.spirv[0] != kSpirvMagic) {
-    return invalid("Kernel \"", desc.name, "\" has no SPIR-V: ", desc.spirv.size(), " words.");
-  }
-  if (desc.bindings > caps.max_storage_buffers_per_stage) {
-    return unsupported("Kernel \"", desc.name, "\" binds ", desc.bindings, " buffers, but \"", caps.device_name,
-                       "\" takes at most ", caps.max_storage_buffers_per_stage, ".");
-  }
-  if (desc.push_bytes % 4 != 0 || desc.push_bytes > caps.max_push_constants) {
-    return unsupported("Kernel \"", desc.name, "\" has ", desc.push_bytes, " bytes of push constants; \"",
-                       caps.device_name, "\" takes a multiple of 4 up to ", caps.max_push_constants, ".");
-  }
-  return ok_status();
-}
-
 /// Shader modules, needed only while pipelines are created. Variants by specialization share one.
 class Modules {
  public:
@@ -117,7 +100,7 @@ Result<std::vector<std::unique_ptr<gpu::Kernel>>> VulkanKernel::create(Owner& ow
   std::vector<std::vector<VkSpecializationMapEntry>> entries(count);
   for (std::size_t i = 0; i < count; ++i) {
     const gpu::KernelDesc& desc = descs[i];
-    GRAFT_TRY(check_desc(desc, context.caps()));
+    GRAFT_TRY(gpu::check_kernel(desc, context.caps()));
     GRAFT_TRY_ASSIGN(const auto layout, layouts.get(desc.bindings, desc.push_bytes));
     GRAFT_TRY_ASSIGN(VkShaderModule module, modules.get(desc));
     kernels.push_back(std::make_unique<VulkanKernel>(owner, desc, layout));

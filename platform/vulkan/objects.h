@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "platform/base/checked.h"
+#include "platform/gpu/checks.h"
 #include "platform/vulkan/memory.h"
 #include "platform/vulkan/submissions.h"
 
@@ -28,11 +28,9 @@ class VulkanBuffer final : public gpu::Buffer {
   ~VulkanBuffer() override;
 
   std::uint64_t size() const override { return size_; }
+  std::string_view name() const override { return name_; }
   std::span<std::byte> mapped() override;
   VkBuffer handle() const { return handle_; }
-  /// What may be bound: size() rounded up to whole words, as shaders address words.
-  std::uint64_t usable_size() const { return align_up(size_, 4); }
-  const std::string& name() const { return name_; }
 
  private:
   VulkanBuffer(Owner& owner, std::uint64_t bytes, std::string_view name) : owner_(owner), size_(bytes), name_(name) {}
@@ -77,9 +75,7 @@ class VulkanKernel final : public gpu::Kernel {
                                                                   VkPipelineCache cache,
                                                                   std::span<const gpu::KernelDesc> descs);
 
-  const std::string& name() const { return name_; }
-  std::uint32_t bindings() const { return bindings_; }
-  std::uint32_t push_bytes() const { return push_bytes_; }
+  gpu::KernelShape shape() const { return {name_, bindings_, push_bytes_}; }
   const LayoutCache::Layout& layout() const { return layout_; }
   VkPipeline pipeline() const { return pipeline_; }
 

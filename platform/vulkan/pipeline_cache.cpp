@@ -3,6 +3,8 @@
 #include <array>
 #include <cstring>
 
+#include "platform/base/hash.h"
+
 namespace graft::vulkan {
 namespace {
 
@@ -18,14 +20,8 @@ struct Header {
   std::uint32_t reserved = 0;
   std::array<std::uint8_t, VK_UUID_SIZE> uuid{};
   std::uint64_t data_bytes = 0;
-  std::uint64_t checksum = 0;  ///< FNV-1a of the driver's data
+  Hash128 checksum;  ///< of the driver's data
 };
-
-std::uint64_t fnv1a(std::span<const std::byte> bytes) {
-  std::uint64_t hash = 0xcbf29ce484222325ull;
-  for (const std::byte byte : bytes) hash = (hash ^ std::to_integer<std::uint64_t>(byte)) * 0x100000001b3ull;
-  return hash;
-}
 
 Header make_header(const PhysicalDevice& device, std::span<const std::byte> data) {
   Header header;
@@ -34,7 +30,7 @@ Header make_header(const PhysicalDevice& device, std::span<const std::byte> data
   header.driver_version = device.caps.driver_version;
   header.uuid = device.pipeline_cache_uuid;
   header.data_bytes = data.size();
-  header.checksum = fnv1a(data);
+  header.checksum = hash128(data);
   return header;
 }
 

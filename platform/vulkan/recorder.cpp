@@ -50,9 +50,6 @@ class VulkanRecorder final : public gpu::Recorder {
     if (!status.ok()) error_ = std::move(status).with_context(cat("While recording \"", list_->name(), "\""));
   }
   void memory_barrier(VkPipelineStageFlags to_stages, VkAccessFlags to_access);
-  Status check_range(const gpu::BufferRange& range, std::uint64_t alignment, const std::string& what) const;
-  Status check_dispatch(const VulkanKernel& kernel, std::span<const gpu::BufferRange> bindings,
-                        std::span<const std::byte> push, const std::array<std::uint32_t, 3>& groups) const;
   Status try_dispatch(VulkanKernel& kernel, std::span<const gpu::BufferRange> bindings, std::span<const std::byte> push,
                       const std::array<std::uint32_t, 3>& groups);
   Status bind_buffers(const VulkanKernel& kernel, std::span<const gpu::BufferRange> bindings);
@@ -78,54 +75,9 @@ void VulkanRecorder::memory_barrier(VkPipelineStageFlags to_stages, VkAccessFlag
   context_.fn.CmdPipelineBarrier(list_->commands(), kWorkStages, to_stages, 0, 1, &barrier, 0, nullptr, 0, nullptr);
 }
 
-Status VulkanRecorder::check_range(const gpu::BufferRange& range, std::uint64_t alignment,
-                                   const std::string& what) const {
-  if (range.buffer == nullptr) return invalid(what, " has no buffer.");
-  const VulkanBuffer& buffer = buffer_of(range);
-  if (range.offset % alignment != 0) {
-    return invalid(what, " starts at byte ", range.offset, " of buffer \"", buffer.name(), "\", not at a multiple of ",
-                   alignment, ".");
-  }
-  if (range.size == 0) return invalid(what, " has 0 bytes of buffer \"", buffer.name(), "\".");
-  if (!in_bounds(range.offset, range.size, buffer.usable_size())) {
-    return invalid(what, " covers ", range.size, " bytes from byte ", range.offset, " of buffer \"", buffer.name(),
-                   "\", which has ", buffer.size(), ".");
-  }
-  return ok_status();
-}
-
-Status VulkanRecorder::check_dispatch(const VulkanKernel& kernel, std::span<const gpu::BufferRange> bindings,
-                                      std::span<const std::byte> push,
-                                      const std::array<std::uint32_t, 3>& groups) const {
-  const gpu::Caps& caps = context_.caps();
-  if (bindings.size() != kernel.bindings()) {
-    return invalid("Kernel \"", kernel.name(), "\" takes ", kernel.bindings(), " bindings, but got ", bindings.size(),
-                   ".");
-  }
-  if (push.size() != kernel.push_bytes()) {
-    return invalid("Kernel \"", kernel.name(), "\" takes ", kernel.push_bytes(), " push bytes, but got ", push.size(),
-                   ".");
-  }
-  for (std::size_t i = 0; i < 3; ++i) {
-    if (groups[i] > caps.max_workgroup_count[i]) {
-      return invalid("Kernel \"", kernel.name(), "\" got ", groups[i], " workgroups in dimension ", i,
-                     "; the device allows ", caps.max_workgroup_count[i], ".");
-    }
-  }
-  for (std::size_t i = 0; i < bindings.size(); ++i) {
-    const std::string what = cat("Binding ", i, " of kernel \"", kernel.name(), "\"");
-    GRAFT_TRY(check_range(bindings[i], caps.storage_buffer_alignment, what));
-    if (bindings[i].size > caps.max_storage_buffer_range) {
-      return invalid(what, " has ", bytes_text(bindings[i].size), "; the device allows ",
-                     bytes_text(caps.max_storage_buffer_range), ".");
-    }
-  }
-  return ok_status();
-}
-
 Status VulkanRecorder::try_dispatch(VulkanKernel& kernel, std::span<const gpu::BufferRange> bindings,
                                     std::span<const std::byte> push, const std::array<std::uint32_t, 3>& groups) {
-  GRAFT_TRY(check_dispatch(kernel, bindings, push, groups));
+  GRAFT_TRY(gpu::check_dispatch(kernel.shape(), bindings, push.size(), groups, context_.caps()));
   if (groups[0] == 0 || groups[1] == 0 || groups[2] == 0) return ok_status();
   if (bound_ != kernel.pipeline()) {
     context_.fn.CmdBindPipeline(list_->commands(), VK_PIPELINE_BIND_POINT_COMPUTE, kernel.pipeline());
@@ -161,21 +113,14 @@ Status VulkanRecorder::bind_buffers(const VulkanKernel& kernel, std::span<const 
 }
 
 Status VulkanRecorder::try_copy(const gpu::BufferRange& from, const gpu::BufferRange& to) {
-  GRAFT_TRY(check_range(from, 4, "The source of a copy"));
-  GRAFT_TRY(check_range(to, 4, "The target of a copy"));
-  if (from.size != to.size) return invalid("A copy of ", from.size, " bytes into ", to.size, " bytes was asked for.");
-  if (from.buffer == to.buffer && from.offset < to.offset + to.size && to.offset < from.offset + from.size) {
-    return invalid("A copy of ", from.size, " bytes within buffer \"", buffer_of(from).name(),
-                   "\" overlaps itself: from ", from.offset, " to ", to.offset, ".");
-  }
+  GRAFT_TRY(gpu::check_copy(from, to));
   const VkBufferCopy region{from.offset, to.offset, from.size};
   context_.fn.CmdCopyBuffer(list_->commands(), buffer_of(from).handle(), buffer_of(to).handle(), 1, &region);
   return ok_status();
 }
 
 Status VulkanRecorder::try_fill(const gpu::BufferRange& to, std::uint32_t word) {
-  GRAFT_TRY(check_range(to, 4, "A fill"));
-  if (to.size % 4 != 0) return invalid("A fill of ", to.size, " bytes was asked for; it must be a multiple of 4.");
+  GRAFT_TRY(gpu::check_fill(to));
   context_.fn.CmdFillBuffer(list_->commands(), buffer_of(to).handle(), to.offset, to.size, word);
   return ok_status();
 }

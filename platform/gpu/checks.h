@@ -1,0 +1,31 @@
+// Argument checks that every implementation of the GPU interface shares, with the same words.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "platform/gpu/gpu.h"
+
+namespace graft::gpu {
+
+/// The part of a KernelDesc that a dispatch is checked against.
+struct KernelShape {
+  std::string_view name;
+  std::uint32_t bindings = 0;
+  std::uint32_t push_bytes = 0;
+};
+
+/// What of a buffer may be bound or copied: its size rounded up to whole words, as shaders address words.
+constexpr std::uint64_t usable_size(std::uint64_t buffer_bytes) { return (buffer_bytes + 3) & ~std::uint64_t{3}; }
+
+Status check_buffer_size(std::uint64_t bytes, std::string_view name, const Caps& caps);
+Status check_kernel(const KernelDesc& desc, const Caps& caps);
+Status check_dispatch(const KernelShape& kernel, std::span<const BufferRange> bindings, std::size_t push_bytes,
+                      const std::array<std::uint32_t, 3>& groups, const Caps& caps);
+Status check_copy(const BufferRange& from, const BufferRange& to);
+Status check_fill(const BufferRange& to);
+
+}  // namespace graft::gpu
