@@ -1,0 +1,306 @@
+// Optimizer steps and what belongs to them. They update parameters and state in place; what changes from step to step
+// (learning rate, bias corrections, the step number) comes from the step state.
+#include <algorithm>
+#include <cmath>
+
+#include "platform/base/checked.h"
+#include "runtime/ops/movement.h"
+#include "shaders/optimizer/accumulate_push.h"
+#include "shaders/optimizer/adam_step_push.h"
+#include "shaders/optimizer/clip_factor_push.h"
+#include "shaders/optimizer/sgd_step_push.h"
+#include "shaders/optimizer/squared_norm_push.h"
+
+namespace graft::ops {
+namespace {
+
+constexpr std::uint64_t kWorkgroup = 128;         // local_size_x of the kernels
+constexpr std::uint64_t kSquaresPerGroup = 8192;  // at least, of squared_norm
+constexpr std::uint64_t kMaxGroups = 64;          // partial sums of one tensor
+constexpr std::int64_t kParameterGroups = 16;     // length of the step state's arrays
+constexpr NoGrad kUpdates{"it updates state in place"};
+
+Status check_group(const Attrs& attrs) {
+  const std::int64_t group = attrs.integer("group");
+  if (group >= 0 && group < kParameterGroups) return ok_status();
+  return invalid("The attribute \"group\" is ", group, "; it must lie in [0, ", kParameterGroups - 1, "].");
+}
+
+/// The attribute, which must lie in [low, high] (and so not be NaN).
+Status check_number(const Attrs& attrs, std::string_view name, double fallback, double low, double high) {
+  const double value = attrs.number(name, fallback);
+  if (value >= low && value <= high && std::isfinite(value)) return ok_status();
+  return invalid("The attribute \"", name, "\" is ", value, "; it must be finite and lie in [", low, ", ", high, "].");
+}
+
+Status expect_like_first(InferContext& c, std::size_t i) {
+  if (!c.has(i)) return ok_status();
+  GRAFT_TRY(c.expect_dtype(i, DType::f32));
+  return c.expect_shape(i, c.shape(0));
+}
+
+Status expect_scalar(InferContext& c, std::size_t i) {
+  if (!c.has(i)) return ok_status();
+  GRAFT_TRY(c.expect_dtype(i, DType::f32));
+  return c.expect_rank(i, 0);
+}
+
+Binding part(Binding whole, std::uint64_t first, std::uint64_t count) {
+  whole.slot.offset += 4 * first;
+  whole.slot.size = 4 * count;
+  return whole;
+}
+
+// Calls run(first, count) for runs of elements that a binding can hold; they start at aligned offsets.
+template <typename Run>
+Status for_each_tile(const Emitter& e, std::uint64_t count, Run run) {
+  const std::uint64_t bytes = std::min<std::uint64_t>(e.caps().max_storage_buffer_range, 128u << 20);
+  const std::uint64_t step = std::max<std::uint64_t>(bytes / 4 / 1024 * 1024, 1024);
+  for (std::uint64_t first = 0; first < count; first += step) GRAFT_TRY(run(first, std::min(step, count - first)));
+  return ok_status();
+}
+
+std::uint64_t elements_of(const Graph& graph, const Node& node) {
+  const Shape& shape = graph.value(node.inputs[0]).shape;
+  return shape.is_constant() ? shape.elements() : 0;
+}
+
+// --- sgd_step(param, grad, momentum_buffer?, factor?)
+
+constexpr AttrSpec kSgdAttrs[] = {{"group", AttrType::integer},    {"momentum", AttrType::number},
+                                  {"dampening", AttrType::number}, {"nesterov", AttrType::integer},
+                                  {"maximize", AttrType::integer}, {"weight_decay", AttrType::number}};
+constexpr double kAny = 3e38;  // fits f32
+
+Status infer_sgd(InferContext& c) {
+  GRAFT_TRY(c.expect_dtype(0, DType::f32));
+  GRAFT_TRY(expect_like_first(c, 1));
+  GRAFT_TRY(expect_like_first(c, 2));
+  GRAFT_TRY(expect_scalar(c, 3));
+  GRAFT_TRY(check_group(c.attrs()));
+  GRAFT_TRY(check_number(c.attrs(), "momentum", 0, 0, kAny));
+  GRAFT_TRY(check_number(c.attrs(), "dampening", 0, -kAny, kAny));
+  GRAFT_TRY(check_number(c.attrs(), "weight_decay", 0, 0, kAny));
+  const double momentum = c.attrs().number("momentum");
+  if (momentum != 0 && !c.has(2)) return invalid("Momentum ", momentum, " needs a momentum buffer as input 2.");
+  if (c.attrs().flag("nesterov") && (momentum == 0 || c.attrs().number("dampening") != 0)) {
+    return invalid("Nesterov momentum needs a momentum above 0 and a dampening of 0.");
+  }
+  return ok_status();
+}
+
+Status emit_sgd(Emitter& e) {
+  const Attrs& a = e.attrs();
+  push::SgdStepPush push{.group = static_cast<std::uint32_t>(a.integer("group")),
+                         .has_momentum = a.number("momentum") != 0,
+                         .has_factor = e.has(3),
+                         .nesterov = a.flag("nesterov"),
+                         .maximize = a.flag("maximize"),
+                         .momentum = static_cast<float>(a.number("momentum")),
+                         .one_minus_dampening = static_cast<float>(1 - a.number("dampening")),
+                         .weight_decay = static_cast<float>(a.number("weight_decay"))};
+  return for_each_tile(e, e.in_shape(0).elements(), [&](std::uint64_t first, std::uint64_t n) {
+    GRAFT_TRY_ASSIGN(push.count, count32(n, "parameter"));
+    const Binding velocity = push.has_momentum ? e.update(2) : e.in(1);
+    e.dispatch(shaders::KernelId::sgd_step__f32, {},
+               {part(e.update(0), first, n), part(e.in(1), first, n), part(velocity, first, n),
+                e.has(3) ? e.in(3) : part(e.in(1), first, n), e.step_state()},
+               push, e.spread(ceil_div(n, kWorkgroup)));
+    return ok_status();
+  });
+}
+
+// --- adam_step(param, grad, m, v, factor?)
+
+constexpr AttrSpec kAdamAttrs[] = {{"group", AttrType::integer},      {"beta1", AttrType::number},
+                                   {"beta2", AttrType::number},       {"epsilon", AttrType::number},
+                                   {"decoupled", AttrType::integer},  {"maximize", AttrType::integer},
+                                   {"weight_decay", AttrType::number}};
+
+Status infer_adam(InferContext& c) {
+  GRAFT_TRY(c.expect_dtype(0, DType::f32));
+  for (const std::size_t i : {1, 2, 3}) GRAFT_TRY(expect_like_first(c, i));
+  GRAFT_TRY(expect_scalar(c, 4));
+  GRAFT_TRY(check_group(c.attrs()));
+  constexpr double kBelowOne = 1 - 0x1p-24;  // stays below 1 in f32
+  GRAFT_TRY(check_number(c.attrs(), "beta1", 0.9, 0, kBelowOne));
+  GRAFT_TRY(check_number(c.attrs(), "beta2", 0.999, 0, kBelowOne));
+  GRAFT_TRY(check_number(c.attrs(), "epsilon", 1e-8, 0, kAny));
+  return check_number(c.attrs(), "weight_decay", 0, 0, kAny);
+}
+
+Status emit_adam(Emitter& e) {
+  const Attrs& a = e.attrs();
+  const double beta1 = a.number("beta1", 0.9);
+  const double beta2 = a.number("beta2", 0.999);
+  push::AdamStepPush push{.group = static_cast<std::uint32_t>(a.integer("group")),
+                          .has_factor = e.has(4),
+                          .decoupled = a.flag("decoupled"),
+                          .maximize = a.flag("maximize"),
+                          .beta1 = static_cast<float>(beta1),
+                          .one_minus_beta1 = static_cast<float>(1 - beta1),
+                          .beta2 = static_cast<float>(beta2),
+                          .one_minus_beta2 = static_cast<float>(1 - beta2),
+                          .epsilon = static_cast<float>(a.number("epsilon", 1e-8)),
+                          .weight_decay = static_cast<float>(a.number("weight_decay"))};
+  return for_each_tile(e, e.in_shape(0).elements(), [&](std::uint64_t first, std::uint64_t n) {
+    GRAFT_TRY_ASSIGN(push.count, count32(n, "parameter"));
+    e.dispatch(shaders::KernelId::adam_step__f32, {},
+               {part(e.update(0), first, n), part(e.in(1), first, n), part(e.update(2), first, n),
+                part(e.update(3), first, n), e.has(4) ? e.in(4) : part(e.in(1), first, n), e.step_state()},
+               push, e.spread(ceil_div(n, kWorkgroup)));
+    return ok_status();
+  });
+}
+
+// --- accumulate(acc, x), zero_state(acc)
+
+Status infer_accumulate(InferContext& c) {
+  GRAFT_TRY(c.expect_dtype(0, DType::f32));
+  return expect_like_first(c, 1);
+}
+
+Status emit_accumulate(Emitter& e) {
+  return for_each_tile(e, e.in_shape(0).elements(), [&](std::uint64_t first, std::uint64_t n) {
+    push::AccumulatePush push{};
+    GRAFT_TRY_ASSIGN(push.count, count32(n, "accumulator"));
+    e.dispatch(shaders::KernelId::accumulate__f32, {}, {part(e.update(0), first, n), part(e.in(1), first, n)}, push,
+               e.spread(ceil_div(n, kWorkgroup)));
+    return ok_status();
+  });
+}
+
+Status infer_zero(InferContext& c) { return expect_words(c.dtype(0)); }
+
+Status emit_zero(Emitter& e) {
+  return for_each_tile(e, e.in_shape(0).elements(), [&](std::uint64_t first, std::uint64_t n) {
+    Binding to = part(e.update(0), first, n);
+    to.access = Access::write;
+    return emit_fill(e, to, n, 0);
+  });
+}
+
+// --- squared_norm(xs...), clip_factor(squared_norm)
+
+Status infer_squared_norm(InferContext& c) {
+  for (std::size_t i = 0; i < c.inputs(); ++i) GRAFT_TRY(c.expect_dtype(i, DType::f32));
+  c.output(DType::f32, {});
+  return ok_status();
+}
+
+Status emit_squared_norm(Emitter& e) {
+  struct Part {
+    std::size_t input;
+    std::uint64_t first;
+    std::uint64_t count;
+  };
+  std::vector<Part> parts;
+  for (std::size_t i = 0; i < e.inputs(); ++i) {
+    GRAFT_TRY(for_each_tile(e, e.in_shape(i).elements(), [&](std::uint64_t first, std::uint64_t n) {
+      parts.push_back({i, first, n});
+      return ok_status();
+    }));
+  }
+  if (parts.empty()) return emit_fill(e, e.out(), 1, 0);
+  // Every part owns a run of partial sums that starts where a binding may start.
+  const std::uint64_t slots = std::max<std::uint64_t>(kMaxGroups, e.caps().storage_buffer_alignment / 4);
+  const Slot sums = e.scratch(4 * slots * parts.size());
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const auto& [input, first, n] = parts[i];
+    const std::uint64_t groups = std::clamp<std::uint64_t>(n / kSquaresPerGroup, 1, kMaxGroups);
+    const std::uint64_t per_group = ceil_div(n, groups);
+    push::SquaredNormPush push{};
+    GRAFT_TRY_ASSIGN(push.count, count32(n, "gradient"));
+    push.per_group = static_cast<std::uint32_t>(per_group);
+    push.groups = static_cast<std::uint32_t>(ceil_div(n, per_group));
+    push.slots = static_cast<std::uint32_t>(slots);
+    e.dispatch(shaders::KernelId::squared_norm__f32, {},
+               {part(e.in(input), first, n), part({sums, Access::write}, i * slots, slots)}, push,
+               e.spread(push.groups));
+  }
+  push::SquaredNormPush push{};
+  GRAFT_TRY_ASSIGN(push.count, count32(slots * parts.size(), "list of partial sums"));
+  e.dispatch(shaders::KernelId::squared_norm__f32_total, {}, {{sums, Access::read}, e.out()}, push, {1, 1, 1});
+  return ok_status();
+}
+
+constexpr AttrSpec kClipAttrs[] = {{"max_norm", AttrType::number, true}};
+
+Status infer_clip(InferContext& c) {
+  GRAFT_TRY(expect_scalar(c, 0));
+  GRAFT_TRY(check_number(c.attrs(), "max_norm", 0, 0, kAny));
+  c.output(DType::f32, {});
+  return ok_status();
+}
+
+Status emit_clip(Emitter& e) {
+  const push::ClipFactorPush push{static_cast<float>(e.attrs().number("max_norm"))};
+  e.dispatch(shaders::KernelId::clip_factor__f32, {}, {e.in(0), e.out()}, push, {1, 1, 1});
+  return ok_status();
+}
+
+std::uint64_t sgd_flops(const Graph& g, const Node& n) { return 6 * elements_of(g, n); }
+std::uint64_t adam_flops(const Graph& g, const Node& n) { return 14 * elements_of(g, n); }
+std::uint64_t accumulate_flops(const Graph& g, const Node& n) { return elements_of(g, n); }
+std::uint64_t zero_flops(const Graph&, const Node&) { return 0; }
+std::uint64_t squared_norm_flops(const Graph& graph, const Node& node) {
+  std::uint64_t flops = 0;
+  for (const ValueId id : node.inputs) {
+    const Shape& shape = graph.value(id).shape;
+    if (shape.is_constant()) flops += 2 * shape.elements();
+  }
+  return flops;
+}
+
+}  // namespace
+
+extern const OpDef op_sgd_step, op_adam_step, op_accumulate, op_zero_state, op_squared_norm, op_clip_factor;
+const OpDef op_sgd_step = {.name = "sgd_step",
+                           .attrs = kSgdAttrs,
+                           .min_inputs = 2,
+                           .max_inputs = 4,
+                           .optional_inputs = 0b1100,
+                           .infer = infer_sgd,
+                           .emit = emit_sgd,
+                           .gradient = kUpdates,
+                           .flops = sgd_flops,
+                           .mutates = 0b0101,
+                           .uses_step_state = true};
+const OpDef op_adam_step = {.name = "adam_step",
+                            .attrs = kAdamAttrs,
+                            .min_inputs = 4,
+                            .max_inputs = 5,
+                            .optional_inputs = 0b10000,
+                            .infer = infer_adam,
+                            .emit = emit_adam,
+                            .gradient = kUpdates,
+                            .flops = adam_flops,
+                            .mutates = 0b1101,
+                            .uses_step_state = true};
+const OpDef op_accumulate = {.name = "accumulate",
+                             .min_inputs = 2,
+                             .max_inputs = 2,
+                             .infer = infer_accumulate,
+                             .emit = emit_accumulate,
+                             .gradient = kUpdates,
+                             .flops = accumulate_flops,
+                             .mutates = 0b1};
+const OpDef op_zero_state = {.name = "zero_state",
+                             .infer = infer_zero,
+                             .emit = emit_zero,
+                             .gradient = kUpdates,
+                             .flops = zero_flops,
+                             .mutates = 0b1};
+const OpDef op_squared_norm = {.name = "squared_norm",
+                               .max_inputs = 255,
+                               .infer = infer_squared_norm,
+                               .emit = emit_squared_norm,
+                               .gradient = NoGrad{"it serves gradient clipping alone"},
+                               .flops = squared_norm_flops};
+const OpDef op_clip_factor = {.name = "clip_factor",
+                              .attrs = kClipAttrs,
+                              .infer = infer_clip,
+                              .emit = emit_clip,
+                              .gradient = NoGrad{"it serves gradient clipping alone"}};
+
+}  // namespace graft::ops

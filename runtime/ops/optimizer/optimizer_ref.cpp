@@ -1,0 +1,71 @@
+#include <algorithm>
+#include <cmath>
+
+#include "runtime/reference/ref_context.h"
+
+namespace graft::ops {
+
+void ref_sgd_step(RefContext& c) {
+  const Attrs& a = c.attrs();
+  const double momentum = a.number("momentum");
+  const double rate = c.step_state().learning_rate[a.integer("group")];
+  const auto param = c.update(0);
+  for (std::size_t i = 0; i < param.size(); ++i) {
+    double d = c.in(1)[i] * (c.has(3) ? c.in(3)[0] : 1.0);
+    if (a.flag("maximize")) d = -d;
+    d += a.number("weight_decay") * param[i];
+    if (momentum != 0) {
+      double& velocity = c.update(2)[i];
+      velocity = c.step_state().step == 0 ? d : momentum * velocity + (1 - a.number("dampening")) * d;
+      d = a.flag("nesterov") ? d + momentum * velocity : velocity;
+    }
+    param[i] -= rate * d;
+  }
+}
+
+void ref_adam_step(RefContext& c) {
+  const Attrs& a = c.attrs();
+  const auto group = a.integer("group");
+  const double beta1 = a.number("beta1", 0.9);
+  const double beta2 = a.number("beta2", 0.999);
+  const double decay = a.number("weight_decay");
+  const double rate = c.step_state().learning_rate[group];
+  const auto param = c.update(0);
+  const auto m = c.update(2);
+  const auto v = c.update(3);
+  for (std::size_t i = 0; i < param.size(); ++i) {
+    double g = c.in(1)[i] * (c.has(4) ? c.in(4)[0] : 1.0);
+    if (a.flag("maximize")) g = -g;
+    if (a.flag("decoupled")) {
+      param[i] *= 1 - rate * decay;
+    } else {
+      g += decay * param[i];
+    }
+    m[i] = beta1 * m[i] + (1 - beta1) * g;
+    v[i] = beta2 * v[i] + (1 - beta2) * g * g;
+    const double denominator =
+        std::sqrt(v[i]) / std::sqrt(c.step_state().bias_correction2[group]) + a.number("epsilon", 1e-8);
+    param[i] -= rate / c.step_state().bias_correction1[group] * m[i] / denominator;
+  }
+}
+
+void ref_accumulate(RefContext& c) {
+  for (std::size_t i = 0; i < c.update(0).size(); ++i) c.update(0)[i] += c.in(1)[i];
+}
+
+void ref_zero_state(RefContext& c) { std::fill(c.update(0).begin(), c.update(0).end(), 0.0); }
+
+void ref_squared_norm(RefContext& c) {
+  double sum = 0;
+  for (std::size_t i = 0; i < c.inputs(); ++i) {
+    for (const double x : c.in(i)) sum += x * x;
+  }
+  c.out()[0] = sum;
+}
+
+void ref_clip_factor(RefContext& c) {
+  const double factor = c.attrs().number("max_norm") / (std::sqrt(c.in(0)[0]) + 1e-6);
+  c.out()[0] = factor > 1 ? 1 : factor;
+}
+
+}  // namespace graft::ops

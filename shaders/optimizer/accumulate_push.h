@@ -1,0 +1,4 @@
+#include "shaders/common/push.h"
+PUSH_BEGIN(AccumulatePush)
+  uint count;
+PUSH_END(AccumulatePush)

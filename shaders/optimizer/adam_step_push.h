@@ -1,0 +1,14 @@
+#include "shaders/common/push.h"
+PUSH_BEGIN(AdamStepPush)
+  uint count;
+  uint group;       // index into the step state's arrays
+  uint has_factor;  // flags are 0 or 1
+  uint decoupled;   // AdamW
+  uint maximize;
+  float beta1;
+  float one_minus_beta1;
+  float beta2;
+  float one_minus_beta2;
+  float epsilon;
+  float weight_decay;
+PUSH_END(AdamStepPush)

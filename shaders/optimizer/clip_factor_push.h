@@ -1,0 +1,4 @@
+#include "shaders/common/push.h"
+PUSH_BEGIN(ClipFactorPush)
+  float max_norm;
+PUSH_END(ClipFactorPush)

@@ -1,0 +1,12 @@
+#include "shaders/common/push.h"
+PUSH_BEGIN(SgdStepPush)
+  uint count;
+  uint group;         // index into the step state's arrays
+  uint has_momentum;  // flags are 0 or 1
+  uint has_factor;
+  uint nesterov;
+  uint maximize;
+  float momentum;
+  float one_minus_dampening;
+  float weight_decay;
+PUSH_END(SgdStepPush)
