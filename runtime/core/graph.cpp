@@ -93,8 +93,8 @@ Result<NodeId> Graph::add_node(Op op, std::vector<ValueId> inputs, Attrs attrs, 
 
 std::vector<std::string> Graph::symbols() const {
   std::set<std::string> found;
-  for (const ValueId id : inputs()) {
-    for (const Dim& dim : value(id).shape) {
+  for (const Value& value : values_) {
+    for (const Dim& dim : value.shape) {
       const std::string& symbols = dim.symbols();
       for (std::size_t start = 0; start < symbols.size();) {
         const std::size_t end = std::min(symbols.find('*', start), symbols.size());

@@ -97,7 +97,7 @@ class Graph {
   Result<NodeId> add_node(Op op, std::vector<ValueId> inputs, Attrs attrs = {}, std::string_view name = {},
                           const std::vector<std::string>& output_names = {});
 
-  /// Every symbol that occurs in an input's shape, sorted.
+  /// Every symbol that occurs in the shape of a value, sorted.
   std::vector<std::string> symbols() const;
 
   /// Gives a value a name that no other value has; false (and no change) where it is taken.

@@ -67,8 +67,8 @@ class Model {
   friend class ModelReader;
   struct Weight {
     std::span<const std::byte> bytes;
-    HostBuffer owned;                  // empty for views
-    std::optional<Hash128> checksum;   // stated by the file
+    HostBuffer owned;                 // empty for views
+    std::optional<Hash128> checksum;  // stated by the file
   };
   Status check_weight(ValueId value, std::uint64_t bytes) const;
 
