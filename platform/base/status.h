@@ -99,13 +99,14 @@ class [[nodiscard]] Result {
     GRAFT_CHECK(ok());
     return *value_;
   }
-  T&& value() && {
+  /// By value, so that `for (x : f().value())` is safe.
+  T value() && {
     GRAFT_CHECK(ok());
     return std::move(*value_);
   }
   T& operator*() & { return value(); }
   const T& operator*() const& { return value(); }
-  T&& operator*() && { return std::move(*this).value(); }
+  T operator*() && { return std::move(*this).value(); }
   T* operator->() { return &value(); }
   const T* operator->() const { return &value(); }
 

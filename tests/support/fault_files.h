@@ -1,0 +1,57 @@
+// A FileSystem over another one that makes call k fail, and a folder for test files.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "platform/os/file.h"
+
+namespace graft::test {
+
+/// Counts every fallible call on itself and on the files it opened, and fails the one it is told to.
+class FaultFiles final : public os::FileSystem {
+ public:
+  explicit FaultFiles(os::FileSystem& base = os::system_files()) : base_(base) {}
+
+  struct State {
+    std::uint64_t calls = 0;      ///< so far
+    std::uint64_t fail_call = 0;  ///< from 1; 0: none
+    bool keep_failing = false;    ///< every later call fails as well, as on a disk that stays full
+    bool short_write = false;     ///< a failing write first writes half of its bytes
+    std::string failed;           ///< what was made to fail first, as in "sync"
+  };
+  State state;
+
+  Result<std::unique_ptr<os::File>> open(const std::string& path, os::OpenMode mode) override;
+  Result<std::unique_ptr<os::MappedFile>> map(const std::string& path) override;
+  Result<os::FileInfo> info(const std::string& path) override;
+  Result<std::vector<os::DirectoryEntry>> list(const std::string& path) override;
+  Status make_directory(const std::string& path) override;
+  Status rename(const std::string& from, const std::string& to) override;
+  Status remove(const std::string& path) override;
+  Status sync_directory(const std::string& path) override;
+  Result<std::unique_ptr<os::FileLock>> lock(const std::string& path) override;
+  Result<std::uint64_t> free_bytes(const std::string& path) override;
+
+ private:
+  os::FileSystem& base_;
+};
+
+/// An empty folder that is removed with everything in it.
+class TemporaryFolder {
+ public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+  const std::string& path() const { return path_; }
+  std::string file(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
+
+}  // namespace graft::test

@@ -1,0 +1,128 @@
+// Status and Result, checked arithmetic, the host allocator, the log sink and toggles.
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <memory>
+
+#include "platform/base/allocator.h"
+#include "platform/base/checked.h"
+#include "platform/base/log.h"
+#include "platform/base/status.h"
+#include "platform/base/toggles.h"
+
+namespace graft {
+namespace {
+
+Result<int> half(int value) {
+  if (value % 2 != 0) return invalid("The value ", value, " is odd.");
+  return value / 2;
+}
+
+Status quarter(int value, int& out) {
+  GRAFT_TRY_ASSIGN(const int once, half(value));
+  GRAFT_TRY_ASSIGN(out, half(once));
+  return ok_status();
+}
+
+TEST(Status, CarriesCodeAndContext) {
+  int out = 0;
+  EXPECT_TRUE(quarter(12, out).ok());
+  EXPECT_EQ(out, 3);
+  const Status status = quarter(6, out).with_context("While testing");
+  EXPECT_EQ(status.code(), Code::invalid_argument);
+  EXPECT_EQ(status.message(), "While testing: The value 3 is odd.");
+  EXPECT_EQ(ok_status().with_context("x").message(), "");
+  EXPECT_STREQ(code_name(Code::device_lost), "device_lost");
+}
+
+TEST(Result, MovesItsValue) {
+  Result<std::unique_ptr<int>> result(std::make_unique<int>(5));
+  const std::unique_ptr<int> value = std::move(result).value();
+  EXPECT_EQ(*value, 5);
+  EXPECT_EQ(half(3).with_context("Outer").status().message(), "Outer: The value 3 is odd.");
+}
+
+TEST(Checked, SeesEveryOverflow) {
+  constexpr auto kMax = std::numeric_limits<std::uint64_t>::max();
+  EXPECT_EQ(checked_add<std::uint64_t>(kMax - 1, 1), kMax);
+  EXPECT_FALSE(checked_add<std::uint64_t>(kMax, 1));
+  EXPECT_FALSE(checked_mul<std::int64_t>(std::int64_t{1} << 62, 2));
+  EXPECT_EQ(checked_mul<std::int64_t>(-3, 4), -12);
+  EXPECT_FALSE(checked_align(kMax - 10, 64));
+  EXPECT_EQ(checked_align(65, 64), 128u);
+  EXPECT_TRUE(in_bounds(10, 0, 10));
+  EXPECT_FALSE(in_bounds(11, 0, 10));
+  EXPECT_FALSE(in_bounds(8, kMax, 10));
+  EXPECT_EQ(ceil_div(9, 4), 3);
+}
+
+TEST(Text, Bytes) {
+  EXPECT_EQ(bytes_text(1023), "1023 B");
+  EXPECT_EQ(bytes_text(1536), "1.50 KiB");
+  EXPECT_EQ(bytes_text(3ull << 30), "3.00 GiB");
+}
+
+struct CountingHeap {
+  std::size_t live = 0;
+  std::size_t limit = 1000;
+  HostAllocator allocator() {
+    return {[](void* user, std::size_t bytes, std::size_t alignment) -> void* {
+              auto* heap = static_cast<CountingHeap*>(user);
+              if (heap->live + bytes > heap->limit) return nullptr;
+              heap->live += bytes;
+              const HostAllocator base = default_host_allocator();
+              return base.allocate(nullptr, bytes, alignment);
+            },
+            [](void* user, void* block, std::size_t bytes, std::size_t alignment) {
+              static_cast<CountingHeap*>(user)->live -= bytes;
+              const HostAllocator base = default_host_allocator();
+              base.release(nullptr, block, bytes, alignment);
+            },
+            this};
+  }
+};
+
+TEST(HostBuffer, UsesTheGivenAllocatorAndReportsFailure) {
+  CountingHeap heap;
+  auto buffer = HostBuffer::create(600, "staging", heap.allocator()).value();
+  EXPECT_EQ(heap.live, 600u);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(buffer.data()) % HostBuffer::kAlignment, 0u);
+  const auto failed = HostBuffer::create(600, "the index", heap.allocator());
+  EXPECT_EQ(failed.status().code(), Code::out_of_memory);
+  EXPECT_EQ(failed.status().message(), "Host memory for the index (600 B) could not be allocated.");
+  HostBuffer moved = std::move(buffer);
+  moved = HostBuffer::create(100, "other", heap.allocator()).value();
+  EXPECT_EQ(heap.live, 100u) << "assignment frees what was held";
+  moved.reset();
+  EXPECT_EQ(heap.live, 0u);
+  EXPECT_EQ(HostBuffer::create(0, "nothing", heap.allocator())->size(), 0u);
+  EXPECT_EQ(HostBuffer::create(~0ull, "everything").status().code(), Code::out_of_memory);
+}
+
+TEST(LogSink, FiltersByLevel) {
+  LogSink()(LogLevel::error, "dropped");
+  std::string text;
+  const LogSink sink{
+      [](void* user, LogLevel, std::string_view message) { *static_cast<std::string*>(user) += message; }, &text,
+      LogLevel::warning};
+  sink(LogLevel::info, "quiet");
+  sink(LogLevel::warning, "loud ", 7);
+  EXPECT_EQ(text, "loud 7");
+}
+
+TEST(Toggles, ParsesOnceAndRefusesTheUnknown) {
+  const ToggleInfo known[] = {{"fuse", "Fuse."}, {"tile", "Tile size."}, {"no-cache", "Skip the cache."}};
+  const auto toggles = Toggles::parse(" fuse, tile=32,,no-cache", known).value();
+  EXPECT_TRUE(toggles.enabled("fuse"));
+  EXPECT_TRUE(toggles.enabled("no-cache"));
+  EXPECT_FALSE(toggles.enabled("tile2"));
+  EXPECT_TRUE(toggles.enabled("tile2", true));
+  EXPECT_EQ(toggles.value("tile"), "32");
+  EXPECT_FALSE(toggles.value("fuse"));
+  EXPECT_FALSE(Toggles::parse("fuse,no-fuse", known)->enabled("fuse", true)) << "the last mention wins";
+  EXPECT_EQ(Toggles::parse("fuze", known).status().message(),
+            "There is no switch named \"fuze\"; the known ones are: fuse, tile, no-cache.");
+}
+
+}  // namespace
+}  // namespace graft

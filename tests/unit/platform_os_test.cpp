@@ -1,0 +1,199 @@
+// Files: round trips, limits, real short writes and full disks, and a failure of every call of an atomic replace.
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <numeric>
+
+#include "platform/os/dynamic_library.h"
+#include "platform/os/file.h"
+#include "tests/support/fault_files.h"
+
+namespace graft::os {
+namespace {
+
+using test::FaultFiles;
+using test::TemporaryFolder;
+
+std::span<const std::byte> bytes_of(std::string_view text) {
+  return std::as_bytes(std::span(text.data(), text.size()));
+}
+
+std::string contents(const std::string& path) {
+  auto text = read_text_file(system_files(), path, 1 << 20);
+  return text.ok() ? *text : cat("<", text.status().message(), ">");
+}
+
+std::vector<std::string> names(const std::string& path) {
+  std::vector<std::string> out;
+  for (const auto& entry : system_files().list(path).value()) out.push_back(entry.name);
+  return out;
+}
+
+TEST(Files, WriteReadAndMap) {
+  const TemporaryFolder folder;
+  FileSystem& files = system_files();
+  const std::string path = folder.file("a");
+  {
+    auto file = files.open(path, OpenMode::create_new).value();
+    ASSERT_TRUE(file->append(bytes_of("hello ")).ok());
+    ASSERT_TRUE(file->append(bytes_of("world")).ok());
+    ASSERT_TRUE(file->write_at(0, bytes_of("J")).ok());
+    ASSERT_TRUE(file->sync().ok());
+    EXPECT_EQ(file->size().value(), 11u);
+    std::array<std::byte, 20> buffer{};
+    EXPECT_EQ(file->read_at(6, buffer).value(), 5u) << "short only at the end";
+    EXPECT_EQ(file->read_at(100, buffer).value(), 0u);
+    EXPECT_EQ(read_exactly(*file, 6, buffer, path).code(), Code::corrupt);
+    EXPECT_EQ(file->read_at(~0ull - 3, buffer).status().code(), Code::invalid_argument)
+        << "offset arithmetic is checked";
+  }
+  EXPECT_EQ(contents(path), "Jello world");
+  auto map = files.map(path).value();
+  EXPECT_EQ(map->bytes().size(), 11u);
+  EXPECT_EQ(map->bytes()[10], std::byte{'d'});
+  EXPECT_EQ(files.open(path, OpenMode::create_new).status().code(), Code::io_error);
+  ASSERT_TRUE(files.open(path, OpenMode::append).value()->append(bytes_of("!")).ok());
+  EXPECT_EQ(contents(path), "Jello world!");
+  ASSERT_TRUE(files.open(path, OpenMode::read_write).value()->truncate(5).ok());
+  EXPECT_EQ(contents(path), "Jello");
+  EXPECT_EQ(files.info(path)->size, 5u);
+  (void)files.open(path, OpenMode::create).value();
+  EXPECT_EQ(contents(path), "");
+  EXPECT_EQ(files.map(path).value()->bytes().size(), 0u) << "an empty file maps to nothing";
+  ASSERT_TRUE(files.remove(path).ok());
+  EXPECT_FALSE(exists(files, path));
+}
+
+TEST(Files, ErrorsNamePathAndReason) {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("absent");
+  const auto missing = system_files().open(path, OpenMode::read);
+  EXPECT_EQ(missing.status().code(), Code::not_found);
+  EXPECT_EQ(missing.status().message(), "\"" + path + "\" could not be opened: No such file or directory (errno 2).");
+  EXPECT_EQ(system_files().map(path).status().code(), Code::not_found);
+  EXPECT_EQ(system_files().remove(path).code(), Code::not_found);
+  EXPECT_EQ(read_file(system_files(), folder.path(), 100).status().code(), Code::io_error) << "a folder is not a file";
+  EXPECT_EQ(system_files().open(std::string("a\0b", 3), OpenMode::read).status().code(), Code::invalid_argument);
+  const auto library = DynamicLibrary::open("libgraft-does-not-exist.so");
+  EXPECT_EQ(library.status().code(), Code::not_found);
+}
+
+TEST(Files, ReadHonoursItsLimit) {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("a");
+  ASSERT_TRUE(atomic_write_file(system_files(), path, "12345").ok());
+  EXPECT_TRUE(read_file(system_files(), path, 5).ok());
+  const auto big = read_file(system_files(), path, 4);
+  EXPECT_EQ(big.status().code(), Code::invalid_argument);
+  EXPECT_NE(big.status().message().find("5 B"), std::string::npos) << big.status().message();
+}
+
+TEST(Files, Directories) {
+  const TemporaryFolder folder;
+  FileSystem& files = system_files();
+  ASSERT_TRUE(make_directories(files, folder.file("x/y/z")).ok());
+  ASSERT_TRUE(make_directories(files, folder.file("x/y/z")).ok()) << "twice is fine";
+  ASSERT_TRUE(atomic_write_file(files, folder.file("x/b"), "b").ok());
+  ASSERT_TRUE(atomic_write_file(files, folder.file("x/a"), "a").ok());
+  EXPECT_EQ(names(folder.file("x")), (std::vector<std::string>{"a", "b", "y"}));
+  EXPECT_EQ(files.list(folder.file("x")).value()[2].type, EntryType::directory);
+  EXPECT_FALSE(files.remove(folder.file("x")).ok()) << "not empty";
+  EXPECT_FALSE(make_directories(files, folder.file("x/a/deeper")).ok()) << "a file is in the way";
+  EXPECT_EQ(parent_directory("a/b"), "a");
+  EXPECT_EQ(parent_directory("a/b/"), "a");
+  EXPECT_EQ(parent_directory("b"), ".");
+  EXPECT_EQ(parent_directory("/b"), "/");
+  EXPECT_EQ(parent_directory("/"), "/");
+}
+
+TEST(Files, LockIsExclusiveUntilDropped) {
+  const TemporaryFolder folder;
+  auto lock = system_files().lock(folder.file("lock")).value();
+  const auto second = system_files().lock(folder.file("lock"));
+  EXPECT_EQ(second.status().code(), Code::io_error);
+  EXPECT_NE(second.status().message().find("is locked"), std::string::npos);
+  lock.reset();
+  EXPECT_TRUE(system_files().lock(folder.file("lock")).ok());
+}
+
+TEST(Files, FullDiskIsReported) {
+  auto full = system_files().open("/dev/full", OpenMode::read_write);
+  if (!full.ok()) GTEST_SKIP() << full.status().message();
+  const Status status = (*full)->append(bytes_of("x"));
+  EXPECT_EQ(status.code(), Code::io_error);
+  EXPECT_NE(status.message().find("No space left on device"), std::string::npos) << status.message();
+}
+
+TEST(Files, KernelShortWriteLeavesTheOldFile) {
+  // A file size limit makes the kernel write a part and then refuse; a child process, as limits are per process.
+  const TemporaryFolder folder;
+  const std::string path = folder.file("a");
+  ASSERT_TRUE(atomic_write_file(system_files(), path, "old").ok());
+  const pid_t child = fork();
+  if (child == 0) {
+    std::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{1000, 1000};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    const Status status = atomic_write_file(system_files(), path, std::string(5000, 'n'));
+    _exit(status.code() == Code::io_error && status.message().find("left as it was") != std::string::npos ? 0 : 1);
+  }
+  int result = -1;
+  ASSERT_EQ(waitpid(child, &result, 0), child);
+  EXPECT_EQ(result, 0) << "the child expected a clean error";
+  EXPECT_EQ(contents(path), "old");
+  EXPECT_EQ(names(folder.path()).size(), 1u) << "no temporary file is left";
+}
+
+TEST(AtomicWrite, ReplacesAndConcatenates) {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("a");
+  const std::array<std::span<const std::byte>, 3> parts = {bytes_of("one"), bytes_of(""), bytes_of("two")};
+  ASSERT_TRUE(atomic_write_file(system_files(), path, parts).ok());
+  EXPECT_EQ(contents(path), "onetwo");
+  ASSERT_TRUE(atomic_write_file(system_files(), path, "three").ok());
+  EXPECT_EQ(contents(path), "three");
+  EXPECT_EQ(names(folder.path()).size(), 1u);
+}
+
+TEST(AtomicWrite, SkipsAStaleTemporary) {
+  // What a killed process left: names count up from 0 within a process, so any number may be taken.
+  const TemporaryFolder folder;
+  for (int i = 0; i < 50; ++i) {
+    (void)system_files().open(folder.file(cat("a.tmp", i)), OpenMode::create).value();
+  }
+  ASSERT_TRUE(atomic_write_file(system_files(), folder.file("a"), "new").ok());
+  EXPECT_EQ(contents(folder.file("a")), "new");
+}
+
+TEST(AtomicWrite, NothingIsOverwrittenWhereverItFails) {
+  for (const bool keep_failing : {false, true}) {
+    for (const bool short_write : {false, true}) {
+      FaultFiles counting;
+      {
+        const TemporaryFolder folder;
+        ASSERT_TRUE(atomic_write_file(counting, folder.file("a"), "new contents").ok());
+      }
+      const std::uint64_t calls = counting.state.calls;
+      ASSERT_EQ(calls, 5u);  // open, append, sync, rename, sync_directory
+      for (std::uint64_t k = 1; k <= calls; ++k) {
+        const TemporaryFolder folder;
+        const std::string path = folder.file("a");
+        ASSERT_TRUE(atomic_write_file(system_files(), path, "old").ok());
+        FaultFiles files;
+        files.state = {0, k, keep_failing, short_write, {}};
+        const Status status = atomic_write_file(files, path, "new contents");
+        EXPECT_EQ(status.code(), Code::io_error) << files.state.failed;
+        EXPECT_EQ(contents(path), k < calls ? "old" : "new contents") << files.state.failed;
+        // Where the disk never works again, removing the temporary file cannot work either.
+        const std::size_t most = keep_failing ? 2 : 1;
+        EXPECT_LE(names(folder.path()).size(), most) << files.state.failed << " left a temporary file";
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace graft::os
