@@ -25,7 +25,8 @@ class StreamReader {
   ~StreamReader();
 
   /// Fills `out` as far as there is data; fewer bytes, or 0, only at the end. corrupt: damaged or truncated gzip data.
-  /// After an error every further call gives the same error.
+  /// After an error every further call gives the same error. A member's checksum is known to be right once read() has
+  /// gone past its end: read until fewer bytes than asked for come back.
   Result<std::size_t> read(std::span<std::byte> out);
 
  private:
