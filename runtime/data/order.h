@@ -1,0 +1,56 @@
+// The order in which an epoch visits a source's samples.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "platform/base/allocator.h"
+#include "runtime/data/cursor.h"
+#include "runtime/data/source.h"
+
+namespace graft::data {
+
+/// Reads samples one after another. Sources of known size are visited in a keyed permutation, which needs no memory; a
+/// stream goes through a buffer from which samples are drawn at random (unshuffled: a buffer of one, which tells the
+/// end one sample ahead). Every draw depends on (seed, epoch, position) alone.
+class Order {
+ public:
+  struct Options {
+    bool shuffle = true;
+    std::uint64_t seed = 0;
+    std::uint64_t shuffle_buffer = 1024;  ///< samples; streams only
+  };
+
+  /// `source` must outlive the order. Allocates the shuffle buffer.
+  static Result<Order> create(Source& source, const Options& options, const HostAllocator& allocator);
+  /// Bytes that create() takes for the shuffle buffer.
+  static std::uint64_t buffer_bytes(const Source& source, const Options& options);
+
+  /// The next sample of this epoch; false when the epoch is over.
+  Result<bool> next(SampleOut out);
+  /// True when no sample of this epoch is left. Exact once next() was called in this epoch.
+  bool exhausted() const;
+  void begin_epoch(std::uint64_t epoch);
+
+  std::uint64_t epoch() const { return cursor_.epoch; }
+  std::uint64_t position() const { return cursor_.position; }
+  const Cursor& cursor() const { return cursor_; }
+  /// Reads what waited in the shuffle buffer anew. invalid_argument where the cursor is of another data set or seed.
+  Status restore(const Cursor& cursor);
+
+ private:
+  Order(Source& source, const Options& options) : source_(&source), options_(options) {}
+  std::uint64_t capacity() const { return options_.shuffle ? options_.shuffle_buffer : 1; }
+  void point_at(std::uint64_t slot);
+  Result<bool> refill(std::uint64_t slot);
+  Result<bool> next_of_stream(SampleOut out);
+
+  Source* source_;
+  Options options_;
+  Cursor cursor_;
+  HostBuffer buffer_;                       // capacity() samples, each its fields one after another
+  std::vector<std::byte*> pointers_;        // the fields of one buffered sample
+  std::vector<std::uint32_t> buffer_slot_;  // where in buffer_ the sample of cursor_.buffered[i] lies
+};
+
+}  // namespace graft::data

@@ -1,0 +1,22 @@
+#include "tests/support/heap_count.h"
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+namespace {
+std::atomic<std::uint64_t> allocations{0};
+}
+
+namespace graft::test {
+std::uint64_t heap_allocations() { return allocations; }
+}  // namespace graft::test
+
+// The array, nothrow and sized forms call these. Aligned forms keep the library's.
+void* operator new(std::size_t bytes) {
+  ++allocations;
+  if (void* block = std::malloc(bytes == 0 ? 1 : bytes)) return block;
+  throw std::bad_alloc();
+}
+void operator delete(void* block) noexcept { std::free(block); }
+void operator delete(void* block, std::size_t) noexcept { std::free(block); }

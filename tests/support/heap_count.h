@@ -1,0 +1,11 @@
+// Counting heap allocations: a test that calls this replaces operator new for the whole program.
+#pragma once
+
+#include <cstdint>
+
+namespace graft::test {
+
+/// Calls of operator new so far, in every thread.
+std::uint64_t heap_allocations();
+
+}  // namespace graft::test
