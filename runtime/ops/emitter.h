@@ -40,6 +40,12 @@ struct DispatchDesc {
   std::array<std::uint32_t, 3> groups = {1, 1, 1};
 };
 
+/// Bytes that a value takes on the device: its elements, rounded up to whole 32-bit words, at least one.
+/// Requires a constant, validated shape.
+std::uint64_t device_bytes(const Value& value);
+/// The same for any value: an error where the shape holds symbols or the bytes overflow.
+Result<std::uint64_t> checked_device_bytes(const Value& value);
+
 class Emitter {
  public:
   Emitter(const Graph& graph, const Node& node, const gpu::Caps& caps) : graph_(graph), node_(node), caps_(caps) {}

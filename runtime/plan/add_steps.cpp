@@ -1,0 +1,163 @@
+#include <algorithm>
+
+#include "platform/base/checked.h"
+#include "runtime/core/op_def.h"
+#include "runtime/plan/draft.h"
+
+namespace graft {
+namespace {
+
+/// Whole value `v`, wherever it lives.
+PlanBinding locate(const Draft& d, std::uint32_t v, Access access) {
+  const std::uint32_t root = d.roots[v];
+  const std::uint32_t storage = d.storages.of_value[root];
+  if (storage != kNoStorage) return {Space::transient, access, v, d.arena.offsets[storage], d.bytes[v]};
+  return {Space::resident, access, v, d.residents.find(d.graph.values()[root].name)->offset, d.bytes[v]};
+}
+
+PlanBinding resolve(const Draft& d, std::uint32_t position, const Binding& binding) {
+  const Slot& slot = binding.slot;
+  PlanBinding out{Space::step_state, binding.access, kNoIndex, 0, 0};
+  if (slot.kind == Slot::Kind::value) out = locate(d, slot.index, binding.access);
+  if (slot.kind == Slot::Kind::scratch) {
+    out.space = Space::transient;
+    out.offset = d.arena.offsets[d.scratch[position] + slot.index];
+  }
+  out.offset += slot.offset;
+  out.size = slot.size;
+  return out;
+}
+
+std::uint32_t kernel_index(Plan& plan, const DispatchDesc& dispatch) {
+  PlanKernel kernel{dispatch.kernel, dispatch.specialization, static_cast<std::uint32_t>(dispatch.bindings.size()),
+                    static_cast<std::uint32_t>(dispatch.push.size())};
+  const auto it = std::find(plan.kernels.begin(), plan.kernels.end(), kernel);
+  if (it != plan.kernels.end()) return static_cast<std::uint32_t>(it - plan.kernels.begin());
+  plan.kernels.push_back(std::move(kernel));
+  return static_cast<std::uint32_t>(plan.kernels.size() - 1);
+}
+
+std::uint64_t bytes_moved(const Step& step) {
+  std::uint64_t bytes = 0;
+  for (const PlanBinding& b : step.bindings) bytes += b.access == Access::read_write ? 2 * b.size : b.size;
+  return bytes;
+}
+
+void add_copy(Plan& plan, StepKind kind, PlanBinding from, PlanBinding to) {
+  Step step;
+  step.kind = kind;
+  step.bindings = {from, to};
+  step.bytes = bytes_moved(step);
+  plan.steps.push_back(std::move(step));
+}
+
+void add_uploads(const Draft& d, Plan& plan) {
+  if (plan.uses_step_state) {
+    add_copy(plan, StepKind::upload, {Space::upload, Access::read, kNoIndex, 0, sizeof(StepState)},
+             {Space::step_state, Access::write, kNoIndex, 0, sizeof(StepState)});
+  }
+  for (const PlanPort& port : plan.inputs) {
+    if (!port.used) continue;
+    const PlanBinding to = locate(d, port.value, Access::write);
+    add_copy(plan, StepKind::upload, {Space::upload, Access::read, kNoIndex, port.staging_offset, to.size}, to);
+  }
+}
+
+void add_readbacks(const Draft& d, Plan& plan) {
+  for (const PlanPort& port : plan.outputs) {
+    const PlanBinding from = locate(d, port.value, Access::read);
+    add_copy(plan, StepKind::readback, from,
+             {Space::readback, Access::write, kNoIndex, port.staging_offset, from.size});
+  }
+}
+
+void add_node(const Draft& d, Plan& plan, std::uint32_t position) {
+  const NodeId id = d.order[position];
+  const Node& node = d.graph.node(id);
+  const OpDef& def = op_def(node.op);
+  const Emission& emission = d.emissions[id.index];
+  PlanNode info;
+  info.node = id.index;
+  info.name = node.name;
+  info.op = def.name;
+  info.backward = node.forward_of.valid();
+  info.first_step = static_cast<std::uint32_t>(plan.steps.size());
+  info.steps = static_cast<std::uint32_t>(emission.dispatches.size());
+  if (info.steps != 0) {
+    info.flops = def.flops != nullptr ? def.flops(d.graph, node)
+                 : node.outputs.empty() ? 0 : d.graph.value(node.outputs[0]).shape.elements();
+  }
+  for (const std::uint64_t bytes : emission.scratch) info.scratch_bytes += bytes;
+  info.live_bytes = d.live[position + 1];
+  for (std::uint32_t i = 0; i < info.steps; ++i) {
+    const DispatchDesc& dispatch = emission.dispatches[i];
+    Step step;
+    step.node = static_cast<std::uint32_t>(plan.nodes.size());
+    step.kernel = kernel_index(plan, dispatch);
+    step.groups = dispatch.groups;
+    step.push = dispatch.push;
+    for (const Binding& binding : dispatch.bindings) step.bindings.push_back(resolve(d, position, binding));
+    step.flops = info.flops / info.steps + (i < info.flops % info.steps ? 1 : 0);
+    step.bytes = bytes_moved(step);
+    info.bytes += step.bytes;
+    plan.steps.push_back(std::move(step));
+  }
+  plan.flops += info.flops;
+  plan.nodes.push_back(std::move(info));
+}
+
+bool binds_step_state(const Draft& d) {
+  for (const NodeId id : d.order) {
+    for (const DispatchDesc& dispatch : d.emissions[id.index].dispatches) {
+      for (const Binding& binding : dispatch.bindings) {
+        if (binding.slot.kind == Slot::Kind::step_state) return true;
+      }
+    }
+  }
+  return false;
+}
+
+PlanPort make_port(const Draft& d, std::string name, ValueId v, std::uint64_t& staging, std::uint64_t alignment) {
+  const Value& value = d.graph.value(v);
+  PlanPort port{std::move(name), v.index, value.dtype, value.shape};
+  port.bytes = value.shape.elements() * dtype_size(value.dtype);
+  port.staging_offset = staging;
+  staging += align_up(d.bytes[v.index], alignment);
+  return port;
+}
+
+}  // namespace
+
+Status add_ports(const Draft& draft, Plan& plan) {
+  // Staging is copied from and to, never bound: a cache line's alignment is plenty.
+  constexpr std::uint64_t kAlignment = 64;
+  plan.uses_step_state = binds_step_state(draft);
+  plan.upload_bytes = plan.uses_step_state ? align_up(sizeof(StepState), kAlignment) : 0;
+  for (const ValueId v : draft.graph.inputs()) {
+    const bool used = draft.storages.of_value[v.index] != kNoStorage;
+    std::uint64_t unused = 0;
+    PlanPort port = make_port(draft, draft.graph.value(v).name, v, used ? plan.upload_bytes : unused, kAlignment);
+    port.used = used;
+    plan.inputs.push_back(std::move(port));
+  }
+  for (const Output& output : draft.graph.outputs()) {
+    plan.outputs.push_back(make_port(draft, output.name, output.value, plan.readback_bytes, kAlignment));
+  }
+  plan.upload_bytes = std::max(plan.upload_bytes, draft.residents.transfer_bytes());
+  plan.readback_bytes = std::max(plan.readback_bytes, draft.residents.transfer_bytes());
+  for (const std::uint64_t bytes : {plan.upload_bytes, plan.readback_bytes}) {
+    if (bytes <= plan.segment_bytes) continue;
+    return error(Code::out_of_memory, "The inputs or outputs of a run need ", bytes_text(bytes),
+                 " of staging memory, but one allocation of this device holds ", bytes_text(plan.segment_bytes), ".");
+  }
+  return ok_status();
+}
+
+Status add_steps(const Draft& draft, Plan& plan) {
+  add_uploads(draft, plan);
+  for (std::uint32_t p = 0; p < draft.order.size(); ++p) add_node(draft, plan, p);
+  add_readbacks(draft, plan);
+  return ok_status();
+}
+
+}  // namespace graft

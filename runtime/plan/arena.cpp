@@ -1,0 +1,160 @@
+#include "runtime/plan/arena.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "platform/base/checked.h"
+#include "runtime/plan/residents.h"
+#include "runtime/plan/storage.h"
+
+namespace graft {
+namespace {
+
+using Order = std::vector<std::uint32_t>;
+
+class Placer {
+ public:
+  Placer(const std::vector<Block>& blocks, std::uint64_t alignment, std::uint64_t segment)
+      : blocks_(blocks), segment_(segment) {
+    sizes_.reserve(blocks.size());
+    for (const Block& block : blocks) sizes_.push_back(align_up(block.bytes, alignment));
+  }
+
+  /// Places the blocks one after the other, each at the lowest free offset, or into the tightest gap.
+  ArenaLayout place(const Order& order, bool best_fit) const {
+    ArenaLayout layout;
+    layout.offsets.assign(blocks_.size(), 0);
+    std::vector<std::uint32_t> placed;  // by offset
+    placed.reserve(order.size());
+    for (const std::uint32_t b : order) {
+      const std::uint64_t offset = find_gap(b, placed, layout.offsets, best_fit);
+      layout.offsets[b] = offset;
+      layout.bytes = std::max(layout.bytes, offset + sizes_[b]);
+      const auto at = std::upper_bound(placed.begin(), placed.end(), offset, [&](std::uint64_t o, std::uint32_t p) {
+        return o < layout.offsets[p];
+      });
+      placed.insert(at, b);
+    }
+    return layout;
+  }
+
+  std::uint64_t size(std::uint32_t b) const { return sizes_[b]; }
+
+ private:
+  std::uint64_t find_gap(std::uint32_t b, const std::vector<std::uint32_t>& placed,
+                         const std::vector<std::uint64_t>& offsets, bool best_fit) const {
+    std::uint64_t end = 0;  // of everything below that is alive together with b
+    std::uint64_t best = 0;
+    std::uint64_t best_gap = std::numeric_limits<std::uint64_t>::max();
+    for (const std::uint32_t p : placed) {
+      if (blocks_[p].last < blocks_[b].first || blocks_[b].last < blocks_[p].first) continue;
+      const std::uint64_t candidate = fit_segment(end, sizes_[b], segment_);
+      if (offsets[p] >= candidate && offsets[p] - candidate >= sizes_[b]) {
+        if (!best_fit) return candidate;
+        const std::uint64_t gap = offsets[p] - candidate - sizes_[b];
+        if (gap < best_gap) {
+          best_gap = gap;
+          best = candidate;
+        }
+      }
+      end = std::max(end, offsets[p] + sizes_[p]);
+    }
+    return best_gap == std::numeric_limits<std::uint64_t>::max() ? fit_segment(end, sizes_[b], segment_) : best;
+  }
+
+  const std::vector<Block>& blocks_;
+  std::vector<std::uint64_t> sizes_;
+  std::uint64_t segment_;
+};
+
+template <typename Key>
+Order sorted_by(std::size_t n, Key key) {
+  Order order(n);
+  std::iota(order.begin(), order.end(), 0u);
+  std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return key(a) < key(b); });
+  return order;
+}
+
+/// Blocks of the fullest moment first, by size; then those of the next fullest moment, and so on.
+Order by_breadth(const std::vector<Block>& blocks, const Placer& placer) {
+  std::uint32_t times = 0;
+  for (const Block& block : blocks) times = std::max(times, block.last + 1);
+  const std::vector<std::uint64_t> live = live_bytes(blocks, times);
+  std::vector<std::uint64_t> fullest(blocks.size(), 0);  // the fullest moment of each block's life
+  for (std::size_t b = 0; b < blocks.size(); ++b) {
+    fullest[b] = *std::max_element(live.begin() + blocks[b].first, live.begin() + blocks[b].last + 1);
+  }
+  return sorted_by(blocks.size(), [&](std::uint32_t b) {
+    return std::pair{~fullest[b], ~placer.size(b)};
+  });
+}
+
+std::vector<Order> greedy_orders(const std::vector<Block>& blocks, const Placer& placer) {
+  const std::size_t n = blocks.size();
+  const auto span = [&](std::uint32_t b) { return std::uint64_t{blocks[b].last} - blocks[b].first + 1; };
+  std::vector<Order> orders;
+  orders.push_back(sorted_by(n, [&](std::uint32_t b) { return std::pair{~placer.size(b), ~span(b)}; }));
+  orders.push_back(by_breadth(blocks, placer));
+  orders.push_back(sorted_by(n, [&](std::uint32_t b) { return std::pair{~span(b), ~placer.size(b)}; }));
+  orders.push_back(sorted_by(n, [&](std::uint32_t b) {
+    return -static_cast<double>(span(b)) * static_cast<double>(placer.size(b));
+  }));
+  orders.push_back(sorted_by(n, [&](std::uint32_t b) { return std::pair{blocks[b].first, ~placer.size(b)}; }));
+  orders.push_back(sorted_by(n, [&](std::uint32_t b) { return std::pair{~blocks[b].last, ~placer.size(b)}; }));
+  return orders;
+}
+
+/// Moves the highest block of the layout to the front of the order and places anew, as long as the work allows.
+void improve(const Placer& placer, const std::vector<Block>& blocks, std::uint64_t enough, Order order, bool best_fit,
+             ArenaLayout& best) {
+  constexpr std::uint64_t kWork = 100'000'000;
+  const std::uint64_t n = blocks.size();
+  std::uint64_t rounds = std::min<std::uint64_t>(kWork / (n * n + 1), 2 * n + 16);
+  ArenaLayout layout = placer.place(order, best_fit);
+  while (rounds-- > 0 && best.bytes > enough) {
+    std::size_t top = 0;
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      if (layout.offsets[order[i]] + placer.size(order[i]) == layout.bytes) top = i;
+    }
+    if (top == 0) return;
+    // Half way to the front: often enough, and it disturbs less than the very front.
+    std::rotate(order.begin() + static_cast<std::ptrdiff_t>(top / 2), order.begin() + static_cast<std::ptrdiff_t>(top),
+                order.begin() + static_cast<std::ptrdiff_t>(top) + 1);
+    layout = placer.place(order, best_fit);
+    if (layout.bytes < best.bytes) best = layout;
+  }
+}
+
+}  // namespace
+
+ArenaLayout assign_offsets(const std::vector<Block>& blocks, std::uint64_t alignment, std::uint64_t segment) {
+  if (blocks.empty()) return {};
+  const Placer placer(blocks, alignment, segment);
+  std::vector<Block> aligned = blocks;
+  std::uint32_t times = 0;
+  for (std::uint32_t b = 0; b < aligned.size(); ++b) {
+    aligned[b].bytes = placer.size(b);
+    times = std::max(times, aligned[b].last + 1);
+  }
+  const std::vector<std::uint64_t> live = live_bytes(aligned, times);
+  const std::uint64_t enough = *std::max_element(live.begin(), live.end());
+
+  ArenaLayout best;
+  best.bytes = std::numeric_limits<std::uint64_t>::max();
+  const std::vector<Order> orders = greedy_orders(blocks, placer);
+  std::size_t winner = 0;
+  bool winner_fit = false;
+  for (std::size_t i = 0; i < orders.size() && best.bytes > enough; ++i) {
+    for (const bool best_fit : {false, true}) {
+      ArenaLayout layout = placer.place(orders[i], best_fit);
+      if (layout.bytes >= best.bytes) continue;
+      best = std::move(layout);
+      winner = i;
+      winner_fit = best_fit;
+    }
+  }
+  if (best.bytes > enough) improve(placer, blocks, enough, orders[winner], winner_fit, best);
+  return best;
+}
+
+}  // namespace graft

@@ -1,0 +1,112 @@
+#include <algorithm>
+
+#include "platform/base/checked.h"
+#include "runtime/core/op_def.h"
+#include "runtime/plan/draft.h"
+#include "runtime/plan/schedule.h"
+
+namespace graft {
+namespace {
+
+/// Sizes are checked here once, so that all sums that follow stay far from 2^64.
+Status measure_values(Draft& d) {
+  const std::uint64_t limit = d.residents.segment_bytes();
+  d.bytes.reserve(d.graph.values().size());
+  for (const Value& value : d.graph.values()) {
+    GRAFT_TRY_ASSIGN(const std::uint64_t bytes, checked_device_bytes(value));
+    if (bytes > limit) {
+      return error(Code::out_of_memory, "Value \"", value.name, "\" of shape ", value.shape.text(), " needs ",
+                   bytes_text(bytes), ", but one allocation of this device holds ", bytes_text(limit), ".");
+    }
+    d.bytes.push_back(bytes);
+  }
+  return ok_status();
+}
+
+Status check_residents(const Draft& d) {
+  if (d.residents.segment_bytes() != segment_bytes_of(d.caps) ||
+      d.residents.alignment() != std::max<std::uint64_t>(d.caps.storage_buffer_alignment, 4)) {
+    return invalid("The residents were laid out for a device with other limits than \"", d.caps.device_name, "\".");
+  }
+  for (std::size_t v = 0; v < d.graph.values().size(); ++v) {
+    const Value& value = d.graph.values()[v];
+    if (value.kind == ValueKind::temporary || value.kind == ValueKind::input) continue;
+    const Resident* resident = d.residents.find(value.name);
+    if (resident == nullptr) return invalid("The value \"", value.name, "\" is not among the residents.");
+    if (resident->dtype != value.dtype || resident->shape != value.shape) {
+      return invalid("The value \"", value.name, "\" is ", dtype_name(value.dtype), value.shape.text(),
+                     " in the graph, but ", dtype_name(resident->dtype), resident->shape.text(), " as a resident.");
+    }
+  }
+  return ok_status();
+}
+
+/// Storages under this order, those of scratch behind those of values.
+void use_order(Draft& d, std::vector<NodeId> order, bool in_place) {
+  d.order = std::move(order);
+  d.storages = find_storages(d.graph, d.order, d.roots, d.bytes, in_place);
+  d.scratch.clear();
+  for (std::uint32_t p = 0; p < d.order.size(); ++p) {
+    d.scratch.push_back(static_cast<std::uint32_t>(d.storages.blocks.size()));
+    for (const std::uint64_t bytes : d.emissions[d.order[p].index].scratch) {
+      d.storages.blocks.push_back({bytes, p + 1, p + 1});
+    }
+  }
+  d.live = live_bytes(d.storages.blocks, static_cast<std::uint32_t>(d.order.size()) + 2);
+}
+
+std::uint64_t peak(const Draft& d) { return *std::max_element(d.live.begin(), d.live.end()); }
+
+void choose_order(Draft& d, std::vector<std::vector<NodeId>> orders, bool in_place) {
+  std::size_t best = 0;
+  std::uint64_t best_peak = 0;
+  for (std::size_t i = 0; i < orders.size(); ++i) {
+    use_order(d, orders[i], in_place);
+    if (i == 0 || peak(d) < best_peak) {
+      best = i;
+      best_peak = peak(d);
+    }
+  }
+  use_order(d, std::move(orders[best]), in_place);
+}
+
+Status check_budget(const Plan& plan, std::uint64_t budget) {
+  const std::uint64_t total = plan.memory.total();
+  if (budget == 0 || total <= budget) return ok_status();
+  return error(Code::out_of_memory, "The plan needs ", bytes_text(total), ", more than the budget of ",
+               bytes_text(budget), ".");
+}
+
+}  // namespace
+
+std::string_view space_name(Space space) {
+  static constexpr std::string_view kNames[] = {"resident", "transient", "step_state", "upload", "readback"};
+  return kNames[static_cast<std::size_t>(space)];
+}
+
+Result<Plan> make_plan(const Graph& graph, const gpu::Caps& caps, const Residents& residents,
+                       const PlanOptions& options) {
+  Draft d{graph, caps, residents};
+  GRAFT_TRY(measure_values(d));
+  GRAFT_TRY(check_residents(d));
+  d.roots = alias_roots(graph);
+  GRAFT_TRY_ASSIGN(auto orders, candidate_orders(graph, d.roots, d.bytes, options.reorder));
+  GRAFT_TRY(emit_nodes(d, orders[0]));
+  choose_order(d, std::move(orders), options.in_place);
+  d.arena = assign_offsets(d.storages.blocks, residents.alignment(), residents.segment_bytes());
+
+  Plan plan;
+  plan.segment_bytes = residents.segment_bytes();
+  plan.alignment = residents.alignment();
+  plan.resident_bytes = residents.bytes();
+  plan.transient_bytes = d.arena.bytes;
+  plan.lower_bound = peak(d);
+  GRAFT_TRY(add_ports(d, plan));
+  GRAFT_TRY(add_steps(d, plan));
+  add_barriers(plan);
+  add_report(d, plan);
+  GRAFT_TRY(check_budget(plan, options.budget));
+  return plan;
+}
+
+}  // namespace graft

@@ -1,0 +1,156 @@
+// The plan: everything that one run of a graph does on a device, decided before the first dispatch.
+//
+// A Plan is plain data: no pointers, no device objects. The same graph, capabilities, residents and options give the
+// same plan, to the byte. It may be made on any thread, for a device that is not there.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "platform/gpu/gpu.h"
+#include "runtime/core/graph.h"
+#include "runtime/ops/emitter.h"
+#include "runtime/plan/residents.h"
+#include "shaders/common/step_state.h"
+
+namespace graft {
+
+inline constexpr std::uint32_t kNoIndex = std::numeric_limits<std::uint32_t>::max();
+
+/// Where bytes live. resident and transient are split into segments of Plan::segment_bytes: byte `offset` of the space
+/// is byte offset % segment_bytes of its segment offset / segment_bytes. No block crosses a segment.
+enum class Space : std::uint8_t { resident, transient, step_state, upload, readback };
+std::string_view space_name(Space space);
+
+/// A binding with its memory. For a copy, bindings[0] is read and bindings[1] written.
+struct PlanBinding {
+  Space space{};
+  Access access{};
+  std::uint32_t value = kNoIndex;  ///< index into the graph's values; kNoIndex for scratch, step state and staging
+  std::uint64_t offset = 0;        ///< bytes from the start of the space
+  std::uint64_t size = 0;          ///< bytes
+};
+
+enum class StepKind : std::uint8_t { upload, dispatch, readback };
+
+struct Step {
+  StepKind kind = StepKind::dispatch;
+  bool barrier_before = false;      ///< all earlier steps must be complete and visible
+  std::uint32_t node = kNoIndex;    ///< index into Plan::nodes; kNoIndex for copies
+  std::uint32_t kernel = kNoIndex;  ///< index into Plan::kernels
+  std::array<std::uint32_t, 3> groups = {0, 0, 0};
+  std::vector<PlanBinding> bindings;
+  std::vector<std::byte> push;
+  std::uint64_t flops = 0;  ///< the node's, shared evenly by its dispatches
+  std::uint64_t bytes = 0;  ///< bound for reading plus bound for writing
+};
+
+struct PlanKernel {
+  shaders::KernelId id{};
+  std::vector<std::uint32_t> specialization;
+  std::uint32_t bindings = 0;
+  std::uint32_t push_bytes = 0;
+  friend bool operator==(const PlanKernel&, const PlanKernel&) = default;
+};
+
+/// A live node, in the order of execution. Views stand here too, without steps.
+struct PlanNode {
+  std::uint32_t node = kNoIndex;  ///< index into the graph's nodes
+  std::string name;
+  std::string op;
+  bool backward = false;  ///< it serves a forward node (Node::forward_of)
+  std::uint32_t first_step = 0;
+  std::uint32_t steps = 0;
+  std::uint64_t flops = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t scratch_bytes = 0;
+  std::uint64_t live_bytes = 0;  ///< transient memory in use while it runs: values and scratch, unaligned
+};
+
+/// A value that has memory in this plan. Times are positions in Plan::nodes.
+struct PlanValue {
+  std::uint32_t value = kNoIndex;  ///< index into the graph's values
+  std::string name;
+  MemoryClass memory_class{};
+  Space space{};
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;
+  std::uint32_t first = 0;            ///< first position that needs the memory
+  std::uint32_t last = 0;             ///< last position that does; nodes.size() when it is kept to the end
+  std::uint32_t root = kNoIndex;      ///< the value of which this is a view; itself where it is none
+  std::uint32_t storage = kNoIndex;   ///< transient values with the same number share memory: views, in-place results
+};
+
+/// Input or output of a run.
+struct PlanPort {
+  std::string name;
+  std::uint32_t value = kNoIndex;
+  DType dtype = DType::f32;
+  Shape shape;
+  std::uint64_t bytes = 0;           ///< what the host gives or gets: elements times their size
+  std::uint64_t staging_offset = 0;  ///< in Space::upload or Space::readback
+  bool used = true;                  ///< an input that no live node reads has no memory
+};
+
+/// A value that outlives the forward pass because a backward node reads it.
+struct SavedValue {
+  std::uint32_t value = kNoIndex;
+  std::string name;
+  std::uint64_t bytes = 0;
+  std::string producer;
+  std::vector<std::string> readers;  ///< backward nodes, in order; readers of views of it included
+};
+
+struct Plan {
+  std::vector<PlanNode> nodes;
+  std::vector<Step> steps;  ///< uploads, dispatches, readbacks
+  std::vector<PlanKernel> kernels;
+  std::vector<PlanValue> values;  ///< ordered by the graph's numbering
+  std::vector<PlanPort> inputs;   ///< in the graph's order
+  std::vector<PlanPort> outputs;
+  std::vector<SavedValue> saved;
+
+  std::uint64_t segment_bytes = 0;
+  std::uint64_t alignment = 0;
+  std::uint64_t resident_bytes = 0;   ///< of the whole Residents layout
+  std::uint64_t transient_bytes = 0;  ///< the arena
+  std::uint64_t upload_bytes = 0;     ///< staging for step state and inputs; the step state is at offset 0
+  std::uint64_t readback_bytes = 0;
+  bool uses_step_state = false;
+
+  /// Device and staging memory of a run. The arena is split as it is at its fullest moment: gradients and workspace by
+  /// their live bytes then, activations all the rest.
+  MemoryByClass memory;
+  std::uint64_t lower_bound = 0;     ///< the largest sum of live transient bytes under this order
+  std::uint32_t peak_node = kNoIndex;  ///< position in nodes where that is; kNoIndex when nothing is transient
+  std::uint64_t flops = 0;
+  std::uint32_t barriers = 0;
+};
+
+struct PlanOptions {
+  /// Largest total (Plan::memory) allowed, in bytes; 0: no limit.
+  std::uint64_t budget = 0;
+  /// Tries other orders of execution and keeps the one that needs the least memory.
+  bool reorder = true;
+  /// Lets elementwise results overwrite operands that are not used again.
+  bool in_place = true;
+};
+
+/// Plans one run of `graph`, whose shapes must be constant.
+///
+/// A run uploads the inputs, executes every node that an output or a mutation needs, and reads the outputs back.
+/// An output that is a parameter or state (or a view of one) gives its bytes after all mutations.
+/// `residents` must hold every constant, parameter and state of the graph (Residents::add).
+///
+/// Errors: invalid_argument (symbols unbound, a mutation that cannot be ordered, a resident that is absent or differs),
+/// unsupported (a limit of the device: binding range, workgroup counts, push constants, storage buffers),
+/// out_of_memory (a value above the largest allocation, or the budget), internal (an op broke its contract).
+Result<Plan> make_plan(const Graph& graph, const gpu::Caps& caps, const Residents& residents,
+                       const PlanOptions& options = {});
+
+}  // namespace graft

@@ -1,0 +1,101 @@
+#include "runtime/plan/residents.h"
+
+#include <algorithm>
+
+#include "platform/base/checked.h"
+#include "runtime/ops/emitter.h"
+
+namespace graft {
+namespace {
+
+constexpr std::uint64_t kMaxSegment = std::uint64_t{1} << 40;
+constexpr std::uint64_t kSegmentGrain = std::uint64_t{64} << 10;
+
+bool persistent(ValueKind kind) {
+  return kind == ValueKind::constant || kind == ValueKind::parameter || kind == ValueKind::state;
+}
+
+/// State is named after what updates it: accumulators hold gradients, running statistics belong to the model.
+std::vector<MemoryClass> classes_of(const Graph& graph) {
+  std::vector<MemoryClass> classes(graph.values().size(), MemoryClass::optimizer);
+  for (std::size_t i = 0; i < classes.size(); ++i) {
+    const ValueKind kind = graph.values()[i].kind;
+    if (kind == ValueKind::constant) classes[i] = MemoryClass::weights;
+    if (kind == ValueKind::parameter) classes[i] = MemoryClass::parameters;
+  }
+  for (const Node& node : graph.nodes()) {
+    if (node.op != Op::accumulate && node.op != Op::batch_norm_update) continue;
+    const std::uint32_t mutates = op_def(node.op).mutates;
+    for (std::size_t i = 0; i < node.inputs.size() && i < 32; ++i) {
+      if ((mutates >> i & 1) == 0 || !node.inputs[i].valid()) continue;
+      if (graph.value(node.inputs[i]).kind != ValueKind::state) continue;
+      classes[node.inputs[i].index] =
+          node.op == Op::accumulate ? MemoryClass::gradients : MemoryClass::parameters;
+    }
+  }
+  return classes;
+}
+
+}  // namespace
+
+std::string_view memory_class_name(MemoryClass c) {
+  static constexpr std::string_view kNames[kMemoryClasses] = {"weights",     "parameters", "gradients", "optimizer",
+                                                              "activations", "workspace",  "staging",   "step_state"};
+  return kNames[static_cast<std::size_t>(c)];
+}
+
+std::uint64_t segment_bytes_of(const gpu::Caps& caps) {
+  const std::uint64_t bytes = std::min(caps.max_allocation, kMaxSegment);
+  return std::max(bytes / kSegmentGrain * kSegmentGrain, kSegmentGrain);
+}
+
+std::uint64_t fit_segment(std::uint64_t offset, std::uint64_t bytes, std::uint64_t segment) {
+  const bool crosses = bytes != 0 && offset / segment != (offset + bytes - 1) / segment;
+  return crosses ? (offset / segment + 1) * segment : offset;
+}
+
+Residents::Residents(const gpu::Caps& caps)
+    : segment_bytes_(segment_bytes_of(caps)), alignment_(std::max<std::uint64_t>(caps.storage_buffer_alignment, 4)) {}
+
+Status Residents::add(const Graph& graph) {
+  const std::vector<MemoryClass> classes = classes_of(graph);
+  Residents next = *this;
+  for (std::size_t i = 0; i < graph.values().size(); ++i) {
+    const Value& value = graph.values()[i];
+    if (!persistent(value.kind)) continue;
+    GRAFT_TRY_ASSIGN(const std::uint64_t device, checked_device_bytes(value));
+    if (const Resident* known = next.find(value.name)) {
+      if (known->dtype != value.dtype || known->shape != value.shape) {
+        return invalid("The resident value \"", value.name, "\" is ", dtype_name(value.dtype), value.shape.text(),
+                       " in one graph and ", dtype_name(known->dtype), known->shape.text(), " in another.");
+      }
+      continue;
+    }
+    const std::uint64_t bytes = value.shape.elements() * dtype_size(value.dtype);
+    GRAFT_TRY(next.place({value.name, classes[i], value.kind, value.dtype, value.shape, 0, bytes, device}));
+  }
+  *this = std::move(next);
+  return ok_status();
+}
+
+Status Residents::place(Resident resident) {
+  const std::uint64_t bytes = align_up(resident.device_bytes, alignment_);
+  if (resident.device_bytes > segment_bytes_ || bytes > segment_bytes_) {
+    return error(Code::out_of_memory, "Value \"", resident.name, "\" needs ", bytes_text(resident.device_bytes),
+                 ", but one allocation of this device holds ", bytes_text(segment_bytes_), ".");
+  }
+  resident.offset = fit_segment(bytes_, bytes, segment_bytes_);
+  memory_[resident.memory_class] += resident.offset + bytes - bytes_;
+  bytes_ = resident.offset + bytes;
+  transfer_bytes_ = std::max(transfer_bytes_, std::min(resident.device_bytes, kTransferBytes));
+  by_name_.emplace(resident.name, static_cast<std::uint32_t>(entries_.size()));
+  entries_.push_back(std::move(resident));
+  return ok_status();
+}
+
+const Resident* Residents::find(std::string_view name) const {
+  const auto it = by_name_.find(name);
+  return it == by_name_.end() ? nullptr : &entries_[it->second];
+}
+
+}  // namespace graft

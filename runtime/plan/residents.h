@@ -1,0 +1,68 @@
+// Residents: values that stay on the device from run to run, laid out once and shared by every plan of a session.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "platform/gpu/gpu.h"
+#include "runtime/core/graph.h"
+#include "runtime/plan/memory_class.h"
+
+namespace graft {
+
+struct Resident {
+  std::string name;
+  MemoryClass memory_class{};
+  ValueKind kind{};
+  DType dtype = DType::f32;
+  Shape shape;
+  std::uint64_t offset = 0;        ///< in Space::resident
+  std::uint64_t bytes = 0;         ///< elements times their size: what the host reads and writes
+  std::uint64_t device_bytes = 0;  ///< the same in whole words
+};
+
+/// The layout, keyed by name. Graphs that share a name share the memory; add the training graph first, since the first
+/// graph to name a value decides its class.
+class Residents {
+ public:
+  explicit Residents(const gpu::Caps& caps);
+
+  /// Adds every constant, parameter and state of a bound graph that is not yet there.
+  /// invalid_argument where a value of the same name has another dtype or shape; out_of_memory for a value larger than
+  /// one allocation of the device. After an error the layout is as it was.
+  Status add(const Graph& graph);
+
+  /// nullptr when there is none of this name. The pointer holds until the next add().
+  const Resident* find(std::string_view name) const;
+  /// In the order of their offsets.
+  const std::vector<Resident>& entries() const { return entries_; }
+  std::uint64_t bytes() const { return bytes_; }                  ///< of the whole space
+  const MemoryByClass& memory() const { return memory_; }         ///< the same by class
+  std::uint64_t segment_bytes() const { return segment_bytes_; }  ///< see Space
+  /// Staging that moves residents to and from the device, piece by piece: no more than kTransferBytes.
+  std::uint64_t transfer_bytes() const { return transfer_bytes_; }
+  static constexpr std::uint64_t kTransferBytes = std::uint64_t{4} << 20;
+  std::uint64_t alignment() const { return alignment_; }
+
+ private:
+  Status place(Resident resident);
+
+  std::vector<Resident> entries_;
+  std::map<std::string, std::uint32_t, std::less<>> by_name_;
+  std::uint64_t bytes_ = 0;
+  std::uint64_t transfer_bytes_ = 0;
+  MemoryByClass memory_;
+  std::uint64_t segment_bytes_ = 0;
+  std::uint64_t alignment_ = 0;
+};
+
+/// Bytes of one segment of a space on this device: no more than one allocation.
+std::uint64_t segment_bytes_of(const gpu::Caps& caps);
+
+/// The least offset >= `offset` where `bytes` lie within one segment. Requires bytes <= segment.
+std::uint64_t fit_segment(std::uint64_t offset, std::uint64_t bytes, std::uint64_t segment);
+
+}  // namespace graft

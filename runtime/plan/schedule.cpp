@@ -1,0 +1,235 @@
+#include "runtime/plan/schedule.h"
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <set>
+
+#include "runtime/core/op_def.h"
+
+namespace graft {
+namespace {
+
+bool mutates_input(const Node& node, std::size_t i) { return i < 32 && (op_def(node.op).mutates >> i & 1) != 0; }
+
+/// Indices into the graph's nodes: those that an output or a mutation needs, in the graph's order.
+std::vector<std::uint32_t> live_nodes(const Graph& graph) {
+  std::vector<char> needed(graph.values().size(), 0);
+  for (const Output& output : graph.outputs()) needed[output.value.index] = 1;
+  std::vector<std::uint32_t> live;
+  for (std::size_t n = graph.nodes().size(); n-- > 0;) {
+    const Node& node = graph.nodes()[n];
+    const bool wanted = op_def(node.op).mutates != 0 || std::any_of(node.outputs.begin(), node.outputs.end(),
+                                                                    [&](ValueId v) { return needed[v.index] != 0; });
+    if (!wanted) continue;
+    live.push_back(static_cast<std::uint32_t>(n));
+    for (const ValueId v : node.inputs) {
+      if (v.valid()) needed[v.index] = 1;
+    }
+  }
+  std::reverse(live.begin(), live.end());
+  return live;
+}
+
+/// The live nodes as numbers 0..n-1 with what a list scheduler needs to know of them.
+struct Problem {
+  std::vector<std::uint32_t> nodes;                 ///< indices into the graph's nodes
+  std::vector<std::vector<std::uint32_t>> before;   ///< must have run before
+  std::vector<std::vector<std::uint32_t>> after;    ///< must run after
+  std::vector<std::vector<std::uint32_t>> reads;    ///< roots of transient inputs, each once
+  std::vector<std::vector<std::uint32_t>> makes;    ///< roots that it brings into being
+  std::vector<std::uint32_t> readers;               ///< per root: live readers, plus one for a graph output
+  std::vector<char> is_output;                      ///< per root
+};
+
+bool transient(const Value& value) { return value.kind == ValueKind::temporary || value.kind == ValueKind::input; }
+
+void add_edge(Problem& p, std::uint32_t from, std::uint32_t to) {
+  if (from == to) return;
+  p.after[from].push_back(to);
+  p.before[to].push_back(from);
+}
+
+void add_data_edges(Problem& p, const Graph& graph, const std::vector<std::uint32_t>& roots) {
+  std::vector<std::uint32_t> number(graph.nodes().size(), 0);
+  for (std::uint32_t k = 0; k < p.nodes.size(); ++k) number[p.nodes[k]] = k;
+  for (std::uint32_t k = 0; k < p.nodes.size(); ++k) {
+    const Node& node = graph.nodes()[p.nodes[k]];
+    for (const ValueId v : node.inputs) {
+      if (!v.valid()) continue;
+      const Value& value = graph.value(v);
+      if (value.producer.valid()) add_edge(p, number[value.producer.index], k);
+      const std::uint32_t root = roots[v.index];
+      if (!transient(graph.values()[root])) continue;
+      if (std::find(p.reads[k].begin(), p.reads[k].end(), root) != p.reads[k].end()) continue;
+      p.reads[k].push_back(root);
+      ++p.readers[root];
+    }
+    for (const ValueId v : node.outputs) {
+      if (roots[v.index] == v.index) p.makes[k].push_back(v.index);
+    }
+  }
+}
+
+void add_mutation_edges(Problem& p, const Graph& graph, const std::vector<std::uint32_t>& roots) {
+  std::vector<std::vector<std::uint32_t>> readers(graph.values().size());
+  std::vector<std::vector<std::uint32_t>> mutators(graph.values().size());
+  for (std::uint32_t k = 0; k < p.nodes.size(); ++k) {
+    const Node& node = graph.nodes()[p.nodes[k]];
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      if (!node.inputs[i].valid()) continue;
+      const std::uint32_t root = roots[node.inputs[i].index];
+      (mutates_input(node, i) ? mutators : readers)[root].push_back(k);
+    }
+  }
+  for (std::size_t root = 0; root < mutators.size(); ++root) {
+    const auto& chain = mutators[root];
+    for (std::size_t m = 0; m + 1 < chain.size(); ++m) add_edge(p, chain[m], chain[m + 1]);
+    if (chain.empty()) continue;
+    for (const std::uint32_t reader : readers[root]) {
+      if (std::find(chain.begin(), chain.end(), reader) == chain.end()) add_edge(p, reader, chain.front());
+    }
+  }
+}
+
+Problem make_problem(const Graph& graph, const std::vector<std::uint32_t>& roots) {
+  Problem p;
+  p.nodes = live_nodes(graph);
+  p.before.resize(p.nodes.size());
+  p.after.resize(p.nodes.size());
+  p.reads.resize(p.nodes.size());
+  p.makes.resize(p.nodes.size());
+  p.readers.resize(graph.values().size(), 0);
+  p.is_output.resize(graph.values().size(), 0);
+  for (const Output& output : graph.outputs()) p.is_output[roots[output.value.index]] = 1;
+  add_data_edges(p, graph, roots);
+  add_mutation_edges(p, graph, roots);
+  return p;
+}
+
+/// List scheduling, forwards or (from the end) backwards. Of the ready nodes, one that changes the live bytes by less
+/// than or equal to `threshold` goes first (the best of them); otherwise the first by priority.
+class ListScheduler {
+ public:
+  ListScheduler(const Problem& p, const std::vector<std::uint64_t>& bytes, bool backwards,
+                const std::vector<std::uint32_t>& priority, std::optional<std::int64_t> threshold)
+      : p_(p), bytes_(bytes), backwards_(backwards), threshold_(threshold), rank_(p.nodes.size()),
+        readers_left_(p.readers), blocked_(p.nodes.size()) {
+    for (std::uint32_t i = 0; i < priority.size(); ++i) {
+      rank_[priority[i]] = backwards ? static_cast<std::uint32_t>(priority.size()) - 1 - i : i;
+    }
+    by_rank_.resize(p.nodes.size());
+    for (std::uint32_t k = 0; k < rank_.size(); ++k) by_rank_[rank_[k]] = k;
+  }
+
+  /// Fewer than all nodes when there is a cycle.
+  std::vector<std::uint32_t> run() {
+    const auto& waits_for = backwards_ ? p_.after : p_.before;
+    const auto& wakes = backwards_ ? p_.before : p_.after;
+    for (std::uint32_t k = 0; k < blocked_.size(); ++k) {
+      blocked_[k] = static_cast<std::uint32_t>(waits_for[k].size());
+      if (blocked_[k] == 0) ready_.insert(rank_[k]);
+    }
+    std::vector<std::uint32_t> order;
+    order.reserve(p_.nodes.size());
+    while (!ready_.empty()) {
+      const std::uint32_t k = by_rank_[pick()];
+      ready_.erase(rank_[k]);
+      for (const std::uint32_t root : p_.reads[k]) --readers_left_[root];
+      order.push_back(k);
+      for (const std::uint32_t next : wakes[k]) {
+        if (--blocked_[next] == 0) ready_.insert(rank_[next]);
+      }
+    }
+    if (backwards_) std::reverse(order.begin(), order.end());
+    return order;
+  }
+
+ private:
+  std::uint32_t pick() const {
+    if (!threshold_) return *ready_.begin();
+    std::uint32_t best = *ready_.begin();
+    std::int64_t best_delta = std::numeric_limits<std::int64_t>::max();
+    for (const std::uint32_t rank : ready_) {
+      const std::int64_t d = delta(by_rank_[rank]);
+      if (d <= *threshold_ && d < best_delta) {
+        best = rank;
+        best_delta = d;
+      }
+    }
+    return best;
+  }
+
+  /// Change of live bytes by running node k now, in the direction of time that is scheduled.
+  std::int64_t delta(std::uint32_t k) const {
+    std::int64_t made = 0;
+    std::int64_t read = 0;
+    for (const std::uint32_t root : p_.makes[k]) {
+      if (!backwards_ || p_.readers[root] != 0 || p_.is_output[root] != 0) {
+        made += static_cast<std::int64_t>(bytes_[root]);
+      }
+    }
+    for (const std::uint32_t root : p_.reads[k]) {
+      if (p_.is_output[root] != 0) continue;
+      // Forwards the last reader frees; backwards the first reader met brings to life.
+      const std::uint32_t decisive = backwards_ ? p_.readers[root] : 1;
+      if (readers_left_[root] == decisive) read += static_cast<std::int64_t>(bytes_[root]);
+    }
+    return backwards_ ? read - made : made - read;
+  }
+
+  const Problem& p_;
+  const std::vector<std::uint64_t>& bytes_;
+  bool backwards_;
+  std::optional<std::int64_t> threshold_;
+  std::vector<std::uint32_t> rank_;
+  std::vector<std::uint32_t> by_rank_;
+  std::vector<std::uint32_t> readers_left_;
+  std::vector<std::uint32_t> blocked_;
+  std::set<std::uint32_t> ready_;
+};
+
+}  // namespace
+
+std::vector<std::uint32_t> alias_roots(const Graph& graph) {
+  std::vector<std::uint32_t> roots(graph.values().size());
+  std::iota(roots.begin(), roots.end(), 0u);
+  for (const Node& node : graph.nodes()) {
+    const int alias = op_def(node.op).alias_input;
+    if (alias >= 0) roots[node.outputs[0].index] = roots[node.inputs[static_cast<std::size_t>(alias)].index];
+  }
+  return roots;
+}
+
+Result<std::vector<std::vector<NodeId>>> candidate_orders(const Graph& graph, const std::vector<std::uint32_t>& roots,
+                                                          const std::vector<std::uint64_t>& bytes, bool reorder) {
+  const Problem p = make_problem(graph, roots);
+  std::vector<std::uint32_t> given(p.nodes.size());
+  std::iota(given.begin(), given.end(), 0u);
+  const std::vector<std::uint32_t> base = ListScheduler(p, bytes, false, given, std::nullopt).run();
+  if (base.size() != p.nodes.size()) {
+    std::vector<char> done(p.nodes.size(), 0);
+    for (const std::uint32_t k : base) done[k] = 1;
+    const auto stuck = static_cast<std::size_t>(std::find(done.begin(), done.end(), 0) - done.begin());
+    return invalid("Node \"", graph.nodes()[p.nodes[stuck]].name, "\" cannot be ordered: a value is mutated by a node ",
+                   "that must run both before and after a reader of that value.");
+  }
+  std::vector<std::vector<std::uint32_t>> orders = {base};
+  if (reorder) {
+    const auto lazy = ListScheduler(p, bytes, true, base, -1).run();
+    for (const auto& start : {base, lazy}) {
+      orders.push_back(ListScheduler(p, bytes, false, start, -1).run());
+      orders.push_back(ListScheduler(p, bytes, false, start, 0).run());
+    }
+    orders.push_back(lazy);
+  }
+  std::vector<std::vector<NodeId>> result;
+  for (const auto& order : orders) {
+    auto& ids = result.emplace_back();
+    ids.reserve(order.size());
+    for (const std::uint32_t k : order) ids.push_back(NodeId{p.nodes[k]});
+  }
+  return result;
+}
+
+}  // namespace graft

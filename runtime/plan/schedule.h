@@ -1,0 +1,23 @@
+// Order of execution: which nodes run, and when.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "runtime/core/graph.h"
+
+namespace graft {
+
+/// For each value, the value whose memory it is: views (OpDef::alias_input) lead to what they view, others to
+/// themselves.
+std::vector<std::uint32_t> alias_roots(const Graph& graph);
+
+/// Orders to choose from, each valid: data dependencies are kept, and a node that mutates a value runs after every
+/// other reader of it; several mutators of one value keep the order in which they stand. Only nodes on a path to an
+/// output or a mutation are in. The first is the closest to the graph's own order; with `reorder`, more follow that
+/// tend to need less memory. `bytes` are per value.
+/// invalid_argument when a value would have to be mutated before a result of its mutation's node is read.
+Result<std::vector<std::vector<NodeId>>> candidate_orders(const Graph& graph, const std::vector<std::uint32_t>& roots,
+                                                          const std::vector<std::uint64_t>& bytes, bool reorder);
+
+}  // namespace graft
