@@ -151,6 +151,7 @@ class Device {
   /// Creates all pipelines in one batch; the pipeline cache is used and updated. All or nothing.
   virtual Result<std::vector<std::unique_ptr<Kernel>>> create_kernels(std::span<const KernelDesc> kernels) = 0;
 
+  /// A list starts with an implicit barrier(): it is ordered after every list submitted before it.
   virtual Result<std::unique_ptr<Recorder>> record(std::string_view name, std::uint32_t timestamps = 0) = 0;
 
   /// Queues the lists in order. A list that is still running must not be submitted again before wait().

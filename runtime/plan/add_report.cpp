@@ -99,7 +99,8 @@ void add_saved(const Draft& d, Plan& plan) {
 }
 
 void add_memory(const Draft& d, const std::vector<MemoryClass>& classes, Plan& plan) {
-  plan.memory = d.residents.memory();
+  plan.residents_memory = d.residents.memory();
+  plan.memory = plan.residents_memory;
   const auto peak_time =
       static_cast<std::uint32_t>(std::max_element(d.live.begin(), d.live.end()) - d.live.begin());
   if (!d.order.empty() && plan.transient_bytes != 0) {

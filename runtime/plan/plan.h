@@ -126,6 +126,7 @@ struct Plan {
   /// Device and staging memory of a run. The arena is split as it is at its fullest moment: gradients and workspace by
   /// their live bytes then, activations all the rest.
   MemoryByClass memory;
+  MemoryByClass residents_memory;    ///< the residents' share of it
   std::uint64_t lower_bound = 0;     ///< the largest sum of live transient bytes under this order
   std::uint32_t peak_node = kNoIndex;  ///< position in nodes where that is; kNoIndex when nothing is transient
   std::uint64_t flops = 0;

@@ -1,0 +1,24 @@
+#include "runtime/exec/kernel_cache.h"
+
+namespace graft {
+
+Result<std::vector<gpu::Kernel*>> KernelCache::get(const Plan& plan) {
+  std::vector<gpu::KernelDesc> missing;
+  std::vector<const PlanKernel*> missing_kernels;
+  for (const PlanKernel& kernel : plan.kernels) {  // no two are equal
+    if (kernels_.contains(key_of(kernel))) continue;
+    const shaders::KernelInfo& info = shaders::kernel_info(kernel.id);
+    missing.push_back({info.name, info.spirv, kernel.specialization, kernel.bindings, kernel.push_bytes});
+    missing_kernels.push_back(&kernel);
+  }
+  if (!missing.empty()) {
+    GRAFT_TRY_ASSIGN(auto compiled, device_.create_kernels(missing));
+    for (std::size_t i = 0; i < compiled.size(); ++i) kernels_[key_of(*missing_kernels[i])] = std::move(compiled[i]);
+  }
+  std::vector<gpu::Kernel*> result;
+  result.reserve(plan.kernels.size());
+  for (const PlanKernel& kernel : plan.kernels) result.push_back(kernels_.find(key_of(kernel))->second.get());
+  return result;
+}
+
+}  // namespace graft

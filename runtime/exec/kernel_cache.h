@@ -1,0 +1,33 @@
+// Compiled kernels, shared by the programs of a session.
+#pragma once
+
+#include <memory>
+#include <tuple>
+#include <map>
+#include <vector>
+
+#include "platform/gpu/gpu.h"
+#include "runtime/plan/plan.h"
+
+namespace graft {
+
+/// Lifetime: kernels live as long as the cache, which must not outlive its device. One thread at a time.
+class KernelCache {
+ public:
+  explicit KernelCache(gpu::Device& device) : device_(device) {}
+
+  /// One kernel per entry of Plan::kernels. Those that are not there yet are compiled in one batch.
+  Result<std::vector<gpu::Kernel*>> get(const Plan& plan);
+  std::size_t size() const { return kernels_.size(); }
+
+ private:
+  using Key = std::tuple<shaders::KernelId, std::vector<std::uint32_t>, std::uint32_t, std::uint32_t>;
+  static Key key_of(const PlanKernel& kernel) {
+    return {kernel.id, kernel.specialization, kernel.bindings, kernel.push_bytes};
+  }
+
+  gpu::Device& device_;
+  std::map<Key, std::unique_ptr<gpu::Kernel>> kernels_;
+};
+
+}  // namespace graft

@@ -1,0 +1,197 @@
+#include "runtime/exec/memory.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "platform/base/checked.h"
+
+namespace graft {
+namespace {
+
+struct Needs {
+  std::uint64_t transient = 0;
+  std::uint64_t upload = 0;
+  std::uint64_t readback = 0;
+  bool step_state = false;
+  const Plan* largest = nullptr;
+};
+
+Needs needs_of(const Residents& residents, std::span<const Plan* const> plans) {
+  Needs needs;
+  needs.upload = needs.readback = residents.transfer_bytes();
+  for (const Plan* plan : plans) {
+    if (needs.largest == nullptr || plan->transient_bytes > needs.transient) needs.largest = plan;
+    needs.transient = std::max(needs.transient, plan->transient_bytes);
+    needs.upload = std::max(needs.upload, plan->upload_bytes);
+    needs.readback = std::max(needs.readback, plan->readback_bytes);
+    needs.step_state = needs.step_state || plan->uses_step_state;
+  }
+  return needs;
+}
+
+std::uint64_t bytes_of(const std::vector<std::unique_ptr<gpu::Buffer>>& buffers) {
+  std::uint64_t bytes = 0;
+  for (const auto& buffer : buffers) bytes += buffer->size();
+  return bytes;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Memory>> Memory::create(gpu::Device& device, const Residents& residents,
+                                               std::span<const Plan* const> plans) {
+  std::unique_ptr<Memory> memory(new Memory(device, residents));
+  GRAFT_TRY(memory->allocate(plans));
+  return memory;
+}
+
+MemoryByClass Memory::planned(const Residents& residents, std::span<const Plan* const> plans) {
+  const Needs needs = needs_of(residents, plans);
+  MemoryByClass memory = residents.memory();
+  if (needs.largest != nullptr) {
+    const MemoryByClass& all = needs.largest->memory;
+    const std::uint64_t gradients =
+        all[MemoryClass::gradients] - needs.largest->residents_memory[MemoryClass::gradients];
+    memory[MemoryClass::gradients] += gradients;
+    memory[MemoryClass::activations] += all[MemoryClass::activations];
+    memory[MemoryClass::workspace] += all[MemoryClass::workspace];
+  }
+  memory[MemoryClass::staging] = needs.upload + needs.readback;
+  memory[MemoryClass::step_state] = needs.step_state ? sizeof(StepState) : 0;
+  return memory;
+}
+
+Status Memory::allocate(std::span<const Plan* const> plans) {
+  for (const Plan* plan : plans) {
+    if (plan->resident_bytes == residents_.bytes() && plan->segment_bytes == residents_.segment_bytes()) continue;
+    return invalid("A plan was made with other residents (", plan->resident_bytes, " bytes) than its memory (",
+                   residents_.bytes(), " bytes).");
+  }
+  const Needs needs = needs_of(residents_, plans);
+  transient_bytes_ = needs.transient;
+  GRAFT_TRY(allocate_segments(residents_.bytes(), "residents", resident_));
+  GRAFT_TRY(allocate_segments(needs.transient, "arena", transient_));
+  if (needs.step_state) {
+    GRAFT_TRY_ASSIGN(step_state_, device_.create_buffer(sizeof(StepState), gpu::MemoryKind::device, "step state"));
+  }
+  if (needs.upload != 0) {
+    GRAFT_TRY_ASSIGN(upload_, device_.create_buffer(needs.upload, gpu::MemoryKind::upload, "upload staging"));
+  }
+  if (needs.readback != 0) {
+    GRAFT_TRY_ASSIGN(readback_, device_.create_buffer(needs.readback, gpu::MemoryKind::readback, "readback staging"));
+  }
+  return ok_status();
+}
+
+Status Memory::allocate_segments(std::uint64_t bytes, std::string_view name,
+                                 std::vector<std::unique_ptr<gpu::Buffer>>& out) {
+  const std::uint64_t segment = residents_.segment_bytes();
+  for (std::uint64_t at = 0; at < bytes; at += segment) {
+    GRAFT_TRY_ASSIGN(auto buffer,
+                     device_.create_buffer(std::min(segment, bytes - at), gpu::MemoryKind::device, name));
+    out.push_back(std::move(buffer));
+  }
+  return ok_status();
+}
+
+std::uint64_t Memory::allocated_bytes() const {
+  std::uint64_t bytes = bytes_of(resident_) + bytes_of(transient_);
+  for (const auto* buffer : {&step_state_, &upload_, &readback_}) bytes += *buffer ? (*buffer)->size() : 0;
+  return bytes;
+}
+
+bool Memory::covers(const Plan& plan) const {
+  return plan.resident_bytes == residents_.bytes() && plan.segment_bytes == residents_.segment_bytes() &&
+         plan.transient_bytes <= transient_bytes_ && plan.upload_bytes <= (upload_ ? upload_->size() : 0) &&
+         plan.readback_bytes <= (readback_ ? readback_->size() : 0) && (!plan.uses_step_state || step_state_);
+}
+
+gpu::BufferRange Memory::range(Space space, std::uint64_t offset, std::uint64_t size) {
+  const std::uint64_t segment = residents_.segment_bytes();
+  switch (space) {
+    case Space::resident:
+      return {resident_[offset / segment].get(), offset % segment, size};
+    case Space::transient:
+      return {transient_[offset / segment].get(), offset % segment, size};
+    case Space::step_state:
+      return {step_state_.get(), offset, size};
+    case Space::upload:
+      return {upload_.get(), offset, size};
+    case Space::readback:
+      return {readback_.get(), offset, size};
+  }
+  return {};
+}
+
+Result<const Resident*> Memory::find(std::string_view name, std::uint64_t offset, std::uint64_t size) const {
+  const Resident* resident = residents_.find(name);
+  if (resident == nullptr) return error(Code::not_found, "There is no resident value \"", name, "\".");
+  if (!in_bounds(offset, size, resident->bytes) || offset % 4 != 0 ||
+      (size % 4 != 0 && offset + size != resident->bytes)) {
+    return invalid("Bytes ", offset, " + ", size, " were asked for of the resident value \"", name, "\", which has ",
+                   resident->bytes, " bytes and is moved in words of 4.");
+  }
+  return resident;
+}
+
+Status Memory::submit(gpu::Recorder& recorder) {
+  recorder.host_barrier();
+  GRAFT_TRY_ASSIGN(const auto list, recorder.finish());
+  gpu::CommandList* const lists[] = {list.get()};
+  GRAFT_TRY_ASSIGN(const gpu::Ticket ticket, device_.submit(lists));
+  return device_.wait(ticket, timeout_);
+}
+
+Status Memory::submit_copy(const gpu::BufferRange& from, const gpu::BufferRange& to) {
+  GRAFT_TRY_ASSIGN(const auto recorder, device_.record("transfer"));
+  recorder->copy(from, to);
+  return submit(*recorder);
+}
+
+Status Memory::write(std::string_view name, std::span<const std::byte> bytes, std::uint64_t offset) {
+  GRAFT_TRY_ASSIGN(const Resident* resident, find(name, offset, bytes.size()));
+  const std::uint64_t base = resident->offset + offset;
+  if (bytes.empty()) return ok_status();
+  const gpu::BufferRange whole = range(Space::resident, base, align_up(bytes.size(), 4));
+  if (const auto mapped = whole.buffer->mapped(); !mapped.empty()) {
+    std::memcpy(mapped.data() + whole.offset, bytes.data(), bytes.size());
+    return ok_status();
+  }
+  for (std::uint64_t done = 0; done < bytes.size();) {
+    const std::uint64_t n = std::min<std::uint64_t>(bytes.size() - done, Residents::kTransferBytes);
+    std::memcpy(upload().data(), bytes.data() + done, n);
+    const std::uint64_t words = align_up(n, 4);
+    GRAFT_TRY(submit_copy(range(Space::upload, 0, words), range(Space::resident, base + done, words))
+                  .with_context(cat("While writing the resident value \"", name, "\"")));
+    done += n;
+  }
+  return ok_status();
+}
+
+Status Memory::read(std::string_view name, std::span<std::byte> bytes, std::uint64_t offset) {
+  GRAFT_TRY_ASSIGN(const Resident* resident, find(name, offset, bytes.size()));
+  const std::uint64_t base = resident->offset + offset;
+  if (bytes.empty()) return ok_status();
+  const gpu::BufferRange whole = range(Space::resident, base, align_up(bytes.size(), 4));
+  if (const auto mapped = whole.buffer->mapped(); !mapped.empty()) {
+    std::memcpy(bytes.data(), mapped.data() + whole.offset, bytes.size());
+    return ok_status();
+  }
+  for (std::uint64_t done = 0; done < bytes.size();) {
+    const std::uint64_t n = std::min<std::uint64_t>(bytes.size() - done, Residents::kTransferBytes);
+    const std::uint64_t words = align_up(n, 4);
+    GRAFT_TRY(submit_copy(range(Space::resident, base + done, words), range(Space::readback, 0, words))
+                  .with_context(cat("While reading the resident value \"", name, "\"")));
+    std::memcpy(bytes.data() + done, readback().data(), n);
+    done += n;
+  }
+  return ok_status();
+}
+
+Status Memory::fill(std::string_view name, std::uint32_t word) {
+  GRAFT_TRY_ASSIGN(const Resident* resident, find(name, 0, 0));
+  GRAFT_TRY_ASSIGN(const auto recorder, device_.record("fill"));
+  recorder->fill(range(Space::resident, resident->offset, resident->device_bytes), word);
+  return submit(*recorder).with_context(cat("While filling the resident value \"", name, "\""));
+}
+
+}  // namespace graft

@@ -1,0 +1,79 @@
+// Device memory of a session: residents, one transient arena shared by all programs, the step state, and staging.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "platform/gpu/gpu.h"
+#include "runtime/exec/kernel_cache.h"
+#include "runtime/plan/plan.h"
+
+namespace graft {
+
+/// Owns the buffers that plans refer to. Nothing is allocated after create().
+///
+/// Threads: one at a time, like the device. Lifetime: outlives its programs, not its device. Programs of one Memory
+/// share the arena and the staging: they run one after the other, and outputs are read before the next runs.
+class Memory {
+ public:
+  /// Allocates for these residents and for every one of these plans (all made with the same residents).
+  /// Memory of residents is undefined until written. A failure frees whatever was allocated.
+  static Result<std::unique_ptr<Memory>> create(gpu::Device& device, const Residents& residents,
+                                                std::span<const Plan* const> plans);
+
+  /// What create() will allocate. The arena's classes are those of the plan with the largest arena.
+  static MemoryByClass planned(const Residents& residents, std::span<const Plan* const> plans);
+
+  /// Bytes of the buffers that were created; equal to planned().total().
+  std::uint64_t allocated_bytes() const;
+
+  /// Writes bytes of a resident from `offset` on (a multiple of 4; the end of the value or also one): through
+  /// mapped memory where there is such, otherwise in pieces through staging. Waits until it is done.
+  /// not_found, invalid_argument (outside the value), timeout, device_lost.
+  Status write(std::string_view name, std::span<const std::byte> bytes, std::uint64_t offset = 0);
+  /// The same the other way.
+  Status read(std::string_view name, std::span<std::byte> bytes, std::uint64_t offset = 0);
+  /// Sets every 32-bit word of a resident.
+  Status fill(std::string_view name, std::uint32_t word);
+
+  /// How long write, read and fill wait for the device.
+  void set_timeout(std::chrono::nanoseconds timeout) { timeout_ = timeout; }
+
+  gpu::Device& device() { return device_; }
+  const Residents& residents() const { return residents_; }
+  KernelCache& kernels() { return kernels_; }
+
+  /// The buffer behind a range of a space. Requires that it lies within one segment.
+  gpu::BufferRange range(Space space, std::uint64_t offset, std::uint64_t size);
+  /// Host views of the staging.
+  std::span<std::byte> upload() { return upload_ ? upload_->mapped() : std::span<std::byte>(); }
+  std::span<std::byte> readback() { return readback_ ? readback_->mapped() : std::span<std::byte>(); }
+  /// Whether a plan's needs are covered by what was allocated.
+  bool covers(const Plan& plan) const;
+
+ private:
+  Memory(gpu::Device& device, const Residents& residents)
+      : device_(device), residents_(residents), kernels_(device) {}
+
+  Status allocate(std::span<const Plan* const> plans);
+  Status allocate_segments(std::uint64_t bytes, std::string_view name, std::vector<std::unique_ptr<gpu::Buffer>>& out);
+  Result<const Resident*> find(std::string_view name, std::uint64_t offset, std::uint64_t size) const;
+  Status submit_copy(const gpu::BufferRange& from, const gpu::BufferRange& to);
+  Status submit(gpu::Recorder& recorder);
+
+  gpu::Device& device_;
+  Residents residents_;
+  KernelCache kernels_;
+  std::vector<std::unique_ptr<gpu::Buffer>> resident_;
+  std::vector<std::unique_ptr<gpu::Buffer>> transient_;
+  std::unique_ptr<gpu::Buffer> step_state_;
+  std::unique_ptr<gpu::Buffer> upload_;
+  std::unique_ptr<gpu::Buffer> readback_;
+  std::uint64_t transient_bytes_ = 0;
+  std::chrono::nanoseconds timeout_ = std::chrono::seconds(60);
+};
+
+}  // namespace graft

@@ -1,0 +1,119 @@
+// A plan recorded once and run many times.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "platform/gpu/gpu.h"
+#include "runtime/exec/memory.h"
+#include "runtime/plan/plan.h"
+
+namespace graft {
+
+struct ProgramOptions {
+  /// One submission is meant to take no longer than this on the device. A single dispatch is never cut.
+  std::chrono::nanoseconds submit_target = std::chrono::milliseconds(100);
+  /// Longest wait for one submission.
+  std::chrono::nanoseconds timeout = std::chrono::seconds(60);
+  /// Takes device timestamps around every dispatch: for times(). Slower.
+  bool profile = false;
+};
+
+/// An input of one run: bytes of the graph's input `name`, as many as PlanPort::bytes.
+struct Feed {
+  std::string_view name;
+  std::span<const std::byte> bytes;
+};
+
+struct NodeTime {
+  std::uint32_t node = kNoIndex;  ///< index into Plan::nodes; kNoIndex: copies of inputs and outputs
+  double seconds = 0;
+};
+
+/// Threads: all members on the device's thread, but request_pause(), which any thread may call.
+/// After the first run, a run allocates no host and no device memory.
+class Program {
+ public:
+  /// Compiles what is not compiled yet and records everything. `memory` must cover the plan and outlive the program.
+  static Result<std::unique_ptr<Program>> create(Memory& memory, Plan plan, const ProgramOptions& options = {});
+  ~Program();
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+
+  const Plan& plan() const { return plan_; }
+
+  /// Staging of input i of the plan: whoever fills it before run() need not feed that input. Empty if it is unused.
+  std::span<std::byte> input(std::size_t i);
+
+  /// One run, start to end. Feeds may come in any order; an input that is not fed keeps what its staging holds.
+  /// invalid_argument (unknown name, wrong size), timeout, device_lost, device_error;
+  /// cancelled after request_pause(): resume() goes on, a new run() starts over (mutations of the part that was done
+  /// stay done).
+  Status run(std::span<const Feed> feeds, const StepState& state);
+  /// Continues a run that was cancelled.
+  Status resume();
+  /// The run in progress, or the next one, returns once what was submitted is done: within about two submissions.
+  void request_pause() { pause_.store(true, std::memory_order_relaxed); }
+
+  /// Output bytes of the last complete run, until another program of this memory runs. Empty when there is no such
+  /// output.
+  std::span<const std::byte> output(std::size_t i) const;
+  std::span<const std::byte> output(std::string_view name) const;
+
+  /// Device time of every node in the last run, in order of execution; needs ProgramOptions::profile.
+  Result<std::vector<NodeTime>> times();
+
+  /// Submissions that the last run was cut into, and the longest of them as measured by the host.
+  std::uint32_t submissions() const { return submissions_; }
+  std::chrono::nanoseconds longest_submission() const { return longest_; }
+
+ private:
+  struct List {
+    std::unique_ptr<gpu::CommandList> commands;
+    std::uint32_t first_step = 0;
+    std::uint32_t end_step = 0;
+    double estimate_ns = 0;
+  };
+  struct InFlight {
+    gpu::Ticket ticket = 0;
+    std::uint32_t first_list = 0;
+    std::uint32_t end_list = 0;
+    std::chrono::steady_clock::time_point submitted;
+  };
+
+  Program(Memory& memory, Plan plan, const ProgramOptions& options)
+      : memory_(memory), plan_(std::move(plan)), options_(options) {}
+
+  Status record(const std::vector<gpu::Kernel*>& kernels);
+  Status record_list(const std::vector<gpu::Kernel*>& kernels, std::uint32_t first, std::uint32_t end);
+  void record_step(gpu::Recorder& recorder, const std::vector<gpu::Kernel*>& kernels, std::uint32_t s,
+                   std::uint32_t first, std::uint32_t end);
+  std::uint32_t list_end(std::uint32_t first) const;
+  Status stage(std::span<const Feed> feeds, const StepState& state);
+  Status go();
+  Status submit_next();
+  Status wait_oldest();
+  Status drain();
+  std::string describe(const InFlight& work) const;
+
+  Memory& memory_;
+  Plan plan_;
+  ProgramOptions options_;
+  std::vector<List> lists_;
+  std::vector<gpu::CommandList*> commands_;  ///< of lists_, side by side for submit()
+  std::atomic<bool> pause_ = false;
+  std::uint32_t next_list_ = 0;
+  InFlight in_flight_[2];
+  std::uint32_t flying_ = 0;
+  bool complete_ = false;
+  std::uint32_t submissions_ = 0;
+  std::chrono::nanoseconds longest_{0};
+  std::chrono::steady_clock::time_point last_done_;
+};
+
+}  // namespace graft
