@@ -1,9 +1,9 @@
 // Compiled kernels, shared by the programs of a session.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <tuple>
-#include <map>
 #include <vector>
 
 #include "platform/gpu/gpu.h"

@@ -86,8 +86,7 @@ Status Memory::allocate_segments(std::uint64_t bytes, std::string_view name,
                                  std::vector<std::unique_ptr<gpu::Buffer>>& out) {
   const std::uint64_t segment = residents_.segment_bytes();
   for (std::uint64_t at = 0; at < bytes; at += segment) {
-    GRAFT_TRY_ASSIGN(auto buffer,
-                     device_.create_buffer(std::min(segment, bytes - at), gpu::MemoryKind::device, name));
+    GRAFT_TRY_ASSIGN(auto buffer, device_.create_buffer(std::min(segment, bytes - at), gpu::MemoryKind::device, name));
     out.push_back(std::move(buffer));
   }
   return ok_status();
@@ -108,16 +107,11 @@ bool Memory::covers(const Plan& plan) const {
 gpu::BufferRange Memory::range(Space space, std::uint64_t offset, std::uint64_t size) {
   const std::uint64_t segment = residents_.segment_bytes();
   switch (space) {
-    case Space::resident:
-      return {resident_[offset / segment].get(), offset % segment, size};
-    case Space::transient:
-      return {transient_[offset / segment].get(), offset % segment, size};
-    case Space::step_state:
-      return {step_state_.get(), offset, size};
-    case Space::upload:
-      return {upload_.get(), offset, size};
-    case Space::readback:
-      return {readback_.get(), offset, size};
+    case Space::resident: return {resident_[offset / segment].get(), offset % segment, size};
+    case Space::transient: return {transient_[offset / segment].get(), offset % segment, size};
+    case Space::step_state: return {step_state_.get(), offset, size};
+    case Space::upload: return {upload_.get(), offset, size};
+    case Space::readback: return {readback_.get(), offset, size};
   }
   return {};
 }

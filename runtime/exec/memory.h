@@ -55,8 +55,7 @@ class Memory {
   bool covers(const Plan& plan) const;
 
  private:
-  Memory(gpu::Device& device, const Residents& residents)
-      : device_(device), residents_(residents), kernels_(device) {}
+  Memory(gpu::Device& device, const Residents& residents) : device_(device), residents_(residents), kernels_(device) {}
 
   Status allocate(std::span<const Plan* const> plans);
   Status allocate_segments(std::uint64_t bytes, std::string_view name, std::vector<std::unique_ptr<gpu::Buffer>>& out);

@@ -113,8 +113,8 @@ std::span<const std::byte> Program::output(std::string_view name) const {
 
 Status Program::stage(std::span<const Feed> feeds, const StepState& state) {
   for (const Feed& feed : feeds) {
-    const auto port = std::find_if(plan_.inputs.begin(), plan_.inputs.end(),
-                                   [&](const PlanPort& p) { return p.name == feed.name; });
+    const auto port =
+        std::find_if(plan_.inputs.begin(), plan_.inputs.end(), [&](const PlanPort& p) { return p.name == feed.name; });
     if (port == plan_.inputs.end()) return invalid("The graph has no input \"", feed.name, "\".");
     if (feed.bytes.size() != port->bytes) {
       return invalid("Input \"", feed.name, "\" of shape ", port->shape.text(), " takes ", port->bytes,

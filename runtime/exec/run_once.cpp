@@ -2,6 +2,7 @@
 
 #include "runtime/exec/memory.h"
 #include "runtime/exec/program.h"
+#include "runtime/plan/hazards.h"
 
 namespace graft {
 namespace {
@@ -22,15 +23,19 @@ Status write_residents(Memory& memory, const Tensors& feeds) {
 }  // namespace
 
 Result<RunOnceResult> run_once(gpu::Device& device, const Graph& graph, const Tensors& feeds, const StepState& state,
-                               std::chrono::nanoseconds timeout) {
+                               const RunOnceOptions& options) {
   Residents residents(device.caps());
   GRAFT_TRY(residents.add(graph));
-  GRAFT_TRY_ASSIGN(Plan plan, make_plan(graph, device.caps(), residents));
+  GRAFT_TRY_ASSIGN(Plan plan, make_plan(graph, device.caps(), residents, options.plan));
+  if (options.check_plan) {
+    GRAFT_TRY(check_hazards(plan));
+    GRAFT_TRY(check_memory(plan));
+  }
   const Plan* const plans[] = {&plan};
   GRAFT_TRY_ASSIGN(const auto memory, Memory::create(device, residents, plans));
-  memory->set_timeout(timeout);
+  memory->set_timeout(options.timeout);
   GRAFT_TRY(write_residents(*memory, feeds));
-  GRAFT_TRY_ASSIGN(const auto program, Program::create(*memory, std::move(plan), {.timeout = timeout}));
+  GRAFT_TRY_ASSIGN(const auto program, Program::create(*memory, std::move(plan), {.timeout = options.timeout}));
 
   std::vector<Feed> inputs;
   for (const PlanPort& port : program->plan().inputs) {

@@ -21,9 +21,16 @@ struct RunOnceResult {
   Tensors residents;  ///< parameters and state after the run, by value name
 };
 
+struct RunOnceOptions {
+  std::chrono::nanoseconds timeout = std::chrono::seconds(60);
+  PlanOptions plan = {};
+  /// Passes the plan through check_hazards() and check_memory() first.
+  bool check_plan = false;
+};
+
 /// Runs a bound graph. `feeds` holds every input, constant, parameter and state by value name; others are ignored.
 /// Errors are those of make_plan() and Program::run(), or invalid_argument where a feed is absent or of a wrong size.
 Result<RunOnceResult> run_once(gpu::Device& device, const Graph& graph, const Tensors& feeds,
-                               const StepState& state = {}, std::chrono::nanoseconds timeout = std::chrono::seconds(60));
+                               const StepState& state = {}, const RunOnceOptions& options = {});
 
 }  // namespace graft

@@ -28,9 +28,7 @@ Result<std::uint64_t> checked_device_bytes(const Value& value) {
   return device_bytes(value);
 }
 
-Slot Emitter::value_slot(ValueId id) const {
-  return {Slot::Kind::value, id.index, 0, device_bytes(graph_.value(id))};
-}
+Slot Emitter::value_slot(ValueId id) const { return {Slot::Kind::value, id.index, 0, device_bytes(graph_.value(id))}; }
 
 Binding Emitter::step_state() const { return {{Slot::Kind::step_state, 0, 0, sizeof(StepState)}, Access::read}; }
 

@@ -56,6 +56,7 @@ void add_values(const Draft& d, const std::vector<MemoryClass>& classes, Plan& p
     const std::uint32_t root = d.roots[v];
     PlanValue info{v, d.graph.values()[v].name};
     info.root = root;
+    info.empty = d.graph.values()[v].shape.elements() == 0;
     info.bytes = d.bytes[v];
     const std::uint32_t storage = d.storages.of_value[root];
     if (storage != kNoStorage) {
@@ -101,8 +102,7 @@ void add_saved(const Draft& d, Plan& plan) {
 void add_memory(const Draft& d, const std::vector<MemoryClass>& classes, Plan& plan) {
   plan.residents_memory = d.residents.memory();
   plan.memory = plan.residents_memory;
-  const auto peak_time =
-      static_cast<std::uint32_t>(std::max_element(d.live.begin(), d.live.end()) - d.live.begin());
+  const auto peak_time = static_cast<std::uint32_t>(std::max_element(d.live.begin(), d.live.end()) - d.live.begin());
   if (!d.order.empty() && plan.transient_bytes != 0) {
     plan.peak_node = std::min(std::max(peak_time, 1u) - 1, static_cast<std::uint32_t>(d.order.size()) - 1);
   }

@@ -57,7 +57,7 @@ void add_uploads(const Draft& d, Plan& plan) {
              {Space::step_state, Access::write, kNoIndex, 0, sizeof(StepState)});
   }
   for (const PlanPort& port : plan.inputs) {
-    if (!port.used) continue;
+    if (!port.used || port.bytes == 0) continue;
     const PlanBinding to = locate(d, port.value, Access::write);
     add_copy(plan, StepKind::upload, {Space::upload, Access::read, kNoIndex, port.staging_offset, to.size}, to);
   }
@@ -65,6 +65,7 @@ void add_uploads(const Draft& d, Plan& plan) {
 
 void add_readbacks(const Draft& d, Plan& plan) {
   for (const PlanPort& port : plan.outputs) {
+    if (port.bytes == 0) continue;
     const PlanBinding from = locate(d, port.value, Access::read);
     add_copy(plan, StepKind::readback, from,
              {Space::readback, Access::write, kNoIndex, port.staging_offset, from.size});
@@ -84,8 +85,9 @@ void add_node(const Draft& d, Plan& plan, std::uint32_t position) {
   info.first_step = static_cast<std::uint32_t>(plan.steps.size());
   info.steps = static_cast<std::uint32_t>(emission.dispatches.size());
   if (info.steps != 0) {
-    info.flops = def.flops != nullptr ? def.flops(d.graph, node)
-                 : node.outputs.empty() ? 0 : d.graph.value(node.outputs[0]).shape.elements();
+    info.flops = def.flops != nullptr   ? def.flops(d.graph, node)
+                 : node.outputs.empty() ? 0
+                                        : d.graph.value(node.outputs[0]).shape.elements();
   }
   for (const std::uint64_t bytes : emission.scratch) info.scratch_bytes += bytes;
   info.live_bytes = d.live[position + 1];

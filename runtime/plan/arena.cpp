@@ -30,9 +30,8 @@ class Placer {
       const std::uint64_t offset = find_gap(b, placed, layout.offsets, best_fit);
       layout.offsets[b] = offset;
       layout.bytes = std::max(layout.bytes, offset + sizes_[b]);
-      const auto at = std::upper_bound(placed.begin(), placed.end(), offset, [&](std::uint64_t o, std::uint32_t p) {
-        return o < layout.offsets[p];
-      });
+      const auto at = std::upper_bound(placed.begin(), placed.end(), offset,
+                                       [&](std::uint64_t o, std::uint32_t p) { return o < layout.offsets[p]; });
       placed.insert(at, b);
     }
     return layout;
@@ -84,9 +83,7 @@ Order by_breadth(const std::vector<Block>& blocks, const Placer& placer) {
   for (std::size_t b = 0; b < blocks.size(); ++b) {
     fullest[b] = *std::max_element(live.begin() + blocks[b].first, live.begin() + blocks[b].last + 1);
   }
-  return sorted_by(blocks.size(), [&](std::uint32_t b) {
-    return std::pair{~fullest[b], ~placer.size(b)};
-  });
+  return sorted_by(blocks.size(), [&](std::uint32_t b) { return std::pair{~fullest[b], ~placer.size(b)}; });
 }
 
 std::vector<Order> greedy_orders(const std::vector<Block>& blocks, const Placer& placer) {
@@ -96,9 +93,8 @@ std::vector<Order> greedy_orders(const std::vector<Block>& blocks, const Placer&
   orders.push_back(sorted_by(n, [&](std::uint32_t b) { return std::pair{~placer.size(b), ~span(b)}; }));
   orders.push_back(by_breadth(blocks, placer));
   orders.push_back(sorted_by(n, [&](std::uint32_t b) { return std::pair{~span(b), ~placer.size(b)}; }));
-  orders.push_back(sorted_by(n, [&](std::uint32_t b) {
-    return -static_cast<double>(span(b)) * static_cast<double>(placer.size(b));
-  }));
+  orders.push_back(sorted_by(
+      n, [&](std::uint32_t b) { return -static_cast<double>(span(b)) * static_cast<double>(placer.size(b)); }));
   orders.push_back(sorted_by(n, [&](std::uint32_t b) { return std::pair{blocks[b].first, ~placer.size(b)}; }));
   orders.push_back(sorted_by(n, [&](std::uint32_t b) { return std::pair{~blocks[b].last, ~placer.size(b)}; }));
   return orders;

@@ -1,4 +1,5 @@
-// Offsets for blocks of memory with known lifetimes, so that blocks alive together never overlap and the whole is small.
+// Offsets for blocks of memory with known lifetimes, so that blocks alive together never overlap and the whole is
+// small.
 #pragma once
 
 #include <cstdint>

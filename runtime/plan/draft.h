@@ -21,13 +21,13 @@ struct Draft {
   const gpu::Caps& caps;
   const Residents& residents;
 
-  std::vector<std::uint64_t> bytes;   ///< per value, on the device
-  std::vector<std::uint32_t> roots;   ///< per value: alias_roots()
-  std::vector<Emission> emissions;    ///< per node of the graph
+  std::vector<std::uint64_t> bytes;  ///< per value, on the device
+  std::vector<std::uint32_t> roots;  ///< per value: alias_roots()
+  std::vector<Emission> emissions;   ///< per node of the graph
   std::vector<NodeId> order;
-  Storages storages;                  ///< of values; the blocks of scratch follow those of values
-  std::vector<std::uint32_t> scratch; ///< per position: index of the first block of its scratch
-  std::vector<std::uint64_t> live;    ///< bytes alive per time (see Storages)
+  Storages storages;                   ///< of values; the blocks of scratch follow those of values
+  std::vector<std::uint32_t> scratch;  ///< per position: index of the first block of its scratch
+  std::vector<std::uint64_t> live;     ///< bytes alive per time (see Storages)
   ArenaLayout arena;
 };
 

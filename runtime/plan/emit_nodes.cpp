@@ -25,7 +25,8 @@ Status check_value_access(const Graph& graph, const Node& node, const Binding& b
     return internal_error("It reads value number ", v.index, ", which is neither its input nor its output.");
   }
   if (writes(binding.access) && !may_write) {
-    return internal_error("It writes value \"", graph.value(v).name, "\", which is no output and not declared mutated.");
+    return internal_error("It writes value \"", graph.value(v).name,
+                          "\", which is no output and not declared mutated.");
   }
   return ok_status();
 }
@@ -55,8 +56,9 @@ Status check_binding(const Draft& d, const Node& node, const Emission& emission,
                           d.residents.alignment(), ".");
   }
   if (slot.size > d.caps.max_storage_buffer_range) {
-    return unsupported("It binds ", bytes_text(slot.size), " of ", what, ", but a binding on this device holds at most ",
-                       bytes_text(d.caps.max_storage_buffer_range), ". A smaller batch may fit.");
+    return unsupported("It binds ", bytes_text(slot.size), " of ", what,
+                       ", but a binding on this device holds at most ", bytes_text(d.caps.max_storage_buffer_range),
+                       ". A smaller batch may fit.");
   }
   return ok_status();
 }

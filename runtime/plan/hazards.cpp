@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "platform/base/checked.h"
 
@@ -118,7 +119,8 @@ Status check_hazards(const Plan& plan) {
   std::uint32_t epoch = 0;
   for (std::size_t s = 0; s < plan.steps.size(); ++s) {
     if (plan.steps[s].barrier_before) ++epoch;
-    for (const PlanBinding& b : plan.steps[s].bindings) touches[static_cast<std::size_t>(b.space)].push_back({s, epoch, &b});
+    for (const PlanBinding& b : plan.steps[s].bindings)
+      touches[static_cast<std::size_t>(b.space)].push_back({s, epoch, &b});
   }
   for (const auto& space : touches) {
     for (std::size_t i = 0; i < space.size(); ++i) {
@@ -131,7 +133,11 @@ Status check_hazards(const Plan& plan) {
 Status check_memory(const Plan& plan) {
   GRAFT_TRY(check_lifetimes(plan));
   std::map<std::uint32_t, std::uint32_t> roots;
-  for (const PlanValue& value : plan.values) roots[value.value] = value.root;
+  std::set<std::uint32_t> empty;
+  for (const PlanValue& value : plan.values) {
+    roots[value.value] = value.root;
+    if (value.empty) empty.insert(value.value);
+  }
   // Scratch has the identity of its node, beyond those of values.
   const auto identity = [&](const Step& step, const PlanBinding& b) {
     return b.value != kNoIndex ? std::uint64_t{roots[b.value]} : (std::uint64_t{1} << 32) + step.node;
@@ -141,7 +147,7 @@ Status check_memory(const Plan& plan) {
     const Step& step = plan.steps[s];
     for (const PlanBinding& b : step.bindings) {
       GRAFT_TRY(check_place(plan, s, b));
-      if (b.space != Space::transient || b.access == Access::write) continue;
+      if (b.space != Space::transient || b.access == Access::write || empty.contains(b.value)) continue;
       if (written.holds(b.offset, b.offset + b.size, identity(step, b))) continue;
       return internal_error("In ", step_name(plan, s), " bytes ", b.offset, " + ", b.size,
                             " of transient memory are read before they are written as what they are read as.");

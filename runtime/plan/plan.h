@@ -80,10 +80,11 @@ struct PlanValue {
   Space space{};
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
-  std::uint32_t first = 0;            ///< first position that needs the memory
-  std::uint32_t last = 0;             ///< last position that does; nodes.size() when it is kept to the end
-  std::uint32_t root = kNoIndex;      ///< the value of which this is a view; itself where it is none
-  std::uint32_t storage = kNoIndex;   ///< transient values with the same number share memory: views, in-place results
+  std::uint32_t first = 0;           ///< first position that needs the memory
+  std::uint32_t last = 0;            ///< last position that does; nodes.size() when it is kept to the end
+  std::uint32_t root = kNoIndex;     ///< the value of which this is a view; itself where it is none
+  bool empty = false;                ///< no elements: its memory is never written
+  std::uint32_t storage = kNoIndex;  ///< transient values with the same number share memory: views, in-place results
 };
 
 /// Input or output of a run.
@@ -126,8 +127,8 @@ struct Plan {
   /// Device and staging memory of a run. The arena is split as it is at its fullest moment: gradients and workspace by
   /// their live bytes then, activations all the rest.
   MemoryByClass memory;
-  MemoryByClass residents_memory;    ///< the residents' share of it
-  std::uint64_t lower_bound = 0;     ///< the largest sum of live transient bytes under this order
+  MemoryByClass residents_memory;      ///< the residents' share of it
+  std::uint64_t lower_bound = 0;       ///< the largest sum of live transient bytes under this order
   std::uint32_t peak_node = kNoIndex;  ///< position in nodes where that is; kNoIndex when nothing is transient
   std::uint64_t flops = 0;
   std::uint32_t barriers = 0;

@@ -29,8 +29,7 @@ std::vector<MemoryClass> classes_of(const Graph& graph) {
     for (std::size_t i = 0; i < node.inputs.size() && i < 32; ++i) {
       if ((mutates >> i & 1) == 0 || !node.inputs[i].valid()) continue;
       if (graph.value(node.inputs[i]).kind != ValueKind::state) continue;
-      classes[node.inputs[i].index] =
-          node.op == Op::accumulate ? MemoryClass::gradients : MemoryClass::parameters;
+      classes[node.inputs[i].index] = node.op == Op::accumulate ? MemoryClass::gradients : MemoryClass::parameters;
     }
   }
   return classes;

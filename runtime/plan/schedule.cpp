@@ -33,13 +33,13 @@ std::vector<std::uint32_t> live_nodes(const Graph& graph) {
 
 /// The live nodes as numbers 0..n-1 with what a list scheduler needs to know of them.
 struct Problem {
-  std::vector<std::uint32_t> nodes;                 ///< indices into the graph's nodes
-  std::vector<std::vector<std::uint32_t>> before;   ///< must have run before
-  std::vector<std::vector<std::uint32_t>> after;    ///< must run after
-  std::vector<std::vector<std::uint32_t>> reads;    ///< roots of transient inputs, each once
-  std::vector<std::vector<std::uint32_t>> makes;    ///< roots that it brings into being
-  std::vector<std::uint32_t> readers;               ///< per root: live readers, plus one for a graph output
-  std::vector<char> is_output;                      ///< per root
+  std::vector<std::uint32_t> nodes;                ///< indices into the graph's nodes
+  std::vector<std::vector<std::uint32_t>> before;  ///< must have run before
+  std::vector<std::vector<std::uint32_t>> after;   ///< must run after
+  std::vector<std::vector<std::uint32_t>> reads;   ///< roots of transient inputs, each once
+  std::vector<std::vector<std::uint32_t>> makes;   ///< roots that it brings into being
+  std::vector<std::uint32_t> readers;              ///< per root: live readers, plus one for a graph output
+  std::vector<char> is_output;                     ///< per root
 };
 
 bool transient(const Value& value) { return value.kind == ValueKind::temporary || value.kind == ValueKind::input; }
@@ -113,8 +113,13 @@ class ListScheduler {
  public:
   ListScheduler(const Problem& p, const std::vector<std::uint64_t>& bytes, bool backwards,
                 const std::vector<std::uint32_t>& priority, std::optional<std::int64_t> threshold)
-      : p_(p), bytes_(bytes), backwards_(backwards), threshold_(threshold), rank_(p.nodes.size()),
-        readers_left_(p.readers), blocked_(p.nodes.size()) {
+      : p_(p),
+        bytes_(bytes),
+        backwards_(backwards),
+        threshold_(threshold),
+        rank_(p.nodes.size()),
+        readers_left_(p.readers),
+        blocked_(p.nodes.size()) {
     for (std::uint32_t i = 0; i < priority.size(); ++i) {
       rank_[priority[i]] = backwards ? static_cast<std::uint32_t>(priority.size()) - 1 - i : i;
     }
