@@ -1,0 +1,36 @@
+// What the subcommands share: how they are registered and how they end.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <string>
+
+#include "platform/base/status.h"
+
+namespace graft::cli {
+
+/// A subcommand's action, set while arguments are declared and run after all of them were read.
+using Action = std::function<Status()>;
+
+/// Declares the subcommand and gives back what to run. The options struct lives in the action.
+using Register = Action (*)(CLI::App& app);
+
+struct Command {
+  const char* name;
+  const char* summary;
+  Register add;
+};
+
+// One per cmd_<name>.cpp.
+Action add_devices(CLI::App& app);
+Action add_convert(CLI::App& app);
+Action add_info(CLI::App& app);
+Action add_plan(CLI::App& app);
+Action add_run(CLI::App& app);
+Action add_grad(CLI::App& app);
+Action add_train(CLI::App& app);
+Action add_eval(CLI::App& app);
+Action add_verify(CLI::App& app);
+Action add_bench(CLI::App& app);
+
+}  // namespace graft::cli

@@ -1,0 +1,66 @@
+// graft: converts, plans, runs, trains and inspects. Results go to stdout, progress and logs to stderr.
+// Exit status: 0 done, 1 failed (one sentence on stderr), 2 bad usage.
+#include <cstdio>
+#include <new>
+#include <utility>
+#include <vector>
+
+#include "tools/graft/command.h"
+
+namespace {
+
+using graft::cli::Action;
+using graft::cli::Command;
+
+constexpr Command kCommands[] = {
+    {"devices", "List Vulkan devices, their limits, and which kernels pass a self-test", graft::cli::add_devices},
+    {"convert", "Convert an ONNX file into a .graft file, with a trainability report", graft::cli::add_convert},
+    {"info", "Summarise a model: layers, shapes, parameters, bytes, FLOPs", graft::cli::add_info},
+    {"plan", "Show memory and cost before anything runs; needs no GPU", graft::cli::add_plan},
+    {"run", "Run a model on .npy inputs and write its outputs", graft::cli::add_run},
+    {"grad", "Compute gradients of outputs with respect to inputs, parameters or values", graft::cli::add_grad},
+    {"train", "Fine-tune a model", graft::cli::add_train},
+    {"eval", "Measure loss and accuracy on a data set", graft::cli::add_eval},
+    {"verify", "Check every op of a model on this GPU against a double-precision reference", graft::cli::add_verify},
+    {"bench", "Measure kernels: GFLOP/s and GB/s", graft::cli::add_bench},
+};
+
+int fail(const std::string& sentence) {
+  std::fprintf(stderr, "graft: %s\n", sentence.c_str());
+  return 1;
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("graft trains where the data is: neural networks as Vulkan compute shaders.", "graft");
+  app.set_version_flag("--version", std::string("graft ") + GRAFT_VERSION);
+  app.require_subcommand(1);
+  app.fallthrough(false);
+  std::vector<std::pair<CLI::App*, Action>> actions;
+  for (const Command& command : kCommands) {
+    CLI::App* sub = app.add_subcommand(command.name, command.summary);
+    actions.emplace_back(sub, command.add(*sub));
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  for (const auto& [sub, action] : actions) {
+    if (!sub->parsed()) continue;
+    const graft::Status status = action();
+    return status.ok() ? 0 : fail(status.message());
+  }
+  return 2;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const std::bad_alloc&) {
+    return fail("The host is out of memory.");
+  } catch (const std::exception& error) {
+    return fail(std::string("Unexpected failure: ") + error.what() + ".");
+  }
+}

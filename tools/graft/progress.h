@@ -1,0 +1,40 @@
+// Progress on stderr: a bar that redraws itself on a terminal, a plain line now and then otherwise.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+namespace graft::cli {
+
+class Progress {
+ public:
+  /// `total` steps of `what` ("step", "batch"); quiet shows nothing.
+  Progress(std::string what, std::uint64_t total, bool quiet);
+  ~Progress() { finish(); }
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  /// `detail` stands behind the bar ("loss 0.123"). Redraws at most ten times a second.
+  void update(std::uint64_t done, const std::string& detail);
+  /// Shows the last state and ends the line. Idempotent.
+  void finish();
+
+ private:
+  void draw();
+  std::string what_;
+  std::uint64_t total_;
+  std::uint64_t done_ = 0;
+  std::string detail_;
+  bool quiet_;
+  bool terminal_;
+  bool drawn_ = false;
+  bool stale_ = false;
+  std::chrono::steady_clock::time_point start_;
+  std::chrono::steady_clock::time_point last_;
+};
+
+/// "1.2 s", "3 min 04 s".
+std::string duration_text(double seconds);
+
+}  // namespace graft::cli
