@@ -1,0 +1,165 @@
+#include "tools/graft/svg_memory.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "platform/base/text.h"
+#include "tools/graft/svg.h"
+
+namespace graft::cli {
+namespace {
+
+constexpr double kWidth = 1180, kHeight = 640;
+constexpr double kLeft = 84, kRight = 270, kTop = 84, kBottom = 70;
+constexpr double kPlotWidth = kWidth - kLeft - kRight;
+constexpr double kPlotHeight = kHeight - kTop - kBottom;
+
+constexpr std::array<const char*, kMemoryClasses> kColours = {
+    "#7a7f87",  // weights
+    "#4c6a92",  // parameters
+    "#d98b2b",  // gradients
+    "#8b5fa8",  // optimizer
+    "#4f9d69",  // activations
+    "#c9b037",  // workspace
+    "#9aa5b1",  // staging
+    "#c0504d",  // step state
+};
+
+const char* colour(MemoryClass c) { return kColours[static_cast<std::size_t>(c)]; }
+
+struct Scale {
+  double nodes;
+  double bytes;
+  double x(double position) const { return kLeft + position / nodes * kPlotWidth; }
+  double y(double offset) const { return kTop + kPlotHeight - offset / bytes * kPlotHeight; }
+};
+
+// One box per storage: values that share memory are one block from the first use of any to the last of all.
+struct Box {
+  const PlanValue* shown = nullptr;
+  std::uint32_t first = 0;
+  std::uint32_t last = 0;
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;
+  std::string names;
+};
+
+std::map<std::uint32_t, Box> boxes_of(const Plan& plan) {
+  std::map<std::uint32_t, Box> boxes;
+  for (const PlanValue& value : plan.values) {
+    if (value.space != Space::transient || value.bytes == 0) continue;
+    const auto [at, fresh] = boxes.try_emplace(value.storage);
+    Box& box = at->second;
+    if (fresh) box = {&value, value.first, value.last, value.offset, value.bytes, {}};
+    box.first = std::min(box.first, value.first);
+    box.last = std::max(box.last, value.last);
+    box.bytes = std::max(box.bytes, value.bytes);
+    box.names += (box.names.empty() ? "" : ", ") + value.name;
+  }
+  return boxes;
+}
+
+void draw_axes(Svg& svg, const Plan& plan, const Scale& scale) {
+  for (std::size_t i = 0; i < plan.nodes.size(); ++i) {
+    if (!plan.nodes[i].backward) continue;
+    svg.rect(scale.x(static_cast<double>(i)), kTop, kPlotWidth / scale.nodes + 0.5, kPlotHeight, "#f3ece2");
+  }
+  const double step = nice_step(scale.bytes / 1048576.0, 6) * 1048576.0;
+  for (double v = 0; v <= scale.bytes; v += step) {
+    svg.line(kLeft, scale.y(v), kLeft + kPlotWidth, scale.y(v), "#dddddd", 0.6);
+    svg.text(kLeft - 8, scale.y(v) + 4, bytes_text(static_cast<unsigned long long>(v)), "end", 11, "#666");
+  }
+  svg.line(kLeft, kTop + kPlotHeight, kLeft + kPlotWidth, kTop + kPlotHeight, "#999");
+  svg.text(kLeft + kPlotWidth / 2, kHeight - 20, "nodes in the order of execution (backward shaded)", "middle", 12,
+           "#444");
+  const double tick = std::max(1.0, nice_step(scale.nodes, 10));
+  for (double v = 0; v <= scale.nodes; v += tick) {
+    svg.text(scale.x(v), kTop + kPlotHeight + 18, cat(static_cast<long>(v)), "middle", 11, "#666");
+  }
+}
+
+void draw_boxes(Svg& svg, const Plan& plan, const Scale& scale) {
+  std::set<std::string> saved;
+  for (const SavedValue& value : plan.saved) saved.insert(value.name);
+  for (const auto& [storage, box] : boxes_of(plan)) {
+    const double x = scale.x(box.first);
+    const double w = std::max(1.0, scale.x(std::min<double>(box.last + 1.0, scale.nodes)) - x - 0.6);
+    const double h = std::max(0.8, static_cast<double>(box.bytes) / scale.bytes * kPlotHeight - 0.4);
+    const double y = scale.y(static_cast<double>(box.offset + box.bytes));
+    const bool kept = saved.contains(box.shown->name);
+    const std::string tip = cat(box.names, "\n", bytes_text(box.bytes), ", nodes ", box.first, " to ", box.last,
+                                kept ? "\nsaved for backward" : "");
+    svg.rect(x, y, w, h, colour(box.shown->memory_class), tip,
+             kept ? "fill-opacity=\"0.95\" stroke=\"#1c3d27\" stroke-width=\"0.8\"" : "fill-opacity=\"0.6\"");
+    if (w > 60 && h > 13) {
+      const std::size_t fits = static_cast<std::size_t>((w - 8) / 6.2);
+      std::string name = box.shown->name;
+      if (name.size() > fits) name = name.substr(0, fits > 1 ? fits - 1 : 0) + "…";
+      svg.text(x + 4, y + std::min(h - 3, 13.0), name, "start", 10, "#fff", "pointer-events=\"none\"");
+    }
+  }
+}
+
+void draw_live_line(Svg& svg, const Plan& plan, const Scale& scale) {
+  std::vector<std::pair<double, double>> points;
+  for (std::size_t i = 0; i < plan.nodes.size(); ++i) {
+    const double y = scale.y(static_cast<double>(plan.nodes[i].live_bytes));
+    points.emplace_back(scale.x(static_cast<double>(i)), y);
+    points.emplace_back(scale.x(static_cast<double>(i) + 1), y);
+  }
+  svg.path(points, "#222", 1.2, "stroke-dasharray=\"4 2\" opacity=\"0.8\"");
+  if (plan.peak_node == kNoIndex) return;
+  const double x = scale.x(plan.peak_node + 0.5);
+  svg.line(x, kTop - 6, x, kTop + kPlotHeight, "#b3261e", 1.4);
+  const bool right = x > kLeft + kPlotWidth * 0.6;
+  svg.text(right ? x - 6 : x + 6, kTop - 10,
+           cat("peak ", bytes_text(plan.lower_bound), " at ", plan.nodes[plan.peak_node].name), right ? "end" : "start",
+           12, "#b3261e");
+}
+
+void draw_classes(Svg& svg, const Plan& plan) {
+  const double left = kWidth - kRight + 28;
+  double y = kTop;
+  svg.text(left, y, "memory by class", "start", 13, "#111", "font-weight=\"600\"");
+  const double total = std::max<double>(1, static_cast<double>(plan.memory.total()));
+  for (std::size_t i = 0; i < kMemoryClasses; ++i) {
+    const auto bytes = plan.memory.bytes[i];
+    y += 34;
+    svg.text(left, y, std::string(memory_class_name(static_cast<MemoryClass>(i))), "start", 12, "#333");
+    svg.text(kWidth - 24, y, bytes_text(bytes), "end", 12, "#333");
+    svg.rect(left, y + 5, kWidth - 24 - left, 7, "#eeeeee");
+    svg.rect(left, y + 5, std::max(bytes ? 1.0 : 0.0, static_cast<double>(bytes) / total * (kWidth - 24 - left)), 7,
+             kColours[i]);
+  }
+  svg.line(left, y + 24, kWidth - 24, y + 24, "#ccc");
+  svg.text(left, y + 42, "total", "start", 12, "#111", "font-weight=\"600\"");
+  svg.text(kWidth - 24, y + 42, bytes_text(plan.memory.total()), "end", 12, "#111", "font-weight=\"600\"");
+  svg.text(left, y + 76, cat(plan.saved.size(), " values saved for backward"), "start", 12, "#333");
+  svg.rect(left, y + 84, 14, 10, "#4f9d69", {}, "stroke=\"#1c3d27\" stroke-width=\"0.8\"");
+  svg.text(left + 20, y + 93, "outlined: saved", "start", 11, "#555");
+  svg.line(left, y + 110, left + 14, y + 110, "#222", 1.2, "stroke-dasharray=\"4 2\"");
+  svg.text(left + 20, y + 114, "dashed: live bytes", "start", 11, "#555");
+}
+
+}  // namespace
+
+std::string memory_svg(const std::string& title, const Plan& plan) {
+  Svg svg(kWidth, kHeight, title);
+  svg.text(kLeft, 30, title, "start", 17, "#111", "font-weight=\"600\"");
+  svg.text(kLeft, 50,
+           cat(plan.nodes.size(), " nodes, arena ", bytes_text(plan.transient_bytes), ", lower bound ",
+               bytes_text(plan.lower_bound), ", ", plan.barriers, " barriers"),
+           "start", 12, "#666");
+  const Scale scale{std::max<double>(1, static_cast<double>(plan.nodes.size())),
+                    std::max<double>(1, static_cast<double>(plan.transient_bytes)) * 1.02};
+  draw_axes(svg, plan, scale);
+  draw_boxes(svg, plan, scale);
+  draw_live_line(svg, plan, scale);
+  draw_classes(svg, plan);
+  return svg.finish();
+}
+
+}  // namespace graft::cli

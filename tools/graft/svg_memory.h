@@ -1,0 +1,14 @@
+// The memory map: the arena over time, every value a box; the classes of memory beside it.
+#pragma once
+
+#include <string>
+
+#include "runtime/plan/plan.h"
+
+namespace graft::cli {
+
+/// x: nodes in the order of execution; y: bytes in the arena. Backward nodes lie on a shaded ground; the fullest
+/// moment is marked; hovering over a box names the value.
+std::string memory_svg(const std::string& title, const Plan& plan);
+
+}  // namespace graft::cli
