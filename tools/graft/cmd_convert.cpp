@@ -1,0 +1,49 @@
+// graft convert: a model of another format becomes a .graft file, with a report of what can be trained.
+#include <cstdio>
+#include <memory>
+
+#include "tools/convert/convert_onnx.h"
+#include "tools/graft/model_io.h"
+#include "tools/graft/options.h"
+
+namespace graft::cli {
+namespace {
+
+struct Options {
+  std::string input;
+  std::string output;
+  std::vector<std::string> bind;
+  bool json = false;
+};
+
+Status run(const Options& options) {
+  if (!options.input.ends_with(".onnx")) {
+    return unsupported("\"", options.input, "\" is not an .onnx file, the only format that graft converts so far.");
+  }
+  convert::ConvertOptions convert_options;
+  GRAFT_TRY_ASSIGN(convert_options.bindings, parse_bindings(options.bind));
+  convert::Report report;
+  auto converted = convert::convert_onnx(options.input, convert_options, &report);
+  if (options.json) {
+    std::printf("%s\n", report.json().c_str());
+  } else if (!report.entries.empty()) {
+    std::printf("%s", report.text().c_str());
+  }
+  if (!converted.ok()) return std::move(converted).status();
+  GRAFT_TRY(save_model(os::system_files(), options.output, converted->model));
+  if (!options.json) std::printf("Wrote %s.\n", options.output.c_str());
+  return ok_status();
+}
+
+}  // namespace
+
+Action add_convert(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  app.add_option("IN", options->input, "An ONNX file")->required();
+  app.add_option("-o,--output", options->output, "The .graft file to write")->required();
+  app.add_option("--bind", options->bind, "Fixes named dimensions, as in seq=128; the others stay open");
+  app.add_flag("--json", options->json, "Print the trainability report as JSON");
+  return [options] { return run(*options); };
+}
+
+}  // namespace graft::cli

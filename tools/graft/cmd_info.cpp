@@ -1,0 +1,161 @@
+// graft info: a model by layer, before anything runs.
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "runtime/core/op_def.h"
+#include "tools/graft/model_io.h"
+#include "tools/graft/options.h"
+
+namespace graft::cli {
+namespace {
+
+struct Options {
+  std::string path;
+  std::vector<std::string> bind;
+  bool json = false;
+};
+
+struct Layer {
+  std::string name;
+  std::string op;
+  std::string shape;
+  std::uint64_t parameters = 0;
+  std::uint64_t bytes = 0;  ///< of parameters and constants
+  std::uint64_t flops = 0;
+};
+
+std::uint64_t flops_of(const Graph& graph, const Node& node) {
+  const OpDef& def = op_def(node.op);
+  if (def.alias_input >= 0) return 0;
+  if (def.flops != nullptr) return def.flops(graph, node);
+  std::uint64_t count = 0;
+  for (const ValueId id : node.outputs) count += graph.value(id).shape.elements();
+  return count;
+}
+
+// Names and symbolic shapes come from the model; FLOPs from its bound twin, which has the same nodes.
+std::vector<Layer> layers_of(const Graph& graph, const Graph& bound) {
+  std::vector<Layer> layers;
+  std::vector<bool> counted(graph.values().size());
+  for (std::size_t i = 0; i < graph.nodes().size(); ++i) {
+    const Node& node = graph.nodes()[i];
+    Layer layer{node.name, std::string(op_name(node.op)), source_shape(graph.value(node.outputs[0])).text(), 0, 0, 0};
+    for (const ValueId id : node.inputs) {
+      if (!id.valid() || counted[id.index]) continue;
+      const Value& value = graph.value(id);
+      if (value.kind != ValueKind::parameter && value.kind != ValueKind::constant && value.kind != ValueKind::state) {
+        continue;
+      }
+      counted[id.index] = true;  // a tied weight belongs to its first use
+      const std::uint64_t elements = value.shape.is_constant() ? value.shape.elements() : 0;
+      layer.bytes += elements * dtype_size(value.dtype);
+      if (value.kind == ValueKind::parameter) layer.parameters += elements;
+    }
+    layer.flops = flops_of(bound, bound.nodes()[i]);
+    layers.push_back(std::move(layer));
+  }
+  return layers;
+}
+
+nlohmann::ordered_json ports(const Graph& graph, const std::vector<Output>& list) {
+  nlohmann::ordered_json out = nlohmann::ordered_json::array();
+  for (const Output& port : list) {
+    const Value& value = graph.value(port.value);
+    out.push_back({{"name", port.name}, {"dtype", dtype_name(value.dtype)}, {"shape", source_shape(value).text()}});
+  }
+  return out;
+}
+
+std::vector<Output> inputs_of(const Graph& graph) {
+  std::vector<Output> list;
+  for (const ValueId id : graph.inputs()) list.push_back({graph.value(id).name, id});
+  return list;
+}
+
+Layer total_of(const std::vector<Layer>& layers) {
+  Layer total;
+  for (const Layer& layer : layers) {
+    total.parameters += layer.parameters;
+    total.bytes += layer.bytes;
+    total.flops += layer.flops;
+  }
+  return total;
+}
+
+std::string bindings_text(const Bindings& bindings) {
+  std::string text;
+  for (const auto& [name, size] : bindings) text += (text.empty() ? "" : ", ") + name + " = " + cat(size);
+  return text;
+}
+
+void print(const Model& model, const std::string& path, const std::vector<Layer>& layers, const Bindings& bindings) {
+  std::printf("%s\n", path.c_str());
+  for (const auto& [key, text] : model.metadata) {
+    if (text.find('\n') == std::string::npos) std::printf("  %-18s %s\n", key.c_str(), text.c_str());
+  }
+  for (const Output& port : inputs_of(model.graph)) {
+    const Value& value = model.graph.value(port.value);
+    std::printf("  input  %-24s %s%s\n", port.name.c_str(), std::string(dtype_name(value.dtype)).c_str(),
+                source_shape(value).text().c_str());
+  }
+  for (const Output& port : model.graph.outputs()) {
+    const Value& value = model.graph.value(port.value);
+    std::printf("  output %-24s %s%s\n", port.name.c_str(), std::string(dtype_name(value.dtype)).c_str(),
+                source_shape(value).text().c_str());
+  }
+  std::printf("\n%-32s %-18s %-24s %12s %12s %10s\n", "layer", "op", "output", "parameters", "bytes", "FLOPs");
+  for (const Layer& layer : layers) {
+    std::printf("%-32s %-18s %-24s %12s %12s %10s\n", layer.name.c_str(), layer.op.c_str(), layer.shape.c_str(),
+                grouped(layer.parameters).c_str(), grouped(layer.bytes).c_str(),
+                si_text(static_cast<double>(layer.flops)).c_str());
+  }
+  const Layer total = total_of(layers);
+  std::printf("%-32s %-18s %-24s %12s %12s %10s\n", "total", "", "", grouped(total.parameters).c_str(),
+              grouped(total.bytes).c_str(), si_text(static_cast<double>(total.flops)).c_str());
+  if (!bindings.empty()) std::printf("FLOPs at %s.\n", bindings_text(bindings).c_str());
+}
+
+Status run(const Options& options) {
+  GRAFT_TRY_ASSIGN(const Model model, open_model(options.path));
+  GRAFT_TRY_ASSIGN(const Bindings given, parse_bindings(options.bind));
+  GRAFT_TRY_ASSIGN(const Bindings bindings, complete_bindings(model, given, true));
+  GRAFT_TRY_ASSIGN(const Graph bound, bind(model.graph, bindings));
+  const std::vector<Layer> layers = layers_of(model.graph, bound);
+  if (!options.json) {
+    print(model, options.path, layers, bindings);
+    return ok_status();
+  }
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (const Layer& layer : layers) {
+    rows.push_back({{"name", layer.name},
+                    {"op", layer.op},
+                    {"output", layer.shape},
+                    {"parameters", layer.parameters},
+                    {"bytes", layer.bytes},
+                    {"flops", layer.flops}});
+  }
+  const Layer total = total_of(layers);
+  const nlohmann::ordered_json all = {
+      {"file", options.path},
+      {"metadata", model.metadata},
+      {"inputs", ports(model.graph, inputs_of(model.graph))},
+      {"outputs", ports(model.graph, model.graph.outputs())},
+      {"bindings", bindings},
+      {"layers", rows},
+      {"total", {{"parameters", total.parameters}, {"bytes", total.bytes}, {"flops", total.flops}}}};
+  std::printf("%s\n", all.dump(2).c_str());
+  return ok_status();
+}
+
+}  // namespace
+
+Action add_info(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  app.add_option("FILE", options->path, "A .graft file")->required();
+  app.add_option("--bind", options->bind, "Sizes of named dimensions, as in batch=32,seq=128 (default 1)");
+  app.add_flag("--json", options->json, "Print JSON");
+  return [options] { return run(*options); };
+}
+
+}  // namespace graft::cli
