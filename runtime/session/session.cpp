@@ -1,0 +1,125 @@
+#include "runtime/session/session.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/autodiff/autodiff.h"
+#include "runtime/core/build.h"
+
+namespace graft {
+
+std::string gradient_name(std::string_view name) { return cat("grad:", name); }
+
+Result<ValueId> to_source_order(Graph& graph, ValueId value) {
+  const SourcePerm perm = graph.value(value).source_perm;
+  if (perm.empty()) return value;
+  // Source axis perm[i] is graft's axis i, so output axis a comes from the i with perm[i] = a.
+  Ints axes(perm.size());
+  for (std::size_t i = 0; i < perm.size(); ++i) axes[perm[i]] = static_cast<std::int64_t>(i);
+  GRAFT_TRY_ASSIGN(const NodeId node, graph.add_node(Op::transpose, {value}, {{"perm", axes}}, "to_source"));
+  return graph.node(node).outputs[0];
+}
+
+namespace {
+
+// The value that holds the cotangent in graft's order of axes; kNoValue where one is implied.
+Result<ValueId> add_cotangent(Graph& graph, ValueId of) {
+  const Value value = graph.value(of);
+  if (value.shape.elements() == 1) return kNoValue;
+  std::vector<Dim> dims(value.shape.rank());
+  Ints axes;
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    const std::size_t axis = value.source_perm.empty() ? i : value.source_perm[i];
+    dims[axis] = value.shape[i];
+    axes.push_back(static_cast<std::int64_t>(axis));
+  }
+  GRAFT_TRY_ASSIGN(const ValueId input, graph.add_value(std::string(kCotangentInput), value.dtype,
+                                                        Shape(std::move(dims)), ValueKind::input));
+  if (value.source_perm.empty()) return input;
+  GRAFT_TRY_ASSIGN(const NodeId node, graph.add_node(Op::transpose, {input}, {{"perm", axes}}, "from_source"));
+  return graph.node(node).outputs[0];
+}
+
+}  // namespace
+
+Result<Graph> request_graph(const Model& model, const Bindings& bindings, const GradientRequest& request,
+                            bool keep_outputs) {
+  GRAFT_TRY_ASSIGN(Graph graph, bind(model.graph, bindings));
+  std::vector<Output> outputs;
+  if (keep_outputs) outputs = graph.outputs();
+  if (!request.of.empty()) {
+    GRAFT_TRY_ASSIGN(const ValueId of, graph.resolve(request.of));
+    std::vector<ValueId> wrt;
+    for (const std::string& name : request.wrt) {
+      GRAFT_TRY_ASSIGN(const ValueId id, graph.resolve(name));
+      wrt.push_back(id);
+    }
+    GRAFT_TRY_ASSIGN(const ValueId cotangent, add_cotangent(graph, of));
+    GRAFT_TRY_ASSIGN(const auto gradients, add_gradients(graph, {{of, cotangent}}, wrt));
+    for (std::size_t i = 0; i < gradients.size(); ++i) {
+      graph.mutable_value(gradients[i]).source_perm = graph.value(wrt[i]).source_perm;
+      outputs.push_back({gradient_name(request.wrt[i]), gradients[i]});
+    }
+  }
+  graph.clear_outputs();
+  for (const Output& output : outputs) {
+    GRAFT_TRY_ASSIGN(const ValueId value, to_source_order(graph, output.value));
+    graph.add_output(output.name, value);
+  }
+  return graph;
+}
+
+Status upload_weights(Memory& memory, const Model& model, const Graph& graph) {
+  for (const Resident& resident : memory.residents().entries()) {
+    const ValueId value = model.graph.find_value(resident.name);
+    const auto contents = value.valid() ? model.weight(value) : std::nullopt;
+    if (contents) {
+      GRAFT_TRY(memory.write(resident.name, *contents));
+    } else if (resident.kind == ValueKind::state) {
+      GRAFT_TRY(memory.fill(resident.name, 0));
+    } else if (graph.find_value(resident.name).valid()) {
+      return corrupt("The weight \"", resident.name, "\" has no contents.");
+    }
+  }
+  return ok_status();
+}
+
+Result<std::unique_ptr<Session>> Session::create(gpu::Device& device, const Model& model,
+                                                 const SessionOptions& options) {
+  std::unique_ptr<Session> session(new Session());
+  GRAFT_TRY_ASSIGN(session->graph_, request_graph(model, options.bindings, options.gradients, options.keep_outputs));
+  Residents residents(device.caps());
+  GRAFT_TRY(residents.add(session->graph_));
+  GRAFT_TRY_ASSIGN(Plan plan, make_plan(session->graph_, device.caps(), residents, options.plan));
+  const Plan* plans[] = {&plan};
+  GRAFT_TRY_ASSIGN(session->memory_, Memory::create(device, residents, plans));
+  GRAFT_TRY(upload_weights(*session->memory_, model, session->graph_));
+  GRAFT_TRY_ASSIGN(session->program_, Program::create(*session->memory_, std::move(plan), options.program));
+  session->given_.resize(session->plan().inputs.size());
+  return session;
+}
+
+Status Session::set_input(std::string_view name, std::span<const std::byte> bytes) {
+  const auto& ports = plan().inputs;
+  for (std::size_t i = 0; i < ports.size(); ++i) {
+    if (ports[i].name != name) continue;
+    if (bytes.size() != ports[i].bytes) {
+      return invalid("The input \"", name, "\" has the shape ", ports[i].shape.text(), " and takes ", ports[i].bytes,
+                     " bytes; ", bytes.size(), " were given.");
+    }
+    given_[i] = true;
+    const auto staging = program_->input(i);
+    if (!staging.empty()) std::memcpy(staging.data(), bytes.data(), bytes.size());
+    return ok_status();
+  }
+  return error(Code::not_found, "The model has no input \"", name, "\".");
+}
+
+Status Session::run(const StepState& state) {
+  for (std::size_t i = 0; i < given_.size(); ++i) {
+    if (!given_[i]) return invalid("The input \"", plan().inputs[i].name, "\" was not given.");
+  }
+  return program_->run({}, state);
+}
+
+}  // namespace graft

@@ -1,0 +1,71 @@
+// A model made ready to run on a device: bound, differentiated where asked, planned, recorded.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "platform/gpu/gpu.h"
+#include "runtime/exec/program.h"
+#include "runtime/model/model.h"
+
+namespace graft {
+
+/// Gradients to add to a model: d<of, cotangent>/d(wrt).
+struct GradientRequest {
+  std::string of;                ///< an output or any value; empty: none
+  std::vector<std::string> wrt;  ///< inputs, parameters or any values
+};
+
+/// The name of the gradient with respect to `name` among a request graph's outputs.
+std::string gradient_name(std::string_view name);
+/// The input that holds the cotangent where `of` has more than one element: its shape is of's, in the source's order.
+inline constexpr std::string_view kCotangentInput = "cotangent";
+
+/// The model's graph, bound, with the gradients asked for as further outputs. Everything that it takes and gives has
+/// the source model's order of axes. `keep_outputs` false leaves the model's own outputs out.
+Result<Graph> request_graph(const Model& model, const Bindings& bindings, const GradientRequest& request,
+                            bool keep_outputs = true);
+
+/// Appends a transpose to the source's order of axes where the value's own differs.
+Result<ValueId> to_source_order(Graph& graph, ValueId value);
+
+struct SessionOptions {
+  Bindings bindings;
+  GradientRequest gradients;
+  bool keep_outputs = true;
+  PlanOptions plan;
+  ProgramOptions program;
+};
+
+/// Threads: as its device. The model and the device must outlive the session.
+class Session {
+ public:
+  static Result<std::unique_ptr<Session>> create(gpu::Device& device, const Model& model,
+                                                 const SessionOptions& options);
+
+  const Graph& graph() const { return graph_; }
+  const Plan& plan() const { return program_->plan(); }
+  Program& program() { return *program_; }
+
+  /// Copies the bytes (row-major, in the input's dtype and source shape); they stay from run to run.
+  Status set_input(std::string_view name, std::span<const std::byte> bytes);
+  /// Every input must have been set. No allocation after the first run.
+  Status run(const StepState& state = {});
+  /// Of the last run, until the next; empty when there is no such output.
+  std::span<const std::byte> output(std::string_view name) const { return program_->output(name); }
+
+ private:
+  Session() = default;
+  Graph graph_;
+  std::unique_ptr<Memory> memory_;
+  std::unique_ptr<Program> program_;
+  std::vector<bool> given_;
+};
+
+/// Writes a model's weights into the residents of a bound graph of it; state without contents becomes zero.
+Status upload_weights(Memory& memory, const Model& model, const Graph& graph);
+
+}  // namespace graft

@@ -1,0 +1,149 @@
+// graft run and graft grad: a model on .npy files, forward or differentiated.
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+
+#include "runtime/data/npy.h"
+#include "runtime/session/session.h"
+#include "tools/graft/device.h"
+#include "tools/graft/model_io.h"
+#include "tools/graft/options.h"
+#include "tools/graft/trace.h"
+
+namespace graft::cli {
+namespace {
+
+struct Options {
+  DeviceFlags flags;
+  std::string path;
+  std::vector<std::string> inputs;
+  std::vector<std::string> bind;
+  std::string folder;
+  std::string of;
+  std::string cotangent;
+  std::string wrt;
+  std::string profile;
+};
+
+using Arrays = std::map<std::string, data::Array, std::less<>>;
+
+Result<Arrays> read_inputs(const Options& options) {
+  Arrays arrays;
+  for (const std::string& item : options.inputs) {
+    GRAFT_TRY_ASSIGN(const auto pair, parse_assignment(item, "--input"));
+    GRAFT_TRY_ASSIGN(auto array, data::read_npy(os::system_files(), pair.second));
+    if (!arrays.emplace(pair.first, std::move(array)).second) {
+      return invalid("--input gives \"", pair.first, "\" twice.");
+    }
+  }
+  return arrays;
+}
+
+// Named dimensions follow from the files' shapes; --bind may say the same or more.
+Status bind_from_inputs(const Model& model, const Arrays& arrays, Bindings& bindings) {
+  for (const ValueId id : model.graph.inputs()) {
+    const Value& value = model.graph.value(id);
+    const auto found = arrays.find(value.name);
+    if (found == arrays.end())
+      return invalid("The input \"", value.name, "\" is missing; give --input ", value.name, "=FILE.npy.");
+    const Shape& given = found->second.shape;
+    if (given.rank() != value.shape.rank()) {
+      return invalid("The input \"", value.name, "\" has the shape ", value.shape.text(), "; the file has ",
+                     given.text(), ".");
+    }
+    for (std::size_t axis = 0; axis < given.rank(); ++axis) {
+      const Dim& dim = value.shape[axis];
+      if (dim.is_constant() || dim.coefficient() != 1 || dim.symbols().find('*') != std::string::npos) continue;
+      const auto [at, fresh] = bindings.emplace(dim.symbols(), given[axis].value());
+      if (!fresh && at->second != given[axis].value()) {
+        return invalid("The dimension \"", dim.symbols(), "\" is ", at->second, ", but the file of \"", value.name,
+                       "\" has the shape ", given.text(), ".");
+      }
+    }
+  }
+  return ok_status();
+}
+
+Status feed(Session& session, const std::string& name, const data::Array& array) {
+  for (const PlanPort& port : session.plan().inputs) {
+    if (port.name != name) continue;
+    if (port.dtype != array.dtype || port.shape != array.shape) {
+      return invalid("The input \"", name, "\" takes ", dtype_name(port.dtype), port.shape.text(), "; the file has ",
+                     dtype_name(array.dtype), array.shape.text(), ".");
+    }
+  }
+  return session.set_input(name, array.buffer.bytes());
+}
+
+// A name may hold '/' (ONNX likes that) and ':'; a file name may not.
+std::string file_name(std::string name) {
+  if (name.starts_with("grad:")) name = name.substr(5);
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return c == '/' || c == ':' || c == '\\'; }, '_');
+  if (name.empty() || name[0] == '.') name = "_" + name;
+  return name + ".npy";
+}
+
+Status write_outputs(const Session& session, const std::string& folder) {
+  GRAFT_TRY(os::make_directories(os::system_files(), folder));
+  for (const PlanPort& port : session.plan().outputs) {
+    const std::string path = folder + "/" + file_name(port.name);
+    GRAFT_TRY(data::write_npy(os::system_files(), path, port.dtype, port.shape, session.output(port.name)));
+    std::printf("%s  %s%s\n", path.c_str(), std::string(dtype_name(port.dtype)).c_str(), port.shape.text().c_str());
+  }
+  return ok_status();
+}
+
+Status run(const Options& options, bool gradients) {
+  GRAFT_TRY_ASSIGN(const Model model, open_model(options.path));
+  GRAFT_TRY_ASSIGN(Arrays arrays, read_inputs(options));
+  SessionOptions session_options;
+  GRAFT_TRY_ASSIGN(session_options.bindings, parse_bindings(options.bind));
+  GRAFT_TRY(bind_from_inputs(model, arrays, session_options.bindings));
+  GRAFT_TRY_ASSIGN(session_options.bindings, complete_bindings(model, session_options.bindings, false));
+  session_options.program.profile = !options.profile.empty();
+  if (gradients) {
+    session_options.gradients = {options.of, split_list(options.wrt)};
+    session_options.keep_outputs = false;
+    if (!options.cotangent.empty()) {
+      GRAFT_TRY_ASSIGN(arrays[std::string(kCotangentInput)], data::read_npy(os::system_files(), options.cotangent));
+    }
+  }
+  GRAFT_TRY_ASSIGN(auto device, OpenDevice::open(options.flags));
+  {
+    GRAFT_TRY_ASSIGN(auto session, Session::create(device->device(), model, session_options));
+    for (const auto& [name, array] : arrays) GRAFT_TRY(feed(*session, name, array));
+    GRAFT_TRY(session->run());
+    if (!options.profile.empty()) GRAFT_TRY(write_trace(options.profile, session->program()));
+    GRAFT_TRY(write_outputs(*session, options.folder));
+  }
+  return device->close();
+}
+
+void add_common(CLI::App& app, Options& options) {
+  app.add_option("MODEL", options.path, "A .graft file")->required();
+  app.add_option("--input", options.inputs, "NAME=FILE.npy, once per input of the model");
+  app.add_option("--bind", options.bind, "Sizes of named dimensions that the files do not tell");
+  app.add_option("--out", options.folder, "Folder for the results, NAME.npy each")->required();
+  app.add_option("--profile", options.profile, "Write a trace of device times (Chrome, Perfetto) to this file");
+  add_device_flags(app, options.flags);
+}
+
+}  // namespace
+
+Action add_run(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  add_common(app, *options);
+  return [options] { return run(*options, false); };
+}
+
+Action add_grad(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  add_common(app, *options);
+  app.add_option("--of", options->of, "The output or value to differentiate")->required();
+  app.add_option("--cotangent", options->cotangent, "Its cotangent as .npy; needed where it has more than one element");
+  app.add_option("--wrt", options->wrt, "Inputs, parameters or values, as in a,b,c")->required();
+  return [options] { return run(*options, true); };
+}
+
+}  // namespace graft::cli
