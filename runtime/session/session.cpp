@@ -10,8 +10,7 @@ namespace graft {
 
 std::string gradient_name(std::string_view name) { return cat("grad:", name); }
 
-Result<ValueId> to_source_order(Graph& graph, ValueId value) {
-  const SourcePerm perm = graph.value(value).source_perm;
+Result<ValueId> to_source_order(Graph& graph, ValueId value, const SourcePerm& perm) {
   if (perm.empty()) return value;
   // Source axis perm[i] is graft's axis i, so output axis a comes from the i with perm[i] = a.
   Ints axes(perm.size());
@@ -46,9 +45,15 @@ Result<Graph> request_graph(const Model& model, const Bindings& bindings, const 
                             bool keep_outputs) {
   GRAFT_TRY_ASSIGN(Graph graph, bind(model.graph, bindings));
   std::vector<Output> outputs;
-  if (keep_outputs) outputs = graph.outputs();
+  if (keep_outputs) {
+    for (const Output& output : graph.outputs()) {
+      const SourcePerm perm = graph.value(output.value).source_perm;
+      GRAFT_TRY_ASSIGN(const ValueId value, to_source_order(graph, output.value, perm));
+      outputs.push_back({output.name, value});
+    }
+  }
   if (!request.of.empty()) {
-    GRAFT_TRY_ASSIGN(const ValueId of, graph.resolve(request.of));
+    GRAFT_TRY_ASSIGN(const ValueId of, graph.resolve(request.of));  // in graft's order: the graph's outputs stand yet
     std::vector<ValueId> wrt;
     for (const std::string& name : request.wrt) {
       GRAFT_TRY_ASSIGN(const ValueId id, graph.resolve(name));
@@ -57,15 +62,13 @@ Result<Graph> request_graph(const Model& model, const Bindings& bindings, const 
     GRAFT_TRY_ASSIGN(const ValueId cotangent, add_cotangent(graph, of));
     GRAFT_TRY_ASSIGN(const auto gradients, add_gradients(graph, {{of, cotangent}}, wrt));
     for (std::size_t i = 0; i < gradients.size(); ++i) {
-      graph.mutable_value(gradients[i]).source_perm = graph.value(wrt[i]).source_perm;
-      outputs.push_back({gradient_name(request.wrt[i]), gradients[i]});
+      const SourcePerm perm = graph.value(wrt[i]).source_perm;
+      GRAFT_TRY_ASSIGN(const ValueId gradient, to_source_order(graph, gradients[i], perm));
+      outputs.push_back({gradient_name(request.wrt[i]), gradient});
     }
   }
   graph.clear_outputs();
-  for (const Output& output : outputs) {
-    GRAFT_TRY_ASSIGN(const ValueId value, to_source_order(graph, output.value));
-    graph.add_output(output.name, value);
-  }
+  for (const Output& output : outputs) graph.add_output(output.name, output.value);
   return graph;
 }
 

@@ -29,8 +29,8 @@ inline constexpr std::string_view kCotangentInput = "cotangent";
 Result<Graph> request_graph(const Model& model, const Bindings& bindings, const GradientRequest& request,
                             bool keep_outputs = true);
 
-/// Appends a transpose to the source's order of axes where the value's own differs.
-Result<ValueId> to_source_order(Graph& graph, ValueId value);
+/// Appends a transpose to the source's order of axes, given how the value's axes came from it.
+Result<ValueId> to_source_order(Graph& graph, ValueId value, const SourcePerm& perm);
 
 struct SessionOptions {
   Bindings bindings;
