@@ -1,0 +1,89 @@
+#include "runtime/ops/norm/columns.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "platform/base/checked.h"
+#include "runtime/ops/movement.h"
+
+namespace graft::ops {
+namespace {
+
+constexpr std::uint64_t kMaxLaneColumns = 32;  // of a workgroup; a run of 128 bytes
+constexpr std::uint64_t kRowsPerLane = 16;     // at least, where there are so many
+constexpr std::uint64_t kMaxChunks = 64;       // partial sums of a column
+
+}  // namespace
+
+Result<push::NormPush> norm_push(const NormView& view, double epsilon, bool stat_is_variance) {
+  push::NormPush p{};
+  GRAFT_TRY(count32(view.elements(), "normalised tensor"));  // bounds every count below
+  const std::uint64_t lane_cols = std::min(std::bit_ceil(view.cols), kMaxLaneColumns);
+  const std::uint64_t lane_rows = kNormWorkgroup / lane_cols;
+  const std::uint64_t spread_rows = ceil_div(ceil_div(view.rows, kMaxChunks), lane_rows) * lane_rows;
+  const std::uint64_t chunk_rows = std::max(lane_rows * kRowsPerLane, spread_rows);
+  p.batches = static_cast<std::uint32_t>(view.batches);
+  p.rows = static_cast<std::uint32_t>(view.rows);
+  p.cols = static_cast<std::uint32_t>(view.cols);
+  p.chunk_rows = static_cast<std::uint32_t>(chunk_rows);
+  p.chunks = static_cast<std::uint32_t>(ceil_div(view.rows, chunk_rows));
+  p.col_tiles = static_cast<std::uint32_t>(ceil_div(view.cols, lane_cols));
+  p.lane_shift = static_cast<std::uint32_t>(std::countr_zero(lane_cols));
+  p.stat_rows = static_cast<std::uint32_t>(view.stat_rows);
+  p.group_cols = static_cast<std::uint32_t>(view.group_cols);
+  p.groups = static_cast<std::uint32_t>(view.cols / view.group_cols);
+  p.stat_is_variance = stat_is_variance;
+  p.epsilon = static_cast<float>(epsilon);
+  return p;
+}
+
+std::uint64_t column_workgroups(const push::NormPush& p) { return std::uint64_t{p.batches} * p.chunks * p.col_tiles; }
+
+std::uint64_t partial_bytes(const push::NormPush& p) { return std::uint64_t{p.batches} * p.chunks * p.cols * 8; }
+
+Status emit_norm_stats(Emitter& e, const push::NormPush& p, const Binding& x, const Binding& mean,
+                       const Binding& stat) {
+  const Slot partial = e.scratch(partial_bytes(p));
+  e.dispatch(shaders::KernelId::norm_stats__f32, {}, {x, {partial, Access::write}}, p, e.spread(column_workgroups(p)));
+  e.dispatch(shaders::KernelId::norm_stats_finish__f32, {}, {{partial, Access::read}, mean, stat}, p,
+             e.spread(std::uint64_t{p.batches} * p.groups));
+  return ok_status();
+}
+
+void emit_norm_apply(Emitter& e, const push::NormPush& p, const Binding& x, const Binding& mean, const Binding& stat,
+                     const Binding& scale, const Binding& bias, const Binding& y) {
+  const std::uint64_t count = std::uint64_t{p.batches} * p.rows * p.cols;
+  e.dispatch(shaders::KernelId::norm_apply__f32, {}, {x, mean, stat, scale, bias, y}, p,
+             e.spread(ceil_div(count, kNormWorkgroup)));
+}
+
+Slot emit_norm_grad_sums(Emitter& e, const push::NormPush& p, const Binding& x, const Binding& dy, const Binding& mean,
+                         const Binding& stat) {
+  const Slot sums = e.scratch(partial_bytes(p));
+  e.dispatch(shaders::KernelId::norm_grad_sums__f32, {}, {x, dy, mean, stat, {sums, Access::write}}, p,
+             e.spread(column_workgroups(p)));
+  return sums;
+}
+
+void emit_norm_grad_params(Emitter& e, const push::NormPush& p, Slot sums, const Binding& dscale,
+                           const Binding& dbias) {
+  e.dispatch(shaders::KernelId::norm_grad_params__f32, {}, {{sums, Access::read}, dscale, dbias}, p,
+             e.spread(ceil_div<std::uint64_t>(p.cols, kNormWorkgroup)));
+}
+
+Status emit_nan(Emitter& e, const Binding& to, std::uint64_t count) { return emit_fill(e, to, count, 0x7fc00000u); }
+Status emit_zero_floats(Emitter& e, const Binding& to, std::uint64_t count) { return emit_fill(e, to, count, 0); }
+
+Status check_epsilon(const Attrs& attrs) {
+  const double epsilon = attrs.number("epsilon", 1e-5);
+  if (epsilon >= 0 && epsilon <= 3e38) return ok_status();
+  return invalid("The attribute \"epsilon\" is ", epsilon, "; it must be finite and not negative.");
+}
+
+std::uint64_t norm_flops(const Graph& graph, const Node& node, std::uint64_t per_element) {
+  const Shape& shape = graph.value(node.inputs[0]).shape;
+  return shape.is_constant() ? per_element * shape.elements() : 0;
+}
+
+}  // namespace graft::ops

@@ -1,0 +1,141 @@
+// Layer normalisation over the axes from `axis` on: rows of contiguous numbers.
+#include <algorithm>
+#include <bit>
+
+#include "platform/base/checked.h"
+#include "runtime/core/vjp.h"
+#include "runtime/ops/norm/columns.h"
+#include "shaders/norm/layer_norm_push.h"
+
+namespace graft::ops {
+namespace {
+
+constexpr AttrSpec kAttrs[] = {{"axis", AttrType::integer, true}, {"epsilon", AttrType::number}};
+constexpr AttrSpec kGradAttrs[] = {{"axis", AttrType::integer, true}};
+
+struct Parts {
+  Shape leading;
+  Shape trailing;
+};
+
+Result<Parts> split(InferContext& c) {
+  GRAFT_TRY(c.expect_dtype(0, DType::f32));
+  const auto& dims = c.shape(0).dims();
+  GRAFT_TRY_ASSIGN(const std::size_t axis, normalize_axis(c.attrs().integer("axis"), dims.size()));
+  const auto middle = dims.begin() + static_cast<std::ptrdiff_t>(axis);
+  return Parts{Shape(std::vector<Dim>(dims.begin(), middle)), Shape(std::vector<Dim>(middle, dims.end()))};
+}
+
+Status infer(InferContext& c) {
+  GRAFT_TRY_ASSIGN(const Parts parts, split(c));
+  for (const std::size_t i : {1, 2}) {
+    if (!c.has(i)) continue;
+    GRAFT_TRY(c.expect_dtype(i, DType::f32));
+    GRAFT_TRY(c.expect_shape(i, parts.trailing));
+  }
+  GRAFT_TRY(check_epsilon(c.attrs()));
+  c.output(DType::f32, c.shape(0));
+  c.output(DType::f32, parts.leading);
+  c.output(DType::f32, parts.leading);
+  return ok_status();
+}
+
+Result<push::LayerNormPush> make_push(const Emitter& e) {
+  const Shape& x = e.in_shape(0);
+  GRAFT_TRY_ASSIGN(const std::size_t axis, normalize_axis(e.attrs().integer("axis"), x.rank()));
+  push::LayerNormPush p{};
+  GRAFT_TRY(count32(x.elements(), "normalised tensor"));
+  GRAFT_TRY_ASSIGN(p.rows, count32(x.elements(0, axis), "list of rows"));
+  GRAFT_TRY_ASSIGN(p.cols, count32(x.elements(axis, x.rank()), "row"));
+  const std::uint64_t lanes = std::min(std::bit_ceil(std::max<std::uint64_t>(p.cols, 1)), kNormWorkgroup);
+  p.lane_shift = static_cast<std::uint32_t>(std::countr_zero(lanes));
+  p.has_scale = e.has(1);
+  return p;
+}
+
+std::uint64_t workgroups(const push::LayerNormPush& p) {
+  return ceil_div<std::uint64_t>(p.rows, kNormWorkgroup >> p.lane_shift);
+}
+
+Status emit(Emitter& e) {
+  GRAFT_TRY_ASSIGN(push::LayerNormPush p, make_push(e));
+  if (p.rows == 0) return ok_status();
+  if (p.cols == 0) {
+    GRAFT_TRY(emit_nan(e, e.out(1), p.rows));
+    return emit_nan(e, e.out(2), p.rows);
+  }
+  p.has_bias = e.has(2);
+  p.epsilon = static_cast<float>(e.attrs().number("epsilon", 1e-5));
+  e.dispatch(shaders::KernelId::layer_norm__f32, {},
+             {e.in(0), e.has(1) ? e.in(1) : e.in(0), e.has(2) ? e.in(2) : e.in(0), e.out(), e.out(1), e.out(2)}, p,
+             e.spread(workgroups(p)));
+  return ok_status();
+}
+
+Status vjp(VjpContext& c) {
+  if (c.cotangent(1).valid() || c.cotangent(2).valid()) {
+    return unsupported("The statistics that layer_norm gives beside its result cannot be differentiated through.");
+  }
+  const auto grads = c.b.nodes(Op::layer_norm_grad, {c.in(0), c.in(1), c.out(1), c.out(2), c.dy()},
+                               {{"axis", c.attrs().integer("axis")}});
+  for (std::size_t i = 0; i < grads.size(); ++i) {
+    if (c.in(i).valid()) c.grad(i, grads[i]);
+  }
+  return ok_status();
+}
+
+Status infer_grad(InferContext& c) {
+  GRAFT_TRY_ASSIGN(const Parts parts, split(c));
+  for (const std::size_t i : {1, 2, 3, 4}) {
+    if (c.has(i)) GRAFT_TRY(c.expect_dtype(i, DType::f32));
+  }
+  if (c.has(1)) GRAFT_TRY(c.expect_shape(1, parts.trailing));
+  GRAFT_TRY(c.expect_shape(2, parts.leading));
+  GRAFT_TRY(c.expect_shape(3, parts.leading));
+  GRAFT_TRY(c.expect_shape(4, c.shape(0)));
+  c.output(DType::f32, c.shape(0));
+  c.output(DType::f32, parts.trailing);
+  c.output(DType::f32, parts.trailing);
+  return ok_status();
+}
+
+Status emit_grad(Emitter& e) {
+  GRAFT_TRY_ASSIGN(const push::LayerNormPush p, make_push(e));
+  if (p.rows == 0 || p.cols == 0) {
+    GRAFT_TRY(emit_zero_floats(e, e.out(1), p.cols));
+    return emit_zero_floats(e, e.out(2), p.cols);
+  }
+  e.dispatch(shaders::KernelId::layer_norm_grad__f32, {},
+             {e.in(0), e.has(1) ? e.in(1) : e.in(0), e.in(2), e.in(3), e.in(4), e.out()}, p, e.spread(workgroups(p)));
+  const NormView view{.rows = p.rows, .cols = p.cols, .stat_rows = 1, .group_cols = p.cols};
+  GRAFT_TRY_ASSIGN(const push::NormPush columns, norm_push(view, 0, false));
+  const Slot sums = emit_norm_grad_sums(e, columns, e.in(0), e.in(4), e.in(2), e.in(3));
+  emit_norm_grad_params(e, columns, sums, e.out(1), e.out(2));
+  return ok_status();
+}
+
+std::uint64_t flops(const Graph& g, const Node& n) { return norm_flops(g, n, 8); }
+std::uint64_t grad_flops(const Graph& g, const Node& n) { return norm_flops(g, n, 14); }
+
+}  // namespace
+
+extern const OpDef op_layer_norm, op_layer_norm_grad;
+const OpDef op_layer_norm = {.name = "layer_norm",
+                             .attrs = kAttrs,
+                             .max_inputs = 3,
+                             .optional_inputs = 0b110,
+                             .infer = infer,
+                             .emit = emit,
+                             .gradient = vjp,
+                             .flops = flops};
+const OpDef op_layer_norm_grad = {.name = "layer_norm_grad",
+                                  .attrs = kGradAttrs,
+                                  .min_inputs = 5,
+                                  .max_inputs = 5,
+                                  .optional_inputs = 0b10,
+                                  .infer = infer_grad,
+                                  .emit = emit_grad,
+                                  .gradient = NoGrad{"it is itself a gradient"},
+                                  .flops = grad_flops};
+
+}  // namespace graft::ops

@@ -1,0 +1,34 @@
+// Mean and sum of squared deviations, combined pairwise (Chan, Golub and LeVeque 1983): no cancellation, fixed order.
+#ifndef GRAFT_WELFORD_GLSL
+#define GRAFT_WELFORD_GLSL
+
+struct Moments {
+  float n;
+  float mean;
+  float m2;
+};
+
+Moments combine(Moments a, Moments b) {
+  if (b.n == 0.0) return a;
+  if (a.n == 0.0) return b;
+  const float n = a.n + b.n;
+  const float delta = b.mean - a.mean;
+  const float share = b.n / n;
+  return Moments(n, a.mean + delta * share, a.m2 + b.m2 + delta * delta * (a.n * share));
+}
+
+shared Moments moments_lanes[128];
+
+// Adds up lanes that are `least`, 2 * least, ... apart; lane i < least gets the result. Called by all lanes.
+Moments combine_lanes(Moments m, uint least) {
+  const uint lane = gl_LocalInvocationIndex;
+  moments_lanes[lane] = m;
+  barrier();
+  for (uint distance = 64u; distance >= least; distance >>= 1) {
+    if (lane < distance) moments_lanes[lane] = combine(moments_lanes[lane], moments_lanes[lane + distance]);
+    barrier();
+  }
+  return moments_lanes[lane];
+}
+
+#endif
