@@ -3,18 +3,14 @@
 #include <cmath>
 #include <random>
 
-#include "runtime/autodiff/autodiff.h"
+#include "runtime/reference/probe.h"
 #include "tests/support/run_graph.h"
 
 namespace graft::test {
 namespace {
 
-struct Built {
-  Graph graph;
+struct Built : Probe {
   RefTensors feeds;
-  std::vector<std::string> wrt;                               ///< names of inputs whose gradients are checked
-  std::vector<std::string> gradients;                         ///< names of their gradient values
-  std::vector<std::pair<std::string, std::string>> weighted;  ///< float outputs and their cotangents
 };
 
 std::vector<double> fill(const OpInput& input, std::mt19937_64& random, std::size_t count) {
@@ -32,43 +28,24 @@ std::vector<double> fill(const OpInput& input, std::mt19937_64& random, std::siz
 }
 
 Result<Built> build(const OpCase& c) {
+  std::vector<ProbeInput> inputs;
+  for (const OpInput& input : c.inputs) {
+    inputs.push_back({input.dtype, Shape::of(input.dims), input.kind, input.grad, input.missing});
+  }
   Built built;
+  GRAFT_TRY_ASSIGN(static_cast<Probe&>(built), make_probe(c.op, inputs, c.attrs, c.gradient ? c.cotangents : 0));
   std::mt19937_64 random(std::hash<std::string>{}(c.name));
-  std::vector<ValueId> inputs;
   for (std::size_t i = 0; i < c.inputs.size(); ++i) {
     const OpInput& input = c.inputs[i];
-    if (input.missing) {
-      inputs.push_back(kNoValue);
-      continue;
-    }
-    const std::string name = cat("in", i);
-    GRAFT_TRY_ASSIGN(const ValueId id, built.graph.add_value(name, input.dtype, Shape::of(input.dims), input.kind));
-    inputs.push_back(id);
+    if (input.missing) continue;
     const std::size_t count = Shape::of(input.dims).elements();
-    built.feeds[name] = {input.dims, fill(input, random, count)};
-    if (built.feeds[name].data.size() != count) return invalid("The case gives ", name, " the wrong number of values.");
-    if (c.gradient && input.grad && is_float(input.dtype)) built.wrt.push_back(name);
+    auto& feed = built.feeds[cat("in", i)];
+    feed = {input.dims, fill(input, random, count)};
+    if (feed.data.size() != count) return invalid("The case gives in", i, " the wrong number of values.");
   }
-  GRAFT_TRY_ASSIGN(const NodeId node, built.graph.add_node(c.op, inputs, c.attrs, "y"));
-  std::vector<Target> targets;
-  const std::vector<ValueId> outputs = built.graph.node(node).outputs;
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
-    const Value value = built.graph.value(outputs[i]);
-    built.graph.add_output(cat("out", i), outputs[i]);
-    if (!c.gradient || i >= c.cotangents || !is_float(value.dtype)) continue;
-    const std::string name = cat("cotangent", i);
-    GRAFT_TRY_ASSIGN(const ValueId cotangent, built.graph.add_value(name, value.dtype, value.shape, ValueKind::input));
-    built.feeds[name] = {value.shape.values(), fill({.low = -1, .high = 1}, random, value.shape.elements())};
-    built.weighted.emplace_back(value.name, name);
-    targets.push_back({outputs[i], cotangent});
-  }
-  if (built.wrt.empty()) return built;
-  std::vector<ValueId> wrt;
-  for (const std::string& name : built.wrt) wrt.push_back(built.graph.find_value(name));
-  GRAFT_TRY_ASSIGN(const auto gradients, add_gradients(built.graph, targets, wrt));
-  for (std::size_t i = 0; i < gradients.size(); ++i) {
-    built.gradients.push_back(built.graph.value(gradients[i]).name);
-    built.graph.add_output(cat("grad_", built.wrt[i]), gradients[i]);
+  for (const auto& [output, cotangent] : built.weighted) {
+    const Shape& shape = built.graph.value(built.graph.find_value(cotangent)).shape;
+    built.feeds[cotangent] = {shape.values(), fill({.low = -1, .high = 1}, random, shape.elements())};
   }
   return built;
 }

@@ -1,8 +1,6 @@
 #include "tests/support/run_graph.h"
 
-#include <cstring>
-
-#include "runtime/exec/run_once.h"
+#include "runtime/reference/device_run.h"
 #include "tests/support/gpu_device.h"
 
 namespace graft::test {
@@ -14,78 +12,15 @@ Result<gpu::Device*> shared_device() {
   return device->get();
 }
 
-template <typename T>
-void append(std::vector<std::byte>& bytes, T x) {
-  const std::size_t at = bytes.size();
-  bytes.resize(at + sizeof x);
-  std::memcpy(bytes.data() + at, &x, sizeof x);
-}
-
-template <typename T>
-std::vector<double> read_all(const std::vector<std::byte>& bytes) {
-  std::vector<double> data(bytes.size() / sizeof(T));
-  for (std::size_t i = 0; i < data.size(); ++i) {
-    T x;
-    std::memcpy(&x, bytes.data() + i * sizeof x, sizeof x);
-    data[i] = static_cast<double>(x);
-  }
-  return data;
-}
-
-Result<Tensors> to_bytes(const Graph& graph, const RefTensors& feeds) {
-  Tensors tensors;
-  for (const auto& [name, tensor] : feeds) {
-    const ValueId v = graph.find_value(name);
-    if (!v.valid()) continue;
-    auto& bytes = tensors[name];
-    for (const double x : tensor.data) {
-      switch (graph.value(v).dtype) {
-        case DType::f32: append(bytes, static_cast<float>(x)); break;
-        case DType::i32:
-        case DType::boolean: append(bytes, static_cast<std::int32_t>(x)); break;
-        default:
-          return unsupported("Value \"", name, "\" is ", dtype_name(graph.value(v).dtype),
-                             ", which the tests cannot feed yet.");
-      }
-    }
-  }
-  return tensors;
-}
-
-RefTensor to_tensor(const Value& value, const std::vector<std::byte>& bytes) {
-  return {value.shape.values(), value.dtype == DType::f32 ? read_all<float>(bytes) : read_all<std::int32_t>(bytes)};
-}
-
-StepState to_step_state(const RefStepState& from) {
-  StepState to;
-  to.seed = from.seed;
-  to.step = from.step;
-  to.micro_step = from.micro_step;
-  to.loss_weight = static_cast<float>(from.loss_weight);
-  for (std::size_t i = 0; i < 16; ++i) {
-    to.learning_rate[i] = static_cast<float>(from.learning_rate[i]);
-    to.bias_correction1[i] = static_cast<float>(from.bias_correction1[i]);
-    to.bias_correction2[i] = static_cast<float>(from.bias_correction2[i]);
-  }
-  return to;
-}
-
 }  // namespace
 
 Status device_available() { return detail::to_status(shared_device()); }
 
 Result<RefTensors> run_on_device(const Graph& graph, const RefTensors& feeds, const RefStepState& step_state) {
   GRAFT_TRY_ASSIGN(gpu::Device* const device, shared_device());
-  GRAFT_TRY_ASSIGN(const Tensors tensors, to_bytes(graph, feeds));
   const RunOnceOptions options{.timeout = kTestTimeout, .check_plan = true};
-  GRAFT_TRY_ASSIGN(const RunOnceResult run, run_once(*device, graph, tensors, to_step_state(step_state), options));
+  GRAFT_TRY_ASSIGN(RefTensors result, graft::run_on_device(*device, graph, feeds, step_state, options));
   expect_no_validation_messages();
-  RefTensors result;
-  for (const auto& [name, bytes] : run.residents) result[name] = to_tensor(graph.value(graph.find_value(name)), bytes);
-  for (const Output& output : graph.outputs()) {
-    const Value& value = graph.value(output.value);
-    result[value.name] = to_tensor(value, run.outputs.find(output.name)->second);
-  }
   return result;
 }
 
