@@ -1,0 +1,158 @@
+// Dispatches of the three convolution kernels; depthwise ones (one input channel per group) have their own.
+#include <algorithm>
+#include <numeric>
+
+#include "platform/base/checked.h"
+#include "runtime/ops/conv/conv_common.h"
+#include "runtime/ops/gemm.h"
+#include "shaders/conv/conv_depthwise_push.h"
+#include "shaders/conv/conv_push.h"
+
+namespace graft::ops {
+namespace {
+
+using shaders::KernelId;
+constexpr std::uint32_t kWorkgroup = 64;  // of the depthwise kernels
+constexpr std::uint32_t kPixelsPer = 4;   // output pixels of one invocation there
+
+// CONV_FIELDS of either push block. Inference bounded each size; here the tensors must fit 32-bit addresses.
+template <typename Push>
+Status fill_conv(const ConvSizes& sizes, Push& push) {
+  GRAFT_TRY(count32(sizes.images * sizes.h * sizes.w * sizes.c, "images"));
+  GRAFT_TRY(count32(sizes.images * sizes.oh * sizes.ow * sizes.o, "convolution's output"));
+  GRAFT_TRY(count32(sizes.o * sizes.kh * sizes.kw * sizes.group_c(), "weight"));
+  const auto u32 = [](auto value) { return static_cast<std::uint32_t>(value); };
+  push.h = u32(sizes.h);
+  push.w = u32(sizes.w);
+  push.c = u32(sizes.c);
+  push.oh = u32(sizes.oh);
+  push.ow = u32(sizes.ow);
+  push.o = u32(sizes.o);
+  push.kh = u32(sizes.kh);
+  push.kw = u32(sizes.kw);
+  push.stride_h = u32(sizes.window.strides[0]);
+  push.stride_w = u32(sizes.window.strides[1]);
+  push.pad_h = u32(sizes.window.pads[0]);
+  push.pad_w = u32(sizes.window.pads[1]);
+  push.dilation_h = u32(sizes.window.dilations[0]);
+  push.dilation_w = u32(sizes.window.dilations[1]);
+  push.group_c = u32(sizes.group_c());
+  push.group_o = u32(sizes.group_o());
+  return ok_status();
+}
+
+bool is_depthwise(const ConvSizes& sizes) { return sizes.window.groups > 1 && sizes.group_c() == 1; }
+
+GemmOperands operands(const Binding& a, const Binding& b, const Binding* bias, std::uint64_t bias_count,
+                      const Binding& out) {
+  GemmOperands x{.a = a, .b = b, .out = out, .takes_bias = true};
+  if (bias != nullptr) {
+    x.has_bias = true;
+    x.bias = *bias;
+    x.bias_count = bias_count;
+  }
+  return x;
+}
+
+// One invocation for kPixelsPer pixels of a line of one channel, in forward and data gradient.
+Status emit_depthwise(Emitter& e, KernelId kernel, const ConvSizes& sizes, std::uint64_t lines, std::uint64_t columns,
+                      std::uint64_t channels, std::vector<Binding> bindings, bool has_bias) {
+  push::ConvDepthwisePush push{};
+  GRAFT_TRY(fill_conv(sizes, push));
+  const std::uint64_t count = lines * ceil_div<std::uint64_t>(columns, kPixelsPer) * channels;
+  if (count == 0) return ok_status();
+  GRAFT_TRY_ASSIGN(push.count, count32(count, "invocations of a depthwise convolution"));
+  push.has_bias = has_bias ? 1 : 0;
+  e.dispatch(kernel, {}, std::move(bindings), push, e.spread(ceil_div<std::uint64_t>(count, kWorkgroup)));
+  return ok_status();
+}
+
+// One invocation for up to kTaps neighbouring taps of one output channel over a share of the output's lines.
+Status emit_depthwise_grad_weight(Emitter& e, const ConvSizes& sizes, const Binding& x, const Binding& dy,
+                                  const Binding& dw) {
+  constexpr std::uint64_t kMaxTaps = 5;
+  push::ConvDepthwisePush push{};
+  GRAFT_TRY(fill_conv(sizes, push));
+  const std::uint64_t outputs = sizes.o * sizes.kh * sizes.kw;
+  if (outputs == 0) return ok_status();
+  const std::uint64_t taps = std::min(sizes.kw, kMaxTaps);
+  const std::uint64_t threads = sizes.o * sizes.kh * ceil_div(sizes.kw, taps);
+  const std::uint64_t lines = sizes.images * sizes.oh;
+  const std::uint64_t wanted = e.caps().type == gpu::DeviceType::cpu ? 1024 : 32768;
+  const std::uint64_t splits =
+      std::clamp<std::uint64_t>(ceil_div(wanted, threads), 1, std::clamp<std::uint64_t>(lines, 1, 64));
+  GRAFT_TRY_ASSIGN(push.count, count32(threads * splits, "invocations of a depthwise weight gradient"));
+  GRAFT_TRY(count32(outputs * splits, "parts of a depthwise weight gradient"));
+  push.lines = static_cast<std::uint32_t>(lines);
+  push.lines_per_split = static_cast<std::uint32_t>(ceil_div(lines, splits));
+  const Slot parts = splits > 1 ? e.scratch(outputs * splits * sizeof(float)) : Slot{};
+  const Binding out = splits > 1 ? Binding{parts, Access::write} : dw;
+  e.dispatch(KernelId::conv_depthwise_grad_weight__f32, {static_cast<std::uint32_t>(taps)}, {x, dy, out}, push,
+             e.spread(ceil_div<std::uint64_t>(push.count, kWorkgroup)));
+  if (splits == 1) return ok_status();
+  return emit_split_sum(e, parts, static_cast<std::uint32_t>(splits), outputs, {.a = x, .b = dy, .out = dw});
+}
+
+}  // namespace
+
+Status emit_conv(Emitter& e, const ConvSizes& sizes, const Binding& x, const Binding& weight, const Binding* bias,
+                 const Binding& y) {
+  if (is_depthwise(sizes)) {
+    return emit_depthwise(e, KernelId::conv_depthwise__f32, sizes, sizes.images * sizes.oh, sizes.ow, sizes.o,
+                          {x, weight, bias != nullptr ? *bias : x, y}, bias != nullptr);
+  }
+  push::ConvPush push{};
+  GRAFT_TRY(fill_conv(sizes, push));
+  const std::uint64_t pixels = sizes.images * sizes.oh * sizes.ow;
+  const GemmProblem problem{.m = pixels,
+                            .n = sizes.group_o(),
+                            .outer = sizes.kh * sizes.kw,
+                            .inner = sizes.group_c(),
+                            .batches = static_cast<std::uint64_t>(sizes.window.groups),
+                            .outputs = pixels * sizes.o};
+  return emit_gemm(e, {KernelId::conv__f32, KernelId::conv__f32_shuffle}, problem,
+                   operands(x, weight, bias, sizes.o, y), push);
+}
+
+Status emit_conv_grad_data(Emitter& e, const ConvSizes& sizes, const Binding& dy, const Binding& weight,
+                           const Binding* bias, const Binding& dx) {
+  if (is_depthwise(sizes)) {
+    return emit_depthwise(e, KernelId::conv_depthwise_grad_data__f32, sizes, sizes.images * sizes.h, sizes.w, sizes.c,
+                          {dy, weight, bias != nullptr ? *bias : dy, dx}, bias != nullptr);
+  }
+  push::ConvPush push{};
+  GRAFT_TRY(fill_conv(sizes, push));
+  // Tap r reaches input row i when stride divides i + pad - r * dilation; such taps recur with this period.
+  push.tap_step_h = push.stride_h / std::gcd(push.stride_h, push.dilation_h);
+  push.tap_step_w = push.stride_w / std::gcd(push.stride_w, push.dilation_w);
+  const std::uint64_t taps =
+      ceil_div<std::uint64_t>(sizes.kh, push.tap_step_h) * ceil_div<std::uint64_t>(sizes.kw, push.tap_step_w);
+  const std::uint64_t phase_pixels =
+      ceil_div<std::uint64_t>(sizes.h, push.stride_h) * ceil_div<std::uint64_t>(sizes.w, push.stride_w);
+  const GemmProblem problem{.m = sizes.images * phase_pixels,
+                            .n = sizes.group_c(),
+                            .outer = taps,
+                            .inner = sizes.group_o(),
+                            .batches = static_cast<std::uint64_t>(sizes.window.groups) * push.stride_h * push.stride_w,
+                            .outputs = sizes.images * sizes.h * sizes.w * sizes.c};
+  return emit_gemm(e, {KernelId::conv_grad_data__f32, KernelId::conv_grad_data__f32_shuffle}, problem,
+                   operands(dy, weight, bias, sizes.c, dx), push);
+}
+
+Status emit_conv_grad_weight(Emitter& e, const ConvSizes& sizes, const Binding& x, const Binding& dy,
+                             const Binding& dw) {
+  if (is_depthwise(sizes)) return emit_depthwise_grad_weight(e, sizes, x, dy, dw);
+  push::ConvPush push{};
+  GRAFT_TRY(fill_conv(sizes, push));
+  const std::uint64_t columns = sizes.kh * sizes.kw * sizes.group_c();
+  const GemmProblem problem{.m = sizes.group_o(),
+                            .n = columns,
+                            .outer = sizes.images * sizes.oh,
+                            .inner = sizes.ow,
+                            .batches = static_cast<std::uint64_t>(sizes.window.groups),
+                            .outputs = sizes.o * columns};
+  return emit_gemm(e, {KernelId::conv_grad_weight__f32, KernelId::conv_grad_weight__f32_shuffle}, problem,
+                   {.a = x, .b = dy, .out = dw}, push);
+}
+
+}  // namespace graft::ops

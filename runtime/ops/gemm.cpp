@@ -1,0 +1,93 @@
+#include "runtime/ops/gemm.h"
+
+#include <algorithm>
+
+#include "platform/base/checked.h"
+#include "shaders/matmul/matmul_split_sum_push.h"
+
+namespace graft {
+namespace {
+
+constexpr std::uint32_t kWorkgroup = 64;        // of matmul_split_sum.comp
+constexpr std::uint64_t kMinSplitLength = 256;  // below this the second pass costs more than it gains
+constexpr std::uint64_t kMaxSplits = 64;
+constexpr std::uint64_t kMaxSplitBytes = 16u << 20;  // of scratch for the parts
+
+std::uint64_t tile_count(const GemmProblem& problem, const GemmTile& tile) {
+  return ceil_div<std::uint64_t>(problem.m, tile.m) * ceil_div<std::uint64_t>(problem.n, tile.n) * problem.batches;
+}
+
+// Narrow subgroups over ordinary caches: shuffles are vector permutes there, while shared memory is one more copy
+// and a barrier is a switch of coroutines.
+bool prefers_shuffle(const gpu::Caps& caps) {
+  const bool narrow = caps.subgroup_size == 4 || caps.subgroup_size == 8 || caps.subgroup_size == 16;
+  return caps.type == gpu::DeviceType::cpu && caps.subgroup_shuffle && narrow;
+}
+
+// threads, threads along n, rows and columns per thread.
+GemmTile shared_tile(std::uint32_t threads, std::uint32_t threads_n, std::uint32_t rows, std::uint32_t columns) {
+  return {false, threads / threads_n * rows, threads_n * columns, {threads, threads_n, rows, columns}};
+}
+
+}  // namespace
+
+GemmTile choose_gemm_tile(const gpu::Caps& caps, const GemmProblem& problem) {
+  if (prefers_shuffle(caps)) {
+    const std::uint32_t lanes = caps.subgroup_size;
+    const std::uint32_t rows = problem.m <= 4 ? 4 : 16;
+    const std::uint32_t columns = problem.n <= lanes ? 1 : 4;
+    return {true, rows, lanes * columns, {lanes, rows, columns}};
+  }
+  constexpr std::uint64_t kEnoughTiles = 128;  // to fill a middling GPU with the large tile
+  if (problem.m <= 16) return shared_tile(128, 32, 4, 2);
+  const GemmTile large = shared_tile(128, 8, 4, 8);
+  if (problem.n <= 32 || tile_count(problem, large) < kEnoughTiles) return shared_tile(64, 8, 4, 4);
+  return large;
+}
+
+std::uint32_t choose_gemm_splits(const gpu::Caps& caps, const GemmProblem& problem, const GemmTile& tile) {
+  const std::uint64_t wanted = caps.type == gpu::DeviceType::cpu ? 16 : 256;  // workgroups
+  const std::uint64_t tiles = tile_count(problem, tile);
+  const std::uint64_t k = problem.outer * problem.inner;
+  if (tiles == 0 || tiles >= wanted) return 1;
+  const std::uint64_t by_memory = kMaxSplitBytes / (std::max<std::uint64_t>(problem.outputs, 1) * sizeof(float));
+  const std::uint64_t splits = std::min({ceil_div(wanted, tiles), k / kMinSplitLength, by_memory, kMaxSplits});
+  return static_cast<std::uint32_t>(std::max<std::uint64_t>(splits, 1));
+}
+
+Result<GemmFields> make_gemm_fields(const gpu::Caps& caps, const GemmProblem& problem) {
+  GemmFields fields;
+  fields.tile = choose_gemm_tile(caps, problem);
+  GRAFT_TRY_ASSIGN(fields.m, count32(problem.m, "rows of the product"));
+  GRAFT_TRY_ASSIGN(fields.n, count32(problem.n, "columns of the product"));
+  GRAFT_TRY_ASSIGN(fields.inner, count32(problem.inner, "inner length of the product"));
+  const std::uint64_t k = problem.outer * problem.inner;
+  GRAFT_TRY_ASSIGN(fields.k, count32(k, "length of the sums"));
+  GRAFT_TRY_ASSIGN(fields.batches, count32(problem.batches, "batches of the product"));
+  fields.tiles_m = ceil_div(fields.m, fields.tile.m);
+  fields.tiles_n = ceil_div(fields.n, fields.tile.n);
+  const std::uint32_t splits = choose_gemm_splits(caps, problem, fields.tile);
+  std::uint64_t length = ceil_div<std::uint64_t>(k, splits);
+  // Whole outer steps, where they are short, so that no part begins amid one.
+  if (splits > 1 && problem.inner < length) length = ceil_div(length, problem.inner) * problem.inner;
+  fields.k_per_split = static_cast<std::uint32_t>(length);
+  fields.splits = splits > 1 ? static_cast<std::uint32_t>(ceil_div(k, length)) : 1;
+  GRAFT_TRY(count32(problem.outputs * fields.splits, "parts of the product"));
+  fields.split_stride = static_cast<std::uint32_t>(problem.outputs);
+  return fields;
+}
+
+Status emit_split_sum(Emitter& e, const Slot& parts, std::uint32_t splits, std::uint64_t outputs,
+                      const GemmOperands& operands) {
+  push::MatmulSplitSumPush push{};
+  GRAFT_TRY_ASSIGN(push.count, count32(outputs, "output"));
+  push.splits = splits;
+  if (operands.has_bias) push.bias_count = static_cast<std::uint32_t>(operands.bias_count);
+  const Binding from = {parts, Access::read};
+  e.dispatch(shaders::KernelId::matmul_split_sum__f32, {},
+             {from, operands.has_bias ? operands.bias : from, operands.out}, push,
+             e.spread(ceil_div<std::uint64_t>(outputs, kWorkgroup)));
+  return ok_status();
+}
+
+}  // namespace graft

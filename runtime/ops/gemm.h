@@ -1,0 +1,98 @@
+// The blocked GEMM that matmul and the implicit GEMMs of convolutions share: which tile, how k is split, dispatch.
+// The kernels' side is shaders/common/gemm.glsl.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "runtime/ops/emitter.h"
+
+namespace graft {
+
+/// One kernel file's two variants.
+struct GemmKernels {
+  shaders::KernelId shared;   ///< Vulkan 1.1 core, tiles in shared memory
+  shaders::KernelId shuffle;  ///< one narrow subgroup per workgroup, for CPU devices
+};
+
+/// Sizes of C[m, n] = sum over outer * inner of A * B, `batches` times; the output has `outputs` elements in all.
+struct GemmProblem {
+  std::uint64_t m = 0;
+  std::uint64_t n = 0;
+  std::uint64_t outer = 1;
+  std::uint64_t inner = 0;
+  std::uint64_t batches = 1;
+  std::uint64_t outputs = 0;
+};
+
+/// The tile that suits a device and a problem: variant and specialization constants.
+struct GemmTile {
+  bool shuffle = false;
+  std::uint32_t m = 0;
+  std::uint32_t n = 0;
+  std::vector<std::uint32_t> specialization;
+};
+GemmTile choose_gemm_tile(const gpu::Caps& caps, const GemmProblem& problem);
+
+/// Into how many parts k is cut so that a small output with a long k keeps the device busy; 1 for most problems.
+/// Depends on nothing but its arguments, so that a plan is the same each time.
+std::uint32_t choose_gemm_splits(const gpu::Caps& caps, const GemmProblem& problem, const GemmTile& tile);
+
+/// The fields of GEMM_FIELDS, as checked 32-bit numbers.
+struct GemmFields {
+  GemmTile tile;
+  std::uint32_t m = 0, n = 0, k = 0, inner = 0, tiles_m = 0, tiles_n = 0, batches = 0, splits = 0, k_per_split = 0,
+                split_stride = 0;
+};
+Result<GemmFields> make_gemm_fields(const gpu::Caps& caps, const GemmProblem& problem);
+
+/// The operands of a GEMM kernel in its order of bindings: a, b, (bias), out.
+struct GemmOperands {
+  Binding a;
+  Binding b;
+  Binding out;
+  bool takes_bias = false;  ///< whether the kernel has a binding for one
+  bool has_bias = false;
+  Binding bias = {};
+  std::uint64_t bias_count = 0;
+};
+
+/// Adds the parts of a split GEMM (and the bias) into operands.out.
+Status emit_split_sum(Emitter& e, const Slot& parts, std::uint32_t splits, std::uint64_t outputs,
+                      const GemmOperands& operands);
+
+/// Dispatches one GEMM: fills the push block's GEMM_FIELDS and adds the second pass where k is split.
+/// Nothing where the output is empty.
+template <typename Push>
+Status emit_gemm(Emitter& e, const GemmKernels& kernels, const GemmProblem& problem, const GemmOperands& operands,
+                 Push push) {
+  if (problem.outputs == 0) return ok_status();
+  GRAFT_TRY_ASSIGN(const GemmFields fields, make_gemm_fields(e.caps(), problem));
+  push.m = fields.m;
+  push.n = fields.n;
+  push.k = fields.k;
+  push.inner = fields.inner;
+  push.tiles_m = fields.tiles_m;
+  push.tiles_n = fields.tiles_n;
+  push.batches = fields.batches;
+  push.splits = fields.splits;
+  push.k_per_split = fields.k_per_split;
+  push.split_stride = fields.split_stride;
+  push.has_bias = operands.has_bias && fields.splits == 1 ? 1 : 0;
+
+  const Slot parts = fields.splits > 1 ? e.scratch(problem.outputs * fields.splits * sizeof(float)) : Slot{};
+  std::vector<Binding> bindings = {operands.a, operands.b};
+  if (operands.takes_bias) bindings.push_back(operands.has_bias ? operands.bias : operands.a);
+  bindings.push_back(fields.splits > 1 ? Binding{parts, Access::write} : operands.out);
+  const auto groups = e.spread(std::uint64_t{fields.tiles_m} * fields.tiles_n * fields.batches * fields.splits);
+  const auto& constants = fields.tile.specialization;
+  if (fields.tile.shuffle) {
+    e.dispatch(kernels.shuffle, {constants[0], constants[1], constants[2]}, std::move(bindings), push, groups);
+  } else {
+    e.dispatch(kernels.shared, {constants[0], constants[1], constants[2], constants[3]}, std::move(bindings), push,
+               groups);
+  }
+  return fields.splits > 1 ? emit_split_sum(e, parts, fields.splits, problem.outputs, operands) : ok_status();
+}
+
+}  // namespace graft

@@ -1,0 +1,55 @@
+#include "runtime/ops/pool/pool_common.h"
+
+#include "runtime/ops/window.h"
+
+namespace graft::ops {
+namespace {
+
+Result<std::int64_t> output_size(const PoolWindow& window, const Shape& x, std::size_t axis) {
+  const std::string_view name = window_axis_name(axis);
+  const Dim& dim = x[axis + 1];
+  if (!dim.is_constant()) {
+    return invalid("Pooling needs a number for the ", name, " of ", x.text(), "; \"", dim.text(),
+                   "\" is a symbol. Bind it first.");
+  }
+  const std::int64_t size = dim.value();
+  if (size > kMaxWindowExtent || window.kernel[axis] > kMaxWindowExtent / window.dilations[axis]) {
+    return invalid("Pooling over a ", name, " of ", size, " with a window of ", window.kernel[axis],
+                   " and a dilation of ", window.dilations[axis], " is out of range; the limit is ", kMaxWindowExtent,
+                   ".");
+  }
+  const std::int64_t before = window.pads[axis];
+  const std::int64_t padded = size + before + window.pads[axis + 2];
+  const std::int64_t extent = window.dilations[axis] * (window.kernel[axis] - 1) + 1;
+  if (padded < extent) {
+    return invalid("The padded ", name, " is ", padded, ", less than the ", extent, " that the pooling window spans.");
+  }
+  const std::int64_t stride = window.strides[axis];
+  const std::int64_t room = padded - extent;
+  if (!window.ceil_mode) return room / stride + 1;
+  const std::int64_t windows = (room + stride - 1) / stride + 1;
+  return (windows - 1) * stride >= size + before ? windows - 1 : windows;
+}
+
+}  // namespace
+
+Result<PoolWindow> read_pool_window(const Attrs& attrs) {
+  PoolWindow window;
+  GRAFT_TRY(read_window_ints(attrs, "kernel", 1, window.kernel));
+  window.strides = window.kernel;
+  GRAFT_TRY(read_window_ints(attrs, "strides", 1, window.strides));
+  GRAFT_TRY(read_window_ints(attrs, "pads", 0, window.pads));
+  GRAFT_TRY(read_window_ints(attrs, "dilations", 1, window.dilations));
+  window.ceil_mode = attrs.flag("ceil_mode");
+  window.count_include_pad = attrs.flag("count_include_pad");
+  return window;
+}
+
+Result<Shape> pool_output_shape(const PoolWindow& window, const Shape& x) {
+  if (x.rank() != 4) return invalid("Pooling needs images [N, H, W, C]; it was given the shape ", x.text(), ".");
+  GRAFT_TRY_ASSIGN(const std::int64_t oh, output_size(window, x, 0));
+  GRAFT_TRY_ASSIGN(const std::int64_t ow, output_size(window, x, 1));
+  return Shape{x[0], oh, ow, x[3]};
+}
+
+}  // namespace graft::ops

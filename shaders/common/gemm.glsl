@@ -1,0 +1,59 @@
+// One blocked GEMM for matmul and for the implicit GEMMs of convolutions; the including kernel says where A and B are.
+//
+// Before the include: the push block `p` (GEMM_FIELDS first), the buffers, and
+//   struct Row, Col            what is decoded once per row of A and per column of B
+//   struct Ptr                 where inner element 0 of a row or column is in outer step t, and whether it exists
+// After it the kernel defines
+//   Row a_row(uint m); Ptr a_at(Row row, uint t); float a_load(Ptr ptr, uint c);
+//   Col b_col(uint n); Ptr b_at(Col col, uint t); float b_load(Ptr ptr, uint c);
+//   uint out_row(uint m);      address of C[m, 0], or kNowhere; C[m, n] stands n further
+//   void out_store(uint address, uint n, float value);
+// Rows >= p.m and columns >= p.n may be decoded and loaded (never out of bounds: clamp or answer 0); they are not stored.
+// The including kernel's main() calls gemm_place() and then gemm_tile().
+#ifndef GRAFT_GEMM_GLSL
+#define GRAFT_GEMM_GLSL
+#extension GL_EXT_control_flow_attributes : require
+#include "shaders/common/index.glsl"
+
+const uint kNowhere = 0xffffffffu;
+
+struct Place {
+  bool valid;
+  uint batch;
+  uint split;
+  uint m0;
+  uint n0;
+};
+
+Row a_row(uint m);
+Ptr a_at(Row row, uint t);
+float a_load(Ptr ptr, uint c);
+Col b_col(uint n);
+Ptr b_at(Col col, uint t);
+float b_load(Ptr ptr, uint c);
+uint out_row(uint m);
+void out_store(uint address, uint n, float value);
+
+#ifdef GEMM_SHUFFLE
+#include "shaders/common/gemm_shuffle.glsl"
+#else
+#include "shaders/common/gemm_shared.glsl"
+#endif
+
+/// Which tile of which problem this workgroup computes; not valid in the excess workgroups of a spread dispatch.
+Place gemm_place() {
+  Place place;
+  uint id = flat_workgroup();
+  const uint tile_n = id % p.tiles_n;
+  id /= p.tiles_n;
+  const uint tile_m = id % p.tiles_m;
+  id /= p.tiles_m;
+  place.batch = id % p.batches;
+  place.split = id / p.batches;
+  place.valid = place.split < p.splits;
+  place.m0 = tile_m * kTileM;
+  place.n0 = tile_n * kTileN;
+  return place;
+}
+
+#endif

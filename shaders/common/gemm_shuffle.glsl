@@ -1,0 +1,54 @@
+// The GEMM tile for devices whose subgroups are narrow and whose shared memory is no faster than their caches (CPUs):
+// one subgroup per workgroup, each lane owns kColumns columns of all kTileM rows, A is loaded once per subgroup
+// (a lane per row) and handed round by shuffles with constant lanes.
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_shuffle : require
+
+layout(constant_id = 0) const uint kLanes = 8;  // the subgroup size
+layout(constant_id = 1) const uint kTileM = 16;
+layout(constant_id = 2) const uint kColumns = 4;
+layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
+const uint kTileN = kLanes * kColumns;
+const uint kRows = (kTileM + kLanes - 1) / kLanes;
+
+void gemm_tile(Place place, uint k_begin, uint k_end) {
+  const uint lane = gl_SubgroupInvocationID;
+  float acc[kTileM * kColumns];
+  [[unroll]] for (uint i = 0; i < kTileM * kColumns; ++i) acc[i] = 0.0;
+  Row rows[kRows];
+  Col cols[kColumns];
+  [[unroll]] for (uint i = 0; i < kRows; ++i) rows[i] = a_row(place.m0 + i * kLanes + lane);
+  [[unroll]] for (uint j = 0; j < kColumns; ++j) cols[j] = b_col(place.n0 + j * kLanes + lane);
+
+  for (uint k = k_begin; k < k_end;) {
+    const uint t = k / p.inner;
+    const uint c_begin = k - t * p.inner;
+    const uint c_end = min(p.inner, c_begin + (k_end - k));
+    Ptr pa[kRows];
+    Ptr pb[kColumns];
+    [[unroll]] for (uint i = 0; i < kRows; ++i) pa[i] = a_at(rows[i], t);
+    [[unroll]] for (uint j = 0; j < kColumns; ++j) pb[j] = b_at(cols[j], t);
+    for (uint c = c_begin; c < c_end; ++c) {
+      float a[kRows];
+      float b[kColumns];
+      [[unroll]] for (uint i = 0; i < kRows; ++i) a[i] = a_load(pa[i], c);
+      [[unroll]] for (uint j = 0; j < kColumns; ++j) b[j] = b_load(pb[j], c);
+      [[unroll]] for (uint i = 0; i < kTileM; ++i) {
+        const float value = subgroupShuffle(a[i / kLanes], i % kLanes);
+        [[unroll]] for (uint j = 0; j < kColumns; ++j) acc[i * kColumns + j] += value * b[j];
+      }
+    }
+    k += c_end - c_begin;
+  }
+
+  const uint copy = place.split * p.split_stride;
+  [[unroll]] for (uint i = 0; i < kTileM; ++i) {
+    if (place.m0 + i < p.m) {
+      const uint row = out_row(place.m0 + i);
+      [[unroll]] for (uint j = 0; j < kColumns; ++j) {
+        const uint n = place.n0 + j * kLanes + lane;
+        if (n < p.n && row != kNowhere) out_store(copy + row + n, n, acc[i * kColumns + j]);
+      }
+    }
+  }
+}

@@ -1,0 +1,9 @@
+#include "shaders/common/push.h"
+#include "shaders/conv/conv_fields.h"
+PUSH_BEGIN(ConvDepthwisePush)
+  CONV_FIELDS
+  uint count;            // invocations that have work
+  uint has_bias;
+  uint lines;            // weight gradient: images * oh
+  uint lines_per_split;
+PUSH_END(ConvDepthwisePush)

@@ -1,0 +1,59 @@
+//! variant f32 :
+//! variant f32_shuffle : -DGEMM_SHUFFLE
+#version 450
+#extension GL_GOOGLE_include_directive : require
+// dw = the gradient of conv by the weight, implicit GEMM per group: m = output channel, n = (tap, input channel),
+// k = (line of the output, column); long, so it is split and the parts are added by matmul_split_sum.
+#include "shaders/conv/conv_push.h"
+
+layout(std430, binding = 0) readonly buffer X { float x[]; };
+layout(std430, binding = 1) readonly buffer DY { float dy[]; };
+layout(std430, binding = 2) writeonly buffer DW { float dw[]; };
+
+struct Row { uint base; };
+struct Col { int h; int w; uint c; };  // input position for output pixel (0, 0), maybe outside; channel
+struct Ptr { uint base; int w; bool inside; };
+#include "shaders/common/gemm.glsl"
+
+uint group = 0;
+
+Row a_row(uint m) { return Row(group * p.group_o + min(m, p.m - 1)); }
+Ptr a_at(Row row, uint t) { return Ptr(t * p.ow * p.o + row.base, 0, true); }
+float a_load(Ptr ptr, uint c) { return dy[ptr.base + c * p.o]; }
+
+Col b_col(uint n) {
+  const uint tap = min(n, p.n - 1) / p.group_c;
+  const uint r = tap / p.kw;
+  Col col;
+  col.h = int(r * p.dilation_h) - int(p.pad_h);
+  col.w = int((tap - r * p.kw) * p.dilation_w) - int(p.pad_w);
+  col.c = group * p.group_c + min(n, p.n - 1) - tap * p.group_c;
+  return col;
+}
+
+Ptr b_at(Col col, uint t) {
+  const uint image = t / p.oh;
+  const int h = int((t - image * p.oh) * p.stride_h) + col.h;
+  Ptr ptr;
+  ptr.inside = uint(h) < p.h;
+  ptr.w = col.w;
+  ptr.base = uint((int(image * p.h) + h) * int(p.w) + col.w) * p.c + col.c;
+  return ptr;
+}
+
+float b_load(Ptr ptr, uint c) {
+  const bool inside = ptr.inside && uint(ptr.w + int(c * p.stride_w)) < p.w;
+  const float value = x[inside ? ptr.base + c * (p.stride_w * p.c) : 0u];
+  return inside ? value : 0.0;
+}
+
+uint out_row(uint m) { return (group * p.group_o + m) * p.n; }
+void out_store(uint address, uint n, float value) { dw[address] = value; }
+
+void main() {
+  const Place place = gemm_place();
+  if (!place.valid) return;
+  group = place.batch;
+  const uint k_begin = place.split * p.k_per_split;
+  gemm_tile(place, k_begin, min(p.k, k_begin + p.k_per_split));
+}

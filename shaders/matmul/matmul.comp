@@ -1,0 +1,49 @@
+//! variant f32 :
+//! variant f32_shuffle : -DGEMM_SHUFFLE
+#version 450
+#extension GL_GOOGLE_include_directive : require
+// C = A B (+ bias) for row-major or transposed A and B, over broadcast batches.
+#include "shaders/matmul/matmul_push.h"
+
+layout(std430, binding = 0) readonly buffer A { float a[]; };
+layout(std430, binding = 1) readonly buffer B { float b[]; };
+layout(std430, binding = 2) readonly buffer Bias { float bias[]; };  // any buffer without bias
+layout(std430, binding = 3) writeonly buffer Out { float c[]; };
+
+struct Row { uint base; };
+struct Col { uint base; };
+struct Ptr { uint base; };
+#include "shaders/common/gemm.glsl"
+
+uint a_base = 0;
+uint b_base = 0;
+uint c_base = 0;
+
+Row a_row(uint m) { return Row(a_base + min(m, p.m - 1) * p.a_row_stride); }
+Ptr a_at(Row row, uint t) { return Ptr(row.base); }
+float a_load(Ptr ptr, uint c_index) { return a[ptr.base + c_index * p.a_k_stride]; }
+Col b_col(uint n) { return Col(b_base + min(n, p.n - 1) * p.b_col_stride); }
+Ptr b_at(Col col, uint t) { return Ptr(col.base); }
+float b_load(Ptr ptr, uint c_index) { return b[ptr.base + c_index * p.b_k_stride]; }
+uint out_row(uint m) { return c_base + m * p.n; }
+void out_store(uint address, uint n, float value) {
+  if (p.has_bias != 0) value += bias[n];
+  c[address] = value;
+}
+
+void main() {
+  const Place place = gemm_place();
+  if (!place.valid) return;
+  uint rest = place.batch;
+  [[unroll]] for (int d = 5; d > 0; --d) {
+    const uint index = rest % p.batch_dims[d - 1];
+    rest /= p.batch_dims[d - 1];
+    a_base += index * p.a_batch_strides[d];
+    b_base += index * p.b_batch_strides[d];
+  }
+  a_base += rest * p.a_batch_strides[0];
+  b_base += rest * p.b_batch_strides[0];
+  c_base = place.batch * p.m * p.n;
+  const uint k_begin = place.split * p.k_per_split;
+  gemm_tile(place, k_begin, min(p.k, k_begin + p.k_per_split));
+}

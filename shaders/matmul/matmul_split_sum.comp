@@ -1,0 +1,20 @@
+//! variant f32 :
+#version 450
+#extension GL_GOOGLE_include_directive : require
+// Second pass of a GEMM whose k was split: adds the parts in their order, then the bias.
+layout(local_size_x = 64) in;  // before index.glsl, which reads it
+#include "shaders/common/index.glsl"
+#include "shaders/matmul/matmul_split_sum_push.h"
+
+layout(std430, binding = 0) readonly buffer Parts { float parts[]; };
+layout(std430, binding = 1) readonly buffer Bias { float bias[]; };  // any buffer without bias
+layout(std430, binding = 2) writeonly buffer Out { float y[]; };
+
+void main() {
+  const uint i = flat_invocation();
+  if (i >= p.count) return;
+  float sum = 0.0;
+  for (uint split = 0; split < p.splits; ++split) sum += parts[split * p.count + i];
+  if (p.bias_count != 0) sum += bias[i % p.bias_count];
+  y[i] = sum;
+}

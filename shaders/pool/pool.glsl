@@ -1,0 +1,44 @@
+// Positions of pooling windows. Included after the push block.
+#ifndef GRAFT_POOL_GLSL
+#define GRAFT_POOL_GLSL
+#include "shaders/common/index.glsl"
+
+struct Pixel {
+  uint image;
+  uint h;
+  uint w;
+  uint channel;
+};
+
+Pixel pixel_of(uint flat_index, uint height, uint width) {
+  Pixel at;
+  uint rest = flat_index / p.c;
+  at.channel = flat_index - rest * p.c;
+  const uint line = rest / width;
+  at.w = rest - line * width;
+  at.image = line / height;
+  at.h = line - at.image * height;
+  return at;
+}
+
+/// The windows [x, y) along one axis whose span covers `position`.
+uvec2 windows_over(uint position, uint pad, uint kernel, uint dilation, uint stride, uint windows) {
+  const uint at = position + pad;
+  const uint span = (kernel - 1) * dilation;
+  const uint first = at > span ? (at - span + stride - 1) / stride : 0;
+  return uvec2(first, min(at / stride + 1, windows));
+}
+
+/// By how much the sum over window (oh, ow) is divided: its elements, with or without those in the padding.
+float pool_divisor(uint oh, uint ow) {
+  const int h0 = int(oh * p.stride_h) - int(p.pad_h);
+  const int w0 = int(ow * p.stride_w) - int(p.pad_w);
+  int h1 = min(h0 + int(p.kernel_h), int(p.padded_h - p.pad_h));
+  int w1 = min(w0 + int(p.kernel_w), int(p.padded_w - p.pad_w));
+  if (p.count_include_pad != 0) return float((h1 - h0) * (w1 - w0));
+  h1 = min(h1, int(p.h));
+  w1 = min(w1, int(p.w));
+  return float(max(h1 - max(h0, 0), 0) * max(w1 - max(w0, 0), 0));
+}
+
+#endif
