@@ -64,9 +64,9 @@ Result<std::span<const std::byte>> open_root(std::span<const std::byte> bytes) {
   if (const auto version = get<std::uint32_t>(bytes, kVersionAt); version != kVersion) {
     return unsupported("It is of format version ", version, "; this build reads version ", kVersion, ".");
   }
-  const auto flags = get<std::uint32_t>(bytes, kFlagsAt);
-  if (flags != 0 || get<std::uint64_t>(bytes, kReservedAt) != 0 || get<std::uint64_t>(bytes, kReservedAt + 8) != 0) {
-    return unsupported("Its header uses features (flags ", flags, ") that this build does not know.");
+  if (get<std::uint32_t>(bytes, kFlagsAt) != 0 || get<std::uint64_t>(bytes, kReservedAt) != 0 ||
+      get<std::uint64_t>(bytes, kReservedAt + 8) != 0) {
+    return unsupported("Its header asks for features that this build does not know.");
   }
   if (const auto stated = get<std::uint64_t>(bytes, kFileBytesAt); stated != bytes.size()) {
     return corrupt("It has ", bytes.size(), " bytes, but its header says ", stated, ": it is ",

@@ -90,7 +90,7 @@ class GraphReader {
       const fb::Node& node = *file_.nodes()->Get(i);
       GRAFT_TRY(read_given_values());
       GRAFT_TRY_ASSIGN(const std::string name, read_name(node.name(), cat("The name of node ", i), budget_));
-      GRAFT_TRY(read_node(node, name).with_context(cat("In the node \"", name, "\"")));
+      GRAFT_TRY(read_node(node, name));
     }
     GRAFT_TRY(read_given_values());
     if (next_ != count_of(file_.values())) {
@@ -141,26 +141,47 @@ class GraphReader {
     return ok_status();
   }
 
-  Status read_node(const fb::Node& node, const std::string& name) {
+  struct StatedNode {
+    Op op{};
+    std::vector<ValueId> inputs;
+    Attrs attrs;
+    std::vector<Stated> outputs;
+  };
+
+  Result<StatedNode> read_parts(const fb::Node& node, const std::string& name) {
+    StatedNode stated;
     if (graph_.find_node(name).valid()) return invalid("Another node has that name.");
-    GRAFT_TRY_ASSIGN(const Op op, from_file(node.op()));
-    GRAFT_TRY_ASSIGN(auto inputs, read_inputs(node));
-    GRAFT_TRY_ASSIGN(Attrs attrs, read_attrs(node, budget_));
-    GRAFT_TRY_ASSIGN(auto outputs, read_outputs(node));
+    GRAFT_TRY_ASSIGN(stated.op, from_file(node.op()));
+    GRAFT_TRY_ASSIGN(stated.inputs, read_inputs(node));
+    GRAFT_TRY_ASSIGN(stated.attrs, read_attrs(node, budget_));
+    GRAFT_TRY_ASSIGN(stated.outputs, read_outputs(node));
+    return stated;
+  }
+
+  Status read_node(const fb::Node& node, const std::string& name) {
+    const std::string context = cat("In the node \"", name, "\"");
+    auto stated = read_parts(node, name);
+    if (!stated.ok()) return std::move(stated).status().with_context(context);
     std::vector<std::string> names;
-    for (const Stated& output : outputs) names.push_back(output.name);
-    GRAFT_TRY_ASSIGN(const NodeId id, graph_.add_node(op, std::move(inputs), std::move(attrs), name, names));
+    for (const Stated& output : stated->outputs) names.push_back(output.name);
+    GRAFT_TRY_ASSIGN(const NodeId id, graph_.add_node(stated->op, std::move(stated->inputs), std::move(stated->attrs),
+                                                      name, names));  // its errors name the node
+    return check_outputs(id, std::move(stated->outputs)).with_context(context);
+  }
+
+  /// What inference gave must be what the file states.
+  Status check_outputs(NodeId id, std::vector<Stated> stated) {
     const std::vector<ValueId> made = graph_.node(id).outputs;
-    if (made.size() != outputs.size()) {
-      return invalid("It has ", outputs.size(), " outputs; its op gives ", made.size(), ".");
+    if (made.size() != stated.size()) {
+      return invalid("It has ", stated.size(), " outputs; its op gives ", made.size(), ".");
     }
     for (std::size_t i = 0; i < made.size(); ++i) {
       Value& value = graph_.mutable_value(made[i]);
-      if (value.dtype != outputs[i].dtype || value.shape != outputs[i].shape) {
-        return invalid("Its output \"", value.name, "\" is stated as ", dtype_name(outputs[i].dtype),
-                       outputs[i].shape.text(), "; it is ", dtype_name(value.dtype), value.shape.text(), ".");
+      if (value.dtype != stated[i].dtype || value.shape != stated[i].shape) {
+        return invalid("Its output \"", value.name, "\" is stated as ", dtype_name(stated[i].dtype),
+                       stated[i].shape.text(), "; it is ", dtype_name(value.dtype), value.shape.text(), ".");
       }
-      value.source_perm = std::move(outputs[i].source_perm);
+      value.source_perm = std::move(stated[i].source_perm);
     }
     return ok_status();
   }

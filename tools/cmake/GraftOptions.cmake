@@ -10,6 +10,9 @@ if(GRAFT_SANITIZE)
   target_compile_options(graft_options INTERFACE -fsanitize=${GRAFT_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_link_options(graft_options INTERFACE -fsanitize=${GRAFT_SANITIZE})
 endif()
+if(GRAFT_BUILD_FUZZERS)
+  target_compile_options(graft_options INTERFACE -fsanitize=fuzzer-no-link)  # coverage, without libFuzzer's main
+endif()
 
 find_program(GRAFT_CCACHE ccache)
 if(GRAFT_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
