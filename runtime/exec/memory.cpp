@@ -127,6 +127,11 @@ Result<const Resident*> Memory::find(std::string_view name, std::uint64_t offset
   return resident;
 }
 
+std::byte* Memory::mapped(const gpu::BufferRange& range) const {
+  const auto bytes = use_mapped_ ? range.buffer->mapped() : std::span<std::byte>();
+  return bytes.empty() ? nullptr : bytes.data() + range.offset;
+}
+
 Status Memory::submit(gpu::Recorder& recorder) {
   recorder.host_barrier();
   GRAFT_TRY_ASSIGN(const auto list, recorder.finish());
@@ -146,8 +151,8 @@ Status Memory::write(std::string_view name, std::span<const std::byte> bytes, st
   const std::uint64_t base = resident->offset + offset;
   if (bytes.empty()) return ok_status();
   const gpu::BufferRange whole = range(Space::resident, base, align_up(bytes.size(), 4));
-  if (const auto mapped = whole.buffer->mapped(); !mapped.empty()) {
-    std::memcpy(mapped.data() + whole.offset, bytes.data(), bytes.size());
+  if (std::byte* const direct = mapped(whole); direct != nullptr) {
+    std::memcpy(direct, bytes.data(), bytes.size());
     return ok_status();
   }
   for (std::uint64_t done = 0; done < bytes.size();) {
@@ -166,8 +171,8 @@ Status Memory::read(std::string_view name, std::span<std::byte> bytes, std::uint
   const std::uint64_t base = resident->offset + offset;
   if (bytes.empty()) return ok_status();
   const gpu::BufferRange whole = range(Space::resident, base, align_up(bytes.size(), 4));
-  if (const auto mapped = whole.buffer->mapped(); !mapped.empty()) {
-    std::memcpy(bytes.data(), mapped.data() + whole.offset, bytes.size());
+  if (const std::byte* const direct = mapped(whole); direct != nullptr) {
+    std::memcpy(bytes.data(), direct, bytes.size());
     return ok_status();
   }
   for (std::uint64_t done = 0; done < bytes.size();) {

@@ -42,6 +42,9 @@ class Memory {
   /// How long write, read and fill wait for the device.
   void set_timeout(std::chrono::nanoseconds timeout) { timeout_ = timeout; }
 
+  /// Whether residents are moved through mapped memory where there is such (default), or always through staging.
+  void set_use_mapped(bool use) { use_mapped_ = use; }
+
   gpu::Device& device() { return device_; }
   const Residents& residents() const { return residents_; }
   KernelCache& kernels() { return kernels_; }
@@ -60,6 +63,7 @@ class Memory {
   Status allocate(std::span<const Plan* const> plans);
   Status allocate_segments(std::uint64_t bytes, std::string_view name, std::vector<std::unique_ptr<gpu::Buffer>>& out);
   Result<const Resident*> find(std::string_view name, std::uint64_t offset, std::uint64_t size) const;
+  std::byte* mapped(const gpu::BufferRange& range) const;
   Status submit_copy(const gpu::BufferRange& from, const gpu::BufferRange& to);
   Status submit(gpu::Recorder& recorder);
 
@@ -72,6 +76,7 @@ class Memory {
   std::unique_ptr<gpu::Buffer> upload_;
   std::unique_ptr<gpu::Buffer> readback_;
   std::uint64_t transient_bytes_ = 0;
+  bool use_mapped_ = true;
   std::chrono::nanoseconds timeout_ = std::chrono::seconds(60);
 };
 

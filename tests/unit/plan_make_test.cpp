@@ -231,7 +231,7 @@ TEST(PlanLimits, NameNodeValueSizeAndLimit) {
   g.output("y", g.add(Op::transpose, {g.input("x", kSquare)}, kTurn, "turn"));
   gpu::Caps caps;
   caps.max_storage_buffer_range = 8192;
-  expect_parts(refusal(g.graph, caps, Code::unsupported), {"\"turn\"", "\"x\"", "16 KiB", "8 KiB"});
+  expect_parts(refusal(g.graph, caps, Code::unsupported), {"\"turn\"", "\"x\"", "16.00 KiB", "8.00 KiB"});
   caps = {};
   caps.max_storage_buffers_per_stage = 1;
   expect_parts(refusal(g.graph, caps, Code::unsupported), {"\"turn\"", "2 buffers", "allows 1"});
@@ -248,9 +248,9 @@ TEST(PlanLimits, AllocationsAndBudget) {
   g.output("y", g.add(Op::transpose, {g.input("x", {256, 256})}, kTurn));
   gpu::Caps caps;
   caps.max_allocation = 128 << 10;
-  expect_parts(refusal(g.graph, caps, Code::out_of_memory), {"\"x\"", "256 KiB", "128 KiB"});
-  expect_parts(refusal(g.graph, {}, Code::out_of_memory, {.budget = 1 << 20}), {});
-  expect_parts(refusal(g.graph, {}, Code::out_of_memory, {.budget = 1000}), {"1 MiB", "1000"});
+  expect_parts(refusal(g.graph, caps, Code::out_of_memory), {"\"x\"", "256.00 KiB", "128.00 KiB"});
+  EXPECT_TRUE(checked_plan(g.graph, {}, {.budget = 1 << 20}).ok()) << "two values and their staging are 1 MiB";
+  expect_parts(refusal(g.graph, {}, Code::out_of_memory, {.budget = 1000}), {"1.00 MiB", "1000"});
   caps.max_allocation = 256 << 10;
   ASSERT_PLAN(plan, g.graph, caps);
   EXPECT_EQ(plan.segment_bytes, 256u << 10);
