@@ -1,0 +1,139 @@
+// gather: slices of a tensor picked by indices along one axis (embedding tables among others).
+#include <limits>
+
+#include "platform/base/checked.h"
+#include "runtime/core/node_check.h"
+#include "runtime/core/vjp.h"
+#include "runtime/ops/movement.h"
+#include "shaders/gather/gather_grad_push.h"
+#include "shaders/gather/gather_push.h"
+
+namespace graft::ops {
+namespace {
+
+constexpr AttrSpec kAttrs[] = {{"axis", AttrType::integer}};
+constexpr AttrSpec kGradAttrs[] = {{"shape", AttrType::shape, true}, {"axis", AttrType::integer}};
+constexpr std::uint64_t kWorkgroup = 128;       // local_size_x of the kernels
+constexpr std::uint32_t kColumnsOfGroup = 512;  // as in gather_grad.comp
+constexpr std::uint32_t kNan = 0x7fc00000u;
+
+Result<Shape> gathered_shape(const Shape& data, const Shape& indices, const Attrs& attrs) {
+  GRAFT_TRY_ASSIGN(const std::size_t axis, normalize_axis(attrs.integer("axis"), data.rank()));
+  std::vector<Dim> dims(data.begin(), data.begin() + static_cast<std::ptrdiff_t>(axis));
+  dims.insert(dims.end(), indices.begin(), indices.end());
+  dims.insert(dims.end(), data.begin() + static_cast<std::ptrdiff_t>(axis) + 1, data.end());
+  return Shape(std::move(dims));
+}
+
+Status infer(InferContext& c) {
+  GRAFT_TRY(c.expect_dtype(1, DType::i32));
+  GRAFT_TRY_ASSIGN(Shape out, gathered_shape(c.shape(0), c.shape(1), c.attrs()));
+  c.output(c.dtype(0), std::move(out));
+  return ok_status();
+}
+
+struct Sizes {
+  std::uint64_t outer;
+  std::uint64_t axis;
+  std::uint64_t inner;
+};
+
+/// Indices are compared as i32, so an axis is limited to what they can name.
+Result<Sizes> sizes_of(const Shape& data, const Attrs& attrs) {
+  GRAFT_TRY_ASSIGN(const std::size_t axis, normalize_axis(attrs.integer("axis"), data.rank()));
+  const Sizes s{data.elements(0, axis), data.elements(axis, axis + 1), data.elements(axis + 1, data.rank())};
+  if (s.axis > static_cast<std::uint64_t>(std::numeric_limits<std::int32_t>::max())) {
+    return unsupported("Axis ", axis, " of the gathered shape ", data.text(), " is longer than 2^31 - 1.");
+  }
+  GRAFT_TRY(count32(data.elements(), "gathered tensor"));
+  return s;
+}
+
+Status emit(Emitter& e) {
+  GRAFT_TRY(expect_words(e.in_dtype(0)));
+  const std::uint64_t count = e.out_shape().elements();
+  if (count == 0) return ok_status();
+  GRAFT_TRY_ASSIGN(const Sizes s, sizes_of(e.in_shape(0), e.attrs()));
+  push::GatherPush push{.axis_size = static_cast<std::uint32_t>(s.axis),
+                        .inner = static_cast<std::uint32_t>(s.inner),
+                        .miss = e.in_dtype(0) == DType::f32 ? kNan : 0};
+  GRAFT_TRY_ASSIGN(push.count, count32(count, "gathered result"));
+  push.index_count = static_cast<std::uint32_t>(e.in_shape(1).elements());
+  e.dispatch(shaders::KernelId::gather__w32, {}, {e.in(0), e.in(1), e.out()}, push,
+             e.spread(ceil_div(count, kWorkgroup)));
+  return ok_status();
+}
+
+Status vjp(VjpContext& c) {
+  if (!c.needs(0)) return ok_status();
+  c.grad(0,
+         c.b.node(Op::gather_grad, {c.in(1), c.dy()}, {{"shape", c.in_shape(0)}, {"axis", c.attrs().integer("axis")}}));
+  return ok_status();
+}
+
+// --- gather_grad(indices, dy; shape of data)
+
+Status infer_grad(InferContext& c) {
+  const Shape data = c.attrs().shape("shape");
+  GRAFT_TRY(check_shape(data).with_context("In the attribute \"shape\""));
+  GRAFT_TRY(c.expect_dtype(0, DType::i32));
+  GRAFT_TRY(c.expect_dtype(1, DType::f32));
+  GRAFT_TRY_ASSIGN(const Shape gathered, gathered_shape(data, c.shape(0), c.attrs()));
+  GRAFT_TRY(c.expect_shape(1, gathered));
+  c.output(DType::f32, data);
+  return ok_status();
+}
+
+Status emit_grad(Emitter& e) {
+  const std::uint64_t count = e.out_shape().elements();
+  if (count == 0) return ok_status();
+  if (e.in_shape(1).elements() == 0) return emit_fill(e, e.out(), count, 0);
+  GRAFT_TRY_ASSIGN(const Sizes s, sizes_of(e.out_shape(), e.attrs()));
+  push::GatherGradPush push{.axis_size = static_cast<std::uint32_t>(s.axis),
+                            .inner = static_cast<std::uint32_t>(s.inner),
+                            .columns = static_cast<std::uint32_t>(s.outer * s.inner)};
+  GRAFT_TRY(count32(e.in_shape(1).elements(), "gradient of the gathered tensor"));
+  push.index_count = static_cast<std::uint32_t>(e.in_shape(0).elements());
+  push.column_tiles = ceil_div<std::uint32_t>(push.columns, kColumnsOfGroup);
+  // Every workgroup scans all indices: take as few workgroups as will do.
+  push.by_index = push.axis_size / 2 > push.index_count;
+  push.rows = push.by_index != 0 ? push.index_count : push.axis_size;
+  if (push.by_index != 0) GRAFT_TRY(emit_fill(e, e.out(), count, 0));
+  e.dispatch(shaders::KernelId::gather_grad__f32, {}, {e.in(0), e.in(1), e.out()}, push,
+             e.spread(std::uint64_t{push.rows} * push.column_tiles));
+  return ok_status();
+}
+
+Status vjp_grad(VjpContext& c) {
+  if (!c.needs(1)) return ok_status();
+  c.grad(1, c.b.node(Op::gather, {c.dy(), c.in(0)}, {{"axis", c.attrs().integer("axis")}}));
+  return ok_status();
+}
+
+std::uint64_t no_flops(const Graph&, const Node&) { return 0; }
+std::uint64_t grad_flops(const Graph& graph, const Node& node) {
+  const Shape& dy = graph.value(node.inputs[1]).shape;
+  return dy.is_constant() ? dy.elements() : 0;
+}
+
+}  // namespace
+
+extern const OpDef op_gather, op_gather_grad;
+const OpDef op_gather = {.name = "gather",
+                         .attrs = kAttrs,
+                         .min_inputs = 2,
+                         .max_inputs = 2,
+                         .infer = infer,
+                         .emit = emit,
+                         .gradient = vjp,
+                         .flops = no_flops};
+const OpDef op_gather_grad = {.name = "gather_grad",
+                              .attrs = kGradAttrs,
+                              .min_inputs = 2,
+                              .max_inputs = 2,
+                              .infer = infer_grad,
+                              .emit = emit_grad,
+                              .gradient = vjp_grad,
+                              .flops = grad_flops};
+
+}  // namespace graft::ops
