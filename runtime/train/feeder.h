@@ -1,0 +1,40 @@
+// From batches of data to the inputs of a program.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "runtime/data/loader.h"
+#include "runtime/exec/program.h"
+#include "runtime/train/training_plan.h"
+
+namespace graft::train {
+
+/// Which field of the data goes to which input, and how. Belongs to one program; allocates nothing after create().
+class Feeder {
+ public:
+  /// The label field goes to the loss; a feature goes to the model's input of its name, or, where there is none, to the
+  /// first input that no feature is named after. `values` is the model's graph, for its inputs' order of axes.
+  /// Errors name the field or input that has no counterpart, or whose shape or type does not fit.
+  static Result<Feeder> create(const std::vector<data::Field>& fields, const Graph& model, const SizedPlan& sized);
+
+  /// Copies samples [first, first + count) of the batch into the program's staging; count is the program's.
+  void copy(const data::Batch& batch, std::uint64_t first, Program& program) const;
+
+ private:
+  struct Route {
+    std::size_t field = 0;
+    std::size_t input = 0;             // of the program
+    std::uint64_t elements = 0;        // of one sample
+    bool to_float = false;             // i32 -> f32
+    std::vector<std::uint32_t> order;  // element i of the input is element order[i] of the field; empty: the same
+  };
+  Status add(const data::Field& field, std::size_t index, const PlanPort& port, std::size_t input,
+             const SourcePerm& perm);
+
+  std::uint64_t samples_ = 0;
+  std::vector<Route> routes_;
+};
+
+}  // namespace graft::train

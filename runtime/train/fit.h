@@ -1,0 +1,30 @@
+// The training loop.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+
+#include "runtime/train/trainer.h"
+
+namespace graft::train {
+
+struct FitOptions {
+  std::uint64_t steps = 0;  ///< stop when the trainer's state has done as many; 0: when the loader's epochs are over
+  /// Looked at between steps: once it is true, no further step begins. May be set by a signal handler.
+  const std::atomic<bool>* stop = nullptr;
+  /// Called after each step, with what it gave; an error ends the run.
+  std::function<Status(const StepResult&)> on_step;
+  /// Called after the last step of each epoch, with the metrics of all of it (Trainer::state()).
+  std::function<Status(const Trainer&)> on_epoch;
+};
+
+enum class FitEnd : std::uint8_t {
+  done,     ///< all steps or epochs asked for
+  stopped,  ///< by the flag, after a whole step
+};
+
+/// Trains on what the loader gives, from where it stands. The loader's batch must be TrainOptions::batch.
+Result<FitEnd> fit(Trainer& trainer, data::Loader& loader, const FitOptions& options);
+
+}  // namespace graft::train

@@ -1,0 +1,119 @@
+#include "runtime/train/options.h"
+
+#include <cmath>
+
+namespace graft::train {
+namespace {
+
+struct LossName {
+  std::string_view name;
+  Loss loss;
+};
+constexpr LossName kLosses[] = {{"ce", Loss::cross_entropy}, {"mse", Loss::mse}, {"l1", Loss::l1}, {"bce", Loss::bce}};
+
+struct OptimizerName {
+  std::string_view name;
+  OptimizerKind kind;
+};
+constexpr OptimizerName kOptimizers[] = {
+    {"sgd", OptimizerKind::sgd}, {"adam", OptimizerKind::adam}, {"adamw", OptimizerKind::adamw}};
+
+/// NaN fails too.
+Status check_range(std::string_view name, double value, double low, double high) {
+  if (value >= low && value <= high && std::isfinite(value)) return {};
+  return invalid("The option ", name, " is ", value, "; it must lie in [", low, ", ", high, "].");
+}
+
+constexpr double kLarge = 1e30;              // fits float with room for products
+constexpr double kBelowOne = 1.0 - 0x1p-24;  // the largest float below 1
+
+Status check_optimizer(const OptimizerOptions& o) {
+  GRAFT_TRY(check_range("learning rate", o.learning_rate, 0, kLarge));
+  GRAFT_TRY(check_range("weight decay", o.weight_decay, 0, kLarge));
+  GRAFT_TRY(check_range("momentum", o.momentum, 0, kLarge));
+  GRAFT_TRY(check_range("dampening", o.dampening, -kLarge, kLarge));
+  GRAFT_TRY(check_range("beta1", o.beta1, 0, kBelowOne));
+  GRAFT_TRY(check_range("beta2", o.beta2, 0, kBelowOne));
+  GRAFT_TRY(check_range("epsilon", o.epsilon, 0, kLarge));
+  if (o.nesterov && (o.momentum == 0 || o.dampening != 0)) {
+    return invalid("Nesterov momentum needs a momentum above 0 and no dampening.");
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string_view loss_name(Loss loss) {
+  for (const LossName& entry : kLosses) {
+    if (entry.loss == loss) return entry.name;
+  }
+  return "?";
+}
+
+Result<Loss> parse_loss(std::string_view name) {
+  for (const LossName& entry : kLosses) {
+    if (entry.name == name) return entry.loss;
+  }
+  return invalid("There is no loss \"", name, "\"; there are ce, mse, l1 and bce.");
+}
+
+std::string_view optimizer_name(OptimizerKind kind) {
+  for (const OptimizerName& entry : kOptimizers) {
+    if (entry.kind == kind) return entry.name;
+  }
+  return "?";
+}
+
+Result<OptimizerKind> parse_optimizer(std::string_view name) {
+  for (const OptimizerName& entry : kOptimizers) {
+    if (entry.name == name) return entry.kind;
+  }
+  return invalid("There is no optimizer \"", name, "\"; there are sgd, adam and adamw.");
+}
+
+Status check(const TrainOptions& options) {
+  constexpr std::int64_t kMaxBatch = 1 << 30;
+  if (options.batch < 1 || options.batch > kMaxBatch) {
+    return invalid("The batch is ", options.batch, " samples; it must be 1 to ", kMaxBatch, ".");
+  }
+  if (options.micro_batch < 0 || options.micro_batch > options.batch) {
+    return invalid("The micro-batch is ", options.micro_batch, " samples; it must be 0 (all) to the batch's ",
+                   options.batch, ".");
+  }
+  if (options.groups.size() > kMaxParameterGroups) {
+    return invalid("There are ", options.groups.size(), " parameter groups; ", kMaxParameterGroups, " fit.");
+  }
+  for (const ParameterGroup& group : options.groups) {
+    GRAFT_TRY(check_range("learning rate scale", group.learning_rate_scale, 0, kLarge));
+    GRAFT_TRY(check_range("weight decay", group.weight_decay.value_or(0), 0, kLarge));
+  }
+  GRAFT_TRY(check_range("label smoothing", options.loss.label_smoothing, 0, kBelowOne));
+  GRAFT_TRY(check_range("clip value", options.clip_value, 0, kLarge));
+  GRAFT_TRY(check_range("clip norm", options.clip_norm, 0, kLarge));
+  GRAFT_TRY(check_range("batch norm momentum", options.batch_norm_momentum, 0, 1));
+  GRAFT_TRY(check_optimizer(options.optimizer));
+  return check(options.schedule);
+}
+
+bool matches(std::string_view pattern, std::string_view name) {
+  std::size_t p = 0, n = 0;
+  std::size_t star = std::string_view::npos, resume = 0;
+  while (n < name.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      resume = n;
+    } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == name[n])) {
+      ++p;
+      ++n;
+    } else if (star != std::string_view::npos) {
+      p = star + 1;
+      n = ++resume;
+    } else {
+      return false;
+    }
+  }
+  while (p < pattern.size() && pattern[p] == '*') ++p;
+  return p == pattern.size();
+}
+
+}  // namespace graft::train

@@ -1,0 +1,90 @@
+// What a training run is asked to do.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/core/shape.h"
+#include "runtime/train/schedule.h"
+
+namespace graft::train {
+
+/// All losses are means: over the rows that count (cross entropy), or over the elements (all others).
+enum class Loss : std::uint8_t {
+  cross_entropy,  ///< of logits, with integer labels
+  mse,
+  l1,
+  bce,  ///< binary cross entropy of logits, with targets from 0 to 1
+};
+std::string_view loss_name(Loss loss);  ///< "ce", "mse", "l1", "bce": as the command line takes them
+Result<Loss> parse_loss(std::string_view name);
+
+struct LossOptions {
+  Loss kind = Loss::cross_entropy;
+  std::string output;                      ///< the model's output that it is taken of; empty: the first
+  double label_smoothing = 0;              ///< cross entropy, [0, 1)
+  std::int32_t ignore_index = -100;        ///< cross entropy: rows with this label count for nothing
+  std::optional<std::int64_t> class_axis;  ///< cross entropy; default: 1 (the last axis of a matrix)
+};
+
+enum class OptimizerKind : std::uint8_t { sgd, adam, adamw };
+std::string_view optimizer_name(OptimizerKind kind);
+Result<OptimizerKind> parse_optimizer(std::string_view name);
+
+/// Names and defaults are PyTorch's. adam adds weight_decay * w to the gradient, adamw shrinks w by lr * weight_decay.
+struct OptimizerOptions {
+  OptimizerKind kind = OptimizerKind::adamw;
+  double learning_rate = 1e-3;
+  double weight_decay = 0;
+  double momentum = 0;    ///< sgd
+  double dampening = 0;   ///< sgd
+  bool nesterov = false;  ///< sgd
+  double beta1 = 0.9;     ///< adam, adamw
+  double beta2 = 0.999;   ///< adam, adamw
+  double epsilon = 1e-8;  ///< adam, adamw
+};
+
+/// Parameters whose name matches `pattern` ('*' any characters, '?' one): the first group that matches decides.
+struct ParameterGroup {
+  std::string pattern;
+  double learning_rate_scale = 1;
+  std::optional<double> weight_decay;  ///< default: the optimizer's
+};
+/// Groups that may be given: one of the 16 of the step state is for parameters that match none.
+inline constexpr std::size_t kMaxParameterGroups = 15;
+
+struct TrainOptions {
+  LossOptions loss;
+  OptimizerOptions optimizer;
+  Schedule schedule;
+  std::vector<ParameterGroup> groups;
+  std::vector<std::string> freeze;  ///< patterns of parameters that stay as they are
+
+  /// Samples of one optimizer step.
+  std::int64_t batch = 32;
+  /// Samples that are on the device at once; 0: the whole batch. Where it is less, gradients are accumulated, and the
+  /// step is that of the whole batch (batch statistics aside, which belong to a micro-batch).
+  std::int64_t micro_batch = 0;
+
+  double clip_value = 0;  ///< each element of a gradient to [-clip_value, clip_value]; 0: not. Before clip_norm.
+  double clip_norm = 0;   ///< scales all gradients so that their norm together is no more; 0: not
+
+  bool batch_statistics = true;      ///< false: batch norm uses its running statistics, and does not update them
+  double batch_norm_momentum = 0.1;  ///< weight of the new statistics in the running ones
+  bool metrics = true;               ///< cross entropy: count right answers
+
+  std::uint32_t seed = 0;
+  /// Sizes of symbolic dimensions other than the batch.
+  Bindings bindings;
+};
+
+/// Errors name the option, its value and its limits.
+Status check(const TrainOptions& options);
+
+/// '*' stands for any characters, '?' for one.
+bool matches(std::string_view pattern, std::string_view name);
+
+}  // namespace graft::train

@@ -1,0 +1,126 @@
+#include "runtime/train/train_mode.h"
+
+#include <algorithm>
+
+#include "runtime/core/op_def.h"
+
+namespace graft::train {
+namespace {
+
+class Copier {
+ public:
+  Copier(const Graph& source, ValueId target, const TrainOptions& options)
+      : source_(source), target_(target), options_(options) {}
+
+  Result<TrainModeGraph> run() {
+    out_.values.assign(source_.values().size(), kNoValue);
+    const std::vector<bool> wanted = nodes_behind(source_, {target_});
+    mark_read(wanted);
+    for (std::uint32_t i = 0; i < source_.values().size(); ++i) GRAFT_TRY(copy_value(ValueId{i}));
+    for (std::uint32_t i = 0; i < source_.nodes().size(); ++i) {
+      if (wanted[i]) GRAFT_TRY(copy_node(source_.nodes()[i]));
+    }
+    return std::move(out_);
+  }
+
+ private:
+  bool frozen(const Value& value) const {
+    return std::any_of(options_.freeze.begin(), options_.freeze.end(),
+                       [&](const std::string& pattern) { return matches(pattern, value.name); });
+  }
+
+  void mark_read(const std::vector<bool>& wanted) {
+    read_.assign(source_.values().size(), false);
+    statistic_.assign(source_.values().size(), false);
+    read_[target_.index] = true;
+    for (std::size_t n = 0; n < source_.nodes().size(); ++n) {
+      const Node& node = source_.nodes()[n];
+      if (!wanted[n]) continue;
+      for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+        if (!node.inputs[i].valid()) continue;
+        read_[node.inputs[i].index] = true;
+        if (node.op == Op::batch_norm && i >= 3) statistic_[node.inputs[i].index] = true;
+      }
+    }
+  }
+
+  /// Inputs, weights and state that the target depends on.
+  Status copy_value(ValueId id) {
+    const Value& value = source_.value(id);
+    if (value.kind == ValueKind::temporary || !read_[id.index]) return {};
+    ValueKind kind = value.kind;
+    if (kind == ValueKind::parameter && frozen(value)) kind = ValueKind::constant;
+    if (statistic_[id.index] && options_.batch_statistics) kind = ValueKind::state;
+    GRAFT_TRY_ASSIGN(out_.values[id.index], out_.graph.add_value(value.name, value.dtype, value.shape, kind));
+    out_.graph.mutable_value(out_.values[id.index]).source_perm = value.source_perm;
+    return {};
+  }
+
+  Status copy_node(const Node& node) {
+    std::vector<ValueId> inputs;
+    for (const ValueId input : node.inputs) inputs.push_back(input.valid() ? out_.values[input.index] : kNoValue);
+    std::vector<std::string> names;
+    for (const ValueId output : node.outputs) names.push_back(source_.value(output).name);
+    if (node.op == Op::batch_norm && options_.batch_statistics) return copy_batch_norm(node, inputs, names);
+    Attrs attrs = node.attrs;
+    if (node.op == Op::dropout) {
+      attrs.set("training", std::int64_t{1});
+      attrs.set("stream", next_stream_++);
+    }
+    GRAFT_TRY_ASSIGN(const NodeId id,
+                     out_.graph.add_node(node.op, std::move(inputs), std::move(attrs), node.name, names));
+    for (std::size_t i = 0; i < node.outputs.size(); ++i) adopt(node.outputs[i], out_.graph.node(id).outputs[i]);
+    return {};
+  }
+
+  Status copy_batch_norm(const Node& node, const std::vector<ValueId>& inputs, const std::vector<std::string>& names) {
+    Attrs attrs;
+    attrs.set("epsilon", node.attrs.number("epsilon", 1e-5));
+    GRAFT_TRY_ASSIGN(const NodeId id, out_.graph.add_node(Op::batch_norm_train, {inputs[0], inputs[1], inputs[2]},
+                                                          std::move(attrs), node.name, names));
+    const std::vector<ValueId> made = out_.graph.node(id).outputs;
+    adopt(node.outputs[0], made[0]);
+    const Shape& shape = out_.graph.value(inputs[0]).shape;
+    const auto count = static_cast<std::int64_t>(shape.elements(0, shape.rank() - 1));
+    GRAFT_TRY(out_.graph.add_node(Op::batch_norm_update, {inputs[3], inputs[4], made[1], made[2]},
+                                  {{"momentum", options_.batch_norm_momentum}, {"count", count}},
+                                  node.name + "/statistics"));
+    return {};
+  }
+
+  void adopt(ValueId from, ValueId to) {
+    out_.values[from.index] = to;
+    out_.graph.mutable_value(to).source_perm = source_.value(from).source_perm;
+  }
+
+  const Graph& source_;
+  ValueId target_;
+  const TrainOptions& options_;
+  TrainModeGraph out_;
+  std::int64_t next_stream_ = 0;
+  std::vector<bool> read_;       // by value: by a node that is copied
+  std::vector<bool> statistic_;  // by value: as running mean or variance
+};
+
+}  // namespace
+
+std::vector<bool> nodes_behind(const Graph& graph, const std::vector<ValueId>& targets) {
+  std::vector<bool> wanted(graph.nodes().size());
+  std::vector<bool> values(graph.values().size());
+  for (const ValueId target : targets) values[target.index] = true;
+  for (std::size_t i = graph.nodes().size(); i-- > 0;) {
+    const Node& node = graph.nodes()[i];
+    wanted[i] = std::any_of(node.outputs.begin(), node.outputs.end(), [&](ValueId id) { return values[id.index]; });
+    if (!wanted[i]) continue;
+    for (const ValueId input : node.inputs) {
+      if (input.valid()) values[input.index] = true;
+    }
+  }
+  return wanted;
+}
+
+Result<TrainModeGraph> to_train_mode(const Graph& source, ValueId target, const TrainOptions& options) {
+  return Copier(source, target, options).run();
+}
+
+}  // namespace graft::train

@@ -1,0 +1,28 @@
+// From a model's graph to the graph that training runs forward.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "runtime/core/graph.h"
+#include "runtime/train/options.h"
+
+namespace graft::train {
+
+/// A copy of a bound graph in train mode, with what the ids became.
+struct TrainModeGraph {
+  Graph graph;
+  std::vector<ValueId> values;  ///< by the source's value index; kNoValue for what is not in the copy
+};
+
+/// Copies the nodes that `target` depends on.
+///   batch_norm -> batch_norm_train and batch_norm_update of its statistics, which become state (if batch_statistics);
+///   dropout -> training, each with a stream of its own;
+///   parameters that are frozen by pattern -> constants.
+/// Outputs are not copied.
+Result<TrainModeGraph> to_train_mode(const Graph& source, ValueId target, const TrainOptions& options);
+
+/// For each node, whether some of `targets` depends on it.
+std::vector<bool> nodes_behind(const Graph& graph, const std::vector<ValueId>& targets);
+
+}  // namespace graft::train

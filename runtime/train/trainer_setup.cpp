@@ -1,0 +1,80 @@
+// Making a trainer, and what passes between its device memory and the host.
+#include <algorithm>
+
+#include "runtime/train/trainer.h"
+
+namespace graft::train {
+
+Trainer::Trainer(gpu::Device& device, const Graph& model, const TrainOptions& options, std::vector<data::Field> fields,
+                 const TrainerOptions& trainer_options, TrainingPlan plan)
+    : device_(device),
+      model_(model),
+      options_(options),
+      trainer_options_(trainer_options),
+      fields_(std::move(fields)),
+      plan_(std::move(plan)) {
+  state_.seed = options.seed;
+}
+
+Result<std::unique_ptr<Trainer>> Trainer::create(gpu::Device& device, const Graph& model, const WeightOf& weight_of,
+                                                 const TrainOptions& options, const std::vector<data::Field>& fields,
+                                                 const TrainerOptions& trainer_options) {
+  GRAFT_TRY_ASSIGN(TrainingPlan plan, plan_training(model, options, trainer_options.request, device.caps()));
+  std::unique_ptr<Trainer> trainer(new Trainer(device, model, options, fields, trainer_options, std::move(plan)));
+  const std::vector<const Plan*> plans = trainer->plan_.plans();
+  GRAFT_TRY_ASSIGN(trainer->memory_, Memory::create(device, trainer->plan_.residents, plans));
+  GRAFT_TRY(trainer->load_residents(weight_of));
+  for (const SizedPlan& sized : trainer->plan_.training) {
+    GRAFT_TRY_ASSIGN(Runner runner, trainer->make_runner(sized));
+    trainer->training_.push_back(std::move(runner));
+  }
+  if (trainer->plan_.update) {
+    GRAFT_TRY_ASSIGN(trainer->update_,
+                     Program::create(*trainer->memory_, *trainer->plan_.update, trainer_options.program));
+  }
+  for (const SizedPlan& sized : trainer->plan_.evaluation) {
+    GRAFT_TRY_ASSIGN(Runner runner, trainer->make_runner(sized));
+    trainer->evaluation_.push_back(std::move(runner));
+  }
+  return trainer;
+}
+
+Result<Trainer::Runner> Trainer::make_runner(SizedPlan sized) {
+  Runner runner;
+  runner.samples = sized.samples;
+  GRAFT_TRY_ASSIGN(runner.feeder, Feeder::create(fields_, model_, sized));
+  GRAFT_TRY_ASSIGN(runner.program, Program::create(*memory_, std::move(sized.plan), trainer_options_.program));
+  return runner;
+}
+
+/// The model's weights, and zeros for all else: optimizer state, accumulators, statistics without contents.
+Status Trainer::load_residents(const WeightOf& weight_of) {
+  for (const Resident& resident : plan_.residents.entries()) {
+    const ValueId value = model_.find_value(resident.name);
+    const auto weight = value.valid() ? weight_of(value) : std::nullopt;
+    if (weight) {
+      GRAFT_TRY(memory_->write(resident.name, *weight));
+    } else if (resident.kind == ValueKind::state) {
+      GRAFT_TRY(memory_->fill(resident.name, 0));
+    } else {
+      return invalid("The model holds no contents for \"", resident.name, "\".");
+    }
+  }
+  return {};
+}
+
+std::vector<NamedTensor> Trainer::named_tensors() const {
+  std::vector<NamedTensor> tensors;
+  for (const Resident& r : plan_.residents.entries()) {
+    tensors.push_back({r.name, r.kind, r.memory_class, r.dtype, &r.shape, r.bytes});
+  }
+  return tensors;
+}
+
+std::vector<NamedTensor> Trainer::named_parameters() const {
+  std::vector<NamedTensor> tensors = named_tensors();
+  std::erase_if(tensors, [](const NamedTensor& t) { return t.kind != ValueKind::parameter; });
+  return tensors;
+}
+
+}  // namespace graft::train

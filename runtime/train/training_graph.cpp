@@ -1,0 +1,134 @@
+#include "runtime/train/training_graph.h"
+
+#include <algorithm>
+
+#include "runtime/autodiff/autodiff.h"
+#include "runtime/train/optimizer.h"
+#include "runtime/train/train_mode.h"
+
+namespace graft::train {
+namespace {
+
+Status add_backward(TrainingGraph& out, const TrainOptions& options, bool accumulate) {
+  Graph& graph = out.graph;
+  std::vector<ValueId> parameters;
+  for (const ValueId id : graph.of_kind(ValueKind::parameter)) {
+    if (graph.value(id).dtype == DType::f32) {
+      parameters.push_back(id);
+    } else {
+      out.untrained.push_back(graph.value(id).name);
+    }
+  }
+  if (parameters.empty())
+    return invalid("There is nothing to train: the loss depends on no parameter that is not frozen.");
+  Builder b(graph);
+  b.set_scope("loss/", kNoNode);
+  const ValueId weight = b.node(Op::step_scalar, {}, {{"field", std::string("loss_weight")}}, "weight");
+  GRAFT_TRY(b.status());
+  GRAFT_TRY_ASSIGN(const std::vector<ValueId> gradients, add_gradients(graph, {{out.loss.sum, weight}}, parameters));
+
+  std::vector<Update> updates;
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const std::string name = graph.value(parameters[i]).name;
+    TrainedTensor tensor{name, group_of(options, name), optimizer_state_names(options.optimizer, name), {}};
+    if (accumulate) {
+      tensor.accumulator = name + "/gradient";
+      GRAFT_TRY_ASSIGN(const ValueId sum, graph.add_value(tensor.accumulator, DType::f32,
+                                                          graph.value(parameters[i]).shape, ValueKind::state));
+      GRAFT_TRY(graph.add_node(Op::accumulate, {sum, gradients[i]}, {}, "accumulate/" + name));
+    }
+    updates.push_back({parameters[i], gradients[i]});
+    out.tensors.push_back(std::move(tensor));
+  }
+  if (accumulate) return {};
+  GRAFT_TRY_ASSIGN(const ValueId norm, add_updates(graph, std::move(updates), options));
+  if (norm.valid()) graph.add_output(std::string(kSquaredNormOutput), norm);
+  return {};
+}
+
+bool any_matches(const std::vector<std::string>& patterns, std::string_view name) {
+  return std::any_of(patterns.begin(), patterns.end(), [&](const std::string& p) { return matches(p, name); });
+}
+
+}  // namespace
+
+Result<std::string> batch_symbol(const Graph& model) {
+  std::string symbol;
+  for (const ValueId id : model.inputs()) {
+    const Value& input = model.value(id);
+    if (input.shape.rank() == 0 || input.shape[0].is_constant()) continue;
+    const Dim& dim = input.shape[0];
+    const bool product = dim.coefficient() != 1 || dim.symbols().find('*') != std::string::npos;
+    if (product || (!symbol.empty() && symbol != dim.symbols())) {
+      return unsupported("The batch axis of the model's input \"", input.name, "\" is ", dim.text(),
+                         "; all inputs must begin with one and the same symbol.");
+    }
+    symbol = dim.symbols();
+  }
+  return symbol;
+}
+
+Result<Graph> bind_batch(const Graph& model, std::int64_t samples, const Bindings& bindings) {
+  GRAFT_TRY_ASSIGN(const std::string symbol, batch_symbol(model));
+  Bindings all = bindings;
+  if (!symbol.empty()) {
+    all.insert_or_assign(symbol, samples);
+  } else if (!model.inputs().empty()) {
+    const Value& input = model.value(model.inputs().front());
+    if (input.shape.rank() == 0 || input.shape[0] != Dim(samples)) {
+      return invalid("The model's input \"", input.name, "\" has the shape ", input.shape.text(),
+                     ", which fixes its batch, but ", samples,
+                     " samples are to run at once. Convert the model with a named batch axis, or take its batch size.");
+    }
+  }
+  return bind(model, all);
+}
+
+Result<TrainingGraph> build_training_graph(const Graph& model, std::int64_t samples, const TrainOptions& options,
+                                           bool accumulate) {
+  TrainingGraph out;
+  GRAFT_TRY_ASSIGN(const Graph bound, bind_batch(model, samples, options.bindings));
+  GRAFT_TRY_ASSIGN(const ValueId target, loss_input(bound, options.loss, &out.note));
+  GRAFT_TRY_ASSIGN(TrainModeGraph forward, to_train_mode(bound, target, options));
+  for (const ValueId id : bound.of_kind(ValueKind::parameter)) {
+    const bool left_out = !forward.values[id.index].valid() && !any_matches(options.freeze, bound.value(id).name);
+    if (left_out) out.untrained.push_back(bound.value(id).name);
+  }
+  out.graph = std::move(forward.graph);
+  GRAFT_TRY_ASSIGN(out.loss, add_loss(out.graph, forward.values[target.index], options.loss, options.metrics));
+  add_loss_outputs(out.graph, out.loss);
+  GRAFT_TRY(add_backward(out, options, accumulate));
+  return out;
+}
+
+Result<Graph> build_update_graph(const TrainingGraph& accumulating, const TrainOptions& options) {
+  Graph graph;
+  std::vector<Update> updates;
+  for (const TrainedTensor& tensor : accumulating.tensors) {
+    const Value& parameter = accumulating.graph.value(accumulating.graph.find_value(tensor.name));
+    Update update;
+    GRAFT_TRY_ASSIGN(update.parameter, graph.add_value(tensor.name, DType::f32, parameter.shape, ValueKind::parameter));
+    GRAFT_TRY_ASSIGN(update.gradient,
+                     graph.add_value(tensor.accumulator, DType::f32, parameter.shape, ValueKind::state));
+    updates.push_back(update);
+  }
+  GRAFT_TRY_ASSIGN(const ValueId norm, add_updates(graph, updates, options));
+  for (const Update& update : updates) {
+    const std::string name = graph.value(update.gradient).name;
+    GRAFT_TRY(graph.add_node(Op::zero_state, {update.gradient}, {}, "zero/" + name));
+  }
+  if (norm.valid()) graph.add_output(std::string(kSquaredNormOutput), norm);
+  return graph;
+}
+
+Result<EvaluationGraph> build_evaluation_graph(const Graph& model, std::int64_t samples, const TrainOptions& options) {
+  EvaluationGraph out;
+  GRAFT_TRY_ASSIGN(out.graph, bind_batch(model, samples, options.bindings));
+  GRAFT_TRY_ASSIGN(const ValueId target, loss_input(out.graph, options.loss, nullptr));
+  out.graph.clear_outputs();
+  GRAFT_TRY_ASSIGN(out.loss, add_loss(out.graph, target, options.loss, options.metrics));
+  add_loss_outputs(out.graph, out.loss);
+  return out;
+}
+
+}  // namespace graft::train

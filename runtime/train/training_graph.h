@@ -1,0 +1,56 @@
+// The graphs of a training run: forward, loss, backward and update, for given numbers of samples.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/core/graph.h"
+#include "runtime/train/loss.h"
+#include "runtime/train/options.h"
+
+namespace graft::train {
+
+/// A parameter and what belongs to it, by the names of values.
+struct TrainedTensor {
+  std::string name;
+  std::uint32_t group = 0;                   ///< index into the arrays of the step state
+  std::vector<std::string> optimizer_state;  ///< as in "fc.weight/exp_avg"
+  std::string accumulator;                   ///< empty where gradients are not accumulated
+};
+
+struct TrainingGraph {
+  Graph graph;     ///< outputs: those of add_loss_outputs(), and squared_norm where it is clipped by norm
+  LossNodes loss;  ///< ids into graph
+  std::vector<TrainedTensor> tensors;
+  std::vector<std::string> untrained;  ///< parameters that the loss does not depend on, or that are not floats
+  std::string note;                    ///< from loss_input()
+};
+
+/// Scalar output: the sum of squares of all gradients, after clipping by value and before clipping by norm.
+inline constexpr std::string_view kSquaredNormOutput = "squared_norm";
+
+/// The symbol that stands for the batch: the first axis of the model's inputs; empty where that is a number.
+/// An error where inputs disagree.
+Result<std::string> batch_symbol(const Graph& model);
+
+/// The model's graph with `samples` in the batch. An error where the model was made for another number.
+Result<Graph> bind_batch(const Graph& model, std::int64_t samples, const Bindings& bindings);
+
+/// Loss and gradients of `samples` samples of the model. With accumulate they are added to accumulators; without, the
+/// optimizer's step follows in the same graph. Gradients are of loss.sum times the step state's loss_weight.
+Result<TrainingGraph> build_training_graph(const Graph& model, std::int64_t samples, const TrainOptions& options,
+                                           bool accumulate);
+
+/// Clips what was accumulated, takes the optimizer's step, and sets the accumulators to zero.
+Result<Graph> build_update_graph(const TrainingGraph& accumulating, const TrainOptions& options);
+
+/// The model in inference mode, its loss and its metrics.
+struct EvaluationGraph {
+  Graph graph;
+  LossNodes loss;
+};
+Result<EvaluationGraph> build_evaluation_graph(const Graph& model, std::int64_t samples, const TrainOptions& options);
+
+}  // namespace graft::train

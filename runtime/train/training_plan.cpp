@@ -1,0 +1,113 @@
+#include "runtime/train/training_plan.h"
+
+#include <algorithm>
+#include <set>
+
+namespace graft::train {
+namespace {
+
+struct Graphs {
+  std::vector<TrainingGraph> training;
+  std::vector<EvaluationGraph> evaluation;
+  std::optional<Graph> update;
+};
+
+std::string while_planning(std::string_view what, std::int64_t samples) {
+  return cat("While planning ", what, " with ", samples, samples == 1 ? " sample" : " samples", " at once");
+}
+
+Result<SizedPlan> make_sized(const Graph& graph, const LossNodes& loss, std::int64_t samples,
+                             const Residents& residents, const gpu::Caps& caps, const PlanOptions& options) {
+  SizedPlan sized{samples, loss, {}};
+  GRAFT_TRY_ASSIGN(sized.plan, make_plan(graph, caps, residents, options));
+  return sized;
+}
+
+}  // namespace
+
+std::vector<const Plan*> TrainingPlan::plans() const {
+  std::vector<const Plan*> all;
+  for (const SizedPlan& sized : training) all.push_back(&sized.plan);
+  if (update) all.push_back(&*update);
+  for (const SizedPlan& sized : evaluation) all.push_back(&sized.plan);
+  return all;
+}
+
+std::vector<std::int64_t> micro_sizes(std::int64_t batch, std::int64_t micro, std::optional<std::uint64_t> total,
+                                      bool drop_last) {
+  std::set<std::int64_t, std::greater<>> sizes;
+  const auto add = [&](std::int64_t samples) {
+    if (samples >= micro) sizes.insert(micro);
+    if (samples % micro != 0) sizes.insert(samples % micro);
+  };
+  if (!total || *total >= static_cast<std::uint64_t>(batch)) add(batch);
+  if (total && !drop_last) add(static_cast<std::int64_t>(*total % static_cast<std::uint64_t>(batch)));
+  return {sizes.begin(), sizes.end()};
+}
+
+Result<TrainingPlan> plan_training(const Graph& model, const TrainOptions& options, const PlanRequest& request,
+                                   const gpu::Caps& caps) {
+  GRAFT_TRY(check(options));
+  if (request.samples && *request.samples == 0) return invalid("There is no sample to train on.");
+  const std::int64_t micro = options.micro_batch == 0 ? options.batch : options.micro_batch;
+  TrainingPlan out{micro, micro < options.batch, Residents(caps), {}, {}, {}, {}, {}, {}};
+  const auto sizes = micro_sizes(options.batch, micro, request.samples, request.drop_last);
+  if (sizes.empty()) {
+    return invalid("The ", *request.samples, " samples make no full batch of ", options.batch,
+                   ", and batches that are not full are left out.");
+  }
+  Graphs graphs;
+  for (const std::int64_t samples : sizes) {
+    auto graph = build_training_graph(model, samples, options, out.accumulates);
+    if (!graph.ok()) return std::move(graph).status().with_context(while_planning("training", samples));
+    graphs.training.push_back(std::move(graph).value());
+    GRAFT_TRY(out.residents.add(graphs.training.back().graph));
+  }
+  if (out.accumulates) {
+    GRAFT_TRY_ASSIGN(graphs.update, build_update_graph(graphs.training.front(), options));
+    GRAFT_TRY(out.residents.add(*graphs.update));
+  }
+  std::vector<std::int64_t> evaluation_sizes;
+  if (request.evaluation) evaluation_sizes = micro_sizes(micro, micro, request.evaluation_samples, false);
+  for (const std::int64_t samples : evaluation_sizes) {
+    auto graph = build_evaluation_graph(model, samples, options);
+    if (!graph.ok()) return std::move(graph).status().with_context(while_planning("evaluation", samples));
+    graphs.evaluation.push_back(std::move(graph).value());
+    GRAFT_TRY(out.residents.add(graphs.evaluation.back().graph));
+  }
+
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    const TrainingGraph& graph = graphs.training[i];
+    auto sized = make_sized(graph.graph, graph.loss, sizes[i], out.residents, caps, request.plan);
+    if (!sized.ok()) return std::move(sized).status().with_context(while_planning("training", sizes[i]));
+    out.training.push_back(std::move(sized).value());
+  }
+  if (graphs.update) {
+    GRAFT_TRY_ASSIGN(out.update, make_plan(*graphs.update, caps, out.residents, request.plan));
+  }
+  for (std::size_t i = 0; i < evaluation_sizes.size(); ++i) {
+    const EvaluationGraph& graph = graphs.evaluation[i];
+    GRAFT_TRY_ASSIGN(SizedPlan sized,
+                     make_sized(graph.graph, graph.loss, evaluation_sizes[i], out.residents, caps, request.plan));
+    out.evaluation.push_back(std::move(sized));
+  }
+  TrainingGraph& first = graphs.training.front();
+  out.tensors = std::move(first.tensors);
+  out.untrained = std::move(first.untrained);
+  out.note = std::move(first.note);
+  return out;
+}
+
+Result<SizedPlan> plan_micro_batch(const Graph& model, const TrainOptions& options, const TrainingPlan& plan,
+                                   std::int64_t samples, const gpu::Caps& caps, const PlanOptions& plan_options) {
+  GRAFT_TRY_ASSIGN(const TrainingGraph graph, build_training_graph(model, samples, options, plan.accumulates));
+  return make_sized(graph.graph, graph.loss, samples, plan.residents, caps, plan_options);
+}
+
+Result<SizedPlan> plan_evaluation(const Graph& model, const TrainOptions& options, const Residents& residents,
+                                  std::int64_t samples, const gpu::Caps& caps, const PlanOptions& plan_options) {
+  GRAFT_TRY_ASSIGN(const EvaluationGraph graph, build_evaluation_graph(model, samples, options));
+  return make_sized(graph.graph, graph.loss, samples, residents, caps, plan_options);
+}
+
+}  // namespace graft::train

@@ -1,0 +1,57 @@
+// Everything that a training run will do on a device, planned before it begins: for Trainer, and for `graft plan`.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "runtime/plan/plan.h"
+#include "runtime/train/training_graph.h"
+
+namespace graft::train {
+
+struct PlanRequest {
+  std::optional<std::uint64_t> samples;             ///< in the training set: tells how short the last batch is
+  bool drop_last = false;                           ///< the last batch is left out where it is short
+  bool evaluation = true;                           ///< plan evaluation too
+  std::optional<std::uint64_t> evaluation_samples;  ///< in the evaluation set
+  PlanOptions plan;                                 ///< the budget counts for each plan with all residents
+};
+
+/// One graph for one number of samples.
+struct SizedPlan {
+  std::int64_t samples = 0;
+  LossNodes loss;  ///< ids are indices of PlanPort::value
+  Plan plan;
+};
+
+struct TrainingPlan {
+  std::int64_t micro_batch = 0;  ///< samples on the device at once
+  bool accumulates = false;      ///< micro-batches add to accumulators, and `update` takes the step
+  Residents residents;
+  std::vector<SizedPlan> training;  ///< [0] is of micro_batch samples, or of the largest number that occurs
+  std::optional<Plan> update;
+  std::vector<SizedPlan> evaluation;  ///< as training
+  std::vector<TrainedTensor> tensors;
+  std::vector<std::string> untrained;
+  std::string note;
+
+  std::vector<const Plan*> plans() const;
+};
+
+/// The numbers of samples that are on the device at once when `total` samples (or any number) come in batches of
+/// `batch` and these in micro-batches of `micro`; the largest first.
+std::vector<std::int64_t> micro_sizes(std::int64_t batch, std::int64_t micro, std::optional<std::uint64_t> total,
+                                      bool drop_last);
+
+/// Plans a run. `model` is a model's graph, as loaded: symbols need not be bound.
+Result<TrainingPlan> plan_training(const Graph& model, const TrainOptions& options, const PlanRequest& request,
+                                   const gpu::Caps& caps);
+
+/// A plan for another number of samples, with the residents of an existing one.
+Result<SizedPlan> plan_micro_batch(const Graph& model, const TrainOptions& options, const TrainingPlan& plan,
+                                   std::int64_t samples, const gpu::Caps& caps, const PlanOptions& plan_options);
+Result<SizedPlan> plan_evaluation(const Graph& model, const TrainOptions& options, const Residents& residents,
+                                  std::int64_t samples, const gpu::Caps& caps, const PlanOptions& plan_options);
+
+}  // namespace graft::train

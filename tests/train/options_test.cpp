@@ -1,0 +1,138 @@
+// Schedules against closed forms, patterns, sizes of micro-batches, options out of range.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numbers>
+
+#include "runtime/train/optimizer.h"
+#include "runtime/train/training_plan.h"
+
+namespace graft::train {
+namespace {
+
+TEST(Schedule, Constant) {
+  for (const std::uint64_t step : {0u, 1u, 1000000u}) EXPECT_EQ(learning_rate_factor({}, step), 1);
+}
+
+TEST(Schedule, WarmUpRisesEvenlyAndEndsAtTheFullRate) {
+  const Schedule s{.warmup_steps = 4};
+  for (std::uint64_t step = 0; step < 4; ++step) {
+    EXPECT_DOUBLE_EQ(learning_rate_factor(s, step), static_cast<double>(step + 1) / 5);
+  }
+  EXPECT_EQ(learning_rate_factor(s, 4), 1);
+}
+
+TEST(Schedule, LinearAfterWarmUp) {
+  const Schedule s{.kind = ScheduleKind::linear, .warmup_steps = 10, .total_steps = 110, .final_factor = 0.1};
+  EXPECT_EQ(learning_rate_factor(s, 10), 1);
+  EXPECT_DOUBLE_EQ(learning_rate_factor(s, 60), 0.55);
+  EXPECT_DOUBLE_EQ(learning_rate_factor(s, 110), 0.1);
+  EXPECT_DOUBLE_EQ(learning_rate_factor(s, 5000), 0.1);
+}
+
+TEST(Schedule, Cosine) {
+  const Schedule s{.kind = ScheduleKind::cosine, .total_steps = 100, .final_factor = 0.2};
+  for (std::uint64_t step = 0; step <= 100; step += 5) {
+    // The half-angle form, which the implementation does not use.
+    const double half = std::cos(std::numbers::pi * static_cast<double>(step) / 200);
+    EXPECT_NEAR(learning_rate_factor(s, step), 0.2 + 0.8 * half * half, 1e-14) << step;
+  }
+  EXPECT_DOUBLE_EQ(learning_rate_factor(s, 101), 0.2);
+}
+
+TEST(Schedule, Steps) {
+  const Schedule s{.kind = ScheduleKind::step, .warmup_steps = 3, .step_size = 10, .gamma = 0.5};
+  EXPECT_EQ(learning_rate_factor(s, 12), 1);
+  EXPECT_EQ(learning_rate_factor(s, 13), 0.5);
+  EXPECT_EQ(learning_rate_factor(s, 33), 0.125);
+}
+
+TEST(Schedule, RefusesWhatCanNotBe) {
+  EXPECT_FALSE(check(Schedule{.kind = ScheduleKind::linear, .warmup_steps = 5, .total_steps = 5}).ok());
+  EXPECT_FALSE(check(Schedule{.kind = ScheduleKind::step, .step_size = 0}).ok());
+  EXPECT_FALSE(check(Schedule{.gamma = std::nan("")}).ok());
+  EXPECT_FALSE(parse_schedule("circle").ok());
+  EXPECT_EQ(parse_schedule("cosine").value(), ScheduleKind::cosine);
+}
+
+TEST(Patterns, StarsAndQuestionMarks) {
+  EXPECT_TRUE(matches("*", ""));
+  EXPECT_TRUE(matches("*.bias", "conv1.bias"));
+  EXPECT_FALSE(matches("*.bias", "conv1.bias2"));
+  EXPECT_TRUE(matches("layer?.*.weight", "layer1.conv.0.weight"));
+  EXPECT_FALSE(matches("layer?.*", "layer10.conv"));
+  EXPECT_TRUE(matches("*a*b*c", "xxaxbxbxc"));
+  EXPECT_FALSE(matches("*a*b*c", "xxaxbxbx"));
+  EXPECT_TRUE(matches("fc", "fc"));
+  EXPECT_FALSE(matches("", "fc"));
+  // Linear in practice: a backtracking matcher would need 2^40 tries.
+  EXPECT_FALSE(matches("*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*b", std::string(60, 'a')));
+}
+
+TEST(MicroSizes, CoverEveryBatchThatCanCome) {
+  using Sizes = std::vector<std::int64_t>;
+  EXPECT_EQ(micro_sizes(32, 32, std::nullopt, false), (Sizes{32}));
+  EXPECT_EQ(micro_sizes(32, 32, 100, false), (Sizes{32, 4}));
+  EXPECT_EQ(micro_sizes(32, 32, 100, true), (Sizes{32}));
+  EXPECT_EQ(micro_sizes(32, 32, 20, false), (Sizes{20}));
+  EXPECT_EQ(micro_sizes(32, 32, 20, true), Sizes{});
+  EXPECT_EQ(micro_sizes(12, 5, std::nullopt, false), (Sizes{5, 2}));
+  EXPECT_EQ(micro_sizes(12, 5, 12 + 9, false), (Sizes{5, 4, 2}));
+  EXPECT_EQ(micro_sizes(12, 4, 120, false), (Sizes{4}));
+  EXPECT_EQ(micro_sizes(12, 5, 3, false), (Sizes{3}));
+}
+
+TEST(Groups, TheFirstPatternDecides) {
+  TrainOptions o;
+  o.optimizer.kind = OptimizerKind::adam;
+  o.optimizer.learning_rate = 0.5;
+  o.groups = {{"*.bias", 2.0, 0.0}, {"fc*", 0.25, std::nullopt}};
+  EXPECT_EQ(group_of(o, "conv.weight"), 0u);
+  EXPECT_EQ(group_of(o, "fc.bias"), 1u);
+  EXPECT_EQ(group_of(o, "fc.weight"), 2u);
+  StepState state;
+  set_step(o, 2, state);
+  EXPECT_EQ(state.step, 2u);
+  EXPECT_FLOAT_EQ(state.learning_rate[0], 0.5f);
+  EXPECT_FLOAT_EQ(state.learning_rate[1], 1.0f);
+  EXPECT_FLOAT_EQ(state.learning_rate[2], 0.125f);
+  for (int group = 0; group < 3; ++group) {
+    EXPECT_FLOAT_EQ(state.bias_correction1[group], 1 - 0.9f * 0.9f * 0.9f);
+    EXPECT_FLOAT_EQ(state.bias_correction2[group], static_cast<float>(1 - 0.999 * 0.999 * 0.999));
+  }
+}
+
+TEST(Options, RefusesWhatCanNotBe) {
+  const auto bad = [](auto change) {
+    TrainOptions o;
+    change(o);
+    const Status status = check(o);
+    EXPECT_FALSE(status.ok());
+    return status.message();
+  };
+  EXPECT_TRUE(check(TrainOptions{}).ok());
+  bad([](TrainOptions& o) { o.batch = 0; });
+  bad([](TrainOptions& o) { o.micro_batch = 33; });
+  bad([](TrainOptions& o) { o.micro_batch = -1; });
+  bad([](TrainOptions& o) { o.groups.resize(16); });
+  bad([](TrainOptions& o) { o.optimizer.beta2 = 1; });
+  bad([](TrainOptions& o) { o.optimizer.nesterov = true; });
+  bad([](TrainOptions& o) { o.clip_norm = -1; });
+  bad([](TrainOptions& o) { o.loss.label_smoothing = 1; });
+  EXPECT_EQ(bad([](TrainOptions& o) { o.optimizer.learning_rate = std::nan(""); }),
+            "The option learning rate is nan; it must lie in [0, 1e+30].");
+}
+
+TEST(Options, Names) {
+  for (const Loss loss : {Loss::cross_entropy, Loss::mse, Loss::l1, Loss::bce}) {
+    EXPECT_EQ(parse_loss(loss_name(loss)).value(), loss);
+  }
+  for (const OptimizerKind kind : {OptimizerKind::sgd, OptimizerKind::adam, OptimizerKind::adamw}) {
+    EXPECT_EQ(parse_optimizer(optimizer_name(kind)).value(), kind);
+  }
+  EXPECT_FALSE(parse_loss("hinge").ok());
+  EXPECT_FALSE(parse_optimizer("lion").ok());
+}
+
+}  // namespace
+}  // namespace graft::train
