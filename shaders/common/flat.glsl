@@ -1,0 +1,25 @@
+// main() of kernels that walk contiguous elements: full vectors of four first, then the last count % 4 singly.
+// Define after the include: void vector(uint i), elements 4i to 4i+3; void single(uint i), element i.
+// The push block needs `uint count`; the host's twin is emit_flat() in runtime/ops/elementwise.h.
+#ifndef GRAFT_FLAT_GLSL
+#define GRAFT_FLAT_GLSL
+#include "shaders/common/index.glsl"
+
+const uint kVectorsPerInvocation = 4;
+
+void vector(uint i);
+void single(uint i);
+
+void main() {
+  uint vectors = p.count / 4;
+  // Strided by the workgroup, so that neighbours read neighbouring memory.
+  uint first = flat_workgroup() * (gl_WorkGroupSize.x * kVectorsPerInvocation);
+  if (flat_workgroup() > vectors / (gl_WorkGroupSize.x * kVectorsPerInvocation)) return;
+  for (uint k = 0; k < kVectorsPerInvocation; ++k) {
+    uint i = first + k * gl_WorkGroupSize.x + gl_LocalInvocationIndex;
+    if (i < vectors) vector(i);
+  }
+  if (flat_workgroup() == 0 && gl_LocalInvocationIndex < p.count % 4) single(vectors * 4 + gl_LocalInvocationIndex);
+}
+
+#endif

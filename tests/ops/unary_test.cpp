@@ -1,0 +1,179 @@
+#include <cmath>
+#include <limits>
+
+#include "tests/support/op_case.h"
+
+namespace graft::test {
+namespace {
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+// Ordinary arguments in [low, high); 1030 elements leave a remainder of two after the vectors of four, and use a
+// second workgroup's worth of invocations.
+OpCase smooth(Op op, double low, double high, Attrs attrs = {}) {
+  return {.name = std::string(op_def(op).name),
+          .op = op,
+          .inputs = {{.dims = {2, 5, 103}, .low = low, .high = high}},
+          .attrs = std::move(attrs),
+          .tolerance = 2e-6,
+          .reason = "own polynomials of a few ULP (6e-8) and up to ten roundings around them; division may be 2.5 ULP",
+          .difference_step = 1e-5,
+          .difference_tolerance = 1e-5};
+}
+
+OpCase named(std::string suffix, OpCase c) {
+  c.name += "_" + suffix;
+  return c;
+}
+
+// Kinks stand between the probes: a step of 1e-7 around random numbers misses them.
+OpCase kinked(Op op, double low, double high, Attrs attrs = {}) {
+  OpCase c = smooth(op, low, high, std::move(attrs));
+  c.difference_step = 1e-7;
+  c.difference_tolerance = 1e-6;
+  return c;
+}
+
+// Without a gradient: exact values, huge and tiny arguments, infinities and not-a-number.
+OpCase special(Op op, std::vector<double> values, Attrs attrs = {}, double tolerance = 1e-6) {
+  OpCase c = smooth(op, 0, 0, std::move(attrs));
+  c.name += "_special";
+  for (double& x : values) x = static_cast<float>(x);
+  c.inputs[0].dims = {static_cast<std::int64_t>(values.size())};
+  c.inputs[0].values = std::move(values);
+  c.gradient = false;
+  c.tolerance = tolerance;
+  return c;
+}
+
+OpCase one_value(Op op, double value, Attrs attrs = {}) {
+  OpCase c = special(op, {value}, std::move(attrs));
+  c.name = cat(op_def(op).name, "_of_", value);
+  c.inputs[0].dims = {};
+  c.reason = "a single element is compared relative to itself: a few ULP";
+  return c;
+}
+
+OpCase integers(Op op, Attrs attrs = {}) {
+  return {.name = cat(op_def(op).name, "_i32"),
+          .op = op,
+          .inputs = {{.dims = {7, 3}, .dtype = DType::i32, .low = -9, .high = 9}},
+          .attrs = std::move(attrs),
+          .tolerance = 0,
+          .reason = "integers are exact"};
+}
+
+std::vector<OpCase> cases() {
+  const std::vector<double> ends = {0.0, -0.0, kInf, -kInf, kNan, 1e-30, -1e-30, 1e30, -1e30, 3.0e38, 1, -1, 87, -87};
+  std::vector<OpCase> all = {
+      smooth(Op::neg, -2, 2),
+      kinked(Op::abs, -2, 2),
+      smooth(Op::exp, -10, 10),
+      smooth(Op::expm1, -3, 3),
+      smooth(Op::log, 0.01, 5),
+      smooth(Op::log1p, -0.9, 5),
+      smooth(Op::sqrt, 0.1, 9),
+      smooth(Op::rsqrt, 0.1, 9),
+      smooth(Op::reciprocal, 0.2, 4),
+      smooth(Op::square, -3, 3),
+      smooth(Op::sin, -30, 30),
+      smooth(Op::cos, -30, 30),
+      smooth(Op::tan, -1.3, 1.3),
+      smooth(Op::asin, -0.99, 0.99),
+      smooth(Op::acos, -0.99, 0.99),
+      smooth(Op::atan, -5, 5),
+      smooth(Op::sinh, -5, 5),
+      smooth(Op::cosh, -5, 5),
+      smooth(Op::tanh, -5, 5),
+      smooth(Op::asinh, -5, 5),
+      smooth(Op::acosh, 1.1, 9),
+      smooth(Op::atanh, -0.95, 0.95),
+      smooth(Op::sigmoid, -8, 8),
+      kinked(Op::relu, -2, 2),
+      kinked(Op::leaky_relu, -2, 2, {{"alpha", 0.2}}),
+      named("negative_slope", kinked(Op::leaky_relu, -2, 2, {{"alpha", -0.5}})),
+      kinked(Op::elu, -3, 3, {{"alpha", 1.5}}),
+      kinked(Op::selu, -3, 3),
+      kinked(Op::celu, -3, 3, {{"alpha", 2.0}}),
+      smooth(Op::gelu, -6, 6),
+      named("tanh", smooth(Op::gelu, -6, 6, {{"approximate", std::string("tanh")}})),
+      smooth(Op::silu, -8, 8),
+      kinked(Op::hard_sigmoid, -4, 4),
+      kinked(Op::hard_swish, -5, 5),
+      smooth(Op::mish, -8, 8),
+      smooth(Op::softplus, -8, 8),
+      smooth(Op::softsign, -3, 3),
+      kinked(Op::thresholded_relu, -2, 3, {{"alpha", 0.7}}),
+      smooth(Op::erf, -3, 3),
+      smooth(Op::affine, -2, 2, {{"alpha", -1.5}, {"beta", 0.25}}),
+      kinked(Op::clip, -2, 2, {{"min", -0.5}, {"max", 1.0}}),
+      named("only_max", kinked(Op::clip, -2, 2, {{"max", 0.3}})),
+      kinked(Op::floor, -4, 4),
+      kinked(Op::ceil, -4, 4),
+      kinked(Op::round, -4, 4),
+      kinked(Op::sign, -4, 4),
+      special(Op::round, {0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 0.49999997, 8388609, 1e10, kInf, kNan}, {}, 0),
+      integers(Op::neg),
+      integers(Op::abs),
+      integers(Op::sign),
+      integers(Op::affine, {{"alpha", 3.0}, {"beta", -7.0}}),
+      integers(Op::clip, {{"min", -2.0}, {"max", 5.0}}),
+      {.name = "logical_not",
+       .op = Op::logical_not,
+       .inputs = {{.dims = {9}, .dtype = DType::boolean, .low = 0, .high = 1}},
+       .tolerance = 0,
+       .reason = "truth values are exact"},
+  };
+  for (const Op op :
+       {Op::neg,   Op::abs,      Op::exp,        Op::expm1,      Op::log,          Op::log1p,
+        Op::sqrt,  Op::square,   Op::sigmoid,    Op::relu,       Op::elu,          Op::selu,
+        Op::celu,  Op::gelu,     Op::silu,       Op::mish,       Op::softplus,     Op::tanh,
+        Op::atan,  Op::asinh,    Op::erf,        Op::is_nan,     Op::is_inf,       Op::sign,
+        Op::floor, Op::softsign, Op::leaky_relu, Op::hard_swish, Op::hard_sigmoid, Op::thresholded_relu}) {
+    all.push_back(special(op, ends));
+  }
+  all.push_back(special(Op::gelu, ends, {{"approximate", std::string("tanh")}}));
+  all.back().name += "_tanh";
+  all.push_back(special(Op::clip, ends, {{"min", -2.0}, {"max", 2.0}}));
+  // Near zero and far out the relative error of one element matters, which a whole tensor would hide.
+  for (const Op op : {Op::expm1, Op::log1p, Op::sinh, Op::tanh, Op::asinh, Op::atanh, Op::sin, Op::atan, Op::asin,
+                      Op::erf, Op::tan}) {
+    for (const double x : {1e-6, -3e-4, 0.2, -0.45}) all.push_back(one_value(op, x));
+  }
+  for (const double x : {-80.0, -20.0, 80.0}) {
+    for (const Op op : {Op::exp, Op::sinh, Op::sigmoid, Op::softplus, Op::tanh, Op::silu, Op::mish}) {
+      all.push_back(one_value(op, x));
+    }
+  }
+  for (const double x : {1.0001, 0.9999, 1e-20, 1e20}) all.push_back(one_value(Op::log, x));
+  for (const double x : {100.5, -1234.5, 20000.25}) {
+    all.push_back(one_value(Op::sin, x));
+    all.push_back(one_value(Op::cos, x));
+  }
+  for (const double x : {-3.0, -5.0, -8.0}) all.push_back(one_value(Op::gelu, x));
+  // Shapes: scalar, one and three elements, none at all, rank 8.
+  for (const auto& dims :
+       std::vector<std::vector<std::int64_t>>{{}, {1}, {3}, {0}, {4, 0, 2}, {1, 2, 1, 2, 1, 2, 1, 2}}) {
+    OpCase c = smooth(Op::tanh, -1, 1);
+    c.name = "tanh_of_shape_" + Shape::of(dims).text();
+    c.inputs[0].dims = dims;
+    c.expect_dims = dims;
+    all.push_back(c);
+  }
+  for (std::size_t i = 0; i < all.size(); ++i) all[i].name = cat(i, "_", all[i].name);
+  return all;
+}
+
+GRAFT_OP_CASES(Unary, cases());
+
+TEST(UnaryErrors, WrongTypesAndAttributes) {
+  expect_infer_error(integers(Op::exp), "is of type i32; f32 is needed");
+  expect_infer_error(integers(Op::affine, {{"alpha", 0.5}}), "must be an integer");
+  expect_infer_error(smooth(Op::gelu, 0, 1, {{"approximate", std::string("erf")}}), "\"erf\"");
+  expect_infer_error(smooth(Op::celu, 0, 1, {{"alpha", 0.0}}), "divides by it");
+  expect_infer_error(smooth(Op::logical_not, 0, 1), "boolean is needed");
+}
+
+}  // namespace
+}  // namespace graft::test
