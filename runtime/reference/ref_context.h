@@ -24,6 +24,9 @@ struct RefStepState {
   double bias_correction1[16] = {};
   double bias_correction2[16] = {};
   double loss_weight = 1;
+  double loss_scale = 1;
+  double inverse_loss_scale = 1;
+  double clip_norm = 0;
 };
 
 class RefContext {

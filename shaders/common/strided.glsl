@@ -1,5 +1,5 @@
-// main() of kernels whose operands are broadcast. constant_id 0 is the kernel's own. Define after
-// the include:
+// main() of kernels whose operands are broadcast. Include after layout(local_size_x), for
+// gl_WorkGroupSize is read; constant_id 0 is the kernel's own. Define after the include:
 //   void vector(uint i, uvec3 at)   elements 4i to 4i+3 of the output from operands at these offsets, which count
 //                                   vectors of four, or single elements where the operand's bit of SPLAT is set
 //   void single(uint i, uvec3 at)   element i from the elements at these offsets

@@ -6,9 +6,9 @@
 #include "shaders/common/math.glsl"
 #include "shaders/unary/unary_fn.h"
 #include "shaders/unary/unary_push.h"
-#include "shaders/common/flat.glsl"
 layout(local_size_x = 128) in;
 layout(constant_id = 0) const uint FN = 0;
+#include "shaders/common/flat.glsl"
 layout(binding = 0) readonly buffer X1 { uint x1[]; };
 layout(binding = 0) readonly buffer X4 { uvec4 x4[]; };
 layout(binding = 1) writeonly buffer Y1 { uint y1[]; };

@@ -5,9 +5,9 @@
 #include "shaders/common/math.glsl"
 #include "shaders/unary/unary_fn.h"
 #include "shaders/unary/unary_push.h"
-#include "shaders/common/flat.glsl"
 layout(local_size_x = 128) in;
 layout(constant_id = 0) const uint FN = 0;
+#include "shaders/common/flat.glsl"
 // v: x or y.
 layout(binding = 0) readonly buffer V1 { float v1[]; };
 layout(binding = 0) readonly buffer V4 { vec4 v4[]; };

@@ -1,0 +1,18 @@
+#include <algorithm>
+
+#include "runtime/reference/ref_context.h"
+
+namespace graft::ops {
+
+void ref_full(RefContext& c) { std::fill(c.out().begin(), c.out().end(), c.attrs().number("value")); }
+
+void ref_step_scalar(RefContext& c) {
+  const RefStepState& state = c.step_state();
+  const std::string field = c.attrs().text("field");
+  c.out()[0] = field == "loss_weight"          ? state.loss_weight
+               : field == "loss_scale"         ? state.loss_scale
+               : field == "inverse_loss_scale" ? state.inverse_loss_scale
+                                               : state.clip_norm;
+}
+
+}  // namespace graft::ops
