@@ -55,6 +55,9 @@ StepState to_step_state(const RefStepState& from) {
   to.step = from.step;
   to.micro_step = from.micro_step;
   to.loss_weight = static_cast<float>(from.loss_weight);
+  to.loss_scale = static_cast<float>(from.loss_scale);
+  to.inverse_loss_scale = static_cast<float>(from.inverse_loss_scale);
+  to.clip_norm = static_cast<float>(from.clip_norm);
   for (std::size_t i = 0; i < 16; ++i) {
     to.learning_rate[i] = static_cast<float>(from.learning_rate[i]);
     to.bias_correction1[i] = static_cast<float>(from.bias_correction1[i]);

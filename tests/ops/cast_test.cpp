@@ -8,7 +8,9 @@ namespace {
 OpCase cast(DType from, DType to, std::vector<std::int64_t> dims = {3, 43}) {
   return {.name = cat(dtype_name(from), " to ", dtype_name(to), Shape::of(dims).text()),
           .op = Op::cast,
-          .inputs = {{.dims = dims, .dtype = from, .low = from == DType::boolean ? 0.0 : -3.0,
+          .inputs = {{.dims = dims,
+                      .dtype = from,
+                      .low = from == DType::boolean ? 0.0 : -3.0,
                       .high = from == DType::boolean ? 1.0 : 3.0}},
           .attrs = {{"to", static_cast<std::int64_t>(to)}},
           .tolerance = 0,
@@ -25,8 +27,9 @@ std::vector<OpCase> cases() {
   all.push_back(cast(DType::f32, DType::i32, {}));
   all.push_back(cast(DType::i32, DType::f32, {4, 0}));
   constexpr double kInf = std::numeric_limits<double>::infinity();
-  const std::vector<double> ends = {0.0,  -0.0, 0.999, -0.999, 2.5,  -2.5, 2147483520.0, 2147483648.0,
-                                    -2147483648.0, 1e20, -1e20, kInf, -kInf, std::numeric_limits<double>::quiet_NaN()};
+  const std::vector<double> ends = {
+      0.0,          -0.0,          0.999, -0.999, 2.5,  -2.5,  2147483520.0,
+      2147483648.0, -2147483648.0, 1e20,  -1e20,  kInf, -kInf, std::numeric_limits<double>::quiet_NaN()};
   for (const DType to : {DType::i32, DType::boolean}) {
     OpCase c = cast(DType::f32, to, {static_cast<std::int64_t>(ends.size())});
     c.name += " of extremes";

@@ -29,9 +29,11 @@ OpCase step_scalar(const std::string& field) {
 }
 
 std::vector<OpCase> cases() {
-  return {full({}, 0.1, DType::f32),           full({3, 50}, -2.75, DType::f32),  full({0, 5}, 1, DType::f32),
-          full({129}, -2147483648.0, DType::i32), full({2, 2}, 1, DType::boolean),   step_scalar("loss_weight"),
-          step_scalar("loss_scale"),           step_scalar("inverse_loss_scale"), step_scalar("clip_norm")};
+  return {full({}, 0.1, DType::f32),       full({3, 50}, -2.75, DType::f32),
+          full({0, 5}, 1, DType::f32),     full({129}, -2147483648.0, DType::i32),
+          full({2, 2}, 1, DType::boolean), step_scalar("loss_weight"),
+          step_scalar("loss_scale"),       step_scalar("inverse_loss_scale"),
+          step_scalar("clip_norm")};
 }
 
 GRAFT_OP_CASES(Fill, cases());

@@ -125,12 +125,35 @@ std::vector<OpCase> cases() {
        .tolerance = 0,
        .reason = "truth values are exact"},
   };
-  for (const Op op :
-       {Op::neg,   Op::abs,      Op::exp,        Op::expm1,      Op::log,          Op::log1p,
-        Op::sqrt,  Op::square,   Op::sigmoid,    Op::relu,       Op::elu,          Op::selu,
-        Op::celu,  Op::gelu,     Op::silu,       Op::mish,       Op::softplus,     Op::tanh,
-        Op::atan,  Op::asinh,    Op::erf,        Op::is_nan,     Op::is_inf,       Op::sign,
-        Op::floor, Op::softsign, Op::leaky_relu, Op::hard_swish, Op::hard_sigmoid, Op::thresholded_relu}) {
+  for (const Op op : {Op::neg,
+                      Op::abs,
+                      Op::exp,
+                      Op::expm1,
+                      Op::log,
+                      Op::log1p,
+                      Op::sqrt,
+                      Op::sigmoid,
+                      Op::relu,
+                      Op::elu,
+                      Op::selu,
+                      Op::celu,
+                      Op::gelu,
+                      Op::silu,
+                      Op::mish,
+                      Op::softplus,
+                      Op::tanh,
+                      Op::atan,
+                      Op::asinh,
+                      Op::erf,
+                      Op::is_nan,
+                      Op::is_inf,
+                      Op::sign,
+                      Op::floor,
+                      Op::softsign,
+                      Op::leaky_relu,
+                      Op::hard_swish,
+                      Op::hard_sigmoid,
+                      Op::thresholded_relu}) {
     all.push_back(special(op, ends));
   }
   all.push_back(special(Op::gelu, ends, {{"approximate", std::string("tanh")}}));

@@ -18,7 +18,8 @@ Status infer_full(InferContext& c) {
   const std::int64_t dtype = c.attrs().integer("dtype");
   const double value = c.attrs().number("value");
   if (dtype < 0 || dtype > static_cast<std::int64_t>(DType::boolean)) {
-    return invalid("The attribute \"dtype\" is ", dtype, "; tensors of f32 (0), i32 (1) and boolean (2) can be filled.");
+    return invalid("The attribute \"dtype\" is ", dtype,
+                   "; tensors of f32 (0), i32 (1) and boolean (2) can be filled.");
   }
   const DType type = static_cast<DType>(dtype);
   if (type == DType::i32 && !(value == std::trunc(value) && value >= -2147483648.0 && value <= 2147483647.0)) {
@@ -33,9 +34,8 @@ Status infer_full(InferContext& c) {
 
 Status emit_full(Emitter& e) {
   const double value = e.attrs().number("value");
-  const std::uint32_t word = e.out_dtype() == DType::f32
-                                 ? std::bit_cast<std::uint32_t>(static_cast<float>(value))
-                                 : static_cast<std::uint32_t>(static_cast<std::int64_t>(value));
+  const std::uint32_t word = e.out_dtype() == DType::f32 ? std::bit_cast<std::uint32_t>(static_cast<float>(value))
+                                                         : static_cast<std::uint32_t>(static_cast<std::int64_t>(value));
   return emit_fill(e, e.out(), e.out_shape().elements(), word);
 }
 

@@ -11,7 +11,8 @@ Status infer(InferContext& c) {
                    "; they must be the same.");
   }
   if (dtype_size(c.dtype(1)) != 4) {
-    return unsupported("Its choices are of type ", dtype_name(c.dtype(1)), "; f32, i32 and boolean can be chosen from.");
+    return unsupported("Its choices are of type ", dtype_name(c.dtype(1)),
+                       "; f32, i32 and boolean can be chosen from.");
   }
   GRAFT_TRY_ASSIGN(const Shape choices, broadcast(c.shape(1), c.shape(2)));
   GRAFT_TRY_ASSIGN(Shape shape, broadcast(c.shape(0), choices));
