@@ -63,6 +63,16 @@ TEST_P(VulkanDevice, RunsWithFencesToo) {
   expect_script_result(out);
 }
 
+TEST_P(VulkanDevice, RunsWithNonCoherentMemory) {
+  vulkan::DeviceOptions options = device_options_for(GetParam());
+  options.assume_non_coherent = true;
+  open(options);
+  std::vector<float> out;
+  const Status status = run_script(*device, out);
+  ASSERT_TRUE(status.ok()) << status.message();
+  expect_script_result(out);
+}
+
 TEST_P(VulkanDevice, FillsAndCopiesRanges) {
   auto work = buffer(1024, MemoryKind::device);
   auto host = buffer(1024, MemoryKind::readback);
