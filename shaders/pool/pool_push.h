@@ -1,8 +1,7 @@
 #include "shaders/common/push.h"
 // x [images, h, w, c], y [images, oh, ow, c]
 PUSH_BEGIN(PoolPush)
-  uint count;  // invocations that have work: pixels that the kernel writes * channel_step
-  uint channel_step;  // an invocation's channels are this far apart
+  uint count;  // elements that the kernel writes
   uint h;
   uint w;
   uint c;

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <set>
 
 #include "runtime/data/digits.h"
@@ -132,6 +133,38 @@ TEST_F(Files, LargeGzipIsUnpackedToATemporaryFileThatGoesAway) {
   options.unpack_limit = 1 << 20;
   options.temporary_directory = folder_.path("absent");
   EXPECT_FALSE(DataFile::open(path, options).ok());
+}
+
+/// Bytes of this process that are in memory and belong to no file.
+std::uint64_t private_memory() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("RssAnon:")) return std::stoull(line.substr(8)) * 1024;
+  }
+  return 0;
+}
+
+TEST_F(Files, AFileLargerThanItsMemoryLimitIsNotLoaded) {
+  // 128 MiB of bytes, 512 MiB once they are f32, under a limit of 4 MiB. The file is sparse: it takes no disk.
+  constexpr std::uint32_t kSamples = 8192, kSide = 128;
+  constexpr std::uint64_t kLimit = 4 << 20;
+  const std::string images = folder_.write("x", idx(8, {kSamples, kSide, kSide}, ""));
+  const std::string labels = folder_.write("y", idx(8, {kSamples}, std::string(kSamples, '\1')));
+  std::filesystem::resize_file(images, 16 + std::uint64_t{kSamples} * kSide * kSide);
+  auto source = open_spec("idx:" + images + "," + labels).value();
+  auto loader = Loader::create(*source, {.batch = 16, .epochs = 1, .memory_limit = kLimit}).value();
+  ASSERT_TRUE(loader->next().ok());
+  const std::uint64_t before = private_memory();
+  std::uint64_t samples = 16, most = before;
+  for (;; samples += 16) {
+    auto batch = loader->next();
+    ASSERT_TRUE(batch.ok()) << batch.status().message();
+    if (*batch == nullptr) break;
+    if (samples % 1024 == 0) most = std::max(most, private_memory());
+  }
+  EXPECT_EQ(samples, kSamples);
+  // The batches in flight are allocated already; the rest is slack for the allocator and the test itself.
+  EXPECT_LT(most, before + kLimit) << "the data set seems to be kept in memory";
 }
 
 TEST_F(Files, EveryDamagedIdxIsRefused) {
