@@ -27,6 +27,13 @@ bool is_weight(const OnnxInitializer& initializer) {
   return false;
 }
 
+/// Sizes of a tensor without elements; symbols beside the zero do not matter.
+std::vector<std::int64_t> empty_dims(const Shape& shape) {
+  std::vector<std::int64_t> dims;
+  for (const Dim& dim : shape) dims.push_back(dim.is_constant() ? dim.value() : 1);
+  return dims;
+}
+
 std::string as_symbol(const std::string& text) {
   std::string name;
   for (const char c : text) name += std::isalnum(static_cast<unsigned char>(c)) || c == '_' ? c : '_';
@@ -170,7 +177,6 @@ Result<Shape> Importer::read_shape(const OnnxValue& value) {
   for (std::size_t axis = 0; axis < value.dims.size(); ++axis) {
     const OnnxDim& dim = value.dims[axis];
     if (dim.value >= 0 && dim.symbol.empty()) {
-      if (dim.value == 0) return unsupported("has no elements (axis ", axis, " is 0)");
       dims.push_back(dim.value);
       continue;
     }
@@ -215,6 +221,13 @@ Status Importer::add_inputs() {
     auto shape = read_shape(input);
     if (!shape.ok()) {
       fail(shape.status().message());
+      continue;
+    }
+    if (std::any_of(shape->begin(), shape->end(), [](const Dim& dim) { return dim == Dim(0); })) {
+      Record& record = create(input.name);  // nothing in it, so everything about it is known
+      record.host = std::make_shared<HostTensor>(HostTensor{.type = input.type, .dims = empty_dims(*shape)});
+      record.type = input.type;
+      record.shape = record.host->shape();
       continue;
     }
     auto dtype = device_dtype(input.type);
@@ -431,7 +444,8 @@ Result<Converted> Importer::run(const std::string& file_name, Report* report) {
   if (!report_.ok()) {
     const std::size_t more = report_.problems.size() - 1;
     return error(status.ok() ? Code::unsupported : status.code(), file_name,
-                 " cannot be converted: ", report_.problems[0], more ? cat(" (and ", more, " more problems)") : "");
+                 " cannot be converted: ", report_.problems[0],
+                 more ? cat(" There are ", more, " more problems.") : "");
   }
   model_.metadata[std::string(kMetaSourceFormat)] = cat("onnx opset ", version);
   model_.metadata[std::string(kMetaSourceFile)] = file_name;

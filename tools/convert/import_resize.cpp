@@ -123,6 +123,17 @@ Status check_modes(NodeContext& c, const std::string& mode, const std::string& c
   return {};
 }
 
+/// Whether the scales are exactly those of the sizes, as they are wherever sizes were given.
+bool whole(NodeContext& c, const Target& t) {
+  for (std::size_t i = 0; i < t.sizes.size(); ++i) {
+    const Dim& size = c.shape(0)[i];
+    if (!size.is_constant()) continue;
+    const double exact = static_cast<double>(size.value()) * t.scales[i];
+    if (std::abs(exact - static_cast<double>(t.sizes[i])) > 1e-6 * exact) return false;
+  }
+  return true;
+}
+
 Status resize(NodeContext& c) {
   if (!is_float(c.type(0))) return unsupported("its input is ", elem_name(c.type(0)), ", and only floats are resized");
   const bool old = c.node.op == "Upsample" || c.opset < 11;
@@ -133,6 +144,9 @@ Status resize(NodeContext& c) {
   const std::size_t rank = c.rank(0);
   if (rank != 3 && rank != 4) return unsupported("its input has ", rank, " axes, and only 3 or 4 are supported");
   GRAFT_TRY_ASSIGN(const Target t, read_target(c));
+  if (coordinates == "align_corners" && !whole(c, t)) {
+    return unsupported("align_corners with scales that give no whole sizes is not supported");
+  }
   if (t.scales[0] != 1 || t.scales[1] != 1) return unsupported("it resizes the batch or the channels");
   Spatial s;
   s.axes = rank - 2;

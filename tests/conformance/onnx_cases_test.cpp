@@ -1,0 +1,242 @@
+// ctest: slow
+// ONNX's own backend cases: each is converted, run by the reference and on the device, and compared. A case either
+// gives the expected numbers or names what is missing. GRAFT_CASES=<part of a name> runs some and says more.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <set>
+
+#include "tests/support/gpu_device.h"
+#include "tests/support/model_tensors.h"
+#include "tests/support/run_graph.h"
+#include "tests/support/tar.h"
+#include "tools/convert/convert_onnx.h"
+
+namespace graft::test {
+namespace {
+
+using convert::HostTensor;
+
+// ONNX's own runner compares with rtol 1e-3 and atol 1e-7. The reference computes in double, so atol holds as it is;
+// the device computes in f32, where a sum of terms of size 1 to 100 is known to about 1e-5.
+constexpr double kRelative = 1e-3;
+constexpr double kReferenceAbsolute = 1e-7;
+constexpr double kDeviceAbsolute = 1e-5;
+constexpr std::size_t kMustPass = 350;
+
+struct Case {
+  std::string name;
+  std::vector<std::byte> model;
+  struct Set {
+    std::vector<std::vector<std::byte>> inputs, outputs;
+  };
+  std::vector<Set> sets;
+};
+
+enum class Verdict { passed, unsupported, wrong };
+struct Outcome {
+  Verdict verdict = Verdict::passed;
+  std::string why;
+};
+
+std::vector<Case> read_cases(const std::map<std::string, std::vector<std::byte>>& files) {
+  std::vector<Case> cases;
+  for (const auto& [path, bytes] : files) {
+    if (!path.ends_with("/model.onnx")) continue;
+    const std::string folder = path.substr(0, path.size() - std::string("model.onnx").size());
+    Case c{folder.substr(0, folder.size() - 1), bytes, {}};
+    for (std::size_t set = 0; set < 8; ++set) {
+      Case::Set data;
+      for (std::size_t i = 0; i < 64; ++i) {
+        const auto in = files.find(cat(folder, "test_data_set_", set, "/input_", i, ".pb"));
+        const auto out = files.find(cat(folder, "test_data_set_", set, "/output_", i, ".pb"));
+        if (in != files.end()) data.inputs.push_back(in->second);
+        if (out != files.end()) data.outputs.push_back(out->second);
+      }
+      if (!data.outputs.empty()) c.sets.push_back(std::move(data));
+    }
+    cases.push_back(std::move(c));
+  }
+  return cases;
+}
+
+bool close(double got, double expected, double absolute) {
+  if (std::isnan(expected)) return std::isnan(got);
+  if (std::isinf(expected)) return got == expected;
+  return std::abs(got - expected) <= absolute + kRelative * std::abs(expected);
+}
+
+/// Empty where the tensors agree.
+std::string difference(const RefTensor& got, const HostTensor& expected, double absolute) {
+  if (got.dims != expected.dims) {
+    return cat("shape ", Shape::of(got.dims).text(), " instead of ", expected.shape().text());
+  }
+  for (std::size_t i = 0; i < got.data.size(); ++i) {
+    if (close(got.data[i], expected.number(i), absolute)) continue;
+    return cat("element ", i, " of ", got.data.size(), " is ", got.data[i], " instead of ", expected.number(i));
+  }
+  return {};
+}
+
+/// The reason without what differs from case to case, so that reasons can be counted.
+std::string summary(const convert::Report& report, const Status& status) {
+  for (const auto& entry : report.entries) {
+    if (entry.fate == convert::Report::Fate::unsupported) return cat(entry.op, ": ", entry.reason);
+  }
+  return report.problems.empty() ? status.message() : report.problems[0];
+}
+
+using Inputs = std::vector<std::pair<std::string, HostTensor>>;
+
+/// Values of inputs that shapes depend on are fixed, as many times as the converter asks for another.
+Result<convert::Converted> convert_with(const convert::OnnxGraph& source, const std::string& name, const Inputs& inputs,
+                                        std::set<std::string>& fixed, convert::Report& report) {
+  convert::ConvertOptions options;
+  while (true) {
+    auto converted = convert::convert_onnx(source, name, options, &report);
+    if (converted.ok() || report.fix_inputs.empty()) return converted;
+    const std::size_t before = fixed.size();
+    for (const auto& [input, value] : inputs) {
+      for (const std::string& wanted : report.fix_inputs) {
+        if (wanted != input) continue;
+        fixed.insert(input);
+        options.fixed_inputs[input] = value;
+      }
+    }
+    if (fixed.size() == before) return converted;
+  }
+}
+
+/// What the symbols of the inputs stand for in this data set.
+Result<Graph> bound_to(const Graph& graph, const Inputs& inputs, const std::set<std::string>& fixed) {
+  Bindings bindings;
+  for (const auto& [name, tensor] : inputs) {
+    const ValueId input = graph.find_value(name);
+    if (!input.valid() || fixed.contains(name)) continue;
+    const Shape& shape = graph.value(input).shape;
+    for (std::size_t i = 0; i < shape.rank() && i < tensor.dims.size(); ++i) {
+      if (!shape[i].is_constant()) bindings[shape[i].symbols()] = tensor.dims[i];
+    }
+  }
+  return bindings.empty() ? Result<Graph>(graph) : graft::bind(graph, bindings);
+}
+
+Outcome compare(const Graph& graph, const RefTensors& got, const std::vector<HostTensor>& expected, double absolute,
+                const char* where) {
+  for (std::size_t k = 0; k < expected.size() && k < graph.outputs().size(); ++k) {
+    const Value& value = graph.value(graph.outputs()[k].value);
+    const auto found = got.find(value.name);
+    if (found == got.end()) return {Verdict::wrong, cat(where, " gave no \"", value.name, "\"")};
+    const auto dtype = convert::device_dtype(expected[k].type);
+    if (!dtype.ok() || *dtype != value.dtype) {
+      return {Verdict::wrong,
+              cat("output ", k, " is ", dtype_name(value.dtype), " instead of ", convert::elem_name(expected[k].type))};
+    }
+    const std::string text = difference(found->second, expected[k], absolute);
+    if (!text.empty()) return {Verdict::wrong, cat(where, ", output ", k, ": ", text)};
+  }
+  return {};
+}
+
+Outcome run_set(const convert::OnnxGraph& source, const std::string& name, const Case::Set& set, bool device) {
+  Inputs inputs;
+  std::vector<std::string> names;
+  std::set<std::string> initializers;
+  for (const auto& initializer : source.initializers) initializers.insert(initializer.name);
+  for (const auto& input : source.inputs) {
+    if (!initializers.contains(input.name)) names.push_back(input.name);
+  }
+  std::string unreadable;
+  for (std::size_t i = 0; i < set.inputs.size() && i < names.size(); ++i) {
+    auto tensor = convert::parse_onnx_tensor(set.inputs[i]);
+    if (tensor.ok()) {
+      inputs.emplace_back(names[i], std::move(*tensor));
+    } else {
+      unreadable = tensor.status().message();
+    }
+  }
+  std::set<std::string> fixed;
+  convert::Report report;
+  auto converted = convert_with(source, name, inputs, fixed, report);
+  if (!converted.ok()) return {Verdict::unsupported, summary(report, converted.status())};
+  if (!unreadable.empty()) return {Verdict::wrong, "an input converted that cannot be read: " + unreadable};
+
+  std::vector<HostTensor> expected;
+  for (const auto& bytes : set.outputs) {
+    auto tensor = convert::parse_onnx_tensor(bytes);
+    if (!tensor.ok()) return {Verdict::wrong, "an output converted that cannot be read: " + tensor.status().message()};
+    expected.push_back(std::move(*tensor));
+  }
+  auto graph = bound_to(converted->model.graph, inputs, fixed);
+  if (!graph.ok()) return {Verdict::wrong, graph.status().message()};
+  if (Status valid = validate(*graph); !valid.ok()) return {Verdict::wrong, valid.message()};
+  RefTensors feeds = weights_of(converted->model);
+  for (const auto& [input, tensor] : inputs) {
+    if (graph->find_value(input).valid() && !fixed.contains(input)) feeds[input] = to_ref(tensor);
+  }
+  RefTensors computed = feeds;
+  if (Status status = interpret(*graph, computed); !status.ok()) return {Verdict::wrong, status.message()};
+  Outcome outcome = compare(*graph, computed, expected, kReferenceAbsolute, "reference");
+  if (outcome.verdict != Verdict::passed || !device) return outcome;
+  auto ran = run_on_device(*graph, feeds);
+  if (!ran.ok()) {
+    return {ran.status().code() == Code::unsupported ? Verdict::unsupported : Verdict::wrong, ran.status().message()};
+  }
+  return compare(*graph, *ran, expected, kDeviceAbsolute, "device");
+}
+
+Outcome run_case(const Case& c, bool device) {
+  auto source = convert::parse_onnx(c.model);
+  if (!source.ok()) return {Verdict::unsupported, source.status().message()};
+  for (const auto& set : c.sets) {
+    const Outcome outcome = run_set(*source, c.name, set, device);
+    if (outcome.verdict != Verdict::passed) return outcome;
+  }
+  return c.sets.empty() ? Outcome{Verdict::unsupported, "the case holds no data"} : Outcome{};
+}
+
+TEST(OnnxConformance, Cases) {
+  const std::string archive = test_data("onnx-conformance/cases.tar.gz");
+  auto files = read_tar_gz(archive);
+  if (!files.ok()) GTEST_SKIP() << files.status().message();
+  const char* filter = std::getenv("GRAFT_CASES");
+  const char* no_device = std::getenv("GRAFT_CASES_REFERENCE");
+  const bool device = no_device == nullptr && device_available().ok();
+  std::map<std::string, std::size_t> reasons;
+  std::size_t passed = 0, unsupported_cases = 0;
+  std::vector<std::string> wrong;
+  for (const Case& c : read_cases(*files)) {
+    if (filter != nullptr && c.name.find(filter) == std::string::npos) continue;
+    const Outcome outcome = run_case(c, device);
+    if (filter != nullptr) {
+      std::printf("%-12s %s  %s\n",
+                  outcome.verdict == Verdict::passed        ? "passed"
+                  : outcome.verdict == Verdict::unsupported ? "unsupported"
+                                                            : "WRONG",
+                  c.name.c_str(), outcome.why.c_str());
+      std::fflush(stdout);  // the last line names the culprit of a crash
+    }
+    if (outcome.verdict == Verdict::passed) ++passed;
+    if (outcome.verdict == Verdict::wrong) wrong.push_back(c.name + ": " + outcome.why);
+    if (outcome.verdict != Verdict::unsupported) continue;
+    ++unsupported_cases;
+    ++reasons[outcome.why];
+    EXPECT_FALSE(outcome.why.empty()) << c.name << " is unsupported without a reason.";
+  }
+  std::vector<std::pair<std::size_t, std::string>> table;
+  for (const auto& [why, count] : reasons) table.emplace_back(count, why);
+  std::sort(table.rbegin(), table.rend());
+  std::printf("\nMissing, by reason:\n");
+  for (const auto& [count, why] : table) std::printf("%5zu  %s\n", count, why.c_str());
+  std::printf("\n%zu passed%s, %zu unsupported, %zu wrong\n", passed, device ? "" : " (reference only)",
+              unsupported_cases, wrong.size());
+  for (const std::string& text : wrong) ADD_FAILURE() << text;
+  if (filter == nullptr) {
+    EXPECT_GE(passed, kMustPass);
+  }
+}
+
+}  // namespace
+}  // namespace graft::test
