@@ -106,7 +106,10 @@ std::vector<ValueId> NodeContext::emit_all(Op op, std::vector<ValueId> inputs, A
   const std::string first = graph.find_value(stem).valid() ? std::string() : stem;
   auto made = graph.add_node(op, std::move(inputs), std::move(attrs), base_, {first});
   if (!made.ok()) {
-    fail(made.status());
+    // The importer names the source's node; the context that the graph adds would say it twice.
+    const std::string& message = made.status().message();
+    const auto context = message.starts_with("In the node ") ? message.find("): ") : std::string::npos;
+    fail(Status(made.status().code(), context == std::string::npos ? message : message.substr(context + 3)));
     return {};
   }
   return graph.node(*made).outputs;

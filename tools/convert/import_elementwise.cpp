@@ -336,7 +336,10 @@ Status convert_type(NodeContext& c, ElemType to) {
   GRAFT_TRY_ASSIGN(const DType dtype, device_dtype(to));
   const ElemType from = c.type(0);
   const Perm perm = c.perm(0);
-  if ((to == ElemType::f16 || to == ElemType::bf16) && from != to) c.precision("values stay float32, unrounded");
+  if (to == ElemType::bf16 && from != to) {
+    return unsupported("rounding to bfloat16 is not supported: values are float32, and the difference would show");
+  }
+  if (to == ElemType::f16 && from != to) c.precision("values stay float32, unrounded");
   const ValueId x = c.in(0, perm);
   if (c.dtype_of(x) == dtype) {
     // A view, so that the same bytes may carry another type.

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "tools/convert/convert_onnx.h"
+#include "tools/convert/example_onnx.h"
 #include "tools/graft/model_io.h"
 #include "tools/graft/options.h"
 
@@ -12,11 +13,21 @@ namespace {
 struct Options {
   std::string input;
   std::string output;
+  std::string example;
+  std::uint64_t seed = 0;
   std::vector<std::string> bind;
   bool json = false;
 };
 
 Status run(const Options& options) {
+  if (!options.example.empty()) {
+    if (!options.output.ends_with(".onnx")) {
+      return invalid("An example is written as an ONNX file, and \"", options.output, "\" does not end in .onnx.");
+    }
+    GRAFT_TRY(convert::write_example_onnx(options.example, options.output, options.seed));
+    std::printf("Wrote %s.\n", options.output.c_str());
+    return ok_status();
+  }
   if (!options.input.ends_with(".onnx")) {
     return unsupported("\"", options.input, "\" is not an .onnx file, the only format that graft converts so far.");
   }
@@ -39,8 +50,13 @@ Status run(const Options& options) {
 
 Action add_convert(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("IN", options->input, "An ONNX file")->required();
-  app.add_option("-o,--output", options->output, "The .graft file to write")->required();
+  auto* source = app.add_option_group("Source");
+  source->add_option("IN", options->input, "An ONNX file");
+  auto* example = source->add_option("--example", options->example, "Write an untrained example network instead")
+                      ->check(CLI::IsMember(convert::example_names()));
+  source->require_option(1);
+  app.add_option("--seed", options->seed, "Of the example's weights")->needs(example);
+  app.add_option("-o,--output", options->output, "The file to write: .graft, or .onnx for an example")->required();
   app.add_option("--bind", options->bind, "Fixes named dimensions, as in seq=128; the others stay open");
   app.add_flag("--json", options->json, "Print the trainability report as JSON");
   return [options] { return run(*options); };
