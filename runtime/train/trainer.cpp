@@ -63,7 +63,7 @@ Result<std::uint64_t> Trainer::count_of(const data::Batch& batch) const {
   const auto field = static_cast<std::size_t>(label - fields_.begin());
   const std::uint64_t rows = label->shape.elements();
   if (options_.loss.kind != Loss::cross_entropy) return batch.count() * rows;
-  const std::int64_t classes = plan_.training.front().loss.classes;
+  const std::int64_t classes = (plan_.training.empty() ? plan_.evaluation : plan_.training).front().loss.classes;
   const std::span<const std::byte> bytes = batch.field(field);
   std::uint64_t count = 0;
   for (std::uint64_t i = 0; i < batch.count() * rows; ++i) {
@@ -107,6 +107,7 @@ Result<Metrics> Trainer::run_pieces(const data::Batch& batch, bool training, Ste
 }
 
 Result<StepResult> Trainer::train_step(const data::Batch& batch) {
+  if (plan_.training.empty()) return invalid("This trainer was made for evaluation alone.");
   if (batch.count() > static_cast<std::uint64_t>(options_.batch)) {
     return invalid("A batch of ", batch.count(), " samples came, but the plan is for ", options_.batch, ".");
   }

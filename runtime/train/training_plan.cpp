@@ -7,6 +7,8 @@ namespace graft::train {
 namespace {
 
 struct Graphs {
+  std::vector<std::int64_t> sizes;  // of training
+  std::vector<std::int64_t> evaluation_sizes;
   std::vector<TrainingGraph> training;
   std::vector<EvaluationGraph> evaluation;
   std::optional<Graph> update;
@@ -21,6 +23,55 @@ Result<SizedPlan> make_sized(const Graph& graph, const LossNodes& loss, std::int
   SizedPlan sized{samples, loss, {}};
   GRAFT_TRY_ASSIGN(sized.plan, make_plan(graph, caps, residents, options));
   return sized;
+}
+
+/// The training graphs come first: they decide what residents are counted as.
+Status add_training_graphs(const Graph& model, const TrainOptions& options, const PlanRequest& request,
+                           TrainingPlan& out, Graphs& graphs) {
+  if (graphs.sizes.empty()) {
+    return invalid("The ", *request.samples, " samples make no full batch of ", options.batch,
+                   ", and batches that are not full are left out.");
+  }
+  for (const std::int64_t samples : graphs.sizes) {
+    auto graph = build_training_graph(model, samples, options, out.accumulates);
+    if (!graph.ok()) return std::move(graph).status().with_context(while_planning("training", samples));
+    graphs.training.push_back(std::move(graph).value());
+    GRAFT_TRY(out.residents.add(graphs.training.back().graph));
+  }
+  if (!out.accumulates) return {};
+  GRAFT_TRY_ASSIGN(graphs.update, build_update_graph(graphs.training.front(), options));
+  return out.residents.add(*graphs.update);
+}
+
+Status add_evaluation_graphs(const Graph& model, const TrainOptions& options, TrainingPlan& out, Graphs& graphs) {
+  for (const std::int64_t samples : graphs.evaluation_sizes) {
+    auto graph = build_evaluation_graph(model, samples, options);
+    if (!graph.ok()) return std::move(graph).status().with_context(while_planning("evaluation", samples));
+    graphs.evaluation.push_back(std::move(graph).value());
+    GRAFT_TRY(out.residents.add(graphs.evaluation.back().graph));
+  }
+  return {};
+}
+
+/// Once all residents are known.
+Status add_plans(const Graphs& graphs, const PlanRequest& request, const gpu::Caps& caps, TrainingPlan& out) {
+  for (std::size_t i = 0; i < graphs.sizes.size(); ++i) {
+    const TrainingGraph& graph = graphs.training[i];
+    auto sized = make_sized(graph.graph, graph.loss, graphs.sizes[i], out.residents, caps, request.plan);
+    if (!sized.ok()) return std::move(sized).status().with_context(while_planning("training", graphs.sizes[i]));
+    out.training.push_back(std::move(sized).value());
+  }
+  if (graphs.update) {
+    GRAFT_TRY_ASSIGN(out.update, make_plan(*graphs.update, caps, out.residents, request.plan));
+  }
+  for (std::size_t i = 0; i < graphs.evaluation_sizes.size(); ++i) {
+    const std::int64_t samples = graphs.evaluation_sizes[i];
+    const EvaluationGraph& graph = graphs.evaluation[i];
+    auto sized = make_sized(graph.graph, graph.loss, samples, out.residents, caps, request.plan);
+    if (!sized.ok()) return std::move(sized).status().with_context(while_planning("evaluation", samples));
+    out.evaluation.push_back(std::move(sized).value());
+  }
+  return {};
 }
 
 }  // namespace
@@ -51,50 +102,22 @@ Result<TrainingPlan> plan_training(const Graph& model, const TrainOptions& optio
   if (request.samples && *request.samples == 0) return invalid("There is no sample to train on.");
   const std::int64_t micro = options.micro_batch == 0 ? options.batch : options.micro_batch;
   TrainingPlan out{micro, micro < options.batch, Residents(caps), {}, {}, {}, {}, {}, {}};
-  const auto sizes = micro_sizes(options.batch, micro, request.samples, request.drop_last);
-  if (sizes.empty()) {
-    return invalid("The ", *request.samples, " samples make no full batch of ", options.batch,
-                   ", and batches that are not full are left out.");
-  }
   Graphs graphs;
-  for (const std::int64_t samples : sizes) {
-    auto graph = build_training_graph(model, samples, options, out.accumulates);
-    if (!graph.ok()) return std::move(graph).status().with_context(while_planning("training", samples));
-    graphs.training.push_back(std::move(graph).value());
-    GRAFT_TRY(out.residents.add(graphs.training.back().graph));
+  if (request.training) {
+    graphs.sizes = micro_sizes(options.batch, micro, request.samples, request.drop_last);
+    GRAFT_TRY(add_training_graphs(model, options, request, out, graphs));
   }
-  if (out.accumulates) {
-    GRAFT_TRY_ASSIGN(graphs.update, build_update_graph(graphs.training.front(), options));
-    GRAFT_TRY(out.residents.add(*graphs.update));
+  if (request.evaluation) {
+    graphs.evaluation_sizes = micro_sizes(micro, micro, request.evaluation_samples, false);
+    GRAFT_TRY(add_evaluation_graphs(model, options, out, graphs));
   }
-  std::vector<std::int64_t> evaluation_sizes;
-  if (request.evaluation) evaluation_sizes = micro_sizes(micro, micro, request.evaluation_samples, false);
-  for (const std::int64_t samples : evaluation_sizes) {
-    auto graph = build_evaluation_graph(model, samples, options);
-    if (!graph.ok()) return std::move(graph).status().with_context(while_planning("evaluation", samples));
-    graphs.evaluation.push_back(std::move(graph).value());
-    GRAFT_TRY(out.residents.add(graphs.evaluation.back().graph));
+  GRAFT_TRY(add_plans(graphs, request, caps, out));
+  if (request.training) {
+    TrainingGraph& first = graphs.training.front();
+    out.tensors = std::move(first.tensors);
+    out.untrained = std::move(first.untrained);
+    out.note = std::move(first.note);
   }
-
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
-    const TrainingGraph& graph = graphs.training[i];
-    auto sized = make_sized(graph.graph, graph.loss, sizes[i], out.residents, caps, request.plan);
-    if (!sized.ok()) return std::move(sized).status().with_context(while_planning("training", sizes[i]));
-    out.training.push_back(std::move(sized).value());
-  }
-  if (graphs.update) {
-    GRAFT_TRY_ASSIGN(out.update, make_plan(*graphs.update, caps, out.residents, request.plan));
-  }
-  for (std::size_t i = 0; i < evaluation_sizes.size(); ++i) {
-    const EvaluationGraph& graph = graphs.evaluation[i];
-    GRAFT_TRY_ASSIGN(SizedPlan sized,
-                     make_sized(graph.graph, graph.loss, evaluation_sizes[i], out.residents, caps, request.plan));
-    out.evaluation.push_back(std::move(sized));
-  }
-  TrainingGraph& first = graphs.training.front();
-  out.tensors = std::move(first.tensors);
-  out.untrained = std::move(first.untrained);
-  out.note = std::move(first.note);
   return out;
 }
 

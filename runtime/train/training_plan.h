@@ -11,9 +11,10 @@
 namespace graft::train {
 
 struct PlanRequest {
-  std::optional<std::uint64_t> samples;             ///< in the training set: tells how short the last batch is
-  bool drop_last = false;                           ///< the last batch is left out where it is short
-  bool evaluation = true;                           ///< plan evaluation too
+  std::optional<std::uint64_t> samples;  ///< in the training set: tells how short the last batch is
+  bool drop_last = false;                ///< the last batch is left out where it is short
+  bool training = true;                  ///< false: evaluation alone; no gradient need exist
+  bool evaluation = true;
   std::optional<std::uint64_t> evaluation_samples;  ///< in the evaluation set
   PlanOptions plan;                                 ///< the budget counts for each plan with all residents
 };
@@ -29,7 +30,7 @@ struct TrainingPlan {
   std::int64_t micro_batch = 0;  ///< samples on the device at once
   bool accumulates = false;      ///< micro-batches add to accumulators, and `update` takes the step
   Residents residents;
-  std::vector<SizedPlan> training;  ///< [0] is of micro_batch samples, or of the largest number that occurs
+  std::vector<SizedPlan> training;  ///< the largest number of samples first; empty where only evaluation is asked for
   std::optional<Plan> update;
   std::vector<SizedPlan> evaluation;  ///< as training
   std::vector<TrainedTensor> tensors;
