@@ -50,7 +50,9 @@ Status check_node(const Graph& graph, const Node& node) {
   for (std::size_t i = 0; i < count; ++i) {
     const ValueId id = node.inputs[i];
     if (!id.valid()) {
-      const bool optional = i >= def.min_inputs || (i < 32 && (def.optional_inputs >> i & 1u) != 0);
+      // A list of any number of inputs has no gaps.
+      const bool past_required = i >= def.min_inputs && def.max_inputs != 255;
+      const bool optional = past_required || (i < 32 && (def.optional_inputs >> i & 1u) != 0);
       if (!optional) return invalid("Its input ", i, " is missing.");
       continue;
     }

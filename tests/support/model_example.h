@@ -16,6 +16,10 @@ using Bytes = std::vector<std::byte>;
 /// without outputs, all types of attributes that ops here have, source axes, signatures, metadata, defaults.
 Model example_model();
 
+/// A node or two of every family of ops that may stand in a file, with all their attributes: the ground for changed and
+/// fuzzed files, which bring nonsense to every op's inference. Ops that the build lacks are left out.
+Model model_of_many_ops();
+
 /// What save_model() writes for it.
 Bytes file_of(const Model& model);
 
