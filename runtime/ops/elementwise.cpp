@@ -49,7 +49,7 @@ push::StridedPush make_push(const StridedLayout& layout, bool vector, std::uint6
     push.dims[axis] = static_cast<std::uint32_t>(layout.dims[axis] / per_unit);
   }
   std::uint32_t* const tables[] = {push.strides_a, push.strides_b, push.strides_c};
-  for (std::size_t operand = 0; operand < layout.strides.size(); ++operand) {
+  for (std::size_t operand = 0; operand < std::min<std::size_t>(layout.strides.size(), 3); ++operand) {
     const auto& strides = layout.strides[operand];
     if (strides[0] == 0) *splat |= 1u << operand;
     for (std::size_t axis = 0; axis < layout.rank; ++axis) {
@@ -102,12 +102,13 @@ StridedLayout strided_layout(const Shape& out, std::span<const Shape> operands) 
   return layout;
 }
 
-Status emit_strided(Emitter& e, shaders::KernelId kernel, std::uint32_t fn, std::span<const std::size_t> operands) {
+Status emit_strided(Emitter& e, shaders::KernelId kernel, std::uint32_t fn, std::span<const StridedOperand> operands,
+                    std::uint32_t extra) {
   const std::uint64_t total = e.out_shape().elements();
   if (total == 0) return ok_status();
   GRAFT_TRY(count32(total, "The output"));
   std::vector<Shape> shapes;
-  for (const std::size_t i : operands) shapes.push_back(e.in_shape(i));
+  for (const StridedOperand& operand : operands) shapes.push_back(operand.shape);
   StridedLayout layout = strided_layout(e.out_shape(), shapes);
 
   // Parts along the outermost axis, so that no binding exceeds the limit; 64 elements keep offsets aligned.
@@ -129,16 +130,22 @@ Status emit_strided(Emitter& e, shaders::KernelId kernel, std::uint32_t fn, std:
     for (std::size_t i = 0; i < operands.size(); ++i) {
       const std::uint64_t extent = operand_extent(layout, i);
       if (extent > limit) {
-        return unsupported("Input ", operands[i], " of shape ", shapes[i].text(), " exceeds ", limit,
+        return unsupported("Operand ", i, " of shape ", shapes[i].text(), " exceeds ", limit,
                            " elements, the limit of one binding on this device.");
       }
-      bindings.push_back(element_range(e.in(operands[i]), first * layout.strides[i][outer], extent));
+      bindings.push_back(element_range(operands[i].binding, first * layout.strides[i][outer], extent));
     }
     bindings.push_back(element_range(e.out(), first * inner, inner * layout.dims[outer]));
-    e.dispatch(kernel, {fn, layout.rank, vector, splat}, std::move(bindings), push,
+    e.dispatch(kernel, {fn, layout.rank, vector, splat, extra}, std::move(bindings), push,
                e.spread(push.count / kVectorsPerWorkgroup + 1));
   }
   return ok_status();
+}
+
+Status emit_broadcast(Emitter& e, shaders::KernelId kernel, std::uint32_t fn, std::size_t inputs) {
+  std::vector<StridedOperand> operands;
+  for (std::size_t i = 0; i < inputs; ++i) operands.push_back({e.in(i), e.in_shape(i)});
+  return emit_strided(e, kernel, fn, operands);
 }
 
 }  // namespace graft

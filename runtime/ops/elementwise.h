@@ -50,8 +50,19 @@ struct StridedLayout {
 /// Requires that each operand broadcasts to `out`. Constant shapes.
 StridedLayout strided_layout(const Shape& out, std::span<const Shape> operands);
 
-/// Dispatches a kernel that includes strided.glsl: output 0 from the node's inputs `operands` (at most three), each
-/// broadcast to the output. Specialization constants: `fn`, then those of strided.glsl.
-Status emit_strided(Emitter& e, shaders::KernelId kernel, std::uint32_t fn, std::span<const std::size_t> operands);
+/// What an elementwise kernel reads: memory of 4-byte elements, and the shape that it broadcasts from.
+struct StridedOperand {
+  Binding binding;
+  Shape shape;
+};
+
+/// Dispatches a kernel that includes strided.glsl: output 0 from operands that broadcast to it. The kernel knows three
+/// sets of strides: operands past the third must have the third one's shape. Specialization constants: `fn`, those of
+/// strided.glsl, then `extra`.
+Status emit_strided(Emitter& e, shaders::KernelId kernel, std::uint32_t fn, std::span<const StridedOperand> operands,
+                    std::uint32_t extra = 0);
+
+/// The same with the node's first `inputs` inputs as operands.
+Status emit_broadcast(Emitter& e, shaders::KernelId kernel, std::uint32_t fn, std::size_t inputs);
 
 }  // namespace graft

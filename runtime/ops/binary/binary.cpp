@@ -58,9 +58,8 @@ Status infer_logical(InferContext& c) {
 
 Status emit_binary(Emitter& e) {
   const bool floats = e.in_dtype(0) == DType::f32;
-  constexpr std::size_t kOperands[] = {0, 1};
-  return emit_strided(e, floats ? shaders::KernelId::binary__f32 : shaders::KernelId::binary__i32,
-                      binary::function(e.node().op, e.attrs()), kOperands);
+  return emit_broadcast(e, floats ? shaders::KernelId::binary__f32 : shaders::KernelId::binary__i32,
+                      binary::function(e.node().op, e.attrs()), 2);
 }
 
 Status vjp_add(VjpContext& c) {
@@ -120,8 +119,7 @@ Status infer_grad(InferContext& c) {
 Status emit_grad(Emitter& e) {
   const auto fn = binary::function(static_cast<Op>(e.attrs().integer("fn")), e.attrs());
   const auto wrt = static_cast<std::uint32_t>(e.attrs().integer("wrt"));
-  constexpr std::size_t kOperands[] = {0, 1, 2};
-  return emit_strided(e, shaders::KernelId::binary_grad__f32, 2 * fn + wrt, kOperands);
+  return emit_broadcast(e, shaders::KernelId::binary_grad__f32, 2 * fn + wrt, 3);
 }
 
 Status vjp_grad(VjpContext& c) {

@@ -21,8 +21,7 @@ Status infer(InferContext& c) {
 }
 
 Status emit(Emitter& e) {
-  constexpr std::size_t kOperands[] = {0, 1, 2};
-  return emit_strided(e, shaders::KernelId::where__w32, 0, kOperands);
+  return emit_broadcast(e, shaders::KernelId::where__w32, 0, 3);
 }
 
 Status vjp(VjpContext& c) {
