@@ -20,22 +20,27 @@ std::optional<std::vector<std::int64_t>> FoldContext::ints_of(std::string_view n
 
 bool fold_node(const OnnxNode& node, std::int64_t opset, const std::vector<const HostTensor*>& inputs,
                const std::vector<const Shape*>& shapes, std::vector<HostTensor>& outputs) {
-  static const std::map<std::string_view, FoldFn> kFolds = [] {
-    std::map<std::string_view, FoldFn> all;
+  static const std::map<std::string_view, const FoldEntry*> kFolds = [] {
+    std::map<std::string_view, const FoldEntry*> all;
     for (const FoldEntry* table : {kFoldMoves, kFoldMaths}) {
-      for (const FoldEntry* entry = table; entry->op != nullptr; ++entry) all.emplace(entry->op, entry->fold);
+      for (const FoldEntry* entry = table; entry->op != nullptr; ++entry) all.emplace(entry->op, entry);
     }
     return all;
   }();
   const auto found = kFolds.find(node.op);
   if (found == kFolds.end()) return false;
+  const FoldEntry& entry = *found->second;
+  if (inputs.size() < entry.inputs) return false;
+  for (std::size_t i = 0; i < entry.inputs; ++i) {
+    if (inputs[i] == nullptr) return false;
+  }
   const bool by_shape = node.op == "Shape" || node.op == "Size";
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const bool given = !node.inputs[i].empty();
     if (given && (by_shape ? shapes[i] == nullptr : inputs[i] == nullptr)) return false;
   }
   outputs.clear();
-  return found->second({node, opset, inputs, shapes, outputs}) && !outputs.empty();
+  return entry.fold({node, opset, inputs, shapes, outputs}) && !outputs.empty();
 }
 
 }  // namespace graft::convert

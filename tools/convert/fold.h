@@ -29,6 +29,7 @@ struct FoldContext {
 using FoldFn = bool (*)(const FoldContext&);
 struct FoldEntry {
   const char* op;
+  std::size_t inputs;  ///< as many first ones must be given and known
   FoldFn fold;
 };
 extern const FoldEntry kFoldMoves[], kFoldMaths[];

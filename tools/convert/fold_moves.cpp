@@ -319,10 +319,14 @@ bool split(const FoldContext& c) {
 }  // namespace
 
 const FoldEntry kFoldMoves[] = {
-    {"Constant", constant},   {"Shape", shape},     {"Size", size},       {"ConstantOfShape", constant_of_shape},
-    {"Identity", identity},   {"Reshape", reshape}, {"Flatten", flatten}, {"Squeeze", squeeze},
-    {"Unsqueeze", unsqueeze}, {"Gather", gather},   {"Concat", concat},   {"Slice", slice},
-    {"Transpose", transpose}, {"Expand", expand},   {"Split", split},     {nullptr, nullptr},
+    {"Constant", 0, constant},   {"Shape", 0, shape},
+    {"Size", 0, size},           {"ConstantOfShape", 1, constant_of_shape},
+    {"Identity", 1, identity},   {"Reshape", 1, reshape},
+    {"Flatten", 1, flatten},     {"Squeeze", 1, squeeze},
+    {"Unsqueeze", 1, unsqueeze}, {"Gather", 2, gather},
+    {"Concat", 1, concat},       {"Slice", 1, slice},
+    {"Transpose", 1, transpose}, {"Expand", 2, expand},
+    {"Split", 1, split},         {nullptr, 0, nullptr},
 };
 
 }  // namespace graft::convert

@@ -61,6 +61,7 @@ std::int64_t Importer::opset(const std::string& domain) const {
 }
 
 void Importer::problem(std::string text) {
+  text = printable(std::move(text));
   if (std::find(report_.problems.begin(), report_.problems.end(), text) == report_.problems.end()) {
     report_.problems.push_back(std::move(text));
   }

@@ -160,6 +160,7 @@ constexpr BinaryName kBinary[] = {
 /// Operands of different types would silently be mixed: f16 and f32 are both f32 here.
 Status same_types(const NodeContext& c) {
   for (std::size_t i = 1; i < c.inputs(); ++i) {
+    if (!c.has(i)) return corrupt("its input ", i, " is missing");
     if (c.type(i) != c.type(0)) {
       return corrupt("its operands are ", elem_name(c.type(0)), " and ", elem_name(c.type(i)));
     }

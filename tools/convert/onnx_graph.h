@@ -71,6 +71,9 @@ struct OnnxGraph {
   std::map<std::string, std::string> metadata;
 };
 
+/// A sentence fit for a terminal: names from files may hold control characters and megabytes. A final '.' stays.
+std::string printable(std::string text);
+
 /// Limits that are checked before memory is taken.
 struct LoadLimits {
   std::uint64_t max_file_bytes = (std::uint64_t{2} << 30) - 1;  ///< protobuf itself ends there

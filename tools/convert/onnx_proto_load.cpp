@@ -229,7 +229,8 @@ Status Loader::graph(onnx::GraphProto& proto, OnnxGraph& out) {
     } else if (read.status().code() == Code::unsupported) {
       entry.error = read.status().message();
     } else {
-      return std::move(read).status().with_context(cat("In the initializer \"", initializer.name(), "\""));
+      return Status(read.status().code(), printable(cat("The initializer \"", initializer.name(),
+                                                        "\" is damaged: ", read.status().message(), ".")));
     }
     out.initializers.push_back(std::move(entry));
     std::string().swap(*initializer.mutable_raw_data());  // two copies of all weights would be one too many
