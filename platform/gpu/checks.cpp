@@ -8,16 +8,18 @@ namespace {
 constexpr std::uint32_t kSpirvMagic = 0x07230203;
 constexpr std::size_t kSpirvHeaderWords = 5;
 
-Status check_range(const BufferRange& range, std::uint64_t alignment, const std::string& what) {
-  if (range.buffer == nullptr) return invalid(what, " has no buffer.");
+/// `what` makes the range's name, only when there is something to say: recordings have thousands of ranges.
+template <typename What>
+Status check_range(const BufferRange& range, std::uint64_t alignment, const What& what) {
+  if (range.buffer == nullptr) return invalid(what(), " has no buffer.");
   const Buffer& buffer = *range.buffer;
   if (range.offset % alignment != 0) {
-    return invalid(what, " starts at byte ", range.offset, " of buffer \"", buffer.name(), "\", not at a multiple of ",
-                   alignment, ".");
+    return invalid(what(), " starts at byte ", range.offset, " of buffer \"", buffer.name(),
+                   "\", not at a multiple of ", alignment, ".");
   }
-  if (range.size == 0) return invalid(what, " has 0 bytes of buffer \"", buffer.name(), "\".");
+  if (range.size == 0) return invalid(what(), " has 0 bytes of buffer \"", buffer.name(), "\".");
   if (!in_bounds(range.offset, range.size, usable_size(buffer.size()))) {
-    return invalid(what, " covers ", range.size, " bytes from byte ", range.offset, " of buffer \"", buffer.name(),
+    return invalid(what(), " covers ", range.size, " bytes from byte ", range.offset, " of buffer \"", buffer.name(),
                    "\", which has ", buffer.size(), ".");
   }
   return ok_status();
@@ -64,10 +66,10 @@ Status check_dispatch(const KernelShape& kernel, std::span<const BufferRange> bi
     }
   }
   for (std::size_t i = 0; i < bindings.size(); ++i) {
-    const std::string what = cat("Binding ", i, " of kernel \"", kernel.name, "\"");
+    const auto what = [&] { return cat("Binding ", i, " of kernel \"", kernel.name, "\""); };
     GRAFT_TRY(check_range(bindings[i], caps.storage_buffer_alignment, what));
     if (bindings[i].size > caps.max_storage_buffer_range) {
-      return invalid(what, " has ", bytes_text(bindings[i].size), "; the device allows ",
+      return invalid(what(), " has ", bytes_text(bindings[i].size), "; the device allows ",
                      bytes_text(caps.max_storage_buffer_range), ".");
     }
   }
@@ -75,8 +77,8 @@ Status check_dispatch(const KernelShape& kernel, std::span<const BufferRange> bi
 }
 
 Status check_copy(const BufferRange& from, const BufferRange& to) {
-  GRAFT_TRY(check_range(from, 4, "The source of a copy"));
-  GRAFT_TRY(check_range(to, 4, "The target of a copy"));
+  GRAFT_TRY(check_range(from, 4, [] { return "The source of a copy"; }));
+  GRAFT_TRY(check_range(to, 4, [] { return "The target of a copy"; }));
   if (from.size != to.size) return invalid("A copy of ", from.size, " bytes into ", to.size, " bytes was asked for.");
   if (from.buffer == to.buffer && from.offset < to.offset + to.size && to.offset < from.offset + from.size) {
     return invalid("A copy of ", from.size, " bytes within buffer \"", from.buffer->name(), "\" overlaps itself: from ",
@@ -86,7 +88,7 @@ Status check_copy(const BufferRange& from, const BufferRange& to) {
 }
 
 Status check_fill(const BufferRange& to) {
-  GRAFT_TRY(check_range(to, 4, "A fill"));
+  GRAFT_TRY(check_range(to, 4, [] { return "A fill"; }));
   if (to.size % 4 != 0) return invalid("A fill of ", to.size, " bytes was asked for; it must be a multiple of 4.");
   return ok_status();
 }

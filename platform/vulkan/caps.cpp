@@ -2,7 +2,7 @@
 #include <array>
 #include <cstring>
 
-#include "platform/vulkan/instance.h"
+#include "platform/vulkan/features.h"
 
 namespace graft::vulkan {
 namespace {
@@ -103,32 +103,16 @@ void read_properties(const InstanceFunctions& fn, PhysicalDevice& device) {
 }
 
 void read_features(const InstanceFunctions& fn, PhysicalDevice& device) {
-  VkPhysicalDeviceTimelineSemaphoreFeaturesKHR timeline{
-      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES_KHR};
-  VkPhysicalDevice8BitStorageFeaturesKHR storage8{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_8BIT_STORAGE_FEATURES_KHR};
-  VkPhysicalDeviceShaderFloat16Int8FeaturesKHR float16{
-      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES_KHR};
-  VkPhysicalDevice16BitStorageFeatures storage16{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES};
-  VkPhysicalDeviceFeatures2 features{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2};
-  features.pNext = &storage16;
-  void** tail = &storage16.pNext;
-  const auto append = [&](const char* extension, auto& structure) {
-    if (!device.has_extension(extension)) return;
-    *tail = &structure;
-    tail = &structure.pNext;
-  };
-  append(VK_KHR_TIMELINE_SEMAPHORE_EXTENSION_NAME, timeline);
-  append(VK_KHR_8BIT_STORAGE_EXTENSION_NAME, storage8);
-  append(VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME, float16);
-  fn.GetPhysicalDeviceFeatures2(device.handle, &features);
+  FeatureChain features(device);
+  fn.GetPhysicalDeviceFeatures2(device.handle, &features.all);
 
   gpu::Caps& caps = device.caps;
-  caps.storage_16bit = storage16.storageBuffer16BitAccess == VK_TRUE;
-  caps.storage_8bit = storage8.storageBuffer8BitAccess == VK_TRUE;
-  caps.shader_float16 = float16.shaderFloat16 == VK_TRUE;
-  caps.shader_int8 = float16.shaderInt8 == VK_TRUE;
-  caps.shader_int64 = features.features.shaderInt64 == VK_TRUE;
-  caps.timeline_semaphore = timeline.timelineSemaphore == VK_TRUE;
+  caps.storage_16bit = features.storage16.storageBuffer16BitAccess == VK_TRUE;
+  caps.storage_8bit = features.storage8.storageBuffer8BitAccess == VK_TRUE;
+  caps.shader_float16 = features.float16.shaderFloat16 == VK_TRUE;
+  caps.shader_int8 = features.float16.shaderInt8 == VK_TRUE;
+  caps.shader_int64 = features.all.features.shaderInt64 == VK_TRUE;
+  caps.timeline_semaphore = features.timeline.timelineSemaphore == VK_TRUE;
 }
 
 void read_memory(const InstanceFunctions& fn, PhysicalDevice& device) {

@@ -1,53 +1,21 @@
 #include <algorithm>
 
+#include "platform/vulkan/features.h"
 #include "platform/vulkan/objects.h"
 #include "platform/vulkan/pipeline_cache.h"
 
 namespace graft::vulkan {
 namespace {
 
-/// The features that graft uses, switched on where the device has them.
-class FeatureChain {
- public:
-  explicit FeatureChain(const PhysicalDevice& device) {
-    const gpu::Caps& caps = device.caps;
-    features_.pNext = &storage16_;
-    features_.features.shaderInt64 = caps.shader_int64;
-    storage16_.storageBuffer16BitAccess = caps.storage_16bit;
-    void** tail = &storage16_.pNext;
-    const auto append = [&](const char* extension, auto& structure) {
-      if (!device.has_extension(extension)) return;
-      *tail = &structure;
-      tail = &structure.pNext;
-    };
-    storage8_.storageBuffer8BitAccess = caps.storage_8bit;
-    float16_.shaderFloat16 = caps.shader_float16;
-    float16_.shaderInt8 = caps.shader_int8;
-    timeline_.timelineSemaphore = caps.timeline_semaphore;
-    append(VK_KHR_8BIT_STORAGE_EXTENSION_NAME, storage8_);
-    append(VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME, float16_);
-    append(VK_KHR_TIMELINE_SEMAPHORE_EXTENSION_NAME, timeline_);
-  }
-  FeatureChain(const FeatureChain&) = delete;
-  FeatureChain& operator=(const FeatureChain&) = delete;
-  const void* head() const { return &features_; }
-
- private:
-  VkPhysicalDeviceFeatures2 features_{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2};
-  VkPhysicalDevice16BitStorageFeatures storage16_{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES};
-  VkPhysicalDevice8BitStorageFeaturesKHR storage8_{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_8BIT_STORAGE_FEATURES_KHR};
-  VkPhysicalDeviceShaderFloat16Int8FeaturesKHR float16_{
-      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES_KHR};
-  VkPhysicalDeviceTimelineSemaphoreFeaturesKHR timeline_{
-      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES_KHR};
-};
-
 class VulkanDevice final : public gpu::Device {
  public:
   static Result<std::unique_ptr<gpu::Device>> create(const DeviceOptions& options);
 
   explicit VulkanDevice(const DeviceOptions& options)
-      : memory_(context_, options.block_bytes), submissions_(context_), cache_(context_), layouts_(context_) {}
+      : memory_(context_, options.block_bytes, options.assume_non_coherent),
+        submissions_(context_),
+        cache_(context_),
+        layouts_(context_) {}
 
   const gpu::Caps& caps() const override { return context_.caps(); }
 
@@ -118,9 +86,15 @@ Status VulkanDevice::open(const DeviceOptions& options) {
   queue.pQueuePriorities = &priority;
   std::vector<const char*> extensions;
   for (const std::string& name : context_.physical.extensions) extensions.push_back(name.c_str());
-  const FeatureChain features(context_.physical);
+  FeatureChain features(context_.physical);
+  features.all.features.shaderInt64 = caps().shader_int64;
+  features.storage16.storageBuffer16BitAccess = caps().storage_16bit;
+  features.storage8.storageBuffer8BitAccess = caps().storage_8bit;
+  features.float16.shaderFloat16 = caps().shader_float16;
+  features.float16.shaderInt8 = caps().shader_int8;
+  features.timeline.timelineSemaphore = caps().timeline_semaphore;
   VkDeviceCreateInfo info{VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO};
-  info.pNext = features.head();
+  info.pNext = &features.all;
   info.queueCreateInfoCount = 1;
   info.pQueueCreateInfos = &queue;
   info.enabledExtensionCount = static_cast<std::uint32_t>(extensions.size());

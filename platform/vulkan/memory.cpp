@@ -86,8 +86,7 @@ Result<std::uint32_t> MemoryPool::choose_type(std::uint32_t allowed, gpu::Memory
 Result<Allocation> MemoryPool::allocate(const VkMemoryRequirements& requirements, gpu::MemoryKind kind,
                                         std::string_view name) {
   GRAFT_TRY_ASSIGN(const std::uint32_t type, choose_type(requirements.memoryTypeBits, kind));
-  const bool coherent = (context_.physical.memory.memoryTypes[type].propertyFlags & kCoherent) != 0;
-  const std::uint64_t atom = coherent ? 1 : context_.physical.non_coherent_atom;
+  const std::uint64_t atom = is_coherent(type) ? 1 : context_.physical.non_coherent_atom;
   const std::uint64_t alignment = std::max<std::uint64_t>({requirements.alignment, atom, 1});
   const std::uint64_t size = align_up(requirements.size, atom);
   const bool shared = size < block_bytes_ / 4;
@@ -139,7 +138,7 @@ Result<MemoryBlock*> MemoryPool::add_block(std::uint64_t size, std::uint32_t typ
   }
   block->size = size;
   block->type = type;
-  block->coherent = (flags & kCoherent) != 0;
+  block->coherent = is_coherent(type);
   block->shared = shared;
   block->free = {{0, size}};
   ++stats_.allocations;
@@ -155,6 +154,10 @@ void MemoryPool::remove_block(MemoryBlock* block) {
   stats_.reserved_bytes -= block->size;
   std::erase_if(blocks_, [&](const auto& it) { return it.get() == block; });
   update_ranges();
+}
+
+bool MemoryPool::is_coherent(std::uint32_t type) const {
+  return !assume_non_coherent_ && (context_.physical.memory.memoryTypes[type].propertyFlags & kCoherent) != 0;
 }
 
 void MemoryPool::update_ranges() {

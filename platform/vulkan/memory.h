@@ -35,7 +35,8 @@ struct Allocation {
 
 class MemoryPool {
  public:
-  MemoryPool(Context& context, std::uint64_t block_bytes) : context_(context), block_bytes_(block_bytes) {}
+  MemoryPool(Context& context, std::uint64_t block_bytes, bool assume_non_coherent)
+      : context_(context), block_bytes_(block_bytes), assume_non_coherent_(assume_non_coherent) {}
   ~MemoryPool();
   MemoryPool(const MemoryPool&) = delete;
   MemoryPool& operator=(const MemoryPool&) = delete;
@@ -54,9 +55,11 @@ class MemoryPool {
   Result<MemoryBlock*> add_block(std::uint64_t size, std::uint32_t type, bool shared, std::string_view name);
   void remove_block(MemoryBlock* block);
   void update_ranges();
+  bool is_coherent(std::uint32_t type) const;
 
   Context& context_;
   std::uint64_t block_bytes_;
+  bool assume_non_coherent_;
   std::vector<std::unique_ptr<MemoryBlock>> blocks_;
   std::vector<VkMappedMemoryRange> non_coherent_;  ///< kept current, so that flush() allocates nothing
   gpu::MemoryStats stats_;

@@ -56,6 +56,8 @@ struct DeviceOptions {
   os::FileSystem* files = &os::system_files();
   /// False takes fences even where timeline semaphores exist.
   bool timeline_semaphore = true;
+  /// Flushes and invalidates coherent memory as well, so that tests reach those paths on any driver.
+  bool assume_non_coherent = false;
   /// Buffers smaller than a quarter of this share driver allocations of this size; larger ones get their own.
   std::uint64_t block_bytes = 4ull << 20;
 };

@@ -7,6 +7,16 @@
 namespace graft::model_format {
 namespace {
 
+/// FlatBuffers' verifier looks at the alignment of a vector's length only, which has 4 bytes.
+Result<Ints> read_integers(const flatbuffers::Vector<std::int64_t>* vector, Budget& budget) {
+  if (vector == nullptr) return Ints();
+  if (reinterpret_cast<std::uintptr_t>(vector->Data()) % 8 != 0) {
+    return corrupt("Its integers are malformed: they do not stand at a multiple of 8 bytes.");
+  }
+  GRAFT_TRY(budget.take(vector->size(), 8));
+  return Ints(vector->begin(), vector->end());
+}
+
 Result<Dim> read_dim(std::int64_t coefficient, const flatbuffers::String* symbols) {
   if (symbols == nullptr || symbols->size() == 0) return Dim(coefficient);
   const std::string_view text(symbols->c_str(), symbols->size());
@@ -20,19 +30,18 @@ Result<Dim> read_dim(std::int64_t coefficient, const flatbuffers::String* symbol
 }
 
 Result<Shape> read_shape(const fb::Shape& file, Budget& budget) {
-  const auto* coefficients = file.coefficients();
   const auto* symbols = file.symbols();
-  const std::uint64_t rank = count_of(coefficients);
+  const std::uint64_t rank = count_of(file.coefficients());
   if (rank > Shape::kMaxRank) return invalid("Its shape has rank ", rank, "; the limit is ", Shape::kMaxRank, ".");
   if (symbols != nullptr && symbols->size() != rank) {
     return invalid("Its shape of rank ", rank, " has ", symbols->size(), " symbols.");
   }
-  GRAFT_TRY(budget.take(rank, 8));
+  GRAFT_TRY_ASSIGN(const Ints coefficients, read_integers(file.coefficients(), budget));
   std::vector<Dim> dims;
   for (flatbuffers::uoffset_t axis = 0; axis < rank; ++axis) {
     const auto* symbol = symbols == nullptr ? nullptr : symbols->Get(axis);
     GRAFT_TRY(budget.take(symbol == nullptr ? 0 : symbol->size(), 1));
-    GRAFT_TRY_ASSIGN(Dim dim, read_dim(coefficients->Get(axis), symbol));
+    GRAFT_TRY_ASSIGN(Dim dim, read_dim(coefficients[axis], symbol));
     dims.push_back(std::move(dim));
   }
   return Shape(std::move(dims));
@@ -49,9 +58,8 @@ Result<AttrValue> read_attr_value(const fb::Attr& file, Budget& budget) {
       return AttrValue(text->str());
     }
     case fb::AttrValue::integers: {
-      const auto* integers = file.value_as_integers()->value();
-      GRAFT_TRY(budget.take(count_of(integers), 8));
-      return AttrValue(integers == nullptr ? Ints() : Ints(integers->begin(), integers->end()));
+      GRAFT_TRY_ASSIGN(Ints integers, read_integers(file.value_as_integers()->value(), budget));
+      return AttrValue(std::move(integers));
     }
     case fb::AttrValue::shape: {
       GRAFT_TRY_ASSIGN(Shape shape, read_shape(*file.value_as_shape()->value(), budget));

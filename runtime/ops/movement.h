@@ -2,6 +2,7 @@
 // Every element type of four bytes is moved as words, so that one kernel serves f32, i32 and boolean.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -26,7 +27,22 @@ std::vector<std::int64_t> row_major_strides(const std::vector<std::int64_t>& siz
 /// Drops axes of size 1 and merges neighbours that both sides step through as one. At least one axis remains.
 void collapse(StridedCopy& copy);
 
-/// Dispatches the copy; nothing where the box is empty. Requires rank <= 8.
+/// Words that one binding may hold on this device: a multiple of 1024, so that tiles begin at aligned offsets.
+std::uint64_t binding_words(const gpu::Caps& caps);
+
+/// Words [first, first + words) of a binding; `first` must be aligned as the device wants it.
+Binding part_of(Binding whole, std::uint64_t first, std::uint64_t words);
+
+/// Calls `Status run(first, count)` for runs of `words` words that one binding can hold each.
+template <typename Run>
+Status for_each_tile(const Emitter& e, std::uint64_t words, Run run) {
+  const std::uint64_t step = binding_words(e.caps());
+  for (std::uint64_t first = 0; first < words; first += step) GRAFT_TRY(run(first, std::min(step, words - first)));
+  return ok_status();
+}
+
+/// Dispatches the copy, in parts where a tensor is larger than a binding may be; nothing where the box is empty.
+/// Requires rank <= 8.
 Status emit_strided_copy(Emitter& e, const Binding& from, const Binding& to, StridedCopy copy);
 
 /// Sets `words` words from the start of `to`.

@@ -9,6 +9,7 @@
 //   uint out_row(uint m);      address of C[m, 0], or kNowhere; C[m, n] stands n further
 //   void out_store(uint address, uint n, float value);
 // Rows >= p.m and columns >= p.n may be decoded and loaded (never out of bounds: clamp or answer 0); they are not stored.
+// GEMM_SKIPS_OUTSIDE: Ptr of a row has `bool inside`, and outer steps in which no row of a tile is inside are left out.
 // The including kernel's main() calls gemm_place() and then gemm_tile().
 #ifndef GRAFT_GEMM_GLSL
 #define GRAFT_GEMM_GLSL

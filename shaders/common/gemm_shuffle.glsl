@@ -23,11 +23,20 @@ void gemm_tile(Place place, uint k_begin, uint k_end) {
   for (uint k = k_begin; k < k_end;) {
     const uint t = k / p.inner;
     const uint c_begin = k - t * p.inner;
-    const uint c_end = min(p.inner, c_begin + (k_end - k));
+    const uint c_count = min(p.inner - c_begin, k_end - k);
     Ptr pa[kRows];
     Ptr pb[kColumns];
     [[unroll]] for (uint i = 0; i < kRows; ++i) pa[i] = a_at(rows[i], t);
     [[unroll]] for (uint j = 0; j < kColumns; ++j) pb[j] = b_at(cols[j], t);
+    uint c_end = c_begin + c_count;
+#ifdef GEMM_SKIPS_OUTSIDE
+    // Most rows of a tile are neighbours: often a whole outer step reaches none of them.
+    uint inside = 0;
+    [[unroll]] for (uint i = 0; i < kRows; ++i) inside |= pa[i].inside ? 1u : 0u;
+    uint any = 0;
+    [[unroll]] for (uint lane_i = 0; lane_i < kLanes; ++lane_i) any |= subgroupShuffle(inside, lane_i);
+    if (any == 0) c_end = c_begin;
+#endif
     for (uint c = c_begin; c < c_end; ++c) {
       float a[kRows];
       float b[kColumns];
@@ -38,7 +47,7 @@ void gemm_tile(Place place, uint k_begin, uint k_end) {
         [[unroll]] for (uint j = 0; j < kColumns; ++j) acc[i * kColumns + j] += value * b[j];
       }
     }
-    k += c_end - c_begin;
+    k += c_count;
   }
 
   // A loop over rows that picks its registers by comparison, because each place in the code that stores costs a CPU

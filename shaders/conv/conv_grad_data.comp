@@ -15,6 +15,7 @@ layout(std430, binding = 3) writeonly buffer DX { float dx[]; };
 struct Row { uint image; int oh; int ow; };  // output position that the phase's first tap reads, maybe outside
 struct Col { uint base; };
 struct Ptr { uint base; bool inside; };
+#define GEMM_SKIPS_OUTSIDE
 #include "shaders/common/gemm.glsl"
 
 uint group = 0;

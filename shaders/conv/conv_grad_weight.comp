@@ -12,13 +12,13 @@ layout(std430, binding = 2) writeonly buffer DW { float dw[]; };
 
 struct Row { uint base; };
 struct Col { int h; int w; uint c; };  // input position for output pixel (0, 0), maybe outside; channel
-struct Ptr { uint base; int w; bool inside; };
+struct Ptr { uint base; int w; };
 #include "shaders/common/gemm.glsl"
 
 uint group = 0;
 
 Row a_row(uint m) { return Row(group * p.group_o + min(m, p.m - 1)); }
-Ptr a_at(Row row, uint t) { return Ptr(t * p.ow * p.o + row.base, 0, true); }
+Ptr a_at(Row row, uint t) { return Ptr(t * p.ow * p.o + row.base, 0); }
 float a_load(Ptr ptr, uint c) { return dy[ptr.base + c * p.o]; }
 
 Col b_col(uint n) {
@@ -35,14 +35,13 @@ Ptr b_at(Col col, uint t) {
   const uint image = t / p.oh;
   const int h = int((t - image * p.oh) * p.stride_h) + col.h;
   Ptr ptr;
-  ptr.inside = uint(h) < p.h;
-  ptr.w = col.w;
+  ptr.w = uint(h) < p.h ? col.w : 0x40000000;  // a line outside has every column outside
   ptr.base = uint((int(image * p.h) + h) * int(p.w) + col.w) * p.c + col.c;
   return ptr;
 }
 
 float b_load(Ptr ptr, uint c) {
-  const bool inside = ptr.inside && uint(ptr.w + int(c * p.stride_w)) < p.w;
+  const bool inside = uint(ptr.w + int(c * p.stride_w)) < p.w;
   const float value = x[inside ? ptr.base + c * (p.stride_w * p.c) : 0u];
   return inside ? value : 0.0;
 }

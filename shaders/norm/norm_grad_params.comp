@@ -5,16 +5,25 @@
 layout(local_size_x = 128) in;
 #include "shaders/common/index.glsl"
 #include "shaders/norm/norm_push.h"
+#include "shaders/norm/sum_lanes.glsl"
 
 layout(std430, set = 0, binding = 0) readonly buffer Partial { vec2 partial[]; };
 layout(std430, set = 0, binding = 1) writeonly buffer Dscale { float dscale[]; };
 layout(std430, set = 0, binding = 2) writeonly buffer Dbias { float dbias[]; };
 
 void main() {
-  const uint col = flat_invocation();
-  if (col >= p.cols) return;
+  const uint tile = flat_workgroup();
+  if (tile >= p.col_tiles) return;  // the whole workgroup
+  const uint lane = gl_LocalInvocationIndex;
+  const uint lanes = 1u << p.lane_shift;
+  const uint col = (tile << p.lane_shift) + (lane & (lanes - 1u));
   vec2 total = vec2(0.0);
-  for (uint i = 0u; i < p.batches * p.chunks; ++i) total += partial[i * p.cols + col];
+  if (col < p.cols) {
+    const uint parts = p.batches * p.chunks;
+    for (uint i = lane >> p.lane_shift; i < parts; i += 128u >> p.lane_shift) total += partial[i * p.cols + col];
+  }
+  total = sum_lanes(total, lanes);
+  if (lane >= lanes || col >= p.cols) return;
   dbias[col] = total.x;
   dscale[col] = total.y;
 }

@@ -17,9 +17,11 @@ void main() {
   const int w0 = int(at.w * p.stride_w) - int(p.pad_w);
   const uint h_end = uint(clamp(h0 + int(p.kernel_h), 0, int(p.h)));
   const uint w_end = uint(clamp(w0 + int(p.kernel_w), 0, int(p.w)));
-  float sum = 0.0;
-  for (uint h = uint(max(h0, 0)); h < h_end; ++h) {
-    for (uint w = uint(max(w0, 0)); w < w_end; ++w) sum += x[((at.image * p.h + h) * p.w + w) * p.c + at.channel];
+  for (uint channel = at.channel; channel < p.c; channel += p.channel_step) {
+    float sum = 0.0;
+    for (uint h = uint(max(h0, 0)); h < h_end; ++h) {
+      for (uint w = uint(max(w0, 0)); w < w_end; ++w) sum += x[((at.image * p.h + h) * p.w + w) * p.c + channel];
+    }
+    y[at.base + channel] = sum / pool_divisor(at.h, at.w);
   }
-  y[i] = sum / pool_divisor(at.h, at.w);
 }

@@ -15,11 +15,13 @@ void main() {
   const Pixel at = pixel_of(i, p.h, p.w);
   const uvec2 rows = windows_over(at.h, p.pad_h, p.kernel_h, 1, p.stride_h, p.oh);
   const uvec2 columns = windows_over(at.w, p.pad_w, p.kernel_w, 1, p.stride_w, p.ow);
-  float sum = 0.0;
-  for (uint oh = rows.x; oh < rows.y; ++oh) {
-    for (uint ow = columns.x; ow < columns.y; ++ow) {
-      sum += dy[((at.image * p.oh + oh) * p.ow + ow) * p.c + at.channel] / pool_divisor(oh, ow);
+  for (uint channel = at.channel; channel < p.c; channel += p.channel_step) {
+    float sum = 0.0;
+    for (uint oh = rows.x; oh < rows.y; ++oh) {
+      for (uint ow = columns.x; ow < columns.y; ++ow) {
+        sum += dy[((at.image * p.oh + oh) * p.ow + ow) * p.c + channel] / pool_divisor(oh, ow);
+      }
     }
+    dx[at.base + channel] = sum;
   }
-  dx[i] = sum;
 }

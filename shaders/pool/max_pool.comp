@@ -20,22 +20,24 @@ void main() {
   const Pixel at = pixel_of(i, p.oh, p.ow);
   const int h0 = int(at.h * p.stride_h) - int(p.pad_h);
   const int w0 = int(at.w * p.stride_w) - int(p.pad_w);
-  float best = uintBitsToFloat(0xff800000u);
-  int index = -1;
-  for (uint r = 0; r < p.kernel_h; ++r) {
-    const uint h = uint(h0 + int(r * p.dilation_h));
-    if (h >= p.h) continue;
-    for (uint s = 0; s < p.kernel_w; ++s) {
-      const uint w = uint(w0 + int(s * p.dilation_w));
-      const bool inside = w < p.w;
-      const float value = x[inside ? ((at.image * p.h + h) * p.w + w) * p.c + at.channel : 0u];
-      const bool better = index < 0 || (is_nan(value) ? !is_nan(best) : value > best);
-      if (inside && better) {
-        best = value;
-        index = int(h * p.w + w);
+  for (uint channel = at.channel; channel < p.c; channel += p.channel_step) {
+    float best = uintBitsToFloat(0xff800000u);
+    int index = -1;
+    for (uint r = 0; r < p.kernel_h; ++r) {
+      const uint h = uint(h0 + int(r * p.dilation_h));
+      if (h >= p.h) continue;
+      for (uint s = 0; s < p.kernel_w; ++s) {
+        const uint w = uint(w0 + int(s * p.dilation_w));
+        const bool inside = w < p.w;
+        const float value = x[inside ? ((at.image * p.h + h) * p.w + w) * p.c + channel : 0u];
+        const bool better = index < 0 || (is_nan(value) ? !is_nan(best) : value > best);
+        if (inside && better) {
+          best = value;
+          index = int(h * p.w + w);
+        }
       }
     }
+    y[at.base + channel] = best;
+    indices[at.base + channel] = index;
   }
-  y[i] = best;
-  indices[i] = index;
 }

@@ -17,12 +17,14 @@ void main() {
   const int own = int(at.h * p.w + at.w);
   const uvec2 rows = windows_over(at.h, p.pad_h, p.kernel_h, p.dilation_h, p.stride_h, p.oh);
   const uvec2 columns = windows_over(at.w, p.pad_w, p.kernel_w, p.dilation_w, p.stride_w, p.ow);
-  float sum = 0.0;
-  for (uint oh = rows.x; oh < rows.y; ++oh) {
-    for (uint ow = columns.x; ow < columns.y; ++ow) {
-      const uint from = ((at.image * p.oh + oh) * p.ow + ow) * p.c + at.channel;
-      if (indices[from] == own) sum += dy[from];
+  for (uint channel = at.channel; channel < p.c; channel += p.channel_step) {
+    float sum = 0.0;
+    for (uint oh = rows.x; oh < rows.y; ++oh) {
+      for (uint ow = columns.x; ow < columns.y; ++ow) {
+        const uint from = ((at.image * p.oh + oh) * p.ow + ow) * p.c + channel;
+        if (indices[from] == own) sum += dy[from];
+      }
     }
+    dx[at.base + channel] = sum;
   }
-  dx[i] = sum;
 }

@@ -3,19 +3,23 @@
 #define GRAFT_POOL_GLSL
 #include "shaders/common/index.glsl"
 
+/// An invocation serves every channel_step-th channel of one pixel: finding the pixel takes divisions, which cost more
+/// than the window itself on devices that divide one lane at a time; neighbours still touch neighbouring channels.
 struct Pixel {
+  uint base;  // flat index of the pixel's channel 0
   uint image;
   uint h;
   uint w;
-  uint channel;
+  uint channel;  // the invocation's first
 };
 
-Pixel pixel_of(uint flat_index, uint height, uint width) {
+Pixel pixel_of(uint invocation, uint height, uint width) {
   Pixel at;
-  uint rest = flat_index / p.c;
-  at.channel = flat_index - rest * p.c;
-  const uint line = rest / width;
-  at.w = rest - line * width;
+  const uint pixel = invocation / p.channel_step;
+  at.channel = invocation - pixel * p.channel_step;
+  at.base = pixel * p.c;
+  const uint line = pixel / width;
+  at.w = pixel - line * width;
   at.image = line / height;
   at.h = line - at.image * height;
   return at;

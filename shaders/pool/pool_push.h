@@ -1,7 +1,8 @@
 #include "shaders/common/push.h"
 // x [images, h, w, c], y [images, oh, ow, c]
 PUSH_BEGIN(PoolPush)
-  uint count;  // elements that the kernel writes
+  uint count;  // invocations that have work: pixels that the kernel writes * channel_step
+  uint channel_step;  // an invocation's channels are this far apart
   uint h;
   uint w;
   uint c;

@@ -120,6 +120,7 @@ std::vector<OpCase> cases() {
       group("group without spatial axes", {4, 12}, 4),
       group("group wide", {2, 7, 96}, 2),
       group("group tall", {1, 50, 50, 4}, 2),
+      group("group of many images in chunks", {6, 700, 3}, 3),
       group("group plain", {2, 9, 4}, 2, false, false),
       group("group without bias", {2, 9, 4}, 2, true, false),
       group("group empty", {0, 9, 4}, 2),

@@ -1,6 +1,7 @@
 // Runs a graph on the test device with tensors in double, as the interpreter takes them.
 #pragma once
 
+#include "platform/gpu/gpu.h"
 #include "runtime/reference/interpreter.h"
 
 namespace graft::test {
@@ -11,5 +12,15 @@ Result<RefTensors> run_on_device(const Graph& graph, const RefTensors& feeds, co
 
 /// Whether there is a device to run on; when not, why (tests then skip, saying so).
 Status device_available();
+
+/// While it lives, run_on_device() plans for the test device with its capabilities edited, as in taking subgroups
+/// away: how the kernels that other devices choose are tested. Only take away or rename; one at a time.
+class EditedCaps {
+ public:
+  explicit EditedCaps(void (*edit)(gpu::Caps&));
+  ~EditedCaps();
+  EditedCaps(const EditedCaps&) = delete;
+  EditedCaps& operator=(const EditedCaps&) = delete;
+};
 
 }  // namespace graft::test

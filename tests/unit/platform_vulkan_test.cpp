@@ -63,6 +63,16 @@ TEST_P(VulkanDevice, RunsWithFencesToo) {
   expect_script_result(out);
 }
 
+TEST_P(VulkanDevice, RunsWithNonCoherentMemory) {
+  vulkan::DeviceOptions options = device_options_for(GetParam());
+  options.assume_non_coherent = true;
+  open(options);
+  std::vector<float> out;
+  const Status status = run_script(*device, out);
+  ASSERT_TRUE(status.ok()) << status.message();
+  expect_script_result(out);
+}
+
 TEST_P(VulkanDevice, FillsAndCopiesRanges) {
   auto work = buffer(1024, MemoryKind::device);
   auto host = buffer(1024, MemoryKind::readback);
@@ -107,6 +117,31 @@ TEST_P(VulkanDevice, ReportsAMissingBarrier) {
   const auto messages = validation_messages().take();
   ASSERT_FALSE(messages.empty());
   EXPECT_NE(messages[0].find("WRITE_AFTER_WRITE"), std::string::npos) << messages[0];
+}
+
+TEST_P(VulkanDevice, ReportsAMissingBarrierBetweenDispatches) {
+  if (device_options_for(GetParam()).instance.validation == nullptr) GTEST_SKIP() << "The validation layer is off.";
+  auto a = buffer(4096, MemoryKind::device);
+  auto b = buffer(4096, MemoryKind::device);
+  auto kernels = device->create_kernels(std::array{selftest_desc()}).value();
+  const SelftestPush push{64, 1.0f, 1.0f};
+  const auto record = [&](std::array<BufferRange, 2> first, std::array<BufferRange, 2> second) {
+    auto recorder = device->record("pair", 0).value();
+    recorder->dispatch(*kernels[0], first, bytes_of(push), {1, 1, 1});
+    recorder->dispatch(*kernels[0], second, bytes_of(push), {1, 1, 1});
+    (void)recorder->finish().value();
+    return cat(validation_messages().count(), " ", [] {
+      const auto messages = validation_messages().take();
+      return messages.empty() ? std::string() : messages[0];
+    }());
+  };
+  const auto range = [](gpu::Buffer& it, std::uint64_t offset) { return BufferRange{&it, offset, 256}; };
+  EXPECT_NE(record({range(*a, 0), range(*b, 0)}, {range(*b, 0), range(*a, 512)}).find("READ_AFTER_WRITE"),
+            std::string::npos);
+  EXPECT_NE(record({range(*a, 0), range(*b, 0)}, {range(*a, 512), range(*a, 0)}).find("WRITE_AFTER_READ"),
+            std::string::npos);
+  EXPECT_EQ(record({range(*a, 0), range(*a, 256)}, {range(*a, 512), range(*a, 1024)}), "0 ")
+      << "ranges of one buffer that do not meet need no barrier";
 }
 
 TEST_P(VulkanDevice, WrongArgumentsAreErrors) {

@@ -43,6 +43,20 @@ Status fill_conv(const ConvSizes& sizes, Push& push) {
 
 bool is_depthwise(const ConvSizes& sizes) { return sizes.window.groups > 1 && sizes.group_c() == 1; }
 
+// 1x1 with stride 1: pixels are independent, and all images may be taken for one long line.
+bool is_pointwise(const ConvSizes& sizes) {
+  const ConvWindow& window = sizes.window;
+  const bool plain =
+      window.strides == std::array<std::int64_t, 2>{1, 1} && window.pads == std::array<std::int64_t, 4>{0, 0, 0, 0};
+  return plain && sizes.kh == 1 && sizes.kw == 1;
+}
+
+ConvSizes one_line(ConvSizes sizes) {
+  sizes.w = sizes.ow = sizes.images * sizes.h * sizes.w;
+  sizes.images = sizes.h = sizes.oh = 1;
+  return sizes;
+}
+
 GemmOperands operands(const Binding& a, const Binding& b, const Binding* bias, std::uint64_t bias_count,
                       const Binding& out) {
   GemmOperands x{.a = a, .b = b, .out = out, .takes_bias = true};
@@ -103,11 +117,17 @@ Status emit_conv(Emitter& e, const ConvSizes& sizes, const Binding& x, const Bin
   }
   push::ConvPush push{};
   GRAFT_TRY(fill_conv(sizes, push));
+  // Without padding beside it, a line of the kernel meets one contiguous stretch of x: a single, longer inner step.
+  const ConvWindow& window = sizes.window;
+  if (window.groups == 1 && window.dilations[1] == 1 && window.pads[1] == 0 && window.pads[3] == 0) {
+    push.group_c *= push.kw;
+    push.kw = 1;
+  }
   const std::uint64_t pixels = sizes.images * sizes.oh * sizes.ow;
   const GemmProblem problem{.m = pixels,
                             .n = sizes.group_o(),
-                            .outer = sizes.kh * sizes.kw,
-                            .inner = sizes.group_c(),
+                            .outer = std::uint64_t{push.kh} * push.kw,
+                            .inner = push.group_c,
                             .batches = static_cast<std::uint64_t>(sizes.window.groups),
                             .outputs = pixels * sizes.o};
   return emit_gemm(e, {KernelId::conv__f32, KernelId::conv__f32_shuffle}, problem,
@@ -142,6 +162,7 @@ Status emit_conv_grad_data(Emitter& e, const ConvSizes& sizes, const Binding& dy
 Status emit_conv_grad_weight(Emitter& e, const ConvSizes& sizes, const Binding& x, const Binding& dy,
                              const Binding& dw) {
   if (is_depthwise(sizes)) return emit_depthwise_grad_weight(e, sizes, x, dy, dw);
+  if (is_pointwise(sizes) && sizes.images * sizes.oh > 1) return emit_conv_grad_weight(e, one_line(sizes), x, dy, dw);
   push::ConvPush push{};
   GRAFT_TRY(fill_conv(sizes, push));
   const std::uint64_t columns = sizes.kh * sizes.kw * sizes.group_c();

@@ -12,7 +12,8 @@ namespace {
 
 constexpr std::uint64_t kMaxLaneColumns = 32;  // of a workgroup; a run of 128 bytes
 constexpr std::uint64_t kRowsPerLane = 16;     // at least, where there are so many
-constexpr std::uint64_t kMaxChunks = 64;       // partial sums of a column
+constexpr std::uint64_t kMaxParts = 256;       // partial sums of a column, over all batches
+constexpr std::uint64_t kMaxChunks = 64;       // partial sums of a column of one batch
 
 }  // namespace
 
@@ -21,7 +22,8 @@ Result<push::NormPush> norm_push(const NormView& view, double epsilon, bool stat
   GRAFT_TRY(count32(view.elements(), "normalised tensor"));  // bounds every count below
   const std::uint64_t lane_cols = std::min(std::bit_ceil(view.cols), kMaxLaneColumns);
   const std::uint64_t lane_rows = kNormWorkgroup / lane_cols;
-  const std::uint64_t spread_rows = ceil_div(ceil_div(view.rows, kMaxChunks), lane_rows) * lane_rows;
+  const std::uint64_t most_chunks = std::clamp<std::uint64_t>(kMaxParts / view.batches, 1, kMaxChunks);
+  const std::uint64_t spread_rows = ceil_div(ceil_div(view.rows, most_chunks), lane_rows) * lane_rows;
   const std::uint64_t chunk_rows = std::max(lane_rows * kRowsPerLane, spread_rows);
   p.batches = static_cast<std::uint32_t>(view.batches);
   p.rows = static_cast<std::uint32_t>(view.rows);
@@ -69,7 +71,7 @@ Slot emit_norm_grad_sums(Emitter& e, const push::NormPush& p, const Binding& x, 
 void emit_norm_grad_params(Emitter& e, const push::NormPush& p, Slot sums, const Binding& dscale,
                            const Binding& dbias) {
   e.dispatch(shaders::KernelId::norm_grad_params__f32, {}, {{sums, Access::read}, dscale, dbias}, p,
-             e.spread(ceil_div<std::uint64_t>(p.cols, kNormWorkgroup)));
+             e.spread(p.col_tiles));
 }
 
 Status emit_nan(Emitter& e, const Binding& to, std::uint64_t count) { return emit_fill(e, to, count, 0x7fc00000u); }

@@ -45,21 +45,6 @@ Status expect_scalar(InferContext& c, std::size_t i) {
   return c.expect_rank(i, 0);
 }
 
-Binding part(Binding whole, std::uint64_t first, std::uint64_t count) {
-  whole.slot.offset += 4 * first;
-  whole.slot.size = 4 * count;
-  return whole;
-}
-
-// Calls run(first, count) for runs of elements that a binding can hold; they start at aligned offsets.
-template <typename Run>
-Status for_each_tile(const Emitter& e, std::uint64_t count, Run run) {
-  const std::uint64_t bytes = std::min<std::uint64_t>(e.caps().max_storage_buffer_range, 128u << 20);
-  const std::uint64_t step = std::max<std::uint64_t>(bytes / 4 / 1024 * 1024, 1024);
-  for (std::uint64_t first = 0; first < count; first += step) GRAFT_TRY(run(first, std::min(step, count - first)));
-  return ok_status();
-}
-
 std::uint64_t elements_of(const Graph& graph, const Node& node) {
   const Shape& shape = graph.value(node.inputs[0]).shape;
   return shape.is_constant() ? shape.elements() : 0;
@@ -103,8 +88,8 @@ Status emit_sgd(Emitter& e) {
     GRAFT_TRY_ASSIGN(push.count, count32(n, "parameter"));
     const Binding velocity = push.has_momentum ? e.update(2) : e.in(1);
     e.dispatch(shaders::KernelId::sgd_step__f32, {},
-               {part(e.update(0), first, n), part(e.in(1), first, n), part(velocity, first, n),
-                e.has(3) ? e.in(3) : part(e.in(1), first, n), e.step_state()},
+               {part_of(e.update(0), first, n), part_of(e.in(1), first, n), part_of(velocity, first, n),
+                e.has(3) ? e.in(3) : part_of(e.in(1), first, n), e.step_state()},
                push, e.spread(ceil_div(n, kWorkgroup)));
     return ok_status();
   });
@@ -146,8 +131,8 @@ Status emit_adam(Emitter& e) {
   return for_each_tile(e, e.in_shape(0).elements(), [&](std::uint64_t first, std::uint64_t n) {
     GRAFT_TRY_ASSIGN(push.count, count32(n, "parameter"));
     e.dispatch(shaders::KernelId::adam_step__f32, {},
-               {part(e.update(0), first, n), part(e.in(1), first, n), part(e.update(2), first, n),
-                part(e.update(3), first, n), e.has(4) ? e.in(4) : part(e.in(1), first, n), e.step_state()},
+               {part_of(e.update(0), first, n), part_of(e.in(1), first, n), part_of(e.update(2), first, n),
+                part_of(e.update(3), first, n), e.has(4) ? e.in(4) : part_of(e.in(1), first, n), e.step_state()},
                push, e.spread(ceil_div(n, kWorkgroup)));
     return ok_status();
   });
@@ -164,8 +149,8 @@ Status emit_accumulate(Emitter& e) {
   return for_each_tile(e, e.in_shape(0).elements(), [&](std::uint64_t first, std::uint64_t n) {
     push::AccumulatePush push{};
     GRAFT_TRY_ASSIGN(push.count, count32(n, "accumulator"));
-    e.dispatch(shaders::KernelId::accumulate__f32, {}, {part(e.update(0), first, n), part(e.in(1), first, n)}, push,
-               e.spread(ceil_div(n, kWorkgroup)));
+    e.dispatch(shaders::KernelId::accumulate__f32, {}, {part_of(e.update(0), first, n), part_of(e.in(1), first, n)},
+               push, e.spread(ceil_div(n, kWorkgroup)));
     return ok_status();
   });
 }
@@ -174,7 +159,7 @@ Status infer_zero(InferContext& c) { return expect_words(c.dtype(0)); }
 
 Status emit_zero(Emitter& e) {
   return for_each_tile(e, e.in_shape(0).elements(), [&](std::uint64_t first, std::uint64_t n) {
-    Binding to = part(e.update(0), first, n);
+    Binding to = part_of(e.update(0), first, n);
     to.access = Access::write;
     return emit_fill(e, to, n, 0);
   });
@@ -215,7 +200,7 @@ Status emit_squared_norm(Emitter& e) {
     push.groups = static_cast<std::uint32_t>(ceil_div(n, per_group));
     push.slots = static_cast<std::uint32_t>(slots);
     e.dispatch(shaders::KernelId::squared_norm__f32, {},
-               {part(e.in(input), first, n), part({sums, Access::write}, i * slots, slots)}, push,
+               {part_of(e.in(input), first, n), part_of({sums, Access::write}, i * slots, slots)}, push,
                e.spread(push.groups));
   }
   push::SquaredNormPush push{};

@@ -58,15 +58,19 @@ Status infer_grad(InferContext& c) {
   return ok_status();
 }
 
-// x is the image's shape and y the pooled one; one invocation for each of `count` elements.
-Status emit_pool(Emitter& e, KernelId kernel, const Shape& x, const Shape& y, std::uint64_t count,
+// x is the image's shape and y the pooled one; `written` is that of the two which the kernel writes.
+Status emit_pool(Emitter& e, KernelId kernel, const Shape& x, const Shape& y, const Shape& written,
                  std::vector<Binding> bindings) {
-  if (count == 0) return ok_status();
+  if (written.elements() == 0) return ok_status();
+  constexpr std::uint64_t kChannelsPer = 8;  // channels of one invocation
+  const std::uint64_t step = ceil_div<std::uint64_t>(written.elements(3, 4), kChannelsPer);
+  const std::uint64_t count = written.elements(0, 3) * step;
   GRAFT_TRY_ASSIGN(const PoolWindow window, read_pool_window(e.attrs()));
   GRAFT_TRY(count32(x.elements(), "image"));
   GRAFT_TRY(count32(y.elements(), "pooled image"));
   const auto u32 = [](std::int64_t value) { return static_cast<std::uint32_t>(value); };
   const push::PoolPush push{.count = static_cast<std::uint32_t>(count),
+                            .channel_step = static_cast<std::uint32_t>(step),
                             .h = u32(x[1].value()),
                             .w = u32(x[2].value()),
                             .c = u32(x[3].value()),
@@ -88,20 +92,18 @@ Status emit_pool(Emitter& e, KernelId kernel, const Shape& x, const Shape& y, st
 }
 
 Status emit_max(Emitter& e) {
-  return emit_pool(e, KernelId::max_pool__f32, e.in_shape(0), e.out_shape(), e.out_shape().elements(),
+  return emit_pool(e, KernelId::max_pool__f32, e.in_shape(0), e.out_shape(), e.out_shape(),
                    {e.in(0), e.out(0), e.out(1)});
 }
 Status emit_average(Emitter& e) {
-  return emit_pool(e, KernelId::avg_pool__f32, e.in_shape(0), e.out_shape(), e.out_shape().elements(),
-                   {e.in(0), e.out()});
+  return emit_pool(e, KernelId::avg_pool__f32, e.in_shape(0), e.out_shape(), e.out_shape(), {e.in(0), e.out()});
 }
 Status emit_max_grad(Emitter& e) {
-  return emit_pool(e, KernelId::max_pool_grad__f32, e.out_shape(), e.in_shape(0), e.out_shape().elements(),
+  return emit_pool(e, KernelId::max_pool_grad__f32, e.out_shape(), e.in_shape(0), e.out_shape(),
                    {e.in(0), e.in(1), e.out()});
 }
 Status emit_average_grad(Emitter& e) {
-  return emit_pool(e, KernelId::avg_pool_grad__f32, e.out_shape(), e.in_shape(0), e.out_shape().elements(),
-                   {e.in(0), e.out()});
+  return emit_pool(e, KernelId::avg_pool_grad__f32, e.out_shape(), e.in_shape(0), e.out_shape(), {e.in(0), e.out()});
 }
 
 Attrs with_shape(Attrs attrs, const Shape& shape) {

@@ -50,7 +50,6 @@ Status emit(Emitter& e) {
   const auto out_dims = e.out_shape().values();
   const std::uint64_t count = e.out_shape().elements();
   if (count == 0) return ok_status();
-  GRAFT_TRY(count32(count, "transposed tensor"));
   const auto in_strides = row_major_strides(e.in_shape(0).values());
   StridedCopy copy{out_dims, {}, row_major_strides(out_dims)};
   for (const std::int64_t axis : e.attrs().integers("perm")) {
@@ -59,7 +58,8 @@ Status emit(Emitter& e) {
   collapse(copy);
   const std::size_t rank = copy.sizes.size();
   const bool matrices = rank == 2 || (rank == 3 && copy.from_strides[0] == copy.sizes[1] * copy.sizes[2]);
-  if (matrices && copy.from_strides[rank - 2] == 1 && copy.sizes[rank - 1] >= 4 && copy.sizes[rank - 2] >= 4) {
+  if (matrices && count <= binding_words(e.caps()) && copy.from_strides[rank - 2] == 1 && copy.sizes[rank - 1] >= 4 &&
+      copy.sizes[rank - 2] >= 4) {
     return emit_tiled(e, rank == 3 ? copy.sizes[0] : 1, copy.sizes[rank - 1], copy.sizes[rank - 2]);
   }
   return emit_strided_copy(e, e.in(0), e.out(), std::move(copy));

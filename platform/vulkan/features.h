@@ -1,0 +1,38 @@
+// The optional features that graft knows, as one chain: asked of a device, then switched on when it is opened.
+#pragma once
+
+#include "platform/vulkan/instance.h"
+
+namespace graft::vulkan {
+
+struct FeatureChain {
+  /// Links only what the device's extensions allow.
+  explicit FeatureChain(const PhysicalDevice& device) {
+    all.pNext = &storage16;
+    tail_ = &storage16.pNext;
+    append(device, VK_KHR_8BIT_STORAGE_EXTENSION_NAME, storage8);
+    append(device, VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME, float16);
+    append(device, VK_KHR_TIMELINE_SEMAPHORE_EXTENSION_NAME, timeline);
+  }
+  FeatureChain(const FeatureChain&) = delete;
+  FeatureChain& operator=(const FeatureChain&) = delete;
+
+  VkPhysicalDeviceFeatures2 all{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2};
+  VkPhysicalDevice16BitStorageFeatures storage16{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES};
+  VkPhysicalDevice8BitStorageFeaturesKHR storage8{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_8BIT_STORAGE_FEATURES_KHR};
+  VkPhysicalDeviceShaderFloat16Int8FeaturesKHR float16{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES_KHR};
+  VkPhysicalDeviceTimelineSemaphoreFeaturesKHR timeline{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES_KHR};
+
+ private:
+  template <typename Features>
+  void append(const PhysicalDevice& device, const char* extension, Features& features) {
+    if (!device.has_extension(extension)) return;
+    *tail_ = &features;
+    tail_ = &features.pNext;
+  }
+  void** tail_ = nullptr;
+};
+
+}  // namespace graft::vulkan

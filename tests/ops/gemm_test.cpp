@@ -1,0 +1,107 @@
+// The GEMM tiles that other devices would choose: shared memory instead of shuffles, the tiles of GPUs, their splits.
+#include "runtime/ops/gemm.h"
+
+#include "tests/support/op_case.h"
+#include "tests/support/run_graph.h"
+
+namespace graft::test {
+namespace {
+
+void like_a_gpu(gpu::Caps& caps) { caps.type = gpu::DeviceType::discrete; }
+
+OpCase make(std::string name, Op op, std::vector<std::vector<std::int64_t>> inputs, Attrs attrs, bool gradient = true) {
+  OpCase c{.name = std::move(name), .op = op, .attrs = std::move(attrs), .tolerance = 5e-5, .gradient = gradient};
+  c.reason = "f32 sums of up to 2000 products: about sqrt(K) roundings of 6e-8, relative to the result's size";
+  for (auto& dims : inputs) c.inputs.push_back({.dims = std::move(dims)});
+  return c;
+}
+
+std::vector<OpCase> cases() {
+  const Ints pads = {1, 0, 0, 1};
+  const Ints strides = {2, 3};
+  const Attrs window = {{"pads", pads}, {"strides", strides}};
+  return {
+      make("product", Op::matmul, {{33, 70}, {70, 45}}, {}),
+      make("transposed product", Op::matmul, {{2, 70, 33}, {2, 45, 70}},
+           {{"trans_a", std::int64_t{1}}, {"trans_b", std::int64_t{1}}}),
+      make("few rows", Op::matmul, {{5, 37}, {37, 130}}, {}),
+      make("few columns", Op::matmul, {{130, 37}, {37, 3}}, {}),
+      make("large tiles", Op::matmul, {{1000, 5}, {5, 600}}, {}, false),
+      make("split", Op::matmul, {{20, 2000}, {2000, 40}}, {}),
+      make("convolution", Op::conv, {{2, 9, 11, 5}, {7, 3, 3, 5}}, window),
+      make("convolution in groups", Op::conv, {{2, 9, 11, 6}, {4, 3, 2, 3}},
+           {{"pads", pads}, {"strides", strides}, {"groups", std::int64_t{2}}}),
+      make("dilated convolution", Op::conv, {{1, 10, 11, 3}, {20, 3, 3, 3}},
+           {{"dilations", Ints{2, 3}}, {"pads", pads}}),
+      make("one channel", Op::conv, {{2, 12, 13, 1}, {8, 5, 5, 1}}, {}),
+      make("pointwise", Op::conv, {{2, 20, 20, 3}, {4, 1, 1, 3}}, {}),
+      make("transposed convolution", Op::conv_transpose, {{1, 5, 6, 17}, {17, 3, 3, 4}}, window),
+      make("many pixels", Op::conv, {{1, 130, 130, 2}, {70, 1, 2, 2}}, {{"strides", Ints{1, 2}}}, false),
+  };
+}
+
+class GemmVariants : public testing::TestWithParam<OpCase> {};
+
+TEST_P(GemmVariants, SharedMemoryAsOnAGpu) {
+  const EditedCaps edited(like_a_gpu);
+  check_op_case(GetParam());
+}
+
+INSTANTIATE_TEST_SUITE_P(, GemmVariants, testing::ValuesIn(cases()), op_case_name);
+
+TEST(GemmTile, KeepsToTheBaseline) {
+  gpu::Caps caps;
+  for (const std::uint64_t m : {1, 16, 17, 4096}) {
+    for (const std::uint64_t n : {1, 8, 33, 4096}) {
+      const GemmTile tile = choose_gemm_tile(caps, {.m = m, .n = n, .inner = 64, .outputs = m * n});
+      ASSERT_FALSE(tile.shuffle);
+      const std::uint32_t threads = tile.specialization[0];
+      EXPECT_LE(threads, caps.max_workgroup_invocations);
+      // gemm_shared.glsl stages whole rows: its threads must cover a block of 16 steps of each side evenly.
+      EXPECT_EQ(threads % tile.m, 0u);
+      EXPECT_EQ(threads % tile.n, 0u);
+      EXPECT_LE(16 * (tile.m + tile.n) * sizeof(float), 16384u);
+    }
+  }
+}
+
+TEST(GemmTile, ShufflesOnlyInNarrowSubgroupsOfCpus) {
+  const GemmProblem problem{.m = 64, .n = 64, .inner = 64, .outputs = 4096};
+  gpu::Caps caps;
+  caps.type = gpu::DeviceType::cpu;
+  caps.subgroup_shuffle = true;
+  for (const std::uint32_t size : {4u, 8u, 16u}) {
+    caps.subgroup_size = size;
+    const GemmTile tile = choose_gemm_tile(caps, problem);
+    EXPECT_TRUE(tile.shuffle);
+    EXPECT_EQ(tile.specialization[0], size);
+  }
+  caps.subgroup_size = 32;
+  EXPECT_FALSE(choose_gemm_tile(caps, problem).shuffle);
+  caps.subgroup_size = 8;
+  caps.type = gpu::DeviceType::integrated;
+  EXPECT_FALSE(choose_gemm_tile(caps, problem).shuffle);
+}
+
+TEST(GemmSplits, CoverALongSumEvenlyAndWithinMemory) {
+  gpu::Caps caps;
+  const GemmProblem problem{.m = 32, .n = 25, .outer = 64 * 24, .inner = 24, .outputs = 800};
+  const auto fields = make_gemm_fields(caps, problem);
+  ASSERT_TRUE(fields.ok()) << fields.status().message();
+  EXPECT_GT(fields->splits, 1u);
+  EXPECT_EQ(fields->k_per_split % 24, 0u);
+  EXPECT_GE(std::uint64_t{fields->splits} * fields->k_per_split, fields->k);
+  EXPECT_LT(std::uint64_t{fields->splits - 1} * fields->k_per_split, fields->k);
+  const GemmProblem wide{.m = 64, .n = 1 << 20, .inner = 4096, .outputs = 64u << 20};
+  EXPECT_EQ(make_gemm_fields(caps, wide)->splits, 1u);
+}
+
+TEST(GemmFields, RefuseWhatDoesNotFitThirtyTwoBits) {
+  const gpu::Caps caps;
+  const std::uint64_t big = std::uint64_t{1} << 33;
+  EXPECT_FALSE(make_gemm_fields(caps, {.m = big, .n = 1, .inner = 1, .outputs = big}).ok());
+  EXPECT_FALSE(make_gemm_fields(caps, {.m = 1, .n = 1, .outer = 1 << 20, .inner = 1 << 20, .outputs = 1}).ok());
+}
+
+}  // namespace
+}  // namespace graft::test
