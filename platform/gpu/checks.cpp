@@ -1,5 +1,7 @@
 #include "platform/gpu/checks.h"
 
+#include <algorithm>
+
 #include "platform/base/checked.h"
 
 namespace graft::gpu {
@@ -7,6 +9,8 @@ namespace {
 
 constexpr std::uint32_t kSpirvMagic = 0x07230203;
 constexpr std::size_t kSpirvHeaderWords = 5;
+// Whatever a device claims: sizes up to here can be rounded up and added without overflow.
+constexpr std::uint64_t kMaxBufferBytes = 1ull << 62;
 
 /// `what` makes the range's name, only when there is something to say: recordings have thousands of ranges.
 template <typename What>
@@ -29,9 +33,10 @@ Status check_range(const BufferRange& range, std::uint64_t alignment, const What
 
 Status check_buffer_size(std::uint64_t bytes, std::string_view name, const Caps& caps) {
   if (bytes == 0) return invalid("Buffer \"", name, "\" has 0 bytes; a buffer needs at least 1.");
-  if (bytes > caps.max_allocation) {
+  const std::uint64_t limit = std::min(caps.max_allocation, kMaxBufferBytes);
+  if (bytes > limit) {
     return error(Code::out_of_memory, "Buffer \"", name, "\" needs ", bytes_text(bytes), ", but one allocation on \"",
-                 caps.device_name, "\" holds at most ", bytes_text(caps.max_allocation), ".");
+                 caps.device_name, "\" holds at most ", bytes_text(limit), ".");
   }
   return ok_status();
 }

@@ -153,7 +153,7 @@ Result<std::unique_ptr<gpu::Buffer>> NullDevice::create_buffer(std::uint64_t byt
                  bytes_text(stats_.bytes), " of ", bytes_text(options_.memory_limit), " are in use.");
   }
   // calloc: untouched pages of a huge buffer cost nothing.
-  auto* data = static_cast<std::byte*>(std::calloc(1, static_cast<std::size_t>(gpu::usable_size(bytes))));
+  auto* data = static_cast<std::byte*>(std::calloc(static_cast<std::size_t>(gpu::usable_size(bytes) / 4), 4));
   if (data == nullptr) {
     return error(Code::out_of_memory, "Host memory for buffer \"", name, "\" (", bytes_text(bytes),
                  ") could not be allocated.");

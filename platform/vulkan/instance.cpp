@@ -205,6 +205,7 @@ Result<std::vector<gpu::Caps>> enumerate(const InstanceOptions& options) {
   GRAFT_TRY_ASSIGN(const auto instance, Instance::create(options));
   GRAFT_TRY_ASSIGN(auto devices, instance->physical_devices());
   std::vector<gpu::Caps> caps;
+  caps.reserve(devices.size());
   for (PhysicalDevice& device : devices) caps.push_back(std::move(device.caps));
   return caps;
 }

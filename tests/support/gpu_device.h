@@ -35,6 +35,7 @@ constexpr std::chrono::seconds kTestTimeout{120};
 }  // namespace graft::test
 
 /// Defines `std::unique_ptr<gpu::Device> name`, or skips the test where the device is not installed.
+// NOLINTBEGIN(bugprone-macro-parentheses): the argument names a variable
 #define GRAFT_TEST_GPU(name)                                                 \
   std::unique_ptr<graft::gpu::Device> name;                                  \
   if (auto name##_result = graft::test::test_device(); name##_result.ok()) { \
@@ -44,3 +45,4 @@ constexpr std::chrono::seconds kTestTimeout{120};
   } else {                                                                   \
     FAIL() << name##_result.status().message();                              \
   }
+// NOLINTEND(bugprone-macro-parentheses)

@@ -47,9 +47,11 @@ file(CONFIGURE OUTPUT ${GRAFT_SHADER_DIR}/kernels.gen.h CONTENT
 #include <string_view>
 namespace graft::shaders {
 /// One compiled variant of one shader file: <file stem>__<variant>.
+// NOLINTBEGIN(bugprone-reserved-identifier): the two underscores part algorithm and variant
 enum class KernelId : std::uint16_t {
 ${ids}  count_,
 };
+// NOLINTEND(bugprone-reserved-identifier)
 struct KernelInfo {
   std::string_view name;
   std::span<const std::uint32_t> spirv;
