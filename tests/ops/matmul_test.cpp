@@ -67,10 +67,6 @@ std::vector<OpCase> cases() {
   split.tolerance = 4e-5;
   split.reason = "f32 sums of 3001 products: about 55 roundings of 6e-8 in the walk";
   all.push_back(split);
-  // What was broadcast has its gradient summed by reduce_sum.
-  if (find_op("reduce_sum") == nullptr) {
-    for (OpCase& c : all) c.gradient = false;
-  }
   return all;
 }
 GRAFT_OP_CASES(Matmul, cases());
