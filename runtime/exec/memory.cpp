@@ -40,7 +40,8 @@ std::uint64_t bytes_of(const std::vector<std::unique_ptr<gpu::Buffer>>& buffers)
 Result<std::unique_ptr<Memory>> Memory::create(gpu::Device& device, const Residents& residents,
                                                std::span<const Plan* const> plans) {
   std::unique_ptr<Memory> memory(new Memory(device, residents));
-  GRAFT_TRY(memory->allocate(plans));
+  GRAFT_TRY(memory->allocate(plans).with_context(
+      cat("While allocating ", bytes_text(planned(residents, plans).total()), " of device memory")));
   return memory;
 }
 

@@ -47,10 +47,11 @@ class Program {
 
   const Plan& plan() const { return plan_; }
 
-  /// Staging of input i of the plan: whoever fills it before run() need not feed that input. Empty if it is unused.
+  /// Staging of input i of the plan: whoever fills it right before run() need not feed that input. Empty if unused.
+  /// Another program's run, and Memory::write(), use the same staging.
   std::span<std::byte> input(std::size_t i);
 
-  /// One run, start to end. Feeds may come in any order; an input that is not fed keeps what its staging holds.
+  /// One run, start to end. Feeds may come in any order; an input that is not fed takes what its staging holds.
   /// invalid_argument (unknown name, wrong size), timeout, device_lost, device_error;
   /// cancelled after request_pause(): resume() goes on, a new run() starts over (mutations of the part that was done
   /// stay done).
