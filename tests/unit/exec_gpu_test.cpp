@@ -7,8 +7,8 @@
 #include "runtime/exec/memory.h"
 #include "runtime/exec/program.h"
 #include "runtime/exec/run_once.h"
-#include "tests/support/count_new.h"
 #include "tests/support/gpu_device.h"
+#include "tests/support/heap_count.h"
 #include "tests/support/plan_checks.h"
 
 namespace graft {
@@ -233,11 +233,11 @@ TEST(ExecGpu, AStepAllocatesNothing) {
     const auto bytes = bytes_of(counted(15, 0));
     const Feed feeds[] = {{"x", bytes}};
     for (int i = 0; i < 3; ++i) ASSERT_TRUE(s.programs[0]->run(feeds, {}).ok());
-    const auto host = test::new_calls.load();
+    const auto host = test::heap_allocations();
     const auto on_device = device->memory().allocations;
     bool all_ok = true;
     for (int i = 0; i < 10; ++i) all_ok = all_ok && s.programs[0]->run(feeds, {}).ok();
-    const auto host_now = test::new_calls.load();
+    const auto host_now = test::heap_allocations();
     EXPECT_TRUE(all_ok);
     EXPECT_EQ(device->memory().allocations, on_device);
     EXPECT_EQ(host_now - host, 0u);

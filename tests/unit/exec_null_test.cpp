@@ -7,7 +7,7 @@
 #include "platform/null/null_device.h"
 #include "runtime/exec/memory.h"
 #include "runtime/exec/program.h"
-#include "tests/support/count_new.h"
+#include "tests/support/heap_count.h"
 #include "tests/support/plan_checks.h"
 
 namespace graft {
@@ -166,7 +166,7 @@ TEST(ExecNull, AStepAllocatesNothing) {
   const std::vector<std::byte> bytes(kBytes);
   const Feed feeds[] = {{"x", bytes}};
   ASSERT_TRUE((*program)->run(feeds, {}).ok());
-  const auto host = test::new_calls.load();
+  const auto host = test::heap_allocations();
   const auto on_device = device.memory().allocations;
   bool all_ok = true;
   std::size_t read = 0;
@@ -174,7 +174,7 @@ TEST(ExecNull, AStepAllocatesNothing) {
     all_ok = all_ok && (*program)->run(feeds, {}).ok();
     read += (*program)->output("y").size();
   }
-  EXPECT_EQ(test::new_calls.load() - host, 0u);
+  EXPECT_EQ(test::heap_allocations() - host, 0u);
   EXPECT_EQ(device.memory().allocations, on_device);
   EXPECT_TRUE(all_ok);
   EXPECT_EQ(read, 20 * kBytes);
