@@ -134,7 +134,6 @@ Status emit_strided_copy(Emitter& e, const Binding& from, const Binding& to, Str
 }
 
 Status emit_fill(Emitter& e, const Binding& to, std::uint64_t words, std::uint32_t word) {
-  GRAFT_TRY(count32(words, "filled tensor"));  // bounds the number of dispatches
   return for_each_tile(e, words, [&](std::uint64_t first, std::uint64_t count) {
     push::FillWordsPush push{.word = word};
     GRAFT_TRY_ASSIGN(push.count, count32(count, "filled tensor"));

@@ -33,9 +33,11 @@ std::uint64_t binding_words(const gpu::Caps& caps);
 /// Words [first, first + words) of a binding; `first` must be aligned as the device wants it.
 Binding part_of(Binding whole, std::uint64_t first, std::uint64_t words);
 
-/// Calls `Status run(first, count)` for runs of `words` words that one binding can hold each.
+/// Calls `Status run(first, count)` for runs of `words` words that one binding can hold each. An error where a tensor
+/// has 2^32 words or more, which also bounds the number of dispatches.
 template <typename Run>
 Status for_each_tile(const Emitter& e, std::uint64_t words, Run run) {
+  GRAFT_TRY(count32(words, "tensor"));
   const std::uint64_t step = binding_words(e.caps());
   for (std::uint64_t first = 0; first < words; first += step) GRAFT_TRY(run(first, std::min(step, words - first)));
   return ok_status();
