@@ -1,0 +1,75 @@
+#include <cmath>
+
+#include "runtime/core/vjp.h"
+#include "runtime/ops/elementwise.h"
+#include "runtime/ops/movement.h"
+#include "shaders/dropout/dropout_push.h"
+
+namespace graft {
+namespace {
+
+constexpr AttrSpec kAttrs[] = {{"p", AttrType::number}, {"training", AttrType::integer}, {"stream", AttrType::integer}};
+constexpr double kWords = 4294967296.0;  // as many as a random word has values
+
+double probability(const Attrs& attrs) { return attrs.number("p", 0.5); }
+
+Status infer(InferContext& c) {
+  GRAFT_TRY(c.expect_dtype(0, DType::f32));
+  const double p = probability(c.attrs());
+  if (!(p >= 0 && p <= 1)) return invalid("The attribute \"p\" is ", p, "; it must lie between 0 and 1.");
+  const std::int64_t stream = c.attrs().integer("stream");
+  if (stream < 0 || stream > UINT32_MAX) {
+    return invalid("The attribute \"stream\" is ", stream, "; it must lie between 0 and ", UINT32_MAX, ".");
+  }
+  c.output(DType::f32, c.shape(0));
+  return ok_status();
+}
+
+Status emit(Emitter& e) {
+  const std::uint64_t count = e.out_shape().elements();
+  GRAFT_TRY(count32(count, "output"));
+  const double p = probability(e.attrs());
+  const double threshold = std::round(p * kWords);
+  if (!e.attrs().flag("training") || threshold == 0) return emit_copy(e, e.in(0), e.out(), count);
+  if (threshold == kWords) return emit_fill(e, e.out(), count, 0);
+  const push::DropoutPush push = {.count = 0,
+                                  .first = 0,
+                                  .threshold = static_cast<std::uint32_t>(threshold),
+                                  .stream = static_cast<std::uint32_t>(e.attrs().integer("stream")),
+                                  .scale = static_cast<float>(1 / (1 - p))};
+  emit_flat(e, shaders::KernelId::dropout__f32, {}, {e.step_state(), e.in(0), e.out()}, push, count, 0b001);
+  return ok_status();
+}
+
+Status vjp(VjpContext& c) {
+  const bool identity = !c.attrs().flag("training") || probability(c.attrs()) == 0;
+  c.grad(0, identity ? c.dy() : c.b.node(Op::dropout_grad, {c.dy()}, Attrs(c.attrs())));
+  return ok_status();
+}
+
+}  // namespace
+
+namespace ops {
+
+/// dropout(x; p, training, stream) -> x / (1 - p) where kept, 0 elsewhere; x itself outside of training.
+extern const OpDef op_dropout;
+const OpDef op_dropout = {.name = "dropout",
+                          .attrs = kAttrs,
+                          .infer = infer,
+                          .emit = emit,
+                          .gradient = vjp,
+                          .inplace_inputs = 0b1,
+                          .uses_step_state = true};
+
+/// dropout_grad(dy; the same) -> dx with the same mask, generated anew.
+extern const OpDef op_dropout_grad;
+const OpDef op_dropout_grad = {.name = "dropout_grad",
+                               .attrs = kAttrs,
+                               .infer = infer,
+                               .emit = emit,
+                               .gradient = vjp,
+                               .inplace_inputs = 0b1,
+                               .uses_step_state = true};
+
+}  // namespace ops
+}  // namespace graft

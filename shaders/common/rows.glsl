@@ -1,0 +1,48 @@
+// Rows shared by SLICES invocations each, and sums and maxima over a row in a fixed tree. A row's elements stand
+// `p.inner` apart: row r = (outer, inner index) starts at (r / inner) * columns * inner + r % inner.
+// Include after layout(local_size_x); the push block needs `uint rows; uint columns; uint inner;`. Every invocation of
+// a workgroup must take part in row_max() and row_sum(), also where row_is_real() is false.
+// The host's twin is row_schedule() in runtime/ops/rows.h.
+#ifndef GRAFT_ROWS_GLSL
+#define GRAFT_ROWS_GLSL
+#include "shaders/common/index.glsl"
+#include "shaders/common/math.glsl"
+
+layout(constant_id = 0) const uint SLICES = 1;          // a power of two
+layout(constant_id = 1) const bool ROWS_FIRST = false;  // neighbouring invocations: rows, or slices of one
+
+const uint kRowsPerGroup = gl_WorkGroupSize.x / SLICES;
+shared float shared_row[gl_WorkGroupSize.x];
+
+uint row_slice() { return ROWS_FIRST ? gl_LocalInvocationIndex / kRowsPerGroup : gl_LocalInvocationIndex % SLICES; }
+uint row_index() {
+  uint lane = ROWS_FIRST ? gl_LocalInvocationIndex % kRowsPerGroup : gl_LocalInvocationIndex / SLICES;
+  return flat_workgroup() * kRowsPerGroup + lane;
+}
+bool row_is_real() { return flat_workgroup() <= (p.rows - 1) / kRowsPerGroup && row_index() < p.rows; }
+uint row_start() {
+  uint outer = row_index() / p.inner;
+  return outer * p.columns * p.inner + (row_index() - outer * p.inner);
+}
+
+float row_tree(float value, bool take_max) {
+  if (SLICES == 1) return value;
+  uint lid = gl_LocalInvocationIndex;
+  uint stride = ROWS_FIRST ? kRowsPerGroup : 1;
+  barrier();  // the tree before has been read
+  shared_row[lid] = value;
+  for (uint step = SLICES / 2; step > 0; step /= 2) {
+    barrier();
+    if (row_slice() < step) {
+      float other = shared_row[lid + step * stride];
+      value = take_max ? max_nan(value, other) : value + other;
+      shared_row[lid] = value;
+    }
+  }
+  barrier();
+  return shared_row[ROWS_FIRST ? lid % kRowsPerGroup : lid - lid % SLICES];
+}
+float row_max(float value) { return row_tree(value, true); }
+float row_sum(float value) { return row_tree(value, false); }
+
+#endif
