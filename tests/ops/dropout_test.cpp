@@ -51,7 +51,7 @@ TEST(Philox, KnownAnswers) {
 }
 
 // The reference's masks: the right share is kept, and steps, micro steps, streams and seeds all differ.
-TEST(Dropout, MasksAreIndependent) {
+TEST(DropoutMasks, AreIndependent) {
   const auto mask = [](std::uint32_t seed, std::uint32_t stream, std::uint32_t step, std::uint32_t micro) {
     Graph graph;
     const ValueId x = graph.add_value("x", DType::f32, Shape{40000}, ValueKind::input).value();

@@ -11,7 +11,8 @@ struct Row {
   double label;
   bool ignored;
   bool valid;
-  double log_sum;  // log sum exp(x)
+  double top;      // the largest logit
+  double log_sum;  // log sum exp(x - top)
 };
 
 template <typename Fn>
@@ -21,10 +22,10 @@ void for_each_row(RefContext& c, Fn fn) {
     Row row = {.x = c.in(0).subspan(r * columns, columns), .label = c.in(1)[r]};
     row.ignored = row.label == static_cast<double>(c.attrs().integer("ignore_index", -100));
     row.valid = row.label >= 0 && row.label < static_cast<double>(columns);
-    const double top = *std::max_element(row.x.begin(), row.x.end());
+    row.top = *std::max_element(row.x.begin(), row.x.end());
     double sum = 0;
-    for (const double x : row.x) sum += std::exp(x - top);
-    row.log_sum = top + std::log(sum);
+    for (const double x : row.x) sum += std::exp(x - row.top);
+    row.log_sum = std::log(sum);
     fn(r, row);
   }
 }
@@ -43,7 +44,7 @@ void ref_cross_entropy(RefContext& c) {
     double loss = 0;
     for (std::size_t k = 0; k < row.x.size(); ++k) {
       const double target = (static_cast<double>(k) == row.label ? 1 - smoothing : 0) + smoothing / columns;
-      if (target != 0) loss += target * (row.log_sum - row.x[k]);
+      if (target != 0) loss += target * (row.log_sum - (row.x[k] - row.top));
     }
     c.out()[r] = loss;
   });
@@ -56,7 +57,7 @@ void ref_cross_entropy_grad(RefContext& c) {
     const auto columns = static_cast<double>(row.x.size());
     for (std::size_t k = 0; k < row.x.size(); ++k) {
       const double target = (static_cast<double>(k) == row.label ? 1 - smoothing : 0) + smoothing / columns;
-      const double slope = std::exp(row.x[k] - row.log_sum) - target;
+      const double slope = std::exp(row.x[k] - row.top - row.log_sum) - target;
       c.out()[r * row.x.size() + k] = row.valid ? c.in(2)[r] * slope : std::nan("");
     }
   });
