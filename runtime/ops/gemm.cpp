@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "platform/base/checked.h"
+#include "runtime/ops/movement.h"
 #include "shaders/matmul/matmul_split_sum_push.h"
 
 namespace graft {
@@ -77,17 +78,31 @@ Result<GemmFields> make_gemm_fields(const gpu::Caps& caps, const GemmProblem& pr
   return fields;
 }
 
-Status emit_split_sum(Emitter& e, const Slot& parts, std::uint32_t splits, std::uint64_t outputs,
-                      const GemmOperands& operands) {
+Status emit_split_sum(Emitter& e, const Slot& parts, std::uint64_t splits, std::uint64_t outputs,
+                      const GemmOperands& operands, std::uint64_t stride) {
   push::MatmulSplitSumPush push{};
   GRAFT_TRY_ASSIGN(push.count, count32(outputs, "output"));
-  push.splits = splits;
+  GRAFT_TRY_ASSIGN(push.splits, count32(splits, "parts of a sum"));
+  push.stride = stride == 0 ? push.count : static_cast<std::uint32_t>(stride);
   if (operands.has_bias) push.bias_count = static_cast<std::uint32_t>(operands.bias_count);
   const Binding from = {parts, Access::read};
   e.dispatch(shaders::KernelId::matmul_split_sum__f32, {},
              {from, operands.has_bias ? operands.bias : from, operands.out}, push,
              e.spread(ceil_div<std::uint64_t>(outputs, kWorkgroup)));
   return ok_status();
+}
+
+PartialSums::PartialSums(Emitter& e, std::uint64_t parts, std::uint64_t outputs)
+    : e_(e),
+      parts_(parts),
+      outputs_(outputs),
+      stride_(align_up(outputs, std::max<std::uint64_t>(e.caps().storage_buffer_alignment / sizeof(float), 1))),
+      slot_(e.scratch(parts * stride_ * sizeof(float))) {}
+
+Binding PartialSums::part(std::uint64_t i) const { return part_of({slot_, Access::write}, i * stride_, stride_); }
+
+Status PartialSums::sum(const GemmOperands& operands) {
+  return emit_split_sum(e_, slot_, parts_, outputs_, operands, stride_);
 }
 
 }  // namespace graft

@@ -57,9 +57,26 @@ struct GemmOperands {
   std::uint64_t bias_count = 0;
 };
 
-/// Adds the parts of a split GEMM (and the bias) into operands.out.
-Status emit_split_sum(Emitter& e, const Slot& parts, std::uint32_t splits, std::uint64_t outputs,
-                      const GemmOperands& operands);
+/// Adds the parts of a sum (and the bias) into operands.out, in their order. Parts of `outputs` elements stand `stride`
+/// elements apart; 0: side by side.
+Status emit_split_sum(Emitter& e, const Slot& parts, std::uint64_t splits, std::uint64_t outputs,
+                      const GemmOperands& operands, std::uint64_t stride = 0);
+
+/// Scratch for `parts` results of `outputs` elements that are bound one by one, then added by sum().
+class PartialSums {
+ public:
+  PartialSums(Emitter& e, std::uint64_t parts, std::uint64_t outputs);
+  Binding part(std::uint64_t i) const;
+  /// Their sum (and the bias) into operands.out.
+  Status sum(const GemmOperands& operands);
+
+ private:
+  Emitter& e_;
+  std::uint64_t parts_;
+  std::uint64_t outputs_;
+  std::uint64_t stride_;  ///< elements, so that each part may be bound
+  Slot slot_;
+};
 
 /// Dispatches one GEMM: fills the push block's GEMM_FIELDS and adds the second pass where k is split.
 /// Nothing where the output is empty.

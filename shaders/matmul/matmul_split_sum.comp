@@ -14,7 +14,7 @@ void main() {
   const uint i = flat_invocation();
   if (i >= p.count) return;
   float sum = 0.0;
-  for (uint split = 0; split < p.splits; ++split) sum += parts[split * p.count + i];
+  for (uint split = 0; split < p.splits; ++split) sum += parts[split * p.stride + i];
   if (p.bias_count != 0) sum += bias[i % p.bias_count];
   y[i] = sum;
 }

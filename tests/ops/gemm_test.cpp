@@ -1,6 +1,7 @@
 // The GEMM tiles that other devices would choose: shared memory instead of shuffles, the tiles of GPUs, their splits.
 #include "runtime/ops/gemm.h"
 
+#include "runtime/ops/parts.h"
 #include "tests/support/op_case.h"
 #include "tests/support/run_graph.h"
 
@@ -45,6 +46,55 @@ class GemmVariants : public testing::TestWithParam<OpCase> {};
 TEST_P(GemmVariants, SharedMemoryAsOnAGpu) {
   const EditedCaps edited(like_a_gpu);
   check_op_case(GetParam());
+}
+
+// Tensors larger than a binding: cut along images, rows, batches, or the sum.
+void with_small_bindings(gpu::Caps& caps) { caps.max_storage_buffer_range = 8192; }
+
+class GemmParts : public testing::TestWithParam<OpCase> {};
+
+TEST_P(GemmParts, FitSmallBindings) {
+  const EditedCaps edited(with_small_bindings);
+  check_op_case(GetParam());
+}
+
+std::vector<OpCase> large_cases() {
+  const Attrs window = {{"pads", Ints{1, 0, 0, 1}}, {"strides", Ints{2, 1}}};
+  const Attrs depthwise = {{"groups", std::int64_t{8}}};
+  const Attrs pool = {{"kernel", Ints{2, 2}}};
+  std::vector<OpCase> all = {
+      make("rows", Op::matmul, {{300, 24}, {24, 16}}, {}),
+      make("rows transposed b and bias", Op::matmul, {{500, 8}, {9, 8}, {9}}, {{"trans_b", std::int64_t{1}}}),
+      make("sum", Op::matmul, {{600, 8}, {600, 12}, {12}}, {{"trans_a", std::int64_t{1}}}),
+      make("batches", Op::matmul, {{20, 16, 16}, {20, 16, 12}}, {}),
+      make("batches of one a", Op::matmul, {{16, 16}, {20, 16, 12}}, {}),
+      make("images", Op::conv, {{7, 9, 10, 6}, {5, 3, 3, 6}, {5}}, window),
+      make("transposed images", Op::conv_transpose, {{5, 6, 7, 8}, {8, 3, 3, 6}, {6}}, window),
+      make("depthwise images", Op::conv, {{6, 9, 10, 8}, {8, 3, 3, 1}, {8}}, depthwise),
+      make("average of images", Op::avg_pool, {{9, 8, 8, 8}}, pool),
+      make("maximum of images", Op::max_pool, {{9, 8, 8, 8}}, pool),
+  };
+  // Gradients of what was broadcast are summed by reduce_sum, which has limits of its own.
+  for (OpCase& c : all) {
+    if (c.inputs.size() > 2) c.inputs[2].grad = false;
+    if (c.name == "batches of one a") c.inputs[0].grad = false;
+  }
+  all.back().difference_step = 1e-6;  // so small that no maximum changes its place
+  all.back().difference_tolerance = 1e-4;
+  return all;
+}
+INSTANTIATE_TEST_SUITE_P(, GemmParts, testing::ValuesIn(large_cases()), op_case_name);
+
+TEST(Parts, BeginWhereTheDeviceCanBind) {
+  gpu::Caps caps;
+  caps.storage_buffer_alignment = 256;
+  caps.max_storage_buffer_range = 8192;  // 2048 words
+  EXPECT_EQ(items_per_part(caps, 10, {100}, "items").value(), 10u);
+  EXPECT_EQ(items_per_part(caps, 100, {100}, "items").value(), 16u);  // 16 * 100 words is a multiple of 64 words
+  EXPECT_EQ(items_per_part(caps, 100, {64, 32}, "items").value(), 32u);
+  EXPECT_EQ(items_per_part(caps, 0, {100}, "items").value(), 1u);
+  EXPECT_FALSE(items_per_part(caps, 100, {2049}, "items").ok());
+  EXPECT_FALSE(items_per_part(caps, 100, {101}, "items").ok());  // 64 at a time would not fit
 }
 
 INSTANTIATE_TEST_SUITE_P(, GemmVariants, testing::ValuesIn(cases()), op_case_name);

@@ -5,6 +5,7 @@
 #include "platform/base/checked.h"
 #include "runtime/ops/conv/conv_common.h"
 #include "runtime/ops/gemm.h"
+#include "runtime/ops/parts.h"
 #include "shaders/conv/conv_depthwise_push.h"
 #include "shaders/conv/conv_push.h"
 
@@ -104,12 +105,12 @@ Status emit_depthwise_grad_weight(Emitter& e, const ConvSizes& sizes, const Bind
   e.dispatch(KernelId::conv_depthwise_grad_weight__f32, {static_cast<std::uint32_t>(taps)}, {x, dy, out}, push,
              e.spread(ceil_div<std::uint64_t>(push.count, kWorkgroup)));
   if (splits == 1) return ok_status();
-  return emit_split_sum(e, parts, static_cast<std::uint32_t>(splits), outputs, {.a = x, .b = dy, .out = dw});
+  return emit_split_sum(e, parts, splits, outputs, {.a = x, .b = dy, .out = dw});
 }
 
-}  // namespace
+// The three products over images that a binding can hold.
 
-Status emit_conv(Emitter& e, const ConvSizes& sizes, const Binding& x, const Binding& weight, const Binding* bias,
+Status conv_part(Emitter& e, const ConvSizes& sizes, const Binding& x, const Binding& weight, const Binding* bias,
                  const Binding& y) {
   if (is_depthwise(sizes)) {
     return emit_depthwise(e, KernelId::conv_depthwise__f32, sizes, sizes.images * sizes.oh, sizes.ow, sizes.o,
@@ -134,8 +135,8 @@ Status emit_conv(Emitter& e, const ConvSizes& sizes, const Binding& x, const Bin
                    operands(x, weight, bias, sizes.o, y), push);
 }
 
-Status emit_conv_grad_data(Emitter& e, const ConvSizes& sizes, const Binding& dy, const Binding& weight,
-                           const Binding* bias, const Binding& dx) {
+Status grad_data_part(Emitter& e, const ConvSizes& sizes, const Binding& dy, const Binding& weight, const Binding* bias,
+                      const Binding& dx) {
   if (is_depthwise(sizes)) {
     return emit_depthwise(e, KernelId::conv_depthwise_grad_data__f32, sizes, sizes.images * sizes.h, sizes.w, sizes.c,
                           {dy, weight, bias != nullptr ? *bias : dy, dx}, bias != nullptr);
@@ -159,10 +160,9 @@ Status emit_conv_grad_data(Emitter& e, const ConvSizes& sizes, const Binding& dy
                    operands(dy, weight, bias, sizes.c, dx), push);
 }
 
-Status emit_conv_grad_weight(Emitter& e, const ConvSizes& sizes, const Binding& x, const Binding& dy,
-                             const Binding& dw) {
+Status grad_weight_part(Emitter& e, const ConvSizes& sizes, const Binding& x, const Binding& dy, const Binding& dw) {
   if (is_depthwise(sizes)) return emit_depthwise_grad_weight(e, sizes, x, dy, dw);
-  if (is_pointwise(sizes) && sizes.images * sizes.oh > 1) return emit_conv_grad_weight(e, one_line(sizes), x, dy, dw);
+  if (is_pointwise(sizes) && sizes.images * sizes.oh > 1) return grad_weight_part(e, one_line(sizes), x, dy, dw);
   push::ConvPush push{};
   GRAFT_TRY(fill_conv(sizes, push));
   const std::uint64_t columns = sizes.kh * sizes.kw * sizes.group_c();
@@ -174,6 +174,59 @@ Status emit_conv_grad_weight(Emitter& e, const ConvSizes& sizes, const Binding& 
                             .outputs = sizes.o * columns};
   return emit_gemm(e, {KernelId::conv_grad_weight__f32, KernelId::conv_grad_weight__f32_shuffle}, problem,
                    {.a = x, .b = dy, .out = dw}, push);
+}
+
+// ---- in parts, image by image where need be
+
+Result<std::uint64_t> images_per_part(const Emitter& e, const ConvSizes& sizes) {
+  return items_per_part(e.caps(), sizes.images, {sizes.h * sizes.w * sizes.c, sizes.oh * sizes.ow * sizes.o},
+                        "images of a convolution");
+}
+
+Binding x_part(const Binding& x, const ConvSizes& sizes, std::uint64_t first, std::uint64_t count) {
+  return items_of(x, first, count, sizes.images, sizes.h * sizes.w * sizes.c);
+}
+
+Binding y_part(const Binding& y, const ConvSizes& sizes, std::uint64_t first, std::uint64_t count) {
+  return items_of(y, first, count, sizes.images, sizes.oh * sizes.ow * sizes.o);
+}
+
+ConvSizes of_images(ConvSizes sizes, std::uint64_t count) {
+  sizes.images = count;
+  return sizes;
+}
+
+}  // namespace
+
+Status emit_conv(Emitter& e, const ConvSizes& sizes, const Binding& x, const Binding& weight, const Binding* bias,
+                 const Binding& y) {
+  GRAFT_TRY_ASSIGN(const std::uint64_t per_part, images_per_part(e, sizes));
+  return for_each_part(sizes.images, per_part, [&](std::uint64_t first, std::uint64_t count) {
+    return conv_part(e, of_images(sizes, count), x_part(x, sizes, first, count), weight, bias,
+                     y_part(y, sizes, first, count));
+  });
+}
+
+Status emit_conv_grad_data(Emitter& e, const ConvSizes& sizes, const Binding& dy, const Binding& weight,
+                           const Binding* bias, const Binding& dx) {
+  GRAFT_TRY_ASSIGN(const std::uint64_t per_part, images_per_part(e, sizes));
+  return for_each_part(sizes.images, per_part, [&](std::uint64_t first, std::uint64_t count) {
+    return grad_data_part(e, of_images(sizes, count), y_part(dy, sizes, first, count), weight, bias,
+                          x_part(dx, sizes, first, count));
+  });
+}
+
+Status emit_conv_grad_weight(Emitter& e, const ConvSizes& sizes, const Binding& x, const Binding& dy,
+                             const Binding& dw) {
+  GRAFT_TRY_ASSIGN(const std::uint64_t per_part, images_per_part(e, sizes));
+  const std::uint64_t outputs = sizes.o * sizes.kh * sizes.kw * sizes.group_c();
+  if (per_part >= sizes.images || outputs == 0) return grad_weight_part(e, sizes, x, dy, dw);
+  PartialSums sums(e, ceil_div(sizes.images, per_part), outputs);
+  GRAFT_TRY(for_each_part(sizes.images, per_part, [&](std::uint64_t first, std::uint64_t count) {
+    return grad_weight_part(e, of_images(sizes, count), x_part(x, sizes, first, count), y_part(dy, sizes, first, count),
+                            sums.part(first / per_part));
+  }));
+  return sums.sum({.a = x, .b = dy, .out = dw});
 }
 
 }  // namespace graft::ops

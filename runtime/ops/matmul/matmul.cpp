@@ -2,9 +2,11 @@
 #include <algorithm>
 #include <array>
 
+#include "platform/base/checked.h"
 #include "runtime/core/op_def.h"
 #include "runtime/core/vjp.h"
 #include "runtime/ops/gemm.h"
+#include "runtime/ops/parts.h"
 #include "shaders/matmul/matmul_push.h"
 
 namespace graft::ops {
@@ -111,6 +113,65 @@ bool fold_batches(const Matrices& x, std::uint64_t m, std::uint64_t k, Batches& 
   return true;
 }
 
+// Tensors larger than a binding are cut where their words stay together: along the outermost batch axis, along the rows
+// of a and y, or, for y = a^T b, along the sum. What cannot be cut so (a large b by itself) is an error of the plan.
+
+constexpr GemmKernels kKernels = {shaders::KernelId::matmul__f32, shaders::KernelId::matmul__f32_shuffle};
+
+Status emit_batches(Emitter& e, const GemmProblem& problem, const GemmOperands& operands, const push::MatmulPush& push,
+                    const Batches& batches) {
+  const std::uint64_t items = batches.sizes[0];
+  const std::uint64_t inner = problem.batches / items;
+  const std::uint64_t y_words = inner * problem.m * problem.n;
+  GRAFT_TRY_ASSIGN(const std::uint64_t per_part,
+                   items_per_part(e.caps(), items, {batches.a_strides[0], batches.b_strides[0], y_words},
+                                  "batches of a matrix product"));
+  return for_each_part(items, per_part, [&](std::uint64_t first, std::uint64_t count) {
+    GemmProblem part = problem;
+    part.batches = count * inner;
+    part.outputs = count * y_words;
+    GemmOperands bound = operands;
+    bound.a = items_of(operands.a, first, count, items, batches.a_strides[0]);
+    bound.b = items_of(operands.b, first, count, items, batches.b_strides[0]);
+    bound.out = items_of(operands.out, first, count, items, y_words);
+    return emit_gemm(e, kKernels, part, bound, push);
+  });
+}
+
+Status emit_rows(Emitter& e, bool trans_a, const GemmProblem& problem, const GemmOperands& operands,
+                 const push::MatmulPush& push) {
+  if (trans_a) return emit_gemm(e, kKernels, problem, operands, push);
+  GRAFT_TRY_ASSIGN(const std::uint64_t per_part,
+                   items_per_part(e.caps(), problem.m, {problem.inner, problem.n}, "rows of a matrix product"));
+  return for_each_part(problem.m, per_part, [&](std::uint64_t first, std::uint64_t count) {
+    GemmProblem part = problem;
+    part.m = count;
+    part.outputs = count * problem.n;
+    GemmOperands bound = operands;
+    bound.a = items_of(operands.a, first, count, problem.m, problem.inner);
+    bound.out = items_of(operands.out, first, count, problem.m, problem.n);
+    return emit_gemm(e, kKernels, part, bound, push);
+  });
+}
+
+Status emit_sums(Emitter& e, const GemmProblem& problem, const GemmOperands& operands, const push::MatmulPush& push) {
+  GRAFT_TRY_ASSIGN(const std::uint64_t per_part, items_per_part(e.caps(), problem.inner, {problem.m, problem.n},
+                                                                "rows of both sides of a transposed matrix product"));
+  if (per_part >= problem.inner) return emit_gemm(e, kKernels, problem, operands, push);
+  PartialSums sums(e, ceil_div(problem.inner, per_part), problem.outputs);
+  GRAFT_TRY(for_each_part(problem.inner, per_part, [&](std::uint64_t first, std::uint64_t count) {
+    GemmProblem part = problem;
+    part.inner = count;
+    GemmOperands bound = operands;
+    bound.has_bias = false;
+    bound.a = items_of(operands.a, first, count, problem.inner, problem.m);
+    bound.b = items_of(operands.b, first, count, problem.inner, problem.n);
+    bound.out = sums.part(first / per_part);
+    return emit_gemm(e, kKernels, part, bound, push);
+  }));
+  return sums.sum(operands);
+}
+
 Status emit(Emitter& e) {
   const Matrices x = matrices(e.in_shape(0), e.in_shape(1), e.attrs());
   GRAFT_TRY_ASSIGN(const Shape batch, broadcast(leading(x.a), leading(x.b)));
@@ -141,9 +202,11 @@ Status emit(Emitter& e) {
     operands.bias = e.in(2);
     operands.bias_count = n;
   }
-  using shaders::KernelId;
   const GemmProblem problem{.m = m, .n = n, .inner = k, .batches = batches.count, .outputs = e.out_shape().elements()};
-  return emit_gemm(e, {KernelId::matmul__f32, KernelId::matmul__f32_shuffle}, problem, operands, push);
+  if (problem.outputs == 0) return ok_status();
+  if (!batches.sizes.empty()) return emit_batches(e, problem, operands, push, batches);
+  return x.trans_a && !x.trans_b ? emit_sums(e, problem, operands, push)
+                                 : emit_rows(e, x.trans_a, problem, operands, push);
 }
 
 // An operand's gradient is a product of the other operand and dy; which one is transposed follows from

@@ -3,6 +3,7 @@
 #include "runtime/core/op_def.h"
 #include "runtime/core/vjp.h"
 #include "runtime/ops/emitter.h"
+#include "runtime/ops/parts.h"
 #include "runtime/ops/pool/pool_common.h"
 #include "shaders/pool/pool_push.h"
 
@@ -58,52 +59,63 @@ Status infer_grad(InferContext& c) {
   return ok_status();
 }
 
-// x is the image's shape and y the pooled one; `written` is that of the two which the kernel writes.
-Status emit_pool(Emitter& e, KernelId kernel, const Shape& x, const Shape& y, const Shape& written,
-                 std::vector<Binding> bindings) {
+// x is the image's shape and y the pooled one; `written` is that of the two which the kernel writes. All bindings have
+// y's size but for number `of_x`.
+Status emit_pool(Emitter& e, KernelId kernel, const Shape& x, const Shape& y, const Shape& written, std::size_t of_x,
+                 const std::vector<Binding>& bindings) {
   if (written.elements() == 0) return ok_status();
   constexpr std::uint64_t kChannelsPer = 8;  // channels of one invocation
   const std::uint64_t step = ceil_div<std::uint64_t>(written.elements(3, 4), kChannelsPer);
-  const std::uint64_t count = written.elements(0, 3) * step;
   GRAFT_TRY_ASSIGN(const PoolWindow window, read_pool_window(e.attrs()));
   GRAFT_TRY(count32(x.elements(), "image"));
   GRAFT_TRY(count32(y.elements(), "pooled image"));
   const auto u32 = [](std::int64_t value) { return static_cast<std::uint32_t>(value); };
-  const push::PoolPush push{.count = static_cast<std::uint32_t>(count),
-                            .channel_step = static_cast<std::uint32_t>(step),
-                            .h = u32(x[1].value()),
-                            .w = u32(x[2].value()),
-                            .c = u32(x[3].value()),
-                            .oh = u32(y[1].value()),
-                            .ow = u32(y[2].value()),
-                            .kernel_h = u32(window.kernel[0]),
-                            .kernel_w = u32(window.kernel[1]),
-                            .stride_h = u32(window.strides[0]),
-                            .stride_w = u32(window.strides[1]),
-                            .pad_h = u32(window.pads[0]),
-                            .pad_w = u32(window.pads[1]),
-                            .dilation_h = u32(window.dilations[0]),
-                            .dilation_w = u32(window.dilations[1]),
-                            .padded_h = u32(x[1].value() + window.pads[0] + window.pads[2]),
-                            .padded_w = u32(x[2].value() + window.pads[1] + window.pads[3]),
-                            .count_include_pad = window.count_include_pad ? 1u : 0u};
-  e.dispatch(kernel, {}, std::move(bindings), push, e.spread(ceil_div<std::uint64_t>(count, kWorkgroup)));
-  return ok_status();
+  push::PoolPush push{.channel_step = static_cast<std::uint32_t>(step),
+                      .h = u32(x[1].value()),
+                      .w = u32(x[2].value()),
+                      .c = u32(x[3].value()),
+                      .oh = u32(y[1].value()),
+                      .ow = u32(y[2].value()),
+                      .kernel_h = u32(window.kernel[0]),
+                      .kernel_w = u32(window.kernel[1]),
+                      .stride_h = u32(window.strides[0]),
+                      .stride_w = u32(window.strides[1]),
+                      .pad_h = u32(window.pads[0]),
+                      .pad_w = u32(window.pads[1]),
+                      .dilation_h = u32(window.dilations[0]),
+                      .dilation_w = u32(window.dilations[1]),
+                      .padded_h = u32(x[1].value() + window.pads[0] + window.pads[2]),
+                      .padded_w = u32(x[2].value() + window.pads[1] + window.pads[3]),
+                      .count_include_pad = window.count_include_pad ? 1u : 0u};
+  const std::uint64_t images = x.elements(0, 1);
+  const std::uint64_t x_words = x.elements(1, 4);
+  const std::uint64_t y_words = y.elements(1, 4);
+  GRAFT_TRY_ASSIGN(const std::uint64_t per_part, items_per_part(e.caps(), images, {x_words, y_words}, "pooled images"));
+  return for_each_part(images, per_part, [&](std::uint64_t first, std::uint64_t part) {
+    std::vector<Binding> bound = bindings;
+    for (std::size_t i = 0; i < bound.size(); ++i) {
+      bound[i] = items_of(bound[i], first, part, images, i == of_x ? x_words : y_words);
+    }
+    const std::uint64_t count = part * written.elements(1, 3) * step;
+    GRAFT_TRY_ASSIGN(push.count, count32(count, "invocations of a pooling"));
+    e.dispatch(kernel, {}, std::move(bound), push, e.spread(ceil_div<std::uint64_t>(count, kWorkgroup)));
+    return ok_status();
+  });
 }
 
 Status emit_max(Emitter& e) {
-  return emit_pool(e, KernelId::max_pool__f32, e.in_shape(0), e.out_shape(), e.out_shape(),
+  return emit_pool(e, KernelId::max_pool__f32, e.in_shape(0), e.out_shape(), e.out_shape(), 0,
                    {e.in(0), e.out(0), e.out(1)});
 }
 Status emit_average(Emitter& e) {
-  return emit_pool(e, KernelId::avg_pool__f32, e.in_shape(0), e.out_shape(), e.out_shape(), {e.in(0), e.out()});
+  return emit_pool(e, KernelId::avg_pool__f32, e.in_shape(0), e.out_shape(), e.out_shape(), 0, {e.in(0), e.out()});
 }
 Status emit_max_grad(Emitter& e) {
-  return emit_pool(e, KernelId::max_pool_grad__f32, e.out_shape(), e.in_shape(0), e.out_shape(),
+  return emit_pool(e, KernelId::max_pool_grad__f32, e.out_shape(), e.in_shape(0), e.out_shape(), 2,
                    {e.in(0), e.in(1), e.out()});
 }
 Status emit_average_grad(Emitter& e) {
-  return emit_pool(e, KernelId::avg_pool_grad__f32, e.out_shape(), e.in_shape(0), e.out_shape(), {e.in(0), e.out()});
+  return emit_pool(e, KernelId::avg_pool_grad__f32, e.out_shape(), e.in_shape(0), e.out_shape(), 1, {e.in(0), e.out()});
 }
 
 Attrs with_shape(Attrs attrs, const Shape& shape) {
