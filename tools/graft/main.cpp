@@ -17,6 +17,7 @@ constexpr Command kCommands[] = {
     {"convert", "Convert an ONNX file into a .graft file, with a trainability report", graft::cli::add_convert},
     {"info", "Summarise a model: layers, shapes, parameters, bytes, FLOPs", graft::cli::add_info},
     {"run", "Run a model on .npy inputs and write its outputs", graft::cli::add_run},
+    {"verify", "Check every op of a model on this GPU against a double-precision reference", graft::cli::add_verify},
     {"grad", "Compute gradients of outputs with respect to inputs, parameters or values", graft::cli::add_grad},
 };
 
