@@ -1,0 +1,122 @@
+#include "tools/graft/train_flags.h"
+
+#include <charconv>
+
+#include "tools/graft/options.h"
+
+namespace graft::cli {
+namespace {
+
+Result<double> parse_number(const std::string& text, const std::string& what) {
+  double number = 0;
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (failure != std::errc() || end != text.data() + text.size()) {
+    return invalid("--group ", what, ": \"", text, "\" is not a number.");
+  }
+  return number;
+}
+
+// "*.bias:weight_decay=0,lr=0.1"
+Result<train::ParameterGroup> parse_group(const std::string& text) {
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string::npos || colon == 0) {
+    return invalid("--group takes PATTERN:lr=SCALE,weight_decay=X; \"", text, "\" is not that.");
+  }
+  train::ParameterGroup group;
+  group.pattern = text.substr(0, colon);
+  for (const std::string& item : split_list(text.substr(colon + 1))) {
+    GRAFT_TRY_ASSIGN(const auto pair, parse_assignment(item, "--group PATTERN:"));
+    GRAFT_TRY_ASSIGN(const double number, parse_number(pair.second, pair.first));
+    if (pair.first == "lr") {
+      group.learning_rate_scale = number;
+    } else if (pair.first == "weight_decay") {
+      group.weight_decay = number;
+    } else {
+      return invalid("--group knows lr and weight_decay, not \"", pair.first, "\".");
+    }
+  }
+  return group;
+}
+
+}  // namespace
+
+void add_loss_flags(CLI::App& app, TrainFlags& flags) {
+  app.add_option("--loss", flags.loss, "ce, mse, l1 or bce (default ce)");
+  app.add_option("--output", flags.output, "The output that the loss is taken of (default: the first)");
+  app.add_option("--label-smoothing", flags.label_smoothing, "For ce, from 0 to 1");
+  app.add_option("--ignore-index", flags.ignore_index, "For ce: rows with this label count for nothing (-100)");
+}
+
+void add_train_flags(CLI::App& app, TrainFlags& flags) {
+  add_loss_flags(app, flags);
+  app.add_option("--optimizer", flags.optimizer, "sgd, adam or adamw (default adamw)");
+  app.add_option("--lr", flags.learning_rate, "Learning rate (default 1e-3)");
+  app.add_option("--momentum", flags.momentum, "For sgd");
+  app.add_flag("--nesterov", flags.nesterov, "For sgd with momentum");
+  app.add_option("--beta1", flags.beta1, "For adam and adamw (0.9)");
+  app.add_option("--beta2", flags.beta2, "For adam and adamw (0.999)");
+  app.add_option("--eps", flags.epsilon, "For adam and adamw (1e-8)");
+  app.add_option("--weight-decay", flags.weight_decay, "Default 0.01 for adamw, else 0");
+  app.add_option("--group", flags.groups, "PATTERN:lr=SCALE,weight_decay=X for parameters by name; repeatable");
+  app.add_option("--freeze", flags.freeze, "Patterns of parameters that stay as they are, as in conv1.*,*.bias");
+  app.add_option("--clip-norm", flags.clip_norm, "Largest norm of all gradients together");
+  app.add_option("--clip-value", flags.clip_value, "Largest absolute value of any gradient element");
+  app.add_option("--schedule", flags.schedule, "constant, linear, cosine or step");
+  app.add_option("--warmup", flags.warmup_steps, "Steps over which the learning rate rises");
+  app.add_option("--final-lr", flags.final_lr_factor, "Share of the rate at the end of linear and cosine (0)");
+  app.add_option("--step-size", flags.step_size, "Steps between drops of the step schedule (1000)");
+  app.add_option("--gamma", flags.gamma, "Factor of each drop (0.1)");
+  app.add_option("--batch", flags.batch, "Samples on the device at once (32)");
+  app.add_option("--accumulate", flags.accumulate, "Micro-batches per optimizer step (1)");
+  app.add_flag("--frozen-statistics", flags.frozen_statistics, "Batch norm keeps and uses its running statistics");
+  app.add_option("--seed", flags.seed, "Of shuffling, dropout and generated data");
+  app.add_option("--bind", flags.bind, "Sizes of named dimensions other than the batch");
+}
+
+Result<train::TrainOptions> train_options(const TrainFlags& flags, std::uint64_t total_steps) {
+  train::TrainOptions options;
+  GRAFT_TRY_ASSIGN(options.loss.kind, train::parse_loss(flags.loss));
+  options.loss.output = flags.output;
+  options.loss.label_smoothing = flags.label_smoothing;
+  if (flags.ignore_index < INT32_MIN || flags.ignore_index > INT32_MAX) {
+    return invalid("--ignore-index ", flags.ignore_index, " does not fit 32 bits.");
+  }
+  options.loss.ignore_index = static_cast<std::int32_t>(flags.ignore_index);
+  GRAFT_TRY_ASSIGN(options.optimizer.kind, train::parse_optimizer(flags.optimizer));
+  options.optimizer.learning_rate = flags.learning_rate;
+  options.optimizer.momentum = flags.momentum;
+  options.optimizer.nesterov = flags.nesterov;
+  options.optimizer.beta1 = flags.beta1;
+  options.optimizer.beta2 = flags.beta2;
+  options.optimizer.epsilon = flags.epsilon;
+  const bool decoupled = options.optimizer.kind == train::OptimizerKind::adamw;
+  options.optimizer.weight_decay = flags.weight_decay >= 0 ? flags.weight_decay : decoupled ? 0.01 : 0.0;
+  for (const std::string& text : flags.groups) {
+    GRAFT_TRY_ASSIGN(auto group, parse_group(text));
+    options.groups.push_back(std::move(group));
+  }
+  for (const std::string& text : flags.freeze) {
+    for (const std::string& pattern : split_list(text)) options.freeze.push_back(pattern);
+  }
+  options.clip_norm = flags.clip_norm;
+  options.clip_value = flags.clip_value;
+  GRAFT_TRY_ASSIGN(options.schedule.kind, train::parse_schedule(flags.schedule));
+  options.schedule.warmup_steps = flags.warmup_steps;
+  options.schedule.total_steps = total_steps;
+  options.schedule.final_factor = flags.final_lr_factor;
+  options.schedule.step_size = flags.step_size;
+  options.schedule.gamma = flags.gamma;
+  if (flags.batch < 1 || flags.accumulate < 1 || flags.batch > (std::int64_t{1} << 31) / flags.accumulate) {
+    return invalid("--batch ", flags.batch, " and --accumulate ", flags.accumulate,
+                   " must be at least 1, and their product at most 2^31.");
+  }
+  options.batch = flags.batch * flags.accumulate;
+  options.micro_batch = flags.batch;
+  options.batch_statistics = !flags.frozen_statistics;
+  options.seed = flags.seed;
+  GRAFT_TRY_ASSIGN(options.bindings, parse_bindings(flags.bind));
+  GRAFT_TRY(train::check(options));
+  return options;
+}
+
+}  // namespace graft::cli
