@@ -1,0 +1,220 @@
+/* graft's C ABI: load, inspect, plan, run, differentiate and train models on a Vulkan device.
+ *
+ * Rules that hold everywhere
+ *  - Handles are opaque; graft_X_destroy(NULL) does nothing. Destroy a handle before the one that it was made from.
+ *  - A context and everything made from it belong to one thread at a time. Contexts are independent of each other.
+ *  - Every fallible function returns a graft_status; graft_message(context) then holds one sentence about the failure,
+ *    valid until the next call on that context. Nothing is printed, thrown or aborted.
+ *  - Option structs start with struct_size = sizeof(the struct), so that fields can be added later. A field that is
+ *    zero means the default.
+ *  - Pointers that graft gives back are valid until the next call on the same object, unless said otherwise.
+ *  - Tensors are row-major, with the source model's names, shapes and order of axes.
+ */
+#ifndef GRAFT_GRAFT_H
+#define GRAFT_GRAFT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define GRAFT_VERSION_MAJOR 0
+#define GRAFT_VERSION_MINOR 1
+#define GRAFT_VERSION_PATCH 0
+
+#if defined(_WIN32)
+#define GRAFT_API
+#else
+#define GRAFT_API __attribute__((visibility("default")))
+#endif
+
+typedef enum graft_status {
+  GRAFT_OK = 0,
+  GRAFT_INVALID_ARGUMENT = 1, /* the caller asked for something that cannot be */
+  GRAFT_NOT_FOUND = 2,        /* a named thing (file, value, device, driver) is absent */
+  GRAFT_IO_ERROR = 3,         /* the operating system refused a read, write, sync or map */
+  GRAFT_CORRUPT = 4,          /* a file contradicts its format or checksum */
+  GRAFT_UNSUPPORTED = 5,      /* well-formed, but graft or this device cannot do it */
+  GRAFT_OUT_OF_MEMORY = 6,    /* host or device memory, or a budget, does not suffice */
+  GRAFT_DEVICE_ERROR = 7,     /* a GPU call failed */
+  GRAFT_DEVICE_LOST = 8,      /* the GPU is gone; only a new context can go on */
+  GRAFT_TIMEOUT = 9,          /* a bounded wait ran out */
+  GRAFT_CANCELLED = 10,       /* stopped on request */
+  GRAFT_INTERNAL = 11         /* a bug in graft */
+} graft_status;
+
+typedef enum graft_dtype { GRAFT_F32 = 0, GRAFT_I32 = 1, GRAFT_BOOL32 = 2 } graft_dtype;
+
+typedef enum graft_log_level {
+  GRAFT_LOG_DEBUG = 0,
+  GRAFT_LOG_INFO = 1,
+  GRAFT_LOG_WARNING = 2,
+  GRAFT_LOG_ERROR = 3
+} graft_log_level;
+
+typedef struct graft_context graft_context;
+typedef struct graft_model graft_model;
+typedef struct graft_session graft_session;
+typedef struct graft_trainer graft_trainer;
+
+/* "0.1.0", of the library that is linked. */
+GRAFT_API const char* graft_version(void);
+/* "invalid_argument" */
+GRAFT_API const char* graft_status_name(graft_status status);
+
+/* ---- Context: a device, an allocator, a log ------------------------------------------------------------------ */
+
+typedef struct graft_context_options {
+  size_t struct_size;
+  const char* device;         /* index or part of the name of the Vulkan device; NULL takes the best */
+  const char* vulkan_library; /* loader or driver instead of libvulkan.so.1; NULL for the system's */
+  const char* pipeline_cache; /* file for compiled pipelines, made where missing; NULL for none */
+  /* For large host blocks (staging, decoded files); both or neither. allocate may return NULL. */
+  void* (*allocate)(void* user, size_t bytes, size_t alignment);
+  void (*deallocate)(void* user, void* pointer, size_t bytes, size_t alignment);
+  void* allocator_user;
+  /* May be called from graft's own threads; must not call graft. */
+  void (*log)(void* user, graft_log_level level, const char* message);
+  void* log_user;
+  graft_log_level log_level;
+} graft_context_options;
+
+/* options may be NULL. On failure *context is a context that can only give its message and be destroyed, or NULL where
+   there was no memory for one. */
+GRAFT_API graft_status graft_context_create(const graft_context_options* options, graft_context** context);
+GRAFT_API void graft_context_destroy(graft_context* context);
+/* The sentence of the last failure on this context; "" where there was none. */
+GRAFT_API const char* graft_message(const graft_context* context);
+GRAFT_API const char* graft_device_name(const graft_context* context);
+
+/* ---- Models --------------------------------------------------------------------------------------------------- */
+
+#define GRAFT_MAX_RANK 8
+
+typedef struct graft_tensor_info {
+  const char* name; /* valid as long as the object that gave it */
+  graft_dtype dtype;
+  uint32_t rank;
+  int64_t dims[GRAFT_MAX_RANK]; /* -1 for a named dimension that is not bound */
+} graft_tensor_info;
+
+typedef enum graft_tensor_kind { GRAFT_INPUTS = 0, GRAFT_OUTPUTS = 1, GRAFT_PARAMETERS = 2 } graft_tensor_kind;
+
+/* Loads a .graft file. Weights are mapped, not copied: do not change the file while the model lives. */
+GRAFT_API graft_status graft_model_load(graft_context* context, const char* path, graft_model** model);
+GRAFT_API void graft_model_destroy(graft_model* model);
+/* Writes the model atomically: on failure the file is as it was. */
+GRAFT_API graft_status graft_model_save(graft_model* model, const char* path);
+GRAFT_API size_t graft_model_count(const graft_model* model, graft_tensor_kind kind);
+/* not_found where index >= count. */
+GRAFT_API graft_status graft_model_tensor(const graft_model* model, graft_tensor_kind kind, size_t index,
+                                          graft_tensor_info* info);
+
+/* ---- Running -------------------------------------------------------------------------------------------------- */
+
+typedef struct graft_binding {
+  const char* name; /* of a dimension, as in "batch" */
+  int64_t size;
+} graft_binding;
+
+typedef struct graft_session_options {
+  size_t struct_size;
+  const graft_binding* bindings; /* every named dimension of the inputs */
+  size_t binding_count;
+  uint64_t budget; /* largest device memory in bytes, 0 for no limit; out_of_memory where the plan needs more */
+  /* Gradients of the value `of` with respect to each of `wrt`; NULL for forward only. */
+  const char* of;
+  const char* const* wrt;
+  size_t wrt_count;
+} graft_session_options;
+
+/* Bytes by class of memory, known before anything runs. */
+typedef struct graft_memory {
+  size_t struct_size;
+  uint64_t weights, parameters, gradients, optimizer, activations, workspace, staging, step_state;
+  uint64_t total;
+} graft_memory;
+
+/* Plans and records the model once. */
+GRAFT_API graft_status graft_session_create(graft_model* model, const graft_session_options* options,
+                                            graft_session** session);
+GRAFT_API void graft_session_destroy(graft_session* session);
+GRAFT_API graft_status graft_session_memory(const graft_session* session, graft_memory* memory);
+/* Copies the bytes; they stay from run to run. The cotangent of `of`, needed where that has more than one element, is
+   the input "cotangent". */
+GRAFT_API graft_status graft_session_set_input(graft_session* session, const char* name, const void* data,
+                                               size_t bytes);
+/* Blocks until the outputs are there. Nothing is allocated after the first run. */
+GRAFT_API graft_status graft_session_run(graft_session* session);
+/* An output of the last run, or "grad:NAME" for each NAME of wrt. data, bytes and info may be NULL. */
+GRAFT_API graft_status graft_session_output(graft_session* session, const char* name, const void** data, size_t* bytes,
+                                            graft_tensor_info* info);
+
+/* ---- Training ------------------------------------------------------------------------------------------------- */
+
+typedef enum graft_loss {
+  GRAFT_LOSS_CROSS_ENTROPY = 0,
+  GRAFT_LOSS_MSE = 1,
+  GRAFT_LOSS_L1 = 2,
+  GRAFT_LOSS_BCE = 3 /* of logits */
+} graft_loss;
+
+typedef enum graft_optimizer { GRAFT_ADAMW = 0, GRAFT_ADAM = 1, GRAFT_SGD = 2 } graft_optimizer;
+
+typedef enum graft_schedule {
+  GRAFT_CONSTANT = 0,
+  GRAFT_LINEAR = 1, /* to zero at total_steps */
+  GRAFT_COSINE = 2
+} graft_schedule;
+
+typedef struct graft_trainer_options {
+  size_t struct_size;
+  graft_loss loss;
+  graft_optimizer optimizer;
+  double learning_rate; /* 0: 1e-3 */
+  double momentum;      /* SGD */
+  int nesterov;         /* SGD */
+  double weight_decay;
+  double clip_norm;       /* of all gradients together; 0: none */
+  double label_smoothing; /* cross entropy */
+  graft_schedule schedule;
+  uint64_t warmup_steps;
+  uint64_t total_steps;
+  uint32_t batch;      /* samples of one optimizer step; 0: 32 */
+  uint32_t micro_batch; /* samples on the device at once; 0: the whole batch */
+  uint32_t seed;
+  const char* freeze; /* patterns of parameter names ('*', '?') separated by commas; NULL: none */
+  const graft_binding* bindings; /* named dimensions other than the batch */
+  size_t binding_count;
+} graft_trainer_options;
+
+typedef struct graft_metrics {
+  size_t struct_size;
+  uint64_t step;    /* optimizer steps done */
+  double loss;      /* mean over the samples */
+  double accuracy;  /* 0 to 1; NaN where it has no meaning */
+  double learning_rate;
+} graft_metrics;
+
+/* The model's own parameters change only by graft_trainer_store. */
+GRAFT_API graft_status graft_trainer_create(graft_model* model, const graft_trainer_options* options,
+                                            graft_trainer** trainer);
+GRAFT_API void graft_trainer_destroy(graft_trainer* trainer);
+GRAFT_API graft_status graft_trainer_memory(const graft_trainer* trainer, graft_memory* memory);
+/* One optimizer step on `samples` samples, at most the batch; fewer are weighted as they should be. `inputs`: the
+   model's inputs in order, each `samples` times its size per sample. `target`: int32 labels for cross entropy, else
+   float32 values. metrics may be NULL. */
+GRAFT_API graft_status graft_train_step(graft_trainer* trainer, const void* const* inputs, size_t input_count,
+                                        const void* target, uint32_t samples, graft_metrics* metrics);
+/* Loss and accuracy without training: dropout off, running statistics used. */
+GRAFT_API graft_status graft_evaluate(graft_trainer* trainer, const void* const* inputs, size_t input_count,
+                                      const void* target, uint32_t samples, graft_metrics* metrics);
+/* Copies the trained parameters into the model, for graft_model_save and for new sessions. */
+GRAFT_API graft_status graft_trainer_store(graft_trainer* trainer);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
