@@ -1,0 +1,67 @@
+// graft eval: loss and accuracy on a data set.
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "runtime/data/spec.h"
+#include "runtime/train/trainer.h"
+#include "tools/graft/device.h"
+#include "tools/graft/model_io.h"
+#include "tools/graft/train_flags.h"
+
+namespace graft::cli {
+namespace {
+
+struct Options {
+  DeviceFlags device;
+  TrainFlags train;
+  std::string path;
+  std::string data;
+  bool json = false;
+};
+
+void print(const train::Metrics& metrics, std::uint64_t samples, bool json) {
+  if (json) {
+    nlohmann::ordered_json row = {{"loss", metrics.loss()}, {"samples", samples}};
+    if (metrics.has_correct) row["accuracy"] = metrics.accuracy();
+    if (metrics.has_top5) row["top5"] = metrics.top5_accuracy();
+    std::printf("%s\n", row.dump(2).c_str());
+    return;
+  }
+  std::printf("loss %.6g", metrics.loss());
+  if (metrics.has_correct) std::printf(", accuracy %.2f%%", 100 * metrics.accuracy());
+  if (metrics.has_top5) std::printf(", top-5 %.2f%%", 100 * metrics.top5_accuracy());
+  std::printf(" (%llu samples)\n", static_cast<unsigned long long>(samples));
+}
+
+Status run(const Options& options) {
+  GRAFT_TRY_ASSIGN(const Model model, open_model(options.path));
+  GRAFT_TRY_ASSIGN(const auto source, data::open_spec(options.data));
+  GRAFT_TRY_ASSIGN(const train::TrainOptions train_options, cli::train_options(options.train, 0));
+  GRAFT_TRY_ASSIGN(auto device, OpenDevice::open(options.device));
+  {
+    train::TrainerOptions trainer_options;
+    trainer_options.request.evaluation_samples = source->size();
+    GRAFT_TRY_ASSIGN(const auto trainer,
+                     train::Trainer::create(device->device(), model, train_options, source->fields(), trainer_options));
+    GRAFT_TRY_ASSIGN(const train::Metrics metrics, trainer->evaluate(*source));
+    print(metrics, source->size().value_or(metrics.count), options.json);
+  }
+  return device->close();
+}
+
+}  // namespace
+
+Action add_eval(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  app.add_option("MODEL", options->path, "A .graft file")->required();
+  app.add_option("--data", options->data, "A data set, as graft train takes it")->required();
+  app.add_option("--batch", options->train.batch, "Samples on the device at once (32)");
+  app.add_option("--bind", options->train.bind, "Sizes of named dimensions other than the batch");
+  app.add_flag("--json", options->json, "Print JSON");
+  add_loss_flags(app, options->train);
+  add_device_flags(app, options->device);
+  return [options] { return run(*options); };
+}
+
+}  // namespace graft::cli

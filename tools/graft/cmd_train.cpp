@@ -1,0 +1,227 @@
+// graft train: fine-tunes a model, shows progress, keeps metrics, and saves the result, also when interrupted.
+#include <algorithm>
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "runtime/data/spec.h"
+#include "runtime/train/fit.h"
+#include "tools/graft/device.h"
+#include "tools/graft/model_io.h"
+#include "tools/graft/options.h"
+#include "tools/graft/progress.h"
+#include "tools/graft/svg.h"
+#include "tools/graft/train_flags.h"
+
+namespace graft::cli {
+namespace {
+
+struct Options {
+  DeviceFlags device;
+  TrainFlags train;
+  std::string path;
+  std::string data;
+  std::string held_out;
+  std::uint64_t epochs = 0;
+  std::uint64_t steps = 0;
+  std::string budget;
+  bool no_shuffle = false;
+  bool drop_last = false;
+  bool quiet = false;
+  std::string metrics;
+  std::string svg;
+  std::string output;
+};
+
+// Set by SIGINT and SIGTERM; training ends after the step in progress.
+std::atomic<bool> g_stop{false};
+
+void on_signal(int) {
+  g_stop = true;
+  // A second signal ends the process as usual.
+  std::signal(SIGINT, SIG_DFL);
+  std::signal(SIGTERM, SIG_DFL);
+}
+
+std::string metrics_text(const train::Metrics& metrics) {
+  char text[128];
+  if (metrics.has_correct) {
+    std::snprintf(text, sizeof text, "loss %.4f, accuracy %.2f%%", metrics.loss(), 100 * metrics.accuracy());
+  } else {
+    std::snprintf(text, sizeof text, "loss %.6g", metrics.loss());
+  }
+  return text;
+}
+
+// One JSON object a line, on disk as soon as it is known.
+class MetricsFile {
+ public:
+  ~MetricsFile() {
+    if (file_ != nullptr) std::fclose(file_);
+  }
+  Status open(const std::string& path) {
+    path_ = path;
+    file_ = std::fopen(path.c_str(), "w");
+    return file_ != nullptr ? ok_status() : error(Code::io_error, "Cannot write \"", path, "\".");
+  }
+  Status write(const nlohmann::ordered_json& row) {
+    if (file_ == nullptr) return ok_status();
+    if (std::fprintf(file_, "%s\n", row.dump().c_str()) > 0 && std::fflush(file_) == 0) return ok_status();
+    return error(Code::io_error, "Cannot write \"", path_, "\"; is the disk full?");
+  }
+
+ private:
+  std::FILE* file_ = nullptr;
+  std::string path_;
+};
+
+nlohmann::ordered_json metrics_json(const char* kind, const train::Metrics& metrics) {
+  nlohmann::ordered_json row = {{"kind", kind}, {"loss", metrics.loss()}};
+  if (metrics.has_correct) row["accuracy"] = metrics.accuracy();
+  if (metrics.has_top5) row["top5"] = metrics.top5_accuracy();
+  return row;
+}
+
+struct Run {
+  const Options& options;
+  train::Trainer& trainer;
+  data::Loader& loader;
+  data::Source* held_out;  ///< may be null
+  std::uint64_t total_steps;
+  MetricsFile metrics;
+  std::vector<CurvePoint> losses;
+  std::vector<CurvePoint> held_out_losses;
+};
+
+Status evaluate(Run& run, const char* when) {
+  if (run.held_out == nullptr) return ok_status();
+  GRAFT_TRY_ASSIGN(const train::Metrics metrics, run.trainer.evaluate(*run.held_out));
+  std::printf("%s: held-out %s\n", when, metrics_text(metrics).c_str());
+  std::fflush(stdout);
+  const auto step = run.trainer.state().step;
+  run.held_out_losses.push_back({static_cast<double>(step), metrics.loss()});
+  auto row = metrics_json("held_out", metrics);
+  row["step"] = step;
+  return run.metrics.write(row);
+}
+
+Status on_step(Run& run, Progress& progress, const train::StepResult& result) {
+  const auto step = run.trainer.state().step;
+  run.losses.push_back({static_cast<double>(step), result.metrics.loss()});
+  progress.update(step, metrics_text(result.metrics));
+  auto row = metrics_json("step", result.metrics);
+  row["step"] = step;
+  row["epoch"] = run.trainer.state().epoch;
+  row["lr"] = result.learning_rate;
+  if (result.gradient_norm) row["gradient_norm"] = *result.gradient_norm;
+  return run.metrics.write(row);
+}
+
+Result<train::FitEnd> train_all(Run& run) {
+  Progress progress("step", run.total_steps, run.options.quiet);
+  train::FitOptions fit_options;
+  fit_options.steps = run.options.steps;
+  fit_options.stop = &g_stop;
+  fit_options.on_step = [&](const train::StepResult& result) { return on_step(run, progress, result); };
+  fit_options.on_epoch = [&](const train::Trainer& trainer) -> Status {
+    progress.finish();
+    std::printf("epoch %llu: %s\n", static_cast<unsigned long long>(trainer.state().epoch + 1),
+                metrics_text(trainer.state().epoch_metrics).c_str());
+    return evaluate(run, "  after it");
+  };
+  return train::fit(run.trainer, run.loader, fit_options);
+}
+
+Status finish(Run& run, Model& model, train::FitEnd end) {
+  if (end == train::FitEnd::stopped) {
+    std::printf("Stopped after step %llu.\n", static_cast<unsigned long long>(run.trainer.state().step));
+  }
+  if (!run.options.svg.empty()) {
+    const std::string caption = cat(run.options.data, ", batch ", run.trainer.options().batch, ", ",
+                                    train::optimizer_name(run.trainer.options().optimizer.kind), ", learning rate ",
+                                    run.trainer.options().optimizer.learning_rate);
+    GRAFT_TRY(write_text(run.options.svg, loss_svg("Loss", run.losses, run.held_out_losses, caption)));
+  }
+  if (run.options.output.empty()) return ok_status();
+  GRAFT_TRY(run.trainer.copy_to(model));
+  GRAFT_TRY(save_model(os::system_files(), run.options.output, model));
+  std::printf("Wrote %s.\n", run.options.output.c_str());
+  return ok_status();
+}
+
+Status train_on(gpu::Device& device, Model& model, const Options& options) {
+  GRAFT_TRY_ASSIGN(const auto source, data::open_spec(options.data));
+  std::unique_ptr<data::Source> held_out;
+  if (!options.held_out.empty()) {
+    GRAFT_TRY_ASSIGN(held_out, data::open_spec(options.held_out));
+  }
+  data::LoaderOptions loader_options;
+  loader_options.batch = static_cast<std::uint64_t>(options.train.batch * options.train.accumulate);
+  loader_options.shuffle = !options.no_shuffle;
+  loader_options.seed = options.train.seed;
+  loader_options.drop_last = options.drop_last;
+  loader_options.epochs = options.steps > 0 ? 0 : std::max<std::uint64_t>(options.epochs, 1);
+  GRAFT_TRY_ASSIGN(const auto loader, data::Loader::create(*source, loader_options));
+  const std::uint64_t total =
+      options.steps > 0 ? options.steps : loader_options.epochs * loader->batches_per_epoch().value_or(0);
+
+  GRAFT_TRY_ASSIGN(const train::TrainOptions train_options, cli::train_options(options.train, total));
+  train::TrainerOptions trainer_options;
+  trainer_options.request.samples = source->size();
+  trainer_options.request.drop_last = options.drop_last;
+  trainer_options.request.evaluation = held_out != nullptr;
+  if (held_out) trainer_options.request.evaluation_samples = held_out->size();
+  if (!options.budget.empty()) {
+    GRAFT_TRY_ASSIGN(trainer_options.request.plan.budget, parse_size(options.budget));
+  }
+  GRAFT_TRY_ASSIGN(const auto trainer,
+                   train::Trainer::create(device, model, train_options, source->fields(), trainer_options));
+  std::fprintf(stderr, "Training %zu tensors on %s: %s of device memory%s%s\n", trainer->plan().tensors.size(),
+               device.caps().device_name.c_str(), bytes_text(trainer->device_bytes()).c_str(),
+               trainer->plan().note.empty() ? "" : "; ", trainer->plan().note.c_str());
+
+  Run run{options, *trainer, *loader, held_out.get(), total, {}, {}, {}};
+  if (!options.metrics.empty()) GRAFT_TRY(run.metrics.open(options.metrics));
+  GRAFT_TRY(evaluate(run, "before"));
+  GRAFT_TRY_ASSIGN(const train::FitEnd end, train_all(run));
+  return finish(run, model, end);
+}
+
+Status run(const Options& options) {
+  if (options.steps > 0 && options.epochs > 0) return invalid("Give --steps or --epochs, not both.");
+  GRAFT_TRY_ASSIGN(Model model, open_model(options.path));
+  std::signal(SIGINT, on_signal);
+  std::signal(SIGTERM, on_signal);
+  GRAFT_TRY_ASSIGN(auto device, OpenDevice::open(options.device));
+  GRAFT_TRY(train_on(device->device(), model, options));
+  return device->close();
+}
+
+}  // namespace
+
+Action add_train(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  app.add_option("MODEL", options->path, "A .graft file")->required();
+  app.add_option(
+         "--data", options->data,
+         "idx:IMAGES,LABELS, csv:FILE?label=COL, npy:X.npy,Y.npy or digits:, with options as in ?count=N&skip=N")
+      ->required();
+  app.add_option("--eval", options->held_out, "A data set to evaluate on before training and after each epoch");
+  app.add_option("--epochs", options->epochs, "Times through the data (1)");
+  app.add_option("--steps", options->steps, "Optimizer steps, instead of epochs");
+  app.add_option("--budget", options->budget,
+                 "Largest device memory, as in 512MiB; an error where it does not suffice");
+  app.add_flag("--no-shuffle", options->no_shuffle, "Take the samples in their order");
+  app.add_flag("--drop-last", options->drop_last, "Leave out a last batch that is not full");
+  app.add_option("--metrics", options->metrics, "Write a JSON object per step to this file");
+  app.add_option("--svg", options->svg, "Draw the loss curve to this file");
+  app.add_flag("--quiet", options->quiet, "No progress");
+  app.add_option("-o,--output", options->output, "The trained model");
+  add_train_flags(app, options->train);
+  add_device_flags(app, options->device);
+  return [options] { return run(*options); };
+}
+
+}  // namespace graft::cli
