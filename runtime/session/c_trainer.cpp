@@ -1,0 +1,149 @@
+#include <cmath>
+
+#include "runtime/session/c_handles.h"
+
+using namespace graft;
+using namespace graft::c_api;
+
+namespace {
+
+Result<train::TrainOptions> train_options(const graft_trainer_options* given) {
+  GRAFT_TRY_ASSIGN(const graft_trainer_options options, read_options(given, "graft_trainer_options"));
+  train::TrainOptions out;
+  constexpr train::Loss kLosses[] = {train::Loss::cross_entropy, train::Loss::mse, train::Loss::l1, train::Loss::bce};
+  constexpr train::OptimizerKind kOptimizers[] = {train::OptimizerKind::adamw, train::OptimizerKind::adam,
+                                                  train::OptimizerKind::sgd};
+  constexpr train::ScheduleKind kSchedules[] = {train::ScheduleKind::constant, train::ScheduleKind::linear,
+                                                train::ScheduleKind::cosine};
+  const auto loss = static_cast<unsigned>(options.loss);
+  const auto optimizer = static_cast<unsigned>(options.optimizer);
+  const auto schedule = static_cast<unsigned>(options.schedule);
+  if (loss >= std::size(kLosses)) return invalid("There is no loss number ", loss, ".");
+  if (optimizer >= std::size(kOptimizers)) return invalid("There is no optimizer number ", optimizer, ".");
+  if (schedule >= std::size(kSchedules)) return invalid("There is no schedule number ", schedule, ".");
+  out.loss.kind = kLosses[loss];
+  out.loss.label_smoothing = options.label_smoothing;
+  out.optimizer.kind = kOptimizers[optimizer];
+  if (options.learning_rate != 0) out.optimizer.learning_rate = options.learning_rate;
+  out.optimizer.momentum = options.momentum;
+  out.optimizer.nesterov = options.nesterov != 0;
+  out.optimizer.weight_decay = options.weight_decay;
+  out.clip_norm = options.clip_norm;
+  out.schedule.kind = kSchedules[schedule];
+  out.schedule.warmup_steps = options.warmup_steps;
+  out.schedule.total_steps = options.total_steps;
+  if (options.batch != 0) out.batch = options.batch;
+  out.micro_batch = options.micro_batch;
+  out.seed = options.seed;
+  const std::string freeze = options.freeze == nullptr ? "" : options.freeze;
+  for (std::size_t start = 0; start < freeze.size();) {
+    const std::size_t end = std::min(freeze.find(',', start), freeze.size());
+    if (end > start) out.freeze.push_back(freeze.substr(start, end - start));
+    start = end + 1;
+  }
+  GRAFT_TRY_ASSIGN(out.bindings, read_bindings(options.bindings, options.binding_count));
+  return out;
+}
+
+Shape without_batch(const Shape& shape) {
+  return Shape(std::vector<Dim>(shape.begin() + (shape.rank() > 0 ? 1 : 0), shape.end()));
+}
+
+// What a sample consists of: the model's inputs, then the target as the loss wants it.
+Result<std::vector<data::Field>> sample_fields(const Model& model, const train::TrainOptions& options) {
+  GRAFT_TRY_ASSIGN(const auto evaluation, train::build_evaluation_graph(model.graph, 1, options));
+  std::vector<data::Field> fields;
+  for (const ValueId id : model.graph.inputs()) {
+    const ValueId bound = evaluation.graph.find_value(model.graph.value(id).name);
+    const Value& value = evaluation.graph.value(bound);
+    fields.push_back({value.name, value.dtype, without_batch(value.shape), data::Role::feature});
+  }
+  const Value& target = evaluation.graph.value(evaluation.loss.target);
+  fields.push_back({target.name, target.dtype, without_batch(target.shape), data::Role::label});
+  return fields;
+}
+
+// The caller's arrays as fields: the model's inputs in order, then the target.
+Result<std::vector<std::span<const std::byte>>> blocks_of(const graft_trainer& trainer, const void* const* inputs,
+                                                          std::size_t input_count, const void* target,
+                                                          std::uint32_t samples) {
+  const std::size_t wanted = trainer.fields.size() - 1;
+  if (input_count != wanted) return invalid("The model has ", wanted, " inputs; ", input_count, " were given.");
+  if (samples == 0) return invalid("There must be at least one sample.");
+  std::vector<std::span<const std::byte>> blocks;
+  for (std::size_t i = 0; i <= wanted; ++i) {
+    const void* block = i < wanted ? (inputs == nullptr ? nullptr : inputs[i]) : target;
+    if (block == nullptr) return invalid("\"", trainer.fields[i].name, "\" is NULL.");
+    blocks.emplace_back(static_cast<const std::byte*>(block), samples * trainer.fields[i].bytes());
+  }
+  return blocks;
+}
+
+graft_metrics metrics_of(const train::Trainer& trainer, const train::Metrics& metrics, double learning_rate) {
+  graft_metrics out{};
+  out.step = trainer.state().step;
+  out.loss = metrics.loss();
+  out.accuracy = metrics.has_correct ? metrics.accuracy() : std::nan("");
+  out.learning_rate = learning_rate;
+  return out;
+}
+
+}  // namespace
+
+graft_status graft_trainer_create(graft_model* model, const graft_trainer_options* options, graft_trainer** trainer) {
+  if (model == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(model->context, [&]() -> Status {
+    if (trainer == nullptr) return invalid("graft_trainer_create needs a place for the trainer.");
+    *trainer = nullptr;
+    GRAFT_TRY_ASSIGN(const train::TrainOptions wanted, train_options(options));
+    auto made = std::make_unique<graft_trainer>();
+    made->context = model->context;
+    made->model = model;
+    GRAFT_TRY_ASSIGN(made->fields, sample_fields(model->model, wanted));
+    train::TrainerOptions trainer_options;
+    trainer_options.allocator = model->context->allocator;
+    GRAFT_TRY_ASSIGN(made->trainer, train::Trainer::create(*model->context->device, model->model, wanted, made->fields,
+                                                           trainer_options));
+    *trainer = made.release();
+    return ok_status();
+  });
+}
+
+void graft_trainer_destroy(graft_trainer* trainer) { delete trainer; }
+
+graft_status graft_trainer_memory(const graft_trainer* trainer, graft_memory* memory) {
+  if (trainer == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(trainer->context, [&] {
+    const auto& plan = trainer->trainer->plan();
+    return write_info(memory_of(Memory::planned(plan.residents, plan.plans())), memory, "graft_memory");
+  });
+}
+
+graft_status graft_train_step(graft_trainer* trainer, const void* const* inputs, size_t input_count, const void* target,
+                              uint32_t samples, graft_metrics* metrics) {
+  if (trainer == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(trainer->context, [&]() -> Status {
+    GRAFT_TRY_ASSIGN(const auto blocks, blocks_of(*trainer, inputs, input_count, target, samples));
+    GRAFT_TRY_ASSIGN(const auto result, trainer->trainer->train_step(data::Batch::view(blocks, samples)));
+    if (metrics == nullptr) return ok_status();
+    return write_info(metrics_of(*trainer->trainer, result.metrics, result.learning_rate), metrics, "graft_metrics");
+  });
+}
+
+graft_status graft_evaluate(graft_trainer* trainer, const void* const* inputs, size_t input_count, const void* target,
+                            uint32_t samples, graft_metrics* metrics) {
+  if (trainer == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(trainer->context, [&]() -> Status {
+    GRAFT_TRY_ASSIGN(auto blocks, blocks_of(*trainer, inputs, input_count, target, samples));
+    GRAFT_TRY_ASSIGN(const auto source, data::from_slices(trainer->fields, std::move(blocks), samples));
+    GRAFT_TRY_ASSIGN(const train::Metrics result, trainer->trainer->evaluate(*source));
+    if (metrics == nullptr) return ok_status();
+    return write_info(metrics_of(*trainer->trainer, result, trainer->trainer->learning_rate()), metrics,
+                      "graft_metrics");
+  });
+}
+
+graft_status graft_trainer_store(graft_trainer* trainer) {
+  if (trainer == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(trainer->context, [&] { return trainer->trainer->copy_to(trainer->model->model); });
+}

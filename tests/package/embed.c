@@ -1,0 +1,89 @@
+/* Loads a model, runs it, trains it for some steps, saves it: in C, against the installed package.
+   usage: embed_c MODEL OUT */
+#include <graft/graft.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define SAMPLES 16
+
+static int fail(const graft_context* context, const char* what) {
+  fprintf(stderr, "%s: %s\n", what, graft_message(context));
+  return 1;
+}
+
+int main(int argc, char** argv) {
+  if (argc != 3) return 2;
+  graft_context* context = NULL;
+  if (graft_context_create(NULL, &context) != GRAFT_OK) {
+    fail(context, "context");
+    graft_context_destroy(context);
+    return 77; /* no device here: skipped */
+  }
+  printf("graft %s on %s\n", graft_version(), graft_device_name(context));
+
+  graft_model* model = NULL;
+  if (graft_model_load(context, "/nonexistent.graft", &model) != GRAFT_NOT_FOUND) return fail(context, "missing file");
+  if (graft_model_load(context, argv[1], &model) != GRAFT_OK) return fail(context, "load");
+  graft_tensor_info input;
+  graft_tensor_info output;
+  if (graft_model_tensor(model, GRAFT_INPUTS, 0, &input) != GRAFT_OK) return fail(context, "input");
+  if (graft_model_tensor(model, GRAFT_OUTPUTS, 0, &output) != GRAFT_OK) return fail(context, "output");
+  size_t per_sample = 1;
+  for (uint32_t i = 1; i < input.rank; ++i) per_sample *= (size_t)input.dims[i];
+
+  float* x = malloc(SAMPLES * per_sample * sizeof *x);
+  int32_t labels[SAMPLES];
+  unsigned state = 1;
+  for (size_t i = 0; i < SAMPLES * per_sample; ++i) {
+    state = state * 1664525u + 1013904223u;
+    x[i] = (float)(state >> 8) / 16777216.0f - 0.5f;
+  }
+  for (int i = 0; i < SAMPLES; ++i) labels[i] = i % 10;
+
+  graft_binding batch = {"batch", SAMPLES};
+  graft_session_options session_options = {0};
+  session_options.struct_size = sizeof session_options;
+  session_options.bindings = &batch;
+  session_options.binding_count = 1;
+  graft_session* session = NULL;
+  if (graft_session_create(model, &session_options, &session) != GRAFT_OK) return fail(context, "session");
+  if (graft_session_set_input(session, input.name, x, SAMPLES * per_sample * sizeof *x) != GRAFT_OK) {
+    return fail(context, "set_input");
+  }
+  if (graft_session_set_input(session, input.name, x, 3) != GRAFT_INVALID_ARGUMENT) return fail(context, "wrong size");
+  if (graft_session_run(session) != GRAFT_OK) return fail(context, "run");
+  const void* data = NULL;
+  size_t bytes = 0;
+  if (graft_session_output(session, output.name, &data, &bytes, NULL) != GRAFT_OK) return fail(context, "output");
+  printf("%zu outputs, the first is %f\n", bytes / sizeof(float), ((const float*)data)[0]);
+  graft_session_destroy(session);
+
+  graft_trainer_options options = {0};
+  options.struct_size = sizeof options;
+  options.optimizer = GRAFT_ADAMW;
+  options.learning_rate = 2e-3;
+  options.batch = SAMPLES;
+  graft_trainer* trainer = NULL;
+  if (graft_trainer_create(model, &options, &trainer) != GRAFT_OK) return fail(context, "trainer");
+  graft_memory memory = {0};
+  memory.struct_size = sizeof memory;
+  if (graft_trainer_memory(trainer, &memory) != GRAFT_OK) return fail(context, "memory");
+  graft_metrics metrics = {0};
+  metrics.struct_size = sizeof metrics;
+  const void* inputs[] = {x};
+  double first = 0;
+  for (int step = 0; step < 30; ++step) {
+    if (graft_train_step(trainer, inputs, 1, labels, SAMPLES, &metrics) != GRAFT_OK) return fail(context, "step");
+    if (step == 0) first = metrics.loss;
+  }
+  printf("%llu bytes planned; loss %f after the first step, %f after %llu\n", (unsigned long long)memory.total, first,
+         metrics.loss, (unsigned long long)metrics.step);
+  if (!(metrics.loss < 0.5 * first)) return fail(context, "the loss did not fall");
+  if (graft_trainer_store(trainer) != GRAFT_OK) return fail(context, "store");
+  if (graft_model_save(model, argv[2]) != GRAFT_OK) return fail(context, "save");
+  graft_trainer_destroy(trainer);
+  graft_model_destroy(model);
+  graft_context_destroy(context);
+  free(x);
+  return 0;
+}

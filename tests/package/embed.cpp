@@ -1,0 +1,54 @@
+// Loads a model, runs it with gradients, trains it: in C++, against the installed package.
+// usage: embed_cpp MODEL
+#include <graft/graft.hpp>
+
+#include <cstdio>
+#include <vector>
+
+namespace {
+
+int fail(const char* what, const graft::Status& status) {
+  std::fprintf(stderr, "%s: %s\n", what, status.message().c_str());
+  return 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) return 2;
+  auto context = graft::Context::create();
+  if (!context.ok()) {
+    fail("context", context.status());
+    return 77;  // no device here: skipped
+  }
+  auto model = context->load(argv[1]);
+  if (!model.ok()) return fail("load", model.status());
+  const graft::TensorInfo input = model->inputs().at(0);
+  const graft::TensorInfo output = model->outputs().at(0);
+  std::size_t per_sample = 1;
+  for (std::uint32_t i = 1; i < input.rank; ++i) per_sample *= static_cast<std::size_t>(input.dims[i]);
+  constexpr std::uint32_t kSamples = 4;
+  const std::vector<float> x(kSamples * per_sample, 0.25f);
+  const std::vector<float> cotangent(kSamples * static_cast<std::size_t>(output.dims[1]), 1.0f);
+
+  auto session = model->session({.bindings = {{"batch", kSamples}}, .of = output.name, .wrt = {input.name}});
+  if (!session.ok()) return fail("session", session.status());
+  if (auto set = session->set_input<float>(input.name, x); !set.ok()) return fail("input", set);
+  if (auto set = session->set_input<float>("cotangent", cotangent); !set.ok()) return fail("cotangent", set);
+  if (auto ran = session->run(); !ran.ok()) return fail("run", ran);
+  auto gradient = session->gradient(input.name);
+  if (!gradient.ok()) return fail("gradient", gradient.status());
+  double norm = 0;
+  for (const float g : *gradient) norm += static_cast<double>(g) * g;
+  std::printf("%zu gradients, sum of squares %g, %zu parameters\n", gradient->size(), norm,
+              model->named_parameters().size());
+  if (gradient->size() != x.size() || !(norm > 0)) return 1;
+
+  auto trainer = model->trainer({.optimizer = GRAFT_SGD, .learning_rate = 0.01, .batch = kSamples});
+  if (!trainer.ok()) return fail("trainer", trainer.status());
+  const std::vector<std::int32_t> labels = {1, 2, 3, 4};
+  auto metrics = trainer->train_step({x.data()}, labels.data(), kSamples);
+  if (!metrics.ok()) return fail("step", metrics.status());
+  std::printf("loss %f\n", metrics->loss);
+  return metrics->step == 1 ? 0 : 1;
+}
