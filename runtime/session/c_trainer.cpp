@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "runtime/session/c_handles.h"
+#include "runtime/session/training.h"
 
 using namespace graft;
 using namespace graft::c_api;
@@ -102,8 +103,8 @@ graft_status graft_trainer_create(graft_model* model, const graft_trainer_option
     GRAFT_TRY_ASSIGN(made->fields, sample_fields(model->model, wanted));
     train::TrainerOptions trainer_options;
     trainer_options.allocator = model->context->allocator;
-    GRAFT_TRY_ASSIGN(made->trainer, train::Trainer::create(*model->context->device, model->model, wanted, made->fields,
-                                                           trainer_options));
+    GRAFT_TRY_ASSIGN(made->trainer,
+                     create_trainer(*model->context->device, model->model, wanted, made->fields, trainer_options));
     *trainer = made.release();
     return ok_status();
   });
@@ -145,5 +146,6 @@ graft_status graft_evaluate(graft_trainer* trainer, const void* const* inputs, s
 
 graft_status graft_trainer_store(graft_trainer* trainer) {
   if (trainer == nullptr) return GRAFT_INVALID_ARGUMENT;
-  return guarded(trainer->context, [&] { return trainer->trainer->copy_to(trainer->model->model); });
+  return guarded(trainer->context,
+                 [&] { return copy_to_model(*trainer->trainer, trainer->model->model, trainer->context->allocator); });
 }

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/data/spec.h"
-#include "runtime/train/trainer.h"
+#include "runtime/session/training.h"
 #include "tools/graft/device.h"
 #include "tools/graft/model_io.h"
 #include "tools/graft/train_flags.h"
@@ -43,7 +43,7 @@ Status run(const Options& options) {
     train::TrainerOptions trainer_options;
     trainer_options.request.evaluation_samples = source->size();
     GRAFT_TRY_ASSIGN(const auto trainer,
-                     train::Trainer::create(device->device(), model, train_options, source->fields(), trainer_options));
+                     create_trainer(device->device(), model, train_options, source->fields(), trainer_options));
     GRAFT_TRY_ASSIGN(const train::Metrics metrics, trainer->evaluate(*source));
     print(metrics, source->size().value_or(metrics.count), options.json);
   }

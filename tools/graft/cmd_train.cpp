@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/data/spec.h"
+#include "runtime/session/training.h"
 #include "runtime/train/fit.h"
 #include "tools/graft/device.h"
 #include "tools/graft/model_io.h"
@@ -145,7 +146,7 @@ Status finish(Run& run, Model& model, train::FitEnd end) {
     GRAFT_TRY(write_text(run.options.svg, loss_svg("Loss", run.losses, run.held_out_losses, caption)));
   }
   if (run.options.output.empty()) return ok_status();
-  GRAFT_TRY(run.trainer.copy_to(model));
+  GRAFT_TRY(copy_to_model(run.trainer, model));
   GRAFT_TRY(save_model(os::system_files(), run.options.output, model));
   std::printf("Wrote %s.\n", run.options.output.c_str());
   return ok_status();
@@ -176,8 +177,7 @@ Status train_on(gpu::Device& device, Model& model, const Options& options) {
   if (!options.budget.empty()) {
     GRAFT_TRY_ASSIGN(trainer_options.request.plan.budget, parse_size(options.budget));
   }
-  GRAFT_TRY_ASSIGN(const auto trainer,
-                   train::Trainer::create(device, model, train_options, source->fields(), trainer_options));
+  GRAFT_TRY_ASSIGN(const auto trainer, create_trainer(device, model, train_options, source->fields(), trainer_options));
   std::fprintf(stderr, "Training %zu tensors on %s: %s of device memory%s%s\n", trainer->plan().tensors.size(),
                device.caps().device_name.c_str(), bytes_text(trainer->device_bytes()).c_str(),
                trainer->plan().note.empty() ? "" : "; ", trainer->plan().note.c_str());
