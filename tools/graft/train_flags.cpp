@@ -42,7 +42,7 @@ Result<train::ParameterGroup> parse_group(const std::string& text) {
 
 void add_loss_flags(CLI::App& app, TrainFlags& flags) {
   app.add_option("--loss", flags.loss, "ce, mse, l1 or bce (default ce)");
-  app.add_option("--output", flags.output, "The output that the loss is taken of (default: the first)");
+  app.add_option("--loss-of", flags.output, "The output that the loss is taken of (default: the first)");
   app.add_option("--label-smoothing", flags.label_smoothing, "For ce, from 0 to 1");
   app.add_option("--ignore-index", flags.ignore_index, "For ce: rows with this label count for nothing (-100)");
 }
