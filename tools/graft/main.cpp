@@ -13,15 +13,16 @@ using graft::cli::Action;
 using graft::cli::Command;
 
 constexpr Command kCommands[] = {
-    {"devices", "List Vulkan devices, their limits, and which kernels pass a self-test", graft::cli::add_devices},
+    {"devices", "List Vulkan devices, their features and limits", graft::cli::add_devices},
     {"convert", "Convert an ONNX file into a .graft file, with a trainability report", graft::cli::add_convert},
     {"info", "Summarise a model: layers, shapes, parameters, bytes, FLOPs", graft::cli::add_info},
     {"plan", "Show memory and cost before anything runs; needs no GPU", graft::cli::add_plan},
     {"run", "Run a model on .npy inputs and write its outputs", graft::cli::add_run},
+    {"grad", "Compute gradients of outputs with respect to inputs, parameters or values", graft::cli::add_grad},
     {"train", "Fine-tune a model", graft::cli::add_train},
     {"eval", "Measure loss and accuracy on a data set", graft::cli::add_eval},
     {"verify", "Check every op of a model on this GPU against a double-precision reference", graft::cli::add_verify},
-    {"grad", "Compute gradients of outputs with respect to inputs, parameters or values", graft::cli::add_grad},
+    {"bench", "Measure kernels, or a model's forward pass: GFLOP/s and GB/s", graft::cli::add_bench},
 };
 
 int fail(const std::string& sentence) {

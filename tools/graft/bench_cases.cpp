@@ -1,0 +1,152 @@
+#include "tools/graft/bench_cases.h"
+
+#include "platform/base/checked.h"
+#include "runtime/core/build.h"
+
+namespace graft::cli {
+namespace {
+
+using Dims = std::vector<std::int64_t>;
+
+// One node on residents, so that no time goes into copies of inputs.
+Result<Graph> one_node(Op op, const std::vector<Dims>& inputs, const Attrs& attrs) {
+  Graph graph;
+  std::vector<ValueId> ids;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    GRAFT_TRY_ASSIGN(const ValueId id,
+                     graph.add_value(cat("in", i), DType::f32, Shape::of(inputs[i]), ValueKind::constant));
+    ids.push_back(id);
+  }
+  GRAFT_TRY_ASSIGN(const NodeId node, graph.add_node(op, ids, attrs, "y"));
+  graph.add_output("y", graph.node(node).outputs[0]);
+  return graph;
+}
+
+// The naive kernels take the same push block and the first three bindings of the op's kernel.
+void use_naive(Plan& plan, shaders::KernelId kernel, std::array<std::uint32_t, 3> groups) {
+  std::vector<Step> steps;
+  bool replaced = false;
+  for (Step& step : plan.steps) {
+    if (step.kind != StepKind::dispatch) {
+      steps.push_back(step);
+      continue;
+    }
+    if (replaced) continue;  // later passes of the op have no counterpart
+    replaced = true;
+    step.bindings.resize(3);
+    step.groups = groups;
+    plan.kernels[step.kernel] = {kernel, {}, 3, static_cast<std::uint32_t>(step.push.size())};
+    steps.push_back(step);
+  }
+  plan.steps = std::move(steps);
+}
+
+BenchCase gemm(std::int64_t m, std::int64_t n, std::int64_t k, bool trans_a, bool trans_b, bool with_naive) {
+  BenchCase c;
+  c.name = cat("matmul ", trans_a ? "T" : "N", trans_b ? "T" : "N", " ", m, "x", n, "x", k);
+  const Dims a = trans_a ? Dims{k, m} : Dims{m, k};
+  const Dims b = trans_b ? Dims{n, k} : Dims{k, n};
+  const Attrs attrs = {{"trans_a", std::int64_t{trans_a}}, {"trans_b", std::int64_t{trans_b}}};
+  c.build = [=] { return one_node(Op::matmul, {a, b}, attrs); };
+  if (!with_naive) return c;
+  c.naive = [=](Plan& plan) {
+    use_naive(plan, shaders::KernelId::matmul_naive__f32,
+              {static_cast<std::uint32_t>(ceil_div<std::int64_t>(n, 16)),
+               static_cast<std::uint32_t>(ceil_div<std::int64_t>(m, 8)), 1});
+  };
+  return c;
+}
+
+struct Conv {
+  std::int64_t batch, size, in, out, kernel, stride, groups;
+  std::int64_t pad() const { return kernel / 2; }
+  std::int64_t out_size() const { return (size + 2 * pad() - kernel) / stride + 1; }
+  Dims x() const { return {batch, size, size, in}; }
+  Dims w() const { return {out, kernel, kernel, in / groups}; }
+  Dims y() const { return {batch, out_size(), out_size(), out}; }
+  Attrs attrs() const {
+    return {{"strides", Ints{stride, stride}},
+            {"pads", Ints{pad(), pad(), pad(), pad()}},
+            {"dilations", Ints{1, 1}},
+            {"groups", groups}};
+  }
+  std::string text() const {
+    return cat(kernel, "x", kernel, groups == in && groups > 1 ? " depthwise" : "",
+               stride > 1 ? cat(" stride ", stride) : "", " ", batch, "x", size, "x", size, "x", in,
+               groups > 1 ? "" : cat(" -> ", out));
+  }
+};
+
+BenchCase conv_forward(const Conv& conv, bool with_naive) {
+  BenchCase c;
+  c.name = "conv " + conv.text();
+  c.build = [=] { return one_node(Op::conv, {conv.x(), conv.w()}, conv.attrs()); };
+  if (!with_naive) return c;
+  c.naive = [=](Plan& plan) {
+    const std::int64_t outputs = conv.batch * conv.out_size() * conv.out_size() * conv.out;
+    use_naive(plan, shaders::KernelId::conv_naive__f32,
+              {static_cast<std::uint32_t>(std::min<std::int64_t>(ceil_div<std::int64_t>(outputs, 64), 65535)),
+               static_cast<std::uint32_t>(ceil_div<std::int64_t>(ceil_div<std::int64_t>(outputs, 64), 65535)), 1});
+  };
+  return c;
+}
+
+BenchCase conv_grad_data(const Conv& conv) {
+  Attrs attrs = conv.attrs();
+  attrs.set("shape", Shape::of(conv.x()));
+  return {"conv_grad_data " + conv.text(),
+          [=] {
+            return one_node(Op::conv_grad_data, {conv.y(), conv.w()}, attrs);
+          },
+          {}};
+}
+
+BenchCase conv_grad_weight(const Conv& conv) {
+  Attrs attrs = conv.attrs();
+  attrs.set("shape", Shape::of(conv.w()));
+  return {"conv_grad_weight " + conv.text(),
+          [=] {
+            return one_node(Op::conv_grad_weight, {conv.x(), conv.y()}, attrs);
+          },
+          {}};
+}
+
+BenchCase simple(const std::string& name, Op op, const std::vector<Dims>& inputs, const Attrs& attrs = {}) {
+  return {name, [=] { return one_node(op, inputs, attrs); }, {}};
+}
+
+}  // namespace
+
+std::vector<BenchCase> bench_cases() {
+  std::vector<BenchCase> cases;
+  for (const std::int64_t n : {256, 512, 768, 1024}) cases.push_back(gemm(n, n, n, false, false, true));
+  cases.push_back(gemm(768, 768, 768, false, true, true));
+  cases.push_back(gemm(768, 768, 768, true, false, true));
+  cases.push_back(gemm(64, 500, 800, false, true, true));
+  cases.push_back(gemm(1, 1024, 4096, false, true, true));
+  cases.push_back(gemm(512, 64, 8192, true, false, true));
+  const Conv lenet{64, 12, 20, 50, 5, 1, 1};
+  const Conv square{4, 28, 64, 64, 3, 1, 1};
+  const Conv strided{4, 28, 64, 128, 3, 2, 1};
+  const Conv pointwise{4, 28, 128, 128, 1, 1, 1};
+  const Conv depthwise{4, 56, 64, 64, 3, 1, 64};
+  for (const Conv& conv : {lenet, square, strided, pointwise, depthwise}) {
+    cases.push_back(conv_forward(conv, true));
+    cases.push_back(conv_grad_data(conv));
+    cases.push_back(conv_grad_weight(conv));
+  }
+  cases.push_back(simple("add 4M", Op::add, {{2048, 2048}, {2048, 2048}}));
+  cases.push_back(simple("add 4M + row", Op::add, {{2048, 2048}, {2048}}));
+  cases.push_back(simple("gelu 4M", Op::gelu, {{2048, 2048}}));
+  cases.push_back(simple("transpose 2048x2048", Op::transpose, {{2048, 2048}}, {{"perm", Ints{1, 0}}}));
+  cases.push_back(simple("reduce_sum 2048x2048 rows", Op::reduce_sum, {{2048, 2048}},
+                         {{"axes", Ints{1}}, {"keepdims", std::int64_t{0}}}));
+  cases.push_back(simple("reduce_sum 2048x2048 columns", Op::reduce_sum, {{2048, 2048}},
+                         {{"axes", Ints{0}}, {"keepdims", std::int64_t{0}}}));
+  cases.push_back(simple("softmax 2048x1024", Op::softmax, {{2048, 1024}}, {{"axis", std::int64_t{1}}}));
+  cases.push_back(simple("layer_norm 2048x1024", Op::layer_norm, {{2048, 1024}, {1024}, {1024}},
+                         {{"axis", std::int64_t{1}}, {"epsilon", 1e-5}}));
+  return cases;
+}
+
+}  // namespace graft::cli
