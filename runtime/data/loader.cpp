@@ -21,6 +21,17 @@ std::optional<std::uint64_t> batch_bytes(const Source& source, std::uint64_t bat
 
 }  // namespace
 
+Batch Batch::view(std::span<const std::span<const std::byte>> blocks, std::uint64_t count) {
+  Batch batch;
+  batch.count_ = count;
+  for (const auto& block : blocks) {
+    // Only a loader writes through these, and only into its own batches.
+    batch.fields_.push_back(const_cast<std::byte*>(block.data()));
+    batch.sample_bytes_.push_back(count == 0 ? 0 : block.size() / count);
+  }
+  return batch;
+}
+
 Result<std::unique_ptr<Loader>> Loader::create(Source& source, const LoaderOptions& options) {
   GRAFT_TRY(check_fields(source.fields()));
   constexpr std::uint32_t kMaxPrefetch = 1024;

@@ -28,6 +28,9 @@ struct LoaderOptions {
 /// Samples of one epoch, in order. Valid until the next call of the loader.
 class Batch {
  public:
+  /// Samples that the caller keeps in memory, one block per field, for training without a loader.
+  static Batch view(std::span<const std::span<const std::byte>> blocks, std::uint64_t count);
+
   std::uint64_t epoch() const { return epoch_; }
   std::uint64_t first() const { return first_; }  ///< position in the epoch of the first sample
   std::uint64_t count() const { return count_; }  ///< samples; fewer than LoaderOptions::batch at an epoch's end

@@ -41,6 +41,7 @@ Status run(const Options& options) {
   GRAFT_TRY_ASSIGN(auto device, OpenDevice::open(options.device));
   {
     train::TrainerOptions trainer_options;
+    trainer_options.request.training = false;
     trainer_options.request.evaluation_samples = source->size();
     GRAFT_TRY_ASSIGN(const auto trainer,
                      create_trainer(device->device(), model, train_options, source->fields(), trainer_options));
