@@ -11,6 +11,18 @@ std::size_t product(const std::vector<std::int64_t>& dims) {
   return count;
 }
 
+/// Attributes of a square convolution or pooling.
+Attrs window(std::int64_t size, std::int64_t stride, std::int64_t pad, bool conv) {
+  Attrs attrs = {{"strides", Ints{stride, stride}}, {"pads", Ints{pad, pad, pad, pad}}};
+  if (conv) {
+    attrs.set("dilations", Ints{1, 1});
+    attrs.set("groups", std::int64_t{1});
+  } else {
+    attrs.set("kernel", Ints{size, size});
+  }
+  return attrs;
+}
+
 }  // namespace
 
 ValueId TinyModel::filled(const std::string& name, std::vector<std::int64_t> dims, float value, ValueKind kind) {
@@ -65,15 +77,37 @@ TinyModel tiny_cnn(std::int64_t classes, double dropout) {
   Builder b(model.graph);
   const Dim batch = Dim::symbol("batch");
   ValueId h = b.reshape(image, Shape{batch, 8, 8, 1});
-  h = b.node(
-      Op::conv, {h, w, bias},
-      {{"strides", Ints{1, 1}}, {"pads", Ints{1, 1, 1, 1}}, {"dilations", Ints{1, 1}}, {"groups", std::int64_t{1}}});
+  h = b.node(Op::conv, {h, w, bias}, window(3, 1, 1, true));
   h = b.node(Op::batch_norm, {h, scale, shift, mean, var}, {{"epsilon", 1e-5}});
-  h = b.node(Op::max_pool, {b.node(Op::relu, {h})},
-             {{"kernel", Ints{2, 2}}, {"strides", Ints{2, 2}}, {"pads", Ints{0, 0, 0, 0}}});
+  h = b.node(Op::max_pool, {b.node(Op::relu, {h})}, window(2, 2, 0, false));
   h = b.reshape(h, Shape{batch, 64});
   h = b.node(Op::dropout, {h}, {{"p", dropout}, {"training", std::int64_t{0}}, {"stream", std::int64_t{0}}});
   model.graph.add_output("y", b.node(Op::matmul, {h, fc}));
+  return model;
+}
+
+TinyModel lenet() {
+  TinyModel model;
+  const Dim batch = Dim::symbol("batch");
+  const ValueId image = model.input("image", {1, 28, 28});
+  Builder b(model.graph);
+  // Uniform in +-1/sqrt(inputs of a neuron), as is usual.
+  const ValueId w1 = model.weight("conv1.weight", {6, 5, 5, 1}, 0.2);
+  const ValueId b1 = model.weight("conv1.bias", {6}, 0.2);
+  const ValueId w2 = model.weight("conv2.weight", {16, 5, 5, 6}, 0.08);
+  const ValueId b2 = model.weight("conv2.bias", {16}, 0.08);
+  const ValueId w3 = model.weight("fc1.weight", {400, 120}, 0.05);
+  const ValueId b3 = model.weight("fc1.bias", {120}, 0.05);
+  const ValueId w4 = model.weight("fc2.weight", {120, 10}, 0.09);
+  const ValueId b4 = model.weight("fc2.bias", {10}, 0.09);
+  ValueId h = b.reshape(image, Shape{batch, 28, 28, 1});
+  h = b.node(Op::relu, {b.node(Op::conv, {h, w1, b1}, window(5, 1, 2, true))});
+  h = b.node(Op::max_pool, {h}, window(2, 2, 0, false));
+  h = b.node(Op::relu, {b.node(Op::conv, {h, w2, b2}, window(5, 1, 0, true))});
+  h = b.node(Op::max_pool, {h}, window(2, 2, 0, false));
+  h = b.reshape(h, Shape{batch, 400});
+  h = b.node(Op::relu, {b.node(Op::matmul, {h, w3, b3})});
+  model.graph.add_output("logits", b.node(Op::matmul, {h, w4, b4}));
   return model;
 }
 

@@ -1,0 +1,177 @@
+// The graphs of training: what they hold, and what is said where none can be built. No device.
+#include "runtime/train/training_graph.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "runtime/exec/memory.h"
+#include "runtime/plan/hazards.h"
+#include "runtime/train/train_mode.h"
+#include "runtime/train/training_plan.h"
+#include "tests/support/tiny_training.h"
+
+namespace graft::train {
+namespace {
+
+using test::tiny_cnn;
+using test::tiny_mlp;
+using test::TinyModel;
+
+std::size_t count(const Graph& graph, Op op) {
+  std::size_t n = 0;
+  for (const Node& node : graph.nodes()) n += node.op == op;
+  return n;
+}
+
+TEST(TrainMode, ReplacesBatchNormAndStartsDropout) {
+  TinyModel model = tiny_cnn(4, 0.5);
+  Builder b(model.graph);
+  const ValueId first = model.graph.outputs()[0].value;
+  const ValueId second = b.node(Op::dropout, {first}, {{"p", 0.1}, {"training", std::int64_t{0}}});
+  const ValueId unused = b.node(Op::exp, {first});
+  model.graph.clear_outputs();
+  model.graph.add_output("y", second);
+  model.graph.add_output("z", unused);
+  const Graph bound = bind_batch(model.graph, 8, {}).value();
+  const TrainModeGraph made = to_train_mode(bound, bound.outputs()[0].value, {}).value();
+  ASSERT_TRUE(validate(made.graph).ok()) << validate(made.graph).message();
+  EXPECT_EQ(count(made.graph, Op::batch_norm), 0u);
+  EXPECT_EQ(count(made.graph, Op::batch_norm_train), 1u);
+  EXPECT_EQ(count(made.graph, Op::exp), 0u) << "the loss does not depend on it";
+  std::set<std::int64_t> streams;
+  for (const Node& node : made.graph.nodes()) {
+    if (node.op == Op::batch_norm_update) {
+      EXPECT_EQ(node.attrs.integer("count"), 8 * 8 * 8);
+      EXPECT_EQ(node.attrs.number("momentum"), 0.1);
+    }
+    if (node.op != Op::dropout) continue;
+    EXPECT_TRUE(node.attrs.flag("training"));
+    streams.insert(node.attrs.integer("stream"));
+  }
+  EXPECT_EQ(streams.size(), 2u);
+  EXPECT_EQ(made.graph.value(made.graph.find_value("bn.running_mean")).kind, ValueKind::state);
+
+  TrainOptions fixed;
+  fixed.batch_statistics = false;
+  fixed.freeze = {"bn.*"};
+  const TrainModeGraph still = to_train_mode(bound, bound.outputs()[0].value, fixed).value();
+  EXPECT_EQ(count(still.graph, Op::batch_norm), 1u);
+  EXPECT_EQ(count(still.graph, Op::batch_norm_update), 0u);
+  EXPECT_EQ(still.graph.value(still.graph.find_value("bn.weight")).kind, ValueKind::constant);
+  EXPECT_EQ(still.graph.value(still.graph.find_value("fc.weight")).kind, ValueKind::parameter);
+}
+
+TEST(LossInput, TakesWhatGoesIntoASoftmax) {
+  TinyModel model = tiny_mlp(3, 4, 5);
+  Builder b(model.graph);
+  const ValueId logits = model.graph.outputs()[0].value;
+  const ValueId p = b.node(Op::softmax, {logits}, {{"axis", std::int64_t{-1}}});
+  model.graph.clear_outputs();
+  model.graph.add_output("p", p);
+  model.graph.add_output("logits", logits);
+  std::string note;
+  EXPECT_EQ(loss_input(model.graph, {}, &note).value(), logits);
+  EXPECT_NE(note.find("softmax"), std::string::npos);
+  note.clear();
+  EXPECT_EQ(loss_input(model.graph, {.kind = Loss::mse}, &note).value(), p);
+  EXPECT_EQ(loss_input(model.graph, {.output = "logits"}, &note).value(), logits);
+  EXPECT_TRUE(note.empty());
+  EXPECT_FALSE(loss_input(model.graph, {.output = "q"}, &note).ok());
+}
+
+TEST(TrainingGraph, NamesWhatItTrainsAndWhatItDoesNot) {
+  TinyModel model = tiny_mlp(3, 4, 5);
+  model.weight("spare", {2}, 1);
+  TrainOptions options;
+  options.freeze = {"fc2.bias"};
+  const auto graph = build_training_graph(model.graph, 6, options, true).value();
+  EXPECT_TRUE(validate(graph.graph).ok()) << validate(graph.graph).message();
+  std::vector<std::string> names;
+  for (const TrainedTensor& tensor : graph.tensors) {
+    names.push_back(tensor.name);
+    EXPECT_EQ(tensor.accumulator, tensor.name + "/gradient");
+    EXPECT_EQ(tensor.optimizer_state,
+              (std::vector<std::string>{tensor.name + "/exp_avg", tensor.name + "/exp_avg_sq"}));
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{"fc1.weight", "fc1.bias", "fc2.weight"}));
+  EXPECT_EQ(graph.untrained, std::vector<std::string>{"spare"});
+  EXPECT_EQ(count(graph.graph, Op::adam_step), 0u);
+  EXPECT_EQ(count(graph.graph, Op::accumulate), 3u);
+  const Graph update = build_update_graph(graph, options).value();
+  EXPECT_TRUE(validate(update).ok());
+  EXPECT_EQ(count(update, Op::adam_step), 3u);
+  EXPECT_EQ(count(update, Op::zero_state), 3u);
+}
+
+TEST(TrainingGraph, ClassAxisOfImages) {
+  TinyModel model;
+  const ValueId x = model.input("x", {5, 2, 3});  // [batch, classes, height, width]
+  const ValueId w = model.filled("w", {1}, 2);
+  Builder b(model.graph);
+  model.graph.add_output("y", b.mul(x, w));
+  const auto graph = build_training_graph(model.graph, 4, {}, false).value();
+  EXPECT_EQ(graph.loss.classes, 5);
+  EXPECT_EQ(graph.graph.value(graph.loss.target).shape, (Shape{4, 2, 3}));
+  TrainOptions last;
+  last.loss.class_axis = -1;
+  EXPECT_EQ(build_training_graph(model.graph, 4, last, false)->loss.classes, 3);
+  last.loss.class_axis = 0;
+  EXPECT_FALSE(build_training_graph(model.graph, 4, last, false).ok());
+}
+
+TEST(BindBatch, SaysWhatDoesNotFit) {
+  TinyModel model;
+  Builder b(model.graph);
+  const ValueId fixed = model.graph.add_value("x", DType::f32, Shape{1, 3}, ValueKind::input).value();
+  model.graph.add_output("y", b.node(Op::exp, {fixed}));
+  EXPECT_TRUE(bind_batch(model.graph, 1, {}).ok());
+  const auto more = bind_batch(model.graph, 8, {});
+  ASSERT_FALSE(more.ok());
+  EXPECT_NE(more.status().message().find("[1, 3], which fixes its batch, but 8 samples"), std::string::npos);
+  TinyModel two = tiny_mlp(3, 4, 5);
+  two.graph.add_value("mask", DType::f32, Shape{Dim::symbol("other")}, ValueKind::input).value();
+  EXPECT_FALSE(batch_symbol(two.graph).ok());
+}
+
+TEST(TrainingPlan, NeedsNoDeviceAndCountsEveryClass) {
+  const TinyModel model = tiny_cnn(4, 0.5);
+  TrainOptions options;
+  options.batch = 8;
+  options.micro_batch = 3;
+  options.clip_norm = 1;
+  PlanRequest request;
+  request.samples = 21;
+  request.evaluation_samples = 7;
+  const auto made = plan_training(model.graph, options, request, gpu::Caps{});
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  ASSERT_EQ(made->training.size(), 2u);
+  EXPECT_EQ(made->training[0].samples, 3);
+  EXPECT_EQ(made->training[1].samples, 2);
+  ASSERT_EQ(made->evaluation.size(), 2u);
+  EXPECT_TRUE(made->update.has_value());
+  for (const Plan* plan : made->plans()) {
+    EXPECT_TRUE(check_hazards(*plan).ok()) << check_hazards(*plan).message();
+    EXPECT_TRUE(check_memory(*plan).ok()) << check_memory(*plan).message();
+  }
+  const MemoryByClass& memory = made->residents.memory();
+  // conv 36 + 4, bn 8, fc 256 parameters and 8 statistics, of 4 bytes; each value is aligned.
+  EXPECT_GE(memory[MemoryClass::parameters], 312u * 4);
+  EXPECT_GE(memory[MemoryClass::gradients], 304u * 4);
+  EXPECT_GE(memory[MemoryClass::optimizer], 2 * 304u * 4);
+  EXPECT_EQ(memory[MemoryClass::weights], 0u);
+
+  request.plan.budget = 1000;
+  const auto small = plan_training(model.graph, options, request, gpu::Caps{});
+  ASSERT_FALSE(small.ok());
+  EXPECT_EQ(small.status().code(), Code::out_of_memory);
+  EXPECT_NE(small.status().message().find("While planning training with 3 samples at once"), std::string::npos);
+
+  request = {};
+  request.samples = 5;
+  request.drop_last = true;
+  EXPECT_FALSE(plan_training(model.graph, options, request, gpu::Caps{}).ok());
+}
+
+}  // namespace
+}  // namespace graft::train
