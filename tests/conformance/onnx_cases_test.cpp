@@ -24,7 +24,7 @@ using convert::HostTensor;
 constexpr double kRelative = 1e-3;
 constexpr double kReferenceAbsolute = 1e-7;
 constexpr double kDeviceAbsolute = 1e-5;
-constexpr std::size_t kMustPass = 350;
+constexpr std::size_t kMustPass = 640;  // of 1152; fewer than pass now, so that a lost family is seen
 
 struct Case {
   std::string name;
@@ -168,6 +168,11 @@ Outcome run_set(const convert::OnnxGraph& source, const std::string& name, const
     auto tensor = convert::parse_onnx_tensor(bytes);
     if (!tensor.ok()) return {Verdict::wrong, "an output converted that cannot be read: " + tensor.status().message()};
     expected.push_back(std::move(*tensor));
+  }
+  for (const Node& node : converted->model.graph.nodes()) {
+    if (node.op == Op::dropout && node.attrs.flag("training")) {
+      return {Verdict::unsupported, "Dropout: the expected mask comes from another generator of random numbers"};
+    }
   }
   auto graph = bound_to(converted->model.graph, inputs, fixed);
   if (!graph.ok()) return {Verdict::wrong, graph.status().message()};
