@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 #include <random>
+#include <type_traits>
 
 #include "runtime/model/format.h"
 #include "runtime/model/model.h"
@@ -52,12 +53,13 @@ class Mutator {
   template <typename T>
   void number(T& value) {
     constexpr auto kMax = std::numeric_limits<T>::max();
+    const auto old = static_cast<std::make_unsigned_t<T>>(value);  // so that steps past an end wrap
     const T choices[] = {0,
                          1,
                          2,
-                         static_cast<T>(value + 1),
-                         static_cast<T>(value - 1),
-                         static_cast<T>(value * 2),
+                         static_cast<T>(old + 1),
+                         static_cast<T>(old - 1),
+                         static_cast<T>(old * 2),
                          kMax,
                          static_cast<T>(kMax / 2 + 1),
                          static_cast<T>(T{1} << (sizeof(T) * 8 - 2)),
