@@ -18,9 +18,9 @@ say graft convert --example lenet -o "$out/lenet.onnx"
 say graft convert "$out/lenet.onnx" -o "$out/lenet.graft"
 say graft info "$out/lenet.graft"
 say graft plan "$out/lenet.graft" --mode train --bind batch=64 --svg "$out/memory.svg"
-say graft eval "$out/lenet.graft" --data "digits:split=test&count=1000"
-say graft train "$out/lenet.graft" --data "digits:count=6000" --eval "digits:split=test&count=1000" \
+say graft eval "$out/lenet.graft" --data "digits:?split=test&count=1000"
+say graft train "$out/lenet.graft" --data "digits:?count=6000" --eval "digits:?split=test&count=1000" \
   --batch 64 --epochs 1 --optimizer adamw --lr 2e-3 --seed 1 --metrics "$out/metrics.jsonl" --svg "$out/loss.svg" \
   -o "$out/digits.graft"
-say graft eval "$out/digits.graft" --data "digits:split=test&count=1000"
+say graft eval "$out/digits.graft" --data "digits:?split=test&count=1000"
 printf '\nPictures: %s (loss), %s (memory).\n' "$out/loss.svg" "$out/memory.svg"
