@@ -116,13 +116,14 @@ std::string loss_svg(const std::string& title, const std::vector<CurvePoint>& tr
 
   std::vector<std::pair<double, double>> raw;
   std::vector<std::pair<double, double>> smooth;
+  const double rate = std::clamp(20.0 / static_cast<double>(train.size() + 1), 0.05, 0.5);
   double mean = 0;
   double weight = 0;
   for (const CurvePoint& p : train) {
     if (!std::isfinite(p.value)) continue;
     raw.emplace_back(px(p.step), py(p.value));
-    mean = 0.95 * mean + 0.05 * p.value;  // exponential, corrected for its start at zero
-    weight = 0.95 * weight + 0.05;
+    mean += rate * (p.value - mean);  // exponential, corrected for its start at zero
+    weight += rate * (1 - weight);
     smooth.emplace_back(px(p.step), py(mean / weight));
   }
   svg.path(raw, "#9ec5e8", 1, "opacity=\"0.8\"");

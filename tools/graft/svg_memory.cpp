@@ -45,18 +45,22 @@ struct Box {
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
   std::string names;
+  bool saved = false;  ///< one of its values is kept for backward
 };
 
 std::map<std::uint32_t, Box> boxes_of(const Plan& plan) {
+  std::set<std::uint32_t> saved;
+  for (const SavedValue& value : plan.saved) saved.insert(value.value);
   std::map<std::uint32_t, Box> boxes;
   for (const PlanValue& value : plan.values) {
     if (value.space != Space::transient || value.bytes == 0) continue;
     const auto [at, fresh] = boxes.try_emplace(value.storage);
     Box& box = at->second;
-    if (fresh) box = {&value, value.first, value.last, value.offset, value.bytes, {}};
+    if (fresh) box = {&value, value.first, value.last, value.offset, value.bytes, {}, false};
     box.first = std::min(box.first, value.first);
     box.last = std::max(box.last, value.last);
     box.bytes = std::max(box.bytes, value.bytes);
+    box.saved = box.saved || saved.contains(value.value);
     box.names += (box.names.empty() ? "" : ", ") + value.name;
   }
   return boxes;
@@ -82,18 +86,15 @@ void draw_axes(Svg& svg, const Plan& plan, const Scale& scale) {
 }
 
 void draw_boxes(Svg& svg, const Plan& plan, const Scale& scale) {
-  std::set<std::string> saved;
-  for (const SavedValue& value : plan.saved) saved.insert(value.name);
   for (const auto& [storage, box] : boxes_of(plan)) {
     const double x = scale.x(box.first);
     const double w = std::max(1.0, scale.x(std::min<double>(box.last + 1.0, scale.nodes)) - x - 0.6);
     const double h = std::max(0.8, static_cast<double>(box.bytes) / scale.bytes * kPlotHeight - 0.4);
     const double y = scale.y(static_cast<double>(box.offset + box.bytes));
-    const bool kept = saved.contains(box.shown->name);
     const std::string tip = cat(box.names, "\n", bytes_text(box.bytes), ", nodes ", box.first, " to ", box.last,
-                                kept ? "\nsaved for backward" : "");
+                                box.saved ? "\nsaved for backward" : "");
     svg.rect(x, y, w, h, colour(box.shown->memory_class), tip,
-             kept ? "fill-opacity=\"0.95\" stroke=\"#1c3d27\" stroke-width=\"0.8\"" : "fill-opacity=\"0.6\"");
+             box.saved ? "fill-opacity=\"0.95\" stroke=\"#1c3d27\" stroke-width=\"0.8\"" : "fill-opacity=\"0.6\"");
     if (w > 60 && h > 13) {
       const std::size_t fits = static_cast<std::size_t>((w - 8) / 6.2);
       std::string name = box.shown->name;
