@@ -110,17 +110,18 @@ class NodeContext {
   const OnnxNode& node;
   const std::int64_t opset;
 
-  // Inputs. The i of everything but has() must be has().
+  // Inputs. Asking for the layout or the device value of one that is not given is an error that says so; the rest
+  // gives an empty record.
   std::size_t inputs() const { return node.inputs.size(); }
   bool has(std::size_t i) const { return i < node.inputs.size() && !node.inputs[i].empty(); }
-  const Record& record(std::size_t i) const { return *records_[i]; }
-  const Shape& shape(std::size_t i) const { return records_[i]->shape; }
-  std::size_t rank(std::size_t i) const { return records_[i]->shape.rank(); }
-  ElemType type(std::size_t i) const { return records_[i]->type; }
-  const HostTensor* host(std::size_t i) const { return records_[i]->host.get(); }
+  const Record& record(std::size_t i) const { return has(i) ? *records_[i] : nothing(); }
+  const Shape& shape(std::size_t i) const { return record(i).shape; }
+  std::size_t rank(std::size_t i) const { return record(i).shape.rank(); }
+  ElemType type(std::size_t i) const { return record(i).type; }
+  const HostTensor* host(std::size_t i) const { return record(i).host.get(); }
   /// The layout that the value is in, or would be.
   const Perm& perm(std::size_t i);
-  bool on_device(std::size_t i) const { return records_[i]->value.valid(); }
+  bool on_device(std::size_t i) const { return record(i).value.valid(); }
   ValueId in(std::size_t i, const Perm& perm);
   ValueId plain(std::size_t i) { return in(i, {}); }
   Record& mutable_record(std::size_t i) { return *records_[i]; }
@@ -168,6 +169,9 @@ class NodeContext {
   const Status& status() const { return status_; }
 
  private:
+  static const Record& nothing();
+  Status missing(std::size_t i) const;
+
   Importer& importer_;
   std::size_t index_;
   Report::Entry& entry_;

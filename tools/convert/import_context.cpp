@@ -17,13 +17,22 @@ NodeContext::NodeContext(Importer& importer, const OnnxNode& source, std::size_t
   for (const std::string& input : source.inputs) records_.push_back(input.empty() ? nullptr : importer.find(input));
 }
 
+const Record& NodeContext::nothing() {
+  static const Record none;
+  return none;
+}
+
+Status NodeContext::missing(std::size_t i) const { return corrupt("its input ", i, " is missing"); }
+
 const Perm& NodeContext::perm(std::size_t i) {
-  if (!status_.ok()) return records_[i]->perm;
+  if (!has(i)) fail(missing(i));
+  if (!status_.ok()) return record(i).perm;
   if (records_[i]->deferred >= 0) fail(importer_.ensure_value(*records_[i]));
   return records_[i]->perm;
 }
 
 ValueId NodeContext::in(std::size_t i, const Perm& perm) {
+  if (!has(i)) fail(missing(i));
   if (!status_.ok()) return kNoValue;
   auto value = importer_.value_in(*records_[i], perm);
   if (value.ok()) return *value;
@@ -32,6 +41,7 @@ ValueId NodeContext::in(std::size_t i, const Perm& perm) {
 }
 
 Result<std::vector<Dim>> NodeContext::dims(std::size_t i, std::string_view what) {
+  if (!has(i)) return corrupt("its ", what, " is missing");
   const Record& r = *records_[i];
   if (r.host == nullptr) {
     const auto& inputs = importer_.source_.inputs;
@@ -61,6 +71,7 @@ Result<Ints> NodeContext::ints(std::size_t i, std::string_view what) {
 }
 
 Result<double> NodeContext::number(std::size_t i, std::string_view what) {
+  if (!has(i)) return corrupt("its ", what, " is missing");
   const Record& r = *records_[i];
   if (r.host == nullptr || r.host->symbolic()) {
     GRAFT_TRY(dims(i, what));
