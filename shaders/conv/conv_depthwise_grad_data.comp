@@ -12,15 +12,15 @@ layout(std430, binding = 0) readonly buffer DY { float dy[]; };
 layout(std430, binding = 1) readonly buffer Weight { float weight[]; };
 layout(std430, binding = 2) readonly buffer Bias { float bias[]; };  // any buffer without bias
 layout(std430, binding = 3) writeonly buffer DX { float dx[]; };
+layout(constant_id = 0) const bool kUnitStride = false;  // spares divisions, of which CPUs do one lane at a time
 const uint kPixels = 4;
 
 // The output position whose tap at `offset` reaches input position `at`, or one past every output.
 uint reached_from(uint at, uint offset, uint stride) {
-  if (at < offset) return 0xffffffffu;
-  const uint distance = at - offset;
-  if (stride == 1) return distance;
+  const uint distance = at - offset;  // wraps past every output where the tap begins beyond the position
+  if (kUnitStride) return distance;
   const uint position = distance / stride;
-  return position * stride == distance ? position : 0xffffffffu;
+  return at >= offset && position * stride == distance ? position : 0xffffffffu;
 }
 
 void main() {

@@ -71,14 +71,15 @@ GemmOperands operands(const Binding& a, const Binding& b, const Binding* bias, s
 
 // One invocation for kPixelsPer pixels of a line of one channel, in forward and data gradient.
 Status emit_depthwise(Emitter& e, KernelId kernel, const ConvSizes& sizes, std::uint64_t lines, std::uint64_t columns,
-                      std::uint64_t channels, std::vector<Binding> bindings, bool has_bias) {
+                      std::uint64_t channels, std::vector<Binding> bindings, bool has_bias,
+                      std::initializer_list<std::uint32_t> constants = {}) {
   push::ConvDepthwisePush push{};
   GRAFT_TRY(fill_conv(sizes, push));
   const std::uint64_t count = lines * ceil_div<std::uint64_t>(columns, kPixelsPer) * channels;
   if (count == 0) return ok_status();
   GRAFT_TRY_ASSIGN(push.count, count32(count, "invocations of a depthwise convolution"));
   push.has_bias = has_bias ? 1 : 0;
-  e.dispatch(kernel, {}, std::move(bindings), push, e.spread(ceil_div<std::uint64_t>(count, kWorkgroup)));
+  e.dispatch(kernel, constants, std::move(bindings), push, e.spread(ceil_div<std::uint64_t>(count, kWorkgroup)));
   return ok_status();
 }
 
@@ -138,8 +139,9 @@ Status conv_part(Emitter& e, const ConvSizes& sizes, const Binding& x, const Bin
 Status grad_data_part(Emitter& e, const ConvSizes& sizes, const Binding& dy, const Binding& weight, const Binding* bias,
                       const Binding& dx) {
   if (is_depthwise(sizes)) {
+    const bool unit_stride = sizes.window.strides == std::array<std::int64_t, 2>{1, 1};
     return emit_depthwise(e, KernelId::conv_depthwise_grad_data__f32, sizes, sizes.images * sizes.h, sizes.w, sizes.c,
-                          {dy, weight, bias != nullptr ? *bias : dy, dx}, bias != nullptr);
+                          {dy, weight, bias != nullptr ? *bias : dy, dx}, bias != nullptr, {unit_stride ? 1u : 0u});
   }
   push::ConvPush push{};
   GRAFT_TRY(fill_conv(sizes, push));
