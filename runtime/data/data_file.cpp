@@ -66,6 +66,7 @@ Status DataFile::create_temporary(const FileOptions& options) {
       return {};
     }
     status = std::move(file).status();
+    if (!os::exists(*options.files, temporary_)) break;
   }
   temporary_.clear();
   return status;

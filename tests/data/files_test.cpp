@@ -13,6 +13,7 @@
 #include "runtime/data/npy.h"
 #include "runtime/data/random.h"
 #include "runtime/data/spec.h"
+#include "tests/support/fault_files.h"
 #include "tests/support/temporary_folder.h"
 
 namespace graft::data {
@@ -111,10 +112,10 @@ TEST_F(Files, IdxOfEveryType) {
 TEST_F(Files, LargeGzipIsUnpackedToATemporaryFileThatGoesAway) {
   std::string data(100000, '\0');
   for (std::size_t i = 0; i < data.size(); ++i) data[i] = static_cast<char>(mix(i) & 0xff);
-  std::filesystem::create_directory(folder_.path("tmp"));
+  std::filesystem::create_directory(folder_.file("tmp"));
   FileOptions options;
   options.unpack_in_memory = 1000;
-  options.temporary_directory = folder_.path("tmp");
+  options.temporary_directory = folder_.file("tmp");
   const std::string path = folder_.write("x.gz", gzipped(data));
   auto file = DataFile::open(path, options);
   ASSERT_TRUE(file.ok()) << file.status().message();
@@ -127,11 +128,11 @@ TEST_F(Files, LargeGzipIsUnpackedToATemporaryFileThatGoesAway) {
     DataFile moved = std::move(file).value();
     EXPECT_TRUE(moved.read(0, std::as_writable_bytes(std::span(got))).ok());
   }
-  EXPECT_TRUE(std::filesystem::is_empty(folder_.path("tmp")));
+  EXPECT_TRUE(std::filesystem::is_empty(folder_.file("tmp")));
   options.unpack_limit = 5000;
   EXPECT_FALSE(DataFile::open(path, options).ok());
   options.unpack_limit = 1 << 20;
-  options.temporary_directory = folder_.path("absent");
+  options.temporary_directory = folder_.file("absent");
   EXPECT_FALSE(DataFile::open(path, options).ok());
 }
 
@@ -167,6 +168,42 @@ TEST_F(Files, AFileLargerThanItsMemoryLimitIsNotLoaded) {
   EXPECT_LT(most, before + kLimit) << "the data set seems to be kept in memory";
 }
 
+TEST_F(Files, EveryFailingFileCallIsOneErrorAndLeavesNothing) {
+  std::string rows = "a,b\n";
+  for (int i = 0; i < 40; ++i) rows += std::to_string(i) + ",1\n";
+  const std::string images = folder_.write("x.gz", gzipped(idx(8, {6, 2, 2}, std::string(24, 'x'))));
+  const std::string labels = folder_.write("y", idx(8, {6}, std::string(6, '\1')));
+  std::filesystem::create_directory(folder_.file("tmp"));
+  for (const std::string& spec : {"idx:" + images + "," + labels, "csv:" + folder_.write("t.csv", rows)}) {
+    std::uint64_t calls = 0;
+    for (std::uint64_t k = 0; k <= calls; ++k) {
+      test::FaultFiles faulty;
+      faulty.state.fail_call = k;
+      FileOptions options;
+      options.files = &faulty;
+      options.unpack_in_memory = 5;  // so that the images go through a temporary file
+      options.temporary_directory = folder_.file("tmp");
+      const auto read_all = [&]() -> Status {
+        GRAFT_TRY_ASSIGN(const auto source, open_spec(spec, options));
+        GRAFT_TRY_ASSIGN(const auto loader, Loader::create(*source, {.batch = 4, .epochs = 1}));
+        for (;;) {
+          GRAFT_TRY_ASSIGN(const Batch* batch, loader->next());
+          if (batch == nullptr) return {};
+        }
+      };
+      const Status status = read_all();
+      if (k == 0) {
+        ASSERT_TRUE(status.ok()) << status.message();
+        calls = faulty.state.calls;
+        EXPECT_GE(calls, 5u);
+      } else if (faulty.state.failed != "remove") {  // then the name goes later
+        EXPECT_FALSE(status.ok()) << spec << ", call " << k << " (" << faulty.state.failed << ")";
+      }
+      EXPECT_TRUE(std::filesystem::is_empty(folder_.file("tmp"))) << "call " << k;
+    }
+  }
+}
+
 TEST_F(Files, EveryDamagedIdxIsRefused) {
   const std::string good = idx(8, {3, 2, 2}, std::string(12, 'x'));
   const std::string labels = "," + folder_.write("y", idx(8, {3}, {0, 1, 2}));
@@ -181,8 +218,8 @@ TEST_F(Files, EveryDamagedIdxIsRefused) {
   EXPECT_NE(message(open(idx(8, {huge, huge, huge}, ""))).find("more elements than can be counted"), std::string::npos);
   EXPECT_NE(message(open(idx(8, {2, 2, 2}, std::string(8, 'x')))).find("2 samples of \"image\" but 3 of \"label\""),
             std::string::npos);
-  EXPECT_FALSE(open_spec("idx:" + folder_.path("x") + "," + folder_.path("x")).ok());
-  EXPECT_NE(message(open_spec("idx:" + folder_.path("none") + labels)).find("none"), std::string::npos);
+  EXPECT_FALSE(open_spec("idx:" + folder_.file("x") + "," + folder_.file("x")).ok());
+  EXPECT_NE(message(open_spec("idx:" + folder_.file("none") + labels)).find("none"), std::string::npos);
 }
 
 TEST_F(Files, CsvWithHeaderQuotesAndLineEnds) {
@@ -246,7 +283,7 @@ TEST_F(Files, BadCsvIsOneSentence) {
 TEST_F(Files, NpyPair) {
   const std::vector<float> x = {1, 2, 3, 4, 5, 6};
   const std::vector<std::int32_t> y = {4, 5, 6};
-  const std::string xs = folder_.path("x.npy"), ys = folder_.path("y.npy");
+  const std::string xs = folder_.file("x.npy"), ys = folder_.file("y.npy");
   ASSERT_TRUE(write_npy(os::system_files(), xs, DType::f32, Shape{3, 1, 2}, std::as_bytes(std::span(x))).ok());
   ASSERT_TRUE(write_npy(os::system_files(), ys, DType::i32, Shape{3, 1}, std::as_bytes(std::span(y))).ok());
   auto source = open_spec("npy:" + xs + "," + ys).value();

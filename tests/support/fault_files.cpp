@@ -1,8 +1,5 @@
 #include "tests/support/fault_files.h"
 
-#include <cstdlib>
-#include <filesystem>
-
 namespace graft::test {
 namespace {
 
@@ -98,17 +95,6 @@ Result<std::unique_ptr<os::FileLock>> FaultFiles::lock(const std::string& path) 
 Result<std::uint64_t> FaultFiles::free_bytes(const std::string& path) {
   GRAFT_TRY(count(state, "free_bytes", path));
   return base_.free_bytes(path);
-}
-
-TemporaryFolder::TemporaryFolder() {
-  std::string name = (std::filesystem::temp_directory_path() / "graft-test-XXXXXX").string();
-  GRAFT_CHECK(mkdtemp(name.data()) != nullptr);
-  path_ = name;
-}
-
-TemporaryFolder::~TemporaryFolder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
 }
 
 }  // namespace graft::test

@@ -1,4 +1,4 @@
-// A FileSystem over another one that makes call k fail, and a folder for test files.
+// A FileSystem over another one that makes call k fail.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "platform/os/file.h"
+#include "tests/support/temporary_folder.h"
 
 namespace graft::test {
 
@@ -37,21 +38,6 @@ class FaultFiles final : public os::FileSystem {
 
  private:
   os::FileSystem& base_;
-};
-
-/// An empty folder that is removed with everything in it.
-class TemporaryFolder {
- public:
-  TemporaryFolder();
-  ~TemporaryFolder();
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-
-  const std::string& path() const { return path_; }
-  std::string file(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
 };
 
 }  // namespace graft::test

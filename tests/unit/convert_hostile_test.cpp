@@ -207,8 +207,8 @@ class ConvertExternal : public ::testing::Test {
   std::string convert_with(const Message& tensor) {
     OnnxParts parts = small_network();
     parts.initializers[1] = tensor;
-    const std::string path = folder_.path("model/net.onnx");
-    std::filesystem::create_directories(folder_.path("model"));
+    const std::string path = folder_.file("model/net.onnx");
+    std::filesystem::create_directories(folder_.file("model"));
     write(path, onnx_file(parts));
     const auto converted = convert::convert_onnx(path);
     return converted.ok() ? "" : converted.status().message();
@@ -220,11 +220,11 @@ class ConvertExternal : public ::testing::Test {
 };
 
 TEST_F(ConvertExternal, StaysInTheFolder) {
-  std::filesystem::create_directories(folder_.path("model/sub"));
-  write(folder_.path("secret"), std::string(64, 's'));
-  write(folder_.path("model/sub/data"), std::string(64, '\x3f'));
-  std::filesystem::create_symlink(folder_.path("secret"), folder_.path("model/link"));
-  std::filesystem::create_directory_symlink(folder_.path(""), folder_.path("model/up"));
+  std::filesystem::create_directories(folder_.file("model/sub"));
+  write(folder_.file("secret"), std::string(64, 's'));
+  write(folder_.file("model/sub/data"), std::string(64, '\x3f'));
+  std::filesystem::create_symlink(folder_.file("secret"), folder_.file("model/link"));
+  std::filesystem::create_directory_symlink(folder_.file(""), folder_.file("model/up"));
 
   EXPECT_EQ(convert_with(external_tensor("v", {2, 2}, "sub/data", "16", "16")), "");
   EXPECT_EQ(convert_with(external_tensor("v", {2, 2}, "sub/data", "48", "")), "");
