@@ -1,0 +1,181 @@
+// What becomes of values: layouts, symbols, weights, constants, names.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/support/model_tensors.h"
+#include "tests/support/onnx_writer.h"
+#include "tools/convert/convert_onnx.h"
+#include "tools/convert/example_onnx.h"
+
+namespace graft::test {
+namespace {
+
+std::string floats(const std::vector<float>& values) {
+  return std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
+}
+
+Message int_tensor(const std::string& name, const std::vector<std::int64_t>& values) {
+  const std::string raw(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(std::int64_t));
+  return Message().integer(1, values.size()).integer(2, 7).text(8, name).text(9, raw);
+}
+
+convert::Converted converted(const OnnxParts& parts, const convert::ConvertOptions& options = {}) {
+  const std::string file = onnx_file(parts);
+  auto graph = convert::parse_onnx(std::as_bytes(std::span(file)));
+  EXPECT_TRUE(graph.ok()) << graph.status().message();
+  auto result = convert::convert_onnx(std::move(graph).value(), "test.onnx", options);
+  EXPECT_TRUE(result.ok()) << result.status().message();
+  return result.ok() ? std::move(result).value() : convert::Converted{};
+}
+
+std::size_t count_ops(const Graph& graph, Op op) {
+  std::size_t count = 0;
+  for (const Node& node : graph.nodes()) count += node.op == op;
+  return count;
+}
+
+const Value& named(const Graph& graph, const std::string& name) { return graph.value(graph.find_value(name)); }
+
+TEST(ConvertValues, ImagesStayChannelsLastBetweenConvolutions) {
+  OnnxParts p;
+  p.inputs = {float_value("x", {-1, 2, 4, 4})};
+  p.outputs = {float_value("y", {-1, 3, 4, 4})};
+  p.initializers = {float_tensor("w1", {3, 2, 1, 1}, floats({1, 2, 3, 4, 5, 6})),
+                    float_tensor("w2", {3, 3, 1, 1}, floats(std::vector<float>(9, 1))),
+                    float_tensor("s", {3, 1, 1}, floats({1, 2, 3}))};
+  p.nodes = {onnx_node("Conv", {"x", "w1"}, {"a"}), onnx_node("Relu", {"a"}, {"b"}),
+             onnx_node("Mul", {"b", "s"}, {"c"}), onnx_node("Conv", {"c", "w2"}, {"d"}),
+             onnx_node("Add", {"d", "b"}, {"y"})};
+  const auto result = converted(p);
+  const Graph& graph = result.model.graph;
+  // In at the front, out at the back, nothing between.
+  EXPECT_EQ(count_ops(graph, Op::transpose), 2u);
+  EXPECT_EQ(named(graph, "c").source_perm, (SourcePerm{0, 2, 3, 1}));
+  EXPECT_EQ(named(graph, "c").shape, (Shape{Dim::symbol("batch"), 4, 4, 3}));
+  // The scale broadcasts over the last axis now.
+  EXPECT_EQ(named(graph, "s").shape, (Shape{1, 1, 3}));
+  EXPECT_EQ(named(graph, "s").source_perm, (SourcePerm{1, 2, 0}));
+  EXPECT_EQ(graph.outputs()[0].name, "y");
+  EXPECT_EQ(graph.value(graph.outputs()[0].value).shape, (Shape{Dim::symbol("batch"), 3, 4, 4}));
+  EXPECT_EQ(named(graph, "x").shape, (Shape{Dim::symbol("batch"), 2, 4, 4}));
+}
+
+TEST(ConvertValues, ShapesThatTheGraphComputesAreFoldedWithTheirSymbols) {
+  OnnxParts p;
+  p.inputs = {float_value("x", {-1, 4, 6})};
+  p.outputs = {float_value("y", {-1, -1})};
+  p.initializers = {int_tensor("zero", {0}), int_tensor("minus", {-1}), int_tensor("four", {4}),
+                    int_tensor("two", {2})};
+  p.nodes = {onnx_node("Shape", {"x"}, {"s"}),
+             onnx_node("Gather", {"s", "zero"}, {"b"}),
+             onnx_node("Mul", {"b", "four"}, {"b4"}),
+             onnx_node("Div", {"b4", "two"}, {"b2"}),
+             onnx_node("Concat", {"b2", "minus"}, {"target"}, {int_attribute("axis", 0)}),
+             onnx_node("Reshape", {"x", "target"}, {"y"})};
+  const auto result = converted(p);
+  const Graph& graph = result.model.graph;
+  EXPECT_EQ(graph.nodes().size(), 1u);
+  EXPECT_EQ(graph.value(graph.outputs()[0].value).shape.text(), "[2*batch, 12]");
+}
+
+TEST(ConvertValues, BoundSymbolsAreNumbers) {
+  OnnxParts p;
+  p.inputs = {float_value("x", {-1, 4})};
+  p.outputs = {float_value("y", {-1, 4})};
+  p.nodes = {onnx_node("Relu", {"x"}, {"y"})};
+  const auto result = converted(p, {.bindings = {{"batch", 7}}});
+  EXPECT_EQ(named(result.model.graph, "x").shape, (Shape{7, 4}));
+}
+
+TEST(ConvertValues, WeightsStayParametersBehindComputations) {
+  OnnxParts p;
+  p.inputs = {float_value("x", {1, 2})};
+  p.outputs = {float_value("y", {1, 2}), float_value("z", {1, 2})};
+  p.initializers = {float_tensor("w", {2, 2}, floats({1, 2, 3, 4})), float_tensor("c", {}, floats({2}))};
+  p.nodes = {onnx_node("Transpose", {"w"}, {"wt"}), onnx_node("Sqrt", {"wt"}, {"r"}),
+             onnx_node("Mul", {"r", "c"}, {"m"}), onnx_node("MatMul", {"x", "m"}, {"y"}),
+             onnx_node("MatMul", {"x", "w"}, {"z"})};
+  const auto result = converted(p);
+  const Graph& graph = result.model.graph;
+  // One tensor, used twice, and a gradient can reach it through what was computed from it.
+  ASSERT_EQ(graph.of_kind(ValueKind::parameter).size(), 1u);
+  EXPECT_EQ(count_ops(graph, Op::sqrt), 1u);
+  EXPECT_EQ(count_ops(graph, Op::matmul), 2u);
+  RefTensors tensors = weights_of(result.model);
+  tensors["x"] = {{1, 2}, {1, 0}};
+  ASSERT_TRUE(interpret(graph, tensors).ok());
+  const auto& y = tensors.at(graph.value(graph.outputs()[0].value).name).data;
+  EXPECT_NEAR(y[0], 2.0, 1e-6);                   // 2 * sqrt(w[0][0])
+  EXPECT_NEAR(y[1], 2.0 * std::sqrt(3.0), 1e-6);  // 2 * sqrt(w[1][0])
+  EXPECT_EQ(tensors.at(graph.value(graph.outputs()[1].value).name).data, (std::vector<double>{1, 2}));
+}
+
+TEST(ConvertValues, KindsOfWeights) {
+  OnnxParts p;
+  p.inputs = {float_value("x", {1, 2, 3, 3})};
+  p.outputs = {float_value("y", {1, 2, 3, 3})};
+  for (const char* name : {"scale", "bias", "mean", "var"}) {
+    p.initializers.push_back(float_tensor(name, {2}, floats({1, 1})));
+  }
+  p.nodes = {onnx_node("BatchNormalization", {"x", "scale", "bias", "mean", "var"}, {"y"})};
+  const auto result = converted(p);
+  EXPECT_EQ(named(result.model.graph, "scale").kind, ValueKind::parameter);
+  EXPECT_EQ(named(result.model.graph, "mean").kind, ValueKind::state);
+  EXPECT_EQ(named(result.model.graph, "var").kind, ValueKind::state);
+  EXPECT_TRUE(validate(result.model).ok());
+}
+
+TEST(ConvertValues, IntegersBeyondInt32AreRefused) {
+  OnnxParts p;
+  p.inputs = {float_value("x", {2})};
+  p.outputs = {float_value("y", {2})};
+  p.initializers = {int_tensor("i", {0, std::int64_t{1} << 40})};
+  p.nodes = {onnx_node("Add", {"i", "i"}, {"j"}), onnx_node("Identity", {"j"}, {"y"})};
+  const std::string file = onnx_file(p);
+  auto graph = convert::parse_onnx(std::as_bytes(std::span(file)));
+  ASSERT_TRUE(graph.ok());
+  const auto result = convert::convert_onnx(std::move(graph).value(), "test.onnx");
+  ASSERT_FALSE(result.ok());
+  EXPECT_NE(result.status().message().find("2199023255552"), std::string::npos) << result.status().message();
+}
+
+TEST(ConvertValues, InputsCanBeFixed) {
+  OnnxParts p;
+  p.inputs = {float_value("x", {2, 3}),
+              Message()
+                  .text(1, "shape")
+                  .message(2, Message().message(1, Message().integer(1, 7).message(
+                                                       2, Message().message(1, Message().integer(1, 1)))))};
+  p.outputs = {float_value("y", {-1})};
+  p.nodes = {onnx_node("Reshape", {"x", "shape"}, {"y"})};
+  const std::string file = onnx_file(p);
+  auto graph = convert::parse_onnx(std::as_bytes(std::span(file)));
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  convert::Report report;
+  EXPECT_FALSE(convert::convert_onnx(*graph, "test.onnx", {}, &report).ok());
+  EXPECT_EQ(report.fix_inputs, std::vector<std::string>{"shape"});
+  const convert::ConvertOptions options{.fixed_inputs = {{"shape", convert::HostTensor::of_ints({6})}}};
+  const auto result = convert::convert_onnx(*graph, "test.onnx", options);
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  EXPECT_EQ(result->model.graph.value(result->model.graph.outputs()[0].value).shape, Shape{6});
+}
+
+TEST(ConvertValues, ExamplesConvert) {
+  for (const std::string& name : convert::example_names()) {
+    const auto bytes = convert::example_onnx(name, 3);
+    ASSERT_TRUE(bytes.ok());
+    EXPECT_EQ(*bytes, *convert::example_onnx(name, 3));
+    EXPECT_NE(*bytes, *convert::example_onnx(name, 4));
+    auto graph = convert::parse_onnx(std::as_bytes(std::span(*bytes)));
+    ASSERT_TRUE(graph.ok()) << graph.status().message();
+    const auto result = convert::convert_onnx(std::move(graph).value(), name);
+    ASSERT_TRUE(result.ok()) << result.status().message();
+    EXPECT_TRUE(validate(result->model).ok()) << validate(result->model).message();
+    EXPECT_EQ(result->report.parameter_elements, name == "lenet" ? 431080u : 101770u);
+    for (const auto& entry : result->report.entries) EXPECT_TRUE(entry.gradient) << entry.node;
+  }
+}
+
+}  // namespace
+}  // namespace graft::test
