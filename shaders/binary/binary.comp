@@ -135,6 +135,8 @@ void vector(uint i, uvec3 at) {
   } else {
     b = b4[at.y];
   }
-  y4[i] = uvec4(apply(a.x, b.x), apply(a.y, b.y), apply(a.z, b.z), apply(a.w, b.w));
+  uvec4 y;  // one call, for the reason told in unary.comp
+  for (uint k = 0; k < 4; ++k) y[k] = apply(a[k], b[k]);
+  y4[i] = y;
 }
 void single(uint i, uvec3 at) { y1[i] = apply(a1[at.x], b1[at.y]); }

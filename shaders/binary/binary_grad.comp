@@ -56,6 +56,8 @@ void vector(uint i, uvec3 at) {
   } else {
     b = b4[at.y];
   }
-  y4[i] = dy4[at.z] * vec4(slope(a.x, b.x), slope(a.y, b.y), slope(a.z, b.z), slope(a.w, b.w));
+  vec4 slopes;  // one call, for the reason told in unary.comp
+  for (uint k = 0; k < 4; ++k) slopes[k] = slope(a[k], b[k]);
+  y4[i] = dy4[at.z] * slopes;
 }
 void single(uint i, uvec3 at) { y1[i] = dy1[at.z] * slope(a1[at.x], b1[at.y]); }

@@ -1,6 +1,7 @@
 // main() of kernels that walk contiguous elements: full vectors of four first, then the last count % 4 singly.
 // Define after the include: void vector(uint i), elements 4i to 4i+3; void single(uint i), element i.
-// Include after layout(local_size_x): gl_WorkGroupSize is read. The push block needs `uint count`; the host's twin is emit_flat() in runtime/ops/elementwise.h.
+// Include after layout(local_size_x), for gl_WorkGroupSize is read. The push block needs `uint count`.
+// The host's twin is emit_flat() in runtime/ops/elementwise.h.
 #ifndef GRAFT_FLAT_GLSL
 #define GRAFT_FLAT_GLSL
 #include "shaders/common/index.glsl"

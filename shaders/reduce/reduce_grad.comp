@@ -48,7 +48,8 @@ void vector(uint i, uvec3 at) {
     if (needs_x) y = y4[at.y];
     if (needs_x) aux = aux4[at.y];
   }
-  dx4[i] = vec4(apply(x.x, y.x, dy.x, aux.x), apply(x.y, y.y, dy.y, aux.y), apply(x.z, y.z, dy.z, aux.z),
-                apply(x.w, y.w, dy.w, aux.w));
+  vec4 dx;  // one call, for the reason told in unary.comp
+  for (uint k = 0; k < 4; ++k) dx[k] = apply(x[k], y[k], dy[k], aux[k]);
+  dx4[i] = dx;
 }
 void single(uint i, uvec3 at) { dx1[i] = apply(x1[at.x], y1[at.y], dy1[at.y], aux1[at.y]); }

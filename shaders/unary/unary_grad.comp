@@ -87,7 +87,9 @@ float slope(float v) {
 }
 
 void vector(uint i) {
-  vec4 v = v4[i];
-  dx4[i] = dy4[i] * vec4(slope(v.x), slope(v.y), slope(v.z), slope(v.w));
+  vec4 v = v4[i];  // one call, for the reason told in unary.comp
+  vec4 slopes;
+  for (uint k = 0; k < 4; ++k) slopes[k] = slope(v[k]);
+  dx4[i] = dy4[i] * slopes;
 }
 void single(uint i) { dx1[i] = dy1[i] * slope(v1[i]); }
