@@ -63,6 +63,7 @@ float log_accurate(float x) {
 }
 
 float log1p_accurate(float x) {
+  if (abs(x) < 1e-4) return x - 0.5 * x * x;  // half of a tiny x would be flushed to zero
   if (x > -0.29 && x < 0.41) return log_series(x / (2.0 + x));
   return log_accurate(1.0 + x);
 }

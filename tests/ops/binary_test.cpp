@@ -67,7 +67,8 @@ std::vector<OpCase> broadcasts() {
   };
   for (const auto& [a, b] : shapes) all.push_back(with(Op::add, a, b));
   for (const auto& [a, b] : shapes) all.push_back(with(Op::mul, b, a));
-  // One dispatch covers 65535 workgroups along x: a row of many, and a spread over several axes, by count alone.
+  // Many workgroups, singly and by vectors of four.
+  all.push_back(without_gradient(with(Op::sub, {300, 64}, {300, 1})));
   all.push_back(without_gradient(with(Op::sub, {700, 301}, {301})));
   return all;
 }

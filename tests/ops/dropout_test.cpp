@@ -26,8 +26,9 @@ std::vector<OpCase> cases() {
   other.step_state.seed = 0xffffffffu;
   other.step_state.step = 0x80000000u;
   other.attrs.set("stream", std::int64_t{0xffffffff});
-  return {dropout(0.5),    dropout(0.1),          dropout(0.9),        dropout(0), dropout(1),
-          dropout(0.5, 0), dropout(0.25, 1, {2}), dropout(0.5, 1, {}), other,      dropout(0.5, 1, {0, 3})};
+  return {dropout(0.5),           dropout(0.1),          dropout(0.9),        dropout(0), dropout(1),
+          dropout(0.5, 0),        dropout(0.25, 1, {2}), dropout(0.5, 1, {}), other,      dropout(0.5, 1, {0, 3}),
+          dropout(0.3, 1, {9002})};
 }
 
 GRAFT_OP_CASES(Dropout, cases());

@@ -62,7 +62,7 @@ Status emit_kernel(Emitter& e, shaders::KernelId kernel, std::vector<Binding> bi
 Status emit(Emitter& e) { return emit_kernel(e, shaders::KernelId::cross_entropy__f32, {e.in(0), e.in(1), e.out()}); }
 
 Status emit_grad(Emitter& e) {
-  return emit_kernel(e, shaders::KernelId::cross_entropy__grad_f32, {e.in(0), e.in(1), e.in(2), e.out()});
+  return emit_kernel(e, shaders::KernelId::cross_entropy_grad__f32, {e.in(0), e.in(1), e.in(2), e.out()});
 }
 
 Status vjp(VjpContext& c) {
