@@ -99,8 +99,18 @@ std::vector<OpCase> cases() {
     all.push_back(integers(op));
   }
   for (const Op op : {Op::reduce_sum, Op::reduce_max, Op::reduce_min, Op::reduce_prod}) all.push_back(integers(op));
-  // Gradients where an extreme is reached twice, and of products with one and with two zeros. Differences cannot
-  // check ties, for there the function has a kink: the device is checked against the reference.
+  // Two ties: central differences give a half to each, as the rule does. Three: the device against the reference alone.
+  all.push_back(values(Op::reduce_max, {2, 3}, {1}, {1, 1, 0, 2, 3, 3}, true));
+  all.push_back(values(Op::reduce_min, {3, 2}, {0}, {1, 4, 1, 2, 5, 2}, true));
+  OpCase ties = values(Op::reduce_max, {2, 4}, {1}, {3, 3, 1, 3, kNan, 1, kNan, 2});
+  ties.name = "three ties";
+  ties.op = Op::reduce_grad;
+  ties.inputs.push_back({.dims = {2}, .values = {3, kNan}});
+  ties.inputs.push_back({.dims = {2}});
+  ties.attrs.set("fn", static_cast<std::int64_t>(Op::reduce_max));
+  ties.attrs.set("shape", Shape{2, 4});
+  all.push_back(ties);
+  // Products with one zero, with two, and with none.
   all.push_back(values(Op::reduce_prod, {3, 4}, {1}, {1, 0, 2, 3, 0, 4, 0, 5, 1, 2, 3, 4}, true));
   all.push_back(values(Op::reduce_l2, {2, 3}, {1}, {3, 4, 0, 1, 1, 1}, true));
   all.push_back(values(Op::reduce_logsumexp, {2, 3}, {1}, {100, 99, 98, -100, -101, -102}, true));

@@ -11,8 +11,8 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // The elements that each output is made of, in their order.
-std::vector<std::vector<double>> groups(RefContext& c, const std::vector<std::int64_t>& in_dims,
-                                        const std::vector<bool>& reduced, std::span<const double> x) {
+std::vector<std::vector<double>> groups(const std::vector<std::int64_t>& in_dims, const std::vector<bool>& reduced,
+                                        std::span<const double> x) {
   std::vector<std::int64_t> kept = in_dims;
   std::size_t outputs = 1;
   for (std::size_t axis = 0; axis < kept.size(); ++axis) {
@@ -22,7 +22,6 @@ std::vector<std::vector<double>> groups(RefContext& c, const std::vector<std::in
   std::vector<std::vector<double>> out(outputs);
   const BroadcastIndex index(in_dims, kept);
   for (std::size_t i = 0; i < x.size(); ++i) out[index(i)].push_back(x[i]);
-  (void)c;
   return out;
 }
 
@@ -83,7 +82,7 @@ double reduce_group(reduce_fn::Fn fn, const std::vector<double>& xs) {
 void ref_reduce(RefContext& c) {
   const Op op = c.node().op;
   const auto reduced = reduce::reduced_axes(op, c.attrs(), c.in_dims(0).size()).value();
-  const auto parts = groups(c, c.in_dims(0), reduced, c.in(0));
+  const auto parts = groups(c.in_dims(0), reduced, c.in(0));
   for (std::size_t o = 0; o < c.out().size(); ++o) c.out()[o] = reduce_group(reduce::function(op, c.attrs()), parts[o]);
 }
 
@@ -135,7 +134,7 @@ void ref_reduce_grad(RefContext& c) {
   std::vector<std::int64_t> kept = dims;
   for (std::size_t axis = 0; axis < kept.size(); ++axis) kept[axis] = reduced[axis] ? 1 : kept[axis];
   const std::vector<double> zeros(c.out().size());
-  const auto parts = groups(c, dims, reduced, c.has(0) ? c.in(0) : std::span<const double>(zeros));
+  const auto parts = groups(dims, reduced, c.has(0) ? c.in(0) : std::span<const double>(zeros));
   const BroadcastIndex index(dims, kept);
   std::vector<std::size_t> seen(parts.size());
   for (std::size_t i = 0; i < c.out().size(); ++i) {
