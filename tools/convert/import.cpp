@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <queue>
 
 #include "runtime/core/op_def.h"
 
@@ -77,78 +76,6 @@ void Importer::note_type(ElemType type, std::string_view what) {
   if (!text.empty() && std::find(report_.notes.begin(), report_.notes.end(), text) == report_.notes.end()) {
     report_.notes.push_back(std::move(text));
   }
-}
-
-/// Kahn's algorithm over the nodes that outputs need; keeps the file's order where it is an order.
-Status Importer::order_nodes() {
-  std::unordered_map<std::string, std::size_t> producer;
-  std::set<std::string> given;
-  for (const auto& initializer : source_.initializers) given.insert(initializer.name);
-  for (const auto& input : source_.inputs) given.insert(input.name);
-  for (std::size_t i = 0; i < source_.nodes.size(); ++i) {
-    for (const std::string& output : source_.nodes[i].outputs) {
-      if (output.empty()) continue;
-      if (given.contains(output)) {
-        return corrupt("The value \"", output, "\" is an input or initializer and the result of ",
-                       source_.nodes[i].label(), " as well.");
-      }
-      if (!producer.emplace(output, i).second) return corrupt("Two nodes produce the value \"", output, "\".");
-    }
-  }
-  used_.assign(source_.nodes.size(), false);
-  std::vector<std::size_t> stack;
-  const auto need = [&](const std::string& name) -> bool {
-    wanted_.insert(name);
-    const auto found = producer.find(name);
-    if (found == producer.end()) return given.contains(name);
-    if (!used_[found->second]) {
-      used_[found->second] = true;
-      stack.push_back(found->second);
-    }
-    return true;
-  };
-  for (const auto& output : source_.outputs) {
-    if (!need(output.name)) return corrupt("The output \"", output.name, "\" is produced by no node.");
-  }
-  while (!stack.empty()) {
-    const OnnxNode& node = source_.nodes[stack.back()];
-    stack.pop_back();
-    for (const std::string& input : node.inputs) {
-      if (!input.empty() && !need(input)) {
-        return corrupt("The input \"", input, "\" of ", node.label(), " is produced by nothing.");
-      }
-    }
-  }
-  std::vector<std::size_t> waiting(source_.nodes.size(), 0);
-  std::vector<std::vector<std::size_t>> consumers(source_.nodes.size());
-  std::priority_queue<std::size_t, std::vector<std::size_t>, std::greater<>> ready;
-  std::size_t total = 0;
-  for (std::size_t i = 0; i < source_.nodes.size(); ++i) {
-    if (!used_[i]) continue;
-    ++total;
-    for (const std::string& input : source_.nodes[i].inputs) {
-      const auto found = producer.find(input);
-      if (input.empty() || found == producer.end()) continue;
-      ++waiting[i];
-      consumers[found->second].push_back(i);
-    }
-    if (waiting[i] == 0) ready.push(i);
-  }
-  while (!ready.empty()) {
-    const std::size_t i = ready.top();
-    ready.pop();
-    order_.push_back(i);
-    for (const std::size_t consumer : consumers[i]) {
-      if (--waiting[consumer] == 0) ready.push(consumer);
-    }
-  }
-  if (order_.size() == total) return {};
-  for (std::size_t i = 0; i < source_.nodes.size(); ++i) {
-    if (used_[i] && waiting[i] > 0) {
-      return corrupt("The graph has a cycle, and ", source_.nodes[i].label(), " is part of it or behind it.");
-    }
-  }
-  return internal_error("Ordering the nodes failed.");
 }
 
 Status Importer::add_initializers() {
@@ -420,6 +347,8 @@ Result<Converted> Importer::run(const std::string& file_name, Report* report) {
   const auto check = [&]() -> Status {
     if (source_.outputs.empty()) return corrupt("The graph has no outputs.");
     if (version < 6) return unsupported("Its opset is ", version, ", and 6 is the oldest that is supported.");
+    GRAFT_TRY(find_producers());
+    GRAFT_TRY(mark_used());
     GRAFT_TRY(order_nodes());
     GRAFT_TRY(add_initializers());
     return add_inputs();

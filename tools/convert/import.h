@@ -65,6 +65,8 @@ class Importer {
  private:
   friend class NodeContext;
 
+  Status find_producers();
+  Status mark_used();
   Status order_nodes();
   Status add_initializers();
   Status add_inputs();
@@ -94,6 +96,8 @@ class Importer {
   std::deque<Record> records_;
   std::unordered_map<std::string, Record*> by_name_;
   std::unordered_map<std::string, const OnnxInitializer*> broken_;  ///< initializers that cannot be read
+  std::unordered_map<std::string, std::size_t> producer_;           ///< of each value: the node that makes it
+  std::set<std::string> given_;                                     ///< names of inputs and initializers
   std::set<std::string> unknown_;                                   ///< values that an unsupported node would have made
   std::set<std::string> wanted_;                                    ///< values that something uses
   std::vector<std::size_t> order_;                                  ///< nodes that outputs depend on, producers first
