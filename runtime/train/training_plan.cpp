@@ -2,6 +2,10 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
+
+#include "platform/base/checked.h"
+#include "runtime/exec/memory.h"
 
 namespace graft::train {
 namespace {
@@ -74,6 +78,56 @@ Status add_plans(const Graphs& graphs, const PlanRequest& request, const gpu::Ca
   return {};
 }
 
+/// With micro-batches of this size.
+Result<TrainingPlan> plan_with(const Graph& model, const TrainOptions& options, const PlanRequest& request,
+                               const gpu::Caps& caps, std::int64_t micro) {
+  TrainingPlan out{micro, micro < options.batch, Residents(caps), {}, {}, {}, {}, {}, {}};
+  Graphs graphs;
+  if (request.training) {
+    graphs.sizes = micro_sizes(options.batch, micro, request.samples, request.drop_last);
+    GRAFT_TRY(add_training_graphs(model, options, request, out, graphs));
+  }
+  if (request.evaluation) {
+    graphs.evaluation_sizes = micro_sizes(micro, micro, request.evaluation_samples, false);
+    GRAFT_TRY(add_evaluation_graphs(model, options, out, graphs));
+  }
+  GRAFT_TRY(add_plans(graphs, request, caps, out));
+  if (const std::uint64_t need = out.memory().total(); request.plan.budget != 0 && need > request.plan.budget) {
+    return error(Code::out_of_memory, "Training with ", micro, micro == 1 ? " sample" : " samples", " at once needs ",
+                 need, " bytes, but the budget is ", request.plan.budget, " bytes.");
+  }
+  if (request.training) {
+    TrainingGraph& first = graphs.training.front();
+    out.tensors = std::move(first.tensors);
+    out.untrained = std::move(first.untrained);
+    out.note = std::move(first.note);
+  }
+  return out;
+}
+
+/// Why even a single sample at once is too much.
+Status no_micro_batch_fits(const Graph& model, const TrainOptions& options, PlanRequest request, const gpu::Caps& caps,
+                           std::int64_t first) {
+  const std::uint64_t budget = std::exchange(request.plan.budget, 0);
+  std::uint64_t least = 0;
+  std::int64_t at = 0;
+  for (std::int64_t micro = first;; micro = ceil_div(micro, std::int64_t{2})) {
+    if (const auto plan = plan_with(model, options, request, caps, micro); plan.ok()) {
+      const std::uint64_t need = plan->memory().total();
+      if (at == 0 || need < least) {
+        least = need;
+        at = micro;
+      }
+    } else if (micro == 1 && at == 0) {
+      return plan.status();
+    }
+    if (micro == 1) break;
+  }
+  return error(Code::out_of_memory, "Training does not fit a budget of ", bytes_text(budget),
+               ", however small the micro-batch. The smallest budget that works is ", least, " bytes, with ", at,
+               at == 1 ? " sample" : " samples", " at once.");
+}
+
 }  // namespace
 
 std::vector<const Plan*> TrainingPlan::plans() const {
@@ -83,6 +137,8 @@ std::vector<const Plan*> TrainingPlan::plans() const {
   for (const SizedPlan& sized : evaluation) all.push_back(&sized.plan);
   return all;
 }
+
+MemoryByClass TrainingPlan::memory() const { return Memory::planned(residents, plans()); }
 
 std::vector<std::int64_t> micro_sizes(std::int64_t batch, std::int64_t micro, std::optional<std::uint64_t> total,
                                       bool drop_last) {
@@ -100,25 +156,12 @@ Result<TrainingPlan> plan_training(const Graph& model, const TrainOptions& optio
                                    const gpu::Caps& caps) {
   GRAFT_TRY(check(options));
   if (request.samples && *request.samples == 0) return invalid("There is no sample to train on.");
-  const std::int64_t micro = options.micro_batch == 0 ? options.batch : options.micro_batch;
-  TrainingPlan out{micro, micro < options.batch, Residents(caps), {}, {}, {}, {}, {}, {}};
-  Graphs graphs;
-  if (request.training) {
-    graphs.sizes = micro_sizes(options.batch, micro, request.samples, request.drop_last);
-    GRAFT_TRY(add_training_graphs(model, options, request, out, graphs));
+  const std::int64_t first = options.micro_batch == 0 ? options.batch : options.micro_batch;
+  for (std::int64_t micro = first;; micro = ceil_div(micro, std::int64_t{2})) {
+    auto plan = plan_with(model, options, request, caps, micro);
+    if (plan.ok() || plan.status().code() != Code::out_of_memory || !request.shrink_micro_batch) return plan;
+    if (micro == 1) return no_micro_batch_fits(model, options, request, caps, first);
   }
-  if (request.evaluation) {
-    graphs.evaluation_sizes = micro_sizes(micro, micro, request.evaluation_samples, false);
-    GRAFT_TRY(add_evaluation_graphs(model, options, out, graphs));
-  }
-  GRAFT_TRY(add_plans(graphs, request, caps, out));
-  if (request.training) {
-    TrainingGraph& first = graphs.training.front();
-    out.tensors = std::move(first.tensors);
-    out.untrained = std::move(first.untrained);
-    out.note = std::move(first.note);
-  }
-  return out;
 }
 
 Result<SizedPlan> plan_micro_batch(const Graph& model, const TrainOptions& options, const TrainingPlan& plan,

@@ -16,7 +16,9 @@ struct PlanRequest {
   bool training = true;                  ///< false: evaluation alone; no gradient need exist
   bool evaluation = true;
   std::optional<std::uint64_t> evaluation_samples;  ///< in the evaluation set
-  PlanOptions plan;                                 ///< the budget counts for each plan with all residents
+  PlanOptions plan;                                 ///< the budget is for the whole run: TrainingPlan::memory()
+  /// Where memory or the budget does not suffice: halve the micro-batch until it does, and accumulate gradients.
+  bool shrink_micro_batch = false;
 };
 
 /// One graph for one number of samples.
@@ -38,6 +40,8 @@ struct TrainingPlan {
   std::string note;
 
   std::vector<const Plan*> plans() const;
+  /// Device and staging memory of the whole run, by class: what a Trainer allocates.
+  MemoryByClass memory() const;
 };
 
 /// The numbers of samples that are on the device at once when `total` samples (or any number) come in batches of
@@ -46,6 +50,7 @@ std::vector<std::int64_t> micro_sizes(std::int64_t batch, std::int64_t micro, st
                                       bool drop_last);
 
 /// Plans a run. `model` is a model's graph, as loaded: symbols need not be bound.
+/// out_of_memory, where no micro-batch fits the budget, names the smallest budget that would do.
 Result<TrainingPlan> plan_training(const Graph& model, const TrainOptions& options, const PlanRequest& request,
                                    const gpu::Caps& caps);
 

@@ -231,6 +231,7 @@ TEST_F(TrainerTest, StopsAtAStepWhenAsked) {
                        return Status();
                      }};
   EXPECT_EQ(fit(*trainer, *loader, options).value(), FitEnd::stopped);
+  EXPECT_EQ(trainer->device_bytes(), trainer->plan().memory().total()) << "planned is not measured";
   EXPECT_EQ(trainer->state().step, 3u);
   EXPECT_EQ(trainer->state().cursor.position, 15u);
   EXPECT_EQ(trainer->state().epoch_metrics.count, 15u);

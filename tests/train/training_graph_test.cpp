@@ -173,5 +173,34 @@ TEST(TrainingPlan, NeedsNoDeviceAndCountsEveryClass) {
   EXPECT_FALSE(plan_training(model.graph, options, request, gpu::Caps{}).ok());
 }
 
+TEST(TrainingPlan, ABudgetBecomesAMicroBatch) {
+  const TinyModel model = tiny_cnn(4);
+  TrainOptions options;
+  options.batch = 64;
+  PlanRequest request;
+  request.samples = 100;
+  const std::uint64_t whole = plan_training(model.graph, options, request, gpu::Caps{})->memory().total();
+  request.plan.budget = whole / 2;
+  EXPECT_FALSE(plan_training(model.graph, options, request, gpu::Caps{}).ok());
+  request.shrink_micro_batch = true;
+  const auto half = plan_training(model.graph, options, request, gpu::Caps{});
+  ASSERT_TRUE(half.ok()) << half.status().message();
+  EXPECT_LT(half->micro_batch, 64);
+  EXPECT_GT(half->micro_batch, 1);
+  EXPECT_TRUE(half->accumulates);
+  EXPECT_LE(half->memory().total(), whole / 2);
+
+  request.plan.budget = 1000;
+  const auto none = plan_training(model.graph, options, request, gpu::Caps{});
+  ASSERT_FALSE(none.ok());
+  const std::string& message = none.status().message();
+  const std::size_t at = message.find("works is ");
+  ASSERT_NE(at, std::string::npos) << message;
+  request.plan.budget = std::stoull(message.substr(at + 9));
+  EXPECT_TRUE(plan_training(model.graph, options, request, gpu::Caps{}).ok()) << message;
+  --request.plan.budget;
+  EXPECT_FALSE(plan_training(model.graph, options, request, gpu::Caps{}).ok());
+}
+
 }  // namespace
 }  // namespace graft::train

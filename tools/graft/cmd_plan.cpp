@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "platform/base/checked.h"
 #include "runtime/plan/plan.h"
 #include "runtime/session/session.h"
 #include "runtime/train/training_plan.h"
@@ -59,13 +60,14 @@ Result<std::vector<Planned>> plan_for_training(const Model& model, const TrainFl
   train::PlanRequest request;
   request.evaluation = false;
   request.plan = plan_options;
+  request.shrink_micro_batch = plan_options.budget != 0;
   GRAFT_TRY_ASSIGN(train::TrainingPlan training, train::plan_training(model.graph, options, request, caps));
   std::vector<Planned> plans;
   plans.push_back(
       {cat("training step, batch ", training.training[0].samples, ", ", train::optimizer_name(options.optimizer.kind)),
        std::move(training.training[0].plan)});
   if (training.update) {
-    plans.push_back({cat("optimizer step after ", options.batch / options.micro_batch, " micro-batches"),
+    plans.push_back({cat("optimizer step after ", ceil_div(options.batch, training.micro_batch), " micro-batches"),
                      std::move(*training.update)});
   }
   return plans;

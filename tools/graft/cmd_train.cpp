@@ -176,6 +176,7 @@ Status train_on(gpu::Device& device, Model& model, const Options& options) {
   if (held_out) trainer_options.request.evaluation_samples = held_out->size();
   if (!options.budget.empty()) {
     GRAFT_TRY_ASSIGN(trainer_options.request.plan.budget, parse_size(options.budget));
+    trainer_options.request.shrink_micro_batch = true;
   }
   GRAFT_TRY_ASSIGN(const auto trainer, create_trainer(device, model, train_options, source->fields(), trainer_options));
   std::fprintf(stderr, "Training %zu tensors on %s: %s of device memory%s%s\n", trainer->plan().tensors.size(),
@@ -212,7 +213,7 @@ Action add_train(CLI::App& app) {
   app.add_option("--epochs", options->epochs, "Times through the data (1)");
   app.add_option("--steps", options->steps, "Optimizer steps, instead of epochs");
   app.add_option("--budget", options->budget,
-                 "Largest device memory, as in 512MiB; an error where it does not suffice");
+                 "Largest device memory, as in 512MiB: smaller micro-batches are taken where that helps");
   app.add_flag("--no-shuffle", options->no_shuffle, "Take the samples in their order");
   app.add_flag("--drop-last", options->drop_last, "Leave out a last batch that is not full");
   app.add_option("--metrics", options->metrics, "Write a JSON object per step to this file");
