@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::size_t kMaxFoldElements = std::size_t{1} << 20;
 constexpr std::size_t kMaxTrainableFold = 4096;
+constexpr std::size_t kMaxProblems = 1000;
 constexpr unsigned kMaxDeferredDepth = 32;
 
 /// The exporter of PyTorch names folded constants onnx::<consumer>_<number>; of those, only operands of these ops are
@@ -60,6 +61,7 @@ std::int64_t Importer::opset(const std::string& domain) const {
 }
 
 void Importer::problem(std::string text) {
+  if (report_.problems.size() >= kMaxProblems) return;  // enough to know that the file is not what it seems
   text = printable(std::move(text));
   if (std::find(report_.problems.begin(), report_.problems.end(), text) == report_.problems.end()) {
     report_.problems.push_back(std::move(text));
@@ -182,9 +184,10 @@ Status Importer::add_inputs() {
 void Importer::add_unknown_outputs(const OnnxNode& node) {
   for (const std::string& name : node.outputs) {
     if (name.empty() || find(name) != nullptr) continue;
+    unknown_.insert(name);
+    if (report_.problems.size() >= kMaxProblems) continue;
     const auto known = std::find_if(source_.intermediates.begin(), source_.intermediates.end(),
                                     [&](const OnnxValue& v) { return v.name == name; });
-    unknown_.insert(name);
     if (known == source_.intermediates.end() || !known->tensor || !known->has_shape) continue;
     auto shape = read_shape(*known);
     auto dtype = device_dtype(known->type);
@@ -355,7 +358,6 @@ Result<Converted> Importer::run(const std::string& file_name, Report* report) {
   };
   Status status = check();
   if (status.ok()) {
-    deferred_done_.assign(source_.nodes.size(), false);
     for (const std::size_t index : order_) import_node(index);
     for (std::size_t i = 0; i < source_.nodes.size(); ++i) {
       if (used_[i]) continue;

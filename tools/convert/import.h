@@ -102,7 +102,7 @@ class Importer {
   std::set<std::string> wanted_;                                    ///< values that something uses
   std::vector<std::size_t> order_;                                  ///< nodes that outputs depend on, producers first
   std::vector<bool> used_;
-  std::vector<bool> deferred_done_;
+  std::size_t last_suffix_ = 0;
 };
 
 /// What a rule sees. emit() and the getters are sticky: after an error they return kNoValue and do nothing, and the

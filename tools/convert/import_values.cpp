@@ -80,7 +80,7 @@ Status Importer::materialise(Record& record, const Perm& perm) {
                          : record.trainable  ? ValueKind::parameter
                                              : ValueKind::constant;
   std::string name = record.name.empty() ? "constant" : record.name;
-  for (int suffix = 1; model_.graph.find_value(name).valid(); ++suffix) name = cat(record.name, "_", suffix);
+  while (model_.graph.find_value(name).valid()) name = cat(record.name, "_", ++last_suffix_);
   GRAFT_TRY_ASSIGN(record.value, model_.graph.add_value(name, dtype, permuted(record.shape, perm), kind));
   record.perm = perm;
   model_.graph.mutable_value(record.value).source_perm = perm;
