@@ -16,3 +16,11 @@ file(WRITE ${PROJECT_BINARY_DIR}/broken_model.fbs "${broken}")
 add_test(NAME schema/notices_a_lost_field
   COMMAND ${FLATC} --conform ${PROJECT_SOURCE_DIR}/schema/released/model-1.fbs ${PROJECT_BINARY_DIR}/broken_model.fbs)
 set_tests_properties(schema/notices_a_lost_field PROPERTIES LABELS quick TIMEOUT 30 WILL_FAIL ON)
+
+# cmake --install, then find_package(graft) from a project that knows nothing of this one.
+if(TARGET graft_cli)
+  add_test(NAME package/embed COMMAND ${CMAKE_COMMAND} -DBUILD=${PROJECT_BINARY_DIR}
+    -DWORK=${PROJECT_BINARY_DIR}/package_test -DSANITIZE=${GRAFT_SANITIZE}
+    -P ${PROJECT_SOURCE_DIR}/tests/package/run.cmake)
+  set_tests_properties(package/embed PROPERTIES LABELS slow TIMEOUT 300 SKIP_REGULAR_EXPRESSION "Skipped: ")
+endif()

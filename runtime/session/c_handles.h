@@ -12,17 +12,20 @@
 #include "platform/base/allocator.h"
 #include "platform/base/log.h"
 #include "platform/gpu/gpu.h"
+#include "platform/os/file.h"
 #include "runtime/model/model.h"
 #include "runtime/session/session.h"
 #include "runtime/train/trainer.h"
 
 struct graft_context {
-  std::unique_ptr<graft::gpu::Device> device;  // null in a context that failed to be made
   graft::HostAllocator allocator = graft::default_host_allocator();
   graft::LogSink log;
   void (*log_callback)(void* user, graft_log_level level, const char* message) = nullptr;
   void* log_user = nullptr;
   std::string message;
+  graft::os::FileSystem* files = &graft::os::system_files();  // tests put others here
+  // Null in a context that failed to be made. Last, so that it goes first: it may still log.
+  std::unique_ptr<graft::gpu::Device> device;
 };
 
 struct graft_model {
@@ -88,7 +91,5 @@ Status write_info(Info from, Info* to, const char* name) {
 Result<Bindings> read_bindings(const graft_binding* bindings, std::size_t count);
 graft_tensor_info info_of(const char* name, DType dtype, const Shape& shape);
 graft_memory memory_of(const MemoryByClass& memory);
-/// The dims in the source model's order.
-Shape source_shape(const Value& value);
 
 }  // namespace graft::c_api

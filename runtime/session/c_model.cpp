@@ -2,14 +2,11 @@
 
 namespace graft::c_api {
 
-Shape source_shape(const Value& value) {
-  if (value.source_perm.empty()) return value.shape;
-  std::vector<Dim> dims(value.shape.rank());
-  for (std::size_t i = 0; i < dims.size(); ++i) dims[value.source_perm[i]] = value.shape[i];
-  return Shape(std::move(dims));
-}
-
 namespace {
+
+bool is_kind(graft_tensor_kind kind) {
+  return kind == GRAFT_INPUTS || kind == GRAFT_OUTPUTS || kind == GRAFT_PARAMETERS;
+}
 
 struct NamedValue {
   const char* name;
@@ -37,7 +34,8 @@ graft_status graft_model_load(graft_context* context, const char* path, graft_mo
   return guarded(context, [&]() -> Status {
     if (path == nullptr || model == nullptr) return invalid("graft_model_load needs a path and a place for the model.");
     *model = nullptr;
-    GRAFT_TRY_ASSIGN(Model loaded, load_model(os::system_files(), path));
+    if (!context->device) return invalid("This context has no device: graft_context_create failed.");
+    GRAFT_TRY_ASSIGN(Model loaded, load_model(*context->files, path));
     *model = new graft_model{context, std::move(loaded)};
     return ok_status();
   });
@@ -49,12 +47,12 @@ graft_status graft_model_save(graft_model* model, const char* path) {
   if (model == nullptr) return GRAFT_INVALID_ARGUMENT;
   return guarded(model->context, [&]() -> Status {
     if (path == nullptr) return invalid("graft_model_save needs a path.");
-    return save_model(os::system_files(), path, model->model);
+    return save_model(*model->context->files, path, model->model);
   });
 }
 
 size_t graft_model_count(const graft_model* model, graft_tensor_kind kind) {
-  if (model == nullptr) return 0;
+  if (model == nullptr || !is_kind(kind)) return 0;
   const Graph& graph = model->model.graph;
   if (kind == GRAFT_OUTPUTS) return graph.outputs().size();
   std::size_t count = 0;
@@ -68,6 +66,7 @@ graft_status graft_model_tensor(const graft_model* model, graft_tensor_kind kind
   if (model == nullptr) return GRAFT_INVALID_ARGUMENT;
   return guarded(model->context, [&]() -> Status {
     if (info == nullptr) return invalid("graft_model_tensor needs a place for the info.");
+    if (!is_kind(kind)) return invalid("There is no kind of tensors number ", static_cast<unsigned>(kind), ".");
     const Graph& graph = model->model.graph;
     const auto values = values_of(graph, kind);
     if (index >= values.size()) {

@@ -10,7 +10,8 @@ Result<SessionOptions> session_options(const graft_session_options* given) {
   SessionOptions out;
   GRAFT_TRY_ASSIGN(out.bindings, read_bindings(options.bindings, options.binding_count));
   out.plan.budget = options.budget;
-  if (options.of == nullptr) return out;
+  if (options.of == nullptr && options.wrt_count == 0) return out;
+  if (options.of == nullptr) return invalid("Gradients need the name of the value that they are of.");
   out.gradients.of = options.of;
   if (options.wrt == nullptr || options.wrt_count == 0) return invalid("Gradients need names in wrt.");
   for (std::size_t i = 0; i < options.wrt_count; ++i) {

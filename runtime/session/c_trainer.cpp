@@ -8,8 +8,7 @@ using namespace graft::c_api;
 
 namespace {
 
-Result<train::TrainOptions> train_options(const graft_trainer_options* given) {
-  GRAFT_TRY_ASSIGN(const graft_trainer_options options, read_options(given, "graft_trainer_options"));
+Result<train::TrainOptions> train_options(const graft_trainer_options& options) {
   train::TrainOptions out;
   constexpr train::Loss kLosses[] = {train::Loss::cross_entropy, train::Loss::mse, train::Loss::l1, train::Loss::bce};
   constexpr train::OptimizerKind kOptimizers[] = {train::OptimizerKind::adamw, train::OptimizerKind::adam,
@@ -96,13 +95,15 @@ graft_status graft_trainer_create(graft_model* model, const graft_trainer_option
   return guarded(model->context, [&]() -> Status {
     if (trainer == nullptr) return invalid("graft_trainer_create needs a place for the trainer.");
     *trainer = nullptr;
-    GRAFT_TRY_ASSIGN(const train::TrainOptions wanted, train_options(options));
+    GRAFT_TRY_ASSIGN(const graft_trainer_options given, read_options(options, "graft_trainer_options"));
+    GRAFT_TRY_ASSIGN(const train::TrainOptions wanted, train_options(given));
     auto made = std::make_unique<graft_trainer>();
     made->context = model->context;
     made->model = model;
     GRAFT_TRY_ASSIGN(made->fields, sample_fields(model->model, wanted));
     train::TrainerOptions trainer_options;
     trainer_options.allocator = model->context->allocator;
+    trainer_options.request.plan.budget = given.budget;
     GRAFT_TRY_ASSIGN(made->trainer,
                      create_trainer(*model->context->device, model->model, wanted, made->fields, trainer_options));
     *trainer = made.release();

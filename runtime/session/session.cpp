@@ -10,6 +10,13 @@ namespace graft {
 
 std::string gradient_name(std::string_view name) { return cat("grad:", name); }
 
+Shape source_shape(const Value& value) {
+  if (value.source_perm.empty()) return value.shape;
+  std::vector<Dim> dims(value.shape.rank());
+  for (std::size_t i = 0; i < dims.size(); ++i) dims[value.source_perm[i]] = value.shape[i];
+  return Shape(std::move(dims));
+}
+
 Result<ValueId> to_source_order(Graph& graph, ValueId value, const SourcePerm& perm) {
   if (perm.empty()) return value;
   // Source axis perm[i] is graft's axis i, so output axis a comes from the i with perm[i] = a.
@@ -25,16 +32,10 @@ namespace {
 Result<ValueId> add_cotangent(Graph& graph, ValueId of) {
   const Value value = graph.value(of);
   if (value.shape.elements() == 1) return kNoValue;
-  std::vector<Dim> dims(value.shape.rank());
-  Ints axes;
-  for (std::size_t i = 0; i < dims.size(); ++i) {
-    const std::size_t axis = value.source_perm.empty() ? i : value.source_perm[i];
-    dims[axis] = value.shape[i];
-    axes.push_back(static_cast<std::int64_t>(axis));
-  }
-  GRAFT_TRY_ASSIGN(const ValueId input, graph.add_value(std::string(kCotangentInput), value.dtype,
-                                                        Shape(std::move(dims)), ValueKind::input));
+  GRAFT_TRY_ASSIGN(const ValueId input,
+                   graph.add_value(std::string(kCotangentInput), value.dtype, source_shape(value), ValueKind::input));
   if (value.source_perm.empty()) return input;
+  const Ints axes(value.source_perm.begin(), value.source_perm.end());
   GRAFT_TRY_ASSIGN(const NodeId node, graph.add_node(Op::transpose, {input}, {{"perm", axes}}, "from_source"));
   return graph.node(node).outputs[0];
 }

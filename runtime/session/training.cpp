@@ -11,13 +11,16 @@ Result<std::unique_ptr<train::Trainer>> create_trainer(gpu::Device& device, cons
 }
 
 Status copy_to_model(train::Trainer& trainer, Model& model, const HostAllocator& allocator) {
+  std::vector<std::pair<ValueId, HostBuffer>> all;
   for (const train::NamedTensor& tensor : trainer.named_tensors()) {
     const ValueId value = model.graph.find_value(tensor.name);
     if (!value.valid() || tensor.kind == ValueKind::constant) continue;
     GRAFT_TRY_ASSIGN(HostBuffer contents, HostBuffer::create(tensor.bytes, "a trained tensor", allocator));
     GRAFT_TRY(trainer.read(tensor.name, contents.bytes()));
-    GRAFT_TRY(model.set_weight(value, std::move(contents)));
+    all.emplace_back(value, std::move(contents));
   }
+  // Only once everything was read: a model is never half trained.
+  for (auto& [value, contents] : all) GRAFT_TRY(model.set_weight(value, std::move(contents)));
   return ok_status();
 }
 

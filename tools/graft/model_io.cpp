@@ -38,13 +38,6 @@ Result<Bindings> complete_bindings(const Model& model, const Bindings& given, bo
   return bindings;
 }
 
-Shape source_shape(const Value& value) {
-  if (value.source_perm.empty()) return value.shape;
-  std::vector<Dim> dims(value.shape.rank());
-  for (std::size_t i = 0; i < dims.size(); ++i) dims[value.source_perm[i]] = value.shape[i];
-  return Shape(std::move(dims));
-}
-
 std::vector<std::byte> permute_words(std::span<const std::byte> words, const std::vector<std::int64_t>& dims,
                                      const SourcePerm& perm, bool to_source) {
   std::vector<std::byte> out(words.begin(), words.end());

@@ -15,9 +15,6 @@ Result<Model> open_model(const std::string& path);
 /// `given`, then the model's own defaults, then 1 where `fill` is set; without it an error names what is unbound.
 Result<Bindings> complete_bindings(const Model& model, const Bindings& given, bool fill);
 
-/// The dims as the source model orders them: source axis perm[i] is graft axis i.
-Shape source_shape(const Value& value);
-
 /// Reorders a packed tensor of 32-bit words between graft's order of axes and the source's. Empty perm: a copy.
 /// `dims` are graft's; `to_source` chooses the direction.
 std::vector<std::byte> permute_words(std::span<const std::byte> words, const std::vector<std::int64_t>& dims,

@@ -182,23 +182,24 @@ typedef struct graft_trainer_options {
   graft_schedule schedule;
   uint64_t warmup_steps;
   uint64_t total_steps;
-  uint32_t batch;      /* samples of one optimizer step; 0: 32 */
+  uint32_t batch;       /* samples of one optimizer step; 0: 32 */
   uint32_t micro_batch; /* samples on the device at once; 0: the whole batch */
   uint32_t seed;
-  const char* freeze; /* patterns of parameter names ('*', '?') separated by commas; NULL: none */
+  const char* freeze;            /* patterns of parameter names ('*', '?') separated by commas; NULL: none */
   const graft_binding* bindings; /* named dimensions other than the batch */
   size_t binding_count;
+  uint64_t budget; /* largest device memory in bytes, 0 for no limit; out_of_memory where the plan needs more */
 } graft_trainer_options;
 
 typedef struct graft_metrics {
   size_t struct_size;
-  uint64_t step;    /* optimizer steps done */
-  double loss;      /* mean over the samples */
-  double accuracy;  /* 0 to 1; NaN where it has no meaning */
+  uint64_t step;   /* optimizer steps done */
+  double loss;     /* mean over the samples */
+  double accuracy; /* 0 to 1; NaN where it has no meaning */
   double learning_rate;
 } graft_metrics;
 
-/* The model's own parameters change only by graft_trainer_store. */
+/* The model's own parameters change only by graft_trainer_store. options may be NULL. */
 GRAFT_API graft_status graft_trainer_create(graft_model* model, const graft_trainer_options* options,
                                             graft_trainer** trainer);
 GRAFT_API void graft_trainer_destroy(graft_trainer* trainer);
@@ -211,7 +212,8 @@ GRAFT_API graft_status graft_train_step(graft_trainer* trainer, const void* cons
 /* Loss and accuracy without training: dropout off, running statistics used. */
 GRAFT_API graft_status graft_evaluate(graft_trainer* trainer, const void* const* inputs, size_t input_count,
                                       const void* target, uint32_t samples, graft_metrics* metrics);
-/* Copies the trained parameters into the model, for graft_model_save and for new sessions. */
+/* Copies the trained parameters into the model, for graft_model_save and for new sessions. On failure the model is as
+   it was. */
 GRAFT_API graft_status graft_trainer_store(graft_trainer* trainer);
 
 #ifdef __cplusplus

@@ -56,7 +56,11 @@ class [[nodiscard]] Result {
 using TensorInfo = graft_tensor_info;
 using Memory = graft_memory;
 using Metrics = graft_metrics;
-using TrainerOptions = graft_trainer_options;
+
+struct Binding {
+  std::string name = {};
+  std::int64_t size = 0;
+};
 
 namespace detail {
 
@@ -68,7 +72,9 @@ template <typename T, void (*Destroy)(T*)>
 using Handle = std::unique_ptr<T, Deleter<T, Destroy>>;
 
 inline Status to_status(graft_status code, const graft_context* context) {
-  return code == GRAFT_OK ? Status() : Status(code, graft_message(context));
+  if (code == GRAFT_OK) return {};
+  const std::string message = graft_message(context);  // "" where there was no memory for a context
+  return Status(code, message.empty() ? graft_status_name(code) : message);
 }
 
 template <typename Info>
@@ -78,18 +84,55 @@ Info sized() {
   return info;
 }
 
+inline const char* or_null(const std::string& text) { return text.empty() ? nullptr : text.c_str(); }
+
+inline std::vector<graft_binding> raw_bindings(const std::vector<Binding>& bindings) {
+  std::vector<graft_binding> raw;
+  for (const Binding& binding : bindings) raw.push_back({binding.name.c_str(), binding.size});
+  return raw;
+}
+
 }  // namespace detail
 
-struct Binding {
-  std::string name;
-  std::int64_t size = 0;
+struct SessionOptions {
+  std::vector<Binding> bindings = {};  ///< every named dimension of the inputs
+  std::uint64_t budget = 0;            ///< bytes of device memory; 0: no limit
+  std::string of = {};                 ///< differentiate this value; empty: forward only
+  std::vector<std::string> wrt = {};   ///< with respect to these
 };
 
-struct SessionOptions {
-  std::vector<Binding> bindings;  ///< every named dimension of the inputs
-  std::uint64_t budget = 0;       ///< bytes of device memory; 0: no limit
-  std::string of;                 ///< differentiate this value; empty: forward only
-  std::vector<std::string> wrt;   ///< with respect to these
+/// As graft_trainer_options.
+struct TrainerOptions {
+  graft_loss loss = GRAFT_LOSS_CROSS_ENTROPY;
+  graft_optimizer optimizer = GRAFT_ADAMW;
+  double learning_rate = 1e-3;
+  double momentum = 0;    ///< SGD
+  bool nesterov = false;  ///< SGD
+  double weight_decay = 0;
+  double clip_norm = 0;        ///< of all gradients together; 0: none
+  double label_smoothing = 0;  ///< cross entropy
+  graft_schedule schedule = GRAFT_CONSTANT;
+  std::uint64_t warmup_steps = 0;
+  std::uint64_t total_steps = 0;
+  std::uint32_t batch = 32;       ///< samples of one optimizer step
+  std::uint32_t micro_batch = 0;  ///< samples on the device at once; 0: the whole batch
+  std::uint32_t seed = 0;
+  std::string freeze = {};             ///< patterns of parameter names ('*', '?') separated by commas
+  std::vector<Binding> bindings = {};  ///< named dimensions other than the batch
+  std::uint64_t budget = 0;            ///< bytes of device memory; 0: no limit
+};
+
+/// As graft_context_options; empty strings for the defaults.
+struct ContextOptions {
+  std::string device = {};
+  std::string vulkan_library = {};
+  std::string pipeline_cache = {};
+  decltype(graft_context_options::allocate) allocate = nullptr;
+  decltype(graft_context_options::deallocate) deallocate = nullptr;
+  void* allocator_user = nullptr;
+  decltype(graft_context_options::log) log = nullptr;
+  void* log_user = nullptr;
+  graft_log_level log_level = GRAFT_LOG_INFO;
 };
 
 /// A model planned and recorded for one set of sizes.
@@ -173,15 +216,14 @@ class Model {
   Status save(const std::string& path) { return status(graft_model_save(handle_.get(), path.c_str())); }
 
   Result<Session> session(const SessionOptions& options = {}) {
-    std::vector<graft_binding> bindings;
-    for (const Binding& binding : options.bindings) bindings.push_back({binding.name.c_str(), binding.size});
+    const auto bindings = detail::raw_bindings(options.bindings);
     std::vector<const char*> wrt;
     for (const std::string& name : options.wrt) wrt.push_back(name.c_str());
     auto raw = detail::sized<graft_session_options>();
     raw.bindings = bindings.data();
     raw.binding_count = bindings.size();
     raw.budget = options.budget;
-    raw.of = options.of.empty() ? nullptr : options.of.c_str();
+    raw.of = detail::or_null(options.of);
     raw.wrt = wrt.data();
     raw.wrt_count = wrt.size();
     graft_session* session = nullptr;
@@ -190,11 +232,29 @@ class Model {
     return Session(session, context_);
   }
 
-  /// struct_size is filled in.
-  Result<Trainer> trainer(TrainerOptions options = {}) {
-    options.struct_size = sizeof options;
+  Result<Trainer> trainer(const TrainerOptions& options = {}) {
+    const auto bindings = detail::raw_bindings(options.bindings);
+    auto raw = detail::sized<graft_trainer_options>();
+    raw.loss = options.loss;
+    raw.optimizer = options.optimizer;
+    raw.learning_rate = options.learning_rate;
+    raw.momentum = options.momentum;
+    raw.nesterov = options.nesterov ? 1 : 0;
+    raw.weight_decay = options.weight_decay;
+    raw.clip_norm = options.clip_norm;
+    raw.label_smoothing = options.label_smoothing;
+    raw.schedule = options.schedule;
+    raw.warmup_steps = options.warmup_steps;
+    raw.total_steps = options.total_steps;
+    raw.batch = options.batch;
+    raw.micro_batch = options.micro_batch;
+    raw.seed = options.seed;
+    raw.freeze = detail::or_null(options.freeze);
+    raw.bindings = bindings.data();
+    raw.binding_count = bindings.size();
+    raw.budget = options.budget;
     graft_trainer* trainer = nullptr;
-    Status made = status(graft_trainer_create(handle_.get(), &options, &trainer));
+    Status made = status(graft_trainer_create(handle_.get(), &raw, &trainer));
     if (!made.ok()) return made;
     return Trainer(trainer, context_);
   }
@@ -215,11 +275,19 @@ class Model {
 /// A device. Must outlive everything made from it.
 class Context {
  public:
-  /// struct_size is filled in.
-  static Result<Context> create(graft_context_options options = {}) {
-    options.struct_size = sizeof options;
+  static Result<Context> create(const ContextOptions& options = {}) {
+    auto raw = detail::sized<graft_context_options>();
+    raw.device = detail::or_null(options.device);
+    raw.vulkan_library = detail::or_null(options.vulkan_library);
+    raw.pipeline_cache = detail::or_null(options.pipeline_cache);
+    raw.allocate = options.allocate;
+    raw.deallocate = options.deallocate;
+    raw.allocator_user = options.allocator_user;
+    raw.log = options.log;
+    raw.log_user = options.log_user;
+    raw.log_level = options.log_level;
     graft_context* handle = nullptr;
-    const graft_status code = graft_context_create(&options, &handle);
+    const graft_status code = graft_context_create(&raw, &handle);
     Context context(handle);
     if (code != GRAFT_OK) return detail::to_status(code, handle);
     return context;
