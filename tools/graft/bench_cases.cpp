@@ -22,7 +22,7 @@ Result<Graph> one_node(Op op, const std::vector<Dims>& inputs, const Attrs& attr
   return graph;
 }
 
-// The naive kernels take the same push block and the first three bindings of the op's kernel.
+// The naive kernels take the push block of the op's kernel and its operands: the first two bindings and the last.
 void use_naive(Plan& plan, shaders::KernelId kernel, std::array<std::uint32_t, 3> groups) {
   std::vector<Step> steps;
   bool replaced = false;
@@ -33,7 +33,7 @@ void use_naive(Plan& plan, shaders::KernelId kernel, std::array<std::uint32_t, 3
     }
     if (replaced) continue;  // later passes of the op have no counterpart
     replaced = true;
-    step.bindings.resize(3);
+    step.bindings = {step.bindings[0], step.bindings[1], step.bindings.back()};
     step.groups = groups;
     plan.kernels[step.kernel] = {kernel, {}, 3, static_cast<std::uint32_t>(step.push.size())};
     steps.push_back(step);
@@ -131,7 +131,7 @@ std::vector<BenchCase> bench_cases() {
   const Conv pointwise{4, 28, 128, 128, 1, 1, 1};
   const Conv depthwise{4, 56, 64, 64, 3, 1, 64};
   for (const Conv& conv : {lenet, square, strided, pointwise, depthwise}) {
-    cases.push_back(conv_forward(conv, true));
+    cases.push_back(conv_forward(conv, conv.groups == 1));  // depthwise kernels have another push block
     cases.push_back(conv_grad_data(conv));
     cases.push_back(conv_grad_weight(conv));
   }
