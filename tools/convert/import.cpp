@@ -224,6 +224,9 @@ bool Importer::try_fold(std::size_t index, Report::Entry& entry) {
   if (trainable && node.op == "Identity") return false;  // an alias serves better
   std::vector<HostTensor> outputs;
   if (!fold_node(node, opset(node.domain), inputs, shapes, outputs)) return false;
+  for (std::size_t k = outputs.size(); k < node.outputs.size(); ++k) {
+    if (wanted_.contains(node.outputs[k])) return false;  // more than the op has: the rule says so
+  }
   for (std::size_t k = 0; k < outputs.size() && k < node.outputs.size(); ++k) {
     if (node.outputs[k].empty()) continue;
     Record& record = create(node.outputs[k]);
@@ -298,6 +301,7 @@ void Importer::import_node(std::size_t index) {
       problem(cat("The initializer \"", input, "\" cannot be used: ", broken->second->error, "."));
       unknown_.insert(input);
     }
+    if (!input.empty() && find(input) == nullptr) unknown_.insert(input);
     if (!input.empty() && unknown_.contains(input)) {
       // Still say whether the op itself is known, so that all that is missing is listed at once.
       const bool known = node.domain.empty() && find_rule(node.op) != nullptr;
