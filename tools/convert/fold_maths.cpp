@@ -266,6 +266,7 @@ bool range(const FoldContext& c) {
   const double start = c.in(0).number(0), limit = c.in(1).number(0), delta = c.in(2).number(0);
   const double count = std::ceil((limit - start) / delta);
   if (delta == 0 || !(count <= static_cast<double>(kMaxFolded))) return false;
+  if (!(std::abs(start) < 1e15 && std::abs(delta) < 1e15)) return false;  // doubles count exactly below
   HostTensor out;
   out.type = c.in(0).type;
   out.dims = {static_cast<std::int64_t>(std::max(count, 0.0))};

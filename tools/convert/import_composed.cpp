@@ -25,8 +25,8 @@ Perm last_to(std::size_t rank, std::size_t axis) {
 Status one_hot(NodeContext& c) {
   if (!is_integer(c.type(0))) return unsupported("its indices are ", elem_name(c.type(0)));
   GRAFT_TRY_ASSIGN(const double given, c.number(1, "depth"));
-  const auto depth = static_cast<std::int64_t>(given);
   if (!(given >= 1 && given <= 1 << 20)) return corrupt("its depth is ", given);
+  const auto depth = static_cast<std::int64_t>(given);
   if (c.rank(2) != 1 || c.shape(2)[0] != Dim(2))
     return corrupt("its values are ", c.shape(2).text(), " instead of [2]");
   GRAFT_TRY_ASSIGN(const std::size_t axis, c.axis(c.attr("axis", -1), c.rank(0) + 1));
@@ -84,6 +84,7 @@ Status cum_sum(NodeContext& c) {
   if (!is_float(c.type(0)))
     return unsupported("its input is ", elem_name(c.type(0)), ", and only floats are supported");
   GRAFT_TRY_ASSIGN(const double given, c.number(1, "axis"));
+  if (!(given >= -8 && given < 8)) return corrupt("its axis is ", given);
   GRAFT_TRY_ASSIGN(const std::size_t axis, c.axis(static_cast<std::int64_t>(given), c.rank(0)));
   const Dim& size = c.shape(0)[axis];
   if (!size.is_constant() || size.value() > kMaxTable) {
@@ -120,6 +121,7 @@ Status trilu(NodeContext& c) {
   std::int64_t k = 0;
   if (c.has(1)) {
     GRAFT_TRY_ASSIGN(const double given, c.number(1, "k"));
+    if (given != given) return corrupt("its k is not a number");
     k = static_cast<std::int64_t>(std::clamp(given, -1e9, 1e9));
   }
   const std::size_t rank = c.rank(0);

@@ -52,6 +52,9 @@ Result<Target> from_scales(NodeContext& c, const std::vector<double>& given) {
 Result<Target> from_sizes(NodeContext& c, Ints given) {
   GRAFT_TRY_ASSIGN(const Ints in, constant_sizes(c.shape(0)));
   GRAFT_TRY_ASSIGN(const std::vector<std::size_t> axes, target_axes(c, given.size()));
+  for (const std::int64_t size : given) {
+    if (size < 1 || size > (1 << 24)) return corrupt("its size ", size, " is out of range");
+  }
   const std::string policy = c.attr_text("keep_aspect_ratio_policy", "stretch");
   if (policy != "stretch") {
     const bool larger = policy == "not_smaller";
