@@ -30,7 +30,8 @@ Result<Probe> make_probe(Op op, const std::vector<ProbeInput>& inputs, const Att
     probe.weighted.emplace_back(value.name, name);
     targets.push_back({outputs[i], cotangent});
   }
-  if (wrt.empty()) return probe;
+  if (targets.empty()) probe.wrt.clear();
+  if (probe.wrt.empty()) return probe;
   GRAFT_TRY_ASSIGN(const auto gradients, add_gradients(graph, targets, wrt));
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     probe.gradients.push_back(graph.value(gradients[i]).name);

@@ -16,11 +16,9 @@ foreach(line IN LISTS lines)
   endif()
   set(family ${CMAKE_MATCH_1})
   separate_arguments(ops UNIX_COMMAND "${CMAKE_MATCH_2}")
-  set(complete TRUE)
   foreach(part runtime/ops/${family}/${family}.cpp runtime/ops/${family}/${family}_ref.cpp tests/ops/${family}_test.cpp)
     if(NOT EXISTS ${PROJECT_SOURCE_DIR}/${part})
-      message(WARNING "Op family ${family} stands in ops.list but lacks ${part}.")
-      set(complete FALSE)
+      message(FATAL_ERROR "Op family ${family} stands in ops.list but lacks ${part}.")
     endif()
   endforeach()
   foreach(op IN LISTS ops)
@@ -28,11 +26,6 @@ foreach(line IN LISTS lines)
       message(FATAL_ERROR "Op ${op} stands in ops.list but not in schema/model.fbs (enum Op).")
     endif()
     string(APPEND ids "  ${op},\n")
-    if(NOT complete)
-      string(APPEND rows "    &kMissing,\n")
-      string(APPEND ref_rows "    nullptr,\n")
-      continue()
-    endif()
     string(APPEND defs "extern const OpDef op_${op};\n")
     string(APPEND rows "    &op_${op},\n")
     string(APPEND refs "void ref_${op}(RefContext& c);\n")
@@ -57,7 +50,6 @@ namespace graft {
 namespace ops {
 ${defs}}  // namespace ops
 using namespace ops;
-[[maybe_unused]] static const OpDef kMissing{.name = \"(missing)\"};
 static const OpDef* const kTable[] = {
 ${rows}};
 const OpDef& op_def(Op op) { return *kTable[static_cast<std::uint16_t>(op)]; }

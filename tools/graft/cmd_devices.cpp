@@ -4,12 +4,14 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/graft/device.h"
+#include "tools/graft/self_test.h"
 
 namespace graft::cli {
 namespace {
 
 struct Options {
   DeviceFlags flags;
+  bool self_test = false;
   bool json = false;
 };
 
@@ -94,16 +96,59 @@ void print(const gpu::Caps& caps, std::size_t index) {
   std::printf("    features  %s\n", features.empty() ? "none beyond Vulkan 1.1" : features.c_str());
 }
 
+const char* verdict_name(KernelVerdict verdict) {
+  switch (verdict) {
+    case KernelVerdict::passed: return "passed";
+    case KernelVerdict::failed: return "failed";
+    case KernelVerdict::not_chosen: return "not chosen";
+  }
+  return "unknown";
+}
+
+nlohmann::ordered_json to_json(const SelfTest& test) {
+  nlohmann::ordered_json kernels = nlohmann::ordered_json::object();
+  for (const auto& [name, verdict] : test.kernels) kernels[name] = verdict_name(verdict);
+  return {{"kernels", kernels}, {"failures", test.failures}};
+}
+
+void print(const SelfTest& test) {
+  std::size_t counts[3] = {};
+  for (const auto& [name, verdict] : test.kernels) ++counts[static_cast<int>(verdict)];
+  std::printf("    kernels   %zu pass the self-test, %zu fail, %zu are not chosen on this device\n", counts[0],
+              counts[1], counts[2]);
+  for (const KernelVerdict shown : {KernelVerdict::failed, KernelVerdict::not_chosen}) {
+    for (const auto& [name, verdict] : test.kernels) {
+      if (verdict == shown) std::printf("              %s: %s\n", name.c_str(), verdict_name(verdict));
+    }
+  }
+  for (const auto& [probe, fault] : test.failures) std::printf("              %s: %s\n", probe.c_str(), fault.c_str());
+}
+
+Result<SelfTest> test_device(const DeviceFlags& flags, std::size_t index) {
+  DeviceFlags own = flags;
+  own.device = cat(index);
+  GRAFT_TRY_ASSIGN(auto device, OpenDevice::open(own));
+  GRAFT_TRY_ASSIGN(SelfTest test, run_self_test(device->device()));
+  GRAFT_TRY(device->close());
+  return test;
+}
+
 Status run(const Options& options) {
   GRAFT_TRY_ASSIGN(const auto devices, vulkan::enumerate(instance_options(options.flags)));
-  if (options.json) {
-    nlohmann::ordered_json all = nlohmann::ordered_json::array();
-    for (std::size_t i = 0; i < devices.size(); ++i) all.push_back(to_json(devices[i], i));
-    std::printf("%s\n", all.dump(2).c_str());
-  } else {
-    for (std::size_t i = 0; i < devices.size(); ++i) print(devices[i], i);
+  nlohmann::ordered_json all = nlohmann::ordered_json::array();
+  std::size_t failures = 0;
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    if (options.json) all.push_back(to_json(devices[i], i));
+    if (!options.json) print(devices[i], i);
+    if (!options.self_test) continue;
+    GRAFT_TRY_ASSIGN(const SelfTest test, test_device(options.flags, i));
+    failures += test.failures.size();
+    if (options.json) all.back()["self_test"] = to_json(test);
+    if (!options.json) print(test);
   }
-  return ok_status();
+  if (options.json) std::printf("%s\n", all.dump(2).c_str());
+  if (failures == 0) return ok_status();
+  return error(Code::device_error, failures, " probes of the self-test failed.");
 }
 
 }  // namespace
@@ -112,6 +157,7 @@ Action add_devices(CLI::App& app) {
   auto options = std::make_shared<Options>();
   app.add_option("--vulkan-library", options->flags.library, "Loader or driver to load instead of libvulkan.so.1");
   app.add_flag("--verbose", options->flags.verbose, "Show graft's log on stderr");
+  app.add_flag("--self-test", options->self_test, "Run every kernel against a known answer (some seconds)");
   app.add_flag("--json", options->json, "Print JSON");
   return [options] { return run(*options); };
 }

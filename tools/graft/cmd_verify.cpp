@@ -14,6 +14,7 @@
 #include "runtime/core/op_def.h"
 #include "runtime/reference/device_run.h"
 #include "runtime/reference/probe.h"
+#include "tools/graft/compare.h"
 #include "tools/graft/device.h"
 #include "tools/graft/model_io.h"
 #include "tools/graft/options.h"
@@ -73,18 +74,6 @@ RefTensors feeds_of(const Model& model, const Graph& graph, std::uint64_t seed) 
     feed.data = weight ? from_bytes(value.dtype, *weight) : random_data(value.dtype, value.shape.elements(), random);
   }
   return feeds;
-}
-
-double worst_error(const std::vector<double>& actual, const std::vector<double>& expected) {
-  double squares = 0;
-  double worst = 0;
-  for (std::size_t i = 0; i < expected.size(); ++i) {
-    squares += std::isfinite(expected[i]) ? expected[i] * expected[i] : 0;
-    if (actual[i] == expected[i] || (std::isnan(actual[i]) && std::isnan(expected[i]))) continue;
-    worst = std::max(worst, std::isfinite(actual[i]) ? std::abs(actual[i] - expected[i]) : HUGE_VAL);
-  }
-  const double rms = expected.empty() ? 0 : std::sqrt(squares / static_cast<double>(expected.size()));
-  return worst / std::max(rms, 1e-12);
 }
 
 std::string signature(const Graph& graph, const Node& node) {
