@@ -104,6 +104,7 @@ graft_status graft_trainer_create(graft_model* model, const graft_trainer_option
     train::TrainerOptions trainer_options;
     trainer_options.allocator = model->context->allocator;
     trainer_options.request.plan.budget = given.budget;
+    trainer_options.request.shrink_micro_batch = given.budget != 0 && given.micro_batch == 0;
     GRAFT_TRY_ASSIGN(made->trainer,
                      create_trainer(*model->context->device, model->model, wanted, made->fields, trainer_options));
     *trainer = made.release();
@@ -115,10 +116,8 @@ void graft_trainer_destroy(graft_trainer* trainer) { delete trainer; }
 
 graft_status graft_trainer_memory(const graft_trainer* trainer, graft_memory* memory) {
   if (trainer == nullptr) return GRAFT_INVALID_ARGUMENT;
-  return guarded(trainer->context, [&] {
-    const auto& plan = trainer->trainer->plan();
-    return write_info(memory_of(Memory::planned(plan.residents, plan.plans())), memory, "graft_memory");
-  });
+  return guarded(trainer->context,
+                 [&] { return write_info(memory_of(trainer->trainer->plan().memory()), memory, "graft_memory"); });
 }
 
 graft_status graft_train_step(graft_trainer* trainer, const void* const* inputs, size_t input_count, const void* target,

@@ -183,7 +183,7 @@ typedef struct graft_trainer_options {
   uint64_t warmup_steps;
   uint64_t total_steps;
   uint32_t batch;       /* samples of one optimizer step; 0: 32 */
-  uint32_t micro_batch; /* samples on the device at once; 0: the whole batch */
+  uint32_t micro_batch; /* samples on the device at once; 0: the whole batch, or as many as fit the budget */
   uint32_t seed;
   const char* freeze;            /* patterns of parameter names ('*', '?') separated by commas; NULL: none */
   const graft_binding* bindings; /* named dimensions other than the batch */

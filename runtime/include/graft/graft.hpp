@@ -115,7 +115,7 @@ struct TrainerOptions {
   std::uint64_t warmup_steps = 0;
   std::uint64_t total_steps = 0;
   std::uint32_t batch = 32;       ///< samples of one optimizer step
-  std::uint32_t micro_batch = 0;  ///< samples on the device at once; 0: the whole batch
+  std::uint32_t micro_batch = 0;  ///< samples on the device at once; 0: the whole batch, or as many as fit the budget
   std::uint32_t seed = 0;
   std::string freeze = {};             ///< patterns of parameter names ('*', '?') separated by commas
   std::vector<Binding> bindings = {};  ///< named dimensions other than the batch
