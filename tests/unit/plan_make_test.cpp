@@ -227,11 +227,14 @@ void expect_parts(const std::string& message, std::initializer_list<std::string_
 }
 
 TEST(PlanLimits, NameNodeValueSizeAndLimit) {
-  GraphMaker g;
-  g.output("y", g.add(Op::transpose, {g.input("x", kSquare)}, kTurn, "turn"));
   gpu::Caps caps;
   caps.max_storage_buffer_range = 8192;
-  expect_parts(refusal(g.graph, caps, Code::unsupported), {"\"turn\"", "\"x\"", "16.00 KiB", "8.00 KiB"});
+  GraphMaker whole;  // a reflecting pad reads its input whole, other than a transpose, which is cut
+  whole.output("y", whole.add(Op::pad, {whole.input("x", kSquare)},
+                              {{"pads", Ints{1, 0, 1, 0}}, {"mode", std::string("reflect")}}, "frame"));
+  expect_parts(refusal(whole.graph, caps, Code::unsupported), {"\"frame\"", "\"x\"", "16.00 KiB", "8.00 KiB"});
+  GraphMaker g;
+  g.output("y", g.add(Op::transpose, {g.input("x", kSquare)}, kTurn, "turn"));
   caps = {};
   caps.max_storage_buffers_per_stage = 1;
   expect_parts(refusal(g.graph, caps, Code::unsupported), {"\"turn\"", "2 buffers", "allows 1"});
