@@ -50,6 +50,24 @@ bool any_matches(const std::vector<std::string>& patterns, std::string_view name
   return std::any_of(patterns.begin(), patterns.end(), [&](const std::string& p) { return matches(p, name); });
 }
 
+/// A misspelt name must not pass for a choice: every pattern stands for some parameter, every binding for a symbol.
+Status check_names(const Graph& model, const TrainOptions& options) {
+  std::vector<std::string> patterns = options.freeze;
+  for (const ParameterGroup& group : options.groups) patterns.push_back(group.pattern);
+  const auto parameters = model.of_kind(ValueKind::parameter);
+  for (const std::string& pattern : patterns) {
+    const bool used = std::any_of(parameters.begin(), parameters.end(),
+                                  [&](ValueId id) { return matches(pattern, model.value(id).name); });
+    if (!used) return invalid("No parameter of the model matches \"", pattern, "\".");
+  }
+  const auto symbols = model.symbols();
+  for (const auto& [name, size] : options.bindings) {
+    if (std::find(symbols.begin(), symbols.end(), name) != symbols.end()) continue;
+    return invalid("The model has no dimension named \"", name, "\".");
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<std::string> batch_symbol(const Graph& model) {
@@ -87,6 +105,7 @@ Result<Graph> bind_batch(const Graph& model, std::int64_t samples, const Binding
 Result<TrainingGraph> build_training_graph(const Graph& model, std::int64_t samples, const TrainOptions& options,
                                            bool accumulate) {
   TrainingGraph out;
+  GRAFT_TRY(check_names(model, options));
   GRAFT_TRY_ASSIGN(const Graph bound, bind_batch(model, samples, options.bindings));
   GRAFT_TRY_ASSIGN(const ValueId target, loss_input(bound, options.loss, &out.note));
   GRAFT_TRY_ASSIGN(TrainModeGraph forward, to_train_mode(bound, target, options));

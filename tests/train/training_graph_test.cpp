@@ -104,6 +104,24 @@ TEST(TrainingGraph, NamesWhatItTrainsAndWhatItDoesNot) {
   EXPECT_EQ(count(update, Op::zero_state), 3u);
 }
 
+TEST(TrainingGraph, RefusesNamesThatStandForNothing) {
+  const TinyModel model = tiny_mlp(3, 4, 5);
+  const auto refusal = [&](const TrainOptions& options) {
+    const auto made = build_training_graph(model.graph, 4, options, false);
+    EXPECT_FALSE(made.ok());
+    return made.ok() ? std::string() : made.status().message();
+  };
+  TrainOptions frozen;
+  frozen.freeze = {"fc9.*"};
+  EXPECT_NE(refusal(frozen).find("matches \"fc9.*\""), std::string::npos);
+  TrainOptions grouped;
+  grouped.groups = {{.pattern = "nothing"}};
+  EXPECT_NE(refusal(grouped).find("matches \"nothing\""), std::string::npos);
+  TrainOptions bound;
+  bound.bindings = {{"sequence", 3}};
+  EXPECT_NE(refusal(bound).find("named \"sequence\""), std::string::npos);
+}
+
 TEST(TrainingGraph, ClassAxisOfImages) {
   TinyModel model;
   const ValueId x = model.input("x", {5, 2, 3});  // [batch, classes, height, width]

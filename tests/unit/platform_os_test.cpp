@@ -158,6 +158,17 @@ TEST(AtomicWrite, ReplacesAndConcatenates) {
   EXPECT_EQ(names(folder.path()).size(), 1u);
 }
 
+TEST(AtomicWrite, PutsNoFileInThePlaceOfAnythingElse) {
+  const TemporaryFolder folder;
+  ASSERT_TRUE(system_files().make_directory(folder.file("d")).ok());
+  for (const std::string& path : {folder.file("d"), std::string("/dev/null")}) {
+    const Status status = atomic_write_file(system_files(), path, "x");
+    EXPECT_EQ(status.code(), Code::io_error);
+    EXPECT_NE(status.message().find("is not a regular file"), std::string::npos) << status.message();
+  }
+  EXPECT_EQ(system_files().info("/dev/null")->type, EntryType::other);
+}
+
 TEST(AtomicWrite, SkipsAStaleTemporary) {
   // What a killed process left: names count up from 0 within a process, so any number may be taken.
   const TemporaryFolder folder;
