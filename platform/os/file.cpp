@@ -78,7 +78,9 @@ Result<std::string> read_text_file(FileSystem& files, const std::string& path, s
 Status atomic_write_file(FileSystem& files, const std::string& path,
                          std::span<const std::span<const std::byte>> parts) {
   // A rename would put a file in the place of a device or a folder.
-  if (const auto info = files.info(path); info.ok() && info->type != EntryType::file) {
+  const auto info = files.info(path);
+  if (!info.ok() && info.status().code() != Code::not_found) return info.status();
+  if (info.ok() && info->type != EntryType::file) {
     return error(Code::io_error, "\"", path, "\" is not a regular file, and is not replaced by one.");
   }
   std::string temporary;

@@ -188,7 +188,7 @@ TEST(AtomicWrite, NothingIsOverwrittenWhereverItFails) {
         ASSERT_TRUE(atomic_write_file(counting, folder.file("a"), "new contents").ok());
       }
       const std::uint64_t calls = counting.state.calls;
-      ASSERT_EQ(calls, 5u);  // open, append, sync, rename, sync_directory
+      ASSERT_EQ(calls, 6u);  // info, open, append, sync, rename, sync_directory
       for (std::uint64_t k = 1; k <= calls; ++k) {
         const TemporaryFolder folder;
         const std::string path = folder.file("a");
