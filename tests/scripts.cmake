@@ -24,3 +24,10 @@ if(TARGET graft_cli)
     -P ${PROJECT_SOURCE_DIR}/tests/package/run.cmake)
   set_tests_properties(package/embed PROPERTIES LABELS slow TIMEOUT 300 SKIP_REGULAR_EXPRESSION "Skipped: ")
 endif()
+
+# Against PyTorch, where Debian's package is installed (exit status 77 says that it is not).
+if(TARGET graft_cli)
+  add_test(NAME torch/parity
+    COMMAND /usr/bin/python3 -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/parity.py $<TARGET_FILE:graft_cli>)
+  set_tests_properties(torch/parity PROPERTIES LABELS slow TIMEOUT 600 SKIP_RETURN_CODE 77)
+endif()

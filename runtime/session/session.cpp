@@ -5,6 +5,7 @@
 
 #include "runtime/autodiff/autodiff.h"
 #include "runtime/core/build.h"
+#include "runtime/train/train_mode.h"
 
 namespace graft {
 
@@ -40,34 +41,63 @@ Result<ValueId> add_cotangent(Graph& graph, ValueId of) {
   return graph.node(node).outputs[0];
 }
 
+struct Targets {
+  ValueId of;
+  std::vector<ValueId> wrt;
+};
+
+// In graft's order of axes: the graph's outputs still stand.
+Result<Targets> resolve(const Graph& graph, const GradientRequest& request) {
+  Targets targets;
+  GRAFT_TRY_ASSIGN(targets.of, graph.resolve(request.of));
+  for (const std::string& name : request.wrt) {
+    GRAFT_TRY_ASSIGN(const ValueId id, graph.resolve(name));
+    targets.wrt.push_back(id);
+  }
+  return targets;
+}
+
+// The part of the graph behind targets.of as training runs it, and the targets in it.
+Status enter_train_mode(Graph& graph, Targets& targets, const GradientRequest& request) {
+  GRAFT_TRY_ASSIGN(auto copy, train::to_train_mode(graph, targets.of, {}));
+  targets.of = copy.values[targets.of.index];
+  for (std::size_t i = 0; i < targets.wrt.size(); ++i) {
+    targets.wrt[i] = copy.values[targets.wrt[i].index];
+    if (!targets.wrt[i].valid()) {
+      return invalid("\"", request.of, "\" does not depend on \"", request.wrt[i], "\" in train mode.");
+    }
+  }
+  graph = std::move(copy.graph);
+  return {};
+}
+
+Status append_gradients(Graph& graph, const GradientRequest& request, std::vector<Output>& outputs) {
+  GRAFT_TRY_ASSIGN(Targets targets, resolve(graph, request));
+  if (request.train_mode) GRAFT_TRY(enter_train_mode(graph, targets, request));
+  GRAFT_TRY_ASSIGN(const ValueId cotangent, add_cotangent(graph, targets.of));
+  GRAFT_TRY_ASSIGN(const auto gradients, add_gradients(graph, {{targets.of, cotangent}}, targets.wrt));
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    const SourcePerm perm = graph.value(targets.wrt[i]).source_perm;
+    GRAFT_TRY_ASSIGN(const ValueId gradient, to_source_order(graph, gradients[i], perm));
+    outputs.push_back({gradient_name(request.wrt[i]), gradient});
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<Graph> request_graph(const Model& model, const Bindings& bindings, const GradientRequest& request,
                             bool keep_outputs) {
   GRAFT_TRY_ASSIGN(Graph graph, bind(model.graph, bindings));
   std::vector<Output> outputs;
-  if (keep_outputs) {
+  if (keep_outputs && !request.train_mode) {
     for (const Output& output : graph.outputs()) {
       const SourcePerm perm = graph.value(output.value).source_perm;
       GRAFT_TRY_ASSIGN(const ValueId value, to_source_order(graph, output.value, perm));
       outputs.push_back({output.name, value});
     }
   }
-  if (!request.of.empty()) {
-    GRAFT_TRY_ASSIGN(const ValueId of, graph.resolve(request.of));  // in graft's order: the graph's outputs stand yet
-    std::vector<ValueId> wrt;
-    for (const std::string& name : request.wrt) {
-      GRAFT_TRY_ASSIGN(const ValueId id, graph.resolve(name));
-      wrt.push_back(id);
-    }
-    GRAFT_TRY_ASSIGN(const ValueId cotangent, add_cotangent(graph, of));
-    GRAFT_TRY_ASSIGN(const auto gradients, add_gradients(graph, {{of, cotangent}}, wrt));
-    for (std::size_t i = 0; i < gradients.size(); ++i) {
-      const SourcePerm perm = graph.value(wrt[i]).source_perm;
-      GRAFT_TRY_ASSIGN(const ValueId gradient, to_source_order(graph, gradients[i], perm));
-      outputs.push_back({gradient_name(request.wrt[i]), gradient});
-    }
-  }
+  if (!request.of.empty()) GRAFT_TRY(append_gradients(graph, request, outputs));
   graph.clear_outputs();
   for (const Output& output : outputs) graph.add_output(output.name, output.value);
   return graph;

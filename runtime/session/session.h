@@ -17,6 +17,9 @@ namespace graft {
 struct GradientRequest {
   std::string of;                ///< an output or any value; empty: none
   std::vector<std::string> wrt;  ///< inputs, parameters or any values
+  /// As a training step computes it: batch norm by the batch's statistics, dropout at work. The model's own outputs are
+  /// then left out, for they may lie elsewhere.
+  bool train_mode = false;
 };
 
 /// The name of the gradient with respect to `name` among a request graph's outputs.

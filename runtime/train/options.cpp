@@ -90,7 +90,7 @@ Status check(const TrainOptions& options) {
   GRAFT_TRY(check_range("label smoothing", options.loss.label_smoothing, 0, kBelowOne));
   GRAFT_TRY(check_range("clip value", options.clip_value, 0, kLarge));
   GRAFT_TRY(check_range("clip norm", options.clip_norm, 0, kLarge));
-  GRAFT_TRY(check_range("batch norm momentum", options.batch_norm_momentum, 0, 1));
+  GRAFT_TRY(check_range("batch norm momentum", options.batch_norm_momentum.value_or(0), 0, 1));
   GRAFT_TRY(check_optimizer(options.optimizer));
   return check(options.schedule);
 }

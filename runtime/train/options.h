@@ -72,9 +72,10 @@ struct TrainOptions {
   double clip_value = 0;  ///< each element of a gradient to [-clip_value, clip_value]; 0: not. Before clip_norm.
   double clip_norm = 0;   ///< scales all gradients so that their norm together is no more; 0: not
 
-  bool batch_statistics = true;      ///< false: batch norm uses its running statistics, and does not update them
-  double batch_norm_momentum = 0.1;  ///< weight of the new statistics in the running ones
-  bool metrics = true;               ///< cross entropy: count right answers
+  bool batch_statistics = true;  ///< false: batch norm uses its running statistics, and does not update them
+  std::optional<double> batch_norm_momentum;  ///< weight of the new statistics in the running ones; default: the
+                                              ///< model's, else 0.1
+  bool metrics = true;                        ///< cross entropy: count right answers
 
   std::uint32_t seed = 0;
   /// Sizes of symbolic dimensions other than the batch.

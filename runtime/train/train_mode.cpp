@@ -81,10 +81,10 @@ class Copier {
     const std::vector<ValueId> made = out_.graph.node(id).outputs;
     adopt(node.outputs[0], made[0]);
     const Shape& shape = out_.graph.value(inputs[0]).shape;
+    const double momentum = options_.batch_norm_momentum.value_or(node.attrs.number("momentum", 0.1));
     const auto count = static_cast<std::int64_t>(shape.elements(0, shape.rank() - 1));
     GRAFT_TRY(out_.graph.add_node(Op::batch_norm_update, {inputs[3], inputs[4], made[1], made[2]},
-                                  {{"momentum", options_.batch_norm_momentum}, {"count", count}},
-                                  node.name + "/statistics"));
+                                  {{"momentum", momentum}, {"count", count}}, node.name + "/statistics"));
     return {};
   }
 

@@ -1,6 +1,7 @@
 // Writes small ONNX files byte by byte, wrong ones too: a protobuf message is fields of (number, wire type, contents).
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -18,6 +19,12 @@ class Message {
     varint(static_cast<std::uint64_t>(field) << 3 | 2);
     varint(value.size());
     bytes_ += value;
+    return *this;
+  }
+  Message& float32(int field, float value) {
+    varint(static_cast<std::uint64_t>(field) << 3 | 5);
+    const auto bits = std::bit_cast<std::uint32_t>(value);
+    for (int shift = 0; shift < 32; shift += 8) bytes_ += static_cast<char>(bits >> shift);
     return *this;
   }
   Message& message(int field, const Message& value) { return text(field, value.bytes_); }

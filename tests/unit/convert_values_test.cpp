@@ -61,6 +61,28 @@ TEST(ConvertValues, ImagesStayChannelsLastBetweenConvolutions) {
   EXPECT_EQ(named(graph, "x").shape, (Shape{Dim::symbol("batch"), 2, 4, 4}));
 }
 
+// A file exported for training: run and eval still use the running statistics, and training still updates them.
+TEST(ConvertValues, BatchNormInTrainingModeKeepsItsStatisticsUnlessTheFileUsesTheNewOnes) {
+  OnnxParts p;
+  p.opset = 14;
+  p.inputs = {float_value("x", {-1, 2, 4, 4})};
+  p.outputs = {float_value("y", {-1, 2, 4, 4})};
+  for (const char* name : {"scale", "bias", "mean", "var"})
+    p.initializers.push_back(float_tensor(name, {2}, floats({1, 2})));
+  const Message momentum = Message().text(1, "momentum").float32(2, 0.75F).integer(20, 1);
+  p.nodes = {onnx_node("BatchNormalization", {"x", "scale", "bias", "mean", "var"}, {"y", "new_mean", "new_var"},
+                       {momentum, int_attribute("training_mode", 1)})};
+  const auto result = converted(p);
+  const Graph& graph = result.model.graph;
+  ASSERT_EQ(count_ops(graph, Op::batch_norm), 1u);
+  EXPECT_EQ(named(graph, "mean").kind, ValueKind::state);
+  for (const Node& node : graph.nodes()) {
+    if (node.op == Op::batch_norm) EXPECT_EQ(node.attrs.number("momentum"), 0.25);
+  }
+  p.outputs.push_back(float_value("new_mean", {2}));
+  EXPECT_EQ(count_ops(converted(p).model.graph, Op::batch_norm_train), 1u);
+}
+
 TEST(ConvertValues, ShapesThatTheGraphComputesAreFoldedWithTheirSymbols) {
   OnnxParts p;
   p.inputs = {float_value("x", {-1, 4, 6})};

@@ -21,6 +21,14 @@ ValueId scaled(NodeContext& c, ValueId x, double alpha) {
   return c.emit(Op::affine, {x}, {{"alpha", alpha}, {"beta", 0.0}});
 }
 
+/// Trained statistics that the file leaves to whoever trains it: mode is then graft's to choose, command by command.
+bool owns_statistics(NodeContext& c) {
+  for (std::size_t k = 1; k < c.node.outputs.size(); ++k) {
+    if (c.wants(k)) return false;
+  }
+  return !c.on_device(3) && !c.on_device(4) && c.record(3).running_stat && c.record(4).running_stat;
+}
+
 Status batch_norm(NodeContext& c) {
   GRAFT_TRY(floats(c));
   const std::size_t rank = c.rank(0);
@@ -36,15 +44,23 @@ Status batch_norm(NodeContext& c) {
   if (perm.empty() ? rank > 2 : perm.back() != 1) perm = channels_last(rank);
   const ValueId x = c.in(0, perm);
   const double epsilon = c.attr_number("epsilon", 1e-5);
-  if (!training) {
-    c.out(0, c.emit(Op::batch_norm, {x, c.plain(1), c.plain(2), c.plain(3), c.plain(4)}, {{"epsilon", epsilon}}), perm);
+  const double momentum = c.attr_number("momentum", 0.9);  // ONNX weighs the old statistics, graft the new ones
+  if (!training || owns_statistics(c)) {
+    if (training) {
+      c.note(
+          "the file holds batch normalisation in training mode; here training uses the batch's statistics, "
+          "and inference the running ones");
+    }
+    c.out(0,
+          c.emit(Op::batch_norm, {x, c.plain(1), c.plain(2), c.plain(3), c.plain(4)},
+                 {{"epsilon", epsilon}, {"momentum", 1 - momentum}}),
+          perm);
     return {};
   }
   const auto made = c.emit_all(Op::batch_norm_train, {x, c.plain(1), c.plain(2)}, {{"epsilon", epsilon}});
   if (made.size() < 3) return c.status();
   c.note("the file holds batch normalisation in training mode: its forward uses the batch's statistics");
   c.out(0, made[0], perm);
-  const double momentum = c.attr_number("momentum", 0.9);
   for (std::size_t k = 1; k <= 2; ++k) {
     if (!c.wants(k)) continue;
     if (c.opset < 14) return unsupported("running statistics as outputs are not supported before opset 14");

@@ -22,6 +22,7 @@ struct Options {
   std::string of;
   std::string cotangent;
   std::string wrt;
+  bool train_mode = false;
   std::string profile;
 };
 
@@ -103,7 +104,7 @@ Status run(const Options& options, bool gradients) {
   GRAFT_TRY_ASSIGN(session_options.bindings, complete_bindings(model, session_options.bindings, false));
   session_options.program.profile = !options.profile.empty();
   if (gradients) {
-    session_options.gradients = {options.of, split_list(options.wrt)};
+    session_options.gradients = {options.of, split_list(options.wrt), options.train_mode};
     session_options.keep_outputs = false;
     if (!options.cotangent.empty()) {
       GRAFT_TRY_ASSIGN(arrays[std::string(kCotangentInput)], data::read_npy(os::system_files(), options.cotangent));
@@ -143,6 +144,8 @@ Action add_grad(CLI::App& app) {
   app.add_option("--of", options->of, "The output or value to differentiate")->required();
   app.add_option("--cotangent", options->cotangent, "Its cotangent as .npy; needed where it has more than one element");
   app.add_option("--wrt", options->wrt, "Inputs, parameters or values, as in a,b,c")->required();
+  app.add_flag("--train-mode", options->train_mode,
+               "As a training step computes it: batch norm by the batch's statistics, dropout at work");
   return [options] { return run(*options, true); };
 }
 

@@ -8,7 +8,9 @@
 namespace graft::ops {
 namespace {
 
-constexpr AttrSpec kBatchAttrs[] = {{"epsilon", AttrType::number}};
+constexpr AttrSpec kEpsilonAttrs[] = {{"epsilon", AttrType::number}};
+// The momentum is for training to take over: the weight of new statistics in the running ones.
+constexpr AttrSpec kBatchAttrs[] = {{"epsilon", AttrType::number}, {"momentum", AttrType::number}};
 constexpr AttrSpec kBatchGradAttrs[] = {{"epsilon", AttrType::number}, {"training", AttrType::integer}};
 constexpr AttrSpec kUpdateAttrs[] = {{"momentum", AttrType::number, true},
                                      {"count", AttrType::integer},
@@ -39,7 +41,13 @@ NormView batch_view(const Shape& x) {
 
 // --- batch_norm(x, scale, bias, mean, var), batch_norm_train(x, scale, bias) -> y, mean, var
 
+Status check_momentum(double momentum) {
+  if (momentum >= 0 && momentum <= 1) return ok_status();
+  return invalid("The attribute \"momentum\" is ", momentum, "; it must lie in [0, 1].");
+}
+
 Status infer_batch(InferContext& c) {
+  GRAFT_TRY(check_momentum(c.attrs().number("momentum", 0)));
   GRAFT_TRY(expect_channels(c, 1, 4));
   c.output(DType::f32, c.shape(0));
   return ok_status();
@@ -171,10 +179,7 @@ Status infer_update(InferContext& c) {
     GRAFT_TRY(c.expect_dtype(i, DType::f32));
     GRAFT_TRY(c.expect_shape(i, c.shape(0)));
   }
-  const double momentum = c.attrs().number("momentum");
-  if (!(momentum >= 0 && momentum <= 1)) {
-    return invalid("The attribute \"momentum\" is ", momentum, "; it must lie in [0, 1].");
-  }
+  GRAFT_TRY(check_momentum(c.attrs().number("momentum")));
   GRAFT_TRY_ASSIGN(const Dim count, update_count(c.attrs()));
   if (c.attrs().flag("unbiased", true) && count.is_constant() && count.value() < 2) {
     return invalid("Running statistics need 2 or more values per channel; the attribute \"count\" says ", count.text(),
@@ -289,7 +294,7 @@ const OpDef op_batch_norm = {.name = "batch_norm",
                              .gradient = vjp_batch,
                              .flops = apply_flops};
 const OpDef op_batch_norm_train = {.name = "batch_norm_train",
-                                   .attrs = kBatchAttrs,
+                                   .attrs = kEpsilonAttrs,
                                    .min_inputs = 3,
                                    .max_inputs = 3,
                                    .infer = infer_batch_train,
