@@ -1,5 +1,4 @@
-// graft plan: memory and cost before anything runs. No GPU is needed: without one the limits are those
-// that every Vulkan device has.
+// graft plan: memory and cost before anything runs. Where there is no device, for the limits that every one has.
 #include <cstdio>
 #include <memory>
 
@@ -75,8 +74,10 @@ Result<std::vector<Planned>> plan_for_training(const Model& model, const TrainFl
 
 // The device that was asked for, else any that is here, else what Vulkan guarantees everywhere.
 Result<gpu::Caps> find_caps(const DeviceFlags& flags) {
-  if (flags.device.empty()) return gpu::Caps{.device_name = "any Vulkan 1.1 device"};
-  GRAFT_TRY_ASSIGN(auto device, OpenDevice::open(flags));
+  auto opened = OpenDevice::open(flags);
+  const bool asked = !flags.device.empty() || !flags.library.empty();
+  if (!opened.ok() && !asked) return gpu::Caps{.device_name = "any Vulkan 1.1 device"};
+  GRAFT_TRY_ASSIGN(auto device, std::move(opened));
   const gpu::Caps caps = device->device().caps();
   GRAFT_TRY(device->close());
   return caps;

@@ -113,6 +113,12 @@ Status run(const Options& options, bool gradients) {
   GRAFT_TRY_ASSIGN(auto device, OpenDevice::open(options.flags));
   {
     GRAFT_TRY_ASSIGN(auto session, Session::create(device->device(), model, session_options));
+    for (const PlanPort& port : session->plan().inputs) {
+      if (port.name == kCotangentInput && !arrays.contains(kCotangentInput)) {
+        return invalid("\"", options.of, "\" has the shape ", port.shape.text(),
+                       "; what has more than one element needs a --cotangent of that shape.");
+      }
+    }
     for (const auto& [name, array] : arrays) GRAFT_TRY(feed(*session, name, array));
     GRAFT_TRY(session->run());
     if (!options.profile.empty()) GRAFT_TRY(write_trace(options.profile, session->program()));
