@@ -14,15 +14,22 @@
 namespace graft::test {
 
 /// One device for all tests of a program; null where there is none.
-inline gpu::Device* shared_device() {
+inline Result<std::unique_ptr<gpu::Device>>& shared_device_result() {
   static auto device = test_device();
+  return device;
+}
+inline gpu::Device* shared_device() {
+  const auto& device = shared_device_result();
   return device.ok() ? device->get() : nullptr;
 }
 
 class TrainerTest : public testing::Test {
  protected:
   void SetUp() override {
-    if (shared_device() == nullptr) GTEST_SKIP() << "There is no Vulkan device to test on.";
+    const auto& device = shared_device_result();
+    if (device.ok()) return;
+    if (device.status().code() == Code::not_found) GTEST_SKIP() << device.status().message();
+    FAIL() << device.status().message();
   }
   void TearDown() override { expect_no_validation_messages(); }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 
 #include "platform/null/null_device.h"
 #include "runtime/exec/memory.h"
@@ -40,6 +41,26 @@ Built plan_of(const Graph& graph, const gpu::Caps& caps) {
   if (plan.ok()) built.plan = std::move(plan).value();
   EXPECT_TRUE(check_hazards(built.plan).ok());
   return built;
+}
+
+/// A plan, its memory and its program; no program where one of them failed, which fails the test.
+struct Loaded {
+  Built built;
+  std::unique_ptr<Memory> memory;
+  std::unique_ptr<Program> program;
+};
+
+Loaded load(const Graph& graph, gpu::Device& device, const ProgramOptions& options = {}) {
+  Loaded loaded{plan_of(graph, device.caps()), nullptr, nullptr};
+  const Plan* const plans[] = {&loaded.built.plan};
+  auto memory = Memory::create(device, loaded.built.residents, plans);
+  EXPECT_TRUE(memory.ok()) << memory.status().message();
+  if (!memory.ok()) return loaded;
+  loaded.memory = std::move(memory).value();
+  auto program = Program::create(*loaded.memory, loaded.built.plan, options);
+  EXPECT_TRUE(program.ok()) << program.status().message();
+  if (program.ok()) loaded.program = std::move(program).value();
+  return loaded;
 }
 
 null::Options options_with(double timestamp_period = 0) {
@@ -132,24 +153,20 @@ TEST(ExecNull, LostDevicesAndTimeoutsKeepTheirCode) {
   build(g, 3);
   for (const Code code : {Code::device_lost, Code::timeout}) {
     null::NullDevice device(options_with());
-    const Built built = plan_of(g.graph, device.caps());
-    const Plan* const plans[] = {&built.plan};
-    const auto memory = Memory::create(device, built.residents, plans);
-    ASSERT_TRUE(memory.ok());
-    const auto program = Program::create(**memory, built.plan);
-    ASSERT_TRUE(program.ok());
+    const Loaded s = load(g.graph, device);
+    ASSERT_NE(s.program, nullptr);
     const std::uint64_t before = device.calls();
-    ASSERT_TRUE((*program)->run({}, {}).ok());
+    ASSERT_TRUE(s.program->run({}, {}).ok());
     const std::uint64_t per_run = device.calls() - before;
     for (std::uint64_t k = 1; k <= per_run; ++k) {
       device.fail_call(k, code);
-      const Status status = (*program)->run({}, {});
+      const Status status = s.program->run({}, {});
       ASSERT_EQ(status.code(), code);
       EXPECT_NE(status.message().find("While running steps"), std::string::npos) << status.message();
-      EXPECT_TRUE((*program)->output("y").empty()) << "an unfinished run has no outputs";
+      EXPECT_TRUE(s.program->output("y").empty()) << "an unfinished run has no outputs";
       device.fail_call(0);
     }
-    EXPECT_TRUE((*program)->run({}, {}).ok()) << "a timeout is over when the device is done";
+    EXPECT_TRUE(s.program->run({}, {}).ok()) << "a timeout is over when the device is done";
   }
 }
 
@@ -157,22 +174,18 @@ TEST(ExecNull, AStepAllocatesNothing) {
   GraphMaker g;
   build(g, 300);
   null::NullDevice device(options_with());
-  const Built built = plan_of(g.graph, device.caps());
-  const Plan* const plans[] = {&built.plan};
-  const auto memory = Memory::create(device, built.residents, plans);
-  ASSERT_TRUE(memory.ok());
-  const auto program = Program::create(**memory, built.plan);
-  ASSERT_TRUE(program.ok());
+  const Loaded s = load(g.graph, device);
+  ASSERT_NE(s.program, nullptr);
   const std::vector<std::byte> bytes(kBytes);
   const Feed feeds[] = {{"x", bytes}};
-  ASSERT_TRUE((*program)->run(feeds, {}).ok());
+  ASSERT_TRUE(s.program->run(feeds, {}).ok());
   const auto host = test::heap_allocations();
   const auto on_device = device.memory().allocations;
   bool all_ok = true;
   std::size_t read = 0;
   for (int i = 0; i < 20; ++i) {
-    all_ok = all_ok && (*program)->run(feeds, {}).ok();
-    read += (*program)->output("y").size();
+    all_ok = all_ok && s.program->run(feeds, {}).ok();
+    read += s.program->output("y").size();
   }
   EXPECT_EQ(test::heap_allocations() - host, 0u);
   EXPECT_EQ(device.memory().allocations, on_device);
@@ -184,17 +197,14 @@ TEST(ExecNull, CutsTheFirstRunSmallAndJoinsWhatIsFast) {
   GraphMaker g;
   build(g, 300);
   null::NullDevice device(options_with());
-  const Built built = plan_of(g.graph, device.caps());
-  const Plan* const plans[] = {&built.plan};
-  const auto memory = Memory::create(device, built.residents, plans);
-  const auto program = Program::create(**memory, built.plan);
-  ASSERT_TRUE(program.ok());
-  ASSERT_TRUE((*program)->run({}, {}).ok());
-  EXPECT_GE((*program)->submissions(), 4u) << "nothing is known of 303 steps yet";
-  ASSERT_TRUE((*program)->run({}, {}).ok());
-  EXPECT_EQ((*program)->submissions(), 1u) << "the null device takes no time";
+  const Loaded s = load(g.graph, device);
+  ASSERT_NE(s.program, nullptr);
+  ASSERT_TRUE(s.program->run({}, {}).ok());
+  EXPECT_GE(s.program->submissions(), 4u) << "nothing is known of 303 steps yet";
+  ASSERT_TRUE(s.program->run({}, {}).ok());
+  EXPECT_EQ(s.program->submissions(), 1u) << "the null device takes no time";
 
-  const auto careful = Program::create(**memory, built.plan, {.submit_target = std::chrono::nanoseconds(1)});
+  const auto careful = Program::create(*s.memory, s.built.plan, {.submit_target = std::chrono::nanoseconds(1)});
   ASSERT_TRUE(careful.ok());
   for (int i = 0; i < 3; ++i) ASSERT_TRUE((*careful)->run({}, {}).ok());
   EXPECT_GE((*careful)->submissions(), 4u) << "a target that nothing meets keeps lists apart";
@@ -206,23 +216,20 @@ TEST(ExecNull, PausesBetweenSubmissionsAndResumes) {
   null::Options options = options_with();
   options.keep_submitted = true;
   null::NullDevice device(options);
-  const Built built = plan_of(g.graph, device.caps());
-  const Plan* const plans[] = {&built.plan};
-  const auto memory = Memory::create(device, built.residents, plans);
-  const auto program = Program::create(**memory, built.plan);
-  ASSERT_TRUE(program.ok());
-  EXPECT_EQ((*program)->resume().code(), Code::ok) << "resume() of a run that never began is that run";
+  const Loaded s = load(g.graph, device);
+  ASSERT_NE(s.program, nullptr);
+  EXPECT_EQ(s.program->resume().code(), Code::ok) << "resume() of a run that never began is that run";
   const std::size_t whole = device.submitted().size();
-  EXPECT_EQ((*program)->resume().code(), Code::invalid_argument);
+  EXPECT_EQ(s.program->resume().code(), Code::invalid_argument);
   device.clear_submitted();
-  (*program)->request_pause();
-  const Status paused = (*program)->run({}, {});
+  s.program->request_pause();
+  const Status paused = s.program->run({}, {});
   EXPECT_EQ(paused.code(), Code::cancelled) << paused.message();
   EXPECT_EQ(device.submitted().size(), 0u);
-  EXPECT_TRUE((*program)->output("y").empty());
-  EXPECT_TRUE((*program)->resume().ok());
+  EXPECT_TRUE(s.program->output("y").empty());
+  EXPECT_TRUE(s.program->resume().ok());
   EXPECT_EQ(device.submitted().size(), whole);
-  EXPECT_EQ((*program)->output("y").size(), kBytes);
+  EXPECT_EQ(s.program->output("y").size(), kBytes);
 }
 
 TEST(ExecNull, RecordsThePlan) {
@@ -231,12 +238,9 @@ TEST(ExecNull, RecordsThePlan) {
   null::Options options = options_with();
   options.keep_submitted = true;
   null::NullDevice device(options);
-  const Built built = plan_of(g.graph, device.caps());
-  const Plan* const plans[] = {&built.plan};
-  const auto memory = Memory::create(device, built.residents, plans);
-  const auto program = Program::create(**memory, built.plan);
-  ASSERT_TRUE(program.ok());
-  ASSERT_TRUE((*program)->run({}, {}).ok());
+  const Loaded s = load(g.graph, device);
+  ASSERT_NE(s.program, nullptr);
+  ASSERT_TRUE(s.program->run({}, {}).ok());
   const auto& commands = device.submitted();
   const auto count = [&](null::CommandKind kind) {
     return std::count_if(commands.begin(), commands.end(), [&](const null::Command& c) { return c.kind == kind; });
@@ -252,43 +256,38 @@ TEST(ExecNull, WrongFeedsAreNamed) {
   GraphMaker g;
   build(g, 2);
   null::NullDevice device(options_with());
-  const Built built = plan_of(g.graph, device.caps());
-  const Plan* const plans[] = {&built.plan};
-  const auto memory = Memory::create(device, built.residents, plans);
-  const auto program = Program::create(**memory, built.plan);
-  ASSERT_TRUE(program.ok());
+  const Loaded s = load(g.graph, device);
+  ASSERT_NE(s.program, nullptr);
   std::vector<std::byte> bytes(12);
   const Feed wrong_size[] = {{"x", bytes}};
-  Status status = (*program)->run(wrong_size, {});
+  Status status = s.program->run(wrong_size, {});
   EXPECT_EQ(status.code(), Code::invalid_argument);
   EXPECT_NE(status.message().find("\"x\""), std::string::npos);
   EXPECT_NE(status.message().find("512"), std::string::npos);
   const Feed unknown[] = {{"nobody", bytes}};
-  EXPECT_EQ((*program)->run(unknown, {}).code(), Code::invalid_argument);
-  EXPECT_EQ((*memory)->write("nobody", bytes).code(), Code::not_found);
-  EXPECT_EQ((*memory)->write("acc", bytes, kBytes).code(), Code::invalid_argument);
-  EXPECT_EQ((*memory)->write("acc", std::span(bytes).first(3)).code(), Code::invalid_argument);
-  EXPECT_EQ((*program)->times().status().code(), Code::invalid_argument);
+  EXPECT_EQ(s.program->run(unknown, {}).code(), Code::invalid_argument);
+  EXPECT_EQ(s.memory->write("nobody", bytes).code(), Code::not_found);
+  EXPECT_EQ(s.memory->write("acc", bytes, kBytes).code(), Code::invalid_argument);
+  EXPECT_EQ(s.memory->write("acc", std::span(bytes).first(3)).code(), Code::invalid_argument);
+  EXPECT_EQ(s.program->times().status().code(), Code::invalid_argument);
 }
 
 TEST(ExecNull, ProfilesPerNode) {
   GraphMaker g;
   build(g, 100);
   null::NullDevice device(options_with(1e6));
-  const Built built = plan_of(g.graph, device.caps());
-  const Plan* const plans[] = {&built.plan};
-  const auto memory = Memory::create(device, built.residents, plans);
-  const auto program = Program::create(**memory, built.plan, {.profile = true});
-  ASSERT_TRUE(program.ok()) << program.status().message();
-  ASSERT_TRUE((*program)->run({}, {}).ok());
-  const auto times = (*program)->times();
+  const Loaded s = load(g.graph, device, {.profile = true});
+  ASSERT_NE(s.program, nullptr);
+  ASSERT_TRUE(s.program->run({}, {}).ok());
+  const auto times = s.program->times();
   ASSERT_TRUE(times.ok()) << times.status().message();
   ASSERT_EQ(times->size(), 103u);  // copies in, 101 nodes, copies out
   EXPECT_DOUBLE_EQ((*times)[5].seconds, 1e-3) << "the null device's clock ticks once per timestamp";
 
   null::NullDevice without(options_with());
-  const auto other = Memory::create(without, built.residents, plans);
-  EXPECT_EQ(Program::create(**other, built.plan, {.profile = true}).status().code(), Code::unsupported);
+  const Plan* const plans[] = {&s.built.plan};
+  const auto other = Memory::create(without, s.built.residents, plans);
+  EXPECT_EQ(Program::create(**other, s.built.plan, {.profile = true}).status().code(), Code::unsupported);
 }
 
 }  // namespace

@@ -59,7 +59,7 @@ Status infer_logical(InferContext& c) {
 Status emit_binary(Emitter& e) {
   const bool floats = e.in_dtype(0) == DType::f32;
   return emit_broadcast(e, floats ? shaders::KernelId::binary__f32 : shaders::KernelId::binary__i32,
-                      binary::function(e.node().op, e.attrs()), 2);
+                        binary::function(e.node().op, e.attrs()), 2);
 }
 
 Status vjp_add(VjpContext& c) {

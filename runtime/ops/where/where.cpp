@@ -20,9 +20,7 @@ Status infer(InferContext& c) {
   return ok_status();
 }
 
-Status emit(Emitter& e) {
-  return emit_broadcast(e, shaders::KernelId::where__w32, 0, 3);
-}
+Status emit(Emitter& e) { return emit_broadcast(e, shaders::KernelId::where__w32, 0, 3); }
 
 Status vjp(VjpContext& c) {
   const ValueId zero = c.b.full({}, 0);
