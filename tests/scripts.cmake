@@ -31,3 +31,9 @@ if(TARGET graft_cli)
     COMMAND /usr/bin/python3 -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/parity.py $<TARGET_FILE:graft_cli>)
   set_tests_properties(torch/parity PROPERTIES LABELS slow TIMEOUT 600 SKIP_RETURN_CODE 77)
 endif()
+
+# See tests/support/heap_faults.h.
+if(NOT GRAFT_SANITIZE AND CMAKE_SYSTEM_NAME STREQUAL "Linux")
+  target_link_options(unit_c_api_faults_test PRIVATE
+    -Wl,--version-script=${CMAKE_CURRENT_SOURCE_DIR}/support/no_exports.map)
+endif()

@@ -106,6 +106,18 @@ Result<Metrics> Trainer::run_pieces(const data::Batch& batch, bool training, Ste
   return total;
 }
 
+/// Plans what a step will run, so that only the device can fail between its micro-batches, and clears what a step that
+/// failed has left in the accumulators.
+Status Trainer::prepare_step(std::uint64_t samples) {
+  const auto micro = static_cast<std::uint64_t>(plan_.micro_batch);
+  if (samples >= micro) GRAFT_TRY(training_runner(plan_.micro_batch));
+  if (samples % micro != 0) GRAFT_TRY(training_runner(static_cast<std::int64_t>(samples % micro)));
+  if (!half_done_) return {};
+  for (const TrainedTensor& tensor : plan_.tensors) GRAFT_TRY(memory_->fill(tensor.accumulator, 0));
+  half_done_ = false;
+  return {};
+}
+
 Result<StepResult> Trainer::train_step(const data::Batch& batch) {
   if (plan_.training.empty()) return invalid("This trainer was made for evaluation alone.");
   if (batch.count() > static_cast<std::uint64_t>(options_.batch)) {
@@ -116,6 +128,8 @@ Result<StepResult> Trainer::train_step(const data::Batch& batch) {
   StepState state;
   state.seed = state_.seed;
   set_step(options_, state_.step, state);
+  GRAFT_TRY(prepare_step(batch.count()));
+  half_done_ = update_ != nullptr;
   GRAFT_TRY_ASSIGN(result.metrics, run_pieces(batch, true, state));
   const Program* last = update_.get();
   if (update_) {
@@ -124,6 +138,7 @@ Result<StepResult> Trainer::train_step(const data::Batch& batch) {
     GRAFT_TRY_ASSIGN(Runner * runner, training_runner(static_cast<std::int64_t>(batch.count())));
     last = runner->program.get();
   }
+  half_done_ = false;
   if (options_.clip_norm > 0) result.gradient_norm = std::sqrt(scalar(*last, kSquaredNormOutput));
   if (!std::isfinite(result.metrics.loss_sum)) {
     return error(Code::invalid_argument, "The loss of step ", state_.step, " is ", result.metrics.loss_sum,

@@ -80,7 +80,8 @@ class Trainer {
                                                  const TrainerOptions& trainer_options = {});
 
   /// One optimizer step on the samples of a batch, of which there may be up to TrainOptions::batch. Errors leave the
-  /// step undone, but for those of the device, and for a loss that is not finite: then the parameters may be spoiled.
+  /// step undone, and it may be taken again; but for a wait that failed, after which the device may have taken it, and
+  /// a loss that is not finite: then the parameters may be spoiled.
   Result<StepResult> train_step(const data::Batch& batch);
 
   /// The whole data set once, in order, in inference mode. Changes nothing on the device but scratch memory.
@@ -117,6 +118,7 @@ class Trainer {
   Result<Runner*> evaluation_runner(std::int64_t samples);
   Result<std::uint64_t> count_of(const data::Batch& batch) const;
   Result<Metrics> run(Runner& runner, const data::Batch& batch, std::uint64_t first, StepState& state);
+  Status prepare_step(std::uint64_t samples);
   Result<Metrics> run_pieces(const data::Batch& batch, bool training, StepState& state);
 
   gpu::Device& device_;
@@ -130,6 +132,7 @@ class Trainer {
   std::vector<Runner> training_;
   std::vector<Runner> evaluation_;
   std::unique_ptr<Program> update_;
+  bool half_done_ = false;  ///< a step failed after gradients had been added up
 };
 
 }  // namespace graft::train
