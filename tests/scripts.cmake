@@ -25,11 +25,33 @@ if(TARGET graft_cli)
   set_tests_properties(package/embed PROPERTIES LABELS slow TIMEOUT 300 SKIP_REGULAR_EXPRESSION "Skipped: ")
 endif()
 
+# Sanitizers: what a driver never frees would count as the tool's leak; programs in tests/ look for graft's own.
+set(tool_environment ASAN_OPTIONS=detect_leaks=0)
+
 # Against PyTorch, where Debian's package is installed (exit status 77 says that it is not).
 if(TARGET graft_cli)
   add_test(NAME torch/parity
-    COMMAND /usr/bin/python3 -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/parity.py $<TARGET_FILE:graft_cli>)
-  set_tests_properties(torch/parity PROPERTIES LABELS slow TIMEOUT 600 SKIP_RETURN_CODE 77)
+    COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/parity.py $<TARGET_FILE:graft_cli>)
+  set_tests_properties(torch/parity PROPERTIES LABELS slow TIMEOUT 600 SKIP_RETURN_CODE 77 ENVIRONMENT ${tool_environment})
+endif()
+
+# The command line from outside.
+find_program(GRAFT_TEST_PYTHON python3)
+if(TARGET graft_cli AND GRAFT_TEST_PYTHON)
+  file(GLOB cli_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/cli/*_test.py)
+  foreach(script IN LISTS cli_tests)
+    get_filename_component(name ${script} NAME_WE)
+    string(REGEX REPLACE "_test$" "" name ${name})
+    add_test(NAME cli/${name} COMMAND ${GRAFT_TEST_PYTHON} -B ${script} $<TARGET_FILE:graft_cli>)
+    # Whole trainings take some ten seconds.
+    if(name STREQUAL honesty)
+      set(label slow)
+    else()
+      set(label quick)
+    endif()
+    set_tests_properties(cli/${name} PROPERTIES LABELS ${label} TIMEOUT 300 SKIP_RETURN_CODE 77
+      ENVIRONMENT ${tool_environment})
+  endforeach()
 endif()
 
 # See tests/support/heap_faults.h.

@@ -74,6 +74,15 @@ std::vector<Output> inputs_of(const Graph& graph) {
   return list;
 }
 
+std::vector<Output> parameters_of(const Graph& graph) {
+  std::vector<Output> list;
+  for (std::uint32_t i = 0; i < graph.values().size(); ++i) {
+    const Value& value = graph.values()[i];
+    if (value.kind == ValueKind::parameter) list.push_back({value.name, ValueId{i}});
+  }
+  return list;
+}
+
 Layer total_of(const std::vector<Layer>& layers) {
   Layer total;
   for (const Layer& layer : layers) {
@@ -142,6 +151,7 @@ Status run(const Options& options) {
       {"metadata", model.metadata},
       {"inputs", ports(model.graph, inputs_of(model.graph))},
       {"outputs", ports(model.graph, model.graph.outputs())},
+      {"parameters", ports(model.graph, parameters_of(model.graph))},
       {"bindings", bindings},
       {"layers", rows},
       {"total", {{"parameters", total.parameters}, {"bytes", total.bytes}, {"flops", total.flops}}}};

@@ -1,8 +1,10 @@
 // graft train: fine-tunes a model, shows progress, keeps metrics, and saves the result, also when interrupted.
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -65,15 +67,17 @@ class MetricsFile {
   Status open(const std::string& path) {
     path_ = path;
     file_ = std::fopen(path.c_str(), "w");
-    return file_ != nullptr ? ok_status() : error(Code::io_error, "Cannot write \"", path, "\".");
+    return file_ != nullptr ? ok_status() : failure();
   }
   Status write(const nlohmann::ordered_json& row) {
     if (file_ == nullptr) return ok_status();
     if (std::fprintf(file_, "%s\n", row.dump().c_str()) > 0 && std::fflush(file_) == 0) return ok_status();
-    return error(Code::io_error, "Cannot write \"", path_, "\"; is the disk full?");
+    return failure();
   }
 
  private:
+  Status failure() const { return error(Code::io_error, "Cannot write \"", path_, "\": ", std::strerror(errno), "."); }
+
   std::FILE* file_ = nullptr;
   std::string path_;
 };

@@ -48,8 +48,10 @@ int run(int argc, char** argv) {
   }
   for (const auto& [sub, action] : actions) {
     if (!sub->parsed()) continue;
-    const graft::Status status = action();
-    return status.ok() ? 0 : fail(status.message());
+    if (const graft::Status status = action(); !status.ok()) return fail(status.message());
+    // Results that did not arrive are no success: a full disk, say, behind a redirection.
+    const bool arrived = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+    return arrived ? 0 : fail("Cannot write the results to the standard output.");
   }
   return 2;
 }
