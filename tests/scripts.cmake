@@ -59,3 +59,9 @@ if(NOT GRAFT_SANITIZE AND CMAKE_SYSTEM_NAME STREQUAL "Linux")
   target_link_options(unit_c_api_faults_test PRIVATE
     -Wl,--version-script=${CMAKE_CURRENT_SOURCE_DIR}/support/no_exports.map)
 endif()
+
+# What a user runs first on a new machine: every kernel against a known answer.
+if(TARGET graft_cli)
+  add_test(NAME cli/self_test COMMAND graft_cli devices --self-test)
+  set_tests_properties(cli/self_test PROPERTIES LABELS quick TIMEOUT 120)
+endif()
