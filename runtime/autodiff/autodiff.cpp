@@ -155,6 +155,7 @@ class Walker {
     const std::vector<ValueId> outputs = graph_.node(id).outputs;
     const std::vector<ValueId> inputs = graph_.node(id).inputs;
     std::vector<bool> needs;
+    needs.reserve(inputs.size());
     for (const ValueId in : inputs) needs.push_back(in.valid() && below_wrt_[in.index]);
     const bool any_needed = std::find(needs.begin(), needs.end(), true) != needs.end();
     const bool any_given =
@@ -165,6 +166,7 @@ class Walker {
 
     builder_.set_scope(cat("grad/", graph_.node(id).name, "/"), id);
     std::vector<ValueId> given;
+    given.reserve(outputs.size());
     for (const ValueId out : outputs) given.push_back(total(out));
     VjpContext context(builder_, id, std::move(given), needs);
     GRAFT_TRY((*rule)(context));

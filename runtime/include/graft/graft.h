@@ -30,7 +30,14 @@ extern "C" {
 #define GRAFT_API __attribute__((visibility("default")))
 #endif
 
-typedef enum graft_status {
+/* C passes any int as an enumeration; C++ may look at such a number only where int is the type underneath. */
+#ifdef __cplusplus
+#define GRAFT_ENUM_OF_INT : int
+#else
+#define GRAFT_ENUM_OF_INT
+#endif
+
+typedef enum graft_status GRAFT_ENUM_OF_INT {
   GRAFT_OK = 0,
   GRAFT_INVALID_ARGUMENT = 1, /* the caller asked for something that cannot be */
   GRAFT_NOT_FOUND = 2,        /* a named thing (file, value, device, driver) is absent */
@@ -45,9 +52,9 @@ typedef enum graft_status {
   GRAFT_INTERNAL = 11         /* a bug in graft */
 } graft_status;
 
-typedef enum graft_dtype { GRAFT_F32 = 0, GRAFT_I32 = 1, GRAFT_BOOL32 = 2 } graft_dtype;
+typedef enum graft_dtype GRAFT_ENUM_OF_INT { GRAFT_F32 = 0, GRAFT_I32 = 1, GRAFT_BOOL32 = 2 } graft_dtype;
 
-typedef enum graft_log_level {
+typedef enum graft_log_level GRAFT_ENUM_OF_INT {
   GRAFT_LOG_DEBUG = 0,
   GRAFT_LOG_INFO = 1,
   GRAFT_LOG_WARNING = 2,
@@ -100,7 +107,11 @@ typedef struct graft_tensor_info {
   int64_t dims[GRAFT_MAX_RANK]; /* -1 for a named dimension that is not bound */
 } graft_tensor_info;
 
-typedef enum graft_tensor_kind { GRAFT_INPUTS = 0, GRAFT_OUTPUTS = 1, GRAFT_PARAMETERS = 2 } graft_tensor_kind;
+typedef enum graft_tensor_kind GRAFT_ENUM_OF_INT {
+  GRAFT_INPUTS = 0,
+  GRAFT_OUTPUTS = 1,
+  GRAFT_PARAMETERS = 2
+} graft_tensor_kind;
 
 /* Loads a .graft file. Weights are mapped, not copied: do not change the file while the model lives. */
 GRAFT_API graft_status graft_model_load(graft_context* context, const char* path, graft_model** model);
@@ -154,16 +165,16 @@ GRAFT_API graft_status graft_session_output(graft_session* session, const char* 
 
 /* ---- Training ------------------------------------------------------------------------------------------------- */
 
-typedef enum graft_loss {
+typedef enum graft_loss GRAFT_ENUM_OF_INT {
   GRAFT_LOSS_CROSS_ENTROPY = 0,
   GRAFT_LOSS_MSE = 1,
   GRAFT_LOSS_L1 = 2,
   GRAFT_LOSS_BCE = 3 /* of logits */
 } graft_loss;
 
-typedef enum graft_optimizer { GRAFT_ADAMW = 0, GRAFT_ADAM = 1, GRAFT_SGD = 2 } graft_optimizer;
+typedef enum graft_optimizer GRAFT_ENUM_OF_INT { GRAFT_ADAMW = 0, GRAFT_ADAM = 1, GRAFT_SGD = 2 } graft_optimizer;
 
-typedef enum graft_schedule {
+typedef enum graft_schedule GRAFT_ENUM_OF_INT {
   GRAFT_CONSTANT = 0,
   GRAFT_LINEAR = 1, /* to zero at total_steps */
   GRAFT_COSINE = 2
