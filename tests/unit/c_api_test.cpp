@@ -309,11 +309,11 @@ TEST_F(CApi, ContextsAreIndependent) {
     const auto options = context_options(device_);
     ASSERT_EQ(graft_context_create(&options, &other.context), GRAFT_OK);
     ASSERT_EQ(graft_model_load(other.context, path_.c_str(), &other.model), GRAFT_OK) << other.message();
-    EXPECT_EQ(graft_model_load(other.context, "/nonexistent", &other.model), GRAFT_NOT_FOUND);
-    EXPECT_EQ(other.model, nullptr) << "the place for the model is emptied first";
+    graft_model* place = other.model;
+    EXPECT_EQ(graft_model_load(other.context, "/nonexistent", &place), GRAFT_NOT_FOUND);
+    EXPECT_EQ(place, nullptr) << "the place for the model is emptied first";
     EXPECT_NE(other.message(), "");
     EXPECT_EQ(h_.message(), "") << "another context's failure";
-    ASSERT_EQ(graft_model_load(other.context, path_.c_str(), &other.model), GRAFT_OK) << other.message();
     const auto train = trainer_options();
     ASSERT_EQ(graft_trainer_create(other.model, &train, &other.trainer), GRAFT_OK) << other.message();
     ASSERT_EQ(open_trainer(train), GRAFT_OK) << h_.message();
