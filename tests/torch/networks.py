@@ -56,6 +56,13 @@ def depthwise_residual():
     return scatter_affine(model), [torch.randn(6, 3, 8, 8)]
 
 
+def fresh_batch_norm():
+    """Scales, biases and statistics as PyTorch starts them: its exporter merges the equal ones."""
+    model = nn.Sequential(nn.Conv2d(2, 6, 3, bias=False), nn.BatchNorm2d(6), nn.ReLU(), nn.Conv2d(6, 6, 3, bias=False),
+                          nn.BatchNorm2d(6, momentum=0.3), nn.ReLU(), nn.Flatten(), nn.Linear(6 * 4 * 4, 10))
+    return model, [torch.randn(3, 2, 8, 8)]
+
+
 def transposed_conv():
     model = nn.Sequential(
         nn.Conv2d(3, 8, 3, stride=2, padding=1), nn.Softplus(),
@@ -112,4 +119,5 @@ def group_norm():
     return scatter_affine(model), [torch.randn(3, 3, 9, 9)]
 
 
-NETWORKS = {f.__name__: f for f in (mlp, strided_cnn, dilated_cnn, depthwise_residual, transposed_conv, vit, group_norm)}
+NETWORKS = {f.__name__: f for f in (mlp, strided_cnn, dilated_cnn, depthwise_residual, fresh_batch_norm,
+                                     transposed_conv, vit, group_norm)}

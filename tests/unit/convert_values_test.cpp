@@ -148,6 +148,29 @@ TEST(ConvertValues, KindsOfWeights) {
   EXPECT_TRUE(validate(result.model).ok());
 }
 
+// As PyTorch exports fresh networks: one tensor of ones is scale and variance, one of zeros is bias and mean.
+TEST(ConvertValues, BatchNormPartsWeightsThatTheFileMerges) {
+  OnnxParts p;
+  p.inputs = {float_value("x", {1, 2, 3, 3})};
+  p.outputs = {float_value("y", {1, 2, 3, 3})};
+  p.initializers = {float_tensor("var", {2}, floats({1, 1})), float_tensor("bias", {2}, floats({0, 0}))};
+  p.nodes = {onnx_node("Identity", {"var"}, {"scale"}), onnx_node("Identity", {"bias"}, {"mean"}),
+             onnx_node("BatchNormalization", {"x", "scale", "bias", "mean", "var"}, {"y"})};
+  const auto result = converted(p);
+  const Graph& graph = result.model.graph;
+  for (const char* name : {"scale", "bias"}) {
+    ASSERT_TRUE(graph.find_value(name).valid()) << name;
+    EXPECT_EQ(named(graph, name).kind, ValueKind::parameter) << name;
+  }
+  for (const char* name : {"mean", "var"}) {
+    ASSERT_TRUE(graph.find_value(name).valid()) << name;
+    EXPECT_EQ(named(graph, name).kind, ValueKind::state) << name;
+  }
+  ASSERT_EQ(result.report.notes.size(), 1u);
+  EXPECT_NE(result.report.notes[0].find("several names"), std::string::npos) << result.report.notes[0];
+  EXPECT_TRUE(validate(result.model).ok());
+}
+
 TEST(ConvertValues, IntegersBeyondInt32AreRefused) {
   OnnxParts p;
   p.inputs = {float_value("x", {2})};

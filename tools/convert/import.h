@@ -162,6 +162,8 @@ class NodeContext {
   void out(std::size_t k, ValueId value, Perm perm = {}) { out_typed(k, value, type(0), std::move(perm)); }
   void out_typed(std::size_t k, ValueId value, ElemType type, Perm perm = {});
   void alias(std::size_t k, std::size_t input);
+  /// A weight that reaches input i through an Identity becomes a weight of its own, named as the input is.
+  void part(std::size_t i);
   void out_host(std::size_t k, HostTensor contents);
   void precision(std::string remark) { entry_.precision = std::move(remark); }
   void note(std::string text);

@@ -213,6 +213,18 @@ void NodeContext::alias(std::size_t k, std::size_t input) {
   existing->perm = records_[input]->perm;
 }
 
+void NodeContext::part(std::size_t i) {
+  if (!has(i) || node.inputs[i] == records_[i]->name) return;
+  const Record& shared = *records_[i];
+  if (!shared.trainable || !shared.host || shared.deferred >= 0) return;
+  Record& own = importer_.create(node.inputs[i]);
+  own.type = shared.type;
+  own.shape = shared.shape;
+  own.host = shared.host;
+  own.trainable = true;
+  records_[i] = &own;
+}
+
 void NodeContext::out_host(std::size_t k, HostTensor contents) {
   if (!status_.ok() || k >= node.outputs.size() || node.outputs[k].empty()) return;
   Record& record = importer_.create(node.outputs[k]);

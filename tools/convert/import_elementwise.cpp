@@ -383,6 +383,13 @@ Status dropout(NodeContext& c) {
 }
 
 Status identity(NodeContext& c) {
+  if (c.record(0).trainable) {
+    // PyTorch's exporter merges tensors that happen to be equal, unless the model is in train mode: all fresh norms.
+    c.note(
+        "weights that the file holds once under several names are trained as one (batch normalisation's aside); where "
+        "they merely began equal, "
+        "export the model in train mode to keep them apart");
+  }
   c.alias(0, 0);
   return {};
 }

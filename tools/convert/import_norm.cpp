@@ -34,7 +34,12 @@ Status batch_norm(NodeContext& c) {
   const std::size_t rank = c.rank(0);
   if (rank < 2) return unsupported("its input has ", rank, " axes, so there is no channel axis");
   if (c.attr("spatial", 1) == 0) return unsupported("statistics per position (spatial = 0) are not supported");
-  for (std::size_t i = 1; i < 5; ++i) GRAFT_TRY(expect_channels(c, i, c.shape(0)[1]));
+  for (std::size_t i = 1; i < 5; ++i) {
+    GRAFT_TRY(expect_channels(c, i, c.shape(0)[1]));
+    // Exporters merge equal tensors: a fresh variance with a fresh scale, a mean with a bias. Here they part again, for
+    // statistics are no parameters.
+    c.part(i);
+  }
   // Before opset 14, more than one output means training mode.
   const bool training = c.opset >= 14 ? c.attr("training_mode", 0) != 0 : c.node.outputs.size() > 1;
   for (const std::size_t i : {std::size_t{3}, std::size_t{4}}) {
