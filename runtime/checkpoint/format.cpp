@@ -1,0 +1,141 @@
+#include "runtime/checkpoint/format.h"
+
+#include <bit>
+#include <cstdio>
+#include <cstring>
+
+namespace graft::checkpoint {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "Store files are written as they lie in memory.");
+
+constexpr std::size_t kChecksumAt = 48;
+
+template <typename T>
+void put(std::span<std::byte> bytes, std::size_t at, T value) {
+  std::memcpy(bytes.data() + at, &value, sizeof value);
+}
+
+template <typename T>
+T get(std::span<const std::byte> bytes, std::size_t at) {
+  T value;
+  std::memcpy(&value, bytes.data() + at, sizeof value);
+  return value;
+}
+
+std::string_view magic(FileKind kind) {
+  switch (kind) {
+    case FileKind::root: return "GRFR";
+    case FileKind::snapshot: return "GRFS";
+    case FileKind::segment: return "GRFD";
+    case FileKind::journal: return "GRFJ";
+  }
+  return "";
+}
+
+std::string_view prefix(FileKind kind) {
+  switch (kind) {
+    case FileKind::root: return "";
+    case FileKind::snapshot: return "snapshot-";
+    case FileKind::segment: return "segment-";
+    case FileKind::journal: return "journal-";
+  }
+  return "";
+}
+
+Hash128 file_checksum(std::span<const std::byte> header, std::span<const std::byte> body) {
+  const std::array parts = {header.first(kChecksumAt), body};
+  return hash128(parts);
+}
+
+Hash128 frame_checksum(std::span<const std::byte> start, std::span<const std::byte> payload, const Hash128& previous) {
+  const std::array<std::uint64_t, 2> before = {previous.low, previous.high};
+  const std::array<std::span<const std::byte>, 3> parts = {std::as_bytes(std::span(before)), start, payload};
+  return hash128(parts);
+}
+
+}  // namespace
+
+std::array<std::byte, kHeaderBytes> write_header(const Header& header, std::span<const std::byte> body) {
+  std::array<std::byte, kHeaderBytes> bytes{};
+  std::memcpy(bytes.data(), magic(header.kind).data(), 4);
+  put(bytes, 4, kVersion);
+  put(bytes, 8, header.store);
+  put(bytes, 16, header.number);
+  put(bytes, 24, header.a);
+  put(bytes, 32, header.b);
+  put(bytes, 40, header.c);
+  const Hash128 checksum = file_checksum(bytes, body);
+  put(bytes, kChecksumAt, checksum.low);
+  put(bytes, kChecksumAt + 8, checksum.high);
+  return bytes;
+}
+
+Result<Header> read_header(FileKind kind, std::span<const std::byte> bytes) {
+  if (bytes.size() < kHeaderBytes)
+    return corrupt("It has ", bytes.size(), " bytes, fewer than the ", kHeaderBytes, " of a header.");
+  if (std::memcmp(bytes.data(), magic(kind).data(), 4) != 0) {
+    return corrupt("Its first four bytes are not \"", magic(kind), "\".");
+  }
+  const bool whole = kind == FileKind::root || kind == FileKind::snapshot;
+  const auto body = whole ? bytes.subspan(kHeaderBytes) : std::span<const std::byte>();
+  if (file_checksum(bytes, body) != header_checksum(bytes)) return corrupt("Its checksum is wrong.");
+  if (const auto version = get<std::uint32_t>(bytes, 4); version != kVersion) {
+    return unsupported("It has version ", version, " of the format; this graft reads version ", kVersion, ".");
+  }
+  return Header{kind,
+                get<std::uint64_t>(bytes, 8),
+                get<std::uint64_t>(bytes, 16),
+                get<std::uint64_t>(bytes, 24),
+                get<std::uint64_t>(bytes, 32),
+                get<std::uint64_t>(bytes, 40)};
+}
+
+std::string file_name(FileKind kind, std::uint64_t number) {
+  if (kind == FileKind::root) return std::string(kRootName);
+  char digits[17];
+  std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(number));
+  return std::string(prefix(kind)) + digits;
+}
+
+std::optional<std::uint64_t> file_number(FileKind kind, std::string_view name) {
+  const std::string_view start = prefix(kind);
+  if (start.empty() || name.size() != start.size() + 16 || name.substr(0, start.size()) != start) return std::nullopt;
+  std::uint64_t number = 0;
+  for (const char c : name.substr(start.size())) {
+    const int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+    if (digit < 0) return std::nullopt;
+    number = number * 16 + static_cast<std::uint64_t>(digit);
+  }
+  return number;
+}
+
+std::array<std::byte, kFrameHeaderBytes> write_frame(std::uint32_t kind, std::uint64_t step,
+                                                     std::span<const std::byte> payload, const Hash128& previous) {
+  std::array<std::byte, kFrameHeaderBytes> bytes{};
+  put(bytes, 0, static_cast<std::uint32_t>(payload.size()));
+  put(bytes, 4, kind);
+  put(bytes, 8, step);
+  const Hash128 checksum = frame_checksum(std::span(bytes).first(16), payload, previous);
+  put(bytes, 16, checksum.low);
+  put(bytes, 24, checksum.high);
+  return bytes;
+}
+
+std::optional<FrameHeader> read_frame(std::span<const std::byte> bytes, const Hash128& previous) {
+  if (bytes.size() < kFrameHeaderBytes) return std::nullopt;
+  FrameHeader frame{get<std::uint32_t>(bytes, 0),
+                    get<std::uint32_t>(bytes, 4),
+                    get<std::uint64_t>(bytes, 8),
+                    {get<std::uint64_t>(bytes, 16), get<std::uint64_t>(bytes, 24)}};
+  if (frame.bytes > kMaxRecordBytes || frame.bytes > bytes.size() - kFrameHeaderBytes) return std::nullopt;
+  const auto payload = bytes.subspan(kFrameHeaderBytes, frame.bytes);
+  if (frame_checksum(bytes.first(16), payload, previous) != frame.checksum) return std::nullopt;
+  return frame;
+}
+
+Hash128 header_checksum(std::span<const std::byte> header) {
+  return {get<std::uint64_t>(header, kChecksumAt), get<std::uint64_t>(header, kChecksumAt + 8)};
+}
+
+}  // namespace graft::checkpoint

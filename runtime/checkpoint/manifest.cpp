@@ -1,0 +1,235 @@
+#include "runtime/checkpoint/manifest.h"
+
+#include <flatbuffers/flatbuffers.h>
+
+#include <algorithm>
+#include <set>
+
+#include "platform/base/checked.h"
+#include "schema/checkpoint_generated.h"
+
+namespace graft::checkpoint {
+namespace {
+
+Status check_name(std::string_view name, std::string_view what) {
+  if (name.empty() || name.size() > kMaxNameBytes) {
+    return invalid(what, " has ", name.size(), " bytes; 1 to ", kMaxNameBytes, " are allowed.");
+  }
+  const auto control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
+  if (std::any_of(name.begin(), name.end(), control)) return invalid(what, " holds a control character.");
+  return ok_status();
+}
+
+Status check_count(std::uint64_t count, std::string_view what) {
+  if (count > kMaxListed)
+    return invalid("A snapshot has ", count, " ", what, "; at most ", kMaxListed, " are allowed.");
+  return ok_status();
+}
+
+Status check_chunk(const Manifest& manifest, std::size_t index, std::vector<std::uint32_t>& chains) {
+  const Chunk& chunk = manifest.chunks[index];
+  const auto bad = [&](const auto&... parts) { return corrupt("Chunk ", index, " ", parts...); };
+  if (chunk.codec > Codec::xor_planes || chunk.compression > Compression::zstd) return bad("has an unknown codec.");
+  if (chunk.decoded_bytes == 0 || chunk.decoded_bytes > manifest.chunk_bytes) {
+    return bad("declares ", chunk.decoded_bytes, " bytes; 1 to ", manifest.chunk_bytes, " are allowed.");
+  }
+  if (chunk.stored_bytes == 0 || chunk.stored_bytes > chunk.decoded_bytes) {
+    return bad("is stored in ", chunk.stored_bytes, " bytes, more than its ", chunk.decoded_bytes, ".");
+  }
+  const std::size_t width = chunk.element_bytes;
+  if (width != 1 && width != 2 && width != 4) return bad("has elements of ", width, " bytes.");
+  if (chunk.codec == Codec::delta_planes && width != 4)
+    return bad("codes differences of elements of ", width, " bytes.");
+  if (chunk.segment == 0 || chunk.segment > manifest.number) {
+    return bad("lies in segment ", chunk.segment, ", which snapshot ", manifest.number, " cannot refer to.");
+  }
+  if (chunk.offset < kHeaderBytes || !checked_add<std::uint64_t>(chunk.offset, chunk.stored_bytes)) {
+    return bad("starts at byte ", chunk.offset, " of its segment.");
+  }
+  if (needs_parent(chunk.codec) != (chunk.parent != kNoParent))
+    return bad("has a codec that does not suit its parent.");
+  if (chunk.parent == kNoParent) return ok_status();
+  if (chunk.parent >= index) return bad("has parent ", chunk.parent, "; parents stand before their children.");
+  if (manifest.chunks[chunk.parent].decoded_bytes != chunk.decoded_bytes) return bad("and its parent differ in size.");
+  chains[index] = chains[chunk.parent] + 1;
+  if (chains[index] > kMaxChain)
+    return bad("ends a chain of ", chains[index], " chunks; at most ", kMaxChain, " are allowed.");
+  return ok_status();
+}
+
+Status check_stream(const Manifest& manifest, const Stream& stream) {
+  GRAFT_TRY(check_name(stream.name, "A stream's name"));
+  const auto bad = [&](const auto&... parts) { return corrupt("The stream \"", stream.name, "\" ", parts...); };
+  if (stream.kind > StreamKind::other || stream.element > Element::bf16) return bad("has an unknown kind or element.");
+  const std::uint64_t size = manifest.chunk_bytes;
+  const std::uint64_t chunks = stream.bytes / size + (stream.bytes % size != 0 ? 1 : 0);
+  if (stream.chunks.size() != chunks) {
+    return bad("of ", stream.bytes, " bytes has ", stream.chunks.size(), " chunks instead of ", chunks, ".");
+  }
+  for (std::size_t i = 0; i < stream.chunks.size(); ++i) {
+    if (stream.chunks[i] >= manifest.chunks.size())
+      return bad("names chunk ", stream.chunks[i], ", which is not there.");
+    const std::uint64_t expected = std::min(size, stream.bytes - i * size);
+    if (manifest.chunks[stream.chunks[i]].decoded_bytes != expected) return bad("has a chunk of a wrong size.");
+  }
+  return ok_status();
+}
+
+Result<Manifest> from_tables(const fbckpt::Snapshot& file) {
+  Manifest manifest;
+  manifest.chunk_bytes = file.chunk_bytes();
+  manifest.meta.step = file.step();
+  manifest.meta.loss = file.loss();
+  manifest.meta.wall_clock_ms = file.wall_clock_ms();
+  if (const auto* tags = file.tags()) {
+    GRAFT_TRY(check_count(tags->size(), "tags"));
+    for (const auto* tag : *tags) {
+      GRAFT_TRY(check_name(tag->string_view(), "A tag"));  // before the copy: tables may share one large text
+      manifest.meta.tags.push_back(tag->str());
+    }
+  }
+  if (const auto* pairs = file.metadata()) {
+    GRAFT_TRY(check_count(pairs->size(), "metadata entries"));
+    std::size_t total = 0;
+    for (const auto* pair : *pairs) {
+      GRAFT_TRY(check_name(pair->key()->string_view(), "A metadata key"));
+      total += pair->value()->size();
+      if (total > kMaxTextBytes) return corrupt("Its metadata has more than ", kMaxTextBytes, " bytes.");
+      if (!manifest.meta.metadata.emplace(pair->key()->str(), pair->value()->str()).second) {
+        return corrupt("It has the metadata key \"", pair->key()->str(), "\" twice.");
+      }
+    }
+  }
+  if (const auto* chunks = file.chunks()) {
+    manifest.chunks.reserve(chunks->size());
+    for (const auto* c : *chunks) {
+      manifest.chunks.push_back({{c->hash_low(), c->hash_high()},
+                                 c->segment(),
+                                 c->offset(),
+                                 c->stored_checksum(),
+                                 c->stored_bytes(),
+                                 c->decoded_bytes(),
+                                 c->parent(),
+                                 static_cast<Codec>(c->codec()),
+                                 static_cast<Compression>(c->compression()),
+                                 c->element_bytes()});
+    }
+  }
+  if (const auto* streams = file.streams()) {
+    GRAFT_TRY(check_count(streams->size(), "streams"));
+    std::uint64_t total = 0;
+    for (const auto* s : *streams) {
+      GRAFT_TRY(check_name(s->name()->string_view(), "A stream's name"));
+      Stream stream{s->name()->str(), static_cast<StreamKind>(s->kind()), static_cast<Element>(s->element()),
+                    s->bytes()};
+      if (const auto* indices = s->chunks()) {
+        total += indices->size();  // vectors may be shared as well: what is copied is counted
+        if (total > kMaxSnapshotFileBytes / 4) return corrupt("Its streams have too many chunks.");
+        stream.chunks.assign(indices->begin(), indices->end());
+      }
+      manifest.streams.push_back(std::move(stream));
+    }
+  }
+  return manifest;
+}
+
+}  // namespace
+
+const Stream* Manifest::find(std::string_view name) const {
+  for (const Stream& stream : streams)
+    if (stream.name == name) return &stream;
+  return nullptr;
+}
+
+std::vector<std::uint32_t> chain_lengths(const std::vector<Chunk>& chunks) {
+  std::vector<std::uint32_t> lengths(chunks.size(), 1);
+  for (std::size_t i = 0; i < chunks.size(); ++i)
+    if (chunks[i].parent != kNoParent) lengths[i] = lengths[chunks[i].parent] + 1;
+  return lengths;
+}
+
+Status check(const Manifest& manifest) {
+  if (manifest.chunk_bytes < kMinChunkBytes || manifest.chunk_bytes > kMaxChunkBytes || manifest.chunk_bytes % 8 != 0) {
+    return corrupt("Its chunks have ", manifest.chunk_bytes, " bytes; a multiple of 8 from ", kMinChunkBytes, " to ",
+                   kMaxChunkBytes, " is allowed.");
+  }
+  if (manifest.parent >= manifest.number) {
+    return corrupt("Snapshot ", manifest.number, " says that it follows snapshot ", manifest.parent, ".");
+  }
+  GRAFT_TRY(check_count(manifest.streams.size(), "streams"));
+  GRAFT_TRY(check_count(manifest.meta.tags.size(), "tags"));
+  GRAFT_TRY(check_count(manifest.meta.metadata.size(), "metadata entries"));
+  for (const auto& tag : manifest.meta.tags) GRAFT_TRY(check_name(tag, "A tag"));
+  std::size_t text = 0;
+  for (const auto& [key, value] : manifest.meta.metadata) {
+    GRAFT_TRY(check_name(key, "A metadata key"));
+    text += value.size();
+    if (text > kMaxTextBytes) return invalid("The metadata has more than ", kMaxTextBytes, " bytes.");
+  }
+  std::vector<std::uint32_t> chains(manifest.chunks.size(), 1);
+  for (std::size_t i = 0; i < manifest.chunks.size(); ++i) GRAFT_TRY(check_chunk(manifest, i, chains));
+  std::set<std::string_view> names;
+  for (const Stream& stream : manifest.streams) {
+    GRAFT_TRY(check_stream(manifest, stream));
+    if (!names.insert(stream.name).second) return invalid("Two streams are called \"", stream.name, "\".");
+  }
+  return ok_status();
+}
+
+std::vector<std::byte> encode_tables(const Manifest& manifest) {
+  flatbuffers::FlatBufferBuilder builder;
+  std::vector<flatbuffers::Offset<flatbuffers::String>> tags;
+  for (const auto& tag : manifest.meta.tags) tags.push_back(builder.CreateString(tag));
+  std::vector<flatbuffers::Offset<fbckpt::Pair>> pairs;
+  for (const auto& [key, value] : manifest.meta.metadata) {
+    pairs.push_back(fbckpt::CreatePair(builder, builder.CreateString(key), builder.CreateString(value)));
+  }
+  std::vector<flatbuffers::Offset<fbckpt::Stream>> streams;
+  for (const Stream& s : manifest.streams) {
+    const auto name = builder.CreateString(s.name);
+    const auto chunks = builder.CreateVector(s.chunks);
+    streams.push_back(fbckpt::CreateStream(builder, name, static_cast<fbckpt::StreamKind>(s.kind),
+                                           static_cast<fbckpt::Element>(s.element), s.bytes, chunks));
+  }
+  std::vector<fbckpt::Chunk> chunks;
+  chunks.reserve(manifest.chunks.size());
+  for (const Chunk& c : manifest.chunks) {
+    chunks.emplace_back(c.hash.low, c.hash.high, c.segment, c.offset, c.stored_checksum, c.stored_bytes,
+                        c.decoded_bytes, c.parent, static_cast<fbckpt::Codec>(c.codec),
+                        static_cast<fbckpt::Compression>(c.compression), c.element_bytes, std::uint8_t{0});
+  }
+  const auto tags_at = builder.CreateVector(tags);
+  const auto pairs_at = builder.CreateVector(pairs);
+  const auto streams_at = builder.CreateVector(streams);
+  const auto chunks_at = builder.CreateVectorOfStructs(chunks);
+  builder.Finish(fbckpt::CreateSnapshot(builder, manifest.chunk_bytes, manifest.meta.step, manifest.meta.loss,
+                                        manifest.meta.wall_clock_ms, tags_at, pairs_at, streams_at, chunks_at));
+  const auto bytes = std::as_bytes(std::span(builder.GetBufferPointer(), builder.GetSize()));
+  return {bytes.begin(), bytes.end()};
+}
+
+Result<Manifest> decode_snapshot(std::span<const std::byte> bytes, std::uint64_t store, std::uint64_t number) {
+  GRAFT_TRY_ASSIGN(const Header header, read_header(FileKind::snapshot, bytes));
+  if (header.store != store || header.number != number) {
+    return corrupt("It is snapshot ", header.number, " of store ", header.store, ", not snapshot ", number,
+                   " of store ", store, ".");
+  }
+  const auto body = bytes.subspan(kHeaderBytes);
+  if (header.a != body.size() || body.empty()) {
+    return corrupt("It declares ", header.a, " bytes of tables and has ", body.size(), ".");
+  }
+  flatbuffers::Verifier::Options options;
+  options.max_depth = 8;
+  options.max_tables = static_cast<std::uint32_t>(2 * kMaxListed + 1);
+  flatbuffers::Verifier verifier(reinterpret_cast<const std::uint8_t*>(body.data()), body.size(), options);
+  if (!verifier.VerifyBuffer<fbckpt::Snapshot>(nullptr)) {
+    return corrupt("Its tables are malformed: the FlatBuffers verifier refuses them.");
+  }
+  GRAFT_TRY_ASSIGN(Manifest manifest, from_tables(*flatbuffers::GetRoot<fbckpt::Snapshot>(body.data())));
+  manifest.number = header.number;
+  manifest.parent = header.b;
+  GRAFT_TRY(check(manifest));
+  return manifest;
+}
+
+}  // namespace graft::checkpoint

@@ -1,0 +1,90 @@
+// A snapshot's tables in memory, and their way to and from a file.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "platform/base/hash.h"
+#include "platform/base/status.h"
+#include "runtime/checkpoint/codec.h"
+#include "runtime/checkpoint/format.h"
+
+namespace graft::checkpoint {
+
+/// What a stream is for; numbers as in schema/checkpoint.fbs.
+enum class StreamKind : std::uint8_t {
+  parameter,
+  optimizer,
+  accumulator,
+  schedule,
+  rng,
+  data_cursor,
+  metrics,
+  config,
+  other,
+};
+
+/// What a stream's bytes are, for the choice of codecs; numbers as in schema/checkpoint.fbs.
+enum class Element : std::uint8_t { bytes, f32, i32, boolean, f16, bf16 };
+
+constexpr std::size_t element_size(Element element) {
+  return element == Element::bytes ? 1 : element == Element::f16 || element == Element::bf16 ? 2 : 4;
+}
+
+struct Chunk {
+  Hash128 hash;  ///< of the decoded bytes
+  std::uint64_t segment = 0;
+  std::uint64_t offset = 0;
+  std::uint64_t stored_checksum = 0;
+  std::uint32_t stored_bytes = 0;
+  std::uint32_t decoded_bytes = 0;
+  std::uint32_t parent = kNoParent;  ///< index in Manifest::chunks, smaller than this chunk's own
+  Codec codec = Codec::plain;
+  Compression compression = Compression::none;
+  std::uint8_t element_bytes = 1;
+};
+
+struct Stream {
+  std::string name;
+  StreamKind kind = StreamKind::other;
+  Element element = Element::bytes;
+  std::uint64_t bytes = 0;
+  std::vector<std::uint32_t> chunks;
+};
+
+/// What the caller says about a snapshot.
+struct SnapshotMeta {
+  std::uint64_t step = 0;
+  double loss = 0;
+  std::int64_t wall_clock_ms = 0;  ///< since 1970; for people
+  std::vector<std::string> tags;
+  std::map<std::string, std::string> metadata;
+};
+
+/// A snapshot. `chunks` is complete: it holds every chunk that decoding one of the streams needs, parents first.
+struct Manifest {
+  std::uint64_t number = 0;
+  std::uint64_t parent = 0;  ///< the snapshot before; 0: none. It need not exist any more.
+  std::uint32_t chunk_bytes = 0;
+  SnapshotMeta meta;
+  std::vector<Stream> streams;
+  std::vector<Chunk> chunks;
+
+  const Stream* find(std::string_view name) const;
+};
+
+/// The tables, without the file's header. Requires a manifest that check() accepts.
+std::vector<std::byte> encode_tables(const Manifest& manifest);
+/// Reads a whole snapshot file; every rule of CHECKPOINT_FORMAT.md that needs no other file holds afterwards.
+/// `bytes` must start at a multiple of 8 bytes.
+Result<Manifest> decode_snapshot(std::span<const std::byte> bytes, std::uint64_t store, std::uint64_t number);
+/// The rules on what the tables mean: names, sizes, chains, limits.
+Status check(const Manifest& manifest);
+/// How many chunks must be decoded for each; requires parents before children.
+std::vector<std::uint32_t> chain_lengths(const std::vector<Chunk>& chunks);
+
+}  // namespace graft::checkpoint

@@ -1,0 +1,278 @@
+// Opening a store: its root, its snapshots, and the way back to the last good state.
+#include <algorithm>
+#include <array>
+
+#include "platform/base/checked.h"
+#include "platform/os/clock.h"
+#include "runtime/checkpoint/chunk_reader.h"
+#include "runtime/checkpoint/store.h"
+
+namespace graft::checkpoint {
+namespace {
+
+/// Damage, as against a system that could not read: only damage is stepped back from.
+bool is_damage(const Status& status) {
+  return status.code() == Code::corrupt || status.code() == Code::not_found || status.code() == Code::invalid_argument;
+}
+
+std::uint64_t new_identity(const std::string& path) {
+  const std::array<std::int64_t, 2> times = {os::wall_clock_ms(), os::monotonic_ns()};
+  const std::array<std::span<const std::byte>, 2> parts = {std::as_bytes(std::span(times)),
+                                                           std::as_bytes(std::span(path.data(), path.size()))};
+  return hash128(parts).low;
+}
+
+Status check_options(const StoreOptions& options) {
+  if (options.chunk_bytes < kMinChunkBytes || options.chunk_bytes > kMaxChunkBytes || options.chunk_bytes % 8 != 0) {
+    return invalid("Chunks of ", options.chunk_bytes, " bytes were asked for; a multiple of 8 from ", kMinChunkBytes,
+                   " to ", kMaxChunkBytes, " is allowed.");
+  }
+  if (options.max_chain < 1 || options.max_chain > kMaxChain) {
+    return invalid("Chains of ", options.max_chain, " chunks were asked for; 1 to ", kMaxChain, " are allowed.");
+  }
+  return ok_status();
+}
+
+}  // namespace
+
+std::string Store::file_path(FileKind kind, std::uint64_t number) const {
+  return path_ + "/" + file_name(kind, number);
+}
+
+Status Store::check_writable() const {
+  if (writable()) return ok_status();
+  return invalid("The checkpoint store \"", path_, "\" was opened for reading only.");
+}
+
+Result<Store> Store::open(os::FileSystem& files, const std::string& path, const StoreOptions& options) {
+  GRAFT_TRY(check_options(options));
+  Store store(files, path, options);
+  const std::string context = cat("While opening the checkpoint store \"", path, "\"");
+  if (options.mode == StoreMode::create) {
+    if (Status status = os::make_directories(files, path); !status.ok()) return std::move(status).with_context(context);
+  }
+  if (options.mode != StoreMode::read_only) {
+    const auto info = files.info(path);
+    if (!info.ok()) return Status(info.status()).with_context(context);
+    auto lock = files.lock(path + "/" + std::string(kLockName));
+    if (!lock.ok()) {
+      return std::move(lock).status().with_context(context + ", which one writer at a time may use");
+    }
+    store.lock_ = std::move(lock).value();
+  }
+  if (Status status = store.initialize(); !status.ok()) return std::move(status).with_context(context);
+  return store;
+}
+
+Result<Store::Listing> Store::list_files() const {
+  GRAFT_TRY_ASSIGN(const auto entries, files_->list(path_));
+  Listing listing;
+  for (const auto& entry : entries) {
+    if (entry.type != os::EntryType::file) continue;
+    const std::string& name = entry.name;
+    if (name == kRootName) listing.root = true;
+    if (name.rfind("ROOT.tmp", 0) == 0) listing.leftovers.push_back(name);
+    if (const auto n = file_number(FileKind::snapshot, name)) listing.snapshots.insert(*n);
+    if (const auto n = file_number(FileKind::segment, name)) listing.segments.insert(*n);
+    if (const auto n = file_number(FileKind::journal, name)) listing.journals.insert(*n);
+  }
+  return listing;
+}
+
+Status Store::initialize() {
+  GRAFT_TRY_ASSIGN(const Listing listing, list_files());
+  if (!listing.root && listing.journals.empty() && listing.snapshots.empty()) {
+    if (options_.mode != StoreMode::create) return error(Code::not_found, "There is no checkpoint store.");
+    if (!listing.segments.empty()) return corrupt("There are segments without a root, a snapshot or a journal.");
+    return create_empty();
+  }
+  if (options_.mode == StoreMode::create && creation_was_cut_off(listing)) {
+    GRAFT_TRY(files_->remove(file_path(FileKind::journal, 0)));
+    return create_empty();
+  }
+  bool trusted = false;
+  GRAFT_TRY(read_root(listing, trusted));
+  GRAFT_TRY(load_snapshots(listing));
+  GRAFT_TRY(recover());
+  if (writable() && trusted) remove_leftovers(listing);
+  return ok_status();
+}
+
+/// A power cut during creation can leave one journal without a header; it never held anything.
+bool Store::creation_was_cut_off(const Listing& listing) const {
+  if (listing.root || !listing.snapshots.empty() || !listing.segments.empty()) return false;
+  if (listing.journals.size() != 1 || *listing.journals.begin() != 0) return false;
+  const auto journal = read_journal(*files_, file_path(FileKind::journal, 0), 0);
+  return !journal.ok() && is_damage(journal.status());
+}
+
+Status Store::create_empty() {
+  store_ = options_.identity != 0 ? options_.identity : new_identity(path_);
+  root_ = {0, 0, 0};
+  return start_journal();
+}
+
+Result<Store::Root> Store::parse_root(std::uint64_t& store) const {
+  GRAFT_TRY_ASSIGN(const auto file, os::read_file(*files_, file_path(FileKind::root, 0), kHeaderBytes));
+  GRAFT_TRY_ASSIGN(const Header header, read_header(FileKind::root, file.bytes()));
+  if (header.number == 0 || header.a >= header.number || header.b >= header.number) {
+    return corrupt("It names snapshot ", header.a, " and journal ", header.b, ", but the next free number is ",
+                   header.number, ".");
+  }
+  store = header.store;
+  return Root{header.number, header.a, header.b};
+}
+
+Status Store::read_root(const Listing& listing, bool& trusted) {
+  auto root = parse_root(store_);
+  trusted = root.ok();
+  if (root.ok()) {
+    root_ = *root;
+    return ok_status();
+  }
+  if (!is_damage(root.status())) return std::move(root).status();
+  notes_.push_back(cat("ROOT is unreadable (", root.status().message(), "); the newest journal stands in for it."));
+  root_unsure_ = true;
+  return guess_root(listing);
+}
+
+/// Every commit writes a journal before the root, so the newest journal's header repeats what the root said.
+Status Store::guess_root(const Listing& listing) {
+  std::uint64_t largest = 0;
+  for (const auto* numbers : {&listing.snapshots, &listing.segments, &listing.journals}) {
+    if (!numbers->empty()) largest = std::max(largest, *numbers->rbegin());
+  }
+  if (largest == ~std::uint64_t{0}) return corrupt("The numbers of its files leave none free.");
+  for (auto it = listing.journals.rbegin(); it != listing.journals.rend(); ++it) {
+    const auto journal = read_journal(*files_, file_path(FileKind::journal, *it), *it);
+    if (!journal.ok() && !is_damage(journal.status())) return journal.status();
+    if (!journal.ok() || journal->header.a > *it) continue;
+    store_ = journal->header.store;
+    root_ = {largest + 1, journal->header.a, *it};
+    return ok_status();
+  }
+  return corrupt("Neither ROOT nor any journal is readable, so nothing says where training stood.");
+}
+
+Status Store::load_snapshots(const Listing& listing) {
+  for (const std::uint64_t number : listing.snapshots) {
+    if (number == 0 || number >= root_.next) continue;  // never acknowledged
+    Status status = load_snapshot(number);
+    if (status.ok()) continue;
+    if (!is_damage(status)) return std::move(status).with_context(cat("While reading snapshot ", number));
+    notes_.push_back(cat("Snapshot ", number, " is damaged: ", status.message()));
+    damaged_[number] = status.message();
+  }
+  return ok_status();
+}
+
+Status Store::load_snapshot(std::uint64_t number) {
+  GRAFT_TRY_ASSIGN(const auto file,
+                   os::read_file(*files_, file_path(FileKind::snapshot, number), kMaxSnapshotFileBytes));
+  GRAFT_TRY_ASSIGN(Manifest manifest, decode_snapshot(file.bytes(), store_, number));
+  GRAFT_TRY(check_segments(manifest));
+  snapshots_.emplace(number, std::move(manifest));
+  return ok_status();
+}
+
+/// That the segments are there, are this store's, and are long enough.
+Status Store::check_segments(const Manifest& manifest) const {
+  std::map<std::uint64_t, std::uint64_t> ends;
+  for (const Chunk& chunk : manifest.chunks) {
+    std::uint64_t& end = ends[chunk.segment];
+    end = std::max(end, chunk.offset + chunk.stored_bytes);
+  }
+  ChunkReader reader(*files_, path_, store_);
+  for (const auto& [segment, end] : ends) {
+    GRAFT_TRY_ASSIGN(const std::uint64_t size, reader.segment_bytes(segment));
+    if (size < end) return corrupt("Segment ", segment, " has ", size, " bytes; ", end, " are referred to.");
+  }
+  return ok_status();
+}
+
+Result<bool> Store::good(std::uint64_t number) {
+  if (number == 0) return true;
+  if (snapshots_.count(number) == 0) return false;
+  if (!options_.deep) return true;
+  const Status status = verify(number);
+  if (status.ok()) return true;
+  if (!is_damage(status)) return status;
+  notes_.push_back(cat("Snapshot ", number, " is damaged: ", status.message()));
+  damaged_[number] = status.message();
+  snapshots_.erase(number);
+  return false;
+}
+
+/// Walks the journals back until one follows a good snapshot; their records, joined, lead on from it.
+Status Store::recover() {
+  const std::uint64_t wanted = root_.head;
+  std::vector<std::vector<JournalRecord>> parts;
+  std::uint64_t number = root_.journal;
+  std::uint64_t limit = kMaxJournalBytes;
+  bool found = false;
+  while (!found) {
+    auto journal = read_journal(*files_, file_path(FileKind::journal, number), number, limit);
+    if (!journal.ok() && !is_damage(journal.status())) return std::move(journal).status();
+    if (!journal.ok() || journal->header.store != store_ || journal->header.a > number) {
+      notes_.push_back(cat("Journal ", number, " is unreadable: its steps are lost."));
+      break;
+    }
+    const bool newest = number == root_.journal;
+    if (newest && journal->tail_bytes != 0) {
+      notes_.push_back(cat("The last ", journal->tail_bytes, " bytes of journal ", number,
+                           " are no whole record and were left out."));
+    }
+    if (!newest && journal->good_bytes != limit) {
+      notes_.push_back(cat("Journal ", number, " has ", journal->good_bytes, " good bytes of ", limit,
+                           ": the steps after them are lost."));
+      parts.clear();
+    }
+    parts.push_back(std::move(journal->records));
+    const Header& header = journal->header;
+    GRAFT_TRY_ASSIGN(found, good(header.a));
+    if (found) {
+      root_.head = header.a;
+      previous_journal_ = header.b < number ? header.b : kNoJournal;
+      previous_bytes_ = header.c;
+    } else if (header.b >= number) {
+      break;  // none before; only a smaller number is followed, so this ends
+    } else {
+      number = header.b;
+      limit = header.c;
+    }
+  }
+  if (found) {
+    for (auto it = parts.rbegin(); it != parts.rend(); ++it) {
+      for (auto& record : *it) records_.push_back(std::move(record));
+    }
+  } else {
+    GRAFT_TRY_ASSIGN(bool usable, good(wanted));
+    for (root_.head = wanted; !usable;) {
+      const auto after = snapshots_.lower_bound(root_.head);
+      root_.head = after == snapshots_.begin() ? 0 : std::prev(after)->first;
+      GRAFT_TRY_ASSIGN(usable, good(root_.head));
+    }
+  }
+  if (root_.head != wanted) step_back(wanted);
+  return ok_status();
+}
+
+void Store::step_back(std::uint64_t damaged_head) {
+  notes_.push_back(cat("The last snapshot, ", damaged_head, ", is not usable; training goes on from ",
+                       root_.head == 0 ? std::string("the start") : cat("snapshot ", root_.head), " and ",
+                       records_.size(), " journalled steps."));
+}
+
+/// What a crash left behind. Failing to delete it harms nothing: it is tried again next time.
+void Store::remove_leftovers(const Listing& listing) {
+  for (const auto& name : listing.leftovers) (void)files_->remove(path_ + "/" + name);
+  const auto remove = [&](FileKind kind, const std::set<std::uint64_t>& numbers) {
+    for (auto it = numbers.lower_bound(root_.next); it != numbers.end(); ++it)
+      (void)files_->remove(file_path(kind, *it));
+  };
+  remove(FileKind::snapshot, listing.snapshots);
+  remove(FileKind::journal, listing.journals);
+  remove(FileKind::segment, listing.segments);
+}
+
+}  // namespace graft::checkpoint

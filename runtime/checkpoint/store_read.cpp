@@ -1,0 +1,92 @@
+// Restoring and verifying.
+#include <cstring>
+#include <tuple>
+
+#include "runtime/checkpoint/chunk_reader.h"
+#include "runtime/checkpoint/store.h"
+
+namespace graft::checkpoint {
+namespace {
+
+Result<const Manifest*> find_snapshot(const Store& store, std::uint64_t number) {
+  if (const auto found = store.snapshots().find(number); found != store.snapshots().end()) return &found->second;
+  if (const auto bad = store.damaged().find(number); bad != store.damaged().end()) {
+    return corrupt("Snapshot ", number, " is damaged: ", bad->second);
+  }
+  return error(Code::not_found, "The store has no snapshot ", number, ".");
+}
+
+Result<const Stream*> find_stream(const Manifest& manifest, std::string_view name) {
+  if (const Stream* stream = manifest.find(name)) return stream;
+  return error(Code::not_found, "Snapshot ", manifest.number, " has no stream \"", name, "\".");
+}
+
+}  // namespace
+
+Status Store::restore(std::uint64_t number, std::string_view name, std::span<std::byte> out) const {
+  GRAFT_TRY_ASSIGN(const Manifest* manifest, find_snapshot(*this, number));
+  GRAFT_TRY_ASSIGN(const Stream* stream, find_stream(*manifest, name));
+  if (stream->bytes != out.size()) {
+    return invalid("The stream \"", name, "\" of snapshot ", number, " has ", stream->bytes, " bytes, but ", out.size(),
+                   " were asked for.");
+  }
+  ChunkReader reader(*files_, path_, store_);
+  std::size_t done = 0;
+  for (const std::uint32_t index : stream->chunks) {
+    auto bytes = reader.read(*manifest, index);
+    if (!bytes.ok()) {
+      return std::move(bytes).status().with_context(
+          cat("While restoring the stream \"", name, "\" of snapshot ", number));
+    }
+    std::memcpy(out.data() + done, bytes->data(), bytes->size());
+    done += bytes->size();
+  }
+  return ok_status();
+}
+
+Result<HostBuffer> Store::restore(std::uint64_t number, std::string_view name, std::uint64_t limit) const {
+  GRAFT_TRY_ASSIGN(const Manifest* manifest, find_snapshot(*this, number));
+  GRAFT_TRY_ASSIGN(const Stream* stream, find_stream(*manifest, name));
+  if (stream->bytes > limit) {
+    return invalid("The stream \"", name, "\" of snapshot ", number, " has ", bytes_text(stream->bytes),
+                   ", more than the limit of ", bytes_text(limit), ".");
+  }
+  GRAFT_TRY_ASSIGN(auto buffer, HostBuffer::create(stream->bytes, cat("the stream \"", name, "\"")));
+  GRAFT_TRY(restore(number, name, buffer.bytes()));
+  return buffer;
+}
+
+Status Store::verify(std::uint64_t number) const {
+  GRAFT_TRY_ASSIGN(const Manifest* manifest, find_snapshot(*this, number));
+  ChunkReader reader(*files_, path_, store_);
+  for (std::uint32_t i = 0; i < manifest->chunks.size(); ++i) GRAFT_TRY(reader.read(*manifest, i));
+  return ok_status();
+}
+
+Result<VerifyReport> Store::verify() const {
+  VerifyReport report;
+  for (const auto& [number, reason] : damaged_) report.problems.push_back(cat("Snapshot ", number, ": ", reason));
+  // What a chunk is stored as says all about it, so one that several snapshots share is decoded once.
+  std::set<std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t>> seen;
+  ChunkReader reader(*files_, path_, store_);
+  for (const auto& [number, manifest] : snapshots_) {
+    ++report.snapshots;
+    for (std::uint32_t i = 0; i < manifest.chunks.size(); ++i) {
+      const Chunk& chunk = manifest.chunks[i];
+      const auto key = std::tuple(chunk.segment, chunk.offset, chunk.hash.low, chunk.hash.high);
+      if (seen.count(key) != 0) continue;
+      const auto bytes = reader.read(manifest, i);
+      if (bytes.ok()) {
+        seen.insert(key);
+        ++report.chunks;
+      } else if (bytes.status().code() == Code::corrupt || bytes.status().code() == Code::not_found) {
+        report.problems.push_back(cat("Snapshot ", number, ": ", bytes.status().message()));
+      } else {
+        return bytes.status();
+      }
+    }
+  }
+  return report;
+}
+
+}  // namespace graft::checkpoint
