@@ -1,0 +1,245 @@
+#include "runtime/text/tokenizer.h"
+
+#include <algorithm>
+#include <array>
+
+#include "runtime/text/character_map.h"
+#include "runtime/text/encoder.h"
+#include "runtime/text/piece_table.h"
+#include "runtime/text/unicode.h"
+
+namespace graft::text {
+namespace {
+
+constexpr std::size_t kMostTokens = std::size_t{1} << 24;
+constexpr std::size_t kLongestText = std::size_t{1} << 30;
+
+Status check_id(const Vocabulary& vocabulary, const std::string& what, TokenId id) {
+  if (id >= 0 && static_cast<std::size_t>(id) < vocabulary.tokens.size()) return {};
+  return corrupt("The tokenizer's ", what, " is token ", id, ", but the vocabulary has ", vocabulary.tokens.size(),
+                 " tokens.");
+}
+
+Status check(const Vocabulary& vocabulary) {
+  const std::size_t count = vocabulary.tokens.size();
+  if (count == 0 || count > kMostTokens) {
+    return corrupt("The tokenizer's vocabulary has ", count, " tokens; 1 to ", kMostTokens, " are possible.");
+  }
+  const std::pair<const char*, TokenId> named[] = {{"begin-of-text token", vocabulary.bos},
+                                                   {"end-of-text token", vocabulary.eos},
+                                                   {"unknown token", vocabulary.unknown},
+                                                   {"padding token", vocabulary.pad},
+                                                   {"mask token", vocabulary.mask}};
+  for (const auto& [name, id] : named) {
+    if (id != kNoToken) GRAFT_TRY(check_id(vocabulary, name, id));
+  }
+  for (const TokenId id : vocabulary.before) GRAFT_TRY(check_id(vocabulary, "prefix", id));
+  for (const TokenId id : vocabulary.after) GRAFT_TRY(check_id(vocabulary, "suffix", id));
+  for (const auto& [left, right] : vocabulary.merges) {
+    GRAFT_TRY(check_id(vocabulary, "merge", left));
+    GRAFT_TRY(check_id(vocabulary, "merge", right));
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    // A score that is no number would leave the order of merges undefined.
+    if (vocabulary.tokens[i].score != vocabulary.tokens[i].score) {
+      return corrupt("Token ", i, " of the tokenizer has a score that is not a number.");
+    }
+  }
+  return check_character_map(vocabulary.character_map);
+}
+
+std::string collapsed_spaces(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c != ' ' || (!out.empty() && out.back() != ' ')) out += c;
+  }
+  if (!out.empty() && out.back() == ' ') out.pop_back();
+  return out;
+}
+
+std::string marked_spaces(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == ' ') {
+      out += kSpaceMark;
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+bool marks_spaces(Algorithm algorithm) {
+  return algorithm == Algorithm::char_bpe || algorithm == Algorithm::scored_bpe || algorithm == Algorithm::unigram;
+}
+
+/// Where the white space at the end of `text` begins.
+std::size_t trailing_space(std::string_view text) {
+  std::size_t end = 0;
+  for (const CodePoint& point : code_points(text)) {
+    if (!is_white_space(point.value)) end = point.begin + point.size;
+  }
+  return end;
+}
+
+std::size_t leading_space(std::string_view text) {
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const CodePoint point = first_code_point(text.substr(at));
+    if (!is_white_space(point.value)) break;
+    at += point.size;
+  }
+  return at;
+}
+
+}  // namespace
+
+/// On the heap, so that the encoder's references stay good when a Tokenizer moves.
+struct Tokenizer::State {
+  explicit State(Vocabulary given) : vocabulary(std::move(given)), pieces(vocabulary) {}
+
+  void index_special();
+  TokenId special_at(std::string_view text, bool parse_special) const;
+  Status encode_stretch(std::string_view text, bool first, std::vector<TokenId>& out) const;
+  Status encode_all(std::string_view text, bool parse_special, std::vector<TokenId>& out) const;
+
+  Vocabulary vocabulary;
+  PieceTable pieces;
+  std::unique_ptr<Encoder> encoder;
+  std::array<std::vector<TokenId>, 256> special;  ///< by first byte, longest first
+};
+
+void Tokenizer::State::index_special() {
+  for (std::size_t i = 0; i < vocabulary.tokens.size(); ++i) {
+    const Token& token = vocabulary.tokens[i];
+    const bool is_special = token.kind == TokenKind::control || token.kind == TokenKind::user_defined;
+    if (is_special && !token.text.empty()) {
+      special[static_cast<unsigned char>(token.text[0])].push_back(static_cast<TokenId>(i));
+    }
+  }
+  for (auto& ids : special) {
+    std::stable_sort(ids.begin(), ids.end(), [&](TokenId a, TokenId b) {
+      return vocabulary.tokens[static_cast<std::size_t>(a)].text.size() >
+             vocabulary.tokens[static_cast<std::size_t>(b)].text.size();
+    });
+  }
+}
+
+/// The special token at `text`'s start, the longest one; kNoToken where there is none.
+TokenId Tokenizer::State::special_at(std::string_view text, bool parse_special) const {
+  for (const TokenId id : special[static_cast<unsigned char>(text[0])]) {
+    const Token& token = vocabulary.tokens[static_cast<std::size_t>(id)];
+    if (token.kind == TokenKind::control && !parse_special) continue;
+    if (text.starts_with(token.text)) return id;
+  }
+  return kNoToken;
+}
+
+Status Tokenizer::State::encode_stretch(std::string_view text, bool first, std::vector<TokenId>& out) const {
+  if (text.empty()) return {};
+  std::string form = vocabulary.normal_form_c ? normal_form_c(text) : std::string(text);
+  form = apply_character_map(vocabulary.character_map, form);
+  if (vocabulary.collapse_spaces) form = collapsed_spaces(form);
+  if (form.empty()) return {};
+  const bool prefixed =
+      vocabulary.space_prefix == SpacePrefix::every || (vocabulary.space_prefix == SpacePrefix::first && first);
+  if (prefixed && !(vocabulary.prefix_unless_spaced && form.starts_with(' '))) form.insert(form.begin(), ' ');
+  if (marks_spaces(vocabulary.algorithm)) form = marked_spaces(form);
+  return encoder->encode(form, out);
+}
+
+Status Tokenizer::State::encode_all(std::string_view text, bool parse_special, std::vector<TokenId>& out) const {
+  std::size_t begin = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const TokenId id = special_at(text.substr(at), parse_special);
+    if (id == kNoToken) {
+      ++at;
+      continue;
+    }
+    const Token& token = vocabulary.tokens[static_cast<std::size_t>(id)];
+    std::string_view stretch = text.substr(begin, at - begin);
+    if (token.strip_left) stretch = stretch.substr(0, trailing_space(stretch));
+    GRAFT_TRY(encode_stretch(stretch, begin == 0, out));
+    out.push_back(id);
+    at += token.text.size();
+    if (token.strip_right) at += leading_space(text.substr(at));
+    begin = at;
+  }
+  return encode_stretch(text.substr(begin), begin == 0, out);
+}
+
+Tokenizer::Tokenizer(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Tokenizer::Tokenizer(Tokenizer&&) noexcept = default;
+Tokenizer& Tokenizer::operator=(Tokenizer&&) noexcept = default;
+Tokenizer::~Tokenizer() = default;
+
+Result<Tokenizer> Tokenizer::make(Vocabulary vocabulary) {
+  GRAFT_TRY(check(vocabulary));
+  auto state = std::make_unique<State>(std::move(vocabulary));
+  state->index_special();
+  const auto make_encoder = [&] {
+    switch (state->vocabulary.algorithm) {
+      case Algorithm::unigram: return make_unigram(state->vocabulary, state->pieces);
+      case Algorithm::word_piece: return make_word_piece(state->vocabulary, state->pieces);
+      default: return make_bpe(state->vocabulary, state->pieces);
+    }
+  };
+  GRAFT_TRY_ASSIGN(state->encoder, make_encoder());
+  return Tokenizer(std::move(state));
+}
+
+Result<std::vector<TokenId>> Tokenizer::encode(std::string_view text, const EncodeOptions& options) const {
+  if (text.size() >= kLongestText) {
+    return invalid("A text of ", text.size(), " bytes is too long to be encoded at once; the limit is ", kLongestText,
+                   ".");
+  }
+  const Vocabulary& vocabulary = state_->vocabulary;
+  std::vector<TokenId> out;
+  if (options.add_special) out = vocabulary.before;
+  GRAFT_TRY(state_->encode_all(text, options.parse_special, out));
+  if (options.add_special) out.insert(out.end(), vocabulary.after.begin(), vocabulary.after.end());
+  return out;
+}
+
+Result<std::string> Tokenizer::decode(std::span<const TokenId> ids, const DecodeOptions& options) const {
+  StreamDecoder decoder(*this, options);
+  std::string out;
+  for (const TokenId id : ids) {
+    GRAFT_TRY_ASSIGN(const std::string more, decoder.push(id));
+    out += more;
+  }
+  return out + decoder.finish();
+}
+
+TokenId Tokenizer::find(std::string_view text) const { return state_->pieces.find_spelled(text); }
+std::string_view Tokenizer::bytes_of(TokenId id) const { return state_->pieces.output(id); }
+std::size_t Tokenizer::size() const { return state_->vocabulary.tokens.size(); }
+const Vocabulary& Tokenizer::vocabulary() const { return state_->vocabulary; }
+
+Result<std::string> StreamDecoder::push(TokenId id) {
+  if (id < 0 || static_cast<std::size_t>(id) >= tokenizer_->size()) {
+    return invalid("Token ", id, " cannot be decoded: the vocabulary has ", tokenizer_->size(), " tokens.");
+  }
+  const Vocabulary& vocabulary = tokenizer_->vocabulary();
+  const TokenKind kind = vocabulary.tokens[static_cast<std::size_t>(id)].kind;
+  if (kind == TokenKind::control && options_.skip_control) return std::string();
+  std::string_view bytes = tokenizer_->bytes_of(id);
+  const bool prefixed = vocabulary.algorithm == Algorithm::word_piece || vocabulary.space_prefix != SpacePrefix::none;
+  if (kind != TokenKind::control && !bytes.empty()) {
+    if (options_.at_start && prefixed && bytes.starts_with(' ')) bytes.remove_prefix(1);
+    options_.at_start = false;
+  }
+  held_ += bytes;
+  const std::size_t certain = held_.size() - incomplete_tail(held_);
+  std::string out = valid_utf8(std::string_view(held_).substr(0, certain));
+  held_.erase(0, certain);
+  return out;
+}
+
+std::string StreamDecoder::finish() {
+  std::string out = valid_utf8(held_);
+  held_.clear();
+  return out;
+}
+
+}  // namespace graft::text

@@ -1,0 +1,105 @@
+// Every tokenizer against published vectors: texts and the ids that the original tokenizers give for them.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <sstream>
+
+#include "platform/os/file.h"
+#include "runtime/text/tokenizer.h"
+#include "tests/support/tar.h"
+#include "tools/convert/tokenizer_load.h"
+
+namespace graft::text {
+namespace {
+
+constexpr std::uint64_t kFileLimit = 64 << 20;
+
+std::string contents(const std::string& path) {
+  auto text = os::read_text_file(os::system_files(), path, kFileLimit);
+  EXPECT_TRUE(text.ok()) << text.status().message();
+  return text.ok() ? *text : std::string();
+}
+
+std::vector<std::string> texts_of(const std::string& file) {
+  const std::string separator = "\n__ggml_vocab_test__\n";
+  std::vector<std::string> out;
+  std::size_t begin = 0;
+  for (std::size_t end; (end = file.find(separator, begin)) != std::string::npos; begin = end + separator.size()) {
+    out.push_back(file.substr(begin, end - begin));
+  }
+  return out;
+}
+
+std::vector<std::vector<TokenId>> ids_of(const std::string& file) {
+  std::vector<std::vector<TokenId>> out;
+  std::istringstream lines(file);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream numbers(line);
+    auto& ids = out.emplace_back();
+    for (TokenId id; numbers >> id;) ids.push_back(id);
+  }
+  return out;
+}
+
+/// Encodes each text of <name>.inp and compares; where `reversible`, decodes it too, at once and id by id.
+void check_vectors(const Tokenizer& tokenizer, const std::string& name, bool reversible) {
+  const std::string base = test::test_data("tokenizer-llamacpp-vocabs/ggml-vocab-" + name + ".gguf");
+  const auto texts = texts_of(contents(base + ".inp"));
+  const auto expected = ids_of(contents(base + ".out"));
+  ASSERT_EQ(texts.size(), expected.size());
+  ASSERT_GT(texts.size(), 40u);
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    SCOPED_TRACE(name + ", vector " + std::to_string(i) + ": \"" + texts[i] + "\"");
+    const auto ids = tokenizer.encode(texts[i], {.add_special = false});
+    ASSERT_TRUE(ids.ok()) << ids.status().message();
+    EXPECT_EQ(*ids, expected[i]);
+    const auto whole = tokenizer.decode(*ids);
+    ASSERT_TRUE(whole.ok());
+    if (reversible) {
+      EXPECT_EQ(*whole, texts[i]);
+    }
+    StreamDecoder stream(tokenizer);
+    std::string streamed;
+    for (const TokenId id : *ids) {
+      const auto more = stream.push(id);
+      ASSERT_TRUE(more.ok());
+      streamed += *more;
+    }
+    EXPECT_EQ(streamed + stream.finish(), *whole);
+  }
+  std::printf("%s: %zu vectors\n", name.c_str(), texts.size());
+}
+
+void check_gguf(const std::string& name, bool reversible) {
+  const std::string path = test::test_data("tokenizer-llamacpp-vocabs/ggml-vocab-" + name + ".gguf");
+  if (!os::exists(os::system_files(), path)) GTEST_SKIP() << "There is no " << path << ".";
+  auto vocabulary = convert::load_vocabulary(os::system_files(), path);
+  ASSERT_TRUE(vocabulary.ok()) << vocabulary.status().message();
+  auto tokenizer = Tokenizer::make(std::move(*vocabulary));
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().message();
+  check_vectors(*tokenizer, name, reversible);
+}
+
+TEST(TokenizerVectors, Gpt2) { check_gguf("gpt-2", true); }
+TEST(TokenizerVectors, DeepseekCoder) { check_gguf("deepseek-coder", true); }
+TEST(TokenizerVectors, LlamaSentencePiece) { check_gguf("llama-spm", true); }
+TEST(TokenizerVectors, BertWordPiece) { check_gguf("bert-bge", false); }
+
+TEST(TokenizerVectors, Qwen2) {
+  const std::string folder = test::test_data("tokenizer-qwen2.5");
+  if (!os::exists(os::system_files(), folder + "/vocab.json")) GTEST_SKIP() << "There is no " << folder << ".";
+  auto vocabulary = convert::load_vocab_and_merges(contents(folder + "/vocab.json"), contents(folder + "/merges.txt"),
+                                                   contents(folder + "/added_tokens.json"), {Split::qwen2});
+  ASSERT_TRUE(vocabulary.ok()) << vocabulary.status().message();
+  auto tokenizer = Tokenizer::make(std::move(*vocabulary));
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().message();
+  check_vectors(*tokenizer, "qwen2", true);
+  const auto plain = tokenizer->encode("<|im_start|>");
+  const auto parsed = tokenizer->encode("<|im_start|>user", {.parse_special = true});
+  ASSERT_TRUE(plain.ok() && parsed.ok());
+  EXPECT_GT(plain->size(), 1u);
+  EXPECT_EQ(parsed->front(), 151644);
+}
+
+}  // namespace
+}  // namespace graft::text
