@@ -6,6 +6,7 @@
 #include "runtime/text/byte_alphabet.h"
 #include "runtime/text/split.h"
 #include "runtime/text/unicode.h"
+#include "runtime/text/vocabulary_bytes.h"
 
 namespace graft::text {
 namespace {
@@ -160,6 +161,43 @@ TEST(Tokenizer, ContradictionsAreNamed) {
   const auto encoded = made(missing).encode("z");
   ASSERT_FALSE(encoded.ok());
   EXPECT_EQ(encoded.status().message(), "The vocabulary has no token for \"z\", nor an unknown token.");
+}
+
+TEST(Tokenizer, VocabulariesAsBytes) {
+  auto vocabulary = bytes_vocabulary();
+  vocabulary.tokens[259].strip_right = true;
+  vocabulary.tokens[3].score = -2.5f;
+  vocabulary.normal_form_c = vocabulary.prefix_unless_spaced = true;
+  vocabulary.splits = {Split::digit, Split::qwen2};
+  vocabulary.space_prefix = SpacePrefix::first;
+  vocabulary.before = {1, 2};
+  const std::string bytes = vocabulary_to_bytes(vocabulary);
+  const auto read = [](const std::string& from) { return vocabulary_from_bytes(std::as_bytes(std::span(from))); };
+  const auto back = read(bytes);
+  ASSERT_TRUE(back.ok()) << back.status().message();
+  EXPECT_EQ(vocabulary_to_bytes(*back), bytes);
+  EXPECT_EQ(back->splits, vocabulary.splits);
+  EXPECT_EQ(back->merges, vocabulary.merges);
+  EXPECT_EQ(back->before, vocabulary.before);
+  EXPECT_EQ(back->eos, 258);
+  EXPECT_EQ(back->tokens[3].score, -2.5f);
+  EXPECT_TRUE(back->normal_form_c && back->prefix_unless_spaced && back->fuse_unknown && !back->lower_case);
+  EXPECT_TRUE(back->tokens[259].strip_right && !back->tokens[259].strip_left);
+  EXPECT_EQ(back->tokens[258].kind, TokenKind::control);
+  EXPECT_EQ(*made(*back).encode("7ab"), *made(vocabulary).encode("7ab"));
+  for (std::size_t size = 0; size < bytes.size(); ++size) {
+    const auto cut = read(bytes.substr(0, size));
+    ASSERT_FALSE(cut.ok()) << size;
+    EXPECT_EQ(cut.status().message().back(), '.');
+  }
+  EXPECT_EQ(read(bytes + "x").status().message(), "The tokenizer is followed by 1 bytes too many.");
+  for (std::size_t at = 0; at < bytes.size() * 8; ++at) {
+    std::string bad = bytes;
+    bad[at / 8] ^= static_cast<char>(1u << at % 8);
+    if (auto vocabulary_read = read(bad); vocabulary_read.ok() && at % 97 == 0) {
+      (void)Tokenizer::make(std::move(*vocabulary_read));
+    }
+  }
 }
 
 std::vector<std::string> spans(const std::string& text, std::vector<Split> splits) {

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "platform/base/checked.h"
-#include "tools/convert/byte_reader.h"
+#include "platform/base/byte_reader.h"
 
 namespace graft::convert {
 namespace {

@@ -1,7 +1,7 @@
 // SentencePiece's tokenizer.model: a protobuf message of few fields, read from the wire format.
 #include <cstring>
 
-#include "tools/convert/byte_reader.h"
+#include "platform/base/byte_reader.h"
 #include "tools/convert/tokenizer_load.h"
 #include "tools/convert/vocabulary_parts.h"
 

@@ -11,7 +11,7 @@
 #include "platform/base/checked.h"
 #include "platform/base/status.h"
 
-namespace graft::convert {
+namespace graft {
 
 /// Little endian. Every error is corrupt and names the offset. The bytes must outlive what is read from them.
 class ByteReader {
@@ -49,4 +49,4 @@ class ByteReader {
   std::uint64_t at_ = 0;
 };
 
-}  // namespace graft::convert
+}  // namespace graft
