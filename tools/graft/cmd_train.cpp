@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/data/spec.h"
+#include "runtime/session/checkpointing.h"
 #include "runtime/session/training.h"
 #include "runtime/train/fit.h"
 #include "tools/graft/device.h"
@@ -36,6 +37,8 @@ struct Options {
   std::string metrics;
   std::string svg;
   std::string output;
+  CheckpointOptions checkpoint{.every = 100};
+  bool resume = false;
 };
 
 // Set by SIGINT and SIGTERM; training ends after the step in progress.
@@ -95,6 +98,7 @@ struct Run {
   data::Loader& loader;
   data::Source* held_out;  ///< may be null
   std::uint64_t total_steps;
+  Checkpointer* checkpointer;  ///< may be null
   MetricsFile metrics;
   std::vector<CurvePoint> losses;
   std::vector<CurvePoint> held_out_losses;
@@ -113,6 +117,7 @@ Status evaluate(Run& run, const char* when) {
 }
 
 Status on_step(Run& run, Progress& progress, const train::StepResult& result) {
+  if (run.checkpointer != nullptr) GRAFT_TRY(run.checkpointer->record(result));
   const auto step = run.trainer.state().step;
   run.losses.push_back({static_cast<double>(step), result.metrics.loss()});
   progress.update(step, metrics_text(result.metrics));
@@ -143,6 +148,16 @@ Status finish(Run& run, Model& model, train::FitEnd end) {
   if (end == train::FitEnd::stopped) {
     std::printf("Stopped after step %llu.\n", static_cast<unsigned long long>(run.trainer.state().step));
   }
+  if (run.checkpointer != nullptr) {
+    GRAFT_TRY(run.checkpointer->save());
+    std::printf("Checkpoint of step %llu in %s", static_cast<unsigned long long>(run.trainer.state().step),
+                run.options.checkpoint.folder.c_str());
+    if (run.checkpointer->replayed() > 0) {
+      std::printf("; %llu steps after the last snapshot were run again and agree with the journal",
+                  static_cast<unsigned long long>(run.checkpointer->replayed()));
+    }
+    std::printf(".\n");
+  }
   if (!run.options.svg.empty()) {
     const std::string caption = cat(run.options.data, ", batch ", run.trainer.options().batch, ", ",
                                     train::optimizer_name(run.trainer.options().optimizer.kind), ", learning rate ",
@@ -154,6 +169,26 @@ Status finish(Run& run, Model& model, train::FitEnd end) {
   GRAFT_TRY(save_model(os::system_files(), run.options.output, model));
   std::printf("Wrote %s.\n", run.options.output.c_str());
   return ok_status();
+}
+
+// Null where no checkpoint is asked for.
+Result<std::unique_ptr<Checkpointer>> open_checkpoint(const Options& options, const Model& model,
+                                                      train::Trainer& trainer, data::Loader& loader) {
+  if (options.checkpoint.folder.empty()) return std::unique_ptr<Checkpointer>();
+  Configuration configuration = configuration_of(model.graph, trainer.options());
+  configuration["data"] = options.data;
+  configuration["order"] =
+      cat(options.no_shuffle ? "in order" : "shuffled", options.drop_last ? ", whole batches" : "");
+  GRAFT_TRY_ASSIGN(auto checkpointer, Checkpointer::open(os::system_files(), options.checkpoint, trainer,
+                                                         std::move(configuration), options.resume));
+  for (const std::string& note : checkpointer->store().notes()) std::fprintf(stderr, "checkpoint: %s\n", note.c_str());
+  if (options.resume) {
+    GRAFT_TRY_ASSIGN(const std::uint64_t step, checkpointer->resume(loader));
+    std::fprintf(stderr, "Going on from step %llu.\n", static_cast<unsigned long long>(step));
+  }
+  if (checkpointer->store().head() == 0)
+    GRAFT_TRY(checkpointer->save());  // a crash before the first step loses nothing
+  return checkpointer;
 }
 
 Status train_on(gpu::Device& device, Model& model, const Options& options) {
@@ -187,7 +222,9 @@ Status train_on(gpu::Device& device, Model& model, const Options& options) {
                device.caps().device_name.c_str(), bytes_text(trainer->device_bytes()).c_str(),
                trainer->plan().note.empty() ? "" : "; ", trainer->plan().note.c_str());
 
-  Run run{options, *trainer, *loader, held_out.get(), total, {}, {}, {}};
+  GRAFT_TRY_ASSIGN(const auto checkpointer, open_checkpoint(options, model, *trainer, *loader));
+
+  Run run{options, *trainer, *loader, held_out.get(), total, checkpointer.get(), {}, {}, {}};
   if (!options.metrics.empty()) GRAFT_TRY(run.metrics.open(options.metrics));
   GRAFT_TRY(evaluate(run, "before"));
   GRAFT_TRY_ASSIGN(const train::FitEnd end, train_all(run));
@@ -195,6 +232,7 @@ Status train_on(gpu::Device& device, Model& model, const Options& options) {
 }
 
 Status run(const Options& options) {
+  if (options.resume && options.checkpoint.folder.empty()) return invalid("--resume needs --checkpoint DIR.");
   if (options.steps > 0 && options.epochs > 0) return invalid("Give --steps or --epochs, not both.");
   GRAFT_TRY_ASSIGN(Model model, open_model(options.path));
   std::signal(SIGINT, on_signal);
@@ -222,6 +260,11 @@ Action add_train(CLI::App& app) {
   app.add_flag("--drop-last", options->drop_last, "Leave out a last batch that is not full");
   app.add_option("--metrics", options->metrics, "Write a JSON object per step to this file");
   app.add_option("--svg", options->svg, "Draw the loss curve to this file");
+  app.add_option("--checkpoint", options->checkpoint.folder, "Folder for checkpoints: every step is journalled there");
+  app.add_option("--checkpoint-every", options->checkpoint.every, "Steps between snapshots (100)");
+  app.add_option("--journal", options->checkpoint.sync_every, "Steps between syncs of the journal (1)");
+  app.add_option("--keep", options->checkpoint.keep, "Newest snapshots to keep (4)");
+  app.add_flag("--resume", options->resume, "Go on from the checkpoint, bit for bit");
   app.add_flag("--quiet", options->quiet, "No progress");
   app.add_option("-o,--output", options->output, "The trained model");
   add_train_flags(app, options->train);

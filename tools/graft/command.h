@@ -23,6 +23,7 @@ struct Command {
 
 // One per cmd_<name>.cpp.
 Action add_devices(CLI::App& app);
+Action add_checkpoint(CLI::App& app);
 Action add_convert(CLI::App& app);
 Action add_info(CLI::App& app);
 Action add_plan(CLI::App& app);
