@@ -137,7 +137,7 @@ Result<train::FitEnd> train_all(Run& run) {
   fit_options.on_step = [&](const train::StepResult& result) { return on_step(run, progress, result); };
   fit_options.on_epoch = [&](const train::Trainer& trainer) -> Status {
     progress.finish();
-    std::printf("epoch %llu: %s\n", static_cast<unsigned long long>(trainer.state().epoch + 1),
+    std::printf("epoch %llu: %s\n", static_cast<unsigned long long>(trainer.state().epoch) + 1,
                 metrics_text(trainer.state().epoch_metrics).c_str());
     return evaluate(run, "  after it");
   };
