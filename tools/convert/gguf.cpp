@@ -3,8 +3,8 @@
 #include <limits>
 #include <set>
 
-#include "platform/base/checked.h"
 #include "platform/base/byte_reader.h"
+#include "platform/base/checked.h"
 
 namespace graft::convert {
 namespace {
