@@ -54,6 +54,7 @@ StepState to_step_state(const RefStepState& from) {
   to.seed = from.seed;
   to.step = from.step;
   to.micro_step = from.micro_step;
+  to.position = from.position;
   to.loss_weight = static_cast<float>(from.loss_weight);
   to.loss_scale = static_cast<float>(from.loss_scale);
   to.inverse_loss_scale = static_cast<float>(from.inverse_loss_scale);

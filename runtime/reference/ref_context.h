@@ -20,6 +20,7 @@ struct RefStepState {
   std::uint32_t seed = 0;
   std::uint32_t step = 0;
   std::uint32_t micro_step = 0;
+  std::uint32_t position = 0;
   double learning_rate[16] = {};
   double bias_correction1[16] = {};
   double bias_correction2[16] = {};

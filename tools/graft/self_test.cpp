@@ -67,6 +67,8 @@ std::vector<OpProbe> row_probes() {
       {Op::layer_norm, {{{6, 40}, DType::f32, -1}, {{40}}, {{40}}}, {{"axis", std::int64_t{1}}, {"epsilon", 1e-5}}});
   probes.push_back(
       {Op::group_norm, {{{2, 5, 8}, DType::f32, -1}, {{8}}, {{8}}}, {{"groups", std::int64_t{2}}, {"epsilon", 1e-5}}});
+  probes.push_back({Op::rms_norm, {{{6, 40}, DType::f32, -1}, {{40}}}});
+  probes.push_back({Op::rms_norm, {{{90, 40}, DType::f32, -1}, {{40}}}});
   probes.push_back({Op::batch_norm, {{{9, 6}}, {{6}}, {{6}}, {{6}}, {{6}}}, {{"epsilon", 1e-5}}});
   probes.push_back({Op::batch_norm_train, {{{30, 6}, DType::f32, -1}, {{6}}, {{6}}}, {{"epsilon", 1e-5}}});
   probes.push_back({Op::batch_norm_update,
@@ -97,6 +99,8 @@ std::vector<OpProbe> product_probes() {
   probes.push_back({Op::conv_transpose, {{{2, 5, 5, 6}}, {{6, 3, 3, 4}}}, conv(2, 1)});
   probes.push_back({Op::max_pool, {{{2, 8, 8, 5}}}, pool});
   probes.push_back({Op::avg_pool, {{{2, 8, 8, 5}}}, pool});
+  const Dims keys = {2, 37, 2, 20};
+  probes.push_back({Op::attention, {{{2, 37, 4, 20}}, {keys}, {keys}}, {{"causal", std::int64_t{1}}}});
   probes.push_back(
       {Op::resize,
        {{{1, 4, 5, 3}}},
@@ -113,6 +117,7 @@ std::vector<OpProbe> other_probes() {
       {Op::slice, {{{9, 7}}}, {{"starts", Ints{1, 0}}, {"ends", Ints{8, 7}}, {"steps", Ints{2, 1}}}},
       {Op::concat, {{{3, 4}}, {{3, 5}}}, {{"axis", std::int64_t{1}}}},
       {Op::pad, {{{4, 5}}}, {{"pads", Ints{1, 2, 1, 2}}, {"mode", std::string("reflect")}}},
+      {Op::rope, {{{2, 7, 3, 8}}}, {{"theta", 10000.0}}},
       {Op::gather, {{{9, 6}}, labels({4}, 9)}, {{"axis", std::int64_t{0}}}},
       {Op::sgd_step, {state({40}), {{40}}}, {{"group", std::int64_t{0}}}},
       {Op::adam_step, {state({40}), {{40}}, state({40}), state({40})}, adam},

@@ -1,0 +1,263 @@
+// Grouped-query attention: softmax(q k^T * scale) v, without the matrix of weights in memory, forward or backward.
+#include <cmath>
+
+#include "platform/base/checked.h"
+#include "runtime/core/vjp.h"
+#include "runtime/ops/movement.h"
+#include "runtime/ops/parts.h"
+#include "runtime/ops/rows.h"
+#include "shaders/attention/attention_grad_delta_push.h"
+#include "shaders/attention/attention_push.h"
+
+namespace graft::ops {
+namespace {
+
+constexpr AttrSpec kAttrs[] = {{"scale", AttrType::number},
+                               {"causal", AttrType::integer},
+                               {"window", AttrType::integer},
+                               {"softcap", AttrType::number},
+                               {"from_step", AttrType::integer}};
+constexpr std::int64_t kMaxDim = 256;
+constexpr std::uint32_t kTile = 32;  // rows and keys of a workgroup's tile, elements of a slab
+
+Status check_attrs(const Attrs& attrs) {
+  const double scale = attrs.number("scale", 1);
+  if (!std::isfinite(scale)) return invalid("The attribute \"scale\" is ", scale, "; it must be finite.");
+  const double softcap = attrs.number("softcap");
+  if (!(softcap >= 0) || !std::isfinite(softcap)) {
+    return invalid("The attribute \"softcap\" is ", softcap, "; it must be finite and not negative (0: none).");
+  }
+  const std::int64_t window = attrs.integer("window");
+  if (window < 0 || window > INT32_MAX) {
+    return invalid("The attribute \"window\" is ", window, "; it must lie between 0 (none) and ", INT32_MAX, ".");
+  }
+  return ok_status();
+}
+
+/// q, k and v at inputs 0, 1, 2.
+Status check_operands(InferContext& c) {
+  for (const std::size_t i : {0, 1, 2}) {
+    GRAFT_TRY(c.expect_dtype(i, DType::f32));
+    GRAFT_TRY(c.expect_rank(i, 4));
+  }
+  GRAFT_TRY_ASSIGN(const std::int64_t heads, c.constant_dim(0, 2));
+  GRAFT_TRY_ASSIGN(const std::int64_t kv_heads, c.constant_dim(1, 2));
+  GRAFT_TRY_ASSIGN(const std::int64_t dim, c.constant_dim(0, 3));
+  if (kv_heads < 1 || heads < 1 || heads % kv_heads != 0) {
+    return invalid("There are ", heads, " query heads for ", kv_heads,
+                   " key heads; the former must be a positive multiple of the latter.");
+  }
+  if (dim < 1 || dim > kMaxDim) return invalid("A head has ", dim, " elements; 1 to ", kMaxDim, " are supported.");
+  GRAFT_TRY(c.expect_shape(1, {c.shape(0)[0], c.shape(1)[1], kv_heads, dim}));
+  GRAFT_TRY(c.expect_shape(2, c.shape(1)));
+  return check_attrs(c.attrs());
+}
+
+/// Documents i32 [batch, seq], of queries and keys alike.
+Status check_documents(InferContext& c, std::size_t i) {
+  if (!c.has(i)) return ok_status();
+  GRAFT_TRY(c.expect_dtype(i, DType::i32));
+  GRAFT_TRY(c.expect_shape(i, {c.shape(0)[0], c.shape(0)[1]}));
+  return c.expect_shape(i, {c.shape(1)[0], c.shape(1)[1]});
+}
+
+Shape statistics_shape(const Shape& q) { return {q[0], q[1], q[2]}; }
+
+Status infer(InferContext& c) {
+  GRAFT_TRY(check_operands(c));
+  GRAFT_TRY(check_documents(c, 3));
+  c.output(DType::f32, c.shape(0));
+  c.output(DType::f32, statistics_shape(c.shape(0)));
+  return ok_status();
+}
+
+struct Job {
+  push::AttentionPush push;  ///< batch is set for each part
+  std::uint64_t batch = 0;
+  std::uint64_t per_part = 0;
+  std::uint64_t query_words = 0;  ///< per item of the batch
+  std::uint64_t key_words = 0;
+  std::uint64_t statistic_words = 0;
+  std::uint64_t document_words = 0;
+  std::uint32_t slabs = 0;
+  bool vectors = false;
+};
+
+Result<Job> make_job(const Emitter& e, bool documents) {
+  const Shape& q = e.in_shape(0);
+  const Shape& k = e.in_shape(1);
+  GRAFT_TRY(count32(q.elements(), "tensor of queries"));
+  GRAFT_TRY(count32(k.elements(), "tensor of keys"));
+  const auto dim_of = [](const Shape& s, std::size_t axis) { return static_cast<std::uint32_t>(s[axis].value()); };
+  Job job;
+  push::AttentionPush& p = job.push;
+  p = {};
+  p.queries = dim_of(q, 1);
+  p.keys = dim_of(k, 1);
+  p.kv_heads = dim_of(k, 2);
+  p.group = dim_of(q, 2) / p.kv_heads;
+  p.dim = dim_of(q, 3);
+  p.row_tiles = ceil_div<std::uint32_t>(p.queries * p.group, kTile);
+  p.key_tiles = ceil_div<std::uint32_t>(p.keys, kTile);
+  p.offset = static_cast<std::int32_t>(p.keys) - static_cast<std::int32_t>(p.queries);
+  p.window = static_cast<std::int32_t>(e.attrs().integer("window"));
+  p.scale = static_cast<float>(e.attrs().number("scale", 1 / std::sqrt(static_cast<double>(p.dim))));
+  p.softcap = static_cast<float>(e.attrs().number("softcap"));
+  job.batch = q.elements(0, 1);
+  job.query_words = q.elements(1, 4);
+  job.key_words = k.elements(1, 4);
+  job.statistic_words = q.elements(1, 3);
+  job.document_words = documents ? p.queries : 0;
+  job.slabs = ceil_div<std::uint32_t>(p.dim, kTile);
+  job.vectors = p.dim % 4 == 0;
+  p.causal = e.attrs().flag("causal");
+  p.has_documents = documents;
+  p.from_step = e.attrs().flag("from_step");
+  GRAFT_TRY_ASSIGN(
+      job.per_part,
+      items_per_part(e.caps(), job.batch, {job.query_words, job.key_words, job.statistic_words, job.document_words},
+                     "items of the batch"));
+  return job;
+}
+
+void dispatch(Emitter& e, const Job& job, shaders::KernelId kernel, std::uint64_t count, std::uint32_t tiles,
+              std::vector<Binding> bindings) {
+  push::AttentionPush p = job.push;
+  p.batch = static_cast<std::uint32_t>(count);
+  e.dispatch(kernel, {job.slabs, job.vectors}, std::move(bindings), p, e.spread(count * p.kv_heads * tiles));
+}
+
+Status emit(Emitter& e) {
+  const std::uint64_t outputs = e.out_shape().elements();
+  if (outputs == 0) return ok_status();
+  if (e.in_shape(1).elements() == 0) {  // no key to see
+    GRAFT_TRY(emit_fill(e, e.out(0), outputs, 0));
+    return emit_fill(e, e.out(1), e.out_shape(1).elements(), spec(-INFINITY));
+  }
+  GRAFT_TRY_ASSIGN(const Job job, make_job(e, e.has(3)));
+  return for_each_part(job.batch, job.per_part, [&](std::uint64_t first, std::uint64_t count) {
+    const auto part = [&](const Binding& b, std::uint64_t words) {
+      return items_of(b, first, count, job.batch, words);
+    };
+    const Binding q = part(e.in(0), job.query_words);
+    dispatch(e, job, shaders::KernelId::attention__f32, count, job.push.row_tiles,
+             {q, part(e.in(1), job.key_words), part(e.in(2), job.key_words),
+              job.push.has_documents ? part(e.in(3), job.document_words) : q, job.push.from_step ? e.step_state() : q,
+              part(e.out(0), job.query_words), part(e.out(1), job.statistic_words)});
+    return ok_status();
+  });
+}
+
+Status vjp(VjpContext& c) {
+  if (c.cotangent(1).valid()) {
+    return unsupported(
+        "The logarithms of sums that attention gives beside its result cannot be differentiated through.");
+  }
+  const auto grads =
+      c.b.nodes(Op::attention_grad, {c.in(0), c.in(1), c.in(2), c.out(0), c.out(1), c.dy(), c.in(3)}, Attrs(c.attrs()));
+  for (std::size_t i = 0; i < grads.size(); ++i) c.grad(i, grads[i]);
+  return ok_status();
+}
+
+// --- attention_grad(q, k, v, o, lse, dy, documents?)
+
+Status infer_grad(InferContext& c) {
+  GRAFT_TRY(check_operands(c));
+  for (const std::size_t i : {3, 4, 5}) GRAFT_TRY(c.expect_dtype(i, DType::f32));
+  GRAFT_TRY(c.expect_shape(3, c.shape(0)));
+  GRAFT_TRY(c.expect_shape(4, statistics_shape(c.shape(0))));
+  GRAFT_TRY(c.expect_shape(5, c.shape(0)));
+  GRAFT_TRY(check_documents(c, 6));
+  for (const std::size_t i : {0, 1, 2}) c.output(DType::f32, c.shape(i));
+  return ok_status();
+}
+
+void emit_delta(Emitter& e, const Job& job, std::uint64_t count, const Binding& o, const Binding& dy,
+                const Binding& delta) {
+  const push::AttentionGradDeltaPush p = {
+      .rows = static_cast<std::uint32_t>(count * job.statistic_words), .columns = job.push.dim, .inner = 1};
+  const RowSchedule s = row_schedule(p.rows, p.columns, 1);
+  e.dispatch(shaders::KernelId::attention_grad_delta__f32, {s.slices, s.rows_first}, {o, dy, delta}, p,
+             e.spread(s.workgroups));
+}
+
+Status emit_grad_part(Emitter& e, const Job& job, const Slot& scratch, std::uint64_t first, std::uint64_t count) {
+  const auto part = [&](const Binding& b, std::uint64_t words) { return items_of(b, first, count, job.batch, words); };
+  const Binding dy = part(e.in(5), job.query_words);
+  emit_delta(e, job, count, part(e.in(3), job.query_words), dy, part({scratch, Access::write}, job.statistic_words));
+  const Binding q = part(e.in(0), job.query_words);
+  std::vector<Binding> bindings = {q,
+                                   part(e.in(1), job.key_words),
+                                   part(e.in(2), job.key_words),
+                                   dy,
+                                   part(e.in(4), job.statistic_words),
+                                   part({scratch, Access::read}, job.statistic_words),
+                                   job.push.has_documents ? part(e.in(6), job.document_words) : q,
+                                   job.push.from_step ? e.step_state() : q};
+  std::vector<Binding> key_bindings = bindings;
+  bindings.push_back(part(e.out(0), job.query_words));
+  dispatch(e, job, shaders::KernelId::attention_grad_query__f32, count, job.push.row_tiles, std::move(bindings));
+  key_bindings.push_back(part(e.out(1), job.key_words));
+  key_bindings.push_back(part(e.out(2), job.key_words));
+  dispatch(e, job, shaders::KernelId::attention_grad_key__f32, count, job.push.key_tiles, std::move(key_bindings));
+  return ok_status();
+}
+
+Status emit_grad(Emitter& e) {
+  if (e.in_shape(0).elements() == 0 || e.in_shape(1).elements() == 0) {
+    for (const std::size_t i : {0, 1, 2}) {
+      if (e.out_shape(i).elements() != 0) GRAFT_TRY(emit_fill(e, e.out(i), e.out_shape(i).elements(), 0));
+    }
+    return ok_status();
+  }
+  GRAFT_TRY_ASSIGN(const Job job, make_job(e, e.has(6)));
+  const Slot delta = e.scratch(job.batch * job.statistic_words * sizeof(float));
+  return for_each_part(job.batch, job.per_part, [&](std::uint64_t first, std::uint64_t count) {
+    return emit_grad_part(e, job, delta, first, count);
+  });
+}
+
+/// `products` matrix products of queries by keys by dim; half of them where the mask is causal.
+std::uint64_t flops_of(const Graph& g, const Node& n, std::uint64_t products) {
+  const std::uint64_t all = 2 * products * g.value(n.inputs[0]).shape.elements() *
+                            static_cast<std::uint64_t>(g.value(n.inputs[1]).shape[1].value());
+  return n.attrs.flag("causal") ? all / 2 : all;
+}
+std::uint64_t flops(const Graph& g, const Node& n) { return flops_of(g, n, 2); }
+std::uint64_t grad_flops(const Graph& g, const Node& n) { return flops_of(g, n, 5); }
+
+}  // namespace
+
+/// attention(q [B, S, Hq, D], k [B, T, Hkv, D], v like k, documents? i32 [B, S] where S = T; scale = 1 / sqrt(D),
+/// causal, window = 0 (none), softcap = 0 (none), from_step) -> o like q, lse [B, S, Hq]. Scores are q k^T * scale,
+/// then softcap * tanh(score / softcap). Query s stands at key T - S + s, or with from_step 1 at the step state's
+/// position + s. It sees keys at most at its own place (causal), less than `window` away, and of its own document; a
+/// negative document is padding. A query that sees no key gives zeros. Head h reads key head h / (Hq / Hkv). lse is the
+/// logarithm of the sum of exp(scores), for the gradient.
+extern const OpDef op_attention;
+const OpDef op_attention = {.name = "attention",
+                            .attrs = kAttrs,
+                            .min_inputs = 3,
+                            .max_inputs = 4,
+                            .optional_inputs = 0b1000,
+                            .infer = infer,
+                            .emit = emit,
+                            .gradient = vjp,
+                            .flops = flops,
+                            .uses_step_state = true};
+
+/// attention_grad(q, k, v, o, lse, dy, documents?; as attention) -> dq, dk, dv. Weights are computed anew, tile by
+/// tile.
+extern const OpDef op_attention_grad;
+const OpDef op_attention_grad = {.name = "attention_grad",
+                                 .attrs = kAttrs,
+                                 .min_inputs = 6,
+                                 .max_inputs = 7,
+                                 .optional_inputs = 0b1000000,
+                                 .infer = infer_grad,
+                                 .emit = emit_grad,
+                                 .gradient = NoGrad{"it is itself a gradient"},
+                                 .flops = grad_flops,
+                                 .uses_step_state = true};
+
+}  // namespace graft::ops

@@ -1,0 +1,124 @@
+// What forward and backward attention share: tiles of 32 rows by 32 keys, which keys a row sees, products of tiles.
+// Invocation (ty, tx) = (index / 8, index % 8) holds the scores of rows ty and ty + 16 with keys tx, tx + 8, +16, +24;
+// in a slab of 32 elements of a head it holds elements 4 tx to 4 tx + 3.
+#ifndef GRAFT_ATTENTION_GLSL
+#define GRAFT_ATTENTION_GLSL
+#include "shaders/common/index.glsl"
+#include "shaders/common/math.glsl"
+
+layout(constant_id = 0) const uint SLABS = 1;        // of 32 elements in a head
+layout(constant_id = 1) const bool VECTORS = false;  // dim is a multiple of 4
+
+const uint kTile = 32u;
+const uint kVectors = 8u;       // of a row of a slab
+const float kMasked = -3.0e38;  // a score that no product reaches
+
+shared vec4 left_tile[kTile * kVectors];
+shared vec4 right_tile[kTile * kVectors];
+shared float weights[kTile * kTile];  // [row][key]
+
+uint tx() { return gl_LocalInvocationIndex % 8u; }
+uint ty() { return gl_LocalInvocationIndex / 8u; }
+
+// Elements d to d + 3 of the head that starts at `base`, zeros past its end.
+#define HEAD_LOADER(name)                                      \
+  vec4 load_##name(uint base, uint d) {                        \
+    if (d >= p.dim) return vec4(0.0);                          \
+    if (VECTORS) return name##4[(base + d) / 4u];              \
+    vec4 v = vec4(name##1[base + d], 0.0, 0.0, 0.0);           \
+    if (d + 1u < p.dim) v.y = name##1[base + d + 1u];          \
+    if (d + 2u < p.dim) v.z = name##1[base + d + 2u];          \
+    if (d + 3u < p.dim) v.w = name##1[base + d + 3u];          \
+    return v;                                                  \
+  }
+
+#define HEAD_STORER(name)                                      \
+  void store_##name(uint base, uint d, vec4 v) {               \
+    if (d >= p.dim) return;                                    \
+    if (VECTORS) {                                             \
+      name##4[(base + d) / 4u] = v;                            \
+      return;                                                  \
+    }                                                          \
+    for (uint i = 0u; i < 4u && d + i < p.dim; ++i) name##1[base + d + i] = v[i]; \
+  }
+
+struct Head {
+  uint batch;
+  uint kv;
+};
+
+uint row_count() { return p.queries * p.group; }
+uint row_statistic(Head h, uint row) {
+  return ((h.batch * p.queries + row / p.group) * p.kv_heads + h.kv) * p.group + row % p.group;
+}
+uint row_base(Head h, uint row) { return row_statistic(h, row) * p.dim; }
+uint key_base(Head h, uint key) { return ((h.batch * p.keys + key) * p.kv_heads + h.kv) * p.dim; }
+
+// Fills a tile with slab `slab` of 32 rows or keys from `first` on; those past the end are zeros.
+#define FILL_TILE(tile, name, base_of, h, first, count, slab)                                          \
+  for (uint i = gl_LocalInvocationIndex; i < kTile * kVectors; i += 128u) {                            \
+    const uint at = (first) + i / kVectors;                                                            \
+    tile[i] = at < (count) ? load_##name(base_of(h, at), (slab) * kTile + (i % kVectors) * 4u) : vec4(0.0); \
+  }
+
+// Adds the products of two rows of the left tile with four of the right one.
+void multiply_tiles(inout vec4 top, inout vec4 bottom) {
+  for (uint i = 0u; i < kVectors; ++i) {
+    const vec4 a = left_tile[ty() * kVectors + i];
+    const vec4 b = left_tile[(ty() + 16u) * kVectors + i];
+    for (uint c = 0u; c < 4u; ++c) {
+      const vec4 k = right_tile[(tx() + 8u * c) * kVectors + i];
+      top[c] += dot(a, k);
+      bottom[c] += dot(b, k);
+    }
+  }
+}
+
+// Whether a row sees a key; `row` and `key` may lie past the end. Negative documents are padding.
+bool sees(uint row, uint key, int offset, int row_document, int key_document) {
+  if (row >= row_count() || key >= p.keys) return false;
+  const int ahead = int(key) - (int(row / p.group) + offset);
+  if (p.causal != 0u && ahead > 0) return false;
+  if (p.window != 0 && abs(ahead) >= p.window) return false;
+  return p.has_documents == 0u || (row_document >= 0 && row_document == key_document);
+}
+
+// Tiles [x, y) of keys that some row of the tile sees.
+uvec2 key_tile_range(uint row_tile, int offset) {
+  const int first = int(row_tile * kTile / p.group) + offset;
+  const int last = int(min((row_tile + 1u) * kTile, row_count()) - 1u) / int(p.group) + offset;
+  int begin = 0;
+  int end = int(p.keys);
+  if (p.window != 0) begin = max(begin, first - p.window + 1);
+  if (p.causal != 0u) end = min(end, last + 1);
+  if (p.window != 0) end = min(end, last + p.window);
+  if (end <= begin) return uvec2(0u);
+  return uvec2(uint(begin) / kTile, (uint(end) + kTile - 1u) / kTile);
+}
+
+// Tiles [x, y) of rows that see some key of the tile.
+uvec2 row_tile_range(uint key_tile, int offset) {
+  const int first = int(key_tile * kTile) - offset;
+  const int last = int(min((key_tile + 1u) * kTile, p.keys)) - 1 - offset;
+  int begin = 0;
+  int end = int(p.queries);
+  if (p.causal != 0u) begin = max(begin, first);
+  if (p.window != 0) begin = max(begin, first - p.window + 1);
+  if (p.window != 0) end = min(end, last + p.window);
+  if (end <= begin) return uvec2(0u);
+  return uvec2(uint(begin) * p.group / kTile, (uint(end) * p.group + kTile - 1u) / kTile);
+}
+
+// A product of query and key as a score.
+float score(float product) {
+  const float s = product * p.scale;
+  return p.softcap != 0.0 ? p.softcap * tanh_accurate(s / p.softcap) : s;
+}
+
+// d score / d product.
+float score_slope(float s) {
+  const float ratio = p.softcap != 0.0 ? s / p.softcap : 0.0;
+  return p.scale * (1.0 - ratio * ratio);
+}
+
+#endif

@@ -1,0 +1,65 @@
+// Weights and their gradients, computed anew for a tile of rows and keys; for the two kernels of the gradient.
+// Each invocation keeps those of its own rows and keys (see attention.glsl).
+layout(binding = 0) readonly buffer Q1 { float q1[]; };
+layout(binding = 0) readonly buffer Q4 { vec4 q4[]; };
+layout(binding = 1) readonly buffer K1 { float k1[]; };
+layout(binding = 1) readonly buffer K4 { vec4 k4[]; };
+layout(binding = 2) readonly buffer V1 { float v1[]; };
+layout(binding = 2) readonly buffer V4 { vec4 v4[]; };
+layout(binding = 3) readonly buffer Dy1 { float dy1[]; };
+layout(binding = 3) readonly buffer Dy4 { vec4 dy4[]; };
+layout(binding = 4) readonly buffer Lse { float lse[]; };
+layout(binding = 5) readonly buffer Delta { float delta[]; };
+layout(binding = 6) readonly buffer Documents { int documents[]; };
+layout(binding = 7) readonly buffer State { StepState state; };
+HEAD_LOADER(q)
+HEAD_LOADER(k)
+HEAD_LOADER(v)
+HEAD_LOADER(dy)
+
+int document(Head h, uint token) {
+  return p.has_documents != 0u ? documents[h.batch * p.queries + min(token, p.queries - 1u)] : 0;
+}
+
+// Softmax weights of the tile and the gradients of its products of query and key.
+void recompute(Head h, uint row_tile, uint key_tile, int offset, out vec4 weight[2], out vec4 slope[2]) {
+  vec4 products[2] = {vec4(0.0), vec4(0.0)};
+  slope[0] = slope[1] = vec4(0.0);
+  for (uint slab = 0u; slab < SLABS; ++slab) {
+    barrier();  // the tiles before have been read
+    FILL_TILE(left_tile, q, row_base, h, row_tile * kTile, row_count(), slab)
+    FILL_TILE(right_tile, k, key_base, h, key_tile * kTile, p.keys, slab)
+    barrier();
+    multiply_tiles(products[0], products[1]);
+  }
+  for (uint slab = 0u; slab < SLABS; ++slab) {
+    barrier();
+    FILL_TILE(left_tile, dy, row_base, h, row_tile * kTile, row_count(), slab)
+    FILL_TILE(right_tile, v, key_base, h, key_tile * kTile, p.keys, slab)
+    barrier();
+    multiply_tiles(slope[0], slope[1]);
+  }
+  for (uint r = 0u; r < 2u; ++r) {
+    const uint row = row_tile * kTile + ty() + 16u * r;
+    const bool real = row < row_count();
+    const uint at = real ? row_statistic(h, row) : 0u;
+    const float row_lse = lse[at];
+    const float row_delta = delta[at];
+    const int row_document = document(h, row / p.group);
+    for (uint c = 0u; c < 4u; ++c) {
+      const uint key = key_tile * kTile + tx() + 8u * c;
+      const float s = score(products[r][c]);
+      const bool seen = sees(row, key, offset, row_document, document(h, key));
+      const float w = seen ? exp_accurate(s - row_lse) : 0.0;
+      weight[r][c] = w;
+      slope[r][c] = seen ? w * (slope[r][c] - row_delta) * score_slope(s) : 0.0;
+    }
+  }
+}
+
+// Puts a tile's numbers where all invocations see them.
+void share(vec4 numbers[2]) {
+  for (uint r = 0u; r < 2u; ++r) {
+    for (uint c = 0u; c < 4u; ++c) weights[(ty() + 16u * r) * kTile + tx() + 8u * c] = numbers[r][c];
+  }
+}

@@ -1,0 +1,21 @@
+// The sum of dy * o over each head, which the softmax's gradient subtracts.
+//! variant f32 :
+#version 450
+#extension GL_GOOGLE_include_directive : require
+layout(local_size_x = 128) in;
+#include "shaders/attention/attention_grad_delta_push.h"
+#include "shaders/common/rows.glsl"
+
+layout(binding = 0) readonly buffer O { float o[]; };
+layout(binding = 1) readonly buffer Dy { float dy[]; };
+layout(binding = 2) writeonly buffer Delta { float delta[]; };
+
+void main() {
+  const bool real = row_is_real();
+  const uint end = real ? p.columns : 0u;
+  const uint base = real ? row_start() : 0u;
+  float total = 0.0;
+  for (uint col = row_slice(); col < end; col += SLICES) total += o[base + col] * dy[base + col];
+  total = row_sum(total);
+  if (real && row_slice() == 0u) delta[row_index()] = total;
+}

@@ -1,0 +1,6 @@
+#include "shaders/common/push.h"
+PUSH_BEGIN(AttentionGradDeltaPush)
+  uint rows;
+  uint columns;
+  uint inner;  // 1: rows are contiguous
+PUSH_END(AttentionGradDeltaPush)

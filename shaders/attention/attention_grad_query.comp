@@ -1,0 +1,47 @@
+// dq: a workgroup takes 32 rows through all keys that they see.
+//! variant f32 :
+#version 450
+#extension GL_GOOGLE_include_directive : require
+layout(local_size_x = 128) in;
+#include "shaders/common/step_state.h"
+#include "shaders/attention/attention_push.h"
+#include "shaders/attention/attention.glsl"
+#include "shaders/attention/attention_grad.glsl"
+layout(binding = 8) writeonly buffer Dq1 { float dq1[]; };
+layout(binding = 8) writeonly buffer Dq4 { vec4 dq4[]; };
+HEAD_STORER(dq)
+
+void main() {
+  const uint group = flat_workgroup();
+  if (group >= p.batch * p.kv_heads * p.row_tiles) return;
+  const uint tile = group % p.row_tiles;
+  const Head h = Head(group / p.row_tiles / p.kv_heads, group / p.row_tiles % p.kv_heads);
+  const int offset = p.from_step != 0u ? int(state.position) : p.offset;
+  vec4 result[2 * SLABS];
+  for (uint i = 0u; i < 2u * SLABS; ++i) result[i] = vec4(0.0);
+
+  const uvec2 range = key_tile_range(tile, offset);
+  for (uint key_tile = range.x; key_tile < range.y; ++key_tile) {
+    vec4 weight[2];
+    vec4 slope[2];
+    recompute(h, tile, key_tile, offset, weight, slope);
+    share(slope);
+    for (uint slab = 0u; slab < SLABS; ++slab) {
+      barrier();  // the tile before has been read
+      FILL_TILE(right_tile, k, key_base, h, key_tile * kTile, p.keys, slab)
+      barrier();
+      for (uint key = 0u; key < kTile; ++key) {
+        const vec4 value = right_tile[key * kVectors + tx()];
+        result[2u * slab] += weights[ty() * kTile + key] * value;
+        result[2u * slab + 1u] += weights[(ty() + 16u) * kTile + key] * value;
+      }
+    }
+  }
+  for (uint r = 0u; r < 2u; ++r) {
+    const uint row = tile * kTile + ty() + 16u * r;
+    if (row >= row_count()) continue;
+    for (uint slab = 0u; slab < SLABS; ++slab) {
+      store_dq(row_base(h, row), slab * kTile + tx() * 4u, result[2u * slab + r]);
+    }
+  }
+}

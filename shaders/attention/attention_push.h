@@ -1,0 +1,20 @@
+#include "shaders/common/push.h"
+// q and o [batch, queries, kv_heads * group, dim], k and v [batch, keys, kv_heads, dim]. The rows of a key head are its
+// queries times the heads of its group: row r is query r / group of head r % group.
+PUSH_BEGIN(AttentionPush)
+  uint batch;
+  uint queries;
+  uint keys;
+  uint kv_heads;
+  uint group;
+  uint dim;
+  uint row_tiles;  // of 32 rows
+  uint key_tiles;  // of 32 keys
+  int offset;      // query 0 stands at this key
+  int window;      // 0: none
+  float scale;
+  float softcap;   // 0: none
+  uint causal;     // flags are 0 or 1
+  uint has_documents;
+  uint from_step;  // query 0 stands at the step state's position instead
+PUSH_END(AttentionPush)

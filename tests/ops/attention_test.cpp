@@ -1,0 +1,108 @@
+// ctest: slow. Some thirty cases whose pipelines a software device takes a second each to compile.
+#include <cmath>
+
+#include "tests/support/op_case.h"
+
+namespace graft::test {
+namespace {
+
+using Dims = std::vector<std::int64_t>;
+constexpr std::int64_t kOne = 1;
+
+struct Sizes {
+  std::int64_t batch = 1, queries = 1, keys = 1, heads = 1, kv_heads = 1, dim = 8;
+};
+
+OpCase attend(std::string name, Sizes s, Attrs attrs = {{"causal", kOne}}) {
+  const Dims q = {s.batch, s.queries, s.heads, s.dim};
+  const Dims k = {s.batch, s.keys, s.kv_heads, s.dim};
+  return {.name = std::move(name),
+          .op = Op::attention,
+          .inputs = {{.dims = q}, {.dims = k}, {.dims = k}},
+          .attrs = std::move(attrs),
+          .tolerance = 3e-5,
+          .reason = "sums over keys and over a head in f32; exp of scores that carry the rounding of a product",
+          .cotangents = 1,
+          .difference_tolerance = 3e-5};
+}
+
+OpCase with_documents(OpCase c, std::vector<double> documents) {
+  const Dims dims = {c.inputs[0].dims[0], c.inputs[0].dims[1]};
+  c.inputs.push_back({.dims = dims, .dtype = DType::i32, .values = std::move(documents)});
+  return c;
+}
+
+// Scores far apart: the running maximum must move, and nothing may overflow.
+OpCase sharp(OpCase c) {
+  for (const std::size_t i : {0, 1}) {
+    c.inputs[i].low = -6;
+    c.inputs[i].high = 6;
+  }
+  c.tolerance = 3e-4;
+  c.reason = "scores of a few hundred round to 2e-5, which exp takes over as a relative error";
+  c.difference_tolerance = 1e-3;
+  return c;
+}
+
+// Keys that no query sees, or queries that see none.
+std::vector<double> packed(std::int64_t count) {
+  std::vector<double> documents;
+  for (std::int64_t i = 0; i < count; ++i) documents.push_back(i < 5 ? 0 : (i < 40 ? 1 : (i < count - 6 ? 7 : -1)));
+  return documents;
+}
+
+std::vector<OpCase> cases() {
+  OpCase step = attend("position of the step", {1, 3, 50, 4, 2, 16}, {{"causal", kOne}, {"from_step", kOne}});
+  step.step_state.position = 35;
+  OpCase one_token = attend("one token of the step", {2, 1, 70, 4, 1, 16}, {{"causal", kOne}, {"from_step", kOne}});
+  one_token.step_state.position = 40;
+  return {
+      attend("one tile", {2, 7, 7, 2, 2, 8}),
+      attend("several tiles", {1, 70, 70, 2, 2, 16}),
+      attend("group of two", {2, 37, 37, 4, 2, 12}),
+      attend("group of three", {1, 45, 45, 3, 1, 8}),
+      attend("group of four, one key head", {1, 41, 41, 4, 1, 32}),
+      attend("not causal", {2, 35, 50, 2, 1, 16}, {}),
+      attend("more keys", {1, 20, 67, 4, 2, 16}),
+      attend("more queries", {1, 67, 20, 2, 1, 16}),
+      attend("one query", {2, 1, 40, 6, 2, 20}),
+      attend("one key", {1, 1, 1, 1, 1, 4}),
+      attend("odd head", {1, 34, 34, 2, 1, 7}),
+      attend("head of one", {1, 34, 34, 2, 2, 1}),
+      attend("head of 48", {1, 40, 40, 2, 1, 48}),
+      attend("head of 128", {1, 36, 36, 1, 1, 128}),
+      attend("head of 256", {1, 36, 36, 2, 1, 256}),
+      attend("scale", {1, 33, 33, 2, 1, 8}, {{"causal", kOne}, {"scale", 0.9}}),
+      attend("softcap", {1, 33, 33, 2, 1, 8}, {{"causal", kOne}, {"scale", 2.0}, {"softcap", 1.5}}),
+      attend("window", {1, 100, 100, 2, 1, 8}, {{"causal", kOne}, {"window", std::int64_t{20}}}),
+      attend("window of two", {1, 40, 40, 2, 1, 8}, {{"causal", kOne}, {"window", kOne * 2}}),
+      attend("window both ways", {1, 80, 80, 2, 2, 8}, {{"window", std::int64_t{9}}}),
+      attend("window over more keys", {1, 40, 90, 2, 1, 8}, {{"causal", kOne}, {"window", std::int64_t{30}}}),
+      sharp(attend("far scores", {1, 80, 80, 2, 1, 16})),
+      with_documents(attend("documents", {1, 90, 90, 4, 2, 8}), packed(90)),
+      with_documents(attend("documents both ways", {1, 60, 60, 2, 2, 8}, {}), packed(60)),
+      with_documents(attend("documents in a window", {1, 90, 90, 2, 1, 8}, {{"causal", kOne}, {"window", kOne * 12}}),
+                     packed(90)),
+      attend("empty batch", {0, 4, 4, 2, 1, 8}),
+      attend("no keys", {1, 4, 0, 2, 1, 8}),
+      step,
+      one_token,
+  };
+}
+GRAFT_OP_CASES(Attention, cases());
+
+TEST(AttentionInfer, RefusesWhatDoesNotFit) {
+  expect_infer_error(attend("bad", {1, 4, 4, 3, 2, 8}), "3 query heads for 2 key heads");
+  expect_infer_error(attend("bad", {1, 4, 4, 2, 0, 8}), "2 query heads for 0 key heads");
+  expect_infer_error(attend("bad", {1, 4, 4, 2, 1, 257}), "257 elements");
+  expect_infer_error(attend("bad", {1, 4, 4, 2, 1, 8}, {{"window", -kOne}}), "\"window\" is -1");
+  expect_infer_error(attend("bad", {1, 4, 4, 2, 1, 8}, {{"softcap", -1.0}}), "\"softcap\" is -1");
+  expect_infer_error(attend("bad", {1, 4, 4, 2, 1, 8}, {{"scale", std::nan("")}}), "\"scale\" is nan");
+  expect_infer_error(with_documents(attend("bad", {1, 4, 5, 2, 1, 8}), {0, 0, 0, 0}), "[1, 5] is needed");
+  OpCase values = attend("bad", {1, 4, 4, 2, 1, 8});
+  values.inputs[2].dims[1] = 5;
+  expect_infer_error(values, "[1, 4, 1, 8] is needed");
+}
+
+}  // namespace
+}  // namespace graft::test
