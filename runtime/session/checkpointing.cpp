@@ -147,8 +147,12 @@ Status Checkpointer::check_configuration(const checkpoint::Manifest& snapshot) c
   return ok_status();
 }
 
-Result<std::uint64_t> Checkpointer::resume(data::Loader& loader) {
-  if (store_.head() == 0) return std::uint64_t{0};
+Result<std::uint64_t> Checkpointer::begin(data::Loader& loader) {
+  if (store_.head() == 0) {
+    trainer_.state().cursor = loader.cursor();  // no step has told the trainer where its data stands
+    GRAFT_TRY(save());
+    return std::uint64_t{0};
+  }
   const checkpoint::Manifest& snapshot = store_.snapshots().at(store_.head());
   GRAFT_TRY(check_configuration(snapshot));
   StateRecord record;

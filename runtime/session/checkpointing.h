@@ -33,10 +33,11 @@ class Checkpointer {
   static Result<std::unique_ptr<Checkpointer>> open(os::FileSystem& files, const CheckpointOptions& options,
                                                     train::Trainer& trainer, Configuration configuration, bool resume);
 
-  /// Brings trainer and loader to the newest snapshot. The journalled steps after it are run again by the training
-  /// loop and compared with the journal in record(). Returns the step that training goes on from; 0 for an empty store.
-  /// invalid_argument where the configuration differs, naming the part that does.
-  Result<std::uint64_t> resume(data::Loader& loader);
+  /// Brings trainer and loader to the newest snapshot; an empty store gets its first one, of the state before any step.
+  /// The journalled steps after it are run again by the training loop and compared with the journal in record().
+  /// Returns the step that training goes on from; 0 for an empty store. invalid_argument where the configuration
+  /// differs, naming the part that does.
+  Result<std::uint64_t> begin(data::Loader& loader);
 
   /// After each step: journals it, or checks it where the journal has it already; takes a snapshot when one is due.
   /// corrupt where a replayed step gives another loss than it did (another driver or device): nothing is written then.

@@ -32,16 +32,18 @@ class Resume(CliTest):
         kills = 0
         command = [cli.GRAFT, "train", "mlp.graft", *self.FLAGS, *self.CHECKPOINT, "--resume", "-o", "resumed.graft"]
         while kills < KILLS:
-            process = subprocess.Popen(command, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            process = subprocess.Popen(command, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                       text=True)
             time.sleep(chance.uniform(0.02, length / 3))
             ended = process.poll() is not None
             process.kill()
-            process.communicate(timeout=cli.TIMEOUT)
+            _, errors = process.communicate(timeout=cli.TIMEOUT)
             if ended:
-                self.assertEqual(process.returncode, 0)
+                self.assertEqual(process.returncode, 0, errors)
                 break
             kills += 1
-            self.graft("checkpoint", "verify", "store") if os.path.exists(self.path("store/ROOT")) else None
+            if os.path.exists(self.path("store/ROOT")):
+                self.graft("checkpoint", "verify", "store")
         done = self.run_graft("train", "mlp.graft", *self.FLAGS, *self.CHECKPOINT, "--resume", "-o", "resumed.graft")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertEqual(self.bytes_of("whole.graft"), self.bytes_of("resumed.graft"), f"after {kills} kills")

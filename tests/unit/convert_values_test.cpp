@@ -77,7 +77,8 @@ TEST(ConvertValues, BatchNormInTrainingModeKeepsItsStatisticsUnlessTheFileUsesTh
   ASSERT_EQ(count_ops(graph, Op::batch_norm), 1u);
   EXPECT_EQ(named(graph, "mean").kind, ValueKind::state);
   for (const Node& node : graph.nodes()) {
-    if (node.op == Op::batch_norm) EXPECT_EQ(node.attrs.number("momentum"), 0.25);
+    if (node.op != Op::batch_norm) continue;
+    EXPECT_EQ(node.attrs.number("momentum"), 0.25);
   }
   p.outputs.push_back(float_value("new_mean", {2}));
   EXPECT_EQ(count_ops(converted(p).model.graph, Op::batch_norm_train), 1u);

@@ -182,12 +182,8 @@ Result<std::unique_ptr<Checkpointer>> open_checkpoint(const Options& options, co
   GRAFT_TRY_ASSIGN(auto checkpointer, Checkpointer::open(os::system_files(), options.checkpoint, trainer,
                                                          std::move(configuration), options.resume));
   for (const std::string& note : checkpointer->store().notes()) std::fprintf(stderr, "checkpoint: %s\n", note.c_str());
-  if (options.resume) {
-    GRAFT_TRY_ASSIGN(const std::uint64_t step, checkpointer->resume(loader));
-    std::fprintf(stderr, "Going on from step %llu.\n", static_cast<unsigned long long>(step));
-  }
-  if (checkpointer->store().head() == 0)
-    GRAFT_TRY(checkpointer->save());  // a crash before the first step loses nothing
+  GRAFT_TRY_ASSIGN(const std::uint64_t step, checkpointer->begin(loader));
+  if (options.resume) std::fprintf(stderr, "Going on from step %llu.\n", static_cast<unsigned long long>(step));
   return checkpointer;
 }
 
