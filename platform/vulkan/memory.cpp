@@ -32,6 +32,7 @@ int score(VkMemoryPropertyFlags flags, gpu::MemoryKind kind, bool unified) {
 
 /// Takes `size` aligned bytes out of the first range that has room.
 bool take(MemoryBlock& block, std::uint64_t size, std::uint64_t alignment, std::uint64_t& offset) {
+  block.reserve();
   for (std::size_t i = 0; i < block.free.size(); ++i) {
     const MemoryBlock::Range range = block.free[i];
     offset = align_up(range.offset, alignment);
@@ -41,12 +42,14 @@ bool take(MemoryBlock& block, std::uint64_t size, std::uint64_t alignment, std::
     block.free[i] = {range.offset, skipped};
     if (rest.size != 0) block.free.insert(block.free.begin() + static_cast<std::ptrdiff_t>(i) + 1, rest);
     if (skipped == 0) block.free.erase(block.free.begin() + static_cast<std::ptrdiff_t>(i));
+    ++block.taken;
     return true;
   }
   return false;
 }
 
 void give_back(MemoryBlock& block, std::uint64_t offset, std::uint64_t size) {
+  --block.taken;
   auto next = std::lower_bound(block.free.begin(), block.free.end(), offset,
                                [](const MemoryBlock::Range& range, std::uint64_t at) { return range.offset < at; });
   next = block.free.insert(next, {offset, size});
@@ -123,7 +126,12 @@ Result<MemoryBlock*> MemoryPool::add_block(std::uint64_t size, std::uint32_t typ
   VkMemoryAllocateInfo info{VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO};
   info.allocationSize = size;
   info.memoryTypeIndex = type;
+  // Whatever can fail here comes before the call, so that no device memory is left without an owner.
   auto block = std::make_unique<MemoryBlock>();
+  block->reserve();
+  block->free.push_back({0, size});
+  blocks_.reserve(blocks_.size() + 1);
+  non_coherent_.reserve(blocks_.size() + 1);
   VkResult result = GRAFT_VK_DEVICE_CALL(context_, AllocateMemory, &info, nullptr, &block->memory);
   if (result != VK_SUCCESS) return context_.failed(result, "vkAllocateMemory", doing());
   const VkMemoryPropertyFlags flags = context_.physical.memory.memoryTypes[type].propertyFlags;
@@ -140,7 +148,6 @@ Result<MemoryBlock*> MemoryPool::add_block(std::uint64_t size, std::uint32_t typ
   block->type = type;
   block->coherent = is_coherent(type);
   block->shared = shared;
-  block->free = {{0, size}};
   ++stats_.allocations;
   stats_.reserved_bytes += size;
   MemoryBlock* added = block.get();

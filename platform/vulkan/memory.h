@@ -22,9 +22,15 @@ struct MemoryBlock {
   bool coherent = true;
   std::byte* mapped = nullptr;
   bool shared = false;
-  std::vector<Range> free;  ///< sorted by offset, never adjacent
+  std::vector<Range> free;  ///< sorted by offset, never adjacent: at most one more than `taken`
+  std::size_t taken = 0;    ///< allocations in it
 
-  bool empty() const { return free.size() == 1 && free[0].size == size; }
+  /// Room to take one more allocation, and to give all of them back: that happens in destructors and must not fail.
+  void reserve() {
+    const std::size_t needed = taken + 3;  // one more taken, one more range than that, and one before ranges merge
+    if (free.capacity() < needed) free.reserve(2 * needed);
+  }
+  bool empty() const { return taken == 0; }
 };
 
 struct Allocation {
