@@ -63,7 +63,7 @@ struct OpDef {
   /// Outputs from inputs and attributes. Never trusts attributes' values: they may come from a file.
   Status (*infer)(InferContext&) = nullptr;
 
-  /// Device dispatches for a bound graph. Null for views (alias_input).
+  /// Device dispatches for a bound graph. Null for views (alias_input) that mutate nothing.
   Status (*emit)(Emitter&) = nullptr;
 
   std::variant<NoGrad, VjpFn> gradient = NoGrad{"it is not differentiable"};
@@ -74,7 +74,8 @@ struct OpDef {
   /// Bit i: input i is updated in place. Such a node runs after all other readers of that value.
   std::uint32_t mutates = 0;
 
-  /// >= 0: output 0 is the same memory as this input (reshape); nothing is dispatched.
+  /// >= 0: output 0 is the same memory as this input (reshape); nothing is dispatched. Where the op mutates that input
+  /// as well, output 0 is its contents after that (cache_append).
   int alias_input = -1;
 
   /// Bit i: output 0 may overwrite input i when this is its last use (elementwise, same size).

@@ -50,10 +50,8 @@ MemoryByClass Memory::planned(const Residents& residents, std::span<const Plan* 
   MemoryByClass memory = residents.memory();
   if (needs.largest != nullptr) {
     const MemoryByClass& all = needs.largest->memory;
-    const std::uint64_t gradients =
-        all[MemoryClass::gradients] - needs.largest->residents_memory[MemoryClass::gradients];
-    memory[MemoryClass::gradients] += gradients;
-    memory[MemoryClass::activations] += all[MemoryClass::activations];
+    const MemoryByClass& kept = needs.largest->residents_memory;
+    for (const MemoryClass c : {MemoryClass::gradients, MemoryClass::activations}) memory[c] += all[c] - kept[c];
     memory[MemoryClass::workspace] += all[MemoryClass::workspace];
   }
   memory[MemoryClass::staging] = needs.upload + needs.readback;

@@ -1,6 +1,7 @@
 #include "runtime/plan/residents.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "platform/base/checked.h"
 #include "runtime/ops/emitter.h"
@@ -15,7 +16,18 @@ bool persistent(ValueKind kind) {
   return kind == ValueKind::constant || kind == ValueKind::parameter || kind == ValueKind::state;
 }
 
-/// State is named after what updates it: accumulators hold gradients, running statistics belong to the model.
+/// The class of state that a node of this op updates; nothing for optimizers.
+std::optional<MemoryClass> class_of_state(Op op) {
+  switch (op) {
+    case Op::accumulate: return MemoryClass::gradients;
+    case Op::batch_norm_update: return MemoryClass::parameters;
+    case Op::cache_append: return MemoryClass::activations;
+    default: return std::nullopt;
+  }
+}
+
+/// State is named after what updates it: accumulators hold gradients, running statistics belong to the model, caches
+/// hold what was computed for earlier tokens.
 std::vector<MemoryClass> classes_of(const Graph& graph) {
   std::vector<MemoryClass> classes(graph.values().size(), MemoryClass::optimizer);
   for (std::size_t i = 0; i < classes.size(); ++i) {
@@ -24,12 +36,13 @@ std::vector<MemoryClass> classes_of(const Graph& graph) {
     if (kind == ValueKind::parameter) classes[i] = MemoryClass::parameters;
   }
   for (const Node& node : graph.nodes()) {
-    if (node.op != Op::accumulate && node.op != Op::batch_norm_update) continue;
+    const auto updated = class_of_state(node.op);
+    if (!updated) continue;
     const std::uint32_t mutates = op_def(node.op).mutates;
     for (std::size_t i = 0; i < node.inputs.size() && i < 32; ++i) {
       if ((mutates >> i & 1) == 0 || !node.inputs[i].valid()) continue;
       if (graph.value(node.inputs[i]).kind != ValueKind::state) continue;
-      classes[node.inputs[i].index] = node.op == Op::accumulate ? MemoryClass::gradients : MemoryClass::parameters;
+      classes[node.inputs[i].index] = *updated;
     }
   }
   return classes;

@@ -50,9 +50,15 @@ void add_edge(Problem& p, std::uint32_t from, std::uint32_t to) {
   p.before[to].push_back(from);
 }
 
-void add_data_edges(Problem& p, const Graph& graph, const std::vector<std::uint32_t>& roots) {
+/// For each node of the graph its number among the live ones.
+std::vector<std::uint32_t> numbers_of(const Problem& p, const Graph& graph) {
   std::vector<std::uint32_t> number(graph.nodes().size(), 0);
   for (std::uint32_t k = 0; k < p.nodes.size(); ++k) number[p.nodes[k]] = k;
+  return number;
+}
+
+void add_data_edges(Problem& p, const Graph& graph, const std::vector<std::uint32_t>& roots) {
+  const std::vector<std::uint32_t> number = numbers_of(p, graph);
   for (std::uint32_t k = 0; k < p.nodes.size(); ++k) {
     const Node& node = graph.nodes()[p.nodes[k]];
     for (const ValueId v : node.inputs) {
@@ -71,23 +77,49 @@ void add_data_edges(Problem& p, const Graph& graph, const std::vector<std::uint3
   }
 }
 
+/// The live node whose update a value shows: a view of a mutated value, as the mutating node gives it, stands for the
+/// contents after that mutation. kNoMutator for the contents before any.
+constexpr std::uint32_t kNoMutator = 0xffffffffu;
+std::uint32_t mutator_seen(const Graph& graph, const std::vector<std::uint32_t>& number, ValueId v) {
+  for (NodeId producer = graph.value(v).producer; producer.valid();) {
+    const OpDef& def = op_def(graph.node(producer).op);
+    if (def.alias_input < 0) break;
+    if ((def.mutates >> def.alias_input & 1) != 0) return number[producer.index];
+    producer = graph.value(graph.node(producer).inputs[static_cast<std::size_t>(def.alias_input)]).producer;
+  }
+  return kNoMutator;
+}
+
+struct Reader {
+  std::uint32_t node = 0;
+  std::uint32_t after = kNoMutator;  ///< it reads what this mutator left
+};
+
 void add_mutation_edges(Problem& p, const Graph& graph, const std::vector<std::uint32_t>& roots) {
-  std::vector<std::vector<std::uint32_t>> readers(graph.values().size());
+  std::vector<std::vector<Reader>> readers(graph.values().size());
   std::vector<std::vector<std::uint32_t>> mutators(graph.values().size());
+  const std::vector<std::uint32_t> number = numbers_of(p, graph);
   for (std::uint32_t k = 0; k < p.nodes.size(); ++k) {
     const Node& node = graph.nodes()[p.nodes[k]];
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       if (!node.inputs[i].valid()) continue;
       const std::uint32_t root = roots[node.inputs[i].index];
-      (mutates_input(node, i) ? mutators : readers)[root].push_back(k);
+      if (mutates_input(node, i)) {
+        mutators[root].push_back(k);
+      } else {
+        readers[root].push_back({k, mutator_seen(graph, number, node.inputs[i])});
+      }
     }
   }
   for (std::size_t root = 0; root < mutators.size(); ++root) {
     const auto& chain = mutators[root];
     for (std::size_t m = 0; m + 1 < chain.size(); ++m) add_edge(p, chain[m], chain[m + 1]);
-    if (chain.empty()) continue;
-    for (const std::uint32_t reader : readers[root]) {
-      if (std::find(chain.begin(), chain.end(), reader) == chain.end()) add_edge(p, reader, chain.front());
+    for (const Reader& reader : readers[root]) {
+      // Before the next mutation of what it reads; the nodes that mutate are no readers of their own.
+      const auto seen = std::find(chain.begin(), chain.end(), reader.after);
+      const auto next = seen == chain.end() ? chain.begin() : seen + 1;
+      if (next == chain.end() || std::find(chain.begin(), chain.end(), reader.node) != chain.end()) continue;
+      add_edge(p, reader.node, *next);
     }
   }
 }

@@ -13,7 +13,8 @@ namespace graft {
 std::vector<std::uint32_t> alias_roots(const Graph& graph);
 
 /// Orders to choose from, each valid: data dependencies are kept, and a node that mutates a value runs after every
-/// other reader of it; several mutators of one value keep the order in which they stand. Only nodes on a path to an
+/// other reader of it (its own output, where that is a view of the value, shows what it left, and is read after it);
+/// several mutators of one value keep the order in which they stand. Only nodes on a path to an
 /// output or a mutation are in. The first is the closest to the graph's own order; with `reorder`, more follow that
 /// tend to need less memory. `bytes` are per value.
 /// invalid_argument when a value would have to be mutated before a result of its mutation's node is read.

@@ -160,6 +160,22 @@ TEST(Plan, MutatorsOfOneValueKeepTheirOrder) {
   test::expect_every_barrier_needed(plan);
 }
 
+TEST(Plan, WhatReadsAnUpdatedCacheRunsAfterTheUpdate) {
+  const Shape shape = {1, 16, 4};
+  GraphMaker g;
+  const ValueId x = g.input("x", {1, 1, 4});
+  const ValueId cache = g.state("cache", shape);
+  const ValueId now = g.add(Op::cache_append, {cache, x}, {}, "append");
+  g.output("after",
+           g.add(Op::transpose, {g.add(Op::reshape, {now}, {{"shape", shape}})}, {{"perm", Ints{0, 2, 1}}}, "reader"));
+  g.output("before", g.add(Op::neg, {cache}, {}, "early"));
+  ASSERT_PLAN(plan, g.graph);
+  EXPECT_GT(position(plan, "reader"), position(plan, "append"));
+  EXPECT_LT(position(plan, "early"), position(plan, "append"));
+  EXPECT_EQ(plan.residents_memory[MemoryClass::activations], 16 * 4 * sizeof(float)) << "a cache is no optimizer's";
+  test::expect_every_barrier_needed(plan);
+}
+
 TEST(Plan, UpdatesRunAsSoonAsTheirGradientIsThere) {
   // Ten gradients, then ten updates: the updates move up, so that one gradient lives at a time.
   GraphMaker g;

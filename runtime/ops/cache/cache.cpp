@@ -1,0 +1,93 @@
+// What decoding token by token is made of: keys and values that stay from step to step, and places in the sequence.
+#include "platform/base/checked.h"
+#include "runtime/ops/movement.h"
+#include "shaders/cache/cache_append_push.h"
+#include "shaders/cache/positions_push.h"
+
+namespace graft::ops {
+namespace {
+
+constexpr std::uint64_t kWorkgroup = 128;  // local_size_x of the kernels
+constexpr AttrSpec kPositionsAttrs[] = {{"shape", AttrType::shape, true}, {"from_step", AttrType::integer}};
+
+Status infer_append(InferContext& c) {
+  GRAFT_TRY(expect_words(c.dtype(0)));
+  GRAFT_TRY(c.expect_dtype(1, c.dtype(0)));
+  Shape rows = c.shape(0);
+  if (rows.rank() < 3 || c.shape(1).rank() != rows.rank()) {
+    return invalid("It appends ", c.shape(1).text(), " to the cache ", rows.text(),
+                   "; both must be [batch, tokens, ..] of one rank.");
+  }
+  rows[1] = c.shape(1)[1];
+  GRAFT_TRY(c.expect_shape(1, rows));
+  c.output(c.dtype(0), c.shape(0));
+  return ok_status();
+}
+
+Status emit_append(Emitter& e) {
+  const Shape& x = e.in_shape(1);
+  const std::uint64_t count = x.elements();
+  if (count == 0) return ok_status();
+  push::CacheAppendPush push{};
+  GRAFT_TRY(count32(e.in_shape(0).elements(), "cache"));
+  GRAFT_TRY_ASSIGN(push.count, count32(count, "list of rows to append"));
+  push.tokens = static_cast<std::uint32_t>(x[1].value());
+  push.capacity = static_cast<std::uint32_t>(e.in_shape(0)[1].value());
+  push.row = static_cast<std::uint32_t>(x.elements(2, x.rank()));
+  e.dispatch(shaders::KernelId::cache_append__f32, {}, {e.step_state(), e.update(0), e.in(1)}, push,
+             e.spread(ceil_div(count, kWorkgroup)));
+  return ok_status();
+}
+
+Status infer_positions(InferContext& c) {
+  const Shape shape = c.attrs().shape("shape");
+  if (shape.rank() == 0) return invalid("The attribute \"shape\" has no axis along which to count.");
+  c.output(DType::i32, shape);
+  return ok_status();
+}
+
+Status emit_positions(Emitter& e) {
+  const std::uint64_t count = e.out_shape().elements();
+  if (count == 0) return ok_status();
+  push::PositionsPush push{};
+  GRAFT_TRY_ASSIGN(push.count, count32(count, "list of positions"));
+  push.sequence = static_cast<std::uint32_t>(e.out_shape().back().value());
+  const bool from_step = e.attrs().flag("from_step");
+  e.dispatch(shaders::KernelId::positions__f32, {from_step}, {e.step_state(), e.out()}, push,
+             e.spread(ceil_div(count, kWorkgroup)));
+  return ok_status();
+}
+
+std::uint64_t no_flops(const Graph&, const Node&) { return 0; }
+
+}  // namespace
+
+/// cache_append(cache [B, C, ..], x [B, S, ..]) -> the cache, in which row s of x stands at the step state's
+/// position + s. Rows past the end are dropped. The result is the cache's own memory: whoever reads it reads what this
+/// node left there.
+extern const OpDef op_cache_append;
+const OpDef op_cache_append = {.name = "cache_append",
+                               .min_inputs = 2,
+                               .max_inputs = 2,
+                               .infer = infer_append,
+                               .emit = emit_append,
+                               .gradient = NoGrad{"it updates state in place"},
+                               .flops = no_flops,
+                               .mutates = 0b1,
+                               .alias_input = 0,
+                               .uses_step_state = true};
+
+/// positions(; shape, from_step) -> i32: the index along the last axis; with from_step 1, plus the step state's
+/// position.
+extern const OpDef op_positions;
+const OpDef op_positions = {.name = "positions",
+                            .attrs = kPositionsAttrs,
+                            .min_inputs = 0,
+                            .max_inputs = 0,
+                            .infer = infer_positions,
+                            .emit = emit_positions,
+                            .gradient = NoGrad{"it has no inputs"},
+                            .flops = no_flops,
+                            .uses_step_state = true};
+
+}  // namespace graft::ops

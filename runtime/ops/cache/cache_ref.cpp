@@ -1,0 +1,31 @@
+#include <algorithm>
+
+#include "runtime/reference/ref_context.h"
+
+namespace graft::ops {
+
+void ref_cache_append(RefContext& c) {
+  const auto& cache = c.in_dims(0);
+  const auto& x = c.in_dims(1);
+  std::size_t row = 1;
+  for (std::size_t axis = 2; axis < x.size(); ++axis) row *= static_cast<std::size_t>(x[axis]);
+  const auto tokens = static_cast<std::size_t>(x[1]);
+  const auto capacity = static_cast<std::size_t>(cache[1]);
+  for (std::size_t item = 0; item < static_cast<std::size_t>(x[0]); ++item) {
+    for (std::size_t token = 0; token < tokens; ++token) {
+      const std::size_t at = c.step_state().position + token;
+      if (at >= capacity) continue;
+      const auto from = c.in(1).subspan((item * tokens + token) * row, row);
+      std::copy(from.begin(), from.end(), c.update(0).subspan((item * capacity + at) * row, row).begin());
+    }
+  }
+  std::copy(c.update(0).begin(), c.update(0).end(), c.out().begin());
+}
+
+void ref_positions(RefContext& c) {
+  const auto sequence = static_cast<std::size_t>(c.out_dims().back());
+  const double first = c.attrs().flag("from_step") ? c.step_state().position : 0;
+  for (std::size_t i = 0; i < c.out().size(); ++i) c.out()[i] = first + static_cast<double>(i % sequence);
+}
+
+}  // namespace graft::ops

@@ -1,0 +1,22 @@
+// Rows of x take their places in the cache, from the step state's position on; those past its end are dropped.
+//! variant f32 :
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#include "shaders/cache/cache_append_push.h"
+#include "shaders/common/step_state.h"
+layout(local_size_x = 128) in;
+#include "shaders/common/index.glsl"
+
+layout(binding = 0) readonly buffer State { StepState state; };
+layout(binding = 1) writeonly buffer Cache { uint cache[]; };
+layout(binding = 2) readonly buffer X { uint x[]; };
+
+void main() {
+  const uint i = flat_invocation();
+  if (i >= p.count) return;
+  const uint token = i / p.row % p.tokens;
+  const uint item = i / p.row / p.tokens;
+  // Not position + token < capacity, which could wrap around.
+  if (state.position >= p.capacity || token >= p.capacity - state.position) return;
+  cache[(item * p.capacity + state.position + token) * p.row + i % p.row] = x[i];
+}

@@ -1,0 +1,8 @@
+#include "shaders/common/push.h"
+// cache [batch, capacity, row], x [batch, tokens, row].
+PUSH_BEGIN(CacheAppendPush)
+  uint count;  // words of x
+  uint tokens;
+  uint capacity;
+  uint row;
+PUSH_END(CacheAppendPush)

@@ -1,0 +1,5 @@
+#include "shaders/common/push.h"
+PUSH_BEGIN(PositionsPush)
+  uint count;
+  uint sequence;  // the last axis
+PUSH_END(PositionsPush)
