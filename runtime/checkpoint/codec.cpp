@@ -9,7 +9,7 @@
 namespace graft::checkpoint {
 namespace {
 
-constexpr int kLevel = 1;
+constexpr int kSampleLevel = 1;
 constexpr std::size_t kSampleBytes = 16 * 1024;
 
 /// Floats as bits, in an order in which neighbours are neighbouring numbers: a small change is a small difference.
@@ -97,14 +97,14 @@ ChunkEncoder::ChunkEncoder(ChunkEncoder&&) noexcept = default;
 ChunkEncoder& ChunkEncoder::operator=(ChunkEncoder&&) noexcept = default;
 
 Result<std::size_t> ChunkEncoder::compressed_size(Codec codec, std::size_t width, std::span<const std::byte> bytes,
-                                                  std::span<const std::byte> parent) {
+                                                  std::span<const std::byte> parent, int level) {
   Impl& impl = *impl_;
   if (impl.context == nullptr) return error(Code::out_of_memory, "There is no memory for a zstd compressor.");
   impl.arranged.resize(bytes.size());
   impl.compressed.resize(ZSTD_compressBound(bytes.size()));
   transform(codec, width, bytes, parent, impl.arranged);
   const std::size_t size = ZSTD_compressCCtx(impl.context, impl.compressed.data(), impl.compressed.size(),
-                                             impl.arranged.data(), impl.arranged.size(), kLevel);
+                                             impl.arranged.data(), impl.arranged.size(), level);
   if (ZSTD_isError(size) != 0) {
     return error(Code::out_of_memory, "zstd could not compress a chunk of ", bytes.size(),
                  " bytes: ", ZSTD_getErrorName(size), ".");
@@ -113,7 +113,7 @@ Result<std::size_t> ChunkEncoder::compressed_size(Codec codec, std::size_t width
 }
 
 Result<EncodedChunk> ChunkEncoder::encode(std::span<const std::byte> bytes, std::span<const std::byte> parent,
-                                          std::size_t width, bool is_f32) {
+                                          std::size_t width, bool is_f32, int level) {
   std::array<Codec, 4> candidates = {Codec::plain};
   std::size_t count = 1;
   if (width > 1) candidates[count++] = Codec::planes;
@@ -128,10 +128,10 @@ Result<EncodedChunk> ChunkEncoder::encode(std::span<const std::byte> bytes, std:
   Codec best = Codec::plain;
   std::size_t best_size = 0;
   for (std::size_t i = 0; i < count; ++i) {
-    GRAFT_TRY_ASSIGN(const std::size_t size, compressed_size(candidates[i], width, part, parent_part));
+    GRAFT_TRY_ASSIGN(const std::size_t size, compressed_size(candidates[i], width, part, parent_part, kSampleLevel));
     if (i == 0 || size < best_size) best = candidates[i], best_size = size;
   }
-  GRAFT_TRY_ASSIGN(const std::size_t size, compressed_size(best, width, bytes, parent));
+  GRAFT_TRY_ASSIGN(const std::size_t size, compressed_size(best, width, bytes, parent, level));
   if (size >= bytes.size()) return EncodedChunk{Codec::plain, Compression::none, bytes};
   return EncodedChunk{best, Compression::zstd, std::span<const std::byte>(impl_->compressed).first(size)};
 }

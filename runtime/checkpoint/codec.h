@@ -40,13 +40,14 @@ class ChunkEncoder {
   ChunkEncoder& operator=(ChunkEncoder&&) noexcept;
 
   /// Tries every codec that suits `width` and the presence of `parent` (empty: none) on a sample, then encodes with the
-  /// one that came out smallest. What does not shrink is stored as it is. out_of_memory when zstd has none.
+  /// one that came out smallest. What does not shrink is stored as it is. `level` is zstd's, for the whole chunk; the
+  /// sample is compressed at level 1. out_of_memory when zstd has none.
   Result<EncodedChunk> encode(std::span<const std::byte> bytes, std::span<const std::byte> parent, std::size_t width,
-                              bool is_f32);
+                              bool is_f32, int level);
 
  private:
   Result<std::size_t> compressed_size(Codec codec, std::size_t width, std::span<const std::byte> bytes,
-                                      std::span<const std::byte> parent);
+                                      std::span<const std::byte> parent, int level);
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

@@ -32,6 +32,8 @@ struct JournalContents {
 Result<JournalContents> read_journal(os::FileSystem& files, const std::string& path, std::uint64_t number,
                                      std::uint64_t limit = kMaxJournalBytes);
 
+/// Bytes of the record's frame.
+inline std::uint64_t frame_bytes(const JournalRecord& record) { return kFrameHeaderBytes + record.payload.size(); }
 /// Appends the record's frame to `out` and moves the chain on.
 void add_frame(const JournalRecord& record, Hash128& chain, std::vector<std::byte>& out);
 

@@ -62,7 +62,7 @@ Status check_stream(const Manifest& manifest, const Stream& stream) {
   const auto bad = [&](const auto&... parts) { return corrupt("The stream \"", stream.name, "\" ", parts...); };
   if (stream.kind > StreamKind::other || stream.element > Element::bf16) return bad("has an unknown kind or element.");
   const std::uint64_t size = manifest.chunk_bytes;
-  const std::uint64_t chunks = stream.bytes / size + (stream.bytes % size != 0 ? 1 : 0);
+  const std::uint64_t chunks = stream.frozen ? 0 : stream.bytes / size + (stream.bytes % size != 0 ? 1 : 0);
   if (stream.chunks.size() != chunks) {
     return bad("of ", stream.bytes, " bytes has ", stream.chunks.size(), " chunks instead of ", chunks, ".");
   }
@@ -120,8 +120,10 @@ Result<Manifest> from_tables(const fbckpt::Snapshot& file) {
     std::uint64_t total = 0;
     for (const auto* s : *streams) {
       GRAFT_TRY(check_name(s->name()->string_view(), "A stream's name"));
-      Stream stream{s->name()->str(), static_cast<StreamKind>(s->kind()), static_cast<Element>(s->element()),
-                    s->bytes()};
+      Stream stream{
+          s->name()->str(), static_cast<StreamKind>(s->kind()), static_cast<Element>(s->element()), s->bytes(), {},
+          s->worker()};
+      if (const auto* hash = s->frozen()) stream.frozen = Hash128{hash->low(), hash->high()};
       if (const auto* indices = s->chunks()) {
         total += indices->size();  // vectors may be shared as well: what is copied is counted
         if (total > kMaxSnapshotFileBytes / 4) return corrupt("Its streams have too many chunks.");
@@ -135,17 +137,21 @@ Result<Manifest> from_tables(const fbckpt::Snapshot& file) {
 
 }  // namespace
 
-const Stream* Manifest::find(std::string_view name) const {
+const Stream* Manifest::find(std::string_view name, std::uint32_t worker) const {
   for (const Stream& stream : streams)
-    if (stream.name == name) return &stream;
+    if (stream.worker == worker && stream.name == name) return &stream;
   return nullptr;
 }
 
-std::vector<std::uint32_t> chain_lengths(const std::vector<Chunk>& chunks) {
-  std::vector<std::uint32_t> lengths(chunks.size(), 1);
-  for (std::size_t i = 0; i < chunks.size(); ++i)
-    if (chunks[i].parent != kNoParent) lengths[i] = lengths[chunks[i].parent] + 1;
-  return lengths;
+std::vector<ChainCost> chain_costs(const std::vector<Chunk>& chunks) {
+  std::vector<ChainCost> costs(chunks.size());
+  for (std::size_t i = 0; i < chunks.size(); ++i) {
+    costs[i].bytes = std::uint64_t{chunks[i].stored_bytes} + chunks[i].decoded_bytes;
+    if (chunks[i].parent == kNoParent) continue;
+    costs[i].bytes += costs[chunks[i].parent].bytes;
+    costs[i].length += costs[chunks[i].parent].length;
+  }
+  return costs;
 }
 
 Status check(const Manifest& manifest) {
@@ -168,10 +174,12 @@ Status check(const Manifest& manifest) {
   }
   std::vector<std::uint32_t> chains(manifest.chunks.size(), 1);
   for (std::size_t i = 0; i < manifest.chunks.size(); ++i) GRAFT_TRY(check_chunk(manifest, i, chains));
-  std::set<std::string_view> names;
+  std::set<std::pair<std::uint32_t, std::string_view>> names;
   for (const Stream& stream : manifest.streams) {
     GRAFT_TRY(check_stream(manifest, stream));
-    if (!names.insert(stream.name).second) return invalid("Two streams are called \"", stream.name, "\".");
+    if (!names.emplace(stream.worker, stream.name).second) {
+      return invalid("Two streams of worker ", stream.worker, " are called \"", stream.name, "\".");
+    }
   }
   return ok_status();
 }
@@ -188,8 +196,10 @@ std::vector<std::byte> encode_tables(const Manifest& manifest) {
   for (const Stream& s : manifest.streams) {
     const auto name = builder.CreateString(s.name);
     const auto chunks = builder.CreateVector(s.chunks);
+    const fbckpt::Hash hash = s.frozen ? fbckpt::Hash(s.frozen->low, s.frozen->high) : fbckpt::Hash();
     streams.push_back(fbckpt::CreateStream(builder, name, static_cast<fbckpt::StreamKind>(s.kind),
-                                           static_cast<fbckpt::Element>(s.element), s.bytes, chunks));
+                                           static_cast<fbckpt::Element>(s.element), s.bytes, chunks, s.worker,
+                                           s.frozen ? &hash : nullptr));
   }
   std::vector<fbckpt::Chunk> chunks;
   chunks.reserve(manifest.chunks.size());

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -48,12 +49,21 @@ struct Chunk {
   std::uint8_t element_bytes = 1;
 };
 
+/// Stands for bytes that are not in the store: a frozen weight is named by hash and never written.
+struct FrozenBytes {
+  Hash128 hash;
+  std::uint64_t bytes = 0;
+};
+
+/// Named by worker and name.
 struct Stream {
   std::string name;
   StreamKind kind = StreamKind::other;
   Element element = Element::bytes;
   std::uint64_t bytes = 0;
   std::vector<std::uint32_t> chunks;
+  std::uint32_t worker = 0;            ///< whose section it is in; 0: what all workers share
+  std::optional<Hash128> frozen = {};  ///< of bytes that are not in the store; there are no chunks then
 };
 
 /// What the caller says about a snapshot.
@@ -74,7 +84,7 @@ struct Manifest {
   std::vector<Stream> streams;
   std::vector<Chunk> chunks;
 
-  const Stream* find(std::string_view name) const;
+  const Stream* find(std::string_view name, std::uint32_t worker = 0) const;
 };
 
 /// The tables, without the file's header. Requires a manifest that check() accepts.
@@ -84,7 +94,12 @@ std::vector<std::byte> encode_tables(const Manifest& manifest);
 Result<Manifest> decode_snapshot(std::span<const std::byte> bytes, std::uint64_t store, std::uint64_t number);
 /// The rules on what the tables mean: names, sizes, chains, limits.
 Status check(const Manifest& manifest);
-/// How many chunks must be decoded for each; requires parents before children.
-std::vector<std::uint32_t> chain_lengths(const std::vector<Chunk>& chunks);
+/// What decoding one chunk takes, itself and its parents.
+struct ChainCost {
+  std::uint32_t length = 1;
+  std::uint64_t bytes = 0;  ///< read and decoded, added up
+};
+/// For each chunk; requires parents before children.
+std::vector<ChainCost> chain_costs(const std::vector<Chunk>& chunks);
 
 }  // namespace graft::checkpoint

@@ -5,35 +5,53 @@
 namespace graft::checkpoint {
 
 SnapshotWriter::SnapshotWriter(os::FileSystem& files, const std::string& path, std::uint64_t store,
-                               const StoreOptions& options, const Manifest* base, std::uint64_t number)
+                               const StoreOptions& options, const Manifest* base, std::uint64_t number,
+                               const SnapshotMeta& meta)
     : files_(files),
       segment_path_(path + "/" + file_name(FileKind::segment, number)),
       store_(store),
       options_(options),
-      base_(base),
       reader_(files, path, store) {
+  if (base != nullptr) base_ = *base;
+  manifest_.meta = meta;
   manifest_.number = number;
   manifest_.chunk_bytes = options.chunk_bytes;
   report_.number = number;
-  if (base_ == nullptr) return;
+  if (!base_) return;
   manifest_.parent = base_->number;
-  base_chains_ = chain_lengths(base_->chunks);
+  base_chains_ = chain_costs(base_->chunks);
   for (const Stream& stream : base_->streams) {
     for (const std::uint32_t index : stream.chunks) base_by_hash_.emplace(base_->chunks[index].hash.low, index);
   }
 }
 
+SnapshotWriter::~SnapshotWriter() {
+  if (segment_ == nullptr || released_) return;
+  segment_.reset();
+  (void)files_.remove(segment_path_);  // failing harms nothing: no table names it, so pruning deletes it
+}
+
 Status SnapshotWriter::add(const StreamInput& input) {
-  Stream stream{std::string(input.name), input.kind, input.element, input.bytes.size()};
+  if (finished_) return invalid("The snapshot is finished; the stream \"", input.name, "\" comes too late.");
+  if (input.zstd_level < 0 || input.zstd_level > kMaxZstdLevel) {
+    return invalid("The stream \"", input.name, "\" asks for zstd level ", input.zstd_level, "; 1 to ", kMaxZstdLevel,
+                   " are allowed.");
+  }
+  Stream stream{std::string(input.name), input.kind, input.element, input.bytes.size(), {}, input.worker};
+  if (input.frozen) {
+    if (!input.bytes.empty()) return invalid("The stream \"", input.name, "\" is frozen and has bytes.");
+    stream.bytes = input.frozen->bytes;
+    stream.frozen = input.frozen->hash;
+  }
   // Another chunk size cuts elsewhere: then only equal chunks are found, by hash.
   const Stream* before =
-      base_ != nullptr && base_->chunk_bytes == options_.chunk_bytes ? base_->find(input.name) : nullptr;
+      base_ && base_->chunk_bytes == options_.chunk_bytes ? base_->find(input.name, input.worker) : nullptr;
   for (std::size_t at = 0; at < input.bytes.size(); at += options_.chunk_bytes) {
     const auto bytes = input.bytes.subspan(at, std::min<std::size_t>(options_.chunk_bytes, input.bytes.size() - at));
     const std::size_t position = stream.chunks.size();
     const bool has_base = before != nullptr && position < before->chunks.size();
     GRAFT_TRY_ASSIGN(const std::uint32_t index,
-                     add_chunk(bytes, input.element, has_base ? before->chunks[position] : kNoParent));
+                     add_chunk(bytes, input, has_base ? before->chunks[position] : kNoParent));
     stream.chunks.push_back(index);
   }
   report_.raw_bytes += input.bytes.size();
@@ -41,7 +59,7 @@ Status SnapshotWriter::add(const StreamInput& input) {
   return ok_status();
 }
 
-Result<std::uint32_t> SnapshotWriter::add_chunk(std::span<const std::byte> bytes, Element element,
+Result<std::uint32_t> SnapshotWriter::add_chunk(std::span<const std::byte> bytes, const StreamInput& input,
                                                 std::uint32_t base_index) {
   const Hash128 hash = hash128(bytes);
   const auto same = [&](const Chunk& chunk) { return chunk.hash == hash && chunk.decoded_bytes == bytes.size(); };
@@ -60,26 +78,31 @@ Result<std::uint32_t> SnapshotWriter::add_chunk(std::span<const std::byte> bytes
     ++report_.reused_chunks;
     index = import(equal);
   } else {
-    GRAFT_TRY_ASSIGN(index, write_chunk(bytes, hash, element, base_index));
+    GRAFT_TRY_ASSIGN(index, write_chunk(bytes, hash, input, base_index));
   }
   own_by_hash_.emplace(hash.low, index);
   return index;
 }
 
 bool SnapshotWriter::may_follow(std::uint32_t base_index, std::size_t bytes) const {
-  return base_index != kNoParent && base_->chunks[base_index].decoded_bytes == bytes &&
-         base_chains_[base_index] < options_.max_chain;
+  if (base_index == kNoParent || base_->chunks[base_index].decoded_bytes != bytes) return false;
+  const double whole = 2 * static_cast<double>(bytes);  // read and decoded
+  const ChainCost& chain = base_chains_[base_index];
+  return chain.length < options_.max_chain &&
+         static_cast<double>(chain.bytes) + whole <= options_.max_restore_cost * whole;
 }
 
 Result<std::uint32_t> SnapshotWriter::write_chunk(std::span<const std::byte> bytes, const Hash128& hash,
-                                                  Element element, std::uint32_t base_index) {
+                                                  const StreamInput& input, std::uint32_t base_index) {
   std::span<const std::byte> parent;
   if (may_follow(base_index, bytes.size())) {
     // A base chunk that cannot be read is no reason to fail: this one is then written whole.
     if (auto decoded = reader_.read(*base_, base_index); decoded.ok()) parent = *decoded;
   }
+  const std::size_t width = element_size(input.element);
+  const int level = input.zstd_level != 0 ? input.zstd_level : options_.zstd_level;
   GRAFT_TRY_ASSIGN(const EncodedChunk encoded,
-                   encoder_.encode(bytes, parent, element_size(element), element == Element::f32));
+                   encoder_.encode(bytes, parent, width, input.element == Element::f32, level));
   Chunk chunk;
   chunk.hash = hash;
   chunk.segment = manifest_.number;
@@ -88,7 +111,7 @@ Result<std::uint32_t> SnapshotWriter::write_chunk(std::span<const std::byte> byt
   chunk.decoded_bytes = static_cast<std::uint32_t>(bytes.size());
   chunk.codec = encoded.codec;
   chunk.compression = encoded.compression;
-  chunk.element_bytes = static_cast<std::uint8_t>(element_size(element));
+  chunk.element_bytes = static_cast<std::uint8_t>(width);
   GRAFT_TRY(append(encoded.bytes, chunk.offset));
   if (needs_parent(encoded.codec)) chunk.parent = import(base_index);
   ++report_.new_chunks;
@@ -124,8 +147,11 @@ Status SnapshotWriter::append(std::span<const std::byte> bytes, std::uint64_t& o
 }
 
 Status SnapshotWriter::finish() {
+  GRAFT_TRY(check(manifest_));
   report_.stored_bytes = segment_bytes_;
-  return segment_ == nullptr ? ok_status() : segment_->sync();
+  if (segment_ != nullptr) GRAFT_TRY(segment_->sync());
+  finished_ = true;
+  return ok_status();
 }
 
 }  // namespace graft::checkpoint

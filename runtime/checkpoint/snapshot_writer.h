@@ -1,35 +1,44 @@
 // Builds one snapshot: decides chunk by chunk what is referred to and what is written to the new segment.
+// Made by Store::begin_snapshot(); it shares nothing with the store but the files, so it may work on another thread
+// (one at a time) while the store is in use.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "runtime/checkpoint/chunk_reader.h"
-#include "runtime/checkpoint/store.h"
+#include "runtime/checkpoint/store_types.h"
 
 namespace graft::checkpoint {
 
 class SnapshotWriter {
  public:
-  /// `base` (null: none) is the snapshot whose chunks may be referred to; it must outlive the writer.
+  /// `base` (null: none) is the snapshot whose chunks may be referred to.
   SnapshotWriter(os::FileSystem& files, const std::string& path, std::uint64_t store, const StoreOptions& options,
-                 const Manifest* base, std::uint64_t number);
+                 const Manifest* base, std::uint64_t number, const SnapshotMeta& meta);
+  ~SnapshotWriter();
+  SnapshotWriter(const SnapshotWriter&) = delete;
+  SnapshotWriter& operator=(const SnapshotWriter&) = delete;
 
+  /// Codes and writes one stream. After an error the writer is of no more use.
   Status add(const StreamInput& input);
-  /// Syncs the segment. After it, manifest() is complete.
+  /// Syncs the segment. After it, nothing can be added.
   Status finish();
 
+  bool finished() const { return finished_; }
   const Manifest& manifest() const { return manifest_; }
-  Manifest& manifest() { return manifest_; }
   const PutReport& report() const { return report_; }
+  /// The segment is the store's from now on: the writer no longer deletes it.
+  void release() { released_ = true; }
 
  private:
-  Result<std::uint32_t> add_chunk(std::span<const std::byte> bytes, Element element, std::uint32_t base_index);
-  Result<std::uint32_t> write_chunk(std::span<const std::byte> bytes, const Hash128& hash, Element element,
+  Result<std::uint32_t> add_chunk(std::span<const std::byte> bytes, const StreamInput& input, std::uint32_t base_index);
+  Result<std::uint32_t> write_chunk(std::span<const std::byte> bytes, const Hash128& hash, const StreamInput& input,
                                     std::uint32_t base_index);
   Status append(std::span<const std::byte> bytes, std::uint64_t& offset);
   bool may_follow(std::uint32_t base_index, std::size_t bytes) const;
@@ -38,9 +47,9 @@ class SnapshotWriter {
   os::FileSystem& files_;
   std::string segment_path_;
   std::uint64_t store_;
-  const StoreOptions& options_;
-  const Manifest* base_;
-  std::vector<std::uint32_t> base_chains_;
+  StoreOptions options_;
+  std::optional<Manifest> base_;
+  std::vector<ChainCost> base_chains_;
   std::unordered_map<std::uint64_t, std::uint32_t> base_by_hash_;  ///< low half -> index in the base
   std::unordered_map<std::uint64_t, std::uint32_t> own_by_hash_;   ///< low half -> index in this snapshot
   std::unordered_map<std::uint32_t, std::uint32_t> imported_;      ///< index in the base -> index in this snapshot
@@ -50,6 +59,8 @@ class SnapshotWriter {
   std::uint64_t segment_bytes_ = 0;
   Manifest manifest_;
   PutReport report_;
+  bool finished_ = false;
+  bool released_ = false;
 };
 
 }  // namespace graft::checkpoint

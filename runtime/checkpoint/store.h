@@ -1,11 +1,12 @@
 // The checkpoint store: a folder of snapshots that share unchanged chunks, and a journal of the steps since the newest.
 //
-// Durability: what put_snapshot(), append() with sync, set_head() or prune() returned ok for survives a kill or a power
-// cut at any instant. A call that failed or was cut off has either happened or not happened.
-// Threads: a Store belongs to one thread at a time. Processes: one writer (a lock file), any number of readers; a
-// reader sees the store as it was when it was opened, and gets not_found for what a writer has pruned since. Errors:
-// io_error as the system gave it; corrupt where bytes contradict their checksums; invalid_argument for what the caller
-// or the limits of CHECKPOINT_FORMAT.md rule out.
+// Durability: what a call that changes the store returned ok for survives a kill or a power cut at any instant (a
+// journal record as its JournalPolicy says). A call that failed or was cut off has either happened or not happened.
+// Threads: a Store belongs to one thread at a time; what begin_snapshot() gives works on another thread meanwhile.
+// Processes: one writer (a lock file), any number of readers; a reader sees the store as it was when it was opened,
+// and gets not_found for what a writer has pruned or moved since: it opens the store again. Errors: io_error as the
+// system gave it; corrupt where bytes contradict their checksums; invalid_argument for what the caller or the limits of
+// CHECKPOINT_FORMAT.md rule out.
 #pragma once
 
 #include <cstddef>
@@ -24,55 +25,11 @@
 #include "platform/os/file.h"
 #include "runtime/checkpoint/journal.h"
 #include "runtime/checkpoint/manifest.h"
+#include "runtime/checkpoint/store_types.h"
 
 namespace graft::checkpoint {
 
-enum class StoreMode {
-  read_only,   ///< takes no lock, writes nothing
-  read_write,  ///< must exist
-  create,      ///< as read_write; made where there is none
-};
-
-struct StoreOptions {
-  StoreMode mode = StoreMode::read_only;
-  std::uint32_t chunk_bytes = 256 * 1024;  ///< of new snapshots; a multiple of 8 within the format's limits
-  std::uint32_t max_chain = 8;             ///< of new chunks; 1: no deltas; at most kMaxChain
-  bool deep = false;                       ///< decode the head's chunks at opening, and step back where one is damaged
-  std::uint64_t identity = 0;              ///< of a new store; 0: made from the clocks
-};
-
-/// One stream of a new snapshot. The bytes are borrowed for the call.
-struct StreamInput {
-  std::string_view name;
-  StreamKind kind = StreamKind::other;
-  Element element = Element::bytes;
-  std::span<const std::byte> bytes;
-};
-
-struct PutReport {
-  std::uint64_t number = 0;
-  std::uint64_t raw_bytes = 0;     ///< of all streams
-  std::uint64_t stored_bytes = 0;  ///< written for this snapshot: segment, tables and headers
-  std::uint64_t new_chunks = 0;
-  std::uint64_t reused_chunks = 0;  ///< present before, or equal to another chunk of this snapshot
-};
-
-struct Retention {
-  std::size_t keep_last = 1;
-  std::set<std::string> keep_tags;  ///< snapshots with one of these stay
-  bool drop_damaged = false;        ///< delete unreadable snapshots too, and free what only they may refer to
-};
-
-struct PruneReport {
-  std::vector<std::uint64_t> removed;
-  std::uint64_t freed_bytes = 0;
-};
-
-struct VerifyReport {
-  std::uint64_t snapshots = 0;
-  std::uint64_t chunks = 0;  ///< decoded, each once
-  std::vector<std::string> problems;
-};
+class SnapshotWriter;
 
 class Store {
  public:
@@ -96,17 +53,45 @@ class Store {
   /// others are coded, against the head's where that is smaller.
   Result<PutReport> put_snapshot(std::span<const StreamInput> streams, const SnapshotMeta& meta);
 
-  /// Adds a record. With `sync` it is durable on return, and so are all before it; without, once a later call syncs.
-  Status append(const JournalRecord& record, bool sync = true);
-  Status sync_journal();
+  /// The same in three parts, so that steps can be journalled while another thread codes and writes the streams:
+  /// begin here, once the journal holds all steps up to the state that is to be saved; add() the streams to the writer
+  /// and finish() it anywhere; commit here. Records appended in between belong to the new snapshot's journal. One at a
+  /// time: another begin_snapshot() and set_head() end the one before, whose commit then fails (cancelled). A writer
+  /// that is destroyed without commit leaves nothing behind.
+  Result<std::unique_ptr<SnapshotWriter>> begin_snapshot(const SnapshotMeta& meta);
+  Result<PutReport> commit_snapshot(std::unique_ptr<SnapshotWriter> writer);
 
-  /// Makes `number` the head, with an empty journal: training branches from there. Later snapshots stay.
+  /// Adds a record and syncs as the options' JournalPolicy says.
+  Status append(const JournalRecord& record);
+  /// As above; with `sync` it is durable on return, and so are all before it; without, once a later call syncs.
+  Status append(const JournalRecord& record, bool sync);
+  Status sync_journal();
+  /// Syncs where the oldest unsynced record is as old as the policy's max_delay_ms.
+  Status flush_due();
+  /// Records that no sync has covered yet.
+  std::size_t unsynced_records() const { return journal_.unsynced; }
+
+  /// Makes `number` the head, with an empty journal: training branches from there. Later snapshots stay. 0: the start.
   Status set_head(std::uint64_t number);
 
-  /// Fills `out`, whose size must be the stream's. Every chunk is checked against its hash.
-  Status restore(std::uint64_t number, std::string_view stream, std::span<std::byte> out) const;
+  /// Names a good snapshot after the fact; several may have one tag. A tag that it has already is no error.
+  Status tag(std::uint64_t number, const std::string& tag);
+  /// not_found where it has no such tag.
+  Status untag(std::uint64_t number, std::string_view tag);
+  /// The newest snapshot with this tag; 0: none.
+  std::uint64_t find_tag(std::string_view tag) const;
+
+  /// From the tables alone: nothing is decoded.
+  Result<SnapshotDiff> diff(std::uint64_t a, std::uint64_t b) const;
+  Result<SnapshotSize> size_of(std::uint64_t number) const;
+
+  /// Fills `out`, whose size must be the stream's. Every chunk is checked against its hash. invalid_argument for a
+  /// frozen stream: its bytes are not here.
+  Status restore(std::uint64_t number, std::string_view stream, std::span<std::byte> out,
+                 std::uint32_t worker = 0) const;
   /// As above, into new memory; a stream of more than `limit` bytes is refused before memory is taken.
-  Result<HostBuffer> restore(std::uint64_t number, std::string_view stream, std::uint64_t limit) const;
+  Result<HostBuffer> restore(std::uint64_t number, std::string_view stream, std::uint64_t limit,
+                             std::uint32_t worker = 0) const;
 
   /// Decodes every chunk of one snapshot.
   Status verify(std::uint64_t number) const;
@@ -124,9 +109,21 @@ class Store {
   };
   static constexpr std::uint64_t kNoJournal = ~std::uint64_t{0};
   struct JournalFile {
+    JournalFile() = default;
+    JournalFile(JournalFile&&) = default;
+    JournalFile& operator=(JournalFile&&) = default;
+    ~JournalFile();  ///< syncs what is unsynced; nobody hears of a failure
     std::unique_ptr<os::File> file;
     std::uint64_t bytes = 0;
     Hash128 chain;
+    std::size_t unsynced = 0;   ///< records that no sync has covered yet
+    std::int64_t since_ns = 0;  ///< when the oldest of them was appended
+  };
+  /// The snapshot that is being written.
+  struct Pending {
+    std::uint64_t number = 0;
+    std::size_t records = 0;           ///< how many of records_ lead up to it
+    std::set<std::uint64_t> segments;  ///< that its tables may refer to
   };
   struct Listing {
     std::set<std::uint64_t> snapshots, segments, journals;
@@ -138,6 +135,7 @@ class Store {
       : files_(&files), path_(std::move(path)), options_(options) {}
 
   std::string file_path(FileKind kind, std::uint64_t number) const;
+  Result<const Manifest*> find_snapshot(std::uint64_t number) const;
   bool writable() const { return lock_ != nullptr; }
   Status check_writable() const;
 
@@ -165,7 +163,9 @@ class Store {
   Status start_journal();
   Status write_journal(std::uint64_t number, std::uint64_t follows, std::uint64_t previous,
                        std::uint64_t previous_bytes, std::span<const JournalRecord> records, JournalFile& out);
-  Status write_snapshot_files(const Manifest& manifest, JournalFile& journal);
+  Status write_snapshot(const Manifest& manifest, bool replace);
+  Status replace_snapshot(const Manifest& manifest);
+  bool journal_is_due(std::int64_t now_ns) const;
   void discard(std::uint64_t number);
   void abandon(std::uint64_t number);
   Result<PruneReport> remove_unneeded(const std::set<std::uint64_t>& kept, bool drop_damaged);  // store_prune.cpp
@@ -182,11 +182,11 @@ class Store {
   std::vector<std::string> notes_;
 
   JournalFile journal_;                          ///< without a file: must be started anew before the next write
-  std::size_t unsynced_ = 0;                     ///< records that no sync has covered yet
   std::uint64_t previous_journal_ = kNoJournal;  ///< that led to the head
   std::uint64_t previous_bytes_ = 0;             ///< how many bytes of it count
-  std::vector<std::uint64_t> doubtful_;          ///< numbers of failed changes, to delete once ROOT is sure
-  bool root_unsure_ = false;                     ///< the last write of ROOT failed, so what storage holds is not known
+  std::optional<Pending> pending_;
+  std::vector<std::uint64_t> doubtful_;  ///< numbers of failed changes, to delete once ROOT is sure
+  bool root_unsure_ = false;             ///< the last write of ROOT failed, so what storage holds is not known
 };
 
 }  // namespace graft::checkpoint

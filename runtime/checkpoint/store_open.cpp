@@ -30,6 +30,13 @@ Status check_options(const StoreOptions& options) {
   if (options.max_chain < 1 || options.max_chain > kMaxChain) {
     return invalid("Chains of ", options.max_chain, " chunks were asked for; 1 to ", kMaxChain, " are allowed.");
   }
+  if (!(options.max_restore_cost >= 1)) {
+    return invalid("A restore cost of ", options.max_restore_cost, " was asked for; it is at least 1.");
+  }
+  if (options.zstd_level < 1 || options.zstd_level > kMaxZstdLevel) {
+    return invalid("zstd level ", options.zstd_level, " was asked for; 1 to ", kMaxZstdLevel, " are allowed.");
+  }
+  if (options.cipher != nullptr) return unsupported("This graft cannot encrypt checkpoint stores yet.");
   return ok_status();
 }
 
@@ -71,7 +78,9 @@ Result<Store::Listing> Store::list_files() const {
     if (entry.type != os::EntryType::file) continue;
     const std::string& name = entry.name;
     if (name == kRootName) listing.root = true;
-    if (name.rfind("ROOT.tmp", 0) == 0) listing.leftovers.push_back(name);
+    const std::string replaced = name.substr(0, name.find(".tmp"));
+    const bool ours = replaced == kRootName || file_number(FileKind::snapshot, replaced);
+    if (ours && replaced != name) listing.leftovers.push_back(name);
     if (const auto n = file_number(FileKind::snapshot, name)) listing.snapshots.insert(*n);
     if (const auto n = file_number(FileKind::segment, name)) listing.segments.insert(*n);
     if (const auto n = file_number(FileKind::journal, name)) listing.journals.insert(*n);

@@ -14,7 +14,7 @@ std::set<std::uint64_t> kept_snapshots(const std::map<std::uint64_t, Manifest>& 
     const auto& tags = it->second.meta.tags;
     const bool tagged = std::any_of(tags.begin(), tags.end(),
                                     [&](const std::string& tag) { return retention.keep_tags.count(tag) != 0; });
-    if (tagged || left > 0) kept.insert(it->first);
+    if (tagged || left > 0 || (retention.keep_tagged && !tags.empty())) kept.insert(it->first);
     if (left > 0) --left;
   }
   return kept;
@@ -58,6 +58,7 @@ Result<PruneReport> Store::remove_unneeded(const std::set<std::uint64_t>& kept, 
 
   // A damaged snapshot may refer to any segment up to its own number: those stay while it does.
   std::set<std::uint64_t> needed;
+  if (pending_) needed = pending_->segments, needed.insert(pending_->number);
   for (const auto& [number, manifest] : snapshots_) {
     for (const Chunk& chunk : manifest.chunks) needed.insert(chunk.segment);
   }

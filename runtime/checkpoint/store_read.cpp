@@ -8,24 +8,34 @@
 namespace graft::checkpoint {
 namespace {
 
-Result<const Manifest*> find_snapshot(const Store& store, std::uint64_t number) {
-  if (const auto found = store.snapshots().find(number); found != store.snapshots().end()) return &found->second;
-  if (const auto bad = store.damaged().find(number); bad != store.damaged().end()) {
-    return corrupt("Snapshot ", number, " is damaged: ", bad->second);
+/// A stream whose bytes are here.
+Result<const Stream*> find_stream(const Manifest& manifest, std::string_view name, std::uint32_t worker) {
+  const Stream* stream = manifest.find(name, worker);
+  if (stream == nullptr) {
+    return error(Code::not_found, "Snapshot ", manifest.number, " has no stream \"", name, "\" of worker ", worker,
+                 ".");
   }
-  return error(Code::not_found, "The store has no snapshot ", number, ".");
-}
-
-Result<const Stream*> find_stream(const Manifest& manifest, std::string_view name) {
-  if (const Stream* stream = manifest.find(name)) return stream;
-  return error(Code::not_found, "Snapshot ", manifest.number, " has no stream \"", name, "\".");
+  if (stream->frozen) {
+    return invalid("The stream \"", name, "\" of snapshot ", manifest.number,
+                   " is frozen: the store has its hash, and its bytes are in the model.");
+  }
+  return stream;
 }
 
 }  // namespace
 
-Status Store::restore(std::uint64_t number, std::string_view name, std::span<std::byte> out) const {
-  GRAFT_TRY_ASSIGN(const Manifest* manifest, find_snapshot(*this, number));
-  GRAFT_TRY_ASSIGN(const Stream* stream, find_stream(*manifest, name));
+Result<const Manifest*> Store::find_snapshot(std::uint64_t number) const {
+  if (const auto found = snapshots_.find(number); found != snapshots_.end()) return &found->second;
+  if (const auto bad = damaged_.find(number); bad != damaged_.end()) {
+    return corrupt("Snapshot ", number, " is damaged: ", bad->second);
+  }
+  return error(Code::not_found, "The checkpoint store \"", path_, "\" has no snapshot ", number, ".");
+}
+
+Status Store::restore(std::uint64_t number, std::string_view name, std::span<std::byte> out,
+                      std::uint32_t worker) const {
+  GRAFT_TRY_ASSIGN(const Manifest* manifest, find_snapshot(number));
+  GRAFT_TRY_ASSIGN(const Stream* stream, find_stream(*manifest, name, worker));
   if (stream->bytes != out.size()) {
     return invalid("The stream \"", name, "\" of snapshot ", number, " has ", stream->bytes, " bytes, but ", out.size(),
                    " were asked for.");
@@ -44,20 +54,21 @@ Status Store::restore(std::uint64_t number, std::string_view name, std::span<std
   return ok_status();
 }
 
-Result<HostBuffer> Store::restore(std::uint64_t number, std::string_view name, std::uint64_t limit) const {
-  GRAFT_TRY_ASSIGN(const Manifest* manifest, find_snapshot(*this, number));
-  GRAFT_TRY_ASSIGN(const Stream* stream, find_stream(*manifest, name));
+Result<HostBuffer> Store::restore(std::uint64_t number, std::string_view name, std::uint64_t limit,
+                                  std::uint32_t worker) const {
+  GRAFT_TRY_ASSIGN(const Manifest* manifest, find_snapshot(number));
+  GRAFT_TRY_ASSIGN(const Stream* stream, find_stream(*manifest, name, worker));
   if (stream->bytes > limit) {
     return invalid("The stream \"", name, "\" of snapshot ", number, " has ", bytes_text(stream->bytes),
                    ", more than the limit of ", bytes_text(limit), ".");
   }
   GRAFT_TRY_ASSIGN(auto buffer, HostBuffer::create(stream->bytes, cat("the stream \"", name, "\"")));
-  GRAFT_TRY(restore(number, name, buffer.bytes()));
+  GRAFT_TRY(restore(number, name, buffer.bytes(), worker));
   return buffer;
 }
 
 Status Store::verify(std::uint64_t number) const {
-  GRAFT_TRY_ASSIGN(const Manifest* manifest, find_snapshot(*this, number));
+  GRAFT_TRY_ASSIGN(const Manifest* manifest, find_snapshot(number));
   ChunkReader reader(*files_, path_, store_);
   for (std::uint32_t i = 0; i < manifest->chunks.size(); ++i) GRAFT_TRY(reader.read(*manifest, i));
   return ok_status();

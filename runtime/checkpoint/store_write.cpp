@@ -45,34 +45,6 @@ Status Store::ensure_ready() {
   return root_unsure_ ? commit(root_) : ok_status();
 }
 
-Status Store::write_journal(std::uint64_t number, std::uint64_t follows, std::uint64_t previous,
-                            std::uint64_t previous_bytes, std::span<const JournalRecord> records, JournalFile& out) {
-  const auto header = write_header({FileKind::journal, store_, number, follows, previous, previous_bytes});
-  std::vector<std::byte> bytes(header.begin(), header.end());
-  out.chain = header_checksum(bytes);
-  for (const JournalRecord& record : records) add_frame(record, out.chain, bytes);
-  out.bytes = bytes.size();
-  const std::array parts = {std::span<const std::byte>(bytes)};
-  GRAFT_TRY_ASSIGN(out.file, write_new(FileKind::journal, number, parts));
-  return ok_status();
-}
-
-/// A journal that was not written by this Store from its beginning, or in which a write failed, is never written again:
-/// nobody knows what of it storage holds. Its good records begin a new one.
-Status Store::start_journal() {
-  const std::uint64_t number = root_.next++;
-  JournalFile journal;
-  Status status = write_journal(number, root_.head, previous_journal_, previous_bytes_, records_, journal);
-  if (status.ok()) status = commit({root_.next, root_.head, number});
-  if (root_.journal == number && journal.file != nullptr) {
-    journal_ = std::move(journal);
-    unsynced_ = 0;
-  } else {
-    abandon(number);
-  }
-  return status;
-}
-
 /// Failing to delete harms nothing: the numbers are not used again before opening cleans up.
 void Store::discard(std::uint64_t number) {
   for (const FileKind kind : {FileKind::snapshot, FileKind::journal, FileKind::segment}) {
@@ -89,8 +61,8 @@ void Store::abandon(std::uint64_t number) {
   }
 }
 
-Status Store::write_snapshot_files(const Manifest& manifest, JournalFile& journal) {
-  GRAFT_TRY(check(manifest));
+/// The tables of a snapshot, under a new name or in place of those under its own.
+Status Store::write_snapshot(const Manifest& manifest, bool replace) {
   const auto tables = encode_tables(manifest);
   if (tables.size() > kMaxSnapshotFileBytes - kHeaderBytes) {
     return invalid("The tables of a snapshot have ", bytes_text(tables.size()), "; at most ",
@@ -99,82 +71,77 @@ Status Store::write_snapshot_files(const Manifest& manifest, JournalFile& journa
   const auto header =
       write_header({FileKind::snapshot, store_, manifest.number, tables.size(), manifest.parent, 0}, tables);
   const std::array parts = {std::span<const std::byte>(header), std::span<const std::byte>(tables)};
-  GRAFT_TRY(write_new(FileKind::snapshot, manifest.number, parts));
-  return write_journal(manifest.number, manifest.number, root_.journal, journal_.bytes, {}, journal);
+  if (replace) return os::atomic_write_file(*files_, file_path(FileKind::snapshot, manifest.number), parts);
+  return detail::to_status(write_new(FileKind::snapshot, manifest.number, parts));
 }
 
 Result<PutReport> Store::put_snapshot(std::span<const StreamInput> streams, const SnapshotMeta& meta) {
+  GRAFT_TRY_ASSIGN(auto writer, begin_snapshot(meta));
+  const auto write = [&]() -> Status {
+    for (const StreamInput& stream : streams) GRAFT_TRY(writer->add(stream));
+    return writer->finish();
+  };
+  if (Status status = write(); !status.ok()) {
+    pending_.reset();
+    return std::move(status).with_context(cat("While writing a snapshot to the checkpoint store \"", path_, "\""));
+  }
+  return commit_snapshot(std::move(writer));
+}
+
+Result<std::unique_ptr<SnapshotWriter>> Store::begin_snapshot(const SnapshotMeta& meta) {
+  if (Status status = ensure_ready(); !status.ok()) {
+    return std::move(status).with_context(cat("While beginning a snapshot in the checkpoint store \"", path_, "\""));
+  }
+  const auto base = snapshots_.find(root_.head);
+  const Manifest* tables = base == snapshots_.end() ? nullptr : &base->second;
+  pending_ = Pending{root_.next++, records_.size(), {}};
+  if (tables != nullptr) {
+    for (const Chunk& chunk : tables->chunks) pending_->segments.insert(chunk.segment);
+  }
+  return std::make_unique<SnapshotWriter>(*files_, path_, store_, options_, tables, pending_->number, meta);
+}
+
+Result<PutReport> Store::commit_snapshot(std::unique_ptr<SnapshotWriter> writer) {
   const std::string context = cat("While writing a snapshot to the checkpoint store \"", path_, "\"");
+  const std::uint64_t number = writer->manifest().number;
+  if (!pending_ || pending_->number != number) {
+    return error(Code::cancelled, context, ": Another snapshot was begun since, or another made the head.");
+  }
+  if (!writer->finished()) return invalid(context, ": Its writer is not finished.");
+  const std::size_t before = pending_->records;
+  pending_.reset();
   if (Status status = ensure_ready(); !status.ok()) return std::move(status).with_context(context);
   if (Status status = sync_journal(); !status.ok()) return std::move(status).with_context(context);
-  const auto base = snapshots_.find(root_.head);
-  const std::uint64_t number = root_.next++;
-  SnapshotWriter writer(*files_, path_, store_, options_, base == snapshots_.end() ? nullptr : &base->second, number);
-  writer.manifest().meta = meta;
-  Status status;
-  for (const StreamInput& stream : streams) {
-    status = writer.add(stream);
-    if (!status.ok()) break;
-  }
-  if (status.ok()) status = writer.finish();
+  writer->release();
+  std::uint64_t before_bytes = kHeaderBytes;
+  for (std::size_t i = 0; i < before; ++i) before_bytes += frame_bytes(records_[i]);
+  // Journals are named in the order in which they follow each other, which is not always that of the snapshots.
+  const std::uint64_t name = root_.next == number + 1 ? number : root_.next++;
   JournalFile journal;
-  if (status.ok()) status = write_snapshot_files(writer.manifest(), journal);
-  const std::uint64_t before = root_.journal, before_bytes = journal_.bytes;
-  if (status.ok()) status = commit({root_.next, number, number});
-  if (root_.journal == number) {  // committed, though perhaps with an error
-    snapshots_.insert_or_assign(number, writer.manifest());
-    records_.clear();
+  const std::uint64_t old = root_.journal;
+  Status status;
+  // Where ROOT counts past this number already, a crash leaves the snapshot in sight: its segment must be there, too.
+  if (name != number) status = files_->sync_directory(path_);
+  if (status.ok()) status = write_snapshot(writer->manifest(), false);
+  if (status.ok()) {
+    status = write_journal(name, number, old, before_bytes, std::span(records_).subspan(before), journal);
+  }
+  if (status.ok()) status = commit({root_.next, number, name});
+  if (root_.journal == name) {  // committed, though perhaps with an error
+    snapshots_.insert_or_assign(number, writer->manifest());
+    records_.erase(records_.begin(), records_.begin() + static_cast<std::ptrdiff_t>(before));
     journal_ = std::move(journal);
-    previous_journal_ = before;
+    previous_journal_ = old;
     previous_bytes_ = before_bytes;
   } else {
     abandon(number);
+    if (name != number) abandon(name);
   }
   if (!status.ok()) return std::move(status).with_context(context);
-  PutReport report = writer.report();
+  PutReport report = writer->report();
   if (const auto info = files_->info(file_path(FileKind::snapshot, number)); info.ok())
     report.stored_bytes += info->size;
   return report;
-}
-
-Status Store::append(const JournalRecord& record, bool sync) {
-  const std::string context =
-      cat("While writing the record of step ", record.step, " to the checkpoint store \"", path_, "\"");
-  if (record.payload.size() > kMaxRecordBytes) {
-    return invalid("A journal record has ", record.payload.size(), " bytes; at most ", kMaxRecordBytes,
-                   " are allowed.");
-  }
-  if (Status status = ensure_ready(); !status.ok()) return std::move(status).with_context(context);
-  std::vector<std::byte> frame;
-  Hash128 chain = journal_.chain;
-  add_frame(record, chain, frame);
-  if (journal_.bytes + frame.size() > kMaxJournalBytes) {
-    return invalid("The journal has ", bytes_text(journal_.bytes), " and may not pass ", bytes_text(kMaxJournalBytes),
-                   "; a snapshot begins a new one.");
-  }
-  Status status = journal_.file->write_at(journal_.bytes, frame);
-  if (status.ok() && sync) status = journal_.file->sync();
-  if (!status.ok()) {
-    journal_.file.reset();
-    return std::move(status).with_context(context);
-  }
-  journal_.bytes += frame.size();
-  journal_.chain = chain;
-  records_.push_back(record);
-  unsynced_ = sync ? 0 : unsynced_ + 1;
-  return status;
-}
-
-Status Store::sync_journal() {
-  if (unsynced_ == 0) return ok_status();
-  if (journal_.file == nullptr) return ensure_ready();
-  Status status = journal_.file->sync();
-  if (!status.ok()) {
-    journal_.file.reset();
-    return std::move(status).with_context(cat("While syncing the journal of the checkpoint store \"", path_, "\""));
-  }
-  unsynced_ = 0;
-  return status;
 }
 
 Status Store::set_head(std::uint64_t number) {
@@ -188,7 +155,7 @@ Status Store::set_head(std::uint64_t number) {
   if (status.ok()) status = commit({root_.next, number, name});
   if (root_.journal == name) {
     records_.clear();
-    unsynced_ = 0;
+    pending_.reset();
     journal_ = std::move(journal);
     previous_journal_ = kNoJournal;
     previous_bytes_ = 0;

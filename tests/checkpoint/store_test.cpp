@@ -3,6 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <thread>
+
+#include "platform/os/clock.h"
+#include "runtime/checkpoint/snapshot_writer.h"
 #include "tests/support/store_script.h"
 #include "tests/support/temporary_folder.h"
 
@@ -43,7 +48,7 @@ TEST(CheckpointStore, EverySnapshotComesBackAfterReopening) {
     const Manifest& manifest = store.snapshots().at(number);
     EXPECT_EQ(manifest.meta.step, number);
     EXPECT_EQ(manifest.meta.metadata.at("model"), "script");
-    for (const std::uint32_t length : chain_lengths(manifest.chunks)) EXPECT_LE(length, 4u);
+    for (const ChainCost& chain : chain_costs(manifest.chunks)) EXPECT_LE(chain.length, 4u);
     for (const auto& [name, bytes] : streams) {
       const auto got = store.restore(number, name, std::uint64_t{1} << 20);
       ASSERT_TRUE(got.ok()) << got.status().message();
@@ -104,6 +109,174 @@ TEST(CheckpointStore, BranchesFromAKeptSnapshot) {
   EXPECT_EQ(store.snapshots().at(report->number).parent, 1u);
   EXPECT_EQ(store.snapshots().size(), 4u);
   EXPECT_EQ(store.set_head(77).code(), Code::not_found);
+}
+
+TEST(CheckpointStore, TagsComeAndGoAfterTheFact) {
+  TemporaryFolder folder;
+  {
+    Store store = open_store(folder);
+    for (std::uint64_t step = 1; step <= 5; ++step) ASSERT_TRUE(put(store, step, training_state(step)).ok());
+    ASSERT_TRUE(store.tag(1, "best").ok());
+    ASSERT_TRUE(store.tag(3, "best").ok());
+    ASSERT_TRUE(store.tag(3, "best").ok());
+    ASSERT_TRUE(store.untag(4, "even").ok());
+    EXPECT_EQ(store.untag(4, "even").code(), Code::not_found);
+    EXPECT_EQ(store.tag(9, "best").code(), Code::not_found);
+    EXPECT_EQ(store.tag(1, "").code(), Code::invalid_argument);
+    EXPECT_EQ(store.tag(1, "a\nb").code(), Code::invalid_argument);
+  }
+  Store store = open_store(folder);
+  EXPECT_TRUE(store.notes().empty());
+  EXPECT_EQ(store.find_tag("best"), 3u);
+  EXPECT_EQ(store.find_tag("even"), 2u);
+  EXPECT_EQ(store.find_tag("none"), 0u);
+  EXPECT_EQ(store.snapshots().at(3).meta.tags, std::vector<std::string>{"best"});
+  const auto report = store.prune({.keep_last = 1, .keep_tagged = true});
+  ASSERT_TRUE(report.ok());
+  EXPECT_EQ(report->removed, std::vector<std::uint64_t>{4});
+  EXPECT_EQ(open_store(folder, {StoreMode::read_only}).tag(1, "x").code(), Code::invalid_argument);
+}
+
+TEST(CheckpointStore, WorkersHaveSectionsAndFrozenStreamsAreNamedByHash) {
+  TemporaryFolder folder;
+  Store store = open_store(folder);
+  const std::vector<std::byte> shared(3000, std::byte{1}), first(100, std::byte{2}), second(200, std::byte{3});
+  const std::vector<StreamInput> streams = {
+      {"rng", StreamKind::rng, Element::bytes, shared},
+      {.name = "rng", .kind = StreamKind::rng, .bytes = first, .worker = 1},
+      {.name = "rng", .kind = StreamKind::rng, .bytes = second, .worker = 2},
+      {.name = "embedding", .kind = StreamKind::parameter, .frozen = FrozenBytes{hash128(shared), 1ull << 40}}};
+  const auto report = store.put_snapshot(streams, {});
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_EQ(report->raw_bytes, 3300u);
+  store = open_store(folder, {StoreMode::read_only});
+  std::vector<std::byte> got(200);
+  ASSERT_TRUE(store.restore(1, "rng", got, 2).ok());
+  EXPECT_EQ(got, second);
+  EXPECT_EQ(store.restore(1, "rng", 1 << 20).value().size(), 3000u);
+  EXPECT_EQ(store.restore(1, "rng", 1 << 20, 3).status().code(), Code::not_found);
+  const Stream* frozen = store.snapshots().at(1).find("embedding");
+  ASSERT_TRUE(frozen != nullptr && frozen->frozen);
+  EXPECT_EQ(*frozen->frozen, hash128(shared));
+  EXPECT_EQ(frozen->bytes, 1ull << 40);
+  EXPECT_EQ(store.restore(1, "embedding", 1ull << 41).status().code(), Code::invalid_argument);
+  EXPECT_TRUE(store.verify(1).ok());
+}
+
+TEST(CheckpointStore, DiffAndSizesComeFromTheTables) {
+  TemporaryFolder folder;
+  Store store = open_store(folder);
+  ASSERT_TRUE(put(store, 1, training_state(1, 8)).ok());
+  const auto second = put(store, 2, training_state(2, 8));
+  ASSERT_TRUE(second.ok());
+  ASSERT_TRUE(put(store, 3, {{"rng", std::vector<std::byte>(8)}, {"new", std::vector<std::byte>(5)}}).ok());
+  const auto same = store.diff(1, 1);
+  ASSERT_TRUE(same.ok());
+  for (const StreamDiff& stream : same->streams) EXPECT_EQ(stream.difference, Difference::same) << stream.name;
+  EXPECT_EQ(same->stored_bytes, 0u);
+  const auto diff = store.diff(1, 2);
+  ASSERT_TRUE(diff.ok());
+  ASSERT_EQ(diff->streams.size(), 3u);
+  for (const StreamDiff& stream : diff->streams) {
+    EXPECT_EQ(stream.difference, Difference::changed) << stream.name;
+    if (stream.name != "weight") continue;
+    EXPECT_EQ(stream.bytes_b, 16000u);  // 16 chunks, of which the first half moved
+    EXPECT_EQ(stream.shared_chunks, 8u);
+    EXPECT_EQ(stream.changed_chunks, 8u);
+    EXPECT_EQ(stream.changed_bytes, 8192u);
+  }
+  EXPECT_TRUE(diff->metadata.empty());
+  const auto other = store.diff(2, 3);
+  ASSERT_TRUE(other.ok());
+  EXPECT_EQ(other->streams[0].difference, Difference::only_in_b);
+  EXPECT_EQ(other->streams.back().difference, Difference::only_in_a);
+  EXPECT_EQ(store.diff(2, 9).status().code(), Code::not_found);
+
+  const auto size = store.size_of(2);
+  ASSERT_TRUE(size.ok());
+  EXPECT_EQ(size->raw_bytes, 32016u);
+  EXPECT_GT(size->own_bytes, 0u);
+  EXPECT_LT(size->own_bytes, size->stored_bytes);
+  EXPECT_EQ(diff->stored_bytes, size->own_bytes);
+}
+
+TEST(CheckpointStore, StepsGoOnWhileASnapshotIsWritten) {
+  TemporaryFolder folder;
+  {
+    Store store = open_store(folder);
+    ASSERT_TRUE(store.append(step_record(1)).ok());
+    auto writer = store.begin_snapshot({.step = 1});
+    ASSERT_TRUE(writer.ok()) << writer.status().message();
+    const auto state = training_state(1);
+    std::thread worker([&] {
+      for (const auto& [name, bytes] : state) GRAFT_CHECK((*writer)->add({.name = name, .bytes = bytes}).ok());
+      GRAFT_CHECK((*writer)->finish().ok());
+    });
+    for (std::uint64_t step = 2; step <= 40; ++step) ASSERT_TRUE(store.append(step_record(step), step % 4 == 0).ok());
+    ASSERT_TRUE(store.prune({}).ok());
+    worker.join();
+    const auto report = store.commit_snapshot(std::move(*writer));
+    ASSERT_TRUE(report.ok()) << report.status().message();
+    EXPECT_EQ(store.head(), 1u);
+    ASSERT_EQ(store.journal().size(), 39u);
+    ASSERT_TRUE(store.append(step_record(41)).ok());
+  }
+  for (int round = 0; round < 2; ++round) {  // the second time, the snapshot is damaged and its steps joined
+    const Store store = open_store(folder, {StoreMode::read_only});
+    const std::size_t steps = round == 0 ? 40 : 1 + 40;
+    ASSERT_EQ(store.journal().size(), steps);
+    for (std::size_t i = 0; i < steps; ++i) EXPECT_EQ(store.journal()[i], step_record(41 - steps + 1 + i));
+    EXPECT_EQ(read_state(store).value().step, round == 0 ? 1u : 0u);
+    EXPECT_EQ(store.notes().empty(), round == 0);
+    folder.write("store/" + file_name(FileKind::snapshot, 1), "damaged");
+  }
+}
+
+TEST(CheckpointStore, ASnapshotThatIsNotCommittedLeavesNothing) {
+  TemporaryFolder folder;
+  Store store = open_store(folder);
+  const auto bytes = training_state(1)["weight"];
+  auto first = store.begin_snapshot({.step = 1});
+  ASSERT_TRUE(first.ok() && (*first)->add({.name = "w", .bytes = bytes}).ok());
+  EXPECT_EQ(store.commit_snapshot(std::move(*first)).status().code(), Code::invalid_argument);  // not finished
+  auto second = store.begin_snapshot({.step = 1});
+  ASSERT_TRUE(second.ok() && (*second)->add({.name = "w", .bytes = bytes}).ok() && (*second)->finish().ok());
+  ASSERT_TRUE(store.set_head(0).ok());
+  EXPECT_EQ(store.commit_snapshot(std::move(*second)).status().code(), Code::cancelled);
+  for (const auto& entry : os::system_files().list(folder.file("store")).value()) {
+    EXPECT_FALSE(file_number(FileKind::segment, entry.name)) << entry.name;
+    EXPECT_FALSE(file_number(FileKind::snapshot, entry.name)) << entry.name;
+  }
+}
+
+TEST(CheckpointStore, TheJournalSyncsAsItsPolicySays) {
+  TemporaryFolder folder;
+  StoreOptions options = kCreate;
+  options.journal = {.every = 3};
+  {
+    Store store = open_store(folder, options);
+    for (const std::size_t unsynced : {1u, 2u, 0u, 1u}) {
+      ASSERT_TRUE(store.append(step_record(1)).ok());
+      EXPECT_EQ(store.unsynced_records(), unsynced);
+    }
+    ASSERT_TRUE(store.flush_due().ok());  // no time is set, so nothing is due
+    EXPECT_EQ(store.unsynced_records(), 1u);
+  }
+  options.journal = {.every = 0, .max_delay_ms = 20};
+  Store store = open_store(folder, options);
+  const os::Stopwatch watch;
+  ASSERT_TRUE(store.append(step_record(2)).ok());
+  ASSERT_TRUE(store.flush_due().ok());
+  if (watch.seconds() < 0.02) {
+    EXPECT_EQ(store.unsynced_records(), 1u);
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(21));
+  ASSERT_TRUE(store.flush_due().ok());
+  EXPECT_EQ(store.unsynced_records(), 0u);
+  ASSERT_TRUE(store.append(step_record(3)).ok());
+  std::this_thread::sleep_for(std::chrono::milliseconds(21));
+  ASSERT_TRUE(store.append(step_record(4)).ok());
+  EXPECT_EQ(store.unsynced_records(), 0u);
 }
 
 TEST(CheckpointStore, PruningKeepsWhatIsNeeded) {
