@@ -32,7 +32,10 @@ set(tool_environment ASAN_OPTIONS=detect_leaks=0)
 if(TARGET graft_cli)
   add_test(NAME torch/parity
     COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/parity.py $<TARGET_FILE:graft_cli>)
-  set_tests_properties(torch/parity PROPERTIES LABELS slow TIMEOUT 600 SKIP_RETURN_CODE 77 ENVIRONMENT ${tool_environment})
+  add_test(NAME torch/decoder_parity
+    COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/decoder_parity.py $<TARGET_FILE:graft_cli>)
+  set_tests_properties(torch/parity torch/decoder_parity PROPERTIES
+    LABELS slow TIMEOUT 600 SKIP_RETURN_CODE 77 ENVIRONMENT ${tool_environment})
 endif()
 
 # The command line from outside.

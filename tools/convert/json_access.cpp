@@ -1,5 +1,7 @@
 #include "tools/convert/json_access.h"
 
+#include <cmath>
+
 namespace graft::convert {
 
 Result<Json> parse_json(std::string_view text) {
@@ -23,6 +25,12 @@ std::string_view string_member(const Json& object, const char* name) {
 bool flag_member(const Json& object, const char* name, bool otherwise) {
   const Json* value = member(object, name);
   return value != nullptr && value->is_boolean() ? value->get<bool>() : otherwise;
+}
+
+double number_member(const Json& object, const char* name, double otherwise) {
+  const Json* value = member(object, name);
+  const double number = value != nullptr && value->is_number() ? value->get<double>() : otherwise;
+  return std::isfinite(number) ? number : otherwise;
 }
 
 Result<std::int64_t> integer_member(const Json& object, const char* name, std::int64_t low, std::int64_t high) {

@@ -20,6 +20,8 @@ const Json* member(const Json& object, const char* name);
 std::string_view string_member(const Json& object, const char* name);
 /// The boolean `name`; `otherwise` where it is missing or no boolean.
 bool flag_member(const Json& object, const char* name, bool otherwise);
+/// The number `name`; `otherwise` where it is missing or no finite number.
+double number_member(const Json& object, const char* name, double otherwise);
 /// The integer `name`: corrupt where it is missing, none, or outside [low, high].
 Result<std::int64_t> integer_member(const Json& object, const char* name, std::int64_t low, std::int64_t high);
 /// An integer in [low, high], called `what` in the message.

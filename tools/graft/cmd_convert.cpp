@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "tools/convert/convert_decoder.h"
 #include "tools/convert/convert_onnx.h"
 #include "tools/convert/example_onnx.h"
 #include "tools/graft/model_io.h"
@@ -19,6 +20,17 @@ struct Options {
   bool json = false;
 };
 
+void print(const Options& options, const convert::Report& report) {
+  std::printf(options.json ? "%s\n" : "%s", (options.json ? report.json() : report.text()).c_str());
+}
+
+Status finish(const Options& options, const convert::Report& report, const Model& model) {
+  print(options, report);
+  GRAFT_TRY(save_model(os::system_files(), options.output, model));
+  if (!options.json) std::printf("Wrote %s.\n", options.output.c_str());
+  return ok_status();
+}
+
 Status run(const Options& options) {
   if (!options.example.empty()) {
     if (!options.output.ends_with(".onnx")) {
@@ -28,22 +40,25 @@ Status run(const Options& options) {
     std::printf("Wrote %s.\n", options.output.c_str());
     return ok_status();
   }
+  os::FileSystem& files = os::system_files();
+  GRAFT_TRY_ASSIGN(const os::FileInfo info, files.info(options.input));
+  const bool folder = info.type == os::EntryType::directory;
+  if (folder || convert::is_gguf(files, options.input)) {
+    if (!options.bind.empty()) return invalid("--bind is for ONNX files; a language model's dimensions stay open.");
+    GRAFT_TRY_ASSIGN(const auto converted, folder ? convert::convert_folder(files, options.input)
+                                                  : convert::convert_gguf(files, options.input));
+    return finish(options, converted.report, converted.model);
+  }
   if (!options.input.ends_with(".onnx")) {
-    return unsupported("\"", options.input, "\" is not an .onnx file, the only format that graft converts so far.");
+    return unsupported("\"", options.input, "\" is neither an .onnx file, nor a GGUF file, nor a Hugging Face folder.");
   }
   convert::ConvertOptions convert_options;
   GRAFT_TRY_ASSIGN(convert_options.bindings, parse_bindings(options.bind));
   convert::Report report;
-  auto converted = convert::convert_onnx(options.input, convert_options, &report);
-  if (options.json) {
-    std::printf("%s\n", report.json().c_str());
-  } else if (!report.entries.empty()) {
-    std::printf("%s", report.text().c_str());
-  }
-  if (!converted.ok()) return std::move(converted).status();
-  GRAFT_TRY(save_model(os::system_files(), options.output, converted->model));
-  if (!options.json) std::printf("Wrote %s.\n", options.output.c_str());
-  return ok_status();
+  const auto converted = convert::convert_onnx(options.input, convert_options, &report);
+  if (converted.ok()) return finish(options, report, converted->model);
+  if (options.json || !report.entries.empty()) print(options, report);
+  return converted.status();
 }
 
 }  // namespace
@@ -51,7 +66,8 @@ Status run(const Options& options) {
 Action add_convert(CLI::App& app) {
   auto options = std::make_shared<Options>();
   auto* source = app.add_option_group("Source");
-  source->add_option("IN", options->input, "An ONNX file");
+  source->add_option("IN", options->input,
+                     "An ONNX file, a GGUF file, or a Hugging Face folder (config.json and safetensors)");
   auto* example = source->add_option("--example", options->example, "Write an untrained example network instead")
                       ->check(CLI::IsMember(convert::example_names()));
   source->require_option(1);

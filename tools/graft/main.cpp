@@ -15,7 +15,8 @@ using graft::cli::Command;
 constexpr Command kCommands[] = {
     {"devices", "List Vulkan devices, their features and limits, and which kernels pass a self-test",
      graft::cli::add_devices},
-    {"convert", "Convert an ONNX file into a .graft file, with a trainability report", graft::cli::add_convert},
+    {"convert", "Convert an ONNX file, a GGUF file or a Hugging Face folder into a .graft file",
+     graft::cli::add_convert},
     {"info", "Summarise a model: layers, shapes, parameters, bytes, FLOPs", graft::cli::add_info},
     {"plan", "Show memory and cost before anything runs; needs no GPU", graft::cli::add_plan},
     {"run", "Run a model on .npy inputs and write its outputs", graft::cli::add_run},

@@ -1,0 +1,232 @@
+"""Reference language models, written from the papers' definitions in plain torch. A model is a dictionary of tensors
+under the names of its Hugging Face folder and a configuration, its config.json."""
+
+import json
+import math
+import struct
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+
+def save_safetensors(path, tensors):
+    """`tensors`: name -> numpy array or torch tensor; float32, float16, and bfloat16 (torch only)."""
+    kinds = {torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16"}
+    header, blocks, at = {}, [], 0
+    for name, tensor in tensors.items():
+        tensor = tensor.detach().contiguous()
+        raw = tensor.view(torch.int16) if tensor.dtype != torch.float32 else tensor
+        block = raw.numpy().tobytes()
+        header[name] = {"dtype": kinds[tensor.dtype], "shape": list(tensor.shape), "data_offsets": [at, at + len(block)]}
+        blocks.append(block)
+        at += len(block)
+    text = json.dumps(header).encode()
+    with open(path, "wb") as out:
+        out.write(struct.pack("<Q", len(text)) + text + b"".join(blocks))
+
+
+def load_safetensors(path):
+    with open(path, "rb") as file:
+        data = file.read()
+    size = struct.unpack("<Q", data[:8])[0]
+    header = json.loads(data[8:8 + size])
+    out = {}
+    for name, entry in header.items():
+        if name == "__metadata__":
+            continue
+        begin, end = entry["data_offsets"]
+        assert entry["dtype"] == "F32"
+        out[name] = torch.from_numpy(np.frombuffer(data[8 + size + begin:8 + size + end], np.float32).copy())
+        out[name] = out[name].reshape(entry["shape"])
+    return out
+
+
+def rms_norm(x, weight, epsilon):
+    return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + epsilon) * weight
+
+
+def frequencies(config, dim, theta, scaling):
+    inverse = theta ** -(torch.arange(0, dim, 2, dtype=torch.float64) / dim)
+    scaling = scaling or {}
+    kind = scaling.get("rope_type", scaling.get("type", "default"))
+    if kind == "linear":
+        return inverse / scaling["factor"], 1.0
+    if kind == "llama3":
+        wavelength = 2 * math.pi / inverse
+        old, low, high = (scaling[k] for k in ("original_max_position_embeddings", "low_freq_factor",
+                                               "high_freq_factor"))
+        smooth = (old / wavelength - low) / (high - low)
+        blend = (1 - smooth) * inverse / scaling["factor"] + smooth * inverse
+        slow = torch.where(wavelength > old / low, inverse / scaling["factor"], blend)
+        return torch.where(wavelength < old / high, inverse, slow), 1.0
+    if kind == "yarn":
+        old = scaling["original_max_position_embeddings"]
+        def turns_at(turns):
+            return dim * math.log(old / (turns * 2 * math.pi)) / (2 * math.log(theta))
+        low, high = max(math.floor(turns_at(32)), 0), min(math.ceil(turns_at(1)), dim - 1)
+        ramp = ((torch.arange(dim // 2, dtype=torch.float64) - low) / max(high - low, 1e-3)).clamp(0, 1)
+        return inverse / scaling["factor"] * ramp + inverse * (1 - ramp), 0.1 * math.log(scaling["factor"]) + 1
+    assert kind == "default", kind
+    return inverse, 1.0
+
+
+def rotate(x, inverse, magnitude, interleaved=False):
+    """x [batch, heads, seq, dim]; the first 2 * len(inverse) elements turn."""
+    turned = 2 * len(inverse)
+    angles = torch.outer(torch.arange(x.shape[2], dtype=torch.float64), inverse)
+    cos, sin = ((f(angles) * magnitude).to(x.dtype) for f in (torch.cos, torch.sin))
+    head, rest = x[..., :turned], x[..., turned:]
+    if interleaved:
+        a, b = head[..., 0::2], head[..., 1::2]
+        head = torch.stack((a * cos - b * sin, b * cos + a * sin), -1).flatten(-2)
+    else:
+        a, b = head.chunk(2, -1)
+        head = torch.cat((a * cos - b * sin, b * cos + a * sin), -1)
+    return torch.cat((head, rest), -1)
+
+
+def attend(q, k, v, scale, window):
+    """Causal; q [batch, heads, seq, dim], k and v with fewer heads maybe."""
+    group = q.shape[1] // k.shape[1]
+    k, v = k.repeat_interleave(group, 1), v.repeat_interleave(group, 1)
+    scores = q @ k.transpose(-1, -2) * scale
+    places = torch.arange(q.shape[2])
+    ahead = places[None, :] - places[:, None]
+    hidden = (ahead > 0) | ((ahead <= -window) if window else torch.zeros_like(ahead, dtype=torch.bool))
+    return scores.masked_fill(hidden, -math.inf).softmax(-1) @ v
+
+
+def split_heads(x, dim):
+    return x.reshape(*x.shape[:2], -1, dim).transpose(1, 2)
+
+
+def merge_heads(x):
+    return x.transpose(1, 2).flatten(2)
+
+
+def gpt2(config, w, tokens):
+    hidden, heads = config["n_embd"], config["n_head"]
+    norm = lambda x, name: F.layer_norm(x, (hidden,), w[name + ".weight"], w[name + ".bias"],
+                                        config["layer_norm_epsilon"])
+    conv = lambda x, name: x @ w[name + ".weight"] + w[name + ".bias"]
+    x = w["transformer.wte.weight"][tokens] + w["transformer.wpe.weight"][:tokens.shape[1]]
+    for i in range(config["n_layer"]):
+        p = f"transformer.h.{i}."
+        q, k, v = (split_heads(part, hidden // heads)
+                   for part in conv(norm(x, p + "ln_1"), p + "attn.c_attn").chunk(3, -1))
+        x = x + conv(merge_heads(attend(q, k, v, (hidden // heads) ** -0.5, 0)), p + "attn.c_proj")
+        h = conv(norm(x, p + "ln_2"), p + "mlp.c_fc")
+        h = 0.5 * h * (1 + torch.tanh(math.sqrt(2 / math.pi) * (h + 0.044715 * h ** 3)))
+        x = x + conv(h, p + "mlp.c_proj")
+    return norm(x, "transformer.ln_f") @ w.get("lm_head.weight", w["transformer.wte.weight"]).T
+
+
+def decoder(config, w, tokens, interleaved=False):
+    """Llama and its relatives, and Gemma 3."""
+    kind = config["model_type"]
+    gemma = kind == "gemma3_text"
+    dim = config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"]
+    kv = config["num_key_value_heads"]
+    epsilon = config["rms_norm_eps"]
+    unit = 1 if gemma else 0
+    norm = lambda x, name: rms_norm(x, w[name + ".weight"] + unit, epsilon)
+    linear = lambda x, name: F.linear(x, w[name + ".weight"], w.get(name + ".bias"))
+    gelu = lambda x: 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x ** 3)))
+    turned = int(dim * config.get("partial_rotary_factor", 1))
+    x = w["model.embed_tokens.weight"][tokens]
+    if gemma:
+        x = x * math.sqrt(config["hidden_size"])
+    for i in range(config["num_hidden_layers"]):
+        p = f"model.layers.{i}."
+        window = (config.get("sliding_window") or 0) if config.get("use_sliding_window", True) else 0
+        theta, scaling = config["rope_theta"], config.get("rope_scaling")
+        if gemma:
+            local = (i + 1) % config["sliding_window_pattern"] != 0
+            window = window if local else 0
+            theta, scaling = (config["rope_local_base_freq"], None) if local else (theta, scaling)
+        inverse, magnitude = frequencies(config, turned, theta, scaling)
+        h = norm(x, p + "input_layernorm")
+        if kind == "phi3":
+            q, k, v = linear(h, p + "self_attn.qkv_proj").split(
+                [config["num_attention_heads"] * dim, kv * dim, kv * dim], -1)
+        else:
+            q, k, v = (linear(h, p + f"self_attn.{n}_proj") for n in "qkv")
+        q, k, v = (split_heads(part, dim) for part in (q, k, v))
+        if gemma or kind == "qwen3":
+            q, k = norm(q, p + "self_attn.q_norm"), norm(k, p + "self_attn.k_norm")
+        q, k = (rotate(part, inverse, magnitude, interleaved) for part in (q, k))
+        scale = config["query_pre_attn_scalar"] ** -0.5 if gemma else dim ** -0.5
+        h = linear(merge_heads(attend(q, k, v, scale, window)), p + "self_attn.o_proj")
+        x = x + (norm(h, p + "post_attention_layernorm") if gemma else h)
+        h = norm(x, p + ("pre_feedforward_layernorm" if gemma else "post_attention_layernorm"))
+        if kind == "phi3":
+            gate, up = linear(h, p + "mlp.gate_up_proj").chunk(2, -1)
+        else:
+            gate, up = linear(h, p + "mlp.gate_proj"), linear(h, p + "mlp.up_proj")
+        h = linear((gelu(gate) if gemma else F.silu(gate)) * up, p + "mlp.down_proj")
+        x = x + (norm(h, p + "post_feedforward_layernorm") if gemma else h)
+    x = norm(x, "model.norm")
+    return x @ (w["model.embed_tokens.weight"] if config["tie_word_embeddings"] else w["lm_head.weight"]).T
+
+
+def forward(config, w, tokens, interleaved=False):
+    if config["model_type"] == "gpt2":
+        return gpt2(config, w, tokens)
+    return decoder(config, w, tokens, interleaved)
+
+
+def random_weights(config, seed):
+    """Tensors of the right names and shapes for a configuration."""
+    torch.manual_seed(seed)
+    out = {}
+
+    def add(name, *shape, bias=False):
+        out[name + ".weight"] = torch.randn(*shape) * shape[-1] ** -0.5 if len(shape) > 1 else torch.randn(*shape) * 0.3 + 1
+        if bias:
+            out[name + ".bias"] = torch.randn(shape[0] if bias is True else bias) * 0.2
+
+    kind = config["model_type"]
+    if kind == "gpt2":
+        n = config["n_embd"]
+        add("transformer.wte", config["vocab_size"], n)
+        add("transformer.wpe", config["n_positions"], n)
+        for i in range(config["n_layer"]):
+            p = f"transformer.h.{i}."
+            add(p + "ln_1", n, bias=True)
+            add(p + "attn.c_attn", n, 3 * n, bias=3 * n)
+            add(p + "attn.c_proj", n, n, bias=True)
+            add(p + "ln_2", n, bias=True)
+            add(p + "mlp.c_fc", n, 4 * n, bias=4 * n)
+            add(p + "mlp.c_proj", 4 * n, n, bias=n)
+        add("transformer.ln_f", n, bias=True)
+        return out
+    n, f = config["hidden_size"], config["intermediate_size"]
+    heads, kv = config["num_attention_heads"], config["num_key_value_heads"]
+    dim = config.get("head_dim") or n // heads
+    gemma = kind == "gemma3_text"
+    add("model.embed_tokens", config["vocab_size"], n)
+    for i in range(config["num_hidden_layers"]):
+        p = f"model.layers.{i}."
+        norms = ["input_layernorm", "post_attention_layernorm"]
+        norms += ["pre_feedforward_layernorm", "post_feedforward_layernorm"] if gemma else []
+        for name in norms:
+            add(p + name, n)
+        if kind == "phi3":
+            add(p + "self_attn.qkv_proj", (heads + 2 * kv) * dim, n)
+            add(p + "mlp.gate_up_proj", 2 * f, n)
+        else:
+            biased = kind == "qwen2" or config.get("attention_bias", False)
+            for name, rows in (("q", heads), ("k", kv), ("v", kv)):
+                add(p + f"self_attn.{name}_proj", rows * dim, n, bias=biased)
+            add(p + "mlp.gate_proj", f, n, bias=config.get("mlp_bias", False))
+            add(p + "mlp.up_proj", f, n, bias=config.get("mlp_bias", False))
+        if gemma or kind == "qwen3":
+            add(p + "self_attn.q_norm", dim)
+            add(p + "self_attn.k_norm", dim)
+        add(p + "self_attn.o_proj", n, heads * dim, bias=config.get("attention_bias", False))
+        add(p + "mlp.down_proj", n, f, bias=config.get("mlp_bias", False))
+    add("model.norm", n)
+    if not config["tie_word_embeddings"]:
+        add("lm_head", config["vocab_size"], n)
+    return out

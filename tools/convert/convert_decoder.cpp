@@ -1,0 +1,153 @@
+#include "tools/convert/convert_decoder.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <filesystem>
+
+#include "runtime/core/op_def.h"
+#include "tools/convert/decoder_graph.h"
+#include "tools/convert/gguf_decoder.h"
+#include "tools/convert/hf_config.h"
+#include "tools/convert/json_access.h"
+#include "tools/convert/safetensors.h"
+#include "tools/convert/tokenizer_load.h"
+
+namespace graft::convert {
+namespace {
+
+constexpr std::uint64_t kLargestConfig = std::uint64_t{16} << 20;
+
+/// The name without its folder, also of "a/b/".
+std::string file_name(const std::string& path) {
+  const std::filesystem::path normal = std::filesystem::path(path).lexically_normal();
+  return (normal.has_filename() ? normal : normal.parent_path()).filename().string();
+}
+
+/// Buffers that a model computes anew, which old files carry all the same.
+bool is_buffer(const std::string& name) {
+  const auto ends = {".attn.bias", ".attn.masked_bias", ".rotary_emb.inv_freq", ".position_ids"};
+  return std::any_of(ends.begin(), ends.end(), [&](const char* end) { return name.ends_with(end); });
+}
+
+void list(std::vector<std::string> names, const char* what, std::vector<std::string>& notes) {
+  if (names.empty()) return;
+  std::sort(names.begin(), names.end());
+  std::string some;
+  for (std::size_t i = 0; i < names.size() && i < 4; ++i) some += (i == 0 ? "" : ", ") + names[i];
+  notes.push_back(cat(names.size(), " tensors ", what, ": ", some, names.size() > 4 ? ", ..." : "", "."));
+}
+
+void fill_report(const Model& model, Report& report) {
+  for (const Node& node : model.graph.nodes()) {
+    const OpDef& def = op_def(node.op);
+    const auto* reason = std::get_if<NoGrad>(&def.gradient);
+    report.entries.push_back({node.name,
+                              std::string(def.name),
+                              Report::Fate::converted,
+                              {},
+                              reason == nullptr,
+                              reason != nullptr ? std::string(reason->reason) : std::string(),
+                              {}});
+  }
+  for (const ValueId id : model.graph.of_kind(ValueKind::parameter)) {
+    ++report.parameters;
+    report.parameter_elements += model.graph.value(id).shape.elements();
+  }
+}
+
+struct Source {
+  std::string name;    ///< the file's or folder's
+  std::string format;  ///< "safetensors", "gguf 3"
+  DecoderSpec spec;
+  const TensorNames* names = nullptr;      ///< in the source
+  const TensorNames* own_names = nullptr;  ///< in the model
+  SourceTensors tensors;
+  std::vector<std::string> skipped;  ///< tensors of types that graft does not read
+};
+
+Result<ConvertedDecoder> convert(Source source) {
+  ConvertedDecoder out;
+  DecoderSpec& spec = source.spec;
+  if (!spec.tied && source.tensors.find(cat(source.names->head, ".weight")) == nullptr) {
+    spec.tied = true;
+    spec.notes.push_back("There is no matrix for the head: the embedding's serves, as in models that tie the two.");
+  }
+  // Where two tensors are one, a file may hold it under either name.
+  auto& by_name = source.tensors.by_name;
+  const std::string embedding = cat(source.names->embedding, ".weight");
+  if (const auto head = by_name.find(cat(source.names->head, ".weight"));
+      spec.tied && head != by_name.end() && !by_name.contains(embedding)) {
+    auto node = by_name.extract(head);
+    node.key() = embedding;
+    by_name.insert(std::move(node));
+  }
+  DecoderWeights weights(source.tensors, *source.names, *source.own_names, out.model);
+  Status built = build_decoder(spec, weights, out.model.graph);
+  if (!built.ok()) {
+    const std::string hint =
+        source.skipped.empty() ? "" : cat(" (the file's \"", source.skipped.front(), "\" is of an unknown type)");
+    return std::move(built).with_context(cat(source.name, " cannot be converted", hint));
+  }
+  Report& report = out.report;
+  report.source = cat(source.name, " (", source.format, ", ", spec.family, ")");
+  report.notes = std::move(spec.notes);
+  std::vector<std::string> unused = weights.unused();
+  std::erase_if(unused, is_buffer);
+  if (spec.tied) std::erase(unused, cat(source.names->head, ".weight"));
+  list(std::move(unused), "of the file are no part of the model", report.notes);
+  list(std::move(source.skipped), "are of types that are not read", report.notes);
+  fill_report(out.model, report);
+  Metadata& metadata = out.model.metadata;
+  metadata[std::string(kMetaSourceFormat)] = cat(source.format, ", ", spec.family);
+  metadata[std::string(kMetaSourceFile)] = source.name;
+  metadata[std::string(kMetaTrainability)] = report.text();
+  out.files = std::move(source.tensors.files);
+  return out;
+}
+
+/// Renames what some programs wrote with another prefix.
+void normalize_names(const TensorNames& names, SourceTensors& tensors) {
+  std::map<std::string, SourceTensor, std::less<>> out;
+  const bool bare = &names == &kGpt2Names && tensors.find("wte.weight") != nullptr;
+  for (auto& [name, tensor] : tensors.by_name) {
+    std::string plain = name;
+    if (bare) plain = "transformer." + plain;
+    if (plain.starts_with("language_model.")) plain = plain.substr(15);
+    if (plain.starts_with("model.language_model.")) plain = "model." + plain.substr(21);
+    out.emplace(std::move(plain), std::move(tensor));
+  }
+  tensors.by_name = std::move(out);
+}
+
+}  // namespace
+
+Result<ConvertedDecoder> convert_folder(os::FileSystem& files, const std::string& folder) {
+  const std::string path = folder + "/config.json";
+  GRAFT_TRY_ASSIGN(const std::string text, os::read_text_file(files, path, kLargestConfig));
+  GRAFT_TRY_ASSIGN(const Json json, parse_json(text).with_context(path));
+  GRAFT_TRY_ASSIGN(HfModel config, read_hf_config(json).with_context(path));
+  Source source = {file_name(folder), "safetensors", std::move(config.spec), config.names, config.names, {}, {}};
+  GRAFT_TRY_ASSIGN(source.tensors, open_safetensors(files, folder, source.skipped));
+  normalize_names(*source.names, source.tensors);
+  return convert(std::move(source));
+}
+
+Result<ConvertedDecoder> convert_gguf(os::FileSystem& files, const std::string& path) {
+  GRAFT_TRY_ASSIGN(auto mapped, files.map(path));
+  GRAFT_TRY_ASSIGN(const GgufFile file, GgufFile::parse(mapped->bytes()).with_context(path));
+  GRAFT_TRY_ASSIGN(GgufModel model, read_gguf_decoder(file).with_context(path));
+  Source source = {
+      file_name(path),         "gguf", std::move(model.spec), &kGgufNames, model.own_names, std::move(model.tensors),
+      std::move(model.skipped)};
+  source.tensors.files.push_back(std::move(mapped));
+  return convert(std::move(source));
+}
+
+bool is_gguf(os::FileSystem& files, const std::string& path) {
+  const auto file = files.open(path, os::OpenMode::read);
+  std::array<std::byte, 4> magic{};
+  return file.ok() && (*file)->read_at(0, magic).ok() && std::memcmp(magic.data(), "GGUF", magic.size()) == 0;
+}
+
+}  // namespace graft::convert

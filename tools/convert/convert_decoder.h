@@ -1,0 +1,31 @@
+// Language models: Hugging Face folders and GGUF files -> graft models.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "platform/os/file.h"
+#include "runtime/model/model.h"
+#include "tools/convert/report.h"
+
+namespace graft::convert {
+
+struct ConvertedDecoder {
+  std::vector<std::unique_ptr<os::MappedFile>> files;  ///< the model's weights may lie in these
+  Model model;
+  Report report;
+};
+
+/// A folder with config.json, *.safetensors and, for text, tokenizer.json or tokenizer.model. The graph takes "tokens"
+/// (i32 [batch, seq]) and gives "logits"; parameters have their names in the folder.
+/// Errors name the file and what is missing, contradictory or unsupported.
+Result<ConvertedDecoder> convert_folder(os::FileSystem& files, const std::string& folder);
+
+/// The same for a GGUF file; parameters have the names that they have in Hugging Face folders.
+Result<ConvertedDecoder> convert_gguf(os::FileSystem& files, const std::string& path);
+
+/// Whether a file begins as GGUF files do.
+bool is_gguf(os::FileSystem& files, const std::string& path);
+
+}  // namespace graft::convert

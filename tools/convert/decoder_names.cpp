@@ -1,0 +1,76 @@
+#include "tools/convert/decoder_spec.h"
+
+namespace graft::convert {
+
+const TensorNames kLlamaNames = {.embedding = "model.embed_tokens",
+                                 .positions = "",
+                                 .layer = "model.layers.",
+                                 .attention_norm = "input_layernorm",
+                                 .query = "self_attn.q_proj",
+                                 .key = "self_attn.k_proj",
+                                 .value = "self_attn.v_proj",
+                                 .query_key_value = "self_attn.qkv_proj",
+                                 .attention_output = "self_attn.o_proj",
+                                 .query_norm = "self_attn.q_norm",
+                                 .key_norm = "self_attn.k_norm",
+                                 .after_attention_norm = "",
+                                 .ffn_norm = "post_attention_layernorm",
+                                 .gate = "mlp.gate_proj",
+                                 .up = "mlp.up_proj",
+                                 .gate_up = "mlp.gate_up_proj",
+                                 .down = "mlp.down_proj",
+                                 .after_ffn_norm = "",
+                                 .final_norm = "model.norm",
+                                 .head = "lm_head"};
+
+const TensorNames kGemmaNames = [] {
+  TensorNames names = kLlamaNames;
+  names.after_attention_norm = "post_attention_layernorm";
+  names.ffn_norm = "pre_feedforward_layernorm";
+  names.after_ffn_norm = "post_feedforward_layernorm";
+  return names;
+}();
+
+const TensorNames kGpt2Names = {.embedding = "transformer.wte",
+                                .positions = "transformer.wpe",
+                                .layer = "transformer.h.",
+                                .attention_norm = "ln_1",
+                                .query = "",
+                                .key = "",
+                                .value = "",
+                                .query_key_value = "attn.c_attn",
+                                .attention_output = "attn.c_proj",
+                                .query_norm = "",
+                                .key_norm = "",
+                                .after_attention_norm = "",
+                                .ffn_norm = "ln_2",
+                                .gate = "",
+                                .up = "mlp.c_fc",
+                                .gate_up = "",
+                                .down = "mlp.c_proj",
+                                .after_ffn_norm = "",
+                                .final_norm = "transformer.ln_f",
+                                .head = "lm_head"};
+
+const TensorNames kGgufNames = {.embedding = "token_embd",
+                                .positions = "position_embd",
+                                .layer = "blk.",
+                                .attention_norm = "attn_norm",
+                                .query = "attn_q",
+                                .key = "attn_k",
+                                .value = "attn_v",
+                                .query_key_value = "attn_qkv",
+                                .attention_output = "attn_output",
+                                .query_norm = "attn_q_norm",
+                                .key_norm = "attn_k_norm",
+                                .after_attention_norm = "post_attention_norm",
+                                .ffn_norm = "ffn_norm",
+                                .gate = "ffn_gate",
+                                .up = "ffn_up",
+                                .gate_up = "ffn_up",
+                                .down = "ffn_down",
+                                .after_ffn_norm = "post_ffw_norm",
+                                .final_norm = "output_norm",
+                                .head = "output"};
+
+}  // namespace graft::convert

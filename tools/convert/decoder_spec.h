@@ -1,0 +1,88 @@
+// What a decoder-only language model is made of: families differ in this data, not in code.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace graft::convert {
+
+/// Rotary embedding of one kind of layer.
+struct RopeSpec {
+  double theta = 10000;
+  std::int64_t rotated = 0;  ///< elements of a head that turn; 0: all
+  bool interleaved = false;  ///< pairs (2i, 2i + 1) instead of (i, i + half)
+  double magnitude = 1;
+  std::vector<float> frequencies;  ///< of a scaled one, rotated / 2 of them; empty: theta^(-2i / rotated)
+};
+
+enum class Activation : std::uint8_t { silu, gelu, gelu_tanh, relu };
+
+struct LayerSpec {
+  std::int64_t window = 0;  ///< keys that a query sees at most; 0: all
+  bool local_rope = false;  ///< turns by DecoderSpec::local_rope
+  bool rotates = true;      ///< false: no positions in this layer
+};
+
+/// Names of tensors without ".weight" and ".bias". Those of a layer follow TensorNames::layer, its number and a dot.
+struct TensorNames {
+  std::string_view embedding;
+  std::string_view positions;  ///< learned ones
+  std::string_view layer;
+  std::string_view attention_norm;
+  std::string_view query, key, value;
+  std::string_view query_key_value;  ///< in one tensor
+  std::string_view attention_output;
+  std::string_view query_norm, key_norm;
+  std::string_view after_attention_norm;  ///< before the residual is added
+  std::string_view ffn_norm;
+  std::string_view gate, up;
+  std::string_view gate_up;  ///< in one tensor
+  std::string_view down;
+  std::string_view after_ffn_norm;
+  std::string_view final_norm;
+  std::string_view head;
+};
+extern const TensorNames kLlamaNames;  ///< of Hugging Face: Llama, Mistral, Qwen, SmolLM, Phi-3
+extern const TensorNames kGemmaNames;  ///< of Hugging Face: Gemma 3
+extern const TensorNames kGpt2Names;   ///< of Hugging Face: GPT-2
+extern const TensorNames kGgufNames;
+
+struct DecoderSpec {
+  std::string family;  ///< "llama", "gemma3", ...
+  std::int64_t hidden = 0;
+  std::int64_t heads = 0;
+  std::int64_t kv_heads = 0;
+  std::int64_t head_dim = 0;
+  std::int64_t ffn = 0;
+  std::int64_t vocabulary = 0;
+  std::int64_t context = 0;  ///< positions that the model was made for; 0: unknown
+  std::vector<LayerSpec> layers;
+
+  bool layer_norm = false;  ///< else RMS norm
+  double epsilon = 1e-5;
+  bool norm_add_unit = false;   ///< norms multiply by 1 + weight
+  bool after_norms = false;     ///< norms also after attention and feed-forward
+  bool query_key_norm = false;  ///< per head
+  bool fused_qkv = false;
+  bool qkv_bias = false;
+  bool attention_output_bias = false;
+  bool gated = true;  ///< feed-forward: down(activation(gate(x)) * up(x)), else down(activation(up(x)))
+  bool fused_gate_up = false;
+  bool ffn_bias = false;
+  Activation activation = Activation::silu;
+  bool transposed_weights = false;  ///< layers' matrices are [in, out] (GPT-2's Conv1D)
+  bool learned_positions = false;
+  bool tied = false;  ///< the head's matrix is the embedding's
+  double embedding_scale = 1;
+  double attention_scale = 0;  ///< 0: 1 / sqrt(head_dim)
+  double attention_softcap = 0;
+  double logit_softcap = 0;
+  RopeSpec rope;
+  RopeSpec local_rope;
+
+  std::vector<std::string> notes;  ///< what a user should know
+};
+
+}  // namespace graft::convert

@@ -1,0 +1,19 @@
+// The config.json of a Hugging Face folder as a description of a decoder.
+#pragma once
+
+#include "platform/base/status.h"
+#include "tools/convert/decoder_spec.h"
+#include "tools/convert/json_access.h"
+
+namespace graft::convert {
+
+struct HfModel {
+  DecoderSpec spec;
+  const TensorNames* names = nullptr;
+};
+
+/// Model types llama, mistral, qwen2, qwen3, smollm3, gemma3_text (and the text part of gemma3), phi3, gpt2.
+/// unsupported: another type, or an option that graft does not have, by name; corrupt: numbers that cannot be.
+Result<HfModel> read_hf_config(const Json& config);
+
+}  // namespace graft::convert
