@@ -61,6 +61,13 @@ OpCase squared_norm(std::string name, std::vector<std::vector<std::int64_t>> sha
   return c;
 }
 
+OpCase state_hash(std::string name, std::vector<std::vector<std::int64_t>> shapes) {
+  OpCase c{.name = std::move(name), .op = Op::state_hash, .tolerance = 0, .reason = "integers are exact"};
+  c.gradient = false;
+  for (auto& dims : shapes) c.inputs.push_back({.dims = std::move(dims)});
+  return c;
+}
+
 OpCase clip(std::string name, double square, double max_norm) {
   return {.name = std::move(name),
           .op = Op::clip_factor,
@@ -106,6 +113,16 @@ std::vector<OpCase> cases() {
       squared_norm("several", {{3, 4}, {}, {129}, {0}, {2, 2, 2}}),
       squared_norm("many groups", {{40000}, {100}}),
       squared_norm("nothing", {{0}}),
+      state_hash("hash of a scalar", {{}}),
+      state_hash("hash of several", {{3, 4}, {}, {129}, {0}, {2, 2, 2}}),
+      state_hash("hash of many groups", {{40000}, {100}}),
+      state_hash("hash of nothing", {{0}}),
+      {.name = "hash of integers",
+       .op = Op::state_hash,
+       .inputs = {{.dims = {300}, .dtype = DType::i32, .low = -1e9, .high = 1e9}},
+       .tolerance = 0,
+       .reason = "integers are exact",
+       .gradient = false},
       clip("above", 100, 1),
       clip("below", 0.25, 1),
       clip("zero", 0, 1),

@@ -124,6 +124,7 @@ std::vector<OpProbe> other_probes() {
       {Op::accumulate, {state({40}), {{40}}}},
       {Op::zero_state, {state({40})}},
       {Op::squared_norm, {{{40}}, {{5000}}}},
+      {Op::state_hash, {{{40}}, {{5000}}}},
       {Op::clip_factor, {{{}}}, {{"max_norm", 0.5}}},
   };
 }

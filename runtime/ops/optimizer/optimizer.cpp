@@ -10,14 +10,15 @@
 #include "shaders/optimizer/clip_factor_push.h"
 #include "shaders/optimizer/sgd_step_push.h"
 #include "shaders/optimizer/squared_norm_push.h"
+#include "shaders/optimizer/state_hash_push.h"
 
 namespace graft::ops {
 namespace {
 
-constexpr std::uint64_t kWorkgroup = 128;         // local_size_x of the kernels
-constexpr std::uint64_t kSquaresPerGroup = 8192;  // at least, of squared_norm
-constexpr std::uint64_t kMaxGroups = 64;          // partial sums of one tensor
-constexpr std::int64_t kParameterGroups = 16;     // length of the step state's arrays
+constexpr std::uint64_t kWorkgroup = 128;          // local_size_x of the kernels
+constexpr std::uint64_t kElementsPerGroup = 8192;  // at least, of squared_norm and state_hash
+constexpr std::uint64_t kMaxGroups = 64;           // partial results of one tensor
+constexpr std::int64_t kParameterGroups = 16;      // length of the step state's arrays
 constexpr NoGrad kUpdates{"it updates state in place"};
 
 Status check_group(const Attrs& attrs) {
@@ -43,6 +44,11 @@ Status expect_scalar(InferContext& c, std::size_t i) {
   if (!c.has(i)) return ok_status();
   GRAFT_TRY(c.expect_dtype(i, DType::f32));
   return c.expect_rank(i, 0);
+}
+
+/// What tells apart equal elements at different places (see state_hash.comp).
+std::uint32_t hash_key(std::uint64_t input, std::uint64_t first) {
+  return static_cast<std::uint32_t>(first * push::kHashElement + input * push::kHashTensor);
 }
 
 std::uint64_t elements_of(const Graph& graph, const Node& node) {
@@ -173,12 +179,14 @@ Status infer_squared_norm(InferContext& c) {
   return ok_status();
 }
 
-Status emit_squared_norm(Emitter& e) {
-  struct Part {
-    std::size_t input;
-    std::uint64_t first;
-    std::uint64_t count;
-  };
+/// A run of elements of one input that fits a binding.
+struct Part {
+  std::size_t input;
+  std::uint64_t first;
+  std::uint64_t count;
+};
+
+Result<std::vector<Part>> parts_of_inputs(Emitter& e) {
   std::vector<Part> parts;
   for (std::size_t i = 0; i < e.inputs(); ++i) {
     GRAFT_TRY(for_each_tile(e, e.in_shape(i).elements(), [&](std::uint64_t first, std::uint64_t n) {
@@ -186,27 +194,53 @@ Status emit_squared_norm(Emitter& e) {
       return ok_status();
     }));
   }
-  if (parts.empty()) return emit_fill(e, e.out(), 1, 0);
-  // Every part owns a run of partial sums that starts where a binding may start.
+  return parts;
+}
+
+/// All inputs to one result of `words` words: partial results by workgroup, in a fixed order, then their total.
+template <typename Push>
+Status emit_total(Emitter& e, shaders::KernelId partial, shaders::KernelId total, std::uint64_t words) {
+  GRAFT_TRY_ASSIGN(const std::vector<Part> parts, parts_of_inputs(e));
+  if (parts.empty()) return emit_fill(e, e.out(), words, 0);
+  // Every part owns a run of partial results that starts where a binding may start.
   const std::uint64_t slots = std::max<std::uint64_t>(kMaxGroups, e.caps().storage_buffer_alignment / 4);
-  const Slot sums = e.scratch(4 * slots * parts.size());
+  const Slot sums = e.scratch(4 * words * slots * parts.size());
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const auto& [input, first, n] = parts[i];
-    const std::uint64_t groups = std::clamp<std::uint64_t>(n / kSquaresPerGroup, 1, kMaxGroups);
+    const std::uint64_t groups = std::clamp<std::uint64_t>(n / kElementsPerGroup, 1, kMaxGroups);
     const std::uint64_t per_group = ceil_div(n, groups);
-    push::SquaredNormPush push{};
-    GRAFT_TRY_ASSIGN(push.count, count32(n, "gradient"));
+    Push push{};
+    GRAFT_TRY_ASSIGN(push.count, count32(n, "tensor"));
     push.per_group = static_cast<std::uint32_t>(per_group);
     push.groups = static_cast<std::uint32_t>(ceil_div(n, per_group));
     push.slots = static_cast<std::uint32_t>(slots);
-    e.dispatch(shaders::KernelId::squared_norm__f32, {},
-               {part_of(e.in(input), first, n), part_of({sums, Access::write}, i * slots, slots)}, push,
+    if constexpr (requires { push.key; }) push.key = hash_key(input, first);
+    e.dispatch(partial, {},
+               {part_of(e.in(input), first, n), part_of({sums, Access::write}, words * i * slots, words * slots)}, push,
                e.spread(push.groups));
   }
-  push::SquaredNormPush push{};
-  GRAFT_TRY_ASSIGN(push.count, count32(slots * parts.size(), "list of partial sums"));
-  e.dispatch(shaders::KernelId::squared_norm__f32_total, {}, {{sums, Access::read}, e.out()}, push, {1, 1, 1});
+  Push push{};
+  GRAFT_TRY_ASSIGN(push.count, count32(slots * parts.size(), "list of partial results"));
+  e.dispatch(total, {}, {{sums, Access::read}, e.out()}, push, {1, 1, 1});
   return ok_status();
+}
+
+Status emit_squared_norm(Emitter& e) {
+  return emit_total<push::SquaredNormPush>(e, shaders::KernelId::squared_norm__f32,
+                                           shaders::KernelId::squared_norm__f32_total, 1);
+}
+
+// --- state_hash(xs...): 64 bits of all inputs' bits
+
+Status infer_state_hash(InferContext& c) {
+  for (std::size_t i = 0; i < c.inputs(); ++i) GRAFT_TRY(expect_words(c.dtype(i)));
+  c.output(DType::i32, Shape::of({2}));
+  return ok_status();
+}
+
+Status emit_state_hash(Emitter& e) {
+  return emit_total<push::StateHashPush>(e, shaders::KernelId::state_hash__f32,
+                                         shaders::KernelId::state_hash__f32_total, 2);
 }
 
 constexpr AttrSpec kClipAttrs[] = {{"max_norm", AttrType::number, true}};
@@ -239,7 +273,8 @@ std::uint64_t squared_norm_flops(const Graph& graph, const Node& node) {
 
 }  // namespace
 
-extern const OpDef op_sgd_step, op_adam_step, op_accumulate, op_zero_state, op_squared_norm, op_clip_factor;
+extern const OpDef op_sgd_step, op_adam_step, op_accumulate, op_zero_state, op_squared_norm, op_clip_factor,
+    op_state_hash;
 const OpDef op_sgd_step = {.name = "sgd_step",
                            .attrs = kSgdAttrs,
                            .min_inputs = 2,
@@ -287,5 +322,11 @@ const OpDef op_clip_factor = {.name = "clip_factor",
                               .infer = infer_clip,
                               .emit = emit_clip,
                               .gradient = NoGrad{"it serves gradient clipping alone"}};
+const OpDef op_state_hash = {.name = "state_hash",
+                             .max_inputs = 255,
+                             .infer = infer_state_hash,
+                             .emit = emit_state_hash,
+                             .gradient = NoGrad{"it is of bits, not of numbers"},
+                             .flops = zero_flops};
 
 }  // namespace graft::ops

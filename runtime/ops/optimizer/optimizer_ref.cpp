@@ -1,7 +1,9 @@
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "runtime/reference/ref_context.h"
+#include "shaders/optimizer/state_hash_push.h"
 
 namespace graft::ops {
 
@@ -61,6 +63,28 @@ void ref_squared_norm(RefContext& c) {
     for (const double x : c.in(i)) sum += x * x;
   }
   c.out()[0] = sum;
+}
+
+void ref_state_hash(RefContext& c) {
+  std::uint32_t sums[2] = {};
+  for (std::uint32_t tensor = 0; tensor < c.inputs(); ++tensor) {
+    const bool is_float = c.graph().value(c.node().inputs[tensor]).dtype == DType::f32;
+    std::uint32_t key = tensor * push::kHashTensor;
+    for (const double x : c.in(tensor)) {
+      const auto bits = is_float ? std::bit_cast<std::uint32_t>(static_cast<float>(x))
+                                 : static_cast<std::uint32_t>(static_cast<std::int64_t>(x));
+      std::uint32_t word = (bits ^ key) * 0xC2B2AE3Du;
+      word ^= word >> 15;
+      std::uint32_t first = word * 0x27D4EB2Fu;
+      first ^= first >> 13;
+      std::uint32_t second = (word + key) * 0x165667B1u;
+      second ^= second >> 16;
+      sums[0] += first;
+      sums[1] += second;
+      key += push::kHashElement;
+    }
+  }
+  for (int i = 0; i < 2; ++i) c.out()[i] = static_cast<std::int32_t>(sums[i]);
 }
 
 void ref_clip_factor(RefContext& c) {

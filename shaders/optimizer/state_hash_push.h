@@ -1,0 +1,15 @@
+#include "shaders/common/push.h"
+// As SquaredNormPush, but of pairs of words.
+PUSH_BEGIN(StateHashPush)
+  uint count;
+  uint groups;
+  uint per_group;
+  uint slots;
+  uint key;  // of element 0: its place times kHashElement, plus the number of its tensor times kHashTensor
+PUSH_END(StateHashPush)
+#ifdef __cplusplus
+namespace graft::push {
+inline constexpr unsigned kHashElement = 0x9E3779B1u;
+inline constexpr unsigned kHashTensor = 0x85EBCA77u;
+}  // namespace graft::push
+#endif
