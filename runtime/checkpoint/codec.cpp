@@ -10,7 +10,7 @@ namespace graft::checkpoint {
 namespace {
 
 constexpr int kSampleLevel = 1;
-constexpr std::size_t kSampleBytes = 16 * 1024;
+constexpr std::size_t kSampleBytes = std::size_t{16} << 10;
 
 /// Floats as bits, in an order in which neighbours are neighbouring numbers: a small change is a small difference.
 std::uint32_t ordered(std::uint32_t bits) { return bits >> 31 != 0 ? ~bits : bits | 0x80000000u; }

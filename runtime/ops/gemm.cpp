@@ -41,7 +41,7 @@ GemmTile choose_gemm_tile(const gpu::Caps& caps, const GemmProblem& problem) {
   }
   constexpr std::uint64_t kEnoughTiles = 128;  // to fill a middling GPU with the large tile
   if (problem.m <= 16) return shared_tile(128, 32, 4, 2);
-  const GemmTile large = shared_tile(128, 8, 4, 8);
+  GemmTile large = shared_tile(128, 8, 4, 8);
   if (problem.n <= 32 || tile_count(problem, large) < kEnoughTiles) return shared_tile(64, 8, 4, 4);
   return large;
 }

@@ -19,7 +19,7 @@ inline RowSchedule row_schedule(std::uint64_t rows, std::uint64_t columns, std::
   // Contiguous rows want many invocations side by side; interleaved ones few, and more only where rows are few.
   const std::uint64_t most = inner > 1 ? 16 : kInvocations;
   const std::uint64_t run = inner > 1 ? 16 : 4;
-  while (s.slices < most && columns >= 2 * s.slices * run && (inner == 1 || rows * s.slices < 16384)) s.slices *= 2;
+  while (s.slices < most && columns >= 2 * run * s.slices && (inner == 1 || rows * s.slices < 16384)) s.slices *= 2;
   const std::uint64_t rows_per_group = kInvocations / s.slices;
   s.workgroups = (rows + rows_per_group - 1) / rows_per_group;
   return s;

@@ -129,20 +129,25 @@ Status vjp_grad(VjpContext& c) {
   return unsupported("The second derivative of ", op_def(op).name, " is not implemented.");
 }
 
+constexpr OpDef binary_op(std::string_view name, std::span<const AttrSpec> attrs, Status (*infer)(InferContext&),
+                          std::variant<NoGrad, VjpFn> gradient) {
+  return {.name = name,
+          .attrs = attrs,
+          .min_inputs = 2,
+          .max_inputs = 2,
+          .infer = infer,
+          .emit = emit_binary,
+          .gradient = gradient,
+          .inplace_inputs = 0b11};
+}
+
 }  // namespace
 
 namespace ops {
 
-#define BINARY(name_, attrs_, infer_, gradient_)   \
-  extern const OpDef op_##name_;                   \
-  const OpDef op_##name_ = {.name = #name_,        \
-                            .attrs = attrs_,       \
-                            .min_inputs = 2,       \
-                            .max_inputs = 2,       \
-                            .infer = infer_,       \
-                            .emit = emit_binary,   \
-                            .gradient = gradient_, \
-                            .inplace_inputs = 0b11};
+#define BINARY(name_, ...)       \
+  extern const OpDef op_##name_; \
+  constexpr OpDef op_##name_ = binary_op(#name_, __VA_ARGS__);
 
 BINARY(add, {}, infer_arithmetic, vjp_add)
 BINARY(sub, {}, infer_arithmetic, vjp_sub)

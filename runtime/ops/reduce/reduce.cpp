@@ -138,14 +138,18 @@ Status vjp_grad(VjpContext& c) {
 
 std::uint64_t flops(const Graph& graph, const Node& node) { return graph.value(node.inputs[0]).shape.elements(); }
 
+constexpr OpDef reduce_op(std::string_view name, std::span<const AttrSpec> attrs, Status (*infer)(InferContext&),
+                          std::variant<NoGrad, VjpFn> gradient) {
+  return {.name = name, .attrs = attrs, .infer = infer, .emit = emit_reduce, .gradient = gradient, .flops = flops};
+}
+
 }  // namespace
 
 namespace ops {
 
-#define REDUCE(name_, attrs_, infer_, gradient_) \
-  extern const OpDef op_##name_;                 \
-  const OpDef op_##name_ = {                     \
-      .name = #name_, .attrs = attrs_, .infer = infer_, .emit = emit_reduce, .gradient = gradient_, .flops = flops};
+#define REDUCE(name_, ...)       \
+  extern const OpDef op_##name_; \
+  constexpr OpDef op_##name_ = reduce_op(#name_, __VA_ARGS__);
 
 REDUCE(reduce_sum, kReduce, infer_number, vjp_sum)
 REDUCE(reduce_mean, kReduce, infer_float, vjp_fused)

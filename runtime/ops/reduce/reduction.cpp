@@ -32,7 +32,7 @@ Schedule schedule_for(std::uint64_t outputs, std::uint64_t count, bool contiguou
   s.outputs_first = !contiguous;
   const std::uint64_t most = contiguous ? 128 : 16;
   const std::uint64_t run = contiguous ? 4 : kMinRun;
-  while (s.slices < most && count >= 2 * s.slices * run && (contiguous || outputs * s.slices < kEnoughInvocations)) {
+  while (s.slices < most && count >= 2 * run * s.slices && (contiguous || outputs * s.slices < kEnoughInvocations)) {
     s.slices *= 2;
   }
   const std::uint64_t wanted = ceil_div(kEnoughInvocations, std::max<std::uint64_t>(outputs * s.slices, 1));

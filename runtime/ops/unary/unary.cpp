@@ -180,18 +180,19 @@ Status vjp_grad(VjpContext& c) {
   return ok_status();
 }
 
+constexpr OpDef unary_op(std::string_view name, std::span<const AttrSpec> attrs, Status (*infer)(InferContext&),
+                         std::variant<NoGrad, VjpFn> gradient) {
+  return {
+      .name = name, .attrs = attrs, .infer = infer, .emit = emit_unary, .gradient = gradient, .inplace_inputs = 0b1};
+}
+
 }  // namespace
 
 namespace ops {
 
-#define UNARY(name_, attrs_, infer_, gradient_)    \
-  extern const OpDef op_##name_;                   \
-  const OpDef op_##name_ = {.name = #name_,        \
-                            .attrs = attrs_,       \
-                            .infer = infer_,       \
-                            .emit = emit_unary,    \
-                            .gradient = gradient_, \
-                            .inplace_inputs = 0b1};
+#define UNARY(name_, ...)        \
+  extern const OpDef op_##name_; \
+  constexpr OpDef op_##name_ = unary_op(#name_, __VA_ARGS__);
 #define UNARY_FLOAT(name_) UNARY(name_, {}, infer_float, vjp_unary)
 
 UNARY_FLOAT(exp)
