@@ -29,6 +29,7 @@ class ZipSource final : public Source {
 
 Result<std::unique_ptr<Source>> zip(std::vector<std::unique_ptr<Column>> columns) {
   std::vector<Field> fields;
+  fields.reserve(columns.size());
   for (const auto& column : columns) fields.push_back(column->field());
   GRAFT_TRY(check_fields(fields));
   for (const auto& column : columns) {

@@ -72,7 +72,7 @@ double distance_to_segment(double px, double py, StrokePoint a, StrokePoint b) {
   return std::sqrt(ex * ex + ey * ey);
 }
 
-using Ink = std::array<double, kDigitSide * kDigitSide>;
+using Ink = std::array<double, kDigitPixels>;
 
 /// Anti-aliased: full inside the radius, fading out over one pixel.
 void draw_segment(StrokePoint a, StrokePoint b, double radius, Ink& ink) {
@@ -86,7 +86,7 @@ void draw_segment(StrokePoint a, StrokePoint b, double radius, Ink& ink) {
   for (int y = low(a.y, b.y); y <= high(a.y, b.y); ++y) {
     for (int x = low(a.x, b.x); x <= high(a.x, b.x); ++x) {
       const double cover = std::clamp(radius + 0.5 - distance_to_segment(x + 0.5, y + 0.5, a, b), 0.0, 1.0);
-      double& pixel = ink[static_cast<std::size_t>(y * kDigitSide + x)];
+      double& pixel = ink[static_cast<std::size_t>(y) * kDigitSide + static_cast<std::size_t>(x)];
       pixel = std::max(pixel, cover);
     }
   }
@@ -152,7 +152,7 @@ int draw_digit(const DigitsOptions& options, std::uint64_t index, DigitImage& im
   const double noise = random.uniform(0.0, 0.06);
   for (std::size_t i = 0; i < image.size(); ++i) {
     const double value = ink[i] * darkness + noise * random.bell();
-    image[i] = static_cast<std::uint8_t>(std::clamp(value, 0.0, 1.0) * 255.0 + 0.5);
+    image[i] = static_cast<std::uint8_t>(std::lround(std::clamp(value, 0.0, 1.0) * 255.0));
   }
   return label;
 }

@@ -21,7 +21,8 @@ struct DigitsOptions {
 };
 
 inline constexpr int kDigitSide = 28;
-using DigitImage = std::array<std::uint8_t, kDigitSide * kDigitSide>;
+inline constexpr std::size_t kDigitPixels = std::size_t{kDigitSide} * kDigitSide;
+using DigitImage = std::array<std::uint8_t, kDigitPixels>;
 
 /// Draws sample `index`; returns its label. Each run of ten samples holds each digit once.
 int draw_digit(const DigitsOptions& options, std::uint64_t index, DigitImage& image);

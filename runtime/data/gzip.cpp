@@ -15,7 +15,7 @@ bool is_gzip(std::span<const std::byte> start) {
 
 struct StreamReader::Impl {
   // One read of the file at a time; larger gains nothing, as the unpacking takes longer than the reading.
-  static constexpr std::size_t kInputBytes = 64 * 1024;
+  static constexpr std::size_t kInputBytes = 64 << 10;
 
   ~Impl() {
     if (inflating) inflateEnd(&stream);

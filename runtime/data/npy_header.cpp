@@ -9,7 +9,7 @@ namespace graft::data {
 namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
-constexpr std::size_t kMaxText = 64 * 1024;  // NumPy's own headers are shorter than 1 KiB for plain types
+constexpr std::size_t kMaxText = 64 << 10;  // NumPy's own headers are shorter than 1 KiB for plain types
 
 /// Reads the dictionary's text from front to back.
 class Cursor {

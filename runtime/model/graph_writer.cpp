@@ -23,12 +23,12 @@ struct AttrWriter {
   void operator()(std::int64_t value) const {
     fb::IntegerAttrT attr;
     attr.value = value;
-    out.Set(std::move(attr));
+    out.Set(attr);
   }
   void operator()(double value) const {
     fb::NumberAttrT attr;
     attr.value = value;
-    out.Set(std::move(attr));
+    out.Set(attr);
   }
   void operator()(const std::string& value) const {
     fb::TextAttrT attr;

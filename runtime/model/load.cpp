@@ -181,7 +181,7 @@ class ModelReader {
 namespace {
 
 /// What is wrong with a file's contents is the file's fault, not an argument's.
-Status blame_file(Status status, std::string_view name) {
+Status blame_file(const Status& status, std::string_view name) {
   const Code code = status.code() == Code::invalid_argument ? Code::corrupt : status.code();
   return Status(code, status.message()).with_context(cat("The model file \"", name, "\" cannot be loaded"));
 }

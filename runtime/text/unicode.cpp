@@ -35,9 +35,9 @@ constexpr std::uint64_t kPartMask = 0x1FFFFF;
 void append_decomposed(std::u32string& out, char32_t value) {
   if (value - kHangulFirst < kHangulCount) {
     const char32_t index = value - kHangulFirst;
-    out += kLeadFirst + index / (kVowels * kTails);
-    out += kVowelFirst + index % (kVowels * kTails) / kTails;
-    if (index % kTails != 0) out += kTailFirst + index % kTails;
+    out += char32_t{kLeadFirst + index / (kVowels * kTails)};
+    out += char32_t{kVowelFirst + index % (kVowels * kTails) / kTails};
+    if (index % kTails != 0) out += char32_t{kTailFirst + index % kTails};
     return;
   }
   const auto found = std::lower_bound(kDecompositions.begin(), kDecompositions.end(), std::uint64_t{value} << 43);
