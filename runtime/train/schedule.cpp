@@ -38,7 +38,8 @@ double learning_rate_factor(const Schedule& schedule, std::uint64_t step) {
   const std::uint64_t after = step - schedule.warmup_steps;
   if (schedule.kind == ScheduleKind::constant) return 1;
   if (schedule.kind == ScheduleKind::step) {
-    return std::pow(schedule.gamma, static_cast<double>(after / schedule.step_size));
+    const std::uint64_t drops = after / schedule.step_size;
+    return std::pow(schedule.gamma, static_cast<double>(drops));
   }
   const auto span = static_cast<double>(schedule.total_steps - schedule.warmup_steps);
   const double x = std::min(1.0, static_cast<double>(after) / span);
