@@ -140,7 +140,7 @@ class NodeContext {
   std::int64_t attr(std::string_view name, std::int64_t fallback) const;
   double attr_number(std::string_view name, double fallback) const;
   std::string attr_text(std::string_view name, std::string_view fallback) const;
-  Ints attr_ints(std::string_view name, Ints fallback = {}) const;
+  Ints attr_ints(std::string_view name, const Ints& fallback = {}) const;
   /// From an attribute in old opsets and an input in new ones; nullopt where neither is given.
   Result<std::optional<Ints>> ints_of(std::string_view attr_name, std::size_t input);
   Result<std::size_t> axis(std::int64_t axis, std::size_t rank) const { return normalize_axis(axis, rank); }

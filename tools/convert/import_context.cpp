@@ -97,7 +97,7 @@ std::string NodeContext::attr_text(std::string_view name, std::string_view fallb
                                                                                  : std::string(fallback);
 }
 
-Ints NodeContext::attr_ints(std::string_view name, Ints fallback) const {
+Ints NodeContext::attr_ints(std::string_view name, const Ints& fallback) const {
   const auto found = node.attrs.find(name);
   return found != node.attrs.end() && found->second.kind == OnnxAttr::Kind::integers ? found->second.integers
                                                                                      : fallback;

@@ -10,7 +10,7 @@ struct Weights {
 };
 
 Result<Weights> weights(NodeContext& c) {
-  const Shape shape = c.shape(1);
+  const Shape& shape = c.shape(1);
   if (shape.rank() != c.rank(0)) {
     return corrupt("its weights have ", shape.rank(), " axes where its input has ", c.rank(0));
   }

@@ -70,7 +70,7 @@ Status finish(NodeContext& c, ValueId loss, const Rows& rows) {
 Status check_shapes(NodeContext& c) {
   if (!is_float(c.type(0))) return unsupported("its scores are ", elem_name(c.type(0)));
   if (c.type(1) != ElemType::i32 && c.type(1) != ElemType::i64) return corrupt("its labels are ", elem_name(c.type(1)));
-  const Shape scores = c.shape(0);
+  const Shape& scores = c.shape(0);
   std::vector<Dim> rows;
   for (std::size_t i = 0; i < scores.rank(); ++i) {
     if (i != 1) rows.push_back(scores[i]);
