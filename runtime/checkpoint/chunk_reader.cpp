@@ -28,32 +28,38 @@ Result<std::uint64_t> ChunkReader::segment_bytes(std::uint64_t number) {
   return file->size();
 }
 
-Status ChunkReader::decode_one(const Chunk& chunk, std::span<const std::byte> parent, std::vector<std::byte>& out) {
+Result<std::span<const std::byte>> ChunkReader::read_stored(const Chunk& chunk) {
   GRAFT_TRY_ASSIGN(const os::File* file, segment(chunk.segment));
   stored_.resize(chunk.stored_bytes);  // at most kMaxChunkBytes: check() saw to it
-  out.resize(chunk.decoded_bytes);
   GRAFT_TRY(os::read_exactly(*file, chunk.offset, stored_, file_name(FileKind::segment, chunk.segment)));
   if (checksum64(stored_) != chunk.stored_checksum) {
     return corrupt("The ", chunk.stored_bytes, " bytes at byte ", chunk.offset, " of segment ", chunk.segment,
                    " do not have their checksum.");
   }
-  GRAFT_TRY(decoder_.decode(chunk.codec, chunk.compression, chunk.element_bytes, stored_, parent, out));
+  return std::span<const std::byte>(stored_);
+}
+
+Status ChunkReader::decode_one(const Chunk& chunk, std::span<const std::byte> parent, std::vector<std::byte>& out) {
+  GRAFT_TRY_ASSIGN(const auto stored, read_stored(chunk));
+  out.resize(chunk.decoded_bytes);
+  GRAFT_TRY(decoder_.decode(chunk.codec, chunk.compression, chunk.element_bytes, stored, parent, out));
   if (hash128(out) != chunk.hash) {
     return corrupt("The chunk at byte ", chunk.offset, " of segment ", chunk.segment, " decodes to wrong bytes.");
   }
   return ok_status();
 }
 
-Result<std::span<const std::byte>> ChunkReader::read(const Manifest& manifest, std::uint32_t index) {
-  std::vector<std::uint32_t> chain;
-  for (std::uint32_t i = index; i != kNoParent; i = manifest.chunks[i].parent) chain.push_back(i);
-  for (auto it = chain.rbegin(); it != chain.rend(); ++it) {
-    const Chunk& chunk = manifest.chunks[*it];
+Result<std::span<const std::byte>> ChunkReader::read_chain(std::span<const Chunk> chain) {
+  for (const Chunk& chunk : chain) {
     GRAFT_TRY(decode_one(
         chunk, needs_parent(chunk.codec) ? std::span<const std::byte>(current_) : std::span<const std::byte>(), next_));
     current_.swap(next_);
   }
   return std::span<const std::byte>(current_);
+}
+
+Result<std::span<const std::byte>> ChunkReader::read(const Manifest& manifest, std::uint32_t index) {
+  return read_chain(chain_of(manifest, index));
 }
 
 }  // namespace graft::checkpoint

@@ -23,6 +23,12 @@ class ChunkReader {
   /// the way contradicts a checksum.
   Result<std::span<const std::byte>> read(const Manifest& manifest, std::uint32_t index);
 
+  /// As above, the last chunk of a chain, of which each one is the parent of the next.
+  Result<std::span<const std::byte>> read_chain(std::span<const Chunk> chain);
+
+  /// The bytes as they are stored, which have their checksum; valid until the next call.
+  Result<std::span<const std::byte>> read_stored(const Chunk& chunk);
+
   /// The size of a segment whose header is right.
   Result<std::uint64_t> segment_bytes(std::uint64_t number);
 

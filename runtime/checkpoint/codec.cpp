@@ -12,77 +12,7 @@ namespace {
 constexpr int kSampleLevel = 1;
 constexpr std::size_t kSampleBytes = std::size_t{16} << 10;
 
-/// Floats as bits, in an order in which neighbours are neighbouring numbers: a small change is a small difference.
-std::uint32_t ordered(std::uint32_t bits) { return bits >> 31 != 0 ? ~bits : bits | 0x80000000u; }
-std::uint32_t unordered(std::uint32_t value) { return value >> 31 != 0 ? value & 0x7fffffffu : ~value; }
-std::uint32_t zigzag(std::uint32_t d) { return (d << 1) ^ (0u - (d >> 31)); }
-std::uint32_t unzigzag(std::uint32_t z) { return (z >> 1) ^ (0u - (z & 1)); }
-
-std::uint32_t load32(const std::byte* at) {
-  std::uint32_t value;
-  std::memcpy(&value, at, sizeof value);
-  return value;
-}
-
-void delta_to_planes(std::span<const std::byte> bytes, std::span<const std::byte> parent, std::byte* out) {
-  const std::size_t count = bytes.size() / 4;
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::uint32_t z = zigzag(ordered(load32(&bytes[4 * i])) - ordered(load32(&parent[4 * i])));
-    for (std::size_t b = 0; b < 4; ++b) out[b * count + i] = static_cast<std::byte>(z >> (8 * b));
-  }
-}
-
-void delta_from_planes(std::span<const std::byte> bytes, std::span<const std::byte> parent, std::byte* out) {
-  const std::size_t count = bytes.size() / 4;
-  for (std::size_t i = 0; i < count; ++i) {
-    std::uint32_t z = 0;
-    for (std::size_t b = 0; b < 4; ++b) z |= static_cast<std::uint32_t>(bytes[b * count + i]) << (8 * b);
-    const std::uint32_t value = unordered(ordered(load32(&parent[4 * i])) + unzigzag(z));
-    std::memcpy(out + 4 * i, &value, 4);
-  }
-}
-
 }  // namespace
-
-void transform(Codec codec, std::size_t width, std::span<const std::byte> bytes, std::span<const std::byte> parent,
-               std::span<std::byte> out) {
-  const std::size_t count = bytes.size() / width;
-  const std::size_t whole = count * width;
-  switch (codec) {
-    case Codec::plain: std::copy(bytes.begin(), bytes.end(), out.begin()); return;
-    case Codec::delta_planes: delta_to_planes(bytes.first(whole), parent, out.data()); break;
-    case Codec::planes:
-      for (std::size_t b = 0; b < width; ++b)
-        for (std::size_t i = 0; i < count; ++i) out[b * count + i] = bytes[i * width + b];
-      break;
-    case Codec::xor_planes:
-      for (std::size_t b = 0; b < width; ++b)
-        for (std::size_t i = 0; i < count; ++i) out[b * count + i] = bytes[i * width + b] ^ parent[i * width + b];
-      break;
-  }
-  std::copy(bytes.begin() + static_cast<std::ptrdiff_t>(whole), bytes.end(),
-            out.begin() + static_cast<std::ptrdiff_t>(whole));
-}
-
-void restore_transformed(Codec codec, std::size_t width, std::span<const std::byte> bytes,
-                         std::span<const std::byte> parent, std::span<std::byte> out) {
-  const std::size_t count = bytes.size() / width;
-  const std::size_t whole = count * width;
-  switch (codec) {
-    case Codec::plain: std::copy(bytes.begin(), bytes.end(), out.begin()); return;
-    case Codec::delta_planes: delta_from_planes(bytes.first(whole), parent, out.data()); break;
-    case Codec::planes:
-      for (std::size_t b = 0; b < width; ++b)
-        for (std::size_t i = 0; i < count; ++i) out[i * width + b] = bytes[b * count + i];
-      break;
-    case Codec::xor_planes:
-      for (std::size_t b = 0; b < width; ++b)
-        for (std::size_t i = 0; i < count; ++i) out[i * width + b] = bytes[b * count + i] ^ parent[i * width + b];
-      break;
-  }
-  std::copy(bytes.begin() + static_cast<std::ptrdiff_t>(whole), bytes.end(),
-            out.begin() + static_cast<std::ptrdiff_t>(whole));
-}
 
 struct ChunkEncoder::Impl {
   ZSTD_CCtx* context = ZSTD_createCCtx();
@@ -102,9 +32,10 @@ Result<std::size_t> ChunkEncoder::compressed_size(Codec codec, std::size_t width
   if (impl.context == nullptr) return error(Code::out_of_memory, "There is no memory for a zstd compressor.");
   impl.arranged.resize(bytes.size());
   impl.compressed.resize(ZSTD_compressBound(bytes.size()));
-  transform(codec, width, bytes, parent, impl.arranged);
+  const std::size_t arranged = arrange(codec, width, bytes, parent, impl.arranged);
+  if (arranged == 0) return bytes.size();
   const std::size_t size = ZSTD_compressCCtx(impl.context, impl.compressed.data(), impl.compressed.size(),
-                                             impl.arranged.data(), impl.arranged.size(), level);
+                                             impl.arranged.data(), arranged, level);
   if (ZSTD_isError(size) != 0) {
     return error(Code::out_of_memory, "zstd could not compress a chunk of ", bytes.size(),
                  " bytes: ", ZSTD_getErrorName(size), ".");
@@ -113,12 +44,13 @@ Result<std::size_t> ChunkEncoder::compressed_size(Codec codec, std::size_t width
 }
 
 Result<EncodedChunk> ChunkEncoder::encode(std::span<const std::byte> bytes, std::span<const std::byte> parent,
-                                          std::size_t width, bool is_f32, int level) {
-  std::array<Codec, 4> candidates = {Codec::plain};
+                                          std::size_t width, bool is_float, int level) {
+  std::array<Codec, 5> candidates = {Codec::plain};
   std::size_t count = 1;
   if (width > 1) candidates[count++] = Codec::planes;
   if (!parent.empty()) candidates[count++] = Codec::xor_planes;
-  if (!parent.empty() && is_f32) candidates[count++] = Codec::delta_planes;
+  if (!parent.empty() && is_float) candidates[count++] = Codec::delta_planes;
+  if (!parent.empty()) candidates[count++] = Codec::sparse;
 
   // The middle of the chunk stands for all of it; whole elements, so that planes are those of the full chunk.
   const std::size_t sample = std::min(bytes.size(), kSampleBytes);
@@ -160,10 +92,9 @@ Status ChunkDecoder::decode(Codec codec, Compression compression, std::size_t wi
     if (ZSTD_isError(size) != 0) return corrupt("A chunk does not decompress: ", ZSTD_getErrorName(size), ".");
     arranged = std::span<const std::byte>(impl.arranged).first(size);
   }
-  if (arranged.size() != out.size()) {
-    return corrupt("A chunk holds ", arranged.size(), " bytes, but ", out.size(), " were declared.");
+  if (!restore_arranged(codec, width, arranged, parent, out)) {
+    return corrupt("A chunk holds ", arranged.size(), " bytes that do not make up the ", out.size(), " declared.");
   }
-  restore_transformed(codec, width, arranged, parent, out);
   return ok_status();
 }
 

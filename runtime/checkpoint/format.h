@@ -32,7 +32,7 @@ inline constexpr std::uint32_t kNoParent = 0xffffffff;
 enum class FileKind { root, snapshot, segment, journal };
 
 /// The first 64 bytes of every file of a store. What a, b and c mean depends on the kind:
-/// root: number = next free number, a = head snapshot (0: none), b = journal;
+/// root: number = next free number, a = head snapshot (0: none), b = journal, c = newest compacted segment (0: none);
 /// snapshot: a = bytes after the header, b = parent snapshot (0: none); segment: none;
 /// journal: a = the snapshot that it follows, b = the journal before it (0: none), c = how many bytes of that one
 /// count.

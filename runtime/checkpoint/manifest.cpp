@@ -29,7 +29,7 @@ Status check_count(std::uint64_t count, std::string_view what) {
 Status check_chunk(const Manifest& manifest, std::size_t index, std::vector<std::uint32_t>& chains) {
   const Chunk& chunk = manifest.chunks[index];
   const auto bad = [&](const auto&... parts) { return corrupt("Chunk ", index, " ", parts...); };
-  if (chunk.codec > Codec::xor_planes || chunk.compression > Compression::zstd) return bad("has an unknown codec.");
+  if (chunk.codec > Codec::sparse || chunk.compression > Compression::zstd) return bad("has an unknown codec.");
   if (chunk.decoded_bytes == 0 || chunk.decoded_bytes > manifest.chunk_bytes) {
     return bad("declares ", chunk.decoded_bytes, " bytes; 1 to ", manifest.chunk_bytes, " are allowed.");
   }
@@ -37,12 +37,7 @@ Status check_chunk(const Manifest& manifest, std::size_t index, std::vector<std:
     return bad("is stored in ", chunk.stored_bytes, " bytes, more than its ", chunk.decoded_bytes, ".");
   }
   const std::size_t width = chunk.element_bytes;
-  if (width != 1 && width != 2 && width != 4) return bad("has elements of ", width, " bytes.");
-  if (chunk.codec == Codec::delta_planes && width != 4)
-    return bad("codes differences of elements of ", width, " bytes.");
-  if (chunk.segment == 0 || chunk.segment > manifest.number) {
-    return bad("lies in segment ", chunk.segment, ", which snapshot ", manifest.number, " cannot refer to.");
-  }
+  if (!suits(chunk.codec, width)) return bad("has elements of ", width, " bytes, which its codec does not suit.");
   if (chunk.offset < kHeaderBytes || !checked_add<std::uint64_t>(chunk.offset, chunk.stored_bytes)) {
     return bad("starts at byte ", chunk.offset, " of its segment.");
   }
@@ -141,6 +136,13 @@ const Stream* Manifest::find(std::string_view name, std::uint32_t worker) const 
   for (const Stream& stream : streams)
     if (stream.worker == worker && stream.name == name) return &stream;
   return nullptr;
+}
+
+std::vector<Chunk> chain_of(const Manifest& manifest, std::uint32_t index) {
+  std::vector<Chunk> chain;
+  for (std::uint32_t i = index; i != kNoParent; i = manifest.chunks[i].parent) chain.push_back(manifest.chunks[i]);
+  std::reverse(chain.begin(), chain.end());
+  return chain;
 }
 
 std::vector<ChainCost> chain_costs(const std::vector<Chunk>& chunks) {

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "platform/base/hash.h"
@@ -34,6 +35,10 @@ enum class Element : std::uint8_t { bytes, f32, i32, boolean, f16, bf16 };
 
 constexpr std::size_t element_size(Element element) {
   return element == Element::bytes ? 1 : element == Element::f16 || element == Element::bf16 ? 2 : 4;
+}
+
+constexpr bool is_float(Element element) {
+  return element == Element::f32 || element == Element::f16 || element == Element::bf16;
 }
 
 struct Chunk {
@@ -94,11 +99,17 @@ std::vector<std::byte> encode_tables(const Manifest& manifest);
 Result<Manifest> decode_snapshot(std::span<const std::byte> bytes, std::uint64_t store, std::uint64_t number);
 /// The rules on what the tables mean: names, sizes, chains, limits.
 Status check(const Manifest& manifest);
+/// Where a stored chunk stands: segment and offset.
+using Place = std::pair<std::uint64_t, std::uint64_t>;
+inline Place place_of(const Chunk& chunk) { return {chunk.segment, chunk.offset}; }
+
 /// What decoding one chunk takes, itself and its parents.
 struct ChainCost {
   std::uint32_t length = 1;
   std::uint64_t bytes = 0;  ///< read and decoded, added up
 };
+/// All that must be decoded for chunk `index`, it last.
+std::vector<Chunk> chain_of(const Manifest& manifest, std::uint32_t index);
 /// For each chunk; requires parents before children.
 std::vector<ChainCost> chain_costs(const std::vector<Chunk>& chunks);
 

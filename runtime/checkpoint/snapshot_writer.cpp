@@ -7,11 +7,7 @@ namespace graft::checkpoint {
 SnapshotWriter::SnapshotWriter(os::FileSystem& files, const std::string& path, std::uint64_t store,
                                const StoreOptions& options, const Manifest* base, std::uint64_t number,
                                const SnapshotMeta& meta)
-    : files_(files),
-      segment_path_(path + "/" + file_name(FileKind::segment, number)),
-      store_(store),
-      options_(options),
-      reader_(files, path, store) {
+    : options_(options), reader_(files, path, store), segment_(files, path, store, number) {
   if (base != nullptr) base_ = *base;
   manifest_.meta = meta;
   manifest_.number = number;
@@ -23,12 +19,6 @@ SnapshotWriter::SnapshotWriter(os::FileSystem& files, const std::string& path, s
   for (const Stream& stream : base_->streams) {
     for (const std::uint32_t index : stream.chunks) base_by_hash_.emplace(base_->chunks[index].hash.low, index);
   }
-}
-
-SnapshotWriter::~SnapshotWriter() {
-  if (segment_ == nullptr || released_) return;
-  segment_.reset();
-  (void)files_.remove(segment_path_);  // failing harms nothing: no table names it, so pruning deletes it
 }
 
 Status SnapshotWriter::add(const StreamInput& input) {
@@ -101,18 +91,8 @@ Result<std::uint32_t> SnapshotWriter::write_chunk(std::span<const std::byte> byt
   }
   const std::size_t width = element_size(input.element);
   const int level = input.zstd_level != 0 ? input.zstd_level : options_.zstd_level;
-  GRAFT_TRY_ASSIGN(const EncodedChunk encoded,
-                   encoder_.encode(bytes, parent, width, input.element == Element::f32, level));
-  Chunk chunk;
-  chunk.hash = hash;
-  chunk.segment = manifest_.number;
-  chunk.stored_checksum = checksum64(encoded.bytes);
-  chunk.stored_bytes = static_cast<std::uint32_t>(encoded.bytes.size());
-  chunk.decoded_bytes = static_cast<std::uint32_t>(bytes.size());
-  chunk.codec = encoded.codec;
-  chunk.compression = encoded.compression;
-  chunk.element_bytes = static_cast<std::uint8_t>(width);
-  GRAFT_TRY(append(encoded.bytes, chunk.offset));
+  GRAFT_TRY_ASSIGN(const EncodedChunk encoded, encoder_.encode(bytes, parent, width, is_float(input.element), level));
+  GRAFT_TRY_ASSIGN(Chunk chunk, segment_.append(encoded, hash, bytes.size(), width));
   if (needs_parent(encoded.codec)) chunk.parent = import(base_index);
   ++report_.new_chunks;
   manifest_.chunks.push_back(chunk);
@@ -134,22 +114,10 @@ std::uint32_t SnapshotWriter::import(std::uint32_t base_index) {
   return imported_.at(base_index);
 }
 
-Status SnapshotWriter::append(std::span<const std::byte> bytes, std::uint64_t& offset) {
-  if (segment_ == nullptr) {
-    GRAFT_TRY_ASSIGN(segment_, files_.open(segment_path_, os::OpenMode::create_new));
-    GRAFT_TRY(segment_->write_at(0, write_header({FileKind::segment, store_, manifest_.number})));
-    segment_bytes_ = kHeaderBytes;
-  }
-  GRAFT_TRY(segment_->write_at(segment_bytes_, bytes));
-  offset = segment_bytes_;
-  segment_bytes_ += bytes.size();
-  return ok_status();
-}
-
 Status SnapshotWriter::finish() {
   GRAFT_TRY(check(manifest_));
-  report_.stored_bytes = segment_bytes_;
-  if (segment_ != nullptr) GRAFT_TRY(segment_->sync());
+  report_.stored_bytes = segment_.bytes();
+  GRAFT_TRY(segment_.sync());
   finished_ = true;
   return ok_status();
 }

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "runtime/checkpoint/chunk_reader.h"
+#include "runtime/checkpoint/segment_writer.h"
 #include "runtime/checkpoint/store_types.h"
 
 namespace graft::checkpoint {
@@ -21,9 +21,6 @@ class SnapshotWriter {
   /// `base` (null: none) is the snapshot whose chunks may be referred to.
   SnapshotWriter(os::FileSystem& files, const std::string& path, std::uint64_t store, const StoreOptions& options,
                  const Manifest* base, std::uint64_t number, const SnapshotMeta& meta);
-  ~SnapshotWriter();
-  SnapshotWriter(const SnapshotWriter&) = delete;
-  SnapshotWriter& operator=(const SnapshotWriter&) = delete;
 
   /// Codes and writes one stream. After an error the writer is of no more use.
   Status add(const StreamInput& input);
@@ -34,19 +31,15 @@ class SnapshotWriter {
   const Manifest& manifest() const { return manifest_; }
   const PutReport& report() const { return report_; }
   /// The segment is the store's from now on: the writer no longer deletes it.
-  void release() { released_ = true; }
+  void release() { segment_.release(); }
 
  private:
   Result<std::uint32_t> add_chunk(std::span<const std::byte> bytes, const StreamInput& input, std::uint32_t base_index);
   Result<std::uint32_t> write_chunk(std::span<const std::byte> bytes, const Hash128& hash, const StreamInput& input,
                                     std::uint32_t base_index);
-  Status append(std::span<const std::byte> bytes, std::uint64_t& offset);
   bool may_follow(std::uint32_t base_index, std::size_t bytes) const;
   std::uint32_t import(std::uint32_t base_index);
 
-  os::FileSystem& files_;
-  std::string segment_path_;
-  std::uint64_t store_;
   StoreOptions options_;
   std::optional<Manifest> base_;
   std::vector<ChainCost> base_chains_;
@@ -55,12 +48,10 @@ class SnapshotWriter {
   std::unordered_map<std::uint32_t, std::uint32_t> imported_;      ///< index in the base -> index in this snapshot
   ChunkReader reader_;
   ChunkEncoder encoder_;
-  std::unique_ptr<os::File> segment_;
-  std::uint64_t segment_bytes_ = 0;
+  SegmentWriter segment_;
   Manifest manifest_;
   PutReport report_;
   bool finished_ = false;
-  bool released_ = false;
 };
 
 }  // namespace graft::checkpoint

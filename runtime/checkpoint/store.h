@@ -29,6 +29,7 @@
 
 namespace graft::checkpoint {
 
+class Compactor;
 class SnapshotWriter;
 
 class Store {
@@ -99,13 +100,24 @@ class Store {
   Result<VerifyReport> verify() const;
 
   /// Deletes snapshots that neither `retention` nor the head needs, then segments and journals that nothing needs.
+  /// Where the options' CompactionPolicy is automatic and compaction due, compacts as well.
   Result<PruneReport> prune(const Retention& retention);
+
+  /// Stores what segments that are mostly waste hold still, and chunks with long or wasteful chains whole, in a new
+  /// segment, and deletes the old ones. Nothing to do is success.
+  Result<CompactReport> compact(bool only_if_due = false);
+  /// The same in three parts, so that the long one may run on another thread, as with begin_snapshot(): begin here
+  /// (null where there is nothing to do), run() anywhere, commit here. The store may be used in between; one at a time.
+  Result<std::unique_ptr<Compactor>> begin_compaction(bool only_if_due = false);
+  Result<CompactReport> commit_compaction(std::unique_ptr<Compactor> compactor);
 
  private:
   struct Root {
     std::uint64_t next = 1;  ///< no file has this number or a larger one
     std::uint64_t head = 0;
     std::uint64_t journal = 0;
+    std::uint64_t compacted = 0;  ///< the newest segment that a compaction wrote; 0: none
+    friend bool operator==(const Root&, const Root&) = default;
   };
   static constexpr std::uint64_t kNoJournal = ~std::uint64_t{0};
   struct JournalFile {
@@ -169,6 +181,8 @@ class Store {
   void discard(std::uint64_t number);
   void abandon(std::uint64_t number);
   Result<PruneReport> remove_unneeded(const std::set<std::uint64_t>& kept, bool drop_damaged);  // store_prune.cpp
+  bool is_held(std::uint64_t segment) const;                                                    // store_compact.cpp
+  void hold_segments(const Manifest& manifest);
 
   os::FileSystem* files_;
   std::string path_;
@@ -185,8 +199,10 @@ class Store {
   std::uint64_t previous_journal_ = kNoJournal;  ///< that led to the head
   std::uint64_t previous_bytes_ = 0;             ///< how many bytes of it count
   std::optional<Pending> pending_;
-  std::vector<std::uint64_t> doubtful_;  ///< numbers of failed changes, to delete once ROOT is sure
-  bool root_unsure_ = false;             ///< the last write of ROOT failed, so what storage holds is not known
+  std::optional<std::uint64_t> compacting_;  ///< the segment that a compaction writes
+  std::set<std::uint64_t> held_;             ///< segments that tables may name whose replacement failed
+  std::vector<std::uint64_t> doubtful_;      ///< numbers of failed changes, to delete once ROOT is sure
+  bool root_unsure_ = false;                 ///< the last write of ROOT failed, so what storage holds is not known
 };
 
 }  // namespace graft::checkpoint

@@ -9,11 +9,9 @@
 namespace graft::checkpoint {
 namespace {
 
-using Place = std::pair<std::uint64_t, std::uint64_t>;  ///< segment and offset: which stored chunk it is
-
 std::set<Place> places(const Manifest& manifest) {
   std::set<Place> all;
-  for (const Chunk& chunk : manifest.chunks) all.emplace(chunk.segment, chunk.offset);
+  for (const Chunk& chunk : manifest.chunks) all.insert(place_of(chunk));
   return all;
 }
 
@@ -77,7 +75,7 @@ Result<SnapshotDiff> Store::diff(std::uint64_t a, std::uint64_t b) const {
   diff.metadata.assign(keys.begin(), keys.end());
   const std::set<Place> known = places(*left);
   for (const Chunk& chunk : right->chunks) {
-    if (known.count({chunk.segment, chunk.offset}) == 0) diff.stored_bytes += chunk.stored_bytes;
+    if (known.count(place_of(chunk)) == 0) diff.stored_bytes += chunk.stored_bytes;
   }
   return diff;
 }
@@ -92,7 +90,7 @@ Result<SnapshotSize> Store::size_of(std::uint64_t number) const {
   }
   for (const Chunk& chunk : manifest->chunks) {
     size.stored_bytes += chunk.stored_bytes;
-    size.own_bytes += shared.count({chunk.segment, chunk.offset}) == 0 ? chunk.stored_bytes : 0;
+    size.own_bytes += shared.count(place_of(chunk)) == 0 ? chunk.stored_bytes : 0;
   }
   return size;
 }

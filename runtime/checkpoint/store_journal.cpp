@@ -25,7 +25,7 @@ Status Store::start_journal() {
   const std::uint64_t number = root_.next++;
   JournalFile journal;
   Status status = write_journal(number, root_.head, previous_journal_, previous_bytes_, records_, journal);
-  if (status.ok()) status = commit({root_.next, root_.head, number});
+  if (status.ok()) status = commit({root_.next, root_.head, number, root_.compacted});
   if (root_.journal == number && journal.file != nullptr) {
     journal_ = std::move(journal);
   } else {

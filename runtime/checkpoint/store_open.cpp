@@ -117,19 +117,19 @@ bool Store::creation_was_cut_off(const Listing& listing) const {
 
 Status Store::create_empty() {
   store_ = options_.identity != 0 ? options_.identity : new_identity(path_);
-  root_ = {0, 0, 0};
+  root_ = {0, 0, 0, 0};
   return start_journal();
 }
 
 Result<Store::Root> Store::parse_root(std::uint64_t& store) const {
   GRAFT_TRY_ASSIGN(const auto file, os::read_file(*files_, file_path(FileKind::root, 0), kHeaderBytes));
   GRAFT_TRY_ASSIGN(const Header header, read_header(FileKind::root, file.bytes()));
-  if (header.number == 0 || header.a >= header.number || header.b >= header.number) {
-    return corrupt("It names snapshot ", header.a, " and journal ", header.b, ", but the next free number is ",
-                   header.number, ".");
+  if (header.number == 0 || header.a >= header.number || header.b >= header.number || header.c >= header.number) {
+    return corrupt("It names snapshot ", header.a, ", journal ", header.b, " and segment ", header.c,
+                   ", but the next free number is ", header.number, ".");
   }
   store = header.store;
-  return Root{header.number, header.a, header.b};
+  return Root{header.number, header.a, header.b, header.c};
 }
 
 Status Store::read_root(const Listing& listing, bool& trusted) {
@@ -157,7 +157,7 @@ Status Store::guess_root(const Listing& listing) {
     if (!journal.ok() && !is_damage(journal.status())) return journal.status();
     if (!journal.ok() || journal->header.a > *it) continue;
     store_ = journal->header.store;
-    root_ = {largest + 1, journal->header.a, *it};
+    root_ = {largest + 1, journal->header.a, *it, largest};
     return ok_status();
   }
   return corrupt("Neither ROOT nor any journal is readable, so nothing says where training stood.");
@@ -188,6 +188,9 @@ Status Store::load_snapshot(std::uint64_t number) {
 Status Store::check_segments(const Manifest& manifest) const {
   std::map<std::uint64_t, std::uint64_t> ends;
   for (const Chunk& chunk : manifest.chunks) {
+    if (chunk.segment == 0 || chunk.segment >= root_.next) {
+      return corrupt("A chunk lies in segment ", chunk.segment, "; those of this store are 1 to ", root_.next - 1, ".");
+    }
     std::uint64_t& end = ends[chunk.segment];
     end = std::max(end, chunk.offset + chunk.stored_bytes);
   }

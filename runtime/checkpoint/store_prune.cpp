@@ -26,7 +26,15 @@ Result<PruneReport> Store::prune(const Retention& retention) {
   const std::string context = cat("While pruning the checkpoint store \"", path_, "\"");
   if (Status status = ensure_ready(); !status.ok()) return std::move(status).with_context(context);
   auto report = remove_unneeded(kept_snapshots(snapshots_, root_.head, retention), retention.drop_damaged);
-  return std::move(report).with_context(context);
+  if (!report.ok() || !options_.compaction.automatic) return std::move(report).with_context(context);
+  auto compacted = compact(true);
+  if (compacted.ok()) {
+    report->compacted = *compacted;
+    report->freed_bytes += compacted->freed_bytes;
+  } else {
+    report->compaction = std::move(compacted).status();
+  }
+  return report;
 }
 
 Result<PruneReport> Store::remove_unneeded(const std::set<std::uint64_t>& kept, bool drop_damaged) {
@@ -56,17 +64,14 @@ Result<PruneReport> Store::remove_unneeded(const std::set<std::uint64_t>& kept, 
   }
   GRAFT_TRY(files_->sync_directory(path_));
 
-  // A damaged snapshot may refer to any segment up to its own number: those stay while it does.
   std::set<std::uint64_t> needed;
-  if (pending_) needed = pending_->segments, needed.insert(pending_->number);
   for (const auto& [number, manifest] : snapshots_) {
     for (const Chunk& chunk : manifest.chunks) needed.insert(chunk.segment);
   }
-  const std::uint64_t guarded = damaged_.empty() ? 0 : damaged_.rbegin()->first;
   const std::uint64_t oldest = snapshots_.empty() ? 0 : snapshots_.begin()->first;
   GRAFT_TRY_ASSIGN(const Listing listing, list_files());
   for (const std::uint64_t number : listing.segments) {
-    if (number > guarded && needed.count(number) == 0) GRAFT_TRY(remove(FileKind::segment, number));
+    if (!is_held(number) && needed.count(number) == 0) GRAFT_TRY(remove(FileKind::segment, number));
   }
   // Journals since the oldest snapshot lead from it to the newest state, should those between be damaged.
   for (const std::uint64_t number : listing.journals) {

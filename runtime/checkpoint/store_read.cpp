@@ -69,27 +69,35 @@ Result<HostBuffer> Store::restore(std::uint64_t number, std::string_view name, s
 
 Status Store::verify(std::uint64_t number) const {
   GRAFT_TRY_ASSIGN(const Manifest* manifest, find_snapshot(number));
+  // Decoding a chunk decodes its parents: those that are nobody's parent stand for all.
+  std::vector<bool> parent(manifest->chunks.size());
+  for (const Chunk& chunk : manifest->chunks) {
+    if (chunk.parent != kNoParent) parent[chunk.parent] = true;
+  }
   ChunkReader reader(*files_, path_, store_);
-  for (std::uint32_t i = 0; i < manifest->chunks.size(); ++i) GRAFT_TRY(reader.read(*manifest, i));
+  for (std::uint32_t i = 0; i < manifest->chunks.size(); ++i) {
+    if (!parent[i]) GRAFT_TRY(reader.read(*manifest, i));
+  }
   return ok_status();
 }
 
 Result<VerifyReport> Store::verify() const {
   VerifyReport report;
   for (const auto& [number, reason] : damaged_) report.problems.push_back(cat("Snapshot ", number, ": ", reason));
-  // What a chunk is stored as says all about it, so one that several snapshots share is decoded once.
-  std::set<std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t>> seen;
+  // A chunk that several snapshots share is decoded once. Tables may lie about what stands where, so that the place
+  // alone does not say which chunk it is. The last chunks of chains come first: they settle their parents as well.
+  using Key = std::tuple<Place, std::uint64_t, std::uint64_t, Codec, std::uint32_t>;
+  const auto key = [](const Chunk& c) { return Key(place_of(c), c.hash.low, c.hash.high, c.codec, c.stored_bytes); };
+  std::set<Key> seen;
   ChunkReader reader(*files_, path_, store_);
-  for (const auto& [number, manifest] : snapshots_) {
+  for (auto it = snapshots_.rbegin(); it != snapshots_.rend(); ++it) {
+    const auto& [number, manifest] = *it;
     ++report.snapshots;
-    for (std::uint32_t i = 0; i < manifest.chunks.size(); ++i) {
-      const Chunk& chunk = manifest.chunks[i];
-      const auto key = std::tuple(chunk.segment, chunk.offset, chunk.hash.low, chunk.hash.high);
-      if (seen.count(key) != 0) continue;
+    for (auto i = static_cast<std::uint32_t>(manifest.chunks.size()); i-- > 0;) {
+      if (seen.count(key(manifest.chunks[i])) != 0) continue;
       const auto bytes = reader.read(manifest, i);
       if (bytes.ok()) {
-        seen.insert(key);
-        ++report.chunks;
+        for (const Chunk& chunk : chain_of(manifest, i)) report.chunks += seen.insert(key(chunk)).second ? 1 : 0;
       } else if (bytes.status().code() == Code::corrupt || bytes.status().code() == Code::not_found) {
         report.problems.push_back(cat("Snapshot ", number, ": ", bytes.status().message()));
       } else {

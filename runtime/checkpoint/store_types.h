@@ -29,11 +29,13 @@ struct JournalPolicy {
   std::uint64_t max_delay_ms = 0;  ///< sync once the oldest unsynced record is this old; 0: not by time
 };
 
-/// When segments are rewritten.
+/// When and how much is rewritten. With the defaults a store writes about half as much again over a long run, and holds
+/// at most some half as much as it needs.
 struct CompactionPolicy {
-  bool automatic = true;                  ///< prune() compacts where it is due
-  double min_live = 0.5;                  ///< share of a segment's bytes in use, below which it is rewritten
-  std::uint64_t min_waste = 1024 * 1024;  ///< due only where it frees so many bytes
+  bool automatic = true;                       ///< prune() compacts where it is due
+  double min_live = 0.5;                       ///< share in use below which a segment is rewritten
+  double min_gain = 0.3;                       ///< due where it shrinks the store by this share at least
+  std::uint64_t min_gain_bytes = 1024 * 1024;  ///< and by so many bytes
 };
 
 inline constexpr int kMaxZstdLevel = 19;
@@ -79,11 +81,6 @@ struct Retention {
   bool keep_tagged = false;              ///< snapshots with any tag stay
 };
 
-struct PruneReport {
-  std::vector<std::uint64_t> removed;
-  std::uint64_t freed_bytes = 0;
-};
-
 struct VerifyReport {
   std::uint64_t snapshots = 0;
   std::uint64_t chunks = 0;  ///< decoded, each once
@@ -123,6 +120,13 @@ struct CompactReport {
   std::uint64_t rebased_chunks = 0;  ///< stored anew, without a parent
   std::uint64_t written_bytes = 0;
   std::uint64_t freed_bytes = 0;
+};
+
+struct PruneReport {
+  std::vector<std::uint64_t> removed;
+  std::uint64_t freed_bytes = 0;  ///< compaction included
+  CompactReport compacted;
+  Status compaction;  ///< why a compaction that was due failed; the pruning is done all the same
 };
 
 }  // namespace graft::checkpoint

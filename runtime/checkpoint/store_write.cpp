@@ -23,7 +23,7 @@ Result<std::unique_ptr<os::File>> Store::write_new(FileKind kind, std::uint64_t 
 /// change begins by writing it again.
 Status Store::commit(const Root& root) {
   GRAFT_TRY(files_->sync_directory(path_));
-  const auto bytes = write_header({FileKind::root, store_, root.next, root.head, root.journal, 0});
+  const auto bytes = write_header({FileKind::root, store_, root.next, root.head, root.journal, root.compacted});
   const std::array parts = {std::span<const std::byte>(bytes)};
   Status status = os::atomic_write_file(*files_, file_path(FileKind::root, 0), parts);
   root_unsure_ = !status.ok();
@@ -35,7 +35,7 @@ Status Store::commit(const Root& root) {
   }
   std::uint64_t store = 0;
   const auto actual = parse_root(store);
-  if (actual.ok() && store == store_ && actual->journal == root.journal) root_ = root;
+  if (actual.ok() && store == store_ && *actual == root) root_ = root;
   return status;
 }
 
@@ -126,7 +126,7 @@ Result<PutReport> Store::commit_snapshot(std::unique_ptr<SnapshotWriter> writer)
   if (status.ok()) {
     status = write_journal(name, number, old, before_bytes, std::span(records_).subspan(before), journal);
   }
-  if (status.ok()) status = commit({root_.next, number, name});
+  if (status.ok()) status = commit({root_.next, number, name, root_.compacted});
   if (root_.journal == name) {  // committed, though perhaps with an error
     snapshots_.insert_or_assign(number, writer->manifest());
     records_.erase(records_.begin(), records_.begin() + static_cast<std::ptrdiff_t>(before));
@@ -152,7 +152,7 @@ Status Store::set_head(std::uint64_t number) {
   const std::uint64_t name = root_.next++;
   JournalFile journal;
   Status status = write_journal(name, number, kNoJournal, 0, {}, journal);
-  if (status.ok()) status = commit({root_.next, number, name});
+  if (status.ok()) status = commit({root_.next, number, name, root_.compacted});
   if (root_.journal == name) {
     records_.clear();
     pending_.reset();

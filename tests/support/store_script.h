@@ -16,6 +16,7 @@ struct StoreState {
   std::uint64_t step = 0;  ///< of the head; 0: no snapshot
   std::map<std::string, std::vector<std::byte>> streams;
   std::vector<std::uint64_t> journal;  ///< steps
+  std::vector<std::string> tags;       ///< of the head
   friend bool operator==(const StoreState&, const StoreState&) = default;
 };
 
@@ -31,9 +32,10 @@ Result<checkpoint::PutReport> put(checkpoint::Store& store, std::uint64_t step,
 checkpoint::JournalRecord step_record(std::uint64_t step);
 
 inline constexpr std::uint64_t kScriptSteps = 12;
-/// Trains from the store's state to `last`: a journal record per step, a snapshot every third, pruning every sixth.
-/// `done` is called with the state after each call that succeeded; a failing call ends the script where `stop` says so
-/// and is otherwise tried once more.
+/// Trains from the store's state to `last` or one step further: a journal record per step; a snapshot every third,
+/// every other one written beside the next step, and tagged afterwards; pruning and compaction every sixth. `done` is
+/// called with the state after each call that succeeded; a failing call ends the script where `stop` says so, and is
+/// otherwise tried once more, or, where steps have gone on meanwhile, left out.
 Status run_script(checkpoint::Store& store, std::uint64_t last, bool stop,
                   const std::function<void(const StoreState&)>& done);
 
