@@ -75,20 +75,16 @@ void add_readbacks(const Draft& d, Plan& plan) {
 void add_node(const Draft& d, Plan& plan, std::uint32_t position) {
   const NodeId id = d.order[position];
   const Node& node = d.graph.node(id);
-  const OpDef& def = op_def(node.op);
   const Emission& emission = d.emissions[id.index];
   PlanNode info;
   info.node = id.index;
   info.name = node.name;
-  info.op = def.name;
+  info.op = op_name(node.op);
   info.backward = node.forward_of.valid();
   info.first_step = static_cast<std::uint32_t>(plan.steps.size());
   info.steps = static_cast<std::uint32_t>(emission.dispatches.size());
-  if (info.steps != 0) {
-    info.flops = def.flops != nullptr   ? def.flops(d.graph, node)
-                 : node.outputs.empty() ? 0
-                                        : d.graph.value(node.outputs[0]).shape.elements();
-  }
+  info.recomputed = id.index >= d.joint_nodes;
+  if (info.steps != 0) info.flops = node_flops(d.graph, node);
   for (const std::uint64_t bytes : emission.scratch) info.scratch_bytes += bytes;
   info.live_bytes = d.live[position + 1];
   for (std::uint32_t i = 0; i < info.steps; ++i) {
@@ -129,6 +125,13 @@ PlanPort make_port(const Draft& d, std::string name, ValueId v, std::uint64_t& s
 }
 
 }  // namespace
+
+std::uint64_t node_flops(const Graph& graph, const Node& node) {
+  const OpDef& def = op_def(node.op);
+  if (def.emit == nullptr) return 0;
+  if (def.flops != nullptr) return def.flops(graph, node);
+  return node.outputs.empty() ? 0 : graph.value(node.outputs[0]).shape.elements();
+}
 
 Status add_ports(const Draft& draft, Plan& plan) {
   // Staging is copied from and to, never bound: a cache line's alignment is plenty.

@@ -120,7 +120,8 @@ void improve(const Placer& placer, std::uint64_t enough, std::uint64_t rounds, O
 
 }  // namespace
 
-ArenaLayout assign_offsets(const std::vector<Block>& blocks, std::uint64_t alignment, std::uint64_t segment) {
+ArenaLayout assign_offsets(const std::vector<Block>& blocks, std::uint64_t alignment, std::uint64_t segment,
+                           std::uint64_t enough) {
   if (blocks.empty()) return {};
   const Placer placer(blocks, alignment, segment);
   std::vector<Block> aligned = blocks;
@@ -130,7 +131,7 @@ ArenaLayout assign_offsets(const std::vector<Block>& blocks, std::uint64_t align
     times = std::max(times, aligned[b].last + 1);
   }
   const std::vector<std::uint64_t> live = live_bytes(aligned, times);
-  const std::uint64_t enough = *std::max_element(live.begin(), live.end());
+  enough = std::max(enough, *std::max_element(live.begin(), live.end()));
 
   struct Start {
     std::uint64_t bytes;

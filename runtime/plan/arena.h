@@ -22,6 +22,8 @@ struct ArenaLayout {
 /// Tries several greedy orders and then rearranges the best around its highest blocks; keeps the smallest found.
 /// Deterministic; time grows with the square of the number of blocks, at most a few hundred million simple steps.
 /// `alignment` is a power of two; no block crosses a multiple of `segment`, and each fits one (segment: see Space).
-ArenaLayout assign_offsets(const std::vector<Block>& blocks, std::uint64_t alignment, std::uint64_t segment);
+/// Stops early at a layout of at most `enough` bytes.
+ArenaLayout assign_offsets(const std::vector<Block>& blocks, std::uint64_t alignment, std::uint64_t segment,
+                           std::uint64_t enough = 0);
 
 }  // namespace graft

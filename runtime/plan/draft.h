@@ -20,6 +20,7 @@ struct Draft {
   const Graph& graph;
   const gpu::Caps& caps;
   const Residents& residents;
+  std::size_t joint_nodes;  ///< nodes of the graph from here on repeat others
 
   std::vector<std::uint64_t> bytes;  ///< per value, on the device
   std::vector<std::uint32_t> roots;  ///< per value: alias_roots()
@@ -30,6 +31,24 @@ struct Draft {
   std::vector<std::uint64_t> live;     ///< bytes alive per time (see Storages)
   ArenaLayout arena;
 };
+
+/// FLOPs of one run of a node; views cost nothing.
+std::uint64_t node_flops(const Graph& graph, const Node& node);
+
+/// Order, storages and live bytes; of several orders the one with the least peak. Residents are checked.
+Status arrange(Draft& draft, const PlanOptions& options, const std::vector<NodeId>& preferred = {});
+
+/// The largest sum of live bytes of what was arranged.
+std::uint64_t peak(const Draft& draft);
+
+/// The plan of what was arranged, once its arena is laid out.
+Result<Plan> finish_plan(const Draft& draft);
+
+/// Plans an arranged graph anew so that its arena is at most `limit`, by computing forward results again.
+Result<Plan> plan_recomputing(const Draft& draft, const PlanOptions& options, std::uint64_t limit);
+
+/// That even this plan is too large.
+Status does_not_fit(const Plan& plan, const PlanOptions& options, std::uint64_t limit);
 
 /// Asks every live node's op for its dispatches and checks them against the op's contract and the device's limits.
 Status emit_nodes(Draft& draft, const std::vector<NodeId>& nodes);

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <optional>
 
 #include "platform/base/checked.h"
 #include "runtime/core/op_def.h"
@@ -7,6 +8,8 @@
 
 namespace graft {
 namespace {
+
+constexpr int kOrderRounds = 4;
 
 /// Sizes are checked here once, so that all sums that follow stay far from 2^64.
 Status measure_values(Draft& d) {
@@ -55,8 +58,6 @@ void use_order(Draft& d, std::vector<NodeId> order, bool in_place) {
   d.live = live_bytes(d.storages.blocks, static_cast<std::uint32_t>(d.order.size()) + 2);
 }
 
-std::uint64_t peak(const Draft& d) { return *std::max_element(d.live.begin(), d.live.end()); }
-
 void choose_order(Draft& d, std::vector<std::vector<NodeId>> orders, bool in_place) {
   std::size_t best = 0;
   std::uint64_t best_peak = 0;
@@ -70,11 +71,18 @@ void choose_order(Draft& d, std::vector<std::vector<NodeId>> orders, bool in_pla
   use_order(d, std::move(orders[best]), in_place);
 }
 
-Status check_budget(const Plan& plan, std::uint64_t budget) {
-  const std::uint64_t total = plan.memory.total();
-  if (budget == 0 || total <= budget) return ok_status();
-  return error(Code::out_of_memory, "The plan needs ", bytes_text(total), ", more than the budget of ",
-               bytes_text(budget), ".");
+/// Bytes that the arena may have; nullopt: any number.
+Result<std::optional<std::uint64_t>> arena_limit(const Plan& plan, const PlanOptions& options) {
+  std::optional<std::uint64_t> limit;
+  if (options.arena_limit != 0) limit = options.arena_limit;
+  if (options.budget == 0) return limit;
+  const std::uint64_t rest = plan.memory.total() - plan.transient_bytes;
+  if (rest > options.budget) {
+    return error(Code::out_of_memory, "The plan needs ", bytes_text(plan.memory.total()), " (", bytes_text(rest),
+                 " of it beside its arena), more than the budget of ", bytes_text(options.budget), ".");
+  }
+  const std::uint64_t left = options.budget - rest;
+  return std::optional(limit ? std::min(*limit, left) : left);
 }
 
 }  // namespace
@@ -84,29 +92,62 @@ std::string_view space_name(Space space) {
   return kNames[static_cast<std::size_t>(space)];
 }
 
-Result<Plan> make_plan(const Graph& graph, const gpu::Caps& caps, const Residents& residents,
-                       const PlanOptions& options) {
-  Draft d{graph, caps, residents};
+std::uint64_t peak(const Draft& draft) { return *std::max_element(draft.live.begin(), draft.live.end()); }
+
+Status arrange(Draft& d, const PlanOptions& options, const std::vector<NodeId>& preferred) {
   GRAFT_TRY(measure_values(d));
   GRAFT_TRY(check_residents(d));
-  d.roots = alias_roots(graph);
-  GRAFT_TRY_ASSIGN(auto orders, candidate_orders(graph, d.roots, d.bytes, options.reorder));
+  d.roots = alias_roots(d.graph);
+  GRAFT_TRY_ASSIGN(auto orders, candidate_orders(d.graph, d.roots, d.bytes, options.reorder, preferred));
   GRAFT_TRY(emit_nodes(d, orders[0]));
   choose_order(d, std::move(orders), options.in_place);
-  d.arena = assign_offsets(d.storages.blocks, residents.alignment(), residents.segment_bytes());
+  // The best order is a better start than the graph's own: again, as long as that helps.
+  for (int round = 0; options.reorder && round < kOrderRounds; ++round) {
+    const std::uint64_t before = peak(d);
+    GRAFT_TRY_ASSIGN(orders, candidate_orders(d.graph, d.roots, d.bytes, true, d.order));
+    choose_order(d, std::move(orders), options.in_place);
+    if (peak(d) >= before) break;
+  }
+  return ok_status();
+}
 
+Result<Plan> finish_plan(const Draft& d) {
   Plan plan;
-  plan.segment_bytes = residents.segment_bytes();
-  plan.alignment = residents.alignment();
-  plan.resident_bytes = residents.bytes();
+  plan.segment_bytes = d.residents.segment_bytes();
+  plan.alignment = d.residents.alignment();
+  plan.resident_bytes = d.residents.bytes();
   plan.transient_bytes = d.arena.bytes;
   plan.lower_bound = peak(d);
   GRAFT_TRY(add_ports(d, plan));
   GRAFT_TRY(add_steps(d, plan));
   add_barriers(plan);
   add_report(d, plan);
-  GRAFT_TRY(check_budget(plan, options.budget));
   return plan;
+}
+
+Status does_not_fit(const Plan& plan, const PlanOptions& options, std::uint64_t limit) {
+  if (options.budget == 0) {
+    return error(Code::out_of_memory, "The plan's arena needs ", bytes_text(plan.transient_bytes), ", but ",
+                 bytes_text(limit), " are left for it.");
+  }
+  return error(Code::out_of_memory, "The plan needs ", bytes_text(plan.memory.total()), ", more than the budget of ",
+               bytes_text(options.budget), ".");
+}
+
+Result<Plan> make_plan(const Graph& graph, const gpu::Caps& caps, const Residents& residents,
+                       const PlanOptions& options) {
+  Draft d{graph, caps, residents, graph.nodes().size()};
+  GRAFT_TRY(arrange(d, options));
+  d.arena = assign_offsets(d.storages.blocks, residents.alignment(), residents.segment_bytes());
+  GRAFT_TRY_ASSIGN(Plan plan, finish_plan(d));
+  GRAFT_TRY_ASSIGN(const auto limit, arena_limit(plan, options));
+  if (options.least_memory) {
+    GRAFT_TRY_ASSIGN(Plan least, plan_recomputing(d, options, 0));
+    return least.transient_bytes < plan.transient_bytes ? least : plan;
+  }
+  if (!limit || plan.transient_bytes <= *limit) return plan;
+  if (options.recompute) return plan_recomputing(d, options, *limit);
+  return does_not_fit(plan, options, *limit);
 }
 
 }  // namespace graft

@@ -63,7 +63,8 @@ struct PlanNode {
   std::uint32_t node = kNoIndex;  ///< index into the graph's nodes
   std::string name;
   std::string op;
-  bool backward = false;  ///< it serves a forward node (Node::forward_of)
+  bool backward = false;    ///< it serves a forward node (Node::forward_of)
+  bool recomputed = false;  ///< it repeats a forward node; `node` is then beyond the graph's nodes
   std::uint32_t first_step = 0;
   std::uint32_t steps = 0;
   std::uint64_t flops = 0;
@@ -107,6 +108,17 @@ struct SavedValue {
   std::vector<std::string> readers;  ///< backward nodes, in order; readers of views of it included
 };
 
+/// A forward result that is computed again in the backward pass instead of being saved.
+struct RecomputedValue {
+  std::uint32_t value = kNoIndex;  ///< of the forward pass
+  std::string name;
+  std::uint64_t bytes = 0;
+  std::string producer;
+  std::uint64_t flops = 0;  ///< of running that node again
+};
+
+/// Ids of values and nodes are those of the graph that was planned. Where results are computed again, the nodes that
+/// do so, and what they make, have ids beyond the graph's.
 struct Plan {
   std::vector<PlanNode> nodes;
   std::vector<Step> steps;  ///< uploads, dispatches, readbacks
@@ -115,6 +127,7 @@ struct Plan {
   std::vector<PlanPort> inputs;   ///< in the graph's order
   std::vector<PlanPort> outputs;
   std::vector<SavedValue> saved;
+  std::vector<RecomputedValue> recomputed;
 
   std::uint64_t segment_bytes = 0;
   std::uint64_t alignment = 0;
@@ -131,12 +144,20 @@ struct Plan {
   std::uint64_t lower_bound = 0;       ///< the largest sum of live transient bytes under this order
   std::uint32_t peak_node = kNoIndex;  ///< position in nodes where that is; kNoIndex when nothing is transient
   std::uint64_t flops = 0;
+  std::uint64_t recomputed_flops = 0;  ///< how many more than if nothing were computed again
   std::uint32_t barriers = 0;
 };
 
 struct PlanOptions {
   /// Largest total (Plan::memory) allowed, in bytes; 0: no limit.
   std::uint64_t budget = 0;
+  /// Largest arena (Plan::transient_bytes) allowed; 0: what the budget leaves.
+  std::uint64_t arena_limit = 0;
+  /// Computes forward results again in the backward pass where a limit asks for it: the fewest FLOPs found that do.
+  /// The results are the same bits.
+  bool recompute = true;
+  /// Takes the smallest arena that can be found, whatever it costs, instead of the first that fits.
+  bool least_memory = false;
   /// Tries other orders of execution and keeps the one that needs the least memory.
   bool reorder = true;
   /// Lets elementwise results overwrite operands that are not used again.
@@ -154,5 +175,17 @@ struct PlanOptions {
 /// out_of_memory (a value above the largest allocation, or the budget), internal (an op broke its contract).
 Result<Plan> make_plan(const Graph& graph, const gpu::Caps& caps, const Residents& residents,
                        const PlanOptions& options = {});
+
+/// A trade between memory and work: what one plan of the graph could be.
+struct RecomputePoint {
+  std::uint64_t peak = 0;  ///< largest sum of live transient bytes; the arena is at least that
+  std::uint64_t extra_flops = 0;
+  std::uint64_t extra_bytes = 0;  ///< read and written
+  std::uint32_t recomputed = 0;   ///< forward results computed again
+};
+
+/// The trades that make_plan() would choose from, by falling peak; the first computes nothing again.
+Result<std::vector<RecomputePoint>> recompute_curve(const Graph& graph, const gpu::Caps& caps,
+                                                    const Residents& residents, const PlanOptions& options = {});
 
 }  // namespace graft

@@ -12,25 +12,6 @@ namespace {
 
 bool mutates_input(const Node& node, std::size_t i) { return i < 32 && (op_def(node.op).mutates >> i & 1) != 0; }
 
-/// Indices into the graph's nodes: those that an output or a mutation needs, in the graph's order.
-std::vector<std::uint32_t> live_nodes(const Graph& graph) {
-  std::vector<char> needed(graph.values().size(), 0);
-  for (const Output& output : graph.outputs()) needed[output.value.index] = 1;
-  std::vector<std::uint32_t> live;
-  for (std::size_t n = graph.nodes().size(); n-- > 0;) {
-    const Node& node = graph.nodes()[n];
-    const bool wanted = op_def(node.op).mutates != 0 || std::any_of(node.outputs.begin(), node.outputs.end(),
-                                                                    [&](ValueId v) { return needed[v.index] != 0; });
-    if (!wanted) continue;
-    live.push_back(static_cast<std::uint32_t>(n));
-    for (const ValueId v : node.inputs) {
-      if (v.valid()) needed[v.index] = 1;
-    }
-  }
-  std::reverse(live.begin(), live.end());
-  return live;
-}
-
 /// The live nodes as numbers 0..n-1 with what a list scheduler needs to know of them.
 struct Problem {
   std::vector<std::uint32_t> nodes;                ///< indices into the graph's nodes
@@ -139,6 +120,17 @@ Problem make_problem(const Graph& graph, const std::vector<std::uint32_t>& roots
   return p;
 }
 
+/// Numbers of the live nodes as `preferred` lists them; those that it leaves out follow, by the graph's order.
+std::vector<std::uint32_t> given_order(const Problem& p, const Graph& graph, const std::vector<NodeId>& preferred) {
+  std::vector<std::size_t> place(graph.nodes().size(), preferred.size());
+  for (std::size_t i = 0; i < preferred.size(); ++i) place[preferred[i].index] = i;
+  std::vector<std::uint32_t> given(p.nodes.size());
+  std::iota(given.begin(), given.end(), 0u);
+  std::stable_sort(given.begin(), given.end(),
+                   [&](std::uint32_t a, std::uint32_t b) { return place[p.nodes[a]] < place[p.nodes[b]]; });
+  return given;
+}
+
 /// List scheduling, forwards or (from the end) backwards. Of the ready nodes, one that changes the live bytes by less
 /// than or equal to `threshold` goes first (the best of them); otherwise the first by priority.
 class ListScheduler {
@@ -228,21 +220,50 @@ class ListScheduler {
 
 }  // namespace
 
+std::vector<std::uint32_t> live_nodes(const Graph& graph) {
+  std::vector<char> live(graph.nodes().size(), 0);
+  std::vector<std::uint32_t> open;
+  const auto need = [&](NodeId id) {
+    if (!id.valid() || live[id.index] != 0) return;
+    live[id.index] = 1;
+    open.push_back(id.index);
+  };
+  for (const Output& output : graph.outputs()) need(graph.value(output.value).producer);
+  for (std::uint32_t n = 0; n < graph.nodes().size(); ++n) {
+    if (op_def(graph.nodes()[n].op).mutates != 0) need(NodeId{n});
+  }
+  while (!open.empty()) {
+    const Node& node = graph.nodes()[open.back()];
+    open.pop_back();
+    for (const ValueId v : node.inputs) {
+      if (v.valid()) need(graph.value(v).producer);
+    }
+  }
+  std::vector<std::uint32_t> nodes;
+  for (std::uint32_t n = 0; n < live.size(); ++n) {
+    if (live[n] != 0) nodes.push_back(n);
+  }
+  return nodes;
+}
+
 std::vector<std::uint32_t> alias_roots(const Graph& graph) {
   std::vector<std::uint32_t> roots(graph.values().size());
   std::iota(roots.begin(), roots.end(), 0u);
   for (const Node& node : graph.nodes()) {
     const int alias = op_def(node.op).alias_input;
-    if (alias >= 0) roots[node.outputs[0].index] = roots[node.inputs[static_cast<std::size_t>(alias)].index];
+    if (alias >= 0) roots[node.outputs[0].index] = node.inputs[static_cast<std::size_t>(alias)].index;
+  }
+  for (std::uint32_t& root : roots) {
+    while (roots[root] != root) root = roots[root];
   }
   return roots;
 }
 
 Result<std::vector<std::vector<NodeId>>> candidate_orders(const Graph& graph, const std::vector<std::uint32_t>& roots,
-                                                          const std::vector<std::uint64_t>& bytes, bool reorder) {
+                                                          const std::vector<std::uint64_t>& bytes, bool reorder,
+                                                          const std::vector<NodeId>& preferred) {
   const Problem p = make_problem(graph, roots);
-  std::vector<std::uint32_t> given(p.nodes.size());
-  std::iota(given.begin(), given.end(), 0u);
+  const std::vector<std::uint32_t> given = given_order(p, graph, preferred);
   const std::vector<std::uint32_t> base = ListScheduler(p, bytes, false, given, std::nullopt).run();
   if (base.size() != p.nodes.size()) {
     std::vector<char> done(p.nodes.size(), 0);

@@ -12,13 +12,17 @@ namespace graft {
 /// themselves.
 std::vector<std::uint32_t> alias_roots(const Graph& graph);
 
+/// Indices of the nodes that an output or a mutation needs, ascending. Nodes may stand in any order.
+std::vector<std::uint32_t> live_nodes(const Graph& graph);
+
 /// Orders to choose from, each valid: data dependencies are kept, and a node that mutates a value runs after every
 /// other reader of it (its own output, where that is a view of the value, shows what it left, and is read after it);
-/// several mutators of one value keep the order in which they stand. Only nodes on a path to an
-/// output or a mutation are in. The first is the closest to the graph's own order; with `reorder`, more follow that
-/// tend to need less memory. `bytes` are per value.
+/// several mutators of one value keep the order in which they stand. Only nodes on a path to an output or a mutation
+/// are in. The first is the closest to `preferred` (or else the graph's own order); with `reorder`, more follow that
+/// tend to need less memory. `bytes` are per value. Nodes may stand in any order.
 /// invalid_argument when a value would have to be mutated before a result of its mutation's node is read.
 Result<std::vector<std::vector<NodeId>>> candidate_orders(const Graph& graph, const std::vector<std::uint32_t>& roots,
-                                                          const std::vector<std::uint64_t>& bytes, bool reorder);
+                                                          const std::vector<std::uint64_t>& bytes, bool reorder,
+                                                          const std::vector<NodeId>& preferred = {});
 
 }  // namespace graft

@@ -1,22 +1,13 @@
 #include "runtime/train/training_plan.h"
 
-#include <algorithm>
 #include <set>
-#include <utility>
 
 #include "platform/base/checked.h"
 #include "runtime/exec/memory.h"
+#include "runtime/train/training_draft.h"
 
 namespace graft::train {
 namespace {
-
-struct Graphs {
-  std::vector<std::int64_t> sizes;  // of training
-  std::vector<std::int64_t> evaluation_sizes;
-  std::vector<TrainingGraph> training;
-  std::vector<EvaluationGraph> evaluation;
-  std::optional<Graph> update;
-};
 
 std::string while_planning(std::string_view what, std::int64_t samples) {
   return cat("While planning ", what, " with ", samples, samples == 1 ? " sample" : " samples", " at once");
@@ -31,7 +22,7 @@ Result<SizedPlan> make_sized(const Graph& graph, const LossNodes& loss, std::int
 
 /// The training graphs come first: they decide what residents are counted as.
 Status add_training_graphs(const Graph& model, const TrainOptions& options, const PlanRequest& request,
-                           TrainingPlan& out, Graphs& graphs) {
+                           TrainingPlan& out, TrainingGraphs& graphs) {
   if (graphs.sizes.empty()) {
     return invalid("The ", *request.samples, " samples make no full batch of ", options.batch,
                    ", and batches that are not full are left out.");
@@ -47,7 +38,8 @@ Status add_training_graphs(const Graph& model, const TrainOptions& options, cons
   return out.residents.add(*graphs.update);
 }
 
-Status add_evaluation_graphs(const Graph& model, const TrainOptions& options, TrainingPlan& out, Graphs& graphs) {
+Status add_evaluation_graphs(const Graph& model, const TrainOptions& options, TrainingPlan& out,
+                             TrainingGraphs& graphs) {
   for (const std::int64_t samples : graphs.evaluation_sizes) {
     auto graph = build_evaluation_graph(model, samples, options);
     if (!graph.ok()) return std::move(graph).status().with_context(while_planning("evaluation", samples));
@@ -58,74 +50,26 @@ Status add_evaluation_graphs(const Graph& model, const TrainOptions& options, Tr
 }
 
 /// Once all residents are known.
-Status add_plans(const Graphs& graphs, const PlanRequest& request, const gpu::Caps& caps, TrainingPlan& out) {
+Status add_plans(const TrainingGraphs& graphs, const PlanRequest& request, const gpu::Caps& caps, TrainingPlan& out) {
+  PlanOptions free = request.plan;  // budgets are for the whole run: see plan_training
+  free.budget = 0;
   for (std::size_t i = 0; i < graphs.sizes.size(); ++i) {
     const TrainingGraph& graph = graphs.training[i];
-    auto sized = make_sized(graph.graph, graph.loss, graphs.sizes[i], out.residents, caps, request.plan);
+    auto sized = make_sized(graph.graph, graph.loss, graphs.sizes[i], out.residents, caps, free);
     if (!sized.ok()) return std::move(sized).status().with_context(while_planning("training", graphs.sizes[i]));
     out.training.push_back(std::move(sized).value());
   }
   if (graphs.update) {
-    GRAFT_TRY_ASSIGN(out.update, make_plan(*graphs.update, caps, out.residents, request.plan));
+    GRAFT_TRY_ASSIGN(out.update, make_plan(*graphs.update, caps, out.residents, free));
   }
   for (std::size_t i = 0; i < graphs.evaluation_sizes.size(); ++i) {
     const std::int64_t samples = graphs.evaluation_sizes[i];
     const EvaluationGraph& graph = graphs.evaluation[i];
-    auto sized = make_sized(graph.graph, graph.loss, samples, out.residents, caps, request.plan);
+    auto sized = make_sized(graph.graph, graph.loss, samples, out.residents, caps, free);
     if (!sized.ok()) return std::move(sized).status().with_context(while_planning("evaluation", samples));
     out.evaluation.push_back(std::move(sized).value());
   }
   return {};
-}
-
-/// With micro-batches of this size.
-Result<TrainingPlan> plan_with(const Graph& model, const TrainOptions& options, const PlanRequest& request,
-                               const gpu::Caps& caps, std::int64_t micro) {
-  TrainingPlan out{micro, micro < options.batch, Residents(caps), {}, {}, {}, {}, {}, {}};
-  Graphs graphs;
-  if (request.training) {
-    graphs.sizes = micro_sizes(options.batch, micro, request.samples, request.drop_last);
-    GRAFT_TRY(add_training_graphs(model, options, request, out, graphs));
-  }
-  if (request.evaluation) {
-    graphs.evaluation_sizes = micro_sizes(micro, micro, request.evaluation_samples, false);
-    GRAFT_TRY(add_evaluation_graphs(model, options, out, graphs));
-  }
-  GRAFT_TRY(add_plans(graphs, request, caps, out));
-  if (const std::uint64_t need = out.memory().total(); request.plan.budget != 0 && need > request.plan.budget) {
-    return error(Code::out_of_memory, "Training with ", micro, micro == 1 ? " sample" : " samples", " at once needs ",
-                 need, " bytes, but the budget is ", request.plan.budget, " bytes.");
-  }
-  if (request.training) {
-    TrainingGraph& first = graphs.training.front();
-    out.tensors = std::move(first.tensors);
-    out.untrained = std::move(first.untrained);
-    out.note = std::move(first.note);
-  }
-  return out;
-}
-
-/// Why even a single sample at once is too much.
-Status no_micro_batch_fits(const Graph& model, const TrainOptions& options, PlanRequest request, const gpu::Caps& caps,
-                           std::int64_t first) {
-  const std::uint64_t budget = std::exchange(request.plan.budget, 0);
-  std::uint64_t least = 0;
-  std::int64_t at = 0;
-  for (std::int64_t micro = first;; micro = ceil_div(micro, std::int64_t{2})) {
-    if (const auto plan = plan_with(model, options, request, caps, micro); plan.ok()) {
-      const std::uint64_t need = plan->memory().total();
-      if (at == 0 || need < least) {
-        least = need;
-        at = micro;
-      }
-    } else if (micro == 1 && at == 0) {
-      return plan.status();
-    }
-    if (micro == 1) break;
-  }
-  return error(Code::out_of_memory, "Training does not fit a budget of ", bytes_text(budget),
-               ", however small the micro-batch. The smallest budget that works is ", least, " bytes, with ", at,
-               at == 1 ? " sample" : " samples", " at once.");
 }
 
 }  // namespace
@@ -152,22 +96,41 @@ std::vector<std::int64_t> micro_sizes(std::int64_t batch, std::int64_t micro, st
   return {sizes.begin(), sizes.end()};
 }
 
-Result<TrainingPlan> plan_training(const Graph& model, const TrainOptions& options, const PlanRequest& request,
-                                   const gpu::Caps& caps) {
-  GRAFT_TRY(check(options));
-  if (request.samples && *request.samples == 0) return invalid("There is no sample to train on.");
-  const std::int64_t first = options.micro_batch == 0 ? options.batch : options.micro_batch;
-  for (std::int64_t micro = first;; micro = ceil_div(micro, std::int64_t{2})) {
-    auto plan = plan_with(model, options, request, caps, micro);
-    if (plan.ok() || plan.status().code() != Code::out_of_memory || !request.shrink_micro_batch) return plan;
-    if (micro == 1) return no_micro_batch_fits(model, options, request, caps, first);
+std::uint64_t TrainingPlan::arena_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const Plan* plan : plans()) bytes = std::max(bytes, plan->transient_bytes);
+  return bytes;
+}
+
+Result<TrainingDraft> draft_training(const Graph& model, const TrainOptions& options, const PlanRequest& request,
+                                     const gpu::Caps& caps, std::int64_t micro) {
+  TrainingDraft out{{micro, micro < options.batch, Residents(caps), {}, {}, {}, {}, {}, {}, {}}, {}};
+  TrainingGraphs& graphs = out.graphs;
+  if (request.training) {
+    graphs.sizes = micro_sizes(options.batch, micro, request.samples, request.drop_last);
+    GRAFT_TRY(add_training_graphs(model, options, request, out.plan, graphs));
   }
+  if (request.evaluation) {
+    graphs.evaluation_sizes = micro_sizes(micro, micro, request.evaluation_samples, false);
+    GRAFT_TRY(add_evaluation_graphs(model, options, out.plan, graphs));
+  }
+  GRAFT_TRY(add_plans(graphs, request, caps, out.plan));
+  if (request.training) {
+    const TrainingGraph& first = graphs.training.front();
+    out.plan.tensors = first.tensors;
+    out.plan.untrained = first.untrained;
+    out.plan.note = first.note;
+  }
+  return out;
 }
 
 Result<SizedPlan> plan_micro_batch(const Graph& model, const TrainOptions& options, const TrainingPlan& plan,
                                    std::int64_t samples, const gpu::Caps& caps, const PlanOptions& plan_options) {
   GRAFT_TRY_ASSIGN(const TrainingGraph graph, build_training_graph(model, samples, options, plan.accumulates));
-  return make_sized(graph.graph, graph.loss, samples, plan.residents, caps, plan_options);
+  PlanOptions limited = plan_options;
+  limited.budget = 0;
+  limited.arena_limit = plan.arena_bytes();
+  return make_sized(graph.graph, graph.loss, samples, plan.residents, caps, limited);
 }
 
 Result<SizedPlan> plan_evaluation(const Graph& model, const TrainOptions& options, const Residents& residents,

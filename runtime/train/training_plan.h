@@ -17,7 +17,8 @@ struct PlanRequest {
   bool evaluation = true;
   std::optional<std::uint64_t> evaluation_samples;  ///< in the evaluation set
   PlanOptions plan;                                 ///< the budget is for the whole run: TrainingPlan::memory()
-  /// Where memory or the budget does not suffice: halve the micro-batch until it does, and accumulate gradients.
+  /// Where memory or the budget does not suffice even if results are computed again (PlanOptions::recompute): halve the
+  /// micro-batch until it does, and accumulate gradients.
   bool shrink_micro_batch = false;
 };
 
@@ -26,6 +27,13 @@ struct SizedPlan {
   std::int64_t samples = 0;
   LossNodes loss;  ///< ids are indices of PlanPort::value
   Plan plan;
+};
+
+/// What was done to keep to a budget.
+struct BudgetChoice {
+  std::uint64_t budget = 0;          ///< 0: none was given, and the rest is empty
+  std::uint64_t unconstrained = 0;   ///< bytes of the whole batch at once with everything saved; 0: not known
+  std::vector<std::string> reasons;  ///< what was chosen and why: a sentence each
 };
 
 struct TrainingPlan {
@@ -38,8 +46,10 @@ struct TrainingPlan {
   std::vector<TrainedTensor> tensors;
   std::vector<std::string> untrained;
   std::string note;
+  BudgetChoice choice;
 
   std::vector<const Plan*> plans() const;
+  std::uint64_t arena_bytes() const;  ///< of the arena that all plans share
   /// Device and staging memory of the whole run, by class: what a Trainer allocates.
   MemoryByClass memory() const;
 };
@@ -50,7 +60,9 @@ std::vector<std::int64_t> micro_sizes(std::int64_t batch, std::int64_t micro, st
                                       bool drop_last);
 
 /// Plans a run. `model` is a model's graph, as loaded: symbols need not be bound.
-/// out_of_memory, where no micro-batch fits the budget, names the smallest budget that would do.
+/// Of what keeps to the budget it takes, in this order: everything saved; results computed again, the fewest FLOPs that
+/// do (both train to the same bits); smaller micro-batches, which add the same gradients up in another order.
+/// out_of_memory, where nothing fits the budget, names the smallest budget that would do and what takes most of it.
 Result<TrainingPlan> plan_training(const Graph& model, const TrainOptions& options, const PlanRequest& request,
                                    const gpu::Caps& caps);
 

@@ -1,0 +1,28 @@
+// What planning a training run knows between its passes. Internal to runtime/train.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "runtime/train/training_plan.h"
+
+namespace graft::train {
+
+struct TrainingGraphs {
+  std::vector<std::int64_t> sizes;  ///< of training
+  std::vector<std::int64_t> evaluation_sizes;
+  std::vector<TrainingGraph> training;
+  std::vector<EvaluationGraph> evaluation;
+  std::optional<Graph> update;
+};
+
+struct TrainingDraft {
+  TrainingPlan plan;
+  TrainingGraphs graphs;  ///< of its plans
+};
+
+/// With micro-batches of this size, whatever memory that takes.
+Result<TrainingDraft> draft_training(const Graph& model, const TrainOptions& options, const PlanRequest& request,
+                                     const gpu::Caps& caps, std::int64_t micro);
+
+}  // namespace graft::train

@@ -1,0 +1,187 @@
+// ctest: slow (a dozen small trainers)
+// A budget becomes a plan: what was chosen is said, fits to the byte, and trains to the same bits.
+#include <gtest/gtest.h>
+
+#include "runtime/plan/hazards.h"
+#include "tests/support/heap_count.h"
+#include "tests/support/trainer_fixture.h"
+
+namespace graft::train {
+namespace {
+
+using test::Contents;
+using test::contents_of;
+using test::shared_device;
+using test::tiny_data;
+using test::TinyData;
+using test::TinyModel;
+using test::TrainerTest;
+
+/// image [batch, 8, 8, 4] -> blocks of convolution, batch norm, tanh and dropout, with a skip -> [batch, classes].
+TinyModel deep_cnn(std::int64_t classes, int blocks) {
+  TinyModel model;
+  Builder b(model.graph);
+  ValueId h = model.input("image", {8, 8, 4});
+  for (int i = 0; i < blocks; ++i) {
+    const std::string name = "block" + std::to_string(i);
+    const ValueId weight = model.weight(name + ".weight", {4, 3, 3, 4}, 0.3);
+    const ValueId scale = model.filled(name + ".scale", {4}, 1);
+    const ValueId shift = model.weight(name + ".shift", {4}, 0.1);
+    const ValueId mean = model.filled(name + ".mean", {4}, 0, ValueKind::state);
+    const ValueId var = model.filled(name + ".var", {4}, 1, ValueKind::state);
+    ValueId y = b.node(Op::conv, {h, weight}, {{"strides", Ints{1, 1}}, {"pads", Ints{1, 1, 1, 1}}});
+    y = b.node(Op::batch_norm, {y, scale, shift, mean, var}, {{"epsilon", 1e-5}});
+    y = b.node(Op::dropout, {b.node(Op::tanh, {y})},
+               {{"p", 0.2}, {"training", std::int64_t{0}}, {"stream", std::int64_t{0}}});
+    h = i % 2 == 1 ? b.add(h, y) : y;
+  }
+  const ValueId fc = model.weight("fc.weight", {256, classes}, 0.1);
+  model.graph.add_output("y", b.node(Op::matmul, {b.reshape(h, Shape{Dim::symbol("batch"), 256}), fc}));
+  EXPECT_TRUE(b.status().ok()) << b.status().message();
+  return model;
+}
+
+struct Trained {
+  Contents contents;
+  std::int64_t micro_batch = 0;
+  std::size_t recomputed = 0;
+};
+
+class Budget : public TrainerTest {
+ protected:
+  Budget() { options_.batch = 8; }
+
+  Result<TrainingPlan> plan(std::uint64_t budget, bool shrink = true) const {
+    PlanRequest request;
+    request.samples = data_.samples;
+    request.evaluation = false;
+    request.plan.budget = budget;
+    request.shrink_micro_batch = shrink;
+    return plan_training(model_.graph, options_, request, shared_device()->caps());
+  }
+
+  /// The smallest budget that the error for a hopeless one names.
+  std::uint64_t smallest() const {
+    const auto none = plan(1);
+    EXPECT_FALSE(none.ok());
+    const std::string& message = none.status().message();
+    const std::size_t at = message.find("works is ");
+    EXPECT_NE(at, std::string::npos) << message;
+    return at == std::string::npos ? 0 : std::stoull(message.substr(at + 9));
+  }
+
+  Trained train(std::uint64_t budget, std::int64_t micro_batch = 0) {
+    TrainOptions options = options_;
+    options.micro_batch = micro_batch;
+    TrainerOptions trainer_options;
+    trainer_options.request.samples = data_.samples;
+    trainer_options.request.evaluation = false;
+    trainer_options.request.plan.budget = budget;
+    trainer_options.request.shrink_micro_batch = micro_batch == 0;
+    auto made =
+        Trainer::create(*shared_device(), model_.graph, model_.weight_of(), options, data_.fields, trainer_options);
+    EXPECT_TRUE(made.ok()) << made.status().message();
+    if (!made.ok()) return {};
+    Trainer& trainer = **made;
+    EXPECT_EQ(trainer.device_bytes(), trainer.plan().memory().total()) << "planned equals measured";
+    EXPECT_LE(trainer.device_bytes(), budget != 0 ? budget : UINT64_MAX);
+    for (const Plan* p : trainer.plan().plans()) {
+      EXPECT_TRUE(check_hazards(*p).ok()) << check_hazards(*p).message();
+      EXPECT_TRUE(check_memory(*p).ok()) << check_memory(*p).message();
+    }
+    run_steps(trainer);
+    return {contents_of(trainer), trainer.plan().micro_batch, trainer.plan().training.front().plan.recomputed.size()};
+  }
+
+  void run_steps(Trainer& trainer) {
+    constexpr int kSteps = 20;
+    const auto source = data_.source();
+    auto loader = data::Loader::create(*source, {.batch = 8, .shuffle = false}).value();
+    std::uint64_t heap = 0;
+    std::uint64_t device = 0;
+    bool good = true;
+    for (int i = 0; i < kSteps; ++i) {
+      if (i == 3) {
+        heap = test::heap_allocations();
+        device = shared_device()->memory().allocations;
+      }
+      good = good && trainer.train_step(**loader->next()).ok();
+    }
+    const std::uint64_t heap_after = test::heap_allocations();
+    EXPECT_TRUE(good);
+    EXPECT_EQ(shared_device()->memory().allocations, device);
+    // Validation layers allocate with operator new.
+    if (test::test_device_options().instance.validation == nullptr) {
+      EXPECT_EQ(heap_after, heap);
+    }
+  }
+
+  TinyModel model_ = deep_cnn(3, 6);
+  TinyData data_ = tiny_data(24, {8, 8, 4}, 3);
+  TrainOptions options_;
+};
+
+TEST_F(Budget, EveryTenthOfItsRangeTrainsToTheSameBits) {
+  const std::uint64_t whole = plan(0)->memory().total();
+  const std::uint64_t least = smallest();
+  ASSERT_LT(least, whole);
+  const Trained free = train(0);
+  EXPECT_EQ(free.recomputed, 0u);
+  std::map<std::int64_t, Trained> by_micro_batch = {{8, free}};
+  std::size_t recomputing = 0;
+  for (std::uint64_t tenth = 0; tenth < 10; ++tenth) {
+    const std::uint64_t budget = least + (whole - least) * tenth / 10;
+    const Trained tight = train(budget);
+    recomputing += tight.recomputed != 0;
+    // Another micro-batch adds up in another order, normalizes other batches and draws other masks: it is compared with
+    // the same one without a budget.
+    auto [at, fresh] = by_micro_batch.try_emplace(tight.micro_batch);
+    if (fresh) at->second = train(0, tight.micro_batch);
+    EXPECT_EQ(tight.contents, at->second.contents) << "tenth " << tenth << ", micro-batch " << tight.micro_batch;
+  }
+  EXPECT_GE(recomputing, 4u);
+  EXPECT_GE(by_micro_batch.size(), 2u) << "the range is to end with micro-batches";
+}
+
+TEST_F(Budget, OneByteBelowTheSmallestIsAnErrorThatNamesIt) {
+  const std::uint64_t least = smallest();
+  const auto enough = plan(least);
+  ASSERT_TRUE(enough.ok()) << enough.status().message();
+  EXPECT_LE(enough->memory().total(), least);
+  const auto less = plan(least - 1);
+  ASSERT_FALSE(less.ok());
+  EXPECT_EQ(less.status().code(), Code::out_of_memory);
+  EXPECT_NE(less.status().message().find(std::to_string(least)), std::string::npos) << less.status().message();
+  EXPECT_NE(less.status().message().find("Most of it"), std::string::npos) << less.status().message();
+}
+
+TEST_F(Budget, SaysWhatItChoseInItsOrderOfPreference) {
+  const std::uint64_t whole = plan(0)->memory().total();
+  EXPECT_TRUE(plan(0)->choice.reasons.empty());
+
+  const auto fits = plan(whole);
+  ASSERT_TRUE(fits.ok());
+  EXPECT_EQ(fits->training.front().plan.recomputed_flops, 0u);
+  ASSERT_EQ(fits->choice.reasons.size(), 1u);
+  EXPECT_NE(fits->choice.reasons[0].find("within the budget"), std::string::npos) << fits->choice.reasons[0];
+
+  const auto recomputed = plan(whole - 1);
+  ASSERT_TRUE(recomputed.ok());
+  EXPECT_EQ(recomputed->micro_batch, 8) << "results computed again come before smaller micro-batches";
+  EXPECT_FALSE(recomputed->training.front().plan.recomputed.empty());
+  ASSERT_EQ(recomputed->choice.reasons.size(), 2u);
+  EXPECT_EQ(recomputed->choice.unconstrained, whole);
+  EXPECT_NE(recomputed->choice.reasons[1].find("more FLOPs"), std::string::npos) << recomputed->choice.reasons[1];
+
+  const auto micro = plan(smallest());
+  ASSERT_TRUE(micro.ok());
+  EXPECT_LT(micro->micro_batch, 8);
+  bool said = false;
+  for (const std::string& reason : micro->choice.reasons)
+    said = said || reason.find("micro-batches") != std::string::npos;
+  EXPECT_TRUE(said);
+  EXPECT_FALSE(plan(smallest(), false).ok()) << "micro-batches stay as they are where that is not asked for";
+}
+
+}  // namespace
+}  // namespace graft::train

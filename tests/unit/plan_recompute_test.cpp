@@ -1,0 +1,183 @@
+// Results computed again in the backward pass: less memory, the same bits, found for any network.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
+#include "runtime/autodiff/autodiff.h"
+#include "runtime/plan/draft.h"
+#include "runtime/plan/recompute_search.h"
+#include "tests/support/networks.h"
+
+namespace graft {
+namespace {
+
+/// `depth` square layers with tanh, whose activations dwarf their parameters.
+void build_chain(test::Network& net, std::int64_t batch, std::int64_t width, std::int64_t depth) {
+  ValueId x = net.input("x", {batch, width});
+  for (std::int64_t i = 0; i < depth; ++i) x = net.add(Op::tanh, {net.linear(x, width)});
+  net.train(x);
+}
+
+/// One residual block with batch norm.
+void build_residual(test::Network& net) {
+  const ValueId x = net.relu(net.conv(net.input("x", {2, 16, 16, 3}), 8, 3));
+  const ValueId y = net.batch_norm(net.conv(net.relu(net.batch_norm(net.conv(x, 8, 3))), 8, 3));
+  net.train(net.linear(net.flatten(net.relu(net.b.add(x, y))), 10));
+}
+
+struct Planned {
+  test::Network net;
+  gpu::Caps caps;
+  Residents residents{caps};
+
+  explicit Planned(const std::function<void(test::Network&)>& build) {
+    build(net);
+    EXPECT_TRUE(residents.add(net.graph).ok());
+  }
+  Result<Plan> plan(const PlanOptions& options) { return make_plan(net.graph, caps, residents, options); }
+  std::vector<RecomputePoint> curve() {
+    auto points = recompute_curve(net.graph, caps, residents);
+    EXPECT_TRUE(points.ok()) << points.status().message();
+    return points.ok() ? *points : std::vector<RecomputePoint>();
+  }
+};
+
+TEST(PlanRecompute, ChainsGrowWithTheRootOfTheirDepth) {
+  std::vector<double> least;
+  for (const std::int64_t depth : {16, 64, 256}) {
+    Planned p([&](test::Network& net) { build_chain(net, 256, 32, depth); });
+    const auto plan = p.plan({.least_memory = true});
+    ASSERT_TRUE(plan.ok()) << plan.status().message();
+    const auto free = p.plan({});
+    ASSERT_TRUE(free.ok());
+    RecordProperty("free_" + std::to_string(depth), std::to_string(free->transient_bytes));
+    RecordProperty("least_" + std::to_string(depth), std::to_string(plan->transient_bytes));
+    RecordProperty("extra_" + std::to_string(depth),
+                   std::to_string(static_cast<double>(plan->recomputed_flops) / static_cast<double>(free->flops)));
+    // No node runs more than twice: the forward pass is a third of a step.
+    EXPECT_LT(plan->recomputed_flops, free->flops / 2);
+    least.push_back(static_cast<double>(plan->transient_bytes));
+  }
+  // Four times the depth: twice the memory, with some room for the layer at work.
+  EXPECT_LT(least[1], 2.2 * least[0]);
+  EXPECT_LT(least[2], 2.2 * least[1]);
+}
+
+/// Peaks and work of every choice there is, none beaten by another.
+std::vector<RecomputeCost> all_best(RecomputeEvaluator& evaluate) {
+  const std::size_t n = evaluate.graph().candidates().size();
+  std::vector<RecomputeCost> best;
+  for (std::uint32_t bits = 0; bits < 1u << n; ++bits) {
+    std::vector<char> dropped(n);
+    for (std::size_t c = 0; c < n; ++c) dropped[c] = static_cast<char>(bits >> c & 1);
+    const RecomputeCost cost = evaluate(dropped);
+    const auto beaten = [&](const RecomputeCost& a, const RecomputeCost& b) {
+      return b.peak <= a.peak && b.work <= a.work;
+    };
+    if (std::any_of(best.begin(), best.end(), [&](const RecomputeCost& b) { return beaten(cost, b); })) continue;
+    std::erase_if(best, [&](const RecomputeCost& b) { return beaten(b, cost); });
+    best.push_back(cost);
+  }
+  return best;
+}
+
+/// The search against all choices of a small graph: for each of the best ones it has one that is as good within
+/// `peak_room` and `work_room` (of the whole step).
+void expect_near_optimum(const std::function<void(test::Network&)>& build, double peak_room, double work_room) {
+  Planned p(build);
+  Draft draft{p.net.graph, p.caps, p.residents, p.net.graph.nodes().size()};
+  ASSERT_TRUE(arrange(draft, {}).ok());
+  auto graph = RecomputeGraph::create(p.net.graph, draft.order);
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  std::vector<NodeCost> costs;
+  std::uint64_t step = 0;
+  for (std::uint32_t n = 0; n < draft.emissions.size(); ++n) {
+    const auto& scratch = draft.emissions[n].scratch;
+    const Node& node = p.net.graph.node(NodeId{n});
+    const std::uint64_t moved = node.outputs.empty() ? 0 : 2 * draft.bytes[node.outputs[0].index];
+    costs.push_back({node_flops(p.net.graph, node), moved, std::accumulate(scratch.begin(), scratch.end(), 0ull)});
+    step += costs.back().work();
+  }
+  RecomputeEvaluator evaluate(*graph, draft.bytes, costs, true);
+  ASSERT_LE(graph->candidates().size(), 16u);
+  const auto found = find_recompute_choices(evaluate);
+  const auto best = all_best(evaluate);
+  EXPECT_GT(best.size(), 2u) << "the case is to have something to choose";
+  for (const RecomputeCost& b : best) {
+    const bool near = std::any_of(found.begin(), found.end(), [&](const RecomputeChoice& c) {
+      return static_cast<double>(c.cost.peak) <= (1 + peak_room) * static_cast<double>(b.peak) &&
+             static_cast<double>(c.cost.work) <= static_cast<double>(b.work) + work_room * static_cast<double>(step);
+    });
+    EXPECT_TRUE(near) << "nothing like " << b.peak << " bytes for " << b.work << " more work was found";
+  }
+}
+
+TEST(PlanRecompute, SearchFindsTheOptimumOfSmallGraphs) {
+  // The search leaves out what gains less than a thousandth of the peak, and may miss what takes three changes at once.
+  constexpr double kPeakRoom = 0.002;
+  constexpr double kWorkRoom = 0.001;
+  expect_near_optimum([](test::Network& n) { test::build_lenet(n, 32); }, kPeakRoom, kWorkRoom);
+  expect_near_optimum([](test::Network& n) { build_chain(n, 64, 16, 6); }, kPeakRoom, kWorkRoom);
+  expect_near_optimum([](test::Network& n) { build_residual(n); }, kPeakRoom, kWorkRoom);
+  expect_near_optimum(
+      [](test::Network& n) {  // one long skip, of which the short way is dearer than the long
+        const ValueId x = n.linear(n.input("x", {64, 16}), 32);
+        ValueId y = x;
+        for (int i = 0; i < 3; ++i) y = n.add(Op::tanh, {n.linear(y, 16 << i)});
+        n.train(n.add(Op::concat, {y, n.add(Op::sigmoid, {x})}, {{"axis", std::int64_t{1}}}));
+      },
+      kPeakRoom, kWorkRoom);
+}
+
+struct Case {
+  std::string name;
+  std::function<void(test::Network&)> build;
+};
+void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+
+class PlanRecomputeOf : public testing::TestWithParam<Case> {};
+
+TEST_P(PlanRecomputeOf, EveryLimitOfTheCurveIsMet) {
+  Planned p(GetParam().build);
+  const auto curve = p.curve();
+  ASSERT_GE(curve.size(), 2u);
+  const auto free = test::checked_plan(p.net.graph);
+  ASSERT_TRUE(free.ok());
+  EXPECT_EQ(curve.front().peak, free->lower_bound);
+  EXPECT_EQ(curve.front().extra_flops, 0u);
+  for (std::size_t i = 1; i < curve.size(); ++i) {
+    EXPECT_LT(curve[i].peak, curve[i - 1].peak);
+    EXPECT_GE(curve[i].extra_flops + 4 * curve[i].extra_bytes, curve[i - 1].extra_flops + 4 * curve[i - 1].extra_bytes);
+  }
+  const auto least = test::checked_plan(p.net.graph, {}, {.least_memory = true});
+  ASSERT_TRUE(least.ok()) << least.status().message();
+  for (const int tenth : {0, 3, 9}) {
+    const std::uint64_t range = free->transient_bytes - least->transient_bytes;
+    PlanOptions options;
+    options.arena_limit = least->transient_bytes + range * static_cast<std::uint64_t>(tenth) / 10;
+    const auto plan = test::checked_plan(p.net.graph, {}, options);
+    ASSERT_TRUE(plan.ok()) << plan.status().message();
+    EXPECT_LE(plan->transient_bytes, options.arena_limit);
+    EXPECT_EQ(plan->flops, free->flops + plan->recomputed_flops);
+    EXPECT_FALSE(plan->recomputed.empty());
+  }
+  PlanOptions options;
+  options.arena_limit = least->transient_bytes - 1;
+  const auto none = p.plan(options);
+  ASSERT_FALSE(none.ok());
+  EXPECT_EQ(none.status().code(), Code::out_of_memory);
+}
+
+INSTANTIATE_TEST_SUITE_P(, PlanRecomputeOf,
+                         testing::Values(Case{"lenet", [](test::Network& n) { test::build_lenet(n, 32); }},
+                                         Case{"chain", [](test::Network& n) { build_chain(n, 256, 32, 64); }},
+                                         Case{"resnet", [](test::Network& n) { test::build_resnet(n, 8, 8); }},
+                                         Case{"u_net", [](test::Network& n) { test::build_u_net(n, 4, 3); }},
+                                         Case{"transformer",
+                                              [](test::Network& n) { test::build_transformer(n, 4, 3); }}),
+                         [](const testing::TestParamInfo<Case>& c) { return c.param.name; });
+
+}  // namespace
+}  // namespace graft
