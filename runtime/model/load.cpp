@@ -36,6 +36,7 @@ class ModelReader {
     GRAFT_TRY_ASSIGN(model_.graph, read_graph(*file.graph(), budget_));
     GRAFT_TRY(read_symbols(file));
     GRAFT_TRY(read_metadata(file));
+    GRAFT_TRY(read_tokenizer(file));
     GRAFT_TRY(read_signatures(file));
     GRAFT_TRY(read_segments(file));
     GRAFT_TRY(read_tensors(file));
@@ -75,6 +76,19 @@ class ModelReader {
       model_.metadata.emplace(key, item.value()->str());
       last = std::move(key);
     }
+    return ok_status();
+  }
+
+  Status read_tokenizer(const fb::Model& file) {
+    const fb::Tokenizer* tokenizer = file.tokenizer();
+    if (tokenizer == nullptr) return ok_status();
+    if (tokenizer->kind() == nullptr || count_of(tokenizer->data()) == 0) {
+      return invalid("Its tokenizer lacks a kind or data.");
+    }
+    TokenizerData& out = model_.tokenizer.emplace();
+    GRAFT_TRY_ASSIGN(out.format, read_name(tokenizer->kind(), "The kind of the tokenizer", budget_));
+    GRAFT_TRY(budget_.take(tokenizer->data()->size(), 1));
+    out.bytes.assign(reinterpret_cast<const char*>(tokenizer->data()->Data()), tokenizer->data()->size());
     return ok_status();
   }
 

@@ -182,6 +182,10 @@ Status validate(const Model& model) {
   GRAFT_TRY(validate_list(graph, graph.outputs(), "output", false));
   GRAFT_TRY(validate_signatures(model));
   GRAFT_TRY(validate_metadata(model));
+  if (model.tokenizer) {
+    GRAFT_TRY(check_name(model.tokenizer->format, "The kind of the tokenizer"));
+    if (model.tokenizer->bytes.empty()) return invalid("The tokenizer has no data.");
+  }
   for (std::uint32_t i = 0; i < graph.values().size(); ++i) {
     const Value& value = graph.values()[i];
     const bool needed = value.kind == ValueKind::constant || value.kind == ValueKind::parameter;

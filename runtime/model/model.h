@@ -27,6 +27,13 @@ struct Signature {
   std::vector<Output> outputs;
 };
 
+/// How the model's text becomes ids, as the bytes of a form that `format` names (text::kVocabularyFormat). Whoever
+/// needs a tokenizer reads them; loading a model checks neither.
+struct TokenizerData {
+  std::string format;
+  std::string bytes;
+};
+
 using Metadata = std::map<std::string, std::string, std::less<>>;
 
 // Keys that graft itself writes; an importer may add others.
@@ -34,6 +41,11 @@ inline constexpr std::string_view kMetaSourceFormat = "source.format";  ///< "on
 inline constexpr std::string_view kMetaSourceFile = "source.file";      ///< the file's name, without its folder
 inline constexpr std::string_view kMetaProducer = "source.producer";    ///< the program that wrote the source
 inline constexpr std::string_view kMetaTrainability = "trainability";   ///< the importer's report, lines of text
+// Of language models:
+inline constexpr std::string_view kMetaContext = "text.context";             ///< positions that it was made for
+inline constexpr std::string_view kMetaStop = "text.stop_tokens";            ///< ids that end a text, as in "2,7"
+inline constexpr std::string_view kMetaChatTemplate = "text.chat_template";  ///< the source's own, a Jinja program
+inline constexpr std::string_view kMetaChatFormat = "text.chat_format";      ///< a name of text::chat_formats()
 
 /// Owns its graph and, directly or through the mapped file, its weights. Movable.
 /// Threads: reading from several threads is fine while nobody changes it.
@@ -43,6 +55,7 @@ class Model {
   Metadata metadata;
   Bindings symbol_defaults;  ///< sizes to take for symbols of the graph that nobody binds; may leave out any
   std::vector<Signature> signatures;
+  std::optional<TokenizerData> tokenizer;
 
   /// The contents of a constant, a parameter or state, row-major in the value's dtype; nullopt where there is none
   /// (state without contents starts as zeros). Valid while the model lives and the weight is not set again.

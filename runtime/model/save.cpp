@@ -72,6 +72,11 @@ fb::ModelT describe(const Model& model, const std::vector<Stored>& stored, const
     made->key = key;
     made->value = value;
   }
+  if (model.tokenizer) {
+    out.tokenizer = std::make_unique<fb::TokenizerT>();
+    out.tokenizer->kind = model.tokenizer->format;
+    out.tokenizer->data.assign(model.tokenizer->bytes.begin(), model.tokenizer->bytes.end());
+  }
   for (const Segment& segment : segments) {
     auto& made = out.segments.emplace_back(std::make_unique<fb::SegmentT>());
     made->bytes = segment.bytes;
@@ -133,6 +138,7 @@ Status check_root_size(const Model& model) {
     count_list(signature.outputs);
   }
   for (const auto& [key, value] : model.metadata) bytes += kTable + key.size() + value.size();
+  if (model.tokenizer) bytes += kTable + model.tokenizer->format.size() + model.tokenizer->bytes.size();
   if (bytes <= kMaxRootBytes) return ok_status();
   return invalid("Its structure and metadata without weights may need ", bytes_text(bytes), "; the limit is ",
                  bytes_text(kMaxRootBytes), ".");

@@ -94,6 +94,17 @@ std::size_t leading_space(std::string_view text) {
 
 }  // namespace
 
+std::string_view algorithm_name(Algorithm algorithm) {
+  switch (algorithm) {
+    case Algorithm::byte_bpe: return "byte_bpe";
+    case Algorithm::char_bpe: return "char_bpe";
+    case Algorithm::scored_bpe: return "scored_bpe";
+    case Algorithm::unigram: return "unigram";
+    case Algorithm::word_piece: return "word_piece";
+  }
+  return "";
+}
+
 /// On the heap, so that the encoder's references stay good when a Tokenizer moves.
 struct Tokenizer::State {
   explicit State(Vocabulary given) : vocabulary(std::move(given)), pieces(vocabulary) {}

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -18,6 +19,8 @@ enum class Algorithm : std::uint8_t {
   unigram,     ///< SentencePiece unigram: the split with the best sum of scores
   word_piece,  ///< longest match from the left within a word; pieces that start a word begin with U+2581
 };
+
+std::string_view algorithm_name(Algorithm algorithm);  ///< "byte_bpe"
 
 /// Values as in SentencePiece and GGUF.
 enum class TokenKind : std::uint8_t {

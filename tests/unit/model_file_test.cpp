@@ -77,6 +77,19 @@ TEST_F(ModelFile, AModelCanBeSavedOverTheFileItCameFrom) {
   EXPECT_EQ(difference(*loaded, *again), "");
 }
 
+TEST_F(ModelFile, CarriesATokenizer) {
+  Model model = example_model();
+  model.tokenizer = TokenizerData{"any form", std::string("\0\xff\n", 3)};
+  ASSERT_TRUE(save_model(os::system_files(), path_, model).ok());
+  const auto loaded = load_model(os::system_files(), path_);
+  ASSERT_TRUE(loaded.ok()) << loaded.status().message();
+  ASSERT_TRUE(loaded->tokenizer.has_value());
+  EXPECT_EQ(loaded->tokenizer->format, "any form");
+  EXPECT_EQ(loaded->tokenizer->bytes, std::string("\0\xff\n", 3));
+  model.tokenizer->bytes.clear();
+  EXPECT_FALSE(save_model(os::system_files(), path_, model).ok());
+}
+
 TEST_F(ModelFile, AGraphWithoutWeightsHasNoSegments) {
   Model model;
   const auto x = model.graph.add_value("x", DType::f32, {2, 3}, ValueKind::input);

@@ -215,6 +215,22 @@ const std::map<std::string, Edit>& table_edits() {
       {"two signatures of one name", [](auto& m) { m.signatures[1]->name = "flat"; }},
       {"metadata in disorder", [](auto& m) { std::swap(m.metadata[0], m.metadata[1]); }},
       {"metadata that is not text", [](auto& m) { m.metadata[0]->value = std::string("a\0b", 3); }},
+      {"tokenizer without data",
+       [](auto& m) {
+         m.tokenizer = std::make_unique<fb::TokenizerT>();
+         m.tokenizer->kind = "graft.vocabulary.1";
+       }},
+      {"tokenizer of no kind",
+       [](auto& m) {
+         m.tokenizer = std::make_unique<fb::TokenizerT>();
+         m.tokenizer->data = {1, 2, 3};
+       }},
+      {"tokenizer whose kind is no name",
+       [](auto& m) {
+         m.tokenizer = std::make_unique<fb::TokenizerT>();
+         m.tokenizer->kind = "a\nb";
+         m.tokenizer->data = {1};
+       }},
       {"weight missing", [](auto& m) { m.tensors.erase(m.tensors.begin()); }},
       {"weight of an input", [](auto& m) { m.tensors[0]->value = 0; }},
       {"weight of no value", [](auto& m) { m.tensors[2]->value = 99; }},

@@ -7,11 +7,11 @@
 
 #include "runtime/core/op_def.h"
 #include "tools/convert/decoder_graph.h"
+#include "tools/convert/decoder_text.h"
 #include "tools/convert/gguf_decoder.h"
 #include "tools/convert/hf_config.h"
 #include "tools/convert/json_access.h"
 #include "tools/convert/safetensors.h"
-#include "tools/convert/tokenizer_load.h"
 
 namespace graft::convert {
 namespace {
@@ -66,7 +66,9 @@ struct Source {
   std::vector<std::string> skipped;  ///< tensors of types that graft does not read
 };
 
-Result<ConvertedDecoder> convert(Source source) {
+/// `add_text(spec, model, report)` adds what belongs to the model besides its weights.
+template <typename AddText>
+Result<ConvertedDecoder> convert(Source source, AddText add_text) {
   ConvertedDecoder out;
   DecoderSpec& spec = source.spec;
   if (!spec.tied && source.tensors.find(cat(source.names->head, ".weight")) == nullptr) {
@@ -91,13 +93,14 @@ Result<ConvertedDecoder> convert(Source source) {
   }
   Report& report = out.report;
   report.source = cat(source.name, " (", source.format, ", ", spec.family, ")");
-  report.notes = std::move(spec.notes);
+  report.notes = spec.notes;
   std::vector<std::string> unused = weights.unused();
   std::erase_if(unused, is_buffer);
   if (spec.tied) std::erase(unused, cat(source.names->head, ".weight"));
   list(std::move(unused), "of the file are no part of the model", report.notes);
   list(std::move(source.skipped), "are of types that are not read", report.notes);
   fill_report(out.model, report);
+  add_text(spec, out.model, report);
   Metadata& metadata = out.model.metadata;
   metadata[std::string(kMetaSourceFormat)] = cat(source.format, ", ", spec.family);
   metadata[std::string(kMetaSourceFile)] = source.name;
@@ -130,7 +133,9 @@ Result<ConvertedDecoder> convert_folder(os::FileSystem& files, const std::string
   Source source = {file_name(folder), "safetensors", std::move(config.spec), config.names, config.names, {}, {}};
   GRAFT_TRY_ASSIGN(source.tensors, open_safetensors(files, folder, source.skipped));
   normalize_names(*source.names, source.tensors);
-  return convert(std::move(source));
+  return convert(std::move(source), [&](const DecoderSpec& spec, Model& out, Report& report) {
+    add_folder_text(files, folder, json, spec, out, report);
+  });
 }
 
 Result<ConvertedDecoder> convert_gguf(os::FileSystem& files, const std::string& path) {
@@ -141,7 +146,8 @@ Result<ConvertedDecoder> convert_gguf(os::FileSystem& files, const std::string& 
       file_name(path),         "gguf", std::move(model.spec), &kGgufNames, model.own_names, std::move(model.tensors),
       std::move(model.skipped)};
   source.tensors.files.push_back(std::move(mapped));
-  return convert(std::move(source));
+  return convert(std::move(source),
+                 [&](const DecoderSpec& spec, Model& out, Report& report) { add_gguf_text(file, spec, out, report); });
 }
 
 bool is_gguf(os::FileSystem& files, const std::string& path) {

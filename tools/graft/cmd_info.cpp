@@ -5,6 +5,7 @@
 
 #include "runtime/core/op_def.h"
 #include "runtime/session/session.h"
+#include "runtime/session/text_model.h"
 #include "tools/graft/model_io.h"
 #include "tools/graft/options.h"
 
@@ -93,6 +94,14 @@ Layer total_of(const std::vector<Layer>& layers) {
   return total;
 }
 
+/// "scored_bpe, 2048 tokens", or what is wrong with it; nothing where the model has none.
+std::optional<std::string> tokenizer_text(const Model& model) {
+  if (!model.tokenizer) return std::nullopt;
+  const auto tokenizer = tokenizer_of(model);
+  if (!tokenizer.ok()) return tokenizer.status().message();
+  return cat(text::algorithm_name(tokenizer->vocabulary().algorithm), ", ", tokenizer->size(), " tokens");
+}
+
 std::string bindings_text(const Bindings& bindings) {
   std::string text;
   for (const auto& [name, size] : bindings) text += (text.empty() ? "" : ", ") + name + " = " + cat(size);
@@ -104,6 +113,7 @@ void print(const Model& model, const std::string& path, const std::vector<Layer>
   for (const auto& [key, text] : model.metadata) {
     if (text.find('\n') == std::string::npos) std::printf("  %-18s %s\n", key.c_str(), text.c_str());
   }
+  if (const auto tokenizer = tokenizer_text(model)) std::printf("  %-18s %s\n", "tokenizer", tokenizer->c_str());
   for (const Output& port : inputs_of(model.graph)) {
     const Value& value = model.graph.value(port.value);
     std::printf("  input  %-24s %s%s\n", port.name.c_str(), std::string(dtype_name(value.dtype)).c_str(),
@@ -149,6 +159,7 @@ Status run(const Options& options) {
   const nlohmann::ordered_json all = {
       {"file", options.path},
       {"metadata", model.metadata},
+      {"tokenizer", tokenizer_text(model).value_or("")},
       {"inputs", ports(model.graph, inputs_of(model.graph))},
       {"outputs", ports(model.graph, model.graph.outputs())},
       {"parameters", ports(model.graph, parameters_of(model.graph))},
