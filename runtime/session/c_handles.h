@@ -14,6 +14,7 @@
 #include "platform/gpu/gpu.h"
 #include "platform/os/file.h"
 #include "runtime/model/model.h"
+#include "runtime/session/generator.h"
 #include "runtime/session/session.h"
 #include "runtime/train/trainer.h"
 
@@ -43,6 +44,12 @@ struct graft_trainer {
   graft_model* model = nullptr;
   std::vector<graft::data::Field> fields;
   std::unique_ptr<graft::train::Trainer> trainer;
+};
+
+struct graft_generator {
+  graft_context* context = nullptr;
+  std::unique_ptr<graft::Generator> generator;
+  std::string text;  // of the last call
 };
 
 namespace graft::c_api {

@@ -112,6 +112,37 @@ def check_family(report, case, config):
         report.check(case, f"{len(weights)} gradients, worst {worst_name}", worst, GRADIENT_TOLERANCE)
 
 
+def greedy(config, weights, tokens, count):
+    """The reference's most probable tokens, and how far each is ahead of the second."""
+    tokens, out, leads = list(tokens), [], []
+    for _ in range(count):
+        logits = decoders.forward(config, weights, torch.tensor([tokens]))[0, -1]
+        best = torch.topk(logits, 2)
+        out.append(int(best.indices[0]))
+        leads.append(float(best.values[0] - best.values[1]))
+        tokens.append(out[-1])
+    return out, leads
+
+
+def check_generation(report, case, config, prompt_length, count=16):
+    """Greedy tokens from caches against the whole forward of the reference for each token: a prompt longer than what
+    is taken at a time, and one shorter than that."""
+    config = like(config, **({"n_positions": 128} if case == "gpt2" else {"max_position_embeddings": 128}))
+    weights = decoders.random_weights(config, seed=6)
+    prompt = torch.randint(0, config["vocab_size"], (prompt_length,)).tolist()
+    expected, leads = greedy(config, weights, prompt, count)
+    # Where two tokens are as good, rounding may choose: compare up to there.
+    sure = next((i for i, lead in enumerate(leads) if lead < 1e-4), count)
+    with tempfile.TemporaryDirectory() as folder:
+        write_folder(f"{folder}/model", config, weights)
+        graft("convert", f"{folder}/model", "-o", f"{folder}/model.graft")
+        text = graft("generate", f"{folder}/model.graft", "--tokens", ",".join(map(str, prompt)), "--max-tokens", count,
+                     "--json")
+        actual = json.loads(text)["tokens"]
+        report.check(case, f"{sure} of {count} greedy tokens after {prompt_length}",
+                     float(len(actual) != count or actual[:sure] != expected[:sure] or sure < 2), 0)
+
+
 # GGUF files alternate between five local layers and a global one, without saying so, and scale by the head's size.
 GEMMA3_GGUF = like(CASES["gemma3"], num_hidden_layers=7, sliding_window_pattern=6, rope_local_base_freq=10000.0)
 GGUF_CASES = {"llama": LLAMA, "llama_tied": CASES["llama_tied"], "llama_linear": CASES["llama_linear"],
@@ -216,6 +247,11 @@ def check_stories(report):
         # Weights of 8 bits: the reference of this file, made elsewhere, states 0.205 at most for the last token.
         report.check("stories", "logits of Q8_0", float(np.abs(quantized[0, -1] - expected[0, -1]).max()), 0.25)
         top = [sorted(np.argsort(-x[0, -1])[:5].tolist()) for x in (quantized, expected)]
+        story, _ = greedy(config, weights, tokens[0, :6].tolist(), 60)
+        text = graft("generate", f"{folder}/a.graft", "--prompt", "Once upon a time", "--max-tokens", 60, "--json")
+        generated = json.loads(text)
+        report.check("stories", f"60 greedy tokens: {generated['text'][:24]}",
+                     float(generated["tokens"] != story or generated["prompt_tokens"] != tokens[0, :6].tolist()), 0)
         report.check("stories", f"top 5 of Q8_0 {top[0]}", float(top[0] != top[1]), 0)
 
 
@@ -226,6 +262,10 @@ def main():
     for case, config in CASES.items():
         if not wanted or case in wanted:
             check_family(report, case, config)
+    for case in ("llama", "llama_3_1", "qwen3", "gemma3", "phi3", "gpt2"):
+        if not wanted or "generate" in wanted:
+            check_generation(report, case, CASES[case], 75)
+            check_generation(report, case, CASES[case], 3)
     for case, config in GGUF_CASES.items():
         if not wanted or "gguf" in wanted:
             check_gguf(report, case, config)

@@ -23,6 +23,7 @@ constexpr Command kCommands[] = {
     {"grad", "Compute gradients of outputs with respect to inputs, parameters or values", graft::cli::add_grad},
     {"train", "Fine-tune a model", graft::cli::add_train},
     {"eval", "Measure loss and accuracy on a data set", graft::cli::add_eval},
+    {"generate", "Generate text from a language model", graft::cli::add_generate},
     {"checkpoint", "List, verify, prune and restore checkpoints of training", graft::cli::add_checkpoint},
     {"verify", "Check every op of a model on this GPU against a double-precision reference", graft::cli::add_verify},
     {"bench", "Measure kernels, or a model's forward pass: GFLOP/s and GB/s", graft::cli::add_bench},

@@ -9,90 +9,17 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
-#include <utility>
+#include <string_view>
 #include <vector>
 
-#include "graft/graft.h"
+#include "graft/base.hpp"
 
 namespace graft {
-// The version is part of every symbol's name: the library's own classes have other names.
 inline namespace v0 {
-
-/// Success, or a code with one sentence.
-class [[nodiscard]] Status {
- public:
-  Status() = default;
-  Status(graft_status code, std::string message) : code_(code), message_(std::move(message)) {}
-  bool ok() const { return code_ == GRAFT_OK; }
-  graft_status code() const { return code_; }
-  const std::string& message() const { return message_; }
-
- private:
-  graft_status code_ = GRAFT_OK;
-  std::string message_;
-};
-
-/// A T, or the Status that says why there is none. value(), * and -> require ok().
-template <typename T>
-class [[nodiscard]] Result {
- public:
-  Result(T value) : value_(std::move(value)) {}          // NOLINT: implicit by design
-  Result(Status status) : status_(std::move(status)) {}  // NOLINT
-  bool ok() const { return value_.has_value(); }
-  const Status& status() const { return status_; }
-  T& value() { return *value_; }
-  T& operator*() { return *value_; }
-  T* operator->() { return &*value_; }
-
- private:
-  Status status_;
-  std::optional<T> value_;
-};
-
-using TensorInfo = graft_tensor_info;
-using Memory = graft_memory;
-using Metrics = graft_metrics;
-
-struct Binding {
-  std::string name = {};
-  std::int64_t size = 0;
-};
-
-namespace detail {
-
-template <typename T, void (*Destroy)(T*)>
-struct Deleter {
-  void operator()(T* handle) const { Destroy(handle); }
-};
-template <typename T, void (*Destroy)(T*)>
-using Handle = std::unique_ptr<T, Deleter<T, Destroy>>;
-
-inline Status to_status(graft_status code, const graft_context* context) {
-  if (code == GRAFT_OK) return {};
-  const std::string message = graft_message(context);  // "" where there was no memory for a context
-  return Status(code, message.empty() ? graft_status_name(code) : message);
-}
-
-template <typename Info>
-Info sized() {
-  Info info{};
-  info.struct_size = sizeof info;
-  return info;
-}
-
-inline const char* or_null(const std::string& text) { return text.empty() ? nullptr : text.c_str(); }
-
-inline std::vector<graft_binding> raw_bindings(const std::vector<Binding>& bindings) {
-  std::vector<graft_binding> raw;
-  for (const Binding& binding : bindings) raw.push_back({binding.name.c_str(), binding.size});
-  return raw;
-}
-
-}  // namespace detail
 
 struct SessionOptions {
   std::vector<Binding> bindings = {};  ///< every named dimension of the inputs
@@ -133,6 +60,70 @@ struct ContextOptions {
   decltype(graft_context_options::log) log = nullptr;
   void* log_user = nullptr;
   graft_log_level log_level = GRAFT_LOG_INFO;
+};
+
+/// As graft_generator_options.
+struct GeneratorOptions {
+  std::uint32_t context = 0;  ///< tokens of prompt and answer together; 0: the model's own, at most 2048
+  std::uint32_t prefill = 0;  ///< tokens of a prompt taken at a time; 0: 64
+  std::uint64_t budget = 0;   ///< bytes of device memory; 0: no limit
+};
+
+/// As graft_generate_options.
+struct GenerateOptions {
+  std::uint32_t max_tokens = 256;
+  double temperature = 0;  ///< 0: always the most probable token
+  std::uint32_t top_k = 0;
+  double top_p = 1;
+  double min_p = 0;
+  double repetition_penalty = 1;
+  std::uint64_t seed = 0;
+  std::vector<std::string> stop = {};                  ///< the text ends before any of these
+  std::function<bool(std::string_view)> on_text = {};  ///< gets pieces as they become certain; false ends the text
+};
+
+/// Writes text with a language model.
+class Generator {
+ public:
+  /// What the model says after the prompt.
+  Result<std::string> generate(const std::string& prompt, const GenerateOptions& options = {}) {
+    std::vector<const char*> stop;
+    for (const std::string& text : options.stop) stop.push_back(text.c_str());
+    auto raw = detail::sized<graft_generate_options>();
+    raw.max_tokens = options.max_tokens;
+    raw.temperature = options.temperature;
+    raw.top_k = options.top_k;
+    raw.top_p = options.top_p;
+    raw.min_p = options.min_p;
+    raw.repetition_penalty = options.repetition_penalty;
+    raw.seed = options.seed;
+    raw.stop = stop.data();
+    raw.stop_count = stop.size();
+    if (options.on_text) {
+      raw.user = const_cast<GenerateOptions*>(&options);  // handed back as const
+      raw.on_text = [](void* user, const char* text, std::size_t bytes) {
+        return static_cast<const GenerateOptions*>(user)->on_text(std::string_view(text, bytes)) ? 1 : 0;
+      };
+    }
+    const char* text = nullptr;
+    std::size_t bytes = 0;
+    Status done = status(graft_generate(handle_.get(), prompt.c_str(), &raw, &text, &bytes));
+    if (!done.ok()) return done;
+    return std::string(text, bytes);
+  }
+  Result<Memory> memory() const {
+    auto memory = detail::sized<Memory>();
+    Status got = status(graft_generator_memory(handle_.get(), &memory));
+    if (!got.ok()) return got;
+    return memory;
+  }
+
+ private:
+  friend class Model;
+  Generator(graft_generator* handle, graft_context* context) : handle_(handle), context_(context) {}
+  Status status(graft_status code) const { return detail::to_status(code, context_); }
+  detail::Handle<graft_generator, graft_generator_destroy> handle_;
+  graft_context* context_;
 };
 
 /// A model planned and recorded for one set of sizes.
@@ -230,6 +221,17 @@ class Model {
     Status made = status(graft_session_create(handle_.get(), &raw, &session));
     if (!made.ok()) return made;
     return Session(session, context_);
+  }
+
+  Result<Generator> generator(const GeneratorOptions& options = {}) {
+    auto raw = detail::sized<graft_generator_options>();
+    raw.context = options.context;
+    raw.prefill = options.prefill;
+    raw.budget = options.budget;
+    graft_generator* generator = nullptr;
+    Status made = status(graft_generator_create(handle_.get(), &raw, &generator));
+    if (!made.ok()) return made;
+    return Generator(generator, context_);
   }
 
   Result<Trainer> trainer(const TrainerOptions& options = {}) {

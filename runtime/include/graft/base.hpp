@@ -1,0 +1,90 @@
+// What the C++ API is built of: statuses, results, handles. Include graft/graft.hpp.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "graft/graft.h"
+
+namespace graft {
+// The version is part of every symbol's name: the library's own classes have other names.
+inline namespace v0 {
+
+/// Success, or a code with one sentence.
+class [[nodiscard]] Status {
+ public:
+  Status() = default;
+  Status(graft_status code, std::string message) : code_(code), message_(std::move(message)) {}
+  bool ok() const { return code_ == GRAFT_OK; }
+  graft_status code() const { return code_; }
+  const std::string& message() const { return message_; }
+
+ private:
+  graft_status code_ = GRAFT_OK;
+  std::string message_;
+};
+
+/// A T, or the Status that says why there is none. value(), * and -> require ok().
+template <typename T>
+class [[nodiscard]] Result {
+ public:
+  Result(T value) : value_(std::move(value)) {}          // NOLINT: implicit by design
+  Result(Status status) : status_(std::move(status)) {}  // NOLINT
+  bool ok() const { return value_.has_value(); }
+  const Status& status() const { return status_; }
+  T& value() { return *value_; }
+  T& operator*() { return *value_; }
+  T* operator->() { return &*value_; }
+
+ private:
+  Status status_;
+  std::optional<T> value_;
+};
+
+using TensorInfo = graft_tensor_info;
+using Memory = graft_memory;
+using Metrics = graft_metrics;
+
+struct Binding {
+  std::string name = {};
+  std::int64_t size = 0;
+};
+
+namespace detail {
+
+template <typename T, void (*Destroy)(T*)>
+struct Deleter {
+  void operator()(T* handle) const { Destroy(handle); }
+};
+template <typename T, void (*Destroy)(T*)>
+using Handle = std::unique_ptr<T, Deleter<T, Destroy>>;
+
+inline Status to_status(graft_status code, const graft_context* context) {
+  if (code == GRAFT_OK) return {};
+  const std::string message = graft_message(context);  // "" where there was no memory for a context
+  return Status(code, message.empty() ? graft_status_name(code) : message);
+}
+
+template <typename Info>
+Info sized() {
+  Info info{};
+  info.struct_size = sizeof info;
+  return info;
+}
+
+inline const char* or_null(const std::string& text) { return text.empty() ? nullptr : text.c_str(); }
+
+inline std::vector<graft_binding> raw_bindings(const std::vector<Binding>& bindings) {
+  std::vector<graft_binding> raw;
+  for (const Binding& binding : bindings) raw.push_back({binding.name.c_str(), binding.size});
+  return raw;
+}
+
+}  // namespace detail
+
+}  // namespace v0
+}  // namespace graft

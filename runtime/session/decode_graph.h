@@ -1,0 +1,30 @@
+// A language model's graph made to go on where it stopped: keys and values of earlier tokens stay in caches.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "runtime/core/graph.h"
+
+namespace graft {
+
+/// What a graph must look like to generate text: one input of token ids i32 [batch, seq], and logits f32
+/// [batch, seq, vocabulary] as the output of that name or the only one.
+struct DecoderPorts {
+  ValueId tokens;
+  ValueId logits;
+  std::string batch;  ///< the symbols of the input's axes
+  std::string seq;
+  std::int64_t vocabulary = 0;
+};
+/// unsupported: the graph is no such model, with what is missing.
+Result<DecoderPorts> decoder_ports(const Graph& graph);
+
+/// The model for one sequence and `tokens` tokens at a time, the first of which stands at the step state's position.
+/// Each causal attention appends its keys and values to caches (state "cache/NODE/keys" and ".../values" for `capacity`
+/// tokens) and reads those. `logits` false: no outputs, so that only what fills the caches is left of the model.
+/// Exact for models in which tokens meet in attention alone, as all do that graft converts.
+/// unsupported: no attention, one that is not causal, positions that are given.
+Result<Graph> decode_graph(const Graph& graph, std::uint32_t tokens, std::uint32_t capacity, bool logits);
+
+}  // namespace graft

@@ -1,0 +1,204 @@
+#include "runtime/session/generator.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "runtime/session/decode_graph.h"
+#include "runtime/session/session.h"
+#include "runtime/session/text_model.h"
+
+namespace graft {
+namespace {
+
+using text::TokenId;
+
+constexpr std::uint32_t kUsualContext = 2048;
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+/// The text of tokens as it becomes certain, up to a stop string.
+class TextStream {
+ public:
+  TextStream(const text::Tokenizer* tokenizer, const GenerateOptions& options, const TextCallback& on_text)
+      : stops_(options.stop), on_text_(on_text) {
+    // What follows a prompt keeps the space that it begins with.
+    if (tokenizer != nullptr) decoder_.emplace(*tokenizer, text::DecodeOptions{.at_start = false});
+  }
+
+  Status push(TokenId id) {
+    if (!decoder_) return give({});
+    GRAFT_TRY_ASSIGN(const std::string piece, decoder_->push(id));
+    return give(stops_.push(piece));
+  }
+  Status finish() {
+    if (!decoder_) return ok_status();
+    std::string rest = stops_.push(decoder_->finish());
+    return give(rest + stops_.finish());
+  }
+  bool stopped() const { return stops_.found(); }
+  bool refused() const { return refused_; }
+  std::string take() { return std::move(text_); }
+
+ private:
+  Status give(const std::string& piece) {
+    text_ += piece;
+    if (!piece.empty() && on_text_ && !refused_) refused_ = !on_text_(piece);
+    return ok_status();
+  }
+
+  std::optional<text::StreamDecoder> decoder_;
+  text::StopFinder stops_;
+  const TextCallback& on_text_;
+  std::string text_;
+  bool refused_ = false;
+};
+
+}  // namespace
+
+std::string_view stop_reason_name(StopReason reason) {
+  switch (reason) {
+    case StopReason::end_of_text: return "end_of_text";
+    case StopReason::max_tokens: return "max_tokens";
+    case StopReason::stop_string: return "stop_string";
+    case StopReason::context_full: return "context_full";
+    case StopReason::callback: return "callback";
+  }
+  return "";
+}
+
+Result<std::unique_ptr<Generator>> Generator::create(gpu::Device& device, const Model& model,
+                                                     const GeneratorOptions& options) {
+  std::unique_ptr<Generator> out(new Generator());
+  GRAFT_TRY_ASSIGN(const DecoderPorts ports, decoder_ports(model.graph));
+  out->vocabulary_ = ports.vocabulary;
+  const std::uint32_t made_for = context_of(model).value_or(kUsualContext);
+  out->context_ = options.context != 0 ? options.context : std::min(made_for, kUsualContext);
+  if (context_of(model) && out->context_ > made_for) {
+    return invalid("A context of ", out->context_, " tokens was asked for; the model was made for ", made_for, ".");
+  }
+  if (model.tokenizer) {
+    GRAFT_TRY_ASSIGN(text::Tokenizer tokenizer, tokenizer_of(model));
+    out->stop_tokens_ = stop_tokens_of(model, tokenizer);
+    out->tokenizer_.emplace(std::move(tokenizer));
+  }
+  const std::uint32_t chunk = std::clamp<std::uint32_t>(options.prefill, 1, out->context_);
+  GRAFT_TRY_ASSIGN(const Graph filling, decode_graph(model.graph, chunk, out->context_, false));
+  GRAFT_TRY_ASSIGN(const Graph decoding, decode_graph(model.graph, 1, out->context_, true));
+  Residents residents(device.caps());
+  GRAFT_TRY(residents.add(decoding));
+  GRAFT_TRY_ASSIGN(Plan prefill_plan, make_plan(filling, device.caps(), residents, options.plan));
+  GRAFT_TRY_ASSIGN(Plan decode_plan, make_plan(decoding, device.caps(), residents, options.plan));
+  const Plan* plans[] = {&prefill_plan, &decode_plan};
+  GRAFT_TRY_ASSIGN(out->memory_, Memory::create(device, residents, plans));
+  GRAFT_TRY(upload_weights(*out->memory_, model, decoding));
+  GRAFT_TRY_ASSIGN(out->prefill_, Program::create(*out->memory_, std::move(prefill_plan), options.program));
+  GRAFT_TRY_ASSIGN(out->decode_, Program::create(*out->memory_, std::move(decode_plan), options.program));
+  return out;
+}
+
+MemoryByClass Generator::memory() const {
+  const Plan* plans[] = {&prefill_->plan(), &decode_->plan()};
+  return Memory::planned(memory_->residents(), plans);
+}
+
+Status Generator::check(std::span<const TokenId> prompt, const GenerateOptions& options) const {
+  GRAFT_TRY(text::check_sampling(options.sampling));
+  if (prompt.empty()) return invalid("The prompt is empty, and the model's tokenizer begins texts with no token.");
+  for (const TokenId id : prompt) {
+    if (id < 0 || id >= vocabulary_) {
+      return invalid("The prompt holds token ", id, "; the model knows ", vocabulary_, " tokens.");
+    }
+  }
+  if (prompt.size() >= context_) {
+    return invalid("The prompt has ", prompt.size(), " tokens, which leaves no room in a context of ", context_, ".");
+  }
+  if (!options.stop.empty() && !tokenizer_) {
+    return error(Code::not_found, "Stop strings need a tokenizer, and the model carries none.");
+  }
+  return ok_status();
+}
+
+/// Tokens that follow the cached ones; the program's may be more, and the rest of them is never seen: what the caches
+/// hold past the tokens that count is overwritten before a query may look there.
+Status Generator::run(Program& program, std::span<const TokenId> tokens) {
+  const auto staging = program.input(0);
+  std::memcpy(staging.data(), tokens.data(), tokens.size_bytes());
+  std::fill(staging.begin() + static_cast<std::ptrdiff_t>(tokens.size_bytes()), staging.end(), std::byte{0});
+  StepState state;
+  state.position = static_cast<std::uint32_t>(cached_.size());
+  GRAFT_TRY(program.run({}, state));
+  cached_.insert(cached_.end(), tokens.begin(), tokens.end());
+  return ok_status();
+}
+
+/// All tokens but the last, which the first decode step takes.
+Status Generator::prefill(std::span<const TokenId> prompt) {
+  const std::size_t chunk = prefill_->plan().inputs[0].bytes / sizeof(TokenId);
+  const auto rest = prompt.first(prompt.size() - 1);
+  while (cached_.size() < rest.size()) {
+    const std::size_t count = std::min(chunk, rest.size() - cached_.size());
+    GRAFT_TRY(run(count == 1 ? *decode_ : *prefill_, rest.subspan(cached_.size(), count)));
+  }
+  return ok_status();
+}
+
+Result<std::span<const float>> Generator::decode(TokenId token) {
+  GRAFT_TRY(run(*decode_, {&token, 1}));
+  const auto bytes = decode_->output(std::size_t{0});
+  return std::span(reinterpret_cast<const float*>(bytes.data()), bytes.size() / sizeof(float));
+}
+
+Result<Generated> Generator::generate(std::span<const TokenId> prompt, const GenerateOptions& options,
+                                      const TextCallback& on_text) {
+  GRAFT_TRY(check(prompt, options));
+  Generated out;
+  out.prompt_tokens = static_cast<std::uint32_t>(prompt.size());
+  const auto common = std::mismatch(cached_.begin(), cached_.end(), prompt.begin(), prompt.end() - 1).first;
+  cached_.erase(common, cached_.end());
+  out.reused_tokens = static_cast<std::uint32_t>(cached_.size());
+  auto start = std::chrono::steady_clock::now();
+  GRAFT_TRY(prefill(prompt));
+  out.prefill_seconds = seconds_since(start);
+  start = std::chrono::steady_clock::now();
+  TextStream stream(tokenizer(), options, on_text);
+  text::Sampler sampler(options.sampling);
+  std::vector<TokenId> all(prompt.begin(), prompt.end());
+  out.reason = StopReason::max_tokens;
+  while (out.tokens.size() < options.max_tokens) {
+    if (cached_.size() == context_) {
+      out.reason = StopReason::context_full;
+      break;
+    }
+    GRAFT_TRY_ASSIGN(const auto logits, decode(all.back()));
+    GRAFT_TRY_ASSIGN(const TokenId next, sampler.next(logits, all));
+    if (std::find(stop_tokens_.begin(), stop_tokens_.end(), next) != stop_tokens_.end()) {
+      out.reason = StopReason::end_of_text;
+      break;
+    }
+    all.push_back(next);
+    out.tokens.push_back(next);
+    if (tokenizer_ && static_cast<std::size_t>(next) >= tokenizer_->size()) continue;  // padding of the vocabulary
+    GRAFT_TRY(stream.push(next));
+    if (stream.stopped() || stream.refused()) {
+      out.reason = stream.stopped() ? StopReason::stop_string : StopReason::callback;
+      break;
+    }
+  }
+  GRAFT_TRY(stream.finish());
+  if (stream.stopped()) out.reason = StopReason::stop_string;
+  out.decode_seconds = seconds_since(start);
+  out.text = stream.take();
+  return out;
+}
+
+Result<Generated> Generator::generate(std::string_view prompt, const GenerateOptions& options,
+                                      const TextCallback& on_text) {
+  if (!tokenizer_) return error(Code::not_found, "The model carries no tokenizer, so that it takes token ids only.");
+  GRAFT_TRY_ASSIGN(const auto ids, tokenizer_->encode(prompt));
+  return generate(ids, options, on_text);
+}
+
+}  // namespace graft

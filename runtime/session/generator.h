@@ -1,0 +1,87 @@
+// Text from a language model, token by token: prefill, then one recorded decode step for every token.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/exec/program.h"
+#include "runtime/model/model.h"
+#include "runtime/text/sampling.h"
+#include "runtime/text/tokenizer.h"
+
+namespace graft {
+
+struct GeneratorOptions {
+  std::uint32_t context = 0;   ///< tokens of prompt and answer; 0: the model's own, at most 2048
+  std::uint32_t prefill = 64;  ///< tokens of a prompt at a time
+  PlanOptions plan;
+  ProgramOptions program;
+};
+
+struct GenerateOptions {
+  std::uint32_t max_tokens = 256;
+  text::SamplingOptions sampling;
+  std::vector<std::string> stop;  ///< the text ends before any of these
+};
+
+enum class StopReason : std::uint8_t { end_of_text, max_tokens, stop_string, context_full, callback };
+std::string_view stop_reason_name(StopReason reason);  ///< "end_of_text"
+
+struct Generated {
+  std::vector<text::TokenId> tokens;  ///< without the token that ends a text
+  std::string text;                   ///< empty where the model has no tokenizer
+  StopReason reason = StopReason::max_tokens;
+  std::uint32_t prompt_tokens = 0;
+  std::uint32_t reused_tokens = 0;  ///< of the prompt, found in the cache
+  double prefill_seconds = 0;
+  double decode_seconds = 0;  ///< of tokens.size() steps, and of one more where a token ended the text
+};
+
+/// Gets each piece of text once it is certain; false ends the text.
+using TextCallback = std::function<bool(std::string_view)>;
+
+/// Threads: as its device, which must outlive it. The model is needed during create() only.
+class Generator {
+ public:
+  /// Plans and records both programs; all device memory, caches included, is allocated here.
+  /// unsupported: a model that decode_graph() cannot make go on.
+  static Result<std::unique_ptr<Generator>> create(gpu::Device& device, const Model& model,
+                                                   const GeneratorOptions& options = {});
+
+  /// The same prompt, options and seed give the same text. A prompt that begins as the one before did, answer
+  /// included, costs its new tokens only.
+  /// invalid_argument: an empty prompt, an id that the model does not know, a prompt that leaves no room, options out
+  /// of range; not_found: a text prompt or a stop string where the model has no tokenizer.
+  Result<Generated> generate(std::span<const text::TokenId> prompt, const GenerateOptions& options = {},
+                             const TextCallback& on_text = {});
+  Result<Generated> generate(std::string_view prompt, const GenerateOptions& options = {},
+                             const TextCallback& on_text = {});
+
+  /// nullptr where the model has none.
+  const text::Tokenizer* tokenizer() const { return tokenizer_ ? &*tokenizer_ : nullptr; }
+  std::uint32_t context() const { return context_; }
+  /// Planned and allocated; the caches count as activations.
+  MemoryByClass memory() const;
+
+ private:
+  Generator() = default;
+  Status check(std::span<const text::TokenId> prompt, const GenerateOptions& options) const;
+  Status run(Program& program, std::span<const text::TokenId> tokens);
+  Status prefill(std::span<const text::TokenId> prompt);
+  Result<std::span<const float>> decode(text::TokenId token);
+
+  std::unique_ptr<Memory> memory_;
+  std::unique_ptr<Program> prefill_;
+  std::unique_ptr<Program> decode_;
+  std::optional<text::Tokenizer> tokenizer_;
+  std::vector<text::TokenId> stop_tokens_;
+  std::vector<text::TokenId> cached_;  ///< whose keys and values the caches hold
+  std::uint32_t context_ = 0;
+  std::int64_t vocabulary_ = 0;
+};
+
+}  // namespace graft

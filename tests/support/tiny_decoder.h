@@ -1,0 +1,21 @@
+// A language model of a few thousand weights, made in memory as a converter makes one.
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/model/model.h"
+
+namespace graft::test {
+
+struct TinyDecoder {
+  std::uint64_t seed = 1;
+  std::int64_t layers = 2;
+  std::int64_t window = 0;         ///< of every second layer
+  bool learned_positions = false;  ///< instead of rotary ones
+  bool tokenizer = true;           ///< of 16 letters, "a" to "p", and an end of text that is token 16
+};
+
+/// Random weights, 17 tokens, a context of 48. Fails the running test where it cannot be made.
+Model tiny_decoder(const TinyDecoder& options = {});
+
+}  // namespace graft::test

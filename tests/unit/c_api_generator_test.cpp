@@ -1,0 +1,97 @@
+// Generating text through the C ABI.
+#include "tests/support/c_api.h"
+#include "tests/support/tiny_decoder.h"
+
+namespace graft::test {
+namespace {
+
+class CGenerator : public testing::Test {
+ protected:
+  void SetUp() override {
+    const std::string path = folder_.file("decoder.graft");
+    ASSERT_TRUE(save_model(os::system_files(), path, tiny_decoder()).ok());
+    const auto options = context_options(device_);
+    const graft_status made = graft_context_create(&options, &h_.context);
+    if (made == GRAFT_NOT_FOUND) GTEST_SKIP() << h_.message();
+    ASSERT_EQ(made, GRAFT_OK) << h_.message();
+    ASSERT_EQ(graft_model_load(h_.context, path.c_str(), &h_.model), GRAFT_OK) << h_.message();
+  }
+  void TearDown() override { graft_generator_destroy(generator_); }
+
+  TemporaryFolder folder_;
+  std::string device_;
+  CHandles h_;
+  graft_generator* generator_ = nullptr;
+};
+
+struct Pieces {
+  std::string text;
+  int left = 1000;
+};
+
+int take_piece(void* user, const char* text, std::size_t bytes) {
+  auto& pieces = *static_cast<Pieces*>(user);
+  pieces.text.append(text, bytes);
+  return --pieces.left > 0 ? 1 : 0;
+}
+
+TEST_F(CGenerator, StreamsATextAndEndsItOnRequest) {
+  ASSERT_EQ(graft_generator_create(h_.model, nullptr, &generator_), GRAFT_OK) << h_.message();
+  auto memory = sized<graft_memory>();
+  ASSERT_EQ(graft_generator_memory(generator_, &memory), GRAFT_OK);
+  EXPECT_GT(memory.activations, 0u);
+  Pieces pieces;
+  auto options = sized<graft_generate_options>();
+  options.max_tokens = 12;
+  options.temperature = 1.5;
+  options.seed = 11;
+  options.on_text = take_piece;
+  options.user = &pieces;
+  const char* text = nullptr;
+  std::size_t bytes = 0;
+  ASSERT_EQ(graft_generate(generator_, "abc", &options, &text, &bytes), GRAFT_OK) << h_.message();
+  const std::string whole(text, bytes);
+  ASSERT_GT(whole.size(), 6u) << "choose another seed";
+  EXPECT_EQ(pieces.text, whole);
+  pieces = {{}, 3};
+  ASSERT_EQ(graft_generate(generator_, "abc", &options, &text, &bytes), GRAFT_OK) << h_.message();
+  EXPECT_EQ(std::string(text, bytes), whole.substr(0, 3));
+  const std::string stop = whole.substr(4, 2);
+  const char* stops[] = {stop.c_str()};
+  pieces = {};
+  options.stop = stops;
+  options.stop_count = 1;
+  ASSERT_EQ(graft_generate(generator_, "abc", &options, &text, &bytes), GRAFT_OK) << h_.message();
+  EXPECT_EQ(std::string(text), whole.substr(0, whole.find(stop)));
+}
+
+TEST_F(CGenerator, RefusesWhatCannotBe) {
+  graft_generator_destroy(nullptr);
+  EXPECT_EQ(graft_generator_create(nullptr, nullptr, &generator_), GRAFT_INVALID_ARGUMENT);
+  EXPECT_EQ(graft_generator_create(h_.model, nullptr, nullptr), GRAFT_INVALID_ARGUMENT);
+  auto wanted = sized<graft_generator_options>();
+  wanted.context = 49;
+  EXPECT_EQ(graft_generator_create(h_.model, &wanted, &generator_), GRAFT_INVALID_ARGUMENT);
+  EXPECT_NE(h_.message().find("made for 48"), std::string::npos);
+  wanted.context = 0;
+  wanted.budget = 100;
+  EXPECT_EQ(graft_generator_create(h_.model, &wanted, &generator_), GRAFT_OUT_OF_MEMORY) << h_.message();
+  EXPECT_EQ(generator_, nullptr);
+  ASSERT_EQ(graft_generator_create(h_.model, nullptr, &generator_), GRAFT_OK) << h_.message();
+  EXPECT_EQ(graft_generate(generator_, nullptr, nullptr, nullptr, nullptr), GRAFT_INVALID_ARGUMENT);
+  EXPECT_EQ(graft_generate(nullptr, "a", nullptr, nullptr, nullptr), GRAFT_INVALID_ARGUMENT);
+  EXPECT_EQ(graft_generate(generator_, "", nullptr, nullptr, nullptr), GRAFT_INVALID_ARGUMENT);
+  EXPECT_EQ(graft_generate(generator_, "xyz", nullptr, nullptr, nullptr), GRAFT_INVALID_ARGUMENT) << "no such letters";
+  auto options = sized<graft_generate_options>();
+  options.temperature = -1;
+  EXPECT_EQ(graft_generate(generator_, "a", &options, nullptr, nullptr), GRAFT_INVALID_ARGUMENT);
+  options.temperature = 0;
+  options.stop_count = 1;
+  EXPECT_EQ(graft_generate(generator_, "a", &options, nullptr, nullptr), GRAFT_INVALID_ARGUMENT);
+  options.struct_size = sizeof options + 1;
+  EXPECT_EQ(graft_generate(generator_, "a", &options, nullptr, nullptr), GRAFT_INVALID_ARGUMENT);
+  EXPECT_EQ(graft_generate(generator_, "a", nullptr, nullptr, nullptr), GRAFT_OK) << h_.message();
+}
+
+}  // namespace
+}  // namespace graft::test

@@ -1,0 +1,192 @@
+// Generation: what caches give is what the whole model gives; how a text ends; what is refused.
+#include "runtime/session/generator.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/session/decode_graph.h"
+#include "runtime/session/session.h"
+#include "tests/support/gpu_device.h"
+#include "tests/support/tiny_decoder.h"
+
+namespace graft {
+namespace {
+
+using text::TokenId;
+using Tokens = std::vector<TokenId>;
+
+const Tokens kPrompt = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3, 2, 3};
+
+class GeneratorTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    GRAFT_TEST_GPU(device);
+    device_ = std::move(device);
+  }
+  void TearDown() override {
+    device_.reset();
+    test::expect_no_validation_messages();
+  }
+
+  std::unique_ptr<Generator> make(const Model& model, GeneratorOptions options = {}) {
+    options.program.timeout = test::kTestTimeout;
+    auto generator = Generator::create(*device_, model, options);
+    EXPECT_TRUE(generator.ok()) << generator.status().message();
+    return generator.ok() ? std::move(*generator) : nullptr;
+  }
+
+  static Generated run(Generator& generator, const Tokens& prompt, const GenerateOptions& options) {
+    auto out = generator.generate(prompt, options);
+    EXPECT_TRUE(out.ok()) << out.status().message();
+    return out.ok() ? std::move(*out) : Generated();
+  }
+
+  /// The most probable next token by the model's own graph, without any cache.
+  TokenId next_of_whole(const Model& model, const Tokens& tokens) {
+    SessionOptions options;
+    options.bindings = {{"batch", 1}, {"seq", static_cast<std::int64_t>(tokens.size())}};
+    options.program.timeout = test::kTestTimeout;
+    const auto session = Session::create(*device_, model, options);
+    EXPECT_TRUE((*session)->set_input("tokens", std::as_bytes(std::span(tokens))).ok());
+    EXPECT_TRUE((*session)->run().ok());
+    const auto bytes = (*session)->output("logits");
+    std::vector<float> logits(bytes.size() / sizeof(float));
+    std::memcpy(logits.data(), bytes.data(), bytes.size());
+    const auto last = logits.end() - static_cast<std::ptrdiff_t>(logits.size() / tokens.size());
+    return static_cast<TokenId>(std::max_element(last, logits.end()) - last);
+  }
+
+  std::unique_ptr<gpu::Device> device_;
+};
+
+/// Ids alone: no token ends the text.
+test::TinyDecoder ids_only(test::TinyDecoder options = {}) {
+  options.tokenizer = false;
+  return options;
+}
+
+TEST_F(GeneratorTest, CachesGiveWhatTheWholeModelGives) {
+  for (const test::TinyDecoder& kind : {ids_only(), ids_only({.window = 5}), ids_only({.learned_positions = true})}) {
+    const Model model = test::tiny_decoder(kind);
+    Tokens whole = kPrompt;
+    for (int i = 0; i < 6; ++i) whole.push_back(next_of_whole(model, whole));
+    const Tokens expected(whole.begin() + static_cast<std::ptrdiff_t>(kPrompt.size()), whole.end());
+    for (const std::uint32_t chunk : {1u, 5u, 17u, 64u}) {
+      const auto generator = make(model, {.prefill = chunk});
+      EXPECT_EQ(run(*generator, kPrompt, {.max_tokens = 6}).tokens, expected) << "prefill of " << chunk;
+    }
+  }
+}
+
+TEST_F(GeneratorTest, APromptThatGoesOnCostsItsNewTokensOnly) {
+  const Model model = test::tiny_decoder(ids_only());
+  const auto generator = make(model, {.prefill = 4});
+  const Generated first = run(*generator, kPrompt, {.max_tokens = 5});
+  EXPECT_EQ(first.reused_tokens, 0u);
+  Tokens longer = kPrompt;
+  longer.insert(longer.end(), first.tokens.begin(), first.tokens.end());
+  longer.push_back(7);
+  const Generated again = run(*generator, longer, {.max_tokens = 5});
+  EXPECT_EQ(again.reused_tokens, kPrompt.size() + 4) << "the last token given was never fed";
+  EXPECT_EQ(again.tokens, run(*make(model), longer, {.max_tokens = 5}).tokens);
+  const Generated other = run(*generator, {3, 1, 9}, {.max_tokens = 5});
+  EXPECT_EQ(other.reused_tokens, 2u);
+  EXPECT_EQ(other.tokens, run(*make(model), {3, 1, 9}, {.max_tokens = 5}).tokens) << "what is stale is never seen";
+}
+
+TEST_F(GeneratorTest, TextsEndForAReason) {
+  const Model model = test::tiny_decoder();
+  const auto generator = make(model);
+  const GenerateOptions options = {.max_tokens = 30, .sampling = {.temperature = 1.5, .seed = 11}};
+  const auto full = generator->generate("abc", options);
+  ASSERT_TRUE(full.ok()) << full.status().message();
+  ASSERT_GT(full->tokens.size(), 6u) << "choose another seed";
+  EXPECT_EQ(full->prompt_tokens, 3u);
+  EXPECT_EQ(full->text.size(), full->tokens.size()) << "a letter for each token";
+  const auto again = generator->generate("abc", options);
+  EXPECT_EQ(again->tokens, full->tokens) << "the same seed";
+
+  GenerateOptions stopped = options;
+  stopped.stop = {full->text.substr(3, 2)};
+  std::string streamed;
+  const auto cut = generator->generate("abc", stopped, [&](std::string_view piece) {
+    streamed += piece;
+    return true;
+  });
+  EXPECT_EQ(cut->reason, StopReason::stop_string);
+  EXPECT_EQ(cut->text, full->text.substr(0, full->text.find(stopped.stop[0])));
+  EXPECT_EQ(streamed, cut->text);
+
+  int pieces = 0;
+  const auto refused = generator->generate("abc", options, [&](std::string_view) { return ++pieces < 4; });
+  EXPECT_EQ(refused->reason, StopReason::callback);
+  EXPECT_EQ(refused->tokens.size(), 4u);
+
+  GenerateOptions endless = options;
+  endless.max_tokens = 1000;
+  bool ended = false;
+  bool filled = false;
+  for (std::uint64_t seed = 0; seed < 40 && !(ended && filled); ++seed) {
+    endless.sampling.seed = seed;
+    const auto out = generator->generate("abc", endless);
+    ended = ended || out->reason == StopReason::end_of_text;
+    if (out->reason != StopReason::context_full) continue;
+    filled = true;
+    EXPECT_EQ(out->tokens.size() + 3, 48u + 1) << "the last token was drawn, and needs no place";
+  }
+  EXPECT_TRUE(ended && filled) << "forty texts of a random model end in both ways";
+}
+
+TEST_F(GeneratorTest, PlannedIsAllocatedAndCachesAreActivations) {
+  const Model model = test::tiny_decoder(ids_only());
+  const auto small = make(model, {.context = 16, .prefill = 4});
+  const auto large = make(model, {.context = 48, .prefill = 4});
+  const std::uint64_t caches = 32ull * 2 * 2 * 2 * 4 * sizeof(float);  // tokens, layers, k and v, heads, elements
+  const std::uint64_t alignments = 4 * 256;
+  const std::uint64_t more = large->memory()[MemoryClass::activations] - small->memory()[MemoryClass::activations];
+  EXPECT_GE(more, caches - alignments);
+  EXPECT_LE(more, caches + alignments);
+  EXPECT_EQ(small->memory()[MemoryClass::optimizer], 0u);
+}
+
+TEST_F(GeneratorTest, RefusesWhatCannotBe) {
+  const Model model = test::tiny_decoder(ids_only());
+  const auto generator = make(model, {.context = 8});
+  const auto message = [&](const Tokens& prompt, const GenerateOptions& options = {}) {
+    return generator->generate(prompt, options).status().message();
+  };
+  EXPECT_NE(message({}).find("prompt is empty"), std::string::npos);
+  EXPECT_NE(message({1, 17}).find("token 17; the model knows 17"), std::string::npos);
+  EXPECT_NE(message({-1}).find("token -1"), std::string::npos);
+  EXPECT_NE(message(Tokens(8, 1)).find("no room in a context of 8"), std::string::npos);
+  EXPECT_NE(message({1}, {.sampling = {.top_p = 2}}).find("top-p is 2"), std::string::npos);
+  EXPECT_NE(message({1}, {.stop = {"a"}}).find("carries none"), std::string::npos);
+  EXPECT_EQ(generator->generate("abc").status().code(), Code::not_found);
+  EXPECT_NE(Generator::create(*device_, model, {.context = 49}).status().message().find("made for 48"),
+            std::string::npos);
+}
+
+TEST(DecodeGraph, RefusesOtherModels) {
+  const auto message = [](const Graph& graph) { return decode_graph(graph, 1, 8, true).status().message(); };
+  const Dim batch = Dim::symbol("batch");
+  Graph graph;
+  EXPECT_NE(message(graph).find("has 0 inputs"), std::string::npos);
+  const ValueId x = *graph.add_value("x", DType::f32, {batch, 3}, ValueKind::input);
+  EXPECT_NE(message(graph).find("takes i32[batch, seq]"), std::string::npos);
+  graph.add_output("y", x);
+  Model model = test::tiny_decoder();
+  model.graph.clear_outputs();
+  EXPECT_NE(message(model.graph).find("no output \"logits\""), std::string::npos);
+  model.graph.add_output("logits", model.graph.find_value("model.norm"));
+  EXPECT_TRUE(decode_graph(model.graph, 1, 8, true).ok()) << "any number of columns will do";
+  for (const Node& node : model.graph.nodes()) {
+    if (node.op != Op::attention) continue;
+    model.graph.mutable_node(model.graph.find_node(node.name)).attrs.set("causal", std::int64_t{0});
+  }
+  EXPECT_NE(message(model.graph).find("not causal"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace graft
