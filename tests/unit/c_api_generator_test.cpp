@@ -1,6 +1,6 @@
 // Generating text through the C ABI.
 #include "tests/support/c_api.h"
-#include "tests/support/tiny_decoder.h"
+#include "tests/support/letter_model.h"
 
 namespace graft::test {
 namespace {
@@ -9,7 +9,7 @@ class CGenerator : public testing::Test {
  protected:
   void SetUp() override {
     const std::string path = folder_.file("decoder.graft");
-    ASSERT_TRUE(save_model(os::system_files(), path, tiny_decoder()).ok());
+    ASSERT_TRUE(save_model(os::system_files(), path, letter_model()).ok());
     const auto options = context_options(device_);
     const graft_status made = graft_context_create(&options, &h_.context);
     if (made == GRAFT_NOT_FOUND) GTEST_SKIP() << h_.message();

@@ -9,7 +9,7 @@
 #include "runtime/session/decode_graph.h"
 #include "runtime/session/session.h"
 #include "tests/support/gpu_device.h"
-#include "tests/support/tiny_decoder.h"
+#include "tests/support/letter_model.h"
 
 namespace graft {
 namespace {
@@ -62,14 +62,14 @@ class GeneratorTest : public testing::Test {
 };
 
 /// Ids alone: no token ends the text.
-test::TinyDecoder ids_only(test::TinyDecoder options = {}) {
+test::LetterModel ids_only(test::LetterModel options = {}) {
   options.tokenizer = false;
   return options;
 }
 
 TEST_F(GeneratorTest, CachesGiveWhatTheWholeModelGives) {
-  for (const test::TinyDecoder& kind : {ids_only(), ids_only({.window = 5}), ids_only({.learned_positions = true})}) {
-    const Model model = test::tiny_decoder(kind);
+  for (const test::LetterModel& kind : {ids_only(), ids_only({.window = 5}), ids_only({.learned_positions = true})}) {
+    const Model model = test::letter_model(kind);
     Tokens whole = kPrompt;
     for (int i = 0; i < 6; ++i) whole.push_back(next_of_whole(model, whole));
     const Tokens expected(whole.begin() + static_cast<std::ptrdiff_t>(kPrompt.size()), whole.end());
@@ -81,7 +81,7 @@ TEST_F(GeneratorTest, CachesGiveWhatTheWholeModelGives) {
 }
 
 TEST_F(GeneratorTest, APromptThatGoesOnCostsItsNewTokensOnly) {
-  const Model model = test::tiny_decoder(ids_only());
+  const Model model = test::letter_model(ids_only());
   const auto generator = make(model, {.prefill = 4});
   const Generated first = run(*generator, kPrompt, {.max_tokens = 5});
   EXPECT_EQ(first.reused_tokens, 0u);
@@ -97,7 +97,7 @@ TEST_F(GeneratorTest, APromptThatGoesOnCostsItsNewTokensOnly) {
 }
 
 TEST_F(GeneratorTest, TextsEndForAReason) {
-  const Model model = test::tiny_decoder();
+  const Model model = test::letter_model();
   const auto generator = make(model);
   const GenerateOptions options = {.max_tokens = 30, .sampling = {.temperature = 1.5, .seed = 11}};
   const auto full = generator->generate("abc", options);
@@ -140,7 +140,7 @@ TEST_F(GeneratorTest, TextsEndForAReason) {
 }
 
 TEST_F(GeneratorTest, PlannedIsAllocatedAndCachesAreActivations) {
-  const Model model = test::tiny_decoder(ids_only());
+  const Model model = test::letter_model(ids_only());
   const auto small = make(model, {.context = 16, .prefill = 4});
   const auto large = make(model, {.context = 48, .prefill = 4});
   const std::uint64_t caches = 32ull * 2 * 2 * 2 * 4 * sizeof(float);  // tokens, layers, k and v, heads, elements
@@ -152,7 +152,7 @@ TEST_F(GeneratorTest, PlannedIsAllocatedAndCachesAreActivations) {
 }
 
 TEST_F(GeneratorTest, RefusesWhatCannotBe) {
-  const Model model = test::tiny_decoder(ids_only());
+  const Model model = test::letter_model(ids_only());
   const auto generator = make(model, {.context = 8});
   const auto message = [&](const Tokens& prompt, const GenerateOptions& options = {}) {
     return generator->generate(prompt, options).status().message();
@@ -176,7 +176,7 @@ TEST(DecodeGraph, RefusesOtherModels) {
   const ValueId x = *graph.add_value("x", DType::f32, {batch, 3}, ValueKind::input);
   EXPECT_NE(message(graph).find("takes i32[batch, seq]"), std::string::npos);
   graph.add_output("y", x);
-  Model model = test::tiny_decoder();
+  Model model = test::letter_model();
   model.graph.clear_outputs();
   EXPECT_NE(message(model.graph).find("no output \"logits\""), std::string::npos);
   model.graph.add_output("logits", model.graph.find_value("model.norm"));

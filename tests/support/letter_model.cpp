@@ -1,4 +1,4 @@
-#include "tests/support/tiny_decoder.h"
+#include "tests/support/letter_model.h"
 
 #include <gtest/gtest.h>
 
@@ -44,7 +44,7 @@ text::Vocabulary letters() {
 
 }  // namespace
 
-Model tiny_decoder(const TinyDecoder& options) {
+Model letter_model(const LetterModel& options) {
   convert::DecoderSpec spec;
   spec.hidden = 16;
   spec.heads = 4;

@@ -7,7 +7,7 @@
 
 namespace graft::test {
 
-struct TinyDecoder {
+struct LetterModel {
   std::uint64_t seed = 1;
   std::int64_t layers = 2;
   std::int64_t window = 0;         ///< of every second layer
@@ -16,6 +16,6 @@ struct TinyDecoder {
 };
 
 /// Random weights, 17 tokens, a context of 48. Fails the running test where it cannot be made.
-Model tiny_decoder(const TinyDecoder& options = {});
+Model letter_model(const LetterModel& options = {});
 
 }  // namespace graft::test
