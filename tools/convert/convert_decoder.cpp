@@ -101,10 +101,9 @@ Result<ConvertedDecoder> convert(Source source, AddText add_text) {
   list(std::move(source.skipped), "are of types that are not read", report.notes);
   fill_report(out.model, report);
   add_text(spec, out.model, report);
-  Metadata& metadata = out.model.metadata;
-  metadata[std::string(kMetaSourceFormat)] = cat(source.format, ", ", spec.family);
-  metadata[std::string(kMetaSourceFile)] = source.name;
-  metadata[std::string(kMetaTrainability)] = report.text();
+  set_metadata(out.model, kMetaSourceFormat, cat(source.format, ", ", spec.family));
+  set_metadata(out.model, kMetaSourceFile, source.name);
+  set_metadata(out.model, kMetaTrainability, report.text());
   out.files = std::move(source.tensors.files);
   return out;
 }
@@ -138,16 +137,25 @@ Result<ConvertedDecoder> convert_folder(os::FileSystem& files, const std::string
   });
 }
 
-Result<ConvertedDecoder> convert_gguf(os::FileSystem& files, const std::string& path) {
-  GRAFT_TRY_ASSIGN(auto mapped, files.map(path));
-  GRAFT_TRY_ASSIGN(const GgufFile file, GgufFile::parse(mapped->bytes()).with_context(path));
-  GRAFT_TRY_ASSIGN(GgufModel model, read_gguf_decoder(file).with_context(path));
-  Source source = {
-      file_name(path),         "gguf", std::move(model.spec), &kGgufNames, model.own_names, std::move(model.tensors),
-      std::move(model.skipped)};
-  source.tensors.files.push_back(std::move(mapped));
+Result<ConvertedDecoder> convert_gguf(std::span<const std::byte> bytes, const std::string& name) {
+  GRAFT_TRY_ASSIGN(const GgufFile file, GgufFile::parse(bytes).with_context(name));
+  GRAFT_TRY_ASSIGN(GgufModel model, read_gguf_decoder(file).with_context(name));
+  Source source = {name,
+                   "gguf",
+                   std::move(model.spec),
+                   &kGgufNames,
+                   model.own_names,
+                   std::move(model.tensors),
+                   std::move(model.skipped)};
   return convert(std::move(source),
                  [&](const DecoderSpec& spec, Model& out, Report& report) { add_gguf_text(file, spec, out, report); });
+}
+
+Result<ConvertedDecoder> convert_gguf(os::FileSystem& files, const std::string& path) {
+  GRAFT_TRY_ASSIGN(auto mapped, files.map(path));
+  GRAFT_TRY_ASSIGN(ConvertedDecoder out, convert_gguf(mapped->bytes(), file_name(path)));
+  out.files.push_back(std::move(mapped));
+  return out;
 }
 
 bool is_gguf(os::FileSystem& files, const std::string& path) {

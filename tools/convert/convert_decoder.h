@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,8 @@ Result<ConvertedDecoder> convert_folder(os::FileSystem& files, const std::string
 
 /// The same for a GGUF file; parameters have the names that they have in Hugging Face folders.
 Result<ConvertedDecoder> convert_gguf(os::FileSystem& files, const std::string& path);
+/// The same from memory that outlives the result; `name` stands for the file.
+Result<ConvertedDecoder> convert_gguf(std::span<const std::byte> bytes, const std::string& name);
 
 /// Whether a file begins as GGUF files do.
 bool is_gguf(os::FileSystem& files, const std::string& path);

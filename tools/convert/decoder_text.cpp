@@ -32,25 +32,15 @@ void note(const Status& status, const char* what, Report& report) {
   if (!status.ok()) report.notes.push_back(cat(what, " is left out: ", status.message()));
 }
 
-/// Files may hold what the metadata of a model cannot: bytes that are not UTF-8, control characters.
-void set_metadata(std::string_view key, std::string_view given, Model& model) {
-  std::string value = text::valid_utf8(given);
-  std::erase_if(value, [](char c) {
-    const auto byte = static_cast<unsigned char>(c);
-    return byte == 0x7f || (byte < 0x20 && c != '\n' && c != '\t');
-  });
-  if (!value.empty()) model.metadata[std::string(key)] = std::move(value);
-}
-
 void add_template(std::string_view jinja, Model& model) {
-  set_metadata(kMetaChatTemplate, jinja, model);
-  set_metadata(kMetaChatFormat, text::chat_format_of(jinja), model);
+  set_metadata(model, kMetaChatTemplate, jinja);
+  set_metadata(model, kMetaChatFormat, text::chat_format_of(jinja));
 }
 
 void add_stops(const std::set<std::int64_t>& ids, Model& model) {
   std::string out;
   for (const std::int64_t id : ids) out += (out.empty() ? "" : ",") + std::to_string(id);
-  set_metadata(kMetaStop, out, model);
+  set_metadata(model, kMetaStop, out);
 }
 
 void add_context(const DecoderSpec& spec, Model& model) {
@@ -106,6 +96,15 @@ Result<Vocabulary> load_folder_vocabulary(os::FileSystem& files, const std::stri
 }
 
 }  // namespace
+
+void set_metadata(Model& model, std::string_view key, std::string_view given) {
+  std::string value = text::valid_utf8(given);
+  std::erase_if(value, [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return byte == 0x7f || (byte < 0x20 && c != '\n' && c != '\t');
+  });
+  if (!value.empty()) model.metadata[std::string(key)] = std::move(value);
+}
 
 void add_folder_text(os::FileSystem& files, const std::string& folder, const Json& config, const DecoderSpec& spec,
                      Model& model, Report& report) {

@@ -1,0 +1,19 @@
+// config.json of language models: the description, and the graph up to the first tensor that is not there.
+#include <cstdint>
+#include <string_view>
+
+#include "tools/convert/decoder_graph.h"
+#include "tools/convert/hf_config.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace graft::convert;
+  const auto json = parse_json({reinterpret_cast<const char*>(data), size});
+  if (!json.ok()) return 0;
+  const auto model = read_hf_config(*json);
+  if (!model.ok()) return 0;
+  const SourceTensors none;
+  graft::Model out;
+  DecoderWeights weights(none, *model->names, *model->names, out);
+  (void)build_decoder(model->spec, weights, out.graph);
+  return 0;
+}

@@ -1,0 +1,13 @@
+// safetensors files: the header, then every number that it promises.
+#include <cstdint>
+
+#include "tools/convert/safetensors.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  graft::convert::SourceTensors tensors;
+  std::vector<std::string> skipped;
+  const auto status = graft::convert::read_safetensors(std::as_bytes(std::span(data, size)), tensors, skipped);
+  if (!status.ok()) return 0;
+  for (const auto& [name, tensor] : tensors.by_name) (void)graft::convert::to_f32(tensor, name);
+  return 0;
+}
