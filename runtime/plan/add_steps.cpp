@@ -81,6 +81,7 @@ void add_node(const Draft& d, Plan& plan, std::uint32_t position) {
   info.name = node.name;
   info.op = op_name(node.op);
   info.backward = node.forward_of.valid();
+  info.forward_of = node.forward_of.valid() ? node.forward_of.index : kNoIndex;
   info.first_step = static_cast<std::uint32_t>(plan.steps.size());
   info.steps = static_cast<std::uint32_t>(emission.dispatches.size());
   info.recomputed = id.index >= d.joint_nodes;

@@ -63,8 +63,9 @@ struct PlanNode {
   std::uint32_t node = kNoIndex;  ///< index into the graph's nodes
   std::string name;
   std::string op;
-  bool backward = false;    ///< it serves a forward node (Node::forward_of)
-  bool recomputed = false;  ///< it repeats a forward node; `node` is then beyond the graph's nodes
+  bool backward = false;                ///< it serves a forward node (Node::forward_of)
+  std::uint32_t forward_of = kNoIndex;  ///< that node, as an index into the graph's nodes
+  bool recomputed = false;              ///< it repeats a forward node; `node` is then beyond the graph's nodes
   std::uint32_t first_step = 0;
   std::uint32_t steps = 0;
   std::uint64_t flops = 0;

@@ -60,6 +60,8 @@ Status open_context(graft_context& context, const graft_context_options* given) 
   device.instance.log = context.log;
   if (options.vulkan_library != nullptr) device.instance.library = options.vulkan_library;
   if (options.device != nullptr) device.device = options.device;
+  context.deviceless = device.device == "none";
+  if (context.deviceless) return ok_status();
   if (options.pipeline_cache != nullptr) device.pipeline_cache_path = options.pipeline_cache;
   GRAFT_TRY_ASSIGN(context.device, vulkan::create_device(device));
   return ok_status();

@@ -35,7 +35,8 @@ graft_status graft_generator_create(graft_model* model, const graft_generator_op
     wanted.context = given.context;
     if (given.prefill != 0) wanted.prefill = given.prefill;
     wanted.plan.budget = given.budget;
-    GRAFT_TRY_ASSIGN(auto made, Generator::create(*model->context->device, model->model, wanted));
+    GRAFT_TRY_ASSIGN(gpu::Device * device, device_of(*model->context));
+    GRAFT_TRY_ASSIGN(auto made, Generator::create(*device, model->model, wanted));
     *generator = new graft_generator{model->context, std::move(made), {}};
     return ok_status();
   });

@@ -25,13 +25,15 @@ struct graft_context {
   void* log_user = nullptr;
   std::string message;
   graft::os::FileSystem* files = &graft::os::system_files();  // tests put others here
-  // Null in a context that failed to be made. Last, so that it goes first: it may still log.
+  bool deviceless = false;                                    ///< asked for, to forecast
+  // Null in a context that failed to be made or is deviceless. Last, so that it goes first: it may still log.
   std::unique_ptr<graft::gpu::Device> device;
 };
 
 struct graft_model {
   graft_context* context = nullptr;
   graft::Model model;
+  std::string explanation;  ///< of the last forecast
 };
 
 struct graft_session {
@@ -70,6 +72,13 @@ graft_status guarded(graft_context* context, Body&& body) {
     context->message = "Internal.";
     return GRAFT_INTERNAL;
   }
+}
+
+/// The context's device, or an error where it has none.
+inline Result<graft::gpu::Device*> device_of(const graft_context& context) {
+  if (context.device) return context.device.get();
+  return invalid("This context has no device: ",
+                 context.deviceless ? "it was made with \"none\", to forecast." : "graft_context_create failed.");
 }
 
 /// A copy of the caller's options: what the caller's (maybe older, smaller) struct lacks stays zero.

@@ -34,7 +34,7 @@ graft_status graft_model_load(graft_context* context, const char* path, graft_mo
   return guarded(context, [&]() -> Status {
     if (path == nullptr || model == nullptr) return invalid("graft_model_load needs a path and a place for the model.");
     *model = nullptr;
-    if (!context->device) return invalid("This context has no device: graft_context_create failed.");
+    if (!context->deviceless) GRAFT_TRY(device_of(*context).status());
     GRAFT_TRY_ASSIGN(Model loaded, load_model(*context->files, path));
     *model = new graft_model{context, std::move(loaded)};
     return ok_status();

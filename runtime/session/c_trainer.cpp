@@ -88,7 +88,53 @@ graft_metrics metrics_of(const train::Trainer& trainer, const train::Metrics& me
   return out;
 }
 
+train::PlanRequest plan_request(const graft_trainer_options& options) {
+  train::PlanRequest request;
+  request.plan.budget = options.budget;
+  request.shrink_micro_batch = options.budget != 0 && options.micro_batch == 0;
+  return request;
+}
+
+graft_forecast forecast_of(const train::TrainingPlan& plan, const std::string& explanation) {
+  const graft_memory memory = memory_of(plan.memory());
+  const Plan& step = plan.training.front().plan;
+  graft_forecast out{};
+  out.weights = memory.weights;
+  out.parameters = memory.parameters;
+  out.gradients = memory.gradients;
+  out.optimizer = memory.optimizer;
+  out.activations = memory.activations;
+  out.workspace = memory.workspace;
+  out.staging = memory.staging;
+  out.step_state = memory.step_state;
+  out.total = memory.total;
+  out.flops = step.flops;
+  out.extra_flops = step.recomputed_flops;
+  out.micro_batch = static_cast<std::uint32_t>(plan.micro_batch);
+  out.recomputed = static_cast<std::uint32_t>(step.recomputed.size());
+  out.explanation = explanation.c_str();
+  return out;
+}
+
 }  // namespace
+
+graft_status graft_forecast_training(graft_model* model, const graft_trainer_options* options,
+                                     graft_forecast* forecast) {
+  if (model == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(model->context, [&]() -> Status {
+    GRAFT_TRY_ASSIGN(const graft_trainer_options given, read_options(options, "graft_trainer_options"));
+    GRAFT_TRY_ASSIGN(const train::TrainOptions wanted, train_options(given));
+    const gpu::Caps caps = model->context->device ? model->context->device->caps() : gpu::Caps{};
+    GRAFT_TRY_ASSIGN(const train::TrainingPlan plan,
+                     train::plan_training(model->model.graph, wanted, plan_request(given), caps));
+    model->explanation.clear();
+    for (const std::string& reason : plan.choice.reasons) {
+      if (!model->explanation.empty()) model->explanation += '\n';
+      model->explanation += reason;
+    }
+    return write_info(forecast_of(plan, model->explanation), forecast, "graft_forecast");
+  });
+}
 
 graft_status graft_trainer_create(graft_model* model, const graft_trainer_options* options, graft_trainer** trainer) {
   if (model == nullptr) return GRAFT_INVALID_ARGUMENT;
@@ -103,10 +149,9 @@ graft_status graft_trainer_create(graft_model* model, const graft_trainer_option
     GRAFT_TRY_ASSIGN(made->fields, sample_fields(model->model, wanted));
     train::TrainerOptions trainer_options;
     trainer_options.allocator = model->context->allocator;
-    trainer_options.request.plan.budget = given.budget;
-    trainer_options.request.shrink_micro_batch = given.budget != 0 && given.micro_batch == 0;
-    GRAFT_TRY_ASSIGN(made->trainer,
-                     create_trainer(*model->context->device, model->model, wanted, made->fields, trainer_options));
+    trainer_options.request = plan_request(given);
+    GRAFT_TRY_ASSIGN(gpu::Device * device, device_of(*model->context));
+    GRAFT_TRY_ASSIGN(made->trainer, create_trainer(*device, model->model, wanted, made->fields, trainer_options));
     *trainer = made.release();
     return ok_status();
   });

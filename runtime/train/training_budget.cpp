@@ -10,6 +10,10 @@ namespace {
 
 std::string samples_text(std::int64_t samples) { return cat(samples, samples == 1 ? " sample" : " samples"); }
 
+std::int64_t first_micro_batch(const TrainOptions& options) {
+  return options.micro_batch == 0 ? options.batch : options.micro_batch;
+}
+
 /// Bytes of a run beside its arena; none of it depends on what is computed again.
 std::uint64_t fixed_bytes(const TrainingPlan& plan) { return plan.memory().total() - plan.arena_bytes(); }
 
@@ -30,8 +34,7 @@ class Chooser {
       : model_(model), options_(options), request_(request), caps_(caps), budget_(request.plan.budget) {}
 
   Result<TrainingPlan> run() {
-    const std::int64_t first = options_.micro_batch == 0 ? options_.batch : options_.micro_batch;
-    for (std::int64_t micro = first;; micro = ceil_div(micro, std::int64_t{2})) {
+    for (std::int64_t micro = first_micro_batch(options_);; micro = ceil_div(micro, std::int64_t{2})) {
       auto plan = fitting(micro);
       if (plan.ok()) {
         plan->choice = {budget_, unconstrained_, std::move(reasons_)};
@@ -152,6 +155,21 @@ Result<TrainingPlan> plan_training(const Graph& model, const TrainOptions& optio
   GRAFT_TRY(check(options));
   if (request.samples && *request.samples == 0) return invalid("There is no sample to train on.");
   return Chooser(model, options, request, caps).run();
+}
+
+Result<TrainingCurve> training_curve(const Graph& model, const TrainOptions& options, PlanRequest request,
+                                     const gpu::Caps& caps) {
+  GRAFT_TRY(check(options));
+  request.plan.budget = 0;
+  GRAFT_TRY_ASSIGN(const TrainingDraft draft,
+                   draft_training(model, options, request, caps, first_micro_batch(options)));
+  if (draft.plan.training.empty()) return invalid("There is no training step to draw a curve of.");
+  TrainingCurve curve;
+  curve.fixed_bytes = fixed_bytes(draft.plan);
+  curve.flops = draft.plan.training.front().plan.flops;
+  GRAFT_TRY_ASSIGN(curve.points,
+                   recompute_curve(draft.graphs.training.front().graph, caps, draft.plan.residents, request.plan));
+  return curve;
 }
 
 }  // namespace graft::train

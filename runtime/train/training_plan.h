@@ -66,6 +66,18 @@ std::vector<std::int64_t> micro_sizes(std::int64_t batch, std::int64_t micro, st
 Result<TrainingPlan> plan_training(const Graph& model, const TrainOptions& options, const PlanRequest& request,
                                    const gpu::Caps& caps);
 
+/// Memory against work, as results are computed again: what plan_training() chooses from before it takes smaller
+/// micro-batches.
+struct TrainingCurve {
+  std::uint64_t fixed_bytes = 0;  ///< of the run beside its arena: a point needs at least that plus its peak
+  std::uint64_t flops = 0;        ///< of a step with everything saved
+  std::vector<RecomputePoint> points;
+};
+
+/// The curve for the micro-batch that is asked for. No budget applies.
+Result<TrainingCurve> training_curve(const Graph& model, const TrainOptions& options, PlanRequest request,
+                                     const gpu::Caps& caps);
+
 /// A plan for another number of samples, with the residents of an existing one.
 Result<SizedPlan> plan_micro_batch(const Graph& model, const TrainOptions& options, const TrainingPlan& plan,
                                    std::int64_t samples, const gpu::Caps& caps, const PlanOptions& plan_options);

@@ -1,4 +1,5 @@
 // graft plan: memory and cost before anything runs. Where there is no device, for the limits that every one has.
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 
@@ -23,7 +24,10 @@ struct Options {
   std::string mode = "train";
   std::string budget;
   std::string svg;
+  std::string html;
   bool json = false;
+  bool curve = false;
+  bool fits_device = false;
 };
 
 struct Planned {
@@ -31,16 +35,26 @@ struct Planned {
   Plan plan;
 };
 
-Result<std::vector<Planned>> plan_inference(const Model& model, const Bindings& bindings, const gpu::Caps& caps,
-                                            const PlanOptions& plan_options) {
+struct Forecast {
+  std::vector<Planned> plans;
+  MemoryByClass memory;  ///< of the whole run
+  std::int64_t micro_batch = 0;
+  bool accumulates = false;
+  train::BudgetChoice choice;
+  train::TrainingCurve curve;  ///< no points where it was not asked for
+};
+
+Result<Forecast> plan_inference(const Model& model, const Bindings& bindings, const gpu::Caps& caps,
+                                const PlanOptions& plan_options) {
   GRAFT_TRY_ASSIGN(const Bindings complete, complete_bindings(model, bindings, true));
   GRAFT_TRY_ASSIGN(const Graph graph, request_graph(model, complete, {}));
   Residents residents(caps);
   GRAFT_TRY(residents.add(graph));
   GRAFT_TRY_ASSIGN(Plan plan, make_plan(graph, caps, residents, plan_options));
-  std::vector<Planned> plans;
-  plans.push_back({"inference", std::move(plan)});
-  return plans;
+  Forecast forecast;
+  forecast.memory = plan.memory;
+  forecast.plans.push_back({"inference", std::move(plan)});
+  return forecast;
 }
 
 // --bind may name the batch too; the rest goes to the training graph.
@@ -53,34 +67,128 @@ Result<train::TrainOptions> options_for_training(const Model& model, TrainFlags 
   return options;
 }
 
-Result<std::vector<Planned>> plan_for_training(const Model& model, const TrainFlags& flags, const gpu::Caps& caps,
-                                               const PlanOptions& plan_options) {
+Result<Forecast> plan_for_training(const Model& model, const TrainFlags& flags, const gpu::Caps& caps,
+                                   const PlanOptions& plan_options, bool with_curve) {
   GRAFT_TRY_ASSIGN(const train::TrainOptions options, options_for_training(model, flags));
   train::PlanRequest request;
   request.evaluation = false;
   request.plan = plan_options;
   request.shrink_micro_batch = plan_options.budget != 0;
   GRAFT_TRY_ASSIGN(train::TrainingPlan training, train::plan_training(model.graph, options, request, caps));
-  std::vector<Planned> plans;
-  plans.push_back(
+  Forecast forecast;
+  forecast.memory = training.memory();
+  forecast.micro_batch = training.micro_batch;
+  forecast.accumulates = training.accumulates;
+  forecast.choice = std::move(training.choice);
+  forecast.plans.push_back(
       {cat("training step, batch ", training.training[0].samples, ", ", train::optimizer_name(options.optimizer.kind)),
        std::move(training.training[0].plan)});
   if (training.update) {
-    plans.push_back({cat("optimizer step after ", ceil_div(options.batch, training.micro_batch), " micro-batches"),
-                     std::move(*training.update)});
+    forecast.plans.push_back(
+        {cat("optimizer step after ", ceil_div(options.batch, training.micro_batch), " micro-batches"),
+         std::move(*training.update)});
   }
-  return plans;
+  if (with_curve) {
+    GRAFT_TRY_ASSIGN(forecast.curve, train::training_curve(model.graph, options, request, caps));
+  }
+  return forecast;
 }
 
 // The device that was asked for, else any that is here, else what Vulkan guarantees everywhere.
-Result<gpu::Caps> find_caps(const DeviceFlags& flags) {
-  auto opened = OpenDevice::open(flags);
-  const bool asked = !flags.device.empty() || !flags.library.empty();
+Result<gpu::Caps> find_caps(const Options& options) {
+  auto opened = OpenDevice::open(options.flags);
+  const bool asked = !options.flags.device.empty() || !options.flags.library.empty() || options.fits_device;
   if (!opened.ok() && !asked) return gpu::Caps{.device_name = "any Vulkan 1.1 device"};
   GRAFT_TRY_ASSIGN(auto device, std::move(opened));
   const gpu::Caps caps = device->device().caps();
   GRAFT_TRY(device->close());
   return caps;
+}
+
+// Device memory is where plans live; a device without memory of its own shares the host's.
+std::uint64_t device_heap(const gpu::Caps& caps) {
+  std::uint64_t local = 0, any = 0;
+  for (const gpu::Caps::Heap& heap : caps.heaps) {
+    any = std::max(any, heap.bytes);
+    if (heap.device_local) local = std::max(local, heap.bytes);
+  }
+  return local != 0 ? local : any;
+}
+
+Status check_fits(const Forecast& forecast, const gpu::Caps& caps, bool json) {
+  const std::uint64_t need = forecast.memory.total(), heap = device_heap(caps);
+  if (need > heap) {
+    return error(Code::out_of_memory, "This needs ", bytes_text(need), ", but the largest heap of ", caps.device_name,
+                 " has ", bytes_text(heap), "; --budget ", heap, " finds a plan that fits, if there is one.");
+  }
+  if (!json) {
+    std::printf("It fits %s, whose largest heap has %s.\n", caps.device_name.c_str(), bytes_text(heap).c_str());
+  }
+  return ok_status();
+}
+
+CurvePicture curve_picture(const Forecast& forecast) {
+  CurvePicture picture;
+  picture.points = forecast.curve.points;
+  picture.fixed_bytes = forecast.curve.fixed_bytes;
+  picture.flops = forecast.curve.flops;
+  picture.budget = forecast.choice.budget;
+  picture.chosen_bytes = forecast.memory.total();
+  picture.chosen_flops = forecast.plans[0].plan.recomputed_flops;
+  return picture;
+}
+
+nlohmann::ordered_json forecast_json(const Options& options, const Forecast& forecast, const gpu::Caps& caps) {
+  using Json = nlohmann::ordered_json;
+  Json plans = Json::array();
+  for (const Planned& one : forecast.plans) {
+    Json row = {{"title", one.title}};
+    row.update(plan_json(one.plan));
+    plans.push_back(std::move(row));
+  }
+  Json all = {{"model", options.path},
+              {"device", caps.device_name},
+              {"memory", memory_json(forecast.memory)},
+              {"total", forecast.memory.total()}};
+  if (options.mode == "train") {
+    all["micro_batch"] = forecast.micro_batch;
+    all["accumulates"] = forecast.accumulates;
+    all["curve"] = curve_json(forecast.curve);
+  }
+  if (forecast.choice.budget != 0) {
+    all["budget"] = {{"bytes", forecast.choice.budget},
+                     {"unconstrained", forecast.choice.unconstrained},
+                     {"reasons", forecast.choice.reasons}};
+  }
+  all["plans"] = std::move(plans);
+  return all;
+}
+
+void print_forecast(const Options& options, const Forecast& forecast, const gpu::Caps& caps) {
+  for (const std::string& reason : forecast.choice.reasons) std::printf("%s\n", reason.c_str());
+  if (!forecast.choice.reasons.empty()) std::printf("\n");
+  for (const Planned& one : forecast.plans) {
+    print_plan(one.plan, cat(options.path, ": ", one.title, ", for ", caps.device_name));
+    std::printf("\n");
+  }
+  if (forecast.plans.size() > 1) {
+    std::printf("The whole run needs %s: its plans share the arena.\n", bytes_text(forecast.memory.total()).c_str());
+  }
+  if (options.curve && !forecast.curve.points.empty()) print_curve(forecast.curve);
+}
+
+Status write_pictures(const Options& options, const Forecast& forecast) {
+  const std::string title = cat(options.path.substr(options.path.rfind('/') + 1), ": ", forecast.plans[0].title);
+  const Plan& plan = forecast.plans[0].plan;
+  const CurvePicture curve = curve_picture(forecast);
+  if (!options.svg.empty()) GRAFT_TRY(write_text(options.svg, memory_svg(title, plan, curve)));
+  if (!options.html.empty()) {
+    GRAFT_TRY(write_text(options.html, plan_html(title, forecast.choice.reasons, plan, curve)));
+  }
+  for (const std::string& path : {options.svg, options.html}) {
+    if (!path.empty()) std::fprintf(stderr, "Wrote %s.\n", path.c_str());
+  }
+  return ok_status();
 }
 
 Status run(const Options& options) {
@@ -92,32 +200,19 @@ Status run(const Options& options) {
   if (!options.budget.empty()) {
     GRAFT_TRY_ASSIGN(plan_options.budget, parse_size(options.budget));
   }
-  GRAFT_TRY_ASSIGN(const gpu::Caps caps, find_caps(options.flags));
+  GRAFT_TRY_ASSIGN(const gpu::Caps caps, find_caps(options));
   GRAFT_TRY_ASSIGN(const Bindings bindings, parse_bindings(options.train.bind));
+  const bool with_curve = options.curve || options.json || !options.svg.empty() || !options.html.empty();
   auto planned = options.mode == "infer" ? plan_inference(model, bindings, caps, plan_options)
-                                         : plan_for_training(model, options.train, caps, plan_options);
-  GRAFT_TRY_ASSIGN(const auto plans, std::move(planned));
+                                         : plan_for_training(model, options.train, caps, plan_options, with_curve);
+  GRAFT_TRY_ASSIGN(const Forecast forecast, std::move(planned));
   if (options.json) {
-    nlohmann::ordered_json all = nlohmann::ordered_json::array();
-    for (const Planned& one : plans) {
-      nlohmann::ordered_json row = {{"title", one.title}};
-      row.update(plan_json(one.plan));
-      all.push_back(std::move(row));
-    }
-    std::printf("%s\n", nlohmann::ordered_json({{"model", options.path}, {"device", caps.device_name}, {"plans", all}})
-                            .dump(2)
-                            .c_str());
+    std::printf("%s\n", forecast_json(options, forecast, caps).dump(2).c_str());
   } else {
-    for (const Planned& one : plans) {
-      print_plan(one.plan, cat(options.path, ": ", one.title, ", for ", caps.device_name));
-      std::printf("\n");
-    }
+    print_forecast(options, forecast, caps);
   }
-  if (options.svg.empty()) return ok_status();
-  const std::string name = options.path.substr(options.path.rfind('/') + 1);
-  GRAFT_TRY(write_text(options.svg, memory_svg(cat(name, ": ", plans[0].title), plans[0].plan)));
-  std::fprintf(stderr, "Wrote %s.\n", options.svg.c_str());
-  return ok_status();
+  GRAFT_TRY(write_pictures(options, forecast));
+  return options.fits_device ? check_fits(forecast, caps, options.json) : ok_status();
 }
 
 }  // namespace
@@ -127,9 +222,12 @@ Action add_plan(CLI::App& app) {
   app.add_option("MODEL", options->path, "A .graft file")->required();
   app.add_option("--mode", options->mode, "train or infer (default train)");
   app.add_option("--budget", options->budget,
-                 "Largest device memory, as in 512MiB; an error where the plan needs more");
+                 "Largest device memory, as in 512MiB: results are computed again, then micro-batches shrink");
   app.add_flag("--json", options->json, "Print JSON");
-  app.add_option("--svg", options->svg, "Draw the memory map to this file");
+  app.add_flag("--curve", options->curve, "Print what computing results again would save, and its FLOPs");
+  app.add_option("--svg", options->svg, "Draw the memory map, the curve and the largest layers to this file");
+  app.add_option("--html", options->html, "The same as a page with every layer; hovering names the values");
+  app.add_flag("--fits-device", options->fits_device, "Fail where the device's memory does not suffice");
   add_train_flags(app, options->train);
   add_device_flags(app, options->flags);
   return [options] { return run(*options); };

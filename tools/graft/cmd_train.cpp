@@ -218,6 +218,8 @@ Status train_on(gpu::Device& device, Model& model, const Options& options) {
                device.caps().device_name.c_str(), bytes_text(trainer->device_bytes()).c_str(),
                trainer->plan().note.empty() ? "" : "; ", trainer->plan().note.c_str());
 
+  for (const std::string& reason : trainer->plan().choice.reasons) std::fprintf(stderr, "%s\n", reason.c_str());
+
   GRAFT_TRY_ASSIGN(const auto checkpointer, open_checkpoint(options, model, *trainer, *loader));
 
   Run run{options, *trainer, *loader, held_out.get(), total, checkpointer.get(), {}, {}, {}};
@@ -251,7 +253,7 @@ Action add_train(CLI::App& app) {
   app.add_option("--epochs", options->epochs, "Times through the data (1)");
   app.add_option("--steps", options->steps, "Optimizer steps, instead of epochs");
   app.add_option("--budget", options->budget,
-                 "Largest device memory, as in 512MiB: smaller micro-batches are taken where that helps");
+                 "Largest device memory, as in 512MiB: results are computed again, then micro-batches shrink");
   app.add_flag("--no-shuffle", options->no_shuffle, "Take the samples in their order");
   app.add_flag("--drop-last", options->drop_last, "Leave out a last batch that is not full");
   app.add_option("--metrics", options->metrics, "Write a JSON object per step to this file");

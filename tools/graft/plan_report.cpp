@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "tools/graft/layer_table.h"
 #include "tools/graft/options.h"
 
 namespace graft::cli {
@@ -22,6 +23,22 @@ void print_saved(const Plan& plan) {
                 saved.readers.empty() ? "?" : saved.readers.front().c_str(),
                 saved.readers.size() > 1 ? cat(" and ", saved.readers.size() - 1, " more").c_str() : "");
   }
+}
+
+void print_recomputed(const Plan& plan) {
+  if (plan.recomputed.empty()) return;
+  std::uint64_t bytes = 0;
+  for (const RecomputedValue& value : plan.recomputed) bytes += value.bytes;
+  std::printf("\nComputed again in the backward pass: %zu values, %s, %sFLOP more\n", plan.recomputed.size(),
+              bytes_text(bytes).c_str(), (si_text(static_cast<double>(plan.recomputed_flops)) + " ").c_str());
+  for (const RecomputedValue& value : plan.recomputed) {
+    std::printf("  %-32s %14s  %sFLOP by %s\n", value.name.c_str(), bytes_text(value.bytes).c_str(),
+                (si_text(static_cast<double>(value.flops)) + " ").c_str(), value.producer.c_str());
+  }
+}
+
+double percent_of(std::uint64_t part, std::uint64_t whole) {
+  return 100.0 * static_cast<double>(part) / static_cast<double>(std::max<std::uint64_t>(whole, 1));
 }
 
 void print_costliest(const Plan& plan) {
@@ -63,21 +80,50 @@ void print_plan(const Plan& plan, const std::string& title) {
               (si_text(static_cast<double>(plan.flops)) + " ").c_str(), bytes_text(moved).c_str(), dispatches,
               plan.kernels.size(), plan.barriers);
   print_saved(plan);
+  print_recomputed(plan);
   print_costliest(plan);
+}
+
+nlohmann::ordered_json memory_json(const MemoryByClass& memory) {
+  nlohmann::ordered_json classes = nlohmann::ordered_json::object();
+  for (std::size_t i = 0; i < kMemoryClasses; ++i) {
+    const auto c = static_cast<MemoryClass>(i);
+    classes[name_of(c)] = memory[c];
+  }
+  return classes;
+}
+
+void print_curve(const train::TrainingCurve& curve) {
+  std::printf("Memory against work, as results are computed again in the backward pass:\n");
+  std::printf("  %14s %8s %14s %14s %10s\n", "at least", "share", "more FLOPs", "more moved", "results");
+  const std::uint64_t whole = curve.fixed_bytes + curve.points.front().peak;
+  for (const RecomputePoint& p : curve.points) {
+    const std::uint64_t bytes = curve.fixed_bytes + p.peak;
+    std::printf("  %14s %7.1f%% %13.2f%% %14s %10u\n", bytes_text(bytes).c_str(), percent_of(bytes, whole),
+                percent_of(p.extra_flops, curve.flops), bytes_text(p.extra_bytes).c_str(), p.recomputed);
+  }
+}
+
+nlohmann::ordered_json curve_json(const train::TrainingCurve& curve) {
+  nlohmann::ordered_json points = nlohmann::ordered_json::array();
+  for (const RecomputePoint& p : curve.points) {
+    points.push_back({{"bytes", curve.fixed_bytes + p.peak},
+                      {"arena", p.peak},
+                      {"extra_flops", p.extra_flops},
+                      {"extra_bytes_moved", p.extra_bytes},
+                      {"recomputed", p.recomputed}});
+  }
+  return {{"flops", curve.flops}, {"fixed_bytes", curve.fixed_bytes}, {"points", points}};
 }
 
 nlohmann::ordered_json plan_json(const Plan& plan) {
   using Json = nlohmann::ordered_json;
-  Json classes = Json::object();
-  for (std::size_t i = 0; i < kMemoryClasses; ++i) {
-    const auto c = static_cast<MemoryClass>(i);
-    classes[name_of(c)] = plan.memory[c];
-  }
   Json nodes = Json::array();
   for (const PlanNode& node : plan.nodes) {
     nodes.push_back({{"name", node.name},
                      {"op", node.op},
                      {"backward", node.backward},
+                     {"recomputed", node.recomputed},
                      {"flops", node.flops},
                      {"bytes", node.bytes},
                      {"scratch_bytes", node.scratch_bytes},
@@ -99,15 +145,33 @@ nlohmann::ordered_json plan_json(const Plan& plan) {
     saved.push_back(
         {{"name", value.name}, {"bytes", value.bytes}, {"producer", value.producer}, {"readers", value.readers}});
   }
-  Json out = {{"memory", classes},
+  Json out = {{"memory", memory_json(plan.memory)},
               {"total", plan.memory.total()},
               {"arena", plan.transient_bytes},
               {"lower_bound", plan.lower_bound},
               {"flops", plan.flops},
+              {"recomputed_flops", plan.recomputed_flops},
               {"barriers", plan.barriers},
               {"kernels", plan.kernels.size()}};
   if (plan.peak_node != kNoIndex) out["peak_node"] = plan.nodes[plan.peak_node].name;
+  Json recomputed = Json::array();
+  for (const RecomputedValue& value : plan.recomputed) {
+    recomputed.push_back(
+        {{"name", value.name}, {"bytes", value.bytes}, {"producer", value.producer}, {"flops", value.flops}});
+  }
+  Json layers = Json::array();
+  for (const LayerRow& row : layer_rows(plan)) {
+    layers.push_back({{"name", row.name},
+                      {"op", row.op},
+                      {"saved_bytes", row.saved_bytes},
+                      {"forward_flops", row.forward_flops},
+                      {"backward_flops", row.backward_flops},
+                      {"bytes_moved", row.moved_bytes},
+                      {"recomputed", row.recomputed}});
+  }
   out["saved"] = std::move(saved);
+  out["recomputed"] = std::move(recomputed);
+  out["layers"] = std::move(layers);
   out["nodes"] = std::move(nodes);
   out["values"] = std::move(values);
   return out;

@@ -12,7 +12,7 @@
 namespace graft::cli {
 namespace {
 
-constexpr double kWidth = 1180, kHeight = 640;
+constexpr double kWidth = 1180, kHeight = 640, kPanels = 300;  // the panels lie below the map
 constexpr double kLeft = 84, kRight = 270, kTop = 84, kBottom = 70;
 constexpr double kPlotWidth = kWidth - kLeft - kRight;
 constexpr double kPlotHeight = kHeight - kTop - kBottom;
@@ -27,6 +27,8 @@ constexpr std::array<const char*, kMemoryClasses> kColours = {
     "#9aa5b1",  // staging
     "#c0504d",  // step state
 };
+
+constexpr const char* kAgain = "#d8e6f2";  // the moments of second runs
 
 const char* colour(MemoryClass c) { return kColours[static_cast<std::size_t>(c)]; }
 
@@ -69,7 +71,8 @@ std::map<std::uint32_t, Box> boxes_of(const Plan& plan) {
 void draw_axes(Svg& svg, const Plan& plan, const Scale& scale) {
   for (std::size_t i = 0; i < plan.nodes.size(); ++i) {
     if (!plan.nodes[i].backward) continue;
-    svg.rect(scale.x(static_cast<double>(i)), kTop, kPlotWidth / scale.nodes + 0.5, kPlotHeight, "#f3ece2");
+    svg.rect(scale.x(static_cast<double>(i)), kTop, kPlotWidth / scale.nodes + 0.5, kPlotHeight,
+             plan.nodes[i].recomputed ? kAgain : "#f3ece2");
   }
   const double step = nice_step(scale.bytes / 1048576.0, 6) * 1048576.0;
   for (double v = 0; v <= scale.bytes; v += step) {
@@ -139,6 +142,11 @@ void draw_classes(Svg& svg, const Plan& plan) {
   svg.text(left, y + 42, "total", "start", 12, "#111", "font-weight=\"600\"");
   svg.text(kWidth - 24, y + 42, bytes_text(plan.memory.total()), "end", 12, "#111", "font-weight=\"600\"");
   svg.text(left, y + 76, cat(plan.saved.size(), " values saved for backward"), "start", 12, "#333");
+  if (!plan.recomputed.empty()) {
+    svg.text(left, y + 134, cat(plan.recomputed.size(), " results computed again"), "start", 12, "#333");
+    svg.rect(left, y + 142, 14, 10, kAgain);
+    svg.text(left + 20, y + 151, "second runs", "start", 11, "#555");
+  }
   svg.rect(left, y + 84, 14, 10, "#4f9d69", {}, "stroke=\"#1c3d27\" stroke-width=\"0.8\"");
   svg.text(left + 20, y + 93, "outlined: saved", "start", 11, "#555");
   svg.line(left, y + 110, left + 14, y + 110, "#222", 1.2, "stroke-dasharray=\"4 2\"");
@@ -147,8 +155,9 @@ void draw_classes(Svg& svg, const Plan& plan) {
 
 }  // namespace
 
-std::string memory_svg(const std::string& title, const Plan& plan) {
-  Svg svg(kWidth, kHeight, title);
+std::string memory_svg(const std::string& title, const Plan& plan, const CurvePicture& curve) {
+  const bool drawn = !curve.points.empty();
+  Svg svg(kWidth, kHeight + kPanels, title);
   svg.text(kLeft, 30, title, "start", 17, "#111", "font-weight=\"600\"");
   svg.text(kLeft, 50,
            cat(plan.nodes.size(), " nodes, arena ", bytes_text(plan.transient_bytes), ", lower bound ",
@@ -160,6 +169,11 @@ std::string memory_svg(const std::string& title, const Plan& plan) {
   draw_boxes(svg, plan, scale);
   draw_live_line(svg, plan, scale);
   draw_classes(svg, plan);
+  const double y = kHeight + 8;
+  constexpr double kCurveWidth = 500, kGap = 60;
+  const double left = drawn ? kLeft + kCurveWidth + kGap : kLeft;
+  if (drawn) draw_curve(svg, {kLeft - 40, y, kCurveWidth, kPanels - 24}, curve);
+  draw_layers(svg, {left, y, kWidth - 24 - left, kPanels - 24}, plan);
   return svg.finish();
 }
 

@@ -48,6 +48,7 @@ class [[nodiscard]] Result {
 using TensorInfo = graft_tensor_info;
 using Memory = graft_memory;
 using Metrics = graft_metrics;
+using Forecast = graft_forecast;
 
 struct Binding {
   std::string name = {};

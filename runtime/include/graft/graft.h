@@ -76,7 +76,9 @@ GRAFT_API const char* graft_status_name(graft_status status);
 
 typedef struct graft_context_options {
   size_t struct_size;
-  const char* device;         /* index or part of the name of the Vulkan device; NULL takes the best */
+  /* index or part of the name of the Vulkan device; NULL takes the best; "none" opens none: such a context forecasts,
+     for the limits that every Vulkan 1.1 device has */
+  const char* device;
   const char* vulkan_library; /* loader or driver instead of libvulkan.so.1; NULL for the system's */
   const char* pipeline_cache; /* file for compiled pipelines, made where missing; NULL for none */
   /* For large host blocks (staging, decoded files); both or neither. allocate may return NULL. */
@@ -247,6 +249,24 @@ typedef struct graft_metrics {
   double accuracy; /* 0 to 1; NaN where it has no meaning */
   double learning_rate;
 } graft_metrics;
+
+/* What a trainer would take and do, known without making it. */
+typedef struct graft_forecast {
+  size_t struct_size;
+  uint64_t weights, parameters, gradients, optimizer, activations, workspace, staging, step_state;
+  uint64_t total;          /* device and staging memory in bytes: what graft_trainer_create allocates */
+  uint64_t flops;          /* of one micro-batch, forward and backward, those below included */
+  uint64_t extra_flops;    /* of results that are computed again to keep to the budget */
+  uint32_t micro_batch;    /* samples on the device at once */
+  uint32_t recomputed;     /* results that are computed again */
+  const char* explanation; /* what was chosen to keep to the budget and why, a sentence a line; "" without a budget;
+                              valid until the next forecast of this model */
+} graft_forecast;
+
+/* Takes milliseconds, allocates nothing on a device and needs none (see graft_context_options). out_of_memory where
+   nothing fits the budget; the message then names the smallest that works. options may be NULL. */
+GRAFT_API graft_status graft_forecast_training(graft_model* model, const graft_trainer_options* options,
+                                               graft_forecast* forecast);
 
 /* The model's own parameters change only by graft_trainer_store. options may be NULL. */
 GRAFT_API graft_status graft_trainer_create(graft_model* model, const graft_trainer_options* options,

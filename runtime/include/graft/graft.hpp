@@ -236,6 +236,28 @@ class Model {
 
   Result<Trainer> trainer(const TrainerOptions& options = {}) {
     const auto bindings = detail::raw_bindings(options.bindings);
+    const graft_trainer_options raw = raw_options(options, bindings);
+    graft_trainer* trainer = nullptr;
+    Status made = status(graft_trainer_create(handle_.get(), &raw, &trainer));
+    if (!made.ok()) return made;
+    return Trainer(trainer, context_);
+  }
+
+  /// What trainer(options) would take and do: in milliseconds, and without a device (ContextOptions::device = "none").
+  Result<Forecast> forecast(const TrainerOptions& options = {}) {
+    const auto bindings = detail::raw_bindings(options.bindings);
+    const graft_trainer_options raw = raw_options(options, bindings);
+    Forecast forecast = detail::sized<Forecast>();
+    Status made = status(graft_forecast_training(handle_.get(), &raw, &forecast));
+    if (!made.ok()) return made;
+    return forecast;
+  }
+
+ private:
+  friend class Context;
+  Model(graft_model* handle, graft_context* context) : handle_(handle), context_(context) {}
+  Status status(graft_status code) const { return detail::to_status(code, context_); }
+  static graft_trainer_options raw_options(const TrainerOptions& options, const std::vector<graft_binding>& bindings) {
     auto raw = detail::sized<graft_trainer_options>();
     raw.loss = options.loss;
     raw.optimizer = options.optimizer;
@@ -255,16 +277,8 @@ class Model {
     raw.bindings = bindings.data();
     raw.binding_count = bindings.size();
     raw.budget = options.budget;
-    graft_trainer* trainer = nullptr;
-    Status made = status(graft_trainer_create(handle_.get(), &raw, &trainer));
-    if (!made.ok()) return made;
-    return Trainer(trainer, context_);
+    return raw;
   }
-
- private:
-  friend class Context;
-  Model(graft_model* handle, graft_context* context) : handle_(handle), context_(context) {}
-  Status status(graft_status code) const { return detail::to_status(code, context_); }
   std::vector<TensorInfo> tensors(graft_tensor_kind kind) const {
     std::vector<TensorInfo> list(graft_model_count(handle_.get(), kind));
     for (std::size_t i = 0; i < list.size(); ++i) (void)graft_model_tensor(handle_.get(), kind, i, &list[i]);

@@ -1,0 +1,73 @@
+"""Budgets, seen from outside: the forecast, what is chosen, and that it trains to the same bytes."""
+
+import json
+import xml.etree.ElementTree as xml
+
+import cli
+from cli import CliTest
+
+
+class Budgets(CliTest):
+    """On LeNet: the perceptron's memory is parameters and their state, which no plan makes smaller."""
+
+    def setUp(self):
+        super().setUp()
+        self.graft("convert", "--example", "lenet", "-o", "lenet.onnx")
+        self.graft("convert", "lenet.onnx", "-o", "lenet.graft")
+
+    def plan(self, *flags):
+        return json.loads(self.graft("plan", "lenet.graft", "--bind", "batch=64", "--json", *flags))
+
+    def least(self):
+        says = self.fails("plan", "lenet.graft", "--bind", "batch=64", "--budget", "1", says=["Most of it"])
+        return int(says.split("works is ")[1].split(" ")[0])
+
+    def test_the_forecast_adds_up_and_has_a_curve(self):
+        plan = self.plan()
+        self.assertEqual(sum(plan["memory"].values()), plan["total"])
+        self.assertEqual(plan["micro_batch"], 64)
+        self.assertNotIn("budget", plan)
+        points = plan["curve"]["points"]
+        self.assertEqual(points[0]["extra_flops"], 0)
+        self.assertEqual(points[0]["bytes"], plan["curve"]["fixed_bytes"] + points[0]["arena"])
+        self.assertEqual([p["bytes"] for p in points], sorted((p["bytes"] for p in points), reverse=True))
+        self.assertEqual({row["name"] for row in plan["plans"][0]["layers"]} >= {"fc1", "fc2"}, True)
+
+    def test_a_budget_is_kept_to_the_byte_and_explained(self):
+        least = self.least()
+        tight = self.plan("--budget", least)
+        self.assertLessEqual(tight["total"], least)
+        self.assertEqual(tight["budget"]["unconstrained"], self.plan()["total"])
+        self.assertIn("more than the budget", tight["budget"]["reasons"][0])
+        self.fails("plan", "lenet.graft", "--bind", "batch=64", "--budget", least - 1, says=[str(least)])
+        self.assertIn(tight["budget"]["reasons"][0],
+                      self.graft("plan", "lenet.graft", "--bind", "batch=64", "--budget", least))
+
+    def test_training_under_a_budget_gives_the_same_bytes(self):
+        self.images(64)
+        self.labels([i % 10 for i in range(64)])
+        budget = self.plan()["total"] * 9 // 10
+        chosen = self.plan("--budget", budget)
+        self.assertEqual(chosen["micro_batch"], 64)
+        self.assertTrue(chosen["plans"][0]["recomputed"])
+        flags = ["--data", "npy:x.npy,y.npy", "--batch", 64, "--steps", 2, "--quiet"]
+        self.graft("train", "lenet.graft", *flags, "-o", "free.graft")
+        self.graft("train", "lenet.graft", *flags, "--budget", budget, "-o", "tight.graft")
+        with open(self.path("free.graft"), "rb") as free, open(self.path("tight.graft"), "rb") as tight_file:
+            self.assertEqual(free.read(), tight_file.read())
+
+    def test_pictures_are_well_formed(self):
+        self.graft("plan", "lenet.graft", "--bind", "batch=64", "--svg", "plan.svg", "--html", "plan.html")
+        texts = [e.text for e in xml.parse(self.path("plan.svg")).iter("{http://www.w3.org/2000/svg}text")]
+        self.assertIn("memory by class", texts)
+        self.assertTrue(any(text.startswith("memory against work") for text in texts))
+        with open(self.path("plan.html")) as page:
+            self.assertIn("<td>fc1</td>", page.read())
+
+    def test_fits_device_says_so(self):
+        self.assertIn("It fits", self.graft("plan", "lenet.graft", "--bind", "batch=64", "--fits-device"))
+        self.fails("plan", "lenet.graft", "--bind", "batch=1000000000", "--fits-device")
+
+
+if __name__ == "__main__":
+    cli.main()
