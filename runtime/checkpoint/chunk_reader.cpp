@@ -16,8 +16,11 @@ Result<const os::File*> ChunkReader::segment(std::uint64_t number) {
   GRAFT_TRY(os::read_exactly(*file, 0, start, path));
   const auto header = read_header(FileKind::segment, start);
   if (!header.ok()) return Status(header.status()).with_context(cat("While reading \"", path, "\""));
-  if (header->store != store_ || header->number != number) {
+  if (header->store != sealer_.store() || header->number != number) {
     return corrupt("\"", path, "\" is segment ", header->number, " of store ", header->store, ", not of this store.");
+  }
+  if (header->sealed != sealer_.on()) {
+    return corrupt("\"", path, "\" is ", header->sealed ? "" : "not ", "encrypted, unlike its store.");
   }
   if (open_.size() >= kMaxOpenSegments) open_.erase(open_.begin());
   return open_.emplace(number, std::move(file)).first->second.get();
@@ -40,7 +43,13 @@ Result<std::span<const std::byte>> ChunkReader::read_stored(const Chunk& chunk) 
 }
 
 Status ChunkReader::decode_one(const Chunk& chunk, std::span<const std::byte> parent, std::vector<std::byte>& out) {
-  GRAFT_TRY_ASSIGN(const auto stored, read_stored(chunk));
+  GRAFT_TRY_ASSIGN(auto stored, read_stored(chunk));
+  std::vector<std::byte> opened;
+  if (sealer_.on()) {
+    GRAFT_TRY_ASSIGN(opened, sealer_.open(sealer_.bound_to(chunk), stored,
+                                          cat("chunk at byte ", chunk.offset, " of segment ", chunk.segment)));
+    stored = opened;
+  }
   out.resize(chunk.decoded_bytes);
   GRAFT_TRY(decoder_.decode(chunk.codec, chunk.compression, chunk.element_bytes, stored, parent, out));
   if (hash128(out) != chunk.hash) {

@@ -10,14 +10,15 @@
 
 #include "platform/os/file.h"
 #include "runtime/checkpoint/manifest.h"
+#include "runtime/checkpoint/sealer.h"
 
 namespace graft::checkpoint {
 
 /// Keeps segments open from use to use. One thread at a time.
 class ChunkReader {
  public:
-  ChunkReader(os::FileSystem& files, std::string path, std::uint64_t store)
-      : files_(files), path_(std::move(path)), store_(store) {}
+  ChunkReader(os::FileSystem& files, std::string path, const Sealer& sealer)
+      : files_(files), path_(std::move(path)), sealer_(sealer) {}
 
   /// Decodes chunk `index` of a checked manifest; the bytes are valid until the next call. corrupt where anything on
   /// the way contradicts a checksum.
@@ -38,7 +39,7 @@ class ChunkReader {
 
   os::FileSystem& files_;
   std::string path_;
-  std::uint64_t store_;
+  Sealer sealer_;
   std::map<std::uint64_t, std::unique_ptr<os::File>> open_;
   ChunkDecoder decoder_;
   std::vector<std::byte> stored_, current_, next_;

@@ -11,6 +11,8 @@ namespace {
 
 constexpr int kSampleLevel = 1;
 constexpr std::size_t kSampleBytes = std::size_t{16} << 10;
+constexpr std::size_t kMaxFrames = 8, kFrameOverhead = 64;
+constexpr std::size_t kMinFrameBytes = 1024;  // of fewer, the frames' headers take more than they save
 
 }  // namespace
 
@@ -31,14 +33,23 @@ Result<std::size_t> ChunkEncoder::compressed_size(Codec codec, std::size_t width
   Impl& impl = *impl_;
   if (impl.context == nullptr) return error(Code::out_of_memory, "There is no memory for a zstd compressor.");
   impl.arranged.resize(bytes.size());
-  impl.compressed.resize(ZSTD_compressBound(bytes.size()));
+  impl.compressed.resize(ZSTD_compressBound(bytes.size()) + kMaxFrames * kFrameOverhead);
   const std::size_t arranged = arrange(codec, width, bytes, parent, impl.arranged);
   if (arranged == 0) return bytes.size();
-  const std::size_t size = ZSTD_compressCCtx(impl.context, impl.compressed.data(), impl.compressed.size(),
-                                             impl.arranged.data(), arranged, level);
-  if (ZSTD_isError(size) != 0) {
-    return error(Code::out_of_memory, "zstd could not compress a chunk of ", bytes.size(),
-                 " bytes: ", ZSTD_getErrorName(size), ".");
+  // A frame for each plane: a plane's bytes are distributed in a way of their own, which one table of codes would blur.
+  const std::size_t plane = codec == Codec::plain || codec == Codec::sparse ? arranged : bytes.size() / width;
+  const bool split = plane >= kMinFrameBytes;
+  std::size_t done = 0, size = 0;
+  while (done < arranged) {
+    const std::size_t part = !split || arranged - done < 2 * plane ? arranged - done : plane;
+    const std::size_t got = ZSTD_compressCCtx(impl.context, impl.compressed.data() + size,
+                                              impl.compressed.size() - size, impl.arranged.data() + done, part, level);
+    if (ZSTD_isError(got) != 0) {
+      return error(Code::out_of_memory, "zstd could not compress a chunk of ", bytes.size(),
+                   " bytes: ", ZSTD_getErrorName(got), ".");
+    }
+    size += got;
+    done += part;
   }
   return size;
 }
@@ -57,13 +68,19 @@ Result<EncodedChunk> ChunkEncoder::encode(std::span<const std::byte> bytes, std:
   const std::size_t start = (bytes.size() - sample) / 2 / 8 * 8;
   const auto part = bytes.subspan(start, sample);
   const auto parent_part = parent.empty() ? parent : parent.subspan(start, sample);
-  Codec best = Codec::plain;
-  std::size_t best_size = 0;
+  Codec best = Codec::plain, best_dense = Codec::plain;
+  std::size_t best_size = part.size(), best_dense_size = part.size();
   for (std::size_t i = 0; i < count; ++i) {
-    GRAFT_TRY_ASSIGN(const std::size_t size, compressed_size(candidates[i], width, part, parent_part, kSampleLevel));
-    if (i == 0 || size < best_size) best = candidates[i], best_size = size;
+    const Codec codec = candidates[i];
+    GRAFT_TRY_ASSIGN(const std::size_t size, compressed_size(codec, width, part, parent_part, kSampleLevel));
+    if (size < best_size) best = codec, best_size = size;
+    if (size < best_dense_size && codec != Codec::sparse) best_dense = codec, best_dense_size = size;
   }
-  GRAFT_TRY_ASSIGN(const std::size_t size, compressed_size(best, width, bytes, parent, level));
+  GRAFT_TRY_ASSIGN(std::size_t size, compressed_size(best, width, bytes, parent, level));
+  if (size >= bytes.size() && best != best_dense) {  // only the sample was sparse
+    best = best_dense;
+    GRAFT_TRY_ASSIGN(size, compressed_size(best, width, bytes, parent, level));
+  }
   if (size >= bytes.size()) return EncodedChunk{Codec::plain, Compression::none, bytes};
   return EncodedChunk{best, Compression::zstd, std::span<const std::byte>(impl_->compressed).first(size)};
 }

@@ -76,9 +76,9 @@ CompactionPlan plan_compaction(const std::map<std::uint64_t, Manifest>& snapshot
   return plan;
 }
 
-Compactor::Compactor(os::FileSystem& files, const std::string& path, std::uint64_t store, const StoreOptions& options,
+Compactor::Compactor(os::FileSystem& files, const std::string& path, const Sealer& sealer, const StoreOptions& options,
                      std::uint64_t number, CompactionPlan plan)
-    : options_(options), plan_(std::move(plan)), reader_(files, path, store), segment_(files, path, store, number) {}
+    : options_(options), plan_(std::move(plan)), reader_(files, path, sealer), segment_(files, path, sealer, number) {}
 
 Status Compactor::run() {
   const auto tolerate = [](Status status) {

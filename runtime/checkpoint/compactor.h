@@ -33,7 +33,7 @@ CompactionPlan plan_compaction(const std::map<std::uint64_t, Manifest>& snapshot
 /// (one at a time) while the store is in use; readers are not disturbed, since nothing is deleted before the commit.
 class Compactor {
  public:
-  Compactor(os::FileSystem& files, const std::string& path, std::uint64_t store, const StoreOptions& options,
+  Compactor(os::FileSystem& files, const std::string& path, const Sealer& sealer, const StoreOptions& options,
             std::uint64_t number, CompactionPlan plan);
 
   /// Writes and syncs the new segment. A chunk that turns out to be damaged or gone stays as it is.

@@ -1,5 +1,6 @@
 #include "runtime/checkpoint/format.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstdio>
 #include <cstring>
@@ -9,7 +10,8 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "Store files are written as they lie in memory.");
 
-constexpr std::size_t kChecksumAt = 48;
+constexpr std::size_t kChecksumAt = kHeaderFieldBytes;
+constexpr std::uint32_t kSealedFlag = 1u << 16;
 
 template <typename T>
 void put(std::span<std::byte> bytes, std::size_t at, T value) {
@@ -59,7 +61,7 @@ Hash128 frame_checksum(std::span<const std::byte> start, std::span<const std::by
 std::array<std::byte, kHeaderBytes> write_header(const Header& header, std::span<const std::byte> body) {
   std::array<std::byte, kHeaderBytes> bytes{};
   std::memcpy(bytes.data(), magic(header.kind).data(), 4);
-  put(bytes, 4, kVersion);
+  put(bytes, 4, kVersion | (header.sealed ? kSealedFlag : 0));
   put(bytes, 8, header.store);
   put(bytes, 16, header.number);
   put(bytes, 24, header.a);
@@ -80,7 +82,8 @@ Result<Header> read_header(FileKind kind, std::span<const std::byte> bytes) {
   const bool whole = kind == FileKind::root || kind == FileKind::snapshot;
   const auto body = whole ? bytes.subspan(kHeaderBytes) : std::span<const std::byte>();
   if (file_checksum(bytes, body) != header_checksum(bytes)) return corrupt("Its checksum is wrong.");
-  if (const auto version = get<std::uint32_t>(bytes, 4); version != kVersion) {
+  const auto version = get<std::uint32_t>(bytes, 4);
+  if ((version & ~kSealedFlag) != kVersion) {
     return unsupported("It has version ", version, " of the format; this graft reads version ", kVersion, ".");
   }
   return Header{kind,
@@ -88,7 +91,8 @@ Result<Header> read_header(FileKind kind, std::span<const std::byte> bytes) {
                 get<std::uint64_t>(bytes, 16),
                 get<std::uint64_t>(bytes, 24),
                 get<std::uint64_t>(bytes, 32),
-                get<std::uint64_t>(bytes, 40)};
+                get<std::uint64_t>(bytes, 40),
+                (version & kSealedFlag) != 0};
 }
 
 std::string file_name(FileKind kind, std::uint64_t number) {
@@ -110,13 +114,19 @@ std::optional<std::uint64_t> file_number(FileKind kind, std::string_view name) {
   return number;
 }
 
-std::array<std::byte, kFrameHeaderBytes> write_frame(std::uint32_t kind, std::uint64_t step,
+std::array<std::byte, 16> frame_start(std::size_t bytes, std::uint32_t kind, std::uint64_t step) {
+  std::array<std::byte, 16> start{};
+  put(start, 0, static_cast<std::uint32_t>(bytes));
+  put(start, 4, kind);
+  put(start, 8, step);
+  return start;
+}
+
+std::array<std::byte, kFrameHeaderBytes> write_frame(std::span<const std::byte> start,
                                                      std::span<const std::byte> payload, const Hash128& previous) {
   std::array<std::byte, kFrameHeaderBytes> bytes{};
-  put(bytes, 0, static_cast<std::uint32_t>(payload.size()));
-  put(bytes, 4, kind);
-  put(bytes, 8, step);
-  const Hash128 checksum = frame_checksum(std::span(bytes).first(16), payload, previous);
+  std::copy(start.begin(), start.end(), bytes.begin());
+  const Hash128 checksum = frame_checksum(start, payload, previous);
   put(bytes, 16, checksum.low);
   put(bytes, 24, checksum.high);
   return bytes;
@@ -128,10 +138,20 @@ std::optional<FrameHeader> read_frame(std::span<const std::byte> bytes, const Ha
                     get<std::uint32_t>(bytes, 4),
                     get<std::uint64_t>(bytes, 8),
                     {get<std::uint64_t>(bytes, 16), get<std::uint64_t>(bytes, 24)}};
-  if (frame.bytes > kMaxRecordBytes || frame.bytes > bytes.size() - kFrameHeaderBytes) return std::nullopt;
+  if (frame.bytes > kMaxRecordBytes + kMaxSealBytes || frame.bytes > bytes.size() - kFrameHeaderBytes)
+    return std::nullopt;
   const auto payload = bytes.subspan(kFrameHeaderBytes, frame.bytes);
   if (frame_checksum(bytes.first(16), payload, previous) != frame.checksum) return std::nullopt;
   return frame;
+}
+
+std::array<std::byte, 40> frame_binding(std::span<const std::byte> start, const Hash128& previous) {
+  std::array<std::byte, 40> bytes{};
+  std::memcpy(bytes.data(), magic(FileKind::journal).data(), 4);
+  put(bytes, 8, previous.low);
+  put(bytes, 16, previous.high);
+  std::memcpy(&bytes[24], start.data(), 16);
+  return bytes;
 }
 
 Hash128 header_checksum(std::span<const std::byte> header) {

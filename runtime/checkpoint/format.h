@@ -16,6 +16,7 @@ namespace graft::checkpoint {
 
 inline constexpr std::uint32_t kVersion = 1;
 inline constexpr std::size_t kHeaderBytes = 64;
+inline constexpr std::size_t kHeaderFieldBytes = 48;  ///< before its checksum; what follows it is sealed with these
 
 // Limits. They bound what a hostile store can make a reader allocate or compute.
 inline constexpr std::uint32_t kMaxChunkBytes = 1u << 22;
@@ -27,6 +28,7 @@ inline constexpr std::uint32_t kMaxRecordBytes = 1u << 20;
 inline constexpr std::uint64_t kMaxListed = 1u << 16;  ///< streams, tags, metadata entries
 inline constexpr std::size_t kMaxNameBytes = 1024;
 inline constexpr std::size_t kMaxTextBytes = 1u << 20;
+inline constexpr std::size_t kMaxSealBytes = 64;  ///< by which a cipher may lengthen anything
 inline constexpr std::uint32_t kNoParent = 0xffffffff;
 
 enum class FileKind { root, snapshot, segment, journal };
@@ -43,9 +45,10 @@ struct Header {
   std::uint64_t a = 0;
   std::uint64_t b = 0;
   std::uint64_t c = 0;
+  bool sealed = false;  ///< what follows it went through the store's cipher
 };
 
-/// `body` is what the checksum covers beyond the header: the tables of a snapshot, nothing elsewhere.
+/// `body` is what the checksum covers beyond the header: all that follows it in ROOT and snapshots, nothing elsewhere.
 std::array<std::byte, kHeaderBytes> write_header(const Header& header, std::span<const std::byte> body = {});
 
 /// Reads and checks the header of a whole snapshot or root (the checksum covers all bytes after it), or of the start of
@@ -73,10 +76,14 @@ struct FrameHeader {
   std::uint64_t step = 0;
   Hash128 checksum;
 };
-std::array<std::byte, kFrameHeaderBytes> write_frame(std::uint32_t kind, std::uint64_t step,
+/// The 16 bytes with which a frame of a payload of `bytes` bytes starts.
+std::array<std::byte, 16> frame_start(std::size_t bytes, std::uint32_t kind, std::uint64_t step);
+std::array<std::byte, kFrameHeaderBytes> write_frame(std::span<const std::byte> start,
                                                      std::span<const std::byte> payload, const Hash128& previous);
 /// The frame at the start of `bytes`, or nullopt where there is no whole and right one.
 std::optional<FrameHeader> read_frame(std::span<const std::byte> bytes, const Hash128& previous);
+/// What a frame's payload is bound to when it is sealed; `start` is the frame's first 16 bytes.
+std::array<std::byte, 40> frame_binding(std::span<const std::byte> start, const Hash128& previous);
 /// The checksum with which the chain of frames begins.
 Hash128 header_checksum(std::span<const std::byte> header);
 

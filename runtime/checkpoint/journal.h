@@ -9,6 +9,7 @@
 #include "platform/base/status.h"
 #include "platform/os/file.h"
 #include "runtime/checkpoint/format.h"
+#include "runtime/checkpoint/sealer.h"
 
 namespace graft::checkpoint {
 
@@ -25,16 +26,20 @@ struct JournalContents {
   std::vector<JournalRecord> records;  ///< the whole and right frames from the start on
   std::uint64_t good_bytes = 0;        ///< header and those frames
   std::uint64_t tail_bytes = 0;        ///< after them: a frame cut off by a crash, or damage
+  std::string problem;                 ///< why the frame after them, whole as it is, is refused; empty: it is not
   Hash128 chain;                       ///< with which the next frame's checksum begins
 };
 
-/// Reads at most the first `limit` bytes of a journal. corrupt or not_found where it is no journal with this number.
+/// Reads at most the first `limit` bytes of a journal of any store. corrupt or not_found where it is no journal with
+/// this number; invalid_argument where `cipher` does not open it.
 Result<JournalContents> read_journal(os::FileSystem& files, const std::string& path, std::uint64_t number,
-                                     std::uint64_t limit = kMaxJournalBytes);
+                                     Cipher* cipher, std::uint64_t limit = kMaxJournalBytes);
 
 /// Bytes of the record's frame.
-inline std::uint64_t frame_bytes(const JournalRecord& record) { return kFrameHeaderBytes + record.payload.size(); }
-/// Appends the record's frame to `out` and moves the chain on.
-void add_frame(const JournalRecord& record, Hash128& chain, std::vector<std::byte>& out);
+inline std::uint64_t frame_bytes(const JournalRecord& record, const Sealer& sealer) {
+  return kFrameHeaderBytes + record.payload.size() + sealer.overhead();
+}
+/// Appends the record's frame to `out` and moves the chain on. Fails only where the cipher does.
+Status add_frame(const JournalRecord& record, const Sealer& sealer, Hash128& chain, std::vector<std::byte>& out);
 
 }  // namespace graft::checkpoint

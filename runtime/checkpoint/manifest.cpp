@@ -33,7 +33,7 @@ Status check_chunk(const Manifest& manifest, std::size_t index, std::vector<std:
   if (chunk.decoded_bytes == 0 || chunk.decoded_bytes > manifest.chunk_bytes) {
     return bad("declares ", chunk.decoded_bytes, " bytes; 1 to ", manifest.chunk_bytes, " are allowed.");
   }
-  if (chunk.stored_bytes == 0 || chunk.stored_bytes > chunk.decoded_bytes) {
+  if (chunk.stored_bytes == 0 || chunk.stored_bytes > chunk.decoded_bytes + kMaxSealBytes) {
     return bad("is stored in ", chunk.stored_bytes, " bytes, more than its ", chunk.decoded_bytes, ".");
   }
   const std::size_t width = chunk.element_bytes;
@@ -220,24 +220,15 @@ std::vector<std::byte> encode_tables(const Manifest& manifest) {
   return {bytes.begin(), bytes.end()};
 }
 
-Result<Manifest> decode_snapshot(std::span<const std::byte> bytes, std::uint64_t store, std::uint64_t number) {
-  GRAFT_TRY_ASSIGN(const Header header, read_header(FileKind::snapshot, bytes));
-  if (header.store != store || header.number != number) {
-    return corrupt("It is snapshot ", header.number, " of store ", header.store, ", not snapshot ", number,
-                   " of store ", store, ".");
-  }
-  const auto body = bytes.subspan(kHeaderBytes);
-  if (header.a != body.size() || body.empty()) {
-    return corrupt("It declares ", header.a, " bytes of tables and has ", body.size(), ".");
-  }
+Result<Manifest> decode_tables(std::span<const std::byte> tables, const Header& header) {
   flatbuffers::Verifier::Options options;
   options.max_depth = 8;
   options.max_tables = static_cast<std::uint32_t>(2 * kMaxListed + 1);
-  flatbuffers::Verifier verifier(reinterpret_cast<const std::uint8_t*>(body.data()), body.size(), options);
+  flatbuffers::Verifier verifier(reinterpret_cast<const std::uint8_t*>(tables.data()), tables.size(), options);
   if (!verifier.VerifyBuffer<fbckpt::Snapshot>(nullptr)) {
     return corrupt("Its tables are malformed: the FlatBuffers verifier refuses them.");
   }
-  GRAFT_TRY_ASSIGN(Manifest manifest, from_tables(*flatbuffers::GetRoot<fbckpt::Snapshot>(body.data())));
+  GRAFT_TRY_ASSIGN(Manifest manifest, from_tables(*flatbuffers::GetRoot<fbckpt::Snapshot>(tables.data())));
   manifest.number = header.number;
   manifest.parent = header.b;
   GRAFT_TRY(check(manifest));

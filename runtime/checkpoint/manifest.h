@@ -94,9 +94,9 @@ struct Manifest {
 
 /// The tables, without the file's header. Requires a manifest that check() accepts.
 std::vector<std::byte> encode_tables(const Manifest& manifest);
-/// Reads a whole snapshot file; every rule of CHECKPOINT_FORMAT.md that needs no other file holds afterwards.
-/// `bytes` must start at a multiple of 8 bytes.
-Result<Manifest> decode_snapshot(std::span<const std::byte> bytes, std::uint64_t store, std::uint64_t number);
+/// Reads the tables of a snapshot with this header; every rule of CHECKPOINT_FORMAT.md that needs no other file holds
+/// afterwards. `tables` must start at a multiple of 8 bytes.
+Result<Manifest> decode_tables(std::span<const std::byte> tables, const Header& header);
 /// The rules on what the tables mean: names, sizes, chains, limits.
 Status check(const Manifest& manifest);
 /// Where a stored chunk stands: segment and offset.

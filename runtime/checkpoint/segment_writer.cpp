@@ -4,8 +4,8 @@
 
 namespace graft::checkpoint {
 
-SegmentWriter::SegmentWriter(os::FileSystem& files, const std::string& path, std::uint64_t store, std::uint64_t number)
-    : files_(files), path_(path + "/" + file_name(FileKind::segment, number)), store_(store), number_(number) {}
+SegmentWriter::SegmentWriter(os::FileSystem& files, const std::string& path, const Sealer& sealer, std::uint64_t number)
+    : files_(files), path_(path + "/" + file_name(FileKind::segment, number)), sealer_(sealer), number_(number) {}
 
 SegmentWriter::~SegmentWriter() {
   if (file_ == nullptr || released_) return;
@@ -18,20 +18,26 @@ Result<Chunk> SegmentWriter::append(const EncodedChunk& encoded, const Hash128& 
   Chunk chunk;
   chunk.hash = hash;
   chunk.segment = number_;
-  chunk.stored_checksum = checksum64(encoded.bytes);
-  chunk.stored_bytes = static_cast<std::uint32_t>(encoded.bytes.size());
   chunk.decoded_bytes = static_cast<std::uint32_t>(bytes);
   chunk.codec = encoded.codec;
   chunk.compression = encoded.compression;
   chunk.element_bytes = static_cast<std::uint8_t>(width);
-  GRAFT_TRY_ASSIGN(chunk.offset, append_stored(encoded.bytes));
+  std::vector<std::byte> sealed;
+  auto stored = encoded.bytes;
+  if (sealer_.on()) {
+    GRAFT_TRY_ASSIGN(sealed, sealer_.seal(sealer_.bound_to(chunk), encoded.bytes));
+    stored = sealed;
+  }
+  chunk.stored_checksum = checksum64(stored);
+  chunk.stored_bytes = static_cast<std::uint32_t>(stored.size());
+  GRAFT_TRY_ASSIGN(chunk.offset, append_stored(stored));
   return chunk;
 }
 
 Result<std::uint64_t> SegmentWriter::append_stored(std::span<const std::byte> bytes) {
   if (file_ == nullptr) {
     GRAFT_TRY_ASSIGN(file_, files_.open(path_, os::OpenMode::create_new));
-    GRAFT_TRY(file_->write_at(0, write_header({FileKind::segment, store_, number_})));
+    GRAFT_TRY(file_->write_at(0, write_header({FileKind::segment, sealer_.store(), number_, 0, 0, 0, sealer_.on()})));
     bytes_ = kHeaderBytes;
   }
   const std::uint64_t offset = bytes_;

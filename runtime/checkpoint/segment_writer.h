@@ -8,13 +8,14 @@
 
 #include "platform/os/file.h"
 #include "runtime/checkpoint/manifest.h"
+#include "runtime/checkpoint/sealer.h"
 
 namespace graft::checkpoint {
 
 /// Makes the file with the first append. One thread at a time.
 class SegmentWriter {
  public:
-  SegmentWriter(os::FileSystem& files, const std::string& path, std::uint64_t store, std::uint64_t number);
+  SegmentWriter(os::FileSystem& files, const std::string& path, const Sealer& sealer, std::uint64_t number);
   /// Deletes the file again unless it was released.
   ~SegmentWriter();
   SegmentWriter(const SegmentWriter&) = delete;
@@ -34,7 +35,7 @@ class SegmentWriter {
  private:
   os::FileSystem& files_;
   std::string path_;
-  std::uint64_t store_;
+  Sealer sealer_;
   std::uint64_t number_;
   std::unique_ptr<os::File> file_;
   std::uint64_t bytes_ = 0;

@@ -4,10 +4,10 @@
 
 namespace graft::checkpoint {
 
-SnapshotWriter::SnapshotWriter(os::FileSystem& files, const std::string& path, std::uint64_t store,
+SnapshotWriter::SnapshotWriter(os::FileSystem& files, const std::string& path, const Sealer& sealer,
                                const StoreOptions& options, const Manifest* base, std::uint64_t number,
                                const SnapshotMeta& meta)
-    : options_(options), reader_(files, path, store), segment_(files, path, store, number) {
+    : options_(options), reader_(files, path, sealer), segment_(files, path, sealer, number) {
   if (base != nullptr) base_ = *base;
   manifest_.meta = meta;
   manifest_.number = number;

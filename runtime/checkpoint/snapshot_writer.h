@@ -19,7 +19,7 @@ namespace graft::checkpoint {
 class SnapshotWriter {
  public:
   /// `base` (null: none) is the snapshot whose chunks may be referred to.
-  SnapshotWriter(os::FileSystem& files, const std::string& path, std::uint64_t store, const StoreOptions& options,
+  SnapshotWriter(os::FileSystem& files, const std::string& path, const Sealer& sealer, const StoreOptions& options,
                  const Manifest* base, std::uint64_t number, const SnapshotMeta& meta);
 
   /// Codes and writes one stream. After an error the writer is of no more use.

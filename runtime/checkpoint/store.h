@@ -25,6 +25,7 @@
 #include "platform/os/file.h"
 #include "runtime/checkpoint/journal.h"
 #include "runtime/checkpoint/manifest.h"
+#include "runtime/checkpoint/sealer.h"
 #include "runtime/checkpoint/store_types.h"
 
 namespace graft::checkpoint {
@@ -158,7 +159,7 @@ class Store {
   Status create_empty();
   Status read_root(const Listing& listing, bool& trusted);
   Status guess_root(const Listing& listing);
-  Result<Root> parse_root(std::uint64_t& store) const;
+  Result<Root> parse_root(Header& header, std::vector<std::byte>& bytes) const;
   Status load_snapshots(const Listing& listing);
   Status load_snapshot(std::uint64_t number);
   Status check_segments(const Manifest& manifest) const;
@@ -188,7 +189,7 @@ class Store {
   std::string path_;
   StoreOptions options_;
   std::unique_ptr<os::FileLock> lock_;
-  std::uint64_t store_ = 0;
+  Sealer sealer_;  ///< and the store's identity
   Root root_;
   std::map<std::uint64_t, Manifest> snapshots_;
   std::map<std::uint64_t, std::string> damaged_;

@@ -28,7 +28,7 @@ Result<std::unique_ptr<Compactor>> Store::begin_compaction(bool only_if_due) {
       gain >= policy.min_gain_bytes && static_cast<double>(gain) >= policy.min_gain * static_cast<double>(total);
   if (gain == 0 || (only_if_due && !due)) return std::unique_ptr<Compactor>();
   compacting_ = root_.next++;
-  return std::make_unique<Compactor>(*files_, path_, store_, options_, *compacting_, std::move(plan));
+  return std::make_unique<Compactor>(*files_, path_, sealer_, options_, *compacting_, std::move(plan));
 }
 
 Result<CompactReport> Store::commit_compaction(std::unique_ptr<Compactor> compactor) {

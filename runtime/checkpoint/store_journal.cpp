@@ -9,10 +9,13 @@ namespace graft::checkpoint {
 
 Status Store::write_journal(std::uint64_t number, std::uint64_t follows, std::uint64_t previous,
                             std::uint64_t previous_bytes, std::span<const JournalRecord> records, JournalFile& out) {
-  const auto header = write_header({FileKind::journal, store_, number, follows, previous, previous_bytes});
+  const auto header =
+      write_header({FileKind::journal, sealer_.store(), number, follows, previous, previous_bytes, sealer_.on()});
   std::vector<std::byte> bytes(header.begin(), header.end());
+  GRAFT_TRY_ASSIGN(const auto key_check, sealer_.seal(std::span(header).first(kHeaderFieldBytes), {}));
+  bytes.insert(bytes.end(), key_check.begin(), key_check.end());
   out.chain = header_checksum(bytes);
-  for (const JournalRecord& record : records) add_frame(record, out.chain, bytes);
+  for (const JournalRecord& record : records) GRAFT_TRY(add_frame(record, sealer_, out.chain, bytes));
   out.bytes = bytes.size();
   const std::array parts = {std::span<const std::byte>(bytes)};
   GRAFT_TRY_ASSIGN(out.file, write_new(FileKind::journal, number, parts));
@@ -59,7 +62,9 @@ Status Store::append(const JournalRecord& record, bool sync) {
   if (Status status = ensure_ready(); !status.ok()) return std::move(status).with_context(context);
   std::vector<std::byte> frame;
   Hash128 chain = journal_.chain;
-  add_frame(record, chain, frame);
+  if (Status status = add_frame(record, sealer_, chain, frame); !status.ok()) {
+    return std::move(status).with_context(context);
+  }
   if (journal_.bytes + frame.size() > kMaxJournalBytes) {
     return invalid("The journal has ", bytes_text(journal_.bytes), " and may not pass ", bytes_text(kMaxJournalBytes),
                    "; a snapshot begins a new one.");

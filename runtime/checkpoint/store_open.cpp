@@ -36,7 +36,9 @@ Status check_options(const StoreOptions& options) {
   if (options.zstd_level < 1 || options.zstd_level > kMaxZstdLevel) {
     return invalid("zstd level ", options.zstd_level, " was asked for; 1 to ", kMaxZstdLevel, " are allowed.");
   }
-  if (options.cipher != nullptr) return unsupported("This graft cannot encrypt checkpoint stores yet.");
+  if (options.cipher != nullptr && (options.cipher->overhead() == 0 || options.cipher->overhead() > kMaxSealBytes)) {
+    return invalid("The cipher adds ", options.cipher->overhead(), " bytes; 1 to ", kMaxSealBytes, " are allowed.");
+  }
   return ok_status();
 }
 
@@ -111,33 +113,37 @@ Status Store::initialize() {
 bool Store::creation_was_cut_off(const Listing& listing) const {
   if (listing.root || !listing.snapshots.empty() || !listing.segments.empty()) return false;
   if (listing.journals.size() != 1 || *listing.journals.begin() != 0) return false;
-  const auto journal = read_journal(*files_, file_path(FileKind::journal, 0), 0);
+  const auto journal = read_journal(*files_, file_path(FileKind::journal, 0), 0, options_.cipher);
   return !journal.ok() && is_damage(journal.status());
 }
 
 Status Store::create_empty() {
-  store_ = options_.identity != 0 ? options_.identity : new_identity(path_);
+  sealer_ = Sealer(options_.cipher, options_.identity != 0 ? options_.identity : new_identity(path_));
   root_ = {0, 0, 0, 0};
   return start_journal();
 }
 
-Result<Store::Root> Store::parse_root(std::uint64_t& store) const {
-  GRAFT_TRY_ASSIGN(const auto file, os::read_file(*files_, file_path(FileKind::root, 0), kHeaderBytes));
-  GRAFT_TRY_ASSIGN(const Header header, read_header(FileKind::root, file.bytes()));
+Result<Store::Root> Store::parse_root(Header& header, std::vector<std::byte>& bytes) const {
+  GRAFT_TRY_ASSIGN(const auto file, os::read_file(*files_, file_path(FileKind::root, 0), kHeaderBytes + kMaxSealBytes));
+  bytes.assign(file.bytes().begin(), file.bytes().end());
+  GRAFT_TRY_ASSIGN(header, read_header(FileKind::root, bytes));
+  if (!header.sealed && bytes.size() != kHeaderBytes) return corrupt("It has ", bytes.size(), " bytes.");
   if (header.number == 0 || header.a >= header.number || header.b >= header.number || header.c >= header.number) {
     return corrupt("It names snapshot ", header.a, ", journal ", header.b, " and segment ", header.c,
                    ", but the next free number is ", header.number, ".");
   }
-  store = header.store;
   return Root{header.number, header.a, header.b, header.c};
 }
 
 Status Store::read_root(const Listing& listing, bool& trusted) {
-  auto root = parse_root(store_);
+  Header header;
+  std::vector<std::byte> bytes;
+  auto root = parse_root(header, bytes);
   trusted = root.ok();
   if (root.ok()) {
     root_ = *root;
-    return ok_status();
+    sealer_ = Sealer(options_.cipher, header.store);
+    return sealer_.check_key(header, bytes);
   }
   if (!is_damage(root.status())) return std::move(root).status();
   notes_.push_back(cat("ROOT is unreadable (", root.status().message(), "); the newest journal stands in for it."));
@@ -151,16 +157,18 @@ Status Store::guess_root(const Listing& listing) {
   for (const auto* numbers : {&listing.snapshots, &listing.segments, &listing.journals}) {
     if (!numbers->empty()) largest = std::max(largest, *numbers->rbegin());
   }
+  std::string why;
   if (largest == ~std::uint64_t{0}) return corrupt("The numbers of its files leave none free.");
   for (auto it = listing.journals.rbegin(); it != listing.journals.rend(); ++it) {
-    const auto journal = read_journal(*files_, file_path(FileKind::journal, *it), *it);
+    const auto journal = read_journal(*files_, file_path(FileKind::journal, *it), *it, options_.cipher);
     if (!journal.ok() && !is_damage(journal.status())) return journal.status();
+    if (!journal.ok()) why = cat(" Journal ", *it, ": ", journal.status().message());
     if (!journal.ok() || journal->header.a > *it) continue;
-    store_ = journal->header.store;
+    sealer_ = Sealer(options_.cipher, journal->header.store);
     root_ = {largest + 1, journal->header.a, *it, largest};
     return ok_status();
   }
-  return corrupt("Neither ROOT nor any journal is readable, so nothing says where training stood.");
+  return corrupt("Neither ROOT nor any journal is readable, so nothing says where training stood.", why);
 }
 
 Status Store::load_snapshots(const Listing& listing) {
@@ -178,7 +186,7 @@ Status Store::load_snapshots(const Listing& listing) {
 Status Store::load_snapshot(std::uint64_t number) {
   GRAFT_TRY_ASSIGN(const auto file,
                    os::read_file(*files_, file_path(FileKind::snapshot, number), kMaxSnapshotFileBytes));
-  GRAFT_TRY_ASSIGN(Manifest manifest, decode_snapshot(file.bytes(), store_, number));
+  GRAFT_TRY_ASSIGN(Manifest manifest, sealer_.decode_snapshot(file.bytes(), number));
   GRAFT_TRY(check_segments(manifest));
   snapshots_.emplace(number, std::move(manifest));
   return ok_status();
@@ -194,7 +202,7 @@ Status Store::check_segments(const Manifest& manifest) const {
     std::uint64_t& end = ends[chunk.segment];
     end = std::max(end, chunk.offset + chunk.stored_bytes);
   }
-  ChunkReader reader(*files_, path_, store_);
+  ChunkReader reader(*files_, path_, sealer_);
   for (const auto& [segment, end] : ends) {
     GRAFT_TRY_ASSIGN(const std::uint64_t size, reader.segment_bytes(segment));
     if (size < end) return corrupt("Segment ", segment, " has ", size, " bytes; ", end, " are referred to.");
@@ -223,13 +231,14 @@ Status Store::recover() {
   std::uint64_t limit = kMaxJournalBytes;
   bool found = false;
   while (!found) {
-    auto journal = read_journal(*files_, file_path(FileKind::journal, number), number, limit);
+    auto journal = read_journal(*files_, file_path(FileKind::journal, number), number, options_.cipher, limit);
     if (!journal.ok() && !is_damage(journal.status())) return std::move(journal).status();
-    if (!journal.ok() || journal->header.store != store_ || journal->header.a > number) {
+    if (!journal.ok() || journal->header.store != sealer_.store() || journal->header.a > number) {
       notes_.push_back(cat("Journal ", number, " is unreadable: its steps are lost."));
       break;
     }
     const bool newest = number == root_.journal;
+    if (!journal->problem.empty()) notes_.push_back(cat("Journal ", number, ": ", journal->problem));
     if (newest && journal->tail_bytes != 0) {
       notes_.push_back(cat("The last ", journal->tail_bytes, " bytes of journal ", number,
                            " are no whole record and were left out."));

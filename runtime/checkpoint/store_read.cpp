@@ -40,7 +40,7 @@ Status Store::restore(std::uint64_t number, std::string_view name, std::span<std
     return invalid("The stream \"", name, "\" of snapshot ", number, " has ", stream->bytes, " bytes, but ", out.size(),
                    " were asked for.");
   }
-  ChunkReader reader(*files_, path_, store_);
+  ChunkReader reader(*files_, path_, sealer_);
   std::size_t done = 0;
   for (const std::uint32_t index : stream->chunks) {
     auto bytes = reader.read(*manifest, index);
@@ -74,7 +74,7 @@ Status Store::verify(std::uint64_t number) const {
   for (const Chunk& chunk : manifest->chunks) {
     if (chunk.parent != kNoParent) parent[chunk.parent] = true;
   }
-  ChunkReader reader(*files_, path_, store_);
+  ChunkReader reader(*files_, path_, sealer_);
   for (std::uint32_t i = 0; i < manifest->chunks.size(); ++i) {
     if (!parent[i]) GRAFT_TRY(reader.read(*manifest, i));
   }
@@ -89,7 +89,7 @@ Result<VerifyReport> Store::verify() const {
   using Key = std::tuple<Place, std::uint64_t, std::uint64_t, Codec, std::uint32_t>;
   const auto key = [](const Chunk& c) { return Key(place_of(c), c.hash.low, c.hash.high, c.codec, c.stored_bytes); };
   std::set<Key> seen;
-  ChunkReader reader(*files_, path_, store_);
+  ChunkReader reader(*files_, path_, sealer_);
   for (auto it = snapshots_.rbegin(); it != snapshots_.rend(); ++it) {
     const auto& [number, manifest] = *it;
     ++report.snapshots;

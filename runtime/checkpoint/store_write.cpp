@@ -23,8 +23,12 @@ Result<std::unique_ptr<os::File>> Store::write_new(FileKind kind, std::uint64_t 
 /// change begins by writing it again.
 Status Store::commit(const Root& root) {
   GRAFT_TRY(files_->sync_directory(path_));
-  const auto bytes = write_header({FileKind::root, store_, root.next, root.head, root.journal, root.compacted});
-  const std::array parts = {std::span<const std::byte>(bytes)};
+  const Header fields{FileKind::root, sealer_.store(), root.next,   root.head,
+                      root.journal,   root.compacted,  sealer_.on()};
+  const auto unsealed = write_header(fields);  // the checksum comes last: it covers what is sealed with the fields
+  GRAFT_TRY_ASSIGN(const auto key_check, sealer_.seal(std::span(unsealed).first(kHeaderFieldBytes), {}));
+  const auto header = write_header(fields, key_check);
+  const std::array parts = {std::span<const std::byte>(header), std::span<const std::byte>(key_check)};
   Status status = os::atomic_write_file(*files_, file_path(FileKind::root, 0), parts);
   root_unsure_ = !status.ok();
   if (status.ok()) {
@@ -33,9 +37,10 @@ Status Store::commit(const Root& root) {
     doubtful_.clear();
     return status;
   }
-  std::uint64_t store = 0;
-  const auto actual = parse_root(store);
-  if (actual.ok() && store == store_ && *actual == root) root_ = root;
+  Header found;
+  std::vector<std::byte> bytes;
+  const auto actual = parse_root(found, bytes);
+  if (actual.ok() && found.store == sealer_.store() && *actual == root) root_ = root;
   return status;
 }
 
@@ -64,13 +69,17 @@ void Store::abandon(std::uint64_t number) {
 /// The tables of a snapshot, under a new name or in place of those under its own.
 Status Store::write_snapshot(const Manifest& manifest, bool replace) {
   const auto tables = encode_tables(manifest);
-  if (tables.size() > kMaxSnapshotFileBytes - kHeaderBytes) {
+  if (tables.size() > kMaxSnapshotFileBytes - kHeaderBytes - kMaxSealBytes) {
     return invalid("The tables of a snapshot have ", bytes_text(tables.size()), "; at most ",
                    bytes_text(kMaxSnapshotFileBytes), " are allowed.");
   }
-  const auto header =
-      write_header({FileKind::snapshot, store_, manifest.number, tables.size(), manifest.parent, 0}, tables);
-  const std::array parts = {std::span<const std::byte>(header), std::span<const std::byte>(tables)};
+  const Header fields{
+      FileKind::snapshot, sealer_.store(), manifest.number, tables.size() + sealer_.overhead(), manifest.parent, 0,
+      sealer_.on()};
+  const auto unsealed = write_header(fields);
+  GRAFT_TRY_ASSIGN(const auto body, sealer_.seal(std::span(unsealed).first(kHeaderFieldBytes), tables));
+  const auto header = write_header(fields, body);
+  const std::array parts = {std::span<const std::byte>(header), std::span<const std::byte>(body)};
   if (replace) return os::atomic_write_file(*files_, file_path(FileKind::snapshot, manifest.number), parts);
   return detail::to_status(write_new(FileKind::snapshot, manifest.number, parts));
 }
@@ -98,7 +107,7 @@ Result<std::unique_ptr<SnapshotWriter>> Store::begin_snapshot(const SnapshotMeta
   if (tables != nullptr) {
     for (const Chunk& chunk : tables->chunks) pending_->segments.insert(chunk.segment);
   }
-  return std::make_unique<SnapshotWriter>(*files_, path_, store_, options_, tables, pending_->number, meta);
+  return std::make_unique<SnapshotWriter>(*files_, path_, sealer_, options_, tables, pending_->number, meta);
 }
 
 Result<PutReport> Store::commit_snapshot(std::unique_ptr<SnapshotWriter> writer) {
@@ -113,8 +122,8 @@ Result<PutReport> Store::commit_snapshot(std::unique_ptr<SnapshotWriter> writer)
   if (Status status = ensure_ready(); !status.ok()) return std::move(status).with_context(context);
   if (Status status = sync_journal(); !status.ok()) return std::move(status).with_context(context);
   writer->release();
-  std::uint64_t before_bytes = kHeaderBytes;
-  for (std::size_t i = 0; i < before; ++i) before_bytes += frame_bytes(records_[i]);
+  std::uint64_t before_bytes = kHeaderBytes + sealer_.overhead();
+  for (std::size_t i = 0; i < before; ++i) before_bytes += frame_bytes(records_[i], sealer_);
   // Journals are named in the order in which they follow each other, which is not always that of the snapshots.
   const std::uint64_t name = root_.next == number + 1 ? number : root_.next++;
   JournalFile journal;

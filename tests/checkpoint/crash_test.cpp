@@ -18,9 +18,9 @@ const StoreOptions kOptions{.mode = StoreMode::create,
                             .compaction = {.min_gain = 0, .min_gain_bytes = 0}};
 
 TEST(CheckpointCrash, EveryLegalImageAfterAPowerCutHoldsTheLastAcknowledgedState) {
-  const std::size_t images = try_power_cuts(kOptions, 1, 60);
+  const std::size_t images = try_power_cuts(kOptions, 1, 40);
   std::printf("%zu images after a power cut\n", images);
-  EXPECT_GT(images, 10000u);
+  EXPECT_GT(images, 7000u);
 }
 
 TEST(CheckpointCrash, TheSimulatorNoticesMissingSyncs) {

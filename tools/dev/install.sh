@@ -6,8 +6,9 @@ packages="cmake ninja-build g++ ccache lld pkg-config
   flatbuffers-compiler libflatbuffers-dev libzstd-dev libxxhash-dev zlib1g-dev
   libonnx-dev libprotobuf-dev protobuf-compiler libcli11-dev nlohmann-json3-dev
   libgtest-dev"
-# Only the tests use these: PyTorch as an oracle, SwiftShader (inside chromium-common) as a second Vulkan device.
-test_packages="python3-torch python3-onnx chromium-common"
+# Only the tests use these: PyTorch as an oracle, SwiftShader (inside chromium-common) as a second Vulkan device, a
+# cipher for encrypted checkpoint stores.
+test_packages="python3-torch python3-onnx chromium-common libssl-dev"
 [ "${1:-}" = "--tests" ] && packages="$packages $test_packages"
 
 missing=""
