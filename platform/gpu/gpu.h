@@ -51,6 +51,7 @@ struct Caps {
   bool shader_int64 = false;
   bool storage_16bit = false;
   bool storage_8bit = false;
+  bool integer_dot = false;  ///< dot products of four 8-bit integers
   bool cooperative_matrix = false;
   bool timeline_semaphore = false;
   bool unified_memory = false;     ///< device memory is host-visible

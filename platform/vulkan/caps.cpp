@@ -10,6 +10,7 @@ namespace {
 // Everything here is optional; Caps says which of it is there.
 constexpr std::array kWantedExtensions = {VK_KHR_TIMELINE_SEMAPHORE_EXTENSION_NAME, VK_KHR_8BIT_STORAGE_EXTENSION_NAME,
                                           VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME,
+                                          VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME,
                                           VK_KHR_DRIVER_PROPERTIES_EXTENSION_NAME};
 
 gpu::DeviceType device_type(VkPhysicalDeviceType type) {
@@ -112,6 +113,7 @@ void read_features(const InstanceFunctions& fn, PhysicalDevice& device) {
   caps.shader_float16 = features.float16.shaderFloat16 == VK_TRUE;
   caps.shader_int8 = features.float16.shaderInt8 == VK_TRUE;
   caps.shader_int64 = features.all.features.shaderInt64 == VK_TRUE;
+  caps.integer_dot = features.integer_dot.shaderIntegerDotProduct == VK_TRUE;
   caps.timeline_semaphore = features.timeline.timelineSemaphore == VK_TRUE;
 }
 

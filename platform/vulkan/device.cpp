@@ -93,6 +93,7 @@ Status VulkanDevice::open(const DeviceOptions& options) {
   features.float16.shaderFloat16 = caps().shader_float16;
   features.float16.shaderInt8 = caps().shader_int8;
   features.timeline.timelineSemaphore = caps().timeline_semaphore;
+  features.integer_dot.shaderIntegerDotProduct = caps().integer_dot;
   VkDeviceCreateInfo info{VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO};
   info.pNext = &features.all;
   info.queueCreateInfoCount = 1;

@@ -13,6 +13,7 @@ struct FeatureChain {
     append(device, VK_KHR_8BIT_STORAGE_EXTENSION_NAME, storage8);
     append(device, VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME, float16);
     append(device, VK_KHR_TIMELINE_SEMAPHORE_EXTENSION_NAME, timeline);
+    append(device, VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME, integer_dot);
   }
   FeatureChain(const FeatureChain&) = delete;
   FeatureChain& operator=(const FeatureChain&) = delete;
@@ -24,6 +25,8 @@ struct FeatureChain {
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES_KHR};
   VkPhysicalDeviceTimelineSemaphoreFeaturesKHR timeline{
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES_KHR};
+  VkPhysicalDeviceShaderIntegerDotProductFeaturesKHR integer_dot{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES_KHR};
 
  private:
   template <typename Features>

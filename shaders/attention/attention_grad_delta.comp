@@ -7,15 +7,21 @@ layout(local_size_x = 128) in;
 #include "shaders/common/rows.glsl"
 
 layout(binding = 0) readonly buffer O { float o[]; };
+layout(binding = 0) readonly buffer OQuads { vec4 o_quads[]; };
 layout(binding = 1) readonly buffer Dy { float dy[]; };
+layout(binding = 1) readonly buffer DyQuads { vec4 dy_quads[]; };
 layout(binding = 2) writeonly buffer Delta { float delta[]; };
 
 void main() {
   const bool real = row_is_real();
   const uint end = real ? p.columns : 0u;
   const uint base = real ? row_start() : 0u;
-  float total = 0.0;
-  for (uint col = row_slice(); col < end; col += SLICES) total += o[base + col] * dy[base + col];
-  total = row_sum(total);
+  vec4 sums = vec4(0.0);
+  for (uint c = row_first(); c < end; c += ROW_STEP) {
+    ROW_LOAD(v, o, base, c, end, 0.0)
+    ROW_LOAD(g, dy, base, c, end, 0.0)
+    sums += v * g;
+  }
+  const float total = row_sum(sum_of(sums));
   if (real && row_slice() == 0u) delta[row_index()] = total;
 }

@@ -4,6 +4,7 @@
 // The host's twin is emit_flat() in runtime/ops/elementwise.h.
 #ifndef GRAFT_FLAT_GLSL
 #define GRAFT_FLAT_GLSL
+#extension GL_KHR_shader_subgroup_basic : require
 #include "shaders/common/index.glsl"
 
 const uint kVectorsPerInvocation = 4;
@@ -13,11 +14,13 @@ void single(uint i);
 
 void main() {
   uint vectors = p.count / 4;
-  // Strided by the workgroup, so that neighbours read neighbouring memory.
-  uint first = flat_workgroup() * (gl_WorkGroupSize.x * kVectorsPerInvocation);
+  // Neighbours read neighbouring memory, and a subgroup one run of it.
+  uint run = min(gl_SubgroupSize, gl_WorkGroupSize.x);
+  uint lane = gl_LocalInvocationIndex % run;
+  uint first = (flat_workgroup() * gl_WorkGroupSize.x + gl_LocalInvocationIndex - lane) * kVectorsPerInvocation + lane;
   if (flat_workgroup() > vectors / (gl_WorkGroupSize.x * kVectorsPerInvocation)) return;
   for (uint k = 0; k < kVectorsPerInvocation; ++k) {
-    uint i = first + k * gl_WorkGroupSize.x + gl_LocalInvocationIndex;
+    uint i = first + k * run;
     if (i < vectors) vector(i);
   }
   if (flat_workgroup() == 0 && gl_LocalInvocationIndex < p.count % 4) single(vectors * 4 + gl_LocalInvocationIndex);

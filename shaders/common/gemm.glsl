@@ -45,10 +45,18 @@ void out_store(uint address, uint n, float value);
 Place gemm_place() {
   Place place;
   uint id = flat_workgroup();
+#ifdef GEMM_SHUFFLE
+  // A CPU runs few workgroups at a time, in their order: columns of B, which may be far apart, stay in its cache.
+  const uint tile_m = id % p.tiles_m;
+  id /= p.tiles_m;
+  const uint tile_n = id % p.tiles_n;
+  id /= p.tiles_n;
+#else
   const uint tile_n = id % p.tiles_n;
   id /= p.tiles_n;
   const uint tile_m = id % p.tiles_m;
   id /= p.tiles_m;
+#endif
   place.batch = id % p.batches;
   place.split = id / p.batches;
   place.valid = place.split < p.splits;

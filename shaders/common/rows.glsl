@@ -2,14 +2,20 @@
 // `p.inner` apart: row r = (outer, inner index) starts at (r / inner) * columns * inner + r % inner.
 // Include after layout(local_size_x); the push block needs `uint rows; uint columns; uint inner;`. Every invocation of
 // a workgroup must take part in row_max() and row_sum(), also where row_is_real() is false.
+// A kernel may walk its rows four columns at a time:
+//   for (uint c = row_first(); c < columns; c += ROW_STEP)
+// with ROW_LOAD and ROW_STORE on buffers that are declared twice, as float x[] and as vec4 x_quads[]. Component i is
+// column row_column(c, i), which may lie past the row where VECTOR is false.
 // The host's twin is row_schedule() in runtime/ops/rows.h.
 #ifndef GRAFT_ROWS_GLSL
 #define GRAFT_ROWS_GLSL
+#extension GL_EXT_control_flow_attributes : require
 #include "shaders/common/index.glsl"
 #include "shaders/common/math.glsl"
 
 layout(constant_id = 0) const uint SLICES = 1;          // a power of two
 layout(constant_id = 1) const bool ROWS_FIRST = false;  // neighbouring invocations: rows, or slices of one
+layout(constant_id = 2) const bool VECTOR = false;      // rows are contiguous, of a multiple of four columns
 
 const uint kRowsPerGroup = gl_WorkGroupSize.x / SLICES;
 shared float shared_row[gl_WorkGroupSize.x];
@@ -24,6 +30,33 @@ uint row_start() {
   uint outer = row_index() / p.inner;
   return outer * p.columns * p.inner + (row_index() - outer * p.inner);
 }
+
+const uint ROW_STEP = 4 * SLICES;
+uint row_first() { return VECTOR ? 4 * row_slice() : row_slice(); }
+uint row_column(uint c, uint i) { return VECTOR ? c + i : c + i * SLICES; }
+
+/// Declares vec4 `value`: four columns of the row at `start`, and `none` where there is no column.
+#define ROW_LOAD(value, name, start, c, columns, none)                                    \
+  vec4 value = vec4(none);                                                                \
+  if (VECTOR) {                                                                           \
+    value = name##_quads[((start) + (c)) / 4];                                            \
+  } else {                                                                                \
+    [[unroll]] for (uint i_ = 0; i_ < 4; ++i_) {                                          \
+      const uint column_ = row_column(c, i_);                                             \
+      if (column_ < (columns)) value[i_] = name[(start) + column_ * p.inner];             \
+    }                                                                                     \
+  }
+#define ROW_STORE(name, start, c, columns, value)                                         \
+  if (VECTOR) {                                                                           \
+    name##_quads[((start) + (c)) / 4] = value;                                            \
+  } else {                                                                                \
+    [[unroll]] for (uint i_ = 0; i_ < 4; ++i_) {                                          \
+      const uint column_ = row_column(c, i_);                                             \
+      if (column_ < (columns)) name[(start) + column_ * p.inner] = (value)[i_];           \
+    }                                                                                     \
+  }
+
+float sum_of(vec4 v) { return (v.x + v.y) + (v.z + v.w); }
 
 float row_tree(float value, bool take_max) {
   if (SLICES == 1) return value;

@@ -6,6 +6,7 @@
 // The host's twin is emit_strided() in runtime/ops/elementwise.h.
 #ifndef GRAFT_STRIDED_GLSL
 #define GRAFT_STRIDED_GLSL
+#extension GL_KHR_shader_subgroup_basic : require
 #include "shaders/common/index.glsl"
 #include "shaders/common/strided_push.h"
 
@@ -33,14 +34,17 @@ void single(uint i, uvec3 at);
 void main() {
   uint units_per_group = gl_WorkGroupSize.x * kUnitsPerInvocation;
   if (flat_workgroup() > p.count / units_per_group) return;
-  uint first = flat_workgroup() * units_per_group + gl_LocalInvocationIndex;
+  // A subgroup reads one run of memory.
+  uint run = min(gl_SubgroupSize, gl_WorkGroupSize.x);
+  uint lane = gl_LocalInvocationIndex % run;
+  uint first = flat_workgroup() * units_per_group + (gl_LocalInvocationIndex - lane) * kUnitsPerInvocation + lane;
   if (VECTOR && RANK == 1 && flat_workgroup() == 0 && gl_LocalInvocationIndex < p.dims[0] % 4) {
     // The only axis may leave a remainder; its length stands in dims[0].
     uint i = p.count * 4 + gl_LocalInvocationIndex;
     single(i, uvec3((SPLAT & 1u) != 0 ? 0 : i, (SPLAT & 2u) != 0 ? 0 : i, (SPLAT & 4u) != 0 ? 0 : i));
   }
   for (uint k = 0; k < kUnitsPerInvocation; ++k) {
-    uint i = first + k * gl_WorkGroupSize.x;
+    uint i = first + k * run;
     if (i >= p.count) return;
     if (VECTOR) {
       vector(i, strided_offsets(i));

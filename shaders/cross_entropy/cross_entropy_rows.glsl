@@ -3,6 +3,7 @@
 #include "shaders/cross_entropy/cross_entropy_push.h"
 #include "shaders/common/rows.glsl"
 layout(binding = 0) readonly buffer X { float x[]; };
+layout(binding = 0) readonly buffer XQuads { vec4 x_quads[]; };
 layout(binding = 1) readonly buffer Labels { int labels[]; };
 
 struct Row {
@@ -22,14 +23,22 @@ Row read_row() {
   row.start = row_start();
   row.columns = real ? p.columns : 0;
   float top = -inf();
-  for (uint c = row_slice(); c < row.columns; c += SLICES) top = max_nan(top, x[row.start + c]);
+  for (uint c = row_first(); c < row.columns; c += ROW_STEP) {
+    ROW_LOAD(v, x, row.start, c, row.columns, -inf())
+    for (uint i = 0; i < 4; ++i) top = max_nan(top, v[i]);
+  }
   row.top = row_max(top);
   float exps = 0.0;
   float sum = 0.0;
-  for (uint c = row_slice(); c < row.columns; c += SLICES) {
-    float shifted = x[row.start + c] - row.top;
-    exps += exp_accurate(shifted);
-    sum += shifted;
+  for (uint c = row_first(); c < row.columns; c += ROW_STEP) {
+    ROW_LOAD(v, x, row.start, c, row.columns, row.top)
+    vec4 shifted = v - row.top;
+    for (uint i = 0; i < 4; ++i) {
+      if (row_column(c, i) < row.columns) {
+        exps += exp_accurate(shifted[i]);
+        sum += shifted[i];
+      }
+    }
   }
   row.sum_exps = row_sum(exps);
   row.sum = p.smoothing != 0.0 ? row_sum(sum) : 0.0;

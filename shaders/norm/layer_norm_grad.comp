@@ -3,36 +3,49 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 layout(local_size_x = 128) in;
-#include "shaders/common/index.glsl"
 #include "shaders/norm/layer_norm_push.h"
-#include "shaders/norm/sum_lanes.glsl"
+#include "shaders/common/rows.glsl"
 
-layout(std430, set = 0, binding = 0) readonly buffer X { float x[]; };
-layout(std430, set = 0, binding = 1) readonly buffer Scale { float scale[]; };
-layout(std430, set = 0, binding = 2) readonly buffer Mean { float mean_in[]; };
-layout(std430, set = 0, binding = 3) readonly buffer Rstd { float rstd_in[]; };
-layout(std430, set = 0, binding = 4) readonly buffer Dy { float dy[]; };
-layout(std430, set = 0, binding = 5) writeonly buffer Dx { float dx[]; };
+layout(binding = 0) readonly buffer X { float x[]; };
+layout(binding = 0) readonly buffer XQuads { vec4 x_quads[]; };
+layout(binding = 1) readonly buffer Scale { float scale[]; };
+layout(binding = 1) readonly buffer ScaleQuads { vec4 scale_quads[]; };
+layout(binding = 2) readonly buffer Mean { float mean_in[]; };
+layout(binding = 3) readonly buffer Rstd { float rstd_in[]; };
+layout(binding = 4) readonly buffer Dy { float dy[]; };
+layout(binding = 4) readonly buffer DyQuads { vec4 dy_quads[]; };
+layout(binding = 5) writeonly buffer Dx { float dx[]; };
+layout(binding = 5) writeonly buffer DxQuads { vec4 dx_quads[]; };
 
-float scaled_dy(uint base, uint col) { return p.has_scale != 0u ? dy[base + col] * scale[col] : dy[base + col]; }
+vec4 scaled_dy(uint base, uint c, uint end) {
+  ROW_LOAD(g, dy, base, c, end, 0.0)
+  if (p.has_scale != 0u) {
+    ROW_LOAD(factor, scale, 0, c, end, 0.0)
+    g *= factor;
+  }
+  return g;
+}
 
 void main() {
-  const uint row = flat_workgroup() * (128u >> p.lane_shift) + (gl_LocalInvocationIndex >> p.lane_shift);
-  const uint lanes = 1u << p.lane_shift;
-  const uint first = gl_LocalInvocationIndex & (lanes - 1u);
-  const bool valid = row < p.rows;
-  const uint end = valid ? p.cols : 0u;  // lanes without a row still take part in the sums
-  const uint base = row * p.cols;
-  const float mean = valid ? mean_in[row] : 0.0;
-  const float rstd = valid ? rstd_in[row] : 0.0;
+  const bool real = row_is_real();
+  const uint end = real ? p.columns : 0u;  // lanes without a row still take part in the sums
+  const uint base = real ? row_start() : 0u;
+  const float mean = real ? mean_in[row_index()] : 0.0;
+  const float rstd = real ? rstd_in[row_index()] : 0.0;
 
-  vec2 total = vec2(0.0);
-  for (uint col = first; col < end; col += lanes) {
-    const float d = scaled_dy(base, col);
-    total += vec2(d, d * ((x[base + col] - mean) * rstd));
+  vec4 total = vec4(0.0);
+  vec4 along = vec4(0.0);
+  for (uint c = row_first(); c < end; c += ROW_STEP) {
+    ROW_LOAD(v, x, base, c, end, mean)
+    const vec4 g = scaled_dy(base, c, end);
+    total += g;
+    along += g * ((v - mean) * rstd);
   }
-  const vec2 m = sum_row(total, p.lane_shift) / float(p.cols);
-  for (uint col = first; col < end; col += lanes) {
-    dx[base + col] = rstd * (scaled_dy(base, col) - m.x - (x[base + col] - mean) * rstd * m.y);
+  const float mean_g = row_sum(sum_of(total)) / float(p.columns);
+  const float mean_gx = row_sum(sum_of(along)) / float(p.columns);
+  for (uint c = row_first(); c < end; c += ROW_STEP) {
+    ROW_LOAD(v, x, base, c, end, 0.0)
+    const vec4 result = rstd * (scaled_dy(base, c, end) - mean_g - (v - mean) * rstd * mean_gx);
+    ROW_STORE(dx, base, c, end, result)
   }
 }

@@ -3,13 +3,13 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 layout(local_size_x = 128) in;
-#include "shaders/common/index.glsl"
 #include "shaders/optimizer/accumulate_push.h"
+#include "shaders/common/flat.glsl"
 
 layout(std430, set = 0, binding = 0) buffer Acc { float acc[]; };
+layout(std430, set = 0, binding = 0) buffer AccVectors { vec4 acc4[]; };
 layout(std430, set = 0, binding = 1) readonly buffer X { float x[]; };
+layout(std430, set = 0, binding = 1) readonly buffer XVectors { vec4 x4[]; };
 
-void main() {
-  const uint i = flat_invocation();
-  if (i < p.count) acc[i] += x[i];
-}
+void vector(uint i) { acc4[i] += x4[i]; }
+void single(uint i) { acc[i] += x[i]; }

@@ -3,23 +3,23 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 layout(local_size_x = 128) in;
-#include "shaders/common/index.glsl"
-#include "shaders/common/step_state.h"
 #include "shaders/optimizer/adam_step_push.h"
+#include "shaders/common/flat.glsl"
+#include "shaders/common/step_state.h"
 
 layout(std430, set = 0, binding = 0) buffer Param { float param[]; };
+layout(std430, set = 0, binding = 0) buffer ParamVectors { vec4 param4[]; };
 layout(std430, set = 0, binding = 1) readonly buffer Grad { float grad[]; };
+layout(std430, set = 0, binding = 1) readonly buffer GradVectors { vec4 grad4[]; };
 layout(std430, set = 0, binding = 2) buffer First { float first[]; };
+layout(std430, set = 0, binding = 2) buffer FirstVectors { vec4 first4[]; };
 layout(std430, set = 0, binding = 3) buffer Second { float second[]; };
+layout(std430, set = 0, binding = 3) buffer SecondVectors { vec4 second4[]; };
 layout(std430, set = 0, binding = 4) readonly buffer Factor { float factor[]; };
 layout(std430, set = 0, binding = 5) readonly buffer State { StepState state; };
 
-void main() {
-  const uint i = flat_invocation();
-  if (i >= p.count) return;
+void step_of(inout vec4 x, vec4 g, inout vec4 m, inout vec4 v) {
   const float rate = state.learning_rate[p.group];
-  float x = param[i];
-  float g = grad[i];
   if (p.has_factor != 0u) g *= factor[0];
   if (p.maximize != 0u) g = -g;
   if (p.weight_decay != 0.0) {
@@ -29,10 +29,28 @@ void main() {
       g += p.weight_decay * x;
     }
   }
-  const float m = p.beta1 * first[i] + p.one_minus_beta1 * g;
-  const float v = p.beta2 * second[i] + p.one_minus_beta2 * (g * g);
-  first[i] = m;
-  second[i] = v;
-  const float denominator = sqrt(v) / sqrt(state.bias_correction2[p.group]) + p.epsilon;
-  param[i] = x - rate / state.bias_correction1[p.group] * (m / denominator);
+  m = p.beta1 * m + p.one_minus_beta1 * g;
+  v = p.beta2 * v + p.one_minus_beta2 * (g * g);
+  const vec4 denominator = sqrt(v) / sqrt(state.bias_correction2[p.group]) + p.epsilon;
+  x -= rate / state.bias_correction1[p.group] * (m / denominator);
+}
+
+void vector(uint i) {
+  vec4 x = param4[i];
+  vec4 m = first4[i];
+  vec4 v = second4[i];
+  step_of(x, grad4[i], m, v);
+  first4[i] = m;
+  second4[i] = v;
+  param4[i] = x;
+}
+
+void single(uint i) {
+  vec4 x = vec4(param[i]);
+  vec4 m = vec4(first[i]);
+  vec4 v = vec4(second[i]);
+  step_of(x, vec4(grad[i]), m, v);
+  first[i] = m.x;
+  second[i] = v.x;
+  param[i] = x.x;
 }

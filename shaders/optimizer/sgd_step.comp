@@ -3,29 +3,44 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 layout(local_size_x = 128) in;
-#include "shaders/common/index.glsl"
-#include "shaders/common/step_state.h"
 #include "shaders/optimizer/sgd_step_push.h"
+#include "shaders/common/flat.glsl"
+#include "shaders/common/step_state.h"
 
 layout(std430, set = 0, binding = 0) buffer Param { float param[]; };
+layout(std430, set = 0, binding = 0) buffer ParamVectors { vec4 param4[]; };
 layout(std430, set = 0, binding = 1) readonly buffer Grad { float grad[]; };
+layout(std430, set = 0, binding = 1) readonly buffer GradVectors { vec4 grad4[]; };
 layout(std430, set = 0, binding = 2) buffer Momentum { float velocity[]; };
+layout(std430, set = 0, binding = 2) buffer MomentumVectors { vec4 velocity4[]; };
 layout(std430, set = 0, binding = 3) readonly buffer Factor { float factor[]; };
 layout(std430, set = 0, binding = 4) readonly buffer State { StepState state; };
 
-void main() {
-  const uint i = flat_invocation();
-  if (i >= p.count) return;
-  const float x = param[i];
-  float d = grad[i];
+// The direction to step in, from the parameter and its gradient; `v` is the velocity where there is momentum.
+vec4 direction(vec4 x, vec4 d, inout vec4 v) {
   if (p.has_factor != 0u) d *= factor[0];
   if (p.maximize != 0u) d = -d;
   if (p.weight_decay != 0.0) d += p.weight_decay * x;
-  if (p.has_momentum != 0u) {
-    // The first step takes the gradient itself, undampened.
-    const float v = state.step == 0u ? d : p.momentum * velocity[i] + p.one_minus_dampening * d;
-    velocity[i] = v;
-    d = p.nesterov != 0u ? d + p.momentum * v : v;
-  }
-  param[i] = x - state.learning_rate[p.group] * d;
+  if (p.has_momentum == 0u) return d;
+  // The first step takes the gradient itself, undampened.
+  v = state.step == 0u ? d : p.momentum * v + p.one_minus_dampening * d;
+  return p.nesterov != 0u ? d + p.momentum * v : v;
+}
+
+void vector(uint i) {
+  const vec4 x = param4[i];
+  vec4 v = vec4(0.0);
+  if (p.has_momentum != 0u) v = velocity4[i];
+  const vec4 d = direction(x, grad4[i], v);
+  if (p.has_momentum != 0u) velocity4[i] = v;
+  param4[i] = x - state.learning_rate[p.group] * d;
+}
+
+void single(uint i) {
+  const float x = param[i];
+  vec4 v = vec4(0.0);
+  if (p.has_momentum != 0u) v = vec4(velocity[i]);
+  const vec4 d = direction(vec4(x), vec4(grad[i]), v);
+  if (p.has_momentum != 0u) velocity[i] = v.x;
+  param[i] = x - state.learning_rate[p.group] * d.x;
 }

@@ -1,5 +1,5 @@
-//! variant f32 : -DVALUE=float
-//! variant i32 : -DVALUE=int -DSTORE_I32
+//! variant f32 : -DVALUE=float -DQUAD=vec4
+//! variant i32 : -DVALUE=int -DQUAD=ivec4 -DSTORE_I32
 // Reductions over any axes. A workgroup handles 128 / SLICES outputs, each by SLICES invocations whose results are
 // combined in a fixed tree. Long reductions are split over workgroups: partial results go to scratch memory as pairs
 // of words, and a second dispatch (PARTIAL_IN) combines them, again in a fixed order.
@@ -17,7 +17,9 @@ layout(constant_id = 3) const uint SLICES = 1;             // a power of two
 layout(constant_id = 4) const bool OUTPUTS_FIRST = false;  // neighbouring invocations: outputs, or slices of one
 layout(constant_id = 5) const bool PARTIAL_IN = false;
 layout(constant_id = 6) const bool PARTIAL_OUT = false;
+layout(constant_id = 7) const bool VECTOR = false;  // elements are contiguous, in whole vectors of four
 layout(binding = 0) readonly buffer X { VALUE x[]; };
+layout(binding = 0) readonly buffer XQuads { QUAD x_quads[]; };
 layout(binding = 0) readonly buffer XPairs { uvec2 x_pairs[]; };
 layout(binding = 1) writeonly buffer Y { uint y[]; };
 layout(binding = 1) writeonly buffer YPairs { uvec2 y_pairs[]; };
@@ -167,6 +169,13 @@ Partial reduce_slice(uint o, uint slice, uint begin, uint end) {
   }
   uint base = kept_offset(o);
   VALUE winner = FN == fn_ties ? result[o] : VALUE(0);
+  if (VECTOR) {
+    for (uint r = begin + 4 * slice; r < end; r += 4 * SLICES) {
+      QUAD v = x_quads[(base + r) / 4];
+      for (uint i = 0; i < 4; ++i) so_far = merge(so_far, single(v[i], r + i, winner));
+    }
+    return so_far;
+  }
   for (uint r = begin + slice; r < end; r += SLICES) {
     so_far = merge(so_far, single(x[base + reduced_offset(r)], r, winner));
   }

@@ -7,20 +7,31 @@ layout(local_size_x = 128) in;
 #include "shaders/common/rows.glsl"
 
 layout(binding = 0) readonly buffer X { float x[]; };
+layout(binding = 0) readonly buffer XQuads { vec4 x_quads[]; };
 layout(binding = 1) readonly buffer Scale { float scale[]; };
+layout(binding = 1) readonly buffer ScaleQuads { vec4 scale_quads[]; };
 layout(binding = 2) writeonly buffer Y { float y[]; };
+layout(binding = 2) writeonly buffer YQuads { vec4 y_quads[]; };
 layout(binding = 3) writeonly buffer Rstd { float rstd_out[]; };
 
 void main() {
   const bool real = row_is_real();
   const uint end = real ? p.columns : 0u;  // lanes without a row still take part in the sum
   const uint base = real ? row_start() : 0u;
-  float total = 0.0;
-  for (uint col = row_slice(); col < end; col += SLICES) total += x[base + col] * x[base + col];
-  const float rstd = 1.0 / sqrt(row_sum(total) / float(p.columns) + p.epsilon);
-  for (uint col = row_slice(); col < end; col += SLICES) {
-    const float value = x[base + col] * rstd;
-    y[base + col] = p.has_scale != 0u ? value * (scale[col] + p.unit) : value;
+  vec4 total = vec4(0.0);
+  for (uint c = row_first(); c < end; c += ROW_STEP) {
+    ROW_LOAD(v, x, base, c, end, 0.0)
+    total += v * v;
+  }
+  const float rstd = 1.0 / sqrt(row_sum(sum_of(total)) / float(p.columns) + p.epsilon);
+  for (uint c = row_first(); c < end; c += ROW_STEP) {
+    ROW_LOAD(v, x, base, c, end, 0.0)
+    v *= rstd;
+    if (p.has_scale != 0u) {
+      ROW_LOAD(factor, scale, 0, c, end, 0.0)
+      v *= factor + p.unit;
+    }
+    ROW_STORE(y, base, c, end, v)
   }
   if (real && row_slice() == 0u) rstd_out[row_index()] = rstd;
 }

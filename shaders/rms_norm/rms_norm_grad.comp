@@ -7,13 +7,22 @@ layout(local_size_x = 128) in;
 #include "shaders/common/rows.glsl"
 
 layout(binding = 0) readonly buffer X { float x[]; };
+layout(binding = 0) readonly buffer XQuads { vec4 x_quads[]; };
 layout(binding = 1) readonly buffer Scale { float scale[]; };
+layout(binding = 1) readonly buffer ScaleQuads { vec4 scale_quads[]; };
 layout(binding = 2) readonly buffer Rstd { float rstd_in[]; };
 layout(binding = 3) readonly buffer Dy { float dy[]; };
+layout(binding = 3) readonly buffer DyQuads { vec4 dy_quads[]; };
 layout(binding = 4) writeonly buffer Dx { float dx[]; };
+layout(binding = 4) writeonly buffer DxQuads { vec4 dx_quads[]; };
 
-float scaled_dy(uint base, uint col) {
-  return p.has_scale != 0u ? dy[base + col] * (scale[col] + p.unit) : dy[base + col];
+vec4 scaled_dy(uint base, uint c, uint end) {
+  ROW_LOAD(g, dy, base, c, end, 0.0)
+  if (p.has_scale != 0u) {
+    ROW_LOAD(factor, scale, 0, c, end, 0.0)
+    g *= factor + p.unit;
+  }
+  return g;
 }
 
 void main() {
@@ -21,10 +30,15 @@ void main() {
   const uint end = real ? p.columns : 0u;  // lanes without a row still take part in the sum
   const uint base = real ? row_start() : 0u;
   const float rstd = real ? rstd_in[row_index()] : 0.0;
-  float total = 0.0;
-  for (uint col = row_slice(); col < end; col += SLICES) total += scaled_dy(base, col) * (x[base + col] * rstd);
-  const float along = row_sum(total) / float(p.columns);
-  for (uint col = row_slice(); col < end; col += SLICES) {
-    dx[base + col] = rstd * (scaled_dy(base, col) - x[base + col] * rstd * along);
+  vec4 total = vec4(0.0);
+  for (uint c = row_first(); c < end; c += ROW_STEP) {
+    ROW_LOAD(v, x, base, c, end, 0.0)
+    total += scaled_dy(base, c, end) * (v * rstd);
+  }
+  const float along = row_sum(sum_of(total)) / float(p.columns);
+  for (uint c = row_first(); c < end; c += ROW_STEP) {
+    ROW_LOAD(v, x, base, c, end, 0.0)
+    const vec4 result = rstd * (scaled_dy(base, c, end) - v * rstd * along);
+    ROW_STORE(dx, base, c, end, result)
   }
 }

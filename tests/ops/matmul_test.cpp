@@ -22,7 +22,10 @@ std::vector<OpCase> cases() {
     c.inputs.push_back({.dims = {y.back()}});
     return c;
   };
+  OpCase by_rows = biased("two rows of a transposed b and a bias", {2, 100}, {11, 100}, {2, 11});
+  by_rows.attrs.set("trans_b", std::int64_t{1});
   std::vector<OpCase> all = {
+      by_rows,
       one("one by one", {1, 1}, {1, 1}, {1, 1}),
       one("odd sizes", {17, 19}, {19, 37}, {17, 37}),
       one("whole tiles", {32, 16}, {16, 64}, {32, 64}),
@@ -32,6 +35,12 @@ std::vector<OpCase> cases() {
       one("trans both", {19, 17}, {37, 19}, {17, 37}, 1, 1),
       one("one row", {1, 70}, {70, 90}, {1, 90}),
       one("four rows", {4, 70}, {90, 70}, {4, 90}, 0, 1),
+      one("one row, whole vectors", {1, 72}, {72, 36}, {1, 36}),
+      one("three rows of a transposed b", {3, 76}, {45, 76}, {3, 45}, 0, 1),
+      one("one transposed row", {68, 1}, {68, 12}, {1, 12}, 1, 0),
+      one("two rows, long sums", {2, 1000}, {1000, 16}, {2, 16}),
+      biased("four rows and a bias", {4, 64}, {64, 600}, {4, 600}),
+      biased("one row, long sums and a bias", {1, 2000}, {2000, 8}, {1, 8}),
       one("one column", {90, 70}, {70, 1}, {90, 1}),
       one("eight columns", {33, 21}, {21, 8}, {33, 8}),
       one("outer product", {20, 1}, {1, 30}, {20, 30}),

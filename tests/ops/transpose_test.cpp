@@ -18,6 +18,8 @@ std::vector<OpCase> cases() {
   return {one("scalar", {}, {}),
           one("rank 1", {7}, {0}),
           one("matrix in tiles", {37, 50}, {1, 0}),
+          one("matrix in blocks of four", {36, 72}, {1, 0}),
+          one("batch in blocks of four", {3, 40, 4}, {0, 2, 1}),
           one("matrix of one tile", {16, 16}, {1, 0}),
           one("narrow matrix", {3, 40}, {1, 0}),
           one("NCHW to NHWC", {2, 5, 9, 7}, {0, 2, 3, 1}),

@@ -2,6 +2,7 @@
 
 #include "platform/base/checked.h"
 #include "runtime/core/build.h"
+#include "shaders/matmul/matmul_push.h"
 
 namespace graft::cli {
 namespace {
@@ -22,38 +23,55 @@ Result<Graph> one_node(Op op, const std::vector<Dims>& inputs, const Attrs& attr
   return graph;
 }
 
-// The naive kernels take the push block of the op's kernel and its operands: the first two bindings and the last.
-void use_naive(Plan& plan, shaders::KernelId kernel, std::array<std::uint32_t, 3> groups) {
+// Rivals take the operands of the op's kernel: the first two bindings and the last. Empty `push`: its push block too.
+void use_rival(Plan& plan, shaders::KernelId kernel, std::array<std::uint32_t, 3> groups,
+               std::vector<std::byte> push = {}) {
   std::vector<Step> steps;
+  PlanBinding out;
+  for (const Step& step : plan.steps) {
+    if (step.kind == StepKind::dispatch) out = step.bindings.back();  // of the last pass
+  }
   bool replaced = false;
   for (Step& step : plan.steps) {
-    if (step.kind != StepKind::dispatch) {
-      steps.push_back(step);
-      continue;
+    if (step.kind == StepKind::dispatch) {
+      if (replaced) continue;  // later passes of the op have no counterpart
+      replaced = true;
+      step.bindings = {step.bindings[0], step.bindings[1], out};
+      step.groups = groups;
+      if (!push.empty()) step.push = push;
+      plan.kernels[step.kernel] = {kernel, {}, 3, static_cast<std::uint32_t>(step.push.size())};
     }
-    if (replaced) continue;  // later passes of the op have no counterpart
-    replaced = true;
-    step.bindings = {step.bindings[0], step.bindings[1], step.bindings.back()};
-    step.groups = groups;
-    plan.kernels[step.kernel] = {kernel, {}, 3, static_cast<std::uint32_t>(step.push.size())};
     steps.push_back(step);
   }
+  for (PlanNode& node : plan.nodes) node.steps = std::min(node.steps, 1u);
   plan.steps = std::move(steps);
 }
 
-BenchCase gemm(std::int64_t m, std::int64_t n, std::int64_t k, bool trans_a, bool trans_b, bool with_naive) {
+BenchCase gemm(std::int64_t m, std::int64_t n, std::int64_t k, bool trans_a, bool trans_b) {
   BenchCase c;
   c.name = cat("matmul ", trans_a ? "T" : "N", trans_b ? "T" : "N", " ", m, "x", n, "x", k);
   const Dims a = trans_a ? Dims{k, m} : Dims{m, k};
   const Dims b = trans_b ? Dims{n, k} : Dims{k, n};
   const Attrs attrs = {{"trans_a", std::int64_t{trans_a}}, {"trans_b", std::int64_t{trans_b}}};
   c.build = [=] { return one_node(Op::matmul, {a, b}, attrs); };
-  if (!with_naive) return c;
-  c.naive = [=](Plan& plan) {
-    use_naive(plan, shaders::KernelId::matmul_naive__f32,
-              {static_cast<std::uint32_t>(ceil_div<std::int64_t>(n, 16)),
-               static_cast<std::uint32_t>(ceil_div<std::int64_t>(m, 8)), 1});
+  const auto rival = [=](shaders::KernelId kernel, std::int64_t tile_m, std::int64_t tile_n) {
+    return [=](Plan& plan) {
+      push::MatmulPush push{};
+      push.m = static_cast<std::uint32_t>(m);
+      push.n = static_cast<std::uint32_t>(n);
+      push.k = static_cast<std::uint32_t>(k);
+      push.a_row_stride = static_cast<std::uint32_t>(trans_a ? 1 : k);
+      push.a_k_stride = static_cast<std::uint32_t>(trans_a ? m : 1);
+      push.b_k_stride = static_cast<std::uint32_t>(trans_b ? 1 : n);
+      push.b_col_stride = static_cast<std::uint32_t>(trans_b ? k : 1);
+      const auto bytes = std::as_bytes(std::span(&push, 1));
+      use_rival(plan, kernel,
+                {static_cast<std::uint32_t>(ceil_div(n, tile_n)), static_cast<std::uint32_t>(ceil_div(m, tile_m)), 1},
+                {bytes.begin(), bytes.end()});
+    };
   };
+  c.rivals = {{"naive", rival(shaders::KernelId::matmul_naive__f32, 8, 16)},
+              {"tiled", rival(shaders::KernelId::matmul_tiled__f32, 64, 64)}};
   return c;
 }
 
@@ -82,49 +100,49 @@ BenchCase conv_forward(const Conv& conv, bool with_naive) {
   c.name = "conv " + conv.text();
   c.build = [=] { return one_node(Op::conv, {conv.x(), conv.w()}, conv.attrs()); };
   if (!with_naive) return c;
-  c.naive = [=](Plan& plan) {
+  const auto naive = [=](Plan& plan) {
     const std::int64_t outputs = conv.batch * conv.out_size() * conv.out_size() * conv.out;
-    use_naive(plan, shaders::KernelId::conv_naive__f32,
+    use_rival(plan, shaders::KernelId::conv_naive__f32,
               {static_cast<std::uint32_t>(std::min<std::int64_t>(ceil_div<std::int64_t>(outputs, 64), 65535)),
                static_cast<std::uint32_t>(ceil_div<std::int64_t>(ceil_div<std::int64_t>(outputs, 64), 65535)), 1});
   };
+  c.rivals = {{"naive", naive}};
   return c;
 }
 
 BenchCase conv_grad_data(const Conv& conv) {
   Attrs attrs = conv.attrs();
   attrs.set("shape", Shape::of(conv.x()));
-  return {"conv_grad_data " + conv.text(),
-          [=] {
-            return one_node(Op::conv_grad_data, {conv.y(), conv.w()}, attrs);
-          },
-          {}};
+  return {"conv_grad_data " + conv.text(), [=] { return one_node(Op::conv_grad_data, {conv.y(), conv.w()}, attrs); }};
 }
 
 BenchCase conv_grad_weight(const Conv& conv) {
   Attrs attrs = conv.attrs();
   attrs.set("shape", Shape::of(conv.w()));
-  return {"conv_grad_weight " + conv.text(),
-          [=] {
+  return {"conv_grad_weight " + conv.text(), [=] {
             return one_node(Op::conv_grad_weight, {conv.x(), conv.y()}, attrs);
-          },
-          {}};
+          }};
 }
 
 BenchCase simple(const std::string& name, Op op, const std::vector<Dims>& inputs, const Attrs& attrs = {}) {
-  return {name, [=] { return one_node(op, inputs, attrs); }, {}};
+  return {name, [=] { return one_node(op, inputs, attrs); }};
 }
 
 }  // namespace
 
 std::vector<BenchCase> bench_cases() {
   std::vector<BenchCase> cases;
-  for (const std::int64_t n : {256, 512, 768, 1024}) cases.push_back(gemm(n, n, n, false, false, true));
-  cases.push_back(gemm(768, 768, 768, false, true, true));
-  cases.push_back(gemm(768, 768, 768, true, false, true));
-  cases.push_back(gemm(64, 500, 800, false, true, true));
-  cases.push_back(gemm(1, 1024, 4096, false, true, true));
-  cases.push_back(gemm(512, 64, 8192, true, false, true));
+  for (const std::int64_t n : {256, 512, 768, 1024}) cases.push_back(gemm(n, n, n, false, false));
+  cases.push_back(gemm(768, 768, 768, false, true));
+  cases.push_back(gemm(768, 768, 768, true, false));
+  cases.push_back(gemm(64, 500, 800, false, true));
+  for (const bool trans_b : {true, false}) {
+    cases.push_back(gemm(1, 1024, 4096, false, trans_b));
+    cases.push_back(gemm(1, 1536, 576, false, trans_b));
+    cases.push_back(gemm(4, 1024, 4096, false, trans_b));
+    cases.push_back(gemm(128, 1536, 576, false, trans_b));
+  }
+  cases.push_back(gemm(512, 64, 8192, true, false));
   const Conv lenet{64, 12, 20, 50, 5, 1, 1};
   const Conv square{4, 28, 64, 64, 3, 1, 1};
   const Conv strided{4, 28, 64, 128, 3, 2, 1};

@@ -12,8 +12,12 @@ namespace graft::cli {
 struct BenchCase {
   std::string name;
   std::function<Result<Graph>()> build;
-  /// Puts the naive kernel into a copy of the op's plan; empty where there is none.
-  std::function<void(Plan&)> naive;
+  /// Another kernel for the same problem; replace() puts it into a copy of the op's plan.
+  struct Rival {
+    std::string name;
+    std::function<void(Plan&)> replace;
+  };
+  std::vector<Rival> rivals = {};
 };
 
 std::vector<BenchCase> bench_cases();

@@ -68,6 +68,7 @@ nlohmann::ordered_json to_json(const gpu::Caps& caps, std::size_t index) {
             {"shader_int64", caps.shader_int64},
             {"storage_16bit", caps.storage_16bit},
             {"storage_8bit", caps.storage_8bit},
+            {"integer_dot", caps.integer_dot},
             {"cooperative_matrix", caps.cooperative_matrix},
             {"timeline_semaphore", caps.timeline_semaphore},
             {"unified_memory", caps.unified_memory},
@@ -90,6 +91,7 @@ void print(const gpu::Caps& caps, std::size_t index) {
   add(caps.storage_16bit, "16-bit storage");
   add(caps.storage_8bit, "8-bit storage");
   add(caps.subgroup_arithmetic, "subgroup arithmetic");
+  add(caps.integer_dot, "integer dot products");
   add(caps.cooperative_matrix, "cooperative matrix");
   add(caps.timeline_semaphore, "timeline semaphores");
   add(caps.timestamp_period_ns > 0, "timestamps");

@@ -26,7 +26,7 @@ constexpr Command kCommands[] = {
     {"generate", "Generate text from a language model", graft::cli::add_generate},
     {"checkpoint", "List, verify, prune and restore checkpoints of training", graft::cli::add_checkpoint},
     {"verify", "Check every op of a model on this GPU against a double-precision reference", graft::cli::add_verify},
-    {"bench", "Measure kernels, or a model's forward pass: GFLOP/s and GB/s", graft::cli::add_bench},
+    {"bench", "Measure the device, kernels, or a model's forward pass: GFLOP/s and GB/s", graft::cli::add_bench},
 };
 
 int fail(const std::string& sentence) {

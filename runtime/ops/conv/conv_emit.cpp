@@ -4,45 +4,15 @@
 
 #include "platform/base/checked.h"
 #include "runtime/ops/conv/conv_common.h"
+#include "runtime/ops/conv/conv_depthwise.h"
 #include "runtime/ops/gemm.h"
 #include "runtime/ops/parts.h"
-#include "shaders/conv/conv_depthwise_push.h"
 #include "shaders/conv/conv_push.h"
 
 namespace graft::ops {
 namespace {
 
 using shaders::KernelId;
-constexpr std::uint32_t kWorkgroup = 64;  // of the depthwise kernels
-constexpr std::uint32_t kPixelsPer = 4;   // output pixels of one invocation there
-
-// CONV_FIELDS of either push block. Inference bounded each size; here the tensors must fit 32-bit addresses.
-template <typename Push>
-Status fill_conv(const ConvSizes& sizes, Push& push) {
-  GRAFT_TRY(count32(sizes.images * sizes.h * sizes.w * sizes.c, "images"));
-  GRAFT_TRY(count32(sizes.images * sizes.oh * sizes.ow * sizes.o, "convolution's output"));
-  GRAFT_TRY(count32(sizes.o * sizes.kh * sizes.kw * sizes.group_c(), "weight"));
-  const auto u32 = [](auto value) { return static_cast<std::uint32_t>(value); };
-  push.h = u32(sizes.h);
-  push.w = u32(sizes.w);
-  push.c = u32(sizes.c);
-  push.oh = u32(sizes.oh);
-  push.ow = u32(sizes.ow);
-  push.o = u32(sizes.o);
-  push.kh = u32(sizes.kh);
-  push.kw = u32(sizes.kw);
-  push.stride_h = u32(sizes.window.strides[0]);
-  push.stride_w = u32(sizes.window.strides[1]);
-  push.pad_h = u32(sizes.window.pads[0]);
-  push.pad_w = u32(sizes.window.pads[1]);
-  push.dilation_h = u32(sizes.window.dilations[0]);
-  push.dilation_w = u32(sizes.window.dilations[1]);
-  push.group_c = u32(sizes.group_c());
-  push.group_o = u32(sizes.group_o());
-  return ok_status();
-}
-
-bool is_depthwise(const ConvSizes& sizes) { return sizes.window.groups > 1 && sizes.group_c() == 1; }
 
 // 1x1 with stride 1: pixels are independent, and all images may be taken for one long line.
 bool is_pointwise(const ConvSizes& sizes) {
@@ -69,54 +39,11 @@ GemmOperands operands(const Binding& a, const Binding& b, const Binding* bias, s
   return x;
 }
 
-// One invocation for kPixelsPer pixels of a line of one channel, in forward and data gradient.
-Status emit_depthwise(Emitter& e, KernelId kernel, const ConvSizes& sizes, std::uint64_t lines, std::uint64_t columns,
-                      std::uint64_t channels, std::vector<Binding> bindings, bool has_bias,
-                      std::initializer_list<std::uint32_t> constants = {}) {
-  push::ConvDepthwisePush push{};
-  GRAFT_TRY(fill_conv(sizes, push));
-  const std::uint64_t count = lines * ceil_div<std::uint64_t>(columns, kPixelsPer) * channels;
-  if (count == 0) return ok_status();
-  GRAFT_TRY_ASSIGN(push.count, count32(count, "invocations of a depthwise convolution"));
-  push.has_bias = has_bias ? 1 : 0;
-  e.dispatch(kernel, constants, std::move(bindings), push, e.spread(ceil_div<std::uint64_t>(count, kWorkgroup)));
-  return ok_status();
-}
-
-// One invocation for up to kTaps neighbouring taps of one output channel over a share of the output's lines.
-Status emit_depthwise_grad_weight(Emitter& e, const ConvSizes& sizes, const Binding& x, const Binding& dy,
-                                  const Binding& dw) {
-  constexpr std::uint64_t kMaxTaps = 5;
-  push::ConvDepthwisePush push{};
-  GRAFT_TRY(fill_conv(sizes, push));
-  const std::uint64_t outputs = sizes.o * sizes.kh * sizes.kw;
-  if (outputs == 0) return ok_status();
-  const std::uint64_t taps = std::min(sizes.kw, kMaxTaps);
-  const std::uint64_t threads = sizes.o * sizes.kh * ceil_div(sizes.kw, taps);
-  const std::uint64_t lines = sizes.images * sizes.oh;
-  const std::uint64_t wanted = e.caps().type == gpu::DeviceType::cpu ? 1024 : 32768;
-  const std::uint64_t splits =
-      std::clamp<std::uint64_t>(ceil_div(wanted, threads), 1, std::clamp<std::uint64_t>(lines, 1, 64));
-  GRAFT_TRY_ASSIGN(push.count, count32(threads * splits, "invocations of a depthwise weight gradient"));
-  GRAFT_TRY(count32(outputs * splits, "parts of a depthwise weight gradient"));
-  push.lines = static_cast<std::uint32_t>(lines);
-  push.lines_per_split = static_cast<std::uint32_t>(ceil_div(lines, splits));
-  const Slot parts = splits > 1 ? e.scratch(outputs * splits * sizeof(float)) : Slot{};
-  const Binding out = splits > 1 ? Binding{parts, Access::write} : dw;
-  e.dispatch(KernelId::conv_depthwise_grad_weight__f32, {static_cast<std::uint32_t>(taps)}, {x, dy, out}, push,
-             e.spread(ceil_div<std::uint64_t>(push.count, kWorkgroup)));
-  if (splits == 1) return ok_status();
-  return emit_split_sum(e, parts, splits, outputs, {.a = x, .b = dy, .out = dw});
-}
-
 // The three products over images that a binding can hold.
 
 Status conv_part(Emitter& e, const ConvSizes& sizes, const Binding& x, const Binding& weight, const Binding* bias,
                  const Binding& y) {
-  if (is_depthwise(sizes)) {
-    return emit_depthwise(e, KernelId::conv_depthwise__f32, sizes, sizes.images * sizes.oh, sizes.ow, sizes.o,
-                          {x, weight, bias != nullptr ? *bias : x, y}, bias != nullptr);
-  }
+  if (is_depthwise(sizes)) return emit_depthwise(e, sizes, x, weight, bias, y);
   push::ConvPush push{};
   GRAFT_TRY(fill_conv(sizes, push));
   // Without padding beside it, a line of the kernel meets one contiguous stretch of x: a single, longer inner step.
@@ -138,11 +65,7 @@ Status conv_part(Emitter& e, const ConvSizes& sizes, const Binding& x, const Bin
 
 Status grad_data_part(Emitter& e, const ConvSizes& sizes, const Binding& dy, const Binding& weight, const Binding* bias,
                       const Binding& dx) {
-  if (is_depthwise(sizes)) {
-    const bool unit_stride = sizes.window.strides == std::array<std::int64_t, 2>{1, 1};
-    return emit_depthwise(e, KernelId::conv_depthwise_grad_data__f32, sizes, sizes.images * sizes.h, sizes.w, sizes.c,
-                          {dy, weight, bias != nullptr ? *bias : dy, dx}, bias != nullptr, {unit_stride ? 1u : 0u});
-  }
+  if (is_depthwise(sizes)) return emit_depthwise_grad_data(e, sizes, dy, weight, bias, dx);
   push::ConvPush push{};
   GRAFT_TRY(fill_conv(sizes, push));
   // Tap r reaches input row i when stride divides i + pad - r * dilation; such taps recur with this period.

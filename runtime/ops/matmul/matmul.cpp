@@ -6,6 +6,7 @@
 #include "runtime/core/op_def.h"
 #include "runtime/core/vjp.h"
 #include "runtime/ops/gemm.h"
+#include "runtime/ops/matmul/matmul_skinny.h"
 #include "runtime/ops/parts.h"
 #include "shaders/matmul/matmul_push.h"
 
@@ -205,6 +206,9 @@ Status emit(Emitter& e) {
   const GemmProblem problem{.m = m, .n = n, .inner = k, .batches = batches.count, .outputs = e.out_shape().elements()};
   if (problem.outputs == 0) return ok_status();
   if (!batches.sizes.empty()) return emit_batches(e, problem, operands, push, batches);
+  if ((!x.trans_a || m == 1) && suits_skinny(m, n, k, x.trans_b) && std::max(m, n) * k <= binding_words(e.caps())) {
+    return emit_skinny(e, m, n, k, x.trans_b, operands);
+  }
   return x.trans_a && !x.trans_b ? emit_sums(e, problem, operands, push)
                                  : emit_rows(e, x.trans_a, problem, operands, push);
 }

@@ -1,10 +1,8 @@
 // Layer normalisation over the axes from `axis` on: rows of contiguous numbers.
-#include <algorithm>
-#include <bit>
-
 #include "platform/base/checked.h"
 #include "runtime/core/vjp.h"
 #include "runtime/ops/norm/columns.h"
+#include "runtime/ops/rows.h"
 #include "shaders/norm/layer_norm_push.h"
 
 namespace graft::ops {
@@ -46,29 +44,28 @@ Result<push::LayerNormPush> make_push(const Emitter& e) {
   push::LayerNormPush p{};
   GRAFT_TRY(count32(x.elements(), "normalised tensor"));
   GRAFT_TRY_ASSIGN(p.rows, count32(x.elements(0, axis), "list of rows"));
-  GRAFT_TRY_ASSIGN(p.cols, count32(x.elements(axis, x.rank()), "row"));
-  const std::uint64_t lanes = std::min(std::bit_ceil(std::max<std::uint64_t>(p.cols, 1)), kNormWorkgroup);
-  p.lane_shift = static_cast<std::uint32_t>(std::countr_zero(lanes));
+  GRAFT_TRY_ASSIGN(p.columns, count32(x.elements(axis, x.rank()), "row"));
+  p.inner = 1;
   p.has_scale = e.has(1);
   return p;
 }
 
-std::uint64_t workgroups(const push::LayerNormPush& p) {
-  return ceil_div<std::uint64_t>(p.rows, kNormWorkgroup >> p.lane_shift);
+void dispatch_rows(Emitter& e, shaders::KernelId kernel, std::vector<Binding> bindings, const push::LayerNormPush& p) {
+  const RowSchedule s = row_schedule(e.caps(), p.rows, p.columns, 1);
+  e.dispatch(kernel, {s.slices, s.rows_first, s.vector}, std::move(bindings), p, e.spread(s.workgroups));
 }
 
 Status emit(Emitter& e) {
   GRAFT_TRY_ASSIGN(push::LayerNormPush p, make_push(e));
   if (p.rows == 0) return ok_status();
-  if (p.cols == 0) {
+  if (p.columns == 0) {
     GRAFT_TRY(emit_nan(e, e.out(1), p.rows));
     return emit_nan(e, e.out(2), p.rows);
   }
   p.has_bias = e.has(2);
   p.epsilon = static_cast<float>(e.attrs().number("epsilon", 1e-5));
-  e.dispatch(shaders::KernelId::layer_norm__f32, {},
-             {e.in(0), e.has(1) ? e.in(1) : e.in(0), e.has(2) ? e.in(2) : e.in(0), e.out(), e.out(1), e.out(2)}, p,
-             e.spread(workgroups(p)));
+  dispatch_rows(e, shaders::KernelId::layer_norm__f32,
+                {e.in(0), e.has(1) ? e.in(1) : e.in(0), e.has(2) ? e.in(2) : e.in(0), e.out(), e.out(1), e.out(2)}, p);
   return ok_status();
 }
 
@@ -101,13 +98,13 @@ Status infer_grad(InferContext& c) {
 
 Status emit_grad(Emitter& e) {
   GRAFT_TRY_ASSIGN(const push::LayerNormPush p, make_push(e));
-  if (p.rows == 0 || p.cols == 0) {
-    GRAFT_TRY(emit_zero_floats(e, e.out(1), p.cols));
-    return emit_zero_floats(e, e.out(2), p.cols);
+  if (p.rows == 0 || p.columns == 0) {
+    GRAFT_TRY(emit_zero_floats(e, e.out(1), p.columns));
+    return emit_zero_floats(e, e.out(2), p.columns);
   }
-  e.dispatch(shaders::KernelId::layer_norm_grad__f32, {},
-             {e.in(0), e.has(1) ? e.in(1) : e.in(0), e.in(2), e.in(3), e.in(4), e.out()}, p, e.spread(workgroups(p)));
-  const NormView view{.rows = p.rows, .cols = p.cols, .stat_rows = 1, .group_cols = p.cols};
+  dispatch_rows(e, shaders::KernelId::layer_norm_grad__f32,
+                {e.in(0), e.has(1) ? e.in(1) : e.in(0), e.in(2), e.in(3), e.in(4), e.out()}, p);
+  const NormView view{.rows = p.rows, .cols = p.columns, .stat_rows = 1, .group_cols = p.columns};
   GRAFT_TRY_ASSIGN(const push::NormPush columns, norm_push(view, 0, false));
   const Slot sums = emit_norm_grad_sums(e, columns, e.in(0), e.in(4), e.in(2), e.in(3));
   emit_norm_grad_params(e, columns, sums, e.out(1), e.out(2));

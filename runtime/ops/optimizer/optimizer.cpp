@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "platform/base/checked.h"
+#include "runtime/ops/elementwise.h"
 #include "runtime/ops/movement.h"
 #include "shaders/optimizer/accumulate_push.h"
 #include "shaders/optimizer/adam_step_push.h"
@@ -15,7 +16,6 @@
 namespace graft::ops {
 namespace {
 
-constexpr std::uint64_t kWorkgroup = 128;          // local_size_x of the kernels
 constexpr std::uint64_t kElementsPerGroup = 8192;  // at least, of squared_norm and state_hash
 constexpr std::uint64_t kMaxGroups = 64;           // partial results of one tensor
 constexpr std::int64_t kParameterGroups = 16;      // length of the step state's arrays
@@ -90,15 +90,12 @@ Status emit_sgd(Emitter& e) {
                          .momentum = static_cast<float>(a.number("momentum")),
                          .one_minus_dampening = static_cast<float>(1 - a.number("dampening")),
                          .weight_decay = static_cast<float>(a.number("weight_decay"))};
-  return for_each_tile(e, e.in_shape(0).elements(), [&](std::uint64_t first, std::uint64_t n) {
-    GRAFT_TRY_ASSIGN(push.count, count32(n, "parameter"));
-    const Binding velocity = push.has_momentum ? e.update(2) : e.in(1);
-    e.dispatch(shaders::KernelId::sgd_step__f32, {},
-               {part_of(e.update(0), first, n), part_of(e.in(1), first, n), part_of(velocity, first, n),
-                e.has(3) ? e.in(3) : part_of(e.in(1), first, n), e.step_state()},
-               push, e.spread(ceil_div(n, kWorkgroup)));
-    return ok_status();
-  });
+  GRAFT_TRY(count32(e.in_shape(0).elements(), "parameter"));
+  const Binding velocity = push.has_momentum ? e.update(2) : e.in(1);
+  emit_flat(e, shaders::KernelId::sgd_step__f32, {},
+            {e.update(0), e.in(1), velocity, e.has(3) ? e.in(3) : e.in(1), e.step_state()}, push,
+            e.in_shape(0).elements(), e.has(3) ? 0b11000 : 0b10000);
+  return ok_status();
 }
 
 // --- adam_step(param, grad, m, v, factor?)
@@ -134,14 +131,11 @@ Status emit_adam(Emitter& e) {
                           .one_minus_beta2 = static_cast<float>(1 - beta2),
                           .epsilon = static_cast<float>(a.number("epsilon", 1e-8)),
                           .weight_decay = static_cast<float>(a.number("weight_decay"))};
-  return for_each_tile(e, e.in_shape(0).elements(), [&](std::uint64_t first, std::uint64_t n) {
-    GRAFT_TRY_ASSIGN(push.count, count32(n, "parameter"));
-    e.dispatch(shaders::KernelId::adam_step__f32, {},
-               {part_of(e.update(0), first, n), part_of(e.in(1), first, n), part_of(e.update(2), first, n),
-                part_of(e.update(3), first, n), e.has(4) ? e.in(4) : part_of(e.in(1), first, n), e.step_state()},
-               push, e.spread(ceil_div(n, kWorkgroup)));
-    return ok_status();
-  });
+  GRAFT_TRY(count32(e.in_shape(0).elements(), "parameter"));
+  emit_flat(e, shaders::KernelId::adam_step__f32, {},
+            {e.update(0), e.in(1), e.update(2), e.update(3), e.has(4) ? e.in(4) : e.in(1), e.step_state()}, push,
+            e.in_shape(0).elements(), e.has(4) ? 0b110000 : 0b100000);
+  return ok_status();
 }
 
 // --- accumulate(acc, x), zero_state(acc)
@@ -152,13 +146,10 @@ Status infer_accumulate(InferContext& c) {
 }
 
 Status emit_accumulate(Emitter& e) {
-  return for_each_tile(e, e.in_shape(0).elements(), [&](std::uint64_t first, std::uint64_t n) {
-    push::AccumulatePush push{};
-    GRAFT_TRY_ASSIGN(push.count, count32(n, "accumulator"));
-    e.dispatch(shaders::KernelId::accumulate__f32, {}, {part_of(e.update(0), first, n), part_of(e.in(1), first, n)},
-               push, e.spread(ceil_div(n, kWorkgroup)));
-    return ok_status();
-  });
+  GRAFT_TRY(count32(e.in_shape(0).elements(), "accumulator"));
+  emit_flat(e, shaders::KernelId::accumulate__f32, {}, {e.update(0), e.in(1)}, push::AccumulatePush{},
+            e.in_shape(0).elements());
+  return ok_status();
 }
 
 Status infer_zero(InferContext& c) { return expect_words(c.dtype(0)); }

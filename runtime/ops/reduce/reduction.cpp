@@ -6,6 +6,7 @@
 #include "platform/base/checked.h"
 #include "runtime/ops/elementwise.h"
 #include "runtime/ops/movement.h"
+#include "runtime/ops/rows.h"
 #include "shaders/reduce/reduce_push.h"
 
 namespace graft::reduce {
@@ -27,10 +28,10 @@ struct Schedule {
 
 // Neighbouring invocations read neighbouring memory: along the reduced axis where that is the innermost, else along
 // the outputs. Slices and splits are added while there are too few invocations and enough elements for each.
-Schedule schedule_for(std::uint64_t outputs, std::uint64_t count, bool contiguous) {
+Schedule schedule_for(const gpu::Caps& caps, std::uint64_t outputs, std::uint64_t count, bool contiguous) {
   Schedule s;
   s.outputs_first = !contiguous;
-  const std::uint64_t most = contiguous ? 128 : 16;
+  const std::uint64_t most = contiguous ? most_slices(caps, kInvocations) : 16;
   const std::uint64_t run = contiguous ? 4 : kMinRun;
   while (s.slices < most && count >= 2 * run * s.slices && (contiguous || outputs * s.slices < kEnoughInvocations)) {
     s.slices *= 2;
@@ -40,6 +41,7 @@ Schedule schedule_for(std::uint64_t outputs, std::uint64_t count, bool contiguou
   const std::uint64_t needed = ceil_div(count, s.slices * kMaxRun);
   s.splits = std::max({std::uint64_t{1}, std::min({wanted, possible, std::uint64_t{256}}), needed});
   s.chunk = std::max<std::uint64_t>(ceil_div(count, s.splits), 1);
+  if (contiguous) s.chunk = ceil_div<std::uint64_t>(s.chunk, 4) * 4;  // parts begin at whole vectors
   s.splits = std::max<std::uint64_t>(ceil_div(count, s.chunk), 1);
   return s;
 }
@@ -49,6 +51,13 @@ void put_axes(const std::vector<Reduction::Axis>& axes, std::uint32_t* dims, std
     if (i < 3) dims[i] = static_cast<std::uint32_t>(axes[i].dim);
     strides[i] = static_cast<std::uint32_t>(axes[i].stride);
   }
+}
+
+// Whether every slice is a run of whole vectors of four, as the kernel's vector loads want it.
+bool in_vectors(const Reduction& r, const Schedule& s) {
+  const auto whole = [](std::uint64_t n) { return n % 4 == 0; };
+  return !s.outputs_first && r.reduced.size() == 1 && r.reduced[0].stride == 1 && whole(r.count) && whole(s.chunk) &&
+         std::all_of(r.kept.begin(), r.kept.end(), [&](const Reduction::Axis& axis) { return whole(axis.stride); });
 }
 
 void emit_pass(Emitter& e, reduce_fn::Fn fn, DType dtype, const Reduction& r, const Schedule& s, bool partial_in,
@@ -64,7 +73,7 @@ void emit_pass(Emitter& e, reduce_fn::Fn fn, DType dtype, const Reduction& r, co
   const auto kernel = dtype == DType::f32 ? shaders::KernelId::reduce__f32 : shaders::KernelId::reduce__i32;
   e.dispatch(kernel,
              {fn, static_cast<std::uint32_t>(r.kept.size()), static_cast<std::uint32_t>(r.reduced.size()), s.slices,
-              s.outputs_first, partial_in, partial_out},
+              s.outputs_first, partial_in, partial_out, !partial_in && in_vectors(r, s)},
              std::move(bindings), push, e.spread(ceil_div(r.outputs, kInvocations / s.slices) * s.splits));
 }
 
@@ -119,7 +128,7 @@ Status emit_reduction(Emitter& e, reduce_fn::Fn fn, DType dtype, const Reduction
   }
   if (r.count == 0) return emit_fill(e, out, r.outputs, word_of_nothing(fn, dtype));
   const bool contiguous = r.reduced[0].stride == 1 && r.count > 1;
-  const Schedule first = schedule_for(r.outputs, r.count, contiguous);
+  const Schedule first = schedule_for(e.caps(), r.outputs, r.count, contiguous);
   if (first.splits == 1) {
     emit_pass(e, fn, dtype, r, first, false, false, {in, out, result}, r.count);
     return ok_status();
@@ -131,7 +140,7 @@ Status emit_reduction(Emitter& e, reduce_fn::Fn fn, DType dtype, const Reduction
   second.reduced = {{first.splits, r.outputs}};
   second.outputs = r.outputs;
   second.count = first.splits;
-  Schedule combine = schedule_for(second.outputs, second.count, r.outputs == 1);
+  Schedule combine = schedule_for(e.caps(), second.outputs, second.count, r.outputs == 1);
   combine.splits = 1;
   combine.chunk = second.count;
   const Binding from = {partials, Access::read};

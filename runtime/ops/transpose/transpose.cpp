@@ -8,7 +8,8 @@ namespace graft::ops {
 namespace {
 
 constexpr AttrSpec kAttrs[] = {{"perm", AttrType::integers, true}};
-constexpr std::int64_t kTile = 16;  // as in transpose_tiled.comp
+constexpr std::int64_t kTile = 16;   // as in transpose_tiled.comp
+constexpr std::int64_t kBlock = 32;  // a workgroup's share in transpose_blocks.comp
 
 Status infer(InferContext& c) {
   const Ints perm = c.attrs().integers("perm");
@@ -32,16 +33,20 @@ Status infer(InferContext& c) {
   return ok_status();
 }
 
-// A batch of plain matrix transposes, through a shared tile: both sides are then read and written in runs.
-Status emit_tiled(Emitter& e, std::int64_t batch, std::int64_t rows, std::int64_t cols) {
+// A batch of plain matrix transposes, both sides read and written in runs: through a shared tile, or, where shared
+// memory is no faster than a cache, through blocks of 4 x 4 in registers.
+Status emit_matrices(Emitter& e, std::int64_t batch, std::int64_t rows, std::int64_t cols) {
+  const bool blocks = e.caps().type == gpu::DeviceType::cpu && rows % 4 == 0 && cols % 4 == 0;
+  const std::int64_t tile = blocks ? kBlock : kTile;
   push::TransposeTiledPush push{};
   push.rows = static_cast<std::uint32_t>(rows);
   push.cols = static_cast<std::uint32_t>(cols);
   push.batch = static_cast<std::uint32_t>(batch);
-  push.row_tiles = static_cast<std::uint32_t>(ceil_div(rows, kTile));
-  push.col_tiles = static_cast<std::uint32_t>(ceil_div(cols, kTile));
+  push.row_tiles = static_cast<std::uint32_t>(ceil_div(rows, tile));
+  push.col_tiles = static_cast<std::uint32_t>(ceil_div(cols, tile));
   const auto tiles = static_cast<std::uint64_t>(batch) * push.row_tiles * push.col_tiles;
-  e.dispatch(shaders::KernelId::transpose_tiled__w32, {}, {e.in(0), e.out()}, push, e.spread(tiles));
+  e.dispatch(blocks ? shaders::KernelId::transpose_blocks__w32 : shaders::KernelId::transpose_tiled__w32, {},
+             {e.in(0), e.out()}, push, e.spread(tiles));
   return ok_status();
 }
 
@@ -60,7 +65,7 @@ Status emit(Emitter& e) {
   const bool matrices = rank == 2 || (rank == 3 && copy.from_strides[0] == copy.sizes[1] * copy.sizes[2]);
   if (matrices && count <= binding_words(e.caps()) && copy.from_strides[rank - 2] == 1 && copy.sizes[rank - 1] >= 4 &&
       copy.sizes[rank - 2] >= 4) {
-    return emit_tiled(e, rank == 3 ? copy.sizes[0] : 1, copy.sizes[rank - 1], copy.sizes[rank - 2]);
+    return emit_matrices(e, rank == 3 ? copy.sizes[0] : 1, copy.sizes[rank - 1], copy.sizes[rank - 2]);
   }
   return emit_strided_copy(e, e.in(0), e.out(), std::move(copy));
 }

@@ -1,0 +1,4 @@
+#include "shaders/common/push.h"
+PUSH_BEGIN(BenchStreamPush)
+  uint count;  // elements
+PUSH_END(BenchStreamPush)

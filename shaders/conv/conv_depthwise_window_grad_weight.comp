@@ -1,0 +1,44 @@
+//! variant f32 :
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+// Gradient of a depthwise convolution by its weight. An invocation adds up all taps of four channels over its share of
+// the units; matmul_split_sum adds the shares in their order.
+#include "shaders/conv/conv_depthwise_window_push.h"
+
+layout(std430, binding = 0) readonly buffer X { vec4 x[]; };
+layout(std430, binding = 1) readonly buffer DY { vec4 dy[]; };
+layout(std430, binding = 2) writeonly buffer DW { float dw[]; };
+#include "shaders/conv/conv_depthwise_window.glsl"
+
+void main() {
+  const uint i = flat_invocation();
+  const uint split = i / p.quads;
+  if (split >= p.splits) return;
+  const uint quad = i - split * p.quads;
+  vec4 sums[kTaps];
+  [[unroll]] for (uint t = 0; t < kTaps; ++t) sums[t] = vec4(0.0);
+  const uint end = min(p.units, (split + 1) * p.units_per_split);
+  for (uint index = split * p.units_per_split; index < end; ++index) {
+    const Unit unit = unit_at(index);
+    for (int row = -kWarmUp; row < int(unit.rows); ++row) {
+      slide_window(unit, row, quad);
+      const uint line = (unit.image * p.oh + unit.oh0 + uint(row)) * p.ow;
+      [[unroll]] for (uint j = 0; j < kPixels; ++j) {
+        const bool inside = row >= 0 && unit.ow0 + j < p.ow;
+        const vec4 loaded = dy[inside ? (line + unit.ow0 + j) * p.quads + quad : quad];
+        const vec4 grad = inside ? loaded : vec4(0.0);
+        [[unroll]] for (uint r = 0; r < kKh; ++r) {
+          [[unroll]] for (uint s = 0; s < kKw; ++s) {
+            sums[r * kKw + s] += window[r * kIn + j * kStrideW + s] * grad;
+          }
+        }
+      }
+    }
+  }
+  [[unroll]] for (uint t = 0; t < kTaps; ++t) {
+    [[unroll]] for (uint channel = 0; channel < 4; ++channel) {
+      dw[((split * p.quads + quad) * 4 + channel) * kTaps + t] = sums[t][channel];
+    }
+  }
+}

@@ -1,0 +1,19 @@
+#include "shaders/common/push.h"
+// Depthwise convolution by sliding windows: `x` [images, h, w, 4 quads] is read, [images, oh, ow, 4 quads] written or,
+// for the weight gradient, read as well. A unit is a block of output columns and rows of one image.
+PUSH_BEGIN(ConvDepthwiseWindowPush)
+  uint h;
+  uint w;
+  uint oh;
+  uint ow;
+  uint pad_h;  // the bits of an int: the data gradient's may be negative
+  uint pad_w;
+  uint quads;  // channels / 4
+  uint column_blocks;
+  uint row_blocks;
+  uint rows_per_block;
+  uint units;
+  uint units_per_split;  // of an invocation
+  uint splits;
+  uint has_bias;
+PUSH_END(ConvDepthwiseWindowPush)

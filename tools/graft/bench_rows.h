@@ -1,0 +1,36 @@
+// The rows of `graft bench` as a table or JSON: times, rates, and shares of what the device reached in the same run.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tools/graft/device_bench.h"
+
+namespace graft::cli {
+
+struct Timing {
+  double best = 0;  ///< seconds of device time
+  double median = 0;
+};
+
+struct Row {
+  std::string name;
+  std::uint64_t flops = 0;
+  std::uint64_t bytes = 0;  ///< read plus written, each operand once
+  Timing time;
+  struct Rival {
+    std::string name;
+    Timing time;
+  };
+  std::vector<Rival> rivals = {};  ///< other kernels on the same problem
+};
+
+void print_row_titles();
+void print_row(const Row& row, const DeviceFigures& figures);
+nlohmann::ordered_json row_json(const Row& row, const DeviceFigures& figures);
+
+void print_figures(const DeviceFigures& figures);
+nlohmann::ordered_json figures_json(const DeviceFigures& figures);
+
+}  // namespace graft::cli
