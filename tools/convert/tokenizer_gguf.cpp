@@ -11,7 +11,6 @@ namespace {
 using text::Algorithm;
 using text::Split;
 using text::TokenId;
-using text::TokenKind;
 using text::Vocabulary;
 
 struct PreName {
