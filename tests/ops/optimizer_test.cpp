@@ -25,11 +25,12 @@ RefStepState step_state(std::uint32_t step, double rate, double beta1 = 0.9, dou
 }
 
 OpCase sgd(std::string name, std::vector<std::int64_t> dims, Attrs attrs, bool factor = false, std::uint32_t step = 3) {
+  const bool momentum = attrs.number("momentum") != 0;
   return {.name = std::move(name),
           .op = Op::sgd_step,
           .inputs = {{.dims = dims, .kind = kParameter},
                      {.dims = dims},
-                     {.dims = dims, .kind = kState, .missing = attrs.number("momentum") == 0},
+                     {.dims = dims, .kind = kState, .missing = !momentum},
                      {.values = {0.37}, .missing = !factor}},
           .attrs = std::move(attrs),
           .tolerance = 1e-6,
