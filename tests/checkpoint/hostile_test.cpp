@@ -3,9 +3,11 @@
 #include <zstd.h>
 
 #include <cstdio>
+#include <cstring>
 #include <functional>
 #include <random>
 
+#include "tests/support/heap_count.h"
 #include "tests/support/power_files.h"
 #include "tests/support/store_script.h"
 
@@ -109,7 +111,9 @@ TEST(CheckpointHostile, TablesThatBreakARuleAreRefusedBeforeAnythingIsDecoded) {
     Manifest manifest = plain_manifest();
     change(manifest);
     PowerFiles files(store_of(manifest, zeros));
+    const std::uint64_t before = heap_bytes_asked_for();
     const auto store = open_image(files);
+    EXPECT_LT(heap_bytes_asked_for() - before, 4u << 20) << name;  // the longest chain's tables have 1 MiB
     ASSERT_TRUE(store.ok()) << name << ": " << store.status().message();
     EXPECT_EQ(store->damaged().count(1), 1u) << name;
     EXPECT_EQ(store->head(), 0u) << name;
@@ -132,7 +136,36 @@ TEST(CheckpointHostile, ABombFillsNoMoreThanItsDeclaredSize) {
   PowerFiles files(store_of(manifest, bomb));
   const auto store = open_image(files);
   ASSERT_TRUE(store.ok());
+  const std::uint64_t before = heap_bytes_asked_for();
   EXPECT_EQ(store->verify(1).code(), Code::corrupt);
+  EXPECT_LT(heap_bytes_asked_for() - before, 3u * kMaxChunkBytes);
+}
+
+TEST(CheckpointHostile, ASparseChunkThatDeclaresMoreThanItHasIsRefused) {
+  for (const std::uint32_t count : {17u, 0x40000000u, 0xffffffffu}) {
+    std::vector<std::byte> stored(64);
+    std::memcpy(&stored[32], &count, 4);  // the chunk that follows the 32 bytes of zeros
+    Manifest manifest = plain_manifest();
+    manifest.streams[0].bytes = 32;
+    Chunk& parent = manifest.chunks[0];
+    parent.stored_bytes = parent.decoded_bytes = 32;
+    parent.hash = hash128(std::span(stored).first(32));
+    parent.stored_checksum = checksum64(std::span(stored).first(32));
+    Chunk child = parent;
+    child.offset += 32;
+    child.codec = Codec::sparse;
+    child.element_bytes = 4;
+    child.parent = 0;
+    child.stored_checksum = checksum64(std::span(stored).last(32));
+    manifest.chunks.push_back(child);
+    manifest.streams[0].chunks = {1};
+    PowerFiles files(store_of(manifest, stored));
+    const auto store = open_image(files);
+    ASSERT_TRUE(store.ok() && store->damaged().empty());
+    const std::uint64_t before = heap_bytes_asked_for();
+    EXPECT_EQ(store->verify(1).code(), Code::corrupt);
+    EXPECT_LT(heap_bytes_asked_for() - before, 1u << 20);
+  }
 }
 
 TEST(CheckpointHostile, AStreamThatRepeatsOneChunkTakesNoMoreThanTheLimit) {

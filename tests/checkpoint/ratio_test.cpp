@@ -90,7 +90,7 @@ Measured measure(const char* name, float rate, int gap, bool half, bool moments)
     stored += static_cast<double>(report->stored_bytes);
     for (const auto& stream : streams) plain += static_cast<double>(zstd3(stream.bytes));
   }
-  std::size_t codecs[4] = {};
+  std::size_t codecs[5] = {};
   for (const Chunk& chunk : store->snapshots().at(store->head()).chunks) {
     if (chunk.segment == store->head()) ++codecs[static_cast<std::size_t>(chunk.codec)];
   }
@@ -99,10 +99,10 @@ Measured measure(const char* name, float rate, int gap, bool half, bool moments)
   const double restored = static_cast<double>(store->snapshots().at(store->head()).find("w")->bytes);
   std::printf(
       "%-34s %8.0f KiB raw  %8.0f KiB stored (%.2fx)  zstd -3 %8.0f KiB (%.2fx)  put %4.0f MB/s  restore %4.0f MB/s"
-      "  plain/planes/delta/xor %zu/%zu/%zu/%zu\n",
+      "  plain/planes/delta/xor/sparse %zu/%zu/%zu/%zu/%zu\n",
       name, raw / 1024 / (kSnapshots - 1), stored / 1024 / (kSnapshots - 1), raw / stored,
       plain / 1024 / (kSnapshots - 1), raw / plain, raw / seconds * 1e-6, restored / watch.seconds() * 1e-6, codecs[0],
-      codecs[1], codecs[2], codecs[3]);
+      codecs[1], codecs[2], codecs[3], codecs[4]);
   return {raw / stored, raw / plain};
 }
 

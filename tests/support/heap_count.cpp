@@ -5,11 +5,12 @@
 #include <new>
 
 namespace {
-std::atomic<std::uint64_t> allocations{0};
+std::atomic<std::uint64_t> allocations{0}, bytes_asked_for{0};
 }
 
 namespace graft::test {
 std::uint64_t heap_allocations() { return allocations; }
+std::uint64_t heap_bytes_asked_for() { return bytes_asked_for; }
 }  // namespace graft::test
 
 // The array, nothrow and sized forms call these. Aligned forms keep the library's. A sanitizer has its own, which must
@@ -17,6 +18,7 @@ std::uint64_t heap_allocations() { return allocations; }
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 void* operator new(std::size_t bytes) {
   ++allocations;
+  bytes_asked_for += bytes;
   if (void* block = std::malloc(bytes == 0 ? 1 : bytes)) return block;
   throw std::bad_alloc();
 }

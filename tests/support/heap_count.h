@@ -7,5 +7,7 @@ namespace graft::test {
 
 /// Calls of operator new so far, in every thread; always 0 in sanitizer builds.
 std::uint64_t heap_allocations();
+/// Bytes that these asked for, in all.
+std::uint64_t heap_bytes_asked_for();
 
 }  // namespace graft::test
