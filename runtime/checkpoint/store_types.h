@@ -29,8 +29,8 @@ struct JournalPolicy {
   std::uint64_t max_delay_ms = 0;  ///< sync once the oldest unsynced record is this old; 0: not by time
 };
 
-/// When and how much is rewritten. With the defaults a store writes about half as much again over a long run, and holds
-/// at most some half as much as it needs.
+/// When and how much is rewritten. A compaction that is due writes at most (1 - min_gain) / min_gain bytes for each
+/// byte by which it shrinks the store.
 struct CompactionPolicy {
   bool automatic = true;                       ///< prune() compacts where it is due
   double min_live = 0.5;                       ///< share in use below which a segment is rewritten
