@@ -100,6 +100,7 @@ Result<Metrics> Trainer::run_pieces(const data::Batch& batch, bool training, Ste
     const auto samples = static_cast<std::int64_t>(std::min(micro, batch.count() - first));
     GRAFT_TRY_ASSIGN(Runner * runner, training ? training_runner(samples) : evaluation_runner(samples));
     GRAFT_TRY_ASSIGN(const Metrics part, run(*runner, batch, first, state));
+    if (training) last_samples_ = samples;
     total.add(part);
     ++state.micro_step;
   }
@@ -152,6 +153,15 @@ Result<StepResult> Trainer::train_step(const data::Batch& batch) {
   state_.epoch_metrics.add(result.metrics);
   state_.cursor = batch.after();
   return result;
+}
+
+std::vector<Program*> Trainer::last_programs() {
+  std::vector<Program*> programs;
+  for (Runner& runner : training_) {
+    if (runner.samples == last_samples_) programs.push_back(runner.program.get());
+  }
+  if (!programs.empty() && update_) programs.push_back(update_.get());
+  return programs;
 }
 
 Result<Metrics> Trainer::evaluate(data::Source& source) {

@@ -102,6 +102,10 @@ class Trainer {
 
   std::uint64_t device_bytes() const { return memory_->allocated_bytes(); }
 
+  /// What the last step ran, in order: its last micro-batch, then the update where gradients are accumulated. For
+  /// Program::times(). Empty before the first step.
+  std::vector<Program*> last_programs();
+
  private:
   struct Runner {
     std::int64_t samples = 0;
@@ -132,7 +136,8 @@ class Trainer {
   std::vector<Runner> training_;
   std::vector<Runner> evaluation_;
   std::unique_ptr<Program> update_;
-  bool half_done_ = false;  ///< a step failed after gradients had been added up
+  std::int64_t last_samples_ = 0;  ///< of the last micro-batch; 0 before the first step
+  bool half_done_ = false;         ///< a step failed after gradients had been added up
 };
 
 }  // namespace graft::train

@@ -64,6 +64,22 @@ class Budgets(CliTest):
         with open(self.path("plan.html")) as page:
             self.assertIn("<td>fc1</td>", page.read())
 
+    def test_a_profiled_step_is_a_trace_and_a_table(self):
+        self.images(8)
+        self.labels([i % 10 for i in range(8)])
+        said = self.graft("train", "lenet.graft", "--data", "npy:x.npy,y.npy", "--batch", 8, "--steps", 2, "--quiet",
+                          "--profile", "trace.json")
+        self.assertIn("most memory in use at", said)
+        self.assertIn("grad/conv2/conv_grad_weight", said)
+        with open(self.path("trace.json")) as file:
+            events = json.load(file)["traceEvents"]
+        spans = [e for e in events if e["ph"] == "X"]
+        self.assertEqual({e["cat"] for e in spans}, {"copy", "forward", "backward"})
+        self.assertGreater(sum(e["dur"] for e in spans), 0)
+        self.assertEqual(spans, sorted(spans, key=lambda e: e["ts"]))
+        live = [e["args"]["bytes"] for e in events if e["ph"] == "C"]
+        self.assertGreater(max(live), min(live))
+
     def test_fits_device_says_so(self):
         self.assertIn("It fits", self.graft("plan", "lenet.graft", "--bind", "batch=64", "--fits-device"))
         self.fails("plan", "lenet.graft", "--bind", "batch=1000000000", "--fits-device")

@@ -1,9 +1,9 @@
 // What becomes of values: layouts, symbols, weights, constants, names.
 #include <gtest/gtest.h>
 
-#include <map>
 
 #include <cmath>
+#include <map>
 
 #include "tests/support/model_tensors.h"
 #include "tests/support/onnx_writer.h"

@@ -121,7 +121,10 @@ Status run(const Options& options, bool gradients) {
     }
     for (const auto& [name, array] : arrays) GRAFT_TRY(feed(*session, name, array));
     GRAFT_TRY(session->run());
-    if (!options.profile.empty()) GRAFT_TRY(write_trace(options.profile, session->program()));
+    if (!options.profile.empty()) {
+      GRAFT_TRY_ASSIGN(const auto rows, profile_of({&session->program()}));
+      GRAFT_TRY(write_trace(options.profile, rows));
+    }
     GRAFT_TRY(write_outputs(*session, options.folder));
   }
   return device->close();

@@ -17,6 +17,7 @@
 #include "tools/graft/options.h"
 #include "tools/graft/progress.h"
 #include "tools/graft/svg.h"
+#include "tools/graft/trace.h"
 #include "tools/graft/train_flags.h"
 
 namespace graft::cli {
@@ -36,6 +37,7 @@ struct Options {
   bool quiet = false;
   std::string metrics;
   std::string svg;
+  std::string profile;
   std::string output;
   CheckpointOptions checkpoint{.every = 100};
   bool resume = false;
@@ -164,6 +166,11 @@ Status finish(Run& run, Model& model, train::FitEnd end) {
                                     run.trainer.options().optimizer.learning_rate);
     GRAFT_TRY(write_text(run.options.svg, loss_svg("Loss", run.losses, run.held_out_losses, caption)));
   }
+  if (!run.options.profile.empty()) {
+    GRAFT_TRY_ASSIGN(const auto rows, profile_of(run.trainer.last_programs()));
+    GRAFT_TRY(write_trace(run.options.profile, rows));
+    print_consumers(rows);
+  }
   if (run.options.output.empty()) return ok_status();
   GRAFT_TRY(copy_to_model(run.trainer, model));
   GRAFT_TRY(save_model(os::system_files(), run.options.output, model));
@@ -208,6 +215,7 @@ Status train_on(gpu::Device& device, Model& model, const Options& options) {
   trainer_options.request.samples = source->size();
   trainer_options.request.drop_last = options.drop_last;
   trainer_options.request.evaluation = held_out != nullptr;
+  trainer_options.program.profile = !options.profile.empty();
   if (held_out) trainer_options.request.evaluation_samples = held_out->size();
   if (!options.budget.empty()) {
     GRAFT_TRY_ASSIGN(trainer_options.request.plan.budget, parse_size(options.budget));
@@ -258,6 +266,8 @@ Action add_train(CLI::App& app) {
   app.add_flag("--drop-last", options->drop_last, "Leave out a last batch that is not full");
   app.add_option("--metrics", options->metrics, "Write a JSON object per step to this file");
   app.add_option("--svg", options->svg, "Draw the loss curve to this file");
+  app.add_option("--profile", options->profile,
+                 "Write a trace of the last step's device times (Chrome, Perfetto) to this file; print what took most");
   app.add_option("--checkpoint", options->checkpoint.folder, "Folder for checkpoints: every step is journalled there");
   app.add_option("--checkpoint-every", options->checkpoint.every, "Steps between snapshots (100)");
   app.add_option("--journal", options->checkpoint.sync_every, "Steps between syncs of the journal (1)");
