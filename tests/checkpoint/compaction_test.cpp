@@ -171,10 +171,10 @@ TEST(CheckpointCompaction, LeavesDamagedChunksWhereTheyAre) {
   auto image = files.contents();
   image.at("s/" + file_name(FileKind::segment, 1))[200] ^= std::byte{1};
   PowerFiles damaged(image);
-  store = Store::open(damaged, "s", options_with(kByHand));
-  ASSERT_TRUE(store.ok());
-  ASSERT_TRUE(store->compact().ok());
-  const auto report = store->verify();
+  auto opened = Store::open(damaged, "s", options_with(kByHand));
+  ASSERT_TRUE(opened.ok());
+  ASSERT_TRUE(opened->compact().ok());
+  const auto report = opened->verify();
   ASSERT_TRUE(report.ok());
   EXPECT_FALSE(report->problems.empty());  // it is still there to be found
   EXPECT_TRUE(os::exists(damaged, "s/" + file_name(FileKind::segment, 1)));
