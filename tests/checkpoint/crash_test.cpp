@@ -35,6 +35,12 @@ TEST(CheckpointCrash, ASecondPowerCutDuringRecoveryIsSurvivedToo) {
   EXPECT_GT(images, 1000u);
 }
 
+TEST(CheckpointCrash, GroupCommitsLoseNoMoreThanTheyMay) {
+  const std::size_t images = try_power_cuts_of_group_commits(kOptions, 3, 20);
+  std::printf("%zu images after a power cut between group commits\n", images);
+  EXPECT_GT(images, 500u);
+}
+
 TEST(CheckpointCrash, EveryFailingFileCallLeavesTheStateBeforeOrAfter) {
   const std::size_t faults = try_failing_calls(kOptions);
   std::printf("%zu failing file calls\n", faults);

@@ -221,6 +221,30 @@ TEST(CheckpointHostile, FilesOfAnotherStoreOrNumberAreRefused) {
   }
 }
 
+TEST(CheckpointHostile, FilesThatSayOtherThanRootWhetherTheyAreEncryptedAreRefused) {
+  const std::vector<std::byte> zeros(64);
+  const auto tables = encode_tables(plain_manifest());
+  const auto image = store_of(plain_manifest(), zeros);
+  const std::map<std::string, PowerFiles::Bytes> changes = {
+      {"s/" + file_name(FileKind::segment, 1),
+       join(write_header({FileKind::segment, kStore, 1, 0, 0, 0, true}), zeros)},
+      {"s/" + file_name(FileKind::snapshot, 1),
+       join(write_header({FileKind::snapshot, kStore, 1, tables.size(), 0, 0, true}, tables), tables)}};
+  for (const auto& [path, bytes] : changes) {
+    auto changed = image;
+    changed[path] = bytes;
+    PowerFiles files(changed);
+    const auto store = open_image(files);
+    ASSERT_TRUE(store.ok()) << path;
+    ASSERT_EQ(store->damaged().count(1), 1u) << path;
+    EXPECT_NE(store->damaged().at(1).find("encrypted, unlike its store"), std::string::npos);
+  }
+  auto changed = image;
+  changed["s/ROOT"] = join(write_header({FileKind::root, kStore, 2, 1, 1, 0, true}), {});
+  PowerFiles files(changed);
+  EXPECT_FALSE(open_image(files).ok());
+}
+
 TEST(CheckpointHostile, RootsAndJournalsThatLieAreRefused) {
   const std::vector<std::byte> zeros(64);
   const auto image = store_of(plain_manifest(), zeros);

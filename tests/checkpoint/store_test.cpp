@@ -60,6 +60,31 @@ TEST(CheckpointStore, EverySnapshotComesBackAfterReopening) {
   EXPECT_TRUE(report->problems.empty());
 }
 
+TEST(CheckpointStore, ChainsEndWhereRestoringWouldCostTooMuch) {
+  const auto longest = [](double cost) {
+    TemporaryFolder folder;
+    StoreOptions options = kCreate;
+    options.max_chain = 8;
+    options.max_restore_cost = cost;
+    Store store = open_store(folder, options);
+    ChainCost worst;
+    for (std::uint64_t step = 1; step <= 12; ++step) {
+      GRAFT_CHECK(put(store, step, training_state(step, 8)).ok());
+      const Manifest& manifest = store.snapshots().at(store.head());
+      const auto chains = chain_costs(manifest.chunks);
+      for (std::size_t i = 0; i < chains.size(); ++i) {
+        EXPECT_LE(static_cast<double>(chains[i].bytes), cost * 2 * manifest.chunks[i].decoded_bytes);
+        if (chains[i].length > worst.length) worst = chains[i];
+      }
+    }
+    return worst.length;
+  };
+  EXPECT_EQ(longest(1), 1u);
+  EXPECT_GT(longest(3), 1u);
+  EXPECT_GT(longest(16), longest(3));
+  EXPECT_EQ(longest(16), 8u);
+}
+
 TEST(CheckpointStore, UnchangedChunksAreReferredTo) {
   TemporaryFolder folder;
   Store store = open_store(folder);

@@ -205,6 +205,38 @@ void flipped_bits(StoreOptions options, std::size_t& flips) {
   EXPECT_GT(detected, flips / 2);
 }
 
+void group_commits(const StoreOptions& options, std::uint32_t seed, int per_cut, std::size_t& images) {
+  PowerFiles files;
+  std::vector<std::size_t> appended_by, synced_by;  // by record: after which operation
+  {
+    auto store = Store::open(files, "store", options);
+    ASSERT_TRUE(store.ok());
+    for (std::uint64_t step = 1; step <= 20; ++step) {
+      appended_by.push_back(files.operations());
+      ASSERT_TRUE(store->append(step_record(step)).ok());
+      if (store->unsynced_records() == 0) synced_by.resize(appended_by.size(), files.operations());
+    }
+    ASSERT_LT(synced_by.size(), appended_by.size());  // the last ones wait
+  }
+  std::mt19937 random(seed);
+  for (std::size_t cut = 0; cut <= files.operations(); ++cut) {
+    for (int i = 0; i < per_cut; ++i) {
+      PowerFiles disk(files.after_cut(cut, i < 4 ? static_cast<Fate>(i) : Fate::random, random));
+      ASSERT_TRUE(disk.make_directory("store").ok());
+      const auto store = Store::open(disk, "store", options);
+      ASSERT_TRUE(store.ok()) << cut << ": " << store.status().message();
+      const auto& records = store->journal();
+      const auto by = [&](const std::vector<std::size_t>& when, std::size_t limit) {
+        return static_cast<std::size_t>(std::count_if(when.begin(), when.end(), [&](auto at) { return at <= limit; }));
+      };
+      ASSERT_GE(records.size(), by(synced_by, cut)) << cut;
+      ASSERT_LE(records.size(), by(appended_by, cut)) << cut;
+      for (std::size_t k = 0; k < records.size(); ++k) ASSERT_EQ(records[k], step_record(k + 1)) << cut;
+      ++images;
+    }
+  }
+}
+
 }  // namespace
 
 std::size_t try_power_cuts(const StoreOptions& options, std::uint32_t seed, int images) {
@@ -246,6 +278,13 @@ std::size_t try_failing_calls(const StoreOptions& options) {
 std::size_t try_flipped_bits(const StoreOptions& options) {
   std::size_t tried = 0;
   flipped_bits(options, tried);
+  return tried;
+}
+
+std::size_t try_power_cuts_of_group_commits(StoreOptions options, std::uint32_t seed, int images) {
+  options.journal = {.every = 3};
+  std::size_t tried = 0;
+  group_commits(options, seed, images, tried);
   return tried;
 }
 

@@ -16,6 +16,10 @@ std::size_t try_power_cuts(const checkpoint::StoreOptions& options, std::uint32_
 /// A second power cut, at every operation of the recovery from a first, `images` times each.
 std::size_t try_second_power_cuts(const checkpoint::StoreOptions& options, std::uint32_t seed, int images);
 
+/// Power cuts while the journal syncs with every third record only: what was synced is there, in order, and of the rest
+/// no more than was appended.
+std::size_t try_power_cuts_of_group_commits(checkpoint::StoreOptions options, std::uint32_t seed, int images);
+
 /// Every file call fails once, and every one and all after it; writes whole or by half. The store goes on, or holds
 /// the state before or after.
 std::size_t try_failing_calls(const checkpoint::StoreOptions& options);
