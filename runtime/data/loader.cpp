@@ -23,13 +23,19 @@ std::optional<std::uint64_t> batch_bytes(const Source& source, std::uint64_t bat
 
 Batch Batch::view(std::span<const std::span<const std::byte>> blocks, std::uint64_t count) {
   Batch batch;
-  batch.count_ = count;
+  batch.refer_to(blocks, count);
+  return batch;
+}
+
+void Batch::refer_to(std::span<const std::span<const std::byte>> blocks, std::uint64_t count) {
+  count_ = count;
+  fields_.clear();
+  sample_bytes_.clear();
   for (const auto& block : blocks) {
     // Only a loader writes through these, and only into its own batches.
-    batch.fields_.push_back(const_cast<std::byte*>(block.data()));
-    batch.sample_bytes_.push_back(count == 0 ? 0 : block.size() / count);
+    fields_.push_back(const_cast<std::byte*>(block.data()));
+    sample_bytes_.push_back(count == 0 ? 0 : block.size() / count);
   }
-  return batch;
 }
 
 Result<std::unique_ptr<Loader>> Loader::create(Source& source, const LoaderOptions& options) {

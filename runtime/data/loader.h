@@ -30,6 +30,8 @@ class Batch {
  public:
   /// Samples that the caller keeps in memory, one block per field, for training without a loader.
   static Batch view(std::span<const std::span<const std::byte>> blocks, std::uint64_t count);
+  /// The same for a batch that is used again and again: allocates once. Not for a loader's batches.
+  void refer_to(std::span<const std::span<const std::byte>> blocks, std::uint64_t count);
 
   std::uint64_t epoch() const { return epoch_; }
   std::uint64_t first() const { return first_; }  ///< position in the epoch of the first sample

@@ -56,8 +56,11 @@ class Program {
   /// cancelled after request_pause(): resume() goes on, a new run() starts over (mutations of the part that was done
   /// stay done).
   Status run(std::span<const Feed> feeds, const StepState& state);
-  /// Continues a run that was cancelled.
+  /// Continues a run that was cancelled or failed; its inputs must still be in their staging.
   Status resume();
+  /// Whether the last run was submitted at least in part and has not ended: it failed or was cancelled on the way.
+  /// resume() then does every part of it exactly once, also where a wait failed of which nobody knows how it ended.
+  bool unfinished() const { return !complete_ && next_list_ != 0; }
   /// The run in progress, or the next one, returns once what was submitted is done: within about two submissions.
   void request_pause() { pause_.store(true, std::memory_order_relaxed); }
 

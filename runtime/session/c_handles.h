@@ -14,6 +14,7 @@
 #include "platform/gpu/gpu.h"
 #include "platform/os/file.h"
 #include "runtime/model/model.h"
+#include "runtime/session/checkpointing.h"
 #include "runtime/session/generator.h"
 #include "runtime/session/session.h"
 #include "runtime/train/trainer.h"
@@ -46,6 +47,10 @@ struct graft_trainer {
   graft_model* model = nullptr;
   std::vector<graft::data::Field> fields;
   std::unique_ptr<graft::train::Trainer> trainer;
+  std::vector<std::span<const std::byte>> blocks;  ///< of the caller's arrays, for one call
+  graft::data::Batch batch;                        ///< over them
+  std::unique_ptr<graft::checkpoint::Cipher> cipher;
+  std::unique_ptr<graft::Checkpointer> checkpointer;  ///< null where nothing is kept
 };
 
 struct graft_generator {

@@ -63,20 +63,20 @@ Result<std::vector<data::Field>> sample_fields(const Model& model, const train::
   return fields;
 }
 
-// The caller's arrays as fields: the model's inputs in order, then the target.
-Result<std::vector<std::span<const std::byte>>> blocks_of(const graft_trainer& trainer, const void* const* inputs,
-                                                          std::size_t input_count, const void* target,
-                                                          std::uint32_t samples) {
+// The caller's arrays as fields, into trainer.blocks: the model's inputs in order, then the target.
+Status take_blocks(graft_trainer& trainer, const void* const* inputs, std::size_t input_count, const void* target,
+                   std::uint32_t samples) {
   const std::size_t wanted = trainer.fields.size() - 1;
   if (input_count != wanted) return invalid("The model has ", wanted, " inputs; ", input_count, " were given.");
   if (samples == 0) return invalid("There must be at least one sample.");
-  std::vector<std::span<const std::byte>> blocks;
+  trainer.blocks.clear();
   for (std::size_t i = 0; i <= wanted; ++i) {
     const void* block = i < wanted ? (inputs == nullptr ? nullptr : inputs[i]) : target;
     if (block == nullptr) return invalid("\"", trainer.fields[i].name, "\" is NULL.");
-    blocks.emplace_back(static_cast<const std::byte*>(block), samples * trainer.fields[i].bytes());
+    trainer.blocks.emplace_back(static_cast<const std::byte*>(block), samples * trainer.fields[i].bytes());
   }
-  return blocks;
+  trainer.batch.refer_to(trainer.blocks, samples);
+  return ok_status();
 }
 
 graft_metrics metrics_of(const train::Trainer& trainer, const train::Metrics& metrics, double learning_rate) {
@@ -90,6 +90,7 @@ graft_metrics metrics_of(const train::Trainer& trainer, const train::Metrics& me
 
 train::PlanRequest plan_request(const graft_trainer_options& options) {
   train::PlanRequest request;
+  request.checkpoints = options.checkpoints != 0;
   request.plan.budget = options.budget;
   request.shrink_micro_batch = options.budget != 0 && options.micro_batch == 0;
   return request;
@@ -114,6 +115,13 @@ graft_forecast forecast_of(const train::TrainingPlan& plan, const std::string& e
   out.recomputed = static_cast<std::uint32_t>(step.recomputed.size());
   out.explanation = explanation.c_str();
   return out;
+}
+
+// What follows a whole step.
+Status end_step(graft_trainer& trainer, const train::StepResult& result, graft_metrics* metrics) {
+  if (trainer.checkpointer) GRAFT_TRY(trainer.checkpointer->record(result));
+  if (metrics == nullptr) return ok_status();
+  return write_info(metrics_of(*trainer.trainer, result.metrics, result.learning_rate), metrics, "graft_metrics");
 }
 
 }  // namespace
@@ -165,14 +173,27 @@ graft_status graft_trainer_memory(const graft_trainer* trainer, graft_memory* me
                  [&] { return write_info(memory_of(trainer->trainer->plan().memory()), memory, "graft_memory"); });
 }
 
+graft_status graft_train_micro_step(graft_trainer* trainer, const void* const* inputs, size_t input_count,
+                                    const void* target, uint32_t samples, int* done, graft_metrics* metrics) {
+  if (trainer == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(trainer->context, [&]() -> Status {
+    if (done == nullptr) return invalid("graft_train_micro_step needs a place for done.");
+    *done = 0;
+    GRAFT_TRY(take_blocks(*trainer, inputs, input_count, target, samples));
+    GRAFT_TRY_ASSIGN(const auto result, trainer->trainer->micro_step(trainer->batch));
+    if (!result) return ok_status();
+    *done = 1;
+    return end_step(*trainer, *result, metrics);
+  });
+}
+
 graft_status graft_train_step(graft_trainer* trainer, const void* const* inputs, size_t input_count, const void* target,
                               uint32_t samples, graft_metrics* metrics) {
   if (trainer == nullptr) return GRAFT_INVALID_ARGUMENT;
   return guarded(trainer->context, [&]() -> Status {
-    GRAFT_TRY_ASSIGN(const auto blocks, blocks_of(*trainer, inputs, input_count, target, samples));
-    GRAFT_TRY_ASSIGN(const auto result, trainer->trainer->train_step(data::Batch::view(blocks, samples)));
-    if (metrics == nullptr) return ok_status();
-    return write_info(metrics_of(*trainer->trainer, result.metrics, result.learning_rate), metrics, "graft_metrics");
+    GRAFT_TRY(take_blocks(*trainer, inputs, input_count, target, samples));
+    GRAFT_TRY_ASSIGN(const auto result, trainer->trainer->train_step(trainer->batch));
+    return end_step(*trainer, result, metrics);
   });
 }
 
@@ -180,8 +201,8 @@ graft_status graft_evaluate(graft_trainer* trainer, const void* const* inputs, s
                             uint32_t samples, graft_metrics* metrics) {
   if (trainer == nullptr) return GRAFT_INVALID_ARGUMENT;
   return guarded(trainer->context, [&]() -> Status {
-    GRAFT_TRY_ASSIGN(auto blocks, blocks_of(*trainer, inputs, input_count, target, samples));
-    GRAFT_TRY_ASSIGN(const auto source, data::from_slices(trainer->fields, std::move(blocks), samples));
+    GRAFT_TRY(take_blocks(*trainer, inputs, input_count, target, samples));
+    GRAFT_TRY_ASSIGN(const auto source, data::from_slices(trainer->fields, trainer->blocks, samples));
     GRAFT_TRY_ASSIGN(const train::Metrics result, trainer->trainer->evaluate(*source));
     if (metrics == nullptr) return ok_status();
     return write_info(metrics_of(*trainer->trainer, result, trainer->trainer->learning_rate()), metrics,

@@ -2,51 +2,14 @@
 
 #include <algorithm>
 #include <bit>
-#include <chrono>
 #include <cstring>
 
-#include "platform/base/hash.h"
-#include "runtime/core/op_def.h"
+#include "platform/os/clock.h"
 
 namespace graft {
 namespace {
 
-using checkpoint::Element;
-using checkpoint::StreamKind;
-
-constexpr std::string_view kStateStream = "training_state";
-constexpr std::string_view kCursorStream = "data_cursor";
-constexpr std::string_view kConfigPrefix = "config.";
 constexpr std::uint32_t kStepRecord = 1;
-constexpr std::uint64_t kMaxCursorBytes = 64 << 20;
-
-// The training state without its cursor, as it stands in the stream: fixed fields, little-endian.
-struct StateRecord {
-  std::uint32_t version = 1;
-  std::uint32_t seed = 0;
-  std::uint64_t step = 0;
-  std::uint64_t epoch = 0;
-  std::uint64_t count = 0;
-  double loss_sum = 0;
-  double correct = 0;
-  double top5 = 0;
-  std::uint32_t has_correct = 0;
-  std::uint32_t has_top5 = 0;
-};
-static_assert(sizeof(StateRecord) == 64 && std::endian::native == std::endian::little);
-
-StateRecord pack(const train::TrainingState& state) {
-  const train::Metrics& m = state.epoch_metrics;
-  return {1, state.seed, state.step, state.epoch, m.count, m.loss_sum, m.correct, m.top5, m.has_correct, m.has_top5};
-}
-
-void unpack(const StateRecord& record, train::TrainingState& state) {
-  state.seed = record.seed;
-  state.step = record.step;
-  state.epoch = record.epoch;
-  state.epoch_metrics = {record.loss_sum,         record.count,        record.correct, record.top5,
-                         record.has_correct != 0, record.has_top5 != 0};
-}
 
 // What a step gave, to the bit: a replay that is exact gives the same.
 struct StepRecord {
@@ -54,177 +17,252 @@ struct StepRecord {
   std::uint64_t count = 0;
   std::uint64_t learning_rate_bits = 0;
   std::uint64_t position = 0;  ///< in the data, after the step
+  std::uint64_t state_hash = 0;
 };
-
-StepRecord step_record(const train::StepResult& result, const train::TrainingState& state) {
-  return {std::bit_cast<std::uint64_t>(result.metrics.loss_sum), result.metrics.count,
-          std::bit_cast<std::uint64_t>(result.learning_rate), state.cursor.position};
-}
-
-StreamKind kind_of(const train::NamedTensor& tensor) {
-  if (tensor.kind == ValueKind::parameter) return StreamKind::parameter;
-  return tensor.memory_class == MemoryClass::gradients ? StreamKind::accumulator : StreamKind::optimizer;
-}
-
-Element element_of(DType dtype) {
-  switch (dtype) {
-    case DType::f32: return Element::f32;
-    case DType::i32: return Element::i32;
-    case DType::boolean: return Element::boolean;
-    case DType::f16: return Element::f16;
-    case DType::bf16: return Element::bf16;
-  }
-  return Element::bytes;
-}
 
 template <typename T>
 std::span<const std::byte> bytes_of(const T& record) {
   return std::as_bytes(std::span(&record, 1));
 }
 
-// Exact, unlike a decimal text.
-std::string number_text(double number) { return cat(std::hexfloat, number); }
+std::string difference(std::span<const std::byte> known, std::span<const std::byte> now) {
+  constexpr const char* kWhat[] = {"loss", "number of samples", "learning rate", "place in the data",
+                                   "parameters or optimizer state"};
+  if (known.size() != now.size()) return "journal's format";
+  for (std::size_t i = 0; i < std::size(kWhat); ++i) {
+    if (std::memcmp(known.data() + 8 * i, now.data() + 8 * i, 8) != 0) return kWhat[i];
+  }
+  return "nothing";
+}
 
 }  // namespace
 
-Configuration configuration_of(const Graph& model, const train::TrainOptions& options) {
-  std::string structure;
-  for (const Value& value : model.values()) {
-    structure +=
-        cat(value.name, ' ', dtype_name(value.dtype), ' ', static_cast<int>(value.kind), value.shape.text(), '\n');
-  }
-  for (const Node& node : model.nodes()) {
-    structure += cat(node.name, ' ', op_name(node.op));
-    for (const ValueId id : node.inputs) structure += cat(' ', id.index);
-    structure += '\n';
-  }
-  const Hash128 hash = hash128(std::as_bytes(std::span(structure.data(), structure.size())));
-  Configuration out;
-  out["model"] = cat(std::hex, hash.high, '-', hash.low);
-  const train::OptimizerOptions& o = options.optimizer;
-  out["optimizer"] =
-      cat(train::optimizer_name(o.kind), " lr ", number_text(o.learning_rate), " decay ", number_text(o.weight_decay),
-          " momentum ", number_text(o.momentum), ' ', number_text(o.dampening), ' ', o.nesterov, " betas ",
-          number_text(o.beta1), ' ', number_text(o.beta2), " eps ", number_text(o.epsilon));
-  out["schedule"] = cat(static_cast<int>(options.schedule.kind), ' ', options.schedule.warmup_steps, ' ',
-                        options.schedule.total_steps, ' ', number_text(options.schedule.final_factor), ' ',
-                        options.schedule.step_size, ' ', number_text(options.schedule.gamma));
-  out["loss"] = cat(train::loss_name(options.loss.kind), ' ', options.loss.output, ' ',
-                    number_text(options.loss.label_smoothing), ' ', options.loss.ignore_index);
-  out["clipping"] = cat(number_text(options.clip_value), ' ', number_text(options.clip_norm));
-  out["batch"] = cat(options.batch);
-  out["micro_batch"] = cat(options.micro_batch);
-  out["seed"] = cat(options.seed);
-  for (const std::string& pattern : options.freeze) out["freeze"] += pattern + ' ';
-  for (const train::ParameterGroup& group : options.groups) {
-    out["groups"] += cat(group.pattern, ' ', number_text(group.learning_rate_scale), ' ',
-                         group.weight_decay ? number_text(*group.weight_decay) : "-", ' ');
-  }
-  return out;
-}
+Checkpointer::Checkpointer(checkpoint::Store store, const CheckpointOptions& options, train::Trainer& trainer,
+                           const Model& model, Configuration configuration)
+    : store_(std::move(store)),
+      options_(options),
+      trainer_(trainer),
+      model_(model),
+      configuration_(std::move(configuration)),
+      frozen_(frozen_of(trainer, model)) {}
 
 Result<std::unique_ptr<Checkpointer>> Checkpointer::open(os::FileSystem& files, const CheckpointOptions& options,
-                                                         train::Trainer& trainer, Configuration configuration,
-                                                         bool resume) {
-  GRAFT_TRY_ASSIGN(
-      checkpoint::Store store,
-      checkpoint::Store::open(files, options.folder, {.mode = checkpoint::StoreMode::create, .deep = true}));
-  if (!resume && store.head() != 0) {
+                                                         train::Trainer& trainer, const Model& model,
+                                                         Configuration configuration) {
+  if (!trainer.plan().hash) return invalid("The trainer was not planned for checkpoints.");
+  GRAFT_TRY_ASSIGN(checkpoint::Store store,
+                   checkpoint::Store::open(files, options.folder,
+                                           {.mode = checkpoint::StoreMode::create,
+                                            .deep = true,
+                                            .journal = options.journal,
+                                            .compaction = {.automatic = false},  // the thread compacts, beside training
+                                            .cipher = options.cipher}));
+  if (!options.resume && store.head() != 0) {
     return invalid("The checkpoint folder \"", options.folder, "\" holds a run at step ",
                    store.snapshots().at(store.head()).meta.step, " already; resume it, or take another folder.");
   }
-  return std::unique_ptr<Checkpointer>(new Checkpointer(std::move(store), options, trainer, std::move(configuration)));
+  std::unique_ptr<Checkpointer> out(
+      new Checkpointer(std::move(store), options, trainer, model, std::move(configuration)));
+  for (const std::string& note : out->store_.notes()) out->report(note);
+  out->thread_ = std::make_unique<SnapshotThread>(out->store_, out->store_mutex_,
+                                                  checkpoint::Retention{.keep_last = options.keep, .keep_tagged = true},
+                                                  options.journal.max_delay_ms);
+  return out;
+}
+
+void Checkpointer::report(const std::string& text) const {
+  if (options_.report) options_.report(text);
+}
+
+const checkpoint::Store& Checkpointer::store() {
+  if (auto result = thread_->wait()) note(std::move(*result));
+  return store_;
 }
 
 Status Checkpointer::check_configuration(const checkpoint::Manifest& snapshot) const {
   for (const auto& [name, value] : configuration_) {
-    const auto saved = snapshot.meta.metadata.find(std::string(kConfigPrefix) + name);
+    const auto saved = snapshot.meta.metadata.find(cat(kConfigPrefix, name));
     if (saved != snapshot.meta.metadata.end() && saved->second == value) continue;
-    return invalid("The checkpoint was made with another ", name, ": ",
-                   saved == snapshot.meta.metadata.end() ? "none" : saved->second, " then, ", value,
-                   " now; a resume goes on with the same.");
+    const std::string text =
+        cat("The checkpoint was made with another ", name, ": ",
+            saved == snapshot.meta.metadata.end() ? "none" : saved->second, " then, ", value, " now");
+    if (name == "model" || !options_.with_changes) return invalid(text, "; a resume goes on with the same.");
+    report(text + ".");
   }
-  return ok_status();
+  return check_frozen(snapshot, frozen_);
 }
 
-Result<std::uint64_t> Checkpointer::begin(data::Loader& loader) {
-  if (store_.head() == 0) {
-    trainer_.state().cursor = loader.cursor();  // no step has told the trainer where its data stands
+/// Where training does not simply go on from the newest snapshot, the steps after it are no longer its own.
+Status Checkpointer::go_back_to(std::uint64_t number) {
+  if (number == store_.head() && !options_.with_changes && options_.from.empty()) {
+    for (const checkpoint::JournalRecord& record : store_.journal()) {
+      if (record.kind == kStepRecord) to_replay_[record.step] = record.payload;
+    }
+    return ok_status();
+  }
+  std::lock_guard lock(store_mutex_);
+  return store_.set_head(number);
+}
+
+Result<std::uint64_t> Checkpointer::begin(data::Loader* loader) {
+  if (store_.head() == 0 && options_.from.empty()) {
+    // No step has told the trainer where its data stands.
+    if (loader != nullptr) trainer_.state().cursor = loader->cursor();
     GRAFT_TRY(save());
     return std::uint64_t{0};
   }
-  const checkpoint::Manifest& snapshot = store_.snapshots().at(store_.head());
+  GRAFT_TRY_ASSIGN(const std::uint64_t number, find_snapshot(store_, options_.from));
+  const checkpoint::Manifest& snapshot = store_.snapshots().at(number);
   GRAFT_TRY(check_configuration(snapshot));
-  StateRecord record;
-  GRAFT_TRY(store_.restore(store_.head(), kStateStream, std::as_writable_bytes(std::span(&record, 1))));
-  if (record.version != 1) return unsupported("The training state is of version ", record.version, "; 1 is known.");
-  GRAFT_TRY_ASSIGN(const HostBuffer cursor_bytes, store_.restore(store_.head(), kCursorStream, kMaxCursorBytes));
-  GRAFT_TRY_ASSIGN(data::Cursor cursor, data::parse_cursor(cursor_bytes.bytes()));
-  for (const train::NamedTensor& tensor : trainer_.named_tensors()) {
-    if (tensor.kind == ValueKind::constant) continue;
-    GRAFT_TRY_ASSIGN(HostBuffer contents, HostBuffer::create(tensor.bytes, "a restored tensor"));
-    GRAFT_TRY(store_.restore(store_.head(), tensor.name, contents.bytes()));
-    GRAFT_TRY(trainer_.write(tensor.name, contents.bytes()));
+  GRAFT_TRY(restore_run(store_, number, trainer_, user_data_));
+  if (loader != nullptr) GRAFT_TRY(loader->restore(trainer_.state().cursor));
+  GRAFT_TRY(go_back_to(number));
+  last_loss_ = snapshot.meta.loss;
+  saved_ = position();
+  return trainer_.state().step;
+}
+
+Status Checkpointer::replay(std::span<const std::byte> known, std::span<const std::byte> now) {
+  if (std::ranges::equal(known, now)) {
+    ++replayed_;
+    to_replay_.erase(trainer_.state().step);
+    return ok_status();
   }
-  GRAFT_TRY(loader.restore(cursor));
-  unpack(record, trainer_.state());
-  trainer_.state().cursor = std::move(cursor);
-  return record.step;
+  const std::string text = cat("Step ", trainer_.state().step, " gives another result than the journal has of it (the ",
+                               difference(known, now), "): the device, the driver or the data is not what it was");
+  if (options_.stop_on_mismatch) {
+    return corrupt(text, ". The checkpoint is untouched; training can go on from the last snapshot on request.");
+  }
+  report(text + "; training goes on from the last snapshot without the journal.");
+  to_replay_.clear();
+  due_ = true;
+  std::lock_guard lock(store_mutex_);
+  return store_.set_head(store_.head());
+}
+
+/// A step that could not be journalled is still part of the run: a resume takes it again, only unchecked.
+void Checkpointer::journal(std::span<const std::byte> now) {
+  const checkpoint::JournalRecord record{kStepRecord, trainer_.state().step, {now.begin(), now.end()}};
+  const checkpoint::JournalPolicy& policy = options_.journal;
+  // The thread syncs, but not while it writes a snapshot.
+  const bool each = policy.every == 1 && policy.max_delay_ms == 0;
+  const bool later = ((each && options_.late_sync) || policy.max_delay_ms != 0) && !thread_->busy();
+  Status status;
+  {
+    std::lock_guard lock(store_mutex_);
+    status = later ? store_.append(record, false) : store_.append(record);
+  }
+  if (later && each) thread_->start_sync();
+  note_journal(status);
+}
+
+void Checkpointer::note_journal(const Status& status) {
+  if (status.ok() == !journal_fails_) return;
+  journal_fails_ = !status.ok();
+  if (status.ok()) return report(cat("Step ", trainer_.state().step, " is journalled again."));
+  report(status.message() + " Training goes on; the last snapshot is as it was.");
+}
+
+void Checkpointer::wait_for_sync() {
+  if (const Status status = thread_->wait_for_sync(); !status.ok()) note_journal(status);
+}
+
+void Checkpointer::acknowledge() {
+  const std::int64_t start = os::monotonic_ns();
+  wait_for_sync();
+  nanoseconds_ += os::monotonic_ns() - start;
 }
 
 Status Checkpointer::record(const train::StepResult& result) {
-  const std::uint64_t step = trainer_.state().step;
+  const std::int64_t start = os::monotonic_ns();
+  Status status = record_step(result);
+  nanoseconds_ += os::monotonic_ns() - start;
+  return status;
+}
+
+Status Checkpointer::record_step(const train::StepResult& result) {
+  const train::TrainingState& state = trainer_.state();
   last_loss_ = result.metrics.loss();
-  const StepRecord now = step_record(result, trainer_.state());
-  if (const auto known = to_replay_.find(step); known != to_replay_.end()) {
-    const auto same = std::ranges::equal(known->second, bytes_of(now));
-    if (!same) {
-      return corrupt("Step ", step,
-                     " gives another result than the journal has of it: the device, the driver or the data is not "
-                     "what it was. The checkpoint is untouched.");
-    }
-    to_replay_.erase(known);
-    ++replayed_;
+  GRAFT_TRY_ASSIGN(const std::uint64_t hash, trainer_.state_hash());
+  const StepRecord now{std::bit_cast<std::uint64_t>(result.metrics.loss_sum), result.metrics.count,
+                       std::bit_cast<std::uint64_t>(result.learning_rate), state.cursor.position, hash};
+  wait_for_sync();
+  if (auto written = thread_->take_result()) note(std::move(*written));
+  if (options_.every != 0 && state.step % options_.every == 0) due_ = true;
+  const auto known = to_replay_.find(state.step);
+  if (known != to_replay_.end()) {
+    GRAFT_TRY(replay(known->second, bytes_of(now)));
+    // A snapshot now would need the journal of the steps that are still to be run again.
+    if (!to_replay_.empty()) return ok_status();
+  } else {
+    journal(bytes_of(now));
+  }
+  if (!due_ || !to_replay_.empty() || state.step < retry_at_ || thread_->busy()) return ok_status();
+  return start_snapshot({});
+}
+
+checkpoint::SnapshotMeta Checkpointer::meta(const std::string& tag) const {
+  checkpoint::SnapshotMeta meta;
+  meta.step = trainer_.state().step;
+  meta.loss = last_loss_;
+  meta.wall_clock_ms = os::wall_clock_ms();
+  if (!tag.empty()) meta.tags.push_back(tag);
+  for (const auto& [name, value] : configuration_) meta.metadata[cat(kConfigPrefix, name)] = value;
+  for (const auto& [name, value] : options_.metadata) meta.metadata[cat(kUserPrefix, name)] = value;
+  if (!options_.model_file.empty()) meta.metadata[std::string(kModelFile)] = options_.model_file;
+  return meta;
+}
+
+/// Fails only where the device does.
+Status Checkpointer::start_snapshot(const std::string& tag) {
+  GRAFT_TRY(trainer_.capture());
+  writing_ = position();
+  Result<std::unique_ptr<checkpoint::SnapshotWriter>> writer = [&] {
+    std::lock_guard lock(store_mutex_);
+    return store_.begin_snapshot(meta(tag));
+  }();
+  if (!writer.ok()) {
+    note(writer.status());
     return ok_status();
   }
-  const auto payload = bytes_of(now);
-  GRAFT_TRY(store_.append({kStepRecord, step, {payload.begin(), payload.end()}},
-                          options_.sync_every <= 1 || step % options_.sync_every == 0));
-  if (options_.every == 0 || step % options_.every != 0) return ok_status();
-  return save();
+  due_ = false;
+  thread_->start(std::move(writer).value(), std::make_unique<RunStreams>(trainer_, model_, user_data_, frozen_));
+  return ok_status();
+}
+
+/// What became of the snapshot that was started last.
+void Checkpointer::note(Status result) {
+  if (result.ok()) {
+    saved_ = writing_;
+    failures_ = retry_at_ = 0;
+    last_failure_ = {};
+    return;
+  }
+  due_ = true;
+  constexpr std::uint64_t kMostDoublings = 10;
+  retry_at_ = writing_.first + (std::uint64_t{1} << std::min(failures_++, kMostDoublings));
+  report(result.message() + " Training goes on; the last snapshot is as it was.");
+  last_failure_ = std::move(result);
+}
+
+Status Checkpointer::flush() {
+  if (auto written = thread_->wait()) note(std::move(*written));
+  GRAFT_TRY(Status(last_failure_));
+  std::lock_guard lock(store_mutex_);
+  return store_.sync_journal();
 }
 
 Status Checkpointer::save(const std::string& tag) {
-  const train::TrainingState& state = trainer_.state();
-  if (store_.head() != 0 && store_.snapshots().at(store_.head()).meta.step == state.step) return ok_status();
-  std::vector<HostBuffer> buffers;
-  std::vector<checkpoint::StreamInput> streams;
-  const auto tensors = trainer_.named_tensors();
-  for (const train::NamedTensor& tensor : tensors) {
-    if (tensor.kind == ValueKind::constant) continue;  // frozen: belongs to the model
-    GRAFT_TRY_ASSIGN(HostBuffer contents, HostBuffer::create(tensor.bytes, "a snapshot"));
-    GRAFT_TRY(trainer_.read(tensor.name, contents.bytes()));
-    streams.push_back({tensor.name, kind_of(tensor), element_of(tensor.dtype), contents.bytes()});
-    buffers.push_back(std::move(contents));
+  if (!to_replay_.empty()) return ok_status();  // the journal is ahead: a resume goes through these steps anyway
+  if (auto written = thread_->wait()) note(std::move(*written));
+  if (saved_ == position()) {
+    if (tag.empty()) return ok_status();
+    std::lock_guard lock(store_mutex_);
+    return store_.tag(store_.head(), tag);
   }
-  const StateRecord record = pack(state);
-  const std::vector<std::byte> cursor = data::serialize(state.cursor);
-  streams.push_back({kStateStream, StreamKind::rng, Element::bytes, bytes_of(record)});
-  streams.push_back({kCursorStream, StreamKind::data_cursor, Element::bytes, cursor});
-  checkpoint::SnapshotMeta meta;
-  meta.step = state.step;
-  meta.loss = last_loss_;
-  meta.wall_clock_ms =
-      std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch())
-          .count();
-  if (!tag.empty()) meta.tags.push_back(tag);
-  for (const auto& [name, value] : configuration_) meta.metadata[std::string(kConfigPrefix) + name] = value;
-  GRAFT_TRY(store_.put_snapshot(streams, meta));
-  checkpoint::Retention retention{.keep_last = options_.keep, .keep_tags = {}};
-  for (const auto& [number, snapshot] : store_.snapshots()) {
-    retention.keep_tags.insert(snapshot.meta.tags.begin(), snapshot.meta.tags.end());
-  }
-  return detail::to_status(store_.prune(retention));
+  GRAFT_TRY(start_snapshot(tag));
+  if (auto written = thread_->wait()) note(std::move(*written));
+  return last_failure_;
 }
 
 }  // namespace graft

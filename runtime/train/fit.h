@@ -13,6 +13,8 @@ struct FitOptions {
   std::uint64_t steps = 0;  ///< stop when the trainer's state has done as many; 0: when the loader's epochs are over
   /// Looked at between steps: once it is true, no further step begins. May be set by a signal handler.
   const std::atomic<bool>* stop = nullptr;
+  /// Look at it between the micro-batches of a step, too: the state can be saved there.
+  bool stop_within_steps = false;
   /// Called after each step, with what it gave; an error ends the run.
   std::function<Status(const StepResult&)> on_step;
   /// Called after the last step of each epoch, with the metrics of all of it (Trainer::state()).
@@ -21,7 +23,7 @@ struct FitOptions {
 
 enum class FitEnd : std::uint8_t {
   done,     ///< all steps or epochs asked for
-  stopped,  ///< by the flag, after a whole step
+  stopped,  ///< by the flag, after a whole step or with stop_within_steps after a micro-batch
 };
 
 /// Trains on what the loader gives, from where it stands. The loader's batch must be TrainOptions::batch.

@@ -19,6 +19,17 @@ double scalar(const Program& program, std::string_view name) {
 
 bool has_output(const Program& program, std::string_view name) { return !program.output(name).empty(); }
 
+/// Without the count.
+Metrics metrics_of(const Program& program) {
+  Metrics metrics;
+  metrics.loss_sum = scalar(program, kLossOutput);
+  metrics.correct = scalar(program, kCorrectOutput);
+  metrics.top5 = scalar(program, kTop5Output);
+  metrics.has_correct = has_output(program, kCorrectOutput);
+  metrics.has_top5 = has_output(program, kTop5Output);
+  return metrics;
+}
+
 }  // namespace
 
 void Metrics::add(const Metrics& other) {
@@ -79,68 +90,51 @@ Result<std::uint64_t> Trainer::count_of(const data::Batch& batch) const {
   return count;
 }
 
-Result<Metrics> Trainer::run(Runner& runner, const data::Batch& batch, std::uint64_t first, StepState& state) {
-  runner.feeder.copy(batch, first, *runner.program);
-  GRAFT_TRY(runner.program->run({}, state));
-  Metrics metrics;
-  metrics.loss_sum = scalar(*runner.program, kLossOutput);
-  metrics.correct = scalar(*runner.program, kCorrectOutput);
-  metrics.top5 = scalar(*runner.program, kTop5Output);
-  metrics.has_correct = has_output(*runner.program, kCorrectOutput);
-  metrics.has_top5 = has_output(*runner.program, kTop5Output);
-  return metrics;
+/// Runs a program, or ends the run of it that failed.
+Status Trainer::execute(Program& program, const StepState& state) {
+  const bool going_on = unfinished_ == &program;
+  unfinished_ = nullptr;
+  Status status = going_on ? program.resume() : program.run({}, state);
+  if (!status.ok() && program.unfinished()) unfinished_ = &program;
+  return status;
 }
 
-Result<Metrics> Trainer::run_pieces(const data::Batch& batch, bool training, StepState& state) {
-  Metrics total;
-  GRAFT_TRY_ASSIGN(total.count, count_of(batch));
-  state.loss_weight = total.count == 0 ? 0.0f : static_cast<float>(1.0 / static_cast<double>(total.count));
-  const auto micro = static_cast<std::uint64_t>(plan_.micro_batch);
-  for (std::uint64_t first = 0; first < batch.count(); first += micro) {
-    const auto samples = static_cast<std::int64_t>(std::min(micro, batch.count() - first));
-    GRAFT_TRY_ASSIGN(Runner * runner, training ? training_runner(samples) : evaluation_runner(samples));
-    GRAFT_TRY_ASSIGN(const Metrics part, run(*runner, batch, first, state));
-    if (training) last_samples_ = samples;
-    total.add(part);
-    ++state.micro_step;
-  }
-  return total;
+Status Trainer::check_settled() const {
+  if (unfinished_ == nullptr) return {};
+  return invalid("Step ", state_.step, " failed on the way and must be asked for again first.");
 }
 
-/// Plans what a step will run, so that only the device can fail between its micro-batches, and clears what a step that
-/// failed has left in the accumulators.
-Status Trainer::prepare_step(std::uint64_t samples) {
-  const auto micro = static_cast<std::uint64_t>(plan_.micro_batch);
-  if (samples >= micro) GRAFT_TRY(training_runner(plan_.micro_batch));
-  if (samples % micro != 0) GRAFT_TRY(training_runner(static_cast<std::int64_t>(samples % micro)));
-  if (!half_done_) return {};
-  for (const TrainedTensor& tensor : plan_.tensors) GRAFT_TRY(memory_->fill(tensor.accumulator, 0));
-  half_done_ = false;
-  return {};
+Result<Metrics> Trainer::run(Runner& runner, const data::Batch& batch, std::uint64_t first, const StepState& state) {
+  if (unfinished_ == nullptr) runner.feeder.copy(batch, first, *runner.program);
+  GRAFT_TRY(execute(*runner.program, state));
+  return metrics_of(*runner.program);
 }
 
-Result<StepResult> Trainer::train_step(const data::Batch& batch) {
+/// Plans what a step will run, so that only the device can fail between its micro-batches.
+Status Trainer::prepare_step(const data::Batch& batch) {
   if (plan_.training.empty()) return invalid("This trainer was made for evaluation alone.");
   if (batch.count() > static_cast<std::uint64_t>(options_.batch)) {
     return invalid("A batch of ", batch.count(), " samples came, but the plan is for ", options_.batch, ".");
   }
+  if (state_.samples_done > batch.count()) {
+    return invalid(state_.samples_done, " samples of the step's batch are done, but it now has ", batch.count(),
+                   "; a step goes on with the batch that it began with.");
+  }
+  const auto micro = static_cast<std::uint64_t>(plan_.micro_batch);
+  if (batch.count() >= micro) GRAFT_TRY(training_runner(plan_.micro_batch));
+  if (batch.count() % micro != 0) GRAFT_TRY(training_runner(static_cast<std::int64_t>(batch.count() % micro)));
+  GRAFT_TRY_ASSIGN(count_, count_of(batch));
+  return {};
+}
+
+Result<StepResult> Trainer::end_step(const data::Batch& batch, const Program& last) {
   StepResult result;
   result.learning_rate = learning_rate();
-  StepState state;
-  state.seed = state_.seed;
-  set_step(options_, state_.step, state);
-  GRAFT_TRY(prepare_step(batch.count()));
-  half_done_ = update_ != nullptr;
-  GRAFT_TRY_ASSIGN(result.metrics, run_pieces(batch, true, state));
-  const Program* last = update_.get();
-  if (update_) {
-    GRAFT_TRY(update_->run({}, state));
-  } else {
-    GRAFT_TRY_ASSIGN(Runner * runner, training_runner(static_cast<std::int64_t>(batch.count())));
-    last = runner->program.get();
-  }
-  half_done_ = false;
-  if (options_.clip_norm > 0) result.gradient_norm = std::sqrt(scalar(*last, kSquaredNormOutput));
+  result.metrics = state_.step_metrics;
+  result.metrics.count = count_;
+  if (options_.clip_norm > 0) result.gradient_norm = std::sqrt(scalar(last, kSquaredNormOutput));
+  state_.samples_done = 0;
+  state_.step_metrics = {};
   if (!std::isfinite(result.metrics.loss_sum)) {
     return error(Code::invalid_argument, "The loss of step ", state_.step, " is ", result.metrics.loss_sum,
                  ": the input holds such numbers, or the learning rate of ", result.learning_rate, " is too large.");
@@ -164,7 +158,39 @@ std::vector<Program*> Trainer::last_programs() {
   return programs;
 }
 
+Result<std::optional<StepResult>> Trainer::micro_step(const data::Batch& batch) {
+  GRAFT_TRY(prepare_step(batch));
+  const auto micro = static_cast<std::uint64_t>(plan_.micro_batch);
+  StepState state;
+  state.seed = state_.seed;
+  set_step(options_, state_.step, state);
+  state.micro_step = static_cast<std::uint32_t>(state_.samples_done / micro);
+  state.loss_weight = count_ == 0 ? 0.0f : static_cast<float>(1.0 / static_cast<double>(count_));
+  const Program* last = update_.get();
+  if (state_.samples_done < batch.count()) {
+    const std::uint64_t samples = std::min(micro, batch.count() - state_.samples_done);
+    GRAFT_TRY_ASSIGN(Runner * runner, training_runner(static_cast<std::int64_t>(samples)));
+    GRAFT_TRY_ASSIGN(const Metrics part, run(*runner, batch, state_.samples_done, state));
+    last_samples_ = static_cast<std::int64_t>(samples);
+    state_.step_metrics.add(part);
+    state_.samples_done += samples;
+    if (!update_) last = runner->program.get();
+  }
+  if (state_.samples_done < batch.count()) return std::optional<StepResult>();
+  if (update_) GRAFT_TRY(execute(*update_, state));
+  GRAFT_TRY_ASSIGN(const StepResult result, end_step(batch, *last));
+  return std::optional(result);
+}
+
+Result<StepResult> Trainer::train_step(const data::Batch& batch) {
+  for (;;) {
+    GRAFT_TRY_ASSIGN(const auto result, micro_step(batch));
+    if (result) return *result;
+  }
+}
+
 Result<Metrics> Trainer::evaluate(data::Source& source) {
+  GRAFT_TRY(check_settled());
   data::LoaderOptions options;
   options.batch = static_cast<std::uint64_t>(plan_.micro_batch);
   options.shuffle = false;
@@ -175,9 +201,14 @@ Result<Metrics> Trainer::evaluate(data::Source& source) {
   for (;;) {
     GRAFT_TRY_ASSIGN(const data::Batch* batch, loader->next());
     if (batch == nullptr) return total;
+    GRAFT_TRY_ASSIGN(const std::uint64_t count, count_of(*batch));
     StepState state;
-    GRAFT_TRY_ASSIGN(const Metrics metrics, run_pieces(*batch, false, state));
-    total.add(metrics);
+    state.loss_weight = count == 0 ? 0.0f : static_cast<float>(1.0 / static_cast<double>(count));
+    GRAFT_TRY_ASSIGN(Runner * runner, evaluation_runner(static_cast<std::int64_t>(batch->count())));
+    runner->feeder.copy(*batch, 0, *runner->program);
+    GRAFT_TRY(runner->program->run({}, state));
+    total.add(metrics_of(*runner->program));
+    total.count += count;
   }
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "runtime/data/loader.h"
+#include "runtime/exec/capture.h"
 #include "runtime/exec/program.h"
 #include "runtime/train/feeder.h"
 #include "runtime/train/training_plan.h"
@@ -39,13 +40,15 @@ struct StepResult {
 };
 
 /// With the residents' contents, all that a run is: the same state, data and options give the same bits from here on.
-/// Steps are whole: there is never a half accumulated gradient to save.
 struct TrainingState {
   std::uint64_t step = 0;  ///< optimizer steps done
   std::uint32_t seed = 0;
-  data::Cursor cursor;      ///< of the training data, after the last step
+  data::Cursor cursor;      ///< of the training data, after the last whole step
   std::uint64_t epoch = 0;  ///< that epoch_metrics belongs to
   Metrics epoch_metrics;    ///< of the steps of this epoch
+  /// Where a step is half done: how many samples of the batch at `cursor` are in the accumulators, and their metrics.
+  std::uint64_t samples_done = 0;
+  Metrics step_metrics;
 
   friend bool operator==(const TrainingState&, const TrainingState&) = default;
 };
@@ -79,10 +82,14 @@ class Trainer {
                                                  const TrainOptions& options, const std::vector<data::Field>& fields,
                                                  const TrainerOptions& trainer_options = {});
 
-  /// One optimizer step on the samples of a batch, of which there may be up to TrainOptions::batch. Errors leave the
-  /// step undone, and it may be taken again; but for a wait that failed, after which the device may have taken it, and
-  /// a loss that is not finite: then the parameters may be spoiled.
+  /// One optimizer step on the samples of a batch, of which there may be up to TrainOptions::batch. After an error, ask
+  /// for it again with the same batch: it goes on where it stopped, and nothing is done twice. But a loss that is not
+  /// finite may have spoiled the parameters.
   Result<StepResult> train_step(const data::Batch& batch);
+
+  /// The same step in pieces: one micro-batch, and with the last one the update; nullopt as long as some are left. Give
+  /// the same batch until the step is done. In between, the state may be saved, and another trainer go on from it.
+  Result<std::optional<StepResult>> micro_step(const data::Batch& batch);
 
   /// The whole data set once, in order, in inference mode. Changes nothing on the device but scratch memory.
   Result<Metrics> evaluate(data::Source& source);
@@ -97,10 +104,20 @@ class Trainer {
   /// All that is kept on the device, in a fixed order; and its contents by name.
   std::vector<NamedTensor> named_tensors() const;
   std::vector<NamedTensor> named_parameters() const;
-  Status read(std::string_view name, std::span<std::byte> bytes) { return memory_->read(name, bytes); }
-  Status write(std::string_view name, std::span<const std::byte> bytes) { return memory_->write(name, bytes); }
+  /// invalid_argument while a step that failed has not been asked for again.
+  Status read(std::string_view name, std::span<std::byte> bytes);
+  Status write(std::string_view name, std::span<const std::byte> bytes);
 
-  std::uint64_t device_bytes() const { return memory_->allocated_bytes(); }
+  /// Copies all that training changes to memory of the host: captured() until the next call. Only where
+  /// PlanRequest::checkpoints asked for it.
+  Status capture();
+  const std::vector<Capture::Entry>& captured() const { return capture_->entries(); }
+  /// 64 bits that tell whether two runs have the same parameters, statistics and optimizer state. Where
+  /// PlanRequest::checkpoints asked for it.
+  Result<std::uint64_t> state_hash();
+
+  const Graph& model() const { return model_; }
+  std::uint64_t device_bytes() const { return memory_->allocated_bytes() + (capture_ ? capture_->bytes() : 0); }
 
   /// What the last step ran, in order: its last micro-batch, then the update where gradients are accumulated. For
   /// Program::times(). Empty before the first step.
@@ -121,9 +138,11 @@ class Trainer {
   Result<Runner*> training_runner(std::int64_t samples);
   Result<Runner*> evaluation_runner(std::int64_t samples);
   Result<std::uint64_t> count_of(const data::Batch& batch) const;
-  Result<Metrics> run(Runner& runner, const data::Batch& batch, std::uint64_t first, StepState& state);
-  Status prepare_step(std::uint64_t samples);
-  Result<Metrics> run_pieces(const data::Batch& batch, bool training, StepState& state);
+  Result<Metrics> run(Runner& runner, const data::Batch& batch, std::uint64_t first, const StepState& state);
+  Status execute(Program& program, const StepState& state);
+  Status check_settled() const;
+  Status prepare_step(const data::Batch& batch);
+  Result<StepResult> end_step(const data::Batch& batch, const Program& last);
 
   gpu::Device& device_;
   const Graph& model_;
@@ -137,7 +156,10 @@ class Trainer {
   std::vector<Runner> evaluation_;
   std::unique_ptr<Program> update_;
   std::int64_t last_samples_ = 0;  ///< of the last micro-batch; 0 before the first step
-  bool half_done_ = false;         ///< a step failed after gradients had been added up
+  std::unique_ptr<Program> hash_;
+  std::unique_ptr<Capture> capture_;
+  std::uint64_t count_ = 0;        ///< rows or elements of the step in progress
+  Program* unfinished_ = nullptr;  ///< failed on the way: its inputs and outputs are in use until it is resumed
 };
 
 }  // namespace graft::train

@@ -1,5 +1,6 @@
 // Making a trainer, and what passes between its device memory and the host.
 #include <algorithm>
+#include <cstring>
 
 #include "runtime/train/trainer.h"
 
@@ -32,6 +33,10 @@ Result<std::unique_ptr<Trainer>> Trainer::create(gpu::Device& device, const Grap
     GRAFT_TRY_ASSIGN(trainer->update_,
                      Program::create(*trainer->memory_, *trainer->plan_.update, trainer_options.program));
   }
+  if (trainer->plan_.hash) {
+    GRAFT_TRY_ASSIGN(trainer->hash_, Program::create(*trainer->memory_, *trainer->plan_.hash, trainer_options.program));
+    GRAFT_TRY_ASSIGN(trainer->capture_, Capture::create(*trainer->memory_, trainer_options.program.timeout));
+  }
   for (const SizedPlan& sized : trainer->plan_.evaluation) {
     GRAFT_TRY_ASSIGN(Runner runner, trainer->make_runner(sized));
     trainer->evaluation_.push_back(std::move(runner));
@@ -61,6 +66,31 @@ Status Trainer::load_residents(const WeightOf& weight_of) {
     }
   }
   return {};
+}
+
+Status Trainer::read(std::string_view name, std::span<std::byte> bytes) {
+  GRAFT_TRY(check_settled());
+  return memory_->read(name, bytes);
+}
+
+Status Trainer::write(std::string_view name, std::span<const std::byte> bytes) {
+  GRAFT_TRY(check_settled());
+  return memory_->write(name, bytes);
+}
+
+Status Trainer::capture() {
+  GRAFT_TRY(check_settled());
+  if (!capture_) return invalid("This trainer was not planned for checkpoints.");
+  return capture_->take();
+}
+
+Result<std::uint64_t> Trainer::state_hash() {
+  GRAFT_TRY(check_settled());
+  if (!hash_) return invalid("This trainer was not planned for checkpoints.");
+  GRAFT_TRY(hash_->run({}, {}));
+  std::uint64_t hash = 0;
+  std::memcpy(&hash, hash_->output(kHashOutput).data(), sizeof hash);
+  return hash;
 }
 
 std::vector<NamedTensor> Trainer::named_tensors() const {

@@ -140,6 +140,30 @@ Result<Graph> build_update_graph(const TrainingGraph& accumulating, const TrainO
   return graph;
 }
 
+Result<Graph> build_hash_graph(const Residents& residents) {
+  constexpr std::size_t kMaxInputs = 255;  // of state_hash
+  Graph graph;
+  std::vector<ValueId> inputs;
+  const auto hash_inputs = [&]() -> Status {
+    GRAFT_TRY_ASSIGN(const NodeId node, graph.add_node(Op::state_hash, inputs, {}, cat("hash", graph.nodes().size())));
+    inputs = {graph.node(node).outputs[0]};  // the next one covers this one's
+    return {};
+  };
+  for (const Resident& resident : residents.entries()) {
+    // Accumulators are zero between steps. Tensors of other sizes are not trained.
+    const bool left_out = resident.kind == ValueKind::constant || resident.memory_class == MemoryClass::gradients ||
+                          dtype_size(resident.dtype) != 4;
+    if (left_out) continue;
+    if (inputs.size() == kMaxInputs) GRAFT_TRY(hash_inputs());
+    GRAFT_TRY_ASSIGN(const ValueId value,
+                     graph.add_value(resident.name, resident.dtype, resident.shape, resident.kind));
+    inputs.push_back(value);
+  }
+  GRAFT_TRY(hash_inputs());
+  graph.add_output(std::string(kHashOutput), inputs.front());
+  return graph;
+}
+
 Result<EvaluationGraph> build_evaluation_graph(const Graph& model, std::int64_t samples, const TrainOptions& options) {
   EvaluationGraph out;
   GRAFT_TRY_ASSIGN(out.graph, bind_batch(model, samples, options.bindings));

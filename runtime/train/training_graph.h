@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/core/graph.h"
+#include "runtime/plan/residents.h"
 #include "runtime/train/loss.h"
 #include "runtime/train/options.h"
 
@@ -45,6 +46,12 @@ Result<TrainingGraph> build_training_graph(const Graph& model, std::int64_t samp
 
 /// Clips what was accumulated, takes the optimizer's step, and sets the accumulators to zero.
 Result<Graph> build_update_graph(const TrainingGraph& accumulating, const TrainOptions& options);
+
+/// Output of build_hash_graph(): 64 bits.
+inline constexpr std::string_view kHashOutput = "state_hash";
+
+/// Hashes what a step leaves on the device: parameters, running statistics and optimizer state.
+Result<Graph> build_hash_graph(const Residents& residents);
 
 /// The model in inference mode, its loss and its metrics.
 struct EvaluationGraph {

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "platform/base/checked.h"
+#include "runtime/exec/capture.h"
 #include "runtime/exec/memory.h"
 #include "runtime/train/training_draft.h"
 
@@ -62,6 +63,10 @@ Status add_plans(const TrainingGraphs& graphs, const PlanRequest& request, const
   if (graphs.update) {
     GRAFT_TRY_ASSIGN(out.update, make_plan(*graphs.update, caps, out.residents, free));
   }
+  if (request.checkpoints) {
+    GRAFT_TRY_ASSIGN(const Graph hash, build_hash_graph(out.residents));
+    GRAFT_TRY_ASSIGN(out.hash, make_plan(hash, caps, out.residents, free));
+  }
   for (std::size_t i = 0; i < graphs.evaluation_sizes.size(); ++i) {
     const std::int64_t samples = graphs.evaluation_sizes[i];
     const EvaluationGraph& graph = graphs.evaluation[i];
@@ -78,11 +83,16 @@ std::vector<const Plan*> TrainingPlan::plans() const {
   std::vector<const Plan*> all;
   for (const SizedPlan& sized : training) all.push_back(&sized.plan);
   if (update) all.push_back(&*update);
+  if (hash) all.push_back(&*hash);
   for (const SizedPlan& sized : evaluation) all.push_back(&sized.plan);
   return all;
 }
 
-MemoryByClass TrainingPlan::memory() const { return Memory::planned(residents, plans()); }
+MemoryByClass TrainingPlan::memory() const {
+  MemoryByClass memory = Memory::planned(residents, plans());
+  if (hash) memory[MemoryClass::staging] += Capture::planned_bytes(residents);
+  return memory;
+}
 
 std::vector<std::int64_t> micro_sizes(std::int64_t batch, std::int64_t micro, std::optional<std::uint64_t> total,
                                       bool drop_last) {
@@ -104,7 +114,7 @@ std::uint64_t TrainingPlan::arena_bytes() const {
 
 Result<TrainingDraft> draft_training(const Graph& model, const TrainOptions& options, const PlanRequest& request,
                                      const gpu::Caps& caps, std::int64_t micro) {
-  TrainingDraft out{{micro, micro < options.batch, Residents(caps), {}, {}, {}, {}, {}, {}, {}}, {}};
+  TrainingDraft out{{micro, micro < options.batch, Residents(caps), {}, {}, {}, {}, {}, {}, {}, {}}, {}};
   TrainingGraphs& graphs = out.graphs;
   if (request.training) {
     graphs.sizes = micro_sizes(options.batch, micro, request.samples, request.drop_last);

@@ -15,6 +15,8 @@ struct PlanRequest {
   bool drop_last = false;                ///< the last batch is left out where it is short
   bool training = true;                  ///< false: evaluation alone; no gradient need exist
   bool evaluation = true;
+  /// The state will be saved and hashed: see Trainer::capture() and state_hash(). Takes staging for a copy of it.
+  bool checkpoints = false;
   std::optional<std::uint64_t> evaluation_samples;  ///< in the evaluation set
   PlanOptions plan;                                 ///< the budget is for the whole run: TrainingPlan::memory()
   /// Where memory or the budget does not suffice even if results are computed again (PlanOptions::recompute): halve the
@@ -42,6 +44,7 @@ struct TrainingPlan {
   Residents residents;
   std::vector<SizedPlan> training;  ///< the largest number of samples first; empty where only evaluation is asked for
   std::optional<Plan> update;
+  std::optional<Plan> hash;           ///< of the state, where PlanRequest::checkpoints
   std::vector<SizedPlan> evaluation;  ///< as training
   std::vector<TrainedTensor> tensors;
   std::vector<std::string> untrained;

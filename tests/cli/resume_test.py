@@ -1,7 +1,10 @@
 """A training run that is killed at any instant goes on from its checkpoint to the same weights, bit for bit."""
 
+import json
+import math
 import os
 import random
+import signal
 import subprocess
 import time
 
@@ -60,11 +63,104 @@ class Resume(CliTest):
         self.graft("checkpoint", "prune", "store", "--keep", "1")
         self.assertIn("1 snapshots", self.graft("checkpoint", "verify", "store"))
 
-    def test_any_kept_snapshot_becomes_a_model_again(self):
-        self.graft("train", "mlp.graft", *self.FLAGS, *self.CHECKPOINT, "-o", "trained.graft")
-        last = max(int(line.split()[0]) for line in self.graft("checkpoint", "list", "store").splitlines()[1:-1])
-        self.graft("checkpoint", "restore", "store", last, "--model", "mlp.graft", "-o", "restored.graft")
+    def test_history_can_be_listed_tagged_compared_and_gone_back_to(self):
+        self.graft("train", "mlp.graft", *self.FLAGS, *self.CHECKPOINT, "--keep", "30", "-o", "trained.graft")
+        history = json.loads(self.graft("checkpoint", "list", "store", "--json"))
+        snapshots = history["snapshots"]
+        self.assertEqual(snapshots[-1]["step"], 120)
+        self.assertTrue(snapshots[-1]["head"])
+        self.assertLess(snapshots[-1]["loss"], snapshots[1]["loss"])
+        old = snapshots[2]
+        self.graft("checkpoint", "tag", "store", old["number"], "good")
+        self.assertIn("good", self.graft("checkpoint", "list", "store"))
+        changed = json.loads(self.graft("checkpoint", "diff", "store", "good", snapshots[-1]["number"], "--json"))
+        streams = {stream["name"]: stream["difference"] for stream in changed["streams"]}
+        self.assertEqual(streams["fc1.weight"], "changed")
+        self.assertEqual(streams["fc1.weight/gradient"], "same", "accumulators are zero between steps")
+
+        # A model out of it, whose file the run has noted.
+        last = snapshots[-1]["number"]
+        self.graft("checkpoint", "restore", "store", last, "-o", "restored.graft")
         self.assertEqual(self.bytes_of("trained.graft"), self.bytes_of("restored.graft"))
+        self.fails("checkpoint", "restore", "store", "nonesuch", "-o", "x.graft", says=("no snapshot \"nonesuch\"",))
+
+        # Back, and on: the same steps give the same run; with another learning rate only where that is asked for.
+        self.graft("checkpoint", "branch", "store", "good")
+        again = self.graft("train", "mlp.graft", *self.FLAGS, *self.CHECKPOINT, "--keep", "30", "--resume", "-o",
+                           "again.graft")
+        self.assertIn("Checkpoint of step 120", again)
+        self.assertEqual(self.bytes_of("trained.graft"), self.bytes_of("again.graft"))
+        other = (*self.FLAGS, *self.CHECKPOINT, "--resume", "--from", "good", "--lr", "0.01", "-o", "other.graft")
+        self.fails("train", "mlp.graft", *other, says=("another optimizer",))
+        self.graft("train", "mlp.graft", *other, "--with-changes")
+        self.assertNotEqual(self.bytes_of("trained.graft"), self.bytes_of("other.graft"))
+        self.graft("checkpoint", "prune", "store")
+        left = json.loads(self.graft("checkpoint", "list", "store", "--json"))["snapshots"]
+        self.assertIn(old["number"], [snapshot["number"] for snapshot in left], "what has a tag stays")
+        self.assertEqual(len(left), 2)
+
+    def test_tensors_leave_as_safetensors(self):
+        self.graft("train", "mlp.graft", *self.FLAGS, *self.CHECKPOINT)
+        number = json.loads(self.graft("checkpoint", "list", "store", "--json"))["snapshots"][-1]["number"]
+        self.graft("checkpoint", "export", "store", number, "-o", "state.safetensors")
+        data = self.bytes_of("state.safetensors")
+        length = int.from_bytes(data[:8], "little")
+        header = json.loads(data[8:8 + length])
+        self.assertEqual(header["__metadata__"]["step"], "120")
+        begin, end = header["fc1.weight"]["data_offsets"]
+        self.assertEqual(header["fc1.weight"]["dtype"], "F32")
+        self.assertEqual(end - begin, 4 * math.prod(header["fc1.weight"]["shape"]))
+        self.assertEqual(header["fc1.weight/exp_avg"]["shape"], header["fc1.weight"]["shape"])
+        self.assertEqual(max(t["data_offsets"][1] for n, t in header.items() if n != "__metadata__") + 8 + length,
+                         len(data))
+
+    def test_a_stop_within_a_step_is_gone_on_with(self):
+        flags = ("--data", "digits:?count=1500", "--batch", "5", "--accumulate", "100", "--steps", "4", "--seed", "5",
+                 "--quiet")
+        self.graft("train", "mlp.graft", *flags, "-o", "whole.graft")
+        command = [cli.GRAFT, "train", "mlp.graft", *flags, "--checkpoint", "store", "--resume", "-o", "parts.graft"]
+        within = 0
+        for _ in range(40):
+            process = subprocess.Popen(command, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                       text=True)
+            while process.stderr.readline().startswith("Training"):
+                pass  # the handlers are there once the run goes on
+            time.sleep(0.15)
+            process.send_signal(signal.SIGINT)
+            output, errors = process.communicate(timeout=cli.TIMEOUT)
+            self.assertEqual(process.returncode, 0, output + errors)
+            within += "samples of the next" in output
+            if "Stopped" not in output:
+                break
+        self.assertGreater(within, 0)
+        self.assertEqual(self.bytes_of("whole.graft"), self.bytes_of("parts.graft"))
+        print(f"{within} stops within a step")
+
+    def test_a_folder_that_goes_away_does_not_end_training(self):
+        flags = (*self.FLAGS, *self.CHECKPOINT)
+        process = subprocess.Popen([cli.GRAFT, "train", "mlp.graft", *flags, "-o", "trained.graft"], cwd=self.folder,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        while not os.path.exists(self.path("store/snapshot-0000000000000002")):
+            time.sleep(0.01)
+        os.rename(self.path("store"), self.path("gone"))
+        output, errors = process.communicate(timeout=cli.TIMEOUT)
+        self.assertEqual(process.returncode, 1, output + errors)
+        self.assertIn("Wrote trained.graft", output)
+        self.assertIn("Training goes on", errors)
+        self.graft("checkpoint", "verify", "gone")
+
+    def test_a_warm_start_begins_with_old_weights(self):
+        self.graft("train", "mlp.graft", *self.FLAGS, *self.CHECKPOINT, "-o", "trained.graft")
+        self.graft("train", "mlp.graft", "--data", "digits:?count=20", "--steps", "1", "--optimizer", "sgd", "--lr",
+                   "1e-30", "--quiet", "--warm-start", "store", "-o", "warm.graft")
+        self.assertEqual(self.bytes_of("trained.graft"), self.bytes_of("warm.graft"))
+
+    def test_flags_that_make_no_sense_are_refused(self):
+        train = ("train", "mlp.graft", "--data", "digits:?count=20", "--steps", "1", "--checkpoint", "store")
+        self.fails(*train, "--journal", "often", says=("--journal takes step", '"often"'))
+        self.fails(*train, "--journal", "0ms", says=("--journal takes step",))
+        self.fails(*train, "--from", "3", says=("--from needs --resume",))
+        self.fails(*train, "--keep", "0", says=("--keep 0",))
 
 
 if __name__ == "__main__":

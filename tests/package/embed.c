@@ -1,5 +1,5 @@
 /* Loads a model, runs it, trains it for some steps, saves it: in C, against the installed package.
-   usage: embed_c MODEL OUT */
+   usage: embed_c MODEL OUT CHECKPOINT_FOLDER */
 #include <graft/graft.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@ static int fail(const graft_context* context, const char* what) {
 }
 
 int main(int argc, char** argv) {
-  if (argc != 3) return 2;
+  if (argc != 4) return 2;
   graft_context* context = NULL;
   if (graft_context_create(NULL, &context) != GRAFT_OK) {
     fail(context, "context");
@@ -63,10 +63,17 @@ int main(int argc, char** argv) {
   options.optimizer = GRAFT_ADAMW;
   options.learning_rate = 2e-3;
   options.batch = SAMPLES;
+  options.checkpoints = 1;
   graft_trainer* trainer = NULL;
   if (graft_trainer_create(model, &options, &trainer) != GRAFT_OK) return fail(context, "trainer");
   graft_memory memory = {0};
   memory.struct_size = sizeof memory;
+  graft_checkpoint_options kept = {0};
+  kept.struct_size = sizeof kept;
+  kept.folder = argv[3];
+  kept.every = 10;
+  kept.journal_every = 5;
+  if (graft_checkpoint_open(trainer, &kept, NULL) != GRAFT_OK) return fail(context, "checkpoint");
   if (graft_trainer_memory(trainer, &memory) != GRAFT_OK) return fail(context, "memory");
   graft_metrics metrics = {0};
   metrics.struct_size = sizeof metrics;
@@ -81,6 +88,26 @@ int main(int argc, char** argv) {
   if (!(metrics.loss < 0.5 * first)) return fail(context, "the loss did not fall");
   if (graft_trainer_store(trainer) != GRAFT_OK) return fail(context, "store");
   if (graft_model_save(model, argv[2]) != GRAFT_OK) return fail(context, "save");
+  if (graft_checkpoint_save(trainer, "last") != GRAFT_OK) return fail(context, "save checkpoint");
+  if (graft_checkpoint_close(trainer) != GRAFT_OK) return fail(context, "close checkpoint");
+  graft_trainer_destroy(trainer);
+
+  /* Resumed, the run stands where it stood; warm-started, a new one begins with its weights. */
+  graft_checkpoint_info info = {0};
+  info.struct_size = sizeof info;
+  if (graft_trainer_create(model, &options, &trainer) != GRAFT_OK) return fail(context, "trainer");
+  if (graft_checkpoint_open(trainer, &kept, NULL) != GRAFT_INVALID_ARGUMENT) return fail(context, "overwritten");
+  kept.resume = 1;
+  if (graft_checkpoint_open(trainer, &kept, &info) != GRAFT_OK) return fail(context, "resume");
+  printf("resumed at step %llu\n", (unsigned long long)info.step);
+  if (info.step != metrics.step) return 1;
+  graft_trainer_destroy(trainer);
+  options.optimizer = GRAFT_SGD;
+  options.checkpoints = 0;
+  if (graft_trainer_create(model, &options, &trainer) != GRAFT_OK) return fail(context, "trainer");
+  if (graft_warm_start(trainer, argv[3], "last", NULL) != GRAFT_OK) return fail(context, "warm start");
+  if (graft_train_step(trainer, inputs, 1, labels, SAMPLES, &metrics) != GRAFT_OK) return fail(context, "warm step");
+  if (!(metrics.step == 1 && metrics.loss < 0.5 * first)) return fail(context, "the weights are not warm");
   graft_trainer_destroy(trainer);
   graft_model_destroy(model);
   graft_context_destroy(context);

@@ -1,5 +1,5 @@
 // Loads a model, runs it with gradients, trains it: in C++, against the installed package.
-// usage: embed_cpp MODEL
+// usage: embed_cpp MODEL CHECKPOINT_FOLDER
 #include <graft/graft.hpp>
 
 #include <cstdio>
@@ -15,7 +15,7 @@ int fail(const char* what, const graft::Status& status) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 2) return 2;
+  if (argc != 3) return 2;
   auto context = graft::Context::create();
   if (!context.ok()) {
     fail("context", context.status());
@@ -50,5 +50,48 @@ int main(int argc, char** argv) {
   auto metrics = trainer->train_step({x.data()}, labels.data(), kSamples);
   if (!metrics.ok()) return fail("step", metrics.status());
   std::printf("loss %f\n", metrics->loss);
-  return metrics->step == 1 ? 0 : 1;
+  if (metrics->step != 1) return 1;
+
+  // Kept in a folder, stopped in the middle of a step, and gone on with: as if nothing had happened.
+  const graft::TrainerOptions kept = {.learning_rate = 0.01, .batch = kSamples, .micro_batch = 2, .checkpoints = true};
+  const graft::CheckpointOptions options = {
+      .folder = argv[2], .resume = true, .data = "a quarter everywhere", .metadata = {{"app", "embed_cpp"}}};
+  double expected = 0;
+  {
+    auto whole = model->trainer(kept);
+    if (!whole.ok()) return fail("trainer", whole.status());
+    for (int step = 0; step < 3; ++step) {
+      auto result = whole->train_step({x.data()}, labels.data(), kSamples);
+      if (!result.ok()) return fail("step", result.status());
+      expected = result->loss;
+    }
+  }
+  {
+    auto first = model->trainer(kept);
+    if (!first.ok()) return fail("trainer", first.status());
+    if (auto opened = first->open_checkpoint(options); !opened.ok()) return fail("open", opened.status());
+    if (auto step = first->train_step({x.data()}, labels.data(), kSamples); !step.ok())
+      return fail("step", step.status());
+    auto half = first->micro_step({x.data()}, labels.data(), kSamples);
+    if (!half.ok()) return fail("half a step", half.status());
+    if (half->has_value()) return 1;
+    const std::byte place[] = {std::byte{1}};
+    if (auto set = first->set_checkpoint_data(place); !set.ok()) return fail("data", set);
+    if (auto saved = first->save_checkpoint("half"); !saved.ok()) return fail("save", saved);
+  }
+  auto second = model->trainer(kept);
+  if (!second.ok()) return fail("trainer", second.status());
+  auto opened = second->open_checkpoint(options);
+  if (!opened.ok()) return fail("resume", opened.status());
+  if (opened->step != 1 || opened->samples_done != 2) return 1;
+  auto place = second->checkpoint_data();
+  if (!place.ok() || place->size() != 1) return fail("data", place.status());
+  double loss = 0;
+  for (int step = 0; step < 2; ++step) {
+    auto result = second->train_step({x.data()}, labels.data(), kSamples);
+    if (!result.ok()) return fail("step", result.status());
+    loss = result->loss;
+  }
+  std::printf("resumed at step %llu and a half, loss %f\n", static_cast<unsigned long long>(opened->step), loss);
+  return loss == expected ? 0 : 1;
 }

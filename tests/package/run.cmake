@@ -44,5 +44,5 @@ run(${CMAKE_COMMAND} -G Ninja -S ${CMAKE_CURRENT_LIST_DIR} -B ${WORK}/build -DCM
 run(${CMAKE_COMMAND} --build ${WORK}/build)
 run(${WORK}/prefix/bin/graft convert --example lenet -o ${WORK}/lenet.onnx)
 run(${WORK}/prefix/bin/graft convert ${WORK}/lenet.onnx -o ${WORK}/lenet.graft)
-run(${WORK}/build/embed_c ${WORK}/lenet.graft ${WORK}/trained.graft)
-run(${WORK}/build/embed_cpp ${WORK}/lenet.graft)
+run(${WORK}/build/embed_c ${WORK}/lenet.graft ${WORK}/trained.graft ${WORK}/kept_c)
+run(${WORK}/build/embed_cpp ${WORK}/lenet.graft ${WORK}/kept_cpp)

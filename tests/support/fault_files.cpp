@@ -1,7 +1,11 @@
 #include "tests/support/fault_files.h"
 
+#include <mutex>
+
 namespace graft::test {
 namespace {
+
+std::mutex g_mutex;  // files are used from several threads
 
 bool fails(FaultFiles::State& state) {
   ++state.calls;
@@ -10,6 +14,7 @@ bool fails(FaultFiles::State& state) {
 }
 
 Status count(FaultFiles::State& state, const char* call, const std::string& path) {
+  const std::lock_guard lock(g_mutex);
   if (!fails(state)) return ok_status();
   if (state.failed.empty()) state.failed = call;
   return error(Code::io_error, "\"", path, "\": ", call, " was made to fail as call ", state.calls, ".");

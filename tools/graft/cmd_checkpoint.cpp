@@ -1,12 +1,13 @@
-// graft checkpoint: what a store holds, whether it is sound, and models back out of it.
+// graft checkpoint: what a store holds, whether it is sound, its history, and models and tensors back out of it.
 #include <cstdio>
-#include <ctime>
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "runtime/checkpoint/store.h"
+#include "runtime/session/run_state.h"
+#include "tools/graft/checkpoint_report.h"
 #include "tools/graft/model_io.h"
 #include "tools/graft/options.h"
+#include "tools/graft/safetensors_file.h"
 
 namespace graft::cli {
 namespace {
@@ -17,80 +18,30 @@ using checkpoint::StoreMode;
 
 struct Options {
   std::string folder;
-  std::uint64_t number = 0;
+  std::string snapshot;  ///< a number or a tag
+  std::string other;
   std::string model;
   std::string output;
+  std::string tag;
+  bool remove = false;
   std::size_t keep = 1;
   bool json = false;
-  const CLI::App* list = nullptr;
-  const CLI::App* verify = nullptr;
-  const CLI::App* restore = nullptr;
-  const CLI::App* prune = nullptr;
 };
 
-std::string time_text(std::int64_t milliseconds) {
-  const std::time_t seconds = milliseconds / 1000;
-  char text[32] = "";
-  std::tm parts{};
-  if (gmtime_r(&seconds, &parts) != nullptr) std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &parts);
-  return text;
-}
-
-std::uint64_t raw_bytes(const Manifest& snapshot) {
-  std::uint64_t bytes = 0;
-  for (const auto& stream : snapshot.streams) bytes += stream.bytes;
-  return bytes;
-}
-
-// Of the chunks that were written with this snapshot: those in the segment of its own number.
-std::uint64_t own_bytes(const Manifest& snapshot) {
-  std::uint64_t bytes = 0;
-  for (const auto& chunk : snapshot.chunks) bytes += chunk.segment == snapshot.number ? chunk.stored_bytes : 0;
-  return bytes;
+Result<Store> open_store(const Options& options, StoreMode mode) {
+  return Store::open(os::system_files(), options.folder, {.mode = mode});
 }
 
 Status list(const Options& options) {
-  GRAFT_TRY_ASSIGN(const Store store, Store::open(os::system_files(), options.folder, {.mode = StoreMode::read_only}));
-  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-  if (!options.json)
-    std::printf("%8s %10s %12s %14s %14s  %s\n", "number", "step", "loss", "state", "stored", "made (UTC)");
-  for (const auto& [number, snapshot] : store.snapshots()) {
-    const bool head = number == store.head();
-    rows.push_back({{"number", number},
-                    {"step", snapshot.meta.step},
-                    {"loss", snapshot.meta.loss},
-                    {"bytes", raw_bytes(snapshot)},
-                    {"stored_bytes", own_bytes(snapshot)},
-                    {"made_ms", snapshot.meta.wall_clock_ms},
-                    {"tags", snapshot.meta.tags},
-                    {"head", head}});
-    if (options.json) continue;
-    std::printf("%8llu %10llu %12.6g %14s %14s  %s%s\n", static_cast<unsigned long long>(number),
-                static_cast<unsigned long long>(snapshot.meta.step), snapshot.meta.loss,
-                bytes_text(raw_bytes(snapshot)).c_str(), bytes_text(own_bytes(snapshot)).c_str(),
-                time_text(snapshot.meta.wall_clock_ms).c_str(), head ? "  <- training goes on from here" : "");
-  }
-  if (options.json) {
-    std::printf(
-        "%s\n",
-        nlohmann::ordered_json({{"snapshots", rows}, {"journalled_steps", store.journal().size()}}).dump(2).c_str());
-  } else {
-    std::printf("%zu steps are journalled after it.\n", store.journal().size());
-    for (const auto& [number, reason] : store.damaged()) {
-      std::printf("Snapshot %llu is damaged: %s\n", static_cast<unsigned long long>(number), reason.c_str());
-    }
-  }
-  return ok_status();
+  GRAFT_TRY_ASSIGN(const Store store, open_store(options, StoreMode::read_only));
+  return print_list(store, options.json);
 }
 
 Status verify(const Options& options) {
-  GRAFT_TRY_ASSIGN(const Store store, Store::open(os::system_files(), options.folder, {.mode = StoreMode::read_only}));
+  GRAFT_TRY_ASSIGN(const Store store, open_store(options, StoreMode::read_only));
   GRAFT_TRY_ASSIGN(const auto report, store.verify());
   if (options.json) {
-    std::printf("%s\n", nlohmann::ordered_json(
-                            {{"snapshots", report.snapshots}, {"chunks", report.chunks}, {"problems", report.problems}})
-                            .dump(2)
-                            .c_str());
+    print({{"snapshots", report.snapshots}, {"chunks", report.chunks}, {"problems", report.problems}});
   } else {
     for (const std::string& problem : report.problems) std::printf("%s\n", problem.c_str());
     std::printf("%llu snapshots, %llu chunks decoded and compared, %zu problems.\n",
@@ -101,33 +52,107 @@ Status verify(const Options& options) {
   return corrupt("The store \"", options.folder, "\" has ", report.problems.size(), " problems.");
 }
 
+Status diff(const Options& options) {
+  GRAFT_TRY_ASSIGN(const Store store, open_store(options, StoreMode::read_only));
+  GRAFT_TRY_ASSIGN(const std::uint64_t a, find_snapshot(store, options.snapshot));
+  GRAFT_TRY_ASSIGN(const std::uint64_t b, find_snapshot(store, options.other));
+  return print_diff(store, a, b, options.json);
+}
+
+// The model file that was trained, from the flag or as the run noted it.
+Result<std::string> model_path(const Options& options, const Manifest& snapshot) {
+  if (!options.model.empty()) return options.model;
+  const auto noted = snapshot.meta.metadata.find(std::string(kModelFile));
+  if (noted != snapshot.meta.metadata.end()) return noted->second;
+  return invalid("The snapshot does not say which model was trained; name its file with --model.");
+}
+
 Status restore(const Options& options) {
-  GRAFT_TRY_ASSIGN(const Store store, Store::open(os::system_files(), options.folder, {.mode = StoreMode::read_only}));
-  const auto found = store.snapshots().find(options.number);
-  if (found == store.snapshots().end()) {
-    return error(Code::not_found, "The store has no snapshot ", options.number, "; see: graft checkpoint list ",
-                 options.folder, ".");
-  }
-  GRAFT_TRY_ASSIGN(Model model, open_model(options.model));
+  GRAFT_TRY_ASSIGN(const Store store, open_store(options, StoreMode::read_only));
+  GRAFT_TRY_ASSIGN(const std::uint64_t number, find_snapshot(store, options.snapshot));
+  const Manifest& snapshot = store.snapshots().at(number);
+  GRAFT_TRY_ASSIGN(const std::string path, model_path(options, snapshot));
+  GRAFT_TRY_ASSIGN(Model model, open_model(path));
   std::size_t restored = 0;
-  for (const auto& stream : found->second.streams) {
+  for (const auto& stream : snapshot.streams) {
     const ValueId value = model.graph.find_value(stream.name);
-    if (!value.valid()) continue;
-    GRAFT_TRY_ASSIGN(HostBuffer contents, store.restore(options.number, stream.name, stream.bytes));
+    if (!value.valid() || stream.frozen) continue;
+    GRAFT_TRY_ASSIGN(HostBuffer contents, store.restore(number, stream.name, stream.bytes));
     GRAFT_TRY(model.set_weight(value, std::move(contents)));
     ++restored;
   }
-  if (restored == 0) return invalid("The snapshot holds nothing of this model; is it the one that was trained?");
+  if (restored == 0) return invalid("The snapshot holds nothing of \"", path, "\"; is it the model that was trained?");
   GRAFT_TRY(save_model(os::system_files(), options.output, model));
-  std::printf("Wrote %s: %zu tensors of step %llu.\n", options.output.c_str(), restored,
-              static_cast<unsigned long long>(found->second.meta.step));
+  if (options.json) {
+    print({{"output", options.output}, {"snapshot", number}, {"step", snapshot.meta.step}, {"tensors", restored}});
+  } else {
+    std::printf("Wrote %s: %zu tensors of step %llu.\n", options.output.c_str(), restored,
+                static_cast<unsigned long long>(snapshot.meta.step));
+  }
+  return ok_status();
+}
+
+Status export_tensors(const Options& options) {
+  GRAFT_TRY_ASSIGN(const Store store, open_store(options, StoreMode::read_only));
+  GRAFT_TRY_ASSIGN(const std::uint64_t number, find_snapshot(store, options.snapshot));
+  const Manifest& snapshot = store.snapshots().at(number);
+  GRAFT_TRY_ASSIGN(const auto layouts, layouts_of(store, number));
+  std::vector<SafeTensor> tensors;
+  for (const auto& stream : snapshot.streams) {
+    const auto layout = layouts.find(stream.name);
+    if (layout == layouts.end() || stream.worker != 0) continue;
+    GRAFT_TRY_ASSIGN(const HostBuffer contents, store.restore(number, stream.name, stream.bytes));
+    GRAFT_TRY_ASSIGN(auto tensor, to_source_layout(stream, contents.bytes(), layout->second.dims, layout->second.perm));
+    tensors.push_back(std::move(tensor));
+  }
+  GRAFT_TRY(write_safetensors(options.output, tensors, {{"step", cat(snapshot.meta.step)}}));
+  if (options.json) {
+    print(
+        {{"output", options.output}, {"snapshot", number}, {"step", snapshot.meta.step}, {"tensors", tensors.size()}});
+  } else {
+    std::printf("Wrote %s: %zu tensors of step %llu.\n", options.output.c_str(), tensors.size(),
+                static_cast<unsigned long long>(snapshot.meta.step));
+  }
   return ok_status();
 }
 
 Status prune(const Options& options) {
-  GRAFT_TRY_ASSIGN(Store store, Store::open(os::system_files(), options.folder, {.mode = StoreMode::read_write}));
-  GRAFT_TRY_ASSIGN(const auto report, store.prune({.keep_last = options.keep, .keep_tags = {}}));
-  std::printf("Removed %zu snapshots, freed %s.\n", report.removed.size(), bytes_text(report.freed_bytes).c_str());
+  GRAFT_TRY_ASSIGN(Store store, open_store(options, StoreMode::read_write));
+  GRAFT_TRY_ASSIGN(const auto report, store.prune({.keep_last = options.keep, .keep_tagged = true}));
+  GRAFT_TRY_ASSIGN(const auto compacted, store.compact());
+  const std::uint64_t freed = report.freed_bytes + compacted.freed_bytes;
+  if (options.json) {
+    print({{"removed", report.removed}, {"freed_bytes", freed}});
+  } else {
+    std::printf("Removed %zu snapshots, freed %s.\n", report.removed.size(), bytes_text(freed).c_str());
+  }
+  return ok_status();
+}
+
+Status tag(const Options& options) {
+  GRAFT_TRY_ASSIGN(Store store, open_store(options, StoreMode::read_write));
+  GRAFT_TRY_ASSIGN(const std::uint64_t number, find_snapshot(store, options.snapshot));
+  GRAFT_TRY(options.remove ? store.untag(number, options.tag) : store.tag(number, options.tag));
+  const auto& tags = store.snapshots().at(number).meta.tags;
+  if (options.json) {
+    print({{"snapshot", number}, {"tags", tags}});
+  } else {
+    std::printf("Snapshot %llu has %zu tags.\n", static_cast<unsigned long long>(number), tags.size());
+  }
+  return ok_status();
+}
+
+Status branch(const Options& options) {
+  GRAFT_TRY_ASSIGN(Store store, open_store(options, StoreMode::read_write));
+  GRAFT_TRY_ASSIGN(const std::uint64_t number, find_snapshot(store, options.snapshot));
+  GRAFT_TRY(store.set_head(number));
+  const std::uint64_t step = store.snapshots().at(number).meta.step;
+  if (options.json) {
+    print({{"snapshot", number}, {"step", step}});
+  } else {
+    std::printf("Training goes on from snapshot %llu, step %llu.\n", static_cast<unsigned long long>(number),
+                static_cast<unsigned long long>(step));
+  }
   return ok_status();
 }
 
@@ -135,32 +160,38 @@ Status prune(const Options& options) {
 
 Action add_checkpoint(CLI::App& app) {
   auto options = std::make_shared<Options>();
+  auto chosen = std::make_shared<Status (*)(const Options&)>(nullptr);
   app.require_subcommand(1);
-  const auto sub = [&](const char* name, const char* summary) {
+  const auto sub = [&](const char* name, const char* summary, Status (*action)(const Options&)) {
     CLI::App* command = app.add_subcommand(name, summary);
     command->add_option("DIR", options->folder, "The checkpoint folder")->required();
+    command->add_flag("--json", options->json, "Print JSON");
+    command->callback([chosen, action] { *chosen = action; });
     return command;
   };
-  CLI::App* list_command = sub("list", "Snapshots: step, loss, sizes");
-  list_command->add_flag("--json", options->json, "Print JSON");
-  CLI::App* verify_command = sub("verify", "Decode and compare everything");
-  verify_command->add_flag("--json", options->json, "Print JSON");
-  CLI::App* restore_command = sub("restore", "A snapshot's parameters as a model");
-  restore_command->add_option("NUMBER", options->number, "Of the snapshot")->required();
-  restore_command->add_option("--model", options->model, "The .graft file that was trained")->required();
-  restore_command->add_option("-o,--output", options->output, "The .graft file to write")->required();
-  CLI::App* prune_command = sub("prune", "Delete old snapshots");
-  prune_command->add_option("--keep", options->keep, "Newest snapshots to keep (1)");
-  options->list = list_command;
-  options->verify = verify_command;
-  options->restore = restore_command;
-  options->prune = prune_command;
-  return [options]() -> Status {
-    if (options->list->parsed()) return list(*options);
-    if (options->verify->parsed()) return verify(*options);
-    if (options->restore->parsed()) return restore(*options);
-    return prune(*options);
+  const auto add_snapshot = [&](CLI::App* command) {
+    command->add_option("SNAPSHOT", options->snapshot, "Its number or a tag")->required();
+    return command;
   };
+  sub("list", "Snapshots: step, loss, sizes, tags", list);
+  sub("verify", "Decode and compare everything", verify);
+  add_snapshot(sub("diff", "What changed between two snapshots", diff))
+      ->add_option("OTHER", options->other, "The number or a tag of the later one")
+      ->required();
+  CLI::App* restore_command = add_snapshot(sub("restore", "A snapshot's parameters as a model", restore));
+  restore_command->add_option("--model", options->model,
+                              "The .graft file that was trained (default: as the run noted)");
+  restore_command->add_option("-o,--output", options->output, "The .graft file to write")->required();
+  add_snapshot(sub("export", "A snapshot's tensors, optimizer state too, as safetensors", export_tensors))
+      ->add_option("-o,--output", options->output, "The .safetensors file to write")
+      ->required();
+  sub("prune", "Delete old snapshots that have no tag", prune)
+      ->add_option("--keep", options->keep, "Newest snapshots to keep (1)");
+  CLI::App* tag_command = add_snapshot(sub("tag", "Name a snapshot; it stays until the name is taken away", tag));
+  tag_command->add_option("TAG", options->tag, "The name")->required();
+  tag_command->add_flag("--remove", options->remove, "Take the name away");
+  add_snapshot(sub("branch", "Make training go on from a kept snapshot; later ones stay", branch));
+  return [options, chosen]() -> Status { return (*chosen)(*options); };
 }
 
 }  // namespace graft::cli

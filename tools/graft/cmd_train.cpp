@@ -5,13 +5,15 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "platform/os/clock.h"
 #include "runtime/data/spec.h"
-#include "runtime/session/checkpointing.h"
 #include "runtime/session/training.h"
 #include "runtime/train/fit.h"
+#include "tools/graft/checkpoint_flags.h"
 #include "tools/graft/device.h"
 #include "tools/graft/model_io.h"
 #include "tools/graft/options.h"
@@ -39,8 +41,7 @@ struct Options {
   std::string svg;
   std::string profile;
   std::string output;
-  CheckpointOptions checkpoint{.every = 100};
-  bool resume = false;
+  CheckpointFlags checkpoint;
 };
 
 // Set by SIGINT and SIGTERM; training ends after the step in progress.
@@ -94,6 +95,13 @@ nlohmann::ordered_json metrics_json(const char* kind, const train::Metrics& metr
   return row;
 }
 
+// A step that is taken but not yet acknowledged.
+struct Waiting {
+  std::uint64_t step = 0;
+  std::string text;
+  nlohmann::ordered_json row;
+};
+
 struct Run {
   const Options& options;
   train::Trainer& trainer;
@@ -102,8 +110,10 @@ struct Run {
   std::uint64_t total_steps;
   Checkpointer* checkpointer;  ///< may be null
   MetricsFile metrics;
+  std::optional<Waiting> waiting;
   std::vector<CurvePoint> losses;
   std::vector<CurvePoint> held_out_losses;
+  os::Stopwatch watch = {};  ///< since the first step was begun
 };
 
 Status evaluate(Run& run, const char* when) {
@@ -118,48 +128,76 @@ Status evaluate(Run& run, const char* when) {
   return run.metrics.write(row);
 }
 
+// Shows the step taken last, once it is as durable as it is to be: the device has gone on meanwhile.
+Status acknowledge(Run& run, Progress& progress) {
+  if (!run.waiting) return ok_status();
+  if (run.checkpointer != nullptr) run.checkpointer->acknowledge();
+  const Waiting step = std::move(*run.waiting);
+  run.waiting.reset();
+  progress.update(step.step, step.text);
+  return run.metrics.write(step.row);
+}
+
 Status on_step(Run& run, Progress& progress, const train::StepResult& result) {
+  GRAFT_TRY(acknowledge(run, progress));
   if (run.checkpointer != nullptr) GRAFT_TRY(run.checkpointer->record(result));
   const auto step = run.trainer.state().step;
   run.losses.push_back({static_cast<double>(step), result.metrics.loss()});
-  progress.update(step, metrics_text(result.metrics));
   auto row = metrics_json("step", result.metrics);
   row["step"] = step;
   row["epoch"] = run.trainer.state().epoch;
   row["lr"] = result.learning_rate;
   if (result.gradient_norm) row["gradient_norm"] = *result.gradient_norm;
-  return run.metrics.write(row);
+  run.waiting = Waiting{step, metrics_text(result.metrics), std::move(row)};
+  return run.checkpointer != nullptr ? ok_status() : acknowledge(run, progress);
 }
 
 Result<train::FitEnd> train_all(Run& run) {
   Progress progress("step", run.total_steps, run.options.quiet);
+  run.watch.restart();
   train::FitOptions fit_options;
   fit_options.steps = run.options.steps;
   fit_options.stop = &g_stop;
+  fit_options.stop_within_steps = run.checkpointer != nullptr;
   fit_options.on_step = [&](const train::StepResult& result) { return on_step(run, progress, result); };
   fit_options.on_epoch = [&](const train::Trainer& trainer) -> Status {
+    GRAFT_TRY(acknowledge(run, progress));
     progress.finish();
     std::printf("epoch %llu: %s\n", static_cast<unsigned long long>(trainer.state().epoch) + 1,
                 metrics_text(trainer.state().epoch_metrics).c_str());
     return evaluate(run, "  after it");
   };
-  return train::fit(run.trainer, run.loader, fit_options);
+  GRAFT_TRY_ASSIGN(const train::FitEnd end, train::fit(run.trainer, run.loader, fit_options));
+  GRAFT_TRY(acknowledge(run, progress));
+  return end;
+}
+
+// The last state. A failure is told at the end, once the model is written.
+Status save_checkpoint(Run& run) {
+  if (run.checkpointer == nullptr) return ok_status();
+  const bool ahead = run.checkpointer->to_replay() > 0;
+  GRAFT_TRY(run.checkpointer->save());
+  if (!ahead) {
+    std::printf("Checkpoint of step %llu in %s", static_cast<unsigned long long>(run.trainer.state().step),
+                run.options.checkpoint.options.folder.c_str());
+  } else {
+    std::printf("The journal in %s is ahead", run.options.checkpoint.options.folder.c_str());
+  }
+  if (run.checkpointer->replayed() > 0) {
+    std::printf("; %llu steps after the last snapshot were run again and agree with the journal",
+                static_cast<unsigned long long>(run.checkpointer->replayed()));
+  }
+  std::printf("; keeping it took %.1f%% of the time.\n", 100 * run.checkpointer->seconds() / run.watch.seconds());
+  return ok_status();
 }
 
 Status finish(Run& run, Model& model, train::FitEnd end) {
   if (end == train::FitEnd::stopped) {
-    std::printf("Stopped after step %llu.\n", static_cast<unsigned long long>(run.trainer.state().step));
+    const train::TrainingState& state = run.trainer.state();
+    std::printf("Stopped after step %llu%s.\n", static_cast<unsigned long long>(state.step),
+                state.samples_done == 0 ? "" : cat(" and ", state.samples_done, " samples of the next").c_str());
   }
-  if (run.checkpointer != nullptr) {
-    GRAFT_TRY(run.checkpointer->save());
-    std::printf("Checkpoint of step %llu in %s", static_cast<unsigned long long>(run.trainer.state().step),
-                run.options.checkpoint.folder.c_str());
-    if (run.checkpointer->replayed() > 0) {
-      std::printf("; %llu steps after the last snapshot were run again and agree with the journal",
-                  static_cast<unsigned long long>(run.checkpointer->replayed()));
-    }
-    std::printf(".\n");
-  }
+  const Status saved = save_checkpoint(run);
   if (!run.options.svg.empty()) {
     const std::string caption = cat(run.options.data, ", batch ", run.trainer.options().batch, ", ",
                                     train::optimizer_name(run.trainer.options().optimizer.kind), ", learning rate ",
@@ -171,26 +209,32 @@ Status finish(Run& run, Model& model, train::FitEnd end) {
     GRAFT_TRY(write_trace(run.options.profile, rows));
     print_consumers(rows);
   }
-  if (run.options.output.empty()) return ok_status();
+  if (run.options.output.empty()) return saved;
   GRAFT_TRY(copy_to_model(run.trainer, model));
   GRAFT_TRY(save_model(os::system_files(), run.options.output, model));
   std::printf("Wrote %s.\n", run.options.output.c_str());
-  return ok_status();
+  return saved;
 }
 
 // Null where no checkpoint is asked for.
 Result<std::unique_ptr<Checkpointer>> open_checkpoint(const Options& options, const Model& model,
-                                                      train::Trainer& trainer, data::Loader& loader) {
-  if (options.checkpoint.folder.empty()) return std::unique_ptr<Checkpointer>();
-  Configuration configuration = configuration_of(model.graph, trainer.options());
+                                                      train::Trainer& trainer, data::Loader& loader,
+                                                      const std::string& fingerprint) {
+  GRAFT_TRY_ASSIGN(CheckpointOptions checkpoint, checkpoint_options(options.checkpoint));
+  if (!options.checkpoint.warm_start.empty()) GRAFT_TRY(warm_start(options.checkpoint.warm_start, trainer));
+  if (checkpoint.folder.empty()) return std::unique_ptr<Checkpointer>();
+  checkpoint.report = [](const std::string& text) { std::fprintf(stderr, "checkpoint: %s\n", text.c_str()); };
+  checkpoint.late_sync = true;
+  checkpoint.model_file = std::filesystem::absolute(options.path).string();
+  Configuration configuration = configuration_of(trainer);
   configuration["data"] = options.data;
+  configuration["data contents"] = fingerprint;
   configuration["order"] =
       cat(options.no_shuffle ? "in order" : "shuffled", options.drop_last ? ", whole batches" : "");
-  GRAFT_TRY_ASSIGN(auto checkpointer, Checkpointer::open(os::system_files(), options.checkpoint, trainer,
-                                                         std::move(configuration), options.resume));
-  for (const std::string& note : checkpointer->store().notes()) std::fprintf(stderr, "checkpoint: %s\n", note.c_str());
-  GRAFT_TRY_ASSIGN(const std::uint64_t step, checkpointer->begin(loader));
-  if (options.resume) std::fprintf(stderr, "Going on from step %llu.\n", static_cast<unsigned long long>(step));
+  GRAFT_TRY_ASSIGN(auto checkpointer,
+                   Checkpointer::open(os::system_files(), checkpoint, trainer, model, std::move(configuration)));
+  GRAFT_TRY_ASSIGN(const std::uint64_t step, checkpointer->begin(&loader));
+  if (checkpoint.resume) std::fprintf(stderr, "Going on from step %llu.\n", static_cast<unsigned long long>(step));
   return checkpointer;
 }
 
@@ -199,6 +243,11 @@ Status train_on(gpu::Device& device, Model& model, const Options& options) {
   std::unique_ptr<data::Source> held_out;
   if (!options.held_out.empty()) {
     GRAFT_TRY_ASSIGN(held_out, data::open_spec(options.held_out));
+  }
+  const bool checkpoints = !options.checkpoint.options.folder.empty();
+  std::string fingerprint;  // now: later the loader's thread reads the source
+  if (checkpoints) {
+    GRAFT_TRY_ASSIGN(fingerprint, fingerprint_of(*source));
   }
   data::LoaderOptions loader_options;
   loader_options.batch = static_cast<std::uint64_t>(options.train.batch * options.train.accumulate);
@@ -215,6 +264,7 @@ Status train_on(gpu::Device& device, Model& model, const Options& options) {
   trainer_options.request.samples = source->size();
   trainer_options.request.drop_last = options.drop_last;
   trainer_options.request.evaluation = held_out != nullptr;
+  trainer_options.request.checkpoints = checkpoints;
   trainer_options.program.profile = !options.profile.empty();
   if (held_out) trainer_options.request.evaluation_samples = held_out->size();
   if (!options.budget.empty()) {
@@ -228,9 +278,9 @@ Status train_on(gpu::Device& device, Model& model, const Options& options) {
 
   for (const std::string& reason : trainer->plan().choice.reasons) std::fprintf(stderr, "%s\n", reason.c_str());
 
-  GRAFT_TRY_ASSIGN(const auto checkpointer, open_checkpoint(options, model, *trainer, *loader));
+  GRAFT_TRY_ASSIGN(const auto checkpointer, open_checkpoint(options, model, *trainer, *loader, fingerprint));
 
-  Run run{options, *trainer, *loader, held_out.get(), total, checkpointer.get(), {}, {}, {}};
+  Run run{options, *trainer, *loader, held_out.get(), total, checkpointer.get(), {}, {}, {}, {}};
   if (!options.metrics.empty()) GRAFT_TRY(run.metrics.open(options.metrics));
   GRAFT_TRY(evaluate(run, "before"));
   GRAFT_TRY_ASSIGN(const train::FitEnd end, train_all(run));
@@ -238,7 +288,7 @@ Status train_on(gpu::Device& device, Model& model, const Options& options) {
 }
 
 Status run(const Options& options) {
-  if (options.resume && options.checkpoint.folder.empty()) return invalid("--resume needs --checkpoint DIR.");
+  GRAFT_TRY(detail::to_status(checkpoint_options(options.checkpoint)));
   if (options.steps > 0 && options.epochs > 0) return invalid("Give --steps or --epochs, not both.");
   GRAFT_TRY_ASSIGN(Model model, open_model(options.path));
   std::signal(SIGINT, on_signal);
@@ -268,11 +318,7 @@ Action add_train(CLI::App& app) {
   app.add_option("--svg", options->svg, "Draw the loss curve to this file");
   app.add_option("--profile", options->profile,
                  "Write a trace of the last step's device times (Chrome, Perfetto) to this file; print what took most");
-  app.add_option("--checkpoint", options->checkpoint.folder, "Folder for checkpoints: every step is journalled there");
-  app.add_option("--checkpoint-every", options->checkpoint.every, "Steps between snapshots (100)");
-  app.add_option("--journal", options->checkpoint.sync_every, "Steps between syncs of the journal (1)");
-  app.add_option("--keep", options->checkpoint.keep, "Newest snapshots to keep (4)");
-  app.add_flag("--resume", options->resume, "Go on from the checkpoint, bit for bit");
+  add_checkpoint_flags(app, options->checkpoint);
   app.add_flag("--quiet", options->quiet, "No progress");
   app.add_option("-o,--output", options->output, "The trained model");
   add_train_flags(app, options->train);

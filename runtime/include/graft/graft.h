@@ -240,6 +240,7 @@ typedef struct graft_trainer_options {
   const graft_binding* bindings; /* named dimensions other than the batch */
   size_t binding_count;
   uint64_t budget; /* largest device memory in bytes, 0 for no limit; out_of_memory where the plan needs more */
+  int checkpoints; /* 1: graft_checkpoint_open will be called; takes memory for a copy of the state */
 } graft_trainer_options;
 
 typedef struct graft_metrics {
@@ -273,11 +274,17 @@ GRAFT_API graft_status graft_trainer_create(graft_model* model, const graft_trai
                                             graft_trainer** trainer);
 GRAFT_API void graft_trainer_destroy(graft_trainer* trainer);
 GRAFT_API graft_status graft_trainer_memory(const graft_trainer* trainer, graft_memory* memory);
-/* One optimizer step on `samples` samples, at most the batch; fewer are weighted as they should be. `inputs`: the
+/* One optimizer step on `samples` samples, at most the batch; fewer are weighted as they should be. After an error, ask
+   again with the same samples: the step goes on where it stopped, and nothing is done twice. `inputs`: the
    model's inputs in order, each `samples` times its size per sample. `target`: int32 labels for cross entropy, else
    float32 values. metrics may be NULL. */
 GRAFT_API graft_status graft_train_step(graft_trainer* trainer, const void* const* inputs, size_t input_count,
                                         const void* target, uint32_t samples, graft_metrics* metrics);
+/* The same step in pieces, for an app that may be suspended: one micro-batch, and with the last one the update, which
+   sets *done to 1 and fills metrics. Give the same samples until then. In between, graft_checkpoint_save may be called;
+   whoever resumes gives the same samples again and goes on with the next micro-batch. */
+GRAFT_API graft_status graft_train_micro_step(graft_trainer* trainer, const void* const* inputs, size_t input_count,
+                                              const void* target, uint32_t samples, int* done, graft_metrics* metrics);
 /* Loss and accuracy without training: dropout off, running statistics used. */
 GRAFT_API graft_status graft_evaluate(graft_trainer* trainer, const void* const* inputs, size_t input_count,
                                       const void* target, uint32_t samples, graft_metrics* metrics);
@@ -288,4 +295,6 @@ GRAFT_API graft_status graft_trainer_store(graft_trainer* trainer);
 #ifdef __cplusplus
 }
 #endif
+
+#include "graft/checkpoint.h"
 #endif

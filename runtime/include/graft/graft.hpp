@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "graft/base.hpp"
+#include "graft/trainer.hpp"
 
 namespace graft {
 inline namespace v0 {
@@ -26,27 +27,6 @@ struct SessionOptions {
   std::uint64_t budget = 0;            ///< bytes of device memory; 0: no limit
   std::string of = {};                 ///< differentiate this value; empty: forward only
   std::vector<std::string> wrt = {};   ///< with respect to these
-};
-
-/// As graft_trainer_options.
-struct TrainerOptions {
-  graft_loss loss = GRAFT_LOSS_CROSS_ENTROPY;
-  graft_optimizer optimizer = GRAFT_ADAMW;
-  double learning_rate = 1e-3;
-  double momentum = 0;    ///< SGD
-  bool nesterov = false;  ///< SGD
-  double weight_decay = 0;
-  double clip_norm = 0;        ///< of all gradients together; 0: none
-  double label_smoothing = 0;  ///< cross entropy
-  graft_schedule schedule = GRAFT_CONSTANT;
-  std::uint64_t warmup_steps = 0;
-  std::uint64_t total_steps = 0;
-  std::uint32_t batch = 32;       ///< samples of one optimizer step
-  std::uint32_t micro_batch = 0;  ///< samples on the device at once; 0: the whole batch, or as many as fit the budget
-  std::uint32_t seed = 0;
-  std::string freeze = {};             ///< patterns of parameter names ('*', '?') separated by commas
-  std::vector<Binding> bindings = {};  ///< named dimensions other than the batch
-  std::uint64_t budget = 0;            ///< bytes of device memory; 0: no limit
 };
 
 /// As graft_context_options; empty strings for the defaults.
@@ -163,40 +143,6 @@ class Session {
   graft_context* context_;
 };
 
-/// Trains a model; one call, one optimizer step.
-class Trainer {
- public:
-  /// `inputs`: the model's inputs in order, each `samples` times its size per sample; `target`: int32 labels for cross
-  /// entropy, else float values.
-  Result<Metrics> train_step(const std::vector<const void*>& inputs, const void* target, std::uint32_t samples) {
-    Metrics metrics = detail::sized<Metrics>();
-    Status got = status(graft_train_step(handle_.get(), inputs.data(), inputs.size(), target, samples, &metrics));
-    if (!got.ok()) return got;
-    return metrics;
-  }
-  Result<Metrics> evaluate(const std::vector<const void*>& inputs, const void* target, std::uint32_t samples) {
-    Metrics metrics = detail::sized<Metrics>();
-    Status got = status(graft_evaluate(handle_.get(), inputs.data(), inputs.size(), target, samples, &metrics));
-    if (!got.ok()) return got;
-    return metrics;
-  }
-  Result<Memory> memory() const {
-    Memory memory = detail::sized<Memory>();
-    Status got = status(graft_trainer_memory(handle_.get(), &memory));
-    if (!got.ok()) return got;
-    return memory;
-  }
-  /// Copies the trained parameters into the model.
-  Status store() { return status(graft_trainer_store(handle_.get())); }
-
- private:
-  friend class Model;
-  Trainer(graft_trainer* handle, graft_context* context) : handle_(handle), context_(context) {}
-  Status status(graft_status code) const { return detail::to_status(code, context_); }
-  detail::Handle<graft_trainer, graft_trainer_destroy> handle_;
-  graft_context* context_;
-};
-
 /// A loaded model. Must outlive its sessions and trainers.
 class Model {
  public:
@@ -236,7 +182,7 @@ class Model {
 
   Result<Trainer> trainer(const TrainerOptions& options = {}) {
     const auto bindings = detail::raw_bindings(options.bindings);
-    const graft_trainer_options raw = raw_options(options, bindings);
+    const graft_trainer_options raw = detail::raw_options(options, bindings);
     graft_trainer* trainer = nullptr;
     Status made = status(graft_trainer_create(handle_.get(), &raw, &trainer));
     if (!made.ok()) return made;
@@ -246,7 +192,7 @@ class Model {
   /// What trainer(options) would take and do: in milliseconds, and without a device (ContextOptions::device = "none").
   Result<Forecast> forecast(const TrainerOptions& options = {}) {
     const auto bindings = detail::raw_bindings(options.bindings);
-    const graft_trainer_options raw = raw_options(options, bindings);
+    const graft_trainer_options raw = detail::raw_options(options, bindings);
     Forecast forecast = detail::sized<Forecast>();
     Status made = status(graft_forecast_training(handle_.get(), &raw, &forecast));
     if (!made.ok()) return made;
@@ -257,28 +203,6 @@ class Model {
   friend class Context;
   Model(graft_model* handle, graft_context* context) : handle_(handle), context_(context) {}
   Status status(graft_status code) const { return detail::to_status(code, context_); }
-  static graft_trainer_options raw_options(const TrainerOptions& options, const std::vector<graft_binding>& bindings) {
-    auto raw = detail::sized<graft_trainer_options>();
-    raw.loss = options.loss;
-    raw.optimizer = options.optimizer;
-    raw.learning_rate = options.learning_rate;
-    raw.momentum = options.momentum;
-    raw.nesterov = options.nesterov ? 1 : 0;
-    raw.weight_decay = options.weight_decay;
-    raw.clip_norm = options.clip_norm;
-    raw.label_smoothing = options.label_smoothing;
-    raw.schedule = options.schedule;
-    raw.warmup_steps = options.warmup_steps;
-    raw.total_steps = options.total_steps;
-    raw.batch = options.batch;
-    raw.micro_batch = options.micro_batch;
-    raw.seed = options.seed;
-    raw.freeze = detail::or_null(options.freeze);
-    raw.bindings = bindings.data();
-    raw.binding_count = bindings.size();
-    raw.budget = options.budget;
-    return raw;
-  }
   std::vector<TensorInfo> tensors(graft_tensor_kind kind) const {
     std::vector<TensorInfo> list(graft_model_count(handle_.get(), kind));
     for (std::size_t i = 0; i < list.size(); ++i) (void)graft_model_tensor(handle_.get(), kind, i, &list[i]);

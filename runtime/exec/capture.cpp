@@ -1,0 +1,70 @@
+#include "runtime/exec/capture.h"
+
+#include <algorithm>
+
+namespace graft {
+namespace {
+
+struct Place {
+  const Resident* resident = nullptr;
+  std::size_t buffer = 0;
+  std::uint64_t offset = 0;
+};
+
+/// The residents that change, packed into as many buffers as one allocation's limit asks for.
+std::vector<Place> places_of(const Residents& residents, std::vector<std::uint64_t>& sizes) {
+  std::vector<Place> places;
+  for (const Resident& resident : residents.entries()) {
+    if (resident.kind == ValueKind::constant || resident.bytes == 0) continue;
+    if (sizes.empty() || sizes.back() + resident.device_bytes > residents.segment_bytes()) sizes.push_back(0);
+    places.push_back({&resident, sizes.size() - 1, sizes.back()});
+    sizes.back() += resident.device_bytes;
+  }
+  return places;
+}
+
+}  // namespace
+
+std::uint64_t Capture::planned_bytes(const Residents& residents) {
+  std::vector<std::uint64_t> sizes;
+  (void)places_of(residents, sizes);
+  std::uint64_t bytes = 0;
+  for (const std::uint64_t size : sizes) bytes += size;
+  return bytes;
+}
+
+Result<std::unique_ptr<Capture>> Capture::create(Memory& memory, std::chrono::nanoseconds timeout) {
+  std::unique_ptr<Capture> capture(new Capture(memory.device(), timeout));
+  std::vector<std::uint64_t> sizes;
+  const std::vector<Place> places = places_of(memory.residents(), sizes);
+  for (const std::uint64_t size : sizes) {
+    auto buffer = memory.device().create_buffer(size, gpu::MemoryKind::readback, "copy of the state");
+    if (!buffer.ok()) return std::move(buffer).status().with_context("While allocating memory for checkpoints");
+    capture->buffers_.push_back(std::move(buffer).value());
+  }
+  GRAFT_TRY_ASSIGN(const auto recorder, memory.device().record("copy of the state"));
+  for (const Place& place : places) {
+    const Resident& resident = *place.resident;
+    gpu::Buffer* const buffer = capture->buffers_[place.buffer].get();
+    recorder->copy(memory.range(Space::resident, resident.offset, resident.device_bytes),
+                   {buffer, place.offset, resident.device_bytes});
+    capture->entries_.push_back({&resident, buffer->mapped().subspan(place.offset, resident.bytes)});
+  }
+  recorder->host_barrier();
+  GRAFT_TRY_ASSIGN(capture->copy_, recorder->finish());
+  return capture;
+}
+
+Status Capture::take() {
+  gpu::CommandList* const lists[] = {copy_.get()};
+  GRAFT_TRY_ASSIGN(const gpu::Ticket ticket, device_.submit(lists));
+  return device_.wait(ticket, timeout_).with_context("While copying the state for a checkpoint");
+}
+
+std::uint64_t Capture::bytes() const {
+  std::uint64_t bytes = 0;
+  for (const auto& buffer : buffers_) bytes += buffer->size();
+  return bytes;
+}
+
+}  // namespace graft

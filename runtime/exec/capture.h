@@ -1,0 +1,42 @@
+// A copy of the residents that a run changes, in memory that the host reads: what a checkpoint is made of.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "runtime/exec/memory.h"
+
+namespace graft {
+
+/// Threads: take() on the device's thread. Between two calls of it any thread may read what it copied.
+/// Lifetime: not beyond its memory's.
+class Capture {
+ public:
+  struct Entry {
+    const Resident* resident = nullptr;
+    std::span<const std::byte> bytes;
+  };
+
+  /// Allocates host-visible memory and records the copy. Constants are left out: nothing changes them.
+  static Result<std::unique_ptr<Capture>> create(Memory& memory, std::chrono::nanoseconds timeout);
+  /// What create() allocates.
+  static std::uint64_t planned_bytes(const Residents& residents);
+
+  /// Copies everything as it stands now, and waits until it is there. Allocates nothing.
+  Status take();
+  const std::vector<Entry>& entries() const { return entries_; }
+  std::uint64_t bytes() const;
+
+ private:
+  Capture(gpu::Device& device, std::chrono::nanoseconds timeout) : device_(device), timeout_(timeout) {}
+
+  gpu::Device& device_;
+  std::chrono::nanoseconds timeout_;
+  std::vector<std::unique_ptr<gpu::Buffer>> buffers_;
+  std::unique_ptr<gpu::CommandList> copy_;
+  std::vector<Entry> entries_;
+};
+
+}  // namespace graft

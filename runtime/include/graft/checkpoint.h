@@ -1,0 +1,76 @@
+/* graft's C ABI, checkpoints: a trainer's run kept in a folder, and resumed exactly. Part of graft.h, whose rules hold.
+ */
+#ifndef GRAFT_CHECKPOINT_H
+#define GRAFT_CHECKPOINT_H
+
+#include "graft/graft.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Authenticated encryption (AEAD) under a key that stays with the app. The rules on nonces: seal draws a new one in
+   every call and puts it into what it returns. Called from graft's own threads, several at once. */
+typedef struct graft_cipher {
+  size_t struct_size;
+  size_t overhead; /* bytes by which sealing lengthens: nonce and tag; 1 to 64 */
+  /* Fills out with bytes + overhead bytes. Nonzero: failed. */
+  int (*seal)(void* user, const void* associated, size_t associated_bytes, const void* plain, size_t bytes, void* out);
+  /* Fills out with bytes - overhead bytes. Nonzero: not sealed under this key with these associated bytes. */
+  int (*open)(void* user, const void* associated, size_t associated_bytes, const void* sealed, size_t bytes, void* out);
+  void* user;
+} graft_cipher;
+
+typedef struct graft_pair {
+  const char* key;
+  const char* value;
+} graft_pair;
+
+typedef struct graft_checkpoint_options {
+  size_t struct_size;
+  const char* folder;         /* made where missing; one trainer at a time writes to it */
+  uint64_t every;             /* steps between snapshots; 0: only graft_checkpoint_save */
+  uint64_t journal_every;     /* steps are durable at each k-th; 0: each, before graft_train_step returns */
+  uint64_t journal_ms;        /* instead, where not 0: so many milliseconds later at most */
+  uint32_t keep;              /* newest snapshots to keep; tagged ones always stay; 0: 4 */
+  int resume;                 /* 1: go on from what the folder holds; 0: it must hold no snapshot */
+  const char* from;           /* with resume: the snapshot to go back to, by number or tag; NULL: the newest */
+  int with_changes;           /* with resume: go on although options differ; the model may not */
+  int continue_on_mismatch;   /* where a step that is taken again differs from the journal: go on from the snapshot */
+  const char* data;           /* whatever tells the data apart: a resume with another is refused; may be NULL */
+  const graft_pair* metadata; /* of the app, kept with each snapshot */
+  size_t metadata_count;
+  const graft_cipher* cipher; /* of everything in the folder; NULL: none */
+} graft_checkpoint_options;
+
+typedef struct graft_checkpoint_info {
+  size_t struct_size;
+  uint64_t step;         /* optimizer steps done */
+  uint64_t samples_done; /* of the step in progress: see graft_train_micro_step */
+  uint64_t journalled;   /* steps that the journal has after these: give the same batches, and they are compared */
+} graft_checkpoint_info;
+
+/* Keeps the trainer's run in a folder from now on: each step is journalled, snapshots are written by a thread while
+   training goes on. With resume the trainer is brought to where it was, exactly. What goes wrong later (a full disk) is
+   logged, and training goes on; only graft_checkpoint_save gives the error. info may be NULL. After an error the
+   trainer may be half resumed: destroy it. */
+GRAFT_API graft_status graft_checkpoint_open(graft_trainer* trainer, const graft_checkpoint_options* options,
+                                             graft_checkpoint_info* info);
+/* A snapshot of now: on storage when it returns. tag may be NULL. */
+GRAFT_API graft_status graft_checkpoint_save(graft_trainer* trainer, const char* tag);
+/* Waits until all is on storage and closes the folder; destroying the trainer does, too. Takes no snapshot. */
+GRAFT_API graft_status graft_checkpoint_close(graft_trainer* trainer);
+/* Bytes of the app's own in each further snapshot (its place in the data, say), by worker: 0 for what all share. */
+GRAFT_API graft_status graft_checkpoint_set_data(graft_trainer* trainer, uint32_t worker, const void* data,
+                                                 size_t bytes);
+/* What was set, or saved with the snapshot that was resumed; not_found where nothing was. */
+GRAFT_API graft_status graft_checkpoint_data(graft_trainer* trainer, uint32_t worker, const void** data, size_t* bytes);
+/* A new run from old weights: parameters and running statistics of a snapshot (number or tag; NULL: the newest), no
+   optimizer state. cipher may be NULL. */
+GRAFT_API graft_status graft_warm_start(graft_trainer* trainer, const char* folder, const char* snapshot,
+                                        const graft_cipher* cipher);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,160 @@
+// What graft.hpp says of training. Include graft/graft.hpp.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "graft/base.hpp"
+#include "graft/checkpoint.hpp"
+
+namespace graft {
+inline namespace v0 {
+
+/// As graft_trainer_options.
+struct TrainerOptions {
+  graft_loss loss = GRAFT_LOSS_CROSS_ENTROPY;
+  graft_optimizer optimizer = GRAFT_ADAMW;
+  double learning_rate = 1e-3;
+  double momentum = 0;    ///< SGD
+  bool nesterov = false;  ///< SGD
+  double weight_decay = 0;
+  double clip_norm = 0;        ///< of all gradients together; 0: none
+  double label_smoothing = 0;  ///< cross entropy
+  graft_schedule schedule = GRAFT_CONSTANT;
+  std::uint64_t warmup_steps = 0;
+  std::uint64_t total_steps = 0;
+  std::uint32_t batch = 32;       ///< samples of one optimizer step
+  std::uint32_t micro_batch = 0;  ///< samples on the device at once; 0: the whole batch, or as many as fit the budget
+  std::uint32_t seed = 0;
+  std::string freeze = {};             ///< patterns of parameter names ('*', '?') separated by commas
+  std::vector<Binding> bindings = {};  ///< named dimensions other than the batch
+  std::uint64_t budget = 0;            ///< bytes of device memory; 0: no limit
+  bool checkpoints = false;            ///< open_checkpoint() will be called: takes memory for a copy of the state
+};
+
+namespace detail {
+
+inline graft_trainer_options raw_options(const TrainerOptions& options, const std::vector<graft_binding>& bindings) {
+  auto raw = detail::sized<graft_trainer_options>();
+  raw.loss = options.loss;
+  raw.optimizer = options.optimizer;
+  raw.learning_rate = options.learning_rate;
+  raw.momentum = options.momentum;
+  raw.nesterov = options.nesterov ? 1 : 0;
+  raw.weight_decay = options.weight_decay;
+  raw.clip_norm = options.clip_norm;
+  raw.label_smoothing = options.label_smoothing;
+  raw.schedule = options.schedule;
+  raw.warmup_steps = options.warmup_steps;
+  raw.total_steps = options.total_steps;
+  raw.batch = options.batch;
+  raw.micro_batch = options.micro_batch;
+  raw.seed = options.seed;
+  raw.freeze = detail::or_null(options.freeze);
+  raw.bindings = bindings.data();
+  raw.binding_count = bindings.size();
+  raw.budget = options.budget;
+  raw.checkpoints = options.checkpoints ? 1 : 0;
+  return raw;
+}
+
+}  // namespace detail
+
+/// Trains a model; one call, one optimizer step.
+class Trainer {
+ public:
+  /// `inputs`: the model's inputs in order, each `samples` times its size per sample; `target`: int32 labels for cross
+  /// entropy, else float values.
+  Result<Metrics> train_step(const std::vector<const void*>& inputs, const void* target, std::uint32_t samples) {
+    Metrics metrics = detail::sized<Metrics>();
+    Status got = status(graft_train_step(handle_.get(), inputs.data(), inputs.size(), target, samples, &metrics));
+    if (!got.ok()) return got;
+    return metrics;
+  }
+  /// One micro-batch of the same, and with the last one the update: nullopt until then. Give the same samples again.
+  Result<std::optional<Metrics>> micro_step(const std::vector<const void*>& inputs, const void* target,
+                                            std::uint32_t samples) {
+    Metrics metrics = detail::sized<Metrics>();
+    int done = 0;
+    Status got =
+        status(graft_train_micro_step(handle_.get(), inputs.data(), inputs.size(), target, samples, &done, &metrics));
+    if (!got.ok()) return got;
+    return done != 0 ? std::optional(metrics) : std::nullopt;
+  }
+  Result<Metrics> evaluate(const std::vector<const void*>& inputs, const void* target, std::uint32_t samples) {
+    Metrics metrics = detail::sized<Metrics>();
+    Status got = status(graft_evaluate(handle_.get(), inputs.data(), inputs.size(), target, samples, &metrics));
+    if (!got.ok()) return got;
+    return metrics;
+  }
+  Result<Memory> memory() const {
+    Memory memory = detail::sized<Memory>();
+    Status got = status(graft_trainer_memory(handle_.get(), &memory));
+    if (!got.ok()) return got;
+    return memory;
+  }
+  /// Copies the trained parameters into the model.
+  Status store() { return status(graft_trainer_store(handle_.get())); }
+
+  /// Keeps the run in a folder from now on, and goes on from what is there; see graft_checkpoint_open.
+  Result<CheckpointInfo> open_checkpoint(const CheckpointOptions& options) {
+    std::vector<graft_pair> metadata;
+    for (const auto& [key, value] : options.metadata) metadata.push_back({key.c_str(), value.c_str()});
+    graft_cipher cipher{};
+    if (options.cipher != nullptr) cipher = detail::raw_cipher(*options.cipher);
+    auto raw = detail::sized<graft_checkpoint_options>();
+    raw.folder = options.folder.c_str();
+    raw.every = options.every;
+    raw.journal_every = options.journal_every;
+    raw.journal_ms = options.journal_ms;
+    raw.keep = options.keep;
+    raw.resume = options.resume ? 1 : 0;
+    raw.from = detail::or_null(options.from);
+    raw.with_changes = options.with_changes ? 1 : 0;
+    raw.continue_on_mismatch = options.continue_on_mismatch ? 1 : 0;
+    raw.data = detail::or_null(options.data);
+    raw.metadata = metadata.data();
+    raw.metadata_count = metadata.size();
+    raw.cipher = options.cipher == nullptr ? nullptr : &cipher;
+    auto info = detail::sized<CheckpointInfo>();
+    Status opened = status(graft_checkpoint_open(handle_.get(), &raw, &info));
+    if (!opened.ok()) return opened;
+    return info;
+  }
+  /// A snapshot of now: on storage when it returns.
+  Status save_checkpoint(const std::string& tag = {}) {
+    return status(graft_checkpoint_save(handle_.get(), detail::or_null(tag)));
+  }
+  Status close_checkpoint() { return status(graft_checkpoint_close(handle_.get())); }
+  /// Bytes of the app's own in each further snapshot, by worker: 0 for what all share.
+  Status set_checkpoint_data(std::span<const std::byte> data, std::uint32_t worker = 0) {
+    return status(graft_checkpoint_set_data(handle_.get(), worker, data.data(), data.size()));
+  }
+  Result<std::span<const std::byte>> checkpoint_data(std::uint32_t worker = 0) {
+    const void* data = nullptr;
+    std::size_t bytes = 0;
+    Status got = status(graft_checkpoint_data(handle_.get(), worker, &data, &bytes));
+    if (!got.ok()) return got;
+    return detail::bytes_at(data, bytes);
+  }
+  /// Parameters and running statistics of a snapshot (number or tag; empty: the newest), for a new run.
+  Status warm_start(const std::string& folder, const std::string& snapshot = {}, Cipher* cipher = nullptr) {
+    graft_cipher raw{};
+    if (cipher != nullptr) raw = detail::raw_cipher(*cipher);
+    return status(
+        graft_warm_start(handle_.get(), folder.c_str(), detail::or_null(snapshot), cipher == nullptr ? nullptr : &raw));
+  }
+
+ private:
+  friend class Model;
+  Trainer(graft_trainer* handle, graft_context* context) : handle_(handle), context_(context) {}
+  Status status(graft_status code) const { return detail::to_status(code, context_); }
+  detail::Handle<graft_trainer, graft_trainer_destroy> handle_;
+  graft_context* context_;
+};
+
+}  // namespace v0
+}  // namespace graft

@@ -1,0 +1,106 @@
+#include "tools/graft/checkpoint_report.h"
+
+#include <cstdio>
+#include <ctime>
+#include <nlohmann/json.hpp>
+
+namespace graft::cli {
+namespace {
+
+std::string time_text(std::int64_t milliseconds) {
+  const std::time_t seconds = milliseconds / 1000;
+  char text[32] = "";
+  std::tm parts{};
+  if (gmtime_r(&seconds, &parts) != nullptr) std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &parts);
+  return text;
+}
+
+const char* difference_name(checkpoint::Difference difference) {
+  switch (difference) {
+    case checkpoint::Difference::same: return "same";
+    case checkpoint::Difference::changed: return "changed";
+    case checkpoint::Difference::only_in_a: return "gone";
+    case checkpoint::Difference::only_in_b: return "new";
+  }
+  return "";
+}
+
+}  // namespace
+
+void print(const nlohmann::ordered_json& json) { std::printf("%s\n", json.dump(2).c_str()); }
+
+Status print_list(const checkpoint::Store& store, bool json) {
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  if (!json)
+    std::printf("%8s %10s %12s %12s %12s %12s  %-20s %s\n", "number", "step", "loss", "state", "stored", "alone",
+                "made (UTC)", "tags");
+  for (const auto& [number, snapshot] : store.snapshots()) {
+    const bool head = number == store.head();
+    GRAFT_TRY_ASSIGN(const checkpoint::SnapshotSize size, store.size_of(number));
+    rows.push_back({{"number", number},
+                    {"step", snapshot.meta.step},
+                    {"loss", snapshot.meta.loss},
+                    {"bytes", size.raw_bytes},
+                    {"stored_bytes", size.stored_bytes},
+                    {"own_bytes", size.own_bytes},
+                    {"made_ms", snapshot.meta.wall_clock_ms},
+                    {"tags", snapshot.meta.tags},
+                    {"metadata", snapshot.meta.metadata},
+                    {"head", head}});
+    if (json) continue;
+    std::string tags;
+    for (const std::string& tag : snapshot.meta.tags) tags += tag + ' ';
+    std::printf("%8llu %10llu %12.6g %12s %12s %12s  %-20s %s%s\n", static_cast<unsigned long long>(number),
+                static_cast<unsigned long long>(snapshot.meta.step), snapshot.meta.loss,
+                bytes_text(size.raw_bytes).c_str(), bytes_text(size.stored_bytes).c_str(),
+                bytes_text(size.own_bytes).c_str(), time_text(snapshot.meta.wall_clock_ms).c_str(), tags.c_str(),
+                head ? "<- training goes on from here" : "");
+  }
+  if (json) {
+    nlohmann::ordered_json damaged = nlohmann::ordered_json::object();
+    for (const auto& [number, reason] : store.damaged()) damaged[cat(number)] = reason;
+    print({{"snapshots", rows}, {"journalled_steps", store.journal().size()}, {"damaged", damaged}});
+    return ok_status();
+  }
+  std::printf("%zu steps are journalled after it.\n", store.journal().size());
+  for (const auto& [number, reason] : store.damaged()) {
+    std::printf("Snapshot %llu is damaged: %s\n", static_cast<unsigned long long>(number), reason.c_str());
+  }
+  return ok_status();
+}
+
+Status print_diff(const checkpoint::Store& store, std::uint64_t a, std::uint64_t b, bool json) {
+  GRAFT_TRY_ASSIGN(const checkpoint::SnapshotDiff diff, store.diff(a, b));
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  std::size_t same = 0;
+  if (!json) std::printf("%-8s %14s %14s  %s\n", "", "bytes", "of changed", "stream");
+  for (const checkpoint::StreamDiff& stream : diff.streams) {
+    rows.push_back({{"name", stream.name},
+                    {"worker", stream.worker},
+                    {"difference", difference_name(stream.difference)},
+                    {"bytes_a", stream.bytes_a},
+                    {"bytes_b", stream.bytes_b},
+                    {"changed_bytes", stream.changed_bytes}});
+    same += stream.difference == checkpoint::Difference::same ? 1 : 0;
+    if (json || stream.difference == checkpoint::Difference::same) continue;
+    std::printf("%-8s %14s %14s  %s\n", difference_name(stream.difference),
+                bytes_text(std::max(stream.bytes_a, stream.bytes_b)).c_str(), bytes_text(stream.changed_bytes).c_str(),
+                stream.name.c_str());
+  }
+  const std::uint64_t step_a = store.snapshots().at(a).meta.step, step_b = store.snapshots().at(b).meta.step;
+  if (json) {
+    print({{"a", {{"number", a}, {"step", step_a}}},
+           {"b", {{"number", b}, {"step", step_b}}},
+           {"streams", rows},
+           {"metadata", diff.metadata},
+           {"stored_bytes", diff.stored_bytes}});
+    return ok_status();
+  }
+  for (const std::string& key : diff.metadata) std::printf("%-8s %29s  %s\n", "changed", "", key.c_str());
+  std::printf("Steps %llu and %llu: %zu streams are the same; %s are stored for what differs.\n",
+              static_cast<unsigned long long>(step_a), static_cast<unsigned long long>(step_b), same,
+              bytes_text(diff.stored_bytes).c_str());
+  return ok_status();
+}
+
+}  // namespace graft::cli
