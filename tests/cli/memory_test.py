@@ -4,7 +4,7 @@ import json
 import xml.etree.ElementTree as xml
 
 import cli
-from cli import CliTest
+from cli import CliTest, difference, load_npy, random_floats, save_npy
 
 
 class Budgets(CliTest):
@@ -83,6 +83,48 @@ class Budgets(CliTest):
     def test_fits_device_says_so(self):
         self.assertIn("It fits", self.graft("plan", "lenet.graft", "--bind", "batch=64", "--fits-device"))
         self.fails("plan", "lenet.graft", "--bind", "batch=1000000000", "--fits-device")
+
+
+class SplitGradients(CliTest):
+    COUNT = 7
+
+    def setUp(self):
+        super().setUp()
+        self.images(self.COUNT)
+        save_npy(self.path("dy.npy"), random_floats(10 * self.COUNT, 5), (self.COUNT, 10))
+
+    def gradients(self, *flags, of="logits"):
+        self.graft("grad", "mlp.graft", "--input", "image=x.npy", "--of", of, "--cotangent", "dy.npy", "--wrt",
+                   "image,fc1.weight,relu1.out", "--out", "g", *flags)
+        return {name: load_npy(self.path(f"g/{name}.npy")) for name in ("image", "fc1.weight", "relu1.out")}
+
+    def test_micro_batches_give_the_gradients_of_the_whole_batch(self):
+        whole = self.gradients()
+        pieces = self.gradients("--micro-batch", 3)
+        self.assertEqual(pieces["image"], whole["image"])
+        self.assertEqual(pieces["relu1.out"], whole["relu1.out"])
+        # Sums of seven in another order: a few units in the last place of f32.
+        self.assertLess(difference(pieces["fc1.weight"], whole["fc1.weight"]), 1e-6)
+
+    def test_per_sample_gradients_add_up(self):
+        whole = self.gradients()
+        each = self.gradients("--per-sample")
+        self.assertEqual(each["image"], whole["image"])
+        size = len(whole["fc1.weight"])
+        self.assertEqual(len(each["fc1.weight"]), self.COUNT * size)
+        rows = [each["fc1.weight"][i * size:(i + 1) * size] for i in range(self.COUNT)]
+        self.assertLess(difference([sum(column) for column in zip(*rows)], whole["fc1.weight"]), 1e-6)
+        self.assertGreater(difference(rows[0], rows[1]), 0.1)
+
+    def test_a_budget_is_kept_and_a_hopeless_one_refused(self):
+        whole = self.gradients()
+        done = self.run_graft("grad", "mlp.graft", "--input", "image=x.npy", "--of", "logits", "--cotangent", "dy.npy",
+                              "--wrt", "image", "--out", "b", "--budget", 1220000)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("2 samples at once", done.stderr)  # all seven would need 1.19 MiB
+        self.assertEqual(load_npy(self.path("b/image.npy")), whole["image"])
+        self.fails("grad", "mlp.graft", "--input", "image=x.npy", "--of", "logits", "--cotangent", "dy.npy", "--wrt",
+                   "image", "--out", "b", "--budget", "1KiB", says=["more than the budget"])
 
 
 if __name__ == "__main__":

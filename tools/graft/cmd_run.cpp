@@ -5,6 +5,7 @@
 
 #include "runtime/data/npy.h"
 #include "runtime/session/session.h"
+#include "runtime/session/split_gradients.h"
 #include "tools/graft/device.h"
 #include "tools/graft/model_io.h"
 #include "tools/graft/options.h"
@@ -24,9 +25,14 @@ struct Options {
   std::string wrt;
   bool train_mode = false;
   std::string profile;
+  std::string budget;
+  std::int64_t micro_batch = 0;
+  bool per_sample = false;
+
+  bool splits() const { return !budget.empty() || micro_batch != 0 || per_sample; }
 };
 
-using Arrays = std::map<std::string, data::Array, std::less<>>;
+using Arrays = SampleArrays;
 
 Result<Arrays> read_inputs(const Options& options) {
   Arrays arrays;
@@ -85,12 +91,41 @@ std::string file_name(std::string name) {
   return name + ".npy";
 }
 
+Status write_array(const std::string& folder, const std::string& name, DType dtype, const Shape& shape,
+                   std::span<const std::byte> bytes) {
+  const std::string path = folder + "/" + file_name(name);
+  GRAFT_TRY(data::write_npy(os::system_files(), path, dtype, shape, bytes));
+  std::printf("%s  %s%s\n", path.c_str(), std::string(dtype_name(dtype)).c_str(), shape.text().c_str());
+  return ok_status();
+}
+
 Status write_outputs(const Session& session, const std::string& folder) {
   GRAFT_TRY(os::make_directories(os::system_files(), folder));
   for (const PlanPort& port : session.plan().outputs) {
-    const std::string path = folder + "/" + file_name(port.name);
-    GRAFT_TRY(data::write_npy(os::system_files(), path, port.dtype, port.shape, session.output(port.name)));
-    std::printf("%s  %s%s\n", path.c_str(), std::string(dtype_name(port.dtype)).c_str(), port.shape.text().c_str());
+    GRAFT_TRY(write_array(folder, port.name, port.dtype, port.shape, session.output(port.name)));
+  }
+  return ok_status();
+}
+
+// Gradients in micro-batches.
+Status run_split(gpu::Device& device, const Model& model, const Options& options, const SessionOptions& session_options,
+                 const Arrays& arrays) {
+  if (!options.profile.empty()) return invalid("--profile is of one run; it does not go with micro-batches.");
+  SplitGradientRequest request;
+  request.gradients = session_options.gradients;
+  request.bindings = session_options.bindings;
+  if (!options.budget.empty()) {
+    GRAFT_TRY_ASSIGN(request.budget, parse_size(options.budget));
+  }
+  if (options.micro_batch < 0) return invalid("--micro-batch ", options.micro_batch, " is below 1.");
+  request.micro_batch = options.micro_batch;
+  request.per_sample = options.per_sample;
+  GRAFT_TRY_ASSIGN(const SplitGradients result, split_gradients(device, model, request, arrays));
+  std::fprintf(stderr, "%lld samples at once, %s of device memory\n", static_cast<long long>(result.micro_batch),
+               bytes_text(result.device_bytes).c_str());
+  GRAFT_TRY(os::make_directories(os::system_files(), options.folder));
+  for (const auto& [name, array] : result.gradients) {
+    GRAFT_TRY(write_array(options.folder, name, array.dtype, array.shape, array.buffer.bytes()));
   }
   return ok_status();
 }
@@ -111,6 +146,10 @@ Status run(const Options& options, bool gradients) {
     }
   }
   GRAFT_TRY_ASSIGN(auto device, OpenDevice::open(options.flags));
+  if (options.splits()) {
+    GRAFT_TRY(run_split(device->device(), model, options, session_options, arrays));
+    return device->close();
+  }
   {
     GRAFT_TRY_ASSIGN(auto session, Session::create(device->device(), model, session_options));
     for (const PlanPort& port : session->plan().inputs) {
@@ -155,6 +194,10 @@ Action add_grad(CLI::App& app) {
   app.add_option("--wrt", options->wrt, "Inputs, parameters or values, as in a,b,c")->required();
   app.add_flag("--train-mode", options->train_mode,
                "As a training step computes it: batch norm by the batch's statistics, dropout at work");
+  app.add_option("--budget", options->budget,
+                 "Largest device memory, as in 64MiB: any number of samples runs in micro-batches that fit");
+  app.add_option("--micro-batch", options->micro_batch, "Samples on the device at once");
+  app.add_flag("--per-sample", options->per_sample, "Gradients of parameters for each sample, not summed");
   return [options] { return run(*options, true); };
 }
 
