@@ -81,7 +81,7 @@ Compactor::Compactor(os::FileSystem& files, const std::string& path, const Seale
     : options_(options), plan_(std::move(plan)), reader_(files, path, sealer), segment_(files, path, sealer, number) {}
 
 Status Compactor::run() {
-  const auto tolerate = [](Status status) {
+  const auto tolerate = [](const Status& status) {
     const bool gone = status.code() == Code::corrupt || status.code() == Code::not_found;
     return gone ? ok_status() : status;
   };

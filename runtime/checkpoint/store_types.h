@@ -32,10 +32,10 @@ struct JournalPolicy {
 /// When and how much is rewritten. A compaction that is due writes at most (1 - min_gain) / min_gain bytes for each
 /// byte by which it shrinks the store.
 struct CompactionPolicy {
-  bool automatic = true;                       ///< prune() compacts where it is due
-  double min_live = 0.5;                       ///< share in use below which a segment is rewritten
-  double min_gain = 0.3;                       ///< due where it shrinks the store by this share at least
-  std::uint64_t min_gain_bytes = 1024 * 1024;  ///< and by so many bytes
+  bool automatic = true;                   ///< prune() compacts where it is due
+  double min_live = 0.5;                   ///< share in use below which a segment is rewritten
+  double min_gain = 0.3;                   ///< due where it shrinks the store by this share at least
+  std::uint64_t min_gain_bytes = 1 << 20;  ///< and by so many bytes
 };
 
 inline constexpr int kMaxZstdLevel = 19;
