@@ -34,7 +34,9 @@ if(TARGET graft_cli)
     COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/parity.py $<TARGET_FILE:graft_cli>)
   add_test(NAME torch/decoder_parity
     COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/decoder_parity.py $<TARGET_FILE:graft_cli>)
-  set_tests_properties(torch/parity torch/decoder_parity PROPERTIES
+  add_test(NAME torch/lora_parity
+    COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/lora_parity.py $<TARGET_FILE:graft_cli>)
+  set_tests_properties(torch/parity torch/decoder_parity torch/lora_parity PROPERTIES
     LABELS slow TIMEOUT 600 SKIP_RETURN_CODE 77 ENVIRONMENT ${tool_environment})
 endif()
 

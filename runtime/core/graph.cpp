@@ -58,8 +58,10 @@ Result<ValueId> Graph::add_value(std::string name, DType dtype, Shape shape, Val
   if (value_names_.contains(name)) return invalid("The graph has two values named \"", name, "\".");
   GRAFT_TRY(check_shape(shape).with_context(cat("In the value \"", name, "\"")));
   const ValueId id{static_cast<std::uint32_t>(values_.size())};
-  value_names_.emplace(name, id.index);
-  values_.push_back({std::move(name), dtype, kind, std::move(shape), kNoNode, {}});
+  Value value{std::move(name), dtype, kind, std::move(shape), kNoNode, {}};
+  GRAFT_TRY(check_storage(value).with_context(cat("In the value \"", value.name, "\"")));
+  value_names_.emplace(value.name, id.index);
+  values_.push_back(std::move(value));
   return id;
 }
 

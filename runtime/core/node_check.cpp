@@ -39,6 +39,20 @@ Status check_shape(const Shape& shape) {
   return detail::to_status(shape.element_count());
 }
 
+Status check_storage(const Value& value) {
+  if (!is_quantized(value.dtype)) return ok_status();
+  if (value.kind != ValueKind::constant) {
+    return invalid("Its type is ", dtype_name(value.dtype),
+                   "; quantized values are frozen: only a constant may be one.");
+  }
+  const DTypeBlock block = dtype_block(value.dtype);
+  const bool whole =
+      value.shape.rank() > 0 && value.shape.back().is_constant() && value.shape.back().value() % block.elements == 0;
+  if (whole) return ok_status();
+  return invalid("Its shape is ", value.shape.text(), "; the last axis of a value of type ", dtype_name(value.dtype),
+                 " must be a multiple of ", block.elements, ".");
+}
+
 Status check_node(const Graph& graph, const Node& node) {
   const OpDef& def = op_def(node.op);
   if (def.infer == nullptr) return unsupported("This build has no op \"", def.name, "\".");
@@ -57,6 +71,10 @@ Status check_node(const Graph& graph, const Node& node) {
       continue;
     }
     if (id.index >= graph.values().size()) return invalid("Its input ", i, " names no value that exists before it.");
+    if (is_quantized(graph.value(id).dtype) && (i >= 32 || (def.quantized_inputs >> i & 1u) == 0)) {
+      return unsupported("Its input ", i, ", \"", graph.value(id).name, "\", is of type ",
+                         dtype_name(graph.value(id).dtype), "; ", def.name, " takes no quantized value there.");
+    }
     if (i < 32 && (def.mutates >> i & 1u) != 0) {
       const ValueKind kind = graph.value(id).kind;
       if (kind != ValueKind::parameter && kind != ValueKind::state) {
@@ -70,7 +88,10 @@ Status check_node(const Graph& graph, const Node& node) {
 Result<std::vector<InferContext::Out>> infer_node(const Graph& graph, const Node& node) {
   InferContext context(graph, node);
   GRAFT_TRY(op_def(node.op).infer(context));
-  for (const auto& out : context.results()) GRAFT_TRY(check_shape(out.shape).with_context("In its output"));
+  for (const auto& out : context.results()) {
+    GRAFT_TRY(check_shape(out.shape).with_context("In its output"));
+    if (is_quantized(out.dtype)) return unsupported("Its output would be of type ", dtype_name(out.dtype), ".");
+  }
   return std::move(context.results());
 }
 

@@ -10,7 +10,11 @@ namespace graft {
 /// Rank, sign and overflow.
 Status check_shape(const Shape& shape);
 
-/// Ids in range and produced before, arity, attribute names and types, kinds of mutated inputs.
+/// Quantized values: constants whose last axis is a number of whole blocks.
+Status check_storage(const Value& value);
+
+/// Ids in range and produced before, arity, attribute names and types, kinds of mutated inputs, inputs
+/// that may be quantized.
 Status check_node(const Graph& graph, const Node& node);
 
 /// Output types and shapes by the op's own rule, themselves checked.

@@ -74,6 +74,9 @@ struct OpDef {
   /// Bit i: input i is updated in place. Such a node runs after all other readers of that value.
   std::uint32_t mutates = 0;
 
+  /// Bit i: input i may be a constant of a quantized dtype.
+  std::uint32_t quantized_inputs = 0;
+
   /// >= 0: output 0 is the same memory as this input (reshape); nothing is dispatched. Where the op mutates that input
   /// as well, output 0 is its contents after that (cache_append).
   int alias_input = -1;

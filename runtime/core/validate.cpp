@@ -9,6 +9,7 @@ Status validate_values(const Graph& graph) {
   for (const Value& value : graph.values()) {
     const std::string context = cat("In the value \"", value.name, "\"");
     GRAFT_TRY(check_shape(value.shape).with_context(context));
+    GRAFT_TRY(check_storage(value).with_context(context));
     if ((value.kind == ValueKind::temporary) != value.producer.valid()) {
       return invalid(context, ": its kind and its producer contradict each other.");
     }

@@ -33,8 +33,9 @@ struct IdxOptions {
 Result<std::unique_ptr<Column>> open_idx(const std::string& path, const IdxOptions& options, const FileOptions& files);
 
 /// A column of a .npy file; its first axis counts samples. Features must be f32 and are converted where they are
-/// integers; labels are i32 (one a sample, shape [N] or [N, 1]) or f32 (targets of a regression).
-Result<std::unique_ptr<Column>> open_npy(const std::string& path, std::string name, Role role,
+/// integers, but where `integers` is set (token ids); labels are i32 (shape [N, ..] or [N, 1]) or f32 (targets of a
+/// regression).
+Result<std::unique_ptr<Column>> open_npy(const std::string& path, std::string name, Role role, bool integers,
                                          const FileOptions& files);
 
 }  // namespace graft::data

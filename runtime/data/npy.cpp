@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "platform/base/checked.h"
+#include "platform/base/half.h"
 #include "runtime/data/npy_header.h"
 
 namespace graft::data {
@@ -30,16 +31,6 @@ T load(const std::byte* from, bool big_endian) {
   std::memcpy(bytes.data(), from, sizeof(T));
   if (big_endian) std::reverse(bytes.begin(), bytes.end());
   return std::bit_cast<T>(bytes);
-}
-
-float half_to_float(std::uint16_t half) {
-  const std::uint32_t sign = (half & 0x8000u) << 16;
-  const std::uint32_t exponent = half >> 10 & 0x1fu;
-  const std::uint32_t mantissa = half & 0x3ffu;
-  if (exponent == 31) return std::bit_cast<float>(sign | 0x7f800000u | mantissa << 13);
-  if (exponent != 0) return std::bit_cast<float>(sign | (exponent + 112) << 23 | mantissa << 13);
-  const float value = std::ldexp(static_cast<float>(mantissa), -24);  // zero and subnormal halves
-  return sign != 0 ? -value : value;
 }
 
 // The 32-bit word that graft keeps for a stored element; nullopt where it does not fit.

@@ -161,7 +161,7 @@ Result<std::string> npy_header(DType dtype, const Shape& shape) {
     case DType::i32: type = "<i4"; break;
     case DType::boolean: type = "|b1"; break;
     case DType::f16: type = "<f2"; break;
-    case DType::bf16: break;
+    default: break;
   }
   if (type == nullptr) return unsupported("NumPy has no element type for ", dtype_name(dtype), ".");
   std::string text = cat("{'descr': '", type, "', 'fortran_order': False, 'shape': (");

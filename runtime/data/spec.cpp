@@ -98,11 +98,15 @@ OpenResult open_idx_pair(const Spec& spec, OptionReader& options, const FileOpti
   return zip(std::move(columns));
 }
 
-OpenResult open_npy_pair(const Spec& spec, OptionReader&, const FileOptions& files) {
+OpenResult open_npy_pair(const Spec& spec, OptionReader& options, const FileOptions& files) {
   GRAFT_TRY(expect_arguments(spec, 2, "npy:X.npy,Y.npy"));
+  const std::string integers = options.text("integers").value_or("no");
+  if (integers != "yes" && integers != "no") {
+    return invalid("Option integers=", integers, " of an npy data set must be yes or no.");
+  }
   std::vector<std::unique_ptr<Column>> columns(2);
-  GRAFT_TRY_ASSIGN(columns[0], open_npy(spec.arguments[0], "features", Role::feature, files));
-  GRAFT_TRY_ASSIGN(columns[1], open_npy(spec.arguments[1], "label", Role::label, files));
+  GRAFT_TRY_ASSIGN(columns[0], open_npy(spec.arguments[0], "features", Role::feature, integers == "yes", files));
+  GRAFT_TRY_ASSIGN(columns[1], open_npy(spec.arguments[1], "label", Role::label, true, files));
   return zip(std::move(columns));
 }
 

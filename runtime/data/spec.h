@@ -2,7 +2,7 @@
 //
 //   idx:IMAGES,LABELS     two idx files; bytes become 0 to 1 (scale=S: each element times S instead)
 //   csv:FILE              label=COLUMN (a name, or a number from 0; the last column otherwise), header=yes|no
-//   npy:X.npy,Y.npy       the first axis counts samples
+//   npy:X.npy,Y.npy       the first axis counts samples; integers=yes: whole numbers of X stay so (token ids)
 //   digits:               built in: count=N (10000, of the test split 2000), seed=N, split=train|test
 //
 // Options follow a '?', separated by '&'. All kinds take

@@ -32,7 +32,9 @@ Status Model::check_weight(ValueId id, std::uint64_t bytes) const {
     return invalid("The value \"", value.name, "\" has the shape ", value.shape.text(),
                    "; contents need a shape of numbers.");
   }
-  const auto needed = checked_mul(static_cast<std::uint64_t>(count.value()), dtype_size(value.dtype));
+  const DTypeBlock block = dtype_block(value.dtype);
+  const auto needed =
+      checked_mul<std::uint64_t>(static_cast<std::uint64_t>(count.value()) / block.elements, block.bytes);
   if (!needed || *needed != bytes) {
     return invalid("The value \"", value.name, "\" has the shape ", value.shape.text(), " of ", dtype_name(value.dtype),
                    "; ", bytes, " bytes of contents do not fit it.");

@@ -10,7 +10,7 @@ namespace graft {
 
 std::uint64_t device_bytes(const Value& value) {
   // Kernels address 32-bit words, and a binding of no bytes is not allowed.
-  return std::max<std::uint64_t>(align_up(value.shape.elements() * dtype_size(value.dtype), 4), 4);
+  return std::max<std::uint64_t>(align_up(storage_bytes(value.dtype, value.shape.elements()), 4), 4);
 }
 
 Result<std::uint64_t> checked_device_bytes(const Value& value) {
@@ -20,7 +20,8 @@ Result<std::uint64_t> checked_device_bytes(const Value& value) {
   }
   GRAFT_TRY_ASSIGN(const Dim count, value.shape.element_count());
   const auto elements = static_cast<std::uint64_t>(count.value());
-  const auto bytes = checked_mul<std::uint64_t>(elements, dtype_size(value.dtype));
+  const auto bytes =
+      checked_mul<std::uint64_t>(elements / dtype_block(value.dtype).elements, dtype_block(value.dtype).bytes);
   if (!bytes || !checked_align(*bytes, 4)) {
     return invalid("Value \"", value.name, "\" of shape ", value.shape.text(), " has ", elements,
                    " elements, more bytes than 64 bits can count.");

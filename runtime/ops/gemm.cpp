@@ -47,6 +47,7 @@ GemmTile choose_gemm_tile(const gpu::Caps& caps, const GemmProblem& problem) {
 }
 
 std::uint32_t choose_gemm_splits(const gpu::Caps& caps, const GemmProblem& problem, const GemmTile& tile) {
+  if (problem.whole) return 1;
   const std::uint64_t wanted = caps.type == gpu::DeviceType::cpu ? 16 : 256;  // workgroups
   const std::uint64_t tiles = tile_count(problem, tile);
   const std::uint64_t k = problem.outer * problem.inner;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "runtime/ops/emitter.h"
@@ -11,8 +12,9 @@ namespace graft {
 
 /// One kernel file's two variants.
 struct GemmKernels {
-  shaders::KernelId shared;   ///< Vulkan 1.1 core, tiles in shared memory
-  shaders::KernelId shuffle;  ///< one narrow subgroup per workgroup, for CPU devices
+  shaders::KernelId shared;                  ///< Vulkan 1.1 core, tiles in shared memory
+  shaders::KernelId shuffle;                 ///< one narrow subgroup per workgroup, for CPU devices
+  std::optional<std::uint32_t> format = {};  ///< constant_id 4 of kernels that read weights of several formats
 };
 
 /// Sizes of C[m, n] = sum over outer * inner of A * B, `batches` times; the output has `outputs` elements in all.
@@ -23,6 +25,7 @@ struct GemmProblem {
   std::uint64_t inner = 0;
   std::uint64_t batches = 1;
   std::uint64_t outputs = 0;
+  bool whole = false;  ///< k is not split: the output is added to, limited, or part of another
 };
 
 /// The tile that suits a device and a problem: variant and specialization constants.
@@ -46,7 +49,7 @@ struct GemmFields {
 };
 Result<GemmFields> make_gemm_fields(const gpu::Caps& caps, const GemmProblem& problem);
 
-/// The operands of a GEMM kernel in its order of bindings: a, b, (bias), out.
+/// The operands of a GEMM kernel in its order of bindings: a, b, (bias), out, (after_out).
 struct GemmOperands {
   Binding a;
   Binding b;
@@ -55,6 +58,7 @@ struct GemmOperands {
   bool has_bias = false;
   Binding bias = {};
   std::uint64_t bias_count = 0;
+  std::optional<Binding> after_out = {};  ///< of kernels that have a further binding
 };
 
 /// Adds the parts of a sum (and the bias) into operands.out, in their order. Parts of `outputs` elements stand `stride`
@@ -101,6 +105,7 @@ Status emit_gemm(Emitter& e, const GemmKernels& kernels, const GemmProblem& prob
   std::vector<Binding> bindings = {operands.a, operands.b};
   if (operands.takes_bias) bindings.push_back(operands.has_bias ? operands.bias : operands.a);
   bindings.push_back(fields.splits > 1 ? Binding{parts, Access::write} : operands.out);
+  if (operands.after_out) bindings.push_back(*operands.after_out);
   const auto groups = e.spread(std::uint64_t{fields.tiles_m} * fields.tiles_n * fields.batches * fields.splits);
   const auto& constants = fields.tile.specialization;
   if (fields.tile.shuffle) {
@@ -108,6 +113,11 @@ Status emit_gemm(Emitter& e, const GemmKernels& kernels, const GemmProblem& prob
   } else {
     e.dispatch(kernels.shared, {constants[0], constants[1], constants[2], constants[3]}, std::move(bindings), push,
                groups);
+  }
+  if (kernels.format) {
+    auto& all = e.dispatches().back().specialization;
+    all.resize(4);
+    all.push_back(*kernels.format);
   }
   return fields.splits > 1 ? emit_split_sum(e, parts, fields.splits, problem.outputs, operands) : ok_status();
 }

@@ -119,7 +119,7 @@ bool binds_step_state(const Draft& d) {
 PlanPort make_port(const Draft& d, std::string name, ValueId v, std::uint64_t& staging, std::uint64_t alignment) {
   const Value& value = d.graph.value(v);
   PlanPort port{std::move(name), v.index, value.dtype, value.shape};
-  port.bytes = value.shape.elements() * dtype_size(value.dtype);
+  port.bytes = storage_bytes(value.dtype, value.shape.elements());
   port.staging_offset = staging;
   staging += align_up(d.bytes[v.index], alignment);
   return port;

@@ -83,7 +83,7 @@ Status Residents::add(const Graph& graph) {
       }
       continue;
     }
-    const std::uint64_t bytes = value.shape.elements() * dtype_size(value.dtype);
+    const std::uint64_t bytes = storage_bytes(value.dtype, value.shape.elements());
     GRAFT_TRY(next.place({value.name, classes[i], value.kind, value.dtype, value.shape, 0, bytes, device}));
   }
   *this = std::move(next);

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "runtime/core/quantized.h"
 #include "shaders/common/step_state.h"
 
 namespace graft {
@@ -31,6 +32,10 @@ Result<Tensors> to_bytes(const Graph& graph, const RefTensors& feeds) {
     const ValueId v = graph.find_value(name);
     if (!v.valid()) continue;
     auto& bytes = tensors[name];
+    if (is_quantized(graph.value(v).dtype)) {
+      bytes = tensor.blocks;
+      continue;
+    }
     for (const double x : tensor.data) {
       switch (graph.value(v).dtype) {
         case DType::f32: append(bytes, static_cast<float>(x)); break;
@@ -82,7 +87,19 @@ Result<RefTensors> run_on_device(gpu::Device& device, const Graph& graph, const 
   return result;
 }
 
+RefTensor quantized_tensor(DType dtype, std::span<const std::byte> blocks, std::vector<std::int64_t> dims) {
+  RefTensor tensor{std::move(dims), {}, {blocks.begin(), blocks.end()}};
+  const DTypeBlock block = dtype_block(dtype);
+  for (std::size_t at = 0; at + block.bytes <= blocks.size(); at += block.bytes) {
+    for (std::uint32_t i = 0; i < block.elements; ++i) {
+      tensor.data.push_back(dequantize_element(dtype, blocks.data() + at, i));
+    }
+  }
+  return tensor;
+}
+
 void round_to_dtype(DType dtype, std::vector<double>& data) {
+  if (is_quantized(dtype)) return;
   for (double& x : data)
     x = is_float(dtype) ? static_cast<double>(static_cast<float>(x))
                         : static_cast<double>(static_cast<std::int32_t>(x));

@@ -12,7 +12,10 @@ namespace graft {
 Result<RefTensors> run_on_device(gpu::Device& device, const Graph& graph, const RefTensors& feeds,
                                  const RefStepState& step_state, const RunOnceOptions& options);
 
-/// Doubles rounded to what the device would be given, in double again.
+/// A quantized value of these blocks.
+RefTensor quantized_tensor(DType dtype, std::span<const std::byte> blocks, std::vector<std::int64_t> dims);
+
+/// Doubles rounded to what the device would be given, in double again; quantized values are so already.
 void round_to_dtype(DType dtype, std::vector<double>& data);
 
 }  // namespace graft

@@ -1,6 +1,7 @@
 // The double-precision CPU reference of an op: plain loops over row-major doubles (integers and booleans too).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -13,6 +14,7 @@ namespace graft {
 struct RefTensor {
   std::vector<std::int64_t> dims;
   std::vector<double> data;
+  std::vector<std::byte> blocks = {};  ///< of a quantized value, for devices; data is what they stand for
 };
 
 /// Values of the step state that ops may read (see shaders/common/step_state.h).

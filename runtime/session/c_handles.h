@@ -34,7 +34,10 @@ struct graft_context {
 struct graft_model {
   graft_context* context = nullptr;
   graft::Model model;
-  std::string explanation;  ///< of the last forecast
+  std::string explanation = {};  ///< of the last forecast
+  // Where adapters are on: what `model` borrows its weights from.
+  std::unique_ptr<graft::Model> base = nullptr;
+  std::unique_ptr<graft::Model> adapters = nullptr;
 };
 
 struct graft_session {

@@ -63,8 +63,8 @@ Element element_of(DType dtype) {
     case DType::boolean: return Element::boolean;
     case DType::f16: return Element::f16;
     case DType::bf16: return Element::bf16;
+    default: return Element::bytes;
   }
-  return Element::bytes;
 }
 
 template <typename T>

@@ -1,5 +1,7 @@
 #include "runtime/train/loss.h"
 
+#include <optional>
+
 #include "runtime/core/op_def.h"
 
 namespace graft::train {
@@ -24,6 +26,40 @@ Result<ValueId> add_target(Graph& graph, DType dtype, Shape shape) {
 }
 
 ValueId sum_of(Builder& b, ValueId rows) { return b.reduce_sum(rows, {}, false); }
+
+/// The head of a language model: logits [batch, .., classes] = hidden W^T with a weight W [classes, d] of its own.
+struct Head {
+  ValueId hidden;
+  ValueId weight;
+};
+
+/// Where the loss can take the head's product with it, so that the logits never exist as a whole.
+std::optional<Head> find_head(const Graph& graph, ValueId logits, const LossOptions& options) {
+  const Value& value = graph.value(logits);
+  const auto last = static_cast<std::int64_t>(value.shape.rank()) - 1;
+  const std::int64_t axis = options.class_axis.value_or(-1);
+  if (options.label_smoothing != 0 || !value.producer.valid() || last < 2 || (axis != -1 && axis != last)) return {};
+  const Node& node = graph.node(value.producer);
+  const bool product = node.op == Op::matmul && node.attrs.flag("trans_b") && !node.attrs.flag("trans_a");
+  if (!product || node.inputs.size() > 2) return {};
+  const Value& weight = graph.value(node.inputs[1]);
+  if (weight.shape.rank() != 2 || weight.producer.valid()) return {};
+  return Head{node.inputs[0], node.inputs[1]};
+}
+
+Result<LossNodes> add_head_loss(Graph& graph, const Head& head, const LossOptions& options) {
+  LossNodes loss;
+  loss.classes = graph.value(head.weight).shape[0].value();
+  const Shape& hidden = graph.value(head.hidden).shape;
+  GRAFT_TRY_ASSIGN(loss.target,
+                   add_target(graph, DType::i32, Shape(std::vector<Dim>(hidden.begin(), hidden.end() - 1))));
+  Builder b(graph);
+  b.set_scope("loss/", kNoNode);
+  loss.sum = sum_of(b, b.node(Op::linear_cross_entropy, {head.hidden, head.weight, loss.target},
+                              {{"ignore_index", std::int64_t{options.ignore_index}}}));
+  GRAFT_TRY(b.status());
+  return loss;
+}
 
 Result<LossNodes> add_cross_entropy(Graph& graph, ValueId prediction, const LossOptions& options, bool metrics) {
   const Shape shape = graph.value(prediction).shape;
@@ -81,7 +117,10 @@ Result<ValueId> loss_input(const Graph& graph, const LossOptions& options, std::
 }
 
 Result<LossNodes> add_loss(Graph& graph, ValueId prediction, const LossOptions& options, bool metrics) {
-  if (options.kind == Loss::cross_entropy) return add_cross_entropy(graph, prediction, options, metrics);
+  if (options.kind == Loss::cross_entropy) {
+    const std::optional<Head> head = find_head(graph, prediction, options);
+    return head ? add_head_loss(graph, *head, options) : add_cross_entropy(graph, prediction, options, metrics);
+  }
   LossNodes loss;
   GRAFT_TRY_ASSIGN(loss.target, add_target(graph, DType::f32, graph.value(prediction).shape));
   Builder b(graph);

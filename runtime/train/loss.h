@@ -28,6 +28,8 @@ struct LossNodes {
 Result<ValueId> loss_input(const Graph& graph, const LossOptions& options, std::string* note);
 
 /// Adds the loss of `prediction` and an input for the targets. The shape must be constant.
+/// Cross entropy of a language model's logits, [batch, .., classes] as a product by a weight [classes, d], takes that
+/// product into itself (linear_cross_entropy): the logits are never whole, and right answers are not counted.
 Result<LossNodes> add_loss(Graph& graph, ValueId prediction, const LossOptions& options, bool metrics);
 
 /// Names the nodes' outputs loss, correct and top5, in this order and as far as they exist.

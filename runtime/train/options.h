@@ -27,7 +27,8 @@ struct LossOptions {
   std::string output;                      ///< the model's output that it is taken of; empty: the first
   double label_smoothing = 0;              ///< cross entropy, [0, 1)
   std::int32_t ignore_index = -100;        ///< cross entropy: rows with this label count for nothing
-  std::optional<std::int64_t> class_axis;  ///< cross entropy; default: 1 (the last axis of a matrix)
+  std::optional<std::int64_t> class_axis;  ///< cross entropy; default: 1 (the last axis of a matrix), but the last one
+                                           ///< of logits of a language model (add_loss)
 };
 
 enum class OptimizerKind : std::uint8_t { sgd, adam, adamw };

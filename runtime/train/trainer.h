@@ -1,6 +1,7 @@
 // Trains a model on a device: one call, one optimizer step.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -27,6 +28,7 @@ struct Metrics {
   bool has_top5 = false;
 
   double loss() const { return count == 0 ? 0 : loss_sum / static_cast<double>(count); }
+  double perplexity() const { return std::exp(loss()); }  ///< of cross entropy
   double accuracy() const { return count == 0 ? 0 : correct / static_cast<double>(count); }
   double top5_accuracy() const { return count == 0 ? 0 : top5 / static_cast<double>(count); }
   void add(const Metrics& other);

@@ -10,6 +10,8 @@
 //   void out_store(uint address, uint n, float value);
 // Rows >= p.m and columns >= p.n may be decoded and loaded (never out of bounds: clamp or answer 0); they are not stored.
 // GEMM_SKIPS_OUTSIDE: Ptr of a row has `bool inside`, and outer steps in which no row of a tile is inside are left out.
+// GEMM_QUADS: the kernel also defines a_load4 and b_load4(ptr, c, left), four elements from c on (0 beyond `left`), and
+// inner is 1 outer step or a multiple of 4. GEMM_QUAD_COLUMNS: it defines b_columns(ptr, c), four columns from ptr's on.
 // The including kernel's main() calls gemm_place() and then gemm_tile().
 #ifndef GRAFT_GEMM_GLSL
 #define GRAFT_GEMM_GLSL
@@ -34,6 +36,14 @@ Ptr b_at(Col col, uint t);
 float b_load(Ptr ptr, uint c);
 uint out_row(uint m);
 void out_store(uint address, uint n, float value);
+
+#ifdef GEMM_QUADS
+vec4 a_load4(Ptr ptr, uint c, uint left);
+vec4 b_load4(Ptr ptr, uint c, uint left);
+#endif
+#ifdef GEMM_QUAD_COLUMNS
+vec4 b_columns(Ptr ptr, uint c);
+#endif
 
 #ifdef GEMM_SHUFFLE
 #include "shaders/common/gemm_shuffle.glsl"

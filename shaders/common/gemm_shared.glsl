@@ -48,6 +48,19 @@ void gemm_tile(Place place, uint k_begin, uint k_end) {
     t = k / p.inner;
     c = k - t * p.inner;
     ptr = b_at(col, t);
+#ifdef GEMM_QUADS
+    for (uint i = 0; i < kShareB; i += 4) {
+      vec4 four = vec4(0.0);
+      if (k < k_end) four = b_load4(ptr, c, k_end - k);
+      [[unroll]] for (uint q = 0; q < 4; ++q) shared_b[(my_kb + i + q) * kTileN + my_n] = four[q];
+      k += 4;
+      c += 4;
+      if (c >= p.inner && k < k_end) {
+        c = 0;
+        ptr = b_at(col, ++t);
+      }
+    }
+#else
     for (uint i = 0; i < kShareB; ++i) {
       shared_b[(my_kb + i) * kTileN + my_n] = k < k_end ? b_load(ptr, c) : 0.0;
       ++k;
@@ -56,6 +69,7 @@ void gemm_tile(Place place, uint k_begin, uint k_end) {
         ptr = b_at(col, ++t);
       }
     }
+#endif
     barrier();
     for (uint i = 0; i < kBlock; ++i) {
       float a[kRowsPer];

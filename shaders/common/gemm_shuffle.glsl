@@ -11,6 +11,15 @@ layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
 const uint kTileN = kLanes * kColumns;
 const uint kRows = (kTileM + kLanes - 1) / kLanes;
 
+// Lanes own neighbouring columns, so that loads are contiguous; or runs of four that are loaded at once.
+uint column_of(uint lane, uint j) {
+#ifdef GEMM_QUAD_COLUMNS
+  return lane * kColumns + j;
+#else
+  return j * kLanes + lane;
+#endif
+}
+
 void gemm_tile(Place place, uint k_begin, uint k_end) {
   const uint lane = gl_SubgroupInvocationID;
   float acc[kTileM * kColumns];
@@ -18,7 +27,7 @@ void gemm_tile(Place place, uint k_begin, uint k_end) {
   Row rows[kRows];
   Col cols[kColumns];
   [[unroll]] for (uint i = 0; i < kRows; ++i) rows[i] = a_row(place.m0 + i * kLanes + lane);
-  [[unroll]] for (uint j = 0; j < kColumns; ++j) cols[j] = b_col(place.n0 + j * kLanes + lane);
+  [[unroll]] for (uint j = 0; j < kColumns; ++j) cols[j] = b_col(place.n0 + column_of(lane, j));
 
   for (uint k = k_begin; k < k_end;) {
     const uint t = k / p.inner;
@@ -37,16 +46,40 @@ void gemm_tile(Place place, uint k_begin, uint k_end) {
     [[unroll]] for (uint lane_i = 0; lane_i < kLanes; ++lane_i) any |= subgroupShuffle(inside, lane_i);
     if (any == 0) c_end = c_begin;
 #endif
+#ifdef GEMM_QUADS
+    for (uint c = c_begin; c < c_end; c += 4) {
+      vec4 a4[kRows];
+      vec4 b4[kColumns];
+      [[unroll]] for (uint i = 0; i < kRows; ++i) a4[i] = a_load4(pa[i], c, c_end - c);
+      [[unroll]] for (uint j = 0; j < kColumns; ++j) b4[j] = b_load4(pb[j], c, c_end - c);
+      [[unroll]] for (uint q = 0; q < 4; ++q) {
+        [[unroll]] for (uint i = 0; i < kTileM; ++i) {
+          const float value = subgroupShuffle(a4[i / kLanes][q], i % kLanes);
+          [[unroll]] for (uint j = 0; j < kColumns; ++j) acc[i * kColumns + j] += value * b4[j][q];
+        }
+      }
+    }
+#else
     for (uint c = c_begin; c < c_end; ++c) {
       float a[kRows];
       float b[kColumns];
       [[unroll]] for (uint i = 0; i < kRows; ++i) a[i] = a_load(pa[i], c);
+#ifdef GEMM_QUAD_COLUMNS
+      if (kColumns == 4) {
+        const vec4 four = b_columns(pb[0], c);
+        [[unroll]] for (uint j = 0; j < kColumns; ++j) b[j] = four[j & 3];
+      } else {
+        [[unroll]] for (uint j = 0; j < kColumns; ++j) b[j] = b_load(pb[j], c);
+      }
+#else
       [[unroll]] for (uint j = 0; j < kColumns; ++j) b[j] = b_load(pb[j], c);
+#endif
       [[unroll]] for (uint i = 0; i < kTileM; ++i) {
         const float value = subgroupShuffle(a[i / kLanes], i % kLanes);
         [[unroll]] for (uint j = 0; j < kColumns; ++j) acc[i * kColumns + j] += value * b[j];
       }
     }
+#endif
     k += c_count;
   }
 
@@ -62,7 +95,7 @@ void gemm_tile(Place place, uint k_begin, uint k_end) {
     const uint row = out_row(place.m0 + i);
     if (place.m0 + i < p.m && row != kNowhere) {
       [[unroll]] for (uint j = 0; j < kColumns; ++j) {
-        const uint n = place.n0 + j * kLanes + lane;
+        const uint n = place.n0 + column_of(lane, j);
         if (n < p.n) out_store(copy + row + n, n, value[j]);
       }
     }

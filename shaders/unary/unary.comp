@@ -3,6 +3,7 @@
 // y = fn(x), element by element. Words in, words out: results may be floats, integers or booleans.
 #version 450
 #extension GL_GOOGLE_include_directive : require
+#include "shaders/common/activations.glsl"
 #include "shaders/common/math.glsl"
 #include "shaders/unary/unary_fn.h"
 #include "shaders/unary/unary_push.h"
@@ -13,10 +14,6 @@ layout(binding = 0) readonly buffer X1 { uint x1[]; };
 layout(binding = 0) readonly buffer X4 { uvec4 x4[]; };
 layout(binding = 1) writeonly buffer Y1 { uint y1[]; };
 layout(binding = 1) writeonly buffer Y4 { uvec4 y4[]; };
-
-float gelu_tanh(float x) {
-  return x * sigmoid_accurate(1.5957691216 * (x + 0.044715 * x * x * x));  // 1 + tanh(u) = 2 sigmoid(2u)
-}
 
 float mish(float x) {
   float e = exp_accurate(min(x, 20.0));  // tanh(log(1 + e)) = (e^2 + 2e) / (e^2 + 2e + 2)
@@ -54,9 +51,9 @@ float apply_float(float x) {
     case fn_elu:
     case fn_celu: return x < 0.0 ? p.alpha * expm1_accurate(x * p.beta) : x;
     case fn_selu: return p.beta * (x < 0.0 ? p.alpha * expm1_accurate(x) : x);
-    case fn_gelu: return is_inf(x) && x < 0.0 ? 0.0 : 0.5 * x * erfc_accurate(-0.70710678 * x);
-    case fn_gelu_tanh: return is_inf(x) ? max(x, 0.0) : gelu_tanh(x);
-    case fn_silu: return is_inf(x) ? max(x, 0.0) : x * sigmoid_accurate(x);
+    case fn_gelu: return gelu(x);
+    case fn_gelu_tanh: return gelu_tanh(x);
+    case fn_silu: return silu(x);
     case fn_hard_sigmoid: return min_nan(max_nan(p.alpha * x + p.beta, 0.0), 1.0);
     case fn_hard_swish: return x * min_nan(max_nan(x / 6.0 + 0.5, 0.0), 1.0);
     case fn_mish: return is_inf(x) ? max(x, 0.0) : mish(x);

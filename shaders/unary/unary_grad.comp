@@ -2,6 +2,7 @@
 // dx = dy * fn'(x), with the derivative written in x or in y = fn(x), whichever is cheaper to have (unary.cpp knows).
 #version 450
 #extension GL_GOOGLE_include_directive : require
+#include "shaders/common/activations.glsl"
 #include "shaders/common/math.glsl"
 #include "shaders/unary/unary_fn.h"
 #include "shaders/unary/unary_push.h"
@@ -16,28 +17,11 @@ layout(binding = 1) readonly buffer Dy4 { vec4 dy4[]; };
 layout(binding = 2) writeonly buffer Dx1 { float dx1[]; };
 layout(binding = 2) writeonly buffer Dx4 { vec4 dx4[]; };
 
-float gelu_slope(float x) {
-  float density = 0.3989422804 * exp_accurate(-0.5 * min(x * x, 400.0));
-  return 0.5 * erfc_accurate(-0.70710678 * x) + x * density;
-}
-
-float gelu_tanh_slope(float x) {
-  float z = clamp(x, -20.0, 20.0);  // the slope is 0 or 1 beyond, and the cube would overflow
-  float s = sigmoid_accurate(1.5957691216 * (z + 0.044715 * z * z * z));
-  return s + z * s * (1.0 - s) * 1.5957691216 * (1.0 + 0.134145 * z * z);
-}
-
 float mish_slope(float x) {
   float e = exp_accurate(clamp(x, -100.0, 20.0));
   float n = e * (e + 2.0);
   float d = n + 2.0;
   return n / d + min(x, 20.0) * (4.0 * e * (e + 1.0)) / (d * d);
-}
-
-float silu_slope(float x) {
-  float z = clamp(x, -100.0, 100.0);
-  float s = sigmoid_accurate(z);
-  return s + z * s * (1.0 - s);
 }
 
 float slope(float v) {

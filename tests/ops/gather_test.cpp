@@ -28,6 +28,20 @@ OpCase without_gradient(OpCase c) {
   return c;
 }
 
+std::vector<OpCase> quantized_cases() {
+  std::vector<OpCase> all;
+  for (const DType dtype :
+       {DType::q8_0, DType::q4_0, DType::q4_1, DType::q5_0, DType::q5_1, DType::q4_k, DType::q5_k, DType::q6_k}) {
+    OpCase c = one(cat("table of ", dtype_name(dtype)), {40, 512}, {2, 9}, 0, {2, 9, 512}, dtype);
+    c.reason = "scale times code, and a minimum: two roundings of 6e-8";
+    all.push_back(c);
+  }
+  all.push_back(with_indices(one("out of range of a quantized table", {4, 64}, {4}, -2, {4, 64}, DType::q8_0),
+                             {0, 4, -5, 2147483647}));
+  return all;
+}
+GRAFT_OP_CASES(GatherQuantized, quantized_cases());
+
 std::vector<OpCase> cases() {
   return {
       one("rows", {5, 3}, {4}, 0, {4, 3}),

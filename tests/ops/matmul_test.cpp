@@ -80,6 +80,43 @@ std::vector<OpCase> cases() {
 }
 GRAFT_OP_CASES(Matmul, cases());
 
+// Quantized weights: forward and the gradient with respect to x, which dequantizes the same blocks the other way.
+std::vector<OpCase> quantized_cases() {
+  using Dims = std::vector<std::int64_t>;
+  const auto one = [](std::string name, DType dtype, Dims x, Dims w, std::int64_t trans_b = 1) {
+    return OpCase{.name = cat(name, " ", dtype_name(dtype)),
+                  .op = Op::matmul,
+                  .inputs = {{.dims = std::move(x)}, {.dims = std::move(w), .dtype = dtype}},
+                  .attrs = {{"trans_b", trans_b}},
+                  .tolerance = 2e-5,
+                  .reason = "f32 sums of up to 544 products of a dequantized number (two roundings) each"};
+  };
+  std::vector<OpCase> all;
+  for (const DType dtype : {DType::q8_0, DType::q4_0, DType::q4_1, DType::q5_0, DType::q5_1}) {
+    all.push_back(one("odd sizes", dtype, {2, 19, 96}, {37, 96}));
+  }
+  for (const DType dtype : {DType::q4_k, DType::q5_k, DType::q6_k}) {
+    all.push_back(one("odd sizes", dtype, {19, 512}, {37, 512}));
+  }
+  all.push_back(one("one row", DType::q8_0, {1, 32}, {5, 32}));
+  all.push_back(one("a vector", DType::q4_0, {32}, {50, 32}));
+  all.push_back(one("not transposed", DType::q8_0, {33, 21}, {21, 64}, 0));
+  all.push_back(one("split sums", DType::q8_0, {3, 1088}, {6, 1088}));
+  all.push_back(one("split sums", DType::q6_k, {5, 1300}, {1300, 256}, 0));
+  OpCase biased = one("bias", DType::q5_1, {40, 64}, {70, 64});
+  biased.inputs.push_back({.dims = {70}});
+  all.push_back(biased);
+  biased = one("bias of split sums", DType::q8_0, {3, 1088}, {6, 1088});
+  biased.inputs.push_back({.dims = {6}});
+  all.push_back(biased);
+  biased = one("bias, not transposed", DType::q4_1, {7, 21}, {21, 64}, 0);
+  biased.inputs.push_back({.dims = {64}});
+  all.push_back(biased);
+  all.push_back(one("no rows", DType::q8_0, {0, 32}, {3, 32}));
+  return all;
+}
+GRAFT_OP_CASES(MatmulQuantized, quantized_cases());
+
 OpCase bad(std::vector<std::vector<std::int64_t>> dims) {
   OpCase c{.name = "bad", .op = Op::matmul};
   for (auto& d : dims) c.inputs.push_back({.dims = std::move(d)});

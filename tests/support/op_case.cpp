@@ -3,6 +3,8 @@
 #include <cmath>
 #include <random>
 
+#include "runtime/core/quantized.h"
+#include "runtime/reference/device_run.h"
 #include "runtime/reference/probe.h"
 #include "tests/support/run_graph.h"
 
@@ -18,7 +20,7 @@ std::vector<double> fill(const OpInput& input, std::mt19937_64& random, std::siz
   std::vector<double> data(count);
   for (double& x : data) {
     const double unit = static_cast<double>(random() >> 11) * 0x1p-53;
-    if (is_float(input.dtype)) {
+    if (is_float(input.dtype) || is_quantized(input.dtype)) {
       x = static_cast<float>(input.low + unit * (input.high - input.low));
     } else {
       x = std::floor(input.low + unit * (input.high - input.low + 1));
@@ -30,7 +32,8 @@ std::vector<double> fill(const OpInput& input, std::mt19937_64& random, std::siz
 Result<Built> build(const OpCase& c) {
   std::vector<ProbeInput> inputs;
   for (const OpInput& input : c.inputs) {
-    inputs.push_back({input.dtype, Shape::of(input.dims), input.kind, input.grad, input.missing});
+    const ValueKind kind = is_quantized(input.dtype) ? ValueKind::constant : input.kind;
+    inputs.push_back({input.dtype, Shape::of(input.dims), kind, input.grad, input.missing});
   }
   Built built;
   GRAFT_TRY_ASSIGN(static_cast<Probe&>(built), make_probe(c.op, inputs, c.attrs, c.gradient ? c.cotangents : 0));
@@ -41,6 +44,12 @@ Result<Built> build(const OpCase& c) {
     const std::size_t count = Shape::of(input.dims).elements();
     auto& feed = built.feeds[cat("in", i)];
     feed = {input.dims, fill(input, random, count)};
+    if (is_quantized(input.dtype)) {
+      const std::vector<float> numbers(feed.data.begin(), feed.data.end());
+      std::vector<std::byte> blocks(storage_bytes(input.dtype, count));
+      quantize(input.dtype, numbers, blocks);
+      feed = quantized_tensor(input.dtype, blocks, input.dims);
+    }
     if (feed.data.size() != count) return invalid("The case gives in", i, " the wrong number of values.");
   }
   for (const auto& [output, cotangent] : built.weighted) {

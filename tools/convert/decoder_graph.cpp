@@ -33,6 +33,7 @@ class DecoderBuilder {
   ValueId rotate(ValueId x, const LayerSpec& layer, const std::string& name);
   ValueId softcap(ValueId x, double cap, const std::string& name);
   ValueId activate(ValueId x, const std::string& name);
+  ValueId gated(ValueId gate, ValueId up, const std::string& name);
   ValueId embed(ValueId tokens);
   Heads project(ValueId x, std::int64_t layer);
   ValueId attention(ValueId x, std::int64_t layer);
@@ -120,6 +121,16 @@ ValueId DecoderBuilder::activate(ValueId x, const std::string& name) {
   return kNoValue;
 }
 
+ValueId DecoderBuilder::gated(ValueId gate, ValueId up, const std::string& name) {
+  if (spec_.activation == Activation::relu) {
+    return b_.node(Op::mul, {activate(gate, name + ".activation"), up}, {}, name + ".gated");
+  }
+  const char* activation = spec_.activation == Activation::silu   ? "silu"
+                           : spec_.activation == Activation::gelu ? "gelu"
+                                                                  : "gelu_tanh";
+  return b_.node(Op::gated, {gate, up}, {{"activation", std::string(activation)}}, name + ".gated");
+}
+
 ValueId DecoderBuilder::embed(ValueId tokens) {
   embedding_ = weight(&Names::embedding, kNoLayer, ".weight", {spec_.vocabulary, spec_.hidden});
   const std::string name = weights_.name(&Names::embedding);
@@ -175,12 +186,11 @@ ValueId DecoderBuilder::feed_forward(ValueId x, std::int64_t layer) {
   ValueId inner;
   if (spec_.fused_gate_up) {
     const ValueId both = linear(x, &Names::gate_up, layer, spec_.hidden, 2 * spec_.ffn, spec_.ffn_bias);
-    const ValueId gate = activate(columns(both, 0, spec_.ffn, name + ".gate"), name + ".activation");
-    inner = b_.node(Op::mul, {gate, columns(both, spec_.ffn, spec_.ffn, name + ".up")}, {}, name + ".gated");
+    inner = gated(columns(both, 0, spec_.ffn, name + ".gate"), columns(both, spec_.ffn, spec_.ffn, name + ".up"), name);
   } else if (spec_.gated) {
     const ValueId gate = linear(x, &Names::gate, layer, spec_.hidden, spec_.ffn, spec_.ffn_bias);
     const ValueId up = linear(x, &Names::up, layer, spec_.hidden, spec_.ffn, spec_.ffn_bias);
-    inner = b_.node(Op::mul, {activate(gate, name + ".activation"), up}, {}, name + ".gated");
+    inner = gated(gate, up, name);
   } else {
     inner = activate(linear(x, &Names::up, layer, spec_.hidden, spec_.ffn, spec_.ffn_bias), name + ".activation");
   }

@@ -59,7 +59,7 @@ Result<Row> run_case(gpu::Device& device, const BenchCase& c, int repeat, Clock 
   GRAFT_TRY(residents.add(graph));
   GRAFT_TRY_ASSIGN(Plan plan, make_plan(graph, device.caps(), residents));
   Row row{c.name, plan.flops, 0, {}};
-  for (const Value& value : graph.values()) row.bytes += value.shape.elements() * dtype_size(value.dtype);
+  for (const Value& value : graph.values()) row.bytes += storage_bytes(value.dtype, value.shape.elements());
   for (const BenchCase::Rival& rival : c.rivals) {
     Plan other = plan;
     rival.replace(other);

@@ -3,10 +3,11 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "runtime/data/spec.h"
 #include "runtime/session/training.h"
+#include "tools/graft/adapted_model.h"
 #include "tools/graft/device.h"
 #include "tools/graft/model_io.h"
+#include "tools/graft/text_spec.h"
 #include "tools/graft/train_flags.h"
 
 namespace graft::cli {
@@ -20,24 +21,29 @@ struct Options {
   bool json = false;
 };
 
-void print(const train::Metrics& metrics, std::uint64_t samples, bool json) {
-  if (json) {
+void print(const train::Metrics& metrics, std::uint64_t samples, const Options& options) {
+  const bool perplexity = !metrics.has_correct && options.train.loss == "ce";
+  if (options.json) {
     nlohmann::ordered_json row = {{"loss", metrics.loss()}, {"samples", samples}};
     if (metrics.has_correct) row["accuracy"] = metrics.accuracy();
+    if (perplexity) row["perplexity"] = metrics.perplexity();
     if (metrics.has_top5) row["top5"] = metrics.top5_accuracy();
     std::printf("%s\n", row.dump(2).c_str());
     return;
   }
   std::printf("loss %.6g", metrics.loss());
+  if (perplexity) std::printf(", perplexity %.4g", metrics.perplexity());
   if (metrics.has_correct) std::printf(", accuracy %.2f%%", 100 * metrics.accuracy());
   if (metrics.has_top5) std::printf(", top-5 %.2f%%", 100 * metrics.top5_accuracy());
   std::printf(" (%llu samples)\n", static_cast<unsigned long long>(samples));
 }
 
 Status run(const Options& options) {
-  GRAFT_TRY_ASSIGN(const Model model, open_model(options.path));
-  GRAFT_TRY_ASSIGN(const auto source, data::open_spec(options.data));
-  GRAFT_TRY_ASSIGN(const train::TrainOptions train_options, cli::train_options(options.train, 0));
+  GRAFT_TRY_ASSIGN(AdaptedModel opened, open_adapted(options.path, options.train.adapter));
+  const Model& model = opened.get();
+  GRAFT_TRY_ASSIGN(const auto source, open_data(options.data, model, options.train.seq));
+  GRAFT_TRY_ASSIGN(train::TrainOptions train_options, cli::train_options(options.train, 0));
+  bind_length(*source, model, train_options.bindings);
   GRAFT_TRY_ASSIGN(auto device, OpenDevice::open(options.device));
   {
     train::TrainerOptions trainer_options;
@@ -46,7 +52,7 @@ Status run(const Options& options) {
     GRAFT_TRY_ASSIGN(const auto trainer,
                      create_trainer(device->device(), model, train_options, source->fields(), trainer_options));
     GRAFT_TRY_ASSIGN(const train::Metrics metrics, trainer->evaluate(*source));
-    print(metrics, source->size().value_or(metrics.count), options.json);
+    print(metrics, source->size().value_or(metrics.count), options);
   }
   return device->close();
 }

@@ -6,8 +6,8 @@
 
 #include "runtime/session/generator.h"
 #include "runtime/text/chat.h"
+#include "tools/graft/adapted_model.h"
 #include "tools/graft/device.h"
-#include "tools/graft/model_io.h"
 #include "tools/graft/options.h"
 
 namespace graft::cli {
@@ -16,6 +16,7 @@ namespace {
 struct Options {
   DeviceFlags flags;
   std::string path;
+  std::string adapter;
   std::string prompt;
   std::string tokens;
   std::string system;
@@ -73,7 +74,8 @@ void print_json(const Generated& result, std::span<const text::TokenId> prompt, 
 }
 
 Status run(const Options& options) {
-  GRAFT_TRY_ASSIGN(const Model model, open_model(options.path));
+  GRAFT_TRY_ASSIGN(AdaptedModel opened, open_adapted(options.path, options.adapter));
+  const Model& model = opened.get();
   GRAFT_TRY_ASSIGN(auto device, OpenDevice::open(options.flags));
   {
     GRAFT_TRY_ASSIGN(const auto generator, Generator::create(device->device(), model, options.generator));
@@ -102,6 +104,7 @@ Action add_generate(CLI::App& app) {
   auto options = std::make_shared<Options>();
   text::SamplingOptions& sampling = options->generate.sampling;
   app.add_option("MODEL", options->path, "A .graft file")->required();
+  app.add_option("--adapter", options->adapter, "An adapter file for the model, as graft train --lora writes it");
   auto* source = app.add_option_group("Prompt");
   source->add_option("--prompt", options->prompt, "The text to go on from");
   source->add_option("--tokens", options->tokens, "Token ids instead, as in 1,80,147");

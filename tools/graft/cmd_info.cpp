@@ -51,7 +51,7 @@ std::vector<Layer> layers_of(const Graph& graph, const Graph& bound) {
       }
       counted[id.index] = true;  // a tied weight belongs to its first use
       const std::uint64_t elements = value.shape.is_constant() ? value.shape.elements() : 0;
-      layer.bytes += elements * dtype_size(value.dtype);
+      layer.bytes += storage_bytes(value.dtype, elements);
       if (value.kind == ValueKind::parameter) layer.parameters += elements;
     }
     layer.flops = flops_of(bound, bound.nodes()[i]);

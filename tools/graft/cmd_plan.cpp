@@ -7,6 +7,7 @@
 #include "runtime/plan/plan.h"
 #include "runtime/session/session.h"
 #include "runtime/train/training_plan.h"
+#include "tools/graft/adapted_model.h"
 #include "tools/graft/device.h"
 #include "tools/graft/model_io.h"
 #include "tools/graft/options.h"
@@ -195,13 +196,14 @@ Status run(const Options& options) {
   if (options.mode != "train" && options.mode != "infer") {
     return invalid("--mode takes train or infer, not \"", options.mode, "\".");
   }
-  GRAFT_TRY_ASSIGN(const Model model, open_model(options.path));
+  GRAFT_TRY_ASSIGN(AdaptedModel opened, open_adapted(options.path, options.train.adapter, options.train.lora));
+  const Model& model = opened.get();
   PlanOptions plan_options;
   if (!options.budget.empty()) {
     GRAFT_TRY_ASSIGN(plan_options.budget, parse_size(options.budget));
   }
   GRAFT_TRY_ASSIGN(const gpu::Caps caps, find_caps(options));
-  GRAFT_TRY_ASSIGN(const Bindings bindings, parse_bindings(options.train.bind));
+  GRAFT_TRY_ASSIGN(const Bindings bindings, bindings_of(options.train));
   const bool with_curve = options.curve || options.json || !options.svg.empty() || !options.html.empty();
   auto planned = options.mode == "infer" ? plan_inference(model, bindings, caps, plan_options)
                                          : plan_for_training(model, options.train, caps, plan_options, with_curve);

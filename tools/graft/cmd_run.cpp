@@ -6,6 +6,7 @@
 #include "runtime/data/npy.h"
 #include "runtime/session/session.h"
 #include "runtime/session/split_gradients.h"
+#include "tools/graft/adapted_model.h"
 #include "tools/graft/device.h"
 #include "tools/graft/model_io.h"
 #include "tools/graft/options.h"
@@ -17,6 +18,7 @@ namespace {
 struct Options {
   DeviceFlags flags;
   std::string path;
+  std::string adapter;
   std::vector<std::string> inputs;
   std::vector<std::string> bind;
   std::string folder;
@@ -131,7 +133,8 @@ Status run_split(gpu::Device& device, const Model& model, const Options& options
 }
 
 Status run(const Options& options, bool gradients) {
-  GRAFT_TRY_ASSIGN(const Model model, open_model(options.path));
+  GRAFT_TRY_ASSIGN(AdaptedModel opened, open_adapted(options.path, options.adapter));
+  const Model& model = opened.get();
   GRAFT_TRY_ASSIGN(Arrays arrays, read_inputs(options));
   SessionOptions session_options;
   GRAFT_TRY_ASSIGN(session_options.bindings, parse_bindings(options.bind));
@@ -171,6 +174,7 @@ Status run(const Options& options, bool gradients) {
 
 void add_common(CLI::App& app, Options& options) {
   app.add_option("MODEL", options.path, "A .graft file")->required();
+  app.add_option("--adapter", options.adapter, "An adapter file for the model, as graft train --lora writes it");
   app.add_option("--input", options.inputs, "NAME=FILE.npy, once per input of the model");
   app.add_option("--bind", options.bind, "Sizes of named dimensions that the files do not tell");
   app.add_option("--out", options.folder, "Folder for the results, NAME.npy each")->required();

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
@@ -10,15 +11,16 @@
 #include <nlohmann/json.hpp>
 
 #include "platform/os/clock.h"
-#include "runtime/data/spec.h"
 #include "runtime/session/training.h"
 #include "runtime/train/fit.h"
+#include "tools/graft/adapted_model.h"
 #include "tools/graft/checkpoint_flags.h"
 #include "tools/graft/device.h"
 #include "tools/graft/model_io.h"
 #include "tools/graft/options.h"
 #include "tools/graft/progress.h"
 #include "tools/graft/svg.h"
+#include "tools/graft/text_spec.h"
 #include "tools/graft/trace.h"
 #include "tools/graft/train_flags.h"
 
@@ -31,6 +33,7 @@ struct Options {
   std::string path;
   std::string data;
   std::string held_out;
+  double split = 0;
   std::uint64_t epochs = 0;
   std::uint64_t steps = 0;
   std::string budget;
@@ -54,10 +57,12 @@ void on_signal(int) {
   std::signal(SIGTERM, SIG_DFL);
 }
 
-std::string metrics_text(const train::Metrics& metrics) {
+std::string metrics_text(const train::Metrics& metrics, const TrainFlags& flags) {
   char text[128];
   if (metrics.has_correct) {
     std::snprintf(text, sizeof text, "loss %.4f, accuracy %.2f%%", metrics.loss(), 100 * metrics.accuracy());
+  } else if (flags.loss == "ce") {
+    std::snprintf(text, sizeof text, "loss %.4f, perplexity %.4g", metrics.loss(), metrics.perplexity());
   } else {
     std::snprintf(text, sizeof text, "loss %.6g", metrics.loss());
   }
@@ -88,9 +93,10 @@ class MetricsFile {
   std::string path_;
 };
 
-nlohmann::ordered_json metrics_json(const char* kind, const train::Metrics& metrics) {
+nlohmann::ordered_json metrics_json(const char* kind, const train::Metrics& metrics, const TrainFlags& flags) {
   nlohmann::ordered_json row = {{"kind", kind}, {"loss", metrics.loss()}};
   if (metrics.has_correct) row["accuracy"] = metrics.accuracy();
+  if (!metrics.has_correct && flags.loss == "ce") row["perplexity"] = metrics.perplexity();
   if (metrics.has_top5) row["top5"] = metrics.top5_accuracy();
   return row;
 }
@@ -119,11 +125,11 @@ struct Run {
 Status evaluate(Run& run, const char* when) {
   if (run.held_out == nullptr) return ok_status();
   GRAFT_TRY_ASSIGN(const train::Metrics metrics, run.trainer.evaluate(*run.held_out));
-  std::printf("%s: held-out %s\n", when, metrics_text(metrics).c_str());
+  std::printf("%s: held-out %s\n", when, metrics_text(metrics, run.options.train).c_str());
   std::fflush(stdout);
   const auto step = run.trainer.state().step;
   run.held_out_losses.push_back({static_cast<double>(step), metrics.loss()});
-  auto row = metrics_json("held_out", metrics);
+  auto row = metrics_json("held_out", metrics, run.options.train);
   row["step"] = step;
   return run.metrics.write(row);
 }
@@ -143,12 +149,12 @@ Status on_step(Run& run, Progress& progress, const train::StepResult& result) {
   if (run.checkpointer != nullptr) GRAFT_TRY(run.checkpointer->record(result));
   const auto step = run.trainer.state().step;
   run.losses.push_back({static_cast<double>(step), result.metrics.loss()});
-  auto row = metrics_json("step", result.metrics);
+  auto row = metrics_json("step", result.metrics, run.options.train);
   row["step"] = step;
   row["epoch"] = run.trainer.state().epoch;
   row["lr"] = result.learning_rate;
   if (result.gradient_norm) row["gradient_norm"] = *result.gradient_norm;
-  run.waiting = Waiting{step, metrics_text(result.metrics), std::move(row)};
+  run.waiting = Waiting{step, metrics_text(result.metrics, run.options.train), std::move(row)};
   return run.checkpointer != nullptr ? ok_status() : acknowledge(run, progress);
 }
 
@@ -164,7 +170,7 @@ Result<train::FitEnd> train_all(Run& run) {
     GRAFT_TRY(acknowledge(run, progress));
     progress.finish();
     std::printf("epoch %llu: %s\n", static_cast<unsigned long long>(trainer.state().epoch) + 1,
-                metrics_text(trainer.state().epoch_metrics).c_str());
+                metrics_text(trainer.state().epoch_metrics, run.options.train).c_str());
     return evaluate(run, "  after it");
   };
   GRAFT_TRY_ASSIGN(const train::FitEnd end, train::fit(run.trainer, run.loader, fit_options));
@@ -211,7 +217,12 @@ Status finish(Run& run, Model& model, train::FitEnd end) {
   }
   if (run.options.output.empty()) return saved;
   GRAFT_TRY(copy_to_model(run.trainer, model));
-  GRAFT_TRY(save_model(os::system_files(), run.options.output, model));
+  if (run.options.train.lora.empty() && run.options.train.adapter.empty()) {
+    GRAFT_TRY(save_model(os::system_files(), run.options.output, model));
+  } else {
+    GRAFT_TRY_ASSIGN(const Model adapter, adapter_of(model));
+    GRAFT_TRY(save_model(os::system_files(), run.options.output, adapter));
+  }
   std::printf("Wrote %s.\n", run.options.output.c_str());
   return saved;
 }
@@ -238,12 +249,36 @@ Result<std::unique_ptr<Checkpointer>> open_checkpoint(const Options& options, co
   return checkpointer;
 }
 
-Status train_on(gpu::Device& device, Model& model, const Options& options) {
-  GRAFT_TRY_ASSIGN(const auto source, data::open_spec(options.data));
-  std::unique_ptr<data::Source> held_out;
+struct DataSets {
+  std::unique_ptr<data::Source> training;
+  std::unique_ptr<data::Source> held_out;  // may be null
+};
+
+// --eval names a set of its own; --eval-split keeps the last samples of --data from training.
+Result<DataSets> open_sets(const Options& options, const Model& model) {
+  const auto open = [&](const std::string& spec) { return open_data(spec, model, options.train.seq); };
+  DataSets sets;
+  GRAFT_TRY_ASSIGN(sets.training, open(options.data));
   if (!options.held_out.empty()) {
-    GRAFT_TRY_ASSIGN(held_out, data::open_spec(options.held_out));
+    GRAFT_TRY_ASSIGN(sets.held_out, open(options.held_out));
   }
+  if (options.split == 0) return sets;
+  if (sets.held_out) return invalid("Give --eval or --eval-split, not both.");
+  const auto size = sets.training->size();
+  if (!(options.split > 0 && options.split < 1) || !size || *size < 2) {
+    return invalid("--eval-split ", options.split, " must lie between 0 and 1, and needs two samples or more.");
+  }
+  const double wanted = std::round(options.split * static_cast<double>(*size));
+  const auto held = std::clamp<std::uint64_t>(static_cast<std::uint64_t>(wanted), 1, *size - 1);
+  GRAFT_TRY_ASSIGN(sets.held_out, open(options.data));
+  GRAFT_TRY_ASSIGN(sets.held_out, data::range(std::move(sets.held_out), *size - held, held));
+  GRAFT_TRY_ASSIGN(sets.training, data::range(std::move(sets.training), 0, *size - held));
+  return sets;
+}
+
+Status train_on(gpu::Device& device, Model& model, const Options& options) {
+  GRAFT_TRY_ASSIGN(const DataSets sets, open_sets(options, model));
+  const auto& [source, held_out] = sets;
   const bool checkpoints = !options.checkpoint.options.folder.empty();
   std::string fingerprint;  // now: later the loader's thread reads the source
   if (checkpoints) {
@@ -259,7 +294,8 @@ Status train_on(gpu::Device& device, Model& model, const Options& options) {
   const std::uint64_t total =
       options.steps > 0 ? options.steps : loader_options.epochs * loader->batches_per_epoch().value_or(0);
 
-  GRAFT_TRY_ASSIGN(const train::TrainOptions train_options, cli::train_options(options.train, total));
+  GRAFT_TRY_ASSIGN(train::TrainOptions train_options, cli::train_options(options.train, total));
+  bind_length(*source, model, train_options.bindings);
   train::TrainerOptions trainer_options;
   trainer_options.request.samples = source->size();
   trainer_options.request.drop_last = options.drop_last;
@@ -290,11 +326,12 @@ Status train_on(gpu::Device& device, Model& model, const Options& options) {
 Status run(const Options& options) {
   GRAFT_TRY(detail::to_status(checkpoint_options(options.checkpoint)));
   if (options.steps > 0 && options.epochs > 0) return invalid("Give --steps or --epochs, not both.");
-  GRAFT_TRY_ASSIGN(Model model, open_model(options.path));
+  GRAFT_TRY_ASSIGN(AdaptedModel model,
+                   open_adapted(options.path, options.train.adapter, options.train.lora, options.train.seed));
   std::signal(SIGINT, on_signal);
   std::signal(SIGTERM, on_signal);
   GRAFT_TRY_ASSIGN(auto device, OpenDevice::open(options.device));
-  GRAFT_TRY(train_on(device->device(), model, options));
+  GRAFT_TRY(train_on(device->device(), model.get(), options));
   return device->close();
 }
 
@@ -305,9 +342,12 @@ Action add_train(CLI::App& app) {
   app.add_option("MODEL", options->path, "A .graft file")->required();
   app.add_option(
          "--data", options->data,
-         "idx:IMAGES,LABELS, csv:FILE?label=COL, npy:X.npy,Y.npy or digits:, with options as in ?count=N&skip=N")
+         "idx:IMAGES,LABELS, csv:FILE?label=COL, npy:X.npy,Y.npy, digits:, text:FILE or jsonl:FILE, with options as "
+         "in ?count=N&skip=N")
       ->required();
   app.add_option("--eval", options->held_out, "A data set to evaluate on before training and after each epoch");
+  app.add_option("--eval-split", options->split,
+                 "Share of --data to evaluate on instead, as in 0.05: its last samples");
   app.add_option("--epochs", options->epochs, "Times through the data (1)");
   app.add_option("--steps", options->steps, "Optimizer steps, instead of epochs");
   app.add_option("--budget", options->budget,
@@ -320,7 +360,7 @@ Action add_train(CLI::App& app) {
                  "Write a trace of the last step's device times (Chrome, Perfetto) to this file; print what took most");
   add_checkpoint_flags(app, options->checkpoint);
   app.add_flag("--quiet", options->quiet, "No progress");
-  app.add_option("-o,--output", options->output, "The trained model");
+  app.add_option("-o,--output", options->output, "The trained model; with --lora or --adapter, the adapters alone");
   add_train_flags(app, options->train);
   add_device_flags(app, options->device);
   return [options] { return run(*options); };

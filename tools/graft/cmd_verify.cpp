@@ -71,6 +71,10 @@ RefTensors feeds_of(const Model& model, const Graph& graph, std::uint64_t seed) 
     const auto weight = source.valid() ? model.weight(source) : std::nullopt;
     auto& feed = feeds[value.name];
     feed.dims = value.shape.values();
+    if (is_quantized(value.dtype) && weight) {
+      feed = quantized_tensor(value.dtype, *weight, std::move(feed.dims));
+      continue;
+    }
     feed.data = weight ? from_bytes(value.dtype, *weight) : random_data(value.dtype, value.shape.elements(), random);
   }
   return feeds;
@@ -106,7 +110,10 @@ Status compare(gpu::Device& device, const Graph& graph, const Node& node, const 
     }
     const Value& value = graph.value(node.inputs[i]);
     const bool mutated = i < 32 && (def.mutates >> i & 1u) != 0;
-    inputs.push_back({value.dtype, value.shape, mutated ? ValueKind::state : ValueKind::input, true, false});
+    const ValueKind kind = mutated                     ? ValueKind::state
+                           : is_quantized(value.dtype) ? ValueKind::constant
+                                                       : ValueKind::input;
+    inputs.push_back({value.dtype, value.shape, kind, true, false});
     any_float = any_float || is_float(value.dtype);
     feeds[cat("in", i)] = values.find(value.name)->second;
     round_to_dtype(value.dtype, feeds[cat("in", i)].data);

@@ -45,6 +45,8 @@ void add_loss_flags(CLI::App& app, TrainFlags& flags) {
   app.add_option("--loss-of", flags.output, "The output that the loss is taken of (default: the first)");
   app.add_option("--label-smoothing", flags.label_smoothing, "For ce, from 0 to 1");
   app.add_option("--ignore-index", flags.ignore_index, "For ce: rows with this label count for nothing (-100)");
+  app.add_option("--seq", flags.seq, "Tokens of a sample, for language models: the dimension \"seq\"");
+  app.add_option("--adapter", flags.adapter, "An adapter file for the model, as graft train --lora writes it");
 }
 
 void add_train_flags(CLI::App& app, TrainFlags& flags) {
@@ -69,8 +71,16 @@ void add_train_flags(CLI::App& app, TrainFlags& flags) {
   app.add_option("--batch", flags.batch, "Samples on the device at once (32)");
   app.add_option("--accumulate", flags.accumulate, "Micro-batches per optimizer step (1)");
   app.add_flag("--frozen-statistics", flags.frozen_statistics, "Batch norm keeps and uses its running statistics");
+  app.add_option("--lora", flags.lora,
+                 "Train adapters of low rank and nothing else: r=8,alpha=16,dropout=0,targets=q_proj|v_proj");
   app.add_option("--seed", flags.seed, "Of shuffling, dropout and generated data");
   app.add_option("--bind", flags.bind, "Sizes of named dimensions other than the batch");
+}
+
+Result<Bindings> bindings_of(const TrainFlags& flags) {
+  GRAFT_TRY_ASSIGN(Bindings bindings, parse_bindings(flags.bind));
+  if (flags.seq > 0) bindings.insert_or_assign("seq", flags.seq);
+  return bindings;
 }
 
 Result<train::TrainOptions> train_options(const TrainFlags& flags, std::uint64_t total_steps) {
@@ -114,7 +124,7 @@ Result<train::TrainOptions> train_options(const TrainFlags& flags, std::uint64_t
   options.micro_batch = flags.batch;
   options.batch_statistics = !flags.frozen_statistics;
   options.seed = flags.seed;
-  GRAFT_TRY_ASSIGN(options.bindings, parse_bindings(flags.bind));
+  GRAFT_TRY_ASSIGN(options.bindings, bindings_of(flags));
   GRAFT_TRY(train::check(options));
   return options;
 }

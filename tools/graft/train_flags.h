@@ -37,11 +37,17 @@ struct TrainFlags {
   bool frozen_statistics = false;
   std::uint32_t seed = 0;
   std::vector<std::string> bind;
+  std::int64_t seq = 0;  ///< 0: what --bind or the model says
+  std::string lora;
+  std::string adapter;
 };
 
 /// --loss and what chooses the output; also for graft eval.
 void add_loss_flags(CLI::App& app, TrainFlags& flags);
 void add_train_flags(CLI::App& app, TrainFlags& flags);
+
+/// --bind, and --seq as the dimension "seq".
+Result<Bindings> bindings_of(const TrainFlags& flags);
 
 /// `total_steps` is where linear and cosine schedules end; 0 where it is not known (graft plan).
 Result<train::TrainOptions> train_options(const TrainFlags& flags, std::uint64_t total_steps);

@@ -152,6 +152,18 @@ class Model {
   std::vector<TensorInfo> named_parameters() const { return tensors(GRAFT_PARAMETERS); }
   Status save(const std::string& path) { return status(graft_model_save(handle_.get(), path.c_str())); }
 
+  /// Low-rank adapters: fresh ones ("r=8,alpha=16,targets=q_proj|v_proj"), or those of a file; each call replaces what
+  /// was on, and an empty path takes it off. No session, generator or trainer may exist then.
+  Status add_adapters(const std::string& options = {}, std::uint32_t seed = 0) {
+    return status(graft_model_add_adapters(handle_.get(), options.c_str(), seed));
+  }
+  Status load_adapters(const std::string& path) {
+    return status(graft_model_load_adapters(handle_.get(), detail::or_null(path)));
+  }
+  Status save_adapters(const std::string& path) {
+    return status(graft_model_save_adapters(handle_.get(), path.c_str()));
+  }
+
   Result<Session> session(const SessionOptions& options = {}) {
     const auto bindings = detail::raw_bindings(options.bindings);
     std::vector<const char*> wrt;

@@ -5,8 +5,11 @@
 #include "runtime/core/node_check.h"
 #include "runtime/core/vjp.h"
 #include "runtime/ops/movement.h"
+#include "runtime/ops/parts.h"
+#include "runtime/ops/weight_gemm.h"
 #include "shaders/gather/gather_grad_push.h"
 #include "shaders/gather/gather_push.h"
+#include "shaders/gather/gather_weight_push.h"
 
 namespace graft::ops {
 namespace {
@@ -28,7 +31,12 @@ Result<Shape> gathered_shape(const Shape& data, const Shape& indices, const Attr
 Status infer(InferContext& c) {
   GRAFT_TRY(c.expect_dtype(1, DType::i32));
   GRAFT_TRY_ASSIGN(Shape out, gathered_shape(c.shape(0), c.shape(1), c.attrs()));
-  c.output(c.dtype(0), std::move(out));
+  if (is_quantized(c.dtype(0)) &&
+      (c.shape(0).rank() != 2 || normalize_axis(c.attrs().integer("axis"), 2).value() != 0)) {
+    return unsupported("From a quantized table of shape ", c.shape(0).text(),
+                       " nothing can be gathered: it must have rank 2, and rows are what is picked.");
+  }
+  c.output(is_quantized(c.dtype(0)) ? DType::f32 : c.dtype(0), std::move(out));
   return ok_status();
 }
 
@@ -49,11 +57,36 @@ Result<Sizes> sizes_of(const Shape& data, const Attrs& attrs) {
   return s;
 }
 
+/// Rows of a weight that is quantized, or larger than a binding.
+Status emit_weight(Emitter& e, const Sizes& s) {
+  const DType dtype = e.in_dtype(0);
+  GRAFT_TRY_ASSIGN(const std::uint64_t per_part, weight_rows_per_binding(e.caps(), dtype, s.inner));
+  push::GatherWeightPush push{.all_rows = static_cast<std::uint32_t>(s.axis),
+                              .columns = static_cast<std::uint32_t>(s.inner),
+                              .quads = static_cast<std::uint32_t>(ceil_div<std::uint64_t>(s.inner, 4))};
+  push.index_count = static_cast<std::uint32_t>(e.in_shape(1).elements());
+  GRAFT_TRY(count32(e.out_shape().elements() + 3, "gathered result"));
+  return for_each_part(s.axis, per_part, [&](std::uint64_t first, std::uint64_t count) -> Status {
+    push.first = static_cast<std::uint32_t>(first);
+    push.rows = static_cast<std::uint32_t>(count);
+    Binding out = e.out();
+    if (count != s.axis) out.access = Access::read_write;
+    const std::uint64_t invocations = std::uint64_t{push.quads} * push.index_count;
+    e.dispatch(shaders::KernelId::gather_weight__f32, {0, 0, 0, 0, static_cast<std::uint32_t>(dtype)},
+               {weight_rows(e.in(0), dtype, s.inner, first, count), e.in(1), out}, push,
+               e.spread(ceil_div(invocations, kWorkgroup)));
+    return ok_status();
+  });
+}
+
 Status emit(Emitter& e) {
-  GRAFT_TRY(expect_words(e.in_dtype(0)));
+  const DType dtype = e.in_dtype(0);
+  if (!is_quantized(dtype)) GRAFT_TRY(expect_words(dtype));
   const std::uint64_t count = e.out_shape().elements();
   if (count == 0) return ok_status();
   GRAFT_TRY_ASSIGN(const Sizes s, sizes_of(e.in_shape(0), e.attrs()));
+  const bool large = e.in_shape(0).elements() > binding_words(e.caps());
+  if (is_quantized(dtype) || (large && s.outer == 1 && dtype == DType::f32)) return emit_weight(e, s);
   push::GatherPush push{.axis_size = static_cast<std::uint32_t>(s.axis),
                         .inner = static_cast<std::uint32_t>(s.inner),
                         .miss = e.in_dtype(0) == DType::f32 ? kNan : 0};
@@ -126,7 +159,8 @@ const OpDef op_gather = {.name = "gather",
                          .infer = infer,
                          .emit = emit,
                          .gradient = vjp,
-                         .flops = no_flops};
+                         .flops = no_flops,
+                         .quantized_inputs = 0b1};
 const OpDef op_gather_grad = {.name = "gather_grad",
                               .attrs = kGradAttrs,
                               .min_inputs = 2,

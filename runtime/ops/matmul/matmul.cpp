@@ -1,4 +1,5 @@
 // matmul(a [.., M, K], b [.., K, N], bias? [N]) -> [.., M, N]: NumPy's rules for rank 1 and for broadcasting batches.
+// b may be a quantized weight of rank 2; it is dequantized inside the kernel, in the gradient with respect to a too.
 #include <algorithm>
 #include <array>
 
@@ -8,6 +9,7 @@
 #include "runtime/ops/gemm.h"
 #include "runtime/ops/matmul/matmul_skinny.h"
 #include "runtime/ops/parts.h"
+#include "runtime/ops/weight_gemm.h"
 #include "shaders/matmul/matmul_push.h"
 
 namespace graft::ops {
@@ -40,8 +42,15 @@ Matrices matrices(const Shape& a, const Shape& b, const Attrs& attrs) {
 }
 
 Status infer(InferContext& c) {
+  const bool quantized = is_quantized(c.dtype(1));
   for (std::size_t i = 0; i < c.inputs(); ++i) {
-    if (c.has(i)) GRAFT_TRY(c.expect_dtype(i, DType::f32));
+    if (c.has(i) && (i != 1 || !quantized)) GRAFT_TRY(c.expect_dtype(i, DType::f32));
+  }
+  if (quantized && (c.shape(1).rank() != 2 || (c.attrs().flag("trans_a") && c.shape(0).rank() > 1))) {
+    return unsupported(
+        "A product with a quantized weight needs a weight of rank 2 and a first operand that is not "
+        "transposed; it was given ",
+        c.shape(0).text(), " and ", c.shape(1).text(), ".");
   }
   if (c.shape(0).rank() == 0 || c.shape(1).rank() == 0) {
     return invalid("A matrix product needs operands of rank 1 or more; it was given ", c.shape(0).text(), " and ",
@@ -173,8 +182,20 @@ Status emit_sums(Emitter& e, const GemmProblem& problem, const GemmOperands& ope
   return sums.sum(operands);
 }
 
+// The rows of a, all batches of them, times a weight in its own format.
+Status emit_quantized(Emitter& e, const Matrices& x) {
+  const Shape& a = e.in_shape(0);
+  WeightGemm gemm{.a = e.in(0), .w = e.in(1), .out = e.out(), .dtype = e.in_dtype(1), .by_rows = x.trans_b};
+  gemm.m = a.elements(0, a.rank() - 1);
+  gemm.rows = e.in_shape(1).elements(0, 1);
+  gemm.columns = e.in_shape(1).elements(1, 2);
+  if (e.has(2)) gemm.bias = e.in(2);
+  return emit_weight_gemm(e, gemm);
+}
+
 Status emit(Emitter& e) {
   const Matrices x = matrices(e.in_shape(0), e.in_shape(1), e.attrs());
+  if (is_quantized(e.in_dtype(1))) return emit_quantized(e, x);
   GRAFT_TRY_ASSIGN(const Shape batch, broadcast(leading(x.a), leading(x.b)));
   const auto k = static_cast<std::uint64_t>(x.a_k.value());
   auto m = static_cast<std::uint64_t>(x.m.value());
@@ -273,6 +294,7 @@ const OpDef op_matmul = {.name = "matmul",
                          .infer = infer,
                          .emit = emit,
                          .gradient = vjp,
-                         .flops = flops};
+                         .flops = flops,
+                         .quantized_inputs = 0b10};
 
 }  // namespace graft::ops

@@ -1,0 +1,202 @@
+#include "runtime/core/quantized.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "platform/base/half.h"
+
+namespace graft {
+namespace {
+
+using Byte = std::uint8_t;
+
+double half_at(const Byte* at) { return half_to_float(static_cast<std::uint16_t>(at[0] | at[1] << 8)); }
+
+void put_half(Byte* at, float value) {
+  const std::uint16_t bits = float_to_half(value);
+  at[0] = static_cast<Byte>(bits);
+  at[1] = static_cast<Byte>(bits >> 8);
+}
+
+/// The float that a stored half stands for: codes must be chosen for the scale that will be read.
+float stored(float value) { return half_to_float(float_to_half(value)); }
+
+float inverse(float scale) { return scale != 0 ? 1 / scale : 0; }
+
+std::uint32_t nibble(const Byte* bytes, std::uint32_t i) { return i < 16 ? bytes[i] & 15u : bytes[i - 16] >> 4; }
+
+struct ScaleMin {
+  std::uint32_t scale;
+  std::uint32_t min;
+};
+
+ScaleMin scale_min(const Byte* b, std::uint32_t j) {
+  if (j < 4) return {b[j] & 63u, b[j + 4] & 63u};
+  return {(b[j + 4] & 15u) | static_cast<std::uint32_t>(b[j - 4] >> 6) << 4,
+          static_cast<std::uint32_t>(b[j + 4] >> 4) | static_cast<std::uint32_t>(b[j] >> 6) << 4};
+}
+
+void put_scale_min(Byte* b, std::uint32_t j, ScaleMin value) {
+  if (j < 4) {
+    b[j] = static_cast<Byte>((b[j] & 0xc0u) | value.scale);
+    b[j + 4] = static_cast<Byte>((b[j + 4] & 0xc0u) | value.min);
+    return;
+  }
+  b[j + 4] = static_cast<Byte>((value.scale & 15u) | (value.min & 15u) << 4);
+  b[j - 4] = static_cast<Byte>((b[j - 4] & 63u) | (value.scale >> 4) << 6);
+  b[j] = static_cast<Byte>((b[j] & 63u) | (value.min >> 4) << 6);
+}
+
+double element_k(DType dtype, const Byte* b, std::uint32_t i) {
+  const std::uint32_t group = i / 32;
+  const std::uint32_t l = i % 32;
+  const Byte* nibbles = b + (dtype == DType::q5_k ? 48 : 16);
+  std::uint32_t q = group % 2 == 0 ? nibbles[group / 2 * 32 + l] & 15u : nibbles[group / 2 * 32 + l] >> 4;
+  if (dtype == DType::q5_k) q |= (b[16 + l] >> group & 1u) << 4;
+  const ScaleMin s = scale_min(b + 4, group);
+  return half_at(b) * s.scale * q - half_at(b + 2) * s.min;
+}
+
+double element_q6_k(const Byte* b, std::uint32_t i) {
+  const std::uint32_t half = i / 128;
+  const std::uint32_t k = i / 32 % 4;
+  const std::uint32_t l = i % 32;
+  const Byte low = b[64 * half + 32 * (k % 2) + l];
+  const std::uint32_t high = b[128 + 32 * half + l] >> (2 * k) & 3u;
+  const std::uint32_t q = (k < 2 ? low & 15u : low >> 4) | high << 4;
+  return half_at(b + 208) * static_cast<std::int8_t>(b[192 + i / 16]) * (static_cast<double>(q) - 32);
+}
+
+std::uint32_t code(float value, std::uint32_t top) {
+  return static_cast<std::uint32_t>(std::clamp(std::nearbyint(value), 0.0f, static_cast<float>(top)));
+}
+
+/// Of the largest magnitude, with its sign: the code furthest from zero is at the negative end.
+float signed_extreme(std::span<const float> x) {
+  return *std::ranges::max_element(x, [](float a, float b) { return std::abs(a) < std::abs(b); });
+}
+
+void put_codes(DType dtype, Byte* at, const std::uint32_t (&q)[32]) {
+  if (dtype == DType::q5_0 || dtype == DType::q5_1) {
+    std::fill_n(at, 4, Byte{0});
+    for (std::uint32_t i = 0; i < 32; ++i) at[i / 8] = static_cast<Byte>(at[i / 8] | (q[i] >> 4) << (i % 8));
+    at += 4;
+  }
+  for (std::uint32_t i = 0; i < 16; ++i) at[i] = static_cast<Byte>((q[i] & 15u) | (q[i + 16] & 15u) << 4);
+}
+
+void quantize_q8_0(std::span<const float> x, Byte* b) {
+  const float d = std::abs(signed_extreme(x)) / 127;
+  put_half(b, d);
+  const float scale = inverse(stored(d));
+  for (std::size_t i = 0; i < 32; ++i) {
+    b[2 + i] = static_cast<Byte>(static_cast<std::int8_t>(std::clamp(std::nearbyint(x[i] * scale), -127.0f, 127.0f)));
+  }
+}
+
+void quantize_small(DType dtype, std::span<const float> x, Byte* b) {
+  const bool five = dtype == DType::q5_0 || dtype == DType::q5_1;
+  const bool has_min = dtype == DType::q4_1 || dtype == DType::q5_1;
+  const std::uint32_t top = five ? 31 : 15;
+  const float middle = five ? 16 : 8;
+  const float least = *std::ranges::min_element(x);
+  const float d =
+      has_min ? (*std::ranges::max_element(x) - least) / static_cast<float>(top) : signed_extreme(x) / -middle;
+  put_half(b, d);
+  if (has_min) put_half(b + 2, least);
+  const float scale = inverse(stored(d));
+  const float shift = has_min ? stored(least) : 0;
+  std::uint32_t q[32];
+  for (std::size_t i = 0; i < 32; ++i) q[i] = code((x[i] - shift) * scale + (has_min ? 0 : middle), top);
+  put_codes(dtype, b + (has_min ? 4 : 2), q);
+}
+
+void quantize_k(DType dtype, std::span<const float> x, Byte* b) {
+  const std::uint32_t top = dtype == DType::q5_k ? 31 : 15;
+  float scales[8];
+  float mins[8];  // of what is subtracted: at least 0
+  for (std::size_t j = 0; j < 8; ++j) {
+    const auto group = x.subspan(32 * j, 32);
+    mins[j] = -std::min(*std::ranges::min_element(group), 0.0f);
+    scales[j] = std::max(*std::ranges::max_element(group) + mins[j], 0.0f) / static_cast<float>(top);
+  }
+  const float d = *std::ranges::max_element(scales) / 63;
+  const float dmin = *std::ranges::max_element(mins) / 63;
+  std::fill_n(b, dtype_block(dtype).bytes, Byte{0});
+  put_half(b, d);
+  put_half(b + 2, dmin);
+  Byte* nibbles = b + (dtype == DType::q5_k ? 48 : 16);
+  for (std::uint32_t j = 0; j < 8; ++j) {
+    const ScaleMin s{code(scales[j] * inverse(stored(d)), 63), code(mins[j] * inverse(stored(dmin)), 63)};
+    put_scale_min(b + 4, j, s);
+    const float scale = inverse(stored(d) * static_cast<float>(s.scale));
+    const float shift = stored(dmin) * static_cast<float>(s.min);
+    for (std::uint32_t l = 0; l < 32; ++l) {
+      const std::uint32_t q = code((x[32 * j + l] + shift) * scale, top);
+      Byte& low = nibbles[j / 2 * 32 + l];
+      low = static_cast<Byte>(low | (q & 15u) << (j % 2 * 4));
+      if (dtype == DType::q5_k) b[16 + l] = static_cast<Byte>(b[16 + l] | (q >> 4) << j);
+    }
+  }
+}
+
+void quantize_q6_k(std::span<const float> x, Byte* b) {
+  float scales[16];
+  for (std::size_t j = 0; j < 16; ++j) scales[j] = signed_extreme(x.subspan(16 * j, 16)) / -32;
+  const float d = signed_extreme(scales) / -128;
+  std::fill_n(b, dtype_block(DType::q6_k).bytes, Byte{0});
+  put_half(b + 208, d);
+  for (std::uint32_t i = 0; i < 256; ++i) {
+    const float s = std::clamp(std::nearbyint(scales[i / 16] * inverse(stored(d))), -128.0f, 127.0f);
+    b[192 + i / 16] = static_cast<Byte>(static_cast<std::int8_t>(s));
+    const std::uint32_t q = code(x[i] * inverse(stored(d) * s) + 32, 63);
+    const std::uint32_t k = i / 32 % 4;
+    Byte& low = b[64 * (i / 128) + 32 * (k % 2) + i % 32];
+    low = static_cast<Byte>(low | (q & 15u) << (k < 2 ? 0 : 4));
+    Byte& high = b[128 + 32 * (i / 128) + i % 32];
+    high = static_cast<Byte>(high | (q >> 4) << (2 * k));
+  }
+}
+
+}  // namespace
+
+double dequantize_element(DType dtype, const std::byte* block, std::uint32_t i) {
+  const auto* b = reinterpret_cast<const Byte*>(block);
+  const auto fifth = [&](const Byte* bits) { return (bits[i / 8] >> (i % 8) & 1u) << 4; };
+  switch (dtype) {
+    case DType::q8_0: return half_at(b) * static_cast<std::int8_t>(b[2 + i]);
+    case DType::q4_0: return half_at(b) * (static_cast<double>(nibble(b + 2, i)) - 8);
+    case DType::q4_1: return half_at(b) * nibble(b + 4, i) + half_at(b + 2);
+    case DType::q5_0: return half_at(b) * (static_cast<double>(nibble(b + 6, i) | fifth(b + 2)) - 16);
+    case DType::q5_1: return half_at(b) * (nibble(b + 8, i) | fifth(b + 4)) + half_at(b + 2);
+    case DType::q4_k:
+    case DType::q5_k: return element_k(dtype, b, i);
+    case DType::q6_k: return element_q6_k(b, i);
+    default: return 0;
+  }
+}
+
+void dequantize(DType dtype, std::span<const std::byte> blocks, std::span<float> out) {
+  const DTypeBlock block = dtype_block(dtype);
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const std::byte* at = blocks.data() + i / block.elements * block.bytes;
+    out[i] = static_cast<float>(dequantize_element(dtype, at, static_cast<std::uint32_t>(i % block.elements)));
+  }
+}
+
+void quantize(DType dtype, std::span<const float> in, std::span<std::byte> out) {
+  const DTypeBlock block = dtype_block(dtype);
+  auto* to = reinterpret_cast<Byte*>(out.data());
+  for (std::size_t i = 0; i < in.size(); i += block.elements, to += block.bytes) {
+    const auto x = in.subspan(i, block.elements);
+    switch (dtype) {
+      case DType::q8_0: quantize_q8_0(x, to); break;
+      case DType::q4_k:
+      case DType::q5_k: quantize_k(dtype, x, to); break;
+      case DType::q6_k: quantize_q6_k(x, to); break;
+      default: quantize_small(dtype, x, to); break;
+    }
+  }
+}
+
+}  // namespace graft

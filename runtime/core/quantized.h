@@ -1,0 +1,23 @@
+// Quantized weights on the host. The blocks are described in schema/MODEL_FORMAT.md.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "runtime/core/dtype.h"
+
+namespace graft {
+
+/// What element `i` of a block stands for, exactly. Requires a quantized dtype, dtype_block(dtype).bytes bytes and i
+/// below dtype_block(dtype).elements.
+double dequantize_element(DType dtype, const std::byte* block, std::uint32_t i);
+
+/// Every element of `blocks`, rounded to f32. Requires blocks.size() == storage_bytes(dtype, out.size()).
+void dequantize(DType dtype, std::span<const std::byte> blocks, std::span<float> out);
+
+/// Quantizes whole blocks by their extremes, without searching for better scales. Numbers beyond what f16 scales can
+/// hold become infinite. Requires out.size() == storage_bytes(dtype, in.size()) and finite numbers.
+void quantize(DType dtype, std::span<const float> in, std::span<std::byte> out);
+
+}  // namespace graft

@@ -1,0 +1,247 @@
+// The head of a language model and its loss in one: the logits exist a chunk of the vocabulary at a time, so that
+// memory does not grow with vocabulary times rows. Rows with the ignored label are left out of the products.
+#include <algorithm>
+
+#include "platform/base/checked.h"
+#include "runtime/core/vjp.h"
+#include "runtime/ops/gemm.h"
+#include "runtime/ops/movement.h"
+#include "runtime/ops/rows.h"
+#include "runtime/ops/weight_gemm.h"
+#include "shaders/linear_cross_entropy/linear_cross_entropy_push.h"
+#include "shaders/linear_cross_entropy/linear_cross_entropy_rows_push.h"
+#include "shaders/matmul/matmul_push.h"
+
+namespace graft {
+namespace {
+
+constexpr AttrSpec kAttrs[] = {{"ignore_index", AttrType::integer}};
+constexpr AttrSpec kGradAttrs[] = {{"ignore_index", AttrType::integer}, {"weight_gradient", AttrType::integer}};
+constexpr std::uint64_t kChunkBytes = 4u << 20;  // of logits at once
+constexpr std::uint64_t kMinChunk = 256;         // columns: fewer make poor products
+constexpr std::uint64_t kWorkgroup = 128;        // of the kernels
+
+// Checks hidden, weight and labels; the shape of the labels is that of the losses.
+Status check(InferContext& c) {
+  GRAFT_TRY(c.expect_dtype(0, DType::f32));
+  if (!is_quantized(c.dtype(1))) GRAFT_TRY(c.expect_dtype(1, DType::f32));
+  GRAFT_TRY(c.expect_dtype(2, DType::i32));
+  GRAFT_TRY(c.expect_rank(1, 2));
+  const Shape& hidden = c.shape(0);
+  if (hidden.rank() == 0 || hidden.back() != c.shape(1)[1]) {
+    return invalid("The hidden states of shape ", hidden.text(), " and the weight of shape ", c.shape(1).text(),
+                   " must end with the same axis.");
+  }
+  if (c.shape(1)[0] == Dim(0)) return invalid("The weight of shape ", c.shape(1).text(), " has no classes.");
+  return c.expect_shape(2, Shape(std::vector<Dim>(hidden.begin(), hidden.end() - 1)));
+}
+
+Status infer(InferContext& c) {
+  GRAFT_TRY(check(c));
+  c.output(DType::f32, c.shape(2));
+  c.output(DType::f32, c.shape(2));
+  return ok_status();
+}
+
+Status infer_grad(InferContext& c) {
+  GRAFT_TRY(check(c));
+  for (const std::size_t i : {3, 4}) {
+    GRAFT_TRY(c.expect_dtype(i, DType::f32));
+    GRAFT_TRY(c.expect_shape(i, c.shape(2)));
+  }
+  c.output(DType::f32, c.shape(0));
+  if (!c.attrs().flag("weight_gradient")) return ok_status();
+  if (is_quantized(c.dtype(1))) return invalid("A quantized weight has no gradient.");
+  c.output(DType::f32, c.shape(1));
+  return ok_status();
+}
+
+struct Head {
+  std::uint64_t rows, width, vocabulary, chunk;
+  DType dtype;
+  std::int32_t ignore;
+};
+
+Result<Head> head_of(const Emitter& e) {
+  Head h{};
+  h.rows = e.in_shape(2).elements();
+  h.vocabulary = e.in_shape(1).elements(0, 1);
+  h.width = e.in_shape(1).elements(1, 2);
+  h.dtype = e.in_dtype(1);
+  // An ignored index beyond 32 bits ignores nothing.
+  const std::int64_t ignore = e.attrs().integer("ignore_index", -100);
+  h.ignore = static_cast<std::int32_t>(std::clamp<std::int64_t>(ignore, INT32_MIN, INT32_MAX));
+  const std::uint64_t wanted = std::max(kMinChunk, kChunkBytes / (4 * std::max<std::uint64_t>(h.rows, 1)));
+  GRAFT_TRY_ASSIGN(h.chunk, weight_rows_per_binding(e.caps(), h.dtype, h.width, wanted));
+  GRAFT_TRY(count32(h.rows * h.chunk, "chunk of logits"));
+  GRAFT_TRY(count32(h.rows * h.width, "hidden states"));
+  return h;
+}
+
+// Which rows count. Without compaction all are listed.
+Slot emit_rows(Emitter& e, const Head& h, bool compact, bool clear) {
+  const Slot order = e.scratch((h.rows + 1) * sizeof(std::uint32_t));
+  const push::LinearCrossEntropyRowsPush push = {.rows = static_cast<std::uint32_t>(h.rows),
+                                                 .ignore_index = h.ignore,
+                                                 .keep_all = compact ? 0u : 1u,
+                                                 .clear = clear ? 1u : 0u};
+  const Binding unused = {order, Access::write};
+  e.dispatch(shaders::KernelId::linear_cross_entropy_rows__f32, {},
+             {e.in(2), {order, Access::write}, clear ? e.out(0) : unused, clear ? e.out(1) : unused}, push, {1, 1, 1});
+  return order;
+}
+
+push::LinearCrossEntropyPush chunk_push(const Head& h, std::uint64_t first, std::uint64_t count) {
+  return {.rows = static_cast<std::uint32_t>(h.rows),
+          .columns = static_cast<std::uint32_t>(count),
+          .inner = 1,
+          .first = static_cast<std::uint32_t>(first),
+          .vocabulary = static_cast<std::uint32_t>(h.vocabulary),
+          .ignore_index = h.ignore,
+          .last = first + count == h.vocabulary ? 1u : 0u};
+}
+
+WeightGemm chunk_gemm(Emitter& e, const Head& h, const Slot& order, std::uint64_t first, std::uint64_t count) {
+  WeightGemm gemm{.w = weight_rows(e.in(1), h.dtype, h.width, first, count), .dtype = h.dtype};
+  gemm.m = h.rows;
+  gemm.rows = count;
+  gemm.columns = h.width;
+  gemm.order = Binding{order, Access::read};
+  return gemm;
+}
+
+// logits [rows that count, count] of the chunk.
+Status emit_logits(Emitter& e, WeightGemm gemm, const Slot& logits) {
+  gemm.a = e.in(0);
+  gemm.out = {logits, Access::write};
+  gemm.ordered_a = true;
+  return emit_weight_gemm(e, gemm);
+}
+
+template <typename Run>
+Status for_each_chunk(const Head& h, Run run) {
+  for (std::uint64_t first = 0; first < h.vocabulary; first += h.chunk) {
+    GRAFT_TRY(run(first, std::min(h.chunk, h.vocabulary - first)));
+  }
+  return ok_status();
+}
+
+Slot scratch_logits(Emitter& e, const Head& h) {
+  return e.scratch(h.rows * std::min(h.chunk, h.vocabulary) * sizeof(float));
+}
+
+Status emit(Emitter& e) {
+  GRAFT_TRY_ASSIGN(const Head h, head_of(e));
+  if (h.rows == 0) return ok_status();
+  const Slot order = emit_rows(e, h, true, true);
+  const Slot logits = scratch_logits(e, h);
+  const Slot stats = e.scratch(3 * h.rows * sizeof(float));
+  return for_each_chunk(h, [&](std::uint64_t first, std::uint64_t count) -> Status {
+    GRAFT_TRY(emit_logits(e, chunk_gemm(e, h, order, first, count), logits));
+    const RowSchedule schedule = row_schedule(e.caps(), h.rows, count, 1);
+    // All but the last chunk leave the losses alone; they are bound all the same.
+    e.dispatch(shaders::KernelId::linear_cross_entropy__f32, {schedule.slices, schedule.rows_first, schedule.vector},
+               {{logits, Access::read},
+                e.in(2),
+                {order, Access::read},
+                {stats, first == 0 ? Access::write : Access::read_write},
+                {e.out(0).slot, Access::read_write},
+                {e.out(1).slot, Access::read_write}},
+               chunk_push(h, first, count), e.spread(schedule.workgroups));
+    return ok_status();
+  });
+}
+
+// The chunk's rows of the weight's gradient: slopes^T [count, rows] times hidden [rows, width].
+Status emit_weight_gradient(Emitter& e, const Head& h, const Slot& slopes, std::uint64_t first, std::uint64_t count) {
+  push::MatmulPush push{};
+  push.a_row_stride = 1;
+  push.a_k_stride = static_cast<std::uint32_t>(count);
+  push.b_k_stride = static_cast<std::uint32_t>(h.width);
+  push.b_col_stride = 1;
+  std::ranges::fill(push.batch_dims, 1u);
+  Binding out = weight_rows(e.out(1), DType::f32, h.width, first, count);
+  const GemmOperands operands{.a = {slopes, Access::read}, .b = e.in(0), .out = out, .takes_bias = true};
+  const GemmProblem problem{.m = count, .n = h.width, .inner = h.rows, .outputs = count * h.width};
+  return emit_gemm(e, {shaders::KernelId::matmul__f32, shaders::KernelId::matmul__f32_shuffle}, problem, operands,
+                   push);
+}
+
+Status emit_grad(Emitter& e) {
+  GRAFT_TRY_ASSIGN(const Head h, head_of(e));
+  const bool weight_gradient = e.attrs().flag("weight_gradient");
+  if (h.rows == 0) {
+    return weight_gradient ? emit_fill(e, e.out(1), h.vocabulary * h.width, 0) : ok_status();
+  }
+  // The weight's gradient sums over all rows, ignored ones with slope 0: its kernel knows of no list.
+  const Slot order = emit_rows(e, h, !weight_gradient, false);
+  const Slot logits = scratch_logits(e, h);
+  if (!weight_gradient) GRAFT_TRY(emit_fill(e, e.out(0), h.rows * h.width, 0));
+  return for_each_chunk(h, [&](std::uint64_t first, std::uint64_t count) -> Status {
+    WeightGemm gemm = chunk_gemm(e, h, order, first, count);
+    GRAFT_TRY(emit_logits(e, gemm, logits));
+    e.dispatch(shaders::KernelId::linear_cross_entropy_grad__f32, {},
+               {{logits, Access::read_write}, e.in(2), {order, Access::read}, e.in(3), e.in(4)},
+               chunk_push(h, first, count), e.spread(ceil_div(h.rows * count, kWorkgroup)));
+    gemm.by_rows = false;
+    gemm.a = {logits, Access::read};
+    gemm.out = e.out(0);
+    gemm.ordered_c = true;
+    gemm.accumulate = first > 0 || !weight_gradient;
+    GRAFT_TRY(emit_weight_gemm(e, gemm));
+    return weight_gradient ? emit_weight_gradient(e, h, logits, first, count) : ok_status();
+  });
+}
+
+Status vjp(VjpContext& c) {
+  Attrs attrs = c.attrs();
+  attrs.set("weight_gradient", std::int64_t{c.needs(1)});
+  if (c.cotangent(1).valid()) return unsupported("The logarithm of the sum has no gradient; the loss has.");
+  const auto gradients =
+      c.b.nodes(Op::linear_cross_entropy_grad, {c.in(0), c.in(1), c.in(2), c.out(1), c.dy()}, std::move(attrs));
+  GRAFT_TRY(c.b.status());
+  c.grad(0, gradients[0]);
+  if (c.needs(1)) c.grad(1, gradients[1]);
+  return ok_status();
+}
+
+std::uint64_t product_flops(const Graph& graph, const Node& node) {
+  return 2 * graph.value(node.inputs[0]).shape.elements() * graph.value(node.inputs[1]).shape.elements(0, 1);
+}
+std::uint64_t grad_flops(const Graph& graph, const Node& node) {
+  return (node.outputs.size() + 1) * product_flops(graph, node);
+}
+
+}  // namespace
+
+namespace ops {
+
+/// linear_cross_entropy(hidden [.., d], weight [V, d], labels i32 [..]; ignore_index = -100) -> loss per row [..], and
+/// log sum exp of its logits [..], which the gradient takes. As cross_entropy(matmul(hidden, weight^T), labels).
+extern const OpDef op_linear_cross_entropy;
+const OpDef op_linear_cross_entropy = {.name = "linear_cross_entropy",
+                                       .attrs = kAttrs,
+                                       .min_inputs = 3,
+                                       .max_inputs = 3,
+                                       .infer = infer,
+                                       .emit = emit,
+                                       .gradient = vjp,
+                                       .flops = product_flops,
+                                       .quantized_inputs = 0b10};
+
+/// linear_cross_entropy_grad(hidden, weight, labels, log_sum, dloss; ignore_index, weight_gradient) -> dhidden, and
+/// with weight_gradient dweight. The logits are computed anew.
+extern const OpDef op_linear_cross_entropy_grad;
+const OpDef op_linear_cross_entropy_grad = {
+    .name = "linear_cross_entropy_grad",
+    .attrs = kGradAttrs,
+    .min_inputs = 5,
+    .max_inputs = 5,
+    .infer = infer_grad,
+    .emit = emit_grad,
+    .gradient = NoGrad{"the second derivative of the fused loss is not implemented"},
+    .flops = grad_flops,
+    .quantized_inputs = 0b10};
+
+}  // namespace ops
+}  // namespace graft

@@ -1,0 +1,63 @@
+#include <algorithm>
+#include <cmath>
+
+#include "runtime/reference/ref_context.h"
+
+namespace graft::ops {
+namespace {
+
+struct Row {
+  std::span<const double> hidden;
+  std::vector<double> logits;
+  double label;
+  double log_sum;
+  bool ignored;
+  bool valid;
+};
+
+template <typename Fn>
+void for_each_row(RefContext& c, Fn fn) {
+  const auto vocabulary = static_cast<std::size_t>(c.in_dims(1)[0]);
+  const auto width = static_cast<std::size_t>(c.in_dims(1)[1]);
+  for (std::size_t r = 0; r < c.in(2).size(); ++r) {
+    Row row{c.in(0).subspan(r * width, width), std::vector<double>(vocabulary), c.in(2)[r], 0, false, false};
+    for (std::size_t v = 0; v < vocabulary; ++v) {
+      for (std::size_t i = 0; i < width; ++i) row.logits[v] += row.hidden[i] * c.in(1)[v * width + i];
+    }
+    const double top = *std::ranges::max_element(row.logits);
+    double sum = 0;
+    for (const double x : row.logits) sum += std::exp(x - top);
+    row.log_sum = top + std::log(sum);
+    row.ignored = row.label == static_cast<double>(c.attrs().integer("ignore_index", -100));
+    row.valid = row.label >= 0 && row.label < static_cast<double>(vocabulary);
+    fn(r, row);
+  }
+}
+
+}  // namespace
+
+void ref_linear_cross_entropy(RefContext& c) {
+  for_each_row(c, [&](std::size_t r, const Row& row) {
+    if (row.ignored) return;
+    c.out(0)[r] = row.valid ? row.log_sum - row.logits[static_cast<std::size_t>(row.label)] : std::nan("");
+    c.out(1)[r] = row.log_sum;
+  });
+}
+
+void ref_linear_cross_entropy_grad(RefContext& c) {
+  const bool weight_gradient = c.attrs().flag("weight_gradient");
+  for_each_row(c, [&](std::size_t r, const Row& row) {
+    if (row.ignored) return;
+    const std::size_t width = row.hidden.size();
+    for (std::size_t v = 0; v < row.logits.size(); ++v) {
+      const double target = static_cast<double>(v) == row.label ? 1 : 0;
+      const double slope = row.valid ? c.in(4)[r] * (std::exp(row.logits[v] - c.in(3)[r]) - target) : std::nan("");
+      for (std::size_t i = 0; i < width; ++i) {
+        c.out(0)[r * width + i] += slope * c.in(1)[v * width + i];
+        if (weight_gradient) c.out(1)[v * width + i] += slope * row.hidden[i];
+      }
+    }
+  });
+}
+
+}  // namespace graft::ops

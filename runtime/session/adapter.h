@@ -1,0 +1,35 @@
+// Low-rank adapters of models: attached, saved as small files, loaded, merged into the weights.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "runtime/model/model.h"
+#include "runtime/train/lora.h"
+
+namespace graft {
+
+// Keys in the metadata of an adapter file, whose values are the A and B matrices and which has no nodes; and of a model
+// with adapters on.
+inline constexpr std::string_view kMetaAdapter = "adapter.kind";  ///< "lora"
+inline constexpr std::string_view kMetaAdapterRank = "adapter.rank";
+inline constexpr std::string_view kMetaAdapterAlpha = "adapter.alpha";
+
+/// The model with fresh adapters (train::add_lora). Weights are those of `base`, borrowed: it must outlive the result.
+Result<Model> with_lora(const Model& base, const train::LoraOptions& options, std::uint32_t seed);
+
+/// The adapters alone of a model that with_lora() or with_adapter() made, as a model of its own. Borrows as above.
+Result<Model> adapter_of(const Model& adapted);
+
+/// The model with the adapters of an adapter file. Borrows the weights of both. Errors name the adapter's weight that
+/// the model lacks, or whose shape differs.
+Result<Model> with_adapter(const Model& base, const Model& adapter);
+
+/// The model with the adapters added to its weights; the graph is the base's. Borrows from `base`. A quantized weight
+/// cannot be merged into.
+Result<Model> merge_adapter(const Model& base, const Model& adapter);
+
+/// A second model of the same graph, weights and all else; the weights are borrowed.
+Result<Model> borrow_model(const Model& base);
+
+}  // namespace graft

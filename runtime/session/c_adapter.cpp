@@ -1,0 +1,58 @@
+#include "runtime/session/adapter.h"
+#include "runtime/session/c_handles.h"
+
+using namespace graft;
+using namespace graft::c_api;
+
+namespace {
+
+void take_off(graft_model& model) {
+  if (model.base) model.model = std::move(*model.base);
+  model.base.reset();
+  model.adapters.reset();
+}
+
+// make(base) gives the model with adapters on; on failure all stays as it was.
+template <typename Make>
+Status put_on(graft_model& model, std::unique_ptr<Model> adapters, Make make) {
+  const Model& base = model.base ? *model.base : model.model;
+  GRAFT_TRY_ASSIGN(Model adapted, make(base));
+  // Weights stay where they are when the model that owns them moves.
+  if (!model.base) model.base = std::make_unique<Model>(std::move(model.model));
+  model.model = std::move(adapted);
+  model.adapters = std::move(adapters);
+  return ok_status();
+}
+
+}  // namespace
+
+graft_status graft_model_add_adapters(graft_model* model, const char* options, uint32_t seed) {
+  if (model == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(model->context, [&]() -> Status {
+    GRAFT_TRY_ASSIGN(const train::LoraOptions wanted, train::parse_lora(options == nullptr ? "" : options));
+    return put_on(*model, nullptr, [&](const Model& base) { return with_lora(base, wanted, seed); });
+  });
+}
+
+graft_status graft_model_load_adapters(graft_model* model, const char* path) {
+  if (model == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(model->context, [&]() -> Status {
+    if (path == nullptr) {
+      take_off(*model);
+      return ok_status();
+    }
+    GRAFT_TRY_ASSIGN(Model loaded, load_model(*model->context->files, path));
+    auto adapters = std::make_unique<Model>(std::move(loaded));
+    const Model& file = *adapters;
+    return put_on(*model, std::move(adapters), [&](const Model& base) { return with_adapter(base, file); });
+  });
+}
+
+graft_status graft_model_save_adapters(graft_model* model, const char* path) {
+  if (model == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(model->context, [&]() -> Status {
+    if (path == nullptr) return invalid("graft_model_save_adapters needs a path.");
+    GRAFT_TRY_ASSIGN(const Model adapters, adapter_of(model->model));
+    return save_model(*model->context->files, path, adapters);
+  });
+}

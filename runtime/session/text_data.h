@@ -1,0 +1,39 @@
+// Token sequences as data sets for next-token training.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "runtime/data/source.h"
+#include "runtime/text/vocabulary.h"
+
+namespace graft {
+
+/// A text as tokens. learned[i]: whether training learns to say token i (the first token of a sample is never learned:
+/// nothing stands before it).
+struct TokenText {
+  std::vector<text::TokenId> tokens;
+  std::vector<bool> learned;
+
+  void add(const std::vector<text::TokenId>& more, bool learn);
+};
+
+/// Labels of positions that count for nothing; the loss's default ignore_index.
+inline constexpr std::int32_t kNoLabel = -100;
+
+struct TextWindows {
+  std::int64_t length = 128;  ///< tokens of a sample
+  /// true: all texts one after another, cut into windows; a window may hold the end of one and the start of the next,
+  /// which sees it. false: one text a sample, cut to the length, or filled with `padding`, whose labels are kNoLabel;
+  /// texts of which nothing that is learned fits are left out.
+  bool packed = true;
+  text::TokenId padding = 0;
+};
+
+/// Samples of "tokens" i32 [length] and "label" i32 [length]: at each position the next token, or kNoLabel. Packed
+/// windows overlap by one token, so that every token but the first is some position's label, and what is left at the
+/// end and is no whole window is dropped. An error where no sample comes of it.
+Result<std::unique_ptr<data::Source>> text_source(const std::vector<TokenText>& texts, const TextWindows& windows);
+
+}  // namespace graft

@@ -1,0 +1,4 @@
+#include "shaders/common/push.h"
+PUSH_BEGIN(GatedPush)
+uint count;
+PUSH_END(GatedPush)

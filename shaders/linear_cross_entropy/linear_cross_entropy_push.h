@@ -1,0 +1,12 @@
+#include "shaders/common/push.h"
+// A chunk of logits [rows, columns]: columns [first, first + columns) of a vocabulary. Its rows are those that count, in
+// order; the buffer `order` holds how many they are and then which.
+PUSH_BEGIN(LinearCrossEntropyPush)
+uint rows;
+uint columns;
+uint inner;  // 1
+uint first;
+uint vocabulary;
+int ignore_index;
+uint last;   // 1: the vocabulary's last chunk
+PUSH_END(LinearCrossEntropyPush)

@@ -1,0 +1,13 @@
+//! variant f32 :
+//! variant f32_shuffle : -DGEMM_SHUFFLE
+#version 450
+#extension GL_GOOGLE_include_directive : require
+// C = A W, sums along the columns of W: the gradient of y = x W^T with respect to x. An invocation that owns four
+// neighbouring columns dequantizes them at once.
+#define GEMM_QUAD_COLUMNS
+#include "shaders/matmul/matmul_weight.glsl"
+
+Col b_col(uint n) { return Col(n < p.n ? n : 0); }
+Ptr b_at(Col col, uint t) { return Ptr(col.base); }
+float b_load(Ptr ptr, uint c_index) { return weight(c_index * p.n + ptr.base); }
+vec4 b_columns(Ptr ptr, uint c_index) { return weight4(c_index * p.n + ptr.base, p.n - ptr.base); }

@@ -1,0 +1,137 @@
+"""Trains low-rank adapters with graft and with plain torch from the same start, and compares the losses of 30 steps.
+
+Usage: lora_parity.py GRAFT     (GRAFT: the command line tool; run with a Python that has torch)
+Exit status: 0 all agree, 1 some do not, 77 torch is not installed.
+"""
+
+import json
+import os
+import sys
+import tempfile
+
+try:
+    import numpy as np
+    import torch
+    import torch.nn.functional as F
+except ImportError as missing:
+    print(f"skipped: {missing}")
+    sys.exit(77)
+
+import decoders
+import parity
+from decoder_parity import CASES, LLAMA, like, write_folder
+from gguf_files import Blocks, gguf_metadata, gguf_name, gguf_tensors, quantized, save_gguf
+from parity import CURVE_TOLERANCE, Report, graft
+
+STEPS, BATCH, LENGTH, RANK, ALPHA, RATE = 30, 4, 12, 4, 8, 1e-2
+QUANTIZED_TOLERANCE = 5e-3
+LAYERS = ["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj", "mlp.gate_proj",
+          "mlp.up_proj", "mlp.down_proj"]
+
+
+def adapter_matrices(path, config, weights):
+    """The A and B of an adapter file, by the name of the weight. All are small: side by side in the first segment, each
+    at a multiple of 256 bytes, in the order in which the model uses them."""
+    with open(path, "rb") as file:
+        data = file.read()
+    root = int.from_bytes(data[16:24], "little")
+    at = -(-root // 65536) * 65536
+    out = {}
+    for i in range(config["num_hidden_layers"]):
+        for layer in LAYERS:
+            name = f"model.layers.{i}.{layer}.weight"
+            rows, columns = weights[name].shape
+            for shape in ((RANK, columns), (rows, RANK)):
+                count = shape[0] * shape[1]
+                matrix = np.frombuffer(data[at:at + 4 * count], np.float32).copy().reshape(shape)
+                out.setdefault(name, []).append(torch.from_numpy(matrix).requires_grad_())
+                at += -(-4 * count // 256) * 256
+    return out
+
+
+def batches(config):
+    torch.manual_seed(7)
+    tokens = torch.randint(0, config["vocab_size"], (2 * BATCH, LENGTH))
+    labels = torch.roll(tokens, -1, 1)
+    labels[:, -1] = -100
+    for row in range(len(labels)):  # as after a prompt
+        labels[row, :row % 5] = -100
+    return tokens, labels
+
+
+def torch_curve(config, weights, adapters, tokens, labels):
+    optimizer = torch.optim.AdamW([m for pair in adapters.values() for m in pair], lr=RATE, weight_decay=0)
+    losses = []
+    for step in range(STEPS):
+        first = step * BATCH % len(tokens)
+        x, y = tokens[first:first + BATCH], labels[first:first + BATCH]
+        adapted = {name: w + ALPHA / RANK * adapters[name][1] @ adapters[name][0] if name in adapters else w
+                   for name, w in weights.items()}
+        loss = F.cross_entropy(decoders.forward(config, adapted, x).flatten(0, 1), y.flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(float(loss))
+    return losses
+
+
+def graft_curve(folder, path, steps, rate, output):
+    graft("train", path, "--data", f"npy:{folder}/x.npy,{folder}/y.npy?integers=yes", "--seq", str(LENGTH), "--batch", str(BATCH),
+          "--lora", f"r={RANK},alpha={ALPHA}", "--lr", str(rate), "--weight-decay", "0", "--steps", str(steps),
+          "--no-shuffle", "--seed", "11", "--quiet", "--metrics", f"{folder}/metrics.jsonl", "-o", output)
+    with open(f"{folder}/metrics.jsonl") as file:
+        return [json.loads(line)["loss"] for line in file]
+
+
+def check_curve(report, case, config, weights, path, folder, tolerance):
+    tokens, labels = batches(config)
+    np.save(f"{folder}/x.npy", tokens.numpy().astype(np.int32))
+    np.save(f"{folder}/y.npy", labels.numpy().astype(np.int32))
+    graft_curve(folder, path, 1, 0, f"{folder}/start.graft")
+    adapters = adapter_matrices(f"{folder}/start.graft", config, weights)
+    firsts = [pair[0] for pair in adapters.values()]
+    assert all(float(pair[1].detach().abs().max()) == 0 for pair in adapters.values()), "B starts as zeros"
+    assert not torch.equal(firsts[0], firsts[3]), "adapters of equal shape start different"
+    expected = torch_curve(config, weights, adapters, tokens, labels)
+    actual = graft_curve(folder, path, STEPS, RATE, f"{folder}/end.graft")
+    assert len(actual) == STEPS
+    assert expected[-1] < expected[0] - 0.05, "the adapters learn"
+    report.check(case, f"losses of {STEPS} steps, {expected[0]:.3f} to {expected[-1]:.3f}",
+                 max(abs(a - b) for a, b in zip(actual, expected)), tolerance)
+
+
+def check_family(report, case, config):
+    weights = decoders.random_weights(config, seed=1)
+    with tempfile.TemporaryDirectory() as folder:
+        write_folder(f"{folder}/model", config, weights)
+        graft("convert", f"{folder}/model", "-o", f"{folder}/a.graft")
+        check_curve(report, case, config, weights, f"{folder}/a.graft", folder, CURVE_TOLERANCE)
+
+
+def check_blocks(report, name):
+    """A base of quantized blocks against the same base in f32."""
+    config = like(LLAMA, model_type="qwen2", hidden_size=32, intermediate_size=64, num_attention_heads=4)
+    weights = decoders.random_weights(config, seed=4)
+    tensors = gguf_tensors(config, weights)
+    blocks = Blocks(5)
+    for key, tensor in weights.items():
+        if tensor.dim() == 2:
+            tensors[gguf_name(config, key)], weights[key] = quantized(blocks, name, *tensor.shape)
+    with tempfile.TemporaryDirectory() as folder:
+        save_gguf(f"{folder}/a.gguf", gguf_metadata(config), tensors)
+        graft("convert", f"{folder}/a.gguf", "-o", f"{folder}/a.graft")
+        check_curve(report, name, config, weights, f"{folder}/a.graft", folder, QUANTIZED_TOLERANCE)
+
+
+def main():
+    parity.GRAFT = os.path.abspath(sys.argv[1])
+    report = Report()
+    for case in ("llama", "llama_tied", "qwen3_tied", "gemma3"):
+        check_family(report, case, CASES[case])
+    for name in ("q8_0", "q4_0"):
+        check_blocks(report, name)
+    return 1 if report.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,196 @@
+#include "runtime/core/quantized.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "platform/base/half.h"
+#include "runtime/model/model.h"
+
+namespace graft {
+namespace {
+
+constexpr DType kAll[] = {DType::q8_0, DType::q4_0, DType::q4_1, DType::q5_0,
+                          DType::q5_1, DType::q4_k, DType::q5_k, DType::q6_k};
+
+using Bytes = std::vector<std::byte>;
+
+std::byte byte(std::uint32_t value) { return static_cast<std::byte>(value); }
+
+Bytes random_block(DType dtype, std::uint32_t seed) {
+  std::mt19937 random(seed);
+  Bytes block(dtype_block(dtype).bytes);
+  for (std::byte& b : block) b = byte(random());
+  return block;
+}
+
+void put_half(Bytes& block, std::size_t at, float value) {
+  const std::uint16_t bits = float_to_half(value);
+  block[at] = byte(bits);
+  block[at + 1] = byte(bits >> 8);
+}
+
+// A second way to read the blocks: walking over the bytes, as the formats' authors describe them, not by element.
+std::vector<double> walk_k(DType dtype, const Bytes& block, double d, double dmin) {
+  std::vector<double> y;
+  const bool five = dtype == DType::q5_k;
+  const auto u = [&](std::size_t i) { return std::to_integer<unsigned>(block[i]); };
+  unsigned scales[8];
+  unsigned mins[8];
+  for (unsigned j = 0; j < 4; ++j) {
+    scales[j] = u(4 + j) % 64;
+    mins[j] = u(8 + j) % 64;
+    scales[j + 4] = u(12 + j) % 16 + u(4 + j) / 64 * 16;
+    mins[j + 4] = u(12 + j) / 16 + u(8 + j) / 64 * 16;
+  }
+  for (unsigned pair = 0; pair < 4; ++pair) {
+    for (unsigned upper = 0; upper < 2; ++upper) {
+      for (unsigned l = 0; l < 32; ++l) {
+        const unsigned packed = u((five ? 48 : 16) + 32 * pair + l);
+        unsigned q = upper != 0 ? packed / 16 : packed % 16;
+        if (five && (u(16 + l) & (1u << (2 * pair + upper))) != 0) q += 16;
+        y.push_back(d * scales[2 * pair + upper] * q - dmin * mins[2 * pair + upper]);
+      }
+    }
+  }
+  return y;
+}
+
+std::vector<double> walk_q6_k(const Bytes& block, double d) {
+  std::vector<double> y(256);
+  const auto u = [&](std::size_t i) { return std::to_integer<int>(block[i]); };
+  for (std::size_t half = 0; half < 2; ++half) {
+    for (std::size_t l = 0; l < 32; ++l) {
+      const int high = u(128 + 32 * half + l);
+      const int first = u(64 * half + l);
+      const int second = u(64 * half + 32 + l);
+      const int codes[] = {first % 16 + high % 4 * 16, second % 16 + high / 4 % 4 * 16, first / 16 + high / 16 % 4 * 16,
+                           second / 16 + high / 64 * 16};
+      for (std::size_t k = 0; k < 4; ++k) {
+        const int scale = static_cast<std::int8_t>(u(192 + 8 * half + 2 * k + l / 16));
+        y[128 * half + 32 * k + l] = d * scale * (codes[k] - 32);
+      }
+    }
+  }
+  return y;
+}
+
+TEST(Quantized, LargeBlocksReadTheSameWhenWalkedByteByByte) {
+  for (const DType dtype : {DType::q4_k, DType::q5_k, DType::q6_k}) {
+    for (std::uint32_t seed = 0; seed < 20; ++seed) {
+      Bytes block = random_block(dtype, seed);
+      const bool six = dtype == DType::q6_k;
+      put_half(block, six ? 208 : 0, 0.25f);
+      if (!six) put_half(block, 2, 0.75f);
+      const auto expected = six ? walk_q6_k(block, 0.25) : walk_k(dtype, block, 0.25, 0.75);
+      for (std::uint32_t i = 0; i < 256; ++i) {
+        EXPECT_EQ(dequantize_element(dtype, block.data(), i), expected[i]) << dtype_name(dtype) << " element " << i;
+      }
+    }
+  }
+}
+
+TEST(Quantized, SmallBlocksAreWhatTheFormatSays) {
+  struct Case {
+    DType dtype;
+    std::size_t codes;  // where the halves of bytes begin
+    double d, m, zero;
+  };
+  for (const Case& c : {Case{DType::q4_0, 2, 0.5, 0, 8}, Case{DType::q4_1, 4, 0.5, 3, 0},
+                        Case{DType::q5_0, 6, 0.5, 0, 16}, Case{DType::q5_1, 8, 0.5, 3, 0}}) {
+    Bytes block = random_block(c.dtype, 7);
+    put_half(block, 0, 0.5f);
+    if (c.m != 0) put_half(block, 2, 3.0f);
+    const bool five = c.dtype == DType::q5_0 || c.dtype == DType::q5_1;
+    std::uint32_t fifths = 0;
+    for (std::size_t i = 0; five && i < 4; ++i) {
+      fifths |= std::to_integer<std::uint32_t>(block[c.codes - 4 + i]) << (8 * i);
+    }
+    for (std::uint32_t i = 0; i < 16; ++i) {
+      const auto packed = std::to_integer<unsigned>(block[c.codes + i]);
+      const double low = packed % 16 + (fifths >> i & 1u) * 16.0;
+      const double high = packed / 16 + (fifths >> (i + 16) & 1u) * 16.0;
+      EXPECT_EQ(dequantize_element(c.dtype, block.data(), i), c.d * (low - c.zero) + c.m);
+      EXPECT_EQ(dequantize_element(c.dtype, block.data(), i + 16), c.d * (high - c.zero) + c.m);
+    }
+  }
+  Bytes block(34);
+  put_half(block, 0, -0.25f);
+  block[2] = byte(0x80);
+  block[33] = byte(3);
+  EXPECT_EQ(dequantize_element(DType::q8_0, block.data(), 0), 32.0);
+  EXPECT_EQ(dequantize_element(DType::q8_0, block.data(), 31), -0.75);
+}
+
+TEST(Quantized, ErrorIsAtMostAStepOfTheBlock) {
+  std::mt19937 random(3);
+  std::normal_distribution<float> normal;
+  std::vector<float> x(1024);
+  for (float& value : x) value = normal(random);
+  for (const DType dtype : kAll) {
+    Bytes blocks(storage_bytes(dtype, x.size()));
+    quantize(dtype, x, blocks);
+    std::vector<float> y(x.size());
+    dequantize(dtype, blocks, y);
+    // Numbers reach 4 on either side. Half a step of a block of 2^bits steps over its range, and as much again for
+    // 6-bit scales; a whole step of a block without a minimum, whose positive end lacks a code.
+    const double bits = dtype == DType::q8_0                                                   ? 8
+                        : dtype == DType::q6_k                                                 ? 6
+                        : dtype == DType::q5_0 || dtype == DType::q5_1 || dtype == DType::q5_k ? 5
+                                                                                               : 4;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      EXPECT_NEAR(y[i], x[i], 8.0 / std::exp2(bits)) << dtype_name(dtype) << " element " << i;
+    }
+  }
+}
+
+TEST(Quantized, ZerosStayZeros) {
+  const std::vector<float> x(256);
+  for (const DType dtype : kAll) {
+    Bytes blocks(storage_bytes(dtype, x.size()), byte(0xff));
+    quantize(dtype, x, blocks);
+    std::vector<float> y(x.size(), 1);
+    dequantize(dtype, blocks, y);
+    EXPECT_EQ(y, x) << dtype_name(dtype);
+  }
+}
+
+TEST(Quantized, HalvesComeBackAndRoundToTheNearest) {
+  for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
+    const auto half = static_cast<std::uint16_t>(bits);
+    if (std::isnan(half_to_float(half))) continue;
+    EXPECT_EQ(float_to_half(half_to_float(half)), half);
+  }
+  EXPECT_EQ(float_to_half(65519.0f), 0x7bff);
+  EXPECT_EQ(float_to_half(65520.0f), 0x7c00);
+  EXPECT_EQ(float_to_half(1.0f + 0x1p-11f), 0x3c00);  // a tie goes to the even one
+  EXPECT_EQ(float_to_half(1.0f + 0x1p-11f + 0x1p-20f), 0x3c01);
+  EXPECT_TRUE(std::isnan(half_to_float(float_to_half(NAN))));
+}
+
+TEST(Quantized, OnlyConstantsOfWholeBlocks) {
+  Graph graph;
+  const auto parameter = graph.add_value("w", DType::q8_0, {4, 32}, ValueKind::parameter);
+  EXPECT_NE(parameter.status().message().find("quantized values are frozen"), std::string::npos);
+  const auto ragged = graph.add_value("w", DType::q4_k, {4, 128}, ValueKind::constant);
+  EXPECT_NE(ragged.status().message().find("must be a multiple of 256"), std::string::npos);
+  EXPECT_FALSE(graph.add_value("w", DType::q8_0, {Dim::symbol("n")}, ValueKind::constant).ok());
+  EXPECT_FALSE(graph.add_value("w", DType::q8_0, {}, ValueKind::constant).ok());
+  ASSERT_TRUE(graph.add_value("w", DType::q8_0, {4, 32}, ValueKind::constant).ok());
+  const auto node = graph.add_node(Op::neg, {graph.find_value("w")});
+  EXPECT_NE(node.status().message().find("takes no quantized value"), std::string::npos) << node.status().message();
+}
+
+TEST(Quantized, ModelTakesBytesOfItsBlocks) {
+  Model model;
+  const auto id = model.graph.add_value("w", DType::q5_1, {3, 64}, ValueKind::constant);
+  ASSERT_TRUE(id.ok());
+  EXPECT_TRUE(model.copy_weight(*id, Bytes(3 * 2 * 24)).ok());
+  EXPECT_FALSE(model.copy_weight(*id, Bytes(3 * 64 * 4)).ok());
+}
+
+}  // namespace
+}  // namespace graft

@@ -1,0 +1,234 @@
+#include "tools/graft/text_spec.h"
+
+#include <algorithm>
+#include <charconv>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "runtime/data/spec.h"
+#include "runtime/session/text_data.h"
+#include "runtime/session/text_model.h"
+#include "runtime/text/chat.h"
+#include "runtime/text/tokenizer.h"
+#include "tools/convert/tokenizer_load.h"
+
+namespace graft::cli {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::uint64_t kLargestFile = (std::uint64_t{1} << 30) - 1;  // what a tokenizer takes at once
+constexpr std::int64_t kDefaultLength = 128;
+constexpr std::string_view kOptions[] = {"tokenizer", "chat", "pack", "learn", "skip", "count"};
+
+class TextReader {
+ public:
+  TextReader(const data::Spec& spec, const Model& model, text::Tokenizer tokenizer)
+      : spec_(spec), model_(model), tokenizer_(std::move(tokenizer)) {}
+
+  Result<std::vector<TokenText>> read() {
+    GRAFT_TRY(check_options());
+    GRAFT_TRY_ASSIGN(const auto file, os::system_files().map(spec_.arguments[0]));
+    const auto bytes = file->bytes();
+    if (bytes.size() > kLargestFile) {
+      return unsupported("The file \"", spec_.arguments[0], "\" has ", bytes.size(), " bytes; ", kLargestFile,
+                         " can be read as text.");
+    }
+    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    if (spec_.kind == "text") {
+      GRAFT_TRY(add_text(text));
+    } else {
+      GRAFT_TRY(add_json(text));
+    }
+    return std::move(texts_);
+  }
+
+  text::TokenId padding() const {
+    const text::Vocabulary& words = tokenizer_.vocabulary();
+    return words.pad >= 0 ? words.pad : std::max(words.eos, 0);
+  }
+
+ private:
+  Status check_options() const {
+    for (const auto& [name, value] : spec_.options) {
+      if (std::ranges::find(kOptions, name) != std::end(kOptions)) continue;
+      return invalid("\"", spec_.kind, ":\" data sets have no option \"", name,
+                     "\"; they have tokenizer, chat, pack, learn, skip and count.");
+    }
+    return {};
+  }
+
+  std::string option(std::string_view name) const {
+    const auto found = spec_.options.find(name);
+    return found == spec_.options.end() ? std::string() : found->second;
+  }
+
+  Status add_text(std::string_view text) {
+    TokenText out;
+    GRAFT_TRY_ASSIGN(const auto tokens, tokenizer_.encode(text));
+    out.add(tokens, true);
+    texts_.push_back(std::move(out));
+    return {};
+  }
+
+  /// One array, or an object a line.
+  Status add_json(std::string_view text) {
+    const std::size_t start = text.find_first_not_of(" \t\r\n");
+    if (start != std::string_view::npos && text[start] == '[') {
+      const Json all = Json::parse(text, nullptr, false);
+      if (!all.is_array()) return invalid("The file is neither an array of JSON objects nor one object a line.");
+      for (std::size_t i = 0; i < all.size(); ++i) GRAFT_TRY(add_record(all[i]).with_context(cat("In record ", i)));
+      return {};
+    }
+    std::uint64_t line = 0;
+    for (std::size_t begin = 0; begin < text.size();) {
+      const std::size_t end = std::min(text.find('\n', begin), text.size());
+      const std::string_view one = text.substr(begin, end - begin);
+      begin = end + 1;
+      ++line;
+      if (one.find_first_not_of(" \t\r") == std::string_view::npos) continue;
+      GRAFT_TRY(add_record(Json::parse(one, nullptr, false)).with_context(cat("In line ", line)));
+    }
+    return {};
+  }
+
+  static Result<std::string> text_of(const Json& record, const char* key) {
+    const auto found = record.find(key);
+    if (found != record.end() && found->is_string()) return found->get<std::string>();
+    return invalid("The record's \"", key, "\" is missing or no text.");
+  }
+
+  Status add_record(const Json& record) {
+    if (!record.is_object()) return invalid("It is no JSON object.");
+    if (record.contains("messages")) return add_messages(record["messages"]);
+    if (record.contains("instruction")) return add_instruction(record);
+    if (record.contains("prompt")) return add_completion(record);
+    GRAFT_TRY_ASSIGN(const std::string text, text_of(record, "text"));
+    GRAFT_TRY(add_text(text));
+    end_of_text(texts_.back());
+    return {};
+  }
+
+  Status add_completion(const Json& record) {
+    GRAFT_TRY_ASSIGN(const std::string prompt, text_of(record, "prompt"));
+    GRAFT_TRY_ASSIGN(const std::string completion,
+                     text_of(record, record.contains("response") ? "response" : "completion"));
+    TokenText out;
+    GRAFT_TRY_ASSIGN(const auto before, tokenizer_.encode(prompt));
+    GRAFT_TRY_ASSIGN(const auto after, tokenizer_.encode(completion, {.add_special = false}));
+    out.add(before, learn_all());
+    out.add(after, true);
+    end_of_text(out);
+    texts_.push_back(std::move(out));
+    return {};
+  }
+
+  Status add_instruction(const Json& record) {
+    GRAFT_TRY_ASSIGN(std::string ask, text_of(record, "instruction"));
+    GRAFT_TRY_ASSIGN(const std::string answer, text_of(record, record.contains("response") ? "response" : "output"));
+    if (record.contains("input")) {
+      GRAFT_TRY_ASSIGN(const std::string input, text_of(record, "input"));
+      if (!input.empty()) ask += "\n\n### Input:\n" + input;
+    }
+    return add_chat({{"user", std::move(ask)}, {"assistant", answer}});
+  }
+
+  Status add_messages(const Json& messages) {
+    if (!messages.is_array()) return invalid("The record's \"messages\" is no array.");
+    std::vector<text::ChatMessage> all;
+    for (const Json& message : messages) {
+      if (!message.is_object()) return invalid("One of the record's messages is no JSON object.");
+      text::ChatMessage one;
+      GRAFT_TRY_ASSIGN(one.role, text_of(message, "role"));
+      GRAFT_TRY_ASSIGN(one.text, text_of(message, "content"));
+      all.push_back(std::move(one));
+    }
+    return add_chat(all);
+  }
+
+  Status add_chat(const std::vector<text::ChatMessage>& messages) {
+    std::string format = option("chat");
+    const auto own = model_.metadata.find(kMetaChatFormat);
+    if (format.empty()) format = own == model_.metadata.end() ? "alpaca" : own->second;
+    GRAFT_TRY_ASSIGN(const auto parts, text::render_chat(format, messages, false));
+    TokenText out;
+    out.add(tokenizer_.vocabulary().before, false);
+    // Runs of parts that are learned, or are not, are encoded as one text each.
+    for (std::size_t begin = 0; begin < parts.size();) {
+      std::size_t end = begin + 1;
+      while (end < parts.size() && parts[end].reply == parts[begin].reply) ++end;
+      GRAFT_TRY_ASSIGN(const auto tokens, text::encode_chat(tokenizer_, std::span(parts).subspan(begin, end - begin)));
+      out.add(tokens, parts[begin].reply || learn_all());
+      begin = end;
+    }
+    texts_.push_back(std::move(out));
+    return {};
+  }
+
+  bool learn_all() const { return option("learn") == "all"; }
+
+  void end_of_text(TokenText& text) const {
+    const text::TokenId eos = tokenizer_.vocabulary().eos;
+    if (eos >= 0 && (text.tokens.empty() || text.tokens.back() != eos)) text.add({eos}, true);
+  }
+
+  const data::Spec& spec_;
+  const Model& model_;
+  text::Tokenizer tokenizer_;
+  std::vector<TokenText> texts_;
+};
+
+Result<text::Tokenizer> tokenizer_for(const data::Spec& spec, const Model& model) {
+  if (const auto path = spec.options.find("tokenizer"); path != spec.options.end()) {
+    GRAFT_TRY_ASSIGN(text::Vocabulary words, convert::load_vocabulary(os::system_files(), path->second));
+    return text::Tokenizer::make(std::move(words));
+  }
+  return tokenizer_of(model);
+}
+
+Result<std::optional<std::uint64_t>> whole_option(const data::Spec& spec, std::string_view name) {
+  const auto found = spec.options.find(name);
+  if (found == spec.options.end()) return std::optional<std::uint64_t>();
+  const std::string& text = found->second;
+  std::uint64_t number = 0;
+  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (failed == std::errc() && end == text.data() + text.size()) return std::optional<std::uint64_t>(number);
+  return invalid("Option ", name, "=", text, " of a data set must be a whole number of 0 or more.");
+}
+
+Result<std::unique_ptr<data::Source>> open_text(const data::Spec& spec, const Model& model, std::int64_t length) {
+  if (spec.arguments.size() != 1) return invalid("A data set of this kind is written ", spec.kind, ":FILE.");
+  GRAFT_TRY_ASSIGN(text::Tokenizer tokenizer, tokenizer_for(spec, model));
+  TextReader reader(spec, model, std::move(tokenizer));
+  GRAFT_TRY_ASSIGN(const auto texts, reader.read());
+  const auto pack = spec.options.find("pack");
+  if (pack != spec.options.end() && pack->second != "yes" && pack->second != "no") {
+    return invalid("Option pack=", pack->second, " must be yes or no.");
+  }
+  const bool packed = spec.kind == "text" || (pack != spec.options.end() && pack->second == "yes");
+  const TextWindows windows{length == 0 ? kDefaultLength : length, packed, reader.padding()};
+  GRAFT_TRY_ASSIGN(auto source, text_source(texts, windows));
+  GRAFT_TRY_ASSIGN(const auto skip, whole_option(spec, "skip"));
+  GRAFT_TRY_ASSIGN(const auto count, whole_option(spec, "count"));
+  if (!skip && !count) return source;
+  const std::uint64_t size = source->size().value_or(0);
+  const std::uint64_t first = std::min(skip.value_or(0), size);
+  return data::range(std::move(source), first, count.value_or(size - first));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<data::Source>> open_data(std::string_view text, const Model& model, std::int64_t length) {
+  if (!text.starts_with("text:") && !text.starts_with("jsonl:")) return data::open_spec(text);
+  GRAFT_TRY_ASSIGN(const data::Spec spec, data::parse_spec(text));
+  return open_text(spec, model, length).with_context(cat("While opening data set \"", text, "\""));
+}
+
+void bind_length(const data::Source& source, const Model& model, Bindings& bindings) {
+  const data::Field& field = source.fields().front();
+  const auto symbols = model.graph.symbols();
+  const bool text = field.dtype == DType::i32 && field.shape.rank() == 1;
+  if (text && std::ranges::find(symbols, "seq") != symbols.end()) bindings.emplace("seq", field.shape[0].value());
+}
+
+}  // namespace graft::cli
