@@ -66,6 +66,8 @@ void add_image_ops(Maker& m, ValueId x) {
   m.node(Op::layer_norm, {x, four, four}, {{"axis", std::int64_t{3}}, {"epsilon", 1e-5}});
   m.node(Op::rms_norm, {x, four}, {{"epsilon", 1e-6}, {"add_unit", std::int64_t{1}}});
   m.node(Op::rope, {x}, {{"theta", 10000.0}, {"interleaved", std::int64_t{1}}});
+  m.node(Op::gated, {x, x}, {{"activation", std::string("gelu")}});
+  m.node(Op::lora, {x, x, m.parameter("lora.a", {2, 4}), m.parameter("lora.b", {4, 2})}, {{"scale", 0.5}});
   m.node(Op::attention, {x, x, x}, {{"causal", std::int64_t{1}}, {"window", std::int64_t{3}}});
   m.node(Op::group_norm, {x, four, four}, {{"groups", std::int64_t{2}}, {"epsilon", 1e-5}});
 }
