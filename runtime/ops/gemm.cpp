@@ -35,7 +35,7 @@ GemmTile shared_tile(std::uint32_t threads, std::uint32_t threads_n, std::uint32
 GemmTile choose_gemm_tile(const gpu::Caps& caps, const GemmProblem& problem) {
   if (prefers_shuffle(caps)) {
     const std::uint32_t lanes = caps.subgroup_size;
-    const std::uint32_t rows = problem.m <= 4 ? 4 : 16;
+    const std::uint32_t rows = problem.m == 1 ? 1 : problem.m <= 4 ? 4 : 16;
     const std::uint32_t columns = problem.n <= lanes ? 1 : 4;
     return {true, rows, lanes * columns, {lanes, rows, columns}};
   }

@@ -68,7 +68,7 @@ struct Source {
 
 /// `add_text(spec, model, report)` adds what belongs to the model besides its weights.
 template <typename AddText>
-Result<ConvertedDecoder> convert(Source source, AddText add_text) {
+Result<ConvertedDecoder> convert(Source source, const WeightOptions& options, AddText add_text) {
   ConvertedDecoder out;
   DecoderSpec& spec = source.spec;
   if (!spec.tied && source.tensors.find(cat(source.names->head, ".weight")) == nullptr) {
@@ -84,7 +84,7 @@ Result<ConvertedDecoder> convert(Source source, AddText add_text) {
     node.key() = embedding;
     by_name.insert(std::move(node));
   }
-  DecoderWeights weights(source.tensors, *source.names, *source.own_names, out.model);
+  DecoderWeights weights(source.tensors, *source.names, *source.own_names, out.model, options);
   Status built = build_decoder(spec, weights, out.model.graph);
   if (!built.ok()) {
     const std::string hint =
@@ -94,6 +94,7 @@ Result<ConvertedDecoder> convert(Source source, AddText add_text) {
   Report& report = out.report;
   report.source = cat(source.name, " (", source.format, ", ", spec.family, ")");
   report.notes = spec.notes;
+  for (std::string& note : weights.notes()) report.notes.push_back(std::move(note));
   std::vector<std::string> unused = weights.unused();
   std::erase_if(unused, is_buffer);
   if (spec.tied) std::erase(unused, cat(source.names->head, ".weight"));
@@ -124,7 +125,8 @@ void normalize_names(const TensorNames& names, SourceTensors& tensors) {
 
 }  // namespace
 
-Result<ConvertedDecoder> convert_folder(os::FileSystem& files, const std::string& folder) {
+Result<ConvertedDecoder> convert_folder(os::FileSystem& files, const std::string& folder,
+                                        const WeightOptions& options) {
   const std::string path = folder + "/config.json";
   GRAFT_TRY_ASSIGN(const std::string text, os::read_text_file(files, path, kLargestConfig));
   GRAFT_TRY_ASSIGN(const Json json, parse_json(text).with_context(path));
@@ -132,12 +134,13 @@ Result<ConvertedDecoder> convert_folder(os::FileSystem& files, const std::string
   Source source = {file_name(folder), "safetensors", std::move(config.spec), config.names, config.names, {}, {}};
   GRAFT_TRY_ASSIGN(source.tensors, open_safetensors(files, folder, source.skipped));
   normalize_names(*source.names, source.tensors);
-  return convert(std::move(source), [&](const DecoderSpec& spec, Model& out, Report& report) {
+  return convert(std::move(source), options, [&](const DecoderSpec& spec, Model& out, Report& report) {
     add_folder_text(files, folder, json, spec, out, report);
   });
 }
 
-Result<ConvertedDecoder> convert_gguf(std::span<const std::byte> bytes, const std::string& name) {
+Result<ConvertedDecoder> convert_gguf(std::span<const std::byte> bytes, const std::string& name,
+                                      const WeightOptions& options) {
   GRAFT_TRY_ASSIGN(const GgufFile file, GgufFile::parse(bytes).with_context(name));
   GRAFT_TRY_ASSIGN(GgufModel model, read_gguf_decoder(file).with_context(name));
   Source source = {name,
@@ -147,13 +150,13 @@ Result<ConvertedDecoder> convert_gguf(std::span<const std::byte> bytes, const st
                    model.own_names,
                    std::move(model.tensors),
                    std::move(model.skipped)};
-  return convert(std::move(source),
+  return convert(std::move(source), options,
                  [&](const DecoderSpec& spec, Model& out, Report& report) { add_gguf_text(file, spec, out, report); });
 }
 
-Result<ConvertedDecoder> convert_gguf(os::FileSystem& files, const std::string& path) {
+Result<ConvertedDecoder> convert_gguf(os::FileSystem& files, const std::string& path, const WeightOptions& options) {
   GRAFT_TRY_ASSIGN(auto mapped, files.map(path));
-  GRAFT_TRY_ASSIGN(ConvertedDecoder out, convert_gguf(mapped->bytes(), file_name(path)));
+  GRAFT_TRY_ASSIGN(ConvertedDecoder out, convert_gguf(mapped->bytes(), file_name(path), options));
   out.files.push_back(std::move(mapped));
   return out;
 }

@@ -8,6 +8,7 @@
 
 #include "platform/os/file.h"
 #include "runtime/model/model.h"
+#include "tools/convert/decoder_weights.h"
 #include "tools/convert/report.h"
 
 namespace graft::convert {
@@ -21,12 +22,15 @@ struct ConvertedDecoder {
 /// A folder with config.json, *.safetensors and, for text, tokenizer.json or tokenizer.model. The graph takes "tokens"
 /// (i32 [batch, seq]) and gives "logits"; parameters have their names in the folder.
 /// Errors name the file and what is missing, contradictory or unsupported.
-Result<ConvertedDecoder> convert_folder(os::FileSystem& files, const std::string& folder);
+Result<ConvertedDecoder> convert_folder(os::FileSystem& files, const std::string& folder,
+                                        const WeightOptions& options = {});
 
 /// The same for a GGUF file; parameters have the names that they have in Hugging Face folders.
-Result<ConvertedDecoder> convert_gguf(os::FileSystem& files, const std::string& path);
+Result<ConvertedDecoder> convert_gguf(os::FileSystem& files, const std::string& path,
+                                      const WeightOptions& options = {});
 /// The same from memory that outlives the result; `name` stands for the file.
-Result<ConvertedDecoder> convert_gguf(std::span<const std::byte> bytes, const std::string& name);
+Result<ConvertedDecoder> convert_gguf(std::span<const std::byte> bytes, const std::string& name,
+                                      const WeightOptions& options = {});
 
 /// Whether a file begins as GGUF files do.
 bool is_gguf(os::FileSystem& files, const std::string& path);

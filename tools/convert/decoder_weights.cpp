@@ -1,5 +1,10 @@
 #include "tools/convert/decoder_weights.h"
 
+#include <algorithm>
+#include <cmath>
+
+#include "runtime/core/quantized.h"
+
 namespace graft::convert {
 
 std::string DecoderWeights::full_name(const TensorNames& names, Member member, std::int64_t layer) {
@@ -17,15 +22,50 @@ Result<ValueId> DecoderWeights::add(Member member, std::int64_t layer, std::stri
                    "for ", shape.text(), ".");
   }
   used_.insert(source_name);
+  const DType dtype = dtype_for(*tensor, shape);
   GRAFT_TRY_ASSIGN(const ValueId value,
-                   model_.graph.add_value(cat(name(member, layer), suffix), DType::f32, shape, ValueKind::parameter));
-  if (tensor->encoding == Encoding::f32) {
-    GRAFT_TRY(model_.view_weight(value, tensor->bytes));
-  } else {
-    GRAFT_TRY_ASSIGN(HostBuffer contents, to_f32(*tensor, source_name));
-    GRAFT_TRY(model_.set_weight(value, std::move(contents)));
-  }
+                   model_.graph.add_value(cat(name(member, layer), suffix), dtype, shape,
+                                          is_quantized(dtype) ? ValueKind::constant : ValueKind::parameter));
+  GRAFT_TRY(fill(value, *tensor, dtype, source_name));
   return value;
+}
+
+DType DecoderWeights::dtype_for(const SourceTensor& tensor, const Shape& shape) {
+  const bool matrix = shape.rank() == 2;
+  DType wanted = DType::f32;
+  if (matrix && is_quantized(tensor.dtype)) {
+    if (!options_.expand) wanted = tensor.dtype;
+  } else if (matrix && options_.quantize) {
+    const bool fits = shape[1].value() % dtype_block(*options_.quantize).elements == 0;
+    if (fits) wanted = *options_.quantize;
+    unfit_ += !fits;
+  }
+  if (is_quantized(wanted)) ++quantized_[wanted];
+  expanded_ += wanted == DType::f32 && tensor.dtype != DType::f32;
+  return wanted;
+}
+
+Status DecoderWeights::fill(ValueId value, const SourceTensor& tensor, DType wanted, std::string_view name) {
+  if (tensor.dtype == wanted) return model_.view_weight(value, tensor.bytes);
+  GRAFT_TRY_ASSIGN(HostBuffer numbers, to_f32(tensor, name));
+  if (wanted == DType::f32) return model_.set_weight(value, std::move(numbers));
+  const std::span<const float> plain(reinterpret_cast<const float*>(numbers.data()), tensor.elements());
+  const auto strange = std::find_if(plain.begin(), plain.end(), [](float x) { return !std::isfinite(x); });
+  if (strange != plain.end()) return invalid("The tensor \"", name, "\" holds ", *strange, ", which no block can.");
+  GRAFT_TRY_ASSIGN(HostBuffer blocks, HostBuffer::create(storage_bytes(wanted, tensor.elements()), name));
+  quantize(wanted, plain, blocks.bytes());
+  return model_.set_weight(value, std::move(blocks));
+}
+
+std::vector<std::string> DecoderWeights::notes() const {
+  std::vector<std::string> out;
+  for (const auto& [dtype, count] : quantized_) {
+    out.push_back(
+        cat(count, " matrices are of ", dtype_name(dtype), " blocks, frozen; adapters can be trained on them."));
+  }
+  if (expanded_ != 0) out.push_back(cat(expanded_, " tensors of other types became f32."));
+  if (unfit_ != 0) out.push_back(cat(unfit_, " matrices stay f32: their rows are no whole number of blocks."));
+  return out;
 }
 
 Result<ValueId> DecoderWeights::add_constant(std::string_view name, std::span<const float> values) {

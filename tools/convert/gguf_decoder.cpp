@@ -46,16 +46,16 @@ Result<double> GgufReader::real(std::string_view name, double otherwise) const {
 
 Status GgufReader::read_tensors() {
   for (const GgufTensor& tensor : file_.tensors()) {
-    const auto encoding = encoding_of_ggml(tensor.type);
-    if (!encoding) {
+    const auto dtype = dtype_of_ggml(tensor.type);
+    if (!dtype) {
       model_.skipped.push_back(cat(tensor.name, " (ggml type ", tensor.type, ")"));
       continue;
     }
     SourceTensor out;
-    out.encoding = *encoding;
+    out.dtype = *dtype;
     out.dims.assign(tensor.dims.rbegin(), tensor.dims.rend());
     const std::string context = cat("In the tensor \"", tensor.name, "\"");
-    GRAFT_TRY_ASSIGN(const std::uint64_t bytes, bytes_needed(out.dims, *encoding).with_context(context));
+    GRAFT_TRY_ASSIGN(const std::uint64_t bytes, bytes_needed(out.dims, *dtype).with_context(context));
     if (!in_bounds(tensor.offset, bytes, file_.data().size())) {
       return corrupt("The tensor \"", tensor.name, "\" needs ", bytes, " bytes at offset ", tensor.offset, " of ",
                      file_.data().size(), ".");

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "platform/base/half.h"
 #include "runtime/core/dtype.h"
 #include "runtime/core/shape.h"
 
@@ -71,7 +72,6 @@ std::vector<std::size_t> strided_walk(const std::vector<std::int64_t>& dims, con
 std::vector<std::int64_t> row_major_strides(const std::vector<std::int64_t>& dims);
 HostTensor transposed(const HostTensor& in, const std::vector<std::uint8_t>& perm);
 
-float half_to_float(std::uint16_t bits);
 float bfloat_to_float(std::uint16_t bits);
 
 }  // namespace graft::convert

@@ -33,10 +33,10 @@ Result<Json> parse_header(std::string_view text) {
   return header;
 }
 
-std::optional<Encoding> encoding_of(std::string_view dtype) {
-  for (const Encoding encoding : {Encoding::f32, Encoding::f16, Encoding::bf16}) {
-    if (dtype == encoding_name(encoding)) return encoding;
-  }
+std::optional<DType> dtype_of(std::string_view name) {
+  if (name == "F32") return DType::f32;
+  if (name == "F16") return DType::f16;
+  if (name == "BF16") return DType::bf16;
   return std::nullopt;
 }
 
@@ -53,15 +53,15 @@ Result<std::vector<std::int64_t>> integers(const Json& entry, const char* name, 
   return out;
 }
 
-Result<SourceTensor> read_tensor(const Json& entry, Encoding encoding, std::span<const std::byte> data) {
+Result<SourceTensor> read_tensor(const Json& entry, DType dtype, std::span<const std::byte> data) {
   SourceTensor out;
-  out.encoding = encoding;
+  out.dtype = dtype;
   GRAFT_TRY_ASSIGN(out.dims, integers(entry, "shape", kMostDims));
   GRAFT_TRY_ASSIGN(const auto offsets, integers(entry, "data_offsets", 2));
   if (offsets.size() != 2 || offsets[0] > offsets[1] || static_cast<std::uint64_t>(offsets[1]) > data.size()) {
     return corrupt("\"data_offsets\" do not lie within the ", data.size(), " bytes of data.");
   }
-  GRAFT_TRY_ASSIGN(const std::uint64_t needed, bytes_needed(out.dims, encoding));
+  GRAFT_TRY_ASSIGN(const std::uint64_t needed, bytes_needed(out.dims, dtype));
   const auto given = static_cast<std::uint64_t>(offsets[1] - offsets[0]);
   if (given != needed) return corrupt("It has ", given, " bytes where its shape needs ", needed, ".");
   out.bytes = data.subspan(static_cast<std::size_t>(offsets[0]), needed);
@@ -99,13 +99,13 @@ Status read_safetensors(std::span<const std::byte> bytes, SourceTensors& out, st
   const auto data = bytes.subspan(reader.offset());
   for (const auto& [name, entry] : header.items()) {
     if (name == "__metadata__") continue;
-    const auto encoding = encoding_of(string_member(entry, "dtype"));
-    if (!encoding) {
+    const auto dtype = dtype_of(string_member(entry, "dtype"));
+    if (!dtype) {
       skipped.push_back(cat(name, " (", string_member(entry, "dtype"), ")"));
       continue;
     }
     GRAFT_TRY_ASSIGN(SourceTensor tensor,
-                     read_tensor(entry, *encoding, data).with_context(cat("In the tensor \"", name, "\"")));
+                     read_tensor(entry, *dtype, data).with_context(cat("In the tensor \"", name, "\"")));
     if (!out.by_name.emplace(name, std::move(tensor)).second) {
       return corrupt("The tensor \"", name, "\" appears twice.");
     }

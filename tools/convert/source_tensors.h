@@ -13,33 +13,23 @@
 #include "platform/base/allocator.h"
 #include "platform/base/status.h"
 #include "platform/os/file.h"
+#include "runtime/core/dtype.h"
 
 namespace graft::convert {
 
-/// Plain numbers, and the block formats of GGUF.
-enum class Encoding : std::uint8_t { f32, f16, bf16, q4_0, q4_1, q5_0, q5_1, q8_0, q4_k, q5_k, q6_k };
-
-/// Elements of one block (1 for plain numbers) and its bytes.
-struct BlockSize {
-  std::uint64_t elements;
-  std::uint64_t bytes;
-};
-BlockSize block_size(Encoding encoding);
-std::string_view encoding_name(Encoding encoding);
-inline bool is_quantized(Encoding encoding) { return block_size(encoding).elements > 1; }
 /// By ggml's number; nullopt for types that graft does not read.
-std::optional<Encoding> encoding_of_ggml(std::uint32_t type);
+std::optional<DType> dtype_of_ggml(std::uint32_t type);
 
 struct SourceTensor {
   std::vector<std::int64_t> dims;  ///< row-major
-  Encoding encoding = Encoding::f32;
-  std::span<const std::byte> bytes;  ///< of the mapped file; as many as dims and encoding need
+  DType dtype = DType::f32;
+  std::span<const std::byte> bytes;  ///< of the mapped file; as many as dims and dtype need
 
   std::uint64_t elements() const;
 };
 
 /// Bytes of a tensor: corrupt where the product overflows or rows are no whole number of blocks.
-Result<std::uint64_t> bytes_needed(const std::vector<std::int64_t>& dims, Encoding encoding);
+Result<std::uint64_t> bytes_needed(const std::vector<std::int64_t>& dims, DType dtype);
 
 /// All numbers as f32, in the same order.
 Result<HostBuffer> to_f32(const SourceTensor& tensor, std::string_view name);

@@ -18,7 +18,21 @@ struct Options {
   std::uint64_t seed = 0;
   std::vector<std::string> bind;
   bool json = false;
+  std::string quantize;
+  bool expand = false;
 };
+
+constexpr DType kFormats[] = {DType::q8_0, DType::q4_0, DType::q4_1, DType::q5_0,
+                              DType::q5_1, DType::q4_k, DType::q5_k, DType::q6_k};
+
+convert::WeightOptions weight_options(const Options& options) {
+  convert::WeightOptions out;
+  out.expand = options.expand;
+  for (const DType dtype : kFormats) {
+    if (dtype_name(dtype) == options.quantize) out.quantize = dtype;
+  }
+  return out;
+}
 
 void print(const Options& options, const convert::Report& report) {
   std::printf(options.json ? "%s\n" : "%s", (options.json ? report.json() : report.text()).c_str());
@@ -45,13 +59,15 @@ Status run(const Options& options) {
   const bool folder = info.type == os::EntryType::directory;
   if (folder || convert::is_gguf(files, options.input)) {
     if (!options.bind.empty()) return invalid("--bind is for ONNX files; a language model's dimensions stay open.");
-    GRAFT_TRY_ASSIGN(const auto converted, folder ? convert::convert_folder(files, options.input)
-                                                  : convert::convert_gguf(files, options.input));
+    GRAFT_TRY_ASSIGN(const auto converted, folder
+                                               ? convert::convert_folder(files, options.input, weight_options(options))
+                                               : convert::convert_gguf(files, options.input, weight_options(options)));
     return finish(options, converted.report, converted.model);
   }
   if (!options.input.ends_with(".onnx")) {
     return unsupported("\"", options.input, "\" is neither an .onnx file, nor a GGUF file, nor a Hugging Face folder.");
   }
+  if (!options.quantize.empty() || options.expand) return invalid("--quantize and --expand are for language models.");
   convert::ConvertOptions convert_options;
   GRAFT_TRY_ASSIGN(convert_options.bindings, parse_bindings(options.bind));
   convert::Report report;
@@ -74,6 +90,11 @@ Action add_convert(CLI::App& app) {
   app.add_option("--seed", options->seed, "Of the example's weights")->needs(example);
   app.add_option("-o,--output", options->output, "The file to write: .graft, or .onnx for an example")->required();
   app.add_option("--bind", options->bind, "Fixes named dimensions, as in seq=128; the others stay open");
+  std::vector<std::string> formats;
+  for (const DType dtype : kFormats) formats.emplace_back(dtype_name(dtype));
+  app.add_option("--quantize", options->quantize, "Matrices of a language model become blocks of this format, frozen")
+      ->check(CLI::IsMember(formats));
+  app.add_flag("--expand", options->expand, "Quantized matrices become f32, which can be trained");
   app.add_flag("--json", options->json, "Print the trainability report as JSON");
   return [options] { return run(*options); };
 }
