@@ -250,6 +250,8 @@ def check_stories_260k(report):
         graft("convert", f"{folder}/a.gguf", "-o", f"{folder}/a.graft")
         logits = run_logits(f"{folder}/a.graft", tokens, folder)
         report.check("stories260k", "logits", float(np.abs(logits - expected).max()), FORWARD_TOLERANCE)
+        text = graft("generate", f"{folder}/a.graft", "--tokens", "1", "--max-tokens", tokens.shape[1] - 1, "--json")
+        report.check("stories260k", "greedy tokens", float(json.loads(text)["tokens"] != tokens[0, 1:].tolist()), 0)
 
 
 def check_stories(report):
