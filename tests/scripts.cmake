@@ -59,6 +59,15 @@ if(TARGET graft_cli AND GRAFT_TEST_PYTHON)
   endforeach()
 endif()
 
+# The long form of what cli/resume tries 20 times: 300 kills at random instants.
+if(TARGET graft_cli AND GRAFT_TEST_PYTHON)
+  add_test(NAME cli/resume_long CONFIGURATIONS long
+    COMMAND ${GRAFT_TEST_PYTHON} -B ${PROJECT_SOURCE_DIR}/tests/cli/resume_test.py $<TARGET_FILE:graft_cli>
+      Resume.test_killed_runs_end_with_the_same_weights)
+  set_tests_properties(cli/resume_long PROPERTIES LABELS long TIMEOUT 7200 SKIP_RETURN_CODE 77
+    ENVIRONMENT "${tool_environment};GRAFT_TEST_KILLS=300")
+endif()
+
 # See tests/support/heap_faults.h.
 if(NOT GRAFT_SANITIZE AND CMAKE_SYSTEM_NAME STREQUAL "Linux")
   target_link_options(unit_c_api_faults_test PRIVATE

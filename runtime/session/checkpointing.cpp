@@ -26,8 +26,7 @@ std::span<const std::byte> bytes_of(const T& record) {
 }
 
 std::string difference(std::span<const std::byte> known, std::span<const std::byte> now) {
-  constexpr const char* kWhat[] = {"loss", "number of samples", "learning rate", "place in the data",
-                                   "parameters or optimizer state"};
+  constexpr const char* kWhat[] = {"loss", "number of samples", "learning rate", "place in the data", "parameters"};
   if (known.size() != now.size()) return "journal's format";
   for (std::size_t i = 0; i < std::size(kWhat); ++i) {
     if (std::memcmp(known.data() + 8 * i, now.data() + 8 * i, 8) != 0) return kWhat[i];

@@ -114,7 +114,7 @@ class Trainer {
   /// PlanRequest::checkpoints asked for it.
   Status capture();
   const std::vector<Capture::Entry>& captured() const { return capture_->entries(); }
-  /// 64 bits that tell whether two runs have the same parameters, statistics and optimizer state. Where
+  /// 64 bits that tell whether two runs have the same parameters and running statistics. Where
   /// PlanRequest::checkpoints asked for it.
   Result<std::uint64_t> state_hash();
 

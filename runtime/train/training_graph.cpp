@@ -150,8 +150,8 @@ Result<Graph> build_hash_graph(const Residents& residents) {
     return {};
   };
   for (const Resident& resident : residents.entries()) {
-    // Accumulators are zero between steps. Tensors of other sizes are not trained.
-    const bool left_out = resident.kind == ValueKind::constant || resident.memory_class == MemoryClass::gradients ||
+    // Tensors of elements of other sizes are not trained.
+    const bool left_out = resident.kind == ValueKind::constant || resident.memory_class != MemoryClass::parameters ||
                           dtype_size(resident.dtype) != 4;
     if (left_out) continue;
     if (inputs.size() == kMaxInputs) GRAFT_TRY(hash_inputs());

@@ -50,7 +50,8 @@ Result<Graph> build_update_graph(const TrainingGraph& accumulating, const TrainO
 /// Output of build_hash_graph(): 64 bits.
 inline constexpr std::string_view kHashOutput = "state_hash";
 
-/// Hashes what a step leaves on the device: parameters, running statistics and optimizer state.
+/// Hashes the parameters and running statistics that a step leaves. Not the optimizer's state, for three times the
+/// cost: what differs there differs in the parameters as soon as it matters.
 Result<Graph> build_hash_graph(const Residents& residents);
 
 /// The model in inference mode, its loss and its metrics.
