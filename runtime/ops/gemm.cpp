@@ -37,7 +37,14 @@ GemmTile choose_gemm_tile(const gpu::Caps& caps, const GemmProblem& problem) {
     const std::uint32_t lanes = caps.subgroup_size;
     const std::uint32_t rows = problem.m == 1 ? 1 : problem.m <= 4 ? 4 : 16;
     const std::uint32_t columns = problem.n <= lanes ? 1 : 4;
-    return {true, rows, lanes * columns, {lanes, rows, columns}};
+    // Four elements at once cost a CPU device little more than one. Few rows or columns leave nothing to load across.
+    const auto mode = [](Fours fours, bool across) {
+      return fours == Fours::across && !across ? 0u : static_cast<std::uint32_t>(fours);
+    };
+    return {true,
+            rows,
+            lanes * columns,
+            {lanes, rows, columns, mode(problem.a_fours, rows == 16), mode(problem.b_fours, columns == 4)}};
   }
   constexpr std::uint64_t kEnoughTiles = 128;  // to fill a middling GPU with the large tile
   if (problem.m <= 16) return shared_tile(128, 32, 4, 2);
@@ -72,6 +79,8 @@ Result<GemmFields> make_gemm_fields(const gpu::Caps& caps, const GemmProblem& pr
   std::uint64_t length = ceil_div<std::uint64_t>(k, splits);
   // Whole outer steps, where they are short, so that no part begins amid one.
   if (splits > 1 && problem.inner < length) length = ceil_div(length, problem.inner) * problem.inner;
+  const bool along_k = problem.a_fours == Fours::along_k || problem.b_fours == Fours::along_k;
+  if (splits > 1 && along_k) length = ceil_div<std::uint64_t>(length, 4) * 4;  // parts begin at whole fours
   fields.k_per_split = static_cast<std::uint32_t>(length);
   fields.splits = splits > 1 ? static_cast<std::uint32_t>(ceil_div(k, length)) : 1;
   GRAFT_TRY(count32(problem.outputs * fields.splits, "parts of the product"));

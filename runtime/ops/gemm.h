@@ -17,6 +17,13 @@ struct GemmKernels {
   std::optional<std::uint32_t> format = {};  ///< constant_id 4 of kernels that read weights of several formats
 };
 
+/// Where an operand's elements stand side by side, in whole fours from any of them that a loop over fours meets.
+enum class Fours : std::uint8_t {
+  none,
+  along_k,  ///< `inner` is a multiple of four too
+  across,   ///< along the rows of A, the columns of B
+};
+
 /// Sizes of C[m, n] = sum over outer * inner of A * B, `batches` times; the output has `outputs` elements in all.
 struct GemmProblem {
   std::uint64_t m = 0;
@@ -26,6 +33,8 @@ struct GemmProblem {
   std::uint64_t batches = 1;
   std::uint64_t outputs = 0;
   bool whole = false;  ///< k is not split: the output is added to, limited, or part of another
+  Fours a_fours = Fours::none;
+  Fours b_fours = Fours::none;
 };
 
 /// The tile that suits a device and a problem: variant and specialization constants.
@@ -109,7 +118,8 @@ Status emit_gemm(Emitter& e, const GemmKernels& kernels, const GemmProblem& prob
   const auto groups = e.spread(std::uint64_t{fields.tiles_m} * fields.tiles_n * fields.batches * fields.splits);
   const auto& constants = fields.tile.specialization;
   if (fields.tile.shuffle) {
-    e.dispatch(kernels.shuffle, {constants[0], constants[1], constants[2]}, std::move(bindings), push, groups);
+    e.dispatch(kernels.shuffle, {constants[0], constants[1], constants[2], constants[3], constants[4]},
+               std::move(bindings), push, groups);
   } else {
     e.dispatch(kernels.shared, {constants[0], constants[1], constants[2], constants[3]}, std::move(bindings), push,
                groups);

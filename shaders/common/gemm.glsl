@@ -12,6 +12,8 @@
 // GEMM_SKIPS_OUTSIDE: Ptr of a row has `bool inside`, and outer steps in which no row of a tile is inside are left out.
 // GEMM_QUADS: the kernel also defines a_load4 and b_load4(ptr, c, left), four elements from c on (0 beyond `left`), and
 // inner is 1 outer step or a multiple of 4. GEMM_QUAD_COLUMNS: it defines b_columns(ptr, c), four columns from ptr's on.
+// GEMM_VECTORS: the kernel also defines a_load4 and b_load4, four contiguous elements from where a_load and b_load find
+// one; the host says where they may be used, and then rows and columns beyond p.m and p.n come in whole fours.
 // The including kernel's main() calls gemm_place() and then gemm_tile().
 #ifndef GRAFT_GEMM_GLSL
 #define GRAFT_GEMM_GLSL
@@ -44,12 +46,20 @@ vec4 b_load4(Ptr ptr, uint c, uint left);
 #ifdef GEMM_QUAD_COLUMNS
 vec4 b_columns(Ptr ptr, uint c);
 #endif
+#ifdef GEMM_VECTORS
+vec4 a_load4(Ptr ptr, uint c);
+vec4 b_load4(Ptr ptr, uint c);
+#endif
 
 #ifdef GEMM_SHUFFLE
 #include "shaders/common/gemm_shuffle.glsl"
 #else
 #include "shaders/common/gemm_shared.glsl"
 #endif
+
+/// The last row of A and column of B that may be loaded.
+uint last_row() { return p.m - (kAcrossA ? 4 : 1); }
+uint last_column() { return p.n - (kAcrossB ? 4 : 1); }
 
 /// Which tile of which problem this workgroup computes; not valid in the excess workgroups of a spread dispatch.
 Place gemm_place() {

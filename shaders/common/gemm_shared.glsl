@@ -10,6 +10,8 @@ const uint kThreadsM = kThreads / kThreadsN;
 const uint kTileM = kThreadsM * kRowsPer;
 const uint kTileN = kThreadsN * kColsPer;
 const uint kBlock = 16;
+const bool kAcrossA = false;
+const bool kAcrossB = false;
 // Each invocation stages one row of A and one column of B, over its share of the block's k.
 const uint kShareA = kBlock * kTileM / kThreads;
 const uint kShareB = kBlock * kTileN / kThreads;

@@ -7,16 +7,31 @@
 layout(constant_id = 0) const uint kLanes = 8;  // the subgroup size
 layout(constant_id = 1) const uint kTileM = 16;
 layout(constant_id = 2) const uint kColumns = 4;
+#ifdef GEMM_VECTORS
+// Four contiguous elements are one load: 1 along k, 2 along the rows of A (columns of B), 0 neither.
+layout(constant_id = 3) const uint kVectorA = 0;
+layout(constant_id = 4) const uint kVectorB = 0;
+#else
+const uint kVectorA = 0;
+const uint kVectorB = 0;
+#endif
 layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
 const uint kTileN = kLanes * kColumns;
 const uint kRows = (kTileM + kLanes - 1) / kLanes;
+const uint kAlongK = 1;
+const uint kAcross = 2;
+const uint kQuadRows = (kTileM + 3) / 4;
+const bool kAcrossA = kVectorA == kAcross;
+const bool kAcrossB = kVectorB == kAcross;
 
+// The row of A that a lane loads.
+uint row_of(uint lane, uint i) { return kAcrossA ? lane % kQuadRows * 4 : i * kLanes + lane; }
 // Lanes own neighbouring columns, so that loads are contiguous; or runs of four that are loaded at once.
 uint column_of(uint lane, uint j) {
 #ifdef GEMM_QUAD_COLUMNS
   return lane * kColumns + j;
 #else
-  return j * kLanes + lane;
+  return kAcrossB ? lane * kColumns + j : j * kLanes + lane;
 #endif
 }
 
@@ -26,7 +41,7 @@ void gemm_tile(Place place, uint k_begin, uint k_end) {
   [[unroll]] for (uint i = 0; i < kTileM * kColumns; ++i) acc[i] = 0.0;
   Row rows[kRows];
   Col cols[kColumns];
-  [[unroll]] for (uint i = 0; i < kRows; ++i) rows[i] = a_row(place.m0 + i * kLanes + lane);
+  [[unroll]] for (uint i = 0; i < kRows; ++i) rows[i] = a_row(place.m0 + row_of(lane, i));
   [[unroll]] for (uint j = 0; j < kColumns; ++j) cols[j] = b_col(place.n0 + column_of(lane, j));
 
   for (uint k = k_begin; k < k_end;) {
@@ -45,6 +60,51 @@ void gemm_tile(Place place, uint k_begin, uint k_end) {
     uint any = 0;
     [[unroll]] for (uint lane_i = 0; lane_i < kLanes; ++lane_i) any |= subgroupShuffle(inside, lane_i);
     if (any == 0) c_end = c_begin;
+#endif
+#ifdef GEMM_VECTORS
+    if (kVectorA != 0 || kVectorB != 0) {
+      // Steps c to c + 3 of k, those beyond c_end as zeros. No function: drivers stumble over arrays of specialized size.
+      for (uint c = c_begin; c < c_end; c += 4) {
+        vec4 a[kRows];
+        vec4 b[4];
+        [[unroll]] for (uint i = 0; i < kRows; ++i) {
+          if (kVectorA == kAlongK) {
+            a[i] = a_load4(pa[i], c);
+          } else if (kAcrossA) {
+            const uint step = c + (i * kLanes + lane) / kQuadRows;
+            const vec4 loaded = a_load4(pa[0], min(step, c_end - 1));
+            a[i] = step < c_end ? loaded : vec4(0.0);
+          } else {
+            [[unroll]] for (uint q = 0; q < 4; ++q) {
+              const float loaded = a_load(pa[i], min(c + q, c_end - 1));
+              a[i][q] = c + q < c_end ? loaded : 0.0;
+            }
+          }
+        }
+        [[unroll]] for (uint j = 0; j < 4; ++j) {
+          if (kAcrossB) {
+            b[j] = b_load4(pb[0], min(c + j, c_end - 1));  // step c + j of four columns
+          } else if (j < kColumns && kVectorB == kAlongK) {
+            b[j] = b_load4(pb[min(j, kColumns - 1)], c);  // four steps of column j, also below
+          } else if (j < kColumns) {
+            [[unroll]] for (uint q = 0; q < 4; ++q) b[j][q] = b_load(pb[min(j, kColumns - 1)], min(c + q, c_end - 1));
+          }
+        }
+        // Row by row, so that the few sums of a row stay in registers for four steps.
+        [[unroll]] for (uint i = 0; i < kTileM; ++i) {
+          [[unroll]] for (uint q = 0; q < 4; ++q) {
+            const uint at = q * kQuadRows + i / 4;
+            const float value = kAcrossA ? subgroupShuffle(a[at / kLanes][i % 4], at % kLanes)
+                                         : subgroupShuffle(a[i / kLanes][q], i % kLanes);
+            [[unroll]] for (uint j = 0; j < kColumns; ++j) {
+              acc[i * kColumns + j] += value * (kAcrossB ? b[q][j] : b[j][q]);
+            }
+          }
+        }
+      }
+      k += c_count;
+      continue;
+    }
 #endif
 #ifdef GEMM_QUADS
     for (uint c = c_begin; c < c_end; c += 4) {

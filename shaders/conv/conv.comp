@@ -6,13 +6,16 @@
 #include "shaders/conv/conv_push.h"
 
 layout(std430, binding = 0) readonly buffer X { float x[]; };
+layout(std430, binding = 0) readonly buffer XVectors { vec4 x4[]; };
 layout(std430, binding = 1) readonly buffer Weight { float weight[]; };
+layout(std430, binding = 1) readonly buffer WeightVectors { vec4 weight4[]; };
 layout(std430, binding = 2) readonly buffer Bias { float bias[]; };  // any buffer without bias
 layout(std430, binding = 3) writeonly buffer Y { float y[]; };
 
 struct Row { uint base; int h; int w; };  // input position of tap (0, 0), which may lie outside the image
 struct Col { uint base; };
 struct Ptr { uint base; bool inside; };
+#define GEMM_VECTORS
 #include "shaders/common/gemm.glsl"
 
 uint group = 0;
@@ -41,9 +44,15 @@ float a_load(Ptr ptr, uint c) {
   return ptr.inside ? value : 0.0;
 }
 
+vec4 a_load4(Ptr ptr, uint c) {
+  const vec4 value = x4[(ptr.base + c) / 4];
+  return ptr.inside ? value : vec4(0.0);
+}
+
 Col b_col(uint n) { return Col((group * p.group_o + min(n, p.n - 1)) * p.k); }
 Ptr b_at(Col col, uint t) { return Ptr(col.base + t * p.group_c, true); }
 float b_load(Ptr ptr, uint c) { return weight[ptr.base + c]; }
+vec4 b_load4(Ptr ptr, uint c) { return weight4[(ptr.base + c) / 4]; }
 
 uint out_row(uint m) { return m * p.o + group * p.group_o; }
 void out_store(uint address, uint n, float value) {

@@ -8,7 +8,9 @@
 #include "shaders/conv/conv_push.h"
 
 layout(std430, binding = 0) readonly buffer DY { float dy[]; };
+layout(std430, binding = 0) readonly buffer DYVectors { vec4 dy4[]; };
 layout(std430, binding = 1) readonly buffer Weight { float weight[]; };
+layout(std430, binding = 1) readonly buffer WeightVectors { vec4 weight4[]; };
 layout(std430, binding = 2) readonly buffer Bias { float bias[]; };  // any buffer without bias
 layout(std430, binding = 3) writeonly buffer DX { float dx[]; };
 
@@ -16,6 +18,7 @@ struct Row { uint image; int oh; int ow; };  // output position that the phase's
 struct Col { uint base; };
 struct Ptr { uint base; bool inside; };
 #define GEMM_SKIPS_OUTSIDE
+#define GEMM_VECTORS
 #include "shaders/common/gemm.glsl"
 
 uint group = 0;
@@ -62,7 +65,12 @@ float a_load(Ptr ptr, uint c) {
   return ptr.inside ? value : 0.0;
 }
 
-Col b_col(uint n) { return Col(group * p.group_o * p.kh * p.kw * p.group_c + min(n, p.n - 1)); }
+vec4 a_load4(Ptr ptr, uint c) {
+  const vec4 value = dy4[(ptr.base + c) / 4];
+  return ptr.inside ? value : vec4(0.0);
+}
+
+Col b_col(uint n) { return Col(group * p.group_o * p.kh * p.kw * p.group_c + min(n, last_column())); }
 Ptr b_at(Col col, uint t) {
   const uint i = t / taps.y;
   const uint r = first_tap.x + i * p.tap_step_h;
@@ -70,6 +78,7 @@ Ptr b_at(Col col, uint t) {
   return Ptr(col.base + (r * p.kw + s) * p.group_c, true);
 }
 float b_load(Ptr ptr, uint c) { return weight[ptr.base + c * (p.kh * p.kw * p.group_c)]; }
+vec4 b_load4(Ptr ptr, uint c) { return weight4[(ptr.base + c * (p.kh * p.kw * p.group_c)) / 4]; }
 
 uint out_row(uint m) {
   const uvec3 at = position(m);

@@ -7,27 +7,31 @@
 #include "shaders/conv/conv_push.h"
 
 layout(std430, binding = 0) readonly buffer X { float x[]; };
+layout(std430, binding = 0) readonly buffer XVectors { vec4 x4[]; };
 layout(std430, binding = 1) readonly buffer DY { float dy[]; };
+layout(std430, binding = 1) readonly buffer DYVectors { vec4 dy4[]; };
 layout(std430, binding = 2) writeonly buffer DW { float dw[]; };
 
 struct Row { uint base; };
 struct Col { int h; int w; uint c; };  // input position for output pixel (0, 0), maybe outside; channel
 struct Ptr { uint base; int w; };
+#define GEMM_VECTORS
 #include "shaders/common/gemm.glsl"
 
 uint group = 0;
 
-Row a_row(uint m) { return Row(group * p.group_o + min(m, p.m - 1)); }
+Row a_row(uint m) { return Row(group * p.group_o + min(m, last_row())); }
 Ptr a_at(Row row, uint t) { return Ptr(t * p.ow * p.o + row.base, 0); }
 float a_load(Ptr ptr, uint c) { return dy[ptr.base + c * p.o]; }
+vec4 a_load4(Ptr ptr, uint c) { return dy4[(ptr.base + c * p.o) / 4]; }
 
 Col b_col(uint n) {
-  const uint tap = min(n, p.n - 1) / p.group_c;
+  const uint tap = min(n, last_column()) / p.group_c;
   const uint r = tap / p.kw;
   Col col;
   col.h = int(r * p.dilation_h) - int(p.pad_h);
   col.w = int((tap - r * p.kw) * p.dilation_w) - int(p.pad_w);
-  col.c = group * p.group_c + min(n, p.n - 1) - tap * p.group_c;
+  col.c = group * p.group_c + min(n, last_column()) - tap * p.group_c;
   return col;
 }
 
@@ -44,6 +48,12 @@ float b_load(Ptr ptr, uint c) {
   const bool inside = uint(ptr.w + int(c * p.stride_w)) < p.w;
   const float value = x[inside ? ptr.base + c * (p.stride_w * p.c) : 0u];
   return inside ? value : 0.0;
+}
+
+vec4 b_load4(Ptr ptr, uint c) {
+  const bool inside = uint(ptr.w + int(c * p.stride_w)) < p.w;
+  const vec4 value = x4[inside ? (ptr.base + c * (p.stride_w * p.c)) / 4 : 0u];
+  return inside ? value : vec4(0.0);
 }
 
 uint out_row(uint m) { return (group * p.group_o + m) * p.n; }

@@ -6,25 +6,30 @@
 #include "shaders/matmul/matmul_push.h"
 
 layout(std430, binding = 0) readonly buffer A { float a[]; };
+layout(std430, binding = 0) readonly buffer AVectors { vec4 a4[]; };
 layout(std430, binding = 1) readonly buffer B { float b[]; };
+layout(std430, binding = 1) readonly buffer BVectors { vec4 b4[]; };
 layout(std430, binding = 2) readonly buffer Bias { float bias[]; };  // any buffer without bias
 layout(std430, binding = 3) writeonly buffer Out { float c[]; };
 
 struct Row { uint base; };
 struct Col { uint base; };
 struct Ptr { uint base; };
+#define GEMM_VECTORS
 #include "shaders/common/gemm.glsl"
 
 uint a_base = 0;
 uint b_base = 0;
 uint c_base = 0;
 
-Row a_row(uint m) { return Row(a_base + min(m, p.m - 1) * p.a_row_stride); }
+Row a_row(uint m) { return Row(a_base + min(m, last_row()) * p.a_row_stride); }
 Ptr a_at(Row row, uint t) { return Ptr(row.base); }
 float a_load(Ptr ptr, uint c_index) { return a[ptr.base + c_index * p.a_k_stride]; }
-Col b_col(uint n) { return Col(b_base + min(n, p.n - 1) * p.b_col_stride); }
+Col b_col(uint n) { return Col(b_base + min(n, last_column()) * p.b_col_stride); }
 Ptr b_at(Col col, uint t) { return Ptr(col.base); }
 float b_load(Ptr ptr, uint c_index) { return b[ptr.base + c_index * p.b_k_stride]; }
+vec4 a_load4(Ptr ptr, uint c_index) { return a4[(ptr.base + c_index * p.a_k_stride) / 4]; }
+vec4 b_load4(Ptr ptr, uint c_index) { return b4[(ptr.base + c_index * p.b_k_stride) / 4]; }
 uint out_row(uint m) { return c_base + m * p.n; }
 void out_store(uint address, uint n, float value) {
   if (p.has_bias != 0) value += bias[n];

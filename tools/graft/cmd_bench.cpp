@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "platform/gpu/presets.h"
 #include "runtime/session/session.h"
 #include "tools/graft/bench_cases.h"
 #include "tools/graft/bench_rows.h"
@@ -19,6 +20,7 @@ struct Options {
   std::string what;
   std::string filter;
   std::vector<std::string> bind;
+  std::string caps;
   int repeat = 7;
   bool json = false;
   bool processor_time = false;
@@ -53,11 +55,11 @@ Result<Timing> time_plan(gpu::Device& device, const Graph& graph, const Resident
   return Timing{seconds.front(), seconds[seconds.size() / 2]};
 }
 
-Result<Row> run_case(gpu::Device& device, const BenchCase& c, int repeat, Clock clock) {
+Result<Row> run_case(gpu::Device& device, const gpu::Caps& caps, const BenchCase& c, int repeat, Clock clock) {
   GRAFT_TRY_ASSIGN(const Graph graph, c.build());
-  Residents residents(device.caps());
+  Residents residents(caps);
   GRAFT_TRY(residents.add(graph));
-  GRAFT_TRY_ASSIGN(Plan plan, make_plan(graph, device.caps(), residents));
+  GRAFT_TRY_ASSIGN(Plan plan, make_plan(graph, caps, residents));
   Row row{c.name, plan.flops, 0, {}};
   for (const Value& value : graph.values()) row.bytes += storage_bytes(value.dtype, value.shape.elements());
   for (const BenchCase::Rival& rival : c.rivals) {
@@ -95,6 +97,8 @@ Status bench_device(gpu::Device& device, const Options& options) {
 
 Status bench_ops(gpu::Device& device, const Options& options) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  gpu::Caps caps = device.caps();
+  if (!options.caps.empty()) GRAFT_TRY(gpu::apply_caps_preset(options.caps, caps));
   GRAFT_TRY_ASSIGN(const DeviceFigures figures, measure_device(device, options.clock()));
   if (!options.json) {
     print_device(device, figures);
@@ -104,7 +108,7 @@ Status bench_ops(gpu::Device& device, const Options& options) {
   }
   for (const BenchCase& c : bench_cases()) {
     if (c.name.find(options.filter) == std::string::npos) continue;
-    auto row = run_case(device, c, options.repeat, options.clock());
+    auto row = run_case(device, caps, c, options.repeat, options.clock());
     if (!row.ok()) return std::move(row).status().with_context(cat("In the benchmark \"", c.name, "\""));
     if (options.json) rows.push_back(row_json(*row, figures));
     if (!options.json) print_row(*row, figures);
@@ -199,6 +203,7 @@ Action add_bench(CLI::App& app) {
   app.add_flag("--processor-time", options->processor_time,
                "device, ops: processor time per core instead of device time; for CPU devices of a shared machine");
   app.add_flag("--json", options->json, "Print JSON");
+  add_caps_flag(app, options->caps);
   add_device_flags(app, options->flags);
   return [options] { return run(*options); };
 }

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "platform/base/checked.h"
+#include "platform/gpu/presets.h"
 #include "runtime/plan/plan.h"
 #include "runtime/session/session.h"
 #include "runtime/train/training_plan.h"
@@ -24,6 +25,7 @@ struct Options {
   std::string path;
   std::string mode = "train";
   std::string budget;
+  std::string caps;
   std::string svg;
   std::string html;
   bool json = false;
@@ -96,13 +98,19 @@ Result<Forecast> plan_for_training(const Model& model, const TrainFlags& flags, 
 }
 
 // The device that was asked for, else any that is here, else what Vulkan guarantees everywhere.
-Result<gpu::Caps> find_caps(const Options& options) {
+Result<gpu::Caps> device_caps(const Options& options) {
   auto opened = OpenDevice::open(options.flags);
   const bool asked = !options.flags.device.empty() || !options.flags.library.empty() || options.fits_device;
   if (!opened.ok() && !asked) return gpu::Caps{.device_name = "any Vulkan 1.1 device"};
   GRAFT_TRY_ASSIGN(auto device, std::move(opened));
   const gpu::Caps caps = device->device().caps();
   GRAFT_TRY(device->close());
+  return caps;
+}
+
+Result<gpu::Caps> find_caps(const Options& options) {
+  GRAFT_TRY_ASSIGN(gpu::Caps caps, device_caps(options));
+  if (!options.caps.empty()) GRAFT_TRY(gpu::apply_caps_preset(options.caps, caps));
   return caps;
 }
 
@@ -231,6 +239,7 @@ Action add_plan(CLI::App& app) {
   app.add_option("--html", options->html, "The same as a page with every layer; hovering names the values");
   app.add_flag("--fits-device", options->fits_device, "Fail where the device's memory does not suffice");
   add_train_flags(app, options->train);
+  add_caps_flag(app, options->caps);
   add_device_flags(app, options->flags);
   return [options] { return run(*options); };
 }

@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "platform/gpu/presets.h"
+
 namespace graft::cli {
 namespace {
 
@@ -23,6 +25,12 @@ std::string default_cache_path() {
 }
 
 }  // namespace
+
+void add_caps_flag(CLI::App& app, std::string& preset) {
+  std::string names;
+  for (const gpu::CapsPreset& p : gpu::caps_presets()) names += cat(names.empty() ? "" : "; ", p.name, ": ", p.summary);
+  app.add_option("--caps", preset, "Plan as for a device with other capabilities (" + names + ")");
+}
 
 void add_device_flags(CLI::App& app, DeviceFlags& flags) {
   app.add_option("--device", flags.device, "Index or part of the name of the device (see: graft devices)");

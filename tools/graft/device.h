@@ -18,6 +18,9 @@ struct DeviceFlags {
   bool verbose = false;
 };
 
+/// --caps of commands that plan: a preset laid over the device's capabilities.
+void add_caps_flag(CLI::App& app, std::string& preset);
+
 void add_device_flags(CLI::App& app, DeviceFlags& flags);
 
 /// A device that says on stderr what the validation layers find and, with --verbose, what graft logs.

@@ -93,9 +93,14 @@ std::vector<OpProbe> product_probes() {
   }
   probes.push_back({Op::matmul, {{{8, 5000}}, {{5000, 8}}}});
   probes.push_back({Op::matmul, {{{1, 300}}, {{300, 70}}}});
+  probes.push_back({Op::matmul, {{{2, 300}}, {{300, 72}}}});
+  probes.push_back({Op::matmul, {{{2, 300}}, {{70, 300}}}, {{"trans_b", std::int64_t{1}}}});
+  probes.push_back({Op::matmul, {{{36, 40}}, {{40, 44}}}});
   probes.push_back({Op::conv, {{{2, 9, 9, 5}}, {{7, 3, 3, 5}}, {{7}}}, conv(1, 1)});
   probes.push_back({Op::conv, {{{2, 9, 9, 6}}, {{8, 3, 3, 3}}}, conv(2, 2)});
   probes.push_back({Op::conv, {{{2, 9, 9, 6}}, {{6, 3, 3, 1}}}, conv(1, 6)});
+  probes.push_back({Op::conv, {{{2, 9, 9, 8}}, {{8, 3, 3, 1}}}, conv(1, 8)});
+  probes.push_back({Op::conv, {{{2, 9, 9, 8}}, {{8, 3, 3, 8}}}, conv(2, 1)});
   probes.push_back({Op::conv_transpose, {{{2, 5, 5, 6}}, {{6, 3, 3, 4}}}, conv(2, 1)});
   probes.push_back({Op::max_pool, {{{2, 8, 8, 5}}}, pool});
   probes.push_back({Op::avg_pool, {{{2, 8, 8, 5}}}, pool});
@@ -112,6 +117,7 @@ std::vector<OpProbe> other_probes() {
   const Attrs adam = {{"group", std::int64_t{0}}, {"beta1", 0.9}, {"beta2", 0.999}, {"epsilon", 1e-8}};
   return {
       {Op::transpose, {{{70, 40}}}, {{"perm", Ints{1, 0}}}},
+      {Op::transpose, {{{72, 40}}}, {{"perm", Ints{1, 0}}}},
       {Op::transpose, {{{3, 4, 5}}}, {{"perm", Ints{2, 0, 1}}}},
       {Op::expand, {{{3, 1, 5}}}, {{"shape", Shape({3, 4, 5})}}},
       {Op::slice, {{{9, 7}}}, {{"starts", Ints{1, 0}}, {"ends", Ints{8, 7}}, {"steps", Ints{2, 1}}}},

@@ -53,12 +53,15 @@ Status conv_part(Emitter& e, const ConvSizes& sizes, const Binding& x, const Bin
     push.kw = 1;
   }
   const std::uint64_t pixels = sizes.images * sizes.oh * sizes.ow;
+  const bool fours = sizes.c % 4 == 0 && push.group_c % 4 == 0;
   const GemmProblem problem{.m = pixels,
                             .n = sizes.group_o(),
                             .outer = std::uint64_t{push.kh} * push.kw,
                             .inner = push.group_c,
                             .batches = static_cast<std::uint64_t>(sizes.window.groups),
-                            .outputs = pixels * sizes.o};
+                            .outputs = pixels * sizes.o,
+                            .a_fours = fours ? Fours::along_k : Fours::none,
+                            .b_fours = push.group_c % 4 == 0 ? Fours::along_k : Fours::none};
   return emit_gemm(e, {KernelId::conv__f32, KernelId::conv__f32_shuffle}, problem,
                    operands(x, weight, bias, sizes.o, y), push);
 }
@@ -80,7 +83,9 @@ Status grad_data_part(Emitter& e, const ConvSizes& sizes, const Binding& dy, con
                             .outer = taps,
                             .inner = sizes.group_o(),
                             .batches = static_cast<std::uint64_t>(sizes.window.groups) * push.stride_h * push.stride_w,
-                            .outputs = sizes.images * sizes.h * sizes.w * sizes.c};
+                            .outputs = sizes.images * sizes.h * sizes.w * sizes.c,
+                            .a_fours = sizes.group_o() % 4 == 0 ? Fours::along_k : Fours::none,
+                            .b_fours = sizes.group_c() % 4 == 0 ? Fours::across : Fours::none};
   return emit_gemm(e, {KernelId::conv_grad_data__f32, KernelId::conv_grad_data__f32_shuffle}, problem,
                    operands(dy, weight, bias, sizes.c, dx), push);
 }
@@ -96,7 +101,9 @@ Status grad_weight_part(Emitter& e, const ConvSizes& sizes, const Binding& x, co
                             .outer = sizes.images * sizes.oh,
                             .inner = sizes.ow,
                             .batches = static_cast<std::uint64_t>(sizes.window.groups),
-                            .outputs = sizes.o * columns};
+                            .outputs = sizes.o * columns,
+                            .a_fours = sizes.group_o() % 4 == 0 ? Fours::across : Fours::none,
+                            .b_fours = sizes.group_c() % 4 == 0 ? Fours::across : Fours::none};
   return emit_gemm(e, {KernelId::conv_grad_weight__f32, KernelId::conv_grad_weight__f32_shuffle}, problem,
                    {.a = x, .b = dy, .out = dw}, push);
 }

@@ -193,6 +193,13 @@ Status emit_quantized(Emitter& e, const Matrices& x) {
   return emit_weight_gemm(e, gemm);
 }
 
+// How an operand of `across` rows (or columns) by k can be loaded.
+Fours fours_of(bool along_k, std::uint64_t across, std::uint64_t k, const std::vector<std::uint64_t>& batch_strides) {
+  const auto whole = [](std::uint64_t n) { return n % 4 == 0; };
+  if (!whole(along_k ? k : across) || !std::ranges::all_of(batch_strides, whole)) return Fours::none;
+  return along_k ? Fours::along_k : Fours::across;
+}
+
 Status emit(Emitter& e) {
   const Matrices x = matrices(e.in_shape(0), e.in_shape(1), e.attrs());
   if (is_quantized(e.in_dtype(1))) return emit_quantized(e, x);
@@ -224,7 +231,9 @@ Status emit(Emitter& e) {
     operands.bias = e.in(2);
     operands.bias_count = n;
   }
-  const GemmProblem problem{.m = m, .n = n, .inner = k, .batches = batches.count, .outputs = e.out_shape().elements()};
+  GemmProblem problem{.m = m, .n = n, .inner = k, .batches = batches.count, .outputs = e.out_shape().elements()};
+  problem.a_fours = fours_of(!x.trans_a, m, k, batches.a_strides);
+  problem.b_fours = fours_of(x.trans_b, n, k, batches.b_strides);
   if (problem.outputs == 0) return ok_status();
   if (!batches.sizes.empty()) return emit_batches(e, problem, operands, push, batches);
   if ((!x.trans_a || m == 1) && suits_skinny(m, n, k, x.trans_b) && std::max(m, n) * k <= binding_words(e.caps())) {
