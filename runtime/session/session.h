@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "platform/gpu/gpu.h"
+#include "runtime/core/source_order.h"
 #include "runtime/exec/program.h"
 #include "runtime/model/model.h"
 
@@ -31,12 +32,6 @@ inline constexpr std::string_view kCotangentInput = "cotangent";
 /// the source model's order of axes. `keep_outputs` false leaves the model's own outputs out.
 Result<Graph> request_graph(const Model& model, const Bindings& bindings, const GradientRequest& request,
                             bool keep_outputs = true);
-
-/// The dims as the source model orders them: source axis source_perm[i] is graft's axis i.
-Shape source_shape(const Value& value);
-
-/// Appends a transpose to the source's order of axes, given how the value's axes came from it.
-Result<ValueId> to_source_order(Graph& graph, ValueId value, const SourcePerm& perm);
 
 struct SessionOptions {
   Bindings bindings;

@@ -78,6 +78,10 @@ struct TrainOptions {
                                               ///< model's, else 0.1
   bool metrics = true;                        ///< cross entropy: count right answers
 
+  /// Values of the forward pass to read after each step: Trainer::fetch(). Each is kept to the end of the step and
+  /// copied.
+  std::vector<std::string> fetch;
+
   std::uint32_t seed = 0;
   /// Sizes of symbolic dimensions other than the batch.
   Bindings bindings;

@@ -172,6 +172,7 @@ Result<std::optional<StepResult>> Trainer::micro_step(const data::Batch& batch) 
     GRAFT_TRY_ASSIGN(Runner * runner, training_runner(static_cast<std::int64_t>(samples)));
     GRAFT_TRY_ASSIGN(const Metrics part, run(*runner, batch, state_.samples_done, state));
     last_samples_ = static_cast<std::int64_t>(samples);
+    keep_fetched(*runner->program, state_.samples_done, samples);
     state_.step_metrics.add(part);
     state_.samples_done += samples;
     if (!update_) last = runner->program.get();

@@ -74,6 +74,13 @@ struct NamedTensor {
   std::uint64_t bytes = 0;
 };
 
+/// A value of the last step, of all its samples (of its last micro-batch alone where it has no batch axis).
+struct FetchedValue {
+  DType dtype{};
+  Shape shape;                       ///< in the source's order of axes
+  std::span<const std::byte> bytes;  ///< until the next step
+};
+
 /// Threads: one, the device's. Lifetime: the model's graph and the device must outlive the trainer; the graph must not
 /// change. After the first step of each batch size, a step allocates no host and no device memory.
 class Trainer {
@@ -121,6 +128,9 @@ class Trainer {
   const Graph& model() const { return model_; }
   std::uint64_t device_bytes() const { return memory_->allocated_bytes() + (capture_ ? capture_->bytes() : 0); }
 
+  /// A value of TrainOptions::fetch as the last step computed it. not_found where it was not asked for.
+  Result<FetchedValue> fetch(std::string_view name) const;
+
   /// What the last step ran, in order: its last micro-batch, then the update where gradients are accumulated. For
   /// Program::times(). Empty before the first step.
   std::vector<Program*> last_programs();
@@ -131,6 +141,14 @@ class Trainer {
     std::int64_t classes = 0;
     std::unique_ptr<Program> program;
     Feeder feeder;
+  };
+
+  struct Fetched {
+    std::string name;
+    DType dtype{};
+    Shape shape;             ///< of one micro-batch
+    bool by_sample = false;  ///< its first axis is the batch
+    HostBuffer contents;     ///< of the largest batch
   };
 
   Trainer(gpu::Device& device, const Graph& model, const TrainOptions& options, std::vector<data::Field> fields,
@@ -144,6 +162,8 @@ class Trainer {
   Status execute(Program& program, const StepState& state);
   Status check_settled() const;
   Status prepare_step(const data::Batch& batch);
+  Status prepare_fetches();
+  void keep_fetched(const Program& program, std::uint64_t first, std::uint64_t samples);
   Result<StepResult> end_step(const data::Batch& batch, const Program& last);
 
   gpu::Device& device_;
@@ -157,7 +177,9 @@ class Trainer {
   std::vector<Runner> training_;
   std::vector<Runner> evaluation_;
   std::unique_ptr<Program> update_;
-  std::int64_t last_samples_ = 0;  ///< of the last micro-batch; 0 before the first step
+  std::vector<Fetched> fetched_;
+  std::uint64_t fetched_samples_ = 0;  ///< of the last step
+  std::int64_t last_samples_ = 0;      ///< of the last micro-batch; 0 before the first step
   std::unique_ptr<Program> hash_;
   std::unique_ptr<Capture> capture_;
   std::uint64_t count_ = 0;        ///< rows or elements of the step in progress

@@ -25,6 +25,7 @@ Result<std::unique_ptr<Trainer>> Trainer::create(gpu::Device& device, const Grap
   const std::vector<const Plan*> plans = trainer->plan_.plans();
   GRAFT_TRY_ASSIGN(trainer->memory_, Memory::create(device, trainer->plan_.residents, plans));
   GRAFT_TRY(trainer->load_residents(weight_of));
+  GRAFT_TRY(trainer->prepare_fetches());
   for (const SizedPlan& sized : trainer->plan_.training) {
     GRAFT_TRY_ASSIGN(Runner runner, trainer->make_runner(sized));
     trainer->training_.push_back(std::move(runner));

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/autodiff/autodiff.h"
+#include "runtime/core/source_order.h"
 #include "runtime/train/optimizer.h"
 #include "runtime/train/train_mode.h"
 
@@ -68,6 +69,17 @@ Status check_names(const Graph& model, const TrainOptions& options) {
   return {};
 }
 
+Status add_fetched(Graph& graph, const Graph& bound, const std::vector<ValueId>& values, const TrainOptions& options) {
+  for (const std::string& name : options.fetch) {
+    GRAFT_TRY_ASSIGN(const ValueId id, bound.resolve(name));
+    const ValueId value = values[id.index];
+    if (!value.valid()) return invalid("\"", name, "\" cannot be fetched: training does not compute it.");
+    GRAFT_TRY_ASSIGN(const ValueId ordered, to_source_order(graph, value, SourcePerm(graph.value(value).source_perm)));
+    graph.add_output(cat(kFetchPrefix, name), ordered);
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<std::string> batch_symbol(const Graph& model) {
@@ -116,6 +128,7 @@ Result<TrainingGraph> build_training_graph(const Graph& model, std::int64_t samp
   out.graph = std::move(forward.graph);
   GRAFT_TRY_ASSIGN(out.loss, add_loss(out.graph, forward.values[target.index], options.loss, options.metrics));
   add_loss_outputs(out.graph, out.loss);
+  GRAFT_TRY(add_fetched(out.graph, bound, forward.values, options));
   GRAFT_TRY(add_backward(out, options, accumulate));
   return out;
 }

@@ -32,6 +32,9 @@ struct TrainingGraph {
 /// Scalar output: the sum of squares of all gradients, after clipping by value and before clipping by norm.
 inline constexpr std::string_view kSquaredNormOutput = "squared_norm";
 
+/// Output "fetch:NAME": a value of TrainOptions::fetch, in the source's order of axes.
+inline constexpr std::string_view kFetchPrefix = "fetch:";
+
 /// The symbol that stands for the batch: the first axis of the model's inputs; empty where that is a number.
 /// An error where inputs disagree.
 Result<std::string> batch_symbol(const Graph& model);

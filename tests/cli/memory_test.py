@@ -1,6 +1,7 @@
 """Budgets, seen from outside: the forecast, what is chosen, and that it trains to the same bytes."""
 
 import json
+import struct
 import xml.etree.ElementTree as xml
 
 import cli
@@ -83,6 +84,35 @@ class Budgets(CliTest):
     def test_fits_device_says_so(self):
         self.assertIn("It fits", self.graft("plan", "lenet.graft", "--bind", "batch=64", "--fits-device"))
         self.fails("plan", "lenet.graft", "--bind", "batch=1000000000", "--fits-device")
+
+
+class Fetching(CliTest):
+    def test_a_layer_of_the_last_step_is_what_the_model_gives(self):
+        images = self.images(8)
+        self.labels([i % 10 for i in range(8)])
+        flags = ["--data", "npy:x.npy,y.npy", "--no-shuffle", "--quiet", "--optimizer", "sgd", "--lr", "0.1"]
+        # The second step works with what the first one has left.
+        self.graft("train", "mlp.graft", *flags, "--steps", 1, "--batch", 8, "-o", "one.graft")
+        for parts in (["--batch", 8], ["--batch", 2, "--accumulate", 4]):
+            self.graft("train", "mlp.graft", *flags, "--steps", 2, *parts, "--fetch", "relu1.out,image", "--fetch-out",
+                       "f")
+            self.assertEqual(load_npy(self.path("f/image.npy")), [struct.unpack("f", struct.pack("f", v))[0] for v in images])
+            hidden = load_npy(self.path("f/relu1.out.npy"))
+            self.assertEqual(len(hidden), 8 * 128)
+            dy = [1.0] * 80
+            save_npy(self.path("dy.npy"), dy, (8, 10))
+            # d(sum of logits) / d(fc2.weight) sums the hidden layer over the samples: what --fetch gave, by another way.
+            self.graft("grad", "one.graft", "--input", "image=x.npy", "--of", "logits", "--cotangent", "dy.npy", "--wrt",
+                       "fc2.weight", "--out", "g")
+            sums = load_npy(self.path("g/fc2.weight.npy"))[:128]
+            self.assertLess(difference([sum(hidden[i::128]) for i in range(128)], sums), 1e-5)
+
+    def test_its_cost_is_planned_and_bad_names_are_refused(self):
+        free = json.loads(self.graft("plan", "mlp.graft", "--json", "--bind", "batch=4096"))
+        more = json.loads(self.graft("plan", "mlp.graft", "--json", "--bind", "batch=4096", "--fetch", "relu1.out"))
+        self.assertGreater(more["memory"]["staging"], free["memory"]["staging"])
+        self.fails("plan", "mlp.graft", "--fetch", "nothing", says=["nothing"])
+        self.fails("train", "mlp.graft", "--data", "digits:", "--fetch", "relu1.out", says=["--fetch-out"])
 
 
 class SplitGradients(CliTest):

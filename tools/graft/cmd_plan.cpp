@@ -31,6 +31,7 @@ struct Options {
   bool json = false;
   bool curve = false;
   bool fits_device = false;
+  std::string fetch;
 };
 
 struct Planned {
@@ -70,9 +71,10 @@ Result<train::TrainOptions> options_for_training(const Model& model, TrainFlags 
   return options;
 }
 
-Result<Forecast> plan_for_training(const Model& model, const TrainFlags& flags, const gpu::Caps& caps,
+Result<Forecast> plan_for_training(const Model& model, const Options& given, const gpu::Caps& caps,
                                    const PlanOptions& plan_options, bool with_curve) {
-  GRAFT_TRY_ASSIGN(const train::TrainOptions options, options_for_training(model, flags));
+  GRAFT_TRY_ASSIGN(train::TrainOptions options, options_for_training(model, given.train));
+  options.fetch = split_list(given.fetch);
   train::PlanRequest request;
   request.evaluation = false;
   request.plan = plan_options;
@@ -214,7 +216,7 @@ Status run(const Options& options) {
   GRAFT_TRY_ASSIGN(const Bindings bindings, bindings_of(options.train));
   const bool with_curve = options.curve || options.json || !options.svg.empty() || !options.html.empty();
   auto planned = options.mode == "infer" ? plan_inference(model, bindings, caps, plan_options)
-                                         : plan_for_training(model, options.train, caps, plan_options, with_curve);
+                                         : plan_for_training(model, options, caps, plan_options, with_curve);
   GRAFT_TRY_ASSIGN(const Forecast forecast, std::move(planned));
   if (options.json) {
     std::printf("%s\n", forecast_json(options, forecast, caps).dump(2).c_str());
@@ -237,6 +239,7 @@ Action add_plan(CLI::App& app) {
   app.add_flag("--curve", options->curve, "Print what computing results again would save, and its FLOPs");
   app.add_option("--svg", options->svg, "Draw the memory map, the curve and the largest layers to this file");
   app.add_option("--html", options->html, "The same as a page with every layer; hovering names the values");
+  app.add_option("--fetch", options->fetch, "Values that training is to read after each step: what that costs");
   app.add_flag("--fits-device", options->fits_device, "Fail where the device's memory does not suffice");
   add_train_flags(app, options->train);
   add_caps_flag(app, options->caps);

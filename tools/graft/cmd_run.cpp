@@ -84,18 +84,9 @@ Status feed(Session& session, const std::string& name, const data::Array& array)
   return session.set_input(name, array.buffer.bytes());
 }
 
-// A name may hold '/' (ONNX likes that) and ':'; a file name may not.
-std::string file_name(std::string name) {
-  if (name.starts_with("grad:")) name = name.substr(5);
-  std::replace_if(
-      name.begin(), name.end(), [](char c) { return c == '/' || c == ':' || c == '\\'; }, '_');
-  if (name.empty() || name[0] == '.') name = "_" + name;
-  return name + ".npy";
-}
-
 Status write_array(const std::string& folder, const std::string& name, DType dtype, const Shape& shape,
                    std::span<const std::byte> bytes) {
-  const std::string path = folder + "/" + file_name(name);
+  const std::string path = folder + "/" + npy_file_name(name);
   GRAFT_TRY(data::write_npy(os::system_files(), path, dtype, shape, bytes));
   std::printf("%s  %s%s\n", path.c_str(), std::string(dtype_name(dtype)).c_str(), shape.text().c_str());
   return ok_status();

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "platform/os/clock.h"
+#include "runtime/data/npy.h"
 #include "runtime/session/training.h"
 #include "runtime/train/fit.h"
 #include "tools/graft/adapted_model.h"
@@ -43,6 +44,8 @@ struct Options {
   std::string metrics;
   std::string svg;
   std::string profile;
+  std::string fetch;
+  std::string fetch_folder;
   std::string output;
   CheckpointFlags checkpoint;
 };
@@ -197,6 +200,20 @@ Status save_checkpoint(Run& run) {
   return ok_status();
 }
 
+// What --fetch asked for, of the last step.
+Status write_fetched(const Run& run) {
+  const auto& names = run.trainer.options().fetch;
+  if (names.empty()) return ok_status();
+  GRAFT_TRY(os::make_directories(os::system_files(), run.options.fetch_folder));
+  for (const std::string& name : names) {
+    GRAFT_TRY_ASSIGN(const train::FetchedValue value, run.trainer.fetch(name));
+    const std::string path = run.options.fetch_folder + "/" + npy_file_name(name);
+    GRAFT_TRY(data::write_npy(os::system_files(), path, value.dtype, value.shape, value.bytes));
+    std::printf("%s  %s%s\n", path.c_str(), std::string(dtype_name(value.dtype)).c_str(), value.shape.text().c_str());
+  }
+  return ok_status();
+}
+
 Status finish(Run& run, Model& model, train::FitEnd end) {
   if (end == train::FitEnd::stopped) {
     const train::TrainingState& state = run.trainer.state();
@@ -210,6 +227,7 @@ Status finish(Run& run, Model& model, train::FitEnd end) {
                                     run.trainer.options().optimizer.learning_rate);
     GRAFT_TRY(write_text(run.options.svg, loss_svg("Loss", run.losses, run.held_out_losses, caption)));
   }
+  GRAFT_TRY(write_fetched(run));
   if (!run.options.profile.empty()) {
     GRAFT_TRY_ASSIGN(const auto rows, profile_of(run.trainer.last_programs()));
     GRAFT_TRY(write_trace(run.options.profile, rows));
@@ -296,6 +314,7 @@ Status train_on(gpu::Device& device, Model& model, const Options& options) {
 
   GRAFT_TRY_ASSIGN(train::TrainOptions train_options, cli::train_options(options.train, total));
   bind_length(*source, model, train_options.bindings);
+  train_options.fetch = split_list(options.fetch);
   train::TrainerOptions trainer_options;
   trainer_options.request.samples = source->size();
   trainer_options.request.drop_last = options.drop_last;
@@ -325,6 +344,7 @@ Status train_on(gpu::Device& device, Model& model, const Options& options) {
 
 Status run(const Options& options) {
   GRAFT_TRY(detail::to_status(checkpoint_options(options.checkpoint)));
+  if (options.fetch.empty() != options.fetch_folder.empty()) return invalid("--fetch NAMES goes with --fetch-out DIR.");
   if (options.steps > 0 && options.epochs > 0) return invalid("Give --steps or --epochs, not both.");
   GRAFT_TRY_ASSIGN(AdaptedModel model,
                    open_adapted(options.path, options.train.adapter, options.train.lora, options.train.seed));
@@ -356,6 +376,9 @@ Action add_train(CLI::App& app) {
   app.add_flag("--drop-last", options->drop_last, "Leave out a last batch that is not full");
   app.add_option("--metrics", options->metrics, "Write a JSON object per step to this file");
   app.add_option("--svg", options->svg, "Draw the loss curve to this file");
+  auto* fetch =
+      app.add_option("--fetch", options->fetch, "Values of the forward pass, as in a,b: those of the last step");
+  app.add_option("--fetch-out", options->fetch_folder, "Folder for them, NAME.npy each")->needs(fetch);
   app.add_option("--profile", options->profile,
                  "Write a trace of the last step's device times (Chrome, Perfetto) to this file; print what took most");
   add_checkpoint_flags(app, options->checkpoint);

@@ -1,5 +1,6 @@
 #include "tools/graft/options.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -91,6 +92,14 @@ std::string si_text(double number) {
   std::snprintf(out.data(), out.size(), unit == 0 && number == std::floor(number) ? "%.0f%s" : "%.3g%s", number,
                 kUnits[unit]);
   return out.data();
+}
+
+std::string npy_file_name(std::string name) {
+  if (name.starts_with("grad:")) name = name.substr(5);
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return c == '/' || c == ':' || c == '\\'; }, '_');
+  if (name.empty() || name[0] == '.') name = "_" + name;
+  return name + ".npy";
 }
 
 }  // namespace graft::cli

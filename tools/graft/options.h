@@ -25,6 +25,10 @@ std::vector<std::string> split_list(const std::string& text);
 /// Writes a text to a file atomically, for --json, --svg and --metrics outputs.
 Status write_text(const std::string& path, const std::string& text);
 
+/// "conv/out" -> "conv_out.npy": a name may hold '/' (ONNX likes that) and ':'; a file name may not. A gradient's file
+/// has the name of what it is of.
+std::string npy_file_name(std::string name);
+
 /// "1,234,567".
 std::string grouped(std::uint64_t number);
 
