@@ -47,6 +47,22 @@ void use_rival(Plan& plan, shaders::KernelId kernel, std::array<std::uint32_t, 3
   plan.steps = std::move(steps);
 }
 
+// 128 rows times a quantized weight [n, k], or as in its gradient a weight [k, n].
+BenchCase quantized_gemm(DType dtype, std::int64_t n, std::int64_t k, bool trans_b) {
+  BenchCase c;
+  c.name = cat("matmul N", trans_b ? "T " : "N ", dtype_name(dtype), " 128x", n, "x", k);
+  c.build = [=]() -> Result<Graph> {
+    Graph graph;
+    GRAFT_TRY_ASSIGN(const ValueId x, graph.add_value("x", DType::f32, {128, k}, ValueKind::constant));
+    const Shape shape = trans_b ? Shape{n, k} : Shape{k, n};
+    GRAFT_TRY_ASSIGN(const ValueId w, graph.add_value("w", dtype, shape, ValueKind::constant));
+    GRAFT_TRY_ASSIGN(const NodeId node, graph.add_node(Op::matmul, {x, w}, {{"trans_b", std::int64_t{trans_b}}}, "y"));
+    graph.add_output("y", graph.node(node).outputs[0]);
+    return graph;
+  };
+  return c;
+}
+
 BenchCase gemm(std::int64_t m, std::int64_t n, std::int64_t k, bool trans_a, bool trans_b) {
   BenchCase c;
   c.name = cat("matmul ", trans_a ? "T" : "N", trans_b ? "T" : "N", " ", m, "x", n, "x", k);
@@ -143,6 +159,10 @@ std::vector<BenchCase> bench_cases() {
     cases.push_back(gemm(128, 1536, 576, false, trans_b));
   }
   cases.push_back(gemm(512, 64, 8192, true, false));
+  for (const DType dtype : {DType::q8_0, DType::q4_0, DType::q4_k, DType::q6_k}) {
+    cases.push_back(quantized_gemm(dtype, 768, 768, true));
+    cases.push_back(quantized_gemm(dtype, 768, 768, false));
+  }
   const Conv lenet{64, 12, 20, 50, 5, 1, 1};
   const Conv square{4, 28, 64, 64, 3, 1, 1};
   const Conv strided{4, 28, 64, 128, 3, 2, 1};
