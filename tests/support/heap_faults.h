@@ -38,7 +38,9 @@ struct Plain {
   Plain() = default;
   template <typename U>
   Plain(const Plain<U>&) {}  // NOLINT: as allocators convert
-  T* allocate(std::size_t count) { return static_cast<T*>(std::malloc(count * sizeof(T))); }
+  T* allocate(std::size_t count) {
+    return static_cast<T*>(std::malloc(count * sizeof(T)));  // NOLINT(bugprone-sizeof-expression): of pointers too
+  }
   void deallocate(T* block, std::size_t) { std::free(block); }
   friend bool operator==(Plain, Plain) { return true; }
 };
