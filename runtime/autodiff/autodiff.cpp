@@ -58,10 +58,10 @@ class Walker {
     for (const ValueId id : wrt_) {
       const Value& value = graph_.value(id);
       if (is_float(value.dtype)) continue;
-      return invalid("There is no gradient with respect to \"", value.name, "\": it is ",
-                     is_quantized(value.dtype) ? "frozen, for quantized weights have no gradient; its type is "
-                                               : "of type ",
-                     dtype_name(value.dtype), ".");
+      return invalid(
+          "There is no gradient with respect to \"", value.name, "\": it is ",
+          is_quantized(value.dtype) ? "frozen, for quantized weights have no gradient; its type is " : "of type ",
+          dtype_name(value.dtype), ".");
     }
     return ok_status();
   }

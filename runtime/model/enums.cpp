@@ -14,7 +14,7 @@ struct Pair {
   Core core;
 };
 constexpr Pair<fb::DType, DType> kDTypes[] = {
-    {fb::DType::f32, DType::f32}, {fb::DType::i32, DType::i32},   {fb::DType::boolean, DType::boolean},
+    {fb::DType::f32, DType::f32},   {fb::DType::i32, DType::i32},   {fb::DType::boolean, DType::boolean},
     {fb::DType::f16, DType::f16},   {fb::DType::bf16, DType::bf16}, {fb::DType::q8_0, DType::q8_0},
     {fb::DType::q4_0, DType::q4_0}, {fb::DType::q4_1, DType::q4_1}, {fb::DType::q5_0, DType::q5_0},
     {fb::DType::q5_1, DType::q5_1}, {fb::DType::q4_k, DType::q4_k}, {fb::DType::q5_k, DType::q5_k},

@@ -1,7 +1,6 @@
 // What becomes of values: layouts, symbols, weights, constants, names.
 #include <gtest/gtest.h>
 
-
 #include <cmath>
 #include <map>
 
