@@ -21,6 +21,8 @@ void main() {
   const uint end = min(p.units, (split + 1) * p.units_per_split);
   for (uint index = split * p.units_per_split; index < end; ++index) {
     const Unit unit = unit_at(index);
+    // While it fills it is multiplied by zero: what it holds must be a number.
+    [[unroll]] for (uint t = 0; t < kKh * kIn; ++t) window[t] = vec4(0.0);
     for (int row = -kWarmUp; row < int(unit.rows); ++row) {
       slide_window(unit, row, quad);
       const uint line = (unit.image * p.oh + unit.oh0 + uint(row)) * p.ow;
