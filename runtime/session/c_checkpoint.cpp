@@ -107,7 +107,7 @@ graft_status graft_checkpoint_close(graft_trainer* trainer) {
   if (trainer == nullptr) return GRAFT_INVALID_ARGUMENT;
   return guarded(trainer->context, [&]() -> Status {
     if (!trainer->checkpointer) return ok_status();
-    const Status flushed = trainer->checkpointer->flush();
+    Status flushed = trainer->checkpointer->flush();
     trainer->checkpointer.reset();
     return flushed;
   });
