@@ -14,6 +14,11 @@ extern "C" const char* __lsan_default_suppressions() {
 }
 #endif
 
+#ifdef __SANITIZE_THREAD__
+// The layers' own threads, which are built without the sanitizer.
+extern "C" const char* __tsan_default_suppressions() { return "race:libVkLayer\n"; }
+#endif
+
 namespace graft::test {
 namespace {
 
