@@ -1,3 +1,4 @@
+// ctest: slow
 // k steps, a snapshot, a resume and n steps are k + n steps, byte for byte: in the middle of an epoch and of an
 // accumulation, with dropout, batch norm, shuffling, a schedule and AdamW.
 #include "tests/support/kept_run.h"
