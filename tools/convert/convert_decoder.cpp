@@ -115,7 +115,7 @@ void normalize_names(const TensorNames& names, SourceTensors& tensors) {
   const bool bare = &names == &kGpt2Names && tensors.find("wte.weight") != nullptr;
   for (auto& [name, tensor] : tensors.by_name) {
     std::string plain = name;
-    if (bare) plain = "transformer." + plain;
+    if (bare) plain.insert(0, "transformer.");
     if (plain.starts_with("language_model.")) plain = plain.substr(15);
     if (plain.starts_with("model.language_model.")) plain = "model." + plain.substr(21);
     out.emplace(std::move(plain), std::move(tensor));

@@ -127,7 +127,7 @@ Result<SourceTensors> open_safetensors(os::FileSystem& files, const std::string&
   }
   SourceTensors out;
   for (const std::string& name : names) {
-    const std::string path = folder + "/" + name;
+    const std::string path = cat(folder, "/", name);
     GRAFT_TRY_ASSIGN(auto mapped, files.map(path));
     GRAFT_TRY(read_safetensors(mapped->bytes(), out, skipped).with_context(path));
     out.files.push_back(std::move(mapped));

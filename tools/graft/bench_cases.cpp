@@ -25,7 +25,7 @@ Result<Graph> one_node(Op op, const std::vector<Dims>& inputs, const Attrs& attr
 
 // Rivals take the operands of the op's kernel: the first two bindings and the last. Empty `push`: its push block too.
 void use_rival(Plan& plan, shaders::KernelId kernel, std::array<std::uint32_t, 3> groups,
-               std::vector<std::byte> push = {}) {
+               const std::vector<std::byte>& push = {}) {
   std::vector<Step> steps;
   PlanBinding out;
   for (const Step& step : plan.steps) {
