@@ -220,7 +220,7 @@ Status finish(Run& run, Model& model, train::FitEnd end) {
     std::printf("Stopped after step %llu%s.\n", static_cast<unsigned long long>(state.step),
                 state.samples_done == 0 ? "" : cat(" and ", state.samples_done, " samples of the next").c_str());
   }
-  const Status saved = save_checkpoint(run);
+  Status saved = save_checkpoint(run);
   if (!run.options.svg.empty()) {
     const std::string caption = cat(run.options.data, ", batch ", run.trainer.options().batch, ", ",
                                     train::optimizer_name(run.trainer.options().optimizer.kind), ", learning rate ",

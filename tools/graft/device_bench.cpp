@@ -107,7 +107,8 @@ Result<double> Bench::seconds_of(const Record& one) {
 }
 
 Result<double> Bench::arithmetic(KernelId id) {
-  constexpr std::uint64_t kOperations = 64 * 2 * 16 * 4 * 2;  // of a workgroup and round of bench_arithmetic.comp
+  // Of a workgroup and round of bench_arithmetic.comp.
+  constexpr std::uint64_t kOperations = std::uint64_t{64} * 2 * 16 * 4 * 2;
   const push::BenchArithmeticPush push{64};
   GRAFT_TRY_ASSIGN(const auto k, kernel(id, 1, sizeof push));
   const std::uint32_t groups = device_.caps().type == gpu::DeviceType::cpu ? 256 : 8192;
@@ -132,7 +133,8 @@ Result<double> Bench::stream(KernelId id, std::uint64_t bytes_per_float) {
                      recorder.dispatch(*k, bindings, std::as_bytes(std::span(&push, 1)), {groups, 1, 1});
                      recorder.barrier();
                    }));
-  return static_cast<double>(bytes_ / 4 * bytes_per_float) / seconds;
+  const std::uint64_t floats = bytes_ / 4;
+  return static_cast<double>(floats * bytes_per_float) / seconds;
 }
 
 Result<double> Bench::transfer() {
