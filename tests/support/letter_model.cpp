@@ -36,7 +36,7 @@ class RandomTensors {
 
 text::Vocabulary letters() {
   text::Vocabulary out;
-  for (char c = 'a'; c < 'a' + kTokens - 1; ++c) out.tokens.push_back({.text = std::string(1, c)});
+  for (int i = 0; i < kTokens - 1; ++i) out.tokens.push_back({.text = std::string(1, static_cast<char>('a' + i))});
   out.eos = static_cast<text::TokenId>(out.tokens.size());
   out.tokens.push_back({.text = "<end>", .kind = text::TokenKind::control});
   return out;
