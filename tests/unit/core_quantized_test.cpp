@@ -70,7 +70,7 @@ std::vector<double> walk_q6_k(const Bytes& block, double d) {
       const int codes[] = {first % 16 + high % 4 * 16, second % 16 + high / 4 % 4 * 16, first / 16 + high / 16 % 4 * 16,
                            second / 16 + high / 64 * 16};
       for (std::size_t k = 0; k < 4; ++k) {
-        const int scale = static_cast<std::int8_t>(u(192 + 8 * half + 2 * k + l / 16));
+        const double scale = static_cast<std::int8_t>(u(192 + 8 * half + 2 * k + l / 16));
         y[128 * half + 32 * k + l] = d * scale * (codes[k] - 32);
       }
     }
@@ -112,7 +112,8 @@ TEST(Quantized, SmallBlocksAreWhatTheFormatSays) {
     for (std::uint32_t i = 0; i < 16; ++i) {
       const auto packed = std::to_integer<unsigned>(block[c.codes + i]);
       const double low = packed % 16 + (fifths >> i & 1u) * 16.0;
-      const double high = packed / 16 + (fifths >> (i + 16) & 1u) * 16.0;
+      const unsigned upper = packed / 16;
+      const double high = upper + (fifths >> (i + 16) & 1u) * 16.0;
       EXPECT_EQ(dequantize_element(c.dtype, block.data(), i), c.d * (low - c.zero) + c.m);
       EXPECT_EQ(dequantize_element(c.dtype, block.data(), i + 16), c.d * (high - c.zero) + c.m);
     }
