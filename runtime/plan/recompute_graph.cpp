@@ -75,7 +75,9 @@ void RecomputeGraph::find_candidates() {
   for (const NodeId id : order_) {
     const Node& node = graph_.node(id);
     for (const ValueId v : node.outputs) {
-      if (repeatable_[id.index] == 0) fixed[roots_[v.index]] = 1;
+      // The backward pass's own view of a forward result becomes a view of the second one.
+      const bool late_view = late_[id.index] != 0 && roots_[v.index] != v.index;
+      if (repeatable_[id.index] == 0 && !late_view) fixed[roots_[v.index]] = 1;
     }
     if (late_[id.index] == 0) continue;
     late_inputs_[id.index] = node.inputs;

@@ -11,6 +11,7 @@ import unittest
 
 import cli
 
+SHAPES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../bench/shapes")
 SEEDS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../fuzz/corpus")
 
 
@@ -87,6 +88,46 @@ class LanguageTest(cli.CliTest):
         self.assertEqual(sizes["kept tokens"], sizes["expanded tokens"])
         self.fails("convert", "mlp.onnx", "-o", "o.graft", "--quantize", "q8_0", says=["mlp.onnx"])
         self.assertEqual(self.run_graft("convert", "tiny.gguf", "-o", "o.graft", "--quantize", "q3").returncode, 2)
+
+
+class Shapes(cli.CliTest):
+    """What adapters on models of these shapes take, from their config.json alone."""
+
+    MB = 10**6
+
+    def plan(self, name, *flags, seq=512):
+        out = self.graft("plan", f"{SHAPES}/{name}.json", "--lora", "r=8,targets=q_proj|k_proj|v_proj|o_proj", "--seq",
+                         seq, "--batch", 1, "--json", *flags)
+        return json.loads(out)
+
+    def test_what_is_not_there_can_be_planned(self):
+        plan = self.plan("smollm2-135m")
+        # 49152 x 576 and 30 layers of 3 x 576 x 1536 + 2 x 576 x 576 + 2 x 576 x 192 numbers, and the norms' 61 x 576.
+        self.assertEqual(plan["memory"]["weights"], 4 * 134515008)
+        self.assertEqual(plan["memory"]["parameters"], 4 * 30 * 8 * (576 + 576 + 2 * (576 + 192) + 576 + 576))
+        blocks = self.plan("smollm2-135m", "--quantize", "q8_0")
+        self.assertAlmostEqual(blocks["memory"]["weights"] / plan["memory"]["weights"], 34 / 128, delta=0.001)
+        self.assertEqual(blocks["memory"]["activations"], plan["memory"]["activations"])
+        self.fails("plan", "tests.json", says=["tests.json"])
+        self.fails("plan", "mlp.graft", "--quantize", "q8_0", says=["config.json"])
+
+    def test_adapters_take_150_mb_beyond_half_a_billion_frozen_weights(self):
+        weights = self.plan("qwen2.5-0.5b")["memory"]["weights"]
+        for flags, frozen in (([], weights), (["--quantize", "q8_0"], weights * 34 // 128 + self.MB)):
+            tight = self.plan("qwen2.5-0.5b", *flags, "--budget", frozen + 150 * self.MB)
+            self.assertLessEqual(tight["total"], tight["memory"]["weights"] + 151 * self.MB)
+            self.assertEqual(tight["micro_batch"], 1)
+
+    def test_logits_take_8_mb_whatever_the_vocabulary_and_attention_grows_with_the_length(self):
+        for name in ("smollm2-135m", "qwen2.5-0.5b", "qwen3-1.7b"):
+            attention = {}
+            for seq in (512, 2048):
+                nodes = self.plan(name, seq=seq)["plans"][0]["nodes"]
+                head = [node["scratch_bytes"] for node in nodes if node["op"].startswith("linear_cross_entropy")]
+                self.assertEqual(len(head), 2)
+                self.assertLessEqual(max(head), 8 * self.MB)
+                attention[seq] = sum(node["scratch_bytes"] for node in nodes if node["op"].startswith("attention"))
+            self.assertLessEqual(attention[2048], 4 * attention[512])
 
 
 if __name__ == "__main__":

@@ -71,7 +71,8 @@ template <typename AddText>
 Result<ConvertedDecoder> convert(Source source, const WeightOptions& options, AddText add_text) {
   ConvertedDecoder out;
   DecoderSpec& spec = source.spec;
-  if (!spec.tied && source.tensors.find(cat(source.names->head, ".weight")) == nullptr) {
+  const bool no_head = !options.shapes_only && source.tensors.find(cat(source.names->head, ".weight")) == nullptr;
+  if (!spec.tied && no_head) {
     spec.tied = true;
     spec.notes.push_back("There is no matrix for the head: the embedding's serves, as in models that tie the two.");
   }
@@ -125,12 +126,35 @@ void normalize_names(const TensorNames& names, SourceTensors& tensors) {
 
 }  // namespace
 
+namespace {
+
+struct Config {
+  Json json;
+  HfModel model;
+};
+
+Result<Config> read_config(os::FileSystem& files, const std::string& path) {
+  GRAFT_TRY_ASSIGN(const std::string text, os::read_text_file(files, path, kLargestConfig));
+  Config config;
+  GRAFT_TRY_ASSIGN(config.json, parse_json(text).with_context(path));
+  GRAFT_TRY_ASSIGN(config.model, read_hf_config(config.json).with_context(path));
+  return config;
+}
+
+}  // namespace
+
+Result<ConvertedDecoder> shapes_of_config(os::FileSystem& files, const std::string& path, WeightOptions options) {
+  GRAFT_TRY_ASSIGN(Config config, read_config(files, path));
+  const HfModel& model = config.model;
+  options.shapes_only = true;
+  return convert({file_name(path), "config.json", model.spec, model.names, model.names, {}, {}}, options,
+                 [](const DecoderSpec&, Model&, Report&) {});
+}
+
 Result<ConvertedDecoder> convert_folder(os::FileSystem& files, const std::string& folder,
                                         const WeightOptions& options) {
-  const std::string path = folder + "/config.json";
-  GRAFT_TRY_ASSIGN(const std::string text, os::read_text_file(files, path, kLargestConfig));
-  GRAFT_TRY_ASSIGN(const Json json, parse_json(text).with_context(path));
-  GRAFT_TRY_ASSIGN(HfModel config, read_hf_config(json).with_context(path));
+  GRAFT_TRY_ASSIGN(Config read, read_config(files, folder + "/config.json"));
+  auto& [json, config] = read;
   Source source = {file_name(folder), "safetensors", std::move(config.spec), config.names, config.names, {}, {}};
   GRAFT_TRY_ASSIGN(source.tensors, open_safetensors(files, folder, source.skipped));
   normalize_names(*source.names, source.tensors);

@@ -32,6 +32,9 @@ Result<ConvertedDecoder> convert_gguf(os::FileSystem& files, const std::string& 
 Result<ConvertedDecoder> convert_gguf(std::span<const std::byte> bytes, const std::string& name,
                                       const WeightOptions& options = {});
 
+/// The graph that a config.json describes, with weights that have shapes and no contents: to be planned, not run.
+Result<ConvertedDecoder> shapes_of_config(os::FileSystem& files, const std::string& path, WeightOptions options);
+
 /// Whether a file begins as GGUF files do.
 bool is_gguf(os::FileSystem& files, const std::string& path);
 

@@ -13,6 +13,11 @@ std::string DecoderWeights::full_name(const TensorNames& names, Member member, s
 }
 
 Result<ValueId> DecoderWeights::add(Member member, std::int64_t layer, std::string_view suffix, const Shape& shape) {
+  const auto add_value = [&](DType dtype) {
+    return model_.graph.add_value(cat(name(member, layer), suffix), dtype, shape,
+                                  is_quantized(dtype) ? ValueKind::constant : ValueKind::parameter);
+  };
+  if (options_.shapes_only) return add_value(dtype_for(DType::f32, shape));
   const std::string source_name = cat(full_name(source_, member, layer), suffix);
   const SourceTensor* tensor = tensors_.find(source_name);
   if (tensor == nullptr) return error(Code::not_found, "The tensor \"", source_name, "\" is missing.");
@@ -22,26 +27,24 @@ Result<ValueId> DecoderWeights::add(Member member, std::int64_t layer, std::stri
                    "for ", shape.text(), ".");
   }
   used_.insert(source_name);
-  const DType dtype = dtype_for(*tensor, shape);
-  GRAFT_TRY_ASSIGN(const ValueId value,
-                   model_.graph.add_value(cat(name(member, layer), suffix), dtype, shape,
-                                          is_quantized(dtype) ? ValueKind::constant : ValueKind::parameter));
+  const DType dtype = dtype_for(tensor->dtype, shape);
+  GRAFT_TRY_ASSIGN(const ValueId value, add_value(dtype));
   GRAFT_TRY(fill(value, *tensor, dtype, source_name));
   return value;
 }
 
-DType DecoderWeights::dtype_for(const SourceTensor& tensor, const Shape& shape) {
+DType DecoderWeights::dtype_for(DType given, const Shape& shape) {
   const bool matrix = shape.rank() == 2;
   DType wanted = DType::f32;
-  if (matrix && is_quantized(tensor.dtype)) {
-    if (!options_.expand) wanted = tensor.dtype;
+  if (matrix && is_quantized(given)) {
+    if (!options_.expand) wanted = given;
   } else if (matrix && options_.quantize) {
     const bool fits = shape[1].value() % dtype_block(*options_.quantize).elements == 0;
     if (fits) wanted = *options_.quantize;
     unfit_ += !fits;
   }
   if (is_quantized(wanted)) ++quantized_[wanted];
-  expanded_ += wanted == DType::f32 && tensor.dtype != DType::f32;
+  expanded_ += wanted == DType::f32 && given != DType::f32;
   return wanted;
 }
 

@@ -18,6 +18,7 @@ namespace graft::convert {
 struct WeightOptions {
   bool expand = false;                 ///< quantized ones become f32, which can be trained
   std::optional<DType> quantize = {};  ///< others become this, where their rows are whole blocks
+  bool shapes_only = false;            ///< all that is asked for is there, f32 before `quantize`, without contents
 };
 
 /// A tensor's name is looked up in one table and given by another: models from GGUF files get the names that they have
@@ -49,7 +50,7 @@ class DecoderWeights {
 
  private:
   Status fill(ValueId value, const SourceTensor& tensor, DType wanted, std::string_view name);
-  DType dtype_for(const SourceTensor& tensor, const Shape& shape);
+  DType dtype_for(DType given, const Shape& shape);
   static std::string full_name(const TensorNames& names, Member member, std::int64_t layer);
 
   const SourceTensors& tensors_;

@@ -6,11 +6,17 @@ namespace graft::cli {
 
 Result<AdaptedModel> open_adapted(const std::string& path, const std::string& adapter, const std::string& lora,
                                   std::uint32_t seed) {
+  GRAFT_TRY_ASSIGN(Model base, open_model(path));
+  return put_adapters_on(std::move(base), adapter, lora, seed);
+}
+
+Result<AdaptedModel> put_adapters_on(Model base, const std::string& adapter, const std::string& lora,
+                                     std::uint32_t seed) {
   if (!adapter.empty() && !lora.empty()) {
     return invalid("Give --lora for fresh adapters or --adapter for those of a file, not both.");
   }
   AdaptedModel made;
-  GRAFT_TRY_ASSIGN(made.base, open_model(path));
+  made.base = std::move(base);
   if (!adapter.empty()) {
     GRAFT_TRY_ASSIGN(made.adapter, open_model(adapter));
     auto adapted = with_adapter(made.base, made.adapter);

@@ -20,5 +20,8 @@ struct AdaptedModel {
 /// `adapter` is a path; empty: none. `lora` is what --lora says; empty: no fresh adapters. Not both.
 Result<AdaptedModel> open_adapted(const std::string& path, const std::string& adapter, const std::string& lora = {},
                                   std::uint32_t seed = 0);
+/// The same with a model that is already there.
+Result<AdaptedModel> put_adapters_on(Model base, const std::string& adapter, const std::string& lora,
+                                     std::uint32_t seed = 0);
 
 }  // namespace graft::cli

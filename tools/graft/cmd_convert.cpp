@@ -7,6 +7,7 @@
 #include "tools/convert/example_onnx.h"
 #include "tools/graft/model_io.h"
 #include "tools/graft/options.h"
+#include "tools/graft/quantize_flag.h"
 
 namespace graft::cli {
 namespace {
@@ -22,15 +23,10 @@ struct Options {
   bool expand = false;
 };
 
-constexpr DType kFormats[] = {DType::q8_0, DType::q4_0, DType::q4_1, DType::q5_0,
-                              DType::q5_1, DType::q4_k, DType::q5_k, DType::q6_k};
-
 convert::WeightOptions weight_options(const Options& options) {
   convert::WeightOptions out;
   out.expand = options.expand;
-  for (const DType dtype : kFormats) {
-    if (dtype_name(dtype) == options.quantize) out.quantize = dtype;
-  }
+  out.quantize = block_format(options.quantize);
   return out;
 }
 
@@ -90,10 +86,7 @@ Action add_convert(CLI::App& app) {
   app.add_option("--seed", options->seed, "Of the example's weights")->needs(example);
   app.add_option("-o,--output", options->output, "The file to write: .graft, or .onnx for an example")->required();
   app.add_option("--bind", options->bind, "Fixes named dimensions, as in seq=128; the others stay open");
-  std::vector<std::string> formats;
-  for (const DType dtype : kFormats) formats.emplace_back(dtype_name(dtype));
-  app.add_option("--quantize", options->quantize, "Matrices of a language model become blocks of this format, frozen")
-      ->check(CLI::IsMember(formats));
+  add_quantize_flag(app, options->quantize);
   app.add_flag("--expand", options->expand, "Quantized matrices become f32, which can be trained");
   app.add_flag("--json", options->json, "Print the trainability report as JSON");
   return [options] { return run(*options); };

@@ -8,11 +8,13 @@
 #include "runtime/plan/plan.h"
 #include "runtime/session/session.h"
 #include "runtime/train/training_plan.h"
+#include "tools/convert/convert_decoder.h"
 #include "tools/graft/adapted_model.h"
 #include "tools/graft/device.h"
 #include "tools/graft/model_io.h"
 #include "tools/graft/options.h"
 #include "tools/graft/plan_report.h"
+#include "tools/graft/quantize_flag.h"
 #include "tools/graft/svg_memory.h"
 #include "tools/graft/train_flags.h"
 
@@ -32,6 +34,7 @@ struct Options {
   bool curve = false;
   bool fits_device = false;
   std::string fetch;
+  std::string quantize;
 };
 
 struct Planned {
@@ -202,11 +205,24 @@ Status write_pictures(const Options& options, const Forecast& forecast) {
   return ok_status();
 }
 
+// A .graft file, or a language model by its config.json alone: what it takes is known before it is there.
+Result<AdaptedModel> open_planned(const Options& options) {
+  const std::string& path = options.path;
+  if (!path.ends_with(".json")) {
+    if (!options.quantize.empty()) return invalid("--quantize goes with a config.json; convert takes it for models.");
+    return open_adapted(path, options.train.adapter, options.train.lora);
+  }
+  convert::WeightOptions weights;
+  weights.quantize = block_format(options.quantize);
+  GRAFT_TRY_ASSIGN(convert::ConvertedDecoder shapes, convert::shapes_of_config(os::system_files(), path, weights));
+  return put_adapters_on(std::move(shapes.model), options.train.adapter, options.train.lora);
+}
+
 Status run(const Options& options) {
   if (options.mode != "train" && options.mode != "infer") {
     return invalid("--mode takes train or infer, not \"", options.mode, "\".");
   }
-  GRAFT_TRY_ASSIGN(AdaptedModel opened, open_adapted(options.path, options.train.adapter, options.train.lora));
+  GRAFT_TRY_ASSIGN(AdaptedModel opened, open_planned(options));
   const Model& model = opened.get();
   PlanOptions plan_options;
   if (!options.budget.empty()) {
@@ -231,7 +247,8 @@ Status run(const Options& options) {
 
 Action add_plan(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("MODEL", options->path, "A .graft file")->required();
+  app.add_option("MODEL", options->path, "A .graft file, or the config.json of a language model that is not here")
+      ->required();
   app.add_option("--mode", options->mode, "train or infer (default train)");
   app.add_option("--budget", options->budget,
                  "Largest device memory, as in 512MiB: results are computed again, then micro-batches shrink");
@@ -241,6 +258,7 @@ Action add_plan(CLI::App& app) {
   app.add_option("--html", options->html, "The same as a page with every layer; hovering names the values");
   app.add_option("--fetch", options->fetch, "Values that training is to read after each step: what that costs");
   app.add_flag("--fits-device", options->fits_device, "Fail where the device's memory does not suffice");
+  add_quantize_flag(app, options->quantize);
   add_train_flags(app, options->train);
   add_caps_flag(app, options->caps);
   add_device_flags(app, options->flags);
