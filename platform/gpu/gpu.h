@@ -10,7 +10,9 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,6 +23,20 @@
 namespace graft::gpu {
 
 enum class DeviceType { other, integrated, discrete, virtual_gpu, cpu };
+
+/// What is known of a device beyond what it says of itself: found out on it, now or in an earlier run.
+struct Advice {
+  std::set<std::string, std::less<>> avoided;             ///< names of kernels that failed their self-test
+  std::map<std::string, std::string, std::less<>> tuned;  ///< measured choices: problem -> variant
+};
+
+/// A known fault that these capabilities were adjusted for; see quirks.h.
+struct AppliedQuirk {
+  std::string name;
+  std::string action;
+  std::string reason;
+  std::string link;
+};
 
 /// What the device can do. Plain data, so that a plan may be made for a device that is not here.
 struct Caps {
@@ -61,6 +77,11 @@ struct Caps {
     bool device_local = false;
   };
   std::vector<Heap> heaps;
+
+  bool pipeline_cache = true;               ///< compiled pipelines may be kept in a file
+  std::uint32_t max_submit_dispatches = 0;  ///< of one submission; 0: any number
+  std::vector<AppliedQuirk> quirks;
+  Advice advice;
 };
 
 enum class MemoryKind {
@@ -144,6 +165,8 @@ class Device {
  public:
   virtual ~Device() = default;
   virtual const Caps& caps() const = 0;
+  /// Replaces caps().advice: plans made from now on follow it.
+  virtual void set_advice(Advice advice) = 0;
 
   /// Memory of a new device buffer is undefined. `name` shows in tools and in errors.
   virtual Result<std::unique_ptr<Buffer>> create_buffer(std::uint64_t bytes, MemoryKind kind,

@@ -38,6 +38,7 @@ class NullDevice final : public gpu::Device {
   ~NullDevice() override;
 
   const gpu::Caps& caps() const override { return options_.caps; }
+  void set_advice(gpu::Advice advice) override { options_.caps.advice = std::move(advice); }
   Result<std::unique_ptr<gpu::Buffer>> create_buffer(std::uint64_t bytes, gpu::MemoryKind kind,
                                                      std::string_view name) override;
   Result<std::vector<std::unique_ptr<gpu::Kernel>>> create_kernels(std::span<const gpu::KernelDesc> kernels) override;

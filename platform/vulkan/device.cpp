@@ -18,6 +18,7 @@ class VulkanDevice final : public gpu::Device {
         layouts_(context_) {}
 
   const gpu::Caps& caps() const override { return context_.caps(); }
+  void set_advice(gpu::Advice advice) override { context_.physical.caps.advice = std::move(advice); }
 
   Result<std::unique_ptr<gpu::Buffer>> create_buffer(std::uint64_t bytes, gpu::MemoryKind kind,
                                                      std::string_view name) override {

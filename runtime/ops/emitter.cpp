@@ -40,6 +40,12 @@ Slot Emitter::scratch(std::uint64_t bytes) {
   return {Slot::Kind::scratch, static_cast<std::uint32_t>(scratch_.size() - 1), 0, scratch_.back()};
 }
 
+const Variant& Emitter::note(const Choice& choice) {
+  const auto same = [&](const Choice& other) { return other.key == choice.key; };
+  if (std::ranges::none_of(choices_, same)) choices_.push_back(choice);
+  return *choice.variant;
+}
+
 std::array<std::uint32_t, 3> Emitter::spread(std::uint64_t workgroups) const {
   const auto& limit = caps_.max_workgroup_count;
   const auto word = [](std::uint64_t n) {

@@ -12,6 +12,7 @@
 
 #include "platform/gpu/gpu.h"
 #include "runtime/core/op_def.h"
+#include "runtime/ops/choice.h"
 #include "shaders/kernels.gen.h"
 
 namespace graft {
@@ -85,6 +86,10 @@ class Emitter {
   /// spread over x, y, z within the device's limits; the kernel discards the excess.
   std::array<std::uint32_t, 3> spread(std::uint64_t workgroups) const;
 
+  /// Remembers a choice for reports; each once.
+  const Variant& note(const Choice& choice);
+  std::vector<Choice>& choices() { return choices_; }
+
   std::vector<DispatchDesc>& dispatches() { return dispatches_; }
   const std::vector<std::uint64_t>& scratch_sizes() const { return scratch_; }
 
@@ -95,6 +100,7 @@ class Emitter {
   const gpu::Caps& caps_;
   std::vector<DispatchDesc> dispatches_;
   std::vector<std::uint64_t> scratch_;
+  std::vector<Choice> choices_;
 };
 
 inline std::uint32_t spec(float value) { return std::bit_cast<std::uint32_t>(value); }

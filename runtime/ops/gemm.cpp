@@ -18,55 +18,54 @@ std::uint64_t tile_count(const GemmProblem& problem, const GemmTile& tile) {
   return ceil_div<std::uint64_t>(problem.m, tile.m) * ceil_div<std::uint64_t>(problem.n, tile.n) * problem.batches;
 }
 
-// Narrow subgroups over ordinary caches: shuffles are vector permutes there, while shared memory is one more copy
-// and a barrier is a switch of coroutines.
-bool prefers_shuffle(const gpu::Caps& caps) {
-  const bool narrow = caps.subgroup_size == 4 || caps.subgroup_size == 8 || caps.subgroup_size == 16;
-  return caps.type == gpu::DeviceType::cpu && caps.subgroup_shuffle && narrow;
+// How the loads of a problem differ from those of another with its shape.
+std::string_view loads_name(const GemmProblem& problem) {
+  static constexpr std::string_view kNames[3][3] = {{"..", ".k", ".x"}, {"k.", "kk", "kx"}, {"x.", "xk", "xx"}};
+  return kNames[static_cast<std::size_t>(problem.a_fours)][static_cast<std::size_t>(problem.b_fours)];
 }
 
-// threads, threads along n, rows and columns per thread.
-GemmTile shared_tile(std::uint32_t threads, std::uint32_t threads_n, std::uint32_t rows, std::uint32_t columns) {
-  return {false, threads / threads_n * rows, threads_n * columns, {threads, threads_n, rows, columns}};
+ChoiceShape shape_of(const GemmProblem& problem) {
+  return {problem.m, problem.n, problem.outer * problem.inner, problem.batches};
 }
 
 }  // namespace
 
-GemmTile choose_gemm_tile(const gpu::Caps& caps, const GemmProblem& problem) {
-  if (prefers_shuffle(caps)) {
-    const std::uint32_t lanes = caps.subgroup_size;
-    const std::uint32_t rows = problem.m == 1 ? 1 : problem.m <= 4 ? 4 : 16;
-    const std::uint32_t columns = problem.n <= lanes ? 1 : 4;
-    // Four elements at once cost a CPU device little more than one. Few rows or columns leave nothing to load across.
-    const auto mode = [](Fours fours, bool across) {
-      return fours == Fours::across && !across ? 0u : static_cast<std::uint32_t>(fours);
-    };
-    return {true,
-            rows,
-            lanes * columns,
-            {lanes, rows, columns, mode(problem.a_fours, rows == 16), mode(problem.b_fours, columns == 4)}};
+GemmTile choose_gemm_tile(const gpu::Caps& caps, const GemmProblem& problem,
+                          std::span<const shaders::KernelId> kernels) {
+  Choice choice = choose(Family::gemm, caps, shape_of(problem), kernels, loads_name(problem));
+  const auto [threads, threads_n, rows, columns] = choice.variant->tile;
+  if (threads != 0) {
+    return {
+        false, threads / threads_n * rows, threads_n * columns, {threads, threads_n, rows, columns}, std::move(choice)};
   }
-  constexpr std::uint64_t kEnoughTiles = 128;  // to fill a middling GPU with the large tile
-  if (problem.m <= 16) return shared_tile(128, 32, 4, 2);
-  GemmTile large = shared_tile(128, 8, 4, 8);
-  if (problem.n <= 32 || tile_count(problem, large) < kEnoughTiles) return shared_tile(64, 8, 4, 4);
-  return large;
+  const std::uint32_t lanes = caps.subgroup_size;
+  // Four elements at once cost a CPU device little more than one. Few rows or columns leave nothing to load across.
+  const auto mode = [](Fours fours, bool across) {
+    return fours == Fours::across && !across ? 0u : static_cast<std::uint32_t>(fours);
+  };
+  return {true,
+          rows,
+          lanes * columns,
+          {lanes, rows, columns, mode(problem.a_fours, rows == 16), mode(problem.b_fours, columns == 4)},
+          std::move(choice)};
 }
 
-std::uint32_t choose_gemm_splits(const gpu::Caps& caps, const GemmProblem& problem, const GemmTile& tile) {
+std::uint32_t choose_gemm_splits(const GemmProblem& problem, const GemmTile& tile, std::uint32_t wanted) {
   if (problem.whole) return 1;
-  const std::uint64_t wanted = caps.type == gpu::DeviceType::cpu ? 16 : 256;  // workgroups
   const std::uint64_t tiles = tile_count(problem, tile);
   const std::uint64_t k = problem.outer * problem.inner;
   if (tiles == 0 || tiles >= wanted) return 1;
   const std::uint64_t by_memory = kMaxSplitBytes / (std::max<std::uint64_t>(problem.outputs, 1) * sizeof(float));
-  const std::uint64_t splits = std::min({ceil_div(wanted, tiles), k / kMinSplitLength, by_memory, kMaxSplits});
+  const std::uint64_t splits =
+      std::min({ceil_div<std::uint64_t>(wanted, tiles), k / kMinSplitLength, by_memory, kMaxSplits});
   return static_cast<std::uint32_t>(std::max<std::uint64_t>(splits, 1));
 }
 
-Result<GemmFields> make_gemm_fields(const gpu::Caps& caps, const GemmProblem& problem) {
+Result<GemmFields> make_gemm_fields(const gpu::Caps& caps, const GemmProblem& problem,
+                                    std::span<const shaders::KernelId> kernels) {
   GemmFields fields;
-  fields.tile = choose_gemm_tile(caps, problem);
+  fields.tile = choose_gemm_tile(caps, problem, kernels);
+  fields.parts = choose(Family::gemm_parts, caps, shape_of(problem), kernels);
   GRAFT_TRY_ASSIGN(fields.m, count32(problem.m, "rows of the product"));
   GRAFT_TRY_ASSIGN(fields.n, count32(problem.n, "columns of the product"));
   GRAFT_TRY_ASSIGN(fields.inner, count32(problem.inner, "inner length of the product"));
@@ -75,7 +74,7 @@ Result<GemmFields> make_gemm_fields(const gpu::Caps& caps, const GemmProblem& pr
   GRAFT_TRY_ASSIGN(fields.batches, count32(problem.batches, "batches of the product"));
   fields.tiles_m = ceil_div(fields.m, fields.tile.m);
   fields.tiles_n = ceil_div(fields.n, fields.tile.n);
-  const std::uint32_t splits = choose_gemm_splits(caps, problem, fields.tile);
+  const std::uint32_t splits = choose_gemm_splits(problem, fields.tile, fields.parts.variant->tile[0]);
   std::uint64_t length = ceil_div<std::uint64_t>(k, splits);
   // Whole outer steps, where they are short, so that no part begins amid one.
   if (splits > 1 && problem.inner < length) length = ceil_div(length, problem.inner) * problem.inner;

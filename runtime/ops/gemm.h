@@ -37,26 +37,30 @@ struct GemmProblem {
   Fours b_fours = Fours::none;
 };
 
-/// The tile that suits a device and a problem: variant and specialization constants.
+/// The tile that suits a device and a problem (Family::gemm): variant and specialization constants.
 struct GemmTile {
   bool shuffle = false;
   std::uint32_t m = 0;
   std::uint32_t n = 0;
   std::vector<std::uint32_t> specialization;
+  Choice choice;
 };
-GemmTile choose_gemm_tile(const gpu::Caps& caps, const GemmProblem& problem);
+GemmTile choose_gemm_tile(const gpu::Caps& caps, const GemmProblem& problem,
+                          std::span<const shaders::KernelId> kernels = {});
 
 /// Into how many parts k is cut so that a small output with a long k keeps the device busy; 1 for most problems.
-/// Depends on nothing but its arguments, so that a plan is the same each time.
-std::uint32_t choose_gemm_splits(const gpu::Caps& caps, const GemmProblem& problem, const GemmTile& tile);
+/// `wanted`: workgroups (Family::gemm_parts).
+std::uint32_t choose_gemm_splits(const GemmProblem& problem, const GemmTile& tile, std::uint32_t wanted);
 
 /// The fields of GEMM_FIELDS, as checked 32-bit numbers.
 struct GemmFields {
   GemmTile tile;
+  Choice parts;
   std::uint32_t m = 0, n = 0, k = 0, inner = 0, tiles_m = 0, tiles_n = 0, batches = 0, splits = 0, k_per_split = 0,
                 split_stride = 0;
 };
-Result<GemmFields> make_gemm_fields(const gpu::Caps& caps, const GemmProblem& problem);
+Result<GemmFields> make_gemm_fields(const gpu::Caps& caps, const GemmProblem& problem,
+                                    std::span<const shaders::KernelId> kernels = {});
 
 /// The operands of a GEMM kernel in its order of bindings: a, b, (bias), out, (after_out).
 struct GemmOperands {
@@ -97,7 +101,10 @@ template <typename Push>
 Status emit_gemm(Emitter& e, const GemmKernels& kernels, const GemmProblem& problem, const GemmOperands& operands,
                  Push push) {
   if (problem.outputs == 0) return ok_status();
-  GRAFT_TRY_ASSIGN(const GemmFields fields, make_gemm_fields(e.caps(), problem));
+  const std::array<shaders::KernelId, 2> offered = {kernels.shared, kernels.shuffle};
+  GRAFT_TRY_ASSIGN(const GemmFields fields, make_gemm_fields(e.caps(), problem, offered));
+  e.note(fields.tile.choice);
+  if (fields.splits > 1) e.note(fields.parts);
   push.m = fields.m;
   push.n = fields.n;
   push.k = fields.k;

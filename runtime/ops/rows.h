@@ -14,21 +14,20 @@ struct RowSchedule {
   std::uint64_t workgroups = 0;  ///< for Emitter::spread()
 };
 
-/// The most invocations that contiguous elements are shared by: a whole workgroup on a GPU; on a CPU device one
-/// subgroup, whose lanes are all that runs side by side, while each further one costs a switch at every barrier.
-inline std::uint64_t most_slices(const gpu::Caps& caps, std::uint64_t workgroup) {
-  if (caps.type != gpu::DeviceType::cpu) return workgroup;
-  return std::clamp<std::uint64_t>(std::bit_floor(caps.subgroup_size), 4, 16);
+/// The most invocations that contiguous elements are shared by (Family::rows), at most a workgroup.
+inline std::uint64_t most_slices(Emitter& e, std::uint64_t rows, std::uint64_t columns, std::uint64_t workgroup) {
+  const Variant& variant = e.note(choose(Family::rows, e.caps(), {.m = rows, .n = columns}));
+  return variant.tile[0] == 0 ? cpu_lanes(e.caps()) : std::min<std::uint64_t>(variant.tile[0], workgroup);
 }
 
 /// For `rows` rows of `columns` elements that stand `inner` apart.
-inline RowSchedule row_schedule(const gpu::Caps& caps, std::uint64_t rows, std::uint64_t columns, std::uint64_t inner) {
+inline RowSchedule row_schedule(Emitter& e, std::uint64_t rows, std::uint64_t columns, std::uint64_t inner) {
   constexpr std::uint64_t kInvocations = 128;
   RowSchedule s;
   s.rows_first = inner > 1;
   s.vector = inner == 1 && columns % 4 == 0;
   // Contiguous rows want many invocations side by side; interleaved ones few, and more only where rows are few.
-  const std::uint64_t most = inner > 1 ? 16 : most_slices(caps, kInvocations);
+  const std::uint64_t most = inner > 1 ? 16 : most_slices(e, rows, columns, kInvocations);
   const std::uint64_t run = inner > 1 ? 16 : 4;
   while (s.slices < most && columns >= 2 * run * s.slices && (inner == 1 || rows * s.slices < 16384)) s.slices *= 2;
   const std::uint64_t rows_per_group = kInvocations / s.slices;

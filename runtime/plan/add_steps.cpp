@@ -88,6 +88,9 @@ void add_node(const Draft& d, Plan& plan, std::uint32_t position) {
   if (info.steps != 0) info.flops = node_flops(d.graph, node);
   for (const std::uint64_t bytes : emission.scratch) info.scratch_bytes += bytes;
   info.live_bytes = d.live[position + 1];
+  for (const Choice& choice : emission.choices) {
+    info.choices.push_back({choice.key, std::string(choice.variant->name), std::string(choice.why)});
+  }
   for (std::uint32_t i = 0; i < info.steps; ++i) {
     const DispatchDesc& dispatch = emission.dispatches[i];
     Step step;

@@ -14,6 +14,7 @@ namespace graft {
 struct Emission {
   std::vector<DispatchDesc> dispatches;
   std::vector<std::uint64_t> scratch;  ///< bytes of each
+  std::vector<Choice> choices;
 };
 
 struct Draft {

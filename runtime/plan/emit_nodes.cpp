@@ -65,6 +65,10 @@ Status check_binding(const Draft& d, const Node& node, const Emission& emission,
 
 Status check_dispatch(const Draft& d, const Node& node, const Emission& emission, const DispatchDesc& dispatch) {
   const gpu::Caps& caps = d.caps;
+  if (is_avoided(caps, dispatch.kernel)) {
+    return unsupported("Kernel ", shaders::kernel_info(dispatch.kernel).name, " failed its self-test on \"",
+                       caps.device_name, "\" (driver ", caps.driver_info, "), and graft has no other for this.");
+  }
   if (dispatch.bindings.size() > caps.max_storage_buffers_per_stage) {
     return unsupported("Kernel ", shaders::kernel_info(dispatch.kernel).name, " binds ", dispatch.bindings.size(),
                        " buffers, but this device allows ", caps.max_storage_buffers_per_stage, ".");
@@ -91,7 +95,7 @@ Status emit_node(Draft& d, const Node& node, Emission& emission) {
   }
   Emitter emitter(d.graph, node, d.caps);
   GRAFT_TRY(def.emit(emitter));
-  emission = {std::move(emitter.dispatches()), emitter.scratch_sizes()};
+  emission = {std::move(emitter.dispatches()), emitter.scratch_sizes(), std::move(emitter.choices())};
   for (const std::uint64_t bytes : emission.scratch) {
     if (bytes <= d.residents.segment_bytes()) continue;
     return error(Code::out_of_memory, "It needs ", bytes_text(bytes),

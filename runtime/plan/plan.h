@@ -58,6 +58,14 @@ struct PlanKernel {
   friend bool operator==(const PlanKernel&, const PlanKernel&) = default;
 };
 
+/// A choice among variants of a kernel; see runtime/ops/choice.h.
+struct PlanChoice {
+  std::string key;
+  std::string variant;
+  std::string why;
+  friend bool operator==(const PlanChoice&, const PlanChoice&) = default;
+};
+
 /// A live node, in the order of execution. Views stand here too, without steps.
 struct PlanNode {
   std::uint32_t node = kNoIndex;  ///< index into the graph's nodes
@@ -72,6 +80,7 @@ struct PlanNode {
   std::uint64_t bytes = 0;
   std::uint64_t scratch_bytes = 0;
   std::uint64_t live_bytes = 0;  ///< transient memory in use while it runs: values and scratch, unaligned
+  std::vector<PlanChoice> choices;
 };
 
 /// A value that has memory in this plan. Times are positions in Plan::nodes.

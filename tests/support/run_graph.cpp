@@ -19,6 +19,7 @@ class DeviceWithCaps : public gpu::Device {
  public:
   DeviceWithCaps(gpu::Device& device, gpu::Caps caps) : device_(device), caps_(std::move(caps)) {}
   const gpu::Caps& caps() const override { return caps_; }
+  void set_advice(gpu::Advice advice) override { caps_.advice = std::move(advice); }
   Result<std::unique_ptr<gpu::Buffer>> create_buffer(std::uint64_t bytes, gpu::MemoryKind kind,
                                                      std::string_view name) override {
     return device_.create_buffer(bytes, kind, name);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
 
 #include "tools/graft/layer_table.h"
 #include "tools/graft/options.h"
@@ -54,6 +55,21 @@ void print_costliest(const Plan& plan) {
   }
 }
 
+// Nodes that made the same choice for the same reason stand on one line.
+void print_choices(const Plan& plan) {
+  std::map<std::pair<std::string, std::string>, std::uint32_t> counts;
+  for (const PlanNode& node : plan.nodes) {
+    for (const PlanChoice& choice : node.choices) {
+      ++counts[{cat(choice.key.substr(0, choice.key.find(' ')), ": ", choice.variant), choice.why}];
+    }
+  }
+  if (counts.empty()) return;
+  std::printf("\n%-34s %6s  %s\n", "kernel variants", "nodes", "why");
+  for (const auto& [choice, count] : counts) {
+    std::printf("%-34s %6u  %s\n", choice.first.c_str(), count, choice.second.c_str());
+  }
+}
+
 }  // namespace
 
 void print_plan(const Plan& plan, const std::string& title) {
@@ -82,6 +98,7 @@ void print_plan(const Plan& plan, const std::string& title) {
   print_saved(plan);
   print_recomputed(plan);
   print_costliest(plan);
+  print_choices(plan);
 }
 
 nlohmann::ordered_json memory_json(const MemoryByClass& memory) {
@@ -120,6 +137,10 @@ nlohmann::ordered_json plan_json(const Plan& plan) {
   using Json = nlohmann::ordered_json;
   Json nodes = Json::array();
   for (const PlanNode& node : plan.nodes) {
+    Json choices = Json::array();
+    for (const PlanChoice& choice : node.choices) {
+      choices.push_back({{"key", choice.key}, {"variant", choice.variant}, {"why", choice.why}});
+    }
     nodes.push_back({{"name", node.name},
                      {"op", node.op},
                      {"backward", node.backward},
@@ -128,7 +149,8 @@ nlohmann::ordered_json plan_json(const Plan& plan) {
                      {"bytes", node.bytes},
                      {"scratch_bytes", node.scratch_bytes},
                      {"live_bytes", node.live_bytes},
-                     {"dispatches", node.steps}});
+                     {"dispatches", node.steps},
+                     {"choices", std::move(choices)}});
   }
   Json values = Json::array();
   for (const PlanValue& value : plan.values) {

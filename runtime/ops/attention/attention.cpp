@@ -176,7 +176,7 @@ void emit_delta(Emitter& e, const Job& job, std::uint64_t count, const Binding& 
                 const Binding& delta) {
   const push::AttentionGradDeltaPush p = {
       .rows = static_cast<std::uint32_t>(count * job.statistic_words), .columns = job.push.dim, .inner = 1};
-  const RowSchedule s = row_schedule(e.caps(), p.rows, p.columns, 1);
+  const RowSchedule s = row_schedule(e, p.rows, p.columns, 1);
   e.dispatch(shaders::KernelId::attention_grad_delta__f32, {s.slices, s.rows_first, s.vector}, {o, dy, delta}, p,
              e.spread(s.workgroups));
 }

@@ -30,6 +30,10 @@ Status emit_pixels(Emitter& e, KernelId kernel, const ConvSizes& sizes, std::uin
   return ok_status();
 }
 
+ChoiceShape shape_of(const ConvSizes& sizes) {
+  return {.m = sizes.images * sizes.oh * sizes.ow, .n = sizes.o, .k = sizes.kh * sizes.kw};
+}
+
 // One invocation for up to kTaps neighbouring taps of one output channel over a share of the output's lines.
 Status emit_taps(Emitter& e, const ConvSizes& sizes, const Binding& x, const Binding& dy, const Binding& dw) {
   constexpr std::uint64_t kMaxTaps = 5;
@@ -40,7 +44,7 @@ Status emit_taps(Emitter& e, const ConvSizes& sizes, const Binding& x, const Bin
   const std::uint64_t taps = std::min(sizes.kw, kMaxTaps);
   const std::uint64_t threads = sizes.o * sizes.kh * ceil_div(sizes.kw, taps);
   const std::uint64_t lines = sizes.images * sizes.oh;
-  const std::uint64_t wanted = e.caps().type == gpu::DeviceType::cpu ? 1024 : 32768;
+  const std::uint64_t wanted = e.note(choose(Family::depthwise_dw, e.caps(), shape_of(sizes))).tile[0];
   const std::uint64_t splits =
       std::clamp<std::uint64_t>(ceil_div(wanted, threads), 1, std::clamp<std::uint64_t>(lines, 1, 64));
   GRAFT_TRY_ASSIGN(push.count, count32(threads * splits, "invocations of a depthwise weight gradient"));
@@ -60,15 +64,17 @@ Status emit_taps(Emitter& e, const ConvSizes& sizes, const Binding& x, const Bin
 constexpr std::uint32_t kWindowWorkgroup = 8;
 constexpr std::uint64_t kWindowRows = 32;  // output rows of a unit: two more input rows are loaded than it has rows
 
-// What windows are for: on a CPU device the least loads matter; a GPU has too few registers for them.
-bool suits_window(const gpu::Caps& caps, const ConvSizes& sizes) {
+// Whether windows can do it and are what suits the device (Family::depthwise).
+bool takes_window(Emitter& e, const ConvSizes& sizes, KernelId pixels, KernelId window_kernel) {
   const ConvWindow& window = sizes.window;
   const auto small = [](std::uint64_t kernel, std::int64_t stride) {
     return kernel <= 5 && static_cast<std::uint64_t>(stride) <= std::min<std::uint64_t>(kernel, 2);
   };
-  return caps.type == gpu::DeviceType::cpu && sizes.c == sizes.o && sizes.c % 4 == 0 &&
-         window.dilations == std::array<std::int64_t, 2>{1, 1} && small(sizes.kh, window.strides[0]) &&
-         small(sizes.kw, window.strides[1]);
+  const bool can = sizes.c == sizes.o && sizes.c % 4 == 0 && window.dilations == std::array<std::int64_t, 2>{1, 1} &&
+                   small(sizes.kh, window.strides[0]) && small(sizes.kw, window.strides[1]);
+  if (!can) return false;
+  const std::array kernels = {pixels, window_kernel};
+  return e.note(choose(Family::depthwise, e.caps(), shape_of(sizes), kernels)).kernel == 1;
 }
 
 bool unit_stride(const ConvSizes& sizes) { return sizes.window.strides == std::array<std::int64_t, 2>{1, 1}; }
@@ -140,14 +146,16 @@ Status emit_window_grad_weight(Emitter& e, const ConvSizes& sizes, const Binding
 
 Status emit_depthwise(Emitter& e, const ConvSizes& sizes, const Binding& x, const Binding& weight, const Binding* bias,
                       const Binding& y) {
-  if (suits_window(e.caps(), sizes)) return emit_window(e, sizes, x, weight, bias, y, false);
+  if (takes_window(e, sizes, KernelId::conv_depthwise__f32, KernelId::conv_depthwise_window__f32))
+    return emit_window(e, sizes, x, weight, bias, y, false);
   return emit_pixels(e, KernelId::conv_depthwise__f32, sizes, sizes.images * sizes.oh, sizes.ow, sizes.o,
                      {x, weight, bias != nullptr ? *bias : x, y}, bias != nullptr);
 }
 
 Status emit_depthwise_grad_data(Emitter& e, const ConvSizes& sizes, const Binding& dy, const Binding& weight,
                                 const Binding* bias, const Binding& dx) {
-  if (suits_window(e.caps(), sizes) && unit_stride(sizes)) {
+  if (unit_stride(sizes) &&
+      takes_window(e, sizes, KernelId::conv_depthwise_grad_data__f32, KernelId::conv_depthwise_window__f32)) {
     return emit_window(e, turned(sizes), dy, weight, bias, dx, true);
   }
   return emit_pixels(e, KernelId::conv_depthwise_grad_data__f32, sizes, sizes.images * sizes.h, sizes.w, sizes.c,
@@ -157,7 +165,9 @@ Status emit_depthwise_grad_data(Emitter& e, const ConvSizes& sizes, const Bindin
 Status emit_depthwise_grad_weight(Emitter& e, const ConvSizes& sizes, const Binding& x, const Binding& dy,
                                   const Binding& dw) {
   if (sizes.o * sizes.kh * sizes.kw == 0) return ok_status();
-  return suits_window(e.caps(), sizes) ? emit_window_grad_weight(e, sizes, x, dy, dw) : emit_taps(e, sizes, x, dy, dw);
+  const bool windows = takes_window(e, sizes, KernelId::conv_depthwise_grad_weight__f32,
+                                    KernelId::conv_depthwise_window_grad_weight__f32);
+  return windows ? emit_window_grad_weight(e, sizes, x, dy, dw) : emit_taps(e, sizes, x, dy, dw);
 }
 
 }  // namespace graft::ops

@@ -47,7 +47,7 @@ Status emit_kernel(Emitter& e, shaders::KernelId kernel, std::vector<Binding> bi
                        " elements, the limit of one binding on this device.");
   }
   const auto columns = static_cast<std::uint64_t>(logits.back().value());
-  const RowSchedule schedule = row_schedule(e.caps(), rows, columns, 1);
+  const RowSchedule schedule = row_schedule(e, rows, columns, 1);
   // An ignored index beyond 32 bits ignores nothing; labels are 32 bits wide, and so is the number that stands for it.
   const std::int64_t ignore = std::clamp<std::int64_t>(e.attrs().integer("ignore_index", -100), INT32_MIN, INT32_MAX);
   const push::CrossEntropyPush push = {.rows = static_cast<std::uint32_t>(rows),

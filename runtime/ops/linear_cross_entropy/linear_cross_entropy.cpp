@@ -138,7 +138,7 @@ Status emit(Emitter& e) {
   const Slot stats = e.scratch(3 * h.rows * sizeof(float));
   return for_each_chunk(h, [&](std::uint64_t first, std::uint64_t count) -> Status {
     GRAFT_TRY(emit_logits(e, chunk_gemm(e, h, order, first, count), logits));
-    const RowSchedule schedule = row_schedule(e.caps(), h.rows, count, 1);
+    const RowSchedule schedule = row_schedule(e, h.rows, count, 1);
     // All but the last chunk leave the losses alone; they are bound all the same.
     e.dispatch(shaders::KernelId::linear_cross_entropy__f32, {schedule.slices, schedule.rows_first, schedule.vector},
                {{logits, Access::read},

@@ -236,7 +236,7 @@ Status emit(Emitter& e) {
   problem.b_fours = fours_of(x.trans_b, n, k, batches.b_strides);
   if (problem.outputs == 0) return ok_status();
   if (!batches.sizes.empty()) return emit_batches(e, problem, operands, push, batches);
-  if ((!x.trans_a || m == 1) && suits_skinny(m, n, k, x.trans_b) && std::max(m, n) * k <= binding_words(e.caps())) {
+  if ((!x.trans_a || m == 1) && std::max(m, n) * k <= binding_words(e.caps()) && suits_skinny(e, m, n, k, x.trans_b)) {
     return emit_skinny(e, m, n, k, x.trans_b, operands);
   }
   return x.trans_a && !x.trans_b ? emit_sums(e, problem, operands, push)

@@ -10,30 +10,37 @@ namespace {
 
 constexpr std::uint64_t kMaxRows = 4;
 
+shaders::KernelId kernel_of(bool b_by_rows) {
+  return b_by_rows ? shaders::KernelId::matmul_skinny__f32_rows : shaders::KernelId::matmul_skinny__f32_columns;
+}
+
 struct Shape {
   std::uint32_t threads;
   std::uint32_t span;  // rows of b, or vectors of its columns
 };
 
 // By rows, invocations lie along k; by columns along n, where a CPU device wants long runs of each row of b.
-Shape shape_of(const gpu::Caps& caps, std::uint64_t n, bool b_by_rows) {
-  if (caps.type != gpu::DeviceType::cpu) return {64, b_by_rows ? 4u : 1u};
-  const auto lanes = std::clamp<std::uint32_t>(std::bit_floor(caps.subgroup_size), 4, 16);
-  if (b_by_rows) return {lanes, 4};
-  std::uint32_t span = 1;
-  while (span < 8 && n >= std::uint64_t{8} * lanes * span) span *= 2;
-  return {lanes, span};
+Shape shape_of(Emitter& e, std::uint64_t m, std::uint64_t n, std::uint64_t k, bool b_by_rows) {
+  const Family family = b_by_rows ? Family::skinny_rows : Family::skinny_cols;
+  const Variant& variant = e.note(choose(family, e.caps(), {m, n, k}));
+  Shape shape{variant.tile[0] == 0 ? cpu_lanes(e.caps()) : variant.tile[0], variant.tile[1]};
+  if (shape.span != 0) return shape;
+  shape.span = 1;
+  while (shape.span < 8 && n >= std::uint64_t{8} * shape.threads * shape.span) shape.span *= 2;
+  return shape;
 }
 
 }  // namespace
 
-bool suits_skinny(std::uint64_t m, std::uint64_t n, std::uint64_t k, bool b_by_rows) {
-  return m >= 1 && m <= kMaxRows && k >= 32 && n >= 8 && (b_by_rows ? k : n) % 4 == 0;
+bool suits_skinny(Emitter& e, std::uint64_t m, std::uint64_t n, std::uint64_t k, bool b_by_rows) {
+  if (m < 1 || m > kMaxRows || k < 32 || n < 8 || (b_by_rows ? k : n) % 4 != 0) return false;
+  const std::array kernels = {kernel_of(b_by_rows)};
+  return e.note(choose(Family::product, e.caps(), {m, n, k}, kernels)).kernel == 0;
 }
 
 Status emit_skinny(Emitter& e, std::uint64_t m, std::uint64_t n, std::uint64_t k, bool b_by_rows,
                    const GemmOperands& operands) {
-  const Shape shape = shape_of(e.caps(), n, b_by_rows);
+  const Shape shape = shape_of(e, m, n, k, b_by_rows);
   push::MatmulSkinnyPush push{};
   GRAFT_TRY_ASSIGN(push.n, count32(n, "columns of the product"));
   GRAFT_TRY_ASSIGN(push.k, count32(k, "length of the sums"));
@@ -42,7 +49,7 @@ Status emit_skinny(Emitter& e, std::uint64_t m, std::uint64_t n, std::uint64_t k
   // Few columns of a long b: its rows are shared out as well.
   std::uint64_t splits = 1;
   if (!b_by_rows) {
-    const std::uint64_t wanted = e.caps().type == gpu::DeviceType::cpu ? 16 : 256;
+    const std::uint64_t wanted = e.note(choose(Family::gemm_parts, e.caps(), {m, n, k}, {}, "skinny")).tile[0];
     splits =
         std::clamp<std::uint64_t>(ceil_div<std::uint64_t>(wanted, push.groups), 1, std::max<std::uint64_t>(k / 128, 1));
   }
@@ -50,8 +57,7 @@ Status emit_skinny(Emitter& e, std::uint64_t m, std::uint64_t n, std::uint64_t k
   push.splits = ceil_div(push.k, push.k_per_split);
   push.has_bias = operands.has_bias && push.splits == 1 ? 1 : 0;
   const Slot parts = push.splits > 1 ? e.scratch(m * n * push.splits * sizeof(float)) : Slot{};
-  e.dispatch(b_by_rows ? shaders::KernelId::matmul_skinny__f32_rows : shaders::KernelId::matmul_skinny__f32_columns,
-             {shape.threads, static_cast<std::uint32_t>(m), shape.span},
+  e.dispatch(kernel_of(b_by_rows), {shape.threads, static_cast<std::uint32_t>(m), shape.span},
              {operands.a, operands.b, operands.has_bias ? operands.bias : operands.a,
               push.splits > 1 ? Binding{parts, Access::write} : operands.out},
              push, e.spread(std::uint64_t{push.groups} * push.splits));

@@ -32,7 +32,7 @@ Status emit(Emitter& e) {
   }
   const std::uint64_t rows = e.in_shape(1).elements();
   const auto columns = static_cast<std::uint64_t>(logits.back().value());
-  const RowSchedule schedule = row_schedule(e.caps(), rows, columns, 1);
+  const RowSchedule schedule = row_schedule(e, rows, columns, 1);
   const std::int64_t ignore = std::clamp<std::int64_t>(e.attrs().integer("ignore_index", -100), INT32_MIN, INT32_MAX);
   const std::int64_t k = std::min<std::int64_t>(e.attrs().integer("k"), INT32_MAX);
   const Slot hits = e.scratch(rows * 4);

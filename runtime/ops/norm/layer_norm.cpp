@@ -51,7 +51,7 @@ Result<push::LayerNormPush> make_push(const Emitter& e) {
 }
 
 void dispatch_rows(Emitter& e, shaders::KernelId kernel, std::vector<Binding> bindings, const push::LayerNormPush& p) {
-  const RowSchedule s = row_schedule(e.caps(), p.rows, p.columns, 1);
+  const RowSchedule s = row_schedule(e, p.rows, p.columns, 1);
   e.dispatch(kernel, {s.slices, s.rows_first, s.vector}, std::move(bindings), p, e.spread(s.workgroups));
 }
 

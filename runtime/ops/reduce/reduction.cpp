@@ -28,10 +28,10 @@ struct Schedule {
 
 // Neighbouring invocations read neighbouring memory: along the reduced axis where that is the innermost, else along
 // the outputs. Slices and splits are added while there are too few invocations and enough elements for each.
-Schedule schedule_for(const gpu::Caps& caps, std::uint64_t outputs, std::uint64_t count, bool contiguous) {
+Schedule schedule_for(Emitter& e, std::uint64_t outputs, std::uint64_t count, bool contiguous) {
   Schedule s;
   s.outputs_first = !contiguous;
-  const std::uint64_t most = contiguous ? most_slices(caps, kInvocations) : 16;
+  const std::uint64_t most = contiguous ? most_slices(e, outputs, count, kInvocations) : 16;
   const std::uint64_t run = contiguous ? 4 : kMinRun;
   while (s.slices < most && count >= 2 * run * s.slices && (contiguous || outputs * s.slices < kEnoughInvocations)) {
     s.slices *= 2;
@@ -128,7 +128,7 @@ Status emit_reduction(Emitter& e, reduce_fn::Fn fn, DType dtype, const Reduction
   }
   if (r.count == 0) return emit_fill(e, out, r.outputs, word_of_nothing(fn, dtype));
   const bool contiguous = r.reduced[0].stride == 1 && r.count > 1;
-  const Schedule first = schedule_for(e.caps(), r.outputs, r.count, contiguous);
+  const Schedule first = schedule_for(e, r.outputs, r.count, contiguous);
   if (first.splits == 1) {
     emit_pass(e, fn, dtype, r, first, false, false, {in, out, result}, r.count);
     return ok_status();
@@ -140,7 +140,7 @@ Status emit_reduction(Emitter& e, reduce_fn::Fn fn, DType dtype, const Reduction
   second.reduced = {{first.splits, r.outputs}};
   second.outputs = r.outputs;
   second.count = first.splits;
-  Schedule combine = schedule_for(e.caps(), second.outputs, second.count, r.outputs == 1);
+  Schedule combine = schedule_for(e, second.outputs, second.count, r.outputs == 1);
   combine.splits = 1;
   combine.chunk = second.count;
   const Binding from = {partials, Access::read};

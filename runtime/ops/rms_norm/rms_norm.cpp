@@ -68,7 +68,7 @@ Status emit(Emitter& e) {
   if (p.rows == 0) return ok_status();
   if (p.columns == 0) return emit_fill(e, e.out(1), p.rows, spec(NAN));  // the mean of nothing
   p.epsilon = static_cast<float>(e.attrs().number("epsilon", 1e-5));
-  const RowSchedule s = row_schedule(e.caps(), p.rows, p.columns, 1);
+  const RowSchedule s = row_schedule(e, p.rows, p.columns, 1);
   e.dispatch(shaders::KernelId::rms_norm__f32, {s.slices, s.rows_first, s.vector},
              {e.in(0), e.has(1) ? e.in(1) : e.in(0), e.out(), e.out(1)}, p, e.spread(s.workgroups));
   return ok_status();
@@ -124,7 +124,7 @@ Status emit_grad(Emitter& e) {
   GRAFT_TRY_ASSIGN(const push::RmsNormPush p, make_push(e));
   const bool scale = has_scale_gradient(e.has(1), e.attrs());
   if (p.rows == 0 || p.columns == 0) return scale ? emit_fill(e, e.out(1), p.columns, 0) : ok_status();
-  const RowSchedule s = row_schedule(e.caps(), p.rows, p.columns, 1);
+  const RowSchedule s = row_schedule(e, p.rows, p.columns, 1);
   e.dispatch(shaders::KernelId::rms_norm_grad__f32, {s.slices, s.rows_first, s.vector},
              {e.in(0), e.has(1) ? e.in(1) : e.in(0), e.in(2), e.in(3), e.out()}, p, e.spread(s.workgroups));
   if (scale) emit_scale_gradient(e, p.rows, p.columns);

@@ -35,7 +35,7 @@ Status emit_rows(Emitter& e, shaders::KernelId kernel, bool log, std::vector<Bin
   const std::uint64_t inner = shape.elements(axis + 1, shape.rank());
   const std::uint64_t columns = shape.elements(axis, axis + 1);
   const std::uint64_t rows = count / columns;
-  const RowSchedule schedule = row_schedule(e.caps(), rows, columns, inner);
+  const RowSchedule schedule = row_schedule(e, rows, columns, inner);
   const push::SoftmaxPush push = {.rows = static_cast<std::uint32_t>(rows),
                                   .columns = static_cast<std::uint32_t>(columns),
                                   .inner = static_cast<std::uint32_t>(inner)};

@@ -1,0 +1,192 @@
+#include "runtime/ops/choice.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "platform/base/status.h"
+
+namespace graft {
+namespace {
+
+using gpu::Caps;
+
+bool is_cpu(const Caps& caps, const ChoiceShape& = {}) { return device_class(caps) == DeviceClass::cpu; }
+bool is_small_gpu(const Caps& caps, const ChoiceShape& = {}) { return device_class(caps) == DeviceClass::small_gpu; }
+
+// Narrow subgroups with shuffles: each lane holds columns of its own.
+bool can_shuffle(const Caps& caps, const ChoiceShape& = {}) {
+  const bool narrow = caps.subgroup_size == 4 || caps.subgroup_size == 8 || caps.subgroup_size == 16;
+  return caps.type == gpu::DeviceType::cpu && caps.subgroup_shuffle && narrow;
+}
+
+bool can_256(const Caps& caps, const ChoiceShape& = {}) {
+  return caps.max_workgroup_invocations >= 256 && caps.max_workgroup_size[0] >= 256 && caps.max_shared_memory >= 16384;
+}
+
+bool few_rows(const Caps&, const ChoiceShape& s) { return s.m <= 4; }
+
+// Whether tiles of so many outputs each are enough to fill a middling GPU.
+bool enough_tiles(const ChoiceShape& s, std::uint64_t tile_m, std::uint64_t tile_n) {
+  const auto tiles = [](std::uint64_t n, std::uint64_t tile) { return n / tile + (n % tile != 0 ? 1 : 0); };
+  return tiles(s.m, tile_m) * tiles(s.n, tile_n) * s.batches >= 128;
+}
+
+// Names of gemm variants: invocations x invocations along n x rows x columns of each (shared memory), or rows x columns
+// of each lane (shuffles). Every tile in shared memory keeps to 16 KiB, and its sides divide the invocations.
+constexpr Variant kVariants[] = {
+    {Family::product, "skinny", 0, {}, few_rows},
+    {Family::product, "blocked", 1, {}, nullptr},
+
+    {Family::gemm, "shared 64x8x4x4", 0, {64, 8, 4, 4}, nullptr},
+    {Family::gemm, "shared 128x32x4x2", 0, {128, 32, 4, 2}, nullptr},
+    {Family::gemm, "shared 128x8x4x8", 0, {128, 8, 4, 8}, nullptr},
+    {Family::gemm, "shared 64x8x8x8", 0, {64, 8, 8, 8}, nullptr},
+    {Family::gemm, "shared 256x16x8x8", 0, {256, 16, 8, 8}, can_256},
+    {Family::gemm, "shuffle 16x4", 1, {0, 0, 16, 4}, can_shuffle},
+    {Family::gemm, "shuffle 16x1", 1, {0, 0, 16, 1}, can_shuffle},
+    {Family::gemm, "shuffle 8x4", 1, {0, 0, 8, 4}, can_shuffle},
+    {Family::gemm, "shuffle 4x4", 1, {0, 0, 4, 4}, can_shuffle},
+    {Family::gemm, "shuffle 4x1", 1, {0, 0, 4, 1}, can_shuffle},
+    {Family::gemm, "shuffle 1x4", 1, {0, 0, 1, 4}, can_shuffle},
+    {Family::gemm, "shuffle 1x1", 1, {0, 0, 1, 1}, can_shuffle},
+
+    {Family::gemm_parts, "16 workgroups", 0, {16}, nullptr},
+    {Family::gemm_parts, "64 workgroups", 0, {64}, nullptr},
+    {Family::gemm_parts, "256 workgroups", 0, {256}, nullptr},
+    {Family::gemm_parts, "4 workgroups", 0, {4}, nullptr},
+    {Family::gemm_parts, "one pass", 0, {1}, nullptr},
+
+    {Family::skinny_rows, "64 lanes, 4 rows", 0, {64, 4}, nullptr},
+    {Family::skinny_rows, "subgroup, 4 rows", 0, {0, 4}, is_cpu},
+    {Family::skinny_cols, "64 lanes, 1 vector", 0, {64, 1}, nullptr},
+    {Family::skinny_cols, "subgroup, wide", 0, {0, 0}, is_cpu},
+    {Family::skinny_cols, "subgroup, 1 vector", 0, {0, 1}, is_cpu},
+
+    {Family::depthwise, "pixels", 0, {}, nullptr},
+    {Family::depthwise, "window", 1, {}, nullptr},
+    {Family::depthwise_dw, "1024 invocations", 0, {1024}, nullptr},
+    {Family::depthwise_dw, "32768 invocations", 0, {32768}, nullptr},
+
+    {Family::transpose, "tiles", 0, {}, nullptr},
+    {Family::transpose, "blocks", 1, {}, nullptr},
+
+    {Family::rows, "workgroup", 0, {128}, nullptr},
+    {Family::rows, "subgroup", 0, {0}, is_cpu},
+    {Family::rows, "32 lanes", 0, {32}, nullptr},
+};
+
+// The first that holds is taken.
+constexpr Rule kRules[] = {
+    {Family::product, "skinny", nullptr, "up to four rows read the other matrix once, without tiles"},
+
+    {Family::gemm, "shuffle 1x1",
+     [](const Caps& c, const ChoiceShape& s) { return s.m == 1 && s.n <= c.subgroup_size; },
+     "a single row and fewer columns than lanes"},
+    {Family::gemm, "shuffle 1x4", [](const Caps&, const ChoiceShape& s) { return s.m == 1; }, "a single row"},
+    {Family::gemm, "shuffle 4x1",
+     [](const Caps& c, const ChoiceShape& s) { return s.m <= 4 && s.n <= c.subgroup_size; },
+     "up to four rows and fewer columns than lanes"},
+    {Family::gemm, "shuffle 4x4", few_rows, "up to four rows"},
+    {Family::gemm, "shuffle 16x1", [](const Caps& c, const ChoiceShape& s) { return s.n <= c.subgroup_size; },
+     "fewer columns than lanes"},
+    {Family::gemm, "shuffle 16x4", nullptr,
+     "narrow subgroups over caches: a shuffle is a vector permute, shared memory one more copy"},
+    {Family::gemm, "shared 128x32x4x2", [](const Caps&, const ChoiceShape& s) { return s.m <= 16; }, "up to 16 rows"},
+    {Family::gemm, "shared 64x8x4x4",
+     [](const Caps& c, const ChoiceShape& s) { return is_small_gpu(c) || s.n <= 32 || !enough_tiles(s, 64, 64); },
+     "few registers, or too few large tiles to fill a GPU"},
+    {Family::gemm, "shared 128x8x4x8", nullptr, "enough large tiles to fill a GPU"},
+
+    {Family::gemm_parts, "16 workgroups", is_cpu, "some for every core"},
+    {Family::gemm_parts, "64 workgroups", is_small_gpu, "a GPU of few cores"},
+    {Family::gemm_parts, "256 workgroups", nullptr, "a GPU of many cores"},
+
+    {Family::skinny_rows, "subgroup, 4 rows", is_cpu, "one subgroup, long runs of each row"},
+    {Family::skinny_rows, "64 lanes, 4 rows", nullptr, "a GPU"},
+    {Family::skinny_cols, "subgroup, wide", is_cpu, "one subgroup, long runs of each row"},
+    {Family::skinny_cols, "64 lanes, 1 vector", nullptr, "a GPU"},
+
+    {Family::depthwise, "window", is_cpu, "the fewest loads, where registers spill to a cache"},
+    {Family::depthwise, "pixels", nullptr, "a GPU has too few registers for windows"},
+    {Family::depthwise_dw, "1024 invocations", is_cpu, "some for every core"},
+    {Family::depthwise_dw, "32768 invocations", nullptr, "a GPU"},
+
+    {Family::transpose, "blocks", is_cpu, "shared memory is no faster than a cache"},
+    {Family::transpose, "tiles", nullptr, "shared memory turns columns into runs"},
+
+    {Family::rows, "subgroup", is_cpu, "its lanes are all that runs side by side, more cost switches at barriers"},
+    {Family::rows, "workgroup", nullptr, "a GPU"},
+};
+
+const Variant* find_variant(Family family, std::string_view name) {
+  const auto* it =
+      std::ranges::find_if(kVariants, [&](const Variant& v) { return v.family == family && v.name == name; });
+  return it == std::end(kVariants) ? nullptr : it;
+}
+
+std::string key_of(Family family, const ChoiceShape& shape, std::span<const shaders::KernelId> kernels,
+                   std::string_view detail) {
+  const auto about = [](std::uint64_t n) { return std::bit_floor(n); };
+  return cat(family_name(family), " ", kernels.empty() ? "-" : shaders::kernel_info(kernels[0]).name,
+             detail.empty() ? "" : " ", detail, " ", about(shape.m), "x", about(shape.n), "x", about(shape.k), "x",
+             about(shape.batches));
+}
+
+}  // namespace
+
+DeviceClass device_class(const gpu::Caps& caps) {
+  switch (caps.type) {
+    case gpu::DeviceType::cpu: return DeviceClass::cpu;
+    case gpu::DeviceType::discrete: return DeviceClass::desktop_gpu;
+    case gpu::DeviceType::virtual_gpu:
+      return caps.max_shared_memory >= 49152 ? DeviceClass::desktop_gpu : DeviceClass::small_gpu;
+    default: return DeviceClass::small_gpu;
+  }
+}
+
+std::string_view family_name(Family family) {
+  static constexpr std::string_view kNames[] = {"product",   "gemm",         "gemm_parts", "skinny_rows", "skinny_cols",
+                                                "depthwise", "depthwise_dw", "transpose",  "rows"};
+  return kNames[static_cast<std::size_t>(family)];
+}
+
+std::span<const Variant> variants() { return kVariants; }
+std::span<const Rule> rules() { return kRules; }
+
+bool is_avoided(const gpu::Caps& caps, shaders::KernelId kernel) {
+  return !caps.advice.avoided.empty() && caps.advice.avoided.contains(shaders::kernel_info(kernel).name);
+}
+
+std::uint32_t cpu_lanes(const gpu::Caps& caps) {
+  return std::clamp<std::uint32_t>(std::bit_floor(caps.subgroup_size), 4, 16);
+}
+
+Choice choose(Family family, const gpu::Caps& caps, const ChoiceShape& shape,
+              std::span<const shaders::KernelId> kernels, std::string_view detail) {
+  const auto can = [&](const Variant* v) {
+    if (v == nullptr || (v->possible != nullptr && !v->possible(caps, shape))) return false;
+    return v->kernel >= kernels.size() || !is_avoided(caps, kernels[v->kernel]);
+  };
+  Choice choice{nullptr, {}, key_of(family, shape, kernels, detail)};
+  if (const auto tuned = caps.advice.tuned.find(choice.key); tuned != caps.advice.tuned.end()) {
+    choice.variant = find_variant(family, tuned->second);
+    choice.why = "the fastest of those measured on this device";
+    if (can(choice.variant)) return choice;
+  }
+  for (const Rule& rule : kRules) {
+    if (rule.family != family) continue;
+    choice.variant = find_variant(family, rule.variant);
+    choice.why = rule.why;
+    if (can(choice.variant) && (rule.when == nullptr || rule.when(caps, shape))) return choice;
+  }
+  // Whatever is left; where nothing is, the plan names the kernel that failed.
+  for (const Variant& variant : kVariants) {
+    if (variant.family != family) continue;
+    choice.variant = &variant;
+    choice.why = "the rest failed their self-test or do not fit this device";
+    if (can(choice.variant)) return choice;
+  }
+  return choice;
+}
+
+}  // namespace graft

@@ -1,0 +1,84 @@
+// Which variant of a kernel suits a device and a shape: one table for all ops.
+//
+// The table is data: variants (what there is) and rules (what is taken where nothing was measured). A choice is the
+// variant that was measured on this device for such a shape (Caps::advice), else that of the first rule that holds,
+// always among those that the device can run and that did not fail their self-test. The same capabilities and shape
+// give the same choice.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "platform/gpu/gpu.h"
+#include "shaders/kernels.gen.h"
+
+namespace graft {
+
+/// Devices as the rules tell them apart.
+enum class DeviceClass : std::uint8_t {
+  cpu,          ///< software: caches for shared memory, one subgroup at a time on each core
+  small_gpu,    ///< phones and integrated GPUs: few registers and cores
+  desktop_gpu,  ///< discrete cards, and virtual ones with the limits of such
+};
+DeviceClass device_class(const gpu::Caps& caps);
+
+enum class Family : std::uint8_t {
+  product,       ///< m is few rows: a kernel of its own, or the blocked GEMM
+  gemm,          ///< tile of the blocked GEMM, of matrix products and convolutions; tile: see GemmTile
+  gemm_parts,    ///< how many workgroups a GEMM is cut into along k; tile[0]
+  skinny_rows,   ///< tile: invocations (0: a subgroup's), rows of b
+  skinny_cols,   ///< tile: invocations (0: a subgroup's), vectors of columns (0: as many as n fills, up to 8)
+  depthwise,     ///< sliding windows in registers, or a few pixels per invocation
+  depthwise_dw,  ///< their weight gradients; tile[0]: invocations wanted
+  transpose,     ///< blocks of 4 x 4 in registers, or tiles in shared memory
+  rows,          ///< most invocations that share a row; tile[0] (0: a subgroup's)
+};
+std::string_view family_name(Family family);
+
+/// What of a problem decides; what a family has no use for stays 1.
+struct ChoiceShape {
+  std::uint64_t m = 1;
+  std::uint64_t n = 1;
+  std::uint64_t k = 1;
+  std::uint64_t batches = 1;
+};
+
+struct Variant {
+  Family family{};
+  std::string_view name;    ///< stands in cache files: a name keeps its meaning
+  std::uint8_t kernel = 0;  ///< index among the kernels that an op offers for the family
+  std::array<std::uint32_t, 4> tile = {};
+  bool (*possible)(const gpu::Caps&, const ChoiceShape&) = nullptr;  ///< null: on any device
+};
+
+struct Rule {
+  Family family{};
+  std::string_view variant;
+  bool (*when)(const gpu::Caps&, const ChoiceShape&) = nullptr;  ///< null: always
+  std::string_view why;
+};
+
+std::span<const Variant> variants();
+std::span<const Rule> rules();
+
+struct Choice {
+  const Variant* variant = nullptr;  ///< never null
+  std::string_view why;
+  std::string key;  ///< of Advice::tuned; names the family, the op's kernel, and the shape to a power of two
+};
+
+/// `kernels` are those that the op offers, by Variant::kernel; variants without one there need none. `detail` tells
+/// problems of one shape apart that differ in speed.
+Choice choose(Family family, const gpu::Caps& caps, const ChoiceShape& shape,
+              std::span<const shaders::KernelId> kernels = {}, std::string_view detail = {});
+
+/// Whether the kernel failed its self-test on this device.
+bool is_avoided(const gpu::Caps& caps, shaders::KernelId kernel);
+
+/// Lanes of a subgroup as CPU kernels use them: a power of two from 4 to 16.
+std::uint32_t cpu_lanes(const gpu::Caps& caps);
+
+}  // namespace graft

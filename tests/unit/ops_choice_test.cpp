@@ -1,0 +1,108 @@
+#include "runtime/ops/choice.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "runtime/core/build.h"
+#include "runtime/plan/plan.h"
+
+namespace graft::test {
+namespace {
+
+gpu::Caps cpu_caps() {
+  gpu::Caps caps;
+  caps.type = gpu::DeviceType::cpu;
+  caps.subgroup_size = 8;
+  caps.subgroup_shuffle = true;
+  return caps;
+}
+
+TEST(ChoiceTable, EveryRuleNamesAVariantAndEveryFamilyEndsWithOneForAnyDevice) {
+  std::set<Family> families;
+  std::set<std::pair<Family, std::string_view>> names;
+  for (const Variant& v : variants()) {
+    families.insert(v.family);
+    EXPECT_TRUE(names.emplace(v.family, v.name).second) << v.name;
+    EXPECT_EQ(v.name.find_first_of("\t\n="), std::string_view::npos) << "names stand in cache files";
+  }
+  for (const Rule& rule : rules()) EXPECT_TRUE(names.contains({rule.family, rule.variant})) << rule.variant;
+  for (const Family family : families) {
+    const Choice choice = choose(family, gpu::Caps{}, {.m = 1000, .n = 1000, .k = 1000});
+    ASSERT_NE(choice.variant, nullptr);
+    EXPECT_EQ(choice.variant->family, family);
+    EXPECT_FALSE(choice.why.empty());
+  }
+}
+
+TEST(ChoiceTable, TilesInSharedMemoryKeepToWhatTheKernelCanDo) {
+  for (const Variant& v : variants()) {
+    if (v.family != Family::gemm || v.tile[0] == 0) continue;
+    const std::uint32_t m = v.tile[0] / v.tile[1] * v.tile[2], n = v.tile[1] * v.tile[3];
+    EXPECT_EQ(v.tile[0] % m, 0u) << v.name;  // each invocation stages one row and one column
+    EXPECT_EQ(v.tile[0] % n, 0u) << v.name;
+    EXPECT_LE(16 * (m + n) * sizeof(float), 16384u) << v.name;
+    EXPECT_TRUE(v.tile[0] <= 128 || v.possible != nullptr) << v.name << " is not for every device";
+  }
+}
+
+TEST(Choice, FollowsTheDeviceAndTheShape) {
+  gpu::Caps small, desktop;
+  small.type = gpu::DeviceType::integrated;
+  desktop.type = gpu::DeviceType::discrete;
+  const ChoiceShape large{4096, 4096, 4096};
+  EXPECT_EQ(choose(Family::gemm, cpu_caps(), large).variant->name, "shuffle 16x4");
+  EXPECT_EQ(choose(Family::gemm, small, large).variant->name, "shared 64x8x4x4");
+  EXPECT_EQ(choose(Family::gemm, desktop, large).variant->name, "shared 128x8x4x8");
+  EXPECT_EQ(choose(Family::gemm, desktop, {8, 4096, 64}).variant->name, "shared 128x32x4x2");
+  EXPECT_EQ(choose(Family::product, desktop, {4, 64, 64}).variant->name, "skinny");
+  EXPECT_EQ(choose(Family::product, desktop, {5, 64, 64}).variant->name, "blocked");
+}
+
+TEST(Choice, TakesWhatWasMeasuredWhereTheDeviceCanRunIt) {
+  gpu::Caps caps = cpu_caps();
+  const ChoiceShape shape{700, 700, 700};
+  const std::string key = choose(Family::gemm, caps, shape).key;
+  caps.advice.tuned[key] = "shared 64x8x8x8";
+  EXPECT_EQ(choose(Family::gemm, caps, shape).variant->name, "shared 64x8x8x8");
+  EXPECT_EQ(choose(Family::gemm, caps, {600, 1000, 513}).variant->name, "shared 64x8x8x8") << "of the same size";
+  EXPECT_EQ(choose(Family::gemm, caps, {1024, 700, 700}).variant->name, "shuffle 16x4");
+  caps.advice.tuned[key] = "shared 256x16x8x8";  // more invocations than it has
+  EXPECT_EQ(choose(Family::gemm, caps, shape).variant->name, "shuffle 16x4");
+  caps.advice.tuned[key] = "something from a later release";
+  EXPECT_EQ(choose(Family::gemm, caps, shape).variant->name, "shuffle 16x4");
+}
+
+Result<Plan> plan_product(const gpu::Caps& caps) {
+  Graph graph;
+  GRAFT_TRY_ASSIGN(const ValueId a, graph.add_value("a", DType::f32, {64, 64}, ValueKind::input));
+  GRAFT_TRY_ASSIGN(const ValueId b, graph.add_value("b", DType::f32, {64, 64}, ValueKind::input));
+  GRAFT_TRY_ASSIGN(const NodeId node, graph.add_node(Op::matmul, {a, b}, {}, "y"));
+  graph.add_output("y", graph.node(node).outputs[0]);
+  Residents residents(caps);
+  GRAFT_TRY(residents.add(graph));
+  return make_plan(graph, caps, residents);
+}
+
+TEST(Choice, LeavesOutKernelsThatFailedAndSaysWhereNothingIsLeft) {
+  gpu::Caps caps = cpu_caps();
+  auto plan = plan_product(caps);
+  ASSERT_TRUE(plan.ok()) << plan.status().message();
+  ASSERT_EQ(plan->nodes[0].choices.size(), 1u);
+  EXPECT_EQ(plan->nodes[0].choices[0].variant, "shuffle 16x4");
+  EXPECT_EQ(plan->kernels[0].id, shaders::KernelId::matmul__f32_shuffle);
+
+  caps.advice.avoided.insert("matmul__f32_shuffle");
+  plan = plan_product(caps);
+  ASSERT_TRUE(plan.ok()) << plan.status().message();
+  EXPECT_EQ(plan->kernels[0].id, shaders::KernelId::matmul__f32);
+
+  caps.advice.avoided.insert("matmul__f32");
+  plan = plan_product(caps);
+  ASSERT_FALSE(plan.ok());
+  EXPECT_EQ(plan.status().code(), Code::unsupported);
+  EXPECT_NE(plan.status().message().find("failed its self-test"), std::string::npos) << plan.status().message();
+}
+
+}  // namespace
+}  // namespace graft::test
