@@ -6,18 +6,6 @@
 namespace graft {
 namespace {
 
-/// Everything of `base` but its graph, which `model` has under the same names.
-Status borrow_rest(const Model& base, Model& model) {
-  model.metadata = base.metadata;
-  model.symbol_defaults = base.symbol_defaults;
-  model.tokenizer = base.tokenizer;
-  for (std::uint32_t i = 0; i < base.graph.values().size(); ++i) {
-    const auto weight = base.weight({i});
-    if (weight) GRAFT_TRY(model.view_weight(model.graph.find_value(base.graph.values()[i].name), *weight));
-  }
-  return ok_status();
-}
-
 Status copy_floats(Model& model, std::string_view name, std::span<const float> numbers) {
   return model.copy_weight(model.graph.find_value(name), std::as_bytes(numbers));
 }
@@ -102,6 +90,17 @@ std::vector<float> merged(std::span<const float> weight, std::span<const float> 
 }
 
 }  // namespace
+
+Status borrow_rest(const Model& base, Model& model) {
+  model.metadata = base.metadata;
+  model.symbol_defaults = base.symbol_defaults;
+  model.tokenizer = base.tokenizer;
+  for (std::uint32_t i = 0; i < base.graph.values().size(); ++i) {
+    const auto weight = base.weight({i});
+    if (weight) GRAFT_TRY(model.view_weight(model.graph.find_value(base.graph.values()[i].name), *weight));
+  }
+  return ok_status();
+}
 
 Result<Model> borrow_model(const Model& base) {
   Model model;

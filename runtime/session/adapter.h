@@ -29,6 +29,8 @@ Result<Model> with_adapter(const Model& base, const Model& adapter);
 /// cannot be merged into.
 Result<Model> merge_adapter(const Model& base, const Model& adapter);
 
+/// Gives `model` all of `base` but its graph and signatures; weights go, borrowed, to values of the same name.
+Status borrow_rest(const Model& base, Model& model);
 /// A second model of the same graph, weights and all else; the weights are borrowed.
 Result<Model> borrow_model(const Model& base);
 

@@ -1,5 +1,6 @@
 #include "runtime/session/decode_graph.h"
 
+#include "runtime/core/copy_graph.h"
 #include "runtime/core/op_def.h"
 
 namespace graft {
@@ -9,35 +10,12 @@ bool is_symbol(const Dim& dim) {
   return dim.coefficient() == 1 && !dim.is_constant() && dim.symbols().find('*') == std::string::npos;
 }
 
-class DecodeCopier {
+/// Makes nodes go on at the step state's position; counts the attentions among them.
+class DecodeAdapter {
  public:
-  DecodeCopier(const Graph& source, std::uint32_t capacity) : source_(source), capacity_(capacity) {}
+  DecodeAdapter(std::uint32_t capacity, std::size_t& attentions) : capacity_(capacity), attentions_(attentions) {}
 
-  Result<Graph> run(ValueId logits) {
-    values_.assign(source_.values().size(), kNoValue);
-    for (std::uint32_t i = 0; i < source_.values().size(); ++i) {
-      const Value& value = source_.value({i});
-      if (value.kind == ValueKind::temporary) continue;
-      GRAFT_TRY_ASSIGN(values_[i], out_.add_value(value.name, value.dtype, value.shape, value.kind));
-    }
-    for (const Node& node : source_.nodes()) {
-      GRAFT_TRY(copy(node).with_context(cat("In the node \"", node.name, "\"")));
-    }
-    if (attentions_ == 0) return unsupported("The model has no attention, so that nothing carries a text on.");
-    if (logits.valid()) out_.add_output(source_.value(logits).name, values_[logits.index]);
-    return std::move(out_);
-  }
-
- private:
-  Result<ValueId> append(const std::string& name, ValueId given) {
-    Shape shape = out_.value(given).shape;
-    shape[1] = capacity_;
-    GRAFT_TRY_ASSIGN(const ValueId cache, out_.add_value(name, out_.value(given).dtype, shape, ValueKind::state));
-    GRAFT_TRY_ASSIGN(const NodeId node, out_.add_node(Op::cache_append, {cache, given}, {}, name + "/append"));
-    return out_.node(node).outputs[0];
-  }
-
-  Status adapt(const Node& node, std::vector<ValueId>& inputs, Attrs& attrs) {
+  Status operator()(Graph& out, const Node& node, std::vector<ValueId>& inputs, Attrs& attrs) const {
     const auto has = [&](std::size_t i) { return i < inputs.size() && inputs[i].valid(); };
     if (node.op == Op::rope && has(1))
       return unsupported("Its positions are given, and cannot go on from step to step.");
@@ -46,31 +24,25 @@ class DecodeCopier {
       if (!attrs.flag("causal") || has(3)) {
         return unsupported("Its attention is not causal or is masked, so that it cannot go on token by token.");
       }
-      GRAFT_TRY_ASSIGN(inputs[1], append(cat("cache/", node.name, "/keys"), inputs[1]));
-      GRAFT_TRY_ASSIGN(inputs[2], append(cat("cache/", node.name, "/values"), inputs[2]));
+      GRAFT_TRY_ASSIGN(inputs[1], append(out, cat("cache/", node.name, "/keys"), inputs[1]));
+      GRAFT_TRY_ASSIGN(inputs[2], append(out, cat("cache/", node.name, "/values"), inputs[2]));
     }
     const bool counts = node.op == Op::rope || node.op == Op::attention || node.op == Op::positions;
     if (counts) attrs.set("from_step", std::int64_t{1});
     return {};
   }
 
-  Status copy(const Node& node) {
-    std::vector<ValueId> inputs;
-    for (const ValueId input : node.inputs) inputs.push_back(input.valid() ? values_[input.index] : kNoValue);
-    Attrs attrs = node.attrs;
-    GRAFT_TRY(adapt(node, inputs, attrs));
-    std::vector<std::string> names;
-    for (const ValueId output : node.outputs) names.push_back(source_.value(output).name);
-    GRAFT_TRY_ASSIGN(const NodeId id, out_.add_node(node.op, std::move(inputs), std::move(attrs), node.name, names));
-    for (std::size_t i = 0; i < node.outputs.size(); ++i) values_[node.outputs[i].index] = out_.node(id).outputs[i];
-    return {};
+ private:
+  Result<ValueId> append(Graph& out, const std::string& name, ValueId given) const {
+    Shape shape = out.value(given).shape;
+    shape[1] = capacity_;
+    GRAFT_TRY_ASSIGN(const ValueId cache, out.add_value(name, out.value(given).dtype, shape, ValueKind::state));
+    GRAFT_TRY_ASSIGN(const NodeId node, out.add_node(Op::cache_append, {cache, given}, {}, name + "/append"));
+    return out.node(node).outputs[0];
   }
 
-  const Graph& source_;
   std::uint32_t capacity_;
-  Graph out_;
-  std::vector<ValueId> values_;  // of the source, in out_
-  std::size_t attentions_ = 0;
+  std::size_t& attentions_;
 };
 
 }  // namespace
@@ -108,7 +80,11 @@ Result<DecoderPorts> decoder_ports(const Graph& graph) {
 Result<Graph> decode_graph(const Graph& graph, std::uint32_t tokens, std::uint32_t capacity, bool logits) {
   GRAFT_TRY_ASSIGN(const DecoderPorts ports, decoder_ports(graph));
   GRAFT_TRY_ASSIGN(const Graph bound, bind(graph, {{ports.batch, 1}, {ports.seq, tokens}}));
-  return DecodeCopier(bound, capacity).run(logits ? ports.logits : kNoValue);
+  std::size_t attentions = 0;
+  GRAFT_TRY_ASSIGN(GraphCopy copy, copy_graph(bound, DecodeAdapter(capacity, attentions)));
+  if (attentions == 0) return unsupported("The model has no attention, so that nothing carries a text on.");
+  if (logits) copy.graph.add_output(bound.value(ports.logits).name, copy.values[ports.logits.index]);
+  return std::move(copy.graph);
 }
 
 }  // namespace graft

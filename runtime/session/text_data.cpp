@@ -3,51 +3,66 @@
 #include <algorithm>
 #include <cstring>
 
+#include "runtime/session/documents.h"
+
 namespace graft {
 namespace {
 
 using Words = std::vector<std::int32_t>;
 
-/// Tokens and labels of all samples, sample after sample.
+/// Fields of all samples, sample after sample.
 struct Samples {
   Words tokens;
+  Words documents;  ///< only where they are asked for
   Words labels;
   std::uint64_t count = 0;
 };
 
-/// Positions [first, first + length) of a text, filled up where it ends; false where none of them is learned.
-bool add_sample(const TokenText& text, std::size_t first, const TextWindows& windows, Samples& samples) {
+/// Positions [first, first + length) of a text, filled up where it ends; nothing where none of them is learned.
+/// `begins` says where texts begin in it, besides its start.
+void add_sample(const TokenText& text, const std::vector<bool>& begins, std::size_t first, const TextWindows& windows,
+                Samples& samples) {
   const auto length = static_cast<std::size_t>(windows.length);
   Words tokens(length, windows.padding);
+  Words documents(length, -1);
   Words labels(length, kNoLabel);
   bool any = false;
+  std::int32_t document = 0;
   for (std::size_t i = 0; i < length && first + i < text.tokens.size(); ++i) {
+    if (!begins.empty() && begins[first + i]) document = static_cast<std::int32_t>(i);
     tokens[i] = text.tokens[first + i];
+    documents[i] = document;
     if (first + i + 1 >= text.tokens.size() || !text.learned[first + i + 1]) continue;
     labels[i] = text.tokens[first + i + 1];
     any = true;
   }
-  if (!any) return false;
+  if (!any) return;
   samples.tokens.insert(samples.tokens.end(), tokens.begin(), tokens.end());
+  if (windows.documents) samples.documents.insert(samples.documents.end(), documents.begin(), documents.end());
   samples.labels.insert(samples.labels.end(), labels.begin(), labels.end());
   ++samples.count;
-  return true;
 }
 
 Samples make_samples(const std::vector<TokenText>& texts, const TextWindows& windows) {
   Samples samples;
   if (!windows.packed) {
-    for (const TokenText& text : texts) add_sample(text, 0, windows, samples);
+    for (const TokenText& text : texts) add_sample(text, {}, 0, windows, samples);
     return samples;
   }
   TokenText all;
+  std::vector<bool> begins;
   for (const TokenText& text : texts) {
+    if (text.tokens.empty()) continue;
+    const std::size_t start = all.tokens.size();
     all.tokens.insert(all.tokens.end(), text.tokens.begin(), text.tokens.end());
     all.learned.insert(all.learned.end(), text.learned.begin(), text.learned.end());
+    all.learned[start] = false;
+    begins.resize(all.tokens.size(), false);
+    begins[start] = true;
   }
   const auto length = static_cast<std::size_t>(windows.length);
   for (std::size_t first = 0; first + length < all.tokens.size(); first += length) {
-    add_sample(all, first, windows, samples);
+    add_sample(all, begins, first, windows, samples);
   }
   return samples;
 }
@@ -72,16 +87,20 @@ Result<std::unique_ptr<data::Source>> text_source(const std::vector<TokenText>& 
   }
   const Shape shape = {windows.length};
   const std::uint64_t count = samples.count;
+  std::vector<data::Field> fields = {{"tokens", DType::i32, shape, data::Role::feature}};
+  if (windows.documents) fields.push_back({std::string(kDocumentsInput), DType::i32, shape, data::Role::feature});
+  fields.push_back({"label", DType::i32, shape, data::Role::label});
   auto fill = [samples = std::move(samples), bytes = static_cast<std::size_t>(windows.length) * sizeof(std::int32_t)](
                   std::uint64_t index, data::SampleOut out) -> Result<bool> {
-    const std::size_t at = static_cast<std::size_t>(index) * bytes;
-    std::memcpy(out[0], reinterpret_cast<const std::byte*>(samples.tokens.data()) + at, bytes);
-    std::memcpy(out[1], reinterpret_cast<const std::byte*>(samples.labels.data()) + at, bytes);
+    std::size_t field = 0;
+    for (const Words* words : {&samples.tokens, &samples.documents, &samples.labels}) {
+      if (words->empty()) continue;
+      const auto* from = reinterpret_cast<const std::byte*>(words->data()) + static_cast<std::size_t>(index) * bytes;
+      std::memcpy(out[field++], from, bytes);
+    }
     return true;
   };
-  return data::from_generator(
-      {{"tokens", DType::i32, shape, data::Role::feature}, {"label", DType::i32, shape, data::Role::label}},
-      std::move(fill), count);
+  return data::from_generator(std::move(fields), std::move(fill), count);
 }
 
 }  // namespace graft

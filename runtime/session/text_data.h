@@ -25,15 +25,17 @@ inline constexpr std::int32_t kNoLabel = -100;
 struct TextWindows {
   std::int64_t length = 128;  ///< tokens of a sample
   /// true: all texts one after another, cut into windows; a window may hold the end of one and the start of the next,
-  /// which sees it. false: one text a sample, cut to the length, or filled with `padding`, whose labels are kNoLabel;
-  /// texts of which nothing that is learned fits are left out.
+  /// whose first token is not learned. false: one text a sample, cut to the length, or filled with `padding`, whose
+  /// labels are kNoLabel; texts of which nothing that is learned fits are left out.
   bool packed = true;
   text::TokenId padding = 0;
+  bool documents = false;  ///< a third field says where texts begin, so that they can be kept apart (with_documents)
 };
 
-/// Samples of "tokens" i32 [length] and "label" i32 [length]: at each position the next token, or kNoLabel. Packed
-/// windows overlap by one token, so that every token but the first is some position's label, and what is left at the
-/// end and is no whole window is dropped. An error where no sample comes of it.
+/// Samples of "tokens" i32 [length] and "label" i32 [length]: at each position the next token, or kNoLabel; with
+/// `documents` also "documents" i32 [length]: the index of the first token of the position's text in this sample, -1
+/// for padding. Packed windows overlap by one token, so that every token but the first is some position's label, and
+/// what is left at the end and is no whole window is dropped. An error where no sample comes of it.
 Result<std::unique_ptr<data::Source>> text_source(const std::vector<TokenText>& texts, const TextWindows& windows);
 
 }  // namespace graft

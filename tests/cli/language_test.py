@@ -74,6 +74,25 @@ class LanguageTest(cli.CliTest):
         for usage in (["generate", "tiny.graft"], ["generate", "tiny.graft", "--prompt", "a", "--tokens", "1"]):
             self.assertEqual(self.run_graft(*usage).returncode, 2)
 
+    def test_packed_documents_do_not_see_each_other(self):
+        texts = ["ab", "abb", "abbbb"]
+        tokens = [len(self.generated("--prompt", text, "--max-tokens", "1")["prompt_tokens"]) + 1 for text in texts]
+        with open(self.path("texts.jsonl"), "w") as file:
+            file.writelines(json.dumps({"text": text}) + "\n" for text in texts)
+        # One window holds them all: its last position's label is the last token.
+        seq = ["--seq", sum(tokens) - 1]
+        losses = {}
+        for pack in ("no", "yes", "mixed"):
+            row = json.loads(self.graft("eval", "tiny.graft", "--data", f"jsonl:texts.jsonl?pack={pack}", *seq, "--json"))
+            self.assertEqual(row["samples"], len(texts) if pack == "no" else 1)
+            losses[pack] = row["loss"]
+        self.assertAlmostEqual(losses["yes"], losses["no"], delta=1e-6)
+        self.assertGreater(abs(losses["mixed"] - losses["no"]), 1e-4)
+        # One trainer serves sets of both kinds.
+        self.graft("train", "tiny.graft", "--data", "jsonl:texts.jsonl", "--eval", "jsonl:texts.jsonl?pack=yes", *seq,
+                   "--batch", 2, "--steps", 1, "--quiet", "-o", "o.graft")
+        self.fails("eval", "tiny.graft", "--data", "jsonl:texts.jsonl?pack=maybe", says=["pack=maybe", "mixed"])
+
     def test_blocks(self):
         shutil.copy(f"{SEEDS}/gguf/blocks", self.path("blocks.gguf"))
         sizes = {}

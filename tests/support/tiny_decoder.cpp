@@ -20,6 +20,11 @@ class Decoder {
     const ValueId tokens = model_.graph.add_value("tokens", DType::i32, Shape{batch, seq}, ValueKind::input).value();
     const ValueId table = model_.weight("model.embed_tokens.weight", {spec_.vocabulary, spec_.width}, 0.5);
     ValueId x = b_.node(Op::gather, {table, tokens}, {{"axis", std::int64_t{0}}});
+    if (spec_.learned_positions) {
+      const ValueId places = b_.node(Op::positions, {}, {{"shape", Shape{seq}}});
+      const ValueId all = model_.weight("model.embed_positions.weight", {16, spec_.width}, 0.5);
+      x = b_.add(x, b_.node(Op::gather, {all, places}, {{"axis", std::int64_t{0}}}));
+    }
     for (std::int64_t i = 0; i < spec_.layers; ++i) {
       const std::string layer = cat("model.layers.", i, ".");
       x = b_.add(x, attention(norm(x, layer + "input_layernorm"), layer + "self_attn."));
@@ -43,7 +48,7 @@ class Decoder {
   ValueId heads(ValueId x, std::int64_t count, bool rotate) {
     const ValueId split =
         b_.reshape(x, Shape{Dim::symbol("batch"), Dim::symbol("seq"), count, spec_.width / spec_.heads});
-    return rotate ? b_.node(Op::rope, {split}, {{"theta", 100.0}}) : split;
+    return rotate && !spec_.learned_positions ? b_.node(Op::rope, {split}, {{"theta", 100.0}}) : split;
   }
 
   ValueId attention(ValueId x, const std::string& name) {

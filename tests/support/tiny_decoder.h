@@ -17,6 +17,7 @@ struct TinyDecoder {
   std::int64_t kv_heads = 2;
   std::int64_t vocabulary = 40;
   bool tied = true;
+  bool learned_positions = false;  ///< for 16 tokens, instead of rotary ones
 };
 
 /// tokens i32 [batch, seq] -> logits [batch, seq, vocabulary]; parameters under the names of Hugging Face's Llama.

@@ -7,6 +7,8 @@
 
 #include "runtime/reference/device_run.h"
 #include "runtime/session/adapter.h"
+#include "runtime/session/documents.h"
+#include "runtime/session/text_data.h"
 #include "runtime/session/training.h"
 #include "runtime/train/training_graph.h"
 #include "tests/support/tiny_decoder.h"
@@ -154,6 +156,43 @@ TEST_F(LanguageModel, MicroBatchesOfAnySizeEqualTheBatch) {
       EXPECT_GT(difference(whole.at(name), start), 1e-4) << name;
       // The order of additions, nothing else.
       EXPECT_LT(difference(parts.at(name), whole.at(name)), 2e-6) << name << ", " << micro << " at once";
+    }
+  }
+}
+
+TEST_F(LanguageModel, PackedDocumentsTrainAsSeparateOnes) {
+  std::vector<TokenText> texts(3);
+  const std::vector<std::vector<std::int32_t>> ids = {{5, 9, 30, 1}, {9, 5, 22}, {5, 30, 9, 17}};
+  for (std::size_t i = 0; i < texts.size(); ++i) texts[i].add(ids[i], true);
+  for (const bool learned : {false, true}) {
+    const TinyModel tiny = tiny_llama({.learned_positions = learned});
+    const Model plain = plain_model(tiny);
+    const Model masked = with_documents(plain).value();
+    std::vector<double> losses;
+    const auto trained = [&](const Model& model, const TextWindows& windows, std::int64_t batch) {
+      const auto source = text_source(texts, windows).value();
+      EXPECT_EQ(source->size(), static_cast<std::uint64_t>(batch));
+      const auto trainer = create_trainer(*shared_device(), model, options(0.5, batch), source->fields());
+      EXPECT_TRUE(trainer.ok()) << trainer.status().message();
+      auto loader = data::Loader::create(*source, {.batch = static_cast<std::uint64_t>(batch), .shuffle = false});
+      const auto result = (*trainer)->train_step(**(*loader)->next());
+      EXPECT_TRUE(result.ok()) << result.status().message();
+      losses.push_back(result->metrics.loss());
+      return contents_of(**trainer);
+    };
+    const Contents apart = trained(plain, {.length = kLength, .packed = false}, 3);
+    const Contents packed = trained(masked, {.length = kLength, .documents = true}, 1);
+    const Contents padded = trained(masked, {.length = kLength, .packed = false, .documents = true}, 3);
+    const Contents mixed = trained(plain, {.length = kLength}, 1);
+    EXPECT_NEAR(losses[0], losses[1], 1e-6);
+    EXPECT_EQ(losses[0], losses[2]);
+    EXPECT_GT(std::abs(losses[0] - losses[3]), 1e-3);
+    for (const auto& [name, start] : tiny.weights) {
+      EXPECT_GT(difference(apart.at(name), start), 1e-4) << name;
+      // Sums over tokens in another order, nothing else.
+      EXPECT_LT(norm(minus(packed.at(name), apart.at(name))), 1e-5 * norm(minus(apart.at(name), start))) << name;
+      EXPECT_LT(norm(minus(padded.at(name), apart.at(name))), 1e-5 * norm(minus(apart.at(name), start))) << name;
+      EXPECT_GT(norm(minus(mixed.at(name), apart.at(name))), 1e-2 * norm(minus(apart.at(name), start))) << name;
     }
   }
 }

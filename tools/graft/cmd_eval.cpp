@@ -3,6 +3,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "runtime/session/documents.h"
 #include "runtime/session/training.h"
 #include "tools/graft/adapted_model.h"
 #include "tools/graft/device.h"
@@ -40,8 +41,12 @@ void print(const train::Metrics& metrics, std::uint64_t samples, const Options& 
 
 Status run(const Options& options) {
   GRAFT_TRY_ASSIGN(AdaptedModel opened, open_adapted(options.path, options.train.adapter));
-  const Model& model = opened.get();
-  GRAFT_TRY_ASSIGN(const auto source, open_data(options.data, model, options.train.seq));
+  GRAFT_TRY_ASSIGN(const auto source, open_data(options.data, opened.get(), options.train.seq));
+  std::optional<Model> masked;
+  if (has_documents(*source)) {
+    GRAFT_TRY_ASSIGN(masked, with_documents(opened.get()));
+  }
+  const Model& model = masked ? *masked : opened.get();
   GRAFT_TRY_ASSIGN(train::TrainOptions train_options, cli::train_options(options.train, 0));
   bind_length(*source, model, train_options.bindings);
   GRAFT_TRY_ASSIGN(auto device, OpenDevice::open(options.device));

@@ -12,6 +12,7 @@
 
 #include "platform/os/clock.h"
 #include "runtime/data/npy.h"
+#include "runtime/session/documents.h"
 #include "runtime/session/training.h"
 #include "runtime/train/fit.h"
 #include "tools/graft/adapted_model.h"
@@ -274,11 +275,18 @@ struct DataSets {
 
 // --eval names a set of its own; --eval-split keeps the last samples of --data from training.
 Result<DataSets> open_sets(const Options& options, const Model& model) {
-  const auto open = [&](const std::string& spec) { return open_data(spec, model, options.train.seq); };
+  bool documents = false;
+  const auto open = [&](const std::string& spec) { return open_data(spec, model, options.train.seq, documents); };
   DataSets sets;
   GRAFT_TRY_ASSIGN(sets.training, open(options.data));
+  documents = has_documents(*sets.training);
   if (!options.held_out.empty()) {
     GRAFT_TRY_ASSIGN(sets.held_out, open(options.held_out));
+    // One graph serves both.
+    if (has_documents(*sets.held_out) && !documents) {
+      documents = true;
+      GRAFT_TRY_ASSIGN(sets.training, open(options.data));
+    }
   }
   if (options.split == 0) return sets;
   if (sets.held_out) return invalid("Give --eval or --eval-split, not both.");
@@ -297,6 +305,10 @@ Result<DataSets> open_sets(const Options& options, const Model& model) {
 Status train_on(gpu::Device& device, Model& model, const Options& options) {
   GRAFT_TRY_ASSIGN(const DataSets sets, open_sets(options, model));
   const auto& [source, held_out] = sets;
+  std::optional<Model> masked;
+  if (has_documents(*source)) {
+    GRAFT_TRY_ASSIGN(masked, with_documents(model));
+  }
   const bool checkpoints = !options.checkpoint.options.folder.empty();
   std::string fingerprint;  // now: later the loader's thread reads the source
   if (checkpoints) {
@@ -326,7 +338,8 @@ Status train_on(gpu::Device& device, Model& model, const Options& options) {
     GRAFT_TRY_ASSIGN(trainer_options.request.plan.budget, parse_size(options.budget));
     trainer_options.request.shrink_micro_batch = true;
   }
-  GRAFT_TRY_ASSIGN(const auto trainer, create_trainer(device, model, train_options, source->fields(), trainer_options));
+  GRAFT_TRY_ASSIGN(const auto trainer,
+                   create_trainer(device, masked ? *masked : model, train_options, source->fields(), trainer_options));
   std::fprintf(stderr, "Training %zu tensors on %s: %s of device memory%s%s\n", trainer->plan().tensors.size(),
                device.caps().device_name.c_str(), bytes_text(trainer->device_bytes()).c_str(),
                trainer->plan().note.empty() ? "" : "; ", trainer->plan().note.c_str());

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "runtime/data/spec.h"
+#include "runtime/session/documents.h"
 #include "runtime/session/text_data.h"
 #include "runtime/session/text_model.h"
 #include "runtime/text/chat.h"
@@ -37,6 +38,7 @@ class TextReader {
     const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     if (spec_.kind == "text") {
       GRAFT_TRY(add_text(text));
+      split_at_ends();
     } else {
       GRAFT_TRY(add_json(text));
     }
@@ -69,6 +71,17 @@ class TextReader {
     out.add(tokens, true);
     texts_.push_back(std::move(out));
     return {};
+  }
+
+  /// A file of plain text may hold many, each with the token that ends it.
+  void split_at_ends() {
+    const TokenText all = std::move(texts_.back());
+    texts_.back() = {};
+    for (const text::TokenId token : all.tokens) {
+      texts_.back().add({token}, true);
+      if (token == tokenizer_.vocabulary().eos) texts_.emplace_back();
+    }
+    std::erase_if(texts_, [](const TokenText& text) { return text.tokens.empty(); });
   }
 
   /// One array, or an object a line.
@@ -196,17 +209,20 @@ Result<std::optional<std::uint64_t>> whole_option(const data::Spec& spec, std::s
   return invalid("Option ", name, "=", text, " of a data set must be a whole number of 0 or more.");
 }
 
-Result<std::unique_ptr<data::Source>> open_text(const data::Spec& spec, const Model& model, std::int64_t length) {
+Result<std::unique_ptr<data::Source>> open_text(const data::Spec& spec, const Model& model, std::int64_t length,
+                                                bool documents) {
   if (spec.arguments.size() != 1) return invalid("A data set of this kind is written ", spec.kind, ":FILE.");
   GRAFT_TRY_ASSIGN(text::Tokenizer tokenizer, tokenizer_for(spec, model));
   TextReader reader(spec, model, std::move(tokenizer));
   GRAFT_TRY_ASSIGN(const auto texts, reader.read());
-  const auto pack = spec.options.find("pack");
-  if (pack != spec.options.end() && pack->second != "yes" && pack->second != "no") {
-    return invalid("Option pack=", pack->second, " must be yes or no.");
-  }
-  const bool packed = spec.kind == "text" || (pack != spec.options.end() && pack->second == "yes");
-  const TextWindows windows{length == 0 ? kDefaultLength : length, packed, reader.padding()};
+  const auto given = spec.options.find("pack");
+  const std::string pack = given != spec.options.end() ? given->second : spec.kind == "text" ? "yes" : "no";
+  if (pack != "yes" && pack != "no" && pack != "mixed")
+    return invalid("Option pack=", pack, " must be yes, no or mixed.");
+  const TextWindows windows{.length = length == 0 ? kDefaultLength : length,
+                            .packed = pack != "no",
+                            .padding = reader.padding(),
+                            .documents = documents || (pack == "yes" && texts.size() > 1)};
   GRAFT_TRY_ASSIGN(auto source, text_source(texts, windows));
   GRAFT_TRY_ASSIGN(const auto skip, whole_option(spec, "skip"));
   GRAFT_TRY_ASSIGN(const auto count, whole_option(spec, "count"));
@@ -218,10 +234,15 @@ Result<std::unique_ptr<data::Source>> open_text(const data::Spec& spec, const Mo
 
 }  // namespace
 
-Result<std::unique_ptr<data::Source>> open_data(std::string_view text, const Model& model, std::int64_t length) {
+bool has_documents(const data::Source& source) {
+  return std::ranges::any_of(source.fields(), [](const data::Field& field) { return field.name == kDocumentsInput; });
+}
+
+Result<std::unique_ptr<data::Source>> open_data(std::string_view text, const Model& model, std::int64_t length,
+                                                bool documents) {
   if (!text.starts_with("text:") && !text.starts_with("jsonl:")) return data::open_spec(text);
   GRAFT_TRY_ASSIGN(const data::Spec spec, data::parse_spec(text));
-  return open_text(spec, model, length).with_context(cat("While opening data set \"", text, "\""));
+  return open_text(spec, model, length, documents).with_context(cat("While opening data set \"", text, "\""));
 }
 
 void bind_length(const data::Source& source, const Model& model, Bindings& bindings) {

@@ -1,13 +1,13 @@
 // Data sets of text for language models, as the command line takes them beside those of runtime/data/spec.h.
 //
-//   text:FILE    the whole file, in windows of --seq tokens
+//   text:FILE    the whole file, in windows of --seq tokens; a token that ends a text ends a document
 //   jsonl:FILE   an object a line, or one array of objects: {"text"}, {"prompt", "completion"},
 //                {"instruction", "input", "output"} or {"messages": [{"role", "content"}]}; of all but the first, only
 //                the reply is learned
 //
 // Options: tokenizer=FILE (default: the model's own), chat=NAME (a chat format; default: the model's, else alpaca),
-// pack=yes|no (jsonl: several texts to a window; default no), learn=all (jsonl: prompts are learned too), skip=N,
-// count=N.
+// pack=yes|no|mixed (yes: several texts to a window, none of which sees another; mixed: they do; default yes for text,
+// no for jsonl), learn=all (jsonl: prompts are learned too), skip=N, count=N.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,11 @@
 
 namespace graft::cli {
 
-/// Opens any data set. `length` is of samples of text: the size of the dimension "seq"; 0: 128.
-Result<std::unique_ptr<data::Source>> open_data(std::string_view spec, const Model& model, std::int64_t length);
+/// Opens any data set. `length` is of samples of text: the size of the dimension "seq"; 0: 128. Samples that hold
+/// several texts have the field "documents" (with_documents), and those of any text where `documents` says so.
+Result<std::unique_ptr<data::Source>> open_data(std::string_view spec, const Model& model, std::int64_t length,
+                                                bool documents = false);
+bool has_documents(const data::Source& source);
 
 /// Where samples are texts and the model's length is the symbol "seq" that nobody bound: binds it to theirs.
 void bind_length(const data::Source& source, const Model& model, Bindings& bindings);
