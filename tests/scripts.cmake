@@ -49,7 +49,7 @@ if(TARGET graft_cli AND GRAFT_TEST_PYTHON)
     string(REGEX REPLACE "_test$" "" name ${name})
     add_test(NAME cli/${name} COMMAND ${GRAFT_TEST_PYTHON} -B ${script} $<TARGET_FILE:graft_cli>)
     # Whole trainings take some ten seconds.
-    if(name MATCHES "^(honesty|memory|resume)$")
+    if(name MATCHES "^(honesty|language|memory|resume)$")
       set(label slow)
     else()
       set(label quick)
