@@ -22,6 +22,15 @@
 
 namespace graft::gpu {
 
+/// One size of cooperative matrices: D [m, n] = A [m, k] B [k, n] + C, shared by a subgroup, sums in f32.
+struct MatrixShape {
+  enum class Operand : std::uint8_t { f16, bf16 };
+  Operand operand = Operand::f16;  ///< of A and B
+  std::uint32_t m = 0;
+  std::uint32_t n = 0;
+  std::uint32_t k = 0;
+};
+
 enum class DeviceType { other, integrated, discrete, virtual_gpu, cpu };
 
 /// What is known of a device beyond what it says of itself: found out on it, now or in an earlier run.
@@ -69,6 +78,11 @@ struct Caps {
   bool storage_8bit = false;
   bool integer_dot = false;  ///< dot products of four 8-bit integers
   bool cooperative_matrix = false;
+  std::vector<MatrixShape> matrix_shapes = {};  ///< in the driver's order; none without cooperative_matrix
+  std::uint32_t matrix_subgroup = 0;            ///< invocations of the subgroups that share matrices
+  bool shader_bfloat16 = false;                 ///< bf16 as a type of kernels and of matrices
+  /// Not the device's but the user's: f32 operands of products may be rounded to f16, so that matrix units take them.
+  bool rounded_products = false;
   bool timeline_semaphore = false;
   bool unified_memory = false;     ///< device memory is host-visible
   double timestamp_period_ns = 0;  ///< 0: no timestamps
@@ -113,6 +127,7 @@ struct KernelDesc {
   std::span<const std::uint32_t> specialization;  ///< constant_id 0, 1, 2, ... as raw 32-bit words
   std::uint32_t bindings = 0;
   std::uint32_t push_bytes = 0;
+  std::uint32_t subgroup_size = 0;  ///< that it counts on, with full subgroups; 0: any
 };
 
 /// A compiled compute pipeline.

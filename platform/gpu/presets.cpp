@@ -20,7 +20,8 @@ void least(Caps& caps) {
   caps.max_shared_memory = 16384;
   caps.max_workgroup_invocations = 128;
   caps.max_workgroup_size = {128, 128, 64};
-  caps.cooperative_matrix = false;
+  caps.cooperative_matrix = caps.shader_bfloat16 = false;
+  caps.matrix_shapes.clear();
   no_small_types(caps);
 }
 
@@ -33,6 +34,8 @@ constexpr CapsPreset kPresets[] = {
      }},
     {"subgroup4", "subgroups of 4", [](Caps& caps) { caps.subgroup_size = 4; }},
     {"subgroup128", "subgroups of 128", [](Caps& caps) { caps.subgroup_size = 128; }},
+    {"rounded", "f32 operands of products may be rounded to f16 for matrix units",
+     [](Caps& caps) { caps.rounded_products = true; }},
     {"gpu", "the choices of a discrete GPU", [](Caps& caps) { caps.type = DeviceType::discrete; }},
 };
 

@@ -66,6 +66,7 @@ Result<InstanceFunctions> load_instance_functions(const GlobalFunctions& global,
   if (fns.name == nullptr) return missing_function(#name);
   GRAFT_VK_INSTANCE_FUNCTIONS(GRAFT_VK_LOAD)
   GRAFT_VK_INSTANCE_OPTIONAL_FUNCTIONS(GRAFT_VK_LOAD_OPTIONAL)
+  GRAFT_VK_NEWER_INSTANCE_FUNCTIONS(GRAFT_VK_LOAD_OPTIONAL)
 #undef GRAFT_VK_LOAD
 #undef GRAFT_VK_LOAD_OPTIONAL
   return fns;

@@ -1,11 +1,9 @@
 // Vulkan without linking to it: tables of function pointers, filled at run time.
 #pragma once
 
-#define VK_NO_PROTOTYPES
-#include <vulkan/vulkan.h>
-
 #include "platform/base/status.h"
 #include "platform/os/dynamic_library.h"
+#include "platform/vulkan/newer.h"
 #include "platform/vulkan/vulkan_device.h"
 
 namespace graft::vulkan {
@@ -31,6 +29,9 @@ namespace graft::vulkan {
 #define GRAFT_VK_INSTANCE_OPTIONAL_FUNCTIONS(X) \
   X(CreateDebugUtilsMessengerEXT)               \
   X(DestroyDebugUtilsMessengerEXT)
+
+// Of extensions that older headers do not declare (platform/vulkan/newer.h).
+#define GRAFT_VK_NEWER_INSTANCE_FUNCTIONS(X) X(GetPhysicalDeviceCooperativeMatrixPropertiesKHR)
 
 #define GRAFT_VK_DEVICE_FUNCTIONS(X) \
   X(AllocateCommandBuffers)          \
@@ -101,6 +102,7 @@ struct GlobalFunctions {
 struct InstanceFunctions {
   GRAFT_VK_INSTANCE_FUNCTIONS(GRAFT_VK_MEMBER)
   GRAFT_VK_INSTANCE_OPTIONAL_FUNCTIONS(GRAFT_VK_MEMBER)
+  GRAFT_VK_NEWER_INSTANCE_FUNCTIONS(GRAFT_VK_MEMBER)
 };
 struct DeviceFunctions {
   GRAFT_VK_DEVICE_FUNCTIONS(GRAFT_VK_MEMBER)

@@ -8,10 +8,12 @@ namespace graft::vulkan {
 namespace {
 
 // Everything here is optional; Caps says which of it is there.
-constexpr std::array kWantedExtensions = {VK_KHR_TIMELINE_SEMAPHORE_EXTENSION_NAME, VK_KHR_8BIT_STORAGE_EXTENSION_NAME,
-                                          VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME,
-                                          VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME,
-                                          VK_KHR_DRIVER_PROPERTIES_EXTENSION_NAME};
+constexpr std::array kWantedExtensions = {
+    VK_KHR_TIMELINE_SEMAPHORE_EXTENSION_NAME,  VK_KHR_8BIT_STORAGE_EXTENSION_NAME,
+    VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME, VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME,
+    VK_KHR_DRIVER_PROPERTIES_EXTENSION_NAME,   VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME,
+    VK_KHR_VULKAN_MEMORY_MODEL_EXTENSION_NAME, VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME,
+    VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME};
 
 gpu::DeviceType device_type(VkPhysicalDeviceType type) {
   switch (type) {
@@ -115,6 +117,64 @@ void read_features(const InstanceFunctions& fn, PhysicalDevice& device) {
   caps.shader_int64 = features.all.features.shaderInt64 == VK_TRUE;
   caps.integer_dot = features.integer_dot.shaderIntegerDotProduct == VK_TRUE;
   caps.timeline_semaphore = features.timeline.timelineSemaphore == VK_TRUE;
+  caps.shader_bfloat16 =
+      features.bfloat16.shaderBFloat16Type == VK_TRUE && features.bfloat16.shaderBFloat16CooperativeMatrix == VK_TRUE;
+  device.full_subgroups = features.subgroup_size.computeFullSubgroups == VK_TRUE;
+  device.sets_subgroup_size = device.full_subgroups && features.subgroup_size.subgroupSizeControl == VK_TRUE;
+  // Such kernels are compiled for Vulkan's memory model, and must run in full subgroups.
+  caps.cooperative_matrix = features.matrix.cooperativeMatrix == VK_TRUE && device.full_subgroups &&
+                            features.memory_model.vulkanMemoryModel == VK_TRUE;
+}
+
+/// Which subgroups share matrices: 32 invocations where the driver lets a kernel choose (what matrix units are made
+/// for), else the device's own size. None where sizes vary and cannot be asked for.
+void read_matrix_subgroup(const InstanceFunctions& fn, PhysicalDevice& device) {
+  device.caps.matrix_subgroup = device.caps.subgroup_size;
+  if (!device.has_extension(VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME)) return;
+  VkPhysicalDeviceSubgroupSizeControlPropertiesEXT sizes{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES_EXT};
+  VkPhysicalDeviceProperties2 properties{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2};
+  properties.pNext = &sizes;
+  fn.GetPhysicalDeviceProperties2(device.handle, &properties);
+  const bool vary = sizes.minSubgroupSize != sizes.maxSubgroupSize;
+  device.sets_subgroup_size =
+      device.sets_subgroup_size && vary && (sizes.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0;
+  if (vary && !device.sets_subgroup_size) {
+    device.caps.matrix_subgroup = 0;
+  } else if (vary && sizes.minSubgroupSize <= 32 && sizes.maxSubgroupSize >= 32) {
+    device.caps.matrix_subgroup = 32;
+  }
+}
+
+Status read_matrices(const InstanceFunctions& fn, PhysicalDevice& device, CallFaults* faults) {
+  read_matrix_subgroup(fn, device);
+  if (!device.caps.cooperative_matrix) return ok_status();
+  std::vector<VkCooperativeMatrixPropertiesKHR> all;
+  VkResult result = VK_ERROR_EXTENSION_NOT_PRESENT;
+  if (fn.GetPhysicalDeviceCooperativeMatrixPropertiesKHR != nullptr) {
+    result = enumerate_items(all, [&](std::uint32_t* count, VkCooperativeMatrixPropertiesKHR* items) {
+      for (std::uint32_t i = 0; items != nullptr && i < *count; ++i) {
+        items[i] = {};
+        items[i].sType = VK_STRUCTURE_TYPE_COOPERATIVE_MATRIX_PROPERTIES_KHR;
+      }
+      return GRAFT_VK_CALL(faults, fn, GetPhysicalDeviceCooperativeMatrixPropertiesKHR, device.handle, count, items);
+    });
+  }
+  if (result != VK_SUCCESS) {
+    return call_error(result, "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR",
+                      cat("Listing the matrices of \"", device.caps.device_name, "\""));
+  }
+  for (const VkCooperativeMatrixPropertiesKHR& it : all) {
+    const bool half = it.AType == VK_COMPONENT_TYPE_FLOAT16_KHR;
+    const bool brain = it.AType == VK_COMPONENT_TYPE_BFLOAT16_KHR && device.caps.shader_bfloat16;
+    const bool sums = it.CType == VK_COMPONENT_TYPE_FLOAT32_KHR && it.ResultType == VK_COMPONENT_TYPE_FLOAT32_KHR;
+    if (it.scope != VK_SCOPE_SUBGROUP_KHR || it.BType != it.AType || !sums || !(half || brain)) continue;
+    const auto operand = half ? gpu::MatrixShape::Operand::f16 : gpu::MatrixShape::Operand::bf16;
+    device.caps.matrix_shapes.push_back({operand, it.MSize, it.NSize, it.KSize});
+  }
+  device.caps.cooperative_matrix = !device.caps.matrix_shapes.empty() && device.caps.matrix_subgroup != 0;
+  if (!device.caps.cooperative_matrix) device.caps.matrix_shapes.clear();
+  return ok_status();
 }
 
 void read_memory(const InstanceFunctions& fn, PhysicalDevice& device) {
@@ -162,6 +222,7 @@ Result<PhysicalDevice> describe(const InstanceFunctions& fn, VkPhysicalDevice ha
   GRAFT_TRY(find_queue(fn, device));
   read_properties(fn, device);
   read_features(fn, device);
+  GRAFT_TRY(read_matrices(fn, device, faults));
   read_memory(fn, device);
   return device;
 }

@@ -95,6 +95,12 @@ Status VulkanDevice::open(const DeviceOptions& options) {
   features.float16.shaderInt8 = caps().shader_int8;
   features.timeline.timelineSemaphore = caps().timeline_semaphore;
   features.integer_dot.shaderIntegerDotProduct = caps().integer_dot;
+  features.matrix.cooperativeMatrix = caps().cooperative_matrix;
+  features.bfloat16.shaderBFloat16Type = caps().shader_bfloat16;
+  features.bfloat16.shaderBFloat16CooperativeMatrix = caps().shader_bfloat16;
+  features.subgroup_size.subgroupSizeControl = context_.physical.sets_subgroup_size;
+  features.subgroup_size.computeFullSubgroups = context_.physical.full_subgroups;
+  features.memory_model.vulkanMemoryModel = caps().cooperative_matrix;
   VkDeviceCreateInfo info{VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO};
   info.pNext = &features.all;
   info.queueCreateInfoCount = 1;

@@ -14,6 +14,10 @@ struct FeatureChain {
     append(device, VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME, float16);
     append(device, VK_KHR_TIMELINE_SEMAPHORE_EXTENSION_NAME, timeline);
     append(device, VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME, integer_dot);
+    append(device, VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME, subgroup_size);
+    append(device, VK_KHR_VULKAN_MEMORY_MODEL_EXTENSION_NAME, memory_model);
+    append(device, VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME, matrix);
+    append(device, VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME, bfloat16);
   }
   FeatureChain(const FeatureChain&) = delete;
   FeatureChain& operator=(const FeatureChain&) = delete;
@@ -27,6 +31,13 @@ struct FeatureChain {
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES_KHR};
   VkPhysicalDeviceShaderIntegerDotProductFeaturesKHR integer_dot{
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES_KHR};
+  VkPhysicalDeviceSubgroupSizeControlFeaturesEXT subgroup_size{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES_EXT};
+  VkPhysicalDeviceVulkanMemoryModelFeaturesKHR memory_model{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES_KHR};
+  VkPhysicalDeviceCooperativeMatrixFeaturesKHR matrix{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR};
+  VkPhysicalDeviceShaderBfloat16FeaturesKHR bfloat16{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR};
 
  private:
   template <typename Features>

@@ -98,6 +98,7 @@ Result<std::vector<std::unique_ptr<gpu::Kernel>>> VulkanKernel::create(Owner& ow
   std::vector<VkComputePipelineCreateInfo> infos(count);
   std::vector<VkSpecializationInfo> specializations(count);
   std::vector<std::vector<VkSpecializationMapEntry>> entries(count);
+  std::vector<VkPipelineShaderStageRequiredSubgroupSizeCreateInfoEXT> sizes(count);
   for (std::size_t i = 0; i < count; ++i) {
     const gpu::KernelDesc& desc = descs[i];
     GRAFT_TRY(gpu::check_kernel(desc, context.caps()));
@@ -113,6 +114,14 @@ Result<std::vector<std::unique_ptr<gpu::Kernel>>> VulkanKernel::create(Owner& ow
     infos[i].stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
     infos[i].stage.module = module;
     infos[i].stage.pName = "main";
+    if (desc.subgroup_size != 0 && context.physical.full_subgroups) {
+      infos[i].stage.flags = VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT_EXT;
+    }
+    if (desc.subgroup_size != 0 && context.physical.sets_subgroup_size) {
+      sizes[i].sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO_EXT;
+      sizes[i].requiredSubgroupSize = desc.subgroup_size;
+      infos[i].stage.pNext = &sizes[i];
+    }
     infos[i].stage.pSpecializationInfo = entries[i].empty() ? nullptr : &specializations[i];
   }
   std::vector<VkPipeline> pipelines(count, VK_NULL_HANDLE);

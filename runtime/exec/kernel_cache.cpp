@@ -9,6 +9,7 @@ Result<std::vector<gpu::Kernel*>> KernelCache::get(const Plan& plan) {
     if (kernels_.contains(key_of(kernel))) continue;
     const shaders::KernelInfo& info = shaders::kernel_info(kernel.id);
     missing.push_back({info.name, info.spirv, kernel.specialization, kernel.bindings, kernel.push_bytes});
+    if ((info.features & shaders::needs_coopmat) != 0) missing.back().subgroup_size = device_.caps().matrix_subgroup;
     missing_kernels.push_back(&kernel);
   }
   if (!missing.empty()) {

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "platform/base/status.h"
+#include "runtime/ops/matrix_tiles.h"
 
 namespace graft {
 namespace {
@@ -23,6 +24,16 @@ bool can_256(const Caps& caps, const ChoiceShape& = {}) {
   return caps.max_workgroup_invocations >= 256 && caps.max_workgroup_size[0] >= 256 && caps.max_shared_memory >= 16384;
 }
 
+template <std::uint32_t... tile>
+bool has_matrices(const Caps& caps, const ChoiceShape& s) {
+  return s.rounded && matrix_tile_fits(caps, MatrixTile({tile...}));
+}
+
+// Software has no matrix units: its own kernels are faster, and their sums exacter.
+bool gains_by_matrices(const Caps& caps, const ChoiceShape& s) {
+  return caps.rounded_products && is_cpu(caps) ? true : !is_cpu(caps) && std::min({s.m, s.n, s.k}) >= 16;
+}
+
 bool few_rows(const Caps&, const ChoiceShape& s) { return s.m <= 4; }
 
 // Whether tiles of so many outputs each are enough to fill a middling GPU.
@@ -32,7 +43,8 @@ bool enough_tiles(const ChoiceShape& s, std::uint64_t tile_m, std::uint64_t tile
 }
 
 // Names of gemm variants: invocations x invocations along n x rows x columns of each (shared memory), or rows x columns
-// of each lane (shuffles). Every tile in shared memory keeps to 16 KiB, and its sides divide the invocations.
+// of each lane (shuffles), or subgroups along m x along n x rows x columns of each (matrices). Every tile in shared
+// memory keeps to 16 KiB, and its sides divide the invocations.
 constexpr Variant kVariants[] = {
     {Family::product, "skinny", 0, {}, few_rows},
     {Family::product, "blocked", 1, {}, nullptr},
@@ -49,6 +61,9 @@ constexpr Variant kVariants[] = {
     {Family::gemm, "shuffle 4x1", 1, {0, 0, 4, 1}, can_shuffle},
     {Family::gemm, "shuffle 1x4", 1, {0, 0, 1, 4}, can_shuffle},
     {Family::gemm, "shuffle 1x1", 1, {0, 0, 1, 1}, can_shuffle},
+    {Family::gemm, "matrices 2x4x64x32", 2, {2, 4, 64, 32}, has_matrices<2, 4, 64, 32>},
+    {Family::gemm, "matrices 2x2x32x32", 2, {2, 2, 32, 32}, has_matrices<2, 2, 32, 32>},
+    {Family::gemm, "matrices 2x2x16x16", 2, {2, 2, 16, 16}, has_matrices<2, 2, 16, 16>},
 
     {Family::gemm_parts, "16 workgroups", 0, {16}, nullptr},
     {Family::gemm_parts, "64 workgroups", 0, {64}, nullptr},
@@ -78,6 +93,14 @@ constexpr Variant kVariants[] = {
 // The first that holds is taken.
 constexpr Rule kRules[] = {
     {Family::product, "skinny", nullptr, "up to four rows read the other matrix once, without tiles"},
+
+    {Family::gemm, "matrices 2x4x64x32",
+     [](const Caps& c, const ChoiceShape& s) { return gains_by_matrices(c, s) && enough_tiles(s, 128, 128); },
+     "matrix units, and enough large tiles to fill a GPU"},
+    {Family::gemm, "matrices 2x2x32x32",
+     [](const Caps& c, const ChoiceShape& s) { return gains_by_matrices(c, s) && (!is_cpu(c) || s.m * s.n >= 4096); },
+     "matrix units"},
+    {Family::gemm, "matrices 2x2x16x16", gains_by_matrices, "matrix units, in little shared memory"},
 
     {Family::gemm, "shuffle 1x1",
      [](const Caps& c, const ChoiceShape& s) { return s.m == 1 && s.n <= c.subgroup_size; },
@@ -128,8 +151,8 @@ std::string key_of(Family family, const ChoiceShape& shape, std::span<const shad
                    std::string_view detail) {
   const auto about = [](std::uint64_t n) { return std::bit_floor(n); };
   return cat(family_name(family), " ", kernels.empty() ? "-" : shaders::kernel_info(kernels[0]).name,
-             detail.empty() ? "" : " ", detail, " ", about(shape.m), "x", about(shape.n), "x", about(shape.k), "x",
-             about(shape.batches));
+             detail.empty() ? "" : " ", detail, shape.rounded ? " rounded " : " ", about(shape.m), "x", about(shape.n),
+             "x", about(shape.k), "x", about(shape.batches));
 }
 
 }  // namespace
@@ -165,7 +188,8 @@ Choice choose(Family family, const gpu::Caps& caps, const ChoiceShape& shape,
               std::span<const shaders::KernelId> kernels, std::string_view detail) {
   const auto can = [&](const Variant* v) {
     if (v == nullptr || (v->possible != nullptr && !v->possible(caps, shape))) return false;
-    return v->kernel >= kernels.size() || !is_avoided(caps, kernels[v->kernel]);
+    return v->kernel >= kernels.size() ||
+           (shaders::kernel_info(kernels[v->kernel]).built() && !is_avoided(caps, kernels[v->kernel]));
   };
   Choice choice{nullptr, {}, key_of(family, shape, kernels, detail)};
   if (const auto tuned = caps.advice.tuned.find(choice.key); tuned != caps.advice.tuned.end()) {
@@ -181,7 +205,7 @@ Choice choose(Family family, const gpu::Caps& caps, const ChoiceShape& shape,
   }
   // Whatever is left; where nothing is, the plan names the kernel that failed.
   for (const Variant& variant : kVariants) {
-    if (variant.family != family) continue;
+    if (variant.family != family || (variant.possible != nullptr && !variant.possible(caps, shape))) continue;
     choice.variant = &variant;
     choice.why = "the rest failed their self-test or do not fit this device";
     if (can(choice.variant)) return choice;

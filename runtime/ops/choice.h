@@ -27,7 +27,7 @@ DeviceClass device_class(const gpu::Caps& caps);
 
 enum class Family : std::uint8_t {
   product,       ///< m is few rows: a kernel of its own, or the blocked GEMM
-  gemm,          ///< tile of the blocked GEMM, of matrix products and convolutions; tile: see GemmTile
+  gemm,          ///< tile of the blocked GEMM, of matrix products and convolutions; tile: see GemmTile, MatrixTile
   gemm_parts,    ///< how many workgroups a GEMM is cut into along k; tile[0]
   skinny_rows,   ///< tile: invocations (0: a subgroup's), rows of b
   skinny_cols,   ///< tile: invocations (0: a subgroup's), vectors of columns (0: as many as n fills, up to 8)
@@ -44,6 +44,7 @@ struct ChoiceShape {
   std::uint64_t n = 1;
   std::uint64_t k = 1;
   std::uint64_t batches = 1;
+  bool rounded = false;  ///< operands are f16, or may be rounded to it, and there is a kernel for matrices of it
 };
 
 struct Variant {

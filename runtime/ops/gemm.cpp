@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "platform/base/checked.h"
+#include "runtime/ops/matrix_tiles.h"
 #include "runtime/ops/movement.h"
 #include "shaders/matmul/matmul_split_sum_push.h"
 
@@ -18,32 +19,46 @@ std::uint64_t tile_count(const GemmProblem& problem, const GemmTile& tile) {
   return ceil_div<std::uint64_t>(problem.m, tile.m) * ceil_div<std::uint64_t>(problem.n, tile.n) * problem.batches;
 }
 
+constexpr std::uint8_t kShared = 0;
+constexpr std::uint8_t kCoopmat = 2;
+
 // How the loads of a problem differ from those of another with its shape.
 std::string_view loads_name(const GemmProblem& problem) {
   static constexpr std::string_view kNames[3][3] = {{"..", ".k", ".x"}, {"k.", "kk", "kx"}, {"x.", "xk", "xx"}};
   return kNames[static_cast<std::size_t>(problem.a_fours)][static_cast<std::size_t>(problem.b_fours)];
 }
 
-ChoiceShape shape_of(const GemmProblem& problem) {
-  return {problem.m, problem.n, problem.outer * problem.inner, problem.batches};
+ChoiceShape shape_of(const gpu::Caps& caps, const GemmProblem& problem, std::span<const shaders::KernelId> kernels) {
+  const bool rounded =
+      caps.rounded_products && kernels.size() > kCoopmat && shaders::kernel_info(kernels[kCoopmat]).built();
+  return {problem.m, problem.n, problem.outer * problem.inner, problem.batches, rounded};
 }
 
 }  // namespace
 
 GemmTile choose_gemm_tile(const gpu::Caps& caps, const GemmProblem& problem,
                           std::span<const shaders::KernelId> kernels) {
-  Choice choice = choose(Family::gemm, caps, shape_of(problem), kernels, loads_name(problem));
+  Choice choice = choose(Family::gemm, caps, shape_of(caps, problem, kernels), kernels, loads_name(problem));
   const auto [threads, threads_n, rows, columns] = choice.variant->tile;
-  if (threads != 0) {
-    return {
-        false, threads / threads_n * rows, threads_n * columns, {threads, threads_n, rows, columns}, std::move(choice)};
+  if (choice.variant->kernel == kCoopmat) {
+    const MatrixTile tile(choice.variant->tile);
+    const MatrixLoads loads = {static_cast<std::uint32_t>(problem.a_fours), static_cast<std::uint32_t>(problem.b_fours),
+                               problem.outer == 1};
+    return {kCoopmat, tile.m(), tile.n(), matrix_constants(caps, tile, loads), std::move(choice)};
+  }
+  if (choice.variant->kernel == kShared) {
+    return {kShared,
+            threads / threads_n * rows,
+            threads_n * columns,
+            {threads, threads_n, rows, columns},
+            std::move(choice)};
   }
   const std::uint32_t lanes = caps.subgroup_size;
   // Four elements at once cost a CPU device little more than one. Few rows or columns leave nothing to load across.
   const auto mode = [](Fours fours, bool across) {
     return fours == Fours::across && !across ? 0u : static_cast<std::uint32_t>(fours);
   };
-  return {true,
+  return {choice.variant->kernel,
           rows,
           lanes * columns,
           {lanes, rows, columns, mode(problem.a_fours, rows == 16), mode(problem.b_fours, columns == 4)},
@@ -65,7 +80,7 @@ Result<GemmFields> make_gemm_fields(const gpu::Caps& caps, const GemmProblem& pr
                                     std::span<const shaders::KernelId> kernels) {
   GemmFields fields;
   fields.tile = choose_gemm_tile(caps, problem, kernels);
-  fields.parts = choose(Family::gemm_parts, caps, shape_of(problem), kernels);
+  fields.parts = choose(Family::gemm_parts, caps, shape_of(caps, problem, kernels), kernels);
   GRAFT_TRY_ASSIGN(fields.m, count32(problem.m, "rows of the product"));
   GRAFT_TRY_ASSIGN(fields.n, count32(problem.n, "columns of the product"));
   GRAFT_TRY_ASSIGN(fields.inner, count32(problem.inner, "inner length of the product"));

@@ -2,6 +2,7 @@
 // The kernels' side is shaders/common/gemm.glsl.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -10,12 +11,15 @@
 
 namespace graft {
 
-/// One kernel file's two variants.
+/// One kernel file's variants.
 struct GemmKernels {
   shaders::KernelId shared;                  ///< Vulkan 1.1 core, tiles in shared memory
   shaders::KernelId shuffle;                 ///< one narrow subgroup per workgroup, for CPU devices
-  std::optional<std::uint32_t> format = {};  ///< constant_id 4 of kernels that read weights of several formats
+  shaders::KernelId coopmat;                 ///< cooperative matrices, operands rounded to f16; may not be built
+  std::optional<std::uint32_t> format = {};  ///< kFormatConstant of kernels that read weights of several formats
 };
+
+constexpr std::size_t kFormatConstant = 4;  // constant_id
 
 /// Where an operand's elements stand side by side, in whole fours from any of them that a loop over fours meets.
 enum class Fours : std::uint8_t {
@@ -39,7 +43,7 @@ struct GemmProblem {
 
 /// The tile that suits a device and a problem (Family::gemm): variant and specialization constants.
 struct GemmTile {
-  bool shuffle = false;
+  std::uint8_t kernel = 0;  ///< of GemmKernels, in their order
   std::uint32_t m = 0;
   std::uint32_t n = 0;
   std::vector<std::uint32_t> specialization;
@@ -101,7 +105,7 @@ template <typename Push>
 Status emit_gemm(Emitter& e, const GemmKernels& kernels, const GemmProblem& problem, const GemmOperands& operands,
                  Push push) {
   if (problem.outputs == 0) return ok_status();
-  const std::array<shaders::KernelId, 2> offered = {kernels.shared, kernels.shuffle};
+  const std::array<shaders::KernelId, 3> offered = {kernels.shared, kernels.shuffle, kernels.coopmat};
   GRAFT_TRY_ASSIGN(const GemmFields fields, make_gemm_fields(e.caps(), problem, offered));
   e.note(fields.tile.choice);
   if (fields.splits > 1) e.note(fields.parts);
@@ -123,18 +127,12 @@ Status emit_gemm(Emitter& e, const GemmKernels& kernels, const GemmProblem& prob
   bindings.push_back(fields.splits > 1 ? Binding{parts, Access::write} : operands.out);
   if (operands.after_out) bindings.push_back(*operands.after_out);
   const auto groups = e.spread(std::uint64_t{fields.tiles_m} * fields.tiles_n * fields.batches * fields.splits);
-  const auto& constants = fields.tile.specialization;
-  if (fields.tile.shuffle) {
-    e.dispatch(kernels.shuffle, {constants[0], constants[1], constants[2], constants[3], constants[4]},
-               std::move(bindings), push, groups);
-  } else {
-    e.dispatch(kernels.shared, {constants[0], constants[1], constants[2], constants[3]}, std::move(bindings), push,
-               groups);
-  }
+  e.dispatch(offered[fields.tile.kernel], {}, std::move(bindings), push, groups);
+  auto& constants = e.dispatches().back().specialization;
+  constants = fields.tile.specialization;
   if (kernels.format) {
-    auto& all = e.dispatches().back().specialization;
-    all.resize(4);
-    all.push_back(*kernels.format);
+    constants.resize(std::max(constants.size(), kFormatConstant + 1));
+    constants[kFormatConstant] = *kernels.format;
   }
   return fields.splits > 1 ? emit_split_sum(e, parts, fields.splits, problem.outputs, operands) : ok_status();
 }

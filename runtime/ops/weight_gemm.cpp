@@ -11,9 +11,11 @@
 namespace graft {
 namespace {
 
-constexpr GemmKernels kRows = {shaders::KernelId::matmul_rows__f32, shaders::KernelId::matmul_rows__f32_shuffle};
+constexpr GemmKernels kRows = {shaders::KernelId::matmul_rows__f32, shaders::KernelId::matmul_rows__f32_shuffle,
+                               shaders::KernelId::matmul_rows__f32_coopmat};
 constexpr GemmKernels kColumns = {shaders::KernelId::matmul_columns__f32,
-                                  shaders::KernelId::matmul_columns__f32_shuffle};
+                                  shaders::KernelId::matmul_columns__f32_shuffle,
+                                  shaders::KernelId::matmul_columns__f32_coopmat};
 
 /// One product whose operands fit their bindings; `first` is where this part of W begins among all its rows.
 Status emit_part(Emitter& e, const WeightGemm& g, std::uint64_t first, std::uint64_t all_rows) {
@@ -31,6 +33,7 @@ Status emit_part(Emitter& e, const WeightGemm& g, std::uint64_t first, std::uint
   // Parts of a split sum along a row of W begin at whole runs of 32, so that they are read four at a time.
   const bool runs = g.by_rows && k % 32 == 0;
   GemmProblem problem{.m = g.m, .n = n, .outer = runs ? k / 32 : 1, .inner = runs ? 32 : k, .outputs = g.m * n};
+  if (!g.by_rows) problem.b_fours = Fours::across;
   problem.whole = g.accumulate || g.order || g.base || g.alpha != 1 || g.rows != all_rows;
   GemmOperands operands{.a = g.a, .b = g.w, .out = g.out, .takes_bias = true};
   if (g.bias) {

@@ -18,7 +18,6 @@
 #ifndef GRAFT_GEMM_GLSL
 #define GRAFT_GEMM_GLSL
 #extension GL_EXT_control_flow_attributes : require
-#include "shaders/common/index.glsl"
 
 const uint kNowhere = 0xffffffffu;
 
@@ -51,11 +50,14 @@ vec4 a_load4(Ptr ptr, uint c);
 vec4 b_load4(Ptr ptr, uint c);
 #endif
 
-#ifdef GEMM_SHUFFLE
+#if defined(GEMM_SHUFFLE)
 #include "shaders/common/gemm_shuffle.glsl"
+#elif defined(GEMM_COOPMAT)
+#include "shaders/common/gemm_coopmat.glsl"
 #else
 #include "shaders/common/gemm_shared.glsl"
 #endif
+#include "shaders/common/index.glsl"
 
 /// The last row of A and column of B that may be loaded.
 uint last_row() { return p.m - (kAcrossA ? 4 : 1); }
@@ -65,7 +67,18 @@ uint last_column() { return p.n - (kAcrossB ? 4 : 1); }
 Place gemm_place() {
   Place place;
   uint id = flat_workgroup();
-#ifdef GEMM_SHUFFLE
+#if defined(GEMM_COOPMAT)
+  // Bands of a few tiles along m, so that what runs at a time shares rows and columns alike.
+  const uint kBand = 8;
+  const uint tiles = p.tiles_m * p.tiles_n;
+  const uint tile = id % tiles;
+  id /= tiles;
+  const uint first = tile / (kBand * p.tiles_n) * kBand;
+  const uint height = min(p.tiles_m - first, kBand);
+  const uint in_band = tile - first * p.tiles_n;
+  const uint tile_m = first + in_band % height;
+  const uint tile_n = in_band / height;
+#elif defined(GEMM_SHUFFLE)
   // A CPU runs few workgroups at a time, in their order: columns of B, which may be far apart, stay in its cache.
   const uint tile_m = id % p.tiles_m;
   id /= p.tiles_m;

@@ -1,6 +1,6 @@
 // Flat indices over dispatches that were spread over x, y and z (Emitter::spread).
-// Declare layout(local_size_x = ...) before including this: glslang takes gl_WorkGroupSize for 1 where it is not yet
-// declared, and says nothing.
+// Declare layout(local_size_x = ...) before including this: where it is not yet declared, glslang refuses
+// gl_WorkGroupSize, or (older ones) takes it for 1 and says nothing.
 #ifndef GRAFT_INDEX_GLSL
 #define GRAFT_INDEX_GLSL
 

@@ -1,5 +1,7 @@
 //! variant f32 :
 //! variant f32_shuffle : -DGEMM_SHUFFLE
+//! requires coopmat
+//! variant f32_coopmat : -DGEMM_COOPMAT
 #version 450
 #extension GL_GOOGLE_include_directive : require
 // y = conv(x, weight) (+ bias), implicit GEMM per group: m = output pixel, n = output channel, k = (tap, input channel).

@@ -1,5 +1,7 @@
 //! variant f32 :
 //! variant f32_shuffle : -DGEMM_SHUFFLE
+//! requires coopmat
+//! variant f32_coopmat : -DGEMM_COOPMAT
 #version 450
 #extension GL_GOOGLE_include_directive : require
 // dw = the gradient of conv by the weight, implicit GEMM per group: m = output channel, n = (tap, input channel),

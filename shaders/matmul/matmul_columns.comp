@@ -1,5 +1,7 @@
 //! variant f32 :
 //! variant f32_shuffle : -DGEMM_SHUFFLE
+//! requires coopmat
+//! variant f32_coopmat : -DGEMM_COOPMAT
 #version 450
 #extension GL_GOOGLE_include_directive : require
 // C = A W, sums along the columns of W: the gradient of y = x W^T with respect to x. An invocation that owns four

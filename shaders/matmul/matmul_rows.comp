@@ -1,5 +1,7 @@
 //! variant f32 :
 //! variant f32_shuffle : -DGEMM_SHUFFLE
+//! requires coopmat
+//! variant f32_coopmat : -DGEMM_COOPMAT
 #version 450
 #extension GL_GOOGLE_include_directive : require
 // C = A W^T (+ bias): every column of C belongs to a row of W, which is read, and dequantized, four neighbours at a time.

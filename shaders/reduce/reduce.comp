@@ -5,11 +5,11 @@
 // of words, and a second dispatch (PARTIAL_IN) combines them, again in a fixed order.
 #version 450
 #extension GL_GOOGLE_include_directive : require
+layout(local_size_x = 128) in;
 #include "shaders/common/index.glsl"
 #include "shaders/common/math.glsl"
 #include "shaders/reduce/reduce_fn.h"
 #include "shaders/reduce/reduce_push.h"
-layout(local_size_x = 128) in;
 layout(constant_id = 0) const uint FN = 0;
 layout(constant_id = 1) const uint KEPT_RANK = 1;
 layout(constant_id = 2) const uint REDUCED_RANK = 1;

@@ -60,12 +60,13 @@ void check_with_preset(const OpCase& c) {
 }
 
 TEST_P(Presets, GiveTheSameResults) {
-  ASSERT_EQ(gpu::caps_presets().size(), 5u);
+  ASSERT_EQ(gpu::caps_presets().size(), 6u);
   check_with_preset<0>(GetParam());
   check_with_preset<1>(GetParam());
   check_with_preset<2>(GetParam());
   check_with_preset<3>(GetParam());
   check_with_preset<4>(GetParam());
+  check_with_preset<5>(GetParam());
 }
 
 INSTANTIATE_TEST_SUITE_P(, Presets, testing::ValuesIn(cases()), op_case_name);

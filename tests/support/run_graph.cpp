@@ -1,6 +1,10 @@
 #include "tests/support/run_graph.h"
 
+#include <cstdlib>
+
+#include "platform/gpu/presets.h"
 #include "runtime/reference/device_run.h"
+#include "shaders/kernels.gen.h"
 #include "tests/support/gpu_device.h"
 
 namespace graft::test {
@@ -48,13 +52,27 @@ class DeviceWithCaps : public gpu::Device {
 EditedCaps::EditedCaps(void (*edit)(gpu::Caps&)) { edit_caps = edit; }
 EditedCaps::~EditedCaps() { edit_caps = nullptr; }
 
+Result<gpu::Caps> test_caps() {
+  GRAFT_TRY_ASSIGN(gpu::Device* const device, shared_device());
+  gpu::Caps caps = device->caps();
+  const char* const preset = std::getenv("GRAFT_TEST_CAPS");
+  if (preset != nullptr && *preset != '\0') GRAFT_TRY(gpu::apply_caps_preset(preset, caps));
+  if (edit_caps != nullptr) edit_caps(caps);
+  return caps;
+}
+
+bool rounds_products() {
+  const auto caps = test_caps();
+  return caps.ok() && caps->rounded_products && caps->cooperative_matrix &&
+         shaders::kernel_info(shaders::KernelId::matmul__f32_coopmat).built();
+}
+
 Status device_available() { return detail::to_status(shared_device()); }
 
 Result<RefTensors> run_on_device(const Graph& graph, const RefTensors& feeds, const RefStepState& step_state) {
   GRAFT_TRY_ASSIGN(gpu::Device* const device, shared_device());
   const RunOnceOptions options{.timeout = kTestTimeout, .check_plan = true};
-  gpu::Caps caps = device->caps();
-  if (edit_caps != nullptr) edit_caps(caps);
+  GRAFT_TRY_ASSIGN(gpu::Caps caps, test_caps());
   DeviceWithCaps edited(*device, std::move(caps));
   GRAFT_TRY_ASSIGN(RefTensors result, graft::run_on_device(edited, graph, feeds, step_state, options));
   expect_no_validation_messages();

@@ -10,6 +10,13 @@ namespace graft::test {
 /// Values are rounded to their dtype on the way in. Uses one process-wide device (tests/support/gpu_device.h).
 Result<RefTensors> run_on_device(const Graph& graph, const RefTensors& feeds, const RefStepState& step_state = {});
 
+/// What run_on_device() plans for: the test device's capabilities with GRAFT_TEST_CAPS (a preset's name) and EditedCaps
+/// applied.
+Result<gpu::Caps> test_caps();
+
+/// Whether products round their operands to f16 on their way to matrix units.
+bool rounds_products();
+
 /// Whether there is a device to run on; when not, why (tests then skip, saying so).
 Status device_available();
 

@@ -37,7 +37,7 @@ TEST(ChoiceTable, EveryRuleNamesAVariantAndEveryFamilyEndsWithOneForAnyDevice) {
 
 TEST(ChoiceTable, TilesInSharedMemoryKeepToWhatTheKernelCanDo) {
   for (const Variant& v : variants()) {
-    if (v.family != Family::gemm || v.tile[0] == 0) continue;
+    if (v.family != Family::gemm || v.kernel != 0) continue;
     const std::uint32_t m = v.tile[0] / v.tile[1] * v.tile[2], n = v.tile[1] * v.tile[3];
     EXPECT_EQ(v.tile[0] % m, 0u) << v.name;  // each invocation stages one row and one column
     EXPECT_EQ(v.tile[0] % n, 0u) << v.name;
@@ -57,6 +57,28 @@ TEST(Choice, FollowsTheDeviceAndTheShape) {
   EXPECT_EQ(choose(Family::gemm, desktop, {8, 4096, 64}).variant->name, "shared 128x32x4x2");
   EXPECT_EQ(choose(Family::product, desktop, {4, 64, 64}).variant->name, "skinny");
   EXPECT_EQ(choose(Family::product, desktop, {5, 64, 64}).variant->name, "blocked");
+}
+
+TEST(Choice, TakesMatricesOnlyWhereOperandsMayBeRounded) {
+  gpu::Caps caps;
+  caps.type = gpu::DeviceType::discrete;
+  caps.cooperative_matrix = caps.shader_float16 = true;
+  caps.matrix_subgroup = 32;
+  caps.matrix_shapes = {{gpu::MatrixShape::Operand::f16, 16, 16, 16}};
+  caps.max_workgroup_invocations = 1024;
+  caps.max_workgroup_size = {1024, 1024, 64};
+  caps.max_shared_memory = 49152;
+  ChoiceShape shape{4096, 4096, 4096};
+  EXPECT_EQ(choose(Family::gemm, caps, shape).variant->name, "shared 128x8x4x8");
+  shape.rounded = true;
+  EXPECT_EQ(choose(Family::gemm, caps, shape).variant->name, "matrices 2x4x64x32");
+  EXPECT_EQ(choose(Family::gemm, caps, {4096, 8, 4096, 1, true}).variant->name, "shared 64x8x4x4");
+  caps.max_workgroup_invocations = 128;
+  EXPECT_EQ(choose(Family::gemm, caps, shape).variant->name, "matrices 2x2x32x32");
+  caps.max_shared_memory = 8192;
+  EXPECT_EQ(choose(Family::gemm, caps, shape).variant->name, "matrices 2x2x16x16");
+  caps.matrix_shapes = {{gpu::MatrixShape::Operand::f16, 16, 64, 16}};  // no size that the kernel has loops for
+  EXPECT_EQ(choose(Family::gemm, caps, shape).variant->name, "shared 128x8x4x8");
 }
 
 TEST(Choice, TakesWhatWasMeasuredWhereTheDeviceCanRunIt) {

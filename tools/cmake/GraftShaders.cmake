@@ -1,14 +1,45 @@
 # Compiles shaders/**.comp at build time. A shader declares its variants in its own first lines:
 #   //! variant f32 : -DSTORE_F32 -DTILE=16
-#   //! requires coopmat               (the toolchain feature that the variant after it needs; optional)
-# Each variant becomes the kernel <file stem>__<variant> of graft::shaders::KernelId.
+#   //! requires coopmat               (the features that the variant after it needs; optional)
+# Each variant becomes the kernel <file stem>__<variant> of graft::shaders::KernelId. Where glslang does not know a
+# feature, the variants that need it stay in KernelId, without code: nothing may choose them (KernelInfo::built()).
 find_program(GLSLANG_VALIDATOR NAMES glslangValidator glslang REQUIRED)
 find_program(SPIRV_VAL NAMES spirv-val)
+# What glslang can do: each feature has a shader that needs nothing else. Asked again when glslang is another one.
+set(GRAFT_SHADER_FEATURES coopmat bfloat16)
+execute_process(COMMAND ${GLSLANG_VALIDATOR} --version OUTPUT_VARIABLE glslang_version ERROR_QUIET)
+string(REGEX MATCH "[0-9]+:[0-9.]+" glslang_version "${glslang_version}")
+string(REGEX REPLACE "^[0-9]+:" "" glslang_version "${glslang_version}")
+if(NOT "${GRAFT_GLSLANG_ASKED}" STREQUAL "${GLSLANG_VALIDATOR} ${glslang_version}")
+  foreach(feature IN LISTS GRAFT_SHADER_FEATURES)
+    execute_process(
+      COMMAND ${GLSLANG_VALIDATOR} -V --target-env vulkan1.1 -o ${PROJECT_BINARY_DIR}/glslang_${feature}.spv
+              ${CMAKE_CURRENT_LIST_DIR}/features/${feature}.comp
+      RESULT_VARIABLE failed OUTPUT_VARIABLE said ERROR_VARIABLE said)
+    string(REGEX MATCH "ERROR: [^\n]*" reason "${said}")
+    string(REGEX REPLACE "ERROR: [^ ]*features/" "" reason "${reason}")
+    if(NOT failed EQUAL 0 AND reason STREQUAL "")
+      set(reason "it does not compile ${feature}.comp")
+    endif()
+    if(failed EQUAL 0)
+      set(reason "")
+    endif()
+    set(GRAFT_GLSLANG_LACKS_${feature} "${reason}" CACHE INTERNAL "why shaders cannot use ${feature}; empty: they can")
+  endforeach()
+  set(GRAFT_GLSLANG_ASKED "${GLSLANG_VALIDATOR} ${glslang_version}" CACHE INTERNAL "the glslang whose features are known")
+endif()
+
 file(GLOB_RECURSE GRAFT_SHADER_FILES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/shaders/*.comp)
 file(GLOB_RECURSE GRAFT_SHADER_INCLUDES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/shaders/*.glsl ${PROJECT_SOURCE_DIR}/shaders/*.h)
 set(GRAFT_SHADER_DIR ${PROJECT_BINARY_DIR}/generated/shaders)
 file(MAKE_DIRECTORY ${GRAFT_SHADER_DIR})
 
+set(feature_bits "")
+set(bit 1)
+foreach(feature IN LISTS GRAFT_SHADER_FEATURES)
+  string(APPEND feature_bits "  needs_${feature} = ${bit},\n")
+  math(EXPR bit "${bit} * 2")
+endforeach()
 set(ids "")
 set(includes "")
 set(rows "")
@@ -16,16 +47,40 @@ set(GRAFT_SHADER_OUTPUTS "")
 foreach(shader IN LISTS GRAFT_SHADER_FILES)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${shader})
   get_filename_component(stem ${shader} NAME_WE)
-  file(STRINGS ${shader} variants REGEX "^//! variant ")
-  if(NOT variants)
+  file(STRINGS ${shader} variants REGEX "^//! (variant|requires) ")
+  set(requires "")
+  if(NOT variants MATCHES "//! variant ")
     message(FATAL_ERROR "${shader} declares no variant (first lines: //! variant f32 : -DSTORE_F32)")
   endif()
   foreach(line IN LISTS variants)
+    if(line MATCHES "^//! requires ([a-z0-9_ ]+)$")
+      separate_arguments(requires UNIX_COMMAND "${CMAKE_MATCH_1}")
+      continue()
+    endif()
     if(NOT line MATCHES "^//! variant ([a-z0-9_]+) *:(.*)$")
       message(FATAL_ERROR "${shader}: malformed variant line: ${line}")
     endif()
     set(name ${stem}__${CMAKE_MATCH_1})
     separate_arguments(flags UNIX_COMMAND "${CMAKE_MATCH_2}")
+    string(APPEND ids "  ${name},\n")
+    set(bits 0)
+    set(lacking "")
+    foreach(feature IN LISTS requires)
+      list(FIND GRAFT_SHADER_FEATURES ${feature} index)
+      if(index LESS 0)
+        message(FATAL_ERROR "${shader}: a variant requires ${feature}; known are ${GRAFT_SHADER_FEATURES}")
+      endif()
+      math(EXPR bits "${bits} | (1 << ${index})")
+      if(GRAFT_GLSLANG_LACKS_${feature})
+        set(lacking ${feature})
+      endif()
+    endforeach()
+    set(requires "")
+    if(lacking)
+      list(APPEND left_out_${lacking} ${name})
+      string(APPEND rows "    {\"${name}\", {}, ${bits}},\n")
+      continue()
+    endif()
     set(header ${GRAFT_SHADER_DIR}/${name}.spv.h)
     add_custom_command(OUTPUT ${header}
       COMMAND ${GLSLANG_VALIDATOR} -V --target-env vulkan1.1 --quiet ${flags} -I${PROJECT_SOURCE_DIR}
@@ -33,10 +88,15 @@ foreach(shader IN LISTS GRAFT_SHADER_FILES)
       DEPENDS ${shader} ${GRAFT_SHADER_INCLUDES}
       COMMENT "Shader ${name}" VERBATIM)
     list(APPEND GRAFT_SHADER_OUTPUTS ${header})
-    string(APPEND ids "  ${name},\n")
     string(APPEND includes "#include \"shaders/${name}.spv.h\"\n")
-    string(APPEND rows "    {\"${name}\", ${name}_words},\n")
+    string(APPEND rows "    {\"${name}\", ${name}_words, ${bits}},\n")
   endforeach()
+endforeach()
+foreach(feature IN LISTS GRAFT_SHADER_FEATURES)
+  if(left_out_${feature})
+    string(REPLACE ";" ", " names "${left_out_${feature}}")
+    message(STATUS "glslang ${glslang_version} lacks ${feature} (${GRAFT_GLSLANG_LACKS_${feature}}); left out: ${names}")
+  endif()
 endforeach()
 
 file(CONFIGURE OUTPUT ${GRAFT_SHADER_DIR}/kernels.gen.h CONTENT
@@ -52,9 +112,14 @@ enum class KernelId : std::uint16_t {
 ${ids}  count_,
 };
 // NOLINTEND(bugprone-reserved-identifier)
+/// What a kernel needs of the device beyond Vulkan 1.1; bits.
+enum Feature : std::uint32_t {
+${feature_bits}};
 struct KernelInfo {
   std::string_view name;
-  std::span<const std::uint32_t> spirv;
+  std::span<const std::uint32_t> spirv;  ///< empty where the glslang of this build could not compile it
+  std::uint32_t features = 0;
+  bool built() const { return !spirv.empty(); }
 };
 const KernelInfo& kernel_info(KernelId id);
 }  // namespace graft::shaders
@@ -66,7 +131,7 @@ ${includes}
 namespace graft::shaders {
 const KernelInfo& kernel_info(KernelId id) {
   static const KernelInfo kTable[] = {
-${rows}    {\"\", {}},
+${rows}    {\"\", {}, 0},
   };
   return kTable[static_cast<std::uint16_t>(id)];
 }

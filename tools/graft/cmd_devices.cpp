@@ -36,9 +36,17 @@ std::uint64_t device_memory(const gpu::Caps& caps) {
   return bytes;
 }
 
+/// "matrices of f16 16x16x16".
+std::string matrix_text(const gpu::MatrixShape& shape) {
+  const char* operand = shape.operand == gpu::MatrixShape::Operand::f16 ? "f16" : "bf16";
+  return cat("matrices of ", operand, " ", shape.m, "x", shape.n, "x", shape.k);
+}
+
 nlohmann::ordered_json to_json(const gpu::Caps& caps, std::size_t index) {
   nlohmann::ordered_json heaps = nlohmann::ordered_json::array();
   for (const auto& heap : caps.heaps) heaps.push_back({{"bytes", heap.bytes}, {"device_local", heap.device_local}});
+  nlohmann::ordered_json matrices = nlohmann::ordered_json::array();
+  for (const gpu::MatrixShape& shape : caps.matrix_shapes) matrices.push_back(matrix_text(shape));
   return {{"index", index},
           {"name", caps.device_name},
           {"type", type_name(caps.type)},
@@ -70,6 +78,8 @@ nlohmann::ordered_json to_json(const gpu::Caps& caps, std::size_t index) {
             {"storage_8bit", caps.storage_8bit},
             {"integer_dot", caps.integer_dot},
             {"cooperative_matrix", caps.cooperative_matrix},
+            {"matrix_shapes", matrices},
+            {"shader_bfloat16", caps.shader_bfloat16},
             {"timeline_semaphore", caps.timeline_semaphore},
             {"unified_memory", caps.unified_memory},
             {"timestamps", caps.timestamp_period_ns > 0}}}};
@@ -92,7 +102,7 @@ void print(const gpu::Caps& caps, std::size_t index) {
   add(caps.storage_8bit, "8-bit storage");
   add(caps.subgroup_arithmetic, "subgroup arithmetic");
   add(caps.integer_dot, "integer dot products");
-  add(caps.cooperative_matrix, "cooperative matrix");
+  for (const gpu::MatrixShape& shape : caps.matrix_shapes) add(true, matrix_text(shape).c_str());
   add(caps.timeline_semaphore, "timeline semaphores");
   add(caps.timestamp_period_ns > 0, "timestamps");
   std::printf("    features  %s\n", features.empty() ? "none beyond Vulkan 1.1" : features.c_str());

@@ -62,7 +62,7 @@ Status conv_part(Emitter& e, const ConvSizes& sizes, const Binding& x, const Bin
                             .outputs = pixels * sizes.o,
                             .a_fours = fours ? Fours::along_k : Fours::none,
                             .b_fours = push.group_c % 4 == 0 ? Fours::along_k : Fours::none};
-  return emit_gemm(e, {KernelId::conv__f32, KernelId::conv__f32_shuffle}, problem,
+  return emit_gemm(e, {KernelId::conv__f32, KernelId::conv__f32_shuffle, KernelId::conv__f32_coopmat}, problem,
                    operands(x, weight, bias, sizes.o, y), push);
 }
 
@@ -86,8 +86,9 @@ Status grad_data_part(Emitter& e, const ConvSizes& sizes, const Binding& dy, con
                             .outputs = sizes.images * sizes.h * sizes.w * sizes.c,
                             .a_fours = sizes.group_o() % 4 == 0 ? Fours::along_k : Fours::none,
                             .b_fours = sizes.group_c() % 4 == 0 ? Fours::across : Fours::none};
-  return emit_gemm(e, {KernelId::conv_grad_data__f32, KernelId::conv_grad_data__f32_shuffle}, problem,
-                   operands(dy, weight, bias, sizes.c, dx), push);
+  return emit_gemm(
+      e, {KernelId::conv_grad_data__f32, KernelId::conv_grad_data__f32_shuffle, KernelId::conv_grad_data__f32_coopmat},
+      problem, operands(dy, weight, bias, sizes.c, dx), push);
 }
 
 Status grad_weight_part(Emitter& e, const ConvSizes& sizes, const Binding& x, const Binding& dy, const Binding& dw) {
@@ -104,8 +105,10 @@ Status grad_weight_part(Emitter& e, const ConvSizes& sizes, const Binding& x, co
                             .outputs = sizes.o * columns,
                             .a_fours = sizes.group_o() % 4 == 0 ? Fours::across : Fours::none,
                             .b_fours = sizes.group_c() % 4 == 0 ? Fours::across : Fours::none};
-  return emit_gemm(e, {KernelId::conv_grad_weight__f32, KernelId::conv_grad_weight__f32_shuffle}, problem,
-                   {.a = x, .b = dy, .out = dw}, push);
+  return emit_gemm(e,
+                   {KernelId::conv_grad_weight__f32, KernelId::conv_grad_weight__f32_shuffle,
+                    KernelId::conv_grad_weight__f32_coopmat},
+                   problem, {.a = x, .b = dy, .out = dw}, push);
 }
 
 // ---- in parts, image by image where need be

@@ -126,7 +126,8 @@ bool fold_batches(const Matrices& x, std::uint64_t m, std::uint64_t k, Batches& 
 // Tensors larger than a binding are cut where their words stay together: along the outermost batch axis, along the rows
 // of a and y, or, for y = a^T b, along the sum. What cannot be cut so (a large b by itself) is an error of the plan.
 
-constexpr GemmKernels kKernels = {shaders::KernelId::matmul__f32, shaders::KernelId::matmul__f32_shuffle};
+constexpr GemmKernels kKernels = {shaders::KernelId::matmul__f32, shaders::KernelId::matmul__f32_shuffle,
+                                  shaders::KernelId::matmul__f32_coopmat};
 
 Status emit_batches(Emitter& e, const GemmProblem& problem, const GemmOperands& operands, const push::MatmulPush& push,
                     const Batches& batches) {

@@ -1,0 +1,41 @@
+// Tiles of the kernels that use a device's cooperative matrices (shaders/common/gemm_coopmat.glsl).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "platform/gpu/gpu.h"
+
+namespace graft {
+
+/// A workgroup of so many subgroups, each with a part of the output. Choices name them in this order.
+struct MatrixTile {
+  std::uint32_t subgroups_m = 0;
+  std::uint32_t subgroups_n = 0;
+  std::uint32_t rows = 0;  ///< of a subgroup
+  std::uint32_t columns = 0;
+
+  explicit MatrixTile(const std::array<std::uint32_t, 4>& t)
+      : subgroups_m(t[0]), subgroups_n(t[1]), rows(t[2]), columns(t[3]) {}
+  std::uint32_t m() const { return subgroups_m * rows; }
+  std::uint32_t n() const { return subgroups_n * columns; }
+  std::uint32_t block() const { return rows >= 32 ? 32 : 16; }  ///< of k, in shared memory at a time
+};
+
+/// The first size of matrices of this operand that graft's kernels can use; null: none.
+const gpu::MatrixShape* matrix_shape(const gpu::Caps& caps, gpu::MatrixShape::Operand operand);
+
+/// Whether the device has f16 matrices that divide the tile, and room for it.
+bool matrix_tile_fits(const gpu::Caps& caps, const MatrixTile& tile);
+
+/// How the kernel loads: 0 one element, 1 four along k, 2 four across (runtime/ops/gemm.h, Fours).
+struct MatrixLoads {
+  std::uint32_t a = 0;
+  std::uint32_t b = 0;
+  bool one_step = false;  ///< k has no outer steps
+};
+/// Specialization constants, from 0 on. Requires matrix_tile_fits().
+std::vector<std::uint32_t> matrix_constants(const gpu::Caps& caps, const MatrixTile& tile, const MatrixLoads& loads);
+
+}  // namespace graft
