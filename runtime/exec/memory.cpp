@@ -12,6 +12,8 @@ struct Needs {
   std::uint64_t transient = 0;
   std::uint64_t upload = 0;
   std::uint64_t readback = 0;
+  std::uint64_t stream = 0;
+  std::uint64_t stream_staging = 0;
   bool step_state = false;
   const Plan* largest = nullptr;
 };
@@ -24,6 +26,8 @@ Needs needs_of(const Residents& residents, std::span<const Plan* const> plans) {
     needs.transient = std::max(needs.transient, plan->transient_bytes);
     needs.upload = std::max(needs.upload, plan->upload_bytes);
     needs.readback = std::max(needs.readback, plan->readback_bytes);
+    needs.stream = std::max(needs.stream, plan->stream_bytes);
+    needs.stream_staging = std::max(needs.stream_staging, plan->stream_staging_bytes);
     needs.step_state = needs.step_state || plan->uses_step_state;
   }
   return needs;
@@ -54,7 +58,8 @@ MemoryByClass Memory::planned(const Residents& residents, std::span<const Plan* 
     for (const MemoryClass c : {MemoryClass::gradients, MemoryClass::activations}) memory[c] += all[c] - kept[c];
     memory[MemoryClass::workspace] += all[MemoryClass::workspace];
   }
-  memory[MemoryClass::staging] = needs.upload + needs.readback;
+  memory[MemoryClass::weights] += needs.stream;
+  memory[MemoryClass::staging] = needs.upload + needs.readback + needs.stream_staging;
   memory[MemoryClass::step_state] = needs.step_state ? sizeof(StepState) : 0;
   return memory;
 }
@@ -67,8 +72,14 @@ Status Memory::allocate(std::span<const Plan* const> plans) {
   }
   const Needs needs = needs_of(residents_, plans);
   transient_bytes_ = needs.transient;
-  GRAFT_TRY(allocate_segments(residents_.bytes(), "residents", resident_));
-  GRAFT_TRY(allocate_segments(needs.transient, "arena", transient_));
+  stream_bytes_ = needs.stream;
+  stream_staging_bytes_ = needs.stream_staging;
+  sources_.resize(residents_.entries().size());
+  using enum gpu::MemoryKind;
+  GRAFT_TRY(allocate_segments(residents_.bytes(), device, "residents", resident_));
+  GRAFT_TRY(allocate_segments(needs.transient, device, "arena", transient_));
+  GRAFT_TRY(allocate_segments(needs.stream, needs.stream_staging != 0 ? device : upload, "stream ring", stream_));
+  GRAFT_TRY(allocate_segments(needs.stream_staging, upload, "stream staging", stream_staging_));
   if (needs.step_state) {
     GRAFT_TRY_ASSIGN(step_state_, device_.create_buffer(sizeof(StepState), gpu::MemoryKind::device, "step state"));
   }
@@ -81,18 +92,18 @@ Status Memory::allocate(std::span<const Plan* const> plans) {
   return ok_status();
 }
 
-Status Memory::allocate_segments(std::uint64_t bytes, std::string_view name,
+Status Memory::allocate_segments(std::uint64_t bytes, gpu::MemoryKind kind, std::string_view name,
                                  std::vector<std::unique_ptr<gpu::Buffer>>& out) {
   const std::uint64_t segment = residents_.segment_bytes();
   for (std::uint64_t at = 0; at < bytes; at += segment) {
-    GRAFT_TRY_ASSIGN(auto buffer, device_.create_buffer(std::min(segment, bytes - at), gpu::MemoryKind::device, name));
+    GRAFT_TRY_ASSIGN(auto buffer, device_.create_buffer(std::min(segment, bytes - at), kind, name));
     out.push_back(std::move(buffer));
   }
   return ok_status();
 }
 
 std::uint64_t Memory::allocated_bytes() const {
-  std::uint64_t bytes = bytes_of(resident_) + bytes_of(transient_);
+  std::uint64_t bytes = bytes_of(resident_) + bytes_of(transient_) + bytes_of(stream_) + bytes_of(stream_staging_);
   for (const auto* buffer : {&step_state_, &upload_, &readback_}) bytes += *buffer ? (*buffer)->size() : 0;
   return bytes;
 }
@@ -100,7 +111,9 @@ std::uint64_t Memory::allocated_bytes() const {
 bool Memory::covers(const Plan& plan) const {
   return plan.resident_bytes == residents_.bytes() && plan.segment_bytes == residents_.segment_bytes() &&
          plan.transient_bytes <= transient_bytes_ && plan.upload_bytes <= (upload_ ? upload_->size() : 0) &&
-         plan.readback_bytes <= (readback_ ? readback_->size() : 0) && (!plan.uses_step_state || step_state_);
+         plan.readback_bytes <= (readback_ ? readback_->size() : 0) && plan.stream_bytes <= stream_bytes_ &&
+         (plan.stream_bytes == 0 || (plan.stream_staging_bytes != 0) == (stream_staging_bytes_ != 0)) &&
+         plan.stream_staging_bytes <= stream_staging_bytes_ && (!plan.uses_step_state || step_state_);
 }
 
 gpu::BufferRange Memory::range(Space space, std::uint64_t offset, std::uint64_t size) {
@@ -111,6 +124,8 @@ gpu::BufferRange Memory::range(Space space, std::uint64_t offset, std::uint64_t 
     case Space::step_state: return {step_state_.get(), offset, size};
     case Space::upload: return {upload_.get(), offset, size};
     case Space::readback: return {readback_.get(), offset, size};
+    case Space::stream: return {stream_[offset / segment].get(), offset % segment, size};
+    case Space::stream_staging: return {stream_staging_[offset / segment].get(), offset % segment, size};
   }
   return {};
 }
@@ -148,6 +163,9 @@ Status Memory::submit_copy(const gpu::BufferRange& from, const gpu::BufferRange&
 Status Memory::write(std::string_view name, std::span<const std::byte> bytes, std::uint64_t offset) {
   GRAFT_TRY_ASSIGN(const Resident* resident, find(name, offset, bytes.size()));
   const std::uint64_t base = resident->offset + offset;
+  if (resident->streamed) {
+    return invalid("The value \"", name, "\" is streamed: it is provided, not written.");
+  }
   if (bytes.empty()) return ok_status();
   const gpu::BufferRange whole = range(Space::resident, base, align_up(bytes.size(), 4));
   if (std::byte* const direct = mapped(whole); direct != nullptr) {
@@ -155,7 +173,7 @@ Status Memory::write(std::string_view name, std::span<const std::byte> bytes, st
     return ok_status();
   }
   for (std::uint64_t done = 0; done < bytes.size();) {
-    const std::uint64_t n = std::min<std::uint64_t>(bytes.size() - done, Residents::kTransferBytes);
+    const std::uint64_t n = std::min<std::uint64_t>(bytes.size() - done, residents_.transfer_bytes());
     std::memcpy(upload().data(), bytes.data() + done, n);
     const std::uint64_t words = align_up(n, 4);
     GRAFT_TRY(submit_copy(range(Space::upload, 0, words), range(Space::resident, base + done, words))
@@ -169,13 +187,19 @@ Status Memory::read(std::string_view name, std::span<std::byte> bytes, std::uint
   GRAFT_TRY_ASSIGN(const Resident* resident, find(name, offset, bytes.size()));
   const std::uint64_t base = resident->offset + offset;
   if (bytes.empty()) return ok_status();
+  if (resident->streamed) {
+    const auto from = source(static_cast<std::uint32_t>(resident - residents_.entries().data()));
+    if (from.empty()) return error(Code::not_found, "The streamed value \"", name, "\" was not provided.");
+    std::memcpy(bytes.data(), from.data() + offset, bytes.size());
+    return ok_status();
+  }
   const gpu::BufferRange whole = range(Space::resident, base, align_up(bytes.size(), 4));
   if (const std::byte* const direct = mapped(whole); direct != nullptr) {
     std::memcpy(bytes.data(), direct, bytes.size());
     return ok_status();
   }
   for (std::uint64_t done = 0; done < bytes.size();) {
-    const std::uint64_t n = std::min<std::uint64_t>(bytes.size() - done, Residents::kTransferBytes);
+    const std::uint64_t n = std::min<std::uint64_t>(bytes.size() - done, residents_.transfer_bytes());
     const std::uint64_t words = align_up(n, 4);
     GRAFT_TRY(submit_copy(range(Space::resident, base + done, words), range(Space::readback, 0, words))
                   .with_context(cat("While reading the resident value \"", name, "\"")));
@@ -185,8 +209,27 @@ Status Memory::read(std::string_view name, std::span<std::byte> bytes, std::uint
   return ok_status();
 }
 
+Status Memory::provide(std::string_view name, std::span<const std::byte> bytes) {
+  GRAFT_TRY_ASSIGN(const Resident* resident, find(name, 0, bytes.size()));
+  if (!resident->streamed) return write(name, bytes);
+  if (bytes.size() != resident->bytes) {
+    return invalid("The streamed value \"", name, "\" has ", resident->bytes, " bytes, but ", bytes.size(),
+                   " were provided.");
+  }
+  sources_[static_cast<std::size_t>(resident - residents_.entries().data())] = bytes;
+  return ok_status();
+}
+
+std::byte* Memory::target(const Plan& plan, const Refill& refill) {
+  const bool staged = plan.stream_staging_bytes != 0;
+  const gpu::BufferRange to = staged ? range(Space::stream_staging, refill.staging, refill.bytes)
+                                     : range(Space::stream, refill.offset, refill.bytes);
+  return to.buffer->mapped().data() + to.offset;
+}
+
 Status Memory::fill(std::string_view name, std::uint32_t word) {
   GRAFT_TRY_ASSIGN(const Resident* resident, find(name, 0, 0));
+  if (resident->streamed) return invalid("The value \"", name, "\" is streamed and cannot be filled.");
   GRAFT_TRY_ASSIGN(const auto recorder, device_.record("fill"));
   recorder->fill(range(Space::resident, resident->offset, resident->device_bytes), word);
   return submit(*recorder).with_context(cat("While filling the resident value \"", name, "\""));

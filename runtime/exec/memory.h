@@ -36,6 +36,9 @@ class Memory {
   Status write(std::string_view name, std::span<const std::byte> bytes, std::uint64_t offset = 0);
   /// The same the other way.
   Status read(std::string_view name, std::span<std::byte> bytes, std::uint64_t offset = 0);
+  /// Writes all of a resident, or where it is streamed takes note of where its bytes are: these must outlive the
+  /// memory.
+  Status provide(std::string_view name, std::span<const std::byte> bytes);
   /// Sets every 32-bit word of a resident.
   Status fill(std::string_view name, std::uint32_t word);
 
@@ -54,6 +57,10 @@ class Memory {
   /// Host views of the staging.
   std::span<std::byte> upload() { return upload_ ? upload_->mapped() : std::span<std::byte>(); }
   std::span<std::byte> readback() { return readback_ ? readback_->mapped() : std::span<std::byte>(); }
+  /// Bytes of a streamed resident (an index into Residents::entries()); empty where none were provided.
+  std::span<const std::byte> source(std::uint32_t resident) const { return sources_[resident]; }
+  /// Where the host puts a refill's bytes.
+  std::byte* target(const Plan& plan, const Refill& refill);
   /// Whether a plan's needs are covered by what was allocated.
   bool covers(const Plan& plan) const;
 
@@ -61,7 +68,8 @@ class Memory {
   Memory(gpu::Device& device, const Residents& residents) : device_(device), residents_(residents), kernels_(device) {}
 
   Status allocate(std::span<const Plan* const> plans);
-  Status allocate_segments(std::uint64_t bytes, std::string_view name, std::vector<std::unique_ptr<gpu::Buffer>>& out);
+  Status allocate_segments(std::uint64_t bytes, gpu::MemoryKind kind, std::string_view name,
+                           std::vector<std::unique_ptr<gpu::Buffer>>& out);
   Result<const Resident*> find(std::string_view name, std::uint64_t offset, std::uint64_t size) const;
   std::byte* mapped(const gpu::BufferRange& range) const;
   Status submit_copy(const gpu::BufferRange& from, const gpu::BufferRange& to);
@@ -72,10 +80,15 @@ class Memory {
   KernelCache kernels_;
   std::vector<std::unique_ptr<gpu::Buffer>> resident_;
   std::vector<std::unique_ptr<gpu::Buffer>> transient_;
+  std::vector<std::unique_ptr<gpu::Buffer>> stream_;
+  std::vector<std::unique_ptr<gpu::Buffer>> stream_staging_;
+  std::vector<std::span<const std::byte>> sources_;  ///< per resident: of those that are streamed
   std::unique_ptr<gpu::Buffer> step_state_;
   std::unique_ptr<gpu::Buffer> upload_;
   std::unique_ptr<gpu::Buffer> readback_;
   std::uint64_t transient_bytes_ = 0;
+  std::uint64_t stream_bytes_ = 0;
+  std::uint64_t stream_staging_bytes_ = 0;
   bool use_mapped_ = true;
   std::chrono::nanoseconds timeout_ = std::chrono::seconds(60);
 };

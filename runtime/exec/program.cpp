@@ -27,6 +27,7 @@ Result<std::unique_ptr<Program>> Program::create(Memory& memory, Plan plan, cons
   }
   std::unique_ptr<Program> program(new Program(memory, std::move(plan), options));
   GRAFT_TRY_ASSIGN(const auto kernels, memory.kernels().get(program->plan_));
+  GRAFT_TRY(program->find_sources());
   GRAFT_TRY(program->record(kernels));
   return program;
 }
@@ -41,6 +42,9 @@ std::uint32_t Program::list_end(std::uint32_t first) const {
   double ns = 0;
   std::uint32_t end = first;
   while (end < plan_.steps.size() && end - first < kListSteps) {
+    // What is refilled for a list must not be needed before it.
+    const auto at_end = [&](const Refill& refill) { return refill.first_step == end; };
+    if (end != first && std::any_of(plan_.refills.begin(), plan_.refills.end(), at_end)) break;
     const Step& step = plan_.steps[end];
     ns += static_cast<double>(step.flops) / kSlowFlopsPerNs + static_cast<double>(step.bytes) / kSlowBytesPerNs;
     if (end != first && ns > kListNs) break;
@@ -64,22 +68,34 @@ Status Program::record_list(const std::vector<gpu::Kernel*>& kernels, std::uint3
   const std::uint32_t timestamps = options_.profile ? end - first + 1 : 0;
   GRAFT_TRY_ASSIGN(const auto recorder, memory_.device().record(cat("steps ", first, " to ", end - 1), timestamps));
   if (options_.profile) recorder->timestamp(0);
+  std::uint32_t labelled = kNoIndex;
   for (std::uint32_t s = first; s < end; ++s) {
-    record_step(*recorder, kernels, s, first, end);
+    const Step& step = plan_.steps[s];
+    if (step.barrier_before && s != first) recorder->barrier();  // a list starts with one
+    if (step.node != labelled) {
+      if (labelled != kNoIndex) recorder->end_label();
+      if (step.node != kNoIndex) recorder->begin_label(plan_.nodes[step.node].name);
+      labelled = step.node;
+    }
+    record_step(*recorder, kernels, step);
     if (options_.profile) recorder->timestamp(s - first + 1);
   }
+  if (labelled != kNoIndex) recorder->end_label();
   if (end == plan_.steps.size()) recorder->host_barrier();
   GRAFT_TRY_ASSIGN(auto commands, recorder->finish());
   // Unknown yet: as long as a whole submission may take, so that each list is first submitted by itself.
   const auto estimate = static_cast<double>(options_.submit_target.count());
-  lists_.push_back({std::move(commands), first, end, estimate});
+  List list{std::move(commands), first, end, estimate};
+  list.first_refill = lists_.empty() ? 0 : lists_.back().end_refill;
+  list.end_refill = list.first_refill;
+  while (list.end_refill < plan_.refills.size() && plan_.refills[list.end_refill].first_step == first) {
+    ++list.end_refill;
+  }
+  lists_.push_back(std::move(list));
   return ok_status();
 }
 
-void Program::record_step(gpu::Recorder& recorder, const std::vector<gpu::Kernel*>& kernels, std::uint32_t s,
-                          std::uint32_t first, std::uint32_t end) {
-  const Step& step = plan_.steps[s];
-  if (step.barrier_before && s != first) recorder.barrier();  // a list starts with one
+void Program::record_step(gpu::Recorder& recorder, const std::vector<gpu::Kernel*>& kernels, const Step& step) {
   std::vector<gpu::BufferRange> ranges;
   ranges.reserve(step.bindings.size());
   for (const PlanBinding& b : step.bindings) ranges.push_back(memory_.range(b.space, b.offset, b.size));
@@ -87,10 +103,35 @@ void Program::record_step(gpu::Recorder& recorder, const std::vector<gpu::Kernel
     recorder.copy(ranges[0], ranges[1]);
     return;
   }
-  const PlanNode& node = plan_.nodes[step.node];
-  if (s == first || s == node.first_step) recorder.begin_label(node.name);
   recorder.dispatch(*kernels[step.kernel], ranges, step.push, step.groups);
-  if (s + 1 == end || s + 1 == node.first_step + node.steps) recorder.end_label();
+}
+
+Status Program::find_sources() {
+  for (const Refill& refill : plan_.refills) {
+    const Resident& resident = memory_.residents().entries()[refill.resident];
+    const std::span<const std::byte> source = memory_.source(refill.resident);
+    if (source.empty()) {
+      return error(Code::not_found, "The streamed value \"", resident.name, "\" was not provided.");
+    }
+    // The device's last word may be longer than the value.
+    const std::uint64_t bytes = std::min<std::uint64_t>(refill.bytes, source.size() - refill.from);
+    refills_.emplace_back(source.subspan(refill.from, bytes), memory_.target(plan_, refill));
+  }
+  return ok_status();
+}
+
+Status Program::refill(const List& list) {
+  for (std::uint32_t i = list.first_refill; i < list.end_refill; ++i) {
+    // Until what had this place before is used up; the device goes on with what was submitted since.
+    while (flying_ != 0 && lists_[in_flight_[0].first_list].first_step < plan_.refills[i].after_step) {
+      GRAFT_TRY(wait_oldest());
+    }
+    const auto start = std::chrono::steady_clock::now();
+    const auto& [source, target] = refills_[i];
+    std::memcpy(target, source.data(), source.size());
+    refill_time_ += std::chrono::steady_clock::now() - start;
+  }
+  return ok_status();
 }
 
 std::span<std::byte> Program::input(std::size_t i) {
@@ -134,6 +175,7 @@ Status Program::run(std::span<const Feed> feeds, const StepState& state) {
   next_list_ = 0;
   submissions_ = 0;
   longest_ = {};
+  refill_time_ = {};
   return go();
 }
 
@@ -161,7 +203,9 @@ Status Program::go() {
 Status Program::submit_next() {
   const auto target = static_cast<double>(options_.submit_target.count());
   std::uint32_t end = next_list_ + 1;
+  GRAFT_TRY(refill(lists_[next_list_]));
   for (double ns = lists_[next_list_].estimate_ns; end < lists_.size(); ++end) {
+    if (lists_[end].first_refill != lists_[end].end_refill) break;  // not there yet
     ns += lists_[end].estimate_ns;
     if (ns > target) break;
   }

@@ -75,6 +75,8 @@ class Program {
   /// Submissions that the last run was cut into, and the longest of them as measured by the host.
   std::uint32_t submissions() const { return submissions_; }
   std::chrono::nanoseconds longest_submission() const { return longest_; }
+  /// Time that the last run's host spent on putting streamed values into the ring, the device at work meanwhile or not.
+  std::chrono::nanoseconds refill_time() const { return refill_time_; }
 
  private:
   struct List {
@@ -82,6 +84,8 @@ class Program {
     std::uint32_t first_step = 0;
     std::uint32_t end_step = 0;
     double estimate_ns = 0;
+    std::uint32_t first_refill = 0;  ///< of Plan::refills: those that it needs
+    std::uint32_t end_refill = 0;
   };
   struct InFlight {
     gpu::Ticket ticket = 0;
@@ -95,9 +99,10 @@ class Program {
 
   Status record(const std::vector<gpu::Kernel*>& kernels);
   Status record_list(const std::vector<gpu::Kernel*>& kernels, std::uint32_t first, std::uint32_t end);
-  void record_step(gpu::Recorder& recorder, const std::vector<gpu::Kernel*>& kernels, std::uint32_t s,
-                   std::uint32_t first, std::uint32_t end);
+  void record_step(gpu::Recorder& recorder, const std::vector<gpu::Kernel*>& kernels, const Step& step);
   std::uint32_t list_end(std::uint32_t first) const;
+  Status find_sources();
+  Status refill(const List& list);
   Status stage(std::span<const Feed> feeds, const StepState& state);
   Status go();
   Status submit_next();
@@ -109,6 +114,8 @@ class Program {
   Plan plan_;
   ProgramOptions options_;
   std::vector<List> lists_;
+  /// Per refill: where its bytes come from, and where the host puts them.
+  std::vector<std::pair<std::span<const std::byte>, std::byte*>> refills_;
   std::vector<gpu::CommandList*> commands_;  ///< of lists_, side by side for submit()
   std::atomic<bool> pause_ = false;
   std::uint32_t next_list_ = 0;
@@ -117,6 +124,7 @@ class Program {
   bool complete_ = false;
   std::uint32_t submissions_ = 0;
   std::chrono::nanoseconds longest_{0};
+  std::chrono::nanoseconds refill_time_{0};
   std::chrono::steady_clock::time_point last_done_;
 };
 

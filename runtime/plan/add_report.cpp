@@ -68,7 +68,7 @@ void add_values(const Draft& d, const std::vector<MemoryClass>& classes, Plan& p
       info.last = std::min(std::max(d.storages.last[v], 1u) - 1, end);
     } else {
       const Resident& resident = *d.residents.find(d.graph.values()[root].name);
-      info.space = Space::resident;
+      info.space = resident.streamed ? Space::stream : Space::resident;
       info.memory_class = resident.memory_class;
       info.offset = resident.offset;
       info.last = end;
@@ -114,7 +114,8 @@ void add_memory(const Draft& d, const std::vector<MemoryClass>& classes, Plan& p
     rest -= block.bytes;
   }
   plan.memory[MemoryClass::activations] += rest;
-  plan.memory[MemoryClass::staging] += plan.upload_bytes + plan.readback_bytes;
+  plan.memory[MemoryClass::weights] += plan.stream_bytes;
+  plan.memory[MemoryClass::staging] += plan.upload_bytes + plan.readback_bytes + plan.stream_staging_bytes;
   if (plan.uses_step_state) plan.memory[MemoryClass::step_state] += sizeof(StepState);
 }
 

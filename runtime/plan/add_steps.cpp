@@ -12,7 +12,9 @@ PlanBinding locate(const Draft& d, std::uint32_t v, Access access) {
   const std::uint32_t root = d.roots[v];
   const std::uint32_t storage = d.storages.of_value[root];
   if (storage != kNoStorage) return {Space::transient, access, v, d.arena.offsets[storage], d.bytes[v]};
-  return {Space::resident, access, v, d.residents.find(d.graph.values()[root].name)->offset, d.bytes[v]};
+  const Resident& resident = *d.residents.find(d.graph.values()[root].name);
+  // In the ring it has a place only once all steps are known: add_refills().
+  return {resident.streamed ? Space::stream : Space::resident, access, v, resident.offset, d.bytes[v]};
 }
 
 PlanBinding resolve(const Draft& d, std::uint32_t position, const Binding& binding) {

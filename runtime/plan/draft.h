@@ -57,6 +57,9 @@ Status emit_nodes(Draft& draft, const std::vector<NodeId>& nodes);
 /// Nodes, kernels and dispatches of the plan, and the ports' copies around them.
 Status add_steps(const Draft& draft, Plan& plan);
 
+/// Memory for streamed values and the refills that bring them; after add_steps.
+Status add_refills(const Draft& draft, Plan& plan);
+
 /// Inputs and outputs with their staging; before add_steps.
 Status add_ports(const Draft& draft, Plan& plan);
 

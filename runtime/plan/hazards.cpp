@@ -15,7 +15,7 @@ bool overlap(std::uint64_t a, std::uint64_t a_size, std::uint64_t b, std::uint64
 
 std::string step_name(const Plan& plan, std::size_t s) {
   const Step& step = plan.steps[s];
-  static constexpr std::string_view kKinds[] = {"upload", "dispatch", "readback"};
+  static constexpr std::string_view kKinds[] = {"upload", "dispatch", "readback", "refill"};
   std::string text = cat("step ", s, " (", kKinds[static_cast<std::size_t>(step.kind)]);
   if (step.node != kNoIndex) text += cat(" of \"", plan.nodes[step.node].name, "\"");
   return text + ")";
@@ -77,14 +77,15 @@ class LastWritten {
 };
 
 Status check_place(const Plan& plan, std::size_t s, const PlanBinding& b) {
-  const std::uint64_t totals[] = {plan.resident_bytes, plan.transient_bytes, sizeof(StepState), plan.upload_bytes,
-                                  plan.readback_bytes};
+  const std::uint64_t totals[kSpaces] = {plan.resident_bytes,      plan.transient_bytes, sizeof(StepState),
+                                         plan.upload_bytes,        plan.readback_bytes,  plan.stream_bytes,
+                                         plan.stream_staging_bytes};
   const std::uint64_t total = totals[static_cast<std::size_t>(b.space)];
   if (b.size == 0 || !in_bounds(b.offset, b.size, total)) {
     return internal_error("In ", step_name(plan, s), " bytes ", b.offset, " + ", b.size, " lie outside the ",
                           space_name(b.space), " memory of ", total, " bytes.");
   }
-  const bool segmented = b.space == Space::resident || b.space == Space::transient;
+  const bool segmented = b.space == Space::resident || b.space == Space::transient || b.space == Space::stream;
   if (segmented && b.offset / plan.segment_bytes != (b.offset + b.size - 1) / plan.segment_bytes) {
     return internal_error("In ", step_name(plan, s), " bytes ", b.offset, " + ", b.size, " cross a segment of ",
                           plan.segment_bytes, " bytes.");
@@ -98,6 +99,7 @@ Status check_place(const Plan& plan, std::size_t s, const PlanBinding& b) {
 Status check_lifetimes(const Plan& plan) {
   for (std::size_t i = 0; i < plan.values.size(); ++i) {
     const PlanValue& a = plan.values[i];
+    if (a.space == Space::stream) continue;  // it has no place of its own: see check_refills
     for (std::size_t j = i + 1; j < plan.values.size(); ++j) {
       const PlanValue& b = plan.values[j];
       if (a.space != b.space || a.root == b.root || !overlap(a.offset, a.bytes, b.offset, b.bytes)) continue;
@@ -112,10 +114,38 @@ Status check_lifetimes(const Plan& plan) {
   return ok_status();
 }
 
+/// Every read of the ring finds what it asks for, and no refill overwrites what is still to be read.
+Status check_refills(const Plan& plan, const std::map<std::uint32_t, std::uint32_t>& roots) {
+  const bool staged = plan.stream_staging_bytes != 0;
+  const Space written = staged ? Space::stream_staging : Space::stream;
+  LastWritten holds;
+  std::size_t next = 0;
+  for (std::uint32_t s = 0; s < plan.steps.size(); ++s) {
+    for (; next < plan.refills.size() && plan.refills[next].first_step == s; ++next) {
+      const Refill& refill = plan.refills[next];
+      const std::uint64_t at = staged ? refill.staging : refill.offset;
+      for (std::uint32_t earlier = refill.after_step; earlier < s; ++earlier) {
+        for (const PlanBinding& b : plan.steps[earlier].bindings) {
+          if (b.space != written || !overlap(b.offset, b.size, at, refill.bytes)) continue;
+          return internal_error("A refill before step ", s, " overwrites what ", step_name(plan, earlier), " reads.");
+        }
+      }
+      holds.write(at, at + refill.bytes, refill.value);
+    }
+    for (const PlanBinding& b : plan.steps[s].bindings) {
+      if (b.space != written || holds.holds(b.offset, b.offset + b.size, roots.at(b.value))) continue;
+      return internal_error("In ", step_name(plan, s), " bytes ", b.offset, " + ", b.size, " of ", space_name(b.space),
+                            " memory do not hold what they are read as.");
+    }
+  }
+  if (next == plan.refills.size()) return ok_status();
+  return internal_error("Refill ", next, " comes before no step.");
+}
+
 }  // namespace
 
 Status check_hazards(const Plan& plan) {
-  std::vector<Touch> touches[5];
+  std::vector<Touch> touches[kSpaces];
   std::uint32_t epoch = 0;
   for (std::size_t s = 0; s < plan.steps.size(); ++s) {
     if (plan.steps[s].barrier_before) ++epoch;
@@ -142,6 +172,7 @@ Status check_memory(const Plan& plan) {
   const auto identity = [&](const Step& step, const PlanBinding& b) {
     return b.value != kNoIndex ? std::uint64_t{roots[b.value]} : (std::uint64_t{1} << 32) + step.node;
   };
+  GRAFT_TRY(check_refills(plan, roots));
   LastWritten written;
   for (std::size_t s = 0; s < plan.steps.size(); ++s) {
     const Step& step = plan.steps[s];

@@ -88,7 +88,8 @@ Result<std::optional<std::uint64_t>> arena_limit(const Plan& plan, const PlanOpt
 }  // namespace
 
 std::string_view space_name(Space space) {
-  static constexpr std::string_view kNames[] = {"resident", "transient", "step_state", "upload", "readback"};
+  static constexpr std::string_view kNames[] = {"resident", "transient", "step_state",    "upload",
+                                                "readback", "stream",    "stream staging"};
   return kNames[static_cast<std::size_t>(space)];
 }
 
@@ -120,6 +121,7 @@ Result<Plan> finish_plan(const Draft& d) {
   plan.lower_bound = peak(d);
   GRAFT_TRY(add_ports(d, plan));
   GRAFT_TRY(add_steps(d, plan));
+  GRAFT_TRY(add_refills(d, plan));
   add_barriers(plan);
   add_report(d, plan);
   return plan;

@@ -24,7 +24,10 @@ inline constexpr std::uint32_t kNoIndex = std::numeric_limits<std::uint32_t>::ma
 
 /// Where bytes live. resident and transient are split into segments of Plan::segment_bytes: byte `offset` of the space
 /// is byte offset % segment_bytes of its segment offset / segment_bytes. No block crosses a segment.
-enum class Space : std::uint8_t { resident, transient, step_state, upload, readback };
+/// stream is the ring that streamed values share, cut into such segments too; stream_staging is the host's side of it
+/// on a device whose memory the host does not see.
+enum class Space : std::uint8_t { resident, transient, step_state, upload, readback, stream, stream_staging };
+inline constexpr std::size_t kSpaces = 7;
 std::string_view space_name(Space space);
 
 /// A binding with its memory. For a copy, bindings[0] is read and bindings[1] written.
@@ -36,7 +39,7 @@ struct PlanBinding {
   std::uint64_t size = 0;          ///< bytes
 };
 
-enum class StepKind : std::uint8_t { upload, dispatch, readback };
+enum class StepKind : std::uint8_t { upload, dispatch, readback, refill };
 
 struct Step {
   StepKind kind = StepKind::dispatch;
@@ -75,7 +78,7 @@ struct PlanNode {
   std::uint32_t forward_of = kNoIndex;  ///< that node, as an index into the graph's nodes
   bool recomputed = false;              ///< it repeats a forward node; `node` is then beyond the graph's nodes
   std::uint32_t first_step = 0;
-  std::uint32_t steps = 0;
+  std::uint32_t steps = 0;  ///< copies of refills in between included
   std::uint64_t flops = 0;
   std::uint64_t bytes = 0;
   std::uint64_t scratch_bytes = 0;
@@ -96,6 +99,18 @@ struct PlanValue {
   std::uint32_t root = kNoIndex;     ///< the value of which this is a view; itself where it is none
   bool empty = false;                ///< no elements: its memory is never written
   std::uint32_t storage = kNoIndex;  ///< transient values with the same number share memory: views, in-place results
+};
+
+/// Bytes of a streamed value that the host puts into the ring in the course of a run.
+struct Refill {
+  std::uint32_t value = kNoIndex;     ///< index into the graph's values
+  std::uint32_t resident = kNoIndex;  ///< index into Residents::entries()
+  std::uint64_t from = 0;             ///< first byte of the value
+  std::uint64_t bytes = 0;
+  std::uint64_t offset = 0;      ///< in Space::stream
+  std::uint64_t staging = 0;     ///< in Space::stream_staging, where there is such
+  std::uint32_t first_step = 0;  ///< to be done before this step is submitted; a stretch of steps begins there
+  std::uint32_t after_step = 0;  ///< not to be done before all steps before this one are complete
 };
 
 /// Input or output of a run.
@@ -138,6 +153,7 @@ struct Plan {
   std::vector<PlanPort> outputs;
   std::vector<SavedValue> saved;
   std::vector<RecomputedValue> recomputed;
+  std::vector<Refill> refills;  ///< by first_step
 
   std::uint64_t segment_bytes = 0;
   std::uint64_t alignment = 0;
@@ -145,6 +161,8 @@ struct Plan {
   std::uint64_t transient_bytes = 0;  ///< the arena
   std::uint64_t upload_bytes = 0;     ///< staging for step state and inputs; the step state is at offset 0
   std::uint64_t readback_bytes = 0;
+  std::uint64_t stream_bytes = 0;          ///< the ring of streamed values
+  std::uint64_t stream_staging_bytes = 0;  ///< 0 where the host writes the ring itself
   bool uses_step_state = false;
 
   /// Device and staging memory of a run. The arena is split as it is at its fullest moment: gradients and workspace by
@@ -168,6 +186,9 @@ struct PlanOptions {
   bool recompute = true;
   /// Takes the smallest arena that can be found, whatever it costs, instead of the first that fits.
   bool least_memory = false;
+  /// Streams frozen weights where a budget asks for it; not by make_plan(), which takes the residents as they are, but
+  /// by those who make the residents for it. The results are the same bits.
+  bool stream = true;
   /// Tries other orders of execution and keeps the one that needs the least memory.
   bool reorder = true;
   /// Lets elementwise results overwrite operands that are not used again.

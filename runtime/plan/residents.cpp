@@ -66,8 +66,10 @@ std::uint64_t fit_segment(std::uint64_t offset, std::uint64_t bytes, std::uint64
   return crosses ? (offset / segment + 1) * segment : offset;
 }
 
-Residents::Residents(const gpu::Caps& caps)
-    : segment_bytes_(segment_bytes_of(caps)), alignment_(std::max<std::uint64_t>(caps.storage_buffer_alignment, 4)) {}
+Residents::Residents(const gpu::Caps& caps, ResidentOptions options)
+    : options_(std::move(options)),
+      segment_bytes_(segment_bytes_of(caps)),
+      alignment_(std::max<std::uint64_t>(caps.storage_buffer_alignment, 4)) {}
 
 Status Residents::add(const Graph& graph) {
   const std::vector<MemoryClass> classes = classes_of(graph);
@@ -96,13 +98,32 @@ Status Residents::place(Resident resident) {
     return error(Code::out_of_memory, "Value \"", resident.name, "\" needs ", bytes_text(resident.device_bytes),
                  ", but one allocation of this device holds ", bytes_text(segment_bytes_), ".");
   }
-  resident.offset = fit_segment(bytes_, bytes, segment_bytes_);
-  memory_[resident.memory_class] += resident.offset + bytes - bytes_;
-  bytes_ = resident.offset + bytes;
-  transfer_bytes_ = std::max(transfer_bytes_, std::min(resident.device_bytes, kTransferBytes));
+  resident.streamed = options_.streaming.names.contains(resident.name);
+  if (!resident.streamed) {
+    resident.offset = fit_segment(bytes_, bytes, segment_bytes_);
+    memory_[resident.memory_class] += resident.offset + bytes - bytes_;
+    bytes_ = resident.offset + bytes;
+    transfer_bytes_ = std::max(transfer_bytes_, std::min(resident.device_bytes, options_.transfer_bytes));
+  }
   by_name_.emplace(resident.name, static_cast<std::uint32_t>(entries_.size()));
   entries_.push_back(std::move(resident));
   return ok_status();
+}
+
+Residents Residents::streamed(Streaming streaming) const {
+  Residents out = *this;
+  out.options_.streaming = std::move(streaming);
+  out.entries_.clear();
+  out.by_name_.clear();
+  out.bytes_ = 0;
+  out.transfer_bytes_ = 0;
+  out.memory_ = {};
+  for (Resident resident : entries_) {
+    resident.offset = 0;
+    // They were placed once: no error is left that could come.
+    if (!out.place(std::move(resident)).ok()) return out;
+  }
+  return out;
 }
 
 const Resident* Residents::find(std::string_view name) const {

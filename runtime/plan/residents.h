@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,16 +20,31 @@ struct Resident {
   ValueKind kind{};
   DType dtype = DType::f32;
   Shape shape;
-  std::uint64_t offset = 0;        ///< in Space::resident
+  std::uint64_t offset = 0;        ///< in Space::resident; nothing where it is streamed
   std::uint64_t bytes = 0;         ///< elements times their size: what the host reads and writes
   std::uint64_t device_bytes = 0;  ///< the same in whole words
+  bool streamed = false;           ///< it stays with the host: see Streaming
+};
+
+/// Which values are brought to the device anew for each of their uses, through a ring of memory that they share,
+/// instead of staying there.
+struct Streaming {
+  std::set<std::string, std::less<>> names;  ///< of constants and parameters that no graph changes
+  std::uint64_t window = 0;  ///< bytes of them that one stretch of a run works with; at least what one dispatch reads
+  bool ahead = true;         ///< while the device works on a stretch, the host brings what the next one needs
+};
+
+struct ResidentOptions {
+  /// Largest staging that moves residents to and from the device, piece by piece. A multiple of 4.
+  std::uint64_t transfer_bytes = std::uint64_t{4} << 20;
+  Streaming streaming = {};
 };
 
 /// The layout, keyed by name. Graphs that share a name share the memory; add the training graph first, since the first
 /// graph to name a value decides its class.
 class Residents {
  public:
-  explicit Residents(const gpu::Caps& caps);
+  explicit Residents(const gpu::Caps& caps, ResidentOptions options = {});
 
   /// Adds every constant, parameter and state of a bound graph that is not yet there.
   /// invalid_argument where a value of the same name has another dtype or shape; out_of_memory for a value larger than
@@ -37,19 +53,22 @@ class Residents {
 
   /// nullptr when there is none of this name. The pointer holds until the next add().
   const Resident* find(std::string_view name) const;
-  /// In the order of their offsets.
+  /// In the order of their offsets; those that are streamed stand where they were added.
   const std::vector<Resident>& entries() const { return entries_; }
   std::uint64_t bytes() const { return bytes_; }                  ///< of the whole space
   const MemoryByClass& memory() const { return memory_; }         ///< the same by class
   std::uint64_t segment_bytes() const { return segment_bytes_; }  ///< see Space
-  /// Staging that moves residents to and from the device, piece by piece: no more than kTransferBytes.
+  /// Staging that moves residents to and from the device, piece by piece.
   std::uint64_t transfer_bytes() const { return transfer_bytes_; }
-  static constexpr std::uint64_t kTransferBytes = std::uint64_t{4} << 20;
+  const Streaming& streaming() const { return options_.streaming; }
+  /// The same values with others of them streamed.
+  Residents streamed(Streaming streaming) const;
   std::uint64_t alignment() const { return alignment_; }
 
  private:
   Status place(Resident resident);
 
+  ResidentOptions options_;
   std::vector<Resident> entries_;
   std::map<std::string, std::uint32_t, std::less<>> by_name_;
   std::uint64_t bytes_ = 0;

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "runtime/plan/stream_choice.h"
 #include "runtime/session/decode_graph.h"
 #include "runtime/session/session.h"
 #include "runtime/session/text_model.h"
@@ -87,11 +88,16 @@ Result<std::unique_ptr<Generator>> Generator::create(gpu::Device& device, const 
   const std::uint32_t chunk = std::clamp<std::uint32_t>(options.prefill, 1, out->context_);
   GRAFT_TRY_ASSIGN(const Graph filling, decode_graph(model.graph, chunk, out->context_, false));
   GRAFT_TRY_ASSIGN(const Graph decoding, decode_graph(model.graph, 1, out->context_, true));
-  Residents residents(device.caps());
-  GRAFT_TRY(residents.add(decoding));
+  const Graph* const graphs[] = {&decoding, &filling};
+  GRAFT_TRY_ASSIGN(const Residents residents, residents_within(device.caps(), graphs, options.plan));
   GRAFT_TRY_ASSIGN(Plan prefill_plan, make_plan(filling, device.caps(), residents, options.plan));
   GRAFT_TRY_ASSIGN(Plan decode_plan, make_plan(decoding, device.caps(), residents, options.plan));
   const Plan* plans[] = {&prefill_plan, &decode_plan};
+  if (const std::uint64_t need = bytes_together(residents, plans);
+      options.plan.budget != 0 && need > options.plan.budget) {
+    return error(Code::out_of_memory, "Generating with a context of ", out->context_, " tokens needs ",
+                 bytes_text(need), ", more than the budget of ", bytes_text(options.plan.budget), ".");
+  }
   GRAFT_TRY_ASSIGN(out->memory_, Memory::create(device, residents, plans));
   GRAFT_TRY(upload_weights(*out->memory_, model, decoding));
   GRAFT_TRY_ASSIGN(out->prefill_, Program::create(*out->memory_, std::move(prefill_plan), options.program));
@@ -102,6 +108,11 @@ Result<std::unique_ptr<Generator>> Generator::create(gpu::Device& device, const 
 MemoryByClass Generator::memory() const {
   const Plan* plans[] = {&prefill_->plan(), &decode_->plan()};
   return Memory::planned(memory_->residents(), plans);
+}
+
+std::string Generator::streaming() const {
+  const Plan* plans[] = {&decode_->plan(), &prefill_->plan()};
+  return streaming_text(memory_->residents(), plans);
 }
 
 Status Generator::check(std::span<const TokenId> prompt, const GenerateOptions& options) const {

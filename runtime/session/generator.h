@@ -66,6 +66,8 @@ class Generator {
   std::uint32_t context() const { return context_; }
   /// Planned and allocated; the caches count as activations.
   MemoryByClass memory() const;
+  /// What is streamed to keep to the budget: a sentence, or nothing.
+  std::string streaming() const;
 
  private:
   Generator() = default;

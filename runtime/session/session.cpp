@@ -5,6 +5,7 @@
 
 #include "runtime/autodiff/autodiff.h"
 #include "runtime/core/build.h"
+#include "runtime/plan/stream_choice.h"
 #include "runtime/train/train_mode.h"
 
 namespace graft {
@@ -92,7 +93,7 @@ Status upload_weights(Memory& memory, const Model& model, const Graph& graph) {
     const ValueId value = model.graph.find_value(resident.name);
     const auto contents = value.valid() ? model.weight(value) : std::nullopt;
     if (contents) {
-      GRAFT_TRY(memory.write(resident.name, *contents));
+      GRAFT_TRY(memory.provide(resident.name, *contents));
     } else if (resident.kind == ValueKind::state) {
       GRAFT_TRY(memory.fill(resident.name, 0));
     } else if (graph.find_value(resident.name).valid()) {
@@ -106,8 +107,8 @@ Result<std::unique_ptr<Session>> Session::create(gpu::Device& device, const Mode
                                                  const SessionOptions& options) {
   std::unique_ptr<Session> session(new Session());
   GRAFT_TRY_ASSIGN(session->graph_, request_graph(model, options.bindings, options.gradients, options.keep_outputs));
-  Residents residents(device.caps());
-  GRAFT_TRY(residents.add(session->graph_));
+  const Graph* const graphs[] = {&session->graph_};
+  GRAFT_TRY_ASSIGN(const Residents residents, residents_within(device.caps(), graphs, options.plan));
   GRAFT_TRY_ASSIGN(Plan plan, make_plan(session->graph_, device.caps(), residents, options.plan));
   const Plan* plans[] = {&plan};
   GRAFT_TRY_ASSIGN(session->memory_, Memory::create(device, residents, plans));
@@ -115,6 +116,11 @@ Result<std::unique_ptr<Session>> Session::create(gpu::Device& device, const Mode
   GRAFT_TRY_ASSIGN(session->program_, Program::create(*session->memory_, std::move(plan), options.program));
   session->given_.resize(session->plan().inputs.size());
   return session;
+}
+
+std::string Session::streaming() const {
+  const Plan* const plans[] = {&plan()};
+  return streaming_text(memory_->residents(), plans);
 }
 
 Status Session::set_input(std::string_view name, std::span<const std::byte> bytes) {

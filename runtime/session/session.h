@@ -50,6 +50,8 @@ class Session {
   const Graph& graph() const { return graph_; }
   const Plan& plan() const { return program_->plan(); }
   Program& program() { return *program_; }
+  /// What is streamed to keep to the budget: a sentence, or nothing.
+  std::string streaming() const;
 
   /// Copies the bytes (row-major, in the input's dtype and source shape); they stay from run to run.
   Status set_input(std::string_view name, std::span<const std::byte> bytes);

@@ -89,6 +89,7 @@ class Splitter {
     options.gradients = request_.gradients;
     options.keep_outputs = false;
     options.plan.budget = request_.budget;
+    options.plan.stream = stream_;
     options.program = request_.program;
     GRAFT_TRY_ASSIGN(session_, Session::create(device_, model_, options));
     session_samples_ = samples;
@@ -96,12 +97,16 @@ class Splitter {
     return ok_status();
   }
 
-  /// Halves until it fits.
-  Result<std::int64_t> open_largest(std::int64_t samples) {
-    for (;; samples = ceil_div(samples, std::int64_t{2})) {
+  /// Halves until it fits; where nothing does, the same with weights that are streamed.
+  Result<std::int64_t> open_largest(std::int64_t most) {
+    for (std::int64_t samples = most;; samples = ceil_div(samples, std::int64_t{2})) {
       const Status opened = open(samples);
       if (opened.ok()) return samples;
-      if (opened.code() != Code::out_of_memory || samples == 1) return opened;
+      if (opened.code() != Code::out_of_memory) return opened;
+      if (samples > 1) continue;
+      if (stream_) return opened;
+      stream_ = true;
+      samples = most + most;  // whose half it begins with
     }
   }
 
@@ -196,6 +201,7 @@ class Splitter {
   std::unique_ptr<Session> session_;
   std::int64_t session_samples_ = 0;
   std::int64_t pieces_ = 0;
+  bool stream_ = false;
   std::map<std::string, Sum, std::less<>> sums_;
   SplitGradients out_;
 };

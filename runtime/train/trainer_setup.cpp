@@ -59,7 +59,7 @@ Status Trainer::load_residents(const WeightOf& weight_of) {
     const ValueId value = model_.find_value(resident.name);
     const auto weight = value.valid() ? weight_of(value) : std::nullopt;
     if (weight) {
-      GRAFT_TRY(memory_->write(resident.name, *weight));
+      GRAFT_TRY(memory_->provide(resident.name, *weight));
     } else if (resident.kind == ValueKind::state) {
       GRAFT_TRY(memory_->fill(resident.name, 0));
     } else {

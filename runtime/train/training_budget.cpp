@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "platform/base/checked.h"
+#include "runtime/plan/stream_choice.h"
 #include "runtime/train/training_draft.h"
 
 namespace graft::train {
@@ -34,20 +35,35 @@ class Chooser {
       : model_(model), options_(options), request_(request), caps_(caps), budget_(request.plan.budget) {}
 
   Result<TrainingPlan> run() {
-    for (std::int64_t micro = first_micro_batch(options_);; micro = ceil_div(micro, std::int64_t{2})) {
-      auto plan = fitting(micro);
-      if (plan.ok()) {
-        plan->choice = {budget_, unconstrained_, std::move(reasons_)};
-        return plan;
-      }
-      if (plan.status().code() != Code::out_of_memory) return plan;
-      const bool last = micro == 1 || !request_.shrink_micro_batch;
-      if (last && least_ == 0) return plan;
-      if (last) return nothing_fits();
+    GRAFT_TRY_ASSIGN(std::optional<TrainingPlan> plan, try_sizes(&Chooser::fitting));
+    if (plan) return *std::move(plan);
+    if (budget_ != 0 && request_.plan.stream && request_.training) {
+      reasons_.resize(1);
+      reasons_.push_back(cat("Nothing below ", bytes_text(least_), " would do with all weights on the device."));
+      GRAFT_TRY_ASSIGN(plan, try_sizes(&Chooser::streaming));
+      if (plan) return *std::move(plan);
     }
+    if (least_ == 0) return error_;
+    return nothing_fits();
   }
 
  private:
+  using Attempt = Result<TrainingPlan> (Chooser::*)(std::int64_t micro);
+
+  /// The largest micro-batch of those allowed with which the attempt does not run out of memory.
+  Result<std::optional<TrainingPlan>> try_sizes(Attempt attempt) {
+    for (std::int64_t micro = first_micro_batch(options_);; micro = ceil_div(micro, std::int64_t{2})) {
+      auto plan = (this->*attempt)(micro);
+      if (plan.ok()) {
+        plan->choice = {budget_, unconstrained_, std::move(reasons_)};
+        return std::optional(std::move(plan).value());
+      }
+      error_ = plan.status();
+      if (error_.code() != Code::out_of_memory) return error_;
+      if (micro == 1 || !request_.shrink_micro_batch) return std::optional<TrainingPlan>();
+    }
+  }
+
   /// A plan with micro-batches of this size that keeps to the budget.
   Result<TrainingPlan> fitting(std::int64_t micro) {
     GRAFT_TRY_ASSIGN(TrainingDraft draft, draft_training(model_, options_, request_, caps_, micro));
@@ -55,17 +71,72 @@ class Chooser {
     if (budget_ == 0) return std::move(draft.plan);
     explain_free(micro, total);
     if (total <= budget_) return std::move(draft.plan);
-    if (request_.plan.recompute && request_.training) {
-      GRAFT_TRY_ASSIGN(const bool fits, recompute(draft));
-      if (fits) {
-        reasons_.push_back(recompute_text(draft.plan));
-        return std::move(draft.plan);
-      }
-      // It now is the least that there is with this size.
+    GRAFT_TRY_ASSIGN(draft, draft_training(model_, options_, request_, caps_, micro, little_staging()));
+    const std::uint64_t less = draft.plan.memory().total();
+    bool fits = less <= budget_;
+    std::string recomputed;
+    if (!fits && request_.plan.recompute && request_.training) {
+      GRAFT_TRY_ASSIGN(fits, recompute(draft, false));
+      if (fits) recomputed = recompute_text(draft.plan);
+      // If not, it now is the least that there is with this size.
     }
-    note_least(draft.plan);
+    if (!fits) {
+      note_least(draft.plan);
+      reasons_.emplace_back();
+      return too_much(micro, draft.plan);
+    }
+    if (less < total) {
+      reasons_.push_back(cat("With less staging, so that weights come and go in pieces of at most ",
+                             bytes_text(kLeastTransferBytes), ", it is ", bytes_text(less), "."));
+    }
+    if (!recomputed.empty()) reasons_.push_back(std::move(recomputed));
+    return std::move(draft.plan);
+  }
+
+  /// The same with as many frozen weights streamed as it takes: first with the arena as it comes, then with the least
+  /// that computing results again makes of it.
+  Result<TrainingPlan> streaming(std::int64_t micro) {
+    GRAFT_TRY_ASSIGN(TrainingDraft draft, draft_training(model_, options_, request_, caps_, micro, little_staging()));
+    for (const bool least : {false, true}) {
+      if (least && !request_.plan.recompute) break;
+      if (least) GRAFT_TRY(recompute(draft, true).status());
+      const StreamChoice choice(draft.plan.residents, caps_, draft.plan.plans(), false);
+      if (!choice.any()) break;
+      const std::uint64_t rest = draft.plan.memory().total() - draft.plan.residents.bytes();
+      auto within = choice.within(budget_ > rest ? budget_ - rest : 0);
+      if (!within && !least && request_.plan.recompute) continue;
+      ResidentOptions residents = little_staging();
+      residents.streaming = within ? *std::move(within) : choice.least();
+      GRAFT_TRY_ASSIGN(TrainingDraft streamed, draft_training(model_, options_, request_, caps_, micro, residents));
+      bool fits = streamed.plan.memory().total() <= budget_;
+      // What is left over relaxes the recomputing, unless that upsets what was weighed.
+      for (const bool force : {false, true}) {
+        if (fits || !least || (force && took_least_)) break;
+        GRAFT_TRY_ASSIGN(fits, recompute(streamed, force));
+      }
+      if (fits) {
+        explain_streaming(micro, streamed.plan);
+        return std::move(streamed.plan);
+      }
+      note_least(streamed.plan);
+    }
+    return too_much(micro, draft.plan);
+  }
+
+  void explain_streaming(std::int64_t micro, const TrainingPlan& plan) {
+    if (micro < first_micro_batch(options_)) {
+      reasons_.push_back(cat("Gradients are accumulated over ", ceil_div(options_.batch, micro), " micro-batches."));
+    }
+    const bool recomputes = plan.training.front().plan.recomputed_flops != 0;
+    reasons_.push_back(streaming_text(plan.residents, plan.plans()));
+    if (recomputes) reasons_.push_back(recompute_text(plan));
+  }
+
+  static ResidentOptions little_staging() { return {.transfer_bytes = kLeastTransferBytes, .streaming = {}}; }
+
+  Status too_much(std::int64_t micro, const TrainingPlan& plan) const {
     return error(Code::out_of_memory, "Training with ", samples_text(micro), " at once needs ",
-                 draft.plan.memory().total(), " bytes, but the budget is ", budget_, " bytes.");
+                 bytes_text(plan.memory().total()), ", but the budget is ", budget_, " bytes.");
   }
 
   void explain_free(std::int64_t micro, std::uint64_t total) {
@@ -82,13 +153,14 @@ class Chooser {
             ceil_div(options_.batch, micro), " micro-batches.");
   }
 
-  /// Replans what exceeds the budget; false, with the least there is in place of it, where that does not suffice.
-  Result<bool> recompute(TrainingDraft& draft) {
+  /// Replans what exceeds the budget; false, with the least there is in place of it, where that does not suffice or is
+  /// asked for.
+  Result<bool> recompute(TrainingDraft& draft, bool least) {
     const std::uint64_t fixed = fixed_bytes(draft.plan);
     PlanOptions options = request_.plan;
     options.budget = 0;
     options.arena_limit = budget_ > fixed ? budget_ - fixed : 0;
-    options.least_memory = options.arena_limit == 0 || !can_fit(draft.plan, options.arena_limit);
+    options.least_memory = least || options.arena_limit == 0 || !can_fit(draft.plan, options.arena_limit);
     for (std::size_t i = 0; i < draft.plan.training.size(); ++i) {
       Plan& plan = draft.plan.training[i].plan;
       if (!options.least_memory && plan.transient_bytes <= options.arena_limit) continue;
@@ -99,6 +171,7 @@ class Chooser {
       }
       GRAFT_TRY_ASSIGN(plan, std::move(tight));
     }
+    took_least_ = options.least_memory;
     return draft.plan.memory().total() <= budget_;
   }
 
@@ -109,14 +182,13 @@ class Chooser {
     return bytes <= arena;
   }
 
-  void note_least(TrainingPlan& plan) {
+  void note_least(const TrainingPlan& plan) {
     const std::uint64_t need = plan.memory().total();
     previous_ = plan.micro_batch;
     previous_least_ = need;
-    reasons_.emplace_back();
     if (least_ != 0 && need >= least_) return;
     least_ = need;
-    least_plan_ = std::move(plan);
+    least_plan_ = plan;
   }
 
   Status nothing_fits() const {
@@ -131,8 +203,9 @@ class Chooser {
     return error(Code::out_of_memory, "Training does not fit a budget of ", bytes_text(budget_),
                  request_.shrink_micro_batch ? ", however small the micro-batch" : "",
                  ". The smallest budget that works is ", least_, " bytes, with ",
-                 samples_text(least_plan_->micro_batch), " at once. Most of it are ", memory_class_name(top_class),
-                 ": ", bytes_text(memory[top_class]), where, ".");
+                 samples_text(least_plan_->micro_batch), " at once",
+                 least_plan_->residents.streaming().names.empty() ? "" : " and frozen weights streamed",
+                 ". Most of it are ", memory_class_name(top_class), ": ", bytes_text(memory[top_class]), where, ".");
   }
 
   const Graph& model_;
@@ -142,6 +215,8 @@ class Chooser {
   std::uint64_t budget_;
   std::uint64_t unconstrained_ = 0;
   std::vector<std::string> reasons_;
+  Status error_;               ///< of the last attempt
+  bool took_least_ = false;    ///< the last recompute() took the least memory, whatever it costs
   std::int64_t previous_ = 0;  ///< the micro-batch tried before, and the least it needs
   std::uint64_t previous_least_ = 0;
   std::uint64_t least_ = 0;

@@ -113,8 +113,8 @@ std::uint64_t TrainingPlan::arena_bytes() const {
 }
 
 Result<TrainingDraft> draft_training(const Graph& model, const TrainOptions& options, const PlanRequest& request,
-                                     const gpu::Caps& caps, std::int64_t micro) {
-  TrainingDraft out{{micro, micro < options.batch, Residents(caps), {}, {}, {}, {}, {}, {}, {}, {}}, {}};
+                                     const gpu::Caps& caps, std::int64_t micro, const ResidentOptions& residents) {
+  TrainingDraft out{{micro, micro < options.batch, Residents(caps, residents), {}, {}, {}, {}, {}, {}, {}, {}}, {}};
   TrainingGraphs& graphs = out.graphs;
   if (request.training) {
     graphs.sizes = micro_sizes(options.batch, micro, request.samples, request.drop_last);

@@ -142,7 +142,7 @@ TEST(ExecGpu, ProgramsWorkOnTheSameResidents) {
 TEST(ExecGpu, ResidentsGoThroughStagingInPieces) {
   GRAFT_TEST_GPU(device);
   GraphMaker g;
-  const auto n = static_cast<std::int64_t>(Residents::kTransferBytes / 4 + 1000);  // more than one piece
+  const auto n = static_cast<std::int64_t>(ResidentOptions{}.transfer_bytes / 4 + 1000);  // more than one piece
   g.output("w", g.parameter("w", {n}));
   {
     const Session s = make_session(*device, {&g.graph}, kPatient);

@@ -22,6 +22,7 @@ struct Options {
   std::string system;
   std::string chat;
   bool use_chat = false;
+  std::string budget;
   bool echo = false;
   bool json = false;
   GeneratorOptions generator;
@@ -78,7 +79,12 @@ Status run(const Options& options) {
   const Model& model = opened.get();
   GRAFT_TRY_ASSIGN(auto device, OpenDevice::open(options.flags));
   {
-    GRAFT_TRY_ASSIGN(const auto generator, Generator::create(device->device(), model, options.generator));
+    GeneratorOptions wanted = options.generator;
+    if (!options.budget.empty()) {
+      GRAFT_TRY_ASSIGN(wanted.plan.budget, parse_size(options.budget));
+    }
+    GRAFT_TRY_ASSIGN(const auto generator, Generator::create(device->device(), model, wanted));
+    if (const std::string text = generator->streaming(); !text.empty()) std::fprintf(stderr, "%s\n", text.c_str());
     GRAFT_TRY_ASSIGN(const auto prompt, prompt_ids(options, model, *generator));
     const auto print = [](std::string_view text) {
       return std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
@@ -123,6 +129,8 @@ Action add_generate(CLI::App& app) {
   app.add_option("--seed", sampling.seed, "Of the draws");
   app.add_option("--stop", options->generate.stop, "The text ends before this; may be given again");
   app.add_option("--context", options->generator.context, "Tokens of prompt and answer (the model's, at most 2048)");
+  app.add_option("--budget", options->budget,
+                 "Largest device memory, as in 512MiB; weights that it has no room for are streamed from the file");
   app.add_flag("--echo", options->echo, "Print the prompt too");
   app.add_flag("--json", options->json, "Print JSON, at the end");
   add_device_flags(app, options->flags);

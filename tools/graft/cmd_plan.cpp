@@ -6,6 +6,7 @@
 #include "platform/base/checked.h"
 #include "platform/gpu/presets.h"
 #include "runtime/plan/plan.h"
+#include "runtime/plan/stream_choice.h"
 #include "runtime/session/session.h"
 #include "runtime/train/training_plan.h"
 #include "tools/convert/convert_decoder.h"
@@ -55,11 +56,14 @@ Result<Forecast> plan_inference(const Model& model, const Bindings& bindings, co
                                 const PlanOptions& plan_options) {
   GRAFT_TRY_ASSIGN(const Bindings complete, complete_bindings(model, bindings, true));
   GRAFT_TRY_ASSIGN(const Graph graph, request_graph(model, complete, {}));
-  Residents residents(caps);
-  GRAFT_TRY(residents.add(graph));
+  const Graph* const graphs[] = {&graph};
+  GRAFT_TRY_ASSIGN(const Residents residents, residents_within(caps, graphs, plan_options));
   GRAFT_TRY_ASSIGN(Plan plan, make_plan(graph, caps, residents, plan_options));
   Forecast forecast;
   forecast.memory = plan.memory;
+  forecast.choice.budget = plan_options.budget;
+  const Plan* const plans[] = {&plan};
+  if (const std::string text = streaming_text(residents, plans); !text.empty()) forecast.choice.reasons = {text};
   forecast.plans.push_back({"inference", std::move(plan)});
   return forecast;
 }
@@ -250,8 +254,10 @@ Action add_plan(CLI::App& app) {
   app.add_option("MODEL", options->path, "A .graft file, or the config.json of a language model that is not here")
       ->required();
   app.add_option("--mode", options->mode, "train or infer (default train)");
-  app.add_option("--budget", options->budget,
-                 "Largest device memory, as in 512MiB: results are computed again, then micro-batches shrink");
+  app.add_option(
+      "--budget", options->budget,
+      "Largest device memory, as in 512MiB: staging shrinks, results are computed again, micro-batches shrink, "
+      "frozen weights are streamed, in this order");
   app.add_flag("--json", options->json, "Print JSON");
   app.add_flag("--curve", options->curve, "Print what computing results again would save, and its FLOPs");
   app.add_option("--svg", options->svg, "Draw the memory map, the curve and the largest layers to this file");

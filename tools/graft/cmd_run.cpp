@@ -140,12 +140,16 @@ Status run(const Options& options, bool gradients) {
     }
   }
   GRAFT_TRY_ASSIGN(auto device, OpenDevice::open(options.flags));
-  if (options.splits()) {
+  if (gradients && options.splits()) {
     GRAFT_TRY(run_split(device->device(), model, options, session_options, arrays));
     return device->close();
   }
   {
+    if (!options.budget.empty()) {
+      GRAFT_TRY_ASSIGN(session_options.plan.budget, parse_size(options.budget));
+    }
     GRAFT_TRY_ASSIGN(auto session, Session::create(device->device(), model, session_options));
+    if (const std::string text = session->streaming(); !text.empty()) std::fprintf(stderr, "%s\n", text.c_str());
     for (const PlanPort& port : session->plan().inputs) {
       if (port.name == kCotangentInput && !arrays.contains(kCotangentInput)) {
         return invalid("\"", options.of, "\" has the shape ", port.shape.text(),
@@ -178,6 +182,8 @@ void add_common(CLI::App& app, Options& options) {
 Action add_run(CLI::App& app) {
   auto options = std::make_shared<Options>();
   add_common(app, *options);
+  app.add_option("--budget", options->budget,
+                 "Largest device memory, as in 64MiB; weights that it has no room for are streamed from the file");
   return [options] { return run(*options, false); };
 }
 
