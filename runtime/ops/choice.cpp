@@ -42,6 +42,32 @@ bool enough_tiles(const ChoiceShape& s, std::uint64_t tile_m, std::uint64_t tile
   return tiles(s.m, tile_m) * tiles(s.n, tile_n) * s.batches >= 128;
 }
 
+std::uint64_t operations(const ChoiceShape& s) {
+  std::uint64_t all = 2;
+  for (const std::uint64_t factor : {s.m, s.n, s.k, s.batches}) {
+    if (factor != 0 && all > UINT64_MAX / factor) return UINT64_MAX;
+    all *= factor;
+  }
+  return all;
+}
+// From where on what a tile saves in one run is a part of what its compilation takes longer (60 and 250 ms by
+// llvmpipe).
+constexpr std::uint64_t kSomeOperations = 4u << 20;
+constexpr std::uint64_t kManyOperations = 64u << 20;
+
+// What shuffle tiles of so many rows and columns per lane cost, in eighths of a load's time: llvmpipe loads four floats
+// of one lane in about the time of three multiplications and additions of a whole subgroup. Measured, not derived.
+std::uint64_t tiles_cost(const Caps& caps, const ChoiceShape& s, std::uint64_t rows, std::uint64_t columns) {
+  const auto tiles = [](std::uint64_t n, std::uint64_t tile) { return n / tile + (n % tile != 0 ? 1 : 0); };
+  const std::uint64_t loads = rows + caps.subgroup_size * columns;
+  return tiles(s.m, rows) * tiles(s.n, caps.subgroup_size * columns) * (8 * loads + 3 * rows * columns);
+}
+
+bool is_cheapest(const Caps& caps, const ChoiceShape& s, std::uint64_t rows, std::uint64_t columns) {
+  const std::uint64_t cost = tiles_cost(caps, s, rows, columns);
+  return cost <= tiles_cost(caps, s, 16, 4) && (columns == 4 || cost <= tiles_cost(caps, s, 32, 4));
+}
+
 // Names of gemm variants: invocations x invocations along n x rows x columns of each (shared memory), or rows x columns
 // of each lane (shuffles), or subgroups along m x along n x rows x columns of each (matrices). Every tile in shared
 // memory keeps to 16 KiB, and its sides divide the invocations.
@@ -54,6 +80,8 @@ constexpr Variant kVariants[] = {
     {Family::gemm, "shared 128x8x4x8", 0, {128, 8, 4, 8}, nullptr},
     {Family::gemm, "shared 64x8x8x8", 0, {64, 8, 8, 8}, nullptr},
     {Family::gemm, "shared 256x16x8x8", 0, {256, 16, 8, 8}, can_256},
+    {Family::gemm, "shuffle 32x8", 1, {0, 0, 32, 8}, can_shuffle},
+    {Family::gemm, "shuffle 32x4", 1, {0, 0, 32, 4}, can_shuffle},
     {Family::gemm, "shuffle 16x4", 1, {0, 0, 16, 4}, can_shuffle},
     {Family::gemm, "shuffle 16x1", 1, {0, 0, 16, 1}, can_shuffle},
     {Family::gemm, "shuffle 8x4", 1, {0, 0, 8, 4}, can_shuffle},
@@ -112,6 +140,12 @@ constexpr Rule kRules[] = {
     {Family::gemm, "shuffle 4x4", few_rows, "up to four rows"},
     {Family::gemm, "shuffle 16x1", [](const Caps& c, const ChoiceShape& s) { return s.n <= c.subgroup_size; },
      "fewer columns than lanes"},
+    {Family::gemm, "shuffle 32x8",
+     [](const Caps& c, const ChoiceShape& s) { return operations(s) >= kManyOperations && is_cheapest(c, s, 32, 8); },
+     "a product large enough for the tile with the fewest loads, which takes the longest to compile"},
+    {Family::gemm, "shuffle 32x4",
+     [](const Caps& c, const ChoiceShape& s) { return operations(s) >= kSomeOperations && is_cheapest(c, s, 32, 4); },
+     "tall tiles load each column for more rows"},
     {Family::gemm, "shuffle 16x4", nullptr,
      "narrow subgroups over caches: a shuffle is a vector permute, shared memory one more copy"},
     {Family::gemm, "shared 128x32x4x2", [](const Caps&, const ChoiceShape& s) { return s.m <= 16; }, "up to 16 rows"},

@@ -21,17 +21,22 @@ const uint kRows = (kTileM + kLanes - 1) / kLanes;
 const uint kAlongK = 1;
 const uint kAcross = 2;
 const uint kQuadRows = (kTileM + 3) / 4;
+const bool kOneQuad = kQuadRows <= kLanes;  // each lane loads one quad of rows, in several steps
+const uint kQuadColumns = (kColumns + 3) / 4;
 const bool kAcrossA = kVectorA == kAcross;
 const bool kAcrossB = kVectorB == kAcross;
 
 // The row of A that a lane loads.
-uint row_of(uint lane, uint i) { return kAcrossA ? lane % kQuadRows * 4 : i * kLanes + lane; }
+uint row_of(uint lane, uint i) {
+  if (kAcrossA) return (kOneQuad ? lane : i * kLanes + lane) % kQuadRows * 4;
+  return i * kLanes + lane;
+}
 // Lanes own neighbouring columns, so that loads are contiguous; or runs of four that are loaded at once.
 uint column_of(uint lane, uint j) {
 #ifdef GEMM_QUAD_COLUMNS
   return lane * kColumns + j;
 #else
-  return kAcrossB ? lane * kColumns + j : j * kLanes + lane;
+  return kAcrossB ? (j / 4 * kLanes + lane) * 4 + j % 4 : j * kLanes + lane;
 #endif
 }
 
@@ -66,13 +71,13 @@ void gemm_tile(Place place, uint k_begin, uint k_end) {
       // Steps c to c + 3 of k, those beyond c_end as zeros. No function: drivers stumble over arrays of specialized size.
       for (uint c = c_begin; c < c_end; c += 4) {
         vec4 a[kRows];
-        vec4 b[4];
+        vec4 b[4 * kQuadColumns];  // four steps of each column, or of each quad of columns
         [[unroll]] for (uint i = 0; i < kRows; ++i) {
           if (kVectorA == kAlongK) {
             a[i] = a_load4(pa[i], c);
           } else if (kAcrossA) {
             const uint step = c + (i * kLanes + lane) / kQuadRows;
-            const vec4 loaded = a_load4(pa[0], min(step, c_end - 1));
+            const vec4 loaded = a_load4(pa[kOneQuad ? 0 : i], min(step, c_end - 1));
             a[i] = step < c_end ? loaded : vec4(0.0);
           } else {
             [[unroll]] for (uint q = 0; q < 4; ++q) {
@@ -81,11 +86,11 @@ void gemm_tile(Place place, uint k_begin, uint k_end) {
             }
           }
         }
-        [[unroll]] for (uint j = 0; j < 4; ++j) {
+        [[unroll]] for (uint j = 0; j < 4 * kQuadColumns; ++j) {
           if (kAcrossB) {
-            b[j] = b_load4(pb[0], min(c + j, c_end - 1));  // step c + j of four columns
+            b[j] = b_load4(pb[j / 4 * 4], min(c + j % 4, c_end - 1));  // step c + j % 4 of four columns
           } else if (j < kColumns && kVectorB == kAlongK) {
-            b[j] = b_load4(pb[min(j, kColumns - 1)], c);  // four steps of column j, also below
+            b[j] = b_load4(pb[min(j, kColumns - 1)], c);
           } else if (j < kColumns) {
             [[unroll]] for (uint q = 0; q < 4; ++q) b[j][q] = b_load(pb[min(j, kColumns - 1)], min(c + q, c_end - 1));
           }
@@ -97,7 +102,7 @@ void gemm_tile(Place place, uint k_begin, uint k_end) {
             const float value = kAcrossA ? subgroupShuffle(a[at / kLanes][i % 4], at % kLanes)
                                          : subgroupShuffle(a[i / kLanes][q], i % kLanes);
             [[unroll]] for (uint j = 0; j < kColumns; ++j) {
-              acc[i * kColumns + j] += value * (kAcrossB ? b[q][j] : b[j][q]);
+              acc[i * kColumns + j] += value * (kAcrossB ? b[j / 4 * 4 + q][j % 4] : b[j][q]);
             }
           }
         }

@@ -1,6 +1,8 @@
 // The GEMM tiles that other devices would choose: shared memory instead of shuffles, the tiles of GPUs, their splits.
 #include "runtime/ops/gemm.h"
 
+#include <array>
+
 #include "runtime/ops/parts.h"
 #include "tests/support/op_case.h"
 #include "tests/support/run_graph.h"
@@ -47,6 +49,48 @@ TEST_P(GemmVariants, SharedMemoryAsOnAGpu) {
   const EditedCaps edited(like_a_gpu);
   check_op_case(GetParam());
 }
+
+// The large tiles of narrow subgroups, which small problems do not get: as if they had been measured to be the fastest.
+void with_tile(gpu::Caps& caps, std::string_view name) {
+  using shaders::KernelId;
+  const std::array<std::array<KernelId, 2>, 4> kernels = {
+      std::array{KernelId::matmul__f32, KernelId::matmul__f32_shuffle},
+      std::array{KernelId::conv__f32, KernelId::conv__f32_shuffle},
+      std::array{KernelId::conv_grad_data__f32, KernelId::conv_grad_data__f32_shuffle},
+      std::array{KernelId::conv_grad_weight__f32, KernelId::conv_grad_weight__f32_shuffle}};
+  for (std::uint64_t i = 0; i < 1000; ++i) {
+    const ChoiceShape shape = {1u << (i % 10), 1u << (i / 10 % 10), 1u << (i / 100)};
+    for (const auto& offered : kernels) {
+      for (const char* loads : {"..", ".k", ".x", "k.", "kk", "kx", "x.", "xk", "xx"}) {
+        caps.advice.tuned[choose(Family::gemm, caps, shape, offered, loads).key] = name;
+      }
+    }
+  }
+}
+
+class GemmTiles : public testing::TestWithParam<OpCase> {};
+
+TEST_P(GemmTiles, ThirtyTwoRowsByEightColumns) {
+  const EditedCaps edited([](gpu::Caps& caps) { with_tile(caps, "shuffle 32x8"); });
+  check_op_case(GetParam());
+}
+
+TEST_P(GemmTiles, ThirtyTwoRowsByFourColumns) {
+  const EditedCaps edited([](gpu::Caps& caps) { with_tile(caps, "shuffle 32x4"); });
+  check_op_case(GetParam());
+}
+
+std::vector<OpCase> tile_cases() {
+  return {
+      make("product", Op::matmul, {{36, 72}, {72, 140}}, {}),
+      make("odd product", Op::matmul, {{33, 70}, {70, 45}}, {}),
+      make("transposed product", Op::matmul, {{68, 132}, {12, 68}},
+           {{"trans_a", std::int64_t{1}}, {"trans_b", std::int64_t{1}}}),
+      make("convolution", Op::conv, {{1, 9, 10, 8}, {72, 3, 3, 8}}, {{"pads", Ints{1, 0, 0, 1}}}),
+      make("odd convolution", Op::conv, {{2, 9, 11, 5}, {7, 3, 3, 5}}, {{"strides", Ints{2, 3}}}),
+  };
+}
+INSTANTIATE_TEST_SUITE_P(, GemmTiles, testing::ValuesIn(tile_cases()), op_case_name);
 
 // Tensors larger than a binding: cut along images, rows, batches, or the sum. Few images are a multiple of
 // 256 bytes, the coarsest alignment that Vulkan allows a device, so that every device can cut them.

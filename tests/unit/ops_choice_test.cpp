@@ -51,7 +51,11 @@ TEST(Choice, FollowsTheDeviceAndTheShape) {
   small.type = gpu::DeviceType::integrated;
   desktop.type = gpu::DeviceType::discrete;
   const ChoiceShape large{4096, 4096, 4096};
-  EXPECT_EQ(choose(Family::gemm, cpu_caps(), large).variant->name, "shuffle 16x4");
+  EXPECT_EQ(choose(Family::gemm, cpu_caps(), large).variant->name, "shuffle 32x8");
+  EXPECT_EQ(choose(Family::gemm, cpu_caps(), {4096, 20, 4096}).variant->name, "shuffle 32x4") << "few columns";
+  EXPECT_EQ(choose(Family::gemm, cpu_caps(), {128, 128, 200}).variant->name, "shuffle 32x4") << "few operations";
+  EXPECT_EQ(choose(Family::gemm, cpu_caps(), {128, 128, 20}).variant->name, "shuffle 16x4") << "very few operations";
+  EXPECT_EQ(choose(Family::gemm, cpu_caps(), {16, 4096, 4096}).variant->name, "shuffle 16x4") << "few rows";
   EXPECT_EQ(choose(Family::gemm, small, large).variant->name, "shared 64x8x4x4");
   EXPECT_EQ(choose(Family::gemm, desktop, large).variant->name, "shared 128x8x4x8");
   EXPECT_EQ(choose(Family::gemm, desktop, {8, 4096, 64}).variant->name, "shared 128x32x4x2");
@@ -88,11 +92,11 @@ TEST(Choice, TakesWhatWasMeasuredWhereTheDeviceCanRunIt) {
   caps.advice.tuned[key] = "shared 64x8x8x8";
   EXPECT_EQ(choose(Family::gemm, caps, shape).variant->name, "shared 64x8x8x8");
   EXPECT_EQ(choose(Family::gemm, caps, {600, 1000, 513}).variant->name, "shared 64x8x8x8") << "of the same size";
-  EXPECT_EQ(choose(Family::gemm, caps, {1024, 700, 700}).variant->name, "shuffle 16x4");
+  EXPECT_EQ(choose(Family::gemm, caps, {1024, 700, 700}).variant->name, "shuffle 32x8");
   caps.advice.tuned[key] = "shared 256x16x8x8";  // more invocations than it has
-  EXPECT_EQ(choose(Family::gemm, caps, shape).variant->name, "shuffle 16x4");
+  EXPECT_EQ(choose(Family::gemm, caps, shape).variant->name, "shuffle 32x8");
   caps.advice.tuned[key] = "something from a later release";
-  EXPECT_EQ(choose(Family::gemm, caps, shape).variant->name, "shuffle 16x4");
+  EXPECT_EQ(choose(Family::gemm, caps, shape).variant->name, "shuffle 32x8");
 }
 
 Result<Plan> plan_product(const gpu::Caps& caps) {

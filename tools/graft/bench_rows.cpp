@@ -43,6 +43,7 @@ nlohmann::ordered_json row_json(const Row& row, const DeviceFigures& figures) {
                                 {"bytes", row.bytes},
                                 {"median_s", row.time.median},
                                 {"best_s", row.time.best},
+                                {"first_s", row.time.first},
                                 {"gflops", per_second(row.flops, row.time.median) * 1e-9},
                                 {"share_of_arithmetic", flops_share(row, figures)},
                                 {"gbps", per_second(row.bytes, row.time.median) * 1e-9},

@@ -12,6 +12,7 @@ namespace graft::cli {
 struct Timing {
   double best = 0;  ///< seconds of device time
   double median = 0;
+  double first = 0;  ///< of the first run, which compiles; 0: not measured
 };
 
 struct Row {
