@@ -149,7 +149,7 @@ TEST(GemmTile, KeepsToTheBaseline) {
   for (const std::uint64_t m : {1, 16, 17, 4096}) {
     for (const std::uint64_t n : {1, 8, 33, 4096}) {
       const GemmTile tile = choose_gemm_tile(caps, {.m = m, .n = n, .inner = 64, .outputs = m * n});
-      ASSERT_FALSE(tile.shuffle);
+      ASSERT_EQ(tile.kernel, 0);
       const std::uint32_t threads = tile.specialization[0];
       EXPECT_LE(threads, caps.max_workgroup_invocations);
       // gemm_shared.glsl stages whole rows: its threads must cover a block of 16 steps of each side evenly.
@@ -168,14 +168,14 @@ TEST(GemmTile, ShufflesOnlyInNarrowSubgroupsOfCpus) {
   for (const std::uint32_t size : {4u, 8u, 16u}) {
     caps.subgroup_size = size;
     const GemmTile tile = choose_gemm_tile(caps, problem);
-    EXPECT_TRUE(tile.shuffle);
+    EXPECT_EQ(tile.kernel, 1);
     EXPECT_EQ(tile.specialization[0], size);
   }
   caps.subgroup_size = 32;
-  EXPECT_FALSE(choose_gemm_tile(caps, problem).shuffle);
+  EXPECT_EQ(choose_gemm_tile(caps, problem).kernel, 0);
   caps.subgroup_size = 8;
   caps.type = gpu::DeviceType::integrated;
-  EXPECT_FALSE(choose_gemm_tile(caps, problem).shuffle);
+  EXPECT_EQ(choose_gemm_tile(caps, problem).kernel, 0);
 }
 
 TEST(GemmSplits, CoverALongSumEvenlyAndWithinMemory) {
