@@ -1,4 +1,12 @@
-// ctest: slow. Attention over a thousand tokens, forward and backward; the reference takes most of the time.
+// ctest: slow. Attention over thousands of tokens, forward and backward; the reference takes most of the time.
+#include <cmath>
+#include <numeric>
+
+#include "runtime/autodiff/autodiff.h"
+#include "runtime/core/build.h"
+#include "runtime/data/random.h"
+#include "runtime/reference/device_run.h"
+#include "tests/support/gpu_device.h"
 #include "tests/support/op_case.h"
 
 namespace graft::test {
@@ -25,6 +33,115 @@ std::vector<OpCase> cases() {
   };
 }
 GRAFT_OP_CASES(AttentionLong, cases());
+
+constexpr std::size_t kTokens = 4096;
+constexpr std::size_t kDim = 32;
+constexpr std::size_t kHeads = 2;  // of one key head
+
+std::vector<double> random_numbers(std::size_t count, std::uint64_t seed) {
+  data::Random random(data::mix(seed));
+  std::vector<double> out(count);
+  for (double& x : out) x = static_cast<float>(random.uniform(-2, 2));
+  return out;
+}
+
+double dot(const double* a, const double* b) { return std::inner_product(a, a + kDim, b, 0.0); }
+void add(double factor, const double* x, double* sum) {
+  for (std::size_t i = 0; i < kDim; ++i) sum[i] += factor * x[i];
+}
+
+/// softmax(q k^T / sqrt(dim)) v and its gradients in double, a row of weights at a time. `first` gives the first key
+/// that a query sees; the last is its own.
+struct Composition {
+  std::vector<double> q, k, v, dy;
+  std::vector<double> o = std::vector<double>(kTokens * kHeads * kDim);
+  std::vector<double> dq = o;
+  std::vector<double> dk = std::vector<double>(kTokens * kDim);
+  std::vector<double> dv = dk;
+
+  void row(std::size_t query, std::size_t head, std::size_t first) {
+    const std::size_t at = (query * kHeads + head) * kDim;
+    const double scale = 1 / std::sqrt(static_cast<double>(kDim));
+    std::vector<double> weight(query + 1);
+    double total = 0;
+    for (std::size_t j = first; j <= query; ++j) total += weight[j] = std::exp(scale * dot(&q[at], &k[j * kDim]));
+    for (std::size_t j = first; j <= query; ++j) add(weight[j] /= total, &v[j * kDim], &o[at]);
+    const double delta = dot(&dy[at], &o[at]);
+    for (std::size_t j = first; j <= query; ++j) {
+      const double slope = scale * weight[j] * (dot(&dy[at], &v[j * kDim]) - delta);
+      add(slope, &k[j * kDim], &dq[at]);
+      add(slope, &q[at], &dk[j * kDim]);
+      add(weight[j], &dy[at], &dv[j * kDim]);
+    }
+  }
+};
+
+void expect_near(const RefTensors& actual, const std::string& name, const std::vector<double>& wanted) {
+  const auto& got = actual.find(name)->second.data;
+  ASSERT_EQ(got.size(), wanted.size());
+  double most = 0;
+  for (const double x : wanted) most = std::max(most, std::abs(x));
+  double worst = 0;
+  for (std::size_t i = 0; i < wanted.size(); ++i) worst = std::max(worst, std::abs(got[i] - wanted[i]));
+  EXPECT_GT(most, 0.1);
+  // Sums of up to eight thousand products in f32, one after the other.
+  EXPECT_LT(worst, 1e-4 * most) << name;
+}
+
+void check_4096_tokens(gpu::Device& device, const std::vector<double>& documents) {
+  const auto tokens = static_cast<std::int64_t>(kTokens);
+  const auto dim = static_cast<std::int64_t>(kDim);
+  const Shape rows = {1, tokens, static_cast<std::int64_t>(kHeads), dim};
+  const Shape keys = {1, tokens, 1, dim};
+  Composition c{.q = random_numbers(kTokens * kHeads * kDim, 1),
+                .k = random_numbers(kTokens * kDim, 2),
+                .v = random_numbers(kTokens * kDim, 3),
+                .dy = random_numbers(kTokens * kHeads * kDim, 4)};
+  Graph graph;
+  const auto input = [&](const char* name, const Shape& shape, DType dtype = DType::f32) {
+    return graph.add_value(name, dtype, shape, ValueKind::input).value();
+  };
+  std::vector<ValueId> inputs = {input("q", rows), input("k", keys), input("v", keys)};
+  RefTensors feeds = {{"q", {rows.values(), c.q}}, {"k", {keys.values(), c.k}}, {"v", {keys.values(), c.v}}};
+  if (!documents.empty()) {
+    inputs.push_back(input("documents", {1, tokens}, DType::i32));
+    feeds["documents"] = {{1, tokens}, documents};
+  }
+  const ValueId dy = input("dy", rows);
+  feeds["dy"] = {rows.values(), c.dy};
+  Builder b(graph);
+  const ValueId o = b.node(Op::attention, inputs, {{"causal", std::int64_t{1}}}, "attend");
+  ASSERT_TRUE(b.status().ok()) << b.status().message();
+  const auto gradients = add_gradients(graph, {{o, dy}}, {inputs[0], inputs[1], inputs[2]}).value();
+  std::vector<std::string> names = {graph.value(o).name};
+  for (const ValueId gradient : gradients) names.push_back(graph.value(gradient).name);
+  for (const std::string& name : names) graph.add_output(name, graph.find_value(name));
+  const auto actual = run_on_device(device, graph, feeds, {}, {});
+  ASSERT_TRUE(actual.ok()) << actual.status().message();
+
+  std::size_t first = 0;
+  for (std::size_t query = 0; query < kTokens; ++query) {
+    if (!documents.empty() && query > 0 && documents[query] != documents[query - 1]) first = query;
+    for (std::size_t head = 0; head < kHeads; ++head) c.row(query, head, first);
+  }
+  expect_near(*actual, names[0], c.o);
+  expect_near(*actual, names[1], c.dq);
+  expect_near(*actual, names[2], c.dk);
+  expect_near(*actual, names[3], c.dv);
+}
+
+TEST(AttentionLong, FourThousandTokensMatchThePlainComposition) {
+  GRAFT_TEST_GPU(device);
+  check_4096_tokens(*device, {});
+}
+
+TEST(AttentionLong, FourThousandTokensOfThreeDocumentsDoToo) {
+  GRAFT_TEST_GPU(device);
+  std::vector<double> documents(kTokens, 0);
+  std::fill(documents.begin() + 1000, documents.begin() + 1001, 1000);
+  std::fill(documents.begin() + 1001, documents.end(), 1001);
+  check_4096_tokens(*device, documents);
+}
 
 }  // namespace
 }  // namespace graft::test
