@@ -2,15 +2,18 @@
 // Whole steps of language models: what trainers get wrong without any single kernel being wrong.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 
+#include "platform/gpu/presets.h"
 #include "runtime/reference/device_run.h"
 #include "runtime/session/adapter.h"
 #include "runtime/session/documents.h"
 #include "runtime/session/text_data.h"
 #include "runtime/session/training.h"
 #include "runtime/train/training_graph.h"
+#include "tests/support/run_graph.h"
 #include "tests/support/tiny_decoder.h"
 #include "tests/support/trainer_fixture.h"
 
@@ -86,14 +89,15 @@ TEST_F(LanguageModel, LogitsAreNeverWhole) {
   EXPECT_FALSE(ops.contains("cross_entropy"));
 }
 
-// Gradients of all parameters against the double-precision reference of the same graph, ignored labels included. This
-// program runs on devices with subgroups of 4 and of 8.
-TEST_F(LanguageModel, GradientsOfAMaskedLossMatchTheReference) {
-  for (const bool tied : {true, false}) {
-    const TinyModel model = tiny_llama({.tied = tied});
+// Gradients of a masked loss in double by the reference, and what they are fed with.
+struct MaskedLoss {
+  TrainingGraph made;
+  RefTensors feeds;
+  RefTensors expected;
+
+  explicit MaskedLoss(const TinyModel& model, const TrainOptions& options) {
     const TokenData data = token_data(3, kLength, 40);
-    TrainingGraph made = build_training_graph(model.graph, 3, options(0, 3), true).value();
-    RefTensors feeds;
+    made = build_training_graph(model.graph, 3, options, true).value();
     for (const Value& value : made.graph.values()) {
       if (value.kind == ValueKind::temporary) continue;
       RefTensor& feed = feeds[value.name];
@@ -108,13 +112,14 @@ TEST_F(LanguageModel, GradientsOfAMaskedLossMatchTheReference) {
         feed.data.assign(value.shape.elements(), 0.0);
       }
     }
-    RefTensors expected = feeds;
-    ASSERT_TRUE(interpret(made.graph, expected).ok());
-    const auto actual = run_on_device(*shared_device(), made.graph, feeds, {}, {});
+    expected = feeds;
+    EXPECT_TRUE(interpret(made.graph, expected).ok());
+  }
+
+  void expect_near(const Result<RefTensors>& actual) const {
     ASSERT_TRUE(actual.ok()) << actual.status().message();
-    EXPECT_EQ(made.tensors.size(), model.weights.size());
     for (const TrainedTensor& tensor : made.tensors) {
-      const auto& want = expected[tensor.accumulator].data;
+      const auto& want = expected.at(tensor.accumulator).data;
       const auto& got = actual->find(tensor.accumulator)->second.data;
       double squares = 0;
       double errors = 0;
@@ -126,6 +131,56 @@ TEST_F(LanguageModel, GradientsOfAMaskedLossMatchTheReference) {
       // A few dozen f32 operations in a row.
       EXPECT_LT(std::sqrt(errors / squares), 2e-5) << tensor.name;
     }
+  }
+};
+
+// This program runs on devices with subgroups of 4 and of 8.
+TEST_F(LanguageModel, GradientsOfAMaskedLossMatchTheReference) {
+  for (const bool tied : {true, false}) {
+    const TinyModel model = tiny_llama({.tied = tied});
+    const MaskedLoss loss(model, options(0, 3));
+    EXPECT_EQ(loss.made.tensors.size(), model.weights.size());
+    loss.expect_near(graft::run_on_device(*shared_device(), loss.made.graph, loss.feeds, {}, {}));
+  }
+}
+
+// The kernels that other devices would choose: without subgroups, with those of 4, of 128.
+TEST_F(LanguageModel, GradientsOfAMaskedLossDoNotDependOnTheSubgroups) {
+  const MaskedLoss loss(tiny_llama({}), options(0, 3));
+  for (const gpu::CapsPreset& preset : gpu::caps_presets()) {
+    SCOPED_TRACE(preset.name);
+    const EditedCaps edited(preset.apply);
+    loss.expect_near(test::run_on_device(loss.made.graph, loss.feeds));
+  }
+}
+
+TEST_F(LanguageModel, EveryEpochUsesEverySampleFromSample0On) {
+  const Model model = plain_model(tiny_llama({}));
+  const TokenData data = token_data(5, kLength, 40);
+  const auto trainer = trainer_of(model, data, options(0, 1));
+  const auto source = data.source();
+  std::vector<double> expected;
+  for (std::uint64_t i = 0; i < data.samples; ++i) {
+    const auto one = data::range(data.source(), i, 1).value();
+    expected.push_back(trainer->evaluate(*one)->loss());
+  }
+  const auto epochs_of = [&](bool shuffle) {
+    auto loader = data::Loader::create(*source, {.batch = 1, .shuffle = shuffle, .seed = 4, .epochs = 3}).value();
+    std::vector<std::vector<double>> epochs(3);
+    for (std::size_t i = 0; i < 3 * data.samples; ++i) {
+      epochs[i / data.samples].push_back(trainer->train_step(**loader->next())->metrics.loss());
+    }
+    return epochs;
+  };
+  for (const auto& epoch : epochs_of(false)) {
+    for (std::size_t i = 0; i < epoch.size(); ++i) EXPECT_NEAR(epoch[i], expected[i], 1e-6);
+  }
+  const auto shuffled = epochs_of(true);
+  EXPECT_TRUE(shuffled[0] != shuffled[1] || shuffled[1] != shuffled[2]);
+  std::ranges::sort(expected);
+  for (auto epoch : shuffled) {
+    std::ranges::sort(epoch);
+    for (std::size_t i = 0; i < epoch.size(); ++i) EXPECT_NEAR(epoch[i], expected[i], 1e-6);
   }
 }
 
