@@ -93,6 +93,31 @@ class LanguageTest(cli.CliTest):
                    "--batch", 2, "--steps", 1, "--quiet", "-o", "o.graft")
         self.fails("eval", "tiny.graft", "--data", "jsonl:texts.jsonl?pack=maybe", says=["pack=maybe", "mixed"])
 
+    def test_samples_during_training_change_nothing(self):
+        with open(self.path("texts.jsonl"), "w") as file:
+            file.write(json.dumps({"text": "abbbb"}) + "\n")
+        for name, flags in (("full", []), ("adapter", ["--lora", "r=2"])):
+            files = []
+            for sample in ([], ["--sample", "ab", "--sample", "a", "--sample-every", 2, "--sample-tokens", 5]):
+                said = self.graft("train", "tiny.graft", "--data", "jsonl:texts.jsonl", "--seq", 6, "--batch", 1,
+                                  "--lr", "0.1", "--steps", 5, "--quiet", "--metrics", "metrics.jsonl", *flags, *sample,
+                                  "-o", f"{name}.graft")
+                with open(self.path(f"{name}.graft"), "rb") as file:
+                    files.append(file.read())
+            self.assertEqual(files[0], files[1])
+            rows = self.metrics("sample")
+            self.assertEqual([(row["step"], row["prompt"]) for row in rows],
+                             [(step, prompt) for step in (0, 2, 4) for prompt in ("ab", "a")])
+            self.assertIn(f"sample after 2 steps: ab|{rows[2]['text']}\n", said)
+            self.assertEqual(rows[0]["text"], self.generated("--prompt", "ab", "--max-tokens", "5")["text"])
+        # What is said is what the weights of that moment say.
+        self.graft("train", "tiny.graft", "--data", "jsonl:texts.jsonl", "--seq", 6, "--batch", 1, "--lr", "0.1",
+                   "--steps", 4, "--quiet", "--lora", "r=2", "-o", "four.graft")
+        now = self.generated("--adapter", "four.graft", "--prompt", "ab", "--max-tokens", "5")["text"]
+        self.assertEqual(rows[4]["text"], now)
+        self.assertTrue(any(row["text"] != rows[i % 2]["text"] for i, row in enumerate(rows)), rows)
+        self.fails("train", "mlp.graft", "--data", "digits:?count=8", "--batch", 8, "--sample", "a", says=["\"image\""])
+
     def test_blocks(self):
         shutil.copy(f"{SEEDS}/gguf/blocks", self.path("blocks.gguf"))
         sizes = {}

@@ -25,6 +25,7 @@
 #include "tools/graft/text_spec.h"
 #include "tools/graft/trace.h"
 #include "tools/graft/train_flags.h"
+#include "tools/graft/train_samples.h"
 
 namespace graft::cli {
 namespace {
@@ -49,6 +50,7 @@ struct Options {
   std::string fetch_folder;
   std::string output;
   CheckpointFlags checkpoint;
+  SampleFlags sample;
 };
 
 // Set by SIGINT and SIGTERM; training ends after the step in progress.
@@ -114,6 +116,8 @@ struct Waiting {
 
 struct Run {
   const Options& options;
+  gpu::Device& device;
+  const Model& model;
   train::Trainer& trainer;
   data::Loader& loader;
   data::Source* held_out;  ///< may be null
@@ -136,6 +140,22 @@ Status evaluate(Run& run, const char* when) {
   auto row = metrics_json("held_out", metrics, run.options.train);
   row["step"] = step;
   return run.metrics.write(row);
+}
+
+// What the model says now, where that was asked for.
+Status show_samples(Run& run) {
+  const SampleFlags& flags = run.options.sample;
+  if (flags.prompts.empty()) return ok_status();
+  GRAFT_TRY_ASSIGN(const auto texts, generate_samples(run.device, run.model, run.trainer, flags));
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    const auto step = run.trainer.state().step;
+    std::printf("sample after %llu steps: %s|%s\n", static_cast<unsigned long long>(step), flags.prompts[i].c_str(),
+                texts[i].c_str());
+    GRAFT_TRY(
+        run.metrics.write({{"kind", "sample"}, {"step", step}, {"prompt", flags.prompts[i]}, {"text", texts[i]}}));
+  }
+  std::fflush(stdout);
+  return ok_status();
 }
 
 // Shows the step taken last, once it is as durable as it is to be: the device has gone on meanwhile.
@@ -169,13 +189,21 @@ Result<train::FitEnd> train_all(Run& run) {
   fit_options.steps = run.options.steps;
   fit_options.stop = &g_stop;
   fit_options.stop_within_steps = run.checkpointer != nullptr;
-  fit_options.on_step = [&](const train::StepResult& result) { return on_step(run, progress, result); };
+  const std::uint64_t every = run.options.sample.every;
+  fit_options.on_step = [&](const train::StepResult& result) -> Status {
+    GRAFT_TRY(on_step(run, progress, result));
+    if (every == 0 || run.trainer.state().step % every != 0) return ok_status();
+    GRAFT_TRY(acknowledge(run, progress));
+    progress.finish();
+    return show_samples(run);
+  };
   fit_options.on_epoch = [&](const train::Trainer& trainer) -> Status {
     GRAFT_TRY(acknowledge(run, progress));
     progress.finish();
     std::printf("epoch %llu: %s\n", static_cast<unsigned long long>(trainer.state().epoch) + 1,
                 metrics_text(trainer.state().epoch_metrics, run.options.train).c_str());
-    return evaluate(run, "  after it");
+    GRAFT_TRY(evaluate(run, "  after it"));
+    return every == 0 ? show_samples(run) : ok_status();
   };
   GRAFT_TRY_ASSIGN(const train::FitEnd end, train::fit(run.trainer, run.loader, fit_options));
   GRAFT_TRY(acknowledge(run, progress));
@@ -348,9 +376,10 @@ Status train_on(gpu::Device& device, Model& model, const Options& options) {
 
   GRAFT_TRY_ASSIGN(const auto checkpointer, open_checkpoint(options, model, *trainer, *loader, fingerprint));
 
-  Run run{options, *trainer, *loader, held_out.get(), total, checkpointer.get(), {}, {}, {}, {}};
+  Run run{options, device, model, *trainer, *loader, held_out.get(), total, checkpointer.get(), {}, {}, {}, {}};
   if (!options.metrics.empty()) GRAFT_TRY(run.metrics.open(options.metrics));
   GRAFT_TRY(evaluate(run, "before"));
+  GRAFT_TRY(show_samples(run));
   GRAFT_TRY_ASSIGN(const train::FitEnd end, train_all(run));
   return finish(run, model, end);
 }
@@ -396,6 +425,7 @@ Action add_train(CLI::App& app) {
   app.add_option("--fetch-out", options->fetch_folder, "Folder for them, NAME.npy each")->needs(fetch);
   app.add_option("--profile", options->profile,
                  "Write a trace of the last step's device times (Chrome, Perfetto) to this file; print what took most");
+  add_sample_flags(app, options->sample);
   add_checkpoint_flags(app, options->checkpoint);
   app.add_flag("--quiet", options->quiet, "No progress");
   app.add_option("-o,--output", options->output, "The trained model; with --lora or --adapter, the adapters alone");

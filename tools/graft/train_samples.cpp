@@ -1,0 +1,33 @@
+#include "tools/graft/train_samples.h"
+
+#include <algorithm>
+
+#include "runtime/session/adapter.h"
+#include "runtime/session/generator.h"
+#include "runtime/session/training.h"
+
+namespace graft::cli {
+
+void add_sample_flags(CLI::App& app, SampleFlags& flags) {
+  auto* prompt =
+      app.add_option("--sample", flags.prompts,
+                     "What a language model goes on from, shown before training and after each epoch; may be "
+                     "given again. Puts a second copy of the model on the device for the while");
+  app.add_option("--sample-every", flags.every, "Steps between samples, instead of epochs")->needs(prompt);
+  app.add_option("--sample-tokens", flags.tokens, "Tokens of a sample at most (64)")->needs(prompt);
+}
+
+Result<std::vector<std::string>> generate_samples(gpu::Device& device, const Model& model, train::Trainer& trainer,
+                                                  const SampleFlags& flags) {
+  GRAFT_TRY_ASSIGN(Model now, borrow_model(model));
+  GRAFT_TRY(copy_to_model(trainer, now));
+  GRAFT_TRY_ASSIGN(const auto generator, Generator::create(device, now));
+  std::vector<std::string> texts;
+  for (const std::string& prompt : flags.prompts) {
+    GRAFT_TRY_ASSIGN(Generated made, generator->generate(prompt, {.max_tokens = flags.tokens}));
+    texts.push_back(std::move(made.text));
+  }
+  return texts;
+}
+
+}  // namespace graft::cli
