@@ -49,12 +49,12 @@ if(TARGET graft_cli AND GRAFT_TEST_PYTHON)
     string(REGEX REPLACE "_test$" "" name ${name})
     add_test(NAME cli/${name} COMMAND ${GRAFT_TEST_PYTHON} -B ${script} $<TARGET_FILE:graft_cli>)
     # Whole trainings take some ten seconds.
-    if(name MATCHES "^(honesty|language|memory|resume)$")
+    if(name MATCHES "^(honesty|language.*|memory|resume)$")
       set(label slow)
     else()
       set(label quick)
     endif()
-    set_tests_properties(cli/${name} PROPERTIES LABELS ${label} TIMEOUT 300 SKIP_RETURN_CODE 77
+    set_tests_properties(cli/${name} PROPERTIES LABELS ${label} TIMEOUT 600 SKIP_RETURN_CODE 77
       ENVIRONMENT ${tool_environment})
   endforeach()
 endif()

@@ -16,6 +16,7 @@ import unittest
 GRAFT = ""
 TIMEOUT = 120  # seconds; a command takes about one
 NO_DEVICE = 77
+SEEDS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../fuzz/corpus")
 
 
 def save_npy(path, values, shape, kind="f"):
@@ -119,6 +120,18 @@ class CliTest(unittest.TestCase):
     def metrics(self, kind="step"):
         with open(self.path("metrics.jsonl")) as lines:
             return [row for row in map(json.loads, lines) if row["kind"] == kind]
+
+
+class LanguageTest(CliTest):
+    """With tiny.graft, a language model of 6 tokens from the fuzzers' seeds."""
+
+    def setUp(self):
+        super().setUp()
+        shutil.copy(f"{SEEDS}/gguf/llama", self.path("tiny.gguf"))
+        self.graft("convert", "tiny.gguf", "-o", "tiny.graft")
+
+    def generated(self, *flags):
+        return json.loads(self.graft("generate", "tiny.graft", "--json", *flags))
 
 
 def main():

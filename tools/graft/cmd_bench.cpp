@@ -5,10 +5,12 @@
 #include <memory>
 
 #include "platform/gpu/presets.h"
+#include "runtime/session/decode_graph.h"
 #include "runtime/session/session.h"
 #include "tools/graft/bench_cases.h"
 #include "tools/graft/bench_rows.h"
 #include "tools/graft/device.h"
+#include "tools/graft/language_bench.h"
 #include "tools/graft/model_io.h"
 #include "tools/graft/options.h"
 
@@ -25,6 +27,8 @@ struct Options {
   bool json = false;
   bool processor_time = false;
   bool alone = false;
+  bool nodes = false;
+  LanguageBenchFlags language;
   Clock clock() const { return processor_time ? Clock::processor : Clock::wall; }
 };
 
@@ -127,9 +131,27 @@ Status bench_ops(gpu::Device& device, const Options& options) {
   return ok_status();
 }
 
-Status bench_model(gpu::Device& device, const Options& options) {
+Status bench_language_model(gpu::Device& device, const Model& model, const Options& options) {
+  GRAFT_TRY_ASSIGN(const auto rows, bench_language(device, model, options.language, options.repeat, options.clock()));
+  if (!options.json) {
+    std::printf("%s, %s\n%s, medians of %d runs, %s\n\n", device.caps().device_name.c_str(),
+                device.caps().driver_info.c_str(), options.what.c_str(), options.repeat,
+                options.processor_time ? "processor time" : "wall clock");
+    print_language_rows(rows);
+    return ok_status();
+  }
+  nlohmann::ordered_json out = device_json(device);
+  out.update({{"model", options.what},
+              {"repeat", options.repeat},
+              {"seq", options.language.seq},
+              {"batch", options.language.batch},
+              {"rows", language_rows_json(rows)}});
+  std::printf("%s\n", out.dump(2).c_str());
+  return ok_status();
+}
+
+Status bench_nodes(gpu::Device& device, const Model& model, const Options& options) {
   GRAFT_TRY_ASSIGN(const DeviceFigures figures, measure_device(device, options.clock()));
-  GRAFT_TRY_ASSIGN(const Model model, open_model(options.what));
   SessionOptions session_options;
   GRAFT_TRY_ASSIGN(const Bindings given, parse_bindings(options.bind));
   GRAFT_TRY_ASSIGN(session_options.bindings, complete_bindings(model, given, true));
@@ -188,11 +210,20 @@ Status run(const Options& options) {
     GRAFT_TRY(bench_device(device->device(), options));
     return device->close();
   }
-  const bool timed = options.what == "ops" && options.processor_time;
+  std::optional<Model> model;
+  if (options.what != "ops") {
+    GRAFT_TRY_ASSIGN(model, open_model(options.what));
+  }
+  const bool language = model && !options.nodes && decoder_ports(model->graph).ok();
+  const bool timed = language || (!model && options.processor_time);
   if (!timed && device->device().caps().timestamp_period_ns <= 0) {
     return unsupported("\"", device->device().caps().device_name, "\" has no timestamps to measure with.");
   }
-  GRAFT_TRY(options.what == "ops" ? bench_ops(device->device(), options) : bench_model(device->device(), options));
+  if (language) {
+    GRAFT_TRY(bench_language_model(device->device(), *model, options));
+  } else {
+    GRAFT_TRY(model ? bench_nodes(device->device(), *model, options) : bench_ops(device->device(), options));
+  }
   return device->close();
 }
 
@@ -205,8 +236,10 @@ Action add_bench(CLI::App& app) {
   app.add_option("--bind", options->bind, "Sizes of named dimensions of the model (default 1)");
   app.add_option("--repeat", options->repeat, "Runs to take the median of (7)");
   app.add_flag("--processor-time", options->processor_time,
-               "device, ops: processor time per core instead of device time; for CPU devices of a shared machine");
+               "device, ops, language models: processor time per core instead; for CPU devices of a shared machine");
   app.add_flag("--alone", options->alone, "ops: without the simpler kernels beside");
+  app.add_flag("--nodes", options->nodes, "A language model's forward pass node by node, as that of other models");
+  add_language_bench_flags(app, options->language);
   app.add_flag("--json", options->json, "Print JSON");
   add_caps_flag(app, options->caps);
   add_device_flags(app, options->flags);
