@@ -143,6 +143,19 @@ std::string_view chat_format_of(std::string_view jinja_template) {
   return {};
 }
 
+std::string chat_system_of(std::string_view jinja_template) {
+  // A whole message inside one of the program's strings; one of a conversation has an expression in its place. Line
+  // ends are written with a backslash there, or stand as they are.
+  for (const std::string_view start : {"<|im_start|>system\\n", "<|im_start|>system\n"}) {
+    const std::size_t begin = jinja_template.find(start);
+    if (begin == std::string_view::npos) continue;
+    const std::string_view rest = jinja_template.substr(begin + start.size());
+    const std::string_view text = rest.substr(0, rest.find("<|im_end|>"));
+    if (text.size() < rest.size() && text.find_first_of("'\"{}\\") == std::string_view::npos) return std::string(text);
+  }
+  return {};
+}
+
 Result<std::vector<ChatPart>> render_chat(std::string_view format, std::span<const ChatMessage> messages, bool ask) {
   using Render = void (*)(std::span<const ChatMessage>, bool, Parts&);
   constexpr Render kRenders[] = {alpaca, chatml, gemma, llama2, llama3};

@@ -29,6 +29,9 @@ std::span<const std::string_view> chat_formats();
 /// The format that a model's own template follows, by the tokens that it writes; empty where none is recognized.
 std::string_view chat_format_of(std::string_view jinja_template);
 
+/// What a template of the form "chatml" writes as the system's message where a conversation has none; empty: nothing.
+std::string chat_system_of(std::string_view jinja_template);
+
 /// `ask`: with what makes the assistant speak next. Text of messages stays text: it forges no special token.
 /// invalid_argument: an unknown format (the known ones are listed) or role, or roles in an order that it cannot say.
 Result<std::vector<ChatPart>> render_chat(std::string_view format, std::span<const ChatMessage> messages, bool ask);

@@ -48,6 +48,15 @@ TEST(Chat, TellsWhatTheAssistantSays) {
   EXPECT_EQ(replies("alpaca", talk), "Hello</s>");
 }
 
+TEST(Chat, FindsWhatATemplateSaysOfItsOwn) {
+  const std::string before = "{% if messages[0]['role'] != 'system' %}{{ '";
+  EXPECT_EQ(chat_system_of(before + "<|im_start|>system\\nYou are graft.<|im_end|>\\n' }}"), "You are graft.");
+  EXPECT_EQ(chat_system_of(before + "<|im_start|>system\nYou are graft.<|im_end|>\n' }}"), "You are graft.");
+  EXPECT_EQ(chat_system_of("{{ '<|im_start|>system\\n' + messages[0].content + '<|im_end|>\\n' }}"), "");
+  EXPECT_EQ(chat_system_of("<|im_start|>system\\nnever ended"), "");
+  EXPECT_EQ(chat_system_of("{% for m in messages %}<|im_start|>{{ m.role }}"), "");
+}
+
 TEST(Chat, RefusesUnknownFormatsAndRolesOutOfTurn) {
   const auto message = [](std::string_view format, const std::vector<ChatMessage>& messages, bool ask) {
     return render_chat(format, messages, ask).status().message();

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/session/generator.h"
-#include "runtime/text/chat.h"
+#include "runtime/session/text_model.h"
 #include "tools/graft/adapted_model.h"
 #include "tools/graft/device.h"
 #include "tools/graft/options.h"
@@ -47,15 +47,10 @@ Result<std::vector<text::TokenId>> prompt_ids(const Options& options, const Mode
   const text::Tokenizer* tokenizer = generator.tokenizer();
   if (tokenizer == nullptr) return invalid("The model carries no tokenizer; give --tokens instead of --prompt.");
   if (!options.use_chat) return tokenizer->encode(options.prompt);
-  std::string format = options.chat;
-  if (const auto own = model.metadata.find(kMetaChatFormat); format.empty() && own != model.metadata.end()) {
-    format = own->second;
-  }
-  if (format.empty()) return invalid("The model does not say which chat format it follows; give --chat FORMAT.");
   std::vector<text::ChatMessage> messages;
   if (!options.system.empty()) messages.push_back({"system", options.system});
   messages.push_back({"user", options.prompt});
-  GRAFT_TRY_ASSIGN(const auto parts, text::render_chat(format, messages, true));
+  GRAFT_TRY_ASSIGN(const auto parts, render_chat(model, options.chat, std::move(messages), true));
   return text::encode_chat(*tokenizer, parts);
 }
 

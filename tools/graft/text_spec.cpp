@@ -161,9 +161,8 @@ class TextReader {
 
   Status add_chat(const std::vector<text::ChatMessage>& messages) {
     std::string format = option("chat");
-    const auto own = model_.metadata.find(kMetaChatFormat);
-    if (format.empty()) format = own == model_.metadata.end() ? "alpaca" : own->second;
-    GRAFT_TRY_ASSIGN(const auto parts, text::render_chat(format, messages, false));
+    if (format.empty() && !model_.metadata.contains(kMetaChatTemplate)) format = "alpaca";
+    GRAFT_TRY_ASSIGN(const auto parts, render_chat(model_, format, messages, false));
     TokenText out;
     out.add(tokenizer_.vocabulary().before, false);
     // Runs of parts that are learned, or are not, are encoded as one text each.
