@@ -3,6 +3,8 @@
 #include <array>
 #include <atomic>
 
+#include "platform/os/atomic_write.h"
+
 namespace graft::os {
 namespace {
 
@@ -22,14 +24,10 @@ Result<std::unique_ptr<File>> create_temporary(FileSystem& files, const std::str
   }
 }
 
-Status write_parts(FileSystem& files, const std::string& path, std::span<const std::span<const std::byte>> parts,
-                   std::string& temporary) {
+Status write_and_rename(FileSystem& files, const std::string& path, const std::function<Status(File&)>& write) {
+  std::string temporary;
   GRAFT_TRY_ASSIGN(auto file, create_temporary(files, path, temporary));
-  Status status;
-  for (const auto part : parts) {
-    if (!part.empty()) status = file->append(part);
-    if (!status.ok()) break;
-  }
+  Status status = write(*file);
   if (status.ok()) status = file->sync();
   file.reset();  // closed before the rename, which some systems require
   if (status.ok()) status = files.rename(temporary, path);
@@ -75,16 +73,14 @@ Result<std::string> read_text_file(FileSystem& files, const std::string& path, s
   return std::string(reinterpret_cast<const char*>(buffer.data()), buffer.size());
 }
 
-Status atomic_write_file(FileSystem& files, const std::string& path,
-                         std::span<const std::span<const std::byte>> parts) {
+Status atomic_write_file(FileSystem& files, const std::string& path, const std::function<Status(File&)>& write) {
   // A rename would put a file in the place of a device or a folder.
   const auto info = files.info(path);
   if (!info.ok() && info.status().code() != Code::not_found) return info.status();
   if (info.ok() && info->type != EntryType::file) {
     return error(Code::io_error, "\"", path, "\" is not a regular file, and is not replaced by one.");
   }
-  std::string temporary;
-  if (Status status = write_parts(files, path, parts, temporary); !status.ok()) {
+  if (Status status = write_and_rename(files, path, write); !status.ok()) {
     return std::move(status).with_context(cat("While writing \"", path, "\", which was left as it was"));
   }
   if (Status status = files.sync_directory(parent_directory(path)); !status.ok()) {
@@ -92,6 +88,16 @@ Status atomic_write_file(FileSystem& files, const std::string& path,
         cat("The new \"", path, "\" is in place, but would perhaps not survive a power cut"));
   }
   return ok_status();
+}
+
+Status atomic_write_file(FileSystem& files, const std::string& path,
+                         std::span<const std::span<const std::byte>> parts) {
+  return atomic_write_file(files, path, [&](File& file) -> Status {
+    for (const auto part : parts) {
+      if (!part.empty()) GRAFT_TRY(file.append(part));
+    }
+    return ok_status();
+  });
 }
 
 Status atomic_write_file(FileSystem& files, const std::string& path, std::string_view text) {

@@ -1,6 +1,10 @@
 // Back to the order of axes that the source model had.
 #pragma once
 
+#include <cstddef>
+#include <span>
+#include <vector>
+
 #include "runtime/core/graph.h"
 
 namespace graft {
@@ -10,5 +14,9 @@ Shape source_shape(const Value& value);
 
 /// Appends a transpose to the source's order of axes, given how the value's axes came from it.
 Result<ValueId> to_source_order(Graph& graph, ValueId value, const SourcePerm& perm);
+
+/// A packed tensor of 32-bit words in the source's order of axes; `dims` are graft's. An empty perm: a copy.
+std::vector<std::byte> words_in_source_order(std::span<const std::byte> words, const std::vector<std::int64_t>& dims,
+                                             const SourcePerm& perm);
 
 }  // namespace graft

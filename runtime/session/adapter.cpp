@@ -126,6 +126,9 @@ Result<Model> adapter_of(const Model& adapted) {
     if (found == adapted.metadata.end()) return invalid("The model has no adapters.");
     adapter.metadata.insert(*found);
   }
+  for (const std::string_view key : {kMetaFamily, kMetaHeads, kMetaPairs}) {
+    if (const auto found = adapted.metadata.find(key); found != adapted.metadata.end()) adapter.metadata.insert(*found);
+  }
   for (const ValueId id : adapted.graph.of_kind(ValueKind::parameter)) {
     const Value& value = adapted.graph.value(id);
     GRAFT_TRY_ASSIGN(const ValueId made,

@@ -15,6 +15,13 @@ inline constexpr std::string_view kMetaAdapter = "adapter.kind";  ///< "lora"
 inline constexpr std::string_view kMetaAdapterRank = "adapter.rank";
 inline constexpr std::string_view kMetaAdapterAlpha = "adapter.alpha";
 
+// Keys of language models that their adapters carry too: who writes one for another program has to know how the base's
+// matrices stand.
+inline constexpr std::string_view kMetaFamily = "text.family";  ///< "llama", "qwen2", ...
+inline constexpr std::string_view kMetaHeads = "text.heads";    ///< of queries and of keys, as in "8,4"
+inline constexpr std::string_view kMetaPairs =
+    "text.rope_pairs";  ///< rows of a head that turn together: "halves" apart, or "neighbours"
+
 /// The model with fresh adapters (train::add_lora). Weights are those of `base`, borrowed: it must outlive the result.
 Result<Model> with_lora(const Model& base, const train::LoraOptions& options, std::uint32_t seed);
 

@@ -7,6 +7,7 @@
 
 #include "runtime/core/op_def.h"
 #include "tools/convert/decoder_graph.h"
+#include "tools/convert/decoder_source.h"
 #include "tools/convert/decoder_text.h"
 #include "tools/convert/gguf_decoder.h"
 #include "tools/convert/hf_config.h"
@@ -106,12 +107,13 @@ Result<ConvertedDecoder> convert(Source source, const WeightOptions& options, Ad
   set_metadata(out.model, kMetaSourceFormat, cat(source.format, ", ", spec.family));
   set_metadata(out.model, kMetaSourceFile, source.name);
   set_metadata(out.model, kMetaTrainability, report.text());
+  remember_layout(spec, out.model);
   out.files = std::move(source.tensors.files);
   return out;
 }
 
-/// Renames what some programs wrote with another prefix.
-void normalize_names(const TensorNames& names, SourceTensors& tensors) {
+/// Renames what some programs wrote with another prefix; true where names of GPT-2 had none.
+bool normalize_names(const TensorNames& names, SourceTensors& tensors) {
   std::map<std::string, SourceTensor, std::less<>> out;
   const bool bare = &names == &kGpt2Names && tensors.find("wte.weight") != nullptr;
   for (auto& [name, tensor] : tensors.by_name) {
@@ -122,6 +124,7 @@ void normalize_names(const TensorNames& names, SourceTensors& tensors) {
     out.emplace(std::move(plain), std::move(tensor));
   }
   tensors.by_name = std::move(out);
+  return bare;
 }
 
 }  // namespace
@@ -157,9 +160,11 @@ Result<ConvertedDecoder> convert_folder(os::FileSystem& files, const std::string
   auto& [json, config] = read;
   Source source = {file_name(folder), "safetensors", std::move(config.spec), config.names, config.names, {}, {}};
   GRAFT_TRY_ASSIGN(source.tensors, open_safetensors(files, folder, source.skipped));
-  normalize_names(*source.names, source.tensors);
+  const bool bare = normalize_names(*source.names, source.tensors);
   return convert(std::move(source), options, [&](const DecoderSpec& spec, Model& out, Report& report) {
     add_folder_text(files, folder, json, spec, out, report);
+    remember_config(text, out);
+    if (bare) set_metadata(out, kMetaSourcePrefix, "bare");
   });
 }
 
@@ -174,8 +179,10 @@ Result<ConvertedDecoder> convert_gguf(std::span<const std::byte> bytes, const st
                    model.own_names,
                    std::move(model.tensors),
                    std::move(model.skipped)};
-  return convert(std::move(source), options,
-                 [&](const DecoderSpec& spec, Model& out, Report& report) { add_gguf_text(file, spec, out, report); });
+  return convert(std::move(source), options, [&](const DecoderSpec& spec, Model& out, Report& report) {
+    add_gguf_text(file, spec, out, report);
+    remember_gguf(file, out);
+  });
 }
 
 Result<ConvertedDecoder> convert_gguf(os::FileSystem& files, const std::string& path, const WeightOptions& options) {

@@ -8,6 +8,15 @@
 
 namespace graft::convert {
 
+/// How a rotary embedding was stretched, for who writes it down again.
+struct RopeScaling {
+  std::string type;  ///< "linear", "llama3", "yarn", "factors" (one for each frequency); empty: not at all
+  double factor = 1;
+  double low = 1, high = 4;              ///< llama3
+  double old_context = 0;                ///< llama3, yarn
+  double beta_fast = 32, beta_slow = 1;  ///< yarn
+};
+
 /// Rotary embedding of one kind of layer.
 struct RopeSpec {
   double theta = 10000;
@@ -15,6 +24,7 @@ struct RopeSpec {
   bool interleaved = false;  ///< pairs (2i, 2i + 1) instead of (i, i + half)
   double magnitude = 1;
   std::vector<float> frequencies;  ///< of a scaled one, rotated / 2 of them; empty: theta^(-2i / rotated)
+  RopeScaling scaling;
 };
 
 enum class Activation : std::uint8_t { silu, gelu, gelu_tanh, relu };
@@ -48,6 +58,10 @@ extern const TensorNames kLlamaNames;  ///< of Hugging Face: Llama, Mistral, Qwe
 extern const TensorNames kGemmaNames;  ///< of Hugging Face: Gemma 3
 extern const TensorNames kGpt2Names;   ///< of Hugging Face: GPT-2
 extern const TensorNames kGgufNames;
+
+/// A tensor's name in another table: "model.layers.3.mlp.up_proj.weight" -> "blk.3.ffn_up.weight". The end of the name
+/// (from ".weight", ".bias" or ".lora_" on) stays. Empty where `from` has no such name.
+std::string renamed(std::string_view name, const TensorNames& from, const TensorNames& to);
 
 struct DecoderSpec {
   std::string family;  ///< "llama", "gemma3", ...

@@ -9,7 +9,6 @@
 namespace graft::convert {
 namespace {
 
-constexpr std::uint32_t kMagic = 0x46554747;  // "GGUF", little endian
 constexpr std::uint64_t kLargestAlignment = 1 << 20;
 constexpr std::uint64_t kLongestName = 1 << 16;
 constexpr std::uint64_t kSmallestString = 8;  // its length alone
@@ -154,7 +153,7 @@ Status wrong_type(std::string_view key, const char* wanted) {
 Result<GgufFile> GgufFile::parse(std::span<const std::byte> bytes) {
   ByteReader reader(bytes);
   GRAFT_TRY_ASSIGN(const std::uint32_t magic, reader.number<std::uint32_t>());
-  if (magic != kMagic) return corrupt("This is no GGUF file: it does not begin with \"GGUF\".");
+  if (magic != kGgufMagic) return corrupt("This is no GGUF file: it does not begin with \"GGUF\".");
   GRAFT_TRY_ASSIGN(const std::uint32_t version, reader.number<std::uint32_t>());
   if (version != 2 && version != 3) {
     return unsupported("The GGUF file is of version ", version, (version & 0xFFFF) == 0 ? " (big-endian?)" : "",
@@ -169,6 +168,7 @@ Result<GgufFile> GgufFile::parse(std::span<const std::byte> bytes) {
     GRAFT_TRY_ASSIGN(const std::string_view key, read_name(reader));
     GRAFT_TRY_ASSIGN(GgufValue value, read_value(reader).with_context(cat("Metadata \"", key, "\"")));
     if (!out.metadata_.emplace(key, std::move(value)).second) return corrupt("Metadata \"", key, "\" appears twice.");
+    out.keys_.push_back(key);
   }
   std::set<std::string_view> names;
   for (std::uint64_t i = 0; i < tensor_count; ++i) {

@@ -15,6 +15,8 @@
 
 namespace graft::convert {
 
+inline constexpr std::uint32_t kGgufMagic = 0x46554747;  ///< "GGUF", little endian
+
 /// Numbers as in the file.
 enum class GgufType : std::uint32_t {
   u8 = 0,
@@ -65,6 +67,8 @@ class GgufFile {
   Result<std::vector<float>> reals(std::string_view key) const;  ///< an array of f32 or f64
 
   const std::map<std::string_view, GgufValue>& metadata() const { return metadata_; }
+  /// Of the metadata, in file order.
+  std::span<const std::string_view> keys() const { return keys_; }
   /// In file order; names differ from each other. How many bytes a tensor has depends on its type: the caller checks
   /// that it lies within data().
   std::span<const GgufTensor> tensors() const { return tensors_; }
@@ -76,6 +80,7 @@ class GgufFile {
   Result<const GgufValue*> get(std::string_view key) const;
 
   std::map<std::string_view, GgufValue> metadata_;
+  std::vector<std::string_view> keys_;
   std::vector<GgufTensor> tensors_;
   std::span<const std::byte> data_;
   std::uint64_t alignment_ = 32;

@@ -15,13 +15,16 @@ class GgufReader {
  public:
   explicit GgufReader(const GgufFile& file) : file_(file) {}
   Result<GgufModel> read();
+  Result<GgufModel> read(SourceTensors tensors);
 
  private:
   std::string key(std::string_view name) const { return cat(arch_, ".", name); }
   Result<std::int64_t> size(std::string_view name, std::int64_t otherwise = 0) const;
   Result<double> real(std::string_view name, double otherwise) const;
   bool has(std::string_view tensor) const { return model_.tensors.find(tensor) != nullptr; }
+  Status read_architecture();
   Status read_tensors();
+  Result<GgufModel> read_model();
   Status read_sizes();
   Status read_family();
   Status read_rope();
@@ -156,13 +159,28 @@ Status GgufReader::read_family() {
 }
 
 Result<GgufModel> GgufReader::read() {
+  GRAFT_TRY(read_architecture());
+  GRAFT_TRY(read_tensors());
+  return read_model();
+}
+
+Result<GgufModel> GgufReader::read(SourceTensors tensors) {
+  GRAFT_TRY(read_architecture());
+  model_.tensors = std::move(tensors);
+  return read_model();
+}
+
+Status GgufReader::read_architecture() {
   GRAFT_TRY_ASSIGN(arch_, file_.text("general.architecture"));
   const auto known = {"llama", "qwen2", "qwen3", "gemma3", "phi3", "gpt2"};
   if (std::find(known.begin(), known.end(), arch_) == known.end()) {
     return unsupported("The architecture \"", arch_, "\" is not supported; llama, qwen2, qwen3, gemma3, phi3 and gpt2 ",
                        "are.");
   }
-  GRAFT_TRY(read_tensors());
+  return {};
+}
+
+Result<GgufModel> GgufReader::read_model() {
   GRAFT_TRY(read_sizes());
   GRAFT_TRY(read_family());
   return std::move(model_);
@@ -171,5 +189,9 @@ Result<GgufModel> GgufReader::read() {
 }  // namespace
 
 Result<GgufModel> read_gguf_decoder(const GgufFile& file) { return GgufReader(file).read(); }
+
+Result<GgufModel> read_gguf_decoder(const GgufFile& metadata, SourceTensors tensors) {
+  return GgufReader(metadata).read(std::move(tensors));
+}
 
 }  // namespace graft::convert

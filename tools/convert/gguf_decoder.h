@@ -4,6 +4,7 @@
 #include "platform/base/status.h"
 #include "tools/convert/decoder_spec.h"
 #include "tools/convert/gguf.h"
+#include "tools/convert/gguf_write.h"
 #include "tools/convert/source_tensors.h"
 
 namespace graft::convert {
@@ -18,5 +19,16 @@ struct GgufModel {
 /// Architectures llama, qwen2, qwen3, gemma3, phi3 and gpt2.
 /// unsupported: another one, or an option that graft does not have; corrupt: keys missing or numbers that cannot be.
 Result<GgufModel> read_gguf_decoder(const GgufFile& file);
+/// The same with the tensors of another place, named as in GGUF files. `tensors` of the result are these.
+Result<GgufModel> read_gguf_decoder(const GgufFile& metadata, SourceTensors tensors);
+
+/// The architecture's name for a family; empty where GGUF files have none that graft reads.
+std::string_view gguf_architecture(std::string_view family);
+
+/// The keys "general.architecture" and those that begin with the architecture's name. unsupported: what they cannot
+/// say.
+Status write_gguf_decoder(const DecoderSpec& spec, GgufWriter& out);
+/// What "rope_freqs.weight" has to hold; empty where there is no need of one.
+std::vector<float> gguf_rope_factors(const DecoderSpec& spec);
 
 }  // namespace graft::convert

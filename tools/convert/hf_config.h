@@ -16,4 +16,7 @@ struct HfModel {
 /// unsupported: another type, or an option that graft does not have, by name; corrupt: numbers that cannot be.
 Result<HfModel> read_hf_config(const Json& config);
 
+/// A config.json that reads back as the same decoder. unsupported: what that file cannot say.
+Result<OrderedJson> write_hf_config(const DecoderSpec& spec);
+
 }  // namespace graft::convert

@@ -73,5 +73,7 @@ std::vector<std::int64_t> row_major_strides(const std::vector<std::int64_t>& dim
 HostTensor transposed(const HostTensor& in, const std::vector<std::uint8_t>& perm);
 
 float bfloat_to_float(std::uint16_t bits);
+/// The nearest, ties to even.
+std::uint16_t float_to_bfloat(float value);
 
 }  // namespace graft::convert

@@ -10,6 +10,7 @@
 namespace graft::convert {
 
 using Json = nlohmann::json;
+using OrderedJson = nlohmann::ordered_json;  ///< for files that people read
 
 /// corrupt where `text` is no JSON.
 Result<Json> parse_json(std::string_view text);

@@ -35,6 +35,7 @@ Status scale_linear(RopeSpec& rope, std::int64_t turned, double factor) {
   GRAFT_TRY_ASSIGN(auto frequencies, plain(rope, turned));
   for (double& f : frequencies) f /= factor;
   store(rope, frequencies);
+  rope.scaling = {.type = "linear", .factor = factor};
   return {};
 }
 
@@ -50,6 +51,7 @@ Status scale_llama3(RopeSpec& rope, std::int64_t turned, const Llama3Scaling& s)
     f *= fast + (1 - fast) / s.factor;
   }
   store(rope, frequencies);
+  rope.scaling = {.type = "llama3", .factor = s.factor, .low = s.low, .high = s.high, .old_context = s.old_context};
   return {};
 }
 
@@ -72,6 +74,11 @@ Status scale_yarn(RopeSpec& rope, std::int64_t turned, const YarnScaling& s) {
     frequencies[i] *= (1 - slow) + slow / s.factor;
   }
   store(rope, frequencies);
+  rope.scaling = {.type = "yarn",
+                  .factor = s.factor,
+                  .old_context = s.old_context,
+                  .beta_fast = s.beta_fast,
+                  .beta_slow = s.beta_slow};
   rope.magnitude = s.magnitude != 0 ? s.magnitude : s.factor <= 1 ? 1 : 0.1 * std::log(s.factor) + 1;
   return {};
 }
@@ -87,6 +94,7 @@ Status scale_each(RopeSpec& rope, std::int64_t turned, std::span<const float> fa
     frequencies[i] /= factors[i];
   }
   store(rope, frequencies);
+  rope.scaling = {.type = "factors"};
   return {};
 }
 

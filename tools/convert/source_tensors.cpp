@@ -1,6 +1,7 @@
 #include "tools/convert/source_tensors.h"
 
 #include <cstring>
+#include <utility>
 
 #include "platform/base/checked.h"
 #include "runtime/core/quantized.h"
@@ -8,6 +9,10 @@
 
 namespace graft::convert {
 namespace {
+
+constexpr std::pair<std::uint32_t, DType> kGgmlTypes[] = {
+    {0, DType::f32},  {1, DType::f16},   {2, DType::q4_0},  {3, DType::q4_1},  {6, DType::q5_0}, {7, DType::q5_1},
+    {8, DType::q8_0}, {12, DType::q4_k}, {13, DType::q5_k}, {14, DType::q6_k}, {30, DType::bf16}};
 
 /// `convert(bits)` for each number of 16 bits.
 template <typename Convert>
@@ -22,20 +27,17 @@ void widen(std::span<const std::byte> bytes, std::span<float> out, Convert conve
 }  // namespace
 
 std::optional<DType> dtype_of_ggml(std::uint32_t type) {
-  switch (type) {
-    case 0: return DType::f32;
-    case 1: return DType::f16;
-    case 2: return DType::q4_0;
-    case 3: return DType::q4_1;
-    case 6: return DType::q5_0;
-    case 7: return DType::q5_1;
-    case 8: return DType::q8_0;
-    case 12: return DType::q4_k;
-    case 13: return DType::q5_k;
-    case 14: return DType::q6_k;
-    case 30: return DType::bf16;
-    default: return std::nullopt;
+  for (const auto& [number, dtype] : kGgmlTypes) {
+    if (number == type) return dtype;
   }
+  return std::nullopt;
+}
+
+std::uint32_t ggml_of_dtype(DType dtype) {
+  for (const auto& [number, known] : kGgmlTypes) {
+    if (known == dtype) return number;
+  }
+  return 0;
 }
 
 std::uint64_t SourceTensor::elements() const {

@@ -19,6 +19,8 @@ namespace graft::convert {
 
 /// By ggml's number; nullopt for types that graft does not read.
 std::optional<DType> dtype_of_ggml(std::uint32_t type);
+/// The other way round. Requires a type of weights: floats and blocks.
+std::uint32_t ggml_of_dtype(DType dtype);
 
 struct SourceTensor {
   std::vector<std::int64_t> dims;  ///< row-major

@@ -1,4 +1,5 @@
 // Vocabularies from the metadata of GGUF files.
+#include <algorithm>
 #include <array>
 #include <optional>
 
@@ -139,6 +140,13 @@ Result<Vocabulary> read_vocabulary(const GgufFile& file) {
 }
 
 }  // namespace
+
+std::string_view gguf_pre_name(std::span<const Split> splits) {
+  for (const PreName& known : pre_names()) {
+    if (std::ranges::equal(known.splits, splits)) return known.name;
+  }
+  return {};
+}
 
 Result<Vocabulary> load_gguf_vocabulary(const GgufFile& file) {
   return read_vocabulary(file).with_context("While reading the tokenizer of the GGUF file");

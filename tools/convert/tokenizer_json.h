@@ -11,4 +11,7 @@ namespace graft::convert {
 /// unsupported: a step that graft does not have, by name.
 Status read_json_steps(const Json& document, text::Vocabulary& out);
 
+/// The regular expression of a step, as models write it into their files.
+std::string_view split_pattern(text::Split split);
+
 }  // namespace graft::convert

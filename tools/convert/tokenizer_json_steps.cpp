@@ -1,6 +1,7 @@
 // Normalizers, pre-tokenizers and post-processors of a tokenizer.json.
 #include <algorithm>
 
+#include "tools/convert/base64.h"
 #include "tools/convert/tokenizer_json.h"
 
 namespace graft::convert {
@@ -31,6 +32,7 @@ constexpr KnownPattern kPatterns[] = {
     {R"([\r\n])", Split::line_break},
     {R"(\s?\p{L}+)", Split::spaced_letters},
     {R"(\s?\p{P}+)", Split::spaced_punctuation},
+    {"[\xE4\xB8\x80-\xE9\xBE\xA5\xE0\xA0\x80-\xE4\xB8\x80\xEA\xB0\x80-\xED\x9F\xBF]+", Split::cjk},
 };
 
 /// Calls `read` with each step: of a Sequence (the list `members`), or the only one.
@@ -41,30 +43,6 @@ Status for_each_step(const Json& step, const char* members, Read read) {
   if (list == nullptr || !list->is_array()) return corrupt("A sequence has no list \"", members, "\".");
   for (const Json& one : *list) GRAFT_TRY(read(one));
   return {};
-}
-
-int base64_digit(char c) {
-  if (c >= 'A' && c <= 'Z') return c - 'A';
-  if (c >= 'a' && c <= 'z') return c - 'a' + 26;
-  if (c >= '0' && c <= '9') return c - '0' + 52;
-  return c == '+' ? 62 : c == '/' ? 63 : -1;
-}
-
-Result<std::string> from_base64(std::string_view text) {
-  while (text.ends_with('=')) text.remove_suffix(1);
-  std::string out;
-  std::uint32_t bits = 0;
-  int held = 0;
-  for (const char c : text) {
-    const int digit = base64_digit(c);
-    if (digit < 0) return corrupt("The character map is not base64.");
-    bits = bits << 6 | static_cast<std::uint32_t>(digit);
-    held += 6;
-    if (held < 8) continue;
-    held -= 8;
-    out += static_cast<char>(bits >> held & 0xFF);
-  }
-  return out;
 }
 
 Status read_replace(const Json& step, Vocabulary& out) {
@@ -90,7 +68,8 @@ Status read_normalizer(const Json& step, Vocabulary& out) {
   } else if (type == "Prepend" && string_member(step, "prepend") == kSpaceMark) {
     out.space_prefix = SpacePrefix::every;
   } else if (type == "Precompiled") {
-    GRAFT_TRY_ASSIGN(out.character_map, from_base64(string_member(step, "precompiled_charsmap")));
+    GRAFT_TRY_ASSIGN(out.character_map,
+                     from_base64(string_member(step, "precompiled_charsmap")).with_context("The character map"));
   } else if (type == "BertNormalizer" && out.algorithm == Algorithm::word_piece) {
     out.lower_case = flag_member(step, "lowercase", true);
     out.strip_accents = flag_member(step, "strip_accents", out.lower_case);
@@ -112,10 +91,6 @@ Status read_split(const Json& step, Vocabulary& out) {
   for (const KnownPattern& known : kPatterns) {
     if (known.pattern != regex) continue;
     out.splits.push_back(known.split);
-    return {};
-  }
-  if (regex == "[\xE4\xB8\x80-\xE9\xBE\xA5\xE0\xA0\x80-\xE4\xB8\x80\xEA\xB0\x80-\xED\x9F\xBF]+") {
-    out.splits.push_back(Split::cjk);
     return {};
   }
   return unsupported("The pre-tokenizer's pattern \"", regex, "\" is not known.");
@@ -194,6 +169,13 @@ Status read_post_processor(const Json& step, Vocabulary& out) {
 }
 
 }  // namespace
+
+std::string_view split_pattern(Split split) {
+  for (const KnownPattern& known : kPatterns) {
+    if (known.split == split) return known.pattern;
+  }
+  return {};
+}
 
 Status read_json_steps(const Json& document, Vocabulary& out) {
   if (const Json* step = member(document, "normalizer")) {

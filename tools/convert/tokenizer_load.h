@@ -15,6 +15,9 @@ namespace graft::convert {
 /// From the "tokenizer.ggml.*" metadata: models gpt2, llama, t5 and bert.
 Result<text::Vocabulary> load_gguf_vocabulary(const GgufFile& file);
 
+/// A name of "tokenizer.ggml.pre" for these steps of pre-tokenization; empty where there is none.
+std::string_view gguf_pre_name(std::span<const text::Split> splits);
+
 /// From the contents of a tokenizer.json: models BPE, Unigram and WordPiece.
 /// unsupported: a normalizer or pre-tokenizer that graft does not have, by name.
 Result<text::Vocabulary> load_tokenizer_json(std::string_view json);

@@ -4,10 +4,10 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/session/run_state.h"
+#include "tools/convert/safetensors_write.h"
 #include "tools/graft/checkpoint_report.h"
 #include "tools/graft/model_io.h"
 #include "tools/graft/options.h"
-#include "tools/graft/safetensors_file.h"
 
 namespace graft::cli {
 namespace {
@@ -92,20 +92,39 @@ Status restore(const Options& options) {
   return ok_status();
 }
 
+Result<DType> dtype_of(const checkpoint::Stream& stream) {
+  switch (stream.element) {
+    case checkpoint::Element::f32: return DType::f32;
+    case checkpoint::Element::i32: return DType::i32;
+    case checkpoint::Element::boolean: return DType::boolean;
+    case checkpoint::Element::f16: return DType::f16;
+    case checkpoint::Element::bf16: return DType::bf16;
+    case checkpoint::Element::bytes: break;
+  }
+  return unsupported("The tensor \"", stream.name, "\" is of a type that safetensors does not have.");
+}
+
 Status export_tensors(const Options& options) {
   GRAFT_TRY_ASSIGN(const Store store, open_store(options, StoreMode::read_only));
   GRAFT_TRY_ASSIGN(const std::uint64_t number, find_snapshot(store, options.snapshot));
   const Manifest& snapshot = store.snapshots().at(number);
   GRAFT_TRY_ASSIGN(const auto layouts, layouts_of(store, number));
-  std::vector<SafeTensor> tensors;
+  std::vector<convert::ExportTensor> tensors;
+  std::vector<HostBuffer> contents;
   for (const auto& stream : snapshot.streams) {
     const auto layout = layouts.find(stream.name);
     if (layout == layouts.end() || stream.worker != 0) continue;
-    GRAFT_TRY_ASSIGN(const HostBuffer contents, store.restore(number, stream.name, stream.bytes));
-    GRAFT_TRY_ASSIGN(auto tensor, to_source_layout(stream, contents.bytes(), layout->second.dims, layout->second.perm));
+    convert::ExportTensor tensor;
+    tensor.name = stream.name;
+    GRAFT_TRY_ASSIGN(tensor.dtype, dtype_of(stream));
+    GRAFT_TRY_ASSIGN(HostBuffer bytes, store.restore(number, stream.name, stream.bytes));
+    contents.push_back(std::move(bytes));
+    tensor.source = {layout->second.dims, tensor.dtype, contents.back().bytes()};
+    tensor.perm = layout->second.perm;
     tensors.push_back(std::move(tensor));
   }
-  GRAFT_TRY(write_safetensors(options.output, tensors, {{"step", cat(snapshot.meta.step)}}));
+  GRAFT_TRY(
+      convert::write_safetensors(os::system_files(), options.output, tensors, {{"step", cat(snapshot.meta.step)}}));
   if (options.json) {
     print(
         {{"output", options.output}, {"snapshot", number}, {"step", snapshot.meta.step}, {"tensors", tensors.size()}});

@@ -25,6 +25,7 @@ constexpr Command kCommands[] = {
     {"eval", "Measure loss and accuracy on a data set", graft::cli::add_eval},
     {"generate", "Generate text from a language model", graft::cli::add_generate},
     {"merge", "Add an adapter's product to the weights of its model", graft::cli::add_merge},
+    {"export", "Write a model as a Hugging Face folder, a GGUF file or a safetensors file", graft::cli::add_export},
     {"checkpoint", "List, verify, prune and restore checkpoints of training", graft::cli::add_checkpoint},
     {"verify", "Check every op of a model on this GPU against a double-precision reference", graft::cli::add_verify},
     {"bench", "Measure the device, kernels, or a model's forward pass: GFLOP/s and GB/s", graft::cli::add_bench},

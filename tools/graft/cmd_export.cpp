@@ -1,0 +1,86 @@
+// graft export: a model back to the formats of other programs.
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "tools/convert/export_model.h"
+#include "tools/graft/model_io.h"
+
+namespace graft::cli {
+namespace {
+
+struct Options {
+  std::string path;
+  std::string output;
+  std::string format;
+  std::string dtype;
+  bool json = false;
+};
+
+constexpr DType kDtypes[] = {DType::f32,  DType::f16,  DType::bf16, DType::q8_0, DType::q4_0, DType::q4_1,
+                             DType::q5_0, DType::q5_1, DType::q4_k, DType::q5_k, DType::q6_k};
+
+std::string format_of(const Options& options) {
+  if (!options.format.empty()) return options.format;
+  for (const char* format : {"gguf", "safetensors", "onnx"}) {
+    if (options.output.ends_with(cat(".", format))) return format;
+  }
+  return "folder";
+}
+
+convert::ExportOptions export_options(const Options& options) {
+  convert::ExportOptions out;
+  for (const DType dtype : kDtypes) {
+    if (dtype_name(dtype) == options.dtype) out.dtype = dtype;
+  }
+  return out;
+}
+
+Result<convert::ExportReport> write(const Options& options, const Model& model) {
+  os::FileSystem& files = os::system_files();
+  const std::string format = format_of(options);
+  if (format == "gguf") return convert::export_gguf(files, options.output, model, export_options(options));
+  if (format == "safetensors")
+    return convert::export_safetensors(files, options.output, model, export_options(options));
+  if (format == "folder") return convert::export_folder(files, options.output, model, export_options(options));
+  return unsupported("ONNX files cannot be written; a Hugging Face folder, .gguf and .safetensors can.");
+}
+
+void print(const Options& options, const convert::ExportReport& report) {
+  if (options.json) {
+    const nlohmann::ordered_json out = {
+        {"files", report.files}, {"tensors", report.tensors}, {"bytes", report.bytes}, {"notes", report.notes}};
+    std::printf("%s\n", out.dump(2).c_str());
+    return;
+  }
+  for (const std::string& note : report.notes) std::printf("%s\n", note.c_str());
+  std::printf("Wrote %s: %zu tensors, %s.\n", options.output.c_str(), report.tensors, bytes_text(report.bytes).c_str());
+}
+
+Status run(const Options& options) {
+  GRAFT_TRY_ASSIGN(const Model model, open_model(options.path));
+  auto report = write(options, model);
+  if (!report.ok()) return std::move(report).status().with_context(cat("\"", options.path, "\" was not exported"));
+  print(options, *report);
+  return ok_status();
+}
+
+}  // namespace
+
+Action add_export(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  app.add_option("MODEL", options->path, "A .graft file")->required();
+  app.add_option("-o,--output", options->output,
+                 "OUT.gguf, OUT.safetensors (the parameters of any model), or a folder as Hugging Face has them")
+      ->required();
+  app.add_option("--format", options->format, "gguf, safetensors or folder, whatever the output's name ends in")
+      ->check(CLI::IsMember({"gguf", "safetensors", "folder"}));
+  std::vector<std::string> dtypes;
+  for (const DType dtype : kDtypes) dtypes.emplace_back(dtype_name(dtype));
+  app.add_option("--dtype", options->dtype, "What matrices become (default: what they are in the model)")
+      ->check(CLI::IsMember(dtypes));
+  app.add_flag("--json", options->json, "Print what was written as JSON");
+  return [options] { return run(*options); };
+}
+
+}  // namespace graft::cli
