@@ -36,7 +36,9 @@ if(TARGET graft_cli)
     COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/decoder_parity.py $<TARGET_FILE:graft_cli>)
   add_test(NAME torch/lora_parity
     COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/lora_parity.py $<TARGET_FILE:graft_cli>)
-  set_tests_properties(torch/parity torch/decoder_parity torch/lora_parity PROPERTIES
+  add_test(NAME torch/export_parity
+    COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/export_parity.py $<TARGET_FILE:graft_cli>)
+  set_tests_properties(torch/parity torch/decoder_parity torch/lora_parity torch/export_parity PROPERTIES
     LABELS slow TIMEOUT 600 SKIP_RETURN_CODE 77 ENVIRONMENT ${tool_environment})
 endif()
 
@@ -49,7 +51,7 @@ if(TARGET graft_cli AND GRAFT_TEST_PYTHON)
     string(REGEX REPLACE "_test$" "" name ${name})
     add_test(NAME cli/${name} COMMAND ${GRAFT_TEST_PYTHON} -B ${script} $<TARGET_FILE:graft_cli>)
     # Whole trainings take some ten seconds.
-    if(name MATCHES "^(honesty|language.*|memory|resume)$")
+    if(name MATCHES "^(export|honesty|language.*|memory|resume|text_data)$")
       set(label slow)
     else()
       set(label quick)

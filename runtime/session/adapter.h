@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "runtime/model/model.h"
 #include "runtime/train/lora.h"
@@ -14,6 +16,8 @@ namespace graft {
 inline constexpr std::string_view kMetaAdapter = "adapter.kind";  ///< "lora"
 inline constexpr std::string_view kMetaAdapterRank = "adapter.rank";
 inline constexpr std::string_view kMetaAdapterAlpha = "adapter.alpha";
+/// Lines of a layer's name, a space and its alpha, for layers with one of their own. Ranks are those of the matrices.
+inline constexpr std::string_view kMetaAdapterAlphas = "adapter.alphas";
 
 // Keys of language models that their adapters carry too: who writes one for another program has to know how the base's
 // matrices stand.
@@ -21,6 +25,22 @@ inline constexpr std::string_view kMetaFamily = "text.family";  ///< "llama", "q
 inline constexpr std::string_view kMetaHeads = "text.heads";    ///< of queries and of keys, as in "8,4"
 inline constexpr std::string_view kMetaPairs =
     "text.rope_pairs";  ///< rows of a head that turn together: "halves" apart, or "neighbours"
+
+/// What follows a layer's name in those of its matrices: A is [rank, in], B is [out, rank].
+inline constexpr std::string_view kLoraA = ".lora_A.weight";
+inline constexpr std::string_view kLoraB = ".lora_B.weight";
+
+struct AdapterLayer {
+  std::string layer;
+  std::int64_t rank = 0;
+  double alpha = 0;
+  double scale() const { return alpha / static_cast<double>(rank); }  ///< of B A
+};
+/// What an adapter file adapts. invalid_argument: no adapter, or metadata that is none.
+Result<std::vector<AdapterLayer>> adapter_layers(const Model& adapter);
+
+/// As metadata holds it: reads back as the same number.
+std::string exact_text(double number);
 
 /// The model with fresh adapters (train::add_lora). Weights are those of `base`, borrowed: it must outlive the result.
 Result<Model> with_lora(const Model& base, const train::LoraOptions& options, std::uint32_t seed);
@@ -32,12 +52,13 @@ Result<Model> adapter_of(const Model& adapted);
 /// the model lacks, or whose shape differs.
 Result<Model> with_adapter(const Model& base, const Model& adapter);
 
-/// The model with the adapters added to its weights; the graph is the base's. Borrows from `base`. A quantized weight
-/// cannot be merged into.
-Result<Model> merge_adapter(const Model& base, const Model& adapter);
+/// The model with the adapters added to its weights. Borrows the others from `base`. Merged weights become f32
+/// parameters, or frozen blocks of the type `blocks`, whatever they were.
+Result<Model> merge_adapter(const Model& base, const Model& adapter, std::optional<DType> blocks = {});
 
 /// Gives `model` all of `base` but its graph and signatures; weights go, borrowed, to values of the same name.
 Status borrow_rest(const Model& base, Model& model);
+
 /// A second model of the same graph, weights and all else; the weights are borrowed.
 Result<Model> borrow_model(const Model& base);
 

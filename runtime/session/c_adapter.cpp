@@ -24,6 +24,14 @@ Status put_on(graft_model& model, std::unique_ptr<Model> adapters, Make make) {
   return ok_status();
 }
 
+/// Of a session or a generator: swap(adapters or nullptr).
+template <typename Swap>
+Status swap_from(graft_context& context, const char* path, Swap swap) {
+  if (path == nullptr) return swap(nullptr);
+  GRAFT_TRY_ASSIGN(const Model adapters, load_model(*context.files, path));
+  return swap(&adapters);
+}
+
 }  // namespace
 
 graft_status graft_model_add_adapters(graft_model* model, const char* options, uint32_t seed) {
@@ -54,5 +62,19 @@ graft_status graft_model_save_adapters(graft_model* model, const char* path) {
     if (path == nullptr) return invalid("graft_model_save_adapters needs a path.");
     GRAFT_TRY_ASSIGN(const Model adapters, adapter_of(model->model));
     return save_model(*model->context->files, path, adapters);
+  });
+}
+
+graft_status graft_session_swap_adapters(graft_session* session, const char* path) {
+  if (session == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(session->context, [&] {
+    return swap_from(*session->context, path, [&](const Model* m) { return session->session->swap_adapters(m); });
+  });
+}
+
+graft_status graft_generator_swap_adapters(graft_generator* generator, const char* path) {
+  if (generator == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(generator->context, [&] {
+    return swap_from(*generator->context, path, [&](const Model* m) { return generator->generator->swap_adapters(m); });
   });
 }

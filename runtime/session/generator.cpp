@@ -75,6 +75,7 @@ Result<std::unique_ptr<Generator>> Generator::create(gpu::Device& device, const 
   std::unique_ptr<Generator> out(new Generator());
   GRAFT_TRY_ASSIGN(const DecoderPorts ports, decoder_ports(model.graph));
   out->vocabulary_ = ports.vocabulary;
+  out->adapters_ = LiveAdapters(model.graph);
   const std::uint32_t made_for = context_of(model).value_or(kUsualContext);
   out->context_ = options.context != 0 ? options.context : std::min(made_for, kUsualContext);
   if (context_of(model) && out->context_ > made_for) {
@@ -210,6 +211,11 @@ Result<Generated> Generator::generate(std::string_view prompt, const GenerateOpt
   if (!tokenizer_) return error(Code::not_found, "The model carries no tokenizer, so that it takes token ids only.");
   GRAFT_TRY_ASSIGN(const auto ids, tokenizer_->encode(prompt));
   return generate(ids, options, on_text);
+}
+
+Status Generator::swap_adapters(const Model* adapter) {
+  cached_.clear();  // keys and values of the other adapters
+  return adapters_.swap(*memory_, adapter);
 }
 
 }  // namespace graft

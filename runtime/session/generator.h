@@ -10,6 +10,7 @@
 
 #include "runtime/exec/program.h"
 #include "runtime/model/model.h"
+#include "runtime/session/live_adapters.h"
 #include "runtime/text/sampling.h"
 #include "runtime/text/tokenizer.h"
 
@@ -61,6 +62,9 @@ class Generator {
   Result<Generated> generate(std::string_view prompt, const GenerateOptions& options = {},
                              const TextCallback& on_text = {});
 
+  /// Other adapters in place of those that are on (LiveAdapters::swap). What the caches hold is forgotten.
+  Status swap_adapters(const Model* adapter);
+
   /// nullptr where the model has none.
   const text::Tokenizer* tokenizer() const { return tokenizer_ ? &*tokenizer_ : nullptr; }
   std::uint32_t context() const { return context_; }
@@ -82,6 +86,7 @@ class Generator {
   std::optional<text::Tokenizer> tokenizer_;
   std::vector<text::TokenId> stop_tokens_;
   std::vector<text::TokenId> cached_;  ///< whose keys and values the caches hold
+  LiveAdapters adapters_;
   std::uint32_t context_ = 0;
   std::int64_t vocabulary_ = 0;
 };

@@ -107,6 +107,7 @@ Result<std::unique_ptr<Session>> Session::create(gpu::Device& device, const Mode
                                                  const SessionOptions& options) {
   std::unique_ptr<Session> session(new Session());
   GRAFT_TRY_ASSIGN(session->graph_, request_graph(model, options.bindings, options.gradients, options.keep_outputs));
+  session->adapters_ = LiveAdapters(session->graph_);
   const Graph* const graphs[] = {&session->graph_};
   GRAFT_TRY_ASSIGN(const Residents residents, residents_within(device.caps(), graphs, options.plan));
   GRAFT_TRY_ASSIGN(Plan plan, make_plan(session->graph_, device.caps(), residents, options.plan));

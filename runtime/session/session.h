@@ -11,6 +11,7 @@
 #include "runtime/core/source_order.h"
 #include "runtime/exec/program.h"
 #include "runtime/model/model.h"
+#include "runtime/session/live_adapters.h"
 
 namespace graft {
 
@@ -57,6 +58,8 @@ class Session {
   Status set_input(std::string_view name, std::span<const std::byte> bytes);
   /// Every input must have been set. No allocation after the first run.
   Status run(const StepState& state = {});
+  /// Other adapters in place of those that are on (LiveAdapters::swap); outputs change with the next run.
+  Status swap_adapters(const Model* adapter) { return adapters_.swap(*memory_, adapter); }
   /// Of the last run, until the next; empty when there is no such output.
   std::span<const std::byte> output(std::string_view name) const { return program_->output(name); }
 
@@ -66,6 +69,7 @@ class Session {
   std::unique_ptr<Memory> memory_;
   std::unique_ptr<Program> program_;
   std::vector<bool> given_;
+  LiveAdapters adapters_;
 };
 
 /// Writes a model's weights into the residents of a bound graph of it; state without contents becomes zero.

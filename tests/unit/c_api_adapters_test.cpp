@@ -43,5 +43,70 @@ TEST_F(CApi, AdaptersAreTrainedSavedSwappedAndTakenOff) {
   EXPECT_EQ(run_model(h_.model), trained) << "failures change nothing";
 }
 
+/// Adapters of one layer with contents, as a file.
+void write_adapters(graft_context* context, const std::string& model, const std::string& path, const char* options,
+                    float b) {
+  graft_model* made = nullptr;
+  ASSERT_EQ(graft_model_load(context, model.c_str(), &made), GRAFT_OK);
+  ASSERT_EQ(graft_model_add_adapters(made, options, 3), GRAFT_OK) << graft_message(context);
+  ASSERT_EQ(graft_model_save_adapters(made, path.c_str()), GRAFT_OK) << graft_message(context);
+  graft_model_destroy(made);
+  auto loaded = load_model(os::system_files(), path);
+  ASSERT_TRUE(loaded.ok()) << loaded.status().message();
+  for (const ValueId id : loaded->graph.of_kind(ValueKind::parameter)) {
+    const Value& value = loaded->graph.value(id);
+    if (!value.name.ends_with("lora_B.weight")) continue;
+    const std::vector<float> numbers(value.shape.elements(), b);
+    ASSERT_TRUE(loaded->copy_weight(id, std::as_bytes(std::span(numbers))).ok());
+  }
+  ASSERT_TRUE(save_model(os::system_files(), path, *loaded).ok());
+}
+
+TEST_F(CApi, ALiveSessionTakesOtherAdapters) {
+  const std::string first = folder_.file("first.graft");
+  const std::string second = folder_.file("second.graft");
+  const std::string small = folder_.file("small.graft");
+  const std::string elsewhere = folder_.file("elsewhere.graft");
+  write_adapters(h_.context, path_, first, "r=3,alpha=6,targets=fc1|fc2", 0.25F);
+  write_adapters(h_.context, path_, second, "r=3,alpha=6,targets=fc1|fc2", -0.5F);
+  write_adapters(h_.context, path_, small, "r=2,alpha=8,targets=fc2", 0.5F);
+  write_adapters(h_.context, path_, elsewhere, "r=4,targets=fc1", 1);
+  const std::vector<float> plain = run_model(h_.model);
+  const auto alone = [&](const std::string& adapters) {
+    EXPECT_EQ(graft_model_load_adapters(h_.model, adapters.c_str()), GRAFT_OK) << h_.message();
+    return run_model(h_.model);
+  };
+  const std::vector<float> with_second = alone(second);
+  const std::vector<float> with_small = alone(small);
+  const std::vector<float> with_first = alone(first);
+  EXPECT_NE(with_second, with_first);
+
+  ASSERT_EQ(open_session(), GRAFT_OK) << h_.message();
+  const auto run = [&] {
+    EXPECT_EQ(graft_session_run(h_.session), GRAFT_OK) << h_.message();
+    return output(h_.session);
+  };
+  ASSERT_EQ(graft_session_set_input(h_.session, "x", batch_.x.data(), batch_.bytes()), GRAFT_OK) << h_.message();
+  EXPECT_EQ(run(), with_first);
+  ASSERT_EQ(graft_session_swap_adapters(h_.session, second.c_str()), GRAFT_OK) << h_.message();
+  EXPECT_EQ(run(), with_second) << "bit for bit";
+  // Fewer layers, a smaller rank and another scale: zeros fill up, and the scale of 4 instead of 2 goes into B exactly.
+  ASSERT_EQ(graft_session_swap_adapters(h_.session, small.c_str()), GRAFT_OK) << h_.message();
+  const std::vector<float> swapped = run();
+  for (std::size_t i = 0; i < swapped.size(); ++i) EXPECT_NEAR(swapped[i], with_small[i], 1e-5) << i;
+  ASSERT_EQ(graft_session_swap_adapters(h_.session, nullptr), GRAFT_OK) << h_.message();
+  EXPECT_EQ(run(), plain);
+  ASSERT_EQ(graft_session_swap_adapters(h_.session, first.c_str()), GRAFT_OK) << h_.message();
+  EXPECT_EQ(graft_session_swap_adapters(h_.session, elsewhere.c_str()), GRAFT_INVALID_ARGUMENT);
+  EXPECT_TRUE(contains(h_.message(), "rank 4; there is room for 3")) << h_.message();
+  EXPECT_EQ(graft_session_swap_adapters(h_.session, path_.c_str()), GRAFT_INVALID_ARGUMENT) << "a model is no adapter";
+  EXPECT_EQ(graft_session_swap_adapters(nullptr, first.c_str()), GRAFT_INVALID_ARGUMENT);
+  EXPECT_EQ(run(), with_first) << "failures change nothing";
+  ASSERT_EQ(graft_model_load_adapters(h_.model, nullptr), GRAFT_OK);
+  ASSERT_EQ(open_session(), GRAFT_OK) << h_.message();
+  EXPECT_EQ(graft_session_swap_adapters(h_.session, first.c_str()), GRAFT_INVALID_ARGUMENT);
+  EXPECT_TRUE(contains(h_.message(), "made without adapters")) << h_.message();
+}
+
 }  // namespace
 }  // namespace graft::test

@@ -1,4 +1,8 @@
 // Generating text through the C ABI.
+#include <cmath>
+#include <utility>
+
+#include "runtime/session/adapter.h"
 #include "tests/support/c_api.h"
 #include "tests/support/letter_model.h"
 
@@ -63,6 +67,52 @@ TEST_F(CGenerator, StreamsATextAndEndsItOnRequest) {
   options.stop_count = 1;
   ASSERT_EQ(graft_generate(generator_, "abc", &options, &text, &bytes), GRAFT_OK) << h_.message();
   EXPECT_EQ(std::string(text), whole.substr(0, whole.find(stop)));
+}
+
+TEST_F(CGenerator, TakesOtherAdaptersBetweenTexts) {
+  // A text of the model with adapters of the seed, whose B is made anything but zero.
+  const auto write = [&](const std::string& path, std::uint32_t seed) {
+    const Model base = letter_model();
+    auto adapted = with_lora(base, {.rank = 2, .alpha = 8}, seed);
+    ASSERT_TRUE(adapted.ok()) << adapted.status().message();
+    for (const ValueId id : adapted->graph.of_kind(ValueKind::parameter)) {
+      std::vector<float> numbers(adapted->graph.value(id).shape.elements());
+      for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = std::sin(static_cast<float>(seed * 7 + i));
+      ASSERT_TRUE(adapted->copy_weight(id, std::as_bytes(std::span(numbers))).ok());
+    }
+    const auto adapters = adapter_of(*adapted);
+    ASSERT_TRUE(adapters.ok()) << adapters.status().message();
+    ASSERT_TRUE(save_model(os::system_files(), path, *adapters).ok());
+  };
+  const std::string paths[] = {folder_.file("one.graft"), folder_.file("two.graft")};
+  write(paths[0], 1);
+  write(paths[1], 2);
+  auto options = sized<graft_generate_options>();
+  options.max_tokens = 12;
+  options.temperature = 1.5;
+  options.seed = 11;
+  const auto say = [&] {
+    const char* text = "";
+    EXPECT_EQ(graft_generate(generator_, "abc", &options, &text, nullptr), GRAFT_OK) << h_.message();
+    return std::string(text);
+  };
+  std::string alone[2];
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_EQ(graft_model_load_adapters(h_.model, paths[i].c_str()), GRAFT_OK) << h_.message();
+    ASSERT_EQ(graft_generator_create(h_.model, nullptr, &generator_), GRAFT_OK) << h_.message();
+    alone[i] = say();
+    graft_generator_destroy(std::exchange(generator_, nullptr));
+  }
+  EXPECT_NE(alone[0], alone[1]) << "choose another seed";
+  ASSERT_EQ(graft_generator_create(h_.model, nullptr, &generator_), GRAFT_OK) << h_.message();
+  EXPECT_EQ(say(), alone[1]);
+  ASSERT_EQ(graft_generator_swap_adapters(generator_, paths[0].c_str()), GRAFT_OK) << h_.message();
+  EXPECT_EQ(say(), alone[0]) << "nothing of the other adapters is left in the caches";
+  ASSERT_EQ(graft_generator_swap_adapters(generator_, paths[1].c_str()), GRAFT_OK) << h_.message();
+  EXPECT_EQ(say(), alone[1]);
+  EXPECT_EQ(graft_generator_swap_adapters(generator_, "nowhere.graft"), GRAFT_NOT_FOUND);
+  EXPECT_EQ(graft_generator_swap_adapters(nullptr, nullptr), GRAFT_INVALID_ARGUMENT);
+  EXPECT_EQ(say(), alone[1]);
 }
 
 TEST_F(CGenerator, RefusesWhatCannotBe) {

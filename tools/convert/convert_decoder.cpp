@@ -65,6 +65,7 @@ struct Source {
   const TensorNames* own_names = nullptr;  ///< in the model
   SourceTensors tensors;
   std::vector<std::string> skipped;  ///< tensors of types that graft does not read
+  std::string odd_names;             ///< what kMetaSourceNames shall say
 };
 
 /// `add_text(spec, model, report)` adds what belongs to the model besides its weights.
@@ -85,6 +86,7 @@ Result<ConvertedDecoder> convert(Source source, const WeightOptions& options, Ad
     auto node = by_name.extract(head);
     node.key() = embedding;
     by_name.insert(std::move(node));
+    source.odd_names += kNamesHead;
   }
   DecoderWeights weights(source.tensors, *source.names, *source.own_names, out.model, options);
   Status built = build_decoder(spec, weights, out.model.graph);
@@ -108,6 +110,7 @@ Result<ConvertedDecoder> convert(Source source, const WeightOptions& options, Ad
   set_metadata(out.model, kMetaSourceFile, source.name);
   set_metadata(out.model, kMetaTrainability, report.text());
   remember_layout(spec, out.model);
+  if (source.names == source.own_names) set_metadata(out.model, kMetaSourceNames, source.odd_names);
   out.files = std::move(source.tensors.files);
   return out;
 }
@@ -132,14 +135,15 @@ bool normalize_names(const TensorNames& names, SourceTensors& tensors) {
 namespace {
 
 struct Config {
+  std::string text;
   Json json;
   HfModel model;
 };
 
 Result<Config> read_config(os::FileSystem& files, const std::string& path) {
-  GRAFT_TRY_ASSIGN(const std::string text, os::read_text_file(files, path, kLargestConfig));
   Config config;
-  GRAFT_TRY_ASSIGN(config.json, parse_json(text).with_context(path));
+  GRAFT_TRY_ASSIGN(config.text, os::read_text_file(files, path, kLargestConfig));
+  GRAFT_TRY_ASSIGN(config.json, parse_json(config.text).with_context(path));
   GRAFT_TRY_ASSIGN(config.model, read_hf_config(config.json).with_context(path));
   return config;
 }
@@ -150,21 +154,20 @@ Result<ConvertedDecoder> shapes_of_config(os::FileSystem& files, const std::stri
   GRAFT_TRY_ASSIGN(Config config, read_config(files, path));
   const HfModel& model = config.model;
   options.shapes_only = true;
-  return convert({file_name(path), "config.json", model.spec, model.names, model.names, {}, {}}, options,
+  return convert({file_name(path), "config.json", model.spec, model.names, model.names, {}, {}, {}}, options,
                  [](const DecoderSpec&, Model&, Report&) {});
 }
 
 Result<ConvertedDecoder> convert_folder(os::FileSystem& files, const std::string& folder,
                                         const WeightOptions& options) {
   GRAFT_TRY_ASSIGN(Config read, read_config(files, folder + "/config.json"));
-  auto& [json, config] = read;
-  Source source = {file_name(folder), "safetensors", std::move(config.spec), config.names, config.names, {}, {}};
+  auto& [text, json, config] = read;
+  Source source = {file_name(folder), "safetensors", std::move(config.spec), config.names, config.names, {}, {}, {}};
   GRAFT_TRY_ASSIGN(source.tensors, open_safetensors(files, folder, source.skipped));
-  const bool bare = normalize_names(*source.names, source.tensors);
+  if (normalize_names(*source.names, source.tensors)) source.odd_names += kNamesBare;
   return convert(std::move(source), options, [&](const DecoderSpec& spec, Model& out, Report& report) {
     add_folder_text(files, folder, json, spec, out, report);
     remember_config(text, out);
-    if (bare) set_metadata(out, kMetaSourcePrefix, "bare");
   });
 }
 
@@ -178,7 +181,8 @@ Result<ConvertedDecoder> convert_gguf(std::span<const std::byte> bytes, const st
                    &kGgufNames,
                    model.own_names,
                    std::move(model.tensors),
-                   std::move(model.skipped)};
+                   std::move(model.skipped),
+                   {}};
   return convert(std::move(source), options, [&](const DecoderSpec& spec, Model& out, Report& report) {
     add_gguf_text(file, spec, out, report);
     remember_gguf(file, out);

@@ -18,8 +18,11 @@ inline constexpr std::string_view kMetaSourceConfig = "source.config";  ///< the
 /// factors of the rotary embedding.
 inline constexpr std::string_view kMetaSourceGguf = "source.gguf";
 inline constexpr const char* kRopeFactorsName = "rope_freqs.weight";
-/// "bare" where tensors of the source had no "transformer." before their names.
-inline constexpr std::string_view kMetaSourcePrefix = "source.prefix";
+/// Where names of a folder's tensors were others than the model's, in any order: "bare", GPT-2's without
+/// "transformer."; "head", the one matrix of embedding and head under the head's name.
+inline constexpr std::string_view kMetaSourceNames = "source.names";
+inline constexpr std::string_view kNamesBare = "bare ";
+inline constexpr std::string_view kNamesHead = "head ";
 
 /// Remembers a folder's configuration; `config` is its text.
 void remember_config(std::string_view config, Model& model);

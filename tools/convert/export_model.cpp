@@ -86,11 +86,16 @@ Status check_pairs(const DecoderSource& source) {
 
 // ---- Hugging Face folders
 
+/// The name that a folder had for it.
 std::string folder_name(const std::string& name, const Model& model) {
-  const auto bare = model.metadata.find(kMetaSourcePrefix);
+  const auto odd = model.metadata.find(kMetaSourceNames);
+  if (odd == model.metadata.end()) return name;
+  const auto layout = layout_of(model.metadata);
+  const bool head = odd->second.find(kNamesHead) != std::string::npos;
+  if (head && layout && name == cat(layout->names().embedding, ".weight")) return cat(layout->names().head, ".weight");
   constexpr std::string_view kPrefix = "transformer.";
-  const bool strip = bare != model.metadata.end() && bare->second == "bare" && name.starts_with(kPrefix);
-  return strip ? name.substr(kPrefix.size()) : name;
+  const bool bare = odd->second.find(kNamesBare) != std::string::npos && name.starts_with(kPrefix);
+  return bare ? name.substr(kPrefix.size()) : name;
 }
 
 Result<OrderedJson> folder_config(const DecoderSource& source, const std::vector<ExportTensor>& tensors) {
@@ -315,7 +320,6 @@ Result<ExportReport> export_gguf(os::FileSystem& files, const std::string& path,
         writer.add(key, *source->gguf->find(key));
       }
     }
-    add_storage_keys(tensors, *source, writer);
   } else {
     GRAFT_TRY(add_new_keys(*source, model, writer, report));
     add_storage_keys(tensors, *source, writer);

@@ -21,6 +21,10 @@ std::span<float> floats(HostBuffer& buffer) {
 /// Rows in another order, whatever their numbers are encoded as: blocks never cross rows.
 Result<HostBuffer> with_rows(const ExportTensor& tensor) {
   const auto rows = static_cast<std::size_t>(tensor.source.dims.front());
+  if (tensor.heads < 1 || tensor.source.dims.front() % (2 * tensor.heads) != 0) {
+    return corrupt("The tensor \"", tensor.name, "\" has ", rows, " rows, which are no ", tensor.heads,
+                   " heads of pairs.");
+  }
   const std::size_t row_bytes = tensor.source.bytes.size() / rows;
   GRAFT_TRY_ASSIGN(HostBuffer out, HostBuffer::create(tensor.source.bytes.size(), tensor.name));
   const std::vector<std::size_t> order = pair_rows(rows, tensor.heads, tensor.pairs);

@@ -38,22 +38,26 @@ double plain(double x) {
   return out;
 }
 
-/// Factors of single frequencies are what Llama 3.1's rule gives, or nothing that a config.json can say.
+/// Factors of single frequencies are what Llama 3.1's rule gives, or nothing that a config.json can say. They do not
+/// tell the context before the stretching, which has been a power of two.
 Result<OrderedJson> scaling_of_factors(const RopeSpec& rope, std::int64_t head_dim) {
   const std::int64_t turned = rope.rotated != 0 ? rope.rotated : head_dim;
   RopeSpec bare = rope;
   bare.frequencies.clear();
-  const double slowest = rope_frequencies(bare, head_dim).back() / rope.frequencies.back();
-  Llama3Scaling rule = {.factor = std::round(slowest)};
-  GRAFT_TRY(scale_llama3(bare, turned, rule));
-  const bool same = std::equal(bare.frequencies.begin(), bare.frequencies.end(), rope.frequencies.begin(),
-                               rope.frequencies.end(), [](float a, float b) { return std::abs(a - b) <= 1e-6f * b; });
-  if (!same) return unsupported("config.json cannot say the factors of its rotary embedding.");
-  return OrderedJson{{"rope_type", "llama3"},
-                     {"factor", rule.factor},
-                     {"low_freq_factor", rule.low},
-                     {"high_freq_factor", rule.high},
-                     {"original_max_position_embeddings", rule.old_context}};
+  Llama3Scaling rule = {.factor = std::round(rope_frequencies(bare, head_dim).back() / rope.frequencies.back())};
+  for (rule.old_context = 1 << 20; rule.old_context >= 16; rule.old_context /= 2) {
+    GRAFT_TRY(scale_llama3(bare, turned, rule));
+    const bool same = std::equal(bare.frequencies.begin(), bare.frequencies.end(), rope.frequencies.begin(),
+                                 rope.frequencies.end(), [](float a, float b) { return std::abs(a - b) <= 1e-6f * b; });
+    bare.frequencies.clear();
+    if (!same) continue;
+    return OrderedJson{{"rope_type", "llama3"},
+                       {"factor", rule.factor},
+                       {"low_freq_factor", rule.low},
+                       {"high_freq_factor", rule.high},
+                       {"original_max_position_embeddings", rule.old_context}};
+  }
+  return unsupported("config.json cannot say the factors of its rotary embedding.");
 }
 
 Result<OrderedJson> scaling_of(const RopeSpec& rope, std::int64_t head_dim) {

@@ -1,5 +1,6 @@
 #include "tools/graft/adapted_model.h"
 
+#include "tools/convert/adapter_files.h"
 #include "tools/graft/model_io.h"
 
 namespace graft::cli {
@@ -18,7 +19,7 @@ Result<AdaptedModel> put_adapters_on(Model base, const std::string& adapter, con
   AdaptedModel made;
   made.base = std::move(base);
   if (!adapter.empty()) {
-    GRAFT_TRY_ASSIGN(made.adapter, open_model(adapter));
+    GRAFT_TRY_ASSIGN(made.adapter, convert::open_adapter(os::system_files(), adapter, made.base));
     auto adapted = with_adapter(made.base, made.adapter);
     if (!adapted.ok())
       return std::move(adapted).status().with_context(cat("While putting the adapter \"", adapter, "\" on"));

@@ -2,6 +2,8 @@
 #include <cstdio>
 #include <memory>
 
+#include "runtime/session/adapter.h"
+#include "tools/convert/adapter_files.h"
 #include "tools/convert/convert_decoder.h"
 #include "tools/convert/convert_onnx.h"
 #include "tools/convert/example_onnx.h"
@@ -21,6 +23,7 @@ struct Options {
   bool json = false;
   std::string quantize;
   bool expand = false;
+  std::string base;  ///< of an adapter
 };
 
 convert::WeightOptions weight_options(const Options& options) {
@@ -41,6 +44,16 @@ Status finish(const Options& options, const convert::Report& report, const Model
   return ok_status();
 }
 
+Status convert_adapter(const Options& options) {
+  os::FileSystem& files = os::system_files();
+  GRAFT_TRY_ASSIGN(const Model base, open_model(options.base));
+  GRAFT_TRY_ASSIGN(const Model adapter, convert::open_adapter(files, options.input, base));
+  GRAFT_TRY(with_adapter(base, adapter));  // it must fit
+  GRAFT_TRY(save_model(files, options.output, adapter));
+  std::printf("Wrote %s.\n", options.output.c_str());
+  return ok_status();
+}
+
 Status run(const Options& options) {
   if (!options.example.empty()) {
     if (!options.output.ends_with(".onnx")) {
@@ -52,6 +65,7 @@ Status run(const Options& options) {
   }
   os::FileSystem& files = os::system_files();
   GRAFT_TRY_ASSIGN(const os::FileInfo info, files.info(options.input));
+  if (!options.base.empty()) return convert_adapter(options);
   const bool folder = info.type == os::EntryType::directory;
   if (folder || convert::is_gguf(files, options.input)) {
     if (!options.bind.empty()) return invalid("--bind is for ONNX files; a language model's dimensions stay open.");
@@ -88,6 +102,7 @@ Action add_convert(CLI::App& app) {
   app.add_option("--bind", options->bind, "Fixes named dimensions, as in seq=128; the others stay open");
   add_quantize_flag(app, options->quantize);
   app.add_flag("--expand", options->expand, "Quantized matrices become f32, which can be trained");
+  app.add_option("--base", options->base, "IN is an adapter (a PEFT folder or a GGUF file) of this .graft model");
   app.add_flag("--json", options->json, "Print the trainability report as JSON");
   return [options] { return run(*options); };
 }

@@ -3,6 +3,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "tools/convert/adapter_files.h"
 #include "tools/convert/export_model.h"
 #include "tools/graft/model_io.h"
 
@@ -39,6 +40,10 @@ convert::ExportOptions export_options(const Options& options) {
 Result<convert::ExportReport> write(const Options& options, const Model& model) {
   os::FileSystem& files = os::system_files();
   const std::string format = format_of(options);
+  if (convert::is_adapter(model)) {
+    if (format == "gguf") return convert::export_gguf_adapter(files, options.output, model, export_options(options));
+    if (format == "folder") return convert::export_peft(files, options.output, model, export_options(options));
+  }
   if (format == "gguf") return convert::export_gguf(files, options.output, model, export_options(options));
   if (format == "safetensors")
     return convert::export_safetensors(files, options.output, model, export_options(options));
@@ -69,9 +74,10 @@ Status run(const Options& options) {
 
 Action add_export(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("MODEL", options->path, "A .graft file")->required();
+  app.add_option("MODEL", options->path, "A .graft file: a model, or an adapter")->required();
   app.add_option("-o,--output", options->output,
-                 "OUT.gguf, OUT.safetensors (the parameters of any model), or a folder as Hugging Face has them")
+                 "OUT.gguf, OUT.safetensors (the parameters of any model), or a folder as Hugging Face has them (of an "
+                 "adapter, as PEFT does)")
       ->required();
   app.add_option("--format", options->format, "gguf, safetensors or folder, whatever the output's name ends in")
       ->check(CLI::IsMember({"gguf", "safetensors", "folder"}));

@@ -105,7 +105,8 @@ Action add_generate(CLI::App& app) {
   auto options = std::make_shared<Options>();
   text::SamplingOptions& sampling = options->generate.sampling;
   app.add_option("MODEL", options->path, "A .graft file")->required();
-  app.add_option("--adapter", options->adapter, "An adapter file for the model, as graft train --lora writes it");
+  app.add_option("--adapter", options->adapter,
+                 "An adapter for the model: of graft train --lora, a PEFT folder, or a GGUF file");
   auto* source = app.add_option_group("Prompt");
   source->add_option("--prompt", options->prompt, "The text to go on from");
   source->add_option("--tokens", options->tokens, "Token ids instead, as in 1,80,147");

@@ -108,10 +108,16 @@ std::string bindings_text(const Bindings& bindings) {
   return text;
 }
 
+/// What a file that was converted said may be long.
+std::string shortened(const std::string& text) {
+  constexpr std::size_t kMost = 200;
+  return text.size() <= kMost ? text : cat(text.substr(0, 24), "... (", bytes_text(text.size()), ")");
+}
+
 void print(const Model& model, const std::string& path, const std::vector<Layer>& layers, const Bindings& bindings) {
   std::printf("%s\n", path.c_str());
   for (const auto& [key, text] : model.metadata) {
-    if (text.find('\n') == std::string::npos) std::printf("  %-18s %s\n", key.c_str(), text.c_str());
+    if (text.find('\n') == std::string::npos) std::printf("  %-18s %s\n", key.c_str(), shortened(text).c_str());
   }
   if (const auto tokenizer = tokenizer_text(model)) std::printf("  %-18s %s\n", "tokenizer", tokenizer->c_str());
   for (const Output& port : inputs_of(model.graph)) {

@@ -3,8 +3,10 @@
 #include <memory>
 
 #include "runtime/session/adapter.h"
+#include "tools/convert/adapter_files.h"
 #include "tools/graft/command.h"
 #include "tools/graft/model_io.h"
+#include "tools/graft/quantize_flag.h"
 
 namespace graft::cli {
 namespace {
@@ -13,12 +15,13 @@ struct Options {
   std::string path;
   std::string adapter;
   std::string output;
+  std::string quantize;
 };
 
 Status run(const Options& options) {
   GRAFT_TRY_ASSIGN(const Model base, open_model(options.path));
-  GRAFT_TRY_ASSIGN(const Model adapter, open_model(options.adapter));
-  GRAFT_TRY_ASSIGN(const Model merged, merge_adapter(base, adapter));
+  GRAFT_TRY_ASSIGN(const Model adapter, convert::open_adapter(os::system_files(), options.adapter, base));
+  GRAFT_TRY_ASSIGN(const Model merged, merge_adapter(base, adapter, block_format(options.quantize)));
   GRAFT_TRY(save_model(os::system_files(), options.output, merged));
   std::printf("Wrote %s.\n", options.output.c_str());
   return ok_status();
@@ -28,9 +31,13 @@ Status run(const Options& options) {
 
 Action add_merge(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("MODEL", options->path, "A .graft file with f32 weights")->required();
-  app.add_option("--adapter", options->adapter, "An adapter, as graft train --lora writes it")->required();
+  app.add_option("MODEL", options->path,
+                 "A .graft file; weights that are blocks become f32 where the adapter adds to them")
+      ->required();
+  app.add_option("--adapter", options->adapter, "An adapter: of graft train --lora, a PEFT folder, or a GGUF file")
+      ->required();
   app.add_option("-o,--output", options->output, "The merged model")->required();
+  add_quantize_flag(app, options->quantize, "Merged matrices become blocks of this format, frozen");
   return [options] { return run(*options); };
 }
 

@@ -169,7 +169,8 @@ Status run(const Options& options, bool gradients) {
 
 void add_common(CLI::App& app, Options& options) {
   app.add_option("MODEL", options.path, "A .graft file")->required();
-  app.add_option("--adapter", options.adapter, "An adapter file for the model, as graft train --lora writes it");
+  app.add_option("--adapter", options.adapter,
+                 "An adapter for the model: of graft train --lora, a PEFT folder, or a GGUF file");
   app.add_option("--input", options.inputs, "NAME=FILE.npy, once per input of the model");
   app.add_option("--bind", options.bind, "Sizes of named dimensions that the files do not tell");
   app.add_option("--out", options.folder, "Folder for the results, NAME.npy each")->required();

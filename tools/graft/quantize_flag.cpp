@@ -15,11 +15,10 @@ std::optional<DType> block_format(std::string_view name) {
   return std::nullopt;
 }
 
-void add_quantize_flag(CLI::App& app, std::string& format) {
+void add_quantize_flag(CLI::App& app, std::string& format, const char* help) {
   std::vector<std::string> formats;
   for (const DType dtype : kFormats) formats.emplace_back(dtype_name(dtype));
-  app.add_option("--quantize", format, "Matrices of a language model become blocks of this format, frozen")
-      ->check(CLI::IsMember(formats));
+  app.add_option("--quantize", format, help)->check(CLI::IsMember(formats));
 }
 
 }  // namespace graft::cli

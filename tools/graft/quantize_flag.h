@@ -9,7 +9,8 @@
 
 namespace graft::cli {
 
-void add_quantize_flag(CLI::App& app, std::string& format);
+void add_quantize_flag(CLI::App& app, std::string& format,
+                       const char* help = "Matrices of a language model become blocks of this format, frozen");
 /// nullopt: none of that name.
 std::optional<DType> block_format(std::string_view name);
 

@@ -121,15 +121,6 @@ GRAFT_API graft_status graft_model_load(graft_context* context, const char* path
 GRAFT_API void graft_model_destroy(graft_model* model);
 /* Writes the model atomically: on failure the file is as it was. */
 GRAFT_API graft_status graft_model_save(graft_model* model, const char* path);
-/* Low-rank adapters (LoRA). While any are on, all but them is frozen, and graft_trainer_store stores them. The model
-   must have no sessions, generators or trainers when they change. */
-/* Puts fresh ones on, instead of those that are on: "r=8,alpha=16,dropout=0,targets=q_proj|v_proj", any part left out;
-   NULL for the defaults. */
-GRAFT_API graft_status graft_model_add_adapters(graft_model* model, const char* options, uint32_t seed);
-/* Puts those of a file on, instead of those that are on; NULL: none. */
-GRAFT_API graft_status graft_model_load_adapters(graft_model* model, const char* path);
-/* Writes the adapters alone, atomically. */
-GRAFT_API graft_status graft_model_save_adapters(graft_model* model, const char* path);
 GRAFT_API size_t graft_model_count(const graft_model* model, graft_tensor_kind kind);
 /* not_found where index >= count. */
 GRAFT_API graft_status graft_model_tensor(const graft_model* model, graft_tensor_kind kind, size_t index,
@@ -305,5 +296,6 @@ GRAFT_API graft_status graft_trainer_store(graft_trainer* trainer);
 }
 #endif
 
+#include "graft/adapters.h"
 #include "graft/checkpoint.h"
 #endif

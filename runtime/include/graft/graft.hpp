@@ -65,6 +65,10 @@ struct GenerateOptions {
 /// Writes text with a language model.
 class Generator {
  public:
+  /// Other adapters at once, from a file; an empty path: as without. See graft/adapters.h.
+  Status swap_adapters(const std::string& path) {
+    return status(graft_generator_swap_adapters(handle_.get(), detail::or_null(path)));
+  }
   /// What the model says after the prompt.
   Result<std::string> generate(const std::string& prompt, const GenerateOptions& options = {}) {
     std::vector<const char*> stop;
@@ -109,6 +113,10 @@ class Generator {
 /// A model planned and recorded for one set of sizes.
 class Session {
  public:
+  /// As Generator::swap_adapters().
+  Status swap_adapters(const std::string& path) {
+    return status(graft_session_swap_adapters(handle_.get(), detail::or_null(path)));
+  }
   /// Copies; the bytes stay from run to run.
   template <typename T>
   Status set_input(const std::string& name, std::span<const T> data) {

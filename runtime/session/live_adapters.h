@@ -1,0 +1,38 @@
+// Adapters of a model that runs: others take their place without planning, recording or allocating anything anew.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/exec/memory.h"
+#include "runtime/model/model.h"
+
+namespace graft {
+
+/// Knows where a graph's adapters lie, once they are on a device.
+class LiveAdapters {
+ public:
+  LiveAdapters() = default;
+  /// Of a graph with adapters on (with_lora, with_adapter), or of one without.
+  explicit LiveAdapters(const Graph& graph);
+
+  /// Writes the matrices of an adapter file; layers that it does not have are as without. Ranks may be smaller than
+  /// those that are on; the programs' scale stays, so that B is multiplied by what the file's alpha and rank differ.
+  /// nullptr: all are as without. Nothing changes where the file does not fit: its error names the layer.
+  Status swap(Memory& memory, const Model* adapter) const;
+
+ private:
+  struct Site {
+    std::string layer;
+    std::int64_t rank, in, out;
+    double scale;
+  };
+  struct Matrices {
+    std::vector<float> a, b;
+  };
+  static Result<Matrices> matrices(const Site& site, const Model& adapter, double scale, std::int64_t rank);
+  std::vector<Site> sites_;
+};
+
+}  // namespace graft
