@@ -82,6 +82,11 @@ Status LiveAdapters::swap(Memory& memory, const Model* adapter) const {
     GRAFT_TRY_ASSIGN(made[static_cast<std::size_t>(site - sites_.begin())],
                      matrices(*site, *adapter, layer.scale(), layer.rank));
   }
+  for (const Resident& resident : memory.residents().entries()) {  // before anything is written
+    if (!resident.streamed || !(resident.name.ends_with(kLoraA) || resident.name.ends_with(kLoraB))) continue;
+    return unsupported("The adapter's \"", resident.name,
+                       "\" is streamed to keep to the budget; it cannot be swapped.");
+  }
   for (std::size_t i = 0; i < sites_.size(); ++i) {
     GRAFT_TRY(memory.write(sites_[i].layer + std::string(kLoraA), std::as_bytes(std::span(made[i].a))));
     GRAFT_TRY(memory.write(sites_[i].layer + std::string(kLoraB), std::as_bytes(std::span(made[i].b))));

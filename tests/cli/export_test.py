@@ -111,7 +111,7 @@ class ExportTest(FilesTest):
         told = self.told("tiny.graft", "-o", "q8.gguf", "--dtype", "q8_0")
         self.assertIn("whole number of blocks", told["notes"][0])
         self.fails("export", "tiny.graft", "-o", "x.safetensors", "--dtype", "q8_0", says=["q8_0", "bf16"])
-        self.fails("export", "tiny.graft", "-o", "x.onnx", says=["ONNX"])
+        self.fails("export", "tiny.graft", "-o", "x.onnx", says=["--source"])
         self.assertFalse(os.path.exists(self.path("x.safetensors")))
         self.assertEqual(self.run_graft("export", "tiny.graft", "-o", "x", "--dtype", "q3").returncode, 2)
 
@@ -148,6 +148,24 @@ class ExportTest(FilesTest):
         self.fails("export", "lenet.graft", "-o", "folder", says=["lenet.graft", "does not remember"])
         self.fails("export", "lenet.graft", "-o", "lenet.gguf", says=["does not remember"])
         self.assertFalse(os.path.exists(self.path("folder")))
+
+    def test_weights_go_back_into_the_onnx_file(self):
+        self.graft("convert", "--example", "lenet", "-o", "lenet.onnx")
+        self.graft("convert", "lenet.onnx", "-o", "lenet.graft")
+        self.graft("export", "lenet.graft", "-o", "same.onnx", "--source", "lenet.onnx")
+        with open(self.path("lenet.onnx"), "rb") as first, open(self.path("same.onnx"), "rb") as second:
+            self.assertEqual(second.read(), first.read())
+        self.graft("train", "lenet.graft", "--data", "digits:?count=64", "--batch", 32, "--steps", 2, "--quiet", "-o",
+                   "trained.graft")
+        self.graft("export", "trained.graft", "-o", "trained.onnx", "--source", "lenet.onnx")
+        self.graft("convert", "trained.onnx", "-o", "again.graft")
+        self.images(3)
+        trained = self.outputs("trained.graft")
+        self.assertEqual(self.outputs("again.graft"), trained)
+        self.assertNotEqual(self.outputs("lenet.graft"), trained)
+        self.fails("export", "mlp.graft", "-o", "x.onnx", "--source", "lenet.onnx", says=["fc1.weight", "[500, 800]"])
+        self.fails("export", "lenet.graft", "-o", "x.onnx", "--source", "lenet.graft", says=["lenet.graft", "ONNX"])
+        self.assertFalse(os.path.exists(self.path("x.onnx")))
 
     def test_tinystories(self):
         source = self.data("llm-tinystories-656k")

@@ -5,6 +5,7 @@
 
 #include "tools/convert/adapter_files.h"
 #include "tools/convert/export_model.h"
+#include "tools/convert/export_onnx.h"
 #include "tools/graft/model_io.h"
 
 namespace graft::cli {
@@ -15,6 +16,7 @@ struct Options {
   std::string output;
   std::string format;
   std::string dtype;
+  std::string source;  ///< of an ONNX file
   bool json = false;
 };
 
@@ -48,7 +50,11 @@ Result<convert::ExportReport> write(const Options& options, const Model& model) 
   if (format == "safetensors")
     return convert::export_safetensors(files, options.output, model, export_options(options));
   if (format == "folder") return convert::export_folder(files, options.output, model, export_options(options));
-  return unsupported("ONNX files cannot be written; a Hugging Face folder, .gguf and .safetensors can.");
+  if (options.source.empty()) {
+    return invalid("An ONNX file is written over the one that the model was converted from: name that with --source.");
+  }
+  if (!options.dtype.empty()) return invalid("--dtype is not for ONNX files, whose initializers keep their types.");
+  return convert::export_onnx(files, options.output, model, options.source);
 }
 
 void print(const Options& options, const convert::ExportReport& report) {
@@ -76,15 +82,17 @@ Action add_export(CLI::App& app) {
   auto options = std::make_shared<Options>();
   app.add_option("MODEL", options->path, "A .graft file: a model, or an adapter")->required();
   app.add_option("-o,--output", options->output,
-                 "OUT.gguf, OUT.safetensors (the parameters of any model), or a folder as Hugging Face has them (of an "
+                 "OUT.gguf, OUT.safetensors (the parameters of any model), OUT.onnx, or a folder as Hugging Face has "
+                 "them (of an "
                  "adapter, as PEFT does)")
       ->required();
-  app.add_option("--format", options->format, "gguf, safetensors or folder, whatever the output's name ends in")
-      ->check(CLI::IsMember({"gguf", "safetensors", "folder"}));
+  app.add_option("--format", options->format, "gguf, safetensors, onnx or folder, whatever the output's name ends in")
+      ->check(CLI::IsMember({"gguf", "safetensors", "onnx", "folder"}));
   std::vector<std::string> dtypes;
   for (const DType dtype : kDtypes) dtypes.emplace_back(dtype_name(dtype));
   app.add_option("--dtype", options->dtype, "What matrices become (default: what they are in the model)")
       ->check(CLI::IsMember(dtypes));
+  app.add_option("--source", options->source, "The ONNX file that the model was converted from, whose graph stays");
   app.add_flag("--json", options->json, "Print what was written as JSON");
   return [options] { return run(*options); };
 }
