@@ -24,8 +24,8 @@ void main() {
   const uint flat_group = flat_workgroup();
   const uint row = flat_group / p.column_tiles;
   if (row >= p.rows) return;  // the whole workgroup, here and below
-  const int target = p.by_index != 0u ? wrapped(row) : int(row);
-  if (target < 0 || target >= int(p.axis_size)) return;
+  const int target = p.by_index != 0u ? wrapped(row) : int(p.first + row);
+  if (target < int(p.first) || target >= int(p.first + p.count)) return;
 
   const uint first_column = (flat_group - row * p.column_tiles) * 128u * COLUMNS + lane;
   float sum[COLUMNS];
@@ -57,6 +57,6 @@ void main() {
   for (uint c = 0u; c < COLUMNS; ++c) {
     const uint column = first_column + 128u * c;
     if (column >= p.columns) continue;
-    dx[(column / p.inner * p.axis_size + uint(target)) * p.inner + column % p.inner] = sum[c];
+    dx[(column / p.inner * p.axis_size + uint(target) - p.first) * p.inner + column % p.inner] = sum[c];
   }
 }

@@ -1,4 +1,5 @@
 #include "tests/support/op_case.h"
+#include "tests/support/run_graph.h"
 
 namespace graft::test {
 namespace {
@@ -87,6 +88,23 @@ std::vector<OpCase> cases() {
   };
 }
 GRAFT_OP_CASES(Gather, cases());
+
+class GatherParts : public testing::TestWithParam<OpCase> {};
+
+// A table larger than a binding, whose rows have gradients each, or few of them.
+TEST_P(GatherParts, FitSmallBindings) {
+  const EditedCaps edited([](gpu::Caps& caps) { caps.max_storage_buffer_range = 8192; });
+  check_op_case(GetParam());
+}
+
+std::vector<OpCase> large_cases() {
+  std::vector<double> many, few;
+  for (int i = 0; i < 80; ++i) many.push_back((i * 37) % 150);
+  for (int i = 0; i < 20; ++i) few.push_back((i * 137) % 200 - (i % 3 == 0 ? 200 : 0));
+  return {with_indices(one("many of a large table", {150, 24}, {80}, 0), many),
+          with_indices(one("few of a large table", {200, 24}, {20}, 0), few)};
+}
+INSTANTIATE_TEST_SUITE_P(, GatherParts, testing::ValuesIn(large_cases()), op_case_name);
 
 TEST(GatherInfer, RefusesWhatDoesNotFit) {
   const auto bad_axis = [](std::int64_t axis) {

@@ -70,7 +70,7 @@ Status emit_weight(Emitter& e, const Sizes& s) {
     push.first = static_cast<std::uint32_t>(first);
     push.rows = static_cast<std::uint32_t>(count);
     Binding out = e.out();
-    if (count != s.axis) out.access = Access::read_write;
+    if (first > 0) out.access = Access::read_write;  // what is not in this part stays
     const std::uint64_t invocations = std::uint64_t{push.quads} * push.index_count;
     e.dispatch(shaders::KernelId::gather_weight__f32, {0, 0, 0, 0, static_cast<std::uint32_t>(dtype)},
                {weight_rows(e.in(0), dtype, s.inner, first, count), e.in(1), out}, push,
@@ -130,11 +130,20 @@ Status emit_grad(Emitter& e) {
   push.column_tiles = ceil_div<std::uint32_t>(push.columns, kColumnsOfGroup);
   // Every workgroup scans all indices: take as few workgroups as will do.
   push.by_index = push.axis_size / 2 > push.index_count;
-  push.rows = push.by_index != 0 ? push.index_count : push.axis_size;
   if (push.by_index != 0) GRAFT_TRY(emit_fill(e, e.out(), count, 0));
-  e.dispatch(shaders::KernelId::gather_grad__f32, {}, {e.in(0), e.in(1), e.out()}, push,
-             e.spread(std::uint64_t{push.rows} * push.column_tiles));
-  return ok_status();
+  std::uint64_t per_part = s.axis;
+  if (s.outer == 1 && count > binding_words(e.caps())) {
+    GRAFT_TRY_ASSIGN(per_part, weight_rows_per_binding(e.caps(), DType::f32, s.inner));
+  }
+  return for_each_part(s.axis, per_part, [&](std::uint64_t first, std::uint64_t part) -> Status {
+    push.first = static_cast<std::uint32_t>(first);
+    push.count = static_cast<std::uint32_t>(part);
+    push.rows = push.by_index != 0 ? push.index_count : push.count;
+    e.dispatch(shaders::KernelId::gather_grad__f32, {},
+               {e.in(0), e.in(1), weight_rows(e.out(), DType::f32, s.inner, first, s.outer * part)}, push,
+               e.spread(std::uint64_t{push.rows} * push.column_tiles));
+    return ok_status();
+  });
 }
 
 Status vjp_grad(VjpContext& c) {
