@@ -38,7 +38,7 @@ std::optional<Head> find_head(const Graph& graph, ValueId logits, const LossOpti
   const Value& value = graph.value(logits);
   const auto last = static_cast<std::int64_t>(value.shape.rank()) - 1;
   const std::int64_t axis = options.class_axis.value_or(-1);
-  if (options.label_smoothing != 0 || !value.producer.valid() || last < 2 || (axis != -1 && axis != last)) return {};
+  if (!value.producer.valid() || last < 2 || (axis != -1 && axis != last)) return {};
   const Node& node = graph.node(value.producer);
   const bool product = node.op == Op::matmul && node.attrs.flag("trans_b") && !node.attrs.flag("trans_a");
   if (!product || node.inputs.size() > 2) return {};
@@ -55,8 +55,9 @@ Result<LossNodes> add_head_loss(Graph& graph, const Head& head, const LossOption
                    add_target(graph, DType::i32, Shape(std::vector<Dim>(hidden.begin(), hidden.end() - 1))));
   Builder b(graph);
   b.set_scope("loss/", kNoNode);
-  loss.sum = sum_of(b, b.node(Op::linear_cross_entropy, {head.hidden, head.weight, loss.target},
-                              {{"ignore_index", std::int64_t{options.ignore_index}}}));
+  loss.sum = sum_of(
+      b, b.node(Op::linear_cross_entropy, {head.hidden, head.weight, loss.target},
+                {{"ignore_index", std::int64_t{options.ignore_index}}, {"label_smoothing", options.label_smoothing}}));
   GRAFT_TRY(b.status());
   return loss;
 }

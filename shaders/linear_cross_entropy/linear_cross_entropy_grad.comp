@@ -1,4 +1,4 @@
-// A chunk of logits becomes the loss's gradient with respect to them, in place: dloss (softmax - [label]).
+// A chunk of logits becomes the loss's gradient with respect to them, in place: dloss (softmax - target).
 //! variant f32 :
 #version 450
 #extension GL_GOOGLE_include_directive : require
@@ -19,7 +19,8 @@ void main() {
   const uint row = order[1 + at];
   const int label = labels[row];
   const bool valid = label >= 0 && label < int(p.vocabulary);
-  const float target = int(p.first + i - at * p.columns) == label ? 1.0 : 0.0;
+  const float hit = int(p.first + i - at * p.columns) == label ? 1.0 - p.smoothing : 0.0;
+  const float target = hit + p.smoothing / float(p.vocabulary);
   const float slope = exp_accurate(x[i] - log_sum[row]) - target;
   x[i] = label == p.ignore_index ? 0.0 : valid ? dloss[row] * slope : nan();
 }

@@ -9,4 +9,5 @@ uint first;
 uint vocabulary;
 int ignore_index;
 uint last;   // 1: the vocabulary's last chunk
+float smoothing;  // share of the target that all classes have
 PUSH_END(LinearCrossEntropyPush)

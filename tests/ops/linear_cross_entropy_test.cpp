@@ -64,6 +64,12 @@ std::vector<OpCase> cases() {
   OpCase other = labels(one("another index is ignored", {5}, 4, 6), {3, 2, 3, 5, 0});
   other.attrs = {{"ignore_index", std::int64_t{3}}};
   all.push_back(other);
+  OpCase smooth = labels(one("smoothed, with ignored rows", {19}, 7, 33), every_third_ignored(19, 33));
+  smooth.attrs = {{"label_smoothing", 0.1}};
+  all.push_back(smooth);
+  smooth = labels(one("smoothed, two chunks with ignored rows", {2048}, 2, 520), every_third_ignored(2048, 520));
+  smooth.attrs = {{"label_smoothing", 0.3}};
+  all.push_back(smooth);
   // NaN would spoil the differences; the device's NaN is compared with the reference's.
   OpCase outside = labels(one("labels out of range", {5}, 4, 6), {0, 6, -1, 5, 2147483647});
   outside.gradient = false;
@@ -83,6 +89,9 @@ TEST(LinearCrossEntropyInfer, RefusesWhatDoesNotFit) {
   OpCase c = one("width", {3}, 4, 5);
   c.inputs[1].dims = {5, 6};
   expect_infer_error(c, "must end with the same axis");
+  c = one("smoothing", {3}, 4, 5);
+  c.attrs = {{"label_smoothing", 1.5}};
+  expect_infer_error(c, "\"label_smoothing\" is 1.5");
   c = one("labels", {3}, 4, 5);
   c.inputs[2].dims = {4};
   expect_infer_error(c, "[3] is needed");

@@ -15,8 +15,9 @@
 namespace graft {
 namespace {
 
-constexpr AttrSpec kAttrs[] = {{"ignore_index", AttrType::integer}};
-constexpr AttrSpec kGradAttrs[] = {{"ignore_index", AttrType::integer}, {"weight_gradient", AttrType::integer}};
+constexpr AttrSpec kAttrs[] = {{"ignore_index", AttrType::integer}, {"label_smoothing", AttrType::number}};
+constexpr AttrSpec kGradAttrs[] = {
+    {"ignore_index", AttrType::integer}, {"label_smoothing", AttrType::number}, {"weight_gradient", AttrType::integer}};
 constexpr std::uint64_t kChunkBytes = 4u << 20;  // of logits at once
 constexpr std::uint64_t kMinChunk = 256;         // columns: fewer make poor products
 constexpr std::uint64_t kWorkgroup = 128;        // of the kernels
@@ -31,6 +32,10 @@ Status check(InferContext& c) {
   if (hidden.rank() == 0 || hidden.back() != c.shape(1)[1]) {
     return invalid("The hidden states of shape ", hidden.text(), " and the weight of shape ", c.shape(1).text(),
                    " must end with the same axis.");
+  }
+  const double smoothing = c.attrs().number("label_smoothing");
+  if (!(smoothing >= 0 && smoothing <= 1)) {
+    return invalid("The attribute \"label_smoothing\" is ", smoothing, "; it must lie between 0 and 1.");
   }
   if (c.shape(1)[0] == Dim(0)) return invalid("The weight of shape ", c.shape(1).text(), " has no classes.");
   return c.expect_shape(2, Shape(std::vector<Dim>(hidden.begin(), hidden.end() - 1)));
@@ -60,6 +65,7 @@ struct Head {
   std::uint64_t rows, width, vocabulary, chunk;
   DType dtype;
   std::int32_t ignore;
+  float smoothing;
 };
 
 Result<Head> head_of(const Emitter& e) {
@@ -68,6 +74,7 @@ Result<Head> head_of(const Emitter& e) {
   h.vocabulary = e.in_shape(1).elements(0, 1);
   h.width = e.in_shape(1).elements(1, 2);
   h.dtype = e.in_dtype(1);
+  h.smoothing = static_cast<float>(e.attrs().number("label_smoothing"));
   // An ignored index beyond 32 bits ignores nothing.
   const std::int64_t ignore = e.attrs().integer("ignore_index", -100);
   h.ignore = static_cast<std::int32_t>(std::clamp<std::int64_t>(ignore, INT32_MIN, INT32_MAX));
@@ -98,7 +105,8 @@ push::LinearCrossEntropyPush chunk_push(const Head& h, std::uint64_t first, std:
           .first = static_cast<std::uint32_t>(first),
           .vocabulary = static_cast<std::uint32_t>(h.vocabulary),
           .ignore_index = h.ignore,
-          .last = first + count == h.vocabulary ? 1u : 0u};
+          .last = first + count == h.vocabulary ? 1u : 0u,
+          .smoothing = h.smoothing};
 }
 
 WeightGemm chunk_gemm(Emitter& e, const Head& h, const Slot& order, std::uint64_t first, std::uint64_t count) {
@@ -135,7 +143,7 @@ Status emit(Emitter& e) {
   if (h.rows == 0) return ok_status();
   const Slot order = emit_rows(e, h, true, true);
   const Slot logits = scratch_logits(e, h);
-  const Slot stats = e.scratch(3 * h.rows * sizeof(float));
+  const Slot stats = e.scratch(4 * h.rows * sizeof(float));
   return for_each_chunk(h, [&](std::uint64_t first, std::uint64_t count) -> Status {
     GRAFT_TRY(emit_logits(e, chunk_gemm(e, h, order, first, count), logits));
     const RowSchedule schedule = row_schedule(e, h.rows, count, 1);
@@ -216,8 +224,9 @@ std::uint64_t grad_flops(const Graph& graph, const Node& node) {
 
 namespace ops {
 
-/// linear_cross_entropy(hidden [.., d], weight [V, d], labels i32 [..]; ignore_index = -100) -> loss per row [..], and
-/// log sum exp of its logits [..], which the gradient takes. As cross_entropy(matmul(hidden, weight^T), labels).
+/// linear_cross_entropy(hidden [.., d], weight [V, d], labels i32 [..]; ignore_index = -100, label_smoothing = 0) ->
+/// loss per row [..], and log sum exp of its logits [..], which the gradient takes. As cross_entropy(matmul(hidden,
+/// weight^T), labels) with the same attributes.
 extern const OpDef op_linear_cross_entropy;
 const OpDef op_linear_cross_entropy = {.name = "linear_cross_entropy",
                                        .attrs = kAttrs,
@@ -229,8 +238,8 @@ const OpDef op_linear_cross_entropy = {.name = "linear_cross_entropy",
                                        .flops = product_flops,
                                        .quantized_inputs = 0b10};
 
-/// linear_cross_entropy_grad(hidden, weight, labels, log_sum, dloss; ignore_index, weight_gradient) -> dhidden, and
-/// with weight_gradient dweight. The logits are computed anew.
+/// linear_cross_entropy_grad(hidden, weight, labels, log_sum, dloss; ignore_index, label_smoothing, weight_gradient) ->
+/// dhidden, and with weight_gradient dweight. The logits are computed anew.
 extern const OpDef op_linear_cross_entropy_grad;
 const OpDef op_linear_cross_entropy_grad = {
     .name = "linear_cross_entropy_grad",

@@ -39,18 +39,24 @@ void for_each_row(RefContext& c, Fn fn) {
 void ref_linear_cross_entropy(RefContext& c) {
   for_each_row(c, [&](std::size_t r, const Row& row) {
     if (row.ignored) return;
-    c.out(0)[r] = row.valid ? row.log_sum - row.logits[static_cast<std::size_t>(row.label)] : std::nan("");
+    const double smoothing = c.attrs().number("label_smoothing");
+    double mean = 0;
+    for (const double x : row.logits) mean += x / static_cast<double>(row.logits.size());
+    const double hit = row.valid ? row.logits[static_cast<std::size_t>(row.label)] : std::nan("");
+    c.out(0)[r] = row.log_sum - (1 - smoothing) * hit - smoothing * mean;
     c.out(1)[r] = row.log_sum;
   });
 }
 
 void ref_linear_cross_entropy_grad(RefContext& c) {
   const bool weight_gradient = c.attrs().flag("weight_gradient");
+  const double smoothing = c.attrs().number("label_smoothing");
   for_each_row(c, [&](std::size_t r, const Row& row) {
     if (row.ignored) return;
     const std::size_t width = row.hidden.size();
     for (std::size_t v = 0; v < row.logits.size(); ++v) {
-      const double target = static_cast<double>(v) == row.label ? 1 : 0;
+      const double target = (static_cast<double>(v) == row.label ? 1 - smoothing : 0) +
+                            smoothing / static_cast<double>(row.logits.size());
       const double slope = row.valid ? c.in(4)[r] * (std::exp(row.logits[v] - c.in(3)[r]) - target) : std::nan("");
       for (std::size_t i = 0; i < width; ++i) {
         c.out(0)[r * width + i] += slope * c.in(1)[v * width + i];
