@@ -87,13 +87,24 @@ Status check_dispatch(const Draft& d, const Node& node, const Emission& emission
   return ok_status();
 }
 
+/// The device's capabilities; where values are streamed a gather takes a large table piece by piece.
+gpu::Caps caps_for(const Draft& d, const Node& node) {
+  gpu::Caps caps = d.caps;
+  std::uint64_t range = d.residents.streaming().range;
+  if (range == 0 || node.op != Op::gather) return caps;
+  for (const ValueId v : {node.inputs[1], node.outputs[0]}) range = std::max(range, d.bytes[v.index]);
+  caps.max_storage_buffer_range = std::min(caps.max_storage_buffer_range, range);
+  return caps;
+}
+
 Status emit_node(Draft& d, const Node& node, Emission& emission) {
   const OpDef& def = op_def(node.op);
   if (def.emit == nullptr) {
     if (def.alias_input >= 0) return ok_status();
     return internal_error("Op ", def.name, " has no device code and is no view.");
   }
-  Emitter emitter(d.graph, node, d.caps);
+  const gpu::Caps caps = caps_for(d, node);
+  Emitter emitter(d.graph, node, caps);
   GRAFT_TRY(def.emit(emitter));
   emission = {std::move(emitter.dispatches()), emitter.scratch_sizes(), std::move(emitter.choices())};
   for (const std::uint64_t bytes : emission.scratch) {

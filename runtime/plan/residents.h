@@ -31,6 +31,7 @@ struct Resident {
 struct Streaming {
   std::set<std::string, std::less<>> names;  ///< of constants and parameters that no graph changes
   std::uint64_t window = 0;  ///< bytes of them that one stretch of a run works with; at least what one dispatch reads
+  std::uint64_t range = 0;   ///< bytes of a table that one dispatch of a gather binds; 0: as many as the device can
   bool ahead = true;         ///< while the device works on a stretch, the host brings what the next one needs
 };
 

@@ -64,6 +64,7 @@ std::uint64_t StreamChoice::bytes(const Streaming& streaming) const {
 
 Streaming StreamChoice::first(std::size_t count, bool ahead) const {
   Streaming streaming;
+  streaming.range = residents_.streaming().range;
   streaming.ahead = ahead;
   for (std::size_t i = 0; i < count; ++i) {
     streaming.names.insert(residents_.entries()[candidates_[i].resident].name);
@@ -160,6 +161,7 @@ Result<Residents> residents_within(const gpu::Caps& caps, std::span<const Graph*
   if (!options.stream) return residents;
   PlanOptions free = options;
   free.budget = 0;
+  residents = residents.streamed({.range = kStreamRange});
   GRAFT_TRY_ASSIGN(const std::vector<Plan> plans, make_plans(graphs, caps, residents, free));
   const StreamChoice choice(residents, caps, pointers(plans), true);
   if (!choice.any()) return residents;

@@ -56,6 +56,8 @@ std::uint64_t bytes_together(const Residents& residents, std::span<const Plan* c
 
 /// Staging of residents where memory is short.
 inline constexpr std::uint64_t kLeastTransferBytes = std::uint64_t{64} << 10;
+/// Streaming::range for plans that a StreamChoice is to look at.
+inline constexpr std::uint64_t kStreamRange = std::uint64_t{8} << 20;
 
 /// A sentence: how many are streamed, through how large a ring, and what each run of the first plan brings. Empty where
 /// nothing is streamed.

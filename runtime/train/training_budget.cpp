@@ -96,7 +96,9 @@ class Chooser {
   /// The same with as many frozen weights streamed as it takes: first with the arena as it comes, then with the least
   /// that computing results again makes of it.
   Result<TrainingPlan> streaming(std::int64_t micro) {
-    GRAFT_TRY_ASSIGN(TrainingDraft draft, draft_training(model_, options_, request_, caps_, micro, little_staging()));
+    ResidentOptions residents = little_staging();
+    residents.streaming.range = kStreamRange;
+    GRAFT_TRY_ASSIGN(TrainingDraft draft, draft_training(model_, options_, request_, caps_, micro, residents));
     for (const bool least : {false, true}) {
       if (least && !request_.plan.recompute) break;
       if (least) GRAFT_TRY(recompute(draft, true).status());
@@ -105,7 +107,6 @@ class Chooser {
       const std::uint64_t rest = draft.plan.memory().total() - draft.plan.residents.bytes();
       auto within = choice.within(budget_ > rest ? budget_ - rest : 0);
       if (!within && !least && request_.plan.recompute) continue;
-      ResidentOptions residents = little_staging();
       residents.streaming = within ? *std::move(within) : choice.least();
       GRAFT_TRY_ASSIGN(TrainingDraft streamed, draft_training(model_, options_, request_, caps_, micro, residents));
       bool fits = streamed.plan.memory().total() <= budget_;

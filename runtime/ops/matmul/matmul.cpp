@@ -124,7 +124,7 @@ bool fold_batches(const Matrices& x, std::uint64_t m, std::uint64_t k, Batches& 
 }
 
 // Tensors larger than a binding are cut where their words stay together: along the outermost batch axis, along the rows
-// of a and y, or, for y = a^T b, along the sum. What cannot be cut so (a large b by itself) is an error of the plan.
+// of a and y, or, for y = a^T b, along the sum; a large matrix b by its own rows.
 
 constexpr GemmKernels kKernels = {shaders::KernelId::matmul__f32, shaders::KernelId::matmul__f32_shuffle,
                                   shaders::KernelId::matmul__f32_coopmat};
@@ -183,8 +183,8 @@ Status emit_sums(Emitter& e, const GemmProblem& problem, const GemmOperands& ope
   return sums.sum(operands);
 }
 
-// The rows of a, all batches of them, times a weight in its own format.
-Status emit_quantized(Emitter& e, const Matrices& x) {
+// The rows of a, all batches of them, times a weight in its own format or larger than a binding.
+Status emit_weight(Emitter& e, const Matrices& x) {
   const Shape& a = e.in_shape(0);
   WeightGemm gemm{.a = e.in(0), .w = e.in(1), .out = e.out(), .dtype = e.in_dtype(1), .by_rows = x.trans_b};
   gemm.m = a.elements(0, a.rank() - 1);
@@ -203,7 +203,9 @@ Fours fours_of(bool along_k, std::uint64_t across, std::uint64_t k, const std::v
 
 Status emit(Emitter& e) {
   const Matrices x = matrices(e.in_shape(0), e.in_shape(1), e.attrs());
-  if (is_quantized(e.in_dtype(1))) return emit_quantized(e, x);
+  // A matrix larger than a binding is taken in parts by the kernels of weights.
+  const bool large = e.in_shape(1).rank() == 2 && !x.trans_a && e.in_shape(1).elements() > binding_words(e.caps());
+  if (is_quantized(e.in_dtype(1)) || large) return emit_weight(e, x);
   GRAFT_TRY_ASSIGN(const Shape batch, broadcast(leading(x.a), leading(x.b)));
   const auto k = static_cast<std::uint64_t>(x.a_k.value());
   auto m = static_cast<std::uint64_t>(x.m.value());
