@@ -61,7 +61,8 @@ Status emit_weight_parts(Emitter& e, const WeightGemm& g) {
       part.bias.reset();
       part.base.reset();
     }
-    if (part.accumulate || count != g.rows) part.out.access = Access::read_write;
+    // The first part finds nothing there; the others leave what it wrote.
+    if (part.accumulate || first > 0) part.out.access = Access::read_write;
     return emit_part(e, part, first, g.rows);
   });
 }
