@@ -8,6 +8,7 @@
 #include "runtime/text/tokenizer.h"
 #include "tests/support/tar.h"
 #include "tools/convert/tokenizer_load.h"
+#include "tools/convert/tokenizer_write.h"
 
 namespace graft::text {
 namespace {
@@ -70,14 +71,42 @@ void check_vectors(const Tokenizer& tokenizer, const std::string& name, bool rev
   std::printf("%s: %zu vectors\n", name.c_str(), texts.size());
 }
 
+/// Written as the files that other programs read, and read again: the same ids.
+void check_written(const Vocabulary& vocabulary, const std::string& name) {
+  const auto check = [&](Result<Vocabulary> read, const std::string& how) {
+    SCOPED_TRACE(how);
+    ASSERT_TRUE(read.ok()) << read.status().message();
+    const auto tokenizer = Tokenizer::make(std::move(*read));
+    ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().message();
+    check_vectors(*tokenizer, name, true);
+  };
+  const auto file = convert::tokenizer_file(vocabulary);
+  ASSERT_TRUE(file.ok()) << file.status().message();
+  const bool json = vocabulary.algorithm != Algorithm::scored_bpe;
+  EXPECT_EQ(file->name, json ? "tokenizer.json" : "tokenizer.model");
+  check(json ? convert::load_tokenizer_json(file->contents)
+             : convert::load_sentencepiece(std::as_bytes(std::span(file->contents))),
+        file->name);
+  convert::GgufWriter writer;
+  std::vector<std::string> notes;
+  const Status added = convert::add_gguf_tokenizer(vocabulary, writer, notes);
+  ASSERT_TRUE(added.ok()) << added.message();
+  const auto bytes = writer.bytes({});
+  ASSERT_TRUE(bytes.ok());
+  const auto gguf = convert::GgufFile::parse(std::as_bytes(std::span(*bytes)));
+  ASSERT_TRUE(gguf.ok()) << gguf.status().message();
+  check(convert::load_gguf_vocabulary(*gguf), "GGUF");
+}
+
 void check_gguf(const std::string& name, bool reversible) {
   const std::string path = test::test_data("tokenizer-llamacpp-vocabs/ggml-vocab-" + name + ".gguf");
   if (!os::exists(os::system_files(), path)) GTEST_SKIP() << "There is no " << path << ".";
   auto vocabulary = convert::load_vocabulary(os::system_files(), path);
   ASSERT_TRUE(vocabulary.ok()) << vocabulary.status().message();
-  auto tokenizer = Tokenizer::make(std::move(*vocabulary));
+  auto tokenizer = Tokenizer::make(*vocabulary);
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().message();
   check_vectors(*tokenizer, name, reversible);
+  if (reversible) check_written(*vocabulary, name);
 }
 
 TEST(TokenizerVectors, Gpt2) { check_gguf("gpt-2", true); }
@@ -91,6 +120,7 @@ TEST(TokenizerVectors, Qwen2) {
   auto vocabulary = convert::load_vocab_and_merges(contents(folder + "/vocab.json"), contents(folder + "/merges.txt"),
                                                    contents(folder + "/added_tokens.json"), {Split::qwen2});
   ASSERT_TRUE(vocabulary.ok()) << vocabulary.status().message();
+  check_written(*vocabulary, "qwen2");
   auto tokenizer = Tokenizer::make(std::move(*vocabulary));
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().message();
   check_vectors(*tokenizer, "qwen2", true);

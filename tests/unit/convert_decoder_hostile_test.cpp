@@ -5,8 +5,12 @@
 #include <fstream>
 #include <iterator>
 
+#include "runtime/session/adapter.h"
 #include "tests/support/temporary_folder.h"
+#include "tools/convert/base64.h"
 #include "tools/convert/convert_decoder.h"
+#include "tools/convert/decoder_source.h"
+#include "tools/convert/export_model.h"
 #include "tools/convert/hf_config.h"
 #include "tools/convert/safetensors.h"
 
@@ -120,6 +124,60 @@ TEST(Gguf, EveryFlippedBitIsReadOrRefused) {
     } else {
       EXPECT_EQ(converted.status().message().back(), '.') << converted.status().message();
     }
+  }
+}
+
+/// Writes all that a model can be written as, and reads it as whoever gets it would.
+void export_everywhere(const Model& model, const std::string& what) {
+  test::TemporaryFolder folder;
+  os::FileSystem& files = os::system_files();
+  for (const auto& written :
+       {export_folder(files, folder.file("folder"), model), export_gguf(files, folder.file("a.gguf"), model),
+        export_safetensors(files, folder.file("a.safetensors"), model)}) {
+    if (!written.ok()) EXPECT_EQ(written.status().message().back(), '.') << what << written.status().message();
+  }
+  if (!os::exists(files, folder.file("a.gguf"))) return;
+  const auto again = convert_gguf(files, folder.file("a.gguf"));
+  if (!again.ok()) EXPECT_EQ(again.status().message().back(), '.') << what << again.status().message();
+}
+
+TEST(Export, WhatAModelRemembersOfItsSourceMayBeAnything) {
+  const std::string file = seed("gguf/llama");
+  auto converted = convert_gguf(bytes_of(file), "a.gguf");
+  ASSERT_TRUE(converted.ok());
+  Model& model = converted->model;
+  export_everywhere(model, "as it is: ");
+  const Metadata metadata = model.metadata;
+  const auto gguf = from_base64(metadata.find(kMetaSourceGguf)->second);
+  ASSERT_TRUE(gguf.ok());
+  for (std::size_t bit = 0; bit < gguf->size() * 8; bit += 5) {
+    std::string bad = *gguf;
+    bad[bit / 8] ^= static_cast<char>(1u << bit % 8);
+    model.metadata.insert_or_assign(std::string(kMetaSourceGguf), to_base64(bad));
+    const auto source = source_of(model);
+    if (!source.ok()) EXPECT_EQ(source.status().message().back(), '.') << source.status().message();
+    if (bit % 365 == 0) export_everywhere(model, cat("bit ", bit, ": "));
+  }
+  const std::pair<std::string_view, const char*> lies[] = {{kMetaHeads, "3,1"},
+                                                           {kMetaHeads, "9999999999,1"},
+                                                           {kMetaHeads, "-2,-1"},
+                                                           {kMetaHeads, "2"},
+                                                           {kMetaFamily, "gpt2"},
+                                                           {kMetaFamily, "?"},
+                                                           {kMetaPairs, "?"},
+                                                           {kMetaSourceGguf, "?"},
+                                                           {kMetaSourceNames, "bare head "},
+                                                           {kMetaStop, "1,,99999999999999999999,-3"}};
+  for (const auto& [key, text] : lies) {
+    model.metadata = metadata;
+    model.metadata.insert_or_assign(std::string(key), text);
+    export_everywhere(model, cat(key, " ", text, ": "));
+  }
+  model.metadata = metadata;
+  model.metadata.erase(model.metadata.find(kMetaSourceGguf));
+  for (const char* config : {"{", "[]", "{}", R"({"model_type":"llama"})"}) {
+    model.metadata.insert_or_assign(std::string(kMetaSourceConfig), config);
+    export_everywhere(model, cat("config ", config, ": "));
   }
 }
 

@@ -6,7 +6,7 @@
 
 #include "platform/base/checked.h"
 #include "runtime/session/adapter.h"
-#include "runtime/text/vocabulary_bytes.h"
+#include "runtime/session/text_model.h"
 #include "tools/convert/base64.h"
 #include "tools/convert/decoder_text.h"
 #include "tools/convert/gguf_decoder.h"
@@ -58,11 +58,9 @@ void copy_keys(const GgufFile& file, const GgufFile* tables, bool keep, GgufWrit
   for (const std::string_view key : file.keys()) {
     const GgufValue& value = *file.find(key);
     const GgufValue* table = tables != nullptr && is_table(key) ? tables->find(key) : nullptr;
-    if (table == nullptr) {
-      out.add(key, value);
-    } else if (keep) {
-      out.add(key, value.count == 0 ? *table : value);
-    } else if (same(value, *table)) {
+    if (table != nullptr && keep && value.count == 0) {
+      out.add(key, *table);
+    } else if (table != nullptr && !keep && same(value, *table)) {
       out.add(key, GgufValue{.type = GgufType::array, .element = value.element});
     } else {
       out.add(key, value);
@@ -216,10 +214,9 @@ Result<std::unique_ptr<DecoderSource>> source_of(const Model& model) {
 }
 
 std::optional<text::Vocabulary> vocabulary_of(const Model& model) {
-  if (!model.tokenizer || model.tokenizer->format != text::kVocabularyFormat) return std::nullopt;
-  auto read = text::vocabulary_from_bytes(std::as_bytes(std::span(model.tokenizer->bytes)));
-  if (!read.ok()) return std::nullopt;
-  return std::move(*read);
+  const auto tokenizer = tokenizer_of(model);  // which checks ids and merges
+  if (!tokenizer.ok()) return std::nullopt;
+  return tokenizer->vocabulary();
 }
 
 bool is_source_weight(const Value& value, const DecoderLayout& layout) {

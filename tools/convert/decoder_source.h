@@ -45,7 +45,7 @@ struct DecoderLayout {
 /// nullopt where the metadata does not say.
 std::optional<DecoderLayout> layout_of(const Metadata& metadata);
 
-struct DecoderSource {
+struct DecoderSource {  // NOLINT(bugprone-exception-escape): the JSON library does not say what it never throws
   DecoderSpec spec;
   DecoderLayout layout;
   OrderedJson config;               ///< of a folder; null otherwise
