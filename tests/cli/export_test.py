@@ -320,6 +320,25 @@ class AdapterTest(FilesTest):
         self.assertIn("merged.graft", merged)
         self.assertLess(cli.difference(self.logits("merged.graft"), on), 1e-5)
 
+    def test_training_goes_on_with_a_peft_adapter(self):
+        tensors = self.write_peft(alpha_pattern={"q_proj": 5.5})
+        cli.save_npy(self.path("x.npy"), [1, 5, 2, 9, 3, 3, 8, 0], (2, 4), "i")
+        cli.save_npy(self.path("y.npy"), [5, 2, 9, 1, 3, 8, 0, 7], (2, 4), "i")
+        data = ["--data", "npy:x.npy,y.npy?integers=yes", "--seq", 4]
+        before = json.loads(self.graft("eval", "tiny.graft", "--adapter", "peft", *data, "--json"))["loss"]
+        self.graft("train", "tiny.graft", "--adapter", "peft", *data, "--batch", 2, "--steps", 5, "--lr", "0.02", "--quiet",
+                   "-o", "more.graft")
+        after = json.loads(self.graft("eval", "tiny.graft", "--adapter", "more.graft", *data, "--json"))["loss"]
+        self.assertLess(after, before)
+        self.graft("export", "more.graft", "-o", "more")
+        trained = files.load_safetensors(self.path("more/adapter_model.safetensors"))
+        self.assertEqual({n: t[:2] for n, t in trained.items()}, {n: t[:2] for n, t in tensors.items()})
+        self.assertTrue(all(trained[name] != tensors[name] for name in tensors), "each of them was trained")
+        with open(self.path("more/adapter_config.json")) as file:
+            config = json.load(file)
+        self.assertEqual(config["alpha_pattern"], {f"model.layers.{i}.self_attn.q_proj": 5.5 for i in range(2)})
+        self.assertEqual(config["lora_alpha"], 4)
+
     def test_gguf_there_and_back(self):
         self.write_peft()
         on = self.logits("tiny.graft", "--adapter", "peft")
