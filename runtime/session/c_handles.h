@@ -5,6 +5,7 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -48,6 +49,7 @@ struct graft_session {
 struct graft_trainer {
   graft_context* context = nullptr;
   graft_model* model = nullptr;
+  std::optional<graft::Model> masked;  ///< what is trained instead where samples hold several texts
   std::vector<graft::data::Field> fields;
   std::unique_ptr<graft::train::Trainer> trainer;
   std::vector<std::span<const std::byte>> blocks;  ///< of the caller's arrays, for one call

@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "runtime/session/c_handles.h"
+#include "runtime/session/documents.h"
 #include "runtime/session/training.h"
 
 using namespace graft;
@@ -117,6 +118,14 @@ graft_forecast forecast_of(const train::TrainingPlan& plan, const std::string& e
   return out;
 }
 
+// The model that a trainer of these options takes: `masked` is made where samples hold several texts.
+Result<const Model*> trained_model(const Model& model, const graft_trainer_options& options,
+                                   std::optional<Model>& masked) {
+  if (options.documents == 0) return &model;
+  GRAFT_TRY_ASSIGN(masked, with_documents(model));
+  return &*masked;
+}
+
 // What follows a whole step.
 Status end_step(graft_trainer& trainer, const train::StepResult& result, graft_metrics* metrics) {
   if (trainer.checkpointer) GRAFT_TRY(trainer.checkpointer->record(result));
@@ -133,8 +142,10 @@ graft_status graft_forecast_training(graft_model* model, const graft_trainer_opt
     GRAFT_TRY_ASSIGN(const graft_trainer_options given, read_options(options, "graft_trainer_options"));
     GRAFT_TRY_ASSIGN(const train::TrainOptions wanted, train_options(given));
     const gpu::Caps caps = model->context->device ? model->context->device->caps() : gpu::Caps{};
+    std::optional<Model> masked;
+    GRAFT_TRY_ASSIGN(const Model* trained, trained_model(model->model, given, masked));
     GRAFT_TRY_ASSIGN(const train::TrainingPlan plan,
-                     train::plan_training(model->model.graph, wanted, plan_request(given), caps));
+                     train::plan_training(trained->graph, wanted, plan_request(given), caps));
     model->explanation.clear();
     for (const std::string& reason : plan.choice.reasons) {
       if (!model->explanation.empty()) model->explanation += '\n';
@@ -154,12 +165,13 @@ graft_status graft_trainer_create(graft_model* model, const graft_trainer_option
     auto made = std::make_unique<graft_trainer>();
     made->context = model->context;
     made->model = model;
-    GRAFT_TRY_ASSIGN(made->fields, sample_fields(model->model, wanted));
+    GRAFT_TRY_ASSIGN(const Model* trained, trained_model(model->model, given, made->masked));
+    GRAFT_TRY_ASSIGN(made->fields, sample_fields(*trained, wanted));
     train::TrainerOptions trainer_options;
     trainer_options.allocator = model->context->allocator;
     trainer_options.request = plan_request(given);
     GRAFT_TRY_ASSIGN(gpu::Device * device, device_of(*model->context));
-    GRAFT_TRY_ASSIGN(made->trainer, create_trainer(*device, model->model, wanted, made->fields, trainer_options));
+    GRAFT_TRY_ASSIGN(made->trainer, create_trainer(*device, *trained, wanted, made->fields, trainer_options));
     *trainer = made.release();
     return ok_status();
   });

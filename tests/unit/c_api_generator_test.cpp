@@ -143,5 +143,53 @@ TEST_F(CGenerator, RefusesWhatCannotBe) {
   EXPECT_EQ(graft_generate(generator_, "a", nullptr, nullptr, nullptr), GRAFT_OK) << h_.message();
 }
 
+TEST_F(CGenerator, SeveralTextsInASampleTrainAsOneEach) {
+  // Two texts of three tokens, beside each other or one a sample with padding; the last of each learns nothing.
+  constexpr std::int64_t kLength = 6;
+  const std::vector<std::int32_t> packed = {1, 5, 9, 2, 7, 3};
+  const std::vector<std::int32_t> begins = {0, 0, 0, 3, 3, 3};
+  const std::vector<std::int32_t> labels = {5, 9, -100, 7, 3, -100};
+  const std::vector<std::int32_t> alone = {1, 5, 9, 0, 0, 0, 2, 7, 3, 0, 0, 0};
+  const std::vector<std::int32_t> alone_labels = {5, 9, -100, -100, -100, -100, 7, 3, -100, -100, -100, -100};
+  const graft_binding seq = {"seq", kLength};
+  const auto train = [&](int documents, const std::vector<std::int32_t>& tokens,
+                         const std::vector<std::int32_t>& wanted) {
+    auto options = sized<graft_trainer_options>();
+    options.optimizer = GRAFT_SGD;
+    options.learning_rate = 0.1;
+    options.batch = static_cast<std::uint32_t>(tokens.size()) / kLength;
+    options.documents = documents;
+    options.bindings = &seq;
+    options.binding_count = 1;
+    graft_trainer_destroy(h_.trainer);
+    h_.trainer = nullptr;
+    EXPECT_EQ(graft_trainer_create(h_.model, &options, &h_.trainer), GRAFT_OK) << h_.message();
+    const void* inputs[] = {tokens.data(), begins.data()};
+    const std::size_t count = documents != 0 ? 2 : 1;
+    EXPECT_EQ(graft_train_step(h_.trainer, inputs, 3 - count, wanted.data(), options.batch, nullptr),
+              GRAFT_INVALID_ARGUMENT);
+    std::vector<double> losses;
+    for (int i = 0; i < 3; ++i) {
+      auto metrics = sized<graft_metrics>();
+      EXPECT_EQ(graft_train_step(h_.trainer, inputs, count, wanted.data(), options.batch, &metrics), GRAFT_OK)
+          << h_.message();
+      losses.push_back(metrics.loss);
+    }
+    auto forecast = sized<graft_forecast>();
+    EXPECT_EQ(graft_forecast_training(h_.model, &options, &forecast), GRAFT_OK) << h_.message();
+    auto memory = sized<graft_memory>();
+    EXPECT_EQ(graft_trainer_memory(h_.trainer, &memory), GRAFT_OK);
+    EXPECT_EQ(forecast.total, memory.total);
+    return losses;
+  };
+  const auto apart = train(0, alone, alone_labels);
+  const auto together = train(1, packed, labels);
+  const auto mixed = train(0, packed, labels);
+  EXPECT_LT(apart[2], apart[0]);
+  for (std::size_t i = 0; i < apart.size(); ++i) EXPECT_NEAR(together[i], apart[i], 1e-5);
+  EXPECT_GT(std::abs(mixed[0] - apart[0]), 1e-4);
+  EXPECT_EQ(graft_trainer_store(h_.trainer), GRAFT_OK) << h_.message();
+}
+
 }  // namespace
 }  // namespace graft::test

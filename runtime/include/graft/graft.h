@@ -239,6 +239,9 @@ typedef struct graft_trainer_options {
   const char* freeze;            /* patterns of parameter names ('*', '?') separated by commas; NULL: none */
   const graft_binding* bindings; /* named dimensions other than the batch */
   size_t binding_count;
+  /* 1, for language models: a sample holds several texts, none of which sees another. Each sample has one more input,
+     after the model's: int32 for each token, the index in the sample of its text's first token; -1: padding. */
+  int documents;
   uint64_t budget; /* largest device memory in bytes, 0 for no limit; out_of_memory where the plan needs more */
   int checkpoints; /* 1: graft_checkpoint_open will be called; takes memory for a copy of the state */
 } graft_trainer_options;

@@ -31,6 +31,7 @@ struct TrainerOptions {
   std::uint32_t seed = 0;
   std::string freeze = {};             ///< patterns of parameter names ('*', '?') separated by commas
   std::vector<Binding> bindings = {};  ///< named dimensions other than the batch
+  bool documents = false;              ///< samples hold several texts, and inputs where those begin
   std::uint64_t budget = 0;            ///< bytes of device memory; 0: no limit
   bool checkpoints = false;            ///< open_checkpoint() will be called: takes memory for a copy of the state
 };
@@ -56,6 +57,7 @@ inline graft_trainer_options raw_options(const TrainerOptions& options, const st
   raw.freeze = detail::or_null(options.freeze);
   raw.bindings = bindings.data();
   raw.binding_count = bindings.size();
+  raw.documents = options.documents ? 1 : 0;
   raw.budget = options.budget;
   raw.checkpoints = options.checkpoints ? 1 : 0;
   return raw;
