@@ -61,7 +61,8 @@ GemmTile choose_gemm_tile(const gpu::Caps& caps, const GemmProblem& problem,
   return {choice.variant->kernel,
           rows,
           lanes * columns,
-          {lanes, rows, columns, mode(problem.a_fours, rows >= 16), mode(problem.b_fours, columns % 4 == 0)},
+          {lanes, rows, columns, mode(problem.a_fours, rows >= 16), 0,
+           mode(problem.b_fours, columns % 4 == 0 && problem.n % 4 == 0)},
           std::move(choice)};
 }
 

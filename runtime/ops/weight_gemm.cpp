@@ -33,7 +33,10 @@ Status emit_part(Emitter& e, const WeightGemm& g, std::uint64_t first, std::uint
   // Parts of a split sum along a row of W begin at whole runs of 32, so that they are read four at a time.
   const bool runs = g.by_rows && k % 32 == 0;
   GemmProblem problem{.m = g.m, .n = n, .outer = runs ? k / 32 : 1, .inner = runs ? 32 : k, .outputs = g.m * n};
-  if (!g.by_rows) problem.b_fours = Fours::across;
+  const auto fours = [](auto... sizes) { return ((sizes % 4 == 0) && ...); };
+  problem.a_fours = fours(k, push.a_stride, g.by_rows ? 0 : first) ? Fours::along_k : Fours::none;
+  if (!g.by_rows) problem.b_fours = Fours::across;  // also where the last of a row are less than four
+  if (g.by_rows && fours(g.columns)) problem.b_fours = Fours::along_k;
   problem.whole = g.accumulate || g.order || g.base || g.alpha != 1 || g.rows != all_rows;
   GemmOperands operands{.a = g.a, .b = g.w, .out = g.out, .takes_bias = true};
   if (g.bias) {

@@ -14,6 +14,8 @@
 // inner is 1 outer step or a multiple of 4. GEMM_QUAD_COLUMNS: it defines b_columns(ptr, c), four columns from ptr's on.
 // GEMM_VECTORS: the kernel also defines a_load4 and b_load4, four contiguous elements from where a_load and b_load find
 // one; the host says where they may be used, and then rows and columns beyond p.m and p.n come in whole fours.
+// GEMM_STORES_FOURS: it also defines out_store4(address, n, vec4) for four columns from n on, where p.n is a multiple of
+// four; then addresses are, too.
 // The including kernel's main() calls gemm_place() and then gemm_tile().
 #ifndef GRAFT_GEMM_GLSL
 #define GRAFT_GEMM_GLSL
@@ -48,6 +50,10 @@ vec4 b_columns(Ptr ptr, uint c);
 #ifdef GEMM_VECTORS
 vec4 a_load4(Ptr ptr, uint c);
 vec4 b_load4(Ptr ptr, uint c);
+#endif
+
+#ifdef GEMM_STORES_FOURS
+void out_store4(uint address, uint n, vec4 value);
 #endif
 
 #if defined(GEMM_SHUFFLE)

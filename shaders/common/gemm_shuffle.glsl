@@ -10,7 +10,7 @@ layout(constant_id = 2) const uint kColumns = 4;
 #ifdef GEMM_VECTORS
 // Four contiguous elements are one load: 1 along k, 2 along the rows of A (columns of B), 0 neither.
 layout(constant_id = 3) const uint kVectorA = 0;
-layout(constant_id = 4) const uint kVectorB = 0;
+layout(constant_id = 5) const uint kVectorB = 0;
 #else
 const uint kVectorA = 0;
 const uint kVectorB = 0;
@@ -25,19 +25,18 @@ const bool kOneQuad = kQuadRows <= kLanes;  // each lane loads one quad of rows,
 const uint kQuadColumns = (kColumns + 3) / 4;
 const bool kAcrossA = kVectorA == kAcross;
 const bool kAcrossB = kVectorB == kAcross;
+// 4 or 8 columns. Written so because a logical "and" of specialization constants is more than some drivers compile.
+const bool kRunsOfFour = kVectorB * (kColumns / 4) != 0;
 
 // The row of A that a lane loads.
 uint row_of(uint lane, uint i) {
   if (kAcrossA) return (kOneQuad ? lane : i * kLanes + lane) % kQuadRows * 4;
   return i * kLanes + lane;
 }
-// Lanes own neighbouring columns, so that loads are contiguous; or runs of four that are loaded at once.
+// Lanes own neighbouring columns, so that loads are contiguous; or runs of four that are loaded or
+// stored at once.
 uint column_of(uint lane, uint j) {
-#ifdef GEMM_QUAD_COLUMNS
-  return lane * kColumns + j;
-#else
-  return kAcrossB ? (j / 4 * kLanes + lane) * 4 + j % 4 : j * kLanes + lane;
-#endif
+  return kRunsOfFour ? (j / 4 * kLanes + lane) * 4 + j % 4 : j * kLanes + lane;
 }
 
 void gemm_tile(Place place, uint k_begin, uint k_end) {
@@ -111,40 +110,16 @@ void gemm_tile(Place place, uint k_begin, uint k_end) {
       continue;
     }
 #endif
-#ifdef GEMM_QUADS
-    for (uint c = c_begin; c < c_end; c += 4) {
-      vec4 a4[kRows];
-      vec4 b4[kColumns];
-      [[unroll]] for (uint i = 0; i < kRows; ++i) a4[i] = a_load4(pa[i], c, c_end - c);
-      [[unroll]] for (uint j = 0; j < kColumns; ++j) b4[j] = b_load4(pb[j], c, c_end - c);
-      [[unroll]] for (uint q = 0; q < 4; ++q) {
-        [[unroll]] for (uint i = 0; i < kTileM; ++i) {
-          const float value = subgroupShuffle(a4[i / kLanes][q], i % kLanes);
-          [[unroll]] for (uint j = 0; j < kColumns; ++j) acc[i * kColumns + j] += value * b4[j][q];
-        }
-      }
-    }
-#else
     for (uint c = c_begin; c < c_end; ++c) {
       float a[kRows];
       float b[kColumns];
       [[unroll]] for (uint i = 0; i < kRows; ++i) a[i] = a_load(pa[i], c);
-#ifdef GEMM_QUAD_COLUMNS
-      if (kColumns == 4) {
-        const vec4 four = b_columns(pb[0], c);
-        [[unroll]] for (uint j = 0; j < kColumns; ++j) b[j] = four[j & 3];
-      } else {
-        [[unroll]] for (uint j = 0; j < kColumns; ++j) b[j] = b_load(pb[j], c);
-      }
-#else
       [[unroll]] for (uint j = 0; j < kColumns; ++j) b[j] = b_load(pb[j], c);
-#endif
       [[unroll]] for (uint i = 0; i < kTileM; ++i) {
         const float value = subgroupShuffle(a[i / kLanes], i % kLanes);
         [[unroll]] for (uint j = 0; j < kColumns; ++j) acc[i * kColumns + j] += value * b[j];
       }
     }
-#endif
     k += c_count;
   }
 
@@ -159,6 +134,17 @@ void gemm_tile(Place place, uint k_begin, uint k_end) {
     }
     const uint row = out_row(place.m0 + i);
     if (place.m0 + i < p.m && row != kNowhere) {
+#ifdef GEMM_STORES_FOURS
+      if (kRunsOfFour && p.n % 4 == 0) {
+        [[unroll]] for (uint j = 0; j < kColumns; j += 4) {
+          const uint n = place.n0 + column_of(lane, j);
+          // A single column has no runs, but is compiled too.
+          const vec4 four = vec4(value[j], value[min(j + 1, kColumns - 1)], value[min(j + 2, kColumns - 1)],
+                                 value[min(j + 3, kColumns - 1)]);
+          if (n < p.n) out_store4(copy + row + n, n, four);
+        }
+      } else
+#endif
       [[unroll]] for (uint j = 0; j < kColumns; ++j) {
         const uint n = place.n0 + column_of(lane, j);
         if (n < p.n) out_store(copy + row + n, n, value[j]);

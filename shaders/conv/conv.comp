@@ -12,12 +12,15 @@ layout(std430, binding = 0) readonly buffer XVectors { vec4 x4[]; };
 layout(std430, binding = 1) readonly buffer Weight { float weight[]; };
 layout(std430, binding = 1) readonly buffer WeightVectors { vec4 weight4[]; };
 layout(std430, binding = 2) readonly buffer Bias { float bias[]; };  // any buffer without bias
+layout(std430, binding = 2) readonly buffer BiasVectors { vec4 bias4[]; };
 layout(std430, binding = 3) writeonly buffer Y { float y[]; };
+layout(std430, binding = 3) writeonly buffer YVectors { vec4 y4[]; };
 
 struct Row { uint base; int h; int w; };  // input position of tap (0, 0), which may lie outside the image
 struct Col { uint base; };
 struct Ptr { uint base; bool inside; };
 #define GEMM_VECTORS
+#define GEMM_STORES_FOURS
 #include "shaders/common/gemm.glsl"
 
 uint group = 0;
@@ -60,6 +63,10 @@ uint out_row(uint m) { return m * p.o + group * p.group_o; }
 void out_store(uint address, uint n, float value) {
   if (p.has_bias != 0) value += bias[group * p.group_o + n];
   y[address] = value;
+}
+void out_store4(uint address, uint n, vec4 value) {
+  if (p.has_bias != 0) value += bias4[(group * p.group_o + n) / 4];
+  y4[address / 4] = value;
 }
 
 void main() {

@@ -14,13 +14,16 @@ layout(std430, binding = 0) readonly buffer DYVectors { vec4 dy4[]; };
 layout(std430, binding = 1) readonly buffer Weight { float weight[]; };
 layout(std430, binding = 1) readonly buffer WeightVectors { vec4 weight4[]; };
 layout(std430, binding = 2) readonly buffer Bias { float bias[]; };  // any buffer without bias
+layout(std430, binding = 2) readonly buffer BiasVectors { vec4 bias4[]; };
 layout(std430, binding = 3) writeonly buffer DX { float dx[]; };
+layout(std430, binding = 3) writeonly buffer DXVectors { vec4 dx4[]; };
 
 struct Row { uint image; int oh; int ow; };  // output position that the phase's first tap reads, maybe outside
 struct Col { uint base; };
 struct Ptr { uint base; bool inside; };
 #define GEMM_SKIPS_OUTSIDE
 #define GEMM_VECTORS
+#define GEMM_STORES_FOURS
 #include "shaders/common/gemm.glsl"
 
 uint group = 0;
@@ -89,6 +92,10 @@ uint out_row(uint m) {
 void out_store(uint address, uint n, float value) {
   if (p.has_bias != 0) value += bias[group * p.group_c + n];
   dx[address] = value;
+}
+void out_store4(uint address, uint n, vec4 value) {
+  if (p.has_bias != 0) value += bias4[(group * p.group_c + n) / 4];
+  dx4[address / 4] = value;
 }
 
 void main() {

@@ -13,11 +13,13 @@ layout(std430, binding = 0) readonly buffer XVectors { vec4 x4[]; };
 layout(std430, binding = 1) readonly buffer DY { float dy[]; };
 layout(std430, binding = 1) readonly buffer DYVectors { vec4 dy4[]; };
 layout(std430, binding = 2) writeonly buffer DW { float dw[]; };
+layout(std430, binding = 2) writeonly buffer DWVectors { vec4 dw4[]; };
 
 struct Row { uint base; };
 struct Col { int h; int w; uint c; };  // input position for output pixel (0, 0), maybe outside; channel
 struct Ptr { uint base; int w; };
 #define GEMM_VECTORS
+#define GEMM_STORES_FOURS
 #include "shaders/common/gemm.glsl"
 
 uint group = 0;
@@ -60,6 +62,7 @@ vec4 b_load4(Ptr ptr, uint c) {
 
 uint out_row(uint m) { return (group * p.group_o + m) * p.n; }
 void out_store(uint address, uint n, float value) { dw[address] = value; }
+void out_store4(uint address, uint n, vec4 value) { dw4[address / 4] = value; }
 
 void main() {
   const Place place = gemm_place();

@@ -12,12 +12,15 @@ layout(std430, binding = 0) readonly buffer AVectors { vec4 a4[]; };
 layout(std430, binding = 1) readonly buffer B { float b[]; };
 layout(std430, binding = 1) readonly buffer BVectors { vec4 b4[]; };
 layout(std430, binding = 2) readonly buffer Bias { float bias[]; };  // any buffer without bias
+layout(std430, binding = 2) readonly buffer BiasVectors { vec4 bias4[]; };
 layout(std430, binding = 3) writeonly buffer Out { float c[]; };
+layout(std430, binding = 3) writeonly buffer OutVectors { vec4 c4[]; };
 
 struct Row { uint base; };
 struct Col { uint base; };
 struct Ptr { uint base; };
 #define GEMM_VECTORS
+#define GEMM_STORES_FOURS
 #include "shaders/common/gemm.glsl"
 
 uint a_base = 0;
@@ -36,6 +39,10 @@ uint out_row(uint m) { return c_base + m * p.n; }
 void out_store(uint address, uint n, float value) {
   if (p.has_bias != 0) value += bias[n];
   c[address] = value;
+}
+void out_store4(uint address, uint n, vec4 value) {
+  if (p.has_bias != 0) value += bias4[n / 4];
+  c4[address / 4] = value;
 }
 
 void main() {

@@ -6,10 +6,13 @@
 #extension GL_GOOGLE_include_directive : require
 // C = A W, sums along the columns of W: the gradient of y = x W^T with respect to x. An invocation that owns four
 // neighbouring columns dequantizes them at once.
-#define GEMM_QUAD_COLUMNS
 #include "shaders/matmul/matmul_weight.glsl"
 
 Col b_col(uint n) { return Col(n < p.n ? n : 0); }
 Ptr b_at(Col col, uint t) { return Ptr(col.base); }
 float b_load(Ptr ptr, uint c_index) { return weight(c_index * p.n + ptr.base); }
+#ifdef GEMM_VECTORS
+vec4 b_load4(Ptr ptr, uint c_index) { return whole_four(c_index * p.n + ptr.base); }
+#else
 vec4 b_columns(Ptr ptr, uint c_index) { return weight4(c_index * p.n + ptr.base, p.n - ptr.base); }
+#endif

@@ -5,12 +5,15 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 // C = A W^T (+ bias): every column of C belongs to a row of W, which is read, and dequantized, four neighbours at a time.
-#define GEMM_QUADS
+#define WEIGHT_BY_ROWS
 #include "shaders/matmul/matmul_weight.glsl"
 
 Col b_col(uint n) { return Col(min(n, p.n - 1) * p.k); }
 Ptr b_at(Col col, uint t) { return Ptr(col.base + t * p.inner); }
 float b_load(Ptr ptr, uint c_index) { return weight(ptr.base + c_index); }
+#ifdef GEMM_VECTORS
+vec4 b_load4(Ptr ptr, uint c_index) { return whole_four(ptr.base + c_index); }
+#else
 vec4 b_load4(Ptr ptr, uint c_index, uint left) { return weight4(ptr.base + c_index, left); }
 vec4 a_load4(Ptr ptr, uint c_index, uint left) {
   const uint at = ptr.base + c_index;
@@ -20,3 +23,4 @@ vec4 a_load4(Ptr ptr, uint c_index, uint left) {
   if (left > 3) x.w = a[at + 3];
   return x;
 }
+#endif

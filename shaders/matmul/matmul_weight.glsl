@@ -2,7 +2,9 @@
 #include "shaders/matmul/matmul_weight_push.h"
 
 layout(std430, binding = 0) readonly buffer A { float a[]; };
+layout(std430, binding = 0) readonly buffer AVectors { vec4 a4[]; };
 layout(std430, binding = 1) readonly buffer W { uint w[]; };
+layout(std430, binding = 1) readonly buffer WVectors { uvec4 w4[]; };
 layout(std430, binding = 2) readonly buffer Bias { float bias[]; };  // [columns], or as C; any buffer without bias
 layout(std430, binding = 3) buffer Out { float c[]; };
 layout(std430, binding = 4) readonly buffer Limit { uint limit[]; };  // any buffer where nothing is limited
@@ -10,6 +12,13 @@ layout(std430, binding = 4) readonly buffer Limit { uint limit[]; };  // any buf
 struct Row { uint base; };
 struct Col { uint base; };
 struct Ptr { uint base; };
+#ifdef GEMM_SHUFFLE
+#define GEMM_VECTORS
+#elif defined(WEIGHT_BY_ROWS)
+#define GEMM_QUADS
+#else
+#define GEMM_QUAD_COLUMNS
+#endif
 #include "shaders/common/gemm.glsl"
 #include "shaders/common/quantized.glsl"
 
@@ -19,7 +28,7 @@ const uint kMapA = 2;
 const uint kMapC = 4;
 
 // Rows of W are columns of C in one kernel, columns of A in the other.
-#ifdef GEMM_QUADS
+#ifdef WEIGHT_BY_ROWS
 uint a_first() { return 0; }
 uint c_first() { return p.first; }
 #else
@@ -34,6 +43,11 @@ Row a_row(uint m) {
 }
 Ptr a_at(Row row, uint t) { return Ptr(row.base + t * p.inner); }
 float a_load(Ptr ptr, uint c_index) { return a[ptr.base + c_index]; }
+#ifdef GEMM_VECTORS
+vec4 a_load4(Ptr ptr, uint c_index) { return a4[(ptr.base + c_index) / 4]; }
+/// Elements e .. e + 3 of W, which stand in one row; e is a multiple of 4.
+vec4 whole_four(uint e) { return kFormat == 0 ? uintBitsToFloat(w4[e / 4]) : weight4(e, 4); }
+#endif
 uint out_row(uint m) {
   if (m >= rows()) return kNowhere;
   return ((p.limited & kMapC) != 0 ? limit[1 + m] : m) * p.out_stride + c_first();

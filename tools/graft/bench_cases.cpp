@@ -23,6 +23,23 @@ Result<Graph> one_node(Op op, const std::vector<Dims>& inputs, const Attrs& attr
   return graph;
 }
 
+// Parameter, gradient and both moments, updated in place.
+BenchCase adam(std::int64_t count) {
+  BenchCase c;
+  c.name = cat("adam_step ", count >> 20, "M");
+  c.build = [=]() -> Result<Graph> {
+    Graph graph;
+    std::vector<ValueId> ids;
+    for (const auto kind : {ValueKind::parameter, ValueKind::constant, ValueKind::state, ValueKind::state}) {
+      GRAFT_TRY_ASSIGN(const ValueId id, graph.add_value(cat("in", ids.size()), DType::f32, {count}, kind));
+      ids.push_back(id);
+    }
+    GRAFT_TRY(graph.add_node(Op::adam_step, ids, {}, "y").status());
+    return graph;
+  };
+  return c;
+}
+
 // Rivals take the operands of the op's kernel: the first two bindings and the last. Empty `push`: its push block too.
 void use_rival(Plan& plan, shaders::KernelId kernel, std::array<std::uint32_t, 3> groups,
                const std::vector<std::byte>& push = {}) {
@@ -146,6 +163,8 @@ BenchCase simple(const std::string& name, Op op, const std::vector<Dims>& inputs
 
 }  // namespace
 
+BenchCase gemm_yardstick() { return gemm(768, 768, 768, false, true); }
+
 std::vector<BenchCase> bench_cases() {
   std::vector<BenchCase> cases;
   for (const std::int64_t n : {256, 512, 768, 1024}) cases.push_back(gemm(n, n, n, false, false));
@@ -159,21 +178,44 @@ std::vector<BenchCase> bench_cases() {
     cases.push_back(gemm(128, 1536, 576, false, trans_b));
   }
   cases.push_back(gemm(512, 64, 8192, true, false));
-  for (const DType dtype : {DType::q8_0, DType::q4_0, DType::q4_k, DType::q6_k}) {
+  // With NT 128x1536x576 before: dX and dW of a linear layer of 576 inputs and 1536 outputs.
+  cases.push_back(gemm(128, 576, 1536, false, false));
+  cases.push_back(gemm(1536, 576, 128, true, false));
+  for (const DType dtype : {DType::q8_0, DType::q4_0}) {
+    cases.push_back(quantized_gemm(dtype, 1536, 576, true));
+    cases.push_back(quantized_gemm(dtype, 576, 1536, false));
+  }
+  for (const DType dtype : {DType::q4_k, DType::q6_k}) {
     cases.push_back(quantized_gemm(dtype, 768, 768, true));
     cases.push_back(quantized_gemm(dtype, 768, 768, false));
   }
+  const Conv lenet1{64, 28, 1, 20, 5, 1, 1};
   const Conv lenet{64, 12, 20, 50, 5, 1, 1};
   const Conv square{4, 28, 64, 64, 3, 1, 1};
   const Conv strided{4, 28, 64, 128, 3, 2, 1};
   const Conv pointwise{4, 28, 128, 128, 1, 1, 1};
   const Conv depthwise{4, 56, 64, 64, 3, 1, 64};
-  for (const Conv& conv : {lenet, square, strided, pointwise, depthwise}) {
-    cases.push_back(conv_forward(conv, conv.groups == 1));  // depthwise kernels have another push block
+  const Conv stem{1, 224, 3, 64, 7, 2, 1};  // and the layers of ResNet-18
+  const Conv resnet1{1, 56, 64, 64, 3, 1, 1}, resnet2{1, 28, 128, 128, 3, 1, 1}, resnet3{1, 14, 256, 256, 3, 1, 1};
+  const Conv resnet4{1, 7, 512, 512, 3, 1, 1}, narrowed{1, 28, 128, 256, 3, 2, 1}, shortcut{1, 28, 128, 256, 1, 2, 1};
+  for (const Conv& conv : {lenet1, lenet, square, strided, pointwise, depthwise, stem, resnet1, resnet2, resnet3,
+                           resnet4, narrowed, shortcut}) {
+    cases.push_back(
+        conv_forward(conv, conv.groups == 1 && conv.batch > 1));  // depthwise kernels have another push block
     cases.push_back(conv_grad_data(conv));
     cases.push_back(conv_grad_weight(conv));
   }
+  cases.push_back(resnet_case());
+  for (const bool causal : {false, true}) {
+    const Dims q{1, 512, 9, 64};
+    const Dims kv{1, 512, 3, 64};
+    const Attrs attrs = {{"causal", std::int64_t{causal}}, {"scale", 0.125}};
+    const std::string text = causal ? " causal 512x9x64" : " 512x9x64";
+    cases.push_back(simple("attention" + text, Op::attention, {q, kv, kv}, attrs));
+    cases.push_back(simple("attention_grad" + text, Op::attention_grad, {q, kv, kv, q, {1, 512, 9}, q}, attrs));
+  }
   cases.push_back(simple("add 4M", Op::add, {{2048, 2048}, {2048, 2048}}));
+  cases.push_back(adam(4 << 20));
   cases.push_back(simple("add 4M + row", Op::add, {{2048, 2048}, {2048}}));
   cases.push_back(simple("gelu 4M", Op::gelu, {{2048, 2048}}));
   cases.push_back(simple("transpose 2048x2048", Op::transpose, {{2048, 2048}}, {{"perm", Ints{1, 0}}}));

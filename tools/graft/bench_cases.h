@@ -22,4 +22,9 @@ struct BenchCase {
 
 std::vector<BenchCase> bench_cases();
 
+/// The product whose rate others are compared with: f32, 768 x 768 x 768, in bench_cases() too.
+BenchCase gemm_yardstick();
+
+BenchCase resnet_case();
+
 }  // namespace graft::cli

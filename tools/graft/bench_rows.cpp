@@ -15,6 +15,11 @@ double flops_share(const Row& row, const DeviceFigures& figures) {
   return per_second(row.flops, row.time.median) / figures.f32_flops;
 }
 
+// Of the rate of a plain product; 0 where neither says anything.
+double gemm_share(const Row& row, const DeviceFigures& figures) {
+  return figures.gemm_flops > 0 ? per_second(row.flops, row.time.median) / figures.gemm_flops : 0;
+}
+
 double bytes_share(const Row& row, const DeviceFigures& figures) {
   return per_second(row.bytes, row.time.median) / figures.copy_bytes;
 }
@@ -22,13 +27,14 @@ double bytes_share(const Row& row, const DeviceFigures& figures) {
 }  // namespace
 
 void print_row_titles() {
-  std::printf("%-44s %9s %9s %6s %9s %6s   %s\n", "", "ms", "GFLOP/s", "share", "GB/s", "share", "beside");
+  std::printf("%-44s %9s %9s %6s %6s %9s %6s   %s\n", "", "ms", "GFLOP/s", "share", "GEMM", "GB/s", "share", "beside");
 }
 
 void print_row(const Row& row, const DeviceFigures& figures) {
-  std::printf("%-44s %9.3f %9.2f %5.1f%% %9.2f %5.1f%%  ", row.name.c_str(), row.time.median * 1e3,
+  std::printf("%-44s %9.3f %9.2f %5.1f%% %5.0f%% %9.2f %5.1f%%  ", row.name.c_str(), row.time.median * 1e3,
               per_second(row.flops, row.time.median) * 1e-9, 100 * flops_share(row, figures),
-              per_second(row.bytes, row.time.median) * 1e-9, 100 * bytes_share(row, figures));
+              100 * gemm_share(row, figures), per_second(row.bytes, row.time.median) * 1e-9,
+              100 * bytes_share(row, figures));
   for (const Row::Rival& rival : row.rivals) {
     std::printf(" %s %.2f GFLOP/s (%.1fx)", rival.name.c_str(), per_second(row.flops, rival.time.median) * 1e-9,
                 rival.time.median / row.time.median);
@@ -46,6 +52,7 @@ nlohmann::ordered_json row_json(const Row& row, const DeviceFigures& figures) {
                                 {"first_s", row.time.first},
                                 {"gflops", per_second(row.flops, row.time.median) * 1e-9},
                                 {"share_of_arithmetic", flops_share(row, figures)},
+                                {"share_of_gemm", gemm_share(row, figures)},
                                 {"gbps", per_second(row.bytes, row.time.median) * 1e-9},
                                 {"share_of_copy", bytes_share(row, figures)}};
   for (const Row::Rival& rival : row.rivals) {
@@ -65,6 +72,7 @@ void print_figures(const DeviceFigures& f) {
   };
   rate("multiply and add, f32", f.f32_flops, "GFLOP/s");
   rate("multiply and add, f16", f.f16_flops, "GFLOP/s");
+  if (f.gemm_flops > 0) rate("product 768x768x768 of this program, f32", f.gemm_flops, "GFLOP/s");
   rate("dot product of four 8-bit integers", f.dot8_ops, "Gop/s");
   rate("copy by a kernel, read plus written", f.copy_bytes, "GB/s");
   rate("read by a kernel", f.read_bytes, "GB/s");
@@ -77,11 +85,12 @@ void print_figures(const DeviceFigures& f) {
 }
 
 nlohmann::ordered_json figures_json(const DeviceFigures& f) {
-  return {{"f32_gflops", f.f32_flops * 1e-9},        {"f16_gflops", f.f16_flops * 1e-9},
-          {"dot8_gops", f.dot8_ops * 1e-9},          {"copy_gbps", f.copy_bytes * 1e-9},
-          {"read_gbps", f.read_bytes * 1e-9},        {"transfer_gbps", f.transfer_bytes * 1e-9},
-          {"dispatch_us", f.dispatch_seconds * 1e6}, {"barrier_us", f.barrier_seconds * 1e6},
-          {"submit_us", f.submit_seconds * 1e6},     {"round_trip_us", f.round_trip_seconds * 1e6}};
+  return {{"f32_gflops", f.f32_flops * 1e-9},           {"f16_gflops", f.f16_flops * 1e-9},
+          {"gemm_gflops", f.gemm_flops * 1e-9},         {"dot8_gops", f.dot8_ops * 1e-9},
+          {"copy_gbps", f.copy_bytes * 1e-9},           {"read_gbps", f.read_bytes * 1e-9},
+          {"transfer_gbps", f.transfer_bytes * 1e-9},   {"dispatch_us", f.dispatch_seconds * 1e6},
+          {"barrier_us", f.barrier_seconds * 1e6},      {"submit_us", f.submit_seconds * 1e6},
+          {"round_trip_us", f.round_trip_seconds * 1e6}};
 }
 
 }  // namespace graft::cli

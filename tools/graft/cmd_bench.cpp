@@ -69,6 +69,13 @@ Result<Row> run_case(gpu::Device& device, const gpu::Caps& caps, const BenchCase
   GRAFT_TRY_ASSIGN(Plan plan, make_plan(graph, caps, residents));
   Row row{c.name, plan.flops, 0, {}};
   for (const Value& value : graph.values()) row.bytes += storage_bytes(value.dtype, value.shape.elements());
+  for (const Node& node : graph.nodes()) {
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {  // what is updated is written too
+      if ((op_def(node.op).mutates >> i & 1) == 0) continue;
+      const Value& value = graph.value(node.inputs[i]);
+      row.bytes += storage_bytes(value.dtype, value.shape.elements());
+    }
+  }
   for (const BenchCase::Rival& rival : c.rivals) {
     Plan other = plan;
     rival.replace(other);
@@ -106,11 +113,16 @@ Status bench_ops(gpu::Device& device, const Options& options) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   gpu::Caps caps = device.caps();
   if (!options.caps.empty()) GRAFT_TRY(gpu::apply_caps_preset(options.caps, caps));
-  GRAFT_TRY_ASSIGN(const DeviceFigures figures, measure_device(device, options.clock()));
+  GRAFT_TRY_ASSIGN(DeviceFigures figures, measure_device(device, options.clock()));
+  BenchCase yardstick = gemm_yardstick();
+  yardstick.rivals.clear();
+  GRAFT_TRY_ASSIGN(const Row gemm, run_case(device, device.caps(), yardstick, options.repeat, options.clock()));
+  figures.gemm_flops = static_cast<double>(gemm.flops) / gemm.time.median;
   if (!options.json) {
     print_device(device, figures);
-    std::printf("\nMedians of %d runs, %s; shares of f32 arithmetic and of copying by a kernel.\n\n", options.repeat,
-                options.processor_time ? "processor time" : "device time");
+    std::printf(
+        "\nMedians of %d runs, %s; shares of f32 arithmetic, of the product's rate, and of copying by a kernel.\n\n",
+        options.repeat, options.processor_time ? "processor time" : "device time");
     print_row_titles();
   }
   for (BenchCase& c : bench_cases()) {
