@@ -14,7 +14,7 @@ struct Needs {
   std::uint64_t readback = 0;
   std::uint64_t stream = 0;
   std::uint64_t stream_staging = 0;
-  bool step_state = false;
+  std::uint64_t step_state = 0;
   const Plan* largest = nullptr;
 };
 
@@ -28,7 +28,7 @@ Needs needs_of(const Residents& residents, std::span<const Plan* const> plans) {
     needs.readback = std::max(needs.readback, plan->readback_bytes);
     needs.stream = std::max(needs.stream, plan->stream_bytes);
     needs.stream_staging = std::max(needs.stream_staging, plan->stream_staging_bytes);
-    needs.step_state = needs.step_state || plan->uses_step_state;
+    needs.step_state = std::max(needs.step_state, plan->step_state_bytes());
   }
   return needs;
 }
@@ -60,7 +60,7 @@ MemoryByClass Memory::planned(const Residents& residents, std::span<const Plan* 
   }
   memory[MemoryClass::weights] += needs.stream;
   memory[MemoryClass::staging] = needs.upload + needs.readback + needs.stream_staging;
-  memory[MemoryClass::step_state] = needs.step_state ? sizeof(StepState) : 0;
+  memory[MemoryClass::step_state] = needs.step_state;
   return memory;
 }
 
@@ -80,8 +80,8 @@ Status Memory::allocate(std::span<const Plan* const> plans) {
   GRAFT_TRY(allocate_segments(needs.transient, device, "arena", transient_));
   GRAFT_TRY(allocate_segments(needs.stream, needs.stream_staging != 0 ? device : upload, "stream ring", stream_));
   GRAFT_TRY(allocate_segments(needs.stream_staging, upload, "stream staging", stream_staging_));
-  if (needs.step_state) {
-    GRAFT_TRY_ASSIGN(step_state_, device_.create_buffer(sizeof(StepState), gpu::MemoryKind::device, "step state"));
+  if (needs.step_state != 0) {
+    GRAFT_TRY_ASSIGN(step_state_, device_.create_buffer(needs.step_state, gpu::MemoryKind::device, "step state"));
   }
   if (needs.upload != 0) {
     GRAFT_TRY_ASSIGN(upload_, device_.create_buffer(needs.upload, gpu::MemoryKind::upload, "upload staging"));
@@ -113,7 +113,7 @@ bool Memory::covers(const Plan& plan) const {
          plan.transient_bytes <= transient_bytes_ && plan.upload_bytes <= (upload_ ? upload_->size() : 0) &&
          plan.readback_bytes <= (readback_ ? readback_->size() : 0) && plan.stream_bytes <= stream_bytes_ &&
          (plan.stream_bytes == 0 || (plan.stream_staging_bytes != 0) == (stream_staging_bytes_ != 0)) &&
-         plan.stream_staging_bytes <= stream_staging_bytes_ && (!plan.uses_step_state || step_state_);
+         plan.stream_staging_bytes <= stream_staging_bytes_ && plan.step_state_bytes() <= (step_state_ ? step_state_->size() : 0);
 }
 
 gpu::BufferRange Memory::range(Space space, std::uint64_t offset, std::uint64_t size) {

@@ -97,8 +97,9 @@ Status Program::record_list(const std::vector<gpu::Kernel*>& kernels, std::uint3
 
 void Program::record_step(gpu::Recorder& recorder, const std::vector<gpu::Kernel*>& kernels, const Step& step) {
   std::vector<gpu::BufferRange> ranges;
-  ranges.reserve(step.bindings.size());
-  for (const PlanBinding& b : step.bindings) ranges.push_back(memory_.range(b.space, b.offset, b.size));
+  const auto& bound = step.windows.empty() ? step.bindings : step.windows;
+  ranges.reserve(bound.size());
+  for (const PlanBinding& b : bound) ranges.push_back(memory_.range(b.space, b.offset, b.size));
   if (step.kind != StepKind::dispatch) {
     recorder.copy(ranges[0], ranges[1]);
     return;
@@ -165,6 +166,9 @@ Status Program::stage(std::span<const Feed> feeds, const StepState& state) {
     std::memcpy(memory_.upload().data() + port->staging_offset, feed.bytes.data(), feed.bytes.size());
   }
   if (plan_.uses_step_state) std::memcpy(memory_.upload().data(), &state, sizeof(StepState));
+  if (!plan_.tables.empty()) {
+    std::memcpy(memory_.upload().data() + plan_.table_offset(), plan_.tables.data(), 4 * plan_.tables.size());
+  }
   return ok_status();
 }
 
@@ -262,6 +266,7 @@ Result<std::vector<NodeTime>> Program::times() {
   const double tick = memory_.device().caps().timestamp_period_ns * 1e-9;
   std::vector<NodeTime> times;
   std::vector<std::uint64_t> ticks;
+  std::vector<std::uint32_t> entry(plan_.nodes.size(), kNoIndex);  // of each node in times
   for (const List& list : lists_) {
     ticks.assign(list.end_step - list.first_step + 1, 0);
     GRAFT_TRY(memory_.device().read_timestamps(*list.commands, ticks));
@@ -269,8 +274,15 @@ Result<std::vector<NodeTime>> Program::times() {
       const std::uint32_t i = s - list.first_step;
       const double seconds = tick * static_cast<double>(ticks[i + 1] - ticks[i]);
       const std::uint32_t node = plan_.steps[s].node;
-      if (times.empty() || times.back().node != node) times.push_back({node, 0});
-      times.back().seconds += seconds;
+      // A node's dispatches need not stand side by side; copies count by where they stand.
+      std::size_t at = times.size();
+      if (node != kNoIndex && entry[node] != kNoIndex) at = entry[node];
+      if (node == kNoIndex && !times.empty() && times.back().node == kNoIndex) at = times.size() - 1;
+      if (at == times.size()) {
+        times.push_back({node, 0});
+        if (node != kNoIndex) entry[node] = static_cast<std::uint32_t>(at);
+      }
+      times[at].seconds += seconds;
     }
   }
   return times;

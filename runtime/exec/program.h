@@ -69,7 +69,8 @@ class Program {
   std::span<const std::byte> output(std::size_t i) const;
   std::span<const std::byte> output(std::string_view name) const;
 
-  /// Device time of every node in the last run, in order of execution; needs ProgramOptions::profile.
+  /// Device time of every node in the last run, in the order that they began in (those of a merged dispatch under its
+  /// first); needs ProgramOptions::profile.
   Result<std::vector<NodeTime>> times();
 
   /// Submissions that the last run was cut into, and the longest of them as measured by the host.

@@ -46,8 +46,8 @@ const Variant& Emitter::note(const Choice& choice) {
   return *choice.variant;
 }
 
-std::array<std::uint32_t, 3> Emitter::spread(std::uint64_t workgroups) const {
-  const auto& limit = caps_.max_workgroup_count;
+std::array<std::uint32_t, 3> spread_workgroups(const gpu::Caps& caps, std::uint64_t workgroups) {
+  const auto& limit = caps.max_workgroup_count;
   const auto word = [](std::uint64_t n) {
     return static_cast<std::uint32_t>(std::min<std::uint64_t>(n, std::numeric_limits<std::uint32_t>::max()));
   };

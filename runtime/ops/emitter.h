@@ -47,6 +47,9 @@ std::uint64_t device_bytes(const Value& value);
 /// The same for any value: an error where the shape holds symbols or the bytes overflow.
 Result<std::uint64_t> checked_device_bytes(const Value& value);
 
+/// See Emitter::spread().
+std::array<std::uint32_t, 3> spread_workgroups(const gpu::Caps& caps, std::uint64_t workgroups);
+
 class Emitter {
  public:
   Emitter(const Graph& graph, const Node& node, const gpu::Caps& caps) : graph_(graph), node_(node), caps_(caps) {}
@@ -84,7 +87,7 @@ class Emitter {
 
   /// Workgroup counts for `workgroups` groups of a kernel that uses flat_workgroup() (shaders/common/index.glsl):
   /// spread over x, y, z within the device's limits; the kernel discards the excess.
-  std::array<std::uint32_t, 3> spread(std::uint64_t workgroups) const;
+  std::array<std::uint32_t, 3> spread(std::uint64_t workgroups) const { return spread_workgroups(caps_, workgroups); }
 
   /// Remembers a choice for reports; each once.
   const Variant& note(const Choice& choice);

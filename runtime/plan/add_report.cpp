@@ -116,7 +116,7 @@ void add_memory(const Draft& d, const std::vector<MemoryClass>& classes, Plan& p
   plan.memory[MemoryClass::activations] += rest;
   plan.memory[MemoryClass::weights] += plan.stream_bytes;
   plan.memory[MemoryClass::staging] += plan.upload_bytes + plan.readback_bytes + plan.stream_staging_bytes;
-  if (plan.uses_step_state) plan.memory[MemoryClass::step_state] += sizeof(StepState);
+  plan.memory[MemoryClass::step_state] += plan.step_state_bytes();
 }
 
 }  // namespace

@@ -23,6 +23,7 @@ PlanBinding resolve(const Draft& d, std::uint32_t position, const Binding& bindi
   if (slot.kind == Slot::Kind::value) out = locate(d, slot.index, binding.access);
   if (slot.kind == Slot::Kind::scratch) {
     out.space = Space::transient;
+    out.scratch_of = position;
     out.offset = d.arena.offsets[d.scratch[position] + slot.index];
   }
   out.offset += slot.offset;
@@ -45,33 +46,27 @@ std::uint64_t bytes_moved(const Step& step) {
   return bytes;
 }
 
-void add_copy(Plan& plan, StepKind kind, PlanBinding from, PlanBinding to) {
+Step copy(StepKind kind, PlanBinding from, PlanBinding to) {
   Step step;
   step.kind = kind;
   step.bindings = {from, to};
   step.bytes = bytes_moved(step);
-  plan.steps.push_back(std::move(step));
+  return step;
 }
 
-void add_uploads(const Draft& d, Plan& plan) {
+std::vector<Step> uploads(const Draft& d, const Plan& plan) {
+  std::vector<Step> steps;
   if (plan.uses_step_state) {
-    add_copy(plan, StepKind::upload, {Space::upload, Access::read, kNoIndex, 0, sizeof(StepState)},
-             {Space::step_state, Access::write, kNoIndex, 0, sizeof(StepState)});
+    const std::uint64_t bytes = plan.step_state_bytes();
+    steps.push_back(copy(StepKind::upload, {Space::upload, Access::read, kNoIndex, 0, bytes},
+                         {Space::step_state, Access::write, kNoIndex, 0, bytes}));
   }
   for (const PlanPort& port : plan.inputs) {
     if (!port.used || port.bytes == 0) continue;
     const PlanBinding to = locate(d, port.value, Access::write);
-    add_copy(plan, StepKind::upload, {Space::upload, Access::read, kNoIndex, port.staging_offset, to.size}, to);
+    steps.push_back(copy(StepKind::upload, {Space::upload, Access::read, kNoIndex, port.staging_offset, to.size}, to));
   }
-}
-
-void add_readbacks(const Draft& d, Plan& plan) {
-  for (const PlanPort& port : plan.outputs) {
-    if (port.bytes == 0) continue;
-    const PlanBinding from = locate(d, port.value, Access::read);
-    add_copy(plan, StepKind::readback, from,
-             {Space::readback, Access::write, kNoIndex, port.staging_offset, from.size});
-  }
+  return steps;
 }
 
 void add_node(const Draft& d, Plan& plan, std::uint32_t position) {
@@ -84,16 +79,15 @@ void add_node(const Draft& d, Plan& plan, std::uint32_t position) {
   info.op = op_name(node.op);
   info.backward = node.forward_of.valid();
   info.forward_of = node.forward_of.valid() ? node.forward_of.index : kNoIndex;
-  info.first_step = static_cast<std::uint32_t>(plan.steps.size());
-  info.steps = static_cast<std::uint32_t>(emission.dispatches.size());
+  const auto dispatches = static_cast<std::uint32_t>(emission.dispatches.size());
   info.recomputed = id.index >= d.joint_nodes;
-  if (info.steps != 0) info.flops = node_flops(d.graph, node);
+  if (dispatches != 0) info.flops = node_flops(d.graph, node);
   for (const std::uint64_t bytes : emission.scratch) info.scratch_bytes += bytes;
   info.live_bytes = d.live[position + 1];
   for (const Choice& choice : emission.choices) {
     info.choices.push_back({choice.key, std::string(choice.variant->name), std::string(choice.why)});
   }
-  for (std::uint32_t i = 0; i < info.steps; ++i) {
+  for (std::uint32_t i = 0; i < dispatches; ++i) {
     const DispatchDesc& dispatch = emission.dispatches[i];
     Step step;
     step.node = static_cast<std::uint32_t>(plan.nodes.size());
@@ -101,7 +95,7 @@ void add_node(const Draft& d, Plan& plan, std::uint32_t position) {
     step.groups = dispatch.groups;
     step.push = dispatch.push;
     for (const Binding& binding : dispatch.bindings) step.bindings.push_back(resolve(d, position, binding));
-    step.flops = info.flops / info.steps + (i < info.flops % info.steps ? 1 : 0);
+    step.flops = info.flops / dispatches + (i < info.flops % dispatches ? 1 : 0);
     step.bytes = bytes_moved(step);
     info.bytes += step.bytes;
     plan.steps.push_back(std::move(step));
@@ -142,8 +136,8 @@ std::uint64_t node_flops(const Graph& graph, const Node& node) {
 Status add_ports(const Draft& draft, Plan& plan) {
   // Staging is copied from and to, never bound: a cache line's alignment is plenty.
   constexpr std::uint64_t kAlignment = 64;
-  plan.uses_step_state = binds_step_state(draft);
-  plan.upload_bytes = plan.uses_step_state ? align_up(sizeof(StepState), kAlignment) : 0;
+  plan.uses_step_state = binds_step_state(draft) || !plan.tables.empty();
+  plan.upload_bytes = align_up(plan.step_state_bytes(), kAlignment);
   for (const ValueId v : draft.graph.inputs()) {
     const bool used = draft.storages.of_value[v.index] != kNoStorage;
     std::uint64_t unused = 0;
@@ -164,11 +158,23 @@ Status add_ports(const Draft& draft, Plan& plan) {
   return ok_status();
 }
 
-Status add_steps(const Draft& draft, Plan& plan) {
-  add_uploads(draft, plan);
+void add_dispatches(const Draft& draft, Plan& plan) {
   for (std::uint32_t p = 0; p < draft.order.size(); ++p) add_node(draft, plan, p);
-  add_readbacks(draft, plan);
-  return ok_status();
+}
+
+void count_steps(Plan& plan) {
+  for (const Step& step : plan.steps) ++plan.nodes[step.node].steps;
+}
+
+void add_copies(const Draft& draft, Plan& plan) {
+  std::vector<Step> steps = uploads(draft, plan);
+  plan.steps.insert(plan.steps.begin(), std::move_iterator(steps.begin()), std::move_iterator(steps.end()));
+  for (const PlanPort& port : plan.outputs) {
+    if (port.bytes == 0) continue;
+    const PlanBinding from = locate(draft, port.value, Access::read);
+    plan.steps.push_back(
+        copy(StepKind::readback, from, {Space::readback, Access::write, kNoIndex, port.staging_offset, from.size}));
+  }
 }
 
 }  // namespace graft

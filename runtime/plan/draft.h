@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "runtime/plan/arena.h"
@@ -36,14 +37,18 @@ struct Draft {
 /// FLOPs of one run of a node; views cost nothing.
 std::uint64_t node_flops(const Graph& graph, const Node& node);
 
-/// Order, storages and live bytes; of several orders the one with the least peak. Residents are checked.
-Status arrange(Draft& draft, const PlanOptions& options, const std::vector<NodeId>& preferred = {});
+/// Storages and live bytes under this order; the blocks of scratch stand behind those of values.
+void use_order(Draft& draft, std::vector<NodeId> order, bool in_place);
+
+/// Order, storages and live bytes; of several orders the one with the least peak. Residents are checked. `spare`: what
+/// waits to be merged may take no memory.
+Status arrange(Draft& draft, const PlanOptions& options, bool spare, const std::vector<NodeId>& preferred = {});
 
 /// The largest sum of live bytes of what was arranged.
 std::uint64_t peak(const Draft& draft);
 
 /// The plan of what was arranged, once its arena is laid out.
-Result<Plan> finish_plan(const Draft& draft);
+Result<Plan> finish_plan(const Draft& draft, const PlanOptions& options);
 
 /// Plans an arranged graph anew so that its arena is at most `limit`, by computing forward results again.
 Result<Plan> plan_recomputing(const Draft& draft, const PlanOptions& options, std::uint64_t limit);
@@ -54,16 +59,35 @@ Status does_not_fit(const Plan& plan, const PlanOptions& options, std::uint64_t 
 /// Asks every live node's op for its dispatches and checks them against the op's contract and the device's limits.
 Status emit_nodes(Draft& draft, const std::vector<NodeId>& nodes);
 
-/// Nodes, kernels and dispatches of the plan, and the ports' copies around them.
-Status add_steps(const Draft& draft, Plan& plan);
+/// The kernel that does in one dispatch, by a table, what a kernel does for many tensors.
+struct TableKernel {
+  shaders::KernelId id{};
+  std::uint32_t moving = 0;  ///< bit k: binding k is another for each tensor; the others must be the same
+};
+std::optional<TableKernel> table_kernel(shaders::KernelId kernel);
 
-/// Memory for streamed values and the refills that bring them; after add_steps.
+/// Memory for streamed values and the refills that bring them; after add_copies.
 Status add_refills(const Draft& draft, Plan& plan);
 
-/// Inputs and outputs with their staging; before add_steps.
+/// Lets nodes that only update residents wait for others of their kind, as long as the peak stays within `limit`.
+void gather_updates(Draft& draft, const PlanOptions& options, std::uint64_t limit);
+
+/// Nodes, kernels and dispatches of the plan, in the order of the nodes.
+void add_dispatches(const Draft& draft, Plan& plan);
+
+/// Orders dispatches so that few barriers are needed, and merges those of many tensors: see PlanOptions::merge.
+void merge_steps(const gpu::Caps& caps, Plan& plan);
+
+/// Counts each node's dispatches; after merge_steps.
+void count_steps(Plan& plan);
+
+/// Inputs and outputs with their staging; after merge_steps.
 Status add_ports(const Draft& draft, Plan& plan);
 
-/// Values, saved values and bytes by class; after add_steps.
+/// The ports' copies around the dispatches.
+void add_copies(const Draft& draft, Plan& plan);
+
+/// Values, saved values and bytes by class; after add_copies.
 void add_report(const Draft& draft, Plan& plan);
 
 /// Sets Step::barrier_before where a step reads or overwrites what an earlier one since the last barrier wrote, or

@@ -51,9 +51,10 @@ Status check_binding(const Draft& d, const Node& node, const Emission& emission,
     return internal_error("It binds bytes ", slot.offset, " to ", slot.offset, " + ", slot.size, " of ", what,
                           ", which has ", total, " bytes.");
   }
-  if (slot.offset % d.residents.alignment() != 0) {
+  const std::uint64_t alignment = std::max<std::uint64_t>(d.caps.storage_buffer_alignment, 4);
+  if (slot.offset % alignment != 0) {
     return internal_error("It binds ", what, " from byte ", slot.offset, ", no multiple of the device's alignment of ",
-                          d.residents.alignment(), ".");
+                          alignment, ".");
   }
   if (slot.size > d.caps.max_storage_buffer_range) {
     return unsupported("It binds ", bytes_text(slot.size), " of ", what,

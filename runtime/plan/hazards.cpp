@@ -77,7 +77,7 @@ class LastWritten {
 };
 
 Status check_place(const Plan& plan, std::size_t s, const PlanBinding& b) {
-  const std::uint64_t totals[kSpaces] = {plan.resident_bytes,      plan.transient_bytes, sizeof(StepState),
+  const std::uint64_t totals[kSpaces] = {plan.resident_bytes,      plan.transient_bytes, plan.step_state_bytes(),
                                          plan.upload_bytes,        plan.readback_bytes,  plan.stream_bytes,
                                          plan.stream_staging_bytes};
   const std::uint64_t total = totals[static_cast<std::size_t>(b.space)];
@@ -169,8 +169,8 @@ Status check_memory(const Plan& plan) {
     if (value.empty) empty.insert(value.value);
   }
   // Scratch has the identity of its node, beyond those of values.
-  const auto identity = [&](const Step& step, const PlanBinding& b) {
-    return b.value != kNoIndex ? std::uint64_t{roots[b.value]} : (std::uint64_t{1} << 32) + step.node;
+  const auto identity = [&](const PlanBinding& b) {
+    return b.value != kNoIndex ? std::uint64_t{roots[b.value]} : (std::uint64_t{1} << 32) + b.scratch_of;
   };
   GRAFT_TRY(check_refills(plan, roots));
   LastWritten written;
@@ -179,13 +179,13 @@ Status check_memory(const Plan& plan) {
     for (const PlanBinding& b : step.bindings) {
       GRAFT_TRY(check_place(plan, s, b));
       if (b.space != Space::transient || b.access == Access::write || empty.contains(b.value)) continue;
-      if (written.holds(b.offset, b.offset + b.size, identity(step, b))) continue;
+      if (written.holds(b.offset, b.offset + b.size, identity(b))) continue;
       return internal_error("In ", step_name(plan, s), " bytes ", b.offset, " + ", b.size,
                             " of transient memory are read before they are written as what they are read as.");
     }
     for (const PlanBinding& b : step.bindings) {
       if (b.space != Space::transient || b.access == Access::read) continue;
-      written.write(b.offset, b.offset + b.size, identity(step, b));
+      written.write(b.offset, b.offset + b.size, identity(b));
     }
   }
   return ok_status();

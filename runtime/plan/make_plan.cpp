@@ -28,7 +28,7 @@ Status measure_values(Draft& d) {
 
 Status check_residents(const Draft& d) {
   if (d.residents.segment_bytes() != segment_bytes_of(d.caps) ||
-      d.residents.alignment() != std::max<std::uint64_t>(d.caps.storage_buffer_alignment, 4)) {
+      d.residents.alignment() != block_alignment_of(d.caps)) {
     return invalid("The residents were laid out for a device with other limits than \"", d.caps.device_name, "\".");
   }
   for (std::size_t v = 0; v < d.graph.values().size(); ++v) {
@@ -44,7 +44,8 @@ Status check_residents(const Draft& d) {
   return ok_status();
 }
 
-/// Storages under this order, those of scratch behind those of values.
+}  // namespace
+
 void use_order(Draft& d, std::vector<NodeId> order, bool in_place) {
   d.order = std::move(order);
   d.storages = find_storages(d.graph, d.order, d.roots, d.bytes, in_place);
@@ -57,6 +58,8 @@ void use_order(Draft& d, std::vector<NodeId> order, bool in_place) {
   }
   d.live = live_bytes(d.storages.blocks, static_cast<std::uint32_t>(d.order.size()) + 2);
 }
+
+namespace {
 
 void choose_order(Draft& d, std::vector<std::vector<NodeId>> orders, bool in_place) {
   std::size_t best = 0;
@@ -85,6 +88,15 @@ Result<std::optional<std::uint64_t>> arena_limit(const Plan& plan, const PlanOpt
   return std::optional(limit ? std::min(*limit, left) : left);
 }
 
+/// Arranged and laid out.
+Result<Draft> draft_plan(const Graph& graph, const gpu::Caps& caps, const Residents& residents,
+                         const PlanOptions& options, bool spare) {
+  Draft d{graph, caps, residents, graph.nodes().size()};
+  GRAFT_TRY(arrange(d, options, spare));
+  d.arena = assign_offsets(d.storages.blocks, residents.alignment(), residents.segment_bytes());
+  return d;
+}
+
 }  // namespace
 
 std::string_view space_name(Space space) {
@@ -95,7 +107,7 @@ std::string_view space_name(Space space) {
 
 std::uint64_t peak(const Draft& draft) { return *std::max_element(draft.live.begin(), draft.live.end()); }
 
-Status arrange(Draft& d, const PlanOptions& options, const std::vector<NodeId>& preferred) {
+Status arrange(Draft& d, const PlanOptions& options, bool spare, const std::vector<NodeId>& preferred) {
   GRAFT_TRY(measure_values(d));
   GRAFT_TRY(check_residents(d));
   d.roots = alias_roots(d.graph);
@@ -109,18 +121,25 @@ Status arrange(Draft& d, const PlanOptions& options, const std::vector<NodeId>& 
     choose_order(d, std::move(orders), options.in_place);
     if (peak(d) >= before) break;
   }
+  if (options.merge) {
+    constexpr std::uint64_t kShare = 8;  // of the whole memory that waiting may take
+    gather_updates(d, options, peak(d) + (spare ? 0 : (peak(d) + d.residents.bytes()) / kShare));
+  }
   return ok_status();
 }
 
-Result<Plan> finish_plan(const Draft& d) {
+Result<Plan> finish_plan(const Draft& d, const PlanOptions& options) {
   Plan plan;
   plan.segment_bytes = d.residents.segment_bytes();
-  plan.alignment = d.residents.alignment();
+  plan.alignment = std::max<std::uint64_t>(d.caps.storage_buffer_alignment, 4);
   plan.resident_bytes = d.residents.bytes();
   plan.transient_bytes = d.arena.bytes;
   plan.lower_bound = peak(d);
+  add_dispatches(d, plan);
+  if (options.merge) merge_steps(d.caps, plan);
+  count_steps(plan);
   GRAFT_TRY(add_ports(d, plan));
-  GRAFT_TRY(add_steps(d, plan));
+  add_copies(d, plan);
   GRAFT_TRY(add_refills(d, plan));
   add_barriers(plan);
   add_report(d, plan);
@@ -138,16 +157,17 @@ Status does_not_fit(const Plan& plan, const PlanOptions& options, std::uint64_t 
 
 Result<Plan> make_plan(const Graph& graph, const gpu::Caps& caps, const Residents& residents,
                        const PlanOptions& options) {
-  Draft d{graph, caps, residents, graph.nodes().size()};
-  GRAFT_TRY(arrange(d, options));
-  d.arena = assign_offsets(d.storages.blocks, residents.alignment(), residents.segment_bytes());
-  GRAFT_TRY_ASSIGN(Plan plan, finish_plan(d));
+  GRAFT_TRY_ASSIGN(const Draft free, draft_plan(graph, caps, residents, options, false));
+  GRAFT_TRY_ASSIGN(Plan plan, finish_plan(free, options));
   GRAFT_TRY_ASSIGN(const auto limit, arena_limit(plan, options));
+  if (!options.least_memory && (!limit || plan.transient_bytes <= *limit)) return plan;
+  GRAFT_TRY_ASSIGN(const Draft d, draft_plan(graph, caps, residents, options, true));
+  GRAFT_TRY_ASSIGN(plan, finish_plan(d, options));
   if (options.least_memory) {
     GRAFT_TRY_ASSIGN(Plan least, plan_recomputing(d, options, 0));
     return least.transient_bytes < plan.transient_bytes ? least : plan;
   }
-  if (!limit || plan.transient_bytes <= *limit) return plan;
+  if (plan.transient_bytes <= *limit) return plan;
   if (options.recompute) return plan_recomputing(d, options, *limit);
   return does_not_fit(plan, options, *limit);
 }

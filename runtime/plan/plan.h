@@ -34,9 +34,10 @@ std::string_view space_name(Space space);
 struct PlanBinding {
   Space space{};
   Access access{};
-  std::uint32_t value = kNoIndex;  ///< index into the graph's values; kNoIndex for scratch, step state and staging
-  std::uint64_t offset = 0;        ///< bytes from the start of the space
-  std::uint64_t size = 0;          ///< bytes
+  std::uint32_t value = kNoIndex;       ///< index into the graph's values; kNoIndex for scratch, step state and staging
+  std::uint64_t offset = 0;             ///< bytes from the start of the space
+  std::uint64_t size = 0;               ///< bytes
+  std::uint32_t scratch_of = kNoIndex;  ///< of scratch: its node's position in Plan::nodes
 };
 
 enum class StepKind : std::uint8_t { upload, dispatch, readback, refill };
@@ -47,9 +48,12 @@ struct Step {
   std::uint32_t node = kNoIndex;    ///< index into Plan::nodes; kNoIndex for copies
   std::uint32_t kernel = kNoIndex;  ///< index into Plan::kernels
   std::array<std::uint32_t, 3> groups = {0, 0, 0};
-  std::vector<PlanBinding> bindings;
+  std::vector<PlanBinding> bindings;  ///< what it touches
+  /// What is bound where that is more: of a merged dispatch, the memory around its tensors. Else empty.
+  std::vector<PlanBinding> windows;
+  std::uint32_t merged = 1;  ///< dispatches of the ops that this one stands for
   std::vector<std::byte> push;
-  std::uint64_t flops = 0;  ///< the node's, shared evenly by its dispatches
+  std::uint64_t flops = 0;  ///< the nodes', shared evenly by their dispatches
   std::uint64_t bytes = 0;  ///< bound for reading plus bound for writing
 };
 
@@ -69,16 +73,17 @@ struct PlanChoice {
   friend bool operator==(const PlanChoice&, const PlanChoice&) = default;
 };
 
-/// A live node, in the order of execution. Views stand here too, without steps.
+/// A live node, in the order that memory is planned for. Views stand here too, without steps. Dispatches run in the
+/// order of Plan::steps, which brings together those that need no barrier between them.
 struct PlanNode {
   std::uint32_t node = kNoIndex;  ///< index into the graph's nodes
   std::string name;
   std::string op;
-  bool backward = false;                ///< it serves a forward node (Node::forward_of)
-  std::uint32_t forward_of = kNoIndex;  ///< that node, as an index into the graph's nodes
-  bool recomputed = false;              ///< it repeats a forward node; `node` is then beyond the graph's nodes
-  std::uint32_t first_step = 0;
-  std::uint32_t steps = 0;  ///< copies of refills in between included
+  bool backward = false;                 ///< it serves a forward node (Node::forward_of)
+  std::uint32_t forward_of = kNoIndex;   ///< that node, as an index into the graph's nodes
+  bool recomputed = false;               ///< it repeats a forward node; `node` is then beyond the graph's nodes
+  std::uint32_t steps = 0;               ///< dispatches; 0 where another node's do its work as well
+  std::uint32_t merged_into = kNoIndex;  ///< that node, as a position in Plan::nodes
   std::uint64_t flops = 0;
   std::uint64_t bytes = 0;
   std::uint64_t scratch_bytes = 0;
@@ -164,6 +169,10 @@ struct Plan {
   std::uint64_t stream_bytes = 0;          ///< the ring of streamed values
   std::uint64_t stream_staging_bytes = 0;  ///< 0 where the host writes the ring itself
   bool uses_step_state = false;
+  /// Words that stand behind the step state, from table_offset() on: the tensors of merged dispatches.
+  std::vector<std::uint32_t> tables;
+  std::uint64_t table_offset() const;      ///< bytes from the start of the step state
+  std::uint64_t step_state_bytes() const;  ///< with the tables; 0 where neither is used
 
   /// Device and staging memory of a run. The arena is split as it is at its fullest moment: gradients and workspace by
   /// their live bytes then, activations all the rest.
@@ -193,6 +202,10 @@ struct PlanOptions {
   bool reorder = true;
   /// Lets elementwise results overwrite operands that are not used again.
   bool in_place = true;
+  /// Does the same step for many tensors (optimizers, accumulation, norms, hashes) in one dispatch, and brings together
+  /// what needs no barrier between. The same bits; gradients that wait for others take at most an eighth of the memory
+  /// of the whole more, and none where there is a limit that would be passed.
+  bool merge = true;
 };
 
 /// Plans one run of `graph`, whose shapes must be constant.

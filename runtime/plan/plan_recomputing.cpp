@@ -36,7 +36,7 @@ class Weighing {
   Result<Draft> arranged(const RecomputeChoice& choice) {
     graph_.drop(choice.dropped);
     Draft draft{graph_.graph(), base_.caps, base_.residents, graph_.joint_nodes()};
-    GRAFT_TRY(arrange(draft, options_, graph_.order()));
+    GRAFT_TRY(arrange(draft, options_, true, graph_.order()));
     return draft;
   }
 
@@ -48,7 +48,7 @@ class Weighing {
   }
 
   Result<Plan> finish(const Draft& draft, const RecomputeChoice& choice) const {
-    GRAFT_TRY_ASSIGN(Plan plan, finish_plan(draft));
+    GRAFT_TRY_ASSIGN(Plan plan, finish_plan(draft, options_));
     plan.recomputed_flops = plan.flops;
     for (const NodeId id : base_.order) plan.recomputed_flops -= node_flops(base_.graph, base_.graph.node(id));
     std::vector<char> repeated(graph_.joint_nodes(), 0);
@@ -141,7 +141,7 @@ Result<Plan> plan_recomputing(const Draft& draft, const PlanOptions& options, st
 Result<std::vector<RecomputePoint>> recompute_curve(const Graph& graph, const gpu::Caps& caps,
                                                     const Residents& residents, const PlanOptions& options) {
   Draft draft{graph, caps, residents, graph.nodes().size()};
-  GRAFT_TRY(arrange(draft, options));
+  GRAFT_TRY(arrange(draft, options, true));
   GRAFT_TRY_ASSIGN(Weighing weighing, Weighing::create(draft, options));
   GRAFT_TRY_ASSIGN(const std::vector<RecomputeChoice> choices, weighing.choices());
   std::vector<RecomputePoint> points;

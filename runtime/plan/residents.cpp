@@ -61,6 +61,11 @@ std::uint64_t segment_bytes_of(const gpu::Caps& caps) {
   return std::max(bytes / kSegmentGrain * kSegmentGrain, kSegmentGrain);
 }
 
+std::uint64_t block_alignment_of(const gpu::Caps& caps) {
+  constexpr std::uint64_t kVector = 16;  // so that kernels that bind more than one block find vectors of four in each
+  return std::max<std::uint64_t>(caps.storage_buffer_alignment, kVector);
+}
+
 std::uint64_t fit_segment(std::uint64_t offset, std::uint64_t bytes, std::uint64_t segment) {
   const bool crosses = bytes != 0 && offset / segment != (offset + bytes - 1) / segment;
   return crosses ? (offset / segment + 1) * segment : offset;
@@ -69,7 +74,7 @@ std::uint64_t fit_segment(std::uint64_t offset, std::uint64_t bytes, std::uint64
 Residents::Residents(const gpu::Caps& caps, ResidentOptions options)
     : options_(std::move(options)),
       segment_bytes_(segment_bytes_of(caps)),
-      alignment_(std::max<std::uint64_t>(caps.storage_buffer_alignment, 4)) {}
+      alignment_(block_alignment_of(caps)) {}
 
 Status Residents::add(const Graph& graph) {
   const std::vector<MemoryClass> classes = classes_of(graph);

@@ -82,6 +82,9 @@ class Residents {
 /// Bytes of one segment of a space on this device: no more than one allocation.
 std::uint64_t segment_bytes_of(const gpu::Caps& caps);
 
+/// What the offset of every resident and every block of the arena is a multiple of.
+std::uint64_t block_alignment_of(const gpu::Caps& caps);
+
 /// The least offset >= `offset` where `bytes` lie within one segment. Requires bytes <= segment.
 std::uint64_t fit_segment(std::uint64_t offset, std::uint64_t bytes, std::uint64_t segment);
 

@@ -153,7 +153,6 @@ namespace {
 /// The refills' copies from staging, before the steps of their stretches; all numbers of steps follow.
 void insert_copies(StreamLayout& layout, Plan& plan) {
   std::vector<Step> steps;
-  std::vector<std::uint32_t> moved;  // per old step, and one past the last
   std::size_t next = 0;
   const auto old_steps = static_cast<std::uint32_t>(plan.steps.size());
   std::vector<std::uint32_t> begins;  // per stretch
@@ -170,7 +169,6 @@ void insert_copies(StreamLayout& layout, Plan& plan) {
       copy.bytes = 2 * refill.bytes;
       steps.push_back(std::move(copy));
     }
-    moved.push_back(static_cast<std::uint32_t>(steps.size()));
     steps.push_back(std::move(plan.steps[s]));
   }
   plan.steps = std::move(steps);
@@ -178,16 +176,6 @@ void insert_copies(StreamLayout& layout, Plan& plan) {
   for (Refill& refill : layout.refills) {
     refill.after_step = begin_of(refill.after_step);
     refill.first_step = begin_of(refill.first_step);
-  }
-  for (PlanNode& node : plan.nodes) {
-    if (node.steps == 0) {
-      node.first_step =
-          node.first_step < old_steps ? moved[node.first_step] : static_cast<std::uint32_t>(plan.steps.size());
-      continue;
-    }
-    const std::uint32_t last = moved[node.first_step + node.steps - 1];
-    node.first_step = moved[node.first_step];
-    node.steps = last - node.first_step + 1;
   }
 }
 

@@ -15,6 +15,18 @@ using uint = std::uint32_t;
   ;                                                                \
   static_assert(sizeof(name) <= 128, "Vulkan guarantees 128 B."); \
   }
+#elif defined(TABLE)
+// Kernels that work on many tensors in one dispatch find each one's push block in a table: see table.glsl.
+#define PUSH_BEGIN(name) struct name {
+#define PUSH_END(name) \
+  }                    \
+  ;                    \
+  name p;              \
+  struct TableRecord { \
+    uint first;        \
+    uint bases[7];     \
+    name push;         \
+  };
 #else
 #define PUSH_BEGIN(name) layout(push_constant) uniform name {
 #define PUSH_END(name) \

@@ -1,5 +1,6 @@
 // One step of Adam (Kingma and Ba 2015) or AdamW (Loshchilov and Hutter 2019), as torch.optim defines them.
 //! variant f32 :
+//! variant f32_table : -DTABLE -DTABLE_BINDING=6
 #version 450
 #extension GL_GOOGLE_include_directive : require
 layout(local_size_x = 128) in;
@@ -36,21 +37,21 @@ void step_of(inout vec4 x, vec4 g, inout vec4 m, inout vec4 v) {
 }
 
 void vector(uint i) {
-  vec4 x = param4[i];
-  vec4 m = first4[i];
-  vec4 v = second4[i];
-  step_of(x, grad4[i], m, v);
-  first4[i] = m;
-  second4[i] = v;
-  param4[i] = x;
+  vec4 x = param4[BASE4(0) + i];
+  vec4 m = first4[BASE4(2) + i];
+  vec4 v = second4[BASE4(3) + i];
+  step_of(x, grad4[BASE4(1) + i], m, v);
+  first4[BASE4(2) + i] = m;
+  second4[BASE4(3) + i] = v;
+  param4[BASE4(0) + i] = x;
 }
 
 void single(uint i) {
-  vec4 x = vec4(param[i]);
-  vec4 m = vec4(first[i]);
-  vec4 v = vec4(second[i]);
-  step_of(x, vec4(grad[i]), m, v);
-  first[i] = m.x;
-  second[i] = v.x;
-  param[i] = x.x;
+  vec4 x = vec4(param[BASE(0) + i]);
+  vec4 m = vec4(first[BASE(2) + i]);
+  vec4 v = vec4(second[BASE(3) + i]);
+  step_of(x, vec4(grad[BASE(1) + i]), m, v);
+  first[BASE(2) + i] = m.x;
+  second[BASE(3) + i] = v.x;
+  param[BASE(0) + i] = x.x;
 }

@@ -1,5 +1,6 @@
 // One step of stochastic gradient descent with momentum, as torch.optim.SGD defines it.
 //! variant f32 :
+//! variant f32_table : -DTABLE -DTABLE_BINDING=5
 #version 450
 #extension GL_GOOGLE_include_directive : require
 layout(local_size_x = 128) in;
@@ -28,19 +29,19 @@ vec4 direction(vec4 x, vec4 d, inout vec4 v) {
 }
 
 void vector(uint i) {
-  const vec4 x = param4[i];
+  const vec4 x = param4[BASE4(0) + i];
   vec4 v = vec4(0.0);
-  if (p.has_momentum != 0u) v = velocity4[i];
-  const vec4 d = direction(x, grad4[i], v);
-  if (p.has_momentum != 0u) velocity4[i] = v;
-  param4[i] = x - state.learning_rate[p.group] * d;
+  if (p.has_momentum != 0u) v = velocity4[BASE4(2) + i];
+  const vec4 d = direction(x, grad4[BASE4(1) + i], v);
+  if (p.has_momentum != 0u) velocity4[BASE4(2) + i] = v;
+  param4[BASE4(0) + i] = x - state.learning_rate[p.group] * d;
 }
 
 void single(uint i) {
-  const float x = param[i];
+  const float x = param[BASE(0) + i];
   vec4 v = vec4(0.0);
-  if (p.has_momentum != 0u) v = vec4(velocity[i]);
-  const vec4 d = direction(vec4(x), vec4(grad[i]), v);
-  if (p.has_momentum != 0u) velocity[i] = v.x;
-  param[i] = x - state.learning_rate[p.group] * d.x;
+  if (p.has_momentum != 0u) v = vec4(velocity[BASE(2) + i]);
+  const vec4 d = direction(vec4(x), vec4(grad[BASE(1) + i]), v);
+  if (p.has_momentum != 0u) velocity[BASE(2) + i] = v.x;
+  param[BASE(0) + i] = x - state.learning_rate[p.group] * d.x;
 }

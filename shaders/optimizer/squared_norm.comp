@@ -1,11 +1,12 @@
 // The sum of the squares of a tensor in a fixed order: partial sums by workgroup, then their sum.
 //! variant f32 :
+//! variant f32_table : -DTABLE -DTABLE_BINDING=2
 //! variant f32_total : -DTOTAL
 #version 450
 #extension GL_GOOGLE_include_directive : require
 layout(local_size_x = 128) in;
-#include "shaders/common/index.glsl"
 #include "shaders/optimizer/squared_norm_push.h"
+#include "shaders/common/table.glsl"
 
 layout(std430, set = 0, binding = 0) readonly buffer X { float x[]; };
 layout(std430, set = 0, binding = 1) writeonly buffer Sum { float sum[]; };
@@ -15,7 +16,7 @@ shared float lanes[128];
 #ifdef TOTAL
 float term(uint i) { return x[i]; }
 #else
-float term(uint i) { return x[i] * x[i]; }
+float term(uint i) { return x[BASE(0) + i] * x[BASE(0) + i]; }
 #endif
 
 void main() {
@@ -25,7 +26,8 @@ void main() {
   const uint begin = 0u;
   const uint end = p.count;
 #else
-  const uint group = flat_workgroup();
+  if (!find_tensor()) return;  // the whole workgroup
+  const uint group = tensor_workgroup();
   if (group >= p.groups) return;  // the whole workgroup
   const uint begin = group * p.per_group;
   const uint end = min(begin + p.per_group, p.count);
@@ -44,10 +46,10 @@ void main() {
     if (lane < half_count) lanes[lane] += lanes[lane + half_count];
     barrier();
   }
-  if (lane == 0u) sum[group] = lanes[0];
+  if (lane == 0u) sum[BASE(1) + group] = lanes[0];
 #ifndef TOTAL
   if (group == 0u) {
-    for (uint slot = p.groups + lane; slot < p.slots; slot += 128u) sum[slot] = 0.0;
+    for (uint slot = p.groups + lane; slot < p.slots; slot += 128u) sum[BASE(1) + slot] = 0.0;
   }
 #endif
 }

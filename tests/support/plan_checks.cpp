@@ -14,7 +14,10 @@ void put(std::ostream& out, const Step& step) {
     out << " | " << space_name(b.space) << ' ' << static_cast<int>(b.access) << ' ' << b.value << ' ' << b.offset << '+'
         << b.size;
   }
-  out << '\n';
+  for (const PlanBinding& b : step.windows) {
+    out << " window " << space_name(b.space) << ' ' << b.offset << '+' << b.size;
+  }
+  out << ' ' << step.merged << '\n';
 }
 
 void put(std::ostream& out, const PlanPort& port) {
@@ -27,7 +30,7 @@ void put(std::ostream& out, const PlanPort& port) {
 std::string plan_text(const Plan& plan) {
   std::ostringstream out;
   for (const PlanNode& n : plan.nodes) {
-    out << "node " << n.node << ' ' << n.name << ' ' << n.op << ' ' << n.backward << ' ' << n.first_step << '+'
+    out << "node " << n.node << ' ' << n.name << ' ' << n.op << ' ' << n.backward << ' ' << n.merged_into << ' '
         << n.steps << " flops " << n.flops << " bytes " << n.bytes << " scratch " << n.scratch_bytes << " live "
         << n.live_bytes << '\n';
   }
@@ -49,6 +52,7 @@ std::string plan_text(const Plan& plan) {
     for (const std::string& reader : s.readers) out << ' ' << reader;
     out << '\n';
   }
+  for (const std::uint32_t word : plan.tables) out << word << ' ';
   for (const std::uint64_t bytes : plan.memory.bytes) out << bytes << ' ';
   out << plan.segment_bytes << ' ' << plan.alignment << ' ' << plan.resident_bytes << ' ' << plan.transient_bytes << ' '
       << plan.upload_bytes << ' ' << plan.readback_bytes << ' ' << plan.uses_step_state << ' ' << plan.lower_bound

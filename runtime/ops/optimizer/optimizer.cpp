@@ -93,8 +93,8 @@ Status emit_sgd(Emitter& e) {
   GRAFT_TRY(count32(e.in_shape(0).elements(), "parameter"));
   const Binding velocity = push.has_momentum ? e.update(2) : e.in(1);
   emit_flat(e, shaders::KernelId::sgd_step__f32, {},
-            {e.update(0), e.in(1), velocity, e.has(3) ? e.in(3) : e.in(1), e.step_state()}, push,
-            e.in_shape(0).elements(), e.has(3) ? 0b11000 : 0b10000);
+            {e.update(0), e.in(1), velocity, e.has(3) ? e.in(3) : e.step_state(), e.step_state()}, push,
+            e.in_shape(0).elements(), 0b11000);
   return ok_status();
 }
 
@@ -133,8 +133,8 @@ Status emit_adam(Emitter& e) {
                           .weight_decay = static_cast<float>(a.number("weight_decay"))};
   GRAFT_TRY(count32(e.in_shape(0).elements(), "parameter"));
   emit_flat(e, shaders::KernelId::adam_step__f32, {},
-            {e.update(0), e.in(1), e.update(2), e.update(3), e.has(4) ? e.in(4) : e.in(1), e.step_state()}, push,
-            e.in_shape(0).elements(), e.has(4) ? 0b110000 : 0b100000);
+            {e.update(0), e.in(1), e.update(2), e.update(3), e.has(4) ? e.in(4) : e.step_state(), e.step_state()}, push,
+            e.in_shape(0).elements(), 0b110000);
   return ok_status();
 }
 
