@@ -97,7 +97,7 @@ Status Program::record_list(const std::vector<gpu::Kernel*>& kernels, std::uint3
 
 void Program::record_step(gpu::Recorder& recorder, const std::vector<gpu::Kernel*>& kernels, const Step& step) {
   std::vector<gpu::BufferRange> ranges;
-  const auto& bound = step.windows.empty() ? step.bindings : step.windows;
+  const auto& bound = bound_by(step);
   ranges.reserve(bound.size());
   for (const PlanBinding& b : bound) ranges.push_back(memory_.range(b.space, b.offset, b.size));
   if (step.kind != StepKind::dispatch) {

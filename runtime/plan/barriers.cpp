@@ -25,7 +25,8 @@ void add_barriers(Plan& plan) {
   for (Step& step : plan.steps) {
     mine.clear();
     bool hazard = false;
-    for (const PlanBinding& b : step.bindings) {
+    // Windows and not only what is touched within them: validation layers, too, know only what is bound.
+    for (const PlanBinding& b : bound_by(step)) {
       mine.push_back({b.space, b.access != Access::read, b.offset, b.offset + b.size});
       hazard = hazard || conflicts(since_barrier, mine.back());
     }

@@ -149,7 +149,7 @@ Status check_hazards(const Plan& plan) {
   std::uint32_t epoch = 0;
   for (std::size_t s = 0; s < plan.steps.size(); ++s) {
     if (plan.steps[s].barrier_before) ++epoch;
-    for (const PlanBinding& b : plan.steps[s].bindings)
+    for (const PlanBinding& b : bound_by(plan.steps[s]))
       touches[static_cast<std::size_t>(b.space)].push_back({s, epoch, &b});
   }
   for (const auto& space : touches) {

@@ -160,6 +160,11 @@ class Merger {
       PlanBinding& w = windows[k];
       const PlanBinding& b = step.bindings[k];
       if (w.space != b.space) return false;
+      // A window that is written must not lie over what others use: in the arena only the same node's scratch may.
+      if (b.access != Access::read && b.space == Space::transient &&
+          (b.scratch_of == kNoIndex || b.scratch_of != w.scratch_of)) {
+        return false;
+      }
       if ((group.kernel.moving >> k & 1) == 0) {
         if (w.offset != b.offset || w.size != b.size) return false;
         continue;

@@ -185,6 +185,11 @@ struct Plan {
   std::uint32_t barriers = 0;
 };
 
+/// What a step holds bound: its windows, or else what it touches.
+inline const std::vector<PlanBinding>& bound_by(const Step& step) {
+  return step.windows.empty() ? step.bindings : step.windows;
+}
+
 struct PlanOptions {
   /// Largest total (Plan::memory) allowed, in bytes; 0: no limit.
   std::uint64_t budget = 0;
@@ -206,6 +211,9 @@ struct PlanOptions {
   /// what needs no barrier between. The same bits; gradients that wait for others take at most an eighth of the memory
   /// of the whole more, and none where there is a limit that would be passed.
   bool merge = true;
+  /// Runs chains of elementwise kernels as one that leaves out what lies between. The same bits, as far as a driver
+  /// compiles the same arithmetic to the same instructions.
+  bool fuse = true;
 };
 
 /// Plans one run of `graph`, whose shapes must be constant.

@@ -20,6 +20,11 @@ std::uint64_t fixed_bytes(const TrainingPlan& plan) { return plan.memory().total
 
 std::string recompute_text(const TrainingPlan& plan) {
   const Plan& step = plan.training.front().plan;
+  if (step.recomputed.empty()) {
+    return cat(
+        "With each gradient used as soon as it is complete, instead of all in as few dispatches as can be, it is ",
+        bytes_text(plan.memory().total()), ".");
+  }
   char percent[32];
   std::snprintf(percent, sizeof percent, "%.1f",
                 100.0 * static_cast<double>(step.recomputed_flops) /

@@ -165,7 +165,13 @@ TEST_F(Budget, SaysWhatItChoseInItsOrderOfPreference) {
   ASSERT_EQ(fits->choice.reasons.size(), 1u);
   EXPECT_NE(fits->choice.reasons[0].find("within the budget"), std::string::npos) << fits->choice.reasons[0];
 
-  const auto recomputed = plan(whole - 1);
+  const auto early = plan(whole - 1);
+  ASSERT_TRUE(early.ok());
+  EXPECT_EQ(early->training.front().plan.recomputed_flops, 0u) << "updates that do not wait for others cost nothing";
+  ASSERT_EQ(early->choice.reasons.size(), 2u);
+  EXPECT_NE(early->choice.reasons[1].find("as soon as"), std::string::npos) << early->choice.reasons[1];
+
+  const auto recomputed = plan(early->memory().total() - 1);
   ASSERT_TRUE(recomputed.ok());
   EXPECT_EQ(recomputed->micro_batch, 8) << "results computed again come before smaller micro-batches";
   EXPECT_FALSE(recomputed->training.front().plan.recomputed.empty());

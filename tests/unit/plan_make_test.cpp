@@ -185,9 +185,14 @@ TEST(Plan, UpdatesRunAsSoonAsTheirGradientIsThere) {
   for (int i = 0; i < 10; ++i) {
     g.act(Op::sgd_step, {g.parameter("w" + std::to_string(i), kSquare), gradients[i]});
   }
-  ASSERT_PLAN(plan, g.graph);
+  ASSERT_PLAN(plan, g.graph, {}, {.arena_limit = 2 * kSquareBytes, .recompute = false});
   EXPECT_EQ(plan.transient_bytes, 2 * kSquareBytes);
-  ASSERT_PLAN(given, g.graph, {}, {.reorder = false});
+  ASSERT_PLAN(apart, g.graph, {}, {.merge = false});
+  EXPECT_EQ(apart.transient_bytes, 2 * kSquareBytes);
+  ASSERT_PLAN(free, g.graph);
+  EXPECT_GT(free.transient_bytes, 2 * kSquareBytes) << "without a limit, some wait for others";
+  EXPECT_LE(free.transient_bytes, 2 * kSquareBytes + (10 + 2) * kSquareBytes / 8 + kSquareBytes);
+  ASSERT_PLAN(given, g.graph, {}, {.reorder = false, .merge = false});
   EXPECT_EQ(given.transient_bytes, 11 * kSquareBytes);
 }
 

@@ -110,7 +110,7 @@ std::vector<RecomputeCost> all_best(RecomputeEvaluator& evaluate) {
 void expect_near_optimum(const std::function<void(test::Network&)>& build, double peak_room, double work_room) {
   Planned p(build);
   Draft draft{p.net.graph, p.caps, p.residents, p.net.graph.nodes().size()};
-  ASSERT_TRUE(arrange(draft, {}).ok());
+  ASSERT_TRUE(arrange(draft, {}, true).ok());
   auto graph = RecomputeGraph::create(p.net.graph, draft.order);
   ASSERT_TRUE(graph.ok()) << graph.status().message();
   std::vector<NodeCost> costs;

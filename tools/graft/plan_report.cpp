@@ -42,6 +42,19 @@ double percent_of(std::uint64_t part, std::uint64_t whole) {
   return 100.0 * static_cast<double>(part) / static_cast<double>(std::max<std::uint64_t>(whole, 1));
 }
 
+std::size_t dispatches_of(const Plan& plan) {
+  return static_cast<std::size_t>(
+      std::count_if(plan.steps.begin(), plan.steps.end(), [](const Step& s) { return s.kind == StepKind::dispatch; }));
+}
+
+/// Dispatches that stand for those of many tensors.
+void print_merged(const Plan& plan) {
+  for (const Step& step : plan.steps) {
+    if (step.merged < 2) continue;
+    std::printf("One dispatch of %s for %u tensors or parts of them.\n", plan.nodes[step.node].op.c_str(), step.merged);
+  }
+}
+
 void print_costliest(const Plan& plan) {
   std::vector<const PlanNode*> nodes;
   for (const PlanNode& node : plan.nodes) nodes.push_back(&node);
@@ -88,13 +101,12 @@ void print_plan(const Plan& plan, const std::string& title) {
     std::printf(", at node %u of %zu: %s (%s)", plan.peak_node + 1, plan.nodes.size(), peak.name.c_str(),
                 peak.op.c_str());
   }
-  std::size_t dispatches = 0;
   std::uint64_t moved = 0;
-  for (const Step& step : plan.steps) dispatches += step.kind == StepKind::dispatch;
   for (const PlanNode& node : plan.nodes) moved += node.bytes;
   std::printf(".\n%sFLOP, %s moved, %zu dispatches of %zu kernels, %u barriers.\n",
-              (si_text(static_cast<double>(plan.flops)) + " ").c_str(), bytes_text(moved).c_str(), dispatches,
+              (si_text(static_cast<double>(plan.flops)) + " ").c_str(), bytes_text(moved).c_str(), dispatches_of(plan),
               plan.kernels.size(), plan.barriers);
+  print_merged(plan);
   print_saved(plan);
   print_recomputed(plan);
   print_costliest(plan);
@@ -167,14 +179,10 @@ nlohmann::ordered_json plan_json(const Plan& plan) {
     saved.push_back(
         {{"name", value.name}, {"bytes", value.bytes}, {"producer", value.producer}, {"readers", value.readers}});
   }
-  Json out = {{"memory", memory_json(plan.memory)},
-              {"total", plan.memory.total()},
-              {"arena", plan.transient_bytes},
-              {"lower_bound", plan.lower_bound},
-              {"flops", plan.flops},
-              {"recomputed_flops", plan.recomputed_flops},
-              {"barriers", plan.barriers},
-              {"kernels", plan.kernels.size()}};
+  Json out = {
+      {"memory", memory_json(plan.memory)}, {"total", plan.memory.total()}, {"arena", plan.transient_bytes},
+      {"lower_bound", plan.lower_bound},    {"flops", plan.flops},          {"recomputed_flops", plan.recomputed_flops},
+      {"dispatches", dispatches_of(plan)},  {"barriers", plan.barriers},    {"kernels", plan.kernels.size()}};
   if (plan.peak_node != kNoIndex) out["peak_node"] = plan.nodes[plan.peak_node].name;
   Json recomputed = Json::array();
   for (const RecomputedValue& value : plan.recomputed) {
