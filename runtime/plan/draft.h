@@ -40,9 +40,8 @@ std::uint64_t node_flops(const Graph& graph, const Node& node);
 /// Storages and live bytes under this order; the blocks of scratch stand behind those of values.
 void use_order(Draft& draft, std::vector<NodeId> order, bool in_place);
 
-/// Order, storages and live bytes; of several orders the one with the least peak. Residents are checked. `spare`: what
-/// waits to be merged may take no memory.
-Status arrange(Draft& draft, const PlanOptions& options, bool spare, const std::vector<NodeId>& preferred = {});
+/// Order, storages and live bytes; of several orders the one with the least peak. Residents are checked.
+Status arrange(Draft& draft, const PlanOptions& options, const std::vector<NodeId>& preferred = {});
 
 /// The largest sum of live bytes of what was arranged.
 std::uint64_t peak(const Draft& draft);

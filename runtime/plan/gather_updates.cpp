@@ -67,6 +67,7 @@ bool may_wait(const Draft& d, NodeId id) {
 }  // namespace
 
 void gather_updates(Draft& d, const PlanOptions& options, std::uint64_t limit) {
+  if (limit < peak(d)) return;
   const std::vector<NodeId> before = d.order;
   std::vector<NodeId> order;
   order.reserve(before.size());

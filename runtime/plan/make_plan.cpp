@@ -88,13 +88,12 @@ Result<std::optional<std::uint64_t>> arena_limit(const Plan& plan, const PlanOpt
   return std::optional(limit ? std::min(*limit, left) : left);
 }
 
-/// Arranged and laid out.
-Result<Draft> draft_plan(const Graph& graph, const gpu::Caps& caps, const Residents& residents,
-                         const PlanOptions& options, bool spare) {
-  Draft d{graph, caps, residents, graph.nodes().size()};
-  GRAFT_TRY(arrange(d, options, spare));
-  d.arena = assign_offsets(d.storages.blocks, residents.alignment(), residents.segment_bytes());
-  return d;
+/// Laid out, with updates that wait for others where that keeps the peak within `limit`.
+Result<Plan> plan_waiting(const Draft& arranged, const PlanOptions& options, std::uint64_t limit) {
+  Draft d = arranged;
+  if (options.merge) gather_updates(d, options, limit);
+  d.arena = assign_offsets(d.storages.blocks, d.residents.alignment(), d.residents.segment_bytes());
+  return finish_plan(d, options);
 }
 
 }  // namespace
@@ -107,7 +106,7 @@ std::string_view space_name(Space space) {
 
 std::uint64_t peak(const Draft& draft) { return *std::max_element(draft.live.begin(), draft.live.end()); }
 
-Status arrange(Draft& d, const PlanOptions& options, bool spare, const std::vector<NodeId>& preferred) {
+Status arrange(Draft& d, const PlanOptions& options, const std::vector<NodeId>& preferred) {
   GRAFT_TRY(measure_values(d));
   GRAFT_TRY(check_residents(d));
   d.roots = alias_roots(d.graph);
@@ -120,10 +119,6 @@ Status arrange(Draft& d, const PlanOptions& options, bool spare, const std::vect
     GRAFT_TRY_ASSIGN(orders, candidate_orders(d.graph, d.roots, d.bytes, true, d.order));
     choose_order(d, std::move(orders), options.in_place);
     if (peak(d) >= before) break;
-  }
-  if (options.merge) {
-    constexpr std::uint64_t kShare = 8;  // of the whole memory that waiting may take
-    gather_updates(d, options, peak(d) + (spare ? 0 : (peak(d) + d.residents.bytes()) / kShare));
   }
   return ok_status();
 }
@@ -157,17 +152,21 @@ Status does_not_fit(const Plan& plan, const PlanOptions& options, std::uint64_t 
 
 Result<Plan> make_plan(const Graph& graph, const gpu::Caps& caps, const Residents& residents,
                        const PlanOptions& options) {
-  GRAFT_TRY_ASSIGN(const Draft free, draft_plan(graph, caps, residents, options, false));
-  GRAFT_TRY_ASSIGN(Plan plan, finish_plan(free, options));
+  constexpr std::uint64_t kShare = 8;  // of the whole memory that waiting may take
+  Draft d{graph, caps, residents, graph.nodes().size()};
+  GRAFT_TRY(arrange(d, options));
+  GRAFT_TRY_ASSIGN(Plan plan, plan_waiting(d, options, peak(d) + (peak(d) + residents.bytes()) / kShare));
   GRAFT_TRY_ASSIGN(const auto limit, arena_limit(plan, options));
   if (!options.least_memory && (!limit || plan.transient_bytes <= *limit)) return plan;
-  GRAFT_TRY_ASSIGN(const Draft d, draft_plan(graph, caps, residents, options, true));
-  GRAFT_TRY_ASSIGN(plan, finish_plan(d, options));
+  // At no cost in memory, and then not even where other offsets would be worse.
+  for (const std::uint64_t allowed : {peak(d), std::uint64_t{0}}) {
+    GRAFT_TRY_ASSIGN(plan, plan_waiting(d, options, allowed));
+    if (!options.least_memory && plan.transient_bytes <= *limit) return plan;
+  }
   if (options.least_memory) {
     GRAFT_TRY_ASSIGN(Plan least, plan_recomputing(d, options, 0));
     return least.transient_bytes < plan.transient_bytes ? least : plan;
   }
-  if (plan.transient_bytes <= *limit) return plan;
   if (options.recompute) return plan_recomputing(d, options, *limit);
   return does_not_fit(plan, options, *limit);
 }

@@ -36,7 +36,7 @@ class Weighing {
   Result<Draft> arranged(const RecomputeChoice& choice) {
     graph_.drop(choice.dropped);
     Draft draft{graph_.graph(), base_.caps, base_.residents, graph_.joint_nodes()};
-    GRAFT_TRY(arrange(draft, options_, true, graph_.order()));
+    GRAFT_TRY(arrange(draft, options_, graph_.order()));
     return draft;
   }
 
@@ -93,12 +93,18 @@ void lay_out(Draft& draft, std::uint64_t enough) {
 }
 
 /// nullopt where its arena exceeds the limit.
-Result<std::optional<Plan>> plan_within(Weighing& weighing, const RecomputeChoice& choice, std::uint64_t limit) {
-  GRAFT_TRY_ASSIGN(Draft draft, weighing.arranged(choice));
-  lay_out(draft, limit);
-  if (draft.arena.bytes > limit) return std::optional<Plan>();
-  GRAFT_TRY_ASSIGN(Plan plan, weighing.finish(draft, choice));
-  return std::optional(std::move(plan));
+Result<std::optional<Plan>> plan_within(Weighing& weighing, const PlanOptions& options, const RecomputeChoice& choice,
+                                        std::uint64_t limit) {
+  GRAFT_TRY_ASSIGN(const Draft arranged, weighing.arranged(choice));
+  for (const bool gathered : {true, false}) {  // offsets may be better where no update waits for another
+    Draft draft = arranged;
+    if (gathered && options.merge) gather_updates(draft, options, peak(draft));
+    lay_out(draft, limit);
+    if (draft.arena.bytes > limit) continue;
+    GRAFT_TRY_ASSIGN(Plan plan, weighing.finish(draft, choice));
+    return std::optional(std::move(plan));
+  }
+  return std::optional<Plan>();
 }
 
 Result<Plan> plan_least(Weighing& weighing, std::vector<RecomputeChoice> choices) {
@@ -127,11 +133,12 @@ Result<Plan> plan_recomputing(const Draft& draft, const PlanOptions& options, st
   if (options.least_memory) return plan_least(weighing, choices);
   for (const RecomputeChoice& choice : choices) {
     if (choice.cost.peak > limit) continue;
-    GRAFT_TRY_ASSIGN(std::optional<Plan> plan, plan_within(weighing, choice, limit));
+    GRAFT_TRY_ASSIGN(std::optional<Plan> plan, plan_within(weighing, options, choice, limit));
     if (!plan) continue;
     // With less to do, where the limit leaves room for that. A choice must fit by itself first, so that what fits does
     // not depend on luck.
-    GRAFT_TRY_ASSIGN(std::optional<Plan> relaxed, plan_within(weighing, weighing.relaxed(choice, limit), limit));
+    GRAFT_TRY_ASSIGN(std::optional<Plan> relaxed,
+                     plan_within(weighing, options, weighing.relaxed(choice, limit), limit));
     return relaxed ? *std::move(relaxed) : *std::move(plan);
   }
   GRAFT_TRY_ASSIGN(const Plan least, plan_least(weighing, choices));
@@ -141,7 +148,7 @@ Result<Plan> plan_recomputing(const Draft& draft, const PlanOptions& options, st
 Result<std::vector<RecomputePoint>> recompute_curve(const Graph& graph, const gpu::Caps& caps,
                                                     const Residents& residents, const PlanOptions& options) {
   Draft draft{graph, caps, residents, graph.nodes().size()};
-  GRAFT_TRY(arrange(draft, options, true));
+  GRAFT_TRY(arrange(draft, options));
   GRAFT_TRY_ASSIGN(Weighing weighing, Weighing::create(draft, options));
   GRAFT_TRY_ASSIGN(const std::vector<RecomputeChoice> choices, weighing.choices());
   std::vector<RecomputePoint> points;

@@ -72,9 +72,7 @@ std::uint64_t fit_segment(std::uint64_t offset, std::uint64_t bytes, std::uint64
 }
 
 Residents::Residents(const gpu::Caps& caps, ResidentOptions options)
-    : options_(std::move(options)),
-      segment_bytes_(segment_bytes_of(caps)),
-      alignment_(block_alignment_of(caps)) {}
+    : options_(std::move(options)), segment_bytes_(segment_bytes_of(caps)), alignment_(block_alignment_of(caps)) {}
 
 Status Residents::add(const Graph& graph) {
   const std::vector<MemoryClass> classes = classes_of(graph);

@@ -91,7 +91,7 @@ Status emit_sgd(Emitter& e) {
                          .one_minus_dampening = static_cast<float>(1 - a.number("dampening")),
                          .weight_decay = static_cast<float>(a.number("weight_decay"))};
   GRAFT_TRY(count32(e.in_shape(0).elements(), "parameter"));
-  const Binding velocity = push.has_momentum ? e.update(2) : e.in(1);
+  const Binding velocity = push.has_momentum ? e.update(2) : e.update(0);
   emit_flat(e, shaders::KernelId::sgd_step__f32, {},
             {e.update(0), e.in(1), velocity, e.has(3) ? e.in(3) : e.step_state(), e.step_state()}, push,
             e.in_shape(0).elements(), 0b11000);
