@@ -9,6 +9,18 @@ using namespace graft::c_api;
 
 namespace {
 
+/// "a,b" or NULL.
+std::vector<std::string> split_names(const char* text) {
+  const std::string all = text == nullptr ? "" : text;
+  std::vector<std::string> names;
+  for (std::size_t start = 0; start < all.size();) {
+    const std::size_t end = std::min(all.find(',', start), all.size());
+    if (end > start) names.push_back(all.substr(start, end - start));
+    start = end + 1;
+  }
+  return names;
+}
+
 Result<train::TrainOptions> train_options(const graft_trainer_options& options) {
   train::TrainOptions out;
   constexpr train::Loss kLosses[] = {train::Loss::cross_entropy, train::Loss::mse, train::Loss::l1, train::Loss::bce};
@@ -36,12 +48,8 @@ Result<train::TrainOptions> train_options(const graft_trainer_options& options) 
   if (options.batch != 0) out.batch = options.batch;
   out.micro_batch = options.micro_batch;
   out.seed = options.seed;
-  const std::string freeze = options.freeze == nullptr ? "" : options.freeze;
-  for (std::size_t start = 0; start < freeze.size();) {
-    const std::size_t end = std::min(freeze.find(',', start), freeze.size());
-    if (end > start) out.freeze.push_back(freeze.substr(start, end - start));
-    start = end + 1;
-  }
+  out.freeze = split_names(options.freeze);
+  out.fetch = split_names(options.fetch);
   GRAFT_TRY_ASSIGN(out.bindings, read_bindings(options.bindings, options.binding_count));
   return out;
 }

@@ -100,6 +100,7 @@ Status Trainer::execute(Program& program, const StepState& state) {
 }
 
 Status Trainer::check_settled() const {
+  if (!memory_) return error(Code::out_of_memory, "The training state waits for device memory: see set_budget().");
   if (unfinished_ == nullptr) return {};
   return invalid("Step ", state_.step, " failed on the way and must be asked for again first.");
 }
@@ -112,6 +113,7 @@ Result<Metrics> Trainer::run(Runner& runner, const data::Batch& batch, std::uint
 
 /// Plans what a step will run, so that only the device can fail between its micro-batches.
 Status Trainer::prepare_step(const data::Batch& batch) {
+  if (!memory_) GRAFT_TRY(check_settled());
   if (plan_.training.empty()) return invalid("This trainer was made for evaluation alone.");
   if (batch.count() > static_cast<std::uint64_t>(options_.batch)) {
     return invalid("A batch of ", batch.count(), " samples came, but the plan is for ", options_.batch, ".");

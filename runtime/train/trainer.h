@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -85,7 +86,8 @@ struct FetchedValue {
 /// change. After the first step of each batch size, a step allocates no host and no device memory.
 class Trainer {
  public:
-  /// Plans, allocates, compiles, and writes the model's weights to the device. `fields` are those of the data to come
+  /// Plans, allocates, compiles, and writes the model's weights to the device. Where the device has not as much memory,
+  /// it plans for less, as long as there is a plan. `fields` are those of the data to come
   /// (data::Source::fields()); a bad match of data and model is found here. State without contents starts as zeros.
   static Result<std::unique_ptr<Trainer>> create(gpu::Device& device, const Graph& model, const WeightOf& weight_of,
                                                  const TrainOptions& options, const std::vector<data::Field>& fields,
@@ -125,8 +127,19 @@ class Trainer {
   /// PlanRequest::checkpoints asked for it.
   Result<std::uint64_t> state_hash();
 
+  /// Between two steps: plans anew for another budget (0: none) and moves all that training has changed over, so that
+  /// the run goes on where it is. As long as the micro-batch stays the same the bits do, too. Nothing of an earlier
+  /// capture() may be in use. invalid_argument within a step; out_of_memory, which changes nothing, where no plan keeps
+  /// to the budget. Where the device then refuses what the plan needs, a smaller one is tried; where it refuses all,
+  /// the state waits with the host for the next call, and steps fail with out_of_memory until then.
+  Status set_budget(std::uint64_t bytes);
+  /// The same for a budget that gives at least `bytes` of device memory back.
+  Status trim(std::uint64_t bytes);
+
   const Graph& model() const { return model_; }
-  std::uint64_t device_bytes() const { return memory_->allocated_bytes() + (capture_ ? capture_->bytes() : 0); }
+  std::uint64_t device_bytes() const {
+    return (memory_ ? memory_->allocated_bytes() : 0) + (capture_ ? capture_->bytes() : 0);
+  }
 
   /// A value of TrainOptions::fetch as the last step computed it. not_found where it was not asked for.
   Result<FetchedValue> fetch(std::string_view name) const;
@@ -153,7 +166,11 @@ class Trainer {
 
   Trainer(gpu::Device& device, const Graph& model, const TrainOptions& options, std::vector<data::Field> fields,
           const TrainerOptions& trainer_options, TrainingPlan plan);
-  Status load_residents(const WeightOf& weight_of);
+  Status build();
+  Status build_within();
+  void tear_down();
+  Status keep_state();
+  Status load_residents();
   Result<Runner> make_runner(SizedPlan sized);
   Result<Runner*> training_runner(std::int64_t samples);
   Result<Runner*> evaluation_runner(std::int64_t samples);
@@ -171,6 +188,8 @@ class Trainer {
   TrainOptions options_;
   TrainerOptions trainer_options_;
   std::vector<data::Field> fields_;
+  WeightOf weight_of_;
+  std::map<std::string, HostBuffer, std::less<>> kept_;  ///< state on its way from one plan to the next
   TrainingPlan plan_;
   TrainingState state_;
   std::unique_ptr<Memory> memory_;

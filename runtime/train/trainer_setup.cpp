@@ -22,27 +22,32 @@ Result<std::unique_ptr<Trainer>> Trainer::create(gpu::Device& device, const Grap
                                                  const TrainerOptions& trainer_options) {
   GRAFT_TRY_ASSIGN(TrainingPlan plan, plan_training(model, options, trainer_options.request, device.caps()));
   std::unique_ptr<Trainer> trainer(new Trainer(device, model, options, fields, trainer_options, std::move(plan)));
-  const std::vector<const Plan*> plans = trainer->plan_.plans();
-  GRAFT_TRY_ASSIGN(trainer->memory_, Memory::create(device, trainer->plan_.residents, plans));
-  GRAFT_TRY(trainer->load_residents(weight_of));
-  GRAFT_TRY(trainer->prepare_fetches());
-  for (const SizedPlan& sized : trainer->plan_.training) {
-    GRAFT_TRY_ASSIGN(Runner runner, trainer->make_runner(sized));
-    trainer->training_.push_back(std::move(runner));
-  }
-  if (trainer->plan_.update) {
-    GRAFT_TRY_ASSIGN(trainer->update_,
-                     Program::create(*trainer->memory_, *trainer->plan_.update, trainer_options.program));
-  }
-  if (trainer->plan_.hash) {
-    GRAFT_TRY_ASSIGN(trainer->hash_, Program::create(*trainer->memory_, *trainer->plan_.hash, trainer_options.program));
-    GRAFT_TRY_ASSIGN(trainer->capture_, Capture::create(*trainer->memory_, trainer_options.program.timeout));
-  }
-  for (const SizedPlan& sized : trainer->plan_.evaluation) {
-    GRAFT_TRY_ASSIGN(Runner runner, trainer->make_runner(sized));
-    trainer->evaluation_.push_back(std::move(runner));
-  }
+  trainer->weight_of_ = weight_of;
+  GRAFT_TRY(trainer->build_within());
   return trainer;
+}
+
+Status Trainer::build() {
+  const std::vector<const Plan*> plans = plan_.plans();
+  GRAFT_TRY_ASSIGN(memory_, Memory::create(device_, plan_.residents, plans));
+  GRAFT_TRY(load_residents());
+  GRAFT_TRY(prepare_fetches());
+  for (const SizedPlan& sized : plan_.training) {
+    GRAFT_TRY_ASSIGN(Runner runner, make_runner(sized));
+    training_.push_back(std::move(runner));
+  }
+  if (plan_.update) {
+    GRAFT_TRY_ASSIGN(update_, Program::create(*memory_, *plan_.update, trainer_options_.program));
+  }
+  if (plan_.hash) {
+    GRAFT_TRY_ASSIGN(hash_, Program::create(*memory_, *plan_.hash, trainer_options_.program));
+    GRAFT_TRY_ASSIGN(capture_, Capture::create(*memory_, trainer_options_.program.timeout));
+  }
+  for (const SizedPlan& sized : plan_.evaluation) {
+    GRAFT_TRY_ASSIGN(Runner runner, make_runner(sized));
+    evaluation_.push_back(std::move(runner));
+  }
+  return {};
 }
 
 Result<Trainer::Runner> Trainer::make_runner(SizedPlan sized) {
@@ -53,12 +58,16 @@ Result<Trainer::Runner> Trainer::make_runner(SizedPlan sized) {
   return runner;
 }
 
-/// The model's weights, and zeros for all else: optimizer state, accumulators, statistics without contents.
-Status Trainer::load_residents(const WeightOf& weight_of) {
+/// What was kept of an earlier plan, else the model's weights, and zeros for all else: optimizer state, accumulators,
+/// statistics without contents.
+Status Trainer::load_residents() {
   for (const Resident& resident : plan_.residents.entries()) {
+    const auto kept = kept_.find(resident.name);
     const ValueId value = model_.find_value(resident.name);
-    const auto weight = value.valid() ? weight_of(value) : std::nullopt;
-    if (weight) {
+    const auto weight = value.valid() ? weight_of_(value) : std::nullopt;
+    if (kept != kept_.end()) {
+      GRAFT_TRY(memory_->write(resident.name, kept->second.bytes()));
+    } else if (weight) {
       GRAFT_TRY(memory_->provide(resident.name, *weight));
     } else if (resident.kind == ValueKind::state) {
       GRAFT_TRY(memory_->fill(resident.name, 0));

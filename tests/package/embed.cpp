@@ -3,6 +3,7 @@
 #include <graft/graft.hpp>
 
 #include <cstdio>
+#include <span>
 #include <vector>
 
 namespace {
@@ -44,13 +45,24 @@ int main(int argc, char** argv) {
               model->named_parameters().size());
   if (gradient->size() != x.size() || !(norm > 0)) return 1;
 
-  auto trainer = model->trainer({.optimizer = GRAFT_SGD, .learning_rate = 0.01, .batch = kSamples});
+  auto pieces =
+      model->gradients({.of = output.name, .wrt = {input.name}, .bindings = {{"batch", kSamples}}, .micro_batch = 1},
+                       {{input.name, std::as_bytes(std::span(x))}, {"cotangent", std::as_bytes(std::span(cotangent))}});
+  if (!pieces.ok()) return fail("gradients in pieces", pieces.status());
+  auto piece = pieces->get(input.name);
+  if (!piece.ok() || piece->size() != x.size()) return fail("gradient in pieces", piece.status());
+
+  auto trainer =
+      model->trainer({.optimizer = GRAFT_SGD, .learning_rate = 0.01, .batch = kSamples, .fetch = {output.name}});
   if (!trainer.ok()) return fail("trainer", trainer.status());
   const std::vector<std::int32_t> labels = {1, 2, 3, 4};
   auto metrics = trainer->train_step({x.data()}, labels.data(), kSamples);
   if (!metrics.ok()) return fail("step", metrics.status());
   std::printf("loss %f\n", metrics->loss);
   if (metrics->step != 1) return 1;
+  auto fetched = trainer->fetch(output.name);
+  if (!fetched.ok() || fetched->size() != cotangent.size()) return fail("fetch", fetched.status());
+  if (auto trimmed = trainer->trim(1); !trimmed.ok()) return fail("trim", trimmed);
 
   // Kept in a folder, stopped in the middle of a step, and gone on with: as if nothing had happened.
   const graft::TrainerOptions kept = {.learning_rate = 0.01, .batch = kSamples, .micro_batch = 2, .checkpoints = true};

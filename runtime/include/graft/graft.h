@@ -242,8 +242,9 @@ typedef struct graft_trainer_options {
   /* 1, for language models: a sample holds several texts, none of which sees another. Each sample has one more input,
      after the model's: int32 for each token, the index in the sample of its text's first token; -1: padding. */
   int documents;
-  uint64_t budget; /* largest device memory in bytes, 0 for no limit; out_of_memory where the plan needs more */
-  int checkpoints; /* 1: graft_checkpoint_open will be called; takes memory for a copy of the state */
+  uint64_t budget;   /* largest device memory in bytes, 0 for no limit; out_of_memory where the plan needs more */
+  int checkpoints;   /* 1: graft_checkpoint_open will be called; takes memory for a copy of the state */
+  const char* fetch; /* names of values of the forward pass, separated by commas: see graft_trainer_fetch; NULL: none */
 } graft_trainer_options;
 
 typedef struct graft_metrics {
@@ -253,24 +254,6 @@ typedef struct graft_metrics {
   double accuracy; /* 0 to 1; NaN where it has no meaning */
   double learning_rate;
 } graft_metrics;
-
-/* What a trainer would take and do, known without making it. */
-typedef struct graft_forecast {
-  size_t struct_size;
-  uint64_t weights, parameters, gradients, optimizer, activations, workspace, staging, step_state;
-  uint64_t total;          /* device and staging memory in bytes: what graft_trainer_create allocates */
-  uint64_t flops;          /* of one micro-batch, forward and backward, those below included */
-  uint64_t extra_flops;    /* of results that are computed again to keep to the budget */
-  uint32_t micro_batch;    /* samples on the device at once */
-  uint32_t recomputed;     /* results that are computed again */
-  const char* explanation; /* what was chosen to keep to the budget and why, a sentence a line; "" without a budget;
-                              valid until the next forecast of this model */
-} graft_forecast;
-
-/* Takes milliseconds, allocates nothing on a device and needs none (see graft_context_options). out_of_memory where
-   nothing fits the budget; the message then names the smallest that works. options may be NULL. */
-GRAFT_API graft_status graft_forecast_training(graft_model* model, const graft_trainer_options* options,
-                                               graft_forecast* forecast);
 
 /* The model's own parameters change only by graft_trainer_store. options may be NULL. */
 GRAFT_API graft_status graft_trainer_create(graft_model* model, const graft_trainer_options* options,
@@ -301,4 +284,5 @@ GRAFT_API graft_status graft_trainer_store(graft_trainer* trainer);
 
 #include "graft/adapters.h"
 #include "graft/checkpoint.h"
+#include "graft/memory.h"
 #endif

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "graft/base.hpp"
+#include "graft/memory.hpp"
 #include "graft/trainer.hpp"
 
 namespace graft {
@@ -189,6 +191,16 @@ class Model {
     return Session(session, context_);
   }
 
+  /// Gradients of any number of samples, in micro-batches that keep to a budget. `inputs`: bytes of the model's inputs
+  /// by name, for all samples, and "cotangent" where options.of has more than one element.
+  Result<Gradients> gradients(const GradientOptions& options,
+                              const std::map<std::string, std::span<const std::byte>>& inputs) {
+    graft_gradients* made = nullptr;
+    Status done = status(Gradients::compute(handle_.get(), options, inputs, &made));
+    if (!done.ok()) return done;
+    return Gradients(made, context_);
+  }
+
   Result<Generator> generator(const GeneratorOptions& options = {}) {
     auto raw = detail::sized<graft_generator_options>();
     raw.context = options.context;
@@ -202,7 +214,8 @@ class Model {
 
   Result<Trainer> trainer(const TrainerOptions& options = {}) {
     const auto bindings = detail::raw_bindings(options.bindings);
-    const graft_trainer_options raw = detail::raw_options(options, bindings);
+    const std::string fetch = detail::joined(options.fetch);
+    const graft_trainer_options raw = detail::raw_options(options, bindings, fetch);
     graft_trainer* trainer = nullptr;
     Status made = status(graft_trainer_create(handle_.get(), &raw, &trainer));
     if (!made.ok()) return made;
@@ -212,7 +225,8 @@ class Model {
   /// What trainer(options) would take and do: in milliseconds, and without a device (ContextOptions::device = "none").
   Result<Forecast> forecast(const TrainerOptions& options = {}) {
     const auto bindings = detail::raw_bindings(options.bindings);
-    const graft_trainer_options raw = detail::raw_options(options, bindings);
+    const std::string fetch = detail::joined(options.fetch);
+    const graft_trainer_options raw = detail::raw_options(options, bindings, fetch);
     Forecast forecast = detail::sized<Forecast>();
     Status made = status(graft_forecast_training(handle_.get(), &raw, &forecast));
     if (!made.ok()) return made;

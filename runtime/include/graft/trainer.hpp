@@ -29,16 +29,19 @@ struct TrainerOptions {
   std::uint32_t batch = 32;       ///< samples of one optimizer step
   std::uint32_t micro_batch = 0;  ///< samples on the device at once; 0: the whole batch, or as many as fit the budget
   std::uint32_t seed = 0;
-  std::string freeze = {};             ///< patterns of parameter names ('*', '?') separated by commas
-  std::vector<Binding> bindings = {};  ///< named dimensions other than the batch
-  bool documents = false;              ///< samples hold several texts, and inputs where those begin
-  std::uint64_t budget = 0;            ///< bytes of device memory; 0: no limit
-  bool checkpoints = false;            ///< open_checkpoint() will be called: takes memory for a copy of the state
+  std::string freeze = {};              ///< patterns of parameter names ('*', '?') separated by commas
+  std::vector<Binding> bindings = {};   ///< named dimensions other than the batch
+  bool documents = false;               ///< samples hold several texts, and inputs where those begin
+  std::uint64_t budget = 0;             ///< bytes of device memory; 0: no limit
+  std::vector<std::string> fetch = {};  ///< values of the forward pass that Trainer::fetch() gives after each step
+  bool checkpoints = false;             ///< open_checkpoint() will be called: takes memory for a copy of the state
 };
 
 namespace detail {
 
-inline graft_trainer_options raw_options(const TrainerOptions& options, const std::vector<graft_binding>& bindings) {
+/// `bindings` and `fetch` must outlive the result.
+inline graft_trainer_options raw_options(const TrainerOptions& options, const std::vector<graft_binding>& bindings,
+                                         const std::string& fetch) {
   auto raw = detail::sized<graft_trainer_options>();
   raw.loss = options.loss;
   raw.optimizer = options.optimizer;
@@ -60,7 +63,14 @@ inline graft_trainer_options raw_options(const TrainerOptions& options, const st
   raw.documents = options.documents ? 1 : 0;
   raw.budget = options.budget;
   raw.checkpoints = options.checkpoints ? 1 : 0;
+  raw.fetch = detail::or_null(fetch);
   return raw;
+}
+
+inline std::string joined(const std::vector<std::string>& names) {
+  std::string all;
+  for (const std::string& name : names) all += (all.empty() ? "" : ",") + name;
+  return all;
 }
 
 }  // namespace detail
@@ -97,6 +107,18 @@ class Trainer {
     Status got = status(graft_trainer_memory(handle_.get(), &memory));
     if (!got.ok()) return got;
     return memory;
+  }
+  /// Between two steps: another budget in bytes (0: none), or one that gives so many bytes back; see
+  /// graft_trainer_set_budget.
+  Status set_budget(std::uint64_t budget) { return status(graft_trainer_set_budget(handle_.get(), budget)); }
+  Status trim(std::uint64_t bytes) { return status(graft_trainer_trim(handle_.get(), bytes)); }
+  /// A value of TrainerOptions::fetch as the last step computed it; until the next step.
+  Result<std::span<const float>> fetch(const std::string& name) {
+    const void* data = nullptr;
+    std::size_t bytes = 0;
+    Status got = status(graft_trainer_fetch(handle_.get(), name.c_str(), &data, &bytes, nullptr));
+    if (!got.ok()) return got;
+    return std::span<const float>(static_cast<const float*>(data), bytes / sizeof(float));
   }
   /// Copies the trained parameters into the model.
   Status store() { return status(graft_trainer_store(handle_.get())); }

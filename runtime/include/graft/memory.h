@@ -1,0 +1,82 @@
+/* graft's C ABI, memory: what training would take, a budget that changes while it runs, values of the forward pass, and
+ * gradients of any number of samples within a budget. Part of graft.h, whose rules hold.
+ */
+#ifndef GRAFT_MEMORY_H
+#define GRAFT_MEMORY_H
+
+#include "graft/graft.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What a trainer would take and do, known without making it. */
+typedef struct graft_forecast {
+  size_t struct_size;
+  uint64_t weights, parameters, gradients, optimizer, activations, workspace, staging, step_state;
+  uint64_t total;          /* device and staging memory in bytes: what graft_trainer_create allocates */
+  uint64_t flops;          /* of one micro-batch, forward and backward, those below included */
+  uint64_t extra_flops;    /* of results that are computed again to keep to the budget */
+  uint32_t micro_batch;    /* samples on the device at once */
+  uint32_t recomputed;     /* results that are computed again */
+  const char* explanation; /* what was chosen to keep to the budget and why, a sentence a line; "" without a budget;
+                              valid until the next forecast of this model */
+} graft_forecast;
+
+/* Takes milliseconds, allocates nothing on a device and needs none (see graft_context_options). out_of_memory where
+   nothing fits the budget; the message then names the smallest that works. options may be NULL. */
+GRAFT_API graft_status graft_forecast_training(graft_model* model, const graft_trainer_options* options,
+                                               graft_forecast* forecast);
+
+/* ---- While a trainer runs ------------------------------------------------------------------------------------- */
+
+/* Between two steps: plans anew for another budget (0: none), and the run goes on where it is; with the same bits as
+   long as the micro-batch stays the same. invalid_argument within a step. out_of_memory where no plan keeps to the
+   budget: nothing has changed then, and the message names the smallest that works. Where the device itself refuses the
+   memory, a smaller plan is tried; where it refuses all, steps fail with out_of_memory until this is called again, and
+   the state is kept meanwhile. Pointers from graft_trainer_fetch end. */
+GRAFT_API graft_status graft_trainer_set_budget(graft_trainer* trainer, uint64_t budget);
+/* The same for a budget that gives at least so many bytes of device memory back: for low-memory warnings. */
+GRAFT_API graft_status graft_trainer_trim(graft_trainer* trainer, uint64_t bytes);
+/* A value of graft_trainer_options.fetch as the last step computed it, for all its samples; valid until the next step.
+   data, bytes and info may be NULL. */
+GRAFT_API graft_status graft_trainer_fetch(graft_trainer* trainer, const char* name, const void** data, size_t* bytes,
+                                           graft_tensor_info* info);
+
+/* ---- Gradients in pieces -------------------------------------------------------------------------------------- */
+
+typedef struct graft_gradients graft_gradients;
+
+typedef struct graft_gradient_options {
+  size_t struct_size;
+  const char* of;         /* an output or any value */
+  const char* const* wrt; /* inputs, parameters or any values */
+  size_t wrt_count;
+  const graft_binding* bindings; /* every named dimension; that of the batch is the number of samples in all */
+  size_t binding_count;
+  uint64_t budget;      /* largest device memory in bytes, 0 for no limit */
+  uint32_t micro_batch; /* samples on the device at once; 0: as many as fit */
+  int per_sample;       /* 1: gradients of parameters for each sample, along a new first axis, not summed */
+  int train_mode;       /* 1: as a training step computes it, dropout at work */
+} graft_gradient_options;
+
+typedef struct graft_data {
+  const char* name; /* an input of the model, or "cotangent", which is needed where `of` has more than one element */
+  const void* data; /* of all samples */
+  size_t bytes;
+} graft_data;
+
+/* Runs the samples in micro-batches that keep to the budget. */
+GRAFT_API graft_status graft_gradients_compute(graft_model* model, const graft_gradient_options* options,
+                                               const graft_data* inputs, size_t input_count,
+                                               graft_gradients** gradients);
+GRAFT_API void graft_gradients_destroy(graft_gradients* gradients);
+/* The gradient with respect to one of wrt; valid as long as the handle. data, bytes and info may be NULL. */
+GRAFT_API graft_status graft_gradients_get(const graft_gradients* gradients, const char* wrt, const void** data,
+                                           size_t* bytes, graft_tensor_info* info);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,87 @@
+// A trainer whose memory shrinks while it runs: a new plan between two steps, and the state moved over.
+#include <optional>
+
+#include "runtime/train/trainer.h"
+
+namespace graft::train {
+
+void Trainer::tear_down() {
+  training_.clear();
+  evaluation_.clear();
+  update_.reset();
+  hash_.reset();
+  capture_.reset();
+  fetched_.clear();
+  fetched_samples_ = 0;
+  last_samples_ = 0;
+  memory_.reset();  // last: the others refer to it
+}
+
+/// All that training changes, to the host.
+Status Trainer::keep_state() {
+  std::map<std::string, HostBuffer, std::less<>> kept;
+  for (const Resident& resident : plan_.residents.entries()) {
+    if (resident.kind == ValueKind::constant || resident.streamed) continue;
+    GRAFT_TRY_ASSIGN(HostBuffer contents,
+                     HostBuffer::create(resident.bytes, "the state of training", trainer_options_.allocator));
+    GRAFT_TRY(memory_->read(resident.name, contents.bytes()));
+    kept.emplace(resident.name, std::move(contents));
+  }
+  kept_ = std::move(kept);
+  return {};
+}
+
+/// Builds for plan_; where the device has not as much memory, for ever less, as long as there is a plan.
+Status Trainer::build_within() {
+  for (std::uint64_t refused = 0;;) {
+    Status built = build();
+    if (built.ok()) {
+      kept_.clear();
+      return {};
+    }
+    tear_down();
+    if (built.code() != Code::out_of_memory) return built;
+    const std::uint64_t asked = plan_.memory().total();
+    if (refused == 0) refused = asked;
+    PlanRequest request = trainer_options_.request;
+    request.shrink_micro_batch = options_.micro_batch == 0;
+    std::optional<TrainingPlan> smaller;
+    for (std::uint64_t share = 8; !smaller && share <= 128; share *= 4) {
+      request.plan.budget = asked - asked / share;
+      auto plan = plan_training(model_, options_, request, device_.caps());
+      if (plan.ok()) smaller = std::move(plan).value();
+      if (!plan.ok() && plan.status().code() != Code::out_of_memory) return std::move(plan).status();
+    }
+    if (!smaller) return built;
+    plan_ = *std::move(smaller);
+    plan_.choice.reasons.insert(plan_.choice.reasons.begin(),
+                                cat("The device had not the ", bytes_text(refused), " that were planned; this is for ",
+                                    bytes_text(request.plan.budget), "."));
+  }
+}
+
+Status Trainer::set_budget(std::uint64_t bytes) {
+  if (state_.samples_done != 0 || unfinished_ != nullptr) {
+    return invalid("Step ", state_.step, " is half done; the budget changes between two steps.");
+  }
+  PlanRequest request = trainer_options_.request;
+  request.plan.budget = bytes;
+  request.shrink_micro_batch = options_.micro_batch == 0;
+  GRAFT_TRY_ASSIGN(TrainingPlan plan, plan_training(model_, options_, request, device_.caps()));
+  if (memory_) GRAFT_TRY(keep_state());
+  tear_down();
+  plan_ = std::move(plan);
+  trainer_options_.request = request;
+  return build_within();
+}
+
+Status Trainer::trim(std::uint64_t bytes) {
+  const std::uint64_t now = device_bytes();
+  if (bytes >= now) {
+    return error(Code::out_of_memory, "The trainer holds ", now, " bytes of device memory and cannot give back ", bytes,
+                 ".");
+  }
+  return set_budget(now - bytes);
+}
+
+}  // namespace graft::train
