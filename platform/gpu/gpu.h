@@ -93,6 +93,7 @@ struct Caps {
   std::vector<Heap> heaps;
 
   bool pipeline_cache = true;               ///< compiled pipelines may be kept in a file
+  bool align_fills = false;                 ///< fills are cut so that large ones begin at multiples of 16 bytes
   std::uint32_t max_submit_dispatches = 0;  ///< of one submission; 0: any number
   std::vector<AppliedQuirk> quirks;
   Advice advice;
@@ -202,6 +203,9 @@ class Device {
 
   virtual MemoryStats memory() const = 0;
 
+  /// Kernels created from now on are looked up in this file (see save_pipeline_cache()); one that is damaged, or of
+  /// another device or driver, is ignored with a log line.
+  virtual Status open_pipeline_cache(const std::string& path) = 0;
   /// Writes the pipeline cache to its file, when one was configured. Losing it costs only time.
   virtual Status save_pipeline_cache() = 0;
 };

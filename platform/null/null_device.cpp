@@ -207,6 +207,7 @@ Status NullDevice::read_timestamps(gpu::CommandList& list, std::span<std::uint64
   return ok_status();
 }
 
+Status NullDevice::open_pipeline_cache(const std::string&) { return count_call("open_pipeline_cache"); }
 Status NullDevice::save_pipeline_cache() { return count_call("save_pipeline_cache"); }
 
 const std::vector<Command>& NullDevice::commands(const gpu::CommandList& list) {

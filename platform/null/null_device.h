@@ -48,6 +48,7 @@ class NullDevice final : public gpu::Device {
   /// Ticks are 0, 1, 2, ...
   Status read_timestamps(gpu::CommandList& list, std::span<std::uint64_t> ticks) override;
   gpu::MemoryStats memory() const override { return stats_; }
+  Status open_pipeline_cache(const std::string& path) override;
   Status save_pipeline_cache() override;
 
   /// Lets the n-th fallible call from now on (1 is the next) fail with `code`; 0 cancels. Every call of Device and of

@@ -18,6 +18,9 @@ inline std::int64_t wall_clock_ms() {
       .count();
 }
 
+/// Processor time of the calling thread, in seconds.
+double thread_seconds();
+
 /// Time since construction or restart().
 class Stopwatch {
  public:

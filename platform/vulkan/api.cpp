@@ -1,6 +1,9 @@
 #include "platform/vulkan/api.h"
 
 #include <array>
+#include <chrono>
+
+#include "platform/os/clock.h"
 
 namespace graft::vulkan {
 namespace {
@@ -114,6 +117,26 @@ Status call_error(VkResult result, const char* call, const std::string& doing) {
   if (result == VK_ERROR_DEVICE_LOST) code = Code::device_lost;
   if (result == VK_ERROR_OUT_OF_HOST_MEMORY || result == VK_ERROR_OUT_OF_DEVICE_MEMORY) code = Code::out_of_memory;
   return error(code, doing, " failed: ", call, " returned ", result_name(result), " (", static_cast<int>(result), ").");
+}
+
+namespace {
+
+CallTimes time_now() {
+  const auto wall = std::chrono::steady_clock::now().time_since_epoch();
+  return {std::chrono::duration<double>(wall).count(), os::thread_seconds()};
+}
+
+}  // namespace
+
+CallTimer::CallTimer(CallTimes* times) : times_(times) {
+  if (times_ != nullptr) start_ = time_now();
+}
+
+CallTimer::~CallTimer() {
+  if (times_ == nullptr) return;
+  const CallTimes now = time_now();
+  times_->wall_seconds += now.wall_seconds - start_.wall_seconds;
+  times_->processor_seconds += now.processor_seconds - start_.processor_seconds;
 }
 
 }  // namespace graft::vulkan

@@ -128,6 +128,19 @@ const char* result_name(VkResult result);
 /// "Creating buffer "x" of 4.00 MiB failed: vkCreateBuffer returned VK_ERROR_OUT_OF_DEVICE_MEMORY.".
 Status call_error(VkResult result, const char* call, const std::string& doing);
 
+/// Adds the time until it goes to `times`, if there are any.
+class CallTimer {
+ public:
+  explicit CallTimer(CallTimes* times);
+  ~CallTimer();
+  CallTimer(const CallTimer&) = delete;
+  CallTimer& operator=(const CallTimer&) = delete;
+
+ private:
+  CallTimes* times_;
+  CallTimes start_;
+};
+
 /// Every call that can fail goes through here, so that tests can make call k fail.
 template <typename Function, typename... Args>
 VkResult call(CallFaults* faults, const char* name, Function function, Args... args) {
@@ -135,6 +148,7 @@ VkResult call(CallFaults* faults, const char* name, Function function, Args... a
     faults->failed = name;
     return static_cast<VkResult>(faults->result);
   }
+  const CallTimer timer(faults == nullptr ? nullptr : faults->times);
   return function(args...);
 }
 

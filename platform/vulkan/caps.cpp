@@ -2,6 +2,7 @@
 #include <array>
 #include <cstring>
 
+#include "platform/gpu/quirks.h"
 #include "platform/vulkan/features.h"
 
 namespace graft::vulkan {
@@ -222,6 +223,7 @@ Result<PhysicalDevice> describe(const InstanceFunctions& fn, VkPhysicalDevice ha
   GRAFT_TRY(find_queue(fn, device));
   read_properties(fn, device);
   read_features(fn, device);
+  gpu::apply_quirks(device.caps);  // some forbid the question that follows
   GRAFT_TRY(read_matrices(fn, device, faults));
   read_memory(fn, device);
   return device;

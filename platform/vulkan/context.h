@@ -17,6 +17,7 @@ struct Context {
   VkQueue queue = VK_NULL_HANDLE;
   CallFaults* faults = nullptr;
   LogSink log;
+  std::uint32_t compile_threads = 1;
   bool lost = false;   ///< once true, stays true
   bool stuck = false;  ///< work never came back: what it may use is leaked, not freed
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <thread>
 
 #include "platform/vulkan/features.h"
 #include "platform/vulkan/objects.h"
@@ -12,7 +13,8 @@ class VulkanDevice final : public gpu::Device {
   static Result<std::unique_ptr<gpu::Device>> create(const DeviceOptions& options);
 
   explicit VulkanDevice(const DeviceOptions& options)
-      : memory_(context_, options.block_bytes, options.assume_non_coherent),
+      : files_(options.files),
+        memory_(context_, options.block_bytes, options.assume_non_coherent),
         submissions_(context_),
         cache_(context_),
         layouts_(context_) {}
@@ -39,6 +41,7 @@ class VulkanDevice final : public gpu::Device {
     return static_cast<VulkanCommandList&>(list).read_timestamps(ticks);
   }
   gpu::MemoryStats memory() const override { return memory_.stats(); }
+  Status open_pipeline_cache(const std::string& path) override { return cache_.initialize(*files_, path); }
   Status save_pipeline_cache() override { return cache_.save(); }
 
  private:
@@ -56,6 +59,7 @@ class VulkanDevice final : public gpu::Device {
 
   Status open(const DeviceOptions& options);
 
+  os::FileSystem* files_;
   Context context_;
   DeviceGuard guard_{context_};
   MemoryPool memory_;
@@ -79,6 +83,10 @@ Status VulkanDevice::open(const DeviceOptions& options) {
   context_.physical = std::move(devices[index]);
   context_.faults = options.instance.faults;
   context_.log = options.instance.log;
+  context_.compile_threads = options.compile_threads;
+  if (options.compile_threads == 0 && caps().type != gpu::DeviceType::cpu) {
+    context_.compile_threads = std::clamp(std::thread::hardware_concurrency(), 1u, 8u);
+  }
 
   const float priority = 1.0f;
   VkDeviceQueueCreateInfo queue{VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO};

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <thread>
 
 #include "platform/vulkan/objects.h"
 
@@ -33,6 +34,29 @@ class Modules {
   Context& context_;
   std::map<const std::uint32_t*, VkShaderModule> modules_;
 };
+
+/// All pipelines at once: in one call, or in one of each thread where the driver compiles in it.
+VkResult create_pipelines(Context& context, VkPipelineCache cache, std::span<const VkComputePipelineCreateInfo> infos,
+                          std::span<VkPipeline> pipelines) {
+  constexpr std::size_t kPerThread = 4;  // fewer are not worth a thread
+  const std::size_t threads = std::min<std::size_t>(context.compile_threads, infos.size() / kPerThread);
+  if (threads < 2 || context.faults != nullptr) {
+    return GRAFT_VK_DEVICE_CALL(context, CreateComputePipelines, cache, static_cast<std::uint32_t>(infos.size()),
+                                infos.data(), nullptr, pipelines.data());
+  }
+  std::vector<VkResult> results(threads, VK_SUCCESS);
+  const auto work = [&](std::size_t t) {
+    const std::size_t first = infos.size() * t / threads, end = infos.size() * (t + 1) / threads;
+    results[t] = context.fn.CreateComputePipelines(context.device, cache, static_cast<std::uint32_t>(end - first),
+                                                   &infos[first], nullptr, &pipelines[first]);
+  };
+  std::vector<std::thread> others;
+  for (std::size_t t = 1; t < threads; ++t) others.emplace_back(work, t);
+  work(0);
+  for (std::thread& thread : others) thread.join();
+  const auto bad = std::find_if(results.begin(), results.end(), [](VkResult r) { return r != VK_SUCCESS; });
+  return bad == results.end() ? VK_SUCCESS : *bad;
+}
 
 }  // namespace
 
@@ -125,9 +149,7 @@ Result<std::vector<std::unique_ptr<gpu::Kernel>>> VulkanKernel::create(Owner& ow
     infos[i].stage.pSpecializationInfo = entries[i].empty() ? nullptr : &specializations[i];
   }
   std::vector<VkPipeline> pipelines(count, VK_NULL_HANDLE);
-  const VkResult result =
-      GRAFT_VK_DEVICE_CALL(context, CreateComputePipelines, cache, static_cast<std::uint32_t>(count), infos.data(),
-                           nullptr, pipelines.data());
+  const VkResult result = create_pipelines(context, cache, infos, pipelines);
   for (std::size_t i = 0; i < count; ++i) kernels[i]->pipeline_ = pipelines[i];  // owned now, also on failure
   if (result != VK_SUCCESS) {
     const auto bad = std::find(pipelines.begin(), pipelines.end(), VkPipeline{VK_NULL_HANDLE});

@@ -36,7 +36,7 @@ Header make_header(const PhysicalDevice& device, std::span<const std::byte> data
 
 }  // namespace
 
-PipelineCache::~PipelineCache() {
+void PipelineCache::destroy() {
   if (handle_ != VK_NULL_HANDLE) context_.fn.DestroyPipelineCache(context_.device, handle_, nullptr);
 }
 
@@ -63,13 +63,19 @@ std::vector<std::byte> PipelineCache::load() {
 
 Status PipelineCache::initialize(os::FileSystem& files, const std::string& path) {
   files_ = &files;
-  path_ = path;
+  path_ = context_.caps().pipeline_cache ? path : std::string();
+  if (!context_.caps().pipeline_cache) return ok_status();
   const std::vector<std::byte> data = load();
   VkPipelineCacheCreateInfo info{VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO};
   info.initialDataSize = data.size();
   info.pInitialData = data.empty() ? nullptr : data.data();
-  const VkResult result = GRAFT_VK_DEVICE_CALL(context_, CreatePipelineCache, &info, nullptr, &handle_);
-  if (result == VK_SUCCESS) return ok_status();
+  VkPipelineCache made = VK_NULL_HANDLE;
+  const VkResult result = GRAFT_VK_DEVICE_CALL(context_, CreatePipelineCache, &info, nullptr, &made);
+  if (result == VK_SUCCESS) {
+    destroy();
+    handle_ = made;
+    return ok_status();
+  }
   return context_.failed(result, "vkCreatePipelineCache", "Creating the pipeline cache");
 }
 

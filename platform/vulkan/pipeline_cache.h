@@ -13,17 +13,19 @@ namespace graft::vulkan {
 class PipelineCache {
  public:
   explicit PipelineCache(Context& context) : context_(context) {}
-  ~PipelineCache();
+  ~PipelineCache() { destroy(); }
   PipelineCache(const PipelineCache&) = delete;
   PipelineCache& operator=(const PipelineCache&) = delete;
 
-  /// Starts from the file where it is there and whole. Only a failing Vulkan call is an error.
+  /// Starts from the file where it is there and whole; again, from another. Only a failing Vulkan call is an error.
+  /// Without effect where Caps::pipeline_cache is false.
   Status initialize(os::FileSystem& files, const std::string& path);
   Status save();
   VkPipelineCache handle() const { return handle_; }
 
  private:
   std::vector<std::byte> load();
+  void destroy();
 
   Context& context_;
   os::FileSystem* files_ = nullptr;

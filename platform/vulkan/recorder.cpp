@@ -121,7 +121,15 @@ Status VulkanRecorder::try_copy(const gpu::BufferRange& from, const gpu::BufferR
 
 Status VulkanRecorder::try_fill(const gpu::BufferRange& to, std::uint32_t word) {
   GRAFT_TRY(gpu::check_fill(to));
-  context_.fn.CmdFillBuffer(list_->commands(), buffer_of(to).handle(), to.offset, to.size, word);
+  constexpr VkDeviceSize kAlignment = 16, kLarge = 4096;
+  VkDeviceSize offset = to.offset, size = to.size;
+  if (context_.caps().align_fills && size >= kLarge && offset % kAlignment != 0) {
+    const VkDeviceSize head = kAlignment - offset % kAlignment;
+    context_.fn.CmdFillBuffer(list_->commands(), buffer_of(to).handle(), offset, head, word);
+    offset += head;
+    size -= head;
+  }
+  context_.fn.CmdFillBuffer(list_->commands(), buffer_of(to).handle(), offset, size, word);
   return ok_status();
 }
 

@@ -28,12 +28,19 @@ class ValidationMessages {
   std::vector<std::string> messages_;
 };
 
+/// Time inside of fallible Vulkan calls, waits included: what a driver takes, as far as the caller sees it.
+struct CallTimes {
+  double wall_seconds = 0;
+  double processor_seconds = 0;  ///< of the calling thread
+};
+
 /// Makes one fallible Vulkan call fail, for tests. Calls are counted from 1 in the order they are made.
 struct CallFaults {
   std::uint64_t calls = 0;      ///< calls counted so far
   std::uint64_t fail_call = 0;  ///< this call returns `result` instead of running; 0: none
   int result = -2;              ///< a VkResult; -2 is VK_ERROR_OUT_OF_DEVICE_MEMORY, -4 VK_ERROR_DEVICE_LOST
   std::string failed;           ///< the name of the call that was made to fail
+  CallTimes* times = nullptr;   ///< where the time of every call is added up; null: it is not measured
 };
 
 struct InstanceOptions {
@@ -54,6 +61,8 @@ struct DeviceOptions {
   /// device or driver, is ignored with a log line.
   std::string pipeline_cache_path;
   os::FileSystem* files = &os::system_files();
+  /// Threads that create_kernels() compiles on. 0: up to 8; one for CPU devices, which compile at the first dispatch.
+  std::uint32_t compile_threads = 0;
   /// False takes fences even where timeline semaphores exist.
   bool timeline_semaphore = true;
   /// Flushes and invalidates coherent memory as well, so that tests reach those paths on any driver.

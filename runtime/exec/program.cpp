@@ -39,9 +39,11 @@ Program::~Program() {
 }
 
 std::uint32_t Program::list_end(std::uint32_t first) const {
+  const std::uint32_t most = memory_.device().caps().max_submit_dispatches;
+  const std::uint32_t limit = most == 0 ? kListSteps : std::min(most, kListSteps);
   double ns = 0;
   std::uint32_t end = first;
-  while (end < plan_.steps.size() && end - first < kListSteps) {
+  while (end < plan_.steps.size() && end - first < limit) {
     // What is refilled for a list must not be needed before it.
     const auto at_end = [&](const Refill& refill) { return refill.first_step == end; };
     if (end != first && std::any_of(plan_.refills.begin(), plan_.refills.end(), at_end)) break;
@@ -208,7 +210,8 @@ Status Program::submit_next() {
   const auto target = static_cast<double>(options_.submit_target.count());
   std::uint32_t end = next_list_ + 1;
   GRAFT_TRY(refill(lists_[next_list_]));
-  for (double ns = lists_[next_list_].estimate_ns; end < lists_.size(); ++end) {
+  const bool alone = memory_.device().caps().max_submit_dispatches != 0;
+  for (double ns = lists_[next_list_].estimate_ns; !alone && end < lists_.size(); ++end) {
     if (lists_[end].first_refill != lists_[end].end_refill) break;  // not there yet
     ns += lists_[end].estimate_ns;
     if (ns > target) break;

@@ -15,6 +15,8 @@
 
 namespace graft {
 
+class KernelProof;
+
 struct ProgramOptions {
   /// One submission is meant to take no longer than this on the device. A single dispatch is never cut.
   std::chrono::nanoseconds submit_target = std::chrono::milliseconds(100);
@@ -22,6 +24,8 @@ struct ProgramOptions {
   std::chrono::nanoseconds timeout = std::chrono::seconds(60);
   /// Takes device timestamps around every dispatch: for times(). Slower.
   bool profile = false;
+  /// For those who make plans for programs: asked whether the kernels are right, before their first use.
+  KernelProof* proof = nullptr;
 };
 
 /// An input of one run: bytes of the graph's input `name`, as many as PlanPort::bytes.

@@ -79,6 +79,9 @@ constexpr Variant kVariants[] = {
     {Family::gemm, "shared 128x32x4x2", 0, {128, 32, 4, 2}, nullptr},
     {Family::gemm, "shared 128x8x4x8", 0, {128, 8, 4, 8}, nullptr},
     {Family::gemm, "shared 64x8x8x8", 0, {64, 8, 8, 8}, nullptr},
+    {Family::gemm, "shared 32x4x4x8", 0, {32, 4, 4, 8}, nullptr},
+    {Family::gemm, "shared 16x4x4x4", 0, {16, 4, 4, 4}, nullptr},
+    {Family::gemm, "shared 8x2x2x4", 0, {8, 2, 2, 4}, nullptr},
     {Family::gemm, "shared 256x16x8x8", 0, {256, 16, 8, 8}, can_256},
     {Family::gemm, "shuffle 32x8", 1, {0, 0, 32, 8}, can_shuffle},
     {Family::gemm, "shuffle 32x4", 1, {0, 0, 32, 4}, can_shuffle},
@@ -222,10 +225,13 @@ Choice choose(Family family, const gpu::Caps& caps, const ChoiceShape& shape,
               std::span<const shaders::KernelId> kernels, std::string_view detail) {
   const auto can = [&](const Variant* v) {
     if (v == nullptr || (v->possible != nullptr && !v->possible(caps, shape))) return false;
-    return v->kernel >= kernels.size() ||
-           (shaders::kernel_info(kernels[v->kernel]).built() && !is_avoided(caps, kernels[v->kernel]));
+    if (v->kernel >= kernels.size()) return true;
+    if (!shaders::kernel_info(kernels[v->kernel]).built()) return false;
+    if (caps.advice.avoided.empty()) return true;
+    const std::string_view kernel = shaders::kernel_info(kernels[v->kernel]).name;
+    return !caps.advice.avoided.contains(kernel) && !caps.advice.avoided.contains(cat(kernel, "/", v->name));
   };
-  Choice choice{nullptr, {}, key_of(family, shape, kernels, detail)};
+  Choice choice{.key = key_of(family, shape, kernels, detail)};
   if (const auto tuned = caps.advice.tuned.find(choice.key); tuned != caps.advice.tuned.end()) {
     choice.variant = find_variant(family, tuned->second);
     choice.why = "the fastest of those measured on this device";
@@ -244,6 +250,7 @@ Choice choose(Family family, const gpu::Caps& caps, const ChoiceShape& shape,
     choice.why = "the rest failed their self-test or do not fit this device";
     if (can(choice.variant)) return choice;
   }
+  choice.none_left = true;
   return choice;
 }
 

@@ -68,7 +68,8 @@ std::span<const Rule> rules();
 struct Choice {
   const Variant* variant = nullptr;  ///< never null
   std::string_view why;
-  std::string key;  ///< of Advice::tuned; names the family, the op's kernel, and the shape to a power of two
+  bool none_left = false;  ///< all have failed their self-test: whatever is dispatched will be wrong
+  std::string key;         ///< of Advice::tuned; names the family, the op's kernel, and the shape to a power of two
 };
 
 /// `kernels` are those that the op offers, by Variant::kernel; variants without one there need none. `detail` tells

@@ -56,6 +56,9 @@ GemmTile choose_gemm_tile(const gpu::Caps& caps, const GemmProblem& problem,
 /// `wanted`: workgroups (Family::gemm_parts).
 std::uint32_t choose_gemm_splits(const GemmProblem& problem, const GemmTile& tile, std::uint32_t wanted);
 
+/// Sums of fewer products are never cut.
+inline constexpr std::uint64_t kSplittable = 512;
+
 /// The fields of GEMM_FIELDS, as checked 32-bit numbers.
 struct GemmFields {
   GemmTile tile;
@@ -108,7 +111,7 @@ Status emit_gemm(Emitter& e, const GemmKernels& kernels, const GemmProblem& prob
   const std::array<shaders::KernelId, 3> offered = {kernels.shared, kernels.shuffle, kernels.coopmat};
   GRAFT_TRY_ASSIGN(const GemmFields fields, make_gemm_fields(e.caps(), problem, offered));
   e.note(fields.tile.choice);
-  if (fields.splits > 1) e.note(fields.parts);
+  if (!problem.whole && problem.outer * problem.inner >= kSplittable) e.note(fields.parts);
   push.m = fields.m;
   push.n = fields.n;
   push.k = fields.k;

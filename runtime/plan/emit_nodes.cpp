@@ -114,6 +114,11 @@ Status emit_node(Draft& d, const Node& node, Emission& emission) {
                  " of scratch memory, but one allocation of this device holds ",
                  bytes_text(d.residents.segment_bytes()), ".");
   }
+  for (const Choice& choice : emission.choices) {
+    if (!choice.none_left) continue;
+    return unsupported("Every variant for \"", choice.key, "\" failed its self-test on \"", d.caps.device_name,
+                       "\" (driver ", d.caps.driver_info, ").");
+  }
   // A dispatch of no workgroups does nothing: a tensor without elements.
   std::erase_if(emission.dispatches, [](const DispatchDesc& dispatch) {
     return dispatch.groups[0] == 0 || dispatch.groups[1] == 0 || dispatch.groups[2] == 0;

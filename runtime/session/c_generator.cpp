@@ -36,6 +36,7 @@ graft_status graft_generator_create(graft_model* model, const graft_generator_op
     if (given.prefill != 0) wanted.prefill = given.prefill;
     wanted.plan.budget = given.budget;
     GRAFT_TRY_ASSIGN(gpu::Device * device, device_of(*model->context));
+    wanted.program.proof = model->context->proof.get();
     GRAFT_TRY_ASSIGN(auto made, Generator::create(*device, model->model, wanted));
     *generator = new graft_generator{model->context, std::move(made), {}};
     return ok_status();

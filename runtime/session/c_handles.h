@@ -14,6 +14,7 @@
 #include "platform/base/log.h"
 #include "platform/gpu/gpu.h"
 #include "platform/os/file.h"
+#include "runtime/exec/kernel_proof.h"
 #include "runtime/model/model.h"
 #include "runtime/session/checkpointing.h"
 #include "runtime/session/generator.h"
@@ -30,6 +31,7 @@ struct graft_context {
   bool deviceless = false;                                    ///< asked for, to forecast
   // Null in a context that failed to be made or is deviceless. Last, so that it goes first: it may still log.
   std::unique_ptr<graft::gpu::Device> device;
+  std::unique_ptr<graft::KernelProof> proof = {};  ///< of graft_context_open_cache(); null without
 };
 
 struct graft_model {

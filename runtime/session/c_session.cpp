@@ -28,7 +28,8 @@ graft_status graft_session_create(graft_model* model, const graft_session_option
   return guarded(model->context, [&]() -> Status {
     if (session == nullptr) return invalid("graft_session_create needs a place for the session.");
     *session = nullptr;
-    GRAFT_TRY_ASSIGN(const SessionOptions wanted, session_options(options));
+    GRAFT_TRY_ASSIGN(SessionOptions wanted, session_options(options));
+    wanted.program.proof = model->context->proof.get();
     GRAFT_TRY_ASSIGN(gpu::Device * device, device_of(*model->context));
     GRAFT_TRY_ASSIGN(auto made, Session::create(*device, model->model, wanted));
     *session = new graft_session{model->context, std::move(made)};

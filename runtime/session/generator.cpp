@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "runtime/exec/kernel_proof.h"
 #include "runtime/plan/stream_choice.h"
 #include "runtime/session/decode_graph.h"
 #include "runtime/session/session.h"
@@ -91,9 +92,14 @@ Result<std::unique_ptr<Generator>> Generator::create(gpu::Device& device, const 
   GRAFT_TRY_ASSIGN(const Graph decoding, decode_graph(model.graph, 1, out->context_, true));
   const Graph* const graphs[] = {&decoding, &filling};
   GRAFT_TRY_ASSIGN(const Residents residents, residents_within(device.caps(), graphs, options.plan));
-  GRAFT_TRY_ASSIGN(Plan prefill_plan, make_plan(filling, device.caps(), residents, options.plan));
-  GRAFT_TRY_ASSIGN(Plan decode_plan, make_plan(decoding, device.caps(), residents, options.plan));
+  Plan prefill_plan, decode_plan;
   const Plan* plans[] = {&prefill_plan, &decode_plan};
+  const auto make = [&]() -> Status {
+    GRAFT_TRY_ASSIGN(prefill_plan, make_plan(filling, device.caps(), residents, options.plan));
+    GRAFT_TRY_ASSIGN(decode_plan, make_plan(decoding, device.caps(), residents, options.plan));
+    return ok_status();
+  };
+  GRAFT_TRY(make_proven(options.program.proof, device, make, [&] { return std::span<const Plan* const>(plans); }));
   if (const std::uint64_t need = bytes_together(residents, plans);
       options.plan.budget != 0 && need > options.plan.budget) {
     return error(Code::out_of_memory, "Generating with a context of ", out->context_, " tokens needs ",

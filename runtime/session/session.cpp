@@ -5,6 +5,7 @@
 
 #include "runtime/autodiff/autodiff.h"
 #include "runtime/core/build.h"
+#include "runtime/exec/kernel_proof.h"
 #include "runtime/plan/stream_choice.h"
 #include "runtime/train/train_mode.h"
 
@@ -108,10 +109,16 @@ Result<std::unique_ptr<Session>> Session::create(gpu::Device& device, const Mode
   std::unique_ptr<Session> session(new Session());
   GRAFT_TRY_ASSIGN(session->graph_, request_graph(model, options.bindings, options.gradients, options.keep_outputs));
   session->adapters_ = LiveAdapters(session->graph_);
+  const auto caps = [&]() -> const gpu::Caps& { return options.caps ? *options.caps : device.caps(); };
   const Graph* const graphs[] = {&session->graph_};
-  GRAFT_TRY_ASSIGN(const Residents residents, residents_within(device.caps(), graphs, options.plan));
-  GRAFT_TRY_ASSIGN(Plan plan, make_plan(session->graph_, device.caps(), residents, options.plan));
+  GRAFT_TRY_ASSIGN(const Residents residents, residents_within(caps(), graphs, options.plan));
+  Plan plan;
   const Plan* plans[] = {&plan};
+  const auto make = [&]() -> Status {
+    GRAFT_TRY_ASSIGN(plan, make_plan(session->graph_, caps(), residents, options.plan));
+    return ok_status();
+  };
+  GRAFT_TRY(make_proven(options.program.proof, device, make, [&] { return std::span<const Plan* const>(plans); }));
   GRAFT_TRY_ASSIGN(session->memory_, Memory::create(device, residents, plans));
   GRAFT_TRY(upload_weights(*session->memory_, model, session->graph_));
   GRAFT_TRY_ASSIGN(session->program_, Program::create(*session->memory_, std::move(plan), options.program));

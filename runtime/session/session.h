@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -40,6 +41,8 @@ struct SessionOptions {
   bool keep_outputs = true;
   PlanOptions plan;
   ProgramOptions program;
+  /// Plans as for a lesser device; the default is the device's own capabilities.
+  std::optional<gpu::Caps> caps = {};
 };
 
 /// Threads: as its device. The model and the device must outlive the session.

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "runtime/exec/kernel_proof.h"
 #include "runtime/train/trainer.h"
 
 namespace graft::train {
@@ -20,7 +21,15 @@ Trainer::Trainer(gpu::Device& device, const Graph& model, const TrainOptions& op
 Result<std::unique_ptr<Trainer>> Trainer::create(gpu::Device& device, const Graph& model, const WeightOf& weight_of,
                                                  const TrainOptions& options, const std::vector<data::Field>& fields,
                                                  const TrainerOptions& trainer_options) {
-  GRAFT_TRY_ASSIGN(TrainingPlan plan, plan_training(model, options, trainer_options.request, device.caps()));
+  TrainingPlan plan{.residents = Residents(device.caps())};
+  std::vector<const Plan*> made;
+  const auto make = [&]() -> Status {
+    GRAFT_TRY_ASSIGN(plan, plan_training(model, options, trainer_options.request, device.caps()));
+    made = plan.plans();
+    return ok_status();
+  };
+  GRAFT_TRY(
+      make_proven(trainer_options.program.proof, device, make, [&] { return std::span<const Plan* const>(made); }));
   std::unique_ptr<Trainer> trainer(new Trainer(device, model, options, fields, trainer_options, std::move(plan)));
   trainer->weight_of_ = weight_of;
   GRAFT_TRY(trainer->build_within());

@@ -40,6 +40,7 @@ class DeviceWithCaps : public gpu::Device {
     return device_.read_timestamps(list, ticks);
   }
   gpu::MemoryStats memory() const override { return device_.memory(); }
+  Status open_pipeline_cache(const std::string& path) override { return device_.open_pipeline_cache(path); }
   Status save_pipeline_cache() override { return device_.save_pipeline_cache(); }
 
  private:

@@ -9,10 +9,13 @@
 #include "runtime/session/session.h"
 #include "tools/graft/bench_cases.h"
 #include "tools/graft/bench_rows.h"
+#include "tools/graft/bench_time.h"
 #include "tools/graft/device.h"
 #include "tools/graft/language_bench.h"
 #include "tools/graft/model_io.h"
 #include "tools/graft/options.h"
+#include "tools/graft/startup_bench.h"
+#include "tools/graft/tune.h"
 
 namespace graft::cli {
 namespace {
@@ -29,38 +32,10 @@ struct Options {
   bool alone = false;
   bool nodes = false;
   LanguageBenchFlags language;
+  bool tune = false;
+  std::string model;  // of "startup"
   Clock clock() const { return processor_time ? Clock::processor : Clock::wall; }
 };
-
-// Device time of the whole plan but its copies, by timestamps around every dispatch; or processor time of all of it.
-Result<Timing> time_plan(gpu::Device& device, const Graph& graph, const Residents& residents, Plan plan, int repeat,
-                         Clock clock) {
-  const Plan* plans[] = {&plan};
-  GRAFT_TRY_ASSIGN(const auto memory, Memory::create(device, residents, plans));
-  for (const Value& value : graph.values()) {
-    // Halves: no kernel meets denormal numbers, NaN or a special case.
-    if (residents.find(value.name) != nullptr) GRAFT_TRY(memory->fill(value.name, 0x3f000000u));
-  }
-  ProgramOptions options;
-  options.profile = clock == Clock::wall;
-  GRAFT_TRY_ASSIGN(const auto program, Program::create(*memory, std::move(plan), options));
-  std::vector<double> seconds;
-  double first = 0;
-  for (int i = 0; i <= repeat; ++i) {
-    const Stopwatch watch(clock);
-    GRAFT_TRY(program->run({}, {}));
-    double sum = watch.seconds();
-    if (i == 0) first = sum;  // with what the driver puts off until then, compilation above all
-    if (clock == Clock::wall) {
-      GRAFT_TRY_ASSIGN(const auto times, program->times());
-      sum = 0;
-      for (const NodeTime& time : times) sum += time.node == kNoIndex ? 0 : time.seconds;
-    }
-    if (i > 0) seconds.push_back(sum);
-  }
-  std::sort(seconds.begin(), seconds.end());
-  return Timing{seconds.front(), seconds[seconds.size() / 2], first};
-}
 
 Result<Row> run_case(gpu::Device& device, const gpu::Caps& caps, const BenchCase& c, int repeat, Clock clock) {
   GRAFT_TRY_ASSIGN(const Graph graph, c.build());
@@ -168,6 +143,10 @@ Status bench_nodes(gpu::Device& device, const Model& model, const Options& optio
   GRAFT_TRY_ASSIGN(const Bindings given, parse_bindings(options.bind));
   GRAFT_TRY_ASSIGN(session_options.bindings, complete_bindings(model, given, true));
   session_options.program.profile = true;
+  if (!options.caps.empty()) {
+    session_options.caps = device.caps();
+    GRAFT_TRY(gpu::apply_caps_preset(options.caps, *session_options.caps));
+  }
   GRAFT_TRY_ASSIGN(const auto session, Session::create(device, model, session_options));
   for (const PlanPort& port : session->plan().inputs) {
     const std::vector<std::byte> zeros(port.bytes);
@@ -215,9 +194,52 @@ Status bench_nodes(gpu::Device& device, const Model& model, const Options& optio
   return ok_status();
 }
 
+// The graphs whose choices are measured: every case, or a model's forward pass and training step.
+Result<std::vector<Graph>> graphs_to_tune(const Options& options) {
+  std::vector<Graph> graphs;
+  if (options.what == "ops") {
+    for (const BenchCase& c : bench_cases()) {
+      if (c.name.find(options.filter) == std::string::npos) continue;
+      GRAFT_TRY_ASSIGN(Graph graph, c.build());
+      graphs.push_back(std::move(graph));
+    }
+    return graphs;
+  }
+  GRAFT_TRY_ASSIGN(const Model model, open_model(options.what));
+  GRAFT_TRY_ASSIGN(const Bindings given, parse_bindings(options.bind));
+  return graphs_of_model(model, given);
+}
+
+Status run_tune(OpenDevice& device, const Options& options) {
+  GRAFT_TRY_ASSIGN(const std::vector<Graph> graphs, graphs_to_tune(options));
+  gpu::Caps caps = device.device().caps();
+  DeviceProfile& profile = device.remembered()->profile();
+  const bool kept = options.caps.empty();
+  if (!kept) GRAFT_TRY(gpu::apply_caps_preset(options.caps, caps));
+  GRAFT_TRY_ASSIGN(const auto choices,
+                   tune(device.device(), caps, graphs, options.repeat, options.clock(), kept ? &profile : nullptr));
+  const std::string path = kept ? profile.path() : "";
+  if (options.json) {
+    nlohmann::ordered_json out = device_json(device.device());
+    out["file"] = path;
+    out["choices"] = tuned_json(choices);
+    std::printf("%s\n", out.dump(2).c_str());
+  } else {
+    print_tuned(choices);
+    std::printf("%s%s\n", path.empty() ? "Nothing is kept." : "Kept in ", path.c_str());
+  }
+  return ok_status();
+}
+
 Status run(const Options& options) {
   if (options.repeat < 1 || options.repeat > 1000) return invalid("--repeat takes 1 to 1000.");
+  if (options.what == "startup-once") return run_startup(options.flags, options.model);
+  if (options.what == "startup") return bench_startup(options.flags, options.model, options.json);
   GRAFT_TRY_ASSIGN(auto device, OpenDevice::open(options.flags));
+  if (options.tune) {
+    GRAFT_TRY(run_tune(*device, options));
+    return device->close();
+  }
   if (options.what == "device") {
     GRAFT_TRY(bench_device(device->device(), options));
     return device->close();
@@ -243,7 +265,11 @@ Status run(const Options& options) {
 
 Action add_bench(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("WHAT", options->what, "\"device\", \"ops\", or a .graft file")->required();
+  app.add_option("WHAT", options->what, "\"device\", \"ops\", \"startup\", or a .graft file")->required();
+  app.add_option("MODEL", options->model, "startup: the .graft file to start training with");
+  app.add_flag(
+      "--tune", options->tune,
+      "Measure the variants of every kernel that WHAT chooses one of, and remember the fastest for this device");
   app.add_option("--filter", options->filter, "Only benchmarks whose name holds this");
   app.add_option("--bind", options->bind, "Sizes of named dimensions of the model (default 1)");
   app.add_option("--repeat", options->repeat, "Runs to take the median of (7)");

@@ -1,10 +1,10 @@
 // graft devices: what Vulkan finds here.
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "tools/graft/device.h"
-#include "tools/graft/self_test.h"
 
 namespace graft::cli {
 namespace {
@@ -47,6 +47,10 @@ nlohmann::ordered_json to_json(const gpu::Caps& caps, std::size_t index) {
   for (const auto& heap : caps.heaps) heaps.push_back({{"bytes", heap.bytes}, {"device_local", heap.device_local}});
   nlohmann::ordered_json matrices = nlohmann::ordered_json::array();
   for (const gpu::MatrixShape& shape : caps.matrix_shapes) matrices.push_back(matrix_text(shape));
+  nlohmann::ordered_json quirks = nlohmann::ordered_json::array();
+  for (const auto& q : caps.quirks) {
+    quirks.push_back({{"name", q.name}, {"action", q.action}, {"reason", q.reason}, {"link", q.link}});
+  }
   return {{"index", index},
           {"name", caps.device_name},
           {"type", type_name(caps.type)},
@@ -82,7 +86,8 @@ nlohmann::ordered_json to_json(const gpu::Caps& caps, std::size_t index) {
             {"shader_bfloat16", caps.shader_bfloat16},
             {"timeline_semaphore", caps.timeline_semaphore},
             {"unified_memory", caps.unified_memory},
-            {"timestamps", caps.timestamp_period_ns > 0}}}};
+            {"timestamps", caps.timestamp_period_ns > 0}}},
+          {"quirks", quirks}};
 }
 
 void print(const gpu::Caps& caps, std::size_t index) {
@@ -106,43 +111,59 @@ void print(const gpu::Caps& caps, std::size_t index) {
   add(caps.timeline_semaphore, "timeline semaphores");
   add(caps.timestamp_period_ns > 0, "timestamps");
   std::printf("    features  %s\n", features.empty() ? "none beyond Vulkan 1.1" : features.c_str());
-}
-
-const char* verdict_name(KernelVerdict verdict) {
-  switch (verdict) {
-    case KernelVerdict::passed: return "passed";
-    case KernelVerdict::failed: return "failed";
-    case KernelVerdict::not_chosen: return "not chosen";
+  for (const auto& q : caps.quirks) {
+    std::printf("    quirk     %s (%s): %s %s\n", q.action.c_str(), q.name.c_str(), q.reason.c_str(), q.link.c_str());
   }
-  return "unknown";
 }
 
-nlohmann::ordered_json to_json(const SelfTest& test) {
-  nlohmann::ordered_json kernels = nlohmann::ordered_json::object();
-  for (const auto& [name, verdict] : test.kernels) kernels[name] = verdict_name(verdict);
-  return {{"kernels", kernels}, {"failures", test.failures}};
-}
-
-void print(const SelfTest& test) {
-  std::size_t counts[3] = {};
-  for (const auto& [name, verdict] : test.kernels) ++counts[static_cast<int>(verdict)];
-  std::printf("    kernels   %zu pass the self-test, %zu fail, %zu are not chosen on this device\n", counts[0],
-              counts[1], counts[2]);
-  for (const KernelVerdict shown : {KernelVerdict::failed, KernelVerdict::not_chosen}) {
-    for (const auto& [name, verdict] : test.kernels) {
-      if (verdict == shown) std::printf("              %s: %s\n", name.c_str(), verdict_name(verdict));
-    }
+// Kernels of which nothing is known.
+std::vector<std::string> unknown_kernels(const DeviceProfile& profile) {
+  std::vector<std::string> names;
+  for (std::uint16_t i = 0; i < static_cast<std::uint16_t>(shaders::KernelId::count_); ++i) {
+    const shaders::KernelInfo& info = shaders::kernel_info(static_cast<shaders::KernelId>(i));
+    if (!info.built()) continue;
+    const std::string name(info.name);
+    const auto begins = [&](const std::string& key) { return key == name || key.starts_with(name + "/"); };
+    const bool failed = std::ranges::any_of(profile.failed(), [&](const auto& entry) { return begins(entry.first); });
+    if (!failed && std::ranges::none_of(profile.passed(), begins)) names.push_back(name);
   }
-  for (const auto& [probe, fault] : test.failures) std::printf("              %s: %s\n", probe.c_str(), fault.c_str());
+  return names;
 }
 
-Result<SelfTest> test_device(const DeviceFlags& flags, std::size_t index) {
-  DeviceFlags own = flags;
+nlohmann::ordered_json to_json(const DeviceProfile& profile) {
+  return {{"file", profile.path()},
+          {"passed", profile.passed()},
+          {"failed", profile.failed()},
+          {"untested", unknown_kernels(profile)},
+          {"tuned", profile.tuned()}};
+}
+
+void print(const DeviceProfile& profile, bool tested) {
+  const auto unknown = unknown_kernels(profile);
+  if (profile.passed().empty() && profile.failed().empty() && profile.tuned().empty()) return;
+  std::printf("    kernels   %zu passed the self-test%s, %zu failed; %zu choices are tuned\n", profile.passed().size(),
+              tested ? "" : " before", profile.failed().size(), profile.tuned().size());
+  for (const auto& [key, why] : profile.failed()) std::printf("              %s: %s\n", key.c_str(), why.c_str());
+  if (!tested) return;
+  for (const std::string& name : unknown) std::printf("              %s: no probe uses it here\n", name.c_str());
+}
+
+// What is remembered of device `index`; with `test`, what a test of all of it says now.
+Result<std::unique_ptr<DeviceProfile>> profile_of(const Options& options, const gpu::Caps& caps, std::size_t index) {
+  DeviceFlags own = options.flags;
   own.device = cat(index);
-  GRAFT_TRY_ASSIGN(auto device, OpenDevice::open(own));
-  GRAFT_TRY_ASSIGN(SelfTest test, run_self_test(device->device()));
-  GRAFT_TRY(device->close());
-  return test;
+  if (options.self_test) {
+    GRAFT_TRY_ASSIGN(auto device, OpenDevice::open(own));
+    // Without a folder the verdicts last until the device is closed: a copy of them would not.
+    auto profile = DeviceProfile::open(os::system_files(), "", caps);
+    SelfTest test(*profile, log_sink(own));
+    GRAFT_TRY(test.check_all(device->device()));
+    device->remembered()->profile().adopt_verdicts(*profile);
+    device->remembered()->profile().save();
+    GRAFT_TRY(device->close());
+    return profile;
+  }
+  return DeviceProfile::open(os::system_files(), cache_folder(own), caps, log_sink(own));
 }
 
 Status run(const Options& options) {
@@ -152,15 +173,14 @@ Status run(const Options& options) {
   for (std::size_t i = 0; i < devices.size(); ++i) {
     if (options.json) all.push_back(to_json(devices[i], i));
     if (!options.json) print(devices[i], i);
-    if (!options.self_test) continue;
-    GRAFT_TRY_ASSIGN(const SelfTest test, test_device(options.flags, i));
-    failures += test.failures.size();
-    if (options.json) all.back()["self_test"] = to_json(test);
-    if (!options.json) print(test);
+    GRAFT_TRY_ASSIGN(const auto profile, profile_of(options, devices[i], i));
+    if (options.self_test) failures += profile->failed().size();
+    if (options.json) all.back()["self_test"] = to_json(*profile);
+    if (!options.json) print(*profile, options.self_test);
   }
   if (options.json) std::printf("%s\n", all.dump(2).c_str());
   if (failures == 0) return ok_status();
-  return error(Code::device_error, failures, " probes of the self-test failed.");
+  return error(Code::device_error, failures, " kernels failed the self-test.");
 }
 
 }  // namespace
@@ -169,7 +189,9 @@ Action add_devices(CLI::App& app) {
   auto options = std::make_shared<Options>();
   app.add_option("--vulkan-library", options->flags.library, "Loader or driver to load instead of libvulkan.so.1");
   app.add_flag("--verbose", options->flags.verbose, "Show graft's log on stderr");
-  app.add_flag("--self-test", options->self_test, "Run every kernel against a known answer (some seconds)");
+  app.add_flag("--self-test", options->self_test,
+               "Run every kernel against a known answer (some seconds), and remember");
+  app.add_option("--cache", options->flags.cache, "Folder of what is remembered of devices; \"none\" for none");
   app.add_flag("--json", options->json, "Print JSON");
   return [options] { return run(*options); };
 }

@@ -53,6 +53,7 @@ Status run(const Options& options) {
   {
     train::TrainerOptions trainer_options;
     trainer_options.request.training = false;
+    trainer_options.program.proof = device->remembered();
     trainer_options.request.evaluation_samples = source->size();
     GRAFT_TRY_ASSIGN(const auto trainer,
                      create_trainer(device->device(), model, train_options, source->fields(), trainer_options));

@@ -78,6 +78,7 @@ Status run(const Options& options) {
     if (!options.budget.empty()) {
       GRAFT_TRY_ASSIGN(wanted.plan.budget, parse_size(options.budget));
     }
+    wanted.program.proof = device->remembered();
     GRAFT_TRY_ASSIGN(const auto generator, Generator::create(device->device(), model, wanted));
     if (const std::string text = generator->streaming(); !text.empty()) std::fprintf(stderr, "%s\n", text.c_str());
     GRAFT_TRY_ASSIGN(const auto prompt, prompt_ids(options, model, *generator));

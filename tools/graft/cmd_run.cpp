@@ -140,6 +140,7 @@ Status run(const Options& options, bool gradients) {
     }
   }
   GRAFT_TRY_ASSIGN(auto device, OpenDevice::open(options.flags));
+  session_options.program.proof = device->remembered();
   if (gradients && options.splits()) {
     GRAFT_TRY(run_split(device->device(), model, options, session_options, arrays));
     return device->close();

@@ -330,7 +330,7 @@ Result<DataSets> open_sets(const Options& options, const Model& model) {
   return sets;
 }
 
-Status train_on(gpu::Device& device, Model& model, const Options& options) {
+Status train_on(OpenDevice& opened, Model& model, const Options& options) {
   GRAFT_TRY_ASSIGN(const DataSets sets, open_sets(options, model));
   const auto& [source, held_out] = sets;
   std::optional<Model> masked;
@@ -361,6 +361,8 @@ Status train_on(gpu::Device& device, Model& model, const Options& options) {
   trainer_options.request.evaluation = held_out != nullptr;
   trainer_options.request.checkpoints = checkpoints;
   trainer_options.program.profile = !options.profile.empty();
+  trainer_options.program.proof = opened.remembered();
+  gpu::Device& device = opened.device();
   if (held_out) trainer_options.request.evaluation_samples = held_out->size();
   if (!options.budget.empty()) {
     GRAFT_TRY_ASSIGN(trainer_options.request.plan.budget, parse_size(options.budget));
@@ -393,7 +395,7 @@ Status run(const Options& options) {
   std::signal(SIGINT, on_signal);
   std::signal(SIGTERM, on_signal);
   GRAFT_TRY_ASSIGN(auto device, OpenDevice::open(options.device));
-  GRAFT_TRY(train_on(device->device(), model.get(), options));
+  GRAFT_TRY(train_on(*device, model.get(), options));
   return device->close();
 }
 

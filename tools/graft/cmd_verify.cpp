@@ -12,9 +12,9 @@
 #include <set>
 
 #include "runtime/core/op_def.h"
+#include "runtime/reference/compare.h"
 #include "runtime/reference/device_run.h"
 #include "runtime/reference/probe.h"
-#include "tools/graft/compare.h"
 #include "tools/graft/device.h"
 #include "tools/graft/model_io.h"
 #include "tools/graft/options.h"

@@ -15,15 +15,6 @@ void write_log(void*, LogLevel level, std::string_view message) {
                message.data());
 }
 
-// Where compiled pipelines are kept between runs: the user's cache folder.
-std::string default_cache_path() {
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  const char* home = std::getenv("HOME");
-  if (cache != nullptr && *cache != '\0') return std::string(cache) + "/graft/pipelines.bin";
-  if (home != nullptr && *home != '\0') return std::string(home) + "/.cache/graft/pipelines.bin";
-  return {};
-}
-
 }  // namespace
 
 void add_caps_flag(CLI::App& app, std::string& preset) {
@@ -35,31 +26,50 @@ void add_caps_flag(CLI::App& app, std::string& preset) {
 void add_device_flags(CLI::App& app, DeviceFlags& flags) {
   app.add_option("--device", flags.device, "Index or part of the name of the device (see: graft devices)");
   app.add_option("--vulkan-library", flags.library, "Loader or driver to load instead of libvulkan.so.1");
-  app.add_option("--pipeline-cache", flags.pipeline_cache, "File for compiled pipelines; \"none\" for no file");
+  app.add_option("--cache", flags.cache,
+                 "Folder for compiled pipelines, verdicts of the self-test and tuned choices; \"none\" for no files");
+  app.add_flag("--no-self-test", flags.no_self_test, "Use kernels on this device without testing them first");
   app.add_flag("--validate", flags.validate, "Run under the Vulkan validation layers; any message is a failure");
   app.add_flag("--verbose", flags.verbose, "Show graft's log on stderr");
+}
+
+std::string cache_folder(const DeviceFlags& flags) {
+  if (flags.cache == "none") return {};
+  if (!flags.cache.empty()) return flags.cache;
+  const char* cache = std::getenv("XDG_CACHE_HOME");
+  const char* home = std::getenv("HOME");
+  if (cache != nullptr && *cache != '\0') return std::string(cache) + "/graft";
+  if (home != nullptr && *home != '\0') return std::string(home) + "/.cache/graft";
+  return {};
+}
+
+LogSink log_sink(const DeviceFlags& flags) {
+  return {write_log, nullptr, flags.verbose ? LogLevel::debug : LogLevel::error};
 }
 
 vulkan::InstanceOptions instance_options(const DeviceFlags& flags) {
   vulkan::InstanceOptions options;
   options.library = flags.library;
-  options.log = {write_log, nullptr, flags.verbose ? LogLevel::debug : LogLevel::error};
+  options.log = log_sink(flags);
   return options;
 }
 
-Result<std::unique_ptr<OpenDevice>> OpenDevice::open(const DeviceFlags& flags) {
+Result<std::unique_ptr<OpenDevice>> OpenDevice::open(const DeviceFlags& flags, vulkan::CallTimes* calls) {
   auto opened = std::make_unique<OpenDevice>();
   vulkan::DeviceOptions options;
   options.instance = instance_options(flags);
   if (flags.validate) options.instance.validation = &opened->messages_;
   options.device = flags.device;
-  options.pipeline_cache_path = flags.pipeline_cache.empty() ? default_cache_path() : flags.pipeline_cache;
-  if (options.pipeline_cache_path == "none") options.pipeline_cache_path.clear();
-  if (!options.pipeline_cache_path.empty()) {
-    // A cache that cannot be kept costs time, nothing else.
-    (void)os::make_directories(os::system_files(), os::parent_directory(options.pipeline_cache_path));
+  if (calls != nullptr) {
+    opened->calls_.times = calls;
+    options.instance.faults = &opened->calls_;
   }
   GRAFT_TRY_ASSIGN(opened->device_, vulkan::create_device(options));
+  // Without a folder nothing would be remembered, and every run would test its kernels anew.
+  const std::string folder = cache_folder(flags);
+  GRAFT_TRY_ASSIGN(opened->remembered_,
+                   RememberedDevice::open(os::system_files(), folder, opened->device(), log_sink(flags),
+                                          !folder.empty() && !flags.no_self_test));
   return opened;
 }
 

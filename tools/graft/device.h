@@ -5,15 +5,17 @@
 #include <string>
 
 #include "platform/vulkan/vulkan_device.h"
+#include "runtime/session/remembered_device.h"
 #include "tools/graft/command.h"
 
 namespace graft::cli {
 
-/// --device, --vulkan-library, --validate, --pipeline-cache of every command that runs something.
+/// --device, --vulkan-library, --validate, --cache, ... of every command that runs something.
 struct DeviceFlags {
   std::string device;
   std::string library;
-  std::string pipeline_cache;
+  std::string cache;  ///< folder; empty: the user's; "none"
+  bool no_self_test = false;
   bool validate = false;
   bool verbose = false;
 };
@@ -27,14 +29,24 @@ void add_device_flags(CLI::App& app, DeviceFlags& flags);
 /// Destroy it through close(), which fails when validation found anything.
 class OpenDevice {
  public:
-  static Result<std::unique_ptr<OpenDevice>> open(const DeviceFlags& flags);
+  /// `calls`, which outlive it, get the time of Vulkan calls.
+  static Result<std::unique_ptr<OpenDevice>> open(const DeviceFlags& flags, vulkan::CallTimes* calls = nullptr);
   gpu::Device& device() { return *device_; }
+  /// What is remembered of the device; for ProgramOptions::proof.
+  RememberedDevice* remembered() { return remembered_.get(); }
   Status close();
 
  private:
   vulkan::ValidationMessages messages_;
+  vulkan::CallFaults calls_;
   std::unique_ptr<gpu::Device> device_;
+  std::unique_ptr<RememberedDevice> remembered_;
 };
+
+/// The folder that the flags mean; empty: none.
+std::string cache_folder(const DeviceFlags& flags);
+/// graft's log on stderr, as much as the flags ask for.
+LogSink log_sink(const DeviceFlags& flags);
 
 /// Options for vulkan::enumerate() by the same flags.
 vulkan::InstanceOptions instance_options(const DeviceFlags& flags);

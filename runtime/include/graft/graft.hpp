@@ -267,6 +267,7 @@ class Context {
     return context;
   }
   std::string device_name() const { return graft_device_name(handle_.get()); }
+  graft_context* get() const { return handle_.get(); }  ///< for what only the C ABI has
   Result<Model> load(const std::string& path) {
     graft_model* model = nullptr;
     Status loaded = detail::to_status(graft_model_load(handle_.get(), path.c_str(), &model), handle_.get());

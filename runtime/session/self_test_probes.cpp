@@ -1,35 +1,21 @@
-#include "tools/graft/self_test.h"
+#include "runtime/session/self_test_probes.h"
 
 #include <cmath>
-#include <functional>
 #include <random>
-#include <vector>
 
 #include "runtime/core/op_def.h"
-#include "runtime/reference/device_run.h"
-#include "runtime/reference/probe.h"
-#include "tools/graft/compare.h"
+#include "runtime/core/quantized.h"
+#include "runtime/reference/compare.h"
 
-namespace graft::cli {
+namespace graft {
 namespace {
 
 using Dims = std::vector<std::int64_t>;
 
-struct Operand {
-  Dims dims;
-  DType dtype = DType::f32;
-  double low = 0.1;  // positive: no probe meets a pole, a kink or a domain's edge
-  double high = 1;
-  ValueKind kind = ValueKind::input;
-};
-
-struct OpProbe {
-  Op op;
-  std::vector<Operand> operands;
-  Attrs attrs = {};
-};
+using Operand = OpProbe::Operand;
 
 Operand labels(Dims dims, double classes) { return {std::move(dims), DType::i32, 0, classes - 1}; }
+Operand weight(Dims dims, DType dtype) { return {std::move(dims), dtype, -1, 1, ValueKind::constant}; }
 Operand state(Dims dims) { return {std::move(dims), DType::f32, 0.1, 1, ValueKind::state}; }
 
 std::vector<OpProbe> elementwise_probes() {
@@ -113,6 +99,18 @@ std::vector<OpProbe> product_probes() {
   return probes;
 }
 
+std::vector<OpProbe> decoder_probes() {
+  std::vector<OpProbe> probes;
+  for (const DType dtype : {DType::q8_0, DType::q4_0, DType::q4_k, DType::q6_k}) {
+    probes.push_back({Op::matmul, {{{5, 256}}, weight({20, 256}, dtype)}, {{"trans_b", std::int64_t{1}}}});
+    probes.push_back({Op::matmul, {{{21, 256}}, weight({36, 256}, dtype)}, {{"trans_b", std::int64_t{1}}}});
+  }
+  probes.push_back({Op::gather, {weight({9, 256}, DType::q8_0), labels({4}, 9)}, {{"axis", std::int64_t{0}}}});
+  probes.push_back({Op::cache_append, {state({2, 7, 6}), {{2, 3, 6}}}});
+  probes.push_back({Op::positions, {}, {{"shape", Shape({2, 5})}, {"from_step", std::int64_t{1}}}});
+  return probes;
+}
+
 std::vector<OpProbe> other_probes() {
   const Attrs adam = {{"group", std::int64_t{0}}, {"beta1", 0.9}, {"beta2", 0.999}, {"epsilon", 1e-8}};
   return {
@@ -138,84 +136,82 @@ std::vector<OpProbe> other_probes() {
   };
 }
 
-RefTensors feeds_of(const OpProbe& probe, const Probe& built) {
-  std::mt19937_64 random(17);
-  const auto fill = [&](const Operand& operand) {
-    RefTensor tensor{operand.dims, std::vector<double>(Shape::of(operand.dims).elements())};
-    for (double& x : tensor.data) {
-      const double unit = static_cast<double>(random() >> 11) * 0x1p-53;
-      x = is_float(operand.dtype) ? operand.low + unit * (operand.high - operand.low)
-                                  : std::floor(operand.low + unit * (operand.high - operand.low + 1));
-    }
-    round_to_dtype(operand.dtype, tensor.data);
-    return tensor;
-  };
-  RefTensors feeds;
-  for (std::size_t i = 0; i < probe.operands.size(); ++i) feeds[cat("in", i)] = fill(probe.operands[i]);
-  for (const auto& [output, cotangent] : built.weighted) {
-    feeds[cotangent] = fill({built.graph.value(built.graph.find_value(cotangent)).shape.values()});
-  }
-  return feeds;
+// Blocks of random numbers, and what they stand for.
+RefTensor quantized_operand(const Operand& operand, std::mt19937_64& random) {
+  std::vector<float> numbers(Shape::of(operand.dims).elements());
+  for (float& x : numbers) x = static_cast<float>(random() >> 40) * 0x1p-23f - 1;
+  std::vector<std::byte> blocks(storage_bytes(operand.dtype, numbers.size()));
+  quantize(operand.dtype, numbers, blocks);
+  return quantized_tensor(operand.dtype, blocks, operand.dims);
 }
 
-// Empty when the device agrees with the reference.
-std::string fault_of(gpu::Device& device, const OpProbe& probe, const Probe& built) {
-  RefStepState step;
-  step.learning_rate[0] = 0.01;
-  step.bias_correction1[0] = 0.1;
-  step.bias_correction2[0] = 0.001;
-  const RefTensors feeds = feeds_of(probe, built);
-  RefTensors expected = feeds;
-  if (const Status status = interpret(built.graph, expected, step); !status.ok()) return status.message();
-  const auto actual = run_on_device(device, built.graph, feeds, step, {});
-  if (!actual.ok()) return actual.status().message();
-  for (const auto& [name, tensor] : *actual) {
-    const double error = worst_error(tensor.data, expected[name].data);
-    if (!(error <= 1e-4))
-      return cat("\"", name, "\" differs from the reference by ", error, " of its root mean square.");
+RefTensor operand_of(const Operand& operand, std::mt19937_64& random) {
+  if (is_quantized(operand.dtype)) return quantized_operand(operand, random);
+  RefTensor tensor{operand.dims, std::vector<double>(Shape::of(operand.dims).elements())};
+  for (double& x : tensor.data) {
+    const double unit = static_cast<double>(random() >> 11) * 0x1p-53;
+    x = is_float(operand.dtype) ? operand.low + unit * (operand.high - operand.low)
+                                : std::floor(operand.low + unit * (operand.high - operand.low + 1));
   }
-  return {};
+  round_to_dtype(operand.dtype, tensor.data);
+  return tensor;
 }
 
-Status run_probe(gpu::Device& device, const OpProbe& probe, std::size_t number, SelfTest& test) {
-  const bool differentiable = std::holds_alternative<VjpFn>(op_def(probe.op).gradient) && !probe.operands.empty();
-  std::vector<ProbeInput> inputs;
-  bool any_float = false;
-  for (const Operand& operand : probe.operands) {
-    inputs.push_back({operand.dtype, Shape::of(operand.dims), operand.kind});
-    any_float = any_float || is_float(operand.dtype);
+// Those of few kernels first: where a process dies, fewer are under suspicion.
+std::vector<OpProbe> all_probes() {
+  std::vector<OpProbe> all;
+  for (auto& probes : {elementwise_probes(), product_probes(), row_probes(), decoder_probes(), other_probes()}) {
+    all.insert(all.end(), probes.begin(), probes.end());
   }
-  GRAFT_TRY_ASSIGN(const Probe built, make_probe(probe.op, inputs, probe.attrs, differentiable && any_float ? 1 : 0));
-  Residents residents(device.caps());
-  GRAFT_TRY(residents.add(built.graph));
-  GRAFT_TRY_ASSIGN(const Plan plan, make_plan(built.graph, device.caps(), residents));
-  const std::string fault = fault_of(device, probe, built);
-  if (!fault.empty()) test.failures[cat(op_name(probe.op), " (probe ", number, ")")] = fault;
-  for (const PlanKernel& kernel : plan.kernels) {
-    KernelVerdict& verdict = test.kernels[std::string(shaders::kernel_info(kernel.id).name)];
-    if (!fault.empty()) {
-      verdict = KernelVerdict::failed;
-    } else if (verdict == KernelVerdict::not_chosen) {
-      verdict = KernelVerdict::passed;
-    }
-  }
-  return ok_status();
+  return all;
 }
 
 }  // namespace
 
-Result<SelfTest> run_self_test(gpu::Device& device) {
-  SelfTest test;
-  for (std::uint16_t i = 0; i < static_cast<std::uint16_t>(shaders::KernelId::count_); ++i) {
-    test.kernels[std::string(shaders::kernel_info(static_cast<shaders::KernelId>(i)).name)] = KernelVerdict::not_chosen;
-  }
-  std::size_t number = 0;
-  for (const auto& probes : {elementwise_probes(), row_probes(), product_probes(), other_probes()}) {
-    for (const OpProbe& probe : probes) {
-      GRAFT_TRY(run_probe(device, probe, number++, test).with_context(cat("In the self-test of ", op_name(probe.op))));
-    }
-  }
-  return test;
+const std::vector<OpProbe>& self_test_probes() {
+  static const std::vector<OpProbe> probes = all_probes();
+  return probes;
 }
 
-}  // namespace graft::cli
+Result<BuiltProbe> build_probe(const OpProbe& probe) {
+  const bool differentiable = std::holds_alternative<VjpFn>(op_def(probe.op).gradient) && !probe.operands.empty();
+  std::vector<ProbeInput> inputs;
+  bool any_float = false;
+  for (const Operand& operand : probe.operands) {
+    inputs.push_back({operand.dtype, Shape::of(operand.dims), operand.kind, !is_quantized(operand.dtype)});
+    any_float = any_float || is_float(operand.dtype);
+  }
+  BuiltProbe built;
+  GRAFT_TRY_ASSIGN(built.probe, make_probe(probe.op, inputs, probe.attrs, differentiable && any_float ? 1 : 0));
+  std::mt19937_64 random(17);
+  for (std::size_t i = 0; i < probe.operands.size(); ++i) {
+    built.feeds[cat("in", i)] = operand_of(probe.operands[i], random);
+  }
+  for (const auto& [output, cotangent] : built.probe.weighted) {
+    const Graph& graph = built.probe.graph;
+    built.feeds[cotangent] = operand_of({graph.value(graph.find_value(cotangent)).shape.values()}, random);
+  }
+  built.step.learning_rate[0] = 0.01;
+  built.step.bias_correction1[0] = 0.1;
+  built.step.bias_correction2[0] = 0.001;
+  return built;
+}
+
+Result<std::string> fault_of_probe(gpu::Device& device, const BuiltProbe& built, double tolerance) {
+  RefTensors expected = built.feeds;
+  GRAFT_TRY(interpret(built.probe.graph, expected, built.step));
+  const auto actual = run_on_device(device, built.probe.graph, built.feeds, built.step, {});
+  if (!actual.ok()) {
+    if (actual.status().code() == Code::device_lost) return actual.status();
+    return actual.status().message();
+  }
+  for (const auto& [name, tensor] : *actual) {
+    const double error = worst_error(tensor.data, expected[name].data);
+    if (!(error <= tolerance)) {
+      return cat("\"", name, "\" differs from the reference by ", error, " of its root mean square.");
+    }
+  }
+  return std::string();
+}
+
+}  // namespace graft

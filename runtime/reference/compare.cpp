@@ -1,9 +1,9 @@
-#include "tools/graft/compare.h"
+#include "runtime/reference/compare.h"
 
 #include <algorithm>
 #include <cmath>
 
-namespace graft::cli {
+namespace graft {
 
 double worst_error(const std::vector<double>& actual, const std::vector<double>& expected) {
   double squares = 0;
@@ -17,4 +17,4 @@ double worst_error(const std::vector<double>& actual, const std::vector<double>&
   return worst / std::max(rms, 1e-12);
 }
 
-}  // namespace graft::cli
+}  // namespace graft

@@ -1,0 +1,43 @@
+// The start-up self-test: kernels are run against known answers before a device is trusted with them.
+#pragma once
+
+#include <map>
+#include <set>
+#include <span>
+#include <string>
+
+#include "runtime/exec/kernel_proof.h"
+#include "runtime/session/device_profile.h"
+#include "runtime/session/self_test_probes.h"
+
+namespace graft {
+
+/// What there is to prove about a plan: each kernel by name; those with tiles by name and tile.
+std::set<ProofKey> proof_keys(const Plan& plan);
+
+/// Remembers verdicts in a profile. A probe runs forward and backward. Where several untested kernels of a probe that
+/// failed (or killed the process) may be to blame, those are blamed that graft can do without; the rest is tested again
+/// with what takes their place.
+class SelfTest final : public KernelProof {
+ public:
+  /// `profile` must outlive it.
+  SelfTest(DeviceProfile& profile, const LogSink& log) : profile_(profile), log_(log) {}
+
+  Result<bool> check(gpu::Device& device, std::span<const Plan* const> plans) override;
+
+  /// Tests every kernel and tile that the device's rules may choose, known or not.
+  Status check_all(gpu::Device& device);
+
+ private:
+  /// Runs a probe as it is and with every tile of `wanted` that it can take; takes what was tested out of `wanted`.
+  Status run_probe(gpu::Device& device, const OpProbe& probe, std::set<ProofKey>& wanted);
+  Status run_planned(gpu::Device& device, const BuiltProbe& built, const gpu::Advice& forced,
+                     std::set<ProofKey>& wanted);
+  std::set<ProofKey> to_blame(const gpu::Device& device, const BuiltProbe& built, const std::set<ProofKey>& suspects);
+
+  DeviceProfile& profile_;
+  LogSink log_;
+  bool failed_ = false;  ///< in this round
+};
+
+}  // namespace graft

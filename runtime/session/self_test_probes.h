@@ -1,0 +1,45 @@
+// Small problems for every op whose answers the reference knows: what the self-test runs.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/core/graph.h"
+#include "runtime/reference/device_run.h"
+#include "runtime/reference/probe.h"
+
+namespace graft {
+
+struct OpProbe {
+  struct Operand {
+    std::vector<std::int64_t> dims;
+    DType dtype = DType::f32;
+    double low = 0.1;  // positive: no probe meets a pole, a kink or a domain's edge
+    double high = 1;
+    ValueKind kind = ValueKind::input;
+  };
+  Op op{};
+  std::vector<Operand> operands;
+  Attrs attrs = {};
+};
+
+const std::vector<OpProbe>& self_test_probes();
+
+/// The probe as a graph with its gradients, and what is fed to it: always the same numbers.
+struct BuiltProbe {
+  Probe probe;
+  RefTensors feeds;
+  RefStepState step;
+};
+Result<BuiltProbe> build_probe(const OpProbe& probe);
+
+/// Largest error of a result, as a share of its root mean square. The problems are small: rounding to f32 stays below
+/// 1e-5, and operands that are rounded to f16 make errors of 1e-3 at most.
+inline constexpr double kProbeTolerance = 1e-4;
+inline constexpr double kRoundedProbeTolerance = 5e-3;
+
+/// Runs it on the device and in the reference. Empty where they agree, else what was wrong. An error where the device
+/// was lost.
+Result<std::string> fault_of_probe(gpu::Device& device, const BuiltProbe& built, double tolerance);
+
+}  // namespace graft

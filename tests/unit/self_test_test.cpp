@@ -1,0 +1,227 @@
+// The start-up self-test: on a device that is right, on one that computes nothing, on one with a single wrong kernel,
+// and where the process dies in it.
+#include "runtime/session/self_test.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "platform/null/null_device.h"
+#include "runtime/session/remembered_device.h"
+#include "tests/support/gpu_device.h"
+#include "tests/support/plan_checks.h"
+#include "tests/support/temporary_folder.h"
+
+namespace graft::test {
+namespace {
+
+using shaders::KernelId;
+
+// A device on which kernels of one name do nothing, or kill the process.
+class FaultyDevice final : public gpu::Device {
+ public:
+  enum class Fault { wrong, deadly };
+  FaultyDevice(gpu::Device& device, std::string kernel, Fault fault)
+      : device_(device), kernel_(std::move(kernel)), fault_(fault) {}
+  const gpu::Caps& caps() const override { return device_.caps(); }
+  void set_advice(gpu::Advice advice) override { device_.set_advice(std::move(advice)); }
+  Result<std::unique_ptr<gpu::Buffer>> create_buffer(std::uint64_t bytes, gpu::MemoryKind kind,
+                                                     std::string_view name) override {
+    return device_.create_buffer(bytes, kind, name);
+  }
+  Result<std::vector<std::unique_ptr<gpu::Kernel>>> create_kernels(std::span<const gpu::KernelDesc> kernels) override {
+    std::vector<gpu::KernelDesc> descs(kernels.begin(), kernels.end());
+    for (gpu::KernelDesc& desc : descs) {
+      if (desc.name != kernel_) continue;
+      if (fault_ == Fault::deadly) std::raise(SIGKILL);
+      ++used;
+      desc.spirv = shaders::kernel_info(KernelId::bench_stream__nothing).spirv;
+      desc.specialization = {};
+    }
+    return device_.create_kernels(descs);
+  }
+  Result<std::unique_ptr<gpu::Recorder>> record(std::string_view name, std::uint32_t timestamps) override {
+    return device_.record(name, timestamps);
+  }
+  Result<gpu::Ticket> submit(std::span<gpu::CommandList* const> lists) override { return device_.submit(lists); }
+  Status wait(gpu::Ticket ticket, std::chrono::nanoseconds timeout) override { return device_.wait(ticket, timeout); }
+  Status read_timestamps(gpu::CommandList& list, std::span<std::uint64_t> ticks) override {
+    return device_.read_timestamps(list, ticks);
+  }
+  gpu::MemoryStats memory() const override { return device_.memory(); }
+  Status open_pipeline_cache(const std::string& path) override { return device_.open_pipeline_cache(path); }
+  Status save_pipeline_cache() override { return device_.save_pipeline_cache(); }
+
+  int used = 0;
+
+ private:
+  gpu::Device& device_;
+  std::string kernel_;
+  Fault fault_;
+};
+
+gpu::Caps cpu_caps() {
+  gpu::Caps caps;
+  caps.device_name = "null";
+  caps.type = gpu::DeviceType::cpu;
+  caps.subgroup_size = 8;
+  caps.max_storage_buffers_per_stage = 16;
+  caps.subgroup_basic = caps.subgroup_shuffle = true;
+  return caps;
+}
+
+// The product that every test plans.
+void product(GraphMaker& g) { g.output("y", g.add(Op::matmul, {g.input("a", {40, 40}), g.input("b", {40, 40})})); }
+
+struct Outcome {
+  Status status;
+  std::set<ProofKey> kernels;  ///< of the plan in the end
+  int rounds = 0;
+};
+
+Outcome prove(KernelProof& proof, gpu::Device& device) {
+  GraphMaker g;
+  product(g);
+  Outcome outcome;
+  Plan plan;
+  const Plan* const plans[] = {&plan};
+  const auto make = [&]() -> Status {
+    ++outcome.rounds;
+    Residents residents(device.caps());
+    GRAFT_TRY(residents.add(g.graph));
+    GRAFT_TRY_ASSIGN(plan, make_plan(g.graph, device.caps(), residents));
+    return ok_status();
+  };
+  outcome.status = make_proven(&proof, device, make, [&] { return std::span<const Plan* const>(plans); });
+  if (outcome.status.ok()) outcome.kernels = proof_keys(plan);
+  return outcome;
+}
+
+bool any_of(const std::set<ProofKey>& keys, std::string_view prefix) {
+  return std::ranges::any_of(keys, [&](const ProofKey& key) { return key.starts_with(prefix); });
+}
+
+Result<std::unique_ptr<RememberedDevice>> remember(gpu::Device& device, const TemporaryFolder& folder) {
+  return RememberedDevice::open(os::system_files(), folder.path(), device, {}, true);
+}
+
+TEST(SelfTest, PassesOnceAndIsRemembered) {
+  GRAFT_TEST_GPU(device);
+  const TemporaryFolder folder;
+  {
+    const auto proof = remember(*device, folder);
+    ASSERT_TRUE(proof.ok()) << proof.status().message();
+    const Outcome outcome = prove(**proof, *device);
+    ASSERT_TRUE(outcome.status.ok()) << outcome.status.message();
+    EXPECT_EQ(outcome.rounds, 1);
+    EXPECT_TRUE((*proof)->profile().failed().empty());
+    for (const ProofKey& key : outcome.kernels) EXPECT_TRUE((*proof)->profile().passed().contains(key)) << key;
+  }
+  FaultyDevice untouched(*device, "any", FaultyDevice::Fault::wrong);
+  const auto proof = remember(untouched, folder);
+  ASSERT_TRUE(proof.ok());
+  const auto before = device->memory().allocations;
+  EXPECT_TRUE(prove(**proof, untouched).status.ok());
+  EXPECT_EQ(device->memory().allocations, before) << "nothing ran";
+  expect_no_validation_messages();
+}
+
+TEST(SelfTest, AWrongKernelIsReplacedForGood) {
+  GRAFT_TEST_GPU(device);
+  const TemporaryFolder folder;
+  std::string natural;
+  {
+    GraphMaker g;
+    product(g);
+    const auto plan = checked_plan(g.graph, device->caps());
+    ASSERT_TRUE(plan.ok());
+    natural = shaders::kernel_info(plan->kernels[0].id).name;
+  }
+  if (natural == "matmul__f32") GTEST_SKIP() << "this device has one kernel for products";
+  for (int start = 0; start < 2; ++start) {
+    FaultyDevice faulty(*device, natural, FaultyDevice::Fault::wrong);
+    const auto proof = remember(faulty, folder);
+    ASSERT_TRUE(proof.ok());
+    const Outcome outcome = prove(**proof, faulty);
+    ASSERT_TRUE(outcome.status.ok()) << outcome.status.message();
+    EXPECT_TRUE(any_of(outcome.kernels, "matmul__f32/")) << *outcome.kernels.begin();
+    EXPECT_FALSE((*proof)->profile().failed().empty());
+    EXPECT_EQ(faulty.used > 0, start == 0) << "it is not tried again";
+  }
+  device->set_advice({});
+  expect_no_validation_messages();
+}
+
+TEST(SelfTest, ADeviceThatComputesNothingIsRefused) {
+  null::NullDevice device({.caps = cpu_caps()});
+  const TemporaryFolder folder;
+  const auto proof = remember(device, folder);
+  ASSERT_TRUE(proof.ok());
+  const Outcome outcome = prove(**proof, device);
+  EXPECT_EQ(outcome.status.code(), Code::unsupported);
+  EXPECT_NE(outcome.status.message().find("failed its self-test"), std::string::npos) << outcome.status.message();
+}
+
+TEST(SelfTest, WithoutItPlansAreTakenAsTheyAre) {
+  null::NullDevice device({.caps = cpu_caps()});
+  const auto proof = RememberedDevice::open(os::system_files(), "", device, {}, false);
+  ASSERT_TRUE(proof.ok());
+  EXPECT_TRUE(prove(**proof, device).status.ok());
+}
+
+TEST(SelfTest, AKernelThatKillsTheProcessIsAvoidedAtTheNextStart) {
+  const TemporaryFolder folder;
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    null::NullDevice device({.caps = cpu_caps()});
+    FaultyDevice deadly(device, "matmul__f32_shuffle", FaultyDevice::Fault::deadly);
+    const auto proof = remember(deadly, folder);
+    if (proof.ok()) (void)prove(**proof, deadly);
+    _exit(7);  // it should not get here
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << status;
+
+  null::NullDevice device({.caps = cpu_caps()});
+  const auto proof = remember(device, folder);
+  ASSERT_TRUE(proof.ok());
+  const auto& failed = (*proof)->profile().failed();
+  ASSERT_TRUE(failed.contains("matmul__f32_shuffle/shuffle 16x4"));
+  for (const auto& [key, why] : failed) {
+    EXPECT_TRUE(key.starts_with("matmul__f32_shuffle/")) << key << " is blamed too";
+    EXPECT_NE(why.find("died"), std::string::npos) << why;
+  }
+  GraphMaker g;
+  product(g);
+  const auto plan = checked_plan(g.graph, device.caps());
+  ASSERT_TRUE(plan.ok()) << plan.status().message();
+  EXPECT_FALSE(proof_keys(*plan).contains("matmul__f32_shuffle/shuffle 16x4"));
+}
+
+TEST(SelfTest, EveryProbeCanBePlannedAndIsFedTheSame) {
+  std::set<std::string> kernels;
+  for (const OpProbe& probe : self_test_probes()) {
+    const auto built = build_probe(probe);
+    ASSERT_TRUE(built.ok()) << op_name(probe.op) << ": " << built.status().message();
+    const auto plan = checked_plan(built->probe.graph, cpu_caps());
+    ASSERT_TRUE(plan.ok()) << op_name(probe.op) << ": " << plan.status().message();
+    for (const PlanKernel& kernel : plan->kernels) kernels.insert(std::string(shaders::kernel_info(kernel.id).name));
+    const auto again = build_probe(probe);
+    for (const auto& [name, tensor] : built->feeds) EXPECT_EQ(again->feeds.at(name).data, tensor.data) << name;
+  }
+  // What a small language model and a convolutional network train with.
+  for (const char* name :
+       {"matmul__f32_shuffle", "matmul_rows__f32_shuffle", "conv__f32_shuffle", "softmax__f32", "cross_entropy__f32",
+        "attention__f32", "rms_norm__f32", "adam_step__f32", "cache_append__f32", "conv_grad_weight__f32_shuffle",
+        "rope__f32", "binary__f32", "unary__f32", "reduce__f32"}) {
+    EXPECT_TRUE(kernels.contains(name)) << name;
+  }
+}
+
+}  // namespace
+}  // namespace graft::test

@@ -1,0 +1,166 @@
+#include "tools/graft/tune.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <set>
+
+#include "runtime/core/op_def.h"
+#include "runtime/ops/choice.h"
+#include "runtime/session/session.h"
+#include "runtime/train/training_graph.h"
+#include "tools/graft/model_io.h"
+
+namespace graft::cli {
+namespace {
+
+constexpr double kWorthIt = 0.97;  // of the usual time: less may be noise
+
+// The node alone, on residents.
+Result<Graph> only(const Graph& graph, const Node& node) {
+  Graph out;
+  std::vector<ValueId> inputs;
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    inputs.push_back(kNoValue);
+    if (!node.inputs[i].valid()) continue;
+    const Value& value = graph.value(node.inputs[i]);
+    const bool mutated = i < 32 && (op_def(node.op).mutates >> i & 1) != 0;
+    GRAFT_TRY_ASSIGN(inputs.back(), out.add_value(cat("in", i), value.dtype, value.shape,
+                                                  mutated ? ValueKind::state : ValueKind::constant));
+  }
+  GRAFT_TRY_ASSIGN(const NodeId made, out.add_node(node.op, inputs, node.attrs, "y"));
+  const std::vector<ValueId> outputs = out.node(made).outputs;
+  for (std::size_t i = 0; i < outputs.size(); ++i) out.add_output(cat("y", i), outputs[i]);
+  return out;
+}
+
+const PlanChoice* find_choice(const Plan& plan, const std::string& key) {
+  for (const PlanNode& node : plan.nodes) {
+    for (const PlanChoice& choice : node.choices) {
+      if (choice.key == key) return &choice;
+    }
+  }
+  return nullptr;
+}
+
+class Tuner {
+ public:
+  Tuner(gpu::Device& device, const gpu::Caps& caps, int repeat, Clock clock)
+      : device_(device), caps_(caps), repeat_(repeat), clock_(clock) {}
+
+  Status tune(const Graph& graph) {
+    Residents residents(caps_);
+    GRAFT_TRY(residents.add(graph));
+    GRAFT_TRY_ASSIGN(const Plan plan, make_plan(graph, caps_, residents));
+    for (const PlanNode& node : plan.nodes) {
+      if (node.node >= graph.nodes().size() || node.choices.empty()) continue;
+      const auto fresh = [&](const PlanChoice& choice) { return !seen_.contains(choice.key); };
+      if (std::ranges::none_of(node.choices, fresh)) continue;
+      GRAFT_TRY_ASSIGN(const Graph alone, only(graph, graph.nodes()[node.node]));
+      for (const PlanChoice& choice : node.choices) {
+        if (!seen_.insert(choice.key).second) continue;
+        GRAFT_TRY(tune_choice(alone, choice.key).with_context(cat("While tuning \"", choice.key, "\"")));
+      }
+    }
+    return ok_status();
+  }
+
+  std::vector<TunedChoice> take() { return std::move(choices_); }
+  const gpu::Caps& caps() const { return caps_; }
+
+ private:
+  Status tune_choice(const Graph& graph, const std::string& key) {
+    Residents residents(caps_);
+    GRAFT_TRY(residents.add(graph));
+    caps_.advice.tuned.erase(key);
+    GRAFT_TRY_ASSIGN(const Plan usual, make_plan(graph, caps_, residents));
+    const PlanChoice* chosen = find_choice(usual, key);
+    if (chosen == nullptr) return ok_status();  // follows from another choice
+    TunedChoice out{.key = key, .usual = chosen->variant, .best = chosen->variant};
+    GRAFT_TRY_ASSIGN(const Timing time, time_plan(device_, graph, residents, usual, repeat_, clock_));
+    out.usual_seconds = out.best_seconds = time.best;
+    for (const Variant& variant : variants()) {
+      if (key.substr(0, key.find(' ')) != family_name(variant.family) || variant.name == out.usual) continue;
+      caps_.advice.tuned[key] = std::string(variant.name);
+      auto plan = make_plan(graph, caps_, residents);
+      const PlanChoice* taken = plan.ok() ? find_choice(*plan, key) : nullptr;
+      if (taken == nullptr || taken->variant != variant.name) continue;
+      GRAFT_TRY_ASSIGN(const Timing other, time_plan(device_, graph, residents, std::move(*plan), repeat_, clock_));
+      ++out.candidates;
+      if (other.best >= out.best_seconds) continue;
+      out.best_seconds = other.best;
+      out.best = std::string(variant.name);
+    }
+    if (out.best_seconds > kWorthIt * out.usual_seconds) {
+      out.best = out.usual;
+      out.best_seconds = out.usual_seconds;
+    }
+    caps_.advice.tuned.erase(key);
+    if (out.best != out.usual) caps_.advice.tuned[key] = out.best;
+    if (out.candidates > 0) choices_.push_back(std::move(out));
+    return ok_status();
+  }
+
+  gpu::Device& device_;
+  gpu::Caps caps_;
+  int repeat_;
+  Clock clock_;
+  std::set<std::string> seen_;
+  std::vector<TunedChoice> choices_;
+};
+
+}  // namespace
+
+Result<std::vector<TunedChoice>> tune(gpu::Device& device, const gpu::Caps& caps, std::span<const Graph> graphs,
+                                      int repeat, Clock clock, DeviceProfile* profile) {
+  Tuner tuner(device, caps, repeat, clock);
+  for (const Graph& graph : graphs) GRAFT_TRY(tuner.tune(graph));
+  if (profile != nullptr) {
+    profile->set_tuned(tuner.caps().advice.tuned);
+    profile->save();
+    device.set_advice(profile->advice());
+  }
+  return tuner.take();
+}
+
+Result<std::vector<Graph>> graphs_of_model(const Model& model, const Bindings& given) {
+  std::vector<Graph> graphs;
+  GRAFT_TRY_ASSIGN(const Bindings bindings, complete_bindings(model, given, true));
+  GRAFT_TRY_ASSIGN(Graph forward, request_graph(model, bindings, {}));
+  graphs.push_back(std::move(forward));
+  GRAFT_TRY_ASSIGN(const std::string symbol, train::batch_symbol(model.graph));
+  train::TrainOptions options;
+  options.bindings = bindings;
+  const auto batch = options.bindings.find(symbol);
+  const std::int64_t samples = batch == options.bindings.end() ? 1 : batch->second;
+  if (batch != options.bindings.end()) options.bindings.erase(batch);
+  auto training = train::build_training_graph(model.graph, samples, options, false);
+  if (training.ok()) {
+    graphs.push_back(std::move(training->graph));
+  } else {
+    std::fprintf(stderr, "Its forward pass alone: %s\n", training.status().message().c_str());
+  }
+  return graphs;
+}
+
+void print_tuned(const std::vector<TunedChoice>& choices) {
+  std::printf("%-52s %10s  %-22s %10s  %s\n", "choice", "ms", "usual", "ms", "fastest");
+  for (const TunedChoice& c : choices) {
+    std::printf("%-52s %10.3f  %-22s %10.3f  %s\n", c.key.c_str(), c.usual_seconds * 1e3, c.usual.c_str(),
+                c.best_seconds * 1e3, c.best == c.usual ? "the same" : c.best.c_str());
+  }
+}
+
+nlohmann::ordered_json tuned_json(const std::vector<TunedChoice>& choices) {
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (const TunedChoice& c : choices) {
+    rows.push_back({{"key", c.key},
+                    {"usual", c.usual},
+                    {"usual_seconds", c.usual_seconds},
+                    {"best", c.best},
+                    {"best_seconds", c.best_seconds},
+                    {"candidates", c.candidates}});
+  }
+  return rows;
+}
+
+}  // namespace graft::cli

@@ -1,0 +1,37 @@
+// graft bench --tune: which variant of each kernel is the fastest on this device.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/model/model.h"
+#include "runtime/session/device_profile.h"
+#include "tools/graft/bench_time.h"
+
+namespace graft::cli {
+
+struct TunedChoice {
+  std::string key;
+  std::string usual;  ///< what the rules choose
+  std::string best;
+  double usual_seconds = 0;
+  double best_seconds = 0;
+  std::size_t candidates = 0;
+};
+
+/// Times every variant that the device can run, for every choice that nodes of these graphs (bound) make, each once.
+/// What is faster than the rules' choice by 3 % or more is put into the profile, which is saved, and into the device's
+/// advice; what was tuned for these choices before is forgotten first.
+/// `caps`: the device's, or those of a lesser one, whose choices are then measured but not kept.
+Result<std::vector<TunedChoice>> tune(gpu::Device& device, const gpu::Caps& caps, std::span<const Graph> graphs,
+                                      int repeat, Clock clock, DeviceProfile* profile);
+
+/// The model's forward pass and, where it can be trained on labels, its training step.
+Result<std::vector<Graph>> graphs_of_model(const Model& model, const Bindings& given);
+
+void print_tuned(const std::vector<TunedChoice>& choices);
+nlohmann::ordered_json tuned_json(const std::vector<TunedChoice>& choices);
+
+}  // namespace graft::cli
