@@ -50,7 +50,13 @@ struct Value {
   Shape shape;
   NodeId producer;  ///< kNoNode for everything but temporaries
   SourcePerm source_perm;
+  /// How the device keeps the elements of an f32 value: as they are, or rounded to f16 or bf16. Ops know nothing of it:
+  /// kernels compute in f32 and convert where they load and store. Views must be kept as what they are views of.
+  DType storage = DType::f32;
 };
+
+/// The dtype that counts on the device: the value's own, or how an f32 value is kept.
+inline DType stored_dtype(const Value& value) { return value.dtype == DType::f32 ? value.storage : value.dtype; }
 
 struct Node {
   std::string name;  ///< unique; the source model's name where there is one

@@ -1,14 +1,25 @@
 #include "runtime/exec/kernel_cache.h"
 
+#include "runtime/exec/narrow_kernel.h"
+
 namespace graft {
 
 Result<std::vector<gpu::Kernel*>> KernelCache::get(const Plan& plan) {
   std::vector<gpu::KernelDesc> missing;
   std::vector<const PlanKernel*> missing_kernels;
+  std::map<std::pair<shaders::KernelId, BindingStorage>, std::vector<std::uint32_t>> narrow;
   for (const PlanKernel& kernel : plan.kernels) {  // no two are equal
     if (kernels_.contains(key_of(kernel))) continue;
     const shaders::KernelInfo& info = shaders::kernel_info(kernel.id);
-    missing.push_back({info.name, info.spirv, kernel.specialization, kernel.bindings, kernel.push_bytes});
+    std::span<const std::uint32_t> spirv = info.spirv;
+    if (kernel.storage != 0) {
+      auto& words = narrow[{kernel.id, kernel.storage}];
+      if (words.empty()) {
+        GRAFT_TRY_ASSIGN(words, narrow_kernel(info, kernel.storage, device_.caps().storage_16bit));
+      }
+      spirv = words;
+    }
+    missing.push_back({info.name, spirv, kernel.specialization, kernel.bindings, kernel.push_bytes});
     if ((info.features & shaders::needs_coopmat) != 0) missing.back().subgroup_size = device_.caps().matrix_subgroup;
     missing_kernels.push_back(&kernel);
   }

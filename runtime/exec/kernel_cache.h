@@ -21,9 +21,9 @@ class KernelCache {
   std::size_t size() const { return kernels_.size(); }
 
  private:
-  using Key = std::tuple<shaders::KernelId, std::vector<std::uint32_t>, std::uint32_t, std::uint32_t>;
+  using Key = std::tuple<shaders::KernelId, std::vector<std::uint32_t>, std::uint32_t, std::uint32_t, BindingStorage>;
   static Key key_of(const PlanKernel& kernel) {
-    return {kernel.id, kernel.specialization, kernel.bindings, kernel.push_bytes};
+    return {kernel.id, kernel.specialization, kernel.bindings, kernel.push_bytes, kernel.storage};
   }
 
   gpu::Device& device_;

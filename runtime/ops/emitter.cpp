@@ -8,10 +8,16 @@
 
 namespace graft {
 
-std::uint64_t device_bytes(const Value& value) {
+namespace {
+
+std::uint64_t whole_words(DType dtype, const Shape& shape) {
   // Kernels address 32-bit words, and a binding of no bytes is not allowed.
-  return std::max<std::uint64_t>(align_up(storage_bytes(value.dtype, value.shape.elements()), 4), 4);
+  return std::max<std::uint64_t>(align_up(storage_bytes(dtype, shape.elements()), 4), 4);
 }
+
+}  // namespace
+
+std::uint64_t device_bytes(const Value& value) { return whole_words(stored_dtype(value), value.shape); }
 
 Result<std::uint64_t> checked_device_bytes(const Value& value) {
   if (!value.shape.is_constant()) {
@@ -29,7 +35,31 @@ Result<std::uint64_t> checked_device_bytes(const Value& value) {
   return device_bytes(value);
 }
 
-Slot Emitter::value_slot(ValueId id) const { return {Slot::Kind::value, id.index, 0, device_bytes(graph_.value(id))}; }
+Slot Emitter::value_slot(ValueId id) const {
+  const Value& value = graph_.value(id);
+  return {Slot::Kind::value, id.index, 0, whole_words(value.dtype, value.shape)};
+}
+
+Status store_narrow(const Graph& graph, std::vector<DispatchDesc>& dispatches) {
+  for (DispatchDesc& dispatch : dispatches) {
+    for (std::size_t i = 0; i < dispatch.bindings.size(); ++i) {
+      Slot& slot = dispatch.bindings[i].slot;
+      if (slot.kind != Slot::Kind::value) continue;
+      const Value& value = graph.value(ValueId{slot.index});
+      if (value.dtype != DType::f32 || value.storage == DType::f32) continue;
+      slot.offset /= 2;
+      slot.size = align_up(slot.size / 2, 4);
+      if (dispatch.bindings[i].as_stored) continue;
+      if (i >= kMaxNarrowBindings) {
+        return unsupported("Kernel ", shaders::kernel_info(dispatch.kernel).name, " binds value \"", value.name,
+                           "\", which is kept as ", dtype_name(value.storage), ", at ", i, "; at most ",
+                           kMaxNarrowBindings, " bindings may be so.");
+      }
+      dispatch.storage |= static_cast<BindingStorage>(stored_as(value.storage)) << (2 * i);
+    }
+  }
+  return ok_status();
+}
 
 Binding Emitter::step_state() const { return {{Slot::Kind::step_state, 0, 0, sizeof(StepState)}, Access::read}; }
 

@@ -30,7 +30,25 @@ struct Slot {
 struct Binding {
   Slot slot;
   Access access = Access::read;
+  bool as_stored = false;  ///< the kernel itself declares elements of 16 bits where the value is kept so
 };
+/// For kernels that read or write 16-bit elements themselves. Offset and size still count as if elements were f32.
+inline Binding as_stored(Binding binding) {
+  binding.as_stored = true;
+  return binding;
+}
+
+/// How the bindings of a dispatch are stored, two bits each from binding 0 on: as the kernel declares them, or elements
+/// of f32 rounded to 16 bits. Kernels are made so by narrow_kernel() (runtime/exec/narrow_kernel.h).
+using BindingStorage = std::uint64_t;
+inline constexpr std::size_t kMaxNarrowBindings = 32;
+enum class Stored : std::uint8_t { declared = 0, f16 = 1, bf16 = 2 };
+constexpr Stored stored_as(DType storage) {
+  return storage == DType::f16 ? Stored::f16 : storage == DType::bf16 ? Stored::bf16 : Stored::declared;
+}
+constexpr Stored binding_storage(BindingStorage all, std::size_t binding) {
+  return binding < kMaxNarrowBindings ? static_cast<Stored>(all >> (2 * binding) & 3u) : Stored::declared;
+}
 
 /// One dispatch of a plan, before memory is assigned.
 struct DispatchDesc {
@@ -39,6 +57,7 @@ struct DispatchDesc {
   std::vector<Binding> bindings;
   std::vector<std::byte> push;
   std::array<std::uint32_t, 3> groups = {1, 1, 1};
+  BindingStorage storage = 0;
 };
 
 /// Bytes that a value takes on the device: its elements, rounded up to whole 32-bit words, at least one.
@@ -65,6 +84,10 @@ class Emitter {
   const Shape& out_shape(std::size_t i = 0) const { return graph_.value(node_.outputs[i]).shape; }
   DType in_dtype(std::size_t i) const { return graph_.value(node_.inputs[i]).dtype; }
   DType out_dtype(std::size_t i = 0) const { return graph_.value(node_.outputs[i]).dtype; }
+  /// How the device keeps an operand. An op need not ask: it counts bytes as if all were f32, and store_narrow() makes
+  /// the bindings fit. One that has a kernel of its own for 16-bit elements marks its bindings with as_stored().
+  DType in_storage(std::size_t i) const { return graph_.value(node_.inputs[i]).storage; }
+  DType out_storage(std::size_t i = 0) const { return graph_.value(node_.outputs[i]).storage; }
 
   // Bindings. A kernel with an optional operand binds any valid slot in its place and is told by a constant.
   Binding in(std::size_t i) const { return {value_slot(node_.inputs[i]), Access::read}; }
@@ -105,6 +128,10 @@ class Emitter {
   std::vector<std::uint64_t> scratch_;
   std::vector<Choice> choices_;
 };
+
+/// Makes the bindings of a node's dispatches fit values that are kept in 16 bits, and says so in
+/// DispatchDesc::storage. An op counted the bytes as of f32. An error where a kernel has too many bindings.
+Status store_narrow(const Graph& graph, std::vector<DispatchDesc>& dispatches);
 
 inline std::uint32_t spec(float value) { return std::bit_cast<std::uint32_t>(value); }
 

@@ -33,7 +33,7 @@ PlanBinding resolve(const Draft& d, std::uint32_t position, const Binding& bindi
 
 std::uint32_t kernel_index(Plan& plan, const DispatchDesc& dispatch) {
   PlanKernel kernel{dispatch.kernel, dispatch.specialization, static_cast<std::uint32_t>(dispatch.bindings.size()),
-                    static_cast<std::uint32_t>(dispatch.push.size())};
+                    static_cast<std::uint32_t>(dispatch.push.size()), dispatch.storage};
   const auto it = std::find(plan.kernels.begin(), plan.kernels.end(), kernel);
   if (it != plan.kernels.end()) return static_cast<std::uint32_t>(it - plan.kernels.begin());
   plan.kernels.push_back(std::move(kernel));

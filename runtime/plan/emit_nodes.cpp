@@ -88,9 +88,17 @@ Status check_dispatch(const Draft& d, const Node& node, const Emission& emission
   return ok_status();
 }
 
-/// The device's capabilities; where values are streamed a gather takes a large table piece by piece.
+bool has_narrow(const Graph& graph, const Node& node) {
+  const auto narrow = [&](ValueId v) { return v.valid() && graph.value(v).storage != DType::f32; };
+  return std::any_of(node.inputs.begin(), node.inputs.end(), narrow) ||
+         std::any_of(node.outputs.begin(), node.outputs.end(), narrow);
+}
+
+/// The device's capabilities; where values are streamed a gather takes a large table piece by piece. Where operands are
+/// kept in 16 bits, offsets that the op counts in f32 are halved: they must be twice as round.
 gpu::Caps caps_for(const Draft& d, const Node& node) {
   gpu::Caps caps = d.caps;
+  if (has_narrow(d.graph, node)) caps.storage_buffer_alignment *= 2;
   std::uint64_t range = d.residents.streaming().range;
   if (range == 0 || node.op != Op::gather) return caps;
   for (const ValueId v : {node.inputs[1], node.outputs[0]}) range = std::max(range, d.bytes[v.index]);
@@ -107,6 +115,7 @@ Status emit_node(Draft& d, const Node& node, Emission& emission) {
   const gpu::Caps caps = caps_for(d, node);
   Emitter emitter(d.graph, node, caps);
   GRAFT_TRY(def.emit(emitter));
+  GRAFT_TRY(store_narrow(d.graph, emitter.dispatches()));
   emission = {std::move(emitter.dispatches()), emitter.scratch_sizes(), std::move(emitter.choices())};
   for (const std::uint64_t bytes : emission.scratch) {
     if (bytes <= d.residents.segment_bytes()) continue;

@@ -137,7 +137,9 @@ class Merger {
     const PlanKernel& kernel = plan_.kernels[step.kernel];
     const auto table = table_kernel(kernel.id);
     const bool plain = kernel.specialization.empty() && step.groups[1] == 1 && step.groups[2] == 1;
-    if (!table || !plain || kernel.bindings > kBases || kernel.bindings + 1 > buffers_) return std::nullopt;
+    // Tables count words: elements of 16 bits are none.
+    if (!table || !plain || kernel.storage != 0 || kernel.bindings > kBases || kernel.bindings + 1 > buffers_)
+      return std::nullopt;
     return table;
   }
 
@@ -261,6 +263,7 @@ std::optional<TableKernel> table_kernel(shaders::KernelId kernel) {
     case KernelId::accumulate__f32: return TableKernel{KernelId::accumulate__f32_table, 0b11};
     case KernelId::fill_words__w32: return TableKernel{KernelId::fill_words__w32_table, 0b1};
     case KernelId::squared_norm__f32: return TableKernel{KernelId::squared_norm__f32_table, 0b11};
+    case KernelId::squared_norm__f32_overflow: return TableKernel{KernelId::squared_norm__f32_overflow_table, 0b11};
     case KernelId::state_hash__f32: return TableKernel{KernelId::state_hash__f32_table, 0b11};
     default: return std::nullopt;
   }

@@ -62,6 +62,7 @@ struct PlanKernel {
   std::vector<std::uint32_t> specialization;
   std::uint32_t bindings = 0;
   std::uint32_t push_bytes = 0;
+  BindingStorage storage = 0;  ///< bindings that hold 16-bit elements
   friend bool operator==(const PlanKernel&, const PlanKernel&) = default;
 };
 

@@ -60,6 +60,7 @@ Status RecomputeGraph::add_instances() {
     originals_.push_back(id);
     for (std::size_t i = 0; i < node.outputs.size(); ++i) {
       again_[node.outputs[i].index] = instance.outputs[i].index;
+      graph_.mutable_value(instance.outputs[i]).storage = graph_.value(node.outputs[i]).storage;
       original_values_.push_back(node.outputs[i].index);
     }
   }

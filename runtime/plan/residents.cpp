@@ -20,7 +20,8 @@ bool persistent(ValueKind kind) {
 std::optional<MemoryClass> class_of_state(Op op) {
   switch (op) {
     case Op::accumulate: return MemoryClass::gradients;
-    case Op::batch_norm_update: return MemoryClass::parameters;
+    case Op::batch_norm_update:
+    case Op::loss_scale_step: return MemoryClass::parameters;
     case Op::cache_append: return MemoryClass::activations;
     default: return std::nullopt;
   }
@@ -36,6 +37,8 @@ std::vector<MemoryClass> classes_of(const Graph& graph) {
     if (kind == ValueKind::parameter) classes[i] = MemoryClass::parameters;
   }
   for (const Node& node : graph.nodes()) {
+    // Part of what a run is, like running statistics: it is hashed with the parameters.
+    if (node.op == Op::loss_scale) classes[node.inputs[1].index] = MemoryClass::parameters;
     const auto updated = class_of_state(node.op);
     if (!updated) continue;
     const std::uint32_t mutates = op_def(node.op).mutates;

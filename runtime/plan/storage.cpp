@@ -81,6 +81,7 @@ class Finder {
       const std::uint32_t storage = s_.of_value[root];
       if (storage == kNoStorage || !transient(graph_.values()[root])) continue;
       if (s_.blocks[storage].last != time || s_.blocks[storage].bytes != bytes_[node.outputs[0].index]) continue;
+      if (graph_.values()[root].storage != out.storage) continue;
       if (others_agree(node, storage, out.shape, allowed)) return storage;
     }
     return kNoStorage;

@@ -25,7 +25,8 @@ Result<train::TrainOptions> train_options(const graft_trainer_options& options) 
   train::TrainOptions out;
   constexpr train::Loss kLosses[] = {train::Loss::cross_entropy, train::Loss::mse, train::Loss::l1, train::Loss::bce};
   constexpr train::OptimizerKind kOptimizers[] = {train::OptimizerKind::adamw, train::OptimizerKind::adam,
-                                                  train::OptimizerKind::sgd};
+                                                  train::OptimizerKind::sgd, train::OptimizerKind::adamw8bit};
+  constexpr DType kPrecisions[] = {DType::f32, DType::f16, DType::bf16};
   constexpr train::ScheduleKind kSchedules[] = {train::ScheduleKind::constant, train::ScheduleKind::linear,
                                                 train::ScheduleKind::cosine};
   const auto loss = static_cast<unsigned>(options.loss);
@@ -34,6 +35,10 @@ Result<train::TrainOptions> train_options(const graft_trainer_options& options) 
   if (loss >= std::size(kLosses)) return invalid("There is no loss number ", loss, ".");
   if (optimizer >= std::size(kOptimizers)) return invalid("There is no optimizer number ", optimizer, ".");
   if (schedule >= std::size(kSchedules)) return invalid("There is no schedule number ", schedule, ".");
+  const auto precision = static_cast<unsigned>(options.precision);
+  if (precision >= std::size(kPrecisions)) return invalid("There is no precision number ", precision, ".");
+  out.precision = kPrecisions[precision];
+  if (options.loss_scale != 0) out.loss_scaling = {.initial = std::max(options.loss_scale, 0.0)};
   out.loss.kind = kLosses[loss];
   out.loss.label_smoothing = options.label_smoothing;
   out.optimizer.kind = kOptimizers[optimizer];
@@ -94,6 +99,7 @@ graft_metrics metrics_of(const train::Trainer& trainer, const train::Metrics& me
   out.loss = metrics.loss();
   out.accuracy = metrics.has_correct ? metrics.accuracy() : std::nan("");
   out.learning_rate = learning_rate;
+  out.loss_scale = 1;
   return out;
 }
 
@@ -138,7 +144,10 @@ Result<const Model*> trained_model(const Model& model, const graft_trainer_optio
 Status end_step(graft_trainer& trainer, const train::StepResult& result, graft_metrics* metrics) {
   if (trainer.checkpointer) GRAFT_TRY(trainer.checkpointer->record(result));
   if (metrics == nullptr) return ok_status();
-  return write_info(metrics_of(*trainer.trainer, result.metrics, result.learning_rate), metrics, "graft_metrics");
+  graft_metrics out = metrics_of(*trainer.trainer, result.metrics, result.learning_rate);
+  out.loss_scale = result.loss_scale.value_or(1);
+  out.skipped_steps = result.skipped_steps;
+  return write_info(out, metrics, "graft_metrics");
 }
 
 }  // namespace

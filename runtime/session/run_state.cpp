@@ -143,6 +143,11 @@ Configuration configuration_of(const train::Trainer& trainer) {
   out["schedule"] = schedule_text(options.schedule);
   out["loss"] = cat(train::loss_name(options.loss.kind), ' ', options.loss.output, ' ',
                     number_text(options.loss.label_smoothing), ' ', options.loss.ignore_index);
+  out["precision"] = std::string(dtype_name(options.precision));
+  if (const auto scaling = train::loss_scaling_of(options)) {
+    out["precision"] += cat(" scale ", number_text(scaling->initial), ' ', number_text(scaling->growth_factor), ' ',
+                            number_text(scaling->backoff_factor), ' ', scaling->growth_interval);
+  }
   out["clipping"] = cat(number_text(options.clip_value), ' ', number_text(options.clip_norm));
   out["statistics"] =
       cat(options.batch_statistics, ' ', options.batch_norm_momentum ? number_text(*options.batch_norm_momentum) : "-");

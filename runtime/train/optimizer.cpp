@@ -3,23 +3,76 @@
 #include <algorithm>
 #include <cmath>
 
+#include "platform/base/checked.h"
+#include "runtime/core/op_def.h"
+#include "shaders/adam8/codes.h"
+#include "shaders/loss_scale/loss_scale_state.h"
+
 namespace graft::train {
 namespace {
 
 // squared_norm takes up to 255 inputs.
 constexpr std::size_t kNormInputs = 255;
 
-ValueId add_squared_norm(Builder& b, const std::vector<Update>& updates) {
+/// squared_norm or overflow_count of all gradients.
+ValueId add_total(Builder& b, Op op, const std::vector<Update>& updates) {
   ValueId total = kNoValue;
   for (std::size_t first = 0; first < updates.size(); first += kNormInputs) {
     std::vector<ValueId> gradients;
     for (std::size_t i = first; i < std::min(first + kNormInputs, updates.size()); ++i) {
       gradients.push_back(updates[i].gradient);
     }
-    const ValueId part = b.node(Op::squared_norm, std::move(gradients), {}, "squared_norm");
+    const ValueId part = b.node(op, std::move(gradients), {}, op_name(op));
     total = total.valid() ? b.add(total, part) : part;
   }
   return total;
+}
+
+Result<ValueId> scale_state(Graph& graph) {
+  const ValueId found = graph.find_value(kLossScaleState);
+  if (found.valid()) return found;
+  return graph.add_value(std::string(kLossScaleState), DType::f32, Shape::of({kLossScaleFields}), ValueKind::state);
+}
+
+void clip_values(Builder& b, std::vector<Update>& updates, const TrainOptions& options, ValueId inverse) {
+  for (Update& update : updates) {
+    if (inverse.valid()) update.gradient = b.mul(update.gradient, inverse);
+    update.gradient =
+        b.node(Op::clip, {update.gradient}, {{"min", -options.clip_value}, {"max", options.clip_value}}, "clip_value");
+  }
+}
+
+/// Clipping, and a step only where no gradient overflowed; the control of the optimizer's kernels, and the squared
+/// norm.
+Result<std::vector<ValueId>> add_scaled(Builder& b, std::vector<Update>& updates, const LossScaling& scaling,
+                                        const TrainOptions& options) {
+  Graph& graph = b.graph();
+  GRAFT_TRY_ASSIGN(const ValueId state, scale_state(graph));
+  std::vector<ValueId> inputs = {state, add_total(b, Op::overflow_count, updates)};
+  if (options.clip_value > 0) {
+    const ValueId one = b.full({}, 1);
+    const auto scale = b.nodes(Op::loss_scale, {one, state}, {{"initial", scaling.initial}}, "loss_scale");
+    GRAFT_TRY(b.status());
+    clip_values(b, updates, options, scale[1]);
+  }
+  if (options.clip_norm > 0) inputs.push_back(add_total(b, Op::squared_norm, updates));
+  const OptimizerOptions& o = options.optimizer;
+  Attrs attrs;
+  attrs.set("initial", scaling.initial);
+  attrs.set("growth_factor", scaling.growth_factor);
+  attrs.set("backoff_factor", scaling.backoff_factor);
+  attrs.set("interval", static_cast<double>(scaling.growth_interval));
+  attrs.set("max_norm", options.clip_norm);
+  attrs.set("unscaled", std::int64_t{options.clip_value > 0});
+  if (o.kind != OptimizerKind::sgd) {
+    attrs.set("adam", std::int64_t{1});
+    attrs.set("beta1", o.beta1);
+    attrs.set("beta2", o.beta2);
+  }
+  auto control = b.nodes(Op::loss_scale_step, std::move(inputs), std::move(attrs), "loss_scale_step");
+  GRAFT_TRY(b.status());
+  graph.add_output(std::string(kLossScaleState), state);
+  return control;
 }
 
 double weight_decay_of(const TrainOptions& options, std::uint32_t group) {
@@ -27,10 +80,14 @@ double weight_decay_of(const TrainOptions& options, std::uint32_t group) {
   return options.groups[group - 1].weight_decay.value_or(options.optimizer.weight_decay);
 }
 
-Result<ValueId> state_value(Graph& graph, const std::string& name, const Shape& shape) {
-  const ValueId found = graph.find_value(name);
+Result<ValueId> state_value(Graph& graph, const OptimizerState& state) {
+  const ValueId found = graph.find_value(state.name);
   if (found.valid()) return found;
-  return graph.add_value(name, DType::f32, shape, ValueKind::state);
+  return graph.add_value(state.name, state.dtype, state.shape, ValueKind::state);
+}
+
+bool uses_8_bits(const OptimizerOptions& options, const Shape& shape) {
+  return options.kind == OptimizerKind::adamw8bit && shape.elements() >= kMinElementsOf8Bit;
 }
 
 Status add_step(Builder& b, const Update& update, ValueId factor, const TrainOptions& options) {
@@ -40,8 +97,8 @@ Status add_step(Builder& b, const Update& update, ValueId factor, const TrainOpt
   const Shape shape = graph.value(update.parameter).shape;
   const std::uint32_t group = group_of(options, name);
   std::vector<ValueId> inputs = {update.parameter, update.gradient};
-  for (const std::string& state : optimizer_state_names(o, name)) {
-    GRAFT_TRY_ASSIGN(const ValueId value, state_value(graph, state, shape));
+  for (const OptimizerState& state : optimizer_state(o, name, shape)) {
+    GRAFT_TRY_ASSIGN(const ValueId value, state_value(graph, state));
     inputs.push_back(value);
   }
   Attrs attrs;
@@ -56,11 +113,12 @@ Status add_step(Builder& b, const Update& update, ValueId factor, const TrainOpt
     attrs.set("beta1", o.beta1);
     attrs.set("beta2", o.beta2);
     attrs.set("epsilon", o.epsilon);
-    attrs.set("decoupled", std::int64_t{o.kind == OptimizerKind::adamw});
+    attrs.set("decoupled", std::int64_t{o.kind == OptimizerKind::adamw || o.kind == OptimizerKind::adamw8bit});
   }
   inputs.push_back(factor);
   while (!inputs.back().valid()) inputs.pop_back();
-  b.nodes(o.kind == OptimizerKind::sgd ? Op::sgd_step : Op::adam_step, std::move(inputs), std::move(attrs), name);
+  const Op op = o.kind == OptimizerKind::sgd ? Op::sgd_step : uses_8_bits(o, shape) ? Op::adam8_step : Op::adam_step;
+  b.nodes(op, std::move(inputs), std::move(attrs), name);
   return b.status();
 }
 
@@ -73,29 +131,53 @@ std::uint32_t group_of(const TrainOptions& options, std::string_view parameter) 
   return 0;
 }
 
-std::vector<std::string> optimizer_state_names(const OptimizerOptions& options, std::string_view parameter) {
-  if (options.kind != OptimizerKind::sgd) return {cat(parameter, "/exp_avg"), cat(parameter, "/exp_avg_sq")};
-  if (options.momentum != 0) return {cat(parameter, "/momentum_buffer")};
+std::vector<OptimizerState> optimizer_state(const OptimizerOptions& options, std::string_view parameter,
+                                            const Shape& shape) {
+  if (uses_8_bits(options, shape)) {
+    const auto words = static_cast<std::int64_t>(ceil_div<std::uint64_t>(shape.elements(), 4));
+    const auto blocks = static_cast<std::int64_t>(ceil_div(shape.elements(), codes::kCodeBlock));
+    std::vector<OptimizerState> states;
+    for (const std::string_view moment : {"exp_avg", "exp_avg_sq"}) {
+      states.push_back({cat(parameter, '/', moment, "_codes"), DType::i32, Shape::of({words})});
+      states.push_back({cat(parameter, '/', moment, "_scales"), DType::f32, Shape::of({blocks})});
+    }
+    return states;
+  }
+  const auto like = [&](std::string_view name) { return OptimizerState{cat(parameter, '/', name), DType::f32, shape}; };
+  if (options.kind != OptimizerKind::sgd) return {like("exp_avg"), like("exp_avg_sq")};
+  if (options.momentum != 0) return {like("momentum_buffer")};
   return {};
 }
 
 Result<ValueId> add_updates(Graph& graph, std::vector<Update> updates, const TrainOptions& options) {
   Builder b(graph);
   b.set_scope("update/", kNoNode);
-  if (options.clip_value > 0) {
-    for (Update& update : updates) {
-      update.gradient = b.node(Op::clip, {update.gradient}, {{"min", -options.clip_value}, {"max", options.clip_value}},
-                               "clip_value");
-    }
-  }
   ValueId norm = kNoValue, factor = kNoValue;
-  if (options.clip_norm > 0) {
-    norm = add_squared_norm(b, updates);
-    factor = b.node(Op::clip_factor, {norm}, {{"max_norm", options.clip_norm}}, "clip_factor");
+  if (const auto scaling = loss_scaling_of(options)) {
+    GRAFT_TRY_ASSIGN(const auto control, add_scaled(b, updates, *scaling, options));
+    factor = control[0];
+    if (options.clip_norm > 0) norm = control[1];
+  } else {
+    if (options.clip_value > 0) clip_values(b, updates, options, kNoValue);
+    if (options.clip_norm > 0) {
+      norm = add_total(b, Op::squared_norm, updates);
+      factor = b.node(Op::clip_factor, {norm}, {{"max_norm", options.clip_norm}}, "clip_factor");
+    }
   }
   GRAFT_TRY(b.status());
   for (const Update& update : updates) GRAFT_TRY(add_step(b, update, factor, options));
   return norm;
+}
+
+Result<ValueId> add_loss_scale(Graph& graph, ValueId weight, const TrainOptions& options) {
+  const auto scaling = loss_scaling_of(options);
+  if (!scaling) return weight;
+  GRAFT_TRY_ASSIGN(const ValueId state, scale_state(graph));
+  Builder b(graph);
+  b.set_scope("loss/", kNoNode);
+  const ValueId scaled = b.node(Op::loss_scale, {weight, state}, {{"initial", scaling->initial}}, "scale");
+  GRAFT_TRY(b.status());
+  return scaled;
 }
 
 void set_step(const TrainOptions& options, std::uint64_t step, StepState& state) {

@@ -14,8 +14,14 @@ namespace graft::train {
 /// The group of a parameter: 0 where no pattern matches, else 1 + the index of the first that does.
 std::uint32_t group_of(const TrainOptions& options, std::string_view parameter);
 
-/// Names of the optimizer's state for a parameter, in the order of the step op's inputs.
-std::vector<std::string> optimizer_state_names(const OptimizerOptions& options, std::string_view parameter);
+struct OptimizerState {
+  std::string name;
+  DType dtype;
+  Shape shape;
+};
+/// The optimizer's state for a parameter of this shape (constant), in the order of the step op's inputs.
+std::vector<OptimizerState> optimizer_state(const OptimizerOptions& options, std::string_view parameter,
+                                            const Shape& shape);
 
 /// One parameter with its gradient.
 struct Update {
@@ -23,8 +29,16 @@ struct Update {
   ValueId gradient;
 };
 
-/// Adds clipping and one step node for each parameter; the state of optimizer_state_names() is added where the graph
-/// has none. Gives the sum of squares of the gradients where clip_norm is asked for, else kNoValue.
+/// The training state of loss scaling (shaders/loss_scale/loss_scale_state.h), also an output of the graph that holds
+/// the optimizer's steps.
+inline constexpr std::string_view kLossScaleState = "loss_scale";
+
+/// The cotangent of the loss, scaled where loss scaling applies.
+Result<ValueId> add_loss_scale(Graph& graph, ValueId weight, const TrainOptions& options);
+
+/// Adds loss scaling's verdict, clipping and one step node for each parameter; the state of optimizer_state() is added
+/// where the graph has none. Gives the sum of squares of the gradients (without the loss scale) where clip_norm is
+/// asked for, else kNoValue.
 Result<ValueId> add_updates(Graph& graph, std::vector<Update> updates, const TrainOptions& options);
 
 /// Writes the learning rates and bias corrections of optimizer step `step` (the first is 0) into the step state.

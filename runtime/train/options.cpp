@@ -15,8 +15,10 @@ struct OptimizerName {
   std::string_view name;
   OptimizerKind kind;
 };
-constexpr OptimizerName kOptimizers[] = {
-    {"sgd", OptimizerKind::sgd}, {"adam", OptimizerKind::adam}, {"adamw", OptimizerKind::adamw}};
+constexpr OptimizerName kOptimizers[] = {{"sgd", OptimizerKind::sgd},
+                                         {"adam", OptimizerKind::adam},
+                                         {"adamw", OptimizerKind::adamw},
+                                         {"adamw8bit", OptimizerKind::adamw8bit}};
 
 /// NaN fails too.
 Status check_range(std::string_view name, double value, double low, double high) {
@@ -26,6 +28,14 @@ Status check_range(std::string_view name, double value, double low, double high)
 
 constexpr double kLarge = 1e30;              // fits float with room for products
 constexpr double kBelowOne = 1.0 - 0x1p-24;  // the largest float below 1
+
+Status check_scaling(const std::optional<LossScaling>& scaling) {
+  if (!scaling) return {};
+  GRAFT_TRY(check_range("loss scale", scaling->initial, 0x1p-24, 0x1p100));
+  GRAFT_TRY(check_range("growth factor", scaling->growth_factor, 1, 0x1p20));
+  GRAFT_TRY(check_range("backoff factor", scaling->backoff_factor, 0x1p-20, 1));
+  return check_range("growth interval", static_cast<double>(scaling->growth_interval), 1, 1 << 24);
+}
 
 Status check_optimizer(const OptimizerOptions& o) {
   GRAFT_TRY(check_range("learning rate", o.learning_rate, 0, kLarge));
@@ -68,7 +78,12 @@ Result<OptimizerKind> parse_optimizer(std::string_view name) {
   for (const OptimizerName& entry : kOptimizers) {
     if (entry.name == name) return entry.kind;
   }
-  return invalid("There is no optimizer \"", name, "\"; there are sgd, adam and adamw.");
+  return invalid("There is no optimizer \"", name, "\"; there are sgd, adam, adamw and adamw8bit.");
+}
+
+std::optional<LossScaling> loss_scaling_of(const TrainOptions& options) {
+  if (!options.loss_scaling) return options.precision == DType::f16 ? std::optional(LossScaling{}) : std::nullopt;
+  return options.loss_scaling->initial == 0 ? std::nullopt : options.loss_scaling;
 }
 
 Status check(const TrainOptions& options) {
@@ -87,6 +102,10 @@ Status check(const TrainOptions& options) {
     GRAFT_TRY(check_range("learning rate scale", group.learning_rate_scale, 0, kLarge));
     GRAFT_TRY(check_range("weight decay", group.weight_decay.value_or(0), 0, kLarge));
   }
+  if (!is_float(options.precision)) {
+    return invalid("The precision is ", dtype_name(options.precision), "; it must be f32, f16 or bf16.");
+  }
+  GRAFT_TRY(check_scaling(loss_scaling_of(options)));
   GRAFT_TRY(check_range("label smoothing", options.loss.label_smoothing, 0, kBelowOne));
   GRAFT_TRY(check_range("clip value", options.clip_value, 0, kLarge));
   GRAFT_TRY(check_range("clip norm", options.clip_norm, 0, kLarge));

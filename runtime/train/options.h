@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/core/dtype.h"
 #include "runtime/core/shape.h"
 #include "runtime/train/schedule.h"
 
@@ -31,7 +32,14 @@ struct LossOptions {
                                            ///< of logits of a language model (add_loss)
 };
 
-enum class OptimizerKind : std::uint8_t { sgd, adam, adamw };
+enum class OptimizerKind : std::uint8_t {
+  sgd,
+  adam,
+  adamw,
+  adamw8bit,  ///< adamw with its state as 8-bit codes, for parameters of kMinElementsOf8Bit elements or more
+};
+/// Smaller ones would save nothing.
+inline constexpr std::uint64_t kMinElementsOf8Bit = 4096;
 std::string_view optimizer_name(OptimizerKind kind);
 Result<OptimizerKind> parse_optimizer(std::string_view name);
 
@@ -57,6 +65,15 @@ struct ParameterGroup {
 /// Groups that may be given: one of the 16 of the step state is for parameters that match none.
 inline constexpr std::size_t kMaxParameterGroups = 15;
 
+/// Dynamic loss scaling, with the words and defaults of torch.amp.GradScaler. It all happens on the device; the scale
+/// and its counters are part of the training state. Optimizers count the steps that were taken.
+struct LossScaling {
+  double initial = 65536;  ///< 0: none
+  double growth_factor = 2;
+  double backoff_factor = 0.5;           ///< after a step whose gradients overflowed, which is left out
+  std::uint64_t growth_interval = 2000;  ///< good steps in a row that make it grow
+};
+
 struct TrainOptions {
   LossOptions loss;
   OptimizerOptions optimizer;
@@ -69,6 +86,10 @@ struct TrainOptions {
   /// Samples that are on the device at once; 0: the whole batch. Where it is less, gradients are accumulated, and the
   /// step is that of the whole batch (batch statistics aside, which belong to a micro-batch).
   std::int64_t micro_batch = 0;
+
+  /// How the device keeps results of the forward and backward pass: f32, f16 or bf16 (runtime/train/precision.h).
+  DType precision = DType::f32;
+  std::optional<LossScaling> loss_scaling;  ///< default: with f16, and not with others, whose range is that of f32
 
   double clip_value = 0;  ///< each element of a gradient to [-clip_value, clip_value]; 0: not. Before clip_norm.
   double clip_norm = 0;   ///< scales all gradients so that their norm together is no more; 0: not
@@ -86,6 +107,9 @@ struct TrainOptions {
   /// Sizes of symbolic dimensions other than the batch.
   Bindings bindings;
 };
+
+/// What applies; nullopt: none.
+std::optional<LossScaling> loss_scaling_of(const TrainOptions& options);
 
 /// Errors name the option, its value and its limits.
 Status check(const TrainOptions& options);

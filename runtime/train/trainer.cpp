@@ -1,10 +1,12 @@
 #include "runtime/train/trainer.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 
 #include "runtime/train/optimizer.h"
+#include "shaders/loss_scale/loss_scale_state.h"
 
 namespace graft::train {
 namespace {
@@ -135,6 +137,12 @@ Result<StepResult> Trainer::end_step(const data::Batch& batch, const Program& la
   result.metrics = state_.step_metrics;
   result.metrics.count = count_;
   if (options_.clip_norm > 0) result.gradient_norm = std::sqrt(scalar(last, kSquaredNormOutput));
+  if (const auto scale = last.output(kLossScaleState); scale.size() == sizeof(float) * kLossScaleFields) {
+    std::array<float, kLossScaleFields> fields = {};
+    std::memcpy(fields.data(), scale.data(), scale.size());
+    result.loss_scale = fields[kScale];
+    result.skipped_steps = static_cast<std::uint64_t>(fields[kSkipped]);
+  }
   state_.samples_done = 0;
   state_.step_metrics = {};
   if (!std::isfinite(result.metrics.loss_sum)) {

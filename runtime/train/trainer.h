@@ -40,6 +40,8 @@ struct StepResult {
   Metrics metrics;                      ///< of this batch, before the update
   double learning_rate = 0;             ///< of group 0
   std::optional<double> gradient_norm;  ///< where clip_norm is asked for: before it clips
+  std::optional<double> loss_scale;     ///< where loss scaling applies: of the next step
+  std::uint64_t skipped_steps = 0;      ///< of the whole run, since gradients overflowed
 };
 
 /// With the residents' contents, all that a run is: the same state, data and options give the same bits from here on.

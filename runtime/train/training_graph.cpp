@@ -24,14 +24,18 @@ Status add_backward(TrainingGraph& out, const TrainOptions& options, bool accumu
     return invalid("There is nothing to train: the loss depends on no parameter that is not frozen.");
   Builder b(graph);
   b.set_scope("loss/", kNoNode);
-  const ValueId weight = b.node(Op::step_scalar, {}, {{"field", std::string("loss_weight")}}, "weight");
+  const ValueId mean = b.node(Op::step_scalar, {}, {{"field", std::string("loss_weight")}}, "weight");
   GRAFT_TRY(b.status());
+  GRAFT_TRY_ASSIGN(const ValueId weight, add_loss_scale(graph, mean, options));
   GRAFT_TRY_ASSIGN(const std::vector<ValueId> gradients, add_gradients(graph, {{out.loss.sum, weight}}, parameters));
 
   std::vector<Update> updates;
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const std::string name = graph.value(parameters[i]).name;
-    TrainedTensor tensor{name, group_of(options, name), optimizer_state_names(options.optimizer, name), {}};
+    TrainedTensor tensor{name, group_of(options, name), {}, {}};
+    for (auto& state : optimizer_state(options.optimizer, name, graph.value(parameters[i]).shape)) {
+      tensor.optimizer_state.push_back(std::move(state.name));
+    }
     if (accumulate) {
       tensor.accumulator = name + "/gradient";
       GRAFT_TRY_ASSIGN(const ValueId sum, graph.add_value(tensor.accumulator, DType::f32,
@@ -130,6 +134,7 @@ Result<TrainingGraph> build_training_graph(const Graph& model, std::int64_t samp
   add_loss_outputs(out.graph, out.loss);
   GRAFT_TRY(add_fetched(out.graph, bound, forward.values, options));
   GRAFT_TRY(add_backward(out, options, accumulate));
+  out.precision = store_results(out.graph, options.precision, false);
   return out;
 }
 
@@ -184,6 +189,7 @@ Result<EvaluationGraph> build_evaluation_graph(const Graph& model, std::int64_t 
   out.graph.clear_outputs();
   GRAFT_TRY_ASSIGN(out.loss, add_loss(out.graph, target, options.loss, options.metrics));
   add_loss_outputs(out.graph, out.loss);
+  store_results(out.graph, options.precision, false);
   return out;
 }
 

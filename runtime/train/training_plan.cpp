@@ -114,7 +114,7 @@ std::uint64_t TrainingPlan::arena_bytes() const {
 
 Result<TrainingDraft> draft_training(const Graph& model, const TrainOptions& options, const PlanRequest& request,
                                      const gpu::Caps& caps, std::int64_t micro, const ResidentOptions& residents) {
-  TrainingDraft out{{micro, micro < options.batch, Residents(caps, residents), {}, {}, {}, {}, {}, {}, {}, {}}, {}};
+  TrainingDraft out{{micro, micro < options.batch, Residents(caps, residents), {}, {}, {}, {}, {}, {}, {}, {}, {}}, {}};
   TrainingGraphs& graphs = out.graphs;
   if (request.training) {
     graphs.sizes = micro_sizes(options.batch, micro, request.samples, request.drop_last);
@@ -130,6 +130,7 @@ Result<TrainingDraft> draft_training(const Graph& model, const TrainOptions& opt
     out.plan.tensors = first.tensors;
     out.plan.untrained = first.untrained;
     out.plan.note = first.note;
+    out.plan.precision = first.precision;
   }
   return out;
 }

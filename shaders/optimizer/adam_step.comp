@@ -7,6 +7,7 @@ layout(local_size_x = 128) in;
 #include "shaders/optimizer/adam_step_push.h"
 #include "shaders/common/flat.glsl"
 #include "shaders/common/step_state.h"
+#include "shaders/loss_scale/update_control.h"
 
 layout(std430, set = 0, binding = 0) buffer Param { float param[]; };
 layout(std430, set = 0, binding = 0) buffer ParamVectors { vec4 param4[]; };
@@ -21,7 +22,13 @@ layout(std430, set = 0, binding = 5) readonly buffer State { StepState state; };
 
 void step_of(inout vec4 x, vec4 g, inout vec4 m, inout vec4 v) {
   const float rate = state.learning_rate[p.group];
-  if (p.has_factor != 0u) g *= factor[0];
+  float correction1 = state.bias_correction1[p.group];
+  float correction2 = state.bias_correction2[p.group];
+  if (p.has_factor != 0u) g *= factor[kFactor];
+  if (p.has_factor == 2u) {
+    correction1 = factor[kCorrection1];
+    correction2 = factor[kCorrection2];
+  }
   if (p.maximize != 0u) g = -g;
   if (p.weight_decay != 0.0) {
     if (p.decoupled != 0u) {
@@ -32,11 +39,14 @@ void step_of(inout vec4 x, vec4 g, inout vec4 m, inout vec4 v) {
   }
   m = p.beta1 * m + p.one_minus_beta1 * g;
   v = p.beta2 * v + p.one_minus_beta2 * (g * g);
-  const vec4 denominator = sqrt(v) / sqrt(state.bias_correction2[p.group]) + p.epsilon;
-  x -= rate / state.bias_correction1[p.group] * (m / denominator);
+  const vec4 denominator = sqrt(v) / sqrt(correction2) + p.epsilon;
+  x -= rate / correction1 * (m / denominator);
 }
 
+bool skipped() { return p.has_factor == 2u && factor[kVerdict] == kVerdictSkip; }
+
 void vector(uint i) {
+  if (skipped()) return;
   vec4 x = param4[BASE4(0) + i];
   vec4 m = first4[BASE4(2) + i];
   vec4 v = second4[BASE4(3) + i];
@@ -47,6 +57,7 @@ void vector(uint i) {
 }
 
 void single(uint i) {
+  if (skipped()) return;
   vec4 x = vec4(param[BASE(0) + i]);
   vec4 m = vec4(first[BASE(2) + i]);
   vec4 v = vec4(second[BASE(3) + i]);

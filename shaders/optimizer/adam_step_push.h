@@ -2,7 +2,7 @@
 PUSH_BEGIN(AdamStepPush)
   uint count;
   uint group;       // index into the step state's arrays
-  uint has_factor;  // flags are 0 or 1
+  uint has_factor;  // 0, 1: one number, 2: update_control.h; other flags are 0 or 1
   uint decoupled;   // AdamW
   uint maximize;
   float beta1;

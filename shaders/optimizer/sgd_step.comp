@@ -7,6 +7,7 @@ layout(local_size_x = 128) in;
 #include "shaders/optimizer/sgd_step_push.h"
 #include "shaders/common/flat.glsl"
 #include "shaders/common/step_state.h"
+#include "shaders/loss_scale/update_control.h"
 
 layout(std430, set = 0, binding = 0) buffer Param { float param[]; };
 layout(std430, set = 0, binding = 0) buffer ParamVectors { vec4 param4[]; };
@@ -19,16 +20,20 @@ layout(std430, set = 0, binding = 4) readonly buffer State { StepState state; };
 
 // The direction to step in, from the parameter and its gradient; `v` is the velocity where there is momentum.
 vec4 direction(vec4 x, vec4 d, inout vec4 v) {
-  if (p.has_factor != 0u) d *= factor[0];
+  if (p.has_factor != 0u) d *= factor[kFactor];
   if (p.maximize != 0u) d = -d;
   if (p.weight_decay != 0.0) d += p.weight_decay * x;
   if (p.has_momentum == 0u) return d;
   // The first step takes the gradient itself, undampened.
-  v = state.step == 0u ? d : p.momentum * v + p.one_minus_dampening * d;
+  const bool first = p.has_factor == 2u ? factor[kVerdict] == kVerdictFirst : state.step == 0u;
+  v = first ? d : p.momentum * v + p.one_minus_dampening * d;
   return p.nesterov != 0u ? d + p.momentum * v : v;
 }
 
+bool skipped() { return p.has_factor == 2u && factor[kVerdict] == kVerdictSkip; }
+
 void vector(uint i) {
+  if (skipped()) return;
   const vec4 x = param4[BASE4(0) + i];
   vec4 v = vec4(0.0);
   if (p.has_momentum != 0u) v = velocity4[BASE4(2) + i];
@@ -38,6 +43,7 @@ void vector(uint i) {
 }
 
 void single(uint i) {
+  if (skipped()) return;
   const float x = param[BASE(0) + i];
   vec4 v = vec4(0.0);
   if (p.has_momentum != 0u) v = vec4(velocity[BASE(2) + i]);

@@ -3,7 +3,7 @@ PUSH_BEGIN(SgdStepPush)
   uint count;
   uint group;         // index into the step state's arrays
   uint has_momentum;  // flags are 0 or 1
-  uint has_factor;
+  uint has_factor;    // 0, 1: one number, 2: update_control.h
   uint nesterov;
   uint maximize;
   float momentum;

@@ -1,7 +1,10 @@
-// The sum of the squares of a tensor in a fixed order: partial sums by workgroup, then their sum.
+// The sum of the squares of a tensor in a fixed order: partial sums by workgroup, then their sum. Or, in the same way,
+// how many elements are infinite or no numbers, told by their bits.
 //! variant f32 :
 //! variant f32_table : -DTABLE -DTABLE_BINDING=2
 //! variant f32_total : -DTOTAL
+//! variant f32_overflow : -DOVERFLOW
+//! variant f32_overflow_table : -DOVERFLOW -DTABLE -DTABLE_BINDING=2
 #version 450
 #extension GL_GOOGLE_include_directive : require
 layout(local_size_x = 128) in;
@@ -15,6 +18,8 @@ shared float lanes[128];
 
 #ifdef TOTAL
 float term(uint i) { return x[i]; }
+#elif defined(OVERFLOW)
+float term(uint i) { return (floatBitsToUint(x[BASE(0) + i]) & 0x7f800000u) == 0x7f800000u ? 1.0 : 0.0; }
 #else
 float term(uint i) { return x[BASE(0) + i] * x[BASE(0) + i]; }
 #endif

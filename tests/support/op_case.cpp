@@ -1,12 +1,14 @@
 #include "tests/support/op_case.h"
 
 #include <cmath>
+#include <cstdlib>
 #include <random>
 
 #include "platform/base/half.h"
 #include "runtime/core/quantized.h"
 #include "runtime/reference/device_run.h"
 #include "runtime/reference/probe.h"
+#include "tests/support/narrow_graph.h"
 #include "tests/support/run_graph.h"
 
 namespace graft::test {
@@ -149,6 +151,36 @@ bool same_bits(const RefTensors& a, const RefTensors& b) {
   return true;
 }
 
+/// The device's kernels over 16-bit elements against the reference in double, from inputs that 16 bits hold exactly.
+void check_narrow(const OpCase& c, const Built& built, DType storage) {
+  SCOPED_TRACE(dtype_name(storage));
+  const double unit_roundoff = storage == DType::f16 ? 0x1p-11 : 0x1p-8;
+  const auto graph = keep_narrow(built.graph, storage);
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  RefTensors feeds = built.feeds;
+  for (auto& [name, tensor] : feeds) {
+    const Value& value = built.graph.value(built.graph.find_value(name));
+    if (value.dtype != DType::f32 || value.kind != ValueKind::input) continue;
+    for (double& x : tensor.data) x = rounded_to(storage, x);
+  }
+  RefTensors reference = feeds;
+  ASSERT_TRUE(interpret(built.graph, reference, c.step_state).ok());
+  const auto device = run_on_device(*graph, feeds, c.step_state);
+  ASSERT_TRUE(device.ok()) << device.status().message();
+  for (const auto& [name, tensor] : *device) {
+    expect_close(name, tensor.data, reference[name].data, c.tolerance + c.narrow_roundings * unit_roundoff);
+  }
+}
+
+void check_narrow(const OpCase& c, const Built& built) {
+  if (c.narrow_roundings == 0) return;
+  const char* const chosen = std::getenv("GRAFT_TEST_NARROW");
+  const bool all = chosen != nullptr && std::string_view(chosen) == "all";
+  const bool even = std::hash<std::string>{}(c.name) % 2 == 0;
+  if (all || even) check_narrow(c, built, DType::f16);
+  if (all || !even) check_narrow(c, built, DType::bf16);
+}
+
 }  // namespace
 
 void check_op_case(const OpCase& c) {
@@ -173,6 +205,7 @@ void check_op_case(const OpCase& c) {
   const auto second = run_on_device(built->graph, built->feeds, c.step_state);
   ASSERT_TRUE(second.ok()) << second.status().message();
   EXPECT_TRUE(same_bits(*first, *second)) << "two runs on one device must give the same bits";
+  check_narrow(c, *built);
 }
 
 void expect_infer_error(const OpCase& c, const std::string& part) {

@@ -2,7 +2,8 @@
 //
 // For each case: shapes as inference gives them; the reference's gradient against central differences of the
 // reference's forward (both in double); the device's outputs, gradients and updated state against the reference;
-// two runs on the device bit-equal.
+// two runs on the device bit-equal; the same with every operand and result kept in 16 bits: f16 in one half of the
+// cases, bf16 in the other (both with GRAFT_TEST_NARROW=all in the environment).
 #pragma once
 
 #include <gtest/gtest.h>
@@ -44,6 +45,9 @@ struct OpCase {
   double difference_tolerance = 1e-5;            ///< relative, against differences of order h^2
   std::vector<std::int64_t> expect_dims = {-1};  ///< of output 0; {-1}: not checked
   RefStepState step_state = {};
+  /// Roundings to 16 bits (2^-11 or 2^-8 each) that the device's results may differ by more where everything is kept
+  /// so: of the result itself, of what it is computed from, and of what the gradient is. 0: the case is not run so.
+  double narrow_roundings = 4;
 };
 
 void PrintTo(const OpCase& c, std::ostream* out);

@@ -49,6 +49,7 @@ struct Forecast {
   std::int64_t micro_batch = 0;
   bool accumulates = false;
   train::BudgetChoice choice;
+  train::PrecisionReport precision;
   train::TrainingCurve curve;  ///< no points where it was not asked for
 };
 
@@ -92,6 +93,7 @@ Result<Forecast> plan_for_training(const Model& model, const Options& given, con
   forecast.micro_batch = training.micro_batch;
   forecast.accumulates = training.accumulates;
   forecast.choice = std::move(training.choice);
+  forecast.precision = std::move(training.precision);
   forecast.plans.push_back(
       {cat("training step, batch ", training.training[0].samples, ", ", train::optimizer_name(options.optimizer.kind)),
        std::move(training.training[0].plan)});
@@ -168,6 +170,7 @@ nlohmann::ordered_json forecast_json(const Options& options, const Forecast& for
               {"device", caps.device_name},
               {"memory", memory_json(forecast.memory)},
               {"total", forecast.memory.total()}};
+  all["precision"] = precision_json(forecast.precision);
   if (options.mode == "train") {
     all["micro_batch"] = forecast.micro_batch;
     all["accumulates"] = forecast.accumulates;
@@ -189,6 +192,7 @@ void print_forecast(const Options& options, const Forecast& forecast, const gpu:
     print_plan(one.plan, cat(options.path, ": ", one.title, ", for ", caps.device_name));
     std::printf("\n");
   }
+  print_precision(forecast.precision);
   if (forecast.plans.size() > 1) {
     std::printf("The whole run needs %s: its plans share the arena.\n", bytes_text(forecast.memory.total()).c_str());
   }

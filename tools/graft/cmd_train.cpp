@@ -177,6 +177,10 @@ Status on_step(Run& run, Progress& progress, const train::StepResult& result) {
   row["step"] = step;
   row["epoch"] = run.trainer.state().epoch;
   row["lr"] = result.learning_rate;
+  if (result.loss_scale) {
+    row["loss_scale"] = *result.loss_scale;
+    row["skipped_steps"] = result.skipped_steps;
+  }
   if (result.gradient_norm) row["gradient_norm"] = *result.gradient_norm;
   run.waiting = Waiting{step, metrics_text(result.metrics, run.options.train), std::move(row)};
   return run.checkpointer != nullptr ? ok_status() : acknowledge(run, progress);

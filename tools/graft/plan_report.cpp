@@ -122,6 +122,31 @@ nlohmann::ordered_json memory_json(const MemoryByClass& memory) {
   return classes;
 }
 
+void print_precision(const train::PrecisionReport& report) {
+  if (report.rows.empty()) return;
+  std::printf("Kept as %s, or in f32 where a reason is given; kernels compute in f32 all the same:\n",
+              std::string(dtype_name(report.storage)).c_str());
+  for (const train::PrecisionRow& row : report.rows) {
+    std::printf("  %-24s %-8s %-5s %6llu values %14s  %s\n", row.op.c_str(), row.backward ? "backward" : "",
+                std::string(dtype_name(row.storage)).c_str(), static_cast<unsigned long long>(row.values),
+                bytes_text(row.bytes).c_str(), row.reason.c_str());
+  }
+  std::printf("  trained parameters, optimizer state and inputs: f32\n\n");
+}
+
+nlohmann::ordered_json precision_json(const train::PrecisionReport& report) {
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (const train::PrecisionRow& row : report.rows) {
+    rows.push_back({{"op", row.op},
+                    {"backward", row.backward},
+                    {"storage", dtype_name(row.storage)},
+                    {"values", row.values},
+                    {"bytes", row.bytes},
+                    {"reason", row.reason}});
+  }
+  return {{"storage", dtype_name(report.storage)}, {"ops", rows}};
+}
+
 void print_curve(const train::TrainingCurve& curve) {
   std::printf("Memory against work, as results are computed again in the backward pass:\n");
   std::printf("  %14s %8s %14s %14s %10s\n", "at least", "share", "more FLOPs", "more moved", "results");

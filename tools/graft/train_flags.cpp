@@ -2,6 +2,7 @@
 
 #include <charconv>
 
+#include "runtime/train/precision.h"
 #include "tools/graft/options.h"
 
 namespace graft::cli {
@@ -51,7 +52,7 @@ void add_loss_flags(CLI::App& app, TrainFlags& flags) {
 
 void add_train_flags(CLI::App& app, TrainFlags& flags) {
   add_loss_flags(app, flags);
-  app.add_option("--optimizer", flags.optimizer, "sgd, adam or adamw (default adamw)");
+  app.add_option("--optimizer", flags.optimizer, "sgd, adam, adamw or adamw8bit (default adamw)");
   app.add_option("--lr", flags.learning_rate, "Learning rate (default 1e-3)");
   app.add_option("--momentum", flags.momentum, "For sgd");
   app.add_flag("--nesterov", flags.nesterov, "For sgd with momentum");
@@ -61,6 +62,9 @@ void add_train_flags(CLI::App& app, TrainFlags& flags) {
   app.add_option("--weight-decay", flags.weight_decay, "Default 0.01 for adamw, else 0");
   app.add_option("--group", flags.groups, "PATTERN:lr=SCALE,weight_decay=X for parameters by name; repeatable");
   app.add_option("--freeze", flags.freeze, "Patterns of parameters that stay as they are, as in conv1.*,*.bias");
+  app.add_option("--precision", flags.precision, "How results are kept: f32, f16 or bf16 (default f32)");
+  app.add_option("--loss-scale", flags.loss_scale, "Initial dynamic loss scale, 0 for none (65536 for f16, else 0)");
+  app.add_option("--growth-interval", flags.growth_interval, "Steps without overflow that double the scale (2000)");
   app.add_option("--clip-norm", flags.clip_norm, "Largest norm of all gradients together");
   app.add_option("--clip-value", flags.clip_value, "Largest absolute value of any gradient element");
   app.add_option("--schedule", flags.schedule, "constant, linear, cosine or step");
@@ -99,7 +103,8 @@ Result<train::TrainOptions> train_options(const TrainFlags& flags, std::uint64_t
   options.optimizer.beta1 = flags.beta1;
   options.optimizer.beta2 = flags.beta2;
   options.optimizer.epsilon = flags.epsilon;
-  const bool decoupled = options.optimizer.kind == train::OptimizerKind::adamw;
+  const bool decoupled = options.optimizer.kind == train::OptimizerKind::adamw ||
+                         options.optimizer.kind == train::OptimizerKind::adamw8bit;
   options.optimizer.weight_decay = flags.weight_decay >= 0 ? flags.weight_decay : decoupled ? 0.01 : 0.0;
   for (const std::string& text : flags.groups) {
     GRAFT_TRY_ASSIGN(auto group, parse_group(text));
@@ -107,6 +112,11 @@ Result<train::TrainOptions> train_options(const TrainFlags& flags, std::uint64_t
   }
   for (const std::string& text : flags.freeze) {
     for (const std::string& pattern : split_list(text)) options.freeze.push_back(pattern);
+  }
+  GRAFT_TRY_ASSIGN(options.precision, train::parse_precision(flags.precision));
+  if (flags.loss_scale >= 0 || options.precision == DType::f16) {
+    options.loss_scaling = train::LossScaling{.growth_interval = flags.growth_interval};
+    if (flags.loss_scale >= 0) options.loss_scaling->initial = flags.loss_scale;
   }
   options.clip_norm = flags.clip_norm;
   options.clip_value = flags.clip_value;

@@ -25,6 +25,9 @@ struct TrainFlags {
   double weight_decay = -1;  ///< below 0: the optimizer's default (0.01 for adamw, else 0)
   std::vector<std::string> groups;
   std::vector<std::string> freeze;
+  std::string precision = "f32";
+  double loss_scale = -1;  ///< below 0: the default of the precision
+  std::uint64_t growth_interval = 2000;
   double clip_norm = 0;
   double clip_value = 0;
   std::string schedule = "constant";

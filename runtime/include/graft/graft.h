@@ -212,13 +212,25 @@ typedef enum graft_loss GRAFT_ENUM_OF_INT {
   GRAFT_LOSS_BCE = 3 /* of logits */
 } graft_loss;
 
-typedef enum graft_optimizer GRAFT_ENUM_OF_INT { GRAFT_ADAMW = 0, GRAFT_ADAM = 1, GRAFT_SGD = 2 } graft_optimizer;
+typedef enum graft_optimizer GRAFT_ENUM_OF_INT {
+  GRAFT_ADAMW = 0,
+  GRAFT_ADAM = 1,
+  GRAFT_SGD = 2,
+  GRAFT_ADAMW_8BIT = 3 /* AdamW with its state in 8 bits */
+} graft_optimizer;
 
 typedef enum graft_schedule GRAFT_ENUM_OF_INT {
   GRAFT_CONSTANT = 0,
   GRAFT_LINEAR = 1, /* to zero at total_steps */
   GRAFT_COSINE = 2
 } graft_schedule;
+
+/* How the device keeps what a step computes on the way; weights and their gradients stay 32-bit. */
+typedef enum graft_precision GRAFT_ENUM_OF_INT {
+  GRAFT_PRECISION_F32 = 0,
+  GRAFT_PRECISION_F16 = 1,
+  GRAFT_PRECISION_BF16 = 2
+} graft_precision;
 
 typedef struct graft_trainer_options {
   size_t struct_size;
@@ -245,6 +257,8 @@ typedef struct graft_trainer_options {
   uint64_t budget;   /* largest device memory in bytes, 0 for no limit; out_of_memory where the plan needs more */
   int checkpoints;   /* 1: graft_checkpoint_open will be called; takes memory for a copy of the state */
   const char* fetch; /* names of values of the forward pass, separated by commas: see graft_trainer_fetch; NULL: none */
+  graft_precision precision;
+  double loss_scale; /* initial, and dynamic from there; 0: 65536 for GRAFT_PRECISION_F16, else none; below 0: none */
 } graft_trainer_options;
 
 typedef struct graft_metrics {
@@ -253,6 +267,8 @@ typedef struct graft_metrics {
   double loss;     /* mean over the samples */
   double accuracy; /* 0 to 1; NaN where it has no meaning */
   double learning_rate;
+  double loss_scale;      /* of the next step; 1 where there is none */
+  uint64_t skipped_steps; /* of the whole run: their gradients overflowed, and they changed nothing but the scale */
 } graft_metrics;
 
 /* The model's own parameters change only by graft_trainer_store. options may be NULL. */

@@ -35,6 +35,8 @@ struct TrainerOptions {
   std::uint64_t budget = 0;             ///< bytes of device memory; 0: no limit
   std::vector<std::string> fetch = {};  ///< values of the forward pass that Trainer::fetch() gives after each step
   bool checkpoints = false;             ///< open_checkpoint() will be called: takes memory for a copy of the state
+  graft_precision precision = GRAFT_PRECISION_F32;
+  double loss_scale = 0;  ///< initial; 0: 65536 for GRAFT_PRECISION_F16, else none; below 0: none
 };
 
 namespace detail {
@@ -64,6 +66,8 @@ inline graft_trainer_options raw_options(const TrainerOptions& options, const st
   raw.budget = options.budget;
   raw.checkpoints = options.checkpoints ? 1 : 0;
   raw.fetch = detail::or_null(fetch);
+  raw.precision = options.precision;
+  raw.loss_scale = options.loss_scale;
   return raw;
 }
 

@@ -6,49 +6,22 @@
 #include "platform/base/checked.h"
 #include "runtime/ops/elementwise.h"
 #include "runtime/ops/movement.h"
+#include "runtime/ops/optimizer_attrs.h"
+#include "runtime/ops/totals.h"
 #include "shaders/optimizer/accumulate_push.h"
-#include "shaders/optimizer/adam_step_push.h"
 #include "shaders/optimizer/clip_factor_push.h"
 #include "shaders/optimizer/sgd_step_push.h"
 #include "shaders/optimizer/squared_norm_push.h"
-#include "shaders/optimizer/state_hash_push.h"
 
 namespace graft::ops {
 namespace {
 
-constexpr std::uint64_t kElementsPerGroup = 8192;  // at least, of squared_norm and state_hash
-constexpr std::uint64_t kMaxGroups = 64;           // partial results of one tensor
-constexpr std::int64_t kParameterGroups = 16;      // length of the step state's arrays
 constexpr NoGrad kUpdates{"it updates state in place"};
-
-Status check_group(const Attrs& attrs) {
-  const std::int64_t group = attrs.integer("group");
-  if (group >= 0 && group < kParameterGroups) return ok_status();
-  return invalid("The attribute \"group\" is ", group, "; it must lie in [0, ", kParameterGroups - 1, "].");
-}
-
-/// The attribute, which must lie in [low, high] (and so not be NaN).
-Status check_number(const Attrs& attrs, std::string_view name, double fallback, double low, double high) {
-  const double value = attrs.number(name, fallback);
-  if (value >= low && value <= high && std::isfinite(value)) return ok_status();
-  return invalid("The attribute \"", name, "\" is ", value, "; it must be finite and lie in [", low, ", ", high, "].");
-}
 
 Status expect_like_first(InferContext& c, std::size_t i) {
   if (!c.has(i)) return ok_status();
   GRAFT_TRY(c.expect_dtype(i, DType::f32));
   return c.expect_shape(i, c.shape(0));
-}
-
-Status expect_scalar(InferContext& c, std::size_t i) {
-  if (!c.has(i)) return ok_status();
-  GRAFT_TRY(c.expect_dtype(i, DType::f32));
-  return c.expect_rank(i, 0);
-}
-
-/// What tells apart equal elements at different places (see state_hash.comp).
-std::uint32_t hash_key(std::uint64_t input, std::uint64_t first) {
-  return static_cast<std::uint32_t>(first * push::kHashElement + input * push::kHashTensor);
 }
 
 std::uint64_t elements_of(const Graph& graph, const Node& node) {
@@ -61,13 +34,12 @@ std::uint64_t elements_of(const Graph& graph, const Node& node) {
 constexpr AttrSpec kSgdAttrs[] = {{"group", AttrType::integer},    {"momentum", AttrType::number},
                                   {"dampening", AttrType::number}, {"nesterov", AttrType::integer},
                                   {"maximize", AttrType::integer}, {"weight_decay", AttrType::number}};
-constexpr double kAny = 3e38;  // fits f32
 
 Status infer_sgd(InferContext& c) {
   GRAFT_TRY(c.expect_dtype(0, DType::f32));
   GRAFT_TRY(expect_like_first(c, 1));
   GRAFT_TRY(expect_like_first(c, 2));
-  GRAFT_TRY(expect_scalar(c, 3));
+  GRAFT_TRY(expect_factor(c, 3));
   GRAFT_TRY(check_group(c.attrs()));
   GRAFT_TRY(check_number(c.attrs(), "momentum", 0, 0, kAny));
   GRAFT_TRY(check_number(c.attrs(), "dampening", 0, -kAny, kAny));
@@ -84,7 +56,7 @@ Status emit_sgd(Emitter& e) {
   const Attrs& a = e.attrs();
   push::SgdStepPush push{.group = static_cast<std::uint32_t>(a.integer("group")),
                          .has_momentum = a.number("momentum") != 0,
-                         .has_factor = e.has(3),
+                         .has_factor = factor_kind(e, 3),
                          .nesterov = a.flag("nesterov"),
                          .maximize = a.flag("maximize"),
                          .momentum = static_cast<float>(a.number("momentum")),
@@ -100,37 +72,14 @@ Status emit_sgd(Emitter& e) {
 
 // --- adam_step(param, grad, m, v, factor?)
 
-constexpr AttrSpec kAdamAttrs[] = {{"group", AttrType::integer},      {"beta1", AttrType::number},
-                                   {"beta2", AttrType::number},       {"epsilon", AttrType::number},
-                                   {"decoupled", AttrType::integer},  {"maximize", AttrType::integer},
-                                   {"weight_decay", AttrType::number}};
-
 Status infer_adam(InferContext& c) {
-  GRAFT_TRY(c.expect_dtype(0, DType::f32));
-  for (const std::size_t i : {1, 2, 3}) GRAFT_TRY(expect_like_first(c, i));
-  GRAFT_TRY(expect_scalar(c, 4));
-  GRAFT_TRY(check_group(c.attrs()));
-  constexpr double kBelowOne = 1 - 0x1p-24;  // stays below 1 in f32
-  GRAFT_TRY(check_number(c.attrs(), "beta1", 0.9, 0, kBelowOne));
-  GRAFT_TRY(check_number(c.attrs(), "beta2", 0.999, 0, kBelowOne));
-  GRAFT_TRY(check_number(c.attrs(), "epsilon", 1e-8, 0, kAny));
-  return check_number(c.attrs(), "weight_decay", 0, 0, kAny);
+  GRAFT_TRY(infer_adam_common(c, 4));
+  for (const std::size_t i : {2, 3}) GRAFT_TRY(expect_like_first(c, i));
+  return ok_status();
 }
 
 Status emit_adam(Emitter& e) {
-  const Attrs& a = e.attrs();
-  const double beta1 = a.number("beta1", 0.9);
-  const double beta2 = a.number("beta2", 0.999);
-  push::AdamStepPush push{.group = static_cast<std::uint32_t>(a.integer("group")),
-                          .has_factor = e.has(4),
-                          .decoupled = a.flag("decoupled"),
-                          .maximize = a.flag("maximize"),
-                          .beta1 = static_cast<float>(beta1),
-                          .one_minus_beta1 = static_cast<float>(1 - beta1),
-                          .beta2 = static_cast<float>(beta2),
-                          .one_minus_beta2 = static_cast<float>(1 - beta2),
-                          .epsilon = static_cast<float>(a.number("epsilon", 1e-8)),
-                          .weight_decay = static_cast<float>(a.number("weight_decay"))};
+  const push::AdamStepPush push = adam_push(e, 4);
   GRAFT_TRY(count32(e.in_shape(0).elements(), "parameter"));
   emit_flat(e, shaders::KernelId::adam_step__f32, {},
             {e.update(0), e.in(1), e.update(2), e.update(3), e.has(4) ? e.in(4) : e.step_state(), e.step_state()}, push,
@@ -167,52 +116,6 @@ Status emit_zero(Emitter& e) {
 Status infer_squared_norm(InferContext& c) {
   for (std::size_t i = 0; i < c.inputs(); ++i) GRAFT_TRY(c.expect_dtype(i, DType::f32));
   c.output(DType::f32, {});
-  return ok_status();
-}
-
-/// A run of elements of one input that fits a binding.
-struct Part {
-  std::size_t input;
-  std::uint64_t first;
-  std::uint64_t count;
-};
-
-Result<std::vector<Part>> parts_of_inputs(Emitter& e) {
-  std::vector<Part> parts;
-  for (std::size_t i = 0; i < e.inputs(); ++i) {
-    GRAFT_TRY(for_each_tile(e, e.in_shape(i).elements(), [&](std::uint64_t first, std::uint64_t n) {
-      parts.push_back({i, first, n});
-      return ok_status();
-    }));
-  }
-  return parts;
-}
-
-/// All inputs to one result of `words` words: partial results by workgroup, in a fixed order, then their total.
-template <typename Push>
-Status emit_total(Emitter& e, shaders::KernelId partial, shaders::KernelId total, std::uint64_t words) {
-  GRAFT_TRY_ASSIGN(const std::vector<Part> parts, parts_of_inputs(e));
-  if (parts.empty()) return emit_fill(e, e.out(), words, 0);
-  // Every part owns a run of partial results that starts where a binding may start.
-  const std::uint64_t slots = std::max<std::uint64_t>(kMaxGroups, e.caps().storage_buffer_alignment / 4);
-  const Slot sums = e.scratch(4 * words * slots * parts.size());
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    const auto& [input, first, n] = parts[i];
-    const std::uint64_t groups = std::clamp<std::uint64_t>(n / kElementsPerGroup, 1, kMaxGroups);
-    const std::uint64_t per_group = ceil_div(n, groups);
-    Push push{};
-    GRAFT_TRY_ASSIGN(push.count, count32(n, "tensor"));
-    push.per_group = static_cast<std::uint32_t>(per_group);
-    push.groups = static_cast<std::uint32_t>(ceil_div(n, per_group));
-    push.slots = static_cast<std::uint32_t>(slots);
-    if constexpr (requires { push.key; }) push.key = hash_key(input, first);
-    e.dispatch(partial, {},
-               {part_of(e.in(input), first, n), part_of({sums, Access::write}, words * i * slots, words * slots)}, push,
-               e.spread(push.groups));
-  }
-  Push push{};
-  GRAFT_TRY_ASSIGN(push.count, count32(slots * parts.size(), "list of partial results"));
-  e.dispatch(total, {}, {{sums, Access::read}, e.out()}, push, {1, 1, 1});
   return ok_status();
 }
 

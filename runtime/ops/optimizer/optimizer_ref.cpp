@@ -7,18 +7,44 @@
 
 namespace graft::ops {
 
+namespace {
+
+/// The factor input, where there is one: a number, or what loss_scale_step gives.
+struct Control {
+  double factor = 1;
+  bool skip = false;
+  bool first;
+  double correction1, correction2;
+};
+
+Control control_of(RefContext& c, std::size_t i) {
+  const auto group = c.attrs().integer("group");
+  Control out{.first = c.step_state().step == 0,
+              .correction1 = c.step_state().bias_correction1[group],
+              .correction2 = c.step_state().bias_correction2[group]};
+  if (!c.has(i)) return out;
+  const auto control = c.in(i);
+  out.factor = control[0];
+  if (control.size() == 1) return out;
+  return {control[0], control[3] == 1, control[3] == 2, control[1], control[2]};
+}
+
+}  // namespace
+
 void ref_sgd_step(RefContext& c) {
   const Attrs& a = c.attrs();
+  const Control control = control_of(c, 3);
+  if (control.skip) return;
   const double momentum = a.number("momentum");
   const double rate = c.step_state().learning_rate[a.integer("group")];
   const auto param = c.update(0);
   for (std::size_t i = 0; i < param.size(); ++i) {
-    double d = c.in(1)[i] * (c.has(3) ? c.in(3)[0] : 1.0);
+    double d = c.in(1)[i] * control.factor;
     if (a.flag("maximize")) d = -d;
     d += a.number("weight_decay") * param[i];
     if (momentum != 0) {
       double& velocity = c.update(2)[i];
-      velocity = c.step_state().step == 0 ? d : momentum * velocity + (1 - a.number("dampening")) * d;
+      velocity = control.first ? d : momentum * velocity + (1 - a.number("dampening")) * d;
       d = a.flag("nesterov") ? d + momentum * velocity : velocity;
     }
     param[i] -= rate * d;
@@ -27,6 +53,8 @@ void ref_sgd_step(RefContext& c) {
 
 void ref_adam_step(RefContext& c) {
   const Attrs& a = c.attrs();
+  const Control control = control_of(c, 4);
+  if (control.skip) return;
   const auto group = a.integer("group");
   const double beta1 = a.number("beta1", 0.9);
   const double beta2 = a.number("beta2", 0.999);
@@ -36,7 +64,7 @@ void ref_adam_step(RefContext& c) {
   const auto m = c.update(2);
   const auto v = c.update(3);
   for (std::size_t i = 0; i < param.size(); ++i) {
-    double g = c.in(1)[i] * (c.has(4) ? c.in(4)[0] : 1.0);
+    double g = c.in(1)[i] * control.factor;
     if (a.flag("maximize")) g = -g;
     if (a.flag("decoupled")) {
       param[i] *= 1 - rate * decay;
@@ -45,9 +73,8 @@ void ref_adam_step(RefContext& c) {
     }
     m[i] = beta1 * m[i] + (1 - beta1) * g;
     v[i] = beta2 * v[i] + (1 - beta2) * g * g;
-    const double denominator =
-        std::sqrt(v[i]) / std::sqrt(c.step_state().bias_correction2[group]) + a.number("epsilon", 1e-8);
-    param[i] -= rate / c.step_state().bias_correction1[group] * m[i] / denominator;
+    const double denominator = std::sqrt(v[i]) / std::sqrt(control.correction2) + a.number("epsilon", 1e-8);
+    param[i] -= rate / control.correction1 * m[i] / denominator;
   }
 }
 

@@ -1,0 +1,131 @@
+// Dynamic loss scaling: gradients are computed of the loss times a scale, so that small ones survive 16 bits; a step
+// whose gradients overflow is left out, and the scale is lowered. Words and defaults are those of torch.amp.GradScaler.
+// P. Micikevicius et al., "Mixed Precision Training", ICLR 2018. Everything happens on the device.
+#include <cmath>
+
+#include "runtime/ops/emitter.h"
+#include "runtime/ops/optimizer_attrs.h"
+#include "runtime/ops/totals.h"
+#include "shaders/loss_scale/loss_scale_push.h"
+#include "shaders/loss_scale/loss_scale_state.h"
+#include "shaders/loss_scale/loss_scale_step_push.h"
+#include "shaders/optimizer/squared_norm_push.h"
+
+namespace graft::ops {
+namespace {
+
+constexpr NoGrad kServesTraining{"it serves the optimizer alone"};
+
+Status expect_state(InferContext& c, std::size_t i) {
+  GRAFT_TRY(c.expect_dtype(i, DType::f32));
+  return c.expect_shape(i, Shape::of({kLossScaleFields}));
+}
+
+constexpr double kTiny = 0x1p-126;
+constexpr double kHuge = 0x1p126;
+constexpr double kInitial = 65536;
+
+// --- loss_scale(weight, state; initial) -> weight * scale, 1 / scale
+
+constexpr AttrSpec kScaleAttrs[] = {{"initial", AttrType::number}};
+
+Status infer_scale(InferContext& c) {
+  GRAFT_TRY(expect_scalar(c, 0));
+  GRAFT_TRY(expect_state(c, 1));
+  GRAFT_TRY(check_number(c.attrs(), "initial", kInitial, kTiny, kHuge));
+  c.output(DType::f32, {});
+  c.output(DType::f32, {});
+  return ok_status();
+}
+
+Status emit_scale(Emitter& e) {
+  const push::LossScalePush push{static_cast<float>(e.attrs().number("initial", kInitial))};
+  e.dispatch(shaders::KernelId::loss_scale__f32, {}, {e.in(0), e.in(1), e.out(0), e.out(1)}, push, {1, 1, 1});
+  return ok_status();
+}
+
+// --- overflow_count(xs...) -> how many elements are not finite
+
+Status infer_count(InferContext& c) {
+  for (std::size_t i = 0; i < c.inputs(); ++i) GRAFT_TRY(c.expect_dtype(i, DType::f32));
+  c.output(DType::f32, {});
+  return ok_status();
+}
+
+Status emit_count(Emitter& e) {
+  return emit_total<push::SquaredNormPush>(e, shaders::KernelId::squared_norm__f32_overflow,
+                                           shaders::KernelId::squared_norm__f32_total, 1);
+}
+
+// --- loss_scale_step(state, overflow_count, squared_norm?; ..) -> control [4], squared norm without the scale
+
+constexpr AttrSpec kStepAttrs[] = {
+    {"initial", AttrType::number},        {"growth_factor", AttrType::number}, {"interval", AttrType::number},
+    {"backoff_factor", AttrType::number}, {"max_norm", AttrType::number},      {"unscaled", AttrType::integer},
+    {"adam", AttrType::integer},          {"beta1", AttrType::number},         {"beta2", AttrType::number}};
+
+Status infer_step(InferContext& c) {
+  GRAFT_TRY(expect_state(c, 0));
+  GRAFT_TRY(expect_scalar(c, 1));
+  GRAFT_TRY(expect_scalar(c, 2));
+  GRAFT_TRY(check_number(c.attrs(), "initial", kInitial, kTiny, kHuge));
+  GRAFT_TRY(check_number(c.attrs(), "growth_factor", 2, 1, kHuge));
+  GRAFT_TRY(check_number(c.attrs(), "backoff_factor", 0.5, kTiny, 1));
+  GRAFT_TRY(check_number(c.attrs(), "interval", 2000, 1, 1 << 24));
+  GRAFT_TRY(check_number(c.attrs(), "max_norm", 0, 0, kHuge));
+  constexpr double kBelowOne = 1 - 0x1p-24;
+  GRAFT_TRY(check_number(c.attrs(), "beta1", 0, 0, kBelowOne));
+  GRAFT_TRY(check_number(c.attrs(), "beta2", 0, 0, kBelowOne));
+  if (c.attrs().number("max_norm") != 0 && !c.has(2)) return invalid("Clipping needs the squared norm as input 2.");
+  c.output(DType::f32, Shape::of({kUpdateControlFields}));
+  c.output(DType::f32, {});
+  return ok_status();
+}
+
+float log_of(double beta) { return static_cast<float>(std::max(std::log(beta), -1e30)); }
+
+Status emit_step(Emitter& e) {
+  const Attrs& a = e.attrs();
+  const push::LossScaleStepPush push{.initial = static_cast<float>(a.number("initial", kInitial)),
+                                     .growth = static_cast<float>(a.number("growth_factor", 2)),
+                                     .backoff = static_cast<float>(a.number("backoff_factor", 0.5)),
+                                     .interval = static_cast<float>(a.number("interval", 2000)),
+                                     .max_norm = static_cast<float>(a.number("max_norm")),
+                                     .unscaled = a.flag("unscaled"),
+                                     .log_beta1 = log_of(a.number("beta1")),
+                                     .log_beta2 = log_of(a.number("beta2")),
+                                     .adam = a.flag("adam")};
+  e.dispatch(shaders::KernelId::loss_scale_step__f32, {},
+             {e.update(0), e.in(1), e.has(2) ? e.in(2) : e.in(1), e.out(0), e.out(1)}, push, {1, 1, 1});
+  return ok_status();
+}
+
+std::uint64_t no_flops(const Graph&, const Node&) { return 0; }
+
+}  // namespace
+
+extern const OpDef op_loss_scale, op_overflow_count, op_loss_scale_step;
+const OpDef op_loss_scale = {.name = "loss_scale",
+                             .attrs = kScaleAttrs,
+                             .min_inputs = 2,
+                             .max_inputs = 2,
+                             .infer = infer_scale,
+                             .emit = emit_scale,
+                             .gradient = kServesTraining};
+const OpDef op_overflow_count = {.name = "overflow_count",
+                                 .max_inputs = 255,
+                                 .infer = infer_count,
+                                 .emit = emit_count,
+                                 .gradient = kServesTraining,
+                                 .flops = no_flops};
+const OpDef op_loss_scale_step = {.name = "loss_scale_step",
+                                  .attrs = kStepAttrs,
+                                  .min_inputs = 2,
+                                  .max_inputs = 3,
+                                  .optional_inputs = 0b100,
+                                  .infer = infer_step,
+                                  .emit = emit_step,
+                                  .gradient = kServesTraining,
+                                  .mutates = 0b1};
+
+}  // namespace graft::ops

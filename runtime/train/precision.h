@@ -1,0 +1,44 @@
+// Mixed precision: which results of a training or inference graph the device keeps in 16 bits.
+//
+// Kernels compute in f32 whatever is stored (Value::storage), so this is a choice about memory and rounding alone.
+// Kept in f32: weights that are trained, optimizer state, losses and their gradients, statistics of rows (softmax,
+// norms, attention), gradients of parameters, all that the host gives or reads, and what is small.
+// P. Micikevicius et al., "Mixed Precision Training", ICLR 2018.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/core/graph.h"
+
+namespace graft::train {
+
+/// "f32", "f16", "bf16".
+Result<DType> parse_precision(std::string_view name);
+
+/// Results of one op, of a forward or a backward node, that are treated alike.
+struct PrecisionRow {
+  std::string op;
+  bool backward = false;
+  DType storage = DType::f32;
+  std::string reason;  ///< why they are kept in f32; empty where they are not
+  std::uint64_t values = 0;
+  std::uint64_t bytes = 0;  ///< as stored
+};
+
+struct PrecisionReport {
+  DType storage = DType::f32;      ///< what was asked for
+  std::vector<PrecisionRow> rows;  ///< by op, in the order of the alphabet; empty for f32
+  std::uint64_t narrow_values() const;
+};
+
+/// Why this output of an op is kept in f32 wherever it stands; empty where it need not be.
+std::string_view wide_output(Op op, std::size_t output, bool backward);
+
+/// Sets the storage of results of a bound graph, its outputs known; `storage` is f32, f16 or bf16. Also of constants of
+/// rank 2 or more (frozen weights) where `weights`. Values that parameters' optimizers read must be there by now.
+PrecisionReport store_results(Graph& graph, DType storage, bool weights);
+
+}  // namespace graft::train

@@ -1,0 +1,4 @@
+#include "shaders/common/push.h"
+PUSH_BEGIN(LossScalePush)
+  float initial;
+PUSH_END(LossScalePush)

@@ -1,0 +1,19 @@
+// What dynamic loss scaling keeps from step to step, as four floats; counts are exact up to 2^24.
+#ifdef __cplusplus
+#pragma once
+namespace graft {
+enum LossScaleField : unsigned {
+#define LOSS_SCALE_FIELD(name, number) name = number,
+#else
+#define LOSS_SCALE_FIELD(name, number) const uint name = number;
+#endif
+  LOSS_SCALE_FIELD(kScale, 0)    // 0 before the first step: the initial scale
+  LOSS_SCALE_FIELD(kGrowing, 1)  // good steps since the scale last changed
+  LOSS_SCALE_FIELD(kTaken, 2)    // optimizer steps taken
+  LOSS_SCALE_FIELD(kSkipped, 3)  // steps left out since some gradient overflowed
+#undef LOSS_SCALE_FIELD
+#ifdef __cplusplus
+};
+inline constexpr unsigned kLossScaleFields = 4;
+}  // namespace graft
+#endif

@@ -1,0 +1,17 @@
+// What loss_scale_step tells the optimizer's kernels, as four floats.
+#ifdef __cplusplus
+#pragma once
+namespace graft {
+inline constexpr unsigned kUpdateControlFields = 4;
+}
+#else
+#ifndef GRAFT_UPDATE_CONTROL
+#define GRAFT_UPDATE_CONTROL
+const uint kFactor = 0;       // of gradients: 1 / scale, times what clipping asks for
+const uint kCorrection1 = 1;  // 1 - beta1^t for the optimizer step t that this would be
+const uint kCorrection2 = 2;
+const uint kVerdict = 3;
+const float kVerdictSkip = 1;   // a gradient is not finite: nothing may change
+const float kVerdictFirst = 2;  // of all steps that were taken
+#endif
+#endif

@@ -1,0 +1,77 @@
+#include "tests/support/narrow_graph.h"
+
+#include <bit>
+#include <cmath>
+
+#include "platform/base/half.h"
+#include "runtime/core/op_def.h"
+#include "runtime/train/precision.h"
+
+namespace graft::test {
+namespace {
+
+Result<ValueId> add_copy(Graph& graph, ValueId v, const std::string& node, const std::vector<std::string>& names) {
+  GRAFT_TRY_ASSIGN(const NodeId id, graph.add_node(Op::affine, {v}, {{"alpha", 1.0}, {"beta", 0.0}}, node, names));
+  return graph.node(id).outputs[0];
+}
+
+Status add_values(const Graph& from, DType storage, Graph& to, std::vector<ValueId>& map) {
+  for (std::uint32_t v = 0; v < from.values().size(); ++v) {
+    const Value& value = from.values()[v];
+    if (value.kind == ValueKind::temporary) continue;
+    GRAFT_TRY_ASSIGN(map[v], to.add_value(value.name, value.dtype, value.shape, value.kind));
+    if (value.kind != ValueKind::input || value.dtype != DType::f32) continue;
+    GRAFT_TRY_ASSIGN(map[v], add_copy(to, map[v], "narrow/" + value.name, {}));
+    to.mutable_value(map[v]).storage = storage;
+  }
+  return ok_status();
+}
+
+}  // namespace
+
+Result<Graph> keep_narrow(const Graph& from, DType storage) {
+  Graph to;
+  std::vector<ValueId> map(from.values().size(), kNoValue);
+  GRAFT_TRY(add_values(from, storage, to, map));
+  for (const Node& node : from.nodes()) {
+    std::vector<ValueId> inputs;
+    for (const ValueId v : node.inputs) inputs.push_back(v.valid() ? map[v.index] : kNoValue);
+    std::vector<std::string> names;
+    for (const ValueId v : node.outputs) {
+      const Value& value = from.value(v);
+      names.push_back(value.dtype == DType::f32 ? "kept/" + value.name : value.name);
+    }
+    GRAFT_TRY_ASSIGN(const NodeId id, to.add_node(node.op, inputs, Attrs(node.attrs), node.name, names));
+    const int alias = op_def(node.op).alias_input;
+    for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+      const ValueId made = to.node(id).outputs[i];
+      map[node.outputs[i].index] = made;
+      Value& value = to.mutable_value(made);
+      if (value.dtype != DType::f32) continue;
+      if (!train::wide_output(node.op, i, node.forward_of.valid()).empty()) continue;
+      const bool view = alias >= 0 && i == 0;
+      value.storage = view ? to.value(inputs[static_cast<std::size_t>(alias)]).storage : storage;
+    }
+  }
+  for (const Output& output : from.outputs()) {
+    ValueId v = map[output.value.index];
+    const Value& value = from.value(output.value);
+    if (value.kind != ValueKind::temporary) {
+      v = to.find_value(value.name);
+    } else if (value.dtype == DType::f32) {
+      GRAFT_TRY_ASSIGN(v, add_copy(to, v, "wide/" + output.name, {value.name}));
+    }
+    to.add_output(output.name, v);
+  }
+  return to;
+}
+
+double rounded_to(DType storage, double x) {
+  const auto value = static_cast<float>(x);
+  if (storage == DType::f16) return half_to_float(float_to_half(value));
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  if (std::isnan(value)) return value;
+  return std::bit_cast<float>((bits + 0x7fffu + (bits >> 16 & 1u)) & 0xffff0000u);
+}
+
+}  // namespace graft::test
