@@ -134,7 +134,7 @@ bool normalize_names(const TensorNames& names, SourceTensors& tensors) {
 
 namespace {
 
-struct Config {
+struct Config {  // NOLINT(bugprone-exception-escape): the JSON library does not say what it never throws
   std::string text;
   Json json;
   HfModel model;
@@ -161,13 +161,13 @@ Result<ConvertedDecoder> shapes_of_config(os::FileSystem& files, const std::stri
 Result<ConvertedDecoder> convert_folder(os::FileSystem& files, const std::string& folder,
                                         const WeightOptions& options) {
   GRAFT_TRY_ASSIGN(Config read, read_config(files, folder + "/config.json"));
-  auto& [text, json, config] = read;
+  HfModel& config = read.model;
   Source source = {file_name(folder), "safetensors", std::move(config.spec), config.names, config.names, {}, {}, {}};
   GRAFT_TRY_ASSIGN(source.tensors, open_safetensors(files, folder, source.skipped));
   if (normalize_names(*source.names, source.tensors)) source.odd_names += kNamesBare;
   return convert(std::move(source), options, [&](const DecoderSpec& spec, Model& out, Report& report) {
-    add_folder_text(files, folder, json, spec, out, report);
-    remember_config(text, out);
+    add_folder_text(files, folder, read.json, spec, out, report);
+    remember_config(read.text, out);
   });
 }
 
