@@ -141,6 +141,7 @@ Result<std::vector<Plan>> make_plans(std::span<const Graph* const> graphs, const
 
 std::vector<const Plan*> pointers(const std::vector<Plan>& plans) {
   std::vector<const Plan*> all;
+  all.reserve(plans.size());
   for (const Plan& plan : plans) all.push_back(&plan);
   return all;
 }
@@ -156,7 +157,7 @@ Result<Residents> residents_within(const gpu::Caps& caps, std::span<const Graph*
     if (options.budget == 0) return residents;
     const auto plans = make_plans(graphs, caps, residents, options);
     if (plans.ok() && bytes_together(residents, pointers(*plans)) <= options.budget) return residents;
-    if (!plans.ok() && plans.status().code() != Code::out_of_memory) return std::move(plans).status();
+    if (!plans.ok() && plans.status().code() != Code::out_of_memory) return plans.status();
   }
   if (!options.stream) return residents;
   PlanOptions free = options;

@@ -49,8 +49,11 @@ Status Trainer::build_within() {
     for (std::uint64_t share = 8; !smaller && share <= 128; share *= 4) {
       request.plan.budget = asked - asked / share;
       auto plan = plan_training(model_, options_, request, device_.caps());
-      if (plan.ok()) smaller = std::move(plan).value();
-      if (!plan.ok() && plan.status().code() != Code::out_of_memory) return std::move(plan).status();
+      if (plan.ok()) {
+        smaller = std::move(plan).value();
+      } else if (plan.status().code() != Code::out_of_memory) {
+        return std::move(plan).status();
+      }
     }
     if (!smaller) return built;
     plan_ = *std::move(smaller);

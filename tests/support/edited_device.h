@@ -37,6 +37,7 @@ class EditedDevice final : public gpu::Device {
     return inner_.read_timestamps(list, ticks);
   }
   gpu::MemoryStats memory() const override { return inner_.memory(); }
+  Status open_pipeline_cache(const std::string& path) override { return inner_.open_pipeline_cache(path); }
   Status save_pipeline_cache() override { return inner_.save_pipeline_cache(); }
 
  private:
