@@ -34,6 +34,14 @@ bool gains_by_matrices(const Caps& caps, const ChoiceShape& s) {
   return caps.rounded_products && is_cpu(caps) ? true : !is_cpu(caps) && std::min({s.m, s.n, s.k}) >= 16;
 }
 
+// Matrices that divide tiles of 32 x 32, in whole subgroups of the 128 invocations.
+bool has_attention_matrices(const Caps& caps, const ChoiceShape& s) {
+  return s.rounded && matrix_tile_fits(caps, MatrixTile({1, 1, 32, 32})) && 128 % caps.matrix_subgroup == 0;
+}
+
+bool has_dots(const Caps& caps, const ChoiceShape& s) { return s.rounded && caps.integer_dot; }
+bool few_rows_cpu(const Caps& caps, const ChoiceShape& s) { return s.m <= 4 && is_cpu(caps); }
+
 bool few_rows(const Caps&, const ChoiceShape& s) { return s.m <= 4; }
 
 // Whether tiles of so many outputs each are enough to fill a middling GPU.
@@ -119,6 +127,16 @@ constexpr Variant kVariants[] = {
     {Family::rows, "workgroup", 0, {128}, nullptr},
     {Family::rows, "subgroup", 0, {0}, is_cpu},
     {Family::rows, "32 lanes", 0, {32}, nullptr},
+
+    {Family::attention, "scalar", 0, {}, nullptr},
+    {Family::attention, "matrices", 1, {}, has_attention_matrices},
+
+    {Family::weight_rows, "subgroup across", 0, {0, 1, 1}, few_rows_cpu},
+    {Family::weight_rows, "subgroup across, 2 rows", 0, {0, 1, 2}, few_rows_cpu},
+    {Family::weight_rows, "64 lanes along, 2 rows", 0, {64, 64, 2}, few_rows},
+    {Family::weight_rows, "subgroup across, integers", 1, {0, 1, 1}, has_dots},
+    {Family::weight_rows, "16 of 64 lanes along, integers, 2 rows", 1, {64, 16, 2}, has_dots},
+    {Family::weight_rows, "blocked", 2, {}, nullptr},
 };
 
 // The first that holds is taken.
@@ -176,6 +194,19 @@ constexpr Rule kRules[] = {
 
     {Family::rows, "subgroup", is_cpu, "its lanes are all that runs side by side, more cost switches at barriers"},
     {Family::rows, "workgroup", nullptr, "a GPU"},
+
+    {Family::attention, "matrices", [](const Caps& c, const ChoiceShape&) { return c.rounded_products || !is_cpu(c); },
+     "matrix units"},
+    {Family::attention, "scalar", nullptr, "f32, or no matrix units"},
+
+    // Products of integers by software are not one instruction; matrix units take larger products than these.
+    {Family::weight_rows, "16 of 64 lanes along, integers, 2 rows",
+     [](const Caps& c, const ChoiceShape& s) { return !is_cpu(c) && (s.m <= 8 || !c.cooperative_matrix); },
+     "dot products of 8-bit integers"},
+    {Family::weight_rows, "subgroup across", few_rows_cpu,
+     "each lane unpacks rows of its own, the others' A is its own"},
+    {Family::weight_rows, "64 lanes along, 2 rows", few_rows, "up to four rows read the weight once, without tiles"},
+    {Family::weight_rows, "blocked", nullptr, "more than a few rows"},
 };
 
 const Variant* find_variant(Family family, std::string_view name) {
@@ -205,8 +236,9 @@ DeviceClass device_class(const gpu::Caps& caps) {
 }
 
 std::string_view family_name(Family family) {
-  static constexpr std::string_view kNames[] = {"product",   "gemm",         "gemm_parts", "skinny_rows", "skinny_cols",
-                                                "depthwise", "depthwise_dw", "transpose",  "rows"};
+  static constexpr std::string_view kNames[] = {"product",     "gemm",      "gemm_parts",   "skinny_rows",
+                                                "skinny_cols", "depthwise", "depthwise_dw", "transpose",
+                                                "rows",        "attention", "weight_rows"};
   return kNames[static_cast<std::size_t>(family)];
 }
 

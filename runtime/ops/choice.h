@@ -35,6 +35,9 @@ enum class Family : std::uint8_t {
   depthwise_dw,  ///< their weight gradients; tile[0]: invocations wanted
   transpose,     ///< blocks of 4 x 4 in registers, or tiles in shared memory
   rows,          ///< most invocations that share a row; tile[0] (0: a subgroup's)
+  attention,     ///< products of tiles by every invocation, or by matrix units
+  weight_rows,   ///< products with a quantized weight's rows: a kernel of their own, with floats or integers, or the
+                 ///< blocked GEMM; tile: invocations (0: a subgroup's), those along k, rows of the weight of each
 };
 std::string_view family_name(Family family);
 
@@ -44,7 +47,7 @@ struct ChoiceShape {
   std::uint64_t n = 1;
   std::uint64_t k = 1;
   std::uint64_t batches = 1;
-  bool rounded = false;  ///< operands are f16, or may be rounded to it, and there is a kernel for matrices of it
+  bool rounded = false;  ///< operands may be rounded to less than f32, and there is a kernel for it
 };
 
 struct Variant {

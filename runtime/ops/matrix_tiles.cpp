@@ -57,4 +57,11 @@ std::vector<std::uint32_t> matrix_constants(const gpu::Caps& caps, const MatrixT
   return constants;
 }
 
+std::vector<std::uint32_t> matrix_sizes(const gpu::Caps& caps) {
+  const gpu::MatrixShape& shape = *matrix_shape(caps, gpu::MatrixShape::Operand::f16);
+  std::vector<std::uint32_t> constants(kFirstConstant);
+  constants.insert(constants.end(), {shape.m, shape.n, shape.k});
+  return constants;
+}
+
 }  // namespace graft

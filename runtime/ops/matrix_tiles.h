@@ -29,6 +29,9 @@ const gpu::MatrixShape* matrix_shape(const gpu::Caps& caps, gpu::MatrixShape::Op
 /// Whether the device has f16 matrices that divide the tile, and room for it.
 bool matrix_tile_fits(const gpu::Caps& caps, const MatrixTile& tile);
 
+/// Only the device's matrices, for kernels whose tiles are their own: constants 16 to 18, and nothing before.
+std::vector<std::uint32_t> matrix_sizes(const gpu::Caps& caps);
+
 /// How the kernel loads: 0 one element, 1 four along k, 2 four across (runtime/ops/gemm.h, Fours).
 struct MatrixLoads {
   std::uint32_t a = 0;

@@ -6,6 +6,7 @@
 #include "platform/base/checked.h"
 #include "runtime/ops/gemm.h"
 #include "runtime/ops/parts.h"
+#include "runtime/ops/weight_skinny.h"
 #include "shaders/matmul/matmul_weight_push.h"
 
 namespace graft {
@@ -66,6 +67,8 @@ Status emit_weight_parts(Emitter& e, const WeightGemm& g) {
     }
     // The first part finds nothing there; the others leave what it wrote.
     if (part.accumulate || first > 0) part.out.access = Access::read_write;
+    GRAFT_TRY_ASSIGN(const bool done, emit_weight_skinny(e, part, first, g.rows));
+    if (done) return ok_status();
     return emit_part(e, part, first, g.rows);
   });
 }

@@ -81,6 +81,7 @@ std::vector<OpProbe> product_probes() {
   probes.push_back({Op::matmul, {{{1, 300}}, {{300, 70}}}});
   probes.push_back({Op::matmul, {{{2, 300}}, {{300, 72}}}});
   probes.push_back({Op::matmul, {{{2, 300}}, {{70, 300}}}, {{"trans_b", std::int64_t{1}}}});
+  probes.push_back({Op::matmul, {{{2, 320}}, {{70, 320}}}, {{"trans_b", std::int64_t{1}}}});
   probes.push_back({Op::matmul, {{{36, 40}}, {{40, 44}}}});
   probes.push_back({Op::conv, {{{2, 9, 9, 5}}, {{7, 3, 3, 5}}, {{7}}}, conv(1, 1)});
   probes.push_back({Op::conv, {{{2, 9, 9, 6}}, {{8, 3, 3, 3}}}, conv(2, 2)});
@@ -102,6 +103,7 @@ std::vector<OpProbe> product_probes() {
 std::vector<OpProbe> decoder_probes() {
   std::vector<OpProbe> probes;
   for (const DType dtype : {DType::q8_0, DType::q4_0, DType::q4_k, DType::q6_k}) {
+    probes.push_back({Op::matmul, {{{2, 256}}, weight({20, 256}, dtype)}, {{"trans_b", std::int64_t{1}}}});
     probes.push_back({Op::matmul, {{{5, 256}}, weight({20, 256}, dtype)}, {{"trans_b", std::int64_t{1}}}});
     probes.push_back({Op::matmul, {{{21, 256}}, weight({36, 256}, dtype)}, {{"trans_b", std::int64_t{1}}}});
   }

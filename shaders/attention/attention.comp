@@ -1,9 +1,11 @@
 // Attention with an online softmax (Milakov and Gimelshein 2018; Dao et al. 2022): a workgroup takes 32 rows through
 // all keys, 32 at a time, and keeps each row's maximum, sum and weighted values.
 //! variant f32 :
+//! requires coopmat
+//! variant f32_coopmat : -DATTENTION_COOPMAT
 #version 450
 #extension GL_GOOGLE_include_directive : require
-layout(local_size_x = 128) in;
+#include "shaders/attention/attention_threads.glsl"
 #include "shaders/common/step_state.h"
 #include "shaders/attention/attention_push.h"
 #include "shaders/attention/attention.glsl"
@@ -72,7 +74,7 @@ void main() {
     for (uint c = 0u; c < 4u; ++c) {
       for (uint r = 0u; r < 2u; ++r) {
         const float s = scores[r][c];
-        weights[(ty() + 16u * r) * kTile + tx() + 8u * c] = s == kMasked ? 0.0 : exp_accurate(s - top[r]);
+        set_weight(ty() + 16u * r, tx() + 8u * c, s == kMasked ? 0.0 : exp_accurate(s - top[r]));
       }
     }
     total *= shrink;
@@ -82,6 +84,12 @@ void main() {
       barrier();
       vec4 upper = result[2u * slab] * shrink.x;
       vec4 lower = result[2u * slab + 1u] * shrink.y;
+#ifdef ATTENTION_COOPMAT
+      add_weighted(upper, lower);
+      for (uint key = 0u; slab == 0u && key < kTile; ++key) {
+        total += vec2(weights[ty() * kTile + key], weights[(ty() + 16u) * kTile + key]);
+      }
+#else
       for (uint key = 0u; key < kTile; ++key) {
         const vec2 weight = vec2(weights[ty() * kTile + key], weights[(ty() + 16u) * kTile + key]);
         const vec4 value = right_tile[key * kVectors + tx()];
@@ -89,6 +97,7 @@ void main() {
         lower += weight.y * value;
         if (slab == 0u) total += weight;
       }
+#endif
       result[2u * slab] = upper;
       result[2u * slab + 1u] = lower;
     }

@@ -13,9 +13,22 @@ const uint kTile = 32u;
 const uint kVectors = 8u;       // of a row of a slab
 const float kMasked = -3.0e38;  // a score that no product reaches
 
-shared vec4 left_tile[kTile * kVectors];
-shared vec4 right_tile[kTile * kVectors];
+#ifdef ATTENTION_COOPMAT
+#include "shaders/attention/attention_coopmat.glsl"
+#else
+const uint kRow = kVectors;  // from a row of a tile to the next
+#define TILE_VECTOR vec4
+shared vec4 left_tile[kTile * kRow];
+shared vec4 right_tile[kTile * kRow];
+#endif
 shared float weights[kTile * kTile];  // [row][key]
+
+void set_weight(uint row, uint key, float weight) {
+  weights[row * kTile + key] = weight;
+#ifdef ATTENTION_COOPMAT
+  half_weights[row * 4u * kRow + key] = float16_t(weight);
+#endif
+}
 
 uint tx() { return gl_LocalInvocationIndex % 8u; }
 uint ty() { return gl_LocalInvocationIndex / 8u; }
@@ -58,8 +71,55 @@ uint key_base(Head h, uint key) { return ((h.batch * p.keys + key) * p.kv_heads 
 #define FILL_TILE(tile, name, base_of, h, first, count, slab)                                          \
   for (uint i = gl_LocalInvocationIndex; i < kTile * kVectors; i += 128u) {                            \
     const uint at = (first) + i / kVectors;                                                            \
-    tile[i] = at < (count) ? load_##name(base_of(h, at), (slab) * kTile + (i % kVectors) * 4u) : vec4(0.0); \
+    tile[i / kVectors * kRow + i % kVectors] = TILE_VECTOR(                                            \
+        at < (count) ? load_##name(base_of(h, at), (slab) * kTile + (i % kVectors) * 4u) : vec4(0.0)); \
   }
+
+#ifdef ATTENTION_COOPMAT
+// Adds the products of two rows of the left tile with four of the right one.
+void multiply_tiles(inout vec4 top, inout vec4 bottom) {
+  multiply_matrices(kRowsByRows);
+  for (uint c = 0; c < 4u; ++c) {
+    top[c] += products[ty() * kTile + tx() + 8u * c];
+    bottom[c] += products[(ty() + 16u) * kTile + tx() + 8u * c];
+  }
+}
+
+// Adds two rows of the weights times the right tile, four elements of them.
+void add_weighted(inout vec4 upper, inout vec4 lower) {
+  multiply_matrices(kWeightsByRight);
+  for (uint i = 0; i < 4u; ++i) {
+    upper[i] += products[ty() * kTile + tx() * 4u + i];
+    lower[i] += products[(ty() + 16u) * kTile + tx() * 4u + i];
+  }
+}
+
+// Adds two columns of the weights times the left tile.
+void add_columns(inout vec4 upper, inout vec4 lower) {
+  multiply_matrices(kWeightsByLeft);
+  for (uint i = 0; i < 4u; ++i) {
+    upper[i] += products[ty() * kTile + tx() * 4u + i];
+    lower[i] += products[(ty() + 16u) * kTile + tx() * 4u + i];
+  }
+}
+#else
+// Adds two rows of the weights times the right tile, four elements of them.
+void add_weighted(inout vec4 upper, inout vec4 lower) {
+  for (uint key = 0u; key < kTile; ++key) {
+    const vec4 value = right_tile[key * kVectors + tx()];
+    upper += weights[ty() * kTile + key] * value;
+    lower += weights[(ty() + 16u) * kTile + key] * value;
+  }
+}
+
+// Adds two columns of the weights times the left tile.
+void add_columns(inout vec4 upper, inout vec4 lower) {
+  for (uint row = 0u; row < kTile; ++row) {
+    const vec4 value = left_tile[row * kVectors + tx()];
+    upper += weights[row * kTile + ty()] * value;
+    lower += weights[row * kTile + ty() + 16u] * value;
+  }
+}
 
 // Adds the products of two rows of the left tile with four of the right one.
 void multiply_tiles(inout vec4 top, inout vec4 bottom) {
@@ -73,6 +133,7 @@ void multiply_tiles(inout vec4 top, inout vec4 bottom) {
     }
   }
 }
+#endif
 
 // Whether a row sees a key; `row` and `key` may lie past the end. Negative documents are padding.
 bool sees(uint row, uint key, int offset, int row_document, int key_document) {

@@ -60,6 +60,6 @@ void recompute(Head h, uint row_tile, uint key_tile, int offset, out vec4 weight
 // Puts a tile's numbers where all invocations see them.
 void share(vec4 numbers[2]) {
   for (uint r = 0u; r < 2u; ++r) {
-    for (uint c = 0u; c < 4u; ++c) weights[(ty() + 16u * r) * kTile + tx() + 8u * c] = numbers[r][c];
+    for (uint c = 0u; c < 4u; ++c) set_weight(ty() + 16u * r, tx() + 8u * c, numbers[r][c]);
   }
 }

@@ -1,8 +1,10 @@
 // dk and dv: a workgroup takes 32 keys through all rows that see them, the heads of their group in a fixed order.
 //! variant f32 :
+//! requires coopmat
+//! variant f32_coopmat : -DATTENTION_COOPMAT
 #version 450
 #extension GL_GOOGLE_include_directive : require
-layout(local_size_x = 128) in;
+#include "shaders/attention/attention_threads.glsl"
 #include "shaders/common/step_state.h"
 #include "shaders/attention/attention_push.h"
 #include "shaders/attention/attention.glsl"
@@ -13,15 +15,6 @@ layout(binding = 9) writeonly buffer Dv1 { float dv1[]; };
 layout(binding = 9) writeonly buffer Dv4 { vec4 dv4[]; };
 HEAD_STORER(dk)
 HEAD_STORER(dv)
-
-// Adds the shared numbers' columns ty and ty + 16, each times the rows of the left tile.
-void add_columns(inout vec4 upper, inout vec4 lower) {
-  for (uint row = 0u; row < kTile; ++row) {
-    const vec4 value = left_tile[row * kVectors + tx()];
-    upper += weights[row * kTile + ty()] * value;
-    lower += weights[row * kTile + ty() + 16u] * value;
-  }
-}
 
 void main() {
   const uint group = flat_workgroup();

@@ -1,8 +1,10 @@
 // dq: a workgroup takes 32 rows through all keys that they see.
 //! variant f32 :
+//! requires coopmat
+//! variant f32_coopmat : -DATTENTION_COOPMAT
 #version 450
 #extension GL_GOOGLE_include_directive : require
-layout(local_size_x = 128) in;
+#include "shaders/attention/attention_threads.glsl"
 #include "shaders/common/step_state.h"
 #include "shaders/attention/attention_push.h"
 #include "shaders/attention/attention.glsl"
@@ -30,11 +32,7 @@ void main() {
       barrier();  // the tile before has been read
       FILL_TILE(right_tile, k, key_base, h, key_tile * kTile, p.keys, slab)
       barrier();
-      for (uint key = 0u; key < kTile; ++key) {
-        const vec4 value = right_tile[key * kVectors + tx()];
-        result[2u * slab] += weights[ty() * kTile + key] * value;
-        result[2u * slab + 1u] += weights[(ty() + 16u) * kTile + key] * value;
-      }
+      add_weighted(result[2u * slab], result[2u * slab + 1u]);
     }
   }
   for (uint r = 0u; r < 2u; ++r) {

@@ -44,11 +44,12 @@ std::vector<double> fill(const OpInput& input, std::mt19937_64& random, std::siz
 }
 
 // What goes from one product to the next, and dequantized weights, are rounded to f16 as well: 2^-11 of each number.
+// Attention's weights go through three products in turn; results that nearly cancel are off by more of their size.
 double tolerance_of(const OpCase& c) {
-  constexpr double kRounded = 2e-3;
+  const double rounded = c.op == Op::attention ? 8e-3 : 2e-3;
   const bool exact =
       (c.op == Op::matmul || c.op == Op::conv || c.op == Op::conv_transpose) && !is_quantized(c.inputs[1].dtype);
-  return rounds_products() && !exact ? std::max(c.tolerance, kRounded) : c.tolerance;
+  return rounds_products() && !exact ? std::max(c.tolerance, rounded) : c.tolerance;
 }
 
 Result<Built> build(const OpCase& c) {

@@ -64,13 +64,13 @@ void use_rival(Plan& plan, shaders::KernelId kernel, std::array<std::uint32_t, 3
   plan.steps = std::move(steps);
 }
 
-// 128 rows times a quantized weight [n, k], or as in its gradient a weight [k, n].
-BenchCase quantized_gemm(DType dtype, std::int64_t n, std::int64_t k, bool trans_b) {
+// Rows times a quantized weight [n, k], or as in its gradient a weight [k, n].
+BenchCase quantized_gemm(DType dtype, std::int64_t m, std::int64_t n, std::int64_t k, bool trans_b) {
   BenchCase c;
-  c.name = cat("matmul N", trans_b ? "T " : "N ", dtype_name(dtype), " 128x", n, "x", k);
+  c.name = cat("matmul N", trans_b ? "T " : "N ", dtype_name(dtype), " ", m, "x", n, "x", k);
   c.build = [=]() -> Result<Graph> {
     Graph graph;
-    GRAFT_TRY_ASSIGN(const ValueId x, graph.add_value("x", DType::f32, {128, k}, ValueKind::constant));
+    GRAFT_TRY_ASSIGN(const ValueId x, graph.add_value("x", DType::f32, {m, k}, ValueKind::constant));
     const Shape shape = trans_b ? Shape{n, k} : Shape{k, n};
     GRAFT_TRY_ASSIGN(const ValueId w, graph.add_value("w", dtype, shape, ValueKind::constant));
     GRAFT_TRY_ASSIGN(const NodeId node, graph.add_node(Op::matmul, {x, w}, {{"trans_b", std::int64_t{trans_b}}}, "y"));
@@ -182,12 +182,12 @@ std::vector<BenchCase> bench_cases() {
   cases.push_back(gemm(128, 576, 1536, false, false));
   cases.push_back(gemm(1536, 576, 128, true, false));
   for (const DType dtype : {DType::q8_0, DType::q4_0}) {
-    cases.push_back(quantized_gemm(dtype, 1536, 576, true));
-    cases.push_back(quantized_gemm(dtype, 576, 1536, false));
+    for (const std::int64_t m : {1, 4, 128}) cases.push_back(quantized_gemm(dtype, m, 1536, 576, true));
+    cases.push_back(quantized_gemm(dtype, 128, 576, 1536, false));
   }
   for (const DType dtype : {DType::q4_k, DType::q6_k}) {
-    cases.push_back(quantized_gemm(dtype, 768, 768, true));
-    cases.push_back(quantized_gemm(dtype, 768, 768, false));
+    cases.push_back(quantized_gemm(dtype, 128, 768, 768, true));
+    cases.push_back(quantized_gemm(dtype, 128, 768, 768, false));
   }
   const Conv lenet1{64, 28, 1, 20, 5, 1, 1};
   const Conv lenet{64, 12, 20, 50, 5, 1, 1};
@@ -226,6 +226,19 @@ std::vector<BenchCase> bench_cases() {
   cases.push_back(simple("softmax 2048x1024", Op::softmax, {{2048, 1024}}, {{"axis", std::int64_t{1}}}));
   cases.push_back(simple("layer_norm 2048x1024", Op::layer_norm, {{2048, 1024}, {1024}, {1024}},
                          {{"axis", std::int64_t{1}}, {"epsilon", 1e-5}}));
+  return cases;
+}
+
+std::vector<BenchCase> large_bench_cases() {
+  std::vector<BenchCase> cases;
+  for (const std::int64_t n : {4096, 8192}) cases.push_back(gemm(n, n, n, false, false));
+  cases.push_back(simple("add 64M", Op::add, {{8192, 8192}, {8192, 8192}}));
+  cases.push_back(simple("gelu 64M", Op::gelu, {{8192, 8192}}));
+  const Dims q = {4, 2048, 16, 64};
+  const Dims statistics = {4, 2048, 16};
+  const Attrs causal = {{"causal", std::int64_t{1}}};
+  cases.push_back(simple("attention 4x2048x16x64", Op::attention, {q, q, q}, causal));
+  cases.push_back(simple("attention_grad 4x2048x16x64", Op::attention_grad, {q, q, q, q, statistics, q}, causal));
   return cases;
 }
 

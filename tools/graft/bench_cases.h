@@ -21,6 +21,8 @@ struct BenchCase {
 };
 
 std::vector<BenchCase> bench_cases();
+/// What only a GPU should be asked.
+std::vector<BenchCase> large_bench_cases();
 
 /// The product whose rate others are compared with: f32, 768 x 768 x 768, in bench_cases() too.
 BenchCase gemm_yardstick();

@@ -2,6 +2,7 @@
 // any.
 #include <algorithm>
 #include <cstdio>
+#include <iterator>
 #include <memory>
 
 #include "platform/gpu/presets.h"
@@ -100,7 +101,9 @@ Status bench_ops(gpu::Device& device, const Options& options) {
         options.repeat, options.processor_time ? "processor time" : "device time");
     print_row_titles();
   }
-  for (BenchCase& c : bench_cases()) {
+  std::vector<BenchCase> cases = bench_cases();
+  if (caps.type != gpu::DeviceType::cpu) std::ranges::move(large_bench_cases(), std::back_inserter(cases));
+  for (BenchCase& c : cases) {
     if (c.name.find(options.filter) == std::string::npos) continue;
     if (options.alone) c.rivals.clear();
     auto row = run_case(device, caps, c, options.repeat, options.clock());

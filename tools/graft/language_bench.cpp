@@ -104,6 +104,7 @@ void add_language_bench_flags(CLI::App& app, LanguageBenchFlags& flags) {
   app.add_option("--decode", flags.decode, "Language models: tokens to write (32)");
   app.add_option("--lora", flags.lora, "Language models: the adapters of the step that trains some");
   app.add_option("--budget", flags.budget, "Language models: largest device memory of a step");
+  app.add_flag("--no-steps", flags.no_steps, "Language models: only reading and writing, no training");
 }
 
 Result<std::vector<LanguageRow>> bench_language(gpu::Device& device, const Model& model,
@@ -114,6 +115,7 @@ Result<std::vector<LanguageRow>> bench_language(gpu::Device& device, const Model
   }
   std::vector<LanguageRow> rows;
   GRAFT_TRY(bench_generation(device, model, ports.vocabulary, flags, repeat, clock, rows));
+  if (flags.no_steps) return rows;
   GRAFT_TRY_ASSIGN(const train::LoraOptions lora, train::parse_lora(flags.lora));
   GRAFT_TRY_ASSIGN(const Model adapted, with_lora(model, lora, 0));
   GRAFT_TRY_ASSIGN(LanguageRow step, bench_step(device, adapted, "lora step", ports.vocabulary, flags, repeat, clock));

@@ -18,6 +18,7 @@ struct LanguageBenchFlags {
   std::uint32_t decode = 32;
   std::string lora = "r=8,alpha=16,targets=q_proj|k_proj|v_proj|o_proj";
   std::string budget;
+  bool no_steps = false;
 };
 void add_language_bench_flags(CLI::App& app, LanguageBenchFlags& flags);
 
@@ -30,8 +31,8 @@ struct LanguageRow {
   double rate() const { return median > 0 ? static_cast<double>(tokens) / median : 0; }
 };
 
-/// "prefill", "decode", "lora step" and, where no weight is quantized, "full step". The first run of each compiles and
-/// does not count. Tokens are random: speed does not depend on them.
+/// "prefill", "decode" and, but with no_steps, "lora step" and, where no weight is quantized, "full step". The first
+/// run of each compiles and does not count. Tokens are random: speed does not depend on them.
 Result<std::vector<LanguageRow>> bench_language(gpu::Device& device, const Model& model,
                                                 const LanguageBenchFlags& flags, int repeat, Clock clock);
 

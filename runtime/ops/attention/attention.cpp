@@ -3,6 +3,7 @@
 
 #include "platform/base/checked.h"
 #include "runtime/core/vjp.h"
+#include "runtime/ops/matrix_tiles.h"
 #include "runtime/ops/movement.h"
 #include "runtime/ops/parts.h"
 #include "runtime/ops/rows.h"
@@ -120,11 +121,28 @@ Result<Job> make_job(const Emitter& e, bool documents) {
   return job;
 }
 
-void dispatch(Emitter& e, const Job& job, shaders::KernelId kernel, std::uint64_t count, std::uint32_t tiles,
+/// In the order of Family::attention's variants.
+using Kernels = std::array<shaders::KernelId, 2>;
+constexpr Kernels kForward = {shaders::KernelId::attention__f32, shaders::KernelId::attention__f32_coopmat};
+constexpr Kernels kGradQuery = {shaders::KernelId::attention_grad_query__f32,
+                                shaders::KernelId::attention_grad_query__f32_coopmat};
+constexpr Kernels kGradKey = {shaders::KernelId::attention_grad_key__f32,
+                              shaders::KernelId::attention_grad_key__f32_coopmat};
+
+void dispatch(Emitter& e, const Job& job, const Kernels& kernels, std::uint64_t count, std::uint32_t tiles,
               std::vector<Binding> bindings) {
+  ChoiceShape shape{std::uint64_t{job.push.queries} * job.push.group, job.push.keys, job.push.dim, count};
+  shape.rounded = e.caps().rounded_products;
+  const Variant& variant = e.note(choose(Family::attention, e.caps(), shape, kernels));
   push::AttentionPush p = job.push;
   p.batch = static_cast<std::uint32_t>(count);
-  e.dispatch(kernel, {job.slabs, job.vectors}, std::move(bindings), p, e.spread(count * p.kv_heads * tiles));
+  e.dispatch(kernels[variant.kernel], {job.slabs, job.vectors}, std::move(bindings), p,
+             e.spread(count * p.kv_heads * tiles));
+  if (variant.kernel == 0) return;
+  auto& constants = e.dispatches().back().specialization;
+  constants = matrix_sizes(e.caps());
+  constants[0] = job.slabs;
+  constants[1] = job.vectors;
 }
 
 Status emit(Emitter& e) {
@@ -140,7 +158,7 @@ Status emit(Emitter& e) {
       return items_of(b, first, count, job.batch, words);
     };
     const Binding q = part(e.in(0), job.query_words);
-    dispatch(e, job, shaders::KernelId::attention__f32, count, job.push.row_tiles,
+    dispatch(e, job, kForward, count, job.push.row_tiles,
              {q, part(e.in(1), job.key_words), part(e.in(2), job.key_words),
               job.push.has_documents ? part(e.in(3), job.document_words) : q, job.push.from_step ? e.step_state() : q,
               part(e.out(0), job.query_words), part(e.out(1), job.statistic_words)});
@@ -196,10 +214,10 @@ Status emit_grad_part(Emitter& e, const Job& job, const Slot& scratch, std::uint
                                    job.push.from_step ? e.step_state() : q};
   std::vector<Binding> key_bindings = bindings;
   bindings.push_back(part(e.out(0), job.query_words));
-  dispatch(e, job, shaders::KernelId::attention_grad_query__f32, count, job.push.row_tiles, std::move(bindings));
+  dispatch(e, job, kGradQuery, count, job.push.row_tiles, std::move(bindings));
   key_bindings.push_back(part(e.out(1), job.key_words));
   key_bindings.push_back(part(e.out(2), job.key_words));
-  dispatch(e, job, shaders::KernelId::attention_grad_key__f32, count, job.push.key_tiles, std::move(key_bindings));
+  dispatch(e, job, kGradKey, count, job.push.key_tiles, std::move(key_bindings));
   return ok_status();
 }
 

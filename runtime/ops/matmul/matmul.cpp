@@ -9,7 +9,7 @@
 #include "runtime/ops/gemm.h"
 #include "runtime/ops/matmul/matmul_skinny.h"
 #include "runtime/ops/parts.h"
-#include "runtime/ops/weight_gemm.h"
+#include "runtime/ops/weight_skinny.h"
 #include "shaders/matmul/matmul_push.h"
 
 namespace graft::ops {
@@ -194,6 +194,15 @@ Status emit_weight(Emitter& e, const Matrices& x) {
   return emit_weight_gemm(e, gemm);
 }
 
+// A few rows times the rows of b, where each lane of a CPU device had better take rows of its own; false: not so.
+Result<bool> emit_few_rows(Emitter& e, std::uint64_t m, std::uint64_t n, std::uint64_t k,
+                           const GemmOperands& operands) {
+  if (std::max(m, n) * k > binding_words(e.caps())) return false;
+  WeightGemm gemm{.a = operands.a, .w = operands.b, .out = operands.out, .m = m, .rows = n, .columns = k};
+  if (operands.has_bias) gemm.bias = operands.bias;
+  return emit_weight_skinny(e, gemm, 0, n);
+}
+
 // How an operand of `across` rows (or columns) by k can be loaded.
 Fours fours_of(bool along_k, std::uint64_t across, std::uint64_t k, const std::vector<std::uint64_t>& batch_strides) {
   const auto whole = [](std::uint64_t n) { return n % 4 == 0; };
@@ -239,6 +248,10 @@ Status emit(Emitter& e) {
   problem.b_fours = fours_of(x.trans_b, n, k, batches.b_strides);
   if (problem.outputs == 0) return ok_status();
   if (!batches.sizes.empty()) return emit_batches(e, problem, operands, push, batches);
+  if (x.trans_b && (!x.trans_a || m == 1) && device_class(e.caps()) == DeviceClass::cpu) {
+    GRAFT_TRY_ASSIGN(const bool done, emit_few_rows(e, m, n, k, operands));
+    if (done) return ok_status();
+  }
   if ((!x.trans_a || m == 1) && std::max(m, n) * k <= binding_words(e.caps()) && suits_skinny(e, m, n, k, x.trans_b)) {
     return emit_skinny(e, m, n, k, x.trans_b, operands);
   }

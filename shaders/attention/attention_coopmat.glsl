@@ -1,0 +1,45 @@
+// Tiles of f16 and products of them by a device's matrix units, sums in f32: what attention.glsl's products become.
+// Each subgroup takes its share of the 32 x 32 results, which go through shared memory to the invocations that hold
+// them.
+layout(constant_id = 16) const uint kMatM = 16;  // the device's matrices; divisors of 32
+layout(constant_id = 17) const uint kMatN = 16;
+layout(constant_id = 18) const uint kMatK = 16;
+const uint kRow = kVectors + 2u;  // 16 bytes keep aligned, neighbouring rows lie in different banks
+const uint kMatrices = (kTile / kMatM) * (kTile / kMatN);
+#define TILE_VECTOR f16vec4
+shared f16vec4 left_tile[kTile * kRow];
+shared f16vec4 right_tile[kTile * kRow];
+shared float16_t half_weights[4u * kTile * kRow];  // [row][key]
+shared float products[kTile * kTile];
+
+const uint kRowsByRows = 0u;      // left tile, right tile transposed
+const uint kWeightsByRight = 1u;  // weights, right tile
+const uint kWeightsByLeft = 2u;   // weights transposed, left tile
+
+// The product of two tiles in `products`. The tiles, and the weights, have been written before the last barrier; what
+// was in `products` may still be read by others until the next.
+void multiply_matrices(uint which) {
+  for (uint i = gl_SubgroupID; i < kMatrices; i += gl_NumSubgroups) {
+    const uint m = i / (kTile / kMatN) * kMatM;
+    const uint n = i % (kTile / kMatN) * kMatN;
+    coopmat<float, gl_ScopeSubgroup, kMatM, kMatN, gl_MatrixUseAccumulator> sum =
+        coopmat<float, gl_ScopeSubgroup, kMatM, kMatN, gl_MatrixUseAccumulator>(0.0);
+    [[unroll]] for (uint k = 0u; k < kTile; k += kMatK) {
+      coopmat<float16_t, gl_ScopeSubgroup, kMatM, kMatK, gl_MatrixUseA> a;
+      coopmat<float16_t, gl_ScopeSubgroup, kMatK, kMatN, gl_MatrixUseB> b;
+      if (which == kRowsByRows) {
+        coopMatLoad(a, left_tile, m * kRow + k / 4u, kRow, gl_CooperativeMatrixLayoutRowMajor);
+        coopMatLoad(b, right_tile, n * kRow + k / 4u, kRow, gl_CooperativeMatrixLayoutColumnMajor);
+      } else if (which == kWeightsByRight) {
+        coopMatLoad(a, half_weights, m * 4u * kRow + k, 4u * kRow, gl_CooperativeMatrixLayoutRowMajor);
+        coopMatLoad(b, right_tile, k * kRow + n / 4u, kRow, gl_CooperativeMatrixLayoutRowMajor);
+      } else {
+        coopMatLoad(a, half_weights, k * 4u * kRow + m, 4u * kRow, gl_CooperativeMatrixLayoutColumnMajor);
+        coopMatLoad(b, left_tile, k * kRow + n / 4u, kRow, gl_CooperativeMatrixLayoutRowMajor);
+      }
+      sum = coopMatMulAdd(a, b, sum);
+    }
+    coopMatStore(sum, products, m * kTile + n, kTile, gl_CooperativeMatrixLayoutRowMajor);
+  }
+  barrier();
+}

@@ -1,0 +1,160 @@
+//! variant f32 :
+//! variant f32_dot8 : -DDOT8
+//! variant f32_plain : -DPLAIN
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#ifdef DOT8
+#extension GL_EXT_spirv_intrinsics : require
+#endif
+// C = A W^T (+ bias) for few rows of A and a quantized W (plain: one of f32): runs of 32 of a row of W are unpacked once for all rows of A.
+// kAlong invocations share kSpan rows of W, by turns along k, and add up their sums in a fixed order; with one of them,
+// A is the same for all invocations, and nothing is to be added. dot8: A has been rounded to 8 bits by quantize_rows,
+// and products are of four integers at a time.
+layout(constant_id = 0) const uint kThreads = 64;
+layout(constant_id = 1) const uint kRows = 1;   // of A
+layout(constant_id = 2) const uint kAlong = 64;  // a divisor of kThreads
+layout(constant_id = 3) const uint kSpan = 1;
+layout(constant_id = 5) const bool kPairs = false;  // a row has an even number of runs
+layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
+#include "shaders/common/index.glsl"
+#include "shaders/matmul/matmul_skinny_weight_push.h"
+
+#ifdef DOT8
+layout(std430, binding = 0) readonly buffer A { uint a[]; };  // of each run its scale, then eight words of codes
+#else
+layout(std430, binding = 0) readonly buffer A { vec4 a[]; };
+#endif
+#ifdef PLAIN
+layout(std430, binding = 1) readonly buffer W { vec4 w[]; };
+#else
+layout(std430, binding = 1) readonly buffer W { uint w[]; };
+#endif
+layout(std430, binding = 2) readonly buffer Bias { float bias[]; };  // any buffer without bias
+layout(std430, binding = 3) writeonly buffer Out { float c[]; };
+#ifndef PLAIN
+#include "shaders/common/quantized.glsl"
+#endif
+
+#ifdef DOT8
+// OpSDot of SPV_KHR_integer_dot_product on packed operands.
+spirv_instruction(extensions = ["SPV_KHR_integer_dot_product"], capabilities = [6018, 6019], id = 4450)
+int dot_packed(uint a, uint b, spirv_literal int packed_format);
+#endif
+
+const uint kSums = kRows * kSpan;
+const uint kRunWords = 9;  // of A in 8 bits
+shared float parts[kAlong == 1 ? 1 : kSums * kThreads];
+
+#ifdef PLAIN
+vec4 numbers[8];
+const float scale = 1.0;
+
+void unpack(uint pair, bool second) {
+  [[unroll]] for (uint q = 0; q < 8; ++q) numbers[q] = w[(pair * 2 + (second ? 1 : 0)) * 8 + q];
+}
+#else
+// A run of 32 as codes of a byte each, to be multiplied by `scale`; of other formats as numbers.
+uint codes[8];
+vec4 numbers[8];
+float scale;
+
+// The first or second run of a pair of runs, which begins at a whole word.
+void unpack(uint pair, bool second) {
+  if (kFormat != kQ8_0 && kFormat != kQ4_0) {
+    const uint e = (pair * 2 + (second ? 1 : 0)) * 32;
+    [[unroll]] for (uint q = 0; q < 8; ++q) numbers[q] = weight4(e + 4 * q, 4);
+    scale = 1.0;
+    return;
+  }
+  const bool bytes = kFormat == kQ8_0;
+  const uint words = bytes ? 8 : 4;
+  const uint first = pair * (bytes ? 17 : 9) + (second ? words : 0);
+  uint word = w[first];
+  scale = unpackHalf2x16(second ? word >> 16 : word).x;
+  [[unroll]] for (uint i = 0; i < words; ++i) {
+    const uint next = w[first + i + 1];
+    const uint four = second ? next : (word >> 16) | (next << 16);
+    word = next;
+    if (bytes) {
+      codes[i] = four;
+    } else {  // code - 8 in each byte, without borrowing from its neighbour
+      codes[i] = (((four & 0x0f0f0f0fu) | 0x80808080u) - 0x08080808u) ^ 0x80808080u;
+      codes[i + 4] = ((((four >> 4) & 0x0f0f0f0fu) | 0x80808080u) - 0x08080808u) ^ 0x80808080u;
+    }
+  }
+#ifndef DOT8
+  [[unroll]] for (uint q = 0; q < 8; ++q) numbers[q] = signed_bytes(codes[q]);
+#endif
+}
+#endif
+
+// The product of the run that was unpacked with run `run` of a row of A.
+float product(uint row, uint run) {
+#ifdef DOT8
+  const uint at = (row * (p.k / 32) + run) * kRunWords;
+  int sum = 0;
+  [[unroll]] for (uint q = 0; q < 8; ++q) sum += dot_packed(codes[q], a[at + 1 + q], 0);
+  return scale * uintBitsToFloat(a[at]) * float(sum);
+#else
+  const uint at = (row * p.k + run * 32) / 4;
+  float sum = 0.0;
+  [[unroll]] for (uint q = 0; q < 8; ++q) sum += dot(numbers[q], a[at + q]);
+  return scale * sum;
+#endif
+}
+
+void main() {
+  const uint group = flat_workgroup();
+  if (group >= p.groups) return;  // the whole workgroup
+  const uint along = gl_LocalInvocationIndex % kAlong;
+  const uint across = gl_LocalInvocationIndex / kAlong;
+  const uint kAcross = kThreads / kAlong;
+  const uint m0 = group / p.groups_n * kRows;
+  const uint n0 = group % p.groups_n * (kAcross * kSpan) + across;
+  const uint runs = p.k / 32;
+  float acc[kSums];
+  [[unroll]] for (uint i = 0; i < kSums; ++i) acc[i] = 0.0;
+  if (kPairs) {
+    for (uint pair = along; pair < runs / 2; pair += kAlong) {
+      [[unroll]] for (uint j = 0; j < kSpan; ++j) {
+        const uint row = min(n0 + j * kAcross, p.n - 1) * (runs / 2);
+        [[unroll]] for (uint half_of_pair = 0; half_of_pair < 2; ++half_of_pair) {
+          unpack(row + pair, half_of_pair == 1);
+          [[unroll]] for (uint r = 0; r < kRows; ++r) {
+            acc[j * kRows + r] += product(min(m0 + r, p.rows - 1), 2 * pair + half_of_pair);
+          }
+        }
+      }
+    }
+  } else {
+    for (uint run = along; run < runs; run += kAlong) {
+      [[unroll]] for (uint j = 0; j < kSpan; ++j) {
+        const uint at = min(n0 + j * kAcross, p.n - 1) * runs + run;
+        unpack(at >> 1, (at & 1) != 0);
+        [[unroll]] for (uint r = 0; r < kRows; ++r) acc[j * kRows + r] += product(min(m0 + r, p.rows - 1), run);
+      }
+    }
+  }
+  if (kAlong > 1) {
+    [[unroll]] for (uint i = 0; i < kSums; ++i) parts[i * kThreads + gl_LocalInvocationIndex] = acc[i];
+    for (uint left = kAlong / 2; left > 0; left /= 2) {
+      barrier();
+      if (along < left) {
+        [[unroll]] for (uint i = 0; i < kSums; ++i) {
+          parts[i * kThreads + gl_LocalInvocationIndex] += parts[i * kThreads + gl_LocalInvocationIndex + left];
+        }
+      }
+    }
+    if (along != 0) return;
+    [[unroll]] for (uint i = 0; i < kSums; ++i) acc[i] = parts[i * kThreads + gl_LocalInvocationIndex];
+  }
+  [[unroll]] for (uint j = 0; j < kSpan; ++j) {
+    const uint n = n0 + j * kAcross;
+    if (n >= p.n) continue;
+    const float start = p.has_bias != 0 ? bias[p.first + n] : 0.0;
+    [[unroll]] for (uint r = 0; r < kRows; ++r) {
+      if (m0 + r < p.rows) c[(m0 + r) * p.out_stride + p.first + n] = acc[j * kRows + r] + start;
+    }
+  }
+}

@@ -1,0 +1,12 @@
+#include "shaders/common/push.h"
+// C [rows, n] = A [rows, k] W^T (+ bias) for a quantized weight W [n, k]; k is a multiple of 32.
+PUSH_BEGIN(MatmulSkinnyWeightPush)
+  uint rows;
+  uint n;
+  uint k;
+  uint groups_n;    // workgroups along n; others follow for further rows of A
+  uint groups;      // workgroups in all
+  uint out_stride;  // elements from a row of C to the next
+  uint first;       // column of C that W's row 0 is
+  uint has_bias;
+PUSH_END(MatmulSkinnyWeightPush)

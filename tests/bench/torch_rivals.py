@@ -1,0 +1,262 @@
+#!/usr/bin/env python3
+"""What PyTorch reaches on this machine, as JSON: rates of the cases of `graft bench ops` and of training steps.
+
+torch_rivals.py [--repeat N] [--large]      on a CUDA device eager and compiled, else on the CPU (eager alone)
+torch_rivals.py --images lenet|resnet18 COUNT FOLDER     writes x.npy and y.npy, made-up images for graft train
+
+f32 is f32: TF32 is off. --large: what only a GPU should be asked.
+"""
+
+import argparse
+import json
+import time
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+CUDA = torch.cuda.is_available()
+DEVICE = "cuda" if CUDA else "cpu"
+IMAGES = {"lenet": (1, 28, 10), "resnet18": (3, 224, 1000)}
+
+
+def seconds(function, repeat):
+    """The median; on CUDA by events, after everything before is done."""
+    times = []
+    for i in range(repeat + 2):
+        if CUDA:
+            torch.cuda.synchronize()
+        begin = time.perf_counter()
+        function()
+        if CUDA:
+            torch.cuda.synchronize()
+        if i >= 2:  # the first compile, choose kernels, fill caches
+            times.append(time.perf_counter() - begin)
+    times.sort()
+    return times[len(times) // 2]
+
+
+class Rates:
+    def __init__(self, repeat):
+        self.repeat = repeat
+        self.rates = {}
+
+    def add(self, name, unit, amount, function):
+        rates = {"unit": unit, "eager": amount / seconds(function, self.repeat)}
+        if CUDA:
+            try:
+                rates["compiled"] = amount / seconds(torch.compile(function), self.repeat)
+            except Exception as failure:  # torch.compile needs a compiler that may not be there
+                rates["compiled_failed"] = str(failure)[:200]
+        self.rates[name] = rates
+
+
+def tensor(*shape, dtype=torch.float32):
+    return torch.full(shape, 0.5, device=DEVICE, dtype=dtype)
+
+
+def products(rates, large):
+    sizes = [(n, n, n) for n in ((4096, 8192) if large else (256, 512, 768, 1024))]
+    for m, n, k in sizes:
+        for name, dtype in (("", torch.float32), ("f16 ", torch.float16), ("bf16 ", torch.bfloat16)):
+            if name and not large:
+                continue
+            a, b = tensor(m, k, dtype=dtype), tensor(k, n, dtype=dtype)
+            rates.add(f"matmul NN {name}{m}x{n}x{k}", "GFLOP/s", 2e-9 * m * n * k, lambda a=a, b=b: a @ b)
+
+
+def convolutions(rates):
+    for batch, size, inputs, outputs, kernel, stride in ((64, 12, 20, 50, 5, 1), (4, 28, 64, 64, 3, 1),
+                                                         (4, 28, 64, 128, 3, 2), (4, 28, 128, 128, 1, 1)):
+        x = tensor(batch, inputs, size, size)
+        w = tensor(outputs, inputs, kernel, kernel)
+        out = (size + 2 * (kernel // 2) - kernel) // stride + 1
+        flops = 2e-9 * batch * out * out * outputs * inputs * kernel * kernel
+        name = f"conv {kernel}x{kernel}{f' stride {stride}' if stride > 1 else ''} {batch}x{size}x{size}x{inputs}"
+        rates.add(f"{name} -> {outputs}", "GFLOP/s", flops,
+                  lambda x=x, w=w, s=stride, p=kernel // 2: F.conv2d(x, w, stride=s, padding=p))
+
+
+def bandwidth(rates, large):
+    side = 8192 if large else 2048
+    label = "64M" if large else "4M"
+    x, y, z = (tensor(side, side) for _ in range(3))
+    gb = side * side * 4e-9
+    rates.add(f"add {label}", "GB/s", 3 * gb, lambda: torch.add(x, y, out=z))
+    rates.add(f"gelu {label}", "GB/s", 2 * gb, lambda: F.gelu(x))
+
+
+def attend(q, k, v):
+    if hasattr(F, "scaled_dot_product_attention"):
+        return F.scaled_dot_product_attention(q, k, v, is_causal=True)
+    mask = torch.full((q.shape[-2], k.shape[-2]), float("-inf"), device=q.device).triu(1)
+    return F.softmax(q @ k.transpose(-2, -1) * q.shape[-1] ** -0.5 + mask, -1) @ v
+
+
+def attention(rates):
+    """Forward and backward at 2048 tokens, 16 heads of 64, causal; flash attention where PyTorch has it."""
+    shape = (4, 16, 2048, 64)
+    q, k, v = (torch.randn(shape, device=DEVICE, dtype=torch.float16, requires_grad=True) for _ in range(3))
+    flops = 4 * 16 * 2048 * 2048 * 64  # of one product of all rows and keys, halved by the mask, times two
+
+    def forward():
+        return attend(q, k, v)
+
+    def both():
+        torch.autograd.grad(forward().sum(), (q, k, v))
+
+    rates.add("attention 4x2048x16x64", "GFLOP/s", 2e-9 * flops, forward)
+    rates.add("attention forward and backward 4x2048x16x64", "GFLOP/s", 7e-9 * flops, both)
+
+
+class Block(nn.Module):
+    def __init__(self, inputs, outputs, stride):
+        super().__init__()
+        self.a = nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False)
+        self.b = nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False)
+        self.norm_a, self.norm_b = nn.BatchNorm2d(outputs), nn.BatchNorm2d(outputs)
+        self.short = nn.Identity()
+        if stride != 1 or inputs != outputs:
+            self.short = nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs))
+
+    def forward(self, x):
+        y = F.relu(self.norm_a(self.a(x)))
+        return F.relu(self.norm_b(self.b(y)) + self.short(x))
+
+
+def resnet18():
+    layers = [nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(3, 2, 1)]
+    width = 64
+    for outputs, stride in ((64, 1), (64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), (512, 1)):
+        layers.append(Block(width, outputs, stride))
+        width = outputs
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 1000))
+
+
+def lenet():
+    return nn.Sequential(nn.Conv2d(1, 20, 5), nn.MaxPool2d(2), nn.Conv2d(20, 50, 5), nn.MaxPool2d(2), nn.Flatten(),
+                         nn.Linear(800, 500), nn.ReLU(), nn.Linear(500, 10))
+
+
+def steps(rates, name, make, batch):
+    channels, size, classes = IMAGES[name]
+    model = make().to(DEVICE)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    x = torch.rand(batch, channels, size, size, device=DEVICE)
+    y = torch.randint(classes, (batch,), device=DEVICE)
+
+    def step():
+        optimizer.zero_grad(set_to_none=True)
+        F.cross_entropy(model(x), y).backward()
+        optimizer.step()
+
+    rates.add(name, "steps/s", 1, step)
+
+
+class Decoder(nn.Module):
+    """SmolLM2-135M's shape; rank > 0: only adapters on q, k, v and o learn."""
+
+    def __init__(self, rank, layers=30, dim=576, hidden=1536, heads=9, kv_heads=3, vocab=49152):
+        super().__init__()
+        self.heads, self.kv_heads, self.head = heads, kv_heads, dim // heads
+        self.embed = nn.Embedding(vocab, dim)
+        kv = kv_heads * self.head
+        shapes = {"q": (dim, dim), "k": (dim, kv), "v": (dim, kv), "o": (dim, dim), "gate": (dim, hidden),
+                  "up": (dim, hidden), "down": (hidden, dim)}
+        self.blocks = nn.ModuleList(nn.ModuleDict({n: nn.Linear(*s, bias=False) for n, s in shapes.items()})
+                                    for _ in range(layers))
+        self.norms = nn.ParameterList(nn.Parameter(torch.ones(dim)) for _ in range(2 * layers + 1))
+        self.adapters = nn.ModuleList()
+        if rank:
+            self.requires_grad_(False)
+            self.adapters.extend(
+                nn.ModuleDict({n: nn.Sequential(nn.Linear(shapes[n][0], rank, bias=False),
+                                                nn.Linear(rank, shapes[n][1], bias=False)) for n in "qkvo"})
+                for _ in range(layers))
+
+    def linear(self, i, name, x):
+        y = self.blocks[i][name](x)
+        return y + 2 * self.adapters[i][name](x) if len(self.adapters) and name in "qkvo" else y
+
+    def rotate(self, x):
+        half = self.head // 2
+        angle = torch.outer(torch.arange(x.shape[2], device=x.device),
+                            100000.0 ** (-torch.arange(half, device=x.device) / half))
+        a, b = x[..., :half], x[..., half:]
+        return torch.cat((a * angle.cos() - b * angle.sin(), b * angle.cos() + a * angle.sin()), -1)
+
+    def norm(self, i, x):
+        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-5) * self.norms[i]
+
+    def forward(self, tokens):
+        x = self.embed(tokens)
+        batch, seq, _ = x.shape
+
+        def split(y, heads):
+            return y.view(batch, seq, heads, self.head).transpose(1, 2)
+
+        for i in range(len(self.blocks)):
+            h = self.norm(2 * i, x)
+            q = self.rotate(split(self.linear(i, "q", h), self.heads))
+            k = self.rotate(split(self.linear(i, "k", h), self.kv_heads))
+            v = split(self.linear(i, "v", h), self.kv_heads)
+            k, v = (t.repeat_interleave(self.heads // self.kv_heads, 1) for t in (k, v))
+            y = attend(q, k, v)
+            x = x + self.linear(i, "o", y.transpose(1, 2).reshape(batch, seq, -1))
+            h = self.norm(2 * i + 1, x)
+            x = x + self.linear(i, "down", F.silu(self.linear(i, "gate", h)) * self.linear(i, "up", h))
+        return F.linear(self.norm(-1, x), self.embed.weight)
+
+
+def language_steps(rates, seq):
+    for name, rank in (("full step", 0), ("lora step", 8)):
+        model = Decoder(rank).to(DEVICE)
+        optimizer = torch.optim.AdamW([w for w in model.parameters() if w.requires_grad], lr=1e-4)
+        tokens = torch.randint(49152, (1, seq + 1), device=DEVICE)
+
+        def step(model=model, optimizer=optimizer, tokens=tokens):
+            optimizer.zero_grad(set_to_none=True)
+            F.cross_entropy(model(tokens[:, :-1]).flatten(0, 1), tokens[:, 1:].flatten()).backward()
+            optimizer.step()
+
+        rates.add(f"135M, {seq} tokens: {name}", "tokens/s", seq, step)
+
+
+def write_images(name, count, folder):
+    import numpy as np
+    channels, size, classes = IMAGES[name]
+    generator = np.random.default_rng(1)
+    np.save(f"{folder}/x.npy", generator.random((count, channels, size, size), dtype=np.float32))
+    np.save(f"{folder}/y.npy", generator.integers(classes, size=count).astype(np.int32))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--repeat", type=int, default=7)
+    parser.add_argument("--large", action="store_true")
+    parser.add_argument("--images", nargs=3, metavar=("EXAMPLE", "COUNT", "FOLDER"))
+    options = parser.parse_args()
+    if options.images:
+        write_images(options.images[0], int(options.images[1]), options.images[2])
+        return
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = False
+    torch.manual_seed(1)
+    rates = Rates(options.repeat)
+    products(rates, False)
+    convolutions(rates)
+    bandwidth(rates, False)
+    steps(rates, "lenet", lenet, 64)
+    steps(rates, "resnet18", resnet18, 32 if CUDA else 8)
+    language_steps(rates, 128)
+    if options.large:
+        products(rates, True)
+        bandwidth(rates, True)
+        attention(rates)
+        language_steps(rates, 1024)
+    device = torch.cuda.get_device_name() if CUDA else f"CPU, {torch.get_num_threads()} threads"
+    print(json.dumps({"version": torch.__version__, "device": device, "cuda": CUDA, "rates": rates.rates}))
+
+
+if __name__ == "__main__":
+    main()
