@@ -163,7 +163,25 @@ void add_dispatches(const Draft& draft, Plan& plan) {
 }
 
 void count_steps(Plan& plan) {
-  for (const Step& step : plan.steps) ++plan.nodes[step.node].steps;
+  std::vector<std::uint32_t> number(plan.kernels.size(), kNoIndex);
+  std::vector<PlanKernel> kernels;
+  for (Step& step : plan.steps) {
+    ++plan.nodes[step.node].steps;
+    if (number[step.kernel] == kNoIndex) {
+      number[step.kernel] = static_cast<std::uint32_t>(kernels.size());
+      kernels.push_back(std::move(plan.kernels[step.kernel]));
+    }
+    step.kernel = number[step.kernel];
+  }
+  plan.kernels = std::move(kernels);
+  for (PlanNode& node : plan.nodes) {
+    if (node.steps != 0) node.merged_into = kNoIndex;
+  }
+  for (PlanNode& node : plan.nodes) {
+    while (node.merged_into != kNoIndex && plan.nodes[node.merged_into].merged_into != kNoIndex) {
+      node.merged_into = plan.nodes[node.merged_into].merged_into;
+    }
+  }
 }
 
 void add_copies(const Draft& draft, Plan& plan) {

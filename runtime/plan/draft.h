@@ -74,10 +74,14 @@ void gather_updates(Draft& draft, const PlanOptions& options, std::uint64_t limi
 /// Nodes, kernels and dispatches of the plan, in the order of the nodes.
 void add_dispatches(const Draft& draft, Plan& plan);
 
+/// Puts chains of elementwise dispatches, and products with the bias that is added to them, into one: see
+/// PlanOptions::fuse. Uses no more memory; what lies between keeps its place in the arena, unused.
+void fuse_steps(const Draft& draft, Plan& plan);
+
 /// Orders dispatches so that few barriers are needed, and merges those of many tensors: see PlanOptions::merge.
 void merge_steps(const gpu::Caps& caps, Plan& plan);
 
-/// Counts each node's dispatches; after merge_steps.
+/// Counts each node's dispatches, and leaves out kernels that none is of; after merge_steps.
 void count_steps(Plan& plan);
 
 /// Inputs and outputs with their staging; after merge_steps.

@@ -131,6 +131,7 @@ Result<Plan> finish_plan(const Draft& d, const PlanOptions& options) {
   plan.transient_bytes = d.arena.bytes;
   plan.lower_bound = peak(d);
   add_dispatches(d, plan);
+  if (options.fuse) fuse_steps(d, plan);
   if (options.merge) merge_steps(d.caps, plan);
   count_steps(plan);
   GRAFT_TRY(add_ports(d, plan));

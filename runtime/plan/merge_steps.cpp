@@ -110,7 +110,6 @@ class Merger {
       if (gone[s] == 0) steps.push_back(std::move(plan_.steps[s]));
     }
     plan_.steps = std::move(steps);
-    drop_unused_kernels();
   }
 
  private:
@@ -230,19 +229,6 @@ class Merger {
     step.kernel = static_cast<std::uint32_t>(std::find(plan_.kernels.begin(), plan_.kernels.end(), kernel) -
                                              plan_.kernels.begin());
     if (step.kernel == plan_.kernels.size()) plan_.kernels.push_back(kernel);
-  }
-
-  void drop_unused_kernels() {
-    std::vector<std::uint32_t> number(plan_.kernels.size(), kNoIndex);
-    std::vector<PlanKernel> kernels;
-    for (Step& step : plan_.steps) {
-      if (number[step.kernel] == kNoIndex) {
-        number[step.kernel] = static_cast<std::uint32_t>(kernels.size());
-        kernels.push_back(std::move(plan_.kernels[step.kernel]));
-      }
-      step.kernel = number[step.kernel];
-    }
-    plan_.kernels = std::move(kernels);
   }
 
   Plan& plan_;

@@ -3,8 +3,7 @@
 // y = fn(a, b) with broadcasting. Words in, words out: results may be floats, integers or booleans.
 #version 450
 #extension GL_GOOGLE_include_directive : require
-#include "shaders/common/math.glsl"
-#include "shaders/binary/binary_fn.h"
+#include "shaders/binary/binary_apply.glsl"
 layout(local_size_x = 128) in;
 layout(constant_id = 0) const uint FN = 0;
 #include "shaders/common/strided.glsl"
@@ -14,43 +13,6 @@ layout(binding = 1) readonly buffer B1 { uint b1[]; };
 layout(binding = 1) readonly buffer B4 { uvec4 b4[]; };
 layout(binding = 2) writeonly buffer Y1 { uint y1[]; };
 layout(binding = 2) writeonly buffer Y4 { uvec4 y4[]; };
-
-// The remainder with the dividend's sign, exact: a / b is too coarse once |a / b| exceeds 2^24. Each turn takes away
-// b times a power of two, which loses no bit.
-float trunc_mod(float a, float b) {
-  if (is_nan(a) || is_nan(b) || is_inf(a) || b == 0.0) return nan();
-  float d = abs(b);
-  float r = abs(a);
-  while (r >= d) {
-    int steps = (int(floatBitsToUint(r) >> 23) - int(floatBitsToUint(d) >> 23));
-    float part = scale_by_power(d, steps);
-    if (part > r) part *= 0.5;
-    if (!(part >= d)) break;
-    r -= part;
-  }
-  return a < 0.0 ? -r : r;
-}
-
-float floor_mod(float a, float b) {
-  float r = trunc_mod(a, b);
-  return r != 0.0 && (r < 0.0) != (b < 0.0) ? r + b : r;
-}
-
-float apply_float(float a, float b) {
-  switch (FN) {
-    case fn_add: return a + b;
-    case fn_sub: return a - b;
-    case fn_mul: return a * b;
-    case fn_div: return a / b;
-    case fn_pow: return pow_accurate(a, b);
-    case fn_maximum: return max_nan(a, b);
-    case fn_minimum: return min_nan(a, b);
-    case fn_floor_mod: return floor_mod(a, b);
-    case fn_trunc_mod: return trunc_mod(a, b);
-    case fn_prelu: return a < 0.0 ? a * b : a;
-  }
-  return a;
-}
 
 bool compare_float(float a, float b) {
   if (is_nan(a) || is_nan(b)) return FN == fn_not_equal;
@@ -118,7 +80,7 @@ uint apply(uint a, uint b) {
   return uint(apply_int(int(a), int(b)));
 #else
   if (FN >= fn_equal) return compare_float(uintBitsToFloat(a), uintBitsToFloat(b)) ? 1u : 0u;
-  return floatBitsToUint(apply_float(uintBitsToFloat(a), uintBitsToFloat(b)));
+  return floatBitsToUint(binary_apply(FN, uintBitsToFloat(a), uintBitsToFloat(b)));
 #endif
 }
 

@@ -34,6 +34,7 @@ struct Options {
   bool json = false;
   bool curve = false;
   bool fits_device = false;
+  bool no_fusion = false;
   std::string fetch;
   std::string quantize;
 };
@@ -233,6 +234,7 @@ Status run(const Options& options) {
   GRAFT_TRY_ASSIGN(AdaptedModel opened, open_planned(options));
   const Model& model = opened.get();
   PlanOptions plan_options;
+  plan_options.fuse = plan_options.merge = !options.no_fusion;
   if (!options.budget.empty()) {
     GRAFT_TRY_ASSIGN(plan_options.budget, parse_size(options.budget));
   }
@@ -266,6 +268,7 @@ Action add_plan(CLI::App& app) {
   app.add_flag("--curve", options->curve, "Print what computing results again would save, and its FLOPs");
   app.add_option("--svg", options->svg, "Draw the memory map, the curve and the largest layers to this file");
   app.add_option("--html", options->html, "The same as a page with every layer; hovering names the values");
+  app.add_flag("--no-fusion", options->no_fusion, "Every op and every tensor by dispatches of its own");
   app.add_option("--fetch", options->fetch, "Values that training is to read after each step: what that costs");
   app.add_flag("--fits-device", options->fits_device, "Fail where the device's memory does not suffice");
   add_quantize_flag(app, options->quantize);

@@ -41,6 +41,7 @@ struct Options {
   std::uint64_t steps = 0;
   std::string budget;
   bool no_shuffle = false;
+  bool no_fusion = false;
   bool drop_last = false;
   bool quiet = false;
   std::string metrics;
@@ -368,6 +369,7 @@ Status train_on(OpenDevice& opened, Model& model, const Options& options) {
   trainer_options.program.proof = opened.remembered();
   gpu::Device& device = opened.device();
   if (held_out) trainer_options.request.evaluation_samples = held_out->size();
+  trainer_options.request.plan.fuse = trainer_options.request.plan.merge = !options.no_fusion;
   if (!options.budget.empty()) {
     GRAFT_TRY_ASSIGN(trainer_options.request.plan.budget, parse_size(options.budget));
     trainer_options.request.shrink_micro_batch = true;
@@ -422,6 +424,7 @@ Action add_train(CLI::App& app) {
       "--budget", options->budget,
       "Largest device memory, as in 512MiB: results are computed again, then micro-batches shrink, then frozen "
       "weights are streamed from the file");
+  app.add_flag("--no-fusion", options->no_fusion, "Every op and every tensor by dispatches of its own: the same bits");
   app.add_flag("--no-shuffle", options->no_shuffle, "Take the samples in their order");
   app.add_flag("--drop-last", options->drop_last, "Leave out a last batch that is not full");
   app.add_option("--metrics", options->metrics, "Write a JSON object per step to this file");

@@ -47,11 +47,22 @@ std::size_t dispatches_of(const Plan& plan) {
       std::count_if(plan.steps.begin(), plan.steps.end(), [](const Step& s) { return s.kind == StepKind::dispatch; }));
 }
 
-/// Dispatches that stand for those of many tensors.
+/// Dispatches that stand for those of many tensors, or of a chain of ops.
 void print_merged(const Plan& plan) {
+  std::uint32_t chains = 0;
+  std::uint32_t links = 0;
   for (const Step& step : plan.steps) {
     if (step.merged < 2) continue;
+    if (step.windows.empty()) {
+      ++chains;
+      links += step.merged;
+      continue;
+    }
     std::printf("One dispatch of %s for %u tensors or parts of them.\n", plan.nodes[step.node].op.c_str(), step.merged);
+  }
+  if (chains != 0) {
+    std::printf("%u dispatches do the work of %u: chains of elementwise ops, products with their bias.\n", chains,
+                links);
   }
 }
 
@@ -102,7 +113,7 @@ void print_plan(const Plan& plan, const std::string& title) {
                 peak.op.c_str());
   }
   std::uint64_t moved = 0;
-  for (const PlanNode& node : plan.nodes) moved += node.bytes;
+  for (const Step& step : plan.steps) moved += step.kind == StepKind::dispatch ? step.bytes : 0;
   std::printf(".\n%sFLOP, %s moved, %zu dispatches of %zu kernels, %u barriers.\n",
               (si_text(static_cast<double>(plan.flops)) + " ").c_str(), bytes_text(moved).c_str(), dispatches_of(plan),
               plan.kernels.size(), plan.barriers);

@@ -1,0 +1,255 @@
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "runtime/plan/chain.h"
+#include "runtime/plan/draft.h"
+#include "shaders/binary/binary_fn.h"
+#include "shaders/chain/chain_fn.h"
+
+namespace graft {
+namespace {
+
+constexpr std::size_t kReach = 256;  // dispatches over which a producer is moved to its reader
+
+bool overlap(const PlanBinding& a, const PlanBinding& b) {
+  return a.space == b.space && a.offset < b.offset + b.size && b.offset < a.offset + a.size;
+}
+
+bool same_range(const PlanBinding& a, const PlanBinding& b) {
+  return a.space == b.space && a.offset == b.offset && a.size == b.size;
+}
+
+class Fuser {
+ public:
+  Fuser(const Draft& draft, Plan& plan) : d_(draft), plan_(plan) {}
+
+  void run() {
+    const auto n = static_cast<std::uint32_t>(plan_.steps.size());
+    chains_.resize(n);
+    gone_.assign(n, 0);
+    for (std::uint32_t s = 0; s < n; ++s) {
+      chains_[s] = chain_of(plan_.steps[s], plan_.kernels[plan_.steps[s].kernel]);
+      if (chains_[s] && chains_[s]->outputs[0].binding.value == kNoIndex) chains_[s].reset();  // scratch
+      note_readers(s);
+    }
+    for (const Output& output : d_.graph.outputs()) given_.insert(d_.roots[output.value.index]);
+    for (std::uint32_t s = 0; s < n; ++s) {
+      if (chains_[s]) absorb_product(s);
+    }
+    for (std::uint32_t s = 0; s < n; ++s) {
+      while (chains_[s] && absorb_any(s)) {
+      }
+    }
+    finish();
+  }
+
+ private:
+  void note_readers(std::uint32_t s) {
+    for (const PlanBinding& b : plan_.steps[s].bindings) {
+      if (b.value != kNoIndex && b.access != Access::write) readers_[d_.roots[b.value]].insert(s);
+    }
+  }
+
+  /// Takes one producer into step s; false where there is none that may be.
+  bool absorb_any(std::uint32_t s) {
+    for (const ChainInput& input : chains_[s]->inputs) {
+      if (input.reach.mode != chain_fn::same || input.binding.value == kNoIndex) continue;
+      const std::uint32_t first = s > kReach ? s - kReach : 0;
+      for (std::uint32_t p = s; p-- > first;) {
+        if (gone_[p] != 0 || !writes(p, input.binding)) continue;
+        if (chains_[p] && absorb(p, s, input.binding)) return true;
+        break;  // the last that wrote it, whoever that is
+      }
+    }
+    return false;
+  }
+
+  /// Where step s adds a bias to a product, the product does.
+  void absorb_product(std::uint32_t s) {
+    const Chain& chain = *chains_[s];
+    const ChainStep& step = chain.steps[0];
+    if (step.kind != chain_fn::binary || step.fn != binary_fn::add || chain.inputs.size() != 2) return;
+    for (const std::size_t product : {0, 1}) {
+      const ChainInput& sum = chain.inputs[product];
+      const ChainInput& bias = chain.inputs[1 - product];
+      const bool row = (bias.reach.mode == chain_fn::row || bias.reach.mode == chain_fn::any) && bias.reach.div == 1;
+      if (sum.reach.mode != chain_fn::same || !row || sum.binding.value == kNoIndex) continue;
+      const std::uint32_t first = s > kReach ? s - kReach : 0;
+      for (std::uint32_t p = s; p-- > first;) {
+        if (gone_[p] != 0 || !writes(p, sum.binding)) continue;
+        if (give_bias(p, s, sum.binding, bias)) return;
+        break;
+      }
+    }
+  }
+
+  /// Runs product p in the place of step s, with the bias that s would add.
+  bool give_bias(std::uint32_t p, std::uint32_t s, const PlanBinding& sum, const ChainInput& bias) {
+    const Step& from = plan_.steps[p];
+    const PlanBinding& out = from.bindings.back();
+    if (chains_[p] || !same_range(out, sum) || out.value == kNoIndex || wanted(out, s)) return false;
+    const PlanBinding to = chains_[s]->outputs[0].binding;
+    for (const PlanBinding& b : from.bindings) {
+      if (b.access != Access::read) continue;
+      if (overlap(b, to) || overlap(b, bias.binding)) return false;
+      for (std::uint32_t i = p + 1; i < s; ++i) {
+        if (gone_[i] == 0 && writes(i, b)) return false;
+      }
+    }
+    if (overlap(to, bias.binding)) return false;
+    Step product = from;
+    if (!take_bias(product, plan_.kernels[from.kernel], bias.binding, bias.reach.mod, to)) return false;
+    product.flops += plan_.steps[s].flops;
+    product.bytes = from.bytes + bias.binding.size;
+    product.merged += plan_.steps[s].merged;
+    if (product.node != plan_.steps[s].node) plan_.nodes[plan_.steps[s].node].merged_into = product.node;
+    for (auto& [root, steps] : readers_) {
+      steps.erase(p);
+      steps.erase(s);
+    }
+    plan_.steps[s] = std::move(product);
+    chains_[s].reset();
+    gone_[p] = 1;
+    note_readers(s);
+    return true;
+  }
+
+  bool writes(std::uint32_t s, const PlanBinding& range) const {
+    return std::any_of(plan_.steps[s].bindings.begin(), plan_.steps[s].bindings.end(),
+                       [&](const PlanBinding& b) { return b.access != Access::read && overlap(b, range); });
+  }
+
+  bool touches(std::uint32_t s, const PlanBinding& range) const {
+    return std::any_of(plan_.steps[s].bindings.begin(), plan_.steps[s].bindings.end(),
+                       [&](const PlanBinding& b) { return overlap(b, range); });
+  }
+
+  /// Whether anybody but step s wants what step p wrote there.
+  bool wanted(const PlanBinding& output, std::uint32_t s) const {
+    const std::uint32_t root = d_.roots[output.value];
+    if (given_.contains(root)) return true;
+    const auto readers = readers_.find(root);
+    return readers != readers_.end() &&
+           std::any_of(readers->second.begin(), readers->second.end(), [&](std::uint32_t r) { return r != s; });
+  }
+
+  bool absorb(std::uint32_t p, std::uint32_t s, const PlanBinding& between) {
+    const Chain& first = *chains_[p];
+    const Chain& second = *chains_[s];
+    if (first.count != second.count) return false;
+    const auto at = std::find_if(first.outputs.begin(), first.outputs.end(),
+                                 [&](const ChainOutput& o) { return same_range(o.binding, between); });
+    if (at == first.outputs.end() || d_.roots[at->binding.value] != d_.roots[between.value]) return false;
+    // What the second reads of the first must be whole, element by element.
+    for (const ChainInput& input : second.inputs) {
+      for (const ChainOutput& output : first.outputs) {
+        if (!overlap(input.binding, output.binding)) continue;
+        const bool whole = same_range(input.binding, output.binding) && input.reach.mode == chain_fn::same;
+        if (!whole || input.binding.value == kNoIndex ||
+            d_.roots[input.binding.value] != d_.roots[output.binding.value])
+          return false;
+      }
+    }
+    std::vector<char> kept;
+    for (const ChainOutput& output : first.outputs) {
+      kept.push_back(static_cast<char>(wanted(output.binding, s)));
+    }
+    auto joined = join_chains(first, kept, second);
+    if (!joined || !may_move(p, s, *joined) || !may_overwrite(*joined)) return false;
+    take(p, s, std::move(*joined));
+    return true;
+  }
+
+  /// What p reads must still be there at s, and what it still writes must not be asked for before.
+  bool may_move(std::uint32_t p, std::uint32_t s, const Chain& joined) const {
+    for (std::uint32_t i = p + 1; i < s; ++i) {
+      if (gone_[i] != 0) continue;
+      for (const ChainInput& input : chains_[p]->inputs) {
+        if (writes(i, input.binding)) return false;
+      }
+      for (const ChainOutput& output : chains_[p]->outputs) {
+        const bool stored = std::any_of(joined.outputs.begin(), joined.outputs.end(), [&](const ChainOutput& o) {
+          return same_range(o.binding, output.binding) && o.binding.value == output.binding.value;
+        });
+        if (stored && touches(i, output.binding)) return false;
+      }
+    }
+    return true;
+  }
+
+  /// An output may stand in the place of an input that is read at the very element that is written.
+  static bool may_overwrite(const Chain& joined) {
+    for (std::size_t o = 0; o < joined.outputs.size(); ++o) {
+      const PlanBinding& output = joined.outputs[o].binding;
+      for (const ChainInput& input : joined.inputs) {
+        const bool in_place = same_range(input.binding, output) && input.reach.mode == chain_fn::same;
+        if (overlap(input.binding, output) && !in_place) return false;
+      }
+      for (std::size_t other = 0; other < o; ++other) {
+        if (overlap(joined.outputs[other].binding, output)) return false;
+      }
+    }
+    return true;
+  }
+
+  void take(std::uint32_t p, std::uint32_t s, Chain joined) {
+    Step& from = plan_.steps[p];
+    Step& to = plan_.steps[s];
+    for (auto& [root, steps] : readers_) steps.erase(p);
+    to.flops += from.flops;
+    to.merged += from.merged;
+    if (from.node != to.node) plan_.nodes[from.node].merged_into = to.node;
+    chains_[s] = std::move(joined);
+    to.bindings = chain_bindings(*chains_[s]);
+    note_readers(s);
+    forget_readings(s);
+    gone_[p] = 1;
+    chains_[p].reset();
+  }
+
+  /// Step s no longer reads what now stays within it.
+  void forget_readings(std::uint32_t s) {
+    std::set<std::uint32_t> read;
+    for (const ChainInput& input : chains_[s]->inputs) {
+      if (input.binding.value != kNoIndex) read.insert(d_.roots[input.binding.value]);
+    }
+    for (auto& [root, steps] : readers_) {
+      if (!read.contains(root)) steps.erase(s);
+    }
+  }
+
+  void finish() {
+    std::vector<Step> steps;
+    for (std::uint32_t s = 0; s < plan_.steps.size(); ++s) {
+      if (gone_[s] != 0) continue;
+      Step& step = plan_.steps[s];
+      if (chains_[s] && chains_[s]->steps.size() > 1) {
+        const PlanKernel kernel = chain_dispatch(d_.caps, *chains_[s], step);
+        step.kernel = static_cast<std::uint32_t>(std::find(plan_.kernels.begin(), plan_.kernels.end(), kernel) -
+                                                 plan_.kernels.begin());
+        if (step.kernel == plan_.kernels.size()) plan_.kernels.push_back(kernel);
+        step.bytes = 0;
+        for (const PlanBinding& b : chain_bindings(*chains_[s])) step.bytes += b.size;
+      }
+      steps.push_back(std::move(step));
+    }
+    plan_.steps = std::move(steps);
+  }
+
+  const Draft& d_;
+  Plan& plan_;
+  std::vector<std::optional<Chain>> chains_;                  // per step
+  std::vector<char> gone_;                                    // per step: another does its work
+  std::map<std::uint32_t, std::set<std::uint32_t>> readers_;  // steps per root
+  std::set<std::uint32_t> given_;                             // roots of the graph's outputs
+};
+
+}  // namespace
+
+void fuse_steps(const Draft& draft, Plan& plan) {
+  constexpr std::uint32_t kBuffers = chain_fn::inputs + chain_fn::outputs;
+  if (draft.caps.max_storage_buffers_per_stage >= kBuffers) Fuser(draft, plan).run();
+}
+
+}  // namespace graft

@@ -1,0 +1,26 @@
+// What host and kernel agree on about chains (shaders/chain/chain.comp).
+#ifdef __cplusplus
+#pragma once
+#include <cstdint>
+namespace graft::chain_fn {
+#define CHAIN_CONSTANT(name, value) inline constexpr std::uint32_t name = value;
+#else
+#define CHAIN_CONSTANT(name, value) const uint chain_##name = value;
+#endif
+CHAIN_CONSTANT(inputs, 4)   // registers of inputs; those of steps follow
+CHAIN_CONSTANT(steps, 8)
+CHAIN_CONSTANT(outputs, 3)
+// kinds of steps
+CHAIN_CONSTANT(unary, 0)   // fn(a)
+CHAIN_CONSTANT(binary, 1)  // fn(a, b)
+CHAIN_CONSTANT(slope, 2)   // b times the slope of the unary fn at a
+// how an input is read
+CHAIN_CONSTANT(same, 0)    // the element of the output
+CHAIN_CONSTANT(one, 1)     // its only element
+CHAIN_CONSTANT(row, 2)     // index % mod, in whole vectors of four
+CHAIN_CONSTANT(column, 3)  // (index / div) % mod, the same for the four of a vector
+CHAIN_CONSTANT(any, 4)     // (index / div) % mod
+#undef CHAIN_CONSTANT
+#ifdef __cplusplus
+}  // namespace graft::chain_fn
+#endif

@@ -1,0 +1,9 @@
+#include "shaders/common/push.h"
+PUSH_BEGIN(ChainPush)
+  uint count;
+  uint first;  // of these elements, among those of the whole tensor
+  uint div[4];
+  uint mod[4];
+  float alpha[8];
+  float beta[8];
+PUSH_END(ChainPush)
