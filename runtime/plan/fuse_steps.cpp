@@ -98,6 +98,7 @@ class Fuser {
       }
     }
     if (overlap(to, bias.binding)) return false;
+    if (plan_.kernels[from.kernel].storage != 0) return false;  // says of each binding how it is stored
     Step product = from;
     if (!take_bias(product, plan_.kernels[from.kernel], bias.binding, bias.reach.mod, to)) return false;
     product.flops += plan_.steps[s].flops;
