@@ -130,12 +130,12 @@ void check_4096_tokens(gpu::Device& device, const std::vector<double>& documents
   expect_near(*actual, names[3], c.dv);
 }
 
-TEST(AttentionLong, FourThousandTokensMatchThePlainComposition) {
+TEST(AttentionOfFourThousandTokens, MatchesThePlainComposition) {
   GRAFT_TEST_GPU(device);
   check_4096_tokens(*device, {});
 }
 
-TEST(AttentionLong, FourThousandTokensOfThreeDocumentsDoToo) {
+TEST(AttentionOfFourThousandTokens, OfThreeDocumentsDoesToo) {
   GRAFT_TEST_GPU(device);
   std::vector<double> documents(kTokens, 0);
   std::fill(documents.begin() + 1000, documents.begin() + 1001, 1000);
