@@ -265,9 +265,22 @@ class Narrower {
   }
 
   std::array<Id, 2> unpack(Id word) {
-    const Id f32 = types_.f32();
+    const Id f32 = types_.f32(), u32 = types_.u32();
     const Id pair = emit(spirv::kExtInst, types_.vector(f32, 2), {glsl(), spirv::kUnpackHalf2x16, word});
-    return {emit(spirv::kCompositeExtract, f32, {pair, 0}), emit(spirv::kCompositeExtract, f32, {pair, 1})};
+    return {unpacked(emit(spirv::kCompositeExtract, f32, {pair, 0}), emit(spirv::kBitwiseAnd, u32, {word, c(0xffffu)})),
+            unpacked(emit(spirv::kCompositeExtract, f32, {pair, 1}),
+                     emit(spirv::kShiftRightLogical, u32, {word, c(16)}))};
+  }
+
+  /// The device's number, unless the bits are those of an infinity or a NaN: SwiftShader makes other values of them.
+  Id unpacked(Id number, Id bits) {
+    const Id u32 = types_.u32();
+    const Id magnitude = emit(spirv::kBitwiseAnd, u32, {bits, c(0x7fffu)});
+    const Id sign = emit(spirv::kShiftLeftLogical, u32, {emit(spirv::kBitwiseAnd, u32, {bits, c(0x8000u)}), c(16)});
+    const Id wide = emit(spirv::kShiftLeftLogical, u32, {magnitude, c(13)});
+    const Id special = emit(spirv::kBitwiseOr, u32, {emit(spirv::kBitwiseOr, u32, {wide, c(0x7f800000u)}), sign});
+    const Id finite = emit(spirv::kULessThan, types_.boolean(), {magnitude, c(0x7c00u)});
+    return emit(spirv::kSelect, types_.f32(), {finite, number, emit(spirv::kBitcast, types_.f32(), {special})});
   }
 
   Id glsl() {

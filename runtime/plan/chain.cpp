@@ -119,7 +119,7 @@ std::uint32_t add_input(Chain& chain, const ChainInput& input) {
 }  // namespace
 
 std::optional<Chain> chain_of(const Step& step, const PlanKernel& kernel) {
-  if (kernel.storage != 0) return std::nullopt;  // chains read and write words
+  if (kernel.storage != 0) return std::nullopt;  // chains hold f32 alone
   if (kernel.id == KernelId::binary__f32) return binary_chain(step, kernel);
   const bool slope = kernel.id == KernelId::unary_grad__f32;
   if (!slope && kernel.id != KernelId::unary__f32) return std::nullopt;

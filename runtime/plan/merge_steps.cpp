@@ -135,7 +135,8 @@ class Merger {
   std::optional<TableKernel> mergeable(const Step& step) const {
     const PlanKernel& kernel = plan_.kernels[step.kernel];
     const auto table = table_kernel(kernel.id);
-    const bool plain = kernel.specialization.empty() && step.groups[1] == 1 && step.groups[2] == 1;
+    const bool plain =
+        kernel.storage == 0 && kernel.specialization.empty() && step.groups[1] == 1 && step.groups[2] == 1;
     // Tables count words: elements of 16 bits are none.
     if (!table || !plain || kernel.storage != 0 || kernel.bindings > kBases || kernel.bindings + 1 > buffers_)
       return std::nullopt;

@@ -36,6 +36,7 @@ bool set_bias_count(Step& step, std::uint32_t bias_length) {
 
 bool take_bias(Step& step, const PlanKernel& kernel, const PlanBinding& bias, std::uint32_t length,
                const PlanBinding& out) {
+  if (kernel.storage != 0) return false;
   std::size_t slot = 2;  // of the bias; the output follows
   switch (kernel.id) {
     case KernelId::matmul__f32:
