@@ -265,22 +265,9 @@ class Narrower {
   }
 
   std::array<Id, 2> unpack(Id word) {
-    const Id f32 = types_.f32(), u32 = types_.u32();
+    const Id f32 = types_.f32();
     const Id pair = emit(spirv::kExtInst, types_.vector(f32, 2), {glsl(), spirv::kUnpackHalf2x16, word});
-    return {unpacked(emit(spirv::kCompositeExtract, f32, {pair, 0}), emit(spirv::kBitwiseAnd, u32, {word, c(0xffffu)})),
-            unpacked(emit(spirv::kCompositeExtract, f32, {pair, 1}),
-                     emit(spirv::kShiftRightLogical, u32, {word, c(16)}))};
-  }
-
-  /// The device's number, unless the bits are those of an infinity or a NaN: SwiftShader makes other values of them.
-  Id unpacked(Id number, Id bits) {
-    const Id u32 = types_.u32();
-    const Id magnitude = emit(spirv::kBitwiseAnd, u32, {bits, c(0x7fffu)});
-    const Id sign = emit(spirv::kShiftLeftLogical, u32, {emit(spirv::kBitwiseAnd, u32, {bits, c(0x8000u)}), c(16)});
-    const Id wide = emit(spirv::kShiftLeftLogical, u32, {magnitude, c(13)});
-    const Id special = emit(spirv::kBitwiseOr, u32, {emit(spirv::kBitwiseOr, u32, {wide, c(0x7f800000u)}), sign});
-    const Id finite = emit(spirv::kULessThan, types_.boolean(), {magnitude, c(0x7c00u)});
-    return emit(spirv::kSelect, types_.f32(), {finite, number, emit(spirv::kBitcast, types_.f32(), {special})});
+    return {emit(spirv::kCompositeExtract, f32, {pair, 0}), emit(spirv::kCompositeExtract, f32, {pair, 1})};
   }
 
   Id glsl() {
@@ -317,12 +304,28 @@ class Narrower {
     spirv::append(body_, spirv::kStore, {a.pointer, narrow});
   }
 
+  /// Of a number that f16 holds exactly. SwiftShader packs an infinity as a NaN.
+  Id half_bits(Id number) {
+    const Id u32 = types_.u32(), truth = types_.boolean();
+    if (zero_ == 0) zero_ = types_.float_constant(0);
+    const Id pair = emit(spirv::kCompositeConstruct, types_.vector(types_.f32(), 2), {number, zero_});
+    const Id packed = emit(spirv::kExtInst, u32, {glsl(), spirv::kPackHalf2x16, pair});
+    const Id bits = emit(spirv::kBitcast, u32, {number});
+    const Id magnitude = emit(spirv::kBitwiseAnd, u32, {bits, c(0x7fffffffu)});
+    const Id sign =
+        emit(spirv::kShiftRightLogical, u32, {emit(spirv::kBitwiseAnd, u32, {bits, c(0x80000000u)}), c(16)});
+    const Id nan = emit(spirv::kUGreaterThan, truth, {magnitude, c(0x7f800000u)});
+    const Id special = emit(spirv::kSelect, u32, {nan, c(0x7e00u), c(0x7c00u)});
+    const Id finite = emit(spirv::kULessThan, truth, {magnitude, c(0x7f800000u)});
+    return emit(spirv::kSelect, u32, {finite, packed, emit(spirv::kBitwiseOr, u32, {special, sign})});
+  }
+
   /// Two neighbours in one word.
   Id pack(const Buffer& buffer, Id low, Id high) {
     const Id u32 = types_.u32();
     if (buffer.stored == Stored::f16) {
-      const Id pair = emit(spirv::kCompositeConstruct, types_.vector(types_.f32(), 2), {low, high});
-      return emit(spirv::kExtInst, u32, {glsl(), spirv::kPackHalf2x16, pair});
+      low = half_bits(low);
+      high = half_bits(high);
     }
     return emit(spirv::kBitwiseOr, u32, {low, emit(spirv::kShiftLeftLogical, u32, {high, c(16)})});
   }
