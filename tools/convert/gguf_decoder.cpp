@@ -136,17 +136,18 @@ Status GgufReader::read_family() {
   // Writers of this architecture order rows of queries and keys so that neighbours turn together.
   if (arch_ == "llama") spec_.rope.interleaved = true;
   if (arch_ == "phi3") spec_.fused_qkv = spec_.fused_gate_up = true;
-  if (arch_ != "gemma3" && arch_ != "phi3") return {};
+  if (arch_ != "gemma3" && arch_ != "phi3" && arch_ != "llama") return {};
   GRAFT_TRY_ASSIGN(const std::int64_t window, file_.has(key("attention.sliding_window"))
                                                   ? size("attention.sliding_window")
                                                   : Result<std::int64_t>(0));
-  const std::size_t global = arch_ == "gemma3" ? 6 : 0;  // each such layer sees everything
+  if (arch_ == "llama" && window != 0) spec_.family = "mistral";  // whose files bear the other's name
+  const std::size_t global = arch_ == "gemma3" ? 6 : 0;           // each such layer sees everything
   for (std::size_t i = 0; i < spec_.layers.size(); ++i) {
     if (global != 0 && (i + 1) % global == 0) continue;
     spec_.layers[i].window = window;
     spec_.layers[i].local_rope = global != 0;
   }
-  if (arch_ == "phi3") return {};
+  if (arch_ != "gemma3") return {};
   spec_.after_norms = true;  // whose weights have 1 added already
   spec_.activation = Activation::gelu_tanh;
   spec_.embedding_scale = std::sqrt(static_cast<double>(spec_.hidden));

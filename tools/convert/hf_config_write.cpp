@@ -15,9 +15,10 @@ struct Family {
   const char* name;
   const char* architecture;
 };
-constexpr Family kFamilies[] = {{"llama", "LlamaForCausalLM"}, {"qwen2", "Qwen2ForCausalLM"},
-                                {"qwen3", "Qwen3ForCausalLM"}, {"gemma3", "Gemma3ForCausalLM"},
-                                {"phi3", "Phi3ForCausalLM"},   {"gpt2", "GPT2LMHeadModel"}};
+constexpr Family kFamilies[] = {{"llama", "LlamaForCausalLM"},   {"mistral", "MistralForCausalLM"},
+                                {"qwen2", "Qwen2ForCausalLM"},   {"qwen3", "Qwen3ForCausalLM"},
+                                {"gemma3", "Gemma3ForCausalLM"}, {"phi3", "Phi3ForCausalLM"},
+                                {"gpt2", "GPT2LMHeadModel"}};
 
 const char* activation_name(Activation activation) {
   switch (activation) {
