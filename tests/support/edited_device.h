@@ -8,7 +8,7 @@
 namespace graft::test {
 
 /// Passes everything on to another device, which must outlive it.
-class EditedDevice final : public gpu::Device {
+class EditedDevice : public gpu::Device {
  public:
   explicit EditedDevice(gpu::Device& inner) : inner_(inner), caps_(inner.caps()) {}
 

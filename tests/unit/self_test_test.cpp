@@ -11,6 +11,7 @@
 
 #include "platform/null/null_device.h"
 #include "runtime/session/remembered_device.h"
+#include "tests/support/edited_device.h"
 #include "tests/support/gpu_device.h"
 #include "tests/support/plan_checks.h"
 #include "tests/support/temporary_folder.h"
@@ -21,17 +22,11 @@ namespace {
 using shaders::KernelId;
 
 // A device on which kernels of one name do nothing, or kill the process.
-class FaultyDevice final : public gpu::Device {
+class FaultyDevice final : public EditedDevice {
  public:
   enum class Fault { wrong, deadly };
   FaultyDevice(gpu::Device& device, std::string kernel, Fault fault)
-      : device_(device), kernel_(std::move(kernel)), fault_(fault) {}
-  const gpu::Caps& caps() const override { return device_.caps(); }
-  void set_advice(gpu::Advice advice) override { device_.set_advice(std::move(advice)); }
-  Result<std::unique_ptr<gpu::Buffer>> create_buffer(std::uint64_t bytes, gpu::MemoryKind kind,
-                                                     std::string_view name) override {
-    return device_.create_buffer(bytes, kind, name);
-  }
+      : EditedDevice(device), kernel_(std::move(kernel)), fault_(fault) {}
   Result<std::vector<std::unique_ptr<gpu::Kernel>>> create_kernels(std::span<const gpu::KernelDesc> kernels) override {
     std::vector<gpu::KernelDesc> descs(kernels.begin(), kernels.end());
     for (gpu::KernelDesc& desc : descs) {
@@ -41,24 +36,12 @@ class FaultyDevice final : public gpu::Device {
       desc.spirv = shaders::kernel_info(KernelId::bench_stream__nothing).spirv;
       desc.specialization = {};
     }
-    return device_.create_kernels(descs);
+    return EditedDevice::create_kernels(descs);
   }
-  Result<std::unique_ptr<gpu::Recorder>> record(std::string_view name, std::uint32_t timestamps) override {
-    return device_.record(name, timestamps);
-  }
-  Result<gpu::Ticket> submit(std::span<gpu::CommandList* const> lists) override { return device_.submit(lists); }
-  Status wait(gpu::Ticket ticket, std::chrono::nanoseconds timeout) override { return device_.wait(ticket, timeout); }
-  Status read_timestamps(gpu::CommandList& list, std::span<std::uint64_t> ticks) override {
-    return device_.read_timestamps(list, ticks);
-  }
-  gpu::MemoryStats memory() const override { return device_.memory(); }
-  Status open_pipeline_cache(const std::string& path) override { return device_.open_pipeline_cache(path); }
-  Status save_pipeline_cache() override { return device_.save_pipeline_cache(); }
 
   int used = 0;
 
  private:
-  gpu::Device& device_;
   std::string kernel_;
   Fault fault_;
 };

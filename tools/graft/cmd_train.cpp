@@ -420,10 +420,10 @@ Action add_train(CLI::App& app) {
                  "Share of --data to evaluate on instead, as in 0.05: its last samples");
   app.add_option("--epochs", options->epochs, "Times through the data (1)");
   app.add_option("--steps", options->steps, "Optimizer steps, instead of epochs");
-  app.add_option(
-      "--budget", options->budget,
-      "Largest device memory, as in 512MiB: results are computed again, then micro-batches shrink, then frozen "
-      "weights are streamed from the file");
+  app.add_option("--budget", options->budget,
+                 "Largest device memory, as in 512MiB: staging shrinks, then results are computed again, micro-batches "
+                 "shrink, frozen "
+                 "weights are streamed from the file");
   app.add_flag("--no-fusion", options->no_fusion, "Every op and every tensor by dispatches of its own: the same bits");
   app.add_flag("--no-shuffle", options->no_shuffle, "Take the samples in their order");
   app.add_flag("--drop-last", options->drop_last, "Leave out a last batch that is not full");
