@@ -42,10 +42,10 @@ void clip_values(Builder& b, std::vector<Update>& updates, const TrainOptions& o
   }
 }
 
-/// Clipping, and a step only where no gradient overflowed; the control of the optimizer's kernels, and the squared
-/// norm.
-Result<std::vector<ValueId>> add_scaled(Builder& b, std::vector<Update>& updates, const LossScaling& scaling,
-                                        const TrainOptions& options) {
+/// Clipping, and a step only where neither the loss nor a gradient overflowed; the control of the optimizer's kernels,
+/// and the squared norm.
+Result<std::vector<ValueId>> add_scaled(Builder& b, std::vector<Update>& updates, ValueId loss,
+                                        const LossScaling& scaling, const TrainOptions& options) {
   Graph& graph = b.graph();
   GRAFT_TRY_ASSIGN(const ValueId state, scale_state(graph));
   std::vector<ValueId> inputs = {state, add_total(b, Op::overflow_count, updates)};
@@ -55,7 +55,8 @@ Result<std::vector<ValueId>> add_scaled(Builder& b, std::vector<Update>& updates
     GRAFT_TRY(b.status());
     clip_values(b, updates, options, scale[1]);
   }
-  if (options.clip_norm > 0) inputs.push_back(add_total(b, Op::squared_norm, updates));
+  inputs.push_back(options.clip_norm > 0 ? add_total(b, Op::squared_norm, updates) : kNoValue);
+  inputs.push_back(loss);
   const OptimizerOptions& o = options.optimizer;
   Attrs attrs;
   attrs.set("initial", scaling.initial);
@@ -149,12 +150,12 @@ std::vector<OptimizerState> optimizer_state(const OptimizerOptions& options, std
   return {};
 }
 
-Result<ValueId> add_updates(Graph& graph, std::vector<Update> updates, const TrainOptions& options) {
+Result<ValueId> add_updates(Graph& graph, std::vector<Update> updates, ValueId loss, const TrainOptions& options) {
   Builder b(graph);
   b.set_scope("update/", kNoNode);
   ValueId norm = kNoValue, factor = kNoValue;
   if (const auto scaling = loss_scaling_of(options)) {
-    GRAFT_TRY_ASSIGN(const auto control, add_scaled(b, updates, *scaling, options));
+    GRAFT_TRY_ASSIGN(const auto control, add_scaled(b, updates, loss, *scaling, options));
     factor = control[0];
     if (options.clip_norm > 0) norm = control[1];
   } else {

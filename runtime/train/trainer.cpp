@@ -131,8 +131,30 @@ Status Trainer::prepare_step(const data::Batch& batch) {
   return {};
 }
 
+/// An error where the run is not to go on from a step that gave this.
+Status Trainer::check_loss(const StepResult& result, std::uint64_t skipped_in_row) const {
+  const bool finite = std::isfinite(result.metrics.loss_sum);
+  if (!result.skipped && !finite) {
+    return error(Code::invalid_argument, "The loss of step ", state_.step, " is ", result.metrics.loss_sum,
+                 ": the input holds such numbers, or the learning rate of ", result.learning_rate, " is too large.");
+  }
+  if (skipped_in_row < kMostSkipped) return {};
+  if (finite) {
+    return error(Code::invalid_argument, skipped_in_row, " steps in a row, up to step ", state_.step,
+                 ", were left out: their gradients are not finite, although the loss scale came down to ",
+                 result.loss_scale.value_or(0), ". The learning rate of ", result.learning_rate,
+                 " may be too large, or gradients do not fit ", dtype_name(options_.precision), ".");
+  }
+  return error(Code::invalid_argument, skipped_in_row, " steps in a row, up to step ", state_.step,
+               ", were left out: the loss is ", result.metrics.loss_sum, ". The forward pass overflows ",
+               dtype_name(options_.precision),
+               " (bf16 and f32 reach further), the input holds such numbers, or the learning rate of ",
+               result.learning_rate, " is too large.");
+}
+
 Result<StepResult> Trainer::end_step(const data::Batch& batch, const Program& last) {
   StepResult result;
+  std::uint64_t skipped_in_row = 0;
   result.learning_rate = learning_rate();
   result.metrics = state_.step_metrics;
   result.metrics.count = count_;
@@ -142,19 +164,18 @@ Result<StepResult> Trainer::end_step(const data::Batch& batch, const Program& la
     std::memcpy(fields.data(), scale.data(), scale.size());
     result.loss_scale = fields[kScale];
     result.skipped_steps = static_cast<std::uint64_t>(fields[kSkipped]);
+    result.skipped = fields[kGrowing] < 0;
+    if (result.skipped) skipped_in_row = static_cast<std::uint64_t>(-fields[kGrowing]);
   }
   state_.samples_done = 0;
   state_.step_metrics = {};
-  if (!std::isfinite(result.metrics.loss_sum)) {
-    return error(Code::invalid_argument, "The loss of step ", state_.step, " is ", result.metrics.loss_sum,
-                 ": the input holds such numbers, or the learning rate of ", result.learning_rate, " is too large.");
-  }
+  GRAFT_TRY(check_loss(result, skipped_in_row));
   ++state_.step;
   if (batch.epoch() != state_.epoch) {
     state_.epoch = batch.epoch();
     state_.epoch_metrics = {};
   }
-  state_.epoch_metrics.add(result.metrics);
+  if (std::isfinite(result.metrics.loss_sum)) state_.epoch_metrics.add(result.metrics);
   state_.cursor = batch.after();
   return result;
 }

@@ -41,8 +41,13 @@ struct StepResult {
   double learning_rate = 0;             ///< of group 0
   std::optional<double> gradient_norm;  ///< where clip_norm is asked for: before it clips
   std::optional<double> loss_scale;     ///< where loss scaling applies: of the next step
-  std::uint64_t skipped_steps = 0;      ///< of the whole run, since gradients overflowed
+  std::uint64_t skipped_steps = 0;      ///< of the whole run, since the loss or gradients overflowed
+  bool skipped = false;                 ///< this step is one of them: its loss may be no number
 };
+
+/// Steps left out in a row that end a run. Those of overflowing gradients halve the loss scale each time: from any
+/// scale below 2^50 it is then below 1, so that no smaller one is the cure.
+inline constexpr std::uint64_t kMostSkipped = 50;
 
 /// With the residents' contents, all that a run is: the same state, data and options give the same bits from here on.
 struct TrainingState {
@@ -50,7 +55,7 @@ struct TrainingState {
   std::uint32_t seed = 0;
   data::Cursor cursor;      ///< of the training data, after the last whole step
   std::uint64_t epoch = 0;  ///< that epoch_metrics belongs to
-  Metrics epoch_metrics;    ///< of the steps of this epoch
+  Metrics epoch_metrics;    ///< of the steps of this epoch whose loss is finite
   /// Where a step is half done: how many samples of the batch at `cursor` are in the accumulators, and their metrics.
   std::uint64_t samples_done = 0;
   Metrics step_metrics;
@@ -96,8 +101,9 @@ class Trainer {
                                                  const TrainerOptions& trainer_options = {});
 
   /// One optimizer step on the samples of a batch, of which there may be up to TrainOptions::batch. After an error, ask
-  /// for it again with the same batch: it goes on where it stopped, and nothing is done twice. But a loss that is not
-  /// finite may have spoiled the parameters.
+  /// for it again with the same batch: it goes on where it stopped, and nothing is done twice. A loss that is not
+  /// finite is an error, and may have spoiled the parameters; with loss scaling the step is left out, and only
+  /// kMostSkipped of them in a row are an error.
   Result<StepResult> train_step(const data::Batch& batch);
 
   /// The same step in pieces: one micro-batch, and with the last one the update; nullopt as long as some are left. Give
@@ -183,6 +189,7 @@ class Trainer {
   Status prepare_step(const data::Batch& batch);
   Status prepare_fetches();
   void keep_fetched(const Program& program, std::uint64_t first, std::uint64_t samples);
+  Status check_loss(const StepResult& result, std::uint64_t skipped_in_row) const;
   Result<StepResult> end_step(const data::Batch& batch, const Program& last);
 
   gpu::Device& device_;

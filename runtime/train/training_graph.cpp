@@ -10,6 +10,10 @@
 namespace graft::train {
 namespace {
 
+Result<ValueId> loss_sum_state(Graph& graph) {
+  return graph.add_value(std::string(kLossSumState), DType::f32, {}, ValueKind::state);
+}
+
 Status add_backward(TrainingGraph& out, const TrainOptions& options, bool accumulate) {
   Graph& graph = out.graph;
   std::vector<ValueId> parameters;
@@ -45,8 +49,12 @@ Status add_backward(TrainingGraph& out, const TrainOptions& options, bool accumu
     updates.push_back({parameters[i], gradients[i]});
     out.tensors.push_back(std::move(tensor));
   }
+  if (accumulate && loss_scaling_of(options)) {
+    GRAFT_TRY_ASSIGN(const ValueId sum, loss_sum_state(graph));
+    GRAFT_TRY(graph.add_node(Op::accumulate, {sum, out.loss.sum}, {}, cat("accumulate/", kLossSumState)));
+  }
   if (accumulate) return {};
-  GRAFT_TRY_ASSIGN(const ValueId norm, add_updates(graph, std::move(updates), options));
+  GRAFT_TRY_ASSIGN(const ValueId norm, add_updates(graph, std::move(updates), out.loss.sum, options));
   if (norm.valid()) graph.add_output(std::string(kSquaredNormOutput), norm);
   return {};
 }
@@ -149,10 +157,18 @@ Result<Graph> build_update_graph(const TrainingGraph& accumulating, const TrainO
                      graph.add_value(tensor.accumulator, DType::f32, parameter.shape, ValueKind::state));
     updates.push_back(update);
   }
-  GRAFT_TRY_ASSIGN(const ValueId norm, add_updates(graph, updates, options));
-  for (const Update& update : updates) {
-    const std::string name = graph.value(update.gradient).name;
-    GRAFT_TRY(graph.add_node(Op::zero_state, {update.gradient}, {}, "zero/" + name));
+  std::vector<ValueId> accumulators;
+  accumulators.reserve(updates.size() + 1);
+  for (const Update& update : updates) accumulators.push_back(update.gradient);
+  ValueId loss = kNoValue;
+  if (loss_scaling_of(options)) {
+    GRAFT_TRY_ASSIGN(loss, loss_sum_state(graph));
+    accumulators.push_back(loss);
+  }
+  GRAFT_TRY_ASSIGN(const ValueId norm, add_updates(graph, updates, loss, options));
+  for (const ValueId accumulator : accumulators) {
+    const std::string name = graph.value(accumulator).name;
+    GRAFT_TRY(graph.add_node(Op::zero_state, {accumulator}, {}, "zero/" + name));
   }
   if (norm.valid()) graph.add_output(std::string(kSquaredNormOutput), norm);
   return graph;

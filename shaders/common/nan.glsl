@@ -5,6 +5,7 @@
 bool is_nan_bits(uint bits) { return (bits & 0x7fffffffu) > 0x7f800000u; }
 bool is_nan(float x) { return is_nan_bits(floatBitsToUint(x)); }
 bool is_inf(float x) { return (floatBitsToUint(x) & 0x7fffffffu) == 0x7f800000u; }
+bool is_finite(float x) { return (floatBitsToUint(x) & 0x7fffffffu) < 0x7f800000u; }
 
 float nan() { return uintBitsToFloat(0x7fc00000u); }
 float inf() { return uintBitsToFloat(0x7f800000u); }

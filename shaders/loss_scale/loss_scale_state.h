@@ -8,9 +8,9 @@ enum LossScaleField : unsigned {
 #define LOSS_SCALE_FIELD(name, number) const uint name = number;
 #endif
   LOSS_SCALE_FIELD(kScale, 0)    // 0 before the first step: the initial scale
-  LOSS_SCALE_FIELD(kGrowing, 1)  // good steps since the scale last changed
+  LOSS_SCALE_FIELD(kGrowing, 1)  // good steps since the scale last changed; below 0: minus the steps left out in a row
   LOSS_SCALE_FIELD(kTaken, 2)    // optimizer steps taken
-  LOSS_SCALE_FIELD(kSkipped, 3)  // steps left out since some gradient overflowed
+  LOSS_SCALE_FIELD(kSkipped, 3)  // steps left out since the loss or some gradient overflowed
 #undef LOSS_SCALE_FIELD
 #ifdef __cplusplus
 };

@@ -1,4 +1,4 @@
-// Whether the step is taken, how gradients are scaled back, and the scale of the next step.
+// Whether the step is taken (where neither the loss nor a gradient overflowed), how gradients are scaled back, and the scale of the next step.
 //! variant f32 :
 #version 450
 #extension GL_GOOGLE_include_directive : require
@@ -11,12 +11,14 @@ layout(local_size_x = 1) in;
 layout(binding = 0) buffer State { float state[]; };
 layout(binding = 1) readonly buffer Overflow { float overflow[]; };
 layout(binding = 2) readonly buffer Square { float square[]; };  // any buffer without clipping
-layout(binding = 3) writeonly buffer Control { float control[]; };
-layout(binding = 4) writeonly buffer Norm { float norm[]; };  // squared, of gradients without the scale
+layout(binding = 3) readonly buffer Loss { float loss[]; };      // any buffer where it is not looked at
+layout(binding = 4) writeonly buffer Control { float control[]; };
+layout(binding = 5) writeonly buffer Norm { float norm[]; };  // squared, of gradients without the scale
 
 void main() {
   float scale = state[kScale] == 0.0 ? p.initial : state[kScale];
-  const bool skip = overflow[0] != 0.0;
+  const bool lost = p.has_loss != 0u && !is_finite(loss[0]);  // a smaller scale would not have helped
+  const bool skip = lost || overflow[0] != 0.0;
   const float inverse = p.unscaled != 0u ? 1.0 : 1.0 / scale;
   float factor = inverse;
   float squared = 0.0;
@@ -32,8 +34,8 @@ void main() {
   control[kCorrection2] = p.adam != 0u ? -expm1_accurate((taken + 1.0) * p.log_beta2) : 1.0;
   control[kVerdict] = skip ? kVerdictSkip : (taken == 0.0 ? kVerdictFirst : 0.0);
 
-  float growing = skip ? 0.0 : state[kGrowing] + 1.0;
-  if (skip) {
+  float growing = skip ? min(state[kGrowing], 0.0) - 1.0 : max(state[kGrowing], 0.0) + 1.0;
+  if (skip && !lost) {
     scale = max(scale * p.backoff, 1.17549435e-38);
   } else if (growing == p.interval) {
     growing = 0.0;

@@ -9,4 +9,5 @@ PUSH_BEGIN(LossScaleStepPush)
   float log_beta1;
   float log_beta2;
   uint adam;       // there are bias corrections
+  uint has_loss;
 PUSH_END(LossScaleStepPush)

@@ -11,7 +11,7 @@ const uint kFactor = 0;       // of gradients: 1 / scale, times what clipping as
 const uint kCorrection1 = 1;  // 1 - beta1^t for the optimizer step t that this would be
 const uint kCorrection2 = 2;
 const uint kVerdict = 3;
-const float kVerdictSkip = 1;   // a gradient is not finite: nothing may change
+const float kVerdictSkip = 1;   // the loss or a gradient is not finite: nothing may change
 const float kVerdictFirst = 2;  // of all steps that were taken
 #endif
 #endif

@@ -43,6 +43,8 @@ std::vector<OpCase> cases() {
       step("growth", {1024, 2, 700, 1}, 0),
       step("no growth yet", {1024, 1, 700, 1}, 0),
       step("beyond which nothing grows", {0x1p127, 2, 700, 1}, 0),
+      step("the third overflow in a row", {1024, -2, 700, 3}, 1),
+      step("good after overflows", {1024, -2, 700, 3}, 0),
       step("no moments", {1024, 1, 700, 1}, 0, {{"interval", 3.0}}),
   };
   OpCase clipped = step("clipped", {1024, 1, 700, 1}, 0, adam(2));
@@ -51,6 +53,12 @@ std::vector<OpCase> cases() {
   clipped.name = "clipped after the scale was taken out";
   clipped.attrs.set("unscaled", std::int64_t{1});
   all.push_back(clipped);
+  for (const double loss : {kNan, -kInf, 3e38}) {
+    OpCase c = step(cat("a loss of ", loss), {1024, 2, 700, 1}, loss < 0 ? 5 : 0);
+    c.inputs.push_back({.dims = {}, .missing = true});
+    c.inputs.push_back(number(loss));
+    all.push_back(c);
+  }
   for (OpCase& c : all) c.name += cat(" ", op_name(c.op));
   return all;
 }

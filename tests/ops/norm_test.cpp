@@ -49,6 +49,17 @@ OpCase update(std::string name, Attrs attrs) {
           .gradient = false};
 }
 
+/// What is not finite leaves the running statistics as they are, channel by channel.
+OpCase update_of_overflow() {
+  OpCase c = update("update of overflow", {{"momentum", 0.25}, {"unbiased", std::int64_t{0}}});
+  const double inf = std::numeric_limits<double>::infinity();
+  for (OpInput& input : c.inputs) input.dims = {5};
+  c.inputs[2].values = {1, inf, 2, std::nan(""), 3};
+  c.inputs[3].values = {1, std::nan(""), inf, 2, 0};
+  c.narrow_roundings = 0;  // statistics are never kept in 16 bits
+  return c;
+}
+
 OpCase layer(std::string name, Dims dims, std::int64_t axis, bool scale = true, bool bias = true) {
   const Dims trailing(dims.begin() + axis, dims.end());
   return {.name = std::move(name),
@@ -100,6 +111,7 @@ std::vector<OpCase> cases() {
       offset(batch_train("train offset", {3, 10, 10, 4})),
       update("update unbiased", {{"momentum", 0.1}, {"count", std::int64_t{10}}}),
       update("update biased", {{"momentum", 0.25}, {"unbiased", std::int64_t{0}}}),
+      update_of_overflow(),
       update("update by shape", {{"momentum", 0.1}, {"count_shape", Shape{2, 3, 4}}}),
       layer("layer", {6, 10}, 1),
       layer("layer one lane", {5, 1}, 1),

@@ -130,9 +130,10 @@ TEST_F(Precision, StepsThatOverflowChangeNothingButTheScale) {
   EXPECT_EQ(results.back().skipped_steps, 3u);
   EXPECT_EQ(results.back().loss_scale, 0x1p40);
   Contents now = contents_of(*trainer);
-  EXPECT_EQ(now.at(std::string(kLossScaleState)), (std::vector<float>{0x1p40f, 0, 0, 3}));
+  EXPECT_EQ(now.at(std::string(kLossScaleState)), (std::vector<float>{0x1p40f, -3, 0, 3}));
   for (const auto& [name, numbers] : before) {
-    if (name != kLossScaleState) EXPECT_EQ(now.at(name), numbers) << name;
+    if (name == kLossScaleState) continue;
+    EXPECT_EQ(now.at(name), numbers) << name;
   }
   // 2^40 and 2^20 overflow or not; from there on every step is one that a trainer without them takes.
   results = steps(*trainer, data, 6, 8);
@@ -147,6 +148,83 @@ TEST_F(Precision, StepsThatOverflowChangeNothingButTheScale) {
     if (name == kLossScaleState) continue;
     EXPECT_EQ(now.at(name), numbers) << name << ": bias corrections count the steps that were taken";
   }
+}
+
+/// Six batches of 6; sample 8 overflows f16 as soon as anything is computed of it.
+TinyData with_a_huge_sample() {
+  TinyData data = tiny_data(36, {1, 8, 8}, 3);
+  for (std::size_t i = 8 * 64; i < 9 * 64; ++i) data.x[i] *= 1e8f;
+  return data;
+}
+
+TEST_F(Precision, StepsWhoseForwardPassOverflowsAreLeftOut) {
+  const TinyModel model = tiny_cnn(3);
+  const TinyData data = with_a_huge_sample();
+  TrainOptions options = adamw(6, DType::f16);
+  for (const std::int64_t micro : {6, 2}) {
+    SCOPED_TRACE(micro);
+    options.micro_batch = micro;
+    const auto trainer = make(model, data, options);
+    ASSERT_TRUE(trainer);
+    const auto source = data.source();
+    auto loader = data::Loader::create(*source, {.batch = 6, .shuffle = false}).value();
+    ASSERT_TRUE(trainer->train_step(**loader->next()).ok());
+    const Contents before = contents_of(*trainer);
+    const auto skipped = trainer->train_step(**loader->next());
+    ASSERT_TRUE(skipped.ok()) << skipped.status().message();
+    EXPECT_TRUE(skipped->skipped);
+    EXPECT_EQ(skipped->skipped_steps, 1u);
+    EXPECT_FALSE(std::isfinite(skipped->metrics.loss()));
+    EXPECT_EQ(skipped->loss_scale, 65536) << "a smaller scale would not have helped";
+    const Contents now = contents_of(*trainer);
+    EXPECT_EQ(now.at(std::string(kLossScaleState)), (std::vector<float>{65536, -1, 1, 1}));
+    for (const auto& [name, numbers] : before) {
+      // The statistics of the micro-batches without the huge sample count.
+      if (name == kLossScaleState || (micro != 6 && name.find("running") != std::string::npos)) continue;
+      EXPECT_EQ(now.at(name), numbers) << name;
+    }
+    for (int step = 0; step < 4; ++step) {
+      const auto result = trainer->train_step(**loader->next());
+      ASSERT_TRUE(result.ok()) << result.status().message();
+      EXPECT_FALSE(result->skipped);
+      EXPECT_TRUE(std::isfinite(result->metrics.loss()));
+    }
+    EXPECT_EQ(trainer->state().step, 6u);
+    EXPECT_EQ(trainer->state().epoch_metrics.count, 30u) << "the mean of an epoch is of the other steps";
+    EXPECT_TRUE(std::isfinite(trainer->state().epoch_metrics.loss()));
+    for (const auto& [name, numbers] : contents_of(*trainer)) {
+      for (const float x : numbers) ASSERT_TRUE(std::isfinite(x)) << name;
+    }
+  }
+}
+
+TEST_F(Precision, WithoutLossScalingALossThatIsNotFiniteEndsTheRun) {
+  const TinyData data = with_a_huge_sample();
+  TrainOptions options = adamw(6, DType::f16);
+  options.loss_scaling = LossScaling{.initial = 0};
+  const auto trainer = make(tiny_cnn(3), data, options);
+  ASSERT_TRUE(trainer);
+  const auto source = data.source();
+  auto loader = data::Loader::create(*source, {.batch = 6, .shuffle = false}).value();
+  ASSERT_TRUE(trainer->train_step(**loader->next()).ok());
+  const auto result = trainer->train_step(**loader->next());
+  ASSERT_FALSE(result.ok());
+  EXPECT_NE(result.status().message().find("The loss of step 1 is"), std::string::npos) << result.status().message();
+}
+
+TEST_F(Precision, TooManyOverflowsInARowEndTheRun) {
+  TinyData data = tiny_data(6, {1, 8, 8}, 3);
+  for (float& x : data.x) x *= 1e8f;
+  const auto trainer = make(tiny_cnn(3), data, adamw(6, DType::f16));
+  ASSERT_TRUE(trainer);
+  EXPECT_EQ(steps(*trainer, data, kMostSkipped - 1, 6).size(), kMostSkipped - 1);
+  const auto source = data.source();
+  auto loader = data::Loader::create(*source, {.batch = 6}).value();
+  const auto last = trainer->train_step(**loader->next());
+  ASSERT_FALSE(last.ok());
+  const std::string& message = last.status().message();
+  EXPECT_NE(message.find("50 steps in a row, up to step 49, were left out: the loss is"), std::string::npos) << message;
+  EXPECT_NE(message.find("overflows f16"), std::string::npos) << message;
 }
 
 TEST_F(Precision, OptimizerStateIn8BitsTrainsAlmostTheSame) {
@@ -175,38 +253,47 @@ TEST_F(Precision, OptimizerStateIn8BitsTrainsAlmostTheSame) {
 }
 
 TEST_F(Precision, ResumesToTheBit) {
-  const auto configure = [](KeptRun& run, bool with_8_bits) {
+  const auto configure = [](KeptRun& run, int kind) {
+    const bool with_8_bits = kind == 1;
+    if (kind == 2) run.data.x[0] = 1e8f;
     run.options.precision = DType::f16;
     run.options.loss_scaling = LossScaling{.initial = 0x1p40, .backoff_factor = 0x1p-8, .growth_interval = 2};
     if (!with_8_bits) return;
     run.options.optimizer.kind = OptimizerKind::adamw8bit;
     run.data = tiny_data(20, {64}, 3);
   };
-  for (const bool with_8_bits : {false, true}) {
-    SCOPED_TRACE(with_8_bits);
+  // One step of the third run overflows before there is a loss.
+  float most_skipped = 0;
+  for (const int kind : {0, 1, 2}) {
+    SCOPED_TRACE(kind);
+    const bool with_8_bits = kind == 1;
     const TinyModel tiny = with_8_bits ? tiny_mlp(64, 128, 3) : tiny_cnn(3, 0.4);
     KeptRun whole(tiny);
-    configure(whole, with_8_bits);
+    configure(whole, kind);
     whole.start();
     ASSERT_TRUE(whole.run_to(9).ok());
     const Contents expected = contents_of(*whole.trainer);
     const auto& scale = expected.at(std::string(kLossScaleState));
     EXPECT_GE(scale[3], 1) << "some step is skipped";
     EXPECT_GE(scale[2], 4) << "most are not";
+    if (kind == 2) {
+      EXPECT_GT(scale[3], most_skipped) << "the huge sample too";
+    }
+    most_skipped = std::max(most_skipped, scale[3]);
     const TemporaryFolder folder;
     CheckpointOptions options;
     options.folder = folder.file("store");
     options.resume = true;
     {
       KeptRun run(tiny);
-      configure(run, with_8_bits);
+      configure(run, kind);
       ASSERT_TRUE(run.open(options).ok());
       ASSERT_TRUE(run.run_to(5, 1).ok());
       ASSERT_TRUE(run.checkpointer->save().ok());
     }
     {
       KeptRun run(tiny);
-      configure(run, with_8_bits);
+      configure(run, kind);
       const Status opened = run.open(options);
       ASSERT_TRUE(opened.ok()) << opened.message();
       ASSERT_TRUE(run.run_to(9).ok());
@@ -214,7 +301,7 @@ TEST_F(Precision, ResumesToTheBit) {
     }
     // Another precision is another run.
     KeptRun other(tiny);
-    configure(other, with_8_bits);
+    configure(other, kind);
     other.options.precision = DType::bf16;
     const Status refused = other.open(options);
     EXPECT_NE(refused.message().find("precision"), std::string::npos) << refused.message();

@@ -181,9 +181,12 @@ Status on_step(Run& run, Progress& progress, const train::StepResult& result) {
   if (result.loss_scale) {
     row["loss_scale"] = *result.loss_scale;
     row["skipped_steps"] = result.skipped_steps;
+    if (result.skipped) row["skipped"] = true;
   }
   if (result.gradient_norm) row["gradient_norm"] = *result.gradient_norm;
-  run.waiting = Waiting{step, metrics_text(result.metrics, run.options.train), std::move(row)};
+  std::string text = metrics_text(result.metrics, run.options.train);
+  if (result.skipped_steps > 0) text += cat(", ", result.skipped_steps, " steps left out (overflow)");
+  run.waiting = Waiting{step, std::move(text), std::move(row)};
   return run.checkpointer != nullptr ? ok_status() : acknowledge(run, progress);
 }
 

@@ -268,7 +268,8 @@ typedef struct graft_metrics {
   double accuracy; /* 0 to 1; NaN where it has no meaning */
   double learning_rate;
   double loss_scale;      /* of the next step; 1 where there is none */
-  uint64_t skipped_steps; /* of the whole run: their gradients overflowed, and they changed nothing but the scale */
+  uint64_t skipped_steps; /* of the whole run: their loss (then not finite here) or gradients overflowed, and
+                             they changed nothing but the scale; 50 in a row are an error */
 } graft_metrics;
 
 /* The model's own parameters change only by graft_trainer_store. options may be NULL. */

@@ -1,6 +1,8 @@
 // Dynamic loss scaling: gradients are computed of the loss times a scale, so that small ones survive 16 bits; a step
-// whose gradients overflow is left out, and the scale is lowered. Words and defaults are those of torch.amp.GradScaler.
-// P. Micikevicius et al., "Mixed Precision Training", ICLR 2018. Everything happens on the device.
+// whose gradients overflow is left out, and the scale is lowered. A step whose loss is not finite is left out too: its
+// forward pass overflowed, of which the scale knows nothing, so the scale stays. Words and defaults are those of
+// torch.amp.GradScaler. P. Micikevicius et al., "Mixed Precision Training", ICLR 2018. Everything happens on the
+// device.
 #include <cmath>
 
 #include "runtime/ops/emitter.h"
@@ -57,7 +59,7 @@ Status emit_count(Emitter& e) {
                                            shaders::KernelId::squared_norm__f32_total, 1);
 }
 
-// --- loss_scale_step(state, overflow_count, squared_norm?; ..) -> control [4], squared norm without the scale
+// --- loss_scale_step(state, overflow_count, squared_norm?, loss?; ..) -> control [4], squared norm without the scale
 
 constexpr AttrSpec kStepAttrs[] = {
     {"initial", AttrType::number},        {"growth_factor", AttrType::number}, {"interval", AttrType::number},
@@ -68,6 +70,7 @@ Status infer_step(InferContext& c) {
   GRAFT_TRY(expect_state(c, 0));
   GRAFT_TRY(expect_scalar(c, 1));
   GRAFT_TRY(expect_scalar(c, 2));
+  GRAFT_TRY(expect_scalar(c, 3));
   GRAFT_TRY(check_number(c.attrs(), "initial", kInitial, kTiny, kHuge));
   GRAFT_TRY(check_number(c.attrs(), "growth_factor", 2, 1, kHuge));
   GRAFT_TRY(check_number(c.attrs(), "backoff_factor", 0.5, kTiny, 1));
@@ -94,9 +97,11 @@ Status emit_step(Emitter& e) {
                                      .unscaled = a.flag("unscaled"),
                                      .log_beta1 = log_of(a.number("beta1")),
                                      .log_beta2 = log_of(a.number("beta2")),
-                                     .adam = a.flag("adam")};
+                                     .adam = a.flag("adam"),
+                                     .has_loss = e.has(3)};
   e.dispatch(shaders::KernelId::loss_scale_step__f32, {},
-             {e.update(0), e.in(1), e.has(2) ? e.in(2) : e.in(1), e.out(0), e.out(1)}, push, {1, 1, 1});
+             {e.update(0), e.in(1), e.in(e.has(2) ? 2 : 1), e.in(e.has(3) ? 3 : 1), e.out(0), e.out(1)}, push,
+             {1, 1, 1});
   return ok_status();
 }
 
@@ -121,8 +126,8 @@ const OpDef op_overflow_count = {.name = "overflow_count",
 const OpDef op_loss_scale_step = {.name = "loss_scale_step",
                                   .attrs = kStepAttrs,
                                   .min_inputs = 2,
-                                  .max_inputs = 3,
-                                  .optional_inputs = 0b100,
+                                  .max_inputs = 4,
+                                  .optional_inputs = 0b1100,
                                   .infer = infer_step,
                                   .emit = emit_step,
                                   .gradient = kServesTraining,

@@ -28,7 +28,8 @@ void ref_loss_scale_step(RefContext& c) {
   const Attrs& a = c.attrs();
   const auto state = c.update(0);
   double scale = scale_of(state[kScale], a);
-  const bool skip = c.in(1)[0] != 0;
+  const bool lost = c.has(3) && !std::isfinite(c.in(3)[0]);
+  const bool skip = lost || c.in(1)[0] != 0;
   const double inverse = a.flag("unscaled") ? 1 : 1 / scale;
   double factor = inverse, squared = 0;
   if (a.number("max_norm") > 0) {
@@ -42,8 +43,8 @@ void ref_loss_scale_step(RefContext& c) {
   c.out(0)[1] = a.flag("adam") ? 1 - std::pow(a.number("beta1"), t) : 1;
   c.out(0)[2] = a.flag("adam") ? 1 - std::pow(a.number("beta2"), t) : 1;
   c.out(0)[3] = skip ? 1 : (t == 1 ? 2 : 0);
-  state[kGrowing] = skip ? 0 : state[kGrowing] + 1;
-  if (skip) scale *= a.number("backoff_factor", 0.5);
+  state[kGrowing] = skip ? std::min(state[kGrowing], 0.0) - 1 : std::max(state[kGrowing], 0.0) + 1;
+  if (skip && !lost) scale *= a.number("backoff_factor", 0.5);
   if (!skip && state[kGrowing] == a.number("interval", 2000)) {
     state[kGrowing] = 0;
     if (scale * a.number("growth_factor", 2) < 0x1p128) scale *= a.number("growth_factor", 2);

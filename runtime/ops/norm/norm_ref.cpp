@@ -138,6 +138,7 @@ void ref_batch_norm_update(RefContext& c) {
   if (c.attrs().has("count_shape")) n = static_cast<double>(ref_count(c.attrs().shape("count_shape").values()));
   const double factor = c.attrs().flag("unbiased", true) ? n / (n - 1) : 1;
   for (std::size_t i = 0; i < c.update(0).size(); ++i) {
+    if (!std::isfinite(c.in(2)[i]) || !std::isfinite(c.in(3)[i])) continue;
     c.update(0)[i] += momentum * (c.in(2)[i] - c.update(0)[i]);
     c.update(1)[i] += momentum * (c.in(3)[i] * factor - c.update(1)[i]);
   }
