@@ -148,9 +148,9 @@ class Chooser {
   void explain_free(std::int64_t micro, std::uint64_t total) {
     if (unconstrained_ == 0) {
       unconstrained_ = total;
-      reasons_.push_back(cat("With everything saved, ", samples_text(micro), " at once need ", bytes_text(total),
-                             total <= budget_ ? ", within" : ", more than", " the budget of ", bytes_text(budget_),
-                             "."));
+      reasons_.push_back(cat("With everything saved, a micro-batch of ", samples_text(micro), " needs ",
+                             bytes_text(total), total <= budget_ ? ", within" : ", more than", " the budget of ",
+                             bytes_text(budget_), "."));
       return;
     }
     reasons_.back() =

@@ -103,7 +103,9 @@ void check_steps(std::int64_t n, bool with_control) {
       }
       EXPECT_LE(others, static_cast<int>(n / 200) + 1) << name << ": codes of numbers at the border of two cells alone";
     }
-    if (with_control && step == 1) EXPECT_EQ(device->at("w").data, p.feeds["w"].data) << "a skipped step";
+    if (with_control && step == 1) {
+      EXPECT_EQ(device->at("w").data, p.feeds["w"].data) << "a skipped step";
+    }
     for (const char* name : {"w", "m", "ms", "v", "vs"}) p.feeds[name] = device->at(name);
   }
 }

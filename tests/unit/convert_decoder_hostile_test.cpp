@@ -134,11 +134,13 @@ void export_everywhere(const Model& model, const std::string& what) {
   for (const auto& written :
        {export_folder(files, folder.file("folder"), model), export_gguf(files, folder.file("a.gguf"), model),
         export_safetensors(files, folder.file("a.safetensors"), model)}) {
-    if (!written.ok()) EXPECT_EQ(written.status().message().back(), '.') << what << written.status().message();
+    if (written.ok()) continue;
+    EXPECT_EQ(written.status().message().back(), '.') << what << written.status().message();
   }
   if (!os::exists(files, folder.file("a.gguf"))) return;
   const auto again = convert_gguf(files, folder.file("a.gguf"));
-  if (!again.ok()) EXPECT_EQ(again.status().message().back(), '.') << what << again.status().message();
+  if (again.ok()) return;
+  EXPECT_EQ(again.status().message().back(), '.') << what << again.status().message();
 }
 
 TEST(Export, WhatAModelRemembersOfItsSourceMayBeAnything) {
@@ -155,7 +157,9 @@ TEST(Export, WhatAModelRemembersOfItsSourceMayBeAnything) {
     bad[bit / 8] ^= static_cast<char>(1u << bit % 8);
     model.metadata.insert_or_assign(std::string(kMetaSourceGguf), to_base64(bad));
     const auto source = source_of(model);
-    if (!source.ok()) EXPECT_EQ(source.status().message().back(), '.') << source.status().message();
+    if (!source.ok()) {
+      EXPECT_EQ(source.status().message().back(), '.') << source.status().message();
+    }
     if (bit % 365 == 0) export_everywhere(model, cat("bit ", bit, ": "));
   }
   const std::pair<std::string_view, const char*> lies[] = {{kMetaHeads, "3,1"},

@@ -230,7 +230,7 @@ Result<std::string> tokenizer_json(const Vocabulary& v) {
 
 // The wire format of protobuf: a tag of number and type, then a varint (0), counted bytes (2) or four bytes (5).
 void put_varint(std::string& out, std::uint64_t number) {
-  for (; number >= 0x80; number >>= 7) out += static_cast<char>(number & 0x7F | 0x80);
+  for (; number >= 0x80; number >>= 7) out += static_cast<char>((number & 0x7F) | 0x80);
   out += static_cast<char>(number);
 }
 

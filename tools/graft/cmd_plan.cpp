@@ -11,6 +11,7 @@
 #include "runtime/train/training_plan.h"
 #include "tools/convert/convert_decoder.h"
 #include "tools/graft/adapted_model.h"
+#include "tools/graft/budget.h"
 #include "tools/graft/device.h"
 #include "tools/graft/model_io.h"
 #include "tools/graft/options.h"
@@ -54,11 +55,16 @@ struct Forecast {
   train::TrainingCurve curve;  ///< no points where it was not asked for
 };
 
-Result<Forecast> plan_inference(const Model& model, const Bindings& bindings, const gpu::Caps& caps,
-                                const PlanOptions& plan_options) {
+Result<Forecast> plan_inference(const Model& model, const std::string& budget, const Bindings& bindings,
+                                const gpu::Caps& caps, PlanOptions plan_options) {
   GRAFT_TRY_ASSIGN(const Bindings complete, complete_bindings(model, bindings, true));
   GRAFT_TRY_ASSIGN(const Graph graph, request_graph(model, complete, {}));
   const Graph* const graphs[] = {&graph};
+  GRAFT_TRY_ASSIGN(plan_options.budget, parse_budget(budget, [&]() -> Result<std::uint64_t> {
+                     GRAFT_TRY_ASSIGN(const Residents all, residents_within(caps, graphs, plan_options));
+                     GRAFT_TRY_ASSIGN(const Plan free, make_plan(graph, caps, all, plan_options));
+                     return free.memory[MemoryClass::weights] + free.memory[MemoryClass::parameters];
+                   }));
   GRAFT_TRY_ASSIGN(const Residents residents, residents_within(caps, graphs, plan_options));
   GRAFT_TRY_ASSIGN(Plan plan, make_plan(graph, caps, residents, plan_options));
   Forecast forecast;
@@ -87,7 +93,7 @@ Result<Forecast> plan_for_training(const Model& model, const Options& given, con
   train::PlanRequest request;
   request.evaluation = false;
   request.plan = plan_options;
-  request.shrink_micro_batch = plan_options.budget != 0;
+  GRAFT_TRY(set_budget(given.budget, model.graph, options, caps, request));
   GRAFT_TRY_ASSIGN(train::TrainingPlan training, train::plan_training(model.graph, options, request, caps));
   Forecast forecast;
   forecast.memory = training.memory();
@@ -235,13 +241,10 @@ Status run(const Options& options) {
   const Model& model = opened.get();
   PlanOptions plan_options;
   plan_options.fuse = plan_options.merge = !options.no_fusion;
-  if (!options.budget.empty()) {
-    GRAFT_TRY_ASSIGN(plan_options.budget, parse_size(options.budget));
-  }
   GRAFT_TRY_ASSIGN(const gpu::Caps caps, find_caps(options));
   GRAFT_TRY_ASSIGN(const Bindings bindings, bindings_of(options.train));
   const bool with_curve = options.curve || options.json || !options.svg.empty() || !options.html.empty();
-  auto planned = options.mode == "infer" ? plan_inference(model, bindings, caps, plan_options)
+  auto planned = options.mode == "infer" ? plan_inference(model, options.budget, bindings, caps, plan_options)
                                          : plan_for_training(model, options, caps, plan_options, with_curve);
   GRAFT_TRY_ASSIGN(const Forecast forecast, std::move(planned));
   if (options.json) {
@@ -260,10 +263,7 @@ Action add_plan(CLI::App& app) {
   app.add_option("MODEL", options->path, "A .graft file, or the config.json of a language model that is not here")
       ->required();
   app.add_option("--mode", options->mode, "train or infer (default train)");
-  app.add_option(
-      "--budget", options->budget,
-      "Largest device memory, as in 512MiB: staging shrinks, results are computed again, micro-batches shrink, "
-      "frozen weights are streamed, in this order");
+  app.add_option("--budget", options->budget, kBudgetHelp);
   app.add_flag("--json", options->json, "Print JSON");
   app.add_flag("--curve", options->curve, "Print what computing results again would save, and its FLOPs");
   app.add_option("--svg", options->svg, "Draw the memory map, the curve and the largest layers to this file");

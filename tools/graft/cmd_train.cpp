@@ -16,6 +16,7 @@
 #include "runtime/session/training.h"
 #include "runtime/train/fit.h"
 #include "tools/graft/adapted_model.h"
+#include "tools/graft/budget.h"
 #include "tools/graft/checkpoint_flags.h"
 #include "tools/graft/device.h"
 #include "tools/graft/model_io.h"
@@ -373,12 +374,10 @@ Status train_on(OpenDevice& opened, Model& model, const Options& options) {
   gpu::Device& device = opened.device();
   if (held_out) trainer_options.request.evaluation_samples = held_out->size();
   trainer_options.request.plan.fuse = trainer_options.request.plan.merge = !options.no_fusion;
-  if (!options.budget.empty()) {
-    GRAFT_TRY_ASSIGN(trainer_options.request.plan.budget, parse_size(options.budget));
-    trainer_options.request.shrink_micro_batch = true;
-  }
+  const Model& trained = masked ? *masked : model;
+  GRAFT_TRY(set_budget(options.budget, trained.graph, train_options, device.caps(), trainer_options.request));
   GRAFT_TRY_ASSIGN(const auto trainer,
-                   create_trainer(device, masked ? *masked : model, train_options, source->fields(), trainer_options));
+                   create_trainer(device, trained, train_options, source->fields(), trainer_options));
   std::fprintf(stderr, "Training %zu tensors on %s: %s of device memory%s%s\n", trainer->plan().tensors.size(),
                device.caps().device_name.c_str(), bytes_text(trainer->device_bytes()).c_str(),
                trainer->plan().note.empty() ? "" : "; ", trainer->plan().note.c_str());
@@ -423,10 +422,7 @@ Action add_train(CLI::App& app) {
                  "Share of --data to evaluate on instead, as in 0.05: its last samples");
   app.add_option("--epochs", options->epochs, "Times through the data (1)");
   app.add_option("--steps", options->steps, "Optimizer steps, instead of epochs");
-  app.add_option("--budget", options->budget,
-                 "Largest device memory, as in 512MiB: staging shrinks, then results are computed again, micro-batches "
-                 "shrink, frozen "
-                 "weights are streamed from the file");
+  app.add_option("--budget", options->budget, kBudgetHelp);
   app.add_flag("--no-fusion", options->no_fusion, "Every op and every tensor by dispatches of its own: the same bits");
   app.add_flag("--no-shuffle", options->no_shuffle, "Take the samples in their order");
   app.add_flag("--drop-last", options->drop_last, "Leave out a last batch that is not full");

@@ -1,4 +1,5 @@
 #include "tools/graft/language_bench.h"
+#include "tools/graft/budget.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -76,10 +77,7 @@ Result<LanguageRow> bench_step(gpu::Device& device, const Model& model, const st
   train::TrainerOptions trainer_options;
   trainer_options.request.samples = batch;
   trainer_options.request.evaluation = false;
-  if (!flags.budget.empty()) {
-    GRAFT_TRY_ASSIGN(trainer_options.request.plan.budget, parse_size(flags.budget));
-    trainer_options.request.shrink_micro_batch = true;
-  }
+  GRAFT_TRY(set_budget(flags.budget, model.graph, options, device.caps(), trainer_options.request));
   GRAFT_TRY_ASSIGN(const auto trainer, create_trainer(device, model, options, fields, trainer_options));
   GRAFT_TRY_ASSIGN(const auto loader, data::Loader::create(*source, {.batch = batch, .shuffle = false}));
   std::vector<double> seconds;
@@ -103,7 +101,7 @@ void add_language_bench_flags(CLI::App& app, LanguageBenchFlags& flags) {
   app.add_option("--batch", flags.batch, "Language models: samples of a step (1)");
   app.add_option("--decode", flags.decode, "Language models: tokens to write (32)");
   app.add_option("--lora", flags.lora, "Language models: the adapters of the step that trains some");
-  app.add_option("--budget", flags.budget, "Language models: largest device memory of a step");
+  app.add_option("--budget", flags.budget, "Language models: largest device memory of a step; weights+150MB too");
   app.add_flag("--no-steps", flags.no_steps, "Language models: only reading and writing, no training");
 }
 

@@ -1,0 +1,30 @@
+#include "tools/graft/budget.h"
+
+#include <string_view>
+
+#include "tools/graft/options.h"
+
+namespace graft::cli {
+
+Result<std::uint64_t> parse_budget(const std::string& text, const std::function<Result<std::uint64_t>()>& weights) {
+  constexpr std::string_view kBeside = "weights+";
+  if (text.empty()) return std::uint64_t{0};
+  if (!text.starts_with(kBeside)) return parse_size(text);
+  GRAFT_TRY_ASSIGN(const std::uint64_t beside, parse_size(text.substr(kBeside.size())));
+  GRAFT_TRY_ASSIGN(const std::uint64_t bytes, weights());
+  return bytes + beside;
+}
+
+Status set_budget(const std::string& text, const Graph& model, const train::TrainOptions& options,
+                  const gpu::Caps& caps, train::PlanRequest& request) {
+  if (text.empty()) return ok_status();
+  const auto weights = [&]() -> Result<std::uint64_t> {
+    GRAFT_TRY_ASSIGN(const train::TrainingPlan free, train::plan_training(model, options, request, caps));
+    return free.memory()[MemoryClass::weights];
+  };
+  GRAFT_TRY_ASSIGN(request.plan.budget, parse_budget(text, weights));
+  request.shrink_micro_batch = true;
+  return ok_status();
+}
+
+}  // namespace graft::cli
