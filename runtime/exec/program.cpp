@@ -12,7 +12,32 @@ constexpr double kSlowBytesPerNs = 5;
 constexpr double kListNs = 50e6;
 constexpr std::uint32_t kListSteps = 64;
 
+std::uint32_t list_end(const Plan& plan, const gpu::Caps& caps, std::uint32_t first) {
+  const std::uint32_t most = caps.max_submit_dispatches;
+  const std::uint32_t limit = most == 0 ? kListSteps : std::min(most, kListSteps);
+  double ns = 0;
+  std::uint32_t end = first;
+  while (end < plan.steps.size() && end - first < limit) {
+    // What is refilled for a list must not be needed before it.
+    const auto at_end = [&](const Refill& refill) { return refill.first_step == end; };
+    if (end != first && std::any_of(plan.refills.begin(), plan.refills.end(), at_end)) break;
+    const Step& step = plan.steps[end];
+    ns += static_cast<double>(step.flops) / kSlowFlopsPerNs + static_cast<double>(step.bytes) / kSlowBytesPerNs;
+    if (end != first && ns > kListNs) break;
+    ++end;
+  }
+  return end;
+}
+
 }  // namespace
+
+std::vector<std::uint32_t> list_ends(const Plan& plan, const gpu::Caps& caps) {
+  std::vector<std::uint32_t> ends;
+  for (std::uint32_t first = 0; first < plan.steps.size(); first = ends.back()) {
+    ends.push_back(list_end(plan, caps, first));
+  }
+  return ends;
+}
 
 Result<std::unique_ptr<Program>> Program::create(Memory& memory, Plan plan, const ProgramOptions& options) {
   if (!memory.covers(plan)) {
@@ -26,39 +51,27 @@ Result<std::unique_ptr<Program>> Program::create(Memory& memory, Plan plan, cons
                        "\" has no timestamps, so a program cannot be profiled on it.");
   }
   std::unique_ptr<Program> program(new Program(memory, std::move(plan), options));
-  GRAFT_TRY_ASSIGN(const auto kernels, memory.kernels().get(program->plan_));
+  std::vector<gpu::Kernel*> kernels;
+  {
+    const PhaseScope scope(options.observer, HostPhase::compile);
+    GRAFT_TRY_ASSIGN(kernels, memory.kernels().get(program->plan_));
+  }
   GRAFT_TRY(program->find_sources());
+  const PhaseScope scope(options.observer, HostPhase::record);
   GRAFT_TRY(program->record(kernels));
   return program;
 }
 
 Program::~Program() {
+  if (options_.observer != nullptr) options_.observer->closing(*this);
   while (flying_ != 0) {
     if (!wait_oldest().ok()) return;  // the device's own destructor deals with work that never ends
   }
 }
 
-std::uint32_t Program::list_end(std::uint32_t first) const {
-  const std::uint32_t most = memory_.device().caps().max_submit_dispatches;
-  const std::uint32_t limit = most == 0 ? kListSteps : std::min(most, kListSteps);
-  double ns = 0;
-  std::uint32_t end = first;
-  while (end < plan_.steps.size() && end - first < limit) {
-    // What is refilled for a list must not be needed before it.
-    const auto at_end = [&](const Refill& refill) { return refill.first_step == end; };
-    if (end != first && std::any_of(plan_.refills.begin(), plan_.refills.end(), at_end)) break;
-    const Step& step = plan_.steps[end];
-    ns += static_cast<double>(step.flops) / kSlowFlopsPerNs + static_cast<double>(step.bytes) / kSlowBytesPerNs;
-    if (end != first && ns > kListNs) break;
-    ++end;
-  }
-  return end;
-}
-
 Status Program::record(const std::vector<gpu::Kernel*>& kernels) {
-  const auto steps = static_cast<std::uint32_t>(plan_.steps.size());
-  for (std::uint32_t first = 0; first < steps;) {
-    const std::uint32_t end = list_end(first);
+  std::uint32_t first = 0;
+  for (const std::uint32_t end : list_ends(plan_, memory_.device().caps())) {
     GRAFT_TRY(record_list(kernels, first, end).with_context(cat("While recording steps ", first, " to ", end - 1)));
     first = end;
   }
@@ -129,6 +142,7 @@ Status Program::refill(const List& list) {
     while (flying_ != 0 && lists_[in_flight_[0].first_list].first_step < plan_.refills[i].after_step) {
       GRAFT_TRY(wait_oldest());
     }
+    const PhaseScope scope(options_.observer, HostPhase::refill);
     const auto start = std::chrono::steady_clock::now();
     const auto& [source, target] = refills_[i];
     std::memcpy(target, source.data(), source.size());
@@ -156,6 +170,7 @@ std::span<const std::byte> Program::output(std::string_view name) const {
 }
 
 Status Program::stage(std::span<const Feed> feeds, const StepState& state) {
+  const PhaseScope scope(options_.observer, HostPhase::upload);
   for (const Feed& feed : feeds) {
     const auto port =
         std::find_if(plan_.inputs.begin(), plan_.inputs.end(), [&](const PlanPort& p) { return p.name == feed.name; });
@@ -203,7 +218,7 @@ Status Program::go() {
   }
   GRAFT_TRY(drain());
   complete_ = true;
-  return ok_status();
+  return options_.observer != nullptr ? options_.observer->ran(*this) : ok_status();
 }
 
 Status Program::submit_next() {
@@ -216,6 +231,7 @@ Status Program::submit_next() {
     ns += lists_[end].estimate_ns;
     if (ns > target) break;
   }
+  const PhaseScope scope(options_.observer, HostPhase::submit);
   InFlight work{0, next_list_, end, std::chrono::steady_clock::now()};
   auto ticket = memory_.device().submit(std::span(commands_).subspan(next_list_, end - next_list_));
   if (!ticket.ok()) return std::move(ticket).status().with_context(describe(work));
@@ -228,6 +244,7 @@ Status Program::submit_next() {
 
 Status Program::wait_oldest() {
   const InFlight work = in_flight_[0];
+  const PhaseScope scope(options_.observer, HostPhase::wait);
   if (Status status = memory_.device().wait(work.ticket, options_.timeout); !status.ok()) {
     if (status.code() == Code::device_lost) flying_ = 0;
     return std::move(status).with_context(describe(work));
@@ -263,30 +280,39 @@ std::string Program::describe(const InFlight& work) const {
   return text + cat(" (", name(first), " to ", name(last), ")");
 }
 
-Result<std::vector<NodeTime>> Program::times() {
+Result<std::vector<StepTime>> Program::step_times() {
   if (!options_.profile) return invalid("The program was not created with ProgramOptions::profile.");
   if (!complete_) return invalid("There is no complete run to take times from.");
   const double tick = memory_.device().caps().timestamp_period_ns * 1e-9;
-  std::vector<NodeTime> times;
+  std::vector<StepTime> times;
+  times.reserve(plan_.steps.size());
   std::vector<std::uint64_t> ticks;
-  std::vector<std::uint32_t> entry(plan_.nodes.size(), kNoIndex);  // of each node in times
   for (const List& list : lists_) {
     ticks.assign(list.end_step - list.first_step + 1, 0);
     GRAFT_TRY(memory_.device().read_timestamps(*list.commands, ticks));
     for (std::uint32_t s = list.first_step; s < list.end_step; ++s) {
       const std::uint32_t i = s - list.first_step;
-      const double seconds = tick * static_cast<double>(ticks[i + 1] - ticks[i]);
-      const std::uint32_t node = plan_.steps[s].node;
-      // A node's dispatches need not stand side by side; copies count by where they stand.
-      std::size_t at = times.size();
-      if (node != kNoIndex && entry[node] != kNoIndex) at = entry[node];
-      if (node == kNoIndex && !times.empty() && times.back().node == kNoIndex) at = times.size() - 1;
-      if (at == times.size()) {
-        times.push_back({node, 0});
-        if (node != kNoIndex) entry[node] = static_cast<std::uint32_t>(at);
-      }
-      times[at].seconds += seconds;
+      times.push_back({s, tick * static_cast<double>(ticks[i]), tick * static_cast<double>(ticks[i + 1])});
     }
+  }
+  return times;
+}
+
+Result<std::vector<NodeTime>> Program::times() {
+  GRAFT_TRY_ASSIGN(const std::vector<StepTime> steps, step_times());
+  std::vector<NodeTime> times;
+  std::vector<std::uint32_t> entry(plan_.nodes.size(), kNoIndex);  // of each node in times
+  for (const StepTime& step : steps) {
+    const std::uint32_t node = plan_.steps[step.step].node;
+    // A node's dispatches need not stand side by side; copies count by where they stand.
+    std::size_t at = times.size();
+    if (node != kNoIndex && entry[node] != kNoIndex) at = entry[node];
+    if (node == kNoIndex && !times.empty() && times.back().node == kNoIndex) at = times.size() - 1;
+    if (at == times.size()) {
+      times.push_back({node, 0});
+      if (node != kNoIndex) entry[node] = static_cast<std::uint32_t>(at);
+    }
+    times[at].seconds += step.end - step.begin;
   }
   return times;
 }

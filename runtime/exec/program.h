@@ -11,6 +11,7 @@
 
 #include "platform/gpu/gpu.h"
 #include "runtime/exec/memory.h"
+#include "runtime/exec/run_observer.h"
 #include "runtime/plan/plan.h"
 
 namespace graft {
@@ -26,7 +27,14 @@ struct ProgramOptions {
   bool profile = false;
   /// For those who make plans for programs: asked whether the kernels are right, before their first use.
   KernelProof* proof = nullptr;
+  /// Told of what the host does and of every complete run.
+  RunObserver* observer = nullptr;
 };
+
+/// The ends of the stretches of Plan::steps that are recorded as one command list each. A submission is one list or
+/// more, as many as ProgramOptions::submit_target allows by what the lists took before: so there are at most as many
+/// submissions in a run.
+std::vector<std::uint32_t> list_ends(const Plan& plan, const gpu::Caps& caps);
 
 /// An input of one run: bytes of the graph's input `name`, as many as PlanPort::bytes.
 struct Feed {
@@ -76,6 +84,9 @@ class Program {
   /// Device time of every node in the last run, in the order that they began in (those of a merged dispatch under its
   /// first); needs ProgramOptions::profile.
   Result<std::vector<NodeTime>> times();
+  /// The same of every step of the plan, in order. Steps without a barrier between may overlap on the device; then the
+  /// later one is given what it took longer.
+  Result<std::vector<StepTime>> step_times();
 
   /// Submissions that the last run was cut into, and the longest of them as measured by the host.
   std::uint32_t submissions() const { return submissions_; }
@@ -105,7 +116,6 @@ class Program {
   Status record(const std::vector<gpu::Kernel*>& kernels);
   Status record_list(const std::vector<gpu::Kernel*>& kernels, std::uint32_t first, std::uint32_t end);
   void record_step(gpu::Recorder& recorder, const std::vector<gpu::Kernel*>& kernels, const Step& step);
-  std::uint32_t list_end(std::uint32_t first) const;
   Status find_sources();
   Status refill(const List& list);
   Status stage(std::span<const Feed> feeds, const StepState& state);

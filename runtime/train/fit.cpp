@@ -13,7 +13,11 @@ Result<FitEnd> fit(Trainer& trainer, data::Loader& loader, const FitOptions& opt
   for (;;) {
     if (options.steps != 0 && trainer.state().step >= options.steps) return FitEnd::done;
     if (stopped(options)) return FitEnd::stopped;
-    GRAFT_TRY_ASSIGN(const data::Batch* batch, loader.next());
+    const data::Batch* batch = nullptr;
+    {
+      const PhaseScope scope(options.observer, HostPhase::data);
+      GRAFT_TRY_ASSIGN(batch, loader.next());
+    }
     if (batch == nullptr) return FitEnd::done;
     std::optional<StepResult> result;
     for (;;) {
@@ -21,6 +25,7 @@ Result<FitEnd> fit(Trainer& trainer, data::Loader& loader, const FitOptions& opt
       if (result) break;
       if (options.stop_within_steps && stopped(options)) return FitEnd::stopped;
     }
+    const PhaseScope scope(options.observer, HostPhase::report);
     if (options.on_step) GRAFT_TRY(options.on_step(*result));
     if (batch->last_of_epoch() && options.on_epoch) GRAFT_TRY(options.on_epoch(trainer));
   }

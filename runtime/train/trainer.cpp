@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 #include "runtime/train/optimizer.h"
 #include "shaders/loss_scale/loss_scale_state.h"
@@ -108,8 +109,12 @@ Status Trainer::check_settled() const {
 }
 
 Result<Metrics> Trainer::run(Runner& runner, const data::Batch& batch, std::uint64_t first, const StepState& state) {
-  if (unfinished_ == nullptr) runner.feeder.copy(batch, first, *runner.program);
+  if (unfinished_ == nullptr) {
+    const PhaseScope scope(trainer_options_.program.observer, HostPhase::upload);
+    runner.feeder.copy(batch, first, *runner.program);
+  }
   GRAFT_TRY(execute(*runner.program, state));
+  submissions_ += runner.program->submissions();
   return metrics_of(*runner.program);
 }
 
@@ -167,6 +172,7 @@ Result<StepResult> Trainer::end_step(const data::Batch& batch, const Program& la
     result.skipped = fields[kGrowing] < 0;
     if (result.skipped) skipped_in_row = static_cast<std::uint64_t>(-fields[kGrowing]);
   }
+  result.submissions = std::exchange(submissions_, 0);
   state_.samples_done = 0;
   state_.step_metrics = {};
   GRAFT_TRY(check_loss(result, skipped_in_row));
@@ -178,15 +184,6 @@ Result<StepResult> Trainer::end_step(const data::Batch& batch, const Program& la
   if (std::isfinite(result.metrics.loss_sum)) state_.epoch_metrics.add(result.metrics);
   state_.cursor = batch.after();
   return result;
-}
-
-std::vector<Program*> Trainer::last_programs() {
-  std::vector<Program*> programs;
-  for (Runner& runner : training_) {
-    if (runner.samples == last_samples_) programs.push_back(runner.program.get());
-  }
-  if (!programs.empty() && update_) programs.push_back(update_.get());
-  return programs;
 }
 
 Result<std::optional<StepResult>> Trainer::micro_step(const data::Batch& batch) {
@@ -202,14 +199,18 @@ Result<std::optional<StepResult>> Trainer::micro_step(const data::Batch& batch) 
     const std::uint64_t samples = std::min(micro, batch.count() - state_.samples_done);
     GRAFT_TRY_ASSIGN(Runner * runner, training_runner(static_cast<std::int64_t>(samples)));
     GRAFT_TRY_ASSIGN(const Metrics part, run(*runner, batch, state_.samples_done, state));
-    last_samples_ = static_cast<std::int64_t>(samples);
+    const PhaseScope scope(trainer_options_.program.observer, HostPhase::readback);
     keep_fetched(*runner->program, state_.samples_done, samples);
     state_.step_metrics.add(part);
     state_.samples_done += samples;
     if (!update_) last = runner->program.get();
   }
   if (state_.samples_done < batch.count()) return std::optional<StepResult>();
-  if (update_) GRAFT_TRY(execute(*update_, state));
+  if (update_) {
+    GRAFT_TRY(execute(*update_, state));
+    submissions_ += update_->submissions();
+  }
+  const PhaseScope scope(trainer_options_.program.observer, HostPhase::readback);
   GRAFT_TRY_ASSIGN(const StepResult result, end_step(batch, *last));
   return std::optional(result);
 }

@@ -43,6 +43,7 @@ struct StepResult {
   std::optional<double> loss_scale;     ///< where loss scaling applies: of the next step
   std::uint64_t skipped_steps = 0;      ///< of the whole run, since the loss or gradients overflowed
   bool skipped = false;                 ///< this step is one of them: its loss may be no number
+  std::uint32_t submissions = 0;        ///< to the device, of all its micro-batches and of the update
 };
 
 /// Steps left out in a row that end a run. Those of overflowing gradients halve the loss scale each time: from any
@@ -152,10 +153,6 @@ class Trainer {
   /// A value of TrainOptions::fetch as the last step computed it. not_found where it was not asked for.
   Result<FetchedValue> fetch(std::string_view name) const;
 
-  /// What the last step ran, in order: its last micro-batch, then the update where gradients are accumulated. For
-  /// Program::times(). Empty before the first step.
-  std::vector<Program*> last_programs();
-
  private:
   struct Runner {
     std::int64_t samples = 0;
@@ -207,9 +204,9 @@ class Trainer {
   std::unique_ptr<Program> update_;
   std::vector<Fetched> fetched_;
   std::uint64_t fetched_samples_ = 0;  ///< of the last step
-  std::int64_t last_samples_ = 0;      ///< of the last micro-batch; 0 before the first step
   std::unique_ptr<Program> hash_;
   std::unique_ptr<Capture> capture_;
+  std::uint32_t submissions_ = 0;  ///< of the step in progress
   std::uint64_t count_ = 0;        ///< rows or elements of the step in progress
   Program* unfinished_ = nullptr;  ///< failed on the way: its inputs and outputs are in use until it is resumed
 };

@@ -13,7 +13,6 @@ void Trainer::tear_down() {
   capture_.reset();
   fetched_.clear();
   fetched_samples_ = 0;
-  last_samples_ = 0;
   memory_.reset();  // last: the others refer to it
 }
 

@@ -65,21 +65,71 @@ class Budgets(CliTest):
         with open(self.path("plan.html")) as page:
             self.assertIn("<td>fc1</td>", page.read())
 
-    def test_a_profiled_step_is_a_trace_and_a_table(self):
-        self.images(8)
-        self.labels([i % 10 for i in range(8)])
-        said = self.graft("train", "lenet.graft", "--data", "npy:x.npy,y.npy", "--batch", 8, "--steps", 2, "--quiet",
-                          "--profile", "trace.json")
-        self.assertIn("most memory in use at", said)
+    def test_the_last_steps_are_a_trace_and_a_table(self):
+        self.images(40)
+        self.labels([i % 10 for i in range(40)])
+        said = self.graft("train", "lenet.graft", "--data", "npy:x.npy,y.npy", "--batch", 8, "--steps", 5, "--quiet",
+                          "--profile", "trace.json", "--profile-steps", 3, "--metrics", "metrics.jsonl")
+        self.assertIn("Most memory is in use at", said)
         self.assertIn("grad/conv2/conv_grad_weight", said)
         with open(self.path("trace.json")) as file:
-            events = json.load(file)["traceEvents"]
-        spans = [e for e in events if e["ph"] == "X"]
-        self.assertEqual({e["cat"] for e in spans}, {"copy", "forward", "backward"})
-        self.assertGreater(sum(e["dur"] for e in spans), 0)
-        self.assertEqual(spans, sorted(spans, key=lambda e: e["ts"]))
-        live = [e["args"]["bytes"] for e in events if e["ph"] == "C"]
-        self.assertGreater(max(live), min(live))
+            trace = json.load(file)
+        spans = [e for e in trace["traceEvents"] if e["ph"] == "X"]
+        tracks = {}
+        for span in spans:
+            tracks.setdefault((span["pid"], span["cat"] == "step"), []).append(span)
+        steps, device, host = tracks[1, True], tracks[1, False], tracks[2, False]
+        self.assertEqual([e["name"] for e in steps], ["step 3", "step 4", "step 5"])
+        self.assertEqual({e["cat"] for e in device}, {"copy", "forward", "backward", "update"})
+        self.assertEqual({e["name"] for e in host}, {"data", "upload", "submit", "wait", "readback", "report"})
+        for track in (steps, device):
+            for one, other in zip(track, track[1:]):
+                # One after another; a nanosecond is how exact a sum of such numbers is.
+                self.assertLessEqual(one["ts"] + one["dur"], other["ts"] + 1e-3)
+        # Both clocks on one line: what the device did in a step lies between asking for its batch and for the next.
+        for i, step in enumerate(steps):
+            inside = [e for e in device if step["ts"] <= e["ts"] and e["ts"] + e["dur"] <= step["ts"] + step["dur"]]
+            self.assertEqual(len(inside) * len(steps), len(device), step["name"])
+            busy = sum(e["dur"] for e in inside)
+            self.assertLessEqual(busy, step["dur"])
+            self.assertGreater(busy, 0.2 * step["dur"])
+        for e in device:
+            if e["cat"] != "copy" and e["dur"] > 0:
+                self.assertAlmostEqual(e["args"]["GFLOP/s"], e["args"]["flops"] / e["dur"] * 1e-3, delta=1e-2 * e["args"]["GFLOP/s"])
+        memory = [e["args"] for e in trace["traceEvents"] if e["ph"] == "C"]
+        plan = json.loads(self.graft("plan", "lenet.graft", "--bind", "batch=8", "--json"))["plans"][0]
+        self.assertEqual(max(m["values"] for m in memory), plan["lower_bound"])
+        self.assertEqual(memory[-1]["values"], 0)
+        self.check_table(trace["otherData"], plan, device)
+        with open(self.path("metrics.jsonl")) as file:
+            rows = [json.loads(line) for line in file]
+        self.assertEqual(len(rows), 5)
+        for row in rows:
+            self.assertTrue(1 <= row["submissions"] <= plan["submissions_at_most"], row)
+
+    def check_table(self, table, plan, device):
+        """Times add up to those of the dispatches, memory to what is live at the peak."""
+        self.assertEqual(table["steps"], 3)
+        self.assertAlmostEqual(sum(r["seconds"] for r in table["consumers"]), sum(e["dur"] for e in device) * 1e-6, delta=1e-6)
+        self.assertEqual(sum(r["calls"] for r in table["consumers"]), len(device))
+        self.assertEqual(sum(r["peak_bytes"] for r in table["consumers"]), plan["lower_bound"])
+        self.assertEqual(table["peak_node"], plan["peak_node"])
+        self.assertEqual(table["dispatches"], 3 * plan["dispatches"])
+        self.assertEqual(table["barriers"], 3 * plan["barriers"])
+        self.assertLessEqual(table["submissions"], 3 * plan["submissions_at_most"])
+
+    def test_micro_batches_and_evaluation_in_a_trace(self):
+        """The update is part of the step, held-out data are not."""
+        self.images(8)
+        self.labels([i % 10 for i in range(8)])
+        self.graft("train", "lenet.graft", "--data", "npy:x.npy,y.npy", "--eval", "npy:x.npy,y.npy", "--batch", 2,
+                   "--accumulate", 4, "--epochs", 2, "--quiet", "--profile", "trace.json")
+        with open(self.path("trace.json")) as file:
+            trace = json.load(file)
+        names = [e["name"] for e in trace["traceEvents"] if e["ph"] == "X" and e["pid"] == 1]
+        self.assertEqual([n for n in names if n.startswith("step ")], ["step 1", "step 2"])
+        self.assertEqual(names.count("conv1"), 2 * 4)
+        self.assertEqual(len([n for n in names if n.startswith("update/")]), 2)
 
     def test_fits_device_says_so(self):
         self.assertIn("It fits", self.graft("plan", "lenet.graft", "--bind", "batch=64", "--fits-device"))

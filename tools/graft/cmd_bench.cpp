@@ -185,6 +185,7 @@ Status bench_nodes(gpu::Device& device, const Model& model, const Options& optio
     out["figures"] = figures_json(figures);
     out["model"] = options.what;
     out["forward"] = row_json(total, figures);
+    out["submissions"] = session->program().submissions();
     out["nodes"] = all;
     std::printf("%s\n", out.dump(2).c_str());
     return ok_status();
@@ -194,6 +195,8 @@ Status bench_nodes(gpu::Device& device, const Model& model, const Options& optio
   print_row_titles();
   print_row(total, figures);
   for (const Row& row : rows) print_row(row, figures);
+  std::printf("\n%u submissions of %zu copies and dispatches, %u barriers.\n", session->program().submissions(),
+              session->plan().steps.size(), session->plan().barriers);
   return ok_status();
 }
 

@@ -170,7 +170,7 @@ nlohmann::ordered_json forecast_json(const Options& options, const Forecast& for
   Json plans = Json::array();
   for (const Planned& one : forecast.plans) {
     Json row = {{"title", one.title}};
-    row.update(plan_json(one.plan));
+    row.update(plan_json(one.plan, caps));
     plans.push_back(std::move(row));
   }
   Json all = {{"model", options.path},
@@ -196,7 +196,7 @@ void print_forecast(const Options& options, const Forecast& forecast, const gpu:
   for (const std::string& reason : forecast.choice.reasons) std::printf("%s\n", reason.c_str());
   if (!forecast.choice.reasons.empty()) std::printf("\n");
   for (const Planned& one : forecast.plans) {
-    print_plan(one.plan, cat(options.path, ": ", one.title, ", for ", caps.device_name));
+    print_plan(one.plan, caps, cat(options.path, ": ", one.title, ", for ", caps.device_name));
     std::printf("\n");
   }
   print_precision(forecast.precision);

@@ -139,6 +139,8 @@ Status run(const Options& options, bool gradients) {
       GRAFT_TRY_ASSIGN(arrays[std::string(kCotangentInput)], data::read_npy(os::system_files(), options.cotangent));
     }
   }
+  Profile profile(1);
+  if (!options.profile.empty()) session_options.program.observer = &profile;
   GRAFT_TRY_ASSIGN(auto device, OpenDevice::open(options.flags));
   session_options.program.proof = device->remembered();
   if (gradients && options.splits()) {
@@ -160,8 +162,9 @@ Status run(const Options& options, bool gradients) {
     for (const auto& [name, array] : arrays) GRAFT_TRY(feed(*session, name, array));
     GRAFT_TRY(session->run());
     if (!options.profile.empty()) {
-      GRAFT_TRY_ASSIGN(const auto rows, profile_of({&session->program()}));
-      GRAFT_TRY(write_trace(options.profile, rows));
+      const Consumers consumers = consumers_of(profile);
+      GRAFT_TRY(write_trace(options.profile, profile, consumers));
+      print_consumers(consumers, profile);
     }
     GRAFT_TRY(write_outputs(*session, options.folder));
   }
@@ -175,7 +178,8 @@ void add_common(CLI::App& app, Options& options) {
   app.add_option("--input", options.inputs, "NAME=FILE.npy, once per input of the model");
   app.add_option("--bind", options.bind, "Sizes of named dimensions that the files do not tell");
   app.add_option("--out", options.folder, "Folder for the results, NAME.npy each")->required();
-  app.add_option("--profile", options.profile, "Write a trace of device times (Chrome, Perfetto) to this file");
+  app.add_option("--profile", options.profile,
+                 "Write a trace of device times (Chrome, Perfetto) to this file; print what took most");
   add_device_flags(app, options.flags);
 }
 

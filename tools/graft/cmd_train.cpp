@@ -48,6 +48,7 @@ struct Options {
   std::string metrics;
   std::string svg;
   std::string profile;
+  std::size_t profile_steps = 5;
   std::string fetch;
   std::string fetch_folder;
   std::string output;
@@ -125,6 +126,7 @@ struct Run {
   data::Source* held_out;  ///< may be null
   std::uint64_t total_steps;
   Checkpointer* checkpointer;  ///< may be null
+  Profile* profile;            ///< may be null
   MetricsFile metrics;
   std::optional<Waiting> waiting;
   std::vector<CurvePoint> losses;
@@ -134,7 +136,9 @@ struct Run {
 
 Status evaluate(Run& run, const char* when) {
   if (run.held_out == nullptr) return ok_status();
+  if (run.profile != nullptr) run.profile->pause();
   GRAFT_TRY_ASSIGN(const train::Metrics metrics, run.trainer.evaluate(*run.held_out));
+  if (run.profile != nullptr) run.profile->resume();
   std::printf("%s: held-out %s\n", when, metrics_text(metrics, run.options.train).c_str());
   std::fflush(stdout);
   const auto step = run.trainer.state().step;
@@ -179,6 +183,7 @@ Status on_step(Run& run, Progress& progress, const train::StepResult& result) {
   row["step"] = step;
   row["epoch"] = run.trainer.state().epoch;
   row["lr"] = result.learning_rate;
+  row["submissions"] = result.submissions;
   if (result.loss_scale) {
     row["loss_scale"] = *result.loss_scale;
     row["skipped_steps"] = result.skipped_steps;
@@ -197,6 +202,7 @@ Result<train::FitEnd> train_all(Run& run) {
   train::FitOptions fit_options;
   fit_options.steps = run.options.steps;
   fit_options.stop = &g_stop;
+  fit_options.observer = run.profile;
   fit_options.stop_within_steps = run.checkpointer != nullptr;
   const std::uint64_t every = run.options.sample.every;
   fit_options.on_step = [&](const train::StepResult& result) -> Status {
@@ -266,10 +272,10 @@ Status finish(Run& run, Model& model, train::FitEnd end) {
     GRAFT_TRY(write_text(run.options.svg, loss_svg("Loss", run.losses, run.held_out_losses, caption)));
   }
   GRAFT_TRY(write_fetched(run));
-  if (!run.options.profile.empty()) {
-    GRAFT_TRY_ASSIGN(const auto rows, profile_of(run.trainer.last_programs()));
-    GRAFT_TRY(write_trace(run.options.profile, rows));
-    print_consumers(rows);
+  if (run.profile != nullptr) {
+    const Consumers consumers = consumers_of(*run.profile);
+    GRAFT_TRY(write_trace(run.options.profile, *run.profile, consumers));
+    print_consumers(consumers, *run.profile);
   }
   if (run.options.output.empty()) return saved;
   GRAFT_TRY(copy_to_model(run.trainer, model));
@@ -369,7 +375,9 @@ Status train_on(OpenDevice& opened, Model& model, const Options& options) {
   trainer_options.request.drop_last = options.drop_last;
   trainer_options.request.evaluation = held_out != nullptr;
   trainer_options.request.checkpoints = checkpoints;
+  Profile profile(options.profile_steps);
   trainer_options.program.profile = !options.profile.empty();
+  if (!options.profile.empty()) trainer_options.program.observer = &profile;
   trainer_options.program.proof = opened.remembered();
   gpu::Device& device = opened.device();
   if (held_out) trainer_options.request.evaluation_samples = held_out->size();
@@ -386,7 +394,10 @@ Status train_on(OpenDevice& opened, Model& model, const Options& options) {
 
   GRAFT_TRY_ASSIGN(const auto checkpointer, open_checkpoint(options, model, *trainer, *loader, fingerprint));
 
-  Run run{options, device, model, *trainer, *loader, held_out.get(), total, checkpointer.get(), {}, {}, {}, {}};
+  profile.set_next(trainer->state().step + 1);
+  Profile* const watched = options.profile.empty() ? nullptr : &profile;
+  Run run{options, device, model, *trainer, *loader, held_out.get(), total, checkpointer.get(),
+          watched, {},     {},    {},       {}};
   if (!options.metrics.empty()) GRAFT_TRY(run.metrics.open(options.metrics));
   GRAFT_TRY(evaluate(run, "before"));
   GRAFT_TRY(show_samples(run));
@@ -431,8 +442,11 @@ Action add_train(CLI::App& app) {
   auto* fetch =
       app.add_option("--fetch", options->fetch, "Values of the forward pass, as in a,b: those of the last step");
   app.add_option("--fetch-out", options->fetch_folder, "Folder for them, NAME.npy each")->needs(fetch);
-  app.add_option("--profile", options->profile,
-                 "Write a trace of the last step's device times (Chrome, Perfetto) to this file; print what took most");
+  app.add_option(
+      "--profile", options->profile,
+      "Write a trace of the last steps (Chrome, Perfetto) to this file; print what took most time and memory");
+  app.add_option("--profile-steps", options->profile_steps, "How many of the last steps (5)")
+      ->check(CLI::Range(1, 1000));
   add_sample_flags(app, options->sample);
   add_checkpoint_flags(app, options->checkpoint);
   app.add_flag("--quiet", options->quiet, "No progress");

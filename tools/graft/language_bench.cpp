@@ -25,7 +25,23 @@ Words random_tokens(std::size_t count, std::int64_t vocabulary, std::uint64_t se
 
 LanguageRow row_of(std::string name, std::uint64_t tokens, std::vector<double> seconds, std::uint64_t bytes) {
   std::sort(seconds.begin(), seconds.end());
-  return {std::move(name), tokens, seconds.front(), seconds[seconds.size() / 2], bytes};
+  return {std::move(name), tokens, seconds.front(), seconds[seconds.size() / 2], bytes, {}};
+}
+
+/// All micro-batches of a whole batch, and the update.
+StepCounts counts_of(const train::Trainer& trainer, std::size_t submissions) {
+  StepCounts counts;
+  counts.submissions = submissions;
+  const train::TrainingPlan& plan = trainer.plan();
+  const auto add = [&](const Plan& one, std::size_t times) {
+    counts.dispatches +=
+        times * static_cast<std::size_t>(std::ranges::count(one.steps, StepKind::dispatch, &Step::kind));
+    counts.barriers += times * one.barriers;
+  };
+  const auto micro = static_cast<std::size_t>(plan.micro_batch);
+  add(plan.training.front().plan, (static_cast<std::size_t>(trainer.options().batch) + micro - 1) / micro);
+  if (plan.update) add(*plan.update, 1);
+  return counts;
 }
 
 /// The generator's own clock is the wall's: what is timed here is a whole call, decode less the prefill before it.
@@ -81,13 +97,17 @@ Result<LanguageRow> bench_step(gpu::Device& device, const Model& model, const st
   GRAFT_TRY_ASSIGN(const auto trainer, create_trainer(device, model, options, fields, trainer_options));
   GRAFT_TRY_ASSIGN(const auto loader, data::Loader::create(*source, {.batch = batch, .shuffle = false}));
   std::vector<double> seconds;
+  std::size_t submissions = 0;
   for (int i = 0; i <= repeat; ++i) {
     GRAFT_TRY_ASSIGN(const data::Batch* next, loader->next());
     const Stopwatch watch(clock);
-    GRAFT_TRY(detail::to_status(trainer->train_step(*next)));
+    GRAFT_TRY_ASSIGN(const train::StepResult result, trainer->train_step(*next));
     if (i > 0) seconds.push_back(watch.seconds());
+    submissions = result.submissions;
   }
-  return row_of(name, tokens, std::move(seconds), trainer->device_bytes());
+  LanguageRow row = row_of(name, tokens, std::move(seconds), trainer->device_bytes());
+  row.counts = counts_of(*trainer, submissions);
+  return row;
 }
 
 bool has_blocks(const Graph& graph) {
@@ -125,10 +145,15 @@ Result<std::vector<LanguageRow>> bench_language(gpu::Device& device, const Model
 }
 
 void print_language_rows(const std::vector<LanguageRow>& rows) {
-  std::printf("%-12s %10s %12s %12s %16s\n", "", "tokens", "median s", "tokens/s", "device memory");
+  std::printf("%-12s %10s %12s %12s %16s %11s %9s %12s\n", "", "tokens", "median s", "tokens/s", "device memory",
+              "dispatches", "barriers", "submissions");
   for (const LanguageRow& row : rows) {
-    std::printf("%-12s %10llu %12.4f %12.2f %16s\n", row.name.c_str(), static_cast<unsigned long long>(row.tokens),
+    std::printf("%-12s %10llu %12.4f %12.2f %16s", row.name.c_str(), static_cast<unsigned long long>(row.tokens),
                 row.median, row.rate(), bytes_text(row.device_bytes).c_str());
+    if (row.counts.dispatches != 0) {
+      std::printf(" %11zu %9zu %12zu", row.counts.dispatches, row.counts.barriers, row.counts.submissions);
+    }
+    std::printf("\n");
   }
 }
 
@@ -141,6 +166,10 @@ nlohmann::ordered_json language_rows_json(const std::vector<LanguageRow>& rows) 
                    {"median_seconds", row.median},
                    {"tokens_per_second", row.rate()},
                    {"device_bytes", row.device_bytes}});
+    if (row.counts.dispatches == 0) continue;
+    out.back().update({{"dispatches", row.counts.dispatches},
+                       {"barriers", row.counts.barriers},
+                       {"submissions", row.counts.submissions}});
   }
   return out;
 }

@@ -22,12 +22,20 @@ struct LanguageBenchFlags {
 };
 void add_language_bench_flags(CLI::App& app, LanguageBenchFlags& flags);
 
+/// What a training step consists of on the device.
+struct StepCounts {
+  std::size_t dispatches = 0;
+  std::size_t barriers = 0;
+  std::size_t submissions = 0;  ///< of the last step
+};
+
 struct LanguageRow {
   std::string name;
   std::uint64_t tokens = 0;  ///< of one run
   double best = 0;           ///< seconds of one run
   double median = 0;
   std::uint64_t device_bytes = 0;  ///< planned and allocated, weights included
+  StepCounts counts = {};          ///< of a training step
   double rate() const { return median > 0 ? static_cast<double>(tokens) / median : 0; }
 };
 

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <map>
 
+#include "runtime/exec/program.h"
 #include "tools/graft/layer_table.h"
 #include "tools/graft/options.h"
 
@@ -96,7 +97,7 @@ void print_choices(const Plan& plan) {
 
 }  // namespace
 
-void print_plan(const Plan& plan, const std::string& title) {
+void print_plan(const Plan& plan, const gpu::Caps& caps, const std::string& title) {
   std::printf("%s\n\n", title.c_str());
   for (std::size_t i = 0; i < kMemoryClasses; ++i) {
     const auto c = static_cast<MemoryClass>(i);
@@ -114,9 +115,9 @@ void print_plan(const Plan& plan, const std::string& title) {
   }
   std::uint64_t moved = 0;
   for (const Step& step : plan.steps) moved += step.kind == StepKind::dispatch ? step.bytes : 0;
-  std::printf(".\n%sFLOP, %s moved, %zu dispatches of %zu kernels, %u barriers.\n",
+  std::printf(".\n%sFLOP, %s moved, %zu dispatches of %zu kernels, %u barriers; %zu submissions at most.\n",
               (si_text(static_cast<double>(plan.flops)) + " ").c_str(), bytes_text(moved).c_str(), dispatches_of(plan),
-              plan.kernels.size(), plan.barriers);
+              plan.kernels.size(), plan.barriers, list_ends(plan, caps).size());
   print_merged(plan);
   print_saved(plan);
   print_recomputed(plan);
@@ -181,7 +182,7 @@ nlohmann::ordered_json curve_json(const train::TrainingCurve& curve) {
   return {{"flops", curve.flops}, {"fixed_bytes", curve.fixed_bytes}, {"points", points}};
 }
 
-nlohmann::ordered_json plan_json(const Plan& plan) {
+nlohmann::ordered_json plan_json(const Plan& plan, const gpu::Caps& caps) {
   using Json = nlohmann::ordered_json;
   Json nodes = Json::array();
   for (const PlanNode& node : plan.nodes) {
@@ -215,10 +216,16 @@ nlohmann::ordered_json plan_json(const Plan& plan) {
     saved.push_back(
         {{"name", value.name}, {"bytes", value.bytes}, {"producer", value.producer}, {"readers", value.readers}});
   }
-  Json out = {
-      {"memory", memory_json(plan.memory)}, {"total", plan.memory.total()}, {"arena", plan.transient_bytes},
-      {"lower_bound", plan.lower_bound},    {"flops", plan.flops},          {"recomputed_flops", plan.recomputed_flops},
-      {"dispatches", dispatches_of(plan)},  {"barriers", plan.barriers},    {"kernels", plan.kernels.size()}};
+  Json out = {{"memory", memory_json(plan.memory)},
+              {"total", plan.memory.total()},
+              {"arena", plan.transient_bytes},
+              {"lower_bound", plan.lower_bound},
+              {"flops", plan.flops},
+              {"recomputed_flops", plan.recomputed_flops},
+              {"dispatches", dispatches_of(plan)},
+              {"barriers", plan.barriers},
+              {"submissions_at_most", list_ends(plan, caps).size()},
+              {"kernels", plan.kernels.size()}};
   if (plan.peak_node != kNoIndex) out["peak_node"] = plan.nodes[plan.peak_node].name;
   Json recomputed = Json::array();
   for (const RecomputedValue& value : plan.recomputed) {

@@ -1,0 +1,75 @@
+// What the last steps of a run did on the device and on the host, kept for traces and tables.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <vector>
+
+#include "runtime/exec/program.h"
+
+namespace graft::cli {
+
+/// Keeps the last steps. A step begins when the host asks for a batch; a run without data is one step.
+class Profile : public RunObserver {
+ public:
+  struct Phase {
+    HostPhase phase{};
+    Time begin;
+    Time end;
+  };
+  struct Run {
+    std::size_t plan = 0;  ///< index into plans()
+    std::vector<StepTime> times;
+    std::uint32_t submissions = 0;
+  };
+  struct StepTrace {
+    std::uint64_t number = 0;
+    Time begin;
+    Time end;
+    std::vector<Phase> phases;
+    std::vector<Run> runs;
+
+    double seconds() const { return std::chrono::duration<double>(end - begin).count(); }
+  };
+
+  /// `steps` are kept; the first that comes is called `first`.
+  explicit Profile(std::size_t steps, std::uint64_t first = 1) : most_(steps), next_(first) {}
+
+  void phase(HostPhase phase, Time begin, Time end) override;
+  Status ran(Program& program) override;
+  void closing(const Program& program) override { known_.erase(&program); }
+
+  /// What comes until resume() is no part of a step: evaluation, samples.
+  void pause() { paused_ = true; }
+  void resume() { paused_ = false; }
+  /// The next step's number: of a run that goes on where another ended.
+  void set_next(std::uint64_t number) { next_ = number; }
+
+  /// Those with a complete run on the device, the oldest first.
+  std::vector<const StepTrace*> steps() const;
+  const std::deque<Plan>& plans() const { return plans_; }
+  /// Of the host's clock at the device's zero, in seconds since the clock's own; half way between the earliest that
+  /// submissions allow and the latest that waits do.
+  double device_offset() const;
+  /// Of all that came before the first step, too.
+  double seconds_in(HostPhase phase) const { return totals_[static_cast<std::size_t>(phase)]; }
+
+ private:
+  StepTrace& current(Time begin);
+
+  std::size_t most_;
+  std::uint64_t next_;
+  bool paused_ = false;
+  bool began_ = false;  ///< a batch was asked for
+  std::deque<StepTrace> steps_;
+  std::deque<Plan> plans_;
+  std::map<const Program*, std::size_t> known_;
+  bool submitted_ = false;
+  Time first_submit_;
+  Time last_wait_;
+  double earliest_ = -1e300;
+  double latest_ = 1e300;
+  double totals_[std::size(kHostPhaseNames)] = {};
+};
+
+}  // namespace graft::cli
