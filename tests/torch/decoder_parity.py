@@ -54,6 +54,10 @@ CASES = {
     "gemma3": like(LLAMA, model_type="gemma3_text", head_dim=8, sliding_window=4, sliding_window_pattern=2,
                    rope_local_base_freq=500.0, query_pre_attn_scalar=8, hidden_activation="gelu_pytorch_tanh"),
     "phi3": like(LLAMA, model_type="phi3", sliding_window=6, head_dim=8, partial_rotary_factor=0.5),
+    "phi3_longrope": like(LLAMA, model_type="phi3", head_dim=8, original_max_position_embeddings=32, rope_scaling={
+        "type": "longrope", "short_factor": [1.0, 1.25, 1.5, 2.5], "long_factor": [1.0, 2.0, 8.0, 30.0]}),
+    "smollm3": like(LLAMA, model_type="smollm3", num_hidden_layers=5),
+    "smollm3_listed": like(LLAMA, model_type="smollm3", num_hidden_layers=3, no_rope_layers=[0, 1, 1]),
     "gpt2": {"model_type": "gpt2", "n_embd": 24, "n_head": 3, "n_layer": 2, "n_positions": 32, "vocab_size": 37,
              "layer_norm_epsilon": 1e-5, "activation_function": "gelu_new"},
 }
@@ -147,14 +151,16 @@ def check_generation(report, case, config, prompt_length, count=16):
 GEMMA3_GGUF = like(CASES["gemma3"], num_hidden_layers=7, sliding_window_pattern=6, rope_local_base_freq=10000.0)
 GGUF_CASES = {"llama": LLAMA, "llama_tied": CASES["llama_tied"], "llama_linear": CASES["llama_linear"],
               "qwen2_yarn": CASES["qwen2_yarn"], "qwen3": CASES["qwen3"], "gemma3": GEMMA3_GGUF,
-              "phi3": CASES["phi3"], "gpt2": CASES["gpt2"]}
+              "phi3": CASES["phi3"], "phi3_longrope": CASES["phi3_longrope"], "smollm3": CASES["smollm3"],
+              "gpt2": CASES["gpt2"]}
 
 
 def check_gguf(report, case, config):
     weights = decoders.random_weights(config, seed=3)
     tokens = torch.randint(0, config["vocab_size"], (2, 11))
     # Rows of q and k in a file of architecture llama are such that neighbours turn together.
-    expected = decoders.forward(config, weights, tokens, interleaved=config["model_type"] == "llama").numpy()
+    neighbours = config["model_type"] in ("llama", "smollm3")
+    expected = decoders.forward(config, weights, tokens, interleaved=neighbours).numpy()
     with tempfile.TemporaryDirectory() as folder:
         save_gguf(f"{folder}/a.gguf", gguf_metadata(config), gguf_tensors(config, weights))
         graft("convert", f"{folder}/a.gguf", "-o", f"{folder}/a.graft")

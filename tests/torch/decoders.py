@@ -52,6 +52,11 @@ def frequencies(config, dim, theta, scaling):
     kind = scaling.get("rope_type", scaling.get("type", "default"))
     if kind == "linear":
         return inverse / scaling["factor"], 1.0
+    if kind == "longrope":
+        old = config["original_max_position_embeddings"]
+        factor = config["max_position_embeddings"] / old
+        magnitude = scaling.get("attention_factor", math.sqrt(1 + math.log(factor) / math.log(old)))
+        return inverse / torch.tensor(scaling["short_factor"], dtype=torch.float64), magnitude
     if kind == "llama3":
         wavelength = 2 * math.pi / inverse
         old, low, high = (scaling[k] for k in ("original_max_position_embeddings", "low_freq_factor",
@@ -122,6 +127,13 @@ def gpt2(config, w, tokens):
     return norm(x, "transformer.ln_f") @ w.get("lm_head.weight", w["transformer.wte.weight"]).T
 
 
+def turns(config, layer):
+    """Whether a layer of SmolLM 3 has positions."""
+    if "no_rope_layers" in config:
+        return config["no_rope_layers"][layer] == 1
+    return (layer + 1) % config.get("no_rope_layer_interval", 4) != 0
+
+
 def decoder(config, w, tokens, interleaved=False):
     """Llama and its relatives, and Gemma 3."""
     kind = config["model_type"]
@@ -155,7 +167,8 @@ def decoder(config, w, tokens, interleaved=False):
         q, k, v = (split_heads(part, dim) for part in (q, k, v))
         if gemma or kind == "qwen3":
             q, k = norm(q, p + "self_attn.q_norm"), norm(k, p + "self_attn.k_norm")
-        q, k = (rotate(part, inverse, magnitude, interleaved) for part in (q, k))
+        if kind != "smollm3" or turns(config, i):
+            q, k = (rotate(part, inverse, magnitude, interleaved) for part in (q, k))
         scale = config["query_pre_attn_scalar"] ** -0.5 if gemma else dim ** -0.5
         h = linear(merge_heads(attend(q, k, v, scale, window)), p + "self_attn.o_proj")
         x = x + (norm(h, p + "post_attention_layernorm") if gemma else h)

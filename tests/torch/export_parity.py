@@ -27,7 +27,8 @@ from parity import FORWARD_TOLERANCE, Report, error, graft
 
 FAMILIES = {**CASES, "gemma3_six": like(CASES["gemma3"], num_hidden_layers=6, sliding_window_pattern=6)}
 # GGUF files of Gemma 3 have no place for which layers see all, and those of it for another scale of attention.
-NO_GGUF = ("gemma3_tied", "gemma3")
+# Those of SmolLM 3 leave out positions in each fourth layer.
+NO_GGUF = ("gemma3_tied", "gemma3", "smollm3_listed")
 
 
 def raw_tensors(folder):

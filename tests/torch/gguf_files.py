@@ -1,6 +1,7 @@
 """GGUF files for tests: a writer, random blocks of the quantized formats with what they stand for, and the names and
 keys of decoder models."""
 
+import math
 import struct
 
 import numpy as np
@@ -177,6 +178,9 @@ def gguf_tensors(config, weights):
         if config["model_type"] == "gpt2" and ".c_" in name and name.endswith("weight"):
             tensor = tensor.T.contiguous()
         out[gguf_name(config, name)] = plain(tensor)
+    for name, part in (("rope_factors_short.weight", "short_factor"), ("rope_factors_long.weight", "long_factor")):
+        if part in (config.get("rope_scaling") or {}):
+            out[name] = plain(torch.tensor(config["rope_scaling"][part]))
     return out
 
 
@@ -198,7 +202,12 @@ def gguf_metadata(config):
         if config.get("sliding_window") and config.get("use_sliding_window", True):
             sizes["attention.sliding_window"] = config["sliding_window"]
         scaling = config.get("rope_scaling") or {}
-        if scaling:
+        if scaling.get("type") == "longrope":
+            old = config["original_max_position_embeddings"]
+            sizes["rope.scaling.original_context_length"] = old
+            sizes["rope.scaling.attn_factor"] = math.sqrt(
+                1 + math.log(config["max_position_embeddings"] / old) / math.log(old))
+        elif scaling:
             sizes["rope.scaling.type"] = scaling.get("rope_type", scaling.get("type"))
             sizes["rope.scaling.factor"] = float(scaling["factor"])
             sizes["rope.scaling.original_context_length"] = scaling.get("original_max_position_embeddings", 0)

@@ -227,7 +227,14 @@ TEST(HfConfig, LiesAreToldApart) {
   expect_sentence(refusal("hidden_size", 1e300), "\"hidden_size\" is not an integer");
   expect_sentence(refusal("num_hidden_layers", 1 << 30), "\"num_hidden_layers\" is not an integer between 1 and 1000");
   expect_sentence(refusal("hidden_act", "swoosh"), "\"swoosh\" is not supported");
-  expect_sentence(refusal("rope_scaling", {{"type", "longrope"}}), "\"longrope\" is not supported");
+  expect_sentence(refusal("rope_scaling", {{"type", "ntk"}}), "\"ntk\" is not supported");
+  expect_sentence(refusal("rope_scaling", {{"type", "longrope"}}), "\"short_factor\" of the rotary embedding is not");
+  const auto longrope = [&](Json within, Json beyond) {
+    return refusal("rope_scaling",
+                   {{"type", "longrope"}, {"short_factor", std::move(within)}, {"long_factor", std::move(beyond)}});
+  };
+  expect_sentence(longrope({1, 2}, {1}), "factors for the rotary embedding's");
+  expect_sentence(longrope({1, "2"}, {1}), "An entry of \"short_factor\" is not a number");
   expect_sentence(refusal("rope_scaling", {{"type", "linear"}, {"factor", 0}}), "factor of the rotary embedding");
   expect_sentence(refusal("partial_rotary_factor", 2), "must be in (0, 1]");
   expect_sentence(refusal("quantization_config", {{"bits", 4}}), "quantized");

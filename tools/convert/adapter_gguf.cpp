@@ -119,7 +119,7 @@ Result<Model> read_gguf_adapter(std::span<const std::byte> bytes, const Model& b
     tensors.push_back(std::move(read));
     GRAFT_TRY(is_a ? builder.add_a(layer->second, tensors.back()) : builder.add_b(layer->second, tensors.back()));
   }
-  const bool neighbours = gguf_architecture(layout->family) == "llama";
+  const bool neighbours = gguf_pairs_neighbours(gguf_architecture(layout->family));
   return builder.build(neighbours, [&](const std::string&, std::int64_t) { return alpha; });
 }
 
@@ -147,7 +147,8 @@ Result<ExportReport> export_gguf_adapter(os::FileSystem& files, const std::strin
     return unsupported("The layers \"", layers.front().layer, "\" and \"", layer.layer, "\" have the alphas ",
                        layers.front().alpha, " and ", layer.alpha, "; a GGUF file holds one for all.");
   }
-  GRAFT_TRY_ASSIGN(std::vector<ExportTensor> tensors, adapter_tensors(adapter, architecture == "llama", options.dtype));
+  GRAFT_TRY_ASSIGN(std::vector<ExportTensor> tensors,
+                   adapter_tensors(adapter, gguf_pairs_neighbours(architecture), options.dtype));
   ExportReport report;
   for (ExportTensor& tensor : tensors) {
     const bool is_a = tensor.name.ends_with(kLoraA);

@@ -9,7 +9,6 @@
 #include "runtime/session/text_model.h"
 #include "tools/convert/base64.h"
 #include "tools/convert/decoder_text.h"
-#include "tools/convert/gguf_decoder.h"
 #include "tools/convert/gguf_write.h"
 #include "tools/convert/hf_config.h"
 #include "tools/convert/tokenizer_write.h"
@@ -82,17 +81,23 @@ Result<std::unique_ptr<Tables>> tables_of(const Model& model) {
   return out;
 }
 
+struct FactorsInFile {
+  const char* name;
+  SourceTensor tensor;
+};
 /// The factors of the rotary embedding, where the file has them as f32.
-std::optional<SourceTensor> rope_factors_of(const GgufFile& file) {
+std::vector<FactorsInFile> rope_factors_of(const GgufFile& file) {
   constexpr std::uint64_t kMost = 4096;
-  for (const GgufTensor& tensor : file.tensors()) {
-    if (tensor.name != kRopeFactorsName || tensor.type != 0 || tensor.dims.size() != 1) continue;
-    const std::uint64_t bytes = std::min(tensor.dims[0], kMost) * sizeof(float);
-    if (tensor.dims[0] > kMost || !in_bounds(tensor.offset, bytes, file.data().size())) continue;
-    return SourceTensor{
-        {static_cast<std::int64_t>(tensor.dims[0])}, DType::f32, file.data().subspan(tensor.offset, bytes)};
+  std::vector<FactorsInFile> out;
+  for (const char* name : {kRopeFactors, kLongRopeFactors, kShortRopeFactors}) {
+    const auto found = std::ranges::find(file.tensors(), name, &GgufTensor::name);
+    if (found == file.tensors().end() || found->type != 0 || found->dims.size() != 1) continue;
+    const std::uint64_t bytes = std::min(found->dims[0], kMost) * sizeof(float);
+    if (found->dims[0] > kMost || !in_bounds(found->offset, bytes, file.data().size())) continue;
+    const auto count = static_cast<std::int64_t>(found->dims[0]);
+    out.push_back({name, SourceTensor{{count}, DType::f32, file.data().subspan(found->offset, bytes)}});
   }
-  return std::nullopt;
+  return out;
 }
 
 Result<std::string> without_tables(const GgufFile& file, const Model& model) {
@@ -100,9 +105,9 @@ Result<std::string> without_tables(const GgufFile& file, const Model& model) {
   GgufWriter out;
   copy_keys(file, tables->file ? &*tables->file : nullptr, false, out);
   std::vector<ExportTensor> tensors;
-  if (const auto factors = rope_factors_of(file)) {
-    tensors.emplace_back().name = kRopeFactorsName;
-    tensors.back().source = *factors;
+  for (const auto& [name, tensor] : rope_factors_of(file)) {
+    tensors.emplace_back().name = name;
+    tensors.back().source = tensor;
   }
   return out.bytes(tensors);
 }
@@ -127,10 +132,10 @@ Status read_gguf(const Model& model, std::string_view text, DecoderSource& out) 
   GRAFT_TRY_ASSIGN(const std::string small, from_base64(text));
   GRAFT_TRY_ASSIGN(const GgufFile file, GgufFile::parse(std::as_bytes(std::span(small))));
   SourceTensors tensors = gguf_tensors(model, out.layout);
-  if (const auto factors = rope_factors_of(file)) {
-    tensors.by_name.emplace(kRopeFactorsName, *factors);
-    const auto* numbers = reinterpret_cast<const float*>(factors->bytes.data());
-    out.rope_factors.assign(numbers, numbers + factors->elements());
+  for (const auto& [name, tensor] : rope_factors_of(file)) {
+    tensors.by_name.emplace(name, tensor);
+    const auto* numbers = reinterpret_cast<const float*>(tensor.bytes.data());
+    out.rope_factors.push_back({name, {numbers, numbers + tensor.elements()}});
   }
   GRAFT_TRY_ASSIGN(GgufModel decoder, read_gguf_decoder(file, std::move(tensors)));
   out.spec = std::move(decoder.spec);
@@ -170,7 +175,7 @@ const TensorNames& DecoderLayout::names() const {
 }
 
 std::int64_t DecoderLayout::paired_heads(std::string_view name) const {
-  if (gguf_architecture(family) != "llama") return 0;  // other families' GGUF files keep the order
+  if (!gguf_pairs_neighbours(gguf_architecture(family))) return 0;  // other families' GGUF files keep the order
   const auto is = [&](std::string_view module) {
     const std::size_t at = name.find(module);
     return at != std::string_view::npos && (at + module.size() == name.size() || name[at + module.size()] == '.');

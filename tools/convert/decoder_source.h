@@ -9,6 +9,7 @@
 #include "runtime/text/vocabulary.h"
 #include "tools/convert/decoder_spec.h"
 #include "tools/convert/gguf.h"
+#include "tools/convert/gguf_decoder.h"
 #include "tools/convert/json_access.h"
 
 namespace graft::convert {
@@ -17,7 +18,6 @@ inline constexpr std::string_view kMetaSourceConfig = "source.config";  ///< the
 /// In base64, a GGUF file without weights: all metadata, where what the tokenizer's tables hold is left out, and the
 /// factors of the rotary embedding.
 inline constexpr std::string_view kMetaSourceGguf = "source.gguf";
-inline constexpr const char* kRopeFactorsName = "rope_freqs.weight";
 /// Where names of a folder's tensors were others than the model's, in any order: "bare", GPT-2's without
 /// "transformer."; "head", the one matrix of embedding and head under the head's name.
 inline constexpr std::string_view kMetaSourceNames = "source.names";
@@ -48,10 +48,10 @@ std::optional<DecoderLayout> layout_of(const Metadata& metadata);
 struct DecoderSource {  // NOLINT(bugprone-exception-escape): the JSON library does not say what it never throws
   DecoderSpec spec;
   DecoderLayout layout;
-  OrderedJson config;               ///< of a folder; null otherwise
-  std::vector<float> rope_factors;  ///< what a GGUF file's kRopeFactorsName holds; empty for none
-  std::string gguf_bytes;           ///< empty where it was no GGUF file
-  std::optional<GgufFile> gguf;     ///< of these bytes
+  OrderedJson config;                     ///< of a folder; null otherwise
+  std::vector<RopeFactors> rope_factors;  ///< what a GGUF file holds besides weights
+  std::string gguf_bytes;                 ///< empty where it was no GGUF file
+  std::optional<GgufFile> gguf;           ///< of these bytes
 };
 /// not_found: the model was not converted from a language model's files, or by a graft that did not remember.
 Result<std::unique_ptr<DecoderSource>> source_of(const Model& model);

@@ -10,11 +10,13 @@ namespace graft::convert {
 
 /// How a rotary embedding was stretched, for who writes it down again.
 struct RopeScaling {
-  std::string type;  ///< "linear", "llama3", "yarn", "factors" (one for each frequency); empty: not at all
+  std::string type;  ///< "linear", "llama3", "yarn", "longrope", "factors" (one for each frequency); empty: not at all
   double factor = 1;
   double low = 1, high = 4;              ///< llama3
-  double old_context = 0;                ///< llama3, yarn
+  double old_context = 0;                ///< llama3, yarn, longrope
   double beta_fast = 32, beta_slow = 1;  ///< yarn
+  std::vector<float> short_factors;      ///< longrope: within the old context; these are what graft turns by
+  std::vector<float> long_factors;       ///< longrope: beyond it
 };
 
 /// Rotary embedding of one kind of layer.
@@ -98,5 +100,9 @@ struct DecoderSpec {
 
   std::vector<std::string> notes;  ///< what a user should know
 };
+
+/// SmolLM 3: each so many-th layer has no positions. GGUF files do not say so and mean this number.
+inline constexpr std::size_t kNoRopeInterval = 4;
+void stop_turning(std::size_t interval, DecoderSpec& spec);
 
 }  // namespace graft::convert

@@ -79,7 +79,7 @@ void move_layout(ExportTensor& tensor, const DecoderLayout& layout, bool to_gguf
 
 Status check_pairs(const DecoderSource& source) {
   const RopeSpec& rope = source.spec.rope;
-  if (gguf_architecture(source.spec.family) != "llama" || rope.rotated == 0) return {};
+  if (!gguf_pairs_neighbours(gguf_architecture(source.spec.family)) || rope.rotated == 0) return {};
   return unsupported("Of a head's ", source.spec.head_dim, " elements ", rope.rotated,
                      " turn; the two formats order the rows of such heads differently.");
 }
@@ -262,12 +262,12 @@ std::vector<ExportTensor> gguf_tensors(const DecoderSource& source, const Model&
     tensor.name = renamed(tensor.name, source.layout.names(), kGgufNames);
   }
   note_unfit(unfit, report);
-  if (source.rope_factors.empty()) return out;
-  ExportTensor factors;
-  factors.name = kRopeFactorsName;
-  factors.source.dims = {static_cast<std::int64_t>(source.rope_factors.size())};
-  factors.source.bytes = std::as_bytes(std::span(source.rope_factors));
-  out.push_back(std::move(factors));
+  for (const RopeFactors& factors : source.rope_factors) {
+    ExportTensor& tensor = out.emplace_back();
+    tensor.name = factors.name;
+    tensor.source.dims = {static_cast<std::int64_t>(factors.numbers.size())};
+    tensor.source.bytes = std::as_bytes(std::span(factors.numbers));
+  }
   return out;
 }
 

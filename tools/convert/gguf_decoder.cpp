@@ -28,6 +28,9 @@ class GgufReader {
   Status read_sizes();
   Status read_family();
   Status read_rope();
+  Status read_rope_factors(std::int64_t turned);
+  /// Out of the tensors.
+  Result<std::vector<float>> take_factors(const char* name);
 
   const GgufFile& file_;
   std::string arch_;
@@ -92,20 +95,39 @@ Status GgufReader::read_sizes() {
   return {};
 }
 
+Result<std::vector<float>> GgufReader::take_factors(const char* name) {
+  const SourceTensor* factors = model_.tensors.find(name);
+  if (factors == nullptr) return corrupt("There is no \"", name, "\" beside the rotary embedding's other factors.");
+  GRAFT_TRY_ASSIGN(const HostBuffer bytes, to_f32(*factors, name));
+  const auto* numbers = reinterpret_cast<const float*>(bytes.data());
+  std::vector<float> out(numbers, numbers + bytes.size() / sizeof(float));
+  model_.tensors.by_name.erase(name);
+  return out;
+}
+
+Status GgufReader::read_rope_factors(std::int64_t turned) {
+  if (has(kRopeFactors)) {
+    GRAFT_TRY_ASSIGN(const std::vector<float> factors, take_factors(kRopeFactors));
+    return scale_each(spec_.rope, turned, factors);
+  }
+  LongRopeScaling scaling;
+  GRAFT_TRY_ASSIGN(scaling.short_factors, take_factors(kShortRopeFactors));
+  GRAFT_TRY_ASSIGN(scaling.long_factors, take_factors(kLongRopeFactors));
+  const auto context = static_cast<double>(spec_.context);
+  GRAFT_TRY_ASSIGN(scaling.old_context, real("rope.scaling.original_context_length", context));
+  scaling.factor = context / std::max(scaling.old_context, 1.0);
+  GRAFT_TRY_ASSIGN(scaling.magnitude, real("rope.scaling.attn_factor", 0));
+  spec_.context = static_cast<std::int64_t>(std::min(scaling.old_context, context));
+  spec_.notes.push_back(longrope_note(scaling.old_context));
+  return scale_longrope(spec_.rope, turned, std::move(scaling));
+}
+
 Status GgufReader::read_rope() {
   GRAFT_TRY_ASSIGN(spec_.rope.theta, real("rope.freq_base", 10000));
   GRAFT_TRY_ASSIGN(const std::int64_t turned, size("rope.dimension_count", spec_.head_dim));
   if (turned > spec_.head_dim) return corrupt(turned, " elements of a head of ", spec_.head_dim, " turn.");
   spec_.rope.rotated = turned == spec_.head_dim ? 0 : turned;
-  if (has("rope_factors_long.weight") || has("rope_factors_short.weight")) {
-    return unsupported("The rotary embedding's scaling of type \"longrope\" is not supported.");
-  }
-  if (const SourceTensor* factors = model_.tensors.find("rope_freqs.weight")) {
-    GRAFT_TRY_ASSIGN(const HostBuffer numbers, to_f32(*factors, "rope_freqs.weight"));
-    GRAFT_TRY(scale_each(spec_.rope, turned,
-                         {reinterpret_cast<const float*>(numbers.data()), numbers.size() / sizeof(float)}));
-    model_.tensors.by_name.erase("rope_freqs.weight");
-  }
+  if (has(kRopeFactors) || has(kLongRopeFactors) || has(kShortRopeFactors)) GRAFT_TRY(read_rope_factors(turned));
   if (!file_.has(key("rope.scaling.type"))) return {};
   GRAFT_TRY_ASSIGN(const std::string_view type, file_.text(key("rope.scaling.type")));
   GRAFT_TRY_ASSIGN(const double factor, real("rope.scaling.factor", 1));
@@ -134,7 +156,8 @@ Status GgufReader::read_family() {
   GRAFT_TRY_ASSIGN(spec_.epsilon, real("attention.layer_norm_rms_epsilon", 1e-5));
   GRAFT_TRY(read_rope());
   // Writers of this architecture order rows of queries and keys so that neighbours turn together.
-  if (arch_ == "llama") spec_.rope.interleaved = true;
+  spec_.rope.interleaved = gguf_pairs_neighbours(arch_);
+  if (arch_ == "smollm3") stop_turning(kNoRopeInterval, spec_);
   if (arch_ == "phi3") spec_.fused_qkv = spec_.fused_gate_up = true;
   if (arch_ != "gemma3" && arch_ != "phi3" && arch_ != "llama") return {};
   GRAFT_TRY_ASSIGN(const std::int64_t window, file_.has(key("attention.sliding_window"))
@@ -173,10 +196,9 @@ Result<GgufModel> GgufReader::read(SourceTensors tensors) {
 
 Status GgufReader::read_architecture() {
   GRAFT_TRY_ASSIGN(arch_, file_.text("general.architecture"));
-  const auto known = {"llama", "qwen2", "qwen3", "gemma3", "phi3", "gpt2"};
-  if (std::find(known.begin(), known.end(), arch_) == known.end()) {
-    return unsupported("The architecture \"", arch_, "\" is not supported; llama, qwen2, qwen3, gemma3, phi3 and gpt2 ",
-                       "are.");
+  if (gguf_architecture(arch_) != arch_) {
+    return unsupported("The architecture \"", arch_, "\" is not supported; llama, qwen2, qwen3, smollm3, gemma3, phi3 ",
+                       "and gpt2 are.");
   }
   return {};
 }

@@ -3,6 +3,7 @@
 
 #include "tools/convert/decoder_compare.h"
 #include "tools/convert/gguf_decoder.h"
+#include "tools/convert/rope_scaling.h"
 
 namespace graft::convert {
 namespace {
@@ -24,6 +25,10 @@ void write_rope(const DecoderSpec& spec, Keys& keys) {
   keys.size("rope.dimension_count", spec.rope.rotated != 0 ? spec.rope.rotated : spec.head_dim);
   keys.real("rope.freq_base", spec.rope.theta);
   const RopeScaling& scaling = spec.rope.scaling;
+  if (scaling.type == "longrope") {
+    keys.size("rope.scaling.original_context_length", static_cast<std::int64_t>(scaling.old_context));
+    keys.real("rope.scaling.attn_factor", spec.rope.magnitude);
+  }
   if (scaling.type != "linear" && scaling.type != "yarn") return;
   keys.text("rope.scaling.type", scaling.type);
   keys.real("rope.scaling.factor", scaling.factor);
@@ -36,21 +41,29 @@ void write_rope(const DecoderSpec& spec, Keys& keys) {
 
 std::string_view gguf_architecture(std::string_view family) {
   if (family == "mistral") return "llama";
-  for (const std::string_view known : {"llama", "qwen2", "qwen3", "gemma3", "phi3", "gpt2"}) {
+  for (const std::string_view known : {"llama", "qwen2", "qwen3", "smollm3", "gemma3", "phi3", "gpt2"}) {
     if (family == known) return known;
   }
   return {};
 }
 
-std::vector<float> gguf_rope_factors(const DecoderSpec& spec) {
-  const bool single = spec.rope.scaling.type == "llama3" || spec.rope.scaling.type == "factors";
-  if (!single || gguf_architecture(spec.family) != "llama") return {};
+bool gguf_pairs_neighbours(std::string_view architecture) {
+  return architecture == "llama" || architecture == "smollm3";
+}
+
+std::vector<RopeFactors> gguf_rope_factors(const DecoderSpec& spec) {
+  const RopeScaling& scaling = spec.rope.scaling;
+  if (scaling.type == "longrope" && spec.family == "phi3") {
+    return {{kLongRopeFactors, scaling.long_factors}, {kShortRopeFactors, scaling.short_factors}};
+  }
+  const bool single = scaling.type == "llama3" || scaling.type == "factors";
+  if (!single || !gguf_pairs_neighbours(gguf_architecture(spec.family))) return {};
   RopeSpec bare = spec.rope;
   bare.frequencies.clear();
   const std::vector<double> plain = rope_frequencies(bare, spec.head_dim);
   std::vector<float> out(plain.size());
   for (std::size_t i = 0; i < out.size(); ++i) out[i] = static_cast<float>(plain[i] / spec.rope.frequencies[i]);
-  return out;
+  return {{kRopeFactors, std::move(out)}};
 }
 
 Status write_gguf_decoder(const DecoderSpec& spec, GgufWriter& out) {
@@ -59,7 +72,7 @@ Status write_gguf_decoder(const DecoderSpec& spec, GgufWriter& out) {
   out.add("general.architecture", architecture);
   Keys keys(architecture, out);
   constexpr std::int64_t kUnknownContext = 2048;  // the key must be there
-  keys.size("context_length", spec.context > 0 ? spec.context : kUnknownContext);
+  keys.size("context_length", spec.context > 0 ? whole_context(spec) : kUnknownContext);
   keys.size("embedding_length", spec.hidden);
   keys.size("block_count", static_cast<std::int64_t>(spec.layers.size()));
   keys.size("feed_forward_length", spec.ffn);

@@ -29,14 +29,35 @@ Result<Activation> activation_of(const Json& config) {
   return corrupt("The activation (\"hidden_act\") is missing.");
 }
 
-/// The scaling of a rope, from "rope_scaling" or "rope_parameters".
-Status read_scaling(const Json& scaling, std::int64_t turned, std::int64_t context, RopeSpec& rope,
+Result<std::vector<float>> factors_of(const Json& scaling, const char* name) {
+  const Json* list = member(scaling, name);
+  if (list == nullptr || !list->is_array()) return corrupt("\"", name, "\" of the rotary embedding is not a list.");
+  std::vector<float> out;
+  for (const Json& factor : *list) {
+    if (!factor.is_number()) return corrupt("An entry of \"", name, "\" is not a number.");
+    out.push_back(factor.get<float>());
+  }
+  return out;
+}
+
+Status read_longrope(const Json& scaling, std::int64_t turned, std::int64_t context, double old, RopeSpec& rope) {
+  LongRopeScaling s = {.factor = number_member(scaling, "factor", static_cast<double>(context) / std::max(old, 1.0)),
+                       .old_context = old,
+                       .magnitude = number_member(scaling, "attention_factor", 0)};
+  GRAFT_TRY_ASSIGN(s.short_factors, factors_of(scaling, "short_factor"));
+  GRAFT_TRY_ASSIGN(s.long_factors, factors_of(scaling, "long_factor"));
+  return scale_longrope(rope, turned, std::move(s));
+}
+
+/// The scaling of a rope, from "rope_scaling" or "rope_parameters". `given_old` is the old context where these do not
+/// say it.
+Status read_scaling(const Json& scaling, std::int64_t turned, std::int64_t context, double given_old, RopeSpec& rope,
                     std::vector<std::string>& notes) {
   std::string_view type = string_member(scaling, "rope_type");
   if (type.empty()) type = string_member(scaling, "type");
   if (type.empty() || type == "default") return {};
   const double factor = number_member(scaling, "factor", 1);
-  const double old = number_member(scaling, "original_max_position_embeddings", static_cast<double>(context));
+  const double old = number_member(scaling, "original_max_position_embeddings", given_old);
   if (type == "linear") return scale_linear(rope, turned, factor);
   if (type == "llama3") {
     return scale_llama3(
@@ -54,13 +75,17 @@ Status read_scaling(const Json& scaling, std::int64_t turned, std::int64_t conte
         rope, turned,
         {factor, old, number_member(scaling, "beta_fast", 32), number_member(scaling, "beta_slow", 1), magnitude});
   }
+  if (type == "longrope" || type == "su") {
+    notes.push_back(longrope_note(old));
+    return read_longrope(scaling, turned, context, old, rope);
+  }
   if (type == "dynamic") {
     notes.push_back(cat("Its rotary embedding is scaled beyond ", context, " positions (type dynamic); graft keeps it ",
                         "unscaled."));
     return {};
   }
   return unsupported("The rotary embedding's scaling of type \"", type,
-                     "\" is not supported; default, linear, llama3 and yarn are.");
+                     "\" is not supported; default, linear, llama3, yarn and longrope are.");
 }
 
 class ConfigReader {
@@ -74,6 +99,7 @@ class ConfigReader {
   Status read_ropes();
   Status read_windows();
   Status read_gemma3();
+  Status read_turning_layers();  ///< of SmolLM 3
   Status read_gpt2();
 
   const Json& config_;
@@ -106,7 +132,8 @@ Status ConfigReader::read_rope(const Json* parameters, RopeSpec& rope) {
   rope.rotated = share < 1 ? turned : 0;
   if (parameters == nullptr) return {};
   rope.theta = number_member(*parameters, "rope_theta", rope.theta);
-  return read_scaling(*parameters, turned, spec_.context, rope, spec_.notes);
+  const double old = number_member(config_, "original_max_position_embeddings", static_cast<double>(spec_.context));
+  return read_scaling(*parameters, turned, spec_.context, old, rope, spec_.notes);
 }
 
 Status ConfigReader::read_ropes() {
@@ -117,7 +144,9 @@ Status ConfigReader::read_ropes() {
   const Json* full = parameters != nullptr ? member(*parameters, "full_attention") : nullptr;
   const Json* local = parameters != nullptr ? member(*parameters, "sliding_attention") : nullptr;
   GRAFT_TRY(read_rope(full != nullptr ? full : parameters, spec_.rope));
-  return read_rope(local, spec_.local_rope);
+  GRAFT_TRY(read_rope(local, spec_.local_rope));
+  if (spec_.rope.scaling.type == "longrope") spec_.context = static_cast<std::int64_t>(spec_.rope.scaling.old_context);
+  return {};
 }
 
 /// Which layers see a window of keys only.
@@ -209,17 +238,25 @@ Result<HfModel> ConfigReader::read(std::string_view type) {
     if (type != "llama" && type != "smollm3") GRAFT_TRY(read_windows());
   }
   GRAFT_TRY(read_ropes());
-  const Json* rotates = type == "smollm3" ? member(config_, "no_rope_layers") : nullptr;
-  if (rotates != nullptr) {  // despite its name, 1 stands for layers that turn
-    if (!rotates->is_array() || rotates->size() != spec_.layers.size()) {
-      return corrupt("\"no_rope_layers\" is not a list of ", spec_.layers.size(), " numbers.");
-    }
-    for (std::size_t i = 0; i < spec_.layers.size(); ++i) {
-      GRAFT_TRY_ASSIGN(const std::int64_t turns, integer_value((*rotates)[i], "An entry of \"no_rope_layers\"", 0, 1));
-      spec_.layers[i].rotates = turns != 0;
-    }
-  }
+  if (type == "smollm3") GRAFT_TRY(read_turning_layers());
   return std::move(model_);
+}
+
+Status ConfigReader::read_turning_layers() {
+  const Json* rotates = member(config_, "no_rope_layers");
+  if (rotates == nullptr) {
+    GRAFT_TRY_ASSIGN(const std::int64_t interval, size_or(config_, "no_rope_layer_interval", kNoRopeInterval));
+    stop_turning(static_cast<std::size_t>(interval), spec_);
+    return {};
+  }
+  if (!rotates->is_array() || rotates->size() != spec_.layers.size()) {
+    return corrupt("\"no_rope_layers\" is not a list of ", spec_.layers.size(), " numbers.");
+  }
+  for (std::size_t i = 0; i < spec_.layers.size(); ++i) {  // despite the name, 1 stands for layers that turn
+    GRAFT_TRY_ASSIGN(const std::int64_t turns, integer_value((*rotates)[i], "An entry of \"no_rope_layers\"", 0, 1));
+    spec_.layers[i].rotates = turns != 0;
+  }
+  return {};
 }
 
 /// Files leave out what is as in the first model of this family.

@@ -15,10 +15,10 @@ struct Family {
   const char* name;
   const char* architecture;
 };
-constexpr Family kFamilies[] = {{"llama", "LlamaForCausalLM"},   {"mistral", "MistralForCausalLM"},
-                                {"qwen2", "Qwen2ForCausalLM"},   {"qwen3", "Qwen3ForCausalLM"},
-                                {"gemma3", "Gemma3ForCausalLM"}, {"phi3", "Phi3ForCausalLM"},
-                                {"gpt2", "GPT2LMHeadModel"}};
+constexpr Family kFamilies[] = {{"llama", "LlamaForCausalLM"},     {"mistral", "MistralForCausalLM"},
+                                {"qwen2", "Qwen2ForCausalLM"},     {"qwen3", "Qwen3ForCausalLM"},
+                                {"gemma3", "Gemma3ForCausalLM"},   {"phi3", "Phi3ForCausalLM"},
+                                {"smollm3", "SmolLM3ForCausalLM"}, {"gpt2", "GPT2LMHeadModel"}};
 
 const char* activation_name(Activation activation) {
   switch (activation) {
@@ -36,6 +36,12 @@ double plain(double x) {
   const auto [end, failed] = std::to_chars(text.data(), text.data() + text.size(), static_cast<float>(x));
   double out = x;
   if (failed == std::errc()) std::from_chars(text.data(), end, out);
+  return out;
+}
+
+OrderedJson shortest(const std::vector<float>& numbers) {
+  OrderedJson out = OrderedJson::array();
+  for (const float number : numbers) out.push_back(plain(number));
   return out;
 }
 
@@ -66,6 +72,13 @@ Result<OrderedJson> scaling_of(const RopeSpec& rope, std::int64_t head_dim) {
   if (s.type.empty()) return OrderedJson(nullptr);
   if (s.type == "linear") return OrderedJson{{"rope_type", "linear"}, {"factor", s.factor}};
   if (s.type == "factors") return scaling_of_factors(rope, head_dim);
+  if (s.type == "longrope") {
+    return OrderedJson{{"rope_type", s.type},
+                       {"short_factor", shortest(s.short_factors)},
+                       {"long_factor", shortest(s.long_factors)},
+                       {"original_max_position_embeddings", s.old_context},
+                       {"attention_factor", rope.magnitude}};
+  }
   return OrderedJson{
       {"rope_type", s.type},      {"factor", s.factor},       {"original_max_position_embeddings", s.old_context},
       {"beta_fast", s.beta_fast}, {"beta_slow", s.beta_slow}, {"attention_factor", rope.magnitude}};
@@ -112,7 +125,7 @@ Status add_common(const DecoderSpec& spec, OrderedJson& out) {
   out["num_key_value_heads"] = spec.kv_heads;
   out["head_dim"] = spec.head_dim;
   out["vocab_size"] = spec.vocabulary;
-  if (spec.context > 0) out["max_position_embeddings"] = spec.context;
+  if (spec.context > 0) out["max_position_embeddings"] = whole_context(spec);
   out[spec.family == "gemma3" ? "hidden_activation" : "hidden_act"] = activation_name(spec.activation);
   out["rms_norm_eps"] = plain(spec.epsilon);
   out["tie_word_embeddings"] = spec.tied;
@@ -122,6 +135,9 @@ Status add_common(const DecoderSpec& spec, OrderedJson& out) {
   }
   GRAFT_TRY(add_rope(spec, out));
   add_windows(spec, out);
+  if (spec.family == "smollm3") {
+    for (const LayerSpec& layer : spec.layers) out["no_rope_layers"].push_back(layer.rotates ? 1 : 0);
+  }
   if (spec.family != "gemma3") return {};
   const double scale = spec.attention_scale;
   out["query_pre_attn_scalar"] = scale > 0 ? std::round(1 / (scale * scale)) : static_cast<double>(spec.head_dim);

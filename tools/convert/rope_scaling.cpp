@@ -30,6 +30,10 @@ void store(RopeSpec& rope, const std::vector<double>& frequencies) {
 
 }  // namespace
 
+void stop_turning(std::size_t interval, DecoderSpec& spec) {
+  for (std::size_t i = 0; i < spec.layers.size(); ++i) spec.layers[i].rotates = (i + 1) % interval != 0;
+}
+
 Status scale_linear(RopeSpec& rope, std::int64_t turned, double factor) {
   GRAFT_TRY(check_positive("factor", factor));
   GRAFT_TRY_ASSIGN(auto frequencies, plain(rope, turned));
@@ -96,6 +100,33 @@ Status scale_each(RopeSpec& rope, std::int64_t turned, std::span<const float> fa
   store(rope, frequencies);
   rope.scaling = {.type = "factors"};
   return {};
+}
+
+Status scale_longrope(RopeSpec& rope, std::int64_t turned, LongRopeScaling s) {
+  GRAFT_TRY(check_positive("factor", s.factor));
+  GRAFT_TRY(check_positive("old context", s.old_context - 1));
+  GRAFT_TRY(scale_each(rope, turned, s.long_factors));  // checked like the others, though not used
+  GRAFT_TRY(scale_each(rope, turned, s.short_factors));
+  rope.magnitude = s.magnitude != 0 ? s.magnitude
+                   : s.factor <= 1  ? 1
+                                    : std::sqrt(1 + std::log(s.factor) / std::log(s.old_context));
+  GRAFT_TRY(check_positive("attention factor", rope.magnitude));
+  rope.scaling = {.type = "longrope",
+                  .factor = s.factor,
+                  .old_context = s.old_context,
+                  .short_factors = std::move(s.short_factors),
+                  .long_factors = std::move(s.long_factors)};
+  return {};
+}
+
+std::int64_t whole_context(const DecoderSpec& spec) {
+  const RopeScaling& scaling = spec.rope.scaling;
+  return scaling.type == "longrope" ? std::llround(scaling.factor * scaling.old_context) : spec.context;
+}
+
+std::string longrope_note(double old_context) {
+  return cat("Its rotary embedding turns by other factors beyond ", old_context,
+             " positions (type longrope); graft keeps to those within, and to that context.");
 }
 
 }  // namespace graft::convert

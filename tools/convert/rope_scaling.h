@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "platform/base/status.h"
 #include "tools/convert/decoder_spec.h"
@@ -33,6 +35,21 @@ struct YarnScaling {
   double magnitude = 0;  ///< 0: 0.1 ln(factor) + 1
 };
 Status scale_yarn(RopeSpec& rope, std::int64_t turned, const YarnScaling& scaling);
+
+/// LongRoPE (Ding et al. 2024): frequency i divided by a factor of its own, from one list within the old context and
+/// from another beyond it. graft's frequencies do not change with the length: it takes those within.
+struct LongRopeScaling {
+  double factor = 1;  ///< the new context by the old one
+  double old_context = 4096;
+  double magnitude = 0;  ///< 0: sqrt(1 + ln(factor) / ln(old context))
+  std::vector<float> short_factors;
+  std::vector<float> long_factors;
+};
+Status scale_longrope(RopeSpec& rope, std::int64_t turned, LongRopeScaling scaling);
+/// The context that files state, which graft's is a part of.
+std::int64_t whole_context(const DecoderSpec& spec);
+/// What to tell the user of it.
+std::string longrope_note(double old_context);
 
 /// Frequency i divided by factors[i], as GGUF files carry them.
 Status scale_each(RopeSpec& rope, std::int64_t turned, std::span<const float> factors);
