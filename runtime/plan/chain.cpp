@@ -98,10 +98,11 @@ std::optional<Chain> binary_chain(const Step& step, const PlanKernel& kernel) {
   for (std::size_t o = 0; o < 2; ++o) {
     const auto reach = reach_of(axes, o);
     if (!reach) return std::nullopt;
-    chain.inputs.push_back({step.bindings[o], *reach});
+    chain.inputs.push_back({step.bindings[o], *reach, binding_storage(kernel.storage, o)});
   }
-  chain.steps.push_back({chain_fn::binary, kernel.specialization[0], 0, 1, 0, 0});
-  chain.outputs.push_back({step.bindings[2], chain_fn::inputs});
+  const Stored stored = binding_storage(kernel.storage, 2);
+  chain.steps.push_back({chain_fn::binary, kernel.specialization[0], 0, 1, 0, 0, stored});
+  chain.outputs.push_back({step.bindings[2], chain_fn::inputs, stored});
   return chain;
 }
 
@@ -109,17 +110,26 @@ std::uint32_t add_input(Chain& chain, const ChainInput& input) {
   for (std::uint32_t i = 0; i < chain.inputs.size(); ++i) {
     const PlanBinding& b = chain.inputs[i].binding;
     const bool same = b.space == input.binding.space && b.offset == input.binding.offset &&
-                      b.size == input.binding.size && chain.inputs[i].reach == input.reach;
+                      b.size == input.binding.size && chain.inputs[i].reach == input.reach &&
+                      chain.inputs[i].stored == input.stored;
     if (same) return i;
   }
   chain.inputs.push_back(input);
   return static_cast<std::uint32_t>(chain.inputs.size() - 1);
 }
 
+/// Whether a step reads the register. What is only stored is rounded by the store.
+bool is_read(const Chain& chain, std::size_t reg) {
+  return std::any_of(chain.steps.begin(), chain.steps.end(),
+                     [&](const ChainStep& s) { return s.a == reg || (s.kind != chain_fn::unary && s.b == reg); });
+}
+
+static_assert(static_cast<std::uint32_t>(Stored::f16) == chain_fn::to_f16 &&
+              static_cast<std::uint32_t>(Stored::bf16) == chain_fn::to_bf16);
+
 }  // namespace
 
 std::optional<Chain> chain_of(const Step& step, const PlanKernel& kernel) {
-  if (kernel.storage != 0) return std::nullopt;  // chains hold f32 alone
   if (kernel.id == KernelId::binary__f32) return binary_chain(step, kernel);
   const bool slope = kernel.id == KernelId::unary_grad__f32;
   if (!slope && kernel.id != KernelId::unary__f32) return std::nullopt;
@@ -129,11 +139,12 @@ std::optional<Chain> chain_of(const Step& step, const PlanKernel& kernel) {
   Chain chain;
   chain.count = push.count;
   const ChainReach same{chain_fn::same, 1, 1};
-  chain.inputs.push_back({step.bindings[0], same});
+  chain.inputs.push_back({step.bindings[0], same, binding_storage(kernel.storage, 0)});
   std::uint32_t b = 0;
-  if (slope) b = add_input(chain, {step.bindings[1], same});
-  chain.steps.push_back({slope ? chain_fn::slope : chain_fn::unary, fn, 0, b, push.alpha, push.beta});
-  chain.outputs.push_back({step.bindings.back(), chain_fn::inputs});
+  if (slope) b = add_input(chain, {step.bindings[1], same, binding_storage(kernel.storage, 1)});
+  const Stored stored = binding_storage(kernel.storage, step.bindings.size() - 1);
+  chain.steps.push_back({slope ? chain_fn::slope : chain_fn::unary, fn, 0, b, push.alpha, push.beta, stored});
+  chain.outputs.push_back({step.bindings.back(), chain_fn::inputs, stored});
   return chain;
 }
 
@@ -154,7 +165,9 @@ std::optional<Chain> join_chains(const Chain& first, const std::vector<char>& ke
     step.b = moved(step.b);
     out.steps.push_back(step);
   }
-  for (const ChainOutput& output : second.outputs) out.outputs.push_back({output.binding, output.reg + shift});
+  for (const ChainOutput& output : second.outputs) {
+    out.outputs.push_back({output.binding, output.reg + shift, output.stored});
+  }
   for (std::size_t i = 0; i < first.outputs.size(); ++i) {
     if (kept[i] != 0) out.outputs.push_back(first.outputs[i]);
   }
@@ -186,16 +199,21 @@ PlanKernel chain_dispatch(const gpu::Caps& caps, const Chain& chain, Step& step)
   PlanKernel kernel{KernelId::chain__f32, {modes, further, static_cast<std::uint32_t>(chain.steps.size())}, 0, 0};
   for (std::size_t i = 0; i < chain_fn::steps; ++i) {
     const ChainStep s = i < chain.steps.size() ? chain.steps[i] : ChainStep{};
-    kernel.specialization.push_back(s.kind << 16 | s.fn << 8 | s.a << 4 | s.b);
+    const std::uint32_t rounded = is_read(chain, chain_fn::inputs + i) ? static_cast<std::uint32_t>(s.rounded) : 0;
+    kernel.specialization.push_back(rounded << 24 | s.kind << 16 | s.fn << 8 | s.a << 4 | s.b);
     push.alpha[i] = s.alpha;
     push.beta[i] = s.beta;
   }
   step.bindings.clear();
+  const auto bind = [&](const auto& operand) {
+    kernel.storage |= static_cast<BindingStorage>(operand.stored) << (2 * step.bindings.size());
+    step.bindings.push_back(operand.binding);
+  };
   for (std::size_t i = 0; i < chain_fn::inputs; ++i) {
-    step.bindings.push_back(chain.inputs[i < chain.inputs.size() ? i : 0].binding);
+    bind(chain.inputs[i < chain.inputs.size() ? i : 0]);
   }
   for (std::size_t i = 0; i < chain_fn::outputs; ++i) {
-    step.bindings.push_back(chain.outputs[i < chain.outputs.size() ? i : 0].binding);
+    bind(chain.outputs[i < chain.outputs.size() ? i : 0]);
   }
   step.push.resize(sizeof(push));
   std::memcpy(step.push.data(), &push, sizeof(push));

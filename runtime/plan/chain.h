@@ -21,6 +21,7 @@ struct ChainReach {
 struct ChainInput {
   PlanBinding binding;
   ChainReach reach;
+  Stored stored = Stored::declared;
 };
 
 /// Register i is input i; chain_fn::inputs + i is what step i gives.
@@ -31,11 +32,13 @@ struct ChainStep {
   std::uint32_t b = 0;
   float alpha = 0;
   float beta = 0;
+  Stored rounded = Stored::declared;  ///< as others read it: what is kept in 16 bits has their precision
 };
 
 struct ChainOutput {
   PlanBinding binding;
   std::uint32_t reg = 0;
+  Stored stored = Stored::declared;
 };
 
 /// `count` elements; the first output is what the last step gives.

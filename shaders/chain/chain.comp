@@ -9,12 +9,13 @@ layout(local_size_x = 128) in;
 #include "shaders/chain/chain_fn.h"
 #include "shaders/chain/chain_push.h"
 #include "shaders/common/index.glsl"
+#include "shaders/common/round16.glsl"
 #include "shaders/unary/unary_apply.glsl"
 
 layout(constant_id = 0) const uint MODES = 0;    // four bits for each input, from the lowest
 layout(constant_id = 1) const uint OUTPUTS = 0;  // eight bits for each further output: its register; 0 for none
 layout(constant_id = 2) const uint STEPS = 0;
-// kind << 16 | fn << 8 | register a << 4 | register b
+// rounded << 24 | kind << 16 | fn << 8 | register a << 4 | register b
 layout(constant_id = 3) const uint STEP_0 = 0;
 layout(constant_id = 4) const uint STEP_1 = 0;
 layout(constant_id = 5) const uint STEP_2 = 0;
@@ -40,14 +41,23 @@ OUTPUT(2)
 
 const uint kUnits = 4;  // vectors of four of one invocation
 
-float apply(uint code, float a, float b, float alpha, float beta) {
+float exact(uint code, float a, float b, float alpha, float beta) {
   const uint fn = code & 255u;
-  switch (code >> 8) {
+  switch (code >> 8 & 255u) {
     case chain_unary: return unary_apply(fn, a, alpha, beta);
     case chain_binary: return binary_apply(fn, a, b);
     case chain_slope: return b * unary_slope(fn, a, alpha, beta);
   }
   return a;
+}
+
+float apply(uint code, float a, float b, float alpha, float beta) {
+  const float y = exact(code, a, b, alpha, beta);
+  switch (code >> 16) {
+    case chain_to_f16: return round_f16(y);
+    case chain_to_bf16: return round_bf16(y);
+  }
+  return y;
 }
 
 // Elements e to e + 3, or (single) element e alone.

@@ -14,6 +14,9 @@ CHAIN_CONSTANT(outputs, 3)
 CHAIN_CONSTANT(unary, 0)   // fn(a)
 CHAIN_CONSTANT(binary, 1)  // fn(a, b)
 CHAIN_CONSTANT(slope, 2)   // b times the slope of the unary fn at a
+// what a step's result is rounded to before others read it
+CHAIN_CONSTANT(to_f16, 1)
+CHAIN_CONSTANT(to_bf16, 2)
 // how an input is read
 CHAIN_CONSTANT(same, 0)    // the element of the output
 CHAIN_CONSTANT(one, 1)     // its only element
