@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """graft beside what else there is on this machine, in one run: a table, or --json.
 
-compare.py GRAFT [MODEL.gguf ...] [--torch PYTHON [--large]] [--processor-time] [--repeat N] [--json]
+compare.py GRAFT [MODEL.gguf ...] [--torch PYTHON [--large] [--only REGEX]] [--processor-time] [--repeat N] [--json]
 
 GRAFT is the command line tool. Beside it stand, where they are installed:
   ggml     products on its Vulkan backend (Debian: libggml0-backend-vulkan), by ggml_products.py
@@ -15,6 +15,7 @@ instead of the clock's, for software devices on a machine that others use too.
 import argparse
 import json
 import os
+import re
 import resource
 import shutil
 import subprocess
@@ -52,7 +53,9 @@ class Comparison:
         self.rows = []
         self.flags = ["--processor-time"] if options.processor_time else []
         self.caps = ["--caps", "rounded"] if options.rounded else []
-        self.device = run([options.graft, "bench", "device", "--json"]) or {}
+        self.where = ["--device", options.device] if options.device else []
+        self.flags += self.where
+        self.device = run([options.graft, "bench", "device", "--json", *self.where]) or {}
 
     def add(self, what, unit, graft, beside, other):
         if graft and other:
@@ -143,13 +146,14 @@ class Comparison:
         with tempfile.TemporaryDirectory() as folder:
             model = os.path.join(folder, "model.graft")
             train = [self.options.graft, "train", model, "--data", f"npy:{folder}/x.npy,{folder}/y.npy", "--batch",
-                     str(batch), "-o", f"{folder}/out.graft", "--quiet", "--epochs", "1000000", "--steps"]
+                     str(batch), "-o", f"{folder}/out.graft", "--quiet", *self.where, "--steps"]
             rivals = os.path.join(HERE, "torch_rivals.py")
             times = [self.seconds_of(command) for command in
-                     ([self.options.graft, "convert", "--example", example, "-o", model],
+                     ([self.options.graft, "convert", "--example", example, "-o", f"{folder}/model.onnx"],
+                      [self.options.graft, "convert", f"{folder}/model.onnx", "-o", model],
                       [self.options.torch, rivals, "--images", example, str(2 * batch), folder],
                       [*train, str(steps)], [*train, str(3 * steps)])]
-        return 2 * steps / (times[3] - times[2]) if None not in times and times[3] > times[2] else None
+        return 2 * steps / (times[-1] - times[-2]) if None not in times and times[-1] > times[-2] else None
 
     def language_step_rates(self, lengths):
         """Tokens per second of training steps of random weights in SmolLM2-135M's shape."""
@@ -171,12 +175,14 @@ class Comparison:
         if self.options.torch is None:
             return
         large = ["--large"] if self.options.large else []
-        out = run([self.options.torch, os.path.join(HERE, "torch_rivals.py"), "--repeat", str(self.options.repeat), *large])
+        out = run([self.options.torch, os.path.join(HERE, "torch_rivals.py"), "--repeat", str(self.options.repeat), "--only",
+                   self.options.only, *large])
         if out is None:
             return
-        cases = self.bench_ops("")
+        cases = self.bench_ops(self.options.ops)
         steps = {"lenet": (64, 40), "resnet18": (32, 8) if out["cuda"] else (8, 2)}
-        language = self.language_step_rates([128, 1024] if large else [128])
+        asked = [n for n in ([128, 1024] if large else [128]) if re.search(self.options.only, f"135M, {n} tokens: lora step")]
+        language = self.language_step_rates(asked) if asked else {}
         for name, rivals in out["rates"].items():
             ours = language.get(name)
             # Operands of graft's are f32 in memory: those of matrix units stand beside PyTorch's 16-bit ones.
@@ -199,6 +205,9 @@ def main():
     parser.add_argument("models", nargs="*", metavar="MODEL.gguf")
     parser.add_argument("--torch", metavar="PYTHON", help="a Python interpreter that has PyTorch")
     parser.add_argument("--large", action="store_true", help="also what only a GPU should be asked")
+    parser.add_argument("--device", help="a part of the name of the device that graft takes")
+    parser.add_argument("--only", default="", help="of PyTorch's cases those whose name holds this")
+    parser.add_argument("--ops", default="", help="of graft's kernels those whose name holds this (no pattern)")
     parser.add_argument("--rounded", action="store_true", help="graft may round operands of products to f16")
     parser.add_argument("--no-ggml", action="store_true", help="leave ggml and llama.cpp out")
     parser.add_argument("--processor-time", action="store_true")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What PyTorch reaches on this machine, as JSON: rates of the cases of `graft bench ops` and of training steps.
 
-torch_rivals.py [--repeat N] [--large]      on a CUDA device eager and compiled, else on the CPU (eager alone)
+torch_rivals.py [--repeat N] [--large] [--only REGEX]    on a CUDA device eager and compiled, else on the CPU (eager)
 torch_rivals.py --images lenet|resnet18 COUNT FOLDER     writes x.npy and y.npy, made-up images for graft train
 
 f32 is f32: TF32 is off. --large: what only a GPU should be asked.
@@ -9,6 +9,7 @@ f32 is f32: TF32 is off. --large: what only a GPU should be asked.
 
 import argparse
 import json
+import re
 import time
 
 import torch
@@ -37,11 +38,14 @@ def seconds(function, repeat):
 
 
 class Rates:
-    def __init__(self, repeat):
+    def __init__(self, repeat, only):
         self.repeat = repeat
+        self.only = re.compile(only)
         self.rates = {}
 
     def add(self, name, unit, amount, function):
+        if not self.only.search(name):
+            return
         rates = {"unit": unit, "eager": amount / seconds(function, self.repeat)}
         if CUDA:
             try:
@@ -234,6 +238,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeat", type=int, default=7)
     parser.add_argument("--large", action="store_true")
+    parser.add_argument("--only", default="", help="cases whose name holds this")
     parser.add_argument("--images", nargs=3, metavar=("EXAMPLE", "COUNT", "FOLDER"))
     options = parser.parse_args()
     if options.images:
@@ -242,7 +247,7 @@ def main():
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
     torch.manual_seed(1)
-    rates = Rates(options.repeat)
+    rates = Rates(options.repeat, options.only)
     products(rates, False)
     convolutions(rates)
     bandwidth(rates, False)

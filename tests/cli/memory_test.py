@@ -62,6 +62,9 @@ class Budgets(CliTest):
         texts = [e.text for e in xml.parse(self.path("plan.svg")).iter("{http://www.w3.org/2000/svg}text")]
         self.assertIn("memory by class", texts)
         self.assertTrue(any(text.startswith("memory against work") for text in texts))
+        for word in ("forward", "backward", "this plan", "fc1"):
+            self.assertIn(word, texts)
+        self.assertTrue(any(text.startswith("peak ") for text in texts))
         with open(self.path("plan.html")) as page:
             self.assertIn("<td>fc1</td>", page.read())
 

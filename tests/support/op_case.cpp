@@ -44,9 +44,11 @@ std::vector<double> fill(const OpInput& input, std::mt19937_64& random, std::siz
 }
 
 // What goes from one product to the next, and dequantized weights, are rounded to f16 as well: 2^-11 of each number.
-// Attention's weights go through three products in turn; results that nearly cancel are off by more of their size.
+// Of attention, weights and gradients of scores are rounded between products: attention in double with these two
+// roundings alone is off by up to 0.15 % (results), 0.60 % (dq), 0.32 % (dk), 0.24 % (dv) over 300 draws of the cases'
+// shapes (tests/bench/attention_rounding.py), most where rows see two keys or scores lie far apart; a sixth more here.
 double tolerance_of(const OpCase& c) {
-  const double rounded = c.op == Op::attention ? 8e-3 : 2e-3;
+  const double rounded = c.op == Op::attention ? 7e-3 : 2e-3;
   const bool exact =
       (c.op == Op::matmul || c.op == Op::conv || c.op == Op::conv_transpose) && !is_quantized(c.inputs[1].dtype);
   return rounds_products() && !exact ? std::max(c.tolerance, rounded) : c.tolerance;

@@ -21,4 +21,8 @@ struct LayerRow {
 /// In the order of execution; views, which cost nothing, are left out.
 std::vector<LayerRow> layer_rows(const Plan& plan);
 
+/// Layers that differ in a number of their path alone ("layers.0.mlp", "layers.1.mlp") as one row, "layers.*.mlp x 2",
+/// with their sums, where the first stood.
+std::vector<LayerRow> repeated_layers(const std::vector<LayerRow>& rows);
+
 }  // namespace graft::cli

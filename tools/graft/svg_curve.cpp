@@ -71,10 +71,11 @@ void draw_curve(Svg& svg, const Panel& panel, const CurvePicture& curve) {
   }
   const double x = px(static_cast<double>(curve.chosen_bytes)), y = py(share(curve.chosen_flops, curve.flops));
   svg.rect(x - 4.5, y - 4.5, 9, 9, "none", "this plan", "stroke=\"#b3261e\" stroke-width=\"1.8\"");
+  svg.text(x, y - 9, "this plan", x > panel.x + panel.width - 40 ? "end" : "middle", 11, kMark);
 }
 
 void draw_layers(Svg& svg, const Panel& panel, const Plan& plan) {
-  std::vector<LayerRow> rows = layer_rows(plan);
+  std::vector<LayerRow> rows = repeated_layers(layer_rows(plan));
   std::stable_sort(rows.begin(), rows.end(), [](const LayerRow& a, const LayerRow& b) {
     return std::pair(a.saved_bytes, a.forward_flops + a.backward_flops) >
            std::pair(b.saved_bytes, b.forward_flops + b.backward_flops);
@@ -84,7 +85,7 @@ void draw_layers(Svg& svg, const Panel& panel, const Plan& plan) {
   const std::size_t shown = std::min(rows.size(), fits);
   const double columns[] = {panel.x, panel.x + panel.width * 0.58, panel.x + panel.width * 0.72,
                             panel.x + panel.width * 0.86, panel.x + panel.width};
-  svg.text(panel.x, panel.y + 12, cat("layers that hold the most (", shown, " of ", rows.size(), ")"), "start", 13,
+  svg.text(panel.x, panel.y + 12, cat("what holds the most, by layer (", shown, " of ", rows.size(), ")"), "start", 13,
            "#111", "font-weight=\"600\"");
   const char* titles[] = {"saved", "forward", "backward", "moved"};
   for (std::size_t i = 0; i < 4; ++i) svg.text(columns[i + 1], panel.y + 32, titles[i], "end", 10, "#666");
@@ -93,8 +94,8 @@ void draw_layers(Svg& svg, const Panel& panel, const Plan& plan) {
     const double y = panel.y + 50 + static_cast<double>(i) * kRow;
     if (i % 2 == 0) svg.rect(panel.x - 4, y - 12, panel.width + 8, kRow, "#f6f6f4");
     std::string name = row.name;
-    constexpr std::size_t kLongest = 26;
-    if (name.size() > kLongest) name = "…" + name.substr(name.size() - kLongest + 1);
+    const auto longest = static_cast<std::size_t>(panel.width * 0.44 / 6.2);
+    if (name.size() > longest) name = "…" + name.substr(name.size() - longest + 1);
     svg.text(columns[0], y, name + (row.recomputed ? "  (again)" : ""), "start", 11, row.recomputed ? kLine : "#222");
     svg.text(columns[1], y, bytes_text(row.saved_bytes), "end", 11);
     svg.text(columns[2], y, si_text(static_cast<double>(row.forward_flops)), "end", 11);

@@ -28,6 +28,7 @@ constexpr std::array<const char*, kMemoryClasses> kColours = {
     "#c0504d",  // step state
 };
 
+constexpr double kOutlinedHeight = 4;      // lower boxes would be outline alone
 constexpr const char* kAgain = "#d8e6f2";  // the moments of second runs
 
 const char* colour(MemoryClass c) { return kColours[static_cast<std::size_t>(c)]; }
@@ -80,11 +81,30 @@ void draw_axes(Svg& svg, const Plan& plan, const Scale& scale) {
     svg.text(kLeft - 8, scale.y(v) + 4, bytes_text(static_cast<unsigned long long>(v)), "end", 11, "#666");
   }
   svg.line(kLeft, kTop + kPlotHeight, kLeft + kPlotWidth, kTop + kPlotHeight, "#999");
-  svg.text(kLeft + kPlotWidth / 2, kHeight - 20, "nodes in the order of execution (backward shaded)", "middle", 12,
+  svg.text(kLeft + kPlotWidth / 2, kHeight - 14,
+           "nodes in the order of execution (backward shaded); upwards: where in the arena a value lies", "middle", 12,
            "#444");
   const double tick = std::max(1.0, nice_step(scale.nodes, 10));
   for (double v = 0; v <= scale.nodes; v += tick) {
     svg.text(scale.x(v), kTop + kPlotHeight + 18, cat(static_cast<long>(v)), "middle", 11, "#666");
+  }
+}
+
+// The passes by name. Updates that run as soon as their gradient is complete lie within the backward pass.
+void draw_passes(Svg& svg, const Plan& plan, const Scale& scale) {
+  const auto is_backward = [](const PlanNode& node) { return node.backward || node.recomputed; };
+  const auto& nodes = plan.nodes;
+  const auto first = std::find_if(nodes.begin(), nodes.end(), is_backward) - nodes.begin();
+  const auto last = nodes.rend() - std::find_if(nodes.rbegin(), nodes.rend(), is_backward);
+  const std::array<double, 4> ends = {0, static_cast<double>(first), static_cast<double>(std::max(first, last)),
+                                      scale.nodes};
+  constexpr std::array<const char*, 3> kNames = {"forward", "backward", "update"};
+  constexpr double kRoom = 50, kLine = kTop + kPlotHeight + 22;
+  for (std::size_t i = 0; i < kNames.size(); ++i) {
+    const double from = scale.x(ends[i]), to = scale.x(ends[i + 1]);
+    if (to - from < kRoom) continue;
+    svg.line(from + 2, kLine, to - 2, kLine, "#999");
+    svg.text((from + to) / 2, kLine + 14, kNames[i], "middle", 12, "#111", "font-weight=\"600\"");
   }
 }
 
@@ -97,7 +117,9 @@ void draw_boxes(Svg& svg, const Plan& plan, const Scale& scale) {
     const std::string tip = cat(box.names, "\n", bytes_text(box.bytes), ", nodes ", box.first, " to ", box.last,
                                 box.saved ? "\nsaved for backward" : "");
     svg.rect(x, y, w, h, colour(box.shown->memory_class), tip,
-             box.saved ? "fill-opacity=\"0.95\" stroke=\"#1c3d27\" stroke-width=\"0.8\"" : "fill-opacity=\"0.6\"");
+             !box.saved            ? "fill-opacity=\"0.6\""
+             : h > kOutlinedHeight ? "fill-opacity=\"0.95\" stroke=\"#1c3d27\" stroke-width=\"0.8\""
+                                   : "fill-opacity=\"0.95\"");
     if (w > 60 && h > 13) {
       const std::size_t fits = static_cast<std::size_t>((w - 8) / 6.2);
       std::string name = box.shown->name;
@@ -148,9 +170,9 @@ void draw_classes(Svg& svg, const Plan& plan) {
     svg.text(left + 20, y + 151, "second runs", "start", 11, "#555");
   }
   svg.rect(left, y + 84, 14, 10, "#4f9d69", {}, "stroke=\"#1c3d27\" stroke-width=\"0.8\"");
-  svg.text(left + 20, y + 93, "outlined: saved", "start", 11, "#555");
+  svg.text(left + 20, y + 93, "dark: saved; light: soon used up", "start", 11, "#555");
   svg.line(left, y + 110, left + 14, y + 110, "#222", 1.2, "stroke-dasharray=\"4 2\"");
-  svg.text(left + 20, y + 114, "dashed: live bytes", "start", 11, "#555");
+  svg.text(left + 20, y + 114, "dashed: bytes in use then", "start", 11, "#555");
 }
 
 }  // namespace
@@ -159,13 +181,15 @@ std::string memory_svg(const std::string& title, const Plan& plan, const CurvePi
   const bool drawn = !curve.points.empty();
   Svg svg(kWidth, kHeight + kPanels, title);
   svg.text(kLeft, 30, title, "start", 17, "#111", "font-weight=\"600\"");
-  svg.text(kLeft, 50,
-           cat(plan.nodes.size(), " nodes, arena ", bytes_text(plan.transient_bytes), ", lower bound ",
-               bytes_text(plan.lower_bound), ", ", plan.barriers, " barriers"),
-           "start", 12, "#666");
+  svg.text(
+      kLeft, 50,
+      cat(plan.nodes.size(), " nodes. The arena, for values that come and go, has ", bytes_text(plan.transient_bytes),
+          "; no layout needs less than the ", bytes_text(plan.lower_bound), " in use at the peak"),
+      "start", 12, "#666");
   const Scale scale{std::max<double>(1, static_cast<double>(plan.nodes.size())),
                     std::max<double>(1, static_cast<double>(plan.transient_bytes)) * 1.02};
   draw_axes(svg, plan, scale);
+  draw_passes(svg, plan, scale);
   draw_boxes(svg, plan, scale);
   draw_live_line(svg, plan, scale);
   draw_classes(svg, plan);

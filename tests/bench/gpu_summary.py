@@ -1,0 +1,30 @@
+"""The figures that tests/bench/gpu.sh left in a folder, as tables: gpu_summary.py FOLDER."""
+
+import json
+import os
+import sys
+
+
+def load(folder, name):
+    with open(os.path.join(folder, name)) as file:
+        return json.load(file)
+
+
+def main():
+    folder = sys.argv[1]
+    for name in ("ops.json", "ops-rounded.json"):
+        out = load(folder, name)
+        copied = out["figures"].get("copy_gbps")
+        print(f"\n{name}: {out['device']}, {out['driver']}")
+        for case in out["cases"]:
+            share = f"{100 * case['gbps'] / copied:5.1f}% of copying" if copied else ""
+            print(f"{case['name']:50} {1e3 * case['median_s']:10.3f} ms {case['gflops']:10.1f} GFLOP/s "
+                  f"{case['gbps']:8.1f} GB/s {share}")
+    for name in ("compare.json", "compare-rounded.json"):
+        print(f"\n{name}")
+        for r in load(folder, name)["rows"]:
+            print(f"{r['what']:50} {r['graft']:12.1f} {r['unit']:9} {r['other']:12.1f} {r['times']:6.2f}x  {r['beside']}")
+
+
+if __name__ == "__main__":
+    main()
