@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <memory>
+#include <numeric>
 
 #include "platform/null/null_device.h"
 #include "runtime/exec/memory.h"
@@ -201,6 +203,10 @@ TEST(ExecNull, CutsTheFirstRunSmallAndJoinsWhatIsFast) {
   ASSERT_NE(s.program, nullptr);
   ASSERT_TRUE(s.program->run({}, {}).ok());
   EXPECT_GE(s.program->submissions(), 4u) << "nothing is known of 303 steps yet";
+  const std::vector<std::uint32_t> ends = list_ends(s.built.plan, device.caps());
+  EXPECT_EQ(s.program->submissions(), ends.size()) << "each list by itself: what a plan says at most";
+  EXPECT_EQ(ends.back(), s.built.plan.steps.size());
+  EXPECT_TRUE(std::is_sorted(ends.begin(), ends.end(), std::less_equal<>()));
   ASSERT_TRUE(s.program->run({}, {}).ok());
   EXPECT_EQ(s.program->submissions(), 1u) << "the null device takes no time";
 
@@ -208,6 +214,48 @@ TEST(ExecNull, CutsTheFirstRunSmallAndJoinsWhatIsFast) {
   ASSERT_TRUE(careful.ok());
   for (int i = 0; i < 3; ++i) ASSERT_TRUE((*careful)->run({}, {}).ok());
   EXPECT_GE((*careful)->submissions(), 4u) << "a target that nothing meets keeps lists apart";
+}
+
+struct Witness : RunObserver {
+  void phase(HostPhase phase, Time begin, Time end) override {
+    EXPECT_LE(begin, end);
+    ++phases[static_cast<std::size_t>(phase)];
+  }
+  Status ran(Program& program) override {
+    runs.push_back(program.submissions());
+    return ok_status();
+  }
+  void closing(const Program&) override { ++closed; }
+  std::uint32_t of(HostPhase phase) const { return phases[static_cast<std::size_t>(phase)]; }
+
+  std::uint32_t phases[std::size(kHostPhaseNames)] = {};
+  std::vector<std::uint32_t> runs;
+  int closed = 0;
+};
+
+TEST(ExecNull, TellsAnObserverOfPhasesRunsAndTheEnd) {
+  GraphMaker g;
+  build(g, 300);
+  null::NullDevice device(options_with());
+  Witness witness;
+  ProgramOptions options;
+  options.observer = &witness;
+  {
+    const Loaded s = load(g.graph, device, options);
+    ASSERT_NE(s.program, nullptr);
+    EXPECT_EQ(witness.of(HostPhase::compile), 1u);
+    EXPECT_EQ(witness.of(HostPhase::record), 1u);
+    EXPECT_TRUE(witness.runs.empty());
+    for (int i = 0; i < 3; ++i) ASSERT_TRUE(s.program->run({}, {}).ok());
+    EXPECT_EQ(witness.runs.size(), 3u);
+    EXPECT_EQ(witness.of(HostPhase::upload), 3u);
+    // A submission is waited for once; the device may pass one on while the next is prepared.
+    const std::uint32_t submitted = std::accumulate(witness.runs.begin(), witness.runs.end(), 0u);
+    EXPECT_EQ(witness.of(HostPhase::submit), submitted);
+    EXPECT_EQ(witness.of(HostPhase::wait), submitted);
+    EXPECT_EQ(witness.closed, 0);
+  }
+  EXPECT_EQ(witness.closed, 1);
 }
 
 TEST(ExecNull, PausesBetweenSubmissionsAndResumes) {
