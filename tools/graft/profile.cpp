@@ -17,8 +17,9 @@ Profile::StepTrace& Profile::current(Time begin) {
 void Profile::phase(HostPhase phase, Time begin, Time end) {
   if (paused_) return;
   totals_[static_cast<std::size_t>(phase)] += std::chrono::duration<double>(end - begin).count();
+  if (!began_ && (phase == HostPhase::compile || phase == HostPhase::record)) return;  // setting up
   if (phase == HostPhase::data) {
-    if (!began_) steps_.clear();  // setting up
+    if (!began_) steps_.clear();  // what came before the first batch
     if (!steps_.empty() && !steps_.back().runs.empty()) ++next_;
     if (!steps_.empty() && steps_.back().runs.empty()) steps_.pop_back();
     began_ = true;
