@@ -113,7 +113,8 @@ bool Memory::covers(const Plan& plan) const {
          plan.transient_bytes <= transient_bytes_ && plan.upload_bytes <= (upload_ ? upload_->size() : 0) &&
          plan.readback_bytes <= (readback_ ? readback_->size() : 0) && plan.stream_bytes <= stream_bytes_ &&
          (plan.stream_bytes == 0 || (plan.stream_staging_bytes != 0) == (stream_staging_bytes_ != 0)) &&
-         plan.stream_staging_bytes <= stream_staging_bytes_ && plan.step_state_bytes() <= (step_state_ ? step_state_->size() : 0);
+         plan.stream_staging_bytes <= stream_staging_bytes_ &&
+         plan.step_state_bytes() <= (step_state_ ? step_state_->size() : 0);
 }
 
 gpu::BufferRange Memory::range(Space space, std::uint64_t offset, std::uint64_t size) {

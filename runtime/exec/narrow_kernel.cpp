@@ -345,7 +345,7 @@ class Narrower {
       return;
     }
     for (Word i = 0; i < a.element.n / 2; ++i) {
-      const Id word = pack(*a.buffer, parts[2 * i], parts[2 * i + 1]);
+      const Id word = pack(*a.buffer, parts[std::size_t{2} * i], parts[std::size_t{2} * i + 1]);
       spirv::append(body_, spirv::kStore, {vector_word(a, i), word});
     }
   }

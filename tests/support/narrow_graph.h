@@ -5,8 +5,8 @@
 
 namespace graft::test {
 
-/// The same graph with every f32 result but those of train::wide_output() kept as `storage` (f16 or bf16), f32 inputs as well by a copy that is read in
-/// their stead. Outputs have the names of the graph's values, and are copied to f32.
+/// The same graph with every f32 result but those of train::wide_output() kept as `storage` (f16 or bf16), f32 inputs
+/// as well by a copy that is read in their stead. Outputs have the names of the graph's values, and are copied to f32.
 Result<Graph> keep_narrow(const Graph& graph, DType storage);
 
 /// The nearest value of f16 or bf16, ties to even.
