@@ -105,6 +105,9 @@ enum class MemoryKind {
   readback,  ///< device writes, host reads; always mapped, cached on the host where possible
 };
 
+/// Of Device::available_memory(): the device does not say.
+inline constexpr std::uint64_t kUnknownMemory = ~std::uint64_t{0};
+
 /// A range of device memory. Destroying it frees the memory.
 class Buffer {
  public:
@@ -202,6 +205,8 @@ class Device {
   virtual Status read_timestamps(CommandList& list, std::span<std::uint64_t> ticks) = 0;
 
   virtual MemoryStats memory() const = 0;
+  /// Bytes that this process may still allocate for device buffers without harm to others, as the driver reckons now.
+  virtual std::uint64_t available_memory() const { return kUnknownMemory; }
 
   /// Kernels created from now on are looked up in this file (see save_pipeline_cache()); one that is damaged, or of
   /// another device or driver, is ignored with a log line.

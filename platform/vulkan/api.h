@@ -21,6 +21,7 @@ namespace graft::vulkan {
   X(GetPhysicalDeviceProperties2)           \
   X(GetPhysicalDeviceFeatures2)             \
   X(GetPhysicalDeviceMemoryProperties)      \
+  X(GetPhysicalDeviceMemoryProperties2)     \
   X(GetPhysicalDeviceQueueFamilyProperties) \
   X(CreateDevice)                           \
   X(GetDeviceProcAddr)

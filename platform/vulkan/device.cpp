@@ -41,6 +41,7 @@ class VulkanDevice final : public gpu::Device {
     return static_cast<VulkanCommandList&>(list).read_timestamps(ticks);
   }
   gpu::MemoryStats memory() const override { return memory_.stats(); }
+  std::uint64_t available_memory() const override { return memory_.available(); }
   Status open_pipeline_cache(const std::string& path) override { return cache_.initialize(*files_, path); }
   Status save_pipeline_cache() override { return cache_.save(); }
 

@@ -112,6 +112,20 @@ Result<Allocation> MemoryPool::allocate(const VkMemoryRequirements& requirements
   return allocation;
 }
 
+std::uint64_t MemoryPool::available() const {
+  if (!context_.physical.has_extension(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME)) return gpu::kUnknownMemory;
+  const auto type = choose_type(~0u, gpu::MemoryKind::device);
+  if (!type.ok()) return gpu::kUnknownMemory;
+  VkPhysicalDeviceMemoryBudgetPropertiesEXT budget{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT};
+  VkPhysicalDeviceMemoryProperties2 all{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2};
+  all.pNext = &budget;
+  context_.instance->fn().GetPhysicalDeviceMemoryProperties2(context_.physical.handle, &all);
+  const std::uint32_t heap = context_.physical.memory.memoryTypes[*type].heapIndex;
+  const std::uint64_t most = budget.heapBudget[heap];
+  const std::uint64_t used = budget.heapUsage[heap];
+  return most > used ? most - used : 0;
+}
+
 void MemoryPool::release(const Allocation& allocation) {
   stats_.bytes -= allocation.size;
   give_back(*allocation.block, allocation.offset, allocation.size);

@@ -55,6 +55,8 @@ class MemoryPool {
   Status invalidate();
 
   const gpu::MemoryStats& stats() const { return stats_; }
+  /// See gpu::Device::available_memory(): of the heap that device buffers come from, by VK_EXT_memory_budget.
+  std::uint64_t available() const;
 
  private:
   Result<std::uint32_t> choose_type(std::uint32_t allowed, gpu::MemoryKind kind) const;

@@ -205,6 +205,14 @@ Status Program::resume() {
   return go();
 }
 
+bool Program::wrote_residents() const {
+  const std::uint32_t end = next_list_ == 0 ? 0 : lists_[next_list_ - 1].end_step;
+  return std::any_of(plan_.steps.begin(), plan_.steps.begin() + end, [](const Step& step) {
+    return std::any_of(step.bindings.begin(), step.bindings.end(),
+                       [](const PlanBinding& b) { return b.space == Space::resident && b.access != Access::read; });
+  });
+}
+
 Status Program::go() {
   while (next_list_ < lists_.size()) {
     if (pause_.exchange(false, std::memory_order_relaxed)) {

@@ -73,6 +73,10 @@ class Program {
   /// Whether the last run was submitted at least in part and has not ended: it failed or was cancelled on the way.
   /// resume() then does every part of it exactly once, also where a wait failed of which nobody knows how it ended.
   bool unfinished() const { return !complete_ && next_list_ != 0; }
+  /// Whether what was submitted of the last run writes residents. Where not, a failed run may be begun anew instead.
+  bool wrote_residents() const;
+  /// Waits for what was submitted.
+  Status settle() { return drain(); }
   /// The run in progress, or the next one, returns once what was submitted is done: within about two submissions.
   void request_pause() { pause_.store(true, std::memory_order_relaxed); }
 

@@ -81,6 +81,15 @@ graft_status graft_trainer_trim(graft_trainer* trainer, uint64_t bytes) {
                  [&] { return change_budget(*trainer, [&] { return trainer->trainer->trim(bytes); }); });
 }
 
+graft_status graft_trainer_shortages(const graft_trainer* trainer, uint64_t* count) {
+  if (trainer == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(trainer->context, [&]() -> Status {
+    if (count == nullptr) return invalid("graft_trainer_shortages needs a place for the count.");
+    *count = trainer->trainer->shortages();
+    return ok_status();
+  });
+}
+
 graft_status graft_trainer_fetch(graft_trainer* trainer, const char* name, const void** data, size_t* bytes,
                                  graft_tensor_info* info) {
   if (trainer == nullptr) return GRAFT_INVALID_ARGUMENT;

@@ -43,7 +43,9 @@ Checkpointer::Checkpointer(checkpoint::Store store, const CheckpointOptions& opt
       trainer_(trainer),
       model_(model),
       configuration_(std::move(configuration)),
-      frozen_(frozen_of(trainer, model)) {}
+      frozen_(frozen_of(trainer, model)) {
+  trainer_.set_before_replan([this] { wait_for_snapshot(); });
+}
 
 Result<std::unique_ptr<Checkpointer>> Checkpointer::open(os::FileSystem& files, const CheckpointOptions& options,
                                                          train::Trainer& trainer, const Model& model,
@@ -244,8 +246,13 @@ void Checkpointer::note(Status result) {
   last_failure_ = std::move(result);
 }
 
-Status Checkpointer::flush() {
+void Checkpointer::wait_for_snapshot() {
+  if (!thread_) return;
   if (auto written = thread_->wait()) note(std::move(*written));
+}
+
+Status Checkpointer::flush() {
+  wait_for_snapshot();
   GRAFT_TRY(Status(last_failure_));
   std::lock_guard lock(store_mutex_);
   return store_.sync_journal();
@@ -253,7 +260,7 @@ Status Checkpointer::flush() {
 
 Status Checkpointer::save(const std::string& tag) {
   if (!to_replay_.empty()) return ok_status();  // the journal is ahead: a resume goes through these steps anyway
-  if (auto written = thread_->wait()) note(std::move(*written));
+  wait_for_snapshot();
   if (saved_ == position()) {
     if (tag.empty()) return ok_status();
     std::lock_guard lock(store_mutex_);

@@ -40,6 +40,9 @@ struct CheckpointOptions {
 /// Threads: the trainer's. The trainer must have been planned for checkpoints, and outlive it, as must the model.
 class Checkpointer {
  public:
+  ~Checkpointer() { trainer_.set_before_replan(nullptr); }
+  Checkpointer(const Checkpointer&) = delete;
+  Checkpointer& operator=(const Checkpointer&) = delete;
   /// Makes the store where there is none. An existing store with snapshots must be resumed from, or is an error:
   /// nothing is overwritten by a run that was started in the wrong folder.
   static Result<std::unique_ptr<Checkpointer>> open(os::FileSystem& files, const CheckpointOptions& options,
@@ -79,6 +82,7 @@ class Checkpointer {
 
   Checkpointer(checkpoint::Store store, const CheckpointOptions& options, train::Trainer& trainer, const Model& model,
                Configuration configuration);
+  void wait_for_snapshot();
   Status check_configuration(const checkpoint::Manifest& snapshot) const;
   Status go_back_to(std::uint64_t number);
   Position position() const { return {trainer_.state().step, trainer_.state().samples_done}; }

@@ -63,8 +63,11 @@ Result<Trainer::Runner*> Trainer::evaluation_runner(std::int64_t samples) {
   for (Runner& runner : evaluation_) {
     if (runner.samples == samples) return &runner;
   }
-  GRAFT_TRY_ASSIGN(SizedPlan sized, plan_evaluation(model_, options_, plan_.residents, samples, device_.caps(),
-                                                    trainer_options_.request.plan));
+  PlanOptions options = trainer_options_.request.plan;
+  options.budget = 0;
+  options.arena_limit = plan_.arena_bytes();
+  GRAFT_TRY_ASSIGN(SizedPlan sized,
+                   plan_evaluation(model_, options_, plan_.residents, samples, device_.caps(), options));
   GRAFT_TRY_ASSIGN(Runner runner, make_runner(std::move(sized)));
   evaluation_.push_back(std::move(runner));
   return &evaluation_.back();
@@ -97,13 +100,16 @@ Result<std::uint64_t> Trainer::count_of(const data::Batch& batch) const {
 Status Trainer::execute(Program& program, const StepState& state) {
   const bool going_on = unfinished_ == &program;
   unfinished_ = nullptr;
-  Status status = going_on ? program.resume() : program.run({}, state);
+  Status status = of_device(going_on ? program.resume() : program.run({}, state));
   if (!status.ok() && program.unfinished()) unfinished_ = &program;
   return status;
 }
 
 Status Trainer::check_settled() const {
-  if (!memory_) return error(Code::out_of_memory, "The training state waits for device memory: see set_budget().");
+  if (!memory_) {
+    return error(Code::out_of_memory,
+                 "The training state waits with the host for device memory: a step or set_budget() tries again.");
+  }
   if (unfinished_ == nullptr) return {};
   return invalid("Step ", state_.step, " failed on the way and must be asked for again first.");
 }
@@ -186,7 +192,7 @@ Result<StepResult> Trainer::end_step(const data::Batch& batch, const Program& la
   return result;
 }
 
-Result<std::optional<StepResult>> Trainer::micro_step(const data::Batch& batch) {
+Result<std::optional<StepResult>> Trainer::try_micro_step(const data::Batch& batch) {
   GRAFT_TRY(prepare_step(batch));
   const auto micro = static_cast<std::uint64_t>(plan_.micro_batch);
   StepState state;
@@ -222,7 +228,7 @@ Result<StepResult> Trainer::train_step(const data::Batch& batch) {
   }
 }
 
-Result<Metrics> Trainer::evaluate(data::Source& source) {
+Result<Metrics> Trainer::try_evaluate(data::Source& source) {
   GRAFT_TRY(check_settled());
   data::LoaderOptions options;
   options.batch = static_cast<std::uint64_t>(plan_.micro_batch);
@@ -239,7 +245,7 @@ Result<Metrics> Trainer::evaluate(data::Source& source) {
     state.loss_weight = count == 0 ? 0.0f : static_cast<float>(1.0 / static_cast<double>(count));
     GRAFT_TRY_ASSIGN(Runner * runner, evaluation_runner(static_cast<std::int64_t>(batch->count())));
     runner->feeder.copy(*batch, 0, *runner->program);
-    GRAFT_TRY(runner->program->run({}, state));
+    GRAFT_TRY(of_device(runner->program->run({}, state)));
     total.add(metrics_of(*runner->program));
     total.count += count;
   }

@@ -9,8 +9,10 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "platform/base/log.h"
 #include "runtime/data/loader.h"
 #include "runtime/exec/capture.h"
 #include "runtime/exec/program.h"
@@ -68,6 +70,7 @@ struct TrainerOptions {
   PlanRequest request;
   ProgramOptions program;
   HostAllocator allocator = default_host_allocator();
+  LogSink log;  ///< told of new plans while training runs
 };
 
 /// The contents of a constant, parameter or state of the model's graph; nullopt where there is none.
@@ -105,6 +108,10 @@ class Trainer {
   /// for it again with the same batch: it goes on where it stopped, and nothing is done twice. A loss that is not
   /// finite is an error, and may have spoiled the parameters; with loss scaling the step is left out, and only
   /// kMostSkipped of them in a row are an error.
+  ///
+  /// Where the device runs out of memory, the step is begun anew under a plan for less, to the same bits: see
+  /// shortages(). What of it has already changed parameters is ended first, under the plan that it began with.
+  /// out_of_memory is left where the device refuses the smallest plan too.
   Result<StepResult> train_step(const data::Batch& batch);
 
   /// The same step in pieces: one micro-batch, and with the last one the update; nullopt as long as some are left. Give
@@ -135,6 +142,13 @@ class Trainer {
   /// 64 bits that tell whether two runs have the same parameters and running statistics. Where
   /// PlanRequest::checkpoints asked for it.
   Result<std::uint64_t> state_hash();
+
+  /// How often the device ran out of memory in a step, evaluate(), capture() or state_hash(), and the run went on with
+  /// another plan; plan().choice.reasons says of the last one what it is for. The micro-batch, of which the bits
+  /// depend, becomes smaller only where no other plan does, between two steps, and where the options leave it open.
+  std::uint64_t shortages() const { return shortages_; }
+  /// Is called before such a new plan: once it returns, nothing of an earlier capture() may be in use. Null: nothing.
+  void set_before_replan(std::function<void()> call) { before_replan_ = std::move(call); }
 
   /// Between two steps: plans anew for another budget (0: none) and moves all that training has changed over, so that
   /// the run goes on where it is. As long as the micro-batch stays the same the bits do, too. Nothing of an earlier
@@ -175,6 +189,19 @@ class Trainer {
   Status build_within();
   void tear_down();
   Status keep_state();
+  /// `status`, of which it is noted that the device refused memory.
+  Status of_device(Status status);
+  template <typename Try>
+  auto with_answers(Try attempt) -> decltype(attempt());
+  Status answer(Status why, int& attempts);
+  Status end_unfinished(Status why, int& attempts);
+  Status settle_unfinished();
+  Status go_on_with(TrainingPlan plan, const Status& why);
+  Status save_state();
+  Result<std::optional<TrainingPlan>> plan_smaller() const;
+  Result<std::optional<TrainingPlan>> plan_for(std::uint64_t budget, bool same_size) const;
+  std::vector<std::uint64_t> smaller_budgets(std::uint64_t asked) const;
+  bool half_done() const { return state_.samples_done != 0 || unfinished_ != nullptr; }
   Status load_residents();
   Result<Runner> make_runner(SizedPlan sized);
   Result<Runner*> training_runner(std::int64_t samples);
@@ -184,6 +211,8 @@ class Trainer {
   Status execute(Program& program, const StepState& state);
   Status check_settled() const;
   Status prepare_step(const data::Batch& batch);
+  Result<std::optional<StepResult>> try_micro_step(const data::Batch& batch);
+  Result<Metrics> try_evaluate(data::Source& source);
   Status prepare_fetches();
   void keep_fetched(const Program& program, std::uint64_t first, std::uint64_t samples);
   Status check_loss(const StepResult& result, std::uint64_t skipped_in_row) const;
@@ -209,6 +238,10 @@ class Trainer {
   std::uint32_t submissions_ = 0;  ///< of the step in progress
   std::uint64_t count_ = 0;        ///< rows or elements of the step in progress
   Program* unfinished_ = nullptr;  ///< failed on the way: its inputs and outputs are in use until it is resumed
+  bool refused_ = false;           ///< the device refused memory, and that was not answered yet
+  bool shrink_at_boundary_ = false;
+  std::uint64_t shortages_ = 0;
+  std::function<void()> before_replan_;
 };
 
 }  // namespace graft::train

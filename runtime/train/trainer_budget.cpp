@@ -19,7 +19,7 @@ void Trainer::tear_down() {
 /// All that training changes, to the host.
 Status Trainer::keep_state() {
   std::map<std::string, HostBuffer, std::less<>> kept;
-  for (const Resident& resident : plan_.residents.entries()) {
+  for (const Resident& resident : memory_->residents().entries()) {
     if (resident.kind == ValueKind::constant || resident.streamed) continue;
     GRAFT_TRY_ASSIGN(HostBuffer contents,
                      HostBuffer::create(resident.bytes, "the state of training", trainer_options_.allocator));
@@ -30,9 +30,12 @@ Status Trainer::keep_state() {
   return {};
 }
 
-/// Builds for plan_; where the device has not as much memory, for ever less, as long as there is a plan.
+/// Builds for plan_; where the device has not as much memory, for ever less, as long as there is a plan. The least is
+/// tried twice: what was freed just now may take a moment to come back.
 Status Trainer::build_within() {
-  for (std::uint64_t refused = 0;;) {
+  std::optional<TrainingPlan> wanted;  // comes back where nothing will do, for the next attempt
+  bool again = true;
+  for (;;) {
     Status built = build();
     if (built.ok()) {
       kept_.clear();
@@ -40,25 +43,18 @@ Status Trainer::build_within() {
     }
     tear_down();
     if (built.code() != Code::out_of_memory) return built;
-    const std::uint64_t asked = plan_.memory().total();
-    if (refused == 0) refused = asked;
-    PlanRequest request = trainer_options_.request;
-    request.shrink_micro_batch = options_.micro_batch == 0;
-    std::optional<TrainingPlan> smaller;
-    for (std::uint64_t share = 8; !smaller && share <= 128; share *= 4) {
-      request.plan.budget = asked - asked / share;
-      auto plan = plan_training(model_, options_, request, device_.caps());
-      if (plan.ok()) {
-        smaller = std::move(plan).value();
-      } else if (plan.status().code() != Code::out_of_memory) {
-        return std::move(plan).status();
-      }
+    auto smaller = plan_smaller();
+    if (!smaller.ok()) return std::move(smaller).status();
+    if (!*smaller && again) {
+      again = false;
+      continue;
     }
-    if (!smaller) return built;
-    plan_ = *std::move(smaller);
-    plan_.choice.reasons.insert(plan_.choice.reasons.begin(),
-                                cat("The device had not the ", bytes_text(refused), " that were planned; this is for ",
-                                    bytes_text(request.plan.budget), "."));
+    if (!*smaller) {
+      if (wanted) plan_ = *std::move(wanted);
+      return built;
+    }
+    if (!wanted) wanted = plan_;
+    plan_ = **std::move(smaller);
   }
 }
 

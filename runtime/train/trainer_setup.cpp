@@ -1,6 +1,5 @@
 // Making a trainer, and what passes between its device memory and the host.
 #include <algorithm>
-#include <cstring>
 
 #include "runtime/exec/kernel_proof.h"
 #include "runtime/train/trainer.h"
@@ -63,7 +62,9 @@ Result<Trainer::Runner> Trainer::make_runner(SizedPlan sized) {
   Runner runner;
   runner.samples = sized.samples;
   GRAFT_TRY_ASSIGN(runner.feeder, Feeder::create(fields_, model_, sized));
-  GRAFT_TRY_ASSIGN(runner.program, Program::create(*memory_, std::move(sized.plan), trainer_options_.program));
+  auto program = Program::create(*memory_, std::move(sized.plan), trainer_options_.program);
+  GRAFT_TRY(of_device(program.status()));
+  runner.program = std::move(program).value();
   return runner;
 }
 
@@ -95,21 +96,6 @@ Status Trainer::read(std::string_view name, std::span<std::byte> bytes) {
 Status Trainer::write(std::string_view name, std::span<const std::byte> bytes) {
   GRAFT_TRY(check_settled());
   return memory_->write(name, bytes);
-}
-
-Status Trainer::capture() {
-  GRAFT_TRY(check_settled());
-  if (!capture_) return invalid("This trainer was not planned for checkpoints.");
-  return capture_->take();
-}
-
-Result<std::uint64_t> Trainer::state_hash() {
-  GRAFT_TRY(check_settled());
-  if (!hash_) return invalid("This trainer was not planned for checkpoints.");
-  GRAFT_TRY(hash_->run({}, {}));
-  std::uint64_t hash = 0;
-  std::memcpy(&hash, hash_->output(kHashOutput).data(), sizeof hash);
-  return hash;
 }
 
 std::vector<NamedTensor> Trainer::named_tensors() const {

@@ -1,6 +1,8 @@
 // A device with other capabilities than it has, and one that runs out of memory on demand.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <utility>
 
 #include "platform/gpu/gpu.h"
@@ -8,6 +10,7 @@
 namespace graft::test {
 
 /// Passes everything on to another device, which must outlive it.
+/// Calls that may allocate can be made to fail: a buffer, kernels, a recording, a submission, a wait.
 class EditedDevice : public gpu::Device {
  public:
   explicit EditedDevice(gpu::Device& inner) : inner_(inner), caps_(inner.caps()) {}
@@ -16,34 +19,66 @@ class EditedDevice : public gpu::Device {
   /// So many bytes there are: a buffer that would exceed them is refused.
   void limit_bytes(std::uint64_t bytes) { limit_ = bytes; }
 
+  /// What available_memory() says.
+  void set_available(std::uint64_t bytes) { available_ = bytes; }
+  /// Lets `count` calls from the n-th from now on (1 is the next) run out of memory.
+  void refuse_call(std::uint64_t n, std::uint64_t count = 1) {
+    refuse_at_ = calls_ + n;
+    refuse_count_ = count;
+  }
+  std::uint64_t calls() const { return calls_; }  ///< that could have been refused
+  std::uint64_t refused() const { return refused_; }
+
   const gpu::Caps& caps() const override { return caps_; }
   void set_advice(gpu::Advice advice) override { caps_.advice = std::move(advice); }
   Result<std::unique_ptr<gpu::Buffer>> create_buffer(std::uint64_t bytes, gpu::MemoryKind kind,
                                                      std::string_view name) override {
+    GRAFT_TRY(count_call("a buffer"));
     if (inner_.memory().bytes + bytes > limit_) {
       return error(Code::out_of_memory, "The test's device has no ", bytes, " bytes left for \"", name, "\".");
     }
     return inner_.create_buffer(bytes, kind, name);
   }
   Result<std::vector<std::unique_ptr<gpu::Kernel>>> create_kernels(std::span<const gpu::KernelDesc> kernels) override {
+    GRAFT_TRY(count_call("kernels"));
     return inner_.create_kernels(kernels);
   }
   Result<std::unique_ptr<gpu::Recorder>> record(std::string_view name, std::uint32_t timestamps) override {
+    GRAFT_TRY(count_call("a recording"));
     return inner_.record(name, timestamps);
   }
-  Result<gpu::Ticket> submit(std::span<gpu::CommandList* const> lists) override { return inner_.submit(lists); }
-  Status wait(gpu::Ticket ticket, std::chrono::nanoseconds timeout) override { return inner_.wait(ticket, timeout); }
+  Result<gpu::Ticket> submit(std::span<gpu::CommandList* const> lists) override {
+    GRAFT_TRY(count_call("a submission"));
+    return inner_.submit(lists);
+  }
+  Status wait(gpu::Ticket ticket, std::chrono::nanoseconds timeout) override {
+    GRAFT_TRY(count_call("a wait"));
+    return inner_.wait(ticket, timeout);
+  }
   Status read_timestamps(gpu::CommandList& list, std::span<std::uint64_t> ticks) override {
     return inner_.read_timestamps(list, ticks);
   }
   gpu::MemoryStats memory() const override { return inner_.memory(); }
+  std::uint64_t available_memory() const override { return available_.value_or(inner_.available_memory()); }
   Status open_pipeline_cache(const std::string& path) override { return inner_.open_pipeline_cache(path); }
   Status save_pipeline_cache() override { return inner_.save_pipeline_cache(); }
 
  private:
+  Status count_call(const char* what) {
+    ++calls_;
+    if (calls_ < refuse_at_ || calls_ - refuse_at_ >= refuse_count_) return ok_status();
+    ++refused_;
+    return error(Code::out_of_memory, "The test's device has no memory for ", what, ".");
+  }
+
   gpu::Device& inner_;
   gpu::Caps caps_;
   std::uint64_t limit_ = ~std::uint64_t{0};
+  std::optional<std::uint64_t> available_;
+  std::uint64_t calls_ = 0;
+  std::uint64_t refuse_at_ = 0;
+  std::uint64_t refuse_count_ = 0;
+  std::uint64_t refused_ = 0;
 };
 
 }  // namespace graft::test

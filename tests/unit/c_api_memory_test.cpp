@@ -28,6 +28,10 @@ TEST_F(CApi, ARunningTrainerGivesMemoryBackAndGoesOn) {
   EXPECT_EQ(metrics.step, 4u);
   EXPECT_LT(metrics.loss, last) << "it goes on where it was";
   EXPECT_EQ(graft_trainer_trim(nullptr, 1), GRAFT_INVALID_ARGUMENT);
+  std::uint64_t shortages = 7;
+  ASSERT_EQ(graft_trainer_shortages(h_.trainer, &shortages), GRAFT_OK) << h_.message();
+  EXPECT_EQ(shortages, 0u) << "the device had enough; what it had not is in c_api_faults";
+  EXPECT_EQ(graft_trainer_shortages(h_.trainer, nullptr), GRAFT_INVALID_ARGUMENT);
 }
 
 TEST_F(CApi, ValuesOfTheForwardPassAreFetchedByName) {

@@ -131,7 +131,8 @@ struct Run {
   std::optional<Waiting> waiting;
   std::vector<CurvePoint> losses;
   std::vector<CurvePoint> held_out_losses;
-  os::Stopwatch watch = {};  ///< since the first step was begun
+  std::uint64_t shortages = 0;  ///< of the trainer, told so far
+  os::Stopwatch watch = {};     ///< since the first step was begun
 };
 
 Status evaluate(Run& run, const char* when) {
@@ -174,9 +175,21 @@ Status acknowledge(Run& run, Progress& progress) {
   return run.metrics.write(step.row);
 }
 
+// That the device ran out of memory, once for each time.
+void show_shortages(Run& run, Progress& progress) {
+  if (run.trainer.shortages() == run.shortages) return;
+  run.shortages = run.trainer.shortages();
+  progress.finish();
+  const auto& reasons = run.trainer.plan().choice.reasons;
+  std::fprintf(stderr, "The device ran out of memory by step %llu; training goes on with %s of it. %s\n",
+               static_cast<unsigned long long>(run.trainer.state().step),
+               bytes_text(run.trainer.device_bytes()).c_str(), reasons.empty() ? "" : reasons.front().c_str());
+}
+
 Status on_step(Run& run, Progress& progress, const train::StepResult& result) {
   GRAFT_TRY(acknowledge(run, progress));
   if (run.checkpointer != nullptr) GRAFT_TRY(run.checkpointer->record(result));
+  show_shortages(run, progress);
   const auto step = run.trainer.state().step;
   run.losses.push_back({static_cast<double>(step), result.metrics.loss()});
   auto row = metrics_json("step", result.metrics, run.options.train);
@@ -190,6 +203,7 @@ Status on_step(Run& run, Progress& progress, const train::StepResult& result) {
     if (result.skipped) row["skipped"] = true;
   }
   if (result.gradient_norm) row["gradient_norm"] = *result.gradient_norm;
+  if (run.shortages != 0) row["shortages"] = run.shortages;
   std::string text = metrics_text(result.metrics, run.options.train);
   if (result.skipped_steps > 0) text += cat(", ", result.skipped_steps, " steps left out (overflow)");
   run.waiting = Waiting{step, std::move(text), std::move(row)};
@@ -396,8 +410,8 @@ Status train_on(OpenDevice& opened, Model& model, const Options& options) {
 
   profile.set_next(trainer->state().step + 1);
   Profile* const watched = options.profile.empty() ? nullptr : &profile;
-  Run run{options, device, model, *trainer, *loader, held_out.get(), total, checkpointer.get(),
-          watched, {},     {},    {},       {}};
+  Run run{options, device, model, *trainer, *loader, held_out.get(), total, checkpointer.get(), watched,
+          {},      {},     {},    {},       0};
   if (!options.metrics.empty()) GRAFT_TRY(run.metrics.open(options.metrics));
   GRAFT_TRY(evaluate(run, "before"));
   GRAFT_TRY(show_samples(run));

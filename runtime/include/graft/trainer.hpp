@@ -116,6 +116,11 @@ class Trainer {
   /// graft_trainer_set_budget.
   Status set_budget(std::uint64_t budget) { return status(graft_trainer_set_budget(handle_.get(), budget)); }
   Status trim(std::uint64_t bytes) { return status(graft_trainer_trim(handle_.get(), bytes)); }
+  /// How often the device ran out of memory and training went on by itself; see graft_trainer_shortages.
+  std::uint64_t shortages() const {
+    std::uint64_t count = 0;
+    return graft_trainer_shortages(handle_.get(), &count) == GRAFT_OK ? count : 0;
+  }
   /// A value of TrainerOptions::fetch as the last step computed it; until the next step.
   Result<std::span<const float>> fetch(const std::string& name) {
     const void* data = nullptr;
