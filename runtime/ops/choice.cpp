@@ -39,6 +39,13 @@ bool has_attention_matrices(const Caps& caps, const ChoiceShape& s) {
   return s.rounded && matrix_tile_fits(caps, MatrixTile({1, 1, 32, 32})) && 128 % caps.matrix_subgroup == 0;
 }
 
+// Four rows of keys in each lane, `rows` of the others handed round, and sums of whole heads that fit a cache.
+template <std::uint32_t rows>
+bool can_shuffle_heads(const Caps& caps, const ChoiceShape& s) {
+  const std::uint64_t lanes_hold = std::uint64_t{4} * caps.subgroup_size;
+  return can_shuffle(caps) && s.k % 4 == 0 && (rows == 4 || rows * ((s.k + lanes_hold - 1) / lanes_hold) <= 64);
+}
+
 bool has_dots(const Caps& caps, const ChoiceShape& s) { return s.rounded && caps.integer_dot; }
 bool few_rows_cpu(const Caps& caps, const ChoiceShape& s) { return s.m <= 4 && is_cpu(caps); }
 
@@ -130,6 +137,10 @@ constexpr Variant kVariants[] = {
 
     {Family::attention, "scalar", 0, {}, nullptr},
     {Family::attention, "matrices", 1, {}, has_attention_matrices},
+    {Family::attention, "shuffle 32", 2, {32}, can_shuffle_heads<32>},
+    {Family::attention, "shuffle 16", 2, {16}, can_shuffle_heads<16>},
+    {Family::attention, "shuffle 8", 2, {8}, can_shuffle_heads<8>},
+    {Family::attention, "shuffle 4", 2, {4}, can_shuffle_heads<4>},
 
     {Family::weight_rows, "subgroup across", 0, {0, 1, 1}, few_rows_cpu},
     {Family::weight_rows, "subgroup across, 2 rows", 0, {0, 1, 2}, few_rows_cpu},
@@ -197,6 +208,14 @@ constexpr Rule kRules[] = {
 
     {Family::attention, "matrices", [](const Caps& c, const ChoiceShape&) { return c.rounded_products || !is_cpu(c); },
      "matrix units"},
+    {Family::attention, "shuffle 32",
+     [](const Caps&, const ChoiceShape& s) { return operations(s) >= kManyOperations; },
+     "narrow subgroups over caches, and enough to do for tiles of many rows, which take the longest to compile"},
+    {Family::attention, "shuffle 16",
+     [](const Caps&, const ChoiceShape& s) { return operations(s) >= kSomeOperations; },
+     "narrow subgroups over caches: a shuffle is a vector permute, shared memory one more copy"},
+    {Family::attention, "shuffle 8", [](const Caps&, const ChoiceShape& s) { return s.m > 4; }, "little to do"},
+    {Family::attention, "shuffle 4", nullptr, "few rows"},
     {Family::attention, "scalar", nullptr, "f32, or no matrix units"},
 
     // Products of integers by software are not one instruction; matrix units take larger products than these.

@@ -35,7 +35,7 @@ enum class Family : std::uint8_t {
   depthwise_dw,  ///< their weight gradients; tile[0]: invocations wanted
   transpose,     ///< blocks of 4 x 4 in registers, or tiles in shared memory
   rows,          ///< most invocations that share a row; tile[0] (0: a subgroup's)
-  attention,     ///< products of tiles by every invocation, or by matrix units
+  attention,     ///< products of tiles by every invocation, by matrix units, or by shuffles; tile[0]: rows handed round
   weight_rows,   ///< products with a quantized weight's rows: a kernel of their own, with floats or integers, or the
                  ///< blocked GEMM; tile: invocations (0: a subgroup's), those along k, rows of the weight of each
 };

@@ -46,6 +46,14 @@ void main() {
 
   const uvec2 range = key_tile_range(tile, offset);
   for (uint key_tile = range.x; key_tile < range.y; ++key_tile) {
+    if (p.has_documents != 0u) {
+      bool mine = false;
+      for (uint i = 0u; i < 8u; ++i) {
+        const uint key = key_tile * kTile + tx() + 8u * (i % 4u);
+        mine = mine || sees(rows[i / 4u], key, offset, row_document[i / 4u], document(h, key));
+      }
+      if (!any_sees(mine, key_tile)) continue;
+    }
     vec4 scores[2] = {vec4(0.0), vec4(0.0)};
     for (uint slab = 0u; slab < SLABS; ++slab) {
       barrier();  // the tiles before have been read

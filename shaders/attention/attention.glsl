@@ -5,6 +5,7 @@
 #define GRAFT_ATTENTION_GLSL
 #include "shaders/common/index.glsl"
 #include "shaders/common/math.glsl"
+#include "shaders/attention/attention_heads.glsl"
 
 layout(constant_id = 0) const uint SLABS = 1;        // of 32 elements in a head
 layout(constant_id = 1) const bool VECTORS = false;  // dim is a multiple of 4
@@ -54,18 +55,6 @@ uint ty() { return gl_LocalInvocationIndex / 8u; }
     }                                                          \
     for (uint i = 0u; i < 4u && d + i < p.dim; ++i) name##1[base + d + i] = v[i]; \
   }
-
-struct Head {
-  uint batch;
-  uint kv;
-};
-
-uint row_count() { return p.queries * p.group; }
-uint row_statistic(Head h, uint row) {
-  return ((h.batch * p.queries + row / p.group) * p.kv_heads + h.kv) * p.group + row % p.group;
-}
-uint row_base(Head h, uint row) { return row_statistic(h, row) * p.dim; }
-uint key_base(Head h, uint key) { return ((h.batch * p.keys + key) * p.kv_heads + h.kv) * p.dim; }
 
 // Fills a tile with slab `slab` of 32 rows or keys from `first` on; those past the end are zeros.
 #define FILL_TILE(tile, name, base_of, h, first, count, slab)                                          \
@@ -146,28 +135,25 @@ bool sees(uint row, uint key, int offset, int row_document, int key_document) {
 
 // Tiles [x, y) of keys that some row of the tile sees.
 uvec2 key_tile_range(uint row_tile, int offset) {
-  const int first = int(row_tile * kTile / p.group) + offset;
-  const int last = int(min((row_tile + 1u) * kTile, row_count()) - 1u) / int(p.group) + offset;
-  int begin = 0;
-  int end = int(p.keys);
-  if (p.window != 0) begin = max(begin, first - p.window + 1);
-  if (p.causal != 0u) end = min(end, last + 1);
-  if (p.window != 0) end = min(end, last + p.window);
-  if (end <= begin) return uvec2(0u);
-  return uvec2(uint(begin) / kTile, (uint(end) + kTile - 1u) / kTile);
+  const uvec2 keys = keys_of_rows(row_tile * kTile, kTile, offset);
+  return uvec2(keys.x / kTile, (keys.y + kTile - 1u) / kTile);
 }
 
 // Tiles [x, y) of rows that see some key of the tile.
 uvec2 row_tile_range(uint key_tile, int offset) {
-  const int first = int(key_tile * kTile) - offset;
-  const int last = int(min((key_tile + 1u) * kTile, p.keys)) - 1 - offset;
-  int begin = 0;
-  int end = int(p.queries);
-  if (p.causal != 0u) begin = max(begin, first);
-  if (p.window != 0) begin = max(begin, first - p.window + 1);
-  if (p.window != 0) end = min(end, last + p.window);
-  if (end <= begin) return uvec2(0u);
-  return uvec2(uint(begin) * p.group / kTile, (uint(end) * p.group + kTile - 1u) / kTile);
+  const uvec2 rows = rows_of_keys(key_tile * kTile, kTile, offset);
+  return uvec2(rows.x / kTile, (rows.y + kTile - 1u) / kTile);
+}
+
+shared uint last_seen_tile;
+
+// Whether any invocation says that it sees something of a tile; all ask alike. `tile` differs from call to call and
+// from 0xffffffff.
+bool any_sees(bool mine, uint tile) {
+  if (mine) last_seen_tile = tile;
+  barrier();
+  // One that is slow may find the next tile's number here, but only where this tile was left out by all.
+  return last_seen_tile == tile;
 }
 
 // A product of query and key as a score.

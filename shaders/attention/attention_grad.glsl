@@ -21,6 +21,19 @@ int document(Head h, uint token) {
   return p.has_documents != 0u ? documents[h.batch * p.queries + min(token, p.queries - 1u)] : 0;
 }
 
+// Whether some row of the tile sees some key of it; left to the weights where there are no documents. `tile`: see
+// any_sees().
+bool any_pair(Head h, uint row_tile, uint key_tile, int offset, uint tile) {
+  if (p.has_documents == 0u) return true;
+  bool mine = false;
+  for (uint i = 0u; i < 8u; ++i) {
+    const uint row = row_tile * kTile + ty() + 16u * (i / 4u);
+    const uint key = key_tile * kTile + tx() + 8u * (i % 4u);
+    mine = mine || sees(row, key, offset, document(h, row / p.group), document(h, key));
+  }
+  return any_sees(mine, tile);
+}
+
 // Softmax weights of the tile and the gradients of its products of query and key.
 void recompute(Head h, uint row_tile, uint key_tile, int offset, out vec4 weight[2], out vec4 slope[2]) {
   vec4 products[2] = {vec4(0.0), vec4(0.0)};

@@ -28,6 +28,7 @@ void main() {
 
   const uvec2 range = row_tile_range(tile, offset);
   for (uint row_tile = range.x; row_tile < range.y; ++row_tile) {
+    if (!any_pair(h, row_tile, tile, offset, row_tile)) continue;
     vec4 weight[2];
     vec4 slope[2];
     recompute(h, row_tile, tile, offset, weight, slope);

@@ -24,6 +24,7 @@ void main() {
 
   const uvec2 range = key_tile_range(tile, offset);
   for (uint key_tile = range.x; key_tile < range.y; ++key_tile) {
+    if (!any_pair(h, tile, key_tile, offset, key_tile)) continue;
     vec4 weight[2];
     vec4 slope[2];
     recompute(h, tile, key_tile, offset, weight, slope);

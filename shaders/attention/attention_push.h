@@ -8,10 +8,10 @@ PUSH_BEGIN(AttentionPush)
   uint kv_heads;
   uint group;
   uint dim;
-  uint row_tiles;  // of 32 rows
-  uint key_tiles;  // of 32 keys
+  uint row_tiles;  // of as many rows, or keys, as the kernel takes
+  uint key_tiles;
   int offset;      // query 0 stands at this key
-  int window;      // 0: none
+  int window;      // 0: none; at most 2^30
   float scale;
   float softcap;   // 0: none
   uint causal;     // flags are 0 or 1

@@ -1,7 +1,9 @@
 // ctest: slow. Some thirty cases whose pipelines a software device takes a second each to compile.
 #include <cmath>
 
+#include "runtime/ops/choice.h"
 #include "tests/support/op_case.h"
+#include "tests/support/run_graph.h"
 
 namespace graft::test {
 namespace {
@@ -79,6 +81,7 @@ std::vector<OpCase> cases() {
       attend("window", {1, 100, 100, 2, 1, 8}, {{"causal", kOne}, {"window", std::int64_t{20}}}),
       attend("window of two", {1, 40, 40, 2, 1, 8}, {{"causal", kOne}, {"window", kOne * 2}}),
       attend("window both ways", {1, 80, 80, 2, 2, 8}, {{"window", std::int64_t{9}}}),
+      attend("widest window", {1, 40, 40, 2, 1, 8}, {{"window", std::int64_t{INT32_MAX}}}),
       attend("window over more keys", {1, 40, 90, 2, 1, 8}, {{"causal", kOne}, {"window", std::int64_t{30}}}),
       sharp(attend("far scores", {1, 80, 80, 2, 1, 16})),
       with_documents(attend("documents", {1, 90, 90, 4, 2, 8}), packed(90)),
@@ -92,6 +95,44 @@ std::vector<OpCase> cases() {
   };
 }
 GRAFT_OP_CASES(Attention, cases());
+
+// What other devices choose: the tiles in shared memory, where a software device takes shuffles.
+class AttentionVariants : public testing::TestWithParam<OpCase> {};
+
+TEST_P(AttentionVariants, SharedMemoryAsOnAGpu) {
+  const EditedCaps edited([](gpu::Caps& caps) { caps.type = gpu::DeviceType::discrete; });
+  check_op_case(GetParam());
+}
+
+// The tiles of long sequences, as if they had been measured to be the fastest for short ones too.
+void with_rows(gpu::Caps& caps, std::string_view name) {
+  using shaders::KernelId;
+  for (const KernelId kernel :
+       {KernelId::attention__f32, KernelId::attention_grad_query__f32, KernelId::attention_grad_key__f32}) {
+    for (std::uint64_t i = 0; i < 2048; ++i) {
+      const ChoiceShape shape = {1u << (i % 8), 1u << (i / 8 % 8), 1u << (i / 64 % 8), 1u << (i / 512)};
+      caps.advice.tuned[choose(Family::attention, caps, shape, {{kernel}}).key] = name;
+    }
+  }
+}
+
+TEST_P(AttentionVariants, ThirtyTwoRowsHandedRound) {
+  const EditedCaps edited([](gpu::Caps& caps) { with_rows(caps, "shuffle 32"); });
+  check_op_case(GetParam());
+}
+
+std::vector<OpCase> variant_cases() {
+  std::vector<double> twice;  // documents whose tiles lie apart, and padding between
+  for (std::int64_t i = 0; i < 110; ++i) twice.push_back(i < 3 ? -1 : (i < 40 ? 4 : (i < 75 ? 9 : 12)));
+  return {
+      attend("group of three", {2, 45, 45, 6, 2, 16}),
+      attend("both ways over more keys", {1, 35, 70, 2, 1, 36}, {}),
+      attend("window", {1, 100, 100, 2, 1, 8}, {{"causal", kOne}, {"window", std::int64_t{20}}}),
+      with_documents(attend("documents", {1, 110, 110, 2, 1, 8}), twice),
+      with_documents(attend("documents both ways", {1, 110, 110, 3, 1, 8}, {}), twice),
+  };
+}
+INSTANTIATE_TEST_SUITE_P(, AttentionVariants, testing::ValuesIn(variant_cases()), op_case_name);
 
 TEST(AttentionInfer, RefusesWhatDoesNotFit) {
   expect_infer_error(attend("bad", {1, 4, 4, 3, 2, 8}), "3 query heads for 2 key heads");

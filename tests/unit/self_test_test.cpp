@@ -200,8 +200,9 @@ TEST(SelfTest, EveryProbeCanBePlannedAndIsFedTheSame) {
   // What a small language model and a convolutional network train with.
   for (const char* name :
        {"matmul__f32_shuffle", "matmul_rows__f32_shuffle", "conv__f32_shuffle", "softmax__f32", "cross_entropy__f32",
-        "attention__f32", "rms_norm__f32", "adam_step__f32", "cache_append__f32", "conv_grad_weight__f32_shuffle",
-        "rope__f32", "binary__f32", "unary__f32", "reduce__f32"}) {
+        "attention__f32", "attention_lanes__f32", "attention_lanes_grad_query__f32", "attention_lanes_grad_key__f32",
+        "rms_norm__f32", "adam_step__f32", "cache_append__f32", "conv_grad_weight__f32_shuffle", "rope__f32",
+        "binary__f32", "unary__f32", "reduce__f32"}) {
     EXPECT_TRUE(kernels.contains(name)) << name;
   }
 }

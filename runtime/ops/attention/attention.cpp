@@ -1,4 +1,5 @@
 // Grouped-query attention: softmax(q k^T * scale) v, without the matrix of weights in memory, forward or backward.
+#include <algorithm>
 #include <cmath>
 
 #include "platform/base/checked.h"
@@ -19,7 +20,8 @@ constexpr AttrSpec kAttrs[] = {{"scale", AttrType::number},
                                {"softcap", AttrType::number},
                                {"from_step", AttrType::integer}};
 constexpr std::int64_t kMaxDim = 256;
-constexpr std::uint32_t kTile = 32;  // rows and keys of a workgroup's tile, elements of a slab
+constexpr std::uint32_t kTile = 32;  // rows and keys of a workgroup's tile in shared memory, elements of a slab
+constexpr std::int64_t kMaxWindow = 1 << 30;
 
 Status check_attrs(const Attrs& attrs) {
   const double scale = attrs.number("scale", 1);
@@ -73,7 +75,7 @@ Status infer(InferContext& c) {
 }
 
 struct Job {
-  push::AttentionPush push;  ///< batch is set for each part
+  push::AttentionPush push;  ///< batch and tiles are set for each dispatch
   std::uint64_t batch = 0;
   std::uint64_t per_part = 0;
   std::uint64_t query_words = 0;  ///< per item of the batch
@@ -98,10 +100,8 @@ Result<Job> make_job(const Emitter& e, bool documents) {
   p.kv_heads = dim_of(k, 2);
   p.group = dim_of(q, 2) / p.kv_heads;
   p.dim = dim_of(q, 3);
-  p.row_tiles = ceil_div<std::uint32_t>(p.queries * p.group, kTile);
-  p.key_tiles = ceil_div<std::uint32_t>(p.keys, kTile);
   p.offset = static_cast<std::int32_t>(p.keys) - static_cast<std::int32_t>(p.queries);
-  p.window = static_cast<std::int32_t>(e.attrs().integer("window"));
+  p.window = static_cast<std::int32_t>(std::min(e.attrs().integer("window"), kMaxWindow));
   p.scale = static_cast<float>(e.attrs().number("scale", 1 / std::sqrt(static_cast<double>(p.dim))));
   p.softcap = static_cast<float>(e.attrs().number("softcap"));
   job.batch = q.elements(0, 1);
@@ -122,27 +122,43 @@ Result<Job> make_job(const Emitter& e, bool documents) {
 }
 
 /// In the order of Family::attention's variants.
-using Kernels = std::array<shaders::KernelId, 2>;
-constexpr Kernels kForward = {shaders::KernelId::attention__f32, shaders::KernelId::attention__f32_coopmat};
+using Kernels = std::array<shaders::KernelId, 3>;
+constexpr Kernels kForward = {shaders::KernelId::attention__f32, shaders::KernelId::attention__f32_coopmat,
+                              shaders::KernelId::attention_lanes__f32};
 constexpr Kernels kGradQuery = {shaders::KernelId::attention_grad_query__f32,
-                                shaders::KernelId::attention_grad_query__f32_coopmat};
+                                shaders::KernelId::attention_grad_query__f32_coopmat,
+                                shaders::KernelId::attention_lanes_grad_query__f32};
 constexpr Kernels kGradKey = {shaders::KernelId::attention_grad_key__f32,
-                              shaders::KernelId::attention_grad_key__f32_coopmat};
+                              shaders::KernelId::attention_grad_key__f32_coopmat,
+                              shaders::KernelId::attention_lanes_grad_key__f32};
+enum class Over : std::uint8_t { rows, keys };  ///< what workgroups share out among them
 
-void dispatch(Emitter& e, const Job& job, const Kernels& kernels, std::uint64_t count, std::uint32_t tiles,
+std::vector<std::uint32_t> constants_of(const Emitter& e, const Job& job, const Variant& variant) {
+  if (variant.kernel == 2) {
+    const std::uint32_t lanes = e.caps().subgroup_size;
+    return {lanes, variant.tile[0], ceil_div(job.push.dim, 4 * lanes), job.push.softcap != 0};
+  }
+  std::vector<std::uint32_t> constants = {job.slabs, job.vectors};
+  if (variant.kernel == 1) {
+    const std::vector<std::uint32_t> sizes = matrix_sizes(e.caps());
+    constants.insert(constants.end(), sizes.begin() + 2, sizes.end());
+  }
+  return constants;
+}
+
+void dispatch(Emitter& e, const Job& job, const Kernels& kernels, std::uint64_t count, Over over,
               std::vector<Binding> bindings) {
   ChoiceShape shape{std::uint64_t{job.push.queries} * job.push.group, job.push.keys, job.push.dim, count};
   shape.rounded = e.caps().rounded_products;
   const Variant& variant = e.note(choose(Family::attention, e.caps(), shape, kernels));
+  const std::uint32_t tile = variant.kernel == 2 ? variant.tile[0] : kTile;
   push::AttentionPush p = job.push;
   p.batch = static_cast<std::uint32_t>(count);
-  e.dispatch(kernels[variant.kernel], {job.slabs, job.vectors}, std::move(bindings), p,
-             e.spread(count * p.kv_heads * tiles));
-  if (variant.kernel == 0) return;
-  auto& constants = e.dispatches().back().specialization;
-  constants = matrix_sizes(e.caps());
-  constants[0] = job.slabs;
-  constants[1] = job.vectors;
+  p.row_tiles = ceil_div(p.queries * p.group, tile);
+  p.key_tiles = ceil_div(p.keys, tile);
+  e.dispatch(kernels[variant.kernel], {}, std::move(bindings), p,
+             e.spread(count * p.kv_heads * (over == Over::rows ? p.row_tiles : p.key_tiles)));
+  e.dispatches().back().specialization = constants_of(e, job, variant);
 }
 
 Status emit(Emitter& e) {
@@ -158,7 +174,7 @@ Status emit(Emitter& e) {
       return items_of(b, first, count, job.batch, words);
     };
     const Binding q = part(e.in(0), job.query_words);
-    dispatch(e, job, kForward, count, job.push.row_tiles,
+    dispatch(e, job, kForward, count, Over::rows,
              {q, part(e.in(1), job.key_words), part(e.in(2), job.key_words),
               job.push.has_documents ? part(e.in(3), job.document_words) : q, job.push.from_step ? e.step_state() : q,
               part(e.out(0), job.query_words), part(e.out(1), job.statistic_words)});
@@ -214,10 +230,10 @@ Status emit_grad_part(Emitter& e, const Job& job, const Slot& scratch, std::uint
                                    job.push.from_step ? e.step_state() : q};
   std::vector<Binding> key_bindings = bindings;
   bindings.push_back(part(e.out(0), job.query_words));
-  dispatch(e, job, kGradQuery, count, job.push.row_tiles, std::move(bindings));
+  dispatch(e, job, kGradQuery, count, Over::rows, std::move(bindings));
   key_bindings.push_back(part(e.out(1), job.key_words));
   key_bindings.push_back(part(e.out(2), job.key_words));
-  dispatch(e, job, kGradKey, count, job.push.key_tiles, std::move(key_bindings));
+  dispatch(e, job, kGradKey, count, Over::keys, std::move(key_bindings));
   return ok_status();
 }
 

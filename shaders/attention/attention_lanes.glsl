@@ -1,0 +1,137 @@
+// Attention for devices whose subgroups are narrow and whose shared memory is no faster than their caches (CPUs): a
+// workgroup is one subgroup. Of one side of a product kRows rows are held, row i by lane i % kLanes, and handed round
+// by shuffles; of the other side each lane has four rows of its own, 4 * lane to 4 * lane + 3. Sums over the latter are
+// of kQuads fours of a head's elements in each lane.
+// Macros instead of functions: drivers stumble over arrays of specialized size that are passed. Loops test at their
+// end, because llvmpipe runs a whole body, masked, before it leaves a loop that tests at its start.
+#extension GL_EXT_control_flow_attributes : require
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_shuffle : require
+layout(constant_id = 0) const uint kLanes = 8;  // the subgroup size
+layout(constant_id = 1) const uint kRows = 8;
+layout(constant_id = 2) const uint kQuads = 1;
+layout(constant_id = 3) const bool kSoftcap = false;
+layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
+#include "shaders/common/index.glsl"
+#include "shaders/common/math.glsl"
+#include "shaders/common/step_state.h"
+#include "shaders/attention/attention_push.h"
+#include "shaders/attention/attention_heads.glsl"
+
+const uint kHeld = (kRows + kLanes - 1) / kLanes;
+const uint kAcross = 4 * kLanes;
+const float kMasked = -3.0e38;  // a score that no product reaches
+const ivec2 kNothing = ivec2(0x7fffffff, -1);  // no documents
+
+// sums[4 i + j] += held row i times own row j. `held_at` and `own_at` count fours of elements.
+#define ADD_PRODUCTS(sums, held, held_at, own, own_at)                                      \
+  {                                                                                         \
+    uint d = 0u;                                                                            \
+    [[dont_unroll]] do {                                                                    \
+      vec4 a[kHeld];                                                                        \
+      vec4 b[4];                                                                            \
+      [[unroll]] for (uint i = 0u; i < kHeld; ++i) a[i] = held[held_at[i] + d];             \
+      [[unroll]] for (uint j = 0u; j < 4u; ++j) b[j] = own[own_at[j] + d];                  \
+      [[unroll]] for (uint i = 0u; i < kRows; ++i) {                                        \
+        [[unroll]] for (uint q = 0u; q < 4u; ++q) {                                         \
+          const float x = subgroupShuffle(a[i / kLanes][q], i % kLanes);                    \
+          [[unroll]] for (uint j = 0u; j < 4u; ++j) sums[4u * i + j] += x * b[j][q];        \
+        }                                                                                   \
+      }                                                                                     \
+      ++d;                                                                                  \
+    } while (d < p.dim / 4u);                                                               \
+  }
+
+// sums[i kQuads + c] += weights[4 i + j] of each lane times that lane's own row j, four elements at `columns[c]`.
+// `lanes` lanes have rows that count.
+#define ADD_WEIGHTED(sums, weights, own, own_at, columns, lanes)                            \
+  {                                                                                         \
+    uint from = 0u;                                                                         \
+    [[dont_unroll]] do {                                                                    \
+      vec4 b[4 * kQuads];                                                                   \
+      [[unroll]] for (uint j = 0u; j < 4u; ++j) {                                           \
+        const uint at = subgroupShuffle(own_at[j], from);                                   \
+        [[unroll]] for (uint c = 0u; c < kQuads; ++c) b[j * kQuads + c] = own[at + columns[c]]; \
+      }                                                                                     \
+      [[unroll]] for (uint i = 0u; i < kRows; ++i) {                                        \
+        [[unroll]] for (uint j = 0u; j < 4u; ++j) {                                         \
+          const float w = subgroupShuffle(weights[4u * i + j], from);                       \
+          [[unroll]] for (uint c = 0u; c < kQuads; ++c) sums[i * kQuads + c] += w * b[j * kQuads + c]; \
+        }                                                                                   \
+      }                                                                                     \
+      ++from;                                                                               \
+    } while (from < (lanes));                                                               \
+  }
+
+// Held numbers of row `i`, for every lane.
+#define HANDED(name, i) subgroupShuffle(name[(i) / kLanes], (i) % kLanes)
+
+// Fours of elements that this lane sums; those past the head's end repeat the last.
+#define SET_COLUMNS(columns) \
+  [[unroll]] for (uint c = 0u; c < kQuads; ++c) columns[c] = min(c * kLanes + gl_SubgroupInvocationID, p.dim / 4u - 1u);
+
+// The row that this lane holds as number `slot`, of those from `first` on.
+uint held_row(uint first, uint slot) { return first + (slot * kLanes + gl_SubgroupInvocationID) % kRows; }
+
+// x of the lane that differs in one bit of its number. Written out below, since loops that double are not unrolled by
+// all drivers.
+#define OTHER(x, bit) subgroupShuffle(x, gl_SubgroupInvocationID ^ (bit))
+
+float over_lanes_max(float x) {
+  x = max(x, OTHER(x, 1u));
+  x = max(x, OTHER(x, 2u));
+  if (kLanes > 4) x = max(x, OTHER(x, 4u));
+  if (kLanes > 8) x = max(x, OTHER(x, 8u));
+  return x;
+}
+
+float over_lanes_sum(float x) {
+  x += OTHER(x, 1u);
+  x += OTHER(x, 2u);
+  if (kLanes > 4) x += OTHER(x, 4u);
+  if (kLanes > 8) x += OTHER(x, 8u);
+  return x;
+}
+
+int over_lanes_min(int x) {
+  x = min(x, OTHER(x, 1u));
+  x = min(x, OTHER(x, 2u));
+  if (kLanes > 4) x = min(x, OTHER(x, 4u));
+  if (kLanes > 8) x = min(x, OTHER(x, 8u));
+  return x;
+}
+
+// The least and the greatest document of all lanes.
+ivec2 over_lanes_span(ivec2 span) { return ivec2(over_lanes_min(span.x), -over_lanes_min(-span.y)); }
+ivec2 with_document(ivec2 span, int document) {
+  return document < 0 ? span : ivec2(min(span.x, document), max(span.y, document));
+}
+bool overlap(ivec2 a, ivec2 b) { return a.x <= b.y && b.x <= a.y; }
+
+// e^x for x <= 0 (and a few roundings above); less than 2^-125 below -87.
+float exp_weight(float x) {
+  const float bounded = x < -87.0 ? -87.0 : x;  // keeps what is not a number
+  const float n = floor(bounded * 1.44269504 + 0.5);
+  precise float r = bounded - n * kLn2High;
+  r = r - n * kLn2Low;
+  return (1.0 + expm1_small(r)) * uintBitsToFloat(uint(int(n) + 127) << 23);
+}
+
+// A product of query and key as a score, and d score / d product.
+float score(float product) {
+  const float s = product * p.scale;
+  return kSoftcap ? p.softcap * tanh_accurate(s / p.softcap) : s;
+}
+float score_slope(float s) {
+  const float ratio = kSoftcap ? s / p.softcap : 0.0;
+  return p.scale * (1.0 - ratio * ratio);
+}
+
+// Keys [x, y) that a row of this document sees by its place; none past the last row and for padding.
+ivec2 sight_of(uint row, int offset, int document) {
+  const int at = int(row / p.group) + offset;
+  ivec2 keys = ivec2(0, int(p.keys));
+  if (p.window != 0) keys = ivec2(max(at - p.window + 1, 0), min(keys.y, at + p.window));
+  if (p.causal != 0u) keys.y = min(keys.y, at + 1);
+  return row >= row_count() || document < 0 ? ivec2(0) : keys;
+}

@@ -1,0 +1,76 @@
+// attention_grad_key.comp for CPUs (see attention_lanes.glsl): held keys, rows of each lane's own.
+//! variant f32 :
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#include "shaders/attention/attention_lanes.glsl"
+#include "shaders/attention/attention_lanes_grad.glsl"
+layout(binding = 8) writeonly buffer Dk4 { vec4 dk4[]; };
+layout(binding = 9) writeonly buffer Dv4 { vec4 dv4[]; };
+
+void main() {
+  const uint group = flat_workgroup();
+  if (group >= p.batch * p.kv_heads * p.key_tiles) return;
+  const uint lane = gl_SubgroupInvocationID;
+  const uint first_key = group % p.key_tiles * kRows;
+  const Head h = Head(group / p.key_tiles / p.kv_heads, group / p.key_tiles % p.kv_heads);
+  const int offset = p.from_step != 0u ? int(state.position) : p.offset;
+
+  uint held_at[kHeld];
+  int key_document[kHeld];
+  ivec2 span = kNothing;
+  [[unroll]] for (uint i = 0u; i < kHeld; ++i) {
+    const uint key = held_row(first_key, i);
+    held_at[i] = key_base(h, min(key, p.keys - 1u)) / 4u;
+    key_document[i] = document(h, key);
+    span = with_document(span, key_document[i]);
+  }
+  span = over_lanes_span(span);
+  uint columns[kQuads];
+  SET_COLUMNS(columns)
+  vec4 dk[kRows * kQuads];
+  vec4 dv[kRows * kQuads];
+  [[unroll]] for (uint i = 0u; i < kRows * kQuads; ++i) dk[i] = dv[i] = vec4(0.0);
+
+  const uvec2 range = rows_of_keys(first_key, kRows, offset);
+  uint row = next_rows(h, range.x, range.y, span);
+  if (row < range.y) {
+    [[dont_unroll]] do {
+      uint own_at[4];
+      int own_document[4];
+      ivec2 sight[4];
+      float own_lse[4];
+      float own_delta[4];
+      [[unroll]] for (uint j = 0u; j < 4u; ++j) {
+        const uint own = row + 4u * lane + j;
+        const uint real = min(own, row_count() - 1u);
+        own_at[j] = row_base(h, real) / 4u;
+        own_lse[j] = lse[row_statistic(h, real)];
+        own_delta[j] = delta[row_statistic(h, real)];
+        own_document[j] = document(h, own / p.group);
+        sight[j] = sight_of(own, offset, own_document[j]);
+      }
+      float weights[4 * kRows];
+      float slopes[4 * kRows];
+      [[unroll]] for (uint i = 0u; i < 4u * kRows; ++i) weights[i] = slopes[i] = 0.0;
+      ADD_PRODUCTS(weights, k4, held_at, q4, own_at)
+      ADD_PRODUCTS(slopes, v4, held_at, dy4, own_at)
+      [[unroll]] for (uint i = 0u; i < kRows; ++i) {
+        const int key = int(first_key + i);
+        const int of_document = HANDED(key_document, i);
+        [[unroll]] for (uint j = 0u; j < 4u; ++j) {
+          const bool seen = key >= sight[j].x && key < sight[j].y && own_document[j] == of_document;
+          const float s = score(weights[4u * i + j]);
+          const float w = exp_weight(s - own_lse[j]);
+          const float slope = w * (slopes[4u * i + j] - own_delta[j]) * score_slope(s);
+          weights[4u * i + j] = seen ? w : 0.0;
+          slopes[4u * i + j] = seen ? slope : 0.0;
+        }
+      }
+      ADD_WEIGHTED(dv, weights, dy4, own_at, columns, min(kLanes, (range.y - row + 3u) / 4u))
+      ADD_WEIGHTED(dk, slopes, q4, own_at, columns, min(kLanes, (range.y - row + 3u) / 4u))
+      row = next_rows(h, row + kAcross, range.y, span);
+    } while (row < range.y);
+  }
+  STORE_ROWS(dk4, dk, key_base, h, first_key, p.keys)
+  STORE_ROWS(dv4, dv, key_base, h, first_key, p.keys)
+}

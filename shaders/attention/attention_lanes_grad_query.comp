@@ -1,0 +1,74 @@
+// attention_grad_query.comp for CPUs (see attention_lanes.glsl): held rows, keys of each lane's own.
+//! variant f32 :
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#include "shaders/attention/attention_lanes.glsl"
+#include "shaders/attention/attention_lanes_grad.glsl"
+layout(binding = 8) writeonly buffer Dq4 { vec4 dq4[]; };
+
+void main() {
+  const uint group = flat_workgroup();
+  if (group >= p.batch * p.kv_heads * p.row_tiles) return;
+  const uint lane = gl_SubgroupInvocationID;
+  const uint first_row = group % p.row_tiles * kRows;
+  const Head h = Head(group / p.row_tiles / p.kv_heads, group / p.row_tiles % p.kv_heads);
+  const int offset = p.from_step != 0u ? int(state.position) : p.offset;
+
+  uint held_at[kHeld];
+  ivec2 sight[kHeld];
+  int row_document[kHeld];
+  float row_lse[kHeld];
+  float row_delta[kHeld];
+  ivec2 span = kNothing;
+  [[unroll]] for (uint i = 0u; i < kHeld; ++i) {
+    const uint row = held_row(first_row, i);
+    const uint real = min(row, row_count() - 1u);
+    held_at[i] = row_base(h, real) / 4u;
+    row_lse[i] = lse[row_statistic(h, real)];
+    row_delta[i] = delta[row_statistic(h, real)];
+    row_document[i] = document(h, row / p.group);
+    sight[i] = sight_of(row, offset, row_document[i]);
+    span = with_document(span, row_document[i]);
+  }
+  span = over_lanes_span(span);
+  uint columns[kQuads];
+  SET_COLUMNS(columns)
+  vec4 result[kRows * kQuads];
+  [[unroll]] for (uint i = 0u; i < kRows * kQuads; ++i) result[i] = vec4(0.0);
+
+  const uvec2 range = keys_of_rows(first_row, kRows, offset);
+  uint key = next_keys(h, range.x, range.y, span);
+  if (key < range.y) {
+    [[dont_unroll]] do {
+      uint own_at[4];
+      int own_document[4];
+      [[unroll]] for (uint j = 0u; j < 4u; ++j) {
+        const uint own = key + 4u * lane + j;
+        own_at[j] = key_base(h, min(own, p.keys - 1u)) / 4u;
+        own_document[j] = document(h, own);
+      }
+      float products[4 * kRows];
+      float slopes[4 * kRows];
+      [[unroll]] for (uint i = 0u; i < 4u * kRows; ++i) products[i] = slopes[i] = 0.0;
+      ADD_PRODUCTS(products, q4, held_at, k4, own_at)
+      ADD_PRODUCTS(slopes, dy4, held_at, v4, own_at)
+      [[unroll]] for (uint i = 0u; i < kRows; ++i) {
+        const int low = HANDED(sight, i).x;
+        const int high = HANDED(sight, i).y;
+        const int of_document = HANDED(row_document, i);
+        const float of_lse = HANDED(row_lse, i);
+        const float of_delta = HANDED(row_delta, i);
+        [[unroll]] for (uint j = 0u; j < 4u; ++j) {
+          const int own = int(key + 4u * lane + j);
+          const bool seen = own >= low && own < high && own_document[j] == of_document;
+          const float s = score(products[4u * i + j]);
+          const float slope = exp_weight(s - of_lse) * (slopes[4u * i + j] - of_delta) * score_slope(s);
+          slopes[4u * i + j] = seen ? slope : 0.0;
+        }
+      }
+      ADD_WEIGHTED(result, slopes, k4, own_at, columns, min(kLanes, (range.y - key + 3u) / 4u))
+      key = next_keys(h, key + kAcross, range.y, span);
+    } while (key < range.y);
+  }
+  STORE_ROWS(dq4, result, row_base, h, first_row, row_count())
+}
