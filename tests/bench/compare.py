@@ -26,6 +26,8 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 PRODUCTS = [(kind, n) for kind in ("f32", "q8_0", "q4_0") for n in (128, 1)]
 PREFILL, DECODE = 128, 32
+# llama-bench's: tokens of a prompt, tokens to write, tokens that stand before. Either tool writes after a prompt.
+JOBS = ((PREFILL, 0, 0), (0, DECODE, PREFILL))
 
 
 def say(*what):
@@ -86,23 +88,22 @@ class Comparison:
 
     def llama_rates(self, model):
         """Tokens per second of llama-bench: (prefill, decode)."""
-        def bench(repeat, prompt, decode):
+        def bench(repeat, prompt, decode, depth):
             before = children()
             out = run(["llama-bench", "-m", model, "-ngl", "99", "-o", "json", "-r", str(repeat), "-p",
-                       str(prompt), "-n", str(decode)], GGML_VK_VISIBLE_DEVICES="0")
+                       str(prompt), "-n", str(decode), "-d", str(depth), "-t", str(os.cpu_count())],
+                      GGML_VK_VISIBLE_DEVICES="0")
             return children() - before, out
 
         if not self.options.processor_time:
-            out = bench(max(3, self.options.repeat // 2), PREFILL, DECODE)[1] or []
-            prefill = [r["avg_ts"] for r in out if r["n_gen"] == 0]
-            decode = [r["avg_ts"] for r in out if r["n_gen"] != 0]
-            return (prefill or [None])[0], (decode or [None])[0]
+            runs = [bench(max(3, self.options.repeat // 2), *job)[1] for job in JOBS]
+            return tuple(out[0]["avg_ts"] if out else None for out in runs)
         # What further runs cost: loading and compiling are in both.
         rates = []
-        for prompt, decode in ((PREFILL, 0), (0, DECODE)):
+        for prompt, decode, depth in JOBS:
             more = max(2, self.options.repeat // 2)
-            once, first = bench(1, prompt, decode)
-            several, second = bench(1 + more, prompt, decode)
+            once, first = bench(1, prompt, decode, depth)
+            several, second = bench(1 + more, prompt, decode, depth)
             usable = first and second and several > once
             rates.append((prompt + decode) * more * os.cpu_count() / (several - once) if usable else None)
         return tuple(rates)
@@ -176,7 +177,7 @@ class Comparison:
             return
         large = ["--large"] if self.options.large else []
         out = run([self.options.torch, os.path.join(HERE, "torch_rivals.py"), "--repeat", str(self.options.repeat), "--only",
-                   self.options.only, *large])
+                   self.options.only, *large, *self.flags])
         if out is None:
             return
         cases = self.bench_ops(self.options.ops)
