@@ -51,7 +51,7 @@ if(TARGET graft_cli AND GRAFT_TEST_PYTHON)
     string(REGEX REPLACE "_test$" "" name ${name})
     add_test(NAME cli/${name} COMMAND ${GRAFT_TEST_PYTHON} -B ${script} $<TARGET_FILE:graft_cli>)
     # Whole trainings take some ten seconds.
-    if(name MATCHES "^(export|honesty|language.*|memory|resume|text_data)$")
+    if(name MATCHES "^(export|honesty|language.*|memory|precision|resume|text_data)$")
       set(label slow)
     else()
       set(label quick)
@@ -68,6 +68,14 @@ if(TARGET graft_cli AND GRAFT_TEST_PYTHON)
       Resume.test_killed_runs_end_with_the_same_weights)
   set_tests_properties(cli/resume_long PROPERTIES LABELS long TIMEOUT 7200 SKIP_RETURN_CODE 77
     ENVIRONMENT "${tool_environment};GRAFT_TEST_KILLS=300")
+endif()
+
+# The long form of cli/precision: whole curves.
+if(TARGET graft_cli AND GRAFT_TEST_PYTHON)
+  add_test(NAME cli/precision_long CONFIGURATIONS long
+    COMMAND ${GRAFT_TEST_PYTHON} -B ${PROJECT_SOURCE_DIR}/tests/cli/precision_test.py $<TARGET_FILE:graft_cli> Curves)
+  set_tests_properties(cli/precision_long PROPERTIES LABELS long TIMEOUT 7200 SKIP_RETURN_CODE 77
+    ENVIRONMENT "${tool_environment};GRAFT_TEST_STEPS=300")
 endif()
 
 # See tests/support/heap_faults.h.

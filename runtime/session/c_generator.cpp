@@ -35,6 +35,7 @@ graft_status graft_generator_create(graft_model* model, const graft_generator_op
     wanted.context = given.context;
     if (given.prefill != 0) wanted.prefill = given.prefill;
     wanted.plan.budget = given.budget;
+    GRAFT_TRY_ASSIGN(wanted.precision, read_precision(given.precision));
     GRAFT_TRY_ASSIGN(gpu::Device * device, device_of(*model->context));
     wanted.program.proof = model->context->proof.get();
     GRAFT_TRY_ASSIGN(auto made, Generator::create(*device, model->model, wanted));

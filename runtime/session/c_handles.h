@@ -116,6 +116,14 @@ Status write_info(Info from, Info* to, const char* name) {
   return ok_status();
 }
 
+/// What the number stands for.
+inline Result<DType> read_precision(graft_precision given) {
+  constexpr DType kPrecisions[] = {DType::f32, DType::f16, DType::bf16};
+  const auto number = static_cast<unsigned>(given);
+  if (number >= std::size(kPrecisions)) return invalid("There is no precision number ", number, ".");
+  return kPrecisions[number];
+}
+
 Result<Bindings> read_bindings(const graft_binding* bindings, std::size_t count);
 graft_tensor_info info_of(const char* name, DType dtype, const Shape& shape);
 graft_memory memory_of(const MemoryByClass& memory);

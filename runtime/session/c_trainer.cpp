@@ -26,7 +26,6 @@ Result<train::TrainOptions> train_options(const graft_trainer_options& options) 
   constexpr train::Loss kLosses[] = {train::Loss::cross_entropy, train::Loss::mse, train::Loss::l1, train::Loss::bce};
   constexpr train::OptimizerKind kOptimizers[] = {train::OptimizerKind::adamw, train::OptimizerKind::adam,
                                                   train::OptimizerKind::sgd, train::OptimizerKind::adamw8bit};
-  constexpr DType kPrecisions[] = {DType::f32, DType::f16, DType::bf16};
   constexpr train::ScheduleKind kSchedules[] = {train::ScheduleKind::constant, train::ScheduleKind::linear,
                                                 train::ScheduleKind::cosine};
   const auto loss = static_cast<unsigned>(options.loss);
@@ -35,9 +34,7 @@ Result<train::TrainOptions> train_options(const graft_trainer_options& options) 
   if (loss >= std::size(kLosses)) return invalid("There is no loss number ", loss, ".");
   if (optimizer >= std::size(kOptimizers)) return invalid("There is no optimizer number ", optimizer, ".");
   if (schedule >= std::size(kSchedules)) return invalid("There is no schedule number ", schedule, ".");
-  const auto precision = static_cast<unsigned>(options.precision);
-  if (precision >= std::size(kPrecisions)) return invalid("There is no precision number ", precision, ".");
-  out.precision = kPrecisions[precision];
+  GRAFT_TRY_ASSIGN(out.precision, read_precision(options.precision));
   if (options.loss_scale != 0) out.loss_scaling = {.initial = std::max(options.loss_scale, 0.0)};
   out.loss.kind = kLosses[loss];
   out.loss.label_smoothing = options.label_smoothing;

@@ -9,6 +9,7 @@
 #include "runtime/session/decode_graph.h"
 #include "runtime/session/session.h"
 #include "runtime/session/text_model.h"
+#include "runtime/train/precision.h"
 
 namespace graft {
 namespace {
@@ -88,8 +89,10 @@ Result<std::unique_ptr<Generator>> Generator::create(gpu::Device& device, const 
     out->tokenizer_.emplace(std::move(tokenizer));
   }
   const std::uint32_t chunk = std::clamp<std::uint32_t>(options.prefill, 1, out->context_);
-  GRAFT_TRY_ASSIGN(const Graph filling, decode_graph(model.graph, chunk, out->context_, false));
-  GRAFT_TRY_ASSIGN(const Graph decoding, decode_graph(model.graph, 1, out->context_, true));
+  GRAFT_TRY(train::check_precision(options.precision));
+  GRAFT_TRY_ASSIGN(Graph filling, decode_graph(model.graph, chunk, out->context_, false));
+  GRAFT_TRY_ASSIGN(Graph decoding, decode_graph(model.graph, 1, out->context_, true));
+  for (Graph* graph : {&filling, &decoding}) train::store_results(*graph, options.precision, false);
   const Graph* const graphs[] = {&decoding, &filling};
   GRAFT_TRY_ASSIGN(const Residents residents, residents_within(device.caps(), graphs, options.plan));
   Plan prefill_plan, decode_plan;

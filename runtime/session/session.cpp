@@ -7,6 +7,7 @@
 #include "runtime/core/build.h"
 #include "runtime/exec/kernel_proof.h"
 #include "runtime/plan/stream_choice.h"
+#include "runtime/train/precision.h"
 #include "runtime/train/train_mode.h"
 
 namespace graft {
@@ -108,6 +109,8 @@ Result<std::unique_ptr<Session>> Session::create(gpu::Device& device, const Mode
                                                  const SessionOptions& options) {
   std::unique_ptr<Session> session(new Session());
   GRAFT_TRY_ASSIGN(session->graph_, request_graph(model, options.bindings, options.gradients, options.keep_outputs));
+  GRAFT_TRY(train::check_precision(options.precision));
+  train::store_results(session->graph_, options.precision, false);
   session->adapters_ = LiveAdapters(session->graph_);
   const auto caps = [&]() -> const gpu::Caps& { return options.caps ? *options.caps : device.caps(); };
   const Graph* const graphs[] = {&session->graph_};

@@ -88,6 +88,7 @@ class Splitter {
     options.bindings[batch_] = samples;
     options.gradients = request_.gradients;
     options.keep_outputs = false;
+    options.precision = request_.precision;
     options.plan.budget = request_.budget;
     options.plan.stream = stream_;
     options.program = request_.program;

@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "runtime/train/precision.h"
+
 namespace graft::train {
 namespace {
 
@@ -102,9 +104,7 @@ Status check(const TrainOptions& options) {
     GRAFT_TRY(check_range("learning rate scale", group.learning_rate_scale, 0, kLarge));
     GRAFT_TRY(check_range("weight decay", group.weight_decay.value_or(0), 0, kLarge));
   }
-  if (!is_float(options.precision)) {
-    return invalid("The precision is ", dtype_name(options.precision), "; it must be f32, f16 or bf16.");
-  }
+  GRAFT_TRY(check_precision(options.precision));
   GRAFT_TRY(check_scaling(loss_scaling_of(options)));
   GRAFT_TRY(check_range("label smoothing", options.loss.label_smoothing, 0, kBelowOne));
   GRAFT_TRY(check_range("clip value", options.clip_value, 0, kLarge));

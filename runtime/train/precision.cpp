@@ -149,6 +149,11 @@ Result<DType> parse_precision(std::string_view name) {
   return invalid("There is no precision \"", name, "\"; there are f32, f16 and bf16.");
 }
 
+Status check_precision(DType precision) {
+  if (is_float(precision)) return {};
+  return invalid("The precision is ", dtype_name(precision), "; it must be f32, f16 or bf16.");
+}
+
 PrecisionReport store_results(Graph& graph, DType storage, bool weights) {
   PrecisionReport report{storage, {}};
   if (storage == DType::f32) return report;

@@ -17,6 +17,8 @@ namespace graft::train {
 
 /// "f32", "f16", "bf16".
 Result<DType> parse_precision(std::string_view name);
+/// invalid_argument where it is none of these.
+Status check_precision(DType precision);
 
 /// Results of one op, of a forward or a backward node, that are treated alike.
 struct PrecisionRow {

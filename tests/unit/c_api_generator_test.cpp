@@ -115,6 +115,25 @@ TEST_F(CGenerator, TakesOtherAdaptersBetweenTexts) {
   EXPECT_EQ(say(), alone[1]);
 }
 
+TEST_F(CGenerator, KeepsResultsIn16Bits) {
+  std::uint64_t activations = 0;
+  for (const graft_precision precision : {GRAFT_PRECISION_F32, GRAFT_PRECISION_F16, GRAFT_PRECISION_BF16}) {
+    auto wanted = sized<graft_generator_options>();
+    wanted.precision = precision;
+    ASSERT_EQ(graft_generator_create(h_.model, &wanted, &generator_), GRAFT_OK) << h_.message();
+    auto memory = sized<graft_memory>();
+    ASSERT_EQ(graft_generator_memory(generator_, &memory), GRAFT_OK);
+    if (precision == GRAFT_PRECISION_F32) activations = memory.activations;
+    EXPECT_EQ(memory.activations < activations, precision != GRAFT_PRECISION_F32);
+    auto options = sized<graft_generate_options>();
+    options.max_tokens = 4;
+    const char* text = nullptr;
+    ASSERT_EQ(graft_generate(generator_, "abc", &options, &text, nullptr), GRAFT_OK) << h_.message();
+    EXPECT_NE(*text, 0);
+    graft_generator_destroy(std::exchange(generator_, nullptr));
+  }
+}
+
 TEST_F(CGenerator, RefusesWhatCannotBe) {
   graft_generator_destroy(nullptr);
   EXPECT_EQ(graft_generator_create(nullptr, nullptr, &generator_), GRAFT_INVALID_ARGUMENT);

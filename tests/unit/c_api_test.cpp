@@ -96,6 +96,9 @@ TEST_F(CApi, NullsAreRefused) {
   EXPECT_EQ(open_session(options), GRAFT_INVALID_ARGUMENT) << "a name of wrt is NULL";
   options.of = nullptr;
   EXPECT_EQ(open_session(options), GRAFT_INVALID_ARGUMENT) << "wrt without of";
+  options = sized<graft_session_options>();
+  options.precision = static_cast<graft_precision>(3);
+  EXPECT_EQ(open_session(options), GRAFT_INVALID_ARGUMENT) << "no such precision";
 
   ASSERT_EQ(open_session(), GRAFT_OK) << h_.message();
   EXPECT_EQ(graft_session_set_input(h_.session, nullptr, batch_.x.data(), batch_.bytes()), GRAFT_INVALID_ARGUMENT);

@@ -8,6 +8,7 @@
 #include "platform/gpu/presets.h"
 #include "runtime/session/decode_graph.h"
 #include "runtime/session/session.h"
+#include "runtime/train/precision.h"
 #include "tools/graft/bench_cases.h"
 #include "tools/graft/bench_rows.h"
 #include "tools/graft/bench_time.h"
@@ -143,6 +144,7 @@ Status bench_language_model(gpu::Device& device, const Model& model, const Optio
 Status bench_nodes(gpu::Device& device, const Model& model, const Options& options) {
   GRAFT_TRY_ASSIGN(const DeviceFigures figures, measure_device(device, options.clock()));
   SessionOptions session_options;
+  GRAFT_TRY_ASSIGN(session_options.precision, train::parse_precision(options.language.precision));
   GRAFT_TRY_ASSIGN(const Bindings given, parse_bindings(options.bind));
   GRAFT_TRY_ASSIGN(session_options.bindings, complete_bindings(model, given, true));
   session_options.program.profile = true;

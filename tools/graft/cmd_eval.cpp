@@ -8,6 +8,7 @@
 #include "tools/graft/adapted_model.h"
 #include "tools/graft/device.h"
 #include "tools/graft/model_io.h"
+#include "tools/graft/options.h"
 #include "tools/graft/text_spec.h"
 #include "tools/graft/train_flags.h"
 
@@ -72,6 +73,7 @@ Action add_eval(CLI::App& app) {
   app.add_option("--batch", options->train.batch, "Samples on the device at once (32)");
   app.add_option("--bind", options->train.bind, "Sizes of named dimensions other than the batch");
   app.add_flag("--json", options->json, "Print JSON");
+  add_precision_flag(app, options->train.precision);
   add_loss_flags(app, options->train);
   add_device_flags(app, options->device);
   return [options] { return run(*options); };

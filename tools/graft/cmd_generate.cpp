@@ -6,6 +6,7 @@
 
 #include "runtime/session/generator.h"
 #include "runtime/session/text_model.h"
+#include "runtime/train/precision.h"
 #include "tools/graft/adapted_model.h"
 #include "tools/graft/device.h"
 #include "tools/graft/options.h"
@@ -23,6 +24,7 @@ struct Options {
   std::string chat;
   bool use_chat = false;
   std::string budget;
+  std::string precision = "f32";
   bool echo = false;
   bool json = false;
   GeneratorOptions generator;
@@ -75,6 +77,7 @@ Status run(const Options& options) {
   GRAFT_TRY_ASSIGN(auto device, OpenDevice::open(options.flags));
   {
     GeneratorOptions wanted = options.generator;
+    GRAFT_TRY_ASSIGN(wanted.precision, train::parse_precision(options.precision));
     if (!options.budget.empty()) {
       GRAFT_TRY_ASSIGN(wanted.plan.budget, parse_size(options.budget));
     }
@@ -128,6 +131,7 @@ Action add_generate(CLI::App& app) {
   app.add_option("--context", options->generator.context, "Tokens of prompt and answer (the model's, at most 2048)");
   app.add_option("--budget", options->budget,
                  "Largest device memory, as in 512MiB; weights that it has no room for are streamed from the file");
+  add_precision_flag(app, options->precision);
   app.add_flag("--echo", options->echo, "Print the prompt too");
   app.add_flag("--json", options->json, "Print JSON, at the end");
   add_device_flags(app, options->flags);

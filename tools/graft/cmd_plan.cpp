@@ -8,6 +8,7 @@
 #include "runtime/plan/plan.h"
 #include "runtime/plan/stream_choice.h"
 #include "runtime/session/session.h"
+#include "runtime/train/precision.h"
 #include "runtime/train/training_plan.h"
 #include "tools/convert/convert_decoder.h"
 #include "tools/graft/adapted_model.h"
@@ -55,19 +56,21 @@ struct Forecast {
   train::TrainingCurve curve;  ///< no points where it was not asked for
 };
 
-Result<Forecast> plan_inference(const Model& model, const std::string& budget, const Bindings& bindings,
+Result<Forecast> plan_inference(const Model& model, const Options& options, const Bindings& bindings,
                                 const gpu::Caps& caps, PlanOptions plan_options) {
   GRAFT_TRY_ASSIGN(const Bindings complete, complete_bindings(model, bindings, true));
-  GRAFT_TRY_ASSIGN(const Graph graph, request_graph(model, complete, {}));
+  GRAFT_TRY_ASSIGN(Graph graph, request_graph(model, complete, {}));
+  GRAFT_TRY_ASSIGN(const DType precision, train::parse_precision(options.train.precision));
+  Forecast forecast;
+  forecast.precision = train::store_results(graph, precision, false);
   const Graph* const graphs[] = {&graph};
-  GRAFT_TRY_ASSIGN(plan_options.budget, parse_budget(budget, [&]() -> Result<std::uint64_t> {
+  GRAFT_TRY_ASSIGN(plan_options.budget, parse_budget(options.budget, [&]() -> Result<std::uint64_t> {
                      GRAFT_TRY_ASSIGN(const Residents all, residents_within(caps, graphs, plan_options));
                      GRAFT_TRY_ASSIGN(const Plan free, make_plan(graph, caps, all, plan_options));
                      return free.memory[MemoryClass::weights] + free.memory[MemoryClass::parameters];
                    }));
   GRAFT_TRY_ASSIGN(const Residents residents, residents_within(caps, graphs, plan_options));
   GRAFT_TRY_ASSIGN(Plan plan, make_plan(graph, caps, residents, plan_options));
-  Forecast forecast;
   forecast.memory = plan.memory;
   forecast.choice.budget = plan_options.budget;
   const Plan* const plans[] = {&plan};
@@ -244,7 +247,7 @@ Status run(const Options& options) {
   GRAFT_TRY_ASSIGN(const gpu::Caps caps, find_caps(options));
   GRAFT_TRY_ASSIGN(const Bindings bindings, bindings_of(options.train));
   const bool with_curve = options.curve || options.json || !options.svg.empty() || !options.html.empty();
-  auto planned = options.mode == "infer" ? plan_inference(model, options.budget, bindings, caps, plan_options)
+  auto planned = options.mode == "infer" ? plan_inference(model, options, bindings, caps, plan_options)
                                          : plan_for_training(model, options, caps, plan_options, with_curve);
   GRAFT_TRY_ASSIGN(const Forecast forecast, std::move(planned));
   if (options.json) {

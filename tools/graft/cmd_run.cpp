@@ -6,6 +6,7 @@
 #include "runtime/data/npy.h"
 #include "runtime/session/session.h"
 #include "runtime/session/split_gradients.h"
+#include "runtime/train/precision.h"
 #include "tools/graft/adapted_model.h"
 #include "tools/graft/device.h"
 #include "tools/graft/model_io.h"
@@ -30,6 +31,7 @@ struct Options {
   std::string budget;
   std::int64_t micro_batch = 0;
   bool per_sample = false;
+  std::string precision = "f32";
 
   bool splits() const { return !budget.empty() || micro_batch != 0 || per_sample; }
 };
@@ -107,6 +109,7 @@ Status run_split(gpu::Device& device, const Model& model, const Options& options
   SplitGradientRequest request;
   request.gradients = session_options.gradients;
   request.bindings = session_options.bindings;
+  request.precision = session_options.precision;
   if (!options.budget.empty()) {
     GRAFT_TRY_ASSIGN(request.budget, parse_size(options.budget));
   }
@@ -128,6 +131,7 @@ Status run(const Options& options, bool gradients) {
   const Model& model = opened.get();
   GRAFT_TRY_ASSIGN(Arrays arrays, read_inputs(options));
   SessionOptions session_options;
+  GRAFT_TRY_ASSIGN(session_options.precision, train::parse_precision(options.precision));
   GRAFT_TRY_ASSIGN(session_options.bindings, parse_bindings(options.bind));
   GRAFT_TRY(bind_from_inputs(model, arrays, session_options.bindings));
   GRAFT_TRY_ASSIGN(session_options.bindings, complete_bindings(model, session_options.bindings, false));
@@ -177,6 +181,7 @@ void add_common(CLI::App& app, Options& options) {
                  "An adapter for the model: of graft train --lora, a PEFT folder, or a GGUF file");
   app.add_option("--input", options.inputs, "NAME=FILE.npy, once per input of the model");
   app.add_option("--bind", options.bind, "Sizes of named dimensions that the files do not tell");
+  add_precision_flag(app, options.precision);
   app.add_option("--out", options.folder, "Folder for the results, NAME.npy each")->required();
   app.add_option("--profile", options.profile,
                  "Write a trace of device times (Chrome, Perfetto) to this file; print what took most");

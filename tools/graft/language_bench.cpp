@@ -9,6 +9,7 @@
 #include "runtime/session/decode_graph.h"
 #include "runtime/session/generator.h"
 #include "runtime/session/training.h"
+#include "runtime/train/precision.h"
 #include "tools/graft/options.h"
 
 namespace graft::cli {
@@ -51,6 +52,7 @@ Status bench_generation(gpu::Device& device, const Model& model, std::int64_t vo
   GeneratorOptions options;
   options.context = length + flags.decode + 1;
   options.prefill = length;
+  GRAFT_TRY_ASSIGN(options.precision, train::parse_precision(flags.precision));
   GRAFT_TRY_ASSIGN(const auto generator, Generator::create(device, model, options));
   std::vector<double> prefill, decode;
   std::uint64_t decoded = 0;
@@ -90,6 +92,7 @@ Result<LanguageRow> bench_step(gpu::Device& device, const Model& model, const st
   train::TrainOptions options;
   options.batch = flags.batch;
   options.bindings = {{"seq", flags.seq}};
+  GRAFT_TRY_ASSIGN(options.precision, train::parse_precision(flags.precision));
   train::TrainerOptions trainer_options;
   trainer_options.request.samples = batch;
   trainer_options.request.evaluation = false;
@@ -122,6 +125,7 @@ void add_language_bench_flags(CLI::App& app, LanguageBenchFlags& flags) {
   app.add_option("--decode", flags.decode, "Language models: tokens to write (32)");
   app.add_option("--lora", flags.lora, "Language models: the adapters of the step that trains some");
   app.add_option("--budget", flags.budget, "Language models: largest device memory of a step; weights+150MB too");
+  add_precision_flag(app, flags.precision);
   app.add_flag("--no-steps", flags.no_steps, "Language models: only reading and writing, no training");
 }
 

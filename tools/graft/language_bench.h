@@ -19,6 +19,7 @@ struct LanguageBenchFlags {
   std::string lora = "r=8,alpha=16,targets=q_proj|k_proj|v_proj|o_proj";
   std::string budget;
   bool no_steps = false;
+  std::string precision = "f32";  ///< of other models too
 };
 void add_language_bench_flags(CLI::App& app, LanguageBenchFlags& flags);
 

@@ -19,6 +19,9 @@ Result<std::uint64_t> parse_size(const std::string& text);
 /// "image=file.npy" -> {"image", "file.npy"}.
 Result<std::pair<std::string, std::string>> parse_assignment(const std::string& text, const char* option);
 
+/// --precision: parse with train::parse_precision().
+void add_precision_flag(CLI::App& app, std::string& precision);
+
 /// "a,b,c" without empty parts.
 std::vector<std::string> split_list(const std::string& text);
 

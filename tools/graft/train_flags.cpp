@@ -63,7 +63,7 @@ void add_train_flags(CLI::App& app, TrainFlags& flags) {
   app.add_option("--weight-decay", flags.weight_decay, "Default 0.01 for adamw, else 0");
   app.add_option("--group", flags.groups, "PATTERN:lr=SCALE,weight_decay=X for parameters by name; repeatable");
   app.add_option("--freeze", flags.freeze, "Patterns of parameters that stay as they are, as in conv1.*,*.bias");
-  app.add_option("--precision", flags.precision, "How results are kept: f32, f16 or bf16 (default f32)");
+  add_precision_flag(app, flags.precision);
   app.add_option("--loss-scale", flags.loss_scale, "Initial dynamic loss scale, 0 for none (65536 for f16, else 0)");
   app.add_option("--growth-interval", flags.growth_interval, "Steps without overflow that double the scale (2000)");
   app.add_option("--clip-norm", flags.clip_norm, "Largest norm of all gradients together");

@@ -133,6 +133,13 @@ typedef struct graft_binding {
   int64_t size;
 } graft_binding;
 
+/* How the device keeps what it computes on the way; weights, their gradients and outputs stay 32-bit. */
+typedef enum graft_precision GRAFT_ENUM_OF_INT {
+  GRAFT_PRECISION_F32 = 0,
+  GRAFT_PRECISION_F16 = 1,
+  GRAFT_PRECISION_BF16 = 2
+} graft_precision;
+
 typedef struct graft_session_options {
   size_t struct_size;
   const graft_binding* bindings; /* every named dimension of the inputs */
@@ -142,6 +149,7 @@ typedef struct graft_session_options {
   const char* of;
   const char* const* wrt;
   size_t wrt_count;
+  graft_precision precision;
 } graft_session_options;
 
 /* Bytes by class of memory, known before anything runs. */
@@ -173,6 +181,7 @@ typedef struct graft_generator_options {
   uint32_t context; /* tokens of prompt and answer together; 0: the model's own, at most 2048 */
   uint32_t prefill; /* tokens of a prompt taken at a time; 0: 64 */
   uint64_t budget;  /* largest device memory in bytes, 0 for no limit */
+  graft_precision precision;
 } graft_generator_options;
 
 typedef struct graft_generate_options {
@@ -224,13 +233,6 @@ typedef enum graft_schedule GRAFT_ENUM_OF_INT {
   GRAFT_LINEAR = 1, /* to zero at total_steps */
   GRAFT_COSINE = 2
 } graft_schedule;
-
-/* How the device keeps what a step computes on the way; weights and their gradients stay 32-bit. */
-typedef enum graft_precision GRAFT_ENUM_OF_INT {
-  GRAFT_PRECISION_F32 = 0,
-  GRAFT_PRECISION_F16 = 1,
-  GRAFT_PRECISION_BF16 = 2
-} graft_precision;
 
 typedef struct graft_trainer_options {
   size_t struct_size;

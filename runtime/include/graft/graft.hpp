@@ -29,6 +29,7 @@ struct SessionOptions {
   std::uint64_t budget = 0;            ///< bytes of device memory; 0: no limit
   std::string of = {};                 ///< differentiate this value; empty: forward only
   std::vector<std::string> wrt = {};   ///< with respect to these
+  graft_precision precision = GRAFT_PRECISION_F32;
 };
 
 /// As graft_context_options; empty strings for the defaults.
@@ -49,6 +50,7 @@ struct GeneratorOptions {
   std::uint32_t context = 0;  ///< tokens of prompt and answer together; 0: the model's own, at most 2048
   std::uint32_t prefill = 0;  ///< tokens of a prompt taken at a time; 0: 64
   std::uint64_t budget = 0;   ///< bytes of device memory; 0: no limit
+  graft_precision precision = GRAFT_PRECISION_F32;
 };
 
 /// As graft_generate_options.
@@ -185,6 +187,7 @@ class Model {
     raw.of = detail::or_null(options.of);
     raw.wrt = wrt.data();
     raw.wrt_count = wrt.size();
+    raw.precision = options.precision;
     graft_session* session = nullptr;
     Status made = status(graft_session_create(handle_.get(), &raw, &session));
     if (!made.ok()) return made;
@@ -206,6 +209,7 @@ class Model {
     raw.context = options.context;
     raw.prefill = options.prefill;
     raw.budget = options.budget;
+    raw.precision = options.precision;
     graft_generator* generator = nullptr;
     Status made = status(graft_generator_create(handle_.get(), &raw, &generator));
     if (!made.ok()) return made;
