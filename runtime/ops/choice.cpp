@@ -14,6 +14,8 @@ using gpu::Caps;
 bool is_cpu(const Caps& caps, const ChoiceShape& = {}) { return device_class(caps) == DeviceClass::cpu; }
 bool is_small_gpu(const Caps& caps, const ChoiceShape& = {}) { return device_class(caps) == DeviceClass::small_gpu; }
 
+bool is_swiftshader(const Caps& caps, const ChoiceShape& = {}) { return is_cpu(caps) && caps.vendor_id == 0x1ae0; }
+
 // Narrow subgroups with shuffles: each lane holds columns of its own.
 bool can_shuffle(const Caps& caps, const ChoiceShape& = {}) {
   const bool narrow = caps.subgroup_size == 4 || caps.subgroup_size == 8 || caps.subgroup_size == 16;
@@ -83,9 +85,17 @@ bool is_cheapest(const Caps& caps, const ChoiceShape& s, std::uint64_t rows, std
   return cost <= tiles_cost(caps, s, 16, 4) && (columns == 4 || cost <= tiles_cost(caps, s, 32, 4));
 }
 
-// Names of gemm variants: invocations x invocations along n x rows x columns of each (shared memory), or rows x columns
-// of each lane (shuffles), or subgroups along m x along n x rows x columns of each (matrices). Every tile in shared
-// memory keeps to 16 KiB, and its sides divide the invocations.
+// See below: it asks for all variants.
+bool suits_apart(const Caps& caps, const ChoiceShape& s, std::array<std::uint32_t, 4> tile);
+
+template <std::uint32_t... tile>
+bool suits_apart(const Caps& caps, const ChoiceShape& s) {
+  return suits_apart(caps, s, {tile...});
+}
+
+// Names of gemm variants: invocations x invocations along n x rows x columns of each (shared memory, or apart), or rows
+// x columns of each lane (shuffles), or subgroups along m x along n x rows x columns of each (matrices). Every tile in
+// shared memory keeps to 16 KiB, and its sides divide the invocations.
 constexpr Variant kVariants[] = {
     {Family::product, "skinny", 0, {}, few_rows},
     {Family::product, "blocked", 1, {}, nullptr},
@@ -107,6 +117,13 @@ constexpr Variant kVariants[] = {
     {Family::gemm, "shuffle 4x1", 1, {0, 0, 4, 1}, can_shuffle},
     {Family::gemm, "shuffle 1x4", 1, {0, 0, 1, 4}, can_shuffle},
     {Family::gemm, "shuffle 1x1", 1, {0, 0, 1, 1}, can_shuffle},
+    {Family::gemm, "apart 8x4x32x16", 3, {8, 4, 32, 16}, is_cpu},
+    {Family::gemm, "apart 8x4x16x16", 3, {8, 4, 16, 16}, is_cpu},
+    {Family::gemm, "apart 8x2x16x16", 3, {8, 2, 16, 16}, is_cpu},
+    {Family::gemm, "apart 8x1x16x8", 3, {8, 1, 16, 8}, is_cpu},
+    {Family::gemm, "apart 8x4x8x8", 3, {8, 4, 8, 8}, is_cpu},
+    {Family::gemm, "apart 8x8x4x8", 3, {8, 8, 4, 8}, is_cpu},
+    {Family::gemm, "apart 8x1x8x4", 3, {8, 1, 8, 4}, is_cpu},
     {Family::gemm, "matrices 2x4x64x32", 2, {2, 4, 64, 32}, has_matrices<2, 4, 64, 32>},
     {Family::gemm, "matrices 2x2x32x32", 2, {2, 2, 32, 32}, has_matrices<2, 2, 32, 32>},
     {Family::gemm, "matrices 2x2x16x16", 2, {2, 2, 16, 16}, has_matrices<2, 2, 16, 16>},
@@ -150,6 +167,9 @@ constexpr Variant kVariants[] = {
     {Family::weight_rows, "blocked", 2, {}, nullptr},
 };
 
+constexpr std::string_view kApart =
+    "no shuffles among eight lanes: each loads what it needs, in the largest tile that fits";
+
 // The first that holds is taken.
 constexpr Rule kRules[] = {
     {Family::product, "skinny", nullptr, "up to four rows read the other matrix once, without tiles"},
@@ -162,6 +182,14 @@ constexpr Rule kRules[] = {
      "matrix units"},
     {Family::gemm, "matrices 2x2x16x16", gains_by_matrices, "matrix units, in little shared memory"},
 
+    {Family::gemm, "shared 64x8x4x4", is_swiftshader, "its code keeps no vectors in registers: the fewest to keep"},
+    {Family::gemm, "apart 8x4x32x16", suits_apart<8, 4, 32, 16>, kApart},
+    {Family::gemm, "apart 8x4x16x16", suits_apart<8, 4, 16, 16>, kApart},
+    {Family::gemm, "apart 8x2x16x16", suits_apart<8, 2, 16, 16>, kApart},
+    {Family::gemm, "apart 8x1x16x8", suits_apart<8, 1, 16, 8>, kApart},
+    {Family::gemm, "apart 8x4x8x8", suits_apart<8, 4, 8, 8>, kApart},
+    {Family::gemm, "apart 8x8x4x8", suits_apart<8, 8, 4, 8>, kApart},
+    {Family::gemm, "apart 8x1x8x4", suits_apart<8, 1, 8, 4>, kApart},
     {Family::gemm, "shuffle 1x1",
      [](const Caps& c, const ChoiceShape& s) { return s.m == 1 && s.n <= c.subgroup_size; },
      "a single row and fewer columns than lanes"},
@@ -227,6 +255,27 @@ constexpr Rule kRules[] = {
     {Family::weight_rows, "64 lanes along, 2 rows", few_rows, "up to four rows read the weight once, without tiles"},
     {Family::weight_rows, "blocked", nullptr, "more than a few rows"},
 };
+
+// Whether lanes that share nothing are what a CPU device has, and whether this tile of theirs is the cheapest among
+// those that repay their compilation. Where each of r x c outputs of a lane costs 2, a row or column that it loads
+// costs 5: measured on llvmpipe with products of 512^3 in tiles of 8x8 to 32x16.
+bool suits_apart(const Caps& caps, const ChoiceShape& s, std::array<std::uint32_t, 4> tile) {
+  if (!is_cpu(caps) || (can_shuffle(caps) && caps.subgroup_size >= 8)) return false;
+  const auto repays = [&](const std::array<std::uint32_t, 4>& t) {
+    const std::uint32_t outputs = t[2] * t[3];
+    return operations(s) >= (outputs > 256 ? kManyOperations : outputs > 64 ? kSomeOperations : 0);
+  };
+  const auto cost = [&](const std::array<std::uint32_t, 4>& t) {
+    const auto tiles = [](std::uint64_t n, std::uint64_t side) { return n / side + (n % side != 0 ? 1 : 0); };
+    const auto [lanes, lanes_n, rows, columns] = t;
+    return tiles(s.m, lanes / lanes_n * rows) * tiles(s.n, lanes_n * columns) *
+           (5 * (rows + columns) + 2 * rows * columns);
+  };
+  return repays(tile) && std::ranges::none_of(kVariants, [&](const Variant& v) {
+           return v.family == Family::gemm && v.name.starts_with("apart") && repays(v.tile) &&
+                  cost(v.tile) < cost(tile);
+         });
+}
 
 const Variant* find_variant(Family family, std::string_view name) {
   const auto* it =

@@ -21,6 +21,7 @@ std::uint64_t tile_count(const GemmProblem& problem, const GemmTile& tile) {
 
 constexpr std::uint8_t kShared = 0;
 constexpr std::uint8_t kCoopmat = 2;
+constexpr std::uint8_t kApart = 3;
 
 // How the loads of a problem differ from those of another with its shape.
 std::string_view loads_name(const GemmProblem& problem) {
@@ -53,17 +54,22 @@ GemmTile choose_gemm_tile(const gpu::Caps& caps, const GemmProblem& problem,
             {threads, threads_n, rows, columns},
             std::move(choice)};
   }
-  const std::uint32_t lanes = caps.subgroup_size;
+  const bool apart = choice.variant->kernel == kApart;
+  const std::uint32_t lanes = apart ? threads : caps.subgroup_size;
+  const std::uint32_t lanes_n = apart ? threads_n : lanes;
   // Four elements at once cost a CPU device little more than one. Few rows or columns leave nothing to load across.
   const auto mode = [](Fours fours, bool across) {
     return fours == Fours::across && !across ? 0u : static_cast<std::uint32_t>(fours);
   };
-  return {choice.variant->kernel,
-          rows,
-          lanes * columns,
-          {lanes, rows, columns, mode(problem.a_fours, rows >= 16), 0,
-           mode(problem.b_fours, columns % 4 == 0 && problem.n % 4 == 0)},
-          std::move(choice)};
+  const bool a_across = apart ? rows % 4 == 0 && problem.m % 4 == 0 : rows >= 16;
+  GemmTile tile = {choice.variant->kernel,
+                   lanes / lanes_n * rows,
+                   lanes_n * columns,
+                   {lanes, rows, columns, mode(problem.a_fours, a_across), 0,
+                    mode(problem.b_fours, columns % 4 == 0 && problem.n % 4 == 0)},
+                   std::move(choice)};
+  if (apart) tile.specialization.push_back(lanes / lanes_n);
+  return tile;
 }
 
 std::uint32_t choose_gemm_splits(const GemmProblem& problem, const GemmTile& tile, std::uint32_t wanted) {

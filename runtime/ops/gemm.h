@@ -16,6 +16,7 @@ struct GemmKernels {
   shaders::KernelId shared;                  ///< Vulkan 1.1 core, tiles in shared memory
   shaders::KernelId shuffle;                 ///< one narrow subgroup per workgroup, for CPU devices
   shaders::KernelId coopmat;                 ///< cooperative matrices, operands rounded to f16; may not be built
+  shaders::KernelId apart;                   ///< invocations that share nothing, for CPU devices
   std::optional<std::uint32_t> format = {};  ///< kFormatConstant of kernels that read weights of several formats
 };
 
@@ -108,7 +109,7 @@ template <typename Push>
 Status emit_gemm(Emitter& e, const GemmKernels& kernels, const GemmProblem& problem, const GemmOperands& operands,
                  Push push) {
   if (problem.outputs == 0) return ok_status();
-  const std::array<shaders::KernelId, 3> offered = {kernels.shared, kernels.shuffle, kernels.coopmat};
+  const std::array<shaders::KernelId, 4> offered = {kernels.shared, kernels.shuffle, kernels.coopmat, kernels.apart};
   GRAFT_TRY_ASSIGN(const GemmFields fields, make_gemm_fields(e.caps(), problem, offered));
   e.note(fields.tile.choice);
   if (!problem.whole && problem.outer * problem.inner >= kSplittable) e.note(fields.parts);

@@ -41,10 +41,12 @@ bool take_bias(Step& step, const PlanKernel& kernel, const PlanBinding& bias, st
   switch (kernel.id) {
     case KernelId::matmul__f32:
     case KernelId::matmul__f32_shuffle:
+    case KernelId::matmul__f32_apart:
       if (!set_has_bias(step, length, &push::MatmulPush::n)) return false;
       break;
     case KernelId::conv__f32:
     case KernelId::conv__f32_shuffle:
+    case KernelId::conv__f32_apart:
       if (!set_has_bias(step, length, &push::ConvPush::o)) return false;
       break;
     case KernelId::matmul_split_sum__f32:

@@ -16,6 +16,7 @@
 // one; the host says where they may be used, and then rows and columns beyond p.m and p.n come in whole fours.
 // GEMM_STORES_FOURS: it also defines out_store4(address, n, vec4) for four columns from n on, where p.n is a multiple of
 // four; then addresses are, too.
+// GEMM_SHUFFLE, GEMM_APART, GEMM_COOPMAT: which tile; none of them: in shared memory.
 // The including kernel's main() calls gemm_place() and then gemm_tile().
 #ifndef GRAFT_GEMM_GLSL
 #define GRAFT_GEMM_GLSL
@@ -58,6 +59,8 @@ void out_store4(uint address, uint n, vec4 value);
 
 #if defined(GEMM_SHUFFLE)
 #include "shaders/common/gemm_shuffle.glsl"
+#elif defined(GEMM_APART)
+#include "shaders/common/gemm_apart.glsl"
 #elif defined(GEMM_COOPMAT)
 #include "shaders/common/gemm_coopmat.glsl"
 #else
@@ -84,7 +87,7 @@ Place gemm_place() {
   const uint in_band = tile - first * p.tiles_n;
   const uint tile_m = first + in_band % height;
   const uint tile_n = in_band / height;
-#elif defined(GEMM_SHUFFLE)
+#elif defined(GEMM_SHUFFLE) || defined(GEMM_APART)
   // A CPU runs few workgroups at a time, in their order: columns of B, which may be far apart, stay in its cache.
   const uint tile_m = id % p.tiles_m;
   id /= p.tiles_m;

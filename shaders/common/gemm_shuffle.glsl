@@ -16,6 +16,7 @@ const uint kVectorA = 0;
 const uint kVectorB = 0;
 #endif
 layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
+const uint kLaneRows = kTileM;
 const uint kTileN = kLanes * kColumns;
 const uint kRows = (kTileM + kLanes - 1) / kLanes;
 const uint kAlongK = 1;
@@ -41,8 +42,8 @@ uint column_of(uint lane, uint j) {
 
 void gemm_tile(Place place, uint k_begin, uint k_end) {
   const uint lane = gl_SubgroupInvocationID;
-  float acc[kTileM * kColumns];
-  [[unroll]] for (uint i = 0; i < kTileM * kColumns; ++i) acc[i] = 0.0;
+  float acc[kLaneRows * kColumns];
+  [[unroll]] for (uint i = 0; i < kLaneRows * kColumns; ++i) acc[i] = 0.0;
   Row rows[kRows];
   Col cols[kColumns];
   [[unroll]] for (uint i = 0; i < kRows; ++i) rows[i] = a_row(place.m0 + row_of(lane, i));
@@ -95,7 +96,7 @@ void gemm_tile(Place place, uint k_begin, uint k_end) {
           }
         }
         // Row by row, so that the few sums of a row stay in registers for four steps.
-        [[unroll]] for (uint i = 0; i < kTileM; ++i) {
+        [[unroll]] for (uint i = 0; i < kLaneRows; ++i) {
           [[unroll]] for (uint q = 0; q < 4; ++q) {
             const uint at = q * kQuadRows + i / 4;
             const float value = kAcrossA ? subgroupShuffle(a[at / kLanes][i % 4], at % kLanes)
@@ -115,7 +116,7 @@ void gemm_tile(Place place, uint k_begin, uint k_end) {
       float b[kColumns];
       [[unroll]] for (uint i = 0; i < kRows; ++i) a[i] = a_load(pa[i], c);
       [[unroll]] for (uint j = 0; j < kColumns; ++j) b[j] = b_load(pb[j], c);
-      [[unroll]] for (uint i = 0; i < kTileM; ++i) {
+      [[unroll]] for (uint i = 0; i < kLaneRows; ++i) {
         const float value = subgroupShuffle(a[i / kLanes], i % kLanes);
         [[unroll]] for (uint j = 0; j < kColumns; ++j) acc[i * kColumns + j] += value * b[j];
       }
@@ -123,32 +124,6 @@ void gemm_tile(Place place, uint k_begin, uint k_end) {
     k += c_count;
   }
 
-  // A loop over rows that picks its registers by comparison, because each place in the code that stores costs a CPU
-  // driver's compiler milliseconds: this one is compiled in a fifth of the time of the unrolled one, and runs as fast.
-  const uint copy = place.split * p.split_stride;
-  [[dont_unroll]] for (uint i = 0; i < kTileM; ++i) {
-    float value[kColumns];
-    [[unroll]] for (uint j = 0; j < kColumns; ++j) {
-      value[j] = acc[j];
-      [[unroll]] for (uint r = 1; r < kTileM; ++r) value[j] = i == r ? acc[r * kColumns + j] : value[j];
-    }
-    const uint row = out_row(place.m0 + i);
-    if (place.m0 + i < p.m && row != kNowhere) {
-#ifdef GEMM_STORES_FOURS
-      if (kRunsOfFour && p.n % 4 == 0) {
-        [[unroll]] for (uint j = 0; j < kColumns; j += 4) {
-          const uint n = place.n0 + column_of(lane, j);
-          // A single column has no runs, but is compiled too.
-          const vec4 four = vec4(value[j], value[min(j + 1, kColumns - 1)], value[min(j + 2, kColumns - 1)],
-                                 value[min(j + 3, kColumns - 1)]);
-          if (n < p.n) out_store4(copy + row + n, n, four);
-        }
-      } else
-#endif
-      [[unroll]] for (uint j = 0; j < kColumns; ++j) {
-        const uint n = place.n0 + column_of(lane, j);
-        if (n < p.n) out_store(copy + row + n, n, value[j]);
-      }
-    }
-  }
+  const uint first_row = place.m0;
+#include "shaders/common/gemm_lane_store.glsl"
 }

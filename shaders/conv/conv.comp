@@ -1,5 +1,6 @@
 //! variant f32 :
 //! variant f32_shuffle : -DGEMM_SHUFFLE
+//! variant f32_apart : -DGEMM_APART
 //! requires coopmat
 //! variant f32_coopmat : -DGEMM_COOPMAT
 #version 450

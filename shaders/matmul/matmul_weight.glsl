@@ -12,7 +12,7 @@ layout(std430, binding = 4) readonly buffer Limit { uint limit[]; };  // any buf
 struct Row { uint base; };
 struct Col { uint base; };
 struct Ptr { uint base; };
-#ifdef GEMM_SHUFFLE
+#if defined(GEMM_SHUFFLE) || defined(GEMM_APART)
 #define GEMM_VECTORS
 #elif defined(WEIGHT_BY_ROWS)
 #define GEMM_QUADS

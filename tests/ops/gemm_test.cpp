@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "platform/gpu/presets.h"
 #include "runtime/ops/parts.h"
 #include "tests/support/op_case.h"
 #include "tests/support/run_graph.h"
@@ -50,6 +51,13 @@ TEST_P(GemmVariants, SharedMemoryAsOnAGpu) {
   check_op_case(GetParam());
 }
 
+void without_subgroups(gpu::Caps& caps) { ASSERT_TRUE(gpu::apply_caps_preset("plain", caps).ok()); }
+
+TEST_P(GemmVariants, ApartAsWithoutSubgroups) {
+  const EditedCaps edited(without_subgroups);
+  check_op_case(GetParam());
+}
+
 // The large tiles of narrow subgroups, which small problems do not get: as if they had been measured to be the fastest.
 void with_tile(gpu::Caps& caps, std::string_view name) {
   using shaders::KernelId;
@@ -77,6 +85,16 @@ TEST_P(GemmTiles, ThirtyTwoRowsByEightColumns) {
 
 TEST_P(GemmTiles, ThirtyTwoRowsByFourColumns) {
   const EditedCaps edited([](gpu::Caps& caps) { with_tile(caps, "shuffle 32x4"); });
+  check_op_case(GetParam());
+}
+
+TEST_P(GemmTiles, ThirtyTwoRowsBySixteenColumnsApart) {
+  const EditedCaps edited([](gpu::Caps& caps) { with_tile(caps, "apart 8x4x32x16"); });
+  check_op_case(GetParam());
+}
+
+TEST_P(GemmTiles, EightRowsByFourColumnsApart) {
+  const EditedCaps edited([](gpu::Caps& caps) { with_tile(caps, "apart 8x1x8x4"); });
   check_op_case(GetParam());
 }
 

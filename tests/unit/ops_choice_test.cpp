@@ -56,6 +56,16 @@ TEST(Choice, FollowsTheDeviceAndTheShape) {
   EXPECT_EQ(choose(Family::gemm, cpu_caps(), {128, 128, 200}).variant->name, "shuffle 32x4") << "few operations";
   EXPECT_EQ(choose(Family::gemm, cpu_caps(), {128, 128, 20}).variant->name, "shuffle 16x4") << "very few operations";
   EXPECT_EQ(choose(Family::gemm, cpu_caps(), {16, 4096, 4096}).variant->name, "shuffle 16x4") << "few rows";
+  gpu::Caps apart = cpu_caps();
+  apart.subgroup_shuffle = false;
+  EXPECT_EQ(choose(Family::gemm, apart, large).variant->name, "apart 8x4x32x16");
+  EXPECT_EQ(choose(Family::gemm, apart, {4096, 32, 64}).variant->name, "apart 8x2x16x16") << "few columns";
+  EXPECT_EQ(choose(Family::gemm, apart, {16, 32, 64}).variant->name, "apart 8x4x8x8") << "very few operations";
+  apart = cpu_caps();
+  apart.subgroup_size = 4;
+  EXPECT_EQ(choose(Family::gemm, apart, large).variant->name, "apart 8x4x32x16") << "half the lanes would idle";
+  apart.vendor_id = 0x1ae0;
+  EXPECT_EQ(choose(Family::gemm, apart, large).variant->name, "shared 64x8x4x4") << "SwiftShader";
   EXPECT_EQ(choose(Family::gemm, small, large).variant->name, "shared 64x8x4x4");
   EXPECT_EQ(choose(Family::gemm, desktop, large).variant->name, "shared 128x8x4x8");
   EXPECT_EQ(choose(Family::gemm, desktop, {8, 4096, 64}).variant->name, "shared 128x32x4x2");
