@@ -318,7 +318,8 @@ bool is_avoided(const gpu::Caps& caps, shaders::KernelId kernel) {
 }
 
 std::uint32_t cpu_lanes(const gpu::Caps& caps) {
-  return std::clamp<std::uint32_t>(std::bit_floor(caps.subgroup_size), 4, 16);
+  // No CPU runs wider ones, and without subgroups nothing tells: 256 bits are the most common.
+  return caps.subgroup_size < 4 || caps.subgroup_size > 16 ? 8 : std::bit_floor(caps.subgroup_size);
 }
 
 Choice choose(Family family, const gpu::Caps& caps, const ChoiceShape& shape,

@@ -183,19 +183,23 @@ TEST(GemmTile, KeepsToTheBaseline) {
   }
 }
 
-TEST(GemmTile, ShufflesOnlyInNarrowSubgroupsOfCpus) {
+TEST(GemmTile, ShufflesOnlyAmongEightLanesOrSixteenOfCpus) {
   const GemmProblem problem{.m = 64, .n = 64, .inner = 64, .outputs = 4096};
   gpu::Caps caps;
   caps.type = gpu::DeviceType::cpu;
   caps.subgroup_shuffle = true;
-  for (const std::uint32_t size : {4u, 8u, 16u}) {
+  for (const std::uint32_t size : {8u, 16u}) {
     caps.subgroup_size = size;
     const GemmTile tile = choose_gemm_tile(caps, problem);
     EXPECT_EQ(tile.kernel, 1);
     EXPECT_EQ(tile.specialization[0], size);
   }
-  caps.subgroup_size = 32;
-  EXPECT_EQ(choose_gemm_tile(caps, problem).kernel, 0);
+  for (const std::uint32_t size : {1u, 4u, 32u}) {
+    caps.subgroup_size = size;
+    const GemmTile tile = choose_gemm_tile(caps, problem);
+    EXPECT_EQ(tile.kernel, 3) << "lanes apart";
+    EXPECT_EQ(tile.specialization[0], 8u);
+  }
   caps.subgroup_size = 8;
   caps.type = gpu::DeviceType::integrated;
   EXPECT_EQ(choose_gemm_tile(caps, problem).kernel, 0);

@@ -134,6 +134,7 @@ TEST(Choice, LeavesOutKernelsThatFailedAndSaysWhereNothingIsLeft) {
   EXPECT_EQ(plan->kernels[0].id, shaders::KernelId::matmul__f32);
 
   caps.advice.avoided.insert("matmul__f32");
+  caps.advice.avoided.insert("matmul__f32_apart");
   plan = plan_product(caps);
   ASSERT_FALSE(plan.ok());
   EXPECT_EQ(plan.status().code(), Code::unsupported);
