@@ -51,6 +51,7 @@ bool can_shuffle_heads(const Caps& caps, const ChoiceShape& s) {
 bool has_dots(const Caps& caps, const ChoiceShape& s) { return s.rounded && caps.integer_dot; }
 bool few_rows_cpu(const Caps& caps, const ChoiceShape& s) { return s.m <= 4 && is_cpu(caps); }
 
+bool few_rows_shuffle(const Caps& caps, const ChoiceShape& s) { return s.m <= 4 && can_shuffle(caps); }
 bool few_rows(const Caps&, const ChoiceShape& s) { return s.m <= 4; }
 
 // Whether tiles of so many outputs each are enough to fill a middling GPU.
@@ -159,12 +160,18 @@ constexpr Variant kVariants[] = {
     {Family::attention, "shuffle 8", 2, {8}, can_shuffle_heads<8>},
     {Family::attention, "shuffle 4", 2, {4}, can_shuffle_heads<4>},
 
+    {Family::attention_few, "keys across lanes", 0, {}, can_shuffle},
+    {Family::attention_few, "tiles", 1, {}, nullptr},
+
     {Family::weight_rows, "subgroup across", 0, {0, 1, 1}, few_rows_cpu},
     {Family::weight_rows, "subgroup across, 2 rows", 0, {0, 1, 2}, few_rows_cpu},
     {Family::weight_rows, "64 lanes along, 2 rows", 0, {64, 64, 2}, few_rows},
-    {Family::weight_rows, "subgroup across, integers", 1, {0, 1, 1}, has_dots},
-    {Family::weight_rows, "16 of 64 lanes along, integers, 2 rows", 1, {64, 16, 2}, has_dots},
-    {Family::weight_rows, "blocked", 2, {}, nullptr},
+    {Family::weight_rows, "shuffle, 2 rows", 1, {0, 1, 2}, few_rows_shuffle},
+    {Family::weight_rows, "shuffle, 1 row", 1, {0, 1, 1}, few_rows_shuffle},
+    {Family::weight_rows, "shuffle, 4 rows", 1, {0, 1, 4}, few_rows_shuffle},
+    {Family::weight_rows, "subgroup across, integers", 2, {0, 1, 1}, has_dots},
+    {Family::weight_rows, "16 of 64 lanes along, integers, 2 rows", 2, {64, 16, 2}, has_dots},
+    {Family::weight_rows, "blocked", 3, {}, nullptr},
 };
 
 constexpr std::string_view kApart =
@@ -246,10 +253,16 @@ constexpr Rule kRules[] = {
     {Family::attention, "shuffle 4", nullptr, "few rows"},
     {Family::attention, "scalar", nullptr, "f32, or no matrix units"},
 
+    {Family::attention_few, "keys across lanes", nullptr,
+     "few rows: a lane has keys of its own, and tiles would be empty"},
+    {Family::attention_few, "tiles", nullptr, "no narrow subgroups with shuffles"},
+
     // Products of integers by software are not one instruction; matrix units take larger products than these.
     {Family::weight_rows, "16 of 64 lanes along, integers, 2 rows",
      [](const Caps& c, const ChoiceShape& s) { return !is_cpu(c) && (s.m <= 8 || !c.cooperative_matrix); },
      "dot products of 8-bit integers"},
+    {Family::weight_rows, "shuffle, 2 rows", nullptr,
+     "each lane unpacks rows of its own; a row of A is loaded once for all"},
     {Family::weight_rows, "subgroup across", few_rows_cpu,
      "each lane unpacks rows of its own, the others' A is its own"},
     {Family::weight_rows, "64 lanes along, 2 rows", few_rows, "up to four rows read the weight once, without tiles"},
@@ -306,7 +319,7 @@ DeviceClass device_class(const gpu::Caps& caps) {
 std::string_view family_name(Family family) {
   static constexpr std::string_view kNames[] = {"product",     "gemm",      "gemm_parts",   "skinny_rows",
                                                 "skinny_cols", "depthwise", "depthwise_dw", "transpose",
-                                                "rows",        "attention", "weight_rows"};
+                                                "rows",        "attention", "weight_rows",  "attention_few"};
   return kNames[static_cast<std::size_t>(family)];
 }
 

@@ -38,6 +38,7 @@ enum class Family : std::uint8_t {
   attention,     ///< products of tiles by every invocation, by matrix units, or by shuffles; tile[0]: rows handed round
   weight_rows,   ///< products with a quantized weight's rows: a kernel of their own, with floats or integers, or the
                  ///< blocked GEMM; tile: invocations (0: a subgroup's), those along k, rows of the weight of each
+  attention_few,  ///< attention of few rows: keys to every lane, or the kernel for any number of rows
 };
 std::string_view family_name(Family family);
 

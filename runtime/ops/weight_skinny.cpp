@@ -16,9 +16,12 @@ constexpr std::uint64_t kMostRows = 4;     // of A in registers
 constexpr std::uint64_t kMostDotRows = 8;  // the same, as integers
 constexpr std::uint64_t kRunWords = 9;     // of A in 8 bits
 constexpr std::uint32_t kQuantizers = 64;  // invocations of quantize_rows
-constexpr std::array kQuantized = {KernelId::matmul_skinny_weight__f32, KernelId::matmul_skinny_weight__f32_dot8};
-constexpr std::array kPlain = {KernelId::matmul_skinny_weight__f32_plain};
-constexpr std::uint8_t kDot8 = 1;
+// In the order of Family::weight_rows' variants; f32 has no integers.
+constexpr std::array kQuantized = {KernelId::matmul_skinny_weight__f32, KernelId::matmul_skinny_weight__f32_shuffle,
+                                   KernelId::matmul_skinny_weight__f32_dot8};
+constexpr std::array kPlain = {KernelId::matmul_skinny_weight__f32_plain,
+                               KernelId::matmul_skinny_weight__f32_plain_shuffle};
+constexpr std::uint8_t kDot8 = 2;
 
 /// A's rows rounded to 8 bits.
 Result<Slot> quantize_rows(Emitter& e, const WeightGemm& g) {

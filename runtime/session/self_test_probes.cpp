@@ -95,6 +95,7 @@ std::vector<OpProbe> product_probes() {
   probes.push_back({Op::attention, {{{2, 37, 4, 20}}, {keys}, {keys}}, {{"causal", std::int64_t{1}}}});
   const Dims odd = {2, 37, 2, 18};  // heads that no kernel loads by fours
   probes.push_back({Op::attention, {{{2, 37, 4, 18}}, {odd}, {odd}}, {{"causal", std::int64_t{1}}}});
+  probes.push_back({Op::attention, {{{2, 3, 4, 20}}, {keys}, {keys}}, {{"causal", std::int64_t{1}}}});
   probes.push_back(
       {Op::resize,
        {{{1, 4, 5, 3}}},

@@ -1,16 +1,24 @@
 //! variant f32 :
 //! variant f32_dot8 : -DDOT8
 //! variant f32_plain : -DPLAIN
+//! variant f32_shuffle : -DSHUFFLE
+//! variant f32_plain_shuffle : -DPLAIN -DSHUFFLE
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #ifdef DOT8
 #extension GL_EXT_spirv_intrinsics : require
 #endif
-// C = A W^T (+ bias) for few rows of A and a quantized W (plain: one of f32): runs of 32 of a row of W are unpacked once for all rows of A.
+#ifdef SHUFFLE
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_shuffle : require
+#endif
+// C = A W^T (+ bias) for few rows of A and a quantized W (plain: one of f32): runs of 32 of a row of W are unpacked
+// once for all rows of A.
 // kAlong invocations share kSpan rows of W, by turns along k, and add up their sums in a fixed order; with one of them,
 // A is the same for all invocations, and nothing is to be added. dot8: A has been rounded to 8 bits by quantize_rows,
-// and products are of four integers at a time.
+// and products are of four integers at a time. shuffle: the workgroup is one subgroup and kAlong 1; its lanes load a run
+// of A once, each a part, and hand it round, where a load costs as much whether its lanes load the same or not.
 layout(constant_id = 0) const uint kThreads = 64;
 layout(constant_id = 1) const uint kRows = 1;   // of A
 layout(constant_id = 2) const uint kAlong = 64;  // a divisor of kThreads
@@ -89,8 +97,30 @@ void unpack(uint pair, bool second) {
 }
 #endif
 
-// The product of the run that was unpacked with run `run` of a row of A.
-float product(uint row, uint run) {
+#ifdef SHUFFLE
+const uint kHeld = (8 + kThreads - 1) / kThreads;
+vec4 held[kRows * kHeld];  // a run of each row of A; a lane has every kThreads-th vector
+
+void hold(uint m0, uint run) {
+  [[unroll]] for (uint r = 0; r < kRows; ++r) {
+    const uint at = (min(m0 + r, p.rows - 1) * p.k + run * 32) / 4;
+    [[unroll]] for (uint h = 0; h < kHeld; ++h) {
+      held[r * kHeld + h] = a[at + (h * kThreads + gl_SubgroupInvocationID) % 8];
+    }
+  }
+}
+#endif
+
+// The product of the run that was unpacked with run `run` of row m0 + r of A.
+float product(uint m0, uint r, uint run) {
+#ifdef SHUFFLE
+  vec4 sums = vec4(0.0);
+  [[unroll]] for (uint q = 0; q < 8; ++q) {
+    sums += numbers[q] * subgroupShuffle(held[r * kHeld + q / kThreads], q % kThreads);
+  }
+  return scale * ((sums.x + sums.y) + (sums.z + sums.w));
+#else
+  const uint row = min(m0 + r, p.rows - 1);
 #ifdef DOT8
   const uint at = (row * (p.k / 32) + run) * kRunWords;
   int sum = 0;
@@ -102,7 +132,14 @@ float product(uint row, uint run) {
   [[unroll]] for (uint q = 0; q < 8; ++q) sum += dot(numbers[q], a[at + q]);
   return scale * sum;
 #endif
+#endif
 }
+
+#ifdef SHUFFLE
+#define HOLD(m0, run) hold(m0, run);
+#else
+#define HOLD(m0, run)
+#endif
 
 void main() {
   const uint group = flat_workgroup();
@@ -117,22 +154,21 @@ void main() {
   [[unroll]] for (uint i = 0; i < kSums; ++i) acc[i] = 0.0;
   if (kPairs) {
     for (uint pair = along; pair < runs / 2; pair += kAlong) {
-      [[unroll]] for (uint j = 0; j < kSpan; ++j) {
-        const uint row = min(n0 + j * kAcross, p.n - 1) * (runs / 2);
-        [[unroll]] for (uint half_of_pair = 0; half_of_pair < 2; ++half_of_pair) {
-          unpack(row + pair, half_of_pair == 1);
-          [[unroll]] for (uint r = 0; r < kRows; ++r) {
-            acc[j * kRows + r] += product(min(m0 + r, p.rows - 1), 2 * pair + half_of_pair);
-          }
+      [[unroll]] for (uint half_of_pair = 0; half_of_pair < 2; ++half_of_pair) {
+        HOLD(m0, 2 * pair + half_of_pair)
+        [[unroll]] for (uint j = 0; j < kSpan; ++j) {
+          unpack(min(n0 + j * kAcross, p.n - 1) * (runs / 2) + pair, half_of_pair == 1);
+          [[unroll]] for (uint r = 0; r < kRows; ++r) acc[j * kRows + r] += product(m0, r, 2 * pair + half_of_pair);
         }
       }
     }
   } else {
     for (uint run = along; run < runs; run += kAlong) {
+      HOLD(m0, run)
       [[unroll]] for (uint j = 0; j < kSpan; ++j) {
         const uint at = min(n0 + j * kAcross, p.n - 1) * runs + run;
         unpack(at >> 1, (at & 1) != 0);
-        [[unroll]] for (uint r = 0; r < kRows; ++r) acc[j * kRows + r] += product(min(m0 + r, p.rows - 1), run);
+        [[unroll]] for (uint r = 0; r < kRows; ++r) acc[j * kRows + r] += product(m0, r, run);
       }
     }
   }

@@ -60,6 +60,10 @@ std::vector<OpCase> cases() {
   step.step_state.position = 35;
   OpCase one_token = attend("one token of the step", {2, 1, 70, 4, 1, 16}, {{"causal", kOne}, {"from_step", kOne}});
   one_token.step_state.position = 40;
+  OpCase wide = attend("one token, heads of 64", {1, 1, 61, 9, 3, 64}, {{"causal", kOne}, {"from_step", kOne}});
+  wide.step_state.position = 52;
+  OpCase early = attend("second token of the step", {1, 1, 30, 2, 1, 16}, {{"causal", kOne}, {"from_step", kOne}});
+  early.step_state.position = 1;
   return {
       attend("one tile", {2, 7, 7, 2, 2, 8}),
       attend("several tiles", {1, 70, 70, 2, 2, 16}),
@@ -70,6 +74,13 @@ std::vector<OpCase> cases() {
       attend("more keys", {1, 20, 67, 4, 2, 16}),
       attend("more queries", {1, 67, 20, 2, 1, 16}),
       attend("one query", {2, 1, 40, 6, 2, 20}),
+      attend("one query, more heads than a workgroup takes", {1, 1, 40, 15, 3, 16}),
+      attend("few queries in a window", {2, 3, 60, 4, 2, 16}, {{"causal", kOne}, {"window", std::int64_t{20}}}),
+      attend("few queries, a window both ways", {1, 5, 60, 2, 1, 12}, {{"window", std::int64_t{20}}}),
+      attend("few queries, softcap", {1, 2, 33, 2, 1, 8}, {{"causal", kOne}, {"scale", 2.0}, {"softcap", 1.5}}),
+      attend("few queries, few keys", {1, 7, 3, 2, 1, 8}),
+      attend("one query, head of 128", {1, 1, 36, 4, 2, 128}),
+      sharp(attend("few queries, far scores", {1, 4, 80, 2, 1, 16})),
       attend("one key", {1, 1, 1, 1, 1, 4}),
       attend("odd head", {1, 34, 34, 2, 1, 7}),
       attend("head of one", {1, 34, 34, 2, 2, 1}),
@@ -92,6 +103,8 @@ std::vector<OpCase> cases() {
       attend("no keys", {1, 4, 0, 2, 1, 8}),
       step,
       one_token,
+      wide,
+      early,
   };
 }
 GRAFT_OP_CASES(Attention, cases());

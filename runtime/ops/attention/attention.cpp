@@ -1,5 +1,6 @@
 // Grouped-query attention: softmax(q k^T * scale) v, without the matrix of weights in memory, forward or backward.
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "platform/base/checked.h"
@@ -161,6 +162,20 @@ void dispatch(Emitter& e, const Job& job, const Kernels& kernels, std::uint64_t 
   e.dispatches().back().specialization = constants_of(e, job, variant);
 }
 
+// Rows that a workgroup of attention_few.comp takes; 0: the problem is none of its.
+constexpr std::uint32_t kFewRows = 16;
+constexpr std::uint32_t kFewVectors = 32;  // in registers, twice
+std::uint32_t few_rows_of(Emitter& e, const Job& job) {
+  constexpr std::array kKernels = {shaders::KernelId::attention_few__f32};
+  const push::AttentionPush& p = job.push;
+  const std::uint64_t rows = std::uint64_t{p.queries} * p.group;
+  if (rows > kFewRows || !job.vectors || p.dim / 4 > kFewVectors / 2 || p.has_documents != 0) return 0;
+  const ChoiceShape shape{rows, p.keys, p.dim, job.batch};
+  if (e.note(choose(Family::attention_few, e.caps(), shape, kKernels)).kernel != 0) return 0;
+  const auto tiles = ceil_div<std::uint64_t>(rows, std::min<std::uint64_t>(4, kFewVectors / (p.dim / 4)));
+  return static_cast<std::uint32_t>(ceil_div<std::uint64_t>(rows, tiles));
+}
+
 Status emit(Emitter& e) {
   const std::uint64_t outputs = e.out_shape().elements();
   if (outputs == 0) return ok_status();
@@ -169,11 +184,22 @@ Status emit(Emitter& e) {
     return emit_fill(e, e.out(1), e.out_shape(1).elements(), spec(-INFINITY));
   }
   GRAFT_TRY_ASSIGN(const Job job, make_job(e, e.has(3)));
+  const std::uint32_t few = few_rows_of(e, job);
   return for_each_part(job.batch, job.per_part, [&](std::uint64_t first, std::uint64_t count) {
     const auto part = [&](const Binding& b, std::uint64_t words) {
       return items_of(b, first, count, job.batch, words);
     };
     const Binding q = part(e.in(0), job.query_words);
+    if (few != 0) {
+      push::AttentionPush push = job.push;
+      push.batch = static_cast<std::uint32_t>(count);
+      push.row_tiles = ceil_div(push.queries * push.group, few);
+      e.dispatch(shaders::KernelId::attention_few__f32, {e.caps().subgroup_size, push.dim / 4, few},
+                 {q, part(e.in(1), job.key_words), part(e.in(2), job.key_words), push.from_step ? e.step_state() : q,
+                  part(e.out(0), job.query_words), part(e.out(1), job.statistic_words)},
+                 push, e.spread(count * push.kv_heads * push.row_tiles));
+      return ok_status();
+    }
     dispatch(e, job, kForward, count, Over::rows,
              {q, part(e.in(1), job.key_words), part(e.in(2), job.key_words),
               job.push.has_documents ? part(e.in(3), job.document_words) : q, job.push.from_step ? e.step_state() : q,
