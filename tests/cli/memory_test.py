@@ -8,6 +8,52 @@ import cli
 from cli import CliTest, difference, load_npy, random_floats, save_npy
 
 
+class Capabilities(CliTest):
+    """--caps FILE.json: what graft devices --json prints of a device plans for it elsewhere."""
+
+    def setUp(self):
+        super().setUp()
+        self.graft("convert", "--example", "lenet", "-o", "lenet.onnx")
+        self.graft("convert", "lenet.onnx", "-o", "lenet.graft")
+        self.device = json.loads(self.graft("devices", "--json"))[0]
+
+    def plan(self, caps):
+        with open(self.path("caps.json"), "w") as file:
+            json.dump(caps, file)
+        return json.loads(self.graft("plan", "lenet.graft", "--bind", "batch=64", "--json", "--caps", "caps.json"))
+
+    def test_a_file_of_this_device_plans_as_the_device(self):
+        here = json.loads(self.graft("plan", "lenet.graft", "--bind", "batch=64", "--json"))
+        for caps in (self.device, [self.device]):
+            self.assertEqual(self.plan(caps), here)
+
+    def test_another_device_changes_kernels_and_what_fits(self):
+        phone = {"name": "A phone's", "type": "integrated", "heaps": [{"bytes": 1 << 20}],
+                 "limits": {"max_shared_memory": 16384, "max_workgroup_invocations": 128, "subgroup_size": 64},
+                 "features": {"shader_float16": False}}
+        plan = self.plan(phone)
+        self.assertEqual(plan["device"], "A phone's")
+        here = json.loads(self.graft("plan", "lenet.graft", "--bind", "batch=64", "--json"))
+        self.assertNotEqual(*([node["choices"] for node in p["plans"][0]["nodes"]] for p in (plan, here)))
+        self.fails("plan", "lenet.graft", "--bind", "batch=64", "--fits-device", "--caps", "caps.json",
+                   says=["1.00 MiB"])
+        self.graft("bench", "ops", "--alone", "--repeat", 1, "--filter", "NN 256", "--caps", "caps.json")
+
+    def test_files_that_say_nothing_or_nonsense_are_told(self):
+        limits = {"max_shared_memory": 16384}
+        for caps, says in (([], "not a JSON object"), ({}, "neither"), ({"limits": 3}, "not an object"),
+                           ({"limits": {**limits, "shared": 1}}, 'no limit "shared"'),
+                           ({"limits": {"subgroup_size": 0}}, '"subgroup_size" is 0'),
+                           ({"limits": {"max_workgroup_size": [1, 2]}}, "three numbers"),
+                           ({"limits": limits, "features": {"shader_float16": 1}}, "true or false"),
+                           ({"limits": limits, "type": "phone"}, "integrated"),
+                           ({"limits": limits, "heaps": []}, "list of heaps")):
+            with open(self.path("bad.json"), "w") as file:
+                json.dump(caps, file)
+            self.fails("plan", "lenet.graft", "--bind", "batch=4", "--caps", "bad.json", says=[says])
+        self.fails("plan", "lenet.graft", "--bind", "batch=4", "--caps", "none.json", says=["none.json"])
+
+
 class Budgets(CliTest):
     """On LeNet: the perceptron's memory is parameters and their state, which no plan makes smaller."""
 

@@ -5,7 +5,6 @@
 #include <iterator>
 #include <memory>
 
-#include "platform/gpu/presets.h"
 #include "runtime/session/decode_graph.h"
 #include "runtime/session/session.h"
 #include "runtime/train/precision.h"
@@ -89,7 +88,7 @@ Status bench_device(gpu::Device& device, const Options& options) {
 Status bench_ops(gpu::Device& device, const Options& options) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   gpu::Caps caps = device.caps();
-  if (!options.caps.empty()) GRAFT_TRY(gpu::apply_caps_preset(options.caps, caps));
+  if (!options.caps.empty()) GRAFT_TRY(apply_caps_to_run(options.caps, caps));
   GRAFT_TRY_ASSIGN(DeviceFigures figures, measure_device(device, options.clock()));
   BenchCase yardstick = gemm_yardstick();
   yardstick.rivals.clear();
@@ -150,7 +149,7 @@ Status bench_nodes(gpu::Device& device, const Model& model, const Options& optio
   session_options.program.profile = true;
   if (!options.caps.empty()) {
     session_options.caps = device.caps();
-    GRAFT_TRY(gpu::apply_caps_preset(options.caps, *session_options.caps));
+    GRAFT_TRY(apply_caps_to_run(options.caps, *session_options.caps));
   }
   GRAFT_TRY_ASSIGN(const auto session, Session::create(device, model, session_options));
   for (const PlanPort& port : session->plan().inputs) {
@@ -223,7 +222,7 @@ Status run_tune(OpenDevice& device, const Options& options) {
   gpu::Caps caps = device.device().caps();
   DeviceProfile& profile = device.remembered()->profile();
   const bool kept = options.caps.empty();
-  if (!kept) GRAFT_TRY(gpu::apply_caps_preset(options.caps, caps));
+  if (!kept) GRAFT_TRY(apply_caps_to_run(options.caps, caps));
   GRAFT_TRY_ASSIGN(const auto choices,
                    tune(device.device(), caps, graphs, options.repeat, options.clock(), kept ? &profile : nullptr));
   const std::string path = kept ? profile.path() : "";

@@ -4,6 +4,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "tools/graft/caps_json.h"
 #include "tools/graft/device.h"
 
 namespace graft::cli {
@@ -15,17 +16,6 @@ struct Options {
   bool json = false;
 };
 
-const char* type_name(gpu::DeviceType type) {
-  switch (type) {
-    case gpu::DeviceType::other: return "other";
-    case gpu::DeviceType::integrated: return "integrated";
-    case gpu::DeviceType::discrete: return "discrete";
-    case gpu::DeviceType::virtual_gpu: return "virtual";
-    case gpu::DeviceType::cpu: return "cpu";
-  }
-  return "unknown";
-}
-
 std::string version_text(std::uint32_t packed) {
   return cat(packed >> 22 & 0x7f, ".", packed >> 12 & 0x3ff, ".", packed & 0xfff);
 }
@@ -36,58 +26,20 @@ std::uint64_t device_memory(const gpu::Caps& caps) {
   return bytes;
 }
 
-/// "matrices of f16 16x16x16".
-std::string matrix_text(const gpu::MatrixShape& shape) {
-  const char* operand = shape.operand == gpu::MatrixShape::Operand::f16 ? "f16" : "bf16";
-  return cat("matrices of ", operand, " ", shape.m, "x", shape.n, "x", shape.k);
-}
-
 nlohmann::ordered_json to_json(const gpu::Caps& caps, std::size_t index) {
-  nlohmann::ordered_json heaps = nlohmann::ordered_json::array();
-  for (const auto& heap : caps.heaps) heaps.push_back({{"bytes", heap.bytes}, {"device_local", heap.device_local}});
-  nlohmann::ordered_json matrices = nlohmann::ordered_json::array();
-  for (const gpu::MatrixShape& shape : caps.matrix_shapes) matrices.push_back(matrix_text(shape));
   nlohmann::ordered_json quirks = nlohmann::ordered_json::array();
   for (const auto& q : caps.quirks) {
     quirks.push_back({{"name", q.name}, {"action", q.action}, {"reason", q.reason}, {"link", q.link}});
   }
-  return {{"index", index},
-          {"name", caps.device_name},
-          {"type", type_name(caps.type)},
-          {"driver", caps.driver_name},
-          {"driver_info", caps.driver_info},
-          {"vendor_id", caps.vendor_id},
-          {"device_id", caps.device_id},
-          {"api_version", version_text(caps.api_version)},
-          {"heaps", heaps},
-          {"limits",
-           {{"max_storage_buffer_range", caps.max_storage_buffer_range},
-            {"max_allocation", caps.max_allocation},
-            {"storage_buffer_alignment", caps.storage_buffer_alignment},
-            {"max_storage_buffers_per_stage", caps.max_storage_buffers_per_stage},
-            {"max_push_constants", caps.max_push_constants},
-            {"max_workgroup_invocations", caps.max_workgroup_invocations},
-            {"max_workgroup_size", caps.max_workgroup_size},
-            {"max_workgroup_count", caps.max_workgroup_count},
-            {"max_shared_memory", caps.max_shared_memory},
-            {"subgroup_size", caps.subgroup_size}}},
-          {"features",
-           {{"subgroup_basic", caps.subgroup_basic},
-            {"subgroup_arithmetic", caps.subgroup_arithmetic},
-            {"subgroup_shuffle", caps.subgroup_shuffle},
-            {"shader_float16", caps.shader_float16},
-            {"shader_int8", caps.shader_int8},
-            {"shader_int64", caps.shader_int64},
-            {"storage_16bit", caps.storage_16bit},
-            {"storage_8bit", caps.storage_8bit},
-            {"integer_dot", caps.integer_dot},
-            {"cooperative_matrix", caps.cooperative_matrix},
-            {"matrix_shapes", matrices},
-            {"shader_bfloat16", caps.shader_bfloat16},
-            {"timeline_semaphore", caps.timeline_semaphore},
-            {"unified_memory", caps.unified_memory},
-            {"timestamps", caps.timestamp_period_ns > 0}}},
-          {"quirks", quirks}};
+  nlohmann::ordered_json out = {{"index", index},
+                                {"driver", caps.driver_name},
+                                {"driver_info", caps.driver_info},
+                                {"vendor_id", caps.vendor_id},
+                                {"device_id", caps.device_id},
+                                {"api_version", version_text(caps.api_version)}};
+  out.update(caps_json(caps));
+  out["quirks"] = std::move(quirks);
+  return out;
 }
 
 void print(const gpu::Caps& caps, std::size_t index) {

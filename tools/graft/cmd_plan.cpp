@@ -4,7 +4,6 @@
 #include <memory>
 
 #include "platform/base/checked.h"
-#include "platform/gpu/presets.h"
 #include "runtime/plan/plan.h"
 #include "runtime/plan/stream_choice.h"
 #include "runtime/session/session.h"
@@ -131,7 +130,7 @@ Result<gpu::Caps> device_caps(const Options& options) {
 
 Result<gpu::Caps> find_caps(const Options& options) {
   GRAFT_TRY_ASSIGN(gpu::Caps caps, device_caps(options));
-  if (!options.caps.empty()) GRAFT_TRY(gpu::apply_caps_preset(options.caps, caps));
+  if (!options.caps.empty()) GRAFT_TRY(apply_caps_flag(options.caps, caps));
   return caps;
 }
 

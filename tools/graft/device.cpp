@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "platform/gpu/presets.h"
+#include "tools/graft/caps_json.h"
 
 namespace graft::cli {
 namespace {
@@ -17,10 +18,25 @@ void write_log(void*, LogLevel level, std::string_view message) {
 
 }  // namespace
 
-void add_caps_flag(CLI::App& app, std::string& preset) {
+void add_caps_flag(CLI::App& app, std::string& given) {
   std::string names;
   for (const gpu::CapsPreset& p : gpu::caps_presets()) names += cat(names.empty() ? "" : "; ", p.name, ": ", p.summary);
-  app.add_option("--caps", preset, "Plan as for a device with other capabilities (" + names + ")");
+  app.add_option(
+      "--caps", given,
+      "Plan as for a device with other capabilities: FILE.json, as graft devices --json prints them there, or " +
+          names);
+}
+
+Status apply_caps_flag(const std::string& given, gpu::Caps& caps) {
+  return given.ends_with(".json") ? read_caps_file(given, caps) : gpu::apply_caps_preset(given, caps);
+}
+
+Status apply_caps_to_run(const std::string& given, gpu::Caps& caps) {
+  if (!given.ends_with(".json")) return gpu::apply_caps_preset(given, caps);
+  const gpu::Caps device = caps;
+  GRAFT_TRY(read_caps_file(given, caps));
+  caps = within_device(std::move(caps), device);
+  return ok_status();
 }
 
 void add_device_flags(CLI::App& app, DeviceFlags& flags) {

@@ -20,8 +20,11 @@ struct DeviceFlags {
   bool verbose = false;
 };
 
-/// --caps of commands that plan: a preset laid over the device's capabilities.
-void add_caps_flag(CLI::App& app, std::string& preset);
+/// --caps of commands that plan: a preset's name or a .json file (read_caps_file), laid over the device's capabilities.
+void add_caps_flag(CLI::App& app, std::string& given);
+Status apply_caps_flag(const std::string& given, gpu::Caps& caps);
+/// The same for kernels that then run here: a file gives no more than the device has.
+Status apply_caps_to_run(const std::string& given, gpu::Caps& caps);
 
 void add_device_flags(CLI::App& app, DeviceFlags& flags);
 

@@ -1,0 +1,210 @@
+#include "tools/graft/caps_json.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "platform/os/file.h"
+
+namespace graft::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Three = std::array<std::uint32_t, 3>;
+
+constexpr gpu::DeviceType kTypes[] = {gpu::DeviceType::other, gpu::DeviceType::integrated, gpu::DeviceType::discrete,
+                                      gpu::DeviceType::virtual_gpu, gpu::DeviceType::cpu};
+
+/// All limits by name, once for who writes, who reads and who compares.
+template <class F>
+void each_limit(gpu::Caps& c, F f) {
+  f("max_storage_buffer_range", c.max_storage_buffer_range);
+  f("max_allocation", c.max_allocation);
+  f("storage_buffer_alignment", c.storage_buffer_alignment);
+  f("max_storage_buffers_per_stage", c.max_storage_buffers_per_stage);
+  f("max_push_constants", c.max_push_constants);
+  f("max_workgroup_invocations", c.max_workgroup_invocations);
+  f("max_workgroup_size", c.max_workgroup_size);
+  f("max_workgroup_count", c.max_workgroup_count);
+  f("max_shared_memory", c.max_shared_memory);
+  f("subgroup_size", c.subgroup_size);
+}
+
+template <class F>
+void each_feature(gpu::Caps& c, F f) {
+  f("subgroup_basic", c.subgroup_basic);
+  f("subgroup_arithmetic", c.subgroup_arithmetic);
+  f("subgroup_shuffle", c.subgroup_shuffle);
+  f("shader_float16", c.shader_float16);
+  f("shader_int8", c.shader_int8);
+  f("shader_int64", c.shader_int64);
+  f("storage_16bit", c.storage_16bit);
+  f("storage_8bit", c.storage_8bit);
+  f("integer_dot", c.integer_dot);
+  f("cooperative_matrix", c.cooperative_matrix);
+  f("shader_bfloat16", c.shader_bfloat16);
+  f("timeline_semaphore", c.timeline_semaphore);
+  f("unified_memory", c.unified_memory);
+}
+
+template <class T>
+Status read_number(const char* name, const Json& value, T& out) {
+  const bool fits = value.is_number_unsigned() && value.get<std::uint64_t>() >= 1 &&
+                    value.get<std::uint64_t>() <= std::numeric_limits<T>::max();
+  if (!fits) return invalid("\"", name, "\" is ", value.dump(), "; it must be an integer from 1 on.");
+  out = value.get<T>();
+  return ok_status();
+}
+
+Status read_number(const char* name, const Json& value, Three& out) {
+  if (!value.is_array() || value.size() != out.size()) return invalid("\"", name, "\" is not a list of three numbers.");
+  for (std::size_t i = 0; i < out.size(); ++i) GRAFT_TRY(read_number(name, value[i], out[i]));
+  return ok_status();
+}
+
+Status read_flag(const char* name, const Json& value, bool& out) {
+  if (!value.is_boolean()) return invalid("\"", name, "\" is ", value.dump(), "; it must be true or false.");
+  out = value.get<bool>();
+  return ok_status();
+}
+
+/// Members of `object` that are none of `known`.
+Status check_names(const char* what, const Json& object, const std::vector<std::string>& known) {
+  for (const auto& [name, value] : object.items()) {
+    if (std::ranges::find(known, name) == known.end()) return invalid("There is no ", what, " \"", name, "\".");
+  }
+  return ok_status();
+}
+
+Status read_limits(const Json& limits, gpu::Caps& caps) {
+  std::vector<std::string> known;
+  Status status = ok_status();
+  each_limit(caps, [&](const char* name, auto& limit) {
+    known.emplace_back(name);
+    if (status.ok() && limits.contains(name)) status = read_number(name, limits[name], limit);
+  });
+  GRAFT_TRY(status);
+  return check_names("limit", limits, known);
+}
+
+Status read_features(const Json& features, gpu::Caps& caps) {
+  std::vector<std::string> known = {"matrix_shapes", "timestamps"};
+  Status status = ok_status();
+  each_feature(caps, [&](const char* name, bool& feature) {
+    known.emplace_back(name);
+    if (status.ok() && features.contains(name)) status = read_flag(name, features[name], feature);
+  });
+  GRAFT_TRY(status);
+  return check_names("feature", features, known);
+}
+
+Status read_heaps(const Json& heaps, gpu::Caps& caps) {
+  if (!heaps.is_array() || heaps.empty()) return invalid("\"heaps\" is not a list of heaps.");
+  caps.heaps.clear();
+  for (const Json& heap : heaps) {
+    if (!heap.is_object() || !heap.contains("bytes")) return invalid("A heap has no \"bytes\".");
+    auto& out = caps.heaps.emplace_back();
+    out.device_local = true;
+    GRAFT_TRY(read_number("bytes", heap["bytes"], out.bytes));
+    if (heap.contains("device_local")) GRAFT_TRY(read_flag("device_local", heap["device_local"], out.device_local));
+  }
+  return ok_status();
+}
+
+Status read_type(const Json& type, gpu::Caps& caps) {
+  for (const gpu::DeviceType known : kTypes) {
+    if (type != type_name(known)) continue;
+    caps.type = known;
+    return ok_status();
+  }
+  return invalid("\"type\" is ", type.dump(), "; it is one of other, integrated, discrete, virtual and cpu.");
+}
+
+Status read_caps(const Json& object, gpu::Caps& caps) {
+  for (const char* part : {"limits", "features"}) {
+    if (object.contains(part) && !object[part].is_object()) return invalid("\"", part, "\" is not an object.");
+  }
+  if (!object.contains("limits") && !object.contains("features")) {
+    return invalid("There are neither \"limits\" nor \"features\", as graft devices --json prints them.");
+  }
+  if (object.contains("name") && object["name"].is_string()) caps.device_name = object["name"].get<std::string>();
+  if (object.contains("type")) GRAFT_TRY(read_type(object["type"], caps));
+  if (object.contains("heaps")) GRAFT_TRY(read_heaps(object["heaps"], caps));
+  if (object.contains("limits")) GRAFT_TRY(read_limits(object["limits"], caps));
+  if (object.contains("features")) GRAFT_TRY(read_features(object["features"], caps));
+  caps.matrix_shapes.clear();
+  caps.cooperative_matrix = false;
+  return ok_status();
+}
+
+template <class T>
+T lesser(const T& a, const T& b) {
+  return std::min(a, b);
+}
+Three lesser(const Three& a, const Three& b) {
+  return {std::min(a[0], b[0]), std::min(a[1], b[1]), std::min(a[2], b[2])};
+}
+
+}  // namespace
+
+const char* type_name(gpu::DeviceType type) {
+  switch (type) {
+    case gpu::DeviceType::other: return "other";
+    case gpu::DeviceType::integrated: return "integrated";
+    case gpu::DeviceType::discrete: return "discrete";
+    case gpu::DeviceType::virtual_gpu: return "virtual";
+    case gpu::DeviceType::cpu: return "cpu";
+  }
+  return "unknown";
+}
+
+std::string matrix_text(const gpu::MatrixShape& shape) {
+  const char* operand = shape.operand == gpu::MatrixShape::Operand::f16 ? "f16" : "bf16";
+  return cat("matrices of ", operand, " ", shape.m, "x", shape.n, "x", shape.k);
+}
+
+Json caps_json(const gpu::Caps& given) {
+  gpu::Caps caps = given;
+  Json heaps = Json::array();
+  for (const auto& heap : caps.heaps) heaps.push_back({{"bytes", heap.bytes}, {"device_local", heap.device_local}});
+  Json limits = Json::object();
+  each_limit(caps, [&](const char* name, const auto& limit) { limits[name] = limit; });
+  Json features = Json::object();
+  each_feature(caps, [&](const char* name, bool feature) { features[name] = feature; });
+  features["matrix_shapes"] = Json::array();
+  for (const gpu::MatrixShape& shape : caps.matrix_shapes) features["matrix_shapes"].push_back(matrix_text(shape));
+  features["timestamps"] = caps.timestamp_period_ns > 0;
+  return {{"name", caps.device_name},
+          {"type", type_name(caps.type)},
+          {"heaps", heaps},
+          {"limits", limits},
+          {"features", features}};
+}
+
+Status read_caps_file(const std::string& path, gpu::Caps& caps) {
+  GRAFT_TRY_ASSIGN(const auto file, os::system_files().map(path));
+  const std::span<const std::byte> bytes = file->bytes();
+  const auto* text = reinterpret_cast<const char*>(bytes.data());
+  Json json = Json::parse(text, text + bytes.size(), nullptr, false);
+  if (json.is_array() && json.size() == 1) json = json[0];
+  if (!json.is_object()) return invalid("\"", path, "\" is not a JSON object of one device's capabilities.");
+  return read_caps(json, caps).with_context(path);
+}
+
+gpu::Caps within_device(gpu::Caps wanted, gpu::Caps device) {
+  each_limit(wanted, [&](const std::string& name, auto& limit) {
+    each_limit(device, [&](const std::string& other, auto& own) {
+      if constexpr (std::is_same_v<decltype(limit), decltype(own)>) {
+        if (name != other || name == "subgroup_size") return;
+        limit = name == "storage_buffer_alignment" ? std::max(limit, own) : lesser(limit, own);
+      }
+    });
+  });
+  each_feature(wanted, [&](const std::string& name, bool& feature) {
+    each_feature(device, [&](const std::string& other, bool own) {
+      if (name == other) feature = feature && own;
+    });
+  });
+  return wanted;
+}
+
+}  // namespace graft::cli

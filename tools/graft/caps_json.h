@@ -1,0 +1,27 @@
+// A device's capabilities as JSON: what graft devices --json prints, --caps FILE.json reads again, here or elsewhere.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "platform/base/status.h"
+#include "platform/gpu/gpu.h"
+
+namespace graft::cli {
+
+const char* type_name(gpu::DeviceType type);  ///< "discrete"
+/// "matrices of f16 16x16x16".
+std::string matrix_text(const gpu::MatrixShape& shape);
+
+/// Name, type, heaps, limits and features.
+nlohmann::ordered_json caps_json(const gpu::Caps& caps);
+
+/// Puts what the file says over `caps`; what it leaves out stays. The file holds such an object, or a list of one.
+/// Shapes of matrices are not read: a device's matrix units stay out of plans for it.
+/// invalid_argument: no such object, a limit or feature that graft does not know, a number that cannot be.
+Status read_caps_file(const std::string& path, gpu::Caps& caps);
+
+/// What is left of `wanted` on a device that kernels are to run on: no limit and no feature beyond the device's own.
+gpu::Caps within_device(gpu::Caps wanted, gpu::Caps device);
+
+}  // namespace graft::cli
