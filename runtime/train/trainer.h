@@ -200,7 +200,11 @@ class Trainer {
   Status save_state();
   Result<std::optional<TrainingPlan>> plan_smaller() const;
   Result<std::optional<TrainingPlan>> plan_for(std::uint64_t budget, bool same_size) const;
-  std::vector<std::uint64_t> smaller_budgets(std::uint64_t asked) const;
+  struct Smaller {
+    std::uint64_t budget;
+    bool same_size;  ///< of micro-batches
+  };
+  std::vector<Smaller> smaller_budgets(std::uint64_t asked) const;
   bool half_done() const { return state_.samples_done != 0 || unfinished_ != nullptr; }
   Status load_residents();
   Result<Runner> make_runner(SizedPlan sized);

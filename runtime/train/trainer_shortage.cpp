@@ -101,14 +101,22 @@ Status Trainer::save_state() {
   return kept;
 }
 
-/// From the largest down: what the device says that it has, else ever finer shares of what it refused.
-std::vector<std::uint64_t> Trainer::smaller_budgets(std::uint64_t asked) const {
-  std::vector<std::uint64_t> budgets;
+/// What to plan for, in this order: what the device says that it has, with other micro-batches too;
+/// else ever finer shares of what it refused.
+std::vector<Trainer::Smaller> Trainer::smaller_budgets(std::uint64_t asked) const {
+  std::vector<Smaller> budgets;
+  const bool whole_steps = !half_done() && options_.micro_batch == 0;
+  const auto add = [&](std::initializer_list<std::uint64_t> sizes) {
+    for (const bool same_size : {true, false}) {
+      if (!same_size && !whole_steps) break;
+      for (const std::uint64_t size : sizes) budgets.push_back({size, same_size});
+    }
+  };
   const std::uint64_t available = device_.available_memory();
   if (available != gpu::kUnknownMemory && available + device_bytes() < asked - asked / 8) {
-    budgets.push_back(available + device_bytes());
+    add({available + device_bytes()});
   }
-  for (std::uint64_t share = 8; share <= 512; share *= 4) budgets.push_back(asked - asked / share);
+  add({asked - asked / 8, asked - asked / 32, asked - asked / 128, asked - asked / 512});
   return budgets;
 }
 
@@ -131,16 +139,13 @@ Result<std::optional<TrainingPlan>> Trainer::plan_for(std::uint64_t budget, bool
 /// A plan for less memory than plan_, where there is such.
 Result<std::optional<TrainingPlan>> Trainer::plan_smaller() const {
   const std::uint64_t asked = plan_.memory().total();
-  for (const bool same_size : {true, false}) {
-    if (!same_size && (half_done() || options_.micro_batch != 0)) break;
-    for (const std::uint64_t budget : smaller_budgets(asked)) {
-      GRAFT_TRY_ASSIGN(std::optional<TrainingPlan> plan, plan_for(budget, same_size));
-      if (!plan) continue;
-      auto& reasons = plan->choice.reasons;
-      reasons.insert(reasons.begin(), cat("The device had not the ", bytes_text(asked),
-                                          " that were planned; this is for ", bytes_text(budget), "."));
-      return plan;
-    }
+  for (const auto& [budget, same_size] : smaller_budgets(asked)) {
+    GRAFT_TRY_ASSIGN(std::optional<TrainingPlan> plan, plan_for(budget, same_size));
+    if (!plan) continue;
+    auto& reasons = plan->choice.reasons;
+    reasons.insert(reasons.begin(), cat("The device had not the ", bytes_text(asked),
+                                        " that were planned; this is for ", bytes_text(budget), "."));
+    return plan;
   }
   return std::optional<TrainingPlan>();
 }

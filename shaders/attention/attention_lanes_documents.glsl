@@ -3,32 +3,20 @@ int document(Head h, uint token) {
   return p.has_documents != 0u ? documents[h.batch * p.queries + min(token, p.queries - 1u)] : 0;
 }
 
-// From `key` on in steps of kAcross: the first tile with a document of the span, or a number >= end.
-uint next_keys(Head h, uint key, uint end, ivec2 span) {
-  if (p.has_documents == 0u) return key;
+// From `at` on in steps of kAcross: the first tile of keys, or of rows, with a document of the span; or a number >= end.
+// `per`: rows of one token (1 of keys).
+uint next_tile(Head h, uint at, uint end, ivec2 span, uint per) {
+  if (p.has_documents == 0u) return at;
   bool found = false;
   do {
-    ivec2 keys = kNothing;
+    ivec2 tile = kNothing;
     [[unroll]] for (uint j = 0u; j < 4u; ++j) {
-      keys = with_document(keys, document(h, key + 4u * gl_SubgroupInvocationID + j));
+      tile = with_document(tile, document(h, (at + 4u * gl_SubgroupInvocationID + j) / per));
     }
-    found = overlap(over_lanes_span(keys), span);
-    key += found ? 0u : kAcross;
-  } while (!found && key < end);
-  return key;
+    found = overlap(over_lanes_span(tile), span);
+    at += found ? 0u : kAcross;
+  } while (!found && at < end);
+  return at;
 }
-
-// The same of rows.
-uint next_rows(Head h, uint row, uint end, ivec2 span) {
-  if (p.has_documents == 0u) return row;
-  bool found = false;
-  do {
-    ivec2 rows = kNothing;
-    [[unroll]] for (uint j = 0u; j < 4u; ++j) {
-      rows = with_document(rows, document(h, (row + 4u * gl_SubgroupInvocationID + j) / p.group));
-    }
-    found = overlap(over_lanes_span(rows), span);
-    row += found ? 0u : kAcross;
-  } while (!found && row < end);
-  return row;
-}
+uint next_keys(Head h, uint key, uint end, ivec2 span) { return next_tile(h, key, end, span, 1u); }
+uint next_rows(Head h, uint row, uint end, ivec2 span) { return next_tile(h, row, end, span, p.group); }

@@ -5,26 +5,11 @@
 layout(constant_id = 0) const uint kLanes = 8;
 layout(constant_id = 1) const uint kLaneRows = 16;
 layout(constant_id = 2) const uint kColumns = 16;
-// Four contiguous elements are one load: 1 along k, 2 along the rows of A (columns of B), 0 neither.
-#ifdef GEMM_VECTORS
-layout(constant_id = 3) const uint kVectorA = 0;
-layout(constant_id = 5) const uint kVectorB = 0;
-#else
-const uint kVectorA = 0;
-const uint kVectorB = 0;
-#endif
 layout(constant_id = 6) const uint kLanesM = 2;  // lanes that stand along m
-layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
+#include "shaders/common/gemm_lane_vectors.glsl"
 const uint kLanesN = kLanes / kLanesM;
 const uint kTileM = kLanesM * kLaneRows;
 const uint kTileN = kLanesN * kColumns;
-const uint kAlongK = 1;
-const uint kAcross = 2;
-const uint kQuadRows = (kLaneRows + 3) / 4;
-const uint kQuadColumns = (kColumns + 3) / 4;
-const bool kAcrossA = kVectorA == kAcross;
-const bool kAcrossB = kVectorB == kAcross;
-const bool kRunsOfFour = kVectorB * (kColumns / 4) != 0;  // of columns, that are loaded or stored at once
 
 // Neighbouring lanes own neighbouring columns, or runs of four of them.
 uint column_of(uint lane, uint j) {

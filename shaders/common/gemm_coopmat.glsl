@@ -22,7 +22,7 @@ layout(constant_id = 20) const uint kSubgroupsN = 2;
 layout(constant_id = 21) const uint kMatsM = 2;  // of a subgroup
 layout(constant_id = 22) const uint kMatsN = 2;
 layout(constant_id = 23) const uint kBlock = 32;      // of k
-layout(constant_id = 24) const uint kVectorA = 0;     // four contiguous elements are one load: as in gemm_shuffle.glsl
+layout(constant_id = 24) const uint kVectorA = 0;     // four contiguous elements are one load: as in gemm_lane_vectors.glsl
 layout(constant_id = 25) const uint kVectorB = 0;
 layout(constant_id = 26) const bool kOneStep = false;  // k has one outer step
 layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;

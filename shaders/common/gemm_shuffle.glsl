@@ -7,27 +7,11 @@
 layout(constant_id = 0) const uint kLanes = 8;  // the subgroup size
 layout(constant_id = 1) const uint kTileM = 16;
 layout(constant_id = 2) const uint kColumns = 4;
-#ifdef GEMM_VECTORS
-// Four contiguous elements are one load: 1 along k, 2 along the rows of A (columns of B), 0 neither.
-layout(constant_id = 3) const uint kVectorA = 0;
-layout(constant_id = 5) const uint kVectorB = 0;
-#else
-const uint kVectorA = 0;
-const uint kVectorB = 0;
-#endif
-layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
 const uint kLaneRows = kTileM;
+#include "shaders/common/gemm_lane_vectors.glsl"
 const uint kTileN = kLanes * kColumns;
 const uint kRows = (kTileM + kLanes - 1) / kLanes;
-const uint kAlongK = 1;
-const uint kAcross = 2;
-const uint kQuadRows = (kTileM + 3) / 4;
 const bool kOneQuad = kQuadRows <= kLanes;  // each lane loads one quad of rows, in several steps
-const uint kQuadColumns = (kColumns + 3) / 4;
-const bool kAcrossA = kVectorA == kAcross;
-const bool kAcrossB = kVectorB == kAcross;
-// 4 or 8 columns. Written so because a logical "and" of specialization constants is more than some drivers compile.
-const bool kRunsOfFour = kVectorB * (kColumns / 4) != 0;
 
 // The row of A that a lane loads.
 uint row_of(uint lane, uint i) {

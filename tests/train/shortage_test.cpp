@@ -128,13 +128,12 @@ TEST_F(Shortage, AndTheCallsOfTheAnswerToIt) {
   check_every_call(2, 5);
 }
 
-TEST_F(Shortage, TheNewPlanIsForWhatTheDeviceSaysItHas) {
+TEST_F(Shortage, TheNewPlanIsForLessAndSaysSo) {
   Told told;
   EditedDevice device(*shared_device());
   const auto trainer = make_on(device, told.sink());
   ASSERT_TRUE(step(*trainer).ok());
   const std::uint64_t whole = trainer->device_bytes();
-  device.set_available(0);  // with what the trainer gives back, exactly what it has: the first share below it
   device.refuse_call(1);
   ASSERT_TRUE(step(*trainer).ok());
   EXPECT_LE(trainer->device_bytes(), whole - whole / 512);
@@ -142,6 +141,20 @@ TEST_F(Shortage, TheNewPlanIsForWhatTheDeviceSaysItHas) {
   ASSERT_EQ(told.messages.size(), 1u);
   EXPECT_NE(told.messages[0].find("In step 1 the device ran out of memory"), std::string::npos) << told.messages[0];
   EXPECT_NE(trainer->plan().choice.reasons.at(0).find("had not the"), std::string::npos);
+}
+
+// Before the trainer holds anything, what the device says is there is all that a plan may take; without its word the
+// first smaller plan would be for seven eighths.
+TEST_F(Shortage, ATrainerIsMadeForWhatTheDeviceSaysItHas) {
+  const std::uint64_t whole = make_on(*shared_device())->device_bytes();
+  const std::uint64_t available = whole * 4 / 5;
+  EditedDevice device(*shared_device());
+  device.set_available(available);
+  device.refuse_call(1);
+  const auto trainer = make_on(device);
+  EXPECT_LE(trainer->device_bytes(), available);
+  EXPECT_EQ(trainer->plan().choice.budget, available);
+  EXPECT_TRUE(step(*trainer).ok());
 }
 
 TEST_F(Shortage, EvaluationHashAndCaptureAreAnsweredToo) {

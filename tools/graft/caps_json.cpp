@@ -47,7 +47,7 @@ void each_feature(gpu::Caps& c, F f) {
 }
 
 template <class T>
-Status read_number(const char* name, const Json& value, T& out) {
+Status read_member(const char* name, const Json& value, T& out) {
   const bool fits = value.is_number_unsigned() && value.get<std::uint64_t>() >= 1 &&
                     value.get<std::uint64_t>() <= std::numeric_limits<T>::max();
   if (!fits) return invalid("\"", name, "\" is ", value.dump(), "; it must be an integer from 1 on.");
@@ -55,46 +55,31 @@ Status read_number(const char* name, const Json& value, T& out) {
   return ok_status();
 }
 
-Status read_number(const char* name, const Json& value, Three& out) {
+Status read_member(const char* name, const Json& value, Three& out) {
   if (!value.is_array() || value.size() != out.size()) return invalid("\"", name, "\" is not a list of three numbers.");
-  for (std::size_t i = 0; i < out.size(); ++i) GRAFT_TRY(read_number(name, value[i], out[i]));
+  for (std::size_t i = 0; i < out.size(); ++i) GRAFT_TRY(read_member(name, value[i], out[i]));
   return ok_status();
 }
 
-Status read_flag(const char* name, const Json& value, bool& out) {
+Status read_member(const char* name, const Json& value, bool& out) {
   if (!value.is_boolean()) return invalid("\"", name, "\" is ", value.dump(), "; it must be true or false.");
   out = value.get<bool>();
   return ok_status();
 }
 
-/// Members of `object` that are none of `known`.
-Status check_names(const char* what, const Json& object, const std::vector<std::string>& known) {
+/// Reads each member that `each` knows, and refuses all others but `besides`.
+template <class Each>
+Status read_members(const char* what, const Json& object, std::vector<std::string> besides, Each each) {
+  Status status = ok_status();
+  each([&](const char* name, auto& out) {
+    besides.emplace_back(name);
+    if (status.ok() && object.contains(name)) status = read_member(name, object[name], out);
+  });
+  GRAFT_TRY(status);
   for (const auto& [name, value] : object.items()) {
-    if (std::ranges::find(known, name) == known.end()) return invalid("There is no ", what, " \"", name, "\".");
+    if (std::ranges::find(besides, name) == besides.end()) return invalid("There is no ", what, " \"", name, "\".");
   }
   return ok_status();
-}
-
-Status read_limits(const Json& limits, gpu::Caps& caps) {
-  std::vector<std::string> known;
-  Status status = ok_status();
-  each_limit(caps, [&](const char* name, auto& limit) {
-    known.emplace_back(name);
-    if (status.ok() && limits.contains(name)) status = read_number(name, limits[name], limit);
-  });
-  GRAFT_TRY(status);
-  return check_names("limit", limits, known);
-}
-
-Status read_features(const Json& features, gpu::Caps& caps) {
-  std::vector<std::string> known = {"matrix_shapes", "timestamps"};
-  Status status = ok_status();
-  each_feature(caps, [&](const char* name, bool& feature) {
-    known.emplace_back(name);
-    if (status.ok() && features.contains(name)) status = read_flag(name, features[name], feature);
-  });
-  GRAFT_TRY(status);
-  return check_names("feature", features, known);
 }
 
 Status read_heaps(const Json& heaps, gpu::Caps& caps) {
@@ -104,8 +89,8 @@ Status read_heaps(const Json& heaps, gpu::Caps& caps) {
     if (!heap.is_object() || !heap.contains("bytes")) return invalid("A heap has no \"bytes\".");
     auto& out = caps.heaps.emplace_back();
     out.device_local = true;
-    GRAFT_TRY(read_number("bytes", heap["bytes"], out.bytes));
-    if (heap.contains("device_local")) GRAFT_TRY(read_flag("device_local", heap["device_local"], out.device_local));
+    GRAFT_TRY(read_member("bytes", heap["bytes"], out.bytes));
+    if (heap.contains("device_local")) GRAFT_TRY(read_member("device_local", heap["device_local"], out.device_local));
   }
   return ok_status();
 }
@@ -129,8 +114,13 @@ Status read_caps(const Json& object, gpu::Caps& caps) {
   if (object.contains("name") && object["name"].is_string()) caps.device_name = object["name"].get<std::string>();
   if (object.contains("type")) GRAFT_TRY(read_type(object["type"], caps));
   if (object.contains("heaps")) GRAFT_TRY(read_heaps(object["heaps"], caps));
-  if (object.contains("limits")) GRAFT_TRY(read_limits(object["limits"], caps));
-  if (object.contains("features")) GRAFT_TRY(read_features(object["features"], caps));
+  if (object.contains("limits")) {
+    GRAFT_TRY(read_members("limit", object["limits"], {}, [&](auto read) { each_limit(caps, read); }));
+  }
+  if (object.contains("features")) {
+    GRAFT_TRY(read_members("feature", object["features"], {"matrix_shapes", "timestamps"},
+                           [&](auto read) { each_feature(caps, read); }));
+  }
   caps.matrix_shapes.clear();
   caps.cooperative_matrix = false;
   return ok_status();
