@@ -22,6 +22,8 @@ constexpr std::array kQuantized = {KernelId::matmul_skinny_weight__f32, KernelId
 constexpr std::array kPlain = {KernelId::matmul_skinny_weight__f32_plain,
                                KernelId::matmul_skinny_weight__f32_plain_shuffle};
 constexpr std::uint8_t kDot8 = 2;
+constexpr std::uint64_t kLineBytes = 64;
+constexpr std::uint64_t kMostTouched = 256u << 10;  // bytes of a workgroup's rows, that stay in a core's cache
 
 /// A's rows rounded to 8 bits.
 Result<Slot> quantize_rows(Emitter& e, const WeightGemm& g) {
@@ -59,6 +61,13 @@ Result<bool> emit_weight_skinny(Emitter& e, const WeightGemm& g, std::uint64_t f
   GRAFT_TRY_ASSIGN(push.out_stride, count32(all_rows, "columns of the product"));
   push.first = static_cast<std::uint32_t>(first);
   push.has_bias = g.bias ? 1 : 0;
+  const std::uint64_t row_bytes = storage_bytes(g.dtype, g.columns);
+  const std::uint64_t group_bytes = row_bytes * std::uint64_t{threads / along} * span;
+  GRAFT_TRY_ASSIGN(push.row_bytes, count32(row_bytes, "row of the weight"));
+  push.last_word = static_cast<std::uint32_t>(storage_bytes(g.dtype, g.columns * g.rows) / 4 - 1);
+  // Rows of f32 are long enough for a CPU to read ahead by itself.
+  if (along == 1 && is_quantized(g.dtype) && group_bytes <= kMostTouched)
+    push.lines = static_cast<std::uint32_t>(group_bytes / kLineBytes);
   Binding a = g.a;
   if (dot8) {
     GRAFT_TRY_ASSIGN(const Slot codes, quantize_rows(e, g));

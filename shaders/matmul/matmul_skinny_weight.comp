@@ -52,6 +52,7 @@ int dot_packed(uint a, uint b, spirv_literal int packed_format);
 
 const uint kSums = kRows * kSpan;
 const uint kRunWords = 9;  // of A in 8 bits
+const uint kLineWords = 16;
 shared float parts[kAlong == 1 ? 1 : kSums * kThreads];
 
 #ifdef PLAIN
@@ -135,6 +136,19 @@ float product(uint m0, uint r, uint run) {
 #endif
 }
 
+uint touch_rows(uint first_row) {
+  uint any = 0;
+#ifndef PLAIN
+  // Reads a word of every cache line of the rows that this workgroup takes, in their order in memory: a core then waits
+  // for many lines at a time, where its lanes, each in a row of its own, would ask for one after the other.
+  const uint first = first_row * p.row_bytes / 4;
+  for (uint line = gl_LocalInvocationIndex; line < p.lines; line += kThreads) {
+    any |= w[min(first + line * kLineWords, p.last_word)];
+  }
+#endif
+  return any & p.zero;
+}
+
 #ifdef SHUFFLE
 #define HOLD(m0, run) hold(m0, run);
 #else
@@ -150,6 +164,7 @@ void main() {
   const uint m0 = group / p.groups_n * kRows;
   const uint n0 = group % p.groups_n * (kAcross * kSpan) + across;
   const uint runs = p.k / 32;
+  const uint none = kAlong == 1 ? touch_rows(n0 - across) : 0;
   float acc[kSums];
   [[unroll]] for (uint i = 0; i < kSums; ++i) acc[i] = 0.0;
   if (kPairs) {
@@ -187,7 +202,7 @@ void main() {
   }
   [[unroll]] for (uint j = 0; j < kSpan; ++j) {
     const uint n = n0 + j * kAcross;
-    if (n >= p.n) continue;
+    if (n + none >= p.n) continue;
     const float start = p.has_bias != 0 ? bias[p.first + n] : 0.0;
     [[unroll]] for (uint r = 0; r < kRows; ++r) {
       if (m0 + r < p.rows) c[(m0 + r) * p.out_stride + p.first + n] = acc[j * kRows + r] + start;

@@ -9,4 +9,8 @@ PUSH_BEGIN(MatmulSkinnyWeightPush)
   uint out_stride;  // elements from a row of C to the next
   uint first;       // column of C that W's row 0 is
   uint has_bias;
+  uint row_bytes;   // of W
+  uint lines;       // cache lines of W that a workgroup asks for before it begins; 0: none
+  uint last_word;   // of W
+  uint zero;        // 0, which no compiler knows
 PUSH_END(MatmulSkinnyWeightPush)

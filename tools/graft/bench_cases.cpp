@@ -185,7 +185,8 @@ std::vector<BenchCase> bench_cases() {
     for (const std::int64_t m : {1, 4, 128}) cases.push_back(quantized_gemm(dtype, m, 1536, 576, true));
     cases.push_back(quantized_gemm(dtype, 128, 576, 1536, false));
   }
-  cases.push_back(quantized_gemm(DType::q8_0, 1, 49152, 576, true));  // more than caches hold
+  cases.push_back(gemm(1, 49152, 576, false, true));  // more than caches hold
+  for (const DType dtype : {DType::q8_0, DType::q4_0}) cases.push_back(quantized_gemm(dtype, 1, 49152, 576, true));
   for (const DType dtype : {DType::q4_k, DType::q6_k}) {
     cases.push_back(quantized_gemm(dtype, 128, 768, 768, true));
     cases.push_back(quantized_gemm(dtype, 128, 768, 768, false));
