@@ -1,6 +1,9 @@
 #include "runtime/exec/kernel_cache.h"
 
+#include <list>
+
 #include "runtime/exec/narrow_kernel.h"
+#include "runtime/exec/specialize.h"
 
 namespace graft {
 
@@ -8,7 +11,9 @@ Result<std::vector<gpu::Kernel*>> KernelCache::get(const Plan& plan) {
   std::vector<gpu::KernelDesc> missing;
   std::vector<const PlanKernel*> missing_kernels;
   std::map<std::pair<shaders::KernelId, BindingStorage>, std::vector<std::uint32_t>> narrow;
-  for (const PlanKernel& kernel : plan.kernels) {  // no two are equal
+  const bool plain = wants_plain_constants(device_.caps());
+  std::list<std::vector<std::uint32_t>> specialized;  // none moves while descriptions point at it
+  for (const PlanKernel& kernel : plan.kernels) {     // no two are equal
     if (kernels_.contains(key_of(kernel))) continue;
     const shaders::KernelInfo& info = shaders::kernel_info(kernel.id);
     std::span<const std::uint32_t> spirv = info.spirv;
@@ -19,7 +24,12 @@ Result<std::vector<gpu::Kernel*>> KernelCache::get(const Plan& plan) {
       }
       spirv = words;
     }
-    missing.push_back({info.name, spirv, kernel.specialization, kernel.bindings, kernel.push_bytes});
+    std::span<const std::uint32_t> specialization = kernel.specialization;
+    if (plain && !specialization.empty()) {
+      spirv = specialized.emplace_back(specialize(spirv, specialization));
+      specialization = {};
+    }
+    missing.push_back({info.name, spirv, specialization, kernel.bindings, kernel.push_bytes});
     if ((info.features & shaders::needs_coopmat) != 0) missing.back().subgroup_size = device_.caps().matrix_subgroup;
     missing_kernels.push_back(&kernel);
   }

@@ -189,7 +189,9 @@ constexpr Rule kRules[] = {
      "matrix units"},
     {Family::gemm, "matrices 2x2x16x16", gains_by_matrices, "matrix units, in little shared memory"},
 
-    {Family::gemm, "shared 64x8x4x4", is_swiftshader, "its code keeps no vectors in registers: the fewest to keep"},
+    {Family::gemm, "shuffle 8x4",
+     [](const Caps& c, const ChoiceShape& s) { return is_swiftshader(c) && s.m > 4 && s.n > c.subgroup_size; },
+     "each load is a branch for each of four lanes, larger tiles save few of them and compile for seconds"},
     {Family::gemm, "apart 8x4x32x16", suits_apart<8, 4, 32, 16>, kApart},
     {Family::gemm, "apart 8x4x16x16", suits_apart<8, 4, 16, 16>, kApart},
     {Family::gemm, "apart 8x2x16x16", suits_apart<8, 2, 16, 16>, kApart},

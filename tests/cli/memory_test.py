@@ -39,6 +39,11 @@ class Capabilities(CliTest):
                    says=["1.00 MiB"])
         self.graft("bench", "ops", "--alone", "--repeat", 1, "--filter", "NN 256", "--caps", "caps.json")
 
+    def test_real_gpus_are_known_by_name(self):
+        fits = self.graft("plan", "lenet.graft", "--bind", "batch=64", "--caps", "mali-g78", "--fits-device")
+        self.assertIn("6.00 GiB", fits.splitlines()[-1])
+        self.fails("plan", "lenet.graft", "--bind", "batch=64", "--caps", "mali-g79", says=["mali-g79", "mali-g78, mali-g610"])
+
     def test_files_that_say_nothing_or_nonsense_are_told(self):
         limits = {"max_shared_memory": 16384}
         for caps, says in (([], "not a JSON object"), ({}, "neither"), ({"limits": 3}, "not an object"),

@@ -30,7 +30,7 @@ Result<gpu::Caps> test_caps() {
   const char* const preset = std::getenv("GRAFT_TEST_CAPS");
   if (preset != nullptr && *preset != '\0') GRAFT_TRY(gpu::apply_caps_preset(preset, caps));
   if (edit_caps != nullptr) edit_caps(caps);
-  return caps;
+  return gpu::within_device(std::move(caps), device->caps());
 }
 
 bool rounds_products() {

@@ -65,7 +65,7 @@ TEST(Choice, FollowsTheDeviceAndTheShape) {
   apart.subgroup_size = 4;
   EXPECT_EQ(choose(Family::gemm, apart, large).variant->name, "apart 8x4x32x16") << "half the lanes would idle";
   apart.vendor_id = 0x1ae0;
-  EXPECT_EQ(choose(Family::gemm, apart, large).variant->name, "shared 64x8x4x4") << "SwiftShader";
+  EXPECT_EQ(choose(Family::gemm, apart, large).variant->name, "shuffle 8x4") << "SwiftShader";
   EXPECT_EQ(choose(Family::gemm, small, large).variant->name, "shared 64x8x4x4");
   EXPECT_EQ(choose(Family::gemm, desktop, large).variant->name, "shared 128x8x4x8");
   EXPECT_EQ(choose(Family::gemm, desktop, {8, 4096, 64}).variant->name, "shared 128x32x4x2");

@@ -3,48 +3,19 @@
 #include <algorithm>
 #include <limits>
 
+#include "platform/gpu/caps_fields.h"
 #include "platform/os/file.h"
 
 namespace graft::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
+using gpu::each_feature;
+using gpu::each_limit;
 using Three = std::array<std::uint32_t, 3>;
 
 constexpr gpu::DeviceType kTypes[] = {gpu::DeviceType::other, gpu::DeviceType::integrated, gpu::DeviceType::discrete,
                                       gpu::DeviceType::virtual_gpu, gpu::DeviceType::cpu};
-
-/// All limits by name, once for who writes, who reads and who compares.
-template <class F>
-void each_limit(gpu::Caps& c, F f) {
-  f("max_storage_buffer_range", c.max_storage_buffer_range);
-  f("max_allocation", c.max_allocation);
-  f("storage_buffer_alignment", c.storage_buffer_alignment);
-  f("max_storage_buffers_per_stage", c.max_storage_buffers_per_stage);
-  f("max_push_constants", c.max_push_constants);
-  f("max_workgroup_invocations", c.max_workgroup_invocations);
-  f("max_workgroup_size", c.max_workgroup_size);
-  f("max_workgroup_count", c.max_workgroup_count);
-  f("max_shared_memory", c.max_shared_memory);
-  f("subgroup_size", c.subgroup_size);
-}
-
-template <class F>
-void each_feature(gpu::Caps& c, F f) {
-  f("subgroup_basic", c.subgroup_basic);
-  f("subgroup_arithmetic", c.subgroup_arithmetic);
-  f("subgroup_shuffle", c.subgroup_shuffle);
-  f("shader_float16", c.shader_float16);
-  f("shader_int8", c.shader_int8);
-  f("shader_int64", c.shader_int64);
-  f("storage_16bit", c.storage_16bit);
-  f("storage_8bit", c.storage_8bit);
-  f("integer_dot", c.integer_dot);
-  f("cooperative_matrix", c.cooperative_matrix);
-  f("shader_bfloat16", c.shader_bfloat16);
-  f("timeline_semaphore", c.timeline_semaphore);
-  f("unified_memory", c.unified_memory);
-}
 
 template <class T>
 Status read_member(const char* name, const Json& value, T& out) {
@@ -126,14 +97,6 @@ Status read_caps(const Json& object, gpu::Caps& caps) {
   return ok_status();
 }
 
-template <class T>
-T lesser(const T& a, const T& b) {
-  return std::min(a, b);
-}
-Three lesser(const Three& a, const Three& b) {
-  return {std::min(a[0], b[0]), std::min(a[1], b[1]), std::min(a[2], b[2])};
-}
-
 }  // namespace
 
 const char* type_name(gpu::DeviceType type) {
@@ -178,23 +141,6 @@ Status read_caps_file(const std::string& path, gpu::Caps& caps) {
   if (json.is_array() && json.size() == 1) json = json[0];
   if (!json.is_object()) return invalid("\"", path, "\" is not a JSON object of one device's capabilities.");
   return read_caps(json, caps).with_context(path);
-}
-
-gpu::Caps within_device(gpu::Caps wanted, gpu::Caps device) {
-  each_limit(wanted, [&](const std::string& name, auto& limit) {
-    each_limit(device, [&](const std::string& other, auto& own) {
-      if constexpr (std::is_same_v<decltype(limit), decltype(own)>) {
-        if (name != other || name == "subgroup_size") return;
-        limit = name == "storage_buffer_alignment" ? std::max(limit, own) : lesser(limit, own);
-      }
-    });
-  });
-  each_feature(wanted, [&](const std::string& name, bool& feature) {
-    each_feature(device, [&](const std::string& other, bool own) {
-      if (name == other) feature = feature && own;
-    });
-  });
-  return wanted;
 }
 
 }  // namespace graft::cli

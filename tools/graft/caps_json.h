@@ -21,7 +21,4 @@ nlohmann::ordered_json caps_json(const gpu::Caps& caps);
 /// invalid_argument: no such object, a limit or feature that graft does not know, a number that cannot be.
 Status read_caps_file(const std::string& path, gpu::Caps& caps);
 
-/// What is left of `wanted` on a device that kernels are to run on: no limit and no feature beyond the device's own.
-gpu::Caps within_device(gpu::Caps wanted, gpu::Caps device);
-
 }  // namespace graft::cli

@@ -120,7 +120,8 @@ Result<Forecast> plan_for_training(const Model& model, const Options& given, con
 // The device that was asked for, else any that is here, else what Vulkan guarantees everywhere.
 Result<gpu::Caps> device_caps(const Options& options) {
   auto opened = OpenDevice::open(options.flags);
-  const bool asked = !options.flags.device.empty() || !options.flags.library.empty() || options.fits_device;
+  const bool asked =
+      !options.flags.device.empty() || !options.flags.library.empty() || (options.fits_device && options.caps.empty());
   if (!opened.ok() && !asked) return gpu::Caps{.device_name = "any Vulkan 1.1 device"};
   GRAFT_TRY_ASSIGN(auto device, std::move(opened));
   const gpu::Caps caps = device->device().caps();
@@ -131,6 +132,10 @@ Result<gpu::Caps> device_caps(const Options& options) {
 Result<gpu::Caps> find_caps(const Options& options) {
   GRAFT_TRY_ASSIGN(gpu::Caps caps, device_caps(options));
   if (!options.caps.empty()) GRAFT_TRY(apply_caps_flag(options.caps, caps));
+  if (options.fits_device && caps.heaps.empty()) {
+    return invalid("There is no device here, and \"", options.caps,
+                   "\" says nothing of heaps: name a real GPU, or a file.");
+  }
   return caps;
 }
 

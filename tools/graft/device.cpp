@@ -32,10 +32,9 @@ Status apply_caps_flag(const std::string& given, gpu::Caps& caps) {
 }
 
 Status apply_caps_to_run(const std::string& given, gpu::Caps& caps) {
-  if (!given.ends_with(".json")) return gpu::apply_caps_preset(given, caps);
   const gpu::Caps device = caps;
-  GRAFT_TRY(read_caps_file(given, caps));
-  caps = within_device(std::move(caps), device);
+  GRAFT_TRY(apply_caps_flag(given, caps));
+  caps = gpu::within_device(std::move(caps), device);
   return ok_status();
 }
 

@@ -1,0 +1,70 @@
+// Kernels with plain constants in place of specialization constants.
+#include "runtime/exec/specialize.h"
+
+#include <gtest/gtest.h>
+
+#include "runtime/exec/spirv_module.h"
+#include "shaders/kernels.gen.h"
+#include "tests/support/op_case.h"
+#include "tests/support/run_graph.h"
+
+namespace graft::test {
+namespace {
+
+constexpr std::uint16_t kSpecConstantTrue = 48, kSpecConstantComposite = 51;
+constexpr std::uint32_t kSpecId = 1;
+
+std::size_t specialized_instructions(std::span<const std::uint32_t> words) {
+  std::size_t count = 0;
+  EXPECT_TRUE(spirv::for_each_instruction(words, [&](const spirv::Instruction& i) {
+    const bool constant = i.op >= kSpecConstantTrue && i.op <= kSpecConstantComposite;
+    const bool id = i.op == spirv::kDecorate && i[2] == kSpecId;
+    count += constant || id || i.op == spirv::kSpecConstantOp ? 1 : 0;
+  }));
+  return count;
+}
+
+TEST(Specialize, LeavesNothingToADriverInAnyKernel) {
+  std::size_t with = 0;
+  for (std::uint16_t k = 0; k < static_cast<std::uint16_t>(shaders::KernelId::count_); ++k) {
+    const auto& info = shaders::kernel_info(static_cast<shaders::KernelId>(k));
+    if (!info.built()) continue;
+    SCOPED_TRACE(info.name);
+    with += specialized_instructions(info.spirv) > 0 ? 1 : 0;
+    EXPECT_EQ(specialized_instructions(specialize(info.spirv, {})), 0u) << "of defaults";
+  }
+  EXPECT_GT(with, 10u);
+}
+
+TEST(Specialize, GivesBackWhatIsNoModule) {
+  const std::vector<std::uint32_t> words = {1, 2, 3};
+  EXPECT_EQ(specialize(words, {}), words);
+  const std::vector<std::uint32_t> cut = {0x07230203, 0, 0, 1, 0, 5u << 16 | 50u, 1};
+  EXPECT_EQ(specialize(cut, {}), cut);
+}
+
+void like_swiftshader(gpu::Caps& caps) { caps.vendor_id = 0x1ae0; }
+
+OpCase make(std::string name, Op op, std::vector<std::vector<std::int64_t>> inputs, Attrs attrs = {}) {
+  OpCase c{.name = std::move(name), .op = op, .attrs = std::move(attrs), .tolerance = 5e-5};
+  c.reason = "f32 sums of up to 2000 terms: about sqrt(K) roundings of 6e-8, relative to the result's size";
+  for (auto& dims : inputs) c.inputs.push_back({.dims = std::move(dims)});
+  return c;
+}
+
+class Specialized : public testing::TestWithParam<OpCase> {};
+
+TEST_P(Specialized, ComputesTheSame) {
+  const EditedCaps edited(like_swiftshader);
+  check_op_case(GetParam());
+}
+
+INSTANTIATE_TEST_SUITE_P(, Specialized,
+                         testing::Values(make("product", Op::matmul, {{33, 72}, {72, 44}}),
+                                         make("softmax", Op::softmax, {{9, 260}}, {{"axis", std::int64_t{1}}}),
+                                         make("sum", Op::reduce_sum, {{9, 260}},
+                                              {{"axes", Ints{1}}, {"keepdims", std::int64_t{0}}})),
+                         op_case_name);
+
+}  // namespace
+}  // namespace graft::test
