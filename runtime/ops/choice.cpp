@@ -81,9 +81,18 @@ std::uint64_t tiles_cost(const Caps& caps, const ChoiceShape& s, std::uint64_t r
   return tiles(s.m, rows) * tiles(s.n, caps.subgroup_size * columns) * (8 * loads + 3 * rows * columns);
 }
 
+// Whether no other tile of as many columns per lane or fewer costs less; tiles of 28 rows, further pipelines, must save
+// a sixteenth.
 bool is_cheapest(const Caps& caps, const ChoiceShape& s, std::uint64_t rows, std::uint64_t columns) {
-  const std::uint64_t cost = tiles_cost(caps, s, rows, columns);
-  return cost <= tiles_cost(caps, s, 16, 4) && (columns == 4 || cost <= tiles_cost(caps, s, 32, 4));
+  const auto cost = [&](std::uint64_t r, std::uint64_t c) { return tiles_cost(caps, s, r, c) * (r == 28 ? 16 : 15); };
+  const std::uint64_t own = cost(rows, columns);
+  if (columns == 8 && own > std::min(cost(32, 8), cost(28, 8))) return false;
+  return own <= std::min({cost(16, 4), cost(32, 4), cost(28, 4)});
+}
+
+template <std::uint64_t rows, std::uint64_t columns>
+bool suits_shuffle(const Caps& caps, const ChoiceShape& s) {
+  return operations(s) >= (columns == 8 ? kManyOperations : kSomeOperations) && is_cheapest(caps, s, rows, columns);
 }
 
 // See below: it asks for all variants.
@@ -111,6 +120,8 @@ constexpr Variant kVariants[] = {
     {Family::gemm, "shared 256x16x8x8", 0, {256, 16, 8, 8}, can_256},
     {Family::gemm, "shuffle 32x8", 1, {0, 0, 32, 8}, can_shuffle},
     {Family::gemm, "shuffle 32x4", 1, {0, 0, 32, 4}, can_shuffle},
+    {Family::gemm, "shuffle 28x8", 1, {0, 0, 28, 8}, can_shuffle},
+    {Family::gemm, "shuffle 28x4", 1, {0, 0, 28, 4}, can_shuffle},
     {Family::gemm, "shuffle 16x4", 1, {0, 0, 16, 4}, can_shuffle},
     {Family::gemm, "shuffle 16x1", 1, {0, 0, 16, 1}, can_shuffle},
     {Family::gemm, "shuffle 8x4", 1, {0, 0, 8, 4}, can_shuffle},
@@ -209,12 +220,11 @@ constexpr Rule kRules[] = {
     {Family::gemm, "shuffle 4x4", few_rows, "up to four rows"},
     {Family::gemm, "shuffle 16x1", [](const Caps& c, const ChoiceShape& s) { return s.n <= c.subgroup_size; },
      "fewer columns than lanes"},
-    {Family::gemm, "shuffle 32x8",
-     [](const Caps& c, const ChoiceShape& s) { return operations(s) >= kManyOperations && is_cheapest(c, s, 32, 8); },
+    {Family::gemm, "shuffle 32x8", suits_shuffle<32, 8>,
      "a product large enough for the tile with the fewest loads, which takes the longest to compile"},
-    {Family::gemm, "shuffle 32x4",
-     [](const Caps& c, const ChoiceShape& s) { return operations(s) >= kSomeOperations && is_cheapest(c, s, 32, 4); },
-     "tall tiles load each column for more rows"},
+    {Family::gemm, "shuffle 28x8", suits_shuffle<28, 8>, "as many columns, and images of 7x7 or 14x14 fill its rows"},
+    {Family::gemm, "shuffle 32x4", suits_shuffle<32, 4>, "tall tiles load each column for more rows"},
+    {Family::gemm, "shuffle 28x4", suits_shuffle<28, 4>, "tall tiles, and images of 7x7 or 14x14 fill their rows"},
     {Family::gemm, "shuffle 16x4", nullptr,
      "narrow subgroups over caches: a shuffle is a vector permute, shared memory one more copy"},
     {Family::gemm, "shared 128x32x4x2", [](const Caps&, const ChoiceShape& s) { return s.m <= 16; }, "up to 16 rows"},
@@ -283,7 +293,7 @@ bool suits_apart(const Caps& caps, const ChoiceShape& s, std::array<std::uint32_
   const auto cost = [&](const std::array<std::uint32_t, 4>& t) {
     const auto tiles = [](std::uint64_t n, std::uint64_t side) { return n / side + (n % side != 0 ? 1 : 0); };
     const auto [lanes, lanes_n, rows, columns] = t;
-    return tiles(s.m, lanes / lanes_n * rows) * tiles(s.n, lanes_n * columns) *
+    return tiles(s.m, std::uint64_t{lanes / lanes_n} * rows) * tiles(s.n, std::uint64_t{lanes_n} * columns) *
            (5 * (rows + columns) + 2 * rows * columns);
   };
   return repays(tile) && std::ranges::none_of(kVariants, [&](const Variant& v) {

@@ -68,7 +68,9 @@ GemmTile choose_gemm_tile(const gpu::Caps& caps, const GemmProblem& problem,
                    {lanes, rows, columns, mode(problem.a_fours, a_across), 0,
                     mode(problem.b_fours, columns % 4 == 0 && problem.n % 4 == 0)},
                    std::move(choice)};
-  if (apart) tile.specialization.push_back(lanes / lanes_n);
+  const bool stores_fours = tile.specialization[5] != 0 && columns % 4 == 0 && problem.n % 4 == 0;
+  for (const std::uint32_t constant : {lanes / lanes_n, stores_fours ? 1u : 0u, rows % 4 == 0 ? 4u : 1u})
+    tile.specialization.push_back(constant);
   return tile;
 }
 

@@ -27,7 +27,9 @@ void gemm_tile(Place place, uint k_begin, uint k_end) {
   [[unroll]] for (uint i = 0; i < kLaneRows; ++i) rows[i] = a_row(first_row + i);
   [[unroll]] for (uint j = 0; j < kColumns; ++j) cols[j] = b_col(place.n0 + column_of(lane, j));
 
-  for (uint k = k_begin; k < k_end;) {
+  // Loops end at their foot: see gemm_shuffle.glsl.
+  uint k = k_begin;
+  if (k_begin < k_end) while (true) {
     const uint t = k / p.inner;
     const uint c_begin = k - t * p.inner;
     const uint c_count = min(p.inner - c_begin, k_end - k);
@@ -36,16 +38,17 @@ void gemm_tile(Place place, uint k_begin, uint k_end) {
     Ptr pb[kColumns];
     [[unroll]] for (uint i = 0; i < kLaneRows; ++i) pa[i] = a_at(rows[i], t);
     [[unroll]] for (uint j = 0; j < kColumns; ++j) pb[j] = b_at(cols[j], t);
+    uint c = c_begin;
     uint c_end = c_begin + c_count;
 #ifdef GEMM_SKIPS_OUTSIDE
     bool inside = false;
     [[unroll]] for (uint i = 0; i < kLaneRows; ++i) inside = inside || pa[i].inside;
-    if (!inside) c_end = c_begin;
+    if (!inside) c_end = c_begin + 1;
 #endif
 #ifdef GEMM_VECTORS
     if (kVectorA != 0 || kVectorB != 0) {
       // Steps c to c + 3 of k, those beyond c_end as zeros.
-      for (uint c = c_begin; c < c_end; c += 4) {
+      while (true) {
         vec4 a[4 * kQuadRows];     // four steps of each row, or of each quad of rows
         vec4 b[4 * kQuadColumns];  // the same of columns
         [[unroll]] for (uint i = 0; i < 4 * kQuadRows; ++i) {
@@ -78,18 +81,21 @@ void gemm_tile(Place place, uint k_begin, uint k_end) {
             }
           }
         }
+        c += 4;
+        if (c >= c_end) break;
       }
-      continue;
-    }
+    } else
 #endif
-    for (uint c = c_begin; c < c_end; ++c) {
+    while (true) {
       float b[kColumns];
       [[unroll]] for (uint j = 0; j < kColumns; ++j) b[j] = b_load(pb[j], c);
       [[unroll]] for (uint i = 0; i < kLaneRows; ++i) {
         const float value = a_load(pa[i], c);
         [[unroll]] for (uint j = 0; j < kColumns; ++j) acc[i * kColumns + j] += value * b[j];
       }
+      if (++c == c_end) break;
     }
+    if (k >= k_end) break;
   }
 #include "shaders/common/gemm_lane_store.glsl"
 }

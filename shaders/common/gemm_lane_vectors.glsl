@@ -16,3 +16,5 @@ const bool kAcrossA = kVectorA == kAcross;
 const bool kAcrossB = kVectorB == kAcross;
 // 4 or more columns. Written so because a logical "and" of specialization constants is more than some drivers compile.
 const bool kRunsOfFour = kVectorB * (kColumns / 4) != 0;
+layout(constant_id = 7) const bool kStoreFours = false;  // such runs, where n is a multiple of four
+layout(constant_id = 8) const uint kStoreRows = 1;       // stored at a time: a divisor of kLaneRows

@@ -33,27 +33,31 @@ void gemm_tile(Place place, uint k_begin, uint k_end) {
   [[unroll]] for (uint i = 0; i < kRows; ++i) rows[i] = a_row(place.m0 + row_of(lane, i));
   [[unroll]] for (uint j = 0; j < kColumns; ++j) cols[j] = b_col(place.n0 + column_of(lane, j));
 
-  for (uint k = k_begin; k < k_end;) {
+  // Loops end at their foot: llvmpipe goes once more through the whole body of one that ends at its head.
+  uint k = k_begin;
+  if (k_begin < k_end) while (true) {
     const uint t = k / p.inner;
     const uint c_begin = k - t * p.inner;
     const uint c_count = min(p.inner - c_begin, k_end - k);
+    k += c_count;
     Ptr pa[kRows];
     Ptr pb[kColumns];
     [[unroll]] for (uint i = 0; i < kRows; ++i) pa[i] = a_at(rows[i], t);
     [[unroll]] for (uint j = 0; j < kColumns; ++j) pb[j] = b_at(cols[j], t);
+    uint c = c_begin;
     uint c_end = c_begin + c_count;
 #ifdef GEMM_SKIPS_OUTSIDE
-    // Most rows of a tile are neighbours: often a whole outer step reaches none of them.
+    // Most rows of a tile are neighbours: often a whole outer step reaches none of them, and one pass adds its zeros.
     uint inside = 0;
     [[unroll]] for (uint i = 0; i < kRows; ++i) inside |= pa[i].inside ? 1u : 0u;
     uint any = 0;
     [[unroll]] for (uint lane_i = 0; lane_i < kLanes; ++lane_i) any |= subgroupShuffle(inside, lane_i);
-    if (any == 0) c_end = c_begin;
+    if (any == 0) c_end = c_begin + 1;
 #endif
 #ifdef GEMM_VECTORS
     if (kVectorA != 0 || kVectorB != 0) {
       // Steps c to c + 3 of k, those beyond c_end as zeros. No function: drivers stumble over arrays of specialized size.
-      for (uint c = c_begin; c < c_end; c += 4) {
+      while (true) {
         vec4 a[kRows];
         vec4 b[4 * kQuadColumns];  // four steps of each column, or of each quad of columns
         [[unroll]] for (uint i = 0; i < kRows; ++i) {
@@ -90,12 +94,12 @@ void gemm_tile(Place place, uint k_begin, uint k_end) {
             }
           }
         }
+        c += 4;
+        if (c >= c_end) break;
       }
-      k += c_count;
-      continue;
-    }
+    } else
 #endif
-    for (uint c = c_begin; c < c_end; ++c) {
+    while (true) {
       float a[kRows];
       float b[kColumns];
       [[unroll]] for (uint i = 0; i < kRows; ++i) a[i] = a_load(pa[i], c);
@@ -104,8 +108,9 @@ void gemm_tile(Place place, uint k_begin, uint k_end) {
         const float value = subgroupShuffle(a[i / kLanes], i % kLanes);
         [[unroll]] for (uint j = 0; j < kColumns; ++j) acc[i * kColumns + j] += value * b[j];
       }
+      if (++c == c_end) break;
     }
-    k += c_count;
+    if (k >= k_end) break;
   }
 
   const uint first_row = place.m0;

@@ -27,17 +27,19 @@ void main() {
     }
   }
   const vec4 start = p.has_bias != 0 ? bias[quad] : vec4(0.0);
-  for (int row = -kWarmUp; row < int(unit.rows); ++row) {
-    slide_window(unit, row, quad);
-    const uint line = (unit.image * p.oh + unit.oh0 + uint(row)) * p.ow;
-    [[unroll]] for (uint j = 0; j < kPixels; ++j) {
+  // Ends at its foot: see gemm_shuffle.glsl.
+  int column = -kWarmUp;
+  while (true) {
+    slide_window(unit, column, quad);
+    [[unroll]] for (uint i = 0; i < kLines; ++i) {
       vec4 sum = start;
       [[unroll]] for (uint r = 0; r < kKh; ++r) {
         [[unroll]] for (uint s = 0; s < kKw; ++s) {
-          sum += window[r * kIn + j * kStrideW + s] * taps[r * kKw + s];
+          sum += window[s * kIn + i * kStrideH + r] * taps[r * kKw + s];
         }
       }
-      if (row >= 0 && unit.ow0 + j < p.ow) y[(line + unit.ow0 + j) * p.quads + quad] = sum;
+      if (column >= 0 && unit.oh0 + i < p.oh) y[y_at(unit, i, column, quad)] = sum;
     }
+    if (++column == int(unit.columns)) break;
   }
 }

@@ -22,20 +22,21 @@ void main() {
   for (uint index = split * p.units_per_split; index < end; ++index) {
     const Unit unit = unit_at(index);
     // While it fills it is multiplied by zero: what it holds must be a number.
-    [[unroll]] for (uint t = 0; t < kKh * kIn; ++t) window[t] = vec4(0.0);
-    for (int row = -kWarmUp; row < int(unit.rows); ++row) {
-      slide_window(unit, row, quad);
-      const uint line = (unit.image * p.oh + unit.oh0 + uint(row)) * p.ow;
-      [[unroll]] for (uint j = 0; j < kPixels; ++j) {
-        const bool inside = row >= 0 && unit.ow0 + j < p.ow;
-        const vec4 loaded = dy[inside ? (line + unit.ow0 + j) * p.quads + quad : quad];
+    [[unroll]] for (uint t = 0; t < kKw * kIn; ++t) window[t] = vec4(0.0);
+    int column = -kWarmUp;
+    while (true) {
+      slide_window(unit, column, quad);
+      [[unroll]] for (uint i = 0; i < kLines; ++i) {
+        const bool inside = column >= 0 && unit.oh0 + i < p.oh;
+        const vec4 loaded = dy[inside ? y_at(unit, i, column, quad) : quad];
         const vec4 grad = inside ? loaded : vec4(0.0);
         [[unroll]] for (uint r = 0; r < kKh; ++r) {
           [[unroll]] for (uint s = 0; s < kKw; ++s) {
-            sums[r * kKw + s] += window[r * kIn + j * kStrideW + s] * grad;
+            sums[r * kKw + s] += window[s * kIn + i * kStrideH + r] * grad;
           }
         }
       }
+      if (++column == int(unit.columns)) break;
     }
   }
   [[unroll]] for (uint t = 0; t < kTaps; ++t) {

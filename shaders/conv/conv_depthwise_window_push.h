@@ -1,6 +1,6 @@
 #include "shaders/common/push.h"
 // Depthwise convolution by sliding windows: `x` [images, h, w, 4 quads] is read, [images, oh, ow, 4 quads] written or,
-// for the weight gradient, read as well. A unit is a block of output columns and rows of one image.
+// for the weight gradient, read as well. A unit is a band of output lines of one image, as far as a block of columns.
 PUSH_BEGIN(ConvDepthwiseWindowPush)
   uint h;
   uint w;
@@ -11,7 +11,7 @@ PUSH_BEGIN(ConvDepthwiseWindowPush)
   uint quads;  // channels / 4
   uint column_blocks;
   uint row_blocks;
-  uint rows_per_block;
+  uint columns_per_block;
   uint units;
   uint units_per_split;  // of an invocation
   uint splits;

@@ -23,6 +23,9 @@ struct Row { uint image; int oh; int ow; };  // output position that the phase's
 struct Col { uint base; };
 struct Ptr { uint base; bool inside; };
 #define GEMM_SKIPS_OUTSIDE
+#ifdef GEMM_SHUFFLE
+#define GEMM_DEAR_ROWS
+#endif
 #define GEMM_VECTORS
 #define GEMM_STORES_FOURS
 #include "shaders/common/gemm.glsl"

@@ -12,7 +12,7 @@ namespace {
 
 using shaders::KernelId;
 constexpr std::uint32_t kWorkgroup = 64;  // of the kernels but those with windows
-constexpr std::uint32_t kPixelsPer = 4;   // output pixels of one invocation, in all of them
+constexpr std::uint32_t kPixelsPer = 4;   // output pixels of one invocation of theirs
 
 // ---- any sizes
 
@@ -62,7 +62,8 @@ Status emit_taps(Emitter& e, const ConvSizes& sizes, const Binding& x, const Bin
 // ---- sliding windows: conv_depthwise_window.glsl
 
 constexpr std::uint32_t kWindowWorkgroup = 8;
-constexpr std::uint64_t kWindowRows = 32;  // output rows of a unit: two more input rows are loaded than it has rows
+constexpr std::uint32_t kWindowLines = 4;      // kLines
+constexpr std::uint64_t kWindowColumns = 128;  // of a unit at most: two more input columns are loaded than it has
 
 // Whether windows can do it and are what suits the device (Family::depthwise).
 bool takes_window(Emitter& e, const ConvSizes& sizes, KernelId pixels, KernelId window_kernel) {
@@ -89,11 +90,11 @@ Result<push::ConvDepthwiseWindowPush> window_push(const ConvSizes& sizes) {
   GRAFT_TRY(fill_conv(sizes, all));
   push::ConvDepthwiseWindowPush push{
       .h = all.h, .w = all.w, .oh = all.oh, .ow = all.ow, .pad_h = all.pad_h, .pad_w = all.pad_w, .quads = all.c / 4};
-  push.column_blocks = ceil_div(push.ow, kPixelsPer);
-  const std::uint64_t row_blocks = ceil_div<std::uint64_t>(sizes.oh, kWindowRows);
-  push.rows_per_block =
-      static_cast<std::uint32_t>(ceil_div<std::uint64_t>(sizes.oh, std::max<std::uint64_t>(row_blocks, 1)));
-  push.row_blocks = push.rows_per_block == 0 ? 0 : ceil_div(push.oh, push.rows_per_block);
+  push.row_blocks = ceil_div(push.oh, kWindowLines);
+  const std::uint64_t column_blocks = ceil_div<std::uint64_t>(sizes.ow, kWindowColumns);
+  push.columns_per_block =
+      static_cast<std::uint32_t>(ceil_div<std::uint64_t>(sizes.ow, std::max<std::uint64_t>(column_blocks, 1)));
+  push.column_blocks = push.columns_per_block == 0 ? 0 : ceil_div(push.ow, push.columns_per_block);
   push.units = static_cast<std::uint32_t>(sizes.images) * push.row_blocks * push.column_blocks;
   return push;
 }
