@@ -36,4 +36,18 @@ void each_feature(Caps& c, F f) {
   f("unified_memory", c.unified_memory);
 }
 
+/// What goes with the feature cooperative_matrix.
+template <class F>
+void each_of_matrices(Caps& c, F f) {
+  f("matrix_shapes", c.matrix_shapes);
+  f("matrix_subgroup", c.matrix_subgroup);
+  f("flexible_shapes", c.flexible_shapes);
+  f("max_flexible_side", c.max_flexible_side);
+}
+
+inline void no_matrices(Caps& caps) {
+  caps.cooperative_matrix = false;
+  each_of_matrices(caps, [](const char*, auto& member) { member = {}; });
+}
+
 }  // namespace graft::gpu

@@ -31,6 +31,13 @@ struct MatrixShape {
   std::uint32_t k = 0;
 };
 
+/// What products of f32 operands may become; the words are those of torch.set_float32_matmul_precision.
+enum class MatmulPrecision : std::uint8_t {
+  highest,  ///< f32
+  high,  ///< operands rounded to f16, the 11 bits of TF32 but not its range, where matrix units take them; sums in f32
+  medium,  ///< also to integers of 8 bits, beside quantized weights
+};
+
 enum class DeviceType { other, integrated, discrete, virtual_gpu, cpu };
 
 /// What is known of a device beyond what it says of itself: found out on it, now or in an earlier run.
@@ -81,8 +88,12 @@ struct Caps {
   std::vector<MatrixShape> matrix_shapes = {};  ///< in the driver's order; none without cooperative_matrix
   std::uint32_t matrix_subgroup = 0;            ///< invocations of the subgroups that share matrices
   bool shader_bfloat16 = false;                 ///< bf16 as a type of kernels and of matrices
-  /// Not the device's but the user's: f32 operands of products may be rounded to f16, so that matrix units take them.
-  bool rounded_products = false;
+  /// Sizes that those of matrices may be multiples of, up to max_flexible_side, in kernels that meet single elements by
+  /// row and column (VK_NV_cooperative_matrix2); none without cooperative_matrix.
+  std::vector<MatrixShape> flexible_shapes = {};
+  std::uint32_t max_flexible_side = 0;
+  MatmulPrecision matmul_precision = MatmulPrecision::highest;  ///< not the device's but the user's
+  bool software_matrices = false;  ///< kernels for matrix units also where software runs them, to test them
   bool timeline_semaphore = false;
   bool unified_memory = false;     ///< device memory is host-visible
   double timestamp_period_ns = 0;  ///< 0: no timestamps

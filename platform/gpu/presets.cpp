@@ -24,8 +24,8 @@ void least(Caps& caps) {
   caps.max_shared_memory = 16384;
   caps.max_workgroup_invocations = 128;
   caps.max_workgroup_size = {128, 128, 64};
-  caps.cooperative_matrix = caps.shader_bfloat16 = false;
-  caps.matrix_shapes.clear();
+  caps.shader_bfloat16 = false;
+  no_matrices(caps);
   no_small_types(caps);
 }
 
@@ -312,8 +312,8 @@ void replace_by(const Gpu& gpu, Caps& caps) {
   caps.integer_dot = gpu.dot;
   caps.timeline_semaphore = gpu.timeline;
   caps.unified_memory = gpu.type == DeviceType::integrated;
-  caps.cooperative_matrix = caps.shader_bfloat16 = false;
-  caps.matrix_shapes.clear();
+  caps.shader_bfloat16 = false;
+  no_matrices(caps);
   caps.quirks.clear();
   caps.advice.tuned.clear();
 }
@@ -321,6 +321,12 @@ void replace_by(const Gpu& gpu, Caps& caps) {
 template <std::size_t i>
 void replace_by_gpu(Caps& caps) {
   replace_by(kGpus[i], caps);
+}
+
+void software_matrices(Caps& caps) { caps.software_matrices = true; }
+void rounded_products(Caps& caps) {
+  software_matrices(caps);
+  caps.matmul_precision = MatmulPrecision::medium;
 }
 
 constexpr CapsPreset kMadeUp[] = {
@@ -332,8 +338,13 @@ constexpr CapsPreset kMadeUp[] = {
      }},
     {"subgroup4", "subgroups of 4", [](Caps& caps) { caps.subgroup_size = 4; }},
     {"subgroup128", "subgroups of 128", [](Caps& caps) { caps.subgroup_size = 128; }},
-    {"rounded", "f32 operands of products may be rounded to f16 for matrix units",
-     [](Caps& caps) { caps.rounded_products = true; }},
+    {"matrices", "kernels for matrix units also on a CPU that says it has such", software_matrices},
+    {"flexible", "the same, and f32 operands of products may be rounded for them", rounded_products},
+    {"rounded", "the same without matrices of flexible sizes",
+     [](Caps& caps) {
+       rounded_products(caps);
+       caps.flexible_shapes.clear();
+     }},
     {"gpu", "the choices of a discrete GPU", [](Caps& caps) { caps.type = DeviceType::discrete; }},
 };
 constexpr std::size_t kMadeUpCount = std::size(kMadeUp);
@@ -386,6 +397,13 @@ Caps within_device(Caps wanted, Caps device) {
       if (name == other) feature = feature && own;
     });
   });
+  // Matrices are the device's, or none.
+  if (!wanted.cooperative_matrix) no_matrices(device);
+  if (wanted.flexible_shapes.empty()) device.flexible_shapes.clear();
+  wanted.matrix_shapes = device.matrix_shapes;
+  wanted.matrix_subgroup = device.matrix_subgroup;
+  wanted.flexible_shapes = device.flexible_shapes;
+  wanted.max_flexible_side = device.max_flexible_side;
   return wanted;
 }
 

@@ -32,7 +32,9 @@ namespace graft::vulkan {
   X(DestroyDebugUtilsMessengerEXT)
 
 // Of extensions that older headers do not declare (platform/vulkan/newer.h).
-#define GRAFT_VK_NEWER_INSTANCE_FUNCTIONS(X) X(GetPhysicalDeviceCooperativeMatrixPropertiesKHR)
+#define GRAFT_VK_NEWER_INSTANCE_FUNCTIONS(X)         \
+  X(GetPhysicalDeviceCooperativeMatrixPropertiesKHR) \
+  X(GetPhysicalDeviceCooperativeMatrixFlexibleDimensionsPropertiesNV)
 
 #define GRAFT_VK_DEVICE_FUNCTIONS(X) \
   X(AllocateCommandBuffers)          \

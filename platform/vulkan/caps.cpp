@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <optional>
 
 #include "platform/gpu/quirks.h"
 #include "platform/vulkan/features.h"
@@ -14,7 +15,8 @@ constexpr std::array kWantedExtensions = {
     VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME, VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME,
     VK_KHR_DRIVER_PROPERTIES_EXTENSION_NAME,   VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME,
     VK_KHR_VULKAN_MEMORY_MODEL_EXTENSION_NAME, VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME,
-    VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME,     VK_EXT_MEMORY_BUDGET_EXTENSION_NAME};
+    VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME,     VK_NV_COOPERATIVE_MATRIX_2_EXTENSION_NAME,
+    VK_KHR_MAINTENANCE_4_EXTENSION_NAME,       VK_EXT_MEMORY_BUDGET_EXTENSION_NAME};
 
 gpu::DeviceType device_type(VkPhysicalDeviceType type) {
   switch (type) {
@@ -125,6 +127,10 @@ void read_features(const InstanceFunctions& fn, PhysicalDevice& device) {
   // Such kernels are compiled for Vulkan's memory model, and must run in full subgroups.
   caps.cooperative_matrix = features.matrix.cooperativeMatrix == VK_TRUE && device.full_subgroups &&
                             features.memory_model.vulkanMemoryModel == VK_TRUE;
+  // Theirs are of SPIR-V 1.6.
+  device.flexible_matrices = caps.api_version >= VK_API_VERSION_1_3 && features.maintenance4.maintenance4 == VK_TRUE &&
+                             features.matrix2.cooperativeMatrixFlexibleDimensions == VK_TRUE &&
+                             features.matrix2.cooperativeMatrixPerElementOperations == VK_TRUE;
 }
 
 /// Which subgroups share matrices: 32 invocations where the driver lets a kernel choose (what matrix units are made
@@ -147,6 +153,53 @@ void read_matrix_subgroup(const InstanceFunctions& fn, PhysicalDevice& device) {
   }
 }
 
+template <typename Properties>
+void stamp(Properties* items, std::uint32_t count, VkStructureType type) {
+  for (std::uint32_t i = 0; items != nullptr && i < count; ++i) {
+    items[i] = {};
+    items[i].sType = type;
+  }
+}
+
+/// Of matrices that graft's kernels know: A and B alike, shared by a subgroup, sums in f32.
+template <typename Properties>
+std::optional<gpu::MatrixShape::Operand> operand_of(const gpu::Caps& caps, const Properties& it) {
+  const bool half = it.AType == VK_COMPONENT_TYPE_FLOAT16_KHR;
+  const bool brain = it.AType == VK_COMPONENT_TYPE_BFLOAT16_KHR && caps.shader_bfloat16;
+  const bool sums = it.CType == VK_COMPONENT_TYPE_FLOAT32_KHR && it.ResultType == VK_COMPONENT_TYPE_FLOAT32_KHR;
+  if (it.scope != VK_SCOPE_SUBGROUP_KHR || it.BType != it.AType || !sums || !(half || brain)) return std::nullopt;
+  return half ? gpu::MatrixShape::Operand::f16 : gpu::MatrixShape::Operand::bf16;
+}
+
+/// Of VK_NV_cooperative_matrix2, graft's kernels use sizes of their own and operations on single elements, together.
+Status read_flexible_matrices(const InstanceFunctions& fn, PhysicalDevice& device, CallFaults* faults) {
+  const auto list = fn.GetPhysicalDeviceCooperativeMatrixFlexibleDimensionsPropertiesNV;
+  if (!device.flexible_matrices || list == nullptr) return ok_status();
+  std::vector<VkCooperativeMatrixFlexibleDimensionsPropertiesNV> all;
+  const VkResult result =
+      enumerate_items(all, [&](std::uint32_t* count, VkCooperativeMatrixFlexibleDimensionsPropertiesNV* items) {
+        stamp(items, *count, VK_STRUCTURE_TYPE_COOPERATIVE_MATRIX_FLEXIBLE_DIMENSIONS_PROPERTIES_NV);
+        return GRAFT_VK_CALL(faults, fn, GetPhysicalDeviceCooperativeMatrixFlexibleDimensionsPropertiesNV,
+                             device.handle, count, items);
+      });
+  if (result != VK_SUCCESS) {
+    return call_error(result, "vkGetPhysicalDeviceCooperativeMatrixFlexibleDimensionsPropertiesNV",
+                      cat("Listing the flexible matrices of \"", device.caps.device_name, "\""));
+  }
+  for (const VkCooperativeMatrixFlexibleDimensionsPropertiesNV& it : all) {
+    if (const auto operand = operand_of(device.caps, it)) {
+      device.caps.flexible_shapes.push_back({*operand, it.MGranularity, it.NGranularity, it.KGranularity});
+    }
+  }
+  VkPhysicalDeviceCooperativeMatrix2PropertiesNV limits{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_2_PROPERTIES_NV};
+  VkPhysicalDeviceProperties2 properties{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2};
+  properties.pNext = &limits;
+  fn.GetPhysicalDeviceProperties2(device.handle, &properties);
+  device.caps.max_flexible_side = limits.cooperativeMatrixFlexibleDimensionsMaxDimension;
+  return ok_status();
+}
+
 Status read_matrices(const InstanceFunctions& fn, PhysicalDevice& device, CallFaults* faults) {
   read_matrix_subgroup(fn, device);
   if (!device.caps.cooperative_matrix) return ok_status();
@@ -154,10 +207,7 @@ Status read_matrices(const InstanceFunctions& fn, PhysicalDevice& device, CallFa
   VkResult result = VK_ERROR_EXTENSION_NOT_PRESENT;
   if (fn.GetPhysicalDeviceCooperativeMatrixPropertiesKHR != nullptr) {
     result = enumerate_items(all, [&](std::uint32_t* count, VkCooperativeMatrixPropertiesKHR* items) {
-      for (std::uint32_t i = 0; items != nullptr && i < *count; ++i) {
-        items[i] = {};
-        items[i].sType = VK_STRUCTURE_TYPE_COOPERATIVE_MATRIX_PROPERTIES_KHR;
-      }
+      stamp(items, *count, VK_STRUCTURE_TYPE_COOPERATIVE_MATRIX_PROPERTIES_KHR);
       return GRAFT_VK_CALL(faults, fn, GetPhysicalDeviceCooperativeMatrixPropertiesKHR, device.handle, count, items);
     });
   }
@@ -165,17 +215,15 @@ Status read_matrices(const InstanceFunctions& fn, PhysicalDevice& device, CallFa
     return call_error(result, "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR",
                       cat("Listing the matrices of \"", device.caps.device_name, "\""));
   }
+  gpu::Caps& caps = device.caps;
   for (const VkCooperativeMatrixPropertiesKHR& it : all) {
-    const bool half = it.AType == VK_COMPONENT_TYPE_FLOAT16_KHR;
-    const bool brain = it.AType == VK_COMPONENT_TYPE_BFLOAT16_KHR && device.caps.shader_bfloat16;
-    const bool sums = it.CType == VK_COMPONENT_TYPE_FLOAT32_KHR && it.ResultType == VK_COMPONENT_TYPE_FLOAT32_KHR;
-    if (it.scope != VK_SCOPE_SUBGROUP_KHR || it.BType != it.AType || !sums || !(half || brain)) continue;
-    const auto operand = half ? gpu::MatrixShape::Operand::f16 : gpu::MatrixShape::Operand::bf16;
-    device.caps.matrix_shapes.push_back({operand, it.MSize, it.NSize, it.KSize});
+    if (const auto operand = operand_of(caps, it)) {
+      caps.matrix_shapes.push_back({*operand, it.MSize, it.NSize, it.KSize});
+    }
   }
-  device.caps.cooperative_matrix = !device.caps.matrix_shapes.empty() && device.caps.matrix_subgroup != 0;
-  if (!device.caps.cooperative_matrix) device.caps.matrix_shapes.clear();
-  return ok_status();
+  caps.cooperative_matrix = !caps.matrix_shapes.empty() && caps.matrix_subgroup != 0;
+  if (!caps.cooperative_matrix) caps.matrix_shapes.clear();
+  return caps.cooperative_matrix ? read_flexible_matrices(fn, device, faults) : ok_status();
 }
 
 void read_memory(const InstanceFunctions& fn, PhysicalDevice& device) {

@@ -84,6 +84,7 @@ Status VulkanDevice::open(const DeviceOptions& options) {
   context_.physical = std::move(devices[index]);
   context_.faults = options.instance.faults;
   context_.log = options.instance.log;
+  context_.physical.caps.matmul_precision = options.matmul_precision;
   context_.compile_threads = options.compile_threads;
   if (options.compile_threads == 0 && caps().type != gpu::DeviceType::cpu) {
     context_.compile_threads = std::clamp(std::thread::hardware_concurrency(), 1u, 8u);
@@ -105,6 +106,9 @@ Status VulkanDevice::open(const DeviceOptions& options) {
   features.timeline.timelineSemaphore = caps().timeline_semaphore;
   features.integer_dot.shaderIntegerDotProduct = caps().integer_dot;
   features.matrix.cooperativeMatrix = caps().cooperative_matrix;
+  features.matrix2.cooperativeMatrixFlexibleDimensions = !caps().flexible_shapes.empty();
+  features.matrix2.cooperativeMatrixPerElementOperations = !caps().flexible_shapes.empty();
+  features.maintenance4.maintenance4 = !caps().flexible_shapes.empty();
   features.bfloat16.shaderBFloat16Type = caps().shader_bfloat16;
   features.bfloat16.shaderBFloat16CooperativeMatrix = caps().shader_bfloat16;
   features.subgroup_size.subgroupSizeControl = context_.physical.sets_subgroup_size;

@@ -18,6 +18,8 @@ struct FeatureChain {
     append(device, VK_KHR_VULKAN_MEMORY_MODEL_EXTENSION_NAME, memory_model);
     append(device, VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME, matrix);
     append(device, VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME, bfloat16);
+    append(device, VK_NV_COOPERATIVE_MATRIX_2_EXTENSION_NAME, matrix2);
+    append(device, VK_KHR_MAINTENANCE_4_EXTENSION_NAME, maintenance4);
   }
   FeatureChain(const FeatureChain&) = delete;
   FeatureChain& operator=(const FeatureChain&) = delete;
@@ -38,6 +40,9 @@ struct FeatureChain {
   VkPhysicalDeviceCooperativeMatrixFeaturesKHR matrix{
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR};
   VkPhysicalDeviceShaderBfloat16FeaturesKHR bfloat16{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR};
+  VkPhysicalDeviceCooperativeMatrix2FeaturesNV matrix2{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_2_FEATURES_NV};
+  VkPhysicalDeviceMaintenance4FeaturesKHR maintenance4{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_FEATURES_KHR};
 
  private:
   template <typename Features>

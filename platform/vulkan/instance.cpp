@@ -132,7 +132,9 @@ Status Instance::create_instance() {
 
   VkApplicationInfo app{VK_STRUCTURE_TYPE_APPLICATION_INFO};
   app.pEngineName = "graft";
-  app.apiVersion = VK_API_VERSION_1_1;  // what graft's shaders and calls need; the rest comes as extensions
+  // 1.1 is what graft's shaders and calls need, the rest comes as extensions; but 1.3 lets kernels for flexible
+  // matrices be of SPIR-V 1.6, which is the least that they can be.
+  app.apiVersion = version >= VK_API_VERSION_1_3 ? VK_API_VERSION_1_3 : VK_API_VERSION_1_1;
   VkInstanceCreateInfo info{VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO};
   if (validate) info.pNext = &features;
   info.pApplicationInfo = &app;

@@ -17,6 +17,7 @@ struct PhysicalDevice {
   std::uint32_t timestamp_bits = 0;
   std::uint64_t non_coherent_atom = 1;
   bool full_subgroups = false;      ///< a pipeline may ask for
+  bool flexible_matrices = false;   ///< with operations on single elements
   bool sets_subgroup_size = false;  ///< subgroups vary in size, unless a pipeline asks for one
   VkPhysicalDeviceMemoryProperties memory{};
   std::array<std::uint8_t, VK_UUID_SIZE> pipeline_cache_uuid{};

@@ -57,6 +57,8 @@ struct DeviceOptions {
   /// An index into enumerate(), or a case-insensitive part of the device or driver name ("lavapipe" finds Mesa's
   /// llvmpipe). Empty takes the first of the best type: discrete, integrated, virtual, CPU.
   std::string device;
+  /// Goes into Caps: what products of f32 operands may become on this device.
+  gpu::MatmulPrecision matmul_precision = gpu::MatmulPrecision::highest;
   /// Pipelines compiled before are taken from this file. Empty: no file. A file that is damaged, or of another
   /// device or driver, is ignored with a log line.
   std::string pipeline_cache_path;

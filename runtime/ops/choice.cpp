@@ -31,9 +31,15 @@ bool has_matrices(const Caps& caps, const ChoiceShape& s) {
   return s.rounded && matrix_tile_fits(caps, MatrixTile({tile...}));
 }
 
+template <std::uint32_t... tile>
+bool has_flexible(const Caps& caps, const ChoiceShape& s) {
+  return s.rounded && flexible_tile_fits(caps, MatrixTile({tile...}));
+}
+
 // Software has no matrix units: its own kernels are faster, and their sums exacter.
+bool trusts_matrices(const Caps& caps, const ChoiceShape& = {}) { return caps.software_matrices || !is_cpu(caps); }
 bool gains_by_matrices(const Caps& caps, const ChoiceShape& s) {
-  return caps.rounded_products && is_cpu(caps) ? true : !is_cpu(caps) && std::min({s.m, s.n, s.k}) >= 16;
+  return trusts_matrices(caps) && (is_cpu(caps) || std::min({s.m, s.n, s.k}) >= 16);
 }
 
 // Matrices that divide tiles of 32 x 32, in whole subgroups of the 128 invocations.
@@ -58,6 +64,13 @@ bool few_rows(const Caps&, const ChoiceShape& s) { return s.m <= 4; }
 bool enough_tiles(const ChoiceShape& s, std::uint64_t tile_m, std::uint64_t tile_n) {
   const auto tiles = [](std::uint64_t n, std::uint64_t tile) { return n / tile + (n % tile != 0 ? 1 : 0); };
   return tiles(s.m, tile_m) * tiles(s.n, tile_n) * s.batches >= 128;
+}
+
+bool gains_by_many(const Caps& caps, const ChoiceShape& s) {
+  return gains_by_matrices(caps, s) && enough_tiles(s, 128, 128);
+}
+bool gains_by_some(const Caps& caps, const ChoiceShape& s) {
+  return gains_by_matrices(caps, s) && (!is_cpu(caps) || s.m * s.n >= 4096);
 }
 
 std::uint64_t operations(const ChoiceShape& s) {
@@ -139,6 +152,9 @@ constexpr Variant kVariants[] = {
     {Family::gemm, "matrices 2x4x64x32", 2, {2, 4, 64, 32}, has_matrices<2, 4, 64, 32>},
     {Family::gemm, "matrices 2x2x32x32", 2, {2, 2, 32, 32}, has_matrices<2, 2, 32, 32>},
     {Family::gemm, "matrices 2x2x16x16", 2, {2, 2, 16, 16}, has_matrices<2, 2, 16, 16>},
+    {Family::gemm, "flexible 2x4x64x32", 4, {2, 4, 64, 32}, has_flexible<2, 4, 64, 32>},
+    {Family::gemm, "flexible 2x2x32x32", 4, {2, 2, 32, 32}, has_flexible<2, 2, 32, 32>},
+    {Family::gemm, "flexible 2x2x16x16", 4, {2, 2, 16, 16}, has_flexible<2, 2, 16, 16>},
 
     {Family::gemm_parts, "16 workgroups", 0, {16}, nullptr},
     {Family::gemm_parts, "64 workgroups", 0, {64}, nullptr},
@@ -185,6 +201,7 @@ constexpr Variant kVariants[] = {
     {Family::weight_rows, "blocked", 3, {}, nullptr},
 };
 
+constexpr std::string_view kFlexible = "matrix units without a way through shared memory for results";
 constexpr std::string_view kApart =
     "no shuffles among eight lanes: each loads what it needs, in the largest tile that fits";
 
@@ -192,12 +209,15 @@ constexpr std::string_view kApart =
 constexpr Rule kRules[] = {
     {Family::product, "skinny", nullptr, "up to four rows read the other matrix once, without tiles"},
 
-    {Family::gemm, "matrices 2x4x64x32",
-     [](const Caps& c, const ChoiceShape& s) { return gains_by_matrices(c, s) && enough_tiles(s, 128, 128); },
-     "matrix units, and enough large tiles to fill a GPU"},
-    {Family::gemm, "matrices 2x2x32x32",
-     [](const Caps& c, const ChoiceShape& s) { return gains_by_matrices(c, s) && (!is_cpu(c) || s.m * s.n >= 4096); },
-     "matrix units"},
+    {Family::gemm, "flexible 2x4x64x32",
+     [](const Caps& c, const ChoiceShape& s) { return !is_cpu(c) && gains_by_many(c, s); },
+     "matrix units without a way through shared memory for results, and enough large tiles to fill a GPU"},
+    // llvmpipe unrolls a matrix: minutes of compilation for one of 32 x 32.
+    {Family::gemm, "flexible 2x2x32x32",
+     [](const Caps& c, const ChoiceShape& s) { return !is_cpu(c) && gains_by_some(c, s); }, kFlexible},
+    {Family::gemm, "flexible 2x2x16x16", gains_by_matrices, kFlexible},
+    {Family::gemm, "matrices 2x4x64x32", gains_by_many, "matrix units, and enough large tiles to fill a GPU"},
+    {Family::gemm, "matrices 2x2x32x32", gains_by_some, "matrix units"},
     {Family::gemm, "matrices 2x2x16x16", gains_by_matrices, "matrix units, in little shared memory"},
 
     {Family::gemm, "shuffle 8x4",
@@ -253,8 +273,7 @@ constexpr Rule kRules[] = {
     {Family::rows, "subgroup", is_cpu, "its lanes are all that runs side by side, more cost switches at barriers"},
     {Family::rows, "workgroup", nullptr, "a GPU"},
 
-    {Family::attention, "matrices", [](const Caps& c, const ChoiceShape&) { return c.rounded_products || !is_cpu(c); },
-     "matrix units"},
+    {Family::attention, "matrices", trusts_matrices, "matrix units"},
     {Family::attention, "shuffle 32",
      [](const Caps&, const ChoiceShape& s) { return operations(s) >= kManyOperations; },
      "narrow subgroups over caches, and enough to do for tiles of many rows, which take the longest to compile"},
@@ -337,6 +356,17 @@ std::string_view family_name(Family family) {
 
 std::span<const Variant> variants() { return kVariants; }
 std::span<const Rule> rules() { return kRules; }
+
+bool rounds_to_f16(const gpu::Caps& caps) {
+  return caps.matmul_precision != gpu::MatmulPrecision::highest && trusts_matrices(caps) &&
+         matrix_tile_fits(caps, MatrixTile({2, 2, 16, 16})) &&
+         shaders::kernel_info(shaders::KernelId::matmul__f32_coopmat).built();
+}
+
+bool rounds_products(const gpu::Caps& caps) {
+  const bool dots = caps.matmul_precision == gpu::MatmulPrecision::medium && caps.integer_dot && !is_cpu(caps);
+  return dots || rounds_to_f16(caps);
+}
 
 bool is_avoided(const gpu::Caps& caps, shaders::KernelId kernel) {
   return !caps.advice.avoided.empty() && caps.advice.avoided.contains(shaders::kernel_info(kernel).name);

@@ -48,7 +48,7 @@ struct ChoiceShape {
   std::uint64_t n = 1;
   std::uint64_t k = 1;
   std::uint64_t batches = 1;
-  bool rounded = false;  ///< operands may be rounded to less than f32, and there is a kernel for it
+  bool rounded = false;  ///< operands are, or may be rounded to, less than f32, and there is a kernel for it
 };
 
 struct Variant {
@@ -80,6 +80,12 @@ struct Choice {
 /// problems of one shape apart that differ in speed.
 Choice choose(Family family, const gpu::Caps& caps, const ChoiceShape& shape,
               std::span<const shaders::KernelId> kernels = {}, std::string_view detail = {});
+
+/// Whether f32 operands of products are rounded to f16 on this device: the user allows it, and there are matrix units
+/// and kernels for them.
+bool rounds_to_f16(const gpu::Caps& caps);
+/// Whether Caps::matmul_precision changes anything here.
+bool rounds_products(const gpu::Caps& caps);
 
 /// Whether the kernel failed its self-test on this device.
 bool is_avoided(const gpu::Caps& caps, shaders::KernelId kernel);

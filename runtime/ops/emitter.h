@@ -89,6 +89,12 @@ class Emitter {
   DType in_storage(std::size_t i) const { return graph_.value(node_.inputs[i]).storage; }
   DType out_storage(std::size_t i = 0) const { return graph_.value(node_.outputs[i]).storage; }
 
+  /// How the device keeps what a binding holds: blocks, f16, bf16 or 32-bit numbers. Scratch memory is f32.
+  DType stored(const Binding& binding) const {
+    return binding.slot.kind == Slot::Kind::value ? stored_dtype(graph_.value(ValueId{binding.slot.index}))
+                                                  : DType::f32;
+  }
+
   // Bindings. A kernel with an optional operand binds any valid slot in its place and is told by a constant.
   Binding in(std::size_t i) const { return {value_slot(node_.inputs[i]), Access::read}; }
   Binding out(std::size_t i = 0) const { return {value_slot(node_.outputs[i]), Access::write}; }

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "platform/base/checked.h"
-#include "runtime/ops/matrix_tiles.h"
 #include "runtime/ops/movement.h"
 #include "shaders/matmul/matmul_split_sum_push.h"
 
@@ -22,6 +21,7 @@ std::uint64_t tile_count(const GemmProblem& problem, const GemmTile& tile) {
 constexpr std::uint8_t kShared = 0;
 constexpr std::uint8_t kCoopmat = 2;
 constexpr std::uint8_t kApart = 3;
+constexpr std::uint8_t kFlexible = 4;
 
 // How the loads of a problem differ from those of another with its shape.
 std::string_view loads_name(const GemmProblem& problem) {
@@ -29,23 +29,24 @@ std::string_view loads_name(const GemmProblem& problem) {
   return kNames[static_cast<std::size_t>(problem.a_fours)][static_cast<std::size_t>(problem.b_fours)];
 }
 
-ChoiceShape shape_of(const gpu::Caps& caps, const GemmProblem& problem, std::span<const shaders::KernelId> kernels) {
-  const bool rounded =
-      caps.rounded_products && kernels.size() > kCoopmat && shaders::kernel_info(kernels[kCoopmat]).built();
-  return {problem.m, problem.n, problem.outer * problem.inner, problem.batches, rounded};
+ChoiceShape shape_of(const GemmProblem& problem, std::span<const shaders::KernelId> kernels) {
+  const bool halves = problem.halves && kernels.size() > kCoopmat && shaders::kernel_info(kernels[kCoopmat]).built();
+  return {problem.m, problem.n, problem.outer * problem.inner, problem.batches, halves};
 }
 
 }  // namespace
 
 GemmTile choose_gemm_tile(const gpu::Caps& caps, const GemmProblem& problem,
                           std::span<const shaders::KernelId> kernels) {
-  Choice choice = choose(Family::gemm, caps, shape_of(caps, problem, kernels), kernels, loads_name(problem));
+  Choice choice = choose(Family::gemm, caps, shape_of(problem, kernels), kernels, loads_name(problem));
   const auto [threads, threads_n, rows, columns] = choice.variant->tile;
-  if (choice.variant->kernel == kCoopmat) {
+  const bool flexible = choice.variant->kernel == kFlexible;
+  if (choice.variant->kernel == kCoopmat || flexible) {
     const MatrixTile tile(choice.variant->tile);
     const MatrixLoads loads = {static_cast<std::uint32_t>(problem.a_fours), static_cast<std::uint32_t>(problem.b_fours),
                                problem.outer == 1};
-    return {kCoopmat, tile.m(), tile.n(), matrix_constants(caps, tile, loads), std::move(choice)};
+    return {choice.variant->kernel, tile.m(), tile.n(), matrix_constants(caps, tile, loads, flexible),
+            std::move(choice)};
   }
   if (choice.variant->kernel == kShared) {
     return {kShared,
@@ -89,7 +90,7 @@ Result<GemmFields> make_gemm_fields(const gpu::Caps& caps, const GemmProblem& pr
                                     std::span<const shaders::KernelId> kernels) {
   GemmFields fields;
   fields.tile = choose_gemm_tile(caps, problem, kernels);
-  fields.parts = choose(Family::gemm_parts, caps, shape_of(caps, problem, kernels), kernels);
+  fields.parts = choose(Family::gemm_parts, caps, shape_of(problem, kernels), kernels);
   GRAFT_TRY_ASSIGN(fields.m, count32(problem.m, "rows of the product"));
   GRAFT_TRY_ASSIGN(fields.n, count32(problem.n, "columns of the product"));
   GRAFT_TRY_ASSIGN(fields.inner, count32(problem.inner, "inner length of the product"));

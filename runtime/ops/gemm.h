@@ -8,15 +8,18 @@
 #include <vector>
 
 #include "runtime/ops/emitter.h"
+#include "runtime/ops/matrix_tiles.h"
 
 namespace graft {
 
 /// One kernel file's variants.
 struct GemmKernels {
-  shaders::KernelId shared;                  ///< Vulkan 1.1 core, tiles in shared memory
-  shaders::KernelId shuffle;                 ///< one narrow subgroup per workgroup, for CPU devices
-  shaders::KernelId coopmat;                 ///< cooperative matrices, operands rounded to f16; may not be built
-  shaders::KernelId apart;                   ///< invocations that share nothing, for CPU devices
+  shaders::KernelId shared;   ///< Vulkan 1.1 core, tiles in shared memory
+  shaders::KernelId shuffle;  ///< one narrow subgroup per workgroup, for CPU devices
+  shaders::KernelId coopmat;  ///< cooperative matrices of f16; may not be built
+  shaders::KernelId apart;    ///< invocations that share nothing, for CPU devices
+  /// Cooperative matrices of any size; may not be built.
+  shaders::KernelId flexible = shaders::KernelId::count_;
   std::optional<std::uint32_t> format = {};  ///< kFormatConstant of kernels that read weights of several formats
 };
 
@@ -37,7 +40,8 @@ struct GemmProblem {
   std::uint64_t inner = 0;
   std::uint64_t batches = 1;
   std::uint64_t outputs = 0;
-  bool whole = false;  ///< k is not split: the output is added to, limited, or part of another
+  bool halves = false;  ///< operands may be multiplied as f16: emit_gemm() finds out
+  bool whole = false;   ///< k is not split: the output is added to, limited, or part of another
   Fours a_fours = Fours::none;
   Fours b_fours = Fours::none;
 };
@@ -106,10 +110,10 @@ class PartialSums {
 /// Dispatches one GEMM: fills the push block's GEMM_FIELDS and adds the second pass where k is split.
 /// Nothing where the output is empty.
 template <typename Push>
-Status emit_gemm(Emitter& e, const GemmKernels& kernels, const GemmProblem& problem, const GemmOperands& operands,
-                 Push push) {
+Status emit_gemm(Emitter& e, const GemmKernels& kernels, GemmProblem problem, const GemmOperands& operands, Push push) {
   if (problem.outputs == 0) return ok_status();
-  const std::array<shaders::KernelId, 4> offered = {kernels.shared, kernels.shuffle, kernels.coopmat, kernels.apart};
+  const std::array offered = {kernels.shared, kernels.shuffle, kernels.coopmat, kernels.apart, kernels.flexible};
+  problem.halves = may_be_f16(e, std::array{operands.a, operands.b});
   GRAFT_TRY_ASSIGN(const GemmFields fields, make_gemm_fields(e.caps(), problem, offered));
   e.note(fields.tile.choice);
   if (!problem.whole && problem.outer * problem.inner >= kSplittable) e.note(fields.parts);

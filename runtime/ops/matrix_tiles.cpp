@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "runtime/ops/emitter.h"
+
 namespace graft {
 namespace {
 
@@ -13,16 +15,34 @@ std::uint32_t threads_of(const gpu::Caps& caps, const MatrixTile& tile) {
   return tile.subgroups_m * tile.subgroups_n * caps.matrix_subgroup;
 }
 
-// With either layout of either operand.
-std::uint32_t shared_bytes(const MatrixTile& tile, const gpu::MatrixShape& shape) {
+// With either layout of either operand, and numbers on their way out.
+std::uint32_t shared_bytes(const MatrixTile& tile, std::uint32_t sums) {
   const auto fours = [&](std::uint32_t side) {
     return std::max(tile.block() * (side / 4 + kPad), side * (tile.block() / 4 + kPad));
   };
-  const std::uint32_t sums = tile.subgroups_m * tile.subgroups_n * shape.m * shape.n;
   return 8 * (fours(tile.m()) + fours(tile.n())) + 4 * sums;
 }
 
+bool fits(const gpu::Caps& caps, const MatrixTile& tile, const gpu::MatrixShape* shape, bool flexible) {
+  if (!caps.cooperative_matrix || !caps.shader_float16 || shape == nullptr) return false;
+  const std::uint32_t threads = threads_of(caps, tile);
+  const bool whole = tile.rows % shape->m == 0 && tile.columns % shape->n == 0 && tile.block() % shape->k == 0;
+  // Every invocation stages the same number of fours.
+  const bool even = tile.m() * tile.block() / 4 % threads == 0 && tile.n() * tile.block() / 4 % threads == 0;
+  const std::uint32_t sums = flexible ? 0 : tile.subgroups_m * tile.subgroups_n * shape->m * shape->n;
+  return whole && even && threads <= caps.max_workgroup_invocations && threads <= caps.max_workgroup_size[0] &&
+         shared_bytes(tile, sums) <= caps.max_shared_memory;
+}
+
 }  // namespace
+
+bool may_be_f16(const Emitter& e, std::span<const Binding> operands) {
+  const bool may_round = e.caps().matmul_precision != gpu::MatmulPrecision::highest;
+  return std::ranges::all_of(operands, [&](const Binding& operand) {
+    const DType stored = e.stored(operand);
+    return stored == DType::f16 || (stored != DType::bf16 && may_round);
+  });
+}
 
 const gpu::MatrixShape* matrix_shape(const gpu::Caps& caps, gpu::MatrixShape::Operand operand) {
   // Blocks are loaded four elements at a time.
@@ -34,19 +54,20 @@ const gpu::MatrixShape* matrix_shape(const gpu::Caps& caps, gpu::MatrixShape::Op
 }
 
 bool matrix_tile_fits(const gpu::Caps& caps, const MatrixTile& tile) {
-  if (!caps.cooperative_matrix || !caps.shader_float16) return false;
-  const gpu::MatrixShape* const shape = matrix_shape(caps, gpu::MatrixShape::Operand::f16);
-  if (shape == nullptr) return false;
-  const std::uint32_t threads = threads_of(caps, tile);
-  const bool whole = tile.rows % shape->m == 0 && tile.columns % shape->n == 0 && tile.block() % shape->k == 0;
-  // Every invocation stages the same number of fours.
-  const bool even = tile.m() * tile.block() / 4 % threads == 0 && tile.n() * tile.block() / 4 % threads == 0;
-  return whole && even && threads <= caps.max_workgroup_invocations && threads <= caps.max_workgroup_size[0] &&
-         shared_bytes(tile, *shape) <= caps.max_shared_memory;
+  return fits(caps, tile, matrix_shape(caps, gpu::MatrixShape::Operand::f16), false);
 }
 
-std::vector<std::uint32_t> matrix_constants(const gpu::Caps& caps, const MatrixTile& tile, const MatrixLoads& loads) {
-  const gpu::MatrixShape& shape = *matrix_shape(caps, gpu::MatrixShape::Operand::f16);
+bool flexible_tile_fits(const gpu::Caps& caps, const MatrixTile& tile) {
+  if (std::max({tile.rows, tile.columns, tile.block()}) > caps.max_flexible_side) return false;
+  return std::ranges::any_of(caps.flexible_shapes, [&](const gpu::MatrixShape& smallest) {
+    return smallest.operand == gpu::MatrixShape::Operand::f16 && fits(caps, tile, &smallest, true);
+  });
+}
+
+std::vector<std::uint32_t> matrix_constants(const gpu::Caps& caps, const MatrixTile& tile, const MatrixLoads& loads,
+                                            bool flexible) {
+  const gpu::MatrixShape whole = {.m = tile.rows, .n = tile.columns, .k = tile.block()};
+  const gpu::MatrixShape& shape = flexible ? whole : *matrix_shape(caps, gpu::MatrixShape::Operand::f16);
   std::vector<std::uint32_t> constants = {threads_of(caps, tile)};
   constants.resize(kFirstConstant);
   for (const std::uint32_t constant :

@@ -3,11 +3,19 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "platform/gpu/gpu.h"
 
 namespace graft {
+
+class Emitter;
+struct Binding;
+
+/// Whether matrix units that take f16 may multiply what is bound here: what is kept so is exact, f32 and blocks are
+/// rounded where the user allows it (Caps::matmul_precision). Never bf16: f16 lacks its range.
+bool may_be_f16(const Emitter& e, std::span<const Binding> operands);
 
 /// A workgroup of so many subgroups, each with a part of the output. Choices name them in this order.
 struct MatrixTile {
@@ -29,6 +37,9 @@ const gpu::MatrixShape* matrix_shape(const gpu::Caps& caps, gpu::MatrixShape::Op
 /// Whether the device has f16 matrices that divide the tile, and room for it.
 bool matrix_tile_fits(const gpu::Caps& caps, const MatrixTile& tile);
 
+/// The same for matrices of any multiple of a device's smallest: one of rows x columns for each subgroup.
+bool flexible_tile_fits(const gpu::Caps& caps, const MatrixTile& tile);
+
 /// Only the device's matrices, for kernels whose tiles are their own: constants 16 to 18, and nothing before.
 std::vector<std::uint32_t> matrix_sizes(const gpu::Caps& caps);
 
@@ -38,7 +49,8 @@ struct MatrixLoads {
   std::uint32_t b = 0;
   bool one_step = false;  ///< k has no outer steps
 };
-/// Specialization constants, from 0 on. Requires matrix_tile_fits().
-std::vector<std::uint32_t> matrix_constants(const gpu::Caps& caps, const MatrixTile& tile, const MatrixLoads& loads);
+/// Specialization constants, from 0 on. Requires matrix_tile_fits(), or flexible_tile_fits() of a `flexible` tile.
+std::vector<std::uint32_t> matrix_constants(const gpu::Caps& caps, const MatrixTile& tile, const MatrixLoads& loads,
+                                            bool flexible);
 
 }  // namespace graft

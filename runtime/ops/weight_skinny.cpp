@@ -42,7 +42,8 @@ Result<bool> emit_weight_skinny(Emitter& e, const WeightGemm& g, std::uint64_t f
   if (!plain || g.columns % kRun != 0) return false;
   const std::span<const KernelId> kernels = is_quantized(g.dtype) ? std::span<const KernelId>(kQuantized) : kPlain;
   ChoiceShape shape{g.m, g.rows, g.columns};
-  shape.rounded = e.caps().rounded_products && (g.dtype == DType::q8_0 || g.dtype == DType::q4_0);
+  shape.rounded =
+      e.caps().matmul_precision == gpu::MatmulPrecision::medium && (g.dtype == DType::q8_0 || g.dtype == DType::q4_0);
   Choice choice = choose(Family::weight_rows, e.caps(), shape, kernels, dtype_name(g.dtype));
   if (choice.variant->kernel >= kernels.size()) return false;
   const Variant& variant = e.note(choice);

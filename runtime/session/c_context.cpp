@@ -62,6 +62,9 @@ Status open_context(graft_context& context, const graft_context_options* given) 
   if (options.device != nullptr) device.device = options.device;
   context.deviceless = device.device == "none";
   if (context.deviceless) return ok_status();
+  const auto products = static_cast<unsigned>(options.matmul_precision);
+  if (products > GRAFT_MATMUL_MEDIUM) return invalid("There is no matmul precision number ", products, ".");
+  device.matmul_precision = static_cast<gpu::MatmulPrecision>(products);
   if (options.pipeline_cache != nullptr) device.pipeline_cache_path = options.pipeline_cache;
   GRAFT_TRY_ASSIGN(context.device, vulkan::create_device(device));
   return ok_status();

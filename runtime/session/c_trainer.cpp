@@ -56,6 +56,8 @@ Result<train::TrainOptions> train_options(const graft_trainer_options& options) 
   return out;
 }
 
+gpu::Caps caps_of(const graft_context& context) { return context.device ? context.device->caps() : gpu::Caps{}; }
+
 Shape without_batch(const Shape& shape) {
   return Shape(std::vector<Dim>(shape.begin() + (shape.rank() > 0 ? 1 : 0), shape.end()));
 }
@@ -154,8 +156,9 @@ graft_status graft_forecast_training(graft_model* model, const graft_trainer_opt
   if (model == nullptr) return GRAFT_INVALID_ARGUMENT;
   return guarded(model->context, [&]() -> Status {
     GRAFT_TRY_ASSIGN(const graft_trainer_options given, read_options(options, "graft_trainer_options"));
-    GRAFT_TRY_ASSIGN(const train::TrainOptions wanted, train_options(given));
-    const gpu::Caps caps = model->context->device ? model->context->device->caps() : gpu::Caps{};
+    GRAFT_TRY_ASSIGN(train::TrainOptions wanted, train_options(given));
+    const gpu::Caps caps = caps_of(*model->context);
+    train::scale_for_rounding(caps, wanted);
     std::optional<Model> masked;
     GRAFT_TRY_ASSIGN(const Model* trained, trained_model(model->model, given, masked));
     GRAFT_TRY_ASSIGN(const train::TrainingPlan plan,
@@ -175,7 +178,8 @@ graft_status graft_trainer_create(graft_model* model, const graft_trainer_option
     if (trainer == nullptr) return invalid("graft_trainer_create needs a place for the trainer.");
     *trainer = nullptr;
     GRAFT_TRY_ASSIGN(const graft_trainer_options given, read_options(options, "graft_trainer_options"));
-    GRAFT_TRY_ASSIGN(const train::TrainOptions wanted, train_options(given));
+    GRAFT_TRY_ASSIGN(train::TrainOptions wanted, train_options(given));
+    train::scale_for_rounding(caps_of(*model->context), wanted);
     auto made = std::make_unique<graft_trainer>();
     made->context = model->context;
     made->model = model;

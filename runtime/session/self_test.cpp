@@ -1,8 +1,10 @@
 #include "runtime/session/self_test.h"
 
 #include <algorithm>
+#include <array>
 #include <vector>
 
+#include "platform/gpu/with_caps.h"
 #include "runtime/plan/plan.h"
 
 namespace graft {
@@ -24,18 +26,35 @@ Result<Plan> plan_probe(const BuiltProbe& built, const gpu::Caps& caps) {
 
 // The tiles that rules may choose on this device, among those of the kernel that they choose here.
 std::vector<std::string_view> usual_tiles(const gpu::Caps& caps) {
-  const Choice natural = choose(Family::gemm, caps, {.m = 64, .n = 64, .k = 64});
+  const ChoiceShape shape{.m = 64, .n = 64, .k = 64, .rounded = rounds_to_f16(caps)};
+  const Choice natural = choose(Family::gemm, caps, shape);
   std::vector<std::string_view> names;
   for (const Rule& rule : rules()) {
     if (rule.family != Family::gemm) continue;
     for (const Variant& v : variants()) {
-      const bool possible = v.possible == nullptr || v.possible(caps, {});
+      const bool possible = v.possible == nullptr || v.possible(caps, shape);
       if (v.family != rule.family || v.name != rule.variant || v.kernel != natural.variant->kernel) continue;
       if (possible) names.push_back(v.name);
     }
   }
   return names;
 }
+
+// Of kernels that take operands of less than f32: only products that may be rounded lead to them in a probe.
+bool is_rounding(std::string_view key) {
+  return std::ranges::any_of(std::array{"_coopmat", "_flexible", "_dot8"},
+                             [&](std::string_view part) { return key.find(part) != key.npos; });
+}
+
+double tolerance_of(const std::set<ProofKey>& keys) {
+  const bool integers = std::ranges::any_of(keys, [](const ProofKey& key) { return key.find("_dot8") != key.npos; });
+  return integers                                 ? kIntegerProbeTolerance
+         : std::ranges::any_of(keys, is_rounding) ? kRoundedProbeTolerance
+                                                  : kProbeTolerance;
+}
+
+// The device as one whose user allows all rounding.
+void allow_rounding(gpu::WithCaps& device) { device.edit().matmul_precision = gpu::MatmulPrecision::medium; }
 
 // Every usual tile of every kernel with tiles in the plan.
 void add_tiles(const gpu::Caps& caps, const Plan& plan, std::set<ProofKey>& keys) {
@@ -80,6 +99,11 @@ Result<bool> SelfTest::check(gpu::Device& device, std::span<const Plan* const> p
   for (const OpProbe& probe : self_test_probes()) {
     if (wanted.empty()) break;
     GRAFT_TRY(run_probe(device, probe, wanted));
+    if (std::ranges::none_of(wanted, is_rounding)) continue;
+    gpu::WithCaps rounding(device);
+    allow_rounding(rounding);
+    GRAFT_TRY(run_probe(rounding, probe, wanted));
+    device.set_advice(profile_.advice());
   }
   for (const ProofKey& key : wanted) {
     if (failed_) break;  // the plans will be others
@@ -94,15 +118,24 @@ Status SelfTest::check_all(gpu::Device& device) {
   profile_.forget_verdicts();
   device.set_advice(profile_.advice());
   for (const OpProbe& probe : self_test_probes()) {
-    GRAFT_TRY_ASSIGN(const BuiltProbe built, build_probe(probe));
-    GRAFT_TRY_ASSIGN(const Plan plan, plan_probe(built, device.caps()));
-    std::set<ProofKey> wanted = proof_keys(plan);
-    add_tiles(device.caps(), plan, wanted);
-    std::erase_if(wanted, [&](const ProofKey& key) { return key.find('/') != key.npos && profile_.known(key); });
-    GRAFT_TRY(run_probe(device, probe, wanted));
+    GRAFT_TRY(check_all_of(device, probe));
+    gpu::WithCaps rounding(device);
+    allow_rounding(rounding);
+    if (!rounds_products(rounding.caps())) continue;
+    GRAFT_TRY(check_all_of(rounding, probe));
+    device.set_advice(profile_.advice());
   }
   profile_.save();
   return ok_status();
+}
+
+Status SelfTest::check_all_of(gpu::Device& device, const OpProbe& probe) {
+  GRAFT_TRY_ASSIGN(const BuiltProbe built, build_probe(probe));
+  GRAFT_TRY_ASSIGN(const Plan plan, plan_probe(built, device.caps()));
+  std::set<ProofKey> wanted = proof_keys(plan);
+  add_tiles(device.caps(), plan, wanted);
+  std::erase_if(wanted, [&](const ProofKey& key) { return key.find('/') != key.npos && profile_.known(key); });
+  return run_probe(device, probe, wanted);
 }
 
 Status SelfTest::run_probe(gpu::Device& device, const OpProbe& probe, std::set<ProofKey>& wanted) {
@@ -158,8 +191,7 @@ Status SelfTest::run_planned(gpu::Device& device, const BuiltProbe& built, const
   if (suspects.empty()) suspects = keys;
   const std::set<ProofKey> blamed = to_blame(device, built, suspects);
   profile_.begin_probe(blamed);
-  const bool rounded = std::ranges::any_of(keys, [](const ProofKey& key) { return key.find("_coopmat") != key.npos; });
-  const auto fault = fault_of_probe(device, built, rounded ? kRoundedProbeTolerance : kProbeTolerance);
+  const auto fault = fault_of_probe(device, built, tolerance_of(keys));
   const std::string why = fault.ok() ? *fault : fault.status().message();
   for (const ProofKey& key : why.empty() ? keys : blamed) {
     wanted.erase(key);

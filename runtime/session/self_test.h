@@ -29,6 +29,7 @@ class SelfTest final : public KernelProof {
   Status check_all(gpu::Device& device);
 
  private:
+  Status check_all_of(gpu::Device& device, const OpProbe& probe);
   /// Runs a probe as it is and with every tile of `wanted` that it can take; takes what was tested out of `wanted`.
   Status run_probe(gpu::Device& device, const OpProbe& probe, std::set<ProofKey>& wanted);
   Status run_planned(gpu::Device& device, const BuiltProbe& built, const gpu::Advice& forced,

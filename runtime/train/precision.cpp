@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "runtime/core/op_def.h"
+#include "runtime/ops/choice.h"
 #include "runtime/plan/schedule.h"
 
 namespace graft::train {
@@ -152,6 +153,10 @@ Result<DType> parse_precision(std::string_view name) {
 Status check_precision(DType precision) {
   if (is_float(precision)) return {};
   return invalid("The precision is ", dtype_name(precision), "; it must be f32, f16 or bf16.");
+}
+
+void scale_for_rounding(const gpu::Caps& caps, TrainOptions& options) {
+  if (!options.loss_scaling && rounds_to_f16(caps)) options.loss_scaling = LossScaling{};
 }
 
 PrecisionReport store_results(Graph& graph, DType storage, bool weights) {

@@ -11,7 +11,9 @@
 #include <string_view>
 #include <vector>
 
+#include "platform/gpu/gpu.h"
 #include "runtime/core/graph.h"
+#include "runtime/train/options.h"
 
 namespace graft::train {
 
@@ -19,6 +21,10 @@ namespace graft::train {
 Result<DType> parse_precision(std::string_view name);
 /// invalid_argument where it is none of these.
 Status check_precision(DType precision);
+
+/// Gradients that products round to f16 on this device (Caps::matmul_precision) need the scale of f16 training too:
+/// sets it where the options do not say.
+void scale_for_rounding(const gpu::Caps& caps, TrainOptions& options);
 
 /// Results of one op, of a forward or a backward node, that are treated alike.
 struct PrecisionRow {

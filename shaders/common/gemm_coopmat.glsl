@@ -1,6 +1,10 @@
 // The GEMM tile for devices with matrix units: A and B blocks staged in shared memory as f16 (GEMM_BF16: bf16), products
 // of matrices that a subgroup shares, sums in f32. The next block is fetched while the last one is multiplied.
+// GEMM_FLEXIBLE: a subgroup's part of the tile and of a block is one matrix each, of whatever size that is.
 #extension GL_KHR_cooperative_matrix : require
+#ifdef GEMM_FLEXIBLE
+#extension GL_NV_cooperative_matrix2 : require
+#endif
 #extension GL_KHR_memory_scope_semantics : require
 #extension GL_KHR_shader_subgroup_basic : require
 #ifdef GEMM_BF16
@@ -47,7 +51,21 @@ const uint kSums = kMatM * kMatN;
 
 shared HALF4 block_a[kSharedA];
 shared HALF4 block_b[kSharedB];
+#ifdef GEMM_FLEXIBLE
+// For each element of a matrix that begins at (m0, n0) of the output.
+float store_element(const in uint row, const in uint column, const in float value, const in uint m0, const in uint n0,
+                    const in uint copy) {
+  const uint m = m0 + row;
+  const uint n = n0 + column;
+  if (m < p.m && n < p.n) {
+    const uint address = out_row(m);
+    if (address != kNowhere) out_store(copy + address + n, n, value);
+  }
+  return value;
+}
+#else
 shared float sums[kSubgroupsM * kSubgroupsN * kSums];  // a matrix of each subgroup, on its way out
+#endif
 
 void gemm_tile(Place place, uint k_begin, uint k_end) {
   const uint thread = gl_LocalInvocationIndex;
@@ -166,8 +184,17 @@ void gemm_tile(Place place, uint k_begin, uint k_end) {
     barrier();
   }
 
-  // Elements of a matrix have no known place in an invocation: each goes out through shared memory.
   const uint copy = place.split * p.split_stride;
+#ifdef GEMM_FLEXIBLE
+  [[unroll]] for (uint i = 0; i < kMatsM; ++i) {
+    [[unroll]] for (uint j = 0; j < kMatsN; ++j) {
+      const uint m = place.m0 + (subgroup_m * kMatsM + i) * kMatM;
+      const uint n = place.n0 + (subgroup_n * kMatsN + j) * kMatN;
+      coopMatPerElementNV(acc[i * kMatsN + j], acc[i * kMatsN + j], store_element, m, n, copy);
+    }
+  }
+#else
+  // Elements of a matrix have no known place in an invocation: each goes out through shared memory.
   const uint stage = gl_SubgroupID * kSums;
   [[unroll]] for (uint i = 0; i < kMatsM; ++i) {
     [[unroll]] for (uint j = 0; j < kMatsN; ++j) {
@@ -184,4 +211,5 @@ void gemm_tile(Place place, uint k_begin, uint k_end) {
       controlBarrier(gl_ScopeSubgroup, gl_ScopeSubgroup, gl_StorageSemanticsShared, gl_SemanticsAcquireRelease);
     }
   }
+#endif
 }

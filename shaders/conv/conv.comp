@@ -3,6 +3,8 @@
 //! variant f32_apart : -DGEMM_APART
 //! requires coopmat
 //! variant f32_coopmat : -DGEMM_COOPMAT
+//! requires coopmat coopmat2
+//! variant f32_flexible : -DGEMM_COOPMAT -DGEMM_FLEXIBLE
 #version 450
 #extension GL_GOOGLE_include_directive : require
 // y = conv(x, weight) (+ bias), implicit GEMM per group: m = output pixel, n = output channel, k = (tap, input channel).

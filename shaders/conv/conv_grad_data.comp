@@ -3,6 +3,8 @@
 //! variant f32_apart : -DGEMM_APART
 //! requires coopmat
 //! variant f32_coopmat : -DGEMM_COOPMAT
+//! requires coopmat coopmat2
+//! variant f32_flexible : -DGEMM_COOPMAT -DGEMM_FLEXIBLE
 #version 450
 #extension GL_GOOGLE_include_directive : require
 // dx = the gradient of conv by x (also transposed convolution, then with bias). Implicit GEMM per group and *phase*:

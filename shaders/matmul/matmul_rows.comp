@@ -3,6 +3,8 @@
 //! variant f32_apart : -DGEMM_APART
 //! requires coopmat
 //! variant f32_coopmat : -DGEMM_COOPMAT
+//! requires coopmat coopmat2
+//! variant f32_flexible : -DGEMM_COOPMAT -DGEMM_FLEXIBLE
 #version 450
 #extension GL_GOOGLE_include_directive : require
 // C = A W^T (+ bias): every column of C belongs to a row of W, which is read, and dequantized, four neighbours at a time.

@@ -51,6 +51,9 @@ class Capabilities(CliTest):
                            ({"limits": {"subgroup_size": 0}}, '"subgroup_size" is 0'),
                            ({"limits": {"max_workgroup_size": [1, 2]}}, "three numbers"),
                            ({"limits": limits, "features": {"shader_float16": 1}}, "true or false"),
+                           ({"features": {"matrix_shapes": ["matrices of f32 8x8x8"]}}, "f16 16x16x16"),
+                           ({"features": {"matrix_shapes": ["matrices of f16 8x0x8"]}}, "f16 16x16x16"),
+                           ({"features": {"flexible_shapes": 8}}, "is not a list"),
                            ({"limits": limits, "type": "phone"}, "integrated"),
                            ({"limits": limits, "heaps": []}, "list of heaps")):
             with open(self.path("bad.json"), "w") as file:

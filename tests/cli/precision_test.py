@@ -58,6 +58,22 @@ class Curves(cli.CliTest):
                             "--batch", 2, "--lr", "2e-3")
 
 
+class Products(cli.LanguageTest):
+    def test_a_device_without_matrix_units_says_that_nothing_is_rounded(self):
+        for precision in ("high", "medium"):
+            text = self.graft("plan", "mlp.graft", "--bind", "batch=8", "--matmul-precision", precision)
+            planned = json.loads(self.graft("plan", "mlp.graft", "--bind", "batch=8", "--matmul-precision", precision,
+                                            "--json"))["matmul_precision"]
+            self.assertEqual(planned["asked"], precision)
+            if planned["rounds"]:
+                self.skipTest("The device has matrix units.")
+            self.assertIn(f"Products at --matmul-precision {precision} stay in f32", text)
+        self.images(4)
+        exact = self.outputs("mlp.graft")
+        self.graft("run", "mlp.graft", "--input", "image=x.npy", "--out", "out", "--matmul-precision", "medium")
+        self.assertEqual(cli.load_npy(self.path("out/logits.npy")), exact)
+
+
 class Inference(cli.LanguageTest):
     def test_results_are_almost_the_same_in_less_memory(self):
         self.images(4)

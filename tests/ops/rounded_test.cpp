@@ -9,7 +9,7 @@ namespace {
 
 void as_rounding_gpu(gpu::Caps& caps) {
   caps.type = gpu::DeviceType::discrete;
-  caps.rounded_products = true;
+  caps.matmul_precision = gpu::MatmulPrecision::medium;
   caps.cooperative_matrix = false;
   caps.matrix_shapes.clear();
 }

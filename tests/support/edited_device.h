@@ -5,17 +5,16 @@
 #include <optional>
 #include <utility>
 
-#include "platform/gpu/gpu.h"
+#include "platform/gpu/with_caps.h"
 
 namespace graft::test {
 
 /// Passes everything on to another device, which must outlive it.
 /// Calls that may allocate can be made to fail: a buffer, kernels, a recording, a submission, a wait.
-class EditedDevice : public gpu::Device {
+class EditedDevice : public gpu::WithCaps {
  public:
-  explicit EditedDevice(gpu::Device& inner) : inner_(inner), caps_(inner.caps()) {}
+  using WithCaps::WithCaps;
 
-  gpu::Caps& edit() { return caps_; }
   /// So many bytes there are: a buffer that would exceed them is refused.
   void limit_bytes(std::uint64_t bytes) { limit_ = bytes; }
 
@@ -29,39 +28,31 @@ class EditedDevice : public gpu::Device {
   std::uint64_t calls() const { return calls_; }  ///< that could have been refused
   std::uint64_t refused() const { return refused_; }
 
-  const gpu::Caps& caps() const override { return caps_; }
-  void set_advice(gpu::Advice advice) override { caps_.advice = std::move(advice); }
   Result<std::unique_ptr<gpu::Buffer>> create_buffer(std::uint64_t bytes, gpu::MemoryKind kind,
                                                      std::string_view name) override {
     GRAFT_TRY(count_call("a buffer"));
-    if (inner_.memory().bytes + bytes > limit_) {
+    if (memory().bytes + bytes > limit_) {
       return error(Code::out_of_memory, "The test's device has no ", bytes, " bytes left for \"", name, "\".");
     }
-    return inner_.create_buffer(bytes, kind, name);
+    return WithCaps::create_buffer(bytes, kind, name);
   }
   Result<std::vector<std::unique_ptr<gpu::Kernel>>> create_kernels(std::span<const gpu::KernelDesc> kernels) override {
     GRAFT_TRY(count_call("kernels"));
-    return inner_.create_kernels(kernels);
+    return WithCaps::create_kernels(kernels);
   }
   Result<std::unique_ptr<gpu::Recorder>> record(std::string_view name, std::uint32_t timestamps) override {
     GRAFT_TRY(count_call("a recording"));
-    return inner_.record(name, timestamps);
+    return WithCaps::record(name, timestamps);
   }
   Result<gpu::Ticket> submit(std::span<gpu::CommandList* const> lists) override {
     GRAFT_TRY(count_call("a submission"));
-    return inner_.submit(lists);
+    return WithCaps::submit(lists);
   }
   Status wait(gpu::Ticket ticket, std::chrono::nanoseconds timeout) override {
     GRAFT_TRY(count_call("a wait"));
-    return inner_.wait(ticket, timeout);
+    return WithCaps::wait(ticket, timeout);
   }
-  Status read_timestamps(gpu::CommandList& list, std::span<std::uint64_t> ticks) override {
-    return inner_.read_timestamps(list, ticks);
-  }
-  gpu::MemoryStats memory() const override { return inner_.memory(); }
-  std::uint64_t available_memory() const override { return available_.value_or(inner_.available_memory()); }
-  Status open_pipeline_cache(const std::string& path) override { return inner_.open_pipeline_cache(path); }
-  Status save_pipeline_cache() override { return inner_.save_pipeline_cache(); }
+  std::uint64_t available_memory() const override { return available_.value_or(WithCaps::available_memory()); }
 
  private:
   Status count_call(const char* what) {
@@ -71,8 +62,6 @@ class EditedDevice : public gpu::Device {
     return error(Code::out_of_memory, "The test's device has no memory for ", what, ".");
   }
 
-  gpu::Device& inner_;
-  gpu::Caps caps_;
   std::uint64_t limit_ = ~std::uint64_t{0};
   std::optional<std::uint64_t> available_;
   std::uint64_t calls_ = 0;

@@ -3,8 +3,8 @@
 #include <cstdlib>
 
 #include "platform/gpu/presets.h"
+#include "runtime/ops/choice.h"
 #include "runtime/reference/device_run.h"
-#include "shaders/kernels.gen.h"
 #include "tests/support/edited_device.h"
 #include "tests/support/gpu_device.h"
 
@@ -35,8 +35,13 @@ Result<gpu::Caps> test_caps() {
 
 bool rounds_products() {
   const auto caps = test_caps();
-  return caps.ok() && caps->rounded_products && caps->cooperative_matrix &&
-         shaders::kernel_info(shaders::KernelId::matmul__f32_coopmat).built();
+  return caps.ok() && rounds_to_f16(*caps);
+}
+
+bool has_matrix_units() {
+  auto caps = test_caps();
+  if (caps.ok()) caps->matmul_precision = gpu::MatmulPrecision::high;
+  return caps.ok() && rounds_to_f16(*caps);
 }
 
 Status device_available() { return detail::to_status(shared_device()); }

@@ -16,6 +16,8 @@ Result<gpu::Caps> test_caps();
 
 /// Whether products round their operands to f16 on their way to matrix units.
 bool rounds_products();
+/// Whether products of what is kept as f16 go to matrix units.
+bool has_matrix_units();
 
 /// Whether there is a device to run on; when not, why (tests then skip, saying so).
 Status device_available();

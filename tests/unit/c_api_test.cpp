@@ -335,6 +335,16 @@ TEST_F(CApi, ContextsAreIndependent) {
   EXPECT_EQ(run_model(h_.model), expected) << "after the other context is gone";
 }
 
+TEST(CApiWithoutADevice, AMatmulPrecisionThatIsNoneIsRefused) {
+  auto options = sized<graft_context_options>();
+  options.matmul_precision = static_cast<graft_matmul_precision>(3);
+  graft_context* context = nullptr;
+  EXPECT_EQ(graft_context_create(&options, &context), GRAFT_INVALID_ARGUMENT);
+  ASSERT_NE(context, nullptr);
+  EXPECT_NE(std::string(graft_message(context)).find("precision number 3"), std::string::npos);
+  graft_context_destroy(context);
+}
+
 TEST(CApiWithoutADevice, SaysSo) {
   auto options = sized<graft_context_options>();
   options.vulkan_library = "libgraft-no-such-loader.so";

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "runtime/core/build.h"
+#include "runtime/ops/matrix_tiles.h"
 #include "runtime/plan/plan.h"
 
 namespace graft::test {
@@ -73,7 +74,7 @@ TEST(Choice, FollowsTheDeviceAndTheShape) {
   EXPECT_EQ(choose(Family::product, desktop, {5, 64, 64}).variant->name, "blocked");
 }
 
-TEST(Choice, TakesMatricesOnlyWhereOperandsMayBeRounded) {
+gpu::Caps matrix_caps() {
   gpu::Caps caps;
   caps.type = gpu::DeviceType::discrete;
   caps.cooperative_matrix = caps.shader_float16 = true;
@@ -82,6 +83,11 @@ TEST(Choice, TakesMatricesOnlyWhereOperandsMayBeRounded) {
   caps.max_workgroup_invocations = 1024;
   caps.max_workgroup_size = {1024, 1024, 64};
   caps.max_shared_memory = 49152;
+  return caps;
+}
+
+TEST(Choice, TakesMatricesOnlyWhereOperandsMayBeRounded) {
+  gpu::Caps caps = matrix_caps();
   ChoiceShape shape{4096, 4096, 4096};
   EXPECT_EQ(choose(Family::gemm, caps, shape).variant->name, "shared 128x8x4x8");
   shape.rounded = true;
@@ -93,6 +99,61 @@ TEST(Choice, TakesMatricesOnlyWhereOperandsMayBeRounded) {
   EXPECT_EQ(choose(Family::gemm, caps, shape).variant->name, "matrices 2x2x16x16");
   caps.matrix_shapes = {{gpu::MatrixShape::Operand::f16, 16, 64, 16}};  // no size that the kernel has loops for
   EXPECT_EQ(choose(Family::gemm, caps, shape).variant->name, "shared 128x8x4x8");
+}
+
+TEST(Choice, TakesMatricesOfFlexibleSizesBeforeOthersWhereTheyDivideTheTile) {
+  gpu::Caps caps = matrix_caps();
+  caps.flexible_shapes = {{gpu::MatrixShape::Operand::f16, 16, 16, 16}};
+  caps.max_flexible_side = 256;
+  const ChoiceShape shape{4096, 4096, 4096, 1, true};
+  EXPECT_EQ(choose(Family::gemm, caps, shape).variant->name, "flexible 2x4x64x32");
+  caps.max_flexible_side = 32;
+  EXPECT_EQ(choose(Family::gemm, caps, shape).variant->name, "flexible 2x2x32x32");
+  caps.flexible_shapes[0].n = 64;
+  EXPECT_EQ(choose(Family::gemm, caps, shape).variant->name, "matrices 2x4x64x32");
+  caps.flexible_shapes[0] = {gpu::MatrixShape::Operand::bf16, 16, 16, 16};
+  EXPECT_EQ(choose(Family::gemm, caps, shape).variant->name, "matrices 2x4x64x32");
+}
+
+TEST(Choice, LeavesTheMatricesOfSoftwareAlone) {
+  gpu::Caps caps = matrix_caps();
+  caps.type = gpu::DeviceType::cpu;
+  const ChoiceShape shape{64, 64, 64, 1, true};
+  EXPECT_FALSE(choose(Family::gemm, caps, shape).variant->name.starts_with("matrices"));
+  caps.matmul_precision = gpu::MatmulPrecision::high;
+  EXPECT_FALSE(rounds_products(caps));
+  caps.software_matrices = true;
+  EXPECT_TRUE(choose(Family::gemm, caps, shape).variant->name.starts_with("matrices"));
+}
+
+/// A product of two values that are kept as these say, and what may be done with them.
+bool may_be_f16(const gpu::Caps& caps, DType left, DType right) {
+  Graph graph;
+  for (const DType stored : {left, right}) {
+    const auto v = graph.add_value(std::string(dtype_name(stored)) + std::to_string(graph.values().size()),
+                                   stored == DType::q8_0 ? stored : DType::f32, Shape{32, 32}, ValueKind::constant);
+    EXPECT_TRUE(v.ok());
+    if (stored != DType::q8_0) graph.mutable_value(*v).storage = stored;
+  }
+  const auto node =
+      graph.add_node(Op::matmul, {ValueId{0}, ValueId{1}}, {{"trans_b", std::int64_t{1}}}, "product", {"y"});
+  EXPECT_TRUE(node.ok()) << node.status().message();
+  const Emitter e(graph, graph.node(*node), caps);
+  return graft::may_be_f16(e, std::array{e.in(0), e.in(1)});
+}
+
+TEST(Choice, OperandsOfMatrixUnitsAreKeptAsF16OrMayBeRounded) {
+  gpu::Caps caps = matrix_caps();
+  EXPECT_TRUE(may_be_f16(caps, DType::f16, DType::f16)) << "nothing is lost";
+  EXPECT_FALSE(may_be_f16(caps, DType::f16, DType::f32));
+  EXPECT_FALSE(may_be_f16(caps, DType::f32, DType::f32));
+  EXPECT_FALSE(may_be_f16(caps, DType::f16, DType::q8_0)) << "a block's scale times its numbers has more bits";
+  caps.matmul_precision = gpu::MatmulPrecision::high;
+  EXPECT_TRUE(may_be_f16(caps, DType::f16, DType::f32));
+  EXPECT_TRUE(may_be_f16(caps, DType::f32, DType::f32));
+  EXPECT_TRUE(may_be_f16(caps, DType::f32, DType::q8_0));
+  EXPECT_FALSE(may_be_f16(caps, DType::bf16, DType::bf16)) << "f16 has not its range";
+  EXPECT_FALSE(may_be_f16(caps, DType::f32, DType::bf16));
 }
 
 TEST(Choice, TakesWhatWasMeasuredWhereTheDeviceCanRunIt) {

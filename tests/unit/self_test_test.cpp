@@ -10,9 +10,11 @@
 #include <csignal>
 
 #include "platform/null/null_device.h"
+#include "runtime/ops/choice.h"
 #include "runtime/session/remembered_device.h"
 #include "tests/support/edited_device.h"
 #include "tests/support/gpu_device.h"
+#include "tests/support/narrow_graph.h"
 #include "tests/support/plan_checks.h"
 #include "tests/support/temporary_folder.h"
 
@@ -65,22 +67,26 @@ struct Outcome {
   int rounds = 0;
 };
 
-Outcome prove(KernelProof& proof, gpu::Device& device) {
-  GraphMaker g;
-  product(g);
+Outcome prove(KernelProof& proof, gpu::Device& device, const Graph& graph) {
   Outcome outcome;
   Plan plan;
   const Plan* const plans[] = {&plan};
   const auto make = [&]() -> Status {
     ++outcome.rounds;
     Residents residents(device.caps());
-    GRAFT_TRY(residents.add(g.graph));
-    GRAFT_TRY_ASSIGN(plan, make_plan(g.graph, device.caps(), residents));
+    GRAFT_TRY(residents.add(graph));
+    GRAFT_TRY_ASSIGN(plan, make_plan(graph, device.caps(), residents));
     return ok_status();
   };
   outcome.status = make_proven(&proof, device, make, [&] { return std::span<const Plan* const>(plans); });
   if (outcome.status.ok()) outcome.kernels = proof_keys(plan);
   return outcome;
+}
+
+Outcome prove(KernelProof& proof, gpu::Device& device) {
+  GraphMaker g;
+  product(g);
+  return prove(proof, device, g.graph);
 }
 
 bool any_of(const std::set<ProofKey>& keys, std::string_view prefix) {
@@ -136,6 +142,27 @@ TEST(SelfTest, AWrongKernelIsReplacedForGood) {
   }
   device->set_advice({});
   expect_no_validation_messages();
+}
+
+// Probes are of f32, which these kernels are only given where it may be rounded.
+TEST(SelfTest, KernelsForMatrixUnitsAreTestedWhereOnlyWhatIsKeptAsF16GoesToThem) {
+  GRAFT_TEST_GPU(device);
+  EditedDevice edited(*device);
+  edited.edit().software_matrices = true;
+  gpu::Caps rounding = edited.caps();
+  rounding.matmul_precision = gpu::MatmulPrecision::high;
+  if (!rounds_to_f16(rounding)) GTEST_SKIP() << "No matrix units here, or no kernels for them in this build.";
+  GraphMaker g;
+  product(g);
+  const auto narrow = keep_narrow(g.graph, DType::f16);
+  ASSERT_TRUE(narrow.ok()) << narrow.status().message();
+  const TemporaryFolder folder;
+  const auto proof = remember(edited, folder);
+  ASSERT_TRUE(proof.ok()) << proof.status().message();
+  const Outcome outcome = prove(**proof, edited, *narrow);
+  ASSERT_TRUE(outcome.status.ok()) << outcome.status.message();
+  EXPECT_TRUE(any_of(outcome.kernels, "matmul__f32_coopmat") || any_of(outcome.kernels, "matmul__f32_flexible"));
+  for (const ProofKey& key : outcome.kernels) EXPECT_TRUE((*proof)->profile().passed().contains(key)) << key;
 }
 
 TEST(SelfTest, ADeviceThatComputesNothingIsRefused) {

@@ -6,14 +6,18 @@
 find_program(GLSLANG_VALIDATOR NAMES glslangValidator glslang REQUIRED)
 find_program(SPIRV_VAL NAMES spirv-val)
 # What glslang can do: each feature has a shader that needs nothing else. Asked again when glslang is another one.
-set(GRAFT_SHADER_FEATURES coopmat bfloat16)
+set(GRAFT_SHADER_FEATURES coopmat coopmat2 bfloat16)
+foreach(feature IN LISTS GRAFT_SHADER_FEATURES)
+  set(GRAFT_SHADER_ENV_${feature} vulkan1.1)
+endforeach()
+set(GRAFT_SHADER_ENV_coopmat2 vulkan1.3)  # SPIR-V 1.6, without which glslang refuses the extension
 execute_process(COMMAND ${GLSLANG_VALIDATOR} --version OUTPUT_VARIABLE glslang_version ERROR_QUIET)
 string(REGEX MATCH "[0-9]+:[0-9.]+" glslang_version "${glslang_version}")
 string(REGEX REPLACE "^[0-9]+:" "" glslang_version "${glslang_version}")
 if(NOT "${GRAFT_GLSLANG_ASKED}" STREQUAL "${GLSLANG_VALIDATOR} ${glslang_version}")
   foreach(feature IN LISTS GRAFT_SHADER_FEATURES)
     execute_process(
-      COMMAND ${GLSLANG_VALIDATOR} -V --target-env vulkan1.1 -o ${PROJECT_BINARY_DIR}/glslang_${feature}.spv
+      COMMAND ${GLSLANG_VALIDATOR} -V --target-env ${GRAFT_SHADER_ENV_${feature}} -o ${PROJECT_BINARY_DIR}/glslang_${feature}.spv
               ${CMAKE_CURRENT_LIST_DIR}/features/${feature}.comp
       RESULT_VARIABLE failed OUTPUT_VARIABLE said ERROR_VARIABLE said)
     string(REGEX MATCH "ERROR: [^\n]*" reason "${said}")
@@ -65,12 +69,16 @@ foreach(shader IN LISTS GRAFT_SHADER_FILES)
     string(APPEND ids "  ${name},\n")
     set(bits 0)
     set(lacking "")
+    set(env vulkan1.1)
     foreach(feature IN LISTS requires)
       list(FIND GRAFT_SHADER_FEATURES ${feature} index)
       if(index LESS 0)
         message(FATAL_ERROR "${shader}: a variant requires ${feature}; known are ${GRAFT_SHADER_FEATURES}")
       endif()
       math(EXPR bits "${bits} | (1 << ${index})")
+      if(NOT GRAFT_SHADER_ENV_${feature} STREQUAL "vulkan1.1")
+        set(env ${GRAFT_SHADER_ENV_${feature}})
+      endif()
       if(GRAFT_GLSLANG_LACKS_${feature})
         set(lacking ${feature})
       endif()
@@ -83,7 +91,7 @@ foreach(shader IN LISTS GRAFT_SHADER_FILES)
     endif()
     set(header ${GRAFT_SHADER_DIR}/${name}.spv.h)
     add_custom_command(OUTPUT ${header}
-      COMMAND ${GLSLANG_VALIDATOR} -V --target-env vulkan1.1 --quiet ${flags} -I${PROJECT_SOURCE_DIR}
+      COMMAND ${GLSLANG_VALIDATOR} -V --target-env ${env} --quiet ${flags} -I${PROJECT_SOURCE_DIR}
               --vn ${name}_words -o ${header} ${shader}
       DEPENDS ${shader} ${GRAFT_SHADER_INCLUDES}
       COMMENT "Shader ${name}" VERBATIM)

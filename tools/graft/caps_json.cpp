@@ -1,7 +1,10 @@
 #include "tools/graft/caps_json.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
 #include <limits>
+#include <type_traits>
 
 #include "platform/gpu/caps_fields.h"
 #include "platform/os/file.h"
@@ -35,6 +38,22 @@ Status read_member(const char* name, const Json& value, Three& out) {
 Status read_member(const char* name, const Json& value, bool& out) {
   if (!value.is_boolean()) return invalid("\"", name, "\" is ", value.dump(), "; it must be true or false.");
   out = value.get<bool>();
+  return ok_status();
+}
+
+/// What matrix_text() writes.
+Status read_member(const char* name, const Json& value, std::vector<gpu::MatrixShape>& out) {
+  using enum gpu::MatrixShape::Operand;
+  if (!value.is_array()) return invalid("\"", name, "\" is not a list.");
+  for (const Json& text : value) {
+    std::array<char, 5> operand{};
+    gpu::MatrixShape& shape = out.emplace_back();
+    const bool read = text.is_string() && std::sscanf(text.get<std::string>().c_str(), "matrices of %4s %ux%ux%u",
+                                                      operand.data(), &shape.m, &shape.n, &shape.k) == 4;
+    shape.operand = operand[0] == 'b' ? bf16 : f16;
+    if (read && text == matrix_text(shape) && std::min({shape.m, shape.n, shape.k}) > 0) continue;
+    return invalid("\"", name, "\" names ", text.dump(), "; it must be as in \"matrices of f16 16x16x16\".");
+  }
   return ok_status();
 }
 
@@ -88,12 +107,14 @@ Status read_caps(const Json& object, gpu::Caps& caps) {
   if (object.contains("limits")) {
     GRAFT_TRY(read_members("limit", object["limits"], {}, [&](auto read) { each_limit(caps, read); }));
   }
-  if (object.contains("features")) {
-    GRAFT_TRY(read_members("feature", object["features"], {"matrix_shapes", "timestamps"},
-                           [&](auto read) { each_feature(caps, read); }));
-  }
-  caps.matrix_shapes.clear();
-  caps.cooperative_matrix = false;
+  gpu::no_matrices(caps);
+  if (!object.contains("features")) return ok_status();
+  GRAFT_TRY(read_members("feature", object["features"], {"timestamps"}, [&](auto read) {
+    each_feature(caps, read);
+    gpu::each_of_matrices(caps, read);
+  }));
+  if (caps.matrix_subgroup == 0) caps.matrix_subgroup = caps.subgroup_size;
+  if (caps.matrix_shapes.empty()) caps.cooperative_matrix = false;
   return ok_status();
 }
 
@@ -123,8 +144,14 @@ Json caps_json(const gpu::Caps& given) {
   each_limit(caps, [&](const char* name, const auto& limit) { limits[name] = limit; });
   Json features = Json::object();
   each_feature(caps, [&](const char* name, bool feature) { features[name] = feature; });
-  features["matrix_shapes"] = Json::array();
-  for (const gpu::MatrixShape& shape : caps.matrix_shapes) features["matrix_shapes"].push_back(matrix_text(shape));
+  gpu::each_of_matrices(caps, [&]<class T>(const char* name, const T& member) {
+    if constexpr (std::is_integral_v<T>) {
+      if (member != 0) features[name] = member;
+    } else {
+      features[name] = Json::array();
+      for (const gpu::MatrixShape& shape : member) features[name].push_back(matrix_text(shape));
+    }
+  });
   features["timestamps"] = caps.timestamp_period_ns > 0;
   return {{"name", caps.device_name},
           {"type", type_name(caps.type)},

@@ -17,7 +17,7 @@ std::string matrix_text(const gpu::MatrixShape& shape);
 nlohmann::ordered_json caps_json(const gpu::Caps& caps);
 
 /// Puts what the file says over `caps`; what it leaves out stays. The file holds such an object, or a list of one.
-/// Shapes of matrices are not read: a device's matrix units stay out of plans for it.
+/// Without "features" that name them there are no matrix units.
 /// invalid_argument: no such object, a limit or feature that graft does not know, a number that cannot be.
 Status read_caps_file(const std::string& path, gpu::Caps& caps);
 

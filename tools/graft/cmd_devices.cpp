@@ -60,6 +60,7 @@ void print(const gpu::Caps& caps, std::size_t index) {
   add(caps.subgroup_arithmetic, "subgroup arithmetic");
   add(caps.integer_dot, "integer dot products");
   for (const gpu::MatrixShape& shape : caps.matrix_shapes) add(true, matrix_text(shape).c_str());
+  for (const gpu::MatrixShape& shape : caps.flexible_shapes) add(true, ("multiples of " + matrix_text(shape)).c_str());
   add(caps.timeline_semaphore, "timeline semaphores");
   add(caps.timestamp_period_ns > 0, "timestamps");
   std::printf("    features  %s\n", features.empty() ? "none beyond Vulkan 1.1" : features.c_str());

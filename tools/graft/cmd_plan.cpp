@@ -92,6 +92,7 @@ Result<Forecast> plan_for_training(const Model& model, const Options& given, con
                                    const PlanOptions& plan_options, bool with_curve) {
   GRAFT_TRY_ASSIGN(train::TrainOptions options, options_for_training(model, given.train));
   options.fetch = split_list(given.fetch);
+  train::scale_for_rounding(caps, options);
   train::PlanRequest request;
   request.evaluation = false;
   request.plan = plan_options;
@@ -119,7 +120,9 @@ Result<Forecast> plan_for_training(const Model& model, const Options& given, con
 
 // The device that was asked for, else any that is here, else what Vulkan guarantees everywhere.
 Result<gpu::Caps> device_caps(const Options& options) {
-  auto opened = OpenDevice::open(options.flags);
+  DeviceFlags flags = options.flags;
+  flags.matmul_precision.clear();  // said of the capabilities that are planned for
+  auto opened = OpenDevice::open(flags);
   const bool asked =
       !options.flags.device.empty() || !options.flags.library.empty() || (options.fits_device && options.caps.empty());
   if (!opened.ok() && !asked) return gpu::Caps{.device_name = "any Vulkan 1.1 device"};
@@ -136,6 +139,7 @@ Result<gpu::Caps> find_caps(const Options& options) {
     return invalid("There is no device here, and \"", options.caps,
                    "\" says nothing of heaps: name a real GPU, or a file.");
   }
+  apply_matmul_precision(options.flags, caps);
   return caps;
 }
 
@@ -185,6 +189,7 @@ nlohmann::ordered_json forecast_json(const Options& options, const Forecast& for
               {"memory", memory_json(forecast.memory)},
               {"total", forecast.memory.total()}};
   all["precision"] = precision_json(forecast.precision);
+  all["matmul_precision"] = matmul_precision_json(caps);
   if (options.mode == "train") {
     all["micro_batch"] = forecast.micro_batch;
     all["accumulates"] = forecast.accumulates;
@@ -207,6 +212,7 @@ void print_forecast(const Options& options, const Forecast& forecast, const gpu:
     std::printf("\n");
   }
   print_precision(forecast.precision);
+  if (const std::string text = matmul_precision_text(caps); !text.empty()) std::printf("%s\n\n", text.c_str());
   if (forecast.plans.size() > 1) {
     std::printf("The whole run needs %s: its plans share the arena.\n", bytes_text(forecast.memory.total()).c_str());
   }

@@ -15,6 +15,7 @@
 #include "runtime/session/documents.h"
 #include "runtime/session/training.h"
 #include "runtime/train/fit.h"
+#include "runtime/train/precision.h"
 #include "tools/graft/adapted_model.h"
 #include "tools/graft/budget.h"
 #include "tools/graft/checkpoint_flags.h"
@@ -394,6 +395,7 @@ Status train_on(OpenDevice& opened, Model& model, const Options& options) {
   if (!options.profile.empty()) trainer_options.program.observer = &profile;
   trainer_options.program.proof = opened.remembered();
   gpu::Device& device = opened.device();
+  train::scale_for_rounding(device.caps(), train_options);
   if (held_out) trainer_options.request.evaluation_samples = held_out->size();
   trainer_options.request.plan.fuse = trainer_options.request.plan.merge = !options.no_fusion;
   const Model& trained = masked ? *masked : model;

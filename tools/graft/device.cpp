@@ -1,10 +1,13 @@
 #include "tools/graft/device.h"
 
+#include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
 
 #include "platform/gpu/presets.h"
+#include "runtime/ops/choice.h"
 #include "tools/graft/caps_json.h"
 
 namespace graft::cli {
@@ -16,7 +19,33 @@ void write_log(void*, LogLevel level, std::string_view message) {
                message.data());
 }
 
+constexpr std::array<const char*, 3> kMatmulPrecisions = {"highest", "high", "medium"};
+
 }  // namespace
+
+void apply_matmul_precision(const DeviceFlags& flags, gpu::Caps& caps) {
+  const auto* const it = std::ranges::find(kMatmulPrecisions, flags.matmul_precision);
+  if (it == kMatmulPrecisions.end()) return;
+  caps.matmul_precision = static_cast<gpu::MatmulPrecision>(it - kMatmulPrecisions.begin());
+}
+
+std::string matmul_precision_text(const gpu::Caps& caps) {
+  if (caps.matmul_precision == gpu::MatmulPrecision::highest) return {};
+  const char* const name = kMatmulPrecisions[static_cast<std::size_t>(caps.matmul_precision)];
+  if (!rounds_products(caps)) {
+    return cat("Products at --matmul-precision ", name, " stay in f32: ", caps.device_name,
+               " has no matrix units that graft uses.");
+  }
+  const bool dots = caps.matmul_precision == gpu::MatmulPrecision::medium && caps.integer_dot;
+  return cat("Products at --matmul-precision ", name, ": f32 operands are rounded",
+             rounds_to_f16(caps) ? " to f16 for matrix units" : "", rounds_to_f16(caps) && dots ? "," : "",
+             dots ? " to 8 bits beside quantized weights" : "", "; sums in f32.");
+}
+
+nlohmann::ordered_json matmul_precision_json(const gpu::Caps& caps) {
+  return {{"asked", kMatmulPrecisions[static_cast<std::size_t>(caps.matmul_precision)]},
+          {"rounds", rounds_products(caps)}};
+}
 
 void add_caps_flag(CLI::App& app, std::string& given) {
   std::string names;
@@ -41,6 +70,10 @@ Status apply_caps_to_run(const std::string& given, gpu::Caps& caps) {
 void add_device_flags(CLI::App& app, DeviceFlags& flags) {
   app.add_option("--device", flags.device, "Index or part of the name of the device (see: graft devices)");
   app.add_option("--vulkan-library", flags.library, "Loader or driver to load instead of libvulkan.so.1");
+  app.add_option("--matmul-precision", flags.matmul_precision,
+                 "Products of f32 values: highest (f32, the default), high (rounded to f16 where the device has matrix "
+                 "units, sums in f32), medium (also to 8 bits beside quantized weights)")
+      ->check(CLI::IsMember(std::vector<std::string>(kMatmulPrecisions.begin(), kMatmulPrecisions.end())));
   app.add_option("--cache", flags.cache,
                  "Folder for compiled pipelines, verdicts of the self-test and tuned choices; \"none\" for no files");
   app.add_flag("--no-self-test", flags.no_self_test, "Use kernels on this device without testing them first");
@@ -79,7 +112,12 @@ Result<std::unique_ptr<OpenDevice>> OpenDevice::open(const DeviceFlags& flags, v
     opened->calls_.times = calls;
     options.instance.faults = &opened->calls_;
   }
+  gpu::Caps wanted;
+  apply_matmul_precision(flags, wanted);
+  options.matmul_precision = wanted.matmul_precision;
   GRAFT_TRY_ASSIGN(opened->device_, vulkan::create_device(options));
+  const std::string rounding = matmul_precision_text(opened->device().caps());
+  if (!rounding.empty()) std::fprintf(stderr, "%s\n", rounding.c_str());
   // Without a folder nothing would be remembered, and every run would test its kernels anew.
   const std::string folder = cache_folder(flags);
   GRAFT_TRY_ASSIGN(opened->remembered_,

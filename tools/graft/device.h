@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "platform/vulkan/vulkan_device.h"
@@ -14,7 +15,8 @@ namespace graft::cli {
 struct DeviceFlags {
   std::string device;
   std::string library;
-  std::string cache;  ///< folder; empty: the user's; "none"
+  std::string matmul_precision = {};  ///< empty: highest, or what --caps says
+  std::string cache;                  ///< folder; empty: the user's; "none"
   bool no_self_test = false;
   bool validate = false;
   bool verbose = false;
@@ -25,6 +27,13 @@ void add_caps_flag(CLI::App& app, std::string& given);
 Status apply_caps_flag(const std::string& given, gpu::Caps& caps);
 /// The same for kernels that then run here: a file gives no more than the device has.
 Status apply_caps_to_run(const std::string& given, gpu::Caps& caps);
+
+/// Lays --matmul-precision over the capabilities, where it is given.
+void apply_matmul_precision(const DeviceFlags& flags, gpu::Caps& caps);
+/// What it does on such a device, as a sentence; empty: products of f32 stay in f32 unasked.
+std::string matmul_precision_text(const gpu::Caps& caps);
+/// {"asked": "high", "rounds": false}
+nlohmann::ordered_json matmul_precision_json(const gpu::Caps& caps);
 
 void add_device_flags(CLI::App& app, DeviceFlags& flags);
 

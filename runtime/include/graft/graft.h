@@ -74,6 +74,14 @@ GRAFT_API const char* graft_status_name(graft_status status);
 
 /* ---- Context: a device, an allocator, a log ------------------------------------------------------------------ */
 
+/* What products of f32 values may become, in the words of torch.set_float32_matmul_precision. It changes nothing on a
+   device without matrix units. What is kept in f16 (graft_precision) goes to them in any case, exactly. */
+typedef enum graft_matmul_precision GRAFT_ENUM_OF_INT {
+  GRAFT_MATMUL_HIGHEST = 0, /* f32 */
+  GRAFT_MATMUL_HIGH = 1,    /* operands rounded to f16 for matrix units, sums in f32; training scales its loss */
+  GRAFT_MATMUL_MEDIUM = 2   /* also to 8 bits beside quantized weights */
+} graft_matmul_precision;
+
 typedef struct graft_context_options {
   size_t struct_size;
   /* index or part of the name of the Vulkan device; NULL takes the best; "none" opens none: such a context forecasts,
@@ -89,6 +97,7 @@ typedef struct graft_context_options {
   void (*log)(void* user, graft_log_level level, const char* message);
   void* log_user;
   graft_log_level log_level;
+  graft_matmul_precision matmul_precision;
 } graft_context_options;
 
 /* options may be NULL. On failure *context is a context that can only give its message and be destroyed, or NULL where

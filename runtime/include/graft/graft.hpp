@@ -43,6 +43,7 @@ struct ContextOptions {
   decltype(graft_context_options::log) log = nullptr;
   void* log_user = nullptr;
   graft_log_level log_level = GRAFT_LOG_INFO;
+  graft_matmul_precision matmul_precision = GRAFT_MATMUL_HIGHEST;
 };
 
 /// As graft_generator_options.
@@ -264,6 +265,7 @@ class Context {
     raw.log = options.log;
     raw.log_user = options.log_user;
     raw.log_level = options.log_level;
+    raw.matmul_precision = options.matmul_precision;
     graft_context* handle = nullptr;
     const graft_status code = graft_context_create(&raw, &handle);
     Context context(handle);

@@ -85,6 +85,7 @@ struct Job {
   std::uint64_t document_words = 0;
   std::uint32_t slabs = 0;
   bool vectors = false;
+  bool halves = false;  ///< products may be of f16
 };
 
 Result<Job> make_job(const Emitter& e, bool documents) {
@@ -112,6 +113,10 @@ Result<Job> make_job(const Emitter& e, bool documents) {
   job.document_words = documents ? p.queries : 0;
   job.slabs = ceil_div<std::uint32_t>(p.dim, kTile);
   job.vectors = p.dim % 4 == 0;
+  // Weights are rounded between the products: where all that goes in and comes out is.
+  std::vector<Binding> rounded = {e.in(0), e.in(1), e.in(2), e.out(0)};
+  if (e.node().op == Op::attention_grad) rounded.push_back(e.in(5));
+  job.halves = may_be_f16(e, rounded);
   p.causal = e.attrs().flag("causal");
   p.has_documents = documents;
   p.from_step = e.attrs().flag("from_step");
@@ -150,7 +155,7 @@ std::vector<std::uint32_t> constants_of(const Emitter& e, const Job& job, const 
 void dispatch(Emitter& e, const Job& job, const Kernels& kernels, std::uint64_t count, Over over,
               std::vector<Binding> bindings) {
   ChoiceShape shape{std::uint64_t{job.push.queries} * job.push.group, job.push.keys, job.push.dim, count};
-  shape.rounded = e.caps().rounded_products;
+  shape.rounded = job.halves;
   const Variant& variant = e.note(choose(Family::attention, e.caps(), shape, kernels));
   const std::uint32_t tile = variant.kernel == 2 ? variant.tile[0] : kTile;
   push::AttentionPush p = job.push;

@@ -62,9 +62,10 @@ Status conv_part(Emitter& e, const ConvSizes& sizes, const Binding& x, const Bin
                             .outputs = pixels * sizes.o,
                             .a_fours = fours ? Fours::along_k : Fours::none,
                             .b_fours = push.group_c % 4 == 0 ? Fours::along_k : Fours::none};
-  return emit_gemm(
-      e, {KernelId::conv__f32, KernelId::conv__f32_shuffle, KernelId::conv__f32_coopmat, KernelId::conv__f32_apart},
-      problem, operands(x, weight, bias, sizes.o, y), push);
+  return emit_gemm(e,
+                   {KernelId::conv__f32, KernelId::conv__f32_shuffle, KernelId::conv__f32_coopmat,
+                    KernelId::conv__f32_apart, KernelId::conv__f32_flexible},
+                   problem, operands(x, weight, bias, sizes.o, y), push);
 }
 
 Status grad_data_part(Emitter& e, const ConvSizes& sizes, const Binding& dy, const Binding& weight, const Binding* bias,
@@ -87,10 +88,11 @@ Status grad_data_part(Emitter& e, const ConvSizes& sizes, const Binding& dy, con
                             .outputs = sizes.images * sizes.h * sizes.w * sizes.c,
                             .a_fours = sizes.group_o() % 4 == 0 ? Fours::along_k : Fours::none,
                             .b_fours = sizes.group_c() % 4 == 0 ? Fours::across : Fours::none};
-  return emit_gemm(e,
-                   {KernelId::conv_grad_data__f32, KernelId::conv_grad_data__f32_shuffle,
-                    KernelId::conv_grad_data__f32_coopmat, KernelId::conv_grad_data__f32_apart},
-                   problem, operands(dy, weight, bias, sizes.c, dx), push);
+  return emit_gemm(
+      e,
+      {KernelId::conv_grad_data__f32, KernelId::conv_grad_data__f32_shuffle, KernelId::conv_grad_data__f32_coopmat,
+       KernelId::conv_grad_data__f32_apart, KernelId::conv_grad_data__f32_flexible},
+      problem, operands(dy, weight, bias, sizes.c, dx), push);
 }
 
 Status grad_weight_part(Emitter& e, const ConvSizes& sizes, const Binding& x, const Binding& dy, const Binding& dw) {
@@ -109,7 +111,8 @@ Status grad_weight_part(Emitter& e, const ConvSizes& sizes, const Binding& x, co
                             .b_fours = sizes.group_c() % 4 == 0 ? Fours::across : Fours::none};
   return emit_gemm(e,
                    {KernelId::conv_grad_weight__f32, KernelId::conv_grad_weight__f32_shuffle,
-                    KernelId::conv_grad_weight__f32_coopmat, KernelId::conv_grad_weight__f32_apart},
+                    KernelId::conv_grad_weight__f32_coopmat, KernelId::conv_grad_weight__f32_apart,
+                    KernelId::conv_grad_weight__f32_flexible},
                    problem, {.a = x, .b = dy, .out = dw}, push);
 }
 

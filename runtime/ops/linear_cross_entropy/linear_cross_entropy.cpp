@@ -171,10 +171,11 @@ Status emit_weight_gradient(Emitter& e, const Head& h, const Slot& slopes, std::
   Binding out = weight_rows(e.out(1), DType::f32, h.width, first, count);
   const GemmOperands operands{.a = {slopes, Access::read}, .b = e.in(0), .out = out, .takes_bias = true};
   const GemmProblem problem{.m = count, .n = h.width, .inner = h.rows, .outputs = count * h.width};
-  return emit_gemm(e,
-                   {shaders::KernelId::matmul__f32, shaders::KernelId::matmul__f32_shuffle,
-                    shaders::KernelId::matmul__f32_coopmat, shaders::KernelId::matmul__f32_apart},
-                   problem, operands, push);
+  return emit_gemm(
+      e,
+      {shaders::KernelId::matmul__f32, shaders::KernelId::matmul__f32_shuffle, shaders::KernelId::matmul__f32_coopmat,
+       shaders::KernelId::matmul__f32_apart, shaders::KernelId::matmul__f32_flexible},
+      problem, operands, push);
 }
 
 Status emit_grad(Emitter& e) {

@@ -127,7 +127,8 @@ bool fold_batches(const Matrices& x, std::uint64_t m, std::uint64_t k, Batches& 
 // of a and y, or, for y = a^T b, along the sum; a large matrix b by its own rows.
 
 constexpr GemmKernels kKernels = {shaders::KernelId::matmul__f32, shaders::KernelId::matmul__f32_shuffle,
-                                  shaders::KernelId::matmul__f32_coopmat, shaders::KernelId::matmul__f32_apart};
+                                  shaders::KernelId::matmul__f32_coopmat, shaders::KernelId::matmul__f32_apart,
+                                  shaders::KernelId::matmul__f32_flexible};
 
 Status emit_batches(Emitter& e, const GemmProblem& problem, const GemmOperands& operands, const push::MatmulPush& push,
                     const Batches& batches) {

@@ -1,0 +1,43 @@
+// A device taken for one with other capabilities.
+#pragma once
+
+#include <utility>
+
+#include "platform/gpu/gpu.h"
+
+namespace graft::gpu {
+
+/// Passes everything on to another device, which must outlive it; capabilities and advice are its own.
+class WithCaps : public Device {
+ public:
+  explicit WithCaps(Device& inner) : inner_(inner), caps_(inner.caps()) {}
+
+  Caps& edit() { return caps_; }
+
+  const Caps& caps() const override { return caps_; }
+  void set_advice(Advice advice) override { caps_.advice = std::move(advice); }
+  Result<std::unique_ptr<Buffer>> create_buffer(std::uint64_t bytes, MemoryKind kind, std::string_view name) override {
+    return inner_.create_buffer(bytes, kind, name);
+  }
+  Result<std::vector<std::unique_ptr<Kernel>>> create_kernels(std::span<const KernelDesc> kernels) override {
+    return inner_.create_kernels(kernels);
+  }
+  Result<std::unique_ptr<Recorder>> record(std::string_view name, std::uint32_t timestamps) override {
+    return inner_.record(name, timestamps);
+  }
+  Result<Ticket> submit(std::span<CommandList* const> lists) override { return inner_.submit(lists); }
+  Status wait(Ticket ticket, std::chrono::nanoseconds timeout) override { return inner_.wait(ticket, timeout); }
+  Status read_timestamps(CommandList& list, std::span<std::uint64_t> ticks) override {
+    return inner_.read_timestamps(list, ticks);
+  }
+  MemoryStats memory() const override { return inner_.memory(); }
+  std::uint64_t available_memory() const override { return inner_.available_memory(); }
+  Status open_pipeline_cache(const std::string& path) override { return inner_.open_pipeline_cache(path); }
+  Status save_pipeline_cache() override { return inner_.save_pipeline_cache(); }
+
+ private:
+  Device& inner_;
+  Caps caps_;
+};
+
+}  // namespace graft::gpu
