@@ -12,6 +12,7 @@ namespace {
 constexpr std::uint32_t kWorkgroup = 64;        // of matmul_split_sum.comp
 constexpr std::uint64_t kMinSplitLength = 256;  // below this the second pass costs more than it gains
 constexpr std::uint64_t kMaxSplits = 64;
+constexpr std::uint64_t kShortSums = 256;
 constexpr std::uint64_t kMaxSplitBytes = 16u << 20;  // of scratch for the parts
 
 std::uint64_t tile_count(const GemmProblem& problem, const GemmTile& tile) {
@@ -70,7 +71,9 @@ GemmTile choose_gemm_tile(const gpu::Caps& caps, const GemmProblem& problem,
                     mode(problem.b_fours, columns % 4 == 0 && problem.n % 4 == 0)},
                    std::move(choice)};
   const bool stores_fours = tile.specialization[5] != 0 && columns % 4 == 0 && problem.n % 4 == 0;
-  for (const std::uint32_t constant : {lanes / lanes_n, stores_fours ? 1u : 0u, rows % 4 == 0 ? 4u : 1u})
+  // Rows stored at a time: where sums are short, picking them out of all rows one by one is a good part of the time.
+  const bool stores_often = problem.outer * problem.inner <= kShortSums && rows % 4 == 0;
+  for (const std::uint32_t constant : {lanes / lanes_n, stores_fours ? 1u : 0u, stores_often ? 4u : 1u})
     tile.specialization.push_back(constant);
   return tile;
 }
