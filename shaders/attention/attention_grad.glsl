@@ -8,10 +8,9 @@ layout(binding = 2) readonly buffer V1 { float v1[]; };
 layout(binding = 2) readonly buffer V4 { vec4 v4[]; };
 layout(binding = 3) readonly buffer Dy1 { float dy1[]; };
 layout(binding = 3) readonly buffer Dy4 { vec4 dy4[]; };
-layout(binding = 4) readonly buffer Lse { float lse[]; };
-layout(binding = 5) readonly buffer Delta { float delta[]; };
-layout(binding = 6) readonly buffer Documents { int documents[]; };
-layout(binding = 7) readonly buffer State { StepState state; };
+layout(binding = 4) readonly buffer Statistics { vec2 statistics[]; };  // lse, and the sum of dy * o
+layout(binding = 5) readonly buffer Documents { int documents[]; };     // one of these two, or neither
+layout(binding = 5) readonly buffer State { StepState state; };
 HEAD_LOADER(q)
 HEAD_LOADER(k)
 HEAD_LOADER(v)
@@ -56,8 +55,8 @@ void recompute(Head h, uint row_tile, uint key_tile, int offset, out vec4 weight
     const uint row = row_tile * kTile + ty() + 16u * r;
     const bool real = row < row_count();
     const uint at = real ? row_statistic(h, row) : 0u;
-    const float row_lse = lse[at];
-    const float row_delta = delta[at];
+    const float row_lse = statistics[at].x;
+    const float row_delta = statistics[at].y;
     const int row_document = document(h, row / p.group);
     for (uint c = 0u; c < 4u; ++c) {
       const uint key = key_tile * kTile + tx() + 8u * c;

@@ -1,4 +1,5 @@
-// The sum of dy * o over each head, which the softmax's gradient subtracts.
+// Beside the forward pass's logarithm of sums, the sum of dy * o over each head, which the softmax's gradient subtracts:
+// both in one buffer, because some devices bind eight at most.
 //! variant f32 :
 #version 450
 #extension GL_GOOGLE_include_directive : require
@@ -10,7 +11,8 @@ layout(binding = 0) readonly buffer O { float o[]; };
 layout(binding = 0) readonly buffer OQuads { vec4 o_quads[]; };
 layout(binding = 1) readonly buffer Dy { float dy[]; };
 layout(binding = 1) readonly buffer DyQuads { vec4 dy_quads[]; };
-layout(binding = 2) writeonly buffer Delta { float delta[]; };
+layout(binding = 2) readonly buffer Lse { float lse[]; };
+layout(binding = 3) writeonly buffer Statistics { vec2 statistics[]; };
 
 void main() {
   const bool real = row_is_real();
@@ -23,5 +25,5 @@ void main() {
     sums += v * g;
   }
   const float total = row_sum(sum_of(sums));
-  if (real && row_slice() == 0u) delta[row_index()] = total;
+  if (real && row_slice() == 0u) statistics[row_index()] = vec2(lse[row_index()], total);
 }

@@ -9,10 +9,10 @@
 #include "shaders/attention/attention_push.h"
 #include "shaders/attention/attention.glsl"
 #include "shaders/attention/attention_grad.glsl"
-layout(binding = 8) writeonly buffer Dk1 { float dk1[]; };
-layout(binding = 8) writeonly buffer Dk4 { vec4 dk4[]; };
-layout(binding = 9) writeonly buffer Dv1 { float dv1[]; };
-layout(binding = 9) writeonly buffer Dv4 { vec4 dv4[]; };
+layout(binding = 6) writeonly buffer Dk1 { float dk1[]; };
+layout(binding = 6) writeonly buffer Dk4 { vec4 dk4[]; };
+layout(binding = 7) writeonly buffer Dv1 { float dv1[]; };
+layout(binding = 7) writeonly buffer Dv4 { vec4 dv4[]; };
 HEAD_STORER(dk)
 HEAD_STORER(dv)
 

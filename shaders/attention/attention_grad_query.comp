@@ -9,8 +9,8 @@
 #include "shaders/attention/attention_push.h"
 #include "shaders/attention/attention.glsl"
 #include "shaders/attention/attention_grad.glsl"
-layout(binding = 8) writeonly buffer Dq1 { float dq1[]; };
-layout(binding = 8) writeonly buffer Dq4 { vec4 dq4[]; };
+layout(binding = 6) writeonly buffer Dq1 { float dq1[]; };
+layout(binding = 6) writeonly buffer Dq4 { vec4 dq4[]; };
 HEAD_STORER(dq)
 
 void main() {

@@ -4,8 +4,8 @@
 #extension GL_GOOGLE_include_directive : require
 #include "shaders/attention/attention_lanes.glsl"
 #include "shaders/attention/attention_lanes_grad.glsl"
-layout(binding = 8) writeonly buffer Dk4 { vec4 dk4[]; };
-layout(binding = 9) writeonly buffer Dv4 { vec4 dv4[]; };
+layout(binding = 6) writeonly buffer Dk4 { vec4 dk4[]; };
+layout(binding = 7) writeonly buffer Dv4 { vec4 dv4[]; };
 
 void main() {
   const uint group = flat_workgroup();
@@ -44,8 +44,9 @@ void main() {
         const uint own = row + 4u * lane + j;
         const uint real = min(own, row_count() - 1u);
         own_at[j] = row_base(h, real) / 4u;
-        own_lse[j] = lse[row_statistic(h, real)];
-        own_delta[j] = delta[row_statistic(h, real)];
+        const vec2 both = statistics[row_statistic(h, real)];
+        own_lse[j] = both.x;
+        own_delta[j] = both.y;
         own_document[j] = document(h, own / p.group);
         sight[j] = sight_of(own, offset, own_document[j]);
       }

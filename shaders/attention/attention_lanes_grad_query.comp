@@ -4,7 +4,7 @@
 #extension GL_GOOGLE_include_directive : require
 #include "shaders/attention/attention_lanes.glsl"
 #include "shaders/attention/attention_lanes_grad.glsl"
-layout(binding = 8) writeonly buffer Dq4 { vec4 dq4[]; };
+layout(binding = 6) writeonly buffer Dq4 { vec4 dq4[]; };
 
 void main() {
   const uint group = flat_workgroup();
@@ -24,8 +24,9 @@ void main() {
     const uint row = held_row(first_row, i);
     const uint real = min(row, row_count() - 1u);
     held_at[i] = row_base(h, real) / 4u;
-    row_lse[i] = lse[row_statistic(h, real)];
-    row_delta[i] = delta[row_statistic(h, real)];
+    const vec2 both = statistics[row_statistic(h, real)];
+    row_lse[i] = both.x;
+    row_delta[i] = both.y;
     row_document[i] = document(h, row / p.group);
     sight[i] = sight_of(row, offset, row_document[i]);
     span = with_document(span, row_document[i]);

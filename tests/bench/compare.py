@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 """graft beside what else there is on this machine, in one run: a table, or --json.
 
-compare.py GRAFT [MODEL.gguf ...] [--torch PYTHON [--large] [--only REGEX]] [--processor-time] [--repeat N] [--json]
+compare.py GRAFT [MODEL.gguf ...] [--torch PYTHON [--large] [--full] [--only REGEX] [--limit SECONDS]]
+           [--processor-time] [--repeat N] [--json]
 
 GRAFT is the command line tool. Beside it stand, where they are installed:
   ggml     products on its Vulkan backend (Debian: libggml0-backend-vulkan), by ggml_products.py
   llama.cpp's llama-bench with that backend, for each MODEL.gguf: prefill of 128 tokens, decode of 32
-  PyTorch  of the interpreter given by --torch, by torch_rivals.py: on a CUDA device, eager and compiled, else on the CPU
+  PyTorch  of the interpreter given by --torch, by torch_rivals.py: on a CUDA device, else on the CPU; eager and, where
+           torch.compile works, compiled. A CPU is asked small cases that begin within --limit seconds (120), --full
+           asks it for a GPU's
 
 Every figure is a rate, more is better; "times" is graft's over the other's. --processor-time: processor time per core
 instead of the clock's, for software devices on a machine that others use too.
@@ -15,7 +18,6 @@ instead of the clock's, for software devices on a machine that others use too.
 import argparse
 import json
 import os
-import re
 import resource
 import shutil
 import subprocess
@@ -34,11 +36,12 @@ def say(*what):
     print(*what, file=sys.stderr, flush=True)
 
 
-def run(command, **environment):
-    """Its output as JSON; None where it failed, which is said."""
-    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment}, check=False)
+def run(command, talks=False, **environment):
+    """Its output as JSON; None where it failed, which is said. `talks`: its messages are shown as they come."""
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=None if talks else subprocess.PIPE, text=True,
+                          env={**os.environ, **environment}, check=False)
     if done.returncode != 0:
-        say(f"{command[0]} failed: {done.stderr.strip()[-300:]}")
+        say(f"{command[0]} failed: {'see above' if talks else done.stderr.strip()[-300:]}")
         return None
     return json.loads(done.stdout)
 
@@ -53,10 +56,10 @@ class Comparison:
     def __init__(self, options):
         self.options = options
         self.rows = []
-        self.flags = ["--processor-time"] if options.processor_time else []
+        self.clock = ["--processor-time"] if options.processor_time else []
         self.caps = ["--caps", "rounded"] if options.rounded else []
         self.where = ["--device", options.device] if options.device else []
-        self.flags += self.where
+        self.flags = self.clock + self.where
         self.device = run([options.graft, "bench", "device", "--json", *self.where]) or {}
 
     def add(self, what, unit, graft, beside, other):
@@ -65,11 +68,13 @@ class Comparison:
                               "times": graft / other})
 
     def bench_ops(self, part):
-        out = run([self.options.graft, "bench", "ops", "--json", "--filter", part, "--repeat",
+        say(f"graft: kernels whose name holds \"{part}\"" if part else "graft: all kernels")
+        out = run([self.options.graft, "bench", "ops", "--json", "--alone", "--filter", part, "--repeat",
                    str(self.options.repeat), *self.flags, *self.caps])
         return {case["name"]: case for case in out["cases"]} if out else {}
 
     def products(self):
+        say("ggml: products")
         specs = [f"{kind}:1536,576,{n}" for kind, n in PRODUCTS]
         theirs = run([sys.executable, os.path.join(HERE, "ggml_products.py"), "--json", "--repeat",
                       str(self.options.repeat), *specs])
@@ -113,6 +118,7 @@ class Comparison:
             say("llama-bench is not installed (Debian sid: llama.cpp-tools); its models are left out.")
             return
         for gguf in self.options.models:
+            say(f"graft and llama.cpp: {os.path.basename(gguf)}")
             with tempfile.TemporaryDirectory() as folder:
                 model = os.path.join(folder, "model.graft")
                 done = subprocess.run([self.options.graft, "convert", gguf, "-o", model], capture_output=True,
@@ -144,6 +150,7 @@ class Comparison:
 
     def step_rate(self, example, batch, steps):
         """Training steps per second of a network that graft builds itself, on made-up images: what further ones cost."""
+        say(f"graft: {example}, {steps} steps and three times as many")
         with tempfile.TemporaryDirectory() as folder:
             model = os.path.join(folder, "model.graft")
             train = [self.options.graft, "train", model, "--data", f"npy:{folder}/x.npy,{folder}/y.npy", "--batch",
@@ -159,6 +166,9 @@ class Comparison:
     def language_step_rates(self, lengths):
         """Tokens per second of training steps of random weights in SmolLM2-135M's shape."""
         rates = {}
+        if not lengths:
+            return rates
+        say(f"graft: language model of 135M, steps of {' and '.join(map(str, lengths))} tokens")
         with tempfile.TemporaryDirectory() as folder:
             gguf, model = os.path.join(folder, "model.gguf"), os.path.join(folder, "model.graft")
             for command in ([self.options.torch, os.path.join(HERE, "make_gguf.py"), "random", gguf, "--type", "f32"],
@@ -172,22 +182,35 @@ class Comparison:
                     rates[f'135M, {seq} tokens: {row["name"]}'] = row["tokens_per_second"]
         return rates
 
+    def kernels(self, names):
+        """graft's cases of these names: one by one where they are few, because running all takes a CPU long."""
+        if self.options.ops or self.options.large:
+            return self.bench_ops(self.options.ops)
+        found = {}
+        for name in names:
+            found.update(self.bench_ops(name))
+        return found
+
     def torch(self):
         if self.options.torch is None:
             return
-        large = ["--large"] if self.options.large else []
+        flags = [flag for flag in ("large", "full") if getattr(self.options, flag)]
         out = run([self.options.torch, os.path.join(HERE, "torch_rivals.py"), "--repeat", str(self.options.repeat), "--only",
-                   self.options.only, *large, *self.flags])
+                   self.options.only, "--limit", str(self.options.limit), *(f"--{flag}" for flag in flags), *self.clock],
+                  talks=True)
         if out is None:
             return
-        cases = self.bench_ops(self.options.ops)
-        steps = {"lenet": (64, 40), "resnet18": (32, 8) if out["cuda"] else (8, 2)}
-        asked = [n for n in ([128, 1024] if large else [128]) if re.search(self.options.only, f"135M, {n} tokens: lora step")]
-        language = self.language_step_rates(asked) if asked else {}
-        for name, rivals in out["rates"].items():
+        rates = out["rates"]
+        # Operands of graft's are f32 in memory: those of matrix units stand beside PyTorch's 16-bit ones.
+        rounded = self.options.rounded
+        case_of = {name: name.replace(" bf16", "").replace(" f16", "") if rounded else name for name in rates}
+        in_kernels = [name for name in rates if rates[name]["unit"] in ("GB/s", "GFLOP/s")]
+        cases = self.kernels(sorted({case_of[name] for name in in_kernels})) if in_kernels else {}
+        steps = {"lenet": 40, "resnet18": 8 if out["cuda"] else 2}
+        language = self.language_step_rates(sorted({rates[name]["tokens"] for name in rates if "tokens" in rates[name]}))
+        for name, rivals in rates.items():
             ours = language.get(name)
-            # Operands of graft's are f32 in memory: those of matrix units stand beside PyTorch's 16-bit ones.
-            case = name.replace(" bf16", "").replace(" f16", "") if self.options.rounded else name
+            case = case_of[name]
             if case in cases:
                 ours = cases[case]["gbps" if rivals["unit"] == "GB/s" else "gflops"]
             elif name.startswith("attention forward and backward"):
@@ -195,7 +218,7 @@ class Comparison:
                 if None not in parts:
                     ours = 1e-9 * sum(p["flops"] for p in parts) / sum(p["median_s"] for p in parts)
             elif name in steps:
-                ours = self.step_rate(name, *steps[name])
+                ours = self.step_rate(name, rivals["batch"], steps[name])
             for how in ("eager", "compiled"):
                 self.add(name, rivals["unit"], ours, f'PyTorch {out["version"]} {out["device"]}, {how}', rivals.get(how))
 
@@ -206,6 +229,9 @@ def main():
     parser.add_argument("models", nargs="*", metavar="MODEL.gguf")
     parser.add_argument("--torch", metavar="PYTHON", help="a Python interpreter that has PyTorch")
     parser.add_argument("--large", action="store_true", help="also what only a GPU should be asked")
+    parser.add_argument("--full", action="store_true", help="PyTorch on a CPU gets what it gets on a GPU")
+    parser.add_argument("--limit", type=float, default=120, metavar="SECONDS",
+                        help="PyTorch's cases begin within that time (120; 0: no limit)")
     parser.add_argument("--device", help="a part of the name of the device that graft takes")
     parser.add_argument("--only", default="", help="of PyTorch's cases those whose name holds this")
     parser.add_argument("--ops", default="", help="of graft's kernels those whose name holds this (no pattern)")

@@ -10,9 +10,18 @@ def load(folder, name):
         return json.load(file)
 
 
+def present(folder, *names):
+    """Those that were written; an empty one is of a part that failed."""
+    return [n for n in names if os.path.exists(os.path.join(folder, n)) and os.path.getsize(os.path.join(folder, n))]
+
+
 def main():
     folder = sys.argv[1]
-    for name in ("ops.json", "ops-rounded.json"):
+    for name in present(folder, "device.json"):
+        print(f"\n{name}")
+        for what, value in load(folder, name).items():
+            print(f"{what:50} {value if isinstance(value, str) else format(value, '10.2f')}")
+    for name in present(folder, "ops.json", "ops-rounded.json"):
         out = load(folder, name)
         copied = out["figures"].get("copy_gbps")
         print(f"\n{name}: {out['device']}, {out['driver']}")
@@ -20,7 +29,7 @@ def main():
             share = f"{100 * case['gbps'] / copied:5.1f}% of copying" if copied else ""
             print(f"{case['name']:50} {1e3 * case['median_s']:10.3f} ms {case['gflops']:10.1f} GFLOP/s "
                   f"{case['gbps']:8.1f} GB/s {share}")
-    for name in ("compare.json", "compare-rounded.json"):
+    for name in present(folder, "compare.json", "compare-rounded.json"):
         print(f"\n{name}")
         for r in load(folder, name)["rows"]:
             print(f"{r['what']:50} {r['graft']:12.1f} {r['unit']:9} {r['other']:12.1f} {r['times']:6.2f}x  {r['beside']}")

@@ -1,19 +1,21 @@
 #!/usr/bin/env python3
 """What PyTorch reaches on this machine, as JSON: rates of the cases of `graft bench ops` and of training steps.
 
-torch_rivals.py [--repeat N] [--large] [--only REGEX] [--processor-time]    on a CUDA device eager and compiled, else on
-                                                         the CPU (eager)
+torch_rivals.py [--repeat N] [--large] [--full] [--only REGEX] [--limit SECONDS] [--processor-time]
+                                                         on a CUDA device, else on the CPU; eager and compiled
 torch_rivals.py --images lenet|resnet18 COUNT FOLDER     writes x.npy and y.npy, made-up images for graft train
 
-f32 is f32: TF32 is off. --large: what only a GPU should be asked. --processor-time: of the CPU, processor time per
-thread instead of the clock's, for a machine that others use too. Debian's PyTorch multiplies by the reference BLAS
-unless libopenblas0 is installed; "blas" says which library was loaded.
+f32 is f32: TF32 is off. --large: what only a GPU should be asked. A CPU gets small cases, until --limit SECONDS are
+over (0: no limit), and the GPU's with --full; what is left out is said. --processor-time: of the CPU, processor time
+per thread instead of the clock's, for a machine that others use too. Debian's PyTorch has no torch.compile, and
+multiplies by the reference BLAS unless libopenblas0 is installed; "blas" says which library was loaded.
 """
 
 import argparse
 import json
 import os
 import re
+import sys
 import time
 
 import torch
@@ -25,12 +27,18 @@ DEVICE = "cuda" if CUDA else "cpu"
 IMAGES = {"lenet": (1, 28, 10), "resnet18": (3, 224, 1000)}
 
 
-LONG = 2.0  # seconds: of what takes longer, two runs are enough
+LONG = 2.0       # seconds: of what takes longer, one run is enough
+CASE = 10.0      # seconds that one case may take in all, as far as whole runs go
+
+
+def say(*what):
+    print(*what, file=sys.stderr, flush=True)
 
 
 def seconds(function, repeat, clock):
     """The median; on CUDA after everything before is done."""
     times = []
+    start = time.perf_counter()
     for i in range(repeat + 2):
         if CUDA:
             torch.cuda.synchronize()
@@ -41,7 +49,7 @@ def seconds(function, repeat, clock):
         last = clock() - begin
         if i >= 2:  # the first compile, choose kernels, fill caches
             times.append(last)
-        if i >= 1 and last > LONG:
+        if last > LONG or time.perf_counter() - start > CASE:
             times.append(last)
             break
     times.sort()
@@ -62,22 +70,49 @@ def blas():
     return ", ".join(sorted(found))
 
 
+def can_compile():
+    """Whether torch.compile works here; what it lacks is said in a line."""
+    if not hasattr(torch, "compile"):
+        say(f"torch.compile is left out: PyTorch {torch.__version__} has none.")
+        return False
+    try:
+        x = torch.ones(8, 8, device=DEVICE)
+        torch.compile(lambda: torch.relu(x @ x) + 1)()
+    except Exception as failure:  # it needs a compiler that may not be there
+        say("torch.compile is left out:", str(failure).strip().split("\n")[0][:160])
+        return False
+    return True
+
+
 class Rates:
-    def __init__(self, repeat, only, clock=time.perf_counter):
-        self.repeat = repeat
-        self.only = re.compile(only)
+    def __init__(self, options, clock):
+        self.repeat = options.repeat
+        self.only = re.compile(options.only)
         self.clock = clock
+        self.end = time.perf_counter() + options.limit if options.limit > 0 else None
+        self.compiles = can_compile()
         self.rates = {}
 
-    def add(self, name, unit, amount, function):
+    def wants(self, name):
+        """Whether the case is asked for and there is time for it."""
         if not self.only.search(name):
+            return False
+        if self.end is not None and time.perf_counter() > self.end:
+            say(f"PyTorch: {name} is left out, the time is over (--limit).")
+            return False
+        return True
+
+    def add(self, name, unit, amount, function, **more):
+        if not self.wants(name):
             return
-        rates = {"unit": unit, "eager": amount / seconds(function, self.repeat, self.clock)}
-        if CUDA:
+        begin = time.perf_counter()
+        rates = {"unit": unit, "eager": amount / seconds(function, self.repeat, self.clock), **more}
+        if self.compiles:
             try:
                 rates["compiled"] = amount / seconds(torch.compile(function), self.repeat, self.clock)
-            except Exception as failure:  # torch.compile needs a compiler that may not be there
+            except Exception as failure:  # of this one function
                 rates["compiled_failed"] = str(failure)[:200]
+        say(f"PyTorch: {name}, {time.perf_counter() - begin:.1f} s")
         self.rates[name] = rates
 
 
@@ -85,9 +120,8 @@ def tensor(*shape, dtype=torch.float32):
     return torch.full(shape, 0.5, device=DEVICE, dtype=dtype)
 
 
-def products(rates, large):
-    sizes = [(n, n, n) for n in ((4096, 8192) if large else (256, 512, 768, 1024))]
-    for m, n, k in sizes:
+def products(rates, sizes, large=False):
+    for m, n, k in ((n, n, n) for n in sizes):
         for name, dtype in (("", torch.float32), ("f16 ", torch.float16), ("bf16 ", torch.bfloat16)):
             if name and not large:
                 continue
@@ -169,6 +203,8 @@ def lenet():
 
 
 def steps(rates, name, make, batch):
+    if not rates.wants(name):
+        return
     channels, size, classes = IMAGES[name]
     model = make().to(DEVICE)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
@@ -180,7 +216,7 @@ def steps(rates, name, make, batch):
         F.cross_entropy(model(x), y).backward()
         optimizer.step()
 
-    rates.add(name, "steps/s", 1, step)
+    rates.add(name, "steps/s", 1, step, batch=batch)
 
 
 class Decoder(nn.Module):
@@ -240,6 +276,9 @@ class Decoder(nn.Module):
 
 def language_steps(rates, seq):
     for name, rank in (("full step", 0), ("lora step", 8)):
+        case = f"135M, {seq} tokens: {name}"
+        if not rates.wants(case):
+            continue
         model = Decoder(rank).to(DEVICE)
         optimizer = torch.optim.AdamW([w for w in model.parameters() if w.requires_grad], lr=1e-4)
         tokens = torch.randint(49152, (1, seq + 1), device=DEVICE)
@@ -249,7 +288,7 @@ def language_steps(rates, seq):
             F.cross_entropy(model(tokens[:, :-1]).flatten(0, 1), tokens[:, 1:].flatten()).backward()
             optimizer.step()
 
-        rates.add(f"135M, {seq} tokens: {name}", "tokens/s", seq, step)
+        rates.add(case, "tokens/s", seq, step, tokens=seq)
 
 
 def write_images(name, count, folder):
@@ -264,7 +303,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeat", type=int, default=7)
     parser.add_argument("--large", action="store_true")
+    parser.add_argument("--full", action="store_true", help="a CPU gets what a GPU gets, and takes its time")
     parser.add_argument("--only", default="", help="cases whose name holds this")
+    parser.add_argument("--limit", type=float, default=0, metavar="SECONDS", help="cases begin within that time")
     parser.add_argument("--processor-time", action="store_true")
     parser.add_argument("--images", nargs=3, metavar=("EXAMPLE", "COUNT", "FOLDER"))
     options = parser.parse_args()
@@ -277,15 +318,16 @@ def main():
     if not CUDA:
         torch.set_num_threads(os.cpu_count())
     clock = per_thread if options.processor_time and not CUDA else time.perf_counter
-    rates = Rates(options.repeat, options.only, clock)
-    products(rates, False)
+    rates = Rates(options, clock)
+    small = not (CUDA or options.full)
+    products(rates, (256, 512) if small else (256, 512, 768, 1024))
     convolutions(rates)
     bandwidth(rates, False)
     steps(rates, "lenet", lenet, 64)
-    steps(rates, "resnet18", resnet18, 32 if CUDA else 8)
-    language_steps(rates, 128)
+    steps(rates, "resnet18", resnet18, 32 if CUDA else 8 if options.full else 1)
+    language_steps(rates, 32 if small else 128)
     if options.large:
-        products(rates, True)
+        products(rates, (4096, 8192), True)
         bandwidth(rates, True)
         attention(rates)
         language_steps(rates, 1024)

@@ -158,6 +158,11 @@ TEST(AttentionInfer, RefusesWhatDoesNotFit) {
   OpCase values = attend("bad", {1, 4, 4, 2, 1, 8});
   values.inputs[2].dims[1] = 5;
   expect_infer_error(values, "[1, 4, 1, 8] is needed");
+  OpCase both = with_documents(attend("bad", {1, 4, 4, 2, 1, 8}, {{"from_step", kOne}}), {0, 0, 0, 0});
+  both.op = Op::attention_grad;
+  both.inputs = {both.inputs[0],      both.inputs[1], both.inputs[2], both.inputs[0],
+                 {.dims = {1, 4, 2}}, both.inputs[0], both.inputs[3]};
+  expect_infer_error(both, "has no gradient");
 }
 
 }  // namespace

@@ -148,7 +148,7 @@ TEST_F(LanguageModel, GradientsOfAMaskedLossMatchTheReference) {
 TEST_F(LanguageModel, GradientsOfAMaskedLossDoNotDependOnTheSubgroups) {
   const MaskedLoss loss(tiny_llama({}), options(0, 3));
   for (const gpu::CapsPreset& preset : gpu::caps_presets()) {
-    const bool strict = preset.name == "adreno-6xx";
+    const bool strict = preset.name == "raspberry-pi-4" || preset.name == "adreno-6xx";
     if (!preset.source.empty() && !strict) continue;  // the same kernels once more
     SCOPED_TRACE(preset.name);
     const EditedCaps edited(preset.apply);

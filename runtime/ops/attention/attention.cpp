@@ -122,7 +122,7 @@ Result<Job> make_job(const Emitter& e, bool documents) {
   p.from_step = e.attrs().flag("from_step");
   GRAFT_TRY_ASSIGN(
       job.per_part,
-      items_per_part(e.caps(), job.batch, {job.query_words, job.key_words, job.statistic_words, job.document_words},
+      items_per_part(e.caps(), job.batch, {job.query_words, job.key_words, 2 * job.statistic_words, job.document_words},
                      "items of the batch"));
   return job;
 }
@@ -233,32 +233,36 @@ Status infer_grad(InferContext& c) {
   GRAFT_TRY(c.expect_shape(4, statistics_shape(c.shape(0))));
   GRAFT_TRY(c.expect_shape(5, c.shape(0)));
   GRAFT_TRY(check_documents(c, 6));
+  if (c.has(6) && c.attrs().flag("from_step")) {
+    return unsupported("Attention over documents from the step's position on has no gradient; one of the two has.");
+  }
   for (const std::size_t i : {0, 1, 2}) c.output(DType::f32, c.shape(i));
   return ok_status();
 }
 
 void emit_delta(Emitter& e, const Job& job, std::uint64_t count, const Binding& o, const Binding& dy,
-                const Binding& delta) {
+                const Binding& lse, const Binding& statistics) {
   const push::AttentionGradDeltaPush p = {
       .rows = static_cast<std::uint32_t>(count * job.statistic_words), .columns = job.push.dim, .inner = 1};
   const RowSchedule s = row_schedule(e, p.rows, p.columns, 1);
-  e.dispatch(shaders::KernelId::attention_grad_delta__f32, {s.slices, s.rows_first, s.vector}, {o, dy, delta}, p,
-             e.spread(s.workgroups));
+  e.dispatch(shaders::KernelId::attention_grad_delta__f32, {s.slices, s.rows_first, s.vector}, {o, dy, lse, statistics},
+             p, e.spread(s.workgroups));
 }
 
 Status emit_grad_part(Emitter& e, const Job& job, const Slot& scratch, std::uint64_t first, std::uint64_t count) {
   const auto part = [&](const Binding& b, std::uint64_t words) { return items_of(b, first, count, job.batch, words); };
   const Binding dy = part(e.in(5), job.query_words);
-  emit_delta(e, job, count, part(e.in(3), job.query_words), dy, part({scratch, Access::write}, job.statistic_words));
+  emit_delta(e, job, count, part(e.in(3), job.query_words), dy, part(e.in(4), job.statistic_words),
+             part({scratch, Access::write}, 2 * job.statistic_words));
   const Binding q = part(e.in(0), job.query_words);
   std::vector<Binding> bindings = {q,
                                    part(e.in(1), job.key_words),
                                    part(e.in(2), job.key_words),
                                    dy,
-                                   part(e.in(4), job.statistic_words),
-                                   part({scratch, Access::read}, job.statistic_words),
-                                   job.push.has_documents ? part(e.in(6), job.document_words) : q,
-                                   job.push.from_step ? e.step_state() : q};
+                                   part({scratch, Access::read}, 2 * job.statistic_words),
+                                   job.push.has_documents ? part(e.in(6), job.document_words)
+                                   : job.push.from_step   ? e.step_state()
+                                                          : q};
   std::vector<Binding> key_bindings = bindings;
   bindings.push_back(part(e.out(0), job.query_words));
   dispatch(e, job, kGradQuery, count, Over::rows, std::move(bindings));
@@ -276,9 +280,9 @@ Status emit_grad(Emitter& e) {
     return ok_status();
   }
   GRAFT_TRY_ASSIGN(const Job job, make_job(e, e.has(6)));
-  const Slot delta = e.scratch(job.batch * job.statistic_words * sizeof(float));
+  const Slot statistics = e.scratch(2 * job.batch * job.statistic_words * sizeof(float));
   return for_each_part(job.batch, job.per_part, [&](std::uint64_t first, std::uint64_t count) {
-    return emit_grad_part(e, job, delta, first, count);
+    return emit_grad_part(e, job, statistics, first, count);
   });
 }
 
@@ -312,7 +316,7 @@ const OpDef op_attention = {.name = "attention",
                             .uses_step_state = true};
 
 /// attention_grad(q, k, v, o, lse, dy, documents?; as attention) -> dq, dk, dv. Weights are computed anew, tile by
-/// tile.
+/// tile. Not documents and from_step at once: a kernel binds eight buffers at most.
 extern const OpDef op_attention_grad;
 const OpDef op_attention_grad = {.name = "attention_grad",
                                  .attrs = kAttrs,

@@ -1,0 +1,90 @@
+// Training under the capabilities of real GPUs: the same losses, in as many bytes as planned. By default under the
+// strictest; GRAFT_TEST_PRESETS=all takes every one, some seconds each.
+#include "platform/gpu/presets.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "runtime/session/training.h"
+#include "tests/support/edited_device.h"
+#include "tests/support/tiny_decoder.h"
+#include "tests/support/trainer_fixture.h"
+
+namespace graft::train {
+namespace {
+
+using namespace test;
+
+constexpr std::uint64_t kSteps = 3;
+constexpr std::string_view kStrict[] = {"raspberry-pi-4", "adreno-6xx"};
+
+bool takes_all() {
+  const char* const asked = std::getenv("GRAFT_TEST_PRESETS");
+  return asked != nullptr && std::string_view(asked) == "all";
+}
+
+class RealGpus : public TrainerTest {
+ protected:
+  template <class Data>
+  static std::vector<double> losses_of(Trainer& trainer, const Data& data, std::uint64_t batch) {
+    const auto source = data.source();
+    auto loader = data::Loader::create(*source, {.batch = batch, .shuffle = false}).value();
+    std::vector<double> losses;
+    for (std::uint64_t i = 0; i < kSteps; ++i) {
+      auto result = trainer.train_step(**loader->next());
+      EXPECT_TRUE(result.ok()) << result.status().message();
+      if (result.ok()) losses.push_back(result->metrics.loss());
+    }
+    EXPECT_EQ(trainer.device_bytes(), trainer.plan().memory().total()) << "planned is not measured";
+    return losses;
+  }
+
+  /// Runs `train` on the device as it is, then as each preset.
+  template <class Train>
+  static void compare(Train train) {
+    const std::vector<double> expected = train(*shared_device());
+    ASSERT_EQ(expected.size(), kSteps);
+    EXPECT_NE(expected.front(), expected.back());
+    std::size_t presets = 0;
+    for (const gpu::CapsPreset& preset : gpu::caps_presets()) {
+      const bool strict = std::ranges::find(kStrict, preset.name) != std::end(kStrict);
+      if (preset.source.empty() || !(strict || takes_all())) continue;
+      SCOPED_TRACE(preset.name);
+      ++presets;
+      EditedDevice device(*shared_device());
+      preset.apply(device.edit());
+      device.edit() = gpu::within_device(std::move(device.edit()), shared_device()->caps());
+      const std::vector<double> losses = train(device);
+      ASSERT_EQ(losses.size(), kSteps);
+      // Other tiles add in another order: some roundings of f32, which three steps carry on.
+      for (std::size_t i = 0; i < kSteps; ++i) EXPECT_NEAR(losses[i], expected[i], 2e-5 * expected[i]);
+    }
+    EXPECT_GE(presets, std::size(kStrict));
+  }
+};
+
+TEST_F(RealGpus, TrainLeNet) {
+  const TinyModel model = lenet();
+  const TinyData data = tiny_data(12, {1, 28, 28}, 10);
+  compare([&](gpu::Device& device) {
+    auto trainer = Trainer::create(device, model.graph, model.weight_of(), sgd(0.01, 4), data.fields, {});
+    EXPECT_TRUE(trainer.ok()) << trainer.status().message();
+    return trainer.ok() ? losses_of(**trainer, data, 4) : std::vector<double>{};
+  });
+}
+
+TEST_F(RealGpus, TrainALanguageModel) {
+  constexpr std::int64_t kLength = 10;
+  const Model model = plain_model(tiny_llama({}));
+  const TokenData data = token_data(6, kLength, 40);
+  TrainOptions options = sgd(0.1, 2);
+  options.bindings = {{"seq", kLength}};
+  compare([&](gpu::Device& device) {
+    auto trainer = create_trainer(device, model, options, data.fields, {});
+    EXPECT_TRUE(trainer.ok()) << trainer.status().message();
+    return trainer.ok() ? losses_of(**trainer, data, 2) : std::vector<double>{};
+  });
+}
+
+}  // namespace
+}  // namespace graft::train
