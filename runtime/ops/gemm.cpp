@@ -70,7 +70,7 @@ GemmTile choose_gemm_tile(const gpu::Caps& caps, const GemmProblem& problem,
                    {lanes, rows, columns, mode(problem.a_fours, a_across), 0,
                     mode(problem.b_fours, columns % 4 == 0 && problem.n % 4 == 0)},
                    std::move(choice)};
-  const bool stores_fours = tile.specialization[5] != 0 && columns % 4 == 0 && problem.n % 4 == 0;
+  const bool stores_fours = tile.specialization[5] != 0 && columns % 4 == 0 && problem.out_fours && problem.n % 4 == 0;
   // Rows stored at a time: where sums are short, picking them out of all rows one by one is a good part of the time.
   const bool stores_often = problem.outer * problem.inner <= kShortSums && rows % 4 == 0;
   for (const std::uint32_t constant : {lanes / lanes_n, stores_fours ? 1u : 0u, stores_often ? 4u : 1u})

@@ -44,6 +44,7 @@ struct GemmProblem {
   bool whole = false;   ///< k is not split: the output is added to, limited, or part of another
   Fours a_fours = Fours::none;
   Fours b_fours = Fours::none;
+  bool out_fours = true;  ///< rows of C begin at multiples of four elements where n is one
 };
 
 /// The tile that suits a device and a problem (Family::gemm): variant and specialization constants.

@@ -40,6 +40,7 @@ Status emit_part(Emitter& e, const WeightGemm& g, std::uint64_t first, std::uint
   problem.a_fours = fours(k, push.a_stride, g.by_rows ? 0 : first) ? Fours::along_k : Fours::none;
   if (!g.by_rows) problem.b_fours = Fours::across;  // also where the last of a row are less than four
   if (g.by_rows && fours(g.columns)) problem.b_fours = Fours::along_k;
+  problem.out_fours = fours(push.out_stride, g.by_rows ? first : 0);
   problem.whole = g.accumulate || g.order || g.base || g.alpha != 1 || g.rows != all_rows;
   GemmOperands operands{.a = g.a, .b = g.w, .out = g.out, .takes_bias = true};
   if (g.bias) {

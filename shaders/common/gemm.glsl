@@ -16,6 +16,9 @@
 // one; the host says where they may be used, and then rows and columns beyond p.m and p.n come in whole fours.
 // GEMM_STORES_FOURS: it also defines out_store4(address, n, vec4) for four columns from n on, where p.n is a multiple of
 // four; then addresses are, too.
+// GEMM_TOUCHES: operands that lie across k are in memory, so that a tile may ask for the cache lines of coming steps;
+// has_bias is never more than 1. GEMM_SMALLER_GOES_BY: neighbouring tiles of CPU devices share a panel of the larger
+// operand.
 // GEMM_SHUFFLE, GEMM_APART, GEMM_COOPMAT: which tile; none of them: in shared memory.
 // The including kernel's main() calls gemm_place() and then gemm_tile().
 #ifndef GRAFT_GEMM_GLSL
@@ -88,11 +91,21 @@ Place gemm_place() {
   const uint tile_m = first + in_band % height;
   const uint tile_n = in_band / height;
 #elif defined(GEMM_SHUFFLE) || defined(GEMM_APART)
-  // A CPU runs few workgroups at a time, in their order: columns of B, which may be far apart, stay in its cache.
-  const uint tile_m = id % p.tiles_m;
-  id /= p.tiles_m;
-  const uint tile_n = id % p.tiles_n;
-  id /= p.tiles_n;
+  // A CPU runs few workgroups at a time, in their order: the panel of the one operand stays in its nearest cache, while
+  // the other, which is the smaller, goes by from the next.
+#ifdef GEMM_SMALLER_GOES_BY
+  const bool along_m = p.m <= p.n;
+#else
+  const bool along_m = true;
+#endif
+  const uint inside = along_m ? p.tiles_m : p.tiles_n;
+  const uint outside = along_m ? p.tiles_n : p.tiles_m;
+  const uint first = id % inside;
+  id /= inside;
+  const uint second = id % outside;
+  id /= outside;
+  const uint tile_m = along_m ? first : second;
+  const uint tile_n = along_m ? second : first;
 #else
   const uint tile_n = id % p.tiles_n;
   id /= p.tiles_n;

@@ -24,6 +24,15 @@ uint column_of(uint lane, uint j) {
   return kRunsOfFour ? (j / 4 * kLanes + lane) * 4 + j % 4 : j * kLanes + lane;
 }
 
+#ifdef GEMM_TOUCHES
+// An operand that lies across k is a short run of each step's row, at most pages apart, which no CPU reads ahead. Four
+// steps' loads would wait for few lines at a time; so each lane first asks for a line of the four steps to come.
+const uint kLine = 16;  // elements
+const uint kTouchesA = ((kTileM + kLine - 1) / kLine * 4 + kLanes - 1) / kLanes;
+const uint kTouchesB = ((kTileN + kLine - 1) / kLine * 4 + kLanes - 1) / kLanes;
+uint touched_of(uint lane, uint i, uint tile) { return (i * kLanes + lane) / 4 * kLine % tile; }
+#endif
+
 void gemm_tile(Place place, uint k_begin, uint k_end) {
   const uint lane = gl_SubgroupInvocationID;
   float acc[kLaneRows * kColumns];
@@ -33,6 +42,9 @@ void gemm_tile(Place place, uint k_begin, uint k_end) {
   [[unroll]] for (uint i = 0; i < kRows; ++i) rows[i] = a_row(place.m0 + row_of(lane, i));
   [[unroll]] for (uint j = 0; j < kColumns; ++j) cols[j] = b_col(place.n0 + column_of(lane, j));
 
+#ifdef GEMM_TOUCHES
+  float touched = 0.0;
+#endif
   // Loops end at their foot: llvmpipe goes once more through the whole body of one that ends at its head.
   uint k = k_begin;
   if (k_begin < k_end) while (true) {
@@ -56,10 +68,24 @@ void gemm_tile(Place place, uint k_begin, uint k_end) {
 #endif
 #ifdef GEMM_VECTORS
     if (kVectorA != 0 || kVectorB != 0) {
+#ifdef GEMM_TOUCHES
+      Ptr ta[kTouchesA];
+      Ptr tb[kTouchesB];
+      [[unroll]] for (uint i = 0; i < kTouchesA; ++i) ta[i] = a_at(a_row(place.m0 + touched_of(lane, i, kTileM)), t);
+      [[unroll]] for (uint i = 0; i < kTouchesB; ++i) tb[i] = b_at(b_col(place.n0 + touched_of(lane, i, kTileN)), t);
+#endif
       // Steps c to c + 3 of k, those beyond c_end as zeros. No function: drivers stumble over arrays of specialized size.
       while (true) {
         vec4 a[kRows];
         vec4 b[4 * kQuadColumns];  // four steps of each column, or of each quad of columns
+#ifdef GEMM_TOUCHES
+        [[unroll]] for (uint i = 0; i < kTouchesA; ++i) {
+          if (kAcrossA) touched += a_load(ta[i], min(c + 4 + lane % 4, c_end - 1));
+        }
+        [[unroll]] for (uint i = 0; i < kTouchesB; ++i) {
+          if (kAcrossB) touched += b_load(tb[i], min(c + 4 + lane % 4, c_end - 1));
+        }
+#endif
         [[unroll]] for (uint i = 0; i < kRows; ++i) {
           if (kVectorA == kAlongK) {
             a[i] = a_load4(pa[i], c);
@@ -113,6 +139,9 @@ void gemm_tile(Place place, uint k_begin, uint k_end) {
     if (k >= k_end) break;
   }
 
+#ifdef GEMM_TOUCHES
+  if (p.has_bias > 1) acc[0] += touched;  // never
+#endif
   const uint first_row = place.m0;
 #include "shaders/common/gemm_lane_store.glsl"
 }

@@ -24,6 +24,8 @@ struct Col { uint base; };
 struct Ptr { uint base; };
 #define GEMM_VECTORS
 #define GEMM_STORES_FOURS
+#define GEMM_TOUCHES
+#define GEMM_SMALLER_GOES_BY
 #include "shaders/common/gemm.glsl"
 
 uint a_base = 0;

@@ -6,7 +6,9 @@ layout(std430, binding = 0) readonly buffer AVectors { vec4 a4[]; };
 layout(std430, binding = 1) readonly buffer W { uint w[]; };
 layout(std430, binding = 1) readonly buffer WVectors { uvec4 w4[]; };
 layout(std430, binding = 2) readonly buffer Bias { float bias[]; };  // [columns], or as C; any buffer without bias
+layout(std430, binding = 2) readonly buffer BiasVectors { vec4 bias4[]; };
 layout(std430, binding = 3) buffer Out { float c[]; };
+layout(std430, binding = 3) buffer OutVectors { vec4 c4[]; };
 layout(std430, binding = 4) readonly buffer Limit { uint limit[]; };  // any buffer where nothing is limited
 
 struct Row { uint base; };
@@ -14,6 +16,7 @@ struct Col { uint base; };
 struct Ptr { uint base; };
 #if defined(GEMM_SHUFFLE) || defined(GEMM_APART)
 #define GEMM_VECTORS
+#define GEMM_STORES_FOURS
 #elif defined(WEIGHT_BY_ROWS)
 #define GEMM_QUADS
 #else
@@ -58,6 +61,14 @@ void out_store(uint address, uint n, float value) {
   if (p.accumulate != 0) value += c[address];
   c[address] = value;
 }
+#ifdef GEMM_STORES_FOURS
+void out_store4(uint address, uint n, vec4 value) {
+  value *= p.alpha;
+  if (p.has_bias != 0) value += bias4[(p.bias_is_base != 0 ? address : c_first() + n) / 4];
+  if (p.accumulate != 0) value += c4[address / 4];
+  c4[address / 4] = value;
+}
+#endif
 
 void main() {
   const Place place = gemm_place();
