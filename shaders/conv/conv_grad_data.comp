@@ -27,6 +27,7 @@ struct Ptr { uint base; bool inside; };
 #define GEMM_SKIPS_OUTSIDE
 #ifdef GEMM_SHUFFLE
 #define GEMM_DEAR_ROWS
+#define GEMM_TOUCHES
 #endif
 #define GEMM_VECTORS
 #define GEMM_STORES_FOURS

@@ -67,6 +67,8 @@ std::vector<OpCase> conv_cases() {
       conv("depthwise strided along one axis", {1, 7, 11, 4}, {4, 3, 2, 1},
            {.strides = {1, 2}, .pads = {1, 1, 0, 1}, .groups = 4}, {1, 6, 6, 4}),
       conv("depthwise in blocks of columns", {1, 5, 140, 4}, {4, 3, 3, 1}, {.groups = 4}, {1, 3, 138, 4}, false),
+      conv("few pixels under a large weight", {1, 2, 2, 340}, {344, 3, 3, 340}, {.pads = {1, 1, 1, 1}}, {1, 2, 2, 344},
+           false),
       conv("no images", {0, 5, 5, 2}, {3, 3, 3, 2}, {}, {0, 3, 3, 3}),
       conv("depthwise no images", {0, 5, 5, 2}, {2, 3, 3, 1}, {.groups = 2}, {0, 3, 3, 2}),
   };
