@@ -36,7 +36,8 @@ std::string matmul_precision_text(const gpu::Caps& caps) {
     return cat("Products at --matmul-precision ", name, " stay in f32: ", caps.device_name,
                " has no matrix units that graft uses.");
   }
-  const bool dots = caps.matmul_precision == gpu::MatmulPrecision::medium && caps.integer_dot;
+  const bool dots =
+      caps.matmul_precision == gpu::MatmulPrecision::medium && caps.integer_dot && caps.type != gpu::DeviceType::cpu;
   return cat("Products at --matmul-precision ", name, ": f32 operands are rounded",
              rounds_to_f16(caps) ? " to f16 for matrix units" : "", rounds_to_f16(caps) && dots ? "," : "",
              dots ? " to 8 bits beside quantized weights" : "", "; sums in f32.");
