@@ -209,12 +209,9 @@ constexpr std::string_view kApart =
 constexpr Rule kRules[] = {
     {Family::product, "skinny", nullptr, "up to four rows read the other matrix once, without tiles"},
 
-    {Family::gemm, "flexible 2x4x64x32",
-     [](const Caps& c, const ChoiceShape& s) { return !is_cpu(c) && gains_by_many(c, s); },
+    {Family::gemm, "flexible 2x4x64x32", gains_by_many,
      "matrix units without a way through shared memory for results, and enough large tiles to fill a GPU"},
-    // llvmpipe unrolls a matrix: minutes of compilation for one of 32 x 32.
-    {Family::gemm, "flexible 2x2x32x32",
-     [](const Caps& c, const ChoiceShape& s) { return !is_cpu(c) && gains_by_some(c, s); }, kFlexible},
+    {Family::gemm, "flexible 2x2x32x32", gains_by_some, kFlexible},
     {Family::gemm, "flexible 2x2x16x16", gains_by_matrices, kFlexible},
     {Family::gemm, "matrices 2x4x64x32", gains_by_many, "matrix units, and enough large tiles to fill a GPU"},
     {Family::gemm, "matrices 2x2x32x32", gains_by_some, "matrix units"},
