@@ -11,7 +11,6 @@ Result<std::vector<gpu::Kernel*>> KernelCache::get(const Plan& plan) {
   std::vector<gpu::KernelDesc> missing;
   std::vector<const PlanKernel*> missing_kernels;
   std::map<std::pair<shaders::KernelId, BindingStorage>, std::vector<std::uint32_t>> narrow;
-  const bool plain = wants_plain_constants(device_.caps());
   std::list<std::vector<std::uint32_t>> specialized;  // none moves while descriptions point at it
   for (const PlanKernel& kernel : plan.kernels) {     // no two are equal
     if (kernels_.contains(key_of(kernel))) continue;
@@ -25,7 +24,7 @@ Result<std::vector<gpu::Kernel*>> KernelCache::get(const Plan& plan) {
       spirv = words;
     }
     std::span<const std::uint32_t> specialization = kernel.specialization;
-    if (plain && !specialization.empty()) {
+    if (!specialization.empty() && wants_plain_constants(device_.caps(), info.name)) {
       spirv = specialized.emplace_back(specialize(spirv, specialization));
       specialization = {};
     }

@@ -169,9 +169,10 @@ class Specializer {
 
 }  // namespace
 
-bool wants_plain_constants(const gpu::Caps& caps) {
+bool wants_plain_constants(const gpu::Caps& caps, std::string_view kernel) {
   constexpr std::uint32_t kGoogle = 0x1ae0;
-  return caps.vendor_id == kGoogle && caps.type == gpu::DeviceType::cpu;
+  return caps.vendor_id == kGoogle && caps.type == gpu::DeviceType::cpu &&
+         (kernel.starts_with("matmul") || kernel.starts_with("conv"));
 }
 
 std::vector<std::uint32_t> specialize(std::span<const std::uint32_t> spirv, std::span<const std::uint32_t> values) {

@@ -7,14 +7,15 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "platform/gpu/gpu.h"
 
 namespace graft {
 
-/// Whether this device's compiler gains by it.
-bool wants_plain_constants(const gpu::Caps& caps);
+/// Whether this device's compiler gains by it: for products and convolutions. Unrolled attention takes it minutes.
+bool wants_plain_constants(const gpu::Caps& caps, std::string_view kernel);
 
 /// The module with constant_id i as `values[i]` and with what follows from them by 32-bit integer and boolean
 /// operations as plain constants; others keep their defaults. Operations of other kinds stay, over plain constants. The
