@@ -24,7 +24,7 @@ Result<std::vector<gpu::Kernel*>> KernelCache::get(const Plan& plan) {
       spirv = words;
     }
     std::span<const std::uint32_t> specialization = kernel.specialization;
-    if (!specialization.empty() && wants_plain_constants(device_.caps(), info.name)) {
+    if (!specialization.empty() && wants_plain_constants(device_.caps(), info.name, specialization)) {
       spirv = specialized.emplace_back(specialize(spirv, specialization));
       specialization = {};
     }

@@ -14,8 +14,9 @@
 
 namespace graft {
 
-/// Whether this device's compiler gains by it: for products and convolutions. Unrolled attention takes it minutes.
-bool wants_plain_constants(const gpu::Caps& caps, std::string_view kernel);
+/// Whether this device's compiler gains by it: for products and convolutions whose lanes hold few sums. Unrolled larger
+/// tiles and attention take it minutes and gigabytes.
+bool wants_plain_constants(const gpu::Caps& caps, std::string_view kernel, std::span<const std::uint32_t> values);
 
 /// The module with constant_id i as `values[i]` and with what follows from them by 32-bit integer and boolean
 /// operations as plain constants; others keep their defaults. Operations of other kinds stay, over plain constants. The
