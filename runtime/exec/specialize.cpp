@@ -172,8 +172,8 @@ class Specializer {
 bool wants_plain_constants(const gpu::Caps& caps, std::string_view kernel, std::span<const std::uint32_t> values) {
   constexpr std::uint32_t kGoogle = 0x1ae0;
   constexpr std::uint32_t kMostSums = 32;  // of a lane: rows by columns, constants 1 and 2 of gemm_shuffle.glsl
-  return caps.vendor_id == kGoogle && caps.type == gpu::DeviceType::cpu && kernel.ends_with("_shuffle") &&
-         values.size() > 2 && values[1] * values[2] <= kMostSums;
+  return caps.vendor_id == kGoogle && caps.type == gpu::DeviceType::cpu && kernel.starts_with("conv") &&
+         kernel.ends_with("_shuffle") && values.size() > 2 && values[1] * values[2] <= kMostSums;
 }
 
 std::vector<std::uint32_t> specialize(std::span<const std::uint32_t> spirv, std::span<const std::uint32_t> values) {
