@@ -70,6 +70,8 @@ std::vector<OpProbe> product_probes() {
   };
   const Attrs pool = {{"kernel", Ints{2, 2}}, {"strides", Ints{2, 2}}, {"pads", Ints{0, 0, 0, 0}}};
   std::vector<OpProbe> probes;
+  // First what is loaded and stored by fours: the verdict about a tile is that of the first probe which reaches it.
+  probes.push_back({Op::matmul, {{{36, 40}}, {{40, 44}}}});
   for (const std::int64_t a : {0, 1}) {
     for (const std::int64_t b : {0, 1}) {
       probes.push_back({Op::matmul,
@@ -82,7 +84,6 @@ std::vector<OpProbe> product_probes() {
   probes.push_back({Op::matmul, {{{2, 300}}, {{300, 72}}}});
   probes.push_back({Op::matmul, {{{2, 300}}, {{70, 300}}}, {{"trans_b", std::int64_t{1}}}});
   probes.push_back({Op::matmul, {{{2, 320}}, {{70, 320}}}, {{"trans_b", std::int64_t{1}}}});
-  probes.push_back({Op::matmul, {{{36, 40}}, {{40, 44}}}});
   probes.push_back({Op::conv, {{{2, 9, 9, 5}}, {{7, 3, 3, 5}}, {{7}}}, conv(1, 1)});
   probes.push_back({Op::conv, {{{2, 9, 9, 6}}, {{8, 3, 3, 3}}}, conv(2, 2)});
   probes.push_back({Op::conv, {{{2, 9, 9, 6}}, {{6, 3, 3, 1}}}, conv(1, 6)});

@@ -11,7 +11,7 @@ const uint kLaneRows = kTileM;
 #include "shaders/common/gemm_lane_vectors.glsl"
 const uint kTileN = kLanes * kColumns;
 const uint kRows = (kTileM + kLanes - 1) / kLanes;
-const bool kOneQuad = kQuadRows <= kLanes;  // each lane loads one quad of rows, in several steps
+const bool kOneQuad = kLanes % kQuadRows == 0;  // each lane loads one quad of rows, in several steps
 
 // The row of A that a lane loads.
 uint row_of(uint lane, uint i) {

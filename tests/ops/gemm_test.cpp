@@ -88,6 +88,12 @@ TEST_P(GemmTiles, ThirtyTwoRowsByFourColumns) {
   check_op_case(GetParam());
 }
 
+// Quads of rows that are no divisor of the lanes, which load four of them at once where A lies across k.
+TEST(GemmOddTiles, TwentyEightRowsByFourColumns) {
+  const EditedCaps edited([](gpu::Caps& caps) { with_tile(caps, "shuffle 28x4"); });
+  check_op_case(make("product", Op::matmul, {{36, 40}, {40, 44}}, {}));
+}
+
 TEST_P(GemmTiles, ThirtyTwoRowsBySixteenColumnsApart) {
   const EditedCaps edited([](gpu::Caps& caps) { with_tile(caps, "apart 8x4x32x16"); });
   check_op_case(GetParam());
