@@ -5,49 +5,54 @@
 
 namespace graft::gpu {
 
-template <class F>
-void each_limit(Caps& c, F f) {
-  f("max_storage_buffer_range", c.max_storage_buffer_range);
-  f("max_allocation", c.max_allocation);
-  f("storage_buffer_alignment", c.storage_buffer_alignment);
-  f("max_storage_buffers_per_stage", c.max_storage_buffers_per_stage);
-  f("max_push_constants", c.max_push_constants);
-  f("max_workgroup_invocations", c.max_workgroup_invocations);
-  f("max_workgroup_size", c.max_workgroup_size);
-  f("max_workgroup_count", c.max_workgroup_count);
-  f("max_shared_memory", c.max_shared_memory);
-  f("subgroup_size", c.subgroup_size);
+// f of a member's name and of that member of each of the capabilities.
+#define GRAFT_MEMBER(name) f(#name, caps.name...)
+
+template <class F, class... C>
+void each_limit(F f, C&... caps) {
+  GRAFT_MEMBER(max_storage_buffer_range);
+  GRAFT_MEMBER(max_allocation);
+  GRAFT_MEMBER(storage_buffer_alignment);
+  GRAFT_MEMBER(max_storage_buffers_per_stage);
+  GRAFT_MEMBER(max_push_constants);
+  GRAFT_MEMBER(max_workgroup_invocations);
+  GRAFT_MEMBER(max_workgroup_size);
+  GRAFT_MEMBER(max_workgroup_count);
+  GRAFT_MEMBER(max_shared_memory);
+  GRAFT_MEMBER(subgroup_size);
 }
 
-template <class F>
-void each_feature(Caps& c, F f) {
-  f("subgroup_basic", c.subgroup_basic);
-  f("subgroup_arithmetic", c.subgroup_arithmetic);
-  f("subgroup_shuffle", c.subgroup_shuffle);
-  f("shader_float16", c.shader_float16);
-  f("shader_int8", c.shader_int8);
-  f("shader_int64", c.shader_int64);
-  f("storage_16bit", c.storage_16bit);
-  f("storage_8bit", c.storage_8bit);
-  f("integer_dot", c.integer_dot);
-  f("cooperative_matrix", c.cooperative_matrix);
-  f("shader_bfloat16", c.shader_bfloat16);
-  f("timeline_semaphore", c.timeline_semaphore);
-  f("unified_memory", c.unified_memory);
+template <class F, class... C>
+void each_feature(F f, C&... caps) {
+  GRAFT_MEMBER(subgroup_basic);
+  GRAFT_MEMBER(subgroup_arithmetic);
+  GRAFT_MEMBER(subgroup_shuffle);
+  GRAFT_MEMBER(shader_float16);
+  GRAFT_MEMBER(shader_int8);
+  GRAFT_MEMBER(shader_int64);
+  GRAFT_MEMBER(storage_16bit);
+  GRAFT_MEMBER(storage_8bit);
+  GRAFT_MEMBER(integer_dot);
+  GRAFT_MEMBER(cooperative_matrix);
+  GRAFT_MEMBER(shader_bfloat16);
+  GRAFT_MEMBER(timeline_semaphore);
+  GRAFT_MEMBER(unified_memory);
 }
 
 /// What goes with the feature cooperative_matrix.
-template <class F>
-void each_of_matrices(Caps& c, F f) {
-  f("matrix_shapes", c.matrix_shapes);
-  f("matrix_subgroup", c.matrix_subgroup);
-  f("flexible_shapes", c.flexible_shapes);
-  f("max_flexible_side", c.max_flexible_side);
+template <class F, class... C>
+void each_of_matrices(F f, C&... caps) {
+  GRAFT_MEMBER(matrix_shapes);
+  GRAFT_MEMBER(matrix_subgroup);
+  GRAFT_MEMBER(flexible_shapes);
+  GRAFT_MEMBER(max_flexible_side);
 }
+
+#undef GRAFT_MEMBER
 
 inline void no_matrices(Caps& caps) {
   caps.cooperative_matrix = false;
-  each_of_matrices(caps, [](const char*, auto& member) { member = {}; });
+  each_of_matrices([](const char*, auto& member) { member = {}; }, caps);
 }
 
 }  // namespace graft::gpu

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <string>
-#include <type_traits>
+#include <utility>
 
 #include "platform/gpu/caps_fields.h"
 
@@ -29,8 +29,47 @@ void least(Caps& caps) {
   no_small_types(caps);
 }
 
+constexpr std::uint64_t kMiB = 1ull << 20;
 constexpr std::uint64_t kGiB = 1ull << 30;
 constexpr std::uint64_t kAll32 = (1ull << 32) - 1;
+
+// What a GPU can do, one bit each.
+enum Can : unsigned {
+  kArithmetic = 1,
+  kShuffle = 2,
+  kFloat16 = 4,
+  kInt8 = 8,
+  kInt64 = 16,
+  kStore16 = 32,
+  kStore8 = 64,
+  kDot = 128,
+  kTimeline = 256,
+};
+constexpr std::pair<unsigned, bool Caps::*> kFeatures[] = {
+    {kArithmetic, &Caps::subgroup_arithmetic},
+    {kShuffle, &Caps::subgroup_shuffle},
+    {kFloat16, &Caps::shader_float16},
+    {kInt8, &Caps::shader_int8},
+    {kInt64, &Caps::shader_int64},
+    {kStore16, &Caps::storage_16bit},
+    {kStore8, &Caps::storage_8bit},
+    {kDot, &Caps::integer_dot},
+    {kTimeline, &Caps::timeline_semaphore},
+};
+
+struct Bindings {
+  std::uint64_t range = 128 * kMiB;
+  std::uint64_t allocation = kGiB;
+  std::uint32_t alignment = 256;
+  std::uint32_t buffers = 4;
+  std::uint32_t push = 128;
+};
+struct Workgroup {
+  std::uint32_t shared = 16384;
+  std::uint32_t invocations = 128;
+  std::array<std::uint32_t, 3> size = {128, 128, 64};
+  std::array<std::uint32_t, 3> count = {65535, 65535, 65535};
+};
 
 // A real GPU under one driver, by numbers of its source. What could not be read there stays at what Vulkan 1.1
 // guarantees, so that a plan may be too careful, never too bold.
@@ -38,252 +77,134 @@ struct Gpu {
   std::string_view name;
   std::string_view summary;
   std::string_view source;
-  DeviceType type = DeviceType::integrated;
   std::uint64_t heap;  ///< bytes, of a usual such machine
-  std::uint64_t range = 128ull << 20;
-  std::uint64_t allocation = kGiB;
-  std::uint32_t alignment = 256;
-  std::uint32_t buffers = 4;
-  std::uint32_t push = 128;
-  std::uint32_t shared = 16384;
-  std::uint32_t invocations = 128;
-  std::array<std::uint32_t, 3> size = {128, 128, 64};
-  std::array<std::uint32_t, 3> count = {65535, 65535, 65535};
+  Bindings bindings;
+  Workgroup group;
   std::uint32_t subgroup = 1;
-  bool arithmetic = false;
-  bool shuffle = false;
-  bool float16 = false;
-  bool int8 = false;
-  bool int64 = false;
-  bool storage16 = false;
-  bool storage8 = false;
-  bool dot = false;
-  bool timeline = false;
+  unsigned can = 0;  ///< bits of Can
+  DeviceType type = DeviceType::integrated;
 };
+
+constexpr std::array<std::uint32_t, 3> kCube1024 = {1024, 1024, 1024};
+constexpr unsigned kSubgroups = kArithmetic | kShuffle;
+constexpr unsigned kSmallTypes = kFloat16 | kInt8 | kStore16 | kStore8;
+
+// Mesa's turnip, by its tu_device.cc; sizes by generation: src/freedreno/common/freedreno_devices.py beside it.
+constexpr std::string_view kTurnipSource =
+    "https://gitlab.freedesktop.org/mesa/mesa/-/blob/main/src/freedreno/vulkan/tu_device.cc";
+constexpr Bindings kTurnip = {.allocation = kAll32, .alignment = 4, .buffers = 1u << 24, .push = 256};
+constexpr unsigned kTurnipCan = kSubgroups | kFloat16 | kInt8 | kDot | kTimeline;
+constexpr Workgroup kTurnipWide = {.shared = 32768, .invocations = 2048, .size = kCube1024};
 
 // Heaps: Mesa's drivers for chips that share the host's memory offer half of up to 4 GiB, three quarters of more.
 // Where drivers of one GPU differ, the summary names the one that the numbers are of.
 constexpr Gpu kGpus[] = {
-    // Sizes by generation: src/freedreno/common/freedreno_devices.py beside it. Halves are stored from the third
-    // sub-generation (650) on only; 605 to 612 have half the shared memory and narrow subgroups.
+    // Halves are stored from the third sub-generation (650) on only; 605 to 612 have half the shared memory and narrow
+    // subgroups.
     {.name = "adreno-610",
      .summary = "Adreno 605 to 612, Mesa's turnip, 4 GiB",
-     .source = "https://gitlab.freedesktop.org/mesa/mesa/-/blob/main/src/freedreno/vulkan/tu_device.cc",
+     .source = kTurnipSource,
      .heap = 2 * kGiB,
-     .allocation = kAll32,
-     .alignment = 4,
-     .buffers = 1u << 24,
-     .push = 256,
-     .shared = 16384,
-     .invocations = 1024,
-     .size = {1024, 1024, 1024},
+     .bindings = kTurnip,
+     .group = {.shared = 16384, .invocations = 1024, .size = kCube1024},
      .subgroup = 64,
-     .arithmetic = true,
-     .shuffle = true,
-     .float16 = true,
-     .int8 = true,
-     .dot = true,
-     .timeline = true},
+     .can = kTurnipCan},
     {.name = "adreno-6xx",
      .summary = "Adreno 615 to 640, Mesa's turnip, 6 GiB",
-     .source = "https://gitlab.freedesktop.org/mesa/mesa/-/blob/main/src/freedreno/vulkan/tu_device.cc",
+     .source = kTurnipSource,
      .heap = 9 * kGiB / 2,
-     .allocation = kAll32,
-     .alignment = 4,
-     .buffers = 1u << 24,
-     .push = 256,
-     .shared = 32768,
-     .invocations = 2048,
-     .size = {1024, 1024, 1024},
+     .bindings = kTurnip,
+     .group = kTurnipWide,
      .subgroup = 128,
-     .arithmetic = true,
-     .shuffle = true,
-     .float16 = true,
-     .int8 = true,
-     .dot = true,
-     .timeline = true},
+     .can = kTurnipCan},
     {.name = "adreno-7xx",
      .summary = "Adreno 730 to 750, Mesa's turnip, 8 GiB",
-     .source = "https://gitlab.freedesktop.org/mesa/mesa/-/blob/main/src/freedreno/vulkan/tu_device.cc",
+     .source = kTurnipSource,
      .heap = 6 * kGiB,
-     .allocation = kAll32,
-     .alignment = 4,
-     .buffers = 1u << 24,
-     .push = 256,
-     .shared = 32768,
-     .invocations = 2048,
-     .size = {1024, 1024, 1024},
+     .bindings = kTurnip,
+     .group = kTurnipWide,
      .subgroup = 128,
-     .arithmetic = true,
-     .shuffle = true,
-     .float16 = true,
-     .int8 = true,
-     .storage16 = true,
-     .dot = true,
-     .timeline = true},
+     .can = kTurnipCan | kStore16},
     // No double-width waves from this generation on.
     {.name = "adreno-8xx",
      .summary = "Adreno 810 to 840, Mesa's turnip, 12 GiB",
      .source = "https://gitlab.freedesktop.org/mesa/mesa/-/blob/main/src/freedreno/common/freedreno_devices.py",
      .heap = 9 * kGiB,
-     .allocation = kAll32,
-     .alignment = 4,
-     .buffers = 1u << 24,
-     .push = 256,
-     .shared = 32768,
-     .invocations = 1024,
-     .size = {1024, 1024, 1024},
+     .bindings = kTurnip,
+     .group = {.shared = 32768, .invocations = 1024, .size = kCube1024},
      .subgroup = 64,
-     .arithmetic = true,
-     .shuffle = true,
-     .float16 = true,
-     .int8 = true,
-     .storage16 = true,
-     .storage8 = true,
-     .dot = true,
-     .timeline = true},
+     .can = kTurnipCan | kStore16 | kStore8},
     // Turnip's range of a binding is said there to be that of Qualcomm's driver. Here and below, 8 storage buffers:
-    // what
-    // reports of newer Android drivers have at least (https://github.com/gpuweb/gpuweb/issues/4721).
+    // what reports of newer Android drivers have at least (https://github.com/gpuweb/gpuweb/issues/4721).
     {.name = "adreno-android",
      .summary = "Adreno under Qualcomm's driver of Android 12, 8 GiB",
      .source = "https://vulkan.gpuinfo.org/displayreport.php?id=16312",
      .heap = 6 * kGiB,
-     .buffers = 8,
-     .shared = 32768,
-     .invocations = 1024,
-     .size = {1024, 1024, 64},
+     .bindings = {.buffers = 8},
+     .group = {.shared = 32768, .invocations = 1024, .size = {1024, 1024, 64}},
      .subgroup = 64,
-     .arithmetic = true,
-     .shuffle = true,
-     .float16 = true,
-     .int8 = true,
-     .storage16 = true,
-     .storage8 = true},
+     .can = kSubgroups | kSmallTypes},
     // Shuffles came with Android 12 only.
     {.name = "mali-g78",
      .summary = "Mali G77 and G78 under Arm's driver of Android 11, 8 GiB",
      .source = "https://vulkan.gpuinfo.org/displayreport.php?id=10312",
      .heap = 6 * kGiB,
-     .buffers = 8,
-     .shared = 32768,
-     .invocations = 512,
-     .size = {512, 512, 512},
+     .bindings = {.buffers = 8},
+     .group = {.shared = 32768, .invocations = 512, .size = {512, 512, 512}},
      .subgroup = 16,
-     .arithmetic = true,
-     .float16 = true,
-     .int8 = true,
-     .storage16 = true,
-     .storage8 = true,
-     .dot = true},
+     .can = kArithmetic | kSmallTypes | kDot},
     // The driver asks the hardware for the invocations: as on the G78.
     {.name = "mali-g610",
      .summary = "Mali G310 to G710, Mesa's panvk, 8 GiB",
      .source = "https://gitlab.freedesktop.org/mesa/mesa/-/blob/main/src/panfrost/vulkan/panvk_physical_device.c",
      .heap = 6 * kGiB,
-     .range = kAll32,
-     .allocation = kAll32,
-     .alignment = 4,
-     .buffers = 64,
-     .push = 256,
-     .shared = 32768,
-     .invocations = 512,
-     .size = {512, 512, 512},
+     .bindings = {.range = kAll32, .allocation = kAll32, .alignment = 4, .buffers = 64, .push = 256},
+     .group = {.shared = 32768, .invocations = 512, .size = {512, 512, 512}},
      .subgroup = 16,
-     .arithmetic = true,
-     .shuffle = true,
-     .float16 = true,
-     .int8 = true,
-     .int64 = true,
-     .storage16 = true,
-     .storage8 = true,
-     .dot = true,
-     .timeline = true},
+     .can = kSubgroups | kSmallTypes | kInt64 | kDot | kTimeline},
     // Metal recommends two thirds of the memory.
     {.name = "apple-moltenvk",
      .summary = "Apple M1 under MoltenVK 1.4, 8 GiB",
      .source =
          "https://github.com/KhronosGroup/Vulkan-Profiles/tree/main/profiles/LunarG/VP_LUNARG_desktop_baseline_2026",
      .heap = 16 * kGiB / 3,
-     .range = kAll32,
-     .allocation = 4 * kGiB,
-     .alignment = 16,
-     .buffers = 31,
-     .push = 4096,
-     .shared = 32768,
-     .invocations = 1024,
-     .size = {1024, 1024, 1024},
-     .count = {1u << 30, 1u << 30, 1u << 30},
+     .bindings = {.range = kAll32, .allocation = 4 * kGiB, .alignment = 16, .buffers = 31, .push = 4096},
+     .group = {.shared = 32768, .invocations = 1024, .size = kCube1024, .count = {1u << 30, 1u << 30, 1u << 30}},
      .subgroup = 32,
-     .arithmetic = true,
-     .shuffle = true,
-     .float16 = true,
-     .int8 = true,
-     .int64 = true,
-     .storage16 = true,
-     .storage8 = true,
-     .dot = true,
-     .timeline = true},
+     .can = kSubgroups | kSmallTypes | kInt64 | kDot | kTimeline},
     {.name = "raspberry-pi-4",
      .summary = "VideoCore VI of the Raspberry Pi 4, Mesa's v3dv, 4 GiB",
      .source = "https://gitlab.freedesktop.org/mesa/mesa/-/blob/main/src/broadcom/vulkan/v3dv_device.c",
      .heap = 2 * kGiB,
-     .range = kGiB,
-     .alignment = 32,
-     .buffers = 8,
-     .invocations = 256,
-     .size = {256, 256, 256},
+     .bindings = {.range = kGiB, .alignment = 32, .buffers = 8},
+     .group = {.invocations = 256, .size = {256, 256, 256}},
      .subgroup = 16},
     {.name = "powervr-gx6250",
      .summary = "PowerVR GX6250, Mesa's pvr, 4 GiB",
      .source = "https://gitlab.freedesktop.org/mesa/mesa/-/blob/main/src/imagination/vulkan/pvr_device.c",
      .heap = 2 * kGiB,
-     .buffers = 96,
-     .invocations = 512,
-     .size = {512, 512, 64},
-     .count = {65536, 65536, 65536}},
+     .bindings = {.buffers = 96},
+     .group = {.invocations = 512, .size = {512, 512, 64}, .count = {65536, 65536, 65536}}},
     {.name = "intel-hd-620",
      .summary = "Intel HD Graphics 620, Mesa's anv 26.1, 8 GiB",
      .source =
          "https://github.com/KhronosGroup/Vulkan-Profiles/tree/main/profiles/LunarG/VP_LUNARG_desktop_baseline_2026",
      .heap = 6 * kGiB,
-     .range = kAll32,
-     .alignment = 4,
-     .buffers = 201326592,
-     .push = 256,
-     .shared = 49152,
-     .invocations = 1024,
-     .size = {1024, 1024, 1024},
-     .count = {2147483647, 65535, 65535},
+     .bindings = {.range = kAll32, .alignment = 4, .buffers = 201326592, .push = 256},
+     .group = {.shared = 49152, .invocations = 1024, .size = kCube1024, .count = {2147483647, 65535, 65535}},
      .subgroup = 32,
-     .storage8 = true,
-     .dot = true,
-     .timeline = true},
+     .can = kStore8 | kDot | kTimeline},
     // Types and operations: of this generation's report 17937 at vulkan.gpuinfo.org.
     {.name = "nvidia-gtx-1060",
      .summary = "NVIDIA GTX 1060 of 6 GiB, NVIDIA's driver 535",
      .source =
          "https://github.com/KhronosGroup/Vulkan-Profiles/tree/main/profiles/LunarG/VP_LUNARG_desktop_baseline_2024",
-     .type = DeviceType::discrete,
      .heap = 6 * kGiB,
-     .range = kAll32,
-     .alignment = 16,
-     .buffers = 1048576,
-     .push = 256,
-     .shared = 49152,
-     .invocations = 1536,
-     .size = {1536, 1024, 64},
-     .count = {2147483647, 65535, 65535},
+     .bindings = {.range = kAll32, .alignment = 16, .buffers = 1048576, .push = 256},
+     .group = {.shared = 49152, .invocations = 1536, .size = {1536, 1024, 64}, .count = {2147483647, 65535, 65535}},
      .subgroup = 32,
-     .arithmetic = true,
-     .shuffle = true,
-     .float16 = true,
-     .int8 = true,
-     .int64 = true,
-     .storage16 = true,
-     .storage8 = true,
-     .dot = true,
-     .timeline = true},
+     .can = kSubgroups | kSmallTypes | kInt64 | kDot | kTimeline,
+     .type = DeviceType::discrete},
 };
 constexpr std::size_t kGpuCount = std::size(kGpus);
 
@@ -291,26 +212,18 @@ void replace_by(const Gpu& gpu, Caps& caps) {
   caps.device_name = gpu.summary;
   caps.type = gpu.type;
   caps.heaps = {{gpu.heap, true}};
-  caps.max_storage_buffer_range = gpu.range;
-  caps.max_allocation = gpu.allocation;
-  caps.storage_buffer_alignment = gpu.alignment;
-  caps.max_storage_buffers_per_stage = gpu.buffers;
-  caps.max_push_constants = gpu.push;
-  caps.max_shared_memory = gpu.shared;
-  caps.max_workgroup_invocations = gpu.invocations;
-  caps.max_workgroup_size = gpu.size;
-  caps.max_workgroup_count = gpu.count;
+  caps.max_storage_buffer_range = gpu.bindings.range;
+  caps.max_allocation = gpu.bindings.allocation;
+  caps.storage_buffer_alignment = gpu.bindings.alignment;
+  caps.max_storage_buffers_per_stage = gpu.bindings.buffers;
+  caps.max_push_constants = gpu.bindings.push;
+  caps.max_shared_memory = gpu.group.shared;
+  caps.max_workgroup_invocations = gpu.group.invocations;
+  caps.max_workgroup_size = gpu.group.size;
+  caps.max_workgroup_count = gpu.group.count;
   caps.subgroup_size = gpu.subgroup;
   caps.subgroup_basic = gpu.subgroup > 1;
-  caps.subgroup_arithmetic = gpu.arithmetic;
-  caps.subgroup_shuffle = gpu.shuffle;
-  caps.shader_float16 = gpu.float16;
-  caps.shader_int8 = gpu.int8;
-  caps.shader_int64 = gpu.int64;
-  caps.storage_16bit = gpu.storage16;
-  caps.storage_8bit = gpu.storage8;
-  caps.integer_dot = gpu.dot;
-  caps.timeline_semaphore = gpu.timeline;
+  for (const auto& [bit, feature] : kFeatures) caps.*feature = (gpu.can & bit) != 0;
   caps.unified_memory = gpu.type == DeviceType::integrated;
   caps.shader_bfloat16 = false;
   no_matrices(caps);
@@ -384,26 +297,17 @@ Status apply_caps_preset(std::string_view name, Caps& caps) {
 }
 
 Caps within_device(Caps wanted, Caps device) {
-  each_limit(wanted, [&](std::string_view name, auto& limit) {
-    each_limit(device, [&](std::string_view other, auto& own) {
-      if constexpr (std::is_same_v<decltype(limit), decltype(own)>) {
-        if (name != other || name == "subgroup_size") return;
+  each_limit(
+      [](std::string_view name, auto& limit, const auto& own) {
+        if (name == "subgroup_size") return;
         limit = name == "storage_buffer_alignment" ? std::max(limit, own) : lesser(limit, own);
-      }
-    });
-  });
-  each_feature(wanted, [&](std::string_view name, bool& feature) {
-    each_feature(device, [&](std::string_view other, bool own) {
-      if (name == other) feature = feature && own;
-    });
-  });
+      },
+      wanted, device);
+  each_feature([](std::string_view, bool& feature, bool own) { feature = feature && own; }, wanted, device);
   // Matrices are the device's, or none.
   if (!wanted.cooperative_matrix) no_matrices(device);
   if (wanted.flexible_shapes.empty()) device.flexible_shapes.clear();
-  wanted.matrix_shapes = device.matrix_shapes;
-  wanted.matrix_subgroup = device.matrix_subgroup;
-  wanted.flexible_shapes = device.flexible_shapes;
-  wanted.max_flexible_side = device.max_flexible_side;
+  each_of_matrices([](std::string_view, auto& of_wanted, const auto& own) { of_wanted = own; }, wanted, device);
   return wanted;
 }
 

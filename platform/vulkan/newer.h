@@ -27,13 +27,8 @@ struct VkPhysicalDeviceCooperativeMatrixFeaturesKHR {
 struct VkCooperativeMatrixPropertiesKHR {
   VkStructureType sType;
   void* pNext;
-  std::uint32_t MSize;
-  std::uint32_t NSize;
-  std::uint32_t KSize;
-  VkComponentTypeKHR AType;
-  VkComponentTypeKHR BType;
-  VkComponentTypeKHR CType;
-  VkComponentTypeKHR ResultType;
+  std::uint32_t MSize, NSize, KSize;
+  VkComponentTypeKHR AType, BType, CType, ResultType;
   VkBool32 saturatingAccumulation;
   VkScopeKHR scope;
 };
@@ -71,13 +66,8 @@ struct VkPhysicalDeviceCooperativeMatrix2PropertiesNV {
 struct VkCooperativeMatrixFlexibleDimensionsPropertiesNV {
   VkStructureType sType;
   void* pNext;
-  std::uint32_t MGranularity;
-  std::uint32_t NGranularity;
-  std::uint32_t KGranularity;
-  VkComponentTypeKHR AType;
-  VkComponentTypeKHR BType;
-  VkComponentTypeKHR CType;
-  VkComponentTypeKHR ResultType;
+  std::uint32_t MGranularity, NGranularity, KGranularity;
+  VkComponentTypeKHR AType, BType, CType, ResultType;
   VkBool32 saturatingAccumulation;
   VkScopeKHR scope;
   std::uint32_t workgroupInvocations;

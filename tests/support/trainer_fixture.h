@@ -45,7 +45,8 @@ class TrainerTest : public testing::Test {
   }
 
   /// Steps in data order; returns the results.
-  static std::vector<train::StepResult> steps(train::Trainer& trainer, const TinyData& data, std::uint64_t count,
+  template <class Data>
+  static std::vector<train::StepResult> steps(train::Trainer& trainer, const Data& data, std::uint64_t count,
                                               std::uint64_t batch) {
     const auto source = data.source();
     auto loader = data::Loader::create(*source, {.batch = batch, .shuffle = false}).value();
@@ -56,6 +57,15 @@ class TrainerTest : public testing::Test {
       if (result.ok()) results.push_back(*result);
     }
     return results;
+  }
+
+  /// The losses of steps().
+  template <class Data>
+  static std::vector<double> losses_of(train::Trainer& trainer, const Data& data, std::uint64_t count,
+                                       std::uint64_t batch) {
+    std::vector<double> losses;
+    for (const train::StepResult& result : steps(trainer, data, count, batch)) losses.push_back(result.metrics.loss());
+    return losses;
   }
 
   static Contents after(const TinyModel& model, const TinyData& data, const train::TrainOptions& options,

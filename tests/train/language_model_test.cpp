@@ -57,16 +57,7 @@ class LanguageModel : public TrainerTest {
   }
 
   static std::vector<double> run(Trainer& trainer, const TokenData& data, std::uint64_t steps) {
-    const auto source = data.source();
-    const auto batch = static_cast<std::uint64_t>(trainer.options().batch);
-    auto loader = data::Loader::create(*source, {.batch = batch, .shuffle = false}).value();
-    std::vector<double> losses;
-    for (std::uint64_t i = 0; i < steps; ++i) {
-      auto result = trainer.train_step(**loader->next());
-      EXPECT_TRUE(result.ok()) << result.status().message();
-      if (result.ok()) losses.push_back(result->metrics.loss());
-    }
-    return losses;
+    return losses_of(trainer, data, steps, static_cast<std::uint64_t>(trainer.options().batch));
   }
 
   static Contents after(const Model& model, const TokenData& data, const TrainOptions& options, std::uint64_t steps) {

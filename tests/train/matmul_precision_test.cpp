@@ -32,15 +32,10 @@ class MatmulPrecision : public TrainerTest {
     auto trainer = Trainer::create(device, model_.graph, model_.weight_of(), options, data_.fields, out);
     EXPECT_TRUE(trainer.ok()) << trainer.status().message();
     if (!trainer.ok()) return {};
-    const auto source = data_.source();
-    const auto loader = data::Loader::create(*source, {.batch = kBatch, .shuffle = false}).value();
     std::vector<double> all;
-    for (int i = 0; i < kSteps; ++i) {
-      const auto result = (*trainer)->train_step(**loader->next());
-      EXPECT_TRUE(result.ok()) << result.status().message();
-      if (!result.ok()) return all;
-      EXPECT_EQ(result->skipped_steps, 0u);
-      all.push_back(result->metrics.loss());
+    for (const StepResult& result : steps(**trainer, data_, kSteps, kBatch)) {
+      EXPECT_EQ(result.skipped_steps, 0u);
+      all.push_back(result.metrics.loss());
     }
     return all;
   }

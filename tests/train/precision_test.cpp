@@ -14,12 +14,6 @@ using namespace test;
 
 class Precision : public TrainerTest {
  protected:
-  static std::vector<double> losses(Trainer& trainer, const TinyData& data, std::uint64_t count, std::uint64_t batch) {
-    std::vector<double> out;
-    for (const StepResult& result : steps(trainer, data, count, batch)) out.push_back(result.metrics.loss());
-    return out;
-  }
-
   static TrainOptions adamw(std::int64_t batch, DType precision = DType::f32) {
     TrainOptions options;
     options.batch = batch;
@@ -246,7 +240,7 @@ TEST_F(Precision, OptimizerStateIn8BitsTrainsAlmostTheSame) {
   EXPECT_EQ(state(*wide, "fc1.weight"), 2 * 4 * 64 * 128u);
   EXPECT_EQ(state(*narrow, "fc1.weight"), 2 * (64 * 128 + 4 * 64 * 128 / 256u));
   EXPECT_EQ(state(*narrow, "fc2.weight"), state(*wide, "fc2.weight")) << "a small one";
-  const auto expected = losses(*wide, data, 20, 16), got = losses(*narrow, data, 20, 16);
+  const auto expected = losses_of(*wide, data, 20, 16), got = losses_of(*narrow, data, 20, 16);
   EXPECT_LT(expected.back(), 0.9 * expected.front()) << "it learns";
   // The moments are off by a hundredth or so each, in either direction.
   for (std::size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], expected[i], 0.03 * expected[i]) << i;

@@ -26,15 +26,8 @@ bool takes_all() {
 class RealGpus : public TrainerTest {
  protected:
   template <class Data>
-  static std::vector<double> losses_of(Trainer& trainer, const Data& data, std::uint64_t batch) {
-    const auto source = data.source();
-    auto loader = data::Loader::create(*source, {.batch = batch, .shuffle = false}).value();
-    std::vector<double> losses;
-    for (std::uint64_t i = 0; i < kSteps; ++i) {
-      auto result = trainer.train_step(**loader->next());
-      EXPECT_TRUE(result.ok()) << result.status().message();
-      if (result.ok()) losses.push_back(result->metrics.loss());
-    }
+  static std::vector<double> run(Trainer& trainer, const Data& data, std::uint64_t batch) {
+    std::vector<double> losses = losses_of(trainer, data, kSteps, batch);
     EXPECT_EQ(trainer.device_bytes(), trainer.plan().memory().total()) << "planned is not measured";
     return losses;
   }
@@ -69,7 +62,7 @@ TEST_F(RealGpus, TrainLeNet) {
   compare([&](gpu::Device& device) {
     auto trainer = Trainer::create(device, model.graph, model.weight_of(), sgd(0.01, 4), data.fields, {});
     EXPECT_TRUE(trainer.ok()) << trainer.status().message();
-    return trainer.ok() ? losses_of(**trainer, data, 4) : std::vector<double>{};
+    return trainer.ok() ? run(**trainer, data, 4) : std::vector<double>{};
   });
 }
 
@@ -82,7 +75,7 @@ TEST_F(RealGpus, TrainALanguageModel) {
   compare([&](gpu::Device& device) {
     auto trainer = create_trainer(device, model, options, data.fields, {});
     EXPECT_TRUE(trainer.ok()) << trainer.status().message();
-    return trainer.ok() ? losses_of(**trainer, data, 2) : std::vector<double>{};
+    return trainer.ok() ? run(**trainer, data, 2) : std::vector<double>{};
   });
 }
 

@@ -85,7 +85,7 @@ TEST_P(Presets, StayWithinTheDeviceThatRunsThem) {
   EXPECT_GE(least.storage_buffer_alignment, 64u);
   EXPECT_LE(least.max_workgroup_size[1], 150u);
   EXPECT_EQ(least.subgroup_size, caps().subgroup_size);
-  gpu::each_feature(least, [](std::string_view name, bool feature) { EXPECT_FALSE(feature) << name; });
+  gpu::each_feature([](std::string_view name, bool feature) { EXPECT_FALSE(feature) << name; }, least);
 }
 
 std::string test_name(const testing::TestParamInfo<gpu::CapsPreset>& preset) {

@@ -105,13 +105,13 @@ Status read_caps(const Json& object, gpu::Caps& caps) {
   if (object.contains("type")) GRAFT_TRY(read_type(object["type"], caps));
   if (object.contains("heaps")) GRAFT_TRY(read_heaps(object["heaps"], caps));
   if (object.contains("limits")) {
-    GRAFT_TRY(read_members("limit", object["limits"], {}, [&](auto read) { each_limit(caps, read); }));
+    GRAFT_TRY(read_members("limit", object["limits"], {}, [&](auto read) { each_limit(read, caps); }));
   }
   gpu::no_matrices(caps);
   if (!object.contains("features")) return ok_status();
   GRAFT_TRY(read_members("feature", object["features"], {"timestamps"}, [&](auto read) {
-    each_feature(caps, read);
-    gpu::each_of_matrices(caps, read);
+    each_feature(read, caps);
+    gpu::each_of_matrices(read, caps);
   }));
   if (caps.matrix_subgroup == 0) caps.matrix_subgroup = caps.subgroup_size;
   if (caps.matrix_shapes.empty()) caps.cooperative_matrix = false;
@@ -141,17 +141,18 @@ Json caps_json(const gpu::Caps& given) {
   Json heaps = Json::array();
   for (const auto& heap : caps.heaps) heaps.push_back({{"bytes", heap.bytes}, {"device_local", heap.device_local}});
   Json limits = Json::object();
-  each_limit(caps, [&](const char* name, const auto& limit) { limits[name] = limit; });
+  each_limit([&](const char* name, const auto& limit) { limits[name] = limit; }, caps);
   Json features = Json::object();
-  each_feature(caps, [&](const char* name, bool feature) { features[name] = feature; });
-  gpu::each_of_matrices(caps, [&]<class T>(const char* name, const T& member) {
+  each_feature([&](const char* name, bool feature) { features[name] = feature; }, caps);
+  const auto write = [&]<class T>(const char* name, const T& member) {
     if constexpr (std::is_integral_v<T>) {
       if (member != 0) features[name] = member;
     } else {
       features[name] = Json::array();
       for (const gpu::MatrixShape& shape : member) features[name].push_back(matrix_text(shape));
     }
-  });
+  };
+  gpu::each_of_matrices(write, caps);
   features["timestamps"] = caps.timestamp_period_ns > 0;
   return {{"name", caps.device_name},
           {"type", type_name(caps.type)},
