@@ -232,4 +232,6 @@ void apply_quirks(Caps& caps) {
   }
 }
 
+bool is_swiftshader(const Caps& caps) { return caps.type == DeviceType::cpu && caps.vendor_id == 0x1ae0; }
+
 }  // namespace graft::gpu

@@ -46,4 +46,7 @@ bool matches(const Quirk& quirk, const Caps& caps);
 /// Applies every row that matches, in order, and lists it in caps.quirks. A row that changes nothing is left out.
 void apply_quirks(Caps& caps);
 
+/// Google's Vulkan device in software. Not a quirk: kernels of another shape suit its compiler.
+bool is_swiftshader(const Caps& caps);
+
 }  // namespace graft::gpu

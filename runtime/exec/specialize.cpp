@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 
+#include "platform/gpu/quirks.h"
 #include "runtime/exec/spirv_module.h"
 
 namespace graft {
@@ -170,10 +171,11 @@ class Specializer {
 }  // namespace
 
 bool wants_plain_constants(const gpu::Caps& caps, std::string_view kernel, std::span<const std::uint32_t> values) {
-  constexpr std::uint32_t kGoogle = 0x1ae0;
-  constexpr std::uint32_t kMostSums = 32;  // of a lane: rows by columns, constants 1 and 2 of gemm_shuffle.glsl
-  return caps.vendor_id == kGoogle && caps.type == gpu::DeviceType::cpu && kernel.starts_with("conv") &&
-         kernel.ends_with("_shuffle") && values.size() > 2 && values[1] * values[2] <= kMostSums;
+  // Constants 1, 2 and 4 of gemm_shuffle.glsl and quantized.glsl: rows and columns of a lane, and a weight's format.
+  constexpr std::uint32_t kMostSums = 32;
+  const bool is_product = kernel.starts_with("matmul__") || kernel.starts_with("conv");
+  return gpu::is_swiftshader(caps) && is_product && kernel.ends_with("_shuffle") && values.size() > 4 &&
+         values[1] * values[2] <= kMostSums && values[4] == 0;
 }
 
 std::vector<std::uint32_t> specialize(std::span<const std::uint32_t> spirv, std::span<const std::uint32_t> values) {

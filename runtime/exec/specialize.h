@@ -14,8 +14,8 @@
 
 namespace graft {
 
-/// Whether this device's compiler gains by it: for convolutions whose lanes hold few sums. Unrolled larger tiles,
-/// products with long sums and attention take it minutes and gigabytes.
+/// Whether this device's compiler gains by it: for products and convolutions of numbers whose lanes hold few sums.
+/// Unrolled larger tiles, quantized weights and attention take it minutes and gigabytes.
 bool wants_plain_constants(const gpu::Caps& caps, std::string_view kernel, std::span<const std::uint32_t> values);
 
 /// The module with constant_id i as `values[i]` and with what follows from them by 32-bit integer and boolean

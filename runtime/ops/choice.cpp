@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "platform/base/status.h"
+#include "platform/gpu/quirks.h"
 #include "runtime/ops/matrix_tiles.h"
 
 namespace graft {
@@ -13,8 +14,6 @@ using gpu::Caps;
 
 bool is_cpu(const Caps& caps, const ChoiceShape& = {}) { return device_class(caps) == DeviceClass::cpu; }
 bool is_small_gpu(const Caps& caps, const ChoiceShape& = {}) { return device_class(caps) == DeviceClass::small_gpu; }
-
-bool is_swiftshader(const Caps& caps, const ChoiceShape& = {}) { return is_cpu(caps) && caps.vendor_id == 0x1ae0; }
 
 // Narrow subgroups with shuffles: each lane holds columns of its own.
 bool can_shuffle(const Caps& caps, const ChoiceShape& = {}) {
@@ -218,7 +217,7 @@ constexpr Rule kRules[] = {
     {Family::gemm, "matrices 2x2x16x16", gains_by_matrices, "matrix units, in little shared memory"},
 
     {Family::gemm, "shuffle 8x4",
-     [](const Caps& c, const ChoiceShape& s) { return is_swiftshader(c) && s.m > 4 && s.n > c.subgroup_size; },
+     [](const Caps& c, const ChoiceShape& s) { return gpu::is_swiftshader(c) && s.m > 4 && s.n > c.subgroup_size; },
      "each load is a branch for each of four lanes, larger tiles save few of them and compile for seconds"},
     {Family::gemm, "apart 8x4x32x16", suits_apart<8, 4, 32, 16>, kApart},
     {Family::gemm, "apart 8x4x16x16", suits_apart<8, 4, 16, 16>, kApart},

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "platform/base/checked.h"
+#include "platform/gpu/quirks.h"
 #include "runtime/ops/movement.h"
 #include "shaders/matmul/matmul_split_sum_push.h"
 
@@ -72,7 +73,9 @@ GemmTile choose_gemm_tile(const gpu::Caps& caps, const GemmProblem& problem,
                    std::move(choice)};
   const bool stores_fours = tile.specialization[5] != 0 && columns % 4 == 0 && problem.out_fours && problem.n % 4 == 0;
   // Rows stored at a time: where sums are short, picking them out of all rows one by one is a good part of the time.
-  const bool stores_often = problem.outer * problem.inner <= kShortSums && rows % 4 == 0;
+  // SwiftShader's compiler takes a quarter of an hour for such comparisons of eight rows, a fraction of a second for
+  // two.
+  const bool stores_often = rows % 4 == 0 && (problem.outer * problem.inner <= kShortSums || gpu::is_swiftshader(caps));
   for (const std::uint32_t constant : {lanes / lanes_n, stores_fours ? 1u : 0u, stores_often ? 4u : 1u})
     tile.specialization.push_back(constant);
   return tile;
