@@ -70,6 +70,12 @@ Slot Emitter::scratch(std::uint64_t bytes) {
   return {Slot::Kind::scratch, static_cast<std::uint32_t>(scratch_.size() - 1), 0, scratch_.back()};
 }
 
+std::uint64_t Emitter::workspace_left() const {
+  std::uint64_t left = workspace_;
+  for (const std::uint64_t bytes : scratch_) left -= std::min(left, bytes);
+  return left;
+}
+
 const Variant& Emitter::note(const Choice& choice) {
   const auto same = [&](const Choice& other) { return other.key == choice.key; };
   if (std::ranges::none_of(choices_, same)) choices_.push_back(choice);

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <initializer_list>
+#include <limits>
 #include <type_traits>
 #include <vector>
 
@@ -66,12 +67,16 @@ std::uint64_t device_bytes(const Value& value);
 /// The same for any value: an error where the shape holds symbols or the bytes overflow.
 Result<std::uint64_t> checked_device_bytes(const Value& value);
 
+inline constexpr std::uint64_t kAnyWorkspace = std::numeric_limits<std::uint64_t>::max();
+
 /// See Emitter::spread().
 std::array<std::uint32_t, 3> spread_workgroups(const gpu::Caps& caps, std::uint64_t workgroups);
 
 class Emitter {
  public:
-  Emitter(const Graph& graph, const Node& node, const gpu::Caps& caps) : graph_(graph), node_(node), caps_(caps) {}
+  /// `workspace`: bytes that scratch() should not exceed in all; see workspace_left().
+  Emitter(const Graph& graph, const Node& node, const gpu::Caps& caps, std::uint64_t workspace = kAnyWorkspace)
+      : graph_(graph), node_(node), caps_(caps), workspace_(workspace) {}
 
   const gpu::Caps& caps() const { return caps_; }
   const Graph& graph() const { return graph_; }
@@ -102,6 +107,11 @@ class Emitter {
   Binding step_state() const;
   /// Uninitialised memory that lives for this node's dispatches only.
   Slot scratch(std::uint64_t bytes);
+  /// What scratch() should keep to from here on. A wish: an op that can make do with less, to the same bits, does, and
+  /// says with withhold() how many bytes more it would have taken.
+  std::uint64_t workspace_left() const;
+  void withhold(std::uint64_t bytes) { withheld_ += bytes; }
+  std::uint64_t withheld() const { return withheld_; }
 
   /// One dispatch. Dispatches of a node run in order; the plan inserts the barriers they need.
   /// `specialization` are constant_id 0, 1, ...: pass bool, int32, uint32 or float words with spec().
@@ -130,6 +140,8 @@ class Emitter {
   const Graph& graph_;
   const Node& node_;
   const gpu::Caps& caps_;
+  std::uint64_t workspace_;
+  std::uint64_t withheld_ = 0;
   std::vector<DispatchDesc> dispatches_;
   std::vector<std::uint64_t> scratch_;
   std::vector<Choice> choices_;

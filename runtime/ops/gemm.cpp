@@ -10,7 +10,6 @@
 namespace graft {
 namespace {
 
-constexpr std::uint32_t kWorkgroup = 64;        // of matmul_split_sum.comp
 constexpr std::uint64_t kMinSplitLength = 256;  // below this the second pass costs more than it gains
 constexpr std::uint64_t kMaxSplits = 64;
 constexpr std::uint64_t kShortSums = 256;
@@ -118,31 +117,42 @@ Result<GemmFields> make_gemm_fields(const gpu::Caps& caps, const GemmProblem& pr
   return fields;
 }
 
-Status emit_split_sum(Emitter& e, const Slot& parts, std::uint64_t splits, std::uint64_t outputs,
-                      const GemmOperands& operands, std::uint64_t stride) {
-  push::MatmulSplitSumPush push{};
-  GRAFT_TRY_ASSIGN(push.count, count32(outputs, "output"));
-  GRAFT_TRY_ASSIGN(push.splits, count32(splits, "parts of a sum"));
-  push.stride = stride == 0 ? push.count : static_cast<std::uint32_t>(stride);
-  if (operands.has_bias) push.bias_count = static_cast<std::uint32_t>(operands.bias_count);
-  const Binding from = {parts, Access::read};
-  e.dispatch(shaders::KernelId::matmul_split_sum__f32, {},
-             {from, operands.has_bias ? operands.bias : from, operands.out}, push,
-             e.spread(ceil_div<std::uint64_t>(outputs, kWorkgroup)));
-  return ok_status();
+SplitRounds::SplitRounds(Emitter& e, const SplitSum& sum) : e_(e), sum_(sum), at_once_(sum.splits) {
+  const std::uint64_t part = sum.part_stride() * sizeof(float);
+  const std::uint64_t left = e.workspace_left();
+  if (sum.splits < 3 || sum.splits * part <= left) {  // two parts take as much as one and the sum so far
+    slot_ = e.scratch(sum.splits * part);
+    return;
+  }
+  const std::uint64_t most = std::clamp<std::uint64_t>(left / part, 2, sum.splits - 1) - 1;
+  at_once_ = ceil_div(sum.splits, ceil_div(sum.splits, most));  // no more than as many rounds need
+  slot_ = e.scratch((at_once_ + 1) * part);
+  e.withhold((sum.splits - at_once_ - 1) * part);
 }
 
-PartialSums::PartialSums(Emitter& e, std::uint64_t parts, std::uint64_t outputs)
-    : e_(e),
-      parts_(parts),
-      outputs_(outputs),
-      stride_(align_up(outputs, std::max<std::uint64_t>(e.caps().storage_buffer_alignment / sizeof(float), 1))),
-      slot_(e.scratch(parts * stride_ * sizeof(float))) {}
+Binding SplitRounds::parts(std::uint64_t first) const {
+  Slot slot = slot_;
+  slot.size = count(first) * sum_.part_stride() * sizeof(float);
+  return {slot, Access::write};
+}
 
-Binding PartialSums::part(std::uint64_t i) const { return part_of({slot_, Access::write}, i * stride_, stride_); }
-
-Status PartialSums::sum(const GemmOperands& operands) {
-  return emit_split_sum(e_, slot_, parts_, outputs_, operands, stride_);
+Status SplitRounds::add_up(std::uint64_t first, const GemmOperands& operands) {
+  constexpr std::uint64_t kWorkgroup = 64;  // of matmul_split_sum.comp
+  const bool last = first + at_once_ >= sum_.splits;
+  push::MatmulSplitSumPush push{};
+  GRAFT_TRY_ASSIGN(push.count, count32(sum_.outputs, "output"));
+  GRAFT_TRY_ASSIGN(push.splits, count32(count(first), "parts of a sum"));
+  GRAFT_TRY_ASSIGN(push.stride, count32(sum_.part_stride(), "part of a sum"));
+  GRAFT_TRY_ASSIGN(const std::uint32_t so_far, count32(at_once_ * sum_.part_stride(), "parts of a sum"));
+  if (first != 0) push.before = so_far;
+  if (!last) push.to = so_far;
+  const bool has_bias = last && operands.has_bias;
+  if (has_bias) push.bias_count = static_cast<std::uint32_t>(operands.bias_count);
+  const Binding from = {first == 0 ? parts(first).slot : slot_, Access::read};
+  e_.dispatch(shaders::KernelId::matmul_split_sum__f32, {},
+              {from, has_bias ? operands.bias : from, last ? operands.out : Binding{slot_, Access::write}}, push,
+              e_.spread(ceil_div<std::uint64_t>(sum_.outputs, kWorkgroup)));
+  return ok_status();
 }
 
 }  // namespace graft

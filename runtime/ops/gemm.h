@@ -7,8 +7,10 @@
 #include <optional>
 #include <vector>
 
+#include "platform/base/checked.h"
 #include "runtime/ops/emitter.h"
 #include "runtime/ops/matrix_tiles.h"
+#include "runtime/ops/parts.h"
 
 namespace graft {
 
@@ -87,26 +89,60 @@ struct GemmOperands {
   std::optional<Binding> after_out = {};  ///< of kernels that have a further binding
 };
 
-/// Adds the parts of a sum (and the bias) into operands.out, in their order. Parts of `outputs` elements stand `stride`
-/// elements apart; 0: side by side.
-Status emit_split_sum(Emitter& e, const Slot& parts, std::uint64_t splits, std::uint64_t outputs,
-                      const GemmOperands& operands, std::uint64_t stride = 0);
+/// A sum of `outputs` numbers in `splits` parts, each of which is computed by itself first.
+struct SplitSum {
+  std::uint64_t splits = 1;
+  std::uint64_t outputs = 0;
+  std::uint64_t stride = 0;  ///< elements from one part to the next; 0: side by side
 
-/// Scratch for `parts` results of `outputs` elements that are bound one by one, then added by sum().
-class PartialSums {
+  std::uint64_t part_stride() const { return stride == 0 ? outputs : stride; }
+};
+
+/// Scratch for the parts of a sum: for all of them at once, or where the node's workspace has no room for that, for
+/// some at a time and the sum of those before, which stands behind them.
+class SplitRounds {
  public:
-  PartialSums(Emitter& e, std::uint64_t parts, std::uint64_t outputs);
-  Binding part(std::uint64_t i) const;
-  /// Their sum (and the bias) into operands.out.
-  Status sum(const GemmOperands& operands);
+  SplitRounds(Emitter& e, const SplitSum& sum);
+  std::uint64_t at_once() const { return at_once_; }
+  /// Where the parts of the round that begins at `first` go.
+  Binding parts(std::uint64_t first) const;
+  std::uint64_t count(std::uint64_t first) const { return std::min(at_once_, sum_.splits - first); }
+  /// Adds them to the sum so far, in their order; the last round's (and the bias) into operands.out.
+  Status add_up(std::uint64_t first, const GemmOperands& operands);
 
  private:
   Emitter& e_;
-  std::uint64_t parts_;
-  std::uint64_t outputs_;
-  std::uint64_t stride_;  ///< elements, so that each part may be bound
+  SplitSum sum_;
+  std::uint64_t at_once_;
   Slot slot_;
 };
+
+/// Calls compute(first, count, to) to have the parts [first, first + count) written to `to`, and adds them (and the
+/// bias) into operands.out, in their order: the same bits, however many are computed at a time.
+template <typename Compute>
+Status emit_split(Emitter& e, const SplitSum& sum, const GemmOperands& operands, Compute compute) {
+  SplitRounds rounds(e, sum);
+  for (std::uint64_t first = 0; first < sum.splits; first += rounds.at_once()) {
+    GRAFT_TRY(compute(first, rounds.count(first), rounds.parts(first)));
+    GRAFT_TRY(rounds.add_up(first, operands));
+  }
+  return ok_status();
+}
+
+/// The same for a sum over `items` that do not fit a binding: run(first, count, to) has those of one part summed.
+template <typename Run>
+Status emit_partial_sums(Emitter& e, std::uint64_t items, std::uint64_t per_part, std::uint64_t outputs,
+                         const GemmOperands& operands, Run run) {
+  // Each part may be bound by itself.
+  const std::uint64_t round = std::max<std::uint64_t>(e.caps().storage_buffer_alignment / sizeof(float), 1);
+  const SplitSum sum = {ceil_div(items, per_part), outputs, align_up(outputs, round)};
+  return emit_split(e, sum, operands, [&](std::uint64_t first, std::uint64_t count, const Binding& to) {
+    return for_each_part(std::min(items - first * per_part, count * per_part), per_part,
+                         [&](std::uint64_t at, std::uint64_t some) {
+                           return run(first * per_part + at, some, part_of(to, at / per_part * sum.stride, sum.stride));
+                         });
+  });
+}
 
 /// Dispatches one GEMM: fills the push block's GEMM_FIELDS and adds the second pass where k is split.
 /// Nothing where the output is empty.
@@ -125,25 +161,28 @@ Status emit_gemm(Emitter& e, const GemmKernels& kernels, GemmProblem problem, co
   push.tiles_m = fields.tiles_m;
   push.tiles_n = fields.tiles_n;
   push.batches = fields.batches;
-  push.splits = fields.splits;
   push.k_per_split = fields.k_per_split;
   push.split_stride = fields.split_stride;
   push.has_bias = operands.has_bias && fields.splits == 1 ? 1 : 0;
 
-  const Slot parts = fields.splits > 1 ? e.scratch(problem.outputs * fields.splits * sizeof(float)) : Slot{};
-  std::vector<Binding> bindings = {operands.a, operands.b};
-  if (operands.takes_bias) bindings.push_back(operands.has_bias ? operands.bias : operands.a);
-  bindings.push_back(fields.splits > 1 ? Binding{parts, Access::write} : operands.out);
-  if (operands.after_out) bindings.push_back(*operands.after_out);
-  const auto groups = e.spread(std::uint64_t{fields.tiles_m} * fields.tiles_n * fields.batches * fields.splits);
-  e.dispatch(offered[fields.tile.kernel], {}, std::move(bindings), push, groups);
-  auto& constants = e.dispatches().back().specialization;
-  constants = fields.tile.specialization;
-  if (kernels.format) {
-    constants.resize(std::max(constants.size(), kFormatConstant + 1));
-    constants[kFormatConstant] = *kernels.format;
-  }
-  return fields.splits > 1 ? emit_split_sum(e, parts, fields.splits, problem.outputs, operands) : ok_status();
+  const auto compute = [&](std::uint64_t first, std::uint64_t count, const Binding& to) {
+    push.splits = static_cast<std::uint32_t>(first << 16 | (first + count));
+    std::vector<Binding> bindings = {operands.a, operands.b};
+    if (operands.takes_bias) bindings.push_back(operands.has_bias ? operands.bias : operands.a);
+    bindings.push_back(to);
+    if (operands.after_out) bindings.push_back(*operands.after_out);
+    const auto groups = e.spread(std::uint64_t{fields.tiles_m} * fields.tiles_n * fields.batches * count);
+    e.dispatch(offered[fields.tile.kernel], {}, std::move(bindings), push, groups);
+    auto& constants = e.dispatches().back().specialization;
+    constants = fields.tile.specialization;
+    if (kernels.format) {
+      constants.resize(std::max(constants.size(), kFormatConstant + 1));
+      constants[kFormatConstant] = *kernels.format;
+    }
+    return ok_status();
+  };
+  if (fields.splits == 1) return compute(0, 1, operands.out);
+  return emit_split(e, {fields.splits, problem.outputs}, operands, compute);
 }
 
 }  // namespace graft

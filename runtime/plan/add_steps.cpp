@@ -83,6 +83,7 @@ void add_node(const Draft& d, Plan& plan, std::uint32_t position) {
   info.recomputed = id.index >= d.joint_nodes;
   if (dispatches != 0) info.flops = node_flops(d.graph, node);
   for (const std::uint64_t bytes : emission.scratch) info.scratch_bytes += bytes;
+  info.whole_scratch_bytes = info.scratch_bytes + emission.withheld;
   info.live_bytes = d.live[position + 1];
   for (const Choice& choice : emission.choices) {
     info.choices.push_back({choice.key, std::string(choice.variant->name), std::string(choice.why)});

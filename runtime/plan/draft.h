@@ -16,6 +16,7 @@ struct Emission {
   std::vector<DispatchDesc> dispatches;
   std::vector<std::uint64_t> scratch;  ///< bytes of each
   std::vector<Choice> choices;
+  std::uint64_t withheld = 0;  ///< bytes of scratch that it made do without, see Emitter::workspace_left()
 };
 
 struct Draft {
@@ -41,7 +42,8 @@ std::uint64_t node_flops(const Graph& graph, const Node& node);
 void use_order(Draft& draft, std::vector<NodeId> order, bool in_place);
 
 /// Order, storages and live bytes; of several orders the one with the least peak. Residents are checked.
-Status arrange(Draft& draft, const PlanOptions& options, const std::vector<NodeId>& preferred = {});
+Status arrange(Draft& draft, const PlanOptions& options, const std::vector<NodeId>& preferred = {},
+               std::uint64_t workspace = kAnyWorkspace);
 
 /// The largest sum of live bytes of what was arranged.
 std::uint64_t peak(const Draft& draft);
@@ -56,7 +58,12 @@ Result<Plan> plan_recomputing(const Draft& draft, const PlanOptions& options, st
 Status does_not_fit(const Plan& plan, const PlanOptions& options, std::uint64_t limit);
 
 /// Asks every live node's op for its dispatches and checks them against the op's contract and the device's limits.
-Status emit_nodes(Draft& draft, const std::vector<NodeId>& nodes);
+/// `workspace`: what the scratch memory of each should keep to.
+Status emit_nodes(Draft& draft, const std::vector<NodeId>& nodes, std::uint64_t workspace = kAnyWorkspace);
+
+/// Ops whose workspace would bring what is alive above `limit` make do with less where they can, to the same bits, and
+/// those that made do with less than that take it back.
+Status tile_workspace(Draft& draft, const PlanOptions& options, std::uint64_t limit);
 
 /// The kernel that does in one dispatch, by a table, what a kernel does for many tensors.
 struct TableKernel {

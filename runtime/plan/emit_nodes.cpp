@@ -106,17 +106,18 @@ gpu::Caps caps_for(const Draft& d, const Node& node) {
   return caps;
 }
 
-Status emit_node(Draft& d, const Node& node, Emission& emission) {
+Status emit_node(Draft& d, const Node& node, std::uint64_t workspace, Emission& emission) {
   const OpDef& def = op_def(node.op);
   if (def.emit == nullptr) {
     if (def.alias_input >= 0) return ok_status();
     return internal_error("Op ", def.name, " has no device code and is no view.");
   }
   const gpu::Caps caps = caps_for(d, node);
-  Emitter emitter(d.graph, node, caps);
+  Emitter emitter(d.graph, node, caps, workspace);
   GRAFT_TRY(def.emit(emitter));
   GRAFT_TRY(store_narrow(d.graph, emitter.dispatches()));
-  emission = {std::move(emitter.dispatches()), emitter.scratch_sizes(), std::move(emitter.choices())};
+  emission = {std::move(emitter.dispatches()), emitter.scratch_sizes(), std::move(emitter.choices()),
+              emitter.withheld()};
   for (const std::uint64_t bytes : emission.scratch) {
     if (bytes <= d.residents.segment_bytes()) continue;
     return error(Code::out_of_memory, "It needs ", bytes_text(bytes),
@@ -138,11 +139,11 @@ Status emit_node(Draft& d, const Node& node, Emission& emission) {
 
 }  // namespace
 
-Status emit_nodes(Draft& draft, const std::vector<NodeId>& nodes) {
+Status emit_nodes(Draft& draft, const std::vector<NodeId>& nodes, std::uint64_t workspace) {
   draft.emissions.resize(draft.graph.nodes().size());
   for (const NodeId id : nodes) {
     const Node& node = draft.graph.node(id);
-    GRAFT_TRY(emit_node(draft, node, draft.emissions[id.index])
+    GRAFT_TRY(emit_node(draft, node, workspace, draft.emissions[id.index])
                   .with_context(cat("While planning node \"", node.name, "\" (", op_def(node.op).name, ")")));
   }
   return ok_status();

@@ -96,6 +96,16 @@ Result<Plan> plan_waiting(const Draft& arranged, const PlanOptions& options, std
   return finish_plan(d, options);
 }
 
+/// Updates wait at no cost in memory, and then not at all, where other offsets are better. False, with the latter plan,
+/// where its arena exceeds `limit`.
+Result<bool> plan_in_order(const Draft& d, const PlanOptions& options, std::uint64_t limit, Plan& plan) {
+  for (const std::uint64_t allowed : {peak(d), std::uint64_t{0}}) {
+    GRAFT_TRY_ASSIGN(plan, plan_waiting(d, options, allowed));
+    if (plan.transient_bytes <= limit) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::string_view space_name(Space space) {
@@ -106,12 +116,12 @@ std::string_view space_name(Space space) {
 
 std::uint64_t peak(const Draft& draft) { return *std::max_element(draft.live.begin(), draft.live.end()); }
 
-Status arrange(Draft& d, const PlanOptions& options, const std::vector<NodeId>& preferred) {
+Status arrange(Draft& d, const PlanOptions& options, const std::vector<NodeId>& preferred, std::uint64_t workspace) {
   GRAFT_TRY(measure_values(d));
   GRAFT_TRY(check_residents(d));
   d.roots = alias_roots(d.graph);
   GRAFT_TRY_ASSIGN(auto orders, candidate_orders(d.graph, d.roots, d.bytes, options.reorder, preferred));
-  GRAFT_TRY(emit_nodes(d, orders[0]));
+  GRAFT_TRY(emit_nodes(d, orders[0], workspace));
   choose_order(d, std::move(orders), options.in_place);
   // The best order is a better start than the graph's own: again, as long as that helps.
   for (int round = 0; options.reorder && round < kOrderRounds; ++round) {
@@ -159,12 +169,21 @@ Result<Plan> make_plan(const Graph& graph, const gpu::Caps& caps, const Resident
   GRAFT_TRY_ASSIGN(Plan plan, plan_waiting(d, options, peak(d) + (peak(d) + residents.bytes()) / kShare));
   GRAFT_TRY_ASSIGN(const auto limit, arena_limit(plan, options));
   if (!options.least_memory && (!limit || plan.transient_bytes <= *limit)) return plan;
-  // At no cost in memory, and then not even where other offsets would be worse.
-  for (const std::uint64_t allowed : {peak(d), std::uint64_t{0}}) {
-    GRAFT_TRY_ASSIGN(plan, plan_waiting(d, options, allowed));
-    if (!options.least_memory && plan.transient_bytes <= *limit) return plan;
+  const std::uint64_t enough = options.least_memory ? 0 : *limit;
+  GRAFT_TRY_ASSIGN(bool fits, plan_in_order(d, options, enough, plan));
+  if (fits) return plan;
+  // Workspace goes as far as the limit asks, and then as far as it can: other offsets may be better.
+  for (const std::uint64_t live : {enough, std::uint64_t{0}}) {
+    const std::uint64_t before = peak(d);
+    GRAFT_TRY(tile_workspace(d, options, live));
+    if (peak(d) >= before && live != 0) continue;
+    Plan tiled;
+    GRAFT_TRY_ASSIGN(fits, plan_in_order(d, options, enough, tiled));
+    if (tiled.transient_bytes < plan.transient_bytes) plan = std::move(tiled);
+    if (fits) return plan;
   }
   if (options.least_memory) {
+    if (!options.recompute) return plan;
     GRAFT_TRY_ASSIGN(Plan least, plan_recomputing(d, options, 0));
     return least.transient_bytes < plan.transient_bytes ? least : plan;
   }

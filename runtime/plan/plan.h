@@ -88,7 +88,8 @@ struct PlanNode {
   std::uint64_t flops = 0;
   std::uint64_t bytes = 0;
   std::uint64_t scratch_bytes = 0;
-  std::uint64_t live_bytes = 0;  ///< transient memory in use while it runs: values and scratch, unaligned
+  std::uint64_t whole_scratch_bytes = 0;  ///< what it would be with everything at once: see PlanOptions::tile_workspace
+  std::uint64_t live_bytes = 0;           ///< transient memory in use while it runs: values and scratch, unaligned
   std::vector<PlanChoice> choices;
 };
 
@@ -196,6 +197,9 @@ struct PlanOptions {
   std::uint64_t budget = 0;
   /// Largest arena (Plan::transient_bytes) allowed; 0: what the budget leaves.
   std::uint64_t arena_limit = 0;
+  /// Where a limit asks for it, ops with partial sums compute some at a time, in less workspace, and keep the sum so
+  /// far. The same bits. Comes before what costs more work.
+  bool tile_workspace = true;
   /// Computes forward results again in the backward pass where a limit asks for it: the fewest FLOPs found that do.
   /// The results are the same bits.
   bool recompute = true;

@@ -36,7 +36,7 @@ class Weighing {
   Result<Draft> arranged(const RecomputeChoice& choice) {
     graph_.drop(choice.dropped);
     Draft draft{graph_.graph(), base_.caps, base_.residents, graph_.joint_nodes()};
-    GRAFT_TRY(arrange(draft, options_, graph_.order()));
+    GRAFT_TRY(arrange(draft, options_, graph_.order(), options_.tile_workspace ? 0 : kAnyWorkspace));
     return draft;
   }
 
@@ -95,9 +95,13 @@ void lay_out(Draft& draft, std::uint64_t enough) {
 /// nullopt where its arena exceeds the limit.
 Result<std::optional<Plan>> plan_within(Weighing& weighing, const PlanOptions& options, const RecomputeChoice& choice,
                                         std::uint64_t limit) {
-  GRAFT_TRY_ASSIGN(const Draft arranged, weighing.arranged(choice));
-  for (const bool gathered : {true, false}) {  // offsets may be better where no update waits for another
-    Draft draft = arranged;
+  GRAFT_TRY_ASSIGN(const Draft least, weighing.arranged(choice));
+  Draft roomy = least;
+  GRAFT_TRY(tile_workspace(roomy, options, limit));
+  // Offsets may be better with the least workspace, or where no update waits for another.
+  for (const unsigned attempt : {0u, 1u, 2u, 3u}) {
+    Draft draft = attempt < 2 ? roomy : least;
+    const bool gathered = attempt % 2 == 0;
     if (gathered && options.merge) gather_updates(draft, options, peak(draft));
     lay_out(draft, limit);
     if (draft.arena.bytes > limit) continue;
@@ -149,6 +153,7 @@ Result<std::vector<RecomputePoint>> recompute_curve(const Graph& graph, const gp
                                                     const Residents& residents, const PlanOptions& options) {
   Draft draft{graph, caps, residents, graph.nodes().size()};
   GRAFT_TRY(arrange(draft, options));
+  GRAFT_TRY(tile_workspace(draft, options, 0));
   GRAFT_TRY_ASSIGN(Weighing weighing, Weighing::create(draft, options));
   GRAFT_TRY_ASSIGN(const std::vector<RecomputeChoice> choices, weighing.choices());
   std::vector<RecomputePoint> points;

@@ -18,9 +18,29 @@ std::int64_t first_micro_batch(const TrainOptions& options) {
 /// Bytes of a run beside its arena; none of it depends on what is computed again.
 std::uint64_t fixed_bytes(const TrainingPlan& plan) { return plan.memory().total() - plan.arena_bytes(); }
 
+/// Nothing where all workspace is as it would be without a budget.
+std::string tiling_text(const TrainingPlan& plan) {
+  std::uint64_t nodes = 0;
+  const PlanNode* most = nullptr;
+  const auto saved = [](const PlanNode& node) { return node.whole_scratch_bytes - node.scratch_bytes; };
+  for (const Plan* p : plan.plans()) {
+    for (const PlanNode& node : p->nodes) {
+      if (saved(node) == 0) continue;
+      ++nodes;
+      if (most == nullptr || saved(node) > saved(*most)) most = &node;
+    }
+  }
+  if (most == nullptr) return "";
+  return cat("Partial sums of ", nodes, nodes == 1 ? " node" : " nodes", " take turns in less workspace (\"",
+             most->name, "\": ", bytes_text(most->scratch_bytes), " instead of ", bytes_text(most->whole_scratch_bytes),
+             "), to the same bits: it is ", bytes_text(plan.memory().total()), ".");
+}
+
 std::string recompute_text(const TrainingPlan& plan) {
   const Plan& step = plan.training.front().plan;
   if (step.recomputed.empty()) {
+    const std::string tiled = tiling_text(plan);
+    if (!tiled.empty()) return tiled;
     return cat(
         "With each gradient used as soon as it is complete, instead of all in as few dispatches as can be, it is ",
         bytes_text(plan.memory().total()), ".");
@@ -76,12 +96,19 @@ class Chooser {
     if (budget_ == 0) return std::move(draft.plan);
     explain_free(micro, total);
     if (total <= budget_) return std::move(draft.plan);
+    if (request_.plan.tile_workspace) {
+      GRAFT_TRY_ASSIGN(const bool enough, replan(draft, {.recompute = false}));
+      if (enough) {
+        reasons_.push_back(recompute_text(draft.plan));
+        return std::move(draft.plan);
+      }
+    }
     GRAFT_TRY_ASSIGN(draft, draft_training(model_, options_, request_, caps_, micro, little_staging()));
     const std::uint64_t less = draft.plan.memory().total();
     bool fits = less <= budget_;
     std::string recomputed;
     if (!fits && request_.plan.recompute && request_.training) {
-      GRAFT_TRY_ASSIGN(fits, recompute(draft, false));
+      GRAFT_TRY_ASSIGN(fits, replan(draft, {}));
       if (fits) recomputed = recompute_text(draft.plan);
       // If not, it now is the least that there is with this size.
     }
@@ -106,7 +133,7 @@ class Chooser {
     GRAFT_TRY_ASSIGN(TrainingDraft draft, draft_training(model_, options_, request_, caps_, micro, residents));
     for (const bool least : {false, true}) {
       if (least && !request_.plan.recompute) break;
-      if (least) GRAFT_TRY(recompute(draft, true).status());
+      if (least) GRAFT_TRY(replan(draft, {.least = true}).status());
       const StreamChoice choice(draft.plan.residents, caps_, draft.plan.plans(), false);
       if (!choice.any()) break;
       const std::uint64_t rest = draft.plan.memory().total() - draft.plan.residents.bytes();
@@ -118,7 +145,7 @@ class Chooser {
       // What is left over relaxes the recomputing, unless that upsets what was weighed.
       for (const bool force : {false, true}) {
         if (fits || !least || (force && took_least_)) break;
-        GRAFT_TRY_ASSIGN(fits, recompute(streamed, force));
+        GRAFT_TRY_ASSIGN(fits, replan(streamed, {.least = force}));
       }
       if (fits) {
         explain_streaming(micro, streamed.plan);
@@ -159,26 +186,45 @@ class Chooser {
             ceil_div(options_.batch, micro), " micro-batches.");
   }
 
-  /// Replans what exceeds the budget; false, with the least there is in place of it, where that does not suffice or is
-  /// asked for.
-  Result<bool> recompute(TrainingDraft& draft, bool least) {
+  struct Replanning {
+    bool recompute = true;  ///< false: only what costs no FLOPs
+    bool least = false;     ///< takes the least memory, whatever it costs
+  };
+
+  /// Replans what exceeds the budget; false where that does not suffice, with the least there is in place of it (but
+  /// not without recomputing, which is a first try).
+  Result<bool> replan(TrainingDraft& draft, Replanning how) {
     const std::uint64_t fixed = fixed_bytes(draft.plan);
     PlanOptions options = request_.plan;
     options.budget = 0;
     options.arena_limit = budget_ > fixed ? budget_ - fixed : 0;
-    options.least_memory = least || options.arena_limit == 0 || !can_fit(draft.plan, options.arena_limit);
+    if (!how.recompute && options.arena_limit == 0) return false;
+    options.recompute = false;
+    for (std::size_t i = 0; i < draft.plan.evaluation.size(); ++i) {
+      GRAFT_TRY(tighten(draft.graphs.evaluation[i].graph, draft, options, how, draft.plan.evaluation[i].plan));
+    }
+    options.recompute = request_.plan.recompute && how.recompute;
+    options.least_memory = how.least || options.arena_limit == 0 || !can_fit(draft.plan, options.arena_limit);
+    if (options.least_memory && !how.recompute) return false;
     for (std::size_t i = 0; i < draft.plan.training.size(); ++i) {
-      Plan& plan = draft.plan.training[i].plan;
-      if (!options.least_memory && plan.transient_bytes <= options.arena_limit) continue;
-      auto tight = make_plan(draft.graphs.training[i].graph, caps_, draft.plan.residents, options);
-      if (!tight.ok() && tight.status().code() == Code::out_of_memory && !options.least_memory) {
-        options.least_memory = true;
-        tight = make_plan(draft.graphs.training[i].graph, caps_, draft.plan.residents, options);
-      }
-      GRAFT_TRY_ASSIGN(plan, std::move(tight));
+      GRAFT_TRY(tighten(draft.graphs.training[i].graph, draft, options, how, draft.plan.training[i].plan));
     }
     took_least_ = options.least_memory;
     return draft.plan.memory().total() <= budget_;
+  }
+
+  /// Another plan of `graph` in the place of one that is too large; the least, and options.least_memory, where none
+  /// fits.
+  Status tighten(const Graph& graph, const TrainingDraft& draft, PlanOptions& options, Replanning how, Plan& plan) {
+    if (!options.least_memory && plan.transient_bytes <= options.arena_limit) return {};
+    auto tight = make_plan(graph, caps_, draft.plan.residents, options);
+    if (!tight.ok() && tight.status().code() == Code::out_of_memory && !options.least_memory) {
+      if (!how.recompute) return {};
+      options.least_memory = true;
+      tight = make_plan(graph, caps_, draft.plan.residents, options);
+    }
+    GRAFT_TRY_ASSIGN(plan, std::move(tight));
+    return {};
   }
 
   /// Whether the plans that cannot be helped fit.

@@ -67,7 +67,8 @@ std::vector<std::int64_t> micro_sizes(std::int64_t batch, std::int64_t micro, st
 /// Of what keeps to the budget it takes, in this order: everything saved; results computed again, the fewest FLOPs that
 /// do (both train to the same bits); smaller micro-batches, which add the same gradients up in another order; frozen
 /// weights that are streamed from where they lie (PlanOptions::stream), with the largest micro-batch that then fits, to
-/// the same bits as without. Before all of these the staging shrinks.
+/// the same bits as without. Before all of these workspace shrinks (PlanOptions::tile_workspace, the same bits), then
+/// the staging.
 /// out_of_memory, where nothing fits the budget, names the smallest budget that would do and what takes most of it.
 Result<TrainingPlan> plan_training(const Graph& model, const TrainOptions& options, const PlanRequest& request,
                                    const gpu::Caps& caps);

@@ -31,6 +31,7 @@ struct Place {
   bool valid;
   uint batch;
   uint split;
+  uint copy;  // of the output, that the part writes
   uint m0;
   uint n0;
 };
@@ -113,8 +114,9 @@ Place gemm_place() {
   id /= p.tiles_m;
 #endif
   place.batch = id % p.batches;
-  place.split = id / p.batches;
-  place.valid = place.split < p.splits;
+  place.copy = id / p.batches;
+  place.split = place.copy + (p.splits >> 16);
+  place.valid = place.split < (p.splits & 0xffffu);
   place.m0 = tile_m * kTileM;
   place.n0 = tile_n * kTileN;
   return place;

@@ -184,7 +184,7 @@ void gemm_tile(Place place, uint k_begin, uint k_end) {
     barrier();
   }
 
-  const uint copy = place.split * p.split_stride;
+  const uint copy = place.copy * p.split_stride;
 #ifdef GEMM_FLEXIBLE
   [[unroll]] for (uint i = 0; i < kMatsM; ++i) {
     [[unroll]] for (uint j = 0; j < kMatsN; ++j) {

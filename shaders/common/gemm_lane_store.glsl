@@ -2,7 +2,7 @@
 // the middle of a function, because drivers stumble over arrays of specialized size as arguments.
   // A loop over a few rows at a time that picks their registers by comparison, because each place in the code that stores
   // costs a CPU driver's compiler milliseconds, and each comparison a run of the code.
-  const uint copy = place.split * p.split_stride;
+  const uint copy = place.copy * p.split_stride;
 #ifdef GEMM_DEAR_ROWS
   uint addresses[kRows];  // of as many rows as there are lanes, a lane each
   [[unroll]] for (uint i = 0; i < kRows; ++i) addresses[i] = out_row(first_row + i * kLanes + lane);

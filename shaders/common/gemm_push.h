@@ -13,7 +13,7 @@
   uint tiles_m;                                                                  \
   uint tiles_n;                                                                  \
   uint batches;                                                                  \
-  uint splits;       /* parts of k; each part writes its own copy of the output */ \
+  uint splits; /* parts of k, a copy of the output each: bits 0-15 the one to stop before, 16-31 the first one */ \
   uint k_per_split;                                                              \
   uint split_stride; /* elements from one copy of the output to the next */      \
-  uint has_bias;     /* never with splits > 1 */
+  uint has_bias;     /* never where there are several parts */

@@ -84,7 +84,7 @@ void gemm_tile(Place place, uint k_begin, uint k_end) {
     }
   }
 
-  const uint copy = place.split * p.split_stride;
+  const uint copy = place.copy * p.split_stride;
   [[unroll]] for (uint r = 0; r < kRowsPer; ++r) {
     const uint m = place.m0 + thread_m * kRowsPer + r;
     if (m < p.m) {

@@ -23,7 +23,8 @@ void main() {
   const uint s0 = rest % blocks * kTaps;
   rest /= blocks;
   const uint r = rest % p.kh;
-  const uint split = rest / p.kh;
+  const uint copy = rest / p.kh;
+  const uint split = p.first_split + copy;
   const uint in_channel = channel / p.group_o;
   const uint line_end = min(p.lines, (split + 1) * p.lines_per_split);
 
@@ -45,7 +46,7 @@ void main() {
       }
     }
   }
-  const uint base = ((split * p.o + channel) * p.kh + r) * p.kw;
+  const uint base = ((copy * p.o + channel) * p.kh + r) * p.kw;
   [[unroll]] for (uint j = 0; j < kTaps; ++j) {
     if (s0 + j < p.kw) dw[base + s0 + j] = sum[j];
   }

@@ -6,4 +6,5 @@ PUSH_BEGIN(ConvDepthwisePush)
   uint has_bias;
   uint lines;            // weight gradient: images * oh
   uint lines_per_split;
+  uint first_split;      // of the shares of the lines, the first one of this dispatch
 PUSH_END(ConvDepthwisePush)

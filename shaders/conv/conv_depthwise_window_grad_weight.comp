@@ -13,9 +13,10 @@ layout(std430, binding = 2) writeonly buffer DW { float dw[]; };
 
 void main() {
   const uint i = flat_invocation();
-  const uint split = i / p.quads;
-  if (split >= p.splits) return;
-  const uint quad = i - split * p.quads;
+  const uint copy = i / p.quads;
+  if (copy >= p.splits) return;
+  const uint split = p.first_split + copy;
+  const uint quad = i - copy * p.quads;
   vec4 sums[kTaps];
   [[unroll]] for (uint t = 0; t < kTaps; ++t) sums[t] = vec4(0.0);
   const uint end = min(p.units, (split + 1) * p.units_per_split);
@@ -41,7 +42,7 @@ void main() {
   }
   [[unroll]] for (uint t = 0; t < kTaps; ++t) {
     [[unroll]] for (uint channel = 0; channel < 4; ++channel) {
-      dw[((split * p.quads + quad) * 4 + channel) * kTaps + t] = sums[t][channel];
+      dw[((copy * p.quads + quad) * 4 + channel) * kTaps + t] = sums[t][channel];
     }
   }
 }

@@ -14,6 +14,7 @@ PUSH_BEGIN(ConvDepthwiseWindowPush)
   uint columns_per_block;
   uint units;
   uint units_per_split;  // of an invocation
-  uint splits;
+  uint first_split;      // of the shares of the units, the first one of this dispatch
+  uint splits;           // and how many it computes
   uint has_bias;
 PUSH_END(ConvDepthwiseWindowPush)

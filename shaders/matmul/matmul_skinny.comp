@@ -66,10 +66,11 @@ void main() {
 #else
 
 void main() {
-  const uint split = flat_workgroup() / p.groups;
+  const uint copy = flat_workgroup() / p.groups;
+  const uint split = p.first_split + copy;
   if (split >= p.splits) return;
   const uint vectors = p.n / 4;
-  const uint v0 = (flat_workgroup() - split * p.groups) * (kThreads * kSpan) + gl_LocalInvocationIndex;
+  const uint v0 = (flat_workgroup() - copy * p.groups) * (kThreads * kSpan) + gl_LocalInvocationIndex;
   uint columns[kSpan];
   [[unroll]] for (uint j = 0; j < kSpan; ++j) columns[j] = min(v0 + j * kThreads, vectors - 1);
   vec4 acc[kRows * kSpan];
@@ -90,7 +91,7 @@ void main() {
     if (p.has_bias != 0) {
       [[unroll]] for (uint i = 0; i < 4; ++i) start[i] = bias[v * 4 + i];
     }
-    [[unroll]] for (uint r = 0; r < kRows; ++r) c4[(split * kRows + r) * vectors + v] = acc[r * kSpan + j] + start;
+    [[unroll]] for (uint r = 0; r < kRows; ++r) c4[(copy * kRows + r) * vectors + v] = acc[r * kSpan + j] + start;
   }
 }
 

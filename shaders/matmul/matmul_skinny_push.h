@@ -4,7 +4,8 @@ PUSH_BEGIN(MatmulSkinnyPush)
   uint n;
   uint k;
   uint groups;       // workgroups along n
-  uint splits;       // parts of k (by columns); each writes its own copy of the output
+  uint first_split;  // of the parts of k (by columns), the first one of this dispatch
+  uint splits;       // and the one to stop before; each writes its own copy of the output
   uint k_per_split;
-  uint has_bias;     // never with splits > 1
+  uint has_bias;     // never where there are several parts
 PUSH_END(MatmulSkinnyPush)

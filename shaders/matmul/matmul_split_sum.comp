@@ -13,8 +13,8 @@ layout(std430, binding = 2) writeonly buffer Out { float y[]; };
 void main() {
   const uint i = flat_invocation();
   if (i >= p.count) return;
-  float sum = 0.0;
+  float sum = p.before != 0 ? parts[p.before + i] : 0.0;
   for (uint split = 0; split < p.splits; ++split) sum += parts[split * p.stride + i];
   if (p.bias_count != 0) sum += bias[i % p.bias_count];
-  y[i] = sum;
+  y[p.to + i] = sum;
 }

@@ -31,8 +31,8 @@ std::string plan_text(const Plan& plan) {
   std::ostringstream out;
   for (const PlanNode& n : plan.nodes) {
     out << "node " << n.node << ' ' << n.name << ' ' << n.op << ' ' << n.backward << ' ' << n.merged_into << ' '
-        << n.steps << " flops " << n.flops << " bytes " << n.bytes << " scratch " << n.scratch_bytes << " live "
-        << n.live_bytes << '\n';
+        << n.steps << " flops " << n.flops << " bytes " << n.bytes << " scratch " << n.scratch_bytes << " of "
+        << n.whole_scratch_bytes << " live " << n.live_bytes << '\n';
   }
   for (const Step& step : plan.steps) put(out, step);
   for (const PlanKernel& k : plan.kernels) {

@@ -86,7 +86,7 @@ TinyModel tiny_cnn(std::int64_t classes, double dropout) {
   return model;
 }
 
-TinyModel lenet() {
+TinyModel lenet(double dropout) {
   TinyModel model;
   const Dim batch = Dim::symbol("batch");
   const ValueId image = model.input("image", {1, 28, 28});
@@ -107,6 +107,9 @@ TinyModel lenet() {
   h = b.node(Op::max_pool, {h}, window(2, 2, 0, false));
   h = b.reshape(h, Shape{batch, 400});
   h = b.node(Op::relu, {b.node(Op::matmul, {h, w3, b3})});
+  if (dropout > 0) {
+    h = b.node(Op::dropout, {h}, {{"p", dropout}, {"training", std::int64_t{0}}, {"stream", std::int64_t{0}}});
+  }
   model.graph.add_output("logits", b.node(Op::matmul, {h, w4, b4}));
   return model;
 }

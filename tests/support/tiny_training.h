@@ -35,8 +35,8 @@ struct TinyModel {
 TinyModel tiny_mlp(std::int64_t inputs, std::int64_t hidden, std::int64_t outputs);
 /// image [batch, 1, 8, 8] -> conv, batch norm, relu, max pool, dropout, linear -> [batch, classes].
 TinyModel tiny_cnn(std::int64_t classes, double dropout = 0);
-/// LeNet-5 with ReLU and max pooling: image [batch, 1, 28, 28] -> logits [batch, 10].
-TinyModel lenet();
+/// LeNet-5 with ReLU and max pooling: image [batch, 1, 28, 28] -> logits [batch, 10]; dropout before the last layer.
+TinyModel lenet(double dropout = 0);
 
 /// Random features in [-1, 1] of `sample_dims` and labels below `classes` (0: real targets of one element).
 struct TinyData {

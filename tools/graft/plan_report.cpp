@@ -197,6 +197,7 @@ nlohmann::ordered_json plan_json(const Plan& plan, const gpu::Caps& caps) {
                      {"flops", node.flops},
                      {"bytes", node.bytes},
                      {"scratch_bytes", node.scratch_bytes},
+                     {"whole_scratch_bytes", node.whole_scratch_bytes},
                      {"live_bytes", node.live_bytes},
                      {"dispatches", node.steps},
                      {"choices", std::move(choices)}});

@@ -47,16 +47,19 @@ Status emit_taps(Emitter& e, const ConvSizes& sizes, const Binding& x, const Bin
   const std::uint64_t wanted = e.note(choose(Family::depthwise_dw, e.caps(), shape_of(sizes))).tile[0];
   const std::uint64_t splits =
       std::clamp<std::uint64_t>(ceil_div(wanted, threads), 1, std::clamp<std::uint64_t>(lines, 1, 64));
-  GRAFT_TRY_ASSIGN(push.count, count32(threads * splits, "invocations of a depthwise weight gradient"));
+  GRAFT_TRY(count32(threads * splits, "invocations of a depthwise weight gradient"));
   GRAFT_TRY(count32(outputs * splits, "parts of a depthwise weight gradient"));
   push.lines = static_cast<std::uint32_t>(lines);
   push.lines_per_split = static_cast<std::uint32_t>(ceil_div(lines, splits));
-  const Slot parts = splits > 1 ? e.scratch(outputs * splits * sizeof(float)) : Slot{};
-  const Binding out = splits > 1 ? Binding{parts, Access::write} : dw;
-  e.dispatch(KernelId::conv_depthwise_grad_weight__f32, {static_cast<std::uint32_t>(taps)}, {x, dy, out}, push,
-             e.spread(ceil_div<std::uint64_t>(push.count, kWorkgroup)));
-  if (splits == 1) return ok_status();
-  return emit_split_sum(e, parts, splits, outputs, {.a = x, .b = dy, .out = dw});
+  const auto compute = [&](std::uint64_t first, std::uint64_t count, const Binding& to) {
+    push.first_split = static_cast<std::uint32_t>(first);
+    push.count = static_cast<std::uint32_t>(threads * count);
+    e.dispatch(KernelId::conv_depthwise_grad_weight__f32, {static_cast<std::uint32_t>(taps)}, {x, dy, to}, push,
+               e.spread(ceil_div<std::uint64_t>(push.count, kWorkgroup)));
+    return ok_status();
+  };
+  if (splits == 1) return compute(0, 1, dw);
+  return emit_split(e, {splits, outputs}, {.a = x, .b = dy, .out = dw}, compute);
 }
 
 // ---- sliding windows: conv_depthwise_window.glsl
@@ -133,14 +136,17 @@ Status emit_window_grad_weight(Emitter& e, const ConvSizes& sizes, const Binding
   const std::uint64_t wanted = std::clamp<std::uint64_t>(kWanted * kWindowWorkgroup / push.quads, 1, kWanted);
   const std::uint64_t splits = std::clamp<std::uint64_t>(wanted, 1, std::max(push.units, 1u));
   push.units_per_split = ceil_div(push.units, static_cast<std::uint32_t>(splits));
-  push.splits = push.units == 0 ? 1 : ceil_div(push.units, push.units_per_split);
-  const Slot parts = push.splits > 1 ? e.scratch(outputs * push.splits * sizeof(float)) : Slot{};
-  const Binding out = push.splits > 1 ? Binding{parts, Access::write} : dw;
+  const std::uint32_t parts = push.units == 0 ? 1 : ceil_div(push.units, push.units_per_split);
   const auto k = window_constants(sizes);
-  e.dispatch(KernelId::conv_depthwise_window_grad_weight__f32, {k[0], k[1], k[2], k[3]}, {x, dy, out}, push,
-             e.spread(ceil_div<std::uint64_t>(std::uint64_t{push.quads} * push.splits, kWindowWorkgroup)));
-  if (push.splits == 1) return ok_status();
-  return emit_split_sum(e, parts, push.splits, outputs, {.a = x, .b = dy, .out = dw});
+  const auto compute = [&](std::uint64_t first, std::uint64_t count, const Binding& to) {
+    push.first_split = static_cast<std::uint32_t>(first);
+    push.splits = static_cast<std::uint32_t>(count);
+    e.dispatch(KernelId::conv_depthwise_window_grad_weight__f32, {k[0], k[1], k[2], k[3]}, {x, dy, to}, push,
+               e.spread(ceil_div<std::uint64_t>(std::uint64_t{push.quads} * push.splits, kWindowWorkgroup)));
+    return ok_status();
+  };
+  if (parts == 1) return compute(0, 1, dw);
+  return emit_split(e, {parts, outputs}, {.a = x, .b = dy, .out = dw}, compute);
 }
 
 }  // namespace

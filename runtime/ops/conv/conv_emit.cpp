@@ -161,12 +161,11 @@ Status emit_conv_grad_weight(Emitter& e, const ConvSizes& sizes, const Binding& 
   GRAFT_TRY_ASSIGN(const std::uint64_t per_part, images_per_part(e, sizes));
   const std::uint64_t outputs = sizes.o * sizes.kh * sizes.kw * sizes.group_c();
   if (per_part >= sizes.images || outputs == 0) return grad_weight_part(e, sizes, x, dy, dw);
-  PartialSums sums(e, ceil_div(sizes.images, per_part), outputs);
-  GRAFT_TRY(for_each_part(sizes.images, per_part, [&](std::uint64_t first, std::uint64_t count) {
-    return grad_weight_part(e, of_images(sizes, count), x_part(x, sizes, first, count), y_part(dy, sizes, first, count),
-                            sums.part(first / per_part));
-  }));
-  return sums.sum({.a = x, .b = dy, .out = dw});
+  return emit_partial_sums(e, sizes.images, per_part, outputs, {.a = x, .b = dy, .out = dw},
+                           [&](std::uint64_t first, std::uint64_t count, const Binding& to) {
+                             return grad_weight_part(e, of_images(sizes, count), x_part(x, sizes, first, count),
+                                                     y_part(dy, sizes, first, count), to);
+                           });
 }
 
 }  // namespace graft::ops

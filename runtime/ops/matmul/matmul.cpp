@@ -170,18 +170,17 @@ Status emit_sums(Emitter& e, const GemmProblem& problem, const GemmOperands& ope
   GRAFT_TRY_ASSIGN(const std::uint64_t per_part, items_per_part(e.caps(), problem.inner, {problem.m, problem.n},
                                                                 "rows of both sides of a transposed matrix product"));
   if (per_part >= problem.inner) return emit_gemm(e, kKernels, problem, operands, push);
-  PartialSums sums(e, ceil_div(problem.inner, per_part), problem.outputs);
-  GRAFT_TRY(for_each_part(problem.inner, per_part, [&](std::uint64_t first, std::uint64_t count) {
+  const auto run = [&](std::uint64_t first, std::uint64_t count, const Binding& to) {
     GemmProblem part = problem;
     part.inner = count;
     GemmOperands bound = operands;
     bound.has_bias = false;
     bound.a = items_of(operands.a, first, count, problem.inner, problem.m);
     bound.b = items_of(operands.b, first, count, problem.inner, problem.n);
-    bound.out = sums.part(first / per_part);
+    bound.out = to;
     return emit_gemm(e, kKernels, part, bound, push);
-  }));
-  return sums.sum(operands);
+  };
+  return emit_partial_sums(e, problem.inner, per_part, problem.outputs, operands, run);
 }
 
 // The rows of a, all batches of them, times a weight in its own format or larger than a binding.

@@ -54,14 +54,17 @@ Status emit_skinny(Emitter& e, std::uint64_t m, std::uint64_t n, std::uint64_t k
         std::clamp<std::uint64_t>(ceil_div<std::uint64_t>(wanted, push.groups), 1, std::max<std::uint64_t>(k / 128, 1));
   }
   push.k_per_split = static_cast<std::uint32_t>(ceil_div(k, splits));
-  push.splits = ceil_div(push.k, push.k_per_split);
-  push.has_bias = operands.has_bias && push.splits == 1 ? 1 : 0;
-  const Slot parts = push.splits > 1 ? e.scratch(m * n * push.splits * sizeof(float)) : Slot{};
-  e.dispatch(kernel_of(b_by_rows), {shape.threads, static_cast<std::uint32_t>(m), shape.span},
-             {operands.a, operands.b, operands.has_bias ? operands.bias : operands.a,
-              push.splits > 1 ? Binding{parts, Access::write} : operands.out},
-             push, e.spread(std::uint64_t{push.groups} * push.splits));
-  return push.splits > 1 ? emit_split_sum(e, parts, push.splits, m * n, operands) : ok_status();
+  splits = ceil_div(push.k, push.k_per_split);
+  push.has_bias = operands.has_bias && splits == 1 ? 1 : 0;
+  const auto compute = [&](std::uint64_t first, std::uint64_t count, const Binding& to) {
+    push.first_split = static_cast<std::uint32_t>(first);
+    push.splits = static_cast<std::uint32_t>(first + count);
+    e.dispatch(kernel_of(b_by_rows), {shape.threads, static_cast<std::uint32_t>(m), shape.span},
+               {operands.a, operands.b, operands.has_bias ? operands.bias : operands.a, to}, push,
+               e.spread(push.groups * count));
+    return ok_status();
+  };
+  return splits == 1 ? compute(0, 1, operands.out) : emit_split(e, {splits, m * n}, operands, compute);
 }
 
 }  // namespace graft::ops
