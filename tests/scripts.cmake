@@ -51,7 +51,7 @@ if(TARGET graft_cli AND GRAFT_TEST_PYTHON)
     string(REGEX REPLACE "_test$" "" name ${name})
     add_test(NAME cli/${name} COMMAND ${GRAFT_TEST_PYTHON} -B ${script} $<TARGET_FILE:graft_cli>)
     # Whole trainings take some ten seconds.
-    if(name MATCHES "^(export|honesty|language.*|memory|precision|resume|text_data)$")
+    if(name MATCHES "^(export|honesty|language.*|memory|precision|resume|shortage|text_data)$")
       set(label slow)
     else()
       set(label quick)
@@ -59,6 +59,15 @@ if(TARGET graft_cli AND GRAFT_TEST_PYTHON)
     set_tests_properties(cli/${name} PROPERTIES LABELS ${label} TIMEOUT 600 SKIP_RETURN_CODE 77
       ENVIRONMENT ${tool_environment})
   endforeach()
+endif()
+
+# cli/shortage runs on a Vulkan library whose device runs short of memory.
+if(TARGET graft_cli AND GRAFT_TEST_PYTHON AND CMAKE_SYSTEM_NAME STREQUAL "Linux")
+  add_library(short_driver MODULE ${PROJECT_SOURCE_DIR}/tests/cli/short_driver.cpp)
+  target_link_libraries(short_driver PRIVATE ${CMAKE_DL_LIBS})
+  target_include_directories(short_driver PRIVATE ${PROJECT_SOURCE_DIR})
+  set_property(TEST cli/shortage APPEND PROPERTY
+    ENVIRONMENT GRAFT_TEST_SHORT_DRIVER=$<TARGET_FILE:short_driver>)
 endif()
 
 # The long form of what cli/resume tries 20 times: 300 kills at random instants.

@@ -122,6 +122,9 @@ std::uint64_t MemoryPool::available() const {
   context_.instance->fn().GetPhysicalDeviceMemoryProperties2(context_.physical.handle, &all);
   const std::uint32_t heap = context_.physical.memory.memoryTypes[*type].heapIndex;
   const std::uint64_t most = budget.heapBudget[heap];
+  // A software device's heap is the machine's memory: its budget is what is free there, its usage that of all
+  // processes.
+  if (context_.caps().type == gpu::DeviceType::cpu) return most;
   const std::uint64_t used = budget.heapUsage[heap];
   return most > used ? most - used : 0;
 }

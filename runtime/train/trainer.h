@@ -143,10 +143,13 @@ class Trainer {
   /// PlanRequest::checkpoints asked for it.
   Result<std::uint64_t> state_hash();
 
-  /// How often the device ran out of memory in a step, evaluate(), capture() or state_hash(), and the run went on with
-  /// another plan; plan().choice.reasons says of the last one what it is for. The micro-batch, of which the bits
-  /// depend, becomes smaller only where no other plan does, between two steps, and where the options leave it open.
+  /// How often the device ran out of memory in a step, evaluate(), capture() or state_hash(), or its driver allowed no
+  /// more than was held before a step, and the run went on with another plan; plan().choice.reasons says of the last
+  /// one what it is for. The micro-batch, of which the bits depend, becomes smaller only where no other plan does,
+  /// between two steps, and where the options leave it open.
   std::uint64_t shortages() const { return shortages_; }
+  /// The driver allows no more memory than is held, as of the last step, and no plan is smaller: the run goes on.
+  bool heap_overdrawn() const { return heap_overdrawn_; }
   /// Is called before such a new plan: once it returns, nothing of an earlier capture() may be in use. Null: nothing.
   void set_before_replan(std::function<void()> call) { before_replan_ = std::move(call); }
 
@@ -196,7 +199,8 @@ class Trainer {
   Status answer(Status why, int& attempts);
   Status end_unfinished(Status why, int& attempts);
   Status settle_unfinished();
-  Status go_on_with(TrainingPlan plan, const Status& why);
+  Status go_on_with(TrainingPlan plan, const std::string& why);
+  Status keep_to_heap();
   Status save_state();
   Result<std::optional<TrainingPlan>> plan_smaller() const;
   Result<std::optional<TrainingPlan>> plan_for(std::uint64_t budget, bool same_size) const;
@@ -244,6 +248,7 @@ class Trainer {
   Program* unfinished_ = nullptr;  ///< failed on the way: its inputs and outputs are in use until it is resumed
   bool refused_ = false;           ///< the device refused memory, and that was not answered yet
   bool shrink_at_boundary_ = false;
+  bool heap_overdrawn_ = false;
   std::uint64_t shortages_ = 0;
   std::function<void()> before_replan_;
 };

@@ -40,7 +40,7 @@ Status Trainer::answer(Status why, int& attempts) {
     return std::move(why).with_context(
         cat("No plan is smaller than this one of ", bytes_text(plan_.memory().total()), ", and the device refuses it"));
   }
-  return go_on_with(smaller ? *std::move(smaller) : plan_, why);
+  return go_on_with(smaller ? *std::move(smaller) : plan_, cat("the device ran out of memory (", why.message(), ")"));
 }
 
 /// The step cannot be begun anew. What need not be there goes, and the rest of it is asked for again; the new plan
@@ -67,7 +67,7 @@ Status Trainer::settle_unfinished() {
 }
 
 /// Builds for another plan and moves the state over.
-Status Trainer::go_on_with(TrainingPlan plan, const Status& why) {
+Status Trainer::go_on_with(TrainingPlan plan, const std::string& why) {
   if (before_replan_) before_replan_();
   std::vector<Fetched> fetched;
   const std::uint64_t fetched_samples = fetched_samples_;
@@ -82,8 +82,8 @@ Status Trainer::go_on_with(TrainingPlan plan, const Status& why) {
   }
   ++shortages_;
   shrink_at_boundary_ = false;
-  trainer_options_.log(LogLevel::warning, "In step ", state_.step, " the device ran out of memory (", why.message(),
-                       "); training goes on with ", bytes_text(plan_.memory().total()), " of it.");
+  trainer_options_.log(LogLevel::warning, "In step ", state_.step, " ", why, "; training goes on with ",
+                       bytes_text(plan_.memory().total()), " of it.");
   return {};
 }
 
@@ -150,12 +150,30 @@ Result<std::optional<TrainingPlan>> Trainer::plan_smaller() const {
   return std::optional<TrainingPlan>();
 }
 
+/// Between two steps: takes a smaller plan where the driver allows no more than is held, step by step until it does.
+/// Where none is smaller, the run goes on as it is.
+Status Trainer::keep_to_heap() {
+  const bool full = memory_ && device_.available_memory() == 0;
+  if (!full) heap_overdrawn_ = false;
+  if (!full || heap_overdrawn_) return {};
+  GRAFT_TRY_ASSIGN(std::optional<TrainingPlan> smaller, plan_smaller());
+  if (smaller) return go_on_with(*std::move(smaller), "the driver allowed no more memory than is held");
+  heap_overdrawn_ = true;
+  trainer_options_.log(LogLevel::warning, "In step ", state_.step,
+                       " the driver allows no more memory than is held, but ", "no plan is smaller than this one of ",
+                       bytes_text(plan_.memory().total()), "; training goes on with it.");
+  return {};
+}
+
 Result<std::optional<StepResult>> Trainer::micro_step(const data::Batch& batch) {
   if (shrink_at_boundary_ && !half_done()) {
     shrink_at_boundary_ = false;
     GRAFT_TRY_ASSIGN(std::optional<TrainingPlan> smaller, plan_smaller());
-    if (smaller) GRAFT_TRY(go_on_with(*std::move(smaller), error(Code::out_of_memory, "while the step before ended")));
+    if (smaller) {
+      GRAFT_TRY(go_on_with(*std::move(smaller), "the device ran out of memory (while the step before ended)"));
+    }
   }
+  if (!half_done()) GRAFT_TRY(keep_to_heap());
   return with_answers([&] { return try_micro_step(batch); });
 }
 

@@ -20,6 +20,8 @@ class EditedDevice : public gpu::WithCaps {
 
   /// What available_memory() says.
   void set_available(std::uint64_t bytes) { available_ = bytes; }
+  /// From now on the driver allows so many bytes, those included that memory() says are held.
+  void allow_bytes(std::uint64_t bytes) { allowed_ = bytes; }
   /// Lets `count` calls from the n-th from now on (1 is the next) run out of memory.
   void refuse_call(std::uint64_t n, std::uint64_t count = 1) {
     refuse_at_ = calls_ + n;
@@ -52,7 +54,11 @@ class EditedDevice : public gpu::WithCaps {
     GRAFT_TRY(count_call("a wait"));
     return WithCaps::wait(ticket, timeout);
   }
-  std::uint64_t available_memory() const override { return available_.value_or(WithCaps::available_memory()); }
+  std::uint64_t available_memory() const override {
+    if (!allowed_) return available_.value_or(WithCaps::available_memory());
+    const std::uint64_t held = memory().bytes;
+    return *allowed_ > held ? *allowed_ - held : 0;
+  }
 
  private:
   Status count_call(const char* what) {
@@ -63,6 +69,7 @@ class EditedDevice : public gpu::WithCaps {
   }
 
   std::uint64_t limit_ = ~std::uint64_t{0};
+  std::optional<std::uint64_t> allowed_;
   std::optional<std::uint64_t> available_;
   std::uint64_t calls_ = 0;
   std::uint64_t refuse_at_ = 0;

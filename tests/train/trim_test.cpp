@@ -120,6 +120,76 @@ TEST_F(Trim, ADeviceWithLessMemoryThanPlannedGetsASmallerPlan) {
   EXPECT_TRUE(contents_of(*trainer) == contents_of(*free));
 }
 
+TEST_F(Trim, AHeapThatShrinksGetsASmallerPlanBeforeTheNextStep) {
+  const auto free = make_on(*shared_device());
+  go_on(*free, 7);
+  const std::uint64_t others = shared_device()->memory().bytes;
+  EditedDevice device(*shared_device());
+  const auto trainer = make_on(device);
+  const std::uint64_t whole = trainer->device_bytes();
+  device.allow_bytes(others + 2 * whole);
+  go_on(*trainer, 2);
+  EXPECT_EQ(trainer->shortages(), 0u);
+  const std::uint64_t least = smallest(device.caps());
+  ASSERT_LT(least, whole);
+  const std::uint64_t allowed = (whole + least) / 2;
+  device.allow_bytes(others + allowed);
+  go_on(*trainer, 2);
+  EXPECT_LT(trainer->device_bytes(), allowed);
+  EXPECT_EQ(trainer->device_bytes(), trainer->plan().memory().total()) << "planned equals measured";
+  EXPECT_NE(trainer->plan().choice.reasons.at(0).find("The device had not the"), std::string::npos);
+  EXPECT_FALSE(trainer->heap_overdrawn());
+  const std::uint64_t shortages = trainer->shortages();
+  EXPECT_GE(shortages, 1u);
+  go_on(*trainer, 3);
+  EXPECT_EQ(trainer->shortages(), shortages) << "as long as that suffices";
+  EXPECT_TRUE(contents_of(*trainer) == contents_of(*free));
+}
+
+TEST_F(Trim, AHeapThatShrinksBelowEveryPlanIsToldAndTrainingGoesOn) {
+  const auto free = make_on(*shared_device());
+  go_on(*free, 24);
+  EditedDevice device(*shared_device());
+  std::vector<std::string> told;
+  TrainerOptions out = trainer_options();
+  const auto note = [](void* user, LogLevel, std::string_view text) {
+    static_cast<std::vector<std::string>*>(user)->emplace_back(text);
+  };
+  out.log = {note, &told, LogLevel::warning};
+  const auto trainer =
+      std::move(Trainer::create(device, model_.graph, model_.weight_of(), options_, data_.fields, out)).value();
+  const std::uint64_t whole = trainer->device_bytes();
+  device.set_available(0);
+  int steps = 0;
+  for (; steps < 20 && !trainer->heap_overdrawn(); ++steps) go_on(*trainer, 1);
+  ASSERT_TRUE(trainer->heap_overdrawn());
+  EXPECT_LT(trainer->device_bytes(), whole) << "what can be given is";
+  ASSERT_EQ(told.size(), trainer->shortages() + 1);
+  EXPECT_NE(told.back().find("no plan is smaller"), std::string::npos) << told.back();
+  go_on(*trainer, 2);
+  EXPECT_EQ(told.size(), trainer->shortages() + 1) << "once";
+  device.set_available(1);
+  go_on(*trainer, 24 - 2 - static_cast<std::uint64_t>(steps));
+  EXPECT_FALSE(trainer->heap_overdrawn());
+  EXPECT_TRUE(contents_of(*trainer) == contents_of(*free));
+}
+
+TEST_F(Trim, AHeapThatShrinksWithinAStepWaitsForItsEnd) {
+  options_.micro_batch = kBatch / 2;
+  EditedDevice device(*shared_device());
+  const auto trainer = make_on(device);
+  const std::uint64_t whole = trainer->device_bytes();
+  const auto source = data_.source();
+  auto loader = data::Loader::create(*source, {.batch = kBatch, .shuffle = false}).value();
+  const data::Batch* batch = *loader->next();
+  ASSERT_FALSE(trainer->micro_step(*batch)->has_value());
+  device.set_available(0);
+  ASSERT_TRUE(trainer->micro_step(*batch)->has_value());
+  EXPECT_EQ(trainer->device_bytes(), whole);
+  go_on(*trainer, 1);
+  EXPECT_LT(trainer->device_bytes(), whole);
+}
+
 TEST_F(Trim, TheStateOutlivesADeviceThatRefusesAll) {
   const auto free = make_on(*shared_device());
   go_on(*free, 5);

@@ -133,6 +133,7 @@ struct Run {
   std::vector<CurvePoint> losses;
   std::vector<CurvePoint> held_out_losses;
   std::uint64_t shortages = 0;  ///< of the trainer, told so far
+  bool overdrawn = false;       ///< the same of its heap
   os::Stopwatch watch = {};     ///< since the first step was begun
 };
 
@@ -176,14 +177,19 @@ Status acknowledge(Run& run, Progress& progress) {
   return run.metrics.write(step.row);
 }
 
-// That the device ran out of memory, once for each time.
+// That the device was short of memory, once for each time.
 void show_shortages(Run& run, Progress& progress) {
+  const auto step = static_cast<unsigned long long>(run.trainer.state().step);
+  if (run.trainer.heap_overdrawn() && !run.overdrawn) {
+    progress.finish();
+    std::fprintf(stderr, "By step %llu the driver allows no more memory than is held, but no plan is smaller.\n", step);
+  }
+  run.overdrawn = run.trainer.heap_overdrawn();
   if (run.trainer.shortages() == run.shortages) return;
   run.shortages = run.trainer.shortages();
   progress.finish();
   const auto& reasons = run.trainer.plan().choice.reasons;
-  std::fprintf(stderr, "The device ran out of memory by step %llu; training goes on with %s of it. %s\n",
-               static_cast<unsigned long long>(run.trainer.state().step),
+  std::fprintf(stderr, "The device was short of memory by step %llu; training goes on with %s of it. %s\n", step,
                bytes_text(run.trainer.device_bytes()).c_str(), reasons.empty() ? "" : reasons.front().c_str());
 }
 
@@ -205,6 +211,7 @@ Status on_step(Run& run, Progress& progress, const train::StepResult& result) {
   }
   if (result.gradient_norm) row["gradient_norm"] = *result.gradient_norm;
   if (run.shortages != 0) row["shortages"] = run.shortages;
+  if (run.overdrawn) row["heap_overdrawn"] = true;
   std::string text = metrics_text(result.metrics, run.options.train);
   if (result.skipped_steps > 0) text += cat(", ", result.skipped_steps, " steps left out (overflow)");
   run.waiting = Waiting{step, std::move(text), std::move(row)};

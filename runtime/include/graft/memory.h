@@ -38,8 +38,10 @@ GRAFT_API graft_status graft_forecast_training(graft_model* model, const graft_t
 GRAFT_API graft_status graft_trainer_set_budget(graft_trainer* trainer, uint64_t budget);
 /* The same for a budget that gives at least so many bytes of device memory back: for low-memory warnings. */
 GRAFT_API graft_status graft_trainer_trim(graft_trainer* trainer, uint64_t bytes);
-/* How often the device ran out of memory in the course of a step (or of an evaluation, a checkpoint) and the trainer went
-   on by itself with another plan, to the same bits where the micro-batch is the same. Each is logged as a warning. */
+/* How often the device ran out of memory in the course of a step (or of an evaluation, a checkpoint), or its driver
+   allowed no more memory than was held (VK_EXT_memory_budget) before a step, and the trainer went on by itself with
+   another plan, to the same bits where the micro-batch is the same. Each is logged as a warning, and so is that no plan
+   is smaller. Nothing is taken back by itself: graft_trainer_set_budget does that, when there is more. */
 GRAFT_API graft_status graft_trainer_shortages(const graft_trainer* trainer, uint64_t* count);
 /* A value of graft_trainer_options.fetch as the last step computed it, for all its samples; valid until the next step.
    data, bytes and info may be NULL. */

@@ -116,7 +116,7 @@ class Trainer {
   /// graft_trainer_set_budget.
   Status set_budget(std::uint64_t budget) { return status(graft_trainer_set_budget(handle_.get(), budget)); }
   Status trim(std::uint64_t bytes) { return status(graft_trainer_trim(handle_.get(), bytes)); }
-  /// How often the device ran out of memory and training went on by itself; see graft_trainer_shortages.
+  /// How often the device was short of memory and training went on by itself; see graft_trainer_shortages.
   std::uint64_t shortages() const {
     std::uint64_t count = 0;
     return graft_trainer_shortages(handle_.get(), &count) == GRAFT_OK ? count : 0;
