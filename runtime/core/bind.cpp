@@ -29,9 +29,11 @@ Result<Graph> bind(const Graph& graph, const Bindings& bindings) {
     const Value& value = graph.values()[i];
     if (value.kind == ValueKind::temporary) continue;
     GRAFT_TRY_ASSIGN(Shape shape, bind(value.shape, bindings));
-    if (!shape.is_constant()) {
+    for (std::size_t axis = 0; axis < shape.rank(); ++axis) {
+      if (shape[axis].is_constant()) continue;
+      const std::string& names = shape[axis].symbols();
       return invalid("The value \"", value.name, "\" has the shape ", shape.text(),
-                     "; bind each name to a size, as in batch=32.");
+                     "; bind each name to a size, as in ", names.substr(0, names.find('*')), "=32.");
     }
     GRAFT_TRY_ASSIGN(map[i], out.add_value(value.name, value.dtype, std::move(shape), value.kind));
     out.mutable_value(map[i]).source_perm = value.source_perm;

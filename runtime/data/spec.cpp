@@ -67,7 +67,9 @@ class OptionReader {
   Status finish() const {
     if (left_.empty()) return {};
     std::string names;
-    for (const std::string& name : known_) names += (names.empty() ? "" : ", ") + name;
+    for (auto it = known_.begin(); it != known_.end(); ++it) {
+      if (std::find(known_.begin(), it, *it) == it) names += (names.empty() ? "" : ", ") + *it;
+    }
     return invalid("\"", spec_.kind, ":\" data sets have no option \"", left_.begin()->first, "\"; they have ", names,
                    ".");
   }
@@ -181,7 +183,8 @@ OpenResult open_parsed(const Spec& spec, const FileOptions& files) {
   if (kind == std::end(kKinds)) {
     std::string names;
     for (const Kind& k : kKinds) names += cat(names.empty() ? "" : ", ", k.name, ":");
-    return invalid("There is no kind of data set \"", spec.kind, ":\"; there are ", names, ".");
+    return invalid("There is no kind of data set \"", spec.kind, ":\"; there are ", names,
+                   ", and text: and jsonl: for language models.");
   }
   OptionReader options(spec);
   GRAFT_TRY_ASSIGN(std::unique_ptr<Source> source, kind->open(spec, options, files));

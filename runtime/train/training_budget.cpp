@@ -257,7 +257,7 @@ class Chooser {
                  ". The smallest budget that works is ", least_, " bytes, with ",
                  samples_text(least_plan_->micro_batch), " at once",
                  least_plan_->residents.streaming().names.empty() ? "" : " and frozen weights streamed",
-                 ". Most of it are ", memory_class_name(top_class), ": ", bytes_text(memory[top_class]), where, ".");
+                 ". Most of it is ", memory_class_name(top_class), ": ", bytes_text(memory[top_class]), where, ".");
   }
 
   const Graph& model_;

@@ -86,7 +86,7 @@ class BadRequests(CliTest):
         self.run_fails("--input", "image=small.npy", says=["image", "[2, 1, 28, 28]", "[2, 1, 27, 27]"])
         self.run_fails("--input", "image=flat.npy", says=["image", "28", "[2, 784]"])
         self.run_fails("--input", "image=whole.npy", says=["image", "f32", "i32"])
-        self.run_fails("--input", "picture=x.npy", says=["image"])
+        self.run_fails("--input", "picture=x.npy", says=["no input", "picture", "image"])
         self.run_fails("--input", "image=x.npy", "--input", "picture=x.npy", says=["picture"])
         self.run_fails("--input", "image=x.npy", "--input", "image=x.npy", says=["twice"])
         self.run_fails("--input", "image", says=["NAME=VALUE"])
@@ -130,6 +130,10 @@ class BadRequests(CliTest):
         self.fails(*train, "digits:", "--loss-of", "nothing", says=["nothing"])
         self.fails(*train, "digits:", "--budget", "1KiB", says=["budget"])
         self.fails(*train, "digits:", "--budget", "much", says=["much"])
+        self.fails("train", "mlp.graft", "--data", "digits:", "-o", "nowhere/t.graft", says=["nowhere", "no folder"])
+        for option in ("--epochs", "--steps", "--seq"):
+            done = self.run_graft(*train, "digits:", option, "0")
+            self.assertEqual((done.returncode, "1 or more" in done.stderr), (2, True), option)
         self.labels([0, 10], "y.npy")  # classes are 0 to 9
         self.fails(*train, "npy:x.npy,y.npy", says=["10"])
         self.labels([0], "y.npy")

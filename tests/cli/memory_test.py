@@ -49,6 +49,8 @@ class Capabilities(CliTest):
         for caps, says in (([], "not a JSON object"), ({}, "neither"), ({"limits": 3}, "not an object"),
                            ({"limits": {**limits, "shared": 1}}, 'no limit "shared"'),
                            ({"limits": {"subgroup_size": 0}}, '"subgroup_size" is 0'),
+                           ({"limits": {"subgroup_size": 3}}, "powers of two"),
+                           ({"limits": {"max_shared_memory": 16}}, "at least 16384"),
                            ({"limits": {"max_workgroup_size": [1, 2]}}, "three numbers"),
                            ({"limits": limits, "features": {"shader_float16": 1}}, "true or false"),
                            ({"features": {"matrix_shapes": ["matrices of f32 8x8x8"]}}, "f16 16x16x16"),

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdio>
+#include <functional>
 #include <limits>
 #include <type_traits>
 
@@ -94,6 +96,35 @@ Status read_type(const Json& type, gpu::Caps& caps) {
   return invalid("\"type\" is ", type.dump(), "; it is one of other, integrated, discrete, virtual and cpu.");
 }
 
+/// What every Vulkan device has is counted on: a plan for less would be for none.
+Status check_limits(const gpu::Caps& caps) {
+  gpu::Caps least;
+  least.max_storage_buffers_per_stage = 4;
+  for (const std::uint32_t power : {caps.storage_buffer_alignment, caps.subgroup_size}) {
+    if (!std::has_single_bit(power) || power > 256) {
+      return invalid("\"storage_buffer_alignment\" and \"subgroup_size\" must be powers of two up to 256, not ", power,
+                     ".");
+    }
+  }
+  Status status = ok_status();
+  each_limit(
+      [&]<class T>(std::string_view name, const T& limit, const T& guaranteed) {
+        if (name == "storage_buffer_alignment" || !status.ok()) return;
+        bool enough = true;
+        if constexpr (std::is_integral_v<T>) {
+          enough = limit >= guaranteed;
+        } else {
+          enough = std::ranges::equal(limit, guaranteed, std::ranges::greater_equal());
+        }
+        if (!enough) {
+          status = invalid("\"", name, "\" is ", Json(limit).dump(), "; every Vulkan device has at least ",
+                           Json(guaranteed).dump(), ".");
+        }
+      },
+      caps, least);
+  return status;
+}
+
 Status read_caps(const Json& object, gpu::Caps& caps) {
   for (const char* part : {"limits", "features"}) {
     if (object.contains(part) && !object[part].is_object()) return invalid("\"", part, "\" is not an object.");
@@ -106,6 +137,7 @@ Status read_caps(const Json& object, gpu::Caps& caps) {
   if (object.contains("heaps")) GRAFT_TRY(read_heaps(object["heaps"], caps));
   if (object.contains("limits")) {
     GRAFT_TRY(read_members("limit", object["limits"], {}, [&](auto read) { each_limit(read, caps); }));
+    GRAFT_TRY(check_limits(caps));
   }
   gpu::no_matrices(caps);
   if (!object.contains("features")) return ok_status();

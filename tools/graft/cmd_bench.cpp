@@ -108,9 +108,10 @@ Status bench_ops(gpu::Device& device, const Options& options) {
     if (options.alone) c.rivals.clear();
     auto row = run_case(device, caps, c, options.repeat, options.clock());
     if (!row.ok()) return std::move(row).status().with_context(cat("In the benchmark \"", c.name, "\""));
-    if (options.json) rows.push_back(row_json(*row, figures));
+    rows.push_back(row_json(*row, figures));
     if (!options.json) print_row(*row, figures);
   }
+  if (rows.empty()) return invalid("No benchmark has \"", options.filter, "\" in its name.");
   if (options.json) {
     nlohmann::ordered_json out = device_json(device);
     out["figures"] = figures_json(figures);

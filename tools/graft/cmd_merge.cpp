@@ -1,6 +1,7 @@
 // graft merge: an adapter's product added to the weights, which gives an ordinary model.
 #include <cstdio>
 #include <memory>
+#include <utility>
 
 #include "runtime/session/adapter.h"
 #include "tools/convert/adapter_files.h"
@@ -21,8 +22,10 @@ struct Options {
 Status run(const Options& options) {
   GRAFT_TRY_ASSIGN(const Model base, open_model(options.path));
   GRAFT_TRY_ASSIGN(const Model adapter, convert::open_adapter(os::system_files(), options.adapter, base));
-  GRAFT_TRY_ASSIGN(const Model merged, merge_adapter(base, adapter, block_format(options.quantize)));
-  GRAFT_TRY(save_model(os::system_files(), options.output, merged));
+  auto merged = merge_adapter(base, adapter, block_format(options.quantize));
+  if (!merged.ok())
+    return std::move(merged).status().with_context(cat("While merging the adapter \"", options.adapter, "\""));
+  GRAFT_TRY(save_model(os::system_files(), options.output, *merged));
   std::printf("Wrote %s.\n", options.output.c_str());
   return ok_status();
 }

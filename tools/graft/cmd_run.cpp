@@ -52,6 +52,13 @@ Result<Arrays> read_inputs(const Options& options) {
 
 // Named dimensions follow from the files' shapes; --bind may say the same or more.
 Status bind_from_inputs(const Model& model, const Arrays& arrays, Bindings& bindings) {
+  std::string inputs;
+  for (const ValueId id : model.graph.inputs()) inputs += cat(inputs.empty() ? "" : ", ", model.graph.value(id).name);
+  for (const auto& [name, array] : arrays) {
+    const ValueId id = model.graph.find_value(name);
+    if (id.valid() && model.graph.value(id).kind == ValueKind::input) continue;
+    return invalid("The model has no input \"", name, "\"; its inputs are: ", inputs, ".");
+  }
   for (const ValueId id : model.graph.inputs()) {
     const Value& value = model.graph.value(id);
     const auto found = arrays.find(value.name);

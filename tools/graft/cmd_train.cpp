@@ -1,11 +1,9 @@
 // graft train: fine-tunes a model, shows progress, keeps metrics, and saves the result, also when interrupted.
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <cmath>
 #include <csignal>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -20,6 +18,7 @@
 #include "tools/graft/budget.h"
 #include "tools/graft/checkpoint_flags.h"
 #include "tools/graft/device.h"
+#include "tools/graft/metrics_file.h"
 #include "tools/graft/model_io.h"
 #include "tools/graft/options.h"
 #include "tools/graft/progress.h"
@@ -79,30 +78,6 @@ std::string metrics_text(const train::Metrics& metrics, const TrainFlags& flags)
   return text;
 }
 
-// One JSON object a line, on disk as soon as it is known.
-class MetricsFile {
- public:
-  ~MetricsFile() {
-    if (file_ != nullptr) std::fclose(file_);
-  }
-  Status open(const std::string& path) {
-    path_ = path;
-    file_ = std::fopen(path.c_str(), "w");
-    return file_ != nullptr ? ok_status() : failure();
-  }
-  Status write(const nlohmann::ordered_json& row) {
-    if (file_ == nullptr) return ok_status();
-    if (std::fprintf(file_, "%s\n", row.dump().c_str()) > 0 && std::fflush(file_) == 0) return ok_status();
-    return failure();
-  }
-
- private:
-  Status failure() const { return error(Code::io_error, "Cannot write \"", path_, "\": ", std::strerror(errno), "."); }
-
-  std::FILE* file_ = nullptr;
-  std::string path_;
-};
-
 nlohmann::ordered_json metrics_json(const char* kind, const train::Metrics& metrics, const TrainFlags& flags) {
   nlohmann::ordered_json row = {{"kind", kind}, {"loss", metrics.loss()}};
   if (metrics.has_correct) row["accuracy"] = metrics.accuracy();
@@ -148,7 +123,8 @@ Status evaluate(Run& run, const char* when) {
   run.held_out_losses.push_back({static_cast<double>(step), metrics.loss()});
   auto row = metrics_json("held_out", metrics, run.options.train);
   row["step"] = step;
-  return run.metrics.write(row);
+  run.metrics.write(row);
+  return ok_status();
 }
 
 // What the model says now, where that was asked for.
@@ -160,21 +136,20 @@ Status show_samples(Run& run) {
     const auto step = run.trainer.state().step;
     std::printf("sample after %llu steps: %s|%s\n", static_cast<unsigned long long>(step), flags.prompts[i].c_str(),
                 texts[i].c_str());
-    GRAFT_TRY(
-        run.metrics.write({{"kind", "sample"}, {"step", step}, {"prompt", flags.prompts[i]}, {"text", texts[i]}}));
+    run.metrics.write({{"kind", "sample"}, {"step", step}, {"prompt", flags.prompts[i]}, {"text", texts[i]}});
   }
   std::fflush(stdout);
   return ok_status();
 }
 
 // Shows the step taken last, once it is as durable as it is to be: the device has gone on meanwhile.
-Status acknowledge(Run& run, Progress& progress) {
-  if (!run.waiting) return ok_status();
+void acknowledge(Run& run, Progress& progress) {
+  if (!run.waiting) return;
   if (run.checkpointer != nullptr) run.checkpointer->acknowledge();
   const Waiting step = std::move(*run.waiting);
   run.waiting.reset();
   progress.update(step.step, step.text);
-  return run.metrics.write(step.row);
+  run.metrics.write(step.row);
 }
 
 // That the device was short of memory, once for each time.
@@ -194,7 +169,7 @@ void show_shortages(Run& run, Progress& progress) {
 }
 
 Status on_step(Run& run, Progress& progress, const train::StepResult& result) {
-  GRAFT_TRY(acknowledge(run, progress));
+  acknowledge(run, progress);
   if (run.checkpointer != nullptr) GRAFT_TRY(run.checkpointer->record(result));
   show_shortages(run, progress);
   const auto step = run.trainer.state().step;
@@ -215,7 +190,8 @@ Status on_step(Run& run, Progress& progress, const train::StepResult& result) {
   std::string text = metrics_text(result.metrics, run.options.train);
   if (result.skipped_steps > 0) text += cat(", ", result.skipped_steps, " steps left out (overflow)");
   run.waiting = Waiting{step, std::move(text), std::move(row)};
-  return run.checkpointer != nullptr ? ok_status() : acknowledge(run, progress);
+  if (run.checkpointer == nullptr) acknowledge(run, progress);
+  return ok_status();
 }
 
 Result<train::FitEnd> train_all(Run& run) {
@@ -230,12 +206,12 @@ Result<train::FitEnd> train_all(Run& run) {
   fit_options.on_step = [&](const train::StepResult& result) -> Status {
     GRAFT_TRY(on_step(run, progress, result));
     if (every == 0 || run.trainer.state().step % every != 0) return ok_status();
-    GRAFT_TRY(acknowledge(run, progress));
+    acknowledge(run, progress);
     progress.finish();
     return show_samples(run);
   };
   fit_options.on_epoch = [&](const train::Trainer& trainer) -> Status {
-    GRAFT_TRY(acknowledge(run, progress));
+    acknowledge(run, progress);
     progress.finish();
     std::printf("epoch %llu: %s\n", static_cast<unsigned long long>(trainer.state().epoch) + 1,
                 metrics_text(trainer.state().epoch_metrics, run.options.train).c_str());
@@ -243,11 +219,10 @@ Result<train::FitEnd> train_all(Run& run) {
     return every == 0 ? show_samples(run) : ok_status();
   };
   GRAFT_TRY_ASSIGN(const train::FitEnd end, train::fit(run.trainer, run.loader, fit_options));
-  GRAFT_TRY(acknowledge(run, progress));
+  acknowledge(run, progress);
   return end;
 }
 
-// The last state. A failure is told at the end, once the model is written.
 Status save_checkpoint(Run& run) {
   if (run.checkpointer == nullptr) return ok_status();
   const bool ahead = run.checkpointer->to_replay() > 0;
@@ -280,26 +255,23 @@ Status write_fetched(const Run& run) {
   return ok_status();
 }
 
-Status finish(Run& run, Model& model, train::FitEnd end) {
-  if (end == train::FitEnd::stopped) {
-    const train::TrainingState& state = run.trainer.state();
-    std::printf("Stopped after step %llu%s.\n", static_cast<unsigned long long>(state.step),
-                state.samples_done == 0 ? "" : cat(" and ", state.samples_done, " samples of the next").c_str());
-  }
-  Status saved = save_checkpoint(run);
-  if (!run.options.svg.empty()) {
-    const std::string caption = cat(run.options.data, ", batch ", run.trainer.options().batch, ", ",
-                                    train::optimizer_name(run.trainer.options().optimizer.kind), ", learning rate ",
-                                    run.trainer.options().optimizer.learning_rate);
-    GRAFT_TRY(write_text(run.options.svg, loss_svg("Loss", run.losses, run.held_out_losses, caption)));
-  }
-  GRAFT_TRY(write_fetched(run));
-  if (run.profile != nullptr) {
-    const Consumers consumers = consumers_of(*run.profile);
-    GRAFT_TRY(write_trace(run.options.profile, *run.profile, consumers));
-    print_consumers(consumers, *run.profile);
-  }
-  if (run.options.output.empty()) return saved;
+Status write_loss_curve(const Run& run) {
+  if (run.options.svg.empty()) return ok_status();
+  const std::string caption = cat(run.options.data, ", batch ", run.trainer.options().batch, ", ",
+                                  train::optimizer_name(run.trainer.options().optimizer.kind), ", learning rate ",
+                                  run.trainer.options().optimizer.learning_rate);
+  return write_text(run.options.svg, loss_svg("Loss", run.losses, run.held_out_losses, caption));
+}
+
+Status write_profile(const Run& run) {
+  if (run.profile == nullptr) return ok_status();
+  const Consumers consumers = consumers_of(*run.profile);
+  print_consumers(consumers, *run.profile);
+  return write_trace(run.options.profile, *run.profile, consumers);
+}
+
+Status write_model(const Run& run, Model& model) {
+  if (run.options.output.empty()) return ok_status();
   GRAFT_TRY(copy_to_model(run.trainer, model));
   if (run.options.train.lora.empty() && run.options.train.adapter.empty()) {
     GRAFT_TRY(save_model(os::system_files(), run.options.output, model));
@@ -308,7 +280,20 @@ Status finish(Run& run, Model& model, train::FitEnd end) {
     GRAFT_TRY(save_model(os::system_files(), run.options.output, adapter));
   }
   std::printf("Wrote %s.\n", run.options.output.c_str());
-  return saved;
+  return ok_status();
+}
+
+Status finish(Run& run, Model& model, train::FitEnd end) {
+  if (end == train::FitEnd::stopped) {
+    const train::TrainingState& state = run.trainer.state();
+    std::printf("Stopped after step %llu%s.\n", static_cast<unsigned long long>(state.step),
+                state.samples_done == 0 ? "" : cat(" and ", state.samples_done, " samples of the next").c_str());
+  }
+  // Whatever fails, the rest is written all the same; the first failure is the run's.
+  const Status all[] = {save_checkpoint(run), write_loss_curve(run),   write_fetched(run),
+                        write_profile(run),   write_model(run, model), run.metrics.outcome()};
+  const auto* const failed = std::ranges::find_if(all, [](const Status& status) { return !status.ok(); });
+  return failed == std::end(all) ? ok_status() : *failed;
 }
 
 // Null where no checkpoint is asked for.
@@ -432,6 +417,7 @@ Status run(const Options& options) {
   GRAFT_TRY(detail::to_status(checkpoint_options(options.checkpoint)));
   if (options.fetch.empty() != options.fetch_folder.empty()) return invalid("--fetch NAMES goes with --fetch-out DIR.");
   if (options.steps > 0 && options.epochs > 0) return invalid("Give --steps or --epochs, not both.");
+  GRAFT_TRY(check_output(options.output));
   GRAFT_TRY_ASSIGN(AdaptedModel model,
                    open_adapted(options.path, options.train.adapter, options.train.lora, options.train.seed));
   std::signal(SIGINT, on_signal);
@@ -454,8 +440,8 @@ Action add_train(CLI::App& app) {
   app.add_option("--eval", options->held_out, "A data set to evaluate on before training and after each epoch");
   app.add_option("--eval-split", options->split,
                  "Share of --data to evaluate on instead, as in 0.05: its last samples");
-  app.add_option("--epochs", options->epochs, "Times through the data (1)");
-  app.add_option("--steps", options->steps, "Optimizer steps, instead of epochs");
+  app.add_option("--epochs", options->epochs, "Times through the data (1)")->check(at_least_one);
+  app.add_option("--steps", options->steps, "Optimizer steps, instead of epochs")->check(at_least_one);
   app.add_option("--budget", options->budget, kBudgetHelp);
   app.add_flag("--no-fusion", options->no_fusion, "Every op and every tensor by dispatches of its own: the same bits");
   app.add_flag("--no-shuffle", options->no_shuffle, "Take the samples in their order");

@@ -50,11 +50,10 @@ nlohmann::ordered_json matmul_precision_json(const gpu::Caps& caps) {
 
 void add_caps_flag(CLI::App& app, std::string& given) {
   std::string names;
-  for (const gpu::CapsPreset& p : gpu::caps_presets()) names += cat(names.empty() ? "" : "; ", p.name, ": ", p.summary);
+  for (const gpu::CapsPreset& p : gpu::caps_presets()) names += cat("\n  ", p.name, ": ", p.summary);
   app.add_option(
       "--caps", given,
-      "Plan as for a device with other capabilities: FILE.json, as graft devices --json prints them there, or " +
-          names);
+      "As for a device with other capabilities: FILE.json, as graft devices --json prints them there, or" + names);
 }
 
 Status apply_caps_flag(const std::string& given, gpu::Caps& caps) {

@@ -1,7 +1,9 @@
 // graft: converts, plans, runs, trains and inspects. Results go to stdout, progress and logs to stderr.
 // Exit status: 0 done, 1 failed (one sentence on stderr), 2 bad usage.
+#include <algorithm>
 #include <cstdio>
 #include <new>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -29,7 +31,7 @@ constexpr Command kCommands[] = {
      graft::cli::add_export},
     {"checkpoint", "List, verify, prune and restore checkpoints of training", graft::cli::add_checkpoint},
     {"verify", "Check every op of a model on this GPU against a double-precision reference", graft::cli::add_verify},
-    {"bench", "Measure the device, kernels, or a model's forward pass: GFLOP/s and GB/s", graft::cli::add_bench},
+    {"bench", "Measure the device, kernels or a model: GFLOP/s, GB/s, tokens/s", graft::cli::add_bench},
 };
 
 int fail(const std::string& sentence) {
@@ -46,6 +48,11 @@ int run(int argc, char** argv) {
   for (const Command& command : kCommands) {
     CLI::App* sub = app.add_subcommand(command.name, command.summary);
     actions.emplace_back(sub, command.add(*sub));
+  }
+  const std::string_view first = argc > 1 ? argv[1] : "-";
+  if (!first.starts_with('-') && std::ranges::find(kCommands, first, &Command::name) == std::end(kCommands)) {
+    fail(graft::cat("There is no command \"", first, "\"; graft --help lists those that there are."));
+    return 2;
   }
   try {
     app.parse(argc, argv);

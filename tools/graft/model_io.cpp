@@ -1,6 +1,8 @@
 #include "tools/graft/model_io.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 
 namespace graft::cli {
 
@@ -11,6 +13,14 @@ Result<Model> open_model(const std::string& path) {
     }
   }
   return load_model(os::system_files(), path);
+}
+
+Status check_output(const std::string& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) return invalid("The output \"", path, "\" is a folder.");
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  if (folder.empty() || std::filesystem::is_directory(folder, ignored)) return ok_status();
+  return invalid("The output \"", path, "\" cannot be written: there is no folder \"", folder.string(), "\".");
 }
 
 Result<Bindings> complete_bindings(const Model& model, const Bindings& given, bool fill) {

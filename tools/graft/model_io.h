@@ -12,6 +12,9 @@ namespace graft::cli {
 /// A .graft file; another format is an error that names the command to convert it with.
 Result<Model> open_model(const std::string& path);
 
+/// Before hours of work: refuses a file that could not be written afterwards, being a folder or in none. Empty: none.
+Status check_output(const std::string& path);
+
 /// `given`, then the model's own defaults, then 1 where `fill` is set; without it an error names what is unbound.
 Result<Bindings> complete_bindings(const Model& model, const Bindings& given, bool fill);
 

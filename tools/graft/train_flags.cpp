@@ -46,7 +46,8 @@ void add_loss_flags(CLI::App& app, TrainFlags& flags) {
   app.add_option("--loss-of", flags.output, "The output that the loss is taken of (default: the first)");
   app.add_option("--label-smoothing", flags.label_smoothing, "For ce, from 0 to 1");
   app.add_option("--ignore-index", flags.ignore_index, "For ce: rows with this label count for nothing (-100)");
-  app.add_option("--seq", flags.seq, "Tokens of a sample, for language models: the dimension \"seq\"");
+  app.add_option("--seq", flags.seq, "Tokens of a sample, for language models: the dimension \"seq\"")
+      ->check(at_least_one);
   app.add_option("--adapter", flags.adapter,
                  "An adapter for the model: of graft train --lora, a PEFT folder, or a GGUF file");
 }
