@@ -4,6 +4,7 @@
 
 #include "runtime/exec/narrow_kernel.h"
 #include "runtime/exec/specialize.h"
+#include "runtime/exec/wide_kernel.h"
 
 namespace graft {
 
@@ -11,8 +12,8 @@ Result<std::vector<gpu::Kernel*>> KernelCache::get(const Plan& plan) {
   std::vector<gpu::KernelDesc> missing;
   std::vector<const PlanKernel*> missing_kernels;
   std::map<std::pair<shaders::KernelId, BindingStorage>, std::vector<std::uint32_t>> narrow;
-  std::list<std::vector<std::uint32_t>> specialized;  // none moves while descriptions point at it
-  for (const PlanKernel& kernel : plan.kernels) {     // no two are equal
+  std::list<std::vector<std::uint32_t>> changed;   // none moves while descriptions point at it
+  for (const PlanKernel& kernel : plan.kernels) {  // no two are equal
     if (kernels_.contains(key_of(kernel))) continue;
     const shaders::KernelInfo& info = shaders::kernel_info(kernel.id);
     std::span<const std::uint32_t> spirv = info.spirv;
@@ -25,9 +26,10 @@ Result<std::vector<gpu::Kernel*>> KernelCache::get(const Plan& plan) {
     }
     std::span<const std::uint32_t> specialization = kernel.specialization;
     if (!specialization.empty() && wants_plain_constants(device_.caps(), info.name, specialization)) {
-      spirv = specialized.emplace_back(specialize(spirv, specialization));
+      spirv = changed.emplace_back(specialize(spirv, specialization));
       specialization = {};
     }
+    if (wants_wide_vectors(device_.caps()) && info.features == 0) spirv = changed.emplace_back(widen_vectors(spirv));
     missing.push_back({info.name, spirv, specialization, kernel.bindings, kernel.push_bytes});
     if ((info.features & shaders::needs_coopmat) != 0) missing.back().subgroup_size = device_.caps().matrix_subgroup;
     missing_kernels.push_back(&kernel);

@@ -113,6 +113,8 @@ inline void append(Words& to, Op op, std::initializer_list<Word> operands, std::
   to.insert(to.end(), rest.begin(), rest.end());
 }
 
+inline void append_words(Words& to, std::span<const Word> words) { to.insert(to.end(), words.begin(), words.end()); }
+
 /// Types and constants: found where the module has them, else declared in `declarations`.
 class Types {
  public:
