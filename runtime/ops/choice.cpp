@@ -198,6 +198,9 @@ constexpr Variant kVariants[] = {
     {Family::weight_rows, "subgroup across, integers", 2, {0, 1, 1}, has_dots},
     {Family::weight_rows, "16 of 64 lanes along, integers, 2 rows", 2, {64, 16, 2}, has_dots},
     {Family::weight_rows, "blocked", 3, {}, nullptr},
+
+    {Family::ends, "in the kernel", 0, {}, nullptr},
+    {Family::ends, "apart", 1, {}, nullptr},
 };
 
 constexpr std::string_view kFlexible = "matrix units without a way through shared memory for results";
@@ -294,6 +297,10 @@ constexpr Rule kRules[] = {
      "each lane unpacks rows of its own, the others' A is its own"},
     {Family::weight_rows, "64 lanes along, 2 rows", few_rows, "up to four rows read the weight once, without tiles"},
     {Family::weight_rows, "blocked", nullptr, "more than a few rows"},
+
+    {Family::ends, "apart", is_cpu,
+     "a dispatch costs little, results stay in a cache, and each chain would compile its kernel anew"},
+    {Family::ends, "in the kernel", nullptr, "saves a dispatch, a barrier and a way through memory"},
 };
 
 // Whether lanes that share nothing are what a CPU device has, and whether this tile of theirs is the cheapest among
@@ -344,9 +351,9 @@ DeviceClass device_class(const gpu::Caps& caps) {
 }
 
 std::string_view family_name(Family family) {
-  static constexpr std::string_view kNames[] = {"product",     "gemm",      "gemm_parts",   "skinny_rows",
-                                                "skinny_cols", "depthwise", "depthwise_dw", "transpose",
-                                                "rows",        "attention", "weight_rows",  "attention_few"};
+  static constexpr std::string_view kNames[] = {
+      "product",   "gemm", "gemm_parts", "skinny_rows", "skinny_cols",   "depthwise", "depthwise_dw",
+      "transpose", "rows", "attention",  "weight_rows", "attention_few", "ends"};
   return kNames[static_cast<std::size_t>(family)];
 }
 

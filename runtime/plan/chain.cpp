@@ -10,6 +10,7 @@
 #include "shaders/chain/chain_fn.h"
 #include "shaders/chain/chain_push.h"
 #include "shaders/common/strided_push.h"
+#include "shaders/gated/gated_push.h"
 #include "shaders/unary/unary_fn.h"
 #include "shaders/unary/unary_push.h"
 
@@ -106,6 +107,58 @@ std::optional<Chain> binary_chain(const Step& step, const PlanKernel& kernel) {
   return chain;
 }
 
+constexpr ChainReach kWhole{chain_fn::same, 1, 1};
+
+/// y = fn(gate) * up, or the gradient of that: see shaders/gated.
+std::optional<Chain> gated_chain(const Step& step, const PlanKernel& kernel) {
+  constexpr std::uint32_t kFns[] = {unary_fn::silu, unary_fn::gelu, unary_fn::gelu_tanh};
+  const bool gradient = kernel.id == KernelId::gated_grad__f32;
+  if (kernel.specialization[0] >= std::size(kFns)) return std::nullopt;
+  const std::uint32_t fn = kFns[kernel.specialization[0]];
+  Chain chain;
+  chain.count = push_of<push::GatedPush>(step).count;
+  const std::size_t inputs = gradient ? 3 : 2;
+  for (std::size_t i = 0; i < inputs; ++i) {
+    chain.inputs.push_back({step.bindings[i], kWhole, binding_storage(kernel.storage, i)});
+  }
+  const auto output = [&](std::size_t binding, std::uint32_t reg) {
+    const Stored stored = binding_storage(kernel.storage, binding);
+    chain.outputs.push_back({step.bindings[binding], chain_fn::inputs + reg, stored});
+    chain.steps[reg].rounded = stored;
+  };
+  chain.steps.push_back({chain_fn::unary, fn, 0});
+  chain.steps.push_back(
+      {chain_fn::binary, binary_fn::mul, gradient ? 2u : chain_fn::inputs, gradient ? chain_fn::inputs : 1u});
+  if (!gradient) {
+    output(2, 1);
+    return chain;
+  }
+  chain.steps.push_back({chain_fn::binary, binary_fn::mul, 2, 1});
+  chain.steps.push_back({chain_fn::slope, fn, 0, chain_fn::inputs + 2});
+  output(3, 3);
+  output(4, 1);
+  return chain;
+}
+
+/// Functions that kernels which end with a chain know: CHAIN_FEW in unary_apply.glsl and binary_apply.glsl.
+bool is_common(const ChainStep& step) {
+  if (step.kind == chain_fn::source) return true;
+  if (step.kind == chain_fn::binary) {
+    return step.fn == binary_fn::add || step.fn == binary_fn::sub || step.fn == binary_fn::mul;
+  }
+  switch (step.fn) {
+    case unary_fn::tanh:
+    case unary_fn::sigmoid:
+    case unary_fn::relu:
+    case unary_fn::gelu:
+    case unary_fn::gelu_tanh:
+    case unary_fn::silu:
+    case unary_fn::erf:
+    case unary_fn::affine: return true;
+    default: return false;
+  }
+}
+
 std::uint32_t add_input(Chain& chain, const ChainInput& input) {
   for (std::uint32_t i = 0; i < chain.inputs.size(); ++i) {
     const PlanBinding& b = chain.inputs[i].binding;
@@ -120,8 +173,10 @@ std::uint32_t add_input(Chain& chain, const ChainInput& input) {
 
 /// Whether a step reads the register. What is only stored is rounded by the store.
 bool is_read(const Chain& chain, std::size_t reg) {
-  return std::any_of(chain.steps.begin(), chain.steps.end(),
-                     [&](const ChainStep& s) { return s.a == reg || (s.kind != chain_fn::unary && s.b == reg); });
+  return std::any_of(chain.steps.begin(), chain.steps.end(), [&](const ChainStep& s) {
+    if (s.kind == chain_fn::source) return false;
+    return s.a == reg || (s.kind != chain_fn::unary && s.b == reg);
+  });
 }
 
 static_assert(static_cast<std::uint32_t>(Stored::f16) == chain_fn::to_f16 &&
@@ -129,8 +184,20 @@ static_assert(static_cast<std::uint32_t>(Stored::f16) == chain_fn::to_f16 &&
 
 }  // namespace
 
+bool is_link(KernelId kernel) {
+  switch (kernel) {
+    case KernelId::binary__f32:
+    case KernelId::unary__f32:
+    case KernelId::unary_grad__f32:
+    case KernelId::gated__f32:
+    case KernelId::gated_grad__f32: return true;
+    default: return false;
+  }
+}
+
 std::optional<Chain> chain_of(const Step& step, const PlanKernel& kernel) {
   if (kernel.id == KernelId::binary__f32) return binary_chain(step, kernel);
+  if (kernel.id == KernelId::gated__f32 || kernel.id == KernelId::gated_grad__f32) return gated_chain(step, kernel);
   const bool slope = kernel.id == KernelId::unary_grad__f32;
   if (!slope && kernel.id != KernelId::unary__f32) return std::nullopt;
   const std::uint32_t fn = kernel.specialization[0];
@@ -138,10 +205,9 @@ std::optional<Chain> chain_of(const Step& step, const PlanKernel& kernel) {
   const auto push = push_of<push::UnaryPush>(step);
   Chain chain;
   chain.count = push.count;
-  const ChainReach same{chain_fn::same, 1, 1};
-  chain.inputs.push_back({step.bindings[0], same, binding_storage(kernel.storage, 0)});
+  chain.inputs.push_back({step.bindings[0], kWhole, binding_storage(kernel.storage, 0)});
   std::uint32_t b = 0;
-  if (slope) b = add_input(chain, {step.bindings[1], same, binding_storage(kernel.storage, 1)});
+  if (slope) b = add_input(chain, {step.bindings[1], kWhole, binding_storage(kernel.storage, 1)});
   const Stored stored = binding_storage(kernel.storage, step.bindings.size() - 1);
   chain.steps.push_back({slope ? chain_fn::slope : chain_fn::unary, fn, 0, b, push.alpha, push.beta, stored});
   chain.outputs.push_back({step.bindings.back(), chain_fn::inputs, stored});
@@ -171,16 +237,44 @@ std::optional<Chain> join_chains(const Chain& first, const std::vector<char>& ke
   for (std::size_t i = 0; i < first.outputs.size(); ++i) {
     if (kept[i] != 0) out.outputs.push_back(first.outputs[i]);
   }
-  const bool fits = out.inputs.size() <= chain_fn::inputs && out.steps.size() <= chain_fn::steps &&
-                    out.outputs.size() <= chain_fn::outputs;
-  return fits ? std::optional(std::move(out)) : std::nullopt;
+  return chain_fits(out) ? std::optional(std::move(out)) : std::nullopt;
+}
+
+bool chain_fits(const Chain& chain) {
+  if (!chain.source) {
+    return chain.inputs.size() <= chain_fn::inputs && chain.steps.size() <= chain_fn::steps &&
+           chain.outputs.size() <= chain_fn::outputs;
+  }
+  std::uint32_t columns = chain.source->columns;
+  for (const ChainInput& input : chain.inputs) {
+    const ChainReach& reach = input.reach;
+    if (reach.mode == chain_fn::same || reach.mode == chain_fn::one) continue;
+    const bool row = reach.div == 1 && (reach.mode == chain_fn::row || reach.mode == chain_fn::any);
+    if (!row || (columns != 0 && columns != reach.mod)) return false;
+    columns = reach.mod;
+  }
+  return std::all_of(chain.steps.begin(), chain.steps.end(), is_common) &&
+         chain.inputs.size() <= chain_fn::epilogue_inputs && chain.steps.size() <= 1 + chain_fn::epilogue_steps &&
+         chain.outputs.size() <= chain_fn::epilogue_outputs;
 }
 
 std::vector<PlanBinding> chain_bindings(const Chain& chain) {
   std::vector<PlanBinding> bindings;
+  if (chain.source) {
+    const auto& own = chain.source->step.bindings;
+    for (std::size_t i = 0; i < own.size(); ++i) {
+      if (i != chain.source->out) bindings.push_back(own[i]);
+    }
+  }
   for (const ChainInput& input : chain.inputs) bindings.push_back(input.binding);
   for (const ChainOutput& output : chain.outputs) bindings.push_back(output.binding);
   return bindings;
+}
+
+std::uint32_t step_code(const Chain& chain, std::size_t step) {
+  const ChainStep& s = chain.steps[step];
+  const std::uint32_t rounded = is_read(chain, chain_fn::inputs + step) ? static_cast<std::uint32_t>(s.rounded) : 0;
+  return rounded << 24 | s.kind << 16 | s.fn << 8 | s.a << 4 | s.b;
 }
 
 PlanKernel chain_dispatch(const gpu::Caps& caps, const Chain& chain, Step& step) {
@@ -199,8 +293,7 @@ PlanKernel chain_dispatch(const gpu::Caps& caps, const Chain& chain, Step& step)
   PlanKernel kernel{KernelId::chain__f32, {modes, further, static_cast<std::uint32_t>(chain.steps.size())}, 0, 0};
   for (std::size_t i = 0; i < chain_fn::steps; ++i) {
     const ChainStep s = i < chain.steps.size() ? chain.steps[i] : ChainStep{};
-    const std::uint32_t rounded = is_read(chain, chain_fn::inputs + i) ? static_cast<std::uint32_t>(s.rounded) : 0;
-    kernel.specialization.push_back(rounded << 24 | s.kind << 16 | s.fn << 8 | s.a << 4 | s.b);
+    kernel.specialization.push_back(i < chain.steps.size() ? step_code(chain, i) : 0);
     push.alpha[i] = s.alpha;
     push.beta[i] = s.beta;
   }

@@ -48,6 +48,13 @@ Status arrange(Draft& draft, const PlanOptions& options, const std::vector<NodeI
 /// The largest sum of live bytes of what was arranged.
 std::uint64_t peak(const Draft& draft);
 
+/// Offsets in the arena; layouts of at most `enough` bytes are as good as smaller ones.
+void lay_out(Draft& draft, std::uint64_t enough);
+
+/// Other offsets, where the arena needs to grow for them no further than to `enough` bytes: operands of what may become
+/// one dispatch with what follows it keep their memory until then. Never a smaller arena.
+void keep_operands(Draft& draft, const PlanOptions& options, std::uint64_t enough);
+
 /// The plan of what was arranged, once its arena is laid out.
 Result<Plan> finish_plan(const Draft& draft, const PlanOptions& options);
 
@@ -81,7 +88,7 @@ void gather_updates(Draft& draft, const PlanOptions& options, std::uint64_t limi
 /// Nodes, kernels and dispatches of the plan, in the order of the nodes.
 void add_dispatches(const Draft& draft, Plan& plan);
 
-/// Puts chains of elementwise dispatches, and products with the bias that is added to them, into one: see
+/// Puts chains of elementwise dispatches into one, and what they follow, and norms with their sums: see
 /// PlanOptions::fuse. Uses no more memory; what lies between keeps its place in the arena, unused.
 void fuse_steps(const Draft& draft, Plan& plan);
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 #include <optional>
 
 #include "platform/base/checked.h"
@@ -88,11 +89,24 @@ Result<std::optional<std::uint64_t>> arena_limit(const Plan& plan, const PlanOpt
   return std::optional(limit ? std::min(*limit, left) : left);
 }
 
-/// Laid out, with updates that wait for others where that keeps the peak within `limit`.
-Result<Plan> plan_waiting(const Draft& arranged, const PlanOptions& options, std::uint64_t limit) {
+/// What a plan's arena must be within for the plan to be taken, as far as that is known before it is made.
+std::uint64_t largest_arena(const PlanOptions& options) {
+  if (options.least_memory) return 0;
+  std::uint64_t largest = std::numeric_limits<std::uint64_t>::max();
+  for (const std::uint64_t limit : {options.arena_limit, options.budget}) {
+    if (limit != 0) largest = std::min(largest, limit);
+  }
+  return largest;
+}
+
+/// Laid out, with updates that wait for others where that keeps the peak within `limit`. An arena above `largest` will
+/// not be taken.
+Result<Plan> plan_waiting(const Draft& arranged, const PlanOptions& options, std::uint64_t limit,
+                          std::uint64_t largest) {
   Draft d = arranged;
   if (options.merge) gather_updates(d, options, limit);
-  d.arena = assign_offsets(d.storages.blocks, d.residents.alignment(), d.residents.segment_bytes());
+  lay_out(d, 0);
+  if (d.arena.bytes <= largest) keep_operands(d, options, 0);
   return finish_plan(d, options);
 }
 
@@ -100,7 +114,7 @@ Result<Plan> plan_waiting(const Draft& arranged, const PlanOptions& options, std
 /// where its arena exceeds `limit`.
 Result<bool> plan_in_order(const Draft& d, const PlanOptions& options, std::uint64_t limit, Plan& plan) {
   for (const std::uint64_t allowed : {peak(d), std::uint64_t{0}}) {
-    GRAFT_TRY_ASSIGN(plan, plan_waiting(d, options, allowed));
+    GRAFT_TRY_ASSIGN(plan, plan_waiting(d, options, allowed, limit));
     if (plan.transient_bytes <= limit) return true;
   }
   return false;
@@ -166,7 +180,8 @@ Result<Plan> make_plan(const Graph& graph, const gpu::Caps& caps, const Resident
   constexpr std::uint64_t kShare = 8;  // of the whole memory that waiting may take
   Draft d{graph, caps, residents, graph.nodes().size()};
   GRAFT_TRY(arrange(d, options));
-  GRAFT_TRY_ASSIGN(Plan plan, plan_waiting(d, options, peak(d) + (peak(d) + residents.bytes()) / kShare));
+  const std::uint64_t roomy = peak(d) + (peak(d) + residents.bytes()) / kShare;
+  GRAFT_TRY_ASSIGN(Plan plan, plan_waiting(d, options, roomy, largest_arena(options)));
   GRAFT_TRY_ASSIGN(const auto limit, arena_limit(plan, options));
   if (!options.least_memory && (!limit || plan.transient_bytes <= *limit)) return plan;
   const std::uint64_t enough = options.least_memory ? 0 : *limit;

@@ -216,8 +216,8 @@ struct PlanOptions {
   /// what needs no barrier between. The same bits; gradients that wait for others take at most an eighth of the memory
   /// of the whole more, and none where there is a limit that would be passed.
   bool merge = true;
-  /// Runs chains of elementwise kernels as one that leaves out what lies between. The same bits, as far as a driver
-  /// compiles the same arithmetic to the same instructions.
+  /// Runs chains of elementwise kernels as one, products, convolutions and norms with the chain behind them, norms with
+  /// the sum before them. The same bits, as far as a driver compiles the same arithmetic to the same instructions.
   bool fuse = true;
 };
 

@@ -87,11 +87,6 @@ class Weighing {
   std::vector<NodeCost> costs_;
 };
 
-void lay_out(Draft& draft, std::uint64_t enough) {
-  draft.arena =
-      assign_offsets(draft.storages.blocks, draft.residents.alignment(), draft.residents.segment_bytes(), enough);
-}
-
 /// nullopt where its arena exceeds the limit.
 Result<std::optional<Plan>> plan_within(Weighing& weighing, const PlanOptions& options, const RecomputeChoice& choice,
                                         std::uint64_t limit) {
@@ -105,13 +100,14 @@ Result<std::optional<Plan>> plan_within(Weighing& weighing, const PlanOptions& o
     if (gathered && options.merge) gather_updates(draft, options, peak(draft));
     lay_out(draft, limit);
     if (draft.arena.bytes > limit) continue;
+    keep_operands(draft, options, limit);
     GRAFT_TRY_ASSIGN(Plan plan, weighing.finish(draft, choice));
     return std::optional(std::move(plan));
   }
   return std::optional<Plan>();
 }
 
-Result<Plan> plan_least(Weighing& weighing, std::vector<RecomputeChoice> choices) {
+Result<Plan> plan_least(Weighing& weighing, const PlanOptions& options, std::vector<RecomputeChoice> choices) {
   std::stable_sort(choices.begin(), choices.end(),
                    [](const RecomputeChoice& a, const RecomputeChoice& b) { return a.cost.peak < b.cost.peak; });
   const RecomputeChoice* best = nullptr;
@@ -126,6 +122,7 @@ Result<Plan> plan_least(Weighing& weighing, std::vector<RecomputeChoice> choices
   }
   GRAFT_TRY_ASSIGN(Draft draft, weighing.arranged(*best));
   lay_out(draft, 0);
+  keep_operands(draft, options, 0);
   return weighing.finish(draft, *best);
 }
 
@@ -134,7 +131,7 @@ Result<Plan> plan_least(Weighing& weighing, std::vector<RecomputeChoice> choices
 Result<Plan> plan_recomputing(const Draft& draft, const PlanOptions& options, std::uint64_t limit) {
   GRAFT_TRY_ASSIGN(Weighing weighing, Weighing::create(draft, options));
   GRAFT_TRY_ASSIGN(const std::vector<RecomputeChoice> choices, weighing.choices());
-  if (options.least_memory) return plan_least(weighing, choices);
+  if (options.least_memory) return plan_least(weighing, options, choices);
   for (const RecomputeChoice& choice : choices) {
     if (choice.cost.peak > limit) continue;
     GRAFT_TRY_ASSIGN(std::optional<Plan> plan, plan_within(weighing, options, choice, limit));
@@ -145,7 +142,7 @@ Result<Plan> plan_recomputing(const Draft& draft, const PlanOptions& options, st
                      plan_within(weighing, options, weighing.relaxed(choice, limit), limit));
     return relaxed ? *std::move(relaxed) : *std::move(plan);
   }
-  GRAFT_TRY_ASSIGN(const Plan least, plan_least(weighing, choices));
+  GRAFT_TRY_ASSIGN(const Plan least, plan_least(weighing, options, choices));
   return does_not_fit(least, options, limit);
 }
 

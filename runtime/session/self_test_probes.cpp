@@ -142,6 +142,25 @@ std::vector<OpProbe> other_probes() {
   };
 }
 
+// Ops with what they are run as one with.
+std::vector<OpProbe> fused_probes() {
+  const Attrs window = {
+      {"strides", Ints{2, 2}}, {"pads", Ints{1, 1, 1, 1}}, {"dilations", Ints{1, 1}}, {"groups", std::int64_t{1}}};
+  const Attrs last = {{"axis", std::int64_t{1}}};
+  const OpProbe::Operand rows = {{6, 40}, DType::f32, -1};
+  return {
+      {Op::matmul, {{{37, 21}}, {{21, 45}}}, {}, Op::relu},
+      {Op::matmul, {{{36, 40}}, {{40, 44}}}, {}, Op::relu},
+      {Op::matmul, {{{8, 5000}}, {{5000, 8}}}, {}, Op::relu},
+      {Op::conv, {{{2, 9, 9, 5}}, {{7, 3, 3, 5}}, {{7}}}, window, Op::relu},
+      {Op::batch_norm, {{{9, 6}}, {{6}}, {{6}}, {{6}}, {{6}}}, {}, Op::relu},
+      {Op::layer_norm, {rows, {{40}}, {{40}}}, last, Op::relu},
+      {Op::rms_norm, {rows, {{40}}}, {}, Op::relu},
+      {Op::add, {rows, rows}, {}, Op::rms_norm},
+      {Op::add, {rows, rows}, {}, Op::layer_norm, last},
+  };
+}
+
 // Blocks of random numbers, and what they stand for.
 RefTensor quantized_operand(const Operand& operand, std::mt19937_64& random) {
   std::vector<float> numbers(Shape::of(operand.dims).elements());
@@ -166,7 +185,8 @@ RefTensor operand_of(const Operand& operand, std::mt19937_64& random) {
 // Those of few kernels first: where a process dies, fewer are under suspicion.
 std::vector<OpProbe> all_probes() {
   std::vector<OpProbe> all;
-  for (auto& probes : {elementwise_probes(), product_probes(), row_probes(), decoder_probes(), other_probes()}) {
+  for (auto& probes :
+       {elementwise_probes(), product_probes(), row_probes(), decoder_probes(), other_probes(), fused_probes()}) {
     all.insert(all.end(), probes.begin(), probes.end());
   }
   return all;
@@ -189,6 +209,15 @@ Result<BuiltProbe> build_probe(const OpProbe& probe) {
   }
   BuiltProbe built;
   GRAFT_TRY_ASSIGN(built.probe, make_probe(probe.op, inputs, probe.attrs, differentiable && any_float ? 1 : 0));
+  if (probe.then) {
+    Graph& graph = built.probe.graph;
+    for (const Output& output : std::vector<Output>(graph.outputs().begin(), graph.outputs().end())) {
+      if (graph.value(output.value).shape.rank() < 2) continue;
+      const std::string name = cat("then_", output.name);
+      GRAFT_TRY_ASSIGN(const NodeId node, graph.add_node(*probe.then, {output.value}, probe.then_attrs, name));
+      graph.add_output(name, graph.node(node).outputs[0]);
+    }
+  }
   std::mt19937_64 random(17);
   for (std::size_t i = 0; i < probe.operands.size(); ++i) {
     built.feeds[cat("in", i)] = operand_of(probe.operands[i], random);

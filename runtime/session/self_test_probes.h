@@ -1,6 +1,7 @@
 // Small problems for every op whose answers the reference knows: what the self-test runs.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,9 @@ struct OpProbe {
   Op op{};
   std::vector<Operand> operands;
   Attrs attrs = {};
+  /// What is computed of each result and gradient, by an op of one input, to reach kernels that do more than one op.
+  std::optional<Op> then = {};
+  Attrs then_attrs = {};
 };
 
 const std::vector<OpProbe>& self_test_probes();

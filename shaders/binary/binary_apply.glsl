@@ -30,6 +30,7 @@ float binary_apply(uint fn, float a, float b) {
     case fn_add: return a + b;
     case fn_sub: return a - b;
     case fn_mul: return a * b;
+#ifndef CHAIN_FEW
     case fn_div: return a / b;
     case fn_pow: return pow_accurate(a, b);
     case fn_maximum: return max_nan(a, b);
@@ -37,6 +38,7 @@ float binary_apply(uint fn, float a, float b) {
     case fn_floor_mod: return floor_mod(a, b);
     case fn_trunc_mod: return trunc_mod(a, b);
     case fn_prelu: return a < 0.0 ? a * b : a;
+#endif
   }
   return a;
 }

@@ -1,16 +1,13 @@
 // A chain of elementwise functions in one pass. Steps are specialization constants, so that a driver compiles the very
-// chain and nothing else. The host's side is runtime/ops/chain/chain.cpp.
+// chain and nothing else. The host's side is runtime/plan/chain.cpp.
 //! variant f32 :
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_KHR_shader_subgroup_basic : require
 layout(local_size_x = 128) in;
-#include "shaders/binary/binary_apply.glsl"
-#include "shaders/chain/chain_fn.h"
+#include "shaders/chain/chain_apply.glsl"
 #include "shaders/chain/chain_push.h"
 #include "shaders/common/index.glsl"
-#include "shaders/common/round16.glsl"
-#include "shaders/unary/unary_apply.glsl"
 
 layout(constant_id = 0) const uint MODES = 0;    // four bits for each input, from the lowest
 layout(constant_id = 1) const uint OUTPUTS = 0;  // eight bits for each further output: its register; 0 for none
@@ -41,25 +38,6 @@ OUTPUT(2)
 
 const uint kUnits = 4;  // vectors of four of one invocation
 
-float exact(uint code, float a, float b, float alpha, float beta) {
-  const uint fn = code & 255u;
-  switch (code >> 8 & 255u) {
-    case chain_unary: return unary_apply(fn, a, alpha, beta);
-    case chain_binary: return binary_apply(fn, a, b);
-    case chain_slope: return b * unary_slope(fn, a, alpha, beta);
-  }
-  return a;
-}
-
-float apply(uint code, float a, float b, float alpha, float beta) {
-  const float y = exact(code, a, b, alpha, beta);
-  switch (code >> 16) {
-    case chain_to_f16: return round_f16(y);
-    case chain_to_bf16: return round_bf16(y);
-  }
-  return y;
-}
-
 // Elements e to e + 3, or (single) element e alone.
 #define LOAD(n, x)                                                                      \
   {                                                                                     \
@@ -81,7 +59,7 @@ float apply(uint code, float a, float b, float alpha, float beta) {
   if (single) out_##n[e] = y.x; else out4_##n[e / 4] = y;
 #define STEP(n)   \
   if (n < STEPS) { \
-    r[4 + n] = apply(STEP_##n >> 8, r[STEP_##n >> 4 & 15u], r[STEP_##n & 15u], p.alpha[n], p.beta[n]); \
+    r[4 + n] = chain_apply(STEP_##n >> 8, r[STEP_##n >> 4 & 15u], r[STEP_##n & 15u], p.alpha[n], p.beta[n]); \
   }
 
 void main() {

@@ -1,10 +1,13 @@
 //! variant f32 :
 //! variant f32_shuffle : -DGEMM_SHUFFLE
 //! variant f32_apart : -DGEMM_APART
+//! variant f32_epilogue : -DEPILOGUE=4
 //! requires coopmat
 //! variant f32_coopmat : -DGEMM_COOPMAT
 //! requires coopmat coopmat2
 //! variant f32_flexible : -DGEMM_COOPMAT -DGEMM_FLEXIBLE
+//! requires coopmat
+//! variant f32_coopmat_epilogue : -DGEMM_COOPMAT -DEPILOGUE=4
 #version 450
 #extension GL_GOOGLE_include_directive : require
 // y = conv(x, weight) (+ bias), implicit GEMM per group: m = output pixel, n = output channel, k = (tap, input channel).
@@ -25,6 +28,7 @@ struct Ptr { uint base; bool inside; };
 #define GEMM_VECTORS
 #define GEMM_STORES_FOURS
 #include "shaders/common/gemm.glsl"
+#include "shaders/chain/epilogue.glsl"
 
 uint group = 0;
 
@@ -65,11 +69,11 @@ vec4 b_load4(Ptr ptr, uint c) { return weight4[(ptr.base + c) / 4]; }
 uint out_row(uint m) { return m * p.o + group * p.group_o; }
 void out_store(uint address, uint n, float value) {
   if (p.has_bias != 0) value += bias[group * p.group_o + n];
-  y[address] = value;
+  y[address] = finished(value, address, group * p.group_o + n);
 }
 void out_store4(uint address, uint n, vec4 value) {
   if (p.has_bias != 0) value += bias4[(group * p.group_o + n) / 4];
-  y4[address / 4] = value;
+  y4[address / 4] = finished4(value, address, group * p.group_o + n);
 }
 
 void main() {

@@ -1,10 +1,13 @@
 //! variant f32 :
 //! variant f32_shuffle : -DGEMM_SHUFFLE
 //! variant f32_apart : -DGEMM_APART
+//! variant f32_epilogue : -DEPILOGUE=4
 //! requires coopmat
 //! variant f32_coopmat : -DGEMM_COOPMAT
 //! requires coopmat coopmat2
 //! variant f32_flexible : -DGEMM_COOPMAT -DGEMM_FLEXIBLE
+//! requires coopmat
+//! variant f32_coopmat_epilogue : -DGEMM_COOPMAT -DEPILOGUE=4
 #version 450
 #extension GL_GOOGLE_include_directive : require
 // dx = the gradient of conv by x (also transposed convolution, then with bias). Implicit GEMM per group and *phase*:
@@ -32,6 +35,7 @@ struct Ptr { uint base; bool inside; };
 #define GEMM_VECTORS
 #define GEMM_STORES_FOURS
 #include "shaders/common/gemm.glsl"
+#include "shaders/chain/epilogue.glsl"
 
 uint group = 0;
 uvec2 phase = uvec2(0);
@@ -98,11 +102,11 @@ uint out_row(uint m) {
 }
 void out_store(uint address, uint n, float value) {
   if (p.has_bias != 0) value += bias[group * p.group_c + n];
-  dx[address] = value;
+  dx[address] = finished(value, address, group * p.group_c + n);
 }
 void out_store4(uint address, uint n, vec4 value) {
   if (p.has_bias != 0) value += bias4[(group * p.group_c + n) / 4];
-  dx4[address / 4] = value;
+  dx4[address / 4] = finished4(value, address, group * p.group_c + n);
 }
 
 void main() {

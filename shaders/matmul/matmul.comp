@@ -1,10 +1,13 @@
 //! variant f32 :
 //! variant f32_shuffle : -DGEMM_SHUFFLE
 //! variant f32_apart : -DGEMM_APART
+//! variant f32_epilogue : -DEPILOGUE=4
 //! requires coopmat
 //! variant f32_coopmat : -DGEMM_COOPMAT
 //! requires coopmat coopmat2
 //! variant f32_flexible : -DGEMM_COOPMAT -DGEMM_FLEXIBLE
+//! requires coopmat
+//! variant f32_coopmat_epilogue : -DGEMM_COOPMAT -DEPILOGUE=4
 #version 450
 #extension GL_GOOGLE_include_directive : require
 // C = A B (+ bias) for row-major or transposed A and B, over broadcast batches.
@@ -27,6 +30,7 @@ struct Ptr { uint base; };
 #define GEMM_TOUCHES
 #define GEMM_SMALLER_GOES_BY
 #include "shaders/common/gemm.glsl"
+#include "shaders/chain/epilogue.glsl"
 
 uint a_base = 0;
 uint b_base = 0;
@@ -43,11 +47,11 @@ vec4 b_load4(Ptr ptr, uint c_index) { return b4[(ptr.base + c_index * p.b_k_stri
 uint out_row(uint m) { return c_base + m * p.n; }
 void out_store(uint address, uint n, float value) {
   if (p.has_bias != 0) value += bias[n];
-  c[address] = value;
+  c[address] = finished(value, address, n);
 }
 void out_store4(uint address, uint n, vec4 value) {
   if (p.has_bias != 0) value += bias4[n / 4];
-  c4[address / 4] = value;
+  c4[address / 4] = finished4(value, address, n);
 }
 
 void main() {

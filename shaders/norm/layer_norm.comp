@@ -1,10 +1,11 @@
 // Layer normalisation: mean, then squared deviations from it, then y; a row is read again from cache.
 //! variant f32 :
+//! variant f32_sum : -DSUM=6
 #version 450
 #extension GL_GOOGLE_include_directive : require
 layout(local_size_x = 128) in;
 #include "shaders/norm/layer_norm_push.h"
-#include "shaders/common/rows.glsl"
+#include "shaders/norm/row_sum.glsl"
 
 layout(binding = 0) readonly buffer X { float x[]; };
 layout(binding = 0) readonly buffer XQuads { vec4 x_quads[]; };
@@ -24,14 +25,14 @@ void main() {
 
   vec4 total = vec4(0.0);
   for (uint c = row_first(); c < end; c += ROW_STEP) {
-    ROW_LOAD(v, x, base, c, end, 0.0)
+    X_LOAD(v, base, c, end, 0.0)
     total += v;
   }
   const float mean = row_sum(sum_of(total)) / float(p.columns);
   vec4 squares = vec4(0.0);
   vec4 drift = vec4(0.0);  // what rounding left in the mean; corrects both (Chan, Golub and LeVeque 1983)
   for (uint c = row_first(); c < end; c += ROW_STEP) {
-    ROW_LOAD(v, x, base, c, end, mean)
+    X_LOAD(v, base, c, end, mean)
     const vec4 d = v - mean;
     squares += d * d;
     drift += d;
@@ -40,7 +41,8 @@ void main() {
   const float off = row_sum(sum_of(drift)) / float(p.columns);
   const float rstd = inversesqrt(max(variance - off * off, 0.0) + p.epsilon);
   for (uint c = row_first(); c < end; c += ROW_STEP) {
-    ROW_LOAD(v, x, base, c, end, 0.0)
+    X_LOAD(v, base, c, end, 0.0)
+    X_GIVE(base, c, end, v)
     v = ((v - mean) - off) * rstd;
     if (p.has_scale != 0u) {
       ROW_LOAD(factor, scale, 0, c, end, 0.0)

@@ -1,10 +1,12 @@
 // dx of layer normalisation: dx = rstd * (dy * scale - mean(dy * scale) - xhat * mean(dy * scale * xhat)).
 //! variant f32 :
+//! variant f32_epilogue : -DEPILOGUE=6
 #version 450
 #extension GL_GOOGLE_include_directive : require
 layout(local_size_x = 128) in;
 #include "shaders/norm/layer_norm_push.h"
 #include "shaders/common/rows.glsl"
+#include "shaders/chain/epilogue.glsl"
 
 layout(binding = 0) readonly buffer X { float x[]; };
 layout(binding = 0) readonly buffer XQuads { vec4 x_quads[]; };
@@ -45,7 +47,8 @@ void main() {
   const float mean_gx = row_sum(sum_of(along)) / float(p.columns);
   for (uint c = row_first(); c < end; c += ROW_STEP) {
     ROW_LOAD(v, x, base, c, end, 0.0)
-    const vec4 result = rstd * (scaled_dy(base, c, end) - mean_g - (v - mean) * rstd * mean_gx);
+    vec4 result = rstd * (scaled_dy(base, c, end) - mean_g - (v - mean) * rstd * mean_gx);
+    ROW_FINISH(result, base, c, end)
     ROW_STORE(dx, base, c, end, result)
   }
 }

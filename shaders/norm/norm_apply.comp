@@ -1,11 +1,13 @@
 // y = (x - mean) * rstd * scale + bias.
 //! variant f32 :
+//! variant f32_epilogue : -DEPILOGUE=6
 #version 450
 #extension GL_GOOGLE_include_directive : require
 layout(local_size_x = 128) in;
 #include "shaders/common/index.glsl"
 #include "shaders/norm/norm_push.h"
 #include "shaders/norm/norm.glsl"
+#include "shaders/chain/epilogue.glsl"
 
 layout(std430, set = 0, binding = 0) readonly buffer X { float x[]; };
 layout(std430, set = 0, binding = 1) readonly buffer Mean { float mean[]; };
@@ -23,5 +25,5 @@ void main() {
   float value = (x[i] - mean[s]) * rstd_of(stat[s]);
   if (p.has_scale != 0u) value *= scale[col];
   if (p.has_bias != 0u) value += bias[col];
-  y[i] = value;
+  y[i] = finished(value, i, col);
 }

@@ -1,10 +1,11 @@
 // y = x * rstd * (scale + unit), rstd = 1 / sqrt(mean(x^2) + epsilon); a row is read again from cache.
 //! variant f32 :
+//! variant f32_sum : -DSUM=4
 #version 450
 #extension GL_GOOGLE_include_directive : require
 layout(local_size_x = 128) in;
 #include "shaders/rms_norm/rms_norm_push.h"
-#include "shaders/common/rows.glsl"
+#include "shaders/norm/row_sum.glsl"
 
 layout(binding = 0) readonly buffer X { float x[]; };
 layout(binding = 0) readonly buffer XQuads { vec4 x_quads[]; };
@@ -20,12 +21,13 @@ void main() {
   const uint base = real ? row_start() : 0u;
   vec4 total = vec4(0.0);
   for (uint c = row_first(); c < end; c += ROW_STEP) {
-    ROW_LOAD(v, x, base, c, end, 0.0)
+    X_LOAD(v, base, c, end, 0.0)
     total += v * v;
   }
   const float rstd = 1.0 / sqrt(row_sum(sum_of(total)) / float(p.columns) + p.epsilon);
   for (uint c = row_first(); c < end; c += ROW_STEP) {
-    ROW_LOAD(v, x, base, c, end, 0.0)
+    X_LOAD(v, base, c, end, 0.0)
+    X_GIVE(base, c, end, v)
     v *= rstd;
     if (p.has_scale != 0u) {
       ROW_LOAD(factor, scale, 0, c, end, 0.0)

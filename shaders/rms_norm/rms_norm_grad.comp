@@ -1,10 +1,12 @@
 // dx = rstd * (g - xhat * mean(g * xhat)) with g = dy * (scale + unit) and xhat = x * rstd.
 //! variant f32 :
+//! variant f32_epilogue : -DEPILOGUE=5
 #version 450
 #extension GL_GOOGLE_include_directive : require
 layout(local_size_x = 128) in;
 #include "shaders/rms_norm/rms_norm_push.h"
 #include "shaders/common/rows.glsl"
+#include "shaders/chain/epilogue.glsl"
 
 layout(binding = 0) readonly buffer X { float x[]; };
 layout(binding = 0) readonly buffer XQuads { vec4 x_quads[]; };
@@ -38,7 +40,8 @@ void main() {
   const float along = row_sum(sum_of(total)) / float(p.columns);
   for (uint c = row_first(); c < end; c += ROW_STEP) {
     ROW_LOAD(v, x, base, c, end, 0.0)
-    const vec4 result = rstd * (scaled_dy(base, c, end) - v * rstd * along);
+    vec4 result = rstd * (scaled_dy(base, c, end) - v * rstd * along);
+    ROW_FINISH(result, base, c, end)
     ROW_STORE(dx, base, c, end, result)
   }
 }

@@ -1,5 +1,6 @@
 // The unary functions of floats and their derivatives. `fn` is a constant where they are called, so that compilers throw
-// away all others; alpha and beta are the op's two parameters.
+// away all others; alpha and beta are the op's two parameters. CHAIN_FEW: only those that networks are full of, for
+// kernels that call them in many places: drivers inline all before they throw away (the host: is_common() in runtime/plan/chain.cpp).
 #ifndef GRAFT_UNARY_APPLY_GLSL
 #define GRAFT_UNARY_APPLY_GLSL
 #include "shaders/common/activations.glsl"
@@ -14,6 +15,15 @@ float mish(float x) {
 
 float unary_apply(uint fn, float x, float alpha, float beta) {
   switch (fn) {
+    case fn_tanh: return tanh_accurate(x);
+    case fn_sigmoid: return sigmoid_accurate(x);
+    case fn_relu: return max_nan(x, 0.0);
+    case fn_gelu: return gelu(x);
+    case fn_gelu_tanh: return gelu_tanh(x);
+    case fn_silu: return silu(x);
+    case fn_erf: return erf_accurate(x);
+    case fn_affine: return alpha * x + beta;
+#ifndef CHAIN_FEW
     case fn_neg: return -x;
     case fn_abs: return abs(x);
     case fn_exp: return exp_accurate(x);
@@ -32,32 +42,25 @@ float unary_apply(uint fn, float x, float alpha, float beta) {
     case fn_atan: return atan_accurate(x);
     case fn_sinh: return sinh_accurate(x);
     case fn_cosh: return cosh_accurate(x);
-    case fn_tanh: return tanh_accurate(x);
     case fn_asinh: return asinh_accurate(x);
     case fn_acosh: return acosh_accurate(x);
     case fn_atanh: return atanh_accurate(x);
-    case fn_sigmoid: return sigmoid_accurate(x);
-    case fn_relu: return max_nan(x, 0.0);
     case fn_leaky_relu: return x < 0.0 ? alpha * x : x;
     case fn_elu:
     case fn_celu: return x < 0.0 ? alpha * expm1_accurate(x * beta) : x;
     case fn_selu: return beta * (x < 0.0 ? alpha * expm1_accurate(x) : x);
-    case fn_gelu: return gelu(x);
-    case fn_gelu_tanh: return gelu_tanh(x);
-    case fn_silu: return silu(x);
     case fn_hard_sigmoid: return min_nan(max_nan(alpha * x + beta, 0.0), 1.0);
     case fn_hard_swish: return x * min_nan(max_nan(x / 6.0 + 0.5, 0.0), 1.0);
     case fn_mish: return is_inf(x) ? max(x, 0.0) : mish(x);
     case fn_softplus: return softplus_accurate(x);
     case fn_softsign: return x / (1.0 + abs(x));
     case fn_thresholded_relu: return x > alpha || is_nan(x) ? x : 0.0;
-    case fn_erf: return erf_accurate(x);
     case fn_floor: return floor(x);
     case fn_ceil: return ceil(x);
     case fn_round: return roundEven(x);
     case fn_sign: return is_nan(x) ? x : sign(x);
-    case fn_affine: return alpha * x + beta;
     case fn_clip: return min_nan(max_nan(x, alpha), beta);
+#endif
   }
   return x;
 }
@@ -72,6 +75,15 @@ float mish_slope(float x) {
 
 float unary_slope(uint fn, float v, float alpha, float beta) {
   switch (fn) {
+    case fn_tanh: return (1.0 - v) * (1.0 + v);
+    case fn_sigmoid: return v * (1.0 - v);
+    case fn_relu: return v > 0.0 ? 1.0 : 0.0;
+    case fn_gelu: return gelu_slope(v);
+    case fn_gelu_tanh: return gelu_tanh_slope(v);
+    case fn_silu: return silu_slope(v);
+    case fn_erf: return 1.1283791671 * exp_accurate(-min(v * v, 200.0));
+    case fn_affine: return alpha;
+#ifndef CHAIN_FEW
     case fn_neg: return -1.0;
     case fn_abs: return sign(v);
     case fn_exp: return v;
@@ -90,28 +102,21 @@ float unary_slope(uint fn, float v, float alpha, float beta) {
     case fn_atan: return 1.0 / (1.0 + v * v);
     case fn_sinh: return cosh_accurate(v);
     case fn_cosh: return sinh_accurate(v);
-    case fn_tanh: return (1.0 - v) * (1.0 + v);
     case fn_asinh: return 1.0 / sqrt(v * v + 1.0);
     case fn_acosh: return 1.0 / sqrt((v - 1.0) * (v + 1.0));
     case fn_atanh: return 1.0 / ((1.0 - v) * (1.0 + v));
-    case fn_sigmoid: return v * (1.0 - v);
-    case fn_relu: return v > 0.0 ? 1.0 : 0.0;
     case fn_leaky_relu: return v > 0.0 ? 1.0 : alpha;
     case fn_elu:
     case fn_celu: return v > 0.0 ? 1.0 : alpha * beta * exp_accurate(v * beta);
     case fn_selu: return beta * (v > 0.0 ? 1.0 : alpha * exp_accurate(v));
-    case fn_gelu: return gelu_slope(v);
-    case fn_gelu_tanh: return gelu_tanh_slope(v);
-    case fn_silu: return silu_slope(v);
     case fn_hard_sigmoid: return v > 0.0 && v < 1.0 ? alpha : 0.0;
     case fn_hard_swish: return v <= -3.0 ? 0.0 : (v >= 3.0 ? 1.0 : v / 3.0 + 0.5);
     case fn_mish: return mish_slope(v);
     case fn_softplus: return sigmoid_accurate(v);
     case fn_softsign: return 1.0 / ((1.0 + abs(v)) * (1.0 + abs(v)));
     case fn_thresholded_relu: return v > alpha ? 1.0 : 0.0;
-    case fn_erf: return 1.1283791671 * exp_accurate(-min(v * v, 200.0));
-    case fn_affine: return alpha;
     case fn_clip: return v >= alpha && v <= beta ? 1.0 : 0.0;
+#endif
   }
   return 0.0;
 }

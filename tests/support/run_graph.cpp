@@ -29,6 +29,9 @@ Result<gpu::Caps> test_caps() {
   gpu::Caps caps = device->caps();
   const char* const preset = std::getenv("GRAFT_TEST_CAPS");
   if (preset != nullptr && *preset != '\0') GRAFT_TRY(gpu::apply_caps_preset(preset, caps));
+  // The kernels of ops, each by itself, whatever stands behind it here: tests/unit/plan_fuse_test.cpp has them
+  // together.
+  caps.advice.tuned[choose(Family::ends, caps, {}).key] = "apart";
   if (edit_caps != nullptr) edit_caps(caps);
   return gpu::within_device(std::move(caps), device->caps());
 }

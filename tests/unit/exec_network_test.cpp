@@ -38,7 +38,7 @@ void expect_same_bits(void (*build)(test::Network&)) {
   state.learning_rate[0] = 0.1f;
   const RunOnceOptions shared{.timeout = test::kTestTimeout, .check_plan = true};
   RunOnceOptions plain = shared;
-  plain.plan = {.reorder = false, .in_place = false};
+  plain.plan = {.reorder = false, .in_place = false, .merge = false, .fuse = false};
   const auto a = run_once(*device, net.graph, feeds, state, shared);
   ASSERT_TRUE(a.ok()) << a.status().message();
   const auto b = run_once(*device, net.graph, feeds, state, plain);

@@ -62,8 +62,10 @@ void print_merged(const Plan& plan) {
     std::printf("One dispatch of %s for %u tensors or parts of them.\n", plan.nodes[step.node].op.c_str(), step.merged);
   }
   if (chains != 0) {
-    std::printf("%u dispatches do the work of %u: chains of elementwise ops, products with their bias.\n", chains,
-                links);
+    std::printf(
+        "%u dispatches do the work of %u: chains of elementwise ops, products and norms with what stands beside "
+        "them.\n",
+        chains, links);
   }
 }
 
