@@ -1,9 +1,12 @@
-// A training step of whole networks on the test device: whatever the plan shares and reorders, the bits are the same.
+// A training step of whole networks on the test device: whatever the plan shares and reorders, and
+// however vectors go to and from memory, the bits are the same.
 #include <gtest/gtest.h>
 
 #include <cstring>
 
+#include "platform/gpu/with_caps.h"
 #include "runtime/exec/run_once.h"
+#include "runtime/exec/wide_kernel.h"
 #include "tests/support/gpu_device.h"
 #include "tests/support/networks.h"
 
@@ -48,6 +51,14 @@ void expect_same_bits(void (*build)(test::Network&)) {
   EXPECT_EQ(a->outputs, b->outputs);
   EXPECT_EQ(a->outputs, again->outputs);
   EXPECT_EQ(a->residents, again->residents);
+  if (wants_wide_vectors(device->caps())) {
+    gpu::WithCaps by_components(*device);
+    by_components.edit().shader_int64 = false;
+    const auto c = run_once(by_components, net.graph, feeds, state, shared);
+    ASSERT_TRUE(c.ok()) << c.status().message();
+    EXPECT_EQ(a->outputs, c->outputs);
+    EXPECT_EQ(a->residents, c->residents);
+  }
   std::size_t moved = 0;
   for (const auto& [name, bytes] : a->residents) {
     EXPECT_EQ(bytes, b->residents.at(name)) << name;

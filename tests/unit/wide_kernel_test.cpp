@@ -1,4 +1,4 @@
-// Vectors as pairs of 64-bit integers: every kernel can be made so, and computes the same bits.
+// Vectors as pairs of 64-bit integers: every kernel can be made so (unit/exec_network compares the bits).
 #include "runtime/exec/wide_kernel.h"
 
 #include <gtest/gtest.h>
