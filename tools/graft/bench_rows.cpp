@@ -15,9 +15,9 @@ double flops_share(const Row& row, const DeviceFigures& figures) {
   return per_second(row.flops, row.time.median) / figures.f32_flops;
 }
 
-// Of the rate of a plain product; 0 where neither says anything.
+// Of the rate of a plain product.
 double gemm_share(const Row& row, const DeviceFigures& figures) {
-  return figures.gemm_flops > 0 ? per_second(row.flops, row.time.median) / figures.gemm_flops : 0;
+  return per_second(row.flops, row.time.median) / figures.gemm_flops;
 }
 
 double bytes_share(const Row& row, const DeviceFigures& figures) {
@@ -72,7 +72,7 @@ void print_figures(const DeviceFigures& f) {
   };
   rate("multiply and add, f32", f.f32_flops, "GFLOP/s");
   rate("multiply and add, f16", f.f16_flops, "GFLOP/s");
-  if (f.gemm_flops > 0) rate("product 768x768x768 of this program, f32", f.gemm_flops, "GFLOP/s");
+  rate("product 768x768x768 of this program, f32", f.gemm_flops, "GFLOP/s");
   rate("dot product of four 8-bit integers", f.dot8_ops, "Gop/s");
   rate("copy by a kernel, read plus written", f.copy_bytes, "GB/s");
   rate("read by a kernel", f.read_bytes, "GB/s");

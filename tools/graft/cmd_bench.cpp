@@ -73,8 +73,18 @@ void print_device(const gpu::Device& device, const DeviceFigures& figures) {
   print_figures(figures);
 }
 
+// What the shares of every other report are of: the device's own figures and the rate of a plain product.
+Result<DeviceFigures> measure_yardsticks(gpu::Device& device, const Options& options) {
+  GRAFT_TRY_ASSIGN(DeviceFigures figures, measure_device(device, options.clock()));
+  BenchCase yardstick = gemm_yardstick();
+  yardstick.rivals.clear();
+  GRAFT_TRY_ASSIGN(const Row gemm, run_case(device, device.caps(), yardstick, options.repeat, options.clock()));
+  figures.gemm_flops = static_cast<double>(gemm.flops) / gemm.time.median;
+  return figures;
+}
+
 Status bench_device(gpu::Device& device, const Options& options) {
-  GRAFT_TRY_ASSIGN(const DeviceFigures figures, measure_device(device, options.clock()));
+  GRAFT_TRY_ASSIGN(const DeviceFigures figures, measure_yardsticks(device, options));
   if (options.json) {
     nlohmann::ordered_json out = device_json(device);
     out.update(figures_json(figures));
@@ -89,11 +99,7 @@ Status bench_ops(gpu::Device& device, const Options& options) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   gpu::Caps caps = device.caps();
   if (!options.caps.empty()) GRAFT_TRY(apply_caps_to_run(options.caps, caps));
-  GRAFT_TRY_ASSIGN(DeviceFigures figures, measure_device(device, options.clock()));
-  BenchCase yardstick = gemm_yardstick();
-  yardstick.rivals.clear();
-  GRAFT_TRY_ASSIGN(const Row gemm, run_case(device, device.caps(), yardstick, options.repeat, options.clock()));
-  figures.gemm_flops = static_cast<double>(gemm.flops) / gemm.time.median;
+  GRAFT_TRY_ASSIGN(const DeviceFigures figures, measure_yardsticks(device, options));
   if (!options.json) {
     print_device(device, figures);
     std::printf(
@@ -142,7 +148,7 @@ Status bench_language_model(gpu::Device& device, const Model& model, const Optio
 }
 
 Status bench_nodes(gpu::Device& device, const Model& model, const Options& options) {
-  GRAFT_TRY_ASSIGN(const DeviceFigures figures, measure_device(device, options.clock()));
+  GRAFT_TRY_ASSIGN(const DeviceFigures figures, measure_yardsticks(device, options));
   SessionOptions session_options;
   GRAFT_TRY_ASSIGN(session_options.precision, train::parse_precision(options.language.precision));
   GRAFT_TRY_ASSIGN(const Bindings given, parse_bindings(options.bind));

@@ -14,7 +14,7 @@ struct DeviceFigures {
   double copy_bytes = 0;      ///< per second, read plus written, by a kernel
   double read_bytes = 0;      ///< per second, by a kernel
   double transfer_bytes = 0;  ///< per second, read plus written, by a copy command
-  double gemm_flops = 0;      ///< per second, of graft's own product of 768^3; `graft bench ops` alone measures it
+  double gemm_flops = 0;      ///< per second, of graft's own product of 768^3; measure_device() leaves it at 0
   double dispatch_seconds = 0;
   double barrier_seconds = 0;     ///< what a barrier between two dispatches adds
   double submit_seconds = 0;      ///< an empty submission, and the wait for it
