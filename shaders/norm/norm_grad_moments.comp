@@ -5,11 +5,12 @@
 layout(local_size_x = 128) in;
 #include "shaders/common/index.glsl"
 #include "shaders/norm/norm_push.h"
+#include "shaders/norm/norm.glsl"
 #include "shaders/norm/sum_lanes.glsl"
 
-layout(std430, set = 0, binding = 0) readonly buffer Partial { vec2 partial[]; };
+layout(std430, set = 0, binding = 0) readonly buffer Partial { float partial[]; };
 layout(std430, set = 0, binding = 1) readonly buffer Scale { float scale[]; };
-layout(std430, set = 0, binding = 2) writeonly buffer Moments { vec2 moments[]; };
+layout(std430, set = 0, binding = 2) writeonly buffer Moments { float moments[]; };
 
 void main() {
   const uint flat_group = flat_workgroup();
@@ -17,12 +18,16 @@ void main() {
   const uint batch = flat_group / p.groups;
   const uint group = flat_group % p.groups;
   vec2 total = vec2(0.0);
-  for (uint i = gl_LocalInvocationIndex; i < p.chunks * p.group_cols; i += 128u) {
-    const uint chunk = i / p.group_cols;
-    const uint col = group * p.group_cols + i % p.group_cols;
-    const vec2 part = partial[(batch * p.chunks + chunk) * p.cols + col];
+  for (uint n = gl_LocalInvocationIndex; n < p.chunks * p.group_cols; n += 128u) {
+    const uint chunk = n / p.group_cols;
+    const uint col = group * p.group_cols + n % p.group_cols;
+    const uint i = (batch * p.chunks + chunk) * p.cols + col;
+    const vec2 part = vec2(partial[i], partial[partial_plane() + i]);
     total += p.has_scale != 0u ? part * scale[col] : part;
   }
-  total = sum_lanes(total, 1u);
-  if (gl_LocalInvocationIndex == 0u) moments[flat_group] = total / (float(p.rows) * float(p.group_cols));
+  const Sums sums = sum_lanes(Sums(vec4(total.x), vec4(total.y)), 1u);
+  if (gl_LocalInvocationIndex != 0u) return;
+  const float count = float(p.rows) * float(p.group_cols);
+  moments[flat_group] = sums.first.x / count;
+  moments[p.batches * p.groups + flat_group] = sums.second.x / count;
 }

@@ -5,25 +5,35 @@
 layout(local_size_x = 128) in;
 #include "shaders/common/index.glsl"
 #include "shaders/norm/norm_push.h"
+#include "shaders/norm/norm.glsl"
 #include "shaders/norm/sum_lanes.glsl"
 
-layout(std430, set = 0, binding = 0) readonly buffer Partial { vec2 partial[]; };
+layout(std430, set = 0, binding = 0) readonly buffer Partial { float partial[]; };
+layout(std430, set = 0, binding = 0) readonly buffer PartialQuads { vec4 partial_quads[]; };
 layout(std430, set = 0, binding = 1) writeonly buffer Dscale { float dscale[]; };
+layout(std430, set = 0, binding = 1) writeonly buffer DscaleQuads { vec4 dscale_quads[]; };
 layout(std430, set = 0, binding = 2) writeonly buffer Dbias { float dbias[]; };
+layout(std430, set = 0, binding = 2) writeonly buffer DbiasQuads { vec4 dbias_quads[]; };
+COLUMNS_READ(partial)
+COLUMNS_WRITE(dscale)
+COLUMNS_WRITE(dbias)
 
 void main() {
   const uint tile = flat_workgroup();
   if (tile >= p.col_tiles) return;  // the whole workgroup
   const uint lane = gl_LocalInvocationIndex;
   const uint lanes = 1u << p.lane_shift;
-  const uint col = (tile << p.lane_shift) + (lane & (lanes - 1u));
-  vec2 total = vec2(0.0);
+  const uint col = ((tile << p.lane_shift) + (lane & (lanes - 1u))) * (VECTOR ? 4u : 1u);
+  Sums total = Sums(vec4(0.0), vec4(0.0));
   if (col < p.cols) {
     const uint parts = p.batches * p.chunks;
-    for (uint i = lane >> p.lane_shift; i < parts; i += 128u >> p.lane_shift) total += partial[i * p.cols + col];
+    for (uint i = lane >> p.lane_shift; i < parts; i += 128u >> p.lane_shift) {
+      total.first += read_partial(i * p.cols + col);
+      total.second += read_partial(partial_plane() + i * p.cols + col);
+    }
   }
   total = sum_lanes(total, lanes);
   if (lane >= lanes || col >= p.cols) return;
-  dbias[col] = total.x;
-  dscale[col] = total.y;
+  write_dbias(col, total.first);
+  write_dscale(col, total.second);
 }

@@ -1,16 +1,24 @@
-// Sums of two numbers over lanes of a workgroup of 128, in a fixed order.
+// Sums of two vectors over lanes of a workgroup of 128, in a fixed order.
 #ifndef GRAFT_SUM_LANES_GLSL
 #define GRAFT_SUM_LANES_GLSL
 
-shared vec2 sum_lanes_memory[128];
+struct Sums {
+  vec4 first;
+  vec4 second;
+};
+
+shared Sums sum_lanes_memory[128];
 
 // Adds up lanes that are `least`, 2 * least, ... apart; lane i < least gets the result. Called by all lanes.
-vec2 sum_lanes(vec2 value, uint least) {
+Sums sum_lanes(Sums value, uint least) {
   const uint lane = gl_LocalInvocationIndex;
   sum_lanes_memory[lane] = value;
   barrier();
   for (uint distance = 64u; distance >= least; distance >>= 1) {
-    if (lane < distance) sum_lanes_memory[lane] += sum_lanes_memory[lane + distance];
+    if (lane < distance) {
+      sum_lanes_memory[lane].first += sum_lanes_memory[lane + distance].first;
+      sum_lanes_memory[lane].second += sum_lanes_memory[lane + distance].second;
+    }
     barrier();
   }
   return sum_lanes_memory[lane];

@@ -1,18 +1,19 @@
-// Mean and sum of squared deviations, combined pairwise (Chan, Golub and LeVeque 1983): no cancellation, fixed order.
+// Means and sums of squared deviations of four columns side by side, combined pairwise (Chan, Golub and LeVeque 1983): no
+// cancellation, fixed order.
 #ifndef GRAFT_WELFORD_GLSL
 #define GRAFT_WELFORD_GLSL
 
 struct Moments {
   float n;
-  float mean;
-  float m2;
+  vec4 mean;
+  vec4 m2;
 };
 
 Moments combine(Moments a, Moments b) {
   if (b.n == 0.0) return a;
   if (a.n == 0.0) return b;
   const float n = a.n + b.n;
-  const float delta = b.mean - a.mean;
+  const vec4 delta = b.mean - a.mean;
   const float share = b.n / n;
   return Moments(n, a.mean + delta * share, a.m2 + b.m2 + delta * delta * (a.n * share));
 }

@@ -10,18 +10,39 @@
 namespace graft::ops {
 namespace {
 
-constexpr std::uint64_t kMaxLaneColumns = 32;  // of a workgroup; a run of 128 bytes
-constexpr std::uint64_t kRowsPerLane = 16;     // at least, where there are so many
-constexpr std::uint64_t kMaxParts = 256;       // partial sums of a column, over all batches
-constexpr std::uint64_t kMaxChunks = 64;       // partial sums of a column of one batch
+constexpr std::uint64_t kMaxLanes = 32;     // of a workgroup side by side; a run of 128 bytes, or four times as much
+constexpr std::uint64_t kRowsPerLane = 16;  // at least, where there are so many
+constexpr std::uint64_t kMaxParts = 256;    // partial sums of a column, over all batches
+constexpr std::uint64_t kMaxChunks = 64;    // partial sums of a column of one batch
+
+bool four_columns(std::uint64_t cols, std::uint64_t group_cols) {
+  return cols % 4 == 0 && (group_cols == 1 || group_cols % 4 == 0);
+}
+
+void dispatch_columns(Emitter& e, shaders::KernelId kernel, std::vector<Binding> bindings, const push::NormPush& p,
+                      std::uint64_t workgroups) {
+  e.dispatch(kernel, {four_columns(p.cols, p.group_cols)}, std::move(bindings), p, e.spread(workgroups));
+}
+
+// The same columns in chunks of fewer rows, for kernels that only map elements: what a lane reads once serves 16 rows,
+// or as few as leave a thousand workgroups.
+push::NormPush mapping(push::NormPush p) {
+  const std::uint64_t lane_rows = kNormWorkgroup >> p.lane_shift;
+  const std::uint64_t passes = std::uint64_t{p.batches} * p.col_tiles * ceil_div(std::uint64_t{p.rows}, lane_rows);
+  const std::uint64_t rows = lane_rows * std::clamp<std::uint64_t>(passes / 1024, 1, kRowsPerLane);
+  p.chunk_rows = static_cast<std::uint32_t>(rows);
+  p.chunks = static_cast<std::uint32_t>(ceil_div(std::uint64_t{p.rows}, rows));
+  return p;
+}
 
 }  // namespace
 
 Result<push::NormPush> norm_push(const NormView& view, double epsilon, bool stat_is_variance) {
   push::NormPush p{};
   GRAFT_TRY(count32(view.elements(), "normalised tensor"));  // bounds every count below
-  const std::uint64_t lane_cols = std::min(std::bit_ceil(view.cols), kMaxLaneColumns);
-  const std::uint64_t lane_rows = kNormWorkgroup / lane_cols;
+  const std::uint64_t runs = four_columns(view.cols, view.group_cols) ? view.cols / 4 : view.cols;
+  const std::uint64_t lanes = std::min(std::bit_ceil(runs), kMaxLanes);
+  const std::uint64_t lane_rows = kNormWorkgroup / lanes;
   const std::uint64_t most_chunks = std::clamp<std::uint64_t>(kMaxParts / view.batches, 1, kMaxChunks);
   const std::uint64_t spread_rows = ceil_div(ceil_div(view.rows, most_chunks), lane_rows) * lane_rows;
   const std::uint64_t chunk_rows = std::max(lane_rows * kRowsPerLane, spread_rows);
@@ -30,8 +51,8 @@ Result<push::NormPush> norm_push(const NormView& view, double epsilon, bool stat
   p.cols = static_cast<std::uint32_t>(view.cols);
   p.chunk_rows = static_cast<std::uint32_t>(chunk_rows);
   p.chunks = static_cast<std::uint32_t>(ceil_div(view.rows, chunk_rows));
-  p.col_tiles = static_cast<std::uint32_t>(ceil_div(view.cols, lane_cols));
-  p.lane_shift = static_cast<std::uint32_t>(std::countr_zero(lane_cols));
+  p.col_tiles = static_cast<std::uint32_t>(ceil_div(runs, lanes));
+  p.lane_shift = static_cast<std::uint32_t>(std::countr_zero(lanes));
   p.stat_rows = static_cast<std::uint32_t>(view.stat_rows);
   p.group_cols = static_cast<std::uint32_t>(view.group_cols);
   p.groups = static_cast<std::uint32_t>(view.cols / view.group_cols);
@@ -47,7 +68,7 @@ std::uint64_t partial_bytes(const push::NormPush& p) { return std::uint64_t{p.ba
 Status emit_norm_stats(Emitter& e, const push::NormPush& p, const Binding& x, const Binding& mean,
                        const Binding& stat) {
   const Slot partial = e.scratch(partial_bytes(p));
-  e.dispatch(shaders::KernelId::norm_stats__f32, {}, {x, {partial, Access::write}}, p, e.spread(column_workgroups(p)));
+  dispatch_columns(e, shaders::KernelId::norm_stats__f32, {x, {partial, Access::write}}, p, column_workgroups(p));
   e.dispatch(shaders::KernelId::norm_stats_finish__f32, {}, {{partial, Access::read}, mean, stat}, p,
              e.spread(std::uint64_t{p.batches} * p.groups));
   return ok_status();
@@ -55,23 +76,36 @@ Status emit_norm_stats(Emitter& e, const push::NormPush& p, const Binding& x, co
 
 void emit_norm_apply(Emitter& e, const push::NormPush& p, const Binding& x, const Binding& mean, const Binding& stat,
                      const Binding& scale, const Binding& bias, const Binding& y) {
-  const std::uint64_t count = std::uint64_t{p.batches} * p.rows * p.cols;
-  e.dispatch(shaders::KernelId::norm_apply__f32, {}, {x, mean, stat, scale, bias, y}, p,
-             e.spread(ceil_div(count, kNormWorkgroup)));
+  const push::NormPush map = mapping(p);
+  dispatch_columns(e, shaders::KernelId::norm_apply__f32, {x, mean, stat, scale, bias, y}, map, column_workgroups(map));
 }
 
 Slot emit_norm_grad_sums(Emitter& e, const push::NormPush& p, const Binding& x, const Binding& dy, const Binding& mean,
                          const Binding& stat) {
   const Slot sums = e.scratch(partial_bytes(p));
-  e.dispatch(shaders::KernelId::norm_grad_sums__f32, {}, {x, dy, mean, stat, {sums, Access::write}}, p,
-             e.spread(column_workgroups(p)));
+  dispatch_columns(e, shaders::KernelId::norm_grad_sums__f32, {x, dy, mean, stat, {sums, Access::write}}, p,
+                   column_workgroups(p));
   return sums;
 }
 
 void emit_norm_grad_params(Emitter& e, const push::NormPush& p, Slot sums, const Binding& dscale,
                            const Binding& dbias) {
-  e.dispatch(shaders::KernelId::norm_grad_params__f32, {}, {{sums, Access::read}, dscale, dbias}, p,
-             e.spread(p.col_tiles));
+  dispatch_columns(e, shaders::KernelId::norm_grad_params__f32, {{sums, Access::read}, dscale, dbias}, p, p.col_tiles);
+}
+
+Slot emit_norm_grad_moments(Emitter& e, const push::NormPush& p, Slot sums, const Binding& scale) {
+  const std::uint64_t groups = std::uint64_t{p.batches} * p.groups;
+  const Slot means = e.scratch(8 * groups);
+  e.dispatch(shaders::KernelId::norm_grad_moments__f32, {}, {{sums, Access::read}, scale, {means, Access::write}}, p,
+             e.spread(groups));
+  return means;
+}
+
+void emit_norm_grad_apply(Emitter& e, const push::NormPush& p, const Binding& x, const Binding& dy, const Binding& mean,
+                          const Binding& stat, const Binding& scale, const Binding& means, const Binding& dx) {
+  const push::NormPush map = mapping(p);
+  dispatch_columns(e, shaders::KernelId::norm_grad_apply__f32, {x, dy, mean, stat, scale, means, dx}, map,
+                   column_workgroups(map));
 }
 
 Status emit_nan(Emitter& e, const Binding& to, std::uint64_t count) { return emit_fill(e, to, count, 0x7fc00000u); }

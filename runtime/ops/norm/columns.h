@@ -39,6 +39,14 @@ Slot emit_norm_grad_sums(Emitter& e, const push::NormPush& p, const Binding& x, 
 /// Gradients of scale and bias from the partial sums.
 void emit_norm_grad_params(Emitter& e, const push::NormPush& p, Slot sums, const Binding& dscale, const Binding& dbias);
 
+/// Means over each group of dy * scale and of dy * scale * xhat from the partial sums, into scratch memory: where they
+/// are, for emit_norm_grad_apply().
+Slot emit_norm_grad_moments(Emitter& e, const push::NormPush& p, Slot sums, const Binding& scale);
+
+/// dx = rstd * (dy * scale - m1 - xhat * m2); `means` may be any memory where the push block says that there are none.
+void emit_norm_grad_apply(Emitter& e, const push::NormPush& p, const Binding& x, const Binding& dy, const Binding& mean,
+                          const Binding& stat, const Binding& scale, const Binding& means, const Binding& dx);
+
 /// Sets all of a float tensor, which has `count` elements, to NaN or zero: statistics and gradients of nothing.
 Status emit_nan(Emitter& e, const Binding& to, std::uint64_t count);
 Status emit_zero_floats(Emitter& e, const Binding& to, std::uint64_t count);

@@ -139,14 +139,9 @@ Status emit_grad(Emitter& e, const NormView& view, bool variance, bool moments) 
   emit_norm_grad_params(e, p, sums, e.out(1), e.out(2));
   Binding means = e.in(2);  // any memory where there are none
   if (moments) {
-    const std::uint64_t groups = std::uint64_t{p.batches} * p.groups;
-    const Slot slot = e.scratch(8 * groups);
-    e.dispatch(shaders::KernelId::norm_grad_moments__f32, {}, {{sums, Access::read}, scale, {slot, Access::write}}, p,
-               e.spread(groups));
-    means = {slot, Access::read};
+    means = {emit_norm_grad_moments(e, p, sums, scale), Access::read};
   }
-  e.dispatch(shaders::KernelId::norm_grad_apply__f32, {}, {e.in(0), e.in(4), e.in(2), e.in(3), scale, means, e.out()},
-             p, e.spread(ceil_div(view.elements(), kNormWorkgroup)));
+  emit_norm_grad_apply(e, p, e.in(0), e.in(4), e.in(2), e.in(3), scale, means, e.out());
   return ok_status();
 }
 
