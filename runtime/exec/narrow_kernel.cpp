@@ -21,7 +21,7 @@ using spirv::Words;
 /// A buffer whose elements become 16-bit ones.
 struct Buffer {
   Id variable = 0;
-  Id element = 0;  ///< type, as the kernel declares it
+  Id element = 0;  ///< type, as the kernel declares it; of a pair of vectors one of them
   Stored stored{};
   bool read_only = false;
 };
@@ -93,11 +93,13 @@ class Narrower {
       const Stored stored = binding_storage(storage_, binding->second);
       if (stored == Stored::declared) continue;
       const Id structure = types_.pointee(type);
-      const Id element = types_.array_element(structure);
+      Id element = types_.array_element(structure);
+      if (const Id column = types_.paired(element); column != 0) element = column;
       if (element == 0) continue;  // the step state, for which any buffer stands in where it is not needed
       const Word n = types_.element(element).n;
       if (n != 1 && n != 2 && n != 4) {
-        return unsupported("Its binding ", binding->second, " is no array of 32-bit numbers or of vectors of 2 or 4.");
+        return unsupported("Its binding ", binding->second,
+                           " is no array of 32-bit numbers, of vectors of 2 or 4 or of pairs of vectors of 4.");
       }
       buffers_.emplace(variable, Buffer{variable, element, stored, read_only.contains(structure)});
     }
@@ -157,10 +159,22 @@ class Narrower {
           load(access->second, i[2]);
           return ok_status();
         }
+        if (const auto pair = pairs_.find(i[3]); pair != pairs_.end()) {
+          Words both = {types_.fresh(), types_.fresh()};
+          for (std::size_t n = 0; n < 2; ++n) load(pair->second[n], both[n]);
+          give(spirv::kCompositeConstruct, i[1], i[2], {}, both);
+          return ok_status();
+        }
         break;
       case spirv::kStore:
         if (const auto access = accesses_.find(i[1]); access != accesses_.end()) {
           store(access->second, i[2]);
+          return ok_status();
+        }
+        if (const auto pair = pairs_.find(i[1]); pair != pairs_.end()) {
+          for (Word n = 0; n < 2; ++n) {
+            store(pair->second[n], emit(spirv::kCompositeExtract, pair->second[n].buffer->element, {i[2], n}));
+          }
           return ok_status();
         }
         break;
@@ -178,7 +192,7 @@ class Narrower {
     const bool matrix = (i.op >= 4456 && i.op <= 4459) || (i.op >= 5358 && i.op <= 5362);  // cooperative, KHR and NV
     if (!atomic && !other && !matrix) return ok_status();
     for (std::size_t w = 1; w < i.size(); ++w) {
-      if (!buffers_.contains(i[w]) && !accesses_.contains(i[w])) continue;
+      if (!buffers_.contains(i[w]) && !accesses_.contains(i[w]) && !pairs_.contains(i[w])) continue;
       return unsupported("Its buffers are used by instruction ", i.op, ", not by loads and stores alone.");
     }
     return ok_status();
@@ -186,15 +200,28 @@ class Narrower {
 
   Status chain(const Instruction& i, const Buffer& buffer) {
     if (i.size() != 6 && i.size() != 7) return unsupported("It reaches into a buffer by ", i.size() - 4, " indices.");
-    Access access{&buffer, 0, i[5], i.size() == 7 ? i[6] : 0, types_.element(types_.pointee(i[1]))};
-    if (access.element.n == 0) return unsupported("It reaches for something else than numbers in a buffer.");
-    if (native_) {
-      const Id type = types_.storage_pointer(memory_type(buffer, access.element.n));
-      access.pointer = types_.fresh();
-      spirv::append(body_, spirv::kAccessChain, {type, access.pointer}, i.words.subspan(3));
+    const Id pointee = types_.pointee(i[1]);
+    if (types_.paired(pointee) != 0) {
+      const Id first = emit(spirv::kIMul, types_.u32(), {i[5], c(2)});
+      const Id second = emit(spirv::kIAdd, types_.u32(), {first, c(1)});
+      const Types::Element element = types_.element(buffer.element);
+      pairs_.insert_or_assign(i[2], std::array{place({&buffer, 0, first, 0, element}, {i[4], first}),
+                                               place({&buffer, 0, second, 0, element}, {i[4], second})});
+      return ok_status();
     }
-    accesses_.insert_or_assign(i[2], access);
+    const Access access{&buffer, 0, i[5], i.size() == 7 ? i[6] : 0, types_.element(pointee)};
+    if (access.element.n == 0) return unsupported("It reaches for something else than numbers in a buffer.");
+    accesses_.insert_or_assign(i[2], place(access, Words(i.words.begin() + 4, i.words.end())));
     return ok_status();
+  }
+
+  /// With its pointer, by these indices.
+  Access place(Access access, const Words& indices) {
+    if (!native_) return access;
+    access.pointer = types_.fresh();
+    const Id type = types_.storage_pointer(memory_type(*access.buffer, access.element.n));
+    spirv::append(body_, spirv::kAccessChain, {type, access.pointer, access.buffer->variable}, indices);
+    return access;
   }
 
   Id type_of(const Types::Element& e) { return types_.vector(e.component, e.n); }
@@ -429,8 +456,9 @@ class Narrower {
   BindingStorage storage_;
   bool native_;
   Types types_;
-  std::map<Id, Buffer> buffers_;   // by variable
-  std::map<Id, Access> accesses_;  // by the kernel's pointer
+  std::map<Id, Buffer> buffers_;               // by variable
+  std::map<Id, Access> accesses_;              // by the kernel's pointer
+  std::map<Id, std::array<Access, 2>> pairs_;  // the same of pairs of vectors
   Id glsl_ = 0;
   Id import_ = 0;  // of GLSL.std.450, where the kernel has none
   Id to_half_ = 0;

@@ -1,9 +1,10 @@
 // Kernels over 16-bit elements, made from those that were written for f32.
 //
-// A kernel declares its buffers as arrays of 32-bit numbers or of vectors of them, and computes in f32. Here chosen
-// bindings become arrays of f16 or bf16: each load widens, each store rounds to the nearest, ties to even, overflow to
-// infinity, on every device to the same bits. So each kernel has every mixture of storages, at no cost where none is
-// used, and a shader says nothing of it. Buffers of unsigned or signed words get and give the bits of the f32.
+// A kernel declares its buffers as arrays of 32-bit numbers, of vectors of them or of pairs of such (mat2x4), and
+// computes in f32. Here chosen bindings become arrays of f16 or bf16: each load widens, each store rounds to the
+// nearest, ties to even, overflow to infinity, on every device to the same bits. So each kernel has every mixture of
+// storages, at no cost where none is used, and a shader says nothing of it. Buffers of unsigned or signed words get and
+// give the bits of the f32.
 #pragma once
 
 #include <cstdint>

@@ -61,6 +61,12 @@ Types::Element Types::element(Id type) const {
   return {type, 1, t[0] == kTypeFloat, t[0] == kTypeInt && t[2] != 0};
 }
 
+Id Types::paired(Id type) const {
+  const auto found = types_.find(type);
+  if (found == types_.end() || found->second[0] != kTypeMatrix || found->second[2] != 2) return 0;
+  return element(found->second[1]).n == 4 ? found->second[1] : 0;
+}
+
 Id Types::pointee(Id pointer) const {
   const auto found = types_.find(pointer);
   return found != types_.end() && found->second[0] == kTypePointer ? found->second[2] : 0;

@@ -25,6 +25,7 @@ enum Op : std::uint16_t {
   kTypeInt = 21,
   kTypeFloat = 22,
   kTypeVector = 23,
+  kTypeMatrix = 24,
   kTypeRuntimeArray = 29,
   kTypeStruct = 30,
   kTypePointer = 32,
@@ -46,6 +47,7 @@ enum Op : std::uint16_t {
   kDecorate = 71,
   kMemberDecorate = 72,
   kGroupMemberDecorate = 75,
+  kVectorShuffle = 79,
   kCompositeConstruct = 80,
   kCompositeExtract = 81,
   kCopyObject = 83,
@@ -77,7 +79,9 @@ enum Op : std::uint16_t {
 
 inline constexpr Word kStorageBuffer = 12;  // storage class
 inline constexpr Word kDecorationBlock = 2;
+inline constexpr Word kDecorationColMajor = 5;
 inline constexpr Word kDecorationArrayStride = 6;
+inline constexpr Word kDecorationMatrixStride = 7;
 inline constexpr Word kDecorationNonWritable = 24;
 inline constexpr Word kDecorationBinding = 33;
 inline constexpr Word kDecorationOffset = 35;
@@ -146,6 +150,8 @@ class Types {
     bool is_signed = false;
   };
   Element element(Id type) const;
+  /// The columns' type of a matrix of two columns of four 32-bit numbers, which is a pair of vectors; else 0.
+  Id paired(Id type) const;
   Id pointee(Id pointer) const;
   /// The element of a structure's only member, a runtime array; 0 where it is something else.
   Id array_element(Id structure) const;

@@ -58,64 +58,107 @@ class Widener {
     spirv::append(out_, spirv::kCapability, {kCapabilityInt64});
     for (const auto& [variable, pointer] : variables) {
       const Id structure = types_.pointee(pointer);
-      if (types_.element(types_.array_element(structure)).n == 4) {
-        twins_[variable] = declare(decorations[variable], decorations[structure]);
+      const Id element = types_.array_element(structure);
+      const Id column = types_.paired(element);
+      if (column != 0 || types_.element(element).n == 4) {
+        const Twin twin = {0, element, column};
+        twins_[variable] = declare(twin, decorations[variable], decorations[structure]);
       }
     }
     return !twins_.empty();
   }
 
-  Id declare(const std::vector<Instruction>& of_variable, const std::vector<Instruction>& of_structure) {
+  /// A buffer once more, as 64-bit integers: two for each vector of four, four for each pair of such (`column` is their
+  /// type then, else 0).
+  struct Twin {
+    Id variable;
+    Id element;  ///< of the buffer as the kernel has it
+    Id column;
+  };
+
+  Twin declare(Twin twin, const std::vector<Instruction>& of_variable, const std::vector<Instruction>& of_structure) {
     const Id array = types_.fresh(), structure = types_.fresh(), variable = types_.fresh();
-    spirv::append(types_.declarations, spirv::kTypeRuntimeArray, {array, pair()});
+    const Id element = integers(twin);
+    spirv::append(types_.declarations, spirv::kTypeRuntimeArray, {array, element});
     spirv::append(types_.declarations, spirv::kTypeStruct, {structure, array});
-    pair_pointer();  // declared before code asks for it
+    integers(2);  // declared before code asks for them
+    types_.storage_pointer(element);
     const Id pointer = types_.storage_pointer(structure);
     spirv::append(types_.declarations, spirv::kVariable, {pointer, variable, spirv::kStorageBuffer});
-    spirv::append(decorations_, spirv::kDecorate, {array, spirv::kDecorationArrayStride, 16});
+    const Word stride = twin.column != 0 ? 32 : 16;
+    spirv::append(decorations_, spirv::kDecorate, {array, spirv::kDecorationArrayStride, stride});
     const auto take_over = [&](const std::vector<Instruction>& all, Id target) {
       for (const Instruction& i : all) {
+        const bool of_matrix = i.op == spirv::kMemberDecorate &&
+                               (i[3] == spirv::kDecorationColMajor || i[3] == spirv::kDecorationMatrixStride);
+        if (of_matrix) continue;
         spirv::append(decorations_, static_cast<spirv::Op>(i.op), {target}, i.words.subspan(2));
       }
     };
     take_over(of_variable, variable);
     take_over(of_structure, structure);
-    return variable;
+    twin.variable = variable;
+    return twin;
   }
 
-  Id pair_pointer() { return types_.storage_pointer(pair()); }
-  Id pair() { return types_.vector(types_.scalar(spirv::kTypeInt, 64), 2); }
+  Id integers(Word n) { return types_.vector(types_.scalar(spirv::kTypeInt, 64), n); }
+  Id integers(const Twin& twin) { return integers(twin.column != 0 ? 4 : 2); }
 
-  /// The same place in the twin, where it is a whole vector.
+  /// The same place in the twin, where it is a whole vector or pair.
   void chain(const Instruction& i) {
     const auto twin = twins_.find(i[3]);
     if (twin == twins_.end() || i.size() != 6) return;
     const Id pointer = types_.fresh();
-    spirv::append(out_, spirv::kAccessChain, {pair_pointer(), pointer, twin->second}, i.words.subspan(4));
-    pointers_.emplace(i[2], pointer);
+    const Id type = types_.storage_pointer(integers(twin->second));
+    spirv::append(out_, spirv::kAccessChain, {type, pointer, twin->second.variable}, i.words.subspan(4));
+    places_.emplace(i[2], Place{pointer, &twin->second});
   }
 
   bool access(const Instruction& i) {
     const bool load = i.op == spirv::kLoad;
-    const auto pointer = pointers_.find(load ? i[3] : i[1]);
+    const auto place = places_.find(load ? i[3] : i[1]);
     // Words beyond say what is special about the access.
-    if (pointer == pointers_.end() || i.size() != (load ? 4 : 3)) return false;
-    const Id bits = types_.fresh();
-    if (load) {
-      spirv::append(out_, spirv::kLoad, {pair(), bits, pointer->second});
-      spirv::append(out_, spirv::kBitcast, {i[1], i[2], bits});
-    } else {
-      spirv::append(out_, spirv::kBitcast, {pair(), bits, i[2]});
-      spirv::append(out_, spirv::kStore, {pointer->second, bits});
-    }
+    if (place == places_.end() || i.size() != (load ? 4 : 3)) return false;
+    const auto& [pointer, twin] = place->second;
     changed_ = true;
+    if (!load) {
+      spirv::append(out_, spirv::kStore, {pointer, twin->column != 0 ? bits_of_pair(*twin, i[2]) : bits_of(i[2])});
+      return true;
+    }
+    const Id bits = emit(spirv::kLoad, integers(*twin), {pointer});
+    if (twin->column == 0) {
+      spirv::append(out_, spirv::kBitcast, {i[1], i[2], bits});
+      return true;
+    }
+    const Id low = emit(spirv::kVectorShuffle, integers(2), {bits, bits, 0, 1});
+    const Id high = emit(spirv::kVectorShuffle, integers(2), {bits, bits, 2, 3});
+    const Id first = emit(spirv::kBitcast, twin->column, {low});
+    spirv::append(out_, spirv::kCompositeConstruct, {i[1], i[2], first, emit(spirv::kBitcast, twin->column, {high})});
     return true;
   }
 
+  Id bits_of(Id vector) { return emit(spirv::kBitcast, integers(2), {vector}); }
+  Id bits_of_pair(const Twin& twin, Id pair) {
+    const Id low = bits_of(emit(spirv::kCompositeExtract, twin.column, {pair, 0}));
+    const Id high = bits_of(emit(spirv::kCompositeExtract, twin.column, {pair, 1}));
+    return emit(spirv::kVectorShuffle, integers(4), {low, high, 0, 1, 2, 3});
+  }
+
+  Id emit(spirv::Op op, Id type, std::initializer_list<Word> operands) {
+    const Id id = types_.fresh();
+    spirv::append(out_, op, {type, id}, std::span(operands.begin(), operands.size()));
+    return id;
+  }
+
+  struct Place {
+    Id pointer;
+    const Twin* twin;
+  };
+
   std::span<const Word> words_;
   Types types_;
-  std::map<Id, Id> twins_;     // by the variable of vectors
-  std::map<Id, Id> pointers_;  // into twins, by those into buffers of vectors
+  std::map<Id, Twin> twins_;    // by the variable of vectors
+  std::map<Id, Place> places_;  // in twins, by pointers into buffers of vectors
   Words decorations_;
   Words out_;
   bool changed_ = false;

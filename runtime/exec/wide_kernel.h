@@ -16,9 +16,10 @@ namespace graft {
 bool wants_wide_vectors(const gpu::Caps& caps);
 
 /// The module with each load and store of a whole vec4, uvec4 or ivec4 of a storage buffer made one of two 64-bit
-/// integers, through a further variable of the same binding; everything else, component by component too, stays. The
-/// words as they came where nothing is to change, and where they are no module of SPIR-V 1.3 or older. Buffers of such
-/// vectors hold whole ones, as their sizes say: of one that is cut off by the end, half would read as zero.
+/// integers, and of a whole mat2x4, a pair of such vectors, one of four, through a further variable of the same
+/// binding; everything else, component by component too, stays. The words as they came where nothing is to change, and
+/// where they are no module of SPIR-V 1.3 or older. Buffers of such vectors hold whole ones, as their sizes say: of one
+/// that is cut off by the end, half would read as zero.
 std::vector<std::uint32_t> widen_vectors(std::span<const std::uint32_t> spirv);
 
 }  // namespace graft

@@ -53,6 +53,8 @@ bool can_shuffle_heads(const Caps& caps, const ChoiceShape& s) {
   return can_shuffle(caps) && s.k % 4 == 0 && (rows == 4 || rows * ((s.k + lanes_hold - 1) / lanes_hold) <= 64);
 }
 
+bool whole_pairs(const Caps&, const ChoiceShape& s) { return s.n % 8 == 0; }  // of vectors of four channels
+
 bool has_dots(const Caps& caps, const ChoiceShape& s) { return s.rounded && caps.integer_dot; }
 bool few_rows_cpu(const Caps& caps, const ChoiceShape& s) { return s.m <= 4 && is_cpu(caps); }
 
@@ -169,6 +171,7 @@ constexpr Variant kVariants[] = {
 
     {Family::depthwise, "pixels", 0, {}, nullptr},
     {Family::depthwise, "window", 1, {}, nullptr},
+    {Family::depthwise, "window of pairs", 2, {}, whole_pairs},
     {Family::depthwise_dw, "1024 invocations", 0, {1024}, nullptr},
     {Family::depthwise_dw, "32768 invocations", 0, {32768}, nullptr},
 
@@ -261,6 +264,11 @@ constexpr Rule kRules[] = {
     {Family::skinny_cols, "subgroup, wide", is_cpu, "one subgroup, long runs of each row"},
     {Family::skinny_cols, "64 lanes, 1 vector", nullptr, "a GPU"},
 
+    {Family::depthwise, "window of pairs",
+     [](const Caps& c, const ChoiceShape& s) {
+       return is_cpu(c) && c.shader_int64 && s.k <= 9 && operations(s) >= kSomeOperations;
+     },
+     "fewer loads and longer runs still, where four 64-bit numbers are one load; a small kernel compiles fast enough"},
     {Family::depthwise, "window", is_cpu, "the fewest loads, where registers spill to a cache"},
     {Family::depthwise, "pixels", nullptr, "a GPU has too few registers for windows"},
     {Family::depthwise_dw, "1024 invocations", is_cpu, "some for every core"},

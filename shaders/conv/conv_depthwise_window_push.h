@@ -1,5 +1,5 @@
 #include "shaders/common/push.h"
-// Depthwise convolution by sliding windows: `x` [images, h, w, 4 quads] is read, [images, oh, ow, 4 quads] written or,
+// Depthwise convolution by sliding windows: `x` [images, h, w, channels] is read, [images, oh, ow, channels] written or,
 // for the weight gradient, read as well. A unit is a band of output lines of one image, as far as a block of columns.
 PUSH_BEGIN(ConvDepthwiseWindowPush)
   uint h;
@@ -8,7 +8,7 @@ PUSH_BEGIN(ConvDepthwiseWindowPush)
   uint ow;
   uint pad_h;  // the bits of an int: the data gradient's may be negative
   uint pad_w;
-  uint quads;  // channels / 4
+  uint strips;  // channels / 4, or / 8 with WINDOW_PAIRS
   uint column_blocks;
   uint row_blocks;
   uint columns_per_block;

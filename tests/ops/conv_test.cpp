@@ -1,4 +1,6 @@
+#include "runtime/ops/choice.h"
 #include "tests/support/op_case.h"
+#include "tests/support/run_graph.h"
 
 namespace graft::test {
 namespace {
@@ -134,6 +136,34 @@ std::vector<OpCase> cases() {
   return all;
 }
 GRAFT_OP_CASES(Conv, cases());
+
+// Lanes of eight channels, which small convolutions do not get: as if they had been measured to be the fastest.
+void in_pairs(gpu::Caps& caps) {
+  using shaders::KernelId;
+  for (const KernelId kernel : {KernelId::conv_depthwise__f32, KernelId::conv_depthwise_grad_data__f32,
+                                KernelId::conv_depthwise_grad_weight__f32}) {
+    for (std::uint64_t i = 0; i < 1000; ++i) {
+      const ChoiceShape shape = {1u << (i % 10), 1u << (i / 10 % 10), 1u << (i / 100)};
+      caps.advice.tuned[choose(Family::depthwise, caps, shape, {{kernel}}).key] = "window of pairs";
+    }
+  }
+}
+
+class DepthwisePairs : public testing::TestWithParam<OpCase> {};
+
+TEST_P(DepthwisePairs, EightChannelsOfEachLane) {
+  const EditedCaps edited(in_pairs);
+  check_op_case(GetParam());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    , DepthwisePairs,
+    testing::Values(conv("one strip", {2, 7, 9, 8}, {8, 3, 3, 1}, {.pads = {1, 1, 1, 1}, .groups = 8}, {2, 7, 9, 8}),
+                    conv("strided", {1, 9, 10, 24}, {24, 3, 2, 1},
+                         {.strides = {2, 1}, .pads = {1, 0, 2, 1}, .groups = 24}, {1, 5, 10, 24}, false),
+                    conv("whole vectors, but no pairs of them", {1, 5, 6, 12}, {12, 3, 3, 1}, {.groups = 12},
+                         {1, 3, 4, 12})),
+    op_case_name);
 
 OpCase bad(Dims x, Dims w, Attrs attrs) {
   return make("bad", Op::conv, {std::move(x), std::move(w)}, std::move(attrs));

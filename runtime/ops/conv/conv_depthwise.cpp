@@ -1,6 +1,8 @@
 #include "runtime/ops/conv/conv_depthwise.h"
 
 #include <algorithm>
+#include <array>
+#include <optional>
 
 #include "platform/base/checked.h"
 #include "runtime/ops/gemm.h"
@@ -68,31 +70,48 @@ constexpr std::uint32_t kWindowWorkgroup = 8;
 constexpr std::uint32_t kWindowLines = 4;      // kLines
 constexpr std::uint64_t kWindowColumns = 128;  // of a unit at most: two more input columns are loaded than it has
 
-// Whether windows can do it and are what suits the device (Family::depthwise).
-bool takes_window(Emitter& e, const ConvSizes& sizes, KernelId pixels, KernelId window_kernel) {
+bool unit_stride(const ConvSizes& sizes) { return sizes.window.strides == std::array<std::int64_t, 2>{1, 1}; }
+
+constexpr std::array kWindow = {KernelId::conv_depthwise_window__f32, KernelId::conv_depthwise_window__f32_pairs};
+constexpr std::array kWindowGradWeight = {KernelId::conv_depthwise_window_grad_weight__f32,
+                                          KernelId::conv_depthwise_window_grad_weight__f32_pairs};
+
+// Which of the kernels by windows can do it and is what suits the device (Family::depthwise), and how many channels its
+// lanes have; none where `pixels` does.
+struct WindowChoice {
+  KernelId kernel;
+  std::uint32_t channels;
+};
+std::optional<WindowChoice> choose_window(Emitter& e, const ConvSizes& sizes, KernelId pixels,
+                                          const std::array<KernelId, 2>& windows) {
   const ConvWindow& window = sizes.window;
   const auto small = [](std::uint64_t kernel, std::int64_t stride) {
     return kernel <= 5 && static_cast<std::uint64_t>(stride) <= std::min<std::uint64_t>(kernel, 2);
   };
   const bool can = sizes.c == sizes.o && sizes.c % 4 == 0 && window.dilations == std::array<std::int64_t, 2>{1, 1} &&
                    small(sizes.kh, window.strides[0]) && small(sizes.kw, window.strides[1]);
-  if (!can) return false;
-  const std::array kernels = {pixels, window_kernel};
-  return e.note(choose(Family::depthwise, e.caps(), shape_of(sizes), kernels)).kernel == 1;
+  if (!can) return std::nullopt;
+  const std::array kernels = {pixels, windows[0], windows[1]};
+  const std::uint8_t chosen = e.note(choose(Family::depthwise, e.caps(), shape_of(sizes), kernels)).kernel;
+  if (chosen == 0) return std::nullopt;
+  return WindowChoice{kernels[chosen], chosen == 2 ? 8u : 4u};
 }
-
-bool unit_stride(const ConvSizes& sizes) { return sizes.window.strides == std::array<std::int64_t, 2>{1, 1}; }
 
 std::vector<std::uint32_t> window_constants(const ConvSizes& sizes) {
   return {static_cast<std::uint32_t>(sizes.kh), static_cast<std::uint32_t>(sizes.kw),
           static_cast<std::uint32_t>(sizes.window.strides[0]), static_cast<std::uint32_t>(sizes.window.strides[1])};
 }
 
-Result<push::ConvDepthwiseWindowPush> window_push(const ConvSizes& sizes) {
+Result<push::ConvDepthwiseWindowPush> window_push(const ConvSizes& sizes, std::uint32_t channels) {
   push::ConvDepthwisePush all{};
   GRAFT_TRY(fill_conv(sizes, all));
-  push::ConvDepthwiseWindowPush push{
-      .h = all.h, .w = all.w, .oh = all.oh, .ow = all.ow, .pad_h = all.pad_h, .pad_w = all.pad_w, .quads = all.c / 4};
+  push::ConvDepthwiseWindowPush push{.h = all.h,
+                                     .w = all.w,
+                                     .oh = all.oh,
+                                     .ow = all.ow,
+                                     .pad_h = all.pad_h,
+                                     .pad_w = all.pad_w,
+                                     .strips = all.c / channels};
   push.row_blocks = ceil_div(push.oh, kWindowLines);
   const std::uint64_t column_blocks = ceil_div<std::uint64_t>(sizes.ow, kWindowColumns);
   push.columns_per_block =
@@ -103,15 +122,14 @@ Result<push::ConvDepthwiseWindowPush> window_push(const ConvSizes& sizes) {
 }
 
 // Forward, or with `flip` the data gradient as a convolution of dy.
-Status emit_window(Emitter& e, const ConvSizes& sizes, const Binding& x, const Binding& weight, const Binding* bias,
-                   const Binding& y, bool flip) {
-  GRAFT_TRY_ASSIGN(push::ConvDepthwiseWindowPush push, window_push(sizes));
+Status emit_window(Emitter& e, const WindowChoice& choice, const ConvSizes& sizes, const Binding& x,
+                   const Binding& weight, const Binding* bias, const Binding& y, bool flip) {
+  GRAFT_TRY_ASSIGN(push::ConvDepthwiseWindowPush push, window_push(sizes, choice.channels));
   push.has_bias = bias != nullptr ? 1 : 0;
-  const std::uint64_t invocations = std::uint64_t{push.units} * push.quads;
+  const std::uint64_t invocations = std::uint64_t{push.units} * push.strips;
   if (invocations == 0) return ok_status();
   const auto k = window_constants(sizes);
-  e.dispatch(KernelId::conv_depthwise_window__f32, {k[0], k[1], k[2], k[3], flip ? 1u : 0u},
-             {x, weight, bias != nullptr ? *bias : x, y}, push,
+  e.dispatch(choice.kernel, {k[0], k[1], k[2], k[3], flip ? 1u : 0u}, {x, weight, bias != nullptr ? *bias : x, y}, push,
              e.spread(ceil_div<std::uint64_t>(invocations, kWindowWorkgroup)));
   return ok_status();
 }
@@ -128,12 +146,12 @@ ConvSizes turned(const ConvSizes& sizes) {
   return out;
 }
 
-Status emit_window_grad_weight(Emitter& e, const ConvSizes& sizes, const Binding& x, const Binding& dy,
-                               const Binding& dw) {
-  constexpr std::uint64_t kWanted = 64;  // invocations per quad and lane: a few workgroups for every core
-  GRAFT_TRY_ASSIGN(push::ConvDepthwiseWindowPush push, window_push(sizes));
+Status emit_window_grad_weight(Emitter& e, const WindowChoice& choice, const ConvSizes& sizes, const Binding& x,
+                               const Binding& dy, const Binding& dw) {
+  constexpr std::uint64_t kWanted = 64;  // invocations per strip and lane: a few workgroups for every core
+  GRAFT_TRY_ASSIGN(push::ConvDepthwiseWindowPush push, window_push(sizes, choice.channels));
   const std::uint64_t outputs = sizes.o * sizes.kh * sizes.kw;
-  const std::uint64_t wanted = std::clamp<std::uint64_t>(kWanted * kWindowWorkgroup / push.quads, 1, kWanted);
+  const std::uint64_t wanted = std::clamp<std::uint64_t>(kWanted * kWindowWorkgroup / push.strips, 1, kWanted);
   const std::uint64_t splits = std::clamp<std::uint64_t>(wanted, 1, std::max(push.units, 1u));
   push.units_per_split = ceil_div(push.units, static_cast<std::uint32_t>(splits));
   const std::uint32_t parts = push.units == 0 ? 1 : ceil_div(push.units, push.units_per_split);
@@ -141,8 +159,8 @@ Status emit_window_grad_weight(Emitter& e, const ConvSizes& sizes, const Binding
   const auto compute = [&](std::uint64_t first, std::uint64_t count, const Binding& to) {
     push.first_split = static_cast<std::uint32_t>(first);
     push.splits = static_cast<std::uint32_t>(count);
-    e.dispatch(KernelId::conv_depthwise_window_grad_weight__f32, {k[0], k[1], k[2], k[3]}, {x, dy, to}, push,
-               e.spread(ceil_div<std::uint64_t>(std::uint64_t{push.quads} * push.splits, kWindowWorkgroup)));
+    e.dispatch(choice.kernel, {k[0], k[1], k[2], k[3]}, {x, dy, to}, push,
+               e.spread(ceil_div<std::uint64_t>(std::uint64_t{push.strips} * push.splits, kWindowWorkgroup)));
     return ok_status();
   };
   if (parts == 1) return compute(0, 1, dw);
@@ -153,17 +171,17 @@ Status emit_window_grad_weight(Emitter& e, const ConvSizes& sizes, const Binding
 
 Status emit_depthwise(Emitter& e, const ConvSizes& sizes, const Binding& x, const Binding& weight, const Binding* bias,
                       const Binding& y) {
-  if (takes_window(e, sizes, KernelId::conv_depthwise__f32, KernelId::conv_depthwise_window__f32))
-    return emit_window(e, sizes, x, weight, bias, y, false);
+  if (const auto choice = choose_window(e, sizes, KernelId::conv_depthwise__f32, kWindow))
+    return emit_window(e, *choice, sizes, x, weight, bias, y, false);
   return emit_pixels(e, KernelId::conv_depthwise__f32, sizes, sizes.images * sizes.oh, sizes.ow, sizes.o,
                      {x, weight, bias != nullptr ? *bias : x, y}, bias != nullptr);
 }
 
 Status emit_depthwise_grad_data(Emitter& e, const ConvSizes& sizes, const Binding& dy, const Binding& weight,
                                 const Binding* bias, const Binding& dx) {
-  if (unit_stride(sizes) &&
-      takes_window(e, sizes, KernelId::conv_depthwise_grad_data__f32, KernelId::conv_depthwise_window__f32)) {
-    return emit_window(e, turned(sizes), dy, weight, bias, dx, true);
+  if (unit_stride(sizes)) {
+    if (const auto choice = choose_window(e, sizes, KernelId::conv_depthwise_grad_data__f32, kWindow))
+      return emit_window(e, *choice, turned(sizes), dy, weight, bias, dx, true);
   }
   return emit_pixels(e, KernelId::conv_depthwise_grad_data__f32, sizes, sizes.images * sizes.h, sizes.w, sizes.c,
                      {dy, weight, bias != nullptr ? *bias : dy, dx}, bias != nullptr, {unit_stride(sizes) ? 1u : 0u});
@@ -172,9 +190,8 @@ Status emit_depthwise_grad_data(Emitter& e, const ConvSizes& sizes, const Bindin
 Status emit_depthwise_grad_weight(Emitter& e, const ConvSizes& sizes, const Binding& x, const Binding& dy,
                                   const Binding& dw) {
   if (sizes.o * sizes.kh * sizes.kw == 0) return ok_status();
-  const bool windows = takes_window(e, sizes, KernelId::conv_depthwise_grad_weight__f32,
-                                    KernelId::conv_depthwise_window_grad_weight__f32);
-  return windows ? emit_window_grad_weight(e, sizes, x, dy, dw) : emit_taps(e, sizes, x, dy, dw);
+  const auto choice = choose_window(e, sizes, KernelId::conv_depthwise_grad_weight__f32, kWindowGradWeight);
+  return choice ? emit_window_grad_weight(e, *choice, sizes, x, dy, dw) : emit_taps(e, sizes, x, dy, dw);
 }
 
 }  // namespace graft::ops
