@@ -69,8 +69,8 @@ Status emit_norm_stats(Emitter& e, const push::NormPush& p, const Binding& x, co
                        const Binding& stat) {
   const Slot partial = e.scratch(partial_bytes(p));
   dispatch_columns(e, shaders::KernelId::norm_stats__f32, {x, {partial, Access::write}}, p, column_workgroups(p));
-  e.dispatch(shaders::KernelId::norm_stats_finish__f32, {}, {{partial, Access::read}, mean, stat}, p,
-             e.spread(std::uint64_t{p.batches} * p.groups));
+  dispatch_columns(e, shaders::KernelId::norm_stats_finish__f32, {{partial, Access::read}, mean, stat}, p,
+                   std::uint64_t{p.batches} * (p.group_cols == 1 ? p.col_tiles : p.groups));
   return ok_status();
 }
 
@@ -88,16 +88,17 @@ Slot emit_norm_grad_sums(Emitter& e, const push::NormPush& p, const Binding& x, 
   return sums;
 }
 
-void emit_norm_grad_params(Emitter& e, const push::NormPush& p, Slot sums, const Binding& dscale,
+Slot emit_norm_grad_params(Emitter& e, const push::NormPush& p, Slot sums, const Binding& scale, const Binding& dscale,
                            const Binding& dbias) {
-  dispatch_columns(e, shaders::KernelId::norm_grad_params__f32, {{sums, Access::read}, dscale, dbias}, p, p.col_tiles);
-}
-
-Slot emit_norm_grad_moments(Emitter& e, const push::NormPush& p, Slot sums, const Binding& scale) {
   const std::uint64_t groups = std::uint64_t{p.batches} * p.groups;
   const Slot means = e.scratch(8 * groups);
-  e.dispatch(shaders::KernelId::norm_grad_moments__f32, {}, {{sums, Access::read}, scale, {means, Access::write}}, p,
-             e.spread(groups));
+  const bool at_once = p.has_moments != 0 && p.batches == 1 && p.group_cols == 1;
+  e.dispatch(shaders::KernelId::norm_grad_params__f32, {four_columns(p.cols, p.group_cols), at_once},
+             {{sums, Access::read}, scale, dscale, dbias, {means, Access::write}}, p, e.spread(p.col_tiles));
+  if (p.has_moments != 0 && !at_once) {
+    e.dispatch(shaders::KernelId::norm_grad_moments__f32, {}, {{sums, Access::read}, scale, {means, Access::write}}, p,
+               e.spread(groups));
+  }
   return means;
 }
 

@@ -36,14 +36,12 @@ void emit_norm_apply(Emitter& e, const push::NormPush& p, const Binding& x, cons
 Slot emit_norm_grad_sums(Emitter& e, const push::NormPush& p, const Binding& x, const Binding& dy, const Binding& mean,
                          const Binding& stat);
 
-/// Gradients of scale and bias from the partial sums.
-void emit_norm_grad_params(Emitter& e, const push::NormPush& p, Slot sums, const Binding& dscale, const Binding& dbias);
+/// Gradients of scale and bias from the partial sums. In scratch memory that is returned, where the push block has
+/// moments: means over each group of dy * scale and of dy * scale * xhat. Without a scale its binding may be any memory.
+Slot emit_norm_grad_params(Emitter& e, const push::NormPush& p, Slot sums, const Binding& scale, const Binding& dscale,
+                           const Binding& dbias);
 
-/// Means over each group of dy * scale and of dy * scale * xhat from the partial sums, into scratch memory: where they
-/// are, for emit_norm_grad_apply().
-Slot emit_norm_grad_moments(Emitter& e, const push::NormPush& p, Slot sums, const Binding& scale);
-
-/// dx = rstd * (dy * scale - m1 - xhat * m2); `means` may be any memory where the push block says that there are none.
+/// dx = rstd * (dy * scale - m1 - xhat * m2); `means` is what emit_norm_grad_params() gave.
 void emit_norm_grad_apply(Emitter& e, const push::NormPush& p, const Binding& x, const Binding& dy, const Binding& mean,
                           const Binding& stat, const Binding& scale, const Binding& means, const Binding& dx);
 

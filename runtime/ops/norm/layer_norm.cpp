@@ -107,7 +107,7 @@ Status emit_grad(Emitter& e) {
   const NormView view{.rows = p.rows, .cols = p.columns, .stat_rows = 1, .group_cols = p.columns};
   GRAFT_TRY_ASSIGN(const push::NormPush columns, norm_push(view, 0, false));
   const Slot sums = emit_norm_grad_sums(e, columns, e.in(0), e.in(4), e.in(2), e.in(3));
-  emit_norm_grad_params(e, columns, sums, e.out(1), e.out(2));
+  emit_norm_grad_params(e, columns, sums, e.in(0), e.out(1), e.out(2));
   return ok_status();
 }
 

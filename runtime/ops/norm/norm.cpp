@@ -136,12 +136,8 @@ Status emit_grad(Emitter& e, const NormView& view, bool variance, bool moments) 
   p.has_moments = moments;
   const Binding scale = e.has(1) ? e.in(1) : e.in(2);
   const Slot sums = emit_norm_grad_sums(e, p, e.in(0), e.in(4), e.in(2), e.in(3));
-  emit_norm_grad_params(e, p, sums, e.out(1), e.out(2));
-  Binding means = e.in(2);  // any memory where there are none
-  if (moments) {
-    means = {emit_norm_grad_moments(e, p, sums, scale), Access::read};
-  }
-  emit_norm_grad_apply(e, p, e.in(0), e.in(4), e.in(2), e.in(3), scale, means, e.out());
+  const Slot means = emit_norm_grad_params(e, p, sums, scale, e.out(1), e.out(2));
+  emit_norm_grad_apply(e, p, e.in(0), e.in(4), e.in(2), e.in(3), scale, {means, Access::read}, e.out());
   return ok_status();
 }
 
