@@ -1,4 +1,4 @@
-// Half-precision numbers (IEEE 754 binary16) as their 16 bits.
+// Numbers of 16 bits, as these bits: half precision (IEEE 754 binary16), and the upper half of an f32 (bfloat16).
 #pragma once
 
 #include <bit>
@@ -31,6 +31,18 @@ inline std::uint16_t float_to_half(float value) {
   }
   const std::uint32_t rounded = magnitude + 0xfffu + (magnitude >> 13 & 1u);
   return static_cast<std::uint16_t>(sign | (rounded - 0x38000000u) >> 13);
+}
+
+/// Exact.
+inline float bfloat_to_float(std::uint16_t bits) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+}
+
+/// The nearest, ties to even.
+inline std::uint16_t float_to_bfloat(float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  if (std::isnan(value)) return static_cast<std::uint16_t>(bits >> 16 | 0x40u);  // rounding could make it infinite
+  return static_cast<std::uint16_t>((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
 }
 
 }  // namespace graft

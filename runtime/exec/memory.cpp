@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "platform/base/checked.h"
+#include "runtime/exec/numbers.h"
 
 namespace graft {
 namespace {
@@ -31,6 +32,14 @@ Needs needs_of(const Residents& residents, std::span<const Plan* const> plans) {
     needs.step_state = std::max(needs.step_state, plan->step_state_bytes());
   }
   return needs;
+}
+
+/// On the device; of a resident that is kept in 16 bits that is half of what the host sees.
+std::uint64_t device_bytes(const Resident& resident, std::uint64_t host_bytes) {
+  return resident.narrow() ? host_bytes / dtype_size(resident.dtype) * dtype_size(resident.stored) : host_bytes;
+}
+std::uint64_t host_bytes(const Resident& resident, std::uint64_t device_bytes) {
+  return resident.narrow() ? device_bytes / dtype_size(resident.stored) * dtype_size(resident.dtype) : device_bytes;
 }
 
 std::uint64_t bytes_of(const std::vector<std::unique_ptr<gpu::Buffer>>& buffers) {
@@ -134,10 +143,11 @@ gpu::BufferRange Memory::range(Space space, std::uint64_t offset, std::uint64_t 
 Result<const Resident*> Memory::find(std::string_view name, std::uint64_t offset, std::uint64_t size) const {
   const Resident* resident = residents_.find(name);
   if (resident == nullptr) return error(Code::not_found, "There is no resident value \"", name, "\".");
-  if (!in_bounds(offset, size, resident->bytes) || offset % 4 != 0 ||
-      (size % 4 != 0 && offset + size != resident->bytes)) {
+  const std::uint64_t word = host_bytes(*resident, 4);
+  if (!in_bounds(offset, size, resident->bytes) || offset % word != 0 ||
+      (size % word != 0 && offset + size != resident->bytes)) {
     return invalid("Bytes ", offset, " + ", size, " were asked for of the resident value \"", name, "\", which has ",
-                   resident->bytes, " bytes and is moved in words of 4.");
+                   resident->bytes, " bytes and is moved in words of ", word, ".");
   }
   return resident;
 }
@@ -163,19 +173,22 @@ Status Memory::submit_copy(const gpu::BufferRange& from, const gpu::BufferRange&
 
 Status Memory::write(std::string_view name, std::span<const std::byte> bytes, std::uint64_t offset) {
   GRAFT_TRY_ASSIGN(const Resident* resident, find(name, offset, bytes.size()));
-  const std::uint64_t base = resident->offset + offset;
+  const std::uint64_t base = resident->offset + device_bytes(*resident, offset);
   if (resident->streamed) {
     return invalid("The value \"", name, "\" is streamed: it is provided, not written.");
   }
   if (bytes.empty()) return ok_status();
-  const gpu::BufferRange whole = range(Space::resident, base, align_up(bytes.size(), 4));
+  GRAFT_TRY(check_numbers(*resident, bytes));
+  const std::uint64_t total = device_bytes(*resident, bytes.size());
+  const gpu::BufferRange whole = range(Space::resident, base, align_up(total, 4));
   if (std::byte* const direct = mapped(whole); direct != nullptr) {
-    std::memcpy(direct, bytes.data(), bytes.size());
+    convert_numbers(resident->dtype, bytes, resident->stored, direct);
     return ok_status();
   }
-  for (std::uint64_t done = 0; done < bytes.size();) {
-    const std::uint64_t n = std::min<std::uint64_t>(bytes.size() - done, residents_.transfer_bytes());
-    std::memcpy(upload().data(), bytes.data() + done, n);
+  for (std::uint64_t done = 0; done < total;) {
+    const std::uint64_t n = std::min<std::uint64_t>(total - done, residents_.transfer_bytes());
+    const auto piece = bytes.subspan(host_bytes(*resident, done), host_bytes(*resident, n));
+    convert_numbers(resident->dtype, piece, resident->stored, upload().data());
     const std::uint64_t words = align_up(n, 4);
     GRAFT_TRY(submit_copy(range(Space::upload, 0, words), range(Space::resident, base + done, words))
                   .with_context(cat("While writing the resident value \"", name, "\"")));
@@ -186,25 +199,27 @@ Status Memory::write(std::string_view name, std::span<const std::byte> bytes, st
 
 Status Memory::read(std::string_view name, std::span<std::byte> bytes, std::uint64_t offset) {
   GRAFT_TRY_ASSIGN(const Resident* resident, find(name, offset, bytes.size()));
-  const std::uint64_t base = resident->offset + offset;
+  const std::uint64_t base = resident->offset + device_bytes(*resident, offset);
   if (bytes.empty()) return ok_status();
   if (resident->streamed) {
     const auto from = source(static_cast<std::uint32_t>(resident - residents_.entries().data()));
     if (from.empty()) return error(Code::not_found, "The streamed value \"", name, "\" was not provided.");
-    std::memcpy(bytes.data(), from.data() + offset, bytes.size());
+    round_numbers(resident->dtype, from.subspan(offset, bytes.size()), resident->stored, bytes.data());
     return ok_status();
   }
-  const gpu::BufferRange whole = range(Space::resident, base, align_up(bytes.size(), 4));
+  const std::uint64_t total = device_bytes(*resident, bytes.size());
+  const gpu::BufferRange whole = range(Space::resident, base, align_up(total, 4));
   if (const std::byte* const direct = mapped(whole); direct != nullptr) {
-    std::memcpy(bytes.data(), direct, bytes.size());
+    convert_numbers(resident->stored, {direct, total}, resident->dtype, bytes.data());
     return ok_status();
   }
-  for (std::uint64_t done = 0; done < bytes.size();) {
-    const std::uint64_t n = std::min<std::uint64_t>(bytes.size() - done, residents_.transfer_bytes());
+  for (std::uint64_t done = 0; done < total;) {
+    const std::uint64_t n = std::min<std::uint64_t>(total - done, residents_.transfer_bytes());
     const std::uint64_t words = align_up(n, 4);
     GRAFT_TRY(submit_copy(range(Space::resident, base + done, words), range(Space::readback, 0, words))
                   .with_context(cat("While reading the resident value \"", name, "\"")));
-    std::memcpy(bytes.data() + done, readback().data(), n);
+    const auto piece = readback().first(n);
+    convert_numbers(resident->stored, piece, resident->dtype, bytes.data() + host_bytes(*resident, done));
     done += n;
   }
   return ok_status();
@@ -217,8 +232,25 @@ Status Memory::provide(std::string_view name, std::span<const std::byte> bytes) 
     return invalid("The streamed value \"", name, "\" has ", resident->bytes, " bytes, but ", bytes.size(),
                    " were provided.");
   }
+  GRAFT_TRY(check_numbers(*resident, bytes));
   sources_[static_cast<std::size_t>(resident - residents_.entries().data())] = bytes;
   return ok_status();
+}
+
+/// Before anything is rounded: an infinite weight would give no number at all.
+Status Memory::check_numbers(const Resident& resident, std::span<const std::byte> bytes) const {
+  if (!resident.narrow()) return ok_status();
+  const std::optional<float> large = first_beyond(resident.dtype, bytes, resident.stored);
+  if (!large) return ok_status();
+  return invalid("The value \"", resident.name, "\" holds ", *large, ", which ", dtype_name(resident.stored),
+                 " cannot: another precision must be chosen.");
+}
+
+std::span<const std::byte> Memory::source(const Refill& refill) const {
+  const Resident& resident = residents_.entries()[refill.resident];
+  const std::span<const std::byte> all = source(refill.resident);
+  const std::uint64_t from = host_bytes(resident, refill.from);
+  return all.empty() ? all : all.subspan(from, std::min(host_bytes(resident, refill.bytes), all.size() - from));
 }
 
 std::byte* Memory::target(const Plan& plan, const Refill& refill) {

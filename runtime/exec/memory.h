@@ -32,7 +32,8 @@ class Memory {
 
   /// Writes bytes of a resident from `offset` on (a multiple of 4; the end of the value or also one): through
   /// mapped memory where there is such, otherwise in pieces through staging. Waits until it is done.
-  /// not_found, invalid_argument (outside the value), timeout, device_lost.
+  /// Of a resident that is kept in 16 bits these are f32 all the same, rounded on the way; multiples of 8.
+  /// not_found, invalid_argument (outside the value; a number that its 16 bits cannot hold), timeout, device_lost.
   Status write(std::string_view name, std::span<const std::byte> bytes, std::uint64_t offset = 0);
   /// The same the other way.
   Status read(std::string_view name, std::span<std::byte> bytes, std::uint64_t offset = 0);
@@ -59,6 +60,8 @@ class Memory {
   std::span<std::byte> readback() { return readback_ ? readback_->mapped() : std::span<std::byte>(); }
   /// Bytes of a streamed resident (an index into Residents::entries()); empty where none were provided.
   std::span<const std::byte> source(std::uint32_t resident) const { return sources_[resident]; }
+  /// Which of its source's bytes a refill brings: fewer than it has room for where the last word is longer.
+  std::span<const std::byte> source(const Refill& refill) const;
   /// Where the host puts a refill's bytes.
   std::byte* target(const Plan& plan, const Refill& refill);
   /// Whether a plan's needs are covered by what was allocated.
@@ -72,6 +75,7 @@ class Memory {
                            std::vector<std::unique_ptr<gpu::Buffer>>& out);
   Result<const Resident*> find(std::string_view name, std::uint64_t offset, std::uint64_t size) const;
   std::byte* mapped(const gpu::BufferRange& range) const;
+  Status check_numbers(const Resident& resident, std::span<const std::byte> bytes) const;
   Status submit_copy(const gpu::BufferRange& from, const gpu::BufferRange& to);
   Status submit(gpu::Recorder& recorder);
 

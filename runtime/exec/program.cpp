@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "runtime/exec/numbers.h"
+
 namespace graft {
 namespace {
 
@@ -125,13 +127,11 @@ void Program::record_step(gpu::Recorder& recorder, const std::vector<gpu::Kernel
 Status Program::find_sources() {
   for (const Refill& refill : plan_.refills) {
     const Resident& resident = memory_.residents().entries()[refill.resident];
-    const std::span<const std::byte> source = memory_.source(refill.resident);
+    const std::span<const std::byte> source = memory_.source(refill);
     if (source.empty()) {
       return error(Code::not_found, "The streamed value \"", resident.name, "\" was not provided.");
     }
-    // The device's last word may be longer than the value.
-    const std::uint64_t bytes = std::min<std::uint64_t>(refill.bytes, source.size() - refill.from);
-    refills_.emplace_back(source.subspan(refill.from, bytes), memory_.target(plan_, refill));
+    refills_.push_back({source, memory_.target(plan_, refill), resident.dtype, resident.stored});
   }
   return ok_status();
 }
@@ -144,8 +144,8 @@ Status Program::refill(const List& list) {
     }
     const PhaseScope scope(options_.observer, HostPhase::refill);
     const auto start = std::chrono::steady_clock::now();
-    const auto& [source, target] = refills_[i];
-    std::memcpy(target, source.data(), source.size());
+    const Source& from = refills_[i];
+    convert_numbers(from.dtype, from.bytes, from.stored, from.target);
     refill_time_ += std::chrono::steady_clock::now() - start;
   }
   return ok_status();

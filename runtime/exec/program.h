@@ -107,6 +107,13 @@ class Program {
     std::uint32_t first_refill = 0;  ///< of Plan::refills: those that it needs
     std::uint32_t end_refill = 0;
   };
+  /// Of a refill: the host's numbers, and where it puts them as what.
+  struct Source {
+    std::span<const std::byte> bytes;
+    std::byte* target = nullptr;
+    DType dtype{};
+    DType stored{};
+  };
   struct InFlight {
     gpu::Ticket ticket = 0;
     std::uint32_t first_list = 0;
@@ -133,8 +140,7 @@ class Program {
   Plan plan_;
   ProgramOptions options_;
   std::vector<List> lists_;
-  /// Per refill: where its bytes come from, and where the host puts them.
-  std::vector<std::pair<std::span<const std::byte>, std::byte*>> refills_;
+  std::vector<Source> refills_;
   std::vector<gpu::CommandList*> commands_;  ///< of lists_, side by side for submit()
   std::atomic<bool> pause_ = false;
   std::uint32_t next_list_ = 0;

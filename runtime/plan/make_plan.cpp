@@ -41,6 +41,10 @@ Status check_residents(const Draft& d) {
       return invalid("The value \"", value.name, "\" is ", dtype_name(value.dtype), value.shape.text(),
                      " in the graph, but ", dtype_name(resident->dtype), resident->shape.text(), " as a resident.");
     }
+    if (resident->stored != stored_dtype(value)) {
+      return invalid("The value \"", value.name, "\" is kept as ", dtype_name(stored_dtype(value)),
+                     " by the graph, but as ", dtype_name(resident->stored), " as a resident.");
+    }
   }
   return ok_status();
 }

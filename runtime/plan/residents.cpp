@@ -89,10 +89,15 @@ Status Residents::add(const Graph& graph) {
         return invalid("The resident value \"", value.name, "\" is ", dtype_name(value.dtype), value.shape.text(),
                        " in one graph and ", dtype_name(known->dtype), known->shape.text(), " in another.");
       }
+      if (known->stored != stored_dtype(value)) {
+        return invalid("The resident value \"", value.name, "\" is kept as ", dtype_name(stored_dtype(value)),
+                       " in one graph and as ", dtype_name(known->stored), " in another.");
+      }
       continue;
     }
     const std::uint64_t bytes = storage_bytes(value.dtype, value.shape.elements());
-    GRAFT_TRY(next.place({value.name, classes[i], value.kind, value.dtype, value.shape, 0, bytes, device}));
+    GRAFT_TRY(next.place(
+        {value.name, classes[i], value.kind, value.dtype, stored_dtype(value), value.shape, 0, bytes, device}));
   }
   *this = std::move(next);
   return ok_status();

@@ -19,11 +19,14 @@ struct Resident {
   MemoryClass memory_class{};
   ValueKind kind{};
   DType dtype = DType::f32;
+  DType stored = DType::f32;  ///< on the device: an f32 value may be kept as f16 or bf16
   Shape shape;
   std::uint64_t offset = 0;        ///< in Space::resident; nothing where it is streamed
   std::uint64_t bytes = 0;         ///< elements times their size: what the host reads and writes
-  std::uint64_t device_bytes = 0;  ///< the same in whole words
+  std::uint64_t device_bytes = 0;  ///< as stored, in whole words
   bool streamed = false;           ///< it stays with the host: see Streaming
+
+  bool narrow() const { return stored != dtype; }
 };
 
 /// Which values are brought to the device anew for each of their uses, through a ring of memory that they share,
@@ -48,8 +51,8 @@ class Residents {
   explicit Residents(const gpu::Caps& caps, ResidentOptions options = {});
 
   /// Adds every constant, parameter and state of a bound graph that is not yet there.
-  /// invalid_argument where a value of the same name has another dtype or shape; out_of_memory for a value larger than
-  /// one allocation of the device. After an error the layout is as it was.
+  /// invalid_argument where a value of the same name has another dtype, shape or storage; out_of_memory for a value
+  /// larger than one allocation of the device. After an error the layout is as it was.
   Status add(const Graph& graph);
 
   /// nullptr when there is none of this name. The pointer holds until the next add().

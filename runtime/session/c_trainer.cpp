@@ -64,7 +64,7 @@ Shape without_batch(const Shape& shape) {
 
 // What a sample consists of: the model's inputs, then the target as the loss wants it.
 Result<std::vector<data::Field>> sample_fields(const Model& model, const train::TrainOptions& options) {
-  GRAFT_TRY_ASSIGN(const auto evaluation, train::build_evaluation_graph(model.graph, 1, options));
+  GRAFT_TRY_ASSIGN(const auto evaluation, train::build_evaluation_graph(model.graph, 1, options, nullptr));
   std::vector<data::Field> fields;
   for (const ValueId id : model.graph.inputs()) {
     const ValueId bound = evaluation.graph.find_value(model.graph.value(id).name);

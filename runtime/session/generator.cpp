@@ -92,7 +92,10 @@ Result<std::unique_ptr<Generator>> Generator::create(gpu::Device& device, const 
   GRAFT_TRY(train::check_precision(options.precision));
   GRAFT_TRY_ASSIGN(Graph filling, decode_graph(model.graph, chunk, out->context_, false));
   GRAFT_TRY_ASSIGN(Graph decoding, decode_graph(model.graph, 1, out->context_, true));
-  for (Graph* graph : {&filling, &decoding}) train::store_results(*graph, options.precision, false);
+  const train::WeightNames weights = train::narrow_weights(model.graph);
+  for (Graph* graph : {&filling, &decoding}) {
+    GRAFT_TRY(train::store_results(*graph, options.precision, weights, train::Parameters::frozen));
+  }
   const Graph* const graphs[] = {&decoding, &filling};
   GRAFT_TRY_ASSIGN(const Residents residents, residents_within(device.caps(), graphs, options.plan));
   Plan prefill_plan, decode_plan;

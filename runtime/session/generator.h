@@ -17,9 +17,10 @@
 namespace graft {
 
 struct GeneratorOptions {
-  std::uint32_t context = 0;     ///< tokens of prompt and answer; 0: the model's own, at most 2048
-  std::uint32_t prefill = 64;    ///< tokens of a prompt at a time
-  DType precision = DType::f32;  ///< how the device keeps results on the way: f32, f16 or bf16. Caches stay f32.
+  std::uint32_t context = 0;   ///< tokens of prompt and answer; 0: the model's own, at most 2048
+  std::uint32_t prefill = 64;  ///< tokens of a prompt at a time
+  /// How the device keeps results on the way, and weights: f32, f16 or bf16. Caches stay f32.
+  DType precision = DType::f32;
   PlanOptions plan;
   ProgramOptions program;
 };

@@ -110,7 +110,8 @@ Result<std::unique_ptr<Session>> Session::create(gpu::Device& device, const Mode
   std::unique_ptr<Session> session(new Session());
   GRAFT_TRY_ASSIGN(session->graph_, request_graph(model, options.bindings, options.gradients, options.keep_outputs));
   GRAFT_TRY(train::check_precision(options.precision));
-  train::store_results(session->graph_, options.precision, false);
+  GRAFT_TRY(train::store_results(session->graph_, options.precision, train::narrow_weights(model.graph),
+                                 train::Parameters::frozen));
   session->adapters_ = LiveAdapters(session->graph_);
   const auto caps = [&]() -> const gpu::Caps& { return options.caps ? *options.caps : device.caps(); };
   const Graph* const graphs[] = {&session->graph_};

@@ -39,7 +39,8 @@ struct SessionOptions {
   Bindings bindings;
   GradientRequest gradients;
   bool keep_outputs = true;
-  DType precision = DType::f32;  ///< how the device keeps results on the way: f32, f16 or bf16 (store_results)
+  /// How the device keeps results on the way, and weights (store_results): f32, f16 or bf16.
+  DType precision = DType::f32;
   PlanOptions plan;
   ProgramOptions program;
   /// Plans as for a lesser device; the default is the device's own capabilities.

@@ -87,7 +87,8 @@ struct TrainOptions {
   /// step is that of the whole batch (batch statistics aside, which belong to a micro-batch).
   std::int64_t micro_batch = 0;
 
-  /// How the device keeps results of the forward and backward pass: f32, f16 or bf16 (runtime/train/precision.h).
+  /// How the device keeps results of the forward and backward pass, and frozen weights: f32, f16 or bf16
+  /// (runtime/train/precision.h).
   DType precision = DType::f32;
   std::optional<LossScaling> loss_scaling;  ///< default: with f16, and not with others, whose range is that of f32
 

@@ -53,29 +53,45 @@ class Policy {
     for (std::uint32_t n = 0; n < graph.nodes().size(); ++n) made_by(NodeId{n});
   }
 
-  void apply(PrecisionReport& report) {
-    std::map<std::tuple<std::string, bool, DType, std::string>, PrecisionRow> rows;
+  void apply(PrecisionReport& report, const WeightNames& weights, Parameters parameters) {
     for (std::uint32_t v = 0; v < why_.size(); ++v) {
       const std::uint32_t root = roots_[v];
       Value& value = graph_.mutable_value(ValueId{v});
       const Value& whole = graph_.values()[root];
-      if (value.dtype != DType::f32 || whole.kind != ValueKind::temporary || whole.dtype != DType::f32) continue;
-      if (why_[root].empty()) value.storage = storage_;
-      if (v != root) continue;
-      const Node& node = graph_.node(value.producer);
-      const bool backward = node.forward_of.valid();
-      PrecisionRow& row = rows[{std::string(op_name(node.op)), backward, value.storage, why_[root]}];
-      row = {std::string(op_name(node.op)),
-             backward,
-             value.storage,
-             why_[root],
-             row.values + 1,
-             row.bytes + storage_bytes(value.storage, value.shape.elements())};
+      if (value.dtype != DType::f32 || whole.dtype != DType::f32) continue;
+      if (is_weight(whole)) {
+        store_weight(value, whole, weights.contains(whole.name), parameters);
+      } else if (whole.kind == ValueKind::temporary) {
+        if (why_[root].empty()) value.storage = storage_;
+        const Node* const node = v == root ? &graph_.node(value.producer) : nullptr;
+        if (node != nullptr) count(op_name(node->op), node->forward_of.valid(), value, why_[root]);
+      }
     }
-    for (auto& [key, row] : rows) report.rows.push_back(std::move(row));
+    for (auto& [key, row] : rows_) report.rows.push_back(std::move(row));
   }
 
  private:
+  static bool is_weight(const Value& value) {
+    return value.kind == ValueKind::constant || value.kind == ValueKind::parameter;
+  }
+
+  /// Of a weight, or of a view of one.
+  void store_weight(Value& value, const Value& whole, bool may_be_narrow, Parameters parameters) {
+    const bool trained = whole.kind == ValueKind::parameter && parameters == Parameters::trained;
+    if (may_be_narrow && !trained) value.storage = storage_;
+    if (value.producer.valid()) return;
+    count(kWeightsRow, false, value,
+          trained         ? "trained"
+          : may_be_narrow ? ""
+                          : "vectors, and what is no factor of a product");
+  }
+
+  void count(std::string_view op, bool backward, const Value& value, std::string_view why) {
+    PrecisionRow& row = rows_[{std::string(op), backward, value.storage, std::string(why)}];
+    row = {std::string(op),  backward,       value.storage,
+           std::string(why), row.values + 1, row.bytes + storage_bytes(value.storage, value.shape.elements())};
+  }
+
   void keep(ValueId v, std::string_view reason) {
     std::string& why = why_[roots_[v.index]];
     if (why.empty()) why = reason;
@@ -118,14 +134,49 @@ class Policy {
   std::vector<std::uint32_t> roots_;
   std::vector<std::string> why_;  // by root: why it stays in f32
   std::vector<bool> gradients_;   // by root: of parameters; empty as long as there are none
+  std::map<std::tuple<std::string, bool, DType, std::string>, PrecisionRow> rows_;
 };
 
-void store_weights(Graph& graph, DType storage) {
-  for (const ValueId v : graph.of_kind(ValueKind::constant)) {
-    Value& value = graph.mutable_value(v);
-    const bool matrix = value.shape.rank() >= 2 && value.shape.elements() >= kFewElements;
-    if (value.dtype == DType::f32 && matrix) value.storage = storage;
+bool moves(Op op) {
+  switch (op) {
+    case Op::reshape:
+    case Op::transpose:
+    case Op::slice:
+    case Op::expand: return true;
+    default: return false;
   }
+}
+
+/// Whether a node's use of an operand forgives that it is rounded: each of its numbers is one of the factors in a long
+/// sum, or is looked up and then rounded anyway.
+bool may_be_rounded(Op op, std::size_t input) {
+  switch (op) {
+    case Op::matmul:
+    case Op::linear_cross_entropy: return input < 2;
+    case Op::conv:
+    case Op::conv_transpose: return input == 1;
+    case Op::gather: return input == 0;
+    default: return false;
+  }
+}
+
+/// What the host reads is given as it is, and not from 16 bits: where that is a weight, a copy of it.
+Status read_copies(Graph& graph) {
+  const std::vector<std::uint32_t> roots = alias_roots(graph);
+  std::vector<Output> outputs = graph.outputs();
+  bool any = false;
+  for (Output& output : outputs) {
+    const Value& whole = graph.values()[roots[output.value.index]];
+    if (whole.kind == ValueKind::temporary || stored_dtype(whole) == whole.dtype) continue;
+    GRAFT_TRY_ASSIGN(const NodeId copy, graph.add_node(Op::affine, {output.value}, {{"alpha", 1.0}, {"beta", 0.0}},
+                                                       cat("read/", output.name)));
+    output.value = graph.node(copy).outputs[0];
+    any = true;
+  }
+  if (!any) return {};
+  graph.clear_outputs();
+  for (Output& output : outputs) graph.add_output(std::move(output.name), output.value);
+  return {};
 }
 
 }  // namespace
@@ -159,11 +210,34 @@ void scale_for_rounding(const gpu::Caps& caps, TrainOptions& options) {
   if (!options.loss_scaling && rounds_to_f16(caps)) options.loss_scaling = LossScaling{};
 }
 
-PrecisionReport store_results(Graph& graph, DType storage, bool weights) {
+WeightNames narrow_weights(const Graph& model) {
+  std::vector<bool> fits(model.values().size(), true), read(model.values().size());
+  for (const Output& output : model.outputs()) fits[output.value.index] = false;
+  for (std::size_t n = model.nodes().size(); n-- > 0;) {
+    const Node& node = model.nodes()[n];
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      if (!node.inputs[i].valid()) continue;
+      const std::uint32_t v = node.inputs[i].index;
+      const bool moved = moves(node.op) && i == 0 && fits[node.outputs[0].index];
+      read[v] = true;
+      fits[v] = fits[v] && (moved || may_be_rounded(node.op, i));
+    }
+  }
+  WeightNames names;
+  for (std::uint32_t v = 0; v < fits.size(); ++v) {
+    const Value& value = model.values()[v];
+    const bool weight = value.kind == ValueKind::constant || value.kind == ValueKind::parameter;
+    if (!weight || !fits[v] || !read[v] || value.dtype != DType::f32 || value.shape.rank() < 2) continue;
+    if (value.shape.is_constant() && value.shape.elements() >= kFewElements) names.insert(value.name);
+  }
+  return names;
+}
+
+Result<PrecisionReport> store_results(Graph& graph, DType storage, const WeightNames& weights, Parameters parameters) {
   PrecisionReport report{storage, {}};
   if (storage == DType::f32) return report;
-  if (weights) store_weights(graph, storage);
-  Policy(graph, storage).apply(report);
+  Policy(graph, storage).apply(report, weights, parameters);
+  GRAFT_TRY(read_copies(graph));
   return report;
 }
 

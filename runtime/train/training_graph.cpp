@@ -142,7 +142,8 @@ Result<TrainingGraph> build_training_graph(const Graph& model, std::int64_t samp
   add_loss_outputs(out.graph, out.loss);
   GRAFT_TRY(add_fetched(out.graph, bound, forward.values, options));
   GRAFT_TRY(add_backward(out, options, accumulate));
-  out.precision = store_results(out.graph, options.precision, false);
+  GRAFT_TRY_ASSIGN(out.precision,
+                   store_results(out.graph, options.precision, narrow_weights(model), Parameters::trained));
   return out;
 }
 
@@ -186,7 +187,7 @@ Result<Graph> build_hash_graph(const Residents& residents) {
   for (const Resident& resident : residents.entries()) {
     // Tensors of elements of other sizes are not trained.
     const bool left_out = resident.kind == ValueKind::constant || resident.memory_class != MemoryClass::parameters ||
-                          dtype_size(resident.dtype) != 4;
+                          dtype_size(resident.stored) != 4;
     if (left_out) continue;
     if (inputs.size() == kMaxInputs) GRAFT_TRY(hash_inputs());
     GRAFT_TRY_ASSIGN(const ValueId value,
@@ -198,14 +199,21 @@ Result<Graph> build_hash_graph(const Residents& residents) {
   return graph;
 }
 
-Result<EvaluationGraph> build_evaluation_graph(const Graph& model, std::int64_t samples, const TrainOptions& options) {
+Result<EvaluationGraph> build_evaluation_graph(const Graph& model, std::int64_t samples, const TrainOptions& options,
+                                               const Residents* trained) {
   EvaluationGraph out;
   GRAFT_TRY_ASSIGN(out.graph, bind_batch(model, samples, options.bindings));
   GRAFT_TRY_ASSIGN(const ValueId target, loss_input(out.graph, options.loss, nullptr));
   out.graph.clear_outputs();
   GRAFT_TRY_ASSIGN(out.loss, add_loss(out.graph, target, options.loss, options.metrics));
   add_loss_outputs(out.graph, out.loss);
-  store_results(out.graph, options.precision, false);
+  WeightNames weights = narrow_weights(model);
+  for (const Value& value : out.graph.values()) {
+    const Resident* const resident = trained != nullptr ? trained->find(value.name) : nullptr;
+    const bool parameter = trained != nullptr && value.kind == ValueKind::parameter;
+    if (resident != nullptr ? !resident->narrow() : parameter) weights.erase(value.name);
+  }
+  GRAFT_TRY(store_results(out.graph, options.precision, weights, Parameters::frozen));
   return out;
 }
 

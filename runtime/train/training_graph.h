@@ -59,11 +59,13 @@ inline constexpr std::string_view kHashOutput = "state_hash";
 /// cost: what differs there differs in the parameters as soon as it matters.
 Result<Graph> build_hash_graph(const Residents& residents);
 
-/// The model in inference mode, its loss and its metrics.
+/// The model in inference mode, its loss and its metrics. Weights are kept as among the residents of training, or where
+/// nothing is trained, as for inference.
 struct EvaluationGraph {
   Graph graph;
   LossNodes loss;
 };
-Result<EvaluationGraph> build_evaluation_graph(const Graph& model, std::int64_t samples, const TrainOptions& options);
+Result<EvaluationGraph> build_evaluation_graph(const Graph& model, std::int64_t samples, const TrainOptions& options,
+                                               const Residents* trained);
 
 }  // namespace graft::train

@@ -42,7 +42,7 @@ Status add_training_graphs(const Graph& model, const TrainOptions& options, cons
 Status add_evaluation_graphs(const Graph& model, const TrainOptions& options, TrainingPlan& out,
                              TrainingGraphs& graphs) {
   for (const std::int64_t samples : graphs.evaluation_sizes) {
-    auto graph = build_evaluation_graph(model, samples, options);
+    auto graph = build_evaluation_graph(model, samples, options, graphs.training.empty() ? nullptr : &out.residents);
     if (!graph.ok()) return std::move(graph).status().with_context(while_planning("evaluation", samples));
     graphs.evaluation.push_back(std::move(graph).value());
     GRAFT_TRY(out.residents.add(graphs.evaluation.back().graph));
@@ -146,7 +146,7 @@ Result<SizedPlan> plan_micro_batch(const Graph& model, const TrainOptions& optio
 
 Result<SizedPlan> plan_evaluation(const Graph& model, const TrainOptions& options, const Residents& residents,
                                   std::int64_t samples, const gpu::Caps& caps, const PlanOptions& plan_options) {
-  GRAFT_TRY_ASSIGN(const EvaluationGraph graph, build_evaluation_graph(model, samples, options));
+  GRAFT_TRY_ASSIGN(const EvaluationGraph graph, build_evaluation_graph(model, samples, options, &residents));
   return make_sized(graph.graph, graph.loss, samples, residents, caps, plan_options);
 }
 

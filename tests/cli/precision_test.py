@@ -87,8 +87,12 @@ class Inference(cli.LanguageTest):
             self.assertLess(error, {"f32": 1e-7, "f16": 2e-3, "bf16": 2e-2}[precision])
             self.assertEqual(error > 0, precision != "f32")
             planned[precision] = json.loads(self.graft("plan", "mlp.graft", *flags, "--precision", precision))
-        storages = {row["storage"] for row in planned["f16"]["precision"]["ops"]}
-        self.assertIn("f16", storages)
+        for precision in ("f16", "bf16"):
+            rows = planned[precision]["precision"]["ops"]
+            self.assertIn(precision, {row["storage"] for row in rows if row["op"] != "weights"})
+            weights = {row["storage"]: row["bytes"] for row in rows if row["op"] == "weights"}
+            # Two layers of 784 by 128 and 128 by 10; their biases stay as they are.
+            self.assertEqual(weights, {precision: 2 * (784 * 128 + 128 * 10), "f32": 4 * (128 + 10)})
         self.fails("run", "mlp.graft", "--input", "image=x.npy", "--out", "out", "--precision", "f8", says=["\"f8\""])
 
     def test_gradients(self):

@@ -188,12 +188,4 @@ HostTensor transposed(const HostTensor& in, const std::vector<std::uint8_t>& per
   return take(in, std::move(dims), source);
 }
 
-std::uint16_t float_to_bfloat(float value) {
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  if (std::isnan(value)) return static_cast<std::uint16_t>(bits >> 16 | 0x40u);  // rounding could make it infinite
-  return static_cast<std::uint16_t>((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
-}
-
-float bfloat_to_float(std::uint16_t bits) { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
-
 }  // namespace graft::convert

@@ -72,8 +72,4 @@ std::vector<std::size_t> strided_walk(const std::vector<std::int64_t>& dims, con
 std::vector<std::int64_t> row_major_strides(const std::vector<std::int64_t>& dims);
 HostTensor transposed(const HostTensor& in, const std::vector<std::uint8_t>& perm);
 
-float bfloat_to_float(std::uint16_t bits);
-/// The nearest, ties to even.
-std::uint16_t float_to_bfloat(float value);
-
 }  // namespace graft::convert

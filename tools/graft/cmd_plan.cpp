@@ -61,7 +61,8 @@ Result<Forecast> plan_inference(const Model& model, const Options& options, cons
   GRAFT_TRY_ASSIGN(Graph graph, request_graph(model, complete, {}));
   GRAFT_TRY_ASSIGN(const DType precision, train::parse_precision(options.train.precision));
   Forecast forecast;
-  forecast.precision = train::store_results(graph, precision, false);
+  GRAFT_TRY_ASSIGN(forecast.precision, train::store_results(graph, precision, train::narrow_weights(model.graph),
+                                                            train::Parameters::frozen));
   const Graph* const graphs[] = {&graph};
   GRAFT_TRY_ASSIGN(plan_options.budget, parse_budget(options.budget, [&]() -> Result<std::uint64_t> {
                      GRAFT_TRY_ASSIGN(const Residents all, residents_within(caps, graphs, plan_options));

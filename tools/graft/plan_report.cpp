@@ -145,7 +145,7 @@ void print_precision(const train::PrecisionReport& report) {
                 std::string(dtype_name(row.storage)).c_str(), static_cast<unsigned long long>(row.values),
                 bytes_text(row.bytes).c_str(), row.reason.c_str());
   }
-  std::printf("  trained parameters, optimizer state and inputs: f32\n\n");
+  std::printf("  optimizer state and inputs: f32\n\n");
 }
 
 nlohmann::ordered_json precision_json(const train::PrecisionReport& report) {

@@ -142,7 +142,8 @@ typedef struct graft_binding {
   int64_t size;
 } graft_binding;
 
-/* How the device keeps what it computes on the way; weights, their gradients and outputs stay 32-bit. */
+/* How the device keeps what it computes on the way, and matrices, filters and tables that are not trained. Trained
+   weights, their gradients and outputs stay 32-bit. A weight that f16 cannot hold (from 65520 on) is an error. */
 typedef enum graft_precision GRAFT_ENUM_OF_INT {
   GRAFT_PRECISION_F32 = 0,
   GRAFT_PRECISION_F16 = 1,
