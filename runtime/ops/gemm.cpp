@@ -20,6 +20,7 @@ std::uint64_t tile_count(const GemmProblem& problem, const GemmTile& tile) {
 }
 
 constexpr std::uint8_t kShared = 0;
+constexpr std::uint8_t kShuffle = 1;
 constexpr std::uint8_t kCoopmat = 2;
 constexpr std::uint8_t kApart = 3;
 constexpr std::uint8_t kFlexible = 4;
@@ -78,6 +79,11 @@ GemmTile choose_gemm_tile(const gpu::Caps& caps, const GemmProblem& problem,
   for (const std::uint32_t constant : {lanes / lanes_n, stores_fours ? 1u : 0u, stores_often ? 4u : 1u})
     tile.specialization.push_back(constant);
   return tile;
+}
+
+bool tile_owns_columns(const gpu::Caps& caps, const GemmProblem& problem, const GemmKernels& kernels) {
+  const std::uint8_t kernel = choose_gemm_tile(caps, problem, kernels.offered()).kernel;
+  return kernel == kShuffle || kernel == kApart;
 }
 
 std::uint32_t choose_gemm_splits(const GemmProblem& problem, const GemmTile& tile, std::uint32_t wanted) {

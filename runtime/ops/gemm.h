@@ -22,10 +22,13 @@ struct GemmKernels {
   shaders::KernelId apart;    ///< invocations that share nothing, for CPU devices
   /// Cooperative matrices of any size; may not be built.
   shaders::KernelId flexible = shaders::KernelId::count_;
-  std::optional<std::uint32_t> format = {};  ///< kFormatConstant of kernels that read weights of several formats
+  /// kSpecialConstant of kernels that have one: formats of weights, kCells, kWholeImages.
+  std::optional<std::uint32_t> special = {};
+
+  std::array<shaders::KernelId, 5> offered() const { return {shared, shuffle, coopmat, apart, flexible}; }
 };
 
-constexpr std::size_t kFormatConstant = 4;  // constant_id
+constexpr std::size_t kSpecialConstant = 4;  // constant_id
 
 /// Where an operand's elements stand side by side, in whole fours from any of them that a loop over fours meets.
 enum class Fours : std::uint8_t {
@@ -59,6 +62,10 @@ struct GemmTile {
 };
 GemmTile choose_gemm_tile(const gpu::Caps& caps, const GemmProblem& problem,
                           std::span<const shaders::KernelId> kernels = {});
+
+/// Whether emit_gemm() would take a kernel for CPU devices whose lanes own columns. `halves` of the problem is the
+/// caller's to find out.
+bool tile_owns_columns(const gpu::Caps& caps, const GemmProblem& problem, const GemmKernels& kernels);
 
 /// Into how many parts k is cut so that a small output with a long k keeps the device busy; 1 for most problems.
 /// `wanted`: workgroups (Family::gemm_parts).
@@ -149,7 +156,7 @@ Status emit_partial_sums(Emitter& e, std::uint64_t items, std::uint64_t per_part
 template <typename Push>
 Status emit_gemm(Emitter& e, const GemmKernels& kernels, GemmProblem problem, const GemmOperands& operands, Push push) {
   if (problem.outputs == 0) return ok_status();
-  const std::array offered = {kernels.shared, kernels.shuffle, kernels.coopmat, kernels.apart, kernels.flexible};
+  const std::array offered = kernels.offered();
   problem.halves = may_be_f16(e, std::array{operands.a, operands.b});
   GRAFT_TRY_ASSIGN(const GemmFields fields, make_gemm_fields(e.caps(), problem, offered));
   e.note(fields.tile.choice);
@@ -175,9 +182,9 @@ Status emit_gemm(Emitter& e, const GemmKernels& kernels, GemmProblem problem, co
     e.dispatch(offered[fields.tile.kernel], {}, std::move(bindings), push, groups);
     auto& constants = e.dispatches().back().specialization;
     constants = fields.tile.specialization;
-    if (kernels.format) {
-      constants.resize(std::max(constants.size(), kFormatConstant + 1));
-      constants[kFormatConstant] = *kernels.format;
+    if (kernels.special) {
+      constants.resize(std::max(constants.size(), kSpecialConstant + 1));
+      constants[kSpecialConstant] = *kernels.special;
     }
     return ok_status();
   };

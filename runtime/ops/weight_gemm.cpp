@@ -32,7 +32,7 @@ Status emit_part(Emitter& e, const WeightGemm& g, std::uint64_t first, std::uint
   push.alpha = g.alpha;
   push.limited = g.order ? 1u | (g.ordered_a ? 2u : 0u) | (g.ordered_c ? 4u : 0u) : 0u;
   GemmKernels kernels = g.by_rows ? kRows : kColumns;
-  kernels.format = static_cast<std::uint32_t>(g.dtype);
+  kernels.special = static_cast<std::uint32_t>(g.dtype);
   // Parts of a split sum along a row of W begin at whole runs of 32, so that they are read four at a time.
   const bool runs = g.by_rows && k % 32 == 0;
   GemmProblem problem{.m = g.m, .n = n, .outer = runs ? k / 32 : 1, .inner = runs ? 32 : k, .outputs = g.m * n};

@@ -12,7 +12,8 @@
 #extension GL_GOOGLE_include_directive : require
 // dx = the gradient of conv by x (also transposed convolution, then with bias). Implicit GEMM per group and *phase*:
 // input rows that agree modulo the stride are reached by the same taps, so a stride of s costs no s-fold of zeros.
-// m = input pixel of the phase, n = input channel, k = (tap that reaches the phase, output channel).
+// m = input pixel of the phase, n = input channel, k = (tap that reaches the phase, output channel). kCells: strides of 2
+// and a kernel of 1x1, which reaches one phase alone; its rows store the three pixels of the others beside their own, too.
 #include "shaders/conv/conv_push.h"
 
 layout(std430, binding = 0) readonly buffer DY { float dy[]; };
@@ -36,6 +37,12 @@ struct Ptr { uint base; bool inside; };
 #define GEMM_STORES_FOURS
 #include "shaders/common/gemm.glsl"
 #include "shaders/chain/epilogue.glsl"
+
+#if defined(GEMM_SHUFFLE) || defined(GEMM_APART)
+layout(constant_id = 4) const bool kCells = false;  // no epilogue
+#else
+const bool kCells = false;
+#endif
 
 uint group = 0;
 uvec2 phase = uvec2(0);
@@ -101,22 +108,39 @@ uint out_row(uint m) {
   return at.y < p.h && at.z < p.w ? ((at.x * p.h + at.y) * p.w + at.z) * p.c + group * p.group_c : kNowhere;
 }
 void out_store(uint address, uint n, float value) {
-  if (p.has_bias != 0) value += bias[group * p.group_c + n];
+  const float start = p.has_bias != 0 ? bias[group * p.group_c + n] : 0.0;
+  if (p.has_bias != 0) value += start;
   dx[address] = finished(value, address, group * p.group_c + n);
+  if (kCells) {
+    const uint below = address + p.w * p.c;
+    dx[address + p.c] = start;
+    dx[below] = start;
+    dx[below + p.c] = start;
+  }
 }
 void out_store4(uint address, uint n, vec4 value) {
-  if (p.has_bias != 0) value += bias4[(group * p.group_c + n) / 4];
+  const vec4 start = p.has_bias != 0 ? bias4[(group * p.group_c + n) / 4] : vec4(0.0);
+  if (p.has_bias != 0) value += start;
   dx4[address / 4] = finished4(value, address, group * p.group_c + n);
+  if (kCells) {
+    const uint below = address + p.w * p.c;
+    dx4[(address + p.c) / 4] = start;
+    dx4[below / 4] = start;
+    dx4[(below + p.c) / 4] = start;
+  }
 }
 
 void main() {
   const Place place = gemm_place();
   if (!place.valid) return;
   uint rest = place.batch;
-  phase.y = rest % p.stride_w;
-  rest /= p.stride_w;
-  phase.x = rest % p.stride_h;
-  group = rest / p.stride_h;
+  if (!kCells) {
+    phase.y = rest % p.stride_w;
+    rest /= p.stride_w;
+    phase.x = rest % p.stride_h;
+    rest /= p.stride_h;
+  }
+  group = rest;
   first_tap.x = find_tap(phase.x + p.pad_h, p.dilation_h, p.stride_h, p.tap_step_h);
   first_tap.y = find_tap(phase.y + p.pad_w, p.dilation_w, p.stride_w, p.tap_step_w);
   taps.x = first_tap.x < min(p.kh, p.tap_step_h) ? (p.kh - first_tap.x + p.tap_step_h - 1) / p.tap_step_h : 0;

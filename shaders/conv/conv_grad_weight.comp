@@ -8,8 +8,8 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 // dw = the gradient of conv by the weight, implicit GEMM per group: m = output channel, n = (tap, input channel),
-// k = (line of the output, column); long, so it is split and the parts are added by matmul_split_sum.
-#include "shaders/conv/conv_push.h"
+// k = (line of the output, column) or (image, pixel); long, so it is split and the parts are added by matmul_split_sum.
+#include "shaders/conv/conv_grad_weight_push.h"
 
 layout(std430, binding = 0) readonly buffer X { float x[]; };
 layout(std430, binding = 0) readonly buffer XVectors { vec4 x4[]; };
@@ -20,15 +20,21 @@ layout(std430, binding = 2) writeonly buffer DWVectors { vec4 dw4[]; };
 
 struct Row { uint base; };
 struct Col { int h; int w; uint c; };  // input position for output pixel (0, 0), maybe outside; channel
-struct Ptr { uint base; int w; };
+struct Ptr { uint base; int h; int w; };
 #define GEMM_VECTORS
 #define GEMM_STORES_FOURS
 #include "shaders/common/gemm.glsl"
 
+#if defined(GEMM_SHUFFLE) || defined(GEMM_APART)
+layout(constant_id = 4) const bool kWholeImages = false;  // an outer step is all pixels of an image, not of a line
+#else
+const bool kWholeImages = false;
+#endif
+
 uint group = 0;
 
 Row a_row(uint m) { return Row(group * p.group_o + min(m, last_row())); }
-Ptr a_at(Row row, uint t) { return Ptr(t * p.ow * p.o + row.base, 0); }
+Ptr a_at(Row row, uint t) { return Ptr(t * (kWholeImages ? p.oh : 1) * p.ow * p.o + row.base, 0, 0); }
 float a_load(Ptr ptr, uint c) { return dy[ptr.base + c * p.o]; }
 vec4 a_load4(Ptr ptr, uint c) { return dy4[(ptr.base + c * p.o) / 4]; }
 
@@ -43,23 +49,42 @@ Col b_col(uint n) {
 }
 
 Ptr b_at(Col col, uint t) {
-  const uint image = t / p.oh;
-  const int h = int((t - image * p.oh) * p.stride_h) + col.h;
+  const uint line = t * (kWholeImages ? p.oh : 1);
+  const uint image = line / p.oh;
+  const int h = int((line - image * p.oh) * p.stride_h) + col.h;
   Ptr ptr;
-  ptr.w = uint(h) < p.h ? col.w : 0x40000000;  // a line outside has every column outside
+  ptr.h = h;
+  ptr.w = kWholeImages || uint(h) < p.h ? col.w : 0x40000000;  // a line outside has every column outside
   ptr.base = uint((int(image * p.h) + h) * int(p.w) + col.w) * p.c + col.c;
   return ptr;
 }
 
-float b_load(Ptr ptr, uint c) {
+// Where pixel c of an outer step reads, or kNowhere.
+uint b_address(Ptr ptr, uint c) {
+  if (kWholeImages) {
+    // A product instead of a division, of which CPUs do one lane at a time: the host sees to it that half a pixel makes
+    // good for its roundings.
+    const uint line = uint((float(c) + 0.5) * p.lines_per_pixel);
+    const uint dh = line * p.stride_h;
+    const uint dw = (c - line * p.ow) * p.stride_w;
+    const bool inside = uint(ptr.h + int(dh)) < p.h && uint(ptr.w + int(dw)) < p.w;
+    return inside ? ptr.base + (dh * p.w + dw) * p.c : kNowhere;
+  }
   const bool inside = uint(ptr.w + int(c * p.stride_w)) < p.w;
-  const float value = x[inside ? ptr.base + c * (p.stride_w * p.c) : 0u];
+  return inside ? ptr.base + c * (p.stride_w * p.c) : kNowhere;
+}
+
+float b_load(Ptr ptr, uint c) {
+  const uint address = b_address(ptr, c);
+  const bool inside = address != kNowhere;
+  const float value = x[inside ? address : 0u];
   return inside ? value : 0.0;
 }
 
 vec4 b_load4(Ptr ptr, uint c) {
-  const bool inside = uint(ptr.w + int(c * p.stride_w)) < p.w;
-  const vec4 value = x4[inside ? (ptr.base + c * (p.stride_w * p.c)) / 4 : 0u];
+  const uint address = b_address(ptr, c);
+  const bool inside = address != kNowhere;
+  const vec4 value = x4[inside ? address / 4 : 0u];
   return inside ? value : vec4(0.0);
 }
 

@@ -1,5 +1,6 @@
 // Dispatches of the three convolution kernels; depthwise ones (one input channel per group) have their own.
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 #include "platform/base/checked.h"
@@ -7,6 +8,7 @@
 #include "runtime/ops/conv/conv_depthwise.h"
 #include "runtime/ops/gemm.h"
 #include "runtime/ops/parts.h"
+#include "shaders/conv/conv_grad_weight_push.h"
 #include "shaders/conv/conv_push.h"
 
 namespace graft::ops {
@@ -68,6 +70,14 @@ Status conv_part(Emitter& e, const ConvSizes& sizes, const Binding& x, const Bin
                    problem, operands(x, weight, bias, sizes.o, y), push);
 }
 
+// A kernel of 1x1 with strides of 2 reaches one input pixel of each 2x2. Workgroups that store nothing but zeros took a
+// quarter of the time on CPU devices.
+bool is_in_cells(const ConvSizes& sizes) {
+  const ConvWindow& window = sizes.window;
+  return sizes.kh == 1 && sizes.kw == 1 && window.strides == std::array<std::int64_t, 2>{2, 2} && window.pads[0] == 0 &&
+         window.pads[1] == 0 && sizes.h % 2 == 0 && sizes.w % 2 == 0;
+}
+
 Status grad_data_part(Emitter& e, const ConvSizes& sizes, const Binding& dy, const Binding& weight, const Binding* bias,
                       const Binding& dx) {
   if (is_depthwise(sizes)) return emit_depthwise_grad_data(e, sizes, dy, weight, bias, dx);
@@ -80,40 +90,65 @@ Status grad_data_part(Emitter& e, const ConvSizes& sizes, const Binding& dy, con
       ceil_div<std::uint64_t>(sizes.kh, push.tap_step_h) * ceil_div<std::uint64_t>(sizes.kw, push.tap_step_w);
   const std::uint64_t phase_pixels =
       ceil_div<std::uint64_t>(sizes.h, push.stride_h) * ceil_div<std::uint64_t>(sizes.w, push.stride_w);
-  const GemmProblem problem{.m = sizes.images * phase_pixels,
-                            .n = sizes.group_c(),
-                            .outer = taps,
-                            .inner = sizes.group_o(),
-                            .batches = static_cast<std::uint64_t>(sizes.window.groups) * push.stride_h * push.stride_w,
-                            .outputs = sizes.images * sizes.h * sizes.w * sizes.c,
-                            .a_fours = sizes.group_o() % 4 == 0 ? Fours::along_k : Fours::none,
-                            .b_fours = sizes.group_c() % 4 == 0 ? Fours::across : Fours::none};
-  return emit_gemm(
-      e,
-      {KernelId::conv_grad_data__f32, KernelId::conv_grad_data__f32_shuffle, KernelId::conv_grad_data__f32_coopmat,
-       KernelId::conv_grad_data__f32_apart, KernelId::conv_grad_data__f32_flexible},
-      problem, operands(dy, weight, bias, sizes.c, dx), push);
+  const std::uint64_t phases = std::uint64_t{push.stride_h} * push.stride_w;
+  GemmProblem problem{.m = sizes.images * phase_pixels,
+                      .n = sizes.group_c(),
+                      .outer = taps,
+                      .inner = sizes.group_o(),
+                      .batches = static_cast<std::uint64_t>(sizes.window.groups) * phases,
+                      .outputs = sizes.images * sizes.h * sizes.w * sizes.c,
+                      .halves = may_be_f16(e, std::array{dy, weight}),
+                      .a_fours = sizes.group_o() % 4 == 0 ? Fours::along_k : Fours::none,
+                      .b_fours = sizes.group_c() % 4 == 0 ? Fours::across : Fours::none};
+  GemmKernels kernels = {KernelId::conv_grad_data__f32, KernelId::conv_grad_data__f32_shuffle,
+                         KernelId::conv_grad_data__f32_coopmat, KernelId::conv_grad_data__f32_apart,
+                         KernelId::conv_grad_data__f32_flexible};
+  GemmProblem cells = problem;
+  cells.batches /= phases;
+  if (is_in_cells(sizes) && tile_owns_columns(e.caps(), cells, kernels)) {
+    problem = cells;
+    kernels.special = 1;
+  }
+  return emit_gemm(e, kernels, problem, operands(dy, weight, bias, sizes.c, dx), push);
+}
+
+constexpr GemmKernels kGradWeight = {KernelId::conv_grad_weight__f32, KernelId::conv_grad_weight__f32_shuffle,
+                                     KernelId::conv_grad_weight__f32_coopmat, KernelId::conv_grad_weight__f32_apart,
+                                     KernelId::conv_grad_weight__f32_flexible};
+
+// With all pixels of an image as one outer step, where its lines end amid four columns, which lanes that own columns
+// load at once: 49 pixels are 13 fours, 7 lines of 7 are 14.
+GemmProblem in_whole_images(Emitter& e, const ConvSizes& sizes, const GemmProblem& lines) {
+  constexpr std::uint64_t kMostPixels = 1u << 20;  // of which a quotient by the width is exact: conv_grad_weight.comp
+  GemmProblem images = lines;
+  images.outer = sizes.images;
+  images.inner = sizes.oh * sizes.ow;
+  if (sizes.ow % 4 == 0 || sizes.oh == 1 || images.inner > kMostPixels) return lines;
+  return tile_owns_columns(e.caps(), images, kGradWeight) ? images : lines;
 }
 
 Status grad_weight_part(Emitter& e, const ConvSizes& sizes, const Binding& x, const Binding& dy, const Binding& dw) {
   if (is_depthwise(sizes)) return emit_depthwise_grad_weight(e, sizes, x, dy, dw);
   if (is_pointwise(sizes) && sizes.images * sizes.oh > 1) return grad_weight_part(e, one_line(sizes), x, dy, dw);
-  push::ConvPush push{};
+  push::ConvGradWeightPush push{};
   GRAFT_TRY(fill_conv(sizes, push));
   const std::uint64_t columns = sizes.kh * sizes.kw * sizes.group_c();
-  const GemmProblem problem{.m = sizes.group_o(),
-                            .n = columns,
-                            .outer = sizes.images * sizes.oh,
-                            .inner = sizes.ow,
-                            .batches = static_cast<std::uint64_t>(sizes.window.groups),
-                            .outputs = sizes.o * columns,
-                            .a_fours = sizes.group_o() % 4 == 0 ? Fours::across : Fours::none,
-                            .b_fours = sizes.group_c() % 4 == 0 ? Fours::across : Fours::none};
-  return emit_gemm(e,
-                   {KernelId::conv_grad_weight__f32, KernelId::conv_grad_weight__f32_shuffle,
-                    KernelId::conv_grad_weight__f32_coopmat, KernelId::conv_grad_weight__f32_apart,
-                    KernelId::conv_grad_weight__f32_flexible},
-                   problem, {.a = x, .b = dy, .out = dw}, push);
+  GemmProblem lines{.m = sizes.group_o(),
+                    .n = columns,
+                    .outer = sizes.images * sizes.oh,
+                    .inner = sizes.ow,
+                    .batches = static_cast<std::uint64_t>(sizes.window.groups),
+                    .outputs = sizes.o * columns,
+                    .a_fours = sizes.group_o() % 4 == 0 ? Fours::across : Fours::none,
+                    .b_fours = sizes.group_c() % 4 == 0 ? Fours::across : Fours::none};
+  lines.halves = may_be_f16(e, std::array{x, dy});  // as emit_gemm() does
+  const GemmProblem problem = in_whole_images(e, sizes, lines);
+  GemmKernels kernels = kGradWeight;
+  if (problem.outer != lines.outer) {
+    kernels.special = 1;
+    push.lines_per_pixel = 1.0f / static_cast<float>(push.ow);
+  }
+  return emit_gemm(e, kernels, problem, {.a = x, .b = dy, .out = dw}, push);
 }
 
 // ---- in parts, image by image where need be
