@@ -13,7 +13,8 @@ class KernelProof {
  public:
   virtual ~KernelProof() = default;
   /// Tests what is not known yet of the kernels of these plans. True: some failed, the device's advice now says so, and
-  /// the plans have to be made again. Errors: only where the device cannot go on (device_lost).
+  /// the plans have to be made again. Errors: only where the device cannot go on (device_lost) or had no
+  /// memory for a test (out_of_memory: asked again, it goes on where it was).
   virtual Result<bool> check(gpu::Device& device, std::span<const Plan* const> plans) = 0;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 #include <vector>
 
 #include "platform/gpu/with_caps.h"
@@ -93,17 +94,17 @@ Result<bool> SelfTest::check(gpu::Device& device, std::span<const Plan* const> p
       if (!profile_.known(key)) wanted.insert(key);
     }
   }
-  if (wanted.empty()) return false;
+  if (wanted.empty()) return std::exchange(failed_, false);
   log_(LogLevel::info, "Testing ", wanted.size(), " kernels on \"", device.caps().device_name, "\".");
-  failed_ = false;
   for (const OpProbe& probe : self_test_probes()) {
     if (wanted.empty()) break;
     GRAFT_TRY(run_probe(device, probe, wanted));
     if (std::ranges::none_of(wanted, is_rounding)) continue;
     gpu::WithCaps rounding(device);
     allow_rounding(rounding);
-    GRAFT_TRY(run_probe(rounding, probe, wanted));
+    Status rounded = run_probe(rounding, probe, wanted);
     device.set_advice(profile_.advice());
+    GRAFT_TRY(std::move(rounded));
   }
   for (const ProofKey& key : wanted) {
     if (failed_) break;  // the plans will be others
@@ -111,7 +112,7 @@ Result<bool> SelfTest::check(gpu::Device& device, std::span<const Plan* const> p
     profile_.leave_untested(key);
   }
   profile_.save();
-  return failed_;
+  return std::exchange(failed_, false);
 }
 
 Status SelfTest::check_all(gpu::Device& device) {
@@ -192,6 +193,12 @@ Status SelfTest::run_planned(gpu::Device& device, const BuiltProbe& built, const
   const std::set<ProofKey> blamed = to_blame(device, built, suspects);
   profile_.begin_probe(blamed);
   const auto fault = fault_of_probe(device, built, tolerance_of(keys));
+  if (!fault.ok() && fault.status().code() == Code::out_of_memory) {
+    // That says nothing of the kernels: none gets a verdict, and none counts as being tested any more.
+    restore();
+    profile_.save();
+    return Status(fault.status()).with_context("In the self-test of the device");
+  }
   const std::string why = fault.ok() ? *fault : fault.status().message();
   for (const ProofKey& key : why.empty() ? keys : blamed) {
     wanted.erase(key);

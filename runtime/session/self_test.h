@@ -38,7 +38,7 @@ class SelfTest final : public KernelProof {
 
   DeviceProfile& profile_;
   LogSink log_;
-  bool failed_ = false;  ///< in this round
+  bool failed_ = false;  ///< a kernel, and no check() has said so yet
 };
 
 }  // namespace graft

@@ -237,7 +237,8 @@ Result<std::string> fault_of_probe(gpu::Device& device, const BuiltProbe& built,
   GRAFT_TRY(interpret(built.probe.graph, expected, built.step));
   const auto actual = run_on_device(device, built.probe.graph, built.feeds, built.step, {});
   if (!actual.ok()) {
-    if (actual.status().code() == Code::device_lost) return actual.status();
+    const Code code = actual.status().code();
+    if (code == Code::device_lost || code == Code::out_of_memory) return actual.status();
     return actual.status().message();
   }
   for (const auto& [name, tensor] : *actual) {

@@ -45,7 +45,7 @@ inline constexpr double kRoundedProbeTolerance = 5e-3;
 inline constexpr double kIntegerProbeTolerance = 1.5e-2;
 
 /// Runs it on the device and in the reference. Empty where they agree, else what was wrong. An error where the device
-/// was lost.
+/// was lost or had no memory for it.
 Result<std::string> fault_of_probe(gpu::Device& device, const BuiltProbe& built, double tolerance);
 
 }  // namespace graft

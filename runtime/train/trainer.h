@@ -188,6 +188,7 @@ class Trainer {
 
   Trainer(gpu::Device& device, const Graph& model, const TrainOptions& options, std::vector<data::Field> fields,
           const TrainerOptions& trainer_options, TrainingPlan plan);
+  Status prove();
   Status build();
   Status build_within();
   void tear_down();
@@ -203,6 +204,7 @@ class Trainer {
   Status keep_to_heap();
   Status save_state();
   Result<std::optional<TrainingPlan>> plan_smaller() const;
+  Result<TrainingPlan> plan_again(std::uint64_t budget, bool same_size) const;
   Result<std::optional<TrainingPlan>> plan_for(std::uint64_t budget, bool same_size) const;
   struct Smaller {
     std::uint64_t budget;

@@ -20,22 +20,27 @@ Trainer::Trainer(gpu::Device& device, const Graph& model, const TrainOptions& op
 Result<std::unique_ptr<Trainer>> Trainer::create(gpu::Device& device, const Graph& model, const WeightOf& weight_of,
                                                  const TrainOptions& options, const std::vector<data::Field>& fields,
                                                  const TrainerOptions& trainer_options) {
-  TrainingPlan plan{.residents = Residents(device.caps())};
-  std::vector<const Plan*> made;
-  const auto make = [&]() -> Status {
-    GRAFT_TRY_ASSIGN(plan, plan_training(model, options, trainer_options.request, device.caps()));
-    made = plan.plans();
-    return ok_status();
-  };
-  GRAFT_TRY(
-      make_proven(trainer_options.program.proof, device, make, [&] { return std::span<const Plan* const>(made); }));
+  GRAFT_TRY_ASSIGN(TrainingPlan plan, plan_training(model, options, trainer_options.request, device.caps()));
   std::unique_ptr<Trainer> trainer(new Trainer(device, model, options, fields, trainer_options, std::move(plan)));
   trainer->weight_of_ = weight_of;
   GRAFT_TRY(trainer->build_within());
   return trainer;
 }
 
+/// Makes the plan again as long as kernels of it are found to be wrong.
+Status Trainer::prove() {
+  KernelProof* const proof = trainer_options_.program.proof;
+  const bool same_size = half_done() || options_.micro_batch != 0 || !trainer_options_.request.shrink_micro_batch;
+  while (proof != nullptr) {
+    GRAFT_TRY_ASSIGN(const bool again, proof->check(device_, plan_.plans()));
+    if (!again) break;
+    GRAFT_TRY_ASSIGN(plan_, plan_again(plan_.choice.budget, same_size));
+  }
+  return {};
+}
+
 Status Trainer::build() {
+  GRAFT_TRY(prove());
   const std::vector<const Plan*> plans = plan_.plans();
   GRAFT_TRY_ASSIGN(memory_, Memory::create(device_, plan_.residents, plans));
   GRAFT_TRY(load_residents());

@@ -120,14 +120,19 @@ std::vector<Trainer::Smaller> Trainer::smaller_budgets(std::uint64_t asked) cons
   return budgets;
 }
 
-/// nullopt where there is none for this budget.
-Result<std::optional<TrainingPlan>> Trainer::plan_for(std::uint64_t budget, bool same_size) const {
+/// For another budget, with the same micro-batches or any.
+Result<TrainingPlan> Trainer::plan_again(std::uint64_t budget, bool same_size) const {
   TrainOptions options = options_;
   PlanRequest request = trainer_options_.request;
   if (same_size) options.micro_batch = plan_.micro_batch;
   request.plan.budget = budget;
   request.shrink_micro_batch = !same_size;
-  auto plan = plan_training(model_, options, request, device_.caps());
+  return plan_training(model_, options, request, device_.caps());
+}
+
+/// nullopt where there is none for this budget.
+Result<std::optional<TrainingPlan>> Trainer::plan_for(std::uint64_t budget, bool same_size) const {
+  auto plan = plan_again(budget, same_size);
   if (!plan.ok()) {
     if (plan.status().code() == Code::out_of_memory) return std::optional<TrainingPlan>();
     return std::move(plan).status();

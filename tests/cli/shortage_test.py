@@ -1,5 +1,6 @@
 """`graft train` on a device that runs short of memory, by a Vulkan library made for it (short_driver.cpp)."""
 
+import glob
 import os
 
 import cli
@@ -45,6 +46,22 @@ class Shortages(CliTest):
         rows = self.metrics()
         self.assertNotIn("shortages", rows[0])
         self.assertEqual(rows[-1]["shortages"], 1)
+        self.same_bytes("free.graft", "short.graft")
+
+    def test_a_submission_that_is_refused_while_kernels_are_tested_is_no_verdict_on_them(self):
+        self.train("free.graft")
+        os.remove(self.path("metrics.jsonl"))
+        os.mkdir(self.path("cache"))
+        said = self.train("short.graft", GRAFT_TEST_REFUSE_AFTER=self.path("lenet.graft"),  # the very first
+                          XDG_CACHE_HOME=self.path("cache"))
+        self.assertNotIn("is not used on this device", said)
+        self.assertIn("The device had not the ", said)
+        profiles = glob.glob(self.path("cache/graft/device-*.txt"))
+        self.assertEqual(len(profiles), 1, os.listdir(self.path("cache/graft")))
+        with open(profiles[0]) as profile:
+            lines = profile.readlines()
+        self.assertTrue(any(line.startswith("passed") for line in lines), lines)
+        self.assertFalse([line for line in lines if line.startswith(("failed", "probing"))])
         self.same_bytes("free.graft", "short.graft")
 
     def test_a_budget_of_the_driver_that_shrinks_is_kept(self):

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "platform/null/null_device.h"
+#include "runtime/session/remembered_device.h"
 #include "tests/support/edited_device.h"
 #include "tests/support/trainer_fixture.h"
 
@@ -30,8 +31,9 @@ class Shortage : public TrainerTest {
     options_.clip_norm = 1;
   }
 
-  std::unique_ptr<Trainer> make_on(gpu::Device& device, LogSink log = {}) {
+  std::unique_ptr<Trainer> make_on(gpu::Device& device, LogSink log = {}, KernelProof* proof = nullptr) {
     TrainerOptions out;
+    out.program.proof = proof;
     out.request.evaluation = false;
     out.request.checkpoints = true;
     out.log = log;
@@ -155,6 +157,26 @@ TEST_F(Shortage, ATrainerIsMadeForWhatTheDeviceSaysItHas) {
   EXPECT_LE(trainer->device_bytes(), available);
   EXPECT_EQ(trainer->plan().choice.budget, available);
   EXPECT_TRUE(step(*trainer).ok());
+}
+
+TEST_F(Shortage, KernelsMayRunOutOfMemoryWhileTheyAreProven) {
+  const auto free = make_on(*shared_device());
+  ASSERT_TRUE(step(*free).ok());
+  Told told;
+  EditedDevice device(*shared_device());
+  const auto proof = RememberedDevice::open(os::system_files(), "", device, told.sink(), true);
+  ASSERT_TRUE(proof.ok()) << proof.status().message();
+  device.refuse_call(2);
+  const auto trainer = make_on(device, told.sink(), proof->get());
+  ASSERT_NE(trainer, nullptr);
+  EXPECT_EQ(device.refused(), 1u);
+  EXPECT_TRUE((*proof)->profile().failed().empty());
+  EXPECT_FALSE((*proof)->profile().passed().empty()) << "they were tested again";
+  EXPECT_TRUE(told.messages.empty()) << told.messages[0];
+  EXPECT_NE(trainer->plan().choice.reasons.at(0).find("had not the"), std::string::npos);
+  EXPECT_LT(trainer->device_bytes(), free->device_bytes());
+  ASSERT_TRUE(step(*trainer).ok());
+  EXPECT_TRUE(contents_of(*trainer) == contents_of(*free));
 }
 
 TEST_F(Shortage, EvaluationHashAndCaptureAreAnsweredToo) {

@@ -175,6 +175,41 @@ TEST(SelfTest, ADeviceThatComputesNothingIsRefused) {
   EXPECT_NE(outcome.status.message().find("failed its self-test"), std::string::npos) << outcome.status.message();
 }
 
+// No call may leave a verdict, neither now nor (as one that a test died in) at the next start. The file is looked at
+// for some only: each test of a kernel waits for the disk.
+TEST(SelfTest, RunningOutOfMemorySaysNothingOfKernels) {
+  GRAFT_TEST_GPU(device);
+  EditedDevice edited(*device);
+  std::uint64_t call = 1;
+  for (;; ++call) {
+    const TemporaryFolder folder;
+    const bool file = call % 8 == 4;
+    const auto open = [&] {
+      return RememberedDevice::open(os::system_files(), file ? folder.path() : "", edited, {}, true);
+    };
+    {
+      const auto proof = open();
+      ASSERT_TRUE(proof.ok());
+      const std::uint64_t refused = edited.refused();
+      edited.refuse_call(call);
+      const Outcome outcome = prove(**proof, edited);
+      if (edited.refused() == refused) break;
+      ASSERT_EQ(outcome.status.code(), Code::out_of_memory) << call << ": " << outcome.status.message();
+      EXPECT_NE(outcome.status.message().find("In the self-test"), std::string::npos) << outcome.status.message();
+      EXPECT_TRUE((*proof)->profile().failed().empty()) << call;
+    }
+    if (!file) continue;
+    const auto proof = open();
+    ASSERT_TRUE(proof.ok());
+    EXPECT_TRUE((*proof)->profile().failed().empty()) << call;
+    const Outcome outcome = prove(**proof, edited);
+    ASSERT_TRUE(outcome.status.ok()) << call << ": " << outcome.status.message();
+    for (const ProofKey& key : outcome.kernels) EXPECT_TRUE((*proof)->profile().passed().contains(key)) << key;
+  }
+  EXPECT_GT(call, 4u) << "buffers, kernels, a recording, a submission, a wait";
+  expect_no_validation_messages();
+}
+
 TEST(SelfTest, WithoutItPlansAreTakenAsTheyAre) {
   null::NullDevice device({.caps = cpu_caps()});
   const auto proof = RememberedDevice::open(os::system_files(), "", device, {}, false);
