@@ -31,6 +31,7 @@ void least(Caps& caps) {
 
 constexpr std::uint64_t kMiB = 1ull << 20;
 constexpr std::uint64_t kGiB = 1ull << 30;
+constexpr std::uint32_t kLeastBuffers = 4;  // that Vulkan guarantees per stage
 constexpr std::uint64_t kAll32 = (1ull << 32) - 1;
 
 // What a GPU can do, one bit each.
@@ -61,7 +62,7 @@ struct Bindings {
   std::uint64_t range = 128 * kMiB;
   std::uint64_t allocation = kGiB;
   std::uint32_t alignment = 256;
-  std::uint32_t buffers = 4;
+  std::uint32_t buffers = kLeastBuffers;
   std::uint32_t push = 128;
 };
 struct Workgroup {
@@ -244,11 +245,14 @@ void rounded_products(Caps& caps) {
 
 constexpr CapsPreset kMadeUp[] = {
     {"small", "16 KiB of shared memory, 128 invocations, no 16-bit or 8-bit types", least},
-    {"plain", "the same, and no subgroup operations",
+    {"plain", "the same, 4 storage buffers per stage, and no subgroup operations",
      [](Caps& caps) {
        least(caps);
+       caps.max_storage_buffers_per_stage = kLeastBuffers;
        no_subgroups(caps);
      }},
+    {"buffers4", "4 storage buffers per stage, as few as there may be",
+     [](Caps& caps) { caps.max_storage_buffers_per_stage = kLeastBuffers; }},
     {"subgroup4", "subgroups of 4", [](Caps& caps) { caps.subgroup_size = 4; }},
     {"subgroup128", "subgroups of 128", [](Caps& caps) { caps.subgroup_size = 128; }},
     {"matrices", "kernels for matrix units also on a CPU that says it has such", software_matrices},

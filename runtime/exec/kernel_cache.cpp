@@ -3,6 +3,7 @@
 #include <list>
 
 #include "runtime/exec/narrow_kernel.h"
+#include "runtime/exec/share_kernel.h"
 #include "runtime/exec/specialize.h"
 #include "runtime/exec/wide_kernel.h"
 
@@ -12,6 +13,7 @@ Result<std::vector<gpu::Kernel*>> KernelCache::get(const Plan& plan) {
   std::vector<gpu::KernelDesc> missing;
   std::vector<const PlanKernel*> missing_kernels;
   std::map<std::pair<shaders::KernelId, BindingStorage>, std::vector<std::uint32_t>> narrow;
+  std::map<std::tuple<shaders::KernelId, BindingStorage, std::vector<Share>>, std::vector<std::uint32_t>> shared;
   std::list<std::vector<std::uint32_t>> changed;   // none moves while descriptions point at it
   for (const PlanKernel& kernel : plan.kernels) {  // no two are equal
     if (kernels_.contains(key_of(kernel))) continue;
@@ -21,6 +23,19 @@ Result<std::vector<gpu::Kernel*>> KernelCache::get(const Plan& plan) {
       auto& words = narrow[{kernel.id, kernel.storage}];
       if (words.empty()) {
         GRAFT_TRY_ASSIGN(words, narrow_kernel(info, kernel.storage, device_.caps().storage_16bit));
+      }
+      spirv = words;
+    }
+    if (!kernel.shares.empty()) {
+      auto& words = shared[{kernel.id, kernel.storage, kernel.shares}];
+      if (words.empty()) {
+        auto changed_words = share_kernel(spirv, kernel.shares, kernel.push_bytes);
+        if (!changed_words.ok()) {
+          return std::move(changed_words)
+              .status()
+              .with_context(cat("While making kernel ", info.name, " share buffers"));
+        }
+        words = *std::move(changed_words);
       }
       spirv = words;
     }

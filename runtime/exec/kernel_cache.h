@@ -21,9 +21,10 @@ class KernelCache {
   std::size_t size() const { return kernels_.size(); }
 
  private:
-  using Key = std::tuple<shaders::KernelId, std::vector<std::uint32_t>, std::uint32_t, std::uint32_t, BindingStorage>;
+  using Key = std::tuple<shaders::KernelId, std::vector<std::uint32_t>, std::uint32_t, std::uint32_t, BindingStorage,
+                         std::vector<Share>>;
   static Key key_of(const PlanKernel& kernel) {
-    return {kernel.id, kernel.specialization, kernel.bindings, kernel.push_bytes, kernel.storage};
+    return {kernel.id, kernel.specialization, kernel.bindings, kernel.push_bytes, kernel.storage, kernel.shares};
   }
 
   gpu::Device& device_;

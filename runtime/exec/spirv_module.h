@@ -77,12 +77,15 @@ enum Op : std::uint16_t {
   kReturnValue = 254,
 };
 
-inline constexpr Word kStorageBuffer = 12;  // storage class
+inline constexpr Word kPushConstant = 9;  // storage classes
+inline constexpr Word kStorageBuffer = 12;
 inline constexpr Word kDecorationBlock = 2;
 inline constexpr Word kDecorationColMajor = 5;
 inline constexpr Word kDecorationArrayStride = 6;
 inline constexpr Word kDecorationMatrixStride = 7;
+inline constexpr Word kDecorationAliased = 20;
 inline constexpr Word kDecorationNonWritable = 24;
+inline constexpr Word kDecorationNonReadable = 25;
 inline constexpr Word kDecorationBinding = 33;
 inline constexpr Word kDecorationOffset = 35;
 inline constexpr Word kCapabilityStorageBuffer16 = 4433;
@@ -137,7 +140,8 @@ class Types {
   Id f16() { return scalar(kTypeFloat, 16); }
   /// The component itself where n is 1.
   Id vector(Id component, Word n) { return n == 1 ? component : get({kTypeVector, component, n}, {component, n}); }
-  Id storage_pointer(Id to) { return get({kTypePointer, kStorageBuffer, to}, {kStorageBuffer, to}); }
+  Id pointer(Word storage_class, Id to) { return get({kTypePointer, storage_class, to}, {storage_class, to}); }
+  Id storage_pointer(Id to) { return pointer(kStorageBuffer, to); }
   Id function(Id result, Id parameter) { return get({kTypeFunction, result, parameter}, {result, parameter}); }
   /// A constant of u32; the same in all n components of a vector.
   Id constant(Word value, Word n = 1);

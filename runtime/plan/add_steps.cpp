@@ -163,11 +163,11 @@ void add_dispatches(const Draft& draft, Plan& plan) {
   for (std::uint32_t p = 0; p < draft.order.size(); ++p) add_node(draft, plan, p);
 }
 
-void count_steps(Plan& plan) {
+void drop_unused_kernels(Plan& plan) {
   std::vector<std::uint32_t> number(plan.kernels.size(), kNoIndex);
   std::vector<PlanKernel> kernels;
   for (Step& step : plan.steps) {
-    ++plan.nodes[step.node].steps;
+    if (step.kernel == kNoIndex) continue;
     if (number[step.kernel] == kNoIndex) {
       number[step.kernel] = static_cast<std::uint32_t>(kernels.size());
       kernels.push_back(std::move(plan.kernels[step.kernel]));
@@ -175,6 +175,10 @@ void count_steps(Plan& plan) {
     step.kernel = number[step.kernel];
   }
   plan.kernels = std::move(kernels);
+}
+
+void count_steps(Plan& plan) {
+  for (const Step& step : plan.steps) ++plan.nodes[step.node].steps;
   for (PlanNode& node : plan.nodes) {
     if (node.steps != 0) node.merged_into = kNoIndex;
   }

@@ -85,6 +85,14 @@ Status add_refills(const Draft& draft, Plan& plan);
 /// Lets nodes that only update residents wait for others of their kind, as long as the peak stays within `limit`.
 void gather_updates(Draft& draft, const PlanOptions& options, std::uint64_t limit);
 
+/// Whether the device has storage buffers enough for what a dispatch binds: one for each, or fewer that several share.
+bool fits_buffers(const gpu::Caps& caps, std::uint64_t segment_bytes, const std::vector<PlanBinding>& bound,
+                  std::size_t push_bytes);
+
+/// Where dispatches bind more than the device has storage buffers, bindings that lie near each other share one: see
+/// PlanKernel::shares. unsupported where that does not suffice. After add_refills.
+Status share_buffers(const Draft& draft, Plan& plan);
+
 /// Nodes, kernels and dispatches of the plan, in the order of the nodes.
 void add_dispatches(const Draft& draft, Plan& plan);
 
@@ -95,8 +103,11 @@ void fuse_steps(const Draft& draft, Plan& plan);
 /// Orders dispatches so that few barriers are needed, and merges those of many tensors: see PlanOptions::merge.
 void merge_steps(const gpu::Caps& caps, Plan& plan);
 
-/// Counts each node's dispatches, and leaves out kernels that none is of; after merge_steps.
+/// Counts each node's dispatches; after merge_steps.
 void count_steps(Plan& plan);
+
+/// Leaves out kernels that no dispatch is of.
+void drop_unused_kernels(Plan& plan);
 
 /// Inputs and outputs with their staging; after merge_steps.
 Status add_ports(const Draft& draft, Plan& plan);

@@ -70,10 +70,6 @@ Status check_dispatch(const Draft& d, const Node& node, const Emission& emission
     return unsupported("Kernel ", shaders::kernel_info(dispatch.kernel).name, " failed its self-test on \"",
                        caps.device_name, "\" (driver ", caps.driver_info, "), and graft has no other for this.");
   }
-  if (dispatch.bindings.size() > caps.max_storage_buffers_per_stage) {
-    return unsupported("Kernel ", shaders::kernel_info(dispatch.kernel).name, " binds ", dispatch.bindings.size(),
-                       " buffers, but this device allows ", caps.max_storage_buffers_per_stage, ".");
-  }
   if (dispatch.push.size() > caps.max_push_constants) {
     return unsupported("Kernel ", shaders::kernel_info(dispatch.kernel).name, " takes ", dispatch.push.size(),
                        " bytes of push constants, but this device allows ", caps.max_push_constants, ".");

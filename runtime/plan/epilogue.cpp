@@ -122,7 +122,6 @@ std::optional<Chain> chain_from(const gpu::Caps& caps, const Step& step, const P
     const Stored stored = binding_storage(kernel.storage, ending.out);
     const std::uint64_t bytes = align_up((stored == Stored::declared ? 4 : 2) * (extent ? extent->count : 0), 4);
     const bool fits = extent && extent->count <= 0xffffffffu && out.access == Access::write && out.size == bytes &&
-                      step.bindings.size() + kFurtherBindings <= caps.max_storage_buffers_per_stage &&
                       kernel.specialization.size() <= chain_fn::epilogue_constants &&
                       may_use(caps, ending.with, choices);
     if (!fits) return std::nullopt;

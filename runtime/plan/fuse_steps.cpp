@@ -114,7 +114,8 @@ class Fuser {
     if (overlap(to, bias.binding)) return false;
     if (plan_.kernels[from.kernel].storage != 0) return false;  // says of each binding how it is stored
     Step product = from;
-    if (!take_bias(product, plan_.kernels[from.kernel], bias.binding, bias.reach.mod, to)) return false;
+    if (!take_bias(product, plan_.kernels[from.kernel], bias.binding, bias.reach.mod, to) || !fits(product))
+      return false;
     product.flops += plan_.steps[s].flops;
     product.bytes = from.bytes + bias.binding.size;
     product.merged += plan_.steps[s].merged;
@@ -172,9 +173,21 @@ class Fuser {
       kept.push_back(static_cast<char>(wanted(output.binding, s)));
     }
     auto joined = join_chains(first, kept, second);
-    if (!joined || !may_move(p, s, *joined) || !may_overwrite(*joined)) return false;
+    if (!joined || !may_move(p, s, *joined) || !may_overwrite(*joined) || !fits(*joined)) return false;
     take(p, s, std::move(*joined));
     return true;
+  }
+
+  bool fits(const Step& step) const {
+    return fits_buffers(d_.caps, plan_.segment_bytes, step.bindings, step.push.size());
+  }
+
+  bool fits(const Chain& chain) const {
+    constexpr std::size_t kMost = 16;  // buffers of any kernel
+    if (d_.caps.max_storage_buffers_per_stage >= kMost) return true;
+    Step step;
+    chain.source ? epilogue_dispatch(chain, step) : chain_dispatch(d_.caps, chain, step);
+    return fits(step);
   }
 
   /// What p reads must still be there at s, and what it still writes must not be asked for before.
@@ -276,7 +289,7 @@ class Fuser {
       }
     }
     const auto kernel = take_sum(d_.caps, norm, plan_.kernels[norm.kernel], sum);
-    if (!kernel || !may_move(p, s, sum) || !may_overwrite(sum)) return;
+    if (!kernel || !may_move(p, s, sum) || !may_overwrite(sum) || !fits(norm)) return;
     norm.kernel = kernel_index(*kernel);
     norm.flops += plan_.steps[p].flops;
     norm.bytes = bytes_of(norm.bindings);
@@ -342,9 +355,6 @@ class Fuser {
 
 }  // namespace
 
-void fuse_steps(const Draft& draft, Plan& plan) {
-  constexpr std::uint32_t kBuffers = chain_fn::inputs + chain_fn::outputs;
-  if (draft.caps.max_storage_buffers_per_stage >= kBuffers) Fuser(draft, plan).run();
-}
+void fuse_steps(const Draft& draft, Plan& plan) { Fuser(draft, plan).run(); }
 
 }  // namespace graft

@@ -165,6 +165,8 @@ Result<Plan> finish_plan(const Draft& d, const PlanOptions& options) {
   GRAFT_TRY(add_ports(d, plan));
   add_copies(d, plan);
   GRAFT_TRY(add_refills(d, plan));
+  GRAFT_TRY(share_buffers(d, plan));
+  drop_unused_kernels(plan);
   add_barriers(plan);
   add_report(d, plan);
   return plan;

@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::uint64_t kMostWindow = std::uint64_t{128} << 20;  // bytes of a binding
 constexpr std::size_t kBases = 7;                                // of a record: see shaders/common/push.h
+constexpr std::size_t kTablePush = 2 * sizeof(std::uint32_t);    // bytes: TablePush of table.glsl
 constexpr std::uint64_t kVector = 16;  // bytes: tables count words, and kernels read vectors of four
 
 /// Of every byte, the last turn in which it was written and in which it was read. Ranges are split as need be.
@@ -85,10 +86,7 @@ struct Group {
 class Merger {
  public:
   Merger(const gpu::Caps& caps, Plan& plan)
-      : plan_(plan),
-        range_(std::min<std::uint64_t>(caps.max_storage_buffer_range, kMostWindow)),
-        buffers_(caps.max_storage_buffers_per_stage),
-        caps_(caps) {}
+      : plan_(plan), range_(std::min<std::uint64_t>(caps.max_storage_buffer_range, kMostWindow)), caps_(caps) {}
 
   void run() {
     choose_turns();
@@ -138,8 +136,7 @@ class Merger {
     const bool plain =
         kernel.storage == 0 && kernel.specialization.empty() && step.groups[1] == 1 && step.groups[2] == 1;
     // Tables count words: elements of 16 bits are none.
-    if (!table || !plain || kernel.storage != 0 || kernel.bindings > kBases || kernel.bindings + 1 > buffers_)
-      return std::nullopt;
+    if (!table || !plain || kernel.storage != 0 || kernel.bindings > kBases) return std::nullopt;
     return table;
   }
 
@@ -177,6 +174,9 @@ class Merger {
       if (w.size > range_ || w.offset / plan_.segment_bytes != (end - 1) / plan_.segment_bytes) return false;
       if (w.offset % kVector != 0 || b.offset % kVector != 0) return false;
     }
+    std::vector<PlanBinding> bound = windows;
+    bound.push_back({Space::step_state, Access::read, kNoIndex, plan_.table_offset(), sizeof(std::uint32_t)});
+    if (!fits_buffers(caps_, plan_.segment_bytes, bound, kTablePush)) return false;
     group.windows = std::move(windows);
     return true;
   }
@@ -234,7 +234,6 @@ class Merger {
 
   Plan& plan_;
   std::uint64_t range_;
-  std::uint32_t buffers_;
   const gpu::Caps& caps_;
   std::vector<std::uint32_t> turns_;  // per step
   std::vector<Group> groups_;

@@ -49,7 +49,8 @@ struct Step {
   std::uint32_t kernel = kNoIndex;  ///< index into Plan::kernels
   std::array<std::uint32_t, 3> groups = {0, 0, 0};
   std::vector<PlanBinding> bindings;  ///< what it touches
-  /// What is bound where that is more: of a merged dispatch, the memory around its tensors. Else empty.
+  /// What is bound where that is more: of a merged dispatch, the memory around its tensors; of one whose bindings share
+  /// buffers, what lies between them as well. Else empty.
   std::vector<PlanBinding> windows;
   std::uint32_t merged = 1;  ///< dispatches of the ops that this one stands for
   std::vector<std::byte> push;
@@ -57,12 +58,23 @@ struct Step {
   std::uint64_t bytes = 0;  ///< bound for reading plus bound for writing
 };
 
+/// In which storage buffer a binding of a kernel lies, where the device has too few for each to have its own.
+struct Share {
+  static constexpr std::uint8_t kAtStart = 0xff;
+  static constexpr std::uint64_t kUnit = 16;  ///< bytes; the largest elements of bindings
+  std::uint8_t buffer = 0;
+  /// Which of the words behind the kernel's own push constants says where in the buffer it begins, in units.
+  std::uint8_t word = kAtStart;
+  friend auto operator<=>(const Share&, const Share&) = default;
+};
+
 struct PlanKernel {
   shaders::KernelId id{};
   std::vector<std::uint32_t> specialization;
-  std::uint32_t bindings = 0;
+  std::uint32_t bindings = 0;  ///< storage buffers
   std::uint32_t push_bytes = 0;
   BindingStorage storage = 0;  ///< bindings that hold 16-bit elements
+  std::vector<Share> shares;   ///< of each binding that the kernel declares; empty: each is a buffer of its own
   friend bool operator==(const PlanKernel&, const PlanKernel&) = default;
 };
 

@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::uint64_t kMaxSegment = std::uint64_t{1} << 40;
 constexpr std::uint64_t kSegmentGrain = std::uint64_t{64} << 10;
+constexpr std::uint32_t kManyBuffers = 8;  // as many as an optimizer's step binds
 
 bool persistent(ValueKind kind) {
   return kind == ValueKind::constant || kind == ValueKind::parameter || kind == ValueKind::state;
@@ -51,6 +52,27 @@ std::vector<MemoryClass> classes_of(const Graph& graph) {
   return classes;
 }
 
+/// The order that values are placed in. Where a device has few storage buffers, what one node updates stands side by
+/// side, a parameter and its optimizer's state, so that one buffer can hold it: see share_buffers().
+std::vector<std::uint32_t> order_of_places(const Graph& graph, bool side_by_side) {
+  std::vector<std::uint32_t> order;
+  std::vector<char> there(graph.values().size(), 0);
+  const auto add = [&](ValueId v) {
+    if (!v.valid() || there[v.index] != 0 || !persistent(graph.value(v).kind)) return;
+    there[v.index] = 1;
+    order.push_back(v.index);
+  };
+  for (std::size_t n = 0; side_by_side && n < graph.nodes().size(); ++n) {
+    const Node& node = graph.nodes()[n];
+    const std::uint32_t mutates = op_def(node.op).mutates;
+    for (std::size_t i = 0; i < node.inputs.size() && i < 32; ++i) {
+      if ((mutates >> i & 1) != 0) add(node.inputs[i]);
+    }
+  }
+  for (std::uint32_t v = 0; v < there.size(); ++v) add(ValueId{v});
+  return order;
+}
+
 }  // namespace
 
 std::string_view memory_class_name(MemoryClass c) {
@@ -75,14 +97,16 @@ std::uint64_t fit_segment(std::uint64_t offset, std::uint64_t bytes, std::uint64
 }
 
 Residents::Residents(const gpu::Caps& caps, ResidentOptions options)
-    : options_(std::move(options)), segment_bytes_(segment_bytes_of(caps)), alignment_(block_alignment_of(caps)) {}
+    : options_(std::move(options)),
+      segment_bytes_(segment_bytes_of(caps)),
+      alignment_(block_alignment_of(caps)),
+      side_by_side_(caps.max_storage_buffers_per_stage < kManyBuffers) {}
 
 Status Residents::add(const Graph& graph) {
   const std::vector<MemoryClass> classes = classes_of(graph);
   Residents next = *this;
-  for (std::size_t i = 0; i < graph.values().size(); ++i) {
+  for (const std::uint32_t i : order_of_places(graph, side_by_side_)) {
     const Value& value = graph.values()[i];
-    if (!persistent(value.kind)) continue;
     GRAFT_TRY_ASSIGN(const std::uint64_t device, checked_device_bytes(value));
     if (const Resident* known = next.find(value.name)) {
       if (known->dtype != value.dtype || known->shape != value.shape) {

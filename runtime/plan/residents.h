@@ -80,6 +80,7 @@ class Residents {
   MemoryByClass memory_;
   std::uint64_t segment_bytes_ = 0;
   std::uint64_t alignment_ = 0;
+  bool side_by_side_ = false;
 };
 
 /// Bytes of one segment of a space on this device: no more than one allocation.

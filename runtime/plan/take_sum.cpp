@@ -29,8 +29,7 @@ std::optional<PlanKernel> take_sum(const gpu::Caps& caps, Step& norm, const Plan
   if (!can_take_sum(kernel.id)) return std::nullopt;
   PlanKernel with = kernel;
   with.id = kernel.id == KernelId::rms_norm__f32 ? KernelId::rms_norm__f32_sum : KernelId::layer_norm__f32_sum;
-  const bool fits = is_sum(sum) && norm.bindings.size() + 2 <= caps.max_storage_buffers_per_stage &&
-                    kernel.specialization.size() == kConstants && !is_avoided(caps, with.id);
+  const bool fits = is_sum(sum) && kernel.specialization.size() == kConstants && !is_avoided(caps, with.id);
   if (!fits) return std::nullopt;
   const ChainOutput& total = sum.outputs[0];
   const PlanBinding x = norm.bindings[0];

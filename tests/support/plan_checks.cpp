@@ -38,6 +38,7 @@ std::string plan_text(const Plan& plan) {
   for (const PlanKernel& k : plan.kernels) {
     out << "kernel " << shaders::kernel_info(k.id).name << ' ' << k.bindings << ' ' << k.push_bytes;
     for (const std::uint32_t word : k.specialization) out << ' ' << word;
+    for (const Share& share : k.shares) out << " in " << int{share.buffer} << '+' << int{share.word};
     out << '\n';
   }
   for (const PlanValue& v : plan.values) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 
 #include "runtime/session/training.h"
 #include "tests/support/edited_device.h"
@@ -77,6 +78,36 @@ TEST_F(RealGpus, TrainALanguageModel) {
     EXPECT_TRUE(trainer.ok()) << trainer.status().message();
     return trainer.ok() ? run(**trainer, data, 2) : std::vector<double>{};
   });
+}
+
+// Where bindings share buffers only they differ: the same bits, whatever the optimizer binds, and of tensors merged
+// into one dispatch too.
+TEST_F(RealGpus, TrainWithFourStorageBuffersToTheSameBits) {
+  const TinyModel model = lenet();
+  const TinyData data = tiny_data(12, {1, 28, 28}, 10);
+  EditedDevice few(*shared_device());
+  ASSERT_TRUE(gpu::apply_caps_preset("buffers4", few.edit()).ok());
+  for (const OptimizerKind kind : {OptimizerKind::adamw, OptimizerKind::adamw8bit}) {
+    SCOPED_TRACE(optimizer_name(kind));
+    TrainOptions options = sgd(0.001, 4);
+    options.optimizer.kind = kind;
+    options.clip_norm = 1;
+    Contents contents[2];
+    for (const bool shared : {false, true}) {
+      gpu::Device& device = shared ? few : *shared_device();
+      auto trainer = Trainer::create(device, model.graph, model.weight_of(), options, data.fields, {});
+      ASSERT_TRUE(trainer.ok()) << trainer.status().message();
+      const auto losses = run(**trainer, data, 4);
+      EXPECT_LT(losses.back(), losses.front());
+      contents[shared ? 1 : 0] = contents_of(**trainer);
+    }
+    ASSERT_EQ(contents[0].size(), contents[1].size());
+    for (const auto& [name, numbers] : contents[0]) {
+      const std::vector<float>& others = contents[1].at(name);
+      ASSERT_EQ(others.size(), numbers.size()) << name;
+      EXPECT_EQ(std::memcmp(numbers.data(), others.data(), 4 * numbers.size()), 0) << name;  // codes are no numbers
+    }
+  }
 }
 
 }  // namespace

@@ -336,14 +336,20 @@ TEST(PlanFuseNetworks, TrainingNeedsFewerDispatches) {
   EXPECT_EQ(together->transient_bytes, apart->transient_bytes);
 }
 
-TEST(PlanFuseNetworks, DevicesWithFewBindingsRunKernelsApart) {
-  GraphMaker g;
-  kCases[0].build(g);
+TEST(PlanFuseNetworks, DevicesWithFewBuffersRunKernelsApartWhereNoneCanBeShared) {
+  GraphMaker g;  // a product, its bias, and what is added to it: five places, and no push constant is left to tell
+  const ValueId y = g.add(Op::matmul, {g.input("x", {kRows, 16}), g.parameter("w", {16, kColumns})});
+  const ValueId sum = g.add(Op::add, {y, g.parameter("bias", {kColumns})});
+  g.output("y", g.add(Op::relu, {g.add(Op::add, {sum, g.input("stream", {kRows, kColumns})})}));
   gpu::Caps caps;
-  caps.max_storage_buffers_per_stage = 6;
-  const auto plan = test::checked_plan(g.graph, caps);
-  ASSERT_TRUE(plan.ok()) << plan.status().message();
-  EXPECT_EQ(dispatches(*plan), kCases[0].apart);
+  caps.max_storage_buffers_per_stage = 4;
+  const auto few = test::checked_plan(g.graph, caps);
+  ASSERT_TRUE(few.ok()) << few.status().message();
+  EXPECT_EQ(dispatches(*few), 2u);
+  caps.max_push_constants = 256;
+  const auto told = test::checked_plan(g.graph, caps);
+  ASSERT_TRUE(told.ok()) << told.status().message();
+  EXPECT_EQ(dispatches(*told), 1u);
 }
 
 }  // namespace

@@ -255,9 +255,9 @@ TEST(PlanLimits, NameNodeValueSizeAndLimit) {
                               {{"pads", Ints{1, 0, 1, 0}}, {"mode", std::string("reflect")}}, "frame"));
   expect_parts(refusal(whole.graph, caps, Code::unsupported), {"\"frame\"", "\"x\"", "16.00 KiB", "8.00 KiB"});
   GraphMaker g;
-  g.output("y", g.add(Op::transpose, {g.input("x", kSquare)}, kTurn, "turn"));
+  g.output("y", g.add(Op::transpose, {g.parameter("x", kSquare)}, kTurn, "turn"));
   caps = {};
-  caps.max_storage_buffers_per_stage = 1;
+  caps.max_storage_buffers_per_stage = 1;  // for two allocations
   expect_parts(refusal(g.graph, caps, Code::unsupported), {"\"turn\"", "2 buffers", "allows 1"});
   caps = {};
   caps.max_push_constants = 4;

@@ -54,7 +54,8 @@ void print_merged(const Plan& plan) {
   std::uint32_t links = 0;
   for (const Step& step : plan.steps) {
     if (step.merged < 2) continue;
-    if (step.windows.empty()) {
+    const PlanKernel& kernel = plan.kernels[step.kernel];
+    if (step.bindings.size() == (kernel.shares.empty() ? kernel.bindings : kernel.shares.size())) {
       ++chains;
       links += step.merged;
       continue;
