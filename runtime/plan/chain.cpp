@@ -154,7 +154,8 @@ bool is_common(const ChainStep& step) {
     case unary_fn::gelu_tanh:
     case unary_fn::silu:
     case unary_fn::erf:
-    case unary_fn::affine: return true;
+    case unary_fn::affine:
+    case unary_fn::clip: return true;
     default: return false;
   }
 }

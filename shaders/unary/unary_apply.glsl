@@ -23,6 +23,7 @@ float unary_apply(uint fn, float x, float alpha, float beta) {
     case fn_silu: return silu(x);
     case fn_erf: return erf_accurate(x);
     case fn_affine: return alpha * x + beta;
+    case fn_clip: return min_nan(max_nan(x, alpha), beta);
 #ifndef CHAIN_FEW
     case fn_neg: return -x;
     case fn_abs: return abs(x);
@@ -59,7 +60,6 @@ float unary_apply(uint fn, float x, float alpha, float beta) {
     case fn_ceil: return ceil(x);
     case fn_round: return roundEven(x);
     case fn_sign: return is_nan(x) ? x : sign(x);
-    case fn_clip: return min_nan(max_nan(x, alpha), beta);
 #endif
   }
   return x;
@@ -83,6 +83,7 @@ float unary_slope(uint fn, float v, float alpha, float beta) {
     case fn_silu: return silu_slope(v);
     case fn_erf: return 1.1283791671 * exp_accurate(-min(v * v, 200.0));
     case fn_affine: return alpha;
+    case fn_clip: return v >= alpha && v <= beta ? 1.0 : 0.0;
 #ifndef CHAIN_FEW
     case fn_neg: return -1.0;
     case fn_abs: return sign(v);
@@ -115,7 +116,6 @@ float unary_slope(uint fn, float v, float alpha, float beta) {
     case fn_softplus: return sigmoid_accurate(v);
     case fn_softsign: return 1.0 / ((1.0 + abs(v)) * (1.0 + abs(v)));
     case fn_thresholded_relu: return v > alpha ? 1.0 : 0.0;
-    case fn_clip: return v >= alpha && v <= beta ? 1.0 : 0.0;
 #endif
   }
   return 0.0;

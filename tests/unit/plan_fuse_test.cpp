@@ -155,6 +155,15 @@ const Case kCases[] = {
        g.output("y", g.add(Op::sigmoid, {y}));
      },
      false},
+    {"clip_of_a_product_and_its_slope", 4, 2,
+     [](GraphMaker& g) {
+       const ValueId y = lasting_product(g);
+       g.output("y", g.add(Op::clip, {y}, {{"min", -0.5}, {"max", 1.5}}));
+       const ValueId dy = g.add(Op::matmul, {g.input("x2", {kRows, 16}), g.input("w2", {16, kColumns})});
+       Attrs clip{{"fn", static_cast<std::int64_t>(Op::clip)}, {"min", -0.5}, {"max", 1.5}};
+       g.output("dx", g.add(Op::unary_grad, {g.input("z", {kRows, kColumns}), kNoValue, dy}, clip));
+     },
+     false},
     {"slope_of_a_product", 2, 1,
      [](GraphMaker& g) {
        const ValueId dy = g.add(Op::matmul, {g.input("x", {kRows, 16}), g.input("w", {16, kColumns})});
