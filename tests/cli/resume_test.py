@@ -124,18 +124,20 @@ class Resume(CliTest):
         self.graft("train", "mlp.graft", *flags, "-o", "whole.graft")
         command = [cli.GRAFT, "train", "mlp.graft", *flags, "--checkpoint", "store", "--resume", "-o", "parts.graft"]
         within = 0
-        for _ in range(40):
+        for stop in range(40):
             process = subprocess.Popen(command, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                        text=True)
             while process.stderr.readline().startswith("Training"):
                 pass  # the handlers are there once the run goes on
-            time.sleep(0.15)
+            time.sleep(0.15 * 1.15**stop)  # later ones are longer, so that slow machines come to the end as well
             process.send_signal(signal.SIGINT)
             output, errors = process.communicate(timeout=cli.TIMEOUT)
             self.assertEqual(process.returncode, 0, output + errors)
             within += "samples of the next" in output
             if "Stopped" not in output:
                 break
+        else:
+            self.fail("40 stops, and the run has not come to its end.")
         self.assertGreater(within, 0)
         self.assertEqual(self.bytes_of("whole.graft"), self.bytes_of("parts.graft"))
         print(f"{within} stops within a step")
