@@ -107,6 +107,22 @@ Result<std::optional<Plan>> plan_within(Weighing& weighing, const PlanOptions& o
   return std::optional<Plan>();
 }
 
+/// Of the cheapest choice that fits.
+Result<std::optional<Plan>> first_within(Weighing& weighing, const PlanOptions& options,
+                                         const std::vector<RecomputeChoice>& choices, std::uint64_t limit) {
+  for (const RecomputeChoice& choice : choices) {
+    if (choice.cost.peak > limit) continue;
+    GRAFT_TRY_ASSIGN(std::optional<Plan> plan, plan_within(weighing, options, choice, limit));
+    if (!plan) continue;
+    // With less to do, where the limit leaves room for that. A choice must fit by itself first, so that what fits does
+    // not depend on luck.
+    GRAFT_TRY_ASSIGN(std::optional<Plan> relaxed,
+                     plan_within(weighing, options, weighing.relaxed(choice, limit), limit));
+    return relaxed ? std::move(relaxed) : std::move(plan);
+  }
+  return std::optional<Plan>();
+}
+
 Result<Plan> plan_least(Weighing& weighing, const PlanOptions& options, std::vector<RecomputeChoice> choices) {
   std::stable_sort(choices.begin(), choices.end(),
                    [](const RecomputeChoice& a, const RecomputeChoice& b) { return a.cost.peak < b.cost.peak; });
@@ -123,7 +139,14 @@ Result<Plan> plan_least(Weighing& weighing, const PlanOptions& options, std::vec
   GRAFT_TRY_ASSIGN(Draft draft, weighing.arranged(*best));
   lay_out(draft, 0);
   keep_operands(draft, options, 0);
-  return weighing.finish(draft, *best);
+  GRAFT_TRY_ASSIGN(Plan plan, weighing.finish(draft, *best));
+  // Offsets are found by luck as well: what is called the least must be what no limit below it gets under.
+  while (plan.transient_bytes > 0) {
+    GRAFT_TRY_ASSIGN(std::optional<Plan> smaller, first_within(weighing, options, choices, plan.transient_bytes - 1));
+    if (!smaller) break;
+    plan = *std::move(smaller);
+  }
+  return plan;
 }
 
 }  // namespace
@@ -132,16 +155,8 @@ Result<Plan> plan_recomputing(const Draft& draft, const PlanOptions& options, st
   GRAFT_TRY_ASSIGN(Weighing weighing, Weighing::create(draft, options));
   GRAFT_TRY_ASSIGN(const std::vector<RecomputeChoice> choices, weighing.choices());
   if (options.least_memory) return plan_least(weighing, options, choices);
-  for (const RecomputeChoice& choice : choices) {
-    if (choice.cost.peak > limit) continue;
-    GRAFT_TRY_ASSIGN(std::optional<Plan> plan, plan_within(weighing, options, choice, limit));
-    if (!plan) continue;
-    // With less to do, where the limit leaves room for that. A choice must fit by itself first, so that what fits does
-    // not depend on luck.
-    GRAFT_TRY_ASSIGN(std::optional<Plan> relaxed,
-                     plan_within(weighing, options, weighing.relaxed(choice, limit), limit));
-    return relaxed ? *std::move(relaxed) : *std::move(plan);
-  }
+  GRAFT_TRY_ASSIGN(std::optional<Plan> plan, first_within(weighing, options, choices, limit));
+  if (plan) return *std::move(plan);
   GRAFT_TRY_ASSIGN(const Plan least, plan_least(weighing, options, choices));
   return does_not_fit(least, options, limit);
 }
