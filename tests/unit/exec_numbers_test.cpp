@@ -10,7 +10,7 @@
 
 #include "platform/base/half.h"
 #include "runtime/exec/memory.h"
-#include "tests/support/gpu_device.h"
+#include "tests/support/device_test.h"
 
 namespace graft {
 namespace {
@@ -54,18 +54,7 @@ TEST(Numbers, LargeOnesAreFoundBeforeTheyAreLost) {
   EXPECT_EQ(beyond({3.4e38f}, DType::f32), std::nullopt);
 }
 
-class NarrowResidents : public testing::Test {
- protected:
-  void SetUp() override {
-    GRAFT_TEST_GPU(device);
-    device_ = std::move(device);
-  }
-  void TearDown() override {
-    device_.reset();
-    test::expect_no_validation_messages();
-  }
-  std::unique_ptr<gpu::Device> device_;
-};
+class NarrowResidents : public test::DeviceTest {};
 
 TEST_F(NarrowResidents, AreWrittenAndReadAsF32) {
   for (const DType stored : {DType::f16, DType::bf16}) {

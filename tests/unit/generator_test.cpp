@@ -8,7 +8,7 @@
 
 #include "runtime/session/decode_graph.h"
 #include "runtime/session/session.h"
-#include "tests/support/gpu_device.h"
+#include "tests/support/device_test.h"
 #include "tests/support/letter_model.h"
 
 namespace graft {
@@ -19,17 +19,8 @@ using Tokens = std::vector<TokenId>;
 
 const Tokens kPrompt = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3, 2, 3};
 
-class GeneratorTest : public testing::Test {
+class GeneratorTest : public test::DeviceTest {
  protected:
-  void SetUp() override {
-    GRAFT_TEST_GPU(device);
-    device_ = std::move(device);
-  }
-  void TearDown() override {
-    device_.reset();
-    test::expect_no_validation_messages();
-  }
-
   std::unique_ptr<Generator> make(const Model& model, GeneratorOptions options = {}) {
     options.program.timeout = test::kTestTimeout;
     auto generator = Generator::create(*device_, model, options);
@@ -57,8 +48,6 @@ class GeneratorTest : public testing::Test {
     const auto last = logits.end() - static_cast<std::ptrdiff_t>(logits.size() / tokens.size());
     return static_cast<TokenId>(std::max_element(last, logits.end()) - last);
   }
-
-  std::unique_ptr<gpu::Device> device_;
 };
 
 /// Ids alone: no token ends the text.
