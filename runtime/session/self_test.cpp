@@ -2,44 +2,15 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <utility>
 #include <vector>
 
 #include "platform/gpu/with_caps.h"
-#include "runtime/plan/plan.h"
+#include "runtime/ops/choice.h"
 
 namespace graft {
 namespace {
-
-// "gemm matmul__f32 kk 512x..": the kernel that a choice of tiles is about; variants of it begin with its name.
-std::string_view kernel_of(std::string_view choice_key) {
-  constexpr std::string_view kFamily = "gemm ";
-  if (!choice_key.starts_with(kFamily)) return {};
-  choice_key.remove_prefix(kFamily.size());
-  return choice_key.substr(0, choice_key.find(' '));
-}
-
-Result<Plan> plan_probe(const BuiltProbe& built, const gpu::Caps& caps) {
-  Residents residents(caps);
-  GRAFT_TRY(residents.add(built.probe.graph));
-  return make_plan(built.probe.graph, caps, residents);
-}
-
-// The tiles that rules may choose on this device, among those of the kernel that they choose here.
-std::vector<std::string_view> usual_tiles(const gpu::Caps& caps) {
-  const ChoiceShape shape{.m = 64, .n = 64, .k = 64, .rounded = rounds_to_f16(caps)};
-  const Choice natural = choose(Family::gemm, caps, shape);
-  std::vector<std::string_view> names;
-  for (const Rule& rule : rules()) {
-    if (rule.family != Family::gemm) continue;
-    for (const Variant& v : variants()) {
-      const bool possible = v.possible == nullptr || v.possible(caps, shape);
-      if (v.family != rule.family || v.name != rule.variant || v.kernel != natural.variant->kernel) continue;
-      if (possible) names.push_back(v.name);
-    }
-  }
-  return names;
-}
 
 // Of kernels that take operands of less than f32: only products that may be rounded lead to them in a probe.
 bool is_rounding(std::string_view key) {
@@ -57,35 +28,7 @@ double tolerance_of(const std::set<ProofKey>& keys) {
 // The device as one whose user allows all rounding.
 void allow_rounding(gpu::WithCaps& device) { device.edit().matmul_precision = gpu::MatmulPrecision::medium; }
 
-// Every usual tile of every kernel with tiles in the plan.
-void add_tiles(const gpu::Caps& caps, const Plan& plan, std::set<ProofKey>& keys) {
-  for (const Step& step : plan.steps) {
-    if (step.kind != StepKind::dispatch) continue;
-    const std::string_view name = shaders::kernel_info(plan.kernels[step.kernel].id).name;
-    for (const PlanChoice& choice : plan.nodes[step.node].choices) {
-      const std::string_view kernel = kernel_of(choice.key);
-      if (kernel.empty() || !name.starts_with(kernel)) continue;
-      for (const std::string_view tile : usual_tiles(caps)) keys.insert(cat(name, "/", tile));
-    }
-  }
-}
-
 }  // namespace
-
-std::set<ProofKey> proof_keys(const Plan& plan) {
-  std::set<ProofKey> keys;
-  for (const Step& step : plan.steps) {
-    if (step.kind != StepKind::dispatch) continue;
-    const std::string_view name = shaders::kernel_info(plan.kernels[step.kernel].id).name;
-    std::string key(name);
-    for (const PlanChoice& choice : plan.nodes[step.node].choices) {
-      const std::string_view kernel = kernel_of(choice.key);
-      if (!kernel.empty() && name.starts_with(kernel)) key = cat(name, "/", choice.variant);
-    }
-    keys.insert(std::move(key));
-  }
-  return keys;
-}
 
 Result<bool> SelfTest::check(gpu::Device& device, std::span<const Plan* const> plans) {
   std::set<ProofKey> wanted;
@@ -96,15 +39,19 @@ Result<bool> SelfTest::check(gpu::Device& device, std::span<const Plan* const> p
   }
   if (wanted.empty()) return std::exchange(failed_, false);
   log_(LogLevel::info, "Testing ", wanted.size(), " kernels on \"", device.caps().device_name, "\".");
-  for (const OpProbe& probe : self_test_probes()) {
-    if (wanted.empty()) break;
-    GRAFT_TRY(run_probe(device, probe, wanted));
-    if (std::ranges::none_of(wanted, is_rounding)) continue;
-    gpu::WithCaps rounding(device);
-    allow_rounding(rounding);
-    Status rounded = run_probe(rounding, probe, wanted);
-    device.set_advice(profile_.advice());
-    GRAFT_TRY(std::move(rounded));
+  // What larger problems choose needs a search, if anything is left.
+  for (const bool others : {false, true}) {
+    for (const OpProbe& probe : self_test_probes()) {
+      if (wanted.empty()) break;
+      GRAFT_TRY(run_probe(device, probe, others, wanted));
+      if (std::ranges::none_of(wanted, is_rounding)) continue;
+      gpu::WithCaps rounding(device);
+      allow_rounding(rounding);
+      Status rounded = run_probe(rounding, probe, others, wanted);
+      device.set_advice(profile_.advice());
+      GRAFT_TRY(std::move(rounded));
+    }
+    std::erase_if(wanted, [&](const ProofKey& key) { return profile_.known(key); });
   }
   for (const ProofKey& key : wanted) {
     if (failed_) break;  // the plans will be others
@@ -134,31 +81,37 @@ Status SelfTest::check_all_of(gpu::Device& device, const OpProbe& probe) {
   GRAFT_TRY_ASSIGN(const BuiltProbe built, build_probe(probe));
   GRAFT_TRY_ASSIGN(const Plan plan, plan_probe(built, device.caps()));
   std::set<ProofKey> wanted = proof_keys(plan);
-  add_tiles(device.caps(), plan, wanted);
-  std::erase_if(wanted, [&](const ProofKey& key) { return key.find('/') != key.npos && profile_.known(key); });
-  return run_probe(device, probe, wanted);
+  wanted.merge(usual_tiles(device.caps(), plan));
+  std::erase_if(wanted, [&](const ProofKey& key) { return has_tile(key) && profile_.known(key); });
+  GRAFT_TRY(run_probe(device, probe, false, wanted));
+  wanted.clear();
+  for (const gpu::Advice& forced : advice_for_others(plan, profile_.advice())) {
+    gpu::Caps caps = device.caps();
+    caps.advice = forced;
+    const auto other = plan_probe(built, caps);
+    if (other.ok()) wanted.merge(proof_keys(*other));
+  }
+  std::erase_if(wanted, [&](const ProofKey& key) { return has_tile(key) || profile_.known(key); });
+  return wanted.empty() ? ok_status() : run_probe(device, probe, true, wanted);
 }
 
-Status SelfTest::run_probe(gpu::Device& device, const OpProbe& probe, std::set<ProofKey>& wanted) {
+Status SelfTest::run_probe(gpu::Device& device, const OpProbe& probe, bool others, std::set<ProofKey>& wanted) {
   GRAFT_TRY_ASSIGN(const BuiltProbe built, build_probe(probe));
-  const gpu::Advice own = profile_.advice();
-  GRAFT_TRY(run_planned(device, built, own, wanted));
-  // The same problem with other tiles.
+  if (!others) GRAFT_TRY(run_planned(device, built, profile_.advice(), wanted));
   const auto plan = plan_probe(built, device.caps());
   if (!plan.ok()) return ok_status();
-  for (const ProofKey& key : std::vector<ProofKey>(wanted.begin(), wanted.end())) {
-    const std::size_t slash = key.find('/');
-    if (slash == key.npos || !wanted.contains(key)) continue;
-    gpu::Advice forced = own;
-    for (const PlanNode& node : plan->nodes) {
-      for (const PlanChoice& choice : node.choices) {
-        const std::string_view kernel = kernel_of(choice.key);
-        if (!kernel.empty() && key.starts_with(kernel)) forced.tuned[choice.key] = key.substr(slash + 1);
-      }
-    }
-    if (forced.tuned.size() != own.tuned.size() || forced.tuned != own.tuned) {
+  if (others) {
+    for (const gpu::Advice& forced : advice_for_others(*plan, profile_.advice())) {
       GRAFT_TRY(run_planned(device, built, forced, wanted));
     }
+    return ok_status();
+  }
+  // The same problem with other tiles.
+  for (const ProofKey& key : std::vector<ProofKey>(wanted.begin(), wanted.end())) {
+    if (!has_tile(key) || !wanted.contains(key)) continue;
+    const gpu::Advice own = profile_.advice();
+    const gpu::Advice forced = advice_for_tile(*plan, own, key);
+    if (forced.tuned != own.tuned) GRAFT_TRY(run_planned(device, built, forced, wanted));
   }
   return ok_status();
 }
@@ -175,27 +128,68 @@ std::set<ProofKey> SelfTest::to_blame(const gpu::Device& device, const BuiltProb
   return blamed.empty() ? suspects : blamed;
 }
 
+std::set<ProofKey> SelfTest::unknown(const std::set<ProofKey>& keys) const {
+  std::set<ProofKey> left;
+  std::ranges::copy_if(keys, std::inserter(left, left.end()),
+                       [&](const ProofKey& key) { return !profile_.known(key); });
+  return left;
+}
+
 Status SelfTest::run_planned(gpu::Device& device, const BuiltProbe& built, const gpu::Advice& forced,
                              std::set<ProofKey>& wanted) {
   device.set_advice(forced);
-  const auto restore = [&] { device.set_advice(profile_.advice()); };
-  const auto plan = plan_probe(built, device.caps());
-  const std::set<ProofKey> keys = plan.ok() ? proof_keys(*plan) : std::set<ProofKey>();
-  if (std::ranges::none_of(keys, [&](const ProofKey& key) { return wanted.contains(key); })) {
-    restore();
-    return ok_status();
+  Status done = run_advised(device, built, wanted);
+  device.set_advice(profile_.advice());
+  return done;
+}
+
+Status SelfTest::run_advised(gpu::Device& device, const BuiltProbe& built, std::set<ProofKey>& wanted) {
+  const auto keys_here = [&] {
+    const auto plan = plan_probe(built, device.caps());
+    return plan.ok() ? proof_keys(*plan) : std::set<ProofKey>();
+  };
+  const auto any_wanted = [&](const std::set<ProofKey>& keys) {
+    return std::ranges::any_of(keys, [&](const ProofKey& key) { return wanted.contains(key); });
+  };
+  std::set<ProofKey> keys = keys_here();
+  if (!any_wanted(keys)) return ok_status();
+  const std::set<ProofKey> fresh = unknown(keys);
+  if (fresh.size() > 1 && std::ranges::any_of(fresh, is_ending)) {
+    GRAFT_TRY(run_up_to_last_ending(device, built, fresh));
+    std::erase_if(wanted, [&](const ProofKey& key) { return fresh.contains(key) && profile_.known(key); });
+    keys = keys_here();
+    if (!any_wanted(keys)) return ok_status();
   }
-  std::set<ProofKey> suspects;
-  for (const ProofKey& key : keys) {
-    if (!profile_.known(key)) suspects.insert(key);
+  return prove(device, built, keys, wanted);
+}
+
+// Without all of them, then with one more each time but the last: so that where one is wrong, or kills the process, it
+// alone is to blame.
+Status SelfTest::run_up_to_last_ending(gpu::Device& device, const BuiltProbe& built, std::set<ProofKey> fresh) {
+  gpu::Advice forced = device.caps().advice;
+  std::erase_if(fresh, [](const ProofKey& key) { return !is_ending(key); });
+  for (; !fresh.empty(); fresh.erase(fresh.begin())) {
+    gpu::Advice advice = forced;
+    advice.avoided.insert(fresh.begin(), fresh.end());
+    device.set_advice(std::move(advice));
+    const auto plan = plan_probe(built, device.caps());
+    std::set<ProofKey> first = plan.ok() ? unknown(proof_keys(*plan)) : std::set<ProofKey>();
+    GRAFT_TRY(run_advised(device, built, first));
+    forced.avoided.merge(profile_.advice().avoided);
   }
+  device.set_advice(std::move(forced));
+  return ok_status();
+}
+
+Status SelfTest::prove(gpu::Device& device, const BuiltProbe& built, const std::set<ProofKey>& keys,
+                       std::set<ProofKey>& wanted) {
+  std::set<ProofKey> suspects = unknown(keys);
   if (suspects.empty()) suspects = keys;
   const std::set<ProofKey> blamed = to_blame(device, built, suspects);
   profile_.begin_probe(blamed);
   const auto fault = fault_of_probe(device, built, tolerance_of(keys));
   if (!fault.ok() && fault.status().code() == Code::out_of_memory) {
     // That says nothing of the kernels: none gets a verdict, and none counts as being tested any more.
-    restore();
     profile_.save();
     return Status(fault.status()).with_context("In the self-test of the device");
   }
@@ -210,7 +204,6 @@ Status SelfTest::run_planned(gpu::Device& device, const BuiltProbe& built, const
     profile_.fail(key, why);
     failed_ = true;
   }
-  restore();
   if (fault.ok()) return ok_status();
   profile_.save();
   return Status(fault.status()).with_context("In the self-test of the device");

@@ -8,12 +8,9 @@
 
 #include "runtime/exec/kernel_proof.h"
 #include "runtime/session/device_profile.h"
-#include "runtime/session/self_test_probes.h"
+#include "runtime/session/probe_plans.h"
 
 namespace graft {
-
-/// What there is to prove about a plan: each kernel by name; those with tiles by name and tile.
-std::set<ProofKey> proof_keys(const Plan& plan);
 
 /// Remembers verdicts in a profile. A probe runs forward and backward. Where several untested kernels of a probe that
 /// failed (or killed the process) may be to blame, those are blamed that graft can do without; the rest is tested again
@@ -30,10 +27,17 @@ class SelfTest final : public KernelProof {
 
  private:
   Status check_all_of(gpu::Device& device, const OpProbe& probe);
-  /// Runs a probe as it is and with every tile of `wanted` that it can take; takes what was tested out of `wanted`.
-  Status run_probe(gpu::Device& device, const OpProbe& probe, std::set<ProofKey>& wanted);
+  /// Runs a probe as it is and with every tile of `wanted` that it can take, or (`others`) with the kernels that its
+  /// families offer beside those chosen; takes what was tested out of `wanted`.
+  Status run_probe(gpu::Device& device, const OpProbe& probe, bool others, std::set<ProofKey>& wanted);
+  /// As planned where the device follows `forced`; where that holds nothing that is wanted, nothing is run.
   Status run_planned(gpu::Device& device, const BuiltProbe& built, const gpu::Advice& forced,
                      std::set<ProofKey>& wanted);
+  Status run_advised(gpu::Device& device, const BuiltProbe& built, std::set<ProofKey>& wanted);
+  Status run_up_to_last_ending(gpu::Device& device, const BuiltProbe& built, std::set<ProofKey> fresh);
+  Status prove(gpu::Device& device, const BuiltProbe& built, const std::set<ProofKey>& keys,
+               std::set<ProofKey>& wanted);
+  std::set<ProofKey> unknown(const std::set<ProofKey>& keys) const;
   std::set<ProofKey> to_blame(const gpu::Device& device, const BuiltProbe& built, const std::set<ProofKey>& suspects);
 
   DeviceProfile& profile_;

@@ -25,6 +25,11 @@ struct OpProbe {
   /// What is computed of each result and gradient, by an op of one input, to reach kernels that do more than one op.
   std::optional<Op> then = {};
   Attrs then_attrs = {};
+  /// Each result and gradient of two axes or more is followed by a chain that has all that the end of a kernel may do:
+  /// relu((result + whole) * row), where the result itself is given too.
+  bool ended = false;
+  /// The node stands twice, each with operands of its own: nodes of one kind are run as one, from a table of tensors.
+  bool twice = false;
 };
 
 const std::vector<OpProbe>& self_test_probes();

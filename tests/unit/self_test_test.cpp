@@ -8,6 +8,8 @@
 
 #include <algorithm>
 #include <csignal>
+#include <functional>
+#include <sstream>
 
 #include "platform/null/null_device.h"
 #include "runtime/ops/choice.h"
@@ -23,10 +25,10 @@ namespace {
 
 using shaders::KernelId;
 
-// A device on which kernels of one name do nothing, or kill the process.
+// A device on which kernels of one name do nothing, kill the process, or are right and seen.
 class FaultyDevice final : public EditedDevice {
  public:
-  enum class Fault { wrong, deadly };
+  enum class Fault { wrong, deadly, none };
   FaultyDevice(gpu::Device& device, std::string kernel, Fault fault)
       : EditedDevice(device), kernel_(std::move(kernel)), fault_(fault) {}
   Result<std::vector<std::unique_ptr<gpu::Kernel>>> create_kernels(std::span<const gpu::KernelDesc> kernels) override {
@@ -35,6 +37,8 @@ class FaultyDevice final : public EditedDevice {
       if (desc.name != kernel_) continue;
       if (fault_ == Fault::deadly) std::raise(SIGKILL);
       ++used;
+      if (on_use) on_use();
+      if (fault_ == Fault::none) continue;
       desc.spirv = shaders::kernel_info(KernelId::bench_stream__nothing).spirv;
       desc.specialization = {};
     }
@@ -42,6 +46,7 @@ class FaultyDevice final : public EditedDevice {
   }
 
   int used = 0;
+  std::function<void()> on_use;
 
  private:
   std::string kernel_;
@@ -140,6 +145,70 @@ TEST(SelfTest, AWrongKernelIsReplacedForGood) {
     EXPECT_FALSE((*proof)->profile().failed().empty());
     EXPECT_EQ(faulty.used > 0, start == 0) << "it is not tried again";
   }
+  device->set_advice({});
+  expect_no_validation_messages();
+}
+
+// A convolution that does the addition and the activation behind it, on a device taken for a GPU.
+void ended_conv(GraphMaker& g) {
+  const Attrs window = {{"strides", Ints{1, 1}}, {"pads", Ints{1, 1, 1, 1}}};
+  const ValueId y = g.add(Op::conv, {g.parameter("x", {1, 6, 6, 4}), g.parameter("w", {8, 3, 3, 4})}, window);
+  g.output("y", g.add(Op::relu, {g.add(Op::add, {y, g.parameter("skip", {1, 6, 6, 8})})}));
+}
+
+std::string ended_kernel() { return std::string(shaders::kernel_info(KernelId::conv__f32_epilogue).name); }
+
+TEST(SelfTest, AWrongEndOfAKernelLeavesTheKernelAsItWas) {
+  GRAFT_TEST_GPU(device);
+  const TemporaryFolder folder;
+  GraphMaker g;
+  ended_conv(g);
+  for (int start = 0; start < 2; ++start) {
+    FaultyDevice faulty(*device, ended_kernel(), FaultyDevice::Fault::wrong);
+    faulty.edit().type = gpu::DeviceType::discrete;
+    const auto natural = checked_plan(g.graph, faulty.caps());
+    ASSERT_TRUE(natural.ok());
+    ASSERT_TRUE(any_of(proof_keys(*natural), ended_kernel() + "/"));
+    const auto proof = remember(faulty, folder);
+    ASSERT_TRUE(proof.ok());
+    const Outcome outcome = prove(**proof, faulty, g.graph);
+    ASSERT_TRUE(outcome.status.ok()) << outcome.status.message();
+    EXPECT_TRUE(any_of(outcome.kernels, "conv__f32/"));
+    EXPECT_TRUE(outcome.kernels.contains("chain__f32"));
+    EXPECT_FALSE(any_of(outcome.kernels, ended_kernel()));
+    EXPECT_FALSE((*proof)->profile().failed().empty());
+    for (const auto& [key, why] : (*proof)->profile().failed()) {
+      EXPECT_TRUE(key.starts_with(ended_kernel())) << key << " is blamed too: " << why;
+    }
+    EXPECT_EQ(faulty.used > 0, start == 0) << "it is not tried again";
+  }
+  device->set_advice({});
+  validation_messages().take();  // what does nothing writes elsewhere than the plan says
+}
+
+TEST(SelfTest, AKernelThatEndsWithAChainIsTestedAlone) {
+  GRAFT_TEST_GPU(device);
+  const TemporaryFolder folder;
+  FaultyDevice watched(*device, ended_kernel(), FaultyDevice::Fault::none);
+  watched.edit().type = gpu::DeviceType::discrete;
+  const auto proof = remember(watched, folder);
+  ASSERT_TRUE(proof.ok());
+  std::set<std::string> suspects;  // were the process to die now
+  watched.on_use = [&] {
+    std::istringstream lines(os::read_text_file(os::system_files(), (*proof)->profile().path(), 1 << 20).value());
+    constexpr std::string_view kProbing = "probing\t";
+    for (std::string line; std::getline(lines, line);) {
+      if (line.starts_with(kProbing)) suspects.insert(line.substr(kProbing.size()));
+    }
+  };
+  GraphMaker g;
+  ended_conv(g);
+  const Outcome outcome = prove(**proof, watched, g.graph);
+  ASSERT_TRUE(outcome.status.ok()) << outcome.status.message();
+  EXPECT_TRUE((*proof)->profile().failed().empty());
+  EXPECT_FALSE(suspects.empty());
+  for (const std::string& key : suspects) EXPECT_TRUE(is_ending(key)) << key;
+  for (const ProofKey& key : outcome.kernels) EXPECT_TRUE((*proof)->profile().passed().contains(key)) << key;
   device->set_advice({});
   expect_no_validation_messages();
 }

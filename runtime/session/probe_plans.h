@@ -1,0 +1,34 @@
+// What a probe of the self-test is planned as: with the kernels that the device's rules choose, and with the others.
+#pragma once
+
+#include <set>
+#include <string_view>
+#include <vector>
+
+#include "runtime/plan/plan.h"
+#include "runtime/session/device_profile.h"
+#include "runtime/session/self_test_probes.h"
+
+namespace graft {
+
+/// What there is to prove about a plan: each kernel by name; those with tiles by name and tile. A variant that ends
+/// with a chain (-DEPILOGUE) is a kernel of its own.
+std::set<ProofKey> proof_keys(const Plan& plan);
+
+bool has_tile(std::string_view key);
+/// Whether it is of a kernel that ends with a chain: graft can do without it wherever it has the kernel as it is.
+bool is_ending(std::string_view key);
+
+Result<Plan> plan_probe(const BuiltProbe& built, const gpu::Caps& caps);
+
+/// Every tile that rules may choose on this device, for every kernel with tiles in the plan.
+std::set<ProofKey> usual_tiles(const gpu::Caps& caps, const Plan& plan);
+
+/// What else than `own` a device would have to follow for the plan to hold `key`, of a kernel with tiles; `own` where
+/// nothing leads there.
+gpu::Advice advice_for_tile(const Plan& plan, const gpu::Advice& own, std::string_view key);
+
+/// The same for kernels without tiles that a family offers beside those of the plan: one advice for each such.
+std::vector<gpu::Advice> advice_for_others(const Plan& plan, const gpu::Advice& own);
+
+}  // namespace graft

@@ -1,0 +1,164 @@
+// Probes of the self-test use the kernels that they are for: every kernel of the table is in the plan of some probe, on
+// devices made up to choose it.
+#include "runtime/session/self_test_probes.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+#include "platform/gpu/presets.h"
+#include "runtime/session/probe_plans.h"
+#include "tests/support/plan_checks.h"
+
+namespace graft::test {
+namespace {
+
+using shaders::KernelId;
+
+// Devices that together choose every kernel there is.
+std::map<std::string, gpu::Caps> devices() {
+  gpu::Caps caps;
+  caps.max_storage_buffers_per_stage = 16;
+  caps.max_workgroup_invocations = 1024;
+  caps.max_workgroup_size = {1024, 1024, 64};
+  caps.max_shared_memory = 49152;
+  caps.shader_int64 = true;
+  std::map<std::string, gpu::Caps> devices;
+
+  gpu::Caps cpu = caps;
+  cpu.type = gpu::DeviceType::cpu;
+  devices["a CPU"] = cpu;
+  cpu.subgroup_size = 8;
+  cpu.subgroup_basic = cpu.subgroup_shuffle = cpu.subgroup_arithmetic = true;
+  devices["a CPU with shuffles"] = cpu;
+
+  gpu::Caps card = caps;
+  card.type = gpu::DeviceType::discrete;
+  card.subgroup_size = 32;
+  card.subgroup_basic = card.subgroup_shuffle = card.subgroup_arithmetic = true;
+  devices["a GPU"] = card;
+  card.shader_float16 = card.storage_16bit = card.shader_int8 = card.integer_dot = true;
+  card.matmul_precision = gpu::MatmulPrecision::medium;
+  devices["a GPU that multiplies integers"] = card;
+  card.cooperative_matrix = true;
+  card.matrix_subgroup = 32;
+  card.matrix_shapes = {{gpu::MatrixShape::Operand::f16, 16, 16, 16}};
+  devices["a GPU with matrix units"] = card;
+  card.max_flexible_side = 256;
+  card.flexible_shapes = {{gpu::MatrixShape::Operand::f16, 16, 16, 16}};
+  devices["a GPU with flexible matrices"] = card;
+  return devices;
+}
+
+void note_kernels(const Plan& plan, std::set<std::string>& names) {
+  for (const PlanKernel& kernel : plan.kernels) names.insert(std::string(shaders::kernel_info(kernel.id).name));
+}
+
+// Of all that the self-test would run the probe as.
+void note_kernels(const OpProbe& probe, const gpu::Caps& caps, std::set<std::string>& names) {
+  const auto built = build_probe(probe);
+  ASSERT_TRUE(built.ok()) << op_name(probe.op) << ": " << built.status().message();
+  const auto plan = plan_probe(*built, caps);
+  ASSERT_TRUE(plan.ok()) << op_name(probe.op) << ": " << plan.status().message();
+  note_kernels(*plan, names);
+  for (const gpu::Advice& forced : advice_for_others(*plan, {})) {
+    gpu::Caps other = caps;
+    other.advice = forced;
+    const auto planned = plan_probe(*built, other);
+    ASSERT_TRUE(planned.ok()) << op_name(probe.op) << ": " << planned.status().message();
+    note_kernels(*planned, names);
+  }
+}
+
+// Kernels without a probe, and why.
+const std::map<std::string_view, std::string_view> kNoProbe = {
+    {"bench_arithmetic__f32", "no plan holds it: graft bench times the device with it"},
+    {"bench_arithmetic__f16", "as bench_arithmetic__f32"},
+    {"bench_arithmetic__dot8", "as bench_arithmetic__f32"},
+    {"bench_stream__copy", "as bench_arithmetic__f32"},
+    {"bench_stream__read", "as bench_arithmetic__f32"},
+    {"bench_stream__nothing", "as bench_arithmetic__f32"},
+    {"conv_naive__f32", "no plan holds it: what graft bench sets kernels beside"},
+    {"matmul_naive__f32", "as conv_naive__f32"},
+    {"matmul_tiled__f32", "as conv_naive__f32"},
+    {"selftest__f32", "no plan holds it: for tests of devices"},
+};
+
+TEST(SelfTestProbes, ReachEveryKernel) {
+  std::set<std::string> reached;
+  for (const auto& [name, caps] : devices()) {
+    SCOPED_TRACE(name);
+    for (const OpProbe& probe : self_test_probes()) note_kernels(probe, caps, reached);
+  }
+  for (std::uint16_t i = 0; i < static_cast<std::uint16_t>(KernelId::count_); ++i) {
+    const shaders::KernelInfo& kernel = shaders::kernel_info(static_cast<KernelId>(i));
+    if (!kernel.built()) continue;
+    EXPECT_NE(reached.contains(std::string(kernel.name)), kNoProbe.contains(kernel.name)) << kernel.name;
+  }
+}
+
+// What check() looks for when a plan holds such a kernel with such a tile.
+TEST(SelfTestProbes, ReachEveryTileOfEveryKernel) {
+  for (const auto& [name, caps] : devices()) {
+    std::set<ProofKey> wanted, reached;
+    for (const OpProbe& probe : self_test_probes()) {
+      const auto built = build_probe(probe);
+      ASSERT_TRUE(built.ok());
+      const auto plan = plan_probe(*built, caps);
+      ASSERT_TRUE(plan.ok());
+      reached.merge(proof_keys(*plan));
+      for (const ProofKey& key : usual_tiles(caps, *plan)) {
+        wanted.insert(key);
+        if (reached.contains(key)) continue;
+        gpu::Caps other = caps;
+        other.advice = advice_for_tile(*plan, {}, key);
+        const auto planned = plan_probe(*built, other);
+        ASSERT_TRUE(planned.ok()) << key << ": " << planned.status().message();
+        reached.merge(proof_keys(*planned));
+      }
+    }
+    EXPECT_FALSE(wanted.empty());
+    for (const ProofKey& key : wanted) EXPECT_TRUE(reached.contains(key)) << key << " on " << name;
+  }
+}
+
+TEST(SelfTestProbes, ReachWhatEndsWithAChainOnEveryGpu) {
+  for (const gpu::CapsPreset& preset : gpu::caps_presets()) {
+    if (preset.source.empty()) continue;
+    gpu::Caps caps;
+    preset.apply(caps);
+    std::set<std::string> reached;
+    for (const OpProbe& probe : self_test_probes()) {
+      if (probe.ended) note_kernels(probe, caps, reached);
+    }
+    for (const KernelId id :
+         {KernelId::matmul__f32_epilogue, KernelId::matmul_split_sum__f32_epilogue, KernelId::conv__f32_epilogue,
+          KernelId::conv_grad_data__f32_epilogue, KernelId::norm_apply__f32_epilogue,
+          KernelId::layer_norm_grad__f32_epilogue, KernelId::rms_norm_grad__f32_epilogue}) {
+      const std::string kernel(shaders::kernel_info(id).name);
+      EXPECT_TRUE(reached.contains(kernel)) << kernel << " on " << preset.name;
+    }
+  }
+}
+
+// Else a device that rounds as it may would be told apart from the reference by a whole code.
+TEST(SelfTestProbes, HaveNoNumberBetweenTwoCodesOfAdam) {
+  bool met = false;
+  for (const OpProbe& probe : self_test_probes()) {
+    if (probe.op != Op::adam8_step) continue;
+    met = true;
+    const auto built = build_probe(probe);
+    ASSERT_TRUE(built.ok()) << built.status().message();
+    RefTensors exact = built->feeds, rounded = built->feeds;
+    double sign = 1;  // a few roundings of f32, to either side
+    for (double& x : rounded.at("in1").data) x *= 1 + (sign = -sign) * 1e-6;
+    ASSERT_TRUE(interpret(built->probe.graph, exact, built->step).ok());
+    ASSERT_TRUE(interpret(built->probe.graph, rounded, built->step).ok());
+    for (const char* codes : {"in2", "in4"}) EXPECT_EQ(exact.at(codes).data, rounded.at(codes).data) << codes;
+  }
+  EXPECT_TRUE(met);
+}
+
+}  // namespace
+}  // namespace graft::test
