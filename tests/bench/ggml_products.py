@@ -103,13 +103,18 @@ def main():
     os.environ.setdefault("GGML_VK_VISIBLE_DEVICES", "0")  # without it, software devices are passed over
     silenced = os.dup(2)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-    g = load()
-    g["backend_load_all"]()
-    devices = [g["backend_dev_get"](i) for i in range(g["backend_dev_count"]())]
-    found = [d for d in devices if g["backend_dev_name"](d).startswith(b"Vulkan")]
+    try:
+        g = load()
+        g["backend_load_all"]()
+        devices = [g["backend_dev_get"](i) for i in range(g["backend_dev_count"]())]
+        found = [d for d in devices if g["backend_dev_name"](d).startswith(b"Vulkan")]
+    except OSError:
+        found, why = [], "libggml is not installed"
+    else:
+        why = "ggml has no Vulkan device here"
     os.dup2(silenced, 2)
     if not found:
-        sys.exit("ggml has no Vulkan device here (Debian: libggml0-backend-vulkan).")
+        sys.exit(f"{why} (Debian sid: libggml0-backend-vulkan)")
     backend = g["backend_dev_init"](found[0], None)
     rows = [measure(g, backend, spec, options.repeat) for spec in options.products]
     device = g["backend_dev_description"](found[0]).decode()

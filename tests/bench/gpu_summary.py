@@ -32,6 +32,9 @@ def main():
     for name in present(folder, "compare.json", "compare-rounded.json"):
         print(f"\n{name}")
         for r in load(folder, name)["rows"]:
+            if r["times"] is None:
+                print(f"{r['what']:50} {r['beside']}: {r.get('why', 'no figure')}")
+                continue
             print(f"{r['what']:50} {r['graft']:12.1f} {r['unit']:9} {r['other']:12.1f} {r['times']:6.2f}x  {r['beside']}")
 
 

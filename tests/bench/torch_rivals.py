@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""What PyTorch reaches on this machine, as JSON: rates of the cases of `graft bench ops` and of training steps.
+"""What PyTorch reaches on this machine: rates of the cases of `graft bench ops` and of training steps. A line of JSON
+about PyTorch, then one for each case when it is done.
 
-torch_rivals.py [--repeat N] [--large] [--full] [--only REGEX] [--limit SECONDS] [--processor-time]
+torch_rivals.py [--repeat N] [--all] [--large] [--full] [--only REGEX] [--limit SECONDS] [--processor-time]
                                                          on a CUDA device, else on the CPU; eager and compiled
 torch_rivals.py --images lenet|resnet18 COUNT FOLDER     writes x.npy and y.npy, made-up images for graft train
 
-f32 is f32: TF32 is off. --large: what only a GPU should be asked. A CPU gets small cases, until --limit SECONDS are
-over (0: no limit), and the GPU's with --full; what is left out is said. --processor-time: of the CPU, processor time
+f32 is f32: TF32 is off. --large: what only a GPU should be asked. A CPU gets kernels and a small network, whole ones with
+--all, in the GPU's sizes with --full. No case begins when --limit SECONDS are over (0: no limit), which its line says. --processor-time: of the CPU, processor time
 per thread instead of the clock's, for a machine that others use too. Debian's PyTorch has no torch.compile, and
 multiplies by the reference BLAS unless libopenblas0 is installed; "blas" says which library was loaded.
 """
@@ -33,6 +34,10 @@ CASE = 10.0      # seconds that one case may take in all, as far as whole runs g
 
 def say(*what):
     print(*what, file=sys.stderr, flush=True)
+
+
+def tell(line):
+    print(json.dumps(line), flush=True)
 
 
 def seconds(function, repeat, clock):
@@ -91,19 +96,18 @@ class Rates:
         self.clock = clock
         self.end = time.perf_counter() + options.limit if options.limit > 0 else None
         self.compiles = can_compile()
-        self.rates = {}
 
-    def wants(self, name):
+    def wants(self, name, unit):
         """Whether the case is asked for and there is time for it."""
         if not self.only.search(name):
             return False
         if self.end is not None and time.perf_counter() > self.end:
-            say(f"PyTorch: {name} is left out, the time is over (--limit).")
+            tell({"name": name, "unit": unit, "why": "the time for PyTorch was over (--limit)"})
             return False
         return True
 
     def add(self, name, unit, amount, function, **more):
-        if not self.wants(name):
+        if not self.wants(name, unit):
             return
         begin = time.perf_counter()
         rates = {"unit": unit, "eager": amount / seconds(function, self.repeat, self.clock), **more}
@@ -113,7 +117,7 @@ class Rates:
             except Exception as failure:  # of this one function
                 rates["compiled_failed"] = str(failure)[:200]
         say(f"PyTorch: {name}, {time.perf_counter() - begin:.1f} s")
-        self.rates[name] = rates
+        tell({"name": name, **rates})
 
 
 def tensor(*shape, dtype=torch.float32):
@@ -203,7 +207,7 @@ def lenet():
 
 
 def steps(rates, name, make, batch):
-    if not rates.wants(name):
+    if not rates.wants(name, "steps/s"):
         return
     channels, size, classes = IMAGES[name]
     model = make().to(DEVICE)
@@ -277,7 +281,7 @@ class Decoder(nn.Module):
 def language_steps(rates, seq):
     for name, rank in (("full step", 0), ("lora step", 8)):
         case = f"135M, {seq} tokens: {name}"
-        if not rates.wants(case):
+        if not rates.wants(case, "tokens/s"):
             continue
         model = Decoder(rank).to(DEVICE)
         optimizer = torch.optim.AdamW([w for w in model.parameters() if w.requires_grad], lr=1e-4)
@@ -303,6 +307,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeat", type=int, default=7)
     parser.add_argument("--large", action="store_true")
+    parser.add_argument("--all", action="store_true", help="a CPU gets whole networks too")
     parser.add_argument("--full", action="store_true", help="a CPU gets what a GPU gets, and takes its time")
     parser.add_argument("--only", default="", help="cases whose name holds this")
     parser.add_argument("--limit", type=float, default=0, metavar="SECONDS", help="cases begin within that time")
@@ -318,22 +323,23 @@ def main():
     if not CUDA:
         torch.set_num_threads(os.cpu_count())
     clock = per_thread if options.processor_time and not CUDA else time.perf_counter
+    device = torch.cuda.get_device_name() if CUDA else f"CPU, {torch.get_num_threads()} threads"
+    torch.ones(2, 2) @ torch.ones(2, 2)  # loads what products are by
+    tell({"version": torch.__version__, "device": device, "cuda": CUDA, "blas": blas()})
     rates = Rates(options, clock)
     small = not (CUDA or options.full)
     products(rates, (256, 512) if small else (256, 512, 768, 1024))
     convolutions(rates)
     bandwidth(rates, False)
     steps(rates, "lenet", lenet, 64)
-    steps(rates, "resnet18", resnet18, 32 if CUDA else 8 if options.full else 1)
-    language_steps(rates, 32 if small else 128)
+    if options.all or not small:
+        steps(rates, "resnet18", resnet18, 32 if CUDA else 8 if options.full else 1)
+        language_steps(rates, 32 if small else 128)
     if options.large:
         products(rates, (4096, 8192), True)
         bandwidth(rates, True)
         attention(rates)
         language_steps(rates, 1024)
-    device = torch.cuda.get_device_name() if CUDA else f"CPU, {torch.get_num_threads()} threads"
-    print(json.dumps({"version": torch.__version__, "device": device, "cuda": CUDA, "blas": blas(),
-                      "rates": rates.rates}))
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ namespace {
 struct Options {
   DeviceFlags flags;
   std::string what;
-  std::string filter;
+  std::vector<std::string> filters;
   std::vector<std::string> bind;
   std::string caps;
   int repeat = 7;
@@ -35,6 +35,11 @@ struct Options {
   LanguageBenchFlags language;
   bool tune = false;
   std::string model;  // of "startup"
+  bool wants(const BenchCase& c) const {
+    return filters.empty() || std::ranges::any_of(filters, [&](const std::string& part) {
+             return c.name.find(part) != std::string::npos;
+           });
+  }
   Clock clock() const { return processor_time ? Clock::processor : Clock::wall; }
 };
 
@@ -110,14 +115,14 @@ Status bench_ops(gpu::Device& device, const Options& options) {
   std::vector<BenchCase> cases = bench_cases();
   if (caps.type != gpu::DeviceType::cpu) std::ranges::move(large_bench_cases(), std::back_inserter(cases));
   for (BenchCase& c : cases) {
-    if (c.name.find(options.filter) == std::string::npos) continue;
+    if (!options.wants(c)) continue;
     if (options.alone) c.rivals.clear();
     auto row = run_case(device, caps, c, options.repeat, options.clock());
     if (!row.ok()) return std::move(row).status().with_context(cat("In the benchmark \"", c.name, "\""));
     rows.push_back(row_json(*row, figures));
     if (!options.json) print_row(*row, figures);
   }
-  if (rows.empty()) return invalid("No benchmark has \"", options.filter, "\" in its name.");
+  if (rows.empty()) return invalid("No benchmark has \"", options.filters.front(), "\" in its name.");
   if (options.json) {
     nlohmann::ordered_json out = device_json(device);
     out["figures"] = figures_json(figures);
@@ -213,7 +218,7 @@ Result<std::vector<Graph>> graphs_to_tune(const Options& options) {
   std::vector<Graph> graphs;
   if (options.what == "ops") {
     for (const BenchCase& c : bench_cases()) {
-      if (c.name.find(options.filter) == std::string::npos) continue;
+      if (!options.wants(c)) continue;
       GRAFT_TRY_ASSIGN(Graph graph, c.build());
       graphs.push_back(std::move(graph));
     }
@@ -284,7 +289,8 @@ Action add_bench(CLI::App& app) {
   app.add_flag(
       "--tune", options->tune,
       "Measure the variants of every kernel that WHAT chooses one of, and remember the fastest for this device");
-  app.add_option("--filter", options->filter, "Only benchmarks whose name holds this");
+  app.add_option("--filter", options->filters, "Only benchmarks whose name holds this; several may be given")
+      ->allow_extra_args(false);
   app.add_option("--bind", options->bind, "Sizes of named dimensions of the model (default 1)");
   app.add_option("--repeat", options->repeat, "Runs to take the median of (7)");
   app.add_flag("--processor-time", options->processor_time,
