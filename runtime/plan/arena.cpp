@@ -24,15 +24,15 @@ class Placer {
   ArenaLayout place(const Order& order, bool best_fit) const {
     ArenaLayout layout;
     layout.offsets.assign(blocks_.size(), 0);
-    std::vector<std::uint32_t> placed;  // by offset
+    std::vector<Placed> placed;  // by offset
     placed.reserve(order.size());
     for (const std::uint32_t b : order) {
-      const std::uint64_t offset = find_gap(b, placed, layout.offsets, best_fit);
+      const std::uint64_t offset = find_gap(b, placed, best_fit);
       layout.offsets[b] = offset;
       layout.bytes = std::max(layout.bytes, offset + sizes_[b]);
       const auto at = std::upper_bound(placed.begin(), placed.end(), offset,
-                                       [&](std::uint64_t o, std::uint32_t p) { return o < layout.offsets[p]; });
-      placed.insert(at, b);
+                                       [](std::uint64_t o, const Placed& p) { return o < p.offset; });
+      placed.insert(at, {offset, offset + sizes_[b], blocks_[b].first, blocks_[b].last});
     }
     return layout;
   }
@@ -40,25 +40,36 @@ class Placer {
   std::uint64_t size(std::uint32_t b) const { return sizes_[b]; }
 
  private:
-  std::uint64_t find_gap(std::uint32_t b, const std::vector<std::uint32_t>& placed,
-                         const std::vector<std::uint64_t>& offsets, bool best_fit) const {
+  struct Placed {
+    std::uint64_t offset;
+    std::uint64_t end;
+    std::uint32_t first;
+    std::uint32_t last;
+  };
+
+  /// Most of the time of planning under a limit goes here.
+  std::uint64_t find_gap(std::uint32_t b, const std::vector<Placed>& placed, bool best_fit) const {
+    const Block block = blocks_[b];
+    const std::uint64_t size = sizes_[b];
     std::uint64_t end = 0;  // of everything below that is alive together with b
     std::uint64_t best = 0;
     std::uint64_t best_gap = std::numeric_limits<std::uint64_t>::max();
-    for (const std::uint32_t p : placed) {
-      if (blocks_[p].last < blocks_[b].first || blocks_[b].last < blocks_[p].first) continue;
-      const std::uint64_t candidate = fit_segment(end, sizes_[b], segment_);
-      if (offsets[p] >= candidate && offsets[p] - candidate >= sizes_[b]) {
-        if (!best_fit) return candidate;
-        const std::uint64_t gap = offsets[p] - candidate - sizes_[b];
-        if (gap < best_gap) {
-          best_gap = gap;
-          best = candidate;
+    for (const Placed& p : placed) {
+      if (p.last < block.first || block.last < p.first) continue;
+      if (p.offset >= end + size) {
+        const std::uint64_t candidate = fit_segment(end, size, segment_);
+        if (p.offset >= candidate + size) {
+          if (!best_fit) return candidate;
+          const std::uint64_t gap = p.offset - candidate - size;
+          if (gap < best_gap) {
+            best_gap = gap;
+            best = candidate;
+          }
         }
       }
-      end = std::max(end, offsets[p] + sizes_[p]);
+      end = std::max(end, p.end);
     }
-    return best_gap == std::numeric_limits<std::uint64_t>::max() ? fit_segment(end, sizes_[b], segment_) : best;
+    return best_gap == std::numeric_limits<std::uint64_t>::max() ? fit_segment(end, size, segment_) : best;
   }
 
   const std::vector<Block>& blocks_;
@@ -120,18 +131,22 @@ void improve(const Placer& placer, std::uint64_t enough, std::uint64_t rounds, O
 
 }  // namespace
 
+std::uint64_t least_arena(const std::vector<Block>& blocks, std::uint64_t alignment) {
+  std::vector<Block> aligned = blocks;
+  std::uint32_t times = 1;
+  for (Block& block : aligned) {
+    block.bytes = align_up(block.bytes, alignment);
+    times = std::max(times, block.last + 1);
+  }
+  const std::vector<std::uint64_t> live = live_bytes(aligned, times);
+  return *std::max_element(live.begin(), live.end());
+}
+
 ArenaLayout assign_offsets(const std::vector<Block>& blocks, std::uint64_t alignment, std::uint64_t segment,
                            std::uint64_t enough) {
   if (blocks.empty()) return {};
   const Placer placer(blocks, alignment, segment);
-  std::vector<Block> aligned = blocks;
-  std::uint32_t times = 0;
-  for (std::uint32_t b = 0; b < aligned.size(); ++b) {
-    aligned[b].bytes = placer.size(b);
-    times = std::max(times, aligned[b].last + 1);
-  }
-  const std::vector<std::uint64_t> live = live_bytes(aligned, times);
-  enough = std::max(enough, *std::max_element(live.begin(), live.end()));
+  enough = std::max(enough, least_arena(blocks, alignment));
 
   struct Start {
     std::uint64_t bytes;
@@ -142,7 +157,7 @@ ArenaLayout assign_offsets(const std::vector<Block>& blocks, std::uint64_t align
   best.bytes = std::numeric_limits<std::uint64_t>::max();
   const std::vector<Order> orders = greedy_orders(blocks, placer);
   std::vector<Start> starts;
-  for (std::size_t i = 0; i < orders.size() && best.bytes > enough; ++i) {
+  for (std::size_t i = 0; i < orders.size() && (i == 0 || best.bytes > enough); ++i) {
     for (const bool best_fit : {false, true}) {
       ArenaLayout layout = placer.place(orders[i], best_fit);
       starts.push_back({layout.bytes, i, best_fit});

@@ -12,6 +12,7 @@ struct Block {
   std::uint64_t bytes = 0;
   std::uint32_t first = 0;
   std::uint32_t last = 0;
+  friend bool operator==(const Block&, const Block&) = default;
 };
 
 struct ArenaLayout {
@@ -25,5 +26,8 @@ struct ArenaLayout {
 /// Stops early at a layout of at most `enough` bytes.
 ArenaLayout assign_offsets(const std::vector<Block>& blocks, std::uint64_t alignment, std::uint64_t segment,
                            std::uint64_t enough = 0);
+
+/// What no layout is smaller than: the largest sum of live bytes, each block rounded up.
+std::uint64_t least_arena(const std::vector<Block>& blocks, std::uint64_t alignment);
 
 }  // namespace graft

@@ -48,6 +48,9 @@ Status arrange(Draft& draft, const PlanOptions& options, const std::vector<NodeI
 /// The largest sum of live bytes of what was arranged.
 std::uint64_t peak(const Draft& draft);
 
+/// The size of an arena that is not worth making smaller: little above the sum of live bytes.
+std::uint64_t good_arena(const Draft& draft);
+
 /// Offsets in the arena; layouts of at most `enough` bytes are as good as smaller ones.
 void lay_out(Draft& draft, std::uint64_t enough);
 

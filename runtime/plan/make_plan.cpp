@@ -109,7 +109,9 @@ Result<Plan> plan_waiting(const Draft& arranged, const PlanOptions& options, std
                           std::uint64_t largest) {
   Draft d = arranged;
   if (options.merge) gather_updates(d, options, limit);
-  lay_out(d, 0);
+  // What will not be taken anyway needs no good offsets, which take most of the time.
+  const bool hopeless = options.recompute && !options.least_memory && peak(d) > largest;
+  lay_out(d, hopeless ? std::numeric_limits<std::uint64_t>::max() : good_arena(d));
   if (d.arena.bytes <= largest) keep_operands(d, options, 0);
   return finish_plan(d, options);
 }

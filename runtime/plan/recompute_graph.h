@@ -36,11 +36,17 @@ class RecomputeGraph {
   /// The value that an instance's result repeats; other values are their own.
   std::uint32_t original_value(std::uint32_t value) const;
   std::size_t joint_nodes() const { return joint_nodes_; }
+  std::size_t joint_values() const { return joint_values_; }
   const std::vector<NodeId>& joint_order() const { return order_; }
   // Of the joint graph: whether a node depends on the backward pass, its position in the order, a view's root.
   bool late(NodeId node) const { return late_[node.index] != 0; }
   std::uint32_t place(NodeId node) const { return place_[node.index]; }
   std::uint32_t root(std::uint32_t value) const { return roots_[value]; }
+  bool repeatable(NodeId node) const { return repeatable_[node.index] != 0; }
+  /// What it reads in the joint graph.
+  const std::vector<ValueId>& joint_inputs(NodeId node) const {
+    return late_[node.index] != 0 ? late_inputs_[node.index] : graph_.node(node).inputs;
+  }
 
  private:
   explicit RecomputeGraph(const Graph& joint, std::vector<NodeId> order)

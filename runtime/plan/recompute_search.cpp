@@ -5,117 +5,131 @@
 #include <limits>
 #include <numeric>
 
+#include "runtime/plan/recompute_segments.h"
+
 namespace graft {
 namespace {
 
 using Dropped = std::vector<char>;
+using Members = std::vector<std::size_t>;
 
 constexpr int kSegmentSizes = 24;
-constexpr int kCheapest = 12;
 constexpr std::size_t kNeighbours = 12;  // of each kind, on large graphs
 constexpr std::size_t kSmall = 32;       // candidates of a graph of which all neighbours are looked at
 constexpr std::size_t kMaxChoices = 64;
 constexpr std::size_t kMostTried = 3000;
 constexpr std::size_t kRelaxTrials = 32;
 
-/// Nothing computed again. What the backward pass does not read counts as dropped: that has no effect until what is
-/// made of it is dropped too, and then it is what one wants.
-Dropped nothing(const RecomputeEvaluator& evaluate) {
-  Dropped dropped(evaluate.graph().candidates().size(), 0);
-  for (std::size_t c = 0; c < dropped.size(); ++c) dropped[c] = !evaluate.graph().saved(c);
-  return dropped;
-}
-
-/// Work that a kept byte saves.
+/// Work that a kept byte saves, by the node that makes it alone.
 double density(const RecomputeEvaluator& evaluate, std::size_t c) {
   return static_cast<double>(evaluate.work(c)) / static_cast<double>(std::max<std::uint64_t>(evaluate.bytes(c), 1));
 }
 
-/// The forward pass in segments: where it is cut, the results that are still to be read stay, and all others go.
-class Segments {
+/// Keeps whole classes of what a choice drops, the one that saves most work for its bytes first.
+class Keeping {
  public:
-  explicit Segments(RecomputeEvaluator& evaluate) : evaluate_(evaluate) {
-    const RecomputeGraph& graph = evaluate.graph();
-    const Graph& nodes = graph.graph();
-    std::vector<std::uint32_t> last_use(nodes.values().size(), 0);
-    const auto& order = graph.joint_order();
-    for (std::uint32_t p = 0; p < order.size(); ++p) {
-      if (graph.late(order[p])) continue;
-      for (const ValueId v : nodes.node(order[p]).inputs) {
-        if (v.valid()) last_use[graph.root(v.index)] = p;
+  Keeping(RecomputeEvaluator& evaluate, const RecomputeClasses& classes, RecomputeChoice& choice)
+      : evaluate_(evaluate), choice_(choice) {
+    for (const Members& all : classes) {
+      Group group;
+      for (const std::size_t c : all) {
+        if (choice.dropped[c] == 0) continue;
+        group.members.push_back(c);
+        group.bytes += evaluate.bytes(c);
       }
-      for (const ValueId v : nodes.node(order[p]).outputs) {
-        if (graph.root(v.index) == v.index) last_use[v.index] = p;
-      }
-    }
-    for (std::size_t c = 0; c < graph.candidates().size(); ++c) {
-      const std::uint32_t v = graph.candidates()[c];
-      made_.push_back(graph.place(nodes.values()[v].producer));
-      read_.push_back(last_use[v]);
-      if (graph.saved(c)) saved_bytes_ += evaluate.bytes(c);
+      if (!group.members.empty()) groups_.push_back(std::move(group));
     }
   }
 
-  std::uint64_t saved_bytes() const { return saved_bytes_; }
-
-  /// The cuts that keep the fewest bytes, with at most `limit` saved bytes in a segment; empty where none will do.
-  Dropped cut(std::uint64_t limit) const {
-    const std::size_t n = made_.size();
-    constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
-    std::vector<std::uint64_t> kept(n + 1, kNever);  // by how many candidates lie before the cut
-    std::vector<std::size_t> from(n + 1, 0);
-    kept[0] = 0;
-    for (std::size_t b = 1; b <= n; ++b) {
-      std::uint64_t inside = 0;
-      std::uint64_t across = 0;
-      for (std::size_t a = b; a-- > 0;) {
-        const std::uint64_t bytes = evaluate_.bytes(a);
-        if (crosses(a, b)) {
-          across += bytes;
-        } else if (evaluate_.graph().saved(a)) {
-          inside += bytes;
-        }
-        if (inside > limit) break;
-        if (kept[a] != kNever && kept[a] + across < kept[b]) {
-          kept[b] = kept[a] + across;
-          from[b] = a;
-        }
+  /// Keeps one more class, or the part of it that `peak` allows; false where no work can be saved any more.
+  bool step(std::uint64_t peak) {
+    while (!groups_.empty()) {
+      // Gains rarely grow as more is kept: the first that still leads once it is weighed anew is the best.
+      const auto best = std::max_element(groups_.begin(), groups_.end(),
+                                         [](const Group& a, const Group& b) { return a.gain < b.gain; });
+      if (best->gain == 0) return false;
+      if (best->weighed != round_) {
+        best->weighed = round_;
+        const std::uint64_t saved = choice_.cost.work - std::min(choice_.cost.work, kept(best->members, 0).cost.work);
+        best->gain = static_cast<double>(saved) / static_cast<double>(std::max<std::uint64_t>(best->bytes, 1));
+        continue;
       }
+      const Members members = std::move(best->members);
+      groups_.erase(best);
+      if (!keep_what_fits(members, peak)) continue;
+      ++round_;
+      return true;
     }
-    if (kept[n] == kNever) return {};
-    Dropped dropped = nothing(evaluate_);
-    // The last segment stays: the backward pass begins with it.
-    for (std::size_t b = from[n]; b > 0; b = from[b]) {
-      for (std::size_t c = from[b]; c < b; ++c) dropped[c] = !crosses(c, b);
-    }
-    return dropped;
+    return false;
   }
+
+  std::size_t tried() const { return tried_; }
 
  private:
-  /// Whether candidate c is read behind a cut before candidate b.
-  bool crosses(std::size_t c, std::size_t b) const { return b < made_.size() && read_[c] >= made_[b]; }
+  struct Group {
+    Members members;
+    std::uint64_t bytes = 0;
+    double gain = std::numeric_limits<double>::max();  ///< work saved for a byte
+    int weighed = -1;                                  ///< in which round
+  };
+
+  /// With members `from` and later kept.
+  RecomputeChoice kept(const Members& members, std::size_t from) {
+    ++tried_;
+    Dropped dropped = choice_.dropped;
+    for (std::size_t i = from; i < members.size(); ++i) dropped[members[i]] = 0;
+    const RecomputeCost cost = evaluate_(dropped);
+    return {std::move(dropped), cost};
+  }
+
+  bool keep_what_fits(const Members& members, std::uint64_t peak) {
+    std::size_t from = 0;
+    std::size_t fits = members.size();  // the least known to fit
+    bool better = false;
+    while (from < fits) {
+      const std::size_t at = fits == members.size() && from == 0 ? 0 : (from + fits) / 2;
+      RecomputeChoice next = kept(members, at);
+      if (next.cost.peak > peak || next.cost.work > choice_.cost.work) {
+        from = at + 1;
+        continue;
+      }
+      better = better || next.cost.work < choice_.cost.work;
+      best_ = std::move(next);
+      fits = at;
+    }
+    if (fits != members.size() && better) choice_ = std::move(best_);
+    return better;
+  }
 
   RecomputeEvaluator& evaluate_;
-  std::vector<std::uint32_t> made_;
-  std::vector<std::uint32_t> read_;  ///< last by the forward pass
-  std::uint64_t saved_bytes_ = 0;
+  RecomputeChoice& choice_;
+  RecomputeChoice best_;
+  std::vector<Group> groups_;
+  int round_ = 0;
+  std::size_t tried_ = 0;
 };
 
 class Search {
  public:
-  Search(RecomputeEvaluator& evaluate, std::uint64_t work) : evaluate_(evaluate) {
+  Search(RecomputeEvaluator& evaluate, std::uint64_t work)
+      : evaluate_(evaluate), classes_(find_recompute_classes(evaluate.graph())) {
+    const std::size_t n = evaluate.graph().candidates().size();
+    if (n <= kSmall) {
+      classes_.clear();
+      for (std::size_t c = 0; c < n; ++c) classes_.push_back({c});
+    }
     const std::uint64_t nodes = evaluate.graph().graph().nodes().size() + 1;
     left_ = static_cast<std::size_t>(std::min<std::uint64_t>(kMostTried, work / nodes + 1));
   }
 
   std::vector<RecomputeChoice> run() {
-    const RecomputeChoice none{nothing(evaluate_), evaluate_(nothing(evaluate_))};
+    const Dropped nothing = nothing_dropped(evaluate_.graph());
+    const RecomputeChoice none{nothing, evaluate_(nothing)};
     grain_ = none.cost.peak / 1024;
     archive_.push_back({none, 0});
-    seed_with_segments();
-    seed_with_cheapest();
-    descend(none);
-    relax_all();
+    std::vector<RecomputeChoice> seeds = cut_segments();
+    seeds.push_back(drop_classes(none));
+    keep_classes(seeds);
     // One value at a time, as long as there is something new; then two at a time.
     while (left_ > 0 && (expand_one(1) || expand_one(2))) {
     }
@@ -135,7 +149,7 @@ class Search {
   }
 
   /// Keeps a choice that no other beats in both respects.
-  void offer(RecomputeChoice choice) {
+  void offer(const RecomputeChoice& choice) {
     for (const Entry& e : archive_) {
       if (e.choice.cost.work <= choice.cost.work && e.choice.cost.peak <= choice.cost.peak + grain_) return;
     }
@@ -144,43 +158,37 @@ class Search {
     });
     const auto at = std::find_if(archive_.begin(), archive_.end(),
                                  [&](const Entry& e) { return e.choice.cost.peak < choice.cost.peak; });
-    archive_.insert(at, {std::move(choice), 0});
+    archive_.insert(at, {choice, 0});
   }
 
-  void seed_with_segments() {
+  std::vector<RecomputeChoice> cut_segments() {
     const Segments segments(evaluate_);
     const double total = static_cast<double>(std::max<std::uint64_t>(segments.saved_bytes(), 1));
-    for (int i = 0; i < kSegmentSizes; ++i) {
-      const Dropped dropped = segments.cut(static_cast<std::uint64_t>(total * std::pow(0.8, i)));
+    std::vector<RecomputeChoice> seeds;
+    for (int i = 0; i < kSegmentSizes && left_ > 0; ++i) {
+      Dropped dropped = segments.cut(static_cast<std::uint64_t>(total * std::pow(0.8, i)));
       if (dropped.empty()) break;
-      try_out(dropped);
+      if (!seeds.empty() && dropped == seeds.back().dropped) continue;
+      const RecomputeCost cost = evaluate_(dropped);
+      --left_;
+      seeds.push_back({std::move(dropped), cost});
+      offer(seeds.back());
     }
+    return seeds;
   }
 
-  void seed_with_cheapest() {
-    const std::size_t n = evaluate_.graph().candidates().size();
-    std::vector<std::size_t> by_density(n);
-    std::iota(by_density.begin(), by_density.end(), 0u);
-    std::stable_sort(by_density.begin(), by_density.end(),
-                     [&](std::size_t a, std::size_t b) { return density(evaluate_, a) < density(evaluate_, b); });
-    Dropped dropped = nothing(evaluate_);
-    for (std::size_t i = 0; i < n; ++i) {
-      dropped[by_density[i]] = 1;
-      if ((i + 1) * kCheapest / n != i * kCheapest / n) try_out(dropped);
-    }
-  }
-
-  /// Drops the value that takes most off the peak and what is nearly as high, for its work; and again, while any does.
-  void descend(RecomputeChoice choice) {
-    const std::size_t floor = left_ * 2 / 3;
+  /// Drops the class that takes most off the peak and what is nearly as high, for its work; and again, while any does.
+  RecomputeChoice drop_classes(RecomputeChoice choice) {
+    const std::size_t floor = left_ / 2;
     while (left_ > floor) {
       const std::uint64_t level = choice.cost.peak / 8 * 7;
       const std::uint64_t above = evaluate_(choice.dropped, level).above;
       RecomputeChoice best;
       double best_gain = 0;
-      for (const std::size_t c : alive_at_peak(choice)) {
+      for (const Members& members : classes_) {
         Dropped next = choice.dropped;
-        next[c] = 1;
+        for (const std::size_t c : members) next[c] = 1;
+        if (next == choice.dropped) continue;
         const RecomputeCost cost = evaluate_(next, level);
         left_ -= left_ > 0;
         offer({next, cost});
@@ -190,20 +198,24 @@ class Search {
         best_gain = gain;
         best = {std::move(next), cost};
       }
-      if (best_gain <= 0) return;
+      if (best_gain <= 0) break;
       choice = std::move(best);
     }
+    return choice;
   }
 
-  /// On large graphs this is where most of the work goes; half of it at most.
-  void relax_all() {
-    const std::vector<Entry> seeds = archive_;
-    const std::size_t floor = left_ / 2;
-    for (const Entry& seed : seeds) {
-      if (left_ <= floor) return;
+  /// On large graphs this is where most of the work goes; a third is left.
+  void keep_classes(const std::vector<RecomputeChoice>& seeds) {
+    const std::size_t floor = left_ / 3;
+    for (const RecomputeChoice& seed : seeds) {
+      RecomputeChoice choice = seed;
+      Keeping keeping(evaluate_, classes_, choice);
       std::size_t tried = 0;
-      offer(relax(evaluate_, seed.choice, seed.choice.cost.peak, &tried));
-      left_ -= std::min(left_, tried);
+      while (left_ > floor && keeping.step(std::numeric_limits<std::uint64_t>::max())) {
+        offer(choice);
+        left_ -= std::min(left_, keeping.tried() - tried);
+        tried = keeping.tried();
+      }
     }
   }
 
@@ -242,9 +254,10 @@ class Search {
   /// Candidates kept and alive at the choice's peak, the largest first.
   std::vector<std::size_t> alive_at_peak(const RecomputeChoice& choice) {
     evaluate_(choice.dropped);
+    const std::vector<char> alive = evaluate_.alive_at_peak();
     std::vector<std::size_t> kept;
     for (std::size_t c = 0; c < choice.dropped.size(); ++c) {
-      if (choice.dropped[c] == 0 && evaluate_.alive_at_peak()[c] != 0) kept.push_back(c);
+      if (choice.dropped[c] == 0 && alive[c] != 0) kept.push_back(c);
     }
     std::stable_sort(kept.begin(), kept.end(),
                      [&](std::size_t a, std::size_t b) { return evaluate_.bytes(a) > evaluate_.bytes(b); });
@@ -270,6 +283,7 @@ class Search {
   }
 
   RecomputeEvaluator& evaluate_;
+  RecomputeClasses classes_;
   std::size_t left_;  ///< choices that may still be tried
   std::uint64_t grain_ = 0;
   std::vector<Entry> archive_;  ///< by falling peak, so by rising work
@@ -281,19 +295,23 @@ std::vector<RecomputeChoice> find_recompute_choices(RecomputeEvaluator& evaluate
   return Search(evaluate, work).run();
 }
 
-RecomputeChoice relax(RecomputeEvaluator& evaluate, RecomputeChoice choice, std::uint64_t peak, std::size_t* tried) {
-  std::vector<std::size_t> gone;
+RecomputeChoice relax(RecomputeEvaluator& evaluate, const RecomputeClasses& classes, RecomputeChoice choice,
+                      std::uint64_t peak) {
+  Keeping keeping(evaluate, classes, choice);
+  while (keeping.step(peak)) {
+  }
+  // What is left of room goes to single values: as many as possible at once, then halves of what is left.
+  Members gone;
   for (std::size_t c = 0; c < choice.dropped.size(); ++c) {
     if (choice.dropped[c] != 0) gone.push_back(c);
   }
   std::stable_sort(gone.begin(), gone.end(),
                    [&](std::size_t a, std::size_t b) { return density(evaluate, a) > density(evaluate, b); });
-  // As many as possible at once, then halves of what is left: few trials where little can be kept.
   std::size_t chunk = gone.size();
   std::size_t trials = 0;
   for (std::size_t at = 0; at < gone.size() && trials < kRelaxTrials;) {
     const std::size_t end = std::min(gone.size(), at + chunk);
-    std::vector<char> kept = choice.dropped;
+    Dropped kept = choice.dropped;
     for (std::size_t i = at; i < end; ++i) kept[gone[i]] = 0;
     const RecomputeCost cost = evaluate(kept);
     ++trials;
@@ -306,7 +324,6 @@ RecomputeChoice relax(RecomputeEvaluator& evaluate, RecomputeChoice choice, std:
       ++at;
     }
   }
-  if (tried != nullptr) *tried = trials;
   return choice;
 }
 

@@ -41,25 +41,34 @@ void StreamChoice::find_uses(const Plan& plan) {
   }
 }
 
-std::uint64_t StreamChoice::bytes(const Streaming& streaming) const {
+StreamLayout StreamChoice::layout(const std::vector<StreamUse>& uses, const Streaming& streaming) const {
   std::vector<char> streamed(written_.size(), 0);
   for (std::size_t i = 0; i < streamed.size(); ++i) {
     streamed[i] = streaming.names.contains(residents_.entries()[i].name);
   }
+  std::vector<StreamUse> of_streamed;
+  for (const StreamUse& use : uses) {
+    if (streamed[use.resident] != 0) of_streamed.push_back(use);
+  }
+  return lay_out_streams(of_streamed, streaming, staged_, residents_.alignment(), residents_.segment_bytes());
+}
+
+std::uint64_t StreamChoice::bytes(const Streaming& streaming) const {
   std::uint64_t ring = 0;
   std::uint64_t staging = 0;
-  std::vector<StreamUse> of_streamed;
   for (const auto& uses : uses_) {
-    of_streamed.clear();
-    for (const StreamUse& use : uses) {
-      if (streamed[use.resident] != 0) of_streamed.push_back(use);
-    }
-    const StreamLayout layout =
-        lay_out_streams(of_streamed, streaming, staged_, residents_.alignment(), residents_.segment_bytes());
-    ring = std::max(ring, layout.bytes);
-    staging = std::max(staging, layout.staging_bytes);
+    const StreamLayout laid = layout(uses, streaming);
+    ring = std::max(ring, laid.bytes);
+    staging = std::max(staging, laid.staging_bytes);
   }
   return residents_.streamed(streaming).bytes() + ring + staging;
+}
+
+std::uint64_t StreamChoice::brought(const Streaming& streaming) const {
+  std::uint64_t bytes = 0;
+  if (uses_.empty()) return bytes;
+  for (const Refill& refill : layout(uses_.front(), streaming).refills) bytes += refill.bytes;
+  return bytes;
 }
 
 Streaming StreamChoice::first(std::size_t count, bool ahead) const {

@@ -25,6 +25,8 @@ class StreamChoice {
   bool any() const { return !candidates_.empty(); }
   /// Of residents that stay, ring and staging of the ring.
   std::uint64_t bytes(const Streaming& streaming) const;
+  /// What each run of the first plan brings to the device.
+  std::uint64_t brought(const Streaming& streaming) const;
 
  private:
   struct Candidate {
@@ -34,6 +36,7 @@ class StreamChoice {
 
   void find_uses(const Plan& plan);
   std::uint32_t resident_at(std::uint64_t offset) const;
+  StreamLayout layout(const std::vector<StreamUse>& uses, const Streaming& streaming) const;
   Streaming first(std::size_t count, bool ahead) const;
   /// `streaming` with the widest window that stays within `bytes`: fewer stretches.
   Streaming widened(Streaming streaming, std::uint64_t bytes) const;
@@ -58,6 +61,10 @@ std::uint64_t bytes_together(const Residents& residents, std::span<const Plan* c
 inline constexpr std::uint64_t kLeastTransferBytes = std::uint64_t{64} << 10;
 /// Streaming::range for plans that a StreamChoice is to look at.
 inline constexpr std::uint64_t kStreamRange = std::uint64_t{8} << 20;
+
+/// FLOPs that are given up for a byte brought to the device: as many as it does meanwhile where the host copies within
+/// one memory, at the rate of large models' steps on CPUs; a bus takes longer, and devices that have one do more.
+inline std::uint64_t work_of_streamed_byte(const gpu::Caps& caps) { return caps.unified_memory ? 16 : 256; }
 
 /// A sentence: how many are streamed, through how large a ring, and what each run of the first plan brings. Empty where
 /// nothing is streamed.

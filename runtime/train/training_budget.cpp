@@ -1,8 +1,10 @@
 // From a budget to a plan.
 #include <algorithm>
 #include <cstdio>
+#include <limits>
 
 #include "platform/base/checked.h"
+#include "runtime/plan/recompute_estimate.h"
 #include "runtime/plan/stream_choice.h"
 #include "runtime/train/training_draft.h"
 
@@ -52,6 +54,21 @@ std::string recompute_text(const TrainingPlan& plan) {
   return cat("Computing ", step.recomputed.size(), step.recomputed.size() == 1 ? " result" : " results",
              " again in the backward pass brings it to ", bytes_text(plan.memory().total()), " at ", percent,
              " % more FLOPs.");
+}
+
+/// Sizes of the arena that are weighed against what is streamed.
+constexpr std::uint64_t kArenas = 16;
+
+/// Within a peak, by a curve: between its points some is kept of what the one below computes again.
+std::uint64_t work_again(const std::vector<RecomputePoint>& curve, std::uint64_t peak) {
+  const auto work = [](const RecomputePoint& p) { return static_cast<double>(p.extra_flops + 4 * p.extra_bytes); };
+  const auto below =
+      std::find_if(curve.begin(), curve.end(), [&](const RecomputePoint& point) { return point.peak <= peak; });
+  if (below == curve.begin()) return 0;
+  const RecomputePoint& above = *(below - 1);
+  if (below == curve.end()) return above.extra_flops + 4 * above.extra_bytes;
+  const double share = static_cast<double>(above.peak - peak) / static_cast<double>(above.peak - below->peak);
+  return static_cast<std::uint64_t>(work(above) + share * (work(*below) - work(above)));
 }
 
 class Chooser {
@@ -125,8 +142,8 @@ class Chooser {
     return std::move(draft.plan);
   }
 
-  /// The same with as many frozen weights streamed as it takes: first with the arena as it comes, then with the least
-  /// that computing results again makes of it.
+  /// The same with as many frozen weights streamed as it takes: first with the arena as it comes, then with an arena
+  /// that computing results again makes smaller.
   Result<TrainingPlan> streaming(std::int64_t micro) {
     ResidentOptions residents = little_staging();
     residents.streaming.range = kStreamRange;
@@ -139,21 +156,50 @@ class Chooser {
       const std::uint64_t rest = draft.plan.memory().total() - draft.plan.residents.bytes();
       auto within = choice.within(budget_ > rest ? budget_ - rest : 0);
       if (!within && !least && request_.plan.recompute) continue;
-      residents.streaming = within ? *std::move(within) : choice.least();
-      GRAFT_TRY_ASSIGN(TrainingDraft streamed, draft_training(model_, options_, request_, caps_, micro, residents));
-      bool fits = streamed.plan.memory().total() <= budget_;
-      // What is left over relaxes the recomputing, unless that upsets what was weighed.
-      for (const bool force : {false, true}) {
-        if (fits || !least || (force && took_least_)) break;
-        GRAFT_TRY_ASSIGN(fits, replan(streamed, {.least = force}));
+      std::vector<Streaming> all;
+      if (within && least) {
+        GRAFT_TRY_ASSIGN(all, balanced(draft, choice));
       }
-      if (fits) {
-        explain_streaming(micro, streamed.plan);
-        return std::move(streamed.plan);
+      all.push_back(within ? *std::move(within) : choice.least());
+      for (Streaming& streaming : all) {
+        residents.streaming = std::move(streaming);
+        GRAFT_TRY_ASSIGN(TrainingDraft streamed, draft_training(model_, options_, request_, caps_, micro, residents));
+        bool fits = streamed.plan.memory().total() <= budget_;
+        // What is left over relaxes the recomputing, unless that upsets what was weighed.
+        for (const bool force : {false, true}) {
+          if (fits || !least || (force && took_least_)) break;
+          GRAFT_TRY_ASSIGN(fits, replan(streamed, {.least = force}));
+        }
+        if (fits) {
+          explain_streaming(micro, streamed.plan);
+          return std::move(streamed.plan);
+        }
+        if (&streaming == &all.back()) note_least(streamed.plan);  // others need not work with what they need
       }
-      note_least(streamed.plan);
     }
     return too_much(micro, draft.plan);
+  }
+
+  /// More than the fewest streamed, where that saves more work than it costs: the room goes to results that need not be
+  /// computed again. At most one; none where the fewest are best. `draft` is the least that there is.
+  Result<std::vector<Streaming>> balanced(const TrainingDraft& draft, const StreamChoice& choice) const {
+    std::vector<Streaming> best;
+    const Plan& step = draft.plan.training.front().plan;
+    const std::uint64_t fixed = fixed_bytes(draft.plan) - draft.plan.residents.bytes();
+    GRAFT_TRY_ASSIGN(const auto curve, recompute_estimate(draft.graphs.training.front().graph, caps_,
+                                                          draft.plan.residents, request_.plan));
+    const std::uint64_t most = budget_ > fixed ? std::min(budget_ - fixed, curve.front().peak) : 0;
+    std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
+    for (std::uint64_t i = 0; i <= kArenas && step.transient_bytes < most; ++i) {
+      const std::uint64_t arena = step.transient_bytes + (most - step.transient_bytes) / kArenas * i;
+      auto streaming = choice.within(budget_ - fixed - arena);
+      if (!streaming) break;
+      const std::uint64_t work = work_again(curve, arena) + work_of_streamed_byte(caps_) * choice.brought(*streaming);
+      if (work >= least) continue;
+      least = work;
+      best.assign(1, *std::move(streaming));
+    }
+    return best;
   }
 
   void explain_streaming(std::int64_t micro, const TrainingPlan& plan) {

@@ -26,7 +26,7 @@ namespace {
 using namespace test;
 
 constexpr std::int64_t kLength = 8;
-constexpr std::uint64_t kSteps = 8;
+constexpr std::uint64_t kSteps = 20;
 
 /// Without validation layers, which allocate with operator new: what a step allocates is counted.
 const int kNoValidation = setenv("GRAFT_TEST_VALIDATION", "0", 1);
@@ -117,7 +117,7 @@ class Streaming : public TrainerTest {
 
   Model base_;
   Model model_;
-  TokenData data_ = token_data(16, kLength, 64);  // one epoch: a new one allocates its order
+  TokenData data_ = token_data(2 * kSteps, kLength, 64);  // one epoch: a new one allocates its order
   TrainOptions options_;
 };
 

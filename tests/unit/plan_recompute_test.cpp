@@ -4,10 +4,14 @@
 #include <algorithm>
 #include <functional>
 #include <numeric>
+#include <optional>
+#include <random>
 
 #include "runtime/autodiff/autodiff.h"
 #include "runtime/plan/draft.h"
 #include "runtime/plan/recompute_search.h"
+#include "runtime/plan/schedule.h"
+#include "runtime/plan/storage.h"
 #include "tests/support/networks.h"
 
 namespace graft {
@@ -105,32 +109,88 @@ std::vector<RecomputeCost> all_best(RecomputeEvaluator& evaluate) {
   return best;
 }
 
+/// A network, what its nodes cost (with made-up scratch memory), and what a choice does to it.
+struct Weighed {
+  Planned p;
+  Draft draft;
+  std::optional<RecomputeGraph> graph;
+  std::vector<NodeCost> costs;
+  std::uint64_t step = 0;  ///< work of all nodes
+
+  explicit Weighed(const std::function<void(test::Network&)>& build)
+      : p(build), draft{p.net.graph, p.caps, p.residents, p.net.graph.nodes().size()} {
+    EXPECT_TRUE(arrange(draft, {}).ok());
+    auto made = RecomputeGraph::create(p.net.graph, draft.order);
+    EXPECT_TRUE(made.ok()) << made.status().message();
+    graph.emplace(*std::move(made));
+    for (std::uint32_t n = 0; n < draft.emissions.size(); ++n) {
+      const auto& scratch = draft.emissions[n].scratch;
+      const Node& node = p.net.graph.node(NodeId{n});
+      const std::uint64_t moved = node.outputs.empty() ? 0 : 2 * draft.bytes[node.outputs[0].index];
+      costs.push_back({node_flops(p.net.graph, node), moved, std::accumulate(scratch.begin(), scratch.end(), 0ull)});
+      step += costs.back().work();
+    }
+  }
+  Weighed(const Weighed&) = delete;
+  Weighed& operator=(const Weighed&) = delete;
+
+  /// Peak and FLOPs of the graph that a choice makes, by the planner's own passes.
+  std::pair<std::uint64_t, std::uint64_t> rewired(const std::vector<char>& dropped) {
+    graph->drop(dropped);
+    const std::vector<NodeId> order = graph->order();
+    std::vector<std::uint64_t> bytes;
+    for (std::uint32_t v = 0; v < graph->graph().values().size(); ++v) {
+      bytes.push_back(draft.bytes[graph->original_value(v)]);
+    }
+    Storages storages = find_storages(graph->graph(), order, alias_roots(graph->graph()), bytes, true);
+    std::uint64_t flops = 0;
+    for (std::uint32_t i = 0; i < order.size(); ++i) {
+      const NodeCost& cost = costs[graph->original(order[i]).index];
+      flops += cost.flops;
+      storages.blocks.push_back({cost.scratch, i + 1, i + 1});
+    }
+    const auto live = live_bytes(storages.blocks, static_cast<std::uint32_t>(order.size()) + 2);
+    return {*std::max_element(live.begin(), live.end()), flops};
+  }
+};
+
+TEST(PlanRecompute, CostsAreThoseOfTheRewiredGraph) {
+  const std::function<void(test::Network&)> networks[] = {build_adapted_chain,
+                                                          build_residual,
+                                                          [](test::Network& n) { test::build_lenet(n, 32); },
+                                                          [](test::Network& n) { test::build_resnet(n, 2, 8); },
+                                                          [](test::Network& n) { test::build_u_net(n, 2, 3); },
+                                                          [](test::Network& n) { test::build_transformer(n, 2, 3); }};
+  std::mt19937 random(7);
+  for (const auto& build : networks) {
+    Weighed w(build);
+    for (NodeCost& cost : w.costs) cost.scratch += random() % 2 == 0 ? random() % 5000 : 0;
+    RecomputeEvaluator evaluate(*w.graph, w.draft.bytes, w.costs, true);
+    std::vector<char> dropped(w.graph->candidates().size(), 0);
+    const std::uint64_t whole = w.rewired(dropped).second;
+    for (int trial = 0; trial < 40; ++trial) {
+      for (char& d : dropped) d = static_cast<char>(random() % 40 < static_cast<unsigned>(trial));
+      const RecomputeCost cost = evaluate(dropped);
+      const auto [peak, flops] = w.rewired(dropped);
+      EXPECT_EQ(cost.peak, peak);
+      EXPECT_EQ(cost.flops, flops - whole);
+    }
+  }
+}
+
 /// The search against all choices of a small graph: for each of the best ones it has one that is as good within
 /// `peak_room` and `work_room` (of the whole step).
 void expect_near_optimum(const std::function<void(test::Network&)>& build, double peak_room, double work_room) {
-  Planned p(build);
-  Draft draft{p.net.graph, p.caps, p.residents, p.net.graph.nodes().size()};
-  ASSERT_TRUE(arrange(draft, {}).ok());
-  auto graph = RecomputeGraph::create(p.net.graph, draft.order);
-  ASSERT_TRUE(graph.ok()) << graph.status().message();
-  std::vector<NodeCost> costs;
-  std::uint64_t step = 0;
-  for (std::uint32_t n = 0; n < draft.emissions.size(); ++n) {
-    const auto& scratch = draft.emissions[n].scratch;
-    const Node& node = p.net.graph.node(NodeId{n});
-    const std::uint64_t moved = node.outputs.empty() ? 0 : 2 * draft.bytes[node.outputs[0].index];
-    costs.push_back({node_flops(p.net.graph, node), moved, std::accumulate(scratch.begin(), scratch.end(), 0ull)});
-    step += costs.back().work();
-  }
-  RecomputeEvaluator evaluate(*graph, draft.bytes, costs, true);
-  ASSERT_LE(graph->candidates().size(), 16u);
+  Weighed w(build);
+  RecomputeEvaluator evaluate(*w.graph, w.draft.bytes, w.costs, true);
+  ASSERT_LE(w.graph->candidates().size(), 16u);
   const auto found = find_recompute_choices(evaluate);
   const auto best = all_best(evaluate);
   EXPECT_GT(best.size(), 2u) << "the case is to have something to choose";
   for (const RecomputeCost& b : best) {
     const bool near = std::any_of(found.begin(), found.end(), [&](const RecomputeChoice& c) {
       return static_cast<double>(c.cost.peak) <= (1 + peak_room) * static_cast<double>(b.peak) &&
-             static_cast<double>(c.cost.work) <= static_cast<double>(b.work) + work_room * static_cast<double>(step);
+             static_cast<double>(c.cost.work) <= static_cast<double>(b.work) + work_room * static_cast<double>(w.step);
     });
     EXPECT_TRUE(near) << "nothing like " << b.peak << " bytes for " << b.work << " more work was found";
   }
