@@ -15,10 +15,9 @@ using gpu::Caps;
 bool is_cpu(const Caps& caps, const ChoiceShape& = {}) { return device_class(caps) == DeviceClass::cpu; }
 bool is_small_gpu(const Caps& caps, const ChoiceShape& = {}) { return device_class(caps) == DeviceClass::small_gpu; }
 
-// Narrow subgroups with shuffles: each lane holds columns of its own.
+// Shuffles, of which the first lanes of a wide subgroup have enough: each lane holds columns of its own.
 bool can_shuffle(const Caps& caps, const ChoiceShape& = {}) {
-  const bool narrow = caps.subgroup_size == 4 || caps.subgroup_size == 8 || caps.subgroup_size == 16;
-  return caps.type == gpu::DeviceType::cpu && caps.subgroup_shuffle && narrow;
+  return caps.type == gpu::DeviceType::cpu && caps.subgroup_shuffle && caps.subgroup_size >= 4;
 }
 
 bool can_256(const Caps& caps, const ChoiceShape& = {}) {
@@ -49,7 +48,7 @@ bool has_attention_matrices(const Caps& caps, const ChoiceShape& s) {
 // Four rows of keys in each lane, `rows` of the others handed round, and sums of whole heads that fit a cache.
 template <std::uint32_t rows>
 bool can_shuffle_heads(const Caps& caps, const ChoiceShape& s) {
-  const std::uint64_t lanes_hold = std::uint64_t{4} * caps.subgroup_size;
+  const std::uint64_t lanes_hold = std::uint64_t{4} * cpu_lanes(caps);
   return can_shuffle(caps) && s.k % 4 == 0 && (rows == 4 || rows * ((s.k + lanes_hold - 1) / lanes_hold) <= 64);
 }
 
@@ -91,8 +90,9 @@ constexpr std::uint64_t kManyOperations = 64u << 20;
 // of one lane in about the time of three multiplications and additions of a whole subgroup. Measured, not derived.
 std::uint64_t tiles_cost(const Caps& caps, const ChoiceShape& s, std::uint64_t rows, std::uint64_t columns) {
   const auto tiles = [](std::uint64_t n, std::uint64_t tile) { return n / tile + (n % tile != 0 ? 1 : 0); };
-  const std::uint64_t loads = rows + caps.subgroup_size * columns;
-  return tiles(s.m, rows) * tiles(s.n, caps.subgroup_size * columns) * (8 * loads + 3 * rows * columns);
+  const ShuffleLanes lanes = shuffle_lanes(caps);
+  const std::uint64_t m = lanes.clusters * rows, n = lanes.all / lanes.clusters * columns;
+  return tiles(s.m, m) * tiles(s.n, n) * (8 * (m + lanes.all * columns) + 3 * rows * columns);
 }
 
 // Whether no other tile of as many columns per lane or fewer costs less; tiles of 28 rows, further pipelines, must save
@@ -207,8 +207,7 @@ constexpr Variant kVariants[] = {
 };
 
 constexpr std::string_view kFlexible = "matrix units without a way through shared memory for results";
-constexpr std::string_view kApart =
-    "no shuffles among eight lanes: each loads what it needs, in the largest tile that fits";
+constexpr std::string_view kApart = "no shuffles: each lane loads what it needs, in the largest tile that fits";
 
 // The first that holds is taken.
 constexpr Rule kRules[] = {
@@ -223,7 +222,7 @@ constexpr Rule kRules[] = {
     {Family::gemm, "matrices 2x2x16x16", gains_by_matrices, "matrix units, in little shared memory"},
 
     {Family::gemm, "shuffle 8x4",
-     [](const Caps& c, const ChoiceShape& s) { return gpu::is_swiftshader(c) && s.m > 4 && s.n > c.subgroup_size; },
+     [](const Caps& c, const ChoiceShape& s) { return gpu::is_swiftshader(c) && s.m > 4 && s.n > cpu_lanes(c); },
      "each load is a branch for each of four lanes, larger tiles save few of them and compile for seconds"},
     {Family::gemm, "apart 8x4x32x16", suits_apart<8, 4, 32, 16>, kApart},
     {Family::gemm, "apart 8x4x16x16", suits_apart<8, 4, 16, 16>, kApart},
@@ -232,15 +231,13 @@ constexpr Rule kRules[] = {
     {Family::gemm, "apart 8x4x8x8", suits_apart<8, 4, 8, 8>, kApart},
     {Family::gemm, "apart 8x8x4x8", suits_apart<8, 8, 4, 8>, kApart},
     {Family::gemm, "apart 8x1x8x4", suits_apart<8, 1, 8, 4>, kApart},
-    {Family::gemm, "shuffle 1x1",
-     [](const Caps& c, const ChoiceShape& s) { return s.m == 1 && s.n <= c.subgroup_size; },
+    {Family::gemm, "shuffle 1x1", [](const Caps& c, const ChoiceShape& s) { return s.m == 1 && s.n <= cpu_lanes(c); },
      "a single row and fewer columns than lanes"},
     {Family::gemm, "shuffle 1x4", [](const Caps&, const ChoiceShape& s) { return s.m == 1; }, "a single row"},
-    {Family::gemm, "shuffle 4x1",
-     [](const Caps& c, const ChoiceShape& s) { return s.m <= 4 && s.n <= c.subgroup_size; },
+    {Family::gemm, "shuffle 4x1", [](const Caps& c, const ChoiceShape& s) { return s.m <= 4 && s.n <= cpu_lanes(c); },
      "up to four rows and fewer columns than lanes"},
     {Family::gemm, "shuffle 4x4", few_rows, "up to four rows"},
-    {Family::gemm, "shuffle 16x1", [](const Caps& c, const ChoiceShape& s) { return s.n <= c.subgroup_size; },
+    {Family::gemm, "shuffle 16x1", [](const Caps& c, const ChoiceShape& s) { return s.n <= cpu_lanes(c); },
      "fewer columns than lanes"},
     {Family::gemm, "shuffle 32x8", suits_shuffle<32, 8>,
      "a product large enough for the tile with the fewest loads, which takes the longest to compile"},
@@ -293,7 +290,7 @@ constexpr Rule kRules[] = {
 
     {Family::attention_few, "keys across lanes", nullptr,
      "few rows: a lane has keys of its own, and tiles would be empty"},
-    {Family::attention_few, "tiles", nullptr, "no narrow subgroups with shuffles"},
+    {Family::attention_few, "tiles", nullptr, "no shuffles, or a GPU"},
 
     // Products of integers by software are not one instruction; matrix units take larger products than these.
     {Family::weight_rows, "16 of 64 lanes along, integers, 2 rows",
@@ -315,7 +312,7 @@ constexpr Rule kRules[] = {
 // those that repay their compilation. Where each of r x c outputs of a lane costs 2, a row or column that it loads
 // costs 5: measured on llvmpipe with products of 512^3 in tiles of 8x8 to 32x16.
 bool suits_apart(const Caps& caps, const ChoiceShape& s, std::array<std::uint32_t, 4> tile) {
-  if (!is_cpu(caps) || (can_shuffle(caps) && caps.subgroup_size >= 8)) return false;
+  if (!is_cpu(caps) || can_shuffle(caps)) return false;
   const auto repays = [&](const std::array<std::uint32_t, 4>& t) {
     const std::uint32_t outputs = t[2] * t[3];
     return operations(s) >= (outputs > 256 ? kManyOperations : outputs > 64 ? kSomeOperations : 0);
@@ -386,6 +383,13 @@ bool is_avoided(const gpu::Caps& caps, shaders::KernelId kernel) {
 std::uint32_t cpu_lanes(const gpu::Caps& caps) {
   // No CPU runs wider ones, and without subgroups nothing tells: 256 bits are the most common.
   return caps.subgroup_size < 4 || caps.subgroup_size > 16 ? 8 : std::bit_floor(caps.subgroup_size);
+}
+
+ShuffleLanes shuffle_lanes(const gpu::Caps& caps) {
+  // Two narrow subgroups that count as one: what says 4 may run 8 at a time. SwiftShader runs 4, and longer kernels
+  // cost it seconds of compilation.
+  const std::uint32_t lanes = cpu_lanes(caps);
+  return lanes == 4 && !gpu::is_swiftshader(caps) ? ShuffleLanes{8, 2} : ShuffleLanes{lanes, 1};
 }
 
 Choice choose(Family family, const gpu::Caps& caps, const ChoiceShape& shape,

@@ -94,4 +94,11 @@ bool is_avoided(const gpu::Caps& caps, shaders::KernelId kernel);
 /// Lanes of a subgroup as CPU kernels use them: a power of two from 4 to 16.
 std::uint32_t cpu_lanes(const gpu::Caps& caps);
 
+/// A workgroup of the GEMM by shuffles: invocations, and among how many clusters of them numbers are handed round.
+struct ShuffleLanes {
+  std::uint32_t all = 8;
+  std::uint32_t clusters = 1;
+};
+ShuffleLanes shuffle_lanes(const gpu::Caps& caps);
+
 }  // namespace graft

@@ -58,8 +58,9 @@ GemmTile choose_gemm_tile(const gpu::Caps& caps, const GemmProblem& problem,
             std::move(choice)};
   }
   const bool apart = choice.variant->kernel == kApart;
-  const std::uint32_t lanes = apart ? threads : caps.subgroup_size;
-  const std::uint32_t lanes_n = apart ? threads_n : lanes;
+  const ShuffleLanes shuffling = shuffle_lanes(caps);
+  const std::uint32_t lanes = apart ? threads : shuffling.all;
+  const std::uint32_t lanes_n = apart ? threads_n : lanes / shuffling.clusters;
   // Four elements at once cost a CPU device little more than one. Few rows or columns leave nothing to load across.
   const auto mode = [](Fours fours, bool across) {
     return fours == Fours::across && !across ? 0u : static_cast<std::uint32_t>(fours);

@@ -17,7 +17,7 @@ namespace graft {
 /// One kernel file's variants.
 struct GemmKernels {
   shaders::KernelId shared;   ///< Vulkan 1.1 core, tiles in shared memory
-  shaders::KernelId shuffle;  ///< one narrow subgroup per workgroup, for CPU devices
+  shaders::KernelId shuffle;  ///< a few lanes that hand numbers round, for CPU devices
   shaders::KernelId coopmat;  ///< cooperative matrices of f16; may not be built
   shaders::KernelId apart;    ///< invocations that share nothing, for CPU devices
   /// Cooperative matrices of any size; may not be built.

@@ -7,7 +7,7 @@
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_shuffle : require
-layout(constant_id = 0) const uint kLanes = 8;    // the subgroup size
+layout(constant_id = 0) const uint kLanes = 8;    // of a subgroup: all, or the first of a wide one
 layout(constant_id = 1) const uint kVectors = 1;  // of four elements in a head
 layout(constant_id = 2) const uint kRows = 1;     // of a workgroup
 layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;

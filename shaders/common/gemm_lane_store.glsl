@@ -4,8 +4,12 @@
   // costs a CPU driver's compiler milliseconds, and each comparison a run of the code.
   const uint copy = place.copy * p.split_stride;
 #ifdef GEMM_DEAR_ROWS
-  uint addresses[kRows];  // of as many rows as there are lanes, a lane each
-  [[unroll]] for (uint i = 0; i < kRows; ++i) addresses[i] = out_row(first_row + i * kLanes + lane);
+  // Of as many rows as there are lanes, a lane each. Not in clusters: llvmpipe permutes eight lanes at once by an index
+  // that is no constant, but four one by one.
+  uint addresses[kRows];
+  if (kClusters == 1) {
+    [[unroll]] for (uint i = 0; i < kRows; ++i) addresses[i] = out_row(first_row + i * kLanes + lane);
+  }
 #endif
   uint first = 0;
   [[dont_unroll]] while (true) {
@@ -19,9 +23,14 @@
       }
       const uint m = first_row + first + s;
 #ifdef GEMM_DEAR_ROWS
-      uint row = addresses[0];
-      [[unroll]] for (uint i = 1; i < kRows; ++i) row = (first + s) / kLanes == i ? addresses[i] : row;
-      row = subgroupShuffle(row, (first + s) % kLanes);
+      uint row = 0;
+      if (kClusters == 1) {
+        row = addresses[0];
+        [[unroll]] for (uint i = 1; i < kRows; ++i) row = (first + s) / kLanes == i ? addresses[i] : row;
+        row = HANDED(row, (first + s) % kLanes);
+      } else {
+        row = out_row(m);
+      }
 #else
       const uint row = out_row(m);
 #endif

@@ -1,17 +1,23 @@
-// The GEMM tile for devices whose subgroups are narrow and whose shared memory is no faster than their caches (CPUs):
-// one subgroup per workgroup, each lane owns kColumns columns of all kTileM rows, A is loaded once per subgroup
-// (a lane per row) and handed round by shuffles with constant lanes.
+// The GEMM tile for devices whose lanes are narrow vectors and whose shared memory is no faster than their caches (CPUs):
+// each lane owns kColumns columns of all rows of its cluster, A is loaded once per cluster (a lane per row) and handed
+// round by shuffles. A cluster is kLanes neighbouring lanes of a subgroup, whose size is a multiple of that, or larger
+// than the workgroup: then the one cluster is its first lanes.
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_shuffle : require
 
-layout(constant_id = 0) const uint kLanes = 8;  // the subgroup size
-layout(constant_id = 1) const uint kTileM = 16;
+layout(constant_id = 0) const uint kInvocations = 8;
+layout(constant_id = 1) const uint kLaneRows = 16;
 layout(constant_id = 2) const uint kColumns = 4;
-const uint kLaneRows = kTileM;
+layout(constant_id = 6) const uint kClusters = 1;  // along m, of rows of their own
 #include "shaders/common/gemm_lane_vectors.glsl"
+const uint kLanes = kInvocations / kClusters;
+const uint kTileM = kClusters * kLaneRows;
 const uint kTileN = kLanes * kColumns;
-const uint kRows = (kTileM + kLanes - 1) / kLanes;
+const uint kRows = (kLaneRows + kLanes - 1) / kLanes;
 const bool kOneQuad = kLanes % kQuadRows == 0;  // each lane loads one quad of rows, in several steps
+
+// What lane i of this lane's cluster has. The first is 0, a constant, where there is one cluster.
+#define HANDED(x, i) subgroupShuffle(x, first_lane + (i))
 
 // The row of A that a lane loads.
 uint row_of(uint lane, uint i) {
@@ -28,18 +34,21 @@ uint column_of(uint lane, uint j) {
 // An operand that lies across k is a short run of each step's row, at most pages apart, which no CPU reads ahead. Four
 // steps' loads would wait for few lines at a time; so each lane first asks for a line of the four steps to come.
 const uint kLine = 16;  // elements
-const uint kTouchesA = ((kTileM + kLine - 1) / kLine * 4 + kLanes - 1) / kLanes;
+const uint kTouchesA = ((kLaneRows + kLine - 1) / kLine * 4 + kLanes - 1) / kLanes;
 const uint kTouchesB = ((kTileN + kLine - 1) / kLine * 4 + kLanes - 1) / kLanes;
 uint touched_of(uint lane, uint i, uint tile) { return (i * kLanes + lane) / 4 * kLine % tile; }
 #endif
 
 void gemm_tile(Place place, uint k_begin, uint k_end) {
-  const uint lane = gl_SubgroupInvocationID;
+  const uint lane = gl_SubgroupInvocationID % kLanes;
+  const uint first_lane = gl_SubgroupInvocationID & (kInvocations - kLanes);
+  uint first_row = place.m0;
+  if (kClusters > 1) first_row += (gl_SubgroupID * gl_SubgroupSize + gl_SubgroupInvocationID) / kLanes * kLaneRows;
   float acc[kLaneRows * kColumns];
   [[unroll]] for (uint i = 0; i < kLaneRows * kColumns; ++i) acc[i] = 0.0;
   Row rows[kRows];
   Col cols[kColumns];
-  [[unroll]] for (uint i = 0; i < kRows; ++i) rows[i] = a_row(place.m0 + row_of(lane, i));
+  [[unroll]] for (uint i = 0; i < kRows; ++i) rows[i] = a_row(first_row + row_of(lane, i));
   [[unroll]] for (uint j = 0; j < kColumns; ++j) cols[j] = b_col(place.n0 + column_of(lane, j));
 
 #ifdef GEMM_TOUCHES
@@ -63,7 +72,7 @@ void gemm_tile(Place place, uint k_begin, uint k_end) {
     uint inside = 0;
     [[unroll]] for (uint i = 0; i < kRows; ++i) inside |= pa[i].inside ? 1u : 0u;
     uint any = 0;
-    [[unroll]] for (uint lane_i = 0; lane_i < kLanes; ++lane_i) any |= subgroupShuffle(inside, lane_i);
+    [[unroll]] for (uint lane_i = 0; lane_i < kLanes; ++lane_i) any |= HANDED(inside, lane_i);
     if (any == 0) c_end = c_begin + 1;
 #endif
 #ifdef GEMM_VECTORS
@@ -71,7 +80,7 @@ void gemm_tile(Place place, uint k_begin, uint k_end) {
 #ifdef GEMM_TOUCHES
       Ptr ta[kTouchesA];
       Ptr tb[kTouchesB];
-      [[unroll]] for (uint i = 0; i < kTouchesA; ++i) ta[i] = a_at(a_row(place.m0 + touched_of(lane, i, kTileM)), t);
+      [[unroll]] for (uint i = 0; i < kTouchesA; ++i) ta[i] = a_at(a_row(first_row + touched_of(lane, i, kLaneRows)), t);
       [[unroll]] for (uint i = 0; i < kTouchesB; ++i) tb[i] = b_at(b_col(place.n0 + touched_of(lane, i, kTileN)), t);
 #endif
       // Steps c to c + 3 of k, those beyond c_end as zeros. No function: drivers stumble over arrays of specialized size.
@@ -113,8 +122,8 @@ void gemm_tile(Place place, uint k_begin, uint k_end) {
         [[unroll]] for (uint i = 0; i < kLaneRows; ++i) {
           [[unroll]] for (uint q = 0; q < 4; ++q) {
             const uint at = q * kQuadRows + i / 4;
-            const float value = kAcrossA ? subgroupShuffle(a[at / kLanes][i % 4], at % kLanes)
-                                         : subgroupShuffle(a[i / kLanes][q], i % kLanes);
+            const float value = kAcrossA ? HANDED(a[at / kLanes][i % 4], at % kLanes)
+                                         : HANDED(a[i / kLanes][q], i % kLanes);
             [[unroll]] for (uint j = 0; j < kColumns; ++j) {
               acc[i * kColumns + j] += value * (kAcrossB ? b[j / 4 * 4 + q][j % 4] : b[j][q]);
             }
@@ -131,7 +140,7 @@ void gemm_tile(Place place, uint k_begin, uint k_end) {
       [[unroll]] for (uint i = 0; i < kRows; ++i) a[i] = a_load(pa[i], c);
       [[unroll]] for (uint j = 0; j < kColumns; ++j) b[j] = b_load(pb[j], c);
       [[unroll]] for (uint i = 0; i < kLaneRows; ++i) {
-        const float value = subgroupShuffle(a[i / kLanes], i % kLanes);
+        const float value = HANDED(a[i / kLanes], i % kLanes);
         [[unroll]] for (uint j = 0; j < kColumns; ++j) acc[i * kColumns + j] += value * b[j];
       }
       if (++c == c_end) break;
@@ -142,6 +151,5 @@ void gemm_tile(Place place, uint k_begin, uint k_end) {
 #ifdef GEMM_TOUCHES
   if (p.has_bias > 1) acc[0] += touched;  // never
 #endif
-  const uint first_row = place.m0;
 #include "shaders/common/gemm_lane_store.glsl"
 }

@@ -134,6 +134,11 @@ TEST_P(AttentionVariants, ThirtyTwoRowsHandedRound) {
   check_op_case(GetParam());
 }
 
+TEST(AttentionLanes, AreTheFirstOfAWideSubgroup) {
+  const EditedCaps edited([](gpu::Caps& caps) { caps.subgroup_size = 128; });
+  check_op_case(attend("wide subgroup", {1, 9, 18, 2, 1, 20}));
+}
+
 std::vector<OpCase> variant_cases() {
   std::vector<double> twice;  // documents whose tiles lie apart, and padding between
   for (std::int64_t i = 0; i < 110; ++i) twice.push_back(i < 3 ? -1 : (i < 40 ? 4 : (i < 75 ? 9 : 12)));

@@ -94,6 +94,15 @@ TEST(GemmOddTiles, TwentyEightRowsByFourColumns) {
   check_op_case(make("product", Op::matmul, {{36, 40}, {40, 44}}, {}));
 }
 
+// Two clusters of four lanes, in one subgroup of eight here and in two where subgroups have four.
+TEST_P(GemmTiles, ThirtyTwoRowsByFourColumnsOfFourLanes) {
+  const EditedCaps edited([](gpu::Caps& caps) {
+    caps.subgroup_size = 4;
+    with_tile(caps, "shuffle 32x4");
+  });
+  check_op_case(GetParam());
+}
+
 TEST_P(GemmTiles, ThirtyTwoRowsBySixteenColumnsApart) {
   const EditedCaps edited([](gpu::Caps& caps) { with_tile(caps, "apart 8x4x32x16"); });
   check_op_case(GetParam());
@@ -189,23 +198,25 @@ TEST(GemmTile, KeepsToTheBaseline) {
   }
 }
 
-TEST(GemmTile, ShufflesOnlyAmongEightLanesOrSixteenOfCpus) {
+TEST(GemmTile, ShufflesWithinWhatEverySubgroupOfACpuHolds) {
   const GemmProblem problem{.m = 64, .n = 64, .inner = 64, .outputs = 4096};
   gpu::Caps caps;
   caps.type = gpu::DeviceType::cpu;
   caps.subgroup_shuffle = true;
-  for (const std::uint32_t size : {8u, 16u}) {
-    caps.subgroup_size = size;
+  struct {
+    std::uint32_t subgroup, invocations, clusters;
+  } const expected[] = {{4, 8, 2}, {8, 8, 1}, {16, 16, 1}, {32, 8, 1}, {128, 8, 1}};
+  for (const auto& [subgroup, invocations, clusters] : expected) {
+    caps.subgroup_size = subgroup;
     const GemmTile tile = choose_gemm_tile(caps, problem);
-    EXPECT_EQ(tile.kernel, 1);
-    EXPECT_EQ(tile.specialization[0], size);
+    EXPECT_EQ(tile.kernel, 1) << subgroup;
+    EXPECT_EQ(tile.specialization[0], invocations) << subgroup;
+    EXPECT_EQ(tile.specialization[6], clusters) << subgroup;
+    EXPECT_EQ(tile.m, clusters * tile.specialization[1]) << subgroup;
+    EXPECT_EQ(tile.n, invocations / clusters * tile.specialization[2]) << subgroup;
   }
-  for (const std::uint32_t size : {1u, 4u, 32u}) {
-    caps.subgroup_size = size;
-    const GemmTile tile = choose_gemm_tile(caps, problem);
-    EXPECT_EQ(tile.kernel, 3) << "lanes apart";
-    EXPECT_EQ(tile.specialization[0], 8u);
-  }
+  caps.subgroup_size = 1;
+  EXPECT_EQ(choose_gemm_tile(caps, problem).kernel, 3) << "lanes apart";
   caps.subgroup_size = 8;
   caps.type = gpu::DeviceType::integrated;
   EXPECT_EQ(choose_gemm_tile(caps, problem).kernel, 0);

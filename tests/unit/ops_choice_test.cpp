@@ -64,11 +64,19 @@ TEST(Choice, FollowsTheDeviceAndTheShape) {
   EXPECT_EQ(choose(Family::gemm, apart, large).variant->name, "apart 8x4x32x16");
   EXPECT_EQ(choose(Family::gemm, apart, {4096, 32, 64}).variant->name, "apart 8x2x16x16") << "few columns";
   EXPECT_EQ(choose(Family::gemm, apart, {16, 32, 64}).variant->name, "apart 8x4x8x8") << "very few operations";
-  apart = cpu_caps();
-  apart.subgroup_size = 4;
-  EXPECT_EQ(choose(Family::gemm, apart, large).variant->name, "apart 8x4x32x16") << "half the lanes would idle";
-  apart.vendor_id = 0x1ae0;
-  EXPECT_EQ(choose(Family::gemm, apart, large).variant->name, "shuffle 8x4") << "SwiftShader";
+  gpu::Caps other = cpu_caps();
+  other.subgroup_size = 128;
+  EXPECT_EQ(choose(Family::gemm, other, large).variant->name, "shuffle 32x8") << "its first lanes";
+  EXPECT_EQ(shuffle_lanes(other).all, 8u);
+  EXPECT_EQ(choose(Family::attention, other, {9, 18, 20}).variant->name, "shuffle 8");
+  other.subgroup_size = 4;
+  EXPECT_EQ(choose(Family::gemm, other, large).variant->name, "shuffle 32x8");
+  EXPECT_EQ(choose(Family::gemm, other, {4096, 32, 4096}).variant->name, "shuffle 32x8")
+      << "all of a cluster's columns";
+  EXPECT_EQ(shuffle_lanes(other).clusters, 2u);
+  other.vendor_id = 0x1ae0;
+  EXPECT_EQ(choose(Family::gemm, other, large).variant->name, "shuffle 8x4") << "SwiftShader";
+  EXPECT_EQ(shuffle_lanes(other).clusters, 1u);
   EXPECT_EQ(choose(Family::gemm, small, large).variant->name, "shared 64x8x4x4");
   EXPECT_EQ(choose(Family::gemm, desktop, large).variant->name, "shared 128x8x4x8");
   EXPECT_EQ(choose(Family::gemm, desktop, {8, 4096, 64}).variant->name, "shared 128x32x4x2");

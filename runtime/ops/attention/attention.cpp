@@ -141,7 +141,7 @@ enum class Over : std::uint8_t { rows, keys };  ///< what workgroups share out a
 
 std::vector<std::uint32_t> constants_of(const Emitter& e, const Job& job, const Variant& variant) {
   if (variant.kernel == 2) {
-    const std::uint32_t lanes = e.caps().subgroup_size;
+    const std::uint32_t lanes = cpu_lanes(e.caps());
     return {lanes, variant.tile[0], ceil_div(job.push.dim, 4 * lanes), job.push.softcap != 0};
   }
   std::vector<std::uint32_t> constants = {job.slabs, job.vectors};
@@ -199,7 +199,7 @@ Status emit(Emitter& e) {
       push::AttentionPush push = job.push;
       push.batch = static_cast<std::uint32_t>(count);
       push.row_tiles = ceil_div(push.queries * push.group, few);
-      e.dispatch(shaders::KernelId::attention_few__f32, {e.caps().subgroup_size, push.dim / 4, few},
+      e.dispatch(shaders::KernelId::attention_few__f32, {cpu_lanes(e.caps()), push.dim / 4, few},
                  {q, part(e.in(1), job.key_words), part(e.in(2), job.key_words), push.from_step ? e.step_state() : q,
                   part(e.out(0), job.query_words), part(e.out(1), job.statistic_words)},
                  push, e.spread(count * push.kv_heads * push.row_tiles));
