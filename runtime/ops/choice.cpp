@@ -202,6 +202,13 @@ constexpr Variant kVariants[] = {
     {Family::weight_rows, "16 of 64 lanes along, integers, 2 rows", 2, {64, 16, 2}, has_dots},
     {Family::weight_rows, "blocked", 3, {}, nullptr},
 
+    {Family::pool, "64 lanes, 1 pixel", 0, {64, 1}, nullptr},
+    {Family::pool, "subgroup, 8 pixels", 0, {0, 8}, is_cpu},
+    {Family::pool, "subgroup, 32 pixels", 0, {0, 32}, is_cpu},
+
+    {Family::few_channels, "blocked", 0, {}, nullptr},
+    {Family::few_channels, "pixels across lanes", 1, {}, can_shuffle},
+
     {Family::ends, "in the kernel", 0, {}, nullptr},
     {Family::ends, "apart", 1, {}, nullptr},
 };
@@ -303,6 +310,15 @@ constexpr Rule kRules[] = {
     {Family::weight_rows, "64 lanes along, 2 rows", few_rows, "up to four rows read the weight once, without tiles"},
     {Family::weight_rows, "blocked", nullptr, "more than a few rows"},
 
+    {Family::pool, "subgroup, 8 pixels", is_cpu,
+     "divisions by sizes, which CPUs do lane by lane, serve several pixels"},
+    {Family::pool, "64 lanes, 1 pixel", nullptr, "a GPU"},
+
+    {Family::few_channels, "pixels across lanes",
+     [](const Caps& c, const ChoiceShape& s) { return !gpu::is_swiftshader(c) && operations(s) >= kSomeOperations; },
+     "lanes that own columns of a product would idle, and enough to do for a kernel of its own"},
+    {Family::few_channels, "blocked", nullptr, "the convolution's own product"},
+
     {Family::ends, "apart", is_cpu,
      "a dispatch costs little, results stay in a cache, and each chain would compile its kernel anew"},
     {Family::ends, "in the kernel", nullptr, "saves a dispatch, a barrier and a way through memory"},
@@ -356,9 +372,10 @@ DeviceClass device_class(const gpu::Caps& caps) {
 }
 
 std::string_view family_name(Family family) {
-  static constexpr std::string_view kNames[] = {
-      "product",   "gemm", "gemm_parts", "skinny_rows", "skinny_cols",   "depthwise", "depthwise_dw",
-      "transpose", "rows", "attention",  "weight_rows", "attention_few", "ends"};
+  static constexpr std::string_view kNames[] = {"product",     "gemm",         "gemm_parts",   "skinny_rows",
+                                                "skinny_cols", "depthwise",    "depthwise_dw", "transpose",
+                                                "rows",        "attention",    "weight_rows",  "attention_few",
+                                                "pool",        "few_channels", "ends"};
   return kNames[static_cast<std::size_t>(family)];
 }
 

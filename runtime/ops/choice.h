@@ -39,7 +39,10 @@ enum class Family : std::uint8_t {
   weight_rows,   ///< products with a quantized weight's rows: a kernel of their own, with floats or integers, or the
                  ///< blocked GEMM; tile: invocations (0: a subgroup's), those along k, rows of the weight of each
   attention_few,  ///< attention of few rows: keys to every lane, or the kernel for any number of rows
-  ends,           ///< elementwise ops behind a product, convolution or norm: at the end of its kernel, or apart
+  pool,           ///< windows over images; tile: invocations (0: a subgroup's), pixels or blocks of each
+  few_channels,  ///< data gradients of convolutions over images of few channels: pixels of a line to every lane, or the
+                 ///< blocked GEMM
+  ends,          ///< elementwise ops behind a product, convolution or norm: at the end of its kernel, or apart
 };
 std::string_view family_name(Family family);
 

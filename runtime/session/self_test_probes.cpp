@@ -95,8 +95,11 @@ std::vector<OpProbe> product_probes() {
   probes.push_back({Op::conv, {{{2, 9, 9, 8}}, {{8, 3, 3, 1}}}, conv(1, 8)});
   probes.push_back({Op::conv, {{{2, 9, 9, 8}}, {{8, 3, 3, 8}}}, conv(2, 1)});
   probes.push_back({Op::conv_transpose, {{{2, 5, 5, 6}}, {{6, 3, 3, 4}}}, conv(2, 1)});
-  probes.push_back({Op::max_pool, {{{2, 8, 8, 5}}}, pool});
-  probes.push_back({Op::avg_pool, {{{2, 8, 8, 5}}}, pool});
+  probes.push_back({Op::conv, {{{2, 9, 9, 3}}, {{8, 3, 3, 3}}}, conv(1, 1)});
+  for (const std::int64_t channels : {5, 8}) {
+    probes.push_back({Op::max_pool, {{{2, 8, 8, channels}}}, pool});
+    probes.push_back({Op::avg_pool, {{{2, 8, 8, channels}}}, pool});
+  }
   const Dims keys = {2, 37, 2, 20};
   probes.push_back({Op::attention, {{{2, 37, 4, 20}}, {keys}, {keys}}, {{"causal", std::int64_t{1}}}});
   const Dims odd = {2, 37, 2, 18};  // heads that no kernel loads by fours

@@ -2,26 +2,34 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 // The mean of each window.
-layout(local_size_x = 64) in;  // before index.glsl, which reads it
 #include "shaders/pool/pool_push.h"
 #include "shaders/pool/pool.glsl"
 
 layout(std430, binding = 0) readonly buffer X { float x[]; };
+layout(std430, binding = 0) readonly buffer XVectors { vec4 x4[]; };
 layout(std430, binding = 1) writeonly buffer Y { float y[]; };
+layout(std430, binding = 1) writeonly buffer YVectors { vec4 y4[]; };
+POOL_LOAD(x, vec4, x, x4)
+POOL_STORE(y, vec4, y, y4)
 
 void main() {
   const uint i = flat_invocation();
   if (i >= p.count) return;
-  const Pixel at = pixel_of(i, p.oh, p.ow);
-  const int h0 = int(at.h * p.stride_h) - int(p.pad_h);
-  const int w0 = int(at.w * p.stride_w) - int(p.pad_w);
-  const uint h_end = uint(clamp(h0 + int(p.kernel_h), 0, int(p.h)));
-  const uint w_end = uint(clamp(w0 + int(p.kernel_w), 0, int(p.w)));
-  for (uint channel = at.channel; channel < p.c; channel += p.channel_step) {
-    float sum = 0.0;
-    for (uint h = uint(max(h0, 0)); h < h_end; ++h) {
-      for (uint w = uint(max(w0, 0)); w < w_end; ++w) sum += x[((at.image * p.h + h) * p.w + w) * p.c + channel];
+  Run run = run_of(i, p.oh, p.ow);
+  const int h0 = int(run.line * kStrideH) - int(p.pad_h);
+  while (true) {
+    const int w0 = int(run.column * kStrideW) - int(p.pad_w);
+    vec4 sum = vec4(0.0);
+    for (uint r = 0; r < kKernelH; ++r) {
+      const uint h = uint(h0 + int(r));
+      for (uint s = 0; s < kKernelW; ++s) {
+        const uint w = uint(w0 + int(s));
+        const bool inside = h < p.h && w < p.w;
+        const vec4 value = load_x(inside ? (run.image * p.h + h) * p.w + w : 0u, run.strip);
+        sum += inside ? value : vec4(0.0);
+      }
     }
-    y[at.base + channel] = sum / pool_divisor(at.h, at.w);
+    store_y((run.image * p.oh + run.line) * p.ow + run.column, run.strip, sum / pool_divisor(run.line, run.column));
+    if (++run.column >= run.end) break;
   }
 }

@@ -1,21 +1,18 @@
 #include "shaders/common/push.h"
-// x [images, h, w, c], y [images, oh, ow, c]
+// x [images, h, w, c], y [images, oh, ow, c]. An invocation serves up to four neighbouring channels, a strip, of `run`
+// neighbouring pixels of a line that the kernel writes; gradients take such pixels in blocks of 2 x 2.
 PUSH_BEGIN(PoolPush)
-  uint count;  // invocations that have work: pixels that the kernel writes * channel_step
-  uint channel_step;  // an invocation's channels are this far apart
+  uint count;   // invocations that have work: images * lines * runs * strips
+  uint strips;  // of a pixel
+  uint runs;    // of a line
+  uint run;     // pixels or blocks of an invocation, at most
   uint h;
   uint w;
   uint c;
   uint oh;
   uint ow;
-  uint kernel_h;
-  uint kernel_w;
-  uint stride_h;
-  uint stride_w;
   uint pad_h;
   uint pad_w;
-  uint dilation_h;
-  uint dilation_w;
   uint padded_h;  // h with the padding of both sides
   uint padded_w;
   uint count_include_pad;

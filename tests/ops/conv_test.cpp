@@ -37,6 +37,8 @@ std::vector<OpCase> conv_cases() {
       conv("3x3", {2, 7, 9, 5}, {6, 3, 3, 5}, {}, {2, 5, 7, 6}),
       conv("3x3 without bias", {2, 7, 9, 5}, {6, 3, 3, 5}, {}, {2, 5, 7, 6}, false),
       conv("1x1", {2, 5, 6, 7}, {9, 1, 1, 7}, {}, {2, 5, 6, 9}),
+      conv("1x1 of whole fours", {2, 4, 5, 8}, {12, 1, 1, 8}, {}, {2, 4, 5, 12}),
+      conv("1x1 in groups", {2, 4, 5, 6}, {4, 1, 1, 3}, {.groups = 2}, {2, 4, 5, 4}),
       conv("1x1 strided", {2, 5, 6, 7}, {9, 1, 1, 7}, {.strides = {2, 3}}, {2, 3, 2, 9}),
       conv("1x1 of stride 2", {2, 6, 8, 8}, {12, 1, 1, 8}, {.strides = {2, 2}}, {2, 3, 4, 12}),
       conv("lines that end amid four columns", {3, 6, 13, 8}, {12, 3, 3, 8}, {.strides = {1, 2}, .pads = {1, 0, 1, 2}},
@@ -167,6 +169,36 @@ INSTANTIATE_TEST_SUITE_P(
                          {.strides = {2, 1}, .pads = {1, 0, 2, 1}, .groups = 24}, {1, 5, 10, 24}, false),
                     conv("whole vectors, but no pairs of them", {1, 5, 6, 12}, {12, 3, 3, 1}, {.groups = 12},
                          {1, 3, 4, 12})),
+    op_case_name);
+
+// Data gradients over few channels, which small images leave to the product.
+void in_lines(gpu::Caps& caps) {
+  for (std::uint64_t i = 0; i < 1000; ++i) {
+    const ChoiceShape shape = {1u << (i % 10), 1u << (i / 10 % 10), 1u << (i / 100)};
+    const std::string key = choose(Family::few_channels, caps, shape, {{shaders::KernelId::conv_grad_data__f32}}).key;
+    caps.advice.tuned[key] = "pixels across lanes";
+  }
+}
+
+class FewChannels : public testing::TestWithParam<OpCase> {};
+
+TEST_P(FewChannels, PixelsAcrossLanes) {
+  const EditedCaps edited(in_lines);
+  check_op_case(GetParam());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    , FewChannels,
+    testing::Values(
+        conv("one channel", {2, 12, 12, 1}, {8, 5, 5, 1}, {}, {2, 8, 8, 8}),
+        conv("three, in lines of no whole fours", {1, 5, 19, 3}, {4, 3, 3, 3}, {.pads = {1, 1, 1, 1}}, {1, 5, 19, 4}),
+        conv("stride 2", {2, 10, 24, 3}, {4, 7, 7, 3}, {.strides = {2, 2}, .pads = {3, 3, 3, 3}}, {2, 5, 12, 4}),
+        conv("strides differ", {1, 9, 18, 2}, {12, 3, 4, 2}, {.strides = {3, 2}, .pads = {1, 0, 0, 2}}, {1, 3, 9, 12}),
+        conv("stride beyond the kernel", {1, 9, 17, 4}, {4, 2, 2, 4}, {.strides = {4, 4}}, {1, 2, 4, 4}),
+        conv("wide padding above", {1, 3, 8, 1}, {4, 3, 3, 1}, {.pads = {4, 1, 3, 1}}, {1, 8, 8, 4}),
+        transposed("transposed to three", {1, 4, 9, 8}, {8, 4, 4, 3}, {.strides = {2, 2}, .pads = {1, 1, 1, 1}},
+                   {1, 8, 18, 3}),
+        transposed("transposed to a line of four", {2, 3, 5, 4}, {4, 3, 3, 2}, {.pads = {1, 0, 1, 0}}, {2, 3, 7, 2})),
     op_case_name);
 
 OpCase bad(Dims x, Dims w, Attrs attrs) {

@@ -42,6 +42,10 @@ std::vector<OpCase> max_cases() {
            {"pads", Ints{1, 1, 1, 1}},
            {"ceil_mode", std::int64_t{1}}}),
       max("stride beyond the kernel", {1, 9, 9, 2}, {1, 3, 3, 2}, {{"kernel", Ints{2, 2}}, {"strides", Ints{3, 3}}}),
+      max("whole vectors of channels", {2, 4, 6, 8}, {2, 2, 3, 8}, {{"kernel", Ints{2, 2}}}),
+      max("runs of pixels", {1, 5, 39, 12}, {1, 3, 20, 12},
+          {{"kernel", Ints{3, 3}}, {"strides", Ints{2, 2}}, {"pads", Ints{1, 1, 1, 1}}}),
+      max("one channel in runs", {1, 3, 37, 1}, {1, 2, 36, 1}, {{"kernel", Ints{2, 2}}, {"strides", Ints{1, 1}}}),
       max("no images", {0, 4, 4, 2}, {0, 2, 2, 2}, {{"kernel", Ints{2, 2}}}),
   };
   OpCase alone = max("window in the padding alone", {1, 3, 3, 2}, {1, 3, 3, 2},
@@ -55,6 +59,14 @@ std::vector<OpCase> max_cases() {
                               infinity, 2,   3,         3,         1,   2, 3,         nan};
   special.gradient = false;
   all.push_back(special);
+  OpCase fours = special;
+  fours.name = "NaN and infinities by fours";
+  fours.inputs = {{.dims = {1, 4, 4, 4}}};
+  for (const double value : special.inputs[0].values) {
+    for (const int channel : {0, 1, 2, 3}) fours.inputs[0].values.push_back(channel % 2 != 0 ? -value : value);
+  }
+  fours.expect_dims = {1, 2, 2, 4};
+  all.push_back(fours);
   special.name = "max ties go to the first";
   special.inputs[0].values = {1, 1, 2, 3, 1, 1, 3, 3, -0.0, 0, 5, 4, 0, -0.0, 4, 5};
   all.push_back(special);
@@ -83,10 +95,13 @@ std::vector<OpCase> average_cases() {
       average("2x2 leaving a rest", {1, 7, 9, 3}, {1, 3, 4, 3}, {{"kernel", Ints{2, 2}}}),
       average("stride beyond the kernel", {1, 9, 9, 2}, {1, 3, 3, 2},
               {{"kernel", Ints{2, 2}}, {"strides", Ints{3, 3}}}),
+      average("whole vectors of channels", {2, 4, 6, 8}, {2, 2, 3, 8}, {{"kernel", Ints{2, 2}}}),
       average("no images", {0, 4, 4, 2}, {0, 2, 2, 2}, {{"kernel", Ints{2, 2}}}),
   };
   both(all, "padded", {1, 5, 6, 2}, {1, 5, 6, 2},
        {{"kernel", Ints{3, 3}}, {"strides", Ints{1, 1}}, {"pads", Ints{1, 1, 1, 1}}});
+  both(all, "runs of pixels", {1, 5, 39, 4}, {1, 3, 20, 4},
+       {{"kernel", Ints{3, 3}}, {"strides", Ints{2, 2}}, {"pads", Ints{1, 1, 1, 1}}});
   both(all, "asymmetric", {1, 7, 6, 2}, {1, 4, 6, 2},
        {{"kernel", Ints{3, 2}}, {"strides", Ints{2, 1}}, {"pads", Ints{0, 1, 2, 0}}});
   both(all, "ceil", {1, 7, 8, 2}, {1, 4, 4, 2},

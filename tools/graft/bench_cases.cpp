@@ -157,6 +157,40 @@ BenchCase conv_grad_weight(const Conv& conv) {
           }};
 }
 
+struct Pool {
+  std::int64_t batch, size, channels, kernel, stride;
+  std::int64_t pad() const { return (kernel - 1) / 2; }
+  std::int64_t out_size() const { return (size + 2 * pad() - kernel) / stride + 1; }
+};
+
+BenchCase pooling(Op op, const Pool& pool) {
+  const Dims x = {pool.batch, pool.size, pool.size, pool.channels};
+  const Dims y = {pool.batch, pool.out_size(), pool.out_size(), pool.channels};
+  Attrs attrs = {{"kernel", Ints{pool.kernel, pool.kernel}},
+                 {"strides", Ints{pool.stride, pool.stride}},
+                 {"pads", Ints{pool.pad(), pool.pad(), pool.pad(), pool.pad()}}};
+  const bool gradient = op == Op::max_pool_grad || op == Op::avg_pool_grad;
+  if (gradient) attrs.set("shape", Shape::of(x));
+  BenchCase c;
+  c.name = cat(op_def(op).name, " ", pool.kernel, "x", pool.kernel, " stride ", pool.stride, " ", pool.batch, "x",
+               pool.size, "x", pool.size, "x", pool.channels);
+  c.build = [=]() -> Result<Graph> {
+    Graph graph;
+    std::vector<ValueId> ids;
+    GRAFT_TRY_ASSIGN(const ValueId in,
+                     graph.add_value("in0", DType::f32, Shape::of(gradient ? y : x), ValueKind::constant));
+    ids.push_back(in);
+    if (op == Op::max_pool_grad) {
+      GRAFT_TRY_ASSIGN(const ValueId at, graph.add_value("in1", DType::i32, Shape::of(y), ValueKind::constant));
+      ids.push_back(at);
+    }
+    GRAFT_TRY_ASSIGN(const NodeId node, graph.add_node(op, ids, attrs, "y"));
+    for (const ValueId out : graph.node(node).outputs) graph.add_output(cat("y", out.index), out);
+    return graph;
+  };
+  return c;
+}
+
 BenchCase simple(const std::string& name, Op op, const std::vector<Dims>& inputs, const Attrs& attrs = {}) {
   return {name, [=] { return one_node(op, inputs, attrs); }};
 }
@@ -181,6 +215,11 @@ std::vector<BenchCase> bench_cases() {
   // With NT 128x1536x576 before: dX and dW of a linear layer of 576 inputs and 1536 outputs.
   cases.push_back(gemm(128, 576, 1536, false, false));
   cases.push_back(gemm(1536, 576, 128, true, false));
+  for (const auto& [m, n, k] : {std::array{3136, 128, 128}, std::array{25088, 256, 64}, std::array{1568, 256, 1024}}) {
+    cases.push_back(gemm(m, n, k, false, true));  // the 1x1 convolutions below, as products
+    cases.push_back(gemm(m, k, n, false, false));
+    cases.push_back(gemm(n, k, m, true, false));
+  }
   for (const DType dtype : {DType::q8_0, DType::q4_0}) {
     for (const std::int64_t m : {1, 4, 128}) cases.push_back(quantized_gemm(dtype, m, 1536, 576, true));
     cases.push_back(quantized_gemm(dtype, 128, 576, 1536, false));
@@ -196,16 +235,25 @@ std::vector<BenchCase> bench_cases() {
   const Conv square{4, 28, 64, 64, 3, 1, 1};
   const Conv strided{4, 28, 64, 128, 3, 2, 1};
   const Conv pointwise{4, 28, 128, 128, 1, 1, 1};
+  const Conv widened{8, 56, 64, 256, 1, 1, 1},
+      narrow{8, 14, 1024, 256, 1, 1, 1};    // of ResNet-50, at a batch to train with
+  const Conv first{8, 64, 3, 32, 3, 1, 1};  // over pictures
   const Conv depthwise{4, 56, 64, 64, 3, 1, 64};
   const Conv stem{1, 224, 3, 64, 7, 2, 1};  // and the layers of ResNet-18
   const Conv resnet1{1, 56, 64, 64, 3, 1, 1}, resnet2{1, 28, 128, 128, 3, 1, 1}, resnet3{1, 14, 256, 256, 3, 1, 1};
   const Conv resnet4{1, 7, 512, 512, 3, 1, 1}, narrowed{1, 28, 128, 256, 3, 2, 1}, shortcut{1, 28, 128, 256, 1, 2, 1};
-  for (const Conv& conv : {lenet1, lenet, square, strided, pointwise, depthwise, stem, resnet1, resnet2, resnet3,
-                           resnet4, narrowed, shortcut}) {
+  const Conv last{8, 7, 512, 512, 3, 1, 1}, shortcuts{8, 28, 128, 256, 1, 2, 1};  // at a batch to train with
+  for (const Conv& conv : {lenet1, lenet, square, strided, pointwise, widened, narrow, first, depthwise, stem, resnet1,
+                           resnet2, resnet3, resnet4, narrowed, shortcut, last, shortcuts}) {
     cases.push_back(
         conv_forward(conv, conv.groups == 1 && conv.batch > 1));  // depthwise kernels have another push block
     cases.push_back(conv_grad_data(conv));
     cases.push_back(conv_grad_weight(conv));
+  }
+  for (const Pool& pool : {Pool{64, 24, 20, 2, 2}, Pool{8, 112, 64, 3, 2}, Pool{8, 28, 256, 2, 2}}) {
+    for (const Op op : {Op::max_pool, Op::max_pool_grad, Op::avg_pool, Op::avg_pool_grad}) {
+      cases.push_back(pooling(op, pool));
+    }
   }
   cases.push_back(resnet_case());
   for (const bool causal : {false, true}) {

@@ -6,8 +6,9 @@
 #include "platform/base/checked.h"
 #include "runtime/ops/conv/conv_common.h"
 #include "runtime/ops/conv/conv_depthwise.h"
-#include "runtime/ops/gemm.h"
+#include "runtime/ops/conv/conv_lines.h"
 #include "runtime/ops/parts.h"
+#include "runtime/ops/product.h"
 #include "shaders/conv/conv_grad_weight_push.h"
 #include "shaders/conv/conv_push.h"
 
@@ -24,11 +25,16 @@ bool is_pointwise(const ConvSizes& sizes) {
   return plain && sizes.kh == 1 && sizes.kw == 1;
 }
 
+// In one group that is the product of two matrices.
+bool is_product(const ConvSizes& sizes) { return is_pointwise(sizes) && sizes.window.groups == 1; }
+
 ConvSizes one_line(ConvSizes sizes) {
   sizes.w = sizes.ow = sizes.images * sizes.h * sizes.w;
   sizes.images = sizes.h = sizes.oh = 1;
   return sizes;
 }
+
+std::uint64_t pixels_of(const ConvSizes& sizes) { return sizes.images * sizes.oh * sizes.ow; }
 
 GemmOperands operands(const Binding& a, const Binding& b, const Binding* bias, std::uint64_t bias_count,
                       const Binding& out) {
@@ -46,6 +52,10 @@ GemmOperands operands(const Binding& a, const Binding& b, const Binding* bias, s
 Status conv_part(Emitter& e, const ConvSizes& sizes, const Binding& x, const Binding& weight, const Binding* bias,
                  const Binding& y) {
   if (is_depthwise(sizes)) return emit_depthwise(e, sizes, x, weight, bias, y);
+  if (is_product(sizes)) {
+    return emit_product(e, {.m = pixels_of(sizes), .n = sizes.o, .k = sizes.c, .trans_b = true},
+                        operands(x, weight, bias, sizes.o, y));
+  }
   push::ConvPush push{};
   GRAFT_TRY(fill_conv(sizes, push));
   // Without padding beside it, a line of the kernel meets one contiguous stretch of x: a single, longer inner step.
@@ -54,7 +64,7 @@ Status conv_part(Emitter& e, const ConvSizes& sizes, const Binding& x, const Bin
     push.group_c *= push.kw;
     push.kw = 1;
   }
-  const std::uint64_t pixels = sizes.images * sizes.oh * sizes.ow;
+  const std::uint64_t pixels = pixels_of(sizes);
   const bool fours = sizes.c % 4 == 0 && push.group_c % 4 == 0;
   const GemmProblem problem{.m = pixels,
                             .n = sizes.group_o(),
@@ -81,6 +91,12 @@ bool is_in_cells(const ConvSizes& sizes) {
 Status grad_data_part(Emitter& e, const ConvSizes& sizes, const Binding& dy, const Binding& weight, const Binding* bias,
                       const Binding& dx) {
   if (is_depthwise(sizes)) return emit_depthwise_grad_data(e, sizes, dy, weight, bias, dx);
+  GRAFT_TRY_ASSIGN(const bool done, emit_grad_data_lines(e, sizes, dy, weight, bias, dx));
+  if (done) return ok_status();
+  if (is_product(sizes)) {
+    return emit_product(e, {.m = pixels_of(sizes), .n = sizes.c, .k = sizes.o},
+                        operands(dy, weight, bias, sizes.c, dx));
+  }
   push::ConvPush push{};
   GRAFT_TRY(fill_conv(sizes, push));
   // Tap r reaches input row i when stride divides i + pad - r * dilation; such taps recur with this period.
@@ -129,6 +145,10 @@ GemmProblem in_whole_images(Emitter& e, const ConvSizes& sizes, const GemmProble
 
 Status grad_weight_part(Emitter& e, const ConvSizes& sizes, const Binding& x, const Binding& dy, const Binding& dw) {
   if (is_depthwise(sizes)) return emit_depthwise_grad_weight(e, sizes, x, dy, dw);
+  if (is_product(sizes)) {
+    return emit_product(e, {.m = sizes.o, .n = sizes.c, .k = pixels_of(sizes), .trans_a = true},
+                        {.a = dy, .b = x, .out = dw});
+  }
   if (is_pointwise(sizes) && sizes.images * sizes.oh > 1) return grad_weight_part(e, one_line(sizes), x, dy, dw);
   push::ConvGradWeightPush push{};
   GRAFT_TRY(fill_conv(sizes, push));

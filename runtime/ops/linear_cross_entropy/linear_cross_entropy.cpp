@@ -4,13 +4,12 @@
 
 #include "platform/base/checked.h"
 #include "runtime/core/vjp.h"
-#include "runtime/ops/gemm.h"
 #include "runtime/ops/movement.h"
+#include "runtime/ops/product.h"
 #include "runtime/ops/rows.h"
 #include "runtime/ops/weight_gemm.h"
 #include "shaders/linear_cross_entropy/linear_cross_entropy_push.h"
 #include "shaders/linear_cross_entropy/linear_cross_entropy_rows_push.h"
-#include "shaders/matmul/matmul_push.h"
 
 namespace graft {
 namespace {
@@ -162,20 +161,9 @@ Status emit(Emitter& e) {
 
 // The chunk's rows of the weight's gradient: slopes^T [count, rows] times hidden [rows, width].
 Status emit_weight_gradient(Emitter& e, const Head& h, const Slot& slopes, std::uint64_t first, std::uint64_t count) {
-  push::MatmulPush push{};
-  push.a_row_stride = 1;
-  push.a_k_stride = static_cast<std::uint32_t>(count);
-  push.b_k_stride = static_cast<std::uint32_t>(h.width);
-  push.b_col_stride = 1;
-  std::ranges::fill(push.batch_dims, 1u);
-  Binding out = weight_rows(e.out(1), DType::f32, h.width, first, count);
-  const GemmOperands operands{.a = {slopes, Access::read}, .b = e.in(0), .out = out, .takes_bias = true};
-  const GemmProblem problem{.m = count, .n = h.width, .inner = h.rows, .outputs = count * h.width};
-  return emit_gemm(
-      e,
-      {shaders::KernelId::matmul__f32, shaders::KernelId::matmul__f32_shuffle, shaders::KernelId::matmul__f32_coopmat,
-       shaders::KernelId::matmul__f32_apart, shaders::KernelId::matmul__f32_flexible},
-      problem, operands, push);
+  return emit_product(
+      e, {.m = count, .n = h.width, .k = h.rows, .trans_a = true},
+      {.a = {slopes, Access::read}, .b = e.in(0), .out = weight_rows(e.out(1), DType::f32, h.width, first, count)});
 }
 
 Status emit_grad(Emitter& e) {

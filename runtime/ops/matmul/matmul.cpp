@@ -6,9 +6,9 @@
 #include "platform/base/checked.h"
 #include "runtime/core/op_def.h"
 #include "runtime/core/vjp.h"
-#include "runtime/ops/gemm.h"
 #include "runtime/ops/matmul/matmul_skinny.h"
 #include "runtime/ops/parts.h"
+#include "runtime/ops/product.h"
 #include "runtime/ops/weight_skinny.h"
 #include "shaders/matmul/matmul_push.h"
 
@@ -126,10 +126,6 @@ bool fold_batches(const Matrices& x, std::uint64_t m, std::uint64_t k, Batches& 
 // Tensors larger than a binding are cut where their words stay together: along the outermost batch axis, along the rows
 // of a and y, or, for y = a^T b, along the sum; a large matrix b by its own rows.
 
-constexpr GemmKernels kKernels = {shaders::KernelId::matmul__f32, shaders::KernelId::matmul__f32_shuffle,
-                                  shaders::KernelId::matmul__f32_coopmat, shaders::KernelId::matmul__f32_apart,
-                                  shaders::KernelId::matmul__f32_flexible};
-
 Status emit_batches(Emitter& e, const GemmProblem& problem, const GemmOperands& operands, const push::MatmulPush& push,
                     const Batches& batches) {
   const std::uint64_t items = batches.sizes[0];
@@ -146,13 +142,13 @@ Status emit_batches(Emitter& e, const GemmProblem& problem, const GemmOperands& 
     bound.a = items_of(operands.a, first, count, items, batches.a_strides[0]);
     bound.b = items_of(operands.b, first, count, items, batches.b_strides[0]);
     bound.out = items_of(operands.out, first, count, items, y_words);
-    return emit_gemm(e, kKernels, part, bound, push);
+    return emit_gemm(e, kMatmulKernels, part, bound, push);
   });
 }
 
 Status emit_rows(Emitter& e, bool trans_a, const GemmProblem& problem, const GemmOperands& operands,
                  const push::MatmulPush& push) {
-  if (trans_a) return emit_gemm(e, kKernels, problem, operands, push);
+  if (trans_a) return emit_gemm(e, kMatmulKernels, problem, operands, push);
   GRAFT_TRY_ASSIGN(const std::uint64_t per_part,
                    items_per_part(e.caps(), problem.m, {problem.inner, problem.n}, "rows of a matrix product"));
   return for_each_part(problem.m, per_part, [&](std::uint64_t first, std::uint64_t count) {
@@ -162,14 +158,14 @@ Status emit_rows(Emitter& e, bool trans_a, const GemmProblem& problem, const Gem
     GemmOperands bound = operands;
     bound.a = items_of(operands.a, first, count, problem.m, problem.inner);
     bound.out = items_of(operands.out, first, count, problem.m, problem.n);
-    return emit_gemm(e, kKernels, part, bound, push);
+    return emit_gemm(e, kMatmulKernels, part, bound, push);
   });
 }
 
 Status emit_sums(Emitter& e, const GemmProblem& problem, const GemmOperands& operands, const push::MatmulPush& push) {
   GRAFT_TRY_ASSIGN(const std::uint64_t per_part, items_per_part(e.caps(), problem.inner, {problem.m, problem.n},
                                                                 "rows of both sides of a transposed matrix product"));
-  if (per_part >= problem.inner) return emit_gemm(e, kKernels, problem, operands, push);
+  if (per_part >= problem.inner) return emit_gemm(e, kMatmulKernels, problem, operands, push);
   const auto run = [&](std::uint64_t first, std::uint64_t count, const Binding& to) {
     GemmProblem part = problem;
     part.inner = count;
@@ -178,7 +174,7 @@ Status emit_sums(Emitter& e, const GemmProblem& problem, const GemmOperands& ope
     bound.a = items_of(operands.a, first, count, problem.inner, problem.m);
     bound.b = items_of(operands.b, first, count, problem.inner, problem.n);
     bound.out = to;
-    return emit_gemm(e, kKernels, part, bound, push);
+    return emit_gemm(e, kMatmulKernels, part, bound, push);
   };
   return emit_partial_sums(e, problem.inner, per_part, problem.outputs, operands, run);
 }
@@ -203,11 +199,10 @@ Result<bool> emit_few_rows(Emitter& e, std::uint64_t m, std::uint64_t n, std::ui
   return emit_weight_skinny(e, gemm, 0, n);
 }
 
-// How an operand of `across` rows (or columns) by k can be loaded.
+// The same for each matrix of a batch.
 Fours fours_of(bool along_k, std::uint64_t across, std::uint64_t k, const std::vector<std::uint64_t>& batch_strides) {
-  const auto whole = [](std::uint64_t n) { return n % 4 == 0; };
-  if (!whole(along_k ? k : across) || !std::ranges::all_of(batch_strides, whole)) return Fours::none;
-  return along_k ? Fours::along_k : Fours::across;
+  const bool whole = std::ranges::all_of(batch_strides, [](std::uint64_t n) { return n % 4 == 0; });
+  return whole ? graft::fours_of(along_k, across, k) : Fours::none;
 }
 
 Status emit(Emitter& e) {

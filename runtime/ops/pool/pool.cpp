@@ -1,4 +1,6 @@
 // max_pool, avg_pool and their gradients over images [N, H, W, C]. Global pooling is a reduction over axes 1 and 2.
+#include <algorithm>
+
 #include "platform/base/checked.h"
 #include "runtime/core/op_def.h"
 #include "runtime/core/vjp.h"
@@ -11,7 +13,8 @@ namespace graft::ops {
 namespace {
 
 using shaders::KernelId;
-constexpr std::uint32_t kWorkgroup = 64;  // local_size_x of the kernels
+constexpr std::uint32_t kStrip = 4;  // channels of an invocation
+constexpr std::uint32_t kBlock = 2;  // lines and columns that those of gradients take at a time
 
 #define GRAFT_POOL_ATTRS                                                                                 \
   {"kernel", AttrType::integers, true}, {"strides", AttrType::integers}, {"pads", AttrType::integers}, { \
@@ -59,34 +62,55 @@ Status infer_grad(InferContext& c) {
   return ok_status();
 }
 
-// x is the image's shape and y the pooled one; `written` is that of the two which the kernel writes. All bindings have
-// y's size but for number `of_x`.
-Status emit_pool(Emitter& e, KernelId kernel, const Shape& x, const Shape& y, const Shape& written, std::size_t of_x,
-                 const std::vector<Binding>& bindings) {
-  if (written.elements() == 0) return ok_status();
-  constexpr std::uint64_t kChannelsPer = 8;  // channels of one invocation
-  const std::uint64_t step = ceil_div<std::uint64_t>(written.elements(3, 4), kChannelsPer);
-  GRAFT_TRY_ASSIGN(const PoolWindow window, read_pool_window(e.attrs()));
-  GRAFT_TRY(count32(x.elements(), "image"));
-  GRAFT_TRY(count32(y.elements(), "pooled image"));
+// A pooling kernel over images of shape x, pooled ones of shape y. All bindings have y's size but for number `of_x`.
+struct Pooling {
+  KernelId kernel;
+  Shape x;
+  Shape y;
+  std::size_t of_x;
+  bool by_blocks;  // writes x, in blocks of 2 x 2, or else y
+};
+
+Result<push::PoolPush> pool_push(const Pooling& pooling, const PoolWindow& window, std::uint32_t run) {
+  GRAFT_TRY(count32(pooling.x.elements(), "image"));
+  GRAFT_TRY(count32(pooling.y.elements(), "pooled image"));
   const auto u32 = [](std::int64_t value) { return static_cast<std::uint32_t>(value); };
-  push::PoolPush push{.channel_step = static_cast<std::uint32_t>(step),
+  const Shape& x = pooling.x;
+  push::PoolPush push{.run = run,
                       .h = u32(x[1].value()),
                       .w = u32(x[2].value()),
                       .c = u32(x[3].value()),
-                      .oh = u32(y[1].value()),
-                      .ow = u32(y[2].value()),
-                      .kernel_h = u32(window.kernel[0]),
-                      .kernel_w = u32(window.kernel[1]),
-                      .stride_h = u32(window.strides[0]),
-                      .stride_w = u32(window.strides[1]),
+                      .oh = u32(pooling.y[1].value()),
+                      .ow = u32(pooling.y[2].value()),
                       .pad_h = u32(window.pads[0]),
                       .pad_w = u32(window.pads[1]),
-                      .dilation_h = u32(window.dilations[0]),
-                      .dilation_w = u32(window.dilations[1]),
                       .padded_h = u32(x[1].value() + window.pads[0] + window.pads[2]),
                       .padded_w = u32(x[2].value() + window.pads[1] + window.pads[3]),
                       .count_include_pad = window.count_include_pad ? 1u : 0u};
+  push.strips = ceil_div(push.c, kStrip);
+  push.runs = ceil_div(pooling.by_blocks ? ceil_div(push.w, kBlock) : push.ow, run);
+  return push;
+}
+
+std::vector<std::uint32_t> pool_constants(const PoolWindow& window, std::uint32_t channels, std::uint32_t workgroup) {
+  std::vector<std::uint32_t> constants;
+  for (const auto& pair : {window.kernel, window.strides, window.dilations}) {
+    for (const std::int64_t size : pair) constants.push_back(static_cast<std::uint32_t>(size));
+  }
+  constants.push_back(channels % kStrip == 0 ? 0 : std::min(channels, kStrip));
+  constants.push_back(workgroup);
+  return constants;
+}
+
+Status emit_pool(Emitter& e, const Pooling& pooling, const std::vector<Binding>& bindings) {
+  const Shape& x = pooling.x;
+  const Shape& y = pooling.y;
+  if ((pooling.by_blocks ? x : y).elements() == 0) return ok_status();
+  const Variant& variant = e.note(choose(Family::pool, e.caps(), {.m = y.elements(0, 3), .n = y.elements(3, 4)}));
+  const std::uint32_t workgroup = variant.tile[0] == 0 ? cpu_lanes(e.caps()) : variant.tile[0];
+  GRAFT_TRY_ASSIGN(const PoolWindow window, read_pool_window(e.attrs()));
+  GRAFT_TRY_ASSIGN(push::PoolPush push, pool_push(pooling, window, variant.tile[1]));
+  const std::uint64_t lines = pooling.by_blocks ? ceil_div(push.h, kBlock) : push.oh;
   const std::uint64_t images = x.elements(0, 1);
   const std::uint64_t x_words = x.elements(1, 4);
   const std::uint64_t y_words = y.elements(1, 4);
@@ -94,28 +118,28 @@ Status emit_pool(Emitter& e, KernelId kernel, const Shape& x, const Shape& y, co
   return for_each_part(images, per_part, [&](std::uint64_t first, std::uint64_t part) {
     std::vector<Binding> bound = bindings;
     for (std::size_t i = 0; i < bound.size(); ++i) {
-      bound[i] = items_of(bound[i], first, part, images, i == of_x ? x_words : y_words);
+      bound[i] = items_of(bound[i], first, part, images, i == pooling.of_x ? x_words : y_words);
     }
-    const std::uint64_t count = part * written.elements(1, 3) * step;
+    const std::uint64_t count = part * lines * push.runs * push.strips;
     GRAFT_TRY_ASSIGN(push.count, count32(count, "invocations of a pooling"));
-    e.dispatch(kernel, {}, std::move(bound), push, e.spread(ceil_div<std::uint64_t>(count, kWorkgroup)));
+    e.dispatch(pooling.kernel, {}, std::move(bound), push, e.spread(ceil_div<std::uint64_t>(count, workgroup)));
+    e.dispatches().back().specialization = pool_constants(window, push.c, workgroup);
     return ok_status();
   });
 }
 
 Status emit_max(Emitter& e) {
-  return emit_pool(e, KernelId::max_pool__f32, e.in_shape(0), e.out_shape(), e.out_shape(), 0,
-                   {e.in(0), e.out(0), e.out(1)});
+  return emit_pool(e, {KernelId::max_pool__f32, e.in_shape(0), e.out_shape(), 0, false}, {e.in(0), e.out(0), e.out(1)});
 }
 Status emit_average(Emitter& e) {
-  return emit_pool(e, KernelId::avg_pool__f32, e.in_shape(0), e.out_shape(), e.out_shape(), 0, {e.in(0), e.out()});
+  return emit_pool(e, {KernelId::avg_pool__f32, e.in_shape(0), e.out_shape(), 0, false}, {e.in(0), e.out()});
 }
 Status emit_max_grad(Emitter& e) {
-  return emit_pool(e, KernelId::max_pool_grad__f32, e.out_shape(), e.in_shape(0), e.out_shape(), 2,
+  return emit_pool(e, {KernelId::max_pool_grad__f32, e.out_shape(), e.in_shape(0), 2, true},
                    {e.in(0), e.in(1), e.out()});
 }
 Status emit_average_grad(Emitter& e) {
-  return emit_pool(e, KernelId::avg_pool_grad__f32, e.out_shape(), e.in_shape(0), e.out_shape(), 1, {e.in(0), e.out()});
+  return emit_pool(e, {KernelId::avg_pool_grad__f32, e.out_shape(), e.in_shape(0), 1, true}, {e.in(0), e.out()});
 }
 
 Attrs with_shape(Attrs attrs, const Shape& shape) {
