@@ -254,7 +254,12 @@ constexpr CapsPreset kMadeUp[] = {
     {"buffers4", "4 storage buffers per stage, as few as there may be",
      [](Caps& caps) { caps.max_storage_buffers_per_stage = kLeastBuffers; }},
     {"subgroup4", "subgroups of 4", [](Caps& caps) { caps.subgroup_size = 4; }},
-    {"subgroup128", "subgroups of 128", [](Caps& caps) { caps.subgroup_size = 128; }},
+    {"subgroup128", "subgroups of 128",
+     [](Caps& caps) {
+       // Among the first eight lanes of a wide one numbers are handed round: a device with fewer can not show that.
+       caps.subgroup_shuffle = caps.subgroup_shuffle && caps.subgroup_size >= 8;
+       caps.subgroup_size = 128;
+     }},
     {"matrices", "kernels for matrix units also on a CPU that says it has such", software_matrices},
     {"flexible", "the same, and f32 operands of products may be rounded for them", rounded_products},
     {"rounded", "the same without matrices of flexible sizes",

@@ -1,6 +1,7 @@
 // ctest: slow. Some thirty cases whose pipelines a software device takes a second each to compile.
 #include <cmath>
 
+#include "platform/gpu/presets.h"
 #include "runtime/ops/choice.h"
 #include "tests/support/op_case.h"
 #include "tests/support/run_graph.h"
@@ -135,7 +136,7 @@ TEST_P(AttentionVariants, ThirtyTwoRowsHandedRound) {
 }
 
 TEST(AttentionLanes, AreTheFirstOfAWideSubgroup) {
-  const EditedCaps edited([](gpu::Caps& caps) { caps.subgroup_size = 128; });
+  const EditedCaps edited([](gpu::Caps& caps) { ASSERT_TRUE(gpu::apply_caps_preset("subgroup128", caps).ok()); });
   check_op_case(attend("wide subgroup", {1, 9, 18, 2, 1, 20}));
 }
 
