@@ -35,8 +35,8 @@ PRODUCTS = [(kind, n) for kind in ("f32", "q8_0", "q4_0") for n in (128, 1)]
 PREFILL, DECODE = 128, 32
 # llama-bench's: tokens of a prompt, tokens to write, tokens that stand before. Either tool writes after a prompt.
 JOBS = ((PREFILL, 0, 0), (0, DECODE, PREFILL))
-STEPS = {"lenet": 20, "resnet18": 2}  # of graft's runs, which are of so many and of three times as many
-STEPS_CUDA = {"lenet": 40, "resnet18": 8}
+NETWORKS = ("lenet", "resnet18")
+STEPPING = 2.0  # seconds that PyTorch takes for the steps of graft's first run; its second is of three times as many
 
 
 class Missing(Exception):
@@ -73,6 +73,7 @@ class Comparison:
         self.clock = ["--processor-time"] if options.processor_time else []
         self.caps = ["--caps", "rounded"] if options.rounded else []
         self.where = ["--device", options.device] if options.device else []
+        self.precision = ["--matmul-precision", "high"] if options.rounded else []  # of models; kernels have --caps
         self.flags = self.clock + self.where
         self.device = {}
         self.rival = ""  # of most rows, in full
@@ -103,7 +104,7 @@ class Comparison:
 
     def bench_ops(self, names):
         """graft's cases whose names hold one of these, by name."""
-        say(f"graft: {', '.join(names)}" if names else "graft: all kernels")
+        say(f"graft: {', '.join(names)}")
         filters = [flag for name in names for flag in ("--filter", name)]
         out = self.run_json([self.options.graft, "bench", "ops", "--json", "--alone", *filters, "--repeat",
                              str(self.options.repeat), *self.flags, *self.caps])
@@ -186,7 +187,7 @@ class Comparison:
         with tempfile.TemporaryDirectory() as folder:
             model = os.path.join(folder, "model.graft")
             train = [self.options.graft, "train", model, "--data", f"npy:{folder}/x.npy,{folder}/y.npy", "--batch",
-                     str(batch), "-o", f"{folder}/out.graft", "--quiet", *self.where, "--steps"]
+                     str(batch), "-o", f"{folder}/out.graft", "--quiet", *self.where, *self.precision, "--steps"]
             for command in ([self.options.graft, "convert", "--example", example, "-o", f"{folder}/model.onnx"],
                             [self.options.graft, "convert", f"{folder}/model.onnx", "-o", model],
                             [self.options.torch, RIVALS, "--images", example, str(2 * batch), folder],
@@ -205,12 +206,12 @@ class Comparison:
             self.run([self.options.torch, os.path.join(HERE, "make_gguf.py"), "random", gguf, "--type", "f32"])
             self.run([self.options.graft, "convert", gguf, "-o", model])
             out = self.run_json([self.options.graft, "bench", model, "--seq", str(seq), "--decode", "4", "--json",
-                                 "--repeat", "3", *self.flags])
+                                 "--repeat", "3", *self.flags, *self.precision])
         return {f'135M, {seq} tokens: {row["name"]}': row["tokens_per_second"] for row in out["rows"]}
 
     def rivals_of_torch(self):
         """What torch_rivals.py says of itself, and its cases as they come; a hanging one ends them."""
-        flags = [flag for flag in ("large", "full", "all") if getattr(self.options, flag)]
+        flags = [flag for flag in ("large", "full", "all", "rounded") if getattr(self.options, flag)]
         limit = 1.25 * self.options.limit  # it ends by itself before, unless one case hangs
         command = [self.options.torch, RIVALS, "--repeat", str(self.options.repeat), "--only", self.options.only,
                    "--limit", str(self.options.limit), *(f"--{flag}" for flag in flags), *self.clock]
@@ -225,7 +226,10 @@ class Comparison:
             raise Missing(f"torch_rivals.py {why}")
         if process.returncode != 0:
             lines.append({"name": "further cases", "unit": "", "why": f"torch_rivals.py {why}"})
-        return lines[0], {line["name"]: line for line in lines[1:]}
+        rates = {}
+        for line in lines[1:]:
+            rates.setdefault(line["name"], {}).update(line)
+        return lines[0], rates
 
     def ours_in_kernels(self, rates):
         """Rates of graft's kernels by the names of PyTorch's cases."""
@@ -238,8 +242,7 @@ class Comparison:
         if not case_of:
             return {}
         wanted = sorted({case for name, case in case_of.items() if name not in parts}.union(*parts.values()))
-        # One by one where they are few: running all takes a CPU long.
-        cases = self.bench_ops([self.options.ops] if self.options.ops else [] if self.options.large else wanted)
+        cases = self.bench_ops([self.options.ops] if self.options.ops else wanted)
         ours = {}
         for name, case in case_of.items():
             if case in cases:
@@ -260,15 +263,17 @@ class Comparison:
             self.add("kernels and training steps", "", None, "PyTorch", None, str(why))
             return
         # Debian's package alone comes with the BLAS that is right rather than fast: not what PyTorch can do.
-        slow = " (the reference BLAS; libopenblas0 is faster)" if about["blas"].startswith("libblas") else ""
-        library = f', products by {about["blas"]}{slow}' if about["blas"] else ""
-        self.rival = f'PyTorch {about["version"]}, {about["device"]}{library}'
+        named, hint = about["blas"], " (the reference BLAS; libopenblas0 is faster)"
+        slow = hint if named.startswith("libblas") and "openblas" not in named else ""
+        library = f", products by {named}{slow}" if named else ""
+        self.rival = f'PyTorch {about["version"]}, {about["device"]}{library}{", TF32" if about["tf32"] else ""}'
         known = {name: rate for name, rate in rates.items() if "why" not in rate}
-        steps = STEPS_CUDA if about["cuda"] else STEPS
         jobs = [([name for name in known if known[name]["unit"] in ("GB/s", "GFLOP/s")],
                  lambda names: self.ours_in_kernels({name: known[name] for name in names}))]
-        jobs += [([name], lambda names: {names[0]: self.step_rate(names[0], known[names[0]]["batch"], steps[names[0]])})
-                 for name in known if name in steps]
+        for name in (name for name in known if name in NETWORKS):
+            batch, steps = known[name]["batch"], max(2, round(STEPPING * known[name]["eager"]))
+            jobs.append(([name], lambda names, batch=batch, steps=steps: {
+                names[0]: self.step_rate(names[0], batch, steps)}))
         jobs += [([name for name in known if known[name].get("tokens") == seq],
                   lambda names, seq=seq: self.language_step_rates(seq))
                  for seq in sorted({rate["tokens"] for rate in known.values() if "tokens" in rate})]
@@ -280,9 +285,10 @@ class Comparison:
                 why = str(failure)
             for name in names:
                 for how in ("eager", "compiled"):
-                    if how in known[name]:
-                        self.add(name, known[name]["unit"], ours.get(name), f"PyTorch, {how}", known[name][how],
-                                 "" if name in ours else why)
+                    lacks = known[name].get(f"{how}_why", "")
+                    if how in known[name] or lacks:
+                        self.add(name, known[name]["unit"], ours.get(name), f"PyTorch, {how}", known[name].get(how),
+                                 lacks if name in ours else why)
         for name in rates.keys() - known.keys():
             self.add(name, rates[name]["unit"], None, "PyTorch", None, rates[name]["why"])
 
@@ -307,7 +313,8 @@ def main():
     parser.add_argument("--device", help="a part of the name of the device that graft takes")
     parser.add_argument("--only", default="", help="of PyTorch's cases those whose name this finds (a pattern)")
     parser.add_argument("--ops", default="", help="of graft's kernels those whose name holds this (no pattern)")
-    parser.add_argument("--rounded", action="store_true", help="graft may round operands of products to f16")
+    parser.add_argument("--rounded", action="store_true",
+                        help="graft may round operands of products to f16, PyTorch to TF32, f16 and bf16")
     parser.add_argument("--no-ggml", action="store_true", help="leave ggml and llama.cpp out")
     parser.add_argument("--no-torch", action="store_true", help="leave PyTorch out")
     parser.add_argument("--processor-time", action="store_true")

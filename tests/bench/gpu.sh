@@ -1,17 +1,19 @@
 #!/bin/sh
-# Everything that is to be measured on a GPU machine, in about half an hour, the figures first: what the device reaches,
-# kernels with f32 operands and with operands rounded to f16 for matrix units, training steps, each beside PyTorch (eager
-# and compiled) in the same run, where a step's time goes; then the tests on that GPU.
+# Everything that is to be measured on a GPU machine, in three quarters of an hour, the figures first: what the device
+# reaches; kernels and training steps beside PyTorch (eager and compiled) in the same run, f32 beside f32, and operands
+# rounded to f16 for matrix units beside TF32, f16 and bf16; where a step's time goes; then the tests on that GPU.
 #   sh tests/bench/gpu.sh BUILD PYTHON OUT [short] [PART ...]
 # BUILD is a build folder of graft (release, a glslang that knows cooperative matrices: configuring says so), PYTHON an
-# interpreter with PyTorch and NumPy, OUT a folder for the results: summary.txt of everything, tests.txt, device.json,
-# ops.json, ops-rounded.json, compare.json, compare-rounded.json, resnet18-profile.txt, resnet18-trace.json and more.
-# PART: device, ops, compare, profile, tests; without any, all in this order. Parts may be run one by one into one OUT;
-# each says how long it took. The summary is of what OUT holds.
+# interpreter with PyTorch (of CUDA) and NumPy, OUT a folder for the results: summary.txt of everything, tests.txt,
+# device.json, ops.json, ops-rounded.json, compare-kernels.json, compare-steps-rounded.json and their like,
+# resnet18-profile.txt, resnet18-trace.json, and for each part a .log of what it said.
+# PART: device, ops, kernels, kernels-rounded, steps, steps-rounded, profile, tests; without any, all in this order, and
+# each goes on where one before it failed. Parts may be run one by one into one OUT: none takes much over ten minutes,
+# and each says how long it took. The summary is of what OUT holds.
 # GRAFT_BENCH_DEVICE is a part of the device's name (NVIDIA), GRAFT_BENCH_TEST_SECONDS ends the tests (600).
 # "short" runs a little of each part, on any device: whether the script works, not what is fast.
 set -eu
-[ $# -ge 3 ] || { sed -n '2,14s/^# //p' "$0"; exit 2; }
+[ $# -ge 3 ] || { sed -n '2,16s/^# //p' "$0"; exit 2; }
 build=$1
 python=$2
 out=$3
@@ -22,12 +24,20 @@ device=${GRAFT_BENCH_DEVICE:-NVIDIA}
 # Of the tests what runs on a device; the first to fail would be kernels.
 tests='^(ops|train|unit|conformance|torch)/' ; rounded='^ops/(matmul|conv|attention|lora|linear_cross_entropy|rounded)'
 filter='' ; repeat=7 ; images=64 ; batch=32 ; steps=20 ; profiled=5 ; compared='--large --limit 400'
+kernels='^(matmul|conv|add|gelu|attention)' ; networks='^(lenet|resnet18|135M)'
 if [ "${1:-}" = short ]; then
   shift
   tests='^ops/(softmax|norm)' ; rounded='^ops/rounded' ; filter=256x256x256 ; repeat=1
-  images=4 ; batch=2 ; steps=3 ; profiled=2 ; compared='--only ^(matmul.NN.256x256x256|lenet)$ --ops 256x256x256 --repeat 1'
+  images=4 ; batch=2 ; steps=3 ; profiled=2 ; compared='--ops 256x256x256 --repeat 1'
+  kernels='^matmul.NN.256' ; networks='^lenet$'
 fi
-parts=${*:-device ops compare profile tests}
+parts=${*:-device ops kernels kernels-rounded steps steps-rounded profile tests}
+for part in $parts; do
+  case $part in
+    device | ops | kernels | kernels-rounded | steps | steps-rounded | profile | tests) ;;
+    *) echo "There is no part \"$part\"." >&2; exit 2 ;;
+  esac
+done
 mkdir -p "$out"
 "$graft" devices >"$out/devices.txt"
 grep -q "$device" "$out/devices.txt" || { echo "There is no device \"$device\" here: see $out/devices.txt." >&2; exit 1; }
@@ -37,14 +47,11 @@ run_ops() {
   "$graft" bench ops --device "$device" --json --filter "$filter" --repeat $repeat --caps rounded >"$out/ops-rounded.json"
 }
 
+# run_compare PATTERN NAME [FLAG]: the cases of PyTorch that the pattern finds, beside graft.
 run_compare() {
-  # f32 beside f32 without TF32; then f16 and bf16 of PyTorch beside operands rounded to f16.
   # shellcheck disable=SC2086  # several flags
-  "$python" "$here/compare.py" "$graft" --device "$device" --torch "$python" $compared --no-ggml --json \
-    >"$out/compare.json"
-  # shellcheck disable=SC2086
-  "$python" "$here/compare.py" "$graft" --device "$device" --torch "$python" $compared --no-ggml --rounded --json \
-    >"$out/compare-rounded.json"
+  "$python" "$here/compare.py" "$graft" --device "$device" --torch "$python" --no-ggml --only "$1" $compared ${3:-} \
+    --json >"$out/compare-$2.json"
 }
 
 # What a step spends its time on, the optimizer's bandwidth among it.
@@ -66,17 +73,29 @@ run_tests() {
     -R "$rounded" -E '@swiftshader' --output-on-failure >"$out/tests-rounded.txt" 2>&1 || true
 }
 
-for part in $parts; do
-  begin=$(date +%s)
-  case $part in
+run_part() {
+  case $1 in
     device) "$graft" bench device --device "$device" --json >"$out/device.json" ;;
     ops) run_ops ;;
-    compare) run_compare ;;
+    kernels) run_compare "$kernels" kernels ;;
+    kernels-rounded) run_compare "$kernels" kernels-rounded --rounded ;;
+    steps) run_compare "$networks" steps ;;
+    steps-rounded) run_compare "$networks" steps-rounded --rounded ;;
     profile) run_profile ;;
     tests) run_tests ;;
-    *) echo "There is no part \"$part\"." >&2; exit 2 ;;
   esac
-  echo "$part: $(($(date +%s) - begin)) s" | tee -a "$out/times.txt" >&2
+}
+
+failed=''
+for part in $parts; do
+  begin=$(date +%s)
+  set +e
+  (set -e; run_part "$part") 2>"$out/$part.log"
+  code=$?
+  set -e
+  [ $code -eq 0 ] || { failed="$failed $part" ; tail -n 5 "$out/$part.log" >&2; }
+  echo "$part: $(($(date +%s) - begin)) s$([ $code -eq 0 ] || echo ", failed with $code: see $out/$part.log")" |
+    tee -a "$out/times.txt" >&2
 done
 
 layers=$(find /usr/share/vulkan /etc/vulkan -name VkLayer_khronos_validation.json 2>/dev/null | head -n 1 || true)
@@ -93,3 +112,4 @@ layers=$(find /usr/share/vulkan /etc/vulkan -name VkLayer_khronos_validation.jso
   [ ! -f "$out/resnet18-profile.txt" ] || cat "$out/resnet18-profile.txt"
   "$python" "$here/gpu_summary.py" "$out"
 } | tee "$out/summary.txt"
+[ -z "$failed" ] || { echo "Failed:$failed" >&2; exit 1; }

@@ -29,9 +29,11 @@ def main():
             share = f"{100 * case['gbps'] / copied:5.1f}% of copying" if copied else ""
             print(f"{case['name']:50} {1e3 * case['median_s']:10.3f} ms {case['gflops']:10.1f} GFLOP/s "
                   f"{case['gbps']:8.1f} GB/s {share}")
-    for name in present(folder, "compare.json", "compare-rounded.json"):
-        print(f"\n{name}")
-        for r in load(folder, name)["rows"]:
+    compared = [f"compare-{part}{kind}.json" for part in ("kernels", "steps") for kind in ("", "-rounded")]
+    for name in present(folder, *compared):
+        out = load(folder, name)
+        print(f"\n{name}: beside {out['rival'] or 'nothing'}")
+        for r in out["rows"]:
             if r["times"] is None:
                 print(f"{r['what']:50} {r['beside']}: {r.get('why', 'no figure')}")
                 continue

@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
 """What PyTorch reaches on this machine: rates of the cases of `graft bench ops` and of training steps. A line of JSON
-about PyTorch, then one for each case when it is done.
+about PyTorch, then lines of each case as its figures are there: "eager", then "compiled".
 
-torch_rivals.py [--repeat N] [--all] [--large] [--full] [--only REGEX] [--limit SECONDS] [--processor-time]
+torch_rivals.py [--repeat N] [--all] [--large] [--full] [--rounded] [--only REGEX] [--limit SECONDS] [--processor-time]
                                                          on a CUDA device, else on the CPU; eager and compiled
 torch_rivals.py --images lenet|resnet18 COUNT FOLDER     writes x.npy and y.npy, made-up images for graft train
 
-f32 is f32: TF32 is off. --large: what only a GPU should be asked. A CPU gets kernels and a small network, whole ones with
---all, in the GPU's sizes with --full. No case begins when --limit SECONDS are over (0: no limit), which its line says. --processor-time: of the CPU, processor time
-per thread instead of the clock's, for a machine that others use too. Debian's PyTorch has no torch.compile, and
-multiplies by the reference BLAS unless libopenblas0 is installed; "blas" says which library was loaded.
+f32 is f32: TF32 is off. With --rounded it is on, and what --large has of f16 and bf16 is asked too. --large: what only a
+GPU should be asked. A CPU gets kernels and a small network, whole ones with --all, in the GPU's sizes with --full. No
+case begins when --limit SECONDS are over (0: no limit), which its line says. On CUDA, kernels are timed on the device,
+steps by the clock. --processor-time: of the CPU, processor time per thread instead of the clock's, for a machine that
+others use too. torch.compile needs a compiler: on a CPU a g++ and PyTorch's headers (Debian: g++, libtorch-dev, from
+PyTorch 2 on), on CUDA Triton. Debian's PyTorch multiplies by the reference BLAS unless libopenblas0 is installed; "blas"
+says which library was loaded.
 """
 
 import argparse
@@ -18,18 +21,19 @@ import os
 import re
 import sys
 import time
+from functools import partial
 
 import torch
-from torch import nn
 from torch.nn import functional as F
+
+from torch_networks import IMAGES, Decoder, attend, lenet, resnet18, write_images
 
 CUDA = torch.cuda.is_available()
 DEVICE = "cuda" if CUDA else "cpu"
-IMAGES = {"lenet": (1, 28, 10), "resnet18": (3, 224, 1000)}
-
-
 LONG = 2.0       # seconds: of what takes longer, one run is enough
 CASE = 10.0      # seconds that one case may take in all, as far as whole runs go
+TOGETHER = 10    # steps between two looks at the clock on CUDA
+AHEAD = 1000000  # cycles that a GPU is kept busy with, while what is timed queues up behind
 
 
 def say(*what):
@@ -40,24 +44,33 @@ def tell(line):
     print(json.dumps(line), flush=True)
 
 
-def seconds(function, repeat, clock):
-    """The median; on CUDA after everything before is done."""
+def seconds(function, repeat, clock, together=1):
+    """The median by the clock; on CUDA after everything before is done. What compiles has run before."""
     times = []
     start = time.perf_counter()
-    for i in range(repeat + 2):
-        if CUDA:
-            torch.cuda.synchronize()
+    while len(times) < repeat and (not times or time.perf_counter() - start < CASE):
         begin = clock()
-        function()
+        for _ in range(together):
+            function()
         if CUDA:
             torch.cuda.synchronize()
-        last = clock() - begin
-        if i >= 2:  # the first compile, choose kernels, fill caches
-            times.append(last)
-        if last > LONG or time.perf_counter() - start > CASE:
-            times.append(last)
-            break
+        times.append((clock() - begin) / together)
     times.sort()
+    return times[len(times) // 2]
+
+
+def device_seconds(function, repeat):
+    """The median of what the device takes, by its own clock, without the time that launching takes."""
+    pairs = []
+    for _ in range(repeat):
+        torch.cuda._sleep(AHEAD)
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begin.record()
+        function()
+        end.record()
+        pairs.append((begin, end))
+    torch.cuda.synchronize()
+    times = sorted(1e-3 * begin.elapsed_time(end) for begin, end in pairs)
     return times[len(times) // 2]
 
 
@@ -75,18 +88,21 @@ def blas():
     return ", ".join(sorted(found))
 
 
+def first_line(failure):
+    lines = str(failure).strip().splitlines()
+    return lines[0][:160] if lines else type(failure).__name__
+
+
 def can_compile():
     """Whether torch.compile works here; what it lacks is said in a line."""
     if not hasattr(torch, "compile"):
-        say(f"torch.compile is left out: PyTorch {torch.__version__} has none.")
-        return False
+        return False, f"PyTorch {torch.__version__} has no torch.compile"
     try:
         x = torch.ones(8, 8, device=DEVICE)
         torch.compile(lambda: torch.relu(x @ x) + 1)()
     except Exception as failure:  # it needs a compiler that may not be there
-        say("torch.compile is left out:", str(failure).strip().split("\n")[0][:160])
-        return False
-    return True
+        return False, f"torch.compile does not work here: {first_line(failure)}"
+    return True, ""
 
 
 class Rates:
@@ -95,42 +111,69 @@ class Rates:
         self.only = re.compile(options.only)
         self.clock = clock
         self.end = time.perf_counter() + options.limit if options.limit > 0 else None
-        self.compiles = can_compile()
+        self.compiles, self.lacks = can_compile()
+        if self.lacks:
+            say(self.lacks)
+
+    def late(self):
+        return self.end is not None and time.perf_counter() > self.end
 
     def wants(self, name, unit):
         """Whether the case is asked for and there is time for it."""
         if not self.only.search(name):
             return False
-        if self.end is not None and time.perf_counter() > self.end:
+        if self.late():
             tell({"name": name, "unit": unit, "why": "the time for PyTorch was over (--limit)"})
             return False
         return True
 
-    def add(self, name, unit, amount, function, **more):
+    def time(self, function, step):
+        """Seconds of the function. It is run first to choose kernels and fill caches; where that takes long, once."""
+        for _ in range(2):
+            begin = self.clock()
+            function()
+            if CUDA:
+                torch.cuda.synchronize()
+            last = self.clock() - begin
+            if last > LONG:
+                break
+        if CUDA and not step:
+            return device_seconds(function, 3 * self.repeat)
+        return seconds(function, 1 if last > LONG else self.repeat, self.clock, TOGETHER if CUDA else 1)
+
+    def add(self, name, unit, amount, make, step=False, **more):
+        """`make(wrap)` gives the function to time, of which `wrap` compiles the parts worth it."""
         if not self.wants(name, unit):
             return
         begin = time.perf_counter()
-        rates = {"unit": unit, "eager": amount / seconds(function, self.repeat, self.clock), **more}
-        if self.compiles:
-            try:
-                rates["compiled"] = amount / seconds(torch.compile(function), self.repeat, self.clock)
-            except Exception as failure:  # of this one function
-                rates["compiled_failed"] = str(failure)[:200]
+        tell({"name": name, "unit": unit, "eager": amount / self.time(make(lambda part: part), step), **more})
         say(f"PyTorch: {name}, {time.perf_counter() - begin:.1f} s")
-        tell({"name": name, **rates})
+        if not self.compiles:
+            return
+        if self.late():
+            tell({"name": name, "compiled_why": "the time for PyTorch was over (--limit)"})
+            return
+        begin = time.perf_counter()
+        torch.compiler.reset()  # or sizes would turn dynamic, and after a few of them nothing is compiled any more
+        try:
+            function = make(torch.compile)
+            function()  # compiles, however long that takes
+            tell({"name": name, "compiled": amount / self.time(function, step)})
+        except Exception as failure:  # of this one function
+            tell({"name": name, "compiled_why": f"torch.compile: {first_line(failure)}"})
+        say(f"PyTorch: {name}, compiled, {time.perf_counter() - begin:.1f} s")
 
 
 def tensor(*shape, dtype=torch.float32):
     return torch.full(shape, 0.5, device=DEVICE, dtype=dtype)
 
 
-def products(rates, sizes, large=False):
-    for m, n, k in ((n, n, n) for n in sizes):
-        for name, dtype in (("", torch.float32), ("f16 ", torch.float16), ("bf16 ", torch.bfloat16)):
-            if name and not large:
-                continue
-            a, b = tensor(m, k, dtype=dtype), tensor(k, n, dtype=dtype)
-            rates.add(f"matmul NN {name}{m}x{n}x{k}", "GFLOP/s", 2e-9 * m * n * k, lambda a=a, b=b: a @ b)
+def products(rates, sizes, dtypes):
+    for n in sizes:
+        for name, dtype in dtypes:
+            a, b = tensor(n, n, dtype=dtype), tensor(n, n, dtype=dtype)
+            rates.add(f"matmul NN {name}{n}x{n}x{n}", "GFLOP/s", 2e-9 * n * n * n,
+                      lambda wrap, a=a, b=b: wrap(lambda: a @ b))
 
 
 def convolutions(rates):
@@ -142,68 +185,45 @@ def convolutions(rates):
         flops = 2e-9 * batch * out * out * outputs * inputs * kernel * kernel
         name = f"conv {kernel}x{kernel}{f' stride {stride}' if stride > 1 else ''} {batch}x{size}x{size}x{inputs}"
         rates.add(f"{name} -> {outputs}", "GFLOP/s", flops,
-                  lambda x=x, w=w, s=stride, p=kernel // 2: F.conv2d(x, w, stride=s, padding=p))
+                  lambda wrap, x=x, w=w, s=stride, p=kernel // 2: wrap(lambda: F.conv2d(x, w, stride=s, padding=p)))
 
 
-def bandwidth(rates, large):
-    side = 8192 if large else 2048
-    label = "64M" if large else "4M"
+def bandwidth(rates, side, label):
     x, y, z = (tensor(side, side) for _ in range(3))
     gb = side * side * 4e-9
-    rates.add(f"add {label}", "GB/s", 3 * gb, lambda: torch.add(x, y, out=z))
-    rates.add(f"gelu {label}", "GB/s", 2 * gb, lambda: F.gelu(x))
+    rates.add(f"add {label}", "GB/s", 3 * gb, lambda wrap: wrap(lambda: torch.add(x, y, out=z)))
+    rates.add(f"gelu {label}", "GB/s", 2 * gb, lambda wrap: wrap(lambda: F.gelu(x)))
 
 
-def attend(q, k, v):
-    if hasattr(F, "scaled_dot_product_attention"):
-        return F.scaled_dot_product_attention(q, k, v, is_causal=True)
-    mask = torch.full((q.shape[-2], k.shape[-2]), float("-inf"), device=q.device).triu(1)
-    return F.softmax(q @ k.transpose(-2, -1) * q.shape[-1] ** -0.5 + mask, -1) @ v
-
-
-def attention(rates):
-    """Forward and backward at 2048 tokens, 16 heads of 64, causal; flash attention where PyTorch has it."""
+def attention(rates, dtype):
+    """Forward and backward at 2048 tokens, 16 heads of 64, causal; flash attention where PyTorch has it for the type."""
     shape = (4, 16, 2048, 64)
-    q, k, v = (torch.randn(shape, device=DEVICE, dtype=torch.float16, requires_grad=True) for _ in range(3))
-    flops = 4 * 16 * 2048 * 2048 * 64  # of one product of all rows and keys, halved by the mask, times two
+    q, k, v = (torch.randn(shape, device=DEVICE, dtype=dtype, requires_grad=True) for _ in range(3))
+    dy = torch.randn(shape, device=DEVICE, dtype=dtype)
+    flops = 4 * 16 * 2048 * 2048 * 64  # of one product of all rows and keys, halved by the mask
 
-    def forward():
-        return attend(q, k, v)
+    def both(wrap):
+        forward = wrap(attend)
+        return lambda: torch.autograd.grad(forward(q, k, v), (q, k, v), dy)
 
-    def both():
-        torch.autograd.grad(forward().sum(), (q, k, v))
-
-    rates.add("attention 4x2048x16x64", "GFLOP/s", 2e-9 * flops, forward)
+    rates.add("attention 4x2048x16x64", "GFLOP/s", 2e-9 * flops, lambda wrap: partial(wrap(attend), q, k, v))
     rates.add("attention forward and backward 4x2048x16x64", "GFLOP/s", 7e-9 * flops, both)
 
 
-class Block(nn.Module):
-    def __init__(self, inputs, outputs, stride):
-        super().__init__()
-        self.a = nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False)
-        self.b = nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False)
-        self.norm_a, self.norm_b = nn.BatchNorm2d(outputs), nn.BatchNorm2d(outputs)
-        self.short = nn.Identity()
-        if stride != 1 or inputs != outputs:
-            self.short = nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs))
-
-    def forward(self, x):
-        y = F.relu(self.norm_a(self.a(x)))
-        return F.relu(self.norm_b(self.b(y)) + self.short(x))
+def adamw(parameters, rate):
+    """In one kernel where PyTorch has it."""
+    try:
+        return torch.optim.AdamW(parameters, lr=rate, fused=True)
+    except (TypeError, RuntimeError):  # before 2.0; on CPUs before 2.4
+        return torch.optim.AdamW(parameters, lr=rate)
 
 
-def resnet18():
-    layers = [nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(3, 2, 1)]
-    width = 64
-    for outputs, stride in ((64, 1), (64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), (512, 1)):
-        layers.append(Block(width, outputs, stride))
-        width = outputs
-    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 1000))
-
-
-def lenet():
-    return nn.Sequential(nn.Conv2d(1, 20, 5), nn.MaxPool2d(2), nn.Conv2d(20, 50, 5), nn.MaxPool2d(2), nn.Flatten(),
-                         nn.Linear(800, 500), nn.ReLU(), nn.Linear(500, 10))
+def training_step(optimizer, loss):
+    def step():
+        optimizer.zero_grad(set_to_none=True)
+        loss().backward()
+        optimizer.step()
+    return step
 
 
 def steps(rates, name, make, batch):
@@ -211,71 +231,11 @@ def steps(rates, name, make, batch):
         return
     channels, size, classes = IMAGES[name]
     model = make().to(DEVICE)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    optimizer = adamw(model.parameters(), 1e-3)
     x = torch.rand(batch, channels, size, size, device=DEVICE)
     y = torch.randint(classes, (batch,), device=DEVICE)
-
-    def step():
-        optimizer.zero_grad(set_to_none=True)
-        F.cross_entropy(model(x), y).backward()
-        optimizer.step()
-
-    rates.add(name, "steps/s", 1, step, batch=batch)
-
-
-class Decoder(nn.Module):
-    """SmolLM2-135M's shape; rank > 0: only adapters on q, k, v and o learn."""
-
-    def __init__(self, rank, layers=30, dim=576, hidden=1536, heads=9, kv_heads=3, vocab=49152):
-        super().__init__()
-        self.heads, self.kv_heads, self.head = heads, kv_heads, dim // heads
-        self.embed = nn.Embedding(vocab, dim)
-        kv = kv_heads * self.head
-        shapes = {"q": (dim, dim), "k": (dim, kv), "v": (dim, kv), "o": (dim, dim), "gate": (dim, hidden),
-                  "up": (dim, hidden), "down": (hidden, dim)}
-        self.blocks = nn.ModuleList(nn.ModuleDict({n: nn.Linear(*s, bias=False) for n, s in shapes.items()})
-                                    for _ in range(layers))
-        self.norms = nn.ParameterList(nn.Parameter(torch.ones(dim)) for _ in range(2 * layers + 1))
-        self.adapters = nn.ModuleList()
-        if rank:
-            self.requires_grad_(False)
-            self.adapters.extend(
-                nn.ModuleDict({n: nn.Sequential(nn.Linear(shapes[n][0], rank, bias=False),
-                                                nn.Linear(rank, shapes[n][1], bias=False)) for n in "qkvo"})
-                for _ in range(layers))
-
-    def linear(self, i, name, x):
-        y = self.blocks[i][name](x)
-        return y + 2 * self.adapters[i][name](x) if len(self.adapters) and name in "qkvo" else y
-
-    def rotate(self, x):
-        half = self.head // 2
-        angle = torch.outer(torch.arange(x.shape[2], device=x.device),
-                            100000.0 ** (-torch.arange(half, device=x.device) / half))
-        a, b = x[..., :half], x[..., half:]
-        return torch.cat((a * angle.cos() - b * angle.sin(), b * angle.cos() + a * angle.sin()), -1)
-
-    def norm(self, i, x):
-        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-5) * self.norms[i]
-
-    def forward(self, tokens):
-        x = self.embed(tokens)
-        batch, seq, _ = x.shape
-
-        def split(y, heads):
-            return y.view(batch, seq, heads, self.head).transpose(1, 2)
-
-        for i in range(len(self.blocks)):
-            h = self.norm(2 * i, x)
-            q = self.rotate(split(self.linear(i, "q", h), self.heads))
-            k = self.rotate(split(self.linear(i, "k", h), self.kv_heads))
-            v = split(self.linear(i, "v", h), self.kv_heads)
-            k, v = (t.repeat_interleave(self.heads // self.kv_heads, 1) for t in (k, v))
-            y = attend(q, k, v)
-            x = x + self.linear(i, "o", y.transpose(1, 2).reshape(batch, seq, -1))
-            h = self.norm(2 * i + 1, x)
-            x = x + self.linear(i, "down", F.silu(self.linear(i, "gate", h)) * self.linear(i, "up", h))
-        return F.linear(self.norm(-1, x), self.embed.weight)
+    rates.add(name, "steps/s", 1,
+              lambda wrap: training_step(optimizer, wrap(lambda: F.cross_entropy(model(x), y))), step=True, batch=batch)
 
 
 def language_steps(rates, seq):
@@ -284,23 +244,13 @@ def language_steps(rates, seq):
         if not rates.wants(case, "tokens/s"):
             continue
         model = Decoder(rank).to(DEVICE)
-        optimizer = torch.optim.AdamW([w for w in model.parameters() if w.requires_grad], lr=1e-4)
+        optimizer = adamw([w for w in model.parameters() if w.requires_grad], 1e-4)
         tokens = torch.randint(49152, (1, seq + 1), device=DEVICE)
 
-        def step(model=model, optimizer=optimizer, tokens=tokens):
-            optimizer.zero_grad(set_to_none=True)
-            F.cross_entropy(model(tokens[:, :-1]).flatten(0, 1), tokens[:, 1:].flatten()).backward()
-            optimizer.step()
+        def loss(model=model, tokens=tokens):
+            return F.cross_entropy(model(tokens[:, :-1]).flatten(0, 1), tokens[:, 1:].flatten())
 
-        rates.add(case, "tokens/s", seq, step, tokens=seq)
-
-
-def write_images(name, count, folder):
-    import numpy as np
-    channels, size, classes = IMAGES[name]
-    generator = np.random.default_rng(1)
-    np.save(f"{folder}/x.npy", generator.random((count, channels, size, size), dtype=np.float32))
-    np.save(f"{folder}/y.npy", generator.integers(classes, size=count).astype(np.int32))
+        rates.add(case, "tokens/s", seq, lambda wrap: training_step(optimizer, wrap(loss)), step=True, tokens=seq)
 
 
 def main():
@@ -309,6 +259,7 @@ def main():
     parser.add_argument("--large", action="store_true")
     parser.add_argument("--all", action="store_true", help="a CPU gets whole networks too")
     parser.add_argument("--full", action="store_true", help="a CPU gets what a GPU gets, and takes its time")
+    parser.add_argument("--rounded", action="store_true", help="TF32, and f16 and bf16 among what is large")
     parser.add_argument("--only", default="", help="cases whose name holds this")
     parser.add_argument("--limit", type=float, default=0, metavar="SECONDS", help="cases begin within that time")
     parser.add_argument("--processor-time", action="store_true")
@@ -317,28 +268,31 @@ def main():
     if options.images:
         write_images(options.images[0], int(options.images[1]), options.images[2])
         return
-    torch.backends.cuda.matmul.allow_tf32 = False
-    torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cuda.matmul.allow_tf32 = options.rounded
+    torch.backends.cudnn.allow_tf32 = options.rounded
     torch.manual_seed(1)
     if not CUDA:
         torch.set_num_threads(os.cpu_count())
     clock = per_thread if options.processor_time and not CUDA else time.perf_counter
     device = torch.cuda.get_device_name() if CUDA else f"CPU, {torch.get_num_threads()} threads"
     torch.ones(2, 2) @ torch.ones(2, 2)  # loads what products are by
-    tell({"version": torch.__version__, "device": device, "cuda": CUDA, "blas": blas()})
+    tell({"version": torch.__version__, "device": device, "cuda": CUDA, "blas": blas(), "tf32": CUDA and options.rounded})
     rates = Rates(options, clock)
     small = not (CUDA or options.full)
-    products(rates, (256, 512) if small else (256, 512, 768, 1024))
+    f32 = [("", torch.float32)]
+    narrow = [("f16 ", torch.float16), ("bf16 ", torch.bfloat16)]
+    products(rates, (256, 512) if small else (256, 512, 768, 1024), f32)
     convolutions(rates)
-    bandwidth(rates, False)
+    bandwidth(rates, 2048, "4M")
     steps(rates, "lenet", lenet, 64)
+    if options.large:
+        products(rates, (4096, 8192), f32 + narrow if options.rounded else f32)
+        bandwidth(rates, 8192, "64M")
+        attention(rates, torch.float16 if options.rounded else torch.float32)
     if options.all or not small:
         steps(rates, "resnet18", resnet18, 32 if CUDA else 8 if options.full else 1)
         language_steps(rates, 32 if small else 128)
     if options.large:
-        products(rates, (4096, 8192), True)
-        bandwidth(rates, True)
-        attention(rates)
         language_steps(rates, 1024)
 
 
