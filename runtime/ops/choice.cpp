@@ -397,6 +397,11 @@ bool is_avoided(const gpu::Caps& caps, shaders::KernelId kernel) {
   return !caps.advice.avoided.empty() && caps.advice.avoided.contains(shaders::kernel_info(kernel).name);
 }
 
+Status no_other_kernel(const gpu::Caps& caps, std::string_view kernel) {
+  return unsupported("Kernel ", kernel, " failed its self-test on \"", caps.device_name, "\" (driver ",
+                     caps.driver_info, "), and graft has no other for this.");
+}
+
 std::uint32_t cpu_lanes(const gpu::Caps& caps) {
   // No CPU runs wider ones, and without subgroups nothing tells: 256 bits are the most common.
   return caps.subgroup_size < 4 || caps.subgroup_size > 16 ? 8 : std::bit_floor(caps.subgroup_size);

@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 
+#include "platform/base/status.h"
 #include "platform/gpu/gpu.h"
 #include "shaders/kernels.gen.h"
 
@@ -93,6 +94,8 @@ bool rounds_products(const gpu::Caps& caps);
 
 /// Whether the kernel failed its self-test on this device.
 bool is_avoided(const gpu::Caps& caps, shaders::KernelId kernel);
+/// What to say where there is no way around it.
+Status no_other_kernel(const gpu::Caps& caps, std::string_view kernel);
 
 /// Lanes of a subgroup as CPU kernels use them: a power of two from 4 to 16.
 std::uint32_t cpu_lanes(const gpu::Caps& caps);

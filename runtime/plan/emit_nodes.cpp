@@ -2,6 +2,7 @@
 
 #include "platform/base/checked.h"
 #include "runtime/core/op_def.h"
+#include "runtime/ops/choice.h"
 #include "runtime/plan/draft.h"
 
 namespace graft {
@@ -67,8 +68,7 @@ Status check_binding(const Draft& d, const Node& node, const Emission& emission,
 Status check_dispatch(const Draft& d, const Node& node, const Emission& emission, const DispatchDesc& dispatch) {
   const gpu::Caps& caps = d.caps;
   if (is_avoided(caps, dispatch.kernel)) {
-    return unsupported("Kernel ", shaders::kernel_info(dispatch.kernel).name, " failed its self-test on \"",
-                       caps.device_name, "\" (driver ", caps.driver_info, "), and graft has no other for this.");
+    return no_other_kernel(caps, shaders::kernel_info(dispatch.kernel).name);
   }
   if (dispatch.push.size() > caps.max_push_constants) {
     return unsupported("Kernel ", shaders::kernel_info(dispatch.kernel).name, " takes ", dispatch.push.size(),

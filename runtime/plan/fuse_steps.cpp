@@ -2,6 +2,7 @@
 #include <map>
 #include <set>
 
+#include "runtime/ops/choice.h"
 #include "runtime/plan/chain.h"
 #include "runtime/plan/draft.h"
 #include "shaders/binary/binary_fn.h"
@@ -173,6 +174,7 @@ class Fuser {
       kept.push_back(static_cast<char>(wanted(output.binding, s)));
     }
     auto joined = join_chains(first, kept, second);
+    if (joined && !joined->source && is_avoided(d_.caps, shaders::KernelId::chain__f32)) return false;
     if (!joined || !may_move(p, s, *joined) || !may_overwrite(*joined) || !fits(*joined)) return false;
     take(p, s, std::move(*joined));
     return true;

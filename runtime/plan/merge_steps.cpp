@@ -4,6 +4,7 @@
 #include <map>
 
 #include "platform/base/checked.h"
+#include "runtime/ops/choice.h"
 #include "runtime/plan/draft.h"
 
 namespace graft {
@@ -137,7 +138,7 @@ class Merger {
         kernel.storage == 0 && kernel.specialization.empty() && step.groups[1] == 1 && step.groups[2] == 1;
     // Tables count words: elements of 16 bits are none.
     if (!table || !plain || kernel.storage != 0 || kernel.bindings > kBases) return std::nullopt;
-    return table;
+    return is_avoided(caps_, table->id) ? std::nullopt : table;
   }
 
   /// The turn of step s, which may run from its own turn on to `latest`.
