@@ -479,4 +479,31 @@ Result<std::vector<std::uint32_t>> narrow_kernel(const shaders::KernelInfo& kern
   return words;
 }
 
+namespace {
+
+std::string native_form(const shaders::KernelInfo& kernel, BindingStorage storage) {
+  std::string name(kernel.name);
+  for (const DType dtype : {DType::f16, DType::bf16}) {
+    for (std::size_t binding = 0; binding < kMaxNarrowBindings; ++binding) {
+      if (binding_storage(storage, binding) != stored_as(dtype)) continue;
+      name += cat("@", dtype_name(dtype));
+      break;
+    }
+  }
+  return name;
+}
+
+}  // namespace
+
+bool is_native(const shaders::KernelInfo& kernel, BindingStorage storage, const gpu::Caps& caps) {
+  if (!caps.storage_16bit || caps.advice.avoided.empty()) return caps.storage_16bit;
+  return !caps.advice.avoided.contains(native_form(kernel, storage));
+}
+
+std::string form_name(const shaders::KernelInfo& kernel, BindingStorage storage, const gpu::Caps& caps) {
+  std::string name = native_form(kernel, storage);
+  if (storage != 0 && !is_native(kernel, storage, caps)) name += " in words";
+  return name;
+}
+
 }  // namespace graft

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "platform/base/status.h"
@@ -23,5 +24,12 @@ namespace graft {
 /// else than 32-bit numbers, or is used other than by loads and stores of its elements.
 Result<std::vector<std::uint32_t>> narrow_kernel(const shaders::KernelInfo& kernel, BindingStorage storage,
                                                  bool native);
+
+/// The name under which a kernel's form for 16-bit elements has a verdict of the self-test: "matmul__f32@f16", and
+/// "matmul__f32@f16 in words" where elements are halves of words; "matmul__f32" where `storage` is 0.
+std::string form_name(const shaders::KernelInfo& kernel, BindingStorage storage, const gpu::Caps& caps);
+
+/// Whether a kernel's 16-bit elements are such on this device: it has them, and the kernel did not fail with them.
+bool is_native(const shaders::KernelInfo& kernel, BindingStorage storage, const gpu::Caps& caps);
 
 }  // namespace graft

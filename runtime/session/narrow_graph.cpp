@@ -1,17 +1,20 @@
-#include "tests/support/narrow_graph.h"
-
-#include <bit>
-#include <cmath>
+#include "runtime/session/narrow_graph.h"
 
 #include "platform/base/half.h"
 #include "runtime/core/op_def.h"
 #include "runtime/train/precision.h"
 
-namespace graft::test {
+namespace graft {
 namespace {
 
+// Such as no chain takes in, where there is an axis: the kernels beside it stay those that they are.
 Result<ValueId> add_copy(Graph& graph, ValueId v, const std::string& node, const std::vector<std::string>& names) {
-  GRAFT_TRY_ASSIGN(const NodeId id, graph.add_node(Op::affine, {v}, {{"alpha", 1.0}, {"beta", 0.0}}, node, names));
+  const Ints ends = graph.value(v).shape.values();
+  const Attrs all = {{"starts", Ints(ends.size(), 0)}, {"ends", ends}, {"steps", Ints(ends.size(), 1)}};
+  const Attrs same = {{"alpha", 1.0}, {"beta", 0.0}};
+  const bool scalar = ends.empty();
+  GRAFT_TRY_ASSIGN(const NodeId id,
+                   graph.add_node(scalar ? Op::affine : Op::slice, {v}, scalar ? same : all, node, names));
   return graph.node(id).outputs[0];
 }
 
@@ -68,10 +71,7 @@ Result<Graph> keep_narrow(const Graph& from, DType storage) {
 
 double rounded_to(DType storage, double x) {
   const auto value = static_cast<float>(x);
-  if (storage == DType::f16) return half_to_float(float_to_half(value));
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  if (std::isnan(value)) return value;
-  return std::bit_cast<float>((bits + 0x7fffu + (bits >> 16 & 1u)) & 0xffff0000u);
+  return storage == DType::f16 ? half_to_float(float_to_half(value)) : bfloat_to_float(float_to_bfloat(value));
 }
 
-}  // namespace graft::test
+}  // namespace graft

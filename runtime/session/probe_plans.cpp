@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/exec/narrow_kernel.h"
 #include "runtime/ops/choice.h"
 
 namespace graft {
@@ -42,46 +43,55 @@ std::vector<std::string_view> tile_names(const gpu::Caps& caps) {
   return names;
 }
 
-// `each(name of the kernel, choice of its tile or null)` for every dispatch.
+// `each(kernel, choice of its tile or null)` for every dispatch.
 template <typename Each>
 void each_kernel(const Plan& plan, Each each) {
   for (const Step& step : plan.steps) {
     if (step.kind != StepKind::dispatch) continue;
-    const std::string_view name = shaders::kernel_info(plan.kernels[step.kernel].id).name;
+    const PlanKernel& used = plan.kernels[step.kernel];
+    const std::string_view name = shaders::kernel_info(used.id).name;
     const PlanChoice* tile = nullptr;
     for (const PlanChoice& choice : plan.nodes[step.node].choices) {
       const std::string_view kernel = kernel_of(choice.key);
       if (!kernel.empty() && name.starts_with(kernel)) tile = &choice;
     }
-    each(name, tile);
+    each(used, tile);
   }
 }
 
 }  // namespace
 
 bool has_tile(std::string_view key) { return key.find('/') != key.npos; }
-bool is_ending(std::string_view key) { return key.find("_epilogue") != key.npos; }
 
-std::set<ProofKey> proof_keys(const Plan& plan) {
+DType elements_of(std::string_view key) {
+  const auto named = [&](DType dtype) { return key.find(cat("@", dtype_name(dtype))) != key.npos; };
+  return named(DType::f16) ? DType::f16 : named(DType::bf16) ? DType::bf16 : DType::f32;
+}
+
+bool is_ending(std::string_view key) { return key.find("_epilogue") != key.npos && elements_of(key) == DType::f32; }
+
+std::set<ProofKey> proof_keys(const Plan& plan, const gpu::Caps& caps) {
   std::set<ProofKey> keys;
-  each_kernel(plan, [&](std::string_view name, const PlanChoice* tile) {
-    keys.insert(tile != nullptr ? cat(name, "/", tile->variant) : std::string(name));
+  each_kernel(plan, [&](const PlanKernel& kernel, const PlanChoice* tile) {
+    const shaders::KernelInfo& info = shaders::kernel_info(kernel.id);
+    keys.insert(tile != nullptr ? cat(info.name, "/", tile->variant) : std::string(info.name));
+    if (kernel.storage != 0) keys.insert(form_name(info, kernel.storage, caps));
   });
   return keys;
 }
 
 Result<Plan> plan_probe(const BuiltProbe& built, const gpu::Caps& caps) {
   Residents residents(caps);
-  GRAFT_TRY(residents.add(built.probe.graph));
-  return make_plan(built.probe.graph, caps, residents);
+  GRAFT_TRY(residents.add(built.graph));
+  return make_plan(built.graph, caps, residents);
 }
 
 std::set<ProofKey> usual_tiles(const gpu::Caps& caps, const Plan& plan) {
   std::set<ProofKey> keys;
   const std::vector<std::string_view> tiles = tile_names(caps);
-  each_kernel(plan, [&](std::string_view name, const PlanChoice* tile) {
+  each_kernel(plan, [&](const PlanKernel& kernel, const PlanChoice* tile) {
     if (tile == nullptr) return;
-    for (const std::string_view other : tiles) keys.insert(cat(name, "/", other));
+    for (const std::string_view other : tiles) keys.insert(cat(shaders::kernel_info(kernel.id).name, "/", other));
   });
   return keys;
 }

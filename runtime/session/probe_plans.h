@@ -11,11 +11,14 @@
 
 namespace graft {
 
-/// What there is to prove about a plan: each kernel by name; those with tiles by name and tile. A variant that ends
-/// with a chain (-DEPILOGUE) is a kernel of its own.
-std::set<ProofKey> proof_keys(const Plan& plan);
+/// What there is to prove about a plan on a device: each kernel by name; those with tiles by name and tile. A variant
+/// that ends with a chain (-DEPILOGUE) is a kernel of its own. Where a kernel's bindings hold 16-bit elements its form
+/// for these (form_name() of runtime/exec/narrow_kernel.h) is proven beside it, whatever the tile.
+std::set<ProofKey> proof_keys(const Plan& plan, const gpu::Caps& caps);
 
 bool has_tile(std::string_view key);
+/// Of which elements: f32 unless it is a form for others.
+DType elements_of(std::string_view key);
 /// Whether it is of a kernel that ends with a chain: graft can do without it wherever it has the kernel as it is.
 bool is_ending(std::string_view key);
 

@@ -46,9 +46,9 @@ class FilledDevice final : public gpu::WithCaps {
 
 Result<std::string> fault_of_probe(gpu::Device& device, const BuiltProbe& built, double tolerance) {
   RefTensors expected = built.feeds;
-  GRAFT_TRY(interpret(built.probe.graph, expected, built.step));
+  GRAFT_TRY(interpret(built.graph, expected, built.step));
   FilledDevice filled(device);
-  const auto actual = run_on_device(filled, built.probe.graph, built.feeds, built.step, {});
+  const auto actual = run_on_device(filled, built.graph, built.feeds, built.step, {});
   if (!actual.ok()) {
     const Code code = actual.status().code();
     if (code == Code::device_lost || code == Code::out_of_memory) return actual.status();

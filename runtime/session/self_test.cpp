@@ -18,12 +18,21 @@ bool is_rounding(std::string_view key) {
                              [&](std::string_view part) { return key.find(part) != key.npos; });
 }
 
-double tolerance_of(const std::set<ProofKey>& keys) {
+double tolerance_of(const std::set<ProofKey>& keys, DType elements) {
   const bool integers = std::ranges::any_of(keys, [](const ProofKey& key) { return key.find("_dot8") != key.npos; });
-  return integers                                 ? kIntegerProbeTolerance
-         : std::ranges::any_of(keys, is_rounding) ? kRoundedProbeTolerance
-                                                  : kProbeTolerance;
+  const double products = integers                                 ? kIntegerProbeTolerance
+                          : std::ranges::any_of(keys, is_rounding) ? kRoundedProbeTolerance
+                                                                   : kProbeTolerance;
+  const double rounding = elements == DType::f16 ? 0x1p-11 : elements == DType::bf16 ? 0x1p-8 : 0;
+  return products + kNarrowProbeRoundings * rounding;
 }
+
+bool any_about(const std::set<ProofKey>& keys, DType elements) {
+  return std::ranges::any_of(keys, [&](const ProofKey& key) { return elements_of(key) == elements; });
+}
+
+// Forms for f32 first: those for others are kernels proven by then, with other loads and stores.
+constexpr DType kElements[] = {DType::f32, DType::f16, DType::bf16};
 
 // The device as one whose user allows all rounding.
 void allow_rounding(gpu::WithCaps& device) { device.edit().matmul_precision = gpu::MatmulPrecision::medium; }
@@ -31,25 +40,25 @@ void allow_rounding(gpu::WithCaps& device) { device.edit().matmul_precision = gp
 }  // namespace
 
 Result<bool> SelfTest::check(gpu::Device& device, std::span<const Plan* const> plans) {
-  std::set<ProofKey> wanted;
-  for (const Plan* plan : plans) {
-    for (const ProofKey& key : proof_keys(*plan)) {
-      if (!profile_.known(key)) wanted.insert(key);
+  std::set<ProofKey> used, wanted;
+  for (const Plan* plan : plans) used.merge(proof_keys(*plan, device.caps()));
+  wanted = unknown(used);
+  if (wanted.empty()) {
+    if (std::exchange(failed_, false)) return true;
+    for (const ProofKey& key : used) {
+      if (profile_.failed().contains(key)) return no_other_kernel(device.caps(), key);
     }
+    return false;
   }
-  if (wanted.empty()) return std::exchange(failed_, false);
   log_(LogLevel::info, "Testing ", wanted.size(), " kernels on \"", device.caps().device_name, "\".");
   // What larger problems choose needs a search, if anything is left.
   for (const bool others : {false, true}) {
-    for (const OpProbe& probe : self_test_probes()) {
-      if (wanted.empty()) break;
-      GRAFT_TRY(run_probe(device, probe, others, wanted));
-      if (std::ranges::none_of(wanted, is_rounding)) continue;
-      gpu::WithCaps rounding(device);
-      allow_rounding(rounding);
-      Status rounded = run_probe(rounding, probe, others, wanted);
-      device.set_advice(profile_.advice());
-      GRAFT_TRY(std::move(rounded));
+    for (const DType elements : kElements) {
+      for (const OpProbe& probe : self_test_probes()) {
+        // Where a form failed another takes its place, which is proven before the rest is run beside it.
+        if (!any_about(wanted, elements) || (elements != DType::f32 && failed_)) break;
+        GRAFT_TRY(run_probe(device, probe, elements, others, wanted));
+      }
     }
     std::erase_if(wanted, [&](const ProofKey& key) { return profile_.known(key); });
   }
@@ -65,38 +74,74 @@ Result<bool> SelfTest::check(gpu::Device& device, std::span<const Plan* const> p
 Status SelfTest::check_all(gpu::Device& device) {
   profile_.forget_verdicts();
   device.set_advice(profile_.advice());
-  for (const OpProbe& probe : self_test_probes()) {
-    GRAFT_TRY(check_all_of(device, probe));
-    gpu::WithCaps rounding(device);
-    allow_rounding(rounding);
-    if (!rounds_products(rounding.caps())) continue;
-    GRAFT_TRY(check_all_of(rounding, probe));
-    device.set_advice(profile_.advice());
+  for (const DType elements : kElements) {
+    for (const OpProbe& probe : self_test_probes()) {
+      GRAFT_TRY_ASSIGN(const BuiltProbe built, build_probe(probe, elements));
+      do {
+        failed_ = false;
+        GRAFT_TRY(check_all_of(device, built));
+      } while (failed_ && elements != DType::f32);  // what takes the place of the form that failed
+      gpu::WithCaps rounding(device);
+      allow_rounding(rounding);
+      if (!rounds_products(rounding.caps())) continue;
+      GRAFT_TRY(check_all_of(rounding, built));
+      device.set_advice(profile_.advice());
+    }
   }
   profile_.save();
   return ok_status();
 }
 
-Status SelfTest::check_all_of(gpu::Device& device, const OpProbe& probe) {
-  GRAFT_TRY_ASSIGN(const BuiltProbe built, build_probe(probe));
+Status SelfTest::check_all_of(gpu::Device& device, const BuiltProbe& built) {
   GRAFT_TRY_ASSIGN(const Plan plan, plan_probe(built, device.caps()));
-  std::set<ProofKey> wanted = proof_keys(plan);
-  wanted.merge(usual_tiles(device.caps(), plan));
-  std::erase_if(wanted, [&](const ProofKey& key) { return has_tile(key) && profile_.known(key); });
-  GRAFT_TRY(run_probe(device, probe, false, wanted));
+  std::set<ProofKey> wanted = proof_keys(plan, device.caps());
+  if (built.elements == DType::f32) wanted.merge(usual_tiles(device.caps(), plan));
+  const bool narrow = built.elements != DType::f32;
+  std::erase_if(wanted, [&](const ProofKey& key) {
+    return ((has_tile(key) || narrow) && profile_.known(key)) || elements_of(key) != built.elements;
+  });
+  GRAFT_TRY(run_built(device, built, false, wanted));
   wanted.clear();
   for (const gpu::Advice& forced : advice_for_others(plan, profile_.advice())) {
     gpu::Caps caps = device.caps();
     caps.advice = forced;
     const auto other = plan_probe(built, caps);
-    if (other.ok()) wanted.merge(proof_keys(*other));
+    if (other.ok()) wanted.merge(proof_keys(*other, caps));
   }
-  std::erase_if(wanted, [&](const ProofKey& key) { return has_tile(key) || profile_.known(key); });
-  return wanted.empty() ? ok_status() : run_probe(device, probe, true, wanted);
+  std::erase_if(wanted, [&](const ProofKey& key) {
+    return has_tile(key) || profile_.known(key) || elements_of(key) != built.elements;
+  });
+  return wanted.empty() ? ok_status() : run_built(device, built, true, wanted);
 }
 
-Status SelfTest::run_probe(gpu::Device& device, const OpProbe& probe, bool others, std::set<ProofKey>& wanted) {
-  GRAFT_TRY_ASSIGN(const BuiltProbe built, build_probe(probe));
+Status SelfTest::run_probe(gpu::Device& device, const OpProbe& probe, DType elements, bool others,
+                           std::set<ProofKey>& wanted) {
+  GRAFT_TRY_ASSIGN(const BuiltProbe built, build_probe(probe, elements));
+  GRAFT_TRY(run_built(device, built, others, wanted));
+  if (std::ranges::none_of(wanted, is_rounding)) return ok_status();
+  gpu::WithCaps rounding(device);
+  allow_rounding(rounding);
+  Status rounded = run_built(rounding, built, others, wanted);
+  device.set_advice(profile_.advice());
+  return rounded;
+}
+
+// Of a probe of forms for 16-bit elements, what is not about these: else it would be blamed for them.
+Status SelfTest::prove_wide(gpu::Device& device, const BuiltProbe& built) {
+  const auto plan = plan_probe(built, device.caps());
+  if (!plan.ok()) return ok_status();
+  std::set<ProofKey> keys = unknown(proof_keys(*plan, device.caps()));
+  std::erase_if(keys, [](const ProofKey& key) { return elements_of(key) != DType::f32; });
+  if (keys.empty()) return ok_status();
+  BuiltProbe wide = built;
+  wide.elements = DType::f32;
+  for (std::uint32_t v = 0; v < wide.graph.values().size(); ++v) {
+    wide.graph.mutable_value(ValueId{v}).storage = DType::f32;
+  }
+  return run_advised(device, wide, keys);
+}
+
+Status SelfTest::run_built(gpu::Device& device, const BuiltProbe& built, bool others, std::set<ProofKey>& wanted) {
   if (!others) GRAFT_TRY(run_planned(device, built, profile_.advice(), wanted));
   const auto plan = plan_probe(built, device.caps());
   if (!plan.ok()) return ok_status();
@@ -146,13 +191,17 @@ Status SelfTest::run_planned(gpu::Device& device, const BuiltProbe& built, const
 Status SelfTest::run_advised(gpu::Device& device, const BuiltProbe& built, std::set<ProofKey>& wanted) {
   const auto keys_here = [&] {
     const auto plan = plan_probe(built, device.caps());
-    return plan.ok() ? proof_keys(*plan) : std::set<ProofKey>();
+    return plan.ok() ? proof_keys(*plan, device.caps()) : std::set<ProofKey>();
   };
   const auto any_wanted = [&](const std::set<ProofKey>& keys) {
     return std::ranges::any_of(keys, [&](const ProofKey& key) { return wanted.contains(key); });
   };
   std::set<ProofKey> keys = keys_here();
   if (!any_wanted(keys)) return ok_status();
+  if (built.elements != DType::f32) {
+    GRAFT_TRY(prove_wide(device, built));
+    if (failed_) return ok_status();  // the next plans are others
+  }
   const std::set<ProofKey> fresh = unknown(keys);
   if (fresh.size() > 1 && std::ranges::any_of(fresh, is_ending)) {
     GRAFT_TRY(run_up_to_last_ending(device, built, fresh));
@@ -173,7 +222,7 @@ Status SelfTest::run_up_to_last_ending(gpu::Device& device, const BuiltProbe& bu
     advice.avoided.insert(fresh.begin(), fresh.end());
     device.set_advice(std::move(advice));
     const auto plan = plan_probe(built, device.caps());
-    std::set<ProofKey> first = plan.ok() ? unknown(proof_keys(*plan)) : std::set<ProofKey>();
+    std::set<ProofKey> first = plan.ok() ? unknown(proof_keys(*plan, device.caps())) : std::set<ProofKey>();
     GRAFT_TRY(run_advised(device, built, first));
     forced.avoided.merge(profile_.advice().avoided);
   }
@@ -187,7 +236,7 @@ Status SelfTest::prove(gpu::Device& device, const BuiltProbe& built, const std::
   if (suspects.empty()) suspects = keys;
   const std::set<ProofKey> blamed = to_blame(device, built, suspects);
   profile_.begin_probe(blamed);
-  const auto fault = fault_of_probe(device, built, tolerance_of(keys));
+  const auto fault = fault_of_probe(device, built, tolerance_of(keys, built.elements));
   if (!fault.ok() && fault.status().code() == Code::out_of_memory) {
     // That says nothing of the kernels: none gets a verdict, and none counts as being tested any more.
     profile_.save();

@@ -26,13 +26,15 @@ class SelfTest final : public KernelProof {
   Status check_all(gpu::Device& device);
 
  private:
-  Status check_all_of(gpu::Device& device, const OpProbe& probe);
+  Status check_all_of(gpu::Device& device, const BuiltProbe& built);
+  Status run_probe(gpu::Device& device, const OpProbe& probe, DType elements, bool others, std::set<ProofKey>& wanted);
   /// Runs a probe as it is and with every tile of `wanted` that it can take, or (`others`) with the kernels that its
   /// families offer beside those chosen; takes what was tested out of `wanted`.
-  Status run_probe(gpu::Device& device, const OpProbe& probe, bool others, std::set<ProofKey>& wanted);
+  Status run_built(gpu::Device& device, const BuiltProbe& built, bool others, std::set<ProofKey>& wanted);
   /// As planned where the device follows `forced`; where that holds nothing that is wanted, nothing is run.
   Status run_planned(gpu::Device& device, const BuiltProbe& built, const gpu::Advice& forced,
                      std::set<ProofKey>& wanted);
+  Status prove_wide(gpu::Device& device, const BuiltProbe& built);
   Status run_advised(gpu::Device& device, const BuiltProbe& built, std::set<ProofKey>& wanted);
   Status run_up_to_last_ending(gpu::Device& device, const BuiltProbe& built, std::set<ProofKey> fresh);
   Status prove(gpu::Device& device, const BuiltProbe& built, const std::set<ProofKey>& keys,

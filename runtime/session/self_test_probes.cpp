@@ -5,6 +5,7 @@
 
 #include "runtime/core/op_def.h"
 #include "runtime/core/quantized.h"
+#include "runtime/session/narrow_graph.h"
 
 namespace graft {
 namespace {
@@ -293,7 +294,7 @@ const std::vector<OpProbe>& self_test_probes() {
   return probes;
 }
 
-Result<BuiltProbe> build_probe(const OpProbe& probe) {
+Result<BuiltProbe> build_probe(const OpProbe& probe, DType elements) {
   const bool differentiable = std::holds_alternative<VjpFn>(op_def(probe.op).gradient) && !probe.operands.empty();
   std::vector<ProbeInput> inputs;
   std::vector<Fed> fed;
@@ -303,16 +304,22 @@ Result<BuiltProbe> build_probe(const OpProbe& probe) {
     inputs.push_back({operand.dtype, Shape::of(operand.dims), operand.kind, !is_quantized(operand.dtype)});
     any_float = any_float || is_float(operand.dtype);
   }
-  BuiltProbe built;
-  GRAFT_TRY_ASSIGN(built.probe, make_probe(probe.op, inputs, probe.attrs, differentiable && any_float ? 1 : 0));
-  Graph& graph = built.probe.graph;
-  for (const auto& [output, cotangent] : built.probe.weighted) {
-    fed.push_back({cotangent, {graph.value(graph.find_value(cotangent)).shape.values()}});
+  GRAFT_TRY_ASSIGN(Probe made, make_probe(probe.op, inputs, probe.attrs, differentiable && any_float ? 1 : 0));
+  for (const auto& [output, cotangent] : made.weighted) {
+    fed.push_back({cotangent, {made.graph.value(made.graph.find_value(cotangent)).shape.values()}});
   }
-  if (probe.then || probe.ended) GRAFT_TRY(add_what_follows(probe, graph, fed));
-  if (probe.twice) GRAFT_TRY(add_again(probe, graph, fed));
+  if (probe.then || probe.ended) GRAFT_TRY(add_what_follows(probe, made.graph, fed));
+  if (probe.twice) GRAFT_TRY(add_again(probe, made.graph, fed));
+  BuiltProbe built{.graph = std::move(made.graph), .elements = elements};
   std::mt19937_64 random(17);
   for (const Fed& value : fed) built.feeds[value.name] = operand_of(value.operand, random);
+  if (elements != DType::f32) {
+    GRAFT_TRY_ASSIGN(built.graph, keep_narrow(built.graph, elements));
+    for (const Fed& value : fed) {
+      if (value.operand.dtype != DType::f32) continue;
+      for (double& x : built.feeds[value.name].data) x = rounded_to(elements, x);
+    }
+  }
   built.step.learning_rate[0] = 0.01;
   built.step.bias_correction1[0] = 0.1;
   built.step.bias_correction2[0] = 0.001;

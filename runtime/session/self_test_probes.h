@@ -34,13 +34,15 @@ struct OpProbe {
 
 const std::vector<OpProbe>& self_test_probes();
 
-/// The probe as a graph with its gradients, and what is fed to it: always the same numbers.
+/// The probe as a graph with its gradients, and what is fed to it: always the same numbers. `elements`: as which
+/// results and inputs of f32 are kept, f16 or bf16 where forms of kernels for these are to be proven.
 struct BuiltProbe {
-  Probe probe;
+  Graph graph;
+  DType elements = DType::f32;
   RefTensors feeds;
   RefStepState step;
 };
-Result<BuiltProbe> build_probe(const OpProbe& probe);
+Result<BuiltProbe> build_probe(const OpProbe& probe, DType elements = DType::f32);
 
 /// Largest error of a result, as a share of its root mean square. The problems are small: rounding to f32 stays below
 /// 1e-5, and operands that are rounded to f16 make errors of 1e-3 at most; those rounded to 8 bits of 4e-3, the largest
@@ -48,6 +50,9 @@ Result<BuiltProbe> build_probe(const OpProbe& probe);
 inline constexpr double kProbeTolerance = 1e-4;
 inline constexpr double kRoundedProbeTolerance = 5e-3;
 inline constexpr double kIntegerProbeTolerance = 1.5e-2;
+/// Beside these, where elements have 16 bits: so many times the error of one rounding. A gradient of attention is off
+/// by up to 36 of them, nothing else by 16.
+inline constexpr double kNarrowProbeRoundings = 64;
 
 /// Runs it on the device and in the reference. Empty where they agree, else what was wrong. An error where the device
 /// was lost or had no memory for it.

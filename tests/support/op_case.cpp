@@ -8,7 +8,7 @@
 #include "runtime/core/quantized.h"
 #include "runtime/reference/device_run.h"
 #include "runtime/reference/probe.h"
-#include "tests/support/narrow_graph.h"
+#include "runtime/session/narrow_graph.h"
 #include "tests/support/run_graph.h"
 
 namespace graft::test {

@@ -9,9 +9,9 @@
 
 #include "runtime/data/random.h"
 #include "runtime/exec/run_once.h"
+#include "runtime/session/narrow_graph.h"
 #include "tests/support/edited_device.h"
 #include "tests/support/gpu_device.h"
-#include "tests/support/narrow_graph.h"
 #include "tests/support/networks.h"
 
 namespace graft {
@@ -314,7 +314,7 @@ TEST_P(PlanFuse, GivesTheSameBitsOfValuesKeptIn16Bits) {
     // Pipelines take time.
     if (storage == DType::bf16 && (GetParam().apart != 3 || GetParam().together != 1)) continue;
     SCOPED_TRACE(dtype_name(storage));
-    const auto narrow = test::keep_narrow(g.graph, storage);
+    const auto narrow = keep_narrow(g.graph, storage);
     ASSERT_TRUE(narrow.ok()) << narrow.status().message();
     const auto together = test::checked_plan(*narrow);
     const auto apart = test::checked_plan(*narrow, {}, {.fuse = false});

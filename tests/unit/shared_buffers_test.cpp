@@ -76,12 +76,12 @@ TEST_F(SharedBuffers, GiveTheSameBits) {
     const auto built = build_probe(probe);
     ASSERT_TRUE(built.ok()) << built.status().message();
     std::string fresh;
-    for (const std::string& name : sharing(built->probe.graph)) fresh += seen.insert(name).second ? " " + name : "";
+    for (const std::string& name : sharing(built->graph)) fresh += seen.insert(name).second ? " " + name : "";
     if (fresh.empty()) continue;  // nothing that an earlier one had not
     SCOPED_TRACE(fresh);
     const RunOnceOptions options{.check_plan = true};
-    const auto expected = run_on_device(*many_, built->probe.graph, built->feeds, built->step, options);
-    const auto actual = run_on_device(*few_, built->probe.graph, built->feeds, built->step, options);
+    const auto expected = run_on_device(*many_, built->graph, built->feeds, built->step, options);
+    const auto actual = run_on_device(*few_, built->graph, built->feeds, built->step, options);
     ASSERT_TRUE(expected.ok()) << expected.status().message();
     ASSERT_TRUE(actual.ok()) << actual.status().message();
     for (const auto& [name, tensor] : *expected) EXPECT_EQ(tensor.data, actual->at(name).data) << name;
