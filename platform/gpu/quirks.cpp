@@ -234,4 +234,15 @@ void apply_quirks(Caps& caps) {
 
 bool is_swiftshader(const Caps& caps) { return caps.type == DeviceType::cpu && caps.vendor_id == 0x1ae0; }
 
+std::uint32_t lanes_side_by_side(const Caps& caps) {
+  // "llvmpipe (LLVM 15.0.6, 256 bits)": of vectors, with 32 for each invocation.
+  if (caps.type != DeviceType::cpu) return 0;
+  for (const std::uint32_t bits : {128u, 256u, 512u}) {
+    if (caps.device_name.starts_with("llvmpipe") && caps.device_name.ends_with(cat(", ", bits, " bits)"))) {
+      return bits / 32;
+    }
+  }
+  return 0;
+}
+
 }  // namespace graft::gpu

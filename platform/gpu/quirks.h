@@ -49,4 +49,8 @@ void apply_quirks(Caps& caps);
 /// Google's Vulkan device in software. Not a quirk: kernels of another shape suit its compiler.
 bool is_swiftshader(const Caps& caps);
 
+/// How many invocations a software device runs side by side, whatever its capabilities were made to say of subgroups;
+/// 0 where its name does not tell.
+std::uint32_t lanes_side_by_side(const Caps& caps);
+
 }  // namespace graft::gpu

@@ -45,11 +45,13 @@ bool has_attention_matrices(const Caps& caps, const ChoiceShape& s) {
   return s.rounded && matrix_tile_fits(caps, MatrixTile({1, 1, 32, 32})) && 128 % caps.matrix_subgroup == 0;
 }
 
-// Four rows of keys in each lane, `rows` of the others handed round, and sums of whole heads that fit a cache.
+// Four rows of keys in each lane, `rows` of the others handed round, and sums of whole heads that fit a cache;
+// SwiftShader compiles long kernels for seconds.
 template <std::uint32_t rows>
 bool can_shuffle_heads(const Caps& caps, const ChoiceShape& s) {
   const std::uint64_t lanes_hold = std::uint64_t{4} * cpu_lanes(caps);
-  return can_shuffle(caps) && s.k % 4 == 0 && (rows == 4 || rows * ((s.k + lanes_hold - 1) / lanes_hold) <= 64);
+  const std::uint64_t most = gpu::is_swiftshader(caps) ? 64 : 128;
+  return can_shuffle(caps) && s.k % 4 == 0 && (rows == 4 || rows * ((s.k + lanes_hold - 1) / lanes_hold) <= most);
 }
 
 bool whole_pairs(const Caps&, const ChoiceShape& s) { return s.n % 8 == 0; }  // of vectors of four channels
@@ -408,10 +410,9 @@ std::uint32_t cpu_lanes(const gpu::Caps& caps) {
 }
 
 ShuffleLanes shuffle_lanes(const gpu::Caps& caps) {
-  // Two narrow subgroups that count as one: what says 4 may run 8 at a time. SwiftShader runs 4, and longer kernels
-  // cost it seconds of compilation.
   const std::uint32_t lanes = cpu_lanes(caps);
-  return lanes == 4 && !gpu::is_swiftshader(caps) ? ShuffleLanes{8, 2} : ShuffleLanes{lanes, 1};
+  const std::uint32_t clusters = std::max(gpu::lanes_side_by_side(caps), lanes) / lanes;
+  return {lanes * clusters, clusters};
 }
 
 Choice choose(Family family, const gpu::Caps& caps, const ChoiceShape& shape,

@@ -100,7 +100,8 @@ Status no_other_kernel(const gpu::Caps& caps, std::string_view kernel);
 /// Lanes of a subgroup as CPU kernels use them: a power of two from 4 to 16.
 std::uint32_t cpu_lanes(const gpu::Caps& caps);
 
-/// A workgroup of the GEMM by shuffles: invocations, and among how many clusters of them numbers are handed round.
+/// A workgroup of kernels by shuffles: invocations, and in how many clusters of cpu_lanes() numbers are handed round:
+/// as many as the device runs side by side (gpu::lanes_side_by_side()).
 struct ShuffleLanes {
   std::uint32_t all = 8;
   std::uint32_t clusters = 1;

@@ -5,12 +5,12 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
-#extension GL_KHR_shader_subgroup_basic : require
-#extension GL_KHR_shader_subgroup_shuffle : require
-layout(constant_id = 0) const uint kLanes = 8;    // of a subgroup: all, or the first of a wide one
+layout(constant_id = 0) const uint kInvocations = 8;
 layout(constant_id = 1) const uint kVectors = 1;  // of four elements in a head
-layout(constant_id = 2) const uint kRows = 1;     // of a workgroup
+layout(constant_id = 2) const uint kRows = 1;     // of a cluster
+layout(constant_id = 3) const uint kClusters = 1;
 layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
+#include "shaders/common/clusters.glsl"
 #include "shaders/common/index.glsl"
 #include "shaders/common/math.glsl"
 #include "shaders/common/step_state.h"
@@ -26,9 +26,9 @@ layout(binding = 5) writeonly buffer Lse { float lse[]; };
 const float kMasked = -3.0e38;  // a score that no product reaches
 
 void main() {
-  const uint group = flat_workgroup();
+  const uint group = flat_workgroup() * kClusters + own_cluster();
   if (group >= p.batch * p.kv_heads * p.row_tiles) return;
-  const uint lane = gl_SubgroupInvocationID;
+  const uint lane = own_lane();
   const uint first_row = group % p.row_tiles * kRows;
   const uint kv = group / p.row_tiles % p.kv_heads;
   const uint batch = group / p.row_tiles / p.kv_heads;
@@ -92,13 +92,13 @@ void main() {
 
   [[unroll]] for (uint r = 0; r < kRows; ++r) {
     float highest = top[r];
-    [[unroll]] for (uint i = 0; i < kLanes; ++i) highest = max(highest, subgroupShuffle(top[r], i));
+    [[unroll]] for (uint i = 0; i < kLanes; ++i) highest = max(highest, HANDED(top[r], i));
     const float shrink = exp_accurate(top[r] - highest);
     // By constant lanes, which are vector permutes to a CPU driver; by lanes that it must compute they are loops, and
     // take it seconds to compile.
     const float part = total[r] * shrink;
     float sum = 0.0;
-    [[unroll]] for (uint i = 0; i < kLanes; ++i) sum += subgroupShuffle(part, i);
+    [[unroll]] for (uint i = 0; i < kLanes; ++i) sum += HANDED(part, i);
     const bool any = sum != 0.0;  // a row that sees no key gives zeros
     const float factor = any ? shrink / sum : 0.0;
     const bool stored = first_row + r < rows;
@@ -108,7 +108,7 @@ void main() {
         if (first + i < kVectors) {
           const vec4 own_part = result[r * kVectors + min(first + i, kVectors - 1)] * factor;
           vec4 value = vec4(0.0);
-          [[unroll]] for (uint from = 0; from < kLanes; ++from) value += subgroupShuffle(own_part, from);
+          [[unroll]] for (uint from = 0; from < kLanes; ++from) value += HANDED(own_part, from);
           own = lane == i ? value : own;
         }
       }

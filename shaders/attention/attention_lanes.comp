@@ -14,9 +14,9 @@ layout(binding = 6) writeonly buffer Lse { float lse[]; };
 #include "shaders/attention/attention_lanes_documents.glsl"
 
 void main() {
-  const uint group = flat_workgroup();
+  const uint group = flat_workgroup() * kClusters + own_cluster();
   if (group >= p.batch * p.kv_heads * p.row_tiles) return;
-  const uint lane = gl_SubgroupInvocationID;
+  const uint lane = own_lane();
   const uint first_row = group % p.row_tiles * kRows;
   const Head h = Head(group / p.row_tiles / p.kv_heads, group / p.row_tiles % p.kv_heads);
   const int offset = p.from_step != 0u ? int(state.position) : p.offset;
@@ -60,9 +60,9 @@ void main() {
       float before[kHeld];
       [[unroll]] for (uint i = 0u; i < kHeld; ++i) before[i] = top[i];
       [[unroll]] for (uint i = 0u; i < kRows; ++i) {
-        const int low = HANDED(sight, i).x;
-        const int high = HANDED(sight, i).y;
-        const int of_document = HANDED(row_document, i);
+        const int low = HELD(sight, i).x;
+        const int high = HELD(sight, i).y;
+        const int of_document = HELD(row_document, i);
         float most = kMasked;
         [[unroll]] for (uint j = 0u; j < 4u; ++j) {
           const int own = int(key + 4u * lane + j);
@@ -76,8 +76,8 @@ void main() {
       float shrink[kHeld];
       [[unroll]] for (uint i = 0u; i < kHeld; ++i) shrink[i] = exp_weight(before[i] - top[i]);
       [[unroll]] for (uint i = 0u; i < kRows; ++i) {
-        const float most = HANDED(top, i);
-        const float less = HANDED(shrink, i);
+        const float most = HELD(top, i);
+        const float less = HELD(shrink, i);
         total[i] *= less;
         [[unroll]] for (uint j = 0u; j < 4u; ++j) {
           const float s = weights[4u * i + j];
@@ -104,7 +104,7 @@ void main() {
       [[unroll]] for (uint c = 0u; c < kQuads; ++c) values[c] = i == r ? result[r * kQuads + c] : values[c];
     }
     sum = over_lanes_sum(sum);
-    most = subgroupShuffle(most, i % kLanes);
+    most = HANDED(most, i % kLanes);
     const uint row = first_row + i;
     const bool any = sum != 0.0;  // a row that sees no key gives zeros
     if (row < row_count()) {

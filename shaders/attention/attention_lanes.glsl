@@ -1,17 +1,17 @@
 // Attention for devices whose subgroups are narrow and whose shared memory is no faster than their caches (CPUs): a
-// workgroup is one subgroup. Of one side of a product kRows rows are held, row i by lane i % kLanes, and handed round
-// by shuffles; of the other side each lane has four rows of its own, 4 * lane to 4 * lane + 3. Sums over the latter are
-// of kQuads fours of a head's elements in each lane.
+// cluster of lanes (clusters.glsl) has a tile to itself. Of one side of a product kRows rows are held, row i by lane
+// i % kLanes, and handed round by shuffles; of the other side each lane has four rows of its own, 4 * lane to
+// 4 * lane + 3. Sums over the latter are of kQuads fours of a head's elements in each lane.
 // Macros instead of functions: drivers stumble over arrays of specialized size that are passed. Loops test at their
 // end, because llvmpipe runs a whole body, masked, before it leaves a loop that tests at its start.
 #extension GL_EXT_control_flow_attributes : require
-#extension GL_KHR_shader_subgroup_basic : require
-#extension GL_KHR_shader_subgroup_shuffle : require
-layout(constant_id = 0) const uint kLanes = 8;  // of a subgroup: all, or the first of a wide one
+layout(constant_id = 0) const uint kInvocations = 8;
 layout(constant_id = 1) const uint kRows = 8;
 layout(constant_id = 2) const uint kQuads = 1;
 layout(constant_id = 3) const bool kSoftcap = false;
+layout(constant_id = 4) const uint kClusters = 1;
 layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
+#include "shaders/common/clusters.glsl"
 #include "shaders/common/index.glsl"
 #include "shaders/common/math.glsl"
 #include "shaders/common/step_state.h"
@@ -34,7 +34,7 @@ const ivec2 kNothing = ivec2(0x7fffffff, -1);  // no documents
       [[unroll]] for (uint j = 0u; j < 4u; ++j) b[j] = own[own_at[j] + d];                  \
       [[unroll]] for (uint i = 0u; i < kRows; ++i) {                                        \
         [[unroll]] for (uint q = 0u; q < 4u; ++q) {                                         \
-          const float x = subgroupShuffle(a[i / kLanes][q], i % kLanes);                    \
+          const float x = HANDED(a[i / kLanes][q], i % kLanes);                             \
           [[unroll]] for (uint j = 0u; j < 4u; ++j) sums[4u * i + j] += x * b[j][q];        \
         }                                                                                   \
       }                                                                                     \
@@ -50,12 +50,12 @@ const ivec2 kNothing = ivec2(0x7fffffff, -1);  // no documents
     [[dont_unroll]] do {                                                                    \
       vec4 b[4 * kQuads];                                                                   \
       [[unroll]] for (uint j = 0u; j < 4u; ++j) {                                           \
-        const uint at = subgroupShuffle(own_at[j], from);                                   \
+        const uint at = HANDED(own_at[j], from);                                            \
         [[unroll]] for (uint c = 0u; c < kQuads; ++c) b[j * kQuads + c] = own[at + columns[c]]; \
       }                                                                                     \
       [[unroll]] for (uint i = 0u; i < kRows; ++i) {                                        \
         [[unroll]] for (uint j = 0u; j < 4u; ++j) {                                         \
-          const float w = subgroupShuffle(weights[4u * i + j], from);                       \
+          const float w = HANDED(weights[4u * i + j], from);                                \
           [[unroll]] for (uint c = 0u; c < kQuads; ++c) sums[i * kQuads + c] += w * b[j * kQuads + c]; \
         }                                                                                   \
       }                                                                                     \
@@ -64,19 +64,16 @@ const ivec2 kNothing = ivec2(0x7fffffff, -1);  // no documents
   }
 
 // Held numbers of row `i`, for every lane.
-#define HANDED(name, i) subgroupShuffle(name[(i) / kLanes], (i) % kLanes)
+#define HELD(name, i) HANDED(name[(i) / kLanes], (i) % kLanes)
 
 // Fours of elements that this lane sums; those past the head's end repeat the last.
 #define SET_COLUMNS(columns) \
-  [[unroll]] for (uint c = 0u; c < kQuads; ++c) columns[c] = min(c * kLanes + gl_SubgroupInvocationID, p.dim / 4u - 1u);
+  [[unroll]] for (uint c = 0u; c < kQuads; ++c) columns[c] = min(c * kLanes + own_lane(), p.dim / 4u - 1u);
 
 // The row that this lane holds as number `slot`, of those from `first` on.
-uint held_row(uint first, uint slot) { return first + (slot * kLanes + gl_SubgroupInvocationID) % kRows; }
+uint held_row(uint first, uint slot) { return first + (slot * kLanes + own_lane()) % kRows; }
 
-// x of the lane that differs in one bit of its number. Written out below, since loops that double are not unrolled by
-// all drivers.
-#define OTHER(x, bit) subgroupShuffle(x, gl_SubgroupInvocationID ^ (bit))
-
+// Written out, since loops that double are not unrolled by all drivers.
 float over_lanes_max(float x) {
   x = max(x, OTHER(x, 1u));
   x = max(x, OTHER(x, 2u));

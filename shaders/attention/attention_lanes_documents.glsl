@@ -11,7 +11,7 @@ uint next_tile(Head h, uint at, uint end, ivec2 span, uint per) {
   do {
     ivec2 tile = kNothing;
     [[unroll]] for (uint j = 0u; j < 4u; ++j) {
-      tile = with_document(tile, document(h, (at + 4u * gl_SubgroupInvocationID + j) / per));
+      tile = with_document(tile, document(h, (at + 4u * own_lane() + j) / per));
     }
     found = overlap(over_lanes_span(tile), span);
     at += found ? 0u : kAcross;

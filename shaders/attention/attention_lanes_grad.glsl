@@ -22,7 +22,7 @@ layout(binding = 5) readonly buffer State { StepState state; };
       if ((first) + i < (count)) {                                                                       \
         const uint at = base_of(h, (first) + i) / 4u;                                                    \
         [[unroll]] for (uint c = 0u; c < kQuads; ++c) {                                                  \
-          const uint column = c * kLanes + gl_SubgroupInvocationID;                                      \
+          const uint column = c * kLanes + own_lane();                                                   \
           if (column < p.dim / 4u) name[at + column] = values[c];                                        \
         }                                                                                                \
       }                                                                                                  \

@@ -8,9 +8,9 @@ layout(binding = 6) writeonly buffer Dk4 { vec4 dk4[]; };
 layout(binding = 7) writeonly buffer Dv4 { vec4 dv4[]; };
 
 void main() {
-  const uint group = flat_workgroup();
+  const uint group = flat_workgroup() * kClusters + own_cluster();
   if (group >= p.batch * p.kv_heads * p.key_tiles) return;
-  const uint lane = gl_SubgroupInvocationID;
+  const uint lane = own_lane();
   const uint first_key = group % p.key_tiles * kRows;
   const Head h = Head(group / p.key_tiles / p.kv_heads, group / p.key_tiles % p.kv_heads);
   const int offset = p.from_step != 0u ? int(state.position) : p.offset;
@@ -57,7 +57,7 @@ void main() {
       ADD_PRODUCTS(slopes, v4, held_at, dy4, own_at)
       [[unroll]] for (uint i = 0u; i < kRows; ++i) {
         const int key = int(first_key + i);
-        const int of_document = HANDED(key_document, i);
+        const int of_document = HELD(key_document, i);
         [[unroll]] for (uint j = 0u; j < 4u; ++j) {
           const bool seen = key >= sight[j].x && key < sight[j].y && own_document[j] == of_document;
           const float s = score(weights[4u * i + j]);

@@ -7,9 +7,9 @@
 layout(binding = 6) writeonly buffer Dq4 { vec4 dq4[]; };
 
 void main() {
-  const uint group = flat_workgroup();
+  const uint group = flat_workgroup() * kClusters + own_cluster();
   if (group >= p.batch * p.kv_heads * p.row_tiles) return;
-  const uint lane = gl_SubgroupInvocationID;
+  const uint lane = own_lane();
   const uint first_row = group % p.row_tiles * kRows;
   const Head h = Head(group / p.row_tiles / p.kv_heads, group / p.row_tiles % p.kv_heads);
   const int offset = p.from_step != 0u ? int(state.position) : p.offset;
@@ -54,11 +54,11 @@ void main() {
       ADD_PRODUCTS(products, q4, held_at, k4, own_at)
       ADD_PRODUCTS(slopes, dy4, held_at, v4, own_at)
       [[unroll]] for (uint i = 0u; i < kRows; ++i) {
-        const int low = HANDED(sight, i).x;
-        const int high = HANDED(sight, i).y;
-        const int of_document = HANDED(row_document, i);
-        const float of_lse = HANDED(row_lse, i);
-        const float of_delta = HANDED(row_delta, i);
+        const int low = HELD(sight, i).x;
+        const int high = HELD(sight, i).y;
+        const int of_document = HELD(row_document, i);
+        const float of_lse = HELD(row_lse, i);
+        const float of_delta = HELD(row_delta, i);
         [[unroll]] for (uint j = 0u; j < 4u; ++j) {
           const int own = int(key + 4u * lane + j);
           const bool seen = own >= low && own < high && own_document[j] == of_document;

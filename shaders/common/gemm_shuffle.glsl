@@ -1,23 +1,17 @@
 // The GEMM tile for devices whose lanes are narrow vectors and whose shared memory is no faster than their caches (CPUs):
 // each lane owns kColumns columns of all rows of its cluster, A is loaded once per cluster (a lane per row) and handed
-// round by shuffles. A cluster is kLanes neighbouring lanes of a subgroup, whose size is a multiple of that, or larger
-// than the workgroup: then the one cluster is its first lanes.
-#extension GL_KHR_shader_subgroup_basic : require
-#extension GL_KHR_shader_subgroup_shuffle : require
+// round by shuffles.
 
 layout(constant_id = 0) const uint kInvocations = 8;
 layout(constant_id = 1) const uint kLaneRows = 16;
 layout(constant_id = 2) const uint kColumns = 4;
 layout(constant_id = 6) const uint kClusters = 1;  // along m, of rows of their own
+#include "shaders/common/clusters.glsl"
 #include "shaders/common/gemm_lane_vectors.glsl"
-const uint kLanes = kInvocations / kClusters;
 const uint kTileM = kClusters * kLaneRows;
 const uint kTileN = kLanes * kColumns;
 const uint kRows = (kLaneRows + kLanes - 1) / kLanes;
 const bool kOneQuad = kLanes % kQuadRows == 0;  // each lane loads one quad of rows, in several steps
-
-// What lane i of this lane's cluster has. The first is 0, a constant, where there is one cluster.
-#define HANDED(x, i) subgroupShuffle(x, first_lane + (i))
 
 // The row of A that a lane loads.
 uint row_of(uint lane, uint i) {
@@ -40,10 +34,8 @@ uint touched_of(uint lane, uint i, uint tile) { return (i * kLanes + lane) / 4 *
 #endif
 
 void gemm_tile(Place place, uint k_begin, uint k_end) {
-  const uint lane = gl_SubgroupInvocationID % kLanes;
-  const uint first_lane = gl_SubgroupInvocationID & (kInvocations - kLanes);
-  uint first_row = place.m0;
-  if (kClusters > 1) first_row += (gl_SubgroupID * gl_SubgroupSize + gl_SubgroupInvocationID) / kLanes * kLaneRows;
+  const uint lane = own_lane();
+  const uint first_row = place.m0 + own_cluster() * kLaneRows;
   float acc[kLaneRows * kColumns];
   [[unroll]] for (uint i = 0; i < kLaneRows * kColumns; ++i) acc[i] = 0.0;
   Row rows[kRows];

@@ -135,6 +135,19 @@ TEST_P(AttentionVariants, ThirtyTwoRowsHandedRound) {
   check_op_case(GetParam());
 }
 
+TEST_P(AttentionVariants, ThirtyTwoRowsInTwoClusters) {
+  const EditedCaps edited([](gpu::Caps& caps) {
+    in_two_clusters(caps);
+    with_rows(caps, "shuffle 32");
+  });
+  check_op_case(GetParam());
+}
+
+TEST(AttentionLanes, TakeFewRowsInTwoClusters) {
+  const EditedCaps edited(in_two_clusters);
+  check_op_case(attend("few queries, three heads", {1, 5, 60, 3, 3, 12}, {{"window", std::int64_t{20}}}));
+}
+
 TEST(AttentionLanes, AreTheFirstOfAWideSubgroup) {
   const EditedCaps edited([](gpu::Caps& caps) { ASSERT_TRUE(gpu::apply_caps_preset("subgroup128", caps).ok()); });
   check_op_case(attend("wide subgroup", {1, 9, 18, 2, 1, 20}));

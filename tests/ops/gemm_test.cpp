@@ -94,10 +94,9 @@ TEST(GemmOddTiles, TwentyEightRowsByFourColumns) {
   check_op_case(make("product", Op::matmul, {{36, 40}, {40, 44}}, {}));
 }
 
-// Two clusters of four lanes, in one subgroup of eight here and in two where subgroups have four.
-TEST_P(GemmTiles, ThirtyTwoRowsByFourColumnsOfFourLanes) {
+TEST_P(GemmTiles, ThirtyTwoRowsByFourColumnsInTwoClusters) {
   const EditedCaps edited([](gpu::Caps& caps) {
-    caps.subgroup_size = 4;
+    in_two_clusters(caps);
     with_tile(caps, "shuffle 32x4");
   });
   check_op_case(GetParam());
@@ -205,7 +204,7 @@ TEST(GemmTile, ShufflesWithinWhatEverySubgroupOfACpuHolds) {
   caps.subgroup_shuffle = true;
   struct {
     std::uint32_t subgroup, invocations, clusters;
-  } const expected[] = {{4, 8, 2}, {8, 8, 1}, {16, 16, 1}, {32, 8, 1}, {128, 8, 1}};
+  } const expected[] = {{4, 4, 1}, {8, 8, 1}, {16, 16, 1}, {32, 8, 1}, {128, 8, 1}};
   for (const auto& [subgroup, invocations, clusters] : expected) {
     caps.subgroup_size = subgroup;
     const GemmTile tile = choose_gemm_tile(caps, problem);

@@ -24,6 +24,11 @@ void (*edit_caps)(gpu::Caps&) = nullptr;
 EditedCaps::EditedCaps(void (*edit)(gpu::Caps&)) { edit_caps = edit; }
 EditedCaps::~EditedCaps() { edit_caps = nullptr; }
 
+void in_two_clusters(gpu::Caps& caps) {
+  caps.device_name = "llvmpipe (LLVM 15.0.6, 256 bits)";
+  caps.subgroup_size = 4;
+}
+
 Result<gpu::Caps> test_caps() {
   GRAFT_TRY_ASSIGN(gpu::Device* const device, shared_device());
   gpu::Caps caps = device->caps();

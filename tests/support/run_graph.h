@@ -32,4 +32,8 @@ class EditedCaps {
   EditedCaps& operator=(const EditedCaps&) = delete;
 };
 
+/// For EditedCaps: subgroups of four lanes, of which a workgroup takes two clusters; in one subgroup where the driver
+/// really runs eight lanes, in two where it runs four.
+void in_two_clusters(gpu::Caps& caps);
+
 }  // namespace graft::test

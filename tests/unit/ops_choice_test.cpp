@@ -73,15 +73,45 @@ TEST(Choice, FollowsTheDeviceAndTheShape) {
   EXPECT_EQ(choose(Family::gemm, other, large).variant->name, "shuffle 32x8");
   EXPECT_EQ(choose(Family::gemm, other, {4096, 32, 4096}).variant->name, "shuffle 32x8")
       << "all of a cluster's columns";
-  EXPECT_EQ(shuffle_lanes(other).clusters, 2u);
+  EXPECT_EQ(choose(Family::attention, other, {1536, 512, 64}).variant->name, "shuffle 32");
+  EXPECT_EQ(choose(Family::attention, other, {1536, 512, 132}).variant->name, "shuffle 8") << "large heads";
   other.vendor_id = 0x1ae0;
   EXPECT_EQ(choose(Family::gemm, other, large).variant->name, "shuffle 8x4") << "SwiftShader";
-  EXPECT_EQ(shuffle_lanes(other).clusters, 1u);
   EXPECT_EQ(choose(Family::gemm, small, large).variant->name, "shared 64x8x4x4");
   EXPECT_EQ(choose(Family::gemm, desktop, large).variant->name, "shared 128x8x4x8");
   EXPECT_EQ(choose(Family::gemm, desktop, {8, 4096, 64}).variant->name, "shared 128x32x4x2");
   EXPECT_EQ(choose(Family::product, desktop, {4, 64, 64}).variant->name, "skinny");
   EXPECT_EQ(choose(Family::product, desktop, {5, 64, 64}).variant->name, "blocked");
+}
+
+TEST(Choice, ClustersAreOfLanesThatReallyRunSideBySide) {
+  gpu::Caps caps = cpu_caps();
+  const auto all_and_clusters = [&](std::string_view name, std::uint32_t subgroup) {
+    caps.device_name = name;
+    caps.subgroup_size = subgroup;
+    const ShuffleLanes lanes = shuffle_lanes(caps);
+    return std::pair(lanes.all, lanes.clusters);
+  };
+  const std::pair one_of_four(4u, 1u), one_of_eight(8u, 1u), two_of_four(8u, 2u), four_of_four(16u, 4u);
+  EXPECT_EQ(all_and_clusters("llvmpipe (LLVM 15.0.6, 256 bits)", 8), one_of_eight);
+  EXPECT_EQ(all_and_clusters("llvmpipe (LLVM 15.0.6, 256 bits)", 4), two_of_four);
+  EXPECT_EQ(all_and_clusters("llvmpipe (LLVM 15.0.6, 512 bits)", 4), four_of_four);
+  EXPECT_EQ(all_and_clusters("llvmpipe (LLVM 15.0.6, 256 bits)", 128), one_of_eight);
+  EXPECT_EQ(all_and_clusters("llvmpipe (LLVM 15.0.6, 128 bits)", 4), one_of_four);
+  EXPECT_EQ(all_and_clusters("another CPU", 4), one_of_four);
+  EXPECT_EQ(all_and_clusters("", 8), one_of_eight);
+}
+
+// Subgroups of four lanes are no reason for kernels of CPUs.
+TEST(Choice, AGpuOfFourLanesSharesMemory) {
+  gpu::Caps caps = cpu_caps();
+  caps.type = gpu::DeviceType::integrated;
+  for (const std::uint32_t size : {4u, 8u, 16u}) {
+    caps.subgroup_size = size;
+    EXPECT_EQ(choose(Family::attention, caps, {1536, 512, 64}).variant->name, "scalar") << size;
+    EXPECT_EQ(choose(Family::attention_few, caps, {4, 512, 64}).variant->name, "tiles") << size;
+    EXPECT_EQ(choose(Family::gemm, caps, {512, 512, 512}).variant->name, "shared 64x8x4x4") << size;
+  }
 }
 
 gpu::Caps matrix_caps() {

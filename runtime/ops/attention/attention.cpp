@@ -141,8 +141,9 @@ enum class Over : std::uint8_t { rows, keys };  ///< what workgroups share out a
 
 std::vector<std::uint32_t> constants_of(const Emitter& e, const Job& job, const Variant& variant) {
   if (variant.kernel == 2) {
-    const std::uint32_t lanes = cpu_lanes(e.caps());
-    return {lanes, variant.tile[0], ceil_div(job.push.dim, 4 * lanes), job.push.softcap != 0};
+    const ShuffleLanes lanes = shuffle_lanes(e.caps());
+    return {lanes.all, variant.tile[0], ceil_div(job.push.dim, 4 * lanes.all / lanes.clusters), job.push.softcap != 0,
+            lanes.clusters};
   }
   std::vector<std::uint32_t> constants = {job.slabs, job.vectors};
   if (variant.kernel == 1) {
@@ -162,8 +163,9 @@ void dispatch(Emitter& e, const Job& job, const Kernels& kernels, std::uint64_t 
   p.batch = static_cast<std::uint32_t>(count);
   p.row_tiles = ceil_div(p.queries * p.group, tile);
   p.key_tiles = ceil_div(p.keys, tile);
-  e.dispatch(kernels[variant.kernel], {}, std::move(bindings), p,
-             e.spread(count * p.kv_heads * (over == Over::rows ? p.row_tiles : p.key_tiles)));
+  const std::uint64_t tiles = count * p.kv_heads * (over == Over::rows ? p.row_tiles : p.key_tiles);
+  const std::uint32_t clusters = variant.kernel == 2 ? shuffle_lanes(e.caps()).clusters : 1;
+  e.dispatch(kernels[variant.kernel], {}, std::move(bindings), p, e.spread(ceil_div<std::uint64_t>(tiles, clusters)));
   e.dispatches().back().specialization = constants_of(e, job, variant);
 }
 
@@ -199,10 +201,11 @@ Status emit(Emitter& e) {
       push::AttentionPush push = job.push;
       push.batch = static_cast<std::uint32_t>(count);
       push.row_tiles = ceil_div(push.queries * push.group, few);
-      e.dispatch(shaders::KernelId::attention_few__f32, {cpu_lanes(e.caps()), push.dim / 4, few},
+      const ShuffleLanes lanes = shuffle_lanes(e.caps());
+      e.dispatch(shaders::KernelId::attention_few__f32, {lanes.all, push.dim / 4, few, lanes.clusters},
                  {q, part(e.in(1), job.key_words), part(e.in(2), job.key_words), push.from_step ? e.step_state() : q,
                   part(e.out(0), job.query_words), part(e.out(1), job.statistic_words)},
-                 push, e.spread(count * push.kv_heads * push.row_tiles));
+                 push, e.spread(ceil_div(count * push.kv_heads * push.row_tiles, std::uint64_t{lanes.clusters})));
       return ok_status();
     }
     dispatch(e, job, kForward, count, Over::rows,
