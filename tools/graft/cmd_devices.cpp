@@ -143,7 +143,7 @@ Action add_devices(CLI::App& app) {
   app.add_option("--vulkan-library", options->flags.library, "Loader or driver to load instead of libvulkan.so.1");
   app.add_flag("--verbose", options->flags.verbose, "Show graft's log on stderr");
   app.add_flag("--self-test", options->self_test,
-               "Run every kernel against a known answer (some seconds), and remember");
+               "Run every kernel against a known answer (a minute on software Vulkan), and remember");
   app.add_option("--cache", options->flags.cache, "Folder of what is remembered of devices; \"none\" for none");
   app.add_flag("--json", options->json, "Print JSON");
   return [options] { return run(*options); };
