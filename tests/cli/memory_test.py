@@ -39,6 +39,11 @@ class Capabilities(CliTest):
                    says=["1.00 MiB"])
         self.graft("bench", "ops", "--alone", "--repeat", 1, "--filter", "NN 256", "--caps", "caps.json")
 
+    def test_a_cpu_with_more_lanes_than_this_one_can_be_planned_for_but_not_run(self):
+        wide = {"name": "A CPU's", "type": "cpu", "limits": {"subgroup_size": 64}}
+        self.assertEqual(self.plan(wide)["device"], "A CPU's")
+        self.fails("bench", "ops", "--filter", "NN 256", "--caps", "caps.json", says=["subgroups of 64", "cannot run"])
+
     def test_real_gpus_are_known_by_name(self):
         fits = self.graft("plan", "lenet.graft", "--bind", "batch=64", "--caps", "mali-g78", "--fits-device")
         self.assertIn("6.00 GiB", fits.splitlines()[-1])

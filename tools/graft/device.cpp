@@ -63,6 +63,10 @@ Status apply_caps_flag(const std::string& given, gpu::Caps& caps) {
 Status apply_caps_to_run(const std::string& given, gpu::Caps& caps) {
   const gpu::Caps device = caps;
   GRAFT_TRY(apply_caps_flag(given, caps));
+  if (given.ends_with(".json") && caps.type == gpu::DeviceType::cpu && caps.subgroup_size > device.subgroup_size) {
+    return invalid(given, ": kernels for a CPU with subgroups of ", caps.subgroup_size, " cannot run on \"",
+                   device.device_name, "\", whose subgroups are of ", device.subgroup_size, ".");
+  }
   caps = gpu::within_device(std::move(caps), device);
   return ok_status();
 }

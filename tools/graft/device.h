@@ -25,7 +25,8 @@ struct DeviceFlags {
 /// --caps of commands that plan: a preset's name or a .json file (read_caps_file), laid over the device's capabilities.
 void add_caps_flag(CLI::App& app, std::string& given);
 Status apply_caps_flag(const std::string& given, gpu::Caps& caps);
-/// The same for kernels that then run here: a file gives no more than the device has.
+/// The same for kernels that then run here: a file gives no more than the device has, and may not ask for a CPU with
+/// larger subgroups, whose lanes kernels count on.
 Status apply_caps_to_run(const std::string& given, gpu::Caps& caps);
 
 /// Lays --matmul-precision over the capabilities, where it is given.
