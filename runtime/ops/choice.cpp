@@ -211,6 +211,9 @@ constexpr Variant kVariants[] = {
     {Family::few_channels, "blocked", 0, {}, nullptr},
     {Family::few_channels, "pixels across lanes", 1, {}, can_shuffle},
 
+    {Family::held_weights, "blocked", 0, {}, nullptr},
+    {Family::held_weights, "channels across lanes", 1, {}, can_shuffle},
+
     {Family::ends, "in the kernel", 0, {}, nullptr},
     {Family::ends, "apart", 1, {}, nullptr},
 };
@@ -321,6 +324,11 @@ constexpr Rule kRules[] = {
      "lanes that own columns of a product would idle, and enough to do for a kernel of its own"},
     {Family::few_channels, "blocked", nullptr, "the convolution's own product"},
 
+    {Family::held_weights, "channels across lanes",
+     [](const Caps& c, const ChoiceShape& s) { return !gpu::is_swiftshader(c) && operations(s) >= kSomeOperations; },
+     "a product would load single numbers for short sums, and there is enough to do for a kernel of its own"},
+    {Family::held_weights, "blocked", nullptr, "the convolution's own product"},
+
     {Family::ends, "apart", is_cpu,
      "a dispatch costs little, results stay in a cache, and each chain would compile its kernel anew"},
     {Family::ends, "in the kernel", nullptr, "saves a dispatch, a barrier and a way through memory"},
@@ -377,7 +385,7 @@ std::string_view family_name(Family family) {
   static constexpr std::string_view kNames[] = {"product",     "gemm",         "gemm_parts",   "skinny_rows",
                                                 "skinny_cols", "depthwise",    "depthwise_dw", "transpose",
                                                 "rows",        "attention",    "weight_rows",  "attention_few",
-                                                "pool",        "few_channels", "ends"};
+                                                "pool",        "few_channels", "held_weights", "ends"};
   return kNames[static_cast<std::size_t>(family)];
 }
 

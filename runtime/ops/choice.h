@@ -43,7 +43,9 @@ enum class Family : std::uint8_t {
   pool,           ///< windows over images; tile: invocations (0: a subgroup's), pixels or blocks of each
   few_channels,  ///< data gradients of convolutions over images of few channels: pixels of a line to every lane, or the
                  ///< blocked GEMM
-  ends,          ///< elementwise ops behind a product, convolution or norm: at the end of its kernel, or apart
+  held_weights,  ///< convolutions over images of few channels and their gradients by the weight: all weights of some
+                 ///< output channels, or their gradients, in each lane, or the blocked GEMM
+  ends,  ///< elementwise ops behind a product, convolution or norm: at the end of its kernel, or apart
 };
 std::string_view family_name(Family family);
 

@@ -171,18 +171,24 @@ INSTANTIATE_TEST_SUITE_P(
                          {1, 3, 4, 12})),
     op_case_name);
 
-// Data gradients over few channels, which small images leave to the product.
+// Few channels, which small images leave to the product.
 void in_lines(gpu::Caps& caps) {
   for (std::uint64_t i = 0; i < 1000; ++i) {
     const ChoiceShape shape = {1u << (i % 10), 1u << (i / 10 % 10), 1u << (i / 100)};
     const std::string key = choose(Family::few_channels, caps, shape, {{shaders::KernelId::conv_grad_data__f32}}).key;
     caps.advice.tuned[key] = "pixels across lanes";
   }
+  for (const auto kernel : {shaders::KernelId::conv__f32, shaders::KernelId::conv_grad_weight__f32}) {
+    for (std::uint64_t i = 0; i < 4096; ++i) {
+      const ChoiceShape shape = {1u << (i % 16), 1u << (i / 16 % 16), 1u << (i / 256)};
+      caps.advice.tuned[choose(Family::held_weights, caps, shape, {{kernel}}).key] = "channels across lanes";
+    }
+  }
 }
 
 class FewChannels : public testing::TestWithParam<OpCase> {};
 
-TEST_P(FewChannels, PixelsAcrossLanes) {
+TEST_P(FewChannels, KernelsOfTheirOwn) {
   const EditedCaps edited(in_lines);
   check_op_case(GetParam());
 }
@@ -191,6 +197,10 @@ INSTANTIATE_TEST_SUITE_P(
     , FewChannels,
     testing::Values(
         conv("one channel", {2, 12, 12, 1}, {8, 5, 5, 1}, {}, {2, 8, 8, 8}),
+        conv("two tiles of channels by fours", {1, 6, 20, 1}, {36, 5, 5, 1}, {.pads = {2, 1, 0, 3}}, {1, 4, 20, 36}),
+        conv("three, by fours", {2, 5, 12, 3}, {12, 3, 3, 3}, {.pads = {1, 1, 1, 1}}, {2, 5, 12, 12}, false),
+        conv("more lines of weights than are held at once", {1, 12, 16, 3}, {9, 9, 5, 3}, {.pads = {0, 2, 0, 2}},
+             {1, 4, 16, 9}),
         conv("three, in lines of no whole fours", {1, 5, 19, 3}, {4, 3, 3, 3}, {.pads = {1, 1, 1, 1}}, {1, 5, 19, 4}),
         conv("stride 2", {2, 10, 24, 3}, {4, 7, 7, 3}, {.strides = {2, 2}, .pads = {3, 3, 3, 3}}, {2, 5, 12, 4}),
         conv("strides differ", {1, 9, 18, 2}, {12, 3, 4, 2}, {.strides = {3, 2}, .pads = {1, 0, 0, 2}}, {1, 3, 9, 12}),

@@ -6,6 +6,7 @@
 #include "platform/base/checked.h"
 #include "runtime/ops/conv/conv_common.h"
 #include "runtime/ops/conv/conv_depthwise.h"
+#include "runtime/ops/conv/conv_few.h"
 #include "runtime/ops/conv/conv_lines.h"
 #include "runtime/ops/parts.h"
 #include "runtime/ops/product.h"
@@ -52,6 +53,8 @@ GemmOperands operands(const Binding& a, const Binding& b, const Binding* bias, s
 Status conv_part(Emitter& e, const ConvSizes& sizes, const Binding& x, const Binding& weight, const Binding* bias,
                  const Binding& y) {
   if (is_depthwise(sizes)) return emit_depthwise(e, sizes, x, weight, bias, y);
+  GRAFT_TRY_ASSIGN(const bool done, emit_conv_few(e, sizes, x, weight, bias, y));
+  if (done) return ok_status();
   if (is_product(sizes)) {
     return emit_product(e, {.m = pixels_of(sizes), .n = sizes.o, .k = sizes.c, .trans_b = true},
                         operands(x, weight, bias, sizes.o, y));
@@ -145,6 +148,8 @@ GemmProblem in_whole_images(Emitter& e, const ConvSizes& sizes, const GemmProble
 
 Status grad_weight_part(Emitter& e, const ConvSizes& sizes, const Binding& x, const Binding& dy, const Binding& dw) {
   if (is_depthwise(sizes)) return emit_depthwise_grad_weight(e, sizes, x, dy, dw);
+  GRAFT_TRY_ASSIGN(const bool done, emit_grad_weight_few(e, sizes, x, dy, dw));
+  if (done) return ok_status();
   if (is_product(sizes)) {
     return emit_product(e, {.m = sizes.o, .n = sizes.c, .k = pixels_of(sizes), .trans_a = true},
                         {.a = dy, .b = x, .out = dw});
