@@ -34,22 +34,22 @@
 #else
       const uint row = out_row(m);
 #endif
-      if (m < p.m && row != kNowhere) {
+      // No loop inside a branch on it: see gemm_shuffle.glsl.
+      const bool exists = m < p.m && row != kNowhere;
 #ifdef GEMM_STORES_FOURS
-        if (kStoreFours) {
-          [[unroll]] for (uint j = 0; j < kColumns; j += 4) {
-            const uint n = place.n0 + column_of(lane, j);
-            // A single column has no runs, but is compiled too.
-            const vec4 four = vec4(value[j], value[min(j + 1, kColumns - 1)], value[min(j + 2, kColumns - 1)],
-                                   value[min(j + 3, kColumns - 1)]);
-            if (n < p.n) out_store4(copy + row + n, n, four);
-          }
-        } else
-#endif
-        [[unroll]] for (uint j = 0; j < kColumns; ++j) {
+      if (kStoreFours) {
+        [[unroll]] for (uint j = 0; j < kColumns; j += 4) {
           const uint n = place.n0 + column_of(lane, j);
-          if (n < p.n) out_store(copy + row + n, n, value[j]);
+          // A single column has no runs, but is compiled too.
+          const vec4 four = vec4(value[j], value[min(j + 1, kColumns - 1)], value[min(j + 2, kColumns - 1)],
+                                 value[min(j + 3, kColumns - 1)]);
+          if (exists && n < p.n) out_store4(copy + row + n, n, four);
         }
+      } else
+#endif
+      [[unroll]] for (uint j = 0; j < kColumns; ++j) {
+        const uint n = place.n0 + column_of(lane, j);
+        if (exists && n < p.n) out_store(copy + row + n, n, value[j]);
       }
     }
     first += kStoreRows;

@@ -76,6 +76,8 @@ void gemm_tile(Place place, uint k_begin, uint k_end) {
       [[unroll]] for (uint i = 0; i < kTouchesB; ++i) tb[i] = b_at(b_col(place.n0 + touched_of(lane, i, kTileN)), t);
 #endif
       // Steps c to c + 3 of k, those beyond c_end as zeros. No function: drivers stumble over arrays of specialized size.
+      // No loops inside branches: spirv-opt, which SwiftShader runs, then leaves the loops around those as they are, and
+      // arrays in memory.
       while (true) {
         vec4 a[kRows];
         vec4 b[4 * kQuadColumns];  // four steps of each column, or of each quad of columns
@@ -95,10 +97,9 @@ void gemm_tile(Place place, uint k_begin, uint k_end) {
             const vec4 loaded = a_load4(pa[kOneQuad ? 0 : i], min(step, c_end - 1));
             a[i] = step < c_end ? loaded : vec4(0.0);
           } else {
-            [[unroll]] for (uint q = 0; q < 4; ++q) {
-              const float loaded = a_load(pa[i], min(c + q, c_end - 1));
-              a[i][q] = c + q < c_end ? loaded : 0.0;
-            }
+            const vec4 loaded = vec4(a_load(pa[i], c), a_load(pa[i], min(c + 1, c_end - 1)),
+                                     a_load(pa[i], min(c + 2, c_end - 1)), a_load(pa[i], min(c + 3, c_end - 1)));
+            a[i] = mix(vec4(0.0), loaded, lessThan(c + uvec4(0, 1, 2, 3), uvec4(c_end)));
           }
         }
         [[unroll]] for (uint j = 0; j < 4 * kQuadColumns; ++j) {
@@ -107,7 +108,9 @@ void gemm_tile(Place place, uint k_begin, uint k_end) {
           } else if (j < kColumns && kVectorB == kAlongK) {
             b[j] = b_load4(pb[min(j, kColumns - 1)], c);
           } else if (j < kColumns) {
-            [[unroll]] for (uint q = 0; q < 4; ++q) b[j][q] = b_load(pb[min(j, kColumns - 1)], min(c + q, c_end - 1));
+            const Ptr ptr = pb[min(j, kColumns - 1)];
+            b[j] = vec4(b_load(ptr, c), b_load(ptr, min(c + 1, c_end - 1)), b_load(ptr, min(c + 2, c_end - 1)),
+                        b_load(ptr, min(c + 3, c_end - 1)));
           }
         }
         // Row by row, so that the few sums of a row stay in registers for four steps.
