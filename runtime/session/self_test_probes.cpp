@@ -98,8 +98,8 @@ std::vector<OpProbe> product_probes() {
   probes.push_back({Op::conv_transpose, {{{2, 5, 5, 6}}, {{6, 3, 3, 4}}}, conv(2, 1)});
   // Lines of no whole fours, lines of such, and channels of such.
   probes.push_back({Op::conv, {{{2, 9, 9, 3}}, {{8, 3, 3, 3}}}, conv(1, 1)});
-  probes.push_back({Op::conv, {{{2, 9, 8, 3}}, {{6, 3, 3, 3}}, {{6}}}, conv(1, 1)});
-  probes.push_back({Op::conv, {{{2, 9, 12, 3}}, {{36, 3, 3, 3}}, {{36}}}, conv(1, 1)});
+  probes.push_back({Op::conv, {{{2, 9, 8, 3}}, {{15, 3, 3, 3}}, {{15}}}, conv(1, 1)});
+  probes.push_back({Op::conv, {{{2, 9, 16, 3}}, {{32, 3, 3, 3}}, {{32}}}, conv(1, 1)});
   for (const std::int64_t channels : {5, 8}) {
     probes.push_back({Op::max_pool, {{{2, 8, 8, channels}}}, pool});
     probes.push_back({Op::avg_pool, {{{2, 8, 8, channels}}}, pool});

@@ -94,6 +94,10 @@ bool is_in_cells(const ConvSizes& sizes) {
 Status grad_data_part(Emitter& e, const ConvSizes& sizes, const Binding& dy, const Binding& weight, const Binding* bias,
                       const Binding& dx) {
   if (is_depthwise(sizes)) return emit_depthwise_grad_data(e, sizes, dy, weight, bias, dx);
+  if (bias == nullptr) {
+    GRAFT_TRY_ASSIGN(const bool few, emit_grad_data_few(e, sizes, dy, weight, dx));
+    if (few) return ok_status();
+  }
   GRAFT_TRY_ASSIGN(const bool done, emit_grad_data_lines(e, sizes, dy, weight, bias, dx));
   if (done) return ok_status();
   if (is_product(sizes)) {

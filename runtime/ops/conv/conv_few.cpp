@@ -75,6 +75,15 @@ std::optional<Tile> choose_tile(const ConvSizes& sizes, std::uint64_t lanes, std
   return best;
 }
 
+// Of the gradient by x, whose lanes load dy alone: the time of all lines of all strips, of which a lane folds its sums.
+std::uint64_t strip_cost(const ConvSizes& sizes, const Tile& tile) {
+  const std::uint64_t numbers = tile.run * sizes.c;
+  const std::uint64_t loads = (tile.run + sizes.kw - 1) * (tile.fours ? tile.columns / 4 : tile.columns);
+  const std::uint64_t line = tile.run * held(sizes, tile) + kLoad * loads + 2 * sizes.kh * numbers + 4 * numbers +
+                             kLoad * ceil_div(numbers, tile.lanes);
+  return ceil_div(sizes.w, tile.run) * ceil_div(sizes.o, tile.lanes * tile.columns) * line;
+}
+
 bool has_shape(const ConvSizes& sizes) {
   const ConvWindow& window = sizes.window;
   return window.groups == 1 && window.dilations == std::array<std::int64_t, 2>{1, 1} && sizes.c <= kMostChannels &&
@@ -87,9 +96,8 @@ bool is_chosen(Emitter& e, const ChoiceShape& shape, const std::array<KernelId, 
 }
 
 void dispatch(Emitter& e, KernelId kernel, const ConvSizes& sizes, const Tile& tile, std::vector<Binding> bindings,
-              const push::ConvFewPush& push) {
+              const push::ConvFewPush& push, std::uint64_t tiles) {
   const auto u32 = [](auto value) { return static_cast<std::uint32_t>(value); };
-  const std::uint64_t tiles = ceil_div(sizes.o, tile.lanes * tile.columns) * ceil_div(sizes.kh, tile.lines);
   e.dispatch(kernel,
              {u32(tile.lanes), u32(tile.run), u32(sizes.c), u32(tile.lines), u32(sizes.kw), u32(stride_of(sizes)),
               u32(pad_of(sizes)), u32(tile.columns), tile.fours ? 1u : 0u},
@@ -129,7 +137,8 @@ Result<bool> emit_conv_few(Emitter& e, const ConvSizes& sizes, const Binding& x,
   push.each = std::clamp(push.runs / 32, 16u, 64u);
   push.groups = ceil_div(push.runs, push.each);
   push.has_bias = bias != nullptr ? 1 : 0;
-  dispatch(e, KernelId::conv_few__f32, sizes, *tile, {x, weight, bias != nullptr ? *bias : x, y}, push);
+  dispatch(e, KernelId::conv_few__f32, sizes, *tile, {x, weight, bias != nullptr ? *bias : x, y}, push,
+           ceil_div(sizes.o, tile->lanes * tile->columns));
   return true;
 }
 
@@ -152,9 +161,41 @@ Result<bool> emit_grad_weight_few(Emitter& e, const ConvSizes& sizes, const Bind
                        [&](std::uint64_t first, std::uint64_t count, const Binding& to) {
                          push.first_part = static_cast<std::uint32_t>(first);
                          push.groups = static_cast<std::uint32_t>(count);
-                         dispatch(e, KernelId::conv_few_grad_weight__f32, sizes, *tile, {x, dy, to}, push);
+                         dispatch(e, KernelId::conv_few_grad_weight__f32, sizes, *tile, {x, dy, to}, push, tiles);
                          return ok_status();
                        }));
+  return true;
+}
+
+Result<bool> emit_grad_data_few(Emitter& e, const ConvSizes& sizes, const Binding& dy, const Binding& weight,
+                                const Binding& dx) {
+  const std::uint64_t lanes = cpu_lanes(e.caps());
+  if (!has_shape(sizes) || sizes.window.strides != std::array<std::int64_t, 2>{1, 1}) return false;
+  const auto tile = choose_tile(sizes, lanes, sizes.kh, kMostProducts, [&](const Tile& t) {
+    const bool whole = t.run * sizes.c % lanes == 0;  // numbers of a line, which the lanes share
+    return whole ? strip_cost(sizes, t) : UINT64_MAX;
+  });
+  // Where channels leave too many lanes empty, the kernel with pixels across lanes takes less.
+  const std::uint64_t useful = sizes.w * sizes.kh * sizes.kw * sizes.c * sizes.o / lanes;
+  if (!tile || strip_cost(sizes, *tile) > 3 * useful || tile->run * sizes.c % lanes != 0) return false;
+  const ChoiceShape shape = {sizes.images * sizes.oh * sizes.ow, sizes.c, sizes.kh * sizes.kw * sizes.o};
+  if (!is_chosen(e, shape, {KernelId::conv_grad_data__f32, KernelId::conv_few_grad_data__f32})) return false;
+  GRAFT_TRY_ASSIGN(push::ConvFewPush push, make_push(sizes, *tile));
+  const std::uint64_t outputs = sizes.images * sizes.h * sizes.w * sizes.c;
+  const SplitSum sum = {ceil_div(sizes.o, tile->lanes * tile->columns), outputs};
+  GRAFT_TRY(count32(sum.splits * outputs, "parts of a gradient"));
+  push.part_stride = static_cast<std::uint32_t>(outputs);
+  // Strips are cut where there are few; the first lines of each piece are gone through for nothing.
+  const std::uint64_t strips = sizes.images * ceil_div(sizes.w, tile->run);
+  const std::uint64_t pieces = ceil_div(kParts, strips * sum.splits);
+  push.each = static_cast<std::uint32_t>(std::min(std::max(ceil_div(sizes.h, pieces), 4 * sizes.kh), sizes.h));
+  GRAFT_TRY_ASSIGN(push.groups, count32(strips * ceil_div<std::uint64_t>(sizes.h, push.each), "strips of images"));
+  const auto run = [&](std::uint64_t first, std::uint64_t count, const Binding& to) {
+    push.first_part = static_cast<std::uint32_t>(first);
+    dispatch(e, KernelId::conv_few_grad_data__f32, sizes, *tile, {dy, weight, to}, push, count);
+    return ok_status();
+  };
+  GRAFT_TRY(sum.splits == 1 ? run(0, 1, dx) : emit_split(e, sum, {.a = dy, .b = weight, .out = dx}, run));
   return true;
 }
 

@@ -1,5 +1,5 @@
-// Convolutions over few channels and their gradients by the weight. As products they load one number at a time, for
-// sums that are short, or of short rows; here each lane holds all weights of some output channels, or their gradients.
+// Convolutions over few channels and their gradients. As products they load one number at a time, for sums that are
+// short, or leave most columns empty; here each lane holds all weights of some output channels, or their gradients.
 #pragma once
 
 #include "runtime/ops/conv/conv_common.h"
@@ -14,5 +14,9 @@ Result<bool> emit_conv_few(Emitter& e, const ConvSizes& sizes, const Binding& x,
 /// The same of emit_conv_grad_weight().
 Result<bool> emit_grad_weight_few(Emitter& e, const ConvSizes& sizes, const Binding& x, const Binding& dy,
                                   const Binding& dw);
+
+/// The same of emit_conv_grad_data() without bias.
+Result<bool> emit_grad_data_few(Emitter& e, const ConvSizes& sizes, const Binding& dy, const Binding& weight,
+                                const Binding& dx);
 
 }  // namespace graft::ops
