@@ -35,7 +35,7 @@ struct MatrixShape {
 enum class MatmulPrecision : std::uint8_t {
   highest,  ///< f32
   high,  ///< operands rounded to f16, the 11 bits of TF32 but not its range, where matrix units take them; sums in f32
-  medium,  ///< also to integers of 8 bits, beside quantized weights
+  medium,  ///< also to integers of 8 bits beside quantized weights, and to bf16 beside what is kept so
 };
 
 enum class DeviceType { other, integrated, discrete, virtual_gpu, cpu };

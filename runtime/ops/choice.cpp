@@ -26,12 +26,12 @@ bool can_256(const Caps& caps, const ChoiceShape& = {}) {
 
 template <std::uint32_t... tile>
 bool has_matrices(const Caps& caps, const ChoiceShape& s) {
-  return s.rounded && matrix_tile_fits(caps, MatrixTile({tile...}));
+  return s.rounded && matrix_tile_fits(caps, MatrixTile({tile...}), s.operand);
 }
 
 template <std::uint32_t... tile>
 bool has_flexible(const Caps& caps, const ChoiceShape& s) {
-  return s.rounded && flexible_tile_fits(caps, MatrixTile({tile...}));
+  return s.rounded && flexible_tile_fits(caps, MatrixTile({tile...}), s.operand);
 }
 
 // Software has no matrix units: its own kernels are faster, and their sums exacter.
@@ -42,7 +42,7 @@ bool gains_by_matrices(const Caps& caps, const ChoiceShape& s) {
 
 // Matrices that divide tiles of 32 x 32, in whole subgroups of the 128 invocations.
 bool has_attention_matrices(const Caps& caps, const ChoiceShape& s) {
-  return s.rounded && matrix_tile_fits(caps, MatrixTile({1, 1, 32, 32})) && 128 % caps.matrix_subgroup == 0;
+  return s.rounded && matrix_tile_fits(caps, MatrixTile({1, 1, 32, 32}), s.operand) && 128 % caps.matrix_subgroup == 0;
 }
 
 // Four rows of keys in each lane, `rows` of the others handed round, and sums of whole heads that fit a cache;
@@ -364,9 +364,13 @@ const Variant* find_variant(Family family, std::string_view name) {
 std::string key_of(Family family, const ChoiceShape& shape, std::span<const shaders::KernelId> kernels,
                    std::string_view detail) {
   const auto about = [](std::uint64_t n) { return std::bit_floor(n); };
+  const bool f16 = shape.operand == gpu::MatrixShape::Operand::f16;
   return cat(family_name(family), " ", kernels.empty() ? "-" : shaders::kernel_info(kernels[0]).name,
-             detail.empty() ? "" : " ", detail, shape.rounded ? " rounded " : " ", about(shape.m), "x", about(shape.n),
-             "x", about(shape.k), "x", about(shape.batches));
+             detail.empty() ? "" : " ", detail,
+             !shape.rounded ? " "
+             : f16          ? " rounded "
+                            : " bf16 ",
+             about(shape.m), "x", about(shape.n), "x", about(shape.k), "x", about(shape.batches));
 }
 
 }  // namespace
@@ -394,13 +398,18 @@ std::span<const Rule> rules() { return kRules; }
 
 bool rounds_to_f16(const gpu::Caps& caps) {
   return caps.matmul_precision != gpu::MatmulPrecision::highest && trusts_matrices(caps) &&
-         matrix_tile_fits(caps, MatrixTile({2, 2, 16, 16})) &&
+         matrix_tile_fits(caps, MatrixTile({2, 2, 16, 16}), gpu::MatrixShape::Operand::f16) &&
          shaders::kernel_info(shaders::KernelId::matmul__f32_coopmat).built();
 }
 
+bool multiplies_bf16(const gpu::Caps& caps) {
+  return trusts_matrices(caps) && matrix_tile_fits(caps, MatrixTile({2, 2, 16, 16}), gpu::MatrixShape::Operand::bf16) &&
+         shaders::kernel_info(shaders::KernelId::matmul__f32_coopmat_bf16).built();
+}
+
 bool rounds_products(const gpu::Caps& caps) {
-  const bool dots = caps.matmul_precision == gpu::MatmulPrecision::medium && caps.integer_dot && !is_cpu(caps);
-  return dots || rounds_to_f16(caps);
+  const bool medium = caps.matmul_precision == gpu::MatmulPrecision::medium;
+  return (medium && caps.integer_dot && !is_cpu(caps)) || (medium && multiplies_bf16(caps)) || rounds_to_f16(caps);
 }
 
 bool is_avoided(const gpu::Caps& caps, shaders::KernelId kernel) {

@@ -56,6 +56,7 @@ struct ChoiceShape {
   std::uint64_t k = 1;
   std::uint64_t batches = 1;
   bool rounded = false;  ///< operands are, or may be rounded to, less than f32, and there is a kernel for it
+  gpu::MatrixShape::Operand operand = gpu::MatrixShape::Operand::f16;  ///< where they are, of matrix units
 };
 
 struct Variant {
@@ -91,6 +92,8 @@ Choice choose(Family family, const gpu::Caps& caps, const ChoiceShape& shape,
 /// Whether f32 operands of products are rounded to f16 on this device: the user allows it, and there are matrix units
 /// and kernels for them.
 bool rounds_to_f16(const gpu::Caps& caps);
+/// Whether operands that are kept as bf16 are multiplied as such: there are matrix units and kernels for them.
+bool multiplies_bf16(const gpu::Caps& caps);
 /// Whether Caps::matmul_precision changes anything here.
 bool rounds_products(const gpu::Caps& caps);
 

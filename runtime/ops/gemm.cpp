@@ -32,8 +32,11 @@ std::string_view loads_name(const GemmProblem& problem) {
 }
 
 ChoiceShape shape_of(const GemmProblem& problem, std::span<const shaders::KernelId> kernels) {
-  const bool halves = problem.halves && kernels.size() > kCoopmat && shaders::kernel_info(kernels[kCoopmat]).built();
-  return {problem.m, problem.n, problem.outer * problem.inner, problem.batches, halves};
+  ChoiceShape shape{problem.m, problem.n, problem.outer * problem.inner, problem.batches};
+  if (problem.operands == MatrixOperands::none) return shape;
+  shape.rounded = kernels.size() > kCoopmat && shaders::kernel_info(kernels[kCoopmat]).built();
+  shape.operand = operand_type(problem.operands);
+  return shape;
 }
 
 }  // namespace
@@ -47,7 +50,7 @@ GemmTile choose_gemm_tile(const gpu::Caps& caps, const GemmProblem& problem,
     const MatrixTile tile(choice.variant->tile);
     const MatrixLoads loads = {static_cast<std::uint32_t>(problem.a_fours), static_cast<std::uint32_t>(problem.b_fours),
                                problem.outer == 1};
-    return {choice.variant->kernel, tile.m(), tile.n(), matrix_constants(caps, tile, loads, flexible),
+    return {choice.variant->kernel, tile.m(), tile.n(), matrix_constants(caps, tile, loads, problem.operands, flexible),
             std::move(choice)};
   }
   if (choice.variant->kernel == kShared) {
@@ -83,7 +86,7 @@ GemmTile choose_gemm_tile(const gpu::Caps& caps, const GemmProblem& problem,
 }
 
 bool tile_owns_columns(const gpu::Caps& caps, const GemmProblem& problem, const GemmKernels& kernels) {
-  const std::uint8_t kernel = choose_gemm_tile(caps, problem, kernels.offered()).kernel;
+  const std::uint8_t kernel = choose_gemm_tile(caps, problem, kernels.offered(problem.operands)).kernel;
   return kernel == kShuffle || kernel == kApart;
 }
 

@@ -22,10 +22,17 @@ struct GemmKernels {
   shaders::KernelId apart;    ///< invocations that share nothing, for CPU devices
   /// Cooperative matrices of any size; may not be built.
   shaders::KernelId flexible = shaders::KernelId::count_;
+  /// The same two for operands of bf16.
+  shaders::KernelId coopmat_bf16 = shaders::KernelId::count_;
+  shaders::KernelId flexible_bf16 = shaders::KernelId::count_;
   /// kSpecialConstant of kernels that have one: formats of weights, kCells, kWholeImages.
   std::optional<std::uint32_t> special = {};
 
-  std::array<shaders::KernelId, 5> offered() const { return {shared, shuffle, coopmat, apart, flexible}; }
+  /// By Variant::kernel.
+  std::array<shaders::KernelId, 5> offered(MatrixOperands operands) const {
+    const bool f16 = operands == MatrixOperands::none || operands == MatrixOperands::f16;
+    return {shared, shuffle, f16 ? coopmat : coopmat_bf16, apart, f16 ? flexible : flexible_bf16};
+  }
 };
 
 constexpr std::size_t kSpecialConstant = 4;  // constant_id
@@ -45,8 +52,8 @@ struct GemmProblem {
   std::uint64_t inner = 0;
   std::uint64_t batches = 1;
   std::uint64_t outputs = 0;
-  bool halves = false;  ///< operands may be multiplied as f16: emit_gemm() finds out
-  bool whole = false;   ///< k is not split: the output is added to, limited, or part of another
+  MatrixOperands operands = MatrixOperands::none;  ///< as what they may be multiplied: emit_gemm() finds out
+  bool whole = false;  ///< k is not split: the output is added to, limited, or part of another
   Fours a_fours = Fours::none;
   Fours b_fours = Fours::none;
   bool out_fours = true;  ///< rows of C begin at multiples of four elements where n is one
@@ -63,8 +70,8 @@ struct GemmTile {
 GemmTile choose_gemm_tile(const gpu::Caps& caps, const GemmProblem& problem,
                           std::span<const shaders::KernelId> kernels = {});
 
-/// Whether emit_gemm() would take a kernel for CPU devices whose lanes own columns. `halves` of the problem is the
-/// caller's to find out.
+/// Whether emit_gemm() would take a kernel for CPU devices whose lanes own columns. `operands` of the problem is
+/// the caller's to find out.
 bool tile_owns_columns(const gpu::Caps& caps, const GemmProblem& problem, const GemmKernels& kernels);
 
 /// Into how many parts k is cut so that a small output with a long k keeps the device busy; 1 for most problems.
@@ -156,8 +163,8 @@ Status emit_partial_sums(Emitter& e, std::uint64_t items, std::uint64_t per_part
 template <typename Push>
 Status emit_gemm(Emitter& e, const GemmKernels& kernels, GemmProblem problem, const GemmOperands& operands, Push push) {
   if (problem.outputs == 0) return ok_status();
-  const std::array offered = kernels.offered();
-  problem.halves = may_be_f16(e, std::array{operands.a, operands.b});
+  problem.operands = matrix_operands(e, std::array{operands.a, operands.b});
+  const std::array offered = kernels.offered(problem.operands);
   GRAFT_TRY_ASSIGN(const GemmFields fields, make_gemm_fields(e.caps(), problem, offered));
   e.note(fields.tile.choice);
   if (!problem.whole && problem.outer * problem.inner >= kSplittable) e.note(fields.parts);

@@ -24,7 +24,8 @@ std::uint32_t shared_bytes(const MatrixTile& tile, std::uint32_t sums) {
 }
 
 bool fits(const gpu::Caps& caps, const MatrixTile& tile, const gpu::MatrixShape* shape, bool flexible) {
-  if (!caps.cooperative_matrix || !caps.shader_float16 || shape == nullptr) return false;
+  if (!caps.cooperative_matrix || shape == nullptr) return false;
+  if (!(shape->operand == gpu::MatrixShape::Operand::f16 ? caps.shader_float16 : caps.shader_bfloat16)) return false;
   const std::uint32_t threads = threads_of(caps, tile);
   const bool whole = tile.rows % shape->m == 0 && tile.columns % shape->n == 0 && tile.block() % shape->k == 0;
   // Every invocation stages the same number of fours.
@@ -36,12 +37,23 @@ bool fits(const gpu::Caps& caps, const MatrixTile& tile, const gpu::MatrixShape*
 
 }  // namespace
 
-bool may_be_f16(const Emitter& e, std::span<const Binding> operands) {
-  const bool may_round = e.caps().matmul_precision != gpu::MatmulPrecision::highest;
-  return std::ranges::all_of(operands, [&](const Binding& operand) {
-    const DType stored = e.stored(operand);
-    return stored == DType::f16 || (stored != DType::bf16 && may_round);
-  });
+MatrixOperands matrix_operands(const Emitter& e, std::span<const Binding> operands) {
+  const auto kept_as = [&](DType dtype) {
+    return std::ranges::count_if(operands, [&](const Binding& operand) { return e.stored(operand) == dtype; });
+  };
+  const auto all = static_cast<std::ptrdiff_t>(operands.size());
+  const gpu::MatmulPrecision precision = e.caps().matmul_precision;
+  if (const auto wide = kept_as(DType::bf16); wide != 0) {
+    if (wide == all) return MatrixOperands::bf16;
+    // 8 bits are less than `high` promises.
+    return precision == gpu::MatmulPrecision::medium ? MatrixOperands::bf16_rounded : MatrixOperands::none;
+  }
+  const bool may_be_f16 = precision != gpu::MatmulPrecision::highest || kept_as(DType::f16) == all;
+  return may_be_f16 ? MatrixOperands::f16 : MatrixOperands::none;
+}
+
+gpu::MatrixShape::Operand operand_type(MatrixOperands operands) {
+  return operands == MatrixOperands::f16 ? gpu::MatrixShape::Operand::f16 : gpu::MatrixShape::Operand::bf16;
 }
 
 const gpu::MatrixShape* matrix_shape(const gpu::Caps& caps, gpu::MatrixShape::Operand operand) {
@@ -53,21 +65,21 @@ const gpu::MatrixShape* matrix_shape(const gpu::Caps& caps, gpu::MatrixShape::Op
   return found == caps.matrix_shapes.end() ? nullptr : &*found;
 }
 
-bool matrix_tile_fits(const gpu::Caps& caps, const MatrixTile& tile) {
-  return fits(caps, tile, matrix_shape(caps, gpu::MatrixShape::Operand::f16), false);
+bool matrix_tile_fits(const gpu::Caps& caps, const MatrixTile& tile, gpu::MatrixShape::Operand operand) {
+  return fits(caps, tile, matrix_shape(caps, operand), false);
 }
 
-bool flexible_tile_fits(const gpu::Caps& caps, const MatrixTile& tile) {
+bool flexible_tile_fits(const gpu::Caps& caps, const MatrixTile& tile, gpu::MatrixShape::Operand operand) {
   if (std::max({tile.rows, tile.columns, tile.block()}) > caps.max_flexible_side) return false;
   return std::ranges::any_of(caps.flexible_shapes, [&](const gpu::MatrixShape& smallest) {
-    return smallest.operand == gpu::MatrixShape::Operand::f16 && fits(caps, tile, &smallest, true);
+    return smallest.operand == operand && fits(caps, tile, &smallest, true);
   });
 }
 
 std::vector<std::uint32_t> matrix_constants(const gpu::Caps& caps, const MatrixTile& tile, const MatrixLoads& loads,
-                                            bool flexible) {
+                                            MatrixOperands operands, bool flexible) {
   const gpu::MatrixShape whole = {.m = tile.rows, .n = tile.columns, .k = tile.block()};
-  const gpu::MatrixShape& shape = flexible ? whole : *matrix_shape(caps, gpu::MatrixShape::Operand::f16);
+  const gpu::MatrixShape& shape = flexible ? whole : *matrix_shape(caps, operand_type(operands));
   std::vector<std::uint32_t> constants = {threads_of(caps, tile)};
   constants.resize(kFirstConstant);
   for (const std::uint32_t constant :
@@ -75,11 +87,12 @@ std::vector<std::uint32_t> matrix_constants(const gpu::Caps& caps, const MatrixT
         tile.block(), loads.a, loads.b, std::uint32_t{loads.one_step}}) {
     constants.push_back(constant);
   }
+  if (operands != MatrixOperands::f16) constants.push_back(operands == MatrixOperands::bf16_rounded ? 1 : 0);
   return constants;
 }
 
-std::vector<std::uint32_t> matrix_sizes(const gpu::Caps& caps) {
-  const gpu::MatrixShape& shape = *matrix_shape(caps, gpu::MatrixShape::Operand::f16);
+std::vector<std::uint32_t> matrix_sizes(const gpu::Caps& caps, gpu::MatrixShape::Operand operand) {
+  const gpu::MatrixShape& shape = *matrix_shape(caps, operand);
   std::vector<std::uint32_t> constants(kFirstConstant);
   constants.insert(constants.end(), {shape.m, shape.n, shape.k});
   return constants;

@@ -13,9 +13,18 @@ namespace graft {
 class Emitter;
 struct Binding;
 
-/// Whether matrix units that take f16 may multiply what is bound here: what is kept so is exact, f32 and blocks are
-/// rounded where the user allows it (Caps::matmul_precision). Never bf16: f16 lacks its range.
-bool may_be_f16(const Emitter& e, std::span<const Binding> operands);
+/// As what matrix units may multiply the operands of a product, whether the device has any such or not.
+enum class MatrixOperands : std::uint8_t {
+  none,
+  f16,           ///< kept so, or f32 and blocks rounded where the user allows it; never bf16, whose range f16 lacks
+  bf16,          ///< all kept so
+  bf16_rounded,  ///< one is kept so, and the user allows to round the others
+};
+/// What is kept so is exact; what else may be rounded is Caps::matmul_precision's to say.
+MatrixOperands matrix_operands(const Emitter& e, std::span<const Binding> operands);
+
+/// The type of matrices for them; requires that there is one.
+gpu::MatrixShape::Operand operand_type(MatrixOperands operands);
 
 /// A workgroup of so many subgroups, each with a part of the output. Choices name them in this order.
 struct MatrixTile {
@@ -34,14 +43,14 @@ struct MatrixTile {
 /// The first size of matrices of this operand that graft's kernels can use; null: none.
 const gpu::MatrixShape* matrix_shape(const gpu::Caps& caps, gpu::MatrixShape::Operand operand);
 
-/// Whether the device has f16 matrices that divide the tile, and room for it.
-bool matrix_tile_fits(const gpu::Caps& caps, const MatrixTile& tile);
+/// Whether the device has matrices of this operand that divide the tile, and room for it.
+bool matrix_tile_fits(const gpu::Caps& caps, const MatrixTile& tile, gpu::MatrixShape::Operand operand);
 
 /// The same for matrices of any multiple of a device's smallest: one of rows x columns for each subgroup.
-bool flexible_tile_fits(const gpu::Caps& caps, const MatrixTile& tile);
+bool flexible_tile_fits(const gpu::Caps& caps, const MatrixTile& tile, gpu::MatrixShape::Operand operand);
 
 /// Only the device's matrices, for kernels whose tiles are their own: constants 16 to 18, and nothing before.
-std::vector<std::uint32_t> matrix_sizes(const gpu::Caps& caps);
+std::vector<std::uint32_t> matrix_sizes(const gpu::Caps& caps, gpu::MatrixShape::Operand operand);
 
 /// How the kernel loads: 0 one element, 1 four along k, 2 four across (runtime/ops/gemm.h, Fours).
 struct MatrixLoads {
@@ -51,6 +60,6 @@ struct MatrixLoads {
 };
 /// Specialization constants, from 0 on. Requires matrix_tile_fits(), or flexible_tile_fits() of a `flexible` tile.
 std::vector<std::uint32_t> matrix_constants(const gpu::Caps& caps, const MatrixTile& tile, const MatrixLoads& loads,
-                                            bool flexible);
+                                            MatrixOperands operands, bool flexible);
 
 }  // namespace graft

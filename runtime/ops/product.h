@@ -5,9 +5,13 @@
 
 namespace graft {
 
-inline constexpr GemmKernels kMatmulKernels = {
-    shaders::KernelId::matmul__f32, shaders::KernelId::matmul__f32_shuffle, shaders::KernelId::matmul__f32_coopmat,
-    shaders::KernelId::matmul__f32_apart, shaders::KernelId::matmul__f32_flexible};
+inline constexpr GemmKernels kMatmulKernels = {shaders::KernelId::matmul__f32,
+                                               shaders::KernelId::matmul__f32_shuffle,
+                                               shaders::KernelId::matmul__f32_coopmat,
+                                               shaders::KernelId::matmul__f32_apart,
+                                               shaders::KernelId::matmul__f32_flexible,
+                                               shaders::KernelId::matmul__f32_coopmat_bf16,
+                                               shaders::KernelId::matmul__f32_flexible_bf16};
 
 /// How an operand of `across` rows (or columns) by k can be loaded.
 Fours fours_of(bool along_k, std::uint64_t across, std::uint64_t k);

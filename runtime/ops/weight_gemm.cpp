@@ -12,13 +12,20 @@
 namespace graft {
 namespace {
 
-constexpr GemmKernels kRows = {shaders::KernelId::matmul_rows__f32, shaders::KernelId::matmul_rows__f32_shuffle,
-                               shaders::KernelId::matmul_rows__f32_coopmat, shaders::KernelId::matmul_rows__f32_apart,
-                               shaders::KernelId::matmul_rows__f32_flexible};
-constexpr GemmKernels kColumns = {
-    shaders::KernelId::matmul_columns__f32, shaders::KernelId::matmul_columns__f32_shuffle,
-    shaders::KernelId::matmul_columns__f32_coopmat, shaders::KernelId::matmul_columns__f32_apart,
-    shaders::KernelId::matmul_columns__f32_flexible};
+constexpr GemmKernels kRows = {shaders::KernelId::matmul_rows__f32,
+                               shaders::KernelId::matmul_rows__f32_shuffle,
+                               shaders::KernelId::matmul_rows__f32_coopmat,
+                               shaders::KernelId::matmul_rows__f32_apart,
+                               shaders::KernelId::matmul_rows__f32_flexible,
+                               shaders::KernelId::matmul_rows__f32_coopmat_bf16,
+                               shaders::KernelId::matmul_rows__f32_flexible_bf16};
+constexpr GemmKernels kColumns = {shaders::KernelId::matmul_columns__f32,
+                                  shaders::KernelId::matmul_columns__f32_shuffle,
+                                  shaders::KernelId::matmul_columns__f32_coopmat,
+                                  shaders::KernelId::matmul_columns__f32_apart,
+                                  shaders::KernelId::matmul_columns__f32_flexible,
+                                  shaders::KernelId::matmul_columns__f32_coopmat_bf16,
+                                  shaders::KernelId::matmul_columns__f32_flexible_bf16};
 
 /// One product whose operands fit their bindings; `first` is where this part of W begins among all its rows.
 Status emit_part(Emitter& e, const WeightGemm& g, std::uint64_t first, std::uint64_t all_rows) {

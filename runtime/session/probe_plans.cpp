@@ -27,16 +27,21 @@ const Variant* variant_of(const PlanChoice& choice) {
   return found == all.end() ? nullptr : &*found;
 }
 
-// The tiles that rules may choose, among those of the kernel that they choose here.
-std::vector<std::string_view> tile_names(const gpu::Caps& caps) {
-  const ChoiceShape shape{.m = 64, .n = 64, .k = 64, .rounded = rounds_to_f16(caps)};
-  const Choice natural = choose(Family::gemm, caps, shape);
+// The tiles that rules may choose for a kernel which is the `number`th of its family.
+std::vector<std::string_view> tile_names(const gpu::Caps& caps, std::uint8_t number,
+                                         const shaders::KernelInfo& kernel) {
+  const bool brain = (kernel.features & shaders::needs_bfloat16) != 0;
+  const ChoiceShape shape{.m = 64,
+                          .n = 64,
+                          .k = 64,
+                          .rounded = true,
+                          .operand = brain ? gpu::MatrixShape::Operand::bf16 : gpu::MatrixShape::Operand::f16};
   std::vector<std::string_view> names;
   for (const Rule& rule : rules()) {
     if (rule.family != Family::gemm) continue;
     for (const Variant& v : variants()) {
       const bool possible = v.possible == nullptr || v.possible(caps, shape);
-      if (v.family != rule.family || v.name != rule.variant || v.kernel != natural.variant->kernel) continue;
+      if (v.family != rule.family || v.name != rule.variant || v.kernel != number) continue;
       if (possible) names.push_back(v.name);
     }
   }
@@ -64,11 +69,13 @@ void each_kernel(const Plan& plan, Each each) {
 bool has_tile(std::string_view key) { return key.find('/') != key.npos; }
 
 DType elements_of(std::string_view key) {
-  const auto named = [&](DType dtype) { return key.find(cat("@", dtype_name(dtype))) != key.npos; };
-  return named(DType::f16) ? DType::f16 : named(DType::bf16) ? DType::bf16 : DType::f32;
+  const auto names = [&](std::string_view part) { return key.find(part) != key.npos; };
+  if (names("@f16")) return DType::f16;
+  // Kernels that multiply bf16 are chosen for such elements alone.
+  return names("@bf16") || names("_bf16") ? DType::bf16 : DType::f32;
 }
 
-bool is_ending(std::string_view key) { return key.find("_epilogue") != key.npos && elements_of(key) == DType::f32; }
+bool is_ending(std::string_view key) { return key.find("_epilogue") != key.npos && key.find('@') == key.npos; }
 
 std::set<ProofKey> proof_keys(const Plan& plan, const gpu::Caps& caps) {
   std::set<ProofKey> keys;
@@ -88,10 +95,11 @@ Result<Plan> plan_probe(const BuiltProbe& built, const gpu::Caps& caps) {
 
 std::set<ProofKey> usual_tiles(const gpu::Caps& caps, const Plan& plan) {
   std::set<ProofKey> keys;
-  const std::vector<std::string_view> tiles = tile_names(caps);
   each_kernel(plan, [&](const PlanKernel& kernel, const PlanChoice* tile) {
-    if (tile == nullptr) return;
-    for (const std::string_view other : tiles) keys.insert(cat(shaders::kernel_info(kernel.id).name, "/", other));
+    const Variant* const chosen = tile == nullptr ? nullptr : variant_of(*tile);
+    if (chosen == nullptr) return;
+    const shaders::KernelInfo& info = shaders::kernel_info(kernel.id);
+    for (const std::string_view other : tile_names(caps, chosen->kernel, info)) keys.insert(cat(info.name, "/", other));
   });
   return keys;
 }

@@ -17,7 +17,7 @@ namespace graft {
 std::set<ProofKey> proof_keys(const Plan& plan, const gpu::Caps& caps);
 
 bool has_tile(std::string_view key);
-/// Of which elements: f32 unless it is a form for others.
+/// Of which elements: f32 unless it is a form for others, or a kernel that is chosen for bf16 alone.
 DType elements_of(std::string_view key);
 /// Whether it is of a kernel that ends with a chain: graft can do without it wherever it has the kernel as it is.
 bool is_ending(std::string_view key);

@@ -18,13 +18,13 @@ bool is_rounding(std::string_view key) {
                              [&](std::string_view part) { return key.find(part) != key.npos; });
 }
 
-double tolerance_of(const std::set<ProofKey>& keys, DType elements) {
+double tolerance_of(const std::set<ProofKey>& keys, const BuiltProbe& built) {
   const bool integers = std::ranges::any_of(keys, [](const ProofKey& key) { return key.find("_dot8") != key.npos; });
   const double products = integers                                 ? kIntegerProbeTolerance
                           : std::ranges::any_of(keys, is_rounding) ? kRoundedProbeTolerance
                                                                    : kProbeTolerance;
-  const double rounding = elements == DType::f16 ? 0x1p-11 : elements == DType::bf16 ? 0x1p-8 : 0;
-  return products + kNarrowProbeRoundings * rounding;
+  const double rounding = built.elements == DType::f16 ? 0x1p-11 : built.elements == DType::bf16 ? 0x1p-8 : 0;
+  return products + built.roundings * rounding;
 }
 
 bool any_about(const std::set<ProofKey>& keys, DType elements) {
@@ -95,7 +95,7 @@ Status SelfTest::check_all(gpu::Device& device) {
 Status SelfTest::check_all_of(gpu::Device& device, const BuiltProbe& built) {
   GRAFT_TRY_ASSIGN(const Plan plan, plan_probe(built, device.caps()));
   std::set<ProofKey> wanted = proof_keys(plan, device.caps());
-  if (built.elements == DType::f32) wanted.merge(usual_tiles(device.caps(), plan));
+  wanted.merge(usual_tiles(device.caps(), plan));
   const bool narrow = built.elements != DType::f32;
   std::erase_if(wanted, [&](const ProofKey& key) {
     return ((has_tile(key) || narrow) && profile_.known(key)) || elements_of(key) != built.elements;
@@ -236,7 +236,7 @@ Status SelfTest::prove(gpu::Device& device, const BuiltProbe& built, const std::
   if (suspects.empty()) suspects = keys;
   const std::set<ProofKey> blamed = to_blame(device, built, suspects);
   profile_.begin_probe(blamed);
-  const auto fault = fault_of_probe(device, built, tolerance_of(keys, built.elements));
+  const auto fault = fault_of_probe(device, built, tolerance_of(keys, built));
   if (!fault.ok() && fault.status().code() == Code::out_of_memory) {
     // That says nothing of the kernels: none gets a verdict, and none counts as being tested any more.
     profile_.save();

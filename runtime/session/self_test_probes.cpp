@@ -313,7 +313,9 @@ Result<BuiltProbe> build_probe(const OpProbe& probe, DType elements) {
   }
   if (probe.then || probe.ended) GRAFT_TRY(add_what_follows(probe, made.graph, fed));
   if (probe.twice) GRAFT_TRY(add_again(probe, made.graph, fed));
-  BuiltProbe built{.graph = std::move(made.graph), .elements = elements};
+  BuiltProbe built{.graph = std::move(made.graph), .elements = elements, .roundings = kNarrowProbeRoundings};
+  const bool product = probe.op == Op::matmul || probe.op == Op::conv || probe.op == Op::conv_transpose;
+  if (product && !probe.ended && !probe.then) built.roundings = kNarrowProductRoundings;
   std::mt19937_64 random(17);
   for (const Fed& value : fed) built.feeds[value.name] = operand_of(value.operand, random);
   if (elements != DType::f32) {
@@ -321,6 +323,8 @@ Result<BuiltProbe> build_probe(const OpProbe& probe, DType elements) {
     for (const Fed& value : fed) {
       if (value.operand.dtype != DType::f32) continue;
       for (double& x : built.feeds[value.name].data) x = rounded_to(elements, x);
+      Value& fed_value = built.graph.mutable_value(built.graph.find_value(value.name));
+      if (probe.ended) fed_value.storage = elements;  // parameters, which keep_narrow() leaves as they are
     }
   }
   built.step.learning_rate[0] = 0.01;

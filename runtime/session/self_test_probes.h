@@ -41,6 +41,7 @@ struct BuiltProbe {
   DType elements = DType::f32;
   RefTensors feeds;
   RefStepState step;
+  double roundings = 0;  ///< kNarrowProbeRoundings or kNarrowProductRoundings
 };
 Result<BuiltProbe> build_probe(const OpProbe& probe, DType elements = DType::f32);
 
@@ -53,6 +54,8 @@ inline constexpr double kIntegerProbeTolerance = 1.5e-2;
 /// Beside these, where elements have 16 bits: so many times the error of one rounding. A gradient of attention is off
 /// by up to 36 of them, nothing else by 16.
 inline constexpr double kNarrowProbeRoundings = 64;
+/// A product or convolution by itself rounds what it gives, no more: a largest element is some twice the mean.
+inline constexpr double kNarrowProductRoundings = 4;
 
 /// Runs it on the device and in the reference. Empty where they agree, else what was wrong. An error where the device
 /// was lost or had no memory for it.

@@ -27,7 +27,7 @@ shared float weights[kTile * kTile];  // [row][key]
 void set_weight(uint row, uint key, float weight) {
   weights[row * kTile + key] = weight;
 #ifdef ATTENTION_COOPMAT
-  half_weights[row * 4u * kRow + key] = float16_t(weight);
+  half_weights[row * 4u * kRow + key] = HALF(before_half(weight));
 #endif
 }
 

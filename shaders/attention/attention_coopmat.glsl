@@ -1,4 +1,5 @@
-// Tiles of f16 and products of them by a device's matrix units, sums in f32: what attention.glsl's products become.
+// Tiles of f16 (MATRIX_BF16: bf16) and products of them by a device's matrix units, sums in f32: what attention.glsl's
+// products become.
 // Each subgroup takes its share of the 32 x 32 results, which go through shared memory to the invocations that hold
 // them.
 layout(constant_id = 16) const uint kMatM = 16;  // the device's matrices; divisors of 32
@@ -6,10 +7,10 @@ layout(constant_id = 17) const uint kMatN = 16;
 layout(constant_id = 18) const uint kMatK = 16;
 const uint kRow = kVectors + 2u;  // 16 bytes keep aligned, neighbouring rows lie in different banks
 const uint kMatrices = (kTile / kMatM) * (kTile / kMatN);
-#define TILE_VECTOR f16vec4
-shared f16vec4 left_tile[kTile * kRow];
-shared f16vec4 right_tile[kTile * kRow];
-shared float16_t half_weights[4u * kTile * kRow];  // [row][key]
+#define TILE_VECTOR HALF4
+shared HALF4 left_tile[kTile * kRow];
+shared HALF4 right_tile[kTile * kRow];
+shared HALF half_weights[4u * kTile * kRow];  // [row][key]
 shared float products[kTile * kTile];
 
 const uint kRowsByRows = 0u;      // left tile, right tile transposed
@@ -25,8 +26,8 @@ void multiply_matrices(uint which) {
     coopmat<float, gl_ScopeSubgroup, kMatM, kMatN, gl_MatrixUseAccumulator> sum =
         coopmat<float, gl_ScopeSubgroup, kMatM, kMatN, gl_MatrixUseAccumulator>(0.0);
     [[unroll]] for (uint k = 0u; k < kTile; k += kMatK) {
-      coopmat<float16_t, gl_ScopeSubgroup, kMatM, kMatK, gl_MatrixUseA> a;
-      coopmat<float16_t, gl_ScopeSubgroup, kMatK, kMatN, gl_MatrixUseB> b;
+      coopmat<HALF, gl_ScopeSubgroup, kMatM, kMatK, gl_MatrixUseA> a;
+      coopmat<HALF, gl_ScopeSubgroup, kMatK, kMatN, gl_MatrixUseB> b;
       if (which == kRowsByRows) {
         coopMatLoad(a, left_tile, m * kRow + k / 4u, kRow, gl_CooperativeMatrixLayoutRowMajor);
         coopMatLoad(b, right_tile, n * kRow + k / 4u, kRow, gl_CooperativeMatrixLayoutColumnMajor);

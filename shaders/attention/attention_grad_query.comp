@@ -2,6 +2,8 @@
 //! variant f32 :
 //! requires coopmat
 //! variant f32_coopmat : -DATTENTION_COOPMAT
+//! requires coopmat bfloat16
+//! variant f32_coopmat_bf16 : -DATTENTION_COOPMAT -DMATRIX_BF16
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "shaders/attention/attention_threads.glsl"

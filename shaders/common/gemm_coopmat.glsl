@@ -1,20 +1,9 @@
-// The GEMM tile for devices with matrix units: A and B blocks staged in shared memory as f16 (GEMM_BF16: bf16), products
-// of matrices that a subgroup shares, sums in f32. The next block is fetched while the last one is multiplied.
+// The GEMM tile for devices with matrix units: A and B blocks staged in shared memory as f16 (MATRIX_BF16: bf16),
+// products of matrices that a subgroup shares, sums in f32. The next block is fetched while the last one is multiplied.
 // GEMM_FLEXIBLE: a subgroup's part of the tile and of a block is one matrix each, of whatever size that is.
-#extension GL_KHR_cooperative_matrix : require
+#include "shaders/common/matrix_operands.glsl"
 #ifdef GEMM_FLEXIBLE
 #extension GL_NV_cooperative_matrix2 : require
-#endif
-#extension GL_KHR_memory_scope_semantics : require
-#extension GL_KHR_shader_subgroup_basic : require
-#ifdef GEMM_BF16
-#extension GL_EXT_bfloat16 : require
-#define HALF bfloat16_t
-#define HALF4 bf16vec4
-#else
-#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
-#define HALF float16_t
-#define HALF4 f16vec4
 #endif
 
 layout(constant_id = 0) const uint kThreads = 128;  // whole subgroups; whole fours of a block each
@@ -174,12 +163,12 @@ void gemm_tile(Place place, uint k_begin, uint k_end) {
     [[unroll]] for (uint j = 0; j < kFoursA; ++j) {
       const uint i = thread + j * kThreads;
       const uint at = kAcrossA ? i / kQuadM * kStrideA + i % kQuadM : i / kQuadK * kStrideA + i % kQuadK;
-      block_a[at] = HALF4(next_a[j]);
+      block_a[at] = HALF4(before_half4(next_a[j]));
     }
     [[unroll]] for (uint j = 0; j < kFoursB; ++j) {
       const uint i = thread + j * kThreads;
       const uint at = kAcrossB ? i / kQuadN * kStrideB + i % kQuadN : i / kQuadK * kStrideB + i % kQuadK;
-      block_b[at] = HALF4(next_b[j]);
+      block_b[at] = HALF4(before_half4(next_b[j]));
     }
     barrier();
   }

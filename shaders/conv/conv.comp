@@ -4,10 +4,16 @@
 //! variant f32_epilogue : -DEPILOGUE=4
 //! requires coopmat
 //! variant f32_coopmat : -DGEMM_COOPMAT
+//! requires coopmat bfloat16
+//! variant f32_coopmat_bf16 : -DGEMM_COOPMAT -DMATRIX_BF16
 //! requires coopmat coopmat2
 //! variant f32_flexible : -DGEMM_COOPMAT -DGEMM_FLEXIBLE
+//! requires coopmat coopmat2 bfloat16
+//! variant f32_flexible_bf16 : -DGEMM_COOPMAT -DGEMM_FLEXIBLE -DMATRIX_BF16
 //! requires coopmat
 //! variant f32_coopmat_epilogue : -DGEMM_COOPMAT -DEPILOGUE=4
+//! requires coopmat bfloat16
+//! variant f32_coopmat_bf16_epilogue : -DGEMM_COOPMAT -DEPILOGUE=4 -DMATRIX_BF16
 #version 450
 #extension GL_GOOGLE_include_directive : require
 // y = conv(x, weight) (+ bias), implicit GEMM per group: m = output pixel, n = output channel, k = (tap, input channel).

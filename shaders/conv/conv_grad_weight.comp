@@ -3,8 +3,12 @@
 //! variant f32_apart : -DGEMM_APART
 //! requires coopmat
 //! variant f32_coopmat : -DGEMM_COOPMAT
+//! requires coopmat bfloat16
+//! variant f32_coopmat_bf16 : -DGEMM_COOPMAT -DMATRIX_BF16
 //! requires coopmat coopmat2
 //! variant f32_flexible : -DGEMM_COOPMAT -DGEMM_FLEXIBLE
+//! requires coopmat coopmat2 bfloat16
+//! variant f32_flexible_bf16 : -DGEMM_COOPMAT -DGEMM_FLEXIBLE -DMATRIX_BF16
 #version 450
 #extension GL_GOOGLE_include_directive : require
 // dw = the gradient of conv by the weight, implicit GEMM per group: m = output channel, n = (tap, input channel),

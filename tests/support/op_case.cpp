@@ -159,8 +159,10 @@ bool same_bits(const RefTensors& a, const RefTensors& b) {
 void check_narrow(const OpCase& c, const Built& built, DType storage) {
   SCOPED_TRACE(dtype_name(storage));
   const double unit_roundoff = storage == DType::f16 ? 0x1p-11 : 0x1p-8;
-  const bool matrices = storage == DType::f16 && has_matrix_units();
-  const double tolerance = matrices ? std::max(c.tolerance, rounded_tolerance(c)) : c.tolerance;
+  // Matrix units round what goes from one product to the next to their operands' type.
+  const bool matrices = storage == DType::f16 ? has_matrix_units() : has_bf16_matrices();
+  const double rounded = rounded_tolerance(c) * unit_roundoff / 0x1p-11;
+  const double tolerance = matrices ? std::max(c.tolerance, rounded) : c.tolerance;
   const auto graph = keep_narrow(built.graph, storage);
   ASSERT_TRUE(graph.ok()) << graph.status().message();
   RefTensors feeds = built.feeds;

@@ -1,10 +1,12 @@
 #include "tests/support/run_graph.h"
 
 #include <cstdlib>
+#include <string_view>
 
 #include "platform/gpu/presets.h"
 #include "runtime/ops/choice.h"
 #include "runtime/reference/device_run.h"
+#include "tests/support/bf16_device.h"
 #include "tests/support/edited_device.h"
 #include "tests/support/gpu_device.h"
 
@@ -15,6 +17,11 @@ Result<gpu::Device*> shared_device() {
   static const auto device = test_device();
   if (!device.ok()) return device.status();
   return device->get();
+}
+
+bool takes_f16_for_bf16() {
+  const char* const chosen = std::getenv("GRAFT_TEST_BF16");
+  return chosen != nullptr && std::string_view(chosen) == "f16";
 }
 
 void (*edit_caps)(gpu::Caps&) = nullptr;
@@ -38,7 +45,9 @@ Result<gpu::Caps> test_caps() {
   // together.
   caps.advice.tuned[choose(Family::ends, caps, {}).key] = "apart";
   if (edit_caps != nullptr) edit_caps(caps);
-  return gpu::within_device(std::move(caps), device->caps());
+  caps = gpu::within_device(std::move(caps), device->caps());
+  if (takes_f16_for_bf16()) pretend_bf16(caps);
+  return caps;
 }
 
 bool rounds_products() {
@@ -52,13 +61,19 @@ bool has_matrix_units() {
   return caps.ok() && rounds_to_f16(*caps);
 }
 
+bool has_bf16_matrices() {
+  const auto caps = test_caps();
+  return caps.ok() && multiplies_bf16(*caps);
+}
+
 Status device_available() { return detail::to_status(shared_device()); }
 
 Result<RefTensors> run_on_device(const Graph& graph, const RefTensors& feeds, const RefStepState& step_state) {
   GRAFT_TRY_ASSIGN(gpu::Device* const device, shared_device());
   const RunOnceOptions options{.timeout = kTestTimeout, .check_plan = true};
   GRAFT_TRY_ASSIGN(gpu::Caps caps, test_caps());
-  EditedDevice edited(*device);
+  F16ForBf16Device pretending(*device);
+  EditedDevice edited(takes_f16_for_bf16() ? pretending : *device);
   edited.edit() = std::move(caps);
   GRAFT_TRY_ASSIGN(RefTensors result, graft::run_on_device(edited, graph, feeds, step_state, options));
   expect_no_validation_messages();

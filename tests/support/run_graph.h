@@ -11,13 +11,16 @@ namespace graft::test {
 Result<RefTensors> run_on_device(const Graph& graph, const RefTensors& feeds, const RefStepState& step_state = {});
 
 /// What run_on_device() plans for: the test device's capabilities with GRAFT_TEST_CAPS (a preset's name) and EditedCaps
-/// applied.
+/// applied. With GRAFT_TEST_BF16=f16 it has matrices of bf16 where it has such of f16 (tests/support/bf16_device.h).
 Result<gpu::Caps> test_caps();
 
 /// Whether products round their operands to f16 on their way to matrix units.
 bool rounds_products();
 /// Whether products of what is kept as f16 go to matrix units.
 bool has_matrix_units();
+
+/// Whether products of what is kept as bf16 do.
+bool has_bf16_matrices();
 
 /// Whether there is a device to run on; when not, why (tests then skip, saying so).
 Status device_available();

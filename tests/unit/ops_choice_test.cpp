@@ -155,6 +155,28 @@ TEST(Choice, TakesMatricesOfFlexibleSizesBeforeOthersWhereTheyDivideTheTile) {
   EXPECT_EQ(choose(Family::gemm, caps, shape).variant->name, "matrices 2x4x64x32");
 }
 
+TEST(Choice, TakesMatricesOfBf16WhereTheDeviceHasThem) {
+  gpu::Caps caps = matrix_caps();
+  ChoiceShape shape{4096, 4096, 4096, 1, true, gpu::MatrixShape::Operand::bf16};
+  EXPECT_EQ(choose(Family::gemm, caps, shape).variant->name, "shared 128x8x4x8") << "its matrices are of f16";
+  caps.matrix_shapes.push_back({gpu::MatrixShape::Operand::bf16, 16, 8, 16});
+  EXPECT_EQ(choose(Family::gemm, caps, shape).variant->name, "shared 128x8x4x8") << "it has not the type";
+  caps.shader_bfloat16 = true;
+  EXPECT_EQ(choose(Family::gemm, caps, shape).variant->name, "matrices 2x4x64x32");
+  EXPECT_EQ(choose(Family::attention, caps, shape).variant->name, "matrices");
+  EXPECT_EQ(matrix_constants(caps, MatrixTile({2, 4, 64, 32}), {}, MatrixOperands::bf16, false).size(), 28u);
+  EXPECT_EQ(matrix_sizes(caps, gpu::MatrixShape::Operand::bf16)[17], 8u);
+  EXPECT_EQ(matrix_sizes(caps, gpu::MatrixShape::Operand::f16)[17], 16u);
+  caps.max_flexible_side = 256;
+  caps.flexible_shapes = {{gpu::MatrixShape::Operand::f16, 16, 16, 16}};
+  EXPECT_EQ(choose(Family::gemm, caps, shape).variant->name, "matrices 2x4x64x32");
+  caps.flexible_shapes.push_back({gpu::MatrixShape::Operand::bf16, 16, 16, 16});
+  EXPECT_EQ(choose(Family::gemm, caps, shape).variant->name, "flexible 2x4x64x32");
+  const std::string key = choose(Family::gemm, caps, shape).key;
+  shape.operand = gpu::MatrixShape::Operand::f16;
+  EXPECT_NE(choose(Family::gemm, caps, shape).key, key) << "what was measured of one says nothing of the other";
+}
+
 TEST(Choice, LeavesTheMatricesOfSoftwareAlone) {
   gpu::Caps caps = matrix_caps();
   caps.type = gpu::DeviceType::cpu;
@@ -167,7 +189,7 @@ TEST(Choice, LeavesTheMatricesOfSoftwareAlone) {
 }
 
 /// A product of two values that are kept as these say, and what may be done with them.
-bool may_be_f16(const gpu::Caps& caps, DType left, DType right) {
+MatrixOperands operands_of(const gpu::Caps& caps, DType left, DType right) {
   Graph graph;
   for (const DType stored : {left, right}) {
     const auto v = graph.add_value(std::string(dtype_name(stored)) + std::to_string(graph.values().size()),
@@ -179,21 +201,31 @@ bool may_be_f16(const gpu::Caps& caps, DType left, DType right) {
       graph.add_node(Op::matmul, {ValueId{0}, ValueId{1}}, {{"trans_b", std::int64_t{1}}}, "product", {"y"});
   EXPECT_TRUE(node.ok()) << node.status().message();
   const Emitter e(graph, graph.node(*node), caps);
-  return graft::may_be_f16(e, std::array{e.in(0), e.in(1)});
+  return matrix_operands(e, std::array{e.in(0), e.in(1)});
 }
 
-TEST(Choice, OperandsOfMatrixUnitsAreKeptAsF16OrMayBeRounded) {
+TEST(Choice, OperandsOfMatrixUnitsAreKeptAsTheyTakeThemOrMayBeRounded) {
+  using enum MatrixOperands;
   gpu::Caps caps = matrix_caps();
-  EXPECT_TRUE(may_be_f16(caps, DType::f16, DType::f16)) << "nothing is lost";
-  EXPECT_FALSE(may_be_f16(caps, DType::f16, DType::f32));
-  EXPECT_FALSE(may_be_f16(caps, DType::f32, DType::f32));
-  EXPECT_FALSE(may_be_f16(caps, DType::f16, DType::q8_0)) << "a block's scale times its numbers has more bits";
+  EXPECT_EQ(operands_of(caps, DType::f16, DType::f16), f16) << "nothing is lost";
+  EXPECT_EQ(operands_of(caps, DType::bf16, DType::bf16), bf16) << "nothing is lost";
+  EXPECT_EQ(operands_of(caps, DType::f16, DType::f32), none);
+  EXPECT_EQ(operands_of(caps, DType::f32, DType::f32), none);
+  EXPECT_EQ(operands_of(caps, DType::f16, DType::q8_0), none) << "a block's scale times its numbers has more bits";
+  EXPECT_EQ(operands_of(caps, DType::bf16, DType::f32), none);
   caps.matmul_precision = gpu::MatmulPrecision::high;
-  EXPECT_TRUE(may_be_f16(caps, DType::f16, DType::f32));
-  EXPECT_TRUE(may_be_f16(caps, DType::f32, DType::f32));
-  EXPECT_TRUE(may_be_f16(caps, DType::f32, DType::q8_0));
-  EXPECT_FALSE(may_be_f16(caps, DType::bf16, DType::bf16)) << "f16 has not its range";
-  EXPECT_FALSE(may_be_f16(caps, DType::f32, DType::bf16));
+  EXPECT_EQ(operands_of(caps, DType::f16, DType::f32), f16);
+  EXPECT_EQ(operands_of(caps, DType::f32, DType::f32), f16);
+  EXPECT_EQ(operands_of(caps, DType::f32, DType::q8_0), f16);
+  EXPECT_EQ(operands_of(caps, DType::bf16, DType::bf16), bf16) << "f16 has not its range";
+  EXPECT_EQ(operands_of(caps, DType::f32, DType::bf16), none) << "11 bits are promised";
+  EXPECT_EQ(operands_of(caps, DType::bf16, DType::q8_0), none);
+  EXPECT_EQ(operands_of(caps, DType::f16, DType::bf16), none);
+  caps.matmul_precision = gpu::MatmulPrecision::medium;
+  EXPECT_EQ(operands_of(caps, DType::f32, DType::f32), f16);
+  EXPECT_EQ(operands_of(caps, DType::bf16, DType::bf16), bf16);
+  EXPECT_EQ(operands_of(caps, DType::f32, DType::bf16), bf16_rounded);
+  EXPECT_EQ(operands_of(caps, DType::bf16, DType::q8_0), bf16_rounded);
 }
 
 TEST(Choice, TakesWhatWasMeasuredWhereTheDeviceCanRunIt) {
@@ -219,6 +251,49 @@ Result<Plan> plan_product(const gpu::Caps& caps) {
   Residents residents(caps);
   GRAFT_TRY(residents.add(graph));
   return make_plan(graph, caps, residents);
+}
+
+std::set<std::string_view> kernels_of(const Plan& plan) {
+  std::set<std::string_view> names;
+  for (const PlanKernel& kernel : plan.kernels) names.insert(shaders::kernel_info(kernel.id).name);
+  return names;
+}
+
+TEST(Choice, PlansKernelsForBf16WhereAllOperandsAreKeptSo) {
+  gpu::Caps caps = matrix_caps();
+  caps.matrix_shapes = {{gpu::MatrixShape::Operand::bf16, 16, 16, 16}};
+  caps.shader_bfloat16 = true;
+  const auto planned = [&](DType left, DType right) {
+    Graph graph;
+    std::vector<ValueId> ids;
+    for (const DType stored : {left, right}) {
+      ids.push_back(*graph.add_value(ids.empty() ? "a" : "b", DType::f32, Shape{64, 64}, ValueKind::constant));
+      graph.mutable_value(ids.back()).storage = stored;
+    }
+    const auto node = graph.add_node(Op::matmul, ids, {}, "y");
+    EXPECT_TRUE(node.ok());
+    graph.add_output("y", graph.node(*node).outputs[0]);
+    Residents residents(caps);
+    EXPECT_TRUE(residents.add(graph).ok());
+    const auto plan = make_plan(graph, caps, residents);
+    EXPECT_TRUE(plan.ok()) << plan.status().message();
+    return plan.ok() && kernels_of(*plan).contains("matmul__f32_coopmat_bf16");
+  };
+  const bool built = shaders::kernel_info(shaders::KernelId::matmul__f32_coopmat_bf16).built();
+  EXPECT_EQ(planned(DType::bf16, DType::bf16), built);
+  EXPECT_EQ(multiplies_bf16(caps), built);
+  for (const DType other : {DType::f32, DType::f16}) EXPECT_FALSE(planned(DType::bf16, other));
+  EXPECT_FALSE(planned(DType::f16, DType::f16));
+  caps.matmul_precision = gpu::MatmulPrecision::medium;
+  EXPECT_EQ(planned(DType::bf16, DType::f32), built);
+  EXPECT_EQ(rounds_products(caps), built);
+  EXPECT_FALSE(rounds_to_f16(caps));
+  caps.advice.avoided.insert("matmul__f32_coopmat_bf16");
+  EXPECT_FALSE(planned(DType::bf16, DType::bf16)) << "it failed its self-test";
+  caps.advice.avoided.clear();
+  caps.shader_bfloat16 = false;
+  EXPECT_FALSE(planned(DType::bf16, DType::bf16));
+  EXPECT_FALSE(planned(DType::bf16, DType::f32));
 }
 
 TEST(Choice, LeavesOutKernelsThatFailedAndSaysWhereNothingIsLeft) {

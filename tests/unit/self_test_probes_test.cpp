@@ -49,6 +49,12 @@ std::map<std::string, gpu::Caps> devices() {
   card.max_flexible_side = 256;
   card.flexible_shapes = {{gpu::MatrixShape::Operand::f16, 16, 16, 16}};
   devices["a GPU with flexible matrices"] = card;
+  card.shader_bfloat16 = true;
+  card.flexible_shapes.push_back({gpu::MatrixShape::Operand::bf16, 16, 16, 16});
+  card.matrix_shapes.push_back({gpu::MatrixShape::Operand::bf16, 16, 16, 16});
+  devices["a GPU with flexible matrices of bf16"] = card;
+  card.flexible_shapes.clear();
+  devices["a GPU with matrices of bf16"] = card;
   return devices;
 }
 
@@ -88,17 +94,30 @@ const std::map<std::string_view, std::string_view> kNoProbe = {
     {"selftest__f32", "no plan holds it: for tests of devices"},
 };
 
+// Of elements of bf16 alone.
+bool is_of_bf16(const shaders::KernelInfo& kernel) { return (kernel.features & shaders::needs_bfloat16) != 0; }
+
 TEST(SelfTestProbes, ReachEveryKernel) {
   std::set<std::string> reached;
   for (const auto& [name, caps] : devices()) {
     SCOPED_TRACE(name);
-    for (const OpProbe& probe : self_test_probes()) note_kernels(probe, DType::f32, caps, reached);
+    std::set<std::string> of_bf16;
+    for (const OpProbe& probe : self_test_probes()) {
+      note_kernels(probe, DType::f32, caps, reached);
+      if (caps.shader_bfloat16) note_kernels(probe, DType::bf16, caps, of_bf16);
+    }
+    for (const std::string& form : of_bf16) reached.insert(form.substr(0, form.find('@')));
   }
   for (std::uint16_t i = 0; i < static_cast<std::uint16_t>(KernelId::count_); ++i) {
     const shaders::KernelInfo& kernel = shaders::kernel_info(static_cast<KernelId>(i));
     if (!kernel.built()) continue;
     EXPECT_NE(reached.contains(std::string(kernel.name)), kNoProbe.contains(kernel.name)) << kernel.name;
   }
+}
+
+// Where elements are of bf16, it is given only what is rounded to f16 on the way to a result that is kept as bf16.
+bool is_of_f16(const shaders::KernelInfo& kernel) {
+  return (kernel.features & shaders::needs_coopmat) != 0 && !is_of_bf16(kernel);
 }
 
 // Kernels that plans never give 16-bit elements, and why.
@@ -130,35 +149,44 @@ TEST(SelfTestProbes, ReachEveryKernelWithNarrowElements) {
     for (std::uint16_t i = 0; i < static_cast<std::uint16_t>(KernelId::count_); ++i) {
       const shaders::KernelInfo& kernel = shaders::kernel_info(static_cast<KernelId>(i));
       if (!kernel.built() || kNoProbe.contains(kernel.name) || !can_be_narrow(kernel)) continue;
+      if (elements == DType::bf16 && is_of_f16(kernel)) continue;
       const bool any = reached.contains(cat(kernel.name, "@", dtype_name(elements))) ||
                        reached.contains(cat(kernel.name, "@", dtype_name(elements), " in words"));
-      EXPECT_NE(any, kNeverNarrow.contains(kernel.name)) << kernel.name;
+      const bool never = kNeverNarrow.contains(kernel.name) || (elements == DType::f16 && is_of_bf16(kernel));
+      EXPECT_NE(any, never) << kernel.name;
     }
   }
 }
 
 // What check() looks for when a plan holds such a kernel with such a tile.
+void expect_every_tile(const gpu::Caps& caps, DType elements) {
+  std::set<ProofKey> wanted, reached;
+  for (const OpProbe& probe : self_test_probes()) {
+    const auto built = build_probe(probe, elements);
+    ASSERT_TRUE(built.ok());
+    const auto plan = plan_probe(*built, caps);
+    ASSERT_TRUE(plan.ok());
+    reached.merge(proof_keys(*plan, caps));
+    for (const ProofKey& key : usual_tiles(caps, *plan)) {
+      if (elements_of(key) != elements) continue;
+      wanted.insert(key);
+      if (reached.contains(key)) continue;
+      gpu::Caps other = caps;
+      other.advice = advice_for_tile(*plan, {}, key);
+      const auto planned = plan_probe(*built, other);
+      ASSERT_TRUE(planned.ok()) << key << ": " << planned.status().message();
+      reached.merge(proof_keys(*planned, other));
+    }
+  }
+  const bool built = shaders::kernel_info(KernelId::matmul__f32_coopmat_bf16).built();
+  EXPECT_EQ(wanted.empty(), elements == DType::bf16 && !(built && caps.shader_bfloat16));
+  for (const ProofKey& key : wanted) EXPECT_TRUE(reached.contains(key)) << key;
+}
+
 TEST(SelfTestProbes, ReachEveryTileOfEveryKernel) {
   for (const auto& [name, caps] : devices()) {
-    std::set<ProofKey> wanted, reached;
-    for (const OpProbe& probe : self_test_probes()) {
-      const auto built = build_probe(probe);
-      ASSERT_TRUE(built.ok());
-      const auto plan = plan_probe(*built, caps);
-      ASSERT_TRUE(plan.ok());
-      reached.merge(proof_keys(*plan, caps));
-      for (const ProofKey& key : usual_tiles(caps, *plan)) {
-        wanted.insert(key);
-        if (reached.contains(key)) continue;
-        gpu::Caps other = caps;
-        other.advice = advice_for_tile(*plan, {}, key);
-        const auto planned = plan_probe(*built, other);
-        ASSERT_TRUE(planned.ok()) << key << ": " << planned.status().message();
-        reached.merge(proof_keys(*planned, other));
-      }
-    }
-    EXPECT_FALSE(wanted.empty());
-    for (const ProofKey& key : wanted) EXPECT_TRUE(reached.contains(key)) << key << " on " << name;
+    SCOPED_TRACE(name);
+    for (const DType elements : {DType::f32, DType::bf16}) expect_every_tile(caps, elements);
   }
 }
 

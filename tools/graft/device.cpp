@@ -36,11 +36,15 @@ std::string matmul_precision_text(const gpu::Caps& caps) {
     return cat("Products at --matmul-precision ", name, " stay in f32: ", caps.device_name,
                " has no matrix units that graft uses.");
   }
-  const bool dots =
-      caps.matmul_precision == gpu::MatmulPrecision::medium && caps.integer_dot && caps.type != gpu::DeviceType::cpu;
-  return cat("Products at --matmul-precision ", name, ": f32 operands are rounded",
-             rounds_to_f16(caps) ? " to f16 for matrix units" : "", rounds_to_f16(caps) && dots ? "," : "",
-             dots ? " to 8 bits beside quantized weights" : "", "; sums in f32.");
+  const bool medium = caps.matmul_precision == gpu::MatmulPrecision::medium;
+  std::string to;
+  const auto add = [&](bool rounds, const char* how) {
+    if (rounds) to += (to.empty() ? "" : ",") + std::string(how);
+  };
+  add(rounds_to_f16(caps), " to f16 for matrix units");
+  add(medium && multiplies_bf16(caps), " to bf16 for them beside what is kept so");
+  add(medium && caps.integer_dot && caps.type != gpu::DeviceType::cpu, " to 8 bits beside quantized weights");
+  return cat("Products at --matmul-precision ", name, ": f32 operands are rounded", to, "; sums in f32.");
 }
 
 nlohmann::ordered_json matmul_precision_json(const gpu::Caps& caps) {
@@ -74,9 +78,10 @@ Status apply_caps_to_run(const std::string& given, gpu::Caps& caps) {
 void add_device_flags(CLI::App& app, DeviceFlags& flags) {
   app.add_option("--device", flags.device, "Index or part of the name of the device (see: graft devices)");
   app.add_option("--vulkan-library", flags.library, "Loader or driver to load instead of libvulkan.so.1");
-  app.add_option("--matmul-precision", flags.matmul_precision,
-                 "Products of f32 values: highest (f32, the default), high (rounded to f16 where the device has matrix "
-                 "units, sums in f32), medium (also to 8 bits beside quantized weights)")
+  app.add_option(
+         "--matmul-precision", flags.matmul_precision,
+         "Products of f32 values: highest (f32, the default), high (rounded to f16 where the device has matrix "
+         "units, sums in f32), medium (also to 8 bits beside quantized weights, to bf16 beside what is kept so)")
       ->check(CLI::IsMember(std::vector<std::string>(kMatmulPrecisions.begin(), kMatmulPrecisions.end())));
   app.add_option("--cache", flags.cache,
                  "Folder for compiled pipelines, verdicts of the self-test and tuned choices; \"none\" for no files");

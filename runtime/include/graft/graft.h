@@ -75,11 +75,11 @@ GRAFT_API const char* graft_status_name(graft_status status);
 /* ---- Context: a device, an allocator, a log ------------------------------------------------------------------ */
 
 /* What products of f32 values may become, in the words of torch.set_float32_matmul_precision. It changes nothing on a
-   device without matrix units. What is kept in f16 (graft_precision) goes to them in any case, exactly. */
+   device without matrix units. What is kept in f16 or bf16 (graft_precision) goes to them in any case, exactly. */
 typedef enum graft_matmul_precision GRAFT_ENUM_OF_INT {
   GRAFT_MATMUL_HIGHEST = 0, /* f32 */
   GRAFT_MATMUL_HIGH = 1,    /* operands rounded to f16 for matrix units, sums in f32; training scales its loss */
-  GRAFT_MATMUL_MEDIUM = 2   /* also to 8 bits beside quantized weights */
+  GRAFT_MATMUL_MEDIUM = 2   /* also to 8 bits beside quantized weights, to bf16 beside what is kept so */
 } graft_matmul_precision;
 
 typedef struct graft_context_options {

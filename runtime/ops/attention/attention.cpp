@@ -85,7 +85,7 @@ struct Job {
   std::uint64_t document_words = 0;
   std::uint32_t slabs = 0;
   bool vectors = false;
-  bool halves = false;  ///< products may be of f16
+  MatrixOperands operands = MatrixOperands::none;  ///< as what tiles may be multiplied
 };
 
 Result<Job> make_job(const Emitter& e, bool documents) {
@@ -116,7 +116,7 @@ Result<Job> make_job(const Emitter& e, bool documents) {
   // Weights are rounded between the products: where all that goes in and comes out is.
   std::vector<Binding> rounded = {e.in(0), e.in(1), e.in(2), e.out(0)};
   if (e.node().op == Op::attention_grad) rounded.push_back(e.in(5));
-  job.halves = may_be_f16(e, rounded);
+  job.operands = matrix_operands(e, rounded);
   p.causal = e.attrs().flag("causal");
   p.has_documents = documents;
   p.from_step = e.attrs().flag("from_step");
@@ -127,16 +127,16 @@ Result<Job> make_job(const Emitter& e, bool documents) {
   return job;
 }
 
-/// In the order of Family::attention's variants.
-using Kernels = std::array<shaders::KernelId, 3>;
+/// In the order of Family::attention's variants; last, what stands for the second where tiles are of bf16.
+using Kernels = std::array<shaders::KernelId, 4>;
 constexpr Kernels kForward = {shaders::KernelId::attention__f32, shaders::KernelId::attention__f32_coopmat,
-                              shaders::KernelId::attention_lanes__f32};
-constexpr Kernels kGradQuery = {shaders::KernelId::attention_grad_query__f32,
-                                shaders::KernelId::attention_grad_query__f32_coopmat,
-                                shaders::KernelId::attention_lanes_grad_query__f32};
-constexpr Kernels kGradKey = {shaders::KernelId::attention_grad_key__f32,
-                              shaders::KernelId::attention_grad_key__f32_coopmat,
-                              shaders::KernelId::attention_lanes_grad_key__f32};
+                              shaders::KernelId::attention_lanes__f32, shaders::KernelId::attention__f32_coopmat_bf16};
+constexpr Kernels kGradQuery = {
+    shaders::KernelId::attention_grad_query__f32, shaders::KernelId::attention_grad_query__f32_coopmat,
+    shaders::KernelId::attention_lanes_grad_query__f32, shaders::KernelId::attention_grad_query__f32_coopmat_bf16};
+constexpr Kernels kGradKey = {
+    shaders::KernelId::attention_grad_key__f32, shaders::KernelId::attention_grad_key__f32_coopmat,
+    shaders::KernelId::attention_lanes_grad_key__f32, shaders::KernelId::attention_grad_key__f32_coopmat_bf16};
 enum class Over : std::uint8_t { rows, keys };  ///< what workgroups share out among them
 
 std::vector<std::uint32_t> constants_of(const Emitter& e, const Job& job, const Variant& variant) {
@@ -147,16 +147,19 @@ std::vector<std::uint32_t> constants_of(const Emitter& e, const Job& job, const 
   }
   std::vector<std::uint32_t> constants = {job.slabs, job.vectors};
   if (variant.kernel == 1) {
-    const std::vector<std::uint32_t> sizes = matrix_sizes(e.caps());
+    const std::vector<std::uint32_t> sizes = matrix_sizes(e.caps(), operand_type(job.operands));
     constants.insert(constants.end(), sizes.begin() + 2, sizes.end());
   }
   return constants;
 }
 
-void dispatch(Emitter& e, const Job& job, const Kernels& kernels, std::uint64_t count, Over over,
+void dispatch(Emitter& e, const Job& job, Kernels kernels, std::uint64_t count, Over over,
               std::vector<Binding> bindings) {
   ChoiceShape shape{std::uint64_t{job.push.queries} * job.push.group, job.push.keys, job.push.dim, count};
-  shape.rounded = job.halves;
+  // All are kept as bf16, or none is rounded to it.
+  if (job.operands == MatrixOperands::bf16) kernels[1] = kernels.back();
+  shape.rounded = job.operands == MatrixOperands::f16 || job.operands == MatrixOperands::bf16;
+  if (shape.rounded) shape.operand = operand_type(job.operands);
   const Variant& variant = e.note(choose(Family::attention, e.caps(), shape, kernels));
   const std::uint32_t tile = variant.kernel == 2 ? variant.tile[0] : kTile;
   push::AttentionPush p = job.push;

@@ -77,10 +77,11 @@ Status conv_part(Emitter& e, const ConvSizes& sizes, const Binding& x, const Bin
                             .outputs = pixels * sizes.o,
                             .a_fours = fours ? Fours::along_k : Fours::none,
                             .b_fours = push.group_c % 4 == 0 ? Fours::along_k : Fours::none};
-  return emit_gemm(e,
-                   {KernelId::conv__f32, KernelId::conv__f32_shuffle, KernelId::conv__f32_coopmat,
-                    KernelId::conv__f32_apart, KernelId::conv__f32_flexible},
-                   problem, operands(x, weight, bias, sizes.o, y), push);
+  return emit_gemm(
+      e,
+      {KernelId::conv__f32, KernelId::conv__f32_shuffle, KernelId::conv__f32_coopmat, KernelId::conv__f32_apart,
+       KernelId::conv__f32_flexible, KernelId::conv__f32_coopmat_bf16, KernelId::conv__f32_flexible_bf16},
+      problem, operands(x, weight, bias, sizes.o, y), push);
 }
 
 // A kernel of 1x1 with strides of 2 reaches one input pixel of each 2x2. Workgroups that store nothing but zeros took a
@@ -120,12 +121,16 @@ Status grad_data_part(Emitter& e, const ConvSizes& sizes, const Binding& dy, con
                       .inner = sizes.group_o(),
                       .batches = static_cast<std::uint64_t>(sizes.window.groups) * phases,
                       .outputs = sizes.images * sizes.h * sizes.w * sizes.c,
-                      .halves = may_be_f16(e, std::array{dy, weight}),
+                      .operands = matrix_operands(e, std::array{dy, weight}),
                       .a_fours = sizes.group_o() % 4 == 0 ? Fours::along_k : Fours::none,
                       .b_fours = sizes.group_c() % 4 == 0 ? Fours::across : Fours::none};
-  GemmKernels kernels = {KernelId::conv_grad_data__f32, KernelId::conv_grad_data__f32_shuffle,
-                         KernelId::conv_grad_data__f32_coopmat, KernelId::conv_grad_data__f32_apart,
-                         KernelId::conv_grad_data__f32_flexible};
+  GemmKernels kernels = {KernelId::conv_grad_data__f32,
+                         KernelId::conv_grad_data__f32_shuffle,
+                         KernelId::conv_grad_data__f32_coopmat,
+                         KernelId::conv_grad_data__f32_apart,
+                         KernelId::conv_grad_data__f32_flexible,
+                         KernelId::conv_grad_data__f32_coopmat_bf16,
+                         KernelId::conv_grad_data__f32_flexible_bf16};
   GemmProblem cells = problem;
   cells.batches /= phases;
   if (is_in_cells(sizes) && tile_owns_columns(e.caps(), cells, kernels)) {
@@ -135,9 +140,13 @@ Status grad_data_part(Emitter& e, const ConvSizes& sizes, const Binding& dy, con
   return emit_gemm(e, kernels, problem, operands(dy, weight, bias, sizes.c, dx), push);
 }
 
-constexpr GemmKernels kGradWeight = {KernelId::conv_grad_weight__f32, KernelId::conv_grad_weight__f32_shuffle,
-                                     KernelId::conv_grad_weight__f32_coopmat, KernelId::conv_grad_weight__f32_apart,
-                                     KernelId::conv_grad_weight__f32_flexible};
+constexpr GemmKernels kGradWeight = {KernelId::conv_grad_weight__f32,
+                                     KernelId::conv_grad_weight__f32_shuffle,
+                                     KernelId::conv_grad_weight__f32_coopmat,
+                                     KernelId::conv_grad_weight__f32_apart,
+                                     KernelId::conv_grad_weight__f32_flexible,
+                                     KernelId::conv_grad_weight__f32_coopmat_bf16,
+                                     KernelId::conv_grad_weight__f32_flexible_bf16};
 
 // With all pixels of an image as one outer step, where its lines end amid four columns, which lanes that own columns
 // load at once: 49 pixels are 13 fours, 7 lines of 7 are 14.
@@ -170,7 +179,7 @@ Status grad_weight_part(Emitter& e, const ConvSizes& sizes, const Binding& x, co
                     .outputs = sizes.o * columns,
                     .a_fours = sizes.group_o() % 4 == 0 ? Fours::across : Fours::none,
                     .b_fours = sizes.group_c() % 4 == 0 ? Fours::across : Fours::none};
-  lines.halves = may_be_f16(e, std::array{x, dy});  // as emit_gemm() does
+  lines.operands = matrix_operands(e, std::array{x, dy});  // as emit_gemm() does
   const GemmProblem problem = in_whole_images(e, sizes, lines);
   GemmKernels kernels = kGradWeight;
   if (problem.outer != lines.outer) {
