@@ -15,6 +15,7 @@
 #include "runtime/ops/choice.h"
 #include "runtime/session/narrow_graph.h"
 #include "runtime/session/remembered_device.h"
+#include "tests/support/bf16_device.h"
 #include "tests/support/edited_device.h"
 #include "tests/support/gpu_device.h"
 #include "tests/support/plan_checks.h"
@@ -306,6 +307,37 @@ TEST(SelfTest, KernelsForMatrixUnitsAreTestedWhereOnlyWhatIsKeptAsF16GoesToThem)
   ASSERT_TRUE(outcome.status.ok()) << outcome.status.message();
   EXPECT_TRUE(any_of(outcome.kernels, "matmul__f32_coopmat") || any_of(outcome.kernels, "matmul__f32_flexible"));
   for (const ProofKey& key : outcome.kernels) EXPECT_TRUE((*proof)->profile().passed().contains(key)) << key;
+}
+
+// They have a verdict of their own: with a wrong one, products are multiplied as f32 again.
+TEST(SelfTest, KernelsForMatricesOfBf16AreTestedByProbesOfBf16) {
+  GRAFT_TEST_GPU(device);
+  F16ForBf16Device pretending(*device);
+  pretending.edit().software_matrices = true;
+  if (!multiplies_bf16(pretending.caps()))
+    GTEST_SKIP() << "No matrix units here, or no kernels for bf16 in this build.";
+  GraphMaker g;
+  product(g);
+  const auto narrow = keep_narrow(g.graph, DType::bf16);
+  ASSERT_TRUE(narrow.ok()) << narrow.status().message();
+  const auto of_bf16 = [](std::string_view name) { return name.find("_bf16") != name.npos; };
+  using Fault = FaultyDevice::Fault;
+  for (const Fault fault : {Fault::none, Fault::wrong}) {
+    FaultyDevice faulty(
+        pretending, [&](const gpu::KernelDesc& desc) { return of_bf16(desc.name); }, fault);
+    const TemporaryFolder folder;
+    const auto proof = remember(faulty, folder);
+    ASSERT_TRUE(proof.ok()) << proof.status().message();
+    const Outcome outcome = prove(**proof, faulty, *narrow);
+    ASSERT_TRUE(outcome.status.ok()) << outcome.status.message();
+    EXPECT_GT(faulty.used, 0);
+    EXPECT_EQ(std::ranges::any_of(outcome.kernels, of_bf16), fault == Fault::none);
+    for (const ProofKey& key : outcome.kernels) EXPECT_TRUE((*proof)->profile().passed().contains(key)) << key;
+    EXPECT_EQ((*proof)->profile().failed().empty(), fault == Fault::none);
+    for (const auto& [key, why] : (*proof)->profile().failed()) EXPECT_TRUE(of_bf16(key)) << key << why;
+  }
+  device->set_advice({});
+  validation_messages().take();  // what does nothing writes elsewhere than the plan says
 }
 
 TEST(SelfTest, ADeviceThatComputesNothingIsRefused) {
