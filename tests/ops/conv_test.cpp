@@ -178,7 +178,8 @@ void in_lines(gpu::Caps& caps) {
     const std::string key = choose(Family::few_channels, caps, shape, {{shaders::KernelId::conv_grad_data__f32}}).key;
     caps.advice.tuned[key] = "pixels across lanes";
   }
-  for (const auto kernel : {shaders::KernelId::conv__f32, shaders::KernelId::conv_grad_weight__f32}) {
+  for (const auto kernel : {shaders::KernelId::conv__f32, shaders::KernelId::conv_grad_data__f32,
+                            shaders::KernelId::conv_grad_weight__f32}) {
     for (std::uint64_t i = 0; i < 4096; ++i) {
       const ChoiceShape shape = {1u << (i % 16), 1u << (i / 16 % 16), 1u << (i / 256)};
       caps.advice.tuned[choose(Family::held_weights, caps, shape, {{kernel}}).key] = "channels across lanes";
