@@ -91,7 +91,8 @@ void main() {
           [[unroll]] for (uint n = 0; n < kColumns; ++n) {
             [[unroll]] for (uint c = 0; c < kC; ++c) {
               [[unroll]] for (uint i = 0; i < kPixels; ++i) {
-                some[i * kC + c] += g[(j + i + kKw - 1 - s) * kColumns + n] * weights[((r * kKw + s) * kC + c) * kColumns + n];
+                some[i * kC + c] +=
+                    g[(j + i + kKw - 1 - s) * kColumns + n] * weights[((r * kKw + s) * kC + c) * kColumns + n];
               }
             }
           }

@@ -43,24 +43,32 @@ struct ConvSizes {
 /// Shapes are constant and were checked by inference.
 ConvSizes conv_sizes(const Attrs& attrs, const Shape& x, const Shape& weight, const Shape& y);
 
-/// CONV_FIELDS of a push block. Inference bounded each size; here the tensors must fit 32-bit addresses.
+/// CONV_LINES_FIELDS of a push block. Inference bounded each size; here the tensors must fit 32-bit addresses.
 template <typename Push>
-Status fill_conv(const ConvSizes& sizes, Push& push) {
+Status fill_conv_lines(const ConvSizes& sizes, Push& push) {
   GRAFT_TRY(count32(sizes.images * sizes.h * sizes.w * sizes.c, "images"));
   GRAFT_TRY(count32(sizes.images * sizes.oh * sizes.ow * sizes.o, "convolution's output"));
   GRAFT_TRY(count32(sizes.o * sizes.kh * sizes.kw * sizes.group_c(), "weight"));
   const auto u32 = [](auto value) { return static_cast<std::uint32_t>(value); };
   push.h = u32(sizes.h);
   push.w = u32(sizes.w);
-  push.c = u32(sizes.c);
   push.oh = u32(sizes.oh);
   push.ow = u32(sizes.ow);
   push.o = u32(sizes.o);
   push.kh = u32(sizes.kh);
-  push.kw = u32(sizes.kw);
   push.stride_h = u32(sizes.window.strides[0]);
-  push.stride_w = u32(sizes.window.strides[1]);
   push.pad_h = u32(sizes.window.pads[0]);
+  return ok_status();
+}
+
+/// CONV_FIELDS of a push block.
+template <typename Push>
+Status fill_conv(const ConvSizes& sizes, Push& push) {
+  GRAFT_TRY(fill_conv_lines(sizes, push));
+  const auto u32 = [](auto value) { return static_cast<std::uint32_t>(value); };
+  push.c = u32(sizes.c);
+  push.kw = u32(sizes.kw);
+  push.stride_w = u32(sizes.window.strides[1]);
   push.pad_w = u32(sizes.window.pads[1]);
   push.dilation_h = u32(sizes.window.dilations[0]);
   push.dilation_w = u32(sizes.window.dilations[1]);

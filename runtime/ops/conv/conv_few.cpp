@@ -106,18 +106,8 @@ void dispatch(Emitter& e, KernelId kernel, const ConvSizes& sizes, const Tile& t
 
 // All but what is one kernel's own.
 Result<push::ConvFewPush> make_push(const ConvSizes& sizes, const Tile& tile) {
-  const auto u32 = [](auto value) { return static_cast<std::uint32_t>(value); };
-  GRAFT_TRY(count32(sizes.images * sizes.h * sizes.w * sizes.c, "images"));
-  GRAFT_TRY(count32(sizes.images * sizes.oh * sizes.ow * sizes.o, "convolution's output"));
-  GRAFT_TRY(count32(sizes.o * sizes.kh * sizes.kw * sizes.c, "weight"));
-  push::ConvFewPush push{.h = u32(sizes.h),
-                         .w = u32(sizes.w),
-                         .oh = u32(sizes.oh),
-                         .ow = u32(sizes.ow),
-                         .o = u32(sizes.o),
-                         .kh = u32(sizes.kh),
-                         .stride_h = u32(sizes.window.strides[0]),
-                         .pad_h = u32(sizes.window.pads[0])};
+  push::ConvFewPush push{};
+  GRAFT_TRY(fill_conv_lines(sizes, push));
   GRAFT_TRY_ASSIGN(push.runs, count32(sizes.images * sizes.oh * ceil_div(sizes.ow, tile.run), "runs of pixels"));
   return push;
 }

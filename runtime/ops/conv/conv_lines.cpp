@@ -66,19 +66,8 @@ Result<bool> emit_grad_data_lines(Emitter& e, const ConvSizes& sizes, const Bind
 
   const auto u32 = [](auto value) { return static_cast<std::uint32_t>(value); };
   const std::uint32_t subgroup = cpu_lanes(e.caps());  // the first of a wide one
-  GRAFT_TRY(count32(sizes.images * sizes.h * sizes.w * sizes.c, "images"));
-  GRAFT_TRY(count32(sizes.images * sizes.oh * sizes.ow * sizes.o, "convolution's output"));
-  GRAFT_TRY(count32(sizes.o * sizes.kh * sizes.kw * sizes.c, "weight"));
-  push::ConvLinesPush push{.h = u32(sizes.h),
-                           .w = u32(sizes.w),
-                           .oh = u32(sizes.oh),
-                           .ow = u32(sizes.ow),
-                           .o = u32(sizes.o),
-                           .kh = u32(sizes.kh),
-                           .stride_h = u32(sizes.window.strides[0]),
-                           .pad_h = u32(sizes.window.pads[0]),
-                           .runs = u32(ceil_div(sizes.w, lines->run)),
-                           .has_bias = bias != nullptr ? 1u : 0u};
+  push::ConvLinesPush push{.runs = u32(ceil_div(sizes.w, lines->run)), .has_bias = bias != nullptr ? 1u : 0u};
+  GRAFT_TRY(fill_conv_lines(sizes, push));
   const std::uint64_t lanes = sizes.images * ceil_div<std::uint64_t>(sizes.h, push.stride_h) * push.runs;
   GRAFT_TRY_ASSIGN(push.lanes, count32(lanes, "runs of pixels"));
   push.groups = ceil_div(push.lanes, subgroup);
