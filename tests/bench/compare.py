@@ -102,12 +102,12 @@ class Comparison:
         self.rows.append({**row, "why": why} if why else row)
         say("row:", text_of(self.rows[-1]))
 
-    def bench_ops(self, names):
-        """graft's cases whose names hold one of these, by name."""
-        say(f"graft: {', '.join(names)}")
+    def bench_ops(self, names, kept="f32"):
+        """graft's cases whose names hold one of these, by name; operands and results kept as f32, f16 or bf16."""
+        say(f"graft, {kept}: {', '.join(names)}")
         filters = [flag for name in names for flag in ("--filter", name)]
         out = self.run_json([self.options.graft, "bench", "ops", "--json", "--alone", *filters, "--repeat",
-                             str(self.options.repeat), *self.flags, *self.caps])
+                             str(self.options.repeat), "--precision", kept, *self.flags, *self.caps])
         self.device = self.device or {key: out[key] for key in ("device", "driver")}
         return {case["name"]: case for case in out["cases"]}
 
@@ -231,25 +231,31 @@ class Comparison:
             rates.setdefault(line["name"], {}).update(line)
         return lines[0], rates
 
+    def kept_as(self, name):
+        """The type in which graft keeps what PyTorch's case of this name has in it."""
+        for kept in ("bf16", "f16"):
+            if f" {kept} " in name:
+                return kept
+        return "f16" if self.options.rounded and name.startswith("attention") else "f32"
+
     def ours_in_kernels(self, rates):
         """Rates of graft's kernels by the names of PyTorch's cases."""
-        # Operands of graft's are f32 in memory: those of matrix units stand beside PyTorch's 16-bit ones.
-        rounded = self.options.rounded
-        case_of = {name: name.replace(" bf16", "").replace(" f16", "") if rounded else name
-                   for name in rates if rates[name]["unit"] in ("GB/s", "GFLOP/s")}
-        parts = {name: [name.replace(" forward and backward", kind) for kind in ("", "_grad")] for name in rates
-                 if name.startswith("attention forward and backward")}
-        if not case_of:
-            return {}
-        wanted = sorted({case for name, case in case_of.items() if name not in parts}.union(*parts.values()))
-        cases = self.bench_ops([self.options.ops] if self.options.ops else wanted)
         ours = {}
-        for name, case in case_of.items():
-            if case in cases:
-                ours[name] = cases[case]["gbps" if rates[name]["unit"] == "GB/s" else "gflops"]
-            elif name in parts and all(p in cases for p in parts[name]):
-                both = [cases[p] for p in parts[name]]
-                ours[name] = 1e-9 * sum(p["flops"] for p in both) / sum(p["median_s"] for p in both)
+        timed = [name for name in rates if rates[name]["unit"] in ("GB/s", "GFLOP/s")]
+        for kept in ("f32", "f16", "bf16"):
+            case_of = {name: name.replace(f" {kept} ", " ") for name in timed if self.kept_as(name) == kept}
+            if not case_of:
+                continue
+            parts = {name: [name.replace(" forward and backward", kind) for kind in ("", "_grad")] for name in case_of
+                     if name.startswith("attention forward and backward")}
+            wanted = sorted({case for name, case in case_of.items() if name not in parts}.union(*parts.values()))
+            cases = self.bench_ops([self.options.ops] if self.options.ops else wanted, kept)
+            for name, case in case_of.items():
+                if case in cases:
+                    ours[name] = cases[case]["gbps" if rates[name]["unit"] == "GB/s" else "gflops"]
+                elif name in parts and all(p in cases for p in parts[name]):
+                    both = [cases[p] for p in parts[name]]
+                    ours[name] = 1e-9 * sum(p["flops"] for p in both) / sum(p["median_s"] for p in both)
         return ours
 
     def torch(self):

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Everything that is to be measured on a GPU machine, in three quarters of an hour, the figures first: what the device
-# reaches; kernels and training steps beside PyTorch (eager and compiled) in the same run, f32 beside f32, and operands
-# rounded to f16 for matrix units beside TF32, f16 and bf16; where a step's time goes; then the tests on that GPU.
+# reaches; kernels and training steps beside PyTorch (eager and compiled) in the same run, f32 beside f32, f16 and bf16
+# beside the same, and f32 rounded to f16 for matrix units beside TF32; where a step's time goes; then the tests on that GPU.
 #   sh tests/bench/gpu.sh BUILD PYTHON OUT [short] [PART ...]
 # BUILD is a build folder of graft (release, a glslang that knows cooperative matrices: configuring says so), PYTHON an
 # interpreter with PyTorch (of CUDA) and NumPy, OUT a folder for the results: summary.txt of everything, tests.txt,

@@ -126,5 +126,18 @@ class Inference(cli.LanguageTest):
         self.assertEqual(len(set(first.values())), 1, first)
 
 
+class Kernels(cli.CliTest):
+    def test_are_timed_over_what_is_kept_in_16_bits(self):
+        for precision, element in (("f32", 4), ("f16", 2), ("bf16", 2)):
+            out = json.loads(self.graft("bench", "ops", "--json", "--repeat", 1, "--filter", "NN 256x256x256",
+                                        "--filter", "layer_norm", "--precision", precision))
+            rows = {row["name"].split()[0]: row for row in out["cases"]}
+            self.assertEqual(out["precision"], precision)
+            self.assertEqual(rows["matmul"]["bytes"], 3 * 256 * 256 * element)
+            self.assertEqual("naive_gflops" in rows["matmul"], precision == "f32")
+            # Rows in and out; scale, bias and two statistics of a row stay in f32.
+            self.assertEqual(rows["layer_norm"]["bytes"], 2 * 2048 * 1024 * element + (2 * 1024 + 2 * 2048) * 4)
+
+
 if __name__ == "__main__":
     cli.main()

@@ -43,18 +43,38 @@ struct Options {
   Clock clock() const { return processor_time ? Clock::processor : Clock::wall; }
 };
 
-Result<Row> run_case(gpu::Device& device, const gpu::Caps& caps, const BenchCase& c, int repeat, Clock clock) {
-  GRAFT_TRY_ASSIGN(const Graph graph, c.build());
+// What a model keeps in 16 bits: frozen weights and results on the way. Not what an optimizer updates or reads, nor
+// statistics, scales and biases, which have fewer dimensions than what they belong to.
+void keep_as(DType storage, Graph& graph) {
+  const auto keep = [&](ValueId id) {
+    if (Value& value = graph.mutable_value(id); value.dtype == DType::f32) value.storage = storage;
+  };
+  for (const Node& node : graph.nodes()) {
+    if (op_def(node.op).mutates != 0) continue;
+    const std::size_t rank = graph.value(node.inputs[0]).shape.rank();
+    for (const ValueId id : node.inputs) {
+      if (id.valid() && graph.value(id).shape.rank() >= rank) keep(id);
+    }
+    for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+      if (train::wide_output(node.op, i, false).empty()) keep(node.outputs[i]);
+    }
+  }
+}
+
+Result<Row> run_case(gpu::Device& device, const gpu::Caps& caps, const BenchCase& c, int repeat, Clock clock,
+                     DType storage = DType::f32) {
+  GRAFT_TRY_ASSIGN(Graph graph, c.build());
+  keep_as(storage, graph);
   Residents residents(caps);
   GRAFT_TRY(residents.add(graph));
   GRAFT_TRY_ASSIGN(Plan plan, make_plan(graph, caps, residents));
   Row row{c.name, plan.flops, 0, {}};
-  for (const Value& value : graph.values()) row.bytes += storage_bytes(value.dtype, value.shape.elements());
+  for (const Value& value : graph.values()) row.bytes += storage_bytes(stored_dtype(value), value.shape.elements());
   for (const Node& node : graph.nodes()) {
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {  // what is updated is written too
       if ((op_def(node.op).mutates >> i & 1) == 0) continue;
       const Value& value = graph.value(node.inputs[i]);
-      row.bytes += storage_bytes(value.dtype, value.shape.elements());
+      row.bytes += storage_bytes(stored_dtype(value), value.shape.elements());
     }
   }
   for (const BenchCase::Rival& rival : c.rivals) {
@@ -104,20 +124,23 @@ Status bench_ops(gpu::Device& device, const Options& options) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   gpu::Caps caps = device.caps();
   if (!options.caps.empty()) GRAFT_TRY(apply_caps_to_run(options.caps, caps));
+  GRAFT_TRY_ASSIGN(const DType storage, train::parse_precision(options.language.precision));
   GRAFT_TRY_ASSIGN(const DeviceFigures figures, measure_yardsticks(device, options));
   if (!options.json) {
     print_device(device, figures);
     std::printf(
-        "\nMedians of %d runs, %s; shares of f32 arithmetic, of the product's rate, and of copying by a kernel.\n\n",
+        "\nMedians of %d runs, %s; shares of f32 arithmetic, of the product's rate, and of copying by a kernel.\n",
         options.repeat, options.processor_time ? "processor time" : "device time");
+    if (storage != DType::f32) std::printf("Kept as %s: operands and results.\n", dtype_name(storage).data());
+    std::printf("\n");
     print_row_titles();
   }
   std::vector<BenchCase> cases = bench_cases();
   if (caps.type != gpu::DeviceType::cpu) std::ranges::move(large_bench_cases(), std::back_inserter(cases));
   for (BenchCase& c : cases) {
     if (!options.wants(c)) continue;
-    if (options.alone) c.rivals.clear();
-    auto row = run_case(device, caps, c, options.repeat, options.clock());
+    if (options.alone || storage != DType::f32) c.rivals.clear();  // rivals read f32
+    auto row = run_case(device, caps, c, options.repeat, options.clock(), storage);
     if (!row.ok()) return std::move(row).status().with_context(cat("In the benchmark \"", c.name, "\""));
     rows.push_back(row_json(*row, figures));
     if (!options.json) print_row(*row, figures);
@@ -127,6 +150,7 @@ Status bench_ops(gpu::Device& device, const Options& options) {
     nlohmann::ordered_json out = device_json(device);
     out["figures"] = figures_json(figures);
     out["repeat"] = options.repeat;
+    out["precision"] = dtype_name(storage);
     out["cases"] = rows;
     std::printf("%s\n", out.dump(2).c_str());
   }
