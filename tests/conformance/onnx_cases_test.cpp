@@ -12,7 +12,7 @@
 #include "tests/support/model_tensors.h"
 #include "tests/support/run_graph.h"
 #include "tests/support/tar.h"
-#include "tools/convert/convert_onnx.h"
+#include "tools/convert/onnx/convert_onnx.h"
 
 namespace graft::test {
 namespace {

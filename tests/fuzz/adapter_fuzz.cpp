@@ -4,7 +4,7 @@
 
 #include "runtime/session/adapter.h"
 #include "tests/support/letter_model.h"
-#include "tools/convert/adapter_files.h"
+#include "tools/convert/adapter/adapter_files.h"
 
 namespace {
 

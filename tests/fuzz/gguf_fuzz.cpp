@@ -1,7 +1,7 @@
 // Language models in GGUF files: metadata, tokenizer, tensors, the graph that is made of them.
 #include <cstdint>
 
-#include "tools/convert/convert_decoder.h"
+#include "tools/convert/language_model/convert_decoder.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto bytes = std::as_bytes(std::span(data, size));

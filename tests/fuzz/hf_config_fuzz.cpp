@@ -2,8 +2,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "tools/convert/decoder_graph.h"
-#include "tools/convert/hf_config.h"
+#include "tools/convert/decoder/decoder_graph.h"
+#include "tools/convert/huggingface/hf_config.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace graft::convert;

@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <span>
 
-#include "tools/convert/convert_onnx.h"
+#include "tools/convert/onnx/convert_onnx.h"
 
 namespace {
 

@@ -1,7 +1,7 @@
 // safetensors files: the header, then every number that it promises.
 #include <cstdint>
 
-#include "tools/convert/safetensors.h"
+#include "tools/convert/huggingface/safetensors.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   graft::convert::SourceTensors tensors;

@@ -5,7 +5,7 @@
 #include <random>
 
 #include "runtime/text/vocabulary_bytes.h"
-#include "tools/convert/decoder_graph.h"
+#include "tools/convert/decoder/decoder_graph.h"
 
 namespace graft::test {
 namespace {

@@ -4,7 +4,7 @@
 #include "runtime/model/model.h"
 #include "runtime/reference/interpreter.h"
 #include "runtime/reference/ref_context.h"
-#include "tools/convert/host_tensor.h"
+#include "tools/convert/common/host_tensor.h"
 
 namespace graft::test {
 

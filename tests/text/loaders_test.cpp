@@ -8,7 +8,7 @@
 #include "platform/os/file.h"
 #include "runtime/text/tokenizer.h"
 #include "tests/support/tar.h"
-#include "tools/convert/tokenizer_load.h"
+#include "tools/convert/tokenizer/tokenizer_load.h"
 
 namespace graft::text {
 namespace {

@@ -7,12 +7,12 @@
 
 #include "runtime/session/adapter.h"
 #include "tests/support/temporary_folder.h"
-#include "tools/convert/base64.h"
-#include "tools/convert/convert_decoder.h"
-#include "tools/convert/decoder_source.h"
-#include "tools/convert/export_model.h"
-#include "tools/convert/hf_config.h"
-#include "tools/convert/safetensors.h"
+#include "tools/convert/tokenizer/base64.h"
+#include "tools/convert/language_model/convert_decoder.h"
+#include "tools/convert/language_model/decoder_source.h"
+#include "tools/convert/language_model/export_model.h"
+#include "tools/convert/huggingface/hf_config.h"
+#include "tools/convert/huggingface/safetensors.h"
 
 namespace graft::convert {
 namespace {

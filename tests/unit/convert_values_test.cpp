@@ -6,8 +6,8 @@
 
 #include "tests/support/model_tensors.h"
 #include "tests/support/onnx_writer.h"
-#include "tools/convert/convert_onnx.h"
-#include "tools/convert/example_onnx.h"
+#include "tools/convert/onnx/convert_onnx.h"
+#include "tools/convert/onnx/example_onnx.h"
 
 namespace graft::test {
 namespace {

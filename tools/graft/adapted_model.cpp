@@ -1,6 +1,6 @@
 #include "tools/graft/adapted_model.h"
 
-#include "tools/convert/adapter_files.h"
+#include "tools/convert/adapter/adapter_files.h"
 #include "tools/graft/model_io.h"
 
 namespace graft::cli {

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/session/run_state.h"
-#include "tools/convert/safetensors_write.h"
+#include "tools/convert/huggingface/safetensors_write.h"
 #include "tools/graft/checkpoint_report.h"
 #include "tools/graft/model_io.h"
 #include "tools/graft/options.h"

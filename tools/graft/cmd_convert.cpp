@@ -3,10 +3,10 @@
 #include <memory>
 
 #include "runtime/session/adapter.h"
-#include "tools/convert/adapter_files.h"
-#include "tools/convert/convert_decoder.h"
-#include "tools/convert/convert_onnx.h"
-#include "tools/convert/example_onnx.h"
+#include "tools/convert/adapter/adapter_files.h"
+#include "tools/convert/language_model/convert_decoder.h"
+#include "tools/convert/onnx/convert_onnx.h"
+#include "tools/convert/onnx/example_onnx.h"
 #include "tools/graft/model_io.h"
 #include "tools/graft/options.h"
 #include "tools/graft/quantize_flag.h"

@@ -3,9 +3,9 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "tools/convert/adapter_files.h"
-#include "tools/convert/export_model.h"
-#include "tools/convert/export_onnx.h"
+#include "tools/convert/adapter/adapter_files.h"
+#include "tools/convert/language_model/export_model.h"
+#include "tools/convert/onnx/export_onnx.h"
 #include "tools/graft/model_io.h"
 
 namespace graft::cli {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "runtime/session/adapter.h"
-#include "tools/convert/adapter_files.h"
+#include "tools/convert/adapter/adapter_files.h"
 #include "tools/graft/command.h"
 #include "tools/graft/model_io.h"
 #include "tools/graft/quantize_flag.h"

@@ -9,7 +9,7 @@
 #include "runtime/session/session.h"
 #include "runtime/train/precision.h"
 #include "runtime/train/training_plan.h"
-#include "tools/convert/convert_decoder.h"
+#include "tools/convert/language_model/convert_decoder.h"
 #include "tools/graft/adapted_model.h"
 #include "tools/graft/budget.h"
 #include "tools/graft/device.h"

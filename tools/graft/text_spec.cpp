@@ -11,7 +11,7 @@
 #include "runtime/session/text_model.h"
 #include "runtime/text/chat.h"
 #include "runtime/text/tokenizer.h"
-#include "tools/convert/tokenizer_load.h"
+#include "tools/convert/tokenizer/tokenizer_load.h"
 
 namespace graft::cli {
 namespace {

@@ -1,0 +1,172 @@
+// Adapters in GGUF files, and the choice between the kinds of files.
+#include <algorithm>
+#include <cmath>
+
+#include "platform/base/checked.h"
+#include "tools/convert/adapter/adapter_files.h"
+#include "tools/convert/adapter/adapter_parts.h"
+#include "tools/convert/language_model/convert_decoder.h"
+#include "tools/convert/gguf/gguf_decoder.h"
+#include "tools/convert/gguf/gguf_write.h"
+
+namespace graft::convert {
+namespace {
+
+constexpr std::uint64_t kLargestConfig = std::uint64_t{16} << 20;
+constexpr std::string_view kWeight = ".weight";
+
+Result<std::string> text_or(const GgufFile& file, const char* key, const char* otherwise) {
+  if (!file.has(key)) return std::string(otherwise);
+  GRAFT_TRY_ASSIGN(const std::string_view text, file.text(key));
+  return std::string(text);
+}
+
+Result<double> read_alpha(const GgufFile& file, const DecoderLayout& layout) {
+  GRAFT_TRY_ASSIGN(const std::string type, text_or(file, "general.type", "model"));
+  if (type != "adapter") return unsupported("The file is of type \"", type, "\" and holds no adapter.");
+  GRAFT_TRY_ASSIGN(const std::string kind, text_or(file, "adapter.type", "lora"));
+  if (kind != "lora") return unsupported("The adapter is of type \"", kind, "\"; lora is read.");
+  GRAFT_TRY_ASSIGN(const std::string architecture, text_or(file, "general.architecture", ""));
+  const std::string_view own = gguf_architecture(layout.family);
+  if (architecture != own) {
+    return invalid("The adapter is of the architecture \"", architecture, "\", the model of \"", own, "\".");
+  }
+  GRAFT_TRY_ASSIGN(const double alpha, file.real("adapter.lora.alpha"));
+  if (!std::isfinite(alpha)) return corrupt("Metadata \"adapter.lora.alpha\" is not finite.");
+  return alpha;
+}
+
+/// Layers of the base by the names of their weights in GGUF files.
+std::map<std::string, std::string> layers_by_gguf_name(const Model& base, const DecoderLayout& layout) {
+  std::map<std::string, std::string> out;
+  for (const Value& value : base.graph.values()) {
+    if (!is_source_weight(value, layout) || !value.name.ends_with(kWeight)) continue;
+    out[renamed(value.name, layout.names(), kGgufNames)] = value.name.substr(0, value.name.size() - kWeight.size());
+  }
+  return out;
+}
+
+Result<SourceTensor> read_tensor(const GgufFile& file, const GgufTensor& tensor) {
+  const auto dtype = dtype_of_ggml(tensor.type);
+  if (!dtype || !is_float(*dtype)) {
+    return unsupported("The tensor \"", tensor.name, "\" is of ggml type ", tensor.type,
+                       "; f32, f16 and bf16 are read.");
+  }
+  SourceTensor out;
+  out.dtype = *dtype;
+  out.dims.assign(tensor.dims.rbegin(), tensor.dims.rend());
+  GRAFT_TRY_ASSIGN(const std::uint64_t bytes,
+                   bytes_needed(out.dims, *dtype).with_context(cat("In the tensor \"", tensor.name, "\"")));
+  if (!in_bounds(tensor.offset, bytes, file.data().size())) {
+    return corrupt("The tensor \"", tensor.name, "\" needs ", bytes, " bytes at offset ", tensor.offset, " of ",
+                   file.data().size(), ".");
+  }
+  out.bytes = file.data().subspan(tensor.offset, bytes);
+  return out;
+}
+
+/// A .graft adapter that was trained on the other form of the base: its rows of queries and keys move.
+Result<Model> fitted(Model adapter, const Model& base) {
+  const auto own = layout_of(adapter.metadata);
+  const auto wanted = layout_of(base.metadata);
+  if (!own || !wanted || own->neighbours == wanted->neighbours) return adapter;
+  GRAFT_TRY_ASSIGN(const auto tensors, adapter_tensors(adapter, wanted->neighbours, std::nullopt));
+  Model out;
+  out.metadata = adapter.metadata;
+  out.metadata.insert_or_assign(std::string(kMetaPairs), wanted->neighbours ? "neighbours" : "halves");
+  for (const ExportTensor& tensor : tensors) {
+    GRAFT_TRY_ASSIGN(const ValueId value, out.graph.add_value(tensor.name, tensor.dtype, Shape::of(tensor.source.dims),
+                                                              ValueKind::parameter));
+    GRAFT_TRY_ASSIGN(const ExportBytes made, export_bytes(tensor));
+    GRAFT_TRY(out.copy_weight(value, made.bytes));
+  }
+  return out;
+}
+
+Result<Model> open_peft(os::FileSystem& files, const std::string& folder, const Model& base) {
+  GRAFT_TRY_ASSIGN(const std::string config,
+                   os::read_text_file(files, folder + "/adapter_config.json", kLargestConfig));
+  GRAFT_TRY_ASSIGN(const auto mapped, files.map(folder + "/adapter_model.safetensors"));
+  return read_peft(config, mapped->bytes(), base).with_context(folder);
+}
+
+}  // namespace
+
+bool is_adapter(const Model& model) { return model.metadata.contains(kMetaAdapter) && model.graph.nodes().empty(); }
+
+Result<Model> read_gguf_adapter(std::span<const std::byte> bytes, const Model& base) {
+  const auto layout = layout_of(base.metadata);
+  if (!layout) {
+    return unsupported("The model does not remember which language model it is, whose names an adapter in a GGUF file ",
+                       "has.");
+  }
+  GRAFT_TRY_ASSIGN(const GgufFile file, GgufFile::parse(bytes));
+  GRAFT_TRY_ASSIGN(const double alpha, read_alpha(file, *layout));
+  const auto layers = layers_by_gguf_name(base, *layout);
+  std::vector<SourceTensor> tensors;
+  tensors.reserve(file.tensors().size());  // whose places are kept
+  AdapterBuilder builder(base);
+  for (const GgufTensor& tensor : file.tensors()) {
+    const bool is_a = tensor.name.ends_with(".lora_a");
+    const bool is_b = tensor.name.ends_with(".lora_b");
+    const std::string weight(tensor.name.substr(0, std::min(tensor.name.rfind('.'), tensor.name.size())));
+    const auto layer = layers.find(weight);
+    if (!is_a && !is_b) return unsupported("The tensor \"", tensor.name, "\" is no matrix of an adapter.");
+    if (layer == layers.end()) {
+      return error(Code::not_found, "The adapter is of the weight \"", weight, "\", which the model does not have.");
+    }
+    GRAFT_TRY_ASSIGN(SourceTensor read, read_tensor(file, tensor));
+    tensors.push_back(std::move(read));
+    GRAFT_TRY(is_a ? builder.add_a(layer->second, tensors.back()) : builder.add_b(layer->second, tensors.back()));
+  }
+  const bool neighbours = gguf_pairs_neighbours(gguf_architecture(layout->family));
+  return builder.build(neighbours, [&](const std::string&, std::int64_t) { return alpha; });
+}
+
+Result<Model> open_adapter(os::FileSystem& files, const std::string& path, const Model& base) {
+  GRAFT_TRY_ASSIGN(const os::FileInfo info, files.info(path));
+  if (info.type == os::EntryType::directory) return open_peft(files, path, base);
+  if (is_gguf(files, path)) {
+    GRAFT_TRY_ASSIGN(const auto mapped, files.map(path));
+    return read_gguf_adapter(mapped->bytes(), base).with_context(path);
+  }
+  GRAFT_TRY_ASSIGN(Model adapter, load_model(files, path));
+  return fitted(std::move(adapter), base);
+}
+
+Result<ExportReport> export_gguf_adapter(os::FileSystem& files, const std::string& path, const Model& adapter,
+                                         const ExportOptions& options) {
+  const auto layout = layout_of(adapter.metadata);
+  const std::string_view architecture = layout ? gguf_architecture(layout->family) : std::string_view();
+  if (architecture.empty()) {
+    return unsupported("The adapter does not remember a language model that GGUF files have.");
+  }
+  GRAFT_TRY_ASSIGN(const auto layers, adapter_layers(adapter));
+  for (const AdapterLayer& layer : layers) {
+    if (layer.alpha == layers.front().alpha) continue;
+    return unsupported("The layers \"", layers.front().layer, "\" and \"", layer.layer, "\" have the alphas ",
+                       layers.front().alpha, " and ", layer.alpha, "; a GGUF file holds one for all.");
+  }
+  GRAFT_TRY_ASSIGN(std::vector<ExportTensor> tensors,
+                   adapter_tensors(adapter, gguf_pairs_neighbours(architecture), options.dtype));
+  ExportReport report;
+  for (ExportTensor& tensor : tensors) {
+    const bool is_a = tensor.name.ends_with(kLoraA);
+    const std::string layer = tensor.name.substr(0, tensor.name.size() - kLoraA.size());
+    const std::string weight = renamed(layer + std::string(kWeight), layout->names(), kGgufNames);
+    if (weight.empty()) return unsupported("GGUF files have no name for the layer \"", layer, "\".");
+    tensor.name = weight + (is_a ? ".lora_a" : ".lora_b");
+    report.bytes += tensor.bytes();
+  }
+  report.tensors = tensors.size();
+  report.files = {path};
+  GgufWriter writer;
+  writer.add("general.architecture", architecture);
+  writer.add("general.type", "adapter");
+  writer.add("adapter.type", "lora");
+  writer.add("adapter.lora.alpha", static_cast<float>(layers.front().alpha));
+  GRAFT_TRY(writer.write(files, path, tensors));
+  return report;
+}
+
+}  // namespace graft::convert

@@ -1,0 +1,105 @@
+#include "tools/convert/adapter/adapter_parts.h"
+
+#include <algorithm>
+
+namespace graft::convert {
+namespace {
+
+/// How rows have to move; keep where the two sides agree, or the layer has no pairs.
+PairOrder reorder(const std::optional<DecoderLayout>& layout, const std::string& layer, bool from, bool to,
+                  std::int64_t& heads) {
+  heads = layout ? layout->paired_heads(layer) : 0;
+  if (heads == 0 || from == to) return PairOrder::keep;
+  return to ? PairOrder::neighbours : PairOrder::halves;
+}
+
+Status add_matrix(const std::string& name, ExportTensor tensor, Model& out) {
+  tensor.name = name;
+  tensor.dtype = DType::f32;
+  const Shape shape = Shape::of(tensor.source.dims);
+  GRAFT_TRY_ASSIGN(const ValueId value, out.graph.add_value(name, DType::f32, shape, ValueKind::parameter));
+  GRAFT_TRY_ASSIGN(const ExportBytes made, export_bytes(tensor));
+  return out.copy_weight(value, made.bytes);
+}
+
+/// The alpha that most layers have.
+double common_alpha(const std::map<std::string, double>& alphas) {
+  std::map<double, std::size_t> counts;
+  for (const auto& [layer, alpha] : alphas) ++counts[alpha];
+  return std::ranges::max_element(counts, {}, [](const auto& entry) { return entry.second; })->first;
+}
+
+}  // namespace
+
+Status AdapterBuilder::add_a(const std::string& layer, const SourceTensor& tensor) {
+  if (std::exchange(layers_[layer].a, &tensor) == nullptr) return {};
+  return corrupt("The layer \"", layer, "\" has two matrices A.");
+}
+
+Status AdapterBuilder::add_b(const std::string& layer, const SourceTensor& tensor) {
+  if (std::exchange(layers_[layer].b, &tensor) == nullptr) return {};
+  return corrupt("The layer \"", layer, "\" has two matrices B.");
+}
+
+Status AdapterBuilder::check(const std::string& layer, const Pair& pair) {
+  if (pair.a == nullptr || pair.b == nullptr) {
+    return corrupt("The layer \"", layer, "\" has a matrix ", pair.a == nullptr ? "B and no A." : "A and no B.");
+  }
+  const auto& a = pair.a->dims;
+  const auto& b = pair.b->dims;
+  if (a.size() != 2 || b.size() != 2 || a[0] != b[1] || a[0] < 1 || a[1] < 1 || b[0] < 1) {
+    return corrupt("The layer \"", layer, "\" has matrices of shapes ", Shape::of(a).text(), " and ",
+                   Shape::of(b).text(), "; [rank, in] and [out, rank] are needed.");
+  }
+  return {};
+}
+
+Result<Model> AdapterBuilder::finish(bool neighbours, const std::map<std::string, double>& alphas) const {
+  if (layers_.empty()) return corrupt("The file holds no adapter's matrices.");
+  const auto layout = layout_of(base_.metadata);
+  const double alpha = common_alpha(alphas);
+  std::string own;
+  Model out;
+  for (const auto& [layer, pair] : layers_) {
+    if (alphas.at(layer) != alpha) own += cat(own.empty() ? "" : "\n", layer, " ", exact_text(alphas.at(layer)));
+    ExportTensor a;
+    a.source = *pair.a;
+    GRAFT_TRY(add_matrix(layer + std::string(kLoraA), std::move(a), out));
+    ExportTensor b;
+    b.source = *pair.b;
+    b.pairs = reorder(layout, layer, neighbours, layout && layout->neighbours, b.heads);
+    GRAFT_TRY(add_matrix(layer + std::string(kLoraB), std::move(b), out));
+  }
+  out.metadata[std::string(kMetaAdapter)] = "lora";
+  out.metadata[std::string(kMetaAdapterRank)] = cat(layers_.begin()->second.a->dims[0]);
+  out.metadata[std::string(kMetaAdapterAlpha)] = exact_text(alpha);
+  if (!own.empty()) out.metadata[std::string(kMetaAdapterAlphas)] = own;
+  for (const std::string_view key : {kMetaFamily, kMetaHeads, kMetaPairs}) {
+    if (const auto found = base_.metadata.find(key); found != base_.metadata.end()) out.metadata.insert(*found);
+  }
+  return out;
+}
+
+Result<std::vector<ExportTensor>> adapter_tensors(const Model& adapter, bool neighbours, std::optional<DType> dtype) {
+  if (dtype && !is_float(*dtype)) {
+    return unsupported("Adapters are written as f32, f16 or bf16, not as ", dtype_name(*dtype), ".");
+  }
+  const auto layout = layout_of(adapter.metadata);
+  std::vector<ExportTensor> out;
+  for (std::uint32_t i = 0; i < adapter.graph.values().size(); ++i) {
+    const Value& value = adapter.graph.values()[i];
+    const auto bytes = adapter.weight({i});
+    const bool is_b = value.name.ends_with(kLoraB);
+    if (!bytes || (!is_b && !value.name.ends_with(kLoraA))) {
+      return unsupported("The adapter's \"", value.name, "\" is no matrix of LoRA, and cannot be written.");
+    }
+    out.push_back(export_tensor(value, *bytes));
+    out.back().dtype = dtype.value_or(value.dtype);
+    if (is_b) {
+      out.back().pairs = reorder(layout, value.name, layout && layout->neighbours, neighbours, out.back().heads);
+    }
+  }
+  return out;
+}
+
+}  // namespace graft::convert

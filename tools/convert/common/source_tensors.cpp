@@ -1,0 +1,86 @@
+#include "tools/convert/common/source_tensors.h"
+
+#include <cstring>
+#include <utility>
+
+#include "platform/base/checked.h"
+#include "runtime/core/quantized.h"
+#include "tools/convert/common/host_tensor.h"
+
+namespace graft::convert {
+namespace {
+
+constexpr std::pair<std::uint32_t, DType> kGgmlTypes[] = {
+    {0, DType::f32},  {1, DType::f16},   {2, DType::q4_0},  {3, DType::q4_1},  {6, DType::q5_0}, {7, DType::q5_1},
+    {8, DType::q8_0}, {12, DType::q4_k}, {13, DType::q5_k}, {14, DType::q6_k}, {30, DType::bf16}};
+
+/// `convert(bits)` for each number of 16 bits.
+template <typename Convert>
+void widen(std::span<const std::byte> bytes, std::span<float> out, Convert convert) {
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    std::uint16_t bits = 0;
+    std::memcpy(&bits, bytes.data() + 2 * i, sizeof bits);
+    out[i] = convert(bits);
+  }
+}
+
+}  // namespace
+
+std::optional<DType> dtype_of_ggml(std::uint32_t type) {
+  for (const auto& [number, dtype] : kGgmlTypes) {
+    if (number == type) return dtype;
+  }
+  return std::nullopt;
+}
+
+std::uint32_t ggml_of_dtype(DType dtype) {
+  for (const auto& [number, known] : kGgmlTypes) {
+    if (known == dtype) return number;
+  }
+  return 0;
+}
+
+std::uint64_t SourceTensor::elements() const {
+  std::uint64_t count = 1;
+  for (const std::int64_t dim : dims) count *= static_cast<std::uint64_t>(dim);
+  return count;
+}
+
+Result<std::uint64_t> bytes_needed(const std::vector<std::int64_t>& dims, DType dtype) {
+  std::optional<std::int64_t> count = 1;
+  for (const std::int64_t dim : dims) {
+    if (dim < 0) return corrupt("It has the negative dimension ", dim, ".");
+    if (count) count = checked_mul(*count, dim);
+  }
+  // The largest block has 210 bytes, so that its product with this fits.
+  constexpr std::int64_t kMost = std::int64_t{1} << 54;
+  if (!count || *count > kMost) return corrupt("It has more than ", kMost, " elements.");
+  const std::int64_t columns = dims.empty() ? 1 : dims.back();
+  const std::uint32_t block = dtype_block(dtype).elements;
+  if (columns % block != 0) {
+    return corrupt("Its rows have ", columns, " elements, no multiple of the ", block, " of a ", dtype_name(dtype),
+                   " block.");
+  }
+  return storage_bytes(dtype, static_cast<std::uint64_t>(*count));
+}
+
+Result<HostBuffer> to_f32(const SourceTensor& tensor, std::string_view name) {
+  GRAFT_TRY_ASSIGN(HostBuffer buffer, HostBuffer::create(tensor.elements() * sizeof(float), name));
+  const std::span<float> out(reinterpret_cast<float*>(buffer.data()), tensor.elements());
+  switch (tensor.dtype) {
+    case DType::f32:
+      if (!out.empty()) std::memcpy(out.data(), tensor.bytes.data(), out.size_bytes());
+      break;
+    case DType::f16: widen(tensor.bytes, out, half_to_float); break;
+    case DType::bf16: widen(tensor.bytes, out, bfloat_to_float); break;
+    default: dequantize(tensor.dtype, tensor.bytes, out);
+  }
+  return buffer;
+}
+
+const SourceTensor* SourceTensors::find(std::string_view name) const {
+  const auto found = by_name.find(name);
+  return found == by_name.end() ? nullptr : &found->second;
+}
+
+}  // namespace graft::convert

@@ -1,0 +1,21 @@
+// Whether two descriptions are of the same computation.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/convert/decoder/decoder_spec.h"
+
+namespace graft::convert {
+
+/// What differs, in words; windows of attention come last. How a file stores its numbers counts for nothing: the order
+/// of rotary pairs, transposed matrices, norms' weights less one, the family's name.
+std::vector<std::string> decoder_differences(const DecoderSpec& a, const DecoderSpec& b);
+
+/// What such a difference in windows begins with: it shows in long texts only.
+inline constexpr std::string_view kWindowDifference = "the window of layer ";
+
+/// Radians per position of each pair of a head of `head_dim`.
+std::vector<double> rope_frequencies(const RopeSpec& rope, std::int64_t head_dim);
+
+}  // namespace graft::convert

@@ -1,0 +1,220 @@
+#include "tools/convert/gguf/gguf_decoder.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "platform/base/checked.h"
+#include "tools/convert/decoder/rope_scaling.h"
+
+namespace graft::convert {
+namespace {
+
+constexpr std::int64_t kMost = INT32_MAX;
+
+class GgufReader {
+ public:
+  explicit GgufReader(const GgufFile& file) : file_(file) {}
+  Result<GgufModel> read();
+  Result<GgufModel> read(SourceTensors tensors);
+
+ private:
+  std::string key(std::string_view name) const { return cat(arch_, ".", name); }
+  Result<std::int64_t> size(std::string_view name, std::int64_t otherwise = 0) const;
+  Result<double> real(std::string_view name, double otherwise) const;
+  bool has(std::string_view tensor) const { return model_.tensors.find(tensor) != nullptr; }
+  Status read_architecture();
+  Status read_tensors();
+  Result<GgufModel> read_model();
+  Status read_sizes();
+  Status read_family();
+  Status read_rope();
+  Status read_rope_factors(std::int64_t turned);
+  /// Out of the tensors.
+  Result<std::vector<float>> take_factors(const char* name);
+
+  const GgufFile& file_;
+  std::string arch_;
+  GgufModel model_;
+  DecoderSpec& spec_ = model_.spec;
+};
+
+/// Without `otherwise` (0) the key must be there.
+Result<std::int64_t> GgufReader::size(std::string_view name, std::int64_t otherwise) const {
+  if (otherwise != 0 && !file_.has(key(name))) return otherwise;
+  GRAFT_TRY_ASSIGN(const std::int64_t value, file_.integer(key(name)));
+  if (value < 1 || value > kMost) return corrupt("Metadata \"", key(name), "\" is ", value, "; 1 to 2^31 - 1 can be.");
+  return value;
+}
+
+Result<double> GgufReader::real(std::string_view name, double otherwise) const {
+  return file_.has(key(name)) ? file_.real(key(name)) : otherwise;
+}
+
+Status GgufReader::read_tensors() {
+  for (const GgufTensor& tensor : file_.tensors()) {
+    const auto dtype = dtype_of_ggml(tensor.type);
+    if (!dtype) {
+      model_.skipped.push_back(cat(tensor.name, " (ggml type ", tensor.type, ")"));
+      continue;
+    }
+    SourceTensor out;
+    out.dtype = *dtype;
+    out.dims.assign(tensor.dims.rbegin(), tensor.dims.rend());
+    const std::string context = cat("In the tensor \"", tensor.name, "\"");
+    GRAFT_TRY_ASSIGN(const std::uint64_t bytes, bytes_needed(out.dims, *dtype).with_context(context));
+    if (!in_bounds(tensor.offset, bytes, file_.data().size())) {
+      return corrupt("The tensor \"", tensor.name, "\" needs ", bytes, " bytes at offset ", tensor.offset, " of ",
+                     file_.data().size(), ".");
+    }
+    out.bytes = file_.data().subspan(tensor.offset, bytes);
+    model_.tensors.by_name.emplace(tensor.name, std::move(out));
+  }
+  return {};
+}
+
+Status GgufReader::read_sizes() {
+  GRAFT_TRY_ASSIGN(spec_.hidden, size("embedding_length"));
+  GRAFT_TRY_ASSIGN(spec_.heads, size("attention.head_count"));
+  GRAFT_TRY_ASSIGN(spec_.kv_heads, size("attention.head_count_kv", spec_.heads));
+  GRAFT_TRY_ASSIGN(spec_.head_dim, size("attention.key_length", std::max<std::int64_t>(spec_.hidden / spec_.heads, 1)));
+  GRAFT_TRY_ASSIGN(const std::int64_t value_dim, size("attention.value_length", spec_.head_dim));
+  if (value_dim != spec_.head_dim) {
+    return unsupported("Heads of keys have ", spec_.head_dim, " elements and those of values ", value_dim,
+                       "; graft needs the same.");
+  }
+  GRAFT_TRY_ASSIGN(spec_.ffn, size("feed_forward_length"));
+  GRAFT_TRY_ASSIGN(spec_.context, size("context_length"));
+  GRAFT_TRY_ASSIGN(const std::int64_t layers, size("block_count"));
+  if (layers > 1000) return corrupt("The model has ", layers, " layers; 1000 can be at most.");
+  spec_.layers.resize(static_cast<std::size_t>(layers));
+  const SourceTensor* embedding = model_.tensors.find("token_embd.weight");
+  if (embedding == nullptr || embedding->dims.size() != 2) {
+    return corrupt("There is no matrix \"token_embd.weight\" of a type that is read.");
+  }
+  spec_.vocabulary = embedding->dims[0];
+  return {};
+}
+
+Result<std::vector<float>> GgufReader::take_factors(const char* name) {
+  const SourceTensor* factors = model_.tensors.find(name);
+  if (factors == nullptr) return corrupt("There is no \"", name, "\" beside the rotary embedding's other factors.");
+  GRAFT_TRY_ASSIGN(const HostBuffer bytes, to_f32(*factors, name));
+  const auto* numbers = reinterpret_cast<const float*>(bytes.data());
+  std::vector<float> out(numbers, numbers + bytes.size() / sizeof(float));
+  model_.tensors.by_name.erase(name);
+  return out;
+}
+
+Status GgufReader::read_rope_factors(std::int64_t turned) {
+  if (has(kRopeFactors)) {
+    GRAFT_TRY_ASSIGN(const std::vector<float> factors, take_factors(kRopeFactors));
+    return scale_each(spec_.rope, turned, factors);
+  }
+  LongRopeScaling scaling;
+  GRAFT_TRY_ASSIGN(scaling.short_factors, take_factors(kShortRopeFactors));
+  GRAFT_TRY_ASSIGN(scaling.long_factors, take_factors(kLongRopeFactors));
+  const auto context = static_cast<double>(spec_.context);
+  GRAFT_TRY_ASSIGN(scaling.old_context, real("rope.scaling.original_context_length", context));
+  scaling.factor = context / std::max(scaling.old_context, 1.0);
+  GRAFT_TRY_ASSIGN(scaling.magnitude, real("rope.scaling.attn_factor", 0));
+  spec_.context = static_cast<std::int64_t>(std::min(scaling.old_context, context));
+  spec_.notes.push_back(longrope_note(scaling.old_context));
+  return scale_longrope(spec_.rope, turned, std::move(scaling));
+}
+
+Status GgufReader::read_rope() {
+  GRAFT_TRY_ASSIGN(spec_.rope.theta, real("rope.freq_base", 10000));
+  GRAFT_TRY_ASSIGN(const std::int64_t turned, size("rope.dimension_count", spec_.head_dim));
+  if (turned > spec_.head_dim) return corrupt(turned, " elements of a head of ", spec_.head_dim, " turn.");
+  spec_.rope.rotated = turned == spec_.head_dim ? 0 : turned;
+  if (has(kRopeFactors) || has(kLongRopeFactors) || has(kShortRopeFactors)) GRAFT_TRY(read_rope_factors(turned));
+  if (!file_.has(key("rope.scaling.type"))) return {};
+  GRAFT_TRY_ASSIGN(const std::string_view type, file_.text(key("rope.scaling.type")));
+  GRAFT_TRY_ASSIGN(const double factor, real("rope.scaling.factor", 1));
+  if (type == "none" || factor == 1) return {};
+  if (type == "linear") return scale_linear(spec_.rope, turned, factor);
+  GRAFT_TRY_ASSIGN(const double old, real("rope.scaling.original_context_length", static_cast<double>(spec_.context)));
+  if (type == "yarn") return scale_yarn(spec_.rope, turned, {.factor = factor, .old_context = old});
+  return unsupported("The rotary embedding's scaling of type \"", type, "\" is not supported.");
+}
+
+Status GgufReader::read_family() {
+  spec_.family = arch_;
+  spec_.tied = !has("output.weight");
+  spec_.qkv_bias = has("blk.0.attn_q.bias") || has("blk.0.attn_qkv.bias");
+  spec_.attention_output_bias = has("blk.0.attn_output.bias");
+  spec_.ffn_bias = has("blk.0.ffn_down.bias");
+  spec_.query_key_norm = has("blk.0.attn_q_norm.weight");
+  model_.own_names = arch_ == "gemma3" ? &kGemmaNames : arch_ == "gpt2" ? &kGpt2Names : &kLlamaNames;
+  if (arch_ == "gpt2") {
+    spec_.layer_norm = spec_.fused_qkv = spec_.learned_positions = true;
+    spec_.gated = false;
+    spec_.activation = Activation::gelu_tanh;
+    GRAFT_TRY_ASSIGN(spec_.epsilon, real("attention.layer_norm_epsilon", 1e-5));
+    return {};
+  }
+  GRAFT_TRY_ASSIGN(spec_.epsilon, real("attention.layer_norm_rms_epsilon", 1e-5));
+  GRAFT_TRY(read_rope());
+  // Writers of this architecture order rows of queries and keys so that neighbours turn together.
+  spec_.rope.interleaved = gguf_pairs_neighbours(arch_);
+  if (arch_ == "smollm3") stop_turning(kNoRopeInterval, spec_);
+  if (arch_ == "phi3") spec_.fused_qkv = spec_.fused_gate_up = true;
+  if (arch_ != "gemma3" && arch_ != "phi3" && arch_ != "llama") return {};
+  GRAFT_TRY_ASSIGN(const std::int64_t window, file_.has(key("attention.sliding_window"))
+                                                  ? size("attention.sliding_window")
+                                                  : Result<std::int64_t>(0));
+  if (arch_ == "llama" && window != 0) spec_.family = "mistral";  // whose files bear the other's name
+  const std::size_t global = arch_ == "gemma3" ? 6 : 0;           // each such layer sees everything
+  for (std::size_t i = 0; i < spec_.layers.size(); ++i) {
+    if (global != 0 && (i + 1) % global == 0) continue;
+    spec_.layers[i].window = window;
+    spec_.layers[i].local_rope = global != 0;
+  }
+  if (arch_ != "gemma3") return {};
+  spec_.after_norms = true;  // whose weights have 1 added already
+  spec_.activation = Activation::gelu_tanh;
+  spec_.embedding_scale = std::sqrt(static_cast<double>(spec_.hidden));
+  // The largest of its models is the one that scales by another number; files do not tell.
+  constexpr std::size_t kLayersOfLargest = 62;
+  const std::int64_t scaled = spec_.layers.size() == kLayersOfLargest ? spec_.hidden / spec_.heads : spec_.head_dim;
+  spec_.attention_scale = 1 / std::sqrt(static_cast<double>(scaled));
+  GRAFT_TRY_ASSIGN(spec_.local_rope.theta, real("rope.freq_base_swa", 10000));
+  return {};
+}
+
+Result<GgufModel> GgufReader::read() {
+  GRAFT_TRY(read_architecture());
+  GRAFT_TRY(read_tensors());
+  return read_model();
+}
+
+Result<GgufModel> GgufReader::read(SourceTensors tensors) {
+  GRAFT_TRY(read_architecture());
+  model_.tensors = std::move(tensors);
+  return read_model();
+}
+
+Status GgufReader::read_architecture() {
+  GRAFT_TRY_ASSIGN(arch_, file_.text("general.architecture"));
+  if (gguf_architecture(arch_) != arch_) {
+    return unsupported("The architecture \"", arch_, "\" is not supported; llama, qwen2, qwen3, smollm3, gemma3, phi3 ",
+                       "and gpt2 are.");
+  }
+  return {};
+}
+
+Result<GgufModel> GgufReader::read_model() {
+  GRAFT_TRY(read_sizes());
+  GRAFT_TRY(read_family());
+  return std::move(model_);
+}
+
+}  // namespace
+
+Result<GgufModel> read_gguf_decoder(const GgufFile& file) { return GgufReader(file).read(); }
+
+Result<GgufModel> read_gguf_decoder(const GgufFile& metadata, SourceTensors tensors) {
+  return GgufReader(metadata).read(std::move(tensors));
+}
+
+}  // namespace graft::convert

@@ -1,0 +1,168 @@
+// A decoder as the config.json that Hugging Face's classes of its family read.
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+
+#include "tools/convert/decoder/decoder_compare.h"
+#include "tools/convert/huggingface/hf_config.h"
+#include "tools/convert/decoder/rope_scaling.h"
+
+namespace graft::convert {
+namespace {
+
+struct Family {
+  const char* name;
+  const char* architecture;
+};
+constexpr Family kFamilies[] = {{"llama", "LlamaForCausalLM"},     {"mistral", "MistralForCausalLM"},
+                                {"qwen2", "Qwen2ForCausalLM"},     {"qwen3", "Qwen3ForCausalLM"},
+                                {"gemma3", "Gemma3ForCausalLM"},   {"phi3", "Phi3ForCausalLM"},
+                                {"smollm3", "SmolLM3ForCausalLM"}, {"gpt2", "GPT2LMHeadModel"}};
+
+const char* activation_name(Activation activation) {
+  switch (activation) {
+    case Activation::silu: return "silu";
+    case Activation::gelu: return "gelu";
+    case Activation::gelu_tanh: return "gelu_pytorch_tanh";
+    case Activation::relu: return "relu";
+  }
+  return "";
+}
+
+/// f32 numbers of files in their shortest form.
+double plain(double x) {
+  std::array<char, 32> text{};
+  const auto [end, failed] = std::to_chars(text.data(), text.data() + text.size(), static_cast<float>(x));
+  double out = x;
+  if (failed == std::errc()) std::from_chars(text.data(), end, out);
+  return out;
+}
+
+OrderedJson shortest(const std::vector<float>& numbers) {
+  OrderedJson out = OrderedJson::array();
+  for (const float number : numbers) out.push_back(plain(number));
+  return out;
+}
+
+/// Factors of single frequencies are what Llama 3.1's rule gives, or nothing that a config.json can say. They do not
+/// tell the context before the stretching, which has been a power of two.
+Result<OrderedJson> scaling_of_factors(const RopeSpec& rope, std::int64_t head_dim) {
+  const std::int64_t turned = rope.rotated != 0 ? rope.rotated : head_dim;
+  RopeSpec bare = rope;
+  bare.frequencies.clear();
+  Llama3Scaling rule = {.factor = std::round(rope_frequencies(bare, head_dim).back() / rope.frequencies.back())};
+  for (rule.old_context = 1 << 20; rule.old_context >= 16; rule.old_context /= 2) {
+    GRAFT_TRY(scale_llama3(bare, turned, rule));
+    const bool same = std::equal(bare.frequencies.begin(), bare.frequencies.end(), rope.frequencies.begin(),
+                                 rope.frequencies.end(), [](float a, float b) { return std::abs(a - b) <= 1e-6f * b; });
+    bare.frequencies.clear();
+    if (!same) continue;
+    return OrderedJson{{"rope_type", "llama3"},
+                       {"factor", rule.factor},
+                       {"low_freq_factor", rule.low},
+                       {"high_freq_factor", rule.high},
+                       {"original_max_position_embeddings", rule.old_context}};
+  }
+  return unsupported("config.json cannot say the factors of its rotary embedding.");
+}
+
+Result<OrderedJson> scaling_of(const RopeSpec& rope, std::int64_t head_dim) {
+  const RopeScaling& s = rope.scaling;
+  if (s.type.empty()) return OrderedJson(nullptr);
+  if (s.type == "linear") return OrderedJson{{"rope_type", "linear"}, {"factor", s.factor}};
+  if (s.type == "factors") return scaling_of_factors(rope, head_dim);
+  if (s.type == "longrope") {
+    return OrderedJson{{"rope_type", s.type},
+                       {"short_factor", shortest(s.short_factors)},
+                       {"long_factor", shortest(s.long_factors)},
+                       {"original_max_position_embeddings", s.old_context},
+                       {"attention_factor", rope.magnitude}};
+  }
+  return OrderedJson{
+      {"rope_type", s.type},      {"factor", s.factor},       {"original_max_position_embeddings", s.old_context},
+      {"beta_fast", s.beta_fast}, {"beta_slow", s.beta_slow}, {"attention_factor", rope.magnitude}};
+}
+
+void add_gpt2(const DecoderSpec& spec, OrderedJson& out) {
+  out["n_embd"] = spec.hidden;
+  out["n_head"] = spec.heads;
+  out["n_inner"] = spec.ffn;
+  out["n_layer"] = spec.layers.size();
+  out["n_positions"] = spec.context;
+  out["vocab_size"] = spec.vocabulary;
+  out["layer_norm_epsilon"] = plain(spec.epsilon);
+  out["activation_function"] = spec.activation == Activation::gelu_tanh ? "gelu_new" : activation_name(spec.activation);
+  out["tie_word_embeddings"] = spec.tied;
+}
+
+Status add_rope(const DecoderSpec& spec, OrderedJson& out) {
+  out["rope_theta"] = plain(spec.rope.theta);
+  GRAFT_TRY_ASSIGN(out["rope_scaling"], scaling_of(spec.rope, spec.head_dim));
+  if (spec.rope.rotated != 0) {
+    out["partial_rotary_factor"] = static_cast<double>(spec.rope.rotated) / static_cast<double>(spec.head_dim);
+  }
+  return {};
+}
+
+void add_windows(const DecoderSpec& spec, OrderedJson& out) {
+  const auto sliding =
+      std::find_if(spec.layers.begin(), spec.layers.end(), [](const LayerSpec& layer) { return layer.window != 0; });
+  if (sliding == spec.layers.end()) return;
+  out["sliding_window"] = sliding->window;
+  OrderedJson types = OrderedJson::array();
+  for (const LayerSpec& layer : spec.layers) {
+    types.push_back(layer.window != 0 ? "sliding_attention" : "full_attention");
+  }
+  out["layer_types"] = std::move(types);
+}
+
+Status add_common(const DecoderSpec& spec, OrderedJson& out) {
+  out["hidden_size"] = spec.hidden;
+  out["intermediate_size"] = spec.ffn;
+  out["num_hidden_layers"] = spec.layers.size();
+  out["num_attention_heads"] = spec.heads;
+  out["num_key_value_heads"] = spec.kv_heads;
+  out["head_dim"] = spec.head_dim;
+  out["vocab_size"] = spec.vocabulary;
+  if (spec.context > 0) out["max_position_embeddings"] = whole_context(spec);
+  out[spec.family == "gemma3" ? "hidden_activation" : "hidden_act"] = activation_name(spec.activation);
+  out["rms_norm_eps"] = plain(spec.epsilon);
+  out["tie_word_embeddings"] = spec.tied;
+  if (spec.family == "llama" || spec.family == "qwen3") {
+    out["attention_bias"] = spec.attention_output_bias;
+    if (spec.family == "llama") out["mlp_bias"] = spec.ffn_bias;
+  }
+  GRAFT_TRY(add_rope(spec, out));
+  add_windows(spec, out);
+  if (spec.family == "smollm3") {
+    for (const LayerSpec& layer : spec.layers) out["no_rope_layers"].push_back(layer.rotates ? 1 : 0);
+  }
+  if (spec.family != "gemma3") return {};
+  const double scale = spec.attention_scale;
+  out["query_pre_attn_scalar"] = scale > 0 ? std::round(1 / (scale * scale)) : static_cast<double>(spec.head_dim);
+  out["rope_local_base_freq"] = plain(spec.local_rope.theta);
+  return {};
+}
+
+}  // namespace
+
+Result<OrderedJson> write_hf_config(const DecoderSpec& spec) {
+  const auto* const family = std::ranges::find_if(kFamilies, [&](const Family& f) { return spec.family == f.name; });
+  if (family == std::end(kFamilies)) {
+    return unsupported("A config.json of the family \"", spec.family, "\" cannot be written.");
+  }
+  OrderedJson out = {{"architectures", {family->architecture}},
+                     {"model_type", spec.family == "gemma3" ? "gemma3_text" : family->name}};
+  if (spec.family == "gpt2") {
+    add_gpt2(spec, out);
+  } else {
+    GRAFT_TRY(add_common(spec, out));
+  }
+  GRAFT_TRY_ASSIGN(const HfModel read, read_hf_config(Json(out)).with_context("The config.json that was made"));
+  const auto differences = decoder_differences(spec, read.spec);
+  if (!differences.empty()) return unsupported("config.json cannot say ", differences.front(), " of this model.");
+  return out;
+}
+
+}  // namespace graft::convert

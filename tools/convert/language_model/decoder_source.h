@@ -1,0 +1,65 @@
+// What a language model remembers of the file that it came from, so that it can become such a file again.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "runtime/model/model.h"
+#include "runtime/text/vocabulary.h"
+#include "tools/convert/decoder/decoder_spec.h"
+#include "tools/convert/gguf/gguf.h"
+#include "tools/convert/gguf/gguf_decoder.h"
+#include "tools/convert/common/json_access.h"
+
+namespace graft::convert {
+
+inline constexpr std::string_view kMetaSourceConfig = "source.config";  ///< the config.json of a Hugging Face folder
+/// In base64, a GGUF file without weights: all metadata, where what the tokenizer's tables hold is left out, and the
+/// factors of the rotary embedding.
+inline constexpr std::string_view kMetaSourceGguf = "source.gguf";
+/// Where names of a folder's tensors were others than the model's, in any order: "bare", GPT-2's without
+/// "transformer."; "head", the one matrix of embedding and head under the head's name.
+inline constexpr std::string_view kMetaSourceNames = "source.names";
+inline constexpr std::string_view kNamesBare = "bare ";
+inline constexpr std::string_view kNamesHead = "head ";
+
+/// Remembers a folder's configuration; `config` is its text.
+void remember_config(std::string_view config, Model& model);
+/// Remembers a GGUF file. The model has its tokenizer already.
+void remember_gguf(const GgufFile& file, Model& model);
+/// How the model's matrices stand, for who has to do with its adapters (DecoderLayout).
+void remember_layout(const DecoderSpec& spec, Model& model);
+
+/// How matrices of a model stand; its adapters remember that too.
+struct DecoderLayout {
+  std::string family;
+  std::int64_t heads = 0;
+  std::int64_t kv_heads = 0;
+  bool neighbours = false;  ///< rows of queries and keys: pairs of the rotary embedding are neighbours
+
+  const TensorNames& names() const;  ///< of Hugging Face
+  /// Whether rows of this weight are in the order of pairs, and of how many heads; 0: they are not.
+  std::int64_t paired_heads(std::string_view name) const;
+};
+/// nullopt where the metadata does not say.
+std::optional<DecoderLayout> layout_of(const Metadata& metadata);
+
+struct DecoderSource {  // NOLINT(bugprone-exception-escape): the JSON library does not say what it never throws
+  DecoderSpec spec;
+  DecoderLayout layout;
+  OrderedJson config;                     ///< of a folder; null otherwise
+  std::vector<RopeFactors> rope_factors;  ///< what a GGUF file holds besides weights
+  std::string gguf_bytes;                 ///< empty where it was no GGUF file
+  std::optional<GgufFile> gguf;           ///< of these bytes
+};
+/// not_found: the model was not converted from a language model's files, or by a graft that did not remember.
+Result<std::unique_ptr<DecoderSource>> source_of(const Model& model);
+
+/// The vocabulary that the model carries; nullopt where it has none that can be read.
+std::optional<text::Vocabulary> vocabulary_of(const Model& model);
+
+/// Whether the model's value is a tensor of the source: trained or frozen, but not made by the converter.
+bool is_source_weight(const Value& value, const DecoderLayout& layout);
+
+}  // namespace graft::convert

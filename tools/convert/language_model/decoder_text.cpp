@@ -1,0 +1,132 @@
+#include "tools/convert/language_model/decoder_text.h"
+
+#include <set>
+
+#include "runtime/text/chat.h"
+#include "runtime/text/tokenizer.h"
+#include "runtime/text/unicode.h"
+#include "runtime/text/vocabulary_bytes.h"
+#include "tools/convert/tokenizer/tokenizer_load.h"
+
+namespace graft::convert {
+namespace {
+
+using text::Vocabulary;
+
+constexpr std::uint64_t kLargestFile = std::uint64_t{64} << 20;
+
+/// Keeps the vocabulary where a tokenizer can be made of it.
+Status add_tokenizer(Result<Vocabulary> loaded, const DecoderSpec& spec, Model& model, Report& report) {
+  if (!loaded.ok()) return std::move(loaded).status();
+  std::string bytes = text::vocabulary_to_bytes(*loaded);
+  GRAFT_TRY_ASSIGN(const text::Tokenizer tokenizer, text::Tokenizer::make(std::move(*loaded)));
+  if (tokenizer.size() > static_cast<std::size_t>(spec.vocabulary)) {
+    report.notes.push_back(cat("The tokenizer has ", tokenizer.size(), " tokens, the model knows the first ",
+                               spec.vocabulary, " of them."));
+  }
+  model.tokenizer = TokenizerData{text::kVocabularyFormat, std::move(bytes)};
+  return {};
+}
+
+void note(const Status& status, const char* what, Report& report) {
+  if (!status.ok()) report.notes.push_back(cat(what, " is left out: ", status.message()));
+}
+
+void add_template(std::string_view jinja, Model& model) {
+  set_metadata(model, kMetaChatTemplate, jinja);
+  set_metadata(model, kMetaChatFormat, text::chat_format_of(jinja));
+}
+
+void add_stops(const std::set<std::int64_t>& ids, Model& model) {
+  std::string out;
+  for (const std::int64_t id : ids) out += (out.empty() ? "" : ",") + std::to_string(id);
+  set_metadata(model, kMetaStop, out);
+}
+
+void add_context(const DecoderSpec& spec, Model& model) {
+  if (spec.context > 0) model.metadata[std::string(kMetaContext)] = std::to_string(spec.context);
+}
+
+/// "eos_token_id": one id or several.
+void collect_ids(const Json& config, std::set<std::int64_t>& out) {
+  const Json* value = member(config, "eos_token_id");
+  if (value == nullptr) return;
+  for (const Json& id : value->is_array() ? *value : Json::array({*value})) {
+    const auto number = integer_value(id, "eos_token_id", 0, INT32_MAX);
+    if (number.ok()) out.insert(*number);
+  }
+}
+
+/// A file of the folder as JSON; null where it is not there or not JSON.
+Json optional_json(os::FileSystem& files, const std::string& path) {
+  if (!os::exists(files, path)) return {};
+  const auto text = os::read_text_file(files, path, kLargestFile);
+  if (!text.ok()) return {};
+  auto json = parse_json(*text);
+  return json.ok() ? std::move(*json) : Json();
+}
+
+/// "chat_template": a program, or several with names, of which "default" counts.
+std::string template_of(os::FileSystem& files, const std::string& folder, const Json& tokenizer_config) {
+  if (const std::string path = folder + "/chat_template.jinja"; os::exists(files, path)) {
+    auto text = os::read_text_file(files, path, kLargestFile);
+    if (text.ok()) return std::move(*text);
+  }
+  const Json* value = member(tokenizer_config, "chat_template");
+  if (value == nullptr) return {};
+  if (!value->is_array()) return std::string(string_member(tokenizer_config, "chat_template"));
+  for (const Json& entry : *value) {
+    if (string_member(entry, "name") == "default") return std::string(string_member(entry, "template"));
+  }
+  return {};
+}
+
+Result<Vocabulary> load_folder_vocabulary(os::FileSystem& files, const std::string& folder, const DecoderSpec& spec) {
+  const bool has_json = os::exists(files, folder + "/tokenizer.json") || os::exists(files, folder + "/tokenizer.model");
+  const bool has_pair = os::exists(files, folder + "/vocab.json") && os::exists(files, folder + "/merges.txt");
+  if (has_json || !has_pair) return load_vocabulary(files, folder);
+  GRAFT_TRY_ASSIGN(const std::string vocab, os::read_text_file(files, folder + "/vocab.json", kLargestFile));
+  GRAFT_TRY_ASSIGN(const std::string merges, os::read_text_file(files, folder + "/merges.txt", kLargestFile));
+  std::string added;
+  if (const std::string path = folder + "/added_tokens.json"; os::exists(files, path)) {
+    GRAFT_TRY_ASSIGN(added, os::read_text_file(files, path, kLargestFile));
+  }
+  const bool qwen = spec.family.starts_with("qwen");
+  return load_vocab_and_merges(vocab, merges, added, {qwen ? text::Split::qwen2 : text::Split::gpt2});
+}
+
+}  // namespace
+
+void set_metadata(Model& model, std::string_view key, std::string_view given) {
+  std::string value = text::valid_utf8(given);
+  std::erase_if(value, [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return byte == 0x7f || (byte < 0x20 && c != '\n' && c != '\t');
+  });
+  if (!value.empty()) model.metadata[std::string(key)] = std::move(value);
+}
+
+void add_folder_text(os::FileSystem& files, const std::string& folder, const Json& config, const DecoderSpec& spec,
+                     Model& model, Report& report) {
+  add_context(spec, model);
+  note(add_tokenizer(load_folder_vocabulary(files, folder, spec), spec, model, report), "The tokenizer", report);
+  std::set<std::int64_t> stops;
+  collect_ids(config, stops);
+  collect_ids(optional_json(files, folder + "/generation_config.json"), stops);
+  add_stops(stops, model);
+  add_template(template_of(files, folder, optional_json(files, folder + "/tokenizer_config.json")), model);
+}
+
+void add_gguf_text(const GgufFile& file, const DecoderSpec& spec, Model& model, Report& report) {
+  add_context(spec, model);
+  note(add_tokenizer(load_gguf_vocabulary(file), spec, model, report), "The tokenizer", report);
+  std::set<std::int64_t> stops;
+  for (const char* key : {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id"}) {
+    const auto id = file.integer(key);
+    if (id.ok() && *id >= 0 && *id < spec.vocabulary) stops.insert(*id);
+  }
+  add_stops(stops, model);
+  if (const auto jinja = file.text("tokenizer.chat_template"); jinja.ok()) add_template(*jinja, model);
+}
+
+}  // namespace graft::convert

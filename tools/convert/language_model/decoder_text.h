@@ -1,0 +1,24 @@
+// What belongs to a language model besides its weights: tokenizer, tokens that end a text, chat template, context.
+#pragma once
+
+#include <string>
+
+#include "runtime/model/model.h"
+#include "tools/convert/decoder/decoder_spec.h"
+#include "tools/convert/gguf/gguf.h"
+#include "tools/convert/common/json_access.h"
+#include "tools/convert/common/report.h"
+
+namespace graft::convert {
+
+// A model without a usable tokenizer still runs and trains on ids: what is wrong becomes a note of the report.
+
+void add_folder_text(os::FileSystem& files, const std::string& folder, const Json& config, const DecoderSpec& spec,
+                     Model& model, Report& report);
+void add_gguf_text(const GgufFile& file, const DecoderSpec& spec, Model& model, Report& report);
+
+/// Sets metadata to what of `text` it can hold, which from files may be anything: UTF-8 without control characters.
+/// Nothing is set where nothing is left.
+void set_metadata(Model& model, std::string_view key, std::string_view text);
+
+}  // namespace graft::convert

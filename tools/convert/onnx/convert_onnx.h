@@ -1,0 +1,38 @@
+// ONNX -> graft model.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+
+#include "runtime/model/model.h"
+#include "tools/convert/onnx/onnx_graph.h"
+#include "tools/convert/common/report.h"
+
+namespace graft::convert {
+
+struct ConvertOptions {
+  /// Sizes for named dimensions, as in {"batch": 32}; the others stay symbols.
+  Bindings bindings;
+  /// Inputs to be treated as constants with these contents: for graphs whose shapes depend on an input's *values*.
+  std::map<std::string, HostTensor, std::less<>> fixed_inputs;
+  LoadLimits limits;
+};
+
+struct Converted {
+  Model model;
+  Report report;
+};
+
+/// Reads and converts `path`. Graph inputs, outputs, parameters and intermediate values keep the source's names,
+/// shapes and layout (Value::source_perm tells where graft's order of axes differs).
+/// Supported: opset 6 and newer, tensors of float32, int32, int64 (as i32, range-checked) and bool; float64, float16
+/// and bfloat16 become f32 with a note. An error names the first problem and counts the others; `report`, where
+/// given, holds all of them even then.
+Result<Converted> convert_onnx(const std::filesystem::path& path, const ConvertOptions& options = {},
+                               Report* report = nullptr);
+/// The same for a file that is parsed already; `name` stands for it in messages.
+Result<Converted> convert_onnx(OnnxGraph source, const std::string& name, const ConvertOptions& options = {},
+                               Report* report = nullptr);
+
+}  // namespace graft::convert

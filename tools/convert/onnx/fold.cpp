@@ -1,0 +1,46 @@
+#include "tools/convert/onnx/fold.h"
+
+namespace graft::convert {
+
+std::int64_t FoldContext::attr(std::string_view name, std::int64_t fallback) const {
+  const auto found = node.attrs.find(name);
+  return found != node.attrs.end() && found->second.kind == OnnxAttr::Kind::integer ? found->second.integer : fallback;
+}
+
+std::optional<std::vector<std::int64_t>> FoldContext::ints(std::size_t i) const {
+  if (!has(i) || in(i).symbolic() || !is_integer(in(i).type)) return std::nullopt;
+  return in(i).ints;
+}
+
+std::optional<std::vector<std::int64_t>> FoldContext::ints_of(std::string_view name, std::size_t i) const {
+  const auto found = node.attrs.find(name);
+  if (found != node.attrs.end() && found->second.kind == OnnxAttr::Kind::integers) return found->second.integers;
+  return ints(i);
+}
+
+bool fold_node(const OnnxNode& node, std::int64_t opset, const std::vector<const HostTensor*>& inputs,
+               const std::vector<const Shape*>& shapes, std::vector<HostTensor>& outputs) {
+  static const std::map<std::string_view, const FoldEntry*> kFolds = [] {
+    std::map<std::string_view, const FoldEntry*> all;
+    for (const FoldEntry* table : {kFoldMoves, kFoldMaths}) {
+      for (const FoldEntry* entry = table; entry->op != nullptr; ++entry) all.emplace(entry->op, entry);
+    }
+    return all;
+  }();
+  const auto found = kFolds.find(node.op);
+  if (found == kFolds.end()) return false;
+  const FoldEntry& entry = *found->second;
+  if (inputs.size() < entry.inputs) return false;
+  for (std::size_t i = 0; i < entry.inputs; ++i) {
+    if (inputs[i] == nullptr) return false;
+  }
+  const bool by_shape = node.op == "Shape" || node.op == "Size";
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const bool given = !node.inputs[i].empty();
+    if (given && (by_shape ? shapes[i] == nullptr : inputs[i] == nullptr)) return false;
+  }
+  outputs.clear();
+  return entry.fold({node, opset, inputs, shapes, outputs}) && !outputs.empty();
+}
+
+}  // namespace graft::convert

@@ -1,0 +1,403 @@
+// The driver: orders nodes, folds what can be folded, applies rules, and gathers every problem.
+#include "tools/convert/onnx/import.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "runtime/core/op_def.h"
+
+namespace graft::convert {
+namespace {
+
+constexpr std::size_t kMaxFoldElements = std::size_t{1} << 20;
+constexpr std::size_t kMaxTrainableFold = 4096;
+constexpr std::size_t kMaxProblems = 1000;
+constexpr unsigned kMaxDeferredDepth = 32;
+
+/// The exporter of PyTorch names folded constants onnx::<consumer>_<number>; of those, only operands of these ops are
+/// weights of layers.
+bool is_weight(const OnnxInitializer& initializer) {
+  if (!is_float(initializer.tensor->type) || initializer.tensor->dims.empty()) return false;
+  constexpr std::string_view kPrefix = "onnx::";
+  if (initializer.name.compare(0, kPrefix.size(), kPrefix) != 0) return true;
+  for (const char* op : {"MatMul_", "Gemm_", "Conv_", "ConvTranspose_", "PRelu_", "BatchNormalization_",
+                         "LayerNormalization_", "InstanceNormalization_"}) {
+    if (initializer.name.compare(kPrefix.size(), std::string_view(op).size(), op) == 0) return true;
+  }
+  return false;
+}
+
+/// Sizes of a tensor without elements; symbols beside the zero do not matter.
+std::vector<std::int64_t> empty_dims(const Shape& shape) {
+  std::vector<std::int64_t> dims;
+  for (const Dim& dim : shape) dims.push_back(dim.is_constant() ? dim.value() : 1);
+  return dims;
+}
+
+std::string as_symbol(const std::string& text) {
+  std::string name;
+  for (const char c : text) name += std::isalnum(static_cast<unsigned char>(c)) || c == '_' ? c : '_';
+  if (name.empty() || std::isdigit(static_cast<unsigned char>(name[0]))) name = "d" + name;
+  return name.substr(0, 64);
+}
+
+}  // namespace
+
+Record* Importer::find(const std::string& name) {
+  const auto found = by_name_.find(name);
+  return found == by_name_.end() ? nullptr : found->second;
+}
+
+Record& Importer::create(const std::string& name) {
+  records_.push_back({});
+  records_.back().name = name;
+  by_name_[name] = &records_.back();
+  return records_.back();
+}
+
+std::int64_t Importer::opset(const std::string& domain) const {
+  const auto found = source_.opsets.find(domain);
+  return found == source_.opsets.end() ? 0 : found->second;
+}
+
+void Importer::problem(std::string text) {
+  if (report_.problems.size() >= kMaxProblems) return;  // enough to know that the file is not what it seems
+  text = printable(std::move(text));
+  if (std::find(report_.problems.begin(), report_.problems.end(), text) == report_.problems.end()) {
+    report_.problems.push_back(std::move(text));
+  }
+}
+
+void Importer::note_type(ElemType type, std::string_view what) {
+  std::string text;
+  if (type == ElemType::f64 || type == ElemType::f16 || type == ElemType::bf16) {
+    text = cat(elem_name(type), " ", what, " are held and computed as float32");
+  } else if (type == ElemType::i64) {
+    text = cat("int64 ", what, " are held as int32");
+  }
+  if (!text.empty() && std::find(report_.notes.begin(), report_.notes.end(), text) == report_.notes.end()) {
+    report_.notes.push_back(std::move(text));
+  }
+}
+
+Status Importer::add_initializers() {
+  for (const auto& initializer : source_.initializers) {
+    if (find(initializer.name) != nullptr || broken_.contains(initializer.name)) {
+      return corrupt("There are two initializers named \"", initializer.name, "\".");
+    }
+    if (initializer.tensor == nullptr) {
+      broken_[initializer.name] = &initializer;
+      continue;
+    }
+    Record& record = create(initializer.name);
+    record.type = initializer.tensor->type;
+    record.shape = initializer.tensor->shape();
+    record.host = initializer.tensor;
+    record.trainable = is_weight(initializer);
+    if (wanted_.contains(record.name)) note_type(record.type, "initializers");
+  }
+  return {};
+}
+
+Result<Shape> Importer::read_shape(const OnnxValue& value) {
+  std::vector<Dim> dims;
+  if (value.dims.size() > Shape::kMaxRank) {
+    return unsupported("has ", value.dims.size(), " axes, more than ", Shape::kMaxRank);
+  }
+  for (std::size_t axis = 0; axis < value.dims.size(); ++axis) {
+    const OnnxDim& dim = value.dims[axis];
+    if (dim.value >= 0 && dim.symbol.empty()) {
+      dims.push_back(dim.value);
+      continue;
+    }
+    const std::string symbol = !dim.symbol.empty() ? as_symbol(dim.symbol)
+                               : axis == 0         ? std::string("batch")
+                                                   : as_symbol(cat(value.name, "_", axis));
+    const auto bound = options_.bindings.find(symbol);
+    if (bound != options_.bindings.end() && bound->second <= 0) {
+      return invalid("has the symbol ", symbol, " bound to ", bound->second, ", which is not positive");
+    }
+    dims.push_back(bound == options_.bindings.end() ? Dim::symbol(symbol) : Dim(bound->second));
+  }
+  return Shape(std::move(dims));
+}
+
+Status Importer::add_inputs() {
+  std::set<std::string> seen;
+  for (const OnnxValue& input : source_.inputs) {
+    if (!seen.insert(input.name).second) return corrupt("There are two inputs named \"", input.name, "\".");
+    if (find(input.name) != nullptr || broken_.contains(input.name)) continue;  // a default value, as in old files
+    const std::string what = cat("The input \"", input.name, "\" ");
+    if (input.name.empty()) return corrupt("An input has no name.");
+    if (const auto fixed = options_.fixed_inputs.find(input.name); fixed != options_.fixed_inputs.end()) {
+      Record& record = create(input.name);
+      record.host = std::make_shared<HostTensor>(fixed->second);
+      record.type = fixed->second.type;
+      record.shape = fixed->second.shape();
+      continue;
+    }
+    const auto fail = [&](const std::string& text) {
+      problem(what + text + ".");
+      unknown_.insert(input.name);
+    };
+    if (!input.tensor) {
+      fail("is a sequence, map or optional; only tensors are supported");
+      continue;
+    }
+    if (!input.has_shape) {
+      fail("has no shape, so its rank is unknown");
+      continue;
+    }
+    auto shape = read_shape(input);
+    if (!shape.ok()) {
+      fail(shape.status().message());
+      continue;
+    }
+    if (std::any_of(shape->begin(), shape->end(), [](const Dim& dim) { return dim == Dim(0); })) {
+      Record& record = create(input.name);  // nothing in it, so everything about it is known
+      record.host = std::make_shared<HostTensor>(HostTensor{.type = input.type, .dims = empty_dims(*shape)});
+      record.type = input.type;
+      record.shape = record.host->shape();
+      continue;
+    }
+    auto dtype = device_dtype(input.type);
+    if (!dtype.ok()) {
+      fail("cannot be used: " + dtype.status().message());
+      continue;
+    }
+    auto id = model_.graph.add_value(input.name, *dtype, *shape, ValueKind::input);
+    if (!id.ok()) {
+      problem(id.status().message());
+      unknown_.insert(input.name);
+      continue;
+    }
+    Record& record = create(input.name);
+    record.type = input.type;
+    record.shape = *shape;
+    record.value = *id;
+    note_type(input.type, "inputs");
+  }
+  return {};
+}
+
+/// After an unsupported node, what the file itself says about its outputs lets the check go on behind it.
+void Importer::add_unknown_outputs(const OnnxNode& node) {
+  for (const std::string& name : node.outputs) {
+    if (name.empty() || find(name) != nullptr) continue;
+    unknown_.insert(name);
+    if (report_.problems.size() >= kMaxProblems) continue;
+    const auto known = std::find_if(source_.intermediates.begin(), source_.intermediates.end(),
+                                    [&](const OnnxValue& v) { return v.name == name; });
+    if (known == source_.intermediates.end() || !known->tensor || !known->has_shape) continue;
+    auto shape = read_shape(*known);
+    auto dtype = device_dtype(known->type);
+    if (!shape.ok() || !dtype.ok()) continue;
+    auto id = model_.graph.add_value(name, *dtype, *shape, ValueKind::input);
+    if (!id.ok()) continue;
+    unknown_.erase(name);
+    Record& record = create(name);
+    record.type = known->type;
+    record.shape = *shape;
+    record.value = *id;
+  }
+}
+
+bool Importer::try_fold(std::size_t index, Report::Entry& entry) {
+  const OnnxNode& node = source_.nodes[index];
+  if (!node.domain.empty()) return false;
+  std::vector<const HostTensor*> inputs;
+  std::vector<const Shape*> shapes;
+  bool trainable = false;
+  unsigned depth = 0;
+  for (const std::string& name : node.inputs) {
+    Record* record = name.empty() ? nullptr : find(name);
+    inputs.push_back(record ? record->host.get() : nullptr);
+    shapes.push_back(record ? &record->shape : nullptr);
+    if (record && record->host) {
+      trainable |= record->trainable;
+      depth = std::max(depth, record->depth);
+      if (record->host->count() > (record->trainable ? kMaxTrainableFold : kMaxFoldElements)) return false;
+    }
+  }
+  if (node.op == "Shape" || node.op == "Size") trainable = false;
+  if (trainable && depth >= kMaxDeferredDepth) return false;
+  if (trainable && node.op == "Identity") return false;  // an alias serves better
+  std::vector<HostTensor> outputs;
+  if (!fold_node(node, opset(node.domain), inputs, shapes, outputs)) return false;
+  for (std::size_t k = outputs.size(); k < node.outputs.size(); ++k) {
+    if (wanted_.contains(node.outputs[k])) return false;  // more than the op has: the rule says so
+  }
+  for (std::size_t k = 0; k < outputs.size() && k < node.outputs.size(); ++k) {
+    if (node.outputs[k].empty()) continue;
+    Record& record = create(node.outputs[k]);
+    record.type = outputs[k].type;
+    record.shape = outputs[k].shape();
+    record.host = std::make_shared<HostTensor>(std::move(outputs[k]));
+    record.trainable = trainable;
+    record.deferred = trainable ? static_cast<int>(index) : -1;
+    record.depth = trainable ? depth + 1 : 0;
+  }
+  entry.fate = Report::Fate::folded;
+  return true;
+}
+
+void Importer::note_gradient(std::size_t first_node, Report::Entry& entry) {
+  entry.gradient = true;
+  for (std::size_t i = first_node; i < model_.graph.nodes().size(); ++i) {
+    const Node& node = model_.graph.nodes()[i];
+    const auto* none = std::get_if<NoGrad>(&op_def(node.op).gradient);
+    if (none == nullptr || node.inputs.empty() || model_.graph.value(node.outputs[0]).dtype != DType::f32) continue;
+    entry.gradient = false;
+    entry.gradient_reason = none->reason;
+  }
+  // A result that is not floating-point ends every gradient.
+  if (first_node < model_.graph.nodes().size()) {
+    const Node& last = model_.graph.nodes().back();
+    if (!last.outputs.empty() && !is_float(model_.graph.value(last.outputs[0]).dtype)) {
+      entry.gradient = false;
+      entry.gradient_reason = "its result is not floating-point";
+    }
+  }
+}
+
+Status Importer::apply_rule(std::size_t index, Report::Entry& entry) {
+  const OnnxNode& node = source_.nodes[index];
+  const RuleEntry* rule = node.domain.empty() ? find_rule(node.op) : nullptr;
+  for (const auto& [name, attr] : node.attrs) {
+    if (attr.kind == OnnxAttr::Kind::graph)
+      return unsupported("control flow is not supported (its attribute \"", name, "\" is a graph)");
+  }
+  if (rule == nullptr) {
+    const bool local =
+        std::find(source_.functions.begin(), source_.functions.end(), node.op) != source_.functions.end();
+    return unsupported("the op ", node.domain.empty() ? node.op : node.domain + "." + node.op,
+                       local ? " is a function of the model, which is not inlined" : " is not supported");
+  }
+  if (node.inputs.size() < rule->min_inputs || node.inputs.size() > rule->max_inputs) {
+    return corrupt("it has ", node.inputs.size(), " inputs where ", rule->min_inputs, " to ", rule->max_inputs,
+                   " are allowed");
+  }
+  for (std::size_t i = 0; i < rule->min_inputs; ++i) {
+    if (node.inputs[i].empty()) return corrupt("its input ", i, " is missing");
+  }
+  NodeContext context(*this, node, index, entry);
+  GRAFT_TRY(rule->rule(context));
+  GRAFT_TRY(context.status());
+  for (const std::string& output : node.outputs) {
+    if (!output.empty() && wanted_.contains(output) && find(output) == nullptr) {
+      return unsupported("its output \"", output, "\" is not supported");
+    }
+  }
+  return {};
+}
+
+void Importer::import_node(std::size_t index) {
+  const OnnxNode& node = source_.nodes[index];
+  Report::Entry entry;
+  entry.node = !node.name.empty() ? node.name : node.outputs.empty() ? std::string() : node.outputs[0];
+  entry.op = node.domain.empty() ? node.op : node.domain + "." + node.op;
+  for (const std::string& input : node.inputs) {
+    if (const auto broken = broken_.find(input); broken != broken_.end()) {
+      problem(cat("The initializer \"", input, "\" cannot be used: ", broken->second->error, "."));
+      unknown_.insert(input);
+    }
+    if (!input.empty() && find(input) == nullptr) unknown_.insert(input);
+    if (!input.empty() && unknown_.contains(input)) {
+      // Still say whether the op itself is known, so that all that is missing is listed at once.
+      const bool known = node.domain.empty() && find_rule(node.op) != nullptr;
+      entry.fate = known ? Report::Fate::unchecked : Report::Fate::unsupported;
+      entry.reason = known ? cat("its input \"", input, "\" is unknown") : "the op " + entry.op + " is not supported";
+      if (!known) problem(cat(node.label(), ": ", entry.reason, "."));
+    }
+  }
+  if (!entry.reason.empty()) {
+    add_unknown_outputs(node);
+  } else if (!try_fold(index, entry)) {
+    const std::size_t first = model_.graph.nodes().size();
+    if (Status status = apply_rule(index, entry); !status.ok()) {
+      entry.fate = Report::Fate::unsupported;
+      entry.reason = status.message();
+      std::string text = cat(node.label(), ": ", entry.reason);
+      if (text.back() != '.') text += '.';
+      text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
+      problem(std::move(text));
+      add_unknown_outputs(node);
+    } else {
+      note_gradient(first, entry);
+    }
+  }
+  report_.entries.push_back(std::move(entry));
+}
+
+void Importer::add_outputs() {
+  for (const OnnxValue& output : source_.outputs) {
+    if (unknown_.contains(output.name)) continue;
+    Record* record = find(output.name);
+    if (record == nullptr) {
+      if (broken_.contains(output.name)) problem(cat("The output \"", output.name, "\" is an unreadable initializer."));
+      continue;
+    }
+    auto value = value_in(*record, {});
+    if (!value.ok()) {
+      problem(cat("The output \"", output.name, "\": ", value.status().message(), "."));
+      continue;
+    }
+    note_type(record->type, "outputs");
+    model_.graph.add_output(output.name, *value);
+  }
+}
+
+Result<Converted> Importer::run(const std::string& file_name, Report* report) {
+  const std::int64_t version = opset("");
+  report_.source =
+      cat(file_name, " (ONNX opset ", version, source_.producer.empty() ? "" : ", ", source_.producer, ")");
+  const auto check = [&]() -> Status {
+    if (source_.outputs.empty()) return corrupt("The graph has no outputs.");
+    if (version < 6) return unsupported("Its opset is ", version, ", and 6 is the oldest that is supported.");
+    GRAFT_TRY(find_producers());
+    GRAFT_TRY(mark_used());
+    GRAFT_TRY(order_nodes());
+    GRAFT_TRY(add_initializers());
+    return add_inputs();
+  };
+  Status status = check();
+  if (status.ok()) {
+    for (const std::size_t index : order_) import_node(index);
+    for (std::size_t i = 0; i < source_.nodes.size(); ++i) {
+      if (used_[i]) continue;
+      const OnnxNode& node = source_.nodes[i];
+      report_.entries.push_back({node.name, node.op, Report::Fate::unused, {}, false, {}, {}});
+    }
+    add_outputs();
+    for (const ValueId id : model_.graph.of_kind(ValueKind::parameter)) {
+      ++report_.parameters;
+      report_.parameter_elements += model_.graph.value(id).shape.elements();
+    }
+  } else {
+    problem(status.message());
+  }
+  if (report != nullptr) *report = report_;
+  if (!report_.ok()) {
+    const std::size_t more = report_.problems.size() - 1;
+    return error(status.ok() ? Code::unsupported : status.code(), file_name,
+                 " cannot be converted: ", report_.problems[0],
+                 more ? cat(" There are ", more, " more problems.") : "");
+  }
+  model_.metadata[std::string(kMetaSourceFormat)] = cat("onnx opset ", version);
+  model_.metadata[std::string(kMetaSourceFile)] = file_name;
+  if (!source_.producer.empty()) model_.metadata[std::string(kMetaProducer)] = source_.producer;
+  model_.metadata[std::string(kMetaTrainability)] = report_.text();
+  return Converted{std::move(model_), std::move(report_)};
+}
+
+Result<Converted> convert_onnx(OnnxGraph source, const std::string& name, const ConvertOptions& options,
+                               Report* report) {
+  return Importer(std::move(source), options).run(name, report);
+}
+
+Result<Converted> convert_onnx(const std::filesystem::path& path, const ConvertOptions& options, Report* report) {
+  GRAFT_TRY_ASSIGN(OnnxGraph source, load_onnx(path, options.limits));
+  return convert_onnx(std::move(source), path.filename().string(), options, report);
+}
+
+}  // namespace graft::convert

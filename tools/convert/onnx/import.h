@@ -1,0 +1,201 @@
+// The ONNX importer's inside: what it knows of each value, and what an op's rule sees.
+//
+// A value may be held in several layouts. `perm` says how graft's axes come from the source's (graft axis i is source
+// axis perm[i]; empty = the same order): images run channels-last, and a transpose back appears only where a consumer
+// needs the source's order.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "tools/convert/onnx/convert_onnx.h"
+
+namespace graft::convert {
+
+using Perm = SourcePerm;
+
+/// [0, 2, ..., rank-1, 1]; empty for rank < 3, where it changes nothing.
+Perm channels_last(std::size_t rank);
+Perm identity_perm(std::size_t rank);
+/// Empty where perm changes nothing.
+Perm simplified(Perm perm);
+/// Where source axis `axis` stands in a value held with `perm`.
+std::size_t position(const Perm& perm, std::size_t axis);
+Shape permuted(const Shape& shape, const Perm& perm);
+
+/// What is known of one value of the source.
+struct Record {
+  std::string name;
+  ElemType type = ElemType::f32;
+  Shape shape;                             ///< in the source's order
+  std::shared_ptr<const HostTensor> host;  ///< contents, where known at conversion
+  bool trainable = false;                  ///< `host` comes from weights: a device value must stay connected to them
+  bool running_stat = false;               ///< kept as state rather than parameter
+  ValueId value;                           ///< on the device, in layout `perm`; kNoValue as long as nothing needs it
+  Perm perm;
+  std::map<Perm, ValueId> others;  ///< the same in other layouts
+  int deferred = -1;               ///< the node to convert when a device value is wanted
+  unsigned depth = 0;              ///< of deferred nodes behind this one
+};
+
+class NodeContext;
+using Rule = Status (*)(NodeContext&);
+struct RuleEntry {
+  const char* op;
+  std::size_t min_inputs;
+  std::size_t max_inputs;
+  Rule rule;
+};
+/// nullptr where there is no rule for the op.
+const RuleEntry* find_rule(std::string_view op);
+// One table per family (import_<family>.cpp), ended by a null op.
+extern const RuleEntry kElementwiseRules[], kConvRules[], kPoolRules[], kNormRules[], kMatmulRules[], kReduceRules[],
+    kShapeRules[], kMoveRules[], kResizeRules[], kLossRules[], kComposedRules[];
+
+class Importer {
+ public:
+  Importer(OnnxGraph source, const ConvertOptions& options) : source_(std::move(source)), options_(options) {}
+  Result<Converted> run(const std::string& file_name, Report* report);
+
+ private:
+  friend class NodeContext;
+
+  Status find_producers();
+  Status mark_used();
+  Status order_nodes();
+  Status add_initializers();
+  Status add_inputs();
+  void import_nodes();
+  void import_node(std::size_t index);
+  bool try_fold(std::size_t index, Report::Entry& entry);
+  Status apply_rule(std::size_t index, Report::Entry& entry);
+  void note_gradient(std::size_t first_node, Report::Entry& entry);
+  void add_unknown_outputs(const OnnxNode& node);
+  void add_outputs();
+  void problem(std::string text);
+  void note_type(ElemType type, std::string_view what);
+  Result<Shape> read_shape(const OnnxValue& value);
+
+  Record* find(const std::string& name);
+  Record& create(const std::string& name);
+  /// A device value in any layout, or in the one asked for; converts deferred nodes and materialises constants.
+  Status ensure_value(Record& record, const Perm* wanted = nullptr);
+  Result<ValueId> value_in(Record& record, const Perm& perm);
+  Status materialise(Record& record, const Perm& perm);
+  std::int64_t opset(const std::string& domain) const;
+
+  OnnxGraph source_;
+  const ConvertOptions& options_;
+  Model model_;
+  Report report_;
+  std::deque<Record> records_;
+  std::unordered_map<std::string, Record*> by_name_;
+  std::unordered_map<std::string, const OnnxInitializer*> broken_;  ///< initializers that cannot be read
+  std::unordered_map<std::string, std::size_t> producer_;           ///< of each value: the node that makes it
+  std::set<std::string> given_;                                     ///< names of inputs and initializers
+  std::set<std::string> unknown_;                                   ///< values that an unsupported node would have made
+  std::set<std::string> wanted_;                                    ///< values that something uses
+  std::vector<std::size_t> order_;                                  ///< nodes that outputs depend on, producers first
+  std::vector<bool> used_;
+  std::size_t last_suffix_ = 0;
+};
+
+/// What a rule sees. emit() and the getters are sticky: after an error they return kNoValue and do nothing, and the
+/// importer reports that error; so rules read as expressions.
+class NodeContext {
+ public:
+  NodeContext(Importer& importer, const OnnxNode& node, std::size_t index, Report::Entry& entry);
+
+  const OnnxNode& node;
+  const std::int64_t opset;
+
+  // Inputs. Asking for the layout or the device value of one that is not given is an error that says so; the rest
+  // gives an empty record.
+  std::size_t inputs() const { return node.inputs.size(); }
+  bool has(std::size_t i) const { return i < node.inputs.size() && !node.inputs[i].empty(); }
+  const Record& record(std::size_t i) const { return has(i) ? *records_[i] : nothing(); }
+  const Shape& shape(std::size_t i) const { return record(i).shape; }
+  std::size_t rank(std::size_t i) const { return record(i).shape.rank(); }
+  ElemType type(std::size_t i) const { return record(i).type; }
+  const HostTensor* host(std::size_t i) const { return record(i).host.get(); }
+  /// The layout that the value is in, or would be.
+  const Perm& perm(std::size_t i);
+  bool on_device(std::size_t i) const { return record(i).value.valid(); }
+  ValueId in(std::size_t i, const Perm& perm);
+  ValueId plain(std::size_t i) { return in(i, {}); }
+  Record& mutable_record(std::size_t i) { return *records_[i]; }
+
+  /// Integers known at conversion; the error says where the value comes from otherwise.
+  Result<std::vector<Dim>> dims(std::size_t i, std::string_view what);
+  Result<Ints> ints(std::size_t i, std::string_view what);
+  Result<double> number(std::size_t i, std::string_view what);
+
+  // Attributes.
+  bool has_attr(std::string_view name) const { return node.attrs.find(name) != node.attrs.end(); }
+  std::int64_t attr(std::string_view name, std::int64_t fallback) const;
+  double attr_number(std::string_view name, double fallback) const;
+  std::string attr_text(std::string_view name, std::string_view fallback) const;
+  Ints attr_ints(std::string_view name, const Ints& fallback = {}) const;
+  /// From an attribute in old opsets and an input in new ones; nullopt where neither is given.
+  Result<std::optional<Ints>> ints_of(std::string_view attr_name, std::size_t input);
+  Result<std::size_t> axis(std::int64_t axis, std::size_t rank) const { return normalize_axis(axis, rank); }
+
+  // Making nodes.
+  ValueId emit(Op op, std::vector<ValueId> inputs, Attrs attrs = {});
+  std::vector<ValueId> emit_all(Op op, std::vector<ValueId> inputs, Attrs attrs = {});
+  ValueId constant(const HostTensor& contents);
+  ValueId full(Shape shape, double value, DType dtype = DType::f32);
+  ValueId reshape(ValueId value, Shape shape);
+  ValueId transpose(ValueId value, const Perm& perm);
+  ValueId expand(ValueId value, Shape shape);
+  ValueId cast(ValueId value, DType dtype);
+  const Shape& shape_of(ValueId value) const;
+  DType dtype_of(ValueId value) const;
+
+  // Results.
+  bool wants(std::size_t k) const;
+  void out(std::size_t k, ValueId value, Perm perm = {}) { out_typed(k, value, type(0), std::move(perm)); }
+  void out_typed(std::size_t k, ValueId value, ElemType type, Perm perm = {});
+  void alias(std::size_t k, std::size_t input);
+  /// A weight that reaches input i through an Identity becomes a weight of its own, named as the input is.
+  void part(std::size_t i);
+  void out_host(std::size_t k, HostTensor contents);
+  void precision(std::string remark) { entry_.precision = std::move(remark); }
+  void note(std::string text);
+  std::size_t index() const { return index_; }
+
+  void fail(Status status) {
+    if (status_.ok()) status_ = std::move(status);
+  }
+  const Status& status() const { return status_; }
+
+ private:
+  static const Record& nothing();
+  Status missing(std::size_t i) const;
+
+  Importer& importer_;
+  std::size_t index_;
+  Report::Entry& entry_;
+  std::vector<Record*> records_;
+  std::string base_;
+  unsigned emitted_ = 0;
+  Status status_;
+};
+
+/// Operands brought to one layout in which numpy broadcasting works.
+struct Aligned {
+  std::vector<ValueId> values;
+  Perm perm;
+};
+Aligned align(NodeContext& c, const std::vector<std::size_t>& inputs);
+
+/// Tries to compute the node on the host. Returns false where it does not know how (not an error).
+bool fold_node(const OnnxNode& node, std::int64_t opset, const std::vector<const HostTensor*>& inputs,
+               const std::vector<const Shape*>& shapes, std::vector<HostTensor>& outputs);
+
+}  // namespace graft::convert

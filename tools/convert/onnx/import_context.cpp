@@ -1,0 +1,294 @@
+// NodeContext: what rules read and make.
+#include <algorithm>
+
+#include "tools/convert/onnx/import.h"
+
+namespace graft::convert {
+
+NodeContext::NodeContext(Importer& importer, const OnnxNode& source, std::size_t index, Report::Entry& entry)
+    : node(source),
+      opset(importer.opset(source.domain)),
+      importer_(importer),
+      index_(index),
+      entry_(entry),
+      base_(!source.name.empty()     ? source.name
+            : source.outputs.empty() ? source.op
+                                     : source.outputs[0]) {
+  for (const std::string& input : source.inputs) records_.push_back(input.empty() ? nullptr : importer.find(input));
+}
+
+const Record& NodeContext::nothing() {
+  static const Record none;
+  return none;
+}
+
+Status NodeContext::missing(std::size_t i) const { return corrupt("its input ", i, " is missing"); }
+
+const Perm& NodeContext::perm(std::size_t i) {
+  if (!has(i)) fail(missing(i));
+  if (!status_.ok()) return record(i).perm;
+  if (records_[i]->deferred >= 0) fail(importer_.ensure_value(*records_[i]));
+  return records_[i]->perm;
+}
+
+ValueId NodeContext::in(std::size_t i, const Perm& perm) {
+  if (!has(i)) fail(missing(i));
+  if (!status_.ok()) return kNoValue;
+  auto value = importer_.value_in(*records_[i], perm);
+  if (value.ok()) return *value;
+  fail(value.status());
+  return kNoValue;
+}
+
+Result<std::vector<Dim>> NodeContext::dims(std::size_t i, std::string_view what) {
+  if (!has(i)) return corrupt("its ", what, " is missing");
+  const Record& r = *records_[i];
+  if (r.host == nullptr) {
+    const auto& inputs = importer_.source_.inputs;
+    const bool is_input =
+        std::any_of(inputs.begin(), inputs.end(), [&](const OnnxValue& v) { return v.name == r.name; });
+    auto& fix = importer_.report_.fix_inputs;
+    if (is_input && std::find(fix.begin(), fix.end(), r.name) == fix.end()) fix.push_back(r.name);
+    return unsupported("its ", what, " \"", r.name, "\" must be known at conversion, but ",
+                       is_input ? "is an input of the model" : "is computed from the model's inputs");
+  }
+  if (!is_integer(r.type)) return corrupt("its ", what, " \"", r.name, "\" is ", elem_name(r.type), ", not integers");
+  std::vector<Dim> out;
+  for (std::size_t k = 0; k < r.host->count(); ++k) out.push_back(r.host->dim(k));
+  return out;
+}
+
+Result<Ints> NodeContext::ints(std::size_t i, std::string_view what) {
+  GRAFT_TRY_ASSIGN(const std::vector<Dim> all, dims(i, what));
+  Ints out;
+  for (const Dim& dim : all) {
+    if (!dim.is_constant()) {
+      return unsupported("its ", what, " depends on the symbol ", dim.symbols(), "; bind it (--bind NAME=SIZE)");
+    }
+    out.push_back(dim.value());
+  }
+  return out;
+}
+
+Result<double> NodeContext::number(std::size_t i, std::string_view what) {
+  if (!has(i)) return corrupt("its ", what, " is missing");
+  const Record& r = *records_[i];
+  if (r.host == nullptr || r.host->symbolic()) {
+    GRAFT_TRY(dims(i, what));
+    return unsupported("its ", what, " depends on a symbolic dimension; bind it (--bind NAME=SIZE)");
+  }
+  if (r.host->count() != 1) return corrupt("its ", what, " has ", r.host->count(), " elements instead of one");
+  return r.host->number(0);
+}
+
+std::int64_t NodeContext::attr(std::string_view name, std::int64_t fallback) const {
+  const auto found = node.attrs.find(name);
+  return found != node.attrs.end() && found->second.kind == OnnxAttr::Kind::integer ? found->second.integer : fallback;
+}
+
+double NodeContext::attr_number(std::string_view name, double fallback) const {
+  const auto found = node.attrs.find(name);
+  return found != node.attrs.end() && found->second.kind == OnnxAttr::Kind::number ? found->second.number : fallback;
+}
+
+std::string NodeContext::attr_text(std::string_view name, std::string_view fallback) const {
+  const auto found = node.attrs.find(name);
+  return found != node.attrs.end() && found->second.kind == OnnxAttr::Kind::text ? found->second.text
+                                                                                 : std::string(fallback);
+}
+
+Ints NodeContext::attr_ints(std::string_view name, const Ints& fallback) const {
+  const auto found = node.attrs.find(name);
+  return found != node.attrs.end() && found->second.kind == OnnxAttr::Kind::integers ? found->second.integers
+                                                                                     : fallback;
+}
+
+Result<std::optional<Ints>> NodeContext::ints_of(std::string_view attr_name, std::size_t input) {
+  if (has_attr(attr_name)) return std::optional<Ints>(attr_ints(attr_name));
+  if (!has(input)) return std::optional<Ints>();
+  GRAFT_TRY_ASSIGN(Ints values, ints(input, attr_name));
+  return std::optional<Ints>(std::move(values));
+}
+
+std::vector<ValueId> NodeContext::emit_all(Op op, std::vector<ValueId> inputs, Attrs attrs) {
+  if (!status_.ok()) return {};
+  const std::string stem = cat(base_, "#", emitted_++);
+  Graph& graph = importer_.model_.graph;
+  const std::string first = graph.find_value(stem).valid() ? std::string() : stem;
+  auto made = graph.add_node(op, std::move(inputs), std::move(attrs), base_, {first});
+  if (!made.ok()) {
+    // The importer names the source's node; the context that the graph adds would say it twice.
+    const std::string& message = made.status().message();
+    const auto context = message.starts_with("In the node ") ? message.find("): ") : std::string::npos;
+    fail(Status(made.status().code(), context == std::string::npos ? message : message.substr(context + 3)));
+    return {};
+  }
+  return graph.node(*made).outputs;
+}
+
+ValueId NodeContext::emit(Op op, std::vector<ValueId> inputs, Attrs attrs) {
+  const auto outputs = emit_all(op, std::move(inputs), std::move(attrs));
+  return outputs.empty() ? kNoValue : outputs[0];
+}
+
+ValueId NodeContext::constant(const HostTensor& contents) {
+  if (!status_.ok()) return kNoValue;
+  importer_.records_.push_back({});
+  Record& record = importer_.records_.back();
+  record.name = cat(base_, "/constant");
+  record.type = contents.type;
+  record.shape = contents.shape();
+  record.host = std::make_shared<HostTensor>(contents);
+  fail(importer_.materialise(record, {}));
+  return record.value;
+}
+
+ValueId NodeContext::full(Shape shape, double value, DType dtype) {
+  return emit(Op::full, {},
+              {{"shape", std::move(shape)}, {"value", value}, {"dtype", static_cast<std::int64_t>(dtype)}});
+}
+
+ValueId NodeContext::reshape(ValueId value, Shape shape) {
+  if (!value.valid() || shape_of(value) == shape) return value;
+  return emit(Op::reshape, {value}, {{"shape", std::move(shape)}});
+}
+
+ValueId NodeContext::transpose(ValueId value, const Perm& perm) {
+  if (simplified(perm).empty()) return value;
+  return emit(Op::transpose, {value}, {{"perm", Ints(perm.begin(), perm.end())}});
+}
+
+ValueId NodeContext::expand(ValueId value, Shape shape) {
+  if (!value.valid() || shape_of(value) == shape) return value;
+  return emit(Op::expand, {value}, {{"shape", std::move(shape)}});
+}
+
+ValueId NodeContext::cast(ValueId value, DType dtype) {
+  if (!value.valid() || dtype_of(value) == dtype) return value;
+  return emit(Op::cast, {value}, {{"to", static_cast<std::int64_t>(dtype)}});
+}
+
+const Shape& NodeContext::shape_of(ValueId value) const {
+  static const Shape none;
+  return value.valid() ? importer_.model_.graph.value(value).shape : none;
+}
+
+DType NodeContext::dtype_of(ValueId value) const {
+  return value.valid() ? importer_.model_.graph.value(value).dtype : DType::f32;
+}
+
+bool NodeContext::wants(std::size_t k) const {
+  return k < node.outputs.size() && !node.outputs[k].empty() && importer_.wanted_.contains(node.outputs[k]);
+}
+
+void NodeContext::out_typed(std::size_t k, ValueId value, ElemType type, Perm perm) {
+  if (!status_.ok() || !value.valid() || k >= node.outputs.size() || node.outputs[k].empty()) return;
+  perm = simplified(std::move(perm));
+  const std::string& name = node.outputs[k];
+  Record* existing = importer_.find(name);
+  Record& record = existing ? *existing : importer_.create(name);
+  record.type = type;
+  record.value = value;
+  record.perm = perm;
+  const Shape held = importer_.model_.graph.value(value).shape;
+  record.shape = held;
+  for (std::size_t i = 0; i < perm.size(); ++i) record.shape[perm[i]] = held[i];
+  // A value that came in under a name of its own (an alias, a relabelled layout) keeps that name.
+  Value& made = importer_.model_.graph.mutable_value(value);
+  if (made.producer.valid() && made.name.compare(0, base_.size() + 1, base_ + "#") == 0) {
+    made.source_perm = perm;
+    static_cast<void>(importer_.model_.graph.rename_value(value, name));
+  }
+}
+
+void NodeContext::alias(std::size_t k, std::size_t input) {
+  if (!status_.ok() || k >= node.outputs.size() || node.outputs[k].empty()) return;
+  Record* existing = importer_.find(node.outputs[k]);
+  if (existing == nullptr) {
+    importer_.by_name_[node.outputs[k]] = records_[input];
+    return;
+  }
+  fail(importer_.ensure_value(*records_[input]));
+  existing->value = records_[input]->value;
+  existing->perm = records_[input]->perm;
+}
+
+void NodeContext::part(std::size_t i) {
+  if (!has(i) || node.inputs[i] == records_[i]->name) return;
+  const Record& shared = *records_[i];
+  if (!shared.trainable || !shared.host || shared.deferred >= 0) return;
+  Record& own = importer_.create(node.inputs[i]);
+  own.type = shared.type;
+  own.shape = shared.shape;
+  own.host = shared.host;
+  own.trainable = true;
+  records_[i] = &own;
+}
+
+void NodeContext::out_host(std::size_t k, HostTensor contents) {
+  if (!status_.ok() || k >= node.outputs.size() || node.outputs[k].empty()) return;
+  Record& record = importer_.create(node.outputs[k]);
+  record.type = contents.type;
+  record.shape = contents.shape();
+  record.host = std::make_shared<HostTensor>(std::move(contents));
+}
+
+void NodeContext::note(std::string text) {
+  auto& notes = importer_.report_.notes;
+  if (std::find(notes.begin(), notes.end(), text) == notes.end()) notes.push_back(std::move(text));
+}
+
+const RuleEntry* find_rule(std::string_view op) {
+  static const std::map<std::string_view, const RuleEntry*> kRules = [] {
+    std::map<std::string_view, const RuleEntry*> all;
+    for (const RuleEntry* table : {kElementwiseRules, kConvRules, kPoolRules, kNormRules, kMatmulRules, kReduceRules,
+                                   kShapeRules, kMoveRules, kResizeRules, kLossRules, kComposedRules}) {
+      for (const RuleEntry* rule = table; rule->op != nullptr; ++rule) all.emplace(rule->op, rule);
+    }
+    return all;
+  }();
+  const auto found = kRules.find(op);
+  return found == kRules.end() ? nullptr : found->second;
+}
+
+/// Drops from `perm` (over `rank` axes) the first `missing` source axes and renumbers: the layout of an operand of
+/// lower rank that broadcasts against one held with `perm`.
+static Perm lowered(const Perm& perm, std::size_t missing) {
+  Perm out;
+  for (const std::uint8_t axis : perm) {
+    if (axis >= missing) out.push_back(static_cast<std::uint8_t>(axis - missing));
+  }
+  return simplified(out);
+}
+
+Aligned align(NodeContext& c, const std::vector<std::size_t>& inputs) {
+  std::size_t rank = 0;
+  for (const std::size_t i : inputs) rank = std::max(rank, c.rank(i));
+  Perm perm;
+  for (const std::size_t i : inputs) {
+    if (c.rank(i) == rank && perm.empty()) perm = c.perm(i);
+  }
+  Aligned out;
+  for (const std::size_t i : inputs) {
+    const std::size_t missing = rank - c.rank(i);
+    const Perm own = perm.empty() || missing == 0 ? perm : lowered(perm, missing);
+    const ValueId value = c.in(i, own);
+    if (perm.empty() || missing == 0) {
+      out.values.push_back(value);
+      continue;
+    }
+    std::vector<Dim> dims;
+    for (const std::uint8_t axis : perm) {
+      if (axis >= missing) {
+        dims.push_back(c.shape(i)[axis - missing]);
+      } else if (!dims.empty()) {
+        dims.push_back(1);
+      }
+    }
+    out.values.push_back(c.reshape(value, Shape(std::move(dims))));
+  }
+  out.perm = perm;
+  return out;
+}
+
+}  // namespace graft::convert

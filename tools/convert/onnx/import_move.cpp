@@ -1,0 +1,297 @@
+// Ops that move elements: concat, split, slice, pad, gather.
+#include <algorithm>
+#include <limits>
+
+#include "tools/convert/onnx/import.h"
+
+namespace graft::convert {
+namespace {
+
+constexpr std::int64_t kToEnd = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t kBeforeFirst = std::numeric_limits<std::int32_t>::min();
+
+/// One range per axis; by default all of it.
+struct Ranges {
+  explicit Ranges(std::size_t rank) : starts(rank, 0), ends(rank, kToEnd), steps(rank, 1) {}
+  Ints starts, ends, steps;
+};
+
+ValueId slice_of(NodeContext& c, ValueId x, const Ranges& source, const Perm& perm) {
+  Ranges r(source.starts.size());
+  for (std::size_t i = 0; i < source.starts.size(); ++i) {
+    const std::size_t axis = perm.empty() ? i : perm[i];
+    r.starts[i] = source.starts[axis];
+    r.ends[i] = source.ends[axis];
+    r.steps[i] = source.steps[axis];
+  }
+  return c.emit(Op::slice, {x}, {{"starts", r.starts}, {"ends", r.ends}, {"steps", r.steps}});
+}
+
+Status concat(NodeContext& c) {
+  const std::size_t rank = c.rank(0);
+  GRAFT_TRY_ASSIGN(const std::size_t axis, c.axis(c.attr("axis", 1), rank));
+  Perm perm;
+  for (std::size_t i = 0; i < c.inputs(); ++i) {
+    if (!c.has(i)) return corrupt("its input ", i, " is missing");
+    if (c.rank(i) != rank) return corrupt("its inputs have ", rank, " and ", c.rank(i), " axes");
+    if (c.type(i) != c.type(0)) {
+      return corrupt("its inputs are ", elem_name(c.type(0)), " and ", elem_name(c.type(i)));
+    }
+    if (perm.empty()) perm = c.perm(i);
+  }
+  std::vector<ValueId> inputs;
+  for (std::size_t i = 0; i < c.inputs(); ++i) {
+    const Dim& size = c.shape(i)[axis];
+    if (size == Dim(0)) continue;  // adds nothing
+    inputs.push_back(c.in(i, perm));
+  }
+  if (inputs.size() == 1) {
+    c.out(0, inputs[0], perm);
+    return {};
+  }
+  c.out(0, c.emit(Op::concat, inputs, {{"axis", static_cast<std::int64_t>(position(perm, axis))}}), perm);
+  return {};
+}
+
+Status split(NodeContext& c) {
+  GRAFT_TRY_ASSIGN(const std::size_t axis, c.axis(c.attr("axis", 0), c.rank(0)));
+  const Dim& size = c.shape(0)[axis];
+  if (!size.is_constant())
+    return unsupported("it splits the symbolic axis ", size.text(), "; bind it (--bind NAME=SIZE)");
+  GRAFT_TRY_ASSIGN(const std::optional<Ints> given, c.ints_of("split", 1));
+  Ints parts;
+  if (given) {
+    parts = *given;
+  } else {
+    const auto count = static_cast<std::int64_t>(c.node.outputs.size());
+    if (count < 1 || c.attr("num_outputs", count) != count) return corrupt("its num_outputs is not ", count);
+    const std::int64_t part = (size.value() + count - 1) / count;
+    for (std::int64_t i = 0; i < count; ++i) parts.push_back(std::min(part, size.value() - i * part));
+  }
+  std::int64_t total = 0;
+  for (const std::int64_t part : parts) {
+    if (part < 0 || part > size.value()) return corrupt("it splits off ", part, " of ", size.value());
+    total += part;
+  }
+  if (parts.size() != c.node.outputs.size() || total != size.value()) {
+    return corrupt("its ", c.node.outputs.size(), " outputs do not add up to axis ", axis, " of size ", size.value());
+  }
+  const Perm perm = c.perm(0);
+  Ranges ranges(c.rank(0));
+  std::int64_t at = 0;
+  for (std::size_t k = 0; k < parts.size(); at += parts[k++]) {
+    if (!c.wants(k)) continue;
+    ranges.starts[axis] = at;
+    ranges.ends[axis] = at + parts[k];
+    if (parts.size() == 1) {
+      c.alias(k, 0);
+    } else {
+      c.out(k, slice_of(c, c.in(0, perm), ranges, perm), perm);
+    }
+  }
+  return {};
+}
+
+/// Brings one axis' start, end and step into bounds as the specification says.
+Status clamp_range(std::int64_t size, std::int64_t& start, std::int64_t& end, std::int64_t step) {
+  if (start < 0) start += size;
+  if (end < 0 && end >= -size) {
+    end += size;
+  } else if (end < -size) {
+    end = -1;
+  }
+  if (step > 0) {
+    start = std::clamp<std::int64_t>(start, 0, size);
+    end = std::clamp<std::int64_t>(end, 0, size);
+    if (start >= end)
+      return unsupported("it takes nothing from an axis of size ", size, ", and empty results are not supported");
+    return {};
+  }
+  start = std::clamp<std::int64_t>(start, 0, size - 1);
+  end = std::clamp<std::int64_t>(end, -1, size - 1);
+  if (start <= end)
+    return unsupported("it takes nothing from an axis of size ", size, ", and empty results are not supported");
+  if (end == -1) end = kBeforeFirst;
+  return {};
+}
+
+Status slice(NodeContext& c) {
+  GRAFT_TRY_ASSIGN(const std::optional<Ints> starts, c.ints_of("starts", 1));
+  GRAFT_TRY_ASSIGN(const std::optional<Ints> ends, c.ints_of("ends", 2));
+  GRAFT_TRY_ASSIGN(const std::optional<Ints> axes, c.ints_of("axes", 3));
+  GRAFT_TRY_ASSIGN(const std::optional<Ints> steps, c.ints_of("steps", 4));
+  if (!starts || !ends || starts->size() != ends->size() || (axes && axes->size() != starts->size()) ||
+      (steps && steps->size() != starts->size()) || starts->size() > c.rank(0)) {
+    return corrupt("its starts, ends, axes and steps differ in length or exceed the ", c.rank(0), " axes of its input");
+  }
+  Ranges ranges(c.rank(0));
+  bool whole = true;
+  for (std::size_t i = 0; i < starts->size(); ++i) {
+    GRAFT_TRY_ASSIGN(const std::size_t axis, c.axis(axes ? (*axes)[i] : static_cast<std::int64_t>(i), c.rank(0)));
+    const Dim& size = c.shape(0)[axis];
+    std::int64_t start = (*starts)[i], end = (*ends)[i];
+    const std::int64_t step = steps ? (*steps)[i] : 1;
+    if (step == 0 || step > kToEnd || step < -kToEnd) return corrupt("its step is ", step);
+    if (!size.is_constant()) {
+      if (start == 0 && end >= kToEnd && step == 1) continue;
+      return unsupported("it takes a part of the symbolic axis ", size.text(), "; bind it (--bind NAME=SIZE)");
+    }
+    start = std::max<std::int64_t>(start, -kToEnd);
+    end = std::max<std::int64_t>(end, -kToEnd);
+    GRAFT_TRY(clamp_range(size.value(), start, end, step));
+    if (start == 0 && end == size.value() && step == 1) continue;
+    ranges.starts[axis] = start;
+    ranges.ends[axis] = end;
+    ranges.steps[axis] = step;
+    whole = false;
+  }
+  if (whole) {
+    c.alias(0, 0);
+    return {};
+  }
+  const Perm perm = c.perm(0);
+  c.out(0, slice_of(c, c.in(0, perm), ranges, perm), perm);
+  return {};
+}
+
+Status emit_pad(NodeContext& c, const Ints& pads, const std::string& mode, double value) {
+  const std::size_t rank = c.rank(0);
+  const Perm perm = c.perm(0);
+  Ints moved(2 * rank);
+  for (std::size_t i = 0; i < rank; ++i) {
+    const std::size_t axis = perm.empty() ? i : perm[i];
+    moved[i] = pads[axis];
+    moved[i + rank] = pads[axis + rank];
+  }
+  c.out(0, c.emit(Op::pad, {c.in(0, perm)}, {{"pads", moved}, {"mode", mode}, {"value", value}}), perm);
+  return {};
+}
+
+Status pad(NodeContext& c) {
+  const std::string mode = c.attr_text("mode", "constant");
+  if (mode != "constant" && mode != "reflect" && mode != "edge") {
+    return unsupported("its mode is \"", mode, "\" (constant, reflect and edge are supported)");
+  }
+  GRAFT_TRY_ASSIGN(const std::optional<Ints> given, c.ints_of("pads", 1));
+  if (!given) return corrupt("its pads are missing");
+  double value = c.attr_number("value", 0);
+  if (c.opset >= 11 && c.has(2)) {
+    GRAFT_TRY_ASSIGN(value, c.number(2, "value"));
+  }
+  const std::size_t rank = c.rank(0);
+  Ints pads(2 * rank, 0);
+  Ints axes;
+  if (c.has(3)) {
+    GRAFT_TRY_ASSIGN(axes, c.ints(3, "axes"));
+  } else {
+    for (std::size_t i = 0; i < rank; ++i) axes.push_back(static_cast<std::int64_t>(i));
+  }
+  if (given->size() != 2 * axes.size()) return corrupt("it has ", given->size(), " pads for ", axes.size(), " axes");
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    GRAFT_TRY_ASSIGN(const std::size_t axis, c.axis(axes[i], rank));
+    pads[axis] = (*given)[i];
+    pads[axis + rank] = (*given)[i + axes.size()];
+  }
+  for (const std::int64_t p : pads) {
+    if (p > kToEnd || p < -kToEnd) return corrupt("it pads by ", p);
+  }
+  return emit_pad(c, pads, mode, value);
+}
+
+Status center_crop_pad(NodeContext& c) {
+  GRAFT_TRY_ASSIGN(const Ints wanted, c.ints(1, "shape"));
+  const std::size_t rank = c.rank(0);
+  Ints axes = c.attr_ints("axes");
+  if (axes.empty()) {
+    for (std::size_t i = 0; i < rank; ++i) axes.push_back(static_cast<std::int64_t>(i));
+  }
+  if (axes.size() != wanted.size()) return corrupt("it has ", wanted.size(), " sizes for ", axes.size(), " axes");
+  Ints pads(2 * rank, 0);
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    GRAFT_TRY_ASSIGN(const std::size_t axis, c.axis(axes[i], rank));
+    const Dim& size = c.shape(0)[axis];
+    if (!size.is_constant()) return unsupported("it crops the symbolic axis ", size.text());
+    if (wanted[i] < 1 || wanted[i] > kToEnd) return corrupt("its size ", wanted[i], " is out of range");
+    const std::int64_t more = wanted[i] - size.value();
+    // Cropping drops floor(n / 2) first, padding adds floor(n / 2) first.
+    pads[axis] = more < 0 ? -((-more) / 2) : more / 2;
+    pads[axis + rank] = more - pads[axis];
+  }
+  return emit_pad(c, pads, "constant", 0);
+}
+
+/// One constant index is a slice: a view-like copy with a cheap gradient.
+bool gather_one(NodeContext& c, std::size_t axis) {
+  const HostTensor* indices = c.host(1);
+  if (!indices || indices->symbolic() || indices->count() != 1 || !is_integer(c.type(1))) return false;
+  if (!c.shape(0)[axis].is_constant() || c.rank(1) > 1) return false;
+  const std::int64_t size = c.shape(0)[axis].value();
+  std::int64_t index = indices->ints[0];
+  if (index < 0) index += size;
+  if (index < 0 || index >= size) return false;
+  Ranges ranges(c.rank(0));
+  ranges.starts[axis] = index;
+  ranges.ends[axis] = index + 1;
+  const ValueId part = slice_of(c, c.plain(0), ranges, {});
+  std::vector<Dim> dims;
+  for (std::size_t i = 0; i < c.rank(0); ++i) {
+    if (i != axis) dims.push_back(c.shape(0)[i]);
+    if (i == axis && c.rank(1) == 1) dims.push_back(1);
+  }
+  c.out(0, c.reshape(part, Shape(std::move(dims))));
+  return true;
+}
+
+Status gather(NodeContext& c) {
+  GRAFT_TRY_ASSIGN(const std::size_t axis, c.axis(c.attr("axis", 0), c.rank(0)));
+  if (c.type(1) != ElemType::i32 && c.type(1) != ElemType::i64)
+    return corrupt("its indices are ", elem_name(c.type(1)));
+  if (gather_one(c, axis)) return {};
+  if (const HostTensor* indices = c.host(1); indices && !indices->symbolic() && c.shape(0)[axis].is_constant()) {
+    const std::int64_t size = c.shape(0)[axis].value();
+    for (const std::int64_t i : indices->ints) {
+      if (i < -size || i >= size) return corrupt("its index ", i, " is outside axis ", axis, " of size ", size);
+    }
+  }
+  c.out(0, c.emit(Op::gather, {c.plain(0), c.plain(1)}, {{"axis", static_cast<std::int64_t>(axis)}}));
+  return {};
+}
+
+/// Both rearrange blocks: [N, C, H, W] in six axes, transposed, and back in four.
+Status blocks(NodeContext& c) {
+  if (c.rank(0) != 4) return corrupt("its input has ", c.rank(0), " axes instead of 4");
+  const std::int64_t b = c.attr("blocksize", 0);
+  if (b < 1 || b > (1 << 12)) return corrupt("its blocksize is ", b);
+  const Shape in = c.shape(0);
+  const auto part = [&](const Dim& dim, std::int64_t by) { return divide_exactly(dim, Dim(by)); };
+  const auto times = [&](const Dim& dim, std::int64_t by) { return multiply(dim, Dim(by)); };
+  if (c.node.op == "DepthToSpace") {
+    const auto depth = part(in[1], b * b), height = times(in[2], b), width = times(in[3], b);
+    if (!depth || !height || !width) return corrupt("its ", in[1].text(), " channels are no multiple of ", b * b);
+    const std::string mode = c.attr_text("mode", "DCR");
+    if (mode != "DCR" && mode != "CRD") return corrupt("its mode is \"", mode, "\"");
+    const bool depth_first = mode == "DCR";
+    const Shape six = depth_first ? Shape{in[0], b, b, *depth, in[2], in[3]} : Shape{in[0], *depth, b, b, in[2], in[3]};
+    const Perm order = depth_first ? Perm{0, 3, 4, 1, 5, 2} : Perm{0, 1, 4, 2, 5, 3};
+    c.out(0, c.reshape(c.transpose(c.reshape(c.plain(0), six), order), Shape{in[0], *depth, *height, *width}));
+    return {};
+  }
+  const auto depth = times(in[1], b * b), height = part(in[2], b), width = part(in[3], b);
+  if (!depth || !height || !width) return corrupt("its ", in.text(), " image cannot be cut into blocks of ", b);
+  const Shape six{in[0], in[1], *height, b, *width, b};
+  c.out(0,
+        c.reshape(c.transpose(c.reshape(c.plain(0), six), {0, 3, 5, 1, 2, 4}), Shape{in[0], *depth, *height, *width}));
+  return {};
+}
+
+}  // namespace
+
+const RuleEntry kMoveRules[] = {
+    {"Concat", 1, 4096, concat},    {"Split", 1, 2, split},
+    {"Slice", 1, 5, slice},         {"Pad", 1, 4, pad},
+    {"Gather", 2, 2, gather},       {"CenterCropPad", 2, 2, center_crop_pad},
+    {"DepthToSpace", 1, 1, blocks}, {"SpaceToDepth", 1, 1, blocks},
+    {nullptr, 0, 0, nullptr},
+};
+
+}  // namespace graft::convert

@@ -1,0 +1,144 @@
+// Reductions and softmax: axes move with the layout.
+#include <algorithm>
+#include <numeric>
+
+#include "tools/convert/onnx/import.h"
+
+namespace graft::convert {
+namespace {
+
+/// The layout of what is left when the source axes `gone` are dropped from a value held with `perm`.
+Perm without(const Perm& perm, const std::vector<std::size_t>& gone) {
+  Perm out;
+  for (const std::uint8_t axis : perm) {
+    if (std::find(gone.begin(), gone.end(), axis) != gone.end()) continue;
+    const auto before = std::count_if(gone.begin(), gone.end(), [&](std::size_t g) { return g < axis; });
+    out.push_back(static_cast<std::uint8_t>(axis - before));
+  }
+  return out;
+}
+
+struct ReduceName {
+  std::string_view onnx;
+  Op before, reduce, after;  // Op::count_: nothing
+};
+constexpr ReduceName kReduce[] = {
+    {"ReduceSum", Op::count_, Op::reduce_sum, Op::count_},
+    {"ReduceMean", Op::count_, Op::reduce_mean, Op::count_},
+    {"ReduceMax", Op::count_, Op::reduce_max, Op::count_},
+    {"ReduceMin", Op::count_, Op::reduce_min, Op::count_},
+    {"ReduceProd", Op::count_, Op::reduce_prod, Op::count_},
+    {"ReduceL1", Op::count_, Op::reduce_l1, Op::count_},
+    {"ReduceL2", Op::count_, Op::reduce_l2, Op::count_},
+    {"ReduceLogSumExp", Op::count_, Op::reduce_logsumexp, Op::count_},
+    {"ReduceSumSquare", Op::square, Op::reduce_sum, Op::count_},
+    {"ReduceLogSum", Op::count_, Op::reduce_sum, Op::log},
+};
+
+Status reduce(NodeContext& c) {
+  const auto entry =
+      std::find_if(std::begin(kReduce), std::end(kReduce), [&](const ReduceName& r) { return r.onnx == c.node.op; });
+  const std::size_t rank = c.rank(0);
+  GRAFT_TRY_ASSIGN(const std::optional<Ints> given, c.ints_of("axes", 1));
+  std::vector<std::size_t> axes;
+  for (const std::int64_t axis : given.value_or(Ints())) {
+    GRAFT_TRY_ASSIGN(const std::size_t normal, c.axis(axis, rank));
+    if (std::find(axes.begin(), axes.end(), normal) == axes.end()) axes.push_back(normal);
+  }
+  const bool keep = c.attr("keepdims", 1) != 0;
+  const bool nothing = axes.empty() && c.attr("noop_with_empty_axes", 0) != 0;
+  if (axes.empty() && !nothing) {
+    axes.resize(rank);
+    std::iota(axes.begin(), axes.end(), std::size_t{0});
+  }
+  const Perm perm = c.perm(0);
+  ValueId x = c.in(0, perm);
+  const bool boolean = c.type(0) == ElemType::boolean;
+  if (boolean) x = c.cast(x, DType::i32);
+  if (entry->before != Op::count_) x = c.emit(entry->before, {x});
+  Ints at;
+  for (const std::size_t axis : axes) at.push_back(static_cast<std::int64_t>(position(perm, axis)));
+  std::sort(at.begin(), at.end());
+  // Without axes, L1, L2 and LogSumExp of single elements still have to be computed: over an axis of size 1.
+  const bool single = axes.empty() && entry->reduce != Op::reduce_sum && entry->reduce != Op::reduce_mean &&
+                      entry->reduce != Op::reduce_prod;
+  if (single) {
+    std::vector<Dim> dims(c.shape_of(x).begin(), c.shape_of(x).end());
+    dims.push_back(1);
+    at = {static_cast<std::int64_t>(dims.size()) - 1};
+    x = c.reshape(x, Shape(std::move(dims)));
+  }
+  if (!at.empty()) {
+    x = c.emit(entry->reduce, {x}, {{"axes", at}, {"keepdims", std::int64_t{keep && !single}}});
+  } else if (entry->before == Op::count_ && entry->after == Op::count_) {
+    if (!boolean) {
+      c.alias(0, 0);
+      return {};
+    }
+  }
+  if (entry->after != Op::count_) x = c.emit(entry->after, {x});
+  if (boolean) x = c.cast(x, DType::boolean);
+  c.out(0, x, keep ? perm : without(perm, axes));
+  return {};
+}
+
+Status arg(NodeContext& c) {
+  GRAFT_TRY_ASSIGN(const std::size_t axis, c.axis(c.attr("axis", 0), c.rank(0)));
+  const bool keep = c.attr("keepdims", 1) != 0;
+  const Perm perm = c.perm(0);
+  const ValueId y = c.emit(c.node.op == "ArgMax" ? Op::arg_max : Op::arg_min, {c.in(0, perm)},
+                           {{"axis", static_cast<std::int64_t>(position(perm, axis))},
+                            {"keepdims", std::int64_t{keep}},
+                            {"select_last", std::int64_t{c.attr("select_last_index", 0) != 0}}});
+  c.out_typed(0, y, ElemType::i64, keep ? perm : without(perm, {axis}));
+  return {};
+}
+
+/// Before opset 13 softmax ran over everything from `axis` on.
+Status softmax(NodeContext& c) {
+  if (!is_float(c.type(0))) return unsupported("its input is ", elem_name(c.type(0)));
+  const Op op = c.node.op == "Softmax" ? Op::softmax : Op::log_softmax;
+  const bool flat = c.opset < 13;
+  GRAFT_TRY_ASSIGN(const std::size_t axis, c.axis(c.attr("axis", flat ? 1 : -1), c.rank(0)));
+  bool tail_of_ones = true;
+  for (std::size_t i = axis + 1; i < c.rank(0); ++i) tail_of_ones &= c.shape(0)[i] == Dim(1);
+  if (!flat || tail_of_ones) {
+    const Perm perm = c.perm(0);
+    c.out(0, c.emit(op, {c.in(0, perm)}, {{"axis", static_cast<std::int64_t>(position(perm, axis))}}), perm);
+    return {};
+  }
+  const Shape shape = c.shape(0);
+  std::vector<Dim> dims(shape.begin(), shape.begin() + static_cast<std::ptrdiff_t>(axis));
+  Dim rest(1);
+  for (std::size_t i = axis; i < shape.rank(); ++i) {
+    const auto product = multiply(rest, shape[i]);
+    if (!product) return corrupt("its input ", shape.text(), " is too large");
+    rest = *product;
+  }
+  dims.push_back(rest);
+  const ValueId rows = c.reshape(c.plain(0), Shape(std::move(dims)));
+  c.out(0, c.reshape(c.emit(op, {rows}, {{"axis", static_cast<std::int64_t>(axis)}}), shape));
+  return {};
+}
+
+}  // namespace
+
+const RuleEntry kReduceRules[] = {
+    {"ReduceSum", 1, 2, reduce},
+    {"ReduceMean", 1, 2, reduce},
+    {"ReduceMax", 1, 2, reduce},
+    {"ReduceMin", 1, 2, reduce},
+    {"ReduceProd", 1, 2, reduce},
+    {"ReduceL1", 1, 2, reduce},
+    {"ReduceL2", 1, 2, reduce},
+    {"ReduceLogSumExp", 1, 2, reduce},
+    {"ReduceSumSquare", 1, 2, reduce},
+    {"ReduceLogSum", 1, 2, reduce},
+    {"ArgMax", 1, 1, arg},
+    {"ArgMin", 1, 1, arg},
+    {"Softmax", 1, 1, softmax},
+    {"LogSoftmax", 1, 1, softmax},
+    {nullptr, 0, 0, nullptr},
+};
+
+}  // namespace graft::convert

@@ -1,0 +1,130 @@
+// Values and their layouts: weights become graph values when first used, transposes are made once.
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "runtime/core/op_def.h"
+#include "tools/convert/onnx/import.h"
+
+namespace graft::convert {
+
+Perm identity_perm(std::size_t rank) {
+  Perm perm(rank);
+  for (std::size_t i = 0; i < rank; ++i) perm[i] = static_cast<std::uint8_t>(i);
+  return perm;
+}
+
+Perm simplified(Perm perm) { return perm == identity_perm(perm.size()) ? Perm() : perm; }
+
+Perm channels_last(std::size_t rank) {
+  if (rank < 3) return {};
+  Perm perm = {0};
+  for (std::size_t i = 2; i < rank; ++i) perm.push_back(static_cast<std::uint8_t>(i));
+  perm.push_back(1);
+  return perm;
+}
+
+std::size_t position(const Perm& perm, std::size_t axis) {
+  if (perm.empty()) return axis;
+  return static_cast<std::size_t>(std::find(perm.begin(), perm.end(), axis) - perm.begin());
+}
+
+Shape permuted(const Shape& shape, const Perm& perm) {
+  if (perm.empty()) return shape;
+  std::vector<Dim> dims;
+  for (const std::uint8_t axis : perm) dims.push_back(shape[axis]);
+  return Shape(std::move(dims));
+}
+
+namespace {
+
+Result<std::vector<std::uint32_t>> device_words(const HostTensor& tensor) {
+  std::vector<std::uint32_t> words;
+  if (is_float(tensor.type)) {
+    words.resize(tensor.floats.size());
+    if (!words.empty()) std::memcpy(words.data(), tensor.floats.data(), words.size() * sizeof(std::uint32_t));
+    return words;
+  }
+  words.reserve(tensor.ints.size());
+  for (const std::int64_t v : tensor.ints) {
+    if (v < std::numeric_limits<std::int32_t>::min() || v > std::numeric_limits<std::int32_t>::max()) {
+      return unsupported("it holds ", v, ", which is beyond the range of int32");
+    }
+    words.push_back(static_cast<std::uint32_t>(static_cast<std::int32_t>(v)));
+  }
+  return words;
+}
+
+/// True where the transpose moves only axes of size 1, so that the bytes stay as they are.
+bool keeps_order(const Shape& shape, const Perm& perm) {
+  int last = -1;
+  for (const std::uint8_t axis : perm) {
+    if (shape[axis] == Dim(1)) continue;
+    if (static_cast<int>(axis) < last) return false;
+    last = axis;
+  }
+  return true;
+}
+
+}  // namespace
+
+Status Importer::materialise(Record& record, const Perm& perm) {
+  const HostTensor& tensor = *record.host;
+  if (tensor.symbolic()) {
+    return unsupported("the value \"", record.name, "\" depends on a symbolic dimension; bind it (--bind NAME=SIZE)");
+  }
+  GRAFT_TRY_ASSIGN(const DType dtype, device_dtype(tensor.type));
+  if (tensor.count() == 0) return unsupported("the constant \"", record.name, "\" has no elements");
+  GRAFT_TRY_ASSIGN(const auto words, device_words(perm.empty() ? tensor : transposed(tensor, perm)));
+  const ValueKind kind = record.running_stat ? ValueKind::state
+                         : record.trainable  ? ValueKind::parameter
+                                             : ValueKind::constant;
+  std::string name = record.name.empty() ? "constant" : record.name;
+  while (model_.graph.find_value(name).valid()) name = cat(record.name, "_", ++last_suffix_);
+  GRAFT_TRY_ASSIGN(record.value, model_.graph.add_value(name, dtype, permuted(record.shape, perm), kind));
+  record.perm = perm;
+  model_.graph.mutable_value(record.value).source_perm = perm;
+  return model_.copy_weight(record.value, std::as_bytes(std::span(words)));
+}
+
+Status Importer::ensure_value(Record& record, const Perm* wanted) {
+  if (record.value.valid()) return {};
+  if (record.deferred >= 0) {
+    const auto index = static_cast<std::size_t>(record.deferred);
+    record.deferred = -1;
+    Report::Entry entry;
+    GRAFT_TRY(apply_rule(index, entry).with_context(source_.nodes[index].label()));
+    if (record.value.valid()) return {};
+  }
+  if (record.host == nullptr) return internal_error("the value \"", record.name, "\" was never computed");
+  return materialise(record, wanted ? *wanted : Perm());
+}
+
+Result<ValueId> Importer::value_in(Record& record, const Perm& perm) {
+  GRAFT_TRY(ensure_value(record, &perm));
+  if (record.perm == perm) return record.value;
+  if (const auto found = record.others.find(perm); found != record.others.end()) return found->second;
+  const Perm to = perm.empty() ? identity_perm(record.shape.rank()) : perm;
+  Ints moves;
+  Perm relative;
+  for (const std::uint8_t axis : to) {
+    relative.push_back(static_cast<std::uint8_t>(position(record.perm, axis)));
+    moves.push_back(relative.back());
+  }
+  const Shape held = model_.graph.value(record.value).shape;
+  const bool view = keeps_order(held, relative);
+  Attrs attrs;
+  if (view) {
+    attrs.set("shape", permuted(record.shape, perm));
+  } else {
+    attrs.set("perm", moves);
+  }
+  GRAFT_TRY_ASSIGN(const NodeId node, model_.graph.add_node(view ? Op::reshape : Op::transpose, {record.value},
+                                                            std::move(attrs), record.name + "/layout"));
+  const ValueId value = model_.graph.node(node).outputs[0];
+  model_.graph.mutable_value(value).source_perm = perm;
+  record.others[perm] = value;
+  return value;
+}
+
+}  // namespace graft::convert

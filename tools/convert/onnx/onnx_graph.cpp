@@ -1,0 +1,21 @@
+#include "tools/convert/onnx/onnx_graph.h"
+
+namespace graft::convert {
+
+std::string OnnxNode::label() const {
+  const std::string type = domain.empty() ? op : domain + "." + op;
+  if (!name.empty()) return cat("node \"", name, "\" (", type, ")");
+  return cat("the ", type, " node of \"", outputs.empty() ? std::string() : outputs[0], "\"");
+}
+
+std::string printable(std::string text) {
+  constexpr std::size_t kLongest = 600;
+  for (char& c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte >= 0x7f) c = '?';
+  }
+  if (text.size() > kLongest) text = text.substr(0, kLongest - 60) + " ... " + text.substr(text.size() - 55);
+  return text;
+}
+
+}  // namespace graft::convert

@@ -1,0 +1,92 @@
+// What graft reads of an ONNX file, free of protobuf types.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tools/convert/common/host_tensor.h"
+
+namespace graft::convert {
+
+struct OnnxAttr {
+  enum class Kind { number, integer, text, tensor, numbers, integers, texts, graph, other };
+  Kind kind = Kind::other;
+  double number = 0;
+  std::int64_t integer = 0;
+  std::string text;
+  std::vector<float> numbers;
+  std::vector<std::int64_t> integers;
+  std::shared_ptr<const HostTensor> tensor;  ///< null where `tensor_error` says why
+  std::string tensor_error;
+};
+
+struct OnnxNode {
+  std::string name;  ///< may be empty, need not be unique
+  std::string op;
+  std::string domain;  ///< "" is ONNX's own
+  std::vector<std::string> inputs;
+  std::vector<std::string> outputs;
+  std::map<std::string, OnnxAttr, std::less<>> attrs;
+
+  /// `node "conv1" (Conv)`, or the first output's name where the node has none.
+  std::string label() const;
+};
+
+struct OnnxDim {
+  std::int64_t value = -1;  ///< -1: unknown
+  std::string symbol;       ///< dim_param, as it stands in the file
+};
+
+struct OnnxValue {
+  std::string name;
+  bool tensor = false;  ///< false: a sequence, map or optional
+  ElemType type = ElemType::undefined;
+  bool has_shape = false;
+  std::vector<OnnxDim> dims;
+};
+
+struct OnnxInitializer {
+  std::string name;
+  std::shared_ptr<const HostTensor> tensor;  ///< null where `error` says why
+  std::string error;
+};
+
+struct OnnxGraph {
+  std::string name;
+  std::string producer;
+  std::int64_t ir_version = 0;
+  std::map<std::string, std::int64_t> opsets;  ///< by domain
+  std::vector<OnnxNode> nodes;
+  std::vector<OnnxValue> inputs;
+  std::vector<OnnxValue> outputs;
+  std::vector<OnnxValue> intermediates;
+  std::vector<OnnxInitializer> initializers;
+  std::vector<std::string> functions;  ///< names of model-local functions
+  std::map<std::string, std::string> metadata;
+};
+
+/// A sentence fit for a terminal: names from files may hold control characters and megabytes. A final '.' stays.
+std::string printable(std::string text);
+
+/// Limits that are checked before memory is taken.
+struct LoadLimits {
+  std::uint64_t max_file_bytes = (std::uint64_t{2} << 30) - 1;  ///< protobuf itself ends there
+  std::uint64_t max_tensor_bytes = std::uint64_t{16} << 30;     ///< all tensors together, external ones too
+};
+
+/// Reads an ONNX file and the external data beside it. External data must lie in the file's folder or below:
+/// absolute paths, ".." and symbolic links that lead out are errors.
+Result<OnnxGraph> load_onnx(const std::filesystem::path& path, const LoadLimits& limits = {});
+/// The same from memory; without a folder external data is an error.
+Result<OnnxGraph> parse_onnx(std::span<const std::byte> bytes, const std::filesystem::path& folder = {},
+                             const LoadLimits& limits = {});
+/// A serialized TensorProto, as in the test data of ONNX's own backend cases.
+Result<HostTensor> parse_onnx_tensor(std::span<const std::byte> bytes);
+
+}  // namespace graft::convert

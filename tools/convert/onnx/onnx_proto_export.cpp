@@ -1,0 +1,90 @@
+#include <onnx/onnx_pb.h>
+
+#include <cstring>
+#include <filesystem>
+#include <map>
+
+#include "tools/convert/onnx/export_onnx.h"
+#include "tools/convert/common/export_tensor.h"
+#include "tools/convert/common/host_tensor.h"
+#include "tools/convert/onnx/onnx_graph.h"
+
+namespace graft::convert {
+namespace {
+
+/// The dtype whose bytes an initializer holds; f64 is made of f32.
+Result<DType> written_as(ElemType type) {
+  if (type == ElemType::f32 || type == ElemType::f64) return DType::f32;
+  if (type == ElemType::f16) return DType::f16;
+  if (type == ElemType::bf16) return DType::bf16;
+  return unsupported("It is of the type ", elem_name(type), "; floats can be written.");
+}
+
+std::string as_doubles(std::span<const std::byte> bytes) {
+  std::string out;
+  for (std::size_t at = 0; at < bytes.size(); at += sizeof(float)) {
+    float number = 0;
+    std::memcpy(&number, bytes.data() + at, sizeof number);
+    const double wide = number;
+    out.append(reinterpret_cast<const char*>(&wide), sizeof wide);
+  }
+  return out;
+}
+
+Status put(ExportTensor tensor, onnx::TensorProto& to) {
+  if (to.data_location() == onnx::TensorProto::EXTERNAL) {
+    return unsupported("Its contents lie in another file (external data), which is not written.");
+  }
+  const std::vector<std::int64_t> dims(to.dims().begin(), to.dims().end());
+  if (dims != tensor.dims()) {
+    return corrupt("Its shape in the file is ", Shape::of(dims).text(), ", in the model ",
+                   Shape::of(tensor.dims()).text(), ".");
+  }
+  const auto type = static_cast<ElemType>(to.data_type());
+  GRAFT_TRY_ASSIGN(tensor.dtype, written_as(type));
+  GRAFT_TRY_ASSIGN(const ExportBytes made, export_bytes(tensor));
+  const std::string_view raw(reinterpret_cast<const char*>(made.bytes.data()), made.bytes.size());
+  to.clear_float_data();
+  to.clear_double_data();
+  to.clear_int32_data();
+  to.set_raw_data(type == ElemType::f64 ? as_doubles(made.bytes) : std::string(raw));
+  return {};
+}
+
+}  // namespace
+
+Result<ExportReport> export_onnx(os::FileSystem& files, const std::string& path, const Model& model,
+                                 const std::string& source) {
+  const LoadLimits limits;
+  GRAFT_TRY_ASSIGN(const HostBuffer bytes, os::read_file(files, source, limits.max_file_bytes));
+  // The hardened reader first: what it accepts is a whole model.
+  GRAFT_TRY(parse_onnx(bytes.bytes(), std::filesystem::path(source).parent_path(), limits).with_context(source));
+  onnx::ModelProto file;
+  if (!file.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return corrupt("\"", source, "\" is not a complete ONNX model.");
+  }
+  std::map<std::string, onnx::TensorProto*, std::less<>> initializers;
+  for (onnx::TensorProto& tensor : *file.mutable_graph()->mutable_initializer()) initializers[tensor.name()] = &tensor;
+  ExportReport report;
+  for (std::uint32_t i = 0; i < model.graph.values().size(); ++i) {
+    const Value& value = model.graph.values()[i];
+    const auto contents = model.weight({i});
+    const bool kept = value.kind == ValueKind::parameter || value.kind == ValueKind::state;
+    if (!contents || !kept) continue;
+    const auto found = initializers.find(value.name);
+    if (found == initializers.end()) {
+      return error(Code::not_found, "The parameter \"", value.name, "\" is no initializer of \"", source, "\".");
+    }
+    ExportTensor tensor = export_tensor(value, *contents);
+    report.bytes += tensor.bytes();
+    ++report.tensors;
+    GRAFT_TRY(put(std::move(tensor), *found->second).with_context(cat("The initializer \"", value.name, "\"")));
+  }
+  std::string out;
+  if (!file.SerializeToString(&out)) return invalid("The ONNX file would be larger than 2 GiB.");
+  report.files = {path};
+  GRAFT_TRY(os::atomic_write_file(files, path, out));
+  return report;
+}
+
+}  // namespace graft::convert

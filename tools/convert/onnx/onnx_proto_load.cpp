@@ -1,0 +1,311 @@
+// From protobuf to OnnxGraph. Everything here comes from a file and is hostile until checked.
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+#include <google/protobuf/stubs/logging.h>
+#include <onnx/onnx_pb.h>
+
+#include <cstring>
+#include <fstream>
+#include <limits>
+#include <set>
+
+#include "platform/base/checked.h"
+#include "tools/convert/onnx/external_data.h"
+#include "tools/convert/onnx/onnx_graph.h"
+
+namespace graft::convert {
+namespace {
+
+/// Protobuf would print to stderr; graft's libraries print nothing.
+void silence_protobuf() {
+  static const bool done = [] {
+    google::protobuf::SetLogHandler(nullptr);
+    return true;
+  }();
+  static_cast<void>(done);
+}
+
+template <typename T>
+T read_as(const char* from) {
+  T value;
+  std::memcpy(&value, from, sizeof value);
+  return value;
+}
+
+class Loader {
+ public:
+  Loader(std::filesystem::path folder, bool has_folder, const LoadLimits& limits)
+      : folder_(std::move(folder)), has_folder_(has_folder), limits_(limits) {}
+
+  Result<OnnxGraph> model(onnx::ModelProto& model);
+  Result<HostTensor> tensor(const onnx::TensorProto& proto);
+
+ private:
+  OnnxAttr attribute(const onnx::AttributeProto& proto);
+  OnnxValue value(const onnx::ValueInfoProto& proto);
+  Status graph(onnx::GraphProto& proto, OnnxGraph& out);
+  static Status fill_typed(const onnx::TensorProto& proto, std::uint64_t count, HostTensor& out);
+  static void fill_raw(const std::string& raw, std::uint64_t count, HostTensor& out);
+
+  std::filesystem::path folder_;
+  bool has_folder_;
+  LoadLimits limits_;
+  std::uint64_t tensor_bytes_ = 0;
+};
+
+void Loader::fill_raw(const std::string& raw, std::uint64_t count, HostTensor& out) {
+  const std::uint64_t size = elem_size(out.type);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const char* at = raw.data() + i * size;
+    switch (out.type) {
+      case ElemType::f32: out.floats.push_back(read_as<float>(at)); break;
+      case ElemType::f64: out.floats.push_back(static_cast<float>(read_as<double>(at))); break;
+      case ElemType::f16: out.floats.push_back(half_to_float(read_as<std::uint16_t>(at))); break;
+      case ElemType::bf16: out.floats.push_back(bfloat_to_float(read_as<std::uint16_t>(at))); break;
+      case ElemType::boolean: out.ints.push_back(*at != 0); break;
+      case ElemType::u8: out.ints.push_back(read_as<std::uint8_t>(at)); break;
+      case ElemType::i8: out.ints.push_back(read_as<std::int8_t>(at)); break;
+      case ElemType::u16: out.ints.push_back(read_as<std::uint16_t>(at)); break;
+      case ElemType::i16: out.ints.push_back(read_as<std::int16_t>(at)); break;
+      case ElemType::u32: out.ints.push_back(read_as<std::uint32_t>(at)); break;
+      case ElemType::i32: out.ints.push_back(read_as<std::int32_t>(at)); break;
+      default: out.ints.push_back(read_as<std::int64_t>(at)); break;
+    }
+  }
+}
+
+Status Loader::fill_typed(const onnx::TensorProto& proto, std::uint64_t count, HostTensor& out) {
+  const auto expect = [&](int held) -> Status {
+    if (static_cast<std::uint64_t>(held) == count) return {};
+    return corrupt("it holds ", held, " elements where its shape ", out.shape().text(), " needs ", count);
+  };
+  switch (out.type) {
+    case ElemType::f32:
+      GRAFT_TRY(expect(proto.float_data_size()));
+      out.floats.assign(proto.float_data().begin(), proto.float_data().end());
+      return {};
+    case ElemType::f64:
+      GRAFT_TRY(expect(proto.double_data_size()));
+      for (const double v : proto.double_data()) out.floats.push_back(static_cast<float>(v));
+      return {};
+    case ElemType::i64:
+      GRAFT_TRY(expect(proto.int64_data_size()));
+      out.ints.assign(proto.int64_data().begin(), proto.int64_data().end());
+      return {};
+    case ElemType::u32:
+    case ElemType::u64:
+      GRAFT_TRY(expect(proto.uint64_data_size()));
+      for (const std::uint64_t v : proto.uint64_data()) out.ints.push_back(static_cast<std::int64_t>(v));
+      return {};
+    case ElemType::f16:
+    case ElemType::bf16:
+      GRAFT_TRY(expect(proto.int32_data_size()));
+      for (const std::int32_t v : proto.int32_data()) {
+        const auto bits = static_cast<std::uint16_t>(v);
+        out.floats.push_back(out.type == ElemType::f16 ? half_to_float(bits) : bfloat_to_float(bits));
+      }
+      return {};
+    default:
+      GRAFT_TRY(expect(proto.int32_data_size()));
+      for (const std::int32_t v : proto.int32_data()) out.ints.push_back(out.type == ElemType::boolean ? v != 0 : v);
+      return {};
+  }
+}
+
+Result<HostTensor> Loader::tensor(const onnx::TensorProto& proto) {
+  HostTensor out;
+  out.type = static_cast<ElemType>(proto.data_type());
+  out.dims.assign(proto.dims().begin(), proto.dims().end());
+  const auto count = element_count(out.dims);
+  if (!count || out.dims.size() > Shape::kMaxRank) {
+    return corrupt("its shape ", out.shape().text(), " has a negative dimension, more than ", Shape::kMaxRank,
+                   " axes or more than 2^62 elements");
+  }
+  const std::uint64_t size = elem_size(out.type);
+  if (size == 0) return unsupported("the element type ", elem_name(out.type), " is not read");
+  if (proto.has_segment()) return unsupported("it is split into segments");
+  // Every element costs the file at least one byte, except in external data, whose length is checked just as well.
+  const auto bytes = checked_mul(*count, std::uint64_t{size});
+  if (!bytes || *bytes > limits_.max_tensor_bytes - tensor_bytes_) {
+    return error(Code::out_of_memory, "its ", *count, " elements exceed the limit of ",
+                 bytes_text(limits_.max_tensor_bytes), " for all tensors of a file");
+  }
+  if (proto.data_location() == onnx::TensorProto::EXTERNAL) {
+    if (!has_folder_) return corrupt("it refers to external data, but the model has no folder");
+    ExternalData data;
+    for (const auto& entry : proto.external_data()) {
+      if (entry.key() == "location") data.location = entry.value();
+      if (entry.key() == "offset") data.offset = entry.value();
+      if (entry.key() == "length") data.length = entry.value();
+    }
+    GRAFT_TRY_ASSIGN(const std::string raw, read_external(folder_, data, *bytes));
+    fill_raw(raw, *count, out);
+  } else if (proto.has_raw_data()) {
+    if (proto.raw_data().size() != *bytes) {
+      return corrupt("it holds ", proto.raw_data().size(), " bytes where its shape ", out.shape().text(), " needs ",
+                     *bytes);
+    }
+    fill_raw(proto.raw_data(), *count, out);
+  } else {
+    GRAFT_TRY(fill_typed(proto, *count, out));
+  }
+  tensor_bytes_ += *bytes;
+  return out;
+}
+
+OnnxAttr Loader::attribute(const onnx::AttributeProto& proto) {
+  using Proto = onnx::AttributeProto;
+  OnnxAttr out;
+  switch (proto.type()) {
+    case Proto::FLOAT:
+      out.kind = OnnxAttr::Kind::number;
+      out.number = proto.f();
+      break;
+    case Proto::INT:
+      out.kind = OnnxAttr::Kind::integer;
+      out.integer = proto.i();
+      break;
+    case Proto::STRING:
+      out.kind = OnnxAttr::Kind::text;
+      out.text = proto.s();
+      break;
+    case Proto::FLOATS:
+      out.kind = OnnxAttr::Kind::numbers;
+      out.numbers.assign(proto.floats().begin(), proto.floats().end());
+      break;
+    case Proto::INTS:
+      out.kind = OnnxAttr::Kind::integers;
+      out.integers.assign(proto.ints().begin(), proto.ints().end());
+      break;
+    case Proto::STRINGS: out.kind = OnnxAttr::Kind::texts; break;
+    case Proto::TENSOR: {
+      out.kind = OnnxAttr::Kind::tensor;
+      auto read = tensor(proto.t());
+      if (read.ok()) {
+        out.tensor = std::make_shared<HostTensor>(std::move(*read));
+      } else {
+        out.tensor_error = read.status().message();
+      }
+      break;
+    }
+    case Proto::GRAPH:
+    case Proto::GRAPHS: out.kind = OnnxAttr::Kind::graph; break;
+    default: break;
+  }
+  return out;
+}
+
+OnnxValue Loader::value(const onnx::ValueInfoProto& proto) {
+  OnnxValue out;
+  out.name = proto.name();
+  out.tensor = proto.type().has_tensor_type();
+  if (!out.tensor) return out;
+  const auto& type = proto.type().tensor_type();
+  out.type = static_cast<ElemType>(type.elem_type());
+  out.has_shape = type.has_shape();
+  for (const auto& dim : type.shape().dim()) {
+    OnnxDim d;
+    if (dim.has_dim_value()) d.value = dim.dim_value();
+    if (dim.has_dim_param()) d.symbol = dim.dim_param();
+    out.dims.push_back(std::move(d));
+  }
+  return out;
+}
+
+Status Loader::graph(onnx::GraphProto& proto, OnnxGraph& out) {
+  out.name = proto.name();
+  for (const auto& node : proto.node()) {
+    OnnxNode n{node.name(), node.op_type(), node.domain() == "ai.onnx" ? "" : node.domain(), {}, {}, {}};
+    n.inputs.assign(node.input().begin(), node.input().end());
+    n.outputs.assign(node.output().begin(), node.output().end());
+    for (const auto& attr : node.attribute()) n.attrs[attr.name()] = attribute(attr);
+    out.nodes.push_back(std::move(n));
+  }
+  for (auto& initializer : *proto.mutable_initializer()) {
+    OnnxInitializer entry{initializer.name(), nullptr, {}};
+    auto read = tensor(initializer);
+    if (read.ok()) {
+      entry.tensor = std::make_shared<HostTensor>(std::move(*read));
+    } else if (read.status().code() == Code::unsupported) {
+      entry.error = read.status().message();
+    } else {
+      return Status(read.status().code(), printable(cat("The initializer \"", initializer.name(),
+                                                        "\" is damaged: ", read.status().message(), ".")));
+    }
+    out.initializers.push_back(std::move(entry));
+    std::string().swap(*initializer.mutable_raw_data());  // two copies of all weights would be one too many
+  }
+  for (const auto& sparse : proto.sparse_initializer()) {
+    out.initializers.push_back({sparse.values().name(), nullptr, "it is a sparse tensor"});
+  }
+  for (const auto& v : proto.input()) out.inputs.push_back(value(v));
+  for (const auto& v : proto.output()) out.outputs.push_back(value(v));
+  for (const auto& v : proto.value_info()) out.intermediates.push_back(value(v));
+  return {};
+}
+
+Result<OnnxGraph> Loader::model(onnx::ModelProto& model) {
+  if (!model.has_graph()) return corrupt("The file is not an ONNX model: it holds no graph.");
+  OnnxGraph out;
+  out.producer = model.producer_name();
+  out.ir_version = model.ir_version();
+  for (const auto& opset : model.opset_import()) {
+    out.opsets[opset.domain() == "ai.onnx" ? "" : opset.domain()] = opset.version();
+  }
+  for (const auto& entry : model.metadata_props()) out.metadata[entry.key()] = entry.value();
+  for (const auto& function : model.functions()) out.functions.push_back(function.name());
+  GRAFT_TRY(graph(*model.mutable_graph(), out));
+  return out;
+}
+
+bool parse(google::protobuf::MessageLite& message, const void* data, std::size_t size) {
+  silence_protobuf();
+  google::protobuf::io::CodedInputStream stream(static_cast<const std::uint8_t*>(data), static_cast<int>(size));
+  stream.SetTotalBytesLimit(std::numeric_limits<int>::max());
+  stream.SetRecursionLimit(64);
+  return message.ParseFromCodedStream(&stream) && stream.ConsumedEntireMessage();
+}
+
+}  // namespace
+
+Result<OnnxGraph> parse_onnx(std::span<const std::byte> bytes, const std::filesystem::path& folder,
+                             const LoadLimits& limits) {
+  if (bytes.size() > limits.max_file_bytes) {
+    return invalid("The ONNX file has ", bytes_text(bytes.size()), ", more than the limit of ",
+                   bytes_text(limits.max_file_bytes), "; larger models keep their weights in external data.");
+  }
+  onnx::ModelProto model;
+  if (bytes.empty() || !parse(model, bytes.data(), bytes.size())) {
+    return corrupt("The file of ", bytes_text(bytes.size()), " is not a complete ONNX model: parsing it failed.");
+  }
+  return Loader(folder, !folder.empty(), limits).model(model);
+}
+
+Result<OnnxGraph> load_onnx(const std::filesystem::path& path, const LoadLimits& limits) {
+  std::error_code failure;
+  if (!std::filesystem::is_regular_file(path, failure)) {
+    return error(Code::not_found, "There is no file ", path, ".");
+  }
+  const std::uint64_t size = std::filesystem::file_size(path, failure);
+  if (failure) return error(Code::io_error, "The file ", path, " cannot be read: ", failure.message(), ".");
+  if (size > limits.max_file_bytes) {
+    return invalid("The file ", path, " has ", bytes_text(size), ", more than the limit of ",
+                   bytes_text(limits.max_file_bytes), "; larger models keep their weights in external data.");
+  }
+  std::ifstream file(path, std::ios::binary);
+  std::vector<std::byte> bytes(size);
+  if (!file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(size))) {
+    return error(Code::io_error, "The file ", path, " cannot be read.");
+  }
+  const std::filesystem::path parent = path.parent_path();
+  auto parsed = parse_onnx(bytes, parent.empty() ? std::filesystem::path(".") : parent, limits);
+  return std::move(parsed).with_context(path.filename().string());
+}
+
+Result<HostTensor> parse_onnx_tensor(std::span<const std::byte> bytes) {
+  onnx::TensorProto proto;
+  if (!parse(proto, bytes.data(), bytes.size())) return corrupt("The file is not an ONNX tensor.");
+  return Loader({}, false, {}).tensor(proto);
+}
+
+}  // namespace graft::convert

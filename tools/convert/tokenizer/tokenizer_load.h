@@ -1,0 +1,36 @@
+// Tokenizers from the files that models come with. Each reader gives one clear sentence for a file that it cannot take.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "platform/base/status.h"
+#include "platform/os/file.h"
+#include "runtime/text/vocabulary.h"
+#include "tools/convert/gguf/gguf.h"
+
+namespace graft::convert {
+
+/// From the "tokenizer.ggml.*" metadata: models gpt2, llama, t5 and bert.
+Result<text::Vocabulary> load_gguf_vocabulary(const GgufFile& file);
+
+/// A name of "tokenizer.ggml.pre" for these steps of pre-tokenization; empty where there is none.
+std::string_view gguf_pre_name(std::span<const text::Split> splits);
+
+/// From the contents of a tokenizer.json: models BPE, Unigram and WordPiece.
+/// unsupported: a normalizer or pre-tokenizer that graft does not have, by name.
+Result<text::Vocabulary> load_tokenizer_json(std::string_view json);
+
+/// From the contents of a vocab.json and a merges.txt of byte-level BPE. Such a pair does not say how text is split,
+/// nor which tokens are special: `splits` says the one, and added_tokens.json (may be empty) the other.
+Result<text::Vocabulary> load_vocab_and_merges(std::string_view vocab_json, std::string_view merges_txt,
+                                               std::string_view added_tokens_json, std::vector<text::Split> splits);
+
+/// From the contents of a SentencePiece tokenizer.model: BPE and unigram.
+Result<text::Vocabulary> load_sentencepiece(std::span<const std::byte> model);
+
+/// Whichever of the above the path names: *.gguf, *.json, *.model; in a folder, tokenizer.json or tokenizer.model.
+Result<text::Vocabulary> load_vocabulary(os::FileSystem& files, const std::string& path);
+
+}  // namespace graft::convert
