@@ -37,6 +37,7 @@ Result<Graph> bind(const Graph& graph, const Bindings& bindings) {
     }
     GRAFT_TRY_ASSIGN(map[i], out.add_value(value.name, value.dtype, std::move(shape), value.kind));
     out.mutable_value(map[i]).source_perm = value.source_perm;
+    out.mutable_value(map[i]).contents = value.contents;
   }
   for (const Node& node : graph.nodes()) {
     std::vector<ValueId> inputs;

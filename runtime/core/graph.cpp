@@ -58,10 +58,19 @@ Result<ValueId> Graph::add_value(std::string name, DType dtype, Shape shape, Val
   if (value_names_.contains(name)) return invalid("The graph has two values named \"", name, "\".");
   GRAFT_TRY(check_shape(shape).with_context(cat("In the value \"", name, "\"")));
   const ValueId id{static_cast<std::uint32_t>(values_.size())};
-  Value value{std::move(name), dtype, kind, std::move(shape), kNoNode, {}};
+  Value value{std::move(name), dtype, kind, std::move(shape), kNoNode, {}, DType::f32, {}};
   GRAFT_TRY(check_storage(value).with_context(cat("In the value \"", value.name, "\"")));
   value_names_.emplace(value.name, id.index);
   values_.push_back(std::move(value));
+  return id;
+}
+
+Result<ValueId> Graph::add_value_like(const Value& like) {
+  GRAFT_TRY_ASSIGN(const ValueId id, add_value(like.name, like.dtype, like.shape, like.kind));
+  Value& made = values_[id.index];
+  made.source_perm = like.source_perm;
+  made.storage = like.storage;
+  made.contents = like.contents;
   return id;
 }
 
@@ -85,7 +94,8 @@ Result<NodeId> Graph::add_node(Op op, std::vector<ValueId> inputs, Attrs attrs, 
     const ValueId value{static_cast<std::uint32_t>(values_.size())};
     value_names_.emplace(value_name, value.index);
     auto& out = (*inferred)[i];
-    values_.push_back({std::move(value_name), out.dtype, ValueKind::temporary, std::move(out.shape), id, {}});
+    values_.push_back({std::move(value_name), out.dtype, ValueKind::temporary, std::move(out.shape), id, {},
+                       DType::f32, {}});
     node.outputs.push_back(value);
   }
   node_names_.emplace(node.name, id.index);

@@ -6,8 +6,10 @@
 #pragma once
 
 #include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -53,6 +55,9 @@ struct Value {
   /// How the device keeps the elements of an f32 value: as they are, or rounded to f16 or bf16. Ops know nothing of it:
   /// kernels compute in f32 and convert where they load and store. Views must be kept as what they are views of.
   DType storage = DType::f32;
+  /// Of a constant whose contents are known: the model's bytes, borrowed; valid as long as that model lives and keeps
+  /// the weight. For passes that must know what a mask or a factor is; nothing of it is written to files.
+  std::span<const std::byte> contents;
 };
 
 /// The dtype that counts on the device: the value's own, or how an f32 value is kept.
@@ -96,6 +101,8 @@ class Graph {
 
   /// Adds an input, constant, parameter or state. The name must be new.
   Result<ValueId> add_value(std::string name, DType dtype, Shape shape, ValueKind kind);
+  /// The same with all that a value of another graph is; `like` is no temporary.
+  Result<ValueId> add_value_like(const Value& like);
 
   /// Adds a node at the end and infers its outputs. `name` is made unique (name, name_1, ...); outputs take the
   /// names given (which must be new), or else the node's (name, name:1, ...). Errors come from the op's inference, with

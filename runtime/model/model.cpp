@@ -42,12 +42,18 @@ Status Model::check_weight(ValueId id, std::uint64_t bytes) const {
   return ok_status();
 }
 
+void Model::tell_graph(ValueId value, std::span<const std::byte> contents) {
+  Value& constant = graph.mutable_value(value);
+  if (constant.kind == ValueKind::constant) constant.contents = contents;
+}
+
 Status Model::set_weight(ValueId value, HostBuffer contents) {
   GRAFT_TRY(check_weight(value, contents.size()));
   Weight& weight = weights_[value];
   weight = {};
   weight.owned = std::move(contents);
   weight.bytes = std::as_const(weight.owned).bytes();
+  tell_graph(value, weight.bytes);
   return ok_status();
 }
 
@@ -62,6 +68,7 @@ Status Model::copy_weight(ValueId value, std::span<const std::byte> contents, co
 Status Model::view_weight(ValueId value, std::span<const std::byte> contents) {
   GRAFT_TRY(check_weight(value, contents.size()));
   weights_[value] = {contents, {}, std::nullopt};
+  tell_graph(value, contents);
   return ok_status();
 }
 

@@ -83,6 +83,7 @@ class Model {
     HostBuffer owned;                 // empty for views
     std::optional<Hash128> checksum;  // stated by the file
   };
+  void tell_graph(ValueId value, std::span<const std::byte> contents);
   Status check_weight(ValueId value, std::uint64_t bytes) const;
 
   std::map<ValueId, Weight> weights_;

@@ -115,8 +115,8 @@ class Adder {
     const Value& value = source_.value(id);
     if (value.kind == ValueKind::temporary) return {};
     const ValueKind kind = value.kind == ValueKind::parameter ? ValueKind::constant : value.kind;
-    GRAFT_TRY_ASSIGN(values_[id.index], out_.graph.add_value(value.name, value.dtype, value.shape, kind));
-    out_.graph.mutable_value(values_[id.index]).source_perm = value.source_perm;
+    GRAFT_TRY_ASSIGN(values_[id.index], out_.graph.add_value_like(value));
+    out_.graph.mutable_value(values_[id.index]).kind = kind;
     return {};
   }
 

@@ -51,8 +51,8 @@ class Copier {
     ValueKind kind = value.kind;
     if (kind == ValueKind::parameter && frozen(value)) kind = ValueKind::constant;
     if (statistic_[id.index] && options_.batch_statistics) kind = ValueKind::state;
-    GRAFT_TRY_ASSIGN(out_.values[id.index], out_.graph.add_value(value.name, value.dtype, value.shape, kind));
-    out_.graph.mutable_value(out_.values[id.index]).source_perm = value.source_perm;
+    GRAFT_TRY_ASSIGN(out_.values[id.index], out_.graph.add_value_like(value));
+    out_.graph.mutable_value(out_.values[id.index]).kind = kind;
     return {};
   }
 

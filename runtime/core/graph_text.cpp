@@ -1,0 +1,73 @@
+#include "runtime/core/graph_text.h"
+
+#include <array>
+#include <charconv>
+
+#include "platform/base/text.h"
+#include "runtime/core/op_def.h"
+
+namespace graft {
+namespace {
+
+std::string_view kind_name(ValueKind kind) {
+  constexpr std::array<std::string_view, 5> kNames = {"temporary", "input", "constant", "parameter", "state"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+/// The shortest text that reads back as the same double; with a point, to tell it from an integer.
+std::string number_text(double value) {
+  std::array<char, 32> buffer;
+  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value).ptr;
+  std::string text(buffer.data(), end);
+  if (text.find_first_not_of("-0123456789") == std::string::npos) text += ".0";
+  return text;
+}
+
+std::string attr_text(const AttrValue& value) {
+  if (const auto* integer = std::get_if<std::int64_t>(&value)) return cat(*integer);
+  if (const auto* number = std::get_if<double>(&value)) return number_text(*number);
+  if (const auto* text = std::get_if<std::string>(&value)) return cat("\"", *text, "\"");
+  if (const auto* shape = std::get_if<Shape>(&value)) return "shape" + shape->text();
+  std::string list;
+  for (const std::int64_t item : std::get<Ints>(value)) list += cat(list.empty() ? "" : ", ", item);
+  return cat("[", list, "]");
+}
+
+std::string type_text(const Value& value) {
+  const std::string stored = value.storage == DType::f32 ? "" : cat(" as ", dtype_name(value.storage));
+  return cat(dtype_name(value.dtype), value.shape.text(), stored);
+}
+
+}  // namespace
+
+std::string node_text(const Graph& graph, const Node& node) {
+  std::string outputs, inputs, attrs, types;
+  for (const ValueId id : node.outputs) {
+    outputs += cat(outputs.empty() ? "" : ", ", graph.value(id).name);
+    types += cat(types.empty() ? "" : ", ", type_text(graph.value(id)));
+  }
+  for (const ValueId id : node.inputs) {
+    inputs += cat(inputs.empty() ? "" : ", ", id.valid() ? std::string_view(graph.value(id).name) : "_");
+  }
+  for (const auto& [name, value] : node.attrs.items()) {
+    attrs += cat(attrs.empty() ? "" : ", ", name, "=", attr_text(value));
+  }
+  return cat(outputs.empty() ? node.name : outputs, " = ", op_name(node.op), "(", inputs, ")",
+             attrs.empty() ? "" : cat(" {", attrs, "}"), types.empty() ? "" : " -> ", types);
+}
+
+std::string graph_text(const Graph& graph) {
+  std::string text;
+  for (const Value& value : graph.values()) {
+    if (value.kind == ValueKind::temporary) continue;
+    text += cat(kind_name(value.kind), " ", value.name, ": ", type_text(value), "\n");
+  }
+  for (const Node& node : graph.nodes()) text += node_text(graph, node) + "\n";
+  for (const Output& output : graph.outputs()) {
+    const std::string& name = graph.value(output.value).name;
+    text += cat("output ", output.name, output.name == name ? "" : cat(" = ", name), "\n");
+  }
+  return text;
+}
+
+}  // namespace graft
