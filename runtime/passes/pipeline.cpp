@@ -14,7 +14,7 @@ struct Entry {
 
 constexpr Entry kPasses[] = {
     {"merge moves", merge_moves},
-    
+    {"choose layouts", choose_layouts},
     {"merge moves", merge_moves},
 };
 

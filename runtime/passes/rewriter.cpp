@@ -110,7 +110,19 @@ void Rewriter::replace(ValueId v, ValueId made) {
   }
   if (named_[made.index]) return;
   if (out_.value(made).name != from.name) claim(from.name);
-  if (out_.rename_value(made, from.name)) named_[made.index] = true;
+  if (!out_.rename_value(made, from.name)) return;
+  named_[made.index] = true;
+  out_.mutable_value(made).source_perm = from.source_perm;
+}
+
+void Rewriter::name(ValueId made, ValueId v, SourcePerm order) {
+  if (!made.valid()) return;
+  named_.resize(out_.values().size());
+  if (named_[made.index]) return;
+  const std::string& wanted = value(v).name;
+  if (out_.value(made).name != wanted) claim(wanted);
+  named_[made.index] = out_.rename_value(made, wanted);
+  out_.mutable_value(made).source_perm = std::move(order);
 }
 
 void Rewriter::claim(const std::string& name) {

@@ -61,6 +61,9 @@ class Rewriter {
   /// Adds one node that stands for `v`. Its node is named as v's producer was.
   Status replace(ValueId v, Op op, std::vector<ValueId> inputs, Attrs attrs = {});
 
+  /// Gives `made` the name of `v`, which it holds with its axes in another order: axis k is v's axis order[k].
+  void name(ValueId made, ValueId v, SourcePerm order);
+
   /// The copy without what neither an output nor a mutation needs, and without weights that lost their last reader.
   Result<PassGraph> finish();
 
@@ -71,10 +74,10 @@ class Rewriter {
   const PassGraph& source_;
   Graph out_;
   Builder builder_;
-  std::vector<ValueId> map_;                   // by the source's value
-  std::vector<std::vector<NodeId>> readers_;   // by the source's value
-  std::vector<bool> output_;                   // by the source's value
-  std::vector<bool> named_;                    // by the copy's value: it has a name of the source
+  std::vector<ValueId> map_;                  // by the source's value
+  std::vector<std::vector<NodeId>> readers_;  // by the source's value
+  std::vector<bool> output_;                  // by the source's value
+  std::vector<bool> named_;                   // by the copy's value: it has a name of the source
 };
 
 /// Drops nodes that no output, no pinned value and no mutation needs, and constants and parameters that had readers and

@@ -6,6 +6,7 @@
 #include "runtime/autodiff/autodiff.h"
 #include "runtime/core/build.h"
 #include "runtime/exec/kernel_proof.h"
+#include "runtime/passes/pipeline.h"
 #include "runtime/plan/stream_choice.h"
 #include "runtime/train/precision.h"
 #include "runtime/train/train_mode.h"
@@ -16,26 +17,21 @@ std::string gradient_name(std::string_view name) { return cat("grad:", name); }
 
 namespace {
 
-// The value that holds the cotangent in graft's order of axes; kNoValue where one is implied.
+// The input that holds the cotangent; kNoValue where one is implied.
 Result<ValueId> add_cotangent(Graph& graph, ValueId of) {
   const Value value = graph.value(of);
   if (value.shape.elements() == 1) return kNoValue;
-  GRAFT_TRY_ASSIGN(const ValueId input,
-                   graph.add_value(std::string(kCotangentInput), value.dtype, source_shape(value), ValueKind::input));
-  if (value.source_perm.empty()) return input;
-  const Ints axes(value.source_perm.begin(), value.source_perm.end());
-  GRAFT_TRY_ASSIGN(const NodeId node, graph.add_node(Op::transpose, {input}, {{"perm", axes}}, "from_source"));
-  return graph.node(node).outputs[0];
+  return graph.add_value(std::string(kCotangentInput), value.dtype, value.shape, ValueKind::input);
 }
 
 struct Targets {
-  ValueId of;
+  ValueId of;  ///< kNoValue: no gradients are asked for
   std::vector<ValueId> wrt;
 };
 
-// In graft's order of axes: the graph's outputs still stand.
 Result<Targets> resolve(const Graph& graph, const GradientRequest& request) {
   Targets targets;
+  if (request.of.empty()) return targets;
   GRAFT_TRY_ASSIGN(targets.of, graph.resolve(request.of));
   for (const std::string& name : request.wrt) {
     GRAFT_TRY_ASSIGN(const ValueId id, graph.resolve(name));
@@ -58,15 +54,27 @@ Status enter_train_mode(Graph& graph, Targets& targets, const GradientRequest& r
   return {};
 }
 
-Status append_gradients(Graph& graph, const GradientRequest& request, std::vector<Output>& outputs) {
-  GRAFT_TRY_ASSIGN(Targets targets, resolve(graph, request));
-  if (request.train_mode) GRAFT_TRY(enter_train_mode(graph, targets, request));
+// What is given back, in the source's order of axes: weights may be held in another.
+Status set_outputs(Graph& graph, bool keep, ValueId of) {
+  const std::vector<Output> all = graph.outputs();
+  graph.clear_outputs();
+  for (const Output& output : all) {
+    if (!keep) break;
+    const SourcePerm perm = graph.value(output.value).source_perm;
+    GRAFT_TRY_ASSIGN(const ValueId value, to_source_order(graph, output.value, perm));
+    graph.add_output(output.name, value);
+  }
+  if (of.valid()) graph.add_output(std::string(kCotangentInput), of);  // so that it stays; taken away again below
+  return {};
+}
+
+Status append_gradients(Graph& graph, const Targets& targets, const GradientRequest& request) {
   GRAFT_TRY_ASSIGN(const ValueId cotangent, add_cotangent(graph, targets.of));
   GRAFT_TRY_ASSIGN(const auto gradients, add_gradients(graph, {{targets.of, cotangent}}, targets.wrt));
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     const SourcePerm perm = graph.value(targets.wrt[i]).source_perm;
     GRAFT_TRY_ASSIGN(const ValueId gradient, to_source_order(graph, gradients[i], perm));
-    outputs.push_back({gradient_name(request.wrt[i]), gradient});
+    graph.add_output(gradient_name(request.wrt[i]), gradient);
   }
   return {};
 }
@@ -76,18 +84,21 @@ Status append_gradients(Graph& graph, const GradientRequest& request, std::vecto
 Result<Graph> request_graph(const Model& model, const Bindings& bindings, const GradientRequest& request,
                             bool keep_outputs) {
   GRAFT_TRY_ASSIGN(Graph graph, bind(model.graph, bindings));
-  std::vector<Output> outputs;
-  if (keep_outputs && !request.train_mode) {
-    for (const Output& output : graph.outputs()) {
-      const SourcePerm perm = graph.value(output.value).source_perm;
-      GRAFT_TRY_ASSIGN(const ValueId value, to_source_order(graph, output.value, perm));
-      outputs.push_back({output.name, value});
-    }
-  }
-  if (!request.of.empty()) GRAFT_TRY(append_gradients(graph, request, outputs));
-  graph.clear_outputs();
-  for (const Output& output : outputs) graph.add_output(output.name, output.value);
-  return graph;
+  GRAFT_TRY_ASSIGN(Targets targets, resolve(graph, request));
+  const bool differentiate = targets.of.valid();
+  const bool train = differentiate && request.train_mode;
+  if (train) GRAFT_TRY(enter_train_mode(graph, targets, request));
+  GRAFT_TRY(set_outputs(graph, keep_outputs && !train, targets.of));
+  GRAFT_TRY_ASSIGN(passes::Prepared prepared, passes::prepare(graph, targets.wrt, {.inference = !differentiate}));
+  if (!differentiate) return std::move(prepared.graph);
+  targets.of = prepared.values[targets.of.index];
+  for (ValueId& id : targets.wrt) id = prepared.values[id.index];
+  std::vector<Output> outputs = prepared.graph.outputs();
+  outputs.pop_back();
+  prepared.graph.clear_outputs();
+  for (const Output& output : outputs) prepared.graph.add_output(output.name, output.value);
+  GRAFT_TRY(append_gradients(prepared.graph, targets, request));
+  return std::move(prepared.graph);
 }
 
 Status upload_weights(Memory& memory, const Model& model, const Graph& graph) {

@@ -4,6 +4,7 @@
 
 #include "runtime/autodiff/autodiff.h"
 #include "runtime/core/source_order.h"
+#include "runtime/passes/pipeline.h"
 #include "runtime/train/optimizer.h"
 #include "runtime/train/train_mode.h"
 
@@ -92,6 +93,16 @@ Status add_fetched(Graph& graph, const Graph& bound, const std::vector<ValueId>&
   return {};
 }
 
+/// Runs the passes over a forward graph with its loss.
+Status prepare(Graph& graph, LossNodes& loss, bool inference) {
+  GRAFT_TRY_ASSIGN(passes::Prepared prepared, passes::prepare(graph, {}, {.inference = inference}));
+  graph = std::move(prepared.graph);
+  for (ValueId* id : {&loss.sum, &loss.correct, &loss.top5, &loss.target}) {
+    if (id->valid()) *id = prepared.values[id->index];
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<std::string> batch_symbol(const Graph& model) {
@@ -141,6 +152,7 @@ Result<TrainingGraph> build_training_graph(const Graph& model, std::int64_t samp
   GRAFT_TRY_ASSIGN(out.loss, add_loss(out.graph, forward.values[target.index], options.loss, options.metrics));
   add_loss_outputs(out.graph, out.loss);
   GRAFT_TRY(add_fetched(out.graph, bound, forward.values, options));
+  GRAFT_TRY(prepare(out.graph, out.loss, false));
   GRAFT_TRY(add_backward(out, options, accumulate));
   GRAFT_TRY_ASSIGN(out.precision,
                    store_results(out.graph, options.precision, narrow_weights(model), Parameters::trained));
@@ -207,6 +219,7 @@ Result<EvaluationGraph> build_evaluation_graph(const Graph& model, std::int64_t 
   out.graph.clear_outputs();
   GRAFT_TRY_ASSIGN(out.loss, add_loss(out.graph, target, options.loss, options.metrics));
   add_loss_outputs(out.graph, out.loss);
+  GRAFT_TRY(prepare(out.graph, out.loss, true));
   WeightNames weights = narrow_weights(model);
   for (const Value& value : out.graph.values()) {
     const Resident* const resident = trained != nullptr ? trained->find(value.name) : nullptr;

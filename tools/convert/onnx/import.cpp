@@ -280,7 +280,7 @@ Status Importer::apply_rule(std::size_t index, Report::Entry& entry) {
   for (std::size_t i = 0; i < rule->min_inputs; ++i) {
     if (node.inputs[i].empty()) return corrupt("its input ", i, " is missing");
   }
-  NodeContext context(*this, node, index, entry);
+  NodeContext context(*this, node, *rule, index, entry);
   GRAFT_TRY(rule->rule(context));
   GRAFT_TRY(context.status());
   for (const std::string& output : node.outputs) {

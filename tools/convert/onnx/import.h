@@ -1,8 +1,8 @@
 // The ONNX importer's inside: what it knows of each value, and what an op's rule sees.
 //
-// A value may be held in several layouts. `perm` says how graft's axes come from the source's (graft axis i is source
-// axis perm[i]; empty = the same order): images run channels-last, and a transpose back appears only where a consumer
-// needs the source's order.
+// It only imports: every value has the source's order of axes, and where an op of graft knows another order alone
+// (images are channels-last) transposes stand around it. What need not move is found later, for the whole graph at once
+// (runtime/passes/layout.cpp). Weights are brought to the order in which they are first used, once and for all.
 #pragma once
 
 #include <deque>
@@ -24,8 +24,6 @@ Perm channels_last(std::size_t rank);
 Perm identity_perm(std::size_t rank);
 /// Empty where perm changes nothing.
 Perm simplified(Perm perm);
-/// Where source axis `axis` stands in a value held with `perm`.
-std::size_t position(const Perm& perm, std::size_t axis);
 Shape permuted(const Shape& shape, const Perm& perm);
 
 /// What is known of one value of the source.
@@ -36,11 +34,11 @@ struct Record {
   std::shared_ptr<const HostTensor> host;  ///< contents, where known at conversion
   bool trainable = false;                  ///< `host` comes from weights: a device value must stay connected to them
   bool running_stat = false;               ///< kept as state rather than parameter
-  ValueId value;                           ///< on the device, in layout `perm`; kNoValue as long as nothing needs it
-  Perm perm;
-  std::map<Perm, ValueId> others;  ///< the same in other layouts
-  int deferred = -1;               ///< the node to convert when a device value is wanted
-  unsigned depth = 0;              ///< of deferred nodes behind this one
+  ValueId value;                           ///< in the graph; kNoValue as long as nothing needs it
+  Perm perm;                               ///< of a weight: graft's axis i is source axis perm[i]; empty: the same
+  std::map<Perm, ValueId> others;          ///< the same with its axes in other orders
+  int deferred = -1;                       ///< the node to convert when a device value is wanted
+  unsigned depth = 0;                      ///< of deferred nodes behind this one
 };
 
 class NodeContext;
@@ -50,6 +48,7 @@ struct RuleEntry {
   std::size_t min_inputs;
   std::size_t max_inputs;
   Rule rule;
+  Op target = Op::count_;  ///< for a rule that serves several ops: which of graft's it makes
 };
 /// nullptr where there is no rule for the op.
 const RuleEntry* find_rule(std::string_view op);
@@ -83,8 +82,8 @@ class Importer {
 
   Record* find(const std::string& name);
   Record& create(const std::string& name);
-  /// A device value in any layout, or in the one asked for; converts deferred nodes and materialises constants.
-  Status ensure_value(Record& record, const Perm* wanted = nullptr);
+  /// A value in the graph: converts deferred nodes, and makes constants of contents, in the order asked for.
+  Status ensure_value(Record& record, const Perm& wanted);
   Result<ValueId> value_in(Record& record, const Perm& perm);
   Status materialise(Record& record, const Perm& perm);
   std::int64_t opset(const std::string& domain) const;
@@ -109,13 +108,13 @@ class Importer {
 /// importer reports that error; so rules read as expressions.
 class NodeContext {
  public:
-  NodeContext(Importer& importer, const OnnxNode& node, std::size_t index, Report::Entry& entry);
+  NodeContext(Importer& importer, const OnnxNode& node, const RuleEntry& rule, std::size_t index, Report::Entry& entry);
 
   const OnnxNode& node;
+  const Op target;  ///< RuleEntry::target
   const std::int64_t opset;
 
-  // Inputs. Asking for the layout or the device value of one that is not given is an error that says so; the rest
-  // gives an empty record.
+  // Inputs. Asking for the value of one that is not given is an error that says so; the rest gives an empty record.
   std::size_t inputs() const { return node.inputs.size(); }
   bool has(std::size_t i) const { return i < node.inputs.size() && !node.inputs[i].empty(); }
   const Record& record(std::size_t i) const { return has(i) ? *records_[i] : nothing(); }
@@ -123,11 +122,9 @@ class NodeContext {
   std::size_t rank(std::size_t i) const { return record(i).shape.rank(); }
   ElemType type(std::size_t i) const { return record(i).type; }
   const HostTensor* host(std::size_t i) const { return record(i).host.get(); }
-  /// The layout that the value is in, or would be.
-  const Perm& perm(std::size_t i);
   bool on_device(std::size_t i) const { return record(i).value.valid(); }
-  ValueId in(std::size_t i, const Perm& perm);
-  ValueId plain(std::size_t i) { return in(i, {}); }
+  /// In the source's order of axes, or axis i of it source axis perm[i].
+  ValueId in(std::size_t i, const Perm& perm = {});
   Record& mutable_record(std::size_t i) { return *records_[i]; }
 
   /// Integers known at conversion; the error says where the value comes from otherwise.
@@ -157,10 +154,10 @@ class NodeContext {
   const Shape& shape_of(ValueId value) const;
   DType dtype_of(ValueId value) const;
 
-  // Results.
+  // Results, in the source's order of axes or with axis i being source axis perm[i].
   bool wants(std::size_t k) const;
-  void out(std::size_t k, ValueId value, Perm perm = {}) { out_typed(k, value, type(0), std::move(perm)); }
-  void out_typed(std::size_t k, ValueId value, ElemType type, Perm perm = {});
+  void out(std::size_t k, ValueId value, const Perm& perm = {}) { out_typed(k, value, type(0), perm); }
+  void out_typed(std::size_t k, ValueId value, ElemType type, const Perm& perm = {});
   void alias(std::size_t k, std::size_t input);
   /// A weight that reaches input i through an Identity becomes a weight of its own, named as the input is.
   void part(std::size_t i);
@@ -186,13 +183,6 @@ class NodeContext {
   unsigned emitted_ = 0;
   Status status_;
 };
-
-/// Operands brought to one layout in which numpy broadcasting works.
-struct Aligned {
-  std::vector<ValueId> values;
-  Perm perm;
-};
-Aligned align(NodeContext& c, const std::vector<std::size_t>& inputs);
 
 /// Tries to compute the node on the host. Returns false where it does not know how (not an error).
 bool fold_node(const OnnxNode& node, std::int64_t opset, const std::vector<const HostTensor*>& inputs,

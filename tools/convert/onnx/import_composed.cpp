@@ -33,15 +33,14 @@ Status one_hot(NodeContext& c) {
   if (c.rank(0) + 1 > Shape::kMaxRank) return unsupported("its result has too many axes");
   std::vector<Dim> apart(c.shape(0).begin(), c.shape(0).end());
   apart.push_back(1);
-  const ValueId indices = c.reshape(c.plain(0), Shape(apart));
+  const ValueId indices = c.reshape(c.in(0), Shape(apart));
   // Negative indices count from the end; what is beyond either end matches nothing.
   HostTensor from_end = counting(depth);
   for (std::int64_t& v : from_end.ints) v -= depth;
   const ValueId hot = c.emit(Op::logical_or, {c.emit(Op::equal, {indices, c.constant(counting(depth))}),
                                               c.emit(Op::equal, {indices, c.constant(from_end)})});
   const auto value = [&](std::int64_t i) {
-    const ValueId one =
-        c.emit(Op::slice, {c.plain(2)}, {{"starts", Ints{i}}, {"ends", Ints{i + 1}}, {"steps", Ints{1}}});
+    const ValueId one = c.emit(Op::slice, {c.in(2)}, {{"starts", Ints{i}}, {"ends", Ints{i + 1}}, {"steps", Ints{1}}});
     return c.reshape(one, Shape{});
   };
   const ValueId made = c.emit(Op::where, {hot, value(1), value(0)});
@@ -54,7 +53,7 @@ Status hardmax(NodeContext& c) {
   if (!is_float(c.type(0))) return unsupported("its input is ", elem_name(c.type(0)));
   const Shape shape = c.shape(0);
   GRAFT_TRY_ASSIGN(std::size_t axis, c.axis(c.attr("axis", c.opset < 13 ? 1 : -1), shape.rank()));
-  ValueId x = c.plain(0);
+  ValueId x = c.in(0);
   Dim count = shape[axis];
   if (c.opset < 13) {
     std::vector<Dim> dims(shape.begin(), shape.begin() + static_cast<std::ptrdiff_t>(axis));
@@ -144,7 +143,7 @@ Status trilu(NodeContext& c) {
     zero = HostTensor::of_ints({0});
     zero.dims = {};
   }
-  c.out(0, c.emit(Op::where, {c.constant(mask), c.plain(0), c.constant(zero)}));
+  c.out(0, c.emit(Op::where, {c.constant(mask), c.in(0), c.constant(zero)}));
   return {};
 }
 

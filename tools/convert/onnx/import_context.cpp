@@ -5,8 +5,10 @@
 
 namespace graft::convert {
 
-NodeContext::NodeContext(Importer& importer, const OnnxNode& source, std::size_t index, Report::Entry& entry)
+NodeContext::NodeContext(Importer& importer, const OnnxNode& source, const RuleEntry& rule, std::size_t index,
+                         Report::Entry& entry)
     : node(source),
+      target(rule.target),
       opset(importer.opset(source.domain)),
       importer_(importer),
       index_(index),
@@ -23,13 +25,6 @@ const Record& NodeContext::nothing() {
 }
 
 Status NodeContext::missing(std::size_t i) const { return corrupt("its input ", i, " is missing"); }
-
-const Perm& NodeContext::perm(std::size_t i) {
-  if (!has(i)) fail(missing(i));
-  if (!status_.ok()) return record(i).perm;
-  if (records_[i]->deferred >= 0) fail(importer_.ensure_value(*records_[i]));
-  return records_[i]->perm;
-}
 
 ValueId NodeContext::in(std::size_t i, const Perm& perm) {
   if (!has(i)) fail(missing(i));
@@ -181,22 +176,22 @@ bool NodeContext::wants(std::size_t k) const {
   return k < node.outputs.size() && !node.outputs[k].empty() && importer_.wanted_.contains(node.outputs[k]);
 }
 
-void NodeContext::out_typed(std::size_t k, ValueId value, ElemType type, Perm perm) {
+void NodeContext::out_typed(std::size_t k, ValueId value, ElemType type, const Perm& perm) {
   if (!status_.ok() || !value.valid() || k >= node.outputs.size() || node.outputs[k].empty()) return;
-  perm = simplified(std::move(perm));
+  Perm back(perm.size());
+  for (std::size_t i = 0; i < perm.size(); ++i) back[perm[i]] = static_cast<std::uint8_t>(i);
+  value = transpose(value, back);
+  if (!value.valid()) return;
   const std::string& name = node.outputs[k];
   Record* existing = importer_.find(name);
   Record& record = existing ? *existing : importer_.create(name);
   record.type = type;
   record.value = value;
-  record.perm = perm;
-  const Shape held = importer_.model_.graph.value(value).shape;
-  record.shape = held;
-  for (std::size_t i = 0; i < perm.size(); ++i) record.shape[perm[i]] = held[i];
-  // A value that came in under a name of its own (an alias, a relabelled layout) keeps that name.
-  Value& made = importer_.model_.graph.mutable_value(value);
+  record.perm = {};
+  record.shape = shape_of(value);
+  // A value that came in under a name of its own (an alias) keeps that name.
+  const Value& made = importer_.model_.graph.value(value);
   if (made.producer.valid() && made.name.compare(0, base_.size() + 1, base_ + "#") == 0) {
-    made.source_perm = perm;
     static_cast<void>(importer_.model_.graph.rename_value(value, name));
   }
 }
@@ -208,7 +203,7 @@ void NodeContext::alias(std::size_t k, std::size_t input) {
     importer_.by_name_[node.outputs[k]] = records_[input];
     return;
   }
-  fail(importer_.ensure_value(*records_[input]));
+  fail(importer_.ensure_value(*records_[input], {}));
   existing->value = records_[input]->value;
   existing->perm = records_[input]->perm;
 }
@@ -249,46 +244,6 @@ const RuleEntry* find_rule(std::string_view op) {
   }();
   const auto found = kRules.find(op);
   return found == kRules.end() ? nullptr : found->second;
-}
-
-/// Drops from `perm` (over `rank` axes) the first `missing` source axes and renumbers: the layout of an operand of
-/// lower rank that broadcasts against one held with `perm`.
-static Perm lowered(const Perm& perm, std::size_t missing) {
-  Perm out;
-  for (const std::uint8_t axis : perm) {
-    if (axis >= missing) out.push_back(static_cast<std::uint8_t>(axis - missing));
-  }
-  return simplified(out);
-}
-
-Aligned align(NodeContext& c, const std::vector<std::size_t>& inputs) {
-  std::size_t rank = 0;
-  for (const std::size_t i : inputs) rank = std::max(rank, c.rank(i));
-  Perm perm;
-  for (const std::size_t i : inputs) {
-    if (c.rank(i) == rank && perm.empty()) perm = c.perm(i);
-  }
-  Aligned out;
-  for (const std::size_t i : inputs) {
-    const std::size_t missing = rank - c.rank(i);
-    const Perm own = perm.empty() || missing == 0 ? perm : lowered(perm, missing);
-    const ValueId value = c.in(i, own);
-    if (perm.empty() || missing == 0) {
-      out.values.push_back(value);
-      continue;
-    }
-    std::vector<Dim> dims;
-    for (const std::uint8_t axis : perm) {
-      if (axis >= missing) {
-        dims.push_back(c.shape(i)[axis - missing]);
-      } else if (!dims.empty()) {
-        dims.push_back(1);
-      }
-    }
-    out.values.push_back(c.reshape(value, Shape(std::move(dims))));
-  }
-  out.perm = perm;
-  return out;
 }
 
 }  // namespace graft::convert

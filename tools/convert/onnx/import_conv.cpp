@@ -27,7 +27,7 @@ Result<Weights> weights(NodeContext& c) {
   return w;
 }
 
-ValueId bias(NodeContext& c) { return c.has(2) ? c.plain(2) : kNoValue; }
+ValueId bias(NodeContext& c) { return c.has(2) ? c.in(2) : kNoValue; }
 
 Status check_bias(NodeContext& c, const Dim& channels) {
   if (!c.has(2) || (c.rank(2) == 1 && c.shape(2)[0] == channels)) return {};

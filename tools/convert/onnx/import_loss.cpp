@@ -18,7 +18,7 @@ struct Rows {
 /// Rows of weights[label], by gather; an ignored label is looked up as class 0 and then dropped.
 Result<Rows> read_rows(NodeContext& c) {
   Rows rows;
-  rows.labels = c.plain(1);
+  rows.labels = c.in(1);
   const bool ignores = c.has_attr("ignore_index");
   rows.ignored = c.attr("ignore_index", kNothingIgnored);
   if (rows.ignored < -(std::int64_t{1} << 31) || rows.ignored >= std::int64_t{1} << 31) {
@@ -38,7 +38,7 @@ Result<Rows> read_rows(NodeContext& c) {
   }
   if (c.has(2)) {
     if (c.rank(2) != 1 || c.shape(2)[0] != c.shape(0)[1]) return corrupt("its weights are not one per class");
-    rows.weights = c.emit(Op::gather, {c.plain(2), labels}, {{"axis", std::int64_t{0}}});
+    rows.weights = c.emit(Op::gather, {c.in(2), labels}, {{"axis", std::int64_t{0}}});
     if (ignores) rows.weights = c.emit(Op::mul, {rows.weights, rows.kept});
   }
   return rows;

@@ -17,7 +17,7 @@ Status floats(NodeContext& c) {
 
 Status matmul(NodeContext& c) {
   GRAFT_TRY(floats(c));
-  c.out(0, c.emit(Op::matmul, {c.plain(0), c.plain(1)}, {{"trans_a", std::int64_t{0}}, {"trans_b", std::int64_t{0}}}));
+  c.out(0, c.emit(Op::matmul, {c.in(0), c.in(1)}, {{"trans_a", std::int64_t{0}}, {"trans_b", std::int64_t{0}}}));
   return {};
 }
 
@@ -30,15 +30,15 @@ Status gemm(NodeContext& c) {
   const double alpha = c.attr_number("alpha", 1.0);
   const double beta = c.attr_number("beta", 1.0);
   const bool trans_b = c.attr("transB", 0) != 0;
-  std::vector<ValueId> inputs = {c.plain(0), c.plain(1)};
+  std::vector<ValueId> inputs = {c.in(0), c.in(1)};
   const Dim columns = c.shape(1)[trans_b ? 0 : 1];
   const bool bias = c.has(2) && c.rank(2) == 1 && c.shape(2)[0] == columns && alpha == 1 && beta == 1;
-  if (bias) inputs.push_back(c.plain(2));
+  if (bias) inputs.push_back(c.in(2));
   ValueId y = c.emit(Op::matmul, inputs,
                      {{"trans_a", std::int64_t{c.attr("transA", 0) != 0}}, {"trans_b", std::int64_t{trans_b}}});
   if (alpha != 1) y = c.emit(Op::affine, {y}, {{"alpha", alpha}, {"beta", 0.0}});
   if (c.has(2) && !bias) {
-    ValueId addend = c.plain(2);
+    ValueId addend = c.in(2);
     if (beta != 1) addend = c.emit(Op::affine, {addend}, {{"alpha", beta}, {"beta", 0.0}});
     const Shape shape = c.shape_of(y);
     GRAFT_TRY_ASSIGN(const Shape joint, broadcast(shape, c.shape(2)));

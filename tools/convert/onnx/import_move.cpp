@@ -16,40 +16,31 @@ struct Ranges {
   Ints starts, ends, steps;
 };
 
-ValueId slice_of(NodeContext& c, ValueId x, const Ranges& source, const Perm& perm) {
-  Ranges r(source.starts.size());
-  for (std::size_t i = 0; i < source.starts.size(); ++i) {
-    const std::size_t axis = perm.empty() ? i : perm[i];
-    r.starts[i] = source.starts[axis];
-    r.ends[i] = source.ends[axis];
-    r.steps[i] = source.steps[axis];
-  }
+ValueId slice_of(NodeContext& c, ValueId x, const Ranges& r) {
   return c.emit(Op::slice, {x}, {{"starts", r.starts}, {"ends", r.ends}, {"steps", r.steps}});
 }
 
 Status concat(NodeContext& c) {
   const std::size_t rank = c.rank(0);
   GRAFT_TRY_ASSIGN(const std::size_t axis, c.axis(c.attr("axis", 1), rank));
-  Perm perm;
   for (std::size_t i = 0; i < c.inputs(); ++i) {
     if (!c.has(i)) return corrupt("its input ", i, " is missing");
     if (c.rank(i) != rank) return corrupt("its inputs have ", rank, " and ", c.rank(i), " axes");
     if (c.type(i) != c.type(0)) {
       return corrupt("its inputs are ", elem_name(c.type(0)), " and ", elem_name(c.type(i)));
     }
-    if (perm.empty()) perm = c.perm(i);
   }
   std::vector<ValueId> inputs;
   for (std::size_t i = 0; i < c.inputs(); ++i) {
     const Dim& size = c.shape(i)[axis];
     if (size == Dim(0)) continue;  // adds nothing
-    inputs.push_back(c.in(i, perm));
+    inputs.push_back(c.in(i));
   }
   if (inputs.size() == 1) {
-    c.out(0, inputs[0], perm);
+    c.out(0, inputs[0]);
     return {};
   }
-  c.out(0, c.emit(Op::concat, inputs, {{"axis", static_cast<std::int64_t>(position(perm, axis))}}), perm);
+  c.out(0, c.emit(Op::concat, inputs, {{"axis", static_cast<std::int64_t>(axis)}}));
   return {};
 }
 
@@ -76,7 +67,6 @@ Status split(NodeContext& c) {
   if (parts.size() != c.node.outputs.size() || total != size.value()) {
     return corrupt("its ", c.node.outputs.size(), " outputs do not add up to axis ", axis, " of size ", size.value());
   }
-  const Perm perm = c.perm(0);
   Ranges ranges(c.rank(0));
   std::int64_t at = 0;
   for (std::size_t k = 0; k < parts.size(); at += parts[k++]) {
@@ -86,7 +76,7 @@ Status split(NodeContext& c) {
     if (parts.size() == 1) {
       c.alias(k, 0);
     } else {
-      c.out(k, slice_of(c, c.in(0, perm), ranges, perm), perm);
+      c.out(k, slice_of(c, c.in(0), ranges));
     }
   }
   return {};
@@ -149,21 +139,12 @@ Status slice(NodeContext& c) {
     c.alias(0, 0);
     return {};
   }
-  const Perm perm = c.perm(0);
-  c.out(0, slice_of(c, c.in(0, perm), ranges, perm), perm);
+  c.out(0, slice_of(c, c.in(0), ranges));
   return {};
 }
 
 Status emit_pad(NodeContext& c, const Ints& pads, const std::string& mode, double value) {
-  const std::size_t rank = c.rank(0);
-  const Perm perm = c.perm(0);
-  Ints moved(2 * rank);
-  for (std::size_t i = 0; i < rank; ++i) {
-    const std::size_t axis = perm.empty() ? i : perm[i];
-    moved[i] = pads[axis];
-    moved[i + rank] = pads[axis + rank];
-  }
-  c.out(0, c.emit(Op::pad, {c.in(0, perm)}, {{"pads", moved}, {"mode", mode}, {"value", value}}), perm);
+  c.out(0, c.emit(Op::pad, {c.in(0)}, {{"pads", pads}, {"mode", mode}, {"value", value}}));
   return {};
 }
 
@@ -232,7 +213,7 @@ bool gather_one(NodeContext& c, std::size_t axis) {
   Ranges ranges(c.rank(0));
   ranges.starts[axis] = index;
   ranges.ends[axis] = index + 1;
-  const ValueId part = slice_of(c, c.plain(0), ranges, {});
+  const ValueId part = slice_of(c, c.in(0), ranges);
   std::vector<Dim> dims;
   for (std::size_t i = 0; i < c.rank(0); ++i) {
     if (i != axis) dims.push_back(c.shape(0)[i]);
@@ -253,7 +234,7 @@ Status gather(NodeContext& c) {
       if (i < -size || i >= size) return corrupt("its index ", i, " is outside axis ", axis, " of size ", size);
     }
   }
-  c.out(0, c.emit(Op::gather, {c.plain(0), c.plain(1)}, {{"axis", static_cast<std::int64_t>(axis)}}));
+  c.out(0, c.emit(Op::gather, {c.in(0), c.in(1)}, {{"axis", static_cast<std::int64_t>(axis)}}));
   return {};
 }
 
@@ -273,14 +254,13 @@ Status blocks(NodeContext& c) {
     const bool depth_first = mode == "DCR";
     const Shape six = depth_first ? Shape{in[0], b, b, *depth, in[2], in[3]} : Shape{in[0], *depth, b, b, in[2], in[3]};
     const Perm order = depth_first ? Perm{0, 3, 4, 1, 5, 2} : Perm{0, 1, 4, 2, 5, 3};
-    c.out(0, c.reshape(c.transpose(c.reshape(c.plain(0), six), order), Shape{in[0], *depth, *height, *width}));
+    c.out(0, c.reshape(c.transpose(c.reshape(c.in(0), six), order), Shape{in[0], *depth, *height, *width}));
     return {};
   }
   const auto depth = times(in[1], b * b), height = part(in[2], b), width = part(in[3], b);
   if (!depth || !height || !width) return corrupt("its ", in.text(), " image cannot be cut into blocks of ", b);
   const Shape six{in[0], in[1], *height, b, *width, b};
-  c.out(0,
-        c.reshape(c.transpose(c.reshape(c.plain(0), six), {0, 3, 5, 1, 2, 4}), Shape{in[0], *depth, *height, *width}));
+  c.out(0, c.reshape(c.transpose(c.reshape(c.in(0), six), {0, 3, 5, 1, 2, 4}), Shape{in[0], *depth, *height, *width}));
   return {};
 }
 

@@ -45,8 +45,7 @@ Status batch_norm(NodeContext& c) {
   for (const std::size_t i : {std::size_t{3}, std::size_t{4}}) {
     if (!c.on_device(i) && c.record(i).trainable) c.mutable_record(i).running_stat = true;
   }
-  Perm perm = c.perm(0);
-  if (perm.empty() ? rank > 2 : perm.back() != 1) perm = channels_last(rank);
+  const Perm perm = channels_last(rank);
   const ValueId x = c.in(0, perm);
   const double epsilon = c.attr_number("epsilon", 1e-5);
   const double momentum = c.attr_number("momentum", 0.9);  // ONNX weighs the old statistics, graft the new ones
@@ -57,19 +56,19 @@ Status batch_norm(NodeContext& c) {
           "and inference the running ones");
     }
     c.out(0,
-          c.emit(Op::batch_norm, {x, c.plain(1), c.plain(2), c.plain(3), c.plain(4)},
+          c.emit(Op::batch_norm, {x, c.in(1), c.in(2), c.in(3), c.in(4)},
                  {{"epsilon", epsilon}, {"momentum", 1 - momentum}}),
           perm);
     return {};
   }
-  const auto made = c.emit_all(Op::batch_norm_train, {x, c.plain(1), c.plain(2)}, {{"epsilon", epsilon}});
+  const auto made = c.emit_all(Op::batch_norm_train, {x, c.in(1), c.in(2)}, {{"epsilon", epsilon}});
   if (made.size() < 3) return c.status();
   c.note("the file holds batch normalisation in training mode: its forward uses the batch's statistics");
   c.out(0, made[0], perm);
   for (std::size_t k = 1; k <= 2; ++k) {
     if (!c.wants(k)) continue;
     if (c.opset < 14) return unsupported("running statistics as outputs are not supported before opset 14");
-    c.out(k, c.emit(Op::add, {scaled(c, c.plain(k + 2), momentum), scaled(c, made[k], 1 - momentum)}));
+    c.out(k, c.emit(Op::add, {scaled(c, c.in(k + 2), momentum), scaled(c, made[k], 1 - momentum)}));
   }
   return {};
 }
@@ -92,7 +91,7 @@ Result<std::int64_t> channels(NodeContext& c) {
 Status instance_normalization(NodeContext& c) {
   GRAFT_TRY_ASSIGN(const std::int64_t count, channels(c));
   for (std::size_t i = 1; i < 3; ++i) GRAFT_TRY(expect_channels(c, i, Dim(count)));
-  return group_norm(c, c.plain(1), c.plain(2), count);
+  return group_norm(c, c.in(1), c.in(2), count);
 }
 
 Status group_normalization(NodeContext& c) {
@@ -104,7 +103,7 @@ Status group_normalization(NodeContext& c) {
   ValueId affine[2];
   for (std::size_t i = 1; i < 3; ++i) {
     GRAFT_TRY(expect_channels(c, i, Dim(c.opset < 21 ? groups : count)));
-    affine[i - 1] = c.plain(i);
+    affine[i - 1] = c.in(i);
     if (c.opset >= 21) continue;
     const ValueId spread = c.expand(c.reshape(affine[i - 1], Shape{groups, 1}), Shape{groups, count / groups});
     affine[i - 1] = c.reshape(spread, Shape{count});
@@ -119,7 +118,7 @@ Result<ValueId> trailing(NodeContext& c, std::size_t i, const Shape& wanted) {
     return corrupt("its input ", i, " has the shape ", c.shape(i).text(), ", which does not broadcast to ",
                    wanted.text());
   }
-  return c.expand(c.plain(i), wanted);
+  return c.expand(c.in(i), wanted);
 }
 
 Status layer_normalization(NodeContext& c) {
@@ -127,7 +126,7 @@ Status layer_normalization(NodeContext& c) {
   GRAFT_TRY_ASSIGN(const std::size_t axis, c.axis(c.attr("axis", -1), c.rank(0)));
   const Shape shape = c.shape(0);
   const Shape tail(std::vector<Dim>(shape.begin() + static_cast<std::ptrdiff_t>(axis), shape.end()));
-  std::vector<ValueId> inputs = {c.plain(0)};
+  std::vector<ValueId> inputs = {c.in(0)};
   for (std::size_t i = 1; i < c.inputs() && c.has(i); ++i) {
     GRAFT_TRY_ASSIGN(const ValueId operand, trailing(c, i, tail));
     inputs.push_back(operand);
@@ -150,12 +149,12 @@ Status rms_normalization(NodeContext& c) {
   GRAFT_TRY_ASSIGN(const std::size_t first, c.axis(c.attr("axis", -1), c.rank(0)));
   Ints axes;
   for (std::size_t i = first; i < c.rank(0); ++i) axes.push_back(static_cast<std::int64_t>(i));
-  const ValueId x = c.plain(0);
+  const ValueId x = c.in(0);
   const ValueId mean =
       c.emit(Op::reduce_mean, {c.emit(Op::square, {x})}, {{"axes", axes}, {"keepdims", std::int64_t{1}}});
   const ValueId shifted = c.emit(Op::affine, {mean}, {{"alpha", 1.0}, {"beta", c.attr_number("epsilon", 1e-5)}});
   const ValueId normal = c.emit(Op::mul, {x, c.emit(Op::rsqrt, {shifted})});
-  c.out(0, c.emit(Op::mul, {normal, c.plain(1)}));
+  c.out(0, c.emit(Op::mul, {normal, c.in(1)}));
   return {};
 }
 
@@ -164,7 +163,7 @@ Status lp_normalization(NodeContext& c) {
   GRAFT_TRY_ASSIGN(const std::size_t axis, c.axis(c.attr("axis", -1), c.rank(0)));
   const std::int64_t p = c.attr("p", 2);
   if (p != 1 && p != 2) return unsupported("its p is ", p, ", and only 1 and 2 are supported");
-  const ValueId x = c.plain(0);
+  const ValueId x = c.in(0);
   const ValueId norm = c.emit(p == 1 ? Op::reduce_l1 : Op::reduce_l2, {x},
                               {{"axes", Ints{static_cast<std::int64_t>(axis)}}, {"keepdims", std::int64_t{1}}});
   // A vector of zeros stays one: its norm is replaced before the division.
@@ -182,7 +181,7 @@ Status mean_variance_normalization(NodeContext& c) {
     axis = static_cast<std::int64_t>(normal);
   }
   const Attrs over = {{"axes", axes}, {"keepdims", std::int64_t{1}}};
-  const ValueId x = c.plain(0);
+  const ValueId x = c.in(0);
   const ValueId centred = c.emit(Op::sub, {x, c.emit(Op::reduce_mean, {x}, over)});
   const ValueId deviation = c.emit(Op::sqrt, {c.emit(Op::reduce_mean, {c.emit(Op::square, {centred})}, over)});
   const ValueId shifted = c.emit(Op::affine, {deviation}, {{"alpha", 1.0}, {"beta", 1e-9}});

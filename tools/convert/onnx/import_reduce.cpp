@@ -1,4 +1,4 @@
-// Reductions and softmax: axes move with the layout.
+// Reductions and softmax.
 #include <algorithm>
 #include <numeric>
 
@@ -6,17 +6,6 @@
 
 namespace graft::convert {
 namespace {
-
-/// The layout of what is left when the source axes `gone` are dropped from a value held with `perm`.
-Perm without(const Perm& perm, const std::vector<std::size_t>& gone) {
-  Perm out;
-  for (const std::uint8_t axis : perm) {
-    if (std::find(gone.begin(), gone.end(), axis) != gone.end()) continue;
-    const auto before = std::count_if(gone.begin(), gone.end(), [&](std::size_t g) { return g < axis; });
-    out.push_back(static_cast<std::uint8_t>(axis - before));
-  }
-  return out;
-}
 
 struct ReduceName {
   std::string_view onnx;
@@ -51,13 +40,12 @@ Status reduce(NodeContext& c) {
     axes.resize(rank);
     std::iota(axes.begin(), axes.end(), std::size_t{0});
   }
-  const Perm perm = c.perm(0);
-  ValueId x = c.in(0, perm);
+  ValueId x = c.in(0);
   const bool boolean = c.type(0) == ElemType::boolean;
   if (boolean) x = c.cast(x, DType::i32);
   if (entry->before != Op::count_) x = c.emit(entry->before, {x});
   Ints at;
-  for (const std::size_t axis : axes) at.push_back(static_cast<std::int64_t>(position(perm, axis)));
+  for (const std::size_t axis : axes) at.push_back(static_cast<std::int64_t>(axis));
   std::sort(at.begin(), at.end());
   // Without axes, L1, L2 and LogSumExp of single elements still have to be computed: over an axis of size 1.
   const bool single = axes.empty() && entry->reduce != Op::reduce_sum && entry->reduce != Op::reduce_mean &&
@@ -78,19 +66,18 @@ Status reduce(NodeContext& c) {
   }
   if (entry->after != Op::count_) x = c.emit(entry->after, {x});
   if (boolean) x = c.cast(x, DType::boolean);
-  c.out(0, x, keep ? perm : without(perm, axes));
+  c.out(0, x);
   return {};
 }
 
 Status arg(NodeContext& c) {
   GRAFT_TRY_ASSIGN(const std::size_t axis, c.axis(c.attr("axis", 0), c.rank(0)));
   const bool keep = c.attr("keepdims", 1) != 0;
-  const Perm perm = c.perm(0);
-  const ValueId y = c.emit(c.node.op == "ArgMax" ? Op::arg_max : Op::arg_min, {c.in(0, perm)},
-                           {{"axis", static_cast<std::int64_t>(position(perm, axis))},
+  const ValueId y = c.emit(c.node.op == "ArgMax" ? Op::arg_max : Op::arg_min, {c.in(0)},
+                           {{"axis", static_cast<std::int64_t>(axis)},
                             {"keepdims", std::int64_t{keep}},
                             {"select_last", std::int64_t{c.attr("select_last_index", 0) != 0}}});
-  c.out_typed(0, y, ElemType::i64, keep ? perm : without(perm, {axis}));
+  c.out_typed(0, y, ElemType::i64);
   return {};
 }
 
@@ -103,8 +90,7 @@ Status softmax(NodeContext& c) {
   bool tail_of_ones = true;
   for (std::size_t i = axis + 1; i < c.rank(0); ++i) tail_of_ones &= c.shape(0)[i] == Dim(1);
   if (!flat || tail_of_ones) {
-    const Perm perm = c.perm(0);
-    c.out(0, c.emit(op, {c.in(0, perm)}, {{"axis", static_cast<std::int64_t>(position(perm, axis))}}), perm);
+    c.out(0, c.emit(op, {c.in(0)}, {{"axis", static_cast<std::int64_t>(axis)}}));
     return {};
   }
   const Shape shape = c.shape(0);
@@ -116,7 +102,7 @@ Status softmax(NodeContext& c) {
     rest = *product;
   }
   dims.push_back(rest);
-  const ValueId rows = c.reshape(c.plain(0), Shape(std::move(dims)));
+  const ValueId rows = c.reshape(c.in(0), Shape(std::move(dims)));
   c.out(0, c.reshape(c.emit(op, {rows}, {{"axis", static_cast<std::int64_t>(axis)}}), shape));
   return {};
 }

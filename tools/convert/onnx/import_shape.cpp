@@ -51,7 +51,7 @@ Status reshape(NodeContext& c) {
   } else if (total != known) {
     return unsupported("it reshapes ", from.text(), " to ", Shape(dims).text(), ", whose sizes differ");
   }
-  c.out(0, c.reshape(c.plain(0), Shape(std::move(dims))));
+  c.out(0, c.reshape(c.in(0), Shape(std::move(dims))));
   return {};
 }
 
@@ -63,7 +63,7 @@ Status flatten(NodeContext& c) {
   if (axis < 0) axis += rank;
   GRAFT_TRY_ASSIGN(const Dim rows, product(from, 0, static_cast<std::size_t>(axis)));
   GRAFT_TRY_ASSIGN(const Dim columns, product(from, static_cast<std::size_t>(axis), from.rank()));
-  c.out(0, c.reshape(c.plain(0), Shape{rows, columns}));
+  c.out(0, c.reshape(c.in(0), Shape{rows, columns}));
   return {};
 }
 
@@ -80,7 +80,7 @@ Status squeeze(NodeContext& c) {
   for (std::size_t i = 0; i < from.rank(); ++i) {
     if (given ? !gone[i] : from[i] != Dim(1)) dims.push_back(from[i]);
   }
-  c.out(0, c.reshape(c.plain(0), Shape(std::move(dims))));
+  c.out(0, c.reshape(c.in(0), Shape(std::move(dims))));
   return {};
 }
 
@@ -98,7 +98,7 @@ Status unsqueeze(NodeContext& c) {
   }
   std::vector<Dim> dims;
   for (std::size_t i = 0, next = 0; i < rank; ++i) dims.push_back(added[i] ? Dim(1) : from[next++]);
-  c.out(0, c.reshape(c.plain(0), Shape(std::move(dims))));
+  c.out(0, c.reshape(c.in(0), Shape(std::move(dims))));
   return {};
 }
 
@@ -106,7 +106,7 @@ Status expand(NodeContext& c) {
   GRAFT_TRY_ASSIGN(std::vector<Dim> dims, c.dims(1, "shape"));
   if (dims.size() > Shape::kMaxRank) return unsupported("its shape has ", dims.size(), " axes");
   GRAFT_TRY_ASSIGN(const Shape to, broadcast(c.shape(0), Shape(std::move(dims))));
-  c.out(0, c.expand(c.plain(0), to));
+  c.out(0, c.expand(c.in(0), to));
   return {};
 }
 
@@ -131,11 +131,10 @@ Status tile(NodeContext& c) {
     joined.push_back(*size);
   }
   if (apart.size() > Shape::kMaxRank) return unsupported("it repeats more axes than ", Shape::kMaxRank, " allow");
-  c.out(0, c.reshape(c.expand(c.reshape(c.plain(0), Shape(apart)), Shape(spread)), Shape(joined)));
+  c.out(0, c.reshape(c.expand(c.reshape(c.in(0), Shape(apart)), Shape(spread)), Shape(joined)));
   return {};
 }
 
-/// Only the record of the layout changes: a real transpose appears where a consumer asks for the order of axes.
 Status transpose(NodeContext& c) {
   const std::size_t rank = c.rank(0);
   Ints order = c.attr_ints("perm");
@@ -147,13 +146,11 @@ Status transpose(NodeContext& c) {
   bool valid = order.size() == rank;
   for (std::size_t i = 0; valid && i < rank; ++i) valid = sorted[i] == static_cast<std::int64_t>(i);
   if (!valid) return corrupt("its perm is not a permutation of ", rank, " axes");
-  const Perm perm = c.perm(0).empty() ? identity_perm(rank) : c.perm(0);
-  Perm result;
-  for (const std::uint8_t axis : perm) {
-    const auto at = std::find(order.begin(), order.end(), static_cast<std::int64_t>(axis)) - order.begin();
-    result.push_back(static_cast<std::uint8_t>(at));
+  if (rank < 2) {
+    c.alias(0, 0);
+    return {};
   }
-  c.out(0, c.in(0, c.perm(0)), result);
+  c.out(0, c.emit(Op::transpose, {c.in(0)}, {{"perm", order}}));
   return {};
 }
 

@@ -1,4 +1,4 @@
-// Values and their layouts: weights become graph values when first used, transposes are made once.
+// Values: weights become graph values when first used, transposes are made once.
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -22,11 +22,6 @@ Perm channels_last(std::size_t rank) {
   for (std::size_t i = 2; i < rank; ++i) perm.push_back(static_cast<std::uint8_t>(i));
   perm.push_back(1);
   return perm;
-}
-
-std::size_t position(const Perm& perm, std::size_t axis) {
-  if (perm.empty()) return axis;
-  return static_cast<std::size_t>(std::find(perm.begin(), perm.end(), axis) - perm.begin());
 }
 
 Shape permuted(const Shape& shape, const Perm& perm) {
@@ -55,17 +50,6 @@ Result<std::vector<std::uint32_t>> device_words(const HostTensor& tensor) {
   return words;
 }
 
-/// True where the transpose moves only axes of size 1, so that the bytes stay as they are.
-bool keeps_order(const Shape& shape, const Perm& perm) {
-  int last = -1;
-  for (const std::uint8_t axis : perm) {
-    if (shape[axis] == Dim(1)) continue;
-    if (static_cast<int>(axis) < last) return false;
-    last = axis;
-  }
-  return true;
-}
-
 }  // namespace
 
 Status Importer::materialise(Record& record, const Perm& perm) {
@@ -87,7 +71,7 @@ Status Importer::materialise(Record& record, const Perm& perm) {
   return model_.copy_weight(record.value, std::as_bytes(std::span(words)));
 }
 
-Status Importer::ensure_value(Record& record, const Perm* wanted) {
+Status Importer::ensure_value(Record& record, const Perm& wanted) {
   if (record.value.valid()) return {};
   if (record.deferred >= 0) {
     const auto index = static_cast<std::size_t>(record.deferred);
@@ -97,32 +81,20 @@ Status Importer::ensure_value(Record& record, const Perm* wanted) {
     if (record.value.valid()) return {};
   }
   if (record.host == nullptr) return internal_error("the value \"", record.name, "\" was never computed");
-  return materialise(record, wanted ? *wanted : Perm());
+  return materialise(record, wanted);
 }
 
 Result<ValueId> Importer::value_in(Record& record, const Perm& perm) {
-  GRAFT_TRY(ensure_value(record, &perm));
+  GRAFT_TRY(ensure_value(record, perm));
   if (record.perm == perm) return record.value;
   if (const auto found = record.others.find(perm); found != record.others.end()) return found->second;
   const Perm to = perm.empty() ? identity_perm(record.shape.rank()) : perm;
+  const Perm from = record.perm.empty() ? identity_perm(record.shape.rank()) : record.perm;
   Ints moves;
-  Perm relative;
-  for (const std::uint8_t axis : to) {
-    relative.push_back(static_cast<std::uint8_t>(position(record.perm, axis)));
-    moves.push_back(relative.back());
-  }
-  const Shape held = model_.graph.value(record.value).shape;
-  const bool view = keeps_order(held, relative);
-  Attrs attrs;
-  if (view) {
-    attrs.set("shape", permuted(record.shape, perm));
-  } else {
-    attrs.set("perm", moves);
-  }
-  GRAFT_TRY_ASSIGN(const NodeId node, model_.graph.add_node(view ? Op::reshape : Op::transpose, {record.value},
-                                                            std::move(attrs), record.name + "/layout"));
+  for (const std::uint8_t axis : to) moves.push_back(std::find(from.begin(), from.end(), axis) - from.begin());
+  GRAFT_TRY_ASSIGN(const NodeId node, model_.graph.add_node(Op::transpose, {record.value}, {{"perm", std::move(moves)}},
+                                                            record.name + "/layout"));
   const ValueId value = model_.graph.node(node).outputs[0];
-  model_.graph.mutable_value(value).source_perm = perm;
   record.others[perm] = value;
   return value;
 }
