@@ -41,7 +41,8 @@ class MoveMerger {
     return &rewriter_.graph().node(producer);
   }
 
-  /// The result is `x`, reshaped where need be. An output stays a value of its own: it may be an input's name otherwise.
+  /// The result is `x`, reshaped where need be. An output stays a value of its own: it may be an input's name
+  /// otherwise.
   Status reshaped(const Node& node, ValueId x) {
     const ValueId y = node.outputs[0];
     const Shape shape = rewriter_.value(y).shape;

@@ -71,10 +71,10 @@ class Rewriter {
   const PassGraph& source_;
   Graph out_;
   Builder builder_;
-  std::vector<ValueId> map_;                   // by the source's value
-  std::vector<std::vector<NodeId>> readers_;   // by the source's value
-  std::vector<bool> output_;                   // by the source's value
-  std::vector<bool> named_;                    // by the copy's value: it has a name of the source
+  std::vector<ValueId> map_;                  // by the source's value
+  std::vector<std::vector<NodeId>> readers_;  // by the source's value
+  std::vector<bool> output_;                  // by the source's value
+  std::vector<bool> named_;                   // by the copy's value: it has a name of the source
 };
 
 /// Drops nodes that no output, no pinned value and no mutation needs, and constants and parameters that had readers and
