@@ -23,6 +23,7 @@ Result<PassGraph> constant_arithmetic(const PassGraph& graph, const PrepareOptio
 Result<PassGraph> canonicalise_activations(const PassGraph& graph, const PrepareOptions& options);
 Result<PassGraph> canonicalise_softmax(const PassGraph& graph, const PrepareOptions& options);
 Result<PassGraph> canonicalise_norms(const PassGraph& graph, const PrepareOptions& options);
+Result<PassGraph> canonicalise_attention(const PassGraph& graph, const PrepareOptions& options);
 Result<PassGraph> canonicalise_linear(const PassGraph& graph, const PrepareOptions& options);
 Result<PassGraph> canonicalise_gated(const PassGraph& graph, const PrepareOptions& options);
 

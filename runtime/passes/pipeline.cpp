@@ -20,6 +20,7 @@ constexpr Entry kPasses[] = {
     {"softmax", canonicalise_softmax},
     {"norms", canonicalise_norms},
     {"linear", canonicalise_linear},
+    {"attention", canonicalise_attention},
     {"gated MLP", canonicalise_gated},
     {"merge moves", merge_moves},
 };
