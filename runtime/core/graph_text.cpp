@@ -40,17 +40,21 @@ std::string type_text(const Value& value) {
 
 }  // namespace
 
+std::string attrs_text(const Attrs& attrs) {
+  std::string text;
+  for (const auto& [name, value] : attrs.items()) text += cat(text.empty() ? "" : ", ", name, "=", attr_text(value));
+  return text;
+}
+
 std::string node_text(const Graph& graph, const Node& node) {
-  std::string outputs, inputs, attrs, types;
+  const std::string attrs = attrs_text(node.attrs);
+  std::string outputs, inputs, types;
   for (const ValueId id : node.outputs) {
     outputs += cat(outputs.empty() ? "" : ", ", graph.value(id).name);
     types += cat(types.empty() ? "" : ", ", type_text(graph.value(id)));
   }
   for (const ValueId id : node.inputs) {
     inputs += cat(inputs.empty() ? "" : ", ", id.valid() ? std::string_view(graph.value(id).name) : "_");
-  }
-  for (const auto& [name, value] : node.attrs.items()) {
-    attrs += cat(attrs.empty() ? "" : ", ", name, "=", attr_text(value));
   }
   return cat(outputs.empty() ? node.name : outputs, " = ", op_name(node.op), "(", inputs, ")",
              attrs.empty() ? "" : cat(" {", attrs, "}"), types.empty() ? "" : " -> ", types);

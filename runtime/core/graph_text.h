@@ -18,5 +18,7 @@ namespace graft {
 std::string graph_text(const Graph& graph);
 /// One node, as in graph_text(), without the end of the line.
 std::string node_text(const Graph& graph, const Node& node);
+/// What stands between its braces: "axis=1, keepdims=0".
+std::string attrs_text(const Attrs& attrs);
 
 }  // namespace graft

@@ -13,6 +13,20 @@ using Pass = Result<PassGraph> (*)(const PassGraph&, const PrepareOptions&);
 /// size 1 becomes a reshape.
 Result<PassGraph> merge_moves(const PassGraph& graph, const PrepareOptions& options);
 
+/// Nodes that compute the same from the same become one.
+Result<PassGraph> share_equal(const PassGraph& graph, const PrepareOptions& options);
+
+/// Chains of arithmetic with numbers become one affine, powers get their names, operands are read unexpanded.
+Result<PassGraph> constant_arithmetic(const PassGraph& graph, const PrepareOptions& options);
+
+// What exporters spell out becomes the op that it means, in the files of canonicalise/.
+Result<PassGraph> canonicalise_activations(const PassGraph& graph, const PrepareOptions& options);
+Result<PassGraph> canonicalise_softmax(const PassGraph& graph, const PrepareOptions& options);
+Result<PassGraph> canonicalise_norms(const PassGraph& graph, const PrepareOptions& options);
+Result<PassGraph> canonicalise_attention(const PassGraph& graph, const PrepareOptions& options);
+Result<PassGraph> canonicalise_linear(const PassGraph& graph, const PrepareOptions& options);
+Result<PassGraph> canonicalise_gated(const PassGraph& graph, const PrepareOptions& options);
+
 /// Chooses the order of axes that each value is held in, so that the fewest bytes are transposed (layout.cpp).
 Result<PassGraph> choose_layouts(const PassGraph& graph, const PrepareOptions& options);
 

@@ -14,6 +14,15 @@ struct Entry {
 
 constexpr Entry kPasses[] = {
     {"merge moves", merge_moves},
+    {"share equal nodes", share_equal},
+    {"constant arithmetic", constant_arithmetic},
+    {"activations", canonicalise_activations},
+    {"softmax", canonicalise_softmax},
+    {"norms", canonicalise_norms},
+    {"linear", canonicalise_linear},
+    {"attention", canonicalise_attention},
+    {"gated MLP", canonicalise_gated},
+    {"merge moves", merge_moves},
     {"choose layouts", choose_layouts},
     {"merge moves", merge_moves},
 };

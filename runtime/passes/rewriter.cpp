@@ -29,6 +29,43 @@ Needed find_needed(const PassGraph& in) {
   return needed;
 }
 
+/// Drops nodes that nothing needs, and weights that had readers (`read`) and have none left.
+Result<PassGraph> prune_unread(const PassGraph& in, const std::vector<bool>& read) {
+  const Needed needed = find_needed(in);
+  Graph out;
+  std::vector<ValueId> map(in.graph.values().size(), kNoValue);
+  for (std::uint32_t v = 0; v < in.graph.values().size(); ++v) {
+    const Value& value = in.graph.values()[v];
+    if (value.kind == ValueKind::temporary) continue;
+    const bool weight = value.kind == ValueKind::constant || value.kind == ValueKind::parameter;
+    if (weight && read[v] && !needed.values[v]) continue;
+    GRAFT_TRY_ASSIGN(map[v], out.add_value_like(value));
+  }
+  for (std::size_t n = 0; n < in.graph.nodes().size(); ++n) {
+    if (!needed.nodes[n]) continue;
+    const Node& node = in.graph.nodes()[n];
+    std::vector<ValueId> inputs;
+    for (const ValueId input : node.inputs) inputs.push_back(input.valid() ? map[input.index] : kNoValue);
+    std::vector<std::string> names;
+    for (const ValueId output : node.outputs) names.push_back(in.graph.value(output).name);
+    GRAFT_TRY_ASSIGN(const NodeId id, out.add_node(node.op, std::move(inputs), node.attrs, node.name, names));
+    for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+      const ValueId made = out.node(id).outputs[i];
+      map[node.outputs[i].index] = made;
+      out.mutable_value(made).source_perm = in.graph.value(node.outputs[i]).source_perm;
+      out.mutable_value(made).storage = in.graph.value(node.outputs[i]).storage;
+    }
+  }
+  for (const Output& output : in.graph.outputs()) out.add_output(output.name, map[output.value.index]);
+  PassGraph made(std::move(out));
+  for (std::size_t v = 0; v < map.size(); ++v) {
+    if (in.pinned[v] && map[v].valid()) made.pin(map[v]);
+  }
+  made.values.clear();
+  for (const ValueId v : in.values) made.values.push_back(v.valid() ? map[v.index] : kNoValue);
+  return made;
+}
+
 }  // namespace
 
 PassGraph::PassGraph(Graph begin) : graph(std::move(begin)), pinned(graph.values().size()) {
@@ -148,50 +185,22 @@ Result<PassGraph> Rewriter::finish() {
   }
   made.values.clear();
   for (const ValueId v : source_.values) made.values.push_back(at(v));
-  // Weights that a pattern swallowed have readers here still: those of the dead nodes.
-  return prune(made);
+  // Weights that a pattern swallowed, or that another stands for now.
+  std::vector<bool> read(made.graph.values().size());
+  for (std::size_t v = 0; v < readers_.size(); ++v) {
+    const ValueId copy = made.graph.find_value(source().values()[v].name);
+    if (!readers_[v].empty() && copy.valid()) read[copy.index] = true;
+  }
+  return prune_unread(made, read);
 }
 
 Result<PassGraph> prune(const PassGraph& in) {
-  const Needed needed = find_needed(in);
   std::vector<bool> read(in.graph.values().size());
   for (const Node& node : in.graph.nodes()) {
     for (const ValueId input : node.inputs) {
       if (input.valid()) read[input.index] = true;
     }
   }
-  Graph out;
-  std::vector<ValueId> map(in.graph.values().size(), kNoValue);
-  for (std::uint32_t v = 0; v < in.graph.values().size(); ++v) {
-    const Value& value = in.graph.values()[v];
-    if (value.kind == ValueKind::temporary) continue;
-    const bool weight = value.kind == ValueKind::constant || value.kind == ValueKind::parameter;
-    if (weight && read[v] && !needed.values[v]) continue;
-    GRAFT_TRY_ASSIGN(map[v], out.add_value_like(value));
-  }
-  for (std::size_t n = 0; n < in.graph.nodes().size(); ++n) {
-    if (!needed.nodes[n]) continue;
-    const Node& node = in.graph.nodes()[n];
-    std::vector<ValueId> inputs;
-    for (const ValueId input : node.inputs) inputs.push_back(input.valid() ? map[input.index] : kNoValue);
-    std::vector<std::string> names;
-    for (const ValueId output : node.outputs) names.push_back(in.graph.value(output).name);
-    GRAFT_TRY_ASSIGN(const NodeId id, out.add_node(node.op, std::move(inputs), node.attrs, node.name, names));
-    for (std::size_t i = 0; i < node.outputs.size(); ++i) {
-      const ValueId made = out.node(id).outputs[i];
-      map[node.outputs[i].index] = made;
-      out.mutable_value(made).source_perm = in.graph.value(node.outputs[i]).source_perm;
-      out.mutable_value(made).storage = in.graph.value(node.outputs[i]).storage;
-    }
-  }
-  for (const Output& output : in.graph.outputs()) out.add_output(output.name, map[output.value.index]);
-  PassGraph made(std::move(out));
-  for (std::size_t v = 0; v < map.size(); ++v) {
-    if (in.pinned[v] && map[v].valid()) made.pin(map[v]);
-  }
-  made.values.clear();
-  for (const ValueId v : in.values) made.values.push_back(v.valid() ? map[v.index] : kNoValue);
-  return made;
+  return prune_unread(in, read);
 }
-
 }  // namespace graft::passes

@@ -1,0 +1,295 @@
+// Attention spelled out: softmax(q k^T * scale + mask) v on [.., heads, tokens, head], however the heads got there.
+#include <algorithm>
+#include <cmath>
+
+#include "runtime/core/op_def.h"
+#include "runtime/passes/canonicalise/masks.h"
+#include "runtime/passes/match.h"
+#include "runtime/passes/passes.h"
+
+namespace graft::passes {
+namespace {
+
+constexpr std::int64_t kMaxHead = 256;  // of the op attention
+
+/// The scores under a softmax, down to the product of queries and keys.
+struct Scores {
+  const Node* product = nullptr;
+  double scale = 1;
+  Visible visible;
+  std::vector<ValueId> masks;  ///< that are told by `visible` now
+};
+
+class Reader {
+ public:
+  Reader(const Rewriter& r, const Match& m) : r_(r), m_(m) {}
+
+  /// Reads v times `scale`, of the shape [.., queries, keys].
+  bool read(ValueId v, double scale, Scores& out, int depth = 8) const {
+    const Node* node = r_.is_inner(v) ? r_.producer(v) : nullptr;
+    if (node == nullptr || depth == 0) return false;
+    const auto inner = [&](std::size_t i, double times) { return read(node->inputs[i], scale * times, out, depth - 1); };
+    switch (node->op) {
+      case Op::matmul:
+        out.product = node;
+        out.scale = scale;
+        return node->inputs.size() == 2;
+      case Op::affine:
+        // A number that is added to all scores changes no weight.
+        return std::isfinite(node->attrs.number("beta")) && inner(0, node->attrs.number("alpha", 1));
+      case Op::reshape: return keeps_matrices(*node) && inner(0, 1);
+      case Op::where: return read_where(*node, scale, out, depth);
+      case Op::add: return read_added(*node, 0, 1, scale, out, depth) || read_added(*node, 1, 1, scale, out, depth);
+      case Op::sub: return read_added(*node, 0, -1, scale, out, depth);
+      default: return false;
+    }
+  }
+
+ private:
+  std::int64_t size(ValueId v, std::size_t from_end) const {
+    const Shape& shape = m_.shape(v);
+    return shape.rank() < from_end ? 1 : shape[shape.rank() - from_end].value();
+  }
+
+  bool keeps_matrices(const Node& view) const {
+    const ValueId x = view.inputs[0], y = view.outputs[0];
+    return m_.shape(x).rank() >= 2 && m_.shape(y).rank() >= 2 && size(x, 1) == size(y, 1) && size(x, 2) == size(y, 2);
+  }
+
+  bool accept(const std::optional<Visible>& visible, ValueId mask, Scores& out) const {
+    if (!visible || (visible->causal && out.visible.causal)) return false;
+    if (visible->causal) out.visible = *visible;
+    out.masks.push_back(mask);
+    return true;
+  }
+
+  /// where(seen, scores, -inf), or the other way round.
+  bool read_where(const Node& node, double scale, Scores& out, int depth) const {
+    const ValueId v = node.outputs[0];
+    for (const std::size_t i : {1, 2}) {
+      const auto fill = m_.number(node.inputs[3 - i]);
+      if (!fill || !(scale * *fill <= kForbidden) || m_.shape(node.inputs[i]) != m_.shape(v)) continue;
+      const auto visible = boolean_mask(m_, node.inputs[0], i == 1, size(v, 2), size(v, 1));
+      return visible && read(node.inputs[i], scale, out, depth - 1) && accept(visible, node.inputs[0], out);
+    }
+    return false;
+  }
+
+  /// scores + mask, where operand i is the scores; scores * b - 1e4 * (1 - b) as well.
+  bool read_added(const Node& node, std::size_t i, double sign, double scale, Scores& out, int depth) const {
+    const ValueId scores = node.inputs[i], mask = node.inputs[1 - i], v = node.outputs[0];
+    if (m_.shape(scores) != m_.shape(v)) return false;
+    const auto visible = additive_mask(m_, mask, sign * scale, size(v, 2), size(v, 1));
+    if (!visible) return false;
+    Scores found = out;
+    if (const Node* kept = r_.is_inner(scores) ? m_.node(Op::mul, scores) : nullptr) {
+      for (const std::size_t k : {0, 1}) {
+        const ValueId seen = kept->inputs[1 - k];
+        const auto same = boolean_mask(m_, seen, true, size(v, 2), size(v, 1));
+        if (!same || same->causal != visible->causal || same->window != visible->window || !is_zero_or_one(seen)) {
+          continue;
+        }
+        if (!read(kept->inputs[k], scale, found, depth - 1) || !accept(visible, mask, found)) return false;
+        found.masks.push_back(seen);
+        out = found;
+        return true;
+      }
+    }
+    if (!read(scores, scale, found, depth - 1) || !accept(visible, mask, found)) return false;
+    out = found;
+    return true;
+  }
+
+  bool is_zero_or_one(ValueId v) const {
+    return std::ranges::all_of(evaluate(m_, v), [](double x) { return x == 0 || x == 1; });
+  }
+
+  const Rewriter& r_;
+  const Match& m_;
+};
+
+/// An operand without the numbers it is multiplied by: its origin, and the moves from there.
+struct Unscaled {
+  ValueId origin;
+  std::vector<const Node*> moves;  ///< the first one last
+  double scale = 1;
+};
+
+Unscaled unscaled(const Rewriter& r, ValueId v) {
+  Unscaled out{v, {}, 1};
+  std::vector<const Node*> moves;
+  double scale = 1;
+  for (const Node* node = r.producer(v); node != nullptr && r.is_inner(v); node = r.producer(v)) {
+    if (node->op == Op::reshape || node->op == Op::transpose || node->op == Op::expand) {
+      moves.push_back(node);
+    } else if (node->op == Op::affine && node->attrs.number("beta") == 0) {
+      scale *= node->attrs.number("alpha", 1);
+      out = {node->inputs[0], moves, scale};
+    } else {
+      break;
+    }
+    v = node->inputs[0];
+  }
+  return out;
+}
+
+/// Matrices [batch, heads, rows, columns], from a tensor [.., rows, columns].
+struct Heads {
+  Dim batch, heads;
+};
+
+struct Found {
+  ValueId root;
+  const Node* mixed = nullptr;  ///< weights times values
+  Scores scores;
+  Unscaled q, k;
+  ValueId v;
+  Heads heads;
+  Dim queries, keys, head;
+  ValueId k_shared = kNoValue;  ///< [batch, fewer heads, 1, keys, head], where several query heads read one
+  ValueId v_shared = kNoValue;
+};
+
+/// x [b, g, 1, s, d], where v is x expanded to [b, g, r, s, d] and seen as [b, g * r, s, d].
+ValueId shared_heads(const Rewriter& r, const Match& m, ValueId v) {
+  const ValueId expanded = r.is_inner(v) ? m.argument(Op::reshape, v) : kNoValue;
+  const ValueId x = expanded.valid() && r.is_inner(expanded) ? m.argument(Op::expand, expanded) : kNoValue;
+  if (!x.valid() || m.shape(x).rank() != 5 || m.shape(v).rank() != 4 || m.shape(expanded).rank() != 5) {
+    return kNoValue;
+  }
+  Shape wanted = m.shape(expanded);
+  wanted[2] = 1;
+  const Shape& full = m.shape(v);
+  const bool fits = m.shape(x) == wanted && wanted[0] == full[0] && wanted[3] == full[2] && wanted[4] == full[3];
+  return fits ? x : kNoValue;
+}
+
+/// How the leading axes are parted into batch and heads: where three axes came from four, as there; where heads were
+/// moved to the front, all of it is heads of one item, so that nothing has to be moved again.
+Heads heads_of(const Match& m, ValueId q) {
+  const Shape& shape = m.shape(q);
+  const std::size_t rank = shape.rank();
+  Dim batch(1);
+  for (std::size_t i = 0; i + 3 < rank; ++i) batch = batch.value() * shape[i].value();
+  if (rank == 2) return {1, 1};
+  if (rank != 3) return {batch, shape[rank - 3]};
+  const ValueId apart = m.argument(Op::reshape, q);
+  if (apart.valid() && m.shape(apart).rank() == 4) {
+    const Shape& four = m.shape(apart);
+    if (four[2] == shape[1] && four[3] == shape[2]) return {four[0], four[1]};
+  }
+  const Node* moved = m.node(Op::transpose, q);
+  if (moved != nullptr && moved->attrs.integers("perm")[0] != 0) return {1, shape[0]};
+  return {shape[0], 1};
+}
+
+bool same_leading(const Shape& a, const Shape& b) {
+  return a.rank() == b.rank() && std::equal(a.begin(), a.end() - 2, b.begin());
+}
+
+std::optional<Found> find(const Rewriter& r, const Match& m, const Node& node) {
+  if (node.op != Op::matmul || node.inputs.size() != 2 || node.attrs.flag("trans_a")) return std::nullopt;
+  const Node* softmax = r.is_inner(node.inputs[0]) ? m.node(Op::softmax, node.inputs[0]) : nullptr;
+  if (softmax == nullptr) return std::nullopt;
+  const Shape& weights = m.shape(softmax->outputs[0]);
+  const std::int64_t axis = softmax->attrs.integer("axis", -1);
+  if (weights.rank() < 2 || (axis != -1 && axis != static_cast<std::int64_t>(weights.rank()) - 1)) return std::nullopt;
+  Found f;
+  f.root = node.outputs[0];
+  f.mixed = &node;
+  if (!Reader(r, m).read(softmax->inputs[0], 1, f.scores)) return std::nullopt;
+  f.q = unscaled(r, f.scores.product->inputs[0]);
+  f.k = unscaled(r, f.scores.product->inputs[1]);
+  f.scores.scale *= f.q.scale * f.k.scale;
+  f.v = node.inputs[1];
+  const Shape& q = m.shape(f.scores.product->inputs[0]);
+  const Shape& k = m.shape(f.scores.product->inputs[1]);
+  const Shape& v = m.shape(f.v);
+  // Nothing is broadcast, and values are as long as keys.
+  if (q.rank() < 2 || !same_leading(q, k) || v.rank() < 2) return std::nullopt;
+  if (m.shape(f.scores.product->outputs[0]) != weights && v.rank() != weights.rank()) return std::nullopt;
+  if (!same_leading(v, weights) || q.elements(0, q.rank() - 2) != v.elements(0, v.rank() - 2)) return std::nullopt;
+  const bool trans_q = f.scores.product->attrs.flag("trans_a");
+  f.queries = q[q.rank() - (trans_q ? 1 : 2)];
+  f.head = q[q.rank() - (trans_q ? 2 : 1)];
+  f.keys = weights.back();
+  const Dim mixed = m.shape(f.root).back();
+  if (f.head != mixed || f.head.value() > kMaxHead || !std::isfinite(f.scores.scale)) return std::nullopt;
+  f.heads = heads_of(m, f.scores.product->inputs[0]);
+  if (v.rank() != q.rank()) f.heads = v.rank() == 4 ? Heads{v[0], v[1]} : f.heads;
+  if (f.k.moves.empty() && f.scores.product->attrs.flag("trans_b") && !node.attrs.flag("trans_b")) {
+    f.k_shared = shared_heads(r, m, f.k.origin);
+    f.v_shared = shared_heads(r, m, f.v);
+    if (!f.k_shared.valid() || !f.v_shared.valid() || m.shape(f.k_shared) != m.shape(f.v_shared)) {
+      f.k_shared = f.v_shared = kNoValue;
+    }
+  }
+  return f;
+}
+
+class Writer {
+ public:
+  Writer(Rewriter& r, const Match& m, const Found& f) : r_(r), m_(m), b_(r.builder()), f_(f) {}
+
+  Status run() {
+    const Attrs& product = f_.scores.product->attrs;
+    const ValueId q = tokens_first(replayed(f_.q), f_.heads.heads, product.flag("trans_a"));
+    const bool shared = f_.k_shared.valid();
+    const ValueId k = shared ? tokens_first(r_.at(f_.k_shared), m_.shape(f_.k_shared)[1], false)
+                             : tokens_first(replayed(f_.k), f_.heads.heads, !product.flag("trans_b"));
+    const ValueId v = shared ? tokens_first(r_.at(f_.v_shared), m_.shape(f_.v_shared)[1], false)
+                             : tokens_first(r_.at(f_.v), f_.heads.heads, f_.mixed->attrs.flag("trans_b"));
+    const Visible& visible = f_.scores.visible;
+    const ValueId y = b_.node(Op::attention, {q, k, v},
+                              {{"scale", f_.scores.scale},
+                               {"causal", std::int64_t{visible.causal}},
+                               {"window", visible.window}},
+                              f_.mixed->name);
+    if (b_.status().ok()) r_.replace(f_.root, b_.reshape(b_.transpose(y, {0, 2, 1, 3}), m_.shape(f_.root)));
+    return b_.status();
+  }
+
+ private:
+  ValueId replayed(const Unscaled& operand) {
+    ValueId x = r_.at(operand.origin);
+    for (std::size_t i = operand.moves.size(); i-- > 0;) {
+      x = b_.node(operand.moves[i]->op, {x}, operand.moves[i]->attrs, operand.moves[i]->name);
+    }
+    return x;
+  }
+
+  /// [.., tokens, head], or with `columns` [.., head, tokens], as [batch, tokens, heads, head].
+  ValueId tokens_first(ValueId x, const Dim& heads, bool columns) {
+    if (!x.valid()) return x;
+    const Shape& shape = b_.shape(x);
+    const Dim rows = shape[shape.rank() - 2], last = shape.back();
+    const ValueId apart = b_.reshape(x, {f_.heads.batch, heads, rows, last});
+    return b_.transpose(apart, columns ? Ints{0, 3, 1, 2} : Ints{0, 2, 1, 3});
+  }
+
+  Rewriter& r_;
+  const Match& m_;
+  Builder& b_;
+  const Found& f_;
+};
+
+Result<bool> attention(Rewriter& r, const Match& m, const Node& node) {
+  auto f = find(r, m, node);
+  if (!f) return false;
+  std::vector<ValueId> leaves = {f->q.origin, f->k_shared.valid() ? f->k_shared : f->k.origin,
+                                 f->v_shared.valid() ? f->v_shared : f->v};
+  leaves.insert(leaves.end(), f->scores.masks.begin(), f->scores.masks.end());
+  if (!m.owns(f->root, leaves)) return false;
+  GRAFT_TRY(Writer(r, m, *f).run());
+  return true;
+}
+
+constexpr Rule kRules[] = {attention};
+
+}  // namespace
+
+Result<PassGraph> canonicalise_attention(const PassGraph& graph, const PrepareOptions&) {
+  return apply_rules(graph, kRules);
+}
+
+}  // namespace graft::passes

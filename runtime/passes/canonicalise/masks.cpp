@@ -1,0 +1,112 @@
+#include "runtime/passes/canonicalise/masks.h"
+
+#include <algorithm>
+
+#include "runtime/core/op_def.h"
+
+namespace graft::passes {
+namespace {
+
+constexpr std::uint64_t kMaxElements = 1 << 24;  // of a mask that is looked at: 4096 by 4096
+
+/// Elements of a tensor as a larger shape repeats them.
+std::vector<double> spread(const std::vector<double>& data, const Shape& from, const Shape& to) {
+  std::vector<double> out;
+  if (data.size() != from.elements() || to.elements() > kMaxElements) return out;
+  const std::vector<std::int64_t> dims = to.values();
+  std::vector<std::uint64_t> strides(dims.size(), 0);
+  std::uint64_t stride = 1;
+  for (std::size_t i = from.rank(); i-- > 0;) {
+    const std::size_t at = dims.size() - from.rank() + i;
+    if (from[i] != Dim(1)) strides[at] = stride;
+    stride *= static_cast<std::uint64_t>(from[i].value());
+  }
+  out.resize(to.elements());
+  for (std::uint64_t k = 0; k < out.size(); ++k) {
+    std::uint64_t rest = k, at = 0;
+    for (std::size_t i = dims.size(); i-- > 0;) {
+      at += rest % static_cast<std::uint64_t>(dims[i]) * strides[i];
+      rest /= static_cast<std::uint64_t>(dims[i]);
+    }
+    out[k] = data[at];
+  }
+  return out;
+}
+
+std::vector<double> evaluate_within(const Match& m, ValueId v, int depth) {
+  const Shape& shape = m.shape(v);
+  if (!shape.is_constant() || shape.elements() > kMaxElements || depth == 0) return {};
+  if (const auto known = m.number(v)) return std::vector<double>(shape.elements(), *known);
+  const NodeId producer = m.value(v).producer;
+  if (!producer.valid()) return m.contents(v);
+  const Node& node = m.source().node(producer);
+  const auto in = [&](std::size_t i) { return evaluate_within(m, node.inputs[i], depth - 1); };
+  const auto as_shape = [&](std::size_t i) { return spread(in(i), m.shape(node.inputs[i]), shape); };
+  switch (node.op) {
+    case Op::reshape: return in(0);
+    case Op::cast: return m.value(v).dtype == DType::f32 ? in(0) : std::vector<double>();
+    case Op::expand: return as_shape(0);
+    case Op::affine: {
+      std::vector<double> out = in(0);
+      for (double& x : out) x = x * node.attrs.number("alpha", 1) + node.attrs.number("beta");
+      return out;
+    }
+    case Op::where: {
+      const std::vector<double> condition = as_shape(0), yes = as_shape(1), no = as_shape(2);
+      if (condition.empty() || yes.empty() || no.empty()) return {};
+      std::vector<double> out(condition.size());
+      for (std::size_t k = 0; k < out.size(); ++k) out[k] = condition[k] != 0 ? yes[k] : no[k];
+      return out;
+    }
+    default: return {};
+  }
+}
+
+/// 1 where a key is seen, of [queries, keys].
+std::optional<Visible> as_band(const std::vector<char>& seen, std::int64_t queries, std::int64_t keys) {
+  const auto sees = [&](std::int64_t i, std::int64_t j) { return seen[static_cast<std::size_t>(i * keys + j)] != 0; };
+  if (std::ranges::all_of(seen, [](char one) { return one != 0; })) return Visible{};
+  // Query i stands at key i + keys - queries; the last one tells how far back is seen.
+  const std::int64_t offset = keys - queries;
+  std::int64_t window = 0;
+  for (std::int64_t j = 0; j < keys && !sees(queries - 1, j); ++j) window = keys - 1 - j;
+  for (std::int64_t i = 0; i < queries; ++i) {
+    if (i + offset < 0) return std::nullopt;  // it would see no key: a mean of all where masks are finite
+    for (std::int64_t j = 0; j < keys; ++j) {
+      const std::int64_t back = i + offset - j;
+      if (sees(i, j) != (back >= 0 && (window == 0 || back < window))) return std::nullopt;
+    }
+  }
+  return Visible{true, window};
+}
+
+/// Of a mask of rank 2 and more, all leading axes 1.
+std::vector<double> matrix(const Match& m, ValueId v, std::int64_t queries, std::int64_t keys) {
+  const Shape& shape = m.shape(v);
+  if (shape.elements() != static_cast<std::uint64_t>(queries * keys) || shape.rank() < 2) return {};
+  if (shape.back() != Dim(keys) || shape[shape.rank() - 2] != Dim(queries)) return {};
+  return evaluate(m, v);
+}
+
+}  // namespace
+
+std::vector<double> evaluate(const Match& m, ValueId v) { return evaluate_within(m, v, 8); }
+
+std::optional<Visible> additive_mask(const Match& m, ValueId v, double sign, std::int64_t queries, std::int64_t keys) {
+  const std::vector<double> added = matrix(m, v, queries, keys);
+  std::vector<char> seen;
+  for (const double x : added) {
+    if (x != 0 && !(sign * x <= kForbidden)) return std::nullopt;
+    seen.push_back(x == 0);
+  }
+  return seen.empty() ? std::nullopt : as_band(seen, queries, keys);
+}
+
+std::optional<Visible> boolean_mask(const Match& m, ValueId v, bool seen, std::int64_t queries, std::int64_t keys) {
+  const std::vector<double> condition = matrix(m, v, queries, keys);
+  std::vector<char> visible;
+  for (const double x : condition) visible.push_back((x != 0) == seen);
+  return visible.empty() ? std::nullopt : as_band(visible, queries, keys);
+}
+
+}  // namespace graft::passes
