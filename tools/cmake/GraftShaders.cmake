@@ -36,6 +36,11 @@ endif()
 file(GLOB_RECURSE GRAFT_SHADER_FILES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/shaders/*.comp)
 file(GLOB_RECURSE GRAFT_SHADER_INCLUDES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/shaders/*.glsl ${PROJECT_SOURCE_DIR}/shaders/*.h)
 set(GRAFT_SHADER_DIR ${PROJECT_BINARY_DIR}/generated/shaders)
+# glslang writes paths into a depfile as they are: one with a space would read as two.
+set(depfiles ON)
+if("${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}" MATCHES " .* ")
+  set(depfiles OFF)
+endif()
 file(MAKE_DIRECTORY ${GRAFT_SHADER_DIR})
 
 set(feature_bits "")
@@ -90,10 +95,16 @@ foreach(shader IN LISTS GRAFT_SHADER_FILES)
       continue()
     endif()
     set(header ${GRAFT_SHADER_DIR}/${name}.spv.h)
+    set(depfile ${GRAFT_SHADER_DIR}/${name}.d)
+    if(depfiles)
+      set(depends ${shader} DEPFILE ${depfile})
+    else()
+      set(depends ${shader} ${GRAFT_SHADER_INCLUDES})
+    endif()
     add_custom_command(OUTPUT ${header}
-      COMMAND ${GLSLANG_VALIDATOR} -V --target-env ${env} --quiet ${flags} -I${PROJECT_SOURCE_DIR}
+      COMMAND ${GLSLANG_VALIDATOR} -V --target-env ${env} --quiet ${flags} -I${PROJECT_SOURCE_DIR} --depfile ${depfile}
               --vn ${name}_words -o ${header} ${shader}
-      DEPENDS ${shader} ${GRAFT_SHADER_INCLUDES}
+      DEPENDS ${depends}
       COMMENT "Shader ${name}" VERBATIM)
     list(APPEND GRAFT_SHADER_OUTPUTS ${header})
     string(APPEND includes "#include \"shaders/${name}.spv.h\"\n")
