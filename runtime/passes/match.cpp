@@ -229,6 +229,7 @@ Result<PassGraph> apply_rules(const PassGraph& graph, std::span<const Rule> rule
   for (const Node& node : graph.graph.nodes()) {
     bool done = false;
     for (const Rule rule : rules) {
+      if (node.outputs.empty()) break;  // it only mutates
       GRAFT_TRY_ASSIGN(done, rule(rewriter, match, node));
       if (done) break;
     }
