@@ -3,11 +3,16 @@
 
 #include <cstddef>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "runtime/core/graph.h"
 
 namespace graft {
+
+/// In the names of nodes that are not the source's own: transposes that an importer puts around ops which know one order
+/// of axes alone.
+inline constexpr std::string_view kLayoutSuffix = "/layout";
 
 /// The dims as the source model orders them: source axis source_perm[i] is graft's axis i.
 Shape source_shape(const Value& value);

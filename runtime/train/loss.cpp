@@ -92,6 +92,11 @@ Result<LossNodes> add_cross_entropy(Graph& graph, ValueId prediction, const Loss
   return loss;
 }
 
+/// Another name of the same tensor.
+bool is_same_view(const Graph& graph, const Node& node) {
+  return node.op == Op::reshape && graph.value(node.inputs[0]).shape == graph.value(node.outputs[0]).shape;
+}
+
 }  // namespace
 
 Result<ValueId> loss_input(const Graph& graph, const LossOptions& options, std::string* note) {
@@ -104,7 +109,10 @@ Result<ValueId> loss_input(const Graph& graph, const LossOptions& options, std::
     return invalid("No loss can be taken of \"", graph.value(value).name, "\": it is of type ",
                    dtype_name(graph.value(value).dtype), ".");
   }
-  const NodeId producer = graph.value(value).producer;
+  NodeId producer = graph.value(value).producer;
+  while (producer.valid() && is_same_view(graph, graph.node(producer))) {
+    producer = graph.value(graph.node(producer).inputs[0]).producer;
+  }
   if (!producer.valid()) return value;
   const Op op = graph.node(producer).op;
   const bool softmax = options.kind == Loss::cross_entropy && (op == Op::softmax || op == Op::log_softmax);

@@ -42,6 +42,7 @@ std::vector<Layer> layers_of(const Graph& graph, const Graph& bound) {
   std::vector<bool> counted(graph.values().size());
   for (std::size_t i = 0; i < graph.nodes().size(); ++i) {
     const Node& node = graph.nodes()[i];
+    if (node.op == Op::transpose && node.name.find(kLayoutSuffix) != std::string::npos) continue;
     Layer layer{node.name, std::string(op_name(node.op)), source_shape(graph.value(node.outputs[0])).text(), 0, 0, 0};
     for (const ValueId id : node.inputs) {
       if (!id.valid() || counted[id.index]) continue;

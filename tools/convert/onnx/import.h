@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "runtime/core/source_order.h"
 #include "tools/convert/onnx/convert_onnx.h"
 
 namespace graft::convert {
@@ -144,11 +145,12 @@ class NodeContext {
 
   // Making nodes.
   ValueId emit(Op op, std::vector<ValueId> inputs, Attrs attrs = {});
-  std::vector<ValueId> emit_all(Op op, std::vector<ValueId> inputs, Attrs attrs = {});
+  /// Nodes are named as the source's node, or as said.
+  std::vector<ValueId> emit_all(Op op, std::vector<ValueId> inputs, Attrs attrs = {}, std::string_view name = {});
   ValueId constant(const HostTensor& contents);
   ValueId full(Shape shape, double value, DType dtype = DType::f32);
   ValueId reshape(ValueId value, Shape shape);
-  ValueId transpose(ValueId value, const Perm& perm);
+  ValueId transpose(ValueId value, const Perm& perm, std::string_view name = {});
   ValueId expand(ValueId value, Shape shape);
   ValueId cast(ValueId value, DType dtype);
   const Shape& shape_of(ValueId value) const;

@@ -105,12 +105,13 @@ Result<std::optional<Ints>> NodeContext::ints_of(std::string_view attr_name, std
   return std::optional<Ints>(std::move(values));
 }
 
-std::vector<ValueId> NodeContext::emit_all(Op op, std::vector<ValueId> inputs, Attrs attrs) {
+std::vector<ValueId> NodeContext::emit_all(Op op, std::vector<ValueId> inputs, Attrs attrs, std::string_view name) {
   if (!status_.ok()) return {};
   const std::string stem = cat(base_, "#", emitted_++);
   Graph& graph = importer_.model_.graph;
   const std::string first = graph.find_value(stem).valid() ? std::string() : stem;
-  auto made = graph.add_node(op, std::move(inputs), std::move(attrs), base_, {first});
+  auto made =
+      graph.add_node(op, std::move(inputs), std::move(attrs), name.empty() ? std::string_view(base_) : name, {first});
   if (!made.ok()) {
     // The importer names the source's node; the context that the graph adds would say it twice.
     const std::string& message = made.status().message();
@@ -148,9 +149,10 @@ ValueId NodeContext::reshape(ValueId value, Shape shape) {
   return emit(Op::reshape, {value}, {{"shape", std::move(shape)}});
 }
 
-ValueId NodeContext::transpose(ValueId value, const Perm& perm) {
+ValueId NodeContext::transpose(ValueId value, const Perm& perm, std::string_view name) {
   if (simplified(perm).empty()) return value;
-  return emit(Op::transpose, {value}, {{"perm", Ints(perm.begin(), perm.end())}});
+  const auto made = emit_all(Op::transpose, {value}, {{"perm", Ints(perm.begin(), perm.end())}}, name);
+  return made.empty() ? kNoValue : made[0];
 }
 
 ValueId NodeContext::expand(ValueId value, Shape shape) {
@@ -178,9 +180,17 @@ bool NodeContext::wants(std::size_t k) const {
 
 void NodeContext::out_typed(std::size_t k, ValueId value, ElemType type, const Perm& perm) {
   if (!status_.ok() || !value.valid() || k >= node.outputs.size() || node.outputs[k].empty()) return;
-  Perm back(perm.size());
-  for (std::size_t i = 0; i < perm.size(); ++i) back[perm[i]] = static_cast<std::uint8_t>(i);
-  value = transpose(value, back);
+  const auto is_own = [&] { return importer_.model_.graph.value(value).name.starts_with(base_ + "#"); };
+  if (!perm.empty()) {
+    // What the op gave is the same value, with its axes in another order.
+    if (is_own()) importer_.model_.graph.mutable_value(value).source_perm = perm;
+    Perm back(perm.size());
+    for (std::size_t i = 0; i < perm.size(); ++i) back[perm[i]] = static_cast<std::uint8_t>(i);
+    value = transpose(value, back, base_ + std::string(kLayoutSuffix));
+  }
+  if (!value.valid()) return;
+  // Every value of the source has a node of its own: a view of what has a name already.
+  if (!is_own()) value = emit(Op::reshape, {value}, {{"shape", shape_of(value)}});
   if (!value.valid()) return;
   const std::string& name = node.outputs[k];
   Record* existing = importer_.find(name);
@@ -189,15 +199,16 @@ void NodeContext::out_typed(std::size_t k, ValueId value, ElemType type, const P
   record.value = value;
   record.perm = {};
   record.shape = shape_of(value);
-  // A value that came in under a name of its own (an alias) keeps that name.
-  const Value& made = importer_.model_.graph.value(value);
-  if (made.producer.valid() && made.name.compare(0, base_.size() + 1, base_ + "#") == 0) {
-    static_cast<void>(importer_.model_.graph.rename_value(value, name));
-  }
+  static_cast<void>(importer_.model_.graph.rename_value(value, name));
 }
 
 void NodeContext::alias(std::size_t k, std::size_t input) {
   if (!status_.ok() || k >= node.outputs.size() || node.outputs[k].empty()) return;
+  if (!records_[input]->host) {
+    out_typed(k, in(input), records_[input]->type);
+    return;
+  }
+  // Another name of a weight or constant.
   Record* existing = importer_.find(node.outputs[k]);
   if (existing == nullptr) {
     importer_.by_name_[node.outputs[k]] = records_[input];

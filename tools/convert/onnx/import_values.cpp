@@ -93,7 +93,7 @@ Result<ValueId> Importer::value_in(Record& record, const Perm& perm) {
   Ints moves;
   for (const std::uint8_t axis : to) moves.push_back(std::find(from.begin(), from.end(), axis) - from.begin());
   GRAFT_TRY_ASSIGN(const NodeId node, model_.graph.add_node(Op::transpose, {record.value}, {{"perm", std::move(moves)}},
-                                                            record.name + "/layout"));
+                                                            cat(record.name, kLayoutSuffix)));
   const ValueId value = model_.graph.node(node).outputs[0];
   record.others[perm] = value;
   return value;
