@@ -142,7 +142,7 @@ def fault(tool, stem, pattern):
     if not error <= TOLERANCE:
         return f"its output is off by {error:.2g}"
     bound = ["--bind", f"batch={expected.shape[0]}"] if stem.endswith(".dynamic") else []
-    plan = json.loads(graft(tool, "plan", f"{stem}.graft", "--mode", "infer", "--json", *bound)[0])
+    plan = json.loads(graft(tool, "plan", f"{stem}.graft", "--mode", "infer", "--json", "--no-fusion", *bound)[0])
     ops = collections.Counter(layer["op"] for layer in plan["plans"][0]["layers"] if layer["op"] not in MOVES)
     if ops != pattern.ops:
         return "became " + ", ".join(f"{n} {op}" for op, n in ops.items())
