@@ -7,8 +7,8 @@ equal, where only values show it. w[K,C,3,3] is a weight of that shape, {0,C*H} 
 
 import collections
 
-# B: the batch. K: channels that a convolution makes. G: groups. M: another width. C, H, W, D: an input's axes.
-DISTINCT = {"B": 2, "C": 3, "H": 4, "W": 5, "K": 6, "D": 7, "M": 8, "G": 3}
+# B: the batch. K: channels that a convolution makes. G, M: other widths. C, H, W, D: an input's axes.
+DISTINCT = {"B": 2, "C": 3, "H": 4, "W": 5, "K": 6, "D": 7, "M": 8, "G": 6}
 EQUAL = dict.fromkeys("BCHWKDMG", 4)
 
 # outputs: what the network gives; the last node's output by default. wrt: values on the way to differentiate for too.
@@ -37,18 +37,18 @@ row("conv, a rotation of the axes", IMAGE, CONV + "y = Transpose(c) perm=1,2,3,0
 row("conv, axes reversed", IMAGE, CONV + "y = Transpose(c)", equal=True)
 row("conv, batch and channels swapped", IMAGE, CONV + "y = Transpose(c) perm=1,0,2,3")
 row("conv, height and width swapped", IMAGE, CONV + "y = Transpose(c) perm=0,1,3,2", train="mse", equal=True)
-row("grouped conv", IMAGE, "c = Conv(x, w[2*C,1,3,2], b[2*C]) group=C | y = Transpose(c) perm=0,3,1,2")
-row("strided conv", IMAGE, "c = Conv(x, w[K,C,3,2]) strides=2,1, pads=1,0,1,1 | y = Transpose(c) perm=3,0,1,2")
-row("dilated conv", IMAGE, "c = Conv(x, w[K,C,2,2], b[K]) dilations=2,1 | y = Transpose(c) perm=2,3,0,1")
+row("grouped conv", IMAGE, "c = Conv(x, w[2*C,1,2,1], b[2*C]) group=C | y = Transpose(c) perm=0,3,1,2")
+row("strided conv", IMAGE, "c = Conv(x, w[K,C,3,2]) strides=1,2, pads=1,0,1,1 | y = Transpose(c) perm=3,0,1,2")
+row("dilated conv", IMAGE, "c = Conv(x, w[K,C,1,3], b[K]) dilations=1,2, pads=0,1,0,1 | y = Transpose(c) perm=2,3,0,1")
 row("conv 1d", LINE, CONV_1D + "y = Transpose(c) perm=0,2,1", wrt="c", train="mse", equal=True)
 row("conv 1d, a rotation", LINE, CONV_1D + "y = Transpose(c) perm=1,2,0", equal=True)
 row("transposed conv", IMAGE, "c = ConvTranspose(x, w[C,K,3,3], b[K]) strides=2,2 | y = Transpose(c) perm=0,2,3,1", wrt="c",
     equal=True)
 row("grouped transposed conv", IMAGE, "c = ConvTranspose(x, w[C,M,2,3], b[M*C]) group=C | y = Transpose(c) perm=1,2,3,0")
 row("transposed conv 1d", LINE, "c = ConvTranspose(x, w[C,K,3], b[K]) strides=2, pads=1,1 | y = Transpose(c) perm=2,0,1")
-row("max pool", IMAGE, "c = MaxPool(x) kernel_shape=2,3 | y = Transpose(c) perm=0,2,3,1", wrt="c", equal=True)
-row("max pool 1d", LINE, "c = MaxPool(x) kernel_shape=2, strides=2 | y = Transpose(c) perm=2,0,1")
-row("average pool", IMAGE, "c = AveragePool(x) kernel_shape=2,2, strides=2,1 | y = Transpose(c) perm=1,2,3,0", equal=True)
+row("max pool", IMAGE, "c = MaxPool(x) kernel_shape=3,3, pads=1,1,1,1 | y = Transpose(c) perm=0,2,3,1", wrt="c", equal=True)
+row("max pool 1d", LINE, "c = MaxPool(x) kernel_shape=3, pads=1,1 | y = Transpose(c) perm=2,0,1")
+row("average pool", IMAGE, "c = AveragePool(x) kernel_shape=2,2, pads=1,1,0,0 | y = Transpose(c) perm=1,2,3,0", equal=True)
 row("global average pool", IMAGE, CONV + "p = GlobalAveragePool(c) | y = Transpose(p) perm=1,2,3,0", wrt="p")
 row("global max pool", IMAGE, CONV + "p = GlobalMaxPool(c) | y = Transpose(p) perm=0,2,3,1")
 row("batch norm", IMAGE, "c = BatchNormalization(x, g[C], h[C], m[C], +v[C]) | y = Transpose(c) perm=0,2,3,1", wrt="c", equal=True)
@@ -64,7 +64,7 @@ row("elementwise ops", IMAGE, CONV + "r = Tanh(c) | e = Exp(r) | y = Transpose(e
 row("prelu", IMAGE, CONV + "r = PRelu(c, s[K,1,1]) | y = Transpose(r) perm=0,3,2,1")
 row("two convs", IMAGE, CONV + "r = Relu(c) | d = Conv(r, u[M,K,1,1]) | y = Transpose(d) perm=0,2,3,1", wrt="r", train="mse")
 row("sum of two convs", IMAGE, CONV + "d = Conv(x, u[K,C,1,1]) | s = Add(c, d) | y = Transpose(s) perm=2,3,1,0")
-row("conv of a transposed input", {"x": "B,H,W,C"}, "i = Transpose(x) perm=0,3,1,2 | c = Conv(i, w[K,C,3,3]) | "
+row("conv of a transposed input", {"x": "B,H,W,C"}, "i = Transpose(x) perm=0,3,1,2 | c = Conv(i, w[K,C,3,3]) pads=1,1,1,1 | "
     "y = Transpose(c) perm=0,2,3,1", wrt="i", train="mse", equal=True)
 
 # --- transpose, op, transpose back
@@ -91,9 +91,9 @@ row("a scalar", IMAGE, CONV + LAST + "s = Mul(t, 0.5) | z = Sub(1.5, s) | y = Tr
 row("concat of transposed values", IMAGE, CONV + "d = Relu(x) | t = Transpose(c) perm=0,2,3,1 | u = Transpose(d) perm=0,2,3,1 | "
     "s = Concat(t, u) axis=3 | " + FIRST, wrt="t", equal=True)
 row("concat, then last", IMAGE, CONV + "s = Concat(c, x) axis=1 | y = Transpose(s) perm=0,2,3,1")
-row("split", IMAGE, CONV + LAST + "s, z = Split(t, {1,K-1}) axis=3 | " + FIRST, "y z", wrt="t")
-row("slice", IMAGE, CONV + LAST + "s = Slice(t, {1,0}, {3,K}, {1,3}, {1,2}) | " + FIRST, wrt="s", equal=True)
-row("pad", IMAGE, CONV + LAST + "s = Pad(t, {0,1,0,0,0,0,2,1}) | " + FIRST)
+row("split", IMAGE, CONV.replace("K", "M") + LAST + "s, z = Split(t, {1,M-1}) axis=3 | " + FIRST, "y z", wrt="t")
+row("slice", IMAGE, CONV + LAST + "s = Slice(t, {0,2}, {3,K}, {1,3}, {1,1}) | " + FIRST, wrt="s", equal=True)
+row("pad", IMAGE, CONV + LAST + "s = Pad(t, {0,0,0,0,0,0,2,2}) | " + FIRST)
 row("gather", IMAGE, CONV + LAST + "s = Gather(t, {2,0,1}) axis=2 | " + FIRST)
 row("flatten", IMAGE, CONV + LAST + "y = Flatten(t) axis=1", train="mse", equal=True)
 row("flatten and gemm", IMAGE, CONV + LAST + "f = Flatten(t) axis=1 | y = Gemm(f, u[M,H*W*K], v[M]) transB=1", wrt="f", train="ce",
@@ -110,11 +110,12 @@ row("gemm of a transposed matrix", {"x": "B,C"}, "t = Transpose(x) perm=1,0 | s 
 row("squeeze", {"x": "B,C,1,W"}, CONV + LAST + "s = Squeeze(t, {1}) | y = Transpose(s) perm=2,1,0")
 row("unsqueeze", LINE, CONV_1D + "t = Transpose(c) perm=0,2,1 | s = Unsqueeze(t, {1}) | y = Transpose(s) perm=3,1,2,0", wrt="t")
 row("class map", IMAGE, CONV + LAST + "s = MatMul(t, u[K,M]) | " + FIRST, train="ce", equal=True)
-row("class map of a sequence", LINE, "t = Transpose(x) perm=0,2,1 | s = MatMul(t, u[C,M]) | y = Transpose(s) perm=0,2,1", train="ce")
+row("class map of a sequence", LINE,
+    "t = Transpose(x) perm=0,2,1 | s = MatMul(t, u[C,M]) | y = Transpose(s) perm=0,2,1", train="ce")
 row("shuffled channels", {"x": "B,C*G,H,W"}, "c = Relu(x) | r = Reshape(c, {0,G,C,H,W}) | t = Transpose(r) perm=0,2,1,3,4 | "
     "y = Reshape(t, {0,C*G,H,W})", wrt="t", train="mse")
-row("heads", {"x": "B,H,4*C"}, "r = Reshape(x, {0,H,4,C}) | q = Transpose(r) perm=0,2,1,3 | k = Transpose(r) perm=0,2,3,1 | "
-    "s = MatMul(q, k) | p = Softmax(s) axis=-1 | m = MatMul(p, q) | t = Transpose(m) perm=0,2,1,3 | y = Reshape(t, {0,H,4*C})",
+row("heads", {"x": "B,H,D*C"}, "r = Reshape(x, {0,H,D,C}) | q = Transpose(r) perm=0,2,1,3 | k = Transpose(r) perm=0,2,3,1 | "
+    "s = MatMul(q, k) | p = Softmax(s) axis=-1 | m = MatMul(p, q) | t = Transpose(m) perm=0,2,1,3 | y = Reshape(t, {0,H,D*C})",
     wrt="q k", train="mse", equal=True)
 
 # --- einsum
@@ -129,11 +130,13 @@ row("the transpose and its value", IMAGE, CONV + "z = Transpose(c) perm=0,2,3,1 
 row("two transposes of a value", IMAGE, CONV + "y = Transpose(c) perm=0,2,3,1 | z = Transpose(c) perm=1,2,3,0", "y z", wrt="c",
     equal=True)
 row("a transposed input and itself", IMAGE, "z = Relu(x) | y = Transpose(x) perm=3,1,0,2", "y z")
-row("both used", {"x": "B,H,C"}, "t = Transpose(x) perm=0,2,1 | y = MatMul(t, x)", wrt="t", train="mse", equal=True)
+row("both used", {"x": "B,H,C"},
+    "t = Transpose(x) perm=0,2,1 | q = MatMul(x, u[C,M]) | y = MatMul(t, q)", wrt="t q", train="mse", equal=True)
 row("both used behind a conv", IMAGE, CONV + LAST + "q = MatMul(t, u[K,K]) | r = Transpose(q) perm=0,3,1,2 | y = Add(r, c)",
     wrt="t c r", equal=True)
 row("identity of a transposed value", IMAGE, CONV + LAST + "y = Identity(t)", wrt="t", equal=True)
-row("identity before and behind", IMAGE, CONV + "i = Identity(c) | t = Transpose(i) perm=1,2,3,0 | j = Identity(t) | y = Identity(j)")
+row("identity before and behind", IMAGE,
+    CONV + "i = Identity(c) | t = Transpose(i) perm=1,2,3,0 | j = Identity(t) | y = Identity(j)")
 row("an input, rank 3", LINE, "y = Transpose(x) perm=1,2,0", wrt="", equal=True)
 row("an input, rank 4", IMAGE, "y = Transpose(x) perm=0,2,3,1", train="mse", equal=True)
 row("an input, rank 4, a rotation", IMAGE, "y = Transpose(x) perm=1,2,3,0", equal=True)
@@ -141,8 +144,8 @@ row("an input, rank 5", VOLUME, "y = Transpose(x) perm=0,2,3,4,1", equal=True)
 row("an input, rank 5, reversed", VOLUME, "y = Transpose(x)")
 row("elementwise ops of rank 5", VOLUME, "c = Tanh(x) | t = Transpose(c) perm=0,2,3,4,1 | m = Mul(t, a[C]) | "
     "y = Transpose(m) perm=1,2,3,4,0", wrt="t")
-row("softmax of rank 5", VOLUME, "t = Transpose(x) perm=4,0,3,1,2 | s = Softmax(t) axis=3 | y = Transpose(s) perm=1,3,4,2,0", wrt="s",
-    equal=True)
+row("softmax of rank 5", VOLUME, "t = Transpose(x) perm=4,0,3,1,2 | s = Softmax(t) axis=3 | "
+    "y = Transpose(s) perm=1,3,4,2,0", wrt="s", equal=True)
 row("two rotations", IMAGE, "t = Transpose(x) perm=1,2,3,0 | y = Transpose(t) perm=1,2,3,0", wrt="t", equal=True)
 row("a transpose and its inverse", IMAGE, CONV + LAST + "y = Transpose(t) perm=0,3,1,2", wrt="t")
 row("convs with a transpose between", IMAGE, CONV + "t = Transpose(c) perm=0,2,1,3 | y = Conv(t, u[M,H,1,1])", wrt="t", train="mse",

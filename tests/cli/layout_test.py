@@ -192,6 +192,9 @@ class Layouts(cli.CliTest):
     def check_shapes(self, network):
         told = json.loads(self.graft("info", "net.graft", "--json"))
         values = network.values()
+        for name in network.row.outputs:  # the row itself: sizes, other than 1, that all differ
+            sizes = [n for n in values[name].shape if n != 1]
+            self.assertEqual(len(sizes), len(set(sizes)), f"{name} {sizes}")
         self.assertEqual({o["name"]: o["shape"] for o in told["outputs"]},
                          {n: str(list(values[n].shape)) for n in network.row.outputs})
         self.assertEqual({i["name"]: i["shape"] for i in told["inputs"]},
