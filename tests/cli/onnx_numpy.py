@@ -162,7 +162,7 @@ OPS = {
     "Conv": conv,
     "ConvTranspose": conv_transpose,
     "MaxPool": pool(np.max, -np.inf),
-    "AveragePool": pool(np.mean, 0),
+    "AveragePool": pool(np.nanmean, np.nan),  # padding does not count
     "GlobalAveragePool": global_pool(np.mean),
     "GlobalMaxPool": global_pool(np.max),
     "BatchNormalization": batch_norm,
