@@ -1,0 +1,252 @@
+"""Spellings that PyTorch 1.13 does not write: TensorFlow's (as tf2onnx has them) and single nodes of later opsets, built
+node by node, with what they mean in numpy. See patterns.py."""
+
+import math
+
+import numpy as np
+from onnx import TensorProto, helper, numpy_helper
+
+from pattern import Handmade
+
+BATCH, TOKENS, HEADS, HEAD = 2, 5, 3, 4
+WIDTH = HEADS * HEAD
+
+
+def floats(seed, *shape, low=None):
+    rng = np.random.default_rng(seed)
+    return (rng.normal(size=shape) if low is None else rng.uniform(low, low + 1, shape)).astype(np.float32)
+
+
+class Net:
+    """net.Add(a, b) appends a node and returns its output's name; arrays become constants."""
+
+    def __init__(self, **inputs):
+        self.inputs, self.nodes, self.constants = inputs, [], []
+
+    def name_of(self, operand):
+        if operand is None or isinstance(operand, str):
+            return operand or ""
+        array = np.asarray(operand, dtype=None if isinstance(operand, np.ndarray) else np.float32)
+        self.constants.append(numpy_helper.from_array(array, f"const{len(self.constants)}"))
+        return self.constants[-1].name
+
+    def __getattr__(self, op):
+        def add(*operands, **attributes):
+            out = f"value{len(self.nodes)}"
+            self.nodes.append(helper.make_node(op, [self.name_of(i) for i in operands], [out], **attributes))
+            return out
+        return add
+
+    def finish(self, opset, expected, **ops):
+        self.nodes[-1].output[0] = "output"
+        kinds = {np.dtype(np.float32): TensorProto.FLOAT, np.dtype(np.int64): TensorProto.INT64}
+        graph = helper.make_graph(
+            self.nodes, "pattern",
+            [helper.make_tensor_value_info(n, kinds[a.dtype], a.shape) for n, a in self.inputs.items()],
+            [helper.make_tensor_value_info("output", TensorProto.FLOAT, expected.shape)], self.constants)
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+        model.ir_version = 8
+        return Handmade(model, self.inputs, {"output": expected.astype(np.float32)}, ops)
+
+
+def softmax(x):
+    powers = np.exp(x - x.max(-1, keepdims=True))
+    return powers / powers.sum(-1, keepdims=True)
+
+
+def attention(q, k, v, scale=None, mask=0.0):
+    """[batch, heads, tokens, head]; fewer key heads than query heads serve several each."""
+    times = q.shape[1] // k.shape[1]
+    k, v = k.repeat(times, 1), v.repeat(times, 1)
+    return softmax(q @ k.swapaxes(-1, -2) * (scale or q.shape[-1] ** -0.5) + mask) @ v
+
+
+def causal(tokens):
+    return np.triu(np.full((tokens, tokens), -np.inf), 1)
+
+
+def heads(x, count):
+    return x.reshape(*x.shape[:2], count, -1).swapaxes(1, 2)
+
+
+def merged(x):
+    return x.swapaxes(1, 2).reshape(x.shape[0], x.shape[2], -1)
+
+
+def layer_norm(x, weight, bias, epsilon):
+    centred = x - x.mean(-1, keepdims=True)
+    return centred / np.sqrt((centred ** 2).mean(-1, keepdims=True) + epsilon) * weight + bias
+
+
+def gelu(x):
+    return x * 0.5 * (1 + np.vectorize(math.erf)(x / math.sqrt(2)))
+
+
+def gelu_tanh(x):
+    return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x ** 3)))
+
+
+def ints(*values):
+    return np.array(values, np.int64)
+
+
+def tf_layer_norm():
+    """tf.nn.batch_normalization's order: x * inv + (beta - mean * inv)."""
+    x, weight, bias = floats(1, BATCH, TOKENS, WIDTH), floats(2, WIDTH, low=0.5), floats(3, WIDTH)
+    net = Net(x=x)
+    mean = net.ReduceMean("x", axes=[-1], keepdims=1)
+    difference = net.Sub("x", mean)
+    variance = net.ReduceMean(net.Mul(difference, difference), axes=[-1], keepdims=1)
+    inverse = net.Mul(net.Reciprocal(net.Sqrt(net.Add(variance, 1e-3))), weight)
+    net.Add(net.Mul("x", inverse), net.Sub(bias, net.Mul(mean, inverse)))
+    return net.finish(13, layer_norm(x, weight, bias, 1e-3), layer_norm=1)
+
+
+def tf_gelu():
+    x = floats(4, BATCH, TOKENS, WIDTH)
+    net = Net(x=x)
+    net.Mul("x", net.Mul(net.Add(net.Erf(net.Mul("x", 0.70710678)), 1.0), 0.5))
+    return net.finish(13, gelu(x), gelu=1)
+
+
+def tf_gelu_tanh():
+    x = floats(5, BATCH, TOKENS, WIDTH)
+    net = Net(x=x)
+    cubed = net.Mul(net.Pow("x", 3.0), 0.044715)
+    net.Mul("x", net.Mul(net.Add(net.Tanh(net.Mul(net.Add("x", cubed), 0.79788458)), 1.0), 0.5))
+    return net.finish(13, gelu_tanh(x), gelu=1)
+
+
+def tf_swish():
+    x = floats(6, BATCH, TOKENS, WIDTH)
+    net = Net(x=x)
+    net.Mul("x", net.Sigmoid("x"))
+    return net.finish(13, x / (1 + np.exp(-x)), silu=1)
+
+
+def tf_attention():
+    """BERT's of TensorFlow: [batch * tokens, width] products, scores times a constant, a mask added."""
+    x = floats(7, BATCH, TOKENS, WIDTH)
+    weights = [floats(8 + i, WIDTH, WIDTH) * 0.3 for i in range(4)]
+    biases = [floats(12 + i, WIDTH) for i in range(4)]
+    net = Net(x=x)
+    flat = net.Reshape("x", ints(-1, WIDTH))
+    q, k, v = (net.Reshape(net.Add(net.MatMul(flat, w), b), ints(BATCH, TOKENS, HEADS, HEAD))
+               for w, b in zip(weights[:3], biases[:3]))
+    scores = net.MatMul(net.Transpose(q, perm=[0, 2, 1, 3]), net.Transpose(k, perm=[0, 2, 3, 1]))
+    shares = net.Softmax(net.Mul(scores, HEAD ** -0.5), axis=-1)
+    mixed = net.Transpose(net.MatMul(shares, net.Transpose(v, perm=[0, 2, 1, 3])), perm=[0, 2, 1, 3])
+    out = net.Add(net.MatMul(net.Reshape(mixed, ints(-1, WIDTH)), weights[3]), biases[3])
+    net.Reshape(out, ints(BATCH, TOKENS, WIDTH))
+    q, k, v = (heads(x @ w + b, HEADS) for w, b in zip(weights[:3], biases[:3]))
+    expected = merged(attention(q, k, v)) @ weights[3] + biases[3]
+    return net.finish(13, expected, matmul=4, attention=1)
+
+
+def tf_dense():
+    """A dense layer on rank 3 of tf.tensordot: reshape, product, reshape, bias."""
+    x, weight, bias = floats(16, BATCH, TOKENS, WIDTH), floats(17, WIDTH, 8), floats(18, 8)
+    net = Net(x=x)
+    net.Add(net.Reshape(net.MatMul(net.Reshape("x", ints(-1, WIDTH)), weight), ints(BATCH, TOKENS, 8)), bias)
+    return net.finish(13, x @ weight + bias, matmul=1)
+
+
+def attention_node(key_heads, is_causal, rank, mask=False, scale=None):
+    def make():
+        q = floats(20, BATCH, HEADS, TOKENS, HEAD)
+        k, v = floats(21, BATCH, key_heads, TOKENS, HEAD), floats(22, BATCH, key_heads, TOKENS, HEAD)
+        added = floats(23, TOKENS, TOKENS)
+        bias = (causal(TOKENS) if is_causal else 0.0) + (added if mask else 0.0)
+        expected = attention(q, k, v, scale, bias)
+        inputs = {"q": q, "k": k, "v": v}
+        attributes = {"is_causal": int(is_causal), **({"scale": scale} if scale else {})}
+        if rank == 3:
+            inputs = {n: merged(t) for n, t in inputs.items()}
+            expected = merged(expected)
+            attributes.update(q_num_heads=HEADS, kv_num_heads=key_heads)
+        if mask:
+            inputs["mask"] = added
+        net = Net(**inputs)
+        net.Attention(*inputs, **attributes)
+        return net.finish(23, expected, attention=1)
+    return make
+
+
+def rms_norm_node():
+    x, weight = floats(30, BATCH, TOKENS, WIDTH), floats(31, WIDTH, low=0.5)
+    net = Net(x=x)
+    net.RMSNormalization("x", weight, axis=-1, epsilon=1e-5)
+    return net.finish(23, x / np.sqrt((x ** 2).mean(-1, keepdims=True) + 1e-5) * weight, rms_norm=1)
+
+
+def rotary_node(interleaved):
+    def make():
+        x = floats(32, BATCH, HEADS, TOKENS, HEAD)
+        angles = np.outer(np.arange(8), 10000.0 ** (-np.arange(0, HEAD, 2) / HEAD))
+        cos, sin = np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
+        positions = np.tile(np.arange(TOKENS), (BATCH, 1))
+        net = Net(x=x, positions=positions)
+        net.RotaryEmbedding("x", cos, sin, "positions", interleaved=int(interleaved))
+        a, b = (x[..., ::2], x[..., 1::2]) if interleaved else (x[..., :HEAD // 2], x[..., HEAD // 2:])
+        c, s = cos[:TOKENS], sin[:TOKENS]
+        first, second = a * c - b * s, a * s + b * c
+        expected = (np.stack([first, second], -1).reshape(x.shape) if interleaved
+                    else np.concatenate([first, second], -1))
+        return net.finish(23, expected, rope=1)
+    return make
+
+
+def gelu_node(approximate):
+    def make():
+        x = floats(33, BATCH, TOKENS, WIDTH)
+        net = Net(x=x)
+        net.Gelu("x", approximate=approximate)
+        return net.finish(20, gelu(x) if approximate == "none" else gelu_tanh(x), gelu=1)
+    return make
+
+
+def mish_node():
+    x = floats(34, BATCH, TOKENS, WIDTH)
+    net = Net(x=x)
+    net.Mish("x")
+    return net.finish(18, x * np.tanh(np.log1p(np.exp(x))), mish=1)
+
+
+def swish_node():
+    x = floats(35, BATCH, TOKENS, WIDTH)
+    net = Net(x=x)
+    net.Swish("x")
+    return net.finish(24, x / (1 + np.exp(-x)), silu=1)
+
+
+def group_norm_node():
+    """Opset 21's, whose scale and bias are per channel."""
+    x, weight, bias = floats(36, BATCH, WIDTH, 5, 7), floats(37, WIDTH, low=0.5), floats(38, WIDTH)
+    net = Net(x=x)
+    net.GroupNormalization("x", weight, bias, num_groups=3, epsilon=1e-5)
+    grouped = x.reshape(BATCH, 3, -1)
+    grouped = layer_norm(grouped, 1, 0, 1e-5).reshape(x.shape)
+    return net.finish(21, grouped * weight[:, None, None] + bias[:, None, None], group_norm=1)
+
+
+PATTERNS = {
+    "tf_layer_norm": tf_layer_norm,
+    "tf_gelu": tf_gelu,
+    "tf_gelu_tanh": tf_gelu_tanh,
+    "tf_swish": tf_swish,
+    "tf_attention": tf_attention,
+    "tf_dense": tf_dense,
+    "attention_node": attention_node(HEADS, False, 4),
+    "attention_node_causal": attention_node(HEADS, True, 4),
+    "attention_node_grouped": attention_node(1, True, 4, scale=0.7),
+    "attention_node_rank_3": attention_node(1, True, 3),
+    "attention_node_mask": attention_node(HEADS, False, 4, mask=True),
+    "rms_norm_node": rms_norm_node,
+    "rotary_node": rotary_node(False),
+    "rotary_node_interleaved": rotary_node(True),
+    "gelu_node": gelu_node("none"),
+    "gelu_tanh_node": gelu_node("tanh"),
+    "mish_node": mish_node,
+    "swish_node": swish_node,
+    "group_norm_node": group_norm_node,
+}
