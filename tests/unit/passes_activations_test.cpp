@@ -24,7 +24,8 @@ TEST(PassesActivations, GeluByErf) {
     s = affine(e) {alpha=1.0, beta=1.0}
     p = mul(x, s)
     y = affine(p) {alpha=0.5, beta=0.0}
-  )", "gelu(x) {approximate=\"none\"}");
+  )",
+          "gelu(x) {approximate=\"none\"}");
   becomes(R"(
     h = affine(x) {alpha=0.5, beta=0.0}
     r = full() {shape=shape[], value=1.4142135}
@@ -32,13 +33,15 @@ TEST(PassesActivations, GeluByErf) {
     e = erf(d)
     s = affine(e) {alpha=1.0, beta=1.0}
     y = mul(h, s)
-  )", "gelu(x) {approximate=\"none\"}");
+  )",
+          "gelu(x) {approximate=\"none\"}");
   becomes(R"(
     d = affine(x) {alpha=0.70710678, beta=0.0}
     e = erf(d)
     s = affine(e) {alpha=0.5, beta=0.5}
     y = mul(s, x)
-  )", "gelu(x) {approximate=\"none\"}");
+  )",
+          "gelu(x) {approximate=\"none\"}");
 }
 
 TEST(PassesActivations, GeluByTanh) {
@@ -52,7 +55,8 @@ TEST(PassesActivations, GeluByTanh) {
     s = affine(t) {alpha=1.0, beta=1.0}
     h = affine(x) {alpha=0.5, beta=0.0}
     y = mul(h, s)
-  )", "gelu(x) {approximate=\"tanh\"}");
+  )",
+          "gelu(x) {approximate=\"tanh\"}");
   // As products: x * k * (1 + 0.044715 * x * x).
   becomes(R"(
     a = affine(x) {alpha=0.79788456, beta=0.0}
@@ -64,7 +68,8 @@ TEST(PassesActivations, GeluByTanh) {
     s = affine(t) {alpha=1.0, beta=1.0}
     h = affine(x) {alpha=0.5, beta=0.0}
     y = mul(h, s)
-  )", "gelu(x) {approximate=\"tanh\"}");
+  )",
+          "gelu(x) {approximate=\"tanh\"}");
 }
 
 TEST(PassesActivations, SiluAndItsGate) {
@@ -79,13 +84,15 @@ TEST(PassesActivations, HardSwishAndHardSigmoid) {
     c = clip(a) {max=6.0, min=0.0}
     p = mul(x, c)
     y = affine(p) {alpha=0.16666667, beta=0.0}
-  )", "hard_swish(x)");
+  )",
+          "hard_swish(x)");
   becomes("c = hard_sigmoid(x) {alpha=0.16666667, beta=0.5}\ny = mul(x, c)\n", "hard_swish(x)");
   becomes(R"(
     a = affine(x) {alpha=0.5, beta=2.0}
     c = clip(a) {max=4.0, min=0.0}
     y = affine(c) {alpha=0.25, beta=0.0}
-  )", "hard_sigmoid(x) {alpha=0.125, beta=0.5}");
+  )",
+          "hard_sigmoid(x) {alpha=0.125, beta=0.5}");
 }
 
 TEST(PassesActivations, MishAndSoftplus) {
@@ -145,7 +152,8 @@ TEST(PassesActivations, APinnedInputOrResultIsNoHindrance) {
     y = gelu(x) {approximate="none"} -> f32[3, 5]
     z = square(y) -> f32[3, 5]
     output z
-  )", {"x", "y"});
+  )",
+                   {"x", "y"});
 }
 
 }  // namespace
