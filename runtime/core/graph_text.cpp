@@ -2,6 +2,8 @@
 
 #include <array>
 #include <charconv>
+#include <cmath>
+#include <cstring>
 
 #include "platform/base/text.h"
 #include "runtime/core/op_def.h"
@@ -15,11 +17,12 @@ std::string_view kind_name(ValueKind kind) {
 }
 
 /// The shortest text that reads back as the same double; with a point, to tell it from an integer.
-std::string number_text(double value) {
+template <typename T>
+std::string number_text(T value) {
   std::array<char, 32> buffer;
   const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value).ptr;
   std::string text(buffer.data(), end);
-  if (text.find_first_not_of("-0123456789") == std::string::npos) text += ".0";
+  if (std::isfinite(value) && text.find_first_not_of("-0123456789") == std::string::npos) text += ".0";
   return text;
 }
 
@@ -31,6 +34,22 @@ std::string attr_text(const AttrValue& value) {
   std::string list;
   for (const std::int64_t item : std::get<Ints>(value)) list += cat(list.empty() ? "" : ", ", item);
   return cat("[", list, "]");
+}
+
+/// The elements of a small constant, where they are known: " = 0.5, 1.0".
+std::string contents_text(const Value& value) {
+  constexpr std::size_t kMaxElements = 32;
+  constexpr std::size_t kWord = 4;  // of every dtype but the quantized ones
+  if (value.contents.empty() || is_quantized(value.dtype) || value.contents.size() > kMaxElements * kWord) return {};
+  std::string text;
+  for (std::size_t at = 0; at + kWord <= value.contents.size(); at += kWord) {
+    std::int32_t word = 0;
+    float number = 0;
+    std::memcpy(&word, value.contents.data() + at, kWord);
+    std::memcpy(&number, value.contents.data() + at, kWord);
+    text += cat(at == 0 ? " = " : ", ", value.dtype == DType::f32 ? number_text(number) : cat(word));
+  }
+  return text;
 }
 
 std::string type_text(const Value& value) {
@@ -64,7 +83,7 @@ std::string graph_text(const Graph& graph) {
   std::string text;
   for (const Value& value : graph.values()) {
     if (value.kind == ValueKind::temporary) continue;
-    text += cat(kind_name(value.kind), " ", value.name, ": ", type_text(value), "\n");
+    text += cat(kind_name(value.kind), " ", value.name, ": ", type_text(value), contents_text(value), "\n");
   }
   for (const Node& node : graph.nodes()) text += node_text(graph, node) + "\n";
   for (const Output& output : graph.outputs()) {

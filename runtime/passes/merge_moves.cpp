@@ -1,4 +1,6 @@
 // Reshapes and transposes in a row, as exporters and rules leave them.
+#include <algorithm>
+
 #include "runtime/core/op_def.h"
 #include "runtime/passes/passes.h"
 
@@ -15,6 +17,88 @@ bool keeps_order(const Shape& x, const Ints& perm) {
   }
   return true;
 }
+
+/// What a chain of reshapes and transposes does to a tensor: its axes parted into pieces, and the order they end up in.
+class Chain {
+ public:
+  explicit Chain(const Shape& shape) {
+    for (const Dim& dim : shape) axes_.push_back(dim == Dim(1) ? Pieces{} : Pieces{piece(dim.value())});
+  }
+
+  void transpose(const Ints& perm) {
+    std::vector<Pieces> moved;
+    for (const std::int64_t axis : perm) moved.push_back(axes_[static_cast<std::size_t>(axis)]);
+    axes_ = std::move(moved);
+  }
+
+  /// False where an axis of the new shape would take parts of pieces that do not divide.
+  bool reshape(const Shape& shape) {
+    Pieces flat;
+    for (const Pieces& axis : axes_) flat.insert(flat.end(), axis.begin(), axis.end());
+    axes_.clear();
+    std::size_t next = 0;
+    for (const Dim& dim : shape) {
+      axes_.emplace_back();
+      for (std::int64_t open = dim.value(); open > 1; ++next) {
+        if (next == flat.size()) return false;
+        const std::size_t whole = flat[next];
+        if (open % sizes_[whole] != 0) {
+          if (sizes_[whole] % open != 0) return false;
+          flat.insert(flat.begin() + static_cast<std::ptrdiff_t>(next) + 1, part(whole, open));
+        }
+        open /= sizes_[whole];
+        axes_.back().push_back(whole);
+      }
+    }
+    return next == flat.size();
+  }
+
+  /// The chain as one transpose of a view: the view's shape, and the order. Pieces that stay together are one axis.
+  std::pair<Shape, Ints> view_and_order() const {
+    std::vector<std::size_t> place(sizes_.size());  // of a piece in the source
+    for (std::size_t i = 0; i < order_.size(); ++i) place[order_[i]] = i;
+    std::vector<std::pair<std::size_t, std::int64_t>> runs;  // by first place, with the size, in their final order
+    std::size_t last = order_.size();
+    for (const Pieces& axis : axes_) {
+      for (const std::size_t one : axis) {
+        if (!runs.empty() && place[one] == last + 1) {
+          runs.back().second *= sizes_[one];
+        } else {
+          runs.emplace_back(place[one], sizes_[one]);
+        }
+        last = place[one];
+      }
+    }
+    auto sorted = runs;
+    std::ranges::sort(sorted);
+    std::vector<Dim> dims;
+    for (const auto& run : sorted) dims.emplace_back(run.second);
+    Ints perm;
+    for (const auto& run : runs) perm.push_back(std::ranges::find(sorted, run) - sorted.begin());
+    return {Shape(std::move(dims)), perm};
+  }
+
+ private:
+  using Pieces = std::vector<std::size_t>;
+
+  std::size_t piece(std::int64_t size) {
+    sizes_.push_back(size);
+    order_.push_back(sizes_.size() - 1);
+    return sizes_.size() - 1;
+  }
+
+  /// Leaves `size` of a piece, and gives the rest, which stands behind it.
+  std::size_t part(std::size_t whole, std::int64_t size) {
+    sizes_.push_back(sizes_[whole] / size);
+    sizes_[whole] = size;
+    order_.insert(std::ranges::find(order_, whole) + 1, sizes_.size() - 1);
+    return sizes_.size() - 1;
+  }
+
+  std::vector<std::int64_t> sizes_;  // by piece
+  Pieces order_;                     // in the source
+  std::vector<Pieces> axes_;         // now
+};
 
 class MoveMerger {
  public:
@@ -59,7 +143,38 @@ class MoveMerger {
     return reshaped(node, view != nullptr ? view->inputs[0] : rewriter_.at(node.inputs[0]));
   }
 
+  /// A transpose of a view of a transpose is one of the two at most.
+  Result<bool> transpose_around(const Node& node) {
+    const Node* view = before(node, Op::reshape);
+    const NodeId behind = view != nullptr ? rewriter_.graph().value(view->inputs[0]).producer : kNoNode;
+    if (!behind.valid() || rewriter_.graph().node(behind).op != Op::transpose || pinned_copy(view->inputs[0])) {
+      return false;
+    }
+    const Node& first = rewriter_.graph().node(behind);
+    const ValueId x = first.inputs[0];
+    const Shape wanted = rewriter_.value(node.outputs[0]).shape;
+    Chain chain(rewriter_.graph().value(x).shape);
+    chain.transpose(first.attrs.integers("perm"));
+    if (wanted.elements() == 0 || !chain.reshape(rewriter_.graph().value(view->outputs[0]).shape)) return false;
+    chain.transpose(node.attrs.integers("perm"));
+    auto [shape, perm] = chain.view_and_order();
+    Builder& b = rewriter_.builder();
+    ValueId y = x;
+    if (!std::ranges::is_sorted(perm)) y = b.transpose(b.reshape(x, std::move(shape)), std::move(perm));
+    GRAFT_TRY(b.status());
+    GRAFT_TRY(reshaped(node, y));
+    return true;
+  }
+
+  /// Whether a value of the copy stands for a pinned one.
+  bool pinned_copy(ValueId v) {
+    const ValueId source = rewriter_.source().find_value(rewriter_.graph().value(v).name);
+    return source.valid() && rewriter_.is_pinned(source);
+  }
+
   Status transpose(const Node& node) {
+    GRAFT_TRY_ASSIGN(const bool done, transpose_around(node));
+    if (done) return {};
     Ints perm = node.attrs.integers("perm");
     ValueId x = rewriter_.at(node.inputs[0]);
     if (const Node* first = before(node, Op::transpose)) {

@@ -13,6 +13,9 @@ using Pass = Result<PassGraph> (*)(const PassGraph&, const PrepareOptions&);
 /// size 1 becomes a reshape.
 Result<PassGraph> merge_moves(const PassGraph& graph, const PrepareOptions& options);
 
+/// slice(transpose(x)) becomes transpose(slice(x)).
+Result<PassGraph> slices_first(const PassGraph& graph, const PrepareOptions& options);
+
 /// Nodes that compute the same from the same become one.
 Result<PassGraph> share_equal(const PassGraph& graph, const PrepareOptions& options);
 
@@ -24,6 +27,7 @@ Result<PassGraph> canonicalise_activations(const PassGraph& graph, const Prepare
 Result<PassGraph> canonicalise_softmax(const PassGraph& graph, const PrepareOptions& options);
 Result<PassGraph> canonicalise_norms(const PassGraph& graph, const PrepareOptions& options);
 Result<PassGraph> canonicalise_attention(const PassGraph& graph, const PrepareOptions& options);
+Result<PassGraph> canonicalise_group_norm(const PassGraph& graph, const PrepareOptions& options);
 Result<PassGraph> canonicalise_linear(const PassGraph& graph, const PrepareOptions& options);
 Result<PassGraph> canonicalise_gated(const PassGraph& graph, const PrepareOptions& options);
 

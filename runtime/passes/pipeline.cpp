@@ -14,11 +14,13 @@ struct Entry {
 
 constexpr Entry kPasses[] = {
     {"merge moves", merge_moves},
+    {"slices first", slices_first},
     {"share equal nodes", share_equal},
     {"constant arithmetic", constant_arithmetic},
     {"activations", canonicalise_activations},
     {"softmax", canonicalise_softmax},
     {"norms", canonicalise_norms},
+    {"group norm", canonicalise_group_norm},
     {"linear", canonicalise_linear},
     {"attention", canonicalise_attention},
     {"gated MLP", canonicalise_gated},

@@ -77,7 +77,8 @@ Rewriter::Rewriter(const PassGraph& source)
       builder_(out_),
       map_(source.graph.values().size(), kNoValue),
       readers_(source.graph.values().size()),
-      output_(source.graph.values().size()) {
+      output_(source.graph.values().size()),
+      kept_(source.graph.values().size()) {
   const Graph& graph = source.graph;
   for (std::uint32_t n = 0; n < graph.nodes().size(); ++n) {
     for (const ValueId input : graph.nodes()[n].inputs) {
@@ -93,6 +94,9 @@ Rewriter::Rewriter(const PassGraph& source)
     } else {
       builder_.fail(made.status());
     }
+  }
+  for (const ValueId v : source.values) {
+    if (v.valid()) kept_[v.index] = true;
   }
   named_.assign(out_.values().size(), true);
 }
@@ -128,7 +132,7 @@ Status Rewriter::copy(const Node& node, std::vector<ValueId> inputs, Attrs attrs
     const ValueId made = out_.node(id).outputs[i];
     const Value& from = value(node.outputs[i]);
     map_[node.outputs[i].index] = made;
-    named_[made.index] = true;
+    named_[made.index] = kept_[node.outputs[i].index];
     out_.mutable_value(made).source_perm = from.source_perm;
     out_.mutable_value(made).storage = from.storage;
   }

@@ -77,7 +77,8 @@ class Rewriter {
   std::vector<ValueId> map_;                  // by the source's value
   std::vector<std::vector<NodeId>> readers_;  // by the source's value
   std::vector<bool> output_;                  // by the source's value
-  std::vector<bool> named_;                   // by the copy's value: it has a name of the source
+  std::vector<bool> kept_;                    // by the source's value: the pipeline began with it
+  std::vector<bool> named_;                   // by the copy's value: its name is not a pass's own
 };
 
 /// Drops nodes that no output, no pinned value and no mutation needs, and constants and parameters that had readers and

@@ -28,7 +28,9 @@ class Reader {
   bool read(ValueId v, double scale, Scores& out, int depth = 8) const {
     const Node* node = r_.is_inner(v) ? r_.producer(v) : nullptr;
     if (node == nullptr || depth == 0) return false;
-    const auto inner = [&](std::size_t i, double times) { return read(node->inputs[i], scale * times, out, depth - 1); };
+    const auto inner = [&](std::size_t i, double times) {
+      return read(node->inputs[i], scale * times, out, depth - 1);
+    };
     switch (node->op) {
       case Op::matmul:
         out.product = node;
@@ -164,22 +166,27 @@ ValueId shared_heads(const Rewriter& r, const Match& m, ValueId v) {
   return fits ? x : kNoValue;
 }
 
+/// The four axes [batch, heads, rows, columns] that the three of v were made of, where they were.
+std::optional<Heads> heads_before(const Match& m, ValueId v) {
+  const ValueId apart = m.argument(Op::reshape, v);
+  if (!apart.valid() || m.shape(apart).rank() != 4) return std::nullopt;
+  const Shape& four = m.shape(apart);
+  const bool same = four[2] == m.shape(v)[1] && four[3] == m.shape(v)[2];
+  return same ? std::optional(Heads{four[0], four[1]}) : std::nullopt;
+}
+
 /// How the leading axes are parted into batch and heads: where three axes came from four, as there; where heads were
 /// moved to the front, all of it is heads of one item, so that nothing has to be moved again.
-Heads heads_of(const Match& m, ValueId q) {
-  const Shape& shape = m.shape(q);
+Heads heads_of(const Match& m, const Shape& shape, std::initializer_list<ValueId> operands) {
   const std::size_t rank = shape.rank();
-  Dim batch(1);
-  for (std::size_t i = 0; i + 3 < rank; ++i) batch = batch.value() * shape[i].value();
   if (rank == 2) return {1, 1};
-  if (rank != 3) return {batch, shape[rank - 3]};
-  const ValueId apart = m.argument(Op::reshape, q);
-  if (apart.valid() && m.shape(apart).rank() == 4) {
-    const Shape& four = m.shape(apart);
-    if (four[2] == shape[1] && four[3] == shape[2]) return {four[0], four[1]};
+  if (rank != 3) return {static_cast<std::int64_t>(shape.elements(0, rank - 3)), shape[rank - 3]};
+  for (const ValueId v : operands) {
+    if (m.shape(v).rank() != 3) continue;
+    if (const auto apart = heads_before(m, v)) return *apart;
+    const Node* moved = m.node(Op::transpose, v);
+    if (moved != nullptr && moved->attrs.integers("perm")[0] != 0) return {1, shape[0]};
   }
-  const Node* moved = m.node(Op::transpose, q);
-  if (moved != nullptr && moved->attrs.integers("perm")[0] != 0) return {1, shape[0]};
   return {shape[0], 1};
 }
 
@@ -215,7 +222,7 @@ std::optional<Found> find(const Rewriter& r, const Match& m, const Node& node) {
   f.keys = weights.back();
   const Dim mixed = m.shape(f.root).back();
   if (f.head != mixed || f.head.value() > kMaxHead || !std::isfinite(f.scores.scale)) return std::nullopt;
-  f.heads = heads_of(m, f.scores.product->inputs[0]);
+  f.heads = heads_of(m, q, {f.v, f.scores.product->inputs[0], f.scores.product->inputs[1]});
   if (v.rank() != q.rank()) f.heads = v.rank() == 4 ? Heads{v[0], v[1]} : f.heads;
   if (f.k.moves.empty() && f.scores.product->attrs.flag("trans_b") && !node.attrs.flag("trans_b")) {
     f.k_shared = shared_heads(r, m, f.k.origin);
@@ -240,11 +247,10 @@ class Writer {
     const ValueId v = shared ? tokens_first(r_.at(f_.v_shared), m_.shape(f_.v_shared)[1], false)
                              : tokens_first(r_.at(f_.v), f_.heads.heads, f_.mixed->attrs.flag("trans_b"));
     const Visible& visible = f_.scores.visible;
-    const ValueId y = b_.node(Op::attention, {q, k, v},
-                              {{"scale", f_.scores.scale},
-                               {"causal", std::int64_t{visible.causal}},
-                               {"window", visible.window}},
-                              f_.mixed->name);
+    const ValueId y =
+        b_.node(Op::attention, {q, k, v},
+                {{"scale", f_.scores.scale}, {"causal", std::int64_t{visible.causal}}, {"window", visible.window}},
+                f_.mixed->name);
     if (b_.status().ok()) r_.replace(f_.root, b_.reshape(b_.transpose(y, {0, 2, 1, 3}), m_.shape(f_.root)));
     return b_.status();
   }

@@ -39,9 +39,10 @@ std::optional<Affine> as_affine(const Match& m, const Node& node) {
   return std::nullopt;
 }
 
-/// v itself may be gone: x stands for it.
+/// v itself may be gone: x stands for it. An output may only where what stands for it is made by a node and nothing
+/// else that is asked for.
 Result<bool> pass_by(Rewriter& r, ValueId v, ValueId x) {
-  if (!r.may_vanish(v)) return false;
+  if (r.is_pinned(v) || (r.is_output(v) && (!r.may_vanish(x) || r.producer(x) == nullptr))) return false;
   r.replace(v, r.at(x));
   return true;
 }
@@ -129,7 +130,13 @@ Result<bool> unexpanded(Rewriter& r, const Match& m, const Node& node) {
   return false;
 }
 
-constexpr Rule kRules[] = {affine, power, unexpanded};
+/// Dropout that drops nothing.
+Result<bool> dropout(Rewriter& r, const Match&, const Node& node) {
+  if (node.op != Op::dropout || (node.attrs.flag("training") && node.attrs.number("p", 0.5) != 0)) return false;
+  return pass_by(r, node.outputs[0], node.inputs[0]);
+}
+
+constexpr Rule kRules[] = {affine, power, unexpanded, dropout};
 
 }  // namespace
 

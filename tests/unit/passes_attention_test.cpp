@@ -1,0 +1,180 @@
+// Attention as exporters spell it becomes the op; masks are told apart by their contents.
+#include <gtest/gtest.h>
+
+#include "platform/base/text.h"
+#include "tests/support/pass_case.h"
+
+namespace graft::test {
+namespace {
+
+const std::vector<passes::Pass> kPasses = {passes::canonicalise_attention, passes::merge_moves};
+
+// Queries, keys and values [batch 2, heads 2, tokens 3, head 4] of tokens [2, 3, 2, 4].
+constexpr std::string_view kOperands = R"(
+  input a: f32[2, 3, 2, 4]
+  input b: f32[2, 3, 2, 4]
+  input c: f32[2, 3, 2, 4]
+)";
+constexpr std::string_view kHeads = R"(
+  q = transpose(a) {perm=[0, 2, 1, 3]}
+  k = transpose(b) {perm=[0, 2, 3, 1]}
+  v = transpose(c) {perm=[0, 2, 1, 3]}
+)";
+constexpr std::string_view kMixed = R"(
+  w = softmax(m) {axis=3}
+  o = matmul(w, v)
+  y = transpose(o) {perm=[0, 2, 1, 3]}
+  output y
+)";
+
+/// The op on tokens, with nothing moved.
+std::string whole(std::string_view more_inputs, std::string_view attrs) {
+  return cat(kOperands, more_inputs, "y, o:1 = attention(a, b, c) {", attrs,
+             "} -> f32[2, 3, 2, 4], f32[2, 3, 2]\noutput y\n");
+}
+
+void becomes(std::string_view constants, std::string_view scores, std::string_view attrs) {
+  expect_rewritten(kPasses, cat(kOperands, constants, kHeads, scores, kMixed), whole("", attrs));
+}
+
+TEST(PassesAttention, ScalesOnEitherSide) {
+  becomes("", "s = matmul(q, k)\nm = affine(s) {alpha=0.5, beta=0.0}\n", "causal=0, scale=0.5, window=0");
+  becomes("", "h = affine(q) {alpha=0.25, beta=0.0}\nm = matmul(h, k)\n", "causal=0, scale=0.25, window=0");
+  becomes("", R"(
+    h = affine(q) {alpha=0.5, beta=0.0}
+    i = affine(k) {alpha=0.5, beta=0.0}
+    m = matmul(h, i)
+  )",
+          "causal=0, scale=0.25, window=0");
+  becomes("", "m = matmul(q, k)\n", "causal=0, scale=1.0, window=0");
+}
+
+constexpr std::string_view kAdded = "constant t: f32[3, 3] = 0.0, -inf, -inf, 0.0, 0.0, -inf, 0.0, 0.0, 0.0\n";
+constexpr std::string_view kScaled = "s = matmul(q, k)\nh = affine(s) {alpha=0.5, beta=0.0}\n";
+
+TEST(PassesAttention, CausalMasks) {
+  constexpr std::string_view kCausal = "causal=1, scale=0.5, window=0";
+  becomes(kAdded, cat(kScaled, "m = add(h, t)\n"), kCausal);
+  becomes(R"(
+    constant t: boolean[1, 1, 3, 3] = 0, 1, 1, 0, 0, 1, 0, 0, 0
+    constant f: f32[] = -10000.0
+  )",
+          cat(kScaled, "m = where(t, f, h)\n"), kCausal);
+  becomes(R"(
+    constant t: boolean[3, 3] = 1, 0, 0, 1, 1, 0, 1, 1, 1
+    constant f: f32[] = -inf
+  )",
+          cat(kScaled, "m = where(t, h, f)\n"), kCausal);
+  // OpenAI's GPT-2: scores * b - 1e4 * (1 - b).
+  becomes(R"(
+    constant t: f32[3, 3] = 1.0, 0.0, 0.0, 1.0, 1.0, 0.0, 1.0, 1.0, 1.0
+    constant f: f32[3, 3] = 0.0, 10000.0, 10000.0, 0.0, 0.0, 10000.0, 0.0, 0.0, 0.0
+  )",
+          cat(kScaled, "n = mul(h, t)\nm = sub(n, f)\n"), kCausal);
+  // As Trilu of a constant is imported.
+  becomes(R"(
+    constant t: boolean[3, 3] = 0, 1, 1, 0, 0, 1, 0, 0, 0
+    constant i: f32[] = -inf
+    constant z: f32[] = 0.0
+  )",
+          cat("u = where(t, i, z)\n", kScaled, "m = add(u, h)\n"), kCausal);
+}
+
+TEST(PassesAttention, AWindowIsABand) {
+  becomes("constant t: f32[3, 3] = 0.0, -inf, -inf, 0.0, 0.0, -inf, -inf, 0.0, 0.0\n", cat(kScaled, "m = add(h, t)\n"),
+          "causal=1, scale=0.5, window=2");
+}
+
+TEST(PassesAttention, BatchAndHeadsAsOneAxis) {
+  // fairseq: reshaped after heads came first.
+  expect_rewritten(kPasses, cat(kOperands, R"(
+    q = transpose(a) {perm=[0, 2, 1, 3]}
+    k = transpose(b) {perm=[0, 2, 1, 3]}
+    v = transpose(c) {perm=[0, 2, 1, 3]}
+    d = reshape(q) {shape=shape[4, 3, 4]}
+    e = reshape(k) {shape=shape[4, 3, 4]}
+    f = reshape(v) {shape=shape[4, 3, 4]}
+    s = matmul(d, e) {trans_b=1}
+    w = softmax(s) {axis=2}
+    p = matmul(w, f)
+    o = reshape(p) {shape=shape[2, 2, 3, 4]}
+    y = transpose(o) {perm=[0, 2, 1, 3]}
+    output y
+  )"),
+                   cat(kOperands, R"(
+    y, p:1 = attention(a, b, c) {causal=0, scale=1.0, window=0} -> f32[2, 3, 2, 4], f32[2, 3, 2]
+    output y
+  )"));
+  // nn.MultiheadAttention: tokens first, so that all heads of all items are heads of one.
+  expect_rewritten(kPasses, R"(
+    input a: f32[3, 4, 4]
+    q = transpose(a) {perm=[1, 0, 2]}
+    k = transpose(a) {perm=[1, 2, 0]}
+    s = matmul(q, k)
+    w = softmax(s) {axis=2}
+    o = matmul(w, q)
+    y = transpose(o) {perm=[1, 0, 2]}
+    output y
+  )",
+                   R"(
+    input a: f32[3, 4, 4]
+    transpose = reshape(a) {shape=shape[1, 3, 4, 4]} -> f32[1, 3, 4, 4]
+    transpose_1 = reshape(a) {shape=shape[1, 3, 4, 4]} -> f32[1, 3, 4, 4]
+    transpose_2 = reshape(a) {shape=shape[1, 3, 4, 4]} -> f32[1, 3, 4, 4]
+    o~1, o:1 = attention(transpose, transpose_1, transpose_2) {causal=0, scale=1.0, window=0} -> f32[1, 3, 4, 4], f32[1, 3, 4]
+    y = reshape(o~1) {shape=shape[3, 4, 4]} -> f32[3, 4, 4]
+    output y
+  )");
+}
+
+TEST(PassesAttention, SeveralQueryHeadsReadOneKeyHead) {
+  expect_rewritten(kPasses, R"(
+    input a: f32[2, 3, 4, 4]
+    input b: f32[2, 3, 2, 4]
+    q = transpose(a) {perm=[0, 2, 1, 3]}
+    k = transpose(b) {perm=[0, 2, 1, 3]}
+    i = reshape(k) {shape=shape[2, 2, 1, 3, 4]}
+    e = expand(i) {shape=shape[2, 2, 2, 3, 4]}
+    r = reshape(e) {shape=shape[2, 4, 3, 4]}
+    f = expand(i) {shape=shape[2, 2, 2, 3, 4]}
+    v = reshape(f) {shape=shape[2, 4, 3, 4]}
+    s = matmul(q, r) {trans_b=1}
+    w = softmax(s) {axis=3}
+    o = matmul(w, v)
+    y = transpose(o) {perm=[0, 2, 1, 3]}
+    output y
+  )",
+                   R"(
+    input a: f32[2, 3, 4, 4]
+    input b: f32[2, 3, 2, 4]
+    y, o:1 = attention(a, b, b) {causal=0, scale=1.0, window=0} -> f32[2, 3, 4, 4], f32[2, 3, 4]
+    output y
+  )");
+}
+
+void stays(std::string_view constants, std::string_view scores, std::string_view after = "",
+           const std::vector<std::string>& pinned = {}) {
+  expect_kept({passes::canonicalise_attention}, cat(kOperands, constants, kHeads, scores, kMixed, after), pinned);
+}
+
+TEST(PassesAttention, WhatItIsNot) {
+  // A mask that a step may change, a triangle that looks ahead, penalties that are no infinity, a softmax over queries.
+  stays("parameter t: f32[3, 3]\n", cat(kScaled, "m = add(h, t)\n"));
+  stays("constant t: f32[3, 3] = 0.0, 0.0, 0.0, -inf, 0.0, 0.0, -inf, -inf, 0.0\n", cat(kScaled, "m = add(h, t)\n"));
+  stays("constant t: f32[3, 3] = 0.0, -9.0, -9.0, 0.0, 0.0, -9.0, 0.0, 0.0, 0.0\n", cat(kScaled, "m = add(h, t)\n"));
+  expect_kept({passes::canonicalise_attention}, cat(kOperands, kHeads, R"(
+    m = matmul(q, k)
+    w = softmax(m) {axis=2}
+    y = matmul(w, v)
+    output y
+  )"));
+}
+
+TEST(PassesAttention, WeightsThatAreAskedForStay) {
+  stays("", cat(kScaled, "m = affine(h) {alpha=1.0, beta=0.0}\n"), "output w\n");
+  stays(kAdded, cat(kScaled, "m = add(h, t)\n"), "", {"h"});
+  stays(kAdded, cat(kScaled, "m = add(h, t)\n"), "z = exp(w)\noutput z\n");
+}
+
+}  // namespace
+}  // namespace graft::test
