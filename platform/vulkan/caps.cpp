@@ -124,10 +124,10 @@ void read_features(const InstanceFunctions& fn, PhysicalDevice& device) {
       features.bfloat16.shaderBFloat16Type == VK_TRUE && features.bfloat16.shaderBFloat16CooperativeMatrix == VK_TRUE;
   device.full_subgroups = features.subgroup_size.computeFullSubgroups == VK_TRUE;
   device.sets_subgroup_size = device.full_subgroups && features.subgroup_size.subgroupSizeControl == VK_TRUE;
-  // Such kernels are compiled for Vulkan's memory model, and must run in full subgroups.
+  // Kernels for matrices are compiled for Vulkan's memory model, and must run in full subgroups.
   caps.cooperative_matrix = features.matrix.cooperativeMatrix == VK_TRUE && device.full_subgroups &&
                             features.memory_model.vulkanMemoryModel == VK_TRUE;
-  // Theirs are of SPIR-V 1.6.
+  // Kernels for flexible matrices are SPIR-V 1.6.
   device.flexible_matrices = caps.api_version >= VK_API_VERSION_1_3 && features.maintenance4.maintenance4 == VK_TRUE &&
                              features.matrix2.cooperativeMatrixFlexibleDimensions == VK_TRUE &&
                              features.matrix2.cooperativeMatrixPerElementOperations == VK_TRUE;

@@ -107,7 +107,7 @@ Result<std::unique_ptr<DeviceProfile>> profile_of(const Options& options, const 
   own.device = cat(index);
   if (options.self_test) {
     GRAFT_TRY_ASSIGN(auto device, OpenDevice::open(own));
-    // Without a folder the verdicts last until the device is closed: a copy of them would not.
+    // A profile of its own, without a folder: what the device remembers goes when it is closed.
     auto profile = DeviceProfile::open(os::system_files(), "", caps);
     SelfTest test(*profile, log_sink(own));
     GRAFT_TRY(test.check_all(device->device()));

@@ -127,7 +127,7 @@ Status evaluate(Run& run, const char* when) {
   return ok_status();
 }
 
-// What the model says now, where that was asked for.
+// Prints what the model says now, where that was asked for.
 Status show_samples(Run& run) {
   const SampleFlags& flags = run.options.sample;
   if (flags.prompts.empty()) return ok_status();
@@ -142,7 +142,7 @@ Status show_samples(Run& run) {
   return ok_status();
 }
 
-// Shows the step taken last, once it is as durable as it is to be: the device has gone on meanwhile.
+// Shows the last step once it is as durable as was asked; the device has gone on meanwhile.
 void acknowledge(Run& run, Progress& progress) {
   if (!run.waiting) return;
   if (run.checkpointer != nullptr) run.checkpointer->acknowledge();
@@ -152,7 +152,7 @@ void acknowledge(Run& run, Progress& progress) {
   run.metrics.write(step.row);
 }
 
-// That the device was short of memory, once for each time.
+// Tells that the device was short of memory, once each time.
 void show_shortages(Run& run, Progress& progress) {
   const auto step = static_cast<unsigned long long>(run.trainer.state().step);
   if (run.trainer.heap_overdrawn() && !run.overdrawn) {

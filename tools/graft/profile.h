@@ -48,8 +48,8 @@ class Profile : public RunObserver {
   /// Those with a complete run on the device, the oldest first.
   std::vector<const StepTrace*> steps() const;
   const std::deque<Plan>& plans() const { return plans_; }
-  /// Of the host's clock at the device's zero, in seconds since the clock's own; half way between the earliest that
-  /// submissions allow and the latest that waits do.
+  /// The host's clock at the device's zero, in seconds; half way between the earliest time that submissions allow and
+  /// the latest that waits allow.
   double device_offset() const;
   /// Of all that came before the first step, too.
   double seconds_in(HostPhase phase) const { return totals_[static_cast<std::size_t>(phase)]; }

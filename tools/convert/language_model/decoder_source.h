@@ -7,10 +7,10 @@
 
 #include "runtime/model/model.h"
 #include "runtime/text/vocabulary.h"
+#include "tools/convert/common/json_access.h"
 #include "tools/convert/decoder/decoder_spec.h"
 #include "tools/convert/gguf/gguf.h"
 #include "tools/convert/gguf/gguf_decoder.h"
-#include "tools/convert/common/json_access.h"
 
 namespace graft::convert {
 
@@ -28,7 +28,7 @@ inline constexpr std::string_view kNamesHead = "head ";
 void remember_config(std::string_view config, Model& model);
 /// Remembers a GGUF file. The model has its tokenizer already.
 void remember_gguf(const GgufFile& file, Model& model);
-/// How the model's matrices stand, for who has to do with its adapters (DecoderLayout).
+/// How the model's matrices are laid out, which its adapters depend on (DecoderLayout).
 void remember_layout(const DecoderSpec& spec, Model& model);
 
 /// How matrices of a model stand; its adapters remember that too.
