@@ -69,7 +69,7 @@ Result<LossNodes> add_cross_entropy(Graph& graph, ValueId prediction, const Loss
                    "\" has the shape ", shape.text(), ".");
   }
   GRAFT_TRY_ASSIGN(const std::size_t axis, normalize_axis(options.class_axis.value_or(1), shape.rank(), "class axis"));
-  if (axis == 0) return invalid("The class axis can not be 0, the batch axis.");
+  if (axis == 0) return invalid("The class axis cannot be 0, the batch axis.");
   LossNodes loss;
   loss.classes = shape[axis].value();
   std::vector<Dim> rows;

@@ -443,7 +443,8 @@ Action add_train(CLI::App& app) {
   app.add_option("--epochs", options->epochs, "Times through the data (1)")->check(at_least_one);
   app.add_option("--steps", options->steps, "Optimizer steps, instead of epochs")->check(at_least_one);
   app.add_option("--budget", options->budget, kBudgetHelp);
-  app.add_flag("--no-fusion", options->no_fusion, "Every op and every tensor by dispatches of its own: the same bits");
+  app.add_flag("--no-fusion", options->no_fusion,
+               "Give every op and every tensor dispatches of its own (the same bits)");
   app.add_flag("--no-shuffle", options->no_shuffle, "Take the samples in their order");
   app.add_flag("--drop-last", options->drop_last, "Leave out a last batch that is not full");
   app.add_option("--metrics", options->metrics, "Write a JSON object per step to this file");
