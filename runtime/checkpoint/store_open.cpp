@@ -10,7 +10,7 @@
 namespace graft::checkpoint {
 namespace {
 
-/// Damage, as against a system that could not read: only damage is stepped back from.
+/// Damage, not a failure of the system to read: recovery steps back from damage alone.
 bool is_damage(const Status& status) {
   return status.code() == Code::corrupt || status.code() == Code::not_found || status.code() == Code::invalid_argument;
 }

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint32_t kStepRecord = 1;
 
-// What a step gave, to the bit: a replay that is exact gives the same.
+// What a step gave, to the bit: an exact replay gives the same.
 struct StepRecord {
   std::uint64_t loss_bits = 0;
   std::uint64_t count = 0;

@@ -101,7 +101,7 @@ void print(const DeviceProfile& profile, bool tested) {
   for (const std::string& name : unknown) std::printf("              %s: no probe uses it here\n", name.c_str());
 }
 
-// What is remembered of device `index`; with `test`, what a test of all of it says now.
+// What is remembered of device `index`; with --self-test, what a test of all kernels says now.
 Result<std::unique_ptr<DeviceProfile>> profile_of(const Options& options, const gpu::Caps& caps, std::size_t index) {
   DeviceFlags own = options.flags;
   own.device = cat(index);

@@ -18,8 +18,8 @@ inline constexpr std::string_view kMetaSourceConfig = "source.config";  ///< the
 /// In base64, a GGUF file without weights: all metadata, where what the tokenizer's tables hold is left out, and the
 /// factors of the rotary embedding.
 inline constexpr std::string_view kMetaSourceGguf = "source.gguf";
-/// Where names of a folder's tensors were others than the model's, in any order: "bare", GPT-2's without
-/// "transformer."; "head", the one matrix of embedding and head under the head's name.
+/// How names of a folder's tensors differed from the model's, in any order: "bare", GPT-2's without "transformer.";
+/// "head", the one matrix of embedding and head under the head's name.
 inline constexpr std::string_view kMetaSourceNames = "source.names";
 inline constexpr std::string_view kNamesBare = "bare ";
 inline constexpr std::string_view kNamesHead = "head ";
