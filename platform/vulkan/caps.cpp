@@ -161,7 +161,7 @@ void stamp(Properties* items, std::uint32_t count, VkStructureType type) {
   }
 }
 
-/// Of matrices that graft's kernels know: A and B alike, shared by a subgroup, sums in f32.
+/// The operand type of matrices that graft's kernels can use: A and B alike, shared by a subgroup, sums in f32.
 template <typename Properties>
 std::optional<gpu::MatrixShape::Operand> operand_of(const gpu::Caps& caps, const Properties& it) {
   const bool half = it.AType == VK_COMPONENT_TYPE_FLOAT16_KHR;
@@ -171,7 +171,7 @@ std::optional<gpu::MatrixShape::Operand> operand_of(const gpu::Caps& caps, const
   return half ? gpu::MatrixShape::Operand::f16 : gpu::MatrixShape::Operand::bf16;
 }
 
-/// Of VK_NV_cooperative_matrix2, graft's kernels use sizes of their own and operations on single elements, together.
+/// From VK_NV_cooperative_matrix2, graft's kernels use flexible sizes and operations on single elements, together.
 Status read_flexible_matrices(const InstanceFunctions& fn, PhysicalDevice& device, CallFaults* faults) {
   const auto list = fn.GetPhysicalDeviceCooperativeMatrixFlexibleDimensionsPropertiesNV;
   if (!device.flexible_matrices || list == nullptr) return ok_status();

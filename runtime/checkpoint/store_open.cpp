@@ -192,7 +192,7 @@ Status Store::load_snapshot(std::uint64_t number) {
   return ok_status();
 }
 
-/// That the segments are there, are this store's, and are long enough.
+/// Checks that the segments are there, are this store's, and are long enough.
 Status Store::check_segments(const Manifest& manifest) const {
   std::map<std::uint64_t, std::uint64_t> ends;
   for (const Chunk& chunk : manifest.chunks) {

@@ -14,7 +14,7 @@ namespace graft {
 class LiveAdapters {
  public:
   LiveAdapters() = default;
-  /// Of a graph with adapters on (with_lora, with_adapter), or of one without.
+  /// For a graph with adapters (with_lora, with_adapter), or one without.
   explicit LiveAdapters(const Graph& graph);
 
   /// Writes the matrices of an adapter file; layers that it lacks run as without one. Ranks may be smaller than those

@@ -55,7 +55,7 @@ Result<bool> SelfTest::check(gpu::Device& device, std::span<const Plan* const> p
   for (const bool others : {false, true}) {
     for (const DType elements : kElements) {
       for (const OpProbe& probe : self_test_probes()) {
-        // Where a form failed another takes its place, which is proven before the rest is run beside it.
+        // Where a form failed, another takes its place, and is proven before the rest runs beside it.
         if (!any_about(wanted, elements) || (elements != DType::f32 && failed_)) break;
         GRAFT_TRY(run_probe(device, probe, elements, others, wanted));
       }

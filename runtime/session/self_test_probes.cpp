@@ -228,7 +228,7 @@ RefTensor operand_of(const Operand& operand, std::mt19937_64& random) {
   return tensor;
 }
 
-// Those of few kernels first: where a process dies, fewer are under suspicion.
+// Probes of few kernels first: where the process dies, fewer are under suspicion.
 std::vector<OpProbe> all_probes() {
   std::vector<OpProbe> all;
   for (auto& probes : {elementwise_probes(), product_probes(), row_probes(), decoder_probes(), other_probes(),

@@ -33,7 +33,7 @@ struct Head {
   ValueId weight;
 };
 
-/// Where the loss can take the head's product with it, so that the logits never exist as a whole.
+/// The head, where the loss can take its product with it, so that the logits never exist as a whole.
 std::optional<Head> find_head(const Graph& graph, ValueId logits, const LossOptions& options) {
   const Value& value = graph.value(logits);
   const auto last = static_cast<std::int64_t>(value.shape.rank()) - 1;
