@@ -15,7 +15,7 @@ struct Hash128 {
 };
 
 Hash128 hash128(std::span<const std::byte> bytes);
-/// Of the parts one after another: the same as of their concatenation.
+/// The hash of the parts one after another: that of their concatenation.
 Hash128 hash128(std::span<const std::span<const std::byte>> parts);
 
 /// 32 hexadecimal digits, high half first.

@@ -12,7 +12,7 @@ constexpr std::size_t kSpirvHeaderWords = 5;
 // Whatever a device claims: sizes up to here can be rounded up and added without overflow.
 constexpr std::uint64_t kMaxBufferBytes = 1ull << 62;
 
-/// `what` makes the range's name, only when there is something to say: recordings have thousands of ranges.
+/// `what` makes the range's name, and is called only for an error: recordings have thousands of ranges.
 template <typename What>
 Status check_range(const BufferRange& range, std::uint64_t alignment, const What& what) {
   if (range.buffer == nullptr) return invalid(what(), " has no buffer.");

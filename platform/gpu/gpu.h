@@ -116,7 +116,7 @@ enum class MemoryKind {
   readback,  ///< device writes, host reads; always mapped, cached on the host where possible
 };
 
-/// Of Device::available_memory(): the device does not say.
+/// What Device::available_memory() returns where the device does not say.
 inline constexpr std::uint64_t kUnknownMemory = ~std::uint64_t{0};
 
 /// A range of device memory. Destroying it frees the memory.

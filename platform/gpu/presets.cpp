@@ -256,7 +256,7 @@ constexpr CapsPreset kMadeUp[] = {
     {"subgroup4", "subgroups of 4", [](Caps& caps) { caps.subgroup_size = 4; }},
     {"subgroup128", "subgroups of 128",
      [](Caps& caps) {
-       // Among the first eight lanes of a wide one numbers are handed round: a device with fewer can not show that.
+       // Kernels shuffle among the first eight lanes of a wide subgroup: a device with fewer lanes cannot show that.
        caps.subgroup_shuffle = caps.subgroup_shuffle && caps.subgroup_size >= 8;
        caps.subgroup_size = 128;
      }},

@@ -1,5 +1,5 @@
-// Capabilities of other devices, laid over a device's own: how what those would choose is planned, tested and timed
-// where they are not at hand.
+// Capabilities of other devices, laid over a device's own, so that what they would choose can be planned, tested and
+// timed without them.
 #pragma once
 
 #include <span>
@@ -12,8 +12,8 @@ namespace graft::gpu {
 struct CapsPreset {
   std::string_view name;
   std::string_view summary;
-  /// Made-up devices only take away, or rename. Real GPUs replace limits, features and heaps, also by larger ones: to
-  /// run kernels under them, see within_device().
+  /// Made-up devices only take away, or rename. Real GPUs replace limits, features and heaps, also with larger ones:
+  /// within_device() restricts them so that kernels can run.
   void (*apply)(Caps&);
   std::string_view source = {};  ///< of a real GPU: the public page that its numbers are from
 };
@@ -23,8 +23,8 @@ std::span<const CapsPreset> caps_presets();
 /// Applies the preset `name`; invalid_argument, naming all there are, where there is none of that name.
 Status apply_caps_preset(std::string_view name, Caps& caps);
 
-/// What is left of `wanted` on a device that kernels are to run on: no limit and no feature beyond the device's own.
-/// The subgroups keep the wanted size: only CPU devices choose kernels that count on it.
+/// `wanted`, restricted to what `device` has, so that kernels can run there. The subgroup size stays as wanted: only
+/// CPU devices choose kernels that depend on it.
 Caps within_device(Caps wanted, Caps device);
 
 }  // namespace graft::gpu

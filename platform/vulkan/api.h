@@ -31,7 +31,7 @@ namespace graft::vulkan {
   X(CreateDebugUtilsMessengerEXT)               \
   X(DestroyDebugUtilsMessengerEXT)
 
-// Of extensions that older headers do not declare (platform/vulkan/newer.h).
+// Functions of extensions that older headers do not declare (platform/vulkan/newer.h).
 #define GRAFT_VK_NEWER_INSTANCE_FUNCTIONS(X)         \
   X(GetPhysicalDeviceCooperativeMatrixPropertiesKHR) \
   X(GetPhysicalDeviceCooperativeMatrixFlexibleDimensionsPropertiesNV)

@@ -124,10 +124,10 @@ void read_features(const InstanceFunctions& fn, PhysicalDevice& device) {
       features.bfloat16.shaderBFloat16Type == VK_TRUE && features.bfloat16.shaderBFloat16CooperativeMatrix == VK_TRUE;
   device.full_subgroups = features.subgroup_size.computeFullSubgroups == VK_TRUE;
   device.sets_subgroup_size = device.full_subgroups && features.subgroup_size.subgroupSizeControl == VK_TRUE;
-  // Such kernels are compiled for Vulkan's memory model, and must run in full subgroups.
+  // Kernels for matrices are compiled for Vulkan's memory model, and must run in full subgroups.
   caps.cooperative_matrix = features.matrix.cooperativeMatrix == VK_TRUE && device.full_subgroups &&
                             features.memory_model.vulkanMemoryModel == VK_TRUE;
-  // Theirs are of SPIR-V 1.6.
+  // Kernels for flexible matrices are SPIR-V 1.6.
   device.flexible_matrices = caps.api_version >= VK_API_VERSION_1_3 && features.maintenance4.maintenance4 == VK_TRUE &&
                              features.matrix2.cooperativeMatrixFlexibleDimensions == VK_TRUE &&
                              features.matrix2.cooperativeMatrixPerElementOperations == VK_TRUE;
@@ -161,7 +161,7 @@ void stamp(Properties* items, std::uint32_t count, VkStructureType type) {
   }
 }
 
-/// Of matrices that graft's kernels know: A and B alike, shared by a subgroup, sums in f32.
+/// The operand type of matrices that graft's kernels can use: A and B alike, shared by a subgroup, sums in f32.
 template <typename Properties>
 std::optional<gpu::MatrixShape::Operand> operand_of(const gpu::Caps& caps, const Properties& it) {
   const bool half = it.AType == VK_COMPONENT_TYPE_FLOAT16_KHR;
@@ -171,7 +171,7 @@ std::optional<gpu::MatrixShape::Operand> operand_of(const gpu::Caps& caps, const
   return half ? gpu::MatrixShape::Operand::f16 : gpu::MatrixShape::Operand::bf16;
 }
 
-/// Of VK_NV_cooperative_matrix2, graft's kernels use sizes of their own and operations on single elements, together.
+/// From VK_NV_cooperative_matrix2, graft's kernels use flexible sizes and operations on single elements, together.
 Status read_flexible_matrices(const InstanceFunctions& fn, PhysicalDevice& device, CallFaults* faults) {
   const auto list = fn.GetPhysicalDeviceCooperativeMatrixFlexibleDimensionsPropertiesNV;
   if (!device.flexible_matrices || list == nullptr) return ok_status();

@@ -1,4 +1,4 @@
-// The optional features that graft knows, as one chain: asked of a device, then switched on when it is opened.
+// The optional features that graft knows, linked by pNext: asked of a device, then switched on when it is opened.
 #pragma once
 
 #include "platform/vulkan/instance.h"

@@ -10,7 +10,7 @@ namespace graft {
 /// Something to differentiate, and the cotangent it starts with.
 struct Target {
   ValueId value;
-  /// Of value's shape; kNoValue means one, and then value must have a single element.
+  /// Has value's shape; kNoValue means one, and then value must have a single element.
   ValueId cotangent;
 };
 

@@ -18,8 +18,8 @@ void store(std::byte* at, T value) {
   std::memcpy(at, &value, sizeof value);
 }
 
-/// Floats as bits, in an order in which neighbours are neighbouring numbers: a small change is a small difference,
-/// whose zigzag code has zeros in its high bytes.
+/// Maps a float's bits so that neighbouring numbers become neighbouring integers: a small change is then a small
+/// difference, whose zigzag code has zeros in its high bytes.
 template <typename T>
 struct Delta {
   static constexpr unsigned kBits = 8 * sizeof(T);
@@ -85,8 +85,8 @@ void from_planes(const std::byte* planes, const std::byte* parent, std::span<std
 constexpr std::size_t kCountBytes = 4;
 constexpr std::size_t kMaxGap = 255;
 
-/// The number m of elements that differ from the parent's (4 bytes); before each, how many do not, in bytes of which
-/// 255 means 255 and that more follow; then the codes of the m, in planes.
+/// The number m of elements that differ from the parent's (4 bytes); for each, how many before it are equal (bytes; 255
+/// means 255 and more to come); then the codes of the m elements, in planes.
 template <template <typename> typename Coder, typename T>
 std::size_t to_sparse(std::span<const std::byte> bytes, std::span<const std::byte> parent, std::span<std::byte> out) {
   const std::size_t n = bytes.size() / sizeof(T);

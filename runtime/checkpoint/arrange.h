@@ -21,7 +21,7 @@ constexpr bool suits(Codec codec, std::size_t width) {
 /// bytes, which suit the codec; bytes past the last whole element are kept as they are.
 std::size_t arrange(Codec codec, std::size_t width, std::span<const std::byte> bytes, std::span<const std::byte> parent,
                     std::span<std::byte> out);
-/// The inverse: fills `out`, which may not overlap `arranged`. False where these are not bytes that arrange() makes.
+/// The inverse: fills `out`, which may not overlap `arranged`. False where arrange() cannot have made these bytes.
 bool restore_arranged(Codec codec, std::size_t width, std::span<const std::byte> arranged,
                       std::span<const std::byte> parent, std::span<std::byte> out);
 

@@ -36,7 +36,7 @@ Result<std::size_t> ChunkEncoder::compressed_size(Codec codec, std::size_t width
   impl.compressed.resize(ZSTD_compressBound(bytes.size()) + kMaxFrames * kFrameOverhead);
   const std::size_t arranged = arrange(codec, width, bytes, parent, impl.arranged);
   if (arranged == 0) return bytes.size();
-  // A frame for each plane: a plane's bytes are distributed in a way of their own, which one table of codes would blur.
+  // A frame for each plane: each plane's bytes have a distribution of their own, which one table of codes would blur.
   const std::size_t plane = codec == Codec::plain || codec == Codec::sparse ? arranged : bytes.size() / width;
   const bool split = plane >= kMinFrameBytes;
   std::size_t done = 0, size = 0;

@@ -26,7 +26,7 @@ struct JournalContents {
   std::vector<JournalRecord> records;  ///< the whole and right frames from the start on
   std::uint64_t good_bytes = 0;        ///< header and those frames
   std::uint64_t tail_bytes = 0;        ///< after them: a frame cut off by a crash, or damage
-  std::string problem;                 ///< why the frame after them, whole as it is, is refused; empty: it is not
+  std::string problem;                 ///< why the frame after them, though whole, is refused; empty: it is not
   Hash128 chain;                       ///< with which the next frame's checksum begins
 };
 

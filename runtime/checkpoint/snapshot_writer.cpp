@@ -86,7 +86,7 @@ Result<std::uint32_t> SnapshotWriter::write_chunk(std::span<const std::byte> byt
                                                   const StreamInput& input, std::uint32_t base_index) {
   std::span<const std::byte> parent;
   if (may_follow(base_index, bytes.size())) {
-    // A base chunk that cannot be read is no reason to fail: this one is then written whole.
+    // A base chunk that cannot be read is no reason to fail: the new chunk is then written whole.
     if (auto decoded = reader_.read(*base_, base_index); decoded.ok()) parent = *decoded;
   }
   const std::size_t width = element_size(input.element);

@@ -97,7 +97,7 @@ class Store {
 
   /// Decodes every chunk of one snapshot.
   Status verify(std::uint64_t number) const;
-  /// Of all; fails only where the system does.
+  /// Decodes every chunk of all snapshots; fails only where the system does.
   Result<VerifyReport> verify() const;
 
   /// Deletes snapshots that neither `retention` nor the head needs, then segments and journals that nothing needs.

@@ -77,7 +77,7 @@ Result<CompactReport> Store::compact(bool only_if_due) {
   return commit_compaction(std::move(compactor));
 }
 
-/// Whether nothing may delete a segment, whatever the snapshots that this store knows need.
+/// Whether the segment must stay, even if no snapshot that this store knows needs it.
 bool Store::is_held(std::uint64_t segment) const {
   // A damaged snapshot may refer to segments up to its own number, and to those that compaction gave it.
   if (!damaged_.empty() && segment <= std::max(damaged_.rbegin()->first, root_.compacted)) return true;

@@ -22,8 +22,8 @@ Status Store::write_journal(std::uint64_t number, std::uint64_t follows, std::ui
   return ok_status();
 }
 
-/// A journal that was not written by this Store from its beginning, or in which a write failed, is never written again:
-/// nobody knows what of it storage holds. Its good records begin a new one.
+/// A journal that this Store did not write from its beginning, or in which a write failed, is never written again: what
+/// storage holds of it is unknown. Its good records begin a new one.
 Status Store::start_journal() {
   const std::uint64_t number = root_.next++;
   JournalFile journal;

@@ -10,7 +10,7 @@
 namespace graft::checkpoint {
 namespace {
 
-/// Damage, as against a system that could not read: only damage is stepped back from.
+/// Damage, not a failure of the system to read: recovery steps back from damage alone.
 bool is_damage(const Status& status) {
   return status.code() == Code::corrupt || status.code() == Code::not_found || status.code() == Code::invalid_argument;
 }
@@ -192,7 +192,7 @@ Status Store::load_snapshot(std::uint64_t number) {
   return ok_status();
 }
 
-/// That the segments are there, are this store's, and are long enough.
+/// Checks that the segments are there, are this store's, and are long enough.
 Status Store::check_segments(const Manifest& manifest) const {
   std::map<std::uint64_t, std::uint64_t> ends;
   for (const Chunk& chunk : manifest.chunks) {

@@ -71,7 +71,7 @@ std::uint32_t code(float value, std::uint32_t top) {
   return static_cast<std::uint32_t>(std::clamp(std::nearbyint(value), 0.0f, static_cast<float>(top)));
 }
 
-/// Of the largest magnitude, with its sign: the code furthest from zero is at the negative end.
+/// The number of the largest magnitude, with its sign: the code furthest from zero is at the negative end.
 float signed_extreme(std::span<const float> x) {
   return *std::ranges::max_element(x, [](float a, float b) { return std::abs(a) < std::abs(b); });
 }

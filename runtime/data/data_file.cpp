@@ -27,7 +27,7 @@ DataFile& DataFile::operator=(DataFile&& other) noexcept {
 
 DataFile::~DataFile() {
   file_.reset();
-  // Nobody is left to tell of a temporary file that can not be removed.
+  // There is no way to report a temporary file that cannot be removed.
   if (!temporary_.empty()) static_cast<void>(files_->remove(temporary_));
 }
 

@@ -1,8 +1,8 @@
 // The built-in data set: handwritten-looking digits, drawn in code.
 //
 // Each sample is a pen stroke drawing of a digit 0 to 9 on 28 x 28 pixels, with random proportions, slant, wobble, pen
-// width and noise. Sample i of a seed and split is a pure function of (seed, split, i) in IEEE arithmetic without the
-// system's mathematical library, so every machine draws the same bytes.
+// width and noise. Sample i of a seed and split is a pure function of (seed, split, i) in IEEE arithmetic, without the
+// system's math library, so every machine draws the same bytes.
 #pragma once
 
 #include <array>

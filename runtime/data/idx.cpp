@@ -126,7 +126,7 @@ Result<std::unique_ptr<Column>> open_idx(const std::string& path, const IdxOptio
   Field field{options.name, DType::f32, Shape::of(dims), options.role};
   if (options.role == Role::label) {
     if (!whole || !dims.empty()) {
-      return invalid("idx file \"", path, "\" can not be labels: its elements are of type ", header.type.name,
+      return invalid("idx file \"", path, "\" cannot be labels: its elements are of type ", header.type.name,
                      " with shape ", field.shape.text(), ", but a label is one whole number.");
     }
     field.dtype = DType::i32;

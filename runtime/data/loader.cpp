@@ -203,7 +203,7 @@ Status Loader::restore(const Cursor& cursor) {
   if (status.ok()) {
     cursor_ = cursor;
   } else if (Status back = order_.restore(cursor_); !back.ok()) {
-    return std::move(status).with_context("The loader can not go back either (" + back.message() + ")");
+    return std::move(status).with_context("The loader cannot go back either (" + back.message() + ")");
   }
   start();
   return status;

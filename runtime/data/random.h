@@ -24,8 +24,8 @@ class Random {
   /// Uniform in [0, 1), on a grid of 2^-53.
   constexpr double uniform() { return static_cast<double>(next() >> 11) * 0x1p-53; }
   constexpr double uniform(double low, double high) { return low + (high - low) * uniform(); }
-  /// Mean 0, variance 1, within [-3.47, 3.47]: a sum of four uniforms, exact in IEEE arithmetic, so that no machine's
-  /// mathematical library shows.
+  /// Mean 0, variance 1, within [-3.47, 3.47]: a sum of four uniforms, exact in IEEE arithmetic, so that it does not
+  /// depend on a machine's math library.
   constexpr double bell() {
     const double sum = uniform() + uniform() + uniform() + uniform();
     return (sum - 2.0) * 1.7320508075688772;  // the variance of the sum is 4/12

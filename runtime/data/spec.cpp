@@ -147,7 +147,7 @@ constexpr Kind kKinds[] = {
 
 OpenResult normalize(std::unique_ptr<Source> source, const std::vector<double>& numbers) {
   const auto feature = find_role(*source, Role::feature);
-  if (!feature) return invalid("A data set without features can not be normalized.");
+  if (!feature) return invalid("A data set without features cannot be normalized.");
   const Field field = source->fields()[*feature];
   const std::uint64_t channels = field.shape.rank() == 0 ? 1 : static_cast<std::uint64_t>(field.shape[0].value());
   if (numbers.size() != 2 && numbers.size() != 2 * channels) {
@@ -156,7 +156,7 @@ OpenResult normalize(std::unique_ptr<Source> source, const std::vector<double>& 
   }
   const std::size_t given = numbers.size() / 2;
   for (std::size_t c = 0; c < given; ++c) {
-    if (!(numbers[given + c] > 0)) return invalid("A deviation of ", numbers[given + c], " can not normalize.");
+    if (!(numbers[given + c] > 0)) return invalid("A deviation of ", numbers[given + c], " cannot normalize.");
   }
   std::vector<Field> fields = source->fields();
   const std::uint64_t elements = field.shape.elements();

@@ -30,15 +30,15 @@ class Memory {
   /// Bytes of the buffers that were created; equal to planned().total().
   std::uint64_t allocated_bytes() const;
 
-  /// Writes bytes of a resident from `offset` on (a multiple of 4; the end of the value or also one): through
-  /// mapped memory where there is such, otherwise in pieces through staging. Waits until it is done.
-  /// Of a resident that is kept in 16 bits these are f32 all the same, rounded on the way; multiples of 8.
+  /// Writes bytes of a resident from `offset` on: through mapped memory where there is any, otherwise in pieces through
+  /// staging. Waits until it is done. Offset and end are multiples of 4, unless the end is that of the value.
+  /// A resident that is kept in 16 bits takes f32 too, rounded on the way; the multiples are then of 8.
   /// not_found, invalid_argument (outside the value; a number that its 16 bits cannot hold), timeout, device_lost.
   Status write(std::string_view name, std::span<const std::byte> bytes, std::uint64_t offset = 0);
   /// The same the other way.
   Status read(std::string_view name, std::span<std::byte> bytes, std::uint64_t offset = 0);
-  /// Writes all of a resident, or where it is streamed takes note of where its bytes are: these must outlive the
-  /// memory.
+  /// Writes all of a resident. Of a streamed one only the place of its bytes is noted: they must outlive this
+  /// object.
   Status provide(std::string_view name, std::span<const std::byte> bytes);
   /// Sets every 32-bit word of a resident.
   Status fill(std::string_view name, std::uint32_t word);
@@ -60,7 +60,7 @@ class Memory {
   std::span<std::byte> readback() { return readback_ ? readback_->mapped() : std::span<std::byte>(); }
   /// Bytes of a streamed resident (an index into Residents::entries()); empty where none were provided.
   std::span<const std::byte> source(std::uint32_t resident) const { return sources_[resident]; }
-  /// Which of its source's bytes a refill brings: fewer than it has room for where the last word is longer.
+  /// The source bytes that a refill brings: fewer than its room where they end within the last word.
   std::span<const std::byte> source(const Refill& refill) const;
   /// Where the host puts a refill's bytes.
   std::byte* target(const Plan& plan, const Refill& refill);

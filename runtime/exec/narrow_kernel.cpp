@@ -184,7 +184,7 @@ class Narrower {
     return ok_status();
   }
 
-  /// Of the instructions that may take a pointer, those that are not rewritten must not be given one of these.
+  /// Instructions that may take a pointer but are not rewritten must not be given one of the rewritten pointers.
   Status check_unused(const Instruction& i) const {
     const bool atomic = i.op >= spirv::kAtomicLoad && i.op <= spirv::kAtomicXor;
     const bool other = i.op == spirv::kFunctionCall || i.op == spirv::kCopyMemory || i.op == spirv::kArrayLength ||
@@ -331,7 +331,7 @@ class Narrower {
     spirv::append(body_, spirv::kStore, {a.pointer, narrow});
   }
 
-  /// Of a number that f16 holds exactly. SwiftShader packs an infinity as a NaN.
+  /// The half of a number that f16 holds exactly. SwiftShader packs an infinity as a NaN.
   Id half_bits(Id number) {
     const Id u32 = types_.u32(), truth = types_.boolean();
     if (zero_ == 0) zero_ = types_.float_constant(0);

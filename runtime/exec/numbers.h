@@ -13,7 +13,7 @@ namespace graft {
 /// are copied as they are; else both are f32, f16 or bf16.
 void convert_numbers(DType from, std::span<const std::byte> source, DType to, std::byte* target);
 
-/// The numbers of `source` as they come back from being kept as `stored`, in type `type` again. Both may be one memory.
+/// Rounds the numbers of `source` to `stored` and converts them back to `type`. Source and target may be one memory.
 void round_numbers(DType type, std::span<const std::byte> source, DType stored, std::byte* target);
 
 /// The first finite number that rounding would make infinite.

@@ -25,15 +25,15 @@ struct ProgramOptions {
   std::chrono::nanoseconds timeout = std::chrono::seconds(60);
   /// Takes device timestamps around every dispatch: for times(). Slower.
   bool profile = false;
-  /// For those who make plans for programs: asked whether the kernels are right, before their first use.
+  /// Asked, by whoever makes plans for programs, whether the kernels are right before their first use.
   KernelProof* proof = nullptr;
   /// Told of what the host does and of every complete run.
   RunObserver* observer = nullptr;
 };
 
-/// The ends of the stretches of Plan::steps that are recorded as one command list each. A submission is one list or
-/// more, as many as ProgramOptions::submit_target allows by what the lists took before: so there are at most as many
-/// submissions in a run.
+/// Where each command list ends, as positions in Plan::steps. A submission holds one list or more, as many as
+/// ProgramOptions::submit_target allows by the times that they took before, so that a run has at most as many
+/// submissions as lists.
 std::vector<std::uint32_t> list_ends(const Plan& plan, const gpu::Caps& caps);
 
 /// An input of one run: bytes of the graph's input `name`, as many as PlanPort::bytes.
@@ -70,8 +70,8 @@ class Program {
   Status run(std::span<const Feed> feeds, const StepState& state);
   /// Continues a run that was cancelled or failed; its inputs must still be in their staging.
   Status resume();
-  /// Whether the last run was submitted at least in part and has not ended: it failed or was cancelled on the way.
-  /// resume() then does every part of it exactly once, also where a wait failed of which nobody knows how it ended.
+  /// Whether the last run was submitted at least in part, and then failed or was cancelled on the way. resume() then
+  /// does every part of it exactly once, even where a wait failed and its outcome is unknown.
   bool unfinished() const { return !complete_ && next_list_ != 0; }
   /// Whether what was submitted of the last run writes residents. Where not, a failed run may be begun anew instead.
   bool wrote_residents() const;
@@ -85,17 +85,17 @@ class Program {
   std::span<const std::byte> output(std::size_t i) const;
   std::span<const std::byte> output(std::string_view name) const;
 
-  /// Device time of every node in the last run, in the order that they began in (those of a merged dispatch under its
-  /// first); needs ProgramOptions::profile.
+  /// Device time of every node in the last run, in the order in which they began (a merged dispatch counts for its
+  /// first node); needs ProgramOptions::profile.
   Result<std::vector<NodeTime>> times();
-  /// The same of every step of the plan, in order. Steps without a barrier between may overlap on the device; then the
-  /// later one is given what it took longer.
+  /// The same of every step of the plan, in order. Steps without a barrier between them may overlap on the device; the
+  /// later one then gets only the time after the earlier one's end.
   Result<std::vector<StepTime>> step_times();
 
   /// Submissions that the last run was cut into, and the longest of them as measured by the host.
   std::uint32_t submissions() const { return submissions_; }
   std::chrono::nanoseconds longest_submission() const { return longest_; }
-  /// Time that the last run's host spent on putting streamed values into the ring, the device at work meanwhile or not.
+  /// Host time of the last run for putting streamed values into the ring, whether or not the device was busy meanwhile.
   std::chrono::nanoseconds refill_time() const { return refill_time_; }
 
  private:
@@ -107,7 +107,7 @@ class Program {
     std::uint32_t first_refill = 0;  ///< of Plan::refills: those that it needs
     std::uint32_t end_refill = 0;
   };
-  /// Of a refill: the host's numbers, and where it puts them as what.
+  /// Of a refill: the host's numbers, where they go, and how they are stored there.
   struct Source {
     std::span<const std::byte> bytes;
     std::byte* target = nullptr;

@@ -201,7 +201,7 @@ class Sharer {
     return elements;
   }
 
-  /// Nothing else than access to elements may name a binding that is moved, or the whole push block, which has grown.
+  /// Only access to elements may name a binding that is moved, or the whole push block, which has grown.
   Status check_unused(const Instruction& i) const {
     std::size_t first = 3, end = 4;  // words that may name one
     switch (i.op) {

@@ -140,7 +140,7 @@ class Specializer {
     return found == known_.end() ? std::nullopt : std::optional(found->second);
   }
 
-  // Of an OpSpecConstantOp: type, result, operation, operands.
+  // The words of an OpSpecConstantOp: type, result, operation, operands.
   std::optional<Word> evaluate(const Instruction& i) const {
     if (i[1] != booleans_ && std::ranges::find(integers_, i[1]) == integers_.end()) return std::nullopt;
     const auto op = static_cast<std::uint16_t>(i[3]);

@@ -15,12 +15,12 @@
 namespace graft {
 
 /// Whether this device's compiler gains by it: for products and convolutions of numbers whose lanes hold few sums.
-/// Unrolled larger tiles and attention take it minutes and gigabytes, quantized weights half a minute a kernel.
+/// Larger tiles and attention, unrolled, take the compiler minutes and gigabytes, quantized weights half a minute each.
 bool wants_plain_constants(const gpu::Caps& caps, std::string_view kernel, std::span<const std::uint32_t> values);
 
-/// The module with constant_id i as `values[i]` and with what follows from them by 32-bit integer and boolean
-/// operations as plain constants; others keep their defaults. Operations of other kinds stay, over plain constants. The
-/// words as they came where they are no module.
+/// The module with constant_id i set to `values[i]`, and with 32-bit integer and boolean operations on such constants
+/// evaluated. Other constants keep their defaults; operations of other kinds stay, on plain constants. Words that are
+/// no module come back as they are.
 std::vector<std::uint32_t> specialize(std::span<const std::uint32_t> spirv, std::span<const std::uint32_t> values);
 
 }  // namespace graft

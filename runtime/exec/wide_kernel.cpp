@@ -68,8 +68,8 @@ class Widener {
     return !twins_.empty();
   }
 
-  /// A buffer once more, as 64-bit integers: two for each vector of four, four for each pair of such (`column` is their
-  /// type then, else 0).
+  /// A buffer declared again as 64-bit integers: two for each vector of four, four for each pair of vectors (`column`
+  /// is then the vector's type, else 0).
   struct Twin {
     Id variable;
     Id element;  ///< of the buffer as the kernel has it

@@ -15,11 +15,11 @@ namespace graft {
 /// Whether this device gains by it: CPU devices with 64-bit integers in shaders.
 bool wants_wide_vectors(const gpu::Caps& caps);
 
-/// The module with each load and store of a whole vec4, uvec4 or ivec4 of a storage buffer made one of two 64-bit
-/// integers, and of a whole mat2x4, a pair of such vectors, one of four, through a further variable of the same
-/// binding; everything else, component by component too, stays. The words as they came where nothing is to change, and
-/// where they are no module of SPIR-V 1.3 or older. Buffers of such vectors hold whole ones, as their sizes say: of one
-/// that is cut off by the end, half would read as zero.
+/// The module in which a whole vec4, uvec4 or ivec4 of a storage buffer is loaded and stored as two 64-bit integers,
+/// and a whole mat2x4 (a pair of such vectors) as four, through a further variable of the same binding. All other
+/// accesses, component by component too, stay. The words come back as they are where nothing changes, and where they
+/// are no module of SPIR-V 1.3 or older. Buffers of such vectors must hold whole ones: of a vector that the end cuts
+/// off, half would read as zero.
 std::vector<std::uint32_t> widen_vectors(std::span<const std::uint32_t> spirv);
 
 }  // namespace graft

@@ -39,8 +39,8 @@ inline Binding as_stored(Binding binding) {
   return binding;
 }
 
-/// How the bindings of a dispatch are stored, two bits each from binding 0 on: as the kernel declares them, or elements
-/// of f32 rounded to 16 bits. Kernels are made so by narrow_kernel() (runtime/exec/narrow_kernel.h).
+/// Low-precision storage of a dispatch's bindings, two bits each from binding 0 on: as the kernel declares them, or f32
+/// elements rounded to 16 bits. narrow_kernel() (runtime/exec/narrow_kernel.h) makes such kernels.
 using BindingStorage = std::uint64_t;
 inline constexpr std::size_t kMaxNarrowBindings = 32;
 enum class Stored : std::uint8_t { declared = 0, f16 = 1, bf16 = 2 };
@@ -107,8 +107,8 @@ class Emitter {
   Binding step_state() const;
   /// Uninitialised memory that lives for this node's dispatches only.
   Slot scratch(std::uint64_t bytes);
-  /// What scratch() should keep to from here on. A wish: an op that can make do with less, to the same bits, does, and
-  /// says with withhold() how many bytes more it would have taken.
+  /// How many bytes scratch() should keep to from here on. A wish: an op that can do with less, to the same bits, does,
+  /// and tells withhold() how many more it would have taken.
   std::uint64_t workspace_left() const;
   void withhold(std::uint64_t bytes) { withheld_ += bytes; }
   std::uint64_t withheld() const { return withheld_; }

@@ -37,7 +37,7 @@ struct GemmKernels {
 
 constexpr std::size_t kSpecialConstant = 4;  // constant_id
 
-/// Where an operand's elements stand side by side, in whole fours from any of them that a loop over fours meets.
+/// Along which axis an operand is contiguous, in whole fours wherever a loop over fours reads.
 enum class Fours : std::uint8_t {
   none,
   along_k,  ///< `inner` is a multiple of four too
@@ -70,8 +70,8 @@ struct GemmTile {
 GemmTile choose_gemm_tile(const gpu::Caps& caps, const GemmProblem& problem,
                           std::span<const shaders::KernelId> kernels = {});
 
-/// Whether emit_gemm() would take a kernel for CPU devices whose lanes own columns. `operands` of the problem is
-/// the caller's to find out.
+/// Whether emit_gemm() would take a kernel for CPU devices whose lanes own columns. The caller sets `operands` of the
+/// problem.
 bool tile_owns_columns(const gpu::Caps& caps, const GemmProblem& problem, const GemmKernels& kernels);
 
 /// Into how many parts k is cut so that a small output with a long k keeps the device busy; 1 for most problems.

@@ -13,14 +13,14 @@ namespace graft {
 class Emitter;
 struct Binding;
 
-/// As what matrix units may multiply the operands of a product, whether the device has any such or not.
+/// The type in which matrix units may multiply a product's operands, whether or not the device has such units.
 enum class MatrixOperands : std::uint8_t {
   none,
   f16,           ///< kept so, or f32 and blocks rounded where the user allows it; never bf16, whose range f16 lacks
   bf16,          ///< all kept so
   bf16_rounded,  ///< one is kept so, and the user allows to round the others
 };
-/// What is kept so is exact; what else may be rounded is Caps::matmul_precision's to say.
+/// Operands that are kept in that type are exact; Caps::matmul_precision says what else may be rounded to it.
 MatrixOperands matrix_operands(const Emitter& e, std::span<const Binding> operands);
 
 /// The type of matrices for them; requires that there is one.

@@ -11,8 +11,8 @@
 namespace graft {
 
 /// How many items (images, rows) one part takes: all of them where every tensor fits a binding. words_per_item has a
-/// number for each tensor that is cut; parts begin at offsets that the device can bind. An error when not even the
-/// fewest items that do so fit; `what` names the items there. 0 words: the tensor is the same for all items.
+/// number for each tensor that is cut (0: the tensor is the same for all items). Parts begin at offsets that the device
+/// can bind. An error where not even the fewest such items fit; `what` names the items there.
 Result<std::uint64_t> items_per_part(const gpu::Caps& caps, std::uint64_t items,
                                      std::initializer_list<std::uint64_t> words_per_item, std::string_view what);
 

@@ -13,7 +13,7 @@ namespace graft {
 inline constexpr std::uint64_t kElementsPerTotalGroup = 8192;  // at least
 inline constexpr std::uint64_t kMaxTotalGroups = 64;           // partial results of one tensor
 
-/// What tells apart equal elements at different places (see state_hash.comp).
+/// Tells equal elements at different places apart (see state_hash.comp).
 inline std::uint32_t hash_key(std::uint64_t input, std::uint64_t first) {
   return static_cast<std::uint32_t>(first * push::kHashElement + input * push::kHashTensor);
 }

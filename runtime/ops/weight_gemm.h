@@ -32,8 +32,8 @@ struct WeightGemm {
 /// Cuts A and C by rows of A, and W by its rows, where they exceed a binding. Nothing where an operand is empty.
 Status emit_weight_gemm(Emitter& e, const WeightGemm& g);
 
-/// Rows of a weight for one binding, at whose multiples a binding may begin: no more than fit, and about `wanted`. An
-/// error where not even the fewest fit.
+/// How many rows of a weight go into one binding: as many as fit, about `wanted`, and so many that a binding may begin
+/// at every multiple. An error where not even the fewest fit.
 Result<std::uint64_t> weight_rows_per_binding(const gpu::Caps& caps, DType dtype, std::uint64_t columns,
                                               std::uint64_t wanted = UINT64_MAX);
 /// Rows [first, first + count) of a weight.

@@ -5,8 +5,8 @@
 
 namespace graft {
 
-/// Nothing computed again. What the backward pass does not read counts as dropped: that has no effect until what is
-/// made of it is dropped too, and then it is what one wants.
+/// The choice that computes nothing again. Values that the backward pass does not read count as dropped: this has no
+/// effect until values made from them are dropped too, and then it is what one wants.
 std::vector<char> nothing_dropped(const RecomputeGraph& graph);
 
 class Segments {

@@ -26,8 +26,8 @@ struct Sharing {
   std::vector<std::uint32_t> words;
 };
 
-/// Records of tables and the step state are no arrays of numbers, so that they cannot begin anywhere else than their
-/// buffer; where the ring holds a value is known late.
+/// Records of tables and the step state are no arrays of numbers, so they must begin where their buffer does. Where the
+/// ring holds a value is known only later.
 bool shareable(Space space) { return space != Space::step_state && space != Space::stream; }
 
 bool same_place(const PlanBinding& a, const PlanBinding& b) {
@@ -75,8 +75,8 @@ class Sharer {
     if (places_.size() <= buffers_) return result();
     gather();
     if (count() > buffers_) return std::nullopt;
-    // Best where it depends on nothing but the kernel which binding has a word: a pipeline each. Otherwise as many
-    // buffers as there may be, and none for what stands first in its buffer.
+    // It is best if the kernel alone decides which bindings have a word: one pipeline each. Otherwise as many buffers
+    // as are allowed, and no word for what stands first in its buffer.
     bool always = true;
     if (words(always) > words_) {
       for (std::size_t i = places_.size(); i-- > 0 && count() < buffers_;) places_[i].first_of_buffer = true;

@@ -62,8 +62,8 @@ inline constexpr std::uint64_t kLeastTransferBytes = std::uint64_t{64} << 10;
 /// Streaming::range for plans that a StreamChoice is to look at.
 inline constexpr std::uint64_t kStreamRange = std::uint64_t{8} << 20;
 
-/// FLOPs that are given up for a byte brought to the device: as many as it does meanwhile where the host copies within
-/// one memory, at the rate of large models' steps on CPUs; a bus takes longer, and devices that have one do more.
+/// FLOPs that a byte brought to the device is worth. Where the host copies within one memory: as many as the device
+/// does meanwhile, at the rate of large models' steps on CPUs. A bus takes longer, and devices that have one do more.
 inline std::uint64_t work_of_streamed_byte(const gpu::Caps& caps) { return caps.unified_memory ? 16 : 256; }
 
 /// A sentence: how many are streamed, through how large a ring, and what each run of the first plan brings. Empty where

@@ -83,7 +83,8 @@ ArenaLayout place(const std::vector<Block>& blocks, std::uint64_t alignment, std
 
 /// Refills in the order of their stretches.
 void add_units(const std::vector<Unit>& units, const Streaming& streaming, bool staged, StreamLayout& layout) {
-  // Written ahead, a place is taken from the stretch before on: to keep it through one that does not read it is free.
+  // A place that is written ahead is taken from the stretch before on, so to keep it through one stretch without a
+  // reader costs nothing.
   const std::uint32_t reach = streaming.ahead && !staged ? 2 : 1;
   std::vector<std::pair<std::uint32_t, Refill>> refills;
   std::vector<std::uint32_t> last;

@@ -26,7 +26,7 @@ inline constexpr std::string_view kMetaHeads = "text.heads";    ///< of queries 
 inline constexpr std::string_view kMetaPairs =
     "text.rope_pairs";  ///< rows of a head that turn together: "halves" apart, or "neighbours"
 
-/// What follows a layer's name in those of its matrices: A is [rank, in], B is [out, rank].
+/// What the names of a layer's two matrices add to the layer's: A is [rank, in], B is [out, rank].
 inline constexpr std::string_view kLoraA = ".lora_A.weight";
 inline constexpr std::string_view kLoraB = ".lora_B.weight";
 

@@ -24,7 +24,7 @@ Status put_on(graft_model& model, std::unique_ptr<Model> adapters, Make make) {
   return ok_status();
 }
 
-/// Of a session or a generator: swap(adapters or nullptr).
+/// Swaps the adapters of a session or a generator by swap(adapters or nullptr).
 template <typename Swap>
 Status swap_from(graft_context& context, const char* path, Swap swap) {
   if (path == nullptr) return swap(nullptr);

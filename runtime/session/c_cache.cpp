@@ -1,4 +1,4 @@
-// A file of its own: an app that does not call it links no reference.
+// A file of its own, so that an app that does not call it does not link the reference.
 #include "graft/cache.h"
 
 #include "runtime/session/c_handles.h"

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint32_t kStepRecord = 1;
 
-// What a step gave, to the bit: a replay that is exact gives the same.
+// What a step gave, to the bit: an exact replay gives the same.
 struct StepRecord {
   std::uint64_t loss_bits = 0;
   std::uint64_t count = 0;
@@ -93,7 +93,8 @@ Status Checkpointer::check_configuration(const checkpoint::Manifest& snapshot) c
   return check_frozen(snapshot, frozen_);
 }
 
-/// Where training does not simply go on from the newest snapshot, the steps after it are no longer its own.
+/// Where training goes on from another snapshot, or with changes, the steps journalled after the newest are not its
+/// own.
 Status Checkpointer::go_back_to(std::uint64_t number) {
   if (number == store_.head() && !options_.with_changes && options_.from.empty()) {
     for (const checkpoint::JournalRecord& record : store_.journal()) {

@@ -23,7 +23,7 @@ Result<DecoderPorts> decoder_ports(const Graph& graph);
 /// The model for one sequence and `tokens` tokens at a time, the first of which stands at the step state's position.
 /// Each causal attention appends its keys and values to caches (state "cache/NODE/keys" and ".../values" for `capacity`
 /// tokens) and reads those. `logits` false: no outputs, so that only what fills the caches is left of the model.
-/// Exact for models in which tokens meet in attention alone, as all do that graft converts.
+/// Exact for models in which tokens meet in attention alone, as in all that graft converts.
 /// unsupported: no attention, one that is not causal, positions that are given.
 Result<Graph> decode_graph(const Graph& graph, std::uint32_t tokens, std::uint32_t capacity, bool logits);
 

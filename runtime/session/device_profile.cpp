@@ -14,7 +14,7 @@ constexpr std::uint64_t kMaxFileBytes = 4u << 20;
 constexpr std::string_view kTitle = "graft device profile 1";
 constexpr std::string_view kChecksum = "checksum ";
 
-// Of everything that a verdict is about: other kernels, other verdicts.
+// A hash of everything that a verdict depends on: other kernels, other verdicts.
 const std::string& kernels_hash() {
   static const std::string hash = [] {
     std::vector<std::span<const std::byte>> parts;
@@ -47,7 +47,7 @@ std::string checksum_of(std::string_view text) { return hash_text(hash128(std::a
 
 DeviceProfile::DeviceProfile(os::FileSystem& files, const gpu::Caps& caps, const LogSink& log)
     : files_(files), log_(log), identity_(identity_of(caps)) {
-  // Not of the kernels and the driver's version: a newer file takes the place of the older one.
+  // Without the kernels and the driver's version, so that a newer file replaces the older one.
   stem_ = cat("device-", checksum_of(cat(caps.device_name, " ", caps.vendor_id, " ", caps.device_id)).substr(0, 16));
 }
 

@@ -46,7 +46,7 @@ class DocumentAdapter {
     return producer.valid() && source_.node(producer).op == Op::positions;
   }
 
-  /// Of a token in its document.
+  /// A token's position in its text.
   Result<ValueId> position(Graph& out) {
     if (position_.valid()) return position_;
     Builder b(out);

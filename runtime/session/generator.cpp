@@ -145,8 +145,8 @@ Status Generator::check(std::span<const TokenId> prompt, const GenerateOptions& 
   return ok_status();
 }
 
-/// Tokens that follow the cached ones; the program's may be more, and the rest of them is never seen: what the caches
-/// hold past the tokens that count is overwritten before a query may look there.
+/// Appends tokens to the cached ones. The program may take more tokens than there are; the rest is never seen, because
+/// what the caches hold past the tokens that count is overwritten before a query may look there.
 Status Generator::run(Program& program, std::span<const TokenId> tokens) {
   const auto staging = program.input(0);
   std::memcpy(staging.data(), tokens.data(), tokens.size_bytes());

@@ -1,4 +1,4 @@
-// Adapters of a model that runs: others take their place without planning, recording or allocating anything anew.
+// Swapping the adapters of a running model: nothing is planned, recorded or allocated anew.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,12 @@ namespace graft {
 class LiveAdapters {
  public:
   LiveAdapters() = default;
-  /// Of a graph with adapters on (with_lora, with_adapter), or of one without.
+  /// For a graph with adapters (with_lora, with_adapter), or one without.
   explicit LiveAdapters(const Graph& graph);
 
-  /// Writes the matrices of an adapter file; layers that it does not have are as without. Ranks may be smaller than
-  /// those that are on; the programs' scale stays, so that B is multiplied by what the file's alpha and rank differ.
-  /// nullptr: all are as without. Nothing changes where the file does not fit: its error names the layer.
+  /// Writes the matrices of an adapter file; layers that it lacks run as without one. Ranks may be smaller than those
+  /// in place. The programs' scale stays, so B is multiplied by the ratio of the file's scale to it. nullptr: all
+  /// layers run as without adapters. Nothing changes where the file does not fit: its error names the layer.
   Status swap(Memory& memory, const Model* adapter) const;
 
  private:

@@ -7,7 +7,8 @@
 namespace graft {
 namespace {
 
-// Such as no chain takes in, where there is an axis: the kernels beside it stay those that they are.
+// A copy that is never fused (a slice of everything, unless the value is a scalar), so that the kernels beside it are
+// those of the unfused graph.
 Result<ValueId> add_copy(Graph& graph, ValueId v, const std::string& node, const std::vector<std::string>& names) {
   const Ints ends = graph.value(v).shape.values();
   const Attrs all = {{"starts", Ints(ends.size(), 0)}, {"ends", ends}, {"steps", Ints(ends.size(), 1)}};

@@ -12,14 +12,14 @@
 namespace graft {
 
 /// What there is to prove about a plan on a device: each kernel by name; those with tiles by name and tile. A variant
-/// that ends with a chain (-DEPILOGUE) is a kernel of its own. Where a kernel's bindings hold 16-bit elements its form
-/// for these (form_name() of runtime/exec/narrow_kernel.h) is proven beside it, whatever the tile.
+/// with an epilogue (-DEPILOGUE) is a kernel of its own. Where a kernel's bindings hold 16-bit elements its form for
+/// these (form_name() of runtime/exec/narrow_kernel.h) is proven beside it, whatever the tile.
 std::set<ProofKey> proof_keys(const Plan& plan, const gpu::Caps& caps);
 
 bool has_tile(std::string_view key);
-/// Of which elements: f32 unless it is a form for others, or a kernel that is chosen for bf16 alone.
+/// The element type that it is about: f32 unless it is a form for another, or a kernel that only bf16 chooses.
 DType elements_of(std::string_view key);
-/// Whether it is of a kernel that ends with a chain: graft can do without it wherever it has the kernel as it is.
+/// Whether it is of a kernel with an epilogue: graft can do without it wherever it has the kernel without one.
 bool is_ending(std::string_view key);
 
 Result<Plan> plan_probe(const BuiltProbe& built, const gpu::Caps& caps);
@@ -27,8 +27,8 @@ Result<Plan> plan_probe(const BuiltProbe& built, const gpu::Caps& caps);
 /// Every tile that rules may choose on this device, for every kernel with tiles in the plan.
 std::set<ProofKey> usual_tiles(const gpu::Caps& caps, const Plan& plan);
 
-/// What else than `own` a device would have to follow for the plan to hold `key`, of a kernel with tiles; `own` where
-/// nothing leads there.
+/// The advice that a device would have to follow, in place of `own`, for the plan to hold `key`, of a kernel with
+/// tiles; `own` where no advice leads there.
 gpu::Advice advice_for_tile(const Plan& plan, const gpu::Advice& own, std::string_view key);
 
 /// The same for kernels without tiles that a family offers beside those of the plan: one advice for each such.

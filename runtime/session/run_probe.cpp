@@ -9,8 +9,8 @@
 namespace graft {
 namespace {
 
-// New memory often is what a probe just gave back, with the right answers in it: a kernel that does nothing would pass.
-// Here it holds words that are no numbers.
+// New memory is often what the last probe freed, with the right answers in it: a kernel that does nothing would pass.
+// So it is filled with NaN words first.
 class FilledDevice final : public gpu::WithCaps {
  public:
   explicit FilledDevice(gpu::Device& device) : WithCaps(device) {}

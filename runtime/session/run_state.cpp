@@ -174,7 +174,7 @@ Result<std::string> fingerprint_of(data::Source& source) {
   for (std::size_t at = 0, f = 0; f < source.fields().size(); at += source.fields()[f++].bytes()) {
     pointers.push_back(sample.data() + at);
   }
-  // Of a stream, the first samples.
+  // From a stream, the first samples.
   const std::uint64_t count = std::min(source.size().value_or(kSamples), kSamples);
   for (std::uint64_t i = 0, next = 0; i < count; ++i) {
     std::uint64_t position = source.size() ? *source.size() / count * i : next;

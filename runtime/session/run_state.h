@@ -69,7 +69,7 @@ struct TensorLayout {
   std::vector<std::int64_t> dims;
   SourcePerm perm;
 };
-/// Of the snapshot's tensors, by name.
+/// The layouts of the snapshot's tensors, by name.
 Result<std::map<std::string, TensorLayout>> layouts_of(const checkpoint::Store& store, std::uint64_t number);
 
 }  // namespace graft

@@ -12,7 +12,7 @@
 namespace graft {
 namespace {
 
-// Of kernels that take operands of less than f32: only products that may be rounded lead to them in a probe.
+// Kernels that take operands below f32: in a probe, only products that may be rounded lead to them.
 bool is_rounding(std::string_view key) {
   return std::ranges::any_of(std::array{"_coopmat", "_flexible", "_dot8"},
                              [&](std::string_view part) { return key.find(part) != key.npos; });
@@ -31,7 +31,7 @@ bool any_about(const std::set<ProofKey>& keys, DType elements) {
   return std::ranges::any_of(keys, [&](const ProofKey& key) { return elements_of(key) == elements; });
 }
 
-// Forms for f32 first: those for others are kernels proven by then, with other loads and stores.
+// f32 first: forms for other elements are kernels that are proven by then, with other loads and stores.
 constexpr DType kElements[] = {DType::f32, DType::f16, DType::bf16};
 
 // The device as one whose user allows all rounding.
@@ -55,7 +55,7 @@ Result<bool> SelfTest::check(gpu::Device& device, std::span<const Plan* const> p
   for (const bool others : {false, true}) {
     for (const DType elements : kElements) {
       for (const OpProbe& probe : self_test_probes()) {
-        // Where a form failed another takes its place, which is proven before the rest is run beside it.
+        // Where a form failed, another takes its place, and is proven before the rest runs beside it.
         if (!any_about(wanted, elements) || (elements != DType::f32 && failed_)) break;
         GRAFT_TRY(run_probe(device, probe, elements, others, wanted));
       }
@@ -126,7 +126,7 @@ Status SelfTest::run_probe(gpu::Device& device, const OpProbe& probe, DType elem
   return rounded;
 }
 
-// Of a probe of forms for 16-bit elements, what is not about these: else it would be blamed for them.
+// In a probe of forms for 16-bit elements, the kernels that are not such forms: else they would be blamed for them.
 Status SelfTest::prove_wide(gpu::Device& device, const BuiltProbe& built) {
   const auto plan = plan_probe(built, device.caps());
   if (!plan.ok()) return ok_status();
@@ -212,8 +212,8 @@ Status SelfTest::run_advised(gpu::Device& device, const BuiltProbe& built, std::
   return prove(device, built, keys, wanted);
 }
 
-// Without all of them, then with one more each time but the last: so that where one is wrong, or kills the process, it
-// alone is to blame.
+// First without any of them, then with one more each time, all but the last: a kernel that is wrong, or kills the
+// process, is then the only new one.
 Status SelfTest::run_up_to_last_ending(gpu::Device& device, const BuiltProbe& built, std::set<ProofKey> fresh) {
   gpu::Advice forced = device.caps().advice;
   std::erase_if(fresh, [](const ProofKey& key) { return !is_ending(key); });

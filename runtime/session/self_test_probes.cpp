@@ -76,7 +76,7 @@ std::vector<OpProbe> product_probes() {
   };
   const Attrs pool = {{"kernel", Ints{2, 2}}, {"strides", Ints{2, 2}}, {"pads", Ints{0, 0, 0, 0}}};
   std::vector<OpProbe> probes;
-  // First what is loaded and stored by fours: the verdict about a tile is that of the first probe which reaches it.
+  // First what is loaded and stored by fours: the first probe that reaches a tile decides its verdict.
   probes.push_back({Op::matmul, {{{36, 40}}, {{40, 44}}}});
   for (const std::int64_t a : {0, 1}) {
     for (const std::int64_t b : {0, 1}) {
@@ -178,7 +178,7 @@ std::vector<OpProbe> step_probes() {
   return probes;
 }
 
-// Ops with what they are run as one with.
+// Ops with what is fused with them.
 std::vector<OpProbe> fused_probes() {
   const auto window = [](std::int64_t stride) {
     return Attrs{{"strides", Ints{stride, stride}},
@@ -228,7 +228,7 @@ RefTensor operand_of(const Operand& operand, std::mt19937_64& random) {
   return tensor;
 }
 
-// Those of few kernels first: where a process dies, fewer are under suspicion.
+// Probes of few kernels first: where the process dies, fewer are under suspicion.
 std::vector<OpProbe> all_probes() {
   std::vector<OpProbe> all;
   for (auto& probes : {elementwise_probes(), product_probes(), row_probes(), decoder_probes(), other_probes(),
@@ -273,8 +273,8 @@ Status add_what_follows(const OpProbe& probe, Graph& graph, std::vector<Fed>& fe
     }
     graph.add_output(name, last);
   }
-  // What an operand leaves free would be given to a later result, and nothing that is overwritten meanwhile can be read
-  // where the chain ends.
+  // Memory that an operand frees would go to a later result, and an epilogue cannot read what is overwritten before it
+  // runs. Parameters keep theirs.
   if (!probe.ended) return ok_status();
   for (const ValueId input : graph.inputs()) graph.mutable_value(input).kind = ValueKind::parameter;
   return ok_status();

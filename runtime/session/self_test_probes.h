@@ -25,8 +25,8 @@ struct OpProbe {
   /// What is computed of each result and gradient, by an op of one input, to reach kernels that do more than one op.
   std::optional<Op> then = {};
   Attrs then_attrs = {};
-  /// Each result and gradient of two axes or more is followed by a chain that has all that the end of a kernel may do:
-  /// relu((result + whole) * row), where the result itself is given too.
+  /// Each result and gradient of two axes or more is followed by an epilogue with all that one may hold:
+  /// relu((result + whole) * row), where the result itself is an output too.
   bool ended = false;
   /// The node stands twice, each with operands of its own: nodes of one kind are run as one, from a table of tensors.
   bool twice = false;
@@ -46,15 +46,15 @@ struct BuiltProbe {
 Result<BuiltProbe> build_probe(const OpProbe& probe, DType elements = DType::f32);
 
 /// Largest error of a result, as a share of its root mean square. The problems are small: rounding to f32 stays below
-/// 1e-5, and operands that are rounded to f16 make errors of 1e-3 at most; those rounded to 8 bits of 4e-3, the largest
-/// of a few hundred of three and a half times that.
+/// 1e-5, and operands that are rounded to f16 make errors of at most 1e-3. Operands rounded to 8 bits make errors of
+/// 4e-3, and the largest of a few hundred is three and a half times that.
 inline constexpr double kProbeTolerance = 1e-4;
 inline constexpr double kRoundedProbeTolerance = 5e-3;
 inline constexpr double kIntegerProbeTolerance = 1.5e-2;
 /// Beside these, where elements have 16 bits: so many times the error of one rounding. A gradient of attention is off
 /// by up to 36 of them, nothing else by 16.
 inline constexpr double kNarrowProbeRoundings = 64;
-/// A product or convolution by itself rounds what it gives, no more: a largest element is some twice the mean.
+/// A product or convolution by itself rounds its result and nothing else: the largest element is about twice the mean.
 inline constexpr double kNarrowProductRoundings = 4;
 
 /// Runs it on the device and in the reference. Empty where they agree, else what was wrong. An error where the device

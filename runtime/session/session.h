@@ -65,7 +65,7 @@ class Session {
   Status run(const StepState& state = {});
   /// Other adapters in place of those that are on (LiveAdapters::swap); outputs change with the next run.
   Status swap_adapters(const Model* adapter) { return adapters_.swap(*memory_, adapter); }
-  /// Of the last run, until the next; empty when there is no such output.
+  /// The output of the last run, valid until the next; empty when there is no such output.
   std::span<const std::byte> output(std::string_view name) const { return program_->output(name); }
 
  private:

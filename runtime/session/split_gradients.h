@@ -30,9 +30,9 @@ struct SplitGradients {
 /// By name: the model's inputs, and kCotangentInput; for all samples, in the source's order of axes.
 using SampleArrays = std::map<std::string, data::Array, std::less<>>;
 
-/// Runs the samples in micro-batches. What has the batch for its first axis (inputs, activations) gets its gradient
-/// piece by piece; what has none gets the sum, added up in double precision. The result is that of one run on the whole
-/// batch, to rounding.
+/// Runs the samples in micro-batches. Values whose first axis is the batch (inputs, activations) get their gradient
+/// piece by piece; others get the sum, added up in double precision. The result is that of one run on the whole batch,
+/// up to rounding.
 ///
 /// invalid_argument where that cannot be: the differentiated value has no batch axis (a mean over the batch), or batch
 /// norm works by the batch's statistics; out_of_memory where not even one sample fits, naming what it needs.

@@ -19,7 +19,7 @@ struct FitOptions {
   std::function<Status(const StepResult&)> on_step;
   /// Called after the last step of each epoch, with the metrics of all of it (Trainer::state()).
   std::function<Status(const Trainer&)> on_epoch;
-  /// Told how long each batch is waited for, and of on_step and on_epoch as `report`; may be null.
+  /// Told of the time spent waiting for each batch, and in on_step and on_epoch (as `report`); may be null.
   RunObserver* observer = nullptr;
 };
 

@@ -33,7 +33,7 @@ struct Head {
   ValueId weight;
 };
 
-/// Where the loss can take the head's product with it, so that the logits never exist as a whole.
+/// The head, where the loss can take its product with it, so that the logits never exist as a whole.
 std::optional<Head> find_head(const Graph& graph, ValueId logits, const LossOptions& options) {
   const Value& value = graph.value(logits);
   const auto last = static_cast<std::int64_t>(value.shape.rank()) - 1;
@@ -69,7 +69,7 @@ Result<LossNodes> add_cross_entropy(Graph& graph, ValueId prediction, const Loss
                    "\" has the shape ", shape.text(), ".");
   }
   GRAFT_TRY_ASSIGN(const std::size_t axis, normalize_axis(options.class_axis.value_or(1), shape.rank(), "class axis"));
-  if (axis == 0) return invalid("The class axis can not be 0, the batch axis.");
+  if (axis == 0) return invalid("The class axis cannot be 0, the batch axis.");
   LossNodes loss;
   loss.classes = shape[axis].value();
   std::vector<Dim> rows;

@@ -29,8 +29,8 @@ struct Update {
   ValueId gradient;
 };
 
-/// The training state of loss scaling (shaders/loss_scale/loss_scale_state.h), also an output of the graph that holds
-/// the optimizer's steps.
+/// The state of loss scaling (shaders/loss_scale/loss_scale_state.h), also an output of the graph that holds the
+/// optimizer's steps.
 inline constexpr std::string_view kLossScaleState = "loss_scale";
 
 /// The sum of the losses of a step's micro-batches, where loss scaling looks at it and gradients are accumulated.

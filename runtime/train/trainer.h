@@ -48,11 +48,11 @@ struct StepResult {
   std::uint32_t submissions = 0;        ///< to the device, of all its micro-batches and of the update
 };
 
-/// Steps left out in a row that end a run. Those of overflowing gradients halve the loss scale each time: from any
-/// scale below 2^50 it is then below 1, so that no smaller one is the cure.
+/// So many steps left out in a row end a run. Overflowing gradients halve the loss scale each time: from any scale
+/// below 2^50 it is below 1 by then, so a smaller one would not help.
 inline constexpr std::uint64_t kMostSkipped = 50;
 
-/// With the residents' contents, all that a run is: the same state, data and options give the same bits from here on.
+/// With the residents' contents, the whole state of a run: the same state, data and options give the same bits.
 struct TrainingState {
   std::uint64_t step = 0;  ///< optimizer steps done
   std::uint32_t seed = 0;
@@ -97,8 +97,8 @@ struct FetchedValue {
 /// change. After the first step of each batch size, a step allocates no host and no device memory.
 class Trainer {
  public:
-  /// Plans, allocates, compiles, and writes the model's weights to the device. Where the device has not as much memory,
-  /// it plans for less, as long as there is a plan. `fields` are those of the data to come
+  /// Plans, allocates, compiles, and writes the model's weights to the device. Where the device does not have that much
+  /// memory, it plans for less, as long as there is a plan. `fields` are those of the data to come
   /// (data::Source::fields()); a bad match of data and model is found here. State without contents starts as zeros.
   static Result<std::unique_ptr<Trainer>> create(gpu::Device& device, const Graph& model, const WeightOf& weight_of,
                                                  const TrainOptions& options, const std::vector<data::Field>& fields,
@@ -143,10 +143,10 @@ class Trainer {
   /// PlanRequest::checkpoints asked for it.
   Result<std::uint64_t> state_hash();
 
-  /// How often the device ran out of memory in a step, evaluate(), capture() or state_hash(), or its driver allowed no
-  /// more than was held before a step, and the run went on with another plan; plan().choice.reasons says of the last
-  /// one what it is for. The micro-batch, of which the bits depend, becomes smaller only where no other plan does,
-  /// between two steps, and where the options leave it open.
+  /// How often the run went on with another plan, because the device ran out of memory in a step, evaluate(), capture()
+  /// or state_hash(), or because its driver allowed no more than was held before a step; plan().choice.reasons explains
+  /// the last one. The micro-batch, on which the bits depend, becomes smaller only between two steps, where no other
+  /// plan will do and the options leave it open.
   std::uint64_t shortages() const { return shortages_; }
   /// The driver allows no more memory than is held, as of the last step, and no plan is smaller: the run goes on.
   bool heap_overdrawn() const { return heap_overdrawn_; }

@@ -30,8 +30,8 @@ Status Trainer::keep_state() {
   return {};
 }
 
-/// Builds for plan_; where the device has not as much memory, for ever less, as long as there is a plan. The least is
-/// tried twice: what was freed just now may take a moment to come back.
+/// Builds for plan_; where the device does not have the memory, for less and less, as long as there is a plan. The
+/// least is tried twice: what was freed just now may take a moment to come back.
 Status Trainer::build_within() {
   std::optional<TrainingPlan> wanted;  // comes back where nothing will do, for the next attempt
   bool again = true;

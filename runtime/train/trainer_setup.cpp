@@ -27,7 +27,7 @@ Result<std::unique_ptr<Trainer>> Trainer::create(gpu::Device& device, const Grap
   return trainer;
 }
 
-/// Makes the plan again as long as kernels of it are found to be wrong.
+/// Makes the plan again as long as some of its kernels are found to be wrong.
 Status Trainer::prove() {
   KernelProof* const proof = trainer_options_.program.proof;
   const bool same_size = half_done() || options_.micro_batch != 0 || !trainer_options_.request.shrink_micro_batch;
@@ -73,8 +73,8 @@ Result<Trainer::Runner> Trainer::make_runner(SizedPlan sized) {
   return runner;
 }
 
-/// What was kept of an earlier plan, else the model's weights, and zeros for all else: optimizer state, accumulators,
-/// statistics without contents.
+/// Writes what was kept of an earlier plan, else the model's weights, and zeros to all else: optimizer state,
+/// accumulators, statistics without contents.
 Status Trainer::load_residents() {
   for (const Resident& resident : plan_.residents.entries()) {
     const auto kept = kept_.find(resident.name);

@@ -7,7 +7,7 @@
 namespace graft::train {
 namespace {
 
-/// A step that has already changed what is kept is asked of the device so often.
+/// How often the device is asked for a step that has already changed what is kept.
 constexpr int kMostResumes = 4;
 /// Where there is no smaller plan: the shortage may have passed.
 constexpr int kMostRepeats = 2;
@@ -20,7 +20,7 @@ Status Trainer::of_device(Status status) {
   return status;
 }
 
-/// The attempt, as often as it takes. Each answer either takes a smaller plan or counts towards a limit, so this ends.
+/// Repeats the attempt. Each failure either leads to a smaller plan or counts towards a limit, so this ends.
 template <typename Try>
 auto Trainer::with_answers(Try attempt) -> decltype(attempt()) {
   if (!memory_) GRAFT_TRY(build_within());
@@ -43,7 +43,7 @@ Status Trainer::answer(Status why, int& attempts) {
   return go_on_with(smaller ? *std::move(smaller) : plan_, cat("the device ran out of memory (", why.message(), ")"));
 }
 
-/// The step cannot be begun anew. What need not be there goes, and the rest of it is asked for again; the new plan
+/// The step cannot be begun anew. What it can do without is freed, and the rest of it is tried again; the new plan
 /// waits for its end.
 Status Trainer::end_unfinished(Status why, int& attempts) {
   shrink_at_boundary_ = true;
@@ -87,8 +87,8 @@ Status Trainer::go_on_with(TrainingPlan plan, const std::string& why) {
   return {};
 }
 
-/// As keep_state(), from a device that may refuse what moving it takes. Programs that are made again on demand go
-/// first.
+/// As keep_state(), from a device that may refuse the memory that moving it takes. Programs that can be made again on
+/// demand go first.
 Status Trainer::save_state() {
   if (!memory_) return {};
   Status kept;

@@ -59,7 +59,8 @@ std::string recompute_text(const TrainingPlan& plan) {
 /// Sizes of the arena that are weighed against what is streamed.
 constexpr std::uint64_t kArenas = 16;
 
-/// Within a peak, by a curve: between its points some is kept of what the one below computes again.
+/// The work of the cheapest choice within a peak, by a curve: between two points, part of what the lower one computes
+/// again is kept.
 std::uint64_t work_again(const std::vector<RecomputePoint>& curve, std::uint64_t peak) {
   const auto work = [](const RecomputePoint& p) { return static_cast<double>(p.extra_flops + 4 * p.extra_bytes); };
   const auto below =

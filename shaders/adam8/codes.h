@@ -1,9 +1,9 @@
-// 8-bit codes of numbers in [-1, 1] or [0, 1] whose spacing is a hundredth of themselves or so, over seven decades: the
+// 8-bit codes of numbers in [-1, 1] or [0, 1], spaced at about a hundredth of the number, over seven decades: the
 // "dynamic" data type of T. Dettmers, M. Lewis, S. Shleifer, L. Zettlemoyer, "8-bit Optimizers via Block-wise
 // Quantization", ICLR 2022. Each block of kCodeBlock numbers is divided by its largest magnitude first.
 //
-// Of k bits after the sign, the leading one's place tells the decade, those behind it which of equal cells of
-// [0.1, 1) times the decade; a code stands for the middle of its cell. 0 is 0, and one code is left for 1.
+// Of the k bits after the sign, the place of the leading one is the decade; those behind it say which of the equal cells
+// of [0.1, 1) times the decade. A code stands for the middle of its cell. 0 is 0, and one code is left for 1.
 // Shared by GLSL and C++: Real is float there and double in the reference.
 #ifdef __cplusplus
 #pragma once

@@ -147,8 +147,8 @@ uvec2 row_tile_range(uint key_tile, int offset) {
 
 shared uint last_seen_tile;
 
-// Whether any invocation says that it sees something of a tile; all ask alike. `tile` differs from call to call and
-// from 0xffffffff.
+// Whether any invocation says that it sees something of a tile; all must call it. `tile` differs from one call to the
+// next, and from 0xffffffff.
 bool any_sees(bool mine, uint tile) {
   if (mine) last_seen_tile = tile;
   barrier();

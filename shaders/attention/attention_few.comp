@@ -94,8 +94,8 @@ void main() {
     float highest = top[r];
     [[unroll]] for (uint i = 0; i < kLanes; ++i) highest = max(highest, HANDED(top[r], i));
     const float shrink = exp_accurate(top[r] - highest);
-    // By constant lanes, which are vector permutes to a CPU driver; by lanes that it must compute they are loops, and
-    // take it seconds to compile.
+    // Shuffles with constant lanes: a CPU driver makes them vector permutes. Computed lanes become loops, which take it
+    // seconds to compile.
     const float part = total[r] * shrink;
     float sum = 0.0;
     [[unroll]] for (uint i = 0; i < kLanes; ++i) sum += HANDED(part, i);

@@ -2,8 +2,8 @@
 // cluster of lanes (clusters.glsl) has a tile to itself. Of one side of a product kRows rows are held, row i by lane
 // i % kLanes, and handed round by shuffles; of the other side each lane has four rows of its own, 4 * lane to
 // 4 * lane + 3. Sums over the latter are of kQuads fours of a head's elements in each lane.
-// Macros instead of functions: drivers stumble over arrays of specialized size that are passed. Loops test at their
-// end, because llvmpipe runs a whole body, masked, before it leaves a loop that tests at its start.
+// Macros instead of functions: drivers stumble over arrays of specialized size as arguments. Loops test at their end,
+// because llvmpipe runs a whole body, masked, before it leaves a loop that tests at its start.
 #extension GL_EXT_control_flow_attributes : require
 layout(constant_id = 0) const uint kInvocations = 8;
 layout(constant_id = 1) const uint kRows = 8;

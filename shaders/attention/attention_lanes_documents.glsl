@@ -1,4 +1,4 @@
-// Documents of rows and keys, and tiles that none of them shares; after the buffer `documents`.
+// Packed sequences: the texts of rows and keys, and tiles that share none; after the buffer `documents`.
 int document(Head h, uint token) {
   return p.has_documents != 0u ? documents[h.batch * p.queries + min(token, p.queries - 1u)] : 0;
 }

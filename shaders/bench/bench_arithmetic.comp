@@ -48,5 +48,5 @@ void main() {
   }
   LANE sum = x[0];
   [[unroll]] for (uint i = 1; i < kChains; ++i) sum += x[i];
-  if (float(sum.x + sum.y + sum.z + sum.w) == 12345.0) y[1] = 1;  // seldom true, never known
+  if (float(sum.x + sum.y + sum.z + sum.w) == 12345.0) y[1] = 1;  // almost never true, but no compiler knows
 }

@@ -4,8 +4,8 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
-// Memory alone: copies, or reads and adds up, floats, four at a time and side by side; the dispatch covers the buffers
-// exactly, so that nothing is asked. `nothing` touches a single word: what is left is the cost of a dispatch.
+// Memory alone: copies floats, or reads and adds them up, four at a time and side by side. The dispatch covers the
+// buffers exactly, so no bounds are tested. `nothing` touches a single word: what is left is the cost of a dispatch.
 layout(constant_id = 0) const uint kThreads = 128;
 layout(constant_id = 1) const uint kVectors = 16;  // of an invocation
 layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
@@ -30,7 +30,7 @@ void main() {
 #endif
   }
 #ifndef COPY
-  if (sum.x + sum.y + sum.z + sum.w == 12345.0) y[0] = sum;  // seldom true, never known
+  if (sum.x + sum.y + sum.z + sum.w == 12345.0) y[0] = sum;  // almost never true, but no compiler knows
 #endif
 #endif
 }

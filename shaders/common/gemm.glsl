@@ -92,8 +92,8 @@ Place gemm_place() {
   const uint tile_m = first + in_band % height;
   const uint tile_n = in_band / height;
 #elif defined(GEMM_SHUFFLE) || defined(GEMM_APART)
-  // A CPU runs few workgroups at a time, in their order: the panel of the one operand stays in its nearest cache, while
-  // the other, which is the smaller, goes by from the next.
+  // A CPU runs few workgroups at a time, in order: a panel of the larger operand stays in its nearest cache, while the
+  // smaller operand streams by from the next one.
 #ifdef GEMM_SMALLER_GOES_BY
   const bool along_m = p.m <= p.n;
 #else

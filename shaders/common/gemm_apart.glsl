@@ -27,7 +27,7 @@ void gemm_tile(Place place, uint k_begin, uint k_end) {
   [[unroll]] for (uint i = 0; i < kLaneRows; ++i) rows[i] = a_row(first_row + i);
   [[unroll]] for (uint j = 0; j < kColumns; ++j) cols[j] = b_col(place.n0 + column_of(lane, j));
 
-  // Loops end at their foot: see gemm_shuffle.glsl.
+  // Loops test at their end: see gemm_shuffle.glsl.
   uint k = k_begin;
   if (k_begin < k_end) while (true) {
     const uint t = k / p.inner;

@@ -46,7 +46,7 @@ void gemm_tile(Place place, uint k_begin, uint k_end) {
 #ifdef GEMM_TOUCHES
   float touched = 0.0;
 #endif
-  // Loops end at their foot: llvmpipe goes once more through the whole body of one that ends at its head.
+  // Loops test at their end: llvmpipe runs the whole body once more of a loop that tests at its start.
   uint k = k_begin;
   if (k_begin < k_end) while (true) {
     const uint t = k / p.inner;

@@ -1,7 +1,7 @@
-// One dispatch for many tensors (-DTABLE): what a kernel would be told of one tensor by its push constants and by where
-// its bindings begin, it reads from a record of a table. Every workgroup serves one record. Bindings are the memory
-// around all the tensors, and BASE(k) is the word in binding k where the record's tensor begins; BASE4(k) counts
-// vectors of four. Without TABLE, a kernel has its one tensor's own bindings, and both are 0.
+// One dispatch for many tensors (-DTABLE). What push constants and binding offsets say of one tensor, the kernel reads
+// from a record of a table instead. Every workgroup serves one record. Bindings are the memory around all the tensors,
+// and BASE(k) is the word in binding k where the record's tensor begins; BASE4(k) counts vectors of four.
+// Without TABLE, a kernel has its one tensor's own bindings, and both are 0.
 // Include after the push block, which must come after layout(local_size_x). The table is binding TABLE_BINDING, the one
 // after the kernel's own. The host's twin is runtime/plan/merge_steps.cpp.
 #ifndef GRAFT_TABLE_GLSL

@@ -30,7 +30,7 @@ void main() {
   }
   Run start = Run(0.0);
   if (p.has_bias != 0) start = bias[strip];
-  // Ends at its foot: see gemm_shuffle.glsl.
+  // Tests at its end: see gemm_shuffle.glsl.
   int column = -kWarmUp;
   while (true) {
     slide_window(unit, column, strip);

@@ -40,7 +40,7 @@ void main() {
   }
 
   FEW_BEGIN(run)
-  // Loops end at their foot: llvmpipe goes once more through the whole body of one that ends at its head.
+  // Loops test at their end: llvmpipe runs the whole body once more of a loop that tests at its start.
   if (run < end) while (true) {
     vec4 x[kLoads];
     FEW_LOAD(0)

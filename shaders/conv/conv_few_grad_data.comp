@@ -58,7 +58,7 @@ void main() {
   // The line of dx that is complete after each step; lines before the first may wrap.
   uint h = first - (kKh - 1);
 
-  // Loops end at their foot: llvmpipe goes once more through the whole body of one that ends at its head.
+  // Loops test at their end: llvmpipe runs the whole body once more of a loop that tests at its start.
   while (true) {
     const uint row = h + p.pad_h;  // of dy; above the first: beyond all
     const uint from = ((image * p.oh + row) * p.ow + left) * p.o + o;

@@ -30,7 +30,7 @@ void main() {
   [[unroll]] for (uint i = 0; i < kAllTaps * kColumns; ++i) sums[i] = 0.0;
 
   FEW_BEGIN(run)
-  // Loops end at their foot: llvmpipe goes once more through the whole body of one that ends at its head.
+  // Loops test at their end: llvmpipe runs the whole body once more of a loop that tests at its start.
   if (run < end) while (true) {
     vec4 x[kLoads];
     FEW_LOAD(first_r)

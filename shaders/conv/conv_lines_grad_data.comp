@@ -53,7 +53,7 @@ void main() {
     [[unroll]] for (uint n = 0; n < kNumbers; ++n) sums[n] = bias[n % kC];
   }
 
-  // Loops end at their foot: llvmpipe goes once more through the whole body of one that ends at its head.
+  // Loops test at their end: llvmpipe runs the whole body once more of a loop that tests at its start.
   uint r = (phase + p.pad_h) % p.stride_h;
   if (r < p.kh) while (true) {
     const uint oh = uint(int(h + p.pad_h) - int(r)) / p.stride_h;  // above the first line: beyond all

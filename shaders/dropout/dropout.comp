@@ -1,5 +1,5 @@
 //! variant f32 : -DSTORE_F32
-// y = x * scale where kept, else 0; its own gradient with x = dy, for the mask is a function of the counter
+// y = x * scale where kept, else 0. With x = dy it is its own gradient, because the mask is a function of the counter
 // (element / 4, micro step, step) and the key (seed, stream) alone.
 #version 450
 #extension GL_GOOGLE_include_directive : require

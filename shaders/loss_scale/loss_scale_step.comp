@@ -1,4 +1,5 @@
-// Whether the step is taken (where neither the loss nor a gradient overflowed), how gradients are scaled back, and the scale of the next step.
+// Whether the step is taken (neither the loss nor a gradient overflowed), how gradients are scaled back, and the scale
+// of the next step.
 //! variant f32 :
 #version 450
 #extension GL_GOOGLE_include_directive : require

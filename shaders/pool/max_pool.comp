@@ -24,7 +24,7 @@ void main() {
   if (i >= p.count) return;
   Run run = run_of(i, p.oh, p.ow);
   const int h0 = int(run.line * kStrideH) - int(p.pad_h);
-  // Ends at its foot: llvmpipe goes once more through the whole body of a loop that ends at its head.
+  // Tests at its end: llvmpipe runs the whole body once more of a loop that tests at its start.
   while (true) {
     const int w0 = int(run.column * kStrideW) - int(p.pad_w);
     vec4 best = vec4(uintBitsToFloat(0xff800000u));

@@ -1,7 +1,7 @@
 // Which channels of which pixels an invocation of a pooling kernel serves, and which windows lie over a pixel.
 //
-// CPUs divide one lane at a time and load by lanes: windows are constants, so that divisions by strides are none; what
-// an invocation divides by sizes serves a run of pixels; channels are loaded by fours.
+// CPUs divide and load one lane at a time. So windows are constants, which leaves no division by a stride; a division
+// by a size serves a whole run of pixels; and channels are loaded by fours.
 // Before the include: the push block.
 #ifndef GRAFT_POOL_GLSL
 #define GRAFT_POOL_GLSL
@@ -40,7 +40,7 @@ Run run_of(uint invocation, uint lines, uint columns) {
   return run;
 }
 
-/// The flat index of a channel of the strip. Those beyond the last are the last once more: loaded in vain, not stored.
+/// The flat index of a channel of the strip. Those past the last repeat it: they are loaded, but not stored.
 uint channel_at(uint pixel, uint strip, uint channel) { return pixel * p.c + min(strip * 4 + channel, p.c - 1); }
 
 /// How a kernel loads and stores the strip of a pixel: load_NAME(pixel, strip), store_NAME(pixel, strip, four).

@@ -1,5 +1,5 @@
 // Rotary position embedding: pair i of every head turns by position * frequency[i]. An invocation takes one pair of one
-// token through all heads, so that sine and cosine are computed once. Its own gradient with the opposite direction.
+// token through all heads, so that sine and cosine are computed once. With the opposite direction it is its gradient.
 //! variant f32 :
 #version 450
 #extension GL_GOOGLE_include_directive : require

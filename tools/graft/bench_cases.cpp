@@ -40,7 +40,8 @@ BenchCase adam(std::int64_t count) {
   return c;
 }
 
-// Rivals take the operands of the op's kernel: the first two bindings and the last. Empty `push`: its push block too.
+// Rivals take the operands of the op's kernel: the first two bindings and the last, and with an empty `push` its push
+// block too.
 void use_rival(Plan& plan, shaders::KernelId kernel, std::array<std::uint32_t, 3> groups,
                const std::vector<std::byte>& push = {}) {
   std::vector<Step> steps;

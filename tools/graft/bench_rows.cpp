@@ -15,7 +15,7 @@ double flops_share(const Row& row, const DeviceFigures& figures) {
   return per_second(row.flops, row.time.median) / figures.f32_flops;
 }
 
-// Of the rate of a plain product.
+// As a share of the rate of a plain product.
 double gemm_share(const Row& row, const DeviceFigures& figures) {
   return per_second(row.flops, row.time.median) / figures.gemm_flops;
 }

@@ -96,7 +96,7 @@ Status read_type(const Json& type, gpu::Caps& caps) {
   return invalid("\"type\" is ", type.dump(), "; it is one of other, integrated, discrete, virtual and cpu.");
 }
 
-/// What every Vulkan device has is counted on: a plan for less would be for none.
+/// Every Vulkan device has this much: a plan for less would be for no device.
 Status check_limits(const gpu::Caps& caps) {
   gpu::Caps least;
   least.max_storage_buffers_per_stage = 4;

@@ -319,7 +319,7 @@ Action add_bench(CLI::App& app) {
   app.add_option("--repeat", options->repeat, "Runs to take the median of (7)");
   app.add_flag("--processor-time", options->processor_time,
                "device, ops, language models: processor time per core instead; for CPU devices of a shared machine");
-  app.add_flag("--alone", options->alone, "ops: without the simpler kernels beside");
+  app.add_flag("--alone", options->alone, "ops: without the simpler kernels for comparison");
   app.add_flag("--nodes", options->nodes, "A language model's forward pass node by node, as that of other models");
   add_language_bench_flags(app, options->language);
   app.add_flag("--json", options->json, "Print JSON");

@@ -156,7 +156,8 @@ Status tag(const Options& options) {
   if (options.json) {
     print({{"snapshot", number}, {"tags", tags}});
   } else {
-    std::printf("Snapshot %llu has %zu tags.\n", static_cast<unsigned long long>(number), tags.size());
+    std::printf("Snapshot %llu has %zu %s.\n", static_cast<unsigned long long>(number), tags.size(),
+                tags.size() == 1 ? "tag" : "tags");
   }
   return ok_status();
 }

@@ -97,7 +97,7 @@ Action add_convert(CLI::App& app) {
   auto* example = source->add_option("--example", options->example, "Write an untrained example network instead")
                       ->check(CLI::IsMember(convert::example_names()));
   source->require_option(1);
-  app.add_option("--seed", options->seed, "Of the example's weights")->needs(example);
+  app.add_option("--seed", options->seed, "Seed of the example's weights")->needs(example);
   app.add_option("-o,--output", options->output, "The file to write: .graft, or .onnx for an example")->required();
   app.add_option("--bind", options->bind, "Fixes named dimensions, as in seq=128; the others stay open");
   add_quantize_flag(app, options->quantize);

@@ -101,13 +101,13 @@ void print(const DeviceProfile& profile, bool tested) {
   for (const std::string& name : unknown) std::printf("              %s: no probe uses it here\n", name.c_str());
 }
 
-// What is remembered of device `index`; with `test`, what a test of all of it says now.
+// What is remembered of device `index`; with --self-test, what a test of all kernels says now.
 Result<std::unique_ptr<DeviceProfile>> profile_of(const Options& options, const gpu::Caps& caps, std::size_t index) {
   DeviceFlags own = options.flags;
   own.device = cat(index);
   if (options.self_test) {
     GRAFT_TRY_ASSIGN(auto device, OpenDevice::open(own));
-    // Without a folder the verdicts last until the device is closed: a copy of them would not.
+    // A profile of its own, without a folder: what the device remembers goes when it is closed.
     auto profile = DeviceProfile::open(os::system_files(), "", caps);
     SelfTest test(*profile, log_sink(own));
     GRAFT_TRY(test.check_all(device->device()));

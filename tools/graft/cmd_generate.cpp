@@ -112,7 +112,7 @@ Action add_generate(CLI::App& app) {
   app.add_option("--adapter", options->adapter,
                  "An adapter for the model: of graft train --lora, a PEFT folder, or a GGUF file");
   auto* source = app.add_option_group("Prompt");
-  source->add_option("--prompt", options->prompt, "The text to go on from");
+  source->add_option("--prompt", options->prompt, "The text to continue");
   source->add_option("--tokens", options->tokens, "Token ids instead, as in 1,80,147");
   source->require_option(1);
   auto* chat = app.add_option("--chat", options->chat,
@@ -120,14 +120,14 @@ Action add_generate(CLI::App& app) {
                               "(without one: the model's own)")
                    ->expected(0, 1);
   app.add_option("--system", options->system, "What the system says before it")->needs(chat);
-  app.add_option("--max-tokens", options->generate.max_tokens, "At most so many tokens (256)");
+  app.add_option("--max-tokens", options->generate.max_tokens, "At most this many tokens (256)");
   app.add_option("--temperature", sampling.temperature, "0 (default): always the most probable token");
-  app.add_option("--top-k", sampling.top_k, "Only so many of the most probable tokens (all)");
-  app.add_option("--top-p", sampling.top_p, "Only the most probable that together reach this (1)");
-  app.add_option("--min-p", sampling.min_p, "Only those this many times as probable as the first (0)");
-  app.add_option("--repetition-penalty", sampling.repetition_penalty, "Of tokens said lately (1: none)");
-  app.add_option("--seed", sampling.seed, "Of the draws");
-  app.add_option("--stop", options->generate.stop, "The text ends before this; may be given again");
+  app.add_option("--top-k", sampling.top_k, "Only this many of the most probable tokens (all)");
+  app.add_option("--top-p", sampling.top_p, "Only the most probable tokens that together reach this (1)");
+  app.add_option("--min-p", sampling.min_p, "Only tokens at least this many times as probable as the first (0)");
+  app.add_option("--repetition-penalty", sampling.repetition_penalty, "Factor against tokens said lately (1: none)");
+  app.add_option("--seed", sampling.seed, "Seed of sampling");
+  app.add_option("--stop", options->generate.stop, "The text ends before this; repeatable");
   app.add_option("--context", options->generator.context, "Tokens of prompt and answer (the model's, at most 2048)");
   app.add_option("--budget", options->budget,
                  "Largest device memory, as in 512MiB; weights that it has no room for are streamed from the file");

@@ -282,8 +282,8 @@ Action add_plan(CLI::App& app) {
   app.add_flag("--curve", options->curve, "Print what computing results again would save, and its FLOPs");
   app.add_option("--svg", options->svg, "Draw the memory map, the curve and the largest layers to this file");
   app.add_option("--html", options->html, "The same as a page with every layer; hovering names the values");
-  app.add_flag("--no-fusion", options->no_fusion, "Every op and every tensor by dispatches of its own");
-  app.add_option("--fetch", options->fetch, "Values that training is to read after each step: what that costs");
+  app.add_flag("--no-fusion", options->no_fusion, "Give every op and every tensor dispatches of its own");
+  app.add_option("--fetch", options->fetch, "Values to read after each training step; the plan shows what that costs");
   app.add_flag("--fits-device", options->fits_device, "Fail where the device's memory does not suffice");
   add_quantize_flag(app, options->quantize);
   add_train_flags(app, options->train);

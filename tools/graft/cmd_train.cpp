@@ -127,7 +127,7 @@ Status evaluate(Run& run, const char* when) {
   return ok_status();
 }
 
-// What the model says now, where that was asked for.
+// Prints what the model says now, where that was asked for.
 Status show_samples(Run& run) {
   const SampleFlags& flags = run.options.sample;
   if (flags.prompts.empty()) return ok_status();
@@ -142,7 +142,7 @@ Status show_samples(Run& run) {
   return ok_status();
 }
 
-// Shows the step taken last, once it is as durable as it is to be: the device has gone on meanwhile.
+// Shows the last step once it is as durable as was asked; the device has gone on meanwhile.
 void acknowledge(Run& run, Progress& progress) {
   if (!run.waiting) return;
   if (run.checkpointer != nullptr) run.checkpointer->acknowledge();
@@ -152,7 +152,7 @@ void acknowledge(Run& run, Progress& progress) {
   run.metrics.write(step.row);
 }
 
-// That the device was short of memory, once for each time.
+// Tells that the device was short of memory, once each time.
 void show_shortages(Run& run, Progress& progress) {
   const auto step = static_cast<unsigned long long>(run.trainer.state().step);
   if (run.trainer.heap_overdrawn() && !run.overdrawn) {
@@ -443,7 +443,8 @@ Action add_train(CLI::App& app) {
   app.add_option("--epochs", options->epochs, "Times through the data (1)")->check(at_least_one);
   app.add_option("--steps", options->steps, "Optimizer steps, instead of epochs")->check(at_least_one);
   app.add_option("--budget", options->budget, kBudgetHelp);
-  app.add_flag("--no-fusion", options->no_fusion, "Every op and every tensor by dispatches of its own: the same bits");
+  app.add_flag("--no-fusion", options->no_fusion,
+               "Give every op and every tensor dispatches of its own (the same bits)");
   app.add_flag("--no-shuffle", options->no_shuffle, "Take the samples in their order");
   app.add_flag("--drop-last", options->drop_last, "Leave out a last batch that is not full");
   app.add_option("--metrics", options->metrics, "Write a JSON object per step to this file");

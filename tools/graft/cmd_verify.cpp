@@ -207,7 +207,7 @@ Action add_verify(CLI::App& app) {
   app.add_option("MODEL", options->path, "A .graft file")->required();
   app.add_option("--bind", options->bind, "Sizes of named dimensions (default 1)");
   app.add_option("--tolerance", options->tolerance, "Largest error over the root mean square (default 1e-4)");
-  app.add_option("--seed", options->seed, "Of the random inputs");
+  app.add_option("--seed", options->seed, "Seed of the random inputs");
   app.add_flag("--json", options->json, "Print JSON");
   add_device_flags(app, options->flags);
   return [options] { return run(*options); };

@@ -8,7 +8,7 @@
 
 namespace graft::cli {
 
-/// A node, or all nodes of an op; or the copies.
+/// A node, all nodes of an op, or the copies.
 struct Consumer {
   std::string name;
   std::string op;

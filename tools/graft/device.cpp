@@ -42,7 +42,7 @@ std::string matmul_precision_text(const gpu::Caps& caps) {
     if (rounds) to += (to.empty() ? "" : ",") + std::string(how);
   };
   add(rounds_to_f16(caps), " to f16 for matrix units");
-  add(medium && multiplies_bf16(caps), " to bf16 for them beside what is kept so");
+  add(medium && multiplies_bf16(caps), " to bf16 for them beside bf16 operands");
   add(medium && caps.integer_dot && caps.type != gpu::DeviceType::cpu, " to 8 bits beside quantized weights");
   return cat("Products at --matmul-precision ", name, ": f32 operands are rounded", to, "; sums in f32.");
 }
@@ -55,9 +55,8 @@ nlohmann::ordered_json matmul_precision_json(const gpu::Caps& caps) {
 void add_caps_flag(CLI::App& app, std::string& given) {
   std::string names;
   for (const gpu::CapsPreset& p : gpu::caps_presets()) names += cat("\n  ", p.name, ": ", p.summary);
-  app.add_option(
-      "--caps", given,
-      "As for a device with other capabilities: FILE.json, as graft devices --json prints them there, or" + names);
+  app.add_option("--caps", given,
+                 "As for another device: FILE.json, as graft devices --json prints it there, or" + names);
 }
 
 Status apply_caps_flag(const std::string& given, gpu::Caps& caps) {
@@ -78,10 +77,9 @@ Status apply_caps_to_run(const std::string& given, gpu::Caps& caps) {
 void add_device_flags(CLI::App& app, DeviceFlags& flags) {
   app.add_option("--device", flags.device, "Index or part of the name of the device (see: graft devices)");
   app.add_option("--vulkan-library", flags.library, "Loader or driver to load instead of libvulkan.so.1");
-  app.add_option(
-         "--matmul-precision", flags.matmul_precision,
-         "Products of f32 values: highest (f32, the default), high (rounded to f16 where the device has matrix "
-         "units, sums in f32), medium (also to 8 bits beside quantized weights, to bf16 beside what is kept so)")
+  app.add_option("--matmul-precision", flags.matmul_precision,
+                 "Products of f32 values: highest (f32, the default), high (rounded to f16 where the device has matrix "
+                 "units, sums in f32), medium (also to 8 bits beside quantized weights, to bf16 beside bf16 operands)")
       ->check(CLI::IsMember(std::vector<std::string>(kMatmulPrecisions.begin(), kMatmulPrecisions.end())));
   app.add_option("--cache", flags.cache,
                  "Folder for compiled pipelines, verdicts of the self-test and tuned choices; \"none\" for no files");

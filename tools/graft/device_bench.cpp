@@ -37,7 +37,7 @@ class Bench {
                                               std::span<const std::uint32_t> constants = {});
   Result<std::unique_ptr<gpu::CommandList>> record(std::uint64_t times, const Record& one);
   Result<double> run(gpu::CommandList& list);
-  /// Of one among as many as take a while.
+  /// The time of one recording, measured over so many that they take a while.
   Result<double> seconds_of(const Record& one);
   gpu::BufferRange from() { return {from_.get(), 0, bytes_}; }
   gpu::BufferRange to() { return {to_.get(), 0, bytes_}; }
@@ -107,7 +107,7 @@ Result<double> Bench::seconds_of(const Record& one) {
 }
 
 Result<double> Bench::arithmetic(KernelId id) {
-  // Of a workgroup and round of bench_arithmetic.comp.
+  // Operations of one workgroup in one round of bench_arithmetic.comp.
   constexpr std::uint64_t kOperations = std::uint64_t{64} * 2 * 16 * 4 * 2;
   const push::BenchArithmeticPush push{64};
   GRAFT_TRY_ASSIGN(const auto k, kernel(id, 1, sizeof push));

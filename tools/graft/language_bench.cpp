@@ -45,7 +45,7 @@ StepCounts counts_of(const train::Trainer& trainer, std::size_t submissions) {
   return counts;
 }
 
-/// The generator's own clock is the wall's: what is timed here is a whole call, decode less the prefill before it.
+/// The generator's own times are wall clock, so whole calls are timed here: decode is a call less its prefill.
 Status bench_generation(gpu::Device& device, const Model& model, std::int64_t vocabulary,
                         const LanguageBenchFlags& flags, int repeat, Clock clock, std::vector<LanguageRow>& rows) {
   const auto length = static_cast<std::uint32_t>(flags.seq);

@@ -22,7 +22,7 @@ class MetricsFile {
     file_ = std::fopen(path.c_str(), "w");
     return file_ != nullptr ? ok_status() : failure();
   }
-  /// What fails does not end training: it is told at once, and again in outcome().
+  /// A failure does not end training: it is reported at once, and again by outcome().
   void write(const nlohmann::ordered_json& row) {
     if (file_ == nullptr || !outcome_.ok()) return;
     if (std::fprintf(file_, "%s\n", row.dump().c_str()) > 0 && std::fflush(file_) == 0) return;

@@ -12,7 +12,7 @@ namespace graft::cli {
 
 void add_precision_flag(CLI::App& app, std::string& precision) {
   app.add_option("--precision", precision,
-                 "How results on the way, and weights that are not trained, are kept: f32, f16 or bf16 (default f32)");
+                 "Storage of intermediate results and of weights that are not trained: f32, f16 or bf16 (default f32)");
 }
 
 std::vector<std::string> split_list(const std::string& text) {

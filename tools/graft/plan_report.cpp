@@ -48,7 +48,7 @@ std::size_t dispatches_of(const Plan& plan) {
       std::count_if(plan.steps.begin(), plan.steps.end(), [](const Step& s) { return s.kind == StepKind::dispatch; }));
 }
 
-/// Dispatches that stand for those of many tensors, or of a chain of ops.
+/// Dispatches that do the work of many: of many tensors, or of fused ops.
 void print_merged(const Plan& plan) {
   std::uint32_t chains = 0;
   std::uint32_t links = 0;

@@ -39,19 +39,19 @@ class Profile : public RunObserver {
   Status ran(Program& program) override;
   void closing(const Program& program) override { known_.erase(&program); }
 
-  /// What comes until resume() is no part of a step: evaluation, samples.
+  /// What happens until resume() is no part of a step: evaluation, samples.
   void pause() { paused_ = true; }
   void resume() { paused_ = false; }
-  /// The next step's number: of a run that goes on where another ended.
+  /// Sets the next step's number, for a run that goes on where another ended.
   void set_next(std::uint64_t number) { next_ = number; }
 
-  /// Those with a complete run on the device, the oldest first.
+  /// The steps with a complete run on the device, the oldest first.
   std::vector<const StepTrace*> steps() const;
   const std::deque<Plan>& plans() const { return plans_; }
-  /// Of the host's clock at the device's zero, in seconds since the clock's own; half way between the earliest that
-  /// submissions allow and the latest that waits do.
+  /// The host's clock at the device's zero, in seconds; half way between the earliest time that submissions allow and
+  /// the latest that waits allow.
   double device_offset() const;
-  /// Of all that came before the first step, too.
+  /// The host's time in a phase, including what came before the first step.
   double seconds_in(HostPhase phase) const { return totals_[static_cast<std::size_t>(phase)]; }
 
  private:

@@ -15,7 +15,7 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// `detail` stands behind the bar ("loss 0.123"). Redraws at most ten times a second.
+  /// `detail` follows the bar ("loss 0.123"). Redraws at most ten times a second.
   void update(std::uint64_t done, const std::string& detail);
   /// Shows the last state and ends the line. Idempotent.
   void finish();

@@ -25,7 +25,7 @@ Result<std::unique_ptr<data::Source>> open_data(std::string_view spec, const Mod
                                                 bool documents = false);
 bool has_documents(const data::Source& source);
 
-/// Where samples are texts and the model's length is the symbol "seq" that nobody bound: binds it to theirs.
+/// Binds the model's length to that of the samples, where these are texts and the symbol "seq" is not bound yet.
 void bind_length(const data::Source& source, const Model& model, Bindings& bindings);
 
 }  // namespace graft::cli

@@ -11,8 +11,8 @@ namespace graft::cli {
 void add_sample_flags(CLI::App& app, SampleFlags& flags) {
   auto* prompt =
       app.add_option("--sample", flags.prompts,
-                     "What a language model goes on from, shown before training and after each epoch; may be "
-                     "given again. Puts a second copy of the model on the device for the while");
+                     "A prompt that a language model continues before training and after each epoch; repeatable. "
+                     "Needs device memory for a second copy of the model");
   app.add_option("--sample-every", flags.every, "Steps between samples, instead of epochs")->needs(prompt);
   app.add_option("--sample-tokens", flags.tokens, "Tokens of a sample at most (64)")->needs(prompt);
 }

@@ -18,8 +18,8 @@ struct SampleFlags {
 };
 void add_sample_flags(CLI::App& app, SampleFlags& flags);
 
-/// The most probable continuation of each prompt by the weights as they are now. `model` is the trainer's, of which
-/// nothing is changed; a second copy of it is on the device for the while.
+/// The most probable continuation of each prompt by the weights as they are now. `model` is the trainer's and does not
+/// change; meanwhile a second copy of it is on the device.
 Result<std::vector<std::string>> generate_samples(gpu::Device& device, const Model& model, train::Trainer& trainer,
                                                   const SampleFlags& flags);
 

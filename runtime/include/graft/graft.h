@@ -263,8 +263,8 @@ typedef struct graft_trainer_options {
   const char* freeze;            /* patterns of parameter names ('*', '?') separated by commas; NULL: none */
   const graft_binding* bindings; /* named dimensions other than the batch */
   size_t binding_count;
-  /* 1, for language models: a sample holds several texts, none of which sees another. Each sample has one more input,
-     after the model's: int32 for each token, the index in the sample of its text's first token; -1: padding. */
+  /* 1, for language models: packed sequences. A sample holds several texts, none of which sees another, and has one
+     more input after the model's: int32 for each token, the index in the sample of its text's first; -1: padding. */
   int documents;
   uint64_t budget;   /* largest device memory in bytes, 0 for no limit; out_of_memory where the plan needs more */
   int checkpoints;   /* 1: graft_checkpoint_open will be called; takes memory for a copy of the state */
@@ -289,7 +289,7 @@ GRAFT_API graft_status graft_trainer_create(graft_model* model, const graft_trai
                                             graft_trainer** trainer);
 GRAFT_API void graft_trainer_destroy(graft_trainer* trainer);
 GRAFT_API graft_status graft_trainer_memory(const graft_trainer* trainer, graft_memory* memory);
-/* One optimizer step on `samples` samples, at most the batch; fewer are weighted as they should be. After an error, ask
+/* One optimizer step on `samples` samples, at most the batch; fewer are weighted correctly. After an error, ask
    again with the same samples: the step goes on where it stopped, and nothing is done twice. `inputs`: the
    model's inputs in order, each `samples` times its size per sample. `target`: int32 labels for cross entropy, else
    float32 values. metrics may be NULL. */

@@ -70,7 +70,7 @@ struct GenerateOptions {
 /// Writes text with a language model.
 class Generator {
  public:
-  /// Other adapters at once, from a file; an empty path: as without. See graft/adapters.h.
+  /// Swaps the adapters for those of a file; an empty path: as without any. See graft/adapters.h.
   Status swap_adapters(const std::string& path) {
     return status(graft_generator_swap_adapters(handle_.get(), detail::or_null(path)));
   }

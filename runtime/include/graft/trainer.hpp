@@ -31,7 +31,7 @@ struct TrainerOptions {
   std::uint32_t seed = 0;
   std::string freeze = {};              ///< patterns of parameter names ('*', '?') separated by commas
   std::vector<Binding> bindings = {};   ///< named dimensions other than the batch
-  bool documents = false;               ///< samples hold several texts, and inputs where those begin
+  bool documents = false;               ///< packed sequences: an input says where texts begin
   std::uint64_t budget = 0;             ///< bytes of device memory; 0: no limit
   std::vector<std::string> fetch = {};  ///< values of the forward pass that Trainer::fetch() gives after each step
   bool checkpoints = false;             ///< open_checkpoint() will be called: takes memory for a copy of the state

@@ -50,7 +50,7 @@ class Row {
     return softcap_ > 0 ? softcap_ * std::tanh(product / softcap_) : product;
   }
 
-  /// Of a score by its product of query and key.
+  /// The derivative of a score by its product of query and key.
   double slope(double score) const {
     const double ratio = softcap_ > 0 ? score / softcap_ : 0;
     return scale_ * (1 - ratio * ratio);

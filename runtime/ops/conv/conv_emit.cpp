@@ -61,7 +61,7 @@ Status conv_part(Emitter& e, const ConvSizes& sizes, const Binding& x, const Bin
   }
   push::ConvPush push{};
   GRAFT_TRY(fill_conv(sizes, push));
-  // Without padding beside it, a line of the kernel meets one contiguous stretch of x: a single, longer inner step.
+  // Without padding at the sides, a line of the kernel reads one contiguous stretch of x: a single, longer inner step.
   const ConvWindow& window = sizes.window;
   if (window.groups == 1 && window.dilations[1] == 1 && window.pads[1] == 0 && window.pads[3] == 0) {
     push.group_c *= push.kw;
@@ -148,8 +148,8 @@ constexpr GemmKernels kGradWeight = {KernelId::conv_grad_weight__f32,
                                      KernelId::conv_grad_weight__f32_coopmat_bf16,
                                      KernelId::conv_grad_weight__f32_flexible_bf16};
 
-// With all pixels of an image as one outer step, where its lines end amid four columns, which lanes that own columns
-// load at once: 49 pixels are 13 fours, 7 lines of 7 are 14.
+// Lanes that own columns load four at once. Where lines do not end at a multiple of four, all pixels of an image are
+// one outer step: 49 pixels are 13 fours, but 7 lines of 7 are 14.
 GemmProblem in_whole_images(Emitter& e, const ConvSizes& sizes, const GemmProblem& lines) {
   constexpr std::uint64_t kMostPixels = 1u << 20;  // of which a quotient by the width is exact: conv_grad_weight.comp
   GemmProblem images = lines;

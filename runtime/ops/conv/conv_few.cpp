@@ -18,17 +18,17 @@ using shaders::KernelId;
 constexpr std::uint64_t kMostChannels = 4;
 constexpr std::uint64_t kMostColumns = 4;
 
-// What a lane holds takes llvmpipe a time to compile that grows with its square, and the products of a run one that
-// grows with their number: with these limits it is at most about twice as long as that of a GEMM tile.
+// llvmpipe's compile time grows with the square of what a lane holds, and with the number of products of a run. With
+// these limits it is at most about twice that of a GEMM tile.
 constexpr std::uint64_t kMostHeld = 170;
 constexpr std::uint64_t kMostProducts = 1200;
 constexpr std::uint64_t kMostGradProducts = 700;
 
-// What a load or store of all lanes costs a CPU, in products of all lanes; and one of an operand that no cache holds.
+// What a load or store by all lanes costs a CPU, in products by all lanes; and one of an operand that no cache holds.
 constexpr std::uint64_t kLoad = 20;
 constexpr std::uint64_t kFarLoad = 80;
 
-// Workgroups of a gradient by the weight, of which each writes a part: some for every core.
+// Workgroups of a weight gradient, each of which writes a part: a few for every core.
 constexpr std::uint64_t kParts = 16;
 
 // What the kernels have as constants.
@@ -57,7 +57,7 @@ std::uint64_t cost(const ConvSizes& sizes, const Tile& tile, std::uint64_t acces
          run;
 }
 
-// The tile of least cost among those whose lines are one of these; none where no tile holds that few weights.
+// The cheapest tile with one of these numbers of lines; none where every tile would hold too many weights.
 template <typename Cost>
 std::optional<Tile> choose_tile(const ConvSizes& sizes, std::uint64_t lanes, std::uint64_t least_lines,
                                 std::uint64_t most_products, Cost cost_of) {
@@ -75,7 +75,7 @@ std::optional<Tile> choose_tile(const ConvSizes& sizes, std::uint64_t lanes, std
   return best;
 }
 
-// Of the gradient by x, whose lanes load dy alone: the time of all lines of all strips, of which a lane folds its sums.
+// Cost of the gradient by x, whose lanes load dy alone: all lines of all strips, and folding each lane's sums.
 std::uint64_t strip_cost(const ConvSizes& sizes, const Tile& tile) {
   const std::uint64_t numbers = tile.run * sizes.c;
   const std::uint64_t loads = (tile.run + sizes.kw - 1) * (tile.fours ? tile.columns / 4 : tile.columns);
@@ -123,7 +123,7 @@ Result<bool> emit_conv_few(Emitter& e, const ConvSizes& sizes, const Binding& x,
   const ChoiceShape shape = {sizes.images * sizes.oh * sizes.ow, sizes.o, sizes.kh * sizes.kw * sizes.c};
   if (!is_chosen(e, shape, {KernelId::conv__f32, KernelId::conv_few__f32})) return false;
   GRAFT_TRY_ASSIGN(push::ConvFewPush push, make_push(sizes, *tile));
-  // Some workgroups for every core, of as many runs as make loading the weights little.
+  // A few workgroups for every core, each with enough runs that loading the weights costs little.
   push.each = std::clamp(push.runs / 32, 16u, 64u);
   push.groups = ceil_div(push.runs, push.each);
   push.has_bias = bias != nullptr ? 1 : 0;
@@ -165,7 +165,7 @@ Result<bool> emit_grad_data_few(Emitter& e, const ConvSizes& sizes, const Bindin
     const bool whole = t.run * sizes.c % lanes == 0;  // numbers of a line, which the lanes share
     return whole ? strip_cost(sizes, t) : UINT64_MAX;
   });
-  // Where channels leave too many lanes empty, the kernel with pixels across lanes takes less.
+  // Where channels leave too many lanes empty, the kernel with pixels across lanes is faster.
   const std::uint64_t useful = sizes.w * sizes.kh * sizes.kw * sizes.c * sizes.o / lanes;
   if (!tile || strip_cost(sizes, *tile) > 3 * useful || tile->run * sizes.c % lanes != 0) return false;
   const ChoiceShape shape = {sizes.images * sizes.oh * sizes.ow, sizes.c, sizes.kh * sizes.kw * sizes.o};
@@ -175,7 +175,7 @@ Result<bool> emit_grad_data_few(Emitter& e, const ConvSizes& sizes, const Bindin
   const SplitSum sum = {ceil_div(sizes.o, tile->lanes * tile->columns), outputs};
   GRAFT_TRY(count32(sum.splits * outputs, "parts of a gradient"));
   push.part_stride = static_cast<std::uint32_t>(outputs);
-  // Strips are cut where there are few; the first lines of each piece are gone through for nothing.
+  // Strips are cut where there are few; the first lines of each piece are then computed in vain.
   const std::uint64_t strips = sizes.images * ceil_div(sizes.w, tile->run);
   const std::uint64_t pieces = ceil_div(kParts, strips * sum.splits);
   push.each = static_cast<std::uint32_t>(std::min(std::max(ceil_div(sizes.h, pieces), 4 * sizes.kh), sizes.h));

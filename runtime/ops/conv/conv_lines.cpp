@@ -14,7 +14,7 @@ using shaders::KernelId;
 
 constexpr std::uint64_t kMostChannels = 4;
 constexpr std::uint64_t kMostTaps = 11;  // of a line
-// Multiplications and additions of a step, all of them in the code: beyond it compiles for seconds.
+// Multiply-adds of a step, all of them unrolled: with more, the kernel compiles for seconds.
 constexpr std::uint64_t kMostProducts = 1024;
 
 // What conv_lines_grad_data.comp has as constants.
@@ -25,7 +25,7 @@ struct Lines {
   std::uint64_t columns() const { return (run - 1 + pad) / stride + ceil_div(taps - 1 - pad, stride) + 1; }
 };
 
-// Pixels of a lane, so that lines take the least time; none where every run is too long for the compiler.
+// Pixels of a lane with which lines take the least time; none where every run is too long for the compiler.
 std::optional<Lines> choose_lines(const ConvSizes& sizes) {
   Lines lines = {.channels = sizes.c,
                  .taps = sizes.kw,

@@ -48,7 +48,7 @@ Status emit_kernel(Emitter& e, shaders::KernelId kernel, std::vector<Binding> bi
   }
   const auto columns = static_cast<std::uint64_t>(logits.back().value());
   const RowSchedule schedule = row_schedule(e, rows, columns, 1);
-  // An ignored index beyond 32 bits ignores nothing; labels are 32 bits wide, and so is the number that stands for it.
+  // Labels have 32 bits: an ignored index beyond that ignores nothing, and a number of 32 bits stands for it.
   const std::int64_t ignore = std::clamp<std::int64_t>(e.attrs().integer("ignore_index", -100), INT32_MIN, INT32_MAX);
   const push::CrossEntropyPush push = {.rows = static_cast<std::uint32_t>(rows),
                                        .columns = static_cast<std::uint32_t>(columns),

@@ -1,6 +1,6 @@
 // lora(base [.., N], x [.., K], a [r, K], b [N, r]; scale) -> base + scale (x a^T) b^T: a low-rank update of a linear
-// layer's output, added in the product's own epilogue. x a^T [.., r] is scratch; the gradient computes it anew, which
-// costs r / N of the layer's product and saves one more tensor per layer.
+// layer's output, added in the product's own epilogue. x a^T [.., r] is scratch; the gradient computes it again, which
+// costs r / N of the layer's product and keeps one tensor per layer from being saved.
 #include "runtime/core/op_def.h"
 #include "runtime/core/vjp.h"
 #include "runtime/ops/weight_gemm.h"

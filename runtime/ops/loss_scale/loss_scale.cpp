@@ -1,6 +1,6 @@
 // Dynamic loss scaling: gradients are computed of the loss times a scale, so that small ones survive 16 bits; a step
 // whose gradients overflow is left out, and the scale is lowered. A step whose loss is not finite is left out too: its
-// forward pass overflowed, of which the scale knows nothing, so the scale stays. Words and defaults are those of
+// forward pass overflowed, which does not depend on the scale, so the scale stays. Words and defaults are those of
 // torch.amp.GradScaler. P. Micikevicius et al., "Mixed Precision Training", ICLR 2018. Everything happens on the
 // device.
 #include <cmath>

@@ -190,7 +190,8 @@ Status emit_weight(Emitter& e, const Matrices& x) {
   return emit_weight_gemm(e, gemm);
 }
 
-// A few rows times the rows of b, where each lane of a CPU device had better take rows of its own; false: not so.
+// A few rows times the rows of b, where lanes of a CPU device should each take rows of their own. False: they should
+// not, and nothing was dispatched.
 Result<bool> emit_few_rows(Emitter& e, std::uint64_t m, std::uint64_t n, std::uint64_t k,
                            const GemmOperands& operands) {
   if (std::max(m, n) * k > binding_words(e.caps())) return false;

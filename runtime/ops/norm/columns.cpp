@@ -24,8 +24,8 @@ void dispatch_columns(Emitter& e, shaders::KernelId kernel, std::vector<Binding>
   e.dispatch(kernel, {four_columns(p.cols, p.group_cols)}, std::move(bindings), p, e.spread(workgroups));
 }
 
-// The same columns in chunks of fewer rows, for kernels that only map elements: what a lane reads once serves 16 rows,
-// or as few as leave a thousand workgroups.
+// The same columns in chunks of fewer rows, for kernels that only map elements. What a lane reads once serves 16 rows,
+// or fewer where that would leave less than a thousand workgroups.
 push::NormPush mapping(push::NormPush p) {
   const std::uint64_t lane_rows = kNormWorkgroup >> p.lane_shift;
   const std::uint64_t passes = std::uint64_t{p.batches} * p.col_tiles * ceil_div(std::uint64_t{p.rows}, lane_rows);

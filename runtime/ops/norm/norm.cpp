@@ -9,7 +9,7 @@ namespace graft::ops {
 namespace {
 
 constexpr AttrSpec kEpsilonAttrs[] = {{"epsilon", AttrType::number}};
-// The momentum is for training to take over: the weight of new statistics in the running ones.
+// The momentum (the weight of new statistics in the running ones) is kept for training, and has no effect here.
 constexpr AttrSpec kBatchAttrs[] = {{"epsilon", AttrType::number}, {"momentum", AttrType::number}};
 constexpr AttrSpec kBatchGradAttrs[] = {{"epsilon", AttrType::number}, {"training", AttrType::integer}};
 constexpr AttrSpec kUpdateAttrs[] = {{"momentum", AttrType::number, true},

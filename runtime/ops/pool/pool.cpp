@@ -62,7 +62,7 @@ Status infer_grad(InferContext& c) {
   return ok_status();
 }
 
-// A pooling kernel over images of shape x, pooled ones of shape y. All bindings have y's size but for number `of_x`.
+// A pooling kernel over images of shape x, whose pooled images have shape y. All bindings but `of_x` have y's size.
 struct Pooling {
   KernelId kernel;
   Shape x;

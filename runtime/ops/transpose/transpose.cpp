@@ -33,8 +33,8 @@ Status infer(InferContext& c) {
   return ok_status();
 }
 
-// A batch of plain matrix transposes, both sides read and written in runs: through a shared tile, or, where shared
-// memory is no faster than a cache, through blocks of 4 x 4 in registers.
+// A batch of plain matrix transposes, read and written in contiguous runs: through a tile in shared memory or, where
+// that is no faster than a cache, through blocks of 4 x 4 in registers.
 Status emit_matrices(Emitter& e, std::int64_t batch, std::int64_t rows, std::int64_t cols) {
   constexpr std::array kKernels = {shaders::KernelId::transpose_tiled__w32, shaders::KernelId::transpose_blocks__w32};
   const std::size_t offered = rows % 4 == 0 && cols % 4 == 0 ? 2 : 1;

@@ -107,7 +107,7 @@ Status vjp_unary(VjpContext& c) {
   return ok_status();
 }
 
-// The derivative of the slope by what it is written in (v); kNoValue for zero.
+// The derivative of the slope with respect to the value that it is written in (v); kNoValue for zero.
 Result<ValueId> slope_of_slope(Builder& b, Op op, ValueId v) {
   const auto minus_squared_reciprocal = [&](ValueId x) {
     return b.neg(b.node(Op::square, {b.node(Op::reciprocal, {x})}));

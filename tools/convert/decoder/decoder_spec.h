@@ -8,7 +8,7 @@
 
 namespace graft::convert {
 
-/// How a rotary embedding was stretched, for who writes it down again.
+/// How a rotary embedding was stretched, for exports.
 struct RopeScaling {
   std::string type;  ///< "linear", "llama3", "yarn", "longrope", "factors" (one for each frequency); empty: not at all
   double factor = 1;

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "runtime/model/model.h"
-#include "tools/convert/decoder/decoder_spec.h"
 #include "tools/convert/common/source_tensors.h"
+#include "tools/convert/decoder/decoder_spec.h"
 
 namespace graft::convert {
 
@@ -21,8 +21,8 @@ struct WeightOptions {
   bool shapes_only = false;            ///< all that is asked for is there, f32 before `quantize`, without contents
 };
 
-/// A tensor's name is looked up in one table and given by another: models from GGUF files get the names that they have
-/// as Hugging Face folders, so that adapters and patterns fit both.
+/// A tensor's name is looked up in one table and given from another: models from GGUF files get the names of Hugging
+/// Face folders, so that adapters and patterns fit both.
 class DecoderWeights {
  public:
   DecoderWeights(const SourceTensors& tensors, const TensorNames& source, const TensorNames& own, Model& model,

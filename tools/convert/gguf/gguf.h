@@ -67,7 +67,7 @@ class GgufFile {
   Result<std::vector<float>> reals(std::string_view key) const;  ///< an array of f32 or f64
 
   const std::map<std::string_view, GgufValue>& metadata() const { return metadata_; }
-  /// Of the metadata, in file order.
+  /// The keys of the metadata, in file order.
   std::span<const std::string_view> keys() const { return keys_; }
   /// In file order; names differ from each other. How many bytes a tensor has depends on its type: the caller checks
   /// that it lies within data().

@@ -2,10 +2,10 @@
 #pragma once
 
 #include "platform/base/status.h"
+#include "tools/convert/common/source_tensors.h"
 #include "tools/convert/decoder/decoder_spec.h"
 #include "tools/convert/gguf/gguf.h"
 #include "tools/convert/gguf/gguf_write.h"
-#include "tools/convert/common/source_tensors.h"
 
 namespace graft::convert {
 
@@ -40,7 +40,7 @@ struct RopeFactors {
   const char* name;
   std::vector<float> numbers;
 };
-/// Those that a file of this decoder has to hold.
+/// The factors that a file of this decoder has to hold.
 std::vector<RopeFactors> gguf_rope_factors(const DecoderSpec& spec);
 
 }  // namespace graft::convert

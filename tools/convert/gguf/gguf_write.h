@@ -28,7 +28,7 @@ class GgufWriter {
   /// As another file has it.
   void add(std::string_view key, const GgufValue& value);
 
-  /// Of the tensors, where it is not 32: a power of two, which the metadata says too.
+  /// Sets the alignment of tensors, where it is not 32: a power of two, which the metadata says too.
   void align(std::uint32_t alignment);
 
   /// Replaces `path` atomically; tensors are made and written one after another. Their dtypes are floats and blocks.

@@ -149,7 +149,7 @@ Status ConfigReader::read_ropes() {
   return {};
 }
 
-/// Which layers see a window of keys only.
+/// Which layers see only a window of keys.
 Status ConfigReader::read_windows() {
   GRAFT_TRY_ASSIGN(const std::int64_t window, size_or(config_, "sliding_window", 0));
   if (window == 0 || !flag_member(config_, "use_sliding_window", true)) return {};
@@ -259,7 +259,7 @@ Status ConfigReader::read_turning_layers() {
   return {};
 }
 
-/// Files leave out what is as in the first model of this family.
+/// Files leave out options whose value is that of the first model of this family.
 Result<HfModel> read_gemma3_text(const Json& given) {
   Json config = {{"num_attention_heads", 8},
                  {"num_key_value_heads", 4},

@@ -7,10 +7,10 @@
 #include "platform/base/checked.h"
 #include "runtime/session/adapter.h"
 #include "runtime/session/text_model.h"
-#include "tools/convert/tokenizer/base64.h"
-#include "tools/convert/language_model/decoder_text.h"
 #include "tools/convert/gguf/gguf_write.h"
 #include "tools/convert/huggingface/hf_config.h"
+#include "tools/convert/language_model/decoder_text.h"
+#include "tools/convert/tokenizer/base64.h"
 #include "tools/convert/tokenizer/tokenizer_write.h"
 
 namespace graft::convert {
@@ -112,7 +112,7 @@ Result<std::string> without_tables(const GgufFile& file, const Model& model) {
   return out.bytes(tensors);
 }
 
-/// The tensors of the model as those of a GGUF file, for who asks which there are.
+/// The tensors of the model as those of a GGUF file would be: names and shapes.
 SourceTensors gguf_tensors(const Model& model, const DecoderLayout& layout) {
   SourceTensors out;
   for (const Value& value : model.graph.values()) {

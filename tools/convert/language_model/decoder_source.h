@@ -7,10 +7,10 @@
 
 #include "runtime/model/model.h"
 #include "runtime/text/vocabulary.h"
+#include "tools/convert/common/json_access.h"
 #include "tools/convert/decoder/decoder_spec.h"
 #include "tools/convert/gguf/gguf.h"
 #include "tools/convert/gguf/gguf_decoder.h"
-#include "tools/convert/common/json_access.h"
 
 namespace graft::convert {
 
@@ -18,8 +18,8 @@ inline constexpr std::string_view kMetaSourceConfig = "source.config";  ///< the
 /// In base64, a GGUF file without weights: all metadata, where what the tokenizer's tables hold is left out, and the
 /// factors of the rotary embedding.
 inline constexpr std::string_view kMetaSourceGguf = "source.gguf";
-/// Where names of a folder's tensors were others than the model's, in any order: "bare", GPT-2's without
-/// "transformer."; "head", the one matrix of embedding and head under the head's name.
+/// How names of a folder's tensors differed from the model's, in any order: "bare", GPT-2's without "transformer.";
+/// "head", the one matrix of embedding and head under the head's name.
 inline constexpr std::string_view kMetaSourceNames = "source.names";
 inline constexpr std::string_view kNamesBare = "bare ";
 inline constexpr std::string_view kNamesHead = "head ";
@@ -28,7 +28,7 @@ inline constexpr std::string_view kNamesHead = "head ";
 void remember_config(std::string_view config, Model& model);
 /// Remembers a GGUF file. The model has its tokenizer already.
 void remember_gguf(const GgufFile& file, Model& model);
-/// How the model's matrices stand, for who has to do with its adapters (DecoderLayout).
+/// How the model's matrices are laid out, which its adapters depend on (DecoderLayout).
 void remember_layout(const DecoderSpec& spec, Model& model);
 
 /// How matrices of a model stand; its adapters remember that too.

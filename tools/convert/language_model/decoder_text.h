@@ -4,10 +4,10 @@
 #include <string>
 
 #include "runtime/model/model.h"
-#include "tools/convert/decoder/decoder_spec.h"
-#include "tools/convert/gguf/gguf.h"
 #include "tools/convert/common/json_access.h"
 #include "tools/convert/common/report.h"
+#include "tools/convert/decoder/decoder_spec.h"
+#include "tools/convert/gguf/gguf.h"
 
 namespace graft::convert {
 
@@ -17,8 +17,8 @@ void add_folder_text(os::FileSystem& files, const std::string& folder, const Jso
                      Model& model, Report& report);
 void add_gguf_text(const GgufFile& file, const DecoderSpec& spec, Model& model, Report& report);
 
-/// Sets metadata to what of `text` it can hold, which from files may be anything: UTF-8 without control characters.
-/// Nothing is set where nothing is left.
+/// Sets metadata to the part of `text` that it can hold: UTF-8 without control characters (a file's text may be
+/// anything). Nothing is set where nothing is left.
 void set_metadata(Model& model, std::string_view key, std::string_view text);
 
 }  // namespace graft::convert

@@ -4,10 +4,10 @@
 #include <charconv>
 
 #include "tools/convert/decoder/decoder_compare.h"
-#include "tools/convert/language_model/decoder_source.h"
 #include "tools/convert/gguf/gguf_decoder.h"
 #include "tools/convert/huggingface/hf_config.h"
 #include "tools/convert/huggingface/safetensors_write.h"
+#include "tools/convert/language_model/decoder_source.h"
 #include "tools/convert/tokenizer/tokenizer_write.h"
 
 namespace graft::convert {
@@ -182,7 +182,7 @@ struct FileType {
   std::uint32_t number;  ///< "general.file_type"
   DType dtype;           ///< of most matrices
 };
-/// Of several numbers for one type, the first is what is written.
+/// Where a type has several numbers, the first is written.
 constexpr FileType kFileTypes[] = {{0, DType::f32},   {1, DType::f16},   {2, DType::q4_0},  {3, DType::q4_1},
                                    {7, DType::q8_0},  {8, DType::q5_0},  {9, DType::q5_1},  {15, DType::q4_k},
                                    {14, DType::q4_k}, {17, DType::q5_k}, {16, DType::q5_k}, {18, DType::q6_k},
