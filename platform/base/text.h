@@ -3,6 +3,7 @@
 
 #include <sstream>
 #include <string>
+#include <string_view>
 
 namespace graft {
 
@@ -16,5 +17,8 @@ std::string cat(const Parts&... parts) {
 
 /// "1.5 MiB (1572864 bytes)"-style sizes for messages: human unit first, exact count where it differs.
 std::string bytes_text(unsigned long long bytes);
+
+/// Whether a name fits a pattern, in which '*' stands for any characters and '?' for one.
+bool matches(std::string_view pattern, std::string_view name);
 
 }  // namespace graft

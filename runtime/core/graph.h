@@ -131,7 +131,4 @@ class Graph {
 /// names, kinds, shapes equal to what inference gives, sizes without overflow. For graphs that come from files.
 Status validate(const Graph& graph);
 
-/// The same graph with every symbol replaced and shapes inferred anew. An error names symbols left unbound.
-Result<Graph> bind(const Graph& graph, const Bindings& bindings);
-
 }  // namespace graft

@@ -72,8 +72,8 @@ Result<std::vector<AdapterLayer>> entries_of(const Model& base, const Model& ada
 }
 
 /// Weights of equal rank and alpha together: they are targets by their whole names.
-std::vector<train::LoraOptions> grouped(const std::vector<AdapterLayer>& entries) {
-  std::vector<train::LoraOptions> out;
+std::vector<passes::LoraOptions> grouped(const std::vector<AdapterLayer>& entries) {
+  std::vector<passes::LoraOptions> out;
   for (const AdapterLayer& entry : entries) {
     auto group =
         std::ranges::find_if(out, [&](const auto& o) { return o.rank == entry.rank && o.alpha == entry.alpha; });
@@ -88,7 +88,7 @@ std::vector<train::LoraOptions> grouped(const std::vector<AdapterLayer>& entries
 }
 
 /// One adapted weight with what its adapter is multiplied by.
-struct Site : train::LoraSite {
+struct Site : passes::LoraSite {
   std::int64_t rank = 0;
   double scale = 0;
 };
@@ -98,12 +98,12 @@ struct Attached {
   std::vector<Site> sites;
 };
 
-Result<Attached> attach(const Model& base, std::span<const train::LoraOptions> groups) {
+Result<Attached> attach(const Model& base, std::span<const passes::LoraOptions> groups) {
   Attached out;
   const Graph* graph = &base.graph;
-  for (const train::LoraOptions& options : groups) {
-    GRAFT_TRY_ASSIGN(train::LoraGraph made, train::add_lora(*graph, options));
-    for (const train::LoraSite& site : made.sites) out.sites.push_back({site, options.rank, options.scale()});
+  for (const passes::LoraOptions& options : groups) {
+    GRAFT_TRY_ASSIGN(passes::LoraGraph made, passes::add_lora(*graph, options));
+    for (const passes::LoraSite& site : made.sites) out.sites.push_back({site, options.rank, options.scale()});
     out.model.graph = std::move(made.graph);
     graph = &out.model.graph;
   }
@@ -237,7 +237,7 @@ Result<Model> borrow_model(const Model& base) {
   return model;
 }
 
-Result<Model> with_lora(const Model& base, const train::LoraOptions& options, std::uint32_t seed) {
+Result<Model> with_lora(const Model& base, const passes::LoraOptions& options, std::uint32_t seed) {
   GRAFT_TRY_ASSIGN(Attached made, attach(base, std::span(&options, 1)));
   for (const Site& site : made.sites) {
     GRAFT_TRY(copy_floats(made.model, site.a, initial_lora_a(site, options.rank, seed)));

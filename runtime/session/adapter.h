@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "runtime/model/model.h"
-#include "runtime/train/lora.h"
+#include "runtime/passes/lora.h"
 
 namespace graft {
 
@@ -42,8 +42,8 @@ Result<std::vector<AdapterLayer>> adapter_layers(const Model& adapter);
 /// As metadata holds it: reads back as the same number.
 std::string exact_text(double number);
 
-/// The model with fresh adapters (train::add_lora). Weights are those of `base`, borrowed: it must outlive the result.
-Result<Model> with_lora(const Model& base, const train::LoraOptions& options, std::uint32_t seed);
+/// The model with fresh adapters (passes::add_lora). Weights are those of `base`, borrowed: it must outlive the result.
+Result<Model> with_lora(const Model& base, const passes::LoraOptions& options, std::uint32_t seed);
 
 /// The adapters alone of a model that with_lora() or with_adapter() made, as a model of its own. Borrows as above.
 Result<Model> adapter_of(const Model& adapted);

@@ -37,7 +37,7 @@ Status swap_from(graft_context& context, const char* path, Swap swap) {
 graft_status graft_model_add_adapters(graft_model* model, const char* options, uint32_t seed) {
   if (model == nullptr) return GRAFT_INVALID_ARGUMENT;
   return guarded(model->context, [&]() -> Status {
-    GRAFT_TRY_ASSIGN(const train::LoraOptions wanted, train::parse_lora(options == nullptr ? "" : options));
+    GRAFT_TRY_ASSIGN(const passes::LoraOptions wanted, passes::parse_lora(options == nullptr ? "" : options));
     return put_on(*model, nullptr, [&](const Model& base) { return with_lora(base, wanted, seed); });
   });
 }

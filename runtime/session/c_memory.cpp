@@ -1,4 +1,5 @@
 // graft/memory.h but for the forecast: budgets of running trainers, fetched values, gradients in pieces.
+#include "runtime/passes/bind.h"
 #include "runtime/session/c_handles.h"
 #include "runtime/session/split_gradients.h"
 

@@ -1,7 +1,7 @@
 #include <cmath>
 
 #include "runtime/session/c_handles.h"
-#include "runtime/session/documents.h"
+#include "runtime/session/text_data.h"
 #include "runtime/session/training.h"
 
 using namespace graft;
@@ -135,7 +135,7 @@ graft_forecast forecast_of(const train::TrainingPlan& plan, const std::string& e
 Result<const Model*> trained_model(const Model& model, const graft_trainer_options& options,
                                    std::optional<Model>& masked) {
   if (options.documents == 0) return &model;
-  GRAFT_TRY_ASSIGN(masked, with_documents(model));
+  GRAFT_TRY_ASSIGN(masked, with_packed_sequences(model));
   return &*masked;
 }
 

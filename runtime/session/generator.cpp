@@ -5,8 +5,8 @@
 #include <cstring>
 
 #include "runtime/exec/kernel_proof.h"
+#include "runtime/passes/decode_graph.h"
 #include "runtime/plan/stream_choice.h"
-#include "runtime/session/decode_graph.h"
 #include "runtime/session/session.h"
 #include "runtime/session/text_model.h"
 #include "runtime/train/precision.h"
@@ -75,7 +75,7 @@ std::string_view stop_reason_name(StopReason reason) {
 Result<std::unique_ptr<Generator>> Generator::create(gpu::Device& device, const Model& model,
                                                      const GeneratorOptions& options) {
   std::unique_ptr<Generator> out(new Generator());
-  GRAFT_TRY_ASSIGN(const DecoderPorts ports, decoder_ports(model.graph));
+  GRAFT_TRY_ASSIGN(const passes::DecoderPorts ports, passes::decoder_ports(model.graph));
   out->vocabulary_ = ports.vocabulary;
   out->adapters_ = LiveAdapters(model.graph);
   const std::uint32_t made_for = context_of(model).value_or(kUsualContext);
@@ -90,8 +90,8 @@ Result<std::unique_ptr<Generator>> Generator::create(gpu::Device& device, const 
   }
   const std::uint32_t chunk = std::clamp<std::uint32_t>(options.prefill, 1, out->context_);
   GRAFT_TRY(train::check_precision(options.precision));
-  GRAFT_TRY_ASSIGN(Graph filling, decode_graph(model.graph, chunk, out->context_, false));
-  GRAFT_TRY_ASSIGN(Graph decoding, decode_graph(model.graph, 1, out->context_, true));
+  GRAFT_TRY_ASSIGN(Graph filling, passes::decode_graph(model.graph, chunk, out->context_, false));
+  GRAFT_TRY_ASSIGN(Graph decoding, passes::decode_graph(model.graph, 1, out->context_, true));
   const train::WeightNames weights = train::narrow_weights(model.graph);
   for (Graph* graph : {&filling, &decoding}) {
     GRAFT_TRY(train::store_results(*graph, options.precision, weights, train::Parameters::frozen));

@@ -1,4 +1,5 @@
 #include "runtime/session/session.h"
+#include "runtime/passes/bind.h"
 
 #include <algorithm>
 #include <cstring>
@@ -7,9 +8,9 @@
 #include "runtime/core/build.h"
 #include "runtime/exec/kernel_proof.h"
 #include "runtime/passes/pipeline.h"
+#include "runtime/passes/train_mode.h"
 #include "runtime/plan/stream_choice.h"
 #include "runtime/train/precision.h"
-#include "runtime/train/train_mode.h"
 
 namespace graft {
 
@@ -42,7 +43,7 @@ Result<Targets> resolve(const Graph& graph, const GradientRequest& request) {
 
 // The part of the graph behind targets.of as training runs it, and the targets in it.
 Status enter_train_mode(Graph& graph, Targets& targets, const GradientRequest& request) {
-  GRAFT_TRY_ASSIGN(auto copy, train::to_train_mode(graph, targets.of, {}));
+  GRAFT_TRY_ASSIGN(auto copy, passes::to_train_mode(graph, targets.of, {}));
   targets.of = copy.values[targets.of.index];
   for (std::size_t i = 0; i < targets.wrt.size(); ++i) {
     targets.wrt[i] = copy.values[targets.wrt[i].index];

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "runtime/session/documents.h"
+#include "runtime/passes/packed_sequences.h"
+#include "runtime/session/adapter.h"
 
 namespace graft {
 namespace {
@@ -88,7 +89,8 @@ Result<std::unique_ptr<data::Source>> text_source(const std::vector<TokenText>& 
   const Shape shape = {windows.length};
   const std::uint64_t count = samples.count;
   std::vector<data::Field> fields = {{"tokens", DType::i32, shape, data::Role::feature}};
-  if (windows.documents) fields.push_back({std::string(kDocumentsInput), DType::i32, shape, data::Role::feature});
+  if (windows.documents)
+    fields.push_back({std::string(passes::kSequenceStartsInput), DType::i32, shape, data::Role::feature});
   fields.push_back({"label", DType::i32, shape, data::Role::label});
   auto fill = [samples = std::move(samples), bytes = static_cast<std::size_t>(windows.length) * sizeof(std::int32_t)](
                   std::uint64_t index, data::SampleOut out) -> Result<bool> {
@@ -101,6 +103,13 @@ Result<std::unique_ptr<data::Source>> text_source(const std::vector<TokenText>& 
     return true;
   };
   return data::from_generator(std::move(fields), std::move(fill), count);
+}
+
+Result<Model> with_packed_sequences(const Model& base) {
+  Model model;
+  GRAFT_TRY_ASSIGN(model.graph, passes::packed_sequences(base.graph));
+  GRAFT_TRY(borrow_rest(base, model));
+  return model;
 }
 
 }  // namespace graft

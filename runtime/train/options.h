@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "platform/base/text.h"
 #include "runtime/core/dtype.h"
 #include "runtime/core/shape.h"
 #include "runtime/train/schedule.h"
@@ -114,8 +115,5 @@ std::optional<LossScaling> loss_scaling_of(const TrainOptions& options);
 
 /// Errors name the option, its value and its limits.
 Status check(const TrainOptions& options);
-
-/// '*' stands for any characters, '?' for one.
-bool matches(std::string_view pattern, std::string_view name);
 
 }  // namespace graft::train

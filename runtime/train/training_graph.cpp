@@ -1,12 +1,13 @@
 #include "runtime/train/training_graph.h"
+#include "runtime/passes/bind.h"
 
 #include <algorithm>
 
 #include "runtime/autodiff/autodiff.h"
 #include "runtime/core/source_order.h"
 #include "runtime/passes/pipeline.h"
+#include "runtime/passes/train_mode.h"
 #include "runtime/train/optimizer.h"
-#include "runtime/train/train_mode.h"
 
 namespace graft::train {
 namespace {
@@ -143,7 +144,8 @@ Result<TrainingGraph> build_training_graph(const Graph& model, std::int64_t samp
   GRAFT_TRY(check_names(model, options));
   GRAFT_TRY_ASSIGN(const Graph bound, bind_batch(model, samples, options.bindings));
   GRAFT_TRY_ASSIGN(const ValueId target, loss_input(bound, options.loss, &out.note));
-  GRAFT_TRY_ASSIGN(TrainModeGraph forward, to_train_mode(bound, target, options));
+  const passes::TrainModeOptions mode{options.freeze, options.batch_statistics, options.batch_norm_momentum};
+  GRAFT_TRY_ASSIGN(passes::TrainModeGraph forward, passes::to_train_mode(bound, target, mode));
   for (const ValueId id : bound.of_kind(ValueKind::parameter)) {
     const bool left_out = !forward.values[id.index].valid() && !any_matches(options.freeze, bound.value(id).name);
     if (left_out) out.untrained.push_back(bound.value(id).name);

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <set>
 
+#include "runtime/passes/bind.h"
 #include "tests/support/gpu_device.h"
 #include "tests/support/model_tensors.h"
 #include "tests/support/run_graph.h"

@@ -6,8 +6,8 @@
 #include <set>
 
 #include "runtime/exec/memory.h"
+#include "runtime/passes/train_mode.h"
 #include "runtime/plan/hazards.h"
-#include "runtime/train/train_mode.h"
 #include "runtime/train/training_plan.h"
 #include "tests/support/tiny_training.h"
 
@@ -34,7 +34,7 @@ TEST(TrainMode, ReplacesBatchNormAndStartsDropout) {
   model.graph.add_output("y", second);
   model.graph.add_output("z", unused);
   const Graph bound = bind_batch(model.graph, 8, {}).value();
-  const TrainModeGraph made = to_train_mode(bound, bound.outputs()[0].value, {}).value();
+  const passes::TrainModeGraph made = passes::to_train_mode(bound, bound.outputs()[0].value, {}).value();
   ASSERT_TRUE(validate(made.graph).ok()) << validate(made.graph).message();
   EXPECT_EQ(count(made.graph, Op::batch_norm), 0u);
   EXPECT_EQ(count(made.graph, Op::batch_norm_train), 1u);
@@ -52,10 +52,10 @@ TEST(TrainMode, ReplacesBatchNormAndStartsDropout) {
   EXPECT_EQ(streams.size(), 2u);
   EXPECT_EQ(made.graph.value(made.graph.find_value("bn.running_mean")).kind, ValueKind::state);
 
-  TrainOptions fixed;
+  passes::TrainModeOptions fixed;
   fixed.batch_statistics = false;
   fixed.freeze = {"bn.*"};
-  const TrainModeGraph still = to_train_mode(bound, bound.outputs()[0].value, fixed).value();
+  const passes::TrainModeGraph still = passes::to_train_mode(bound, bound.outputs()[0].value, fixed).value();
   EXPECT_EQ(count(still.graph, Op::batch_norm), 1u);
   EXPECT_EQ(count(still.graph, Op::batch_norm_update), 0u);
   EXPECT_EQ(still.graph.value(still.graph.find_value("bn.weight")).kind, ValueKind::constant);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "runtime/passes/bind.h"
 #include "runtime/passes/pipeline.h"
 #include "tests/support/model_tensors.h"
 #include "tests/support/onnx_writer.h"

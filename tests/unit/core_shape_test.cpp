@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "runtime/core/shape.h"
+#include "runtime/passes/bind.h"
 
 namespace graft {
 namespace {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "runtime/session/decode_graph.h"
+#include "runtime/passes/decode_graph.h"
 #include "runtime/session/session.h"
 #include "tests/support/device_test.h"
 #include "tests/support/letter_model.h"
@@ -158,7 +158,7 @@ TEST_F(GeneratorTest, RefusesWhatCannotBe) {
 }
 
 TEST(DecodeGraph, RefusesOtherModels) {
-  const auto message = [](const Graph& graph) { return decode_graph(graph, 1, 8, true).status().message(); };
+  const auto message = [](const Graph& graph) { return passes::decode_graph(graph, 1, 8, true).status().message(); };
   const Dim batch = Dim::symbol("batch");
   Graph graph;
   EXPECT_NE(message(graph).find("has 0 inputs"), std::string::npos);
@@ -169,7 +169,7 @@ TEST(DecodeGraph, RefusesOtherModels) {
   model.graph.clear_outputs();
   EXPECT_NE(message(model.graph).find("no output \"logits\""), std::string::npos);
   model.graph.add_output("logits", model.graph.find_value("model.norm"));
-  EXPECT_TRUE(decode_graph(model.graph, 1, 8, true).ok()) << "any number of columns will do";
+  EXPECT_TRUE(passes::decode_graph(model.graph, 1, 8, true).ok()) << "any number of columns will do";
   for (const Node& node : model.graph.nodes()) {
     if (node.op != Op::attention) continue;
     model.graph.mutable_node(model.graph.find_node(node.name)).attrs.set("causal", std::int64_t{0});

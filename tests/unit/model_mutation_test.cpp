@@ -9,6 +9,7 @@
 
 #include "runtime/model/format.h"
 #include "runtime/model/model.h"
+#include "runtime/passes/bind.h"
 #include "tests/support/model_example.h"
 
 namespace graft::test {

@@ -25,7 +25,7 @@ Result<AdaptedModel> put_adapters_on(Model base, const std::string& adapter, con
       return std::move(adapted).status().with_context(cat("While putting the adapter \"", adapter, "\" on"));
     made.adapted = std::move(*adapted);
   } else if (!lora.empty()) {
-    GRAFT_TRY_ASSIGN(const train::LoraOptions options, train::parse_lora(lora));
+    GRAFT_TRY_ASSIGN(const passes::LoraOptions options, passes::parse_lora(lora));
     GRAFT_TRY_ASSIGN(made.adapted, with_lora(made.base, options, seed));
   }
   return made;

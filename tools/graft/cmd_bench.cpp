@@ -5,7 +5,7 @@
 #include <iterator>
 #include <memory>
 
-#include "runtime/session/decode_graph.h"
+#include "runtime/passes/decode_graph.h"
 #include "runtime/session/session.h"
 #include "runtime/train/precision.h"
 #include "tools/graft/bench_cases.h"
@@ -291,7 +291,7 @@ Status run(const Options& options) {
   if (options.what != "ops") {
     GRAFT_TRY_ASSIGN(model, open_model(options.what));
   }
-  const bool language = model && !options.nodes && decoder_ports(model->graph).ok();
+  const bool language = model && !options.nodes && passes::decoder_ports(model->graph).ok();
   const bool timed = language || (!model && options.processor_time);
   if (!timed && device->device().caps().timestamp_period_ns <= 0) {
     return unsupported("\"", device->device().caps().device_name, "\" has no timestamps to measure with.");

@@ -3,7 +3,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "runtime/session/documents.h"
+#include "runtime/session/text_data.h"
 #include "runtime/session/training.h"
 #include "tools/graft/adapted_model.h"
 #include "tools/graft/device.h"
@@ -45,7 +45,7 @@ Status run(const Options& options) {
   GRAFT_TRY_ASSIGN(const auto source, open_data(options.data, opened.get(), options.train.seq));
   std::optional<Model> masked;
   if (has_documents(*source)) {
-    GRAFT_TRY_ASSIGN(masked, with_documents(opened.get()));
+    GRAFT_TRY_ASSIGN(masked, with_packed_sequences(opened.get()));
   }
   const Model& model = masked ? *masked : opened.get();
   GRAFT_TRY_ASSIGN(train::TrainOptions train_options, cli::train_options(options.train, 0));

@@ -10,7 +10,7 @@
 
 #include "platform/os/clock.h"
 #include "runtime/data/npy.h"
-#include "runtime/session/documents.h"
+#include "runtime/session/text_data.h"
 #include "runtime/session/training.h"
 #include "runtime/train/fit.h"
 #include "runtime/train/precision.h"
@@ -357,7 +357,7 @@ Status train_on(OpenDevice& opened, Model& model, const Options& options) {
   const auto& [source, held_out] = sets;
   std::optional<Model> masked;
   if (has_documents(*source)) {
-    GRAFT_TRY_ASSIGN(masked, with_documents(model));
+    GRAFT_TRY_ASSIGN(masked, with_packed_sequences(model));
   }
   const bool checkpoints = !options.checkpoint.options.folder.empty();
   std::string fingerprint;  // now: later the loader's thread reads the source

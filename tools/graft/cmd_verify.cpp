@@ -12,6 +12,7 @@
 #include <set>
 
 #include "runtime/core/op_def.h"
+#include "runtime/passes/bind.h"
 #include "runtime/reference/compare.h"
 #include "runtime/reference/device_run.h"
 #include "runtime/reference/probe.h"

@@ -5,8 +5,8 @@
 #include <cstdio>
 
 #include "runtime/data/random.h"
+#include "runtime/passes/decode_graph.h"
 #include "runtime/session/adapter.h"
-#include "runtime/session/decode_graph.h"
 #include "runtime/session/generator.h"
 #include "runtime/session/training.h"
 #include "runtime/train/precision.h"
@@ -131,14 +131,14 @@ void add_language_bench_flags(CLI::App& app, LanguageBenchFlags& flags) {
 
 Result<std::vector<LanguageRow>> bench_language(gpu::Device& device, const Model& model,
                                                 const LanguageBenchFlags& flags, int repeat, Clock clock) {
-  GRAFT_TRY_ASSIGN(const DecoderPorts ports, decoder_ports(model.graph));
+  GRAFT_TRY_ASSIGN(const passes::DecoderPorts ports, passes::decoder_ports(model.graph));
   if (flags.seq < 1 || flags.batch < 1 || flags.decode < 1) {
     return invalid("--seq, --batch and --decode must be 1 or more.");
   }
   std::vector<LanguageRow> rows;
   GRAFT_TRY(bench_generation(device, model, ports.vocabulary, flags, repeat, clock, rows));
   if (flags.no_steps) return rows;
-  GRAFT_TRY_ASSIGN(const train::LoraOptions lora, train::parse_lora(flags.lora));
+  GRAFT_TRY_ASSIGN(const passes::LoraOptions lora, passes::parse_lora(flags.lora));
   GRAFT_TRY_ASSIGN(const Model adapted, with_lora(model, lora, 0));
   GRAFT_TRY_ASSIGN(LanguageRow step, bench_step(device, adapted, "lora step", ports.vocabulary, flags, repeat, clock));
   rows.push_back(std::move(step));

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "runtime/data/spec.h"
-#include "runtime/session/documents.h"
+#include "runtime/passes/packed_sequences.h"
 #include "runtime/session/text_data.h"
 #include "runtime/session/text_model.h"
 #include "runtime/text/chat.h"
@@ -234,7 +234,8 @@ Result<std::unique_ptr<data::Source>> open_text(const data::Spec& spec, const Mo
 }  // namespace
 
 bool has_documents(const data::Source& source) {
-  return std::ranges::any_of(source.fields(), [](const data::Field& field) { return field.name == kDocumentsInput; });
+  return std::ranges::any_of(source.fields(),
+                             [](const data::Field& field) { return field.name == passes::kSequenceStartsInput; });
 }
 
 Result<std::unique_ptr<data::Source>> open_data(std::string_view text, const Model& model, std::int64_t length,

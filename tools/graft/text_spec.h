@@ -20,7 +20,8 @@
 namespace graft::cli {
 
 /// Opens any data set. `length` is of samples of text: the size of the dimension "seq"; 0: 128. Samples that hold
-/// several texts have the field "documents" (with_documents), and those of any text where `documents` says so.
+/// several texts have the field "sequence_starts" (with_packed_sequences), and those of any text where `documents` says
+/// so.
 Result<std::unique_ptr<data::Source>> open_data(std::string_view spec, const Model& model, std::int64_t length,
                                                 bool documents = false);
 bool has_documents(const data::Source& source);

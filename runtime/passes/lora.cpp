@@ -1,4 +1,4 @@
-#include "runtime/train/lora.h"
+#include "runtime/passes/lora.h"
 
 #include <algorithm>
 #include <charconv>
@@ -7,10 +7,10 @@
 #include <span>
 
 #include "platform/base/hash.h"
+#include "platform/base/text.h"
 #include "runtime/core/philox.h"
-#include "runtime/train/options.h"
 
-namespace graft::train {
+namespace graft::passes {
 namespace {
 
 constexpr std::int64_t kMaxRank = 4096;
@@ -228,4 +228,4 @@ std::vector<float> initial_lora_a(const LoraSite& site, std::int64_t rank, std::
   return a;
 }
 
-}  // namespace graft::train
+}  // namespace graft::passes

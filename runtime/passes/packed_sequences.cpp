@@ -1,20 +1,19 @@
-#include "runtime/session/documents.h"
+#include "runtime/passes/packed_sequences.h"
 
 #include "runtime/core/build.h"
 #include "runtime/core/copy_graph.h"
-#include "runtime/session/adapter.h"
-#include "runtime/session/decode_graph.h"
+#include "runtime/passes/decode_graph.h"
 
-namespace graft {
+namespace graft::passes {
 namespace {
 
-class DocumentAdapter {
+class SequenceMasker {
  public:
-  DocumentAdapter(const Graph& source, const Shape& shape) : source_(source), shape_(shape) {}
+  SequenceMasker(const Graph& source, const Shape& shape) : source_(source), shape_(shape) {}
 
   Status adapt(Graph& out, const Node& node, std::vector<ValueId>& inputs, Attrs& attrs) {
-    if (!documents_.valid()) {
-      GRAFT_TRY_ASSIGN(documents_, out.add_value(std::string(kDocumentsInput), DType::i32, shape_, ValueKind::input));
+    if (!starts_.valid()) {
+      GRAFT_TRY_ASSIGN(starts_, out.add_value(std::string(kSequenceStartsInput), DType::i32, shape_, ValueKind::input));
     }
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       if (!is_place(node.inputs[i])) continue;
@@ -32,7 +31,7 @@ class DocumentAdapter {
       return {};
     }
     ++attentions_;
-    inputs[at] = documents_;
+    inputs[at] = starts_;
     return {};
   }
 
@@ -50,36 +49,30 @@ class DocumentAdapter {
   Result<ValueId> position(Graph& out) {
     if (position_.valid()) return position_;
     Builder b(out);
-    const ValueId places = b.node(Op::positions, {}, {{"shape", Shape{shape_[1]}}}, "documents/places");
-    position_ = b.node(Op::sub, {places, documents_}, {}, "documents/positions");
+    const ValueId places = b.node(Op::positions, {}, {{"shape", Shape{shape_[1]}}}, "sequence_starts/places");
+    position_ = b.node(Op::sub, {places, starts_}, {}, "sequence_starts/positions");
     GRAFT_TRY(b.status());
     return position_;
   }
 
   const Graph& source_;
   Shape shape_;
-  ValueId documents_;
+  ValueId starts_;
   ValueId position_;
   std::size_t attentions_ = 0;
 };
 
 }  // namespace
 
-Result<Model> with_documents(const Model& base) {
-  GRAFT_TRY_ASSIGN(const DecoderPorts ports, decoder_ports(base.graph));
-  DocumentAdapter adapter(base.graph, base.graph.value(ports.tokens).shape);
-  GRAFT_TRY_ASSIGN(GraphCopy copy,
-                   copy_graph(base.graph, [&](Graph& out, const Node& node, auto& inputs, Attrs& attrs) {
-                     return adapter.adapt(out, node, inputs, attrs);
+Result<Graph> packed_sequences(const Graph& graph) {
+  GRAFT_TRY_ASSIGN(const DecoderPorts ports, decoder_ports(graph));
+  SequenceMasker masker(graph, graph.value(ports.tokens).shape);
+  GRAFT_TRY_ASSIGN(GraphCopy copy, copy_graph(graph, [&](Graph& out, const Node& node, auto& inputs, Attrs& attrs) {
+                     return masker.adapt(out, node, inputs, attrs);
                    }));
-  if (adapter.attentions() == 0) return unsupported("The model has no attention that could keep documents apart.");
-  for (const Output& output : base.graph.outputs()) {
-    copy.graph.add_output(output.name, copy.values[output.value.index]);
-  }
-  Model model;
-  model.graph = std::move(copy.graph);
-  GRAFT_TRY(borrow_rest(base, model));
-  return model;
+  if (masker.attentions() == 0) return unsupported("The model has no attention that could keep sequences apart.");
+  for (const Output& output : graph.outputs()) copy.graph.add_output(output.name, copy.values[output.value.index]);
+  return std::move(copy.graph);
 }
 
-}  // namespace graft
+}  // namespace graft::passes

@@ -9,7 +9,7 @@
 
 #include "runtime/core/graph.h"
 
-namespace graft::train {
+namespace graft::passes {
 
 struct LoraOptions {
   std::int64_t rank = 8;
@@ -50,4 +50,4 @@ Result<LoraGraph> add_lora(const Graph& model, const LoraOptions& options);
 /// adapters of equal shape start different. B starts as zeros.
 std::vector<float> initial_lora_a(const LoraSite& site, std::int64_t rank, std::uint32_t seed);
 
-}  // namespace graft::train
+}  // namespace graft::passes

@@ -1,9 +1,10 @@
-#include "runtime/session/decode_graph.h"
+#include "runtime/passes/decode_graph.h"
+#include "runtime/passes/bind.h"
 
 #include "runtime/core/copy_graph.h"
 #include "runtime/core/op_def.h"
 
-namespace graft {
+namespace graft::passes {
 namespace {
 
 bool is_symbol(const Dim& dim) {
@@ -87,4 +88,4 @@ Result<Graph> decode_graph(const Graph& graph, std::uint32_t tokens, std::uint32
   return std::move(copy.graph);
 }
 
-}  // namespace graft
+}  // namespace graft::passes

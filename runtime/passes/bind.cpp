@@ -1,4 +1,6 @@
 // Replacing symbols: the graph is rebuilt node by node, so that every shape is inferred anew.
+#include "runtime/passes/bind.h"
+
 #include "runtime/core/op_def.h"
 
 namespace graft {

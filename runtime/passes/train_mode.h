@@ -1,13 +1,19 @@
 // From a model's graph to the graph that training runs forward.
 #pragma once
 
-#include <cstdint>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "runtime/core/graph.h"
-#include "runtime/train/options.h"
 
-namespace graft::train {
+namespace graft::passes {
+
+struct TrainModeOptions {
+  std::vector<std::string> freeze;  ///< patterns of parameters that stay as they are (matches())
+  bool batch_statistics = true;     ///< false: batch norm uses its running statistics, and does not update them
+  std::optional<double> batch_norm_momentum;  ///< default: the node's, else 0.1
+};
 
 /// A copy of a bound graph in train mode, with what the ids became.
 struct TrainModeGraph {
@@ -20,9 +26,9 @@ struct TrainModeGraph {
 ///   dropout -> training, each with a stream of its own;
 ///   parameters that are frozen by pattern -> constants.
 /// Outputs are not copied.
-Result<TrainModeGraph> to_train_mode(const Graph& source, ValueId target, const TrainOptions& options);
+Result<TrainModeGraph> to_train_mode(const Graph& source, ValueId target, const TrainModeOptions& options);
 
 /// For each node, whether some of `targets` depends on it.
 std::vector<bool> nodes_behind(const Graph& graph, const std::vector<ValueId>& targets);
 
-}  // namespace graft::train
+}  // namespace graft::passes

@@ -1,15 +1,16 @@
-#include "runtime/train/train_mode.h"
+#include "runtime/passes/train_mode.h"
 
 #include <algorithm>
 
+#include "platform/base/text.h"
 #include "runtime/core/op_def.h"
 
-namespace graft::train {
+namespace graft::passes {
 namespace {
 
 class Copier {
  public:
-  Copier(const Graph& source, ValueId target, const TrainOptions& options)
+  Copier(const Graph& source, ValueId target, const TrainModeOptions& options)
       : source_(source), target_(target), options_(options) {}
 
   Result<TrainModeGraph> run() {
@@ -95,7 +96,7 @@ class Copier {
 
   const Graph& source_;
   ValueId target_;
-  const TrainOptions& options_;
+  const TrainModeOptions& options_;
   TrainModeGraph out_;
   std::int64_t next_stream_ = 0;
   std::vector<bool> read_;       // by value: by a node that is copied
@@ -119,8 +120,8 @@ std::vector<bool> nodes_behind(const Graph& graph, const std::vector<ValueId>& t
   return wanted;
 }
 
-Result<TrainModeGraph> to_train_mode(const Graph& source, ValueId target, const TrainOptions& options) {
+Result<TrainModeGraph> to_train_mode(const Graph& source, ValueId target, const TrainModeOptions& options) {
   return Copier(source, target, options).run();
 }
 
-}  // namespace graft::train
+}  // namespace graft::passes

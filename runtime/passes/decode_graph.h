@@ -6,7 +6,7 @@
 
 #include "runtime/core/graph.h"
 
-namespace graft {
+namespace graft::passes {
 
 /// What a graph must look like to generate text: one input of token ids i32 [batch, seq], and logits f32
 /// [batch, seq, vocabulary] as the output of that name or the only one.
@@ -27,4 +27,4 @@ Result<DecoderPorts> decoder_ports(const Graph& graph);
 /// unsupported: no attention, one that is not causal, positions that are given.
 Result<Graph> decode_graph(const Graph& graph, std::uint32_t tokens, std::uint32_t capacity, bool logits);
 
-}  // namespace graft
+}  // namespace graft::passes
