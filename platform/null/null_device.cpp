@@ -46,8 +46,6 @@ class NullBuffer final : public gpu::Buffer {
   std::string name_;
 };
 
-namespace {
-
 struct NullKernel final : gpu::Kernel {
   NullKernel(NullDevice& device, const gpu::KernelDesc& desc)
       : object(device), name(desc.name), bindings(desc.bindings), push_bytes(desc.push_bytes) {}
@@ -66,8 +64,6 @@ struct NullCommandList final : gpu::CommandList {
   std::vector<Command> commands;
   bool was_submitted = false;
 };
-
-}  // namespace
 
 class NullRecorder final : public gpu::Recorder {
  public:

@@ -12,9 +12,9 @@ constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr std::size_t kMaxText = 64 << 10;  // NumPy's own headers are shorter than 1 KiB for plain types
 
 /// Reads the dictionary's text from front to back.
-class Cursor {
+class HeaderCursor {
  public:
-  explicit Cursor(std::string_view text) : text_(text) {}
+  explicit HeaderCursor(std::string_view text) : text_(text) {}
 
   void skip_space() {
     while (!text_.empty() && (text_[0] == ' ' || text_[0] == '\n' || text_[0] == '\t')) text_.remove_prefix(1);
@@ -69,7 +69,7 @@ Status parse_type(std::string_view type, NpyHeader& header) {
   return order_ok && type_ok ? ok_status() : refuse();
 }
 
-Status parse_shape(Cursor& cursor, NpyHeader& header) {
+Status parse_shape(HeaderCursor& cursor, NpyHeader& header) {
   std::vector<Dim> dims;
   if (!cursor.take("(")) return corrupt("Its header's shape is not a tuple.");
   while (!cursor.take(")")) {
@@ -89,7 +89,7 @@ Status parse_shape(Cursor& cursor, NpyHeader& header) {
 }
 
 Status parse_dictionary(std::string_view text, NpyHeader& header) {
-  Cursor cursor(text);
+  HeaderCursor cursor(text);
   bool descr = false, order = false, shape = false;
   if (!cursor.take("{")) return corrupt("Its header is not a dictionary.");
   while (!cursor.take("}")) {

@@ -27,7 +27,7 @@ struct Buffer {
 };
 
 /// Where a pointer of the kernel's points.
-struct Access {
+struct ElementAccess {
   const Buffer* buffer = nullptr;
   Id pointer = 0;  ///< native: to 16-bit elements
   Id index = 0;
@@ -209,14 +209,14 @@ class Narrower {
                                                place({&buffer, 0, second, 0, element}, {i[4], second})});
       return ok_status();
     }
-    const Access access{&buffer, 0, i[5], i.size() == 7 ? i[6] : 0, types_.element(pointee)};
+    const ElementAccess access{&buffer, 0, i[5], i.size() == 7 ? i[6] : 0, types_.element(pointee)};
     if (access.element.n == 0) return unsupported("It reaches for something else than numbers in a buffer.");
     accesses_.insert_or_assign(i[2], place(access, Words(i.words.begin() + 4, i.words.end())));
     return ok_status();
   }
 
   /// With its pointer, by these indices.
-  Access place(Access access, const Words& indices) {
+  ElementAccess place(ElementAccess access, const Words& indices) {
     if (!native_) return access;
     access.pointer = types_.fresh();
     const Id type = types_.storage_pointer(memory_type(*access.buffer, access.element.n));
@@ -226,7 +226,7 @@ class Narrower {
 
   Id type_of(const Types::Element& e) { return types_.vector(e.component, e.n); }
 
-  void load(const Access& a, Id result) {
+  void load(const ElementAccess& a, Id result) {
     const Types::Element& e = a.element;
     const Id bits_or_floats = native_ ? load_native(a) : load_halves(a);  // floats for f16, words for bf16
     const bool floats = a.buffer->stored == Stored::f16;
@@ -234,7 +234,7 @@ class Narrower {
     give(same ? spirv::kCopyObject : spirv::kBitcast, type_of(e), result, {bits_or_floats});
   }
 
-  Id load_native(const Access& a) {
+  Id load_native(const ElementAccess& a) {
     const Word n = a.element.n;
     const Id raw = emit(spirv::kLoad, memory_type(*a.buffer, n), {a.pointer});
     if (a.buffer->stored == Stored::f16) return emit(spirv::kFConvert, types_.vector(types_.f32(), n), {raw});
@@ -243,25 +243,25 @@ class Narrower {
   }
 
   /// The number of a scalar among all scalars of the buffer.
-  Id scalar_index(const Access& a) {
+  Id scalar_index(const ElementAccess& a) {
     const Word n = types_.element(a.buffer->element).n;
     if (n == 1) return a.index;
     const Id first = emit(spirv::kIMul, types_.u32(), {a.index, c(n)});
     return emit(spirv::kIAdd, types_.u32(), {first, a.component});
   }
 
-  Id word_pointer(const Access& a, Id word) {
+  Id word_pointer(const ElementAccess& a, Id word) {
     return emit(spirv::kAccessChain, types_.storage_pointer(types_.u32()), {a.buffer->variable, c(0), word});
   }
 
-  Id vector_word(const Access& a, Word i) {  // word i of a vector
+  Id vector_word(const ElementAccess& a, Word i) {  // word i of a vector
     const Word words = a.element.n / 2;
     const Id first = words == 1 ? a.index : emit(spirv::kIMul, types_.u32(), {a.index, c(words)});
     return word_pointer(a, i == 0 ? first : emit(spirv::kIAdd, types_.u32(), {first, c(i)}));
   }
 
   /// The scalar's word, and by how many bits its half is shifted.
-  std::array<Id, 2> half_of_word(const Access& a) {
+  std::array<Id, 2> half_of_word(const ElementAccess& a) {
     const Id u32 = types_.u32();
     const Id index = scalar_index(a);
     const Id pointer = word_pointer(a, emit(spirv::kShiftRightLogical, u32, {index, c(1)}));
@@ -269,7 +269,7 @@ class Narrower {
     return {pointer, emit(spirv::kShiftLeftLogical, u32, {odd, c(4)})};
   }
 
-  Id load_halves(const Access& a) {
+  Id load_halves(const ElementAccess& a) {
     const Id u32 = types_.u32();
     const bool halves = a.buffer->stored == Stored::f16;
     if (a.element.n == 1) {
@@ -303,7 +303,7 @@ class Narrower {
   }
 
   /// The components of a value as f32 that f16 holds exactly, or as the 16 bits of a bf16.
-  Words rounded(const Access& a, Id value) {
+  Words rounded(const ElementAccess& a, Id value) {
     const Types::Element& e = a.element;
     Words out;
     for (Word i = 0; i < e.n; ++i) {
@@ -317,7 +317,7 @@ class Narrower {
     return out;
   }
 
-  void store(const Access& a, Id value) {
+  void store(const ElementAccess& a, Id value) {
     const Words parts = rounded(a, value);
     const bool half = a.buffer->stored == Stored::f16;
     const Word n = a.element.n;
@@ -357,7 +357,7 @@ class Narrower {
     return emit(spirv::kBitwiseOr, u32, {low, emit(spirv::kShiftLeftLogical, u32, {high, c(16)})});
   }
 
-  void store_halves(const Access& a, const Words& parts) {
+  void store_halves(const ElementAccess& a, const Words& parts) {
     constexpr Word kDeviceScope = 1;
     const Id u32 = types_.u32();
     if (a.element.n == 1) {
@@ -456,9 +456,9 @@ class Narrower {
   BindingStorage storage_;
   bool native_;
   Types types_;
-  std::map<Id, Buffer> buffers_;               // by variable
-  std::map<Id, Access> accesses_;              // by the kernel's pointer
-  std::map<Id, std::array<Access, 2>> pairs_;  // the same of pairs of vectors
+  std::map<Id, Buffer> buffers_;                      // by variable
+  std::map<Id, ElementAccess> accesses_;              // by the kernel's pointer
+  std::map<Id, std::array<ElementAccess, 2>> pairs_;  // the same of pairs of vectors
   Id glsl_ = 0;
   Id import_ = 0;  // of GLSL.std.450, where the kernel has none
   Id to_half_ = 0;

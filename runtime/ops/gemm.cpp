@@ -22,8 +22,8 @@ std::uint64_t tile_count(const GemmProblem& problem, const GemmTile& tile) {
 constexpr std::uint8_t kShared = 0;
 constexpr std::uint8_t kShuffle = 1;
 constexpr std::uint8_t kCoopmat = 2;
-constexpr std::uint8_t kApart = 3;
-constexpr std::uint8_t kFlexible = 4;
+constexpr std::uint8_t kApartKernel = 3;
+constexpr std::uint8_t kFlexibleKernel = 4;
 
 // How the loads of a problem differ from those of another with its shape.
 std::string_view loads_name(const GemmProblem& problem) {
@@ -45,7 +45,7 @@ GemmTile choose_gemm_tile(const gpu::Caps& caps, const GemmProblem& problem,
                           std::span<const shaders::KernelId> kernels) {
   Choice choice = choose(Family::gemm, caps, shape_of(problem, kernels), kernels, loads_name(problem));
   const auto [threads, threads_n, rows, columns] = choice.variant->tile;
-  const bool flexible = choice.variant->kernel == kFlexible;
+  const bool flexible = choice.variant->kernel == kFlexibleKernel;
   if (choice.variant->kernel == kCoopmat || flexible) {
     const MatrixTile tile(choice.variant->tile);
     const MatrixLoads loads = {static_cast<std::uint32_t>(problem.a_fours), static_cast<std::uint32_t>(problem.b_fours),
@@ -60,7 +60,7 @@ GemmTile choose_gemm_tile(const gpu::Caps& caps, const GemmProblem& problem,
             {threads, threads_n, rows, columns},
             std::move(choice)};
   }
-  const bool apart = choice.variant->kernel == kApart;
+  const bool apart = choice.variant->kernel == kApartKernel;
   const ShuffleLanes shuffling = shuffle_lanes(caps);
   const std::uint32_t lanes = apart ? threads : shuffling.all;
   const std::uint32_t lanes_n = apart ? threads_n : lanes / shuffling.clusters;
@@ -87,7 +87,7 @@ GemmTile choose_gemm_tile(const gpu::Caps& caps, const GemmProblem& problem,
 
 bool tile_owns_columns(const gpu::Caps& caps, const GemmProblem& problem, const GemmKernels& kernels) {
   const std::uint8_t kernel = choose_gemm_tile(caps, problem, kernels.offered(problem.operands)).kernel;
-  return kernel == kShuffle || kernel == kApart;
+  return kernel == kShuffle || kernel == kApartKernel;
 }
 
 std::uint32_t choose_gemm_splits(const GemmProblem& problem, const GemmTile& tile, std::uint32_t wanted) {

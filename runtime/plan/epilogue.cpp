@@ -21,7 +21,7 @@ namespace {
 using shaders::KernelId;
 
 template <typename Push>
-std::optional<Push> push_of(const Step& step) {
+std::optional<Push> push_if(const Step& step) {
   Push push{};
   if (step.push.size() != sizeof(Push)) return std::nullopt;
   std::memcpy(&push, step.push.data(), sizeof(Push));
@@ -35,19 +35,19 @@ struct Extent {
 };
 
 std::optional<Extent> extent_of_product(const Step& step) {
-  const auto push = push_of<push::MatmulPush>(step);
+  const auto push = push_if<push::MatmulPush>(step);
   if (!push || push->splits != 1) return std::nullopt;
   return Extent{std::uint64_t{push->m} * push->n * push->batches, push->n};
 }
 
 std::optional<Extent> extent_of_conv(const Step& step) {
-  const auto push = push_of<push::ConvPush>(step);
+  const auto push = push_if<push::ConvPush>(step);
   if (!push || push->splits != 1) return std::nullopt;
   return Extent{std::uint64_t{push->m} * push->o, push->o};
 }
 
 std::optional<Extent> extent_of_conv_grad(const Step& step) {
-  const auto push = push_of<push::ConvPush>(step);
+  const auto push = push_if<push::ConvPush>(step);
   if (!push || push->splits != 1 || push->oh == 0 || push->ow == 0) return std::nullopt;
   // Rows are those of dx in each phase of the stride, some beyond it.
   const std::uint64_t phase = std::uint64_t{ceil_div(push->h, push->stride_h)} * ceil_div(push->w, push->stride_w);
@@ -56,20 +56,20 @@ std::optional<Extent> extent_of_conv_grad(const Step& step) {
 }
 
 std::optional<Extent> extent_of_sum(const Step& step) {
-  const auto push = push_of<push::MatmulSplitSumPush>(step);
+  const auto push = push_if<push::MatmulSplitSumPush>(step);
   if (!push || push->to != 0) return std::nullopt;  // not the last of its rounds
   return Extent{push->count, push->bias_count};
 }
 
 std::optional<Extent> extent_of_norm(const Step& step) {
-  const auto push = push_of<push::NormPush>(step);
+  const auto push = push_if<push::NormPush>(step);
   if (!push) return std::nullopt;
   return Extent{std::uint64_t{push->batches} * push->rows * push->cols, push->cols};
 }
 
 template <typename Push>
 std::optional<Extent> extent_of_rows(const Step& step) {
-  const auto push = push_of<Push>(step);
+  const auto push = push_if<Push>(step);
   if (!push || push->inner != 1) return std::nullopt;
   return Extent{std::uint64_t{push->rows} * push->columns, push->columns};
 }

@@ -7,7 +7,7 @@
 namespace graft {
 namespace {
 
-constexpr std::uint32_t kReach = 64;  // positions from a node to what may become one dispatch with it
+constexpr std::uint32_t kMergeReach = 64;  // positions from a node to what may become one dispatch with it
 
 /// Operands that live until what may become one dispatch with their reader has run: its results must not stand in
 /// their place, or it stays apart (fuse_steps()). As long as that raises the sum of live bytes nowhere above its peak.
@@ -41,7 +41,7 @@ class Lasting {
   void follow(std::uint32_t p) {
     std::vector<std::uint32_t> parts = {p};
     std::vector<std::uint32_t> made = roots_of(d_.graph.node(d_.order[p]).outputs);
-    const auto end = std::min<std::uint32_t>(p + kReach, static_cast<std::uint32_t>(d_.order.size()));
+    const auto end = std::min<std::uint32_t>(p + kMergeReach, static_cast<std::uint32_t>(d_.order.size()));
     for (std::uint32_t q = p + 1; q < end; ++q) {
       const Part part = part_of(q);
       const Node& node = d_.graph.node(d_.order[q]);

@@ -3,13 +3,9 @@
 #include <algorithm>
 
 #include "runtime/core/op_def.h"
+#include "runtime/plan/storage.h"
 
 namespace graft {
-namespace {
-
-bool transient(const Value& value) { return value.kind == ValueKind::temporary || value.kind == ValueKind::input; }
-
-}  // namespace
 
 RecomputeEvaluator::RecomputeEvaluator(const RecomputeGraph& graph, const std::vector<std::uint64_t>& bytes,
                                        const std::vector<NodeCost>& costs, bool in_place)

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "runtime/core/op_def.h"
+#include "runtime/plan/storage.h"
 
 namespace graft {
 namespace {
@@ -22,8 +23,6 @@ struct Problem {
   std::vector<std::uint32_t> readers;              ///< per root: live readers, plus one for a graph output
   std::vector<char> is_output;                     ///< per root
 };
-
-bool transient(const Value& value) { return value.kind == ValueKind::temporary || value.kind == ValueKind::input; }
 
 void add_edge(Problem& p, std::uint32_t from, std::uint32_t to) {
   if (from == to) return;

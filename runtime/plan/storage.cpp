@@ -7,8 +7,6 @@
 namespace graft {
 namespace {
 
-bool transient(const Value& value) { return value.kind == ValueKind::temporary || value.kind == ValueKind::input; }
-
 class Finder {
  public:
   Finder(const Graph& graph, const std::vector<NodeId>& order, const std::vector<std::uint32_t>& roots,

@@ -9,6 +9,11 @@
 
 namespace graft {
 
+/// Comes into being in each run; all else stays from run to run.
+inline bool transient(const Value& value) {
+  return value.kind == ValueKind::temporary || value.kind == ValueKind::input;
+}
+
 /// Times: 0 is before the first node (uploads), 1 + i is position i of the order, order.size() + 1 is after the last
 /// (readbacks).
 struct Storages {

@@ -135,7 +135,7 @@ Result<Graph> bind_batch(const Graph& model, std::int64_t samples, const Binding
                      " samples are to run at once. Convert the model with a named batch axis, or take its batch size.");
     }
   }
-  return bind(model, all);
+  return graft::bind(model, all);
 }
 
 Result<TrainingGraph> build_training_graph(const Graph& model, std::int64_t samples, const TrainOptions& options,

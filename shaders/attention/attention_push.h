@@ -1,3 +1,6 @@
+#ifdef __cplusplus
+#pragma once
+#endif
 #include "shaders/common/push.h"
 // q and o [batch, queries, kv_heads * group, dim], k and v [batch, keys, kv_heads, dim]. The rows of a key head are its
 // queries times the heads of its group: row r is query r / group of head r % group.

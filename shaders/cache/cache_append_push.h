@@ -1,3 +1,6 @@
+#ifdef __cplusplus
+#pragma once
+#endif
 #include "shaders/common/push.h"
 // cache [batch, capacity, row], x [batch, tokens, row].
 PUSH_BEGIN(CacheAppendPush)

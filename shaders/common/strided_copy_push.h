@@ -1,3 +1,6 @@
+#ifdef __cplusplus
+#pragma once
+#endif
 #include "shaders/common/push.h"
 // Words are copied from from_offset + sum(i[a] * from_stride[a]) to the like; arithmetic is modulo 2^32.
 PUSH_BEGIN(StridedCopyPush)

@@ -1,3 +1,6 @@
+#ifdef __cplusplus
+#pragma once
+#endif
 #include "shaders/common/push.h"
 // An output of `count` units and three operands, axes innermost first; the outermost dim is not needed to take an
 // index apart. A unit is one element, or four neighbouring ones (VECTOR in strided.glsl).

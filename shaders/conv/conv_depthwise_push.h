@@ -1,3 +1,6 @@
+#ifdef __cplusplus
+#pragma once
+#endif
 #include "shaders/common/push.h"
 #include "shaders/conv/conv_fields.h"
 PUSH_BEGIN(ConvDepthwisePush)

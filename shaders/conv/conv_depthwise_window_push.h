@@ -1,3 +1,6 @@
+#ifdef __cplusplus
+#pragma once
+#endif
 #include "shaders/common/push.h"
 // Depthwise convolution by sliding windows: `x` [images, h, w, channels] is read, [images, oh, ow, channels] written or,
 // for the weight gradient, read as well. A unit is a band of output lines of one image, as far as a block of columns.

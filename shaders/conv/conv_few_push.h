@@ -1,3 +1,6 @@
+#ifdef __cplusplus
+#pragma once
+#endif
 #include "shaders/common/push.h"
 #include "shaders/conv/conv_fields.h"
 // A convolution over few channels in one group and without dilation, or its gradient by the weight: x [images, h, w, c],

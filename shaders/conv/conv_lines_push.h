@@ -1,3 +1,6 @@
+#ifdef __cplusplus
+#pragma once
+#endif
 #include "shaders/common/push.h"
 #include "shaders/conv/conv_fields.h"
 // Data gradient of a convolution over few channels, in one group and without dilation: dy [images, oh, ow, o],

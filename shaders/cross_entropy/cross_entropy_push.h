@@ -1,3 +1,6 @@
+#ifdef __cplusplus
+#pragma once
+#endif
 #include "shaders/common/push.h"
 // smoothing: weight of the uniform distribution in the target.
 PUSH_BEGIN(CrossEntropyPush)

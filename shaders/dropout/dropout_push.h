@@ -1,3 +1,6 @@
+#ifdef __cplusplus
+#pragma once
+#endif
 #include "shaders/common/push.h"
 // Elements first to first + count of the tensor. A random word below `threshold` drops its element.
 PUSH_BEGIN(DropoutPush)

@@ -1,3 +1,6 @@
+#ifdef __cplusplus
+#pragma once
+#endif
 #include "shaders/common/push.h"
 // dy [outer, index_count, inner] -> slices [first, first + count) of dx [outer, axis_size, inner], all of them unless
 // outer is 1; columns = outer * inner

@@ -1,3 +1,6 @@
+#ifdef __cplusplus
+#pragma once
+#endif
 #include "shaders/common/push.h"
 // data [outer, axis_size, inner], indices [index_count] -> y [outer, index_count, inner]
 PUSH_BEGIN(GatherPush)

@@ -1,3 +1,6 @@
+#ifdef __cplusplus
+#pragma once
+#endif
 #include "shaders/common/push.h"
 // rows [first, first + rows) of a table [all_rows, columns], indices [index_count] -> y [index_count, columns]
 PUSH_BEGIN(GatherWeightPush)

@@ -1,3 +1,6 @@
+#ifdef __cplusplus
+#pragma once
+#endif
 #include "shaders/common/push.h"
 // A chunk of logits [rows, columns]: columns [first, first + columns) of a vocabulary. Its rows are those that count, in
 // order; the buffer `order` holds how many they are and then which.

@@ -1,3 +1,6 @@
+#ifdef __cplusplus
+#pragma once
+#endif
 #include "shaders/common/push.h"
 // C [rows, n] = A [rows, k] B, a handful of rows. By rows, k is a multiple of four; by columns, n is.
 PUSH_BEGIN(MatmulSkinnyPush)

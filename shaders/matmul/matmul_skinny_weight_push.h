@@ -1,3 +1,6 @@
+#ifdef __cplusplus
+#pragma once
+#endif
 #include "shaders/common/push.h"
 // C [rows, n] = A [rows, k] W^T (+ bias) for a quantized weight W [n, k]; k is a multiple of 32.
 PUSH_BEGIN(MatmulSkinnyWeightPush)

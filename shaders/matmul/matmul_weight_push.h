@@ -1,3 +1,6 @@
+#ifdef __cplusplus
+#pragma once
+#endif
 #include "shaders/common/gemm_push.h"
 #include "shaders/common/push.h"
 // C = A W^T (matmul_rows.comp) or C = A W (matmul_columns.comp) for a weight W of any format.

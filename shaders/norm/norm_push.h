@@ -1,3 +1,6 @@
+#ifdef __cplusplus
+#pragma once
+#endif
 #include "shaders/common/push.h"
 // x [batches, rows, cols] with cols last: batch norm has one batch, group norm one for each image.
 // Statistics are found at (row / stat_rows) * groups + col / group_cols, row counted over all batches.

@@ -1,3 +1,6 @@
+#ifdef __cplusplus
+#pragma once
+#endif
 #include "shaders/common/push.h"
 // As SquaredNormPush, but of pairs of words.
 PUSH_BEGIN(StateHashPush)

@@ -1,3 +1,6 @@
+#ifdef __cplusplus
+#pragma once
+#endif
 #include "shaders/common/push.h"
 // dy [outer, out_size, inner] -> dx [outer, in_size, inner]
 PUSH_BEGIN(PadGradPush)

@@ -1,3 +1,6 @@
+#ifdef __cplusplus
+#pragma once
+#endif
 #include "shaders/common/push.h"
 // Axes are collapsed on the host; before[a] may be negative (crop).
 PUSH_BEGIN(PadPush)

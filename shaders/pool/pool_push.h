@@ -1,3 +1,6 @@
+#ifdef __cplusplus
+#pragma once
+#endif
 #include "shaders/common/push.h"
 // x [images, h, w, c], y [images, oh, ow, c]. An invocation serves up to four neighbouring channels, a strip, of `run`
 // neighbouring pixels of a line that the kernel writes; gradients take such pixels in blocks of 2 x 2.

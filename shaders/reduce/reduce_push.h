@@ -1,3 +1,6 @@
+#ifdef __cplusplus
+#pragma once
+#endif
 #include "shaders/common/push.h"
 // Kept and reduced axes are merged and alternate, so that there are at most four of each; innermost first. The
 // outermost dim of either is not needed to take an index apart. `chunk` elements are reduced per workgroup and output,

@@ -1,3 +1,6 @@
+#ifdef __cplusplus
+#pragma once
+#endif
 #include "shaders/common/push.h"
 // Images [batch, h, w, channels]; [0] is h, [1] is w. Position o of the resized axis lies at (a * o + b) / c of the
 // source axis: rational, so that nearest picks the same element on every device.

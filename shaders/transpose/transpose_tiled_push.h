@@ -1,3 +1,6 @@
+#ifdef __cplusplus
+#pragma once
+#endif
 #include "shaders/common/push.h"
 // x [batch, rows, cols] -> y [batch, cols, rows]
 PUSH_BEGIN(TransposeTiledPush)

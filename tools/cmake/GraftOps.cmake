@@ -1,5 +1,6 @@
 # runtime/ops/ops.list -> core/op_id.gen.h (enum Op), ops/op_table.gen.cpp (registry), ops/ref_table.gen.cpp (references).
-# A line is "family: op op op_grad ..."; a line that starts with # is a comment. Every op needs op_<name> and ref_<name>.
+# A line is "family: op op op_grad ..."; a line that starts with # is a comment. Every op needs op_<name> and ref_<name>
+# in namespace graft::ops::<family>.
 # An op whose name holds "_grad" never stands in a file; every other one must stand in schema/model.fbs.
 set(GRAFT_OPS_LIST ${PROJECT_SOURCE_DIR}/runtime/ops/ops.list)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${GRAFT_OPS_LIST} ${PROJECT_SOURCE_DIR}/schema/model.fbs)
@@ -26,10 +27,10 @@ foreach(line IN LISTS lines)
       message(FATAL_ERROR "Op ${op} stands in ops.list but not in schema/model.fbs (enum Op).")
     endif()
     string(APPEND ids "  ${op},\n")
-    string(APPEND defs "extern const OpDef op_${op};\n")
-    string(APPEND rows "    &op_${op},\n")
-    string(APPEND refs "void ref_${op}(RefContext& c);\n")
-    string(APPEND ref_rows "    ref_${op},\n")
+    string(APPEND defs "namespace ${family} { extern const OpDef op_${op}; }\n")
+    string(APPEND rows "    &${family}::op_${op},\n")
+    string(APPEND refs "namespace ${family} { void ref_${op}(RefContext& c); }\n")
+    string(APPEND ref_rows "    ${family}::ref_${op},\n")
   endforeach()
 endforeach()
 set(gen ${PROJECT_BINARY_DIR}/generated/runtime)

@@ -21,7 +21,7 @@
 namespace graft::cli {
 namespace {
 
-struct Options {
+struct BenchArguments {
   DeviceFlags flags;
   std::string what;
   std::vector<std::string> filters;
@@ -99,7 +99,7 @@ void print_device(const gpu::Device& device, const DeviceFigures& figures) {
 }
 
 // What the shares of every other report are of: the device's own figures and the rate of a plain product.
-Result<DeviceFigures> measure_yardsticks(gpu::Device& device, const Options& options) {
+Result<DeviceFigures> measure_yardsticks(gpu::Device& device, const BenchArguments& options) {
   GRAFT_TRY_ASSIGN(DeviceFigures figures, measure_device(device, options.clock()));
   BenchCase yardstick = gemm_yardstick();
   yardstick.rivals.clear();
@@ -108,7 +108,7 @@ Result<DeviceFigures> measure_yardsticks(gpu::Device& device, const Options& opt
   return figures;
 }
 
-Status bench_device(gpu::Device& device, const Options& options) {
+Status bench_device(gpu::Device& device, const BenchArguments& options) {
   GRAFT_TRY_ASSIGN(const DeviceFigures figures, measure_yardsticks(device, options));
   if (options.json) {
     nlohmann::ordered_json out = device_json(device);
@@ -120,7 +120,7 @@ Status bench_device(gpu::Device& device, const Options& options) {
   return ok_status();
 }
 
-Status bench_ops(gpu::Device& device, const Options& options) {
+Status bench_ops(gpu::Device& device, const BenchArguments& options) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   gpu::Caps caps = device.caps();
   if (!options.caps.empty()) GRAFT_TRY(apply_caps_to_run(options.caps, caps));
@@ -157,7 +157,7 @@ Status bench_ops(gpu::Device& device, const Options& options) {
   return ok_status();
 }
 
-Status bench_language_model(gpu::Device& device, const Model& model, const Options& options) {
+Status bench_language_model(gpu::Device& device, const Model& model, const BenchArguments& options) {
   GRAFT_TRY_ASSIGN(const auto rows, bench_language(device, model, options.language, options.repeat, options.clock()));
   if (!options.json) {
     std::printf("%s, %s\n%s, medians of %d runs, %s\n\n", device.caps().device_name.c_str(),
@@ -176,7 +176,7 @@ Status bench_language_model(gpu::Device& device, const Model& model, const Optio
   return ok_status();
 }
 
-Status bench_nodes(gpu::Device& device, const Model& model, const Options& options) {
+Status bench_nodes(gpu::Device& device, const Model& model, const BenchArguments& options) {
   GRAFT_TRY_ASSIGN(const DeviceFigures figures, measure_yardsticks(device, options));
   SessionOptions session_options;
   GRAFT_TRY_ASSIGN(session_options.precision, train::parse_precision(options.language.precision));
@@ -238,7 +238,7 @@ Status bench_nodes(gpu::Device& device, const Model& model, const Options& optio
 }
 
 // The graphs whose choices are measured: every case, or a model's forward pass and training step.
-Result<std::vector<Graph>> graphs_to_tune(const Options& options) {
+Result<std::vector<Graph>> graphs_to_tune(const BenchArguments& options) {
   std::vector<Graph> graphs;
   if (options.what == "ops") {
     for (const BenchCase& c : bench_cases()) {
@@ -253,7 +253,7 @@ Result<std::vector<Graph>> graphs_to_tune(const Options& options) {
   return graphs_of_model(model, given);
 }
 
-Status run_tune(OpenDevice& device, const Options& options) {
+Status run_tune(OpenDevice& device, const BenchArguments& options) {
   GRAFT_TRY_ASSIGN(const std::vector<Graph> graphs, graphs_to_tune(options));
   gpu::Caps caps = device.device().caps();
   DeviceProfile& profile = device.remembered()->profile();
@@ -274,7 +274,7 @@ Status run_tune(OpenDevice& device, const Options& options) {
   return ok_status();
 }
 
-Status run(const Options& options) {
+Status run_bench(const BenchArguments& options) {
   if (options.repeat < 1 || options.repeat > 1000) return invalid("--repeat takes 1 to 1000.");
   if (options.what == "startup-once") return run_startup(options.flags, options.model);
   if (options.what == "startup") return bench_startup(options.flags, options.model, options.json);
@@ -307,7 +307,7 @@ Status run(const Options& options) {
 }  // namespace
 
 Action add_bench(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<BenchArguments>();
   app.add_option("WHAT", options->what, "\"device\", \"ops\", \"startup\", or a .graft file")->required();
   app.add_option("MODEL", options->model, "startup: the .graft file to start training with");
   app.add_flag(
@@ -325,7 +325,7 @@ Action add_bench(CLI::App& app) {
   app.add_flag("--json", options->json, "Print JSON");
   add_caps_flag(app, options->caps);
   add_device_flags(app, options->flags);
-  return [options] { return run(*options); };
+  return [options] { return run_bench(*options); };
 }
 
 }  // namespace graft::cli

@@ -16,7 +16,7 @@ using checkpoint::Manifest;
 using checkpoint::Store;
 using checkpoint::StoreMode;
 
-struct Options {
+struct CheckpointArguments {
   std::string folder;
   std::string snapshot;  ///< a number or a tag
   std::string other;
@@ -28,16 +28,16 @@ struct Options {
   bool json = false;
 };
 
-Result<Store> open_store(const Options& options, StoreMode mode) {
+Result<Store> open_store(const CheckpointArguments& options, StoreMode mode) {
   return Store::open(os::system_files(), options.folder, {.mode = mode});
 }
 
-Status list(const Options& options) {
+Status list(const CheckpointArguments& options) {
   GRAFT_TRY_ASSIGN(const Store store, open_store(options, StoreMode::read_only));
   return print_list(store, options.json);
 }
 
-Status verify(const Options& options) {
+Status verify(const CheckpointArguments& options) {
   GRAFT_TRY_ASSIGN(const Store store, open_store(options, StoreMode::read_only));
   GRAFT_TRY_ASSIGN(const auto report, store.verify());
   if (options.json) {
@@ -52,7 +52,7 @@ Status verify(const Options& options) {
   return corrupt("The store \"", options.folder, "\" has ", report.problems.size(), " problems.");
 }
 
-Status diff(const Options& options) {
+Status diff(const CheckpointArguments& options) {
   GRAFT_TRY_ASSIGN(const Store store, open_store(options, StoreMode::read_only));
   GRAFT_TRY_ASSIGN(const std::uint64_t a, find_snapshot(store, options.snapshot));
   GRAFT_TRY_ASSIGN(const std::uint64_t b, find_snapshot(store, options.other));
@@ -60,14 +60,14 @@ Status diff(const Options& options) {
 }
 
 // The model file that was trained, from the flag or as the run noted it.
-Result<std::string> model_path(const Options& options, const Manifest& snapshot) {
+Result<std::string> model_path(const CheckpointArguments& options, const Manifest& snapshot) {
   if (!options.model.empty()) return options.model;
   const auto noted = snapshot.meta.metadata.find(std::string(kModelFile));
   if (noted != snapshot.meta.metadata.end()) return noted->second;
   return invalid("The snapshot does not say which model was trained; name its file with --model.");
 }
 
-Status restore(const Options& options) {
+Status restore(const CheckpointArguments& options) {
   GRAFT_TRY_ASSIGN(const Store store, open_store(options, StoreMode::read_only));
   GRAFT_TRY_ASSIGN(const std::uint64_t number, find_snapshot(store, options.snapshot));
   const Manifest& snapshot = store.snapshots().at(number);
@@ -104,7 +104,7 @@ Result<DType> dtype_of(const checkpoint::Stream& stream) {
   return unsupported("The tensor \"", stream.name, "\" is of a type that safetensors does not have.");
 }
 
-Status export_tensors(const Options& options) {
+Status export_tensors(const CheckpointArguments& options) {
   GRAFT_TRY_ASSIGN(const Store store, open_store(options, StoreMode::read_only));
   GRAFT_TRY_ASSIGN(const std::uint64_t number, find_snapshot(store, options.snapshot));
   const Manifest& snapshot = store.snapshots().at(number);
@@ -135,7 +135,7 @@ Status export_tensors(const Options& options) {
   return ok_status();
 }
 
-Status prune(const Options& options) {
+Status prune(const CheckpointArguments& options) {
   GRAFT_TRY_ASSIGN(Store store, open_store(options, StoreMode::read_write));
   GRAFT_TRY_ASSIGN(const auto report, store.prune({.keep_last = options.keep, .keep_tagged = true}));
   GRAFT_TRY_ASSIGN(const auto compacted, store.compact());
@@ -148,7 +148,7 @@ Status prune(const Options& options) {
   return ok_status();
 }
 
-Status tag(const Options& options) {
+Status tag(const CheckpointArguments& options) {
   GRAFT_TRY_ASSIGN(Store store, open_store(options, StoreMode::read_write));
   GRAFT_TRY_ASSIGN(const std::uint64_t number, find_snapshot(store, options.snapshot));
   GRAFT_TRY(options.remove ? store.untag(number, options.tag) : store.tag(number, options.tag));
@@ -162,7 +162,7 @@ Status tag(const Options& options) {
   return ok_status();
 }
 
-Status branch(const Options& options) {
+Status branch(const CheckpointArguments& options) {
   GRAFT_TRY_ASSIGN(Store store, open_store(options, StoreMode::read_write));
   GRAFT_TRY_ASSIGN(const std::uint64_t number, find_snapshot(store, options.snapshot));
   GRAFT_TRY(store.set_head(number));
@@ -179,10 +179,10 @@ Status branch(const Options& options) {
 }  // namespace
 
 Action add_checkpoint(CLI::App& app) {
-  auto options = std::make_shared<Options>();
-  auto chosen = std::make_shared<Status (*)(const Options&)>(nullptr);
+  auto options = std::make_shared<CheckpointArguments>();
+  auto chosen = std::make_shared<Status (*)(const CheckpointArguments&)>(nullptr);
   app.require_subcommand(1);
-  const auto sub = [&](const char* name, const char* summary, Status (*action)(const Options&)) {
+  const auto sub = [&](const char* name, const char* summary, Status (*action)(const CheckpointArguments&)) {
     CLI::App* command = app.add_subcommand(name, summary);
     command->add_option("DIR", options->folder, "The checkpoint folder")->required();
     command->add_flag("--json", options->json, "Print JSON");

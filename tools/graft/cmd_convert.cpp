@@ -14,7 +14,7 @@
 namespace graft::cli {
 namespace {
 
-struct Options {
+struct ConvertArguments {
   std::string input;
   std::string output;
   std::string example;
@@ -26,25 +26,25 @@ struct Options {
   std::string base;  ///< of an adapter
 };
 
-convert::WeightOptions weight_options(const Options& options) {
+convert::WeightOptions weight_options(const ConvertArguments& options) {
   convert::WeightOptions out;
   out.expand = options.expand;
   out.quantize = block_format(options.quantize);
   return out;
 }
 
-void print(const Options& options, const convert::Report& report) {
+void print(const ConvertArguments& options, const convert::Report& report) {
   std::printf(options.json ? "%s\n" : "%s", (options.json ? report.json() : report.text()).c_str());
 }
 
-Status finish(const Options& options, const convert::Report& report, const Model& model) {
+Status finish(const ConvertArguments& options, const convert::Report& report, const Model& model) {
   print(options, report);
   GRAFT_TRY(save_model(os::system_files(), options.output, model));
   if (!options.json) std::printf("Wrote %s.\n", options.output.c_str());
   return ok_status();
 }
 
-Status convert_adapter(const Options& options) {
+Status convert_adapter(const ConvertArguments& options) {
   os::FileSystem& files = os::system_files();
   GRAFT_TRY_ASSIGN(const Model base, open_model(options.base));
   GRAFT_TRY_ASSIGN(const Model adapter, convert::open_adapter(files, options.input, base));
@@ -54,7 +54,7 @@ Status convert_adapter(const Options& options) {
   return ok_status();
 }
 
-Status run(const Options& options) {
+Status run_convert(const ConvertArguments& options) {
   if (!options.example.empty()) {
     if (!options.output.ends_with(".onnx")) {
       return invalid("An example is written as an ONNX file, and \"", options.output, "\" does not end in .onnx.");
@@ -90,7 +90,7 @@ Status run(const Options& options) {
 }  // namespace
 
 Action add_convert(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ConvertArguments>();
   auto* source = app.add_option_group("Source");
   source->add_option("IN", options->input,
                      "An ONNX file, a GGUF file, or a Hugging Face folder (config.json and safetensors)");
@@ -104,7 +104,7 @@ Action add_convert(CLI::App& app) {
   app.add_flag("--expand", options->expand, "Quantized matrices become f32, which can be trained");
   app.add_option("--base", options->base, "IN is an adapter (a PEFT folder or a GGUF file) of this .graft model");
   app.add_flag("--json", options->json, "Print the trainability report as JSON");
-  return [options] { return run(*options); };
+  return [options] { return run_convert(*options); };
 }
 
 }  // namespace graft::cli

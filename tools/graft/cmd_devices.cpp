@@ -10,7 +10,7 @@
 namespace graft::cli {
 namespace {
 
-struct Options {
+struct DevicesArguments {
   DeviceFlags flags;
   bool self_test = false;
   bool json = false;
@@ -102,7 +102,8 @@ void print(const DeviceProfile& profile, bool tested) {
 }
 
 // What is remembered of device `index`; with --self-test, what a test of all kernels says now.
-Result<std::unique_ptr<DeviceProfile>> profile_of(const Options& options, const gpu::Caps& caps, std::size_t index) {
+Result<std::unique_ptr<DeviceProfile>> profile_of(const DevicesArguments& options, const gpu::Caps& caps,
+                                                  std::size_t index) {
   DeviceFlags own = options.flags;
   own.device = cat(index);
   if (options.self_test) {
@@ -119,7 +120,7 @@ Result<std::unique_ptr<DeviceProfile>> profile_of(const Options& options, const 
   return DeviceProfile::open(os::system_files(), cache_folder(own), caps, log_sink(own));
 }
 
-Status run(const Options& options) {
+Status run_devices(const DevicesArguments& options) {
   GRAFT_TRY_ASSIGN(const auto devices, vulkan::enumerate(instance_options(options.flags)));
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
   std::size_t failures = 0;
@@ -139,14 +140,14 @@ Status run(const Options& options) {
 }  // namespace
 
 Action add_devices(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<DevicesArguments>();
   app.add_option("--vulkan-library", options->flags.library, "Loader or driver to load instead of libvulkan.so.1");
   app.add_flag("--verbose", options->flags.verbose, "Show graft's log on stderr");
   app.add_flag("--self-test", options->self_test,
                "Run every kernel against a known answer (a minute on software Vulkan), and remember");
   app.add_option("--cache", options->flags.cache, "Folder of what is remembered of devices; \"none\" for none");
   app.add_flag("--json", options->json, "Print JSON");
-  return [options] { return run(*options); };
+  return [options] { return run_devices(*options); };
 }
 
 }  // namespace graft::cli

@@ -15,7 +15,7 @@
 namespace graft::cli {
 namespace {
 
-struct Options {
+struct EvalArguments {
   DeviceFlags device;
   TrainFlags train;
   std::string path;
@@ -23,7 +23,7 @@ struct Options {
   bool json = false;
 };
 
-void print(const train::Metrics& metrics, std::uint64_t samples, const Options& options) {
+void print(const train::Metrics& metrics, std::uint64_t samples, const EvalArguments& options) {
   const bool perplexity = !metrics.has_correct && options.train.loss == "ce";
   if (options.json) {
     nlohmann::ordered_json row = {{"loss", metrics.loss()}, {"samples", samples}};
@@ -40,7 +40,7 @@ void print(const train::Metrics& metrics, std::uint64_t samples, const Options& 
   std::printf(" (%llu samples)\n", static_cast<unsigned long long>(samples));
 }
 
-Status run(const Options& options) {
+Status run_eval(const EvalArguments& options) {
   GRAFT_TRY_ASSIGN(AdaptedModel opened, open_adapted(options.path, options.train.adapter));
   GRAFT_TRY_ASSIGN(const auto source, open_data(options.data, opened.get(), options.train.seq));
   std::optional<Model> masked;
@@ -67,7 +67,7 @@ Status run(const Options& options) {
 }  // namespace
 
 Action add_eval(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<EvalArguments>();
   app.add_option("MODEL", options->path, "A .graft file")->required();
   app.add_option("--data", options->data, "A data set, as graft train takes it")->required();
   app.add_option("--batch", options->train.batch, "Samples on the device at once (32)");
@@ -76,7 +76,7 @@ Action add_eval(CLI::App& app) {
   add_precision_flag(app, options->train.precision);
   add_loss_flags(app, options->train);
   add_device_flags(app, options->device);
-  return [options] { return run(*options); };
+  return [options] { return run_eval(*options); };
 }
 
 }  // namespace graft::cli

@@ -11,7 +11,7 @@
 namespace graft::cli {
 namespace {
 
-struct Options {
+struct ExportArguments {
   std::string path;
   std::string output;
   std::string format;
@@ -23,7 +23,7 @@ struct Options {
 constexpr DType kDtypes[] = {DType::f32,  DType::f16,  DType::bf16, DType::q8_0, DType::q4_0, DType::q4_1,
                              DType::q5_0, DType::q5_1, DType::q4_k, DType::q5_k, DType::q6_k};
 
-std::string format_of(const Options& options) {
+std::string format_of(const ExportArguments& options) {
   if (!options.format.empty()) return options.format;
   for (const char* format : {"gguf", "safetensors", "onnx"}) {
     if (options.output.ends_with(cat(".", format))) return format;
@@ -31,7 +31,7 @@ std::string format_of(const Options& options) {
   return "folder";
 }
 
-convert::ExportOptions export_options(const Options& options) {
+convert::ExportOptions export_options(const ExportArguments& options) {
   convert::ExportOptions out;
   for (const DType dtype : kDtypes) {
     if (dtype_name(dtype) == options.dtype) out.dtype = dtype;
@@ -39,7 +39,7 @@ convert::ExportOptions export_options(const Options& options) {
   return out;
 }
 
-Result<convert::ExportReport> write(const Options& options, const Model& model) {
+Result<convert::ExportReport> write(const ExportArguments& options, const Model& model) {
   os::FileSystem& files = os::system_files();
   const std::string format = format_of(options);
   if (convert::is_adapter(model)) {
@@ -57,7 +57,7 @@ Result<convert::ExportReport> write(const Options& options, const Model& model) 
   return convert::export_onnx(files, options.output, model, options.source);
 }
 
-void print(const Options& options, const convert::ExportReport& report) {
+void print(const ExportArguments& options, const convert::ExportReport& report) {
   if (options.json) {
     const nlohmann::ordered_json out = {
         {"files", report.files}, {"tensors", report.tensors}, {"bytes", report.bytes}, {"notes", report.notes}};
@@ -68,7 +68,7 @@ void print(const Options& options, const convert::ExportReport& report) {
   std::printf("Wrote %s: %zu tensors, %s.\n", options.output.c_str(), report.tensors, bytes_text(report.bytes).c_str());
 }
 
-Status run(const Options& options) {
+Status run_export(const ExportArguments& options) {
   GRAFT_TRY_ASSIGN(const Model model, open_model(options.path));
   auto report = write(options, model);
   if (!report.ok()) return std::move(report).status().with_context(cat("\"", options.path, "\" was not exported"));
@@ -79,7 +79,7 @@ Status run(const Options& options) {
 }  // namespace
 
 Action add_export(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ExportArguments>();
   app.add_option("MODEL", options->path, "A .graft file: a model, or an adapter")->required();
   app.add_option("-o,--output", options->output,
                  "OUT.gguf, OUT.safetensors (the parameters of any model), OUT.onnx, or a folder as Hugging Face has "
@@ -94,7 +94,7 @@ Action add_export(CLI::App& app) {
       ->check(CLI::IsMember(dtypes));
   app.add_option("--source", options->source, "The ONNX file that the model was converted from, whose graph stays");
   app.add_flag("--json", options->json, "Print what was written as JSON");
-  return [options] { return run(*options); };
+  return [options] { return run_export(*options); };
 }
 
 }  // namespace graft::cli

@@ -14,7 +14,7 @@
 namespace graft::cli {
 namespace {
 
-struct Options {
+struct GenerateArguments {
   DeviceFlags flags;
   std::string path;
   std::string adapter;
@@ -44,7 +44,8 @@ Result<std::vector<text::TokenId>> parse_tokens(const std::string& list) {
   return out;
 }
 
-Result<std::vector<text::TokenId>> prompt_ids(const Options& options, const Model& model, const Generator& generator) {
+Result<std::vector<text::TokenId>> prompt_ids(const GenerateArguments& options, const Model& model,
+                                              const Generator& generator) {
   if (!options.tokens.empty()) return parse_tokens(options.tokens);
   const text::Tokenizer* tokenizer = generator.tokenizer();
   if (tokenizer == nullptr) return invalid("The model carries no tokenizer; give --tokens instead of --prompt.");
@@ -71,7 +72,7 @@ void print_json(const Generated& result, std::span<const text::TokenId> prompt, 
   std::printf("%s\n", all.dump(2).c_str());
 }
 
-Status run(const Options& options) {
+Status run_generate(const GenerateArguments& options) {
   GRAFT_TRY_ASSIGN(AdaptedModel opened, open_adapted(options.path, options.adapter));
   const Model& model = opened.get();
   GRAFT_TRY_ASSIGN(auto device, OpenDevice::open(options.flags));
@@ -106,7 +107,7 @@ Status run(const Options& options) {
 }  // namespace
 
 Action add_generate(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<GenerateArguments>();
   text::SamplingOptions& sampling = options->generate.sampling;
   app.add_option("MODEL", options->path, "A .graft file")->required();
   app.add_option("--adapter", options->adapter,
@@ -137,7 +138,7 @@ Action add_generate(CLI::App& app) {
   add_device_flags(app, options->flags);
   return [options, chat] {
     options->use_chat = chat->count() > 0;
-    return run(*options);
+    return run_generate(*options);
   };
 }
 

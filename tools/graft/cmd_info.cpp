@@ -13,7 +13,7 @@
 namespace graft::cli {
 namespace {
 
-struct Options {
+struct InfoArguments {
   std::string path;
   std::vector<std::string> bind;
   bool json = false;
@@ -144,7 +144,7 @@ void print(const Model& model, const std::string& path, const std::vector<Layer>
   if (!bindings.empty()) std::printf("FLOPs at %s.\n", bindings_text(bindings).c_str());
 }
 
-Status run(const Options& options) {
+Status run_info(const InfoArguments& options) {
   GRAFT_TRY_ASSIGN(const Model model, open_model(options.path));
   GRAFT_TRY_ASSIGN(const Bindings given, parse_bindings(options.bind));
   GRAFT_TRY_ASSIGN(const Bindings bindings, complete_bindings(model, given, true));
@@ -181,11 +181,11 @@ Status run(const Options& options) {
 }  // namespace
 
 Action add_info(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<InfoArguments>();
   app.add_option("FILE", options->path, "A .graft file")->required();
   app.add_option("--bind", options->bind, "Sizes of named dimensions, as in batch=32,seq=128 (default 1)");
   app.add_flag("--json", options->json, "Print JSON");
-  return [options] { return run(*options); };
+  return [options] { return run_info(*options); };
 }
 
 }  // namespace graft::cli

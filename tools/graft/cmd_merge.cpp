@@ -12,14 +12,14 @@
 namespace graft::cli {
 namespace {
 
-struct Options {
+struct MergeArguments {
   std::string path;
   std::string adapter;
   std::string output;
   std::string quantize;
 };
 
-Status run(const Options& options) {
+Status run_merge(const MergeArguments& options) {
   GRAFT_TRY_ASSIGN(const Model base, open_model(options.path));
   GRAFT_TRY_ASSIGN(const Model adapter, convert::open_adapter(os::system_files(), options.adapter, base));
   auto merged = merge_adapter(base, adapter, block_format(options.quantize));
@@ -33,7 +33,7 @@ Status run(const Options& options) {
 }  // namespace
 
 Action add_merge(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<MergeArguments>();
   app.add_option("MODEL", options->path,
                  "A .graft file; weights that are blocks become f32 where the adapter adds to them")
       ->required();
@@ -41,7 +41,7 @@ Action add_merge(CLI::App& app) {
       ->required();
   app.add_option("-o,--output", options->output, "The merged model")->required();
   add_quantize_flag(app, options->quantize, "Merged matrices become blocks of this format, frozen");
-  return [options] { return run(*options); };
+  return [options] { return run_merge(*options); };
 }
 
 }  // namespace graft::cli

@@ -23,7 +23,9 @@
 namespace graft::cli {
 namespace {
 
-struct Options {
+using Json = nlohmann::ordered_json;
+
+struct PlanArguments {
   DeviceFlags flags;
   TrainFlags train;
   std::string path;
@@ -55,7 +57,7 @@ struct Forecast {
   train::TrainingCurve curve;  ///< no points where it was not asked for
 };
 
-Result<Forecast> plan_inference(const Model& model, const Options& options, const Bindings& bindings,
+Result<Forecast> plan_inference(const Model& model, const PlanArguments& options, const Bindings& bindings,
                                 const gpu::Caps& caps, PlanOptions plan_options) {
   GRAFT_TRY_ASSIGN(const Bindings complete, complete_bindings(model, bindings, true));
   GRAFT_TRY_ASSIGN(Graph graph, request_graph(model, complete, {}));
@@ -89,7 +91,7 @@ Result<train::TrainOptions> options_for_training(const Model& model, TrainFlags 
   return options;
 }
 
-Result<Forecast> plan_for_training(const Model& model, const Options& given, const gpu::Caps& caps,
+Result<Forecast> plan_for_training(const Model& model, const PlanArguments& given, const gpu::Caps& caps,
                                    const PlanOptions& plan_options, bool with_curve) {
   GRAFT_TRY_ASSIGN(train::TrainOptions options, options_for_training(model, given.train));
   options.fetch = split_list(given.fetch);
@@ -120,7 +122,7 @@ Result<Forecast> plan_for_training(const Model& model, const Options& given, con
 }
 
 // The device that was asked for, else any that is here, else what Vulkan guarantees everywhere.
-Result<gpu::Caps> device_caps(const Options& options) {
+Result<gpu::Caps> device_caps(const PlanArguments& options) {
   DeviceFlags flags = options.flags;
   flags.matmul_precision.clear();  // said of the capabilities that are planned for
   auto opened = OpenDevice::open(flags);
@@ -133,7 +135,7 @@ Result<gpu::Caps> device_caps(const Options& options) {
   return caps;
 }
 
-Result<gpu::Caps> find_caps(const Options& options) {
+Result<gpu::Caps> find_caps(const PlanArguments& options) {
   GRAFT_TRY_ASSIGN(gpu::Caps caps, device_caps(options));
   if (!options.caps.empty()) GRAFT_TRY(apply_caps_flag(options.caps, caps));
   if (options.fits_device && caps.heaps.empty()) {
@@ -177,8 +179,7 @@ CurvePicture curve_picture(const Forecast& forecast) {
   return picture;
 }
 
-nlohmann::ordered_json forecast_json(const Options& options, const Forecast& forecast, const gpu::Caps& caps) {
-  using Json = nlohmann::ordered_json;
+nlohmann::ordered_json forecast_json(const PlanArguments& options, const Forecast& forecast, const gpu::Caps& caps) {
   Json plans = Json::array();
   for (const Planned& one : forecast.plans) {
     Json row = {{"title", one.title}};
@@ -205,7 +206,7 @@ nlohmann::ordered_json forecast_json(const Options& options, const Forecast& for
   return all;
 }
 
-void print_forecast(const Options& options, const Forecast& forecast, const gpu::Caps& caps) {
+void print_forecast(const PlanArguments& options, const Forecast& forecast, const gpu::Caps& caps) {
   for (const std::string& reason : forecast.choice.reasons) std::printf("%s\n", reason.c_str());
   if (!forecast.choice.reasons.empty()) std::printf("\n");
   for (const Planned& one : forecast.plans) {
@@ -220,7 +221,7 @@ void print_forecast(const Options& options, const Forecast& forecast, const gpu:
   if (options.curve && !forecast.curve.points.empty()) print_curve(forecast.curve);
 }
 
-Status write_pictures(const Options& options, const Forecast& forecast) {
+Status write_pictures(const PlanArguments& options, const Forecast& forecast) {
   const std::string title = cat(options.path.substr(options.path.rfind('/') + 1), ": ", forecast.plans[0].title);
   const Plan& plan = forecast.plans[0].plan;
   const CurvePicture curve = curve_picture(forecast);
@@ -235,7 +236,7 @@ Status write_pictures(const Options& options, const Forecast& forecast) {
 }
 
 // A .graft file, or a language model by its config.json alone: what it takes is known before it is there.
-Result<AdaptedModel> open_planned(const Options& options) {
+Result<AdaptedModel> open_planned(const PlanArguments& options) {
   const std::string& path = options.path;
   if (!path.ends_with(".json")) {
     if (!options.quantize.empty()) return invalid("--quantize goes with a config.json; convert takes it for models.");
@@ -247,7 +248,7 @@ Result<AdaptedModel> open_planned(const Options& options) {
   return put_adapters_on(std::move(shapes.model), options.train.adapter, options.train.lora);
 }
 
-Status run(const Options& options) {
+Status run_plan(const PlanArguments& options) {
   if (options.mode != "train" && options.mode != "infer") {
     return invalid("--mode takes train or infer, not \"", options.mode, "\".");
   }
@@ -273,7 +274,7 @@ Status run(const Options& options) {
 }  // namespace
 
 Action add_plan(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<PlanArguments>();
   app.add_option("MODEL", options->path, "A .graft file, or the config.json of a language model that is not here")
       ->required();
   app.add_option("--mode", options->mode, "train or infer (default train)");
@@ -289,7 +290,7 @@ Action add_plan(CLI::App& app) {
   add_train_flags(app, options->train);
   add_caps_flag(app, options->caps);
   add_device_flags(app, options->flags);
-  return [options] { return run(*options); };
+  return [options] { return run_plan(*options); };
 }
 
 }  // namespace graft::cli

@@ -16,7 +16,7 @@
 namespace graft::cli {
 namespace {
 
-struct Options {
+struct RunArguments {
   DeviceFlags flags;
   std::string path;
   std::string adapter;
@@ -38,7 +38,7 @@ struct Options {
 
 using Arrays = SampleArrays;
 
-Result<Arrays> read_inputs(const Options& options) {
+Result<Arrays> read_inputs(const RunArguments& options) {
   Arrays arrays;
   for (const std::string& item : options.inputs) {
     GRAFT_TRY_ASSIGN(const auto pair, parse_assignment(item, "--input"));
@@ -110,8 +110,8 @@ Status write_outputs(const Session& session, const std::string& folder) {
 }
 
 // Gradients in micro-batches.
-Status run_split(gpu::Device& device, const Model& model, const Options& options, const SessionOptions& session_options,
-                 const Arrays& arrays) {
+Status run_split(gpu::Device& device, const Model& model, const RunArguments& options,
+                 const SessionOptions& session_options, const Arrays& arrays) {
   if (!options.profile.empty()) return invalid("--profile is of one run; it does not go with micro-batches.");
   SplitGradientRequest request;
   request.gradients = session_options.gradients;
@@ -133,7 +133,7 @@ Status run_split(gpu::Device& device, const Model& model, const Options& options
   return ok_status();
 }
 
-Status run(const Options& options, bool gradients) {
+Status run_model(const RunArguments& options, bool gradients) {
   GRAFT_TRY_ASSIGN(AdaptedModel opened, open_adapted(options.path, options.adapter));
   const Model& model = opened.get();
   GRAFT_TRY_ASSIGN(Arrays arrays, read_inputs(options));
@@ -182,7 +182,7 @@ Status run(const Options& options, bool gradients) {
   return device->close();
 }
 
-void add_common(CLI::App& app, Options& options) {
+void add_common(CLI::App& app, RunArguments& options) {
   app.add_option("MODEL", options.path, "A .graft file")->required();
   app.add_option("--adapter", options.adapter,
                  "An adapter for the model: of graft train --lora, a PEFT folder, or a GGUF file");
@@ -198,15 +198,15 @@ void add_common(CLI::App& app, Options& options) {
 }  // namespace
 
 Action add_run(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RunArguments>();
   add_common(app, *options);
   app.add_option("--budget", options->budget,
                  "Largest device memory, as in 64MiB; weights that it has no room for are streamed from the file");
-  return [options] { return run(*options, false); };
+  return [options] { return run_model(*options, false); };
 }
 
 Action add_grad(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RunArguments>();
   add_common(app, *options);
   app.add_option("--of", options->of, "The output or value to differentiate")->required();
   app.add_option("--cotangent", options->cotangent, "Its cotangent as .npy; needed where it has more than one element");
@@ -217,7 +217,7 @@ Action add_grad(CLI::App& app) {
                  "Largest device memory, as in 64MiB: any number of samples runs in micro-batches that fit");
   app.add_option("--micro-batch", options->micro_batch, "Samples on the device at once");
   app.add_flag("--per-sample", options->per_sample, "Gradients of parameters for each sample, not summed");
-  return [options] { return run(*options, true); };
+  return [options] { return run_model(*options, true); };
 }
 
 }  // namespace graft::cli

@@ -31,7 +31,7 @@
 namespace graft::cli {
 namespace {
 
-struct Options {
+struct TrainArguments {
   DeviceFlags device;
   TrainFlags train;
   std::string path;
@@ -94,7 +94,7 @@ struct Waiting {
 };
 
 struct Run {
-  const Options& options;
+  const TrainArguments& options;
   gpu::Device& device;
   const Model& model;
   train::Trainer& trainer;
@@ -297,7 +297,7 @@ Status finish(Run& run, Model& model, train::FitEnd end) {
 }
 
 // Null where no checkpoint is asked for.
-Result<std::unique_ptr<Checkpointer>> open_checkpoint(const Options& options, const Model& model,
+Result<std::unique_ptr<Checkpointer>> open_checkpoint(const TrainArguments& options, const Model& model,
                                                       train::Trainer& trainer, data::Loader& loader,
                                                       const std::string& fingerprint) {
   GRAFT_TRY_ASSIGN(CheckpointOptions checkpoint, checkpoint_options(options.checkpoint));
@@ -324,7 +324,7 @@ struct DataSets {
 };
 
 // --eval names a set of its own; --eval-split keeps the last samples of --data from training.
-Result<DataSets> open_sets(const Options& options, const Model& model) {
+Result<DataSets> open_sets(const TrainArguments& options, const Model& model) {
   bool documents = false;
   const auto open = [&](const std::string& spec) { return open_data(spec, model, options.train.seq, documents); };
   DataSets sets;
@@ -352,7 +352,7 @@ Result<DataSets> open_sets(const Options& options, const Model& model) {
   return sets;
 }
 
-Status train_on(OpenDevice& opened, Model& model, const Options& options) {
+Status train_on(OpenDevice& opened, Model& model, const TrainArguments& options) {
   GRAFT_TRY_ASSIGN(const DataSets sets, open_sets(options, model));
   const auto& [source, held_out] = sets;
   std::optional<Model> masked;
@@ -413,7 +413,7 @@ Status train_on(OpenDevice& opened, Model& model, const Options& options) {
   return finish(run, model, end);
 }
 
-Status run(const Options& options) {
+Status run_train(const TrainArguments& options) {
   GRAFT_TRY(detail::to_status(checkpoint_options(options.checkpoint)));
   if (options.fetch.empty() != options.fetch_folder.empty()) return invalid("--fetch NAMES goes with --fetch-out DIR.");
   if (options.steps > 0 && options.epochs > 0) return invalid("Give --steps or --epochs, not both.");
@@ -430,7 +430,7 @@ Status run(const Options& options) {
 }  // namespace
 
 Action add_train(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<TrainArguments>();
   app.add_option("MODEL", options->path, "A .graft file")->required();
   app.add_option(
          "--data", options->data,
@@ -463,7 +463,7 @@ Action add_train(CLI::App& app) {
   app.add_option("-o,--output", options->output, "The trained model; with --lora or --adapter, the adapters alone");
   add_train_flags(app, options->train);
   add_device_flags(app, options->device);
-  return [options] { return run(*options); };
+  return [options] { return run_train(*options); };
 }
 
 }  // namespace graft::cli

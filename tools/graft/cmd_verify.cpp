@@ -24,7 +24,7 @@
 namespace graft::cli {
 namespace {
 
-struct Options {
+struct VerifyArguments {
   DeviceFlags flags;
   std::string path;
   std::vector<std::string> bind;
@@ -150,7 +150,7 @@ void print(const std::vector<Verdict>& verdicts, double tolerance) {
   }
 }
 
-Status run(const Options& options) {
+Status run_verify(const VerifyArguments& options) {
   GRAFT_TRY_ASSIGN(const Model model, open_model(options.path));
   GRAFT_TRY_ASSIGN(const Bindings given, parse_bindings(options.bind));
   GRAFT_TRY_ASSIGN(const Bindings bindings, complete_bindings(model, given, true));
@@ -204,14 +204,14 @@ Status run(const Options& options) {
 }  // namespace
 
 Action add_verify(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<VerifyArguments>();
   app.add_option("MODEL", options->path, "A .graft file")->required();
   app.add_option("--bind", options->bind, "Sizes of named dimensions (default 1)");
   app.add_option("--tolerance", options->tolerance, "Largest error over the root mean square (default 1e-4)");
   app.add_option("--seed", options->seed, "Seed of the random inputs");
   app.add_flag("--json", options->json, "Print JSON");
   add_device_flags(app, options->flags);
-  return [options] { return run(*options); };
+  return [options] { return run_verify(*options); };
 }
 
 }  // namespace graft::cli

@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kShownNodes = 12;
 constexpr std::size_t kShownOps = 8;
 
-const char* copy_name(StepKind kind) {
+const char* copy_row(StepKind kind) {
   switch (kind) {
     case StepKind::upload: return "(inputs)";
     case StepKind::readback: return "(outputs)";
@@ -59,7 +59,7 @@ class Table {
   void add(const Plan& plan, const StepTime& time) {
     const Step& step = plan.steps[time.step];
     const PlanNode* node = step.node == kNoIndex ? nullptr : &plan.nodes[step.node];
-    Consumer& row = node == nullptr ? this->row(copy_name(step.kind), "copy") : this->row(node->name, node->op);
+    Consumer& row = node == nullptr ? this->row(copy_row(step.kind), "copy") : this->row(node->name, node->op);
     row.calls += 1;
     row.seconds += time.end - time.begin;
     row.flops += step.flops;
@@ -95,7 +95,7 @@ std::vector<Consumer> by_op(const std::vector<Consumer>& nodes) {
 }
 
 /// Per second, in thousand millions.
-std::string giga(std::uint64_t count, double seconds) {
+std::string giga_text(std::uint64_t count, double seconds) {
   if (seconds <= 0 || count == 0) return "";
   char text[32];
   std::snprintf(text, sizeof text, "%.2f", static_cast<double>(count) / seconds * 1e-9);
@@ -113,8 +113,8 @@ void print_row(const Consumers& all, const Consumer& row, const std::string& sec
   const auto steps = static_cast<double>(all.steps);
   std::printf("%-42s %-20s %8.6g %10.3f %7s %9s %8s %12s %7s\n", row.name.c_str(), second.c_str(),
               static_cast<double>(row.calls) / steps, row.seconds * 1e3 / steps,
-              share(row.seconds, all.device_seconds).c_str(), giga(row.flops, row.seconds).c_str(),
-              giga(row.bytes, row.seconds).c_str(), row.peak_bytes == 0 ? "" : bytes_text(row.peak_bytes).c_str(),
+              share(row.seconds, all.device_seconds).c_str(), giga_text(row.flops, row.seconds).c_str(),
+              giga_text(row.bytes, row.seconds).c_str(), row.peak_bytes == 0 ? "" : bytes_text(row.peak_bytes).c_str(),
               row.peak_bytes == 0
                   ? ""
                   : share(static_cast<double>(row.peak_bytes), static_cast<double>(all.arena_at_peak)).c_str());

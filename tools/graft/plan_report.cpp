@@ -11,7 +11,9 @@
 namespace graft::cli {
 namespace {
 
-constexpr std::size_t kShownNodes = 12;
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t kNodesInTable = 12;
 
 std::string name_of(MemoryClass c) { return std::string(memory_class_name(c)); }
 
@@ -74,7 +76,7 @@ void print_costliest(const Plan& plan) {
   std::vector<const PlanNode*> nodes;
   for (const PlanNode& node : plan.nodes) nodes.push_back(&node);
   std::stable_sort(nodes.begin(), nodes.end(), [](const auto* a, const auto* b) { return a->flops > b->flops; });
-  if (nodes.size() > kShownNodes) nodes.resize(kShownNodes);
+  if (nodes.size() > kNodesInTable) nodes.resize(kNodesInTable);
   std::printf("\n%-44s %-20s %10s %14s %14s\n", "costliest nodes", "op", "FLOPs", "moved", "live then");
   for (const PlanNode* node : nodes) {
     std::printf("%-44s %-20s %10s %14s %14s\n", node->name.c_str(), node->op.c_str(),
@@ -186,7 +188,6 @@ nlohmann::ordered_json curve_json(const train::TrainingCurve& curve) {
 }
 
 nlohmann::ordered_json plan_json(const Plan& plan, const gpu::Caps& caps) {
-  using Json = nlohmann::ordered_json;
   Json nodes = Json::array();
   for (const PlanNode& node : plan.nodes) {
     Json choices = Json::array();

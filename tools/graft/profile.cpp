@@ -3,11 +3,6 @@
 #include <algorithm>
 
 namespace graft::cli {
-namespace {
-
-double seconds_of(RunObserver::Time time) { return std::chrono::duration<double>(time.time_since_epoch()).count(); }
-
-}  // namespace
 
 Profile::StepTrace& Profile::current(Time begin) {
   if (steps_.empty()) steps_.push_back({next_, begin, begin, {}, {}});

@@ -9,6 +9,11 @@
 
 namespace graft::cli {
 
+/// Of the host's clock, whose zero means nothing.
+inline double seconds_of(RunObserver::Time time) {
+  return std::chrono::duration<double>(time.time_since_epoch()).count();
+}
+
 /// Keeps the last steps. A step begins when the host asks for a batch; a run without data is one step.
 class Profile : public RunObserver {
  public:

@@ -10,7 +10,7 @@
 namespace graft::cli {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using SteadyClock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kRedraw{100};
 constexpr std::chrono::seconds kPlainLine{5};
 constexpr std::uint64_t kBarWidth = 28;
@@ -33,14 +33,14 @@ Progress::Progress(std::string what, std::uint64_t total, bool quiet)
       total_(total),
       quiet_(quiet),
       terminal_(isatty(STDERR_FILENO) == 1),
-      start_(Clock::now()),
+      start_(SteadyClock::now()),
       last_(start_ - kPlainLine) {}
 
 void Progress::update(std::uint64_t done, const std::string& detail) {
   done_ = done;
   detail_ = detail;
   stale_ = true;
-  const auto now = Clock::now();
+  const auto now = SteadyClock::now();
   if (terminal_ ? now - last_ < kRedraw : now - last_ < kPlainLine) return;
   last_ = now;
   draw();
@@ -48,7 +48,7 @@ void Progress::update(std::uint64_t done, const std::string& detail) {
 
 void Progress::draw() {
   if (quiet_) return;
-  const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
+  const double seconds = std::chrono::duration<double>(SteadyClock::now() - start_).count();
   const double rate = seconds > 0 ? static_cast<double>(done_) / seconds : 0;
   const std::string left =
       done_ > 0 && done_ < total_ ? ", " + duration_text(static_cast<double>(total_ - done_) / rate) + " left" : "";

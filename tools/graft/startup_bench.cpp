@@ -21,7 +21,7 @@ struct Moment {
   double driver_own = 0;
 };
 
-double seconds_of(clockid_t clock) {
+double clock_seconds(clockid_t clock) {
   timespec time{};
   clock_gettime(clock, &time);
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
@@ -50,7 +50,7 @@ class Phases {
 
  private:
   Moment now() const {
-    return {seconds_of(CLOCK_MONOTONIC), seconds_of(CLOCK_THREAD_CPUTIME_ID), calls_.wall_seconds,
+    return {clock_seconds(CLOCK_MONOTONIC), clock_seconds(CLOCK_THREAD_CPUTIME_ID), calls_.wall_seconds,
             calls_.processor_seconds};
   }
   const vulkan::CallTimes& calls_;
@@ -104,7 +104,7 @@ void print_phases(const char* title, const nlohmann::ordered_json& phases) {
 Status run_startup(const DeviceFlags& flags, const std::string& path) {
   vulkan::CallTimes calls;
   Phases phases(calls);
-  phases.add("loading the program", seconds_of(CLOCK_PROCESS_CPUTIME_ID));
+  phases.add("loading the program", clock_seconds(CLOCK_PROCESS_CPUTIME_ID));
   GRAFT_TRY_ASSIGN(const Model model, open_model(path));
   GRAFT_TRY_ASSIGN(const auto source, open_data("digits:", model, 0));
   data::LoaderOptions loader_options;

@@ -10,7 +10,7 @@
 namespace graft::cli {
 namespace {
 
-constexpr const char* kLine = "#2f6b9a";
+constexpr const char* kCurveColor = "#2f6b9a";
 constexpr const char* kMark = "#b3261e";
 
 double share(std::uint64_t part, std::uint64_t whole) {
@@ -57,10 +57,10 @@ void draw_curve(Svg& svg, const Panel& panel, const CurvePicture& curve) {
     if (!line.empty()) line.emplace_back(x, line.back().second);
     line.emplace_back(x, py(share(p.extra_flops, curve.flops)));
   }
-  svg.path(line, kLine, 1.6);
+  svg.path(line, kCurveColor, 1.6);
   for (const RecomputePoint& p : curve.points) {
     const std::uint64_t bytes = curve.fixed_bytes + p.peak;
-    svg.rect(px(static_cast<double>(bytes)) - 2.5, py(share(p.extra_flops, curve.flops)) - 2.5, 5, 5, kLine,
+    svg.rect(px(static_cast<double>(bytes)) - 2.5, py(share(p.extra_flops, curve.flops)) - 2.5, 5, 5, kCurveColor,
              cat(bytes_text(bytes), " (", percent(100 * static_cast<double>(bytes) / whole), "), ",
                  percent(share(p.extra_flops, curve.flops)), " more FLOPs, ", p.recomputed, " results again"));
   }
@@ -96,7 +96,8 @@ void draw_layers(Svg& svg, const Panel& panel, const Plan& plan) {
     std::string name = row.name;
     const auto longest = static_cast<std::size_t>(panel.width * 0.44 / 6.2);
     if (name.size() > longest) name = "…" + name.substr(name.size() - longest + 1);
-    svg.text(columns[0], y, name + (row.recomputed ? "  (again)" : ""), "start", 11, row.recomputed ? kLine : "#222");
+    svg.text(columns[0], y, name + (row.recomputed ? "  (again)" : ""), "start", 11,
+             row.recomputed ? kCurveColor : "#222");
     svg.text(columns[1], y, bytes_text(row.saved_bytes), "end", 11);
     svg.text(columns[2], y, si_text(static_cast<double>(row.forward_flops)), "end", 11);
     svg.text(columns[3], y, si_text(static_cast<double>(row.backward_flops)), "end", 11);

@@ -16,7 +16,7 @@
 namespace graft::cli {
 namespace {
 
-using Json = nlohmann::json;
+using JsonRecord = nlohmann::json;
 
 constexpr std::uint64_t kLargestFile = (std::uint64_t{1} << 30) - 1;  // what a tokenizer takes at once
 constexpr std::int64_t kDefaultLength = 128;
@@ -88,7 +88,7 @@ class TextReader {
   Status add_json(std::string_view text) {
     const std::size_t start = text.find_first_not_of(" \t\r\n");
     if (start != std::string_view::npos && text[start] == '[') {
-      const Json all = Json::parse(text, nullptr, false);
+      const JsonRecord all = JsonRecord::parse(text, nullptr, false);
       if (!all.is_array()) return invalid("The file is neither an array of JSON objects nor one object a line.");
       for (std::size_t i = 0; i < all.size(); ++i) GRAFT_TRY(add_record(all[i]).with_context(cat("In record ", i)));
       return {};
@@ -100,18 +100,18 @@ class TextReader {
       begin = end + 1;
       ++line;
       if (one.find_first_not_of(" \t\r") == std::string_view::npos) continue;
-      GRAFT_TRY(add_record(Json::parse(one, nullptr, false)).with_context(cat("In line ", line)));
+      GRAFT_TRY(add_record(JsonRecord::parse(one, nullptr, false)).with_context(cat("In line ", line)));
     }
     return {};
   }
 
-  static Result<std::string> text_of(const Json& record, const char* key) {
+  static Result<std::string> text_of(const JsonRecord& record, const char* key) {
     const auto found = record.find(key);
     if (found != record.end() && found->is_string()) return found->get<std::string>();
     return invalid("The record's \"", key, "\" is missing or no text.");
   }
 
-  Status add_record(const Json& record) {
+  Status add_record(const JsonRecord& record) {
     if (!record.is_object()) return invalid("It is no JSON object.");
     if (record.contains("messages")) return add_messages(record["messages"]);
     if (record.contains("instruction")) return add_instruction(record);
@@ -122,7 +122,7 @@ class TextReader {
     return {};
   }
 
-  Status add_completion(const Json& record) {
+  Status add_completion(const JsonRecord& record) {
     GRAFT_TRY_ASSIGN(const std::string prompt, text_of(record, "prompt"));
     GRAFT_TRY_ASSIGN(const std::string completion,
                      text_of(record, record.contains("response") ? "response" : "completion"));
@@ -136,7 +136,7 @@ class TextReader {
     return {};
   }
 
-  Status add_instruction(const Json& record) {
+  Status add_instruction(const JsonRecord& record) {
     GRAFT_TRY_ASSIGN(std::string ask, text_of(record, "instruction"));
     GRAFT_TRY_ASSIGN(const std::string answer, text_of(record, record.contains("response") ? "response" : "output"));
     if (record.contains("input")) {
@@ -146,10 +146,10 @@ class TextReader {
     return add_chat({{"user", std::move(ask)}, {"assistant", answer}});
   }
 
-  Status add_messages(const Json& messages) {
+  Status add_messages(const JsonRecord& messages) {
     if (!messages.is_array()) return invalid("The record's \"messages\" is no array.");
     std::vector<text::ChatMessage> all;
-    for (const Json& message : messages) {
+    for (const JsonRecord& message : messages) {
       if (!message.is_object()) return invalid("One of the record's messages is no JSON object.");
       text::ChatMessage one;
       GRAFT_TRY_ASSIGN(one.role, text_of(message, "role"));

@@ -18,8 +18,6 @@ double giga(std::uint64_t count, double seconds) {
   return seconds > 0 ? static_cast<double>(count) / seconds * 1e-9 : 0.0;
 }
 
-double seconds_of(RunObserver::Time time) { return std::chrono::duration<double>(time.time_since_epoch()).count(); }
-
 const char* category(const PlanNode& node) {
   if (node.name.starts_with("update/")) return "update";
   return node.recomputed ? "recompute" : node.backward ? "backward" : "forward";

@@ -7,7 +7,7 @@
 #include "runtime/ops/optimizer_attrs.h"
 #include "shaders/adam8/codes.h"
 
-namespace graft::ops {
+namespace graft::ops::adam8 {
 namespace {
 
 Status expect_vector(InferContext& c, std::size_t i, DType dtype, std::uint64_t elements) {
@@ -72,4 +72,4 @@ const OpDef op_adam8_step = {.name = "adam8_step",
                              .mutates = 0b111101,
                              .uses_step_state = true};
 
-}  // namespace graft::ops
+}  // namespace graft::ops::adam8

@@ -4,7 +4,7 @@
 #include "runtime/reference/ref_context.h"
 #include "shaders/adam8/codes.h"
 
-namespace graft::ops {
+namespace graft::ops::adam8 {
 namespace {
 
 std::uint32_t code_at(std::span<const double> words, std::size_t i) {
@@ -63,4 +63,4 @@ void ref_adam8_step(RefContext& c) {
   }
 }
 
-}  // namespace graft::ops
+}  // namespace graft::ops::adam8

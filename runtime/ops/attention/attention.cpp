@@ -12,7 +12,7 @@
 #include "shaders/attention/attention_grad_delta_push.h"
 #include "shaders/attention/attention_push.h"
 
-namespace graft::ops {
+namespace graft::ops::attention {
 namespace {
 
 constexpr AttrSpec kAttrs[] = {{"scale", AttrType::number},
@@ -335,4 +335,4 @@ const OpDef op_attention_grad = {.name = "attention_grad",
                                  .flops = grad_flops,
                                  .uses_step_state = true};
 
-}  // namespace graft::ops
+}  // namespace graft::ops::attention

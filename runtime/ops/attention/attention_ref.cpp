@@ -3,7 +3,7 @@
 
 #include "runtime/reference/ref_context.h"
 
-namespace graft::ops {
+namespace graft::ops::attention {
 namespace {
 
 /// One head of one query, and all that it needs to find its scores.
@@ -109,4 +109,4 @@ void ref_attention_grad(RefContext& c) {
   }
 }
 
-}  // namespace graft::ops
+}  // namespace graft::ops::attention

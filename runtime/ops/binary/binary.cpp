@@ -3,7 +3,7 @@
 #include "runtime/core/vjp.h"
 #include "runtime/ops/elementwise.h"
 
-namespace graft {
+namespace graft::ops::binary {
 namespace {
 
 constexpr AttrSpec kFmod[] = {{"fmod", AttrType::integer}};
@@ -143,8 +143,6 @@ constexpr OpDef binary_op(std::string_view name, std::span<const AttrSpec> attrs
 
 }  // namespace
 
-namespace ops {
-
 #define BINARY(name_, ...)       \
   extern const OpDef op_##name_; \
   constexpr OpDef op_##name_ = binary_op(#name_, __VA_ARGS__);
@@ -179,5 +177,4 @@ const OpDef op_binary_grad = {.name = "binary_grad",
                               .gradient = vjp_grad,
                               .inplace_inputs = 0b111};
 
-}  // namespace ops
-}  // namespace graft
+}  // namespace graft::ops::binary

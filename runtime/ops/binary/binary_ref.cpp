@@ -6,7 +6,7 @@
 #include "runtime/reference/broadcast.h"
 #include "runtime/reference/ref_context.h"
 
-namespace graft::ops {
+namespace graft::ops::binary {
 namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
@@ -120,4 +120,4 @@ void ref_binary_grad(RefContext& c) {
   }
 }
 
-}  // namespace graft::ops
+}  // namespace graft::ops::binary

@@ -4,7 +4,7 @@
 #include "runtime/core/graph.h"
 #include "shaders/binary/binary_fn.h"
 
-namespace graft::binary {
+namespace graft::ops::binary {
 
 inline binary_fn::Fn function(Op op, const Attrs& attrs) {
   switch (op) {
@@ -29,4 +29,4 @@ inline binary_fn::Fn function(Op op, const Attrs& attrs) {
   }
 }
 
-}  // namespace graft::binary
+}  // namespace graft::ops::binary

@@ -4,7 +4,7 @@
 #include "shaders/cache/cache_append_push.h"
 #include "shaders/cache/positions_push.h"
 
-namespace graft::ops {
+namespace graft::ops::cache {
 namespace {
 
 constexpr std::uint64_t kWorkgroup = 128;  // local_size_x of the kernels
@@ -90,4 +90,4 @@ const OpDef op_positions = {.name = "positions",
                             .flops = no_flops,
                             .uses_step_state = true};
 
-}  // namespace graft::ops
+}  // namespace graft::ops::cache

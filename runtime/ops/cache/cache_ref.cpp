@@ -2,7 +2,7 @@
 
 #include "runtime/reference/ref_context.h"
 
-namespace graft::ops {
+namespace graft::ops::cache {
 
 void ref_cache_append(RefContext& c) {
   const auto& cache = c.in_dims(0);
@@ -28,4 +28,4 @@ void ref_positions(RefContext& c) {
   for (std::size_t i = 0; i < c.out().size(); ++i) c.out()[i] = first + static_cast<double>(i % sequence);
 }
 
-}  // namespace graft::ops
+}  // namespace graft::ops::cache

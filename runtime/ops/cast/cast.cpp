@@ -3,7 +3,7 @@
 #include "runtime/ops/movement.h"
 #include "shaders/cast/cast_push.h"
 
-namespace graft {
+namespace graft::ops::cast {
 namespace {
 
 constexpr AttrSpec kCast[] = {{"to", AttrType::integer, true}};
@@ -39,12 +39,9 @@ Status vjp(VjpContext& c) {
 
 }  // namespace
 
-namespace ops {
-
 /// cast(x; to, a DType's number) -> x in another element type.
 extern const OpDef op_cast;
 const OpDef op_cast = {
     .name = "cast", .attrs = kCast, .infer = infer, .emit = emit, .gradient = vjp, .inplace_inputs = 0b1};
 
-}  // namespace ops
-}  // namespace graft
+}  // namespace graft::ops::cast

@@ -3,7 +3,7 @@
 
 #include "runtime/reference/ref_context.h"
 
-namespace graft::ops {
+namespace graft::ops::cast {
 namespace {
 
 double apply(double x, DType to) {
@@ -18,4 +18,4 @@ void ref_cast(RefContext& c) {
   for (std::size_t i = 0; i < c.out().size(); ++i) c.out()[i] = apply(c.in(0)[i], c.out_dtype());
 }
 
-}  // namespace graft::ops
+}  // namespace graft::ops::cast

@@ -5,7 +5,7 @@
 #include "runtime/core/vjp.h"
 #include "runtime/ops/movement.h"
 
-namespace graft::ops {
+namespace graft::ops::concat {
 namespace {
 
 constexpr AttrSpec kAttrs[] = {{"axis", AttrType::integer, true}};
@@ -85,4 +85,4 @@ const OpDef op_concat = {.name = "concat",
                          .gradient = vjp,
                          .flops = no_flops};
 
-}  // namespace graft::ops
+}  // namespace graft::ops::concat

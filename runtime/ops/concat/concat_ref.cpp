@@ -1,7 +1,7 @@
 #include "runtime/reference/ref_context.h"
 #include "runtime/reference/ref_index.h"
 
-namespace graft::ops {
+namespace graft::ops::concat {
 
 void ref_concat(RefContext& c) {
   const auto rank = static_cast<std::int64_t>(c.out_dims().size());
@@ -17,4 +17,4 @@ void ref_concat(RefContext& c) {
   }
 }
 
-}  // namespace graft::ops
+}  // namespace graft::ops::concat

@@ -7,7 +7,7 @@
 #include "runtime/ops/conv/conv_common.h"
 #include "runtime/ops/window.h"
 
-namespace graft::ops {
+namespace graft::ops::conv {
 namespace {
 
 #define GRAFT_CONV_WINDOW_ATTRS                                                                       \
@@ -255,4 +255,4 @@ const OpDef op_conv_grad_weight = {.name = "conv_grad_weight",
                                    .gradient = vjp_grad_weight,
                                    .flops = flops<0, 2, 1>};
 
-}  // namespace graft::ops
+}  // namespace graft::ops::conv

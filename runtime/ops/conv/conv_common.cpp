@@ -2,7 +2,7 @@
 
 #include "runtime/ops/window.h"
 
-namespace graft::ops {
+namespace graft::ops::conv {
 namespace {
 
 Result<std::int64_t> number(const Shape& shape, std::size_t axis, std::string_view what) {
@@ -84,4 +84,4 @@ ConvSizes conv_sizes(const Attrs& attrs, const Shape& x, const Shape& weight, co
           .kw = at(weight, 2)};
 }
 
-}  // namespace graft::ops
+}  // namespace graft::ops::conv

@@ -8,7 +8,7 @@
 #include "runtime/core/op_def.h"
 #include "runtime/ops/emitter.h"
 
-namespace graft::ops {
+namespace graft::ops::conv {
 
 /// strides, dilations (both >= 1), pads top, left, bottom, right (>= 0) and groups (>= 1).
 struct ConvWindow {
@@ -87,4 +87,4 @@ Status emit_conv_grad_data(Emitter& e, const ConvSizes& sizes, const Binding& dy
 Status emit_conv_grad_weight(Emitter& e, const ConvSizes& sizes, const Binding& x, const Binding& dy,
                              const Binding& dw);
 
-}  // namespace graft::ops
+}  // namespace graft::ops::conv

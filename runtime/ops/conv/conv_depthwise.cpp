@@ -9,7 +9,7 @@
 #include "shaders/conv/conv_depthwise_push.h"
 #include "shaders/conv/conv_depthwise_window_push.h"
 
-namespace graft::ops {
+namespace graft::ops::conv {
 namespace {
 
 using shaders::KernelId;
@@ -194,4 +194,4 @@ Status emit_depthwise_grad_weight(Emitter& e, const ConvSizes& sizes, const Bind
   return choice ? emit_window_grad_weight(e, *choice, sizes, x, dy, dw) : emit_taps(e, sizes, x, dy, dw);
 }
 
-}  // namespace graft::ops
+}  // namespace graft::ops::conv

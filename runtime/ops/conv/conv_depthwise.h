@@ -3,7 +3,7 @@
 
 #include "runtime/ops/conv/conv_common.h"
 
-namespace graft::ops {
+namespace graft::ops::conv {
 
 inline bool is_depthwise(const ConvSizes& sizes) { return sizes.window.groups > 1 && sizes.group_c() == 1; }
 
@@ -15,4 +15,4 @@ Status emit_depthwise_grad_data(Emitter& e, const ConvSizes& sizes, const Bindin
 Status emit_depthwise_grad_weight(Emitter& e, const ConvSizes& sizes, const Binding& x, const Binding& dy,
                                   const Binding& dw);
 
-}  // namespace graft::ops
+}  // namespace graft::ops::conv

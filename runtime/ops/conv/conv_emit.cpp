@@ -13,7 +13,7 @@
 #include "shaders/conv/conv_grad_weight_push.h"
 #include "shaders/conv/conv_push.h"
 
-namespace graft::ops {
+namespace graft::ops::conv {
 namespace {
 
 using shaders::KernelId;
@@ -241,4 +241,4 @@ Status emit_conv_grad_weight(Emitter& e, const ConvSizes& sizes, const Binding& 
                            });
 }
 
-}  // namespace graft::ops
+}  // namespace graft::ops::conv

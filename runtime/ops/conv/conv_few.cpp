@@ -10,7 +10,7 @@
 #include "runtime/ops/gemm.h"
 #include "shaders/conv/conv_few_push.h"
 
-namespace graft::ops {
+namespace graft::ops::conv {
 namespace {
 
 using shaders::KernelId;
@@ -189,4 +189,4 @@ Result<bool> emit_grad_data_few(Emitter& e, const ConvSizes& sizes, const Bindin
   return true;
 }
 
-}  // namespace graft::ops
+}  // namespace graft::ops::conv

@@ -4,7 +4,7 @@
 
 #include "runtime/ops/conv/conv_common.h"
 
-namespace graft::ops {
+namespace graft::ops::conv {
 
 /// emit_conv() of images that a binding can hold, where a kernel of its own can do it and suits the device
 /// (Family::held_weights); false: nothing was emitted.
@@ -19,4 +19,4 @@ Result<bool> emit_grad_weight_few(Emitter& e, const ConvSizes& sizes, const Bind
 Result<bool> emit_grad_data_few(Emitter& e, const ConvSizes& sizes, const Binding& dy, const Binding& weight,
                                 const Binding& dx);
 
-}  // namespace graft::ops
+}  // namespace graft::ops::conv

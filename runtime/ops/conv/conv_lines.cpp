@@ -7,15 +7,15 @@
 #include "platform/base/checked.h"
 #include "shaders/conv/conv_lines_push.h"
 
-namespace graft::ops {
+namespace graft::ops::conv {
 namespace {
 
 using shaders::KernelId;
 
-constexpr std::uint64_t kMostChannels = 4;
+constexpr std::uint64_t kMostLineChannels = 4;
 constexpr std::uint64_t kMostTaps = 11;  // of a line
 // Multiply-adds of a step, all of them unrolled: with more, the kernel compiles for seconds.
-constexpr std::uint64_t kMostProducts = 1024;
+constexpr std::uint64_t kMostLineProducts = 1024;
 
 // What conv_lines_grad_data.comp has as constants.
 struct Lines {
@@ -32,13 +32,13 @@ std::optional<Lines> choose_lines(const ConvSizes& sizes) {
                  .stride = static_cast<std::uint64_t>(sizes.window.strides[1]),
                  .pad = static_cast<std::uint64_t>(sizes.window.pads[1])};
   // A load costs a CPU about as much as so many products of all lanes.
-  constexpr std::uint64_t kLoad = 20;
+  constexpr std::uint64_t kLoadCost = 20;
   std::optional<Lines> best;
   std::uint64_t best_cost = 0;
   for (const std::uint64_t run : {16, 14, 12, 8}) {
     lines.run = run;
-    if (run % lines.stride != 0 || lines.products() > kMostProducts) continue;
-    const std::uint64_t cost = ceil_div(sizes.w, run) * (lines.products() + kLoad * lines.columns());
+    if (run % lines.stride != 0 || lines.products() > kMostLineProducts) continue;
+    const std::uint64_t cost = ceil_div(sizes.w, run) * (lines.products() + kLoadCost * lines.columns());
     if (best && best_cost <= cost) continue;
     best = lines;
     best_cost = cost;
@@ -46,9 +46,9 @@ std::optional<Lines> choose_lines(const ConvSizes& sizes) {
   return best;
 }
 
-bool has_shape(const ConvSizes& sizes) {
+bool suits_lines(const ConvSizes& sizes) {
   const ConvWindow& window = sizes.window;
-  return window.groups == 1 && window.dilations == std::array<std::int64_t, 2>{1, 1} && sizes.c <= kMostChannels &&
+  return window.groups == 1 && window.dilations == std::array<std::int64_t, 2>{1, 1} && sizes.c <= kMostLineChannels &&
          sizes.o % 4 == 0 && sizes.kw <= kMostTaps && window.pads[1] < static_cast<std::int64_t>(sizes.kw) &&
          sizes.images * sizes.h * sizes.w * sizes.c * sizes.oh * sizes.ow * sizes.o != 0;
 }
@@ -57,7 +57,7 @@ bool has_shape(const ConvSizes& sizes) {
 
 Result<bool> emit_grad_data_lines(Emitter& e, const ConvSizes& sizes, const Binding& dy, const Binding& weight,
                                   const Binding* bias, const Binding& dx) {
-  if (!has_shape(sizes)) return false;
+  if (!suits_lines(sizes)) return false;
   const auto lines = choose_lines(sizes);
   if (!lines) return false;
   constexpr std::array kKernels = {KernelId::conv_grad_data__f32, KernelId::conv_lines_grad_data__f32};
@@ -80,4 +80,4 @@ Result<bool> emit_grad_data_lines(Emitter& e, const ConvSizes& sizes, const Bind
   return true;
 }
 
-}  // namespace graft::ops
+}  // namespace graft::ops::conv

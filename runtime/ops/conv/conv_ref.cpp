@@ -3,7 +3,7 @@
 #include "runtime/ops/conv/conv_common.h"
 #include "runtime/reference/ref_context.h"
 
-namespace graft::ops {
+namespace graft::ops::conv {
 namespace {
 
 struct Positions {
@@ -74,4 +74,4 @@ void ref_conv_transpose(RefContext& c) {
   add_bias(c);
 }
 
-}  // namespace graft::ops
+}  // namespace graft::ops::conv

@@ -5,7 +5,7 @@
 #include "runtime/ops/rows.h"
 #include "shaders/cross_entropy/cross_entropy_push.h"
 
-namespace graft {
+namespace graft::ops::cross_entropy {
 namespace {
 
 constexpr AttrSpec kAttrs[] = {{"ignore_index", AttrType::integer}, {"label_smoothing", AttrType::number}};
@@ -77,8 +77,6 @@ std::uint64_t flops(const Graph& graph, const Node& node) {
 
 }  // namespace
 
-namespace ops {
-
 /// cross_entropy(logits [.., C], labels i32 [..]; ignore_index, label_smoothing) -> loss per row [..].
 /// As torch.nn.functional.cross_entropy with reduction "none".
 extern const OpDef op_cross_entropy;
@@ -103,5 +101,4 @@ const OpDef op_cross_entropy_grad = {.name = "cross_entropy_grad",
                                      .flops = flops,
                                      .inplace_inputs = 0b1};
 
-}  // namespace ops
-}  // namespace graft
+}  // namespace graft::ops::cross_entropy

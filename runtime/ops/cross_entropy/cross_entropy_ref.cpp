@@ -3,7 +3,7 @@
 
 #include "runtime/reference/ref_context.h"
 
-namespace graft::ops {
+namespace graft::ops::cross_entropy {
 namespace {
 
 struct Row {
@@ -63,4 +63,4 @@ void ref_cross_entropy_grad(RefContext& c) {
   });
 }
 
-}  // namespace graft::ops
+}  // namespace graft::ops::cross_entropy

@@ -5,7 +5,7 @@
 #include "runtime/ops/movement.h"
 #include "shaders/dropout/dropout_push.h"
 
-namespace graft {
+namespace graft::ops::dropout {
 namespace {
 
 constexpr AttrSpec kAttrs[] = {{"p", AttrType::number}, {"training", AttrType::integer}, {"stream", AttrType::integer}};
@@ -49,8 +49,6 @@ Status vjp(VjpContext& c) {
 
 }  // namespace
 
-namespace ops {
-
 /// dropout(x; p, training, stream) -> x / (1 - p) where kept, 0 elsewhere; x itself outside of training.
 extern const OpDef op_dropout;
 const OpDef op_dropout = {.name = "dropout",
@@ -71,5 +69,4 @@ const OpDef op_dropout_grad = {.name = "dropout_grad",
                                .inplace_inputs = 0b1,
                                .uses_step_state = true};
 
-}  // namespace ops
-}  // namespace graft
+}  // namespace graft::ops::dropout

@@ -3,7 +3,7 @@
 #include "runtime/core/philox.h"
 #include "runtime/reference/ref_context.h"
 
-namespace graft::ops {
+namespace graft::ops::dropout {
 
 void ref_dropout(RefContext& c) {
   const double p = c.attrs().number("p", 0.5);
@@ -21,4 +21,4 @@ void ref_dropout(RefContext& c) {
 
 void ref_dropout_grad(RefContext& c) { ref_dropout(c); }
 
-}  // namespace graft::ops
+}  // namespace graft::ops::dropout

@@ -3,7 +3,7 @@
 #include "runtime/core/vjp.h"
 #include "runtime/ops/movement.h"
 
-namespace graft::ops {
+namespace graft::ops::expand {
 namespace {
 
 constexpr AttrSpec kAttrs[] = {{"shape", AttrType::shape, true}};
@@ -48,4 +48,4 @@ extern const OpDef op_expand;
 const OpDef op_expand = {
     .name = "expand", .attrs = kAttrs, .infer = infer, .emit = emit, .gradient = vjp, .flops = no_flops};
 
-}  // namespace graft::ops
+}  // namespace graft::ops::expand

@@ -1,7 +1,7 @@
 #include "runtime/reference/ref_context.h"
 #include "runtime/reference/ref_index.h"
 
-namespace graft::ops {
+namespace graft::ops::expand {
 
 void ref_expand(RefContext& c) {
   const auto& in_dims = c.in_dims(0);
@@ -14,4 +14,4 @@ void ref_expand(RefContext& c) {
   });
 }
 
-}  // namespace graft::ops
+}  // namespace graft::ops::expand

@@ -7,7 +7,7 @@
 #include "shaders/common/step_state.h"
 #include "shaders/fill/step_scalar_push.h"
 
-namespace graft {
+namespace graft::ops::fill {
 namespace {
 
 constexpr AttrSpec kFull[] = {
@@ -75,8 +75,6 @@ Status emit_step_scalar(Emitter& e) {
 
 }  // namespace
 
-namespace ops {
-
 /// full(; shape, value, dtype) -> a tensor of one value.
 extern const OpDef op_full;
 const OpDef op_full = {.name = "full",
@@ -98,5 +96,4 @@ const OpDef op_step_scalar = {.name = "step_scalar",
                               .gradient = NoGrad{"it has no inputs"},
                               .uses_step_state = true};
 
-}  // namespace ops
-}  // namespace graft
+}  // namespace graft::ops::fill

@@ -2,7 +2,7 @@
 
 #include "runtime/reference/ref_context.h"
 
-namespace graft::ops {
+namespace graft::ops::fill {
 
 void ref_full(RefContext& c) { std::fill(c.out().begin(), c.out().end(), c.attrs().number("value")); }
 
@@ -15,4 +15,4 @@ void ref_step_scalar(RefContext& c) {
                                                : state.clip_norm;
 }
 
-}  // namespace graft::ops
+}  // namespace graft::ops::fill

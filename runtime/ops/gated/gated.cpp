@@ -4,7 +4,7 @@
 #include "runtime/ops/elementwise.h"
 #include "shaders/gated/gated_push.h"
 
-namespace graft {
+namespace graft::ops::gated {
 namespace {
 
 constexpr AttrSpec kAttrs[] = {{"activation", AttrType::text}};
@@ -61,8 +61,6 @@ Status vjp(VjpContext& c) {
 
 }  // namespace
 
-namespace ops {
-
 extern const OpDef op_gated;
 const OpDef op_gated = {.name = "gated",
                         .attrs = kAttrs,
@@ -84,5 +82,4 @@ const OpDef op_gated_grad = {.name = "gated_grad",
                              .gradient = NoGrad{"the second derivative of the fused gate is not implemented"},
                              .inplace_inputs = 0b111};
 
-}  // namespace ops
-}  // namespace graft
+}  // namespace graft::ops::gated

@@ -3,7 +3,7 @@
 
 #include "runtime/reference/ref_context.h"
 
-namespace graft::ops {
+namespace graft::ops::gated {
 namespace {
 
 struct Point {
@@ -46,4 +46,4 @@ void ref_gated_grad(RefContext& c) {
   }
 }
 
-}  // namespace graft::ops
+}  // namespace graft::ops::gated

@@ -11,7 +11,7 @@
 #include "shaders/gather/gather_push.h"
 #include "shaders/gather/gather_weight_push.h"
 
-namespace graft::ops {
+namespace graft::ops::gather {
 namespace {
 
 constexpr AttrSpec kAttrs[] = {{"axis", AttrType::integer}};
@@ -179,4 +179,4 @@ const OpDef op_gather_grad = {.name = "gather_grad",
                               .gradient = vjp_grad,
                               .flops = grad_flops};
 
-}  // namespace graft::ops
+}  // namespace graft::ops::gather

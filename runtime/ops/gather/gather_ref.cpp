@@ -3,7 +3,7 @@
 #include "runtime/reference/ref_context.h"
 #include "runtime/reference/ref_index.h"
 
-namespace graft::ops {
+namespace graft::ops::gather {
 namespace {
 
 /// The element of `data` that element `index` of the gathered tensor is; -1 where the index is out of range.
@@ -39,4 +39,4 @@ void ref_gather_grad(RefContext& c) {
   });
 }
 
-}  // namespace graft::ops
+}  // namespace graft::ops::gather

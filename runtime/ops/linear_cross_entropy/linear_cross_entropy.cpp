@@ -11,7 +11,7 @@
 #include "shaders/linear_cross_entropy/linear_cross_entropy_push.h"
 #include "shaders/linear_cross_entropy/linear_cross_entropy_rows_push.h"
 
-namespace graft {
+namespace graft::ops::linear_cross_entropy {
 namespace {
 
 constexpr AttrSpec kAttrs[] = {{"ignore_index", AttrType::integer}, {"label_smoothing", AttrType::number}};
@@ -213,8 +213,6 @@ std::uint64_t grad_flops(const Graph& graph, const Node& node) {
 
 }  // namespace
 
-namespace ops {
-
 /// linear_cross_entropy(hidden [.., d], weight [V, d], labels i32 [..]; ignore_index = -100, label_smoothing = 0) ->
 /// loss per row [..], and log sum exp of its logits [..], which the gradient takes. As cross_entropy(matmul(hidden,
 /// weight^T), labels) with the same attributes.
@@ -243,5 +241,4 @@ const OpDef op_linear_cross_entropy_grad = {
     .flops = grad_flops,
     .quantized_inputs = 0b10};
 
-}  // namespace ops
-}  // namespace graft
+}  // namespace graft::ops::linear_cross_entropy

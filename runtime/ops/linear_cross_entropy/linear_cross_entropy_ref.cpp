@@ -3,7 +3,7 @@
 
 #include "runtime/reference/ref_context.h"
 
-namespace graft::ops {
+namespace graft::ops::linear_cross_entropy {
 namespace {
 
 struct Row {
@@ -66,4 +66,4 @@ void ref_linear_cross_entropy_grad(RefContext& c) {
   });
 }
 
-}  // namespace graft::ops
+}  // namespace graft::ops::linear_cross_entropy

@@ -5,7 +5,7 @@
 #include "runtime/core/vjp.h"
 #include "runtime/ops/weight_gemm.h"
 
-namespace graft::ops {
+namespace graft::ops::lora {
 namespace {
 
 constexpr AttrSpec kAttrs[] = {{"scale", AttrType::number}};
@@ -86,4 +86,4 @@ const OpDef op_lora = {.name = "lora",
                        .flops = flops,
                        .inplace_inputs = 0b1};
 
-}  // namespace graft::ops
+}  // namespace graft::ops::lora

@@ -2,7 +2,7 @@
 
 #include "runtime/reference/ref_context.h"
 
-namespace graft::ops {
+namespace graft::ops::lora {
 
 void ref_lora(RefContext& c) {
   const auto rank = static_cast<std::size_t>(c.in_dims(2)[0]);
@@ -22,4 +22,4 @@ void ref_lora(RefContext& c) {
   }
 }
 
-}  // namespace graft::ops
+}  // namespace graft::ops::lora

@@ -13,7 +13,7 @@
 #include "shaders/loss_scale/loss_scale_step_push.h"
 #include "shaders/optimizer/squared_norm_push.h"
 
-namespace graft::ops {
+namespace graft::ops::loss_scale {
 namespace {
 
 constexpr NoGrad kServesTraining{"it serves the optimizer alone"};
@@ -133,4 +133,4 @@ const OpDef op_loss_scale_step = {.name = "loss_scale_step",
                                   .gradient = kServesTraining,
                                   .mutates = 0b1};
 
-}  // namespace graft::ops
+}  // namespace graft::ops::loss_scale

@@ -3,7 +3,7 @@
 #include "runtime/reference/ref_context.h"
 #include "shaders/loss_scale/loss_scale_state.h"
 
-namespace graft::ops {
+namespace graft::ops::loss_scale {
 namespace {
 
 double scale_of(double state, const Attrs& attrs) { return state == 0 ? attrs.number("initial", 65536) : state; }
@@ -53,4 +53,4 @@ void ref_loss_scale_step(RefContext& c) {
   (skip ? state[kSkipped] : state[kTaken]) += 1;
 }
 
-}  // namespace graft::ops
+}  // namespace graft::ops::loss_scale

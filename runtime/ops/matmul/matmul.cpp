@@ -12,7 +12,7 @@
 #include "runtime/ops/weight_skinny.h"
 #include "shaders/matmul/matmul_push.h"
 
-namespace graft::ops {
+namespace graft::ops::matmul {
 namespace {
 
 constexpr AttrSpec kAttrs[] = {{"trans_a", AttrType::integer}, {"trans_b", AttrType::integer}};
@@ -318,4 +318,4 @@ const OpDef op_matmul = {.name = "matmul",
                          .flops = flops,
                          .quantized_inputs = 0b10};
 
-}  // namespace graft::ops
+}  // namespace graft::ops::matmul

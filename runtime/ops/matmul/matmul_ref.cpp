@@ -2,7 +2,7 @@
 
 #include "runtime/reference/ref_context.h"
 
-namespace graft::ops {
+namespace graft::ops::matmul {
 namespace {
 
 // An operand as [batch.., rows, cols] with the offset of each batch of the output.
@@ -71,4 +71,4 @@ void ref_matmul(RefContext& c) {
   }
 }
 
-}  // namespace graft::ops
+}  // namespace graft::ops::matmul

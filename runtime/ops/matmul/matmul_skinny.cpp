@@ -5,7 +5,7 @@
 #include "platform/base/checked.h"
 #include "shaders/matmul/matmul_skinny_push.h"
 
-namespace graft::ops {
+namespace graft::ops::matmul {
 namespace {
 
 constexpr std::uint64_t kMaxRows = 4;
@@ -67,4 +67,4 @@ Status emit_skinny(Emitter& e, std::uint64_t m, std::uint64_t n, std::uint64_t k
   return splits == 1 ? compute(0, 1, operands.out) : emit_split(e, {splits, m * n}, operands, compute);
 }
 
-}  // namespace graft::ops
+}  // namespace graft::ops::matmul

@@ -3,7 +3,7 @@
 
 #include "runtime/ops/gemm.h"
 
-namespace graft::ops {
+namespace graft::ops::matmul {
 
 /// Whether one product [m, k] x [k, n] (b [n, k] where b_by_rows), a's rows contiguous, is done by matmul_skinny
 /// (Family::product).
@@ -13,4 +13,4 @@ bool suits_skinny(Emitter& e, std::uint64_t m, std::uint64_t n, std::uint64_t k,
 Status emit_skinny(Emitter& e, std::uint64_t m, std::uint64_t n, std::uint64_t k, bool b_by_rows,
                    const GemmOperands& operands);
 
-}  // namespace graft::ops
+}  // namespace graft::ops::matmul

@@ -6,7 +6,7 @@
 #include "shaders/metric/sum_hits_push.h"
 #include "shaders/metric/topk_rows_push.h"
 
-namespace graft {
+namespace graft::ops::metric {
 namespace {
 
 constexpr AttrSpec kAttrs[] = {{"k", AttrType::integer, true}, {"ignore_index", AttrType::integer}};
@@ -52,8 +52,6 @@ std::uint64_t flops(const Graph& graph, const Node& node) { return graph.value(n
 
 }  // namespace
 
-namespace ops {
-
 /// topk_correct(logits [.., C], labels i32 [..]; k, ignore_index) -> how many rows have their label among the k
 /// largest logits, as a float; of equal ones the lower index goes first.
 extern const OpDef op_topk_correct;
@@ -66,5 +64,4 @@ const OpDef op_topk_correct = {.name = "topk_correct",
                                .gradient = NoGrad{"it counts"},
                                .flops = flops};
 
-}  // namespace ops
-}  // namespace graft
+}  // namespace graft::ops::metric

@@ -2,7 +2,7 @@
 
 #include "runtime/reference/ref_context.h"
 
-namespace graft::ops {
+namespace graft::ops::metric {
 
 void ref_topk_correct(RefContext& c) {
   const auto columns = static_cast<std::size_t>(c.in_dims(0).back());
@@ -23,4 +23,4 @@ void ref_topk_correct(RefContext& c) {
   c.out()[0] = hits;
 }
 
-}  // namespace graft::ops
+}  // namespace graft::ops::metric

@@ -7,7 +7,7 @@
 #include "platform/base/checked.h"
 #include "runtime/ops/movement.h"
 
-namespace graft::ops {
+namespace graft::ops::norm {
 namespace {
 
 constexpr std::uint64_t kMaxLanes = 32;     // of a workgroup side by side; a run of 128 bytes, or four times as much
@@ -123,4 +123,4 @@ std::uint64_t norm_flops(const Graph& graph, const Node& node, std::uint64_t per
   return shape.is_constant() ? per_element * shape.elements() : 0;
 }
 
-}  // namespace graft::ops
+}  // namespace graft::ops::norm

@@ -4,7 +4,7 @@
 #include "runtime/ops/emitter.h"
 #include "shaders/norm/norm_push.h"
 
-namespace graft::ops {
+namespace graft::ops::norm {
 
 inline constexpr std::uint64_t kNormWorkgroup = 128;  ///< local_size_x of the kernels
 
@@ -37,7 +37,8 @@ Slot emit_norm_grad_sums(Emitter& e, const push::NormPush& p, const Binding& x, 
                          const Binding& stat);
 
 /// Gradients of scale and bias from the partial sums. In scratch memory that is returned, where the push block has
-/// moments: means over each group of dy * scale and of dy * scale * xhat. Without a scale its binding may be any memory.
+/// moments: means over each group of dy * scale and of dy * scale * xhat. Without a scale its binding may be any
+/// memory.
 Slot emit_norm_grad_params(Emitter& e, const push::NormPush& p, Slot sums, const Binding& scale, const Binding& dscale,
                            const Binding& dbias);
 
@@ -55,4 +56,4 @@ Status check_epsilon(const Attrs& attrs);
 /// Adds and multiplies per element of the first input, times `per_element`.
 std::uint64_t norm_flops(const Graph& graph, const Node& node, std::uint64_t per_element);
 
-}  // namespace graft::ops
+}  // namespace graft::ops::norm

@@ -5,7 +5,7 @@
 #include "runtime/ops/rows.h"
 #include "shaders/norm/layer_norm_push.h"
 
-namespace graft::ops {
+namespace graft::ops::norm {
 namespace {
 
 constexpr AttrSpec kAttrs[] = {{"axis", AttrType::integer, true}, {"epsilon", AttrType::number}};
@@ -112,7 +112,7 @@ Status emit_grad(Emitter& e) {
 }
 
 std::uint64_t flops(const Graph& g, const Node& n) { return norm_flops(g, n, 8); }
-std::uint64_t grad_flops(const Graph& g, const Node& n) { return norm_flops(g, n, 14); }
+std::uint64_t layer_norm_grad_flops(const Graph& g, const Node& n) { return norm_flops(g, n, 14); }
 
 }  // namespace
 
@@ -133,6 +133,6 @@ const OpDef op_layer_norm_grad = {.name = "layer_norm_grad",
                                   .infer = infer_grad,
                                   .emit = emit_grad,
                                   .gradient = NoGrad{"it is itself a gradient"},
-                                  .flops = grad_flops};
+                                  .flops = layer_norm_grad_flops};
 
-}  // namespace graft::ops
+}  // namespace graft::ops::norm

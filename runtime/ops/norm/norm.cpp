@@ -5,7 +5,7 @@
 #include "runtime/ops/norm/columns.h"
 #include "shaders/norm/batch_norm_update_push.h"
 
-namespace graft::ops {
+namespace graft::ops::norm {
 namespace {
 
 constexpr AttrSpec kEpsilonAttrs[] = {{"epsilon", AttrType::number}};
@@ -327,4 +327,4 @@ const OpDef op_group_norm_grad = {.name = "group_norm_grad",
                                   .gradient = kBackward,
                                   .flops = grad_flops};
 
-}  // namespace graft::ops
+}  // namespace graft::ops::norm

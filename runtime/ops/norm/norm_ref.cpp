@@ -4,7 +4,7 @@
 #include "runtime/reference/ref_context.h"
 #include "runtime/reference/ref_index.h"
 
-namespace graft::ops {
+namespace graft::ops::norm {
 namespace {
 
 /// Which numbers share statistics, and which share scale and bias, by flat index.
@@ -149,4 +149,4 @@ void ref_layer_norm(RefContext& c) { forward_with_rstd(c, layer_layout(c)); }
 void ref_group_norm_grad(RefContext& c) { backward(c, group_layout(c), {c.in(3).begin(), c.in(3).end()}, false); }
 void ref_layer_norm_grad(RefContext& c) { backward(c, layer_layout(c), {c.in(3).begin(), c.in(3).end()}, false); }
 
-}  // namespace graft::ops
+}  // namespace graft::ops::norm

@@ -13,7 +13,7 @@
 #include "shaders/optimizer/sgd_step_push.h"
 #include "shaders/optimizer/squared_norm_push.h"
 
-namespace graft::ops {
+namespace graft::ops::optimizer {
 namespace {
 
 constexpr NoGrad kUpdates{"it updates state in place"};
@@ -223,4 +223,4 @@ const OpDef op_state_hash = {.name = "state_hash",
                              .gradient = NoGrad{"it is of bits, not of numbers"},
                              .flops = zero_flops};
 
-}  // namespace graft::ops
+}  // namespace graft::ops::optimizer

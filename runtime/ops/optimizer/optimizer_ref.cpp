@@ -5,7 +5,7 @@
 #include "runtime/reference/ref_context.h"
 #include "shaders/optimizer/state_hash_push.h"
 
-namespace graft::ops {
+namespace graft::ops::optimizer {
 
 namespace {
 
@@ -119,4 +119,4 @@ void ref_clip_factor(RefContext& c) {
   c.out()[0] = factor > 1 ? 1 : factor;
 }
 
-}  // namespace graft::ops
+}  // namespace graft::ops::optimizer

@@ -11,7 +11,7 @@
 #include "shaders/pad/pad_grad_push.h"
 #include "shaders/pad/pad_push.h"
 
-namespace graft::ops {
+namespace graft::ops::pad {
 namespace {
 
 constexpr AttrSpec kAttrs[] = {
@@ -222,4 +222,4 @@ const OpDef op_pad = {.name = "pad", .attrs = kAttrs, .infer = infer, .emit = em
 const OpDef op_pad_grad = {
     .name = "pad_grad", .attrs = kGradAttrs, .infer = infer_grad, .emit = emit_grad, .gradient = vjp_grad};
 
-}  // namespace graft::ops
+}  // namespace graft::ops::pad

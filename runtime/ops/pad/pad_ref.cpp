@@ -1,7 +1,7 @@
 #include "runtime/reference/ref_context.h"
 #include "runtime/reference/ref_index.h"
 
-namespace graft::ops {
+namespace graft::ops::pad {
 namespace {
 
 /// Where an element of the padded tensor comes from; false where that is the constant.
@@ -36,4 +36,4 @@ void ref_pad_grad(RefContext& c) {
   });
 }
 
-}  // namespace graft::ops
+}  // namespace graft::ops::pad

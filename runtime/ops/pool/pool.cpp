@@ -9,7 +9,7 @@
 #include "runtime/ops/pool/pool_common.h"
 #include "shaders/pool/pool_push.h"
 
-namespace graft::ops {
+namespace graft::ops::pool {
 namespace {
 
 using shaders::KernelId;
@@ -209,4 +209,4 @@ const OpDef op_avg_pool_grad = {.name = "avg_pool_grad",
                                 .gradient = vjp_average_grad,
                                 .flops = window_flops};
 
-}  // namespace graft::ops
+}  // namespace graft::ops::pool

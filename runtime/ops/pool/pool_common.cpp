@@ -2,7 +2,7 @@
 
 #include "runtime/ops/window.h"
 
-namespace graft::ops {
+namespace graft::ops::pool {
 namespace {
 
 Result<std::int64_t> output_size(const PoolWindow& window, const Shape& x, std::size_t axis) {
@@ -52,4 +52,4 @@ Result<Shape> pool_output_shape(const PoolWindow& window, const Shape& x) {
   return Shape{x[0], oh, ow, x[3]};
 }
 
-}  // namespace graft::ops
+}  // namespace graft::ops::pool

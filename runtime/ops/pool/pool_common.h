@@ -6,7 +6,7 @@
 
 #include "runtime/core/op_def.h"
 
-namespace graft::ops {
+namespace graft::ops::pool {
 
 struct PoolWindow {
   std::array<std::int64_t, 2> kernel = {1, 1};
@@ -24,4 +24,4 @@ Result<PoolWindow> read_pool_window(const Attrs& attrs);
 /// before it (PyTorch's rule).
 Result<Shape> pool_output_shape(const PoolWindow& window, const Shape& x);
 
-}  // namespace graft::ops
+}  // namespace graft::ops::pool

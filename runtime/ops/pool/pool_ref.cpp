@@ -5,7 +5,7 @@
 #include "runtime/ops/pool/pool_common.h"
 #include "runtime/reference/ref_context.h"
 
-namespace graft::ops {
+namespace graft::ops::pool {
 namespace {
 
 using Dims = std::vector<std::int64_t>;
@@ -105,4 +105,4 @@ void ref_avg_pool_grad(RefContext& c) {
   });
 }
 
-}  // namespace graft::ops
+}  // namespace graft::ops::pool

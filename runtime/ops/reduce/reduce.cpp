@@ -3,7 +3,7 @@
 #include "runtime/ops/reduce/reduce_table.h"
 #include "runtime/ops/reduce/reduction.h"
 
-namespace graft {
+namespace graft::ops::reduce {
 namespace {
 
 constexpr AttrSpec kReduce[] = {{"axes", AttrType::integers}, {"keepdims", AttrType::integer}};
@@ -145,8 +145,6 @@ constexpr OpDef reduce_op(std::string_view name, std::span<const AttrSpec> attrs
 
 }  // namespace
 
-namespace ops {
-
 #define REDUCE(name_, ...)       \
   extern const OpDef op_##name_; \
   constexpr OpDef op_##name_ = reduce_op(#name_, __VA_ARGS__);
@@ -174,5 +172,4 @@ const OpDef op_reduce_grad = {.name = "reduce_grad",
                               .gradient = vjp_grad,
                               .inplace_inputs = 0b001};
 
-}  // namespace ops
-}  // namespace graft
+}  // namespace graft::ops::reduce

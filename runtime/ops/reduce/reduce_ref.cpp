@@ -5,7 +5,7 @@
 #include "runtime/reference/broadcast.h"
 #include "runtime/reference/ref_context.h"
 
-namespace graft::ops {
+namespace graft::ops::reduce {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -144,4 +144,4 @@ void ref_reduce_grad(RefContext& c) {
   }
 }
 
-}  // namespace graft::ops
+}  // namespace graft::ops::reduce

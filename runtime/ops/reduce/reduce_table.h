@@ -7,7 +7,7 @@
 #include "runtime/core/graph.h"
 #include "shaders/reduce/reduce_fn.h"
 
-namespace graft::reduce {
+namespace graft::ops::reduce {
 
 inline bool is_arg(Op op) { return op == Op::arg_max || op == Op::arg_min; }
 
@@ -49,4 +49,4 @@ inline reduce_fn::Fn function(Op op, const Attrs& attrs) {
   }
 }
 
-}  // namespace graft::reduce
+}  // namespace graft::ops::reduce

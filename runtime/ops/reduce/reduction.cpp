@@ -9,7 +9,7 @@
 #include "runtime/ops/rows.h"
 #include "shaders/reduce/reduce_push.h"
 
-namespace graft::reduce {
+namespace graft::ops::reduce {
 namespace {
 
 constexpr std::uint64_t kInvocations = 128;  // of a workgroup
@@ -79,13 +79,13 @@ void emit_pass(Emitter& e, reduce_fn::Fn fn, DType dtype, const Reduction& r, co
 
 // What a reduction of no elements gives.
 std::uint32_t word_of_nothing(reduce_fn::Fn fn, DType dtype) {
-  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  constexpr float kFloatInfinity = std::numeric_limits<float>::infinity();
   const bool floats = dtype == DType::f32;
   switch (fn) {
     case reduce_fn::mean: return spec(std::numeric_limits<float>::quiet_NaN());
     case reduce_fn::max:
-    case reduce_fn::logsumexp: return floats ? spec(-kInfinity) : 0x80000000u;
-    case reduce_fn::min: return floats ? spec(kInfinity) : 0x7fffffffu;
+    case reduce_fn::logsumexp: return floats ? spec(-kFloatInfinity) : 0x80000000u;
+    case reduce_fn::min: return floats ? spec(kFloatInfinity) : 0x7fffffffu;
     case reduce_fn::prod: return floats ? spec(1.0f) : 1u;
     default: return 0;
   }
@@ -148,4 +148,4 @@ Status emit_reduction(Emitter& e, reduce_fn::Fn fn, DType dtype, const Reduction
   return ok_status();
 }
 
-}  // namespace graft::reduce
+}  // namespace graft::ops::reduce

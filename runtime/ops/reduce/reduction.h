@@ -4,7 +4,7 @@
 #include "runtime/ops/emitter.h"
 #include "shaders/reduce/reduce_fn.h"
 
-namespace graft::reduce {
+namespace graft::ops::reduce {
 
 /// A tensor's axes, merged and sorted into kept and reduced ones, innermost first.
 struct Reduction {
@@ -26,4 +26,4 @@ Reduction reduction_of(const Shape& in, const std::vector<bool>& reduced);
 Status emit_reduction(Emitter& e, reduce_fn::Fn fn, DType dtype, const Reduction& reduction, Binding in, Binding out,
                       Binding result);
 
-}  // namespace graft::reduce
+}  // namespace graft::ops::reduce

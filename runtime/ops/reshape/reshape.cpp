@@ -3,7 +3,7 @@
 #include "runtime/core/op_def.h"
 #include "runtime/core/vjp.h"
 
-namespace graft::ops {
+namespace graft::ops::reshape {
 namespace {
 
 constexpr AttrSpec kAttrs[] = {{"shape", AttrType::shape, true}};
@@ -34,4 +34,4 @@ extern const OpDef op_reshape;
 const OpDef op_reshape = {
     .name = "reshape", .attrs = kAttrs, .infer = infer, .gradient = vjp, .flops = no_flops, .alias_input = 0};
 
-}  // namespace graft::ops
+}  // namespace graft::ops::reshape

@@ -10,7 +10,7 @@
 #include "runtime/ops/movement.h"
 #include "shaders/resize/resize_push.h"
 
-namespace graft::ops {
+namespace graft::ops::resize {
 namespace {
 
 constexpr AttrSpec kAttrs[] = {{"sizes", AttrType::integers, true}, {"mode", AttrType::text},
@@ -216,4 +216,4 @@ const OpDef op_resize_grad = {.name = "resize_grad",
                               .gradient = vjp_grad,
                               .flops = grad_flops};
 
-}  // namespace graft::ops
+}  // namespace graft::ops::resize

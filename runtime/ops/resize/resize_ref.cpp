@@ -4,7 +4,7 @@
 
 #include "runtime/reference/ref_context.h"
 
-namespace graft::ops {
+namespace graft::ops::resize {
 namespace {
 
 struct Tap {
@@ -75,4 +75,4 @@ void ref_resize_grad(RefContext& c) {
                [&](std::int64_t to, std::int64_t from, double weight) { c.out()[to] += weight * c.in(0)[from]; });
 }
 
-}  // namespace graft::ops
+}  // namespace graft::ops::resize

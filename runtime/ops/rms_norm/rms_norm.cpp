@@ -9,7 +9,7 @@
 #include "shaders/rms_norm/rms_norm_grad_scale_push.h"
 #include "shaders/rms_norm/rms_norm_push.h"
 
-namespace graft::ops {
+namespace graft::ops::rms_norm {
 namespace {
 
 constexpr AttrSpec kAttrs[] = {
@@ -164,4 +164,4 @@ const OpDef op_rms_norm_grad = {.name = "rms_norm_grad",
                                 .gradient = NoGrad{"it is itself a gradient"},
                                 .flops = grad_flops};
 
-}  // namespace graft::ops
+}  // namespace graft::ops::rms_norm

@@ -2,7 +2,7 @@
 
 #include "runtime/reference/ref_context.h"
 
-namespace graft::ops {
+namespace graft::ops::rms_norm {
 namespace {
 
 struct Rows {
@@ -56,4 +56,4 @@ void ref_rms_norm_grad(RefContext& c) {
   }
 }
 
-}  // namespace graft::ops
+}  // namespace graft::ops::rms_norm

@@ -6,7 +6,7 @@
 #include "runtime/ops/movement.h"
 #include "shaders/rope/rope_push.h"
 
-namespace graft::ops {
+namespace graft::ops::rope {
 namespace {
 
 constexpr AttrSpec kAttrs[] = {{"theta", AttrType::number},        {"rotated", AttrType::integer},
@@ -111,4 +111,4 @@ const OpDef op_rope = {.name = "rope",
                        .inplace_inputs = 0b1,
                        .uses_step_state = true};
 
-}  // namespace graft::ops
+}  // namespace graft::ops::rope

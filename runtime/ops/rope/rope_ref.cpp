@@ -2,7 +2,7 @@
 
 #include "runtime/reference/ref_context.h"
 
-namespace graft::ops {
+namespace graft::ops::rope {
 
 void ref_rope(RefContext& c) {
   const auto& dims = c.in_dims(0);
@@ -35,4 +35,4 @@ void ref_rope(RefContext& c) {
   }
 }
 
-}  // namespace graft::ops
+}  // namespace graft::ops::rope

@@ -6,7 +6,7 @@
 #include "runtime/core/vjp.h"
 #include "runtime/ops/movement.h"
 
-namespace graft::ops {
+namespace graft::ops::slice {
 namespace {
 
 constexpr AttrSpec kAttrs[] = {
@@ -137,4 +137,4 @@ const OpDef op_slice_grad = {.name = "slice_grad",
                              .gradient = vjp_grad,
                              .flops = no_flops};
 
-}  // namespace graft::ops
+}  // namespace graft::ops::slice

@@ -1,7 +1,7 @@
 #include "runtime/reference/ref_context.h"
 #include "runtime/reference/ref_index.h"
 
-namespace graft::ops {
+namespace graft::ops::slice {
 namespace {
 
 /// The element of the whole tensor that an element of the slice is.
@@ -26,4 +26,4 @@ void ref_slice_grad(RefContext& c) {
   });
 }
 
-}  // namespace graft::ops
+}  // namespace graft::ops::slice

@@ -4,7 +4,7 @@
 #include "runtime/ops/elementwise.h"
 #include "runtime/ops/rows.h"
 
-namespace graft {
+namespace graft::ops::softmax {
 namespace {
 
 constexpr AttrSpec kSoftmax[] = {{"axis", AttrType::integer}};
@@ -85,8 +85,6 @@ std::uint64_t flops(const Graph& graph, const Node& node) { return 4 * graph.val
 
 }  // namespace
 
-namespace ops {
-
 #define SOFTMAX(name_)                         \
   extern const OpDef op_##name_;               \
   const OpDef op_##name_ = {.name = #name_,    \
@@ -112,5 +110,4 @@ const OpDef op_softmax_grad = {.name = "softmax_grad",
                                .flops = flops,
                                .inplace_inputs = 0b11};
 
-}  // namespace ops
-}  // namespace graft
+}  // namespace graft::ops::softmax

@@ -2,7 +2,7 @@
 
 #include "runtime/reference/ref_context.h"
 
-namespace graft::ops {
+namespace graft::ops::softmax {
 namespace {
 
 // Rows along an axis: `row(start, step, n)` for each, in elements.
@@ -52,4 +52,4 @@ void ref_softmax_grad(RefContext& c) {
   });
 }
 
-}  // namespace graft::ops
+}  // namespace graft::ops::softmax

@@ -4,7 +4,7 @@
 #include "runtime/ops/movement.h"
 #include "shaders/transpose/transpose_tiled_push.h"
 
-namespace graft::ops {
+namespace graft::ops::transpose {
 namespace {
 
 constexpr AttrSpec kAttrs[] = {{"perm", AttrType::integers, true}};
@@ -91,4 +91,4 @@ extern const OpDef op_transpose;
 const OpDef op_transpose = {
     .name = "transpose", .attrs = kAttrs, .infer = infer, .emit = emit, .gradient = vjp, .flops = no_flops};
 
-}  // namespace graft::ops
+}  // namespace graft::ops::transpose

@@ -1,7 +1,7 @@
 #include "runtime/reference/ref_context.h"
 #include "runtime/reference/ref_index.h"
 
-namespace graft::ops {
+namespace graft::ops::transpose {
 
 void ref_transpose(RefContext& c) {
   const Ints perm = c.attrs().integers("perm");
@@ -12,4 +12,4 @@ void ref_transpose(RefContext& c) {
   });
 }
 
-}  // namespace graft::ops
+}  // namespace graft::ops::transpose

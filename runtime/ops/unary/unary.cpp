@@ -6,7 +6,7 @@
 #include "runtime/ops/unary/unary_table.h"
 #include "shaders/unary/unary_push.h"
 
-namespace graft {
+namespace graft::ops::unary {
 namespace {
 
 constexpr AttrSpec kAlpha[] = {{"alpha", AttrType::number}};
@@ -188,8 +188,6 @@ constexpr OpDef unary_op(std::string_view name, std::span<const AttrSpec> attrs,
 
 }  // namespace
 
-namespace ops {
-
 #define UNARY(name_, ...)        \
   extern const OpDef op_##name_; \
   constexpr OpDef op_##name_ = unary_op(#name_, __VA_ARGS__);
@@ -254,5 +252,4 @@ const OpDef op_unary_grad = {.name = "unary_grad",
                              .gradient = vjp_grad,
                              .inplace_inputs = 0b111};
 
-}  // namespace ops
-}  // namespace graft
+}  // namespace graft::ops::unary

@@ -4,7 +4,7 @@
 #include "runtime/ops/unary/unary_table.h"
 #include "runtime/reference/ref_context.h"
 
-namespace graft::ops {
+namespace graft::ops::unary {
 namespace {
 
 constexpr double kPi = 3.14159265358979323846;
@@ -194,4 +194,4 @@ void ref_unary_grad(RefContext& c) {
   }
 }
 
-}  // namespace graft::ops
+}  // namespace graft::ops::unary

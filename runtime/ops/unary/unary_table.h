@@ -6,7 +6,7 @@
 #include "runtime/core/graph.h"
 #include "shaders/unary/unary_fn.h"
 
-namespace graft::unary {
+namespace graft::ops::unary {
 
 /// The two parameters of a function: alpha and beta of the kernels.
 struct Params {
@@ -94,4 +94,4 @@ inline Params params(Op op, const Attrs& attrs) {
   }
 }
 
-}  // namespace graft::unary
+}  // namespace graft::ops::unary

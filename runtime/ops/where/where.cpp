@@ -1,7 +1,7 @@
 #include "runtime/core/vjp.h"
 #include "runtime/ops/elementwise.h"
 
-namespace graft {
+namespace graft::ops::where {
 namespace {
 
 Status infer(InferContext& c) {
@@ -31,8 +31,6 @@ Status vjp(VjpContext& c) {
 
 }  // namespace
 
-namespace ops {
-
 /// where(cond boolean, a, b) -> a where cond holds, else b; all three broadcast.
 extern const OpDef op_where;
 const OpDef op_where = {.name = "where",
@@ -43,5 +41,4 @@ const OpDef op_where = {.name = "where",
                         .gradient = vjp,
                         .inplace_inputs = 0b111};
 
-}  // namespace ops
-}  // namespace graft
+}  // namespace graft::ops::where

@@ -12,7 +12,7 @@ namespace {
 constexpr std::uint64_t kLargestHeader = 100'000'000;
 constexpr std::uint64_t kLargestIndex = std::uint64_t{64} << 20;
 constexpr std::size_t kMostDims = 8;
-constexpr std::int64_t kMost = INT64_MAX;
+constexpr std::int64_t kMostElements = INT64_MAX;
 
 /// The header as an object. nlohmann's parser would keep the last of two equal names: these are refused.
 Result<Json> parse_header(std::string_view text) {
@@ -47,7 +47,8 @@ Result<std::vector<std::int64_t>> integers(const Json& entry, const char* name, 
   }
   std::vector<std::int64_t> out;
   for (const Json& value : *list) {
-    GRAFT_TRY_ASSIGN(const std::int64_t number, integer_value(value, cat("An entry of \"", name, "\""), 0, kMost));
+    GRAFT_TRY_ASSIGN(const std::int64_t number,
+                     integer_value(value, cat("An entry of \"", name, "\""), 0, kMostElements));
     out.push_back(number);
   }
   return out;

@@ -6,7 +6,7 @@
 namespace graft::convert {
 namespace {
 
-Status floats(NodeContext& c) {
+Status check_normalised(NodeContext& c) {
   if (is_float(c.type(0))) return {};
   return unsupported("its input is ", elem_name(c.type(0)), ", and only floats are normalised");
 }
@@ -30,7 +30,7 @@ bool owns_statistics(NodeContext& c) {
 }
 
 Status batch_norm(NodeContext& c) {
-  GRAFT_TRY(floats(c));
+  GRAFT_TRY(check_normalised(c));
   const std::size_t rank = c.rank(0);
   if (rank < 2) return unsupported("its input has ", rank, " axes, so there is no channel axis");
   if (c.attr("spatial", 1) == 0) return unsupported("statistics per position (spatial = 0) are not supported");
@@ -82,7 +82,7 @@ Status group_norm(NodeContext& c, ValueId scale, ValueId bias, std::int64_t grou
 }
 
 Result<std::int64_t> channels(NodeContext& c) {
-  GRAFT_TRY(floats(c));
+  GRAFT_TRY(check_normalised(c));
   if (c.rank(0) < 3) return unsupported("its input has ", c.rank(0), " axes, and at least 3 are needed");
   if (!c.shape(0)[1].is_constant()) return unsupported("its number of channels is symbolic");
   return c.shape(0)[1].value();
@@ -122,7 +122,7 @@ Result<ValueId> trailing(NodeContext& c, std::size_t i, const Shape& wanted) {
 }
 
 Status layer_normalization(NodeContext& c) {
-  GRAFT_TRY(floats(c));
+  GRAFT_TRY(check_normalised(c));
   GRAFT_TRY_ASSIGN(const std::size_t axis, c.axis(c.attr("axis", -1), c.rank(0)));
   const Shape shape = c.shape(0);
   const Shape tail(std::vector<Dim>(shape.begin() + static_cast<std::ptrdiff_t>(axis), shape.end()));
@@ -145,7 +145,7 @@ Status layer_normalization(NodeContext& c) {
 
 /// x / sqrt(mean(x^2) + epsilon) * scale over the trailing axes.
 Status rms_normalization(NodeContext& c) {
-  GRAFT_TRY(floats(c));
+  GRAFT_TRY(check_normalised(c));
   GRAFT_TRY_ASSIGN(const std::size_t first, c.axis(c.attr("axis", -1), c.rank(0)));
   Ints axes;
   for (std::size_t i = first; i < c.rank(0); ++i) axes.push_back(static_cast<std::int64_t>(i));
@@ -159,7 +159,7 @@ Status rms_normalization(NodeContext& c) {
 }
 
 Status lp_normalization(NodeContext& c) {
-  GRAFT_TRY(floats(c));
+  GRAFT_TRY(check_normalised(c));
   GRAFT_TRY_ASSIGN(const std::size_t axis, c.axis(c.attr("axis", -1), c.rank(0)));
   const std::int64_t p = c.attr("p", 2);
   if (p != 1 && p != 2) return unsupported("its p is ", p, ", and only 1 and 2 are supported");
@@ -174,7 +174,7 @@ Status lp_normalization(NodeContext& c) {
 }
 
 Status mean_variance_normalization(NodeContext& c) {
-  GRAFT_TRY(floats(c));
+  GRAFT_TRY(check_normalised(c));
   Ints axes = c.attr_ints("axes", {0, 2, 3});
   for (std::int64_t& axis : axes) {
     GRAFT_TRY_ASSIGN(const std::size_t normal, c.axis(axis, c.rank(0)));
@@ -192,7 +192,7 @@ Status mean_variance_normalization(NodeContext& c) {
 /// x / (bias + alpha * mean of squares over `size` channels)^beta: the window runs over channels as an average pooling
 /// over the width of [N, H*W, C, 1], zeros around it counted.
 Status lrn(NodeContext& c) {
-  GRAFT_TRY(floats(c));
+  GRAFT_TRY(check_normalised(c));
   const std::int64_t size = c.attr("size", 0);
   if (size < 1 || size > (1 << 16)) return corrupt("its size is ", size);
   const Perm perm = channels_last(c.rank(0));

@@ -6,7 +6,7 @@
 namespace graft::convert {
 namespace {
 
-Status float_only(NodeContext& c) {
+Status check_pooled(NodeContext& c) {
   if (is_float(c.type(0))) return {};
   return unsupported("its input is ", elem_name(c.type(0)), ", and only floats are pooled");
 }
@@ -17,7 +17,7 @@ Attrs window(const Spatial& s) {
 
 /// Of opset 7 on, a kernel_shape is required; everything else has defaults.
 Result<Spatial> pool_window(NodeContext& c) {
-  GRAFT_TRY(float_only(c));
+  GRAFT_TRY(check_pooled(c));
   if (!c.has_attr("kernel_shape")) return corrupt("its attribute kernel_shape is missing");
   return read_spatial(c, c.attr_ints("kernel_shape"));
 }
@@ -74,7 +74,7 @@ Status lp_pool(NodeContext& c) {
 }
 
 Status global_pool(NodeContext& c) {
-  GRAFT_TRY(float_only(c));
+  GRAFT_TRY(check_pooled(c));
   const std::size_t rank = c.rank(0);
   if (rank < 3) return corrupt("its input has ", rank, " axes and nothing to pool over");
   const Perm perm = channels_last(rank);

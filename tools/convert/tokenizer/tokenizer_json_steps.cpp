@@ -1,6 +1,7 @@
 // Normalizers, pre-tokenizers and post-processors of a tokenizer.json.
 #include <algorithm>
 
+#include "runtime/text/piece_table.h"
 #include "tools/convert/tokenizer/base64.h"
 #include "tools/convert/tokenizer/tokenizer_json.h"
 
@@ -8,12 +9,11 @@ namespace graft::convert {
 namespace {
 
 using text::Algorithm;
+using text::kSpaceMark;
 using text::SpacePrefix;
 using text::Split;
 using text::TokenId;
 using text::Vocabulary;
-
-constexpr std::string_view kSpaceMark = "\xE2\x96\x81";
 
 struct KnownPattern {
   std::string_view pattern;

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "runtime/text/piece_table.h"
 #include "runtime/text/unicode.h"
 #include "tools/convert/tokenizer/base64.h"
 #include "tools/convert/tokenizer/tokenizer_json.h"
@@ -16,6 +17,7 @@ namespace graft::convert {
 namespace {
 
 using text::Algorithm;
+using text::kSpaceMark;
 using text::SpacePrefix;
 using text::Split;
 using text::Token;
@@ -23,8 +25,6 @@ using text::TokenId;
 using text::TokenKind;
 using text::Vocabulary;
 using OrderedJson = nlohmann::ordered_json;
-
-constexpr const char* kSpaceMark = "\xE2\x96\x81";
 
 bool same_kind(TokenKind a, TokenKind b) {
   const auto plain = [](TokenKind kind) { return kind == TokenKind::unused ? TokenKind::normal : kind; };
