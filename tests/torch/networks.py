@@ -7,10 +7,10 @@ from torch import nn
 def scatter_affine(model):
     """Norm weights and biases other than 1 and 0: worth testing, and torch exports equal initial tensors as one."""
     for module in model.modules():
-        if isinstance(module, (nn.BatchNorm2d, nn.LayerNorm, nn.GroupNorm, nn.InstanceNorm2d)):
+        if isinstance(module, (nn.BatchNorm1d, nn.BatchNorm2d, nn.LayerNorm, nn.GroupNorm, nn.InstanceNorm2d)):
             nn.init.uniform_(module.weight, 0.5, 1.5)
             nn.init.normal_(module.bias, 0, 0.2)
-        if isinstance(module, nn.BatchNorm2d):
+        if isinstance(module, (nn.BatchNorm1d, nn.BatchNorm2d)):
             module.running_mean.normal_(0, 0.3)
             module.running_var.uniform_(0.5, 2)
     return model

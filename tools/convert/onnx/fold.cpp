@@ -1,5 +1,7 @@
 #include "tools/convert/onnx/fold.h"
 
+#include <algorithm>
+
 namespace graft::convert {
 
 std::int64_t FoldContext::attr(std::string_view name, std::int64_t fallback) const {
@@ -16,6 +18,16 @@ std::optional<std::vector<std::int64_t>> FoldContext::ints_of(std::string_view n
   const auto found = node.attrs.find(name);
   if (found != node.attrs.end() && found->second.kind == OnnxAttr::Kind::integers) return found->second.integers;
   return ints(i);
+}
+
+bool FoldContext::out(HostTensor tensor) const {
+  // What is picked out of a symbolic shape may hold no symbol itself: the sequence of [batch, sequence].
+  if (tensor.symbolic() && std::ranges::all_of(tensor.symbols, &Dim::is_constant)) {
+    for (const Dim& dim : tensor.symbols) tensor.ints.push_back(dim.value());
+    tensor.symbols.clear();
+  }
+  outputs.push_back(std::move(tensor));
+  return true;
 }
 
 bool fold_node(const OnnxNode& node, std::int64_t opset, const std::vector<const HostTensor*>& inputs,

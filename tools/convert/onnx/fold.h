@@ -20,10 +20,7 @@ struct FoldContext {
   std::optional<std::vector<std::int64_t>> ints(std::size_t i) const;  ///< nullopt where symbolic or not integers
   /// From the attribute, or else input i.
   std::optional<std::vector<std::int64_t>> ints_of(std::string_view name, std::size_t i) const;
-  bool out(HostTensor tensor) const {
-    outputs.push_back(std::move(tensor));
-    return true;
-  }
+  bool out(HostTensor tensor) const;  ///< true
 };
 
 using FoldFn = bool (*)(const FoldContext&);
