@@ -29,6 +29,7 @@ Result<PassGraph> canonicalise_norms(const PassGraph& graph, const PrepareOption
 Result<PassGraph> canonicalise_attention(const PassGraph& graph, const PrepareOptions& options);
 Result<PassGraph> canonicalise_group_norm(const PassGraph& graph, const PrepareOptions& options);
 Result<PassGraph> canonicalise_linear(const PassGraph& graph, const PrepareOptions& options);
+Result<PassGraph> canonicalise_rope(const PassGraph& graph, const PrepareOptions& options);
 Result<PassGraph> canonicalise_gated(const PassGraph& graph, const PrepareOptions& options);
 
 /// Chooses the order of axes that each value is held in, so that the fewest bytes are transposed (layout.cpp).

@@ -22,6 +22,7 @@ constexpr Entry kPasses[] = {
     {"norms", canonicalise_norms},
     {"group norm", canonicalise_group_norm},
     {"linear", canonicalise_linear},
+    {"rotary embedding", canonicalise_rope},
     {"attention", canonicalise_attention},
     {"gated MLP", canonicalise_gated},
     {"merge moves", merge_moves},

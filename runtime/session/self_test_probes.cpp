@@ -107,6 +107,10 @@ std::vector<OpProbe> product_probes() {
   const Dims keys = {2, 37, 2, 20};
   probes.push_back({Op::attention, {{{2, 37, 4, 20}}, {keys}, {keys}}, {{"causal", std::int64_t{1}}}});
   const Dims odd = {2, 37, 2, 18};  // heads that no kernel loads by fours
+  const OpProbe::Operand mask = {.dims = {2, 1, 1, 37}, .low = -3, .grad = false};
+  for (const Dims& own : {keys, odd}) {
+    probes.push_back({Op::attention, {{{2, 37, 4, own[3]}}, {own}, {own}, {.missing = true}, mask}});
+  }
   probes.push_back({Op::attention, {{{2, 37, 4, 18}}, {odd}, {odd}}, {{"causal", std::int64_t{1}}}});
   probes.push_back({Op::attention, {{{2, 3, 4, 20}}, {keys}, {keys}}, {{"causal", std::int64_t{1}}}});
   probes.push_back(
@@ -303,8 +307,9 @@ Result<BuiltProbe> build_probe(const OpProbe& probe, DType elements) {
   std::vector<Fed> fed;
   bool any_float = false;
   for (const Operand& operand : probe.operands) {
-    fed.push_back({cat("in", inputs.size()), operand});
-    inputs.push_back({operand.dtype, Shape::of(operand.dims), operand.kind, !is_quantized(operand.dtype)});
+    if (!operand.missing) fed.push_back({cat("in", inputs.size()), operand});
+    inputs.push_back({operand.dtype, Shape::of(operand.dims), operand.kind,
+                      operand.grad && !is_quantized(operand.dtype), operand.missing});
     any_float = any_float || is_float(operand.dtype);
   }
   GRAFT_TRY_ASSIGN(Probe made, make_probe(probe.op, inputs, probe.attrs, differentiable && any_float ? 1 : 0));

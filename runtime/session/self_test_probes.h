@@ -18,6 +18,8 @@ struct OpProbe {
     double low = 0.1;  // positive: no probe meets a pole, a kink or a domain's edge
     double high = 1;
     ValueKind kind = ValueKind::input;
+    bool missing = false;  // an optional input that is left out
+    bool grad = true;
   };
   Op op{};
   std::vector<Operand> operands;

@@ -1,6 +1,7 @@
 // Attention with an online softmax (Milakov and Gimelshein 2018; Dao et al. 2022): a workgroup takes 32 rows through
 // all keys, 32 at a time, and keeps each row's maximum, sum and weighted values.
 //! variant f32 :
+//! variant f32_mask : -DMASK
 //! requires coopmat
 //! variant f32_coopmat : -DATTENTION_COOPMAT
 //! requires coopmat bfloat16
@@ -18,7 +19,6 @@ layout(binding = 1) readonly buffer K1 { float k1[]; };
 layout(binding = 1) readonly buffer K4 { vec4 k4[]; };
 layout(binding = 2) readonly buffer V1 { float v1[]; };
 layout(binding = 2) readonly buffer V4 { vec4 v4[]; };
-layout(binding = 3) readonly buffer Documents { int documents[]; };
 layout(binding = 4) readonly buffer State { StepState state; };
 layout(binding = 5) writeonly buffer O1 { float o1[]; };
 layout(binding = 5) writeonly buffer O4 { vec4 o4[]; };
@@ -28,9 +28,8 @@ HEAD_LOADER(k)
 HEAD_LOADER(v)
 HEAD_STORER(o)
 
-int document(Head h, uint token) {
-  return p.has_documents != 0u ? documents[h.batch * p.queries + min(token, p.queries - 1u)] : 0;
-}
+#define SIGHT 3
+#include "shaders/attention/attention_sight.glsl"
 
 void main() {
   const uint group = flat_workgroup();
@@ -69,7 +68,7 @@ void main() {
       const int key_document = document(h, key);
       for (uint r = 0u; r < 2u; ++r) {
         const bool seen = sees(rows[r], key, offset, row_document[r], key_document);
-        scores[r][c] = seen ? score(scores[r][c]) : kMasked;
+        scores[r][c] = seen ? masked(h, rows[r], key, score(scores[r][c])) : kMasked;
         weights[(ty() + 16u * r) * kTile + tx() + 8u * c] = scores[r][c];
       }
     }

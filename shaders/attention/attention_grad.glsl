@@ -9,16 +9,13 @@ layout(binding = 2) readonly buffer V4 { vec4 v4[]; };
 layout(binding = 3) readonly buffer Dy1 { float dy1[]; };
 layout(binding = 3) readonly buffer Dy4 { vec4 dy4[]; };
 layout(binding = 4) readonly buffer Statistics { vec2 statistics[]; };  // lse, and the sum of dy * o
-layout(binding = 5) readonly buffer Documents { int documents[]; };     // one of these two, or neither
-layout(binding = 5) readonly buffer State { StepState state; };
+#define SIGHT 5
+#include "shaders/attention/attention_sight.glsl"
+#include "shaders/attention/attention_grad_place.glsl"
 HEAD_LOADER(q)
 HEAD_LOADER(k)
 HEAD_LOADER(v)
 HEAD_LOADER(dy)
-
-int document(Head h, uint token) {
-  return p.has_documents != 0u ? documents[h.batch * p.queries + min(token, p.queries - 1u)] : 0;
-}
 
 // Whether some row of the tile sees some key of it; left to the weights where there are no documents. `tile`: see
 // any_sees().
@@ -61,8 +58,9 @@ void recompute(Head h, uint row_tile, uint key_tile, int offset, out vec4 weight
     for (uint c = 0u; c < 4u; ++c) {
       const uint key = key_tile * kTile + tx() + 8u * c;
       const float s = score(products[r][c]);
-      const bool seen = sees(row, key, offset, row_document, document(h, key));
-      const float w = seen ? exp_accurate(s - row_lse) : 0.0;
+      const float full = masked(h, row, key, s);
+      const bool seen = sees(row, key, offset, row_document, document(h, key)) && !(full <= kMasked);
+      const float w = seen ? exp_accurate(full - row_lse) : 0.0;
       weight[r][c] = w;
       slope[r][c] = seen ? w * (slope[r][c] - row_delta) * score_slope(s) : 0.0;
     }

@@ -1,5 +1,6 @@
 // dk and dv: a workgroup takes 32 keys through all rows that see them, the heads of their group in a fixed order.
 //! variant f32 :
+//! variant f32_mask : -DMASK
 //! requires coopmat
 //! variant f32_coopmat : -DATTENTION_COOPMAT
 //! requires coopmat bfloat16
@@ -23,7 +24,7 @@ void main() {
   if (group >= p.batch * p.kv_heads * p.key_tiles) return;
   const uint tile = group % p.key_tiles;
   const Head h = Head(group / p.key_tiles / p.kv_heads, group / p.key_tiles % p.kv_heads);
-  const int offset = p.from_step != 0u ? int(state.position) : p.offset;
+  const int offset = first_place();
   vec4 dk[2 * SLABS];
   vec4 dv[2 * SLABS];
   for (uint i = 0u; i < 2u * SLABS; ++i) dk[i] = dv[i] = vec4(0.0);

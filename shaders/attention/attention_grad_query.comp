@@ -1,5 +1,6 @@
 // dq: a workgroup takes 32 rows through all keys that they see.
 //! variant f32 :
+//! variant f32_mask : -DMASK
 //! requires coopmat
 //! variant f32_coopmat : -DATTENTION_COOPMAT
 //! requires coopmat bfloat16
@@ -20,7 +21,7 @@ void main() {
   if (group >= p.batch * p.kv_heads * p.row_tiles) return;
   const uint tile = group % p.row_tiles;
   const Head h = Head(group / p.row_tiles / p.kv_heads, group / p.row_tiles % p.kv_heads);
-  const int offset = p.from_step != 0u ? int(state.position) : p.offset;
+  const int offset = first_place();
   vec4 result[2 * SLABS];
   for (uint i = 0u; i < 2u * SLABS; ++i) result[i] = vec4(0.0);
 

@@ -1,5 +1,6 @@
 // attention.comp for CPUs (see attention_lanes.glsl): the held rows go through all keys, four a lane at a time.
 //! variant f32 :
+//! variant f32_mask : -DMASK
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "shaders/attention/attention_lanes.glsl"
@@ -7,10 +8,11 @@
 layout(binding = 0) readonly buffer Q4 { vec4 q4[]; };
 layout(binding = 1) readonly buffer K4 { vec4 k4[]; };
 layout(binding = 2) readonly buffer V4 { vec4 v4[]; };
-layout(binding = 3) readonly buffer Documents { int documents[]; };
 layout(binding = 4) readonly buffer State { StepState state; };
 layout(binding = 5) writeonly buffer O4 { vec4 o4[]; };
 layout(binding = 6) writeonly buffer Lse { float lse[]; };
+#define SIGHT 3
+#include "shaders/attention/attention_sight.glsl"
 #include "shaders/attention/attention_lanes_documents.glsl"
 
 void main() {
@@ -67,7 +69,8 @@ void main() {
         [[unroll]] for (uint j = 0u; j < 4u; ++j) {
           const int own = int(key + 4u * lane + j);
           const bool seen = own >= low && own < high && own_document[j] == of_document;
-          weights[4u * i + j] = seen ? score(weights[4u * i + j]) : kMasked;
+          const float s = score(weights[4u * i + j]);
+          weights[4u * i + j] = seen ? masked(h, first_row + i, uint(own), s) : kMasked;
           most = max(most, weights[4u * i + j]);
         }
         most = max(over_lanes_max(most), top[i / kLanes]);

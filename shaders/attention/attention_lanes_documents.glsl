@@ -1,8 +1,4 @@
-// Packed sequences: the texts of rows and keys, and tiles that share none; after the buffer `documents`.
-int document(Head h, uint token) {
-  return p.has_documents != 0u ? documents[h.batch * p.queries + min(token, p.queries - 1u)] : 0;
-}
-
+// Packed sequences: the texts of rows and keys, and tiles that share none; after attention_sight.glsl.
 // From `at` on in steps of kAcross: the first tile of keys, or of rows, with a document of the span; or a number >= end.
 // `per`: rows of one token (1 of keys).
 uint next_tile(Head h, uint at, uint end, ivec2 span, uint per) {

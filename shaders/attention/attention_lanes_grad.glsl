@@ -4,8 +4,9 @@ layout(binding = 1) readonly buffer K4 { vec4 k4[]; };
 layout(binding = 2) readonly buffer V4 { vec4 v4[]; };
 layout(binding = 3) readonly buffer Dy4 { vec4 dy4[]; };
 layout(binding = 4) readonly buffer Statistics { vec2 statistics[]; };  // lse, and the sum of dy * o
-layout(binding = 5) readonly buffer Documents { int documents[]; };     // one of these two, or neither
-layout(binding = 5) readonly buffer State { StepState state; };
+#define SIGHT 5
+#include "shaders/attention/attention_sight.glsl"
+#include "shaders/attention/attention_grad_place.glsl"
 #include "shaders/attention/attention_lanes_documents.glsl"
 
 // Stores the sums of rows `first` to `first` + kRows, of `count`. Picks registers by comparison, because each place

@@ -1,5 +1,6 @@
 // attention_grad_key.comp for CPUs (see attention_lanes.glsl): held keys, rows of each lane's own.
 //! variant f32 :
+//! variant f32_mask : -DMASK
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "shaders/attention/attention_lanes.glsl"
@@ -13,7 +14,7 @@ void main() {
   const uint lane = own_lane();
   const uint first_key = group % p.key_tiles * kRows;
   const Head h = Head(group / p.key_tiles / p.kv_heads, group / p.key_tiles % p.kv_heads);
-  const int offset = p.from_step != 0u ? int(state.position) : p.offset;
+  const int offset = first_place();
 
   uint held_at[kHeld];
   int key_document[kHeld];
@@ -59,9 +60,11 @@ void main() {
         const int key = int(first_key + i);
         const int of_document = HELD(key_document, i);
         [[unroll]] for (uint j = 0u; j < 4u; ++j) {
-          const bool seen = key >= sight[j].x && key < sight[j].y && own_document[j] == of_document;
           const float s = score(weights[4u * i + j]);
-          const float w = exp_weight(s - own_lse[j]);
+          const float full = masked(h, row + 4u * lane + j, uint(key), s);
+          const bool seen =
+              key >= sight[j].x && key < sight[j].y && own_document[j] == of_document && !(full <= kMasked);
+          const float w = exp_weight(full - own_lse[j]);
           const float slope = w * (slopes[4u * i + j] - own_delta[j]) * score_slope(s);
           weights[4u * i + j] = seen ? w : 0.0;
           slopes[4u * i + j] = seen ? slope : 0.0;

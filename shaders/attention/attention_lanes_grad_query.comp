@@ -1,5 +1,6 @@
 // attention_grad_query.comp for CPUs (see attention_lanes.glsl): held rows, keys of each lane's own.
 //! variant f32 :
+//! variant f32_mask : -DMASK
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "shaders/attention/attention_lanes.glsl"
@@ -12,7 +13,7 @@ void main() {
   const uint lane = own_lane();
   const uint first_row = group % p.row_tiles * kRows;
   const Head h = Head(group / p.row_tiles / p.kv_heads, group / p.row_tiles % p.kv_heads);
-  const int offset = p.from_step != 0u ? int(state.position) : p.offset;
+  const int offset = first_place();
 
   uint held_at[kHeld];
   ivec2 sight[kHeld];
@@ -61,9 +62,10 @@ void main() {
         const float of_delta = HELD(row_delta, i);
         [[unroll]] for (uint j = 0u; j < 4u; ++j) {
           const int own = int(key + 4u * lane + j);
-          const bool seen = own >= low && own < high && own_document[j] == of_document;
           const float s = score(products[4u * i + j]);
-          const float slope = exp_weight(s - of_lse) * (slopes[4u * i + j] - of_delta) * score_slope(s);
+          const float full = masked(h, first_row + i, uint(own), s);
+          const bool seen = own >= low && own < high && own_document[j] == of_document && !(full <= kMasked);
+          const float slope = exp_weight(full - of_lse) * (slopes[4u * i + j] - of_delta) * score_slope(s);
           slopes[4u * i + j] = seen ? slope : 0.0;
         }
       }

@@ -37,6 +37,17 @@ OpCase with_documents(OpCase c, std::vector<double> documents) {
   return c;
 }
 
+/// A mask of these sizes: one key in three is not seen, the others by more or less.
+OpCase with_mask(OpCase c, Dims dims) {
+  std::vector<double> values;
+  std::int64_t count = 1;
+  for (const std::int64_t dim : dims) count *= dim;
+  for (std::int64_t i = 0; i < count; ++i) values.push_back(i % 3 == 1 ? -INFINITY : 0.1 * static_cast<double>(i % 23));
+  c.inputs.push_back({.missing = true});
+  c.inputs.push_back({.dims = std::move(dims), .values = std::move(values), .grad = false});
+  return c;
+}
+
 // Scores far apart: the running maximum must move, and nothing may overflow.
 OpCase sharp(OpCase c) {
   for (const std::size_t i : {0, 1}) {
@@ -65,6 +76,8 @@ std::vector<OpCase> cases() {
   wide.step_state.position = 52;
   OpCase early = attend("second token of the step", {1, 1, 30, 2, 1, 16}, {{"causal", kOne}, {"from_step", kOne}});
   early.step_state.position = 1;
+  OpCase hidden = with_mask(attend("mask that hides all keys of some queries", {1, 34, 3, 2, 1, 8}, {}), {1, 1, 34, 3});
+  for (std::size_t i = 0; i < 34 * 3; ++i) hidden.inputs[4].values[i] = i / 3 % 4 == 1 ? -INFINITY : 0;
   return {
       attend("one tile", {2, 7, 7, 2, 2, 8}),
       attend("several tiles", {1, 70, 70, 2, 2, 16}),
@@ -100,6 +113,14 @@ std::vector<OpCase> cases() {
       with_documents(attend("documents both ways", {1, 60, 60, 2, 2, 8}, {}), packed(60)),
       with_documents(attend("documents in a window", {1, 90, 90, 2, 1, 8}, {{"causal", kOne}, {"window", kOne * 12}}),
                      packed(90)),
+      with_mask(attend("mask of keys", {2, 37, 40, 4, 2, 16}, {}), {2, 1, 1, 40}),
+      with_mask(attend("mask of queries and keys", {2, 35, 40, 2, 2, 12}, {}), {1, 1, 35, 40}),
+      with_mask(attend("mask of all, odd head", {2, 34, 35, 4, 2, 7}), {2, 4, 34, 35}),
+      with_mask(attend("mask of heads, few queries", {2, 3, 50, 6, 2, 16}), {1, 6, 3, 50}),
+      with_mask(attend("mask and window, softcap", {1, 60, 60, 2, 1, 8},
+                       {{"causal", kOne}, {"window", std::int64_t{20}}, {"softcap", 1.5}}),
+                {1, 2, 1, 60}),
+      hidden,
       attend("empty batch", {0, 4, 4, 2, 1, 8}),
       attend("no keys", {1, 4, 0, 2, 1, 8}),
       step,
@@ -162,6 +183,8 @@ std::vector<OpCase> variant_cases() {
       attend("window", {1, 100, 100, 2, 1, 8}, {{"causal", kOne}, {"window", std::int64_t{20}}}),
       with_documents(attend("documents", {1, 110, 110, 2, 1, 8}), twice),
       with_documents(attend("documents both ways", {1, 110, 110, 3, 1, 8}, {}), twice),
+      with_mask(attend("mask", {2, 70, 75, 4, 2, 16}, {}), {2, 1, 70, 75}),
+      with_mask(attend("mask, odd head", {2, 40, 45, 2, 1, 7}), {1, 2, 40, 45}),
   };
 }
 INSTANTIATE_TEST_SUITE_P(, AttentionVariants, testing::ValuesIn(variant_cases()), op_case_name);
@@ -174,6 +197,11 @@ TEST(AttentionInfer, RefusesWhatDoesNotFit) {
   expect_infer_error(attend("bad", {1, 4, 4, 2, 1, 8}, {{"softcap", -1.0}}), "\"softcap\" is -1");
   expect_infer_error(attend("bad", {1, 4, 4, 2, 1, 8}, {{"scale", std::nan("")}}), "\"scale\" is nan");
   expect_infer_error(with_documents(attend("bad", {1, 4, 5, 2, 1, 8}), {0, 0, 0, 0}), "[1, 5] is needed");
+  expect_infer_error(with_mask(attend("bad", {1, 4, 4, 2, 1, 8}), {1, 3, 4, 4}), "does not broadcast");
+  expect_infer_error(with_mask(attend("bad", {1, 4, 4, 2, 1, 8}), {1, 1, 4, 1}), "does not broadcast");
+  OpCase two = with_mask(attend("bad", {1, 4, 4, 2, 1, 8}), {1, 1, 1, 4});
+  two.inputs[3] = {.dims = {1, 4}, .dtype = DType::i32};
+  expect_infer_error(two, "documents and a mask");
   OpCase values = attend("bad", {1, 4, 4, 2, 1, 8});
   values.inputs[2].dims[1] = 5;
   expect_infer_error(values, "[1, 4, 1, 8] is needed");

@@ -152,16 +152,33 @@ TEST(PassesAttention, SeveralQueryHeadsReadOneKeyHead) {
   )");
 }
 
+TEST(PassesAttention, AMaskThatIsDataIsAnInput) {
+  // BERT: 1 for tokens, 0 for padding.
+  constexpr std::string_view kPadding = "input p: i32[2, 1, 1, 3]\n";
+  constexpr std::string_view kMask = "f = cast(p) {to=0}\nt = affine(f) {alpha=10000.0, beta=-10000.0}\n";
+  expect_rewritten({passes::canonicalise_attention, passes::merge_moves},
+                   cat(kOperands, kPadding, kHeads, kMask, kScaled, "m = add(h, t)\n", kMixed),
+                   cat(kOperands, kPadding, R"(
+    f = cast(p) {to=0} -> f32[2, 1, 1, 3]
+    t = affine(f) {alpha=10000.0, beta=-10000.0} -> f32[2, 1, 1, 3]
+    y, o:1 = attention(a, b, c, _, t) {causal=0, scale=0.5, window=0} -> f32[2, 3, 2, 4], f32[2, 3, 2]
+    output y
+  )"));
+}
+
 void stays(std::string_view constants, std::string_view scores, std::string_view after = "",
            const std::vector<std::string>& pinned = {}) {
   expect_kept({passes::canonicalise_attention}, cat(kOperands, constants, kHeads, scores, kMixed, after), pinned);
 }
 
 TEST(PassesAttention, WhatItIsNot) {
-  // A mask that a step may change, a triangle that looks ahead, penalties that are no infinity, a softmax over queries.
+  // A mask that a step may change, a gradient asked of one, one that was scaled with the scores, a triangle of booleans
+  // that looks ahead, a softmax over queries.
   stays("parameter t: f32[3, 3]\n", cat(kScaled, "m = add(h, t)\n"));
-  stays("constant t: f32[3, 3] = 0.0, 0.0, 0.0, -inf, 0.0, 0.0, -inf, -inf, 0.0\n", cat(kScaled, "m = add(h, t)\n"));
-  stays("constant t: f32[3, 3] = 0.0, -9.0, -9.0, 0.0, 0.0, -9.0, 0.0, 0.0, 0.0\n", cat(kScaled, "m = add(h, t)\n"));
+  stays("input t: f32[3, 3]\n", cat(kScaled, "m = add(h, t)\n"), "", {"t"});
+  stays("input t: f32[3, 3]\n", "s = matmul(q, k)\nh = add(s, t)\nm = affine(h) {alpha=0.5, beta=0.0}\n");
+  stays("constant t: boolean[3, 3] = 1, 1, 1, 0, 1, 1, 0, 0, 1\nconstant f: f32[] = -inf\n",
+        cat(kScaled, "m = where(t, h, f)\n"));
   expect_kept({passes::canonicalise_attention}, cat(kOperands, kHeads, R"(
     m = matmul(q, k)
     w = softmax(m) {axis=2}

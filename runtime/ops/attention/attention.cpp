@@ -65,11 +65,28 @@ Status check_documents(InferContext& c, std::size_t i) {
   return c.expect_shape(i, {c.shape(1)[0], c.shape(1)[1]});
 }
 
+/// What is added to the scores: f32 [batch or 1, query heads or 1, queries or 1, keys].
+Status check_mask(InferContext& c, std::size_t i) {
+  if (!c.has(i)) return ok_status();
+  if (c.has(i - 1)) return unsupported("It has documents and a mask; one of the two tells which keys are seen.");
+  GRAFT_TRY(c.expect_dtype(i, DType::f32));
+  GRAFT_TRY(c.expect_rank(i, 4));
+  const Shape& mask = c.shape(i);
+  const Shape full = {c.shape(0)[0], c.shape(0)[2], c.shape(0)[1], c.shape(1)[1]};
+  for (std::size_t axis = 0; axis < 4; ++axis) {
+    if (mask[axis] == full[axis] || (axis != 3 && mask[axis] == Dim(1))) continue;
+    return invalid("Its mask has the shape ", mask.text(), ", which does not broadcast to the scores' ", full.text(),
+                   " with all keys named.");
+  }
+  return ok_status();
+}
+
 Shape statistics_shape(const Shape& q) { return {q[0], q[1], q[2]}; }
 
 Status infer(InferContext& c) {
   GRAFT_TRY(check_operands(c));
   GRAFT_TRY(check_documents(c, 3));
+  GRAFT_TRY(check_mask(c, 4));
   c.output(DType::f32, c.shape(0));
   c.output(DType::f32, statistics_shape(c.shape(0)));
   return ok_status();
@@ -83,12 +100,31 @@ struct Job {
   std::uint64_t key_words = 0;
   std::uint64_t statistic_words = 0;
   std::uint64_t document_words = 0;
+  std::uint64_t mask_words = 0;
   std::uint32_t slabs = 0;
   bool vectors = false;
+  bool masked = false;
   MatrixOperands operands = MatrixOperands::none;  ///< as what tiles may be multiplied
 };
 
-Result<Job> make_job(const Emitter& e, bool documents) {
+/// The mask's steps, and how much of it is one item's.
+Status set_mask(const Emitter& e, std::size_t input, Job& job) {
+  const Shape& mask = e.in_shape(input);
+  GRAFT_TRY(count32(mask.elements(), "mask"));
+  const auto step = [&](std::size_t axis) {
+    return mask[axis] == Dim(1) ? 0 : static_cast<std::uint32_t>(mask.elements(axis + 1, 4));
+  };
+  job.masked = true;
+  job.push.mask_batch = step(0);
+  job.push.mask_head = step(1);
+  job.push.mask_query = step(2);
+  job.mask_words = job.push.mask_batch;
+  job.operands = MatrixOperands::none;  // the kernels that add it have no tiles of matrices
+  return ok_status();
+}
+
+/// `documents`: the input that they are; the next one is the mask.
+Result<Job> make_job(const Emitter& e, std::size_t documents) {
   const Shape& q = e.in_shape(0);
   const Shape& k = e.in_shape(1);
   GRAFT_TRY(count32(q.elements(), "tensor of queries"));
@@ -110,7 +146,7 @@ Result<Job> make_job(const Emitter& e, bool documents) {
   job.query_words = q.elements(1, 4);
   job.key_words = k.elements(1, 4);
   job.statistic_words = q.elements(1, 3);
-  job.document_words = documents ? p.queries : 0;
+  job.document_words = e.has(documents) ? p.queries : 0;
   job.slabs = ceil_div<std::uint32_t>(p.dim, kTile);
   job.vectors = p.dim % 4 == 0;
   // Weights are rounded between the products: where all that goes in and comes out is.
@@ -118,12 +154,13 @@ Result<Job> make_job(const Emitter& e, bool documents) {
   if (e.node().op == Op::attention_grad) rounded.push_back(e.in(5));
   job.operands = matrix_operands(e, rounded);
   p.causal = e.attrs().flag("causal");
-  p.has_documents = documents;
+  p.has_documents = e.has(documents);
   p.from_step = e.attrs().flag("from_step");
-  GRAFT_TRY_ASSIGN(
-      job.per_part,
-      items_per_part(e.caps(), job.batch, {job.query_words, job.key_words, 2 * job.statistic_words, job.document_words},
-                     "items of the batch"));
+  if (e.has(documents + 1)) GRAFT_TRY(set_mask(e, documents + 1, job));
+  GRAFT_TRY_ASSIGN(job.per_part, items_per_part(e.caps(), job.batch,
+                                                {job.query_words, job.key_words, 2 * job.statistic_words,
+                                                 job.document_words, job.mask_words},
+                                                "items of the batch"));
   return job;
 }
 
@@ -137,6 +174,16 @@ constexpr Kernels kGradQuery = {
 constexpr Kernels kGradKey = {
     shaders::KernelId::attention_grad_key__f32, shaders::KernelId::attention_grad_key__f32_coopmat,
     shaders::KernelId::attention_lanes_grad_key__f32, shaders::KernelId::attention_grad_key__f32_coopmat_bf16};
+// In the same order; tiles of matrices are not chosen with a mask.
+constexpr Kernels kForwardMasked = {shaders::KernelId::attention__f32_mask, shaders::KernelId::attention__f32_mask,
+                                    shaders::KernelId::attention_lanes__f32_mask,
+                                    shaders::KernelId::attention__f32_mask};
+constexpr Kernels kGradQueryMasked = {
+    shaders::KernelId::attention_grad_query__f32_mask, shaders::KernelId::attention_grad_query__f32_mask,
+    shaders::KernelId::attention_lanes_grad_query__f32_mask, shaders::KernelId::attention_grad_query__f32_mask};
+constexpr Kernels kGradKeyMasked = {
+    shaders::KernelId::attention_grad_key__f32_mask, shaders::KernelId::attention_grad_key__f32_mask,
+    shaders::KernelId::attention_lanes_grad_key__f32_mask, shaders::KernelId::attention_grad_key__f32_mask};
 enum class Over : std::uint8_t { rows, keys };  ///< what workgroups share out among them
 
 std::vector<std::uint32_t> constants_of(const Emitter& e, const Job& job, const Variant& variant) {
@@ -179,11 +226,16 @@ std::uint32_t few_rows_of(Emitter& e, const Job& job) {
   constexpr std::array kKernels = {shaders::KernelId::attention_few__f32};
   const push::AttentionPush& p = job.push;
   const std::uint64_t rows = std::uint64_t{p.queries} * p.group;
-  if (rows > kFewRows || !job.vectors || p.dim / 4 > kFewVectors / 2 || p.has_documents != 0) return 0;
+  if (rows > kFewRows || !job.vectors || p.dim / 4 > kFewVectors / 2 || p.has_documents != 0 || job.masked) return 0;
   const ChoiceShape shape{rows, p.keys, p.dim, job.batch};
   if (e.note(choose(Family::attention_few, e.caps(), shape, kKernels)).kernel != 0) return 0;
   const auto tiles = ceil_div<std::uint64_t>(rows, std::min<std::uint64_t>(4, kFewVectors / (p.dim / 4)));
   return static_cast<std::uint32_t>(ceil_div<std::uint64_t>(rows, tiles));
+}
+
+/// A mask that is the same for all items is bound as a whole.
+Binding part_of_mask(const Binding& mask, const Job& job, std::uint64_t first, std::uint64_t count) {
+  return job.mask_words == 0 ? mask : items_of(mask, first, count, job.batch, job.mask_words);
 }
 
 Status emit(Emitter& e) {
@@ -193,7 +245,7 @@ Status emit(Emitter& e) {
     GRAFT_TRY(emit_fill(e, e.out(0), outputs, 0));
     return emit_fill(e, e.out(1), e.out_shape(1).elements(), spec(-INFINITY));
   }
-  GRAFT_TRY_ASSIGN(const Job job, make_job(e, e.has(3)));
+  GRAFT_TRY_ASSIGN(const Job job, make_job(e, 3));
   const std::uint32_t few = few_rows_of(e, job);
   return for_each_part(job.batch, job.per_part, [&](std::uint64_t first, std::uint64_t count) {
     const auto part = [&](const Binding& b, std::uint64_t words) {
@@ -211,10 +263,13 @@ Status emit(Emitter& e) {
                  push, e.spread(ceil_div(count * push.kv_heads * push.row_tiles, std::uint64_t{lanes.clusters})));
       return ok_status();
     }
-    dispatch(e, job, kForward, count, Over::rows,
-             {q, part(e.in(1), job.key_words), part(e.in(2), job.key_words),
-              job.push.has_documents ? part(e.in(3), job.document_words) : q, job.push.from_step ? e.step_state() : q,
-              part(e.out(0), job.query_words), part(e.out(1), job.statistic_words)});
+    const Binding sight = job.masked               ? part_of_mask(e.in(4), job, first, count)
+                          : job.push.has_documents ? part(e.in(3), job.document_words)
+                                                   : q;
+    dispatch(
+        e, job, job.masked ? kForwardMasked : kForward, count, Over::rows,
+        {q, part(e.in(1), job.key_words), part(e.in(2), job.key_words), sight, job.push.from_step ? e.step_state() : q,
+         part(e.out(0), job.query_words), part(e.out(1), job.statistic_words)});
     return ok_status();
   });
 }
@@ -224,8 +279,11 @@ Status vjp(VjpContext& c) {
     return unsupported(
         "The logarithms of sums that attention gives beside its result cannot be differentiated through.");
   }
-  const auto grads =
-      c.b.nodes(Op::attention_grad, {c.in(0), c.in(1), c.in(2), c.out(0), c.out(1), c.dy(), c.in(3)}, Attrs(c.attrs()));
+  if (c.in(4).valid() && c.needs(4)) {
+    return unsupported("The mask of attention cannot be differentiated through.");
+  }
+  const auto grads = c.b.nodes(
+      Op::attention_grad, {c.in(0), c.in(1), c.in(2), c.out(0), c.out(1), c.dy(), c.in(3), c.in(4)}, Attrs(c.attrs()));
   for (std::size_t i = 0; i < grads.size(); ++i) c.grad(i, grads[i]);
   return ok_status();
 }
@@ -239,8 +297,10 @@ Status infer_grad(InferContext& c) {
   GRAFT_TRY(c.expect_shape(4, statistics_shape(c.shape(0))));
   GRAFT_TRY(c.expect_shape(5, c.shape(0)));
   GRAFT_TRY(check_documents(c, 6));
-  if (c.has(6) && c.attrs().flag("from_step")) {
-    return unsupported("Attention over documents from the step's position on has no gradient; one of the two has.");
+  GRAFT_TRY(check_mask(c, 7));
+  if ((c.has(6) || c.has(7)) && c.attrs().flag("from_step")) {
+    return unsupported(
+        "Attention over documents or with a mask from the step's position on has no gradient; one of the two has.");
   }
   for (const std::size_t i : {0, 1, 2}) c.output(DType::f32, c.shape(i));
   return ok_status();
@@ -266,15 +326,16 @@ Status emit_grad_part(Emitter& e, const Job& job, const Slot& scratch, std::uint
                                    part(e.in(2), job.key_words),
                                    dy,
                                    part({scratch, Access::read}, 2 * job.statistic_words),
-                                   job.push.has_documents ? part(e.in(6), job.document_words)
-                                   : job.push.from_step   ? e.step_state()
-                                                          : q};
+                                   job.masked               ? part_of_mask(e.in(7), job, first, count)
+                                   : job.push.has_documents ? part(e.in(6), job.document_words)
+                                   : job.push.from_step     ? e.step_state()
+                                                            : q};
   std::vector<Binding> key_bindings = bindings;
   bindings.push_back(part(e.out(0), job.query_words));
-  dispatch(e, job, kGradQuery, count, Over::rows, std::move(bindings));
+  dispatch(e, job, job.masked ? kGradQueryMasked : kGradQuery, count, Over::rows, std::move(bindings));
   key_bindings.push_back(part(e.out(1), job.key_words));
   key_bindings.push_back(part(e.out(2), job.key_words));
-  dispatch(e, job, kGradKey, count, Over::keys, std::move(key_bindings));
+  dispatch(e, job, job.masked ? kGradKeyMasked : kGradKey, count, Over::keys, std::move(key_bindings));
   return ok_status();
 }
 
@@ -285,7 +346,7 @@ Status emit_grad(Emitter& e) {
     }
     return ok_status();
   }
-  GRAFT_TRY_ASSIGN(const Job job, make_job(e, e.has(6)));
+  GRAFT_TRY_ASSIGN(const Job job, make_job(e, 6));
   const Slot statistics = e.scratch(2 * job.batch * job.statistic_words * sizeof(float));
   return for_each_part(job.batch, job.per_part, [&](std::uint64_t first, std::uint64_t count) {
     return emit_grad_part(e, job, statistics, first, count);
@@ -303,32 +364,33 @@ std::uint64_t grad_flops(const Graph& g, const Node& n) { return flops_of(g, n, 
 
 }  // namespace
 
-/// attention(q [B, S, Hq, D], k [B, T, Hkv, D], v like k, documents? i32 [B, S] where S = T; scale = 1 / sqrt(D),
-/// causal, window = 0 (none), softcap = 0 (none), from_step) -> o like q, lse [B, S, Hq]. Scores are q k^T * scale,
-/// then softcap * tanh(score / softcap). Query s stands at key T - S + s, or with from_step 1 at the step state's
-/// position + s. It sees keys at most at its own place (causal), less than `window` away, and of its own document; a
-/// negative document is padding. A query that sees no key gives zeros. Head h reads key head h / (Hq / Hkv). lse is the
-/// logarithm of the sum of exp(scores), for the gradient.
+/// attention(q [B, S, Hq, D], k [B, T, Hkv, D], v like k, documents? i32 [B, S] where S = T, mask? [B|1, Hq|1, S|1, T];
+/// scale = 1 / sqrt(D), causal, window = 0 (none), softcap = 0 (none), from_step) -> o like q, lse [B, S, Hq]. Scores
+/// are q k^T * scale, then softcap * tanh(score / softcap). Query s stands at key T - S + s, or with from_step 1 at the
+/// step state's position + s. It sees keys at most at its own place (causal), less than `window` away, and of its own
+/// document; a negative document is padding. A mask is added to the scores last; at -3e38 and below a key is not seen.
+/// A query that sees no key gives zeros. Head h reads key head h / (Hq / Hkv). lse is the logarithm of the sum of
+/// exp(scores), for the gradient.
 extern const OpDef op_attention;
 const OpDef op_attention = {.name = "attention",
                             .attrs = kAttrs,
                             .min_inputs = 3,
-                            .max_inputs = 4,
-                            .optional_inputs = 0b1000,
+                            .max_inputs = 5,
+                            .optional_inputs = 0b11000,
                             .infer = infer,
                             .emit = emit,
                             .gradient = vjp,
                             .flops = flops,
                             .uses_step_state = true};
 
-/// attention_grad(q, k, v, o, lse, dy, documents?; as attention) -> dq, dk, dv. Weights are computed anew, tile by
-/// tile. Not documents and from_step at once: a kernel binds eight buffers at most.
+/// attention_grad(q, k, v, o, lse, dy, documents?, mask?; as attention) -> dq, dk, dv. Weights are computed anew, tile
+/// by tile. Not documents or a mask and from_step at once: a kernel binds eight buffers at most.
 extern const OpDef op_attention_grad;
 const OpDef op_attention_grad = {.name = "attention_grad",
                                  .attrs = kAttrs,
                                  .min_inputs = 6,
-                                 .max_inputs = 7,
-                                 .optional_inputs = 0b1000000,
+                                 .max_inputs = 8,
+                                 .optional_inputs = 0b11000000,
                                  .infer = infer_grad,
                                  .emit = emit_grad,
                                  .gradient = NoGrad{"it is itself a gradient"},

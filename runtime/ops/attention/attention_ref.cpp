@@ -6,10 +6,12 @@
 namespace graft::ops::attention {
 namespace {
 
+constexpr double kUnseen = -3e38;  // of a mask: as good as minus infinity
+
 /// One head of one query, and all that it needs to find its scores.
 class Row {
  public:
-  /// `row` counts over [B, S, Hq]; `documents` is the input that may hold them.
+  /// `row` counts over [B, S, Hq]; `documents` is the input that may hold them, the next may be a mask.
   Row(const RefContext& c, std::size_t row, std::size_t documents) : c_(c), documents_(documents) {
     const auto& q = c.in_dims(0);
     const auto heads = static_cast<std::size_t>(q[2]);
@@ -19,6 +21,7 @@ class Row {
     dim_ = static_cast<std::size_t>(q[3]);
     batch_ = static_cast<std::int64_t>(row / heads) / queries_;
     query_ = static_cast<std::int64_t>(row / heads) % queries_;
+    head_ = static_cast<std::int64_t>(row % heads);
     kv_head_ = row % heads / (heads / kv_heads_);
     start_ = row * dim_;
     scale_ = c.attrs().number("scale", 1 / std::sqrt(static_cast<double>(dim_)));
@@ -38,11 +41,23 @@ class Row {
     if (attrs.flag("causal") && key > place) return false;
     const std::int64_t window = attrs.integer("window");
     if (window != 0 && std::abs(key - place) >= window) return false;
+    if (added(key) <= kUnseen) return false;
     if (!c_.has(documents_)) return true;
     const double own = c_.in(documents_)[static_cast<std::size_t>(batch_ * queries_ + query_)];
     return own >= 0 && own == c_.in(documents_)[static_cast<std::size_t>(batch_ * queries_ + key)];
   }
 
+  /// What the mask adds.
+  double added(std::int64_t key) const {
+    if (!c_.has(documents_ + 1)) return 0;
+    const auto& dims = c_.in_dims(documents_ + 1);
+    const std::int64_t at[] = {batch_, head_, query_, key};
+    std::int64_t index = 0;
+    for (std::size_t i = 0; i < 4; ++i) index = index * dims[i] + (dims[i] == 1 ? 0 : at[i]);
+    return c_.in(documents_ + 1)[static_cast<std::size_t>(index)];
+  }
+
+  /// Without the mask.
   double score(std::int64_t key) const {
     double product = 0;
     for (std::size_t i = 0; i < dim_; ++i) product += c_.in(0)[start_ + i] * c_.in(1)[key_start(key) + i];
@@ -59,7 +74,7 @@ class Row {
  private:
   const RefContext& c_;
   std::size_t documents_;
-  std::int64_t queries_, keys_, batch_, query_;
+  std::int64_t queries_, keys_, batch_, query_, head_;
   std::size_t kv_heads_, dim_, kv_head_, start_;
   double scale_, softcap_;
 };
@@ -73,7 +88,7 @@ void ref_attention(RefContext& c) {
     double top = -INFINITY;
     for (std::int64_t key = 0; key < row.keys(); ++key) {
       if (!row.sees(key)) continue;
-      scores.emplace_back(key, row.score(key));
+      scores.emplace_back(key, row.score(key) + row.added(key));
       top = std::max(top, scores.back().second);
     }
     double total = 0;
@@ -96,7 +111,7 @@ void ref_attention_grad(RefContext& c) {
       if (!row.sees(key)) continue;
       const std::size_t at = row.key_start(key);
       const double score = row.score(key);
-      const double weight = std::exp(score - c.in(4)[r]);
+      const double weight = std::exp(score + row.added(key) - c.in(4)[r]);
       double along = 0;
       for (std::size_t i = 0; i < row.dim(); ++i) along += dy[row.start() + i] * c.in(2)[at + i];
       const double slope = weight * (along - delta) * row.slope(score);

@@ -18,11 +18,13 @@ struct Scores {
   double scale = 1;
   Visible visible;
   std::vector<ValueId> masks;  ///< that are told by `visible` now
+  ValueId added = kNoValue;    ///< a mask that is data, added to scores of this shape:
+  Shape shape;
 };
 
 class Reader {
  public:
-  Reader(const Rewriter& r, const Match& m) : r_(r), m_(m) {}
+  Reader(const Rewriter& r, const Match& m, bool inference) : r_(r), m_(m), inference_(inference) {}
 
   /// Reads v times `scale`, of the shape [.., queries, keys].
   bool read(ValueId v, double scale, Scores& out, int depth = 8) const {
@@ -82,8 +84,16 @@ class Reader {
     const ValueId scores = node.inputs[i], mask = node.inputs[1 - i], v = node.outputs[0];
     if (m_.shape(scores) != m_.shape(v)) return false;
     const auto visible = additive_mask(m_, mask, sign * scale, size(v, 2), size(v, 1));
-    if (!visible) return false;
     Scores found = out;
+    if (!visible) {
+      if (sign * scale != 1 || found.added.valid() || !is_data(mask) || !read(scores, scale, found, depth - 1)) {
+        return false;
+      }
+      found.added = mask;
+      found.shape = m_.shape(v);
+      out = found;
+      return true;
+    }
     if (const Node* kept = r_.is_inner(scores) ? m_.node(Op::mul, scores) : nullptr) {
       for (const std::size_t k : {0, 1}) {
         const ValueId seen = kept->inputs[1 - k];
@@ -102,12 +112,31 @@ class Reader {
     return true;
   }
 
+  /// Whether no gradient is asked of it: it comes from no parameter and from no pinned value. Position biases that are
+  /// learned do, in training.
+  bool is_data(ValueId mask) const {
+    constexpr std::size_t kMaxValues = 64;
+    if (m_.value(mask).dtype != DType::f32) return false;
+    std::vector<ValueId> seen = {mask};
+    for (std::size_t next = 0; next < seen.size(); ++next) {
+      const Value& value = m_.value(seen[next]);
+      if (r_.is_pinned(seen[next]) || seen.size() > kMaxValues) return false;
+      if (value.kind == ValueKind::parameter && value.dtype == DType::f32 && !inference_) return false;
+      if (!value.producer.valid()) continue;
+      for (const ValueId input : m_.source().node(value.producer).inputs) {
+        if (input.valid() && std::ranges::find(seen, input) == seen.end()) seen.push_back(input);
+      }
+    }
+    return true;
+  }
+
   bool is_zero_or_one(ValueId v) const {
     return std::ranges::all_of(evaluate(m_, v), [](double x) { return x == 0 || x == 1; });
   }
 
   const Rewriter& r_;
   const Match& m_;
+  bool inference_;
 };
 
 /// An operand without the numbers it is multiplied by: its origin, and the moves from there.
@@ -194,7 +223,7 @@ bool same_leading(const Shape& a, const Shape& b) {
   return a.rank() == b.rank() && std::equal(a.begin(), a.end() - 2, b.begin());
 }
 
-std::optional<Found> find(const Rewriter& r, const Match& m, const Node& node) {
+std::optional<Found> find(const Rewriter& r, const Match& m, const Node& node, bool inference) {
   if (node.op != Op::matmul || node.inputs.size() != 2 || node.attrs.flag("trans_a")) return std::nullopt;
   const Node* softmax = r.is_inner(node.inputs[0]) ? m.node(Op::softmax, node.inputs[0]) : nullptr;
   if (softmax == nullptr) return std::nullopt;
@@ -204,7 +233,7 @@ std::optional<Found> find(const Rewriter& r, const Match& m, const Node& node) {
   Found f;
   f.root = node.outputs[0];
   f.mixed = &node;
-  if (!Reader(r, m).read(softmax->inputs[0], 1, f.scores)) return std::nullopt;
+  if (!Reader(r, m, inference).read(softmax->inputs[0], 1, f.scores)) return std::nullopt;
   f.q = unscaled(r, f.scores.product->inputs[0]);
   f.k = unscaled(r, f.scores.product->inputs[1]);
   f.scores.scale *= f.q.scale * f.k.scale;
@@ -247,8 +276,10 @@ class Writer {
     const ValueId v = shared ? tokens_first(r_.at(f_.v_shared), m_.shape(f_.v_shared)[1], false)
                              : tokens_first(r_.at(f_.v), f_.heads.heads, f_.mixed->attrs.flag("trans_b"));
     const Visible& visible = f_.scores.visible;
+    std::vector<ValueId> inputs = {q, k, v};
+    if (f_.scores.added.valid()) inputs.insert(inputs.end(), {kNoValue, mask()});
     const ValueId y =
-        b_.node(Op::attention, {q, k, v},
+        b_.node(Op::attention, std::move(inputs),
                 {{"scale", f_.scores.scale}, {"causal", std::int64_t{visible.causal}}, {"window", visible.window}},
                 f_.mixed->name);
     if (b_.status().ok()) r_.replace(f_.root, b_.reshape(b_.transpose(y, {0, 2, 1, 3}), m_.shape(f_.root)));
@@ -256,6 +287,25 @@ class Writer {
   }
 
  private:
+  /// [batch or 1, heads or 1, queries or 1, keys].
+  ValueId mask() {
+    ValueId x = r_.at(f_.scores.added);
+    const Shape& scores = f_.scores.shape;
+    std::vector<Dim> dims(m_.shape(f_.scores.added).begin(), m_.shape(f_.scores.added).end());
+    dims.insert(dims.begin(), scores.rank() - dims.size(), Dim(1));
+    if (dims.back() != f_.keys) {
+      dims.back() = f_.keys;
+      x = b_.expand(x, Shape(dims));
+    }
+    const Dim queries = dims[dims.size() - 2];
+    const bool same = std::all_of(dims.begin(), dims.end() - 2, [](const Dim& dim) { return dim == Dim(1); });
+    if (same) return b_.reshape(x, {1, 1, queries, f_.keys});
+    if (scores.rank() == 4 && f_.heads.batch == scores[0]) return b_.reshape(x, Shape(dims));
+    // Batch and heads as one axis or as several: parted as the operands are.
+    std::copy(scores.begin(), scores.end() - 2, dims.begin());
+    return b_.reshape(b_.expand(x, Shape(dims)), {f_.heads.batch, f_.heads.heads, queries, f_.keys});
+  }
+
   ValueId replayed(const Unscaled& operand) {
     ValueId x = r_.at(operand.origin);
     for (std::size_t i = operand.moves.size(); i-- > 0;) {
@@ -279,23 +329,26 @@ class Writer {
   const Found& f_;
 };
 
-Result<bool> attention(Rewriter& r, const Match& m, const Node& node) {
-  auto f = find(r, m, node);
+Result<bool> rewrite(Rewriter& r, const Match& m, const Node& node, bool inference) {
+  const auto f = find(r, m, node, inference);
   if (!f) return false;
   std::vector<ValueId> leaves = {f->q.origin, f->k_shared.valid() ? f->k_shared : f->k.origin,
                                  f->v_shared.valid() ? f->v_shared : f->v};
   leaves.insert(leaves.end(), f->scores.masks.begin(), f->scores.masks.end());
+  if (f->scores.added.valid()) leaves.push_back(f->scores.added);
   if (!m.owns(f->root, leaves)) return false;
   GRAFT_TRY(Writer(r, m, *f).run());
   return true;
 }
 
-constexpr Rule kRules[] = {attention};
+Result<bool> for_training(Rewriter& r, const Match& m, const Node& node) { return rewrite(r, m, node, false); }
+Result<bool> for_inference(Rewriter& r, const Match& m, const Node& node) { return rewrite(r, m, node, true); }
 
 }  // namespace
 
-Result<PassGraph> canonicalise_attention(const PassGraph& graph, const PrepareOptions&) {
-  return apply_rules(graph, kRules);
+Result<PassGraph> canonicalise_attention(const PassGraph& graph, const PrepareOptions& options) {
+  const Rule rules[] = {options.inference ? for_inference : for_training};
+  return apply_rules(graph, rules);
 }
 
 }  // namespace graft::passes
