@@ -1,6 +1,7 @@
 #include "runtime/core/build.h"
 
 #include "runtime/core/op_def.h"
+#include "runtime/core/op_id.gen.h"
 
 namespace graft {
 
@@ -23,6 +24,22 @@ std::vector<ValueId> Builder::nodes(Op op, std::vector<ValueId> inputs, Attrs at
 ValueId Builder::node(Op op, std::vector<ValueId> inputs, Attrs attrs, std::string_view name) {
   const auto outputs = nodes(op, std::move(inputs), std::move(attrs), name);
   return outputs.empty() ? kNoValue : outputs[0];
+}
+
+ValueId Builder::add(ValueId a, ValueId b) { return node(Op::add, {a, b}); }
+ValueId Builder::sub(ValueId a, ValueId b) { return node(Op::sub, {a, b}); }
+ValueId Builder::mul(ValueId a, ValueId b) { return node(Op::mul, {a, b}); }
+ValueId Builder::div(ValueId a, ValueId b) { return node(Op::div, {a, b}); }
+ValueId Builder::neg(ValueId a) { return node(Op::neg, {a}); }
+
+ValueId Builder::affine(ValueId a, double alpha, double beta) {
+  return node(Op::affine, {a}, {{"alpha", alpha}, {"beta", beta}});
+}
+
+ValueId Builder::transpose(ValueId a, Ints perm) { return node(Op::transpose, {a}, {{"perm", std::move(perm)}}); }
+
+ValueId Builder::reduce_sum(ValueId a, Ints axes, bool keepdims) {
+  return node(Op::reduce_sum, {a}, {{"axes", std::move(axes)}, {"keepdims", std::int64_t{keepdims}}});
 }
 
 ValueId Builder::full(Shape shape, double value, DType dtype) {

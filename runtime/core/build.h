@@ -29,22 +29,18 @@ class Builder {
   ValueId node(Op op, std::vector<ValueId> inputs, Attrs attrs = {}, std::string_view name = {});
 
   // Shorthands for what gradients and losses are made of.
-  ValueId add(ValueId a, ValueId b) { return node(Op::add, {a, b}); }
-  ValueId sub(ValueId a, ValueId b) { return node(Op::sub, {a, b}); }
-  ValueId mul(ValueId a, ValueId b) { return node(Op::mul, {a, b}); }
-  ValueId div(ValueId a, ValueId b) { return node(Op::div, {a, b}); }
-  ValueId neg(ValueId a) { return node(Op::neg, {a}); }
+  ValueId add(ValueId a, ValueId b);
+  ValueId sub(ValueId a, ValueId b);
+  ValueId mul(ValueId a, ValueId b);
+  ValueId div(ValueId a, ValueId b);
+  ValueId neg(ValueId a);
   /// alpha * a + beta.
-  ValueId affine(ValueId a, double alpha, double beta) {
-    return node(Op::affine, {a}, {{"alpha", alpha}, {"beta", beta}});
-  }
+  ValueId affine(ValueId a, double alpha, double beta);
   ValueId scale(ValueId a, double alpha) { return affine(a, alpha, 0.0); }
   ValueId full(Shape shape, double value, DType dtype = DType::f32);
   ValueId reshape(ValueId a, Shape shape);  ///< nothing is added where the shape is already so
-  ValueId transpose(ValueId a, Ints perm) { return node(Op::transpose, {a}, {{"perm", std::move(perm)}}); }
-  ValueId reduce_sum(ValueId a, Ints axes, bool keepdims) {
-    return node(Op::reduce_sum, {a}, {{"axes", std::move(axes)}, {"keepdims", std::int64_t{keepdims}}});
-  }
+  ValueId transpose(ValueId a, Ints perm);
+  ValueId reduce_sum(ValueId a, Ints axes, bool keepdims);
   ValueId expand(ValueId a, Shape shape);  ///< broadcast to; nothing is added where the shape is already so
   /// Sums over the axes along which `shape` was broadcast to a's shape; the inverse of expand in gradients.
   ValueId sum_to(ValueId a, const Shape& shape);

@@ -17,10 +17,13 @@
 
 #include "runtime/core/attrs.h"
 #include "runtime/core/dtype.h"
-#include "runtime/core/op_id.gen.h"
 #include "runtime/core/shape.h"
 
 namespace graft {
+
+/// Generated from runtime/ops/ops.list. Whoever names an op includes runtime/core/op_id.gen.h, and nobody else: a new
+/// op compiles those files again.
+enum class Op : std::uint16_t;
 
 template <typename Tag>
 struct Id {

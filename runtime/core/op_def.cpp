@@ -1,5 +1,7 @@
 #include "runtime/core/op_def.h"
 
+#include "runtime/core/op_id.gen.h"
+
 namespace graft {
 
 const OpDef* find_op(std::string_view name, Op* op) {

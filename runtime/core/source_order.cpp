@@ -1,5 +1,7 @@
 #include "runtime/core/source_order.h"
 
+#include "runtime/core/op_id.gen.h"
+
 #include <cstring>
 
 namespace graft {

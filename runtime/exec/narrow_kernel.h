@@ -13,7 +13,7 @@
 
 #include "platform/base/status.h"
 #include "runtime/ops/emitter.h"
-#include "shaders/kernels.gen.h"
+#include "shaders/kernel_info.gen.h"
 
 namespace graft {
 

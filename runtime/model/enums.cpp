@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "runtime/core/op_def.h"
+#include "runtime/core/op_id.gen.h"
 
 namespace graft::model_format {
 namespace {

@@ -6,6 +6,7 @@
 #include "platform/base/status.h"
 #include "platform/gpu/quirks.h"
 #include "runtime/ops/matrix_tiles.h"
+#include "shaders/kernels.gen.h"
 
 namespace graft {
 namespace {

@@ -14,7 +14,7 @@
 
 #include "platform/base/status.h"
 #include "platform/gpu/gpu.h"
-#include "shaders/kernels.gen.h"
+#include "shaders/kernel_info.gen.h"
 
 namespace graft {
 

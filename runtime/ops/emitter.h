@@ -14,7 +14,7 @@
 #include "platform/gpu/gpu.h"
 #include "runtime/core/op_def.h"
 #include "runtime/ops/choice.h"
-#include "shaders/kernels.gen.h"
+#include "shaders/kernel_info.gen.h"
 
 namespace graft {
 

@@ -5,6 +5,7 @@
 #include "platform/base/checked.h"
 #include "platform/gpu/quirks.h"
 #include "runtime/ops/movement.h"
+#include "shaders/kernels.gen.h"
 #include "shaders/matmul/matmul_split_sum_push.h"
 
 namespace graft {

@@ -11,6 +11,7 @@
 #include "runtime/ops/emitter.h"
 #include "runtime/ops/matrix_tiles.h"
 #include "runtime/ops/parts.h"
+#include "shaders/kernels.gen.h"
 
 namespace graft {
 

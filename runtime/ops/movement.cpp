@@ -8,6 +8,7 @@
 #include "platform/base/checked.h"
 #include "shaders/common/fill_words_push.h"
 #include "shaders/common/strided_copy_push.h"
+#include "shaders/kernels.gen.h"
 
 namespace graft {
 namespace {

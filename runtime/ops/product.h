@@ -2,6 +2,7 @@
 #pragma once
 
 #include "runtime/ops/gemm.h"
+#include "shaders/kernels.gen.h"
 
 namespace graft {
 

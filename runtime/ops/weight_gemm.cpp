@@ -7,6 +7,7 @@
 #include "runtime/ops/gemm.h"
 #include "runtime/ops/parts.h"
 #include "runtime/ops/weight_skinny.h"
+#include "shaders/kernels.gen.h"
 #include "shaders/matmul/matmul_weight_push.h"
 
 namespace graft {

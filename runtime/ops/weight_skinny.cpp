@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "platform/base/checked.h"
+#include "shaders/kernels.gen.h"
 #include "shaders/matmul/matmul_skinny_weight_push.h"
 #include "shaders/matmul/quantize_rows_push.h"
 

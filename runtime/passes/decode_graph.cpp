@@ -1,4 +1,5 @@
 #include "runtime/passes/decode_graph.h"
+#include "runtime/core/op_id.gen.h"
 #include "runtime/passes/bind.h"
 
 #include "runtime/core/copy_graph.h"

@@ -11,6 +11,7 @@
 #include <map>
 
 #include "runtime/core/op_def.h"
+#include "runtime/core/op_id.gen.h"
 #include "runtime/passes/layout_rules.h"
 #include "runtime/passes/passes.h"
 

@@ -1,5 +1,7 @@
 #include "runtime/passes/layout_rules.h"
 
+#include "runtime/core/op_id.gen.h"
+
 #include <algorithm>
 #include <numeric>
 

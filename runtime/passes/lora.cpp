@@ -8,6 +8,7 @@
 
 #include "platform/base/hash.h"
 #include "platform/base/text.h"
+#include "runtime/core/op_id.gen.h"
 #include "runtime/core/philox.h"
 
 namespace graft::passes {

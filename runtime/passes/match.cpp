@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "runtime/core/op_def.h"
+#include "runtime/core/op_id.gen.h"
 
 namespace graft::passes {
 namespace {

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "runtime/core/op_def.h"
+#include "runtime/core/op_id.gen.h"
 #include "runtime/passes/passes.h"
 
 namespace graft::passes {

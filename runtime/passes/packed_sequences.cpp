@@ -2,6 +2,7 @@
 
 #include "runtime/core/build.h"
 #include "runtime/core/copy_graph.h"
+#include "runtime/core/op_id.gen.h"
 #include "runtime/passes/decode_graph.h"
 
 namespace graft::passes {

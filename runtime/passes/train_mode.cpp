@@ -4,6 +4,7 @@
 
 #include "platform/base/text.h"
 #include "runtime/core/op_def.h"
+#include "runtime/core/op_id.gen.h"
 
 namespace graft::passes {
 namespace {

@@ -11,6 +11,7 @@
 #include "shaders/chain/chain_push.h"
 #include "shaders/common/strided_push.h"
 #include "shaders/gated/gated_push.h"
+#include "shaders/kernels.gen.h"
 #include "shaders/unary/unary_fn.h"
 #include "shaders/unary/unary_push.h"
 

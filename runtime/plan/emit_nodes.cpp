@@ -2,6 +2,7 @@
 
 #include "platform/base/checked.h"
 #include "runtime/core/op_def.h"
+#include "runtime/core/op_id.gen.h"
 #include "runtime/ops/choice.h"
 #include "runtime/plan/draft.h"
 

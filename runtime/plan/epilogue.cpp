@@ -9,6 +9,7 @@
 #include "runtime/plan/chain.h"
 #include "shaders/chain/chain_fn.h"
 #include "shaders/conv/conv_push.h"
+#include "shaders/kernels.gen.h"
 #include "shaders/matmul/matmul_push.h"
 #include "shaders/matmul/matmul_split_sum_push.h"
 #include "shaders/norm/layer_norm_push.h"

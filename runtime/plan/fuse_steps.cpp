@@ -7,6 +7,7 @@
 #include "runtime/plan/draft.h"
 #include "shaders/binary/binary_fn.h"
 #include "shaders/chain/chain_fn.h"
+#include "shaders/kernels.gen.h"
 
 namespace graft {
 namespace {

@@ -6,6 +6,7 @@
 #include "platform/base/checked.h"
 #include "runtime/ops/choice.h"
 #include "runtime/plan/draft.h"
+#include "shaders/kernels.gen.h"
 
 namespace graft {
 namespace {

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "platform/base/checked.h"
+#include "runtime/core/op_id.gen.h"
 #include "runtime/ops/emitter.h"
 
 namespace graft {

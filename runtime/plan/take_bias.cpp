@@ -2,6 +2,7 @@
 
 #include "runtime/plan/chain.h"
 #include "shaders/conv/conv_push.h"
+#include "shaders/kernels.gen.h"
 #include "shaders/matmul/matmul_push.h"
 #include "shaders/matmul/matmul_split_sum_push.h"
 

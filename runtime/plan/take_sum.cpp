@@ -6,6 +6,7 @@
 #include "runtime/plan/chain.h"
 #include "shaders/binary/binary_fn.h"
 #include "shaders/chain/chain_fn.h"
+#include "shaders/kernels.gen.h"
 
 namespace graft {
 namespace {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "runtime/core/op_id.gen.h"
 #include "runtime/session/adapter.h"
 
 namespace graft {

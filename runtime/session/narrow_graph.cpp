@@ -2,6 +2,7 @@
 
 #include "platform/base/half.h"
 #include "runtime/core/op_def.h"
+#include "runtime/core/op_id.gen.h"
 #include "runtime/train/precision.h"
 
 namespace graft {

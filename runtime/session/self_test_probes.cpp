@@ -4,6 +4,7 @@
 #include <random>
 
 #include "runtime/core/op_def.h"
+#include "runtime/core/op_id.gen.h"
 #include "runtime/core/quantized.h"
 #include "runtime/session/narrow_graph.h"
 

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "platform/base/checked.h"
+#include "runtime/core/op_id.gen.h"
 #include "runtime/train/training_graph.h"
 
 namespace graft {

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "runtime/core/op_def.h"
+#include "runtime/core/op_id.gen.h"
 
 namespace graft::train {
 namespace {

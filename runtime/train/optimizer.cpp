@@ -5,6 +5,7 @@
 
 #include "platform/base/checked.h"
 #include "runtime/core/op_def.h"
+#include "runtime/core/op_id.gen.h"
 #include "shaders/adam8/codes.h"
 #include "shaders/loss_scale/loss_scale_state.h"
 

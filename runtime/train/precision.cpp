@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "runtime/core/op_def.h"
+#include "runtime/core/op_id.gen.h"
 #include "runtime/ops/choice.h"
 #include "runtime/plan/schedule.h"
 

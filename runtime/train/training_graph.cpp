@@ -1,4 +1,5 @@
 #include "runtime/train/training_graph.h"
+#include "runtime/core/op_id.gen.h"
 #include "runtime/passes/bind.h"
 
 #include <algorithm>

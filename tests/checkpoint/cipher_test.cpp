@@ -12,7 +12,7 @@
 #include "tests/support/store_script.h"
 #include "tests/support/test_cipher.h"
 
-namespace graft::test {
+namespace graft::test::cipher_test {
 namespace {
 
 using namespace checkpoint;
@@ -200,4 +200,4 @@ TEST_F(CheckpointCipher, EncryptedStoresOutliveFaultsAsOthersDo) {
 }
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::cipher_test

@@ -5,7 +5,7 @@
 
 #include <random>
 
-namespace graft::test {
+namespace graft::test::codec_test {
 namespace {
 
 using namespace checkpoint;
@@ -114,4 +114,4 @@ TEST(CheckpointCodec, DamagedArrangementsAreRefusedOrFillTheirBytes) {
 }
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::codec_test

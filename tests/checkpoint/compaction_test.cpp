@@ -9,7 +9,7 @@
 #include "tests/support/power_files.h"
 #include "tests/support/store_script.h"
 
-namespace graft::test {
+namespace graft::test::compaction_test {
 namespace {
 
 using namespace checkpoint;
@@ -216,4 +216,4 @@ TEST(CheckpointCompaction, AFullDiskIsNoReasonToFailAPruning) {
 }
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::compaction_test

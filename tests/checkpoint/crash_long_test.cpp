@@ -7,7 +7,7 @@
 #include "tests/support/store_faults.h"
 #include "tests/support/test_cipher.h"
 
-namespace graft::test {
+namespace graft::test::crash_long_test {
 namespace {
 
 using namespace checkpoint;
@@ -43,4 +43,4 @@ TEST(CheckpointCrashLong, AHundredThousandFaults) {
 }
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::crash_long_test

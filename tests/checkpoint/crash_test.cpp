@@ -5,7 +5,7 @@
 
 #include "tests/support/store_faults.h"
 
-namespace graft::test {
+namespace graft::test::crash_test {
 namespace {
 
 using namespace checkpoint;
@@ -54,4 +54,4 @@ TEST(CheckpointCrash, EveryFlippedBitIsDetectedOrHarmless) {
 }
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::crash_test

@@ -8,7 +8,7 @@
 #include "runtime/checkpoint/store.h"
 #include "tests/support/power_files.h"
 
-namespace graft::test {
+namespace graft::test::example_test {
 namespace {
 
 using namespace checkpoint;
@@ -102,4 +102,4 @@ TEST(CheckpointFormat, TheDocumentNamesTheLimitsOfTheCode) {
 }
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::example_test

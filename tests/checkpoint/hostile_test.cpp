@@ -11,7 +11,7 @@
 #include "tests/support/power_files.h"
 #include "tests/support/store_script.h"
 
-namespace graft::test {
+namespace graft::test::hostile_test {
 namespace {
 
 using namespace checkpoint;
@@ -309,4 +309,4 @@ TEST(CheckpointHostile, MutatedTablesWithRightChecksumsNeverGiveWrongBytes) {
 }
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::hostile_test

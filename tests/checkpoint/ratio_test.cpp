@@ -12,7 +12,7 @@
 #include "runtime/checkpoint/store.h"
 #include "tests/support/power_files.h"
 
-namespace graft::test {
+namespace graft::test::ratio_test {
 namespace {
 
 using namespace checkpoint;
@@ -122,4 +122,4 @@ TEST(CheckpointRatio, SnapshotsOfTrainingStateAreSmallerThanZstdMakesThem) {
 }
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::ratio_test

@@ -9,7 +9,7 @@
 #include "tests/support/store_script.h"
 #include "tests/support/temporary_folder.h"
 
-namespace graft::test {
+namespace graft::test::reader_test {
 namespace {
 
 using namespace checkpoint;
@@ -98,4 +98,4 @@ TEST(CheckpointReader, AgreesWithTheStoreOnEveryCodec) {
 }
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::reader_test

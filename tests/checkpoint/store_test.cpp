@@ -11,7 +11,7 @@
 #include "tests/support/store_script.h"
 #include "tests/support/temporary_folder.h"
 
-namespace graft::test {
+namespace graft::test::store_test {
 namespace {
 
 using namespace checkpoint;
@@ -388,4 +388,4 @@ TEST(CheckpointStore, DamagedChunksAreFoundAndSteppedBackFrom) {
 }
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::store_test

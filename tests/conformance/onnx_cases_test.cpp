@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <set>
 
+#include "runtime/core/op_id.gen.h"
 #include "runtime/passes/bind.h"
 #include "runtime/session/session.h"
 #include "tests/support/gpu_device.h"
@@ -16,7 +17,7 @@
 #include "tests/support/tar.h"
 #include "tools/convert/onnx/convert_onnx.h"
 
-namespace graft::test {
+namespace graft::test::onnx_cases_test {
 namespace {
 
 using convert::HostTensor;
@@ -257,4 +258,4 @@ TEST(OnnxConformance, Cases) {
 }
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::onnx_cases_test

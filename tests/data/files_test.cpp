@@ -16,7 +16,7 @@
 #include "tests/support/fault_files.h"
 #include "tests/support/temporary_folder.h"
 
-namespace graft::data {
+namespace graft::data::files_test {
 namespace {
 
 std::string idx(int type, const std::vector<std::uint32_t>& dims, const std::string& data) {
@@ -381,4 +381,4 @@ TEST(Mnist, LoadsWhereItIs) {
 }
 
 }  // namespace
-}  // namespace graft::data
+}  // namespace graft::data::files_test

@@ -14,7 +14,7 @@
 #include "runtime/data/random.h"
 #include "tests/support/heap_count.h"
 
-namespace graft::data {
+namespace graft::data::loader_test {
 namespace {
 
 std::vector<Field> number_field() { return {{"x", DType::i32, Shape{}, Role::feature}}; }
@@ -340,4 +340,4 @@ TEST(Sources, SlicesMapsAndRanges) {
 }
 
 }  // namespace
-}  // namespace graft::data
+}  // namespace graft::data::loader_test

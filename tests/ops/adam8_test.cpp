@@ -2,12 +2,13 @@
 #include <cmath>
 #include <random>
 
+#include "runtime/core/op_id.gen.h"
 #include "runtime/reference/interpreter.h"
 #include "shaders/adam8/codes.h"
 #include "tests/support/op_case.h"
 #include "tests/support/run_graph.h"
 
-namespace graft::test {
+namespace graft::test::adam8_test {
 namespace {
 
 TEST(Codes, StandForThemselves) {
@@ -137,4 +138,4 @@ TEST(Adam8, WantsStateOfTheRightSize) {
 }
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::adam8_test

@@ -4,12 +4,13 @@
 
 #include "runtime/autodiff/autodiff.h"
 #include "runtime/core/build.h"
+#include "runtime/core/op_id.gen.h"
 #include "runtime/data/random.h"
 #include "runtime/reference/device_run.h"
 #include "tests/support/gpu_device.h"
 #include "tests/support/op_case.h"
 
-namespace graft::test {
+namespace graft::test::attention_long_test {
 namespace {
 
 OpCase attend(std::string name, std::int64_t heads, std::int64_t tokens, Attrs attrs) {
@@ -146,4 +147,4 @@ TEST(AttentionOfFourThousandTokens, OfThreeDocumentsDoesToo) {
 }
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::attention_long_test

@@ -1,8 +1,9 @@
 #include <limits>
 
+#include "runtime/core/op_id.gen.h"
 #include "tests/support/op_case.h"
 
-namespace graft::test {
+namespace graft::test::binary_test {
 namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
@@ -152,4 +153,4 @@ TEST(BinaryErrors, ShapesAndTypes) {
 }
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::binary_test

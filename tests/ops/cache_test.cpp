@@ -1,6 +1,7 @@
+#include "runtime/core/op_id.gen.h"
 #include "tests/support/op_case.h"
 
-namespace graft::test {
+namespace graft::test::cache_test {
 namespace {
 
 OpCase append(std::vector<std::int64_t> cache, std::vector<std::int64_t> x, std::uint32_t position) {
@@ -47,4 +48,4 @@ TEST(CacheErrors, ShapesMustAgree) {
 }
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::cache_test

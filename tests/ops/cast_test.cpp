@@ -1,8 +1,9 @@
 #include <limits>
 
+#include "runtime/core/op_id.gen.h"
 #include "tests/support/op_case.h"
 
-namespace graft::test {
+namespace graft::test::cast_test {
 namespace {
 
 OpCase cast(DType from, DType to, std::vector<std::int64_t> dims = {3, 43}) {
@@ -55,4 +56,4 @@ TEST(CastErrors, UnknownTypes) {
 }
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::cast_test

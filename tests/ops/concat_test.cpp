@@ -1,6 +1,7 @@
+#include "runtime/core/op_id.gen.h"
 #include "tests/support/op_case.h"
 
-namespace graft::test {
+namespace graft::test::concat_test {
 namespace {
 
 using Dims = std::vector<std::int64_t>;
@@ -68,4 +69,4 @@ TEST(ConcatInfer, SeesOverflow) {
 }
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::concat_test

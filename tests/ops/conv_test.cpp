@@ -1,8 +1,10 @@
+#include "runtime/core/op_id.gen.h"
 #include "runtime/ops/choice.h"
+#include "shaders/kernels.gen.h"
 #include "tests/support/op_case.h"
 #include "tests/support/run_graph.h"
 
-namespace graft::test {
+namespace graft::test::conv_test {
 namespace {
 
 constexpr const char* kSums =
@@ -254,4 +256,4 @@ TEST(ConvInfer, TakesASymbolicBatch) {
 }
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::conv_test

@@ -1,8 +1,9 @@
 #include <limits>
 
+#include "runtime/core/op_id.gen.h"
 #include "tests/support/op_case.h"
 
-namespace graft::test {
+namespace graft::test::cross_entropy_test {
 namespace {
 
 using Dims = std::vector<std::int64_t>;
@@ -87,4 +88,4 @@ TEST(CrossEntropyErrors, ShapesTypesAndAttributes) {
 }
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::cross_entropy_test

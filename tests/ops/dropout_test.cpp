@@ -1,9 +1,10 @@
 #include <cmath>
 
+#include "runtime/core/op_id.gen.h"
 #include "runtime/core/philox.h"
 #include "tests/support/op_case.h"
 
-namespace graft::test {
+namespace graft::test::dropout_test {
 namespace {
 
 OpCase dropout(double p, std::int64_t training = 1, std::vector<std::int64_t> dims = {3, 347}) {
@@ -80,4 +81,4 @@ TEST(DropoutMasks, AreIndependent) {
 }
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::dropout_test

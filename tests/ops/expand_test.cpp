@@ -1,6 +1,7 @@
+#include "runtime/core/op_id.gen.h"
 #include "tests/support/op_case.h"
 
-namespace graft::test {
+namespace graft::test::expand_test {
 namespace {
 
 std::vector<OpCase> cases() {
@@ -49,4 +50,4 @@ TEST(ExpandInfer, TakesSymbols) {
 }
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::expand_test

@@ -1,6 +1,7 @@
+#include "runtime/core/op_id.gen.h"
 #include "tests/support/op_case.h"
 
-namespace graft::test {
+namespace graft::test::fill_test {
 namespace {
 
 OpCase full(Shape shape, double value, DType dtype) {
@@ -47,4 +48,4 @@ TEST(FillErrors, ValuesAndFields) {
 }
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::fill_test

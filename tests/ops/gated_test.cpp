@@ -1,8 +1,9 @@
 #include <gtest/gtest.h>
 
+#include "runtime/core/op_id.gen.h"
 #include "tests/support/op_case.h"
 
-namespace graft::test {
+namespace graft::test::gated_test {
 namespace {
 
 OpCase one(const std::string& activation, std::vector<std::int64_t> dims, double reach) {
@@ -34,4 +35,4 @@ TEST(GatedInfer, RefusesWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::gated_test

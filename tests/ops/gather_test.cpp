@@ -1,7 +1,8 @@
+#include "runtime/core/op_id.gen.h"
 #include "tests/support/op_case.h"
 #include "tests/support/run_graph.h"
 
-namespace graft::test {
+namespace graft::test::gather_test {
 namespace {
 
 using Dims = std::vector<std::int64_t>;
@@ -132,4 +133,4 @@ TEST(GatherInfer, TakesSymbols) {
 }
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::gather_test

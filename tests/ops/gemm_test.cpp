@@ -1,14 +1,16 @@
 // The GEMM tiles that other devices would choose: shared memory instead of shuffles, the tiles of GPUs, their splits.
 #include "runtime/ops/gemm.h"
+#include "runtime/core/op_id.gen.h"
 
 #include <array>
 
 #include "platform/gpu/presets.h"
 #include "runtime/ops/parts.h"
+#include "shaders/kernels.gen.h"
 #include "tests/support/op_case.h"
 #include "tests/support/run_graph.h"
 
-namespace graft::test {
+namespace graft::test::gemm_test {
 namespace {
 
 void like_a_gpu(gpu::Caps& caps) { caps.type = gpu::DeviceType::discrete; }
@@ -242,4 +244,4 @@ TEST(GemmFields, RefuseWhatDoesNotFitThirtyTwoBits) {
 }
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::gemm_test

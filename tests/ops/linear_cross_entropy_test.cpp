@@ -1,8 +1,9 @@
 #include <gtest/gtest.h>
 
+#include "runtime/core/op_id.gen.h"
 #include "tests/support/op_case.h"
 
-namespace graft::test {
+namespace graft::test::linear_cross_entropy_test {
 namespace {
 
 using Dims = std::vector<std::int64_t>;
@@ -98,4 +99,4 @@ TEST(LinearCrossEntropyInfer, RefusesWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::linear_cross_entropy_test

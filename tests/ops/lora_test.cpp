@@ -1,8 +1,9 @@
 #include <gtest/gtest.h>
 
+#include "runtime/core/op_id.gen.h"
 #include "tests/support/op_case.h"
 
-namespace graft::test {
+namespace graft::test::lora_test {
 namespace {
 
 using Dims = std::vector<std::int64_t>;
@@ -40,4 +41,4 @@ TEST(LoraInfer, RefusesWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::lora_test

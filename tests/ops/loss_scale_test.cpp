@@ -1,8 +1,9 @@
 #include <limits>
 
+#include "runtime/core/op_id.gen.h"
 #include "tests/support/op_case.h"
 
-namespace graft::test {
+namespace graft::test::loss_scale_test {
 namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
@@ -73,4 +74,4 @@ TEST(LossScaleErrors, Are) {
 }
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::loss_scale_test

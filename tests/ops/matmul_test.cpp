@@ -1,6 +1,7 @@
+#include "runtime/core/op_id.gen.h"
 #include "tests/support/op_case.h"
 
-namespace graft::test {
+namespace graft::test::matmul_test {
 namespace {
 
 constexpr const char* kSums =
@@ -146,4 +147,4 @@ TEST(MatmulInfer, TakesSymbols) {
 }
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::matmul_test

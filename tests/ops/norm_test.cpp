@@ -1,8 +1,9 @@
 #include <cmath>
 
+#include "runtime/core/op_id.gen.h"
 #include "tests/support/op_case.h"
 
-namespace graft::test {
+namespace graft::test::norm_test {
 namespace {
 
 constexpr const char* kReason = "sums of a few thousand numbers in f32, and inversesqrt with 2 units in the last place";
@@ -187,4 +188,4 @@ TEST(NormInfer, TakesSymbols) {
 }
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::norm_test

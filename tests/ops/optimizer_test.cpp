@@ -1,10 +1,11 @@
 #include <cmath>
 #include <random>
 
+#include "runtime/core/op_id.gen.h"
 #include "tests/support/op_case.h"
 #include "tests/support/run_graph.h"
 
-namespace graft::test {
+namespace graft::test::optimizer_test {
 namespace {
 
 constexpr const char* kFewRoundings = "a few roundings of f32 (6e-8 each) per element";
@@ -331,4 +332,4 @@ TEST(OptimizerSteps, MatchPyTorch) {
 }
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::optimizer_test

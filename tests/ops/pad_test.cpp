@@ -1,9 +1,10 @@
 #include <cmath>
 #include <limits>
 
+#include "runtime/core/op_id.gen.h"
 #include "tests/support/op_case.h"
 
-namespace graft::test {
+namespace graft::test::pad_test {
 namespace {
 
 using Dims = std::vector<std::int64_t>;
@@ -85,4 +86,4 @@ TEST(PadInfer, LeavesSymbolsUntouched) {
 }
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::pad_test

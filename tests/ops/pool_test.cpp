@@ -1,8 +1,9 @@
 #include <limits>
 
+#include "runtime/core/op_id.gen.h"
 #include "tests/support/op_case.h"
 
-namespace graft::test {
+namespace graft::test::pool_test {
 namespace {
 
 using Dims = std::vector<std::int64_t>;
@@ -134,4 +135,4 @@ TEST(PoolInfer, RefusesWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::pool_test

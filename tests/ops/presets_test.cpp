@@ -4,10 +4,11 @@
 
 #include <algorithm>
 
+#include "runtime/core/op_id.gen.h"
 #include "tests/support/op_case.h"
 #include "tests/support/run_graph.h"
 
-namespace graft::test {
+namespace graft::test::presets_test {
 namespace {
 
 OpCase make(std::string name, Op op, std::vector<std::vector<std::int64_t>> inputs, Attrs attrs = {}) {
@@ -76,4 +77,4 @@ TEST(PresetNames, AreToldWhereThereIsNone) {
 }
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::presets_test

@@ -1,8 +1,9 @@
 #include <limits>
 
+#include "runtime/core/op_id.gen.h"
 #include "tests/support/op_case.h"
 
-namespace graft::test {
+namespace graft::test::reduce_test {
 namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
@@ -133,4 +134,4 @@ TEST(ReduceErrors, AxesAndTypes) {
 }
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::reduce_test

@@ -1,6 +1,7 @@
+#include "runtime/core/op_id.gen.h"
 #include "tests/support/op_case.h"
 
-namespace graft::test {
+namespace graft::test::reshape_test {
 namespace {
 
 constexpr const char* kExact = "elements are moved, not computed";
@@ -54,4 +55,4 @@ TEST(ReshapeInfer, MovesSymbols) {
 }
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::reshape_test

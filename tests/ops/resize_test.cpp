@@ -1,8 +1,9 @@
 #include <cmath>
 
+#include "runtime/core/op_id.gen.h"
 #include "tests/support/op_case.h"
 
-namespace graft::test {
+namespace graft::test::resize_test {
 namespace {
 
 using Dims = std::vector<std::int64_t>;
@@ -92,4 +93,4 @@ TEST(ResizeInfer, TakesASymbolicBatch) {
 }
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::resize_test

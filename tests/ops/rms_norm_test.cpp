@@ -1,8 +1,9 @@
 #include <cmath>
 
+#include "runtime/core/op_id.gen.h"
 #include "tests/support/op_case.h"
 
-namespace graft::test {
+namespace graft::test::rms_norm_test {
 namespace {
 
 using Dims = std::vector<std::int64_t>;
@@ -71,4 +72,4 @@ TEST(RmsNormInfer, RefusesWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::rms_norm_test

@@ -1,6 +1,7 @@
+#include "runtime/core/op_id.gen.h"
 #include "tests/support/op_case.h"
 
-namespace graft::test {
+namespace graft::test::rope_test {
 namespace {
 
 using Dims = std::vector<std::int64_t>;
@@ -64,4 +65,4 @@ TEST(RopeInfer, RefusesWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::rope_test

@@ -1,10 +1,11 @@
 // Products whose f32 operands may be rounded: integer dot products on a device that has them, taken for a GPU. What
 // matrix units do is tested by GRAFT_TEST_CAPS=rounded on a device that has them, with all tests of ops.
 #include "platform/gpu/presets.h"
+#include "runtime/core/op_id.gen.h"
 #include "tests/support/op_case.h"
 #include "tests/support/run_graph.h"
 
-namespace graft::test {
+namespace graft::test::rounded_test {
 namespace {
 
 void as_rounding_gpu(gpu::Caps& caps) {
@@ -51,4 +52,4 @@ TEST_P(Rounded, IntegerDotsMatchTheReferenceAsFarAsRoundingLets) {
 INSTANTIATE_TEST_SUITE_P(, Rounded, testing::ValuesIn(cases()), op_case_name);
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::rounded_test

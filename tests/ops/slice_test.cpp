@@ -1,8 +1,9 @@
 #include <limits>
 
+#include "runtime/core/op_id.gen.h"
 #include "tests/support/op_case.h"
 
-namespace graft::test {
+namespace graft::test::slice_test {
 namespace {
 
 constexpr std::int64_t kToEnd = std::numeric_limits<std::int32_t>::max();
@@ -87,4 +88,4 @@ TEST(SliceInfer, LeavesSymbolsUntouched) {
 }
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::slice_test

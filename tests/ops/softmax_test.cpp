@@ -1,8 +1,9 @@
 #include <limits>
 
+#include "runtime/core/op_id.gen.h"
 #include "tests/support/op_case.h"
 
-namespace graft::test {
+namespace graft::test::softmax_test {
 namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
@@ -67,4 +68,4 @@ TEST(SoftmaxErrors, AxisAndType) {
 }
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::softmax_test

@@ -1,6 +1,7 @@
+#include "runtime/core/op_id.gen.h"
 #include "tests/support/op_case.h"
 
-namespace graft::test {
+namespace graft::test::transpose_test {
 namespace {
 
 constexpr const char* kExact = "elements are moved, not computed";
@@ -57,4 +58,4 @@ TEST(TransposeInfer, MovesSymbols) {
 }
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::transpose_test

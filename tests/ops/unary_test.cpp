@@ -1,10 +1,11 @@
 #include <cmath>
 #include <limits>
 
+#include "runtime/core/op_id.gen.h"
 #include "tests/support/op_case.h"
 #include "tests/support/run_graph.h"
 
-namespace graft::test {
+namespace graft::test::unary_test {
 namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
@@ -234,4 +235,4 @@ TEST(UnaryErrors, WrongTypesAndAttributes) {
 }
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::unary_test

@@ -1,8 +1,9 @@
 #include <limits>
 
+#include "runtime/core/op_id.gen.h"
 #include "tests/support/op_case.h"
 
-namespace graft::test {
+namespace graft::test::where_test {
 namespace {
 
 using Dims = std::vector<std::int64_t>;
@@ -51,4 +52,4 @@ TEST(WhereErrors, Types) {
 }
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::where_test

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstring>
 
+#include "runtime/core/op_id.gen.h"
 #include "runtime/model/format.h"
 #include "tests/support/fault_files.h"
 

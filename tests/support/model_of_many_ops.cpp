@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/core/op_def.h"
+#include "runtime/core/op_id.gen.h"
 #include "tests/support/model_example.h"
 
 namespace graft::test {

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "runtime/autodiff/autodiff.h"
+#include "runtime/core/op_id.gen.h"
 
 namespace graft::test {
 

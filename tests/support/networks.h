@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/core/op_id.gen.h"
 #include "tests/support/plan_checks.h"
 
 namespace graft::test {

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "platform/base/half.h"
+#include "runtime/core/op_id.gen.h"
 #include "runtime/core/quantized.h"
 #include "runtime/reference/device_run.h"
 #include "runtime/reference/probe.h"

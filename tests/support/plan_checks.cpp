@@ -5,7 +5,7 @@
 namespace graft::test {
 namespace {
 
-void put(std::ostream& out, const Step& step) {
+void write_text(std::ostream& out, const Step& step) {
   out << "step " << static_cast<int>(step.kind) << (step.barrier_before ? " barrier" : "") << " node " << step.node
       << " kernel " << step.kernel << " groups " << step.groups[0] << ',' << step.groups[1] << ',' << step.groups[2]
       << " flops " << step.flops << " bytes " << step.bytes << " push";
@@ -20,7 +20,7 @@ void put(std::ostream& out, const Step& step) {
   out << ' ' << step.merged << '\n';
 }
 
-void put(std::ostream& out, const PlanPort& port) {
+void write_text(std::ostream& out, const PlanPort& port) {
   out << "port " << port.name << ' ' << port.value << ' ' << dtype_name(port.dtype) << port.shape.text() << ' '
       << port.bytes << " @" << port.staging_offset << ' ' << port.used << '\n';
 }
@@ -34,7 +34,7 @@ std::string plan_text(const Plan& plan) {
         << n.steps << " flops " << n.flops << " bytes " << n.bytes << " scratch " << n.scratch_bytes << " of "
         << n.whole_scratch_bytes << " live " << n.live_bytes << '\n';
   }
-  for (const Step& step : plan.steps) put(out, step);
+  for (const Step& step : plan.steps) write_text(out, step);
   for (const PlanKernel& k : plan.kernels) {
     out << "kernel " << shaders::kernel_info(k.id).name << ' ' << k.bindings << ' ' << k.push_bytes;
     for (const std::uint32_t word : k.specialization) out << ' ' << word;
@@ -46,8 +46,8 @@ std::string plan_text(const Plan& plan) {
         << space_name(v.space) << ' ' << v.offset << '+' << v.bytes << " [" << v.first << ", " << v.last << "] root "
         << v.root << " storage " << v.storage << ' ' << v.empty << '\n';
   }
-  for (const PlanPort& port : plan.inputs) put(out, port);
-  for (const PlanPort& port : plan.outputs) put(out, port);
+  for (const PlanPort& port : plan.inputs) write_text(out, port);
+  for (const PlanPort& port : plan.outputs) write_text(out, port);
   for (const SavedValue& s : plan.saved) {
     out << "saved " << s.value << ' ' << s.name << ' ' << s.bytes << ' ' << s.producer;
     for (const std::string& reader : s.readers) out << ' ' << reader;

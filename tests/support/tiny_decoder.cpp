@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "platform/base/text.h"
+#include "runtime/core/op_id.gen.h"
 #include "runtime/core/quantized.h"
 
 namespace graft::test {

@@ -1,5 +1,7 @@
 #include "tests/support/tiny_training.h"
 
+#include "runtime/core/op_id.gen.h"
+
 #include <cstring>
 
 namespace graft::test {

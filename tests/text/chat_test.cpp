@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace graft::text {
+namespace graft::text::chat_test {
 namespace {
 
 std::string rendered(std::string_view format, const std::vector<ChatMessage>& messages, bool ask) {
@@ -93,4 +93,4 @@ TEST(Chat, MessagesForgeNoSpecialToken) {
 }
 
 }  // namespace
-}  // namespace graft::text
+}  // namespace graft::text::chat_test

@@ -10,7 +10,7 @@
 #include "tests/support/tar.h"
 #include "tools/convert/tokenizer/tokenizer_load.h"
 
-namespace graft::text {
+namespace graft::text::loaders_test {
 namespace {
 
 using Ids = std::vector<TokenId>;
@@ -247,4 +247,4 @@ TEST(DamagedTokenizers, Json) {
 }
 
 }  // namespace
-}  // namespace graft::text
+}  // namespace graft::text::loaders_test

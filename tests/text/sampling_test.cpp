@@ -5,7 +5,7 @@
 #include <cmath>
 #include <map>
 
-namespace graft::text {
+namespace graft::text::sampling_test {
 namespace {
 
 const std::vector<float> kLogits = {std::log(0.4f), std::log(0.1f), std::log(0.3f), std::log(0.2f)};
@@ -102,4 +102,4 @@ TEST(StopFinder, HoldsBackWhatMayBecomeAStopString) {
 }
 
 }  // namespace
-}  // namespace graft::text
+}  // namespace graft::text::sampling_test

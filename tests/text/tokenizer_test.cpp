@@ -8,7 +8,7 @@
 #include "runtime/text/unicode.h"
 #include "runtime/text/vocabulary_bytes.h"
 
-namespace graft::text {
+namespace graft::text::tokenizer_test {
 namespace {
 
 using Ids = std::vector<TokenId>;
@@ -248,4 +248,4 @@ TEST(Unicode, InvalidBytesStandAlone) {
 }
 
 }  // namespace
-}  // namespace graft::text
+}  // namespace graft::text::tokenizer_test

@@ -10,7 +10,7 @@
 #include "tools/convert/tokenizer/tokenizer_load.h"
 #include "tools/convert/tokenizer/tokenizer_write.h"
 
-namespace graft::text {
+namespace graft::text::vectors_test {
 namespace {
 
 constexpr std::uint64_t kFileLimit = 64 << 20;
@@ -132,4 +132,4 @@ TEST(TokenizerVectors, Qwen2) {
 }
 
 }  // namespace
-}  // namespace graft::text
+}  // namespace graft::text::vectors_test

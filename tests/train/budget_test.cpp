@@ -2,12 +2,13 @@
 // A budget becomes a plan: what was chosen is said, fits to the byte, and trains to the same bits.
 #include <gtest/gtest.h>
 
+#include "runtime/core/op_id.gen.h"
 #include "runtime/plan/hazards.h"
 #include "tests/support/edited_device.h"
 #include "tests/support/heap_count.h"
 #include "tests/support/trainer_fixture.h"
 
-namespace graft::train {
+namespace graft::train::budget_test {
 namespace {
 
 using test::Contents;
@@ -249,4 +250,4 @@ TEST_F(Budget, SaysWhatItChoseInItsOrderOfPreference) {
 }
 
 }  // namespace
-}  // namespace graft::train
+}  // namespace graft::train::budget_test

@@ -6,7 +6,7 @@
 #include "tests/support/fault_files.h"
 #include "tests/support/kept_run.h"
 
-namespace graft::test {
+namespace graft::test::checkpoint_faults_test {
 namespace {
 
 constexpr std::uint64_t kSteps = 6;
@@ -95,4 +95,4 @@ TEST_F(CheckpointFaults, TwoProcessesCannotWriteOneStore) {
 }
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::checkpoint_faults_test

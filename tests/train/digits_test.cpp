@@ -9,7 +9,7 @@
 #include "tests/support/gpu_device.h"
 #include "tests/support/tiny_training.h"
 
-namespace graft::train {
+namespace graft::train::digits_test {
 namespace {
 
 TEST(Digits, AConvolutionalNetworkLearnsThem) {
@@ -45,4 +45,4 @@ TEST(Digits, AConvolutionalNetworkLearnsThem) {
 }
 
 }  // namespace
-}  // namespace graft::train
+}  // namespace graft::train::digits_test

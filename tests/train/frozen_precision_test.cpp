@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "runtime/core/op_id.gen.h"
 #include "runtime/session/adapter.h"
 #include "runtime/session/generator.h"
 #include "runtime/session/session.h"
@@ -13,7 +14,7 @@
 #include "tests/support/tiny_decoder.h"
 #include "tests/support/trainer_fixture.h"
 
-namespace graft::train {
+namespace graft::train::frozen_precision_test {
 namespace {
 
 using namespace test;
@@ -235,4 +236,4 @@ TEST(NarrowWeights, AreFactorsOfProductsAndTables) {
 }
 
 }  // namespace
-}  // namespace graft::train
+}  // namespace graft::train::frozen_precision_test

@@ -16,7 +16,7 @@
 #include "tests/support/tiny_decoder.h"
 #include "tests/support/trainer_fixture.h"
 
-namespace graft::train {
+namespace graft::train::language_model_test {
 namespace {
 
 using namespace test;
@@ -330,4 +330,4 @@ TEST_F(LanguageModel, FrozenWeightsThatAreAskedForAreRefused) {
 }
 
 }  // namespace
-}  // namespace graft::train
+}  // namespace graft::train::language_model_test

@@ -7,7 +7,7 @@
 #include "tests/support/edited_device.h"
 #include "tests/support/trainer_fixture.h"
 
-namespace graft::train {
+namespace graft::train::matmul_precision_test {
 namespace {
 
 using namespace test;
@@ -79,4 +79,4 @@ TEST_F(MatmulPrecision, WhatIsKeptAsF16IsMultipliedThereAsItIs) {
 }
 
 }  // namespace
-}  // namespace graft::train
+}  // namespace graft::train::matmul_precision_test

@@ -7,7 +7,7 @@
 #include "runtime/plan/hazards.h"
 #include "tests/support/trainer_fixture.h"
 
-namespace graft::train {
+namespace graft::train::merge_test {
 namespace {
 
 using test::Contents;
@@ -120,4 +120,4 @@ INSTANTIATE_TEST_SUITE_P(Optimizers, MergeTest, testing::ValuesIn(kCases),
                          [](const auto& param) { return std::string(param.param.name); });
 
 }  // namespace
-}  // namespace graft::train
+}  // namespace graft::train::merge_test

@@ -11,7 +11,7 @@
 #include "tests/support/gpu_device.h"
 #include "tests/support/tiny_training.h"
 
-namespace graft::train {
+namespace graft::train::mnist_test {
 namespace {
 
 TEST(Mnist, OneEpochIsEnough) {
@@ -47,4 +47,4 @@ TEST(Mnist, OneEpochIsEnough) {
 }
 
 }  // namespace
-}  // namespace graft::train
+}  // namespace graft::train::mnist_test

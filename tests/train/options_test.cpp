@@ -7,7 +7,7 @@
 #include "runtime/train/optimizer.h"
 #include "runtime/train/training_plan.h"
 
-namespace graft::train {
+namespace graft::train::options_test {
 namespace {
 
 TEST(Schedule, Constant) {
@@ -135,4 +135,4 @@ TEST(Options, Names) {
 }
 
 }  // namespace
-}  // namespace graft::train
+}  // namespace graft::train::options_test

@@ -7,7 +7,7 @@
 #include "runtime/train/optimizer.h"
 #include "tests/support/kept_run.h"
 
-namespace graft::train {
+namespace graft::train::precision_test {
 namespace {
 
 using namespace test;
@@ -313,4 +313,4 @@ TEST_F(Precision, SaysWhatItDoesNotKnow) {
 }
 
 }  // namespace
-}  // namespace graft::train
+}  // namespace graft::train::precision_test

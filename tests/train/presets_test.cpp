@@ -11,7 +11,7 @@
 #include "tests/support/tiny_decoder.h"
 #include "tests/support/trainer_fixture.h"
 
-namespace graft::train {
+namespace graft::train::presets_test {
 namespace {
 
 using namespace test;
@@ -111,4 +111,4 @@ TEST_F(RealGpus, TrainWithFourStorageBuffersToTheSameBits) {
 }
 
 }  // namespace
-}  // namespace graft::train
+}  // namespace graft::train::presets_test

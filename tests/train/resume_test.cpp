@@ -3,7 +3,7 @@
 // accumulation, with dropout, batch norm, shuffling, a schedule and AdamW.
 #include "tests/support/kept_run.h"
 
-namespace graft::test {
+namespace graft::test::resume_test {
 namespace {
 
 constexpr std::uint64_t kSteps = 11;
@@ -218,4 +218,4 @@ TEST_F(Resume, AWarmStartTakesTheWeightsAlone) {
 }
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::resume_test

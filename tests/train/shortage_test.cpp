@@ -7,7 +7,7 @@
 #include "tests/support/edited_device.h"
 #include "tests/support/trainer_fixture.h"
 
-namespace graft::train {
+namespace graft::train::shortage_test {
 namespace {
 
 using namespace test;
@@ -266,4 +266,4 @@ TEST_F(Shortage, EveryVulkanCallOfAStepMayRunOutOfMemory) {
 }
 
 }  // namespace
-}  // namespace graft::train
+}  // namespace graft::train::shortage_test

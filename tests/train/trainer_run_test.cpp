@@ -9,7 +9,7 @@
 #include "tests/support/heap_count.h"
 #include "tests/support/trainer_fixture.h"
 
-namespace graft::train {
+namespace graft::train::trainer_run_test {
 namespace {
 
 using test::Contents;
@@ -283,4 +283,4 @@ TEST_F(TrainerTest, SaysWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace graft::train
+}  // namespace graft::train::trainer_run_test

@@ -1,6 +1,7 @@
 // ctest: slow (dozens of small trainers; a software driver compiles their kernels)
 // The whole step on a device: gradients, accumulation, clipping, freezing, optimizers.
 #include "runtime/train/trainer.h"
+#include "runtime/core/op_id.gen.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +9,7 @@
 
 #include "tests/support/trainer_fixture.h"
 
-namespace graft::train {
+namespace graft::train::trainer_test {
 namespace {
 
 using test::Contents;
@@ -245,4 +246,4 @@ TEST_F(TrainerTest, OptimizersFollowTheirFormulas) {
   }
 }
 }  // namespace
-}  // namespace graft::train
+}  // namespace graft::train::trainer_test

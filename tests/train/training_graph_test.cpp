@@ -1,5 +1,6 @@
 // The graphs of training: what they hold, and what is said where none can be built. No device.
 #include "runtime/train/training_graph.h"
+#include "runtime/core/op_id.gen.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +12,7 @@
 #include "runtime/train/training_plan.h"
 #include "tests/support/tiny_training.h"
 
-namespace graft::train {
+namespace graft::train::training_graph_test {
 namespace {
 
 using test::tiny_cnn;
@@ -222,4 +223,4 @@ TEST(TrainingPlan, ABudgetBecomesAMicroBatch) {
 }
 
 }  // namespace
-}  // namespace graft::train
+}  // namespace graft::train::training_graph_test

@@ -5,7 +5,7 @@
 #include "tests/support/edited_device.h"
 #include "tests/support/trainer_fixture.h"
 
-namespace graft::train {
+namespace graft::train::trim_test {
 namespace {
 
 using namespace test;
@@ -242,4 +242,4 @@ TEST_F(Trim, AnyFailureOnTheWayLeavesATrainerThatCanGoOn) {
 }
 
 }  // namespace
-}  // namespace graft::train
+}  // namespace graft::train::trim_test

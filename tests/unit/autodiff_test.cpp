@@ -4,9 +4,10 @@
 #include <gtest/gtest.h>
 
 #include "runtime/core/build.h"
+#include "runtime/core/op_id.gen.h"
 #include "runtime/reference/interpreter.h"
 
-namespace graft {
+namespace graft::autodiff_test {
 namespace {
 
 class AutodiffTest : public testing::Test {
@@ -116,4 +117,4 @@ TEST_F(AutodiffTest, SaysWhyThereIsNone) {
 }
 
 }  // namespace
-}  // namespace graft
+}  // namespace graft::autodiff_test

@@ -1,7 +1,7 @@
 // The C ABI: low-rank adapters, put on, trained, saved, swapped and taken off.
 #include "tests/support/c_api.h"
 
-namespace graft::test {
+namespace graft::test::c_api_adapters_test {
 namespace {
 
 TEST_F(CApi, AdaptersAreTrainedSavedSwappedAndTakenOff) {
@@ -109,4 +109,4 @@ TEST_F(CApi, ALiveSessionTakesOtherAdapters) {
 }
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::c_api_adapters_test

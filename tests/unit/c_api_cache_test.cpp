@@ -6,7 +6,7 @@
 
 #include "tests/support/c_api.h"
 
-namespace graft::test {
+namespace graft::test::c_api_cache_test {
 namespace {
 
 TEST_F(CApi, ACacheFolderKeepsVerdictsAndPipelines) {
@@ -46,4 +46,4 @@ TEST_F(CApi, ACacheFolderThatCannotBeUsedDoesNoHarm) {
 }
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::c_api_cache_test

@@ -3,7 +3,7 @@
 #include "tests/support/heap_count.h"
 #include "tests/support/test_cipher.h"
 
-namespace graft::test {
+namespace graft::test::c_api_checkpoint_test {
 namespace {
 
 class CCheckpoint : public CApi {
@@ -128,4 +128,4 @@ TEST_F(CCheckpoint, EverythingInTheFolderGoesThroughTheAppsCipher) {
 }
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::c_api_checkpoint_test

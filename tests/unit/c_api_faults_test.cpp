@@ -17,7 +17,7 @@
 #include "tests/support/fault_files.h"
 #include "tests/support/heap_faults.h"
 
-namespace graft::test {
+namespace graft::test::c_api_faults_test {
 namespace {
 
 std::string contents(const std::string& path) {
@@ -452,4 +452,4 @@ TEST(CApiFaults, EveryFileCallCanFail) {
 }
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::c_api_faults_test

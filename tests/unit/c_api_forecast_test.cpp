@@ -1,7 +1,8 @@
 // The C ABI's forecast: what a trainer takes is known without making it, and without a device.
+#include "runtime/core/op_id.gen.h"
 #include "tests/support/c_api.h"
 
-namespace graft::test {
+namespace graft::test::c_api_forecast_test {
 namespace {
 
 TEST_F(CApi, AForecastIsWhatTheTrainerTakes) {
@@ -66,4 +67,4 @@ TEST(CApiForecast, NeedsNoDevice) {
 }
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::c_api_forecast_test

@@ -6,7 +6,7 @@
 #include "tests/support/c_api.h"
 #include "tests/support/letter_model.h"
 
-namespace graft::test {
+namespace graft::test::c_api_generator_test {
 namespace {
 
 class CGenerator : public testing::Test {
@@ -211,4 +211,4 @@ TEST_F(CGenerator, SeveralTextsInASampleTrainAsOneEach) {
 }
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::c_api_generator_test

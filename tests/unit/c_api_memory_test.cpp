@@ -3,7 +3,7 @@
 
 #include "tests/support/c_api.h"
 
-namespace graft::test {
+namespace graft::test::c_api_memory_test {
 namespace {
 
 TEST_F(CApi, ARunningTrainerGivesMemoryBackAndGoesOn) {
@@ -106,4 +106,4 @@ TEST_F(CApi, GradientsOfManySamplesComeInPieces) {
 }
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::c_api_memory_test

@@ -6,7 +6,7 @@
 #include "tests/support/c_api.h"
 #include "tests/support/heap_count.h"
 
-namespace graft::test {
+namespace graft::test::c_api_test {
 namespace {
 
 TEST_F(CApi, WrongSizesOfStructsAreRefused) {
@@ -356,4 +356,4 @@ TEST(CApiWithoutADevice, SaysSo) {
 }
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::c_api_test

@@ -6,7 +6,7 @@
 
 #include "tests/support/c_api.h"
 
-namespace graft::test {
+namespace graft::test::c_api_training_test {
 namespace {
 
 TEST_F(CApi, TrainersRefuseWhatDoesNotFit) {
@@ -197,4 +197,4 @@ TEST_F(CApi, TheCallersAllocatorIsUsed) {
 }
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::c_api_training_test

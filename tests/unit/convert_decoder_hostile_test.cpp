@@ -14,7 +14,7 @@
 #include "tools/convert/huggingface/hf_config.h"
 #include "tools/convert/huggingface/safetensors.h"
 
-namespace graft::convert {
+namespace graft::convert::convert_decoder_hostile_test {
 namespace {
 
 std::string seed(const std::string& name) {
@@ -247,4 +247,4 @@ TEST(HfConfig, LiesAreToldApart) {
 }
 
 }  // namespace
-}  // namespace graft::convert
+}  // namespace graft::convert::convert_decoder_hostile_test

@@ -8,7 +8,7 @@
 #include "tests/support/temporary_folder.h"
 #include "tools/convert/onnx/convert_onnx.h"
 
-namespace graft::test {
+namespace graft::test::convert_hostile_test {
 namespace {
 
 std::span<const std::byte> as_bytes(const std::string& text) { return std::as_bytes(std::span(text)); }
@@ -261,4 +261,4 @@ TEST(ConvertHostile, NoFile) {
 }
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::convert_hostile_test

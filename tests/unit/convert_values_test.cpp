@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "runtime/core/op_id.gen.h"
 #include "runtime/passes/bind.h"
 #include "runtime/passes/pipeline.h"
 #include "tests/support/model_tensors.h"
@@ -11,7 +12,7 @@
 #include "tools/convert/onnx/convert_onnx.h"
 #include "tools/convert/onnx/example_onnx.h"
 
-namespace graft::test {
+namespace graft::test::convert_values_test {
 namespace {
 
 std::string floats(const std::vector<float>& values) {
@@ -232,4 +233,4 @@ TEST(ConvertValues, ExamplesConvert) {
 }
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::convert_values_test

@@ -1,3 +1,4 @@
+#include "runtime/core/op_id.gen.h"
 #include "runtime/core/quantized.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +11,7 @@
 #include "platform/base/half.h"
 #include "runtime/model/model.h"
 
-namespace graft {
+namespace graft::core_quantized_test {
 namespace {
 
 constexpr DType kAll[] = {DType::q8_0, DType::q4_0, DType::q4_1, DType::q5_0,
@@ -194,4 +195,4 @@ TEST(Quantized, ModelTakesBytesOfItsBlocks) {
 }
 
 }  // namespace
-}  // namespace graft
+}  // namespace graft::core_quantized_test

@@ -6,7 +6,7 @@
 #include "runtime/core/shape.h"
 #include "runtime/passes/bind.h"
 
-namespace graft {
+namespace graft::core_shape_test {
 namespace {
 
 const Dim kBatch = Dim::symbol("batch");
@@ -72,4 +72,4 @@ TEST(Shape, NormalizesAxes) {
 }
 
 }  // namespace
-}  // namespace graft
+}  // namespace graft::core_shape_test

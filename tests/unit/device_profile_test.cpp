@@ -7,7 +7,7 @@
 #include "tests/support/fault_files.h"
 #include "tests/support/temporary_folder.h"
 
-namespace graft::test {
+namespace graft::test::device_profile_test {
 namespace {
 
 struct Log {
@@ -134,4 +134,4 @@ TEST_F(DeviceProfileTest, NeedsNoFolder) {
 }
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::device_profile_test

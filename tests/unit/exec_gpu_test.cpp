@@ -4,6 +4,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "runtime/core/op_id.gen.h"
 #include "runtime/exec/memory.h"
 #include "runtime/exec/program.h"
 #include "runtime/exec/run_once.h"
@@ -11,7 +12,7 @@
 #include "tests/support/heap_count.h"
 #include "tests/support/plan_checks.h"
 
-namespace graft {
+namespace graft::exec_gpu_test {
 namespace {
 
 using test::GraphMaker;
@@ -297,4 +298,4 @@ TEST(ExecGpu, RunOnceNamesWhatIsMissing) {
 }
 
 }  // namespace
-}  // namespace graft
+}  // namespace graft::exec_gpu_test

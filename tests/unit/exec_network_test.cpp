@@ -10,7 +10,7 @@
 #include "tests/support/gpu_device.h"
 #include "tests/support/networks.h"
 
-namespace graft {
+namespace graft::exec_network_test {
 namespace {
 
 /// Inputs and residents with small values that differ from element to element; labels below 4.
@@ -82,4 +82,4 @@ TEST(ExecNetwork, Transformer) {
 }
 
 }  // namespace
-}  // namespace graft
+}  // namespace graft::exec_network_test

@@ -8,12 +8,13 @@
 #include <numeric>
 
 #include "platform/null/null_device.h"
+#include "runtime/core/op_id.gen.h"
 #include "runtime/exec/memory.h"
 #include "runtime/exec/program.h"
 #include "tests/support/heap_count.h"
 #include "tests/support/plan_checks.h"
 
-namespace graft {
+namespace graft::exec_null_test {
 namespace {
 
 using test::GraphMaker;
@@ -339,4 +340,4 @@ TEST(ExecNull, ProfilesPerNode) {
 }
 
 }  // namespace
-}  // namespace graft
+}  // namespace graft::exec_null_test

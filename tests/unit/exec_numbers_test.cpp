@@ -12,7 +12,7 @@
 #include "runtime/exec/memory.h"
 #include "tests/support/device_test.h"
 
-namespace graft {
+namespace graft::exec_numbers_test {
 namespace {
 
 /// Neither exact in f16 nor in bf16, most of them.
@@ -93,4 +93,4 @@ TEST_F(NarrowResidents, AreWrittenAndReadAsF32) {
 }
 
 }  // namespace
-}  // namespace graft
+}  // namespace graft::exec_numbers_test

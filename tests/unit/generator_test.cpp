@@ -1,5 +1,6 @@
 // Generation: what caches give is what the whole model gives; how a text ends; what is refused.
 #include "runtime/session/generator.h"
+#include "runtime/core/op_id.gen.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +12,7 @@
 #include "tests/support/device_test.h"
 #include "tests/support/letter_model.h"
 
-namespace graft {
+namespace graft::generator_test {
 namespace {
 
 using text::TokenId;
@@ -178,4 +179,4 @@ TEST(DecodeGraph, RefusesOtherModels) {
 }
 
 }  // namespace
-}  // namespace graft
+}  // namespace graft::generator_test

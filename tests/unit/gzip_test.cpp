@@ -11,7 +11,7 @@
 
 #include "tests/support/fault_files.h"
 
-namespace graft::data {
+namespace graft::data::gzip_test {
 namespace {
 
 using Bytes = std::vector<std::byte>;
@@ -163,4 +163,4 @@ TEST_F(Gzip, FailingCallsAreReported) {
 }
 
 }  // namespace
-}  // namespace graft::data
+}  // namespace graft::data::gzip_test

@@ -7,10 +7,11 @@
 
 #include "platform/os/file.h"
 #include "runtime/autodiff/autodiff.h"
+#include "runtime/core/op_id.gen.h"
 #include "tests/support/run_graph.h"
 #include "tests/support/tar.h"
 
-namespace graft::test {
+namespace graft::test::mindspore_grads_test {
 namespace {
 
 using Dims = std::vector<std::int64_t>;
@@ -150,4 +151,4 @@ std::string vectors_name(const testing::TestParamInfo<Vectors>& info) { return i
 INSTANTIATE_TEST_SUITE_P(, MindSporeGrads, testing::ValuesIn(vectors()), vectors_name);
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::mindspore_grads_test

@@ -8,7 +8,7 @@
 #include "tests/support/fault_files.h"
 #include "tests/support/model_example.h"
 
-namespace graft::test {
+namespace graft::test::model_file_test {
 namespace {
 
 using model_format::kSegmentAlignment;
@@ -208,4 +208,4 @@ TEST_F(ModelFile, WeightsMustFitTheirValue) {
 }
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::model_file_test

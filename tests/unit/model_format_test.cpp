@@ -12,11 +12,12 @@
 #include <set>
 #include <sstream>
 
+#include "runtime/core/op_id.gen.h"
 #include "runtime/model/format.h"
 #include "runtime/model/model.h"
 #include "tests/support/model_example.h"
 
-namespace graft::test {
+namespace graft::test::model_format_test {
 namespace {
 
 const std::string kRoot = GRAFT_SOURCE_DIR;
@@ -132,4 +133,4 @@ TEST(ModelFormat, EnumValuesAreNeverRemovedOrRenumbered) {
 }
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::model_format_test

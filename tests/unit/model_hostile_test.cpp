@@ -14,7 +14,7 @@
 #include "runtime/model/model.h"
 #include "tests/support/model_example.h"
 
-namespace graft::test {
+namespace graft::test::model_hostile_test {
 namespace {
 
 using model_format::kHeaderBytes;
@@ -336,4 +336,4 @@ TEST(ModelHostile, MemoryMustBeAligned) {
 }
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::model_hostile_test

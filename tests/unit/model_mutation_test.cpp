@@ -12,7 +12,7 @@
 #include "runtime/passes/bind.h"
 #include "tests/support/model_example.h"
 
-namespace graft::test {
+namespace graft::test::model_mutation_test {
 namespace {
 
 class Mutator {
@@ -212,4 +212,4 @@ TEST(ModelMutation, ThousandsOfChangedFilesOfManyOps) {
 }
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::model_mutation_test

@@ -7,8 +7,9 @@
 
 #include "shaders/common/fill_words_push.h"
 #include "shaders/common/strided_copy_push.h"
+#include "shaders/kernels.gen.h"
 
-namespace graft {
+namespace graft::movement_test {
 namespace {
 
 using Words = std::vector<std::uint32_t>;
@@ -130,4 +131,4 @@ TEST(Movement, CollapsesAxes) {
 }
 
 }  // namespace
-}  // namespace graft
+}  // namespace graft::movement_test

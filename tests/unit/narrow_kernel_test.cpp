@@ -3,9 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include "shaders/kernels.gen.h"
 #include "tests/support/spirv_files.h"
 
-namespace graft {
+namespace graft::narrow_kernel_test {
 namespace {
 
 BindingStorage every(Stored stored) {
@@ -54,4 +55,4 @@ TEST(NarrowKernel, SaysWhatItCannotDo) {
 }
 
 }  // namespace
-}  // namespace graft
+}  // namespace graft::narrow_kernel_test

@@ -9,7 +9,7 @@
 
 #include "tests/support/fault_files.h"
 
-namespace graft::data {
+namespace graft::data::npy_test {
 namespace {
 
 using Bytes = std::vector<std::byte>;
@@ -213,4 +213,4 @@ TEST(Npy, TheFileIsNumPysOwn) {
 }
 
 }  // namespace
-}  // namespace graft::data
+}  // namespace graft::data::npy_test

@@ -1,3 +1,4 @@
+#include "runtime/core/op_id.gen.h"
 #include "runtime/ops/choice.h"
 
 #include <gtest/gtest.h>
@@ -7,8 +8,9 @@
 #include "runtime/core/build.h"
 #include "runtime/ops/matrix_tiles.h"
 #include "runtime/plan/plan.h"
+#include "shaders/kernels.gen.h"
 
-namespace graft::test {
+namespace graft::test::ops_choice_test {
 namespace {
 
 gpu::Caps cpu_caps() {
@@ -183,7 +185,7 @@ TEST(Choice, LeavesTheMatricesOfSoftwareAlone) {
   const ChoiceShape shape{64, 64, 64, 1, true};
   EXPECT_FALSE(choose(Family::gemm, caps, shape).variant->name.starts_with("matrices"));
   caps.matmul_precision = gpu::MatmulPrecision::high;
-  EXPECT_FALSE(rounds_products(caps));
+  EXPECT_FALSE(graft::rounds_products(caps));
   caps.software_matrices = true;
   EXPECT_TRUE(choose(Family::gemm, caps, shape).variant->name.starts_with("matrices"));
 }
@@ -286,7 +288,7 @@ TEST(Choice, PlansKernelsForBf16WhereAllOperandsAreKeptSo) {
   EXPECT_FALSE(planned(DType::f16, DType::f16));
   caps.matmul_precision = gpu::MatmulPrecision::medium;
   EXPECT_EQ(planned(DType::bf16, DType::f32), built);
-  EXPECT_EQ(rounds_products(caps), built);
+  EXPECT_EQ(graft::rounds_products(caps), built);
   EXPECT_FALSE(rounds_to_f16(caps));
   caps.advice.avoided.insert("matmul__f32_coopmat_bf16");
   EXPECT_FALSE(planned(DType::bf16, DType::bf16)) << "it failed its self-test";
@@ -318,4 +320,4 @@ TEST(Choice, LeavesOutKernelsThatFailedAndSaysWhereNothingIsLeft) {
 }
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::ops_choice_test

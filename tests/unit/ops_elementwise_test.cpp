@@ -1,8 +1,9 @@
+#include "runtime/core/op_id.gen.h"
 #include "runtime/ops/elementwise.h"
 
 #include <gtest/gtest.h>
 
-namespace graft {
+namespace graft::ops_elementwise_test {
 namespace {
 
 constexpr std::uint64_t kLimit = 4096;  // bytes in one binding: 1024 elements
@@ -82,4 +83,4 @@ TEST(Elementwise, AxesMergeAsFarAsAllOperandsAllow) {
 }
 
 }  // namespace
-}  // namespace graft
+}  // namespace graft::ops_elementwise_test

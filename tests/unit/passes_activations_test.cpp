@@ -4,7 +4,7 @@
 #include "platform/base/text.h"
 #include "tests/support/pass_case.h"
 
-namespace graft::test {
+namespace graft::test::passes_activations_test {
 namespace {
 
 using passes::canonicalise_activations;
@@ -157,4 +157,4 @@ TEST(PassesActivations, APinnedInputOrResultIsNoHindrance) {
 }
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::passes_activations_test

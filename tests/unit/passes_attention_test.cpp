@@ -4,7 +4,7 @@
 #include "platform/base/text.h"
 #include "tests/support/pass_case.h"
 
-namespace graft::test {
+namespace graft::test::passes_attention_test {
 namespace {
 
 const std::vector<passes::Pass> kPasses = {passes::canonicalise_attention, passes::merge_moves};
@@ -194,4 +194,4 @@ TEST(PassesAttention, WeightsThatAreAskedForStay) {
 }
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::passes_attention_test

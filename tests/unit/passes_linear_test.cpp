@@ -4,7 +4,7 @@
 #include "platform/base/text.h"
 #include "tests/support/pass_case.h"
 
-namespace graft::test {
+namespace graft::test::passes_linear_test {
 namespace {
 
 const std::vector<passes::Pass> kLinear = {passes::canonicalise_linear};
@@ -236,4 +236,4 @@ TEST(PassesShared, WhatIsAskedForStaysApart) {
 }
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::passes_linear_test

@@ -3,7 +3,7 @@
 
 #include "tests/support/pass_case.h"
 
-namespace graft::test {
+namespace graft::test::passes_moves_test {
 namespace {
 
 const std::vector<passes::Pass> kMoves = {passes::merge_moves};
@@ -124,4 +124,4 @@ TEST(PassesMoves, SlicesComeFirst) {
 }
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::passes_moves_test

@@ -4,7 +4,7 @@
 #include "platform/base/text.h"
 #include "tests/support/pass_case.h"
 
-namespace graft::test {
+namespace graft::test::passes_norms_test {
 namespace {
 
 const std::vector<passes::Pass> kNorms = {passes::canonicalise_norms};
@@ -279,4 +279,4 @@ TEST(PassesNorms, AScaleThatIsTrainedIsNoOne) {
 }
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::passes_norms_test

@@ -4,7 +4,7 @@
 #include "platform/base/text.h"
 #include "tests/support/pass_case.h"
 
-namespace graft::test {
+namespace graft::test::passes_softmax_test {
 namespace {
 
 const std::vector<passes::Pass> kPasses = {passes::share_equal, passes::canonicalise_softmax};
@@ -85,4 +85,4 @@ TEST(PassesSoftmax, WhatOnlyLooksLikeIt) {
 }
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::passes_softmax_test

@@ -9,7 +9,7 @@
 
 #include "runtime/plan/storage.h"
 
-namespace graft {
+namespace graft::plan_arena_test {
 namespace {
 
 constexpr std::uint64_t kAlign = 64;
@@ -159,4 +159,4 @@ TEST(PlanArena, LiveBytesCountBothEndsOfALifetime) {
 }
 
 }  // namespace
-}  // namespace graft
+}  // namespace graft::plan_arena_test

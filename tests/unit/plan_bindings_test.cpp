@@ -1,9 +1,10 @@
 // Tensors larger than one binding of the device: in pieces, or one sentence while planning, before anything runs.
 #include <gtest/gtest.h>
 
+#include "runtime/core/op_id.gen.h"
 #include "tests/support/plan_checks.h"
 
-namespace graft {
+namespace graft::plan_bindings_test {
 namespace {
 
 using test::GraphMaker;
@@ -78,4 +79,4 @@ TEST(PlanBindings, ConvSaysWhenOneSampleIsTooLarge) {
 }
 
 }  // namespace
-}  // namespace graft
+}  // namespace graft::plan_bindings_test

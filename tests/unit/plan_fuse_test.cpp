@@ -7,6 +7,7 @@
 #include <limits>
 #include <map>
 
+#include "runtime/core/op_id.gen.h"
 #include "runtime/data/random.h"
 #include "runtime/exec/run_once.h"
 #include "runtime/session/narrow_graph.h"
@@ -14,7 +15,7 @@
 #include "tests/support/gpu_device.h"
 #include "tests/support/networks.h"
 
-namespace graft {
+namespace graft::plan_fuse_test {
 namespace {
 
 using test::GraphMaker;
@@ -362,4 +363,4 @@ TEST(PlanFuseNetworks, DevicesWithFewBuffersRunKernelsApartWhereNoneCanBeShared)
 }
 
 }  // namespace
-}  // namespace graft
+}  // namespace graft::plan_fuse_test

@@ -1,9 +1,10 @@
 // What plans hold: order, shared memory, barriers, limits. Planning needs no device.
 #include <gtest/gtest.h>
 
+#include "runtime/core/op_id.gen.h"
 #include "tests/support/plan_checks.h"
 
-namespace graft {
+namespace graft::plan_make_test {
 namespace {
 
 using test::checked_plan;
@@ -353,4 +354,4 @@ TEST(PlanChecks, FindMemoryThatIsSharedTooSoon) {
 }
 
 }  // namespace
-}  // namespace graft
+}  // namespace graft::plan_make_test

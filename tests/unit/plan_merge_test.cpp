@@ -3,7 +3,7 @@
 
 #include "tests/support/networks.h"
 
-namespace graft {
+namespace graft::plan_merge_test {
 namespace {
 
 /// `count` parameters of `side` x `side`, each with the gradient of a product and a step.
@@ -95,4 +95,4 @@ TEST(PlanMerge, ABudgetComesBeforeOneDispatch) {
 }
 
 }  // namespace
-}  // namespace graft
+}  // namespace graft::plan_merge_test

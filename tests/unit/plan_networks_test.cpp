@@ -6,7 +6,7 @@
 
 #include "tests/support/networks.h"
 
-namespace graft {
+namespace graft::plan_networks_test {
 namespace {
 
 struct Case {
@@ -68,4 +68,4 @@ INSTANTIATE_TEST_SUITE_P(, PlanNetworks,
                          [](const testing::TestParamInfo<Case>& c) { return c.param.name; });
 
 }  // namespace
-}  // namespace graft
+}  // namespace graft::plan_networks_test

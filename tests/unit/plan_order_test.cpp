@@ -6,12 +6,13 @@
 #include <map>
 #include <random>
 
+#include "runtime/core/op_id.gen.h"
 #include "runtime/plan/schedule.h"
 #include "runtime/train/training_graph.h"
 #include "tests/support/plan_checks.h"
 #include "tests/support/tiny_training.h"
 
-namespace graft {
+namespace graft::plan_order_test {
 namespace {
 
 using test::GraphMaker;
@@ -203,4 +204,4 @@ TEST(PlanOrder, GradientsAreUsedUpAsSoonAsTheyAreThere) {
 }
 
 }  // namespace
-}  // namespace graft
+}  // namespace graft::plan_order_test

@@ -8,13 +8,14 @@
 #include <random>
 
 #include "runtime/autodiff/autodiff.h"
+#include "runtime/core/op_id.gen.h"
 #include "runtime/plan/draft.h"
 #include "runtime/plan/recompute_search.h"
 #include "runtime/plan/schedule.h"
 #include "runtime/plan/storage.h"
 #include "tests/support/networks.h"
 
-namespace graft {
+namespace graft::plan_recompute_test {
 namespace {
 
 /// `depth` square layers with tanh, whose activations dwarf their parameters.
@@ -263,4 +264,4 @@ INSTANTIATE_TEST_SUITE_P(, PlanRecomputeOf,
                          [](const testing::TestParamInfo<Case>& c) { return c.param.name; });
 
 }  // namespace
-}  // namespace graft
+}  // namespace graft::plan_recompute_test

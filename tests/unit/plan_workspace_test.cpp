@@ -3,13 +3,14 @@
 
 #include <cstring>
 
+#include "runtime/core/op_id.gen.h"
 #include "runtime/data/random.h"
 #include "runtime/exec/run_once.h"
 #include "tests/support/edited_device.h"
 #include "tests/support/gpu_device.h"
 #include "tests/support/plan_checks.h"
 
-namespace graft {
+namespace graft::plan_workspace_test {
 namespace {
 
 using test::EditedDevice;
@@ -117,4 +118,4 @@ TEST_P(Workspace, InTurnsGivesTheSameBits) {
 INSTANTIATE_TEST_SUITE_P(All, Workspace, testing::ValuesIn(kCases), [](const auto& c) { return c.param.name; });
 
 }  // namespace
-}  // namespace graft
+}  // namespace graft::plan_workspace_test

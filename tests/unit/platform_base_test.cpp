@@ -10,7 +10,7 @@
 #include "platform/base/status.h"
 #include "platform/base/toggles.h"
 
-namespace graft {
+namespace graft::platform_base_test {
 namespace {
 
 Result<int> half(int value) {
@@ -125,4 +125,4 @@ TEST(Toggles, ParsesOnceAndRefusesTheUnknown) {
 }
 
 }  // namespace
-}  // namespace graft
+}  // namespace graft::platform_base_test

@@ -3,7 +3,7 @@
 
 #include "platform/null/null_device.h"
 
-namespace graft::null {
+namespace graft::null::platform_null_test {
 namespace {
 
 constexpr std::array<std::uint32_t, 5> kSpirv = {0x07230203, 0, 0, 0, 0};
@@ -105,4 +105,4 @@ TEST(NullDevice, HonoursItsCapsAndItsMemoryLimit) {
 }
 
 }  // namespace
-}  // namespace graft::null
+}  // namespace graft::null::platform_null_test

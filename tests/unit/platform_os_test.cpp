@@ -12,7 +12,7 @@
 #include "platform/os/file.h"
 #include "tests/support/fault_files.h"
 
-namespace graft::os {
+namespace graft::os::platform_os_test {
 namespace {
 
 using test::FaultFiles;
@@ -210,4 +210,4 @@ TEST(AtomicWrite, NothingIsOverwrittenWhereverItFails) {
 }
 
 }  // namespace
-}  // namespace graft::os
+}  // namespace graft::os::platform_os_test

@@ -10,7 +10,7 @@
 #include "tests/support/heap_count.h"
 #include "tests/support/selftest_script.h"
 
-namespace graft::test {
+namespace graft::test::platform_vulkan_faults_test {
 namespace {
 
 constexpr const char* kSwiftShaderLibrary = "/usr/lib/chromium/libvk_swiftshader.so";
@@ -171,4 +171,4 @@ TEST(VulkanLoading, MissingPartsAreNamed) {
 }
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::platform_vulkan_faults_test

@@ -9,7 +9,7 @@
 #include "tests/support/gpu_device.h"
 #include "tests/support/selftest_script.h"
 
-namespace graft::test {
+namespace graft::test::platform_vulkan_test {
 namespace {
 
 using gpu::BufferRange;
@@ -294,4 +294,4 @@ INSTANTIATE_TEST_SUITE_P(Drivers, VulkanDevice, testing::Values("lavapipe", "swi
                          [](const auto& driver) { return std::string(driver.param); });
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::platform_vulkan_test

@@ -7,9 +7,10 @@
 #include <set>
 
 #include "platform/gpu/caps_fields.h"
+#include "runtime/core/op_id.gen.h"
 #include "tests/support/networks.h"
 
-namespace graft {
+namespace graft::presets_test {
 namespace {
 
 constexpr std::uint64_t kMiB = 1ull << 20;
@@ -130,4 +131,4 @@ TEST(PresetValues, AreThoseOfTheirSources) {
 }
 
 }  // namespace
-}  // namespace graft
+}  // namespace graft::presets_test

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace graft::test {
+namespace graft::test::quirks_test {
 namespace {
 
 using gpu::Caps;
@@ -101,4 +101,4 @@ TEST(Quirks, OnlyRowsThatChangeSomethingAreListed) {
 }
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::quirks_test

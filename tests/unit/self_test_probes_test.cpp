@@ -1,6 +1,7 @@
 // Probes of the self-test use the kernels that they are for: every kernel of the table is in the plan of some probe, on
 // devices made up to choose it.
 #include "runtime/session/self_test_probes.h"
+#include "runtime/core/op_id.gen.h"
 
 #include <gtest/gtest.h>
 
@@ -10,9 +11,10 @@
 #include "platform/gpu/presets.h"
 #include "runtime/exec/narrow_kernel.h"
 #include "runtime/session/probe_plans.h"
+#include "shaders/kernels.gen.h"
 #include "tests/support/plan_checks.h"
 
-namespace graft::test {
+namespace graft::test::self_test_probes_test {
 namespace {
 
 using shaders::KernelId;
@@ -228,4 +230,4 @@ TEST(SelfTestProbes, HaveNoNumberBetweenTwoCodesOfAdam) {
 }
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::self_test_probes_test

@@ -1,6 +1,7 @@
 // The start-up self-test: on a device that is right, on one that computes nothing, on one with a single wrong kernel,
 // and where the process dies in it.
 #include "runtime/session/self_test.h"
+#include "runtime/core/op_id.gen.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -15,13 +16,14 @@
 #include "runtime/ops/choice.h"
 #include "runtime/session/narrow_graph.h"
 #include "runtime/session/remembered_device.h"
+#include "shaders/kernels.gen.h"
 #include "tests/support/bf16_device.h"
 #include "tests/support/edited_device.h"
 #include "tests/support/gpu_device.h"
 #include "tests/support/plan_checks.h"
 #include "tests/support/temporary_folder.h"
 
-namespace graft::test {
+namespace graft::test::self_test_test {
 namespace {
 
 using shaders::KernelId;
@@ -445,4 +447,4 @@ TEST(SelfTest, EveryProbeCanBePlannedAndIsFedTheSame) {
 }
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::self_test_test

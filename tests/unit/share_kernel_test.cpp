@@ -1,6 +1,7 @@
 // Bindings that share a storage buffer: which may, and that every kernel can be made so (unit/shared_buffers runs
 // them).
 #include "runtime/exec/share_kernel.h"
+#include "runtime/core/op_id.gen.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +10,7 @@
 #include "tests/support/networks.h"
 #include "tests/support/spirv_files.h"
 
-namespace graft {
+namespace graft::share_kernel_test {
 namespace {
 
 constexpr std::uint8_t kBindings = 12;  // more than any kernel has
@@ -119,4 +120,4 @@ TEST(SharedBuffers, ThatCannotReachAreToldOf) {
 }
 
 }  // namespace
-}  // namespace graft
+}  // namespace graft::share_kernel_test

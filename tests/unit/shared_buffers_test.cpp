@@ -7,13 +7,14 @@
 #include <set>
 
 #include "platform/gpu/presets.h"
+#include "runtime/core/op_id.gen.h"
 #include "runtime/data/random.h"
 #include "runtime/session/self_test_probes.h"
 #include "tests/support/edited_device.h"
 #include "tests/support/gpu_device.h"
 #include "tests/support/plan_checks.h"
 
-namespace graft {
+namespace graft::shared_buffers_test {
 namespace {
 
 using test::GraphMaker;
@@ -128,4 +129,4 @@ TEST_F(SharedBuffers, GiveTheSameBitsWithWhatEndsKernels) {
 }
 
 }  // namespace
-}  // namespace graft
+}  // namespace graft::shared_buffers_test

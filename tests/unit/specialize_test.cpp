@@ -1,5 +1,6 @@
 // Kernels with plain constants in place of specialization constants.
 #include "runtime/exec/specialize.h"
+#include "runtime/core/op_id.gen.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +9,7 @@
 #include "tests/support/op_case.h"
 #include "tests/support/run_graph.h"
 
-namespace graft::test {
+namespace graft::test::specialize_test {
 namespace {
 
 constexpr std::uint16_t kSpecConstantTrue = 48, kSpecConstantComposite = 51;
@@ -67,4 +68,4 @@ INSTANTIATE_TEST_SUITE_P(, Specialized,
                          op_case_name);
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::specialize_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace graft {
+namespace graft::text_model_test {
 namespace {
 
 std::string rendered(const Model& model, std::string_view format, std::vector<text::ChatMessage> messages) {
@@ -41,4 +41,4 @@ TEST(TextModel, SaysWhichFormatsAreKnown) {
 }
 
 }  // namespace
-}  // namespace graft
+}  // namespace graft::text_model_test

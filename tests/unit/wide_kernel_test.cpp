@@ -8,7 +8,7 @@
 #include "shaders/kernels.gen.h"
 #include "tests/support/spirv_files.h"
 
-namespace graft {
+namespace graft::wide_kernel_test {
 namespace {
 
 TEST(WideKernel, IsValidForEachKernel) {
@@ -55,4 +55,4 @@ TEST(WideKernel, IsForCpuDevicesWith64BitIntegers) {
 }
 
 }  // namespace
-}  // namespace graft
+}  // namespace graft::wide_kernel_test

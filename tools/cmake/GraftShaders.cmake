@@ -118,19 +118,16 @@ foreach(feature IN LISTS GRAFT_SHADER_FEATURES)
   endif()
 endforeach()
 
-file(CONFIGURE OUTPUT ${GRAFT_SHADER_DIR}/kernels.gen.h CONTENT
+# Two headers, so that a new kernel compiles only those files again that name one.
+file(CONFIGURE OUTPUT ${GRAFT_SHADER_DIR}/kernel_info.gen.h CONTENT
 "// Generated from shaders/ by tools/cmake/GraftShaders.cmake.
 #pragma once
 #include <cstdint>
 #include <span>
 #include <string_view>
 namespace graft::shaders {
-/// One compiled variant of one shader file: <file stem>__<variant>.
-// NOLINTBEGIN(bugprone-reserved-identifier): the two underscores part algorithm and variant
-enum class KernelId : std::uint16_t {
-${ids}  count_,
-};
-// NOLINTEND(bugprone-reserved-identifier)
+/// One compiled variant of one shader file, <file stem>__<variant>: shaders/kernels.gen.h names them all.
+enum class KernelId : std::uint16_t;
 /// What a kernel needs of the device beyond Vulkan 1.1; bits.
 enum Feature : std::uint32_t {
 ${feature_bits}};
@@ -141,6 +138,18 @@ struct KernelInfo {
   bool built() const { return !spirv.empty(); }
 };
 const KernelInfo& kernel_info(KernelId id);
+}  // namespace graft::shaders
+" @ONLY)
+file(CONFIGURE OUTPUT ${GRAFT_SHADER_DIR}/kernels.gen.h CONTENT
+"// Generated from shaders/ by tools/cmake/GraftShaders.cmake.
+#pragma once
+#include \"shaders/kernel_info.gen.h\"
+namespace graft::shaders {
+// NOLINTBEGIN(bugprone-reserved-identifier): the two underscores part algorithm and variant
+enum class KernelId : std::uint16_t {
+${ids}  count_,
+};
+// NOLINTEND(bugprone-reserved-identifier)
 }  // namespace graft::shaders
 " @ONLY)
 file(CONFIGURE OUTPUT ${GRAFT_SHADER_DIR}/kernels.gen.cpp CONTENT

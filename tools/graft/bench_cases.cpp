@@ -2,6 +2,8 @@
 
 #include "platform/base/checked.h"
 #include "runtime/core/build.h"
+#include "runtime/core/op_id.gen.h"
+#include "shaders/kernels.gen.h"
 #include "shaders/matmul/matmul_push.h"
 
 namespace graft::cli {

@@ -1,5 +1,6 @@
 // The forward pass of an image network as a whole: ResNet-18's shapes at 224 pixels, 3.6 GFLOP.
 #include "runtime/core/build.h"
+#include "runtime/core/op_id.gen.h"
 #include "tools/graft/bench_cases.h"
 
 namespace graft::cli {

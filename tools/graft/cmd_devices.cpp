@@ -4,6 +4,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "shaders/kernels.gen.h"
 #include "tools/graft/caps_json.h"
 #include "tools/graft/device.h"
 

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/core/op_def.h"
+#include "runtime/core/op_id.gen.h"
 #include "runtime/passes/bind.h"
 #include "runtime/session/session.h"
 #include "runtime/session/text_model.h"

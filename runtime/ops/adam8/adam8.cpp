@@ -6,6 +6,7 @@
 #include "runtime/ops/movement.h"
 #include "runtime/ops/optimizer_attrs.h"
 #include "shaders/adam8/codes.h"
+#include "shaders/kernels.gen.h"
 
 namespace graft::ops::adam8 {
 namespace {

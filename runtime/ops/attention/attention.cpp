@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "platform/base/checked.h"
+#include "runtime/core/op_id.gen.h"
 #include "runtime/core/vjp.h"
 #include "runtime/ops/matrix_tiles.h"
 #include "runtime/ops/movement.h"
@@ -11,6 +12,7 @@
 #include "runtime/ops/rows.h"
 #include "shaders/attention/attention_grad_delta_push.h"
 #include "shaders/attention/attention_push.h"
+#include "shaders/kernels.gen.h"
 
 namespace graft::ops::attention {
 namespace {

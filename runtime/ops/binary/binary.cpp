@@ -1,7 +1,9 @@
+#include "runtime/core/op_id.gen.h"
 #include "runtime/ops/binary/binary_table.h"
 
 #include "runtime/core/vjp.h"
 #include "runtime/ops/elementwise.h"
+#include "shaders/kernels.gen.h"
 
 namespace graft::ops::binary {
 namespace {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "runtime/core/graph.h"
+#include "runtime/core/op_id.gen.h"
 #include "shaders/binary/binary_fn.h"
 
 namespace graft::ops::binary {

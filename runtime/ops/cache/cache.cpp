@@ -3,6 +3,7 @@
 #include "runtime/ops/movement.h"
 #include "shaders/cache/cache_append_push.h"
 #include "shaders/cache/positions_push.h"
+#include "shaders/kernels.gen.h"
 
 namespace graft::ops::cache {
 namespace {

@@ -2,6 +2,7 @@
 #include "runtime/ops/elementwise.h"
 #include "runtime/ops/movement.h"
 #include "shaders/cast/cast_push.h"
+#include "shaders/kernels.gen.h"
 
 namespace graft::ops::cast {
 namespace {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/core/op_def.h"
+#include "runtime/core/op_id.gen.h"
 #include "runtime/core/vjp.h"
 #include "runtime/ops/conv/conv_common.h"
 #include "runtime/ops/window.h"

@@ -8,6 +8,7 @@
 #include "runtime/ops/gemm.h"
 #include "shaders/conv/conv_depthwise_push.h"
 #include "shaders/conv/conv_depthwise_window_push.h"
+#include "shaders/kernels.gen.h"
 
 namespace graft::ops::conv {
 namespace {

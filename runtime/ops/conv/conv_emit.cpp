@@ -12,6 +12,7 @@
 #include "runtime/ops/product.h"
 #include "shaders/conv/conv_grad_weight_push.h"
 #include "shaders/conv/conv_push.h"
+#include "shaders/kernels.gen.h"
 
 namespace graft::ops::conv {
 namespace {

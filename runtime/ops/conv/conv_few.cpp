@@ -9,6 +9,7 @@
 #include "platform/base/checked.h"
 #include "runtime/ops/gemm.h"
 #include "shaders/conv/conv_few_push.h"
+#include "shaders/kernels.gen.h"
 
 namespace graft::ops::conv {
 namespace {

@@ -6,6 +6,7 @@
 
 #include "platform/base/checked.h"
 #include "shaders/conv/conv_lines_push.h"
+#include "shaders/kernels.gen.h"
 
 namespace graft::ops::conv {
 namespace {

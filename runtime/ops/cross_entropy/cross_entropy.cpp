@@ -1,9 +1,11 @@
 #include <algorithm>
 
+#include "runtime/core/op_id.gen.h"
 #include "runtime/core/vjp.h"
 #include "runtime/ops/elementwise.h"
 #include "runtime/ops/rows.h"
 #include "shaders/cross_entropy/cross_entropy_push.h"
+#include "shaders/kernels.gen.h"
 
 namespace graft::ops::cross_entropy {
 namespace {

@@ -1,9 +1,11 @@
 #include <cmath>
 
+#include "runtime/core/op_id.gen.h"
 #include "runtime/core/vjp.h"
 #include "runtime/ops/elementwise.h"
 #include "runtime/ops/movement.h"
 #include "shaders/dropout/dropout_push.h"
+#include "shaders/kernels.gen.h"
 
 namespace graft::ops::dropout {
 namespace {

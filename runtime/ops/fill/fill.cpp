@@ -6,6 +6,7 @@
 #include "runtime/ops/movement.h"
 #include "shaders/common/step_state.h"
 #include "shaders/fill/step_scalar_push.h"
+#include "shaders/kernels.gen.h"
 
 namespace graft::ops::fill {
 namespace {

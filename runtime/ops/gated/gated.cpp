@@ -1,8 +1,10 @@
 // gated(gate, up; activation) -> activation(gate) * up, the middle of a gated feed-forward layer: SwiGLU with silu,
 // GeGLU with gelu (by erf) or gelu_tanh. Equal shapes. N. Shazeer, "GLU Variants Improve Transformer", 2020.
+#include "runtime/core/op_id.gen.h"
 #include "runtime/core/vjp.h"
 #include "runtime/ops/elementwise.h"
 #include "shaders/gated/gated_push.h"
+#include "shaders/kernels.gen.h"
 
 namespace graft::ops::gated {
 namespace {

@@ -3,6 +3,7 @@
 
 #include "platform/base/checked.h"
 #include "runtime/core/node_check.h"
+#include "runtime/core/op_id.gen.h"
 #include "runtime/core/vjp.h"
 #include "runtime/ops/movement.h"
 #include "runtime/ops/parts.h"
@@ -10,6 +11,7 @@
 #include "shaders/gather/gather_grad_push.h"
 #include "shaders/gather/gather_push.h"
 #include "shaders/gather/gather_weight_push.h"
+#include "shaders/kernels.gen.h"
 
 namespace graft::ops::gather {
 namespace {

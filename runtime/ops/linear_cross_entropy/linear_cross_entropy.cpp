@@ -3,11 +3,13 @@
 #include <algorithm>
 
 #include "platform/base/checked.h"
+#include "runtime/core/op_id.gen.h"
 #include "runtime/core/vjp.h"
 #include "runtime/ops/movement.h"
 #include "runtime/ops/product.h"
 #include "runtime/ops/rows.h"
 #include "runtime/ops/weight_gemm.h"
+#include "shaders/kernels.gen.h"
 #include "shaders/linear_cross_entropy/linear_cross_entropy_push.h"
 #include "shaders/linear_cross_entropy/linear_cross_entropy_rows_push.h"
 

@@ -2,6 +2,7 @@
 // layer's output, added in the product's own epilogue. x a^T [.., r] is scratch; the gradient computes it again, which
 // costs r / N of the layer's product and keeps one tensor per layer from being saved.
 #include "runtime/core/op_def.h"
+#include "runtime/core/op_id.gen.h"
 #include "runtime/core/vjp.h"
 #include "runtime/ops/weight_gemm.h"
 

@@ -8,6 +8,7 @@
 #include "runtime/ops/emitter.h"
 #include "runtime/ops/optimizer_attrs.h"
 #include "runtime/ops/totals.h"
+#include "shaders/kernels.gen.h"
 #include "shaders/loss_scale/loss_scale_push.h"
 #include "shaders/loss_scale/loss_scale_state.h"
 #include "shaders/loss_scale/loss_scale_step_push.h"

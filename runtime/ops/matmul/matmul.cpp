@@ -5,6 +5,7 @@
 
 #include "platform/base/checked.h"
 #include "runtime/core/op_def.h"
+#include "runtime/core/op_id.gen.h"
 #include "runtime/core/vjp.h"
 #include "runtime/ops/matmul/matmul_skinny.h"
 #include "runtime/ops/parts.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "platform/base/checked.h"
+#include "shaders/kernels.gen.h"
 #include "shaders/matmul/matmul_skinny_push.h"
 
 namespace graft::ops::matmul {

@@ -3,6 +3,7 @@
 #include "runtime/ops/elementwise.h"
 #include "runtime/ops/movement.h"
 #include "runtime/ops/rows.h"
+#include "shaders/kernels.gen.h"
 #include "shaders/metric/sum_hits_push.h"
 #include "shaders/metric/topk_rows_push.h"
 

@@ -6,6 +6,7 @@
 
 #include "platform/base/checked.h"
 #include "runtime/ops/movement.h"
+#include "shaders/kernels.gen.h"
 
 namespace graft::ops::norm {
 namespace {

@@ -1,8 +1,10 @@
 // Layer normalisation over the axes from `axis` on: rows of contiguous numbers.
 #include "platform/base/checked.h"
+#include "runtime/core/op_id.gen.h"
 #include "runtime/core/vjp.h"
 #include "runtime/ops/norm/columns.h"
 #include "runtime/ops/rows.h"
+#include "shaders/kernels.gen.h"
 #include "shaders/norm/layer_norm_push.h"
 
 namespace graft::ops::norm {

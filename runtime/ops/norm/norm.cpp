@@ -1,8 +1,10 @@
 // Batch and group normalisation, channels last. Batch norm is one batch whose groups are single columns; group norm
 // has a batch for each image. Their backward passes are therefore the same three kernels.
 #include "platform/base/checked.h"
+#include "runtime/core/op_id.gen.h"
 #include "runtime/core/vjp.h"
 #include "runtime/ops/norm/columns.h"
+#include "shaders/kernels.gen.h"
 #include "shaders/norm/batch_norm_update_push.h"
 
 namespace graft::ops::norm {

@@ -8,6 +8,7 @@
 #include "runtime/ops/movement.h"
 #include "runtime/ops/optimizer_attrs.h"
 #include "runtime/ops/totals.h"
+#include "shaders/kernels.gen.h"
 #include "shaders/optimizer/accumulate_push.h"
 #include "shaders/optimizer/clip_factor_push.h"
 #include "shaders/optimizer/sgd_step_push.h"

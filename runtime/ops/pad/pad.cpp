@@ -6,8 +6,10 @@
 
 #include "platform/base/checked.h"
 #include "runtime/core/node_check.h"
+#include "runtime/core/op_id.gen.h"
 #include "runtime/core/vjp.h"
 #include "runtime/ops/movement.h"
+#include "shaders/kernels.gen.h"
 #include "shaders/pad/pad_grad_push.h"
 #include "shaders/pad/pad_push.h"
 

@@ -3,10 +3,12 @@
 
 #include "platform/base/checked.h"
 #include "runtime/core/op_def.h"
+#include "runtime/core/op_id.gen.h"
 #include "runtime/core/vjp.h"
 #include "runtime/ops/emitter.h"
 #include "runtime/ops/parts.h"
 #include "runtime/ops/pool/pool_common.h"
+#include "shaders/kernels.gen.h"
 #include "shaders/pool/pool_push.h"
 
 namespace graft::ops::pool {

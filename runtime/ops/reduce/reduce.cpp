@@ -1,7 +1,9 @@
+#include "runtime/core/op_id.gen.h"
 #include "runtime/core/vjp.h"
 #include "runtime/ops/elementwise.h"
 #include "runtime/ops/reduce/reduce_table.h"
 #include "runtime/ops/reduce/reduction.h"
+#include "shaders/kernels.gen.h"
 
 namespace graft::ops::reduce {
 namespace {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "runtime/core/graph.h"
+#include "runtime/core/op_id.gen.h"
 #include "shaders/reduce/reduce_fn.h"
 
 namespace graft::ops::reduce {

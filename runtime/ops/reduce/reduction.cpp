@@ -7,6 +7,7 @@
 #include "runtime/ops/elementwise.h"
 #include "runtime/ops/movement.h"
 #include "runtime/ops/rows.h"
+#include "shaders/kernels.gen.h"
 #include "shaders/reduce/reduce_push.h"
 
 namespace graft::ops::reduce {

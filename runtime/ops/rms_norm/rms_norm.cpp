@@ -2,10 +2,12 @@
 #include <cmath>
 
 #include "platform/base/checked.h"
+#include "runtime/core/op_id.gen.h"
 #include "runtime/core/vjp.h"
 #include "runtime/ops/elementwise.h"
 #include "runtime/ops/movement.h"
 #include "runtime/ops/rows.h"
+#include "shaders/kernels.gen.h"
 #include "shaders/rms_norm/rms_norm_grad_scale_push.h"
 #include "shaders/rms_norm/rms_norm_push.h"
 

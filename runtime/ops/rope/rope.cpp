@@ -2,8 +2,10 @@
 #include <cmath>
 
 #include "platform/base/checked.h"
+#include "runtime/core/op_id.gen.h"
 #include "runtime/core/vjp.h"
 #include "runtime/ops/movement.h"
+#include "shaders/kernels.gen.h"
 #include "shaders/rope/rope_push.h"
 
 namespace graft::ops::rope {

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "runtime/core/node_check.h"
+#include "runtime/core/op_id.gen.h"
 #include "runtime/core/vjp.h"
 #include "runtime/ops/movement.h"
 

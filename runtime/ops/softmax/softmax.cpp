@@ -1,3 +1,5 @@
+#include "runtime/core/op_id.gen.h"
+#include "shaders/kernels.gen.h"
 #include "shaders/softmax/softmax_push.h"
 
 #include "runtime/core/vjp.h"

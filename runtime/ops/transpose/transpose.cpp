@@ -2,6 +2,7 @@
 #include "platform/base/checked.h"
 #include "runtime/core/vjp.h"
 #include "runtime/ops/movement.h"
+#include "shaders/kernels.gen.h"
 #include "shaders/transpose/transpose_tiled_push.h"
 
 namespace graft::ops::transpose {

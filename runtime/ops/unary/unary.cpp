@@ -1,9 +1,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "runtime/core/op_id.gen.h"
 #include "runtime/core/vjp.h"
 #include "runtime/ops/elementwise.h"
 #include "runtime/ops/unary/unary_table.h"
+#include "shaders/kernels.gen.h"
 #include "shaders/unary/unary_push.h"
 
 namespace graft::ops::unary {

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "runtime/core/graph.h"
+#include "runtime/core/op_id.gen.h"
 #include "shaders/unary/unary_fn.h"
 
 namespace graft::ops::unary {

@@ -1,5 +1,7 @@
+#include "runtime/core/op_id.gen.h"
 #include "runtime/core/vjp.h"
 #include "runtime/ops/elementwise.h"
+#include "shaders/kernels.gen.h"
 
 namespace graft::ops::where {
 namespace {

@@ -1,5 +1,6 @@
 // The middle of a gated feed-forward layer: silu(gate) * up, or a gelu.
 #include "runtime/core/op_def.h"
+#include "runtime/core/op_id.gen.h"
 #include "runtime/passes/match.h"
 #include "runtime/passes/passes.h"
 

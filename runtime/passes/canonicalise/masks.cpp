@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/core/op_def.h"
+#include "runtime/core/op_id.gen.h"
 
 namespace graft::passes {
 namespace {

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "runtime/core/op_def.h"
+#include "runtime/core/op_id.gen.h"
 #include "runtime/passes/match.h"
 #include "runtime/passes/passes.h"
 

@@ -1,5 +1,6 @@
 // Softmax and its logarithm as exponentials and sums, with or without the maximum taken off before.
 #include "runtime/core/op_def.h"
+#include "runtime/core/op_id.gen.h"
 #include "runtime/passes/match.h"
 #include "runtime/passes/passes.h"
 

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "runtime/core/build.h"
+#include "runtime/core/op_id.gen.h"
 
 namespace graft::convert {
 namespace {

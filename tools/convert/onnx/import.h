@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "runtime/core/op_id.gen.h"
 #include "runtime/core/source_order.h"
 #include "tools/convert/onnx/convert_onnx.h"
 

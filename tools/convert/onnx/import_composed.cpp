@@ -1,6 +1,7 @@
 // Ops that are written as a few of graft's with a constant: one-hot, hard maximum, triangles, running sums.
 #include <algorithm>
 
+#include "runtime/core/op_id.gen.h"
 #include "tools/convert/onnx/import.h"
 
 namespace graft::convert {

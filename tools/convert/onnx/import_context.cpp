@@ -1,6 +1,7 @@
 // NodeContext: what rules read and make.
 #include <algorithm>
 
+#include "runtime/core/op_id.gen.h"
 #include "tools/convert/onnx/import.h"
 
 namespace graft::convert {

@@ -1,4 +1,5 @@
 // Convolutions: channels-last images, weights permuted once.
+#include "runtime/core/op_id.gen.h"
 #include "tools/convert/onnx/spatial.h"
 
 namespace graft::convert {

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "runtime/core/op_id.gen.h"
 #include "tools/convert/onnx/import.h"
 
 namespace graft::convert {

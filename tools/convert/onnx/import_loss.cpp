@@ -1,6 +1,7 @@
 // Losses over class scores [N, C, d1, ...] and labels [N, d1, ...].
 #include <algorithm>
 
+#include "runtime/core/op_id.gen.h"
 #include "tools/convert/onnx/import.h"
 
 namespace graft::convert {

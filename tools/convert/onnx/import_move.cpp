@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "runtime/core/op_id.gen.h"
 #include "tools/convert/onnx/import.h"
 
 namespace graft::convert {

@@ -1,6 +1,7 @@
 // Normalisations.
 #include <cmath>
 
+#include "runtime/core/op_id.gen.h"
 #include "tools/convert/onnx/import.h"
 
 namespace graft::convert {

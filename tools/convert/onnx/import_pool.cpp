@@ -1,6 +1,7 @@
 // Pooling over one or two spatial axes, and global pooling over any number.
 #include <cmath>
 
+#include "runtime/core/op_id.gen.h"
 #include "tools/convert/onnx/spatial.h"
 
 namespace graft::convert {

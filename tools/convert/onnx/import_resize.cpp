@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "runtime/core/op_id.gen.h"
 #include "tools/convert/onnx/spatial.h"
 
 namespace graft::convert {

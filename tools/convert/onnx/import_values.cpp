@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "runtime/core/op_def.h"
+#include "runtime/core/op_id.gen.h"
 #include "tools/convert/onnx/import.h"
 
 namespace graft::convert {
