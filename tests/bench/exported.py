@@ -162,7 +162,7 @@ def main():
         timed = ["forward, ms", "times as fast", "step, ms", "times as fast"]
         table("Processor time of a batch (before → after)", ["network", "batch", *timed], speeds)
         table("Wall-clock time of the same runs", ["network", *timed], walls)
-    table("Differences of the version after from PyTorch", ["network", "forward", "loss of three steps"], agreements)
+    table("Differences of the version after from PyTorch", ["network", "forward", "loss of some steps"], agreements)
     if failures:
         table("What did not work", ["network", "version", "what graft said"], failures)
     return 0

@@ -4,6 +4,7 @@ Usage of each test: NAME_test.py GRAFT [-v] [TEST ...]     (GRAFT: the command l
 """
 
 import array
+import ast
 import json
 import os
 import shutil
@@ -29,13 +30,21 @@ def save_npy(path, values, shape, kind="f"):
         out.write(array.array(kind, values).tobytes())
 
 
-def load_npy(path):
-    """The elements of a float32 file."""
+def load_npy(path, shape=None):
+    """The elements of a float32 file, whose shape must be the given one."""
     with open(path, "rb") as file:
         data = file.read()
     start = 10 + struct.unpack("<H", data[8:10])[0]
-    assert b"<f4" in data[:start], data[:start]
+    header = ast.literal_eval(data[10:start].decode())
+    assert header["descr"] == "<f4", header
+    assert shape is None or header["shape"] == tuple(shape), f"{path} has the shape {header['shape']} instead of {shape}"
     return array.array("f", data[start:]).tolist()
+
+
+def npy_shape(path):
+    with open(path, "rb") as file:
+        size = struct.unpack("<H", file.read(10)[8:])[0]
+        return ast.literal_eval(file.read(size).decode())["shape"]
 
 
 def random_floats(count, seed):
@@ -115,7 +124,7 @@ class CliTest(unittest.TestCase):
 
     def outputs(self, model, images="x.npy"):
         self.graft("run", model, "--input", f"image={images}", "--out", "out")
-        return load_npy(self.path("out/logits.npy"))
+        return load_npy(self.path("out/logits.npy"), (*npy_shape(self.path(images))[:1], 10))
 
     def metrics(self, kind="step"):
         with open(self.path("metrics.jsonl")) as lines:

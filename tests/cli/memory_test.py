@@ -210,15 +210,15 @@ class Fetching(CliTest):
         for parts in (["--batch", 8], ["--batch", 2, "--accumulate", 4]):
             self.graft("train", "mlp.graft", *flags, "--steps", 2, *parts, "--fetch", "relu1.out,image", "--fetch-out",
                        "f")
-            self.assertEqual(load_npy(self.path("f/image.npy")), [struct.unpack("f", struct.pack("f", v))[0] for v in images])
-            hidden = load_npy(self.path("f/relu1.out.npy"))
-            self.assertEqual(len(hidden), 8 * 128)
+            self.assertEqual(load_npy(self.path("f/image.npy"), (8, 1, 28, 28)),
+                             [struct.unpack("f", struct.pack("f", v))[0] for v in images])
+            hidden = load_npy(self.path("f/relu1.out.npy"), (8, 128))
             dy = [1.0] * 80
             save_npy(self.path("dy.npy"), dy, (8, 10))
             # d(sum of logits) / d(fc2.weight) sums the hidden layer over the samples: what --fetch gave, by another way.
             self.graft("grad", "one.graft", "--input", "image=x.npy", "--of", "logits", "--cotangent", "dy.npy", "--wrt",
                        "fc2.weight", "--out", "g")
-            sums = load_npy(self.path("g/fc2.weight.npy"))[:128]
+            sums = load_npy(self.path("g/fc2.weight.npy"), (10, 128))[:128]
             self.assertLess(difference([sum(hidden[i::128]) for i in range(128)], sums), 1e-5)
 
     def test_its_cost_is_planned_and_bad_names_are_refused(self):
@@ -240,7 +240,9 @@ class SplitGradients(CliTest):
     def gradients(self, *flags, of="logits"):
         self.graft("grad", "mlp.graft", "--input", "image=x.npy", "--of", of, "--cotangent", "dy.npy", "--wrt",
                    "image,fc1.weight,relu1.out", "--out", "g", *flags)
-        return {name: load_npy(self.path(f"g/{name}.npy")) for name in ("image", "fc1.weight", "relu1.out")}
+        each = (self.COUNT,) if "--per-sample" in flags else ()
+        shapes = {"image": (self.COUNT, 1, 28, 28), "fc1.weight": (*each, 128, 784), "relu1.out": (self.COUNT, 128)}
+        return {name: load_npy(self.path(f"g/{name}.npy"), shape) for name, shape in shapes.items()}
 
     def test_micro_batches_give_the_gradients_of_the_whole_batch(self):
         whole = self.gradients()

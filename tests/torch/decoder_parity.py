@@ -108,6 +108,8 @@ def check_family(report, case, config):
         worst, worst_name = 0.0, ""
         for name, expected in zip(weights, gradients):
             actual = np.load(f"{folder}/grad/{file_of(name)}")
+            if actual.shape != tuple(expected.shape):
+                raise RuntimeError(f"{case}: the gradient of {name} has the shape {actual.shape}")
             # A gradient that is zero but for rounding (a key's bias) is measured against its peers.
             scale = max(float(expected.norm()), 1e-3 * largest)
             value = float(np.linalg.norm(actual - expected.numpy())) / scale

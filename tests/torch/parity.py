@@ -40,7 +40,9 @@ def graft(*arguments):
 
 
 def error(actual, expected):
-    """Norm of the difference over the norm of what is expected."""
+    """Norm of the difference over the norm of what is expected. Shapes first: numpy would stretch one to the other's."""
+    if actual.shape != expected.shape:
+        raise RuntimeError(f"A result has the shape {actual.shape} instead of {expected.shape}.")
     return float(np.linalg.norm(actual - expected) / max(np.linalg.norm(expected), 1e-12))
 
 
