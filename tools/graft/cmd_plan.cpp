@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "platform/base/checked.h"
+#include "runtime/passes/bind.h"
 #include "runtime/passes/pipeline.h"
 #include "runtime/passes/train_mode.h"
 #include "runtime/plan/plan.h"
