@@ -64,9 +64,8 @@ bool Sum::is(double wanted_offset, std::initializer_list<Term> wanted) const {
 
 std::optional<double> Match::number(ValueId v) const {
   if (!v.valid()) return std::nullopt;
+  if (const ValueId inner = argument(Op::expand, v); inner.valid()) v = inner;
   if (const Node* full = node(Op::full, v)) return full->attrs.number("value");
-  const ValueId inner = argument(Op::expand, v);
-  if (inner.valid()) return number(inner);
   if (!shape(v).is_constant() || shape(v).elements() != 1) return std::nullopt;
   const std::vector<double> all = contents(v);
   return all.size() == 1 ? std::optional(all[0]) : std::nullopt;

@@ -1,5 +1,7 @@
 #include "runtime/passes/pipeline.h"
 
+#include <map>
+
 #include "platform/base/text.h"
 #include "runtime/core/graph_text.h"
 #include "runtime/passes/passes.h"
@@ -13,6 +15,7 @@ struct Entry {
 };
 
 constexpr Entry kPasses[] = {
+    {"contractions", canonicalise_contractions},
     {"merge moves", merge_moves},
     {"slices first", slices_first},
     {"share equal nodes", share_equal},
@@ -30,6 +33,21 @@ constexpr Entry kPasses[] = {
     {"merge moves", merge_moves},
 };
 
+/// How many nodes there are of each op.
+std::map<Op, std::int64_t> ops_of(const Graph& graph) {
+  std::map<Op, std::int64_t> ops;
+  for (const Node& node : graph.nodes()) ++ops[node.op];
+  return ops;
+}
+
+std::vector<std::pair<Op, std::int64_t>> changes(const std::map<Op, std::int64_t>& before, const Graph& after) {
+  std::map<Op, std::int64_t> difference = ops_of(after);
+  for (const auto& [op, count] : before) difference[op] -= count;
+  std::vector<std::pair<Op, std::int64_t>> list(difference.begin(), difference.end());
+  std::erase_if(list, [](const auto& change) { return change.second == 0; });
+  return list;
+}
+
 }  // namespace
 
 Result<Prepared> prepare(const Graph& graph, const std::vector<ValueId>& pinned, const PrepareOptions& options) {
@@ -37,11 +55,13 @@ Result<Prepared> prepare(const Graph& graph, const std::vector<ValueId>& pinned,
   for (const ValueId v : pinned) current.pin(v);
   Prepared prepared;
   for (const Entry& entry : kPasses) {
-    PassNote note{entry.name, current.graph.nodes().size(), 0, {}};
+    PassNote note{entry.name, current.graph.nodes().size(), 0, {}, {}};
+    const std::map<Op, std::int64_t> before = ops_of(current.graph);
     auto next = entry.run(current, options);
     if (!next.ok()) return std::move(next).status().with_context(cat("In the pass \"", entry.name, "\""));
     current = std::move(next).value();
     note.nodes_after = current.graph.nodes().size();
+    note.changes = changes(before, current.graph);
     if (options.keep_text) note.text = graph_text(current.graph);
     prepared.notes.push_back(std::move(note));
   }

@@ -8,6 +8,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "runtime/core/graph.h"
@@ -19,7 +20,8 @@ struct PassNote {
   std::string_view pass;
   std::size_t nodes_before = 0;
   std::size_t nodes_after = 0;
-  std::string text;  ///< the graph after it, as text, where the options ask for it
+  std::vector<std::pair<Op, std::int64_t>> changes;  ///< ops that there are more of now (> 0) or fewer, by number
+  std::string text;                                  ///< the graph after it, as text, where the options ask for it
 };
 
 struct PrepareOptions {

@@ -71,6 +71,18 @@ TEST(PassesAttention, CausalMasks) {
     constant f: f32[3, 3] = 0.0, 10000.0, 10000.0, 0.0, 0.0, 10000.0, 0.0, 0.0, 0.0
   )",
           cat(kScaled, "n = mul(h, t)\nm = sub(n, f)\n"), kCausal);
+  // A part of a larger triangle, compared with 0, as networks of any length are exported.
+  becomes(R"(
+    constant t: f32[1, 4, 4] = 1.0, 0.0, 0.0, 0.0, 1.0, 1.0, 0.0, 0.0, 1.0, 1.0, 1.0, 0.0, 1.0, 1.0, 1.0, 1.0
+    constant z: f32[] = 0.0
+    constant f: f32[] = -inf
+  )",
+          cat(kScaled, R"(
+    p = slice(t) {ends=[1, 3, 3], starts=[0, 0, 0], steps=[1, 1, 1]}
+    e = equal(p, z)
+    m = where(e, f, h)
+  )"),
+          kCausal);
   // As Trilu of a constant is imported.
   becomes(R"(
     constant t: boolean[3, 3] = 0, 1, 1, 0, 0, 1, 0, 0, 0

@@ -30,6 +30,41 @@ TEST(PassesLinear, ABiasIsTheProductsOwn) {
   )");
 }
 
+TEST(PassesLinear, RowsNeedNoFlattening) {
+  // TensorFlow's dense layer on three axes, with a bias and without.
+  constexpr std::string_view kDense = R"(
+    input x: f32[2, 3, 4]
+    parameter w: f32[4, 5]
+    parameter b: f32[5]
+    f = reshape(x) {shape=shape[6, 4]}
+    p = matmul(f, w)
+    r = reshape(p) {shape=shape[2, 3, 5]}
+  )";
+  expect_rewritten(kLinear, cat(kDense, "y = add(r, b)\noutput y\n"), R"(
+    input x: f32[2, 3, 4]
+    parameter w: f32[4, 5]
+    parameter b: f32[5]
+    y = matmul(x, w, b) -> f32[2, 3, 5]
+    output y
+  )");
+  expect_rewritten(kLinear, cat(kDense, "output r\n"), R"(
+    input x: f32[2, 3, 4]
+    parameter w: f32[4, 5]
+    parameter b: f32[5]
+    r = matmul(x, w) -> f32[2, 3, 5]
+    output r
+  )");
+  // Seen with other leading axes than before.
+  expect_kept(kLinear, R"(
+    input x: f32[2, 3, 4]
+    parameter w: f32[4, 5]
+    f = reshape(x) {shape=shape[6, 4]}
+    p = matmul(f, w)
+    y = reshape(p) {shape=shape[3, 2, 5]}
+    output y
+  )");
+}
+
 TEST(PassesLinear, TransposesOfTheLastTwoAxes) {
   expect_rewritten(kLinear, R"(
     input x: f32[3, 4]
@@ -60,6 +95,45 @@ TEST(PassesLinear, TransposesOfTheLastTwoAxes) {
     output y
   )",
               {"t"});
+}
+
+TEST(PassesLinear, SumsOfSpreadProductsAreMatrixProducts) {
+  // Einsum "bhij,bjhd->bihd" as it is imported: weights times values, with the heads in the middle.
+  expect_rewritten({passes::canonicalise_contractions, passes::merge_moves}, R"(
+    input w: f32[2, 3, 4, 5]
+    input v: f32[2, 5, 3, 6]
+    a = transpose(w) {perm=[0, 2, 1, 3]}
+    a1 = reshape(a) {shape=shape[2, 4, 3, 1, 5]}
+    b = transpose(v) {perm=[0, 2, 3, 1]}
+    b1 = reshape(b) {shape=shape[2, 1, 3, 6, 5]}
+    p = mul(a1, b1)
+    y = reduce_sum(p) {axes=[4], keepdims=0}
+    output y
+  )",
+                   R"(
+    input w: f32[2, 3, 4, 5]
+    input v: f32[2, 5, 3, 6]
+    reshape_1 = transpose(v) {perm=[0, 2, 1, 3]} -> f32[2, 3, 5, 6]
+    y~1 = matmul(w, reshape_1) {trans_a=0, trans_b=0} -> f32[2, 3, 4, 6]
+    y = transpose(y~1) {perm=[0, 2, 1, 3]} -> f32[2, 4, 3, 6]
+    output y
+  )");
+  // A weighted sum along one tensor; products that something else reads.
+  expect_kept({passes::canonicalise_contractions}, R"(
+    input x: f32[2, 3, 4]
+    input w: f32[2, 3, 1]
+    p = mul(x, w)
+    y = reduce_sum(p) {axes=[1], keepdims=0}
+    output y
+  )");
+  expect_kept({passes::canonicalise_contractions}, R"(
+    input x: f32[2, 1, 4]
+    input w: f32[1, 3, 4]
+    p = mul(x, w)
+    y = reduce_sum(p) {axes=[2], keepdims=0}
+    output y
+    output p
+  )");
 }
 
 TEST(PassesLinear, WhatIsNoBias) {

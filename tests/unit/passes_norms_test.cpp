@@ -256,10 +256,39 @@ TEST(PassesNorms, GroupNormByHandAndInstanceNormOfSpace) {
                    R"(
     input x: f32[2, 4, 3]
     parameter w: f32[1, 4, 1]
-    transpose_2 = transpose(x) {perm=[0, 2, 1]} -> f32[2, 3, 4]
+    transpose = transpose(x) {perm=[0, 2, 1]} -> f32[2, 3, 4]
     reshape = reshape(w) {shape=shape[4]} -> f32[4]
-    y~1, y:1, y:2 = group_norm(transpose_2, reshape) {epsilon=0.125, groups=2} -> f32[2, 3, 4], f32[2, 2], f32[2, 2]
+    y~1, y:1, y:2 = group_norm(transpose, reshape) {epsilon=0.125, groups=2} -> f32[2, 3, 4], f32[2, 2], f32[2, 2]
     y = transpose(y~1) {perm=[0, 2, 1]} -> f32[2, 4, 3]
+    output y
+  )");
+}
+
+TEST(PassesNorms, RowsWithoutAScaleStayRows) {
+  expect_kept({passes::canonicalise_group_norm}, R"(
+    input x: f32[2, 4, 3]
+    g = reshape(x) {shape=shape[2, 2, 6]}
+    n, n1, n2 = layer_norm(g) {axis=2, epsilon=0.125}
+    y = reshape(n) {shape=shape[2, 4, 3]}
+    output y
+  )");
+  // A scale for each column is none for each channel; groups that the reshape takes across channels are none either.
+  expect_kept({passes::canonicalise_group_norm}, R"(
+    input x: f32[2, 4, 3]
+    parameter w: f32[3]
+    g = reshape(x) {shape=shape[2, 2, 6]}
+    n, n1, n2 = layer_norm(g) {axis=2, epsilon=0.125}
+    r = reshape(n) {shape=shape[2, 4, 3]}
+    y = mul(r, w)
+    output y
+  )");
+  expect_kept({passes::canonicalise_group_norm}, R"(
+    input x: f32[2, 4, 3]
+    parameter w: f32[4, 1]
+    g = reshape(x) {shape=shape[2, 3, 4]}
+    n, n1, n2 = layer_norm(g) {axis=2, epsilon=0.125}
+    r = reshape(n) {shape=shape[2, 4, 3]}
+    y = mul(r, w)
     output y
   )");
 }

@@ -4,6 +4,9 @@
 #include <memory>
 
 #include "platform/base/checked.h"
+#include "runtime/passes/bind.h"
+#include "runtime/passes/pipeline.h"
+#include "runtime/passes/train_mode.h"
 #include "runtime/plan/plan.h"
 #include "runtime/plan/stream_choice.h"
 #include "runtime/session/session.h"
@@ -15,6 +18,7 @@
 #include "tools/graft/device.h"
 #include "tools/graft/model_io.h"
 #include "tools/graft/options.h"
+#include "tools/graft/plan_passes.h"
 #include "tools/graft/plan_report.h"
 #include "tools/graft/quantize_flag.h"
 #include "tools/graft/svg_memory.h"
@@ -38,6 +42,7 @@ struct PlanArguments {
   bool curve = false;
   bool fits_device = false;
   bool no_fusion = false;
+  bool passes = false;
   std::string fetch;
   std::string quantize;
 };
@@ -54,7 +59,8 @@ struct Forecast {
   bool accumulates = false;
   train::BudgetChoice choice;
   train::PrecisionReport precision;
-  train::TrainingCurve curve;  ///< no points where it was not asked for
+  train::TrainingCurve curve;            ///< no points where it was not asked for
+  std::vector<passes::PassNote> passes;  ///< likewise
 };
 
 Result<Forecast> plan_inference(const Model& model, const PlanArguments& options, const Bindings& bindings,
@@ -119,6 +125,27 @@ Result<Forecast> plan_for_training(const Model& model, const PlanArguments& give
     GRAFT_TRY_ASSIGN(forecast.curve, train::training_curve(model.graph, options, request, caps));
   }
   return forecast;
+}
+
+// What the passes do with the network alone: a loss comes after it, and gradients after that.
+Result<std::vector<passes::PassNote>> run_passes(const Model& model, const Options& options, const Bindings& bindings) {
+  const bool inference = options.mode == "infer";
+  Graph graph;
+  if (inference) {
+    GRAFT_TRY_ASSIGN(const Bindings complete, complete_bindings(model, bindings, true));
+    GRAFT_TRY_ASSIGN(graph, bind(model.graph, complete));
+  } else {
+    GRAFT_TRY_ASSIGN(const train::TrainOptions training, options_for_training(model, options.train));
+    GRAFT_TRY_ASSIGN(const Graph bound, train::bind_batch(model.graph, training.batch, training.bindings));
+    std::string note;
+    GRAFT_TRY_ASSIGN(const ValueId target, train::loss_input(bound, training.loss, &note));
+    const passes::TrainModeOptions mode{training.freeze, training.batch_statistics, training.batch_norm_momentum};
+    GRAFT_TRY_ASSIGN(passes::TrainModeGraph forward, passes::to_train_mode(bound, target, mode));
+    graph = std::move(forward.graph);
+    graph.add_output(bound.value(target).name, forward.values[target.index]);
+  }
+  GRAFT_TRY_ASSIGN(passes::Prepared prepared, passes::prepare(graph, {}, {.inference = inference}));
+  return std::move(prepared.notes);
 }
 
 // The device that was asked for, else any that is here, else what Vulkan guarantees everywhere.
@@ -202,6 +229,7 @@ nlohmann::ordered_json forecast_json(const PlanArguments& options, const Forecas
                      {"unconstrained", forecast.choice.unconstrained},
                      {"reasons", forecast.choice.reasons}};
   }
+  if (options.passes) all["passes"] = passes_json(forecast.passes);
   all["plans"] = std::move(plans);
   return all;
 }
@@ -209,6 +237,7 @@ nlohmann::ordered_json forecast_json(const PlanArguments& options, const Forecas
 void print_forecast(const PlanArguments& options, const Forecast& forecast, const gpu::Caps& caps) {
   for (const std::string& reason : forecast.choice.reasons) std::printf("%s\n", reason.c_str());
   if (!forecast.choice.reasons.empty()) std::printf("\n");
+  if (options.passes) print_passes(forecast.passes);
   for (const Planned& one : forecast.plans) {
     print_plan(one.plan, caps, cat(options.path, ": ", one.title, ", for ", caps.device_name));
     std::printf("\n");
@@ -261,7 +290,10 @@ Status run_plan(const PlanArguments& options) {
   const bool with_curve = options.curve || options.json || !options.svg.empty() || !options.html.empty();
   auto planned = options.mode == "infer" ? plan_inference(model, options, bindings, caps, plan_options)
                                          : plan_for_training(model, options, caps, plan_options, with_curve);
-  GRAFT_TRY_ASSIGN(const Forecast forecast, std::move(planned));
+  GRAFT_TRY_ASSIGN(Forecast forecast, std::move(planned));
+  if (options.passes) {
+    GRAFT_TRY_ASSIGN(forecast.passes, run_passes(model, options, bindings));
+  }
   if (options.json) {
     std::printf("%s\n", forecast_json(options, forecast, caps).dump(2).c_str());
   } else {
@@ -285,6 +317,7 @@ Action add_plan(CLI::App& app) {
   app.add_option("--html", options->html, "The same as a page with every layer; hovering names the values");
   app.add_flag("--no-fusion", options->no_fusion, "Give every op and every tensor dispatches of its own");
   app.add_option("--fetch", options->fetch, "Values to read after each training step; the plan shows what that costs");
+  app.add_flag("--passes", options->passes, "Print what each pass over the graph did before the plan was made");
   app.add_flag("--fits-device", options->fits_device, "Fail where the device's memory does not suffice");
   add_quantize_flag(app, options->quantize);
   add_train_flags(app, options->train);

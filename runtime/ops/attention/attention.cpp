@@ -6,6 +6,7 @@
 #include "platform/base/checked.h"
 #include "runtime/core/op_id.gen.h"
 #include "runtime/core/vjp.h"
+#include "runtime/ops/elementwise.h"
 #include "runtime/ops/matrix_tiles.h"
 #include "runtime/ops/movement.h"
 #include "runtime/ops/parts.h"
@@ -113,6 +114,10 @@ struct Job {
 Status set_mask(const Emitter& e, std::size_t input, Job& job) {
   const Shape& mask = e.in_shape(input);
   GRAFT_TRY(count32(mask.elements(), "mask"));
+  if (mask[0] == Dim(1) && mask.elements() > max_bound_elements(e.caps())) {
+    return unsupported("A mask of the shape ", mask.text(), " exceeds ", max_bound_elements(e.caps()),
+                       " elements, the limit of one binding on this device.");
+  }
   const auto step = [&](std::size_t axis) {
     return mask[axis] == Dim(1) ? 0 : static_cast<std::uint32_t>(mask.elements(axis + 1, 4));
   };

@@ -16,6 +16,7 @@ struct Normal {
   ValueId x;
   std::int64_t groups = 0;
   double epsilon = 0;
+  bool rows = false;  ///< it is a layer norm of rows already, which nothing is gained by replacing alone
 };
 
 bool all_equal(const Match& m, ValueId v, double wanted) {
@@ -48,7 +49,7 @@ std::optional<Normal> rows_of(const Match& m, ValueId v) {
     const std::int64_t axis = node->attrs.integer("axis");
     const bool rows = (axis < 0 ? axis + static_cast<std::int64_t>(shape.rank()) : axis) == 2;
     if (!rows || input_of(*node, 1).valid() || input_of(*node, 2).valid()) return std::nullopt;
-    return Normal{node->inputs[0], shape[1].value(), node->attrs.number("epsilon", 1e-5)};
+    return Normal{node->inputs[0], shape[1].value(), node->attrs.number("epsilon", 1e-5), true};
   }
   const Node* back = m.node(Op::transpose, v);
   if (!moves_channels(back, true)) return std::nullopt;
@@ -119,7 +120,9 @@ Result<bool> group_norm(Rewriter& r, const Match& m, const Node& node) {
   if (node.op != Op::add && node.op != Op::mul && node.op != Op::reshape) return false;
   const ValueId v = node.outputs[0];
   const auto f = find(m, v);
-  if (!f || m.shape(f->normal.x) != m.shape(v)) return false;
+  if (!f || m.shape(f->normal.x) != m.shape(v) || (f->normal.rows && !f->scale.valid() && !f->bias.valid())) {
+    return false;
+  }
   std::vector<ValueId> leaves = {f->normal.x};
   for (const ValueId leaf : {f->scale, f->bias}) {
     if (leaf.valid()) leaves.push_back(leaf);

@@ -15,6 +15,32 @@ bool is_row(const Shape& shape, const Dim& columns) {
          std::all_of(shape.begin(), shape.end() - 1, [](const Dim& dim) { return dim == Dim(1); });
 }
 
+/// x, where the product's first operand is x flattened to a matrix and `result` has x's leading axes again: rows of a
+/// product need no flattening.
+ValueId unflattened(const Rewriter& r, const Match& m, const Node& product, const Shape& result) {
+  const ValueId flat = product.inputs[0];
+  const ValueId x = m.argument(Op::reshape, flat);
+  if (!x.valid() || r.is_pinned(flat) || product.attrs.flag("trans_a")) return kNoValue;
+  if (m.shape(flat).rank() != 2 || m.shape(product.inputs[1]).rank() != 2) return kNoValue;
+  const Shape& shape = m.shape(x);
+  if (shape.rank() < 2 || shape.rank() != result.rank() || shape.back() != m.shape(flat).back()) return kNoValue;
+  return std::equal(shape.begin(), shape.end() - 1, result.begin()) ? x : kNoValue;
+}
+
+/// A product of rows that are flattened before and parted again behind.
+Result<bool> flattened(Rewriter& r, const Match& m, const Node& node) {
+  const Node* product =
+      node.op == Op::reshape && r.is_inner(node.inputs[0]) ? m.node(Op::matmul, node.inputs[0]) : nullptr;
+  if (product == nullptr) return false;
+  const ValueId v = node.outputs[0];
+  const ValueId x = unflattened(r, m, *product, m.shape(v));
+  if (!x.valid() || m.shape(v).back() != m.shape(node.inputs[0]).back()) return false;
+  std::vector<ValueId> inputs = r.at(product->inputs);
+  inputs[0] = r.at(x);
+  GRAFT_TRY(r.replace(v, Op::matmul, std::move(inputs), product->attrs));
+  return true;
+}
+
 /// product + b, also where a reshape that keeps the last axis stands between.
 Result<bool> bias(Rewriter& r, const Match& m, const Node& node) {
   const ValueId v = node.outputs[0];
@@ -32,6 +58,7 @@ Result<bool> bias(Rewriter& r, const Match& m, const Node& node) {
     if (m.shape(product->inputs[1]).rank() < 2 || shape.rank() == 0 || shape.back() != m.shape(v).back()) continue;
     Builder& b = r.builder();
     std::vector<ValueId> inputs = r.at(product->inputs);
+    if (const ValueId x = unflattened(r, m, *product, m.shape(v)); x.valid()) inputs[0] = r.at(x);
     inputs.push_back(b.reshape(r.at(row), {shape.back()}));
     const ValueId made = b.node(Op::matmul, std::move(inputs), product->attrs, product->name);
     r.replace(v, b.reshape(made, m.shape(v)));
@@ -68,7 +95,7 @@ Result<bool> transposed_operands(Rewriter& r, const Match& m, const Node& node) 
   return true;
 }
 
-constexpr Rule kRules[] = {bias, transposed_operands};
+constexpr Rule kRules[] = {bias, flattened, transposed_operands};
 
 }  // namespace
 

@@ -34,18 +34,60 @@ std::vector<double> spread(const std::vector<double>& data, const Shape& from, c
   return out;
 }
 
-std::vector<double> evaluate_within(const Match& m, ValueId v, int depth) {
+template <typename Function>
+std::vector<double> combined(std::vector<double> a, const std::vector<double>& b, Function function) {
+  if (a.size() != b.size()) return {};
+  for (std::size_t k = 0; k < a.size(); ++k) a[k] = function(a[k], b[k]);
+  return a;
+}
+
+std::vector<double> sliced(const std::vector<double>& data, const Shape& from, const Shape& to, const Attrs& attrs) {
+  const Ints starts = attrs.integers("starts"), steps = attrs.integers("steps");
+  std::vector<double> out;
+  if (data.size() != from.elements()) return out;
+  for (std::uint64_t k = 0; k < to.elements(); ++k) {
+    std::uint64_t rest = k, at = 0, stride = 1;
+    for (std::size_t i = to.rank(); i-- > 0;) {
+      const auto size = static_cast<std::uint64_t>(to[i].value());
+      at += static_cast<std::uint64_t>(starts[i] + steps[i] * static_cast<std::int64_t>(rest % size)) * stride;
+      rest /= size;
+      stride *= static_cast<std::uint64_t>(from[i].value());
+    }
+    out.push_back(data[at]);
+  }
+  return out;
+}
+
+std::vector<double> evaluate_within(const Match& m, ValueId v, int& budget) {
   const Shape& shape = m.shape(v);
-  if (!shape.is_constant() || shape.elements() > kMaxElements || depth == 0) return {};
+  if (!shape.is_constant() || shape.elements() > kMaxElements || budget == 0) return {};
+  --budget;
   if (const auto known = m.number(v)) return std::vector<double>(shape.elements(), *known);
   const NodeId producer = m.value(v).producer;
   if (!producer.valid()) return m.contents(v);
   const Node& node = m.source().node(producer);
-  const auto in = [&](std::size_t i) { return evaluate_within(m, node.inputs[i], depth - 1); };
+  const auto in = [&](std::size_t i) { return evaluate_within(m, node.inputs[i], budget); };
   const auto as_shape = [&](std::size_t i) { return spread(in(i), m.shape(node.inputs[i]), shape); };
   switch (node.op) {
     case Op::reshape: return in(0);
-    case Op::cast: return m.value(v).dtype == DType::f32 ? in(0) : std::vector<double>();
+    case Op::cast: {
+      std::vector<double> out = in(0);
+      if (m.value(v).dtype == DType::boolean) {
+        for (double& x : out) x = x != 0;
+      }
+      return m.value(v).dtype == DType::i32 && m.value(node.inputs[0]).dtype == DType::f32 ? std::vector<double>()
+                                                                                           : out;
+    }
+    case Op::slice: return sliced(in(0), m.shape(node.inputs[0]), shape, node.attrs);
+    case Op::logical_not: {
+      std::vector<double> out = in(0);
+      for (double& x : out) x = x == 0;
+      return out;
+    }
+    case Op::add: return combined(as_shape(0), as_shape(1), [](double a, double b) { return a + b; });
+    case Op::sub: return combined(as_shape(0), as_shape(1), [](double a, double b) { return a - b; });
+    case Op::mul: return combined(as_shape(0), as_shape(1), [](double a, double b) { return a * b; });
+    case Op::equal: return combined(as_shape(0), as_shape(1), [](double a, double b) { return a == b ? 1.0 : 0.0; });
     case Op::expand: return as_shape(0);
     case Op::affine: {
       std::vector<double> out = in(0);
@@ -91,7 +133,10 @@ std::vector<double> matrix(const Match& m, ValueId v, std::int64_t queries, std:
 
 }  // namespace
 
-std::vector<double> evaluate(const Match& m, ValueId v) { return evaluate_within(m, v, 8); }
+std::vector<double> evaluate(const Match& m, ValueId v) {
+  int budget = 24;  // of nodes: exporters leave a handful
+  return evaluate_within(m, v, budget);
+}
 
 std::optional<Visible> additive_mask(const Match& m, ValueId v, double sign, std::int64_t queries, std::int64_t keys) {
   const std::vector<double> added = matrix(m, v, queries, keys);

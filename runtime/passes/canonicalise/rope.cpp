@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "runtime/core/op_def.h"
-#include "runtime/core/op_id.gen.h"
+#include "runtime/passes/canonicalise/masks.h"
 #include "runtime/passes/match.h"
 #include "runtime/passes/passes.h"
 
@@ -78,7 +78,7 @@ double theta_of(const std::vector<double>& cosines, const std::vector<double>& s
 
 class TableReader {
  public:
-  TableReader(const Match& m, ValueId x) : m_(m), x_(m.shape(x)) {}
+  TableReader(const Match& m, ValueId x, bool inference) : m_(m), x_(m.shape(x)), inference_(inference) {}
 
   std::optional<Angles> read(ValueId cosine, ValueId sine) const {
     if (m_.shape(cosine) != m_.shape(sine) || m_.shape(cosine).rank() > x_.rank()) return std::nullopt;
@@ -108,7 +108,7 @@ class TableReader {
     a.sequence_axis = only_axis(m_.shape(cosine));
     if (a.sequence_axis == 0) return std::nullopt;
     const auto width = static_cast<std::size_t>(dim().value());
-    a.theta = theta_of(m_.contents(cosine), m_.contents(sine), width);
+    a.theta = theta_of(evaluate(m_, cosine), evaluate(m_, sine), width);
     return a.theta > 0 ? std::optional(a) : std::nullopt;
   }
 
@@ -144,6 +144,12 @@ class TableReader {
     return a.sequence_axis != 0 && a.theta > 0 ? std::optional(a) : std::nullopt;
   }
 
+  /// The op has no gradient with respect to them.
+  bool frequencies_stay(ValueId v) const {
+    const ValueKind kind = m_.value(v).kind;
+    return kind == ValueKind::constant || (inference_ && kind == ValueKind::parameter);
+  }
+
   /// cos and sin of [angles, angles], where angles are positions [batch, tokens, 1] times frequencies [1, 1, dim / 2].
   std::optional<Angles> computed(ValueId cosine, ValueId sine) const {
     const ValueId both = m_.argument(Op::cos, unviewed(cosine));
@@ -173,13 +179,13 @@ class TableReader {
                       m_.shape(places) == Shape{tokens[0], tokens[1]} &&
                       m_.shape(product->inputs[0]) == Shape{tokens[0], tokens[1], 1} &&
                       m_.shape(a.frequencies).elements() * 2 == static_cast<std::uint64_t>(dim().value()) &&
-                      2 * m_.shape(a.frequencies).back().value() == dim().value() &&
-                      m_.value(a.frequencies).kind == ValueKind::constant;
+                      2 * m_.shape(a.frequencies).back().value() == dim().value() && frequencies_stay(a.frequencies);
     return fits && tokens.back() == dim() ? std::optional(a) : std::nullopt;
   }
 
   const Match& m_;
   const Shape& x_;
+  bool inference_;
 };
 
 Status emit(Rewriter& r, const Match& m, const Node& node, ValueId x, const Angles& a) {
@@ -211,7 +217,7 @@ Status emit(Rewriter& r, const Match& m, const Node& node, ValueId x, const Angl
   return b.status();
 }
 
-Result<bool> rope(Rewriter& r, const Match& m, const Node& node) {
+Result<bool> rope(Rewriter& r, const Match& m, const Node& node, bool inference) {
   if (node.op != Op::add) return false;
   const ValueId v = node.outputs[0];
   for (const std::size_t i : {0, 1}) {
@@ -223,7 +229,7 @@ Result<bool> rope(Rewriter& r, const Match& m, const Node& node) {
       if (!x.valid() || (plain->inputs[0] != x && plain->inputs[1] != x) || m.shape(x) != m.shape(v)) continue;
       const ValueId cosine = plain->inputs[plain->inputs[0] == x ? 1 : 0];
       const ValueId sine = turned->inputs[1 - k];
-      const auto angles = TableReader(m, x).read(cosine, sine);
+      const auto angles = TableReader(m, x, inference).read(cosine, sine);
       // [.., tokens, heads, dim] or [.., heads, tokens, dim].
       if (!angles || angles->sequence_axis + 3 < m.shape(x).rank()) continue;
       if (!m.owns(v, {x, cosine, sine})) continue;
@@ -234,12 +240,14 @@ Result<bool> rope(Rewriter& r, const Match& m, const Node& node) {
   return false;
 }
 
-constexpr Rule kRules[] = {rope};
+Result<bool> for_training(Rewriter& r, const Match& m, const Node& node) { return rope(r, m, node, false); }
+Result<bool> for_inference(Rewriter& r, const Match& m, const Node& node) { return rope(r, m, node, true); }
 
 }  // namespace
 
-Result<PassGraph> canonicalise_rope(const PassGraph& graph, const PrepareOptions&) {
-  return apply_rules(graph, kRules);
+Result<PassGraph> canonicalise_rope(const PassGraph& graph, const PrepareOptions& options) {
+  const Rule rules[] = {options.inference ? for_inference : for_training};
+  return apply_rules(graph, rules);
 }
 
 }  // namespace graft::passes

@@ -14,7 +14,9 @@ namespace {
 Result<bool> slice_first(Rewriter& r, const Match& m, const Node& node) {
   const Node* moved = node.op == Op::slice ? m.node(Op::transpose, node.inputs[0]) : nullptr;
   if (moved == nullptr || !r.may_vanish(node.inputs[0])) return false;
-  const bool only_slices = std::ranges::all_of(r.readers(node.inputs[0]),
+  constexpr std::size_t kMaxParts = 64;
+  const bool only_slices = r.readers(node.inputs[0]).size() <= kMaxParts &&
+                           std::ranges::all_of(r.readers(node.inputs[0]),
                                                [&](NodeId reader) { return r.source().node(reader).op == Op::slice; });
   if (!only_slices) return false;
   const Ints perm = moved->attrs.integers("perm");
