@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "platform/gpu/presets.h"
+#include "runtime/core/op_id.gen.h"
 #include "runtime/ops/choice.h"
 #include "tests/support/op_case.h"
 #include "tests/support/run_graph.h"

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <set>
 
+#include "runtime/core/op_id.gen.h"
 #include "runtime/plan/hazards.h"
 #include "runtime/plan/stream_choice.h"
 #include "runtime/session/adapter.h"

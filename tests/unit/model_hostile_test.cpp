@@ -10,6 +10,7 @@
 #include <map>
 #include <regex>
 
+#include "runtime/core/op_id.gen.h"
 #include "runtime/model/format.h"
 #include "runtime/model/model.h"
 #include "tests/support/model_example.h"

@@ -7,6 +7,7 @@
 #include <random>
 #include <type_traits>
 
+#include "runtime/core/op_id.gen.h"
 #include "runtime/model/format.h"
 #include "runtime/model/model.h"
 #include "runtime/passes/bind.h"

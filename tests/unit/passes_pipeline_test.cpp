@@ -1,4 +1,5 @@
 // All passes that come before differentiation, on a network as an exporter writes it.
+#include "runtime/core/op_id.gen.h"
 #include "runtime/passes/pipeline.h"
 
 #include <gtest/gtest.h>

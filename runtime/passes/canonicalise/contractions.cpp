@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/core/op_def.h"
+#include "runtime/core/op_id.gen.h"
 #include "runtime/passes/match.h"
 #include "runtime/passes/passes.h"
 

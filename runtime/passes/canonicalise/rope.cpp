@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "runtime/core/op_def.h"
+#include "runtime/core/op_id.gen.h"
 #include "runtime/passes/canonicalise/masks.h"
 #include "runtime/passes/match.h"
 #include "runtime/passes/passes.h"
