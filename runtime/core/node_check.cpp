@@ -19,6 +19,7 @@ Status check_attrs(const OpDef& def, const Attrs& attrs) {
     for (const AttrSpec& candidate : def.attrs) {
       if (candidate.name == name) spec = &candidate;
     }
+    if (spec == nullptr && def.any_attrs) continue;
     if (spec == nullptr) return invalid("The op ", def.name, " has no attribute \"", name, "\".");
     if (type_of(value) != spec->type) {
       return invalid("The attribute \"", name, "\" must be ", kAttrTypeNames[static_cast<int>(spec->type)], ".");

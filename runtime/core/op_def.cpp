@@ -14,4 +14,10 @@ const OpDef* find_op(std::string_view name, Op* op) {
   return nullptr;
 }
 
+std::uint32_t inplace_inputs(const Graph& graph, const Node& node, std::size_t output) {
+  const OpDef& def = op_def(node.op);
+  if (def.inplace != nullptr) return def.inplace(graph, node, output);
+  return output == 0 ? def.inplace_inputs : 0;
+}
+
 }  // namespace graft

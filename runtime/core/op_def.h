@@ -20,6 +20,8 @@ class InferContext {
  public:
   InferContext(const Graph& graph, const Node& node) : graph_(graph), node_(node) {}
 
+  const Graph& graph() const { return graph_; }
+  const Node& node() const { return node_; }
   const Attrs& attrs() const { return node_.attrs; }
   std::size_t inputs() const { return node_.inputs.size(); }
   bool has(std::size_t i) const { return i < node_.inputs.size() && node_.inputs[i].valid(); }
@@ -83,6 +85,11 @@ struct OpDef {
 
   /// Bit i: output 0 may overwrite input i when this is its last use (elementwise, same size).
   std::uint32_t inplace_inputs = 0;
+  /// The same of any output, for ops whose attributes decide it; null: inplace_inputs says it all.
+  std::uint32_t (*inplace)(const Graph&, const Node&, std::size_t output) = nullptr;
+
+  /// Its attributes are those of another op too, so that `infer` checks them.
+  bool any_attrs = false;
 
   /// Same inputs may give other outputs from step to step (dropout): recompute is exact all the same, since random
   /// numbers come from the step state, but such a node is never folded into a constant.
@@ -92,6 +99,8 @@ struct OpDef {
 /// The registry, generated from runtime/ops/ops.list.
 const OpDef& op_def(Op op);
 inline std::string_view op_name(Op op) { return op_def(op).name; }
+/// Bit i: this output of the node may overwrite input i when that is its last use.
+std::uint32_t inplace_inputs(const Graph& graph, const Node& node, std::size_t output);
 /// By name, as in "softmax"; nullptr when there is none.
 const OpDef* find_op(std::string_view name, Op* op = nullptr);
 

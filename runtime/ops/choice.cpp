@@ -215,8 +215,8 @@ constexpr Variant kVariants[] = {
     {Family::held_weights, "blocked", 0, {}, nullptr},
     {Family::held_weights, "channels across lanes", 1, {}, can_shuffle},
 
-    {Family::ends, "in the kernel", 0, {}, nullptr},
-    {Family::ends, "apart", 1, {}, nullptr},
+    {Family::epilogue, "in the kernel", 0, {}, nullptr},
+    {Family::epilogue, "apart", 1, {}, nullptr},
 };
 
 constexpr std::string_view kFlexible = "matrix units without a way through shared memory for results";
@@ -330,9 +330,9 @@ constexpr Rule kRules[] = {
      "a product would load single numbers for short sums, and there is enough to do for a kernel of its own"},
     {Family::held_weights, "blocked", nullptr, "the convolution's own product"},
 
-    {Family::ends, "apart", is_cpu,
-     "a dispatch costs little, results stay in a cache, and each chain would compile its kernel anew"},
-    {Family::ends, "in the kernel", nullptr, "saves a dispatch, a barrier and a way through memory"},
+    {Family::epilogue, "apart", is_cpu,
+     "a dispatch costs little, results stay in a cache, and each epilogue would compile its kernel anew"},
+    {Family::epilogue, "in the kernel", nullptr, "saves a dispatch, a barrier and a way through memory"},
 };
 
 // Whether lanes that share nothing are what a CPU device has, and whether this tile of theirs is the cheapest among
@@ -390,7 +390,7 @@ std::string_view family_name(Family family) {
   static constexpr std::string_view kNames[] = {"product",     "gemm",         "gemm_parts",   "skinny_rows",
                                                 "skinny_cols", "depthwise",    "depthwise_dw", "transpose",
                                                 "rows",        "attention",    "weight_rows",  "attention_few",
-                                                "pool",        "few_channels", "held_weights", "ends"};
+                                                "pool",        "few_channels", "held_weights", "epilogue"};
   return kNames[static_cast<std::size_t>(family)];
 }
 

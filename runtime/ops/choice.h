@@ -45,7 +45,7 @@ enum class Family : std::uint8_t {
                  ///< blocked GEMM
   held_weights,  ///< convolutions over images of few channels and their gradients by the weight: all weights of some
                  ///< output channels, or their gradients, in each lane, or the blocked GEMM
-  ends,          ///< elementwise ops behind a product, convolution or norm: at the end of its kernel, or apart
+  epilogue,      ///< elementwise ops behind a product, convolution or norm: in its kernel, or apart
 };
 std::string_view family_name(Family family);
 

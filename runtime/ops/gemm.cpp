@@ -155,7 +155,9 @@ Status SplitRounds::add_up(std::uint64_t first, const GemmOperands& operands) {
   GRAFT_TRY_ASSIGN(push.splits, count32(count(first), "parts of a sum"));
   GRAFT_TRY_ASSIGN(push.stride, count32(sum_.part_stride(), "part of a sum"));
   GRAFT_TRY_ASSIGN(const std::uint32_t so_far, count32(at_once_ * sum_.part_stride(), "parts of a sum"));
-  push.columns = 1;
+  const Shape& result = e_.out_shape();
+  GRAFT_TRY_ASSIGN(push.columns, count32(result.rank() == 0 ? 1 : result.elements(result.rank() - 1, result.rank()),
+                                         "row of the result"));
   if (first != 0) push.before = so_far;
   if (!last) push.to = so_far;
   const bool has_bias = last && operands.has_bias;

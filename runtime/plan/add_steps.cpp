@@ -2,6 +2,7 @@
 
 #include "platform/base/checked.h"
 #include "runtime/core/op_def.h"
+#include "runtime/ops/fused_program.h"
 #include "runtime/plan/draft.h"
 
 namespace graft {
@@ -40,9 +41,16 @@ std::uint32_t kernel_index(Plan& plan, const DispatchDesc& dispatch) {
   return static_cast<std::uint32_t>(plan.kernels.size() - 1);
 }
 
+/// A binding that goes unused holds what another does: that is moved once.
 std::uint64_t bytes_moved(const Step& step) {
   std::uint64_t bytes = 0;
-  for (const PlanBinding& b : step.bindings) bytes += b.access == Access::read_write ? 2 * b.size : b.size;
+  for (auto b = step.bindings.begin(); b != step.bindings.end(); ++b) {
+    const bool again = std::any_of(step.bindings.begin(), b, [&](const PlanBinding& other) {
+      return other.space == b->space && other.offset == b->offset && other.size == b->size &&
+             other.access == b->access && other.value == b->value;
+    });
+    if (!again) bytes += b->access == Access::read_write ? 2 * b->size : b->size;
+  }
   return bytes;
 }
 
@@ -76,7 +84,8 @@ void add_node(const Draft& d, Plan& plan, std::uint32_t position) {
   PlanNode info;
   info.node = id.index;
   info.name = node.name;
-  info.op = op_name(node.op);
+  info.op = op_label(node);
+  info.parts = static_cast<std::uint32_t>(node.attrs.integer(kFusedNodes, 1));
   info.backward = node.forward_of.valid();
   info.forward_of = node.forward_of.valid() ? node.forward_of.index : kNoIndex;
   const auto dispatches = static_cast<std::uint32_t>(emission.dispatches.size());

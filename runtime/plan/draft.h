@@ -54,10 +54,6 @@ std::uint64_t good_arena(const Draft& draft);
 /// Offsets in the arena; layouts of at most `enough` bytes are as good as smaller ones.
 void lay_out(Draft& draft, std::uint64_t enough);
 
-/// Other offsets, where the arena needs to grow for them no further than to `enough` bytes: operands of what may become
-/// one dispatch with what follows it keep their memory until then. Never a smaller arena.
-void keep_operands(Draft& draft, const PlanOptions& options, std::uint64_t enough);
-
 /// The plan of what was arranged, once its arena is laid out.
 Result<Plan> finish_plan(const Draft& draft, const PlanOptions& options);
 
@@ -98,10 +94,6 @@ Status share_buffers(const Draft& draft, Plan& plan);
 
 /// Nodes, kernels and dispatches of the plan, in the order of the nodes.
 void add_dispatches(const Draft& draft, Plan& plan);
-
-/// Puts chains of elementwise dispatches into one, and what they follow, and norms with their sums: see
-/// PlanOptions::fuse. Uses no more memory; what lies between keeps its place in the arena, unused.
-void fuse_steps(const Draft& draft, Plan& plan);
 
 /// Orders dispatches so that few barriers are needed, and merges those of many tensors: see PlanOptions::merge.
 void merge_steps(const gpu::Caps& caps, Plan& plan);

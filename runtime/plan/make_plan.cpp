@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "platform/base/checked.h"
+#include "runtime/core/liveness.h"
 #include "runtime/core/op_def.h"
 #include "runtime/plan/draft.h"
 #include "runtime/plan/schedule.h"
@@ -112,7 +113,13 @@ Result<Plan> plan_waiting(const Draft& arranged, const PlanOptions& options, std
   // What will not be taken anyway needs no good offsets, which take most of the time.
   const bool hopeless = options.recompute && !options.least_memory && peak(d) > largest;
   lay_out(d, hopeless ? std::numeric_limits<std::uint64_t>::max() : good_arena(d));
-  if (d.arena.bytes <= largest) keep_operands(d, options, 0);
+  // Waiting raises no peak, but may make good offsets hard to find: it is not worth more than a little memory.
+  constexpr std::uint64_t kLittle = 128;
+  if (options.merge && !hopeless && d.arena.bytes > good_arena(d)) {
+    Draft at_once = arranged;
+    lay_out(at_once, good_arena(at_once));
+    if (at_once.arena.bytes + at_once.arena.bytes / kLittle < d.arena.bytes) return finish_plan(at_once, options);
+  }
   return finish_plan(d, options);
 }
 
@@ -161,7 +168,6 @@ Result<Plan> finish_plan(const Draft& d, const PlanOptions& options) {
   plan.transient_bytes = d.arena.bytes;
   plan.lower_bound = peak(d);
   add_dispatches(d, plan);
-  if (options.fuse) fuse_steps(d, plan);
   if (options.merge) merge_steps(d.caps, plan);
   count_steps(plan);
   GRAFT_TRY(add_ports(d, plan));
@@ -185,11 +191,9 @@ Status does_not_fit(const Plan& plan, const PlanOptions& options, std::uint64_t 
 
 Result<Plan> make_plan(const Graph& graph, const gpu::Caps& caps, const Residents& residents,
                        const PlanOptions& options) {
-  constexpr std::uint64_t kShare = 8;  // of the whole memory that waiting may take
   Draft d{graph, caps, residents, graph.nodes().size()};
   GRAFT_TRY(arrange(d, options));
-  const std::uint64_t roomy = peak(d) + (peak(d) + residents.bytes()) / kShare;
-  GRAFT_TRY_ASSIGN(Plan plan, plan_waiting(d, options, roomy, largest_arena(options)));
+  GRAFT_TRY_ASSIGN(Plan plan, plan_waiting(d, options, peak(d), largest_arena(options)));
   GRAFT_TRY_ASSIGN(const auto limit, arena_limit(plan, options));
   if (!options.least_memory && (!limit || plan.transient_bytes <= *limit)) return plan;
   const std::uint64_t enough = options.least_memory ? 0 : *limit;

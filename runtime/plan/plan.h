@@ -92,6 +92,7 @@ struct PlanNode {
   std::uint32_t node = kNoIndex;  ///< index into the graph's nodes
   std::string name;
   std::string op;
+  std::uint32_t parts = 1;               ///< nodes of the network that this one is: more where it was fused
   bool backward = false;                 ///< it serves a forward node (Node::forward_of)
   std::uint32_t forward_of = kNoIndex;   ///< that node, as an index into the graph's nodes
   bool recomputed = false;               ///< it repeats a forward node; `node` is then beyond the graph's nodes
@@ -225,11 +226,10 @@ struct PlanOptions {
   /// Lets elementwise results overwrite operands that are not used again.
   bool in_place = true;
   /// Does the same step for many tensors (optimizers, accumulation, norms, hashes) in one dispatch, and brings together
-  /// what needs no barrier between. The same bits; gradients that wait for others take at most an eighth of the memory
-  /// of the whole more, and none where there is a limit that would be passed.
+  /// what needs no barrier between. The same bits; gradients wait for others as long as that raises no peak.
   bool merge = true;
-  /// Runs chains of elementwise kernels as one, products, convolutions and norms with the chain behind them, norms with
-  /// the sum before them. The same bits, as far as a driver compiles the same arithmetic to the same instructions.
+  /// Plans the graph that passes::fuse() makes of it: not make_plan(), which takes the graph as it is, but those who call
+  /// it. The same bits, as far as a driver compiles the same arithmetic to the same instructions.
   bool fuse = true;
 };
 

@@ -168,7 +168,6 @@ Result<std::optional<Plan>> plan_within(Weighing& weighing, const PlanOptions& o
   GRAFT_TRY_ASSIGN(std::vector<Draft> drafts, ways(weighing, options, choice, limit));
   for (Draft& draft : drafts) {
     if (!weighing.lay_out_within(draft, limit)) continue;
-    keep_operands(draft, options, limit);
     GRAFT_TRY_ASSIGN(Plan plan, weighing.finish(draft, choice));
     return std::optional(std::move(plan));
   }
@@ -233,7 +232,6 @@ Result<Plan> plan_least(Weighing& weighing, const PlanOptions& options, std::vec
   GRAFT_TRY_ASSIGN(std::vector<Draft> drafts, ways(weighing, options, *best, 0));
   Draft& draft = drafts[best_way];
   lay_out(draft, least);
-  keep_operands(draft, options, least);
   GRAFT_TRY_ASSIGN(Plan plan, weighing.finish(draft, *best));
   // Offsets are found by luck as well: what is called the least must be what no limit below it gets under.
   while (plan.transient_bytes > 0) {

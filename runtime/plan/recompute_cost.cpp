@@ -47,11 +47,11 @@ void RecomputeEvaluator::add_item(NodeId id, const NodeCost& cost, bool in_place
     const Read read{slot_of_[v.index], maker.valid() ? graph_.place(maker) : kNone};
     if (read.slot != kNone || read.maker != kNone) reads_.push_back(read);
   }
-  if (in_place && !node.outputs.empty() && graph_.root(node.outputs[0].index) == node.outputs[0].index) {
-    add_overwritable(node, inputs);
-  }
-  for (const ValueId v : node.outputs) {
-    if (graph_.root(v.index) == v.index) makes_.push_back(slot_of_[v.index]);
+  for (std::size_t o = 0; o < node.outputs.size(); ++o) {
+    const std::uint32_t v = node.outputs[o].index;
+    if (graph_.root(v) != v) continue;
+    if (in_place) add_overwritable(node, inputs, o);
+    makes_.push_back(slot_of_[v]);
   }
   items_.push_back({cost, graph_.late(id), graph_.repeatable(id), op_def(node.op).mutates != 0,
                     static_cast<std::uint32_t>(reads_.size()), static_cast<std::uint32_t>(makes_.size()),
@@ -63,22 +63,22 @@ void RecomputeEvaluator::add_item(NodeId id, const NodeCost& cost, bool in_place
 /// As far as that does not depend on who else reads what: find_storages() says when a result may be written over an
 /// operand. Operands in one storage are views of one value here, since a value is read by nobody once it was written
 /// over.
-void RecomputeEvaluator::add_overwritable(const Node& node, const std::vector<ValueId>& inputs) {
+void RecomputeEvaluator::add_overwritable(const Node& node, const std::vector<ValueId>& inputs, std::size_t output) {
   const Graph& graph = graph_.graph();
-  const std::uint32_t allowed = op_def(node.op).inplace_inputs;
+  const std::uint32_t allowed = inplace_inputs(graph, node, output);
   const auto hinted = [&](std::size_t i) { return i < 32 && (allowed >> i & 1) != 0; };
-  const Value& out = graph.value(node.outputs[0]);
+  const Value& out = graph.value(node.outputs[output]);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (!hinted(i) || !inputs[i].valid()) continue;
     const std::uint32_t slot = slot_of_[inputs[i].index];
-    if (slot == kNone || slots_[slot].bytes != slots_[slot_of_[node.outputs[0].index]].bytes) continue;
+    if (slot == kNone || slots_[slot].bytes != slots_[slot_of_[node.outputs[output].index]].bytes) continue;
     if (graph.values()[graph_.root(inputs[i].index)].storage != out.storage) continue;
     bool agree = true;
     for (std::size_t k = 0; k < inputs.size(); ++k) {
       if (!inputs[k].valid() || slot_of_[inputs[k].index] != slot) continue;
-      agree = agree && hinted(k) && graph.value(inputs[k]).shape == out.shape;
+      agree = agree && hinted(k) && graph.value(inputs[k]).shape.elements() == out.shape.elements();
     }
-    if (agree) over_.push_back(slot);
+    if (agree) over_.push_back({static_cast<std::uint32_t>(makes_.size()), slot});
   }
 }
 
@@ -178,15 +178,19 @@ void RecomputeEvaluator::count_bytes() {
     const bool second = run >= n || items_[p].late;
     level_[time] += items_[p].cost.scratch;
     level_[time + 1] -= items_[p].cost.scratch;
-    bool over = false;
-    for (std::uint32_t o = p == 0 ? 0 : items_[p - 1].over; o < items_[p].over && !over; ++o) {
-      over = last_[seen(over_[o], second)] == time;
-    }
+    taken_.clear();
+    std::uint32_t o = p == 0 ? 0 : items_[p - 1].over;
     for (std::uint32_t m = p == 0 ? 0 : items_[p - 1].makes; m < items_[p].makes; ++m) {
+      bool over = false;
+      for (; o < items_[p].over && over_[o].make == m; ++o) {
+        const std::uint32_t operand = over_[o].slot;
+        if (over || last_[seen(operand, second)] != time) continue;
+        over = std::find(taken_.begin(), taken_.end(), operand) == taken_.end();
+        if (over) taken_.push_back(operand);
+      }
       const std::uint32_t slot = makes_[m] + (run < n ? 0 : static_cast<std::uint32_t>(slots_.size()));
       level_[time + (over ? 1 : 0)] += slots_[makes_[m]].bytes;  // the operand's memory, until now the operand's
       level_[std::size_t{last_[slot]} + 1] -= slots_[makes_[m]].bytes;
-      over = false;
     }
   }
 }

@@ -54,6 +54,10 @@ class RecomputeEvaluator {
     std::uint32_t slot = 0;   ///< kNone for residents
     std::uint32_t maker = 0;  ///< position of the node that gives the value (a view, maybe); kNone for inputs
   };
+  struct Over {
+    std::uint32_t make = 0;  ///< index into makes_: what may be written
+    std::uint32_t slot = 0;  ///< over this
+  };
   struct Item {
     NodeCost cost;
     bool late = false;
@@ -68,7 +72,7 @@ class RecomputeEvaluator {
 
   void number_slots(const std::vector<std::uint64_t>& bytes);
   void add_item(NodeId id, const NodeCost& cost, bool in_place);
-  void add_overwritable(const Node& node, const std::vector<ValueId>& inputs);
+  void add_overwritable(const Node& node, const std::vector<ValueId>& inputs, std::size_t output);
   void find_instances();
   void find_live();
   void find_times();
@@ -87,7 +91,7 @@ class RecomputeEvaluator {
   std::vector<Item> items_;  ///< by position in the joint order; one more in front, whose ranges are empty
   std::vector<Read> reads_;
   std::vector<std::uint32_t> makes_;    ///< slots
-  std::vector<std::uint32_t> over_;     ///< slots that the first of `makes` may be written over
+  std::vector<Over> over_;              ///< in the order of makes_
   std::vector<std::uint32_t> inputs_;   ///< slots of the graph's inputs
   std::vector<std::uint32_t> outputs_;  ///< slots of the graph's outputs
   NodeCost joint_;                      ///< of all nodes
@@ -103,6 +107,7 @@ class RecomputeEvaluator {
   std::vector<std::uint32_t> last_;
   std::vector<std::uint64_t> level_;  ///< live bytes per time
   std::vector<std::uint32_t> open_;
+  std::vector<std::uint32_t> taken_;  ///< slots that the run at hand has written over
   std::uint32_t peak_time_ = 0;
 };
 

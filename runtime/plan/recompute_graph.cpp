@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "runtime/core/op_def.h"
-#include "runtime/plan/schedule.h"
+#include "runtime/core/liveness.h"
 
 namespace graft {
 

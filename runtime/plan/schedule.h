@@ -8,13 +8,6 @@
 
 namespace graft {
 
-/// For each value, the value whose memory it is: views (OpDef::alias_input) lead to what they view, others to
-/// themselves.
-std::vector<std::uint32_t> alias_roots(const Graph& graph);
-
-/// Indices of the nodes that an output or a mutation needs, ascending. Nodes may stand in any order.
-std::vector<std::uint32_t> live_nodes(const Graph& graph);
-
 /// Orders to choose from, each valid: data dependencies are kept, and a node that mutates a value runs after every
 /// other reader of it (its own output, where that is a view of the value, shows what it left, and is read after it);
 /// several mutators of one value keep the order in which they stand. Only nodes on a path to an output or a mutation

@@ -25,15 +25,17 @@ class Finder {
     }
     for (std::uint32_t p = 0; p < order_.size(); ++p) {
       const Node& node = graph_.node(order_[p]);
+      taken_.clear();
       for (std::size_t o = 0; o < node.outputs.size(); ++o) {
         const std::uint32_t v = node.outputs[o].index;
         if (roots_[v] != v) continue;
-        const std::uint32_t over = in_place && o == 0 ? overwritable(node, p + 1) : kNoStorage;
+        const std::uint32_t over = in_place ? overwritable(node, o, p + 1) : kNoStorage;
         if (over == kNoStorage) {
           open(v);
         } else {
           s_.of_value[v] = over;
           s_.blocks[over].last = s_.last[v];
+          taken_.push_back(over);
         }
       }
     }
@@ -69,28 +71,29 @@ class Finder {
     s_.blocks.push_back({bytes_[v], s_.first[v], s_.last[v]});
   }
 
-  /// The storage that output 0 of `node` may be written over, or kNoStorage.
-  std::uint32_t overwritable(const Node& node, std::uint32_t time) const {
-    const std::uint32_t allowed = op_def(node.op).inplace_inputs;
-    const Value& out = graph_.value(node.outputs[0]);
+  /// The storage that this output of `node` may be written over, or kNoStorage.
+  std::uint32_t overwritable(const Node& node, std::size_t output, std::uint32_t time) const {
+    const std::uint32_t allowed = inplace_inputs(graph_, node, output);
+    const Value& out = graph_.value(node.outputs[output]);
     for (std::size_t i = 0; i < node.inputs.size() && i < 32; ++i) {
       if ((allowed >> i & 1) == 0 || !node.inputs[i].valid()) continue;
       const std::uint32_t root = roots_[node.inputs[i].index];
       const std::uint32_t storage = s_.of_value[root];
       if (storage == kNoStorage || !transient(graph_.values()[root])) continue;
-      if (s_.blocks[storage].last != time || s_.blocks[storage].bytes != bytes_[node.outputs[0].index]) continue;
+      if (std::find(taken_.begin(), taken_.end(), storage) != taken_.end()) continue;
+      if (s_.blocks[storage].last != time || s_.blocks[storage].bytes != bytes_[node.outputs[output].index]) continue;
       if (graph_.values()[root].storage != out.storage) continue;
-      if (others_agree(node, storage, out.shape, allowed)) return storage;
+      if (others_agree(node, storage, out.shape.elements(), allowed)) return storage;
     }
     return kNoStorage;
   }
 
-  /// Every operand in this storage must be read at the very element that is written: same shape, and by a hint.
-  bool others_agree(const Node& node, std::uint32_t storage, const Shape& shape, std::uint32_t allowed) const {
+  /// Every operand in this storage must be read at the very element that is written: whole, and by a hint.
+  bool others_agree(const Node& node, std::uint32_t storage, std::uint64_t elements, std::uint32_t allowed) const {
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       if (!node.inputs[i].valid() || s_.of_value[roots_[node.inputs[i].index]] != storage) continue;
       const bool hinted = i < 32 && (allowed >> i & 1) != 0;
-      if (!hinted || graph_.value(node.inputs[i]).shape != shape) return false;
+      if (!hinted || graph_.value(node.inputs[i]).shape.elements() != elements) return false;
     }
     return true;
   }
@@ -100,6 +103,7 @@ class Finder {
   const std::vector<std::uint32_t>& roots_;
   const std::vector<std::uint64_t>& bytes_;
   std::vector<char> used_;
+  std::vector<std::uint32_t> taken_;  ///< by outputs of the node at hand
   Storages s_;
 };
 

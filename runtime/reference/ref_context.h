@@ -49,6 +49,9 @@ class RefContext {
   std::span<double> out(std::size_t i = 0) const { return outputs_[i]->data; }
   const std::vector<std::int64_t>& out_dims(std::size_t i = 0) const { return outputs_[i]->dims; }
   DType out_dtype(std::size_t i = 0) const { return graph_.value(node_.outputs[i]).dtype; }
+  // Whole tensors; nullptr for an input left out.
+  const std::vector<RefTensor*>& input_tensors() const { return inputs_; }
+  const std::vector<RefTensor*>& output_tensors() const { return outputs_; }
   /// A mutated input.
   std::span<double> update(std::size_t i) const { return inputs_[i]->data; }
   const RefStepState& step_state() const { return step_; }

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "runtime/exec/kernel_proof.h"
+#include "runtime/exec/plan_fused.h"
 #include "runtime/passes/decode_graph.h"
 #include "runtime/plan/stream_choice.h"
 #include "runtime/session/session.h"
@@ -96,13 +97,15 @@ Result<std::unique_ptr<Generator>> Generator::create(gpu::Device& device, const 
   for (Graph* graph : {&filling, &decoding}) {
     GRAFT_TRY(train::store_results(*graph, options.precision, weights, train::Parameters::frozen));
   }
-  const Graph* const graphs[] = {&decoding, &filling};
+  GRAFT_TRY_ASSIGN(const Graph fused_decoding, fused_graph(decoding, device.caps(), options.plan));
+  GRAFT_TRY_ASSIGN(const Graph fused_filling, fused_graph(filling, device.caps(), options.plan));
+  const Graph* const graphs[] = {&fused_decoding, &fused_filling};
   GRAFT_TRY_ASSIGN(const Residents residents, residents_within(device.caps(), graphs, options.plan));
   Plan prefill_plan, decode_plan;
   const Plan* plans[] = {&prefill_plan, &decode_plan};
   const auto make = [&]() -> Status {
-    GRAFT_TRY_ASSIGN(prefill_plan, make_plan(filling, device.caps(), residents, options.plan));
-    GRAFT_TRY_ASSIGN(decode_plan, make_plan(decoding, device.caps(), residents, options.plan));
+    GRAFT_TRY_ASSIGN(prefill_plan, plan_fused(filling, device.caps(), residents, options.plan));
+    GRAFT_TRY_ASSIGN(decode_plan, plan_fused(decoding, device.caps(), residents, options.plan));
     return ok_status();
   };
   GRAFT_TRY(make_proven(options.program.proof, device, make, [&] { return std::span<const Plan* const>(plans); }));

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "runtime/exec/narrow_kernel.h"
+#include "runtime/exec/plan_fused.h"
 #include "runtime/ops/choice.h"
 
 namespace graft {
@@ -75,7 +76,7 @@ DType elements_of(std::string_view key) {
   return names("@bf16") || names("_bf16") ? DType::bf16 : DType::f32;
 }
 
-bool is_ending(std::string_view key) { return key.find("_epilogue") != key.npos && key.find('@') == key.npos; }
+bool is_epilogue(std::string_view key) { return key.find("_epilogue") != key.npos && key.find('@') == key.npos; }
 
 std::set<ProofKey> proof_keys(const Plan& plan, const gpu::Caps& caps) {
   std::set<ProofKey> keys;
@@ -90,7 +91,7 @@ std::set<ProofKey> proof_keys(const Plan& plan, const gpu::Caps& caps) {
 Result<Plan> plan_probe(const BuiltProbe& built, const gpu::Caps& caps) {
   Residents residents(caps);
   GRAFT_TRY(residents.add(built.graph));
-  return make_plan(built.graph, caps, residents);
+  return plan_fused(built.graph, caps, residents);
 }
 
 std::set<ProofKey> usual_tiles(const gpu::Caps& caps, const Plan& plan) {

@@ -20,7 +20,7 @@ bool has_tile(std::string_view key);
 /// The element type that it is about: f32 unless it is a form for another, or a kernel that only bf16 chooses.
 DType elements_of(std::string_view key);
 /// Whether it is of a kernel with an epilogue: graft can do without it wherever it has the kernel without one.
-bool is_ending(std::string_view key);
+bool is_epilogue(std::string_view key);
 
 Result<Plan> plan_probe(const BuiltProbe& built, const gpu::Caps& caps);
 

@@ -203,8 +203,8 @@ Status SelfTest::run_advised(gpu::Device& device, const BuiltProbe& built, std::
     if (failed_) return ok_status();  // the next plans are others
   }
   const std::set<ProofKey> fresh = unknown(keys);
-  if (fresh.size() > 1 && std::ranges::any_of(fresh, is_ending)) {
-    GRAFT_TRY(run_up_to_last_ending(device, built, fresh));
+  if (fresh.size() > 1 && std::ranges::any_of(fresh, is_epilogue)) {
+    GRAFT_TRY(run_up_to_last_epilogue(device, built, fresh));
     std::erase_if(wanted, [&](const ProofKey& key) { return fresh.contains(key) && profile_.known(key); });
     keys = keys_here();
     if (!any_wanted(keys)) return ok_status();
@@ -214,9 +214,9 @@ Status SelfTest::run_advised(gpu::Device& device, const BuiltProbe& built, std::
 
 // First without any of them, then with one more each time, all but the last: a kernel that is wrong, or kills the
 // process, is then the only new one.
-Status SelfTest::run_up_to_last_ending(gpu::Device& device, const BuiltProbe& built, std::set<ProofKey> fresh) {
+Status SelfTest::run_up_to_last_epilogue(gpu::Device& device, const BuiltProbe& built, std::set<ProofKey> fresh) {
   gpu::Advice forced = device.caps().advice;
-  std::erase_if(fresh, [](const ProofKey& key) { return !is_ending(key); });
+  std::erase_if(fresh, [](const ProofKey& key) { return !is_epilogue(key); });
   for (; !fresh.empty(); fresh.erase(fresh.begin())) {
     gpu::Advice advice = forced;
     advice.avoided.insert(fresh.begin(), fresh.end());

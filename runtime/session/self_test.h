@@ -36,7 +36,7 @@ class SelfTest final : public KernelProof {
                      std::set<ProofKey>& wanted);
   Status prove_wide(gpu::Device& device, const BuiltProbe& built);
   Status run_advised(gpu::Device& device, const BuiltProbe& built, std::set<ProofKey>& wanted);
-  Status run_up_to_last_ending(gpu::Device& device, const BuiltProbe& built, std::set<ProofKey> fresh);
+  Status run_up_to_last_epilogue(gpu::Device& device, const BuiltProbe& built, std::set<ProofKey> fresh);
   Status prove(gpu::Device& device, const BuiltProbe& built, const std::set<ProofKey>& keys,
                std::set<ProofKey>& wanted);
   std::set<ProofKey> unknown(const std::set<ProofKey>& keys) const;

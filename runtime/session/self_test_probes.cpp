@@ -197,18 +197,18 @@ std::vector<OpProbe> fused_probes() {
       {Op::add, {rows, rows}, {}, Op::rms_norm},
       {Op::add, {rows, rows}, {}, Op::layer_norm, last},
   };
-  const auto ended = [&](Op op, std::vector<Operand> operands, Attrs attrs = {}) {
-    probes.push_back({.op = op, .operands = std::move(operands), .attrs = std::move(attrs), .ended = true});
+  const auto with_epilogue = [&](Op op, std::vector<Operand> operands, Attrs attrs = {}) {
+    probes.push_back({.op = op, .operands = std::move(operands), .attrs = std::move(attrs), .epilogue = true});
   };
   // What is stored by fours, and what is not.
-  ended(Op::matmul, {{{36, 40}}, {{40, 44}}});
-  ended(Op::matmul, {{{37, 21}}, {{21, 45}}});
-  ended(Op::matmul, {{{8, 5000}}, {{5000, 8}}});
-  ended(Op::conv, {{{2, 9, 9, 8}}, {{12, 3, 3, 8}}, {{12}}}, window(1));
-  ended(Op::conv, {{{2, 9, 9, 5}}, {{7, 3, 3, 5}}}, window(2));
-  ended(Op::batch_norm, {{{9, 8}}, {{8}}, {{8}}, {{8}}, {{8}}}, {{"epsilon", 1e-5}});
-  ended(Op::layer_norm, {rows, {{40}}, {{40}}}, last);
-  ended(Op::rms_norm, {rows, {{40}}});
+  with_epilogue(Op::matmul, {{{36, 40}}, {{40, 44}}});
+  with_epilogue(Op::matmul, {{{37, 21}}, {{21, 45}}});
+  with_epilogue(Op::matmul, {{{8, 5000}}, {{5000, 8}}});
+  with_epilogue(Op::conv, {{{2, 9, 9, 8}}, {{12, 3, 3, 8}}, {{12}}}, window(1));
+  with_epilogue(Op::conv, {{{2, 9, 9, 5}}, {{7, 3, 3, 5}}}, window(2));
+  with_epilogue(Op::batch_norm, {{{9, 8}}, {{8}}, {{8}}, {{8}}, {{8}}}, {{"epsilon", 1e-5}});
+  with_epilogue(Op::layer_norm, {rows, {{40}}, {{40}}}, last);
+  with_epilogue(Op::rms_norm, {rows, {{40}}});
   return probes;
 }
 
@@ -250,7 +250,7 @@ struct Fed {
 };
 
 // relu((y + whole) * row), of operands named after the output.
-Result<ValueId> add_ending(Graph& graph, ValueId y, const std::string& name, std::vector<Fed>& fed) {
+Result<ValueId> add_epilogue(Graph& graph, ValueId y, const std::string& name, std::vector<Fed>& fed) {
   const Dims dims = graph.value(y).shape.values();
   const auto operand = [&](std::string_view kind, Dims of) {
     fed.push_back({cat(kind, "_", name), {of}});
@@ -270,17 +270,16 @@ Status add_what_follows(const OpProbe& probe, Graph& graph, std::vector<Fed>& fe
     if (graph.value(output.value).shape.rank() < 2) continue;
     const std::string name = cat("then_", output.name);
     ValueId last;
-    if (probe.ended) {
-      GRAFT_TRY_ASSIGN(last, add_ending(graph, output.value, name, fed));
+    if (probe.epilogue) {
+      GRAFT_TRY_ASSIGN(last, add_epilogue(graph, output.value, name, fed));
     } else {
       GRAFT_TRY_ASSIGN(const NodeId node, graph.add_node(*probe.then, {output.value}, probe.then_attrs, name));
       last = graph.node(node).outputs[0];
     }
     graph.add_output(name, last);
   }
-  // Memory that an operand frees would go to a later result, and an epilogue cannot read what is overwritten before it
-  // runs. Parameters keep theirs.
-  if (!probe.ended) return ok_status();
+  // Inputs that are kept are no memory that a result could take, so that nothing speaks for keeping ops apart.
+  if (!probe.epilogue) return ok_status();
   for (const ValueId input : graph.inputs()) graph.mutable_value(input).kind = ValueKind::parameter;
   return ok_status();
 }
@@ -317,11 +316,11 @@ Result<BuiltProbe> build_probe(const OpProbe& probe, DType elements) {
   for (const auto& [output, cotangent] : made.weighted) {
     fed.push_back({cotangent, {made.graph.value(made.graph.find_value(cotangent)).shape.values()}});
   }
-  if (probe.then || probe.ended) GRAFT_TRY(add_what_follows(probe, made.graph, fed));
+  if (probe.then || probe.epilogue) GRAFT_TRY(add_what_follows(probe, made.graph, fed));
   if (probe.twice) GRAFT_TRY(add_again(probe, made.graph, fed));
   BuiltProbe built{.graph = std::move(made.graph), .elements = elements, .roundings = kNarrowProbeRoundings};
   const bool product = probe.op == Op::matmul || probe.op == Op::conv || probe.op == Op::conv_transpose;
-  if (product && !probe.ended && !probe.then) built.roundings = kNarrowProductRoundings;
+  if (product && !probe.epilogue && !probe.then) built.roundings = kNarrowProductRoundings;
   std::mt19937_64 random(17);
   for (const Fed& value : fed) built.feeds[value.name] = operand_of(value.operand, random);
   if (elements != DType::f32) {
@@ -330,7 +329,7 @@ Result<BuiltProbe> build_probe(const OpProbe& probe, DType elements) {
       if (value.operand.dtype != DType::f32) continue;
       for (double& x : built.feeds[value.name].data) x = rounded_to(elements, x);
       Value& fed_value = built.graph.mutable_value(built.graph.find_value(value.name));
-      if (probe.ended) fed_value.storage = elements;  // parameters, which keep_narrow() leaves as they are
+      if (probe.epilogue) fed_value.storage = elements;  // parameters, which keep_narrow() leaves as they are
     }
   }
   built.step.learning_rate[0] = 0.01;

@@ -29,7 +29,7 @@ struct OpProbe {
   Attrs then_attrs = {};
   /// Each result and gradient of two axes or more is followed by an epilogue with all that one may hold:
   /// relu((result + whole) * row), where the result itself is an output too.
-  bool ended = false;
+  bool epilogue = false;
   /// The node stands twice, each with operands of its own: nodes of one kind are run as one, from a table of tensors.
   bool twice = false;
 };

@@ -7,6 +7,7 @@
 #include "runtime/autodiff/autodiff.h"
 #include "runtime/core/build.h"
 #include "runtime/exec/kernel_proof.h"
+#include "runtime/exec/plan_fused.h"
 #include "runtime/passes/pipeline.h"
 #include "runtime/passes/train_mode.h"
 #include "runtime/plan/stream_choice.h"
@@ -126,12 +127,13 @@ Result<std::unique_ptr<Session>> Session::create(gpu::Device& device, const Mode
                                  train::Parameters::frozen));
   session->adapters_ = LiveAdapters(session->graph_);
   const auto caps = [&]() -> const gpu::Caps& { return options.caps ? *options.caps : device.caps(); };
-  const Graph* const graphs[] = {&session->graph_};
+  GRAFT_TRY_ASSIGN(const Graph fused, fused_graph(session->graph_, caps(), options.plan));
+  const Graph* const graphs[] = {&fused};
   GRAFT_TRY_ASSIGN(const Residents residents, residents_within(caps(), graphs, options.plan));
   Plan plan;
   const Plan* plans[] = {&plan};
   const auto make = [&]() -> Status {
-    GRAFT_TRY_ASSIGN(plan, make_plan(session->graph_, caps(), residents, options.plan));
+    GRAFT_TRY_ASSIGN(plan, plan_fused(session->graph_, caps(), residents, options.plan));
     return ok_status();
   };
   GRAFT_TRY(make_proven(options.program.proof, device, make, [&] { return std::span<const Plan* const>(plans); }));

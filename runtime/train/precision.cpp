@@ -4,10 +4,10 @@
 #include <map>
 #include <tuple>
 
+#include "runtime/core/liveness.h"
 #include "runtime/core/op_def.h"
 #include "runtime/core/op_id.gen.h"
 #include "runtime/ops/choice.h"
-#include "runtime/plan/schedule.h"
 
 namespace graft::train {
 namespace {

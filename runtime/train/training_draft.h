@@ -8,6 +8,7 @@
 
 namespace graft::train {
 
+/// As they are planned, once draft_training() is done.
 struct TrainingGraphs {
   std::vector<std::int64_t> sizes;  ///< of training
   std::vector<std::int64_t> evaluation_sizes;

@@ -5,6 +5,7 @@
 #include "platform/base/checked.h"
 #include "runtime/exec/capture.h"
 #include "runtime/exec/memory.h"
+#include "runtime/passes/fuse.h"
 #include "runtime/train/training_draft.h"
 
 namespace graft::train {
@@ -19,6 +20,26 @@ Result<SizedPlan> make_sized(const Graph& graph, const LossNodes& loss, std::int
   SizedPlan sized{samples, loss, {}};
   GRAFT_TRY_ASSIGN(sized.plan, make_plan(graph, caps, residents, options));
   return sized;
+}
+
+/// In the form that is planned; ids of the loss follow it.
+Status fuse_graph(Graph& graph, LossNodes* loss, const gpu::Caps& caps, const PlanOptions& options) {
+  if (!options.fuse) return ok_status();
+  GRAFT_TRY_ASSIGN(passes::Fused fused, passes::fuse(graph, caps));
+  if (loss != nullptr) {
+    for (ValueId* const id : {&loss->sum, &loss->target, &loss->correct, &loss->top5}) {
+      if (id->valid()) *id = fused.values[id->index];
+    }
+  }
+  graph = std::move(fused.graph);
+  return ok_status();
+}
+
+/// Once all residents are known.
+Status fuse_graphs(TrainingGraphs& graphs, const gpu::Caps& caps, const PlanOptions& options) {
+  for (TrainingGraph& graph : graphs.training) GRAFT_TRY(fuse_graph(graph.graph, &graph.loss, caps, options));
+  for (EvaluationGraph& graph : graphs.evaluation) GRAFT_TRY(fuse_graph(graph.graph, &graph.loss, caps, options));
+  return graphs.update ? fuse_graph(*graphs.update, nullptr, caps, options) : ok_status();
 }
 
 /// The training graphs come first: they decide what residents are counted as.
@@ -124,6 +145,7 @@ Result<TrainingDraft> draft_training(const Graph& model, const TrainOptions& opt
     graphs.evaluation_sizes = micro_sizes(micro, micro, request.evaluation_samples, false);
     GRAFT_TRY(add_evaluation_graphs(model, options, out.plan, graphs));
   }
+  GRAFT_TRY(fuse_graphs(graphs, caps, request.plan));
   GRAFT_TRY(add_plans(graphs, request, caps, out.plan));
   if (request.training) {
     const TrainingGraph& first = graphs.training.front();
@@ -137,7 +159,8 @@ Result<TrainingDraft> draft_training(const Graph& model, const TrainOptions& opt
 
 Result<SizedPlan> plan_micro_batch(const Graph& model, const TrainOptions& options, const TrainingPlan& plan,
                                    std::int64_t samples, const gpu::Caps& caps, const PlanOptions& plan_options) {
-  GRAFT_TRY_ASSIGN(const TrainingGraph graph, build_training_graph(model, samples, options, plan.accumulates));
+  GRAFT_TRY_ASSIGN(TrainingGraph graph, build_training_graph(model, samples, options, plan.accumulates));
+  GRAFT_TRY(fuse_graph(graph.graph, &graph.loss, caps, plan_options));
   PlanOptions limited = plan_options;
   limited.budget = 0;
   limited.arena_limit = plan.arena_bytes();
@@ -146,7 +169,8 @@ Result<SizedPlan> plan_micro_batch(const Graph& model, const TrainOptions& optio
 
 Result<SizedPlan> plan_evaluation(const Graph& model, const TrainOptions& options, const Residents& residents,
                                   std::int64_t samples, const gpu::Caps& caps, const PlanOptions& plan_options) {
-  GRAFT_TRY_ASSIGN(const EvaluationGraph graph, build_evaluation_graph(model, samples, options, &residents));
+  GRAFT_TRY_ASSIGN(EvaluationGraph graph, build_evaluation_graph(model, samples, options, &residents));
+  GRAFT_TRY(fuse_graph(graph.graph, &graph.loss, caps, plan_options));
   return make_sized(graph.graph, graph.loss, samples, residents, caps, plan_options);
 }
 

@@ -30,7 +30,7 @@ float binary_apply(uint fn, float a, float b) {
     case fn_add: return a + b;
     case fn_sub: return a - b;
     case fn_mul: return a * b;
-#ifndef CHAIN_FEW
+#ifndef FUSED_FEW
     case fn_div: return a / b;
     case fn_pow: return pow_accurate(a, b);
     case fn_maximum: return max_nan(a, b);

@@ -34,7 +34,7 @@ struct Ptr { uint base; bool inside; };
 #define GEMM_VECTORS
 #define GEMM_STORES_FOURS
 #include "shaders/common/gemm.glsl"
-#include "shaders/chain/epilogue.glsl"
+#include "shaders/fused_elementwise/epilogue.glsl"
 
 uint group = 0;
 

@@ -42,7 +42,7 @@ struct Ptr { uint base; bool inside; };
 #define GEMM_VECTORS
 #define GEMM_STORES_FOURS
 #include "shaders/common/gemm.glsl"
-#include "shaders/chain/epilogue.glsl"
+#include "shaders/fused_elementwise/epilogue.glsl"
 
 #if defined(GEMM_SHUFFLE) || defined(GEMM_APART)
 layout(constant_id = 4) const bool kCells = false;  // no epilogue

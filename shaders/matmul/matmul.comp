@@ -36,7 +36,7 @@ struct Ptr { uint base; };
 #define GEMM_TOUCHES
 #define GEMM_SMALLER_GOES_BY
 #include "shaders/common/gemm.glsl"
-#include "shaders/chain/epilogue.glsl"
+#include "shaders/fused_elementwise/epilogue.glsl"
 
 uint a_base = 0;
 uint b_base = 0;

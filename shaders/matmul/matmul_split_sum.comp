@@ -5,7 +5,7 @@
 // Second pass of a GEMM whose k was split: adds the parts in their order, then the bias.
 layout(local_size_x = 64) in;  // before index.glsl, which reads it
 #include "shaders/common/index.glsl"
-#include "shaders/chain/epilogue.glsl"
+#include "shaders/fused_elementwise/epilogue.glsl"
 #include "shaders/matmul/matmul_split_sum_push.h"
 
 layout(std430, binding = 0) readonly buffer Parts { float parts[]; };

@@ -9,5 +9,5 @@ PUSH_BEGIN(MatmulSplitSumPush)
   uint bias_count;  // channels, the last axis of the output; 0: no bias
   uint before;      // element of `parts` where the sum of the parts before these stands; 0: they are the first
   uint to;          // first element of the output to write
-  uint columns;     // of an operand of what follows that is repeated along the rows; else 1
+  uint columns;     // elements in a row of the output, for the epilogue
 PUSH_END(MatmulSplitSumPush)

@@ -6,7 +6,7 @@
 layout(local_size_x = 128) in;
 #include "shaders/norm/layer_norm_push.h"
 #include "shaders/common/rows.glsl"
-#include "shaders/chain/epilogue.glsl"
+#include "shaders/fused_elementwise/epilogue.glsl"
 
 layout(binding = 0) readonly buffer X { float x[]; };
 layout(binding = 0) readonly buffer XQuads { vec4 x_quads[]; };

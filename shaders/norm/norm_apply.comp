@@ -7,7 +7,7 @@ layout(local_size_x = 128) in;
 #include "shaders/common/index.glsl"
 #include "shaders/norm/norm_push.h"
 #include "shaders/norm/norm.glsl"
-#include "shaders/chain/epilogue.glsl"
+#include "shaders/fused_elementwise/epilogue.glsl"
 
 layout(std430, set = 0, binding = 0) readonly buffer X { float x[]; };
 layout(std430, set = 0, binding = 0) readonly buffer XQuads { vec4 x_quads[]; };

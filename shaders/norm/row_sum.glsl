@@ -5,10 +5,10 @@
 #define GRAFT_ROW_SUM_GLSL
 #include "shaders/common/rows.glsl"
 #ifdef SUM
-#include "shaders/chain/chain_fn.h"
+#include "shaders/fused_elementwise/fused_fn.h"
 #include "shaders/common/round16.glsl"
 
-layout(constant_id = 3) const uint SUM_KEPT = 0;  // chain_to_f16, chain_to_bf16: others find the sum rounded so
+layout(constant_id = 3) const uint SUM_KEPT = 0;  // fused_to_f16, fused_to_bf16: others find the sum rounded so
 
 layout(binding = SUM) readonly buffer Other { float other[]; };
 layout(binding = SUM) readonly buffer OtherQuads { vec4 other_quads[]; };
@@ -16,8 +16,8 @@ layout(binding = SUM + 1) writeonly buffer Total { float total_out[]; };
 layout(binding = SUM + 1) writeonly buffer TotalQuads { vec4 total_out_quads[]; };
 
 float as_kept(float x) {
-  if (SUM_KEPT == chain_to_f16) return round_f16(x);
-  return SUM_KEPT == chain_to_bf16 ? round_bf16(x) : x;
+  if (SUM_KEPT == fused_to_f16) return round_f16(x);
+  return SUM_KEPT == fused_to_bf16 ? round_bf16(x) : x;
 }
 
 #define X_LOAD(value, start, c, columns, none)                                                       \

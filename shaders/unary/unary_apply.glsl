@@ -1,6 +1,6 @@
 // The unary functions of floats and their derivatives. `fn` is a constant where they are called, so that compilers throw
-// away all others; alpha and beta are the op's two parameters. CHAIN_FEW: only those that networks are full of, for
-// kernels that call them in many places: drivers inline all before they throw away (the host: is_common() in runtime/plan/chain.cpp).
+// away all others; alpha and beta are the op's two parameters. FUSED_FEW: only those that networks are full of, for
+// kernels that call them in many places: drivers inline all before they throw away (the host: in_epilogues() in runtime/ops/fused_program.cpp).
 #ifndef GRAFT_UNARY_APPLY_GLSL
 #define GRAFT_UNARY_APPLY_GLSL
 #include "shaders/common/activations.glsl"
@@ -24,7 +24,7 @@ float unary_apply(uint fn, float x, float alpha, float beta) {
     case fn_erf: return erf_accurate(x);
     case fn_affine: return alpha * x + beta;
     case fn_clip: return min_nan(max_nan(x, alpha), beta);
-#ifndef CHAIN_FEW
+#ifndef FUSED_FEW
     case fn_neg: return -x;
     case fn_abs: return abs(x);
     case fn_exp: return exp_accurate(x);
@@ -84,7 +84,7 @@ float unary_slope(uint fn, float v, float alpha, float beta) {
     case fn_erf: return 1.1283791671 * exp_accurate(-min(v * v, 200.0));
     case fn_affine: return alpha;
     case fn_clip: return v >= alpha && v <= beta ? 1.0 : 0.0;
-#ifndef CHAIN_FEW
+#ifndef FUSED_FEW
     case fn_neg: return -1.0;
     case fn_abs: return sign(v);
     case fn_exp: return v;

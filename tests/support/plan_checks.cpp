@@ -2,6 +2,8 @@
 
 #include <sstream>
 
+#include "runtime/exec/plan_fused.h"
+
 namespace graft::test {
 namespace {
 
@@ -30,9 +32,9 @@ void write_text(std::ostream& out, const PlanPort& port) {
 std::string plan_text(const Plan& plan) {
   std::ostringstream out;
   for (const PlanNode& n : plan.nodes) {
-    out << "node " << n.node << ' ' << n.name << ' ' << n.op << ' ' << n.backward << ' ' << n.merged_into << ' '
-        << n.steps << " flops " << n.flops << " bytes " << n.bytes << " scratch " << n.scratch_bytes << " of "
-        << n.whole_scratch_bytes << " live " << n.live_bytes << '\n';
+    out << "node " << n.node << ' ' << n.name << ' ' << n.op << ' ' << n.parts << ' ' << n.backward << ' '
+        << n.merged_into << ' ' << n.steps << " flops " << n.flops << " bytes " << n.bytes << " scratch "
+        << n.scratch_bytes << " of " << n.whole_scratch_bytes << " live " << n.live_bytes << '\n';
   }
   for (const Step& step : plan.steps) write_text(out, step);
   for (const PlanKernel& k : plan.kernels) {
@@ -64,10 +66,10 @@ std::string plan_text(const Plan& plan) {
 Result<Plan> checked_plan(const Graph& graph, const gpu::Caps& caps, const PlanOptions& options) {
   Residents residents(caps);
   GRAFT_TRY(residents.add(graph));
-  GRAFT_TRY_ASSIGN(Plan plan, make_plan(graph, caps, residents, options));
+  GRAFT_TRY_ASSIGN(Plan plan, plan_fused(graph, caps, residents, options));
   GRAFT_TRY(check_hazards(plan));
   GRAFT_TRY(check_memory(plan));
-  GRAFT_TRY_ASSIGN(const Plan again, make_plan(graph, caps, residents, options));
+  GRAFT_TRY_ASSIGN(const Plan again, plan_fused(graph, caps, residents, options));
   EXPECT_EQ(plan_text(plan), plan_text(again));
   EXPECT_GE(plan.transient_bytes, plan.lower_bound);
   return plan;

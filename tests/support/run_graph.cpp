@@ -43,7 +43,7 @@ Result<gpu::Caps> test_caps() {
   if (preset != nullptr && *preset != '\0') GRAFT_TRY(gpu::apply_caps_preset(preset, caps));
   // The kernels of ops, each by itself, whatever stands behind it here: tests/unit/plan_fuse_test.cpp has them
   // together.
-  caps.advice.tuned[choose(Family::ends, caps, {}).key] = "apart";
+  caps.advice.tuned[choose(Family::epilogue, caps, {}).key] = "apart";
   if (edit_caps != nullptr) edit_caps(caps);
   caps = gpu::within_device(std::move(caps), device->caps());
   if (takes_f16_for_bf16()) pretend_bf16(caps);

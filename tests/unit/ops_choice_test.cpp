@@ -59,8 +59,8 @@ TEST(Choice, FollowsTheDeviceAndTheShape) {
   EXPECT_EQ(choose(Family::gemm, cpu_caps(), {128, 128, 200}).variant->name, "shuffle 32x4") << "few operations";
   EXPECT_EQ(choose(Family::gemm, cpu_caps(), {128, 128, 20}).variant->name, "shuffle 16x4") << "very few operations";
   EXPECT_EQ(choose(Family::gemm, cpu_caps(), {16, 4096, 4096}).variant->name, "shuffle 16x4") << "few rows";
-  EXPECT_EQ(choose(Family::ends, cpu_caps(), {}).variant->name, "apart");
-  EXPECT_EQ(choose(Family::ends, small, {}).variant->name, "in the kernel");
+  EXPECT_EQ(choose(Family::epilogue, cpu_caps(), {}).variant->name, "apart");
+  EXPECT_EQ(choose(Family::epilogue, small, {}).variant->name, "in the kernel");
   gpu::Caps apart = cpu_caps();
   apart.subgroup_shuffle = false;
   EXPECT_EQ(choose(Family::gemm, apart, large).variant->name, "apart 8x4x32x16");

@@ -78,20 +78,16 @@ TEST(PlanMerge, AWorkgroupCountAboveTheLimitIsSpread) {
   for (const Step& step : plan->steps) EXPECT_LE(step.groups[0], 4u);
 }
 
-TEST(PlanMerge, ABudgetComesBeforeOneDispatch) {
-  // Wide layers of few samples: gradients are most of the arena, so that waiting for one dispatch takes memory.
+TEST(PlanMerge, MemoryComesBeforeOneDispatch) {
+  // Wide layers of few samples: gradients are most of the arena, so that waiting for one dispatch would take memory.
   test::Network net;
   add_layers(net, 8, 64);
   const auto free = test::checked_plan(net.graph);
   const auto apart = test::checked_plan(net.graph, {}, {.merge = false});
   ASSERT_TRUE(free.ok() && apart.ok());
-  EXPECT_LE(free->memory.total(), apart->memory.total() * 9 / 8 + 4096) << "an eighth more, and tables";
-  ASSERT_GT(free->transient_bytes, apart->transient_bytes);
-  const auto limited = test::checked_plan(net.graph, {}, {.arena_limit = apart->transient_bytes, .recompute = false});
-  ASSERT_TRUE(limited.ok()) << limited.status().message();
-  EXPECT_LE(limited->transient_bytes, apart->transient_bytes);
-  EXPECT_GT(dispatches_of(*limited, "sgd_step"), dispatches_of(*free, "sgd_step"));
-  EXPECT_LT(dispatches_of(*limited, "sgd_step"), dispatches_of(*apart, "sgd_step"));
+  EXPECT_LE(free->transient_bytes, apart->transient_bytes);
+  EXPECT_GT(dispatches_of(*free, "sgd_step"), 1u);
+  EXPECT_LT(dispatches_of(*free, "sgd_step"), dispatches_of(*apart, "sgd_step"));
 }
 
 }  // namespace

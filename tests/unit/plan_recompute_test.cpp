@@ -8,10 +8,11 @@
 #include <random>
 
 #include "runtime/autodiff/autodiff.h"
+#include "runtime/core/liveness.h"
 #include "runtime/core/op_id.gen.h"
+#include "runtime/exec/plan_fused.h"
 #include "runtime/plan/draft.h"
 #include "runtime/plan/recompute_search.h"
-#include "runtime/plan/schedule.h"
 #include "runtime/plan/storage.h"
 #include "tests/support/networks.h"
 
@@ -52,6 +53,9 @@ struct Planned {
 
   explicit Planned(const std::function<void(test::Network&)>& build) {
     build(net);
+    auto fused = fused_graph(net.graph, caps);
+    EXPECT_TRUE(fused.ok()) << fused.status().message();
+    if (fused.ok()) net.graph = std::move(fused).value();
     EXPECT_TRUE(residents.add(net.graph).ok());
   }
   Result<Plan> plan(const PlanOptions& options) { return make_plan(net.graph, caps, residents, options); }
@@ -226,7 +230,7 @@ TEST_P(PlanRecomputeOf, EveryLimitOfTheCurveIsMet) {
   Planned p(GetParam().build);
   const auto curve = p.curve();
   ASSERT_GE(curve.size(), 2u);
-  const auto free = test::checked_plan(p.net.graph, {}, {.merge = false});  // whose updates do not wait
+  const auto free = test::checked_plan(p.net.graph, {}, {.merge = false, .fuse = false});  // whose updates do not wait
   ASSERT_TRUE(free.ok());
   EXPECT_EQ(curve.front().peak, free->lower_bound);
   EXPECT_EQ(curve.front().extra_flops, 0u);
@@ -234,11 +238,11 @@ TEST_P(PlanRecomputeOf, EveryLimitOfTheCurveIsMet) {
     EXPECT_LT(curve[i].peak, curve[i - 1].peak);
     EXPECT_GE(curve[i].extra_flops + 4 * curve[i].extra_bytes, curve[i - 1].extra_flops + 4 * curve[i - 1].extra_bytes);
   }
-  const auto least = test::checked_plan(p.net.graph, {}, {.least_memory = true});
+  const auto least = test::checked_plan(p.net.graph, {}, {.least_memory = true, .fuse = false});
   ASSERT_TRUE(least.ok()) << least.status().message();
   for (const int tenth : {0, 3, 9}) {
     const std::uint64_t range = free->transient_bytes - least->transient_bytes;
-    PlanOptions options;
+    PlanOptions options{.fuse = false};  // it is
     options.arena_limit = least->transient_bytes + range * static_cast<std::uint64_t>(tenth) / 10;
     const auto plan = test::checked_plan(p.net.graph, {}, options);
     ASSERT_TRUE(plan.ok()) << plan.status().message();

@@ -192,14 +192,14 @@ TEST(SelfTestProbes, ReachEveryTileOfEveryKernel) {
   }
 }
 
-TEST(SelfTestProbes, ReachWhatEndsWithAChainOnEveryGpu) {
+TEST(SelfTestProbes, ReachEpiloguesOnEveryGpu) {
   for (const gpu::CapsPreset& preset : gpu::caps_presets()) {
     if (preset.source.empty()) continue;
     gpu::Caps caps;
     preset.apply(caps);
     std::set<std::string> reached;
     for (const OpProbe& probe : self_test_probes()) {
-      if (probe.ended) note_kernels(probe, DType::f32, caps, reached);
+      if (probe.epilogue) note_kernels(probe, DType::f32, caps, reached);
     }
     for (const KernelId id :
          {KernelId::matmul__f32_epilogue, KernelId::matmul_split_sum__f32_epilogue, KernelId::conv__f32_epilogue,

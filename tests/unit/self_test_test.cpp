@@ -13,6 +13,7 @@
 #include <sstream>
 
 #include "platform/null/null_device.h"
+#include "runtime/exec/plan_fused.h"
 #include "runtime/ops/choice.h"
 #include "runtime/session/narrow_graph.h"
 #include "runtime/session/remembered_device.h"
@@ -93,7 +94,7 @@ Outcome prove(KernelProof& proof, gpu::Device& device, const Graph& graph) {
     ++outcome.rounds;
     Residents residents(device.caps());
     GRAFT_TRY(residents.add(graph));
-    GRAFT_TRY_ASSIGN(plan, make_plan(graph, device.caps(), residents));
+    GRAFT_TRY_ASSIGN(plan, plan_fused(graph, device.caps(), residents));
     return ok_status();
   };
   outcome.status = make_proven(&proof, device, make, [&] { return std::span<const Plan* const>(plans); });
@@ -162,13 +163,13 @@ TEST(SelfTest, AWrongKernelIsReplacedForGood) {
   expect_no_validation_messages();
 }
 
-// Those included that do the work of several: chains, and one dispatch for many tensors.
+// Those included that do the work of several: fused ops, and one dispatch for many tensors.
 TEST(SelfTest, NoPlanHoldsAKernelThatFailed) {
   GRAFT_TEST_GPU(device);
   GraphMaker g;
   product(g);
   const ValueId x = g.input("x", {6, 35});
-  g.output("chain", g.add(Op::relu, {g.add(Op::mul, {x, x})}));
+  g.output("fused", g.add(Op::relu, {g.add(Op::mul, {x, x})}));
   for (const char* name : {"first", "second"}) {
     g.act(Op::accumulate, {g.state(name, {40}), g.input(cat("more_", name), {40})});
   }
@@ -176,7 +177,7 @@ TEST(SelfTest, NoPlanHoldsAKernelThatFailed) {
   ASSERT_TRUE(natural.ok()) << natural.status().message();
   std::set<std::string> names;
   for (const PlanKernel& kernel : natural->kernels) names.insert(std::string(shaders::kernel_info(kernel.id).name));
-  for (const KernelId id : {KernelId::chain__f32, KernelId::accumulate__f32_table}) {
+  for (const KernelId id : {KernelId::fused_elementwise__f32, KernelId::accumulate__f32_table}) {
     EXPECT_TRUE(names.contains(std::string(shaders::kernel_info(id).name)));
   }
   for (const std::string& name : names) {
@@ -194,35 +195,35 @@ TEST(SelfTest, NoPlanHoldsAKernelThatFailed) {
 }
 
 // A convolution that does the addition and the activation behind it, on a device taken for a GPU.
-void ended_conv(GraphMaker& g) {
+void conv_with_epilogue(GraphMaker& g) {
   const Attrs window = {{"strides", Ints{1, 1}}, {"pads", Ints{1, 1, 1, 1}}};
   const ValueId y = g.add(Op::conv, {g.parameter("x", {1, 6, 6, 4}), g.parameter("w", {8, 3, 3, 4})}, window);
   g.output("y", g.add(Op::relu, {g.add(Op::add, {y, g.parameter("skip", {1, 6, 6, 8})})}));
 }
 
-std::string ended_kernel() { return std::string(shaders::kernel_info(KernelId::conv__f32_epilogue).name); }
+std::string epilogue_kernel() { return std::string(shaders::kernel_info(KernelId::conv__f32_epilogue).name); }
 
-TEST(SelfTest, AWrongEndOfAKernelLeavesTheKernelAsItWas) {
+TEST(SelfTest, AWrongEpilogueLeavesTheKernelAsItWas) {
   GRAFT_TEST_GPU(device);
   const TemporaryFolder folder;
   GraphMaker g;
-  ended_conv(g);
+  conv_with_epilogue(g);
   for (int start = 0; start < 2; ++start) {
-    FaultyDevice faulty(*device, ended_kernel(), FaultyDevice::Fault::wrong);
+    FaultyDevice faulty(*device, epilogue_kernel(), FaultyDevice::Fault::wrong);
     faulty.edit().type = gpu::DeviceType::discrete;
     const auto natural = checked_plan(g.graph, faulty.caps());
     ASSERT_TRUE(natural.ok());
-    ASSERT_TRUE(any_of(proof_keys(*natural, faulty.caps()), ended_kernel() + "/"));
+    ASSERT_TRUE(any_of(proof_keys(*natural, faulty.caps()), epilogue_kernel() + "/"));
     const auto proof = remember(faulty, folder);
     ASSERT_TRUE(proof.ok());
     const Outcome outcome = prove(**proof, faulty, g.graph);
     ASSERT_TRUE(outcome.status.ok()) << outcome.status.message();
     EXPECT_TRUE(any_of(outcome.kernels, "conv__f32/"));
-    EXPECT_TRUE(outcome.kernels.contains("chain__f32"));
-    EXPECT_FALSE(any_of(outcome.kernels, ended_kernel()));
+    EXPECT_TRUE(outcome.kernels.contains("fused_elementwise__f32"));
+    EXPECT_FALSE(any_of(outcome.kernels, epilogue_kernel()));
     EXPECT_FALSE((*proof)->profile().failed().empty());
     for (const auto& [key, why] : (*proof)->profile().failed()) {
-      EXPECT_TRUE(key.starts_with(ended_kernel())) << key << " is blamed too: " << why;
+      EXPECT_TRUE(key.starts_with(epilogue_kernel())) << key << " is blamed too: " << why;
     }
     EXPECT_EQ(faulty.used > 0, start == 0) << "it is not tried again";
   }
@@ -230,10 +231,10 @@ TEST(SelfTest, AWrongEndOfAKernelLeavesTheKernelAsItWas) {
   validation_messages().take();  // what does nothing writes elsewhere than the plan says
 }
 
-TEST(SelfTest, AKernelThatEndsWithAChainIsTestedAlone) {
+TEST(SelfTest, AKernelWithAnEpilogueIsTestedAlone) {
   GRAFT_TEST_GPU(device);
   const TemporaryFolder folder;
-  FaultyDevice watched(*device, ended_kernel(), FaultyDevice::Fault::none);
+  FaultyDevice watched(*device, epilogue_kernel(), FaultyDevice::Fault::none);
   watched.edit().type = gpu::DeviceType::discrete;
   const auto proof = remember(watched, folder);
   ASSERT_TRUE(proof.ok());
@@ -246,12 +247,12 @@ TEST(SelfTest, AKernelThatEndsWithAChainIsTestedAlone) {
     }
   };
   GraphMaker g;
-  ended_conv(g);
+  conv_with_epilogue(g);
   const Outcome outcome = prove(**proof, watched, g.graph);
   ASSERT_TRUE(outcome.status.ok()) << outcome.status.message();
   EXPECT_TRUE((*proof)->profile().failed().empty());
   EXPECT_FALSE(suspects.empty());
-  for (const std::string& key : suspects) EXPECT_TRUE(is_ending(key)) << key;
+  for (const std::string& key : suspects) EXPECT_TRUE(is_epilogue(key)) << key;
   for (const ProofKey& key : outcome.kernels) EXPECT_TRUE((*proof)->profile().passed().contains(key)) << key;
   device->set_advice({});
   expect_no_validation_messages();

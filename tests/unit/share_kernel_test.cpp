@@ -47,7 +47,7 @@ TEST(ShareKernel, IsValidForEachKernel) {
 }
 
 TEST(ShareKernel, RefusesWhatItCannotDo) {
-  const std::span<const std::uint32_t> chain = shaders::kernel_info(shaders::KernelId::chain__f32).spirv;
+  const std::span<const std::uint32_t> chain = shaders::kernel_info(shaders::KernelId::fused_elementwise__f32).spirv;
   const std::vector<Share> shares = shares_of_all();
   EXPECT_EQ(share_kernel(chain.first(3), shares, kPushBytes).status().code(), Code::invalid_argument);
   const auto few = share_kernel(chain, std::span(shares).first(3), kPushBytes);

@@ -9,6 +9,7 @@
 #include "platform/gpu/presets.h"
 #include "runtime/core/op_id.gen.h"
 #include "runtime/data/random.h"
+#include "runtime/exec/plan_fused.h"
 #include "runtime/session/self_test_probes.h"
 #include "tests/support/edited_device.h"
 #include "tests/support/gpu_device.h"
@@ -43,7 +44,7 @@ class SharedBuffers : public testing::Test {
   std::set<std::string> sharing(const Graph& graph) {
     Residents residents(few_->caps());
     EXPECT_TRUE(residents.add(graph).ok());
-    const auto plan = make_plan(graph, few_->caps(), residents);
+    const auto plan = plan_fused(graph, few_->caps(), residents);
     EXPECT_TRUE(plan.ok()) << plan.status().message();
     return plan.ok() ? kernels_that_share(*plan) : std::set<std::string>();
   }
@@ -87,8 +88,8 @@ TEST_F(SharedBuffers, GiveTheSameBits) {
     ASSERT_TRUE(actual.ok()) << actual.status().message();
     for (const auto& [name, tensor] : *expected) EXPECT_EQ(tensor.data, actual->at(name).data) << name;
   }
-  for (const char* name : {"adam_step__f32", "chain__f32", "layer_norm__f32", "layer_norm_grad__f32", "norm_apply__f32",
-                           "rope__f32", "linear_cross_entropy_grad__f32", "reduce_grad__f32"}) {
+  for (const char* name : {"adam_step__f32", "fused_elementwise__f32", "layer_norm__f32", "layer_norm_grad__f32",
+                           "norm_apply__f32", "rope__f32", "linear_cross_entropy_grad__f32", "reduce_grad__f32"}) {
     EXPECT_TRUE(seen.contains(name)) << name;
   }
 }

@@ -1,7 +1,8 @@
 # runtime/ops/ops.list -> core/op_id.gen.h (enum Op), ops/op_table.gen.cpp (registry), ops/ref_table.gen.cpp (references).
 # A line is "family: op op op_grad ..."; a line that starts with # is a comment. Every op needs op_<name> and ref_<name>
 # in namespace graft::ops::<family>.
-# An op whose name holds "_grad" never stands in a file; every other one must stand in schema/model.fbs.
+# An op whose name holds "_grad" or begins with "fused_" never stands in a file; every other one must stand in
+# schema/model.fbs.
 set(GRAFT_OPS_LIST ${PROJECT_SOURCE_DIR}/runtime/ops/ops.list)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${GRAFT_OPS_LIST} ${PROJECT_SOURCE_DIR}/schema/model.fbs)
 file(STRINGS ${GRAFT_OPS_LIST} lines REGEX "^[a-z]")
@@ -23,7 +24,7 @@ foreach(line IN LISTS lines)
     endif()
   endforeach()
   foreach(op IN LISTS ops)
-    if(NOT op MATCHES "_grad" AND NOT model_fbs MATCHES "[^a-z_0-9]${op}[^a-z_0-9]")
+    if(NOT op MATCHES "_grad|^fused_" AND NOT model_fbs MATCHES "[^a-z_0-9]${op}[^a-z_0-9]")
       message(FATAL_ERROR "Op ${op} stands in ops.list but not in schema/model.fbs (enum Op).")
     endif()
     string(APPEND ids "  ${op},\n")

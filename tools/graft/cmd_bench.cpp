@@ -5,6 +5,7 @@
 #include <iterator>
 #include <memory>
 
+#include "runtime/exec/plan_fused.h"
 #include "runtime/passes/decode_graph.h"
 #include "runtime/session/session.h"
 #include "runtime/train/precision.h"
@@ -67,7 +68,7 @@ Result<Row> run_case(gpu::Device& device, const gpu::Caps& caps, const BenchCase
   keep_as(storage, graph);
   Residents residents(caps);
   GRAFT_TRY(residents.add(graph));
-  GRAFT_TRY_ASSIGN(Plan plan, make_plan(graph, caps, residents));
+  GRAFT_TRY_ASSIGN(Plan plan, plan_fused(graph, caps, residents));
   Row row{c.name, plan.flops, 0, {}};
   for (const Value& value : graph.values()) row.bytes += storage_bytes(stored_dtype(value), value.shape.elements());
   for (const Node& node : graph.nodes()) {

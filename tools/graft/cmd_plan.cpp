@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "platform/base/checked.h"
+#include "runtime/exec/plan_fused.h"
 #include "runtime/passes/bind.h"
 #include "runtime/passes/pipeline.h"
 #include "runtime/passes/train_mode.h"
@@ -71,6 +72,7 @@ Result<Forecast> plan_inference(const Model& model, const PlanArguments& options
   Forecast forecast;
   GRAFT_TRY_ASSIGN(forecast.precision, train::store_results(graph, precision, train::narrow_weights(model.graph),
                                                             train::Parameters::frozen));
+  GRAFT_TRY_ASSIGN(graph, fused_graph(graph, caps, plan_options));
   const Graph* const graphs[] = {&graph};
   GRAFT_TRY_ASSIGN(plan_options.budget, parse_budget(options.budget, [&]() -> Result<std::uint64_t> {
                      GRAFT_TRY_ASSIGN(const Residents all, residents_within(caps, graphs, plan_options));

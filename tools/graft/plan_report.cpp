@@ -50,25 +50,22 @@ std::size_t dispatches_of(const Plan& plan) {
       std::count_if(plan.steps.begin(), plan.steps.end(), [](const Step& s) { return s.kind == StepKind::dispatch; }));
 }
 
-/// Dispatches that do the work of many: of many tensors, or of fused ops.
+/// Dispatches that stand for those of many tensors, and nodes that stand for several.
 void print_merged(const Plan& plan) {
-  std::uint32_t chains = 0;
-  std::uint32_t links = 0;
   for (const Step& step : plan.steps) {
     if (step.merged < 2) continue;
-    const PlanKernel& kernel = plan.kernels[step.kernel];
-    if (step.bindings.size() == (kernel.shares.empty() ? kernel.bindings : kernel.shares.size())) {
-      ++chains;
-      links += step.merged;
-      continue;
-    }
     std::printf("One dispatch of %s for %u tensors or parts of them.\n", plan.nodes[step.node].op.c_str(), step.merged);
   }
-  if (chains != 0) {
-    std::printf(
-        "%u dispatches do the work of %u: chains of elementwise ops, products and norms with what stands beside "
-        "them.\n",
-        chains, links);
+  std::uint32_t fused = 0;
+  std::uint32_t parts = 0;
+  for (const PlanNode& node : plan.nodes) {
+    if (node.parts < 2) continue;
+    ++fused;
+    parts += node.parts;
+  }
+  if (fused != 0) {
+    std::printf("%u fused nodes do the work of %u: elementwise ops, products and norms with what stands beside them.\n",
+                fused, parts);
   }
 }
 

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "runtime/core/op_def.h"
+#include "runtime/exec/plan_fused.h"
 #include "runtime/ops/choice.h"
 #include "runtime/session/session.h"
 #include "runtime/train/training_graph.h"
@@ -47,7 +48,8 @@ class Tuner {
   Tuner(gpu::Device& device, const gpu::Caps& caps, int repeat, Clock clock)
       : device_(device), caps_(caps), repeat_(repeat), clock_(clock) {}
 
-  Status tune(const Graph& graph) {
+  Status tune(const Graph& network) {
+    GRAFT_TRY_ASSIGN(const Graph graph, fused_graph(network, caps_));
     Residents residents(caps_);
     GRAFT_TRY(residents.add(graph));
     GRAFT_TRY_ASSIGN(const Plan plan, make_plan(graph, caps_, residents));

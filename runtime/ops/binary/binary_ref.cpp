@@ -4,6 +4,7 @@
 
 #include "runtime/ops/binary/binary_table.h"
 #include "runtime/reference/broadcast.h"
+#include "runtime/reference/elementwise_math.h"
 #include "runtime/reference/ref_context.h"
 
 namespace graft::ops::binary {
@@ -121,3 +122,9 @@ void ref_binary_grad(RefContext& c) {
 }
 
 }  // namespace graft::ops::binary
+
+namespace graft::ref {
+
+double binary_value(binary_fn::Fn fn, double a, double b) { return ops::binary::apply(fn, a, b); }
+
+}  // namespace graft::ref

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "runtime/ops/unary/unary_table.h"
+#include "runtime/reference/elementwise_math.h"
 #include "runtime/reference/ref_context.h"
 
 namespace graft::ops::unary {
@@ -187,11 +188,23 @@ void ref_unary_grad(RefContext& c) {
   const Op op = static_cast<Op>(c.attrs().integer("fn"));
   const auto function = unary::function(op, c.attrs());
   const auto params = unary::params(op, c.attrs());
+  const auto saved = c.in(function.slope == unary::Slope::of_x ? 0 : 1);
   for (std::size_t i = 0; i < c.out().size(); ++i) {
-    const double slope = function.slope == unary::Slope::of_x ? slope_of_x(function.fn, c.in(0)[i], params)
-                                                              : slope_of_y(function.fn, c.in(1)[i], params);
-    c.out()[i] = c.in(2)[i] * slope;
+    c.out()[i] = c.in(2)[i] * ref::unary_slope(function.fn, saved[i], params.alpha, params.beta);
   }
 }
 
 }  // namespace graft::ops::unary
+
+namespace graft::ref {
+
+double unary_value(unary_fn::Fn fn, double x, double alpha, double beta) {
+  return ops::unary::apply(fn, x, {alpha, beta});
+}
+
+/// Each function is in one of the two tables; the other gives 0.
+double unary_slope(unary_fn::Fn fn, double saved, double alpha, double beta) {
+  return ops::unary::slope_of_x(fn, saved, {alpha, beta}) + ops::unary::slope_of_y(fn, saved, {alpha, beta});
+}
+
+}  // namespace graft::ref

@@ -1,19 +1,20 @@
-// What follows a kernel's result, done before it is stored: a chain of elementwise functions, as in chain.comp, over the
-// result and up to two further operands. Variants of kernels ask for it by -DEPILOGUE=B: bindings B and B + 1 are the
-// operands, B + 2 takes a second output (what lies between, where others want it). Without EPILOGUE nothing is compiled.
+// What follows a kernel's result, done before it is stored: a program of elementwise functions, as in
+// fused_elementwise.comp, over the result and up to two further operands. Variants of kernels ask for it by
+// -DEPILOGUE=B: bindings B and B + 1 are the operands, B + 2 takes a second output (what lies between, where others want
+// it). Without EPILOGUE nothing is compiled.
 // The kernel stores finished(value, address, column), or finished4() where four elements begin at a multiple of four.
 #ifndef GRAFT_EPILOGUE_GLSL
 #define GRAFT_EPILOGUE_GLSL
 #ifdef EPILOGUE
 #extension GL_EXT_control_flow_attributes : require
-#define CHAIN_FEW
-#include "shaders/chain/chain_apply.glsl"
+#define FUSED_FEW
+#include "shaders/fused_elementwise/fused_apply.glsl"
 
-// The constants follow chain_fn::epilogue_constants.
+// The constants follow fused_fn::epilogue_constants.
 layout(constant_id = 32) const uint EPILOGUE_MODES = 0;    // four bits for each operand, from the lowest
 layout(constant_id = 33) const uint EPILOGUE_FURTHER = 0;  // register of the second output; 0 for none
 layout(constant_id = 34) const uint EPILOGUE_STEPS = 0;    // beside the kernel's own
-layout(constant_id = 35) const uint EPILOGUE_SOURCE = 0;   // codes: as in chain.comp
+layout(constant_id = 35) const uint EPILOGUE_SOURCE = 0;   // codes: as in fused_elementwise.comp
 layout(constant_id = 36) const uint EPILOGUE_STEP_0 = 0;
 layout(constant_id = 37) const uint EPILOGUE_STEP_1 = 0;
 layout(constant_id = 38) const uint EPILOGUE_STEP_2 = 0;
@@ -34,38 +35,38 @@ layout(std430, set = 0, binding = EPILOGUE + 1) readonly buffer AnotherVectors {
 layout(std430, set = 0, binding = EPILOGUE + 2) writeonly buffer Further { float further[]; };
 layout(std430, set = 0, binding = EPILOGUE + 2) writeonly buffer FurtherVectors { vec4 further4[]; };
 
-#define EPILOGUE_AT(mode) ((mode) == chain_same ? address : (mode) == chain_one ? 0u : column)
+#define EPILOGUE_AT(mode) ((mode) == fused_same ? address : (mode) == fused_one ? 0u : column)
 #define EPILOGUE_STEP(n)                                                                    \
   if (n < EPILOGUE_STEPS) {                                                                 \
-    r[chain_inputs + 1 + n] =                                                               \
-        chain_apply(EPILOGUE_STEP_##n >> 8, r[EPILOGUE_STEP_##n >> 4 & 15u], r[EPILOGUE_STEP_##n & 15u], \
+    r[fused_inputs + 1 + n] =                                                               \
+        fused_apply(EPILOGUE_STEP_##n >> 8, r[EPILOGUE_STEP_##n >> 4 & 15u], r[EPILOGUE_STEP_##n & 15u], \
                     EPILOGUE_ALPHA_##n, EPILOGUE_BETA_##n);                                 \
   }
 
 // Elements from `address` on, or (single) that element alone, in the first component. To be called in as few places as
-// can be: drivers inline every function of every step, and only then throw away what is not this chain.
+// can be: drivers inline every function of every step, and only then throw away what is not this program.
 vec4 epilogue(vec4 value, uint address, uint column, bool single) {
   vec4 x0 = vec4(0.0), x1 = vec4(0.0), y0, y1;
   if ((EPILOGUE_MODES >> 8) > 0) {
     const uint mode = EPILOGUE_MODES & 15u;
     const uint at = EPILOGUE_AT(mode);
-    if (single || mode == chain_one) x0 = vec4(other[at]); else x0 = other4[at / 4];
+    if (single || mode == fused_one) x0 = vec4(other[at]); else x0 = other4[at / 4];
   }
   if ((EPILOGUE_MODES >> 8) > 1) {
     const uint mode = EPILOGUE_MODES >> 4 & 15u;
     const uint at = EPILOGUE_AT(mode);
-    if (single || mode == chain_one) x1 = vec4(another[at]); else x1 = another4[at / 4];
+    if (single || mode == fused_one) x1 = vec4(another[at]); else x1 = another4[at / 4];
   }
   for (uint q = 0; q < (single ? 1u : 4u); ++q) {  // a driver unrolls it where a step is little work
-    float r[chain_inputs + 5];
+    float r[fused_inputs + 5];
     r[0] = x0[q];
     r[1] = x1[q];
-    r[chain_inputs] = chain_rounded(EPILOGUE_SOURCE >> 24, value[q]);
+    r[fused_inputs] = fused_rounded(EPILOGUE_SOURCE >> 24, value[q]);
     EPILOGUE_STEP(0)
     EPILOGUE_STEP(1)
     EPILOGUE_STEP(2)
     EPILOGUE_STEP(3)
-    y0[q] = r[chain_inputs + EPILOGUE_STEPS];
+    y0[q] = r[fused_inputs + EPILOGUE_STEPS];
     y1[q] = r[EPILOGUE_FURTHER];
   }
   if (EPILOGUE_FURTHER != 0) {

@@ -1,4 +1,4 @@
-// Chains of elementwise kernels, and kernels with what stands beside them, run as one dispatch to the same bits.
+// Fusion: elementwise ops as one node, and ops with what stands beside them, to the same bits and in no more memory.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -10,6 +10,8 @@
 #include "runtime/core/op_id.gen.h"
 #include "runtime/data/random.h"
 #include "runtime/exec/run_once.h"
+#include "runtime/passes/fuse.h"
+#include "runtime/reference/interpreter.h"
 #include "runtime/session/narrow_graph.h"
 #include "tests/support/edited_device.h"
 #include "tests/support/gpu_device.h"
@@ -66,7 +68,7 @@ const Case kCases[] = {
        g.output("t", t);
        g.output("y", g.add(Op::mul, {t, x}));
      }},
-    {"broadcast", 5, 2,  // a chain holds four inputs
+    {"broadcast", 5, 2,  // a program has four operands
      [](GraphMaker& g) {
        ValueId y = g.add(Op::mul, {g.input("x", {kRows, kColumns}), g.input("scale", {kColumns})});
        y = g.add(Op::add, {y, g.input("shift", {kRows, 1})});
@@ -242,7 +244,7 @@ const Case kCases[] = {
      false},
 };
 
-class PlanFuse : public testing::TestWithParam<Case> {};
+class Fuse : public testing::TestWithParam<Case> {};
 
 std::size_t dispatches(const Plan& plan) {
   std::size_t count = 0;
@@ -250,7 +252,7 @@ std::size_t dispatches(const Plan& plan) {
   return count;
 }
 
-TEST_P(PlanFuse, NeedsFewerDispatchesAndBarriers) {
+TEST_P(Fuse, NeedsFewerDispatchesAndBarriers) {
   GraphMaker g;
   GetParam().build(g);
   gpu::Caps caps;
@@ -262,12 +264,12 @@ TEST_P(PlanFuse, NeedsFewerDispatchesAndBarriers) {
   EXPECT_EQ(dispatches(*together), GetParam().together);
   EXPECT_EQ(dispatches(*apart), GetParam().apart);
   EXPECT_LE(together->barriers, apart->barriers);
-  EXPECT_EQ(together->transient_bytes, apart->transient_bytes);
+  EXPECT_LE(together->transient_bytes, apart->transient_bytes);
   test::expect_every_barrier_needed(*together);
 }
 
-/// Runs the graph with fusion and without it, on the same random inputs; with the kernels of GPUs, which end with
-/// chains.
+/// Runs the graph with fusion and without it, on the same random inputs; with the kernels of GPUs, which have
+/// epilogues.
 void expect_same_bits(const Graph& graph, std::vector<double> scales) {
   GRAFT_TEST_GPU(own);
   test::EditedDevice device(*own);
@@ -300,14 +302,63 @@ void expect_same_bits(const Graph& graph, std::vector<double> scales) {
   test::expect_no_validation_messages();
 }
 
-TEST_P(PlanFuse, GivesTheSameBits) {
+/// Numbers for everything that a graph is given.
+RefTensors fed(const Graph& graph) {
+  RefTensors tensors;
+  data::Random random(11);
+  for (const Value& value : graph.values()) {
+    if (value.kind == ValueKind::temporary) continue;
+    RefTensor& tensor = tensors[value.name];
+    tensor.dims = value.shape.values();
+    for (std::uint64_t i = 0; i < value.shape.elements(); ++i) tensor.data.push_back(random.uniform() * 4 - 2);
+  }
+  return tensors;
+}
+
+// What is left has its name, its shape and its numbers; ids lead to it.
+TEST_P(Fuse, KeepsWhatOthersRead) {
+  GraphMaker g;
+  GetParam().build(g);
+  gpu::Caps caps;
+  caps.max_storage_buffers_per_stage = 16;
+  const auto fused = passes::fuse(g.graph, caps);
+  ASSERT_TRUE(fused.ok()) << fused.status().message();
+  ASSERT_TRUE(validate(fused->graph).ok()) << validate(fused->graph).message();
+  EXPECT_LE(fused->graph.nodes().size(), g.graph.nodes().size());
+  RefTensors apart = fed(g.graph), together = apart;
+  ASSERT_TRUE(interpret(g.graph, apart).ok());
+  ASSERT_TRUE(interpret(fused->graph, together).ok());
+  ASSERT_EQ(fused->values.size(), g.graph.values().size());
+  for (std::size_t v = 0; v < fused->values.size(); ++v) {
+    const Value& before = g.graph.values()[v];
+    if (!fused->values[v].valid()) {
+      EXPECT_EQ(before.kind, ValueKind::temporary) << before.name;
+      continue;
+    }
+    const Value& after = fused->graph.value(fused->values[v]);
+    EXPECT_EQ(after.name, before.name);
+    EXPECT_EQ(after.shape, before.shape);
+    EXPECT_EQ(together.at(after.name).data.size(), apart.at(before.name).data.size());
+    for (std::size_t i = 0; i < apart.at(before.name).data.size(); ++i) {
+      const double x = apart.at(before.name).data[i];
+      // Doubles, added and multiplied in another order where a bias or a gate is part of an op.
+      if (!std::isnan(x)) EXPECT_NEAR(together.at(after.name).data[i], x, 1e-12 * (1 + std::abs(x))) << before.name;
+    }
+  }
+  ASSERT_EQ(fused->graph.outputs().size(), g.graph.outputs().size());
+  for (std::size_t i = 0; i < g.graph.outputs().size(); ++i) {
+    EXPECT_EQ(fused->graph.outputs()[i].value, fused->values[g.graph.outputs()[i].value.index]);
+  }
+}
+
+TEST_P(Fuse, GivesTheSameBits) {
   GraphMaker g;
   GetParam().build(g);
   expect_same_bits(g.graph, {1});
 }
 
 // What lies between is not stored, but rounded as if it were.
-TEST_P(PlanFuse, GivesTheSameBitsOfValuesKeptIn16Bits) {
+TEST_P(Fuse, GivesTheSameBitsOfValuesKeptIn16Bits) {
   if (!GetParam().narrow) GTEST_SKIP() << "the kernels of other cases";
   GraphMaker g;
   GetParam().build(g);
@@ -325,16 +376,15 @@ TEST_P(PlanFuse, GivesTheSameBitsOfValuesKeptIn16Bits) {
     if (GetParam().together == 1 && GetParam().apart > 2) {
       EXPECT_LT(dispatches(*together), dispatches(*apart));
     }
-    EXPECT_EQ(together->transient_bytes, apart->transient_bytes);
     // Also numbers that f16 holds as subnormal ones, and such that sums and products leave its range.
     expect_same_bits(*narrow, {1, 1, 1e-5, 3e4, 1});
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Chains, PlanFuse, testing::ValuesIn(kCases),
+INSTANTIATE_TEST_SUITE_P(, Fuse, testing::ValuesIn(kCases),
                          [](const auto& param) { return std::string(param.param.name); });
 
-TEST(PlanFuseNetworks, TrainingNeedsFewerDispatches) {
+TEST(FuseNetworks, TrainingNeedsFewerDispatches) {
   test::Network net;
   test::build_resnet(net, 2, 3);
   const auto together = test::checked_plan(net.graph);
@@ -343,10 +393,10 @@ TEST(PlanFuseNetworks, TrainingNeedsFewerDispatches) {
   ASSERT_TRUE(apart.ok()) << apart.status().message();
   EXPECT_LT(dispatches(*together), dispatches(*apart));
   EXPECT_EQ(together->flops, apart->flops);
-  EXPECT_EQ(together->transient_bytes, apart->transient_bytes);
+  EXPECT_LE(together->transient_bytes, apart->transient_bytes);
 }
 
-TEST(PlanFuseNetworks, DevicesWithFewBuffersRunKernelsApartWhereNoneCanBeShared) {
+TEST(FuseNetworks, DevicesWithFewBuffersRunKernelsApartWhereNoneCanBeShared) {
   GraphMaker g;  // a product, its bias, and what is added to it: five places, and no push constant is left to tell
   const ValueId y = g.add(Op::matmul, {g.input("x", {kRows, 16}), g.parameter("w", {16, kColumns})});
   const ValueId sum = g.add(Op::add, {y, g.parameter("bias", {kColumns})});
@@ -360,6 +410,91 @@ TEST(PlanFuseNetworks, DevicesWithFewBuffersRunKernelsApartWhereNoneCanBeShared)
   const auto told = test::checked_plan(g.graph, caps);
   ASSERT_TRUE(told.ok()) << told.status().message();
   EXPECT_EQ(dispatches(*told), 1u);
+}
+
+std::vector<std::string> names(const Graph& graph) {
+  std::vector<std::string> names;
+  for (const Node& node : graph.nodes()) names.push_back(node.name);
+  return names;
+}
+
+TEST(FuseGraph, NamesANodeByItsParts) {
+  GraphMaker g;
+  const ValueId y = g.add(Op::matmul, {g.input("x", {kRows, 16}), g.input("w", {16, kColumns})}, {}, "fc1");
+  g.output("y", g.add(Op::relu, {y}, {}, "relu1"));
+  const auto fused = passes::fuse(g.graph, {});
+  ASSERT_TRUE(fused.ok()) << fused.status().message();
+  EXPECT_EQ(names(fused->graph), std::vector<std::string>{"fc1 + relu1"});
+}
+
+TEST(FuseGraph, AKernelThatFailedItsSelfTestIsNotChosen) {
+  GraphMaker g;
+  const ValueId y = g.add(Op::matmul, {g.input("x", {kRows, 16}), g.input("w", {16, kColumns})});
+  g.output("y", g.add(Op::tanh, {g.add(Op::affine, {y}, affine(2, 1))}));
+  gpu::Caps caps;
+  const auto count = [&] { return passes::fuse(g.graph, caps)->graph.nodes().size(); };
+  EXPECT_EQ(count(), 1u);
+  caps.advice.avoided.insert("matmul__f32_epilogue");
+  EXPECT_EQ(count(), 2u) << "the elementwise ops are one all the same";
+  caps.advice.avoided.insert("fused_elementwise__f32");
+  EXPECT_EQ(count(), 3u);
+}
+
+// The sum is there long before what it is multiplied by: with it, both addends would have to wait.
+TEST(FuseGraph, NothingIsKeptLongerThanItSaves) {
+  const auto nodes = [](bool wait) {
+    GraphMaker g;
+    const Shape shape = {64, 64};
+    const ValueId a = g.add(Op::exp, {g.input("x", shape)});
+    const ValueId b = g.add(Op::softmax, {g.input("z", shape)}, {{"axis", std::int64_t{1}}});
+    const ValueId sum = g.add(Op::add, {g.add(Op::softmax, {a}, {{"axis", std::int64_t{1}}}), b});
+    ValueId other = g.input("w", shape);
+    if (wait)
+      other =
+          g.add(Op::softmax, {g.add(Op::softmax, {other}, {{"axis", std::int64_t{1}}})}, {{"axis", std::int64_t{0}}});
+    g.output("y", g.add(Op::mul, {sum, other}));
+    return g.graph.nodes().size() - passes::fuse(g.graph, {})->graph.nodes().size();
+  };
+  EXPECT_EQ(nodes(false), 1u);
+  EXPECT_EQ(nodes(true), 0u);
+}
+
+// What another node reads in between, on the way to the reader, cannot be one node with it.
+TEST(FuseGraph, ANodeDoesNotWaitForItself) {
+  GraphMaker g;
+  const ValueId x = g.add(Op::exp, {g.input("x", {kRows, kColumns})});
+  const ValueId mean = g.add(Op::softmax, {x}, {{"axis", std::int64_t{1}}});
+  g.output("y", g.add(Op::sub, {x, mean}));
+  const auto fused = passes::fuse(g.graph, {});
+  ASSERT_TRUE(fused.ok()) << fused.status().message();
+  EXPECT_EQ(fused->graph.nodes().size(), 3u);
+}
+
+// Forward results that the backward pass reads stay what they were; forward and backward nodes do not mix.
+TEST(FuseNetworks, TakeNoMoreMemory) {
+  const std::function<void(test::Network&)> networks[] = {
+      [](test::Network& net) { test::build_lenet(net, 64); }, [](test::Network& net) { test::build_resnet(net, 4, 3); },
+      [](test::Network& net) { test::build_transformer(net, 4, 2); },
+      [](test::Network& net) { test::build_u_net(net, 2, 2); }};
+  for (const auto& build : networks) {
+    test::Network net;
+    build(net);
+    for (const auto type : {gpu::DeviceType::cpu, gpu::DeviceType::discrete}) {
+      gpu::Caps caps;
+      caps.type = type;
+      caps.max_storage_buffers_per_stage = 16;
+      const auto fused = passes::fuse(net.graph, caps);
+      ASSERT_TRUE(fused.ok()) << fused.status().message();
+      ASSERT_TRUE(validate(fused->graph).ok()) << validate(fused->graph).message();
+      const auto together = test::checked_plan(net.graph, caps);
+      const auto apart = test::checked_plan(net.graph, caps, {.fuse = false});
+      ASSERT_TRUE(together.ok()) << together.status().message();
+      ASSERT_TRUE(apart.ok()) << apart.status().message();
+      EXPECT_LE(dispatches(*together), dispatches(*apart));
+      EXPECT_EQ(together->flops, apart->flops);
+      EXPECT_LE(together->transient_bytes, apart->transient_bytes);
+    }
+  }
 }
 
 }  // namespace

@@ -1,12 +1,12 @@
-// A chain of elementwise functions in one pass. Steps are specialization constants, so that a driver compiles the very
-// chain and nothing else. The host's side is runtime/plan/chain.cpp.
+// A program of elementwise functions in one pass. Steps are specialization constants, so that a driver compiles the very
+// program and nothing else. The host's side is runtime/ops/fused_program.cpp.
 //! variant f32 :
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_KHR_shader_subgroup_basic : require
-layout(local_size_x = 128) in;
-#include "shaders/chain/chain_apply.glsl"
-#include "shaders/chain/chain_push.h"
+#include "shaders/fused_elementwise/fused_apply.glsl"
+layout(local_size_x = fused_invocations) in;
+#include "shaders/fused_elementwise/fused_elementwise_push.h"
 #include "shaders/common/index.glsl"
 
 layout(constant_id = 0) const uint MODES = 0;    // four bits for each input, from the lowest
@@ -36,20 +36,18 @@ OUTPUT(0)
 OUTPUT(1)
 OUTPUT(2)
 
-const uint kUnits = 4;  // vectors of four of one invocation
-
 // Elements e to e + 3, or (single) element e alone.
 #define LOAD(n, x)                                                                      \
   {                                                                                     \
     const uint mode = MODES >> (4 * n) & 15u;                                           \
     const uint at = p.first + e;                                                        \
-    if (mode == chain_same) {                                                           \
+    if (mode == fused_same) {                                                           \
       if (single) x = vec4(in_##n[e]); else x = in4_##n[e / 4];                         \
-    } else if (mode == chain_one) {                                                     \
+    } else if (mode == fused_one) {                                                     \
       x = vec4(in_##n[0]);                                                              \
-    } else if (mode == chain_row && !single) {                                          \
+    } else if (mode == fused_row && !single) {                                          \
       x = in4_##n[at % p.mod[n] / 4];                                                   \
-    } else if (mode == chain_any && !single) {                                          \
+    } else if (mode == fused_any && !single) {                                          \
       for (uint q = 0; q < 4; ++q) x[q] = in_##n[(at + q) / p.div[n] % p.mod[n]];       \
     } else {                                                                            \
       x = vec4(in_##n[at / p.div[n] % p.mod[n]]);                                       \
@@ -59,7 +57,7 @@ const uint kUnits = 4;  // vectors of four of one invocation
   if (single) out_##n[e] = y.x; else out4_##n[e / 4] = y;
 #define STEP(n)   \
   if (n < STEPS) { \
-    r[4 + n] = chain_apply(STEP_##n >> 8, r[STEP_##n >> 4 & 15u], r[STEP_##n & 15u], p.alpha[n], p.beta[n]); \
+    r[4 + n] = fused_apply(STEP_##n >> 8, r[STEP_##n >> 4 & 15u], r[STEP_##n & 15u], p.alpha[n], p.beta[n]); \
   }
 
 void main() {
@@ -67,8 +65,8 @@ void main() {
   const uint units = vectors + p.count % 4;  // what four do not divide is done singly
   const uint run = min(gl_SubgroupSize, gl_WorkGroupSize.x);
   const uint lane = gl_LocalInvocationIndex % run;
-  const uint start = (flat_workgroup() * gl_WorkGroupSize.x + gl_LocalInvocationIndex - lane) * kUnits + lane;
-  for (uint k = 0; k < kUnits; ++k) {
+  const uint start = (flat_workgroup() * gl_WorkGroupSize.x + gl_LocalInvocationIndex - lane) * fused_vectors + lane;
+  for (uint k = 0; k < fused_vectors; ++k) {
     const uint unit = start + k * run;
     if (unit >= units) return;
     const bool single = unit >= vectors;

@@ -1,0 +1,20 @@
+#include "runtime/exec/plan_fused.h"
+
+#include "runtime/passes/fuse.h"
+
+namespace graft {
+
+Result<Plan> plan_fused(const Graph& graph, const gpu::Caps& caps, const Residents& residents,
+                        const PlanOptions& options) {
+  if (!options.fuse) return make_plan(graph, caps, residents, options);
+  GRAFT_TRY_ASSIGN(const passes::Fused fused, passes::fuse(graph, caps));
+  return make_plan(fused.graph, caps, residents, options);
+}
+
+Result<Graph> fused_graph(const Graph& graph, const gpu::Caps& caps, const PlanOptions& options) {
+  if (!options.fuse) return Graph(graph);
+  GRAFT_TRY_ASSIGN(passes::Fused fused, passes::fuse(graph, caps));
+  return std::move(fused.graph);
+}
+
+}  // namespace graft
