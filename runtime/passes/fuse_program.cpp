@@ -11,6 +11,9 @@
 namespace graft::passes {
 namespace {
 
+namespace unary = ops::unary;
+namespace binary = ops::binary;
+
 constexpr std::uint64_t kMostElements = 0xffffffffu;
 
 bool is_unary(Op op) { return op >= Op::neg && op < Op::unary_grad; }
