@@ -25,7 +25,7 @@ static_assert(static_cast<std::uint32_t>(Stored::f16) == fused_fn::to_f16 &&
 
 Status malformed() { return invalid("Its attributes hold no program of elementwise functions."); }
 
-Result<std::uint32_t> number(std::int64_t value, std::uint64_t limit) {
+Result<std::uint32_t> checked_number(std::int64_t value, std::uint64_t limit) {
   if (value < 0 || static_cast<std::uint64_t>(value) > limit) return malformed();
   return static_cast<std::uint32_t>(value);
 }
@@ -33,11 +33,11 @@ Result<std::uint32_t> number(std::int64_t value, std::uint64_t limit) {
 Result<FusedStep> step_of(const std::int64_t* ints, std::int64_t alpha, std::int64_t beta, std::uint64_t operands,
                           std::size_t index) {
   FusedStep step;
-  GRAFT_TRY_ASSIGN(step.kind, number(ints[0], fused_fn::source));
-  GRAFT_TRY_ASSIGN(step.fn, number(ints[1], 255));
-  GRAFT_TRY_ASSIGN(step.a, number(ints[2], fused_fn::inputs + fused_fn::steps));
-  GRAFT_TRY_ASSIGN(step.b, number(ints[3], fused_fn::inputs + fused_fn::steps));
-  GRAFT_TRY_ASSIGN(const std::uint32_t rounded, number(ints[4], fused_fn::to_bf16));
+  GRAFT_TRY_ASSIGN(step.kind, checked_number(ints[0], fused_fn::source));
+  GRAFT_TRY_ASSIGN(step.fn, checked_number(ints[1], 255));
+  GRAFT_TRY_ASSIGN(step.a, checked_number(ints[2], fused_fn::inputs + fused_fn::steps));
+  GRAFT_TRY_ASSIGN(step.b, checked_number(ints[3], fused_fn::inputs + fused_fn::steps));
+  GRAFT_TRY_ASSIGN(const std::uint32_t rounded, checked_number(ints[4], fused_fn::to_bf16));
   const auto known = [&](std::uint32_t reg) {
     return reg < fused_fn::inputs ? reg < operands : reg - fused_fn::inputs < index;
   };
@@ -94,8 +94,8 @@ Result<FusedProgram> fused_program(const Attrs& attrs, std::uint64_t count) {
   program.count = count;
   for (std::size_t i = 0; i < operands.size(); i += 2) {
     FusedOperand operand;
-    GRAFT_TRY_ASSIGN(operand.div, number(operands[i], count));
-    GRAFT_TRY_ASSIGN(operand.mod, number(operands[i + 1], count));
+    GRAFT_TRY_ASSIGN(operand.div, checked_number(operands[i], count));
+    GRAFT_TRY_ASSIGN(operand.mod, checked_number(operands[i + 1], count));
     if (operand.div == 0 || operand.mod == 0 || count % (std::uint64_t{operand.div} * operand.mod) != 0) {
       return malformed();
     }
@@ -106,7 +106,7 @@ Result<FusedProgram> fused_program(const Attrs& attrs, std::uint64_t count) {
                                                            parameters[2 * i + 1], program.operands.size(), i));
   }
   for (const std::int64_t reg : outputs) {
-    GRAFT_TRY_ASSIGN(program.outputs.emplace_back(), number(reg, fused_fn::inputs + n - 1));
+    GRAFT_TRY_ASSIGN(program.outputs.emplace_back(), checked_number(reg, fused_fn::inputs + n - 1));
     if (program.outputs.back() < fused_fn::inputs) return malformed();
   }
   if (program.outputs[0] != fused_fn::inputs + n - 1) return malformed();

@@ -11,7 +11,9 @@
 namespace graft::passes {
 namespace {
 
-bool mutates(const Node& node, std::size_t input) { return input < 32 && (op_def(node.op).mutates >> input & 1u) != 0; }
+bool mutates_input(const Node& node, std::size_t input) {
+  return input < 32 && (op_def(node.op).mutates >> input & 1u) != 0;
+}
 
 }  // namespace
 
@@ -39,13 +41,13 @@ Groups::Groups(const Graph& graph)
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       const ValueId v = node.inputs[i];
       if (!v.valid()) continue;
-      if (mutates(node, i)) mutators_[roots_[v.index]].push_back(n);
+      if (mutates_input(node, i)) mutators_[roots_[v.index]].push_back(n);
       if (!is_view(node)) root_readers_[roots_[v.index]].push_back(n);
     }
     const int alias = op_def(node.op).alias_input;
     if (alias < 0) continue;
     const auto from = static_cast<std::size_t>(alias);
-    changed_[node.outputs[0].index] = mutates(node, from) || changed_[node.inputs[from].index];
+    changed_[node.outputs[0].index] = mutates_input(node, from) || changed_[node.inputs[from].index];
   }
 }
 

@@ -10,7 +10,6 @@
 #include "runtime/autodiff/autodiff.h"
 #include "runtime/core/liveness.h"
 #include "runtime/core/op_id.gen.h"
-#include "runtime/exec/plan_fused.h"
 #include "runtime/plan/draft.h"
 #include "runtime/plan/recompute_search.h"
 #include "runtime/plan/storage.h"
@@ -53,9 +52,6 @@ struct Planned {
 
   explicit Planned(const std::function<void(test::Network&)>& build) {
     build(net);
-    auto fused = fused_graph(net.graph, caps);
-    EXPECT_TRUE(fused.ok()) << fused.status().message();
-    if (fused.ok()) net.graph = std::move(fused).value();
     EXPECT_TRUE(residents.add(net.graph).ok());
   }
   Result<Plan> plan(const PlanOptions& options) { return make_plan(net.graph, caps, residents, options); }
@@ -242,7 +238,7 @@ TEST_P(PlanRecomputeOf, EveryLimitOfTheCurveIsMet) {
   ASSERT_TRUE(least.ok()) << least.status().message();
   for (const int tenth : {0, 3, 9}) {
     const std::uint64_t range = free->transient_bytes - least->transient_bytes;
-    PlanOptions options{.fuse = false};  // it is
+    PlanOptions options{.fuse = false};
     options.arena_limit = least->transient_bytes + range * static_cast<std::uint64_t>(tenth) / 10;
     const auto plan = test::checked_plan(p.net.graph, {}, options);
     ASSERT_TRUE(plan.ok()) << plan.status().message();
