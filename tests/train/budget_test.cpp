@@ -182,7 +182,8 @@ TEST_F(Budget, PartialSumsTakeTurnsBeforeAllElseAndToTheSameBits) {
   ASSERT_TRUE(whole.ok()) << whole.status().message();
   const auto wide = [](const TrainingPlan& p) {
     const auto& nodes = p.training.front().plan.nodes;
-    return *std::find_if(nodes.begin(), nodes.end(), [](const PlanNode& node) { return node.name == "wide"; });
+    return *std::find_if(nodes.begin(), nodes.end(),
+                         [](const PlanNode& node) { return node.name.starts_with("wide"); });
   };
   const std::uint64_t total = whole->memory().total();
   const std::uint64_t workspace = wide(*whole).scratch_bytes;
@@ -225,13 +226,7 @@ TEST_F(Budget, SaysWhatItChoseInItsOrderOfPreference) {
   ASSERT_EQ(fits->choice.reasons.size(), 1u);
   EXPECT_NE(fits->choice.reasons[0].find("within the budget"), std::string::npos) << fits->choice.reasons[0];
 
-  const auto early = plan(whole - 1);
-  ASSERT_TRUE(early.ok());
-  EXPECT_EQ(early->training.front().plan.recomputed_flops, 0u) << "updates that do not wait for others cost nothing";
-  ASSERT_EQ(early->choice.reasons.size(), 2u);
-  EXPECT_NE(early->choice.reasons[1].find("as soon as"), std::string::npos) << early->choice.reasons[1];
-
-  const auto recomputed = plan(early->memory().total() - 1);
+  const auto recomputed = plan(whole - 1);
   ASSERT_TRUE(recomputed.ok());
   EXPECT_EQ(recomputed->micro_batch, 8) << "results computed again come before smaller micro-batches";
   EXPECT_FALSE(recomputed->training.front().plan.recomputed.empty());
