@@ -130,7 +130,8 @@ Result<Forecast> plan_for_training(const Model& model, const PlanArguments& give
 }
 
 // What the passes do with the network alone: a loss comes after it, and gradients after that.
-Result<std::vector<passes::PassNote>> run_passes(const Model& model, const Options& options, const Bindings& bindings) {
+Result<std::vector<passes::PassNote>> run_passes(const Model& model, const PlanArguments& options,
+                                                 const Bindings& bindings) {
   const bool inference = options.mode == "infer";
   Graph graph;
   if (inference) {
