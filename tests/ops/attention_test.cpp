@@ -4,6 +4,7 @@
 #include "platform/gpu/presets.h"
 #include "runtime/core/op_id.gen.h"
 #include "runtime/ops/choice.h"
+#include "shaders/kernels.gen.h"
 #include "tests/support/op_case.h"
 #include "tests/support/run_graph.h"
 
