@@ -7,10 +7,10 @@
 #include "runtime/exec/kernel_proof.h"
 #include "runtime/exec/plan_fused.h"
 #include "runtime/passes/decode_graph.h"
+#include "runtime/passes/precision.h"
 #include "runtime/plan/stream_choice.h"
 #include "runtime/session/session.h"
 #include "runtime/session/text_model.h"
-#include "runtime/train/precision.h"
 
 namespace graft {
 namespace {
@@ -90,12 +90,12 @@ Result<std::unique_ptr<Generator>> Generator::create(gpu::Device& device, const 
     out->tokenizer_.emplace(std::move(tokenizer));
   }
   const std::uint32_t chunk = std::clamp<std::uint32_t>(options.prefill, 1, out->context_);
-  GRAFT_TRY(train::check_precision(options.precision));
+  GRAFT_TRY(passes::check_precision(options.precision));
   GRAFT_TRY_ASSIGN(Graph filling, passes::decode_graph(model.graph, chunk, out->context_, false));
   GRAFT_TRY_ASSIGN(Graph decoding, passes::decode_graph(model.graph, 1, out->context_, true));
-  const train::WeightNames weights = train::narrow_weights(model.graph);
+  const passes::WeightNames weights = passes::low_precision_weights(model.graph);
   for (Graph* graph : {&filling, &decoding}) {
-    GRAFT_TRY(train::store_results(*graph, options.precision, weights, train::Parameters::frozen));
+    GRAFT_TRY(passes::store_results(*graph, options.precision, weights, passes::Parameters::frozen));
   }
   GRAFT_TRY_ASSIGN(const Graph fused_decoding, fused_graph(decoding, device.caps(), options.plan));
   GRAFT_TRY_ASSIGN(const Graph fused_filling, fused_graph(filling, device.caps(), options.plan));

@@ -3,7 +3,7 @@
 #include "platform/base/half.h"
 #include "runtime/core/op_def.h"
 #include "runtime/core/op_id.gen.h"
-#include "runtime/train/precision.h"
+#include "runtime/passes/precision.h"
 
 namespace graft {
 namespace {
@@ -53,7 +53,7 @@ Result<Graph> keep_narrow(const Graph& from, DType storage) {
       map[node.outputs[i].index] = made;
       Value& value = to.mutable_value(made);
       if (value.dtype != DType::f32) continue;
-      if (!train::wide_output(node.op, i, node.forward_of.valid()).empty()) continue;
+      if (!passes::wide_output(node.op, i, node.forward_of.valid()).empty()) continue;
       const bool view = alias >= 0 && i == 0;
       value.storage = view ? to.value(inputs[static_cast<std::size_t>(alias)]).storage : storage;
     }

@@ -9,9 +9,9 @@
 #include "runtime/exec/kernel_proof.h"
 #include "runtime/exec/plan_fused.h"
 #include "runtime/passes/pipeline.h"
+#include "runtime/passes/precision.h"
 #include "runtime/passes/train_mode.h"
 #include "runtime/plan/stream_choice.h"
-#include "runtime/train/precision.h"
 
 namespace graft {
 
@@ -122,9 +122,9 @@ Result<std::unique_ptr<Session>> Session::create(gpu::Device& device, const Mode
                                                  const SessionOptions& options) {
   std::unique_ptr<Session> session(new Session());
   GRAFT_TRY_ASSIGN(session->graph_, request_graph(model, options.bindings, options.gradients, options.keep_outputs));
-  GRAFT_TRY(train::check_precision(options.precision));
-  GRAFT_TRY(train::store_results(session->graph_, options.precision, train::narrow_weights(model.graph),
-                                 train::Parameters::frozen));
+  GRAFT_TRY(passes::check_precision(options.precision));
+  GRAFT_TRY(passes::store_results(session->graph_, options.precision, passes::low_precision_weights(model.graph),
+                                  passes::Parameters::frozen));
   session->adapters_ = LiveAdapters(session->graph_);
   const auto caps = [&]() -> const gpu::Caps& { return options.caps ? *options.caps : device.caps(); };
   GRAFT_TRY_ASSIGN(const Graph fused, fused_graph(session->graph_, caps(), options.plan));

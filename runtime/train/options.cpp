@@ -2,7 +2,8 @@
 
 #include <cmath>
 
-#include "runtime/train/precision.h"
+#include "runtime/ops/choice.h"
+#include "runtime/passes/precision.h"
 
 namespace graft::train {
 namespace {
@@ -104,7 +105,7 @@ Status check(const TrainOptions& options) {
     GRAFT_TRY(check_range("learning rate scale", group.learning_rate_scale, 0, kLarge));
     GRAFT_TRY(check_range("weight decay", group.weight_decay.value_or(0), 0, kLarge));
   }
-  GRAFT_TRY(check_precision(options.precision));
+  GRAFT_TRY(passes::check_precision(options.precision));
   GRAFT_TRY(check_scaling(loss_scaling_of(options)));
   GRAFT_TRY(check_range("label smoothing", options.loss.label_smoothing, 0, kBelowOne));
   GRAFT_TRY(check_range("clip value", options.clip_value, 0, kLarge));
@@ -112,6 +113,10 @@ Status check(const TrainOptions& options) {
   GRAFT_TRY(check_range("batch norm momentum", options.batch_norm_momentum.value_or(0), 0, 1));
   GRAFT_TRY(check_optimizer(options.optimizer));
   return check(options.schedule);
+}
+
+void scale_for_rounding(const gpu::Caps& caps, TrainOptions& options) {
+  if (!options.loss_scaling && rounds_to_f16(caps)) options.loss_scaling = LossScaling{};
 }
 
 }  // namespace graft::train

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "platform/base/text.h"
+#include "platform/gpu/gpu.h"
 #include "runtime/core/dtype.h"
 #include "runtime/core/shape.h"
 #include "runtime/train/schedule.h"
@@ -89,7 +90,7 @@ struct TrainOptions {
   std::int64_t micro_batch = 0;
 
   /// How the device keeps results of the forward and backward pass, and frozen weights: f32, f16 or bf16
-  /// (runtime/train/precision.h).
+  /// (runtime/passes/precision.h).
   DType precision = DType::f32;
   std::optional<LossScaling> loss_scaling;  ///< default: with f16, and not with others, whose range is that of f32
 
@@ -115,5 +116,9 @@ std::optional<LossScaling> loss_scaling_of(const TrainOptions& options);
 
 /// Errors name the option, its value and its limits.
 Status check(const TrainOptions& options);
+
+/// Gradients that products round to f16 on this device (Caps::matmul_precision) need the scale of f16 training too:
+/// sets it where the options do not say.
+void scale_for_rounding(const gpu::Caps& caps, TrainOptions& options);
 
 }  // namespace graft::train

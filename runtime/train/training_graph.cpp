@@ -158,7 +158,8 @@ Result<TrainingGraph> build_training_graph(const Graph& model, std::int64_t samp
   GRAFT_TRY(prepare(out.graph, out.loss, false));
   GRAFT_TRY(add_backward(out, options, accumulate));
   GRAFT_TRY_ASSIGN(out.precision,
-                   store_results(out.graph, options.precision, narrow_weights(model), Parameters::trained));
+                   passes::store_results(out.graph, options.precision, passes::low_precision_weights(model),
+                                         passes::Parameters::trained));
   return out;
 }
 
@@ -223,13 +224,13 @@ Result<EvaluationGraph> build_evaluation_graph(const Graph& model, std::int64_t 
   GRAFT_TRY_ASSIGN(out.loss, add_loss(out.graph, target, options.loss, options.metrics));
   add_loss_outputs(out.graph, out.loss);
   GRAFT_TRY(prepare(out.graph, out.loss, true));
-  WeightNames weights = narrow_weights(model);
+  passes::WeightNames weights = passes::low_precision_weights(model);
   for (const Value& value : out.graph.values()) {
     const Resident* const resident = trained != nullptr ? trained->find(value.name) : nullptr;
     const bool parameter = trained != nullptr && value.kind == ValueKind::parameter;
     if (resident != nullptr ? !resident->narrow() : parameter) weights.erase(value.name);
   }
-  GRAFT_TRY(store_results(out.graph, options.precision, weights, Parameters::frozen));
+  GRAFT_TRY(passes::store_results(out.graph, options.precision, weights, passes::Parameters::frozen));
   return out;
 }
 

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "runtime/core/graph.h"
+#include "runtime/passes/precision.h"
 #include "runtime/plan/residents.h"
 #include "runtime/train/loss.h"
 #include "runtime/train/options.h"
-#include "runtime/train/precision.h"
 
 namespace graft::train {
 
@@ -28,7 +28,7 @@ struct TrainingGraph {
   std::vector<TrainedTensor> tensors;
   std::vector<std::string> untrained;  ///< parameters that the loss does not depend on, or that are not floats
   std::string note;                    ///< from loss_input()
-  PrecisionReport precision;
+  passes::PrecisionReport precision;
 };
 
 /// Scalar output: the sum of squares of all gradients, after clipping by value and before clipping by norm.

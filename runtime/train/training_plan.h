@@ -49,7 +49,7 @@ struct TrainingPlan {
   std::vector<TrainedTensor> tensors;
   std::vector<std::string> untrained;
   std::string note;
-  PrecisionReport precision;  ///< of the training step
+  passes::PrecisionReport precision;  ///< of the training step
   BudgetChoice choice;
 
   std::vector<const Plan*> plans() const;

@@ -120,8 +120,8 @@ TEST_F(FrozenPrecision, AdaptersLearnAsOverF32InHalfTheWeights) {
       const auto i = static_cast<std::size_t>(step);
       EXPECT_NEAR(curve[i], wide[i], (precision == DType::f16 ? 0.003 : 0.02) * wide[i]) << "step " << step;
     }
-    for (const PrecisionRow& row : made->plan().precision.rows) {
-      if (row.op != kWeightsRow || row.storage == DType::f32) continue;
+    for (const passes::PrecisionRow& row : made->plan().precision.rows) {
+      if (row.op != passes::kWeightsRow || row.storage == DType::f32) continue;
       EXPECT_EQ(row.bytes, 2 * matrices(base_));
     }
   }
@@ -232,7 +232,7 @@ TEST(NarrowWeights, AreFactorsOfProductsAndTables) {
   graph.add_output("z", node(Op::matmul, {x, given}));
   graph.add_output("given", given);
   node(Op::matmul, {x, weight("tiny", {16, 2})});
-  EXPECT_EQ(narrow_weights(graph), (WeightNames{"factor", "flattened", "table"}));
+  EXPECT_EQ(passes::low_precision_weights(graph), (passes::WeightNames{"factor", "flattened", "table"}));
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/ops/choice.h"
-#include "runtime/train/precision.h"
+#include "runtime/passes/precision.h"
 #include "tests/support/edited_device.h"
 #include "tests/support/trainer_fixture.h"
 

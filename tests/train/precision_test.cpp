@@ -303,7 +303,7 @@ TEST_F(Precision, ResumesToTheBit) {
 }
 
 TEST_F(Precision, SaysWhatItDoesNotKnow) {
-  EXPECT_FALSE(parse_precision("f8").ok());
+  EXPECT_FALSE(passes::parse_precision("f8").ok());
   TrainOptions options;
   options.precision = DType::q8_0;
   EXPECT_NE(check(options).message().find("f32, f16 or bf16"), std::string::npos);

@@ -7,8 +7,8 @@
 
 #include "runtime/exec/plan_fused.h"
 #include "runtime/passes/decode_graph.h"
+#include "runtime/passes/precision.h"
 #include "runtime/session/session.h"
-#include "runtime/train/precision.h"
 #include "tools/graft/bench_cases.h"
 #include "tools/graft/bench_rows.h"
 #include "tools/graft/bench_time.h"
@@ -57,7 +57,7 @@ void keep_as(DType storage, Graph& graph) {
       if (id.valid() && graph.value(id).shape.rank() >= rank) keep(id);
     }
     for (std::size_t i = 0; i < node.outputs.size(); ++i) {
-      if (train::wide_output(node.op, i, false).empty()) keep(node.outputs[i]);
+      if (passes::wide_output(node.op, i, false).empty()) keep(node.outputs[i]);
     }
   }
 }
@@ -125,7 +125,7 @@ Status bench_ops(gpu::Device& device, const BenchArguments& options) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   gpu::Caps caps = device.caps();
   if (!options.caps.empty()) GRAFT_TRY(apply_caps_to_run(options.caps, caps));
-  GRAFT_TRY_ASSIGN(const DType storage, train::parse_precision(options.language.precision));
+  GRAFT_TRY_ASSIGN(const DType storage, passes::parse_precision(options.language.precision));
   GRAFT_TRY_ASSIGN(const DeviceFigures figures, measure_yardsticks(device, options));
   if (!options.json) {
     print_device(device, figures);
@@ -180,7 +180,7 @@ Status bench_language_model(gpu::Device& device, const Model& model, const Bench
 Status bench_nodes(gpu::Device& device, const Model& model, const BenchArguments& options) {
   GRAFT_TRY_ASSIGN(const DeviceFigures figures, measure_yardsticks(device, options));
   SessionOptions session_options;
-  GRAFT_TRY_ASSIGN(session_options.precision, train::parse_precision(options.language.precision));
+  GRAFT_TRY_ASSIGN(session_options.precision, passes::parse_precision(options.language.precision));
   GRAFT_TRY_ASSIGN(const Bindings given, parse_bindings(options.bind));
   GRAFT_TRY_ASSIGN(session_options.bindings, complete_bindings(model, given, true));
   session_options.program.profile = true;

@@ -4,9 +4,9 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "runtime/passes/precision.h"
 #include "runtime/session/generator.h"
 #include "runtime/session/text_model.h"
-#include "runtime/train/precision.h"
 #include "tools/graft/adapted_model.h"
 #include "tools/graft/device.h"
 #include "tools/graft/options.h"
@@ -78,7 +78,7 @@ Status run_generate(const GenerateArguments& options) {
   GRAFT_TRY_ASSIGN(auto device, OpenDevice::open(options.flags));
   {
     GeneratorOptions wanted = options.generator;
-    GRAFT_TRY_ASSIGN(wanted.precision, train::parse_precision(options.precision));
+    GRAFT_TRY_ASSIGN(wanted.precision, passes::parse_precision(options.precision));
     if (!options.budget.empty()) {
       GRAFT_TRY_ASSIGN(wanted.plan.budget, parse_size(options.budget));
     }

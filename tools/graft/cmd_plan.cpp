@@ -7,11 +7,11 @@
 #include "runtime/exec/plan_fused.h"
 #include "runtime/passes/bind.h"
 #include "runtime/passes/pipeline.h"
+#include "runtime/passes/precision.h"
 #include "runtime/passes/train_mode.h"
 #include "runtime/plan/plan.h"
 #include "runtime/plan/stream_choice.h"
 #include "runtime/session/session.h"
-#include "runtime/train/precision.h"
 #include "runtime/train/training_plan.h"
 #include "tools/convert/language_model/convert_decoder.h"
 #include "tools/graft/adapted_model.h"
@@ -59,7 +59,7 @@ struct Forecast {
   std::int64_t micro_batch = 0;
   bool accumulates = false;
   train::BudgetChoice choice;
-  train::PrecisionReport precision;
+  passes::PrecisionReport precision;
   train::TrainingCurve curve;            ///< no points where it was not asked for
   std::vector<passes::PassNote> passes;  ///< likewise
 };
@@ -68,10 +68,11 @@ Result<Forecast> plan_inference(const Model& model, const PlanArguments& options
                                 const gpu::Caps& caps, PlanOptions plan_options) {
   GRAFT_TRY_ASSIGN(const Bindings complete, complete_bindings(model, bindings, true));
   GRAFT_TRY_ASSIGN(Graph graph, request_graph(model, complete, {}));
-  GRAFT_TRY_ASSIGN(const DType precision, train::parse_precision(options.train.precision));
+  GRAFT_TRY_ASSIGN(const DType precision, passes::parse_precision(options.train.precision));
   Forecast forecast;
-  GRAFT_TRY_ASSIGN(forecast.precision, train::store_results(graph, precision, train::narrow_weights(model.graph),
-                                                            train::Parameters::frozen));
+  GRAFT_TRY_ASSIGN(
+      forecast.precision,
+      passes::store_results(graph, precision, passes::low_precision_weights(model.graph), passes::Parameters::frozen));
   GRAFT_TRY_ASSIGN(graph, fused_graph(graph, caps, plan_options));
   const Graph* const graphs[] = {&graph};
   GRAFT_TRY_ASSIGN(plan_options.budget, parse_budget(options.budget, [&]() -> Result<std::uint64_t> {

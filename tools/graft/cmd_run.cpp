@@ -4,9 +4,9 @@
 #include <memory>
 
 #include "runtime/data/npy.h"
+#include "runtime/passes/precision.h"
 #include "runtime/session/session.h"
 #include "runtime/session/split_gradients.h"
-#include "runtime/train/precision.h"
 #include "tools/graft/adapted_model.h"
 #include "tools/graft/device.h"
 #include "tools/graft/model_io.h"
@@ -138,7 +138,7 @@ Status run_model(const RunArguments& options, bool gradients) {
   const Model& model = opened.get();
   GRAFT_TRY_ASSIGN(Arrays arrays, read_inputs(options));
   SessionOptions session_options;
-  GRAFT_TRY_ASSIGN(session_options.precision, train::parse_precision(options.precision));
+  GRAFT_TRY_ASSIGN(session_options.precision, passes::parse_precision(options.precision));
   GRAFT_TRY_ASSIGN(session_options.bindings, parse_bindings(options.bind));
   GRAFT_TRY(bind_from_inputs(model, arrays, session_options.bindings));
   GRAFT_TRY_ASSIGN(session_options.bindings, complete_bindings(model, session_options.bindings, false));

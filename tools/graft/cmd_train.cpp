@@ -10,10 +10,10 @@
 
 #include "platform/os/clock.h"
 #include "runtime/data/npy.h"
+#include "runtime/passes/precision.h"
 #include "runtime/session/text_data.h"
 #include "runtime/session/training.h"
 #include "runtime/train/fit.h"
-#include "runtime/train/precision.h"
 #include "tools/graft/adapted_model.h"
 #include "tools/graft/budget.h"
 #include "tools/graft/checkpoint_flags.h"

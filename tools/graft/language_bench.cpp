@@ -6,10 +6,10 @@
 
 #include "runtime/data/random.h"
 #include "runtime/passes/decode_graph.h"
+#include "runtime/passes/precision.h"
 #include "runtime/session/adapter.h"
 #include "runtime/session/generator.h"
 #include "runtime/session/training.h"
-#include "runtime/train/precision.h"
 #include "tools/graft/options.h"
 
 namespace graft::cli {
@@ -52,7 +52,7 @@ Status bench_generation(gpu::Device& device, const Model& model, std::int64_t vo
   GeneratorOptions options;
   options.context = length + flags.decode + 1;
   options.prefill = length;
-  GRAFT_TRY_ASSIGN(options.precision, train::parse_precision(flags.precision));
+  GRAFT_TRY_ASSIGN(options.precision, passes::parse_precision(flags.precision));
   GRAFT_TRY_ASSIGN(const auto generator, Generator::create(device, model, options));
   std::vector<double> prefill, decode;
   std::uint64_t decoded = 0;
@@ -92,7 +92,7 @@ Result<LanguageRow> bench_step(gpu::Device& device, const Model& model, const st
   train::TrainOptions options;
   options.batch = flags.batch;
   options.bindings = {{"seq", flags.seq}};
-  GRAFT_TRY_ASSIGN(options.precision, train::parse_precision(flags.precision));
+  GRAFT_TRY_ASSIGN(options.precision, passes::parse_precision(flags.precision));
   train::TrainerOptions trainer_options;
   trainer_options.request.samples = batch;
   trainer_options.request.evaluation = false;

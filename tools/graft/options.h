@@ -19,7 +19,7 @@ Result<std::uint64_t> parse_size(const std::string& text);
 /// "image=file.npy" -> {"image", "file.npy"}.
 Result<std::pair<std::string, std::string>> parse_assignment(const std::string& text, const char* option);
 
-/// --precision: parse with train::parse_precision().
+/// --precision: parse with passes::parse_precision().
 void add_precision_flag(CLI::App& app, std::string& precision);
 
 /// "a,b,c" without empty parts.

@@ -136,11 +136,11 @@ nlohmann::ordered_json memory_json(const MemoryByClass& memory) {
   return classes;
 }
 
-void print_precision(const train::PrecisionReport& report) {
+void print_precision(const passes::PrecisionReport& report) {
   if (report.rows.empty()) return;
   std::printf("Kept as %s, or in f32 where a reason is given; kernels compute in f32 all the same:\n",
               std::string(dtype_name(report.storage)).c_str());
-  for (const train::PrecisionRow& row : report.rows) {
+  for (const passes::PrecisionRow& row : report.rows) {
     std::printf("  %-24s %-8s %-5s %6llu values %14s  %s\n", row.op.c_str(), row.backward ? "backward" : "",
                 std::string(dtype_name(row.storage)).c_str(), static_cast<unsigned long long>(row.values),
                 bytes_text(row.bytes).c_str(), row.reason.c_str());
@@ -148,9 +148,9 @@ void print_precision(const train::PrecisionReport& report) {
   std::printf("  optimizer state and inputs: f32\n\n");
 }
 
-nlohmann::ordered_json precision_json(const train::PrecisionReport& report) {
+nlohmann::ordered_json precision_json(const passes::PrecisionReport& report) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-  for (const train::PrecisionRow& row : report.rows) {
+  for (const passes::PrecisionRow& row : report.rows) {
     rows.push_back({{"op", row.op},
                     {"backward", row.backward},
                     {"storage", dtype_name(row.storage)},

@@ -20,8 +20,8 @@ nlohmann::ordered_json plan_json(const Plan& plan, const gpu::Caps& caps);
 nlohmann::ordered_json memory_json(const MemoryByClass& memory);
 
 /// What is kept in 16 bits and what in f32, by op, with the reason; nothing for f32.
-void print_precision(const train::PrecisionReport& report);
-nlohmann::ordered_json precision_json(const train::PrecisionReport& report);
+void print_precision(const passes::PrecisionReport& report);
+nlohmann::ordered_json precision_json(const passes::PrecisionReport& report);
 
 void print_curve(const train::TrainingCurve& curve);
 nlohmann::ordered_json curve_json(const train::TrainingCurve& curve);

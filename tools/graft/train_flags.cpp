@@ -2,7 +2,7 @@
 
 #include <charconv>
 
-#include "runtime/train/precision.h"
+#include "runtime/passes/precision.h"
 #include "tools/graft/options.h"
 
 namespace graft::cli {
@@ -115,7 +115,7 @@ Result<train::TrainOptions> train_options(const TrainFlags& flags, std::uint64_t
   for (const std::string& text : flags.freeze) {
     for (const std::string& pattern : split_list(text)) options.freeze.push_back(pattern);
   }
-  GRAFT_TRY_ASSIGN(options.precision, train::parse_precision(flags.precision));
+  GRAFT_TRY_ASSIGN(options.precision, passes::parse_precision(flags.precision));
   if (flags.loss_scale >= 0 || options.precision == DType::f16) {
     options.loss_scaling = train::LossScaling{.growth_interval = flags.growth_interval};
     if (flags.loss_scale >= 0) options.loss_scaling->initial = flags.loss_scale;

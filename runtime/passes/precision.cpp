@@ -1,4 +1,4 @@
-#include "runtime/train/precision.h"
+#include "runtime/passes/precision.h"
 
 #include <algorithm>
 #include <map>
@@ -9,7 +9,7 @@
 #include "runtime/core/op_id.gen.h"
 #include "runtime/ops/choice.h"
 
-namespace graft::train {
+namespace graft::passes {
 namespace {
 
 constexpr std::uint64_t kFewElements = 64;  // memory of such values is not worth a rounding
@@ -207,11 +207,7 @@ Status check_precision(DType precision) {
   return invalid("The precision is ", dtype_name(precision), "; it must be f32, f16 or bf16.");
 }
 
-void scale_for_rounding(const gpu::Caps& caps, TrainOptions& options) {
-  if (!options.loss_scaling && rounds_to_f16(caps)) options.loss_scaling = LossScaling{};
-}
-
-WeightNames narrow_weights(const Graph& model) {
+WeightNames low_precision_weights(const Graph& model) {
   std::vector<bool> fits(model.values().size(), true), read(model.values().size());
   for (const Output& output : model.outputs()) fits[output.value.index] = false;
   for (std::size_t n = model.nodes().size(); n-- > 0;) {
@@ -242,4 +238,4 @@ Result<PrecisionReport> store_results(Graph& graph, DType storage, const WeightN
   return report;
 }
 
-}  // namespace graft::train
+}  // namespace graft::passes

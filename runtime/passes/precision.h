@@ -13,20 +13,14 @@
 #include <string_view>
 #include <vector>
 
-#include "platform/gpu/gpu.h"
 #include "runtime/core/graph.h"
-#include "runtime/train/options.h"
 
-namespace graft::train {
+namespace graft::passes {
 
 /// "f32", "f16", "bf16".
 Result<DType> parse_precision(std::string_view name);
 /// invalid_argument where it is none of these.
 Status check_precision(DType precision);
-
-/// Gradients that products round to f16 on this device (Caps::matmul_precision) need the scale of f16 training too:
-/// sets it where the options do not say.
-void scale_for_rounding(const gpu::Caps& caps, TrainOptions& options);
 
 /// Results of one op, of a forward or a backward node, that are treated alike; or weights.
 struct PrecisionRow {
@@ -54,7 +48,7 @@ using WeightNames = std::set<std::string, std::less<>>;
 /// Constants and parameters of a model, by name, that may be kept in 16 bits as long as nobody trains them: matrices
 /// that are factors of products, filters, and tables whose rows are looked up. Of the model itself, since each graph
 /// that is made of it has to treat them alike.
-WeightNames narrow_weights(const Graph& model);
+WeightNames low_precision_weights(const Graph& model);
 
 enum class Parameters : std::uint8_t { trained, frozen };
 
@@ -63,4 +57,4 @@ enum class Parameters : std::uint8_t { trained, frozen };
 /// now.
 Result<PrecisionReport> store_results(Graph& graph, DType storage, const WeightNames& weights, Parameters parameters);
 
-}  // namespace graft::train
+}  // namespace graft::passes
