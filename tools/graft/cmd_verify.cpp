@@ -12,10 +12,10 @@
 #include <set>
 
 #include "runtime/core/op_def.h"
-#include "runtime/passes/bind.h"
 #include "runtime/reference/compare.h"
 #include "runtime/reference/device_run.h"
 #include "runtime/reference/probe.h"
+#include "runtime/session/session.h"
 #include "tools/graft/device.h"
 #include "tools/graft/model_io.h"
 #include "tools/graft/options.h"
@@ -154,7 +154,8 @@ Status run_verify(const VerifyArguments& options) {
   GRAFT_TRY_ASSIGN(const Model model, open_model(options.path));
   GRAFT_TRY_ASSIGN(const Bindings given, parse_bindings(options.bind));
   GRAFT_TRY_ASSIGN(const Bindings bindings, complete_bindings(model, given, true));
-  GRAFT_TRY_ASSIGN(const Graph graph, bind(model.graph, bindings));
+  // What runs: after the passes, with the ops that they found in what an exporter spelled out.
+  GRAFT_TRY_ASSIGN(const Graph graph, request_graph(model, bindings, {}));
   GRAFT_TRY_ASSIGN(auto device, OpenDevice::open(options.flags));
   RefTensors values = feeds_of(model, graph, options.seed);
   GRAFT_TRY(interpret(graph, values).with_context("While running the model in double precision"));
