@@ -88,7 +88,7 @@ TEST_P(MergeTest, GivesTheSameBits) {
   EXPECT_EQ(hashes[0], hashes[1]);
 }
 
-TEST_P(MergeTest, StepsOfOneKindAreOneDispatch) {
+TEST_P(MergeTest, StepsOfOneKindShareDispatches) {
   const TinyModel model = test::tiny_cnn(4);
   const TinyData data = test::tiny_data(8, {1, 8, 8}, 4);
   const auto apart = trainer(model, data, false);
@@ -102,7 +102,12 @@ TEST_P(MergeTest, StepsOfOneKindAreOneDispatch) {
   for (const std::string_view op : {"sgd_step", "adam_step", "zero_state"}) {
     if (dispatches_of(updating_apart, op) == 0) continue;
     EXPECT_EQ(dispatches_of(updating_apart, op), parameters) << op;
-    EXPECT_EQ(dispatches_of(updating, op), 1u) << op;
+    if (plan.update) {
+      EXPECT_EQ(dispatches_of(updating, op), 1u) << op;
+    } else {
+      // Beside the backward pass, updates wait for each other only while that costs no memory.
+      EXPECT_LE(dispatches_of(updating, op), parameters / 2) << op;
+    }
   }
   if (plan.update) {
     EXPECT_EQ(dispatches_of(plan.training[0].plan, "accumulate"), 1u);
