@@ -110,7 +110,7 @@ TEST_P(MergeTest, StepsOfOneKindShareDispatches) {
     }
   }
   if (plan.update) {
-    EXPECT_EQ(dispatches_of(plan.training[0].plan, "accumulate"), 1u);
+    EXPECT_LE(dispatches_of(plan.training[0].plan, "accumulate"), parameters / 2) << "beside the backward pass, too";
     EXPECT_EQ(dispatches_of(updating, "squared_norm"), 2u) << "all partial sums, and their total";
   }
   // Tables come with the step state: where nothing else is uploaded, that is one barrier more.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 
 #include "runtime/core/op_def.h"
 
@@ -18,6 +19,9 @@ constexpr unsigned kMaxDeferredDepth = 32;
 /// weights of layers.
 bool is_weight(const OnnxInitializer& initializer) {
   if (!is_float(initializer.tensor->type) || initializer.tensor->dims.empty()) return false;
+  // A mask: nobody trains infinities.
+  const auto& floats = initializer.tensor->floats;
+  if (!std::all_of(floats.begin(), floats.end(), [](float x) { return std::isfinite(x); })) return false;
   constexpr std::string_view kPrefix = "onnx::";
   if (initializer.name.compare(0, kPrefix.size(), kPrefix) != 0) return true;
   for (const char* op : {"MatMul_", "Gemm_", "Conv_", "ConvTranspose_", "PRelu_", "BatchNormalization_",
