@@ -43,7 +43,8 @@ TEST_P(PlanNetworks, AreTightAndCorrect) {
   EXPECT_LE(plan->lower_bound, given->lower_bound) << "another order is only taken where it needs less";
   const auto apart = test::checked_plan(net.graph, {}, {.in_place = false});
   ASSERT_TRUE(apart.ok()) << apart.status().message();
-  EXPECT_LE(plan->lower_bound, apart->lower_bound);
+  // Updates may wait for each other at the price of 1/128 of the arena, in one plan and not in the other.
+  EXPECT_LE(plan->lower_bound, apart->lower_bound + apart->lower_bound / 128);
 }
 
 TEST_P(PlanNetworks, HoldInSmallSegments) {
