@@ -1,4 +1,4 @@
-// ctest: slow. Some thirty cases whose pipelines a software device takes a second each to compile.
+// ctest: sampled. Some thirty cases whose pipelines a software device takes a second each to compile.
 #include <cmath>
 
 #include "platform/gpu/presets.h"
@@ -8,7 +8,7 @@
 #include "tests/support/op_case.h"
 #include "tests/support/run_graph.h"
 
-namespace graft::test {
+namespace graft::test::attention_test {
 namespace {
 
 using Dims = std::vector<std::int64_t>;
@@ -215,4 +215,4 @@ TEST(AttentionInfer, RefusesWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::attention_test

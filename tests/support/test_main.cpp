@@ -1,5 +1,6 @@
-// main() of the programs that hold a folder's tests. --from=FILE_test.cpp runs the tests of that file alone, as ctest's
-// entries do; all of gtest's flags work beside it.
+// main() of the programs that hold a folder's tests; all of gtest's flags work beside these:
+//   --from=FILE_test.cpp   the tests of that file alone, as ctest's entries do
+//   --sample, --rest       of those, every sixth, or all others: a table of cases costs a pipeline for each
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -9,10 +10,14 @@
 namespace {
 
 constexpr std::string_view kFrom = "--from=";
+constexpr int kSampled = 6;
 
-// gtest's filter for every test of a file; empty where it has none.
-std::string tests_of(std::string_view file) {
+enum class Part { all, sample, rest };
+
+// gtest's filter for the tests of a file; empty where it has none.
+std::string tests_of(std::string_view file, Part part) {
   std::string filter;
+  int number = 0;
   const testing::UnitTest& all = *testing::UnitTest::GetInstance();
   for (int s = 0; s < all.total_test_suite_count(); ++s) {
     const testing::TestSuite& suite = *all.GetTestSuite(s);
@@ -20,27 +25,42 @@ std::string tests_of(std::string_view file) {
       const testing::TestInfo& test = *suite.GetTestInfo(t);
       const std::string_view path = test.file();
       if (path != file && !path.ends_with("/" + std::string(file))) continue;
+      const bool sampled = number++ % kSampled == 0;
+      if (part != Part::all && sampled != (part == Part::sample)) continue;
       filter += (filter.empty() ? "" : ":") + std::string(suite.name()) + "." + test.name();
     }
   }
   return filter;
 }
 
+int refuse(const char* argument, const char* reason) {
+  std::fprintf(stderr, "\"%s\" %s.\n", argument, reason);
+  return 2;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
+  const char* file = nullptr;
+  Part part = Part::all;
   for (int i = 1; i < argc; ++i) {
     const std::string_view argument = argv[i];
-    if (!argument.starts_with(kFrom)) {
-      std::fprintf(stderr, "\"%s\" is no flag of this program; --from=FILE_test.cpp and gtest's are.\n", argv[i]);
-      return 2;
+    if (argument.starts_with(kFrom)) {
+      file = argv[i] + kFrom.size();
+    } else if (argument == "--sample") {
+      part = Part::sample;
+    } else if (argument == "--rest") {
+      part = Part::rest;
+    } else {
+      return refuse(argv[i], "is no flag of this program");
     }
-    const std::string filter = tests_of(argument.substr(kFrom.size()));
-    if (filter.empty()) {
-      std::fprintf(stderr, "\"%s\" names no file whose tests this program holds.\n", argv[i]);
-      return 2;
-    }
+  }
+  if (file == nullptr && part != Part::all) return refuse("--sample", "or --rest is of one file: give --from as well");
+  if (file != nullptr) {
+    const std::string filter = tests_of(file, part);
+    if (filter.empty() && !tests_of(file, Part::all).empty()) return 0;  // a file of one test leaves no rest
+    if (filter.empty()) return refuse(file, "names no file whose tests this program holds");
     // A filter that the caller gave picks from all tests.
     if (GTEST_FLAG_GET(filter) == "*") GTEST_FLAG_SET(filter, filter);
   }

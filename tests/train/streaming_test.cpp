@@ -21,16 +21,13 @@
 #include "tests/support/tiny_decoder.h"
 #include "tests/support/trainer_fixture.h"
 
-namespace graft::train {
+namespace graft::train::streaming_test {
 namespace {
 
 using namespace test;
 
 constexpr std::int64_t kLength = 8;
 constexpr std::uint64_t kSteps = 20;
-
-/// Without validation layers, which allocate with operator new: what a step allocates is counted.
-const int kNoValidation = setenv("GRAFT_TEST_VALIDATION", "0", 1);
 
 struct Outcome {
   Contents contents;
@@ -113,7 +110,10 @@ class Streaming : public TrainerTest {
     }
     heap = heap_allocations() - heap;
     EXPECT_TRUE(good);
-    EXPECT_EQ(heap, 0u) << "a step allocates nothing";
+    // Validation layers allocate with operator new; ctest runs this file without them.
+    if (test_device_options().instance.validation == nullptr) {
+      EXPECT_EQ(heap, 0u) << "a step allocates nothing";
+    }
   }
 
   Model base_;
@@ -262,4 +262,4 @@ TEST_F(Streaming, AWeightThatTheGraphChangesIsRefused) {
 }
 
 }  // namespace
-}  // namespace graft::train
+}  // namespace graft::train::streaming_test
