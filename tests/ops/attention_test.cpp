@@ -1,4 +1,4 @@
-// ctest: sampled. Some thirty cases whose pipelines a software device takes a second each to compile.
+// ctest: slow. Some thirty cases whose pipelines a software device takes a second each to compile.
 #include <cmath>
 
 #include "platform/gpu/presets.h"
