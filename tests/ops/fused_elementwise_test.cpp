@@ -7,7 +7,7 @@
 #include "shaders/unary/unary_fn.h"
 #include "tests/support/op_case.h"
 
-namespace graft::test {
+namespace graft::test::fused_elementwise_test {
 namespace {
 
 using Dims = std::vector<std::int64_t>;
@@ -138,4 +138,4 @@ TEST(FusedElementwiseInfer, RefusesWhatIsNoProgram) {
 }
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::fused_elementwise_test

@@ -17,7 +17,7 @@
 #include "tests/support/gpu_device.h"
 #include "tests/support/networks.h"
 
-namespace graft::plan_fuse_test {
+namespace graft::plan_fuse_test::passes_fuse_test {
 namespace {
 
 using test::GraphMaker;
@@ -498,4 +498,4 @@ TEST(FuseNetworks, TakeNoMoreMemory) {
 }
 
 }  // namespace
-}  // namespace graft::plan_fuse_test
+}  // namespace graft::plan_fuse_test::passes_fuse_test

@@ -8,7 +8,7 @@
 #include "runtime/core/op_def.h"
 #include "tests/support/parse_graph.h"
 
-namespace graft::test {
+namespace graft::test::passes_pipeline_test {
 namespace {
 
 // A transformer's layer as PyTorch 1.13 exports it: layer norm, attention and GELU spelled out.
@@ -126,4 +126,4 @@ TEST(PassesPipeline, APinnedValueStaysWhatItWas) {
 }
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::passes_pipeline_test

@@ -6,7 +6,7 @@
 #include "platform/base/text.h"
 #include "tests/support/pass_case.h"
 
-namespace graft::test {
+namespace graft::test::passes_rope_test {
 namespace {
 
 const std::vector<passes::Pass> kPasses = {passes::share_equal, passes::canonicalise_rope};
@@ -119,4 +119,4 @@ TEST(PassesRope, OtherTablesAndTurns) {
 }
 
 }  // namespace
-}  // namespace graft::test
+}  // namespace graft::test::passes_rope_test
