@@ -72,7 +72,7 @@ Plan plan_for_four(const Graph& graph, gpu::Caps caps = {}) {
   return *plan;
 }
 
-TEST(SharedBuffers, HoldWhatNetworksBind) {
+TEST(SharedBindings, HoldWhatNetworksBind) {
   test::Network resnet, transformer;
   test::build_resnet(resnet, 2, 3);
   test::build_transformer(transformer, 2, 1);
@@ -93,7 +93,7 @@ void add_adam(test::GraphMaker& g, std::string name, const Shape& shape) {
 }
 
 // A parameter's moments stand beside it, so that it takes three times its bytes and not those of all parameters.
-TEST(SharedBuffers, ReachAParameterAndItsMoments) {
+TEST(SharedBindings, ReachAParameterAndItsMoments) {
   test::GraphMaker g;
   for (const char* name : {"a", "b", "c"}) add_adam(g, name, {1024});
   gpu::Caps caps;
@@ -103,7 +103,7 @@ TEST(SharedBuffers, ReachAParameterAndItsMoments) {
   EXPECT_EQ(test::find_value(plan, "b.v")->offset, test::find_value(plan, "b")->offset + 2 * 4096);
 }
 
-TEST(SharedBuffers, ThatCannotReachAreToldOf) {
+TEST(SharedBindings, ThatCannotReachAreToldOf) {
   test::GraphMaker g;
   add_adam(g, "a", {1024});
   gpu::Caps caps;
