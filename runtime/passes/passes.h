@@ -33,6 +33,9 @@ Result<PassGraph> canonicalise_linear(const PassGraph& graph, const PrepareOptio
 Result<PassGraph> canonicalise_rope(const PassGraph& graph, const PrepareOptions& options);
 Result<PassGraph> canonicalise_gated(const PassGraph& graph, const PrepareOptions& options);
 
+/// Batch norms behind convolutions and products become part of their weights, where those are fixed.
+Result<PassGraph> fold_batch_norms(const PassGraph& graph, const PrepareOptions& options);
+
 /// Chooses the order of axes that each value is held in, so that the fewest bytes are transposed (layout.cpp).
 Result<PassGraph> choose_layouts(const PassGraph& graph, const PrepareOptions& options);
 

@@ -25,6 +25,7 @@ constexpr Entry kPasses[] = {
     {"norms", canonicalise_norms},
     {"group norm", canonicalise_group_norm},
     {"linear", canonicalise_linear},
+    {"batch norm", fold_batch_norms},
     {"rotary embedding", canonicalise_rope},
     {"attention", canonicalise_attention},
     {"gated MLP", canonicalise_gated},
@@ -40,28 +41,26 @@ std::map<Op, std::int64_t> ops_of(const Graph& graph) {
   return ops;
 }
 
-std::vector<std::pair<Op, std::int64_t>> changes(const std::map<Op, std::int64_t>& before, const Graph& after) {
-  std::map<Op, std::int64_t> difference = ops_of(after);
-  for (const auto& [op, count] : before) difference[op] -= count;
-  std::vector<std::pair<Op, std::int64_t>> list(difference.begin(), difference.end());
-  std::erase_if(list, [](const auto& change) { return change.second == 0; });
-  return list;
-}
-
 }  // namespace
+
+PassNote note_of(std::string_view pass, const Graph& before, const Graph& after) {
+  PassNote note{pass, before.nodes().size(), after.nodes().size(), {}, {}};
+  std::map<Op, std::int64_t> difference = ops_of(after);
+  for (const auto& [op, count] : ops_of(before)) difference[op] -= count;
+  note.changes.assign(difference.begin(), difference.end());
+  std::erase_if(note.changes, [](const auto& change) { return change.second == 0; });
+  return note;
+}
 
 Result<Prepared> prepare(const Graph& graph, const std::vector<ValueId>& pinned, const PrepareOptions& options) {
   PassGraph current(graph);
   for (const ValueId v : pinned) current.pin(v);
   Prepared prepared;
   for (const Entry& entry : kPasses) {
-    PassNote note{entry.name, current.graph.nodes().size(), 0, {}, {}};
-    const std::map<Op, std::int64_t> before = ops_of(current.graph);
     auto next = entry.run(current, options);
     if (!next.ok()) return std::move(next).status().with_context(cat("In the pass \"", entry.name, "\""));
+    PassNote note = note_of(entry.name, current.graph, next->graph);
     current = std::move(next).value();
-    note.nodes_after = current.graph.nodes().size();
-    note.changes = changes(before, current.graph);
     if (options.keep_text) note.text = graph_text(current.graph);
     prepared.notes.push_back(std::move(note));
   }

@@ -24,9 +24,15 @@ struct PassNote {
   std::string text;                                  ///< the graph after it, as text, where the options ask for it
 };
 
+/// What a pass made of `before`.
+PassNote note_of(std::string_view pass, const Graph& before, const Graph& after);
+
 struct PrepareOptions {
-  /// Nothing will be differentiated and weights stay as they are: rewrites that hold only then are allowed.
+  /// Nothing will be differentiated, and running it changes no weights: rewrites that hold only then are allowed.
   bool inference = false;
+  /// Weights are those of the model from run to run, so that what depends on them alone is computed once
+  /// (fold_constants()). Not so where a model is evaluated while it is trained.
+  bool fixed_weights = false;
   bool keep_text = false;  ///< of the graph after each pass that changed something
 };
 

@@ -1,17 +1,18 @@
 #include "runtime/session/session.h"
-#include "runtime/passes/bind.h"
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 
 #include "runtime/autodiff/autodiff.h"
 #include "runtime/core/build.h"
 #include "runtime/exec/kernel_proof.h"
 #include "runtime/exec/plan_fused.h"
+#include "runtime/passes/bind.h"
 #include "runtime/passes/pipeline.h"
-#include "runtime/passes/precision.h"
 #include "runtime/passes/train_mode.h"
 #include "runtime/plan/stream_choice.h"
+#include "runtime/session/folded_constants.h"
 
 namespace graft {
 
@@ -91,7 +92,8 @@ Result<Graph> request_graph(const Model& model, const Bindings& bindings, const 
   const bool train = differentiate && request.train_mode;
   if (train) GRAFT_TRY(enter_train_mode(graph, targets, request));
   GRAFT_TRY(set_outputs(graph, keep_outputs && !train, targets.of));
-  GRAFT_TRY_ASSIGN(passes::Prepared prepared, passes::prepare(graph, targets.wrt, {.inference = !differentiate}));
+  GRAFT_TRY_ASSIGN(passes::Prepared prepared,
+                   passes::prepare(graph, targets.wrt, {.inference = !differentiate, .fixed_weights = !differentiate}));
   if (!differentiate) return std::move(prepared.graph);
   targets.of = prepared.values[targets.of.index];
   for (ValueId& id : targets.wrt) id = prepared.values[id.index];
@@ -103,8 +105,38 @@ Result<Graph> request_graph(const Model& model, const Bindings& bindings, const 
   return std::move(prepared.graph);
 }
 
-Status upload_weights(Memory& memory, const Model& model, const Graph& graph) {
+Result<SessionGraph> session_graph(const Model& model, const Bindings& bindings, const GradientRequest& request,
+                                   DType precision, bool keep_outputs) {
+  GRAFT_TRY(passes::check_precision(precision));
+  SessionGraph out;
+  GRAFT_TRY_ASSIGN(out.graph, request_graph(model, bindings, request, keep_outputs));
+  passes::WeightNames weights = passes::low_precision_weights(model.graph);
+  if (request.of.empty()) {
+    GRAFT_TRY_ASSIGN(passes::FoldedGraph folded, passes::fold_constants(out.graph));
+    out.graph = std::move(folded.graph);
+    out.constants = std::move(folded.constants);
+    const passes::WeightNames now = passes::low_precision_weights(out.graph);
+    for (const passes::FoldedConstant& constant : out.constants) {
+      if (now.contains(constant.name)) weights.insert(constant.name);
+    }
+  }
+  GRAFT_TRY_ASSIGN(out.precision, passes::store_results(out.graph, precision, weights, passes::Parameters::frozen));
+  return out;
+}
+
+Status upload_weights(Memory& memory, const Model& model, const Graph& graph,
+                      std::span<const passes::FoldedConstant> constants, std::vector<HostBuffer>* streamed) {
+  std::set<std::string_view> computed;
+  for (const passes::FoldedConstant& constant : constants) {
+    const Resident* resident = memory.residents().find(constant.name);
+    if (resident == nullptr) continue;
+    GRAFT_TRY_ASSIGN(HostBuffer contents, contents_of(constant, model));
+    GRAFT_TRY(memory.provide(constant.name, contents.bytes()));
+    if (resident->streamed) streamed->push_back(std::move(contents));
+    computed.insert(constant.name);
+  }
   for (const Resident& resident : memory.residents().entries()) {
+    if (computed.contains(resident.name)) continue;
     const ValueId value = model.graph.find_value(resident.name);
     const auto contents = value.valid() ? model.weight(value) : std::nullopt;
     if (contents) {
@@ -121,10 +153,9 @@ Status upload_weights(Memory& memory, const Model& model, const Graph& graph) {
 Result<std::unique_ptr<Session>> Session::create(gpu::Device& device, const Model& model,
                                                  const SessionOptions& options) {
   std::unique_ptr<Session> session(new Session());
-  GRAFT_TRY_ASSIGN(session->graph_, request_graph(model, options.bindings, options.gradients, options.keep_outputs));
-  GRAFT_TRY(passes::check_precision(options.precision));
-  GRAFT_TRY(passes::store_results(session->graph_, options.precision, passes::low_precision_weights(model.graph),
-                                  passes::Parameters::frozen));
+  GRAFT_TRY_ASSIGN(SessionGraph made,
+                   session_graph(model, options.bindings, options.gradients, options.precision, options.keep_outputs));
+  session->graph_ = std::move(made.graph);
   session->adapters_ = LiveAdapters(session->graph_);
   const auto caps = [&]() -> const gpu::Caps& { return options.caps ? *options.caps : device.caps(); };
   GRAFT_TRY_ASSIGN(const Graph fused, fused_graph(session->graph_, caps(), options.plan));
@@ -138,7 +169,7 @@ Result<std::unique_ptr<Session>> Session::create(gpu::Device& device, const Mode
   };
   GRAFT_TRY(make_proven(options.program.proof, device, make, [&] { return std::span<const Plan* const>(plans); }));
   GRAFT_TRY_ASSIGN(session->memory_, Memory::create(device, residents, plans));
-  GRAFT_TRY(upload_weights(*session->memory_, model, session->graph_));
+  GRAFT_TRY(upload_weights(*session->memory_, model, session->graph_, made.constants, &session->streamed_constants_));
   GRAFT_TRY_ASSIGN(session->program_, Program::create(*session->memory_, std::move(plan), options.program));
   session->given_.resize(session->plan().inputs.size());
   return session;

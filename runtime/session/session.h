@@ -12,6 +12,8 @@
 #include "runtime/core/source_order.h"
 #include "runtime/exec/program.h"
 #include "runtime/model/model.h"
+#include "runtime/passes/constant_folding.h"
+#include "runtime/passes/precision.h"
 #include "runtime/session/live_adapters.h"
 
 namespace graft {
@@ -34,6 +36,16 @@ inline constexpr std::string_view kCotangentInput = "cotangent";
 /// the source model's order of axes. `keep_outputs` false leaves the model's own outputs out.
 Result<Graph> request_graph(const Model& model, const Bindings& bindings, const GradientRequest& request,
                             bool keep_outputs = true);
+
+/// What a session runs: the request's graph after all passes but fusion, and the constants in it that are no weights of
+/// the model, computed when those are loaded.
+struct SessionGraph {
+  Graph graph;
+  std::vector<passes::FoldedConstant> constants;
+  passes::PrecisionReport precision;
+};
+Result<SessionGraph> session_graph(const Model& model, const Bindings& bindings, const GradientRequest& request,
+                                   DType precision, bool keep_outputs = true);
 
 struct SessionOptions {
   Bindings bindings;
@@ -75,9 +87,14 @@ class Session {
   std::unique_ptr<Program> program_;
   std::vector<bool> given_;
   LiveAdapters adapters_;
+  std::vector<HostBuffer> streamed_constants_;  ///< folded ones, which the device takes anew for each use
 };
 
 /// Writes a model's weights into the residents of a bound graph of it; state without contents becomes zero.
-Status upload_weights(Memory& memory, const Model& model, const Graph& graph);
+/// `constants` are computed from weights first; what is streamed of them is kept in `streamed`, which must outlive the
+/// memory.
+Status upload_weights(Memory& memory, const Model& model, const Graph& graph,
+                      std::span<const passes::FoldedConstant> constants = {},
+                      std::vector<HostBuffer>* streamed = nullptr);
 
 }  // namespace graft

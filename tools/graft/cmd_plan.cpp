@@ -67,13 +67,11 @@ struct Forecast {
 Result<Forecast> plan_inference(const Model& model, const PlanArguments& options, const Bindings& bindings,
                                 const gpu::Caps& caps, PlanOptions plan_options) {
   GRAFT_TRY_ASSIGN(const Bindings complete, complete_bindings(model, bindings, true));
-  GRAFT_TRY_ASSIGN(Graph graph, request_graph(model, complete, {}));
   GRAFT_TRY_ASSIGN(const DType precision, passes::parse_precision(options.train.precision));
+  GRAFT_TRY_ASSIGN(SessionGraph session, session_graph(model, complete, {}, precision));
   Forecast forecast;
-  GRAFT_TRY_ASSIGN(
-      forecast.precision,
-      passes::store_results(graph, precision, passes::low_precision_weights(model.graph), passes::Parameters::frozen));
-  GRAFT_TRY_ASSIGN(graph, fused_graph(graph, caps, plan_options));
+  forecast.precision = std::move(session.precision);
+  GRAFT_TRY_ASSIGN(const Graph graph, fused_graph(session.graph, caps, plan_options));
   const Graph* const graphs[] = {&graph};
   GRAFT_TRY_ASSIGN(plan_options.budget, parse_budget(options.budget, [&]() -> Result<std::uint64_t> {
                      GRAFT_TRY_ASSIGN(const Residents all, residents_within(caps, graphs, plan_options));
@@ -148,7 +146,11 @@ Result<std::vector<passes::PassNote>> run_passes(const Model& model, const PlanA
     graph = std::move(forward.graph);
     graph.add_output(bound.value(target).name, forward.values[target.index]);
   }
-  GRAFT_TRY_ASSIGN(passes::Prepared prepared, passes::prepare(graph, {}, {.inference = inference}));
+  GRAFT_TRY_ASSIGN(passes::Prepared prepared, passes::prepare(graph, {}, {.inference = inference, .fixed_weights = inference}));
+  if (inference) {
+    GRAFT_TRY_ASSIGN(const passes::FoldedGraph folded, passes::fold_constants(prepared.graph));
+    prepared.notes.push_back(passes::note_of("fold constants", prepared.graph, folded.graph));
+  }
   return std::move(prepared.notes);
 }
 

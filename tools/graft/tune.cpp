@@ -127,8 +127,8 @@ Result<std::vector<TunedChoice>> tune(gpu::Device& device, const gpu::Caps& caps
 Result<std::vector<Graph>> graphs_of_model(const Model& model, const Bindings& given) {
   std::vector<Graph> graphs;
   GRAFT_TRY_ASSIGN(const Bindings bindings, complete_bindings(model, given, true));
-  GRAFT_TRY_ASSIGN(Graph forward, request_graph(model, bindings, {}));
-  graphs.push_back(std::move(forward));
+  GRAFT_TRY_ASSIGN(SessionGraph forward, session_graph(model, bindings, {}, DType::f32));
+  graphs.push_back(std::move(forward.graph));
   GRAFT_TRY_ASSIGN(const std::string symbol, train::batch_symbol(model.graph));
   train::TrainOptions options;
   options.bindings = bindings;
