@@ -21,6 +21,11 @@ std::optional<std::uint64_t> batch_bytes(const Source& source, std::uint64_t bat
 
 }  // namespace
 
+std::string Batch::name_of(std::uint64_t sample) const {
+  if (sample < rows_.size()) return cat("sample ", rows_[sample], " of the data set");
+  return cat("sample ", sample, " of the batch");
+}
+
 Batch Batch::view(std::span<const std::span<const std::byte>> blocks, std::uint64_t count) {
   Batch batch;
   batch.refer_to(blocks, count);
@@ -83,6 +88,7 @@ Status Loader::allocate() {
       batch.sample_bytes_.push_back(field.bytes());
       at += align_up(field.bytes() * options_.batch, kFieldAlignment);
     }
+    batch.rows_.resize(options_.batch);
     // Copies of the cursor must not allocate later.
     if (!source_.size()) batch.after_.buffered.reserve(options_.shuffle_buffer);
   }
@@ -105,7 +111,7 @@ Status Loader::fill_samples(Batch& batch) {
     }
     GRAFT_TRY_ASSIGN(const bool more, order_.next(pointers_));
     if (!more) break;
-    ++batch.count_;
+    batch.rows_[batch.count_++] = order_.row();
   }
   return {};
 }
@@ -121,7 +127,7 @@ void Loader::fill(Batch& batch) {
     batch.status_ = fill_samples(batch);
     if (!batch.status_.ok()) {
       batch.status_ = std::move(batch.status_)
-                          .with_context(cat("While reading sample ", order_.position(), " of epoch ", order_.epoch()));
+                          .with_context(cat("While reading sample ", order_.row(), " of the data set"));
       return;
     }
     const bool usable = batch.count_ == options_.batch || (batch.count_ > 0 && !options_.drop_last);

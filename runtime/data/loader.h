@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -37,6 +38,8 @@ class Batch {
   std::uint64_t first() const { return first_; }  ///< position in the epoch of the first sample
   std::uint64_t count() const { return count_; }  ///< samples; fewer than LoaderOptions::batch at an epoch's end
   bool last_of_epoch() const { return last_of_epoch_; }
+  /// "sample 17 of the data set", counted from 0 as the source counts them; "sample 2 of the batch" without a loader.
+  std::string name_of(std::uint64_t sample) const;
   /// Field f of all samples, one after another.
   std::span<const std::byte> field(std::size_t f) const {
     return {fields_[f], static_cast<std::size_t>(count_ * sample_bytes_[f])};
@@ -56,6 +59,7 @@ class Batch {
   HostBuffer memory_;
   std::vector<std::byte*> fields_;
   std::vector<std::uint64_t> sample_bytes_;
+  std::vector<std::uint64_t> rows_;  // by sample: its number in the source; empty without a loader
 };
 
 /// Threads: belongs to one thread; its own thread calls Source::read.

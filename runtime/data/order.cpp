@@ -72,7 +72,7 @@ void Order::point_at(std::uint64_t slot) {
 /// Reads the stream's next sample into a slot, and notes its position at the end of cursor_.buffered; false at the end.
 Result<bool> Order::refill(std::uint64_t slot) {
   point_at(slot);
-  const std::uint64_t at = cursor_.stream_position;
+  const std::uint64_t at = row_ = cursor_.stream_position;
   GRAFT_TRY_ASSIGN(const bool more, source_->read(cursor_.stream_position, pointers_));
   if (more) cursor_.buffered.push_back(at);
   cursor_.stream_ended = !more;
@@ -87,6 +87,7 @@ Result<bool> Order::next_of_stream(SampleOut out) {
   if (buffered.empty()) return false;
   const std::uint64_t key = mix(cursor_.seed ^ kDrawKey, cursor_.epoch, cursor_.position);
   const std::size_t drawn = options_.shuffle ? key % buffered.size() : 0;
+  row_ = buffered[drawn];
   point_at(buffer_slot_[drawn]);
   for (std::size_t f = 0; f < pointers_.size(); ++f) {
     std::memcpy(out[f], pointers_[f], source_->fields()[f].bytes());
@@ -96,7 +97,9 @@ Result<bool> Order::next_of_stream(SampleOut out) {
   std::swap(buffer_slot_[drawn], buffer_slot_[last]);
   buffered[drawn] = buffered[last];
   buffered.pop_back();
+  const std::uint64_t row = row_;
   if (!cursor_.stream_ended) GRAFT_TRY(refill(buffer_slot_[last]));
+  row_ = row;
   return true;
 }
 
@@ -106,10 +109,10 @@ Result<bool> Order::next(SampleOut out) {
   if (source_->size()) {
     const Permutation permutation(*source_->size(), mix(cursor_.seed, cursor_.epoch));
     std::uint64_t at = options_.shuffle ? permutation(cursor_.position) : cursor_.position;
-    const std::uint64_t asked = at;
+    row_ = at;
     GRAFT_TRY_ASSIGN(more, source_->read(at, out));
     if (!more) {
-      return corrupt("The data set ended at sample ", asked, ", before its size of ", *source_->size(), " samples.");
+      return corrupt("The data set ended at sample ", row_, ", before its size of ", *source_->size(), " samples.");
     }
   } else {
     GRAFT_TRY_ASSIGN(more, next_of_stream(out));

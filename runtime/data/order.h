@@ -34,6 +34,8 @@ class Order {
 
   std::uint64_t epoch() const { return cursor_.epoch; }
   std::uint64_t position() const { return cursor_.position; }
+  /// Which sample of the source next() gave last, or failed to read: its number, or in a stream its position.
+  std::uint64_t row() const { return row_; }
   const Cursor& cursor() const { return cursor_; }
   /// Reads what waited in the shuffle buffer anew. invalid_argument where the cursor is of another data set or seed.
   Status restore(const Cursor& cursor);
@@ -48,6 +50,7 @@ class Order {
   Source* source_;
   Options options_;
   Cursor cursor_;
+  std::uint64_t row_ = 0;
   HostBuffer buffer_;                       // capacity() samples, each its fields one after another
   std::vector<std::byte*> pointers_;        // the fields of one buffered sample
   std::vector<std::uint32_t> buffer_slot_;  // where in buffer_ the sample of cursor_.buffered[i] lies

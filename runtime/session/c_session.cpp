@@ -11,6 +11,7 @@ Result<SessionOptions> session_options(const graft_session_options* given) {
   GRAFT_TRY_ASSIGN(out.bindings, read_bindings(options.bindings, options.binding_count));
   out.plan.budget = options.budget;
   GRAFT_TRY_ASSIGN(out.precision, read_precision(options.precision));
+  out.allow_non_finite = options.allow_non_finite != 0;
   if (options.of == nullptr && options.wrt_count == 0) return out;
   if (options.of == nullptr) return invalid("Gradients need the name of the value that they are of.");
   out.gradients.of = options.of;

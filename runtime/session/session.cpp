@@ -110,6 +110,7 @@ Result<SessionGraph> session_graph(const Model& model, const Bindings& bindings,
   GRAFT_TRY(passes::check_precision(precision));
   SessionGraph out;
   GRAFT_TRY_ASSIGN(out.graph, request_graph(model, bindings, request, keep_outputs));
+  out.rules = passes::input_rules(out.graph);
   passes::WeightNames weights = passes::low_precision_weights(model.graph);
   if (request.of.empty()) {
     GRAFT_TRY_ASSIGN(passes::FoldedGraph folded, passes::fold_constants(out.graph));
@@ -156,6 +157,10 @@ Result<std::unique_ptr<Session>> Session::create(gpu::Device& device, const Mode
   GRAFT_TRY_ASSIGN(SessionGraph made,
                    session_graph(model, options.bindings, options.gradients, options.precision, options.keep_outputs));
   session->graph_ = std::move(made.graph);
+  session->rules_ = std::move(made.rules);
+  if (options.allow_non_finite) {
+    std::erase_if(session->rules_, [](const passes::InputRule& rule) { return rule.dtype == DType::f32; });
+  }
   session->adapters_ = LiveAdapters(session->graph_);
   const auto caps = [&]() -> const gpu::Caps& { return options.caps ? *options.caps : device.caps(); };
   GRAFT_TRY_ASSIGN(const Graph fused, fused_graph(session->graph_, caps(), options.plan));
@@ -187,6 +192,12 @@ Status Session::set_input(std::string_view name, std::span<const std::byte> byte
     if (bytes.size() != ports[i].bytes) {
       return invalid("The input \"", name, "\" has the shape ", ports[i].shape.text(), " and takes ", ports[i].bytes,
                      " bytes; ", bytes.size(), " were given.");
+    }
+    const auto rule = std::ranges::find(rules_, name, &passes::InputRule::input);
+    const auto offence = rule != rules_.end() ? passes::find_offence(*rule, bytes) : std::nullopt;
+    if (offence) {
+      return invalid("The input \"", name, "\" ",
+                     passes::offence_text(*rule, bytes, *offence, ports[i].shape.values()));
     }
     given_[i] = true;
     const auto staging = program_->input(i);

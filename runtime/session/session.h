@@ -13,6 +13,7 @@
 #include "runtime/exec/program.h"
 #include "runtime/model/model.h"
 #include "runtime/passes/constant_folding.h"
+#include "runtime/passes/input_rules.h"
 #include "runtime/passes/precision.h"
 #include "runtime/session/live_adapters.h"
 
@@ -42,6 +43,7 @@ Result<Graph> request_graph(const Model& model, const Bindings& bindings, const 
 struct SessionGraph {
   Graph graph;
   std::vector<passes::FoldedConstant> constants;
+  std::vector<passes::InputRule> rules;
   passes::PrecisionReport precision;
 };
 Result<SessionGraph> session_graph(const Model& model, const Bindings& bindings, const GradientRequest& request,
@@ -55,6 +57,8 @@ struct SessionOptions {
   DType precision = DType::f32;
   PlanOptions plan;
   ProgramOptions program;
+  /// Whether f32 inputs may hold NaN and infinity; without, set_input() refuses them.
+  bool allow_non_finite = false;
   /// Plans as for a lesser device; the default is the device's own capabilities.
   std::optional<gpu::Caps> caps = {};
 };
@@ -72,6 +76,8 @@ class Session {
   std::string streaming() const;
 
   /// Copies the bytes (row-major, in the input's dtype and source shape); they stay from run to run.
+  /// invalid_argument names the first number that the model does not take (passes::input_rules); what was given before
+  /// then stays.
   Status set_input(std::string_view name, std::span<const std::byte> bytes);
   /// Every input must have been set. No allocation after the first run.
   Status run(const StepState& state = {});
@@ -86,6 +92,7 @@ class Session {
   std::unique_ptr<Memory> memory_;
   std::unique_ptr<Program> program_;
   std::vector<bool> given_;
+  std::vector<passes::InputRule> rules_;
   LiveAdapters adapters_;
   std::vector<HostBuffer> streamed_constants_;  ///< folded ones, which the device takes anew for each use
 };

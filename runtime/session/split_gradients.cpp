@@ -90,6 +90,7 @@ class Splitter {
     options.gradients = request_.gradients;
     options.keep_outputs = false;
     options.precision = request_.precision;
+    options.allow_non_finite = request_.allow_non_finite;
     options.plan.budget = request_.budget;
     options.plan.stream = stream_;
     options.program = request_.program;

@@ -18,6 +18,7 @@ struct SplitGradientRequest {
   /// Gradients of what has no batch axis (parameters) are given for each sample, along a new first axis, not summed.
   bool per_sample = false;
   DType precision = DType::f32;  ///< as of SessionOptions
+  bool allow_non_finite = false;  ///< as of SessionOptions
   ProgramOptions program;
 };
 

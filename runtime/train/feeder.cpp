@@ -31,7 +31,7 @@ std::vector<std::uint32_t> element_order(const std::vector<std::int64_t>& shape,
 
 Status Feeder::add(const data::Field& field, std::size_t index, const PlanPort& port, std::size_t input,
                    const SourcePerm& perm) {
-  Route route{index, input, field.shape.elements(), false, {}};
+  Route route{index, input, field.shape.elements(), false, {}, {}};
   if (route.elements * samples_ != port.shape.elements()) {
     return invalid("The input \"", port.name, "\" has the shape ", port.shape.text(), " for ", samples_,
                    " samples, but field \"", field.name, "\" of the data has the shape ", field.shape.text(),
@@ -53,6 +53,7 @@ Status Feeder::add(const data::Field& field, std::size_t index, const PlanPort& 
 Result<Feeder> Feeder::create(const std::vector<data::Field>& fields, const Graph& model, const SizedPlan& sized) {
   Feeder feeder;
   feeder.samples_ = static_cast<std::uint64_t>(sized.samples);
+  feeder.fields_ = fields;
   std::vector<bool> taken(fields.size());
   const auto& inputs = sized.plan.inputs;
   const auto take = [&](auto fits) -> std::size_t {
@@ -85,8 +86,27 @@ Result<Feeder> Feeder::create(const std::vector<data::Field>& fields, const Grap
     SourcePerm perm;
     if (const ValueId value = model.find_value(inputs[i].name); value.valid()) perm = model.value(value).source_perm;
     GRAFT_TRY(feeder.add(fields[field_of[i]], field_of[i], inputs[i], i, perm));
+    const auto rule = std::ranges::find(sized.rules, inputs[i].name, &passes::InputRule::input);
+    const bool checked = rule != sized.rules.end() && rule->dtype == fields[field_of[i]].dtype;
+    if (checked) feeder.routes_.back().rule = *rule;
   }
   return feeder;
+}
+
+Status Feeder::check(const data::Batch& batch, std::uint64_t first, std::uint64_t count) const {
+  for (const Route& route : routes_) {
+    if (!route.rule) continue;
+    const std::span<const std::byte> bytes =
+        batch.field(route.field).subspan(first * route.elements * 4, count * route.elements * 4);
+    const auto offence = passes::find_offence(*route.rule, bytes);
+    if (!offence) continue;
+    const std::uint64_t sample = *offence / route.elements;
+    const data::Field& field = fields_[route.field];
+    return invalid("Field \"", field.name, "\" of ", batch.name_of(first + sample), " ",
+                   passes::offence_text(*route.rule, bytes.subspan(sample * route.elements * 4, route.elements * 4),
+                                        *offence % route.elements, field.shape.values()));
+  }
+  return ok_status();
 }
 
 void Feeder::copy(const data::Batch& batch, std::uint64_t first, Program& program) const {

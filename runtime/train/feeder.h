@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -19,22 +20,28 @@ class Feeder {
   /// Errors name the field or input that has no counterpart, or whose shape or type does not fit.
   static Result<Feeder> create(const std::vector<data::Field>& fields, const Graph& model, const SizedPlan& sized);
 
+  /// invalid_argument names the first number among samples [first, first + count) of the batch that an input does not
+  /// take: an index of no row or class, NaN, infinity. Costs about what copying them costs.
+  Status check(const data::Batch& batch, std::uint64_t first, std::uint64_t count) const;
+
   /// Copies samples [first, first + count) of the batch into the program's staging; count is the program's.
   void copy(const data::Batch& batch, std::uint64_t first, Program& program) const;
 
  private:
   struct Route {
     std::size_t field = 0;
-    std::size_t input = 0;             // of the program
-    std::uint64_t elements = 0;        // of one sample
-    bool to_float = false;             // i32 -> f32
-    std::vector<std::uint32_t> order;  // element i of the input is element order[i] of the field; empty: the same
+    std::size_t input = 0;                  // of the program
+    std::uint64_t elements = 0;             // of one sample
+    bool to_float = false;                  // i32 -> f32
+    std::optional<passes::InputRule> rule;  // none: anything goes
+    std::vector<std::uint32_t> order;       // element i of the input is element order[i] of the field; empty: the same
   };
   Status add(const data::Field& field, std::size_t index, const PlanPort& port, std::size_t input,
              const SourcePerm& perm);
 
   std::uint64_t samples_ = 0;
   std::vector<Route> routes_;
+  std::vector<data::Field> fields_;
 };
 
 }  // namespace graft::train

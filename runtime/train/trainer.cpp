@@ -73,25 +73,19 @@ Result<Trainer::Runner*> Trainer::evaluation_runner(std::int64_t samples) {
   return &evaluation_.back();
 }
 
-/// Rows or elements that the loss is a mean of. Labels that no class has are found here, before anything runs.
-Result<std::uint64_t> Trainer::count_of(const data::Batch& batch) const {
+/// Rows or elements that the loss is a mean of.
+std::uint64_t Trainer::count_of(const data::Batch& batch) const {
   const auto label = std::find_if(fields_.begin(), fields_.end(),
                                   [](const data::Field& field) { return field.role == data::Role::label; });
   const auto field = static_cast<std::size_t>(label - fields_.begin());
   const std::uint64_t rows = label->shape.elements();
   if (options_.loss.kind != Loss::cross_entropy) return batch.count() * rows;
-  const std::int64_t classes = (plan_.training.empty() ? plan_.evaluation : plan_.training).front().loss.classes;
   const std::span<const std::byte> bytes = batch.field(field);
   std::uint64_t count = 0;
   for (std::uint64_t i = 0; i < batch.count() * rows; ++i) {
     std::int32_t value = 0;
     std::memcpy(&value, bytes.data() + 4 * i, 4);
-    if (value == options_.loss.ignore_index) continue;
-    if (value < 0 || value >= classes) {
-      return invalid("Sample ", batch.first() + i / rows, " of epoch ", batch.epoch(), " has the label ", value,
-                     ", but the model has ", classes, " classes.");
-    }
-    ++count;
+    count += value == options_.loss.ignore_index ? 0 : 1;
   }
   return count;
 }
@@ -138,8 +132,14 @@ Status Trainer::prepare_step(const data::Batch& batch) {
   const auto micro = static_cast<std::uint64_t>(plan_.micro_batch);
   if (batch.count() >= micro) GRAFT_TRY(training_runner(plan_.micro_batch));
   if (batch.count() % micro != 0) GRAFT_TRY(training_runner(static_cast<std::int64_t>(batch.count() % micro)));
-  GRAFT_TRY_ASSIGN(count_, count_of(batch));
-  return {};
+  // All of the batch before its first micro-batch runs, so that a step that is refused changed nothing.
+  const std::uint64_t samples = state_.samples_done == 0 ? batch.count() : std::min(micro, batch.count());
+  const std::uint64_t first = std::min(state_.samples_done, batch.count() - samples);
+  GRAFT_TRY(training_.front().feeder.check(batch, first, samples));
+  count_ = count_of(batch);
+  if (count_ > 0 || batch.count() == 0) return {};
+  return invalid("All labels of step ", state_.step, "'s batch are ", options_.loss.ignore_index,
+                 ", which is ignored: there is nothing to learn from.");
 }
 
 /// An error where the run is not to go on from a step that gave this.
@@ -240,10 +240,11 @@ Result<Metrics> Trainer::try_evaluate(data::Source& source) {
   for (;;) {
     GRAFT_TRY_ASSIGN(const data::Batch* batch, loader->next());
     if (batch == nullptr) return total;
-    GRAFT_TRY_ASSIGN(const std::uint64_t count, count_of(*batch));
+    const std::uint64_t count = count_of(*batch);
     StepState state;
     state.loss_weight = count == 0 ? 0.0f : static_cast<float>(1.0 / static_cast<double>(count));
     GRAFT_TRY_ASSIGN(Runner * runner, evaluation_runner(static_cast<std::int64_t>(batch->count())));
+    GRAFT_TRY(runner->feeder.check(*batch, 0, batch->count()));
     runner->feeder.copy(*batch, 0, *runner->program);
     GRAFT_TRY(of_device(runner->program->run({}, state)));
     total.add(metrics_of(*runner->program));

@@ -216,7 +216,7 @@ class Trainer {
   Result<Runner> make_runner(SizedPlan sized);
   Result<Runner*> training_runner(std::int64_t samples);
   Result<Runner*> evaluation_runner(std::int64_t samples);
-  Result<std::uint64_t> count_of(const data::Batch& batch) const;
+  std::uint64_t count_of(const data::Batch& batch) const;
   Result<Metrics> run(Runner& runner, const data::Batch& batch, std::uint64_t first, const StepState& state);
   Status execute(Program& program, const StepState& state);
   Status check_settled() const;

@@ -156,6 +156,7 @@ Result<TrainingGraph> build_training_graph(const Graph& model, std::int64_t samp
   add_loss_outputs(out.graph, out.loss);
   GRAFT_TRY(add_fetched(out.graph, bound, forward.values, options));
   GRAFT_TRY(prepare(out.graph, out.loss, false));
+  out.rules = passes::input_rules(out.graph);
   GRAFT_TRY(add_backward(out, options, accumulate));
   GRAFT_TRY_ASSIGN(out.precision,
                    passes::store_results(out.graph, options.precision, passes::low_precision_weights(model),
@@ -224,6 +225,7 @@ Result<EvaluationGraph> build_evaluation_graph(const Graph& model, std::int64_t 
   GRAFT_TRY_ASSIGN(out.loss, add_loss(out.graph, target, options.loss, options.metrics));
   add_loss_outputs(out.graph, out.loss);
   GRAFT_TRY(prepare(out.graph, out.loss, true));
+  out.rules = passes::input_rules(out.graph);
   passes::WeightNames weights = passes::low_precision_weights(model);
   for (const Value& value : out.graph.values()) {
     const Resident* const resident = trained != nullptr ? trained->find(value.name) : nullptr;

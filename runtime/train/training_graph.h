@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/core/graph.h"
+#include "runtime/passes/input_rules.h"
 #include "runtime/passes/precision.h"
 #include "runtime/plan/residents.h"
 #include "runtime/train/loss.h"
@@ -25,6 +26,7 @@ struct TrainedTensor {
 struct TrainingGraph {
   Graph graph;     ///< outputs: those of add_loss_outputs(), and squared_norm where it is clipped by norm
   LossNodes loss;  ///< ids into graph
+  std::vector<passes::InputRule> rules;
   std::vector<TrainedTensor> tensors;
   std::vector<std::string> untrained;  ///< parameters that the loss does not depend on, or that are not floats
   std::string note;                    ///< from loss_input()
@@ -64,6 +66,7 @@ Result<Graph> build_hash_graph(const Residents& residents);
 struct EvaluationGraph {
   Graph graph;
   LossNodes loss;
+  std::vector<passes::InputRule> rules;
 };
 Result<EvaluationGraph> build_evaluation_graph(const Graph& model, std::int64_t samples, const TrainOptions& options,
                                                const Residents* trained);

@@ -15,10 +15,12 @@ std::string while_planning(std::string_view what, std::int64_t samples) {
   return cat("While planning ", what, " with ", samples, samples == 1 ? " sample" : " samples", " at once");
 }
 
-Result<SizedPlan> make_sized(const Graph& graph, const LossNodes& loss, std::int64_t samples,
-                             const Residents& residents, const gpu::Caps& caps, const PlanOptions& options) {
-  SizedPlan sized{samples, loss, {}};
-  GRAFT_TRY_ASSIGN(sized.plan, make_plan(graph, caps, residents, options));
+/// Of a TrainingGraph or an EvaluationGraph.
+template <typename G>
+Result<SizedPlan> make_sized(const G& graph, std::int64_t samples, const Residents& residents, const gpu::Caps& caps,
+                             const PlanOptions& options) {
+  SizedPlan sized{samples, graph.loss, graph.rules, {}};
+  GRAFT_TRY_ASSIGN(sized.plan, make_plan(graph.graph, caps, residents, options));
   return sized;
 }
 
@@ -77,7 +79,7 @@ Status add_plans(const TrainingGraphs& graphs, const PlanRequest& request, const
   free.budget = 0;
   for (std::size_t i = 0; i < graphs.sizes.size(); ++i) {
     const TrainingGraph& graph = graphs.training[i];
-    auto sized = make_sized(graph.graph, graph.loss, graphs.sizes[i], out.residents, caps, free);
+    auto sized = make_sized(graph, graphs.sizes[i], out.residents, caps, free);
     if (!sized.ok()) return std::move(sized).status().with_context(while_planning("training", graphs.sizes[i]));
     out.training.push_back(std::move(sized).value());
   }
@@ -91,7 +93,7 @@ Status add_plans(const TrainingGraphs& graphs, const PlanRequest& request, const
   for (std::size_t i = 0; i < graphs.evaluation_sizes.size(); ++i) {
     const std::int64_t samples = graphs.evaluation_sizes[i];
     const EvaluationGraph& graph = graphs.evaluation[i];
-    auto sized = make_sized(graph.graph, graph.loss, samples, out.residents, caps, free);
+    auto sized = make_sized(graph, samples, out.residents, caps, free);
     if (!sized.ok()) return std::move(sized).status().with_context(while_planning("evaluation", samples));
     out.evaluation.push_back(std::move(sized).value());
   }
@@ -164,14 +166,14 @@ Result<SizedPlan> plan_micro_batch(const Graph& model, const TrainOptions& optio
   PlanOptions limited = plan_options;
   limited.budget = 0;
   limited.arena_limit = plan.arena_bytes();
-  return make_sized(graph.graph, graph.loss, samples, plan.residents, caps, limited);
+  return make_sized(graph, samples, plan.residents, caps, limited);
 }
 
 Result<SizedPlan> plan_evaluation(const Graph& model, const TrainOptions& options, const Residents& residents,
                                   std::int64_t samples, const gpu::Caps& caps, const PlanOptions& plan_options) {
   GRAFT_TRY_ASSIGN(EvaluationGraph graph, build_evaluation_graph(model, samples, options, &residents));
   GRAFT_TRY(fuse_graph(graph.graph, &graph.loss, caps, plan_options));
-  return make_sized(graph.graph, graph.loss, samples, residents, caps, plan_options);
+  return make_sized(graph, samples, residents, caps, plan_options);
 }
 
 }  // namespace graft::train

@@ -28,6 +28,7 @@ struct PlanRequest {
 struct SizedPlan {
   std::int64_t samples = 0;
   LossNodes loss;  ///< ids are indices of PlanPort::value
+  std::vector<passes::InputRule> rules;
   Plan plan;
 };
 

@@ -222,7 +222,7 @@ TEST(Loader, CarriesErrorsFromTheThread) {
       const auto failed = loader->next();
       ASSERT_FALSE(failed.ok());
       EXPECT_EQ(failed.status().code(), Code::io_error);
-      EXPECT_EQ(failed.status().message(), "While reading sample 25 of epoch 0: The disk is on fire.");
+      EXPECT_EQ(failed.status().message(), "While reading sample 25 of the data set: The disk is on fire.");
     }
   }
 }

@@ -271,15 +271,79 @@ TEST_F(TrainerTest, SaysWhatIsWrong) {
   const auto source = data.source();
   auto loader = data::Loader::create(*source, {.batch = 6, .shuffle = false}).value();
   EXPECT_EQ(trainer->train_step(**loader->next()).status().message(),
-            "Sample 4 of epoch 0 has the label 3, but the model has 3 classes.");
+            "Field \"label\" of sample 4 of the data set holds 3, but the model has 3 classes.");
   EXPECT_EQ(trainer->state().step, 0u);
   data.labels[4] = 2;
   data.x[7] = std::nanf("");
   const auto nan_source = data.source();
   auto nan_loader = data::Loader::create(*nan_source, {.batch = 6, .shuffle = false}).value();
-  const auto spoiled = trainer->train_step(**nan_loader->next());
-  ASSERT_FALSE(spoiled.ok());
-  EXPECT_NE(spoiled.status().message().find("The loss of step 0 is"), std::string::npos);
+  EXPECT_EQ(trainer->train_step(**nan_loader->next()).status().message(),
+            "Field \"x\" of sample 1 of the data set holds nan at [2], but numbers must be finite.");
+  EXPECT_EQ(trainer->state().step, 0u);
+}
+
+/// The trainer's parameters and state, bit for bit.
+std::vector<std::byte> all_bits(Trainer& trainer) {
+  std::vector<std::byte> bits;
+  for (const NamedTensor& tensor : trainer.named_tensors()) {
+    std::vector<std::byte> bytes(tensor.bytes);
+    EXPECT_TRUE(trainer.read(tensor.name, bytes).ok());
+    bits.insert(bits.end(), bytes.begin(), bytes.end());
+  }
+  return bits;
+}
+
+TEST_F(TrainerTest, RefusesABadSampleBeforeItsBatchBegins) {
+  const TinyModel model = tiny_mlp(5, 4, 3);
+  TinyData data = tiny_data(8, {5}, 3);
+  TrainOptions options = sgd(0.1, 8);
+  options.micro_batch = 2;
+  const auto trainer = make(model, data, options);
+  ASSERT_NE(trainer, nullptr);
+  steps(*trainer, data, 1, 8);
+  const std::vector<std::byte> before = all_bits(*trainer);
+  data.x[6 * 5 + 1] = -std::numeric_limits<float>::infinity();  // of the last micro-batch but one
+  const auto source = data.source();
+  for (const bool shuffle : {false, true}) {
+    auto loader = data::Loader::create(*source, {.batch = 8, .shuffle = shuffle, .seed = 5}).value();
+    // The sample's number in the data set, wherever the order put it.
+    EXPECT_EQ(trainer->train_step(**loader->next()).status().message(),
+              "Field \"x\" of sample 6 of the data set holds -inf at [1], but numbers must be finite.");
+    EXPECT_EQ(all_bits(*trainer), before);
+  }
+  const std::span<const std::byte> blocks[] = {std::as_bytes(std::span(data.x)), std::as_bytes(std::span(data.labels))};
+  EXPECT_EQ(trainer->train_step(data::Batch::view(blocks, 8)).status().message(),
+            "Field \"x\" of sample 6 of the batch holds -inf at [1], but numbers must be finite.");
+  EXPECT_EQ(trainer->state().step, 1u);
+}
+
+TEST_F(TrainerTest, RefusesAStepWithoutLabels) {
+  const TinyModel model = tiny_mlp(5, 4, 3);
+  TinyData data = tiny_data(4, {5}, 3);
+  TrainOptions options = sgd(0.1, 4);
+  options.loss.ignore_index = 7;
+  data.labels.assign(4, 7);
+  const auto trainer = make(model, data, options);
+  ASSERT_NE(trainer, nullptr);
+  const auto source = data.source();
+  auto loader = data::Loader::create(*source, {.batch = 4}).value();
+  EXPECT_EQ(trainer->train_step(**loader->next()).status().message(),
+            "All labels of step 0's batch are 7, which is ignored: there is nothing to learn from.");
+  EXPECT_EQ(trainer->state().step, 0u);
+}
+
+TEST_F(TrainerTest, StopsWhereTheLossIsNoNumber) {
+  const TinyModel model = tiny_mlp(5, 4, 1);
+  const TinyData data = tiny_data(4, {5}, 0);
+  TrainOptions diverging = sgd(1e30, 4);
+  diverging.loss.kind = Loss::mse;
+  const auto trainer = make(model, data, diverging);
+  ASSERT_NE(trainer, nullptr);
+  const auto source = data.source();
+  auto loader = data::Loader::create(*source, {.batch = 4}).value();
+  Status status;
+  for (int i = 0; i < 5 && status.ok(); ++i) status = trainer->train_step(**loader->next()).status();
+  EXPECT_NE(status.message().find("The loss of step "), std::string::npos) << status.message();
 }
 
 }  // namespace

@@ -32,6 +32,7 @@ struct RunArguments {
   std::int64_t micro_batch = 0;
   bool per_sample = false;
   std::string precision = "f32";
+  bool allow_non_finite = false;
 
   bool splits() const { return !budget.empty() || micro_batch != 0 || per_sample; }
 };
@@ -117,6 +118,7 @@ Status run_split(gpu::Device& device, const Model& model, const RunArguments& op
   request.gradients = session_options.gradients;
   request.bindings = session_options.bindings;
   request.precision = session_options.precision;
+  request.allow_non_finite = session_options.allow_non_finite;
   if (!options.budget.empty()) {
     GRAFT_TRY_ASSIGN(request.budget, parse_size(options.budget));
   }
@@ -142,6 +144,7 @@ Status run_model(const RunArguments& options, bool gradients) {
   GRAFT_TRY_ASSIGN(session_options.bindings, parse_bindings(options.bind));
   GRAFT_TRY(bind_from_inputs(model, arrays, session_options.bindings));
   GRAFT_TRY_ASSIGN(session_options.bindings, complete_bindings(model, session_options.bindings, false));
+  session_options.allow_non_finite = options.allow_non_finite;
   session_options.program.profile = !options.profile.empty();
   if (gradients) {
     session_options.gradients = {options.of, split_list(options.wrt), options.train_mode};
@@ -189,6 +192,7 @@ void add_common(CLI::App& app, RunArguments& options) {
   app.add_option("--input", options.inputs, "NAME=FILE.npy, once per input of the model");
   app.add_option("--bind", options.bind, "Sizes of named dimensions that the files do not tell");
   add_precision_flag(app, options.precision);
+  app.add_flag("--allow-non-finite", options.allow_non_finite, "Take inputs that hold NaN or infinity");
   app.add_option("--out", options.folder, "Folder for the results, NAME.npy each")->required();
   app.add_option("--profile", options.profile,
                  "Write a trace of device times (Chrome, Perfetto) to this file; print what took most");

@@ -160,6 +160,7 @@ typedef struct graft_session_options {
   const char* const* wrt;
   size_t wrt_count;
   graft_precision precision;
+  int allow_non_finite; /* 1: f32 inputs may hold NaN and infinity, which are an error otherwise */
 } graft_session_options;
 
 /* Bytes by class of memory, known before anything runs. */
@@ -175,7 +176,8 @@ GRAFT_API graft_status graft_session_create(graft_model* model, const graft_sess
 GRAFT_API void graft_session_destroy(graft_session* session);
 GRAFT_API graft_status graft_session_memory(const graft_session* session, graft_memory* memory);
 /* Copies the bytes; they stay from run to run. The cotangent of `of`, needed where that has more than one element, is
-   the input "cotangent". */
+   the input "cotangent". An index of no row, NaN and infinity are GRAFT_INVALID_ARGUMENT, and the message says which
+   number it is and where; masks of scores may hold infinity. */
 GRAFT_API graft_status graft_session_set_input(graft_session* session, const char* name, const void* data,
                                                size_t bytes);
 /* Blocks until the outputs are there. Nothing is allocated after the first run. */

@@ -30,6 +30,7 @@ struct SessionOptions {
   std::string of = {};                 ///< differentiate this value; empty: forward only
   std::vector<std::string> wrt = {};   ///< with respect to these
   graft_precision precision = GRAFT_PRECISION_F32;
+  bool allow_non_finite = false;  ///< f32 inputs may hold NaN and infinity, which are an error otherwise
 };
 
 /// As graft_context_options; empty strings for the defaults.
@@ -189,6 +190,7 @@ class Model {
     raw.wrt = wrt.data();
     raw.wrt_count = wrt.size();
     raw.precision = options.precision;
+    raw.allow_non_finite = options.allow_non_finite ? 1 : 0;
     graft_session* session = nullptr;
     Status made = status(graft_session_create(handle_.get(), &raw, &session));
     if (!made.ok()) return made;
