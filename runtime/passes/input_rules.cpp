@@ -145,11 +145,16 @@ std::optional<std::size_t> find_offence(const InputRule& rule, std::span<const s
     const std::uint32_t least = rule.infinity ? kInfinity + 1 : kInfinity;
     return first_of(count, [&](std::size_t i) { return (number_at<std::uint32_t>(bytes, i) & 0x7fffffff) >= least; });
   }
-  const std::int64_t ignored = rule.ignored.value_or(0), least = rule.least, most = rule.most;
-  const bool ignores = rule.ignored.has_value();
+  const auto bound = [](std::int64_t x) {
+    return static_cast<std::int32_t>(std::clamp<std::int64_t>(x, INT32_MIN, INT32_MAX));
+  };
+  const std::int32_t least = bound(rule.least), most = bound(rule.most), ignored = rule.ignored.value_or(least);
+  if (least > most) {  // no rows: nothing but what is ignored will do
+    return first_of(count, [&](std::size_t i) { return !rule.ignored || number_at<std::int32_t>(bytes, i) != ignored; });
+  }
   return first_of(count, [&](std::size_t i) {
-    const std::int64_t number = number_at<std::int32_t>(bytes, i);
-    return ((number < least) | (number > most)) & !(ignores & (number == ignored));
+    const auto number = number_at<std::int32_t>(bytes, i);
+    return ((number < least) | (number > most)) & (number != ignored);
   });
 }
 

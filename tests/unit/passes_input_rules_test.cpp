@@ -91,6 +91,12 @@ TEST(InputRules, EveryPlaceIsLookedAt) {
   EXPECT_EQ(passes::offence_text(*found, bytes_of(indices), 5000, {9000}), "holds 7 at [5000], but \"t\" has 7 rows.");
 }
 
+TEST(InputRules, OfNoRowsNoneIsTaken) {
+  const auto found = rule("input x: i32[2]\nparameter t: f32[0, 4]\ny = gather(t, x) {axis=0}\noutput y\n");
+  ASSERT_TRUE(found);
+  EXPECT_EQ(passes::find_offence(*found, bytes_of(std::vector<std::int32_t>{0, 0})), 0u);
+}
+
 class RefusedInputs : public DeviceTest {
  protected:
   RefusedInputs() {
