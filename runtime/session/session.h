@@ -56,7 +56,7 @@ struct SessionOptions {
   PlanOptions plan;
   ProgramOptions program;
   /// Plans as for a lesser device; the default is the device's own capabilities.
-  std::optional<gpu::Caps> caps = {};
+  std::optional<gpu::Target> target = {};
 };
 
 /// Threads: as its device. The model and the device must outlive the session.
