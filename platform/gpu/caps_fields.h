@@ -1,7 +1,7 @@
 // The limits and features of Caps by name, once for whoever writes, reads, compares or restricts them.
 #pragma once
 
-#include "platform/gpu/gpu.h"
+#include "platform/gpu/caps.h"
 
 namespace graft::gpu {
 

@@ -10,105 +10,16 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
-#include <set>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "platform/base/status.h"
+#include "platform/gpu/target.h"
 
 namespace graft::gpu {
-
-/// One size of cooperative matrices: D [m, n] = A [m, k] B [k, n] + C, shared by a subgroup, sums in f32.
-struct MatrixShape {
-  enum class Operand : std::uint8_t { f16, bf16 };
-  Operand operand = Operand::f16;  ///< of A and B
-  std::uint32_t m = 0;
-  std::uint32_t n = 0;
-  std::uint32_t k = 0;
-};
-
-/// What products of f32 operands may become; the words are those of torch.set_float32_matmul_precision.
-enum class MatmulPrecision : std::uint8_t {
-  highest,  ///< f32
-  high,  ///< operands rounded to f16, the 11 bits of TF32 but not its range, where matrix units take them; sums in f32
-  medium,  ///< also to integers of 8 bits beside quantized weights, and to bf16 beside what is kept so
-};
-
-enum class DeviceType { other, integrated, discrete, virtual_gpu, cpu };
-
-/// What is known of a device beyond what it says of itself: found out on it, now or in an earlier run.
-struct Advice {
-  std::set<std::string, std::less<>> avoided;             ///< names of kernels that failed their self-test
-  std::map<std::string, std::string, std::less<>> tuned;  ///< measured choices: problem -> variant
-};
-
-/// A known fault that these capabilities were adjusted for; see quirks.h.
-struct AppliedQuirk {
-  std::string name;
-  std::string action;
-  std::string reason;
-  std::string link;
-};
-
-/// What the device can do. Plain data, so that a plan may be made for a device that is not here.
-struct Caps {
-  std::string device_name;
-  std::string driver_name;
-  std::string driver_info;
-  std::uint32_t vendor_id = 0;
-  std::uint32_t device_id = 0;
-  std::uint32_t driver_version = 0;
-  std::uint32_t api_version = 0;
-  DeviceType type = DeviceType::other;
-
-  std::uint64_t max_storage_buffer_range = 128ull << 20;  ///< bytes in one binding
-  std::uint64_t max_allocation = 1ull << 30;              ///< bytes in one memory allocation
-  std::uint32_t storage_buffer_alignment = 256;           ///< of a binding's offset, bytes
-  std::uint32_t max_storage_buffers_per_stage = 8;
-  std::uint32_t max_push_constants = 128;  ///< bytes
-  std::uint32_t max_workgroup_invocations = 128;
-  std::array<std::uint32_t, 3> max_workgroup_size = {128, 128, 64};
-  std::array<std::uint32_t, 3> max_workgroup_count = {65535, 65535, 65535};
-  std::uint32_t max_shared_memory = 16384;  ///< bytes per workgroup
-  std::uint32_t subgroup_size = 1;
-  bool subgroup_basic = false;
-  bool subgroup_arithmetic = false;
-  bool subgroup_shuffle = false;
-  bool shader_float16 = false;
-  bool shader_int8 = false;
-  bool shader_int64 = false;
-  bool storage_16bit = false;
-  bool storage_8bit = false;
-  bool integer_dot = false;  ///< dot products of four 8-bit integers
-  bool cooperative_matrix = false;
-  std::vector<MatrixShape> matrix_shapes = {};  ///< in the driver's order; none without cooperative_matrix
-  std::uint32_t matrix_subgroup = 0;            ///< invocations of the subgroups that share matrices
-  bool shader_bfloat16 = false;                 ///< bf16 as a type of kernels and of matrices
-  /// Sizes that those of matrices may be multiples of, up to max_flexible_side, in kernels that meet single elements by
-  /// row and column (VK_NV_cooperative_matrix2); none without cooperative_matrix.
-  std::vector<MatrixShape> flexible_shapes = {};
-  std::uint32_t max_flexible_side = 0;
-  MatmulPrecision matmul_precision = MatmulPrecision::highest;  ///< not the device's but the user's
-  bool software_matrices = false;  ///< kernels for matrix units also where software runs them, to test them
-  bool timeline_semaphore = false;
-  bool unified_memory = false;     ///< device memory is host-visible
-  double timestamp_period_ns = 0;  ///< 0: no timestamps
-  struct Heap {
-    std::uint64_t bytes = 0;
-    bool device_local = false;
-  };
-  std::vector<Heap> heaps;
-
-  bool pipeline_cache = true;               ///< compiled pipelines may be kept in a file
-  bool align_fills = false;                 ///< fills are cut so that large ones begin at multiples of 16 bytes
-  std::uint32_t max_submit_dispatches = 0;  ///< of one submission; 0: any number
-  std::vector<AppliedQuirk> quirks;
-  Advice advice;
-};
 
 enum class MemoryKind {
   device,    ///< fastest for kernels; mapped() only where memory is unified
@@ -194,8 +105,10 @@ struct MemoryStats {
 class Device {
  public:
   virtual ~Device() = default;
-  virtual const Caps& caps() const = 0;
-  /// Replaces caps().advice: plans made from now on follow it.
+  /// What plans for this device are made for.
+  virtual const Target& target() const = 0;
+  const Caps& caps() const { return target().caps; }
+  /// Replaces target().advice: plans made from now on follow it.
   virtual void set_advice(Advice advice) = 0;
 
   /// Memory of a new device buffer is undefined. `name` shows in tools and in errors.

@@ -209,7 +209,8 @@ constexpr Gpu kGpus[] = {
 };
 constexpr std::size_t kGpuCount = std::size(kGpus);
 
-void replace_by(const Gpu& gpu, Caps& caps) {
+void replace_by(const Gpu& gpu, Target& target) {
+  Caps& caps = target.caps;
   caps.device_name = gpu.summary;
   caps.type = gpu.type;
   caps.heaps = {{gpu.heap, true}};
@@ -228,46 +229,47 @@ void replace_by(const Gpu& gpu, Caps& caps) {
   caps.unified_memory = gpu.type == DeviceType::integrated;
   caps.shader_bfloat16 = false;
   no_matrices(caps);
-  caps.quirks.clear();
-  caps.advice.tuned.clear();
+  target.quirks.applied.clear();
+  target.advice.tuned.clear();
 }
 
 template <std::size_t i>
-void replace_by_gpu(Caps& caps) {
-  replace_by(kGpus[i], caps);
+void replace_by_gpu(Target& target) {
+  replace_by(kGpus[i], target);
 }
 
-void software_matrices(Caps& caps) { caps.software_matrices = true; }
-void rounded_products(Caps& caps) {
-  software_matrices(caps);
-  caps.matmul_precision = MatmulPrecision::medium;
+void software_matrices(Target& target) { target.hooks.software_matrices = true; }
+void rounded_products(Target& target) {
+  software_matrices(target);
+  target.policy.matmul_precision = MatmulPrecision::medium;
 }
 
 constexpr CapsPreset kMadeUp[] = {
-    {"small", "16 KiB of shared memory, 128 invocations, no 16-bit or 8-bit types", least},
+    {"small", "16 KiB of shared memory, 128 invocations, no 16-bit or 8-bit types",
+     [](Target& target) { least(target.caps); }},
     {"plain", "the same, 4 storage buffers per stage, and no subgroup operations",
-     [](Caps& caps) {
-       least(caps);
-       caps.max_storage_buffers_per_stage = kLeastBuffers;
-       no_subgroups(caps);
+     [](Target& target) {
+       least(target.caps);
+       target.caps.max_storage_buffers_per_stage = kLeastBuffers;
+       no_subgroups(target.caps);
      }},
     {"buffers4", "4 storage buffers per stage, as few as there may be",
-     [](Caps& caps) { caps.max_storage_buffers_per_stage = kLeastBuffers; }},
-    {"subgroup4", "subgroups of 4", [](Caps& caps) { caps.subgroup_size = 4; }},
+     [](Target& target) { target.caps.max_storage_buffers_per_stage = kLeastBuffers; }},
+    {"subgroup4", "subgroups of 4", [](Target& target) { target.caps.subgroup_size = 4; }},
     {"subgroup128", "subgroups of 128",
-     [](Caps& caps) {
+     [](Target& target) {
        // Kernels shuffle among the first eight lanes of a wide subgroup: a device with fewer lanes cannot show that.
-       caps.subgroup_shuffle = caps.subgroup_shuffle && caps.subgroup_size >= 8;
-       caps.subgroup_size = 128;
+       target.caps.subgroup_shuffle = target.caps.subgroup_shuffle && target.caps.subgroup_size >= 8;
+       target.caps.subgroup_size = 128;
      }},
     {"matrices", "kernels for matrix units also on a CPU that says it has such", software_matrices},
     {"flexible", "the same, and f32 operands of products may be rounded for them", rounded_products},
     {"rounded", "the same without matrices of flexible sizes",
-     [](Caps& caps) {
-       rounded_products(caps);
-       caps.flexible_shapes.clear();
+     [](Target& target) {
+       rounded_products(target);
+       target.caps.flexible_shapes.clear();
      }},
-    {"gpu", "the choices of a discrete GPU", [](Caps& caps) { caps.type = DeviceType::discrete; }},
+    {"gpu", "the choices of a discrete GPU", [](Target& target) { target.caps.type = DeviceType::discrete; }},
 };
 constexpr std::size_t kMadeUpCount = std::size(kMadeUp);
 
@@ -293,11 +295,11 @@ T lesser(const T& a, const T& b) {
 
 std::span<const CapsPreset> caps_presets() { return kPresets; }
 
-Status apply_caps_preset(std::string_view name, Caps& caps) {
+Status apply_caps_preset(std::string_view name, Target& target) {
   std::string names;
   for (const CapsPreset& preset : kPresets) {
     if (preset.name == name) {
-      preset.apply(caps);
+      preset.apply(target);
       return ok_status();
     }
     names += (names.empty() ? "" : ", ") + std::string(preset.name);

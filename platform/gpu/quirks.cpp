@@ -175,7 +175,7 @@ void keep_to_baseline(Caps& caps) {
 }
 
 /// Whether it changed anything.
-bool apply(const Quirk& quirk, Caps& caps) {
+bool apply(const Quirk& quirk, Caps& caps, Quirks& quirks) {
   const auto off = [](bool& feature) { return std::exchange(feature, false); };
   const auto at_most = [&](auto& limit) {
     if (limit != 0 && limit <= quirk.value) return false;
@@ -189,9 +189,9 @@ bool apply(const Quirk& quirk, Caps& caps) {
     case QuirkAction::no_cooperative_matrix: return off(caps.cooperative_matrix);
     case QuirkAction::cap_subgroup: return at_most(caps.subgroup_size);
     case QuirkAction::cap_allocation: return at_most(caps.max_allocation);
-    case QuirkAction::cap_submit: return at_most(caps.max_submit_dispatches);
-    case QuirkAction::no_pipeline_cache: return off(caps.pipeline_cache);
-    case QuirkAction::align_fills: return !std::exchange(caps.align_fills, true);
+    case QuirkAction::cap_submit: return at_most(quirks.max_submit_dispatches);
+    case QuirkAction::no_pipeline_cache: return off(quirks.pipeline_cache);
+    case QuirkAction::align_fills: return !std::exchange(quirks.align_fills, true);
     case QuirkAction::assume_binding:
       if (caps.max_storage_buffer_range >= quirk.value) return false;
       caps.max_storage_buffer_range = quirk.value;
@@ -210,7 +210,7 @@ std::string_view quirk_action_name(QuirkAction action) {
   return kNames[static_cast<std::size_t>(action)];
 }
 
-std::span<const Quirk> quirks() { return kQuirks; }
+std::span<const Quirk> known_quirks() { return kQuirks; }
 
 bool matches(const Quirk& quirk, const Caps& caps) {
   if (quirk.vendor != 0 && quirk.vendor != caps.vendor_id) return false;
@@ -224,11 +224,11 @@ bool matches(const Quirk& quirk, const Caps& caps) {
   return quirk.before_version == 0 || caps.driver_version < quirk.before_version;
 }
 
-void apply_quirks(Caps& caps) {
+void apply_quirks(Caps& caps, Quirks& quirks) {
   for (const Quirk& quirk : kQuirks) {
-    if (!matches(quirk, caps) || !apply(quirk, caps)) continue;
-    caps.quirks.push_back({std::string(quirk.name), std::string(quirk_action_name(quirk.action)),
-                           std::string(quirk.reason), std::string(quirk.link)});
+    if (!matches(quirk, caps) || !apply(quirk, caps, quirks)) continue;
+    quirks.applied.push_back({std::string(quirk.name), std::string(quirk_action_name(quirk.action)),
+                              std::string(quirk.reason), std::string(quirk.link)});
   }
 }
 

@@ -5,7 +5,7 @@
 #include <span>
 #include <string_view>
 
-#include "platform/gpu/gpu.h"
+#include "platform/gpu/target.h"
 
 namespace graft::gpu {
 
@@ -39,12 +39,12 @@ struct Quirk {
   std::string_view link;  ///< where this was found out, in public
 };
 
-std::span<const Quirk> quirks();
+std::span<const Quirk> known_quirks();
 
 bool matches(const Quirk& quirk, const Caps& caps);
 
-/// Applies every row that matches, in order, and lists it in caps.quirks. A row that changes nothing is left out.
-void apply_quirks(Caps& caps);
+/// Applies every row that matches, in order, and lists it in quirks.applied. A row that changes nothing is left out.
+void apply_quirks(Caps& caps, Quirks& quirks);
 
 /// Google's Vulkan device in software. Not a quirk: kernels of another shape suit its compiler.
 bool is_swiftshader(const Caps& caps);

@@ -126,7 +126,7 @@ class NullRecorder final : public gpu::Recorder {
   int open_labels_ = 0;
 };
 
-NullDevice::NullDevice(Options options) : options_(std::move(options)) {}
+NullDevice::NullDevice(Options options) : options_(std::move(options)), target_{.caps = options_.caps} {}
 
 NullDevice::~NullDevice() = default;
 

@@ -37,8 +37,8 @@ class NullDevice final : public gpu::Device {
   explicit NullDevice(Options options);
   ~NullDevice() override;
 
-  const gpu::Caps& caps() const override { return options_.caps; }
-  void set_advice(gpu::Advice advice) override { options_.caps.advice = std::move(advice); }
+  const gpu::Target& target() const override { return target_; }
+  void set_advice(gpu::Advice advice) override { target_.advice = std::move(advice); }
   Result<std::unique_ptr<gpu::Buffer>> create_buffer(std::uint64_t bytes, gpu::MemoryKind kind,
                                                      std::string_view name) override;
   Result<std::vector<std::unique_ptr<gpu::Kernel>>> create_kernels(std::span<const gpu::KernelDesc> kernels) override;
@@ -72,6 +72,7 @@ class NullDevice final : public gpu::Device {
   Status count_call(const char* call);
 
   Options options_;
+  gpu::Target target_;
   gpu::MemoryStats stats_;
   std::uint64_t calls_ = 0;
   std::uint64_t fail_at_ = 0;

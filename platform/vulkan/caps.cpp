@@ -35,7 +35,7 @@ Status find_extensions(const InstanceFunctions& fn, PhysicalDevice& device, Call
   });
   if (result != VK_SUCCESS) {
     return call_error(result, "vkEnumerateDeviceExtensionProperties",
-                      cat("Listing the extensions of \"", device.caps.device_name, "\""));
+                      cat("Listing the extensions of \"", device.target.caps.device_name, "\""));
   }
   for (const char* wanted : kWantedExtensions) {
     if (std::any_of(all.begin(), all.end(),
@@ -60,7 +60,7 @@ Status find_queue(const InstanceFunctions& fn, PhysicalDevice& device) {
       best = static_cast<int>(i);
     }
   }
-  if (best < 0) return unsupported("The device \"", device.caps.device_name, "\" has no compute queue.");
+  if (best < 0) return unsupported("The device \"", device.target.caps.device_name, "\" has no compute queue.");
   device.queue_family = static_cast<std::uint32_t>(best);
   device.timestamp_bits = families[device.queue_family].timestampValidBits;
   return ok_status();
@@ -91,7 +91,7 @@ void read_properties(const InstanceFunctions& fn, PhysicalDevice& device) {
   if (device.has_extension(VK_KHR_DRIVER_PROPERTIES_EXTENSION_NAME)) subgroup.pNext = &driver;
   fn.GetPhysicalDeviceProperties2(device.handle, &properties);
 
-  gpu::Caps& caps = device.caps;
+  gpu::Caps& caps = device.target.caps;
   read_limits(properties.properties.limits, caps);
   caps.driver_name = driver.driverName;
   caps.driver_info = driver.driverInfo;
@@ -112,7 +112,7 @@ void read_features(const InstanceFunctions& fn, PhysicalDevice& device) {
   FeatureChain features(device);
   fn.GetPhysicalDeviceFeatures2(device.handle, &features.all);
 
-  gpu::Caps& caps = device.caps;
+  gpu::Caps& caps = device.target.caps;
   caps.storage_16bit = features.storage16.storageBuffer16BitAccess == VK_TRUE;
   caps.storage_8bit = features.storage8.storageBuffer8BitAccess == VK_TRUE;
   caps.shader_float16 = features.float16.shaderFloat16 == VK_TRUE;
@@ -136,7 +136,7 @@ void read_features(const InstanceFunctions& fn, PhysicalDevice& device) {
 /// Which subgroups share matrices: 32 invocations where the driver lets a kernel choose (what matrix units are made
 /// for), else the device's own size. None where sizes vary and cannot be asked for.
 void read_matrix_subgroup(const InstanceFunctions& fn, PhysicalDevice& device) {
-  device.caps.matrix_subgroup = device.caps.subgroup_size;
+  device.target.caps.matrix_subgroup = device.target.caps.subgroup_size;
   if (!device.has_extension(VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME)) return;
   VkPhysicalDeviceSubgroupSizeControlPropertiesEXT sizes{
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES_EXT};
@@ -147,9 +147,9 @@ void read_matrix_subgroup(const InstanceFunctions& fn, PhysicalDevice& device) {
   device.sets_subgroup_size =
       device.sets_subgroup_size && vary && (sizes.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0;
   if (vary && !device.sets_subgroup_size) {
-    device.caps.matrix_subgroup = 0;
+    device.target.caps.matrix_subgroup = 0;
   } else if (vary && sizes.minSubgroupSize <= 32 && sizes.maxSubgroupSize >= 32) {
-    device.caps.matrix_subgroup = 32;
+    device.target.caps.matrix_subgroup = 32;
   }
 }
 
@@ -184,11 +184,11 @@ Status read_flexible_matrices(const InstanceFunctions& fn, PhysicalDevice& devic
       });
   if (result != VK_SUCCESS) {
     return call_error(result, "vkGetPhysicalDeviceCooperativeMatrixFlexibleDimensionsPropertiesNV",
-                      cat("Listing the flexible matrices of \"", device.caps.device_name, "\""));
+                      cat("Listing the flexible matrices of \"", device.target.caps.device_name, "\""));
   }
   for (const VkCooperativeMatrixFlexibleDimensionsPropertiesNV& it : all) {
-    if (const auto operand = operand_of(device.caps, it)) {
-      device.caps.flexible_shapes.push_back({*operand, it.MGranularity, it.NGranularity, it.KGranularity});
+    if (const auto operand = operand_of(device.target.caps, it)) {
+      device.target.caps.flexible_shapes.push_back({*operand, it.MGranularity, it.NGranularity, it.KGranularity});
     }
   }
   VkPhysicalDeviceCooperativeMatrix2PropertiesNV limits{
@@ -196,13 +196,13 @@ Status read_flexible_matrices(const InstanceFunctions& fn, PhysicalDevice& devic
   VkPhysicalDeviceProperties2 properties{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2};
   properties.pNext = &limits;
   fn.GetPhysicalDeviceProperties2(device.handle, &properties);
-  device.caps.max_flexible_side = limits.cooperativeMatrixFlexibleDimensionsMaxDimension;
+  device.target.caps.max_flexible_side = limits.cooperativeMatrixFlexibleDimensionsMaxDimension;
   return ok_status();
 }
 
 Status read_matrices(const InstanceFunctions& fn, PhysicalDevice& device, CallFaults* faults) {
   read_matrix_subgroup(fn, device);
-  if (!device.caps.cooperative_matrix) return ok_status();
+  if (!device.target.caps.cooperative_matrix) return ok_status();
   std::vector<VkCooperativeMatrixPropertiesKHR> all;
   VkResult result = VK_ERROR_EXTENSION_NOT_PRESENT;
   if (fn.GetPhysicalDeviceCooperativeMatrixPropertiesKHR != nullptr) {
@@ -213,9 +213,9 @@ Status read_matrices(const InstanceFunctions& fn, PhysicalDevice& device, CallFa
   }
   if (result != VK_SUCCESS) {
     return call_error(result, "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR",
-                      cat("Listing the matrices of \"", device.caps.device_name, "\""));
+                      cat("Listing the matrices of \"", device.target.caps.device_name, "\""));
   }
-  gpu::Caps& caps = device.caps;
+  gpu::Caps& caps = device.target.caps;
   for (const VkCooperativeMatrixPropertiesKHR& it : all) {
     if (const auto operand = operand_of(caps, it)) {
       caps.matrix_shapes.push_back({*operand, it.MSize, it.NSize, it.KSize});
@@ -230,7 +230,7 @@ void read_memory(const InstanceFunctions& fn, PhysicalDevice& device) {
   fn.GetPhysicalDeviceMemoryProperties(device.handle, &device.memory);
   for (std::uint32_t i = 0; i < device.memory.memoryHeapCount; ++i) {
     const VkMemoryHeap& heap = device.memory.memoryHeaps[i];
-    device.caps.heaps.push_back({heap.size, (heap.flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) != 0});
+    device.target.caps.heaps.push_back({heap.size, (heap.flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) != 0});
   }
   // Unified: all device-local heaps can be mapped. A small mappable window into a discrete card's memory does not
   // count.
@@ -241,13 +241,13 @@ void read_memory(const InstanceFunctions& fn, PhysicalDevice& device) {
     if ((type.propertyFlags & kBoth) == kBoth) mappable[type.heapIndex] = true;
   }
   bool unified = false;
-  for (std::size_t i = 0; i < device.caps.heaps.size(); ++i) {
-    if (!device.caps.heaps[i].device_local) continue;
+  for (std::size_t i = 0; i < device.target.caps.heaps.size(); ++i) {
+    if (!device.target.caps.heaps[i].device_local) continue;
     unified = mappable[i];
     if (!unified) break;
   }
-  const auto type = device.caps.type;
-  device.caps.unified_memory = unified && (type == gpu::DeviceType::integrated || type == gpu::DeviceType::cpu);
+  const auto type = device.target.caps.type;
+  device.target.caps.unified_memory = unified && (type == gpu::DeviceType::integrated || type == gpu::DeviceType::cpu);
 }
 
 }  // namespace
@@ -257,12 +257,12 @@ Result<PhysicalDevice> describe(const InstanceFunctions& fn, VkPhysicalDevice ha
   device.handle = handle;
   VkPhysicalDeviceProperties basic{};
   fn.GetPhysicalDeviceProperties(handle, &basic);
-  device.caps.device_name = basic.deviceName;
-  device.caps.vendor_id = basic.vendorID;
-  device.caps.device_id = basic.deviceID;
-  device.caps.driver_version = basic.driverVersion;
-  device.caps.api_version = basic.apiVersion;
-  device.caps.type = device_type(basic.deviceType);
+  device.target.caps.device_name = basic.deviceName;
+  device.target.caps.vendor_id = basic.vendorID;
+  device.target.caps.device_id = basic.deviceID;
+  device.target.caps.driver_version = basic.driverVersion;
+  device.target.caps.api_version = basic.apiVersion;
+  device.target.caps.type = device_type(basic.deviceType);
   if (basic.apiVersion < VK_API_VERSION_1_1) {
     return unsupported("The device \"", basic.deviceName, "\" speaks Vulkan ", VK_API_VERSION_MAJOR(basic.apiVersion),
                        ".", VK_API_VERSION_MINOR(basic.apiVersion), "; graft needs 1.1 or later.");
@@ -271,7 +271,7 @@ Result<PhysicalDevice> describe(const InstanceFunctions& fn, VkPhysicalDevice ha
   GRAFT_TRY(find_queue(fn, device));
   read_properties(fn, device);
   read_features(fn, device);
-  gpu::apply_quirks(device.caps);  // some forbid the question that follows
+  gpu::apply_quirks(device.target.caps, device.target.quirks);  // some forbid the question that follows
   GRAFT_TRY(read_matrices(fn, device, faults));
   read_memory(fn, device);
   return device;

@@ -21,7 +21,8 @@ struct Context {
   bool lost = false;   ///< once true, stays true
   bool stuck = false;  ///< work never came back: what it may use is leaked, not freed
 
-  const gpu::Caps& caps() const { return physical.caps; }
+  const gpu::Target& target() const { return physical.target; }
+  const gpu::Caps& caps() const { return physical.target.caps; }
 
   /// call_error that also remembers a lost device.
   Status failed(VkResult result, const char* call, const std::string& doing) {

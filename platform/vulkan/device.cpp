@@ -19,8 +19,8 @@ class VulkanDevice final : public gpu::Device {
         cache_(context_),
         layouts_(context_) {}
 
-  const gpu::Caps& caps() const override { return context_.caps(); }
-  void set_advice(gpu::Advice advice) override { context_.physical.caps.advice = std::move(advice); }
+  const gpu::Target& target() const override { return context_.target(); }
+  void set_advice(gpu::Advice advice) override { context_.physical.target.advice = std::move(advice); }
 
   Result<std::unique_ptr<gpu::Buffer>> create_buffer(std::uint64_t bytes, gpu::MemoryKind kind,
                                                      std::string_view name) override {
@@ -84,7 +84,7 @@ Status VulkanDevice::open(const DeviceOptions& options) {
   context_.physical = std::move(devices[index]);
   context_.faults = options.instance.faults;
   context_.log = options.instance.log;
-  context_.physical.caps.matmul_precision = options.matmul_precision;
+  context_.physical.target.policy.matmul_precision = options.matmul_precision;
   context_.compile_threads = options.compile_threads;
   if (options.compile_threads == 0 && caps().type != gpu::DeviceType::cpu) {
     context_.compile_threads = std::clamp(std::thread::hardware_concurrency(), 1u, 8u);

@@ -182,7 +182,7 @@ Result<std::size_t> select_device(const std::vector<PhysicalDevice>& devices, co
   if (selector.empty()) {
     std::size_t best = 0;
     for (std::size_t i = 1; i < devices.size(); ++i) {
-      if (type_rank(devices[i].caps.type) < type_rank(devices[best].caps.type)) best = i;
+      if (type_rank(devices[i].target.caps.type) < type_rank(devices[best].target.caps.type)) best = i;
     }
     return best;
   }
@@ -195,7 +195,7 @@ Result<std::size_t> select_device(const std::vector<PhysicalDevice>& devices, co
   if (wanted == "lavapipe") wanted = "llvmpipe";  // the driver's name against the one it reports
   std::string names;
   for (std::size_t i = 0; i < devices.size(); ++i) {
-    const gpu::Caps& caps = devices[i].caps;
+    const gpu::Caps& caps = devices[i].target.caps;
     const std::string name = lower(cat(caps.device_name, " ", caps.driver_name, " ", caps.driver_info));
     if (!number && name.find(wanted) != std::string::npos) return i;
     names += cat(names.empty() ? "" : ", ", i, ": ", caps.device_name);
@@ -203,13 +203,13 @@ Result<std::size_t> select_device(const std::vector<PhysicalDevice>& devices, co
   return error(Code::not_found, "No Vulkan device matches \"", selector, "\"; present are ", names, ".");
 }
 
-Result<std::vector<gpu::Caps>> enumerate(const InstanceOptions& options) {
+Result<std::vector<gpu::Target>> enumerate(const InstanceOptions& options) {
   GRAFT_TRY_ASSIGN(const auto instance, Instance::create(options));
   GRAFT_TRY_ASSIGN(auto devices, instance->physical_devices());
-  std::vector<gpu::Caps> caps;
-  caps.reserve(devices.size());
-  for (PhysicalDevice& device : devices) caps.push_back(std::move(device.caps));
-  return caps;
+  std::vector<gpu::Target> targets;
+  targets.reserve(devices.size());
+  for (PhysicalDevice& device : devices) targets.push_back(std::move(device.target));
+  return targets;
 }
 
 }  // namespace graft::vulkan

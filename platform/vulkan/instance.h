@@ -12,7 +12,7 @@ namespace graft::vulkan {
 /// One physical device with everything that is asked of it once.
 struct PhysicalDevice {
   VkPhysicalDevice handle = VK_NULL_HANDLE;
-  gpu::Caps caps;
+  gpu::Target target;
   std::uint32_t queue_family = 0;
   std::uint32_t timestamp_bits = 0;
   std::uint64_t non_coherent_atom = 1;

@@ -25,9 +25,9 @@ struct Header {
 
 Header make_header(const PhysicalDevice& device, std::span<const std::byte> data) {
   Header header;
-  header.vendor_id = device.caps.vendor_id;
-  header.device_id = device.caps.device_id;
-  header.driver_version = device.caps.driver_version;
+  header.vendor_id = device.target.caps.vendor_id;
+  header.device_id = device.target.caps.device_id;
+  header.driver_version = device.target.caps.driver_version;
   header.uuid = device.pipeline_cache_uuid;
   header.data_bytes = data.size();
   header.checksum = hash128(data);
@@ -63,8 +63,8 @@ std::vector<std::byte> PipelineCache::load() {
 
 Status PipelineCache::initialize(os::FileSystem& files, const std::string& path) {
   files_ = &files;
-  path_ = context_.caps().pipeline_cache ? path : std::string();
-  if (!context_.caps().pipeline_cache) return ok_status();
+  path_ = context_.target().quirks.pipeline_cache ? path : std::string();
+  if (!context_.target().quirks.pipeline_cache) return ok_status();
   const std::vector<std::byte> data = load();
   VkPipelineCacheCreateInfo info{VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO};
   info.initialDataSize = data.size();

@@ -18,7 +18,7 @@ class PipelineCache {
   PipelineCache& operator=(const PipelineCache&) = delete;
 
   /// Starts from the file where it is there and whole; again, from another. Only a failing Vulkan call is an error.
-  /// Without effect where Caps::pipeline_cache is false.
+  /// Without effect where Quirks::pipeline_cache is false.
   Status initialize(os::FileSystem& files, const std::string& path);
   Status save();
   VkPipelineCache handle() const { return handle_; }

@@ -123,7 +123,7 @@ Status VulkanRecorder::try_fill(const gpu::BufferRange& to, std::uint32_t word) 
   GRAFT_TRY(gpu::check_fill(to));
   constexpr VkDeviceSize kAlignment = 16, kLarge = 4096;
   VkDeviceSize offset = to.offset, size = to.size;
-  if (context_.caps().align_fills && size >= kLarge && offset % kAlignment != 0) {
+  if (context_.target().quirks.align_fills && size >= kLarge && offset % kAlignment != 0) {
     const VkDeviceSize head = kAlignment - offset % kAlignment;
     context_.fn.CmdFillBuffer(list_->commands(), buffer_of(to).handle(), offset, head, word);
     offset += head;

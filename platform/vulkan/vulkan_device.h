@@ -57,7 +57,7 @@ struct DeviceOptions {
   /// An index into enumerate(), or a case-insensitive part of the device or driver name ("lavapipe" finds Mesa's
   /// llvmpipe). Empty takes the first of the best type: discrete, integrated, virtual, CPU.
   std::string device;
-  /// Goes into Caps: what products of f32 operands may become on this device.
+  /// What products of f32 operands may become on this device.
   gpu::MatmulPrecision matmul_precision = gpu::MatmulPrecision::highest;
   /// Pipelines compiled before are taken from this file. Empty: no file. A file that is damaged, or of another
   /// device or driver, is ignored with a log line.
@@ -75,7 +75,7 @@ struct DeviceOptions {
 
 /// The Vulkan devices that can run graft, in the loader's order. not_found says which package to install where there
 /// is no loader or no driver.
-Result<std::vector<gpu::Caps>> enumerate(const InstanceOptions& options);
+Result<std::vector<gpu::Target>> enumerate(const InstanceOptions& options);
 
 Result<std::unique_ptr<gpu::Device>> create_device(const DeviceOptions& options);
 

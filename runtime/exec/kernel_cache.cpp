@@ -22,7 +22,7 @@ Result<std::vector<gpu::Kernel*>> KernelCache::get(const Plan& plan) {
     if (kernel.storage != 0) {
       auto& words = narrow[{kernel.id, kernel.storage}];
       if (words.empty()) {
-        GRAFT_TRY_ASSIGN(words, narrow_kernel(info, kernel.storage, is_native(info, kernel.storage, device_.caps())));
+        GRAFT_TRY_ASSIGN(words, narrow_kernel(info, kernel.storage, is_native(info, kernel.storage, device_.target())));
       }
       spirv = words;
     }

@@ -495,14 +495,14 @@ std::string native_form(const shaders::KernelInfo& kernel, BindingStorage storag
 
 }  // namespace
 
-bool is_native(const shaders::KernelInfo& kernel, BindingStorage storage, const gpu::Caps& caps) {
-  if (!caps.storage_16bit || caps.advice.avoided.empty()) return caps.storage_16bit;
-  return !caps.advice.avoided.contains(native_form(kernel, storage));
+bool is_native(const shaders::KernelInfo& kernel, BindingStorage storage, const gpu::Target& target) {
+  if (!target.caps.storage_16bit || target.advice.avoided.empty()) return target.caps.storage_16bit;
+  return !target.advice.avoided.contains(native_form(kernel, storage));
 }
 
-std::string form_name(const shaders::KernelInfo& kernel, BindingStorage storage, const gpu::Caps& caps) {
+std::string form_name(const shaders::KernelInfo& kernel, BindingStorage storage, const gpu::Target& target) {
   std::string name = native_form(kernel, storage);
-  if (storage != 0 && !is_native(kernel, storage, caps)) name += " in words";
+  if (storage != 0 && !is_native(kernel, storage, target)) name += " in words";
   return name;
 }
 

@@ -27,9 +27,9 @@ Result<std::vector<std::uint32_t>> narrow_kernel(const shaders::KernelInfo& kern
 
 /// The name under which a kernel's form for 16-bit elements has a verdict of the self-test: "matmul__f32@f16", and
 /// "matmul__f32@f16 in words" where elements are halves of words; "matmul__f32" where `storage` is 0.
-std::string form_name(const shaders::KernelInfo& kernel, BindingStorage storage, const gpu::Caps& caps);
+std::string form_name(const shaders::KernelInfo& kernel, BindingStorage storage, const gpu::Target& target);
 
 /// Whether the kernel uses native 16-bit elements here: the device has them, and the kernel did not fail with them.
-bool is_native(const shaders::KernelInfo& kernel, BindingStorage storage, const gpu::Caps& caps);
+bool is_native(const shaders::KernelInfo& kernel, BindingStorage storage, const gpu::Target& target);
 
 }  // namespace graft

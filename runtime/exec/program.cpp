@@ -14,8 +14,8 @@ constexpr double kSlowBytesPerNs = 5;
 constexpr double kListNs = 50e6;
 constexpr std::uint32_t kListSteps = 64;
 
-std::uint32_t list_end(const Plan& plan, const gpu::Caps& caps, std::uint32_t first) {
-  const std::uint32_t most = caps.max_submit_dispatches;
+std::uint32_t list_end(const Plan& plan, const gpu::Quirks& quirks, std::uint32_t first) {
+  const std::uint32_t most = quirks.max_submit_dispatches;
   const std::uint32_t limit = most == 0 ? kListSteps : std::min(most, kListSteps);
   double ns = 0;
   std::uint32_t end = first;
@@ -33,10 +33,10 @@ std::uint32_t list_end(const Plan& plan, const gpu::Caps& caps, std::uint32_t fi
 
 }  // namespace
 
-std::vector<std::uint32_t> list_ends(const Plan& plan, const gpu::Caps& caps) {
+std::vector<std::uint32_t> list_ends(const Plan& plan, const gpu::Quirks& quirks) {
   std::vector<std::uint32_t> ends;
   for (std::uint32_t first = 0; first < plan.steps.size(); first = ends.back()) {
-    ends.push_back(list_end(plan, caps, first));
+    ends.push_back(list_end(plan, quirks, first));
   }
   return ends;
 }
@@ -73,7 +73,7 @@ Program::~Program() {
 
 Status Program::record(const std::vector<gpu::Kernel*>& kernels) {
   std::uint32_t first = 0;
-  for (const std::uint32_t end : list_ends(plan_, memory_.device().caps())) {
+  for (const std::uint32_t end : list_ends(plan_, memory_.device().target().quirks)) {
     GRAFT_TRY(record_list(kernels, first, end).with_context(cat("While recording steps ", first, " to ", end - 1)));
     first = end;
   }
@@ -233,7 +233,7 @@ Status Program::submit_next() {
   const auto target = static_cast<double>(options_.submit_target.count());
   std::uint32_t end = next_list_ + 1;
   GRAFT_TRY(refill(lists_[next_list_]));
-  const bool alone = memory_.device().caps().max_submit_dispatches != 0;
+  const bool alone = memory_.device().target().quirks.max_submit_dispatches != 0;
   for (double ns = lists_[next_list_].estimate_ns; !alone && end < lists_.size(); ++end) {
     if (lists_[end].first_refill != lists_[end].end_refill) break;  // not there yet
     ns += lists_[end].estimate_ns;

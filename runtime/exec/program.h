@@ -34,7 +34,7 @@ struct ProgramOptions {
 /// Where each command list ends, as positions in Plan::steps. A submission holds one list or more, as many as
 /// ProgramOptions::submit_target allows by the times that they took before, so that a run has at most as many
 /// submissions as lists.
-std::vector<std::uint32_t> list_ends(const Plan& plan, const gpu::Caps& caps);
+std::vector<std::uint32_t> list_ends(const Plan& plan, const gpu::Quirks& quirks);
 
 /// An input of one run: bytes of the graph's input `name`, as many as PlanPort::bytes.
 struct Feed {

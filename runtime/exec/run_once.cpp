@@ -27,7 +27,7 @@ Result<RunOnceResult> run_once(gpu::Device& device, const Graph& graph, const Te
                                const RunOnceOptions& options) {
   Residents residents(device.caps());
   GRAFT_TRY(residents.add(graph));
-  GRAFT_TRY_ASSIGN(Plan plan, plan_fused(graph, device.caps(), residents, options.plan));
+  GRAFT_TRY_ASSIGN(Plan plan, plan_fused(graph, device.target(), residents, options.plan));
   if (options.check_plan) {
     GRAFT_TRY(check_hazards(plan));
     GRAFT_TRY(check_memory(plan));

@@ -11,57 +11,63 @@
 namespace graft {
 namespace {
 
-using gpu::Caps;
+using gpu::Target;
 
-bool is_cpu(const Caps& caps, const ChoiceShape& = {}) { return device_class(caps) == DeviceClass::cpu; }
-bool is_small_gpu(const Caps& caps, const ChoiceShape& = {}) { return device_class(caps) == DeviceClass::small_gpu; }
+bool is_cpu(const Target& target, const ChoiceShape& = {}) { return device_class(target.caps) == DeviceClass::cpu; }
+bool is_small_gpu(const Target& target, const ChoiceShape& = {}) {
+  return device_class(target.caps) == DeviceClass::small_gpu;
+}
 
 // Shuffles, of which the first lanes of a wide subgroup have enough: each lane holds columns of its own.
-bool can_shuffle(const Caps& caps, const ChoiceShape& = {}) {
-  return caps.type == gpu::DeviceType::cpu && caps.subgroup_shuffle && caps.subgroup_size >= 4;
+bool can_shuffle(const Target& target, const ChoiceShape& = {}) {
+  return target.caps.type == gpu::DeviceType::cpu && target.caps.subgroup_shuffle && target.caps.subgroup_size >= 4;
 }
 
-bool can_256(const Caps& caps, const ChoiceShape& = {}) {
-  return caps.max_workgroup_invocations >= 256 && caps.max_workgroup_size[0] >= 256 && caps.max_shared_memory >= 16384;
-}
-
-template <std::uint32_t... tile>
-bool has_matrices(const Caps& caps, const ChoiceShape& s) {
-  return s.rounded && matrix_tile_fits(caps, MatrixTile({tile...}), s.operand);
+bool can_256(const Target& target, const ChoiceShape& = {}) {
+  return target.caps.max_workgroup_invocations >= 256 && target.caps.max_workgroup_size[0] >= 256 &&
+         target.caps.max_shared_memory >= 16384;
 }
 
 template <std::uint32_t... tile>
-bool has_flexible(const Caps& caps, const ChoiceShape& s) {
-  return s.rounded && flexible_tile_fits(caps, MatrixTile({tile...}), s.operand);
+bool has_matrices(const Target& target, const ChoiceShape& s) {
+  return s.rounded && matrix_tile_fits(target.caps, MatrixTile({tile...}), s.operand);
+}
+
+template <std::uint32_t... tile>
+bool has_flexible(const Target& target, const ChoiceShape& s) {
+  return s.rounded && flexible_tile_fits(target.caps, MatrixTile({tile...}), s.operand);
 }
 
 // Software has no matrix units: its own kernels are faster, and their sums exacter.
-bool trusts_matrices(const Caps& caps, const ChoiceShape& = {}) { return caps.software_matrices || !is_cpu(caps); }
-bool gains_by_matrices(const Caps& caps, const ChoiceShape& s) {
-  return trusts_matrices(caps) && (is_cpu(caps) || std::min({s.m, s.n, s.k}) >= 16);
+bool trusts_matrices(const Target& target, const ChoiceShape& = {}) {
+  return target.hooks.software_matrices || !is_cpu(target);
+}
+bool gains_by_matrices(const Target& target, const ChoiceShape& s) {
+  return trusts_matrices(target) && (is_cpu(target) || std::min({s.m, s.n, s.k}) >= 16);
 }
 
 // Matrices that divide tiles of 32 x 32, in whole subgroups of the 128 invocations.
-bool has_attention_matrices(const Caps& caps, const ChoiceShape& s) {
-  return s.rounded && matrix_tile_fits(caps, MatrixTile({1, 1, 32, 32}), s.operand) && 128 % caps.matrix_subgroup == 0;
+bool has_attention_matrices(const Target& target, const ChoiceShape& s) {
+  return s.rounded && matrix_tile_fits(target.caps, MatrixTile({1, 1, 32, 32}), s.operand) &&
+         128 % target.caps.matrix_subgroup == 0;
 }
 
 // Four rows of keys in each lane, `rows` of the others handed round, and sums of whole heads that fit a cache;
 // SwiftShader compiles long kernels for seconds.
 template <std::uint32_t rows>
-bool can_shuffle_heads(const Caps& caps, const ChoiceShape& s) {
-  const std::uint64_t lanes_hold = std::uint64_t{4} * cpu_lanes(caps);
-  const std::uint64_t most = gpu::is_swiftshader(caps) ? 64 : 128;
-  return can_shuffle(caps) && s.k % 4 == 0 && (rows == 4 || rows * ((s.k + lanes_hold - 1) / lanes_hold) <= most);
+bool can_shuffle_heads(const Target& target, const ChoiceShape& s) {
+  const std::uint64_t lanes_hold = std::uint64_t{4} * cpu_lanes(target.caps);
+  const std::uint64_t most = gpu::is_swiftshader(target.caps) ? 64 : 128;
+  return can_shuffle(target) && s.k % 4 == 0 && (rows == 4 || rows * ((s.k + lanes_hold - 1) / lanes_hold) <= most);
 }
 
-bool whole_pairs(const Caps&, const ChoiceShape& s) { return s.n % 8 == 0; }  // of vectors of four channels
+bool whole_pairs(const Target&, const ChoiceShape& s) { return s.n % 8 == 0; }  // of vectors of four channels
 
-bool has_dots(const Caps& caps, const ChoiceShape& s) { return s.rounded && caps.integer_dot; }
-bool few_rows_cpu(const Caps& caps, const ChoiceShape& s) { return s.m <= 4 && is_cpu(caps); }
+bool has_dots(const Target& target, const ChoiceShape& s) { return s.rounded && target.caps.integer_dot; }
+bool few_rows_cpu(const Target& target, const ChoiceShape& s) { return s.m <= 4 && is_cpu(target); }
 
-bool few_rows_shuffle(const Caps& caps, const ChoiceShape& s) { return s.m <= 4 && can_shuffle(caps); }
-bool few_rows(const Caps&, const ChoiceShape& s) { return s.m <= 4; }
+bool few_rows_shuffle(const Target& target, const ChoiceShape& s) { return s.m <= 4 && can_shuffle(target); }
+bool few_rows(const Target&, const ChoiceShape& s) { return s.m <= 4; }
 
 // Whether tiles of so many outputs each are enough to fill a middling GPU.
 bool enough_tiles(const ChoiceShape& s, std::uint64_t tile_m, std::uint64_t tile_n) {
@@ -69,11 +75,11 @@ bool enough_tiles(const ChoiceShape& s, std::uint64_t tile_m, std::uint64_t tile
   return tiles(s.m, tile_m) * tiles(s.n, tile_n) * s.batches >= 128;
 }
 
-bool gains_by_many(const Caps& caps, const ChoiceShape& s) {
-  return gains_by_matrices(caps, s) && enough_tiles(s, 128, 128);
+bool gains_by_many(const Target& target, const ChoiceShape& s) {
+  return gains_by_matrices(target, s) && enough_tiles(s, 128, 128);
 }
-bool gains_by_some(const Caps& caps, const ChoiceShape& s) {
-  return gains_by_matrices(caps, s) && (!is_cpu(caps) || s.m * s.n >= 4096);
+bool gains_by_some(const Target& target, const ChoiceShape& s) {
+  return gains_by_matrices(target, s) && (!is_cpu(target) || s.m * s.n >= 4096);
 }
 
 std::uint64_t operations(const ChoiceShape& s) {
@@ -91,33 +97,33 @@ constexpr std::uint64_t kManyOperations = 64u << 20;
 
 // What shuffle tiles of so many rows and columns per lane cost, in eighths of a load's time: llvmpipe loads four floats
 // of one lane in about the time of three multiplications and additions of a whole subgroup. Measured, not derived.
-std::uint64_t tiles_cost(const Caps& caps, const ChoiceShape& s, std::uint64_t rows, std::uint64_t columns) {
+std::uint64_t tiles_cost(const Target& target, const ChoiceShape& s, std::uint64_t rows, std::uint64_t columns) {
   const auto tiles = [](std::uint64_t n, std::uint64_t tile) { return n / tile + (n % tile != 0 ? 1 : 0); };
-  const ShuffleLanes lanes = shuffle_lanes(caps);
+  const ShuffleLanes lanes = shuffle_lanes(target.caps);
   const std::uint64_t m = lanes.clusters * rows, n = lanes.all / lanes.clusters * columns;
   return tiles(s.m, m) * tiles(s.n, n) * (8 * (m + lanes.all * columns) + 3 * rows * columns);
 }
 
 // Whether no other tile of as many columns per lane or fewer costs less; tiles of 28 rows, further pipelines, must save
 // a sixteenth.
-bool is_cheapest(const Caps& caps, const ChoiceShape& s, std::uint64_t rows, std::uint64_t columns) {
-  const auto cost = [&](std::uint64_t r, std::uint64_t c) { return tiles_cost(caps, s, r, c) * (r == 28 ? 16 : 15); };
+bool is_cheapest(const Target& target, const ChoiceShape& s, std::uint64_t rows, std::uint64_t columns) {
+  const auto cost = [&](std::uint64_t r, std::uint64_t c) { return tiles_cost(target, s, r, c) * (r == 28 ? 16 : 15); };
   const std::uint64_t own = cost(rows, columns);
   if (columns == 8 && own > std::min(cost(32, 8), cost(28, 8))) return false;
   return own <= std::min({cost(16, 4), cost(32, 4), cost(28, 4)});
 }
 
 template <std::uint64_t rows, std::uint64_t columns>
-bool suits_shuffle(const Caps& caps, const ChoiceShape& s) {
-  return operations(s) >= (columns == 8 ? kManyOperations : kSomeOperations) && is_cheapest(caps, s, rows, columns);
+bool suits_shuffle(const Target& target, const ChoiceShape& s) {
+  return operations(s) >= (columns == 8 ? kManyOperations : kSomeOperations) && is_cheapest(target, s, rows, columns);
 }
 
 // See below: it asks for all variants.
-bool suits_apart(const Caps& caps, const ChoiceShape& s, std::array<std::uint32_t, 4> tile);
+bool suits_apart(const Target& target, const ChoiceShape& s, std::array<std::uint32_t, 4> tile);
 
 template <std::uint32_t... tile>
-bool suits_apart(const Caps& caps, const ChoiceShape& s) {
-  return suits_apart(caps, s, {tile...});
+bool suits_apart(const Target& target, const ChoiceShape& s) {
+  return suits_apart(target, s, {tile...});
 }
 
 // Names of gemm variants: invocations x invocations along n x rows x columns of each (shared memory, or apart), or rows
@@ -235,7 +241,9 @@ constexpr Rule kRules[] = {
     {Family::gemm, "matrices 2x2x16x16", gains_by_matrices, "matrix units, in little shared memory"},
 
     {Family::gemm, "shuffle 8x4",
-     [](const Caps& c, const ChoiceShape& s) { return gpu::is_swiftshader(c) && s.m > 4 && s.n > cpu_lanes(c); },
+     [](const Target& t, const ChoiceShape& s) {
+       return gpu::is_swiftshader(t.caps) && s.m > 4 && s.n > cpu_lanes(t.caps);
+     },
      "each load is a branch for each of four lanes, larger tiles save few of them and compile for seconds"},
     {Family::gemm, "apart 8x4x32x16", suits_apart<8, 4, 32, 16>, kApart},
     {Family::gemm, "apart 8x4x16x16", suits_apart<8, 4, 16, 16>, kApart},
@@ -244,13 +252,15 @@ constexpr Rule kRules[] = {
     {Family::gemm, "apart 8x4x8x8", suits_apart<8, 4, 8, 8>, kApart},
     {Family::gemm, "apart 8x8x4x8", suits_apart<8, 8, 4, 8>, kApart},
     {Family::gemm, "apart 8x1x8x4", suits_apart<8, 1, 8, 4>, kApart},
-    {Family::gemm, "shuffle 1x1", [](const Caps& c, const ChoiceShape& s) { return s.m == 1 && s.n <= cpu_lanes(c); },
+    {Family::gemm, "shuffle 1x1",
+     [](const Target& t, const ChoiceShape& s) { return s.m == 1 && s.n <= cpu_lanes(t.caps); },
      "a single row and fewer columns than lanes"},
-    {Family::gemm, "shuffle 1x4", [](const Caps&, const ChoiceShape& s) { return s.m == 1; }, "a single row"},
-    {Family::gemm, "shuffle 4x1", [](const Caps& c, const ChoiceShape& s) { return s.m <= 4 && s.n <= cpu_lanes(c); },
+    {Family::gemm, "shuffle 1x4", [](const Target&, const ChoiceShape& s) { return s.m == 1; }, "a single row"},
+    {Family::gemm, "shuffle 4x1",
+     [](const Target& t, const ChoiceShape& s) { return s.m <= 4 && s.n <= cpu_lanes(t.caps); },
      "up to four rows and fewer columns than lanes"},
     {Family::gemm, "shuffle 4x4", few_rows, "up to four rows"},
-    {Family::gemm, "shuffle 16x1", [](const Caps& c, const ChoiceShape& s) { return s.n <= cpu_lanes(c); },
+    {Family::gemm, "shuffle 16x1", [](const Target& t, const ChoiceShape& s) { return s.n <= cpu_lanes(t.caps); },
      "fewer columns than lanes"},
     {Family::gemm, "shuffle 32x8", suits_shuffle<32, 8>,
      "a product large enough for the tile with the fewest loads, which takes the longest to compile"},
@@ -259,9 +269,9 @@ constexpr Rule kRules[] = {
     {Family::gemm, "shuffle 28x4", suits_shuffle<28, 4>, "tall tiles, and images of 7x7 or 14x14 fill their rows"},
     {Family::gemm, "shuffle 16x4", nullptr,
      "narrow subgroups over caches: a shuffle is a vector permute, shared memory one more copy"},
-    {Family::gemm, "shared 128x32x4x2", [](const Caps&, const ChoiceShape& s) { return s.m <= 16; }, "up to 16 rows"},
+    {Family::gemm, "shared 128x32x4x2", [](const Target&, const ChoiceShape& s) { return s.m <= 16; }, "up to 16 rows"},
     {Family::gemm, "shared 64x8x4x4",
-     [](const Caps& c, const ChoiceShape& s) { return is_small_gpu(c) || s.n <= 32 || !enough_tiles(s, 64, 64); },
+     [](const Target& t, const ChoiceShape& s) { return is_small_gpu(t) || s.n <= 32 || !enough_tiles(s, 64, 64); },
      "few registers, or too few large tiles to fill a GPU"},
     {Family::gemm, "shared 128x8x4x8", nullptr, "enough large tiles to fill a GPU"},
 
@@ -275,8 +285,8 @@ constexpr Rule kRules[] = {
     {Family::skinny_cols, "64 lanes, 1 vector", nullptr, "a GPU"},
 
     {Family::depthwise, "window of pairs",
-     [](const Caps& c, const ChoiceShape& s) {
-       return is_cpu(c) && c.shader_int64 && s.k <= 9 && operations(s) >= kSomeOperations;
+     [](const Target& t, const ChoiceShape& s) {
+       return is_cpu(t) && t.caps.shader_int64 && s.k <= 9 && operations(s) >= kSomeOperations;
      },
      "fewer loads and longer runs still, where four 64-bit numbers are one load; a small kernel compiles fast enough"},
     {Family::depthwise, "window", is_cpu, "the fewest loads, where registers spill to a cache"},
@@ -292,12 +302,12 @@ constexpr Rule kRules[] = {
 
     {Family::attention, "matrices", trusts_matrices, "matrix units"},
     {Family::attention, "shuffle 32",
-     [](const Caps&, const ChoiceShape& s) { return operations(s) >= kManyOperations; },
+     [](const Target&, const ChoiceShape& s) { return operations(s) >= kManyOperations; },
      "narrow subgroups over caches, and enough to do for tiles of many rows, which take the longest to compile"},
     {Family::attention, "shuffle 16",
-     [](const Caps&, const ChoiceShape& s) { return operations(s) >= kSomeOperations; },
+     [](const Target&, const ChoiceShape& s) { return operations(s) >= kSomeOperations; },
      "narrow subgroups over caches: a shuffle is a vector permute, shared memory one more copy"},
-    {Family::attention, "shuffle 8", [](const Caps&, const ChoiceShape& s) { return s.m > 4; }, "little to do"},
+    {Family::attention, "shuffle 8", [](const Target&, const ChoiceShape& s) { return s.m > 4; }, "little to do"},
     {Family::attention, "shuffle 4", nullptr, "few rows"},
     {Family::attention, "scalar", nullptr, "f32, or no matrix units"},
 
@@ -307,7 +317,7 @@ constexpr Rule kRules[] = {
 
     // Products of integers by software are not one instruction; matrix units take larger products than these.
     {Family::weight_rows, "16 of 64 lanes along, integers, 2 rows",
-     [](const Caps& c, const ChoiceShape& s) { return !is_cpu(c) && (s.m <= 8 || !c.cooperative_matrix); },
+     [](const Target& t, const ChoiceShape& s) { return !is_cpu(t) && (s.m <= 8 || !t.caps.cooperative_matrix); },
      "dot products of 8-bit integers"},
     {Family::weight_rows, "shuffle, 2 rows", nullptr,
      "each lane unpacks rows of its own; a row of A is loaded once for all"},
@@ -321,12 +331,16 @@ constexpr Rule kRules[] = {
     {Family::pool, "64 lanes, 1 pixel", nullptr, "a GPU"},
 
     {Family::few_channels, "pixels across lanes",
-     [](const Caps& c, const ChoiceShape& s) { return !gpu::is_swiftshader(c) && operations(s) >= kSomeOperations; },
+     [](const Target& t, const ChoiceShape& s) {
+       return !gpu::is_swiftshader(t.caps) && operations(s) >= kSomeOperations;
+     },
      "lanes that own columns of a product would idle, and enough to do for a kernel of its own"},
     {Family::few_channels, "blocked", nullptr, "the convolution's own product"},
 
     {Family::held_weights, "channels across lanes",
-     [](const Caps& c, const ChoiceShape& s) { return !gpu::is_swiftshader(c) && operations(s) >= kSomeOperations; },
+     [](const Target& t, const ChoiceShape& s) {
+       return !gpu::is_swiftshader(t.caps) && operations(s) >= kSomeOperations;
+     },
      "a product would load single numbers for short sums, and there is enough to do for a kernel of its own"},
     {Family::held_weights, "blocked", nullptr, "the convolution's own product"},
 
@@ -338,8 +352,8 @@ constexpr Rule kRules[] = {
 // Whether lanes that share nothing are what a CPU device has, and whether this tile of theirs is the cheapest among
 // those that repay their compilation. Where each of r x c outputs of a lane costs 2, a row or column that it loads
 // costs 5: measured on llvmpipe with products of 512^3 in tiles of 8x8 to 32x16.
-bool suits_apart(const Caps& caps, const ChoiceShape& s, std::array<std::uint32_t, 4> tile) {
-  if (!is_cpu(caps) || can_shuffle(caps)) return false;
+bool suits_apart(const Target& target, const ChoiceShape& s, std::array<std::uint32_t, 4> tile) {
+  if (!is_cpu(target) || can_shuffle(target)) return false;
   const auto repays = [&](const std::array<std::uint32_t, 4>& t) {
     const std::uint32_t outputs = t[2] * t[3];
     return operations(s) >= (outputs > 256 ? kManyOperations : outputs > 64 ? kSomeOperations : 0);
@@ -397,24 +411,26 @@ std::string_view family_name(Family family) {
 std::span<const Variant> variants() { return kVariants; }
 std::span<const Rule> rules() { return kRules; }
 
-bool rounds_to_f16(const gpu::Caps& caps) {
-  return caps.matmul_precision != gpu::MatmulPrecision::highest && trusts_matrices(caps) &&
-         matrix_tile_fits(caps, MatrixTile({2, 2, 16, 16}), gpu::MatrixShape::Operand::f16) &&
+bool rounds_to_f16(const gpu::Target& target) {
+  return target.policy.matmul_precision != gpu::MatmulPrecision::highest && trusts_matrices(target) &&
+         matrix_tile_fits(target.caps, MatrixTile({2, 2, 16, 16}), gpu::MatrixShape::Operand::f16) &&
          shaders::kernel_info(shaders::KernelId::matmul__f32_coopmat).built();
 }
 
-bool multiplies_bf16(const gpu::Caps& caps) {
-  return trusts_matrices(caps) && matrix_tile_fits(caps, MatrixTile({2, 2, 16, 16}), gpu::MatrixShape::Operand::bf16) &&
+bool multiplies_bf16(const gpu::Target& target) {
+  return trusts_matrices(target) &&
+         matrix_tile_fits(target.caps, MatrixTile({2, 2, 16, 16}), gpu::MatrixShape::Operand::bf16) &&
          shaders::kernel_info(shaders::KernelId::matmul__f32_coopmat_bf16).built();
 }
 
-bool rounds_products(const gpu::Caps& caps) {
-  const bool medium = caps.matmul_precision == gpu::MatmulPrecision::medium;
-  return (medium && caps.integer_dot && !is_cpu(caps)) || (medium && multiplies_bf16(caps)) || rounds_to_f16(caps);
+bool rounds_products(const gpu::Target& target) {
+  const bool medium = target.policy.matmul_precision == gpu::MatmulPrecision::medium;
+  return (medium && target.caps.integer_dot && !is_cpu(target)) || (medium && multiplies_bf16(target)) ||
+         rounds_to_f16(target);
 }
 
-bool is_avoided(const gpu::Caps& caps, shaders::KernelId kernel) {
-  return !caps.advice.avoided.empty() && caps.advice.avoided.contains(shaders::kernel_info(kernel).name);
+bool is_avoided(const gpu::Target& target, shaders::KernelId kernel) {
+  return !target.advice.avoided.empty() && target.advice.avoided.contains(shaders::kernel_info(kernel).name);
 }
 
 Status no_other_kernel(const gpu::Caps& caps, std::string_view kernel) {
@@ -433,18 +449,18 @@ ShuffleLanes shuffle_lanes(const gpu::Caps& caps) {
   return {lanes * clusters, clusters};
 }
 
-Choice choose(Family family, const gpu::Caps& caps, const ChoiceShape& shape,
+Choice choose(Family family, const gpu::Target& target, const ChoiceShape& shape,
               std::span<const shaders::KernelId> kernels, std::string_view detail) {
   const auto can = [&](const Variant* v) {
-    if (v == nullptr || (v->possible != nullptr && !v->possible(caps, shape))) return false;
+    if (v == nullptr || (v->possible != nullptr && !v->possible(target, shape))) return false;
     if (v->kernel >= kernels.size()) return true;
     if (!shaders::kernel_info(kernels[v->kernel]).built()) return false;
-    if (caps.advice.avoided.empty()) return true;
+    if (target.advice.avoided.empty()) return true;
     const std::string_view kernel = shaders::kernel_info(kernels[v->kernel]).name;
-    return !caps.advice.avoided.contains(kernel) && !caps.advice.avoided.contains(cat(kernel, "/", v->name));
+    return !target.advice.avoided.contains(kernel) && !target.advice.avoided.contains(cat(kernel, "/", v->name));
   };
   Choice choice{.key = key_of(family, shape, kernels, detail)};
-  if (const auto tuned = caps.advice.tuned.find(choice.key); tuned != caps.advice.tuned.end()) {
+  if (const auto tuned = target.advice.tuned.find(choice.key); tuned != target.advice.tuned.end()) {
     choice.variant = find_variant(family, tuned->second);
     choice.why = "the fastest of those measured on this device";
     if (can(choice.variant)) return choice;
@@ -453,11 +469,11 @@ Choice choose(Family family, const gpu::Caps& caps, const ChoiceShape& shape,
     if (rule.family != family) continue;
     choice.variant = find_variant(family, rule.variant);
     choice.why = rule.why;
-    if (can(choice.variant) && (rule.when == nullptr || rule.when(caps, shape))) return choice;
+    if (can(choice.variant) && (rule.when == nullptr || rule.when(target, shape))) return choice;
   }
   // Whatever is left; where nothing is, the plan names the kernel that failed.
   for (const Variant& variant : kVariants) {
-    if (variant.family != family || (variant.possible != nullptr && !variant.possible(caps, shape))) continue;
+    if (variant.family != family || (variant.possible != nullptr && !variant.possible(target, shape))) continue;
     choice.variant = &variant;
     choice.why = "the rest failed their self-test or do not fit this device";
     if (can(choice.variant)) return choice;

@@ -1,7 +1,7 @@
 // Which variant of a kernel suits a device and a shape: one table for all ops.
 //
 // The table is data: variants (what there is) and rules (what is taken where nothing was measured). A choice is the
-// variant that was measured on this device for such a shape (Caps::advice), else that of the first rule that holds,
+// variant that was measured on this device for such a shape (Target::advice), else that of the first rule that holds,
 // always among those that the device can run and that did not fail their self-test. The same capabilities and shape
 // give the same choice.
 #pragma once
@@ -64,13 +64,13 @@ struct Variant {
   std::string_view name;    ///< stands in cache files: a name keeps its meaning
   std::uint8_t kernel = 0;  ///< index among the kernels that an op offers for the family
   std::array<std::uint32_t, 4> tile = {};
-  bool (*possible)(const gpu::Caps&, const ChoiceShape&) = nullptr;  ///< null: on any device
+  bool (*possible)(const gpu::Target&, const ChoiceShape&) = nullptr;  ///< null: on any device
 };
 
 struct Rule {
   Family family{};
   std::string_view variant;
-  bool (*when)(const gpu::Caps&, const ChoiceShape&) = nullptr;  ///< null: always
+  bool (*when)(const gpu::Target&, const ChoiceShape&) = nullptr;  ///< null: always
   std::string_view why;
 };
 
@@ -86,19 +86,19 @@ struct Choice {
 
 /// `kernels` are those that the op offers, by Variant::kernel; variants without one there need none. `detail` tells
 /// problems of one shape apart that differ in speed.
-Choice choose(Family family, const gpu::Caps& caps, const ChoiceShape& shape,
+Choice choose(Family family, const gpu::Target& target, const ChoiceShape& shape,
               std::span<const shaders::KernelId> kernels = {}, std::string_view detail = {});
 
 /// Whether f32 operands of products are rounded to f16 on this device: the user allows it, and there are matrix units
 /// and kernels for them.
-bool rounds_to_f16(const gpu::Caps& caps);
+bool rounds_to_f16(const gpu::Target& target);
 /// Whether operands that are kept as bf16 are multiplied as such: there are matrix units and kernels for them.
-bool multiplies_bf16(const gpu::Caps& caps);
-/// Whether Caps::matmul_precision changes anything here.
-bool rounds_products(const gpu::Caps& caps);
+bool multiplies_bf16(const gpu::Target& target);
+/// Whether Policy::matmul_precision changes anything here.
+bool rounds_products(const gpu::Target& target);
 
 /// Whether the kernel failed its self-test on this device.
-bool is_avoided(const gpu::Caps& caps, shaders::KernelId kernel);
+bool is_avoided(const gpu::Target& target, shaders::KernelId kernel);
 /// What to say where there is no way around it.
 Status no_other_kernel(const gpu::Caps& caps, std::string_view kernel);
 

@@ -75,10 +75,11 @@ std::array<std::uint32_t, 3> spread_workgroups(const gpu::Caps& caps, std::uint6
 class Emitter {
  public:
   /// `workspace`: bytes that scratch() should not exceed in all; see workspace_left().
-  Emitter(const Graph& graph, const Node& node, const gpu::Caps& caps, std::uint64_t workspace = kAnyWorkspace)
-      : graph_(graph), node_(node), caps_(caps), workspace_(workspace) {}
+  Emitter(const Graph& graph, const Node& node, const gpu::Target& target, std::uint64_t workspace = kAnyWorkspace)
+      : graph_(graph), node_(node), target_(target), workspace_(workspace) {}
 
-  const gpu::Caps& caps() const { return caps_; }
+  const gpu::Target& target() const { return target_; }
+  const gpu::Caps& caps() const { return target_.caps; }
   const Graph& graph() const { return graph_; }
   const Node& node() const { return node_; }
   const Attrs& attrs() const { return node_.attrs; }
@@ -126,7 +127,7 @@ class Emitter {
 
   /// Workgroup counts for `workgroups` groups of a kernel that uses flat_workgroup() (shaders/common/index.glsl):
   /// spread over x, y, z within the device's limits; the kernel discards the excess.
-  std::array<std::uint32_t, 3> spread(std::uint64_t workgroups) const { return spread_workgroups(caps_, workgroups); }
+  std::array<std::uint32_t, 3> spread(std::uint64_t workgroups) const { return spread_workgroups(caps(), workgroups); }
 
   /// Remembers a choice for reports; each once.
   const Variant& note(const Choice& choice);
@@ -139,7 +140,7 @@ class Emitter {
   Slot value_slot(ValueId id) const;
   const Graph& graph_;
   const Node& node_;
-  const gpu::Caps& caps_;
+  const gpu::Target& target_;
   std::uint64_t workspace_;
   std::uint64_t withheld_ = 0;
   std::vector<DispatchDesc> dispatches_;

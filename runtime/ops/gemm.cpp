@@ -42,17 +42,17 @@ ChoiceShape shape_of(const GemmProblem& problem, std::span<const shaders::Kernel
 
 }  // namespace
 
-GemmTile choose_gemm_tile(const gpu::Caps& caps, const GemmProblem& problem,
+GemmTile choose_gemm_tile(const gpu::Target& target, const GemmProblem& problem,
                           std::span<const shaders::KernelId> kernels) {
-  Choice choice = choose(Family::gemm, caps, shape_of(problem, kernels), kernels, loads_name(problem));
+  Choice choice = choose(Family::gemm, target, shape_of(problem, kernels), kernels, loads_name(problem));
   const auto [threads, threads_n, rows, columns] = choice.variant->tile;
   const bool flexible = choice.variant->kernel == kFlexibleKernel;
   if (choice.variant->kernel == kCoopmat || flexible) {
     const MatrixTile tile(choice.variant->tile);
     const MatrixLoads loads = {static_cast<std::uint32_t>(problem.a_fours), static_cast<std::uint32_t>(problem.b_fours),
                                problem.outer == 1};
-    return {choice.variant->kernel, tile.m(), tile.n(), matrix_constants(caps, tile, loads, problem.operands, flexible),
-            std::move(choice)};
+    return {choice.variant->kernel, tile.m(), tile.n(),
+            matrix_constants(target.caps, tile, loads, problem.operands, flexible), std::move(choice)};
   }
   if (choice.variant->kernel == kShared) {
     return {kShared,
@@ -62,7 +62,7 @@ GemmTile choose_gemm_tile(const gpu::Caps& caps, const GemmProblem& problem,
             std::move(choice)};
   }
   const bool apart = choice.variant->kernel == kApartKernel;
-  const ShuffleLanes shuffling = shuffle_lanes(caps);
+  const ShuffleLanes shuffling = shuffle_lanes(target.caps);
   const std::uint32_t lanes = apart ? threads : shuffling.all;
   const std::uint32_t lanes_n = apart ? threads_n : lanes / shuffling.clusters;
   // Four elements at once cost a CPU device little more than one. Few rows or columns leave nothing to load across.
@@ -80,14 +80,15 @@ GemmTile choose_gemm_tile(const gpu::Caps& caps, const GemmProblem& problem,
   // Rows stored at a time: where sums are short, picking them out of all rows one by one is a good part of the time.
   // SwiftShader's compiler takes a quarter of an hour for such comparisons of eight rows, a fraction of a second for
   // two.
-  const bool stores_often = rows % 4 == 0 && (problem.outer * problem.inner <= kShortSums || gpu::is_swiftshader(caps));
+  const bool stores_often =
+      rows % 4 == 0 && (problem.outer * problem.inner <= kShortSums || gpu::is_swiftshader(target.caps));
   for (const std::uint32_t constant : {lanes / lanes_n, stores_fours ? 1u : 0u, stores_often ? 4u : 1u})
     tile.specialization.push_back(constant);
   return tile;
 }
 
-bool tile_owns_columns(const gpu::Caps& caps, const GemmProblem& problem, const GemmKernels& kernels) {
-  const std::uint8_t kernel = choose_gemm_tile(caps, problem, kernels.offered(problem.operands)).kernel;
+bool tile_owns_columns(const gpu::Target& target, const GemmProblem& problem, const GemmKernels& kernels) {
+  const std::uint8_t kernel = choose_gemm_tile(target, problem, kernels.offered(problem.operands)).kernel;
   return kernel == kShuffle || kernel == kApartKernel;
 }
 
@@ -102,11 +103,11 @@ std::uint32_t choose_gemm_splits(const GemmProblem& problem, const GemmTile& til
   return static_cast<std::uint32_t>(std::max<std::uint64_t>(splits, 1));
 }
 
-Result<GemmFields> make_gemm_fields(const gpu::Caps& caps, const GemmProblem& problem,
+Result<GemmFields> make_gemm_fields(const gpu::Target& target, const GemmProblem& problem,
                                     std::span<const shaders::KernelId> kernels) {
   GemmFields fields;
-  fields.tile = choose_gemm_tile(caps, problem, kernels);
-  fields.parts = choose(Family::gemm_parts, caps, shape_of(problem, kernels), kernels);
+  fields.tile = choose_gemm_tile(target, problem, kernels);
+  fields.parts = choose(Family::gemm_parts, target, shape_of(problem, kernels), kernels);
   GRAFT_TRY_ASSIGN(fields.m, count32(problem.m, "rows of the product"));
   GRAFT_TRY_ASSIGN(fields.n, count32(problem.n, "columns of the product"));
   GRAFT_TRY_ASSIGN(fields.inner, count32(problem.inner, "inner length of the product"));

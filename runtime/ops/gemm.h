@@ -68,12 +68,12 @@ struct GemmTile {
   std::vector<std::uint32_t> specialization;
   Choice choice;
 };
-GemmTile choose_gemm_tile(const gpu::Caps& caps, const GemmProblem& problem,
+GemmTile choose_gemm_tile(const gpu::Target& target, const GemmProblem& problem,
                           std::span<const shaders::KernelId> kernels = {});
 
 /// Whether emit_gemm() would take a kernel for CPU devices whose lanes own columns. The caller sets `operands` of the
 /// problem.
-bool tile_owns_columns(const gpu::Caps& caps, const GemmProblem& problem, const GemmKernels& kernels);
+bool tile_owns_columns(const gpu::Target& target, const GemmProblem& problem, const GemmKernels& kernels);
 
 /// Into how many parts k is cut so that a small output with a long k keeps the device busy; 1 for most problems.
 /// `wanted`: workgroups (Family::gemm_parts).
@@ -89,7 +89,7 @@ struct GemmFields {
   std::uint32_t m = 0, n = 0, k = 0, inner = 0, tiles_m = 0, tiles_n = 0, batches = 0, splits = 0, k_per_split = 0,
                 split_stride = 0;
 };
-Result<GemmFields> make_gemm_fields(const gpu::Caps& caps, const GemmProblem& problem,
+Result<GemmFields> make_gemm_fields(const gpu::Target& target, const GemmProblem& problem,
                                     std::span<const shaders::KernelId> kernels = {});
 
 /// The operands of a GEMM kernel in its order of bindings: a, b, (bias), out, (after_out).
@@ -166,7 +166,7 @@ Status emit_gemm(Emitter& e, const GemmKernels& kernels, GemmProblem problem, co
   if (problem.outputs == 0) return ok_status();
   problem.operands = matrix_operands(e, std::array{operands.a, operands.b});
   const std::array offered = kernels.offered(problem.operands);
-  GRAFT_TRY_ASSIGN(const GemmFields fields, make_gemm_fields(e.caps(), problem, offered));
+  GRAFT_TRY_ASSIGN(const GemmFields fields, make_gemm_fields(e.target(), problem, offered));
   e.note(fields.tile.choice);
   if (!problem.whole && problem.outer * problem.inner >= kSplittable) e.note(fields.parts);
   push.m = fields.m;

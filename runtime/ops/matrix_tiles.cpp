@@ -42,7 +42,7 @@ MatrixOperands matrix_operands(const Emitter& e, std::span<const Binding> operan
     return std::ranges::count_if(operands, [&](const Binding& operand) { return e.stored(operand) == dtype; });
   };
   const auto all = static_cast<std::ptrdiff_t>(operands.size());
-  const gpu::MatmulPrecision precision = e.caps().matmul_precision;
+  const gpu::MatmulPrecision precision = e.target().policy.matmul_precision;
   if (const auto wide = kept_as(DType::bf16); wide != 0) {
     if (wide == all) return MatrixOperands::bf16;
     // 8 bits are less than `high` promises.

@@ -20,7 +20,7 @@ enum class MatrixOperands : std::uint8_t {
   bf16,          ///< all kept so
   bf16_rounded,  ///< one is kept so, and the user allows to round the others
 };
-/// Operands that are kept in that type are exact; Caps::matmul_precision says what else may be rounded to it.
+/// Operands that are kept in that type are exact; Policy::matmul_precision says what else may be rounded to it.
 MatrixOperands matrix_operands(const Emitter& e, std::span<const Binding> operands);
 
 /// The type of matrices for them; requires that there is one.

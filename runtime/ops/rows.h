@@ -16,7 +16,7 @@ struct RowSchedule {
 
 /// The most invocations that contiguous elements are shared by (Family::rows), at most a workgroup.
 inline std::uint64_t most_slices(Emitter& e, std::uint64_t rows, std::uint64_t columns, std::uint64_t workgroup) {
-  const Variant& variant = e.note(choose(Family::rows, e.caps(), {.m = rows, .n = columns}));
+  const Variant& variant = e.note(choose(Family::rows, e.target(), {.m = rows, .n = columns}));
   return variant.tile[0] == 0 ? cpu_lanes(e.caps()) : std::min<std::uint64_t>(variant.tile[0], workgroup);
 }
 

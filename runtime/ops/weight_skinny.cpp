@@ -43,9 +43,9 @@ Result<bool> emit_weight_skinny(Emitter& e, const WeightGemm& g, std::uint64_t f
   if (!plain || g.columns % kRun != 0) return false;
   const std::span<const KernelId> kernels = is_quantized(g.dtype) ? std::span<const KernelId>(kQuantized) : kPlain;
   ChoiceShape shape{g.m, g.rows, g.columns};
-  shape.rounded =
-      e.caps().matmul_precision == gpu::MatmulPrecision::medium && (g.dtype == DType::q8_0 || g.dtype == DType::q4_0);
-  Choice choice = choose(Family::weight_rows, e.caps(), shape, kernels, dtype_name(g.dtype));
+  shape.rounded = e.target().policy.matmul_precision == gpu::MatmulPrecision::medium &&
+                  (g.dtype == DType::q8_0 || g.dtype == DType::q4_0);
+  Choice choice = choose(Family::weight_rows, e.target(), shape, kernels, dtype_name(g.dtype));
   if (choice.variant->kernel >= kernels.size()) return false;
   const Variant& variant = e.note(choice);
   const bool dot8 = variant.kernel == kDot8;

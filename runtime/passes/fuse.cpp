@@ -15,7 +15,7 @@ namespace {
 
 class Fuser {
  public:
-  Fuser(const Graph& graph, const gpu::Caps& caps) : graph_(graph), kernels_(graph, caps), groups_(graph) {}
+  Fuser(const Graph& graph, const gpu::Target& target) : graph_(graph), kernels_(graph, target), groups_(graph) {}
 
   Groups run() {
     const auto n = static_cast<std::uint32_t>(groups_.size());
@@ -281,14 +281,14 @@ class Writer {
 
 }  // namespace
 
-Result<Fused> fuse(const Graph& graph, const gpu::Caps& caps) {
+Result<Fused> fuse(const Graph& graph, const gpu::Target& target) {
   const auto is_bound = [](const Value& value) { return value.shape.is_constant(); };
   if (!std::all_of(graph.values().begin(), graph.values().end(), is_bound)) {
     Fused same{graph, {}};  // for the plan to refuse
     for (std::uint32_t v = 0; v < graph.values().size(); ++v) same.values.push_back({v});
     return same;
   }
-  const Groups groups = Fuser(graph, caps).run();
+  const Groups groups = Fuser(graph, target).run();
   return Writer(graph, groups).run();
 }
 

@@ -20,6 +20,6 @@ struct Fused {
 /// Shapes must be constant. Fused nodes are chosen for the kernels of this device: those that failed its self-test are
 /// not, nor any that would need more storage buffers than it has. All inputs, constants, parameters and states stay, in
 /// their order.
-Result<Fused> fuse(const Graph& graph, const gpu::Caps& caps);
+Result<Fused> fuse(const Graph& graph, const gpu::Target& target);
 
 }  // namespace graft::passes

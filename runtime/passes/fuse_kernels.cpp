@@ -52,16 +52,16 @@ struct FuseKernels::Bound {
   }
 };
 
-FuseKernels::FuseKernels(const Graph& graph, const gpu::Caps& caps)
+FuseKernels::FuseKernels(const Graph& graph, const gpu::Target& target)
     : graph_(graph),
-      caps_(caps),
-      in_kernels_(choose(Family::epilogue, caps, {}).variant->kernel == 0),
-      near_(fit_one_buffer(graph, caps, false) && fit_one_buffer(graph, caps, true)) {}
+      target_(target),
+      in_kernels_(choose(Family::epilogue, target, {}).variant->kernel == 0),
+      near_(fit_one_buffer(graph, target.caps, false) && fit_one_buffer(graph, target.caps, true)) {}
 
 /// One for each binding, or for each place: bindings of one place share a buffer. So do places that lie near each
 /// other, where push constants are left to tell them apart (share_buffers(), in the plan).
 bool FuseKernels::has_buffers(const Bound& bound) const {
-  const std::size_t buffers = caps_.max_storage_buffers_per_stage;
+  const std::size_t buffers = target_.caps.max_storage_buffers_per_stage;
   if (bound.bindings <= buffers || bound.places.size() <= buffers) return true;
   bool arena = false, residents = false;
   std::size_t alone = 0;
@@ -73,16 +73,16 @@ bool FuseKernels::has_buffers(const Bound& bound) const {
     }
   }
   const std::size_t words =
-      (caps_.max_push_constants - std::min<std::size_t>(caps_.max_push_constants, bound.push_bytes)) / 4;
+      (target_.caps.max_push_constants - std::min<std::size_t>(target_.caps.max_push_constants, bound.push_bytes)) / 4;
   return near_ && alone + (arena ? 1 : 0) + (residents ? 1 : 0) <= buffers && bound.places.size() - buffers <= words;
 }
 
 bool FuseKernels::runs(const ValueProgram& program) const {
-  if (!fits_kernel(program.program) || is_avoided(caps_, KernelId::fused_elementwise__f32)) return false;
+  if (!fits_kernel(program.program) || is_avoided(target_, KernelId::fused_elementwise__f32)) return false;
   for (std::size_t i = 0; i < program.operands.size(); ++i) {
     // An operand that is repeated is bound whole.
     const bool whole = program.program.is_whole(i);
-    if (!whole && program.program.operands[i].mod > max_bound_elements(caps_)) return false;
+    if (!whole && program.program.operands[i].mod > max_bound_elements(target_.caps)) return false;
   }
   Bound bound{.bindings = fused_fn::inputs + fused_fn::outputs, .push_bytes = sizeof(push::FusedElementwisePush)};
   bound.add(program.operands);
@@ -94,7 +94,7 @@ bool FuseKernels::takes_epilogue(const Node& main) const {
   if (!in_kernels_ || main.outputs.empty()) return false;
   const Value& out = graph_.value(main.outputs[0]);
   if (out.dtype != DType::f32 || out.shape.elements() == 0 || out.shape.elements() > 0xffffffffu) return false;
-  Emitter emitter(graph_, main, caps_);
+  Emitter emitter(graph_, main, target_);
   return op_def(main.op).emit != nullptr && op_def(main.op).emit(emitter).ok() &&
          find_epilogue_place(emitter).has_value();
 }
@@ -106,7 +106,7 @@ bool FuseKernels::runs_epilogue(const Node& main, const ValueProgram& program) c
                   [&](ValueId v) { return graph_.value(v).shape != shape; })) {
     return false;
   }
-  Emitter emitter(graph_, main, caps_);
+  Emitter emitter(graph_, main, target_);
   if (!op_def(main.op).emit(emitter).ok()) return false;
   const auto place = find_epilogue_place(emitter);
   if (!place) return false;
@@ -120,7 +120,7 @@ bool FuseKernels::runs_epilogue(const Node& main, const ValueProgram& program) c
 }
 
 bool FuseKernels::adds_bias(const Node& main) const {
-  Emitter emitter(graph_, main, caps_);
+  Emitter emitter(graph_, main, target_);
   if (!op_def(main.op).emit(emitter).ok() || emitter.dispatches().empty()) return false;
   return std::all_of(emitter.dispatches().begin(), emitter.dispatches().end(), [&](const DispatchDesc& d) {
     const bool stores = std::any_of(d.bindings.begin(), d.bindings.end(), [&](const Binding& b) {
@@ -131,7 +131,7 @@ bool FuseKernels::adds_bias(const Node& main) const {
 }
 
 bool FuseKernels::adds_up(const Node& norm, ValueId first, ValueId second) const {
-  Emitter emitter(graph_, norm, caps_);
+  Emitter emitter(graph_, norm, target_);
   if (!op_def(norm.op).emit(emitter).ok() || !add_norm_kernel(emitter)) return false;
   const DispatchDesc& dispatch = emitter.dispatches()[0];
   Bound bound{.bindings = 2};

@@ -9,7 +9,7 @@ namespace graft::passes {
 
 class FuseKernels {
  public:
-  FuseKernels(const Graph& graph, const gpu::Caps& caps);
+  FuseKernels(const Graph& graph, const gpu::Target& target);
 
   /// Whether there is a kernel for the program of a fused_elementwise node.
   bool runs(const ValueProgram& program) const;
@@ -27,7 +27,7 @@ class FuseKernels {
   bool has_buffers(const Bound& bound) const;
 
   const Graph& graph_;
-  const gpu::Caps& caps_;
+  const gpu::Target& target_;
   bool in_kernels_;  ///< epilogues pay on this device
   bool near_;        ///< whatever lies in the arena lies near the rest of it, and so do residents
 };

@@ -21,7 +21,7 @@ struct Emission {
 
 struct Draft {
   const Graph& graph;
-  const gpu::Caps& caps;
+  const gpu::Target& target;
   const Residents& residents;
   std::size_t joint_nodes;  ///< nodes of the graph from here on repeat others
 
@@ -96,7 +96,7 @@ Status share_buffers(const Draft& draft, Plan& plan);
 void add_dispatches(const Draft& draft, Plan& plan);
 
 /// Orders dispatches so that few barriers are needed, and merges those of many tensors: see PlanOptions::merge.
-void merge_steps(const gpu::Caps& caps, Plan& plan);
+void merge_steps(const gpu::Target& target, Plan& plan);
 
 /// Counts each node's dispatches; after merge_steps.
 void count_steps(Plan& plan);

@@ -53,22 +53,22 @@ Status check_binding(const Draft& d, const Node& node, const Emission& emission,
     return internal_error("It binds bytes ", slot.offset, " to ", slot.offset, " + ", slot.size, " of ", what,
                           ", which has ", total, " bytes.");
   }
-  const std::uint64_t alignment = std::max<std::uint64_t>(d.caps.storage_buffer_alignment, 4);
+  const std::uint64_t alignment = std::max<std::uint64_t>(d.target.caps.storage_buffer_alignment, 4);
   if (slot.offset % alignment != 0) {
     return internal_error("It binds ", what, " from byte ", slot.offset, ", no multiple of the device's alignment of ",
                           alignment, ".");
   }
-  if (slot.size > d.caps.max_storage_buffer_range) {
+  if (slot.size > d.target.caps.max_storage_buffer_range) {
     return unsupported("It binds ", bytes_text(slot.size), " of ", what,
-                       ", but a binding on this device holds at most ", bytes_text(d.caps.max_storage_buffer_range),
-                       ". A smaller batch may fit.");
+                       ", but a binding on this device holds at most ",
+                       bytes_text(d.target.caps.max_storage_buffer_range), ". A smaller batch may fit.");
   }
   return ok_status();
 }
 
 Status check_dispatch(const Draft& d, const Node& node, const Emission& emission, const DispatchDesc& dispatch) {
-  const gpu::Caps& caps = d.caps;
-  if (is_avoided(caps, dispatch.kernel)) {
+  const gpu::Caps& caps = d.target.caps;
+  if (is_avoided(d.target, dispatch.kernel)) {
     return no_other_kernel(caps, shaders::kernel_info(dispatch.kernel).name);
   }
   if (dispatch.push.size() > caps.max_push_constants) {
@@ -93,14 +93,15 @@ bool has_narrow(const Graph& graph, const Node& node) {
 
 /// The device's capabilities; where values are streamed a gather takes a large table piece by piece. Where operands are
 /// kept in 16 bits, offsets that the op counts in f32 are halved: they must be twice as round.
-gpu::Caps caps_for(const Draft& d, const Node& node) {
-  gpu::Caps caps = d.caps;
+gpu::Target target_for(const Draft& d, const Node& node) {
+  gpu::Target target = d.target;
+  gpu::Caps& caps = target.caps;
   if (has_narrow(d.graph, node)) caps.storage_buffer_alignment *= 2;
   std::uint64_t range = d.residents.streaming().range;
-  if (range == 0 || node.op != Op::gather) return caps;
+  if (range == 0 || node.op != Op::gather) return target;
   for (const ValueId v : {node.inputs[1], node.outputs[0]}) range = std::max(range, d.bytes[v.index]);
   caps.max_storage_buffer_range = std::min(caps.max_storage_buffer_range, range);
-  return caps;
+  return target;
 }
 
 Status emit_node(Draft& d, const Node& node, std::uint64_t workspace, Emission& emission) {
@@ -109,8 +110,8 @@ Status emit_node(Draft& d, const Node& node, std::uint64_t workspace, Emission& 
     if (def.alias_input >= 0) return ok_status();
     return internal_error("Op ", def.name, " has no device code and is no view.");
   }
-  const gpu::Caps caps = caps_for(d, node);
-  Emitter emitter(d.graph, node, caps, workspace);
+  const gpu::Target target = target_for(d, node);
+  Emitter emitter(d.graph, node, target, workspace);
   GRAFT_TRY(def.emit(emitter));
   GRAFT_TRY(store_narrow(d.graph, emitter.dispatches()));
   emission = {std::move(emitter.dispatches()), emitter.scratch_sizes(), std::move(emitter.choices()),
@@ -123,8 +124,8 @@ Status emit_node(Draft& d, const Node& node, std::uint64_t workspace, Emission& 
   }
   for (const Choice& choice : emission.choices) {
     if (!choice.none_left) continue;
-    return unsupported("Every variant for \"", choice.key, "\" failed its self-test on \"", d.caps.device_name,
-                       "\" (driver ", d.caps.driver_info, ").");
+    return unsupported("Every variant for \"", choice.key, "\" failed its self-test on \"", d.target.caps.device_name,
+                       "\" (driver ", d.target.caps.driver_info, ").");
   }
   // A dispatch of no workgroups does nothing: a tensor without elements.
   std::erase_if(emission.dispatches, [](const DispatchDesc& dispatch) {

@@ -29,9 +29,10 @@ Status measure_values(Draft& d) {
 }
 
 Status check_residents(const Draft& d) {
-  if (d.residents.segment_bytes() != segment_bytes_of(d.caps) ||
-      d.residents.alignment() != block_alignment_of(d.caps)) {
-    return invalid("The residents were laid out for a device with other limits than \"", d.caps.device_name, "\".");
+  if (d.residents.segment_bytes() != segment_bytes_of(d.target.caps) ||
+      d.residents.alignment() != block_alignment_of(d.target.caps)) {
+    return invalid("The residents were laid out for a device with other limits than \"", d.target.caps.device_name,
+                   "\".");
   }
   for (std::size_t v = 0; v < d.graph.values().size(); ++v) {
     const Value& value = d.graph.values()[v];
@@ -163,12 +164,12 @@ Status arrange(Draft& d, const PlanOptions& options, const std::vector<NodeId>& 
 Result<Plan> finish_plan(const Draft& d, const PlanOptions& options) {
   Plan plan;
   plan.segment_bytes = d.residents.segment_bytes();
-  plan.alignment = std::max<std::uint64_t>(d.caps.storage_buffer_alignment, 4);
+  plan.alignment = std::max<std::uint64_t>(d.target.caps.storage_buffer_alignment, 4);
   plan.resident_bytes = d.residents.bytes();
   plan.transient_bytes = d.arena.bytes;
   plan.lower_bound = peak(d);
   add_dispatches(d, plan);
-  if (options.merge) merge_steps(d.caps, plan);
+  if (options.merge) merge_steps(d.target, plan);
   count_steps(plan);
   GRAFT_TRY(add_ports(d, plan));
   add_copies(d, plan);
@@ -189,9 +190,9 @@ Status does_not_fit(const Plan& plan, const PlanOptions& options, std::uint64_t 
                bytes_text(options.budget), ".");
 }
 
-Result<Plan> make_plan(const Graph& graph, const gpu::Caps& caps, const Residents& residents,
+Result<Plan> make_plan(const Graph& graph, const gpu::Target& target, const Residents& residents,
                        const PlanOptions& options) {
-  Draft d{graph, caps, residents, graph.nodes().size()};
+  Draft d{graph, target, residents, graph.nodes().size()};
   GRAFT_TRY(arrange(d, options));
   GRAFT_TRY_ASSIGN(Plan plan, plan_waiting(d, options, peak(d), largest_arena(options)));
   GRAFT_TRY_ASSIGN(const auto limit, arena_limit(plan, options));

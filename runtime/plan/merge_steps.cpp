@@ -87,8 +87,10 @@ struct Group {
 
 class Merger {
  public:
-  Merger(const gpu::Caps& caps, Plan& plan)
-      : plan_(plan), range_(std::min<std::uint64_t>(caps.max_storage_buffer_range, kMostWindow)), caps_(caps) {}
+  Merger(const gpu::Target& target, Plan& plan)
+      : plan_(plan),
+        range_(std::min<std::uint64_t>(target.caps.max_storage_buffer_range, kMostWindow)),
+        target_(target) {}
 
   void run() {
     choose_turns();
@@ -139,7 +141,7 @@ class Merger {
         kernel.storage == 0 && kernel.specialization.empty() && step.groups[1] == 1 && step.groups[2] == 1;
     // Tables count words: elements of 16 bits are none.
     if (!table || !plain || kernel.storage != 0 || kernel.bindings > kBases) return std::nullopt;
-    return is_avoided(caps_, table->id) ? std::nullopt : table;
+    return is_avoided(target_, table->id) ? std::nullopt : table;
   }
 
   /// The turn of step s, which may run from its own turn on to `latest`.
@@ -178,7 +180,7 @@ class Merger {
     }
     std::vector<PlanBinding> bound = windows;
     bound.push_back({Space::step_state, Access::read, kNoIndex, plan_.table_offset(), sizeof(std::uint32_t)});
-    if (!fits_buffers(caps_, plan_.segment_bytes, bound, kTablePush)) return false;
+    if (!fits_buffers(target_.caps, plan_.segment_bytes, bound, kTablePush)) return false;
     group.windows = std::move(windows);
     return true;
   }
@@ -227,7 +229,7 @@ class Merger {
     step.windows.push_back(binding);
     step.push.resize(sizeof(push));
     std::memcpy(step.push.data(), push, sizeof(push));
-    step.groups = spread_workgroups(caps_, map.size());
+    step.groups = spread_workgroups(target_.caps, map.size());
     const PlanKernel kernel{id, {}, static_cast<std::uint32_t>(step.windows.size()), sizeof(push)};
     step.kernel = static_cast<std::uint32_t>(std::find(plan_.kernels.begin(), plan_.kernels.end(), kernel) -
                                              plan_.kernels.begin());
@@ -236,7 +238,7 @@ class Merger {
 
   Plan& plan_;
   std::uint64_t range_;
-  const gpu::Caps& caps_;
+  const gpu::Target& target_;
   std::vector<std::uint32_t> turns_;  // per step
   std::vector<Group> groups_;
 };
@@ -257,7 +259,7 @@ std::optional<TableKernel> table_kernel(shaders::KernelId kernel) {
   }
 }
 
-void merge_steps(const gpu::Caps& caps, Plan& plan) { Merger(caps, plan).run(); }
+void merge_steps(const gpu::Target& target, Plan& plan) { Merger(target, plan).run(); }
 
 std::uint64_t Plan::table_offset() const { return align_up(sizeof(StepState), std::max<std::uint64_t>(alignment, 4)); }
 

@@ -228,8 +228,8 @@ struct PlanOptions {
   /// Does the same step for many tensors (optimizers, accumulation, norms, hashes) in one dispatch, and brings together
   /// what needs no barrier between. The same bits; gradients wait for others as long as that raises no peak.
   bool merge = true;
-  /// Plans the graph that passes::fuse() makes of it: not make_plan(), which takes the graph as it is, but those who call
-  /// it. The same bits, as far as a driver compiles the same arithmetic to the same instructions.
+  /// Plans the graph that passes::fuse() makes of it: not make_plan(), which takes the graph as it is, but those who
+  /// call it. The same bits, as far as a driver compiles the same arithmetic to the same instructions.
   bool fuse = true;
 };
 
@@ -242,7 +242,7 @@ struct PlanOptions {
 /// Errors: invalid_argument (symbols unbound, a mutation that cannot be ordered, a resident that is absent or differs),
 /// unsupported (a limit of the device: binding range, workgroup counts, push constants, storage buffers),
 /// out_of_memory (a value above the largest allocation, or the budget), internal (an op broke its contract).
-Result<Plan> make_plan(const Graph& graph, const gpu::Caps& caps, const Residents& residents,
+Result<Plan> make_plan(const Graph& graph, const gpu::Target& target, const Residents& residents,
                        const PlanOptions& options = {});
 
 /// A trade between memory and work: what one plan of the graph could be.
@@ -254,7 +254,7 @@ struct RecomputePoint {
 };
 
 /// The trades that make_plan() would choose from, by falling peak; the first computes nothing again.
-Result<std::vector<RecomputePoint>> recompute_curve(const Graph& graph, const gpu::Caps& caps,
+Result<std::vector<RecomputePoint>> recompute_curve(const Graph& graph, const gpu::Target& target,
                                                     const Residents& residents, const PlanOptions& options = {});
 
 }  // namespace graft

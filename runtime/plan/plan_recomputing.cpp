@@ -58,7 +58,7 @@ class Weighing {
   /// Refers to the graph, which the next call changes.
   Result<Draft> arranged(const RecomputeChoice& choice) {
     graph_.drop(choice.dropped);
-    Draft draft{graph_.graph(), base_.caps, base_.residents, graph_.joint_nodes()};
+    Draft draft{graph_.graph(), base_.target, base_.residents, graph_.joint_nodes()};
     GRAFT_TRY(arrange(draft, options_, graph_.order(), options_.tile_workspace ? 0 : kAnyWorkspace));
     return draft;
   }
@@ -243,9 +243,9 @@ Result<Plan> plan_least(Weighing& weighing, const PlanOptions& options, std::vec
   return plan;
 }
 
-Result<std::vector<RecomputePoint>> curve(const Graph& graph, const gpu::Caps& caps, const Residents& residents,
+Result<std::vector<RecomputePoint>> curve(const Graph& graph, const gpu::Target& target, const Residents& residents,
                                           const PlanOptions& options, bool all_orders) {
-  Draft draft{graph, caps, residents, graph.nodes().size()};
+  Draft draft{graph, target, residents, graph.nodes().size()};
   GRAFT_TRY(arrange(draft, options));
   GRAFT_TRY(tile_workspace(draft, options, 0));
   GRAFT_TRY_ASSIGN(Weighing weighing, Weighing::create(draft, options));
@@ -274,14 +274,14 @@ Result<Plan> plan_recomputing(const Draft& draft, const PlanOptions& options, st
   return does_not_fit(least, options, limit);
 }
 
-Result<std::vector<RecomputePoint>> recompute_curve(const Graph& graph, const gpu::Caps& caps,
+Result<std::vector<RecomputePoint>> recompute_curve(const Graph& graph, const gpu::Target& target,
                                                     const Residents& residents, const PlanOptions& options) {
-  return curve(graph, caps, residents, options, true);
+  return curve(graph, target, residents, options, true);
 }
 
-Result<std::vector<RecomputePoint>> recompute_estimate(const Graph& graph, const gpu::Caps& caps,
+Result<std::vector<RecomputePoint>> recompute_estimate(const Graph& graph, const gpu::Target& target,
                                                        const Residents& residents, const PlanOptions& options) {
-  return curve(graph, caps, residents, options, false);
+  return curve(graph, target, residents, options, false);
 }
 
 }  // namespace graft

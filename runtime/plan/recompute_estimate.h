@@ -8,7 +8,7 @@
 namespace graft {
 
 /// recompute_curve() under one order only: of others, which take most of its time, peaks may be lower.
-Result<std::vector<RecomputePoint>> recompute_estimate(const Graph& graph, const gpu::Caps& caps,
+Result<std::vector<RecomputePoint>> recompute_estimate(const Graph& graph, const gpu::Target& target,
                                                        const Residents& residents, const PlanOptions& options);
 
 }  // namespace graft

@@ -167,7 +167,7 @@ bool fits_buffers(const gpu::Caps& caps, std::uint64_t segment_bytes, const std:
 }
 
 Status share_buffers(const Draft& draft, Plan& plan) {
-  const gpu::Caps& caps = draft.caps;
+  const gpu::Caps& caps = draft.target.caps;
   for (Step& step : plan.steps) {
     const std::vector<PlanBinding>& bound = bound_by(step);
     if (step.kind != StepKind::dispatch || bound.size() <= caps.max_storage_buffers_per_stage) continue;

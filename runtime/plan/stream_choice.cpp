@@ -138,11 +138,11 @@ std::uint64_t bytes_together(const Residents& residents, std::span<const Plan* c
 
 namespace {
 
-Result<std::vector<Plan>> make_plans(std::span<const Graph* const> graphs, const gpu::Caps& caps,
+Result<std::vector<Plan>> make_plans(std::span<const Graph* const> graphs, const gpu::Target& target,
                                      const Residents& residents, const PlanOptions& options) {
   std::vector<Plan> plans;
   for (const Graph* graph : graphs) {
-    GRAFT_TRY_ASSIGN(Plan plan, make_plan(*graph, caps, residents, options));
+    GRAFT_TRY_ASSIGN(Plan plan, make_plan(*graph, target, residents, options));
     plans.push_back(std::move(plan));
   }
   return plans;
@@ -157,14 +157,14 @@ std::vector<const Plan*> pointers(const std::vector<Plan>& plans) {
 
 }  // namespace
 
-Result<Residents> residents_within(const gpu::Caps& caps, std::span<const Graph* const> graphs,
+Result<Residents> residents_within(const gpu::Target& target, std::span<const Graph* const> graphs,
                                    const PlanOptions& options) {
-  Residents residents(caps);
+  Residents residents(target.caps);
   for (const std::uint64_t transfer : {ResidentOptions{}.transfer_bytes, kLeastTransferBytes}) {
-    residents = Residents(caps, {.transfer_bytes = transfer, .streaming = {}});
+    residents = Residents(target.caps, {.transfer_bytes = transfer, .streaming = {}});
     for (const Graph* graph : graphs) GRAFT_TRY(residents.add(*graph));
     if (options.budget == 0) return residents;
-    const auto plans = make_plans(graphs, caps, residents, options);
+    const auto plans = make_plans(graphs, target, residents, options);
     if (plans.ok() && bytes_together(residents, pointers(*plans)) <= options.budget) return residents;
     if (!plans.ok() && plans.status().code() != Code::out_of_memory) return plans.status();
   }
@@ -172,8 +172,8 @@ Result<Residents> residents_within(const gpu::Caps& caps, std::span<const Graph*
   PlanOptions free = options;
   free.budget = 0;
   residents = residents.streamed({.range = kStreamRange});
-  GRAFT_TRY_ASSIGN(const std::vector<Plan> plans, make_plans(graphs, caps, residents, free));
-  const StreamChoice choice(residents, caps, pointers(plans), true);
+  GRAFT_TRY_ASSIGN(const std::vector<Plan> plans, make_plans(graphs, target, residents, free));
+  const StreamChoice choice(residents, target.caps, pointers(plans), true);
   if (!choice.any()) return residents;
   const std::uint64_t rest = bytes_together(residents, pointers(plans)) - residents.bytes();
   auto streaming = choice.within(options.budget > rest ? options.budget - rest : 0);

@@ -51,7 +51,7 @@ class StreamChoice {
 /// Residents of graphs that share them, all of whose constants and parameters may be streamed where no graph changes
 /// them. Of what keeps to the budget of `options` it takes, in this order: all as it comes; less staging; streaming of
 /// as few as will do. Where nothing does, the least there is: make_plan() then says so.
-Result<Residents> residents_within(const gpu::Caps& caps, std::span<const Graph* const> graphs,
+Result<Residents> residents_within(const gpu::Target& target, std::span<const Graph* const> graphs,
                                    const PlanOptions& options);
 
 /// Device and staging memory of plans that share residents, arena and staging.

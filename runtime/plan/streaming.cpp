@@ -205,7 +205,7 @@ Status add_refills(const Draft& d, Plan& plan) {
     }
   }
   if (uses.empty()) return ok_status();
-  const bool staged = stages_streams(d.caps);
+  const bool staged = stages_streams(d.target.caps);
   StreamLayout layout =
       lay_out_streams(uses, d.residents.streaming(), staged, d.residents.alignment(), d.residents.segment_bytes());
   for (Refill& refill : layout.refills) refill.value = value_of[refill.resident];

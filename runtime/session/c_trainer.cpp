@@ -56,7 +56,9 @@ Result<train::TrainOptions> train_options(const graft_trainer_options& options) 
   return out;
 }
 
-gpu::Caps caps_of(const graft_context& context) { return context.device ? context.device->caps() : gpu::Caps{}; }
+gpu::Target target_of(const graft_context& context) {
+  return context.device ? context.device->target() : gpu::Target{};
+}
 
 Shape without_batch(const Shape& shape) {
   return Shape(std::vector<Dim>(shape.begin() + (shape.rank() > 0 ? 1 : 0), shape.end()));
@@ -157,12 +159,12 @@ graft_status graft_forecast_training(graft_model* model, const graft_trainer_opt
   return guarded(model->context, [&]() -> Status {
     GRAFT_TRY_ASSIGN(const graft_trainer_options given, read_options(options, "graft_trainer_options"));
     GRAFT_TRY_ASSIGN(train::TrainOptions wanted, train_options(given));
-    const gpu::Caps caps = caps_of(*model->context);
-    train::scale_for_rounding(caps, wanted);
+    const gpu::Target target = target_of(*model->context);
+    train::scale_for_rounding(target, wanted);
     std::optional<Model> masked;
     GRAFT_TRY_ASSIGN(const Model* trained, trained_model(model->model, given, masked));
     GRAFT_TRY_ASSIGN(const train::TrainingPlan plan,
-                     train::plan_training(trained->graph, wanted, plan_request(given), caps));
+                     train::plan_training(trained->graph, wanted, plan_request(given), target));
     model->explanation.clear();
     for (const std::string& reason : plan.choice.reasons) {
       if (!model->explanation.empty()) model->explanation += '\n';
@@ -179,7 +181,7 @@ graft_status graft_trainer_create(graft_model* model, const graft_trainer_option
     *trainer = nullptr;
     GRAFT_TRY_ASSIGN(const graft_trainer_options given, read_options(options, "graft_trainer_options"));
     GRAFT_TRY_ASSIGN(train::TrainOptions wanted, train_options(given));
-    train::scale_for_rounding(caps_of(*model->context), wanted);
+    train::scale_for_rounding(target_of(*model->context), wanted);
     auto made = std::make_unique<graft_trainer>();
     made->context = model->context;
     made->model = model;

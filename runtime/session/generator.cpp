@@ -97,15 +97,15 @@ Result<std::unique_ptr<Generator>> Generator::create(gpu::Device& device, const 
   for (Graph* graph : {&filling, &decoding}) {
     GRAFT_TRY(passes::store_results(*graph, options.precision, weights, passes::Parameters::frozen));
   }
-  GRAFT_TRY_ASSIGN(const Graph fused_decoding, fused_graph(decoding, device.caps(), options.plan));
-  GRAFT_TRY_ASSIGN(const Graph fused_filling, fused_graph(filling, device.caps(), options.plan));
+  GRAFT_TRY_ASSIGN(const Graph fused_decoding, fused_graph(decoding, device.target(), options.plan));
+  GRAFT_TRY_ASSIGN(const Graph fused_filling, fused_graph(filling, device.target(), options.plan));
   const Graph* const graphs[] = {&fused_decoding, &fused_filling};
-  GRAFT_TRY_ASSIGN(const Residents residents, residents_within(device.caps(), graphs, options.plan));
+  GRAFT_TRY_ASSIGN(const Residents residents, residents_within(device.target(), graphs, options.plan));
   Plan prefill_plan, decode_plan;
   const Plan* plans[] = {&prefill_plan, &decode_plan};
   const auto make = [&]() -> Status {
-    GRAFT_TRY_ASSIGN(prefill_plan, plan_fused(filling, device.caps(), residents, options.plan));
-    GRAFT_TRY_ASSIGN(decode_plan, plan_fused(decoding, device.caps(), residents, options.plan));
+    GRAFT_TRY_ASSIGN(prefill_plan, plan_fused(filling, device.target(), residents, options.plan));
+    GRAFT_TRY_ASSIGN(decode_plan, plan_fused(decoding, device.target(), residents, options.plan));
     return ok_status();
   };
   GRAFT_TRY(make_proven(options.program.proof, device, make, [&] { return std::span<const Plan* const>(plans); }));

@@ -29,7 +29,7 @@ const Variant* variant_of(const PlanChoice& choice) {
 }
 
 // The tiles that rules may choose for a kernel which is the `number`th of its family.
-std::vector<std::string_view> tile_names(const gpu::Caps& caps, std::uint8_t number,
+std::vector<std::string_view> tile_names(const gpu::Target& target, std::uint8_t number,
                                          const shaders::KernelInfo& kernel) {
   const bool brain = (kernel.features & shaders::needs_bfloat16) != 0;
   const ChoiceShape shape{.m = 64,
@@ -41,7 +41,7 @@ std::vector<std::string_view> tile_names(const gpu::Caps& caps, std::uint8_t num
   for (const Rule& rule : rules()) {
     if (rule.family != Family::gemm) continue;
     for (const Variant& v : variants()) {
-      const bool possible = v.possible == nullptr || v.possible(caps, shape);
+      const bool possible = v.possible == nullptr || v.possible(target, shape);
       if (v.family != rule.family || v.name != rule.variant || v.kernel != number) continue;
       if (possible) names.push_back(v.name);
     }
@@ -78,29 +78,30 @@ DType elements_of(std::string_view key) {
 
 bool is_epilogue(std::string_view key) { return key.find("_epilogue") != key.npos && key.find('@') == key.npos; }
 
-std::set<ProofKey> proof_keys(const Plan& plan, const gpu::Caps& caps) {
+std::set<ProofKey> proof_keys(const Plan& plan, const gpu::Target& target) {
   std::set<ProofKey> keys;
   each_kernel(plan, [&](const PlanKernel& kernel, const PlanChoice* tile) {
     const shaders::KernelInfo& info = shaders::kernel_info(kernel.id);
     keys.insert(tile != nullptr ? cat(info.name, "/", tile->variant) : std::string(info.name));
-    if (kernel.storage != 0) keys.insert(form_name(info, kernel.storage, caps));
+    if (kernel.storage != 0) keys.insert(form_name(info, kernel.storage, target));
   });
   return keys;
 }
 
-Result<Plan> plan_probe(const BuiltProbe& built, const gpu::Caps& caps) {
-  Residents residents(caps);
+Result<Plan> plan_probe(const BuiltProbe& built, const gpu::Target& target) {
+  Residents residents(target.caps);
   GRAFT_TRY(residents.add(built.graph));
-  return plan_fused(built.graph, caps, residents);
+  return plan_fused(built.graph, target, residents);
 }
 
-std::set<ProofKey> usual_tiles(const gpu::Caps& caps, const Plan& plan) {
+std::set<ProofKey> usual_tiles(const gpu::Target& target, const Plan& plan) {
   std::set<ProofKey> keys;
   each_kernel(plan, [&](const PlanKernel& kernel, const PlanChoice* tile) {
     const Variant* const chosen = tile == nullptr ? nullptr : variant_of(*tile);
     if (chosen == nullptr) return;
     const shaders::KernelInfo& info = shaders::kernel_info(kernel.id);
-    for (const std::string_view other : tile_names(caps, chosen->kernel, info)) keys.insert(cat(info.name, "/", other));
+    for (const std::string_view other : tile_names(target, chosen->kernel, info))
+      keys.insert(cat(info.name, "/", other));
   });
   return keys;
 }

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "platform/gpu/with_caps.h"
+#include "platform/gpu/with_target.h"
 #include "runtime/reference/compare.h"
 #include "runtime/session/self_test_probes.h"
 
@@ -11,13 +11,13 @@ namespace {
 
 // New memory is often what the last probe freed, with the right answers in it: a kernel that does nothing would pass.
 // So it is filled with NaN words first.
-class FilledDevice final : public gpu::WithCaps {
+class FilledDevice final : public gpu::WithTarget {
  public:
-  explicit FilledDevice(gpu::Device& device) : WithCaps(device) {}
+  explicit FilledDevice(gpu::Device& device) : WithTarget(device) {}
 
   Result<std::unique_ptr<gpu::Buffer>> create_buffer(std::uint64_t bytes, gpu::MemoryKind kind,
                                                      std::string_view name) override {
-    GRAFT_TRY_ASSIGN(auto buffer, WithCaps::create_buffer(bytes, kind, name));
+    GRAFT_TRY_ASSIGN(auto buffer, WithTarget::create_buffer(bytes, kind, name));
     const std::span<std::byte> mapped = buffer->mapped();
     if (mapped.empty()) {
       GRAFT_TRY(fill(*buffer));

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "platform/gpu/with_caps.h"
+#include "platform/gpu/with_target.h"
 #include "runtime/ops/choice.h"
 
 namespace graft {
@@ -35,13 +35,13 @@ bool any_about(const std::set<ProofKey>& keys, DType elements) {
 constexpr DType kElements[] = {DType::f32, DType::f16, DType::bf16};
 
 // The device as one whose user allows all rounding.
-void allow_rounding(gpu::WithCaps& device) { device.edit().matmul_precision = gpu::MatmulPrecision::medium; }
+void allow_rounding(gpu::WithTarget& device) { device.edit().policy.matmul_precision = gpu::MatmulPrecision::medium; }
 
 }  // namespace
 
 Result<bool> SelfTest::check(gpu::Device& device, std::span<const Plan* const> plans) {
   std::set<ProofKey> used, wanted;
-  for (const Plan* plan : plans) used.merge(proof_keys(*plan, device.caps()));
+  for (const Plan* plan : plans) used.merge(proof_keys(*plan, device.target()));
   wanted = unknown(used);
   if (wanted.empty()) {
     if (std::exchange(failed_, false)) return true;
@@ -81,9 +81,9 @@ Status SelfTest::check_all(gpu::Device& device) {
         failed_ = false;
         GRAFT_TRY(check_all_of(device, built));
       } while (failed_ && elements != DType::f32);  // what takes the place of the form that failed
-      gpu::WithCaps rounding(device);
+      gpu::WithTarget rounding(device);
       allow_rounding(rounding);
-      if (!rounds_products(rounding.caps())) continue;
+      if (!rounds_products(rounding.target())) continue;
       GRAFT_TRY(check_all_of(rounding, built));
       device.set_advice(profile_.advice());
     }
@@ -93,9 +93,9 @@ Status SelfTest::check_all(gpu::Device& device) {
 }
 
 Status SelfTest::check_all_of(gpu::Device& device, const BuiltProbe& built) {
-  GRAFT_TRY_ASSIGN(const Plan plan, plan_probe(built, device.caps()));
-  std::set<ProofKey> wanted = proof_keys(plan, device.caps());
-  wanted.merge(usual_tiles(device.caps(), plan));
+  GRAFT_TRY_ASSIGN(const Plan plan, plan_probe(built, device.target()));
+  std::set<ProofKey> wanted = proof_keys(plan, device.target());
+  wanted.merge(usual_tiles(device.target(), plan));
   const bool narrow = built.elements != DType::f32;
   std::erase_if(wanted, [&](const ProofKey& key) {
     return ((has_tile(key) || narrow) && profile_.known(key)) || elements_of(key) != built.elements;
@@ -103,10 +103,10 @@ Status SelfTest::check_all_of(gpu::Device& device, const BuiltProbe& built) {
   GRAFT_TRY(run_built(device, built, false, wanted));
   wanted.clear();
   for (const gpu::Advice& forced : advice_for_others(plan, profile_.advice())) {
-    gpu::Caps caps = device.caps();
-    caps.advice = forced;
-    const auto other = plan_probe(built, caps);
-    if (other.ok()) wanted.merge(proof_keys(*other, caps));
+    gpu::Target target = device.target();
+    target.advice = forced;
+    const auto other = plan_probe(built, target);
+    if (other.ok()) wanted.merge(proof_keys(*other, target));
   }
   std::erase_if(wanted, [&](const ProofKey& key) {
     return has_tile(key) || profile_.known(key) || elements_of(key) != built.elements;
@@ -119,7 +119,7 @@ Status SelfTest::run_probe(gpu::Device& device, const OpProbe& probe, DType elem
   GRAFT_TRY_ASSIGN(const BuiltProbe built, build_probe(probe, elements));
   GRAFT_TRY(run_built(device, built, others, wanted));
   if (std::ranges::none_of(wanted, is_rounding)) return ok_status();
-  gpu::WithCaps rounding(device);
+  gpu::WithTarget rounding(device);
   allow_rounding(rounding);
   Status rounded = run_built(rounding, built, others, wanted);
   device.set_advice(profile_.advice());
@@ -128,9 +128,9 @@ Status SelfTest::run_probe(gpu::Device& device, const OpProbe& probe, DType elem
 
 // In a probe of forms for 16-bit elements, the kernels that are not such forms: else they would be blamed for them.
 Status SelfTest::prove_wide(gpu::Device& device, const BuiltProbe& built) {
-  const auto plan = plan_probe(built, device.caps());
+  const auto plan = plan_probe(built, device.target());
   if (!plan.ok()) return ok_status();
-  std::set<ProofKey> keys = unknown(proof_keys(*plan, device.caps()));
+  std::set<ProofKey> keys = unknown(proof_keys(*plan, device.target()));
   std::erase_if(keys, [](const ProofKey& key) { return elements_of(key) != DType::f32; });
   if (keys.empty()) return ok_status();
   BuiltProbe wide = built;
@@ -143,7 +143,7 @@ Status SelfTest::prove_wide(gpu::Device& device, const BuiltProbe& built) {
 
 Status SelfTest::run_built(gpu::Device& device, const BuiltProbe& built, bool others, std::set<ProofKey>& wanted) {
   if (!others) GRAFT_TRY(run_planned(device, built, profile_.advice(), wanted));
-  const auto plan = plan_probe(built, device.caps());
+  const auto plan = plan_probe(built, device.target());
   if (!plan.ok()) return ok_status();
   if (others) {
     for (const gpu::Advice& forced : advice_for_others(*plan, profile_.advice())) {
@@ -166,9 +166,9 @@ std::set<ProofKey> SelfTest::to_blame(const gpu::Device& device, const BuiltProb
                                       const std::set<ProofKey>& suspects) {
   std::set<ProofKey> blamed;
   for (const ProofKey& key : suspects) {
-    gpu::Caps caps = device.caps();
-    caps.advice.avoided.insert(key);
-    if (plan_probe(built, caps).ok()) blamed.insert(key);
+    gpu::Target target = device.target();
+    target.advice.avoided.insert(key);
+    if (plan_probe(built, target).ok()) blamed.insert(key);
   }
   return blamed.empty() ? suspects : blamed;
 }
@@ -190,8 +190,8 @@ Status SelfTest::run_planned(gpu::Device& device, const BuiltProbe& built, const
 
 Status SelfTest::run_advised(gpu::Device& device, const BuiltProbe& built, std::set<ProofKey>& wanted) {
   const auto keys_here = [&] {
-    const auto plan = plan_probe(built, device.caps());
-    return plan.ok() ? proof_keys(*plan, device.caps()) : std::set<ProofKey>();
+    const auto plan = plan_probe(built, device.target());
+    return plan.ok() ? proof_keys(*plan, device.target()) : std::set<ProofKey>();
   };
   const auto any_wanted = [&](const std::set<ProofKey>& keys) {
     return std::ranges::any_of(keys, [&](const ProofKey& key) { return wanted.contains(key); });
@@ -215,14 +215,14 @@ Status SelfTest::run_advised(gpu::Device& device, const BuiltProbe& built, std::
 // First without any of them, then with one more each time, all but the last: a kernel that is wrong, or kills the
 // process, is then the only new one.
 Status SelfTest::run_up_to_last_epilogue(gpu::Device& device, const BuiltProbe& built, std::set<ProofKey> fresh) {
-  gpu::Advice forced = device.caps().advice;
+  gpu::Advice forced = device.target().advice;
   std::erase_if(fresh, [](const ProofKey& key) { return !is_epilogue(key); });
   for (; !fresh.empty(); fresh.erase(fresh.begin())) {
     gpu::Advice advice = forced;
     advice.avoided.insert(fresh.begin(), fresh.end());
     device.set_advice(std::move(advice));
-    const auto plan = plan_probe(built, device.caps());
-    std::set<ProofKey> first = plan.ok() ? unknown(proof_keys(*plan, device.caps())) : std::set<ProofKey>();
+    const auto plan = plan_probe(built, device.target());
+    std::set<ProofKey> first = plan.ok() ? unknown(proof_keys(*plan, device.target())) : std::set<ProofKey>();
     GRAFT_TRY(run_advised(device, built, first));
     forced.avoided.merge(profile_.advice().avoided);
   }

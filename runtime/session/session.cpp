@@ -162,14 +162,14 @@ Result<std::unique_ptr<Session>> Session::create(gpu::Device& device, const Mode
     std::erase_if(session->rules_, [](const passes::InputRule& rule) { return rule.dtype == DType::f32; });
   }
   session->adapters_ = LiveAdapters(session->graph_);
-  const auto caps = [&]() -> const gpu::Caps& { return options.caps ? *options.caps : device.caps(); };
-  GRAFT_TRY_ASSIGN(const Graph fused, fused_graph(session->graph_, caps(), options.plan));
+  const auto target = [&]() -> const gpu::Target& { return options.target ? *options.target : device.target(); };
+  GRAFT_TRY_ASSIGN(const Graph fused, fused_graph(session->graph_, target(), options.plan));
   const Graph* const graphs[] = {&fused};
-  GRAFT_TRY_ASSIGN(const Residents residents, residents_within(caps(), graphs, options.plan));
+  GRAFT_TRY_ASSIGN(const Residents residents, residents_within(target(), graphs, options.plan));
   Plan plan;
   const Plan* plans[] = {&plan};
   const auto make = [&]() -> Status {
-    GRAFT_TRY_ASSIGN(plan, plan_fused(session->graph_, caps(), residents, options.plan));
+    GRAFT_TRY_ASSIGN(plan, plan_fused(session->graph_, target(), residents, options.plan));
     return ok_status();
   };
   GRAFT_TRY(make_proven(options.program.proof, device, make, [&] { return std::span<const Plan* const>(plans); }));

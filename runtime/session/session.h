@@ -60,7 +60,7 @@ struct SessionOptions {
   /// Whether f32 inputs may hold NaN and infinity; without, set_input() refuses them.
   bool allow_non_finite = false;
   /// Plans as for a lesser device; the default is the device's own capabilities.
-  std::optional<gpu::Caps> caps = {};
+  std::optional<gpu::Target> target = {};
 };
 
 /// Threads: as its device. The model and the device must outlive the session.

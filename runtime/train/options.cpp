@@ -115,8 +115,8 @@ Status check(const TrainOptions& options) {
   return check(options.schedule);
 }
 
-void scale_for_rounding(const gpu::Caps& caps, TrainOptions& options) {
-  if (!options.loss_scaling && rounds_to_f16(caps)) options.loss_scaling = LossScaling{};
+void scale_for_rounding(const gpu::Target& target, TrainOptions& options) {
+  if (!options.loss_scaling && rounds_to_f16(target)) options.loss_scaling = LossScaling{};
 }
 
 }  // namespace graft::train

@@ -117,8 +117,8 @@ std::optional<LossScaling> loss_scaling_of(const TrainOptions& options);
 /// Errors name the option, its value and its limits.
 Status check(const TrainOptions& options);
 
-/// Gradients that products round to f16 on this device (Caps::matmul_precision) need the scale of f16 training too:
+/// Gradients that products round to f16 on this device (Policy::matmul_precision) need the scale of f16 training too:
 /// sets it where the options do not say.
-void scale_for_rounding(const gpu::Caps& caps, TrainOptions& options);
+void scale_for_rounding(const gpu::Target& target, TrainOptions& options);
 
 }  // namespace graft::train

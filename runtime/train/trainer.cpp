@@ -53,7 +53,7 @@ Result<Trainer::Runner*> Trainer::training_runner(std::int64_t samples) {
     if (runner.samples == samples) return &runner;
   }
   GRAFT_TRY_ASSIGN(SizedPlan sized,
-                   plan_micro_batch(model_, options_, plan_, samples, device_.caps(), trainer_options_.request.plan));
+                   plan_micro_batch(model_, options_, plan_, samples, device_.target(), trainer_options_.request.plan));
   GRAFT_TRY_ASSIGN(Runner runner, make_runner(std::move(sized)));
   training_.push_back(std::move(runner));
   return &training_.back();
@@ -67,7 +67,7 @@ Result<Trainer::Runner*> Trainer::evaluation_runner(std::int64_t samples) {
   options.budget = 0;
   options.arena_limit = plan_.arena_bytes();
   GRAFT_TRY_ASSIGN(SizedPlan sized,
-                   plan_evaluation(model_, options_, plan_.residents, samples, device_.caps(), options));
+                   plan_evaluation(model_, options_, plan_.residents, samples, device_.target(), options));
   GRAFT_TRY_ASSIGN(Runner runner, make_runner(std::move(sized)));
   evaluation_.push_back(std::move(runner));
   return &evaluation_.back();

@@ -65,7 +65,7 @@ Status Trainer::set_budget(std::uint64_t bytes) {
   PlanRequest request = trainer_options_.request;
   request.plan.budget = bytes;
   request.shrink_micro_batch = options_.micro_batch == 0;
-  GRAFT_TRY_ASSIGN(TrainingPlan plan, plan_training(model_, options_, request, device_.caps()));
+  GRAFT_TRY_ASSIGN(TrainingPlan plan, plan_training(model_, options_, request, device_.target()));
   if (memory_) GRAFT_TRY(keep_state());
   tear_down();
   plan_ = std::move(plan);

@@ -20,7 +20,7 @@ Trainer::Trainer(gpu::Device& device, const Graph& model, const TrainOptions& op
 Result<std::unique_ptr<Trainer>> Trainer::create(gpu::Device& device, const Graph& model, const WeightOf& weight_of,
                                                  const TrainOptions& options, const std::vector<data::Field>& fields,
                                                  const TrainerOptions& trainer_options) {
-  GRAFT_TRY_ASSIGN(TrainingPlan plan, plan_training(model, options, trainer_options.request, device.caps()));
+  GRAFT_TRY_ASSIGN(TrainingPlan plan, plan_training(model, options, trainer_options.request, device.target()));
   std::unique_ptr<Trainer> trainer(new Trainer(device, model, options, fields, trainer_options, std::move(plan)));
   trainer->weight_of_ = weight_of;
   GRAFT_TRY(trainer->build_within());

@@ -127,7 +127,7 @@ Result<TrainingPlan> Trainer::plan_again(std::uint64_t budget, bool same_size) c
   if (same_size) options.micro_batch = plan_.micro_batch;
   request.plan.budget = budget;
   request.shrink_micro_batch = !same_size;
-  return plan_training(model_, options, request, device_.caps());
+  return plan_training(model_, options, request, device_.target());
 }
 
 /// nullopt where there is none for this budget.

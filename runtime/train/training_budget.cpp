@@ -74,8 +74,8 @@ std::uint64_t work_again(const std::vector<RecomputePoint>& curve, std::uint64_t
 
 class Chooser {
  public:
-  Chooser(const Graph& model, const TrainOptions& options, const PlanRequest& request, const gpu::Caps& caps)
-      : model_(model), options_(options), request_(request), caps_(caps), budget_(request.plan.budget) {}
+  Chooser(const Graph& model, const TrainOptions& options, const PlanRequest& request, const gpu::Target& target)
+      : model_(model), options_(options), request_(request), target_(target), budget_(request.plan.budget) {}
 
   Result<TrainingPlan> run() {
     GRAFT_TRY_ASSIGN(std::optional<TrainingPlan> plan, try_sizes(&Chooser::fitting));
@@ -109,7 +109,7 @@ class Chooser {
 
   /// A plan with micro-batches of this size that keeps to the budget.
   Result<TrainingPlan> fitting(std::int64_t micro) {
-    GRAFT_TRY_ASSIGN(TrainingDraft draft, draft_training(model_, options_, request_, caps_, micro));
+    GRAFT_TRY_ASSIGN(TrainingDraft draft, draft_training(model_, options_, request_, target_, micro));
     const std::uint64_t total = draft.plan.memory().total();
     if (budget_ == 0) return std::move(draft.plan);
     explain_free(micro, total);
@@ -121,7 +121,7 @@ class Chooser {
         return std::move(draft.plan);
       }
     }
-    GRAFT_TRY_ASSIGN(draft, draft_training(model_, options_, request_, caps_, micro, little_staging()));
+    GRAFT_TRY_ASSIGN(draft, draft_training(model_, options_, request_, target_, micro, little_staging()));
     const std::uint64_t less = draft.plan.memory().total();
     bool fits = less <= budget_;
     std::string recomputed;
@@ -148,11 +148,11 @@ class Chooser {
   Result<TrainingPlan> streaming(std::int64_t micro) {
     ResidentOptions residents = little_staging();
     residents.streaming.range = kStreamRange;
-    GRAFT_TRY_ASSIGN(TrainingDraft draft, draft_training(model_, options_, request_, caps_, micro, residents));
+    GRAFT_TRY_ASSIGN(TrainingDraft draft, draft_training(model_, options_, request_, target_, micro, residents));
     for (const bool least : {false, true}) {
       if (least && !request_.plan.recompute) break;
       if (least) GRAFT_TRY(replan(draft, {.least = true}).status());
-      const StreamChoice choice(draft.plan.residents, caps_, draft.plan.plans(), false);
+      const StreamChoice choice(draft.plan.residents, target_.caps, draft.plan.plans(), false);
       if (!choice.any()) break;
       const std::uint64_t rest = draft.plan.memory().total() - draft.plan.residents.bytes();
       auto within = choice.within(budget_ > rest ? budget_ - rest : 0);
@@ -164,7 +164,7 @@ class Chooser {
       all.push_back(within ? *std::move(within) : choice.least());
       for (Streaming& streaming : all) {
         residents.streaming = std::move(streaming);
-        GRAFT_TRY_ASSIGN(TrainingDraft streamed, draft_training(model_, options_, request_, caps_, micro, residents));
+        GRAFT_TRY_ASSIGN(TrainingDraft streamed, draft_training(model_, options_, request_, target_, micro, residents));
         bool fits = streamed.plan.memory().total() <= budget_;
         // What is left over relaxes the recomputing, unless that upsets what was weighed.
         for (const bool force : {false, true}) {
@@ -187,7 +187,7 @@ class Chooser {
     std::vector<Streaming> best;
     const Plan& step = draft.plan.training.front().plan;
     const std::uint64_t fixed = fixed_bytes(draft.plan) - draft.plan.residents.bytes();
-    GRAFT_TRY_ASSIGN(const auto curve, recompute_estimate(draft.graphs.training.front().graph, caps_,
+    GRAFT_TRY_ASSIGN(const auto curve, recompute_estimate(draft.graphs.training.front().graph, target_,
                                                           draft.plan.residents, request_.plan));
     const std::uint64_t most = budget_ > fixed ? std::min(budget_ - fixed, curve.front().peak) : 0;
     std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
@@ -195,7 +195,8 @@ class Chooser {
       const std::uint64_t arena = step.transient_bytes + (most - step.transient_bytes) / kArenas * i;
       auto streaming = choice.within(budget_ - fixed - arena);
       if (!streaming) break;
-      const std::uint64_t work = work_again(curve, arena) + work_of_streamed_byte(caps_) * choice.brought(*streaming);
+      const std::uint64_t work =
+          work_again(curve, arena) + work_of_streamed_byte(target_.caps) * choice.brought(*streaming);
       if (work >= least) continue;
       least = work;
       best.assign(1, *std::move(streaming));
@@ -264,11 +265,11 @@ class Chooser {
   /// fits.
   Status tighten(const Graph& graph, const TrainingDraft& draft, PlanOptions& options, Replanning how, Plan& plan) {
     if (!options.least_memory && plan.transient_bytes <= options.arena_limit) return {};
-    auto tight = make_plan(graph, caps_, draft.plan.residents, options);
+    auto tight = make_plan(graph, target_, draft.plan.residents, options);
     if (!tight.ok() && tight.status().code() == Code::out_of_memory && !options.least_memory) {
       if (!how.recompute) return {};
       options.least_memory = true;
-      tight = make_plan(graph, caps_, draft.plan.residents, options);
+      tight = make_plan(graph, target_, draft.plan.residents, options);
     }
     GRAFT_TRY_ASSIGN(plan, std::move(tight));
     return {};
@@ -310,7 +311,7 @@ class Chooser {
   const Graph& model_;
   const TrainOptions& options_;
   const PlanRequest& request_;
-  const gpu::Caps& caps_;
+  const gpu::Target& target_;
   std::uint64_t budget_;
   std::uint64_t unconstrained_ = 0;
   std::vector<std::string> reasons_;
@@ -325,24 +326,24 @@ class Chooser {
 }  // namespace
 
 Result<TrainingPlan> plan_training(const Graph& model, const TrainOptions& options, const PlanRequest& request,
-                                   const gpu::Caps& caps) {
+                                   const gpu::Target& target) {
   GRAFT_TRY(check(options));
   if (request.samples && *request.samples == 0) return invalid("There is no sample to train on.");
-  return Chooser(model, options, request, caps).run();
+  return Chooser(model, options, request, target).run();
 }
 
 Result<TrainingCurve> training_curve(const Graph& model, const TrainOptions& options, PlanRequest request,
-                                     const gpu::Caps& caps) {
+                                     const gpu::Target& target) {
   GRAFT_TRY(check(options));
   request.plan.budget = 0;
   GRAFT_TRY_ASSIGN(const TrainingDraft draft,
-                   draft_training(model, options, request, caps, first_micro_batch(options)));
+                   draft_training(model, options, request, target, first_micro_batch(options)));
   if (draft.plan.training.empty()) return invalid("There is no training step to draw a curve of.");
   TrainingCurve curve;
   curve.fixed_bytes = fixed_bytes(draft.plan);
   curve.flops = draft.plan.training.front().plan.flops;
   GRAFT_TRY_ASSIGN(curve.points,
-                   recompute_curve(draft.graphs.training.front().graph, caps, draft.plan.residents, request.plan));
+                   recompute_curve(draft.graphs.training.front().graph, target, draft.plan.residents, request.plan));
   return curve;
 }
 

@@ -24,6 +24,7 @@ struct TrainingDraft {
 
 /// With micro-batches of this size, whatever memory that takes.
 Result<TrainingDraft> draft_training(const Graph& model, const TrainOptions& options, const PlanRequest& request,
-                                     const gpu::Caps& caps, std::int64_t micro, const ResidentOptions& residents = {});
+                                     const gpu::Target& target, std::int64_t micro,
+                                     const ResidentOptions& residents = {});
 
 }  // namespace graft::train

@@ -17,17 +17,17 @@ std::string while_planning(std::string_view what, std::int64_t samples) {
 
 /// Of a TrainingGraph or an EvaluationGraph.
 template <typename G>
-Result<SizedPlan> make_sized(const G& graph, std::int64_t samples, const Residents& residents, const gpu::Caps& caps,
-                             const PlanOptions& options) {
+Result<SizedPlan> make_sized(const G& graph, std::int64_t samples, const Residents& residents,
+                             const gpu::Target& target, const PlanOptions& options) {
   SizedPlan sized{samples, graph.loss, graph.rules, {}};
-  GRAFT_TRY_ASSIGN(sized.plan, make_plan(graph.graph, caps, residents, options));
+  GRAFT_TRY_ASSIGN(sized.plan, make_plan(graph.graph, target, residents, options));
   return sized;
 }
 
 /// In the form that is planned; ids of the loss follow it.
-Status fuse_graph(Graph& graph, LossNodes* loss, const gpu::Caps& caps, const PlanOptions& options) {
+Status fuse_graph(Graph& graph, LossNodes* loss, const gpu::Target& target, const PlanOptions& options) {
   if (!options.fuse) return ok_status();
-  GRAFT_TRY_ASSIGN(passes::Fused fused, passes::fuse(graph, caps));
+  GRAFT_TRY_ASSIGN(passes::Fused fused, passes::fuse(graph, target));
   if (loss != nullptr) {
     for (ValueId* const id : {&loss->sum, &loss->target, &loss->correct, &loss->top5}) {
       if (id->valid()) *id = fused.values[id->index];
@@ -38,10 +38,10 @@ Status fuse_graph(Graph& graph, LossNodes* loss, const gpu::Caps& caps, const Pl
 }
 
 /// Once all residents are known.
-Status fuse_graphs(TrainingGraphs& graphs, const gpu::Caps& caps, const PlanOptions& options) {
-  for (TrainingGraph& graph : graphs.training) GRAFT_TRY(fuse_graph(graph.graph, &graph.loss, caps, options));
-  for (EvaluationGraph& graph : graphs.evaluation) GRAFT_TRY(fuse_graph(graph.graph, &graph.loss, caps, options));
-  return graphs.update ? fuse_graph(*graphs.update, nullptr, caps, options) : ok_status();
+Status fuse_graphs(TrainingGraphs& graphs, const gpu::Target& target, const PlanOptions& options) {
+  for (TrainingGraph& graph : graphs.training) GRAFT_TRY(fuse_graph(graph.graph, &graph.loss, target, options));
+  for (EvaluationGraph& graph : graphs.evaluation) GRAFT_TRY(fuse_graph(graph.graph, &graph.loss, target, options));
+  return graphs.update ? fuse_graph(*graphs.update, nullptr, target, options) : ok_status();
 }
 
 /// The training graphs come first: they decide what residents are counted as.
@@ -74,26 +74,27 @@ Status add_evaluation_graphs(const Graph& model, const TrainOptions& options, Tr
 }
 
 /// Once all residents are known.
-Status add_plans(const TrainingGraphs& graphs, const PlanRequest& request, const gpu::Caps& caps, TrainingPlan& out) {
+Status add_plans(const TrainingGraphs& graphs, const PlanRequest& request, const gpu::Target& target,
+                 TrainingPlan& out) {
   PlanOptions free = request.plan;  // budgets are for the whole run: see plan_training
   free.budget = 0;
   for (std::size_t i = 0; i < graphs.sizes.size(); ++i) {
     const TrainingGraph& graph = graphs.training[i];
-    auto sized = make_sized(graph, graphs.sizes[i], out.residents, caps, free);
+    auto sized = make_sized(graph, graphs.sizes[i], out.residents, target, free);
     if (!sized.ok()) return std::move(sized).status().with_context(while_planning("training", graphs.sizes[i]));
     out.training.push_back(std::move(sized).value());
   }
   if (graphs.update) {
-    GRAFT_TRY_ASSIGN(out.update, make_plan(*graphs.update, caps, out.residents, free));
+    GRAFT_TRY_ASSIGN(out.update, make_plan(*graphs.update, target, out.residents, free));
   }
   if (request.checkpoints) {
     GRAFT_TRY_ASSIGN(const Graph hash, build_hash_graph(out.residents));
-    GRAFT_TRY_ASSIGN(out.hash, make_plan(hash, caps, out.residents, free));
+    GRAFT_TRY_ASSIGN(out.hash, make_plan(hash, target, out.residents, free));
   }
   for (std::size_t i = 0; i < graphs.evaluation_sizes.size(); ++i) {
     const std::int64_t samples = graphs.evaluation_sizes[i];
     const EvaluationGraph& graph = graphs.evaluation[i];
-    auto sized = make_sized(graph, samples, out.residents, caps, free);
+    auto sized = make_sized(graph, samples, out.residents, target, free);
     if (!sized.ok()) return std::move(sized).status().with_context(while_planning("evaluation", samples));
     out.evaluation.push_back(std::move(sized).value());
   }
@@ -136,8 +137,9 @@ std::uint64_t TrainingPlan::arena_bytes() const {
 }
 
 Result<TrainingDraft> draft_training(const Graph& model, const TrainOptions& options, const PlanRequest& request,
-                                     const gpu::Caps& caps, std::int64_t micro, const ResidentOptions& residents) {
-  TrainingDraft out{{micro, micro < options.batch, Residents(caps, residents), {}, {}, {}, {}, {}, {}, {}, {}, {}}, {}};
+                                     const gpu::Target& target, std::int64_t micro, const ResidentOptions& residents) {
+  TrainingDraft out{
+      {micro, micro < options.batch, Residents(target.caps, residents), {}, {}, {}, {}, {}, {}, {}, {}, {}}, {}};
   TrainingGraphs& graphs = out.graphs;
   if (request.training) {
     graphs.sizes = micro_sizes(options.batch, micro, request.samples, request.drop_last);
@@ -147,8 +149,8 @@ Result<TrainingDraft> draft_training(const Graph& model, const TrainOptions& opt
     graphs.evaluation_sizes = micro_sizes(micro, micro, request.evaluation_samples, false);
     GRAFT_TRY(add_evaluation_graphs(model, options, out.plan, graphs));
   }
-  GRAFT_TRY(fuse_graphs(graphs, caps, request.plan));
-  GRAFT_TRY(add_plans(graphs, request, caps, out.plan));
+  GRAFT_TRY(fuse_graphs(graphs, target, request.plan));
+  GRAFT_TRY(add_plans(graphs, request, target, out.plan));
   if (request.training) {
     const TrainingGraph& first = graphs.training.front();
     out.plan.tensors = first.tensors;
@@ -160,20 +162,20 @@ Result<TrainingDraft> draft_training(const Graph& model, const TrainOptions& opt
 }
 
 Result<SizedPlan> plan_micro_batch(const Graph& model, const TrainOptions& options, const TrainingPlan& plan,
-                                   std::int64_t samples, const gpu::Caps& caps, const PlanOptions& plan_options) {
+                                   std::int64_t samples, const gpu::Target& target, const PlanOptions& plan_options) {
   GRAFT_TRY_ASSIGN(TrainingGraph graph, build_training_graph(model, samples, options, plan.accumulates));
-  GRAFT_TRY(fuse_graph(graph.graph, &graph.loss, caps, plan_options));
+  GRAFT_TRY(fuse_graph(graph.graph, &graph.loss, target, plan_options));
   PlanOptions limited = plan_options;
   limited.budget = 0;
   limited.arena_limit = plan.arena_bytes();
-  return make_sized(graph, samples, plan.residents, caps, limited);
+  return make_sized(graph, samples, plan.residents, target, limited);
 }
 
 Result<SizedPlan> plan_evaluation(const Graph& model, const TrainOptions& options, const Residents& residents,
-                                  std::int64_t samples, const gpu::Caps& caps, const PlanOptions& plan_options) {
+                                  std::int64_t samples, const gpu::Target& target, const PlanOptions& plan_options) {
   GRAFT_TRY_ASSIGN(EvaluationGraph graph, build_evaluation_graph(model, samples, options, &residents));
-  GRAFT_TRY(fuse_graph(graph.graph, &graph.loss, caps, plan_options));
-  return make_sized(graph, samples, residents, caps, plan_options);
+  GRAFT_TRY(fuse_graph(graph.graph, &graph.loss, target, plan_options));
+  return make_sized(graph, samples, residents, target, plan_options);
 }
 
 }  // namespace graft::train

@@ -72,7 +72,7 @@ std::vector<std::int64_t> micro_sizes(std::int64_t batch, std::int64_t micro, st
 /// the staging.
 /// out_of_memory, where nothing fits the budget, names the smallest budget that would do and what takes most of it.
 Result<TrainingPlan> plan_training(const Graph& model, const TrainOptions& options, const PlanRequest& request,
-                                   const gpu::Caps& caps);
+                                   const gpu::Target& target);
 
 /// Memory against work, as results are computed again: what plan_training() chooses from before it takes smaller
 /// micro-batches.
@@ -84,12 +84,12 @@ struct TrainingCurve {
 
 /// The curve for the micro-batch that is asked for. No budget applies.
 Result<TrainingCurve> training_curve(const Graph& model, const TrainOptions& options, PlanRequest request,
-                                     const gpu::Caps& caps);
+                                     const gpu::Target& target);
 
 /// A plan for another number of samples, with the residents of an existing one.
 Result<SizedPlan> plan_micro_batch(const Graph& model, const TrainOptions& options, const TrainingPlan& plan,
-                                   std::int64_t samples, const gpu::Caps& caps, const PlanOptions& plan_options);
+                                   std::int64_t samples, const gpu::Target& target, const PlanOptions& plan_options);
 Result<SizedPlan> plan_evaluation(const Graph& model, const TrainOptions& options, const Residents& residents,
-                                  std::int64_t samples, const gpu::Caps& caps, const PlanOptions& plan_options);
+                                  std::int64_t samples, const gpu::Target& target, const PlanOptions& plan_options);
 
 }  // namespace graft::train

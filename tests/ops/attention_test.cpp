@@ -137,42 +137,43 @@ GRAFT_OP_CASES(Attention, cases());
 class AttentionVariants : public testing::TestWithParam<OpCase> {};
 
 TEST_P(AttentionVariants, SharedMemoryAsOnAGpu) {
-  const EditedCaps edited([](gpu::Caps& caps) { caps.type = gpu::DeviceType::discrete; });
+  const EditedTarget edited([](gpu::Target& target) { target.caps.type = gpu::DeviceType::discrete; });
   check_op_case(GetParam());
 }
 
 // The tiles of long sequences, as if they had been measured to be the fastest for short ones too.
-void with_rows(gpu::Caps& caps, std::string_view name) {
+void with_rows(gpu::Target& target, std::string_view name) {
   using shaders::KernelId;
   for (const KernelId kernel :
        {KernelId::attention__f32, KernelId::attention_grad_query__f32, KernelId::attention_grad_key__f32}) {
     for (std::uint64_t i = 0; i < 2048; ++i) {
       const ChoiceShape shape = {1u << (i % 8), 1u << (i / 8 % 8), 1u << (i / 64 % 8), 1u << (i / 512)};
-      caps.advice.tuned[choose(Family::attention, caps, shape, {{kernel}}).key] = name;
+      target.advice.tuned[choose(Family::attention, target, shape, {{kernel}}).key] = name;
     }
   }
 }
 
 TEST_P(AttentionVariants, ThirtyTwoRowsHandedRound) {
-  const EditedCaps edited([](gpu::Caps& caps) { with_rows(caps, "shuffle 32"); });
+  const EditedTarget edited([](gpu::Target& target) { with_rows(target, "shuffle 32"); });
   check_op_case(GetParam());
 }
 
 TEST_P(AttentionVariants, ThirtyTwoRowsInTwoClusters) {
-  const EditedCaps edited([](gpu::Caps& caps) {
-    in_two_clusters(caps);
-    with_rows(caps, "shuffle 32");
+  const EditedTarget edited([](gpu::Target& target) {
+    in_two_clusters(target);
+    with_rows(target, "shuffle 32");
   });
   check_op_case(GetParam());
 }
 
 TEST(AttentionLanes, TakeFewRowsInTwoClusters) {
-  const EditedCaps edited(in_two_clusters);
+  const EditedTarget edited(in_two_clusters);
   check_op_case(attend("few queries, three heads", {1, 5, 60, 3, 3, 12}, {{"window", std::int64_t{20}}}));
 }
 
 TEST(AttentionLanes, AreTheFirstOfAWideSubgroup) {
-  const EditedCaps edited([](gpu::Caps& caps) { ASSERT_TRUE(gpu::apply_caps_preset("subgroup128", caps).ok()); });
+  const EditedTarget edited(
+      [](gpu::Target& target) { ASSERT_TRUE(gpu::apply_caps_preset("subgroup128", target).ok()); });
   check_op_case(attend("wide subgroup", {1, 9, 18, 2, 1, 20}));
 }
 

@@ -146,13 +146,13 @@ std::vector<OpCase> cases() {
 GRAFT_OP_CASES(Conv, cases());
 
 // Lanes of eight channels, which small convolutions do not get: as if they had been measured to be the fastest.
-void in_pairs(gpu::Caps& caps) {
+void in_pairs(gpu::Target& target) {
   using shaders::KernelId;
   for (const KernelId kernel : {KernelId::conv_depthwise__f32, KernelId::conv_depthwise_grad_data__f32,
                                 KernelId::conv_depthwise_grad_weight__f32}) {
     for (std::uint64_t i = 0; i < 1000; ++i) {
       const ChoiceShape shape = {1u << (i % 10), 1u << (i / 10 % 10), 1u << (i / 100)};
-      caps.advice.tuned[choose(Family::depthwise, caps, shape, {{kernel}}).key] = "window of pairs";
+      target.advice.tuned[choose(Family::depthwise, target, shape, {{kernel}}).key] = "window of pairs";
     }
   }
 }
@@ -160,7 +160,7 @@ void in_pairs(gpu::Caps& caps) {
 class DepthwisePairs : public testing::TestWithParam<OpCase> {};
 
 TEST_P(DepthwisePairs, EightChannelsOfEachLane) {
-  const EditedCaps edited(in_pairs);
+  const EditedTarget edited(in_pairs);
   check_op_case(GetParam());
 }
 
@@ -174,17 +174,17 @@ INSTANTIATE_TEST_SUITE_P(
     op_case_name);
 
 // Few channels, which small images leave to the product.
-void in_lines(gpu::Caps& caps) {
+void in_lines(gpu::Target& target) {
   for (std::uint64_t i = 0; i < 1000; ++i) {
     const ChoiceShape shape = {1u << (i % 10), 1u << (i / 10 % 10), 1u << (i / 100)};
-    const std::string key = choose(Family::few_channels, caps, shape, {{shaders::KernelId::conv_grad_data__f32}}).key;
-    caps.advice.tuned[key] = "pixels across lanes";
+    const std::string key = choose(Family::few_channels, target, shape, {{shaders::KernelId::conv_grad_data__f32}}).key;
+    target.advice.tuned[key] = "pixels across lanes";
   }
   for (const auto kernel : {shaders::KernelId::conv__f32, shaders::KernelId::conv_grad_data__f32,
                             shaders::KernelId::conv_grad_weight__f32}) {
     for (std::uint64_t i = 0; i < 4096; ++i) {
       const ChoiceShape shape = {1u << (i % 16), 1u << (i / 16 % 16), 1u << (i / 256)};
-      caps.advice.tuned[choose(Family::held_weights, caps, shape, {{kernel}}).key] = "channels across lanes";
+      target.advice.tuned[choose(Family::held_weights, target, shape, {{kernel}}).key] = "channels across lanes";
     }
   }
 }
@@ -192,7 +192,7 @@ void in_lines(gpu::Caps& caps) {
 class FewChannels : public testing::TestWithParam<OpCase> {};
 
 TEST_P(FewChannels, KernelsOfTheirOwn) {
-  const EditedCaps edited(in_lines);
+  const EditedTarget edited(in_lines);
   check_op_case(GetParam());
 }
 

@@ -94,7 +94,7 @@ class GatherParts : public testing::TestWithParam<OpCase> {};
 
 // A table larger than a binding, whose rows have gradients each, or few of them.
 TEST_P(GatherParts, FitSmallBindings) {
-  const EditedCaps edited([](gpu::Caps& caps) { caps.max_storage_buffer_range = 8192; });
+  const EditedTarget edited([](gpu::Target& target) { target.caps.max_storage_buffer_range = 8192; });
   check_op_case(GetParam());
 }
 

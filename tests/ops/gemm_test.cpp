@@ -13,7 +13,7 @@
 namespace graft::test::gemm_test {
 namespace {
 
-void like_a_gpu(gpu::Caps& caps) { caps.type = gpu::DeviceType::discrete; }
+void like_a_gpu(gpu::Target& target) { target.caps.type = gpu::DeviceType::discrete; }
 
 OpCase make(std::string name, Op op, std::vector<std::vector<std::int64_t>> inputs, Attrs attrs, bool gradient = true) {
   OpCase c{.name = std::move(name), .op = op, .attrs = std::move(attrs), .tolerance = 5e-5, .gradient = gradient};
@@ -49,19 +49,19 @@ std::vector<OpCase> cases() {
 class GemmVariants : public testing::TestWithParam<OpCase> {};
 
 TEST_P(GemmVariants, SharedMemoryAsOnAGpu) {
-  const EditedCaps edited(like_a_gpu);
+  const EditedTarget edited(like_a_gpu);
   check_op_case(GetParam());
 }
 
-void without_subgroups(gpu::Caps& caps) { ASSERT_TRUE(gpu::apply_caps_preset("plain", caps).ok()); }
+void without_subgroups(gpu::Target& target) { ASSERT_TRUE(gpu::apply_caps_preset("plain", target).ok()); }
 
 TEST_P(GemmVariants, ApartAsWithoutSubgroups) {
-  const EditedCaps edited(without_subgroups);
+  const EditedTarget edited(without_subgroups);
   check_op_case(GetParam());
 }
 
 // The large tiles of narrow subgroups, which small problems do not get: as if they had been measured to be the fastest.
-void with_tile(gpu::Caps& caps, std::string_view name) {
+void with_tile(gpu::Target& target, std::string_view name) {
   using shaders::KernelId;
   const std::array<std::array<KernelId, 2>, 4> kernels = {
       std::array{KernelId::matmul__f32, KernelId::matmul__f32_shuffle},
@@ -72,7 +72,7 @@ void with_tile(gpu::Caps& caps, std::string_view name) {
     const ChoiceShape shape = {1u << (i % 10), 1u << (i / 10 % 10), 1u << (i / 100)};
     for (const auto& offered : kernels) {
       for (const char* loads : {"..", ".k", ".x", "k.", "kk", "kx", "x.", "xk", "xx"}) {
-        caps.advice.tuned[choose(Family::gemm, caps, shape, offered, loads).key] = name;
+        target.advice.tuned[choose(Family::gemm, target, shape, offered, loads).key] = name;
       }
     }
   }
@@ -81,36 +81,36 @@ void with_tile(gpu::Caps& caps, std::string_view name) {
 class GemmTiles : public testing::TestWithParam<OpCase> {};
 
 TEST_P(GemmTiles, ThirtyTwoRowsByEightColumns) {
-  const EditedCaps edited([](gpu::Caps& caps) { with_tile(caps, "shuffle 32x8"); });
+  const EditedTarget edited([](gpu::Target& target) { with_tile(target, "shuffle 32x8"); });
   check_op_case(GetParam());
 }
 
 TEST_P(GemmTiles, ThirtyTwoRowsByFourColumns) {
-  const EditedCaps edited([](gpu::Caps& caps) { with_tile(caps, "shuffle 32x4"); });
+  const EditedTarget edited([](gpu::Target& target) { with_tile(target, "shuffle 32x4"); });
   check_op_case(GetParam());
 }
 
 // Quads of rows that are no divisor of the lanes, which load four of them at once where A lies across k.
 TEST(GemmOddTiles, TwentyEightRowsByFourColumns) {
-  const EditedCaps edited([](gpu::Caps& caps) { with_tile(caps, "shuffle 28x4"); });
+  const EditedTarget edited([](gpu::Target& target) { with_tile(target, "shuffle 28x4"); });
   check_op_case(make("product", Op::matmul, {{36, 40}, {40, 44}}, {}));
 }
 
 TEST_P(GemmTiles, ThirtyTwoRowsByFourColumnsInTwoClusters) {
-  const EditedCaps edited([](gpu::Caps& caps) {
-    in_two_clusters(caps);
-    with_tile(caps, "shuffle 32x4");
+  const EditedTarget edited([](gpu::Target& target) {
+    in_two_clusters(target);
+    with_tile(target, "shuffle 32x4");
   });
   check_op_case(GetParam());
 }
 
 TEST_P(GemmTiles, ThirtyTwoRowsBySixteenColumnsApart) {
-  const EditedCaps edited([](gpu::Caps& caps) { with_tile(caps, "apart 8x4x32x16"); });
+  const EditedTarget edited([](gpu::Target& target) { with_tile(target, "apart 8x4x32x16"); });
   check_op_case(GetParam());
 }
 
 TEST_P(GemmTiles, EightRowsByFourColumnsApart) {
-  const EditedCaps edited([](gpu::Caps& caps) { with_tile(caps, "apart 8x1x8x4"); });
+  const EditedTarget edited([](gpu::Target& target) { with_tile(target, "apart 8x1x8x4"); });
   check_op_case(GetParam());
 }
 
@@ -128,12 +128,12 @@ INSTANTIATE_TEST_SUITE_P(, GemmTiles, testing::ValuesIn(tile_cases()), op_case_n
 
 // Tensors larger than a binding: cut along images, rows, batches, or the sum. Few images are a multiple of
 // 256 bytes, the coarsest alignment that Vulkan allows a device, so that every device can cut them.
-void with_small_bindings(gpu::Caps& caps) { caps.max_storage_buffer_range = 8192; }
+void with_small_bindings(gpu::Target& target) { target.caps.max_storage_buffer_range = 8192; }
 
 class GemmParts : public testing::TestWithParam<OpCase> {};
 
 TEST_P(GemmParts, FitSmallBindings) {
-  const EditedCaps edited(with_small_bindings);
+  const EditedTarget edited(with_small_bindings);
   check_op_case(GetParam());
 }
 
@@ -184,13 +184,13 @@ TEST(Parts, BeginWhereTheDeviceCanBind) {
 INSTANTIATE_TEST_SUITE_P(, GemmVariants, testing::ValuesIn(cases()), op_case_name);
 
 TEST(GemmTile, KeepsToTheBaseline) {
-  gpu::Caps caps;
+  gpu::Target target;
   for (const std::uint64_t m : {1, 16, 17, 4096}) {
     for (const std::uint64_t n : {1, 8, 33, 4096}) {
-      const GemmTile tile = choose_gemm_tile(caps, {.m = m, .n = n, .inner = 64, .outputs = m * n});
+      const GemmTile tile = choose_gemm_tile(target, {.m = m, .n = n, .inner = 64, .outputs = m * n});
       ASSERT_EQ(tile.kernel, 0);
       const std::uint32_t threads = tile.specialization[0];
-      EXPECT_LE(threads, caps.max_workgroup_invocations);
+      EXPECT_LE(threads, target.caps.max_workgroup_invocations);
       // gemm_shared.glsl stages whole rows: its threads must cover a block of 16 steps of each side evenly.
       EXPECT_EQ(threads % tile.m, 0u);
       EXPECT_EQ(threads % tile.n, 0u);
@@ -201,46 +201,46 @@ TEST(GemmTile, KeepsToTheBaseline) {
 
 TEST(GemmTile, ShufflesWithinWhatEverySubgroupOfACpuHolds) {
   const GemmProblem problem{.m = 64, .n = 64, .inner = 64, .outputs = 4096};
-  gpu::Caps caps;
-  caps.type = gpu::DeviceType::cpu;
-  caps.subgroup_shuffle = true;
+  gpu::Target target;
+  target.caps.type = gpu::DeviceType::cpu;
+  target.caps.subgroup_shuffle = true;
   struct {
     std::uint32_t subgroup, invocations, clusters;
   } const expected[] = {{4, 4, 1}, {8, 8, 1}, {16, 16, 1}, {32, 8, 1}, {128, 8, 1}};
   for (const auto& [subgroup, invocations, clusters] : expected) {
-    caps.subgroup_size = subgroup;
-    const GemmTile tile = choose_gemm_tile(caps, problem);
+    target.caps.subgroup_size = subgroup;
+    const GemmTile tile = choose_gemm_tile(target, problem);
     EXPECT_EQ(tile.kernel, 1) << subgroup;
     EXPECT_EQ(tile.specialization[0], invocations) << subgroup;
     EXPECT_EQ(tile.specialization[6], clusters) << subgroup;
     EXPECT_EQ(tile.m, clusters * tile.specialization[1]) << subgroup;
     EXPECT_EQ(tile.n, invocations / clusters * tile.specialization[2]) << subgroup;
   }
-  caps.subgroup_size = 1;
-  EXPECT_EQ(choose_gemm_tile(caps, problem).kernel, 3) << "lanes apart";
-  caps.subgroup_size = 8;
-  caps.type = gpu::DeviceType::integrated;
-  EXPECT_EQ(choose_gemm_tile(caps, problem).kernel, 0);
+  target.caps.subgroup_size = 1;
+  EXPECT_EQ(choose_gemm_tile(target, problem).kernel, 3) << "lanes apart";
+  target.caps.subgroup_size = 8;
+  target.caps.type = gpu::DeviceType::integrated;
+  EXPECT_EQ(choose_gemm_tile(target, problem).kernel, 0);
 }
 
 TEST(GemmSplits, CoverALongSumEvenlyAndWithinMemory) {
-  gpu::Caps caps;
+  gpu::Target target;
   const GemmProblem problem{.m = 32, .n = 25, .outer = 64 * 24, .inner = 24, .outputs = 800};
-  const auto fields = make_gemm_fields(caps, problem);
+  const auto fields = make_gemm_fields(target, problem);
   ASSERT_TRUE(fields.ok()) << fields.status().message();
   EXPECT_GT(fields->splits, 1u);
   EXPECT_EQ(fields->k_per_split % 24, 0u);
   EXPECT_GE(std::uint64_t{fields->splits} * fields->k_per_split, fields->k);
   EXPECT_LT(std::uint64_t{fields->splits - 1} * fields->k_per_split, fields->k);
   const GemmProblem wide{.m = 64, .n = 1 << 20, .inner = 4096, .outputs = 64u << 20};
-  EXPECT_EQ(make_gemm_fields(caps, wide)->splits, 1u);
+  EXPECT_EQ(make_gemm_fields(target, wide)->splits, 1u);
 }
 
 TEST(GemmFields, RefuseWhatDoesNotFitThirtyTwoBits) {
-  const gpu::Caps caps;
+  const gpu::Target target;
   const std::uint64_t big = std::uint64_t{1} << 33;
-  EXPECT_FALSE(make_gemm_fields(caps, {.m = big, .n = 1, .inner = 1, .outputs = big}).ok());
-  EXPECT_FALSE(make_gemm_fields(caps, {.m = 1, .n = 1, .outer = 1 << 20, .inner = 1 << 20, .outputs = 1}).ok());
+  EXPECT_FALSE(make_gemm_fields(target, {.m = big, .n = 1, .inner = 1, .outputs = big}).ok());
+  EXPECT_FALSE(make_gemm_fields(target, {.m = 1, .n = 1, .outer = 1 << 20, .inner = 1 << 20, .outputs = 1}).ok());
 }
 
 }  // namespace

@@ -59,7 +59,7 @@ TEST_P(Presets, GiveTheSameResults) {
   for (const gpu::CapsPreset& preset : gpu::caps_presets()) {
     if (std::ranges::find(kNames, preset.name) == std::end(kNames)) continue;
     SCOPED_TRACE(preset.name);
-    const EditedCaps edited(preset.apply);
+    const EditedTarget edited(preset.apply);
     check_op_case(GetParam());
     ++checked;
   }
@@ -69,9 +69,9 @@ TEST_P(Presets, GiveTheSameResults) {
 INSTANTIATE_TEST_SUITE_P(, Presets, testing::ValuesIn(cases()), op_case_name);
 
 TEST(PresetNames, AreToldWhereThereIsNone) {
-  gpu::Caps caps;
-  EXPECT_TRUE(gpu::apply_caps_preset("small", caps).ok());
-  const Status status = gpu::apply_caps_preset("large", caps);
+  gpu::Target target;
+  EXPECT_TRUE(gpu::apply_caps_preset("small", target).ok());
+  const Status status = gpu::apply_caps_preset("large", target);
   EXPECT_NE(std::string(status.message()).find("small, plain, buffers4, subgroup4"), std::string::npos)
       << status.message();
 }

@@ -8,11 +8,11 @@
 namespace graft::test::rounded_test {
 namespace {
 
-void as_rounding_gpu(gpu::Caps& caps) {
-  caps.type = gpu::DeviceType::discrete;
-  caps.matmul_precision = gpu::MatmulPrecision::medium;
-  caps.cooperative_matrix = false;
-  caps.matrix_shapes.clear();
+void as_rounding_gpu(gpu::Target& target) {
+  target.caps.type = gpu::DeviceType::discrete;
+  target.policy.matmul_precision = gpu::MatmulPrecision::medium;
+  target.caps.cooperative_matrix = false;
+  target.caps.matrix_shapes.clear();
 }
 
 OpCase product(std::string name, DType dtype, std::int64_t m, std::int64_t n, std::int64_t k, bool bias = false) {
@@ -42,10 +42,10 @@ std::vector<OpCase> cases() {
 class Rounded : public testing::TestWithParam<OpCase> {};
 
 TEST_P(Rounded, IntegerDotsMatchTheReferenceAsFarAsRoundingLets) {
-  const EditedCaps edited(as_rounding_gpu);
-  const auto caps = test_caps();
-  if (!caps.ok()) GTEST_SKIP() << caps.status().message();
-  if (!caps->integer_dot) GTEST_SKIP() << "\"" << caps->device_name << "\" has no integer dot products.";
+  const EditedTarget edited(as_rounding_gpu);
+  const auto target = test_target();
+  if (!target.ok()) GTEST_SKIP() << target.status().message();
+  if (!target->caps.integer_dot) GTEST_SKIP() << "\"" << target->caps.device_name << "\" has no integer dot products.";
   check_op_case(GetParam());
 }
 

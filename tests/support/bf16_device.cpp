@@ -57,7 +57,7 @@ Result<std::vector<std::unique_ptr<gpu::Kernel>>> F16ForBf16Device::create_kerne
     auto words = f16_for_bf16(kernel.spirv);
     if (!words.empty()) kernel.spirv = changed.emplace_back(std::move(words));
   }
-  return WithCaps::create_kernels(descriptions);
+  return WithTarget::create_kernels(descriptions);
 }
 
 }  // namespace graft::test

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "platform/gpu/with_caps.h"
+#include "platform/gpu/with_target.h"
 
 namespace graft::test {
 
@@ -18,9 +18,9 @@ std::vector<std::uint32_t> f16_for_bf16(std::span<const std::uint32_t> spirv);
 void pretend_bf16(gpu::Caps& caps);
 
 /// Passes everything on to another device, which must outlive it.
-class F16ForBf16Device : public gpu::WithCaps {
+class F16ForBf16Device : public gpu::WithTarget {
  public:
-  explicit F16ForBf16Device(gpu::Device& inner) : WithCaps(inner) { pretend_bf16(edit()); }
+  explicit F16ForBf16Device(gpu::Device& inner) : WithTarget(inner) { pretend_bf16(edit().caps); }
   Result<std::vector<std::unique_ptr<gpu::Kernel>>> create_kernels(std::span<const gpu::KernelDesc> kernels) override;
 };
 

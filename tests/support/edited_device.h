@@ -5,15 +5,15 @@
 #include <optional>
 #include <utility>
 
-#include "platform/gpu/with_caps.h"
+#include "platform/gpu/with_target.h"
 
 namespace graft::test {
 
 /// Passes everything on to another device, which must outlive it.
 /// Calls that may allocate can be made to fail: a buffer, kernels, a recording, a submission, a wait.
-class EditedDevice : public gpu::WithCaps {
+class EditedDevice : public gpu::WithTarget {
  public:
-  using WithCaps::WithCaps;
+  using WithTarget::WithTarget;
 
   /// So many bytes there are: a buffer that would exceed them is refused.
   void limit_bytes(std::uint64_t bytes) { limit_ = bytes; }
@@ -36,26 +36,26 @@ class EditedDevice : public gpu::WithCaps {
     if (memory().bytes + bytes > limit_) {
       return error(Code::out_of_memory, "The test's device has no ", bytes, " bytes left for \"", name, "\".");
     }
-    return WithCaps::create_buffer(bytes, kind, name);
+    return WithTarget::create_buffer(bytes, kind, name);
   }
   Result<std::vector<std::unique_ptr<gpu::Kernel>>> create_kernels(std::span<const gpu::KernelDesc> kernels) override {
     GRAFT_TRY(count_call("kernels"));
-    return WithCaps::create_kernels(kernels);
+    return WithTarget::create_kernels(kernels);
   }
   Result<std::unique_ptr<gpu::Recorder>> record(std::string_view name, std::uint32_t timestamps) override {
     GRAFT_TRY(count_call("a recording"));
-    return WithCaps::record(name, timestamps);
+    return WithTarget::record(name, timestamps);
   }
   Result<gpu::Ticket> submit(std::span<gpu::CommandList* const> lists) override {
     GRAFT_TRY(count_call("a submission"));
-    return WithCaps::submit(lists);
+    return WithTarget::submit(lists);
   }
   Status wait(gpu::Ticket ticket, std::chrono::nanoseconds timeout) override {
     GRAFT_TRY(count_call("a wait"));
-    return WithCaps::wait(ticket, timeout);
+    return WithTarget::wait(ticket, timeout);
   }
   std::uint64_t available_memory() const override {
-    if (!allowed_) return available_.value_or(WithCaps::available_memory());
+    if (!allowed_) return available_.value_or(WithTarget::available_memory());
     const std::uint64_t held = memory().bytes;
     return *allowed_ > held ? *allowed_ - held : 0;
   }

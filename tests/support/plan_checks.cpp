@@ -63,13 +63,13 @@ std::string plan_text(const Plan& plan) {
   return out.str();
 }
 
-Result<Plan> checked_plan(const Graph& graph, const gpu::Caps& caps, const PlanOptions& options) {
-  Residents residents(caps);
+Result<Plan> checked_plan(const Graph& graph, const gpu::Target& target, const PlanOptions& options) {
+  Residents residents(target.caps);
   GRAFT_TRY(residents.add(graph));
-  GRAFT_TRY_ASSIGN(Plan plan, plan_fused(graph, caps, residents, options));
+  GRAFT_TRY_ASSIGN(Plan plan, plan_fused(graph, target, residents, options));
   GRAFT_TRY(check_hazards(plan));
   GRAFT_TRY(check_memory(plan));
-  GRAFT_TRY_ASSIGN(const Plan again, plan_fused(graph, caps, residents, options));
+  GRAFT_TRY_ASSIGN(const Plan again, plan_fused(graph, target, residents, options));
   EXPECT_EQ(plan_text(plan), plan_text(again));
   EXPECT_GE(plan.transient_bytes, plan.lower_bound);
   return plan;

@@ -45,7 +45,7 @@ struct GraphMaker {
 std::string plan_text(const Plan& plan);
 
 /// Plans the graph with residents of its own, passes the plan through both checks, and compares a second planning.
-Result<Plan> checked_plan(const Graph& graph, const gpu::Caps& caps = {}, const PlanOptions& options = {});
+Result<Plan> checked_plan(const Graph& graph, const gpu::Target& target = {}, const PlanOptions& options = {});
 
 /// Takes away each barrier of the plan in turn: check_hazards() must find every one missing.
 void expect_every_barrier_needed(const Plan& plan);

@@ -24,46 +24,46 @@ bool takes_f16_for_bf16() {
   return chosen != nullptr && std::string_view(chosen) == "f16";
 }
 
-void (*edit_caps)(gpu::Caps&) = nullptr;
+void (*edit_target)(gpu::Target&) = nullptr;
 
 }  // namespace
 
-EditedCaps::EditedCaps(void (*edit)(gpu::Caps&)) { edit_caps = edit; }
-EditedCaps::~EditedCaps() { edit_caps = nullptr; }
+EditedTarget::EditedTarget(void (*edit)(gpu::Target&)) { edit_target = edit; }
+EditedTarget::~EditedTarget() { edit_target = nullptr; }
 
-void in_two_clusters(gpu::Caps& caps) {
-  caps.device_name = "llvmpipe (LLVM 15.0.6, 256 bits)";
-  caps.subgroup_size = 4;
+void in_two_clusters(gpu::Target& target) {
+  target.caps.device_name = "llvmpipe (LLVM 15.0.6, 256 bits)";
+  target.caps.subgroup_size = 4;
 }
 
-Result<gpu::Caps> test_caps() {
+Result<gpu::Target> test_target() {
   GRAFT_TRY_ASSIGN(gpu::Device* const device, shared_device());
-  gpu::Caps caps = device->caps();
+  gpu::Target target = device->target();
   const char* const preset = std::getenv("GRAFT_TEST_CAPS");
-  if (preset != nullptr && *preset != '\0') GRAFT_TRY(gpu::apply_caps_preset(preset, caps));
+  if (preset != nullptr && *preset != '\0') GRAFT_TRY(gpu::apply_caps_preset(preset, target));
   // The kernels of ops, each by itself, whatever stands behind it here: tests/unit/plan_fuse_test.cpp has them
   // together.
-  caps.advice.tuned[choose(Family::epilogue, caps, {}).key] = "apart";
-  if (edit_caps != nullptr) edit_caps(caps);
-  caps = gpu::within_device(std::move(caps), device->caps());
-  if (takes_f16_for_bf16()) pretend_bf16(caps);
-  return caps;
+  target.advice.tuned[choose(Family::epilogue, target, {}).key] = "apart";
+  if (edit_target != nullptr) edit_target(target);
+  target.caps = gpu::within_device(std::move(target.caps), device->caps());
+  if (takes_f16_for_bf16()) pretend_bf16(target.caps);
+  return target;
 }
 
 bool rounds_products() {
-  const auto caps = test_caps();
-  return caps.ok() && rounds_to_f16(*caps);
+  const auto target = test_target();
+  return target.ok() && rounds_to_f16(*target);
 }
 
 bool has_matrix_units() {
-  auto caps = test_caps();
-  if (caps.ok()) caps->matmul_precision = gpu::MatmulPrecision::high;
-  return caps.ok() && rounds_to_f16(*caps);
+  auto target = test_target();
+  if (target.ok()) target->policy.matmul_precision = gpu::MatmulPrecision::high;
+  return target.ok() && rounds_to_f16(*target);
 }
 
 bool has_bf16_matrices() {
-  const auto caps = test_caps();
-  return caps.ok() && multiplies_bf16(*caps);
+  const auto target = test_target();
+  return target.ok() && multiplies_bf16(*target);
 }
 
 Status device_available() { return detail::to_status(shared_device()); }
@@ -71,10 +71,10 @@ Status device_available() { return detail::to_status(shared_device()); }
 Result<RefTensors> run_on_device(const Graph& graph, const RefTensors& feeds, const RefStepState& step_state) {
   GRAFT_TRY_ASSIGN(gpu::Device* const device, shared_device());
   const RunOnceOptions options{.timeout = kTestTimeout, .check_plan = true};
-  GRAFT_TRY_ASSIGN(gpu::Caps caps, test_caps());
+  GRAFT_TRY_ASSIGN(gpu::Target target, test_target());
   F16ForBf16Device pretending(*device);
   EditedDevice edited(takes_f16_for_bf16() ? pretending : *device);
-  edited.edit() = std::move(caps);
+  edited.edit() = std::move(target);
   GRAFT_TRY_ASSIGN(RefTensors result, graft::run_on_device(edited, graph, feeds, step_state, options));
   expect_no_validation_messages();
   return result;

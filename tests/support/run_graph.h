@@ -10,9 +10,10 @@ namespace graft::test {
 /// Values are rounded to their dtype on the way in. Uses one process-wide device (tests/support/gpu_device.h).
 Result<RefTensors> run_on_device(const Graph& graph, const RefTensors& feeds, const RefStepState& step_state = {});
 
-/// What run_on_device() plans for: the test device's capabilities with GRAFT_TEST_CAPS (a preset's name) and EditedCaps
-/// applied. With GRAFT_TEST_BF16=f16 it has matrices of bf16 where it has such of f16 (tests/support/bf16_device.h).
-Result<gpu::Caps> test_caps();
+/// What run_on_device() plans for: the test device's capabilities with GRAFT_TEST_CAPS (a preset's name) and
+/// EditedTarget applied. With GRAFT_TEST_BF16=f16 it has matrices of bf16 where it has such of f16
+/// (tests/support/bf16_device.h).
+Result<gpu::Target> test_target();
 
 /// Whether products round their operands to f16 on their way to matrix units.
 bool rounds_products();
@@ -27,16 +28,16 @@ Status device_available();
 
 /// While it lives, run_on_device() plans for the test device with its capabilities edited, as in taking subgroups
 /// away: how the kernels that other devices choose are tested. Only take away or rename; one at a time.
-class EditedCaps {
+class EditedTarget {
  public:
-  explicit EditedCaps(void (*edit)(gpu::Caps&));
-  ~EditedCaps();
-  EditedCaps(const EditedCaps&) = delete;
-  EditedCaps& operator=(const EditedCaps&) = delete;
+  explicit EditedTarget(void (*edit)(gpu::Target&));
+  ~EditedTarget();
+  EditedTarget(const EditedTarget&) = delete;
+  EditedTarget& operator=(const EditedTarget&) = delete;
 };
 
-/// For EditedCaps: subgroups of four lanes, of which a workgroup takes two clusters; in one subgroup where the driver
+/// For EditedTarget: subgroups of four lanes, of which a workgroup takes two clusters; in one subgroup where the driver
 /// really runs eight lanes, in two where it runs four.
-void in_two_clusters(gpu::Caps& caps);
+void in_two_clusters(gpu::Target& target);
 
 }  // namespace graft::test

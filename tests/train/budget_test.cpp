@@ -75,7 +75,7 @@ class Budget : public TrainerTest {
     request.evaluation = false;
     request.plan.budget = budget;
     request.shrink_micro_batch = shrink;
-    return plan_training(model_.graph, options_, request, device().caps());
+    return plan_training(model_.graph, options_, request, device().target());
   }
 
   /// The smallest budget that the error for a hopeless one names.
@@ -173,7 +173,7 @@ TEST_F(Budget, EveryTenthOfALeNetWithDropoutTrainsToTheSameBits) {
 
 TEST_F(Budget, PartialSumsTakeTurnsBeforeAllElseAndToTheSameBits) {
   EditedDevice gpu(*shared_device());
-  gpu.edit().type = gpu::DeviceType::discrete;  // cuts long sums into many parts
+  gpu.edit().caps.type = gpu::DeviceType::discrete;  // cuts long sums into many parts
   device_ = &gpu;
   model_ = long_sums();
   data_ = tiny_data(24, {4096}, 3);

@@ -72,7 +72,7 @@ TEST_F(LanguageModel, LogitsAreNeverWhole) {
   const TrainingGraph made = build_training_graph(model.graph, 2, options(0.1, 2), false).value();
   Residents residents(shared_device()->caps());
   ASSERT_TRUE(residents.add(made.graph).ok());
-  const Plan plan = make_plan(made.graph, shared_device()->caps(), residents).value();
+  const Plan plan = make_plan(made.graph, shared_device()->target(), residents).value();
   std::set<std::string> ops;
   for (const PlanNode& node : plan.nodes) ops.insert(node.op);
   EXPECT_TRUE(ops.contains("linear_cross_entropy"));
@@ -141,7 +141,7 @@ TEST_F(LanguageModel, GradientsOfAMaskedLossDoNotDependOnTheSubgroups) {
     const bool strict = preset.name == "raspberry-pi-4" || preset.name == "adreno-6xx";
     if (!preset.source.empty() && !strict) continue;  // the same kernels once more
     SCOPED_TRACE(preset.name);
-    const EditedCaps edited(preset.apply);
+    const EditedTarget edited(preset.apply);
     loss.expect_near(test::run_on_device(loss.made.graph, loss.feeds));
   }
 }

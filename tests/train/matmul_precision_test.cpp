@@ -20,13 +20,13 @@ class MatmulPrecision : public TrainerTest {
   /// Losses of the first steps on a device whose user asks for this.
   std::vector<double> losses(gpu::MatmulPrecision precision, bool software_matrices, DType storage) {
     EditedDevice device(*shared_device());
-    device.edit().matmul_precision = precision;
-    device.edit().software_matrices = software_matrices;
+    device.edit().policy.matmul_precision = precision;
+    device.edit().hooks.software_matrices = software_matrices;
     TrainOptions options;
     options.batch = kBatch;
     options.precision = storage;
-    scale_for_rounding(device.caps(), options);
-    EXPECT_EQ(loss_scaling_of(options).has_value(), storage == DType::f16 || rounds_to_f16(device.caps()));
+    scale_for_rounding(device.target(), options);
+    EXPECT_EQ(loss_scaling_of(options).has_value(), storage == DType::f16 || rounds_to_f16(device.target()));
     TrainerOptions out;
     out.request.evaluation = false;
     auto trainer = Trainer::create(device, model_.graph, model_.weight_of(), options, data_.fields, out);
@@ -47,10 +47,10 @@ class MatmulPrecision : public TrainerTest {
   }
 
   static bool has_matrix_units(bool software_matrices) {
-    gpu::Caps caps = shared_device()->caps();
-    caps.matmul_precision = gpu::MatmulPrecision::high;
-    caps.software_matrices = software_matrices;
-    return rounds_to_f16(caps);
+    gpu::Target target = shared_device()->target();
+    target.policy.matmul_precision = gpu::MatmulPrecision::high;
+    target.hooks.software_matrices = software_matrices;
+    return rounds_to_f16(target);
   }
 
   TinyModel model_ = tiny_cnn(3, 0);

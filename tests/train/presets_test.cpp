@@ -47,7 +47,7 @@ class RealGpus : public TrainerTest {
       ++presets;
       EditedDevice device(*shared_device());
       preset.apply(device.edit());
-      device.edit() = gpu::within_device(std::move(device.edit()), shared_device()->caps());
+      device.edit().caps = gpu::within_device(std::move(device.edit().caps), shared_device()->caps());
       const std::vector<double> losses = train(device);
       ASSERT_EQ(losses.size(), kSteps);
       // Other tiles add in another order: some roundings of f32, which three steps carry on.

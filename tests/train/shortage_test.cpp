@@ -67,7 +67,8 @@ class Shortage : public TrainerTest {
 
 void Shortage::check_every_call(std::uint64_t in_a_row, std::uint64_t stride) {
   EditedDevice free_device(*shared_device());
-  free_device.edit().max_submit_dispatches = 6;  // many submissions, so that some fail half way through the update
+  free_device.edit().quirks.max_submit_dispatches =
+      6;  // many submissions, so that some fail half way through the update
   const auto free = make_on(free_device);
   std::vector<Contents> expected;
   std::vector<std::uint64_t> calls;
@@ -80,7 +81,7 @@ void Shortage::check_every_call(std::uint64_t in_a_row, std::uint64_t stride) {
   const std::vector<std::byte> fetched(free->fetch("y")->bytes.begin(), free->fetch("y")->bytes.end());
   ASSERT_GE(calls[0], 8u) << "submissions and waits";
   EditedDevice device(*shared_device());
-  device.edit().max_submit_dispatches = 6;
+  device.edit().quirks.max_submit_dispatches = 6;
   const auto trainer = make_on(device);
   const std::uint64_t whole = trainer->device_bytes();
   const TrainingState start = trainer->state();

@@ -64,8 +64,8 @@ class Streaming : public TrainerTest {
     return request;
   }
 
-  std::uint64_t smallest(const gpu::Caps& caps, bool shrink) const {
-    const auto none = plan_training(model_.graph, options_, request(1, shrink), caps);
+  std::uint64_t smallest(const gpu::Target& target, bool shrink) const {
+    const auto none = plan_training(model_.graph, options_, request(1, shrink), target);
     const std::string message = none.ok() ? "" : none.status().message();
     const std::size_t at = message.find("works is ");
     EXPECT_NE(at, std::string::npos) << message;
@@ -137,7 +137,7 @@ TEST_F(Streaming, AModelOfFourTimesTheBudgetTrainsToTheSameAdapter) {
 
 TEST_F(Streaming, EveryTenthOfTheRangeGivesTheSameBits) {
   const Outcome free = train(*shared_device(), 0);
-  const std::uint64_t least = smallest(shared_device()->caps(), false);
+  const std::uint64_t least = smallest(shared_device()->target(), false);
   const std::uint64_t whole = free.memory.total();
   std::size_t most = ~std::size_t{0};
   for (std::uint64_t tenth = 0; tenth < 10; ++tenth) {
@@ -153,7 +153,7 @@ TEST_F(Streaming, EveryTenthOfTheRangeGivesTheSameBits) {
 TEST_F(Streaming, ADeviceWhoseMemoryTheHostDoesNotSeeCopiesFromStaging) {
   const Outcome free = train(*shared_device(), 0);
   EditedDevice apart(*shared_device());
-  apart.edit().unified_memory = false;
+  apart.edit().caps.unified_memory = false;
   const Outcome tight = train(apart, frozen_bytes() / 4);
   EXPECT_LE(tight.memory.total(), frozen_bytes() / 4);
   EXPECT_TRUE(tight.contents == free.contents);
@@ -161,18 +161,18 @@ TEST_F(Streaming, ADeviceWhoseMemoryTheHostDoesNotSeeCopiesFromStaging) {
 
 TEST_F(Streaming, ExactlyTheSmallestBudgetWorks) {
   for (const bool unified : {true, false}) {
-    gpu::Caps caps = shared_device()->caps();
-    caps.unified_memory = unified;
-    const std::uint64_t least = smallest(caps, true);
-    const auto enough = plan_training(model_.graph, options_, request(least), caps);
+    gpu::Target target = shared_device()->target();
+    target.caps.unified_memory = unified;
+    const std::uint64_t least = smallest(target, true);
+    const auto enough = plan_training(model_.graph, options_, request(least), target);
     ASSERT_TRUE(enough.ok()) << enough.status().message();
     EXPECT_LE(enough->memory().total(), least);
-    const auto less = plan_training(model_.graph, options_, request(least - 1), caps);
+    const auto less = plan_training(model_.graph, options_, request(least - 1), target);
     ASSERT_FALSE(less.ok());
     EXPECT_NE(less.status().message().find(std::to_string(least)), std::string::npos) << less.status().message();
     PlanRequest without = request(least);
     without.plan.stream = false;
-    EXPECT_FALSE(plan_training(model_.graph, options_, without, caps).ok());
+    EXPECT_FALSE(plan_training(model_.graph, options_, without, target).ok());
   }
 }
 
@@ -221,11 +221,11 @@ TEST_F(Streaming, ALargeTableIsGatheredPieceByPiece) {
   const ValueId table = g.value("table", {5000, 512}, ValueKind::constant);
   const ValueId indices = g.value("indices", {7}, ValueKind::input, DType::i32);
   g.output("rows", g.add(Op::gather, {table, indices}, {{"axis", std::int64_t{0}}}));
-  const gpu::Caps caps = shared_device()->caps();
+  const gpu::Target target = shared_device()->target();
   const Graph* const graphs[] = {&g.graph};
-  const auto residents = residents_within(caps, graphs, {.budget = std::uint64_t{9} << 20});
+  const auto residents = residents_within(target, graphs, {.budget = std::uint64_t{9} << 20});
   ASSERT_TRUE(residents.ok()) << residents.status().message();
-  const auto plan = make_plan(g.graph, caps, *residents, {});
+  const auto plan = make_plan(g.graph, target, *residents, {});
   ASSERT_TRUE(plan.ok()) << plan.status().message();
   EXPECT_LE(plan->memory.total(), std::uint64_t{9} << 20) << "of a table of 9.8 MiB";
   EXPECT_EQ(plan->refills.size(), 2u);
@@ -256,7 +256,7 @@ TEST_F(Streaming, AWeightThatTheGraphChangesIsRefused) {
   options.streaming.names = {"w"};
   Residents residents(shared_device()->caps(), options);
   ASSERT_TRUE(residents.add(g.graph).ok());
-  const auto plan = make_plan(g.graph, shared_device()->caps(), residents);
+  const auto plan = make_plan(g.graph, shared_device()->target(), residents);
   ASSERT_FALSE(plan.ok());
   EXPECT_NE(plan.status().message().find("streamed"), std::string::npos) << plan.status().message();
 }

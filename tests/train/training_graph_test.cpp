@@ -162,7 +162,7 @@ TEST(TrainingPlan, NeedsNoDeviceAndCountsEveryClass) {
   PlanRequest request;
   request.samples = 21;
   request.evaluation_samples = 7;
-  const auto made = plan_training(model.graph, options, request, gpu::Caps{});
+  const auto made = plan_training(model.graph, options, request, gpu::Target{});
   ASSERT_TRUE(made.ok()) << made.status().message();
   ASSERT_EQ(made->training.size(), 2u);
   EXPECT_EQ(made->training[0].samples, 3);
@@ -181,7 +181,7 @@ TEST(TrainingPlan, NeedsNoDeviceAndCountsEveryClass) {
   EXPECT_EQ(memory[MemoryClass::weights], 0u);
 
   request.plan.budget = 1000;
-  const auto small = plan_training(model.graph, options, request, gpu::Caps{});
+  const auto small = plan_training(model.graph, options, request, gpu::Target{});
   ASSERT_FALSE(small.ok());
   EXPECT_EQ(small.status().code(), Code::out_of_memory);
   EXPECT_NE(small.status().message().find(" bytes, with 3 samples at once"), std::string::npos)
@@ -190,7 +190,7 @@ TEST(TrainingPlan, NeedsNoDeviceAndCountsEveryClass) {
   request = {};
   request.samples = 5;
   request.drop_last = true;
-  EXPECT_FALSE(plan_training(model.graph, options, request, gpu::Caps{}).ok());
+  EXPECT_FALSE(plan_training(model.graph, options, request, gpu::Target{}).ok());
 }
 
 TEST(TrainingPlan, ABudgetBecomesAMicroBatch) {
@@ -199,11 +199,11 @@ TEST(TrainingPlan, ABudgetBecomesAMicroBatch) {
   options.batch = 64;
   PlanRequest request;
   request.samples = 100;
-  const std::uint64_t whole = plan_training(model.graph, options, request, gpu::Caps{})->memory().total();
+  const std::uint64_t whole = plan_training(model.graph, options, request, gpu::Target{})->memory().total();
   request.plan.budget = whole / 2;
-  EXPECT_FALSE(plan_training(model.graph, options, request, gpu::Caps{}).ok());
+  EXPECT_FALSE(plan_training(model.graph, options, request, gpu::Target{}).ok());
   request.shrink_micro_batch = true;
-  const auto half = plan_training(model.graph, options, request, gpu::Caps{});
+  const auto half = plan_training(model.graph, options, request, gpu::Target{});
   ASSERT_TRUE(half.ok()) << half.status().message();
   EXPECT_LT(half->micro_batch, 64);
   EXPECT_GT(half->micro_batch, 1);
@@ -211,15 +211,15 @@ TEST(TrainingPlan, ABudgetBecomesAMicroBatch) {
   EXPECT_LE(half->memory().total(), whole / 2);
 
   request.plan.budget = 1000;
-  const auto none = plan_training(model.graph, options, request, gpu::Caps{});
+  const auto none = plan_training(model.graph, options, request, gpu::Target{});
   ASSERT_FALSE(none.ok());
   const std::string& message = none.status().message();
   const std::size_t at = message.find("works is ");
   ASSERT_NE(at, std::string::npos) << message;
   request.plan.budget = std::stoull(message.substr(at + 9));
-  EXPECT_TRUE(plan_training(model.graph, options, request, gpu::Caps{}).ok()) << message;
+  EXPECT_TRUE(plan_training(model.graph, options, request, gpu::Target{}).ok()) << message;
   --request.plan.budget;
-  EXPECT_FALSE(plan_training(model.graph, options, request, gpu::Caps{}).ok());
+  EXPECT_FALSE(plan_training(model.graph, options, request, gpu::Target{}).ok());
 }
 
 }  // namespace

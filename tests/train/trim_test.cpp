@@ -34,8 +34,8 @@ class Trim : public TrainerTest {
     return made.ok() ? std::move(made).value() : nullptr;
   }
 
-  std::uint64_t smallest(const gpu::Caps& caps) const {
-    const auto none = plan_training(model_.graph, options_, trainer_options(1).request, caps);
+  std::uint64_t smallest(const gpu::Target& target) const {
+    const auto none = plan_training(model_.graph, options_, trainer_options(1).request, target);
     const std::string message = none.ok() ? "" : none.status().message();
     const std::size_t at = message.find("works is ");
     EXPECT_NE(at, std::string::npos) << message;
@@ -66,7 +66,7 @@ TEST_F(Trim, ARunGoesOnWithTheSameBitsInLessMemory) {
   const auto trainer = make_on(*shared_device());
   go_on(*trainer, 3);
   const std::uint64_t before = trainer->device_bytes();
-  const std::uint64_t least = smallest(shared_device()->caps());
+  const std::uint64_t least = smallest(shared_device()->target());
   ASSERT_LT(least, before);
   const Status trimmed = trainer->trim(before - least);
   ASSERT_TRUE(trimmed.ok()) << trimmed.message();
@@ -85,7 +85,7 @@ TEST_F(Trim, WhatCannotBeChangesNothing) {
   go_on(*trainer, 2);
   const Contents before = contents_of(*trainer);
   const std::uint64_t bytes = trainer->device_bytes();
-  const Status tight = trainer->set_budget(smallest(shared_device()->caps()) - 1);
+  const Status tight = trainer->set_budget(smallest(shared_device()->target()) - 1);
   EXPECT_EQ(tight.code(), Code::out_of_memory);
   EXPECT_NE(tight.message().find("smallest budget that works"), std::string::npos) << tight.message();
   EXPECT_EQ(trainer->trim(bytes).code(), Code::out_of_memory);
@@ -130,7 +130,7 @@ TEST_F(Trim, AHeapThatShrinksGetsASmallerPlanBeforeTheNextStep) {
   device.allow_bytes(others + 2 * whole);
   go_on(*trainer, 2);
   EXPECT_EQ(trainer->shortages(), 0u);
-  const std::uint64_t least = smallest(device.caps());
+  const std::uint64_t least = smallest(device.target());
   ASSERT_LT(least, whole);
   const std::uint64_t allowed = (whole + least) / 2;
   device.allow_bytes(others + allowed);
@@ -221,7 +221,7 @@ TEST_F(Trim, AnyFailureOnTheWayLeavesATrainerThatCanGoOn) {
       {
         const auto trainer = make_on(device);
         ASSERT_NE(trainer, nullptr);
-        const std::uint64_t least = smallest(device.caps());
+        const std::uint64_t least = smallest(device.target());
         calls = device.calls();
         device.fail_call(call, code);
         const Status status = trainer->set_budget(least);

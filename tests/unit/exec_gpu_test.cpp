@@ -75,7 +75,7 @@ Session make_session(gpu::Device& device, const std::vector<const Graph*>& graph
   std::vector<Plan> plans;
   for (const Graph* graph : graphs) EXPECT_TRUE(residents.add(*graph).ok());
   for (const Graph* graph : graphs) {
-    auto plan = make_plan(*graph, device.caps(), residents);
+    auto plan = make_plan(*graph, device.target(), residents);
     EXPECT_TRUE(plan.ok()) << plan.status().message();
     EXPECT_TRUE(check_hazards(*plan).ok());
     EXPECT_TRUE(check_memory(*plan).ok());

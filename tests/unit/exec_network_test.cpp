@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "platform/gpu/with_caps.h"
+#include "platform/gpu/with_target.h"
 #include "runtime/exec/run_once.h"
 #include "runtime/exec/wide_kernel.h"
 #include "tests/support/gpu_device.h"
@@ -52,8 +52,8 @@ void expect_same_bits(void (*build)(test::Network&)) {
   EXPECT_EQ(a->outputs, again->outputs);
   EXPECT_EQ(a->residents, again->residents);
   if (wants_wide_vectors(device->caps())) {
-    gpu::WithCaps by_components(*device);
-    by_components.edit().shader_int64 = false;
+    gpu::WithTarget by_components(*device);
+    by_components.edit().caps.shader_int64 = false;
     const auto c = run_once(by_components, net.graph, feeds, state, shared);
     ASSERT_TRUE(c.ok()) << c.status().message();
     EXPECT_EQ(a->outputs, c->outputs);

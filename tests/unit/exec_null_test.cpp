@@ -36,10 +36,10 @@ struct Built {
   Plan plan;
 };
 
-Built plan_of(const Graph& graph, const gpu::Caps& caps) {
-  Built built{Residents(caps), {}};
+Built plan_of(const Graph& graph, const gpu::Target& target) {
+  Built built{Residents(target.caps), {}};
   EXPECT_TRUE(built.residents.add(graph).ok());
-  auto plan = make_plan(graph, caps, built.residents);
+  auto plan = make_plan(graph, target, built.residents);
   EXPECT_TRUE(plan.ok());
   if (plan.ok()) built.plan = std::move(plan).value();
   EXPECT_TRUE(check_hazards(built.plan).ok());
@@ -54,7 +54,7 @@ struct Loaded {
 };
 
 Loaded load(const Graph& graph, gpu::Device& device, const ProgramOptions& options = {}) {
-  Loaded loaded{plan_of(graph, device.caps()), nullptr, nullptr};
+  Loaded loaded{plan_of(graph, device.target()), nullptr, nullptr};
   const Plan* const plans[] = {&loaded.built.plan};
   auto memory = Memory::create(device, loaded.built.residents, plans);
   EXPECT_TRUE(memory.ok()) << memory.status().message();
@@ -91,7 +91,7 @@ TEST(ExecNull, AllocatesWhatWasPlanned) {
   GraphMaker g;
   build(g, 9);
   null::NullDevice device(options_with());
-  const Built built = plan_of(g.graph, device.caps());
+  const Built built = plan_of(g.graph, device.target());
   const Plan* const plans[] = {&built.plan};
   const auto memory = Memory::create(device, built.residents, plans);
   ASSERT_TRUE(memory.ok()) << memory.status().message();
@@ -110,8 +110,8 @@ TEST(ExecNull, ProgramsShareOneMemory) {
   Residents residents(device.caps());
   ASSERT_TRUE(residents.add(small.graph).ok());
   ASSERT_TRUE(residents.add(large.graph).ok());
-  auto a = make_plan(small.graph, device.caps(), residents);
-  auto b = make_plan(large.graph, device.caps(), residents);
+  auto a = make_plan(small.graph, device.target(), residents);
+  auto b = make_plan(large.graph, device.target(), residents);
   ASSERT_TRUE(a.ok() && b.ok());
   const Plan* const both[] = {&*a, &*b};
   const auto memory = Memory::create(device, residents, both);
@@ -137,7 +137,7 @@ TEST(ExecNull, EveryFailingCallIsACleanError) {
   for (bool failed = true; failed; ++k) {
     ASSERT_LT(k, 2000u);
     null::NullDevice device(options_with());
-    const Built built = plan_of(g.graph, device.caps());
+    const Built built = plan_of(g.graph, device.target());
     device.fail_call(k, Code::device_error);
     const Status status = use_all(device, built);
     failed = !status.ok();
@@ -204,7 +204,7 @@ TEST(ExecNull, CutsTheFirstRunSmallAndJoinsWhatIsFast) {
   ASSERT_NE(s.program, nullptr);
   ASSERT_TRUE(s.program->run({}, {}).ok());
   EXPECT_GE(s.program->submissions(), 4u) << "nothing is known of 303 steps yet";
-  const std::vector<std::uint32_t> ends = list_ends(s.built.plan, device.caps());
+  const std::vector<std::uint32_t> ends = list_ends(s.built.plan, device.target().quirks);
   EXPECT_EQ(s.program->submissions(), ends.size()) << "each list by itself: what a plan says at most";
   EXPECT_EQ(ends.back(), s.built.plan.steps.size());
   EXPECT_TRUE(std::is_sorted(ends.begin(), ends.end(), std::less_equal<>()));

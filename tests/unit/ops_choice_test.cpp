@@ -13,12 +13,12 @@
 namespace graft::test::ops_choice_test {
 namespace {
 
-gpu::Caps cpu_caps() {
-  gpu::Caps caps;
-  caps.type = gpu::DeviceType::cpu;
-  caps.subgroup_size = 8;
-  caps.subgroup_shuffle = true;
-  return caps;
+gpu::Target cpu_caps() {
+  gpu::Target target;
+  target.caps.type = gpu::DeviceType::cpu;
+  target.caps.subgroup_size = 8;
+  target.caps.subgroup_shuffle = true;
+  return target;
 }
 
 TEST(ChoiceTable, EveryRuleNamesAVariantAndEveryFamilyEndsWithOneForAnyDevice) {
@@ -31,7 +31,7 @@ TEST(ChoiceTable, EveryRuleNamesAVariantAndEveryFamilyEndsWithOneForAnyDevice) {
   }
   for (const Rule& rule : rules()) EXPECT_TRUE(names.contains({rule.family, rule.variant})) << rule.variant;
   for (const Family family : families) {
-    const Choice choice = choose(family, gpu::Caps{}, {.m = 1000, .n = 1000, .k = 1000});
+    const Choice choice = choose(family, gpu::Target{}, {.m = 1000, .n = 1000, .k = 1000});
     ASSERT_NE(choice.variant, nullptr);
     EXPECT_EQ(choice.variant->family, family);
     EXPECT_FALSE(choice.why.empty());
@@ -50,9 +50,9 @@ TEST(ChoiceTable, TilesInSharedMemoryKeepToWhatTheKernelCanDo) {
 }
 
 TEST(Choice, FollowsTheDeviceAndTheShape) {
-  gpu::Caps small, desktop;
-  small.type = gpu::DeviceType::integrated;
-  desktop.type = gpu::DeviceType::discrete;
+  gpu::Target small, desktop;
+  small.caps.type = gpu::DeviceType::integrated;
+  desktop.caps.type = gpu::DeviceType::discrete;
   const ChoiceShape large{4096, 4096, 4096};
   EXPECT_EQ(choose(Family::gemm, cpu_caps(), large).variant->name, "shuffle 32x8");
   EXPECT_EQ(choose(Family::gemm, cpu_caps(), {4096, 20, 4096}).variant->name, "shuffle 32x4") << "few columns";
@@ -61,23 +61,23 @@ TEST(Choice, FollowsTheDeviceAndTheShape) {
   EXPECT_EQ(choose(Family::gemm, cpu_caps(), {16, 4096, 4096}).variant->name, "shuffle 16x4") << "few rows";
   EXPECT_EQ(choose(Family::epilogue, cpu_caps(), {}).variant->name, "apart");
   EXPECT_EQ(choose(Family::epilogue, small, {}).variant->name, "in the kernel");
-  gpu::Caps apart = cpu_caps();
-  apart.subgroup_shuffle = false;
+  gpu::Target apart = cpu_caps();
+  apart.caps.subgroup_shuffle = false;
   EXPECT_EQ(choose(Family::gemm, apart, large).variant->name, "apart 8x4x32x16");
   EXPECT_EQ(choose(Family::gemm, apart, {4096, 32, 64}).variant->name, "apart 8x2x16x16") << "few columns";
   EXPECT_EQ(choose(Family::gemm, apart, {16, 32, 64}).variant->name, "apart 8x4x8x8") << "very few operations";
-  gpu::Caps other = cpu_caps();
-  other.subgroup_size = 128;
+  gpu::Target other = cpu_caps();
+  other.caps.subgroup_size = 128;
   EXPECT_EQ(choose(Family::gemm, other, large).variant->name, "shuffle 32x8") << "its first lanes";
-  EXPECT_EQ(shuffle_lanes(other).all, 8u);
+  EXPECT_EQ(shuffle_lanes(other.caps).all, 8u);
   EXPECT_EQ(choose(Family::attention, other, {9, 18, 20}).variant->name, "shuffle 8");
-  other.subgroup_size = 4;
+  other.caps.subgroup_size = 4;
   EXPECT_EQ(choose(Family::gemm, other, large).variant->name, "shuffle 32x8");
   EXPECT_EQ(choose(Family::gemm, other, {4096, 32, 4096}).variant->name, "shuffle 32x8")
       << "all of a cluster's columns";
   EXPECT_EQ(choose(Family::attention, other, {1536, 512, 64}).variant->name, "shuffle 32");
   EXPECT_EQ(choose(Family::attention, other, {1536, 512, 132}).variant->name, "shuffle 8") << "large heads";
-  other.vendor_id = 0x1ae0;
+  other.caps.vendor_id = 0x1ae0;
   EXPECT_EQ(choose(Family::gemm, other, large).variant->name, "shuffle 8x4") << "SwiftShader";
   EXPECT_EQ(choose(Family::gemm, small, large).variant->name, "shared 64x8x4x4");
   EXPECT_EQ(choose(Family::gemm, desktop, large).variant->name, "shared 128x8x4x8");
@@ -87,11 +87,11 @@ TEST(Choice, FollowsTheDeviceAndTheShape) {
 }
 
 TEST(Choice, ClustersAreOfLanesThatReallyRunSideBySide) {
-  gpu::Caps caps = cpu_caps();
+  gpu::Target target = cpu_caps();
   const auto all_and_clusters = [&](std::string_view name, std::uint32_t subgroup) {
-    caps.device_name = name;
-    caps.subgroup_size = subgroup;
-    const ShuffleLanes lanes = shuffle_lanes(caps);
+    target.caps.device_name = name;
+    target.caps.subgroup_size = subgroup;
+    const ShuffleLanes lanes = shuffle_lanes(target.caps);
     return std::pair(lanes.all, lanes.clusters);
   };
   const std::pair one_of_four(4u, 1u), one_of_eight(8u, 1u), two_of_four(8u, 2u), four_of_four(16u, 4u);
@@ -106,92 +106,92 @@ TEST(Choice, ClustersAreOfLanesThatReallyRunSideBySide) {
 
 // Subgroups of four lanes are no reason for kernels of CPUs.
 TEST(Choice, AGpuOfFourLanesSharesMemory) {
-  gpu::Caps caps = cpu_caps();
-  caps.type = gpu::DeviceType::integrated;
+  gpu::Target target = cpu_caps();
+  target.caps.type = gpu::DeviceType::integrated;
   for (const std::uint32_t size : {4u, 8u, 16u}) {
-    caps.subgroup_size = size;
-    EXPECT_EQ(choose(Family::attention, caps, {1536, 512, 64}).variant->name, "scalar") << size;
-    EXPECT_EQ(choose(Family::attention_few, caps, {4, 512, 64}).variant->name, "tiles") << size;
-    EXPECT_EQ(choose(Family::gemm, caps, {512, 512, 512}).variant->name, "shared 64x8x4x4") << size;
+    target.caps.subgroup_size = size;
+    EXPECT_EQ(choose(Family::attention, target, {1536, 512, 64}).variant->name, "scalar") << size;
+    EXPECT_EQ(choose(Family::attention_few, target, {4, 512, 64}).variant->name, "tiles") << size;
+    EXPECT_EQ(choose(Family::gemm, target, {512, 512, 512}).variant->name, "shared 64x8x4x4") << size;
   }
 }
 
-gpu::Caps matrix_caps() {
-  gpu::Caps caps;
-  caps.type = gpu::DeviceType::discrete;
-  caps.cooperative_matrix = caps.shader_float16 = true;
-  caps.matrix_subgroup = 32;
-  caps.matrix_shapes = {{gpu::MatrixShape::Operand::f16, 16, 16, 16}};
-  caps.max_workgroup_invocations = 1024;
-  caps.max_workgroup_size = {1024, 1024, 64};
-  caps.max_shared_memory = 49152;
-  return caps;
+gpu::Target matrix_caps() {
+  gpu::Target target;
+  target.caps.type = gpu::DeviceType::discrete;
+  target.caps.cooperative_matrix = target.caps.shader_float16 = true;
+  target.caps.matrix_subgroup = 32;
+  target.caps.matrix_shapes = {{gpu::MatrixShape::Operand::f16, 16, 16, 16}};
+  target.caps.max_workgroup_invocations = 1024;
+  target.caps.max_workgroup_size = {1024, 1024, 64};
+  target.caps.max_shared_memory = 49152;
+  return target;
 }
 
 TEST(Choice, TakesMatricesOnlyWhereOperandsMayBeRounded) {
-  gpu::Caps caps = matrix_caps();
+  gpu::Target target = matrix_caps();
   ChoiceShape shape{4096, 4096, 4096};
-  EXPECT_EQ(choose(Family::gemm, caps, shape).variant->name, "shared 128x8x4x8");
+  EXPECT_EQ(choose(Family::gemm, target, shape).variant->name, "shared 128x8x4x8");
   shape.rounded = true;
-  EXPECT_EQ(choose(Family::gemm, caps, shape).variant->name, "matrices 2x4x64x32");
-  EXPECT_EQ(choose(Family::gemm, caps, {4096, 8, 4096, 1, true}).variant->name, "shared 64x8x4x4");
-  caps.max_workgroup_invocations = 128;
-  EXPECT_EQ(choose(Family::gemm, caps, shape).variant->name, "matrices 2x2x32x32");
-  caps.max_shared_memory = 8192;
-  EXPECT_EQ(choose(Family::gemm, caps, shape).variant->name, "matrices 2x2x16x16");
-  caps.matrix_shapes = {{gpu::MatrixShape::Operand::f16, 16, 64, 16}};  // no size that the kernel has loops for
-  EXPECT_EQ(choose(Family::gemm, caps, shape).variant->name, "shared 128x8x4x8");
+  EXPECT_EQ(choose(Family::gemm, target, shape).variant->name, "matrices 2x4x64x32");
+  EXPECT_EQ(choose(Family::gemm, target, {4096, 8, 4096, 1, true}).variant->name, "shared 64x8x4x4");
+  target.caps.max_workgroup_invocations = 128;
+  EXPECT_EQ(choose(Family::gemm, target, shape).variant->name, "matrices 2x2x32x32");
+  target.caps.max_shared_memory = 8192;
+  EXPECT_EQ(choose(Family::gemm, target, shape).variant->name, "matrices 2x2x16x16");
+  target.caps.matrix_shapes = {{gpu::MatrixShape::Operand::f16, 16, 64, 16}};  // no size that the kernel has loops for
+  EXPECT_EQ(choose(Family::gemm, target, shape).variant->name, "shared 128x8x4x8");
 }
 
 TEST(Choice, TakesMatricesOfFlexibleSizesBeforeOthersWhereTheyDivideTheTile) {
-  gpu::Caps caps = matrix_caps();
-  caps.flexible_shapes = {{gpu::MatrixShape::Operand::f16, 16, 16, 16}};
-  caps.max_flexible_side = 256;
+  gpu::Target target = matrix_caps();
+  target.caps.flexible_shapes = {{gpu::MatrixShape::Operand::f16, 16, 16, 16}};
+  target.caps.max_flexible_side = 256;
   const ChoiceShape shape{4096, 4096, 4096, 1, true};
-  EXPECT_EQ(choose(Family::gemm, caps, shape).variant->name, "flexible 2x4x64x32");
-  caps.max_flexible_side = 32;
-  EXPECT_EQ(choose(Family::gemm, caps, shape).variant->name, "flexible 2x2x32x32");
-  caps.flexible_shapes[0].n = 64;
-  EXPECT_EQ(choose(Family::gemm, caps, shape).variant->name, "matrices 2x4x64x32");
-  caps.flexible_shapes[0] = {gpu::MatrixShape::Operand::bf16, 16, 16, 16};
-  EXPECT_EQ(choose(Family::gemm, caps, shape).variant->name, "matrices 2x4x64x32");
+  EXPECT_EQ(choose(Family::gemm, target, shape).variant->name, "flexible 2x4x64x32");
+  target.caps.max_flexible_side = 32;
+  EXPECT_EQ(choose(Family::gemm, target, shape).variant->name, "flexible 2x2x32x32");
+  target.caps.flexible_shapes[0].n = 64;
+  EXPECT_EQ(choose(Family::gemm, target, shape).variant->name, "matrices 2x4x64x32");
+  target.caps.flexible_shapes[0] = {gpu::MatrixShape::Operand::bf16, 16, 16, 16};
+  EXPECT_EQ(choose(Family::gemm, target, shape).variant->name, "matrices 2x4x64x32");
 }
 
 TEST(Choice, TakesMatricesOfBf16WhereTheDeviceHasThem) {
-  gpu::Caps caps = matrix_caps();
+  gpu::Target target = matrix_caps();
   ChoiceShape shape{4096, 4096, 4096, 1, true, gpu::MatrixShape::Operand::bf16};
-  EXPECT_EQ(choose(Family::gemm, caps, shape).variant->name, "shared 128x8x4x8") << "its matrices are of f16";
-  caps.matrix_shapes.push_back({gpu::MatrixShape::Operand::bf16, 16, 8, 16});
-  EXPECT_EQ(choose(Family::gemm, caps, shape).variant->name, "shared 128x8x4x8") << "it has not the type";
-  caps.shader_bfloat16 = true;
-  EXPECT_EQ(choose(Family::gemm, caps, shape).variant->name, "matrices 2x4x64x32");
-  EXPECT_EQ(choose(Family::attention, caps, shape).variant->name, "matrices");
-  EXPECT_EQ(matrix_constants(caps, MatrixTile({2, 4, 64, 32}), {}, MatrixOperands::bf16, false).size(), 28u);
-  EXPECT_EQ(matrix_sizes(caps, gpu::MatrixShape::Operand::bf16)[17], 8u);
-  EXPECT_EQ(matrix_sizes(caps, gpu::MatrixShape::Operand::f16)[17], 16u);
-  caps.max_flexible_side = 256;
-  caps.flexible_shapes = {{gpu::MatrixShape::Operand::f16, 16, 16, 16}};
-  EXPECT_EQ(choose(Family::gemm, caps, shape).variant->name, "matrices 2x4x64x32");
-  caps.flexible_shapes.push_back({gpu::MatrixShape::Operand::bf16, 16, 16, 16});
-  EXPECT_EQ(choose(Family::gemm, caps, shape).variant->name, "flexible 2x4x64x32");
-  const std::string key = choose(Family::gemm, caps, shape).key;
+  EXPECT_EQ(choose(Family::gemm, target, shape).variant->name, "shared 128x8x4x8") << "its matrices are of f16";
+  target.caps.matrix_shapes.push_back({gpu::MatrixShape::Operand::bf16, 16, 8, 16});
+  EXPECT_EQ(choose(Family::gemm, target, shape).variant->name, "shared 128x8x4x8") << "it has not the type";
+  target.caps.shader_bfloat16 = true;
+  EXPECT_EQ(choose(Family::gemm, target, shape).variant->name, "matrices 2x4x64x32");
+  EXPECT_EQ(choose(Family::attention, target, shape).variant->name, "matrices");
+  EXPECT_EQ(matrix_constants(target.caps, MatrixTile({2, 4, 64, 32}), {}, MatrixOperands::bf16, false).size(), 28u);
+  EXPECT_EQ(matrix_sizes(target.caps, gpu::MatrixShape::Operand::bf16)[17], 8u);
+  EXPECT_EQ(matrix_sizes(target.caps, gpu::MatrixShape::Operand::f16)[17], 16u);
+  target.caps.max_flexible_side = 256;
+  target.caps.flexible_shapes = {{gpu::MatrixShape::Operand::f16, 16, 16, 16}};
+  EXPECT_EQ(choose(Family::gemm, target, shape).variant->name, "matrices 2x4x64x32");
+  target.caps.flexible_shapes.push_back({gpu::MatrixShape::Operand::bf16, 16, 16, 16});
+  EXPECT_EQ(choose(Family::gemm, target, shape).variant->name, "flexible 2x4x64x32");
+  const std::string key = choose(Family::gemm, target, shape).key;
   shape.operand = gpu::MatrixShape::Operand::f16;
-  EXPECT_NE(choose(Family::gemm, caps, shape).key, key) << "what was measured of one says nothing of the other";
+  EXPECT_NE(choose(Family::gemm, target, shape).key, key) << "what was measured of one says nothing of the other";
 }
 
 TEST(Choice, LeavesTheMatricesOfSoftwareAlone) {
-  gpu::Caps caps = matrix_caps();
-  caps.type = gpu::DeviceType::cpu;
+  gpu::Target target = matrix_caps();
+  target.caps.type = gpu::DeviceType::cpu;
   const ChoiceShape shape{64, 64, 64, 1, true};
-  EXPECT_FALSE(choose(Family::gemm, caps, shape).variant->name.starts_with("matrices"));
-  caps.matmul_precision = gpu::MatmulPrecision::high;
-  EXPECT_FALSE(graft::rounds_products(caps));
-  caps.software_matrices = true;
-  EXPECT_TRUE(choose(Family::gemm, caps, shape).variant->name.starts_with("matrices"));
+  EXPECT_FALSE(choose(Family::gemm, target, shape).variant->name.starts_with("matrices"));
+  target.policy.matmul_precision = gpu::MatmulPrecision::high;
+  EXPECT_FALSE(graft::rounds_products(target));
+  target.hooks.software_matrices = true;
+  EXPECT_TRUE(choose(Family::gemm, target, shape).variant->name.starts_with("matrices"));
 }
 
 /// A product of two values that are kept as these say, and what may be done with them.
-MatrixOperands operands_of(const gpu::Caps& caps, DType left, DType right) {
+MatrixOperands operands_of(const gpu::Target& target, DType left, DType right) {
   Graph graph;
   for (const DType stored : {left, right}) {
     const auto v = graph.add_value(std::string(dtype_name(stored)) + std::to_string(graph.values().size()),
@@ -202,57 +202,57 @@ MatrixOperands operands_of(const gpu::Caps& caps, DType left, DType right) {
   const auto node =
       graph.add_node(Op::matmul, {ValueId{0}, ValueId{1}}, {{"trans_b", std::int64_t{1}}}, "product", {"y"});
   EXPECT_TRUE(node.ok()) << node.status().message();
-  const Emitter e(graph, graph.node(*node), caps);
+  const Emitter e(graph, graph.node(*node), target);
   return matrix_operands(e, std::array{e.in(0), e.in(1)});
 }
 
 TEST(Choice, OperandsOfMatrixUnitsAreKeptAsTheyTakeThemOrMayBeRounded) {
   using enum MatrixOperands;
-  gpu::Caps caps = matrix_caps();
-  EXPECT_EQ(operands_of(caps, DType::f16, DType::f16), f16) << "nothing is lost";
-  EXPECT_EQ(operands_of(caps, DType::bf16, DType::bf16), bf16) << "nothing is lost";
-  EXPECT_EQ(operands_of(caps, DType::f16, DType::f32), none);
-  EXPECT_EQ(operands_of(caps, DType::f32, DType::f32), none);
-  EXPECT_EQ(operands_of(caps, DType::f16, DType::q8_0), none) << "a block's scale times its numbers has more bits";
-  EXPECT_EQ(operands_of(caps, DType::bf16, DType::f32), none);
-  caps.matmul_precision = gpu::MatmulPrecision::high;
-  EXPECT_EQ(operands_of(caps, DType::f16, DType::f32), f16);
-  EXPECT_EQ(operands_of(caps, DType::f32, DType::f32), f16);
-  EXPECT_EQ(operands_of(caps, DType::f32, DType::q8_0), f16);
-  EXPECT_EQ(operands_of(caps, DType::bf16, DType::bf16), bf16) << "f16 has not its range";
-  EXPECT_EQ(operands_of(caps, DType::f32, DType::bf16), none) << "11 bits are promised";
-  EXPECT_EQ(operands_of(caps, DType::bf16, DType::q8_0), none);
-  EXPECT_EQ(operands_of(caps, DType::f16, DType::bf16), none);
-  caps.matmul_precision = gpu::MatmulPrecision::medium;
-  EXPECT_EQ(operands_of(caps, DType::f32, DType::f32), f16);
-  EXPECT_EQ(operands_of(caps, DType::bf16, DType::bf16), bf16);
-  EXPECT_EQ(operands_of(caps, DType::f32, DType::bf16), bf16_rounded);
-  EXPECT_EQ(operands_of(caps, DType::bf16, DType::q8_0), bf16_rounded);
+  gpu::Target target = matrix_caps();
+  EXPECT_EQ(operands_of(target, DType::f16, DType::f16), f16) << "nothing is lost";
+  EXPECT_EQ(operands_of(target, DType::bf16, DType::bf16), bf16) << "nothing is lost";
+  EXPECT_EQ(operands_of(target, DType::f16, DType::f32), none);
+  EXPECT_EQ(operands_of(target, DType::f32, DType::f32), none);
+  EXPECT_EQ(operands_of(target, DType::f16, DType::q8_0), none) << "a block's scale times its numbers has more bits";
+  EXPECT_EQ(operands_of(target, DType::bf16, DType::f32), none);
+  target.policy.matmul_precision = gpu::MatmulPrecision::high;
+  EXPECT_EQ(operands_of(target, DType::f16, DType::f32), f16);
+  EXPECT_EQ(operands_of(target, DType::f32, DType::f32), f16);
+  EXPECT_EQ(operands_of(target, DType::f32, DType::q8_0), f16);
+  EXPECT_EQ(operands_of(target, DType::bf16, DType::bf16), bf16) << "f16 has not its range";
+  EXPECT_EQ(operands_of(target, DType::f32, DType::bf16), none) << "11 bits are promised";
+  EXPECT_EQ(operands_of(target, DType::bf16, DType::q8_0), none);
+  EXPECT_EQ(operands_of(target, DType::f16, DType::bf16), none);
+  target.policy.matmul_precision = gpu::MatmulPrecision::medium;
+  EXPECT_EQ(operands_of(target, DType::f32, DType::f32), f16);
+  EXPECT_EQ(operands_of(target, DType::bf16, DType::bf16), bf16);
+  EXPECT_EQ(operands_of(target, DType::f32, DType::bf16), bf16_rounded);
+  EXPECT_EQ(operands_of(target, DType::bf16, DType::q8_0), bf16_rounded);
 }
 
 TEST(Choice, TakesWhatWasMeasuredWhereTheDeviceCanRunIt) {
-  gpu::Caps caps = cpu_caps();
+  gpu::Target target = cpu_caps();
   const ChoiceShape shape{700, 700, 700};
-  const std::string key = choose(Family::gemm, caps, shape).key;
-  caps.advice.tuned[key] = "shared 64x8x8x8";
-  EXPECT_EQ(choose(Family::gemm, caps, shape).variant->name, "shared 64x8x8x8");
-  EXPECT_EQ(choose(Family::gemm, caps, {600, 1000, 513}).variant->name, "shared 64x8x8x8") << "of the same size";
-  EXPECT_EQ(choose(Family::gemm, caps, {1024, 700, 700}).variant->name, "shuffle 32x8");
-  caps.advice.tuned[key] = "shared 256x16x8x8";  // more invocations than it has
-  EXPECT_EQ(choose(Family::gemm, caps, shape).variant->name, "shuffle 32x8");
-  caps.advice.tuned[key] = "something from a later release";
-  EXPECT_EQ(choose(Family::gemm, caps, shape).variant->name, "shuffle 32x8");
+  const std::string key = choose(Family::gemm, target, shape).key;
+  target.advice.tuned[key] = "shared 64x8x8x8";
+  EXPECT_EQ(choose(Family::gemm, target, shape).variant->name, "shared 64x8x8x8");
+  EXPECT_EQ(choose(Family::gemm, target, {600, 1000, 513}).variant->name, "shared 64x8x8x8") << "of the same size";
+  EXPECT_EQ(choose(Family::gemm, target, {1024, 700, 700}).variant->name, "shuffle 32x8");
+  target.advice.tuned[key] = "shared 256x16x8x8";  // more invocations than it has
+  EXPECT_EQ(choose(Family::gemm, target, shape).variant->name, "shuffle 32x8");
+  target.advice.tuned[key] = "something from a later release";
+  EXPECT_EQ(choose(Family::gemm, target, shape).variant->name, "shuffle 32x8");
 }
 
-Result<Plan> plan_product(const gpu::Caps& caps) {
+Result<Plan> plan_product(const gpu::Target& target) {
   Graph graph;
   GRAFT_TRY_ASSIGN(const ValueId a, graph.add_value("a", DType::f32, {64, 64}, ValueKind::input));
   GRAFT_TRY_ASSIGN(const ValueId b, graph.add_value("b", DType::f32, {64, 64}, ValueKind::input));
   GRAFT_TRY_ASSIGN(const NodeId node, graph.add_node(Op::matmul, {a, b}, {}, "y"));
   graph.add_output("y", graph.node(node).outputs[0]);
-  Residents residents(caps);
+  Residents residents(target.caps);
   GRAFT_TRY(residents.add(graph));
-  return make_plan(graph, caps, residents);
+  return make_plan(graph, target, residents);
 }
 
 std::set<std::string_view> kernels_of(const Plan& plan) {
@@ -262,9 +262,9 @@ std::set<std::string_view> kernels_of(const Plan& plan) {
 }
 
 TEST(Choice, PlansKernelsForBf16WhereAllOperandsAreKeptSo) {
-  gpu::Caps caps = matrix_caps();
-  caps.matrix_shapes = {{gpu::MatrixShape::Operand::bf16, 16, 16, 16}};
-  caps.shader_bfloat16 = true;
+  gpu::Target target = matrix_caps();
+  target.caps.matrix_shapes = {{gpu::MatrixShape::Operand::bf16, 16, 16, 16}};
+  target.caps.shader_bfloat16 = true;
   const auto planned = [&](DType left, DType right) {
     Graph graph;
     std::vector<ValueId> ids;
@@ -275,45 +275,45 @@ TEST(Choice, PlansKernelsForBf16WhereAllOperandsAreKeptSo) {
     const auto node = graph.add_node(Op::matmul, ids, {}, "y");
     EXPECT_TRUE(node.ok());
     graph.add_output("y", graph.node(*node).outputs[0]);
-    Residents residents(caps);
+    Residents residents(target.caps);
     EXPECT_TRUE(residents.add(graph).ok());
-    const auto plan = make_plan(graph, caps, residents);
+    const auto plan = make_plan(graph, target, residents);
     EXPECT_TRUE(plan.ok()) << plan.status().message();
     return plan.ok() && kernels_of(*plan).contains("matmul__f32_coopmat_bf16");
   };
   const bool built = shaders::kernel_info(shaders::KernelId::matmul__f32_coopmat_bf16).built();
   EXPECT_EQ(planned(DType::bf16, DType::bf16), built);
-  EXPECT_EQ(multiplies_bf16(caps), built);
+  EXPECT_EQ(multiplies_bf16(target), built);
   for (const DType other : {DType::f32, DType::f16}) EXPECT_FALSE(planned(DType::bf16, other));
   EXPECT_FALSE(planned(DType::f16, DType::f16));
-  caps.matmul_precision = gpu::MatmulPrecision::medium;
+  target.policy.matmul_precision = gpu::MatmulPrecision::medium;
   EXPECT_EQ(planned(DType::bf16, DType::f32), built);
-  EXPECT_EQ(graft::rounds_products(caps), built);
-  EXPECT_FALSE(rounds_to_f16(caps));
-  caps.advice.avoided.insert("matmul__f32_coopmat_bf16");
+  EXPECT_EQ(graft::rounds_products(target), built);
+  EXPECT_FALSE(rounds_to_f16(target));
+  target.advice.avoided.insert("matmul__f32_coopmat_bf16");
   EXPECT_FALSE(planned(DType::bf16, DType::bf16)) << "it failed its self-test";
-  caps.advice.avoided.clear();
-  caps.shader_bfloat16 = false;
+  target.advice.avoided.clear();
+  target.caps.shader_bfloat16 = false;
   EXPECT_FALSE(planned(DType::bf16, DType::bf16));
   EXPECT_FALSE(planned(DType::bf16, DType::f32));
 }
 
 TEST(Choice, LeavesOutKernelsThatFailedAndSaysWhereNothingIsLeft) {
-  gpu::Caps caps = cpu_caps();
-  auto plan = plan_product(caps);
+  gpu::Target target = cpu_caps();
+  auto plan = plan_product(target);
   ASSERT_TRUE(plan.ok()) << plan.status().message();
   ASSERT_EQ(plan->nodes[0].choices.size(), 1u);
   EXPECT_EQ(plan->nodes[0].choices[0].variant, "shuffle 16x4");
   EXPECT_EQ(plan->kernels[0].id, shaders::KernelId::matmul__f32_shuffle);
 
-  caps.advice.avoided.insert("matmul__f32_shuffle");
-  plan = plan_product(caps);
+  target.advice.avoided.insert("matmul__f32_shuffle");
+  plan = plan_product(target);
   ASSERT_TRUE(plan.ok()) << plan.status().message();
   EXPECT_EQ(plan->kernels[0].id, shaders::KernelId::matmul__f32);
 
-  caps.advice.avoided.insert("matmul__f32");
-  caps.advice.avoided.insert("matmul__f32_apart");
-  plan = plan_product(caps);
+  target.advice.avoided.insert("matmul__f32");
+  target.advice.avoided.insert("matmul__f32_apart");
+  plan = plan_product(target);
   ASSERT_FALSE(plan.ok());
   EXPECT_EQ(plan.status().code(), Code::unsupported);
   EXPECT_NE(plan.status().message().find("failed its self-test"), std::string::npos) << plan.status().message();

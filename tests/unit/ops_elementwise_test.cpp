@@ -8,10 +8,10 @@ namespace {
 
 constexpr std::uint64_t kLimit = 4096;  // bytes in one binding: 1024 elements
 
-gpu::Caps small_caps() {
-  gpu::Caps caps;
-  caps.max_storage_buffer_range = kLimit;
-  return caps;
+gpu::Target small_device() {
+  gpu::Target target;
+  target.caps.max_storage_buffer_range = kLimit;
+  return target;
 }
 
 struct Emitted {
@@ -26,8 +26,8 @@ Emitted emit_one(Op op, const std::vector<Shape>& shapes) {
     inputs.push_back(graph.add_value(cat("x", inputs.size()), DType::f32, shape, ValueKind::input).value());
   }
   const NodeId node = graph.add_node(op, inputs, {}, "y").value();
-  const gpu::Caps caps = small_caps();
-  Emitter emitter(graph, graph.node(node), caps);
+  const gpu::Target target = small_device();
+  Emitter emitter(graph, graph.node(node), target);
   Status status = op_def(op).emit(emitter);
   return {std::move(status), emitter.dispatches()};
 }

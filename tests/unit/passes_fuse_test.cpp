@@ -255,10 +255,10 @@ std::size_t dispatches(const Plan& plan) {
 TEST_P(Fuse, NeedsFewerDispatchesAndBarriers) {
   GraphMaker g;
   GetParam().build(g);
-  gpu::Caps caps;
-  caps.max_storage_buffers_per_stage = 16;
-  const auto together = test::checked_plan(g.graph, caps);
-  const auto apart = test::checked_plan(g.graph, caps, {.fuse = false});
+  gpu::Target target;
+  target.caps.max_storage_buffers_per_stage = 16;
+  const auto together = test::checked_plan(g.graph, target);
+  const auto apart = test::checked_plan(g.graph, target, {.fuse = false});
   ASSERT_TRUE(together.ok()) << together.status().message();
   ASSERT_TRUE(apart.ok()) << apart.status().message();
   EXPECT_EQ(dispatches(*together), GetParam().together);
@@ -273,7 +273,7 @@ TEST_P(Fuse, NeedsFewerDispatchesAndBarriers) {
 void expect_same_bits(const Graph& graph, std::vector<double> scales) {
   GRAFT_TEST_GPU(own);
   test::EditedDevice device(*own);
-  device.edit().type = gpu::DeviceType::discrete;
+  device.edit().caps.type = gpu::DeviceType::discrete;
   Tensors feeds;
   data::Random random(7);
   for (const ValueId id : graph.inputs()) {
@@ -319,9 +319,9 @@ RefTensors fed(const Graph& graph) {
 TEST_P(Fuse, KeepsWhatOthersRead) {
   GraphMaker g;
   GetParam().build(g);
-  gpu::Caps caps;
-  caps.max_storage_buffers_per_stage = 16;
-  const auto fused = passes::fuse(g.graph, caps);
+  gpu::Target target;
+  target.caps.max_storage_buffers_per_stage = 16;
+  const auto fused = passes::fuse(g.graph, target);
   ASSERT_TRUE(fused.ok()) << fused.status().message();
   ASSERT_TRUE(validate(fused->graph).ok()) << validate(fused->graph).message();
   EXPECT_LE(fused->graph.nodes().size(), g.graph.nodes().size());
@@ -401,13 +401,13 @@ TEST(FuseNetworks, DevicesWithFewBuffersRunKernelsApartWhereNoneCanBeShared) {
   const ValueId y = g.add(Op::matmul, {g.input("x", {kRows, 16}), g.parameter("w", {16, kColumns})});
   const ValueId sum = g.add(Op::add, {y, g.parameter("bias", {kColumns})});
   g.output("y", g.add(Op::relu, {g.add(Op::add, {sum, g.input("stream", {kRows, kColumns})})}));
-  gpu::Caps caps;
-  caps.max_storage_buffers_per_stage = 4;
-  const auto few = test::checked_plan(g.graph, caps);
+  gpu::Target target;
+  target.caps.max_storage_buffers_per_stage = 4;
+  const auto few = test::checked_plan(g.graph, target);
   ASSERT_TRUE(few.ok()) << few.status().message();
   EXPECT_EQ(dispatches(*few), 2u);
-  caps.max_push_constants = 256;
-  const auto told = test::checked_plan(g.graph, caps);
+  target.caps.max_push_constants = 256;
+  const auto told = test::checked_plan(g.graph, target);
   ASSERT_TRUE(told.ok()) << told.status().message();
   EXPECT_EQ(dispatches(*told), 1u);
 }
@@ -431,12 +431,12 @@ TEST(FuseGraph, AKernelThatFailedItsSelfTestIsNotChosen) {
   GraphMaker g;
   const ValueId y = g.add(Op::matmul, {g.input("x", {kRows, 16}), g.input("w", {16, kColumns})});
   g.output("y", g.add(Op::tanh, {g.add(Op::affine, {y}, affine(2, 1))}));
-  gpu::Caps caps;
-  const auto count = [&] { return passes::fuse(g.graph, caps)->graph.nodes().size(); };
+  gpu::Target target;
+  const auto count = [&] { return passes::fuse(g.graph, target)->graph.nodes().size(); };
   EXPECT_EQ(count(), 1u);
-  caps.advice.avoided.insert("matmul__f32_epilogue");
+  target.advice.avoided.insert("matmul__f32_epilogue");
   EXPECT_EQ(count(), 2u) << "the elementwise ops are one all the same";
-  caps.advice.avoided.insert("fused_elementwise__f32");
+  target.advice.avoided.insert("fused_elementwise__f32");
   EXPECT_EQ(count(), 3u);
 }
 
@@ -480,14 +480,14 @@ TEST(FuseNetworks, TakeNoMoreMemory) {
     test::Network net;
     build(net);
     for (const auto type : {gpu::DeviceType::cpu, gpu::DeviceType::discrete}) {
-      gpu::Caps caps;
-      caps.type = type;
-      caps.max_storage_buffers_per_stage = 16;
-      const auto fused = passes::fuse(net.graph, caps);
+      gpu::Target target;
+      target.caps.type = type;
+      target.caps.max_storage_buffers_per_stage = 16;
+      const auto fused = passes::fuse(net.graph, target);
       ASSERT_TRUE(fused.ok()) << fused.status().message();
       ASSERT_TRUE(validate(fused->graph).ok()) << validate(fused->graph).message();
-      const auto together = test::checked_plan(net.graph, caps);
-      const auto apart = test::checked_plan(net.graph, caps, {.fuse = false});
+      const auto together = test::checked_plan(net.graph, target);
+      const auto apart = test::checked_plan(net.graph, target, {.fuse = false});
       ASSERT_TRUE(together.ok()) << together.status().message();
       ASSERT_TRUE(apart.ok()) << apart.status().message();
       EXPECT_LE(dispatches(*together), dispatches(*apart));

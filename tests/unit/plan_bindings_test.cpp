@@ -11,10 +11,10 @@ using test::GraphMaker;
 
 /// Of nodes that bind whole tensors: rows of normalization, softmax and sums.
 void expect_sentence(const GraphMaker& g) {
-  gpu::Caps caps;
-  ASSERT_TRUE(test::checked_plan(g.graph, caps).ok()) << "with room it is planned";
-  caps.max_storage_buffer_range = 8192;
-  const auto plan = test::checked_plan(g.graph, caps);
+  gpu::Target target;
+  ASSERT_TRUE(test::checked_plan(g.graph, target).ok()) << "with room it is planned";
+  target.caps.max_storage_buffer_range = 8192;
+  const auto plan = test::checked_plan(g.graph, target);
   ASSERT_FALSE(plan.ok());
   EXPECT_EQ(plan.status().code(), Code::unsupported);
   const std::string& message = plan.status().message();
@@ -62,14 +62,14 @@ GraphMaker& conv_of(GraphMaker& g, std::int64_t samples, std::int64_t side) {
 
 TEST(PlanBindings, ConvTakesManySamplesInPieces) {
   GraphMaker g;
-  gpu::Caps caps;
-  caps.max_storage_buffer_range = 8192;
-  const auto plan = test::checked_plan(conv_of(g, 64, 8).graph, caps);
+  gpu::Target target;
+  target.caps.max_storage_buffer_range = 8192;
+  const auto plan = test::checked_plan(conv_of(g, 64, 8).graph, target);
   ASSERT_TRUE(plan.ok()) << plan.status().message();
   EXPECT_GT(plan->nodes.at(0).steps, 1u);
   for (const Step& step : plan->steps) {
     if (step.kind != StepKind::dispatch) continue;
-    for (const PlanBinding& binding : bound_by(step)) EXPECT_LE(binding.size, caps.max_storage_buffer_range);
+    for (const PlanBinding& binding : bound_by(step)) EXPECT_LE(binding.size, target.caps.max_storage_buffer_range);
   }
 }
 

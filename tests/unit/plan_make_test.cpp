@@ -18,9 +18,9 @@ constexpr std::uint64_t kSquareBytes = kSide * kSide * 4;
 const Attrs kTurn = {{"perm", Ints{1, 0}}};
 
 /// The plan of the graph as it is: what is tested here is not fusion.
-Result<Plan> planned(const Graph& graph, const gpu::Caps& caps = {}, PlanOptions options = {}) {
+Result<Plan> planned(const Graph& graph, const gpu::Target& target = {}, PlanOptions options = {}) {
   options.fuse = false;
-  return checked_plan(graph, caps, options);
+  return checked_plan(graph, target, options);
 }
 
 #define ASSERT_PLAN(name, ...)                                         \
@@ -240,8 +240,8 @@ TEST(Plan, SavedValuesAreThoseThatBackwardReads) {
 }
 
 /// The message of planning `graph` on a device with these limits.
-std::string refusal(const Graph& graph, const gpu::Caps& caps, Code code, const PlanOptions& options = {}) {
-  const auto plan = checked_plan(graph, caps, options);
+std::string refusal(const Graph& graph, const gpu::Target& target, Code code, const PlanOptions& options = {}) {
+  const auto plan = checked_plan(graph, target, options);
   EXPECT_FALSE(plan.ok());
   if (plan.ok()) return {};
   EXPECT_EQ(plan.status().code(), code) << plan.status().message();
@@ -254,35 +254,35 @@ void expect_parts(const std::string& message, std::initializer_list<std::string_
 }
 
 TEST(PlanLimits, NameNodeValueSizeAndLimit) {
-  gpu::Caps caps;
-  caps.max_storage_buffer_range = 8192;
+  gpu::Target target;
+  target.caps.max_storage_buffer_range = 8192;
   GraphMaker whole;  // a reflecting pad reads its input whole, other than a transpose, which is cut
   whole.output("y", whole.add(Op::pad, {whole.input("x", kSquare)},
                               {{"pads", Ints{1, 0, 1, 0}}, {"mode", std::string("reflect")}}, "frame"));
-  expect_parts(refusal(whole.graph, caps, Code::unsupported), {"\"frame\"", "\"x\"", "16.00 KiB", "8.00 KiB"});
+  expect_parts(refusal(whole.graph, target, Code::unsupported), {"\"frame\"", "\"x\"", "16.00 KiB", "8.00 KiB"});
   GraphMaker g;
   g.output("y", g.add(Op::transpose, {g.parameter("x", kSquare)}, kTurn, "turn"));
-  caps = {};
-  caps.max_storage_buffers_per_stage = 1;  // for two allocations
-  expect_parts(refusal(g.graph, caps, Code::unsupported), {"\"turn\"", "2 buffers", "allows 1"});
-  caps = {};
-  caps.max_push_constants = 4;
-  expect_parts(refusal(g.graph, caps, Code::unsupported), {"\"turn\"", "push constants", "allows 4"});
-  caps = {};
-  caps.max_workgroup_count = {1, 1, 1};
-  expect_parts(refusal(g.graph, caps, Code::unsupported), {"\"turn\"", "workgroups", "allows 1"});
+  target = {};
+  target.caps.max_storage_buffers_per_stage = 1;  // for two allocations
+  expect_parts(refusal(g.graph, target, Code::unsupported), {"\"turn\"", "2 buffers", "allows 1"});
+  target = {};
+  target.caps.max_push_constants = 4;
+  expect_parts(refusal(g.graph, target, Code::unsupported), {"\"turn\"", "push constants", "allows 4"});
+  target = {};
+  target.caps.max_workgroup_count = {1, 1, 1};
+  expect_parts(refusal(g.graph, target, Code::unsupported), {"\"turn\"", "workgroups", "allows 1"});
 }
 
 TEST(PlanLimits, AllocationsAndBudget) {
   GraphMaker g;
   g.output("y", g.add(Op::transpose, {g.input("x", {256, 256})}, kTurn));
-  gpu::Caps caps;
-  caps.max_allocation = 128 << 10;
-  expect_parts(refusal(g.graph, caps, Code::out_of_memory), {"\"x\"", "256.00 KiB", "128.00 KiB"});
+  gpu::Target target;
+  target.caps.max_allocation = 128 << 10;
+  expect_parts(refusal(g.graph, target, Code::out_of_memory), {"\"x\"", "256.00 KiB", "128.00 KiB"});
   EXPECT_TRUE(checked_plan(g.graph, {}, {.budget = 1 << 20}).ok()) << "two values and their staging are 1 MiB";
   expect_parts(refusal(g.graph, {}, Code::out_of_memory, {.budget = 1000}), {"1.00 MiB", "1000"});
-  caps.max_allocation = 256 << 10;
-  ASSERT_PLAN(plan, g.graph, caps);
+  target.caps.max_allocation = 256 << 10;
+  ASSERT_PLAN(plan, g.graph, target);
   EXPECT_EQ(plan.segment_bytes, 256u << 10);
   EXPECT_EQ(plan.transient_bytes, 512u << 10) << "each value in a segment of its own";
 }
@@ -297,16 +297,16 @@ TEST(PlanLimits, ResidentsMustMatchTheGraph) {
   GraphMaker g;
   const ValueId w = g.parameter("w", kSquare);
   g.output("y", g.add(Op::transpose, {w}, kTurn));
-  const gpu::Caps caps;
-  const auto none = make_plan(g.graph, caps, Residents(caps));
+  const gpu::Target target;
+  const auto none = make_plan(g.graph, target, Residents(target.caps));
   ASSERT_FALSE(none.ok());
   expect_parts(none.status().message(), {"\"w\"", "residents"});
 
   GraphMaker other;
   other.parameter("w", {3});
-  Residents residents(caps);
+  Residents residents(target.caps);
   ASSERT_TRUE(residents.add(other.graph).ok());
-  EXPECT_FALSE(make_plan(g.graph, caps, residents).ok());
+  EXPECT_FALSE(make_plan(g.graph, target, residents).ok());
   const Status clash = residents.add(g.graph);
   ASSERT_FALSE(clash.ok());
   expect_parts(clash.message(), {"\"w\"", "[3]", "[64, 64]"});
@@ -314,7 +314,7 @@ TEST(PlanLimits, ResidentsMustMatchTheGraph) {
 }
 
 TEST(PlanResidents, AreSharedByName) {
-  const gpu::Caps caps;
+  const gpu::Target target;
   GraphMaker train;
   const ValueId w = train.parameter("w", {100});
   const ValueId acc = train.state("acc", {100});
@@ -322,7 +322,7 @@ TEST(PlanResidents, AreSharedByName) {
   GraphMaker eval;
   eval.value("frozen", {3}, ValueKind::constant);
   eval.output("y", eval.add(Op::exp, {eval.value("w", {100}, ValueKind::constant)}));
-  Residents residents(caps);
+  Residents residents(target.caps);
   ASSERT_TRUE(residents.add(train.graph).ok());
   ASSERT_TRUE(residents.add(eval.graph).ok());
   ASSERT_EQ(residents.entries().size(), 3u);
@@ -330,8 +330,8 @@ TEST(PlanResidents, AreSharedByName) {
   EXPECT_EQ(residents.find("acc")->memory_class, MemoryClass::gradients);
   EXPECT_EQ(residents.find("frozen")->memory_class, MemoryClass::weights);
   EXPECT_EQ(residents.memory().total(), residents.bytes());
-  const auto a = make_plan(train.graph, caps, residents);
-  const auto b = make_plan(eval.graph, caps, residents);
+  const auto a = make_plan(train.graph, target, residents);
+  const auto b = make_plan(eval.graph, target, residents);
   ASSERT_TRUE(a.ok() && b.ok());
   EXPECT_EQ(find_value(*a, "w")->offset, find_value(*b, "w")->offset);
 }

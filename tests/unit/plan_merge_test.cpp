@@ -43,27 +43,27 @@ TEST(PlanMerge, OneDispatchStepsAllParameters) {
 TEST(PlanMerge, WindowsStayWithinBindings) {
   test::Network net;
   add_layers(net, 6, 64);
-  gpu::Caps caps;
-  caps.max_storage_buffer_range = 40 << 10;  // two weights of 16 KiB, and what lies between them
-  const auto plan = test::checked_plan(net.graph, caps);
+  gpu::Target target;
+  target.caps.max_storage_buffer_range = 40 << 10;  // two weights of 16 KiB, and what lies between them
+  const auto plan = test::checked_plan(net.graph, target);
   ASSERT_TRUE(plan.ok()) << plan.status().message();
   EXPECT_GT(dispatches_of(*plan, "sgd_step"), 1u);
   EXPECT_LT(dispatches_of(*plan, "sgd_step"), 12u);
   for (const Step& step : plan->steps) {
-    for (const PlanBinding& window : step.windows) EXPECT_LE(window.size, caps.max_storage_buffer_range);
+    for (const PlanBinding& window : step.windows) EXPECT_LE(window.size, target.caps.max_storage_buffer_range);
   }
 }
 
 TEST(PlanMerge, FewBuffersHoldManyTensorsAsFarAsTheyReach) {
   test::Network net;
   add_layers(net, 3, 16, 64);
-  gpu::Caps caps;
-  caps.max_storage_buffers_per_stage = 4;  // parameters, gradients, the step state and the table
-  const auto plan = test::checked_plan(net.graph, caps);
+  gpu::Target target;
+  target.caps.max_storage_buffers_per_stage = 4;  // parameters, gradients, the step state and the table
+  const auto plan = test::checked_plan(net.graph, target);
   ASSERT_TRUE(plan.ok()) << plan.status().message();
   EXPECT_EQ(dispatches_of(*plan, "sgd_step"), 1u);
-  caps.max_storage_buffer_range = 8 << 10;  // the arena is larger
-  const auto apart = test::checked_plan(net.graph, caps);
+  target.caps.max_storage_buffer_range = 8 << 10;  // the arena is larger
+  const auto apart = test::checked_plan(net.graph, target);
   ASSERT_TRUE(apart.ok()) << apart.status().message();
   EXPECT_GT(dispatches_of(*apart, "sgd_step"), 1u);
 }
@@ -71,9 +71,9 @@ TEST(PlanMerge, FewBuffersHoldManyTensorsAsFarAsTheyReach) {
 TEST(PlanMerge, AWorkgroupCountAboveTheLimitIsSpread) {
   test::Network net;
   add_layers(net, 4, 64);
-  gpu::Caps caps;
-  caps.max_workgroup_count = {4, 65535, 65535};
-  const auto plan = test::checked_plan(net.graph, caps);
+  gpu::Target target;
+  target.caps.max_workgroup_count = {4, 65535, 65535};
+  const auto plan = test::checked_plan(net.graph, target);
   ASSERT_TRUE(plan.ok()) << plan.status().message();
   for (const Step& step : plan->steps) EXPECT_LE(step.groups[0], 4u);
 }

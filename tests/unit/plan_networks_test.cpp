@@ -51,11 +51,11 @@ TEST_P(PlanNetworks, HoldInSmallSegments) {
   test::Network net;
   GetParam().build(net);
   if (testing::Test::HasFatalFailure() || testing::Test::HasNonfatalFailure()) return;
-  gpu::Caps caps;
+  gpu::Target target;
   std::uint64_t largest = 0;
   for (const Value& value : net.graph.values()) largest = std::max(largest, device_bytes(value));
-  caps.max_allocation = 2 * largest + (64 << 10);
-  const auto plan = test::checked_plan(net.graph, caps);
+  target.caps.max_allocation = 2 * largest + (64 << 10);
+  const auto plan = test::checked_plan(net.graph, target);
   ASSERT_TRUE(plan.ok()) << plan.status().message();
   EXPECT_GT(plan->transient_bytes, plan->segment_bytes) << "the case is to need several segments";
 }

@@ -47,16 +47,16 @@ void build_adapted_chain(test::Network& net) {
 
 struct Planned {
   test::Network net;
-  gpu::Caps caps;
-  Residents residents{caps};
+  gpu::Target target;
+  Residents residents{target.caps};
 
   explicit Planned(const std::function<void(test::Network&)>& build) {
     build(net);
     EXPECT_TRUE(residents.add(net.graph).ok());
   }
-  Result<Plan> plan(const PlanOptions& options) { return make_plan(net.graph, caps, residents, options); }
+  Result<Plan> plan(const PlanOptions& options) { return make_plan(net.graph, target, residents, options); }
   std::vector<RecomputePoint> curve() {
-    auto points = recompute_curve(net.graph, caps, residents);
+    auto points = recompute_curve(net.graph, target, residents);
     EXPECT_TRUE(points.ok()) << points.status().message();
     return points.ok() ? *points : std::vector<RecomputePoint>();
   }
@@ -119,7 +119,7 @@ struct Weighed {
   std::uint64_t step = 0;  ///< work of all nodes
 
   explicit Weighed(const std::function<void(test::Network&)>& build)
-      : p(build), draft{p.net.graph, p.caps, p.residents, p.net.graph.nodes().size()} {
+      : p(build), draft{p.net.graph, p.target, p.residents, p.net.graph.nodes().size()} {
     EXPECT_TRUE(arrange(draft, {}).ok());
     auto made = RecomputeGraph::create(p.net.graph, draft.order);
     EXPECT_TRUE(made.ok()) << made.status().message();

@@ -20,13 +20,13 @@ using test::GraphMaker;
 struct Case {
   const char* name;
   void (*build)(GraphMaker&);
-  void (*edit)(gpu::Caps&);
+  void (*edit)(gpu::Target&);
 };
 
-void as_it_is(gpu::Caps&) {}
+void as_it_is(gpu::Target&) {}
 /// Tiles in shared memory, and many parts.
-void like_a_gpu(gpu::Caps& caps) { caps.type = gpu::DeviceType::discrete; }
-void with_small_bindings(gpu::Caps& caps) { caps.max_storage_buffer_range = 16384; }
+void like_a_gpu(gpu::Target& target) { target.caps.type = gpu::DeviceType::discrete; }
+void with_small_bindings(gpu::Target& target) { target.caps.max_storage_buffer_range = 16384; }
 
 void product(GraphMaker& g, std::int64_t m, std::int64_t k, std::int64_t n, bool turned) {
   const ValueId a = g.input("a", turned ? Shape{k, m} : Shape{m, k});
@@ -79,7 +79,7 @@ TEST_P(Workspace, InTurnsGivesTheSameBits) {
   GraphMaker g;
   GetParam().build(g);
   const auto plan = [&](const PlanOptions& options) {
-    auto made = test::checked_plan(g.graph, edited.caps(), options);
+    auto made = test::checked_plan(g.graph, edited.target(), options);
     EXPECT_TRUE(made.ok()) << made.status().message();
     return made.ok() ? std::move(made).value() : Plan{};
   };

@@ -278,7 +278,7 @@ TEST_P(VulkanDevice, ChoosesByNameAndIndex) {
   vulkan::DeviceOptions options = device_options_for(GetParam());
   const auto all = vulkan::enumerate(options.instance).value();
   ASSERT_EQ(all.size(), 1u) << "the test shows the loader one driver";
-  EXPECT_EQ(all[0].device_name, device->caps().device_name);
+  EXPECT_EQ(all[0].caps.device_name, device->caps().device_name);
   options.device = "0";
   EXPECT_TRUE(vulkan::create_device(options).ok());
   for (const char* wrong : {"7", "GeForce"}) {
@@ -286,7 +286,7 @@ TEST_P(VulkanDevice, ChoosesByNameAndIndex) {
     const auto missing = vulkan::create_device(options);
     EXPECT_EQ(missing.status().code(), Code::not_found);
     EXPECT_EQ(missing.status().message(),
-              cat("No Vulkan device matches \"", wrong, "\"; present are 0: ", all[0].device_name, "."));
+              cat("No Vulkan device matches \"", wrong, "\"; present are 0: ", all[0].caps.device_name, "."));
   }
 }
 

@@ -20,61 +20,61 @@ namespace {
 using shaders::KernelId;
 
 // Devices that together choose every kernel there is.
-std::map<std::string, gpu::Caps> devices() {
-  gpu::Caps caps;
-  caps.max_storage_buffers_per_stage = 16;
-  caps.max_workgroup_invocations = 1024;
-  caps.max_workgroup_size = {1024, 1024, 64};
-  caps.max_shared_memory = 49152;
-  caps.shader_int64 = true;
-  std::map<std::string, gpu::Caps> devices;
+std::map<std::string, gpu::Target> devices() {
+  gpu::Target target;
+  target.caps.max_storage_buffers_per_stage = 16;
+  target.caps.max_workgroup_invocations = 1024;
+  target.caps.max_workgroup_size = {1024, 1024, 64};
+  target.caps.max_shared_memory = 49152;
+  target.caps.shader_int64 = true;
+  std::map<std::string, gpu::Target> devices;
 
-  gpu::Caps cpu = caps;
-  cpu.type = gpu::DeviceType::cpu;
+  gpu::Target cpu = target;
+  cpu.caps.type = gpu::DeviceType::cpu;
   devices["a CPU"] = cpu;
-  cpu.subgroup_size = 8;
-  cpu.subgroup_basic = cpu.subgroup_shuffle = cpu.subgroup_arithmetic = true;
+  cpu.caps.subgroup_size = 8;
+  cpu.caps.subgroup_basic = cpu.caps.subgroup_shuffle = cpu.caps.subgroup_arithmetic = true;
   devices["a CPU with shuffles"] = cpu;
 
-  gpu::Caps card = caps;
-  card.type = gpu::DeviceType::discrete;
-  card.subgroup_size = 32;
-  card.subgroup_basic = card.subgroup_shuffle = card.subgroup_arithmetic = true;
+  gpu::Target card = target;
+  card.caps.type = gpu::DeviceType::discrete;
+  card.caps.subgroup_size = 32;
+  card.caps.subgroup_basic = card.caps.subgroup_shuffle = card.caps.subgroup_arithmetic = true;
   devices["a GPU"] = card;
-  card.shader_float16 = card.storage_16bit = card.shader_int8 = card.integer_dot = true;
-  card.matmul_precision = gpu::MatmulPrecision::medium;
+  card.caps.shader_float16 = card.caps.storage_16bit = card.caps.shader_int8 = card.caps.integer_dot = true;
+  card.policy.matmul_precision = gpu::MatmulPrecision::medium;
   devices["a GPU that multiplies integers"] = card;
-  card.cooperative_matrix = true;
-  card.matrix_subgroup = 32;
-  card.matrix_shapes = {{gpu::MatrixShape::Operand::f16, 16, 16, 16}};
+  card.caps.cooperative_matrix = true;
+  card.caps.matrix_subgroup = 32;
+  card.caps.matrix_shapes = {{gpu::MatrixShape::Operand::f16, 16, 16, 16}};
   devices["a GPU with matrix units"] = card;
-  card.max_flexible_side = 256;
-  card.flexible_shapes = {{gpu::MatrixShape::Operand::f16, 16, 16, 16}};
+  card.caps.max_flexible_side = 256;
+  card.caps.flexible_shapes = {{gpu::MatrixShape::Operand::f16, 16, 16, 16}};
   devices["a GPU with flexible matrices"] = card;
-  card.shader_bfloat16 = true;
-  card.flexible_shapes.push_back({gpu::MatrixShape::Operand::bf16, 16, 16, 16});
-  card.matrix_shapes.push_back({gpu::MatrixShape::Operand::bf16, 16, 16, 16});
+  card.caps.shader_bfloat16 = true;
+  card.caps.flexible_shapes.push_back({gpu::MatrixShape::Operand::bf16, 16, 16, 16});
+  card.caps.matrix_shapes.push_back({gpu::MatrixShape::Operand::bf16, 16, 16, 16});
   devices["a GPU with flexible matrices of bf16"] = card;
-  card.flexible_shapes.clear();
+  card.caps.flexible_shapes.clear();
   devices["a GPU with matrices of bf16"] = card;
   return devices;
 }
 
-void note_kernels(const Plan& plan, const gpu::Caps& caps, std::set<std::string>& names) {
+void note_kernels(const Plan& plan, const gpu::Target& target, std::set<std::string>& names) {
   for (const PlanKernel& kernel : plan.kernels) {
-    names.insert(form_name(shaders::kernel_info(kernel.id), kernel.storage, caps));
+    names.insert(form_name(shaders::kernel_info(kernel.id), kernel.storage, target));
   }
 }
 
 // Of all that the self-test would run the probe as.
-void note_kernels(const OpProbe& probe, DType elements, const gpu::Caps& caps, std::set<std::string>& names) {
+void note_kernels(const OpProbe& probe, DType elements, const gpu::Target& target, std::set<std::string>& names) {
   const auto built = build_probe(probe, elements);
   ASSERT_TRUE(built.ok()) << op_name(probe.op) << ": " << built.status().message();
-  const auto plan = plan_probe(*built, caps);
+  const auto plan = plan_probe(*built, target);
   ASSERT_TRUE(plan.ok()) << op_name(probe.op) << ": " << plan.status().message();
-  note_kernels(*plan, caps, names);
+  note_kernels(*plan, target, names);
   for (const gpu::Advice& forced : advice_for_others(*plan, {})) {
-    gpu::Caps other = caps;
+    gpu::Target other = target;
     other.advice = forced;
     const auto planned = plan_probe(*built, other);
     ASSERT_TRUE(planned.ok()) << op_name(probe.op) << ": " << planned.status().message();
@@ -101,12 +101,12 @@ bool is_of_bf16(const shaders::KernelInfo& kernel) { return (kernel.features & s
 
 TEST(SelfTestProbes, ReachEveryKernel) {
   std::set<std::string> reached;
-  for (const auto& [name, caps] : devices()) {
+  for (const auto& [name, target] : devices()) {
     SCOPED_TRACE(name);
     std::set<std::string> of_bf16;
     for (const OpProbe& probe : self_test_probes()) {
-      note_kernels(probe, DType::f32, caps, reached);
-      if (caps.shader_bfloat16) note_kernels(probe, DType::bf16, caps, of_bf16);
+      note_kernels(probe, DType::f32, target, reached);
+      if (target.caps.shader_bfloat16) note_kernels(probe, DType::bf16, target, of_bf16);
     }
     for (const std::string& form : of_bf16) reached.insert(form.substr(0, form.find('@')));
   }
@@ -144,9 +144,9 @@ bool can_be_narrow(const shaders::KernelInfo& info) {
 TEST(SelfTestProbes, ReachEveryKernelWithNarrowElements) {
   for (const DType elements : {DType::f16, DType::bf16}) {
     std::set<std::string> reached;
-    for (const auto& [name, caps] : devices()) {
+    for (const auto& [name, target] : devices()) {
       SCOPED_TRACE(name);
-      for (const OpProbe& probe : self_test_probes()) note_kernels(probe, elements, caps, reached);
+      for (const OpProbe& probe : self_test_probes()) note_kernels(probe, elements, target, reached);
     }
     for (std::uint16_t i = 0; i < static_cast<std::uint16_t>(KernelId::count_); ++i) {
       const shaders::KernelInfo& kernel = shaders::kernel_info(static_cast<KernelId>(i));
@@ -161,19 +161,19 @@ TEST(SelfTestProbes, ReachEveryKernelWithNarrowElements) {
 }
 
 // What check() looks for when a plan holds such a kernel with such a tile.
-void expect_every_tile(const gpu::Caps& caps, DType elements) {
+void expect_every_tile(const gpu::Target& target, DType elements) {
   std::set<ProofKey> wanted, reached;
   for (const OpProbe& probe : self_test_probes()) {
     const auto built = build_probe(probe, elements);
     ASSERT_TRUE(built.ok());
-    const auto plan = plan_probe(*built, caps);
+    const auto plan = plan_probe(*built, target);
     ASSERT_TRUE(plan.ok());
-    reached.merge(proof_keys(*plan, caps));
-    for (const ProofKey& key : usual_tiles(caps, *plan)) {
+    reached.merge(proof_keys(*plan, target));
+    for (const ProofKey& key : usual_tiles(target, *plan)) {
       if (elements_of(key) != elements) continue;
       wanted.insert(key);
       if (reached.contains(key)) continue;
-      gpu::Caps other = caps;
+      gpu::Target other = target;
       other.advice = advice_for_tile(*plan, {}, key);
       const auto planned = plan_probe(*built, other);
       ASSERT_TRUE(planned.ok()) << key << ": " << planned.status().message();
@@ -181,25 +181,25 @@ void expect_every_tile(const gpu::Caps& caps, DType elements) {
     }
   }
   const bool built = shaders::kernel_info(KernelId::matmul__f32_coopmat_bf16).built();
-  EXPECT_EQ(wanted.empty(), elements == DType::bf16 && !(built && caps.shader_bfloat16));
+  EXPECT_EQ(wanted.empty(), elements == DType::bf16 && !(built && target.caps.shader_bfloat16));
   for (const ProofKey& key : wanted) EXPECT_TRUE(reached.contains(key)) << key;
 }
 
 TEST(SelfTestProbes, ReachEveryTileOfEveryKernel) {
-  for (const auto& [name, caps] : devices()) {
+  for (const auto& [name, target] : devices()) {
     SCOPED_TRACE(name);
-    for (const DType elements : {DType::f32, DType::bf16}) expect_every_tile(caps, elements);
+    for (const DType elements : {DType::f32, DType::bf16}) expect_every_tile(target, elements);
   }
 }
 
 TEST(SelfTestProbes, ReachEpiloguesOnEveryGpu) {
   for (const gpu::CapsPreset& preset : gpu::caps_presets()) {
     if (preset.source.empty()) continue;
-    gpu::Caps caps;
-    preset.apply(caps);
+    gpu::Target target;
+    preset.apply(target);
     std::set<std::string> reached;
     for (const OpProbe& probe : self_test_probes()) {
-      if (probe.epilogue) note_kernels(probe, DType::f32, caps, reached);
+      if (probe.epilogue) note_kernels(probe, DType::f32, target, reached);
     }
     for (const KernelId id :
          {KernelId::matmul__f32_epilogue, KernelId::matmul_split_sum__f32_epilogue, KernelId::conv__f32_epilogue,

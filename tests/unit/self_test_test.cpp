@@ -94,11 +94,11 @@ Outcome prove(KernelProof& proof, gpu::Device& device, const Graph& graph) {
     ++outcome.rounds;
     Residents residents(device.caps());
     GRAFT_TRY(residents.add(graph));
-    GRAFT_TRY_ASSIGN(plan, plan_fused(graph, device.caps(), residents));
+    GRAFT_TRY_ASSIGN(plan, plan_fused(graph, device.target(), residents));
     return ok_status();
   };
   outcome.status = make_proven(&proof, device, make, [&] { return std::span<const Plan* const>(plans); });
-  if (outcome.status.ok()) outcome.kernels = proof_keys(plan, device.caps());
+  if (outcome.status.ok()) outcome.kernels = proof_keys(plan, device.target());
   return outcome;
 }
 
@@ -144,7 +144,7 @@ TEST(SelfTest, AWrongKernelIsReplacedForGood) {
   {
     GraphMaker g;
     product(g);
-    const auto plan = checked_plan(g.graph, device->caps());
+    const auto plan = checked_plan(g.graph, device->target());
     ASSERT_TRUE(plan.ok());
     natural = shaders::kernel_info(plan->kernels[0].id).name;
   }
@@ -173,7 +173,7 @@ TEST(SelfTest, NoPlanHoldsAKernelThatFailed) {
   for (const char* name : {"first", "second"}) {
     g.act(Op::accumulate, {g.state(name, {40}), g.input(cat("more_", name), {40})});
   }
-  const auto natural = checked_plan(g.graph, device->caps());
+  const auto natural = checked_plan(g.graph, device->target());
   ASSERT_TRUE(natural.ok()) << natural.status().message();
   std::set<std::string> names;
   for (const PlanKernel& kernel : natural->kernels) names.insert(std::string(shaders::kernel_info(kernel.id).name));
@@ -210,10 +210,10 @@ TEST(SelfTest, AWrongEpilogueLeavesTheKernelAsItWas) {
   conv_with_epilogue(g);
   for (int start = 0; start < 2; ++start) {
     FaultyDevice faulty(*device, epilogue_kernel(), FaultyDevice::Fault::wrong);
-    faulty.edit().type = gpu::DeviceType::discrete;
-    const auto natural = checked_plan(g.graph, faulty.caps());
+    faulty.edit().caps.type = gpu::DeviceType::discrete;
+    const auto natural = checked_plan(g.graph, faulty.target());
     ASSERT_TRUE(natural.ok());
-    ASSERT_TRUE(any_of(proof_keys(*natural, faulty.caps()), epilogue_kernel() + "/"));
+    ASSERT_TRUE(any_of(proof_keys(*natural, faulty.target()), epilogue_kernel() + "/"));
     const auto proof = remember(faulty, folder);
     ASSERT_TRUE(proof.ok());
     const Outcome outcome = prove(**proof, faulty, g.graph);
@@ -235,7 +235,7 @@ TEST(SelfTest, AKernelWithAnEpilogueIsTestedAlone) {
   GRAFT_TEST_GPU(device);
   const TemporaryFolder folder;
   FaultyDevice watched(*device, epilogue_kernel(), FaultyDevice::Fault::none);
-  watched.edit().type = gpu::DeviceType::discrete;
+  watched.edit().caps.type = gpu::DeviceType::discrete;
   const auto proof = remember(watched, folder);
   ASSERT_TRUE(proof.ok());
   std::set<std::string> suspects;  // were the process to die now
@@ -295,9 +295,9 @@ TEST(SelfTest, AWrongFormForElementsOf16BitsIsMadeAgainOverWords) {
 TEST(SelfTest, KernelsForMatrixUnitsAreTestedWhereOnlyWhatIsKeptAsF16GoesToThem) {
   GRAFT_TEST_GPU(device);
   EditedDevice edited(*device);
-  edited.edit().software_matrices = true;
-  gpu::Caps rounding = edited.caps();
-  rounding.matmul_precision = gpu::MatmulPrecision::high;
+  edited.edit().hooks.software_matrices = true;
+  gpu::Target rounding = edited.target();
+  rounding.policy.matmul_precision = gpu::MatmulPrecision::high;
   if (!rounds_to_f16(rounding)) GTEST_SKIP() << "No matrix units here, or no kernels for them in this build.";
   GraphMaker g;
   product(g);
@@ -316,8 +316,8 @@ TEST(SelfTest, KernelsForMatrixUnitsAreTestedWhereOnlyWhatIsKeptAsF16GoesToThem)
 TEST(SelfTest, KernelsForMatricesOfBf16AreTestedByProbesOfBf16) {
   GRAFT_TEST_GPU(device);
   F16ForBf16Device pretending(*device);
-  pretending.edit().software_matrices = true;
-  if (!multiplies_bf16(pretending.caps()))
+  pretending.edit().hooks.software_matrices = true;
+  if (!multiplies_bf16(pretending.target()))
     GTEST_SKIP() << "No matrix units here, or no kernels for bf16 in this build.";
   GraphMaker g;
   product(g);
@@ -421,9 +421,9 @@ TEST(SelfTest, AKernelThatKillsTheProcessIsAvoidedAtTheNextStart) {
   }
   GraphMaker g;
   product(g);
-  const auto plan = checked_plan(g.graph, device.caps());
+  const auto plan = checked_plan(g.graph, device.target());
   ASSERT_TRUE(plan.ok()) << plan.status().message();
-  EXPECT_FALSE(proof_keys(*plan, device.caps()).contains("matmul__f32_shuffle/shuffle 16x4"));
+  EXPECT_FALSE(proof_keys(*plan, device.target()).contains("matmul__f32_shuffle/shuffle 16x4"));
 }
 
 TEST(SelfTest, EveryProbeCanBePlannedAndIsFedTheSame) {
@@ -431,7 +431,7 @@ TEST(SelfTest, EveryProbeCanBePlannedAndIsFedTheSame) {
   for (const OpProbe& probe : self_test_probes()) {
     const auto built = build_probe(probe);
     ASSERT_TRUE(built.ok()) << op_name(probe.op) << ": " << built.status().message();
-    const auto plan = checked_plan(built->graph, cpu_caps());
+    const auto plan = checked_plan(built->graph, {.caps = cpu_caps()});
     ASSERT_TRUE(plan.ok()) << op_name(probe.op) << ": " << plan.status().message();
     for (const PlanKernel& kernel : plan->kernels) kernels.insert(std::string(shaders::kernel_info(kernel.id).name));
     const auto again = build_probe(probe);

@@ -56,9 +56,9 @@ TEST(ShareKernel, RefusesWhatItCannotDo) {
 }
 
 /// Plans for four storage buffers, and checks that none has more.
-Plan plan_for_four(const Graph& graph, gpu::Caps caps = {}) {
-  caps.max_storage_buffers_per_stage = 4;
-  auto plan = test::checked_plan(graph, caps);
+Plan plan_for_four(const Graph& graph, gpu::Target target = {}) {
+  target.caps.max_storage_buffers_per_stage = 4;
+  auto plan = test::checked_plan(graph, target);
   EXPECT_TRUE(plan.ok()) << plan.status().message();
   if (!plan.ok()) return {};
   for (const Step& step : plan->steps) {
@@ -66,8 +66,8 @@ Plan plan_for_four(const Graph& graph, gpu::Caps caps = {}) {
     EXPECT_LE(bound_by(step).size(), 4u);
     EXPECT_EQ(plan->kernels[step.kernel].bindings, bound_by(step).size());
     EXPECT_EQ(plan->kernels[step.kernel].push_bytes, step.push.size());
-    EXPECT_LE(step.push.size(), caps.max_push_constants);
-    for (const PlanBinding& buffer : bound_by(step)) EXPECT_LE(buffer.size, caps.max_storage_buffer_range);
+    EXPECT_LE(step.push.size(), target.caps.max_push_constants);
+    for (const PlanBinding& buffer : bound_by(step)) EXPECT_LE(buffer.size, target.caps.max_storage_buffer_range);
   }
   return *plan;
 }
@@ -96,9 +96,9 @@ void add_adam(test::GraphMaker& g, std::string name, const Shape& shape) {
 TEST(SharedBindings, ReachAParameterAndItsMoments) {
   test::GraphMaker g;
   for (const char* name : {"a", "b", "c"}) add_adam(g, name, {1024});
-  gpu::Caps caps;
-  caps.max_storage_buffer_range = 3 * 4096;
-  const Plan plan = plan_for_four(g.graph, caps);
+  gpu::Target target;
+  target.caps.max_storage_buffer_range = 3 * 4096;
+  const Plan plan = plan_for_four(g.graph, target);
   EXPECT_EQ(test::find_value(plan, "b.m")->offset, test::find_value(plan, "b")->offset + 4096);
   EXPECT_EQ(test::find_value(plan, "b.v")->offset, test::find_value(plan, "b")->offset + 2 * 4096);
 }
@@ -106,11 +106,11 @@ TEST(SharedBindings, ReachAParameterAndItsMoments) {
 TEST(SharedBindings, ThatCannotReachAreToldOf) {
   test::GraphMaker g;
   add_adam(g, "a", {1024});
-  gpu::Caps caps;
-  ASSERT_TRUE(test::checked_plan(g.graph, caps).ok());
-  caps.max_storage_buffers_per_stage = 4;
-  caps.max_storage_buffer_range = 4096;
-  const auto plan = test::checked_plan(g.graph, caps);
+  gpu::Target target;
+  ASSERT_TRUE(test::checked_plan(g.graph, target).ok());
+  target.caps.max_storage_buffers_per_stage = 4;
+  target.caps.max_storage_buffer_range = 4096;
+  const auto plan = test::checked_plan(g.graph, target);
   ASSERT_FALSE(plan.ok());
   EXPECT_EQ(plan.status().code(), Code::unsupported);
   const std::string& message = plan.status().message();

@@ -44,7 +44,7 @@ class SharedBuffers : public testing::Test {
   std::set<std::string> sharing(const Graph& graph) {
     Residents residents(few_->caps());
     EXPECT_TRUE(residents.add(graph).ok());
-    const auto plan = plan_fused(graph, few_->caps(), residents);
+    const auto plan = plan_fused(graph, few_->target(), residents);
     EXPECT_TRUE(plan.ok()) << plan.status().message();
     return plan.ok() ? kernels_that_share(*plan) : std::set<std::string>();
   }
@@ -95,7 +95,7 @@ TEST_F(SharedBuffers, GiveTheSameBits) {
 }
 
 TEST_F(SharedBuffers, GiveTheSameBitsWithWhatEndsKernels) {
-  for (auto* device : {&many_, &few_}) (*device)->edit().type = gpu::DeviceType::discrete;
+  for (auto* device : {&many_, &few_}) (*device)->edit().caps.type = gpu::DeviceType::discrete;
   {
     GraphMaker g;
     const Attrs window = {{"strides", Ints{1, 1}}, {"pads", Ints{1, 1, 1, 1}}};

@@ -44,7 +44,7 @@ TEST(Specialize, GivesBackWhatIsNoModule) {
   EXPECT_EQ(specialize(cut, {}), cut);
 }
 
-void like_swiftshader(gpu::Caps& caps) { caps.vendor_id = 0x1ae0; }
+void like_swiftshader(gpu::Target& target) { target.caps.vendor_id = 0x1ae0; }
 
 OpCase make(std::string name, Op op, std::vector<std::vector<std::int64_t>> inputs, Attrs attrs = {}) {
   OpCase c{.name = std::move(name), .op = op, .attrs = std::move(attrs), .tolerance = 5e-5};
@@ -56,7 +56,7 @@ OpCase make(std::string name, Op op, std::vector<std::vector<std::int64_t>> inpu
 class Specialized : public testing::TestWithParam<OpCase> {};
 
 TEST_P(Specialized, ComputesTheSame) {
-  const EditedCaps edited(like_swiftshader);
+  const EditedTarget edited(like_swiftshader);
   check_op_case(GetParam());
 }
 

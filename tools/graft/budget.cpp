@@ -16,10 +16,10 @@ Result<std::uint64_t> parse_budget(const std::string& text, const std::function<
 }
 
 Status set_budget(const std::string& text, const Graph& model, const train::TrainOptions& options,
-                  const gpu::Caps& caps, train::PlanRequest& request) {
+                  const gpu::Target& target, train::PlanRequest& request) {
   if (text.empty()) return ok_status();
   const auto weights = [&]() -> Result<std::uint64_t> {
-    GRAFT_TRY_ASSIGN(const train::TrainingPlan free, train::plan_training(model, options, request, caps));
+    GRAFT_TRY_ASSIGN(const train::TrainingPlan free, train::plan_training(model, options, request, target));
     return free.memory()[MemoryClass::weights];
   };
   GRAFT_TRY_ASSIGN(request.plan.budget, parse_budget(text, weights));

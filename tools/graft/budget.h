@@ -20,6 +20,6 @@ Result<std::uint64_t> parse_budget(const std::string& text, const std::function<
 /// Puts a budget on a run, smaller micro-batches allowed; leaves `request` alone where `text` is empty. A budget beside
 /// the weights costs one more planning.
 Status set_budget(const std::string& text, const Graph& model, const train::TrainOptions& options,
-                  const gpu::Caps& caps, train::PlanRequest& request);
+                  const gpu::Target& target, train::PlanRequest& request);
 
 }  // namespace graft::cli

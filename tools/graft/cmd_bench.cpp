@@ -62,13 +62,13 @@ void keep_as(DType storage, Graph& graph) {
   }
 }
 
-Result<Row> run_case(gpu::Device& device, const gpu::Caps& caps, const BenchCase& c, int repeat, Clock clock,
+Result<Row> run_case(gpu::Device& device, const gpu::Target& target, const BenchCase& c, int repeat, Clock clock,
                      DType storage = DType::f32) {
   GRAFT_TRY_ASSIGN(Graph graph, c.build());
   keep_as(storage, graph);
-  Residents residents(caps);
+  Residents residents(target.caps);
   GRAFT_TRY(residents.add(graph));
-  GRAFT_TRY_ASSIGN(Plan plan, plan_fused(graph, caps, residents));
+  GRAFT_TRY_ASSIGN(Plan plan, plan_fused(graph, target, residents));
   Row row{c.name, plan.flops, 0, {}};
   for (const Value& value : graph.values()) row.bytes += storage_bytes(stored_dtype(value), value.shape.elements());
   for (const Node& node : graph.nodes()) {
@@ -104,7 +104,7 @@ Result<DeviceFigures> measure_yardsticks(gpu::Device& device, const BenchArgumen
   GRAFT_TRY_ASSIGN(DeviceFigures figures, measure_device(device, options.clock()));
   BenchCase yardstick = gemm_yardstick();
   yardstick.rivals.clear();
-  GRAFT_TRY_ASSIGN(const Row gemm, run_case(device, device.caps(), yardstick, options.repeat, options.clock()));
+  GRAFT_TRY_ASSIGN(const Row gemm, run_case(device, device.target(), yardstick, options.repeat, options.clock()));
   figures.gemm_flops = static_cast<double>(gemm.flops) / gemm.time.median;
   return figures;
 }
@@ -123,8 +123,8 @@ Status bench_device(gpu::Device& device, const BenchArguments& options) {
 
 Status bench_ops(gpu::Device& device, const BenchArguments& options) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-  gpu::Caps caps = device.caps();
-  if (!options.caps.empty()) GRAFT_TRY(apply_caps_to_run(options.caps, caps));
+  gpu::Target target = device.target();
+  if (!options.caps.empty()) GRAFT_TRY(apply_caps_to_run(options.caps, target));
   GRAFT_TRY_ASSIGN(const DType storage, passes::parse_precision(options.language.precision));
   GRAFT_TRY_ASSIGN(const DeviceFigures figures, measure_yardsticks(device, options));
   if (!options.json) {
@@ -137,11 +137,11 @@ Status bench_ops(gpu::Device& device, const BenchArguments& options) {
     print_row_titles();
   }
   std::vector<BenchCase> cases = bench_cases();
-  if (caps.type != gpu::DeviceType::cpu) std::ranges::move(large_bench_cases(), std::back_inserter(cases));
+  if (target.caps.type != gpu::DeviceType::cpu) std::ranges::move(large_bench_cases(), std::back_inserter(cases));
   for (BenchCase& c : cases) {
     if (!options.wants(c)) continue;
     if (options.alone || storage != DType::f32) c.rivals.clear();  // rivals read f32
-    auto row = run_case(device, caps, c, options.repeat, options.clock(), storage);
+    auto row = run_case(device, target, c, options.repeat, options.clock(), storage);
     if (!row.ok()) return std::move(row).status().with_context(cat("In the benchmark \"", c.name, "\""));
     rows.push_back(row_json(*row, figures));
     if (!options.json) print_row(*row, figures);
@@ -185,8 +185,8 @@ Status bench_nodes(gpu::Device& device, const Model& model, const BenchArguments
   GRAFT_TRY_ASSIGN(session_options.bindings, complete_bindings(model, given, true));
   session_options.program.profile = true;
   if (!options.caps.empty()) {
-    session_options.caps = device.caps();
-    GRAFT_TRY(apply_caps_to_run(options.caps, *session_options.caps));
+    session_options.target = device.target();
+    GRAFT_TRY(apply_caps_to_run(options.caps, *session_options.target));
   }
   GRAFT_TRY_ASSIGN(const auto session, Session::create(device, model, session_options));
   for (const PlanPort& port : session->plan().inputs) {
@@ -256,12 +256,12 @@ Result<std::vector<Graph>> graphs_to_tune(const BenchArguments& options) {
 
 Status run_tune(OpenDevice& device, const BenchArguments& options) {
   GRAFT_TRY_ASSIGN(const std::vector<Graph> graphs, graphs_to_tune(options));
-  gpu::Caps caps = device.device().caps();
+  gpu::Target target = device.device().target();
   DeviceProfile& profile = device.remembered()->profile();
   const bool kept = options.caps.empty();
-  if (!kept) GRAFT_TRY(apply_caps_to_run(options.caps, caps));
+  if (!kept) GRAFT_TRY(apply_caps_to_run(options.caps, target));
   GRAFT_TRY_ASSIGN(const auto choices,
-                   tune(device.device(), caps, graphs, options.repeat, options.clock(), kept ? &profile : nullptr));
+                   tune(device.device(), target, graphs, options.repeat, options.clock(), kept ? &profile : nullptr));
   const std::string path = kept ? profile.path() : "";
   if (options.json) {
     nlohmann::ordered_json out = device_json(device.device());

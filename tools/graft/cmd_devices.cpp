@@ -27,45 +27,48 @@ std::uint64_t device_memory(const gpu::Caps& caps) {
   return bytes;
 }
 
-nlohmann::ordered_json to_json(const gpu::Caps& caps, std::size_t index) {
+nlohmann::ordered_json to_json(const gpu::Target& target, std::size_t index) {
   nlohmann::ordered_json quirks = nlohmann::ordered_json::array();
-  for (const auto& q : caps.quirks) {
+  for (const auto& q : target.quirks.applied) {
     quirks.push_back({{"name", q.name}, {"action", q.action}, {"reason", q.reason}, {"link", q.link}});
   }
   nlohmann::ordered_json out = {{"index", index},
-                                {"driver", caps.driver_name},
-                                {"driver_info", caps.driver_info},
-                                {"vendor_id", caps.vendor_id},
-                                {"device_id", caps.device_id},
-                                {"api_version", version_text(caps.api_version)}};
-  out.update(caps_json(caps));
+                                {"driver", target.caps.driver_name},
+                                {"driver_info", target.caps.driver_info},
+                                {"vendor_id", target.caps.vendor_id},
+                                {"device_id", target.caps.device_id},
+                                {"api_version", version_text(target.caps.api_version)}};
+  out.update(caps_json(target.caps));
   out["quirks"] = std::move(quirks);
   return out;
 }
 
-void print(const gpu::Caps& caps, std::size_t index) {
-  std::printf("[%zu] %s (%s)\n", index, caps.device_name.c_str(), type_name(caps.type));
-  std::printf("    driver    %s %s, Vulkan %s\n", caps.driver_name.c_str(), caps.driver_info.c_str(),
-              version_text(caps.api_version).c_str());
-  std::printf("    memory    %s on the device%s, %s in one binding\n", bytes_text(device_memory(caps)).c_str(),
-              caps.unified_memory ? " (shared with the host)" : "", bytes_text(caps.max_storage_buffer_range).c_str());
+void print(const gpu::Target& target, std::size_t index) {
+  std::printf("[%zu] %s (%s)\n", index, target.caps.device_name.c_str(), type_name(target.caps.type));
+  std::printf("    driver    %s %s, Vulkan %s\n", target.caps.driver_name.c_str(), target.caps.driver_info.c_str(),
+              version_text(target.caps.api_version).c_str());
+  std::printf("    memory    %s on the device%s, %s in one binding\n", bytes_text(device_memory(target.caps)).c_str(),
+              target.caps.unified_memory ? " (shared with the host)" : "",
+              bytes_text(target.caps.max_storage_buffer_range).c_str());
   std::printf("    compute   %u invocations and %s shared memory per workgroup, subgroups of %u\n",
-              caps.max_workgroup_invocations, bytes_text(caps.max_shared_memory).c_str(), caps.subgroup_size);
+              target.caps.max_workgroup_invocations, bytes_text(target.caps.max_shared_memory).c_str(),
+              target.caps.subgroup_size);
   std::string features;
   const auto add = [&](bool present, const char* name) {
     if (present) features += (features.empty() ? "" : ", ") + std::string(name);
   };
-  add(caps.shader_float16, "float16 arithmetic");
-  add(caps.storage_16bit, "16-bit storage");
-  add(caps.storage_8bit, "8-bit storage");
-  add(caps.subgroup_arithmetic, "subgroup arithmetic");
-  add(caps.integer_dot, "integer dot products");
-  for (const gpu::MatrixShape& shape : caps.matrix_shapes) add(true, matrix_text(shape).c_str());
-  for (const gpu::MatrixShape& shape : caps.flexible_shapes) add(true, ("multiples of " + matrix_text(shape)).c_str());
-  add(caps.timeline_semaphore, "timeline semaphores");
-  add(caps.timestamp_period_ns > 0, "timestamps");
+  add(target.caps.shader_float16, "float16 arithmetic");
+  add(target.caps.storage_16bit, "16-bit storage");
+  add(target.caps.storage_8bit, "8-bit storage");
+  add(target.caps.subgroup_arithmetic, "subgroup arithmetic");
+  add(target.caps.integer_dot, "integer dot products");
+  for (const gpu::MatrixShape& shape : target.caps.matrix_shapes) add(true, matrix_text(shape).c_str());
+  for (const gpu::MatrixShape& shape : target.caps.flexible_shapes)
+    add(true, ("multiples of " + matrix_text(shape)).c_str());
+  add(target.caps.timeline_semaphore, "timeline semaphores");
+  add(target.caps.timestamp_period_ns > 0, "timestamps");
   std::printf("    features  %s\n", features.empty() ? "none beyond Vulkan 1.1" : features.c_str());
-  for (const auto& q : caps.quirks) {
+  for (const auto& q : target.quirks.applied) {
     std::printf("    quirk     %s (%s): %s %s\n", q.action.c_str(), q.name.c_str(), q.reason.c_str(), q.link.c_str());
   }
 }
@@ -128,7 +131,7 @@ Status run_devices(const DevicesArguments& options) {
   for (std::size_t i = 0; i < devices.size(); ++i) {
     if (options.json) all.push_back(to_json(devices[i], i));
     if (!options.json) print(devices[i], i);
-    GRAFT_TRY_ASSIGN(const auto profile, profile_of(options, devices[i], i));
+    GRAFT_TRY_ASSIGN(const auto profile, profile_of(options, devices[i].caps, i));
     if (options.self_test) failures += profile->failed().size();
     if (options.json) all.back()["self_test"] = to_json(*profile);
     if (!options.json) print(*profile, options.self_test);

@@ -65,21 +65,21 @@ struct Forecast {
 };
 
 Result<Forecast> plan_inference(const Model& model, const PlanArguments& options, const Bindings& bindings,
-                                const gpu::Caps& caps, PlanOptions plan_options) {
+                                const gpu::Target& target, PlanOptions plan_options) {
   GRAFT_TRY_ASSIGN(const Bindings complete, complete_bindings(model, bindings, true));
   GRAFT_TRY_ASSIGN(const DType precision, passes::parse_precision(options.train.precision));
   GRAFT_TRY_ASSIGN(SessionGraph session, session_graph(model, complete, {}, precision));
   Forecast forecast;
   forecast.precision = std::move(session.precision);
-  GRAFT_TRY_ASSIGN(const Graph graph, fused_graph(session.graph, caps, plan_options));
+  GRAFT_TRY_ASSIGN(const Graph graph, fused_graph(session.graph, target, plan_options));
   const Graph* const graphs[] = {&graph};
   GRAFT_TRY_ASSIGN(plan_options.budget, parse_budget(options.budget, [&]() -> Result<std::uint64_t> {
-                     GRAFT_TRY_ASSIGN(const Residents all, residents_within(caps, graphs, plan_options));
-                     GRAFT_TRY_ASSIGN(const Plan free, make_plan(graph, caps, all, plan_options));
+                     GRAFT_TRY_ASSIGN(const Residents all, residents_within(target, graphs, plan_options));
+                     GRAFT_TRY_ASSIGN(const Plan free, make_plan(graph, target, all, plan_options));
                      return free.memory[MemoryClass::weights] + free.memory[MemoryClass::parameters];
                    }));
-  GRAFT_TRY_ASSIGN(const Residents residents, residents_within(caps, graphs, plan_options));
-  GRAFT_TRY_ASSIGN(Plan plan, make_plan(graph, caps, residents, plan_options));
+  GRAFT_TRY_ASSIGN(const Residents residents, residents_within(target, graphs, plan_options));
+  GRAFT_TRY_ASSIGN(Plan plan, make_plan(graph, target, residents, plan_options));
   forecast.memory = plan.memory;
   forecast.choice.budget = plan_options.budget;
   const Plan* const plans[] = {&plan};
@@ -98,16 +98,16 @@ Result<train::TrainOptions> options_for_training(const Model& model, TrainFlags 
   return options;
 }
 
-Result<Forecast> plan_for_training(const Model& model, const PlanArguments& given, const gpu::Caps& caps,
+Result<Forecast> plan_for_training(const Model& model, const PlanArguments& given, const gpu::Target& target,
                                    const PlanOptions& plan_options, bool with_curve) {
   GRAFT_TRY_ASSIGN(train::TrainOptions options, options_for_training(model, given.train));
   options.fetch = split_list(given.fetch);
-  train::scale_for_rounding(caps, options);
+  train::scale_for_rounding(target, options);
   train::PlanRequest request;
   request.evaluation = false;
   request.plan = plan_options;
-  GRAFT_TRY(set_budget(given.budget, model.graph, options, caps, request));
-  GRAFT_TRY_ASSIGN(train::TrainingPlan training, train::plan_training(model.graph, options, request, caps));
+  GRAFT_TRY(set_budget(given.budget, model.graph, options, target, request));
+  GRAFT_TRY_ASSIGN(train::TrainingPlan training, train::plan_training(model.graph, options, request, target));
   Forecast forecast;
   forecast.memory = training.memory();
   forecast.micro_batch = training.micro_batch;
@@ -123,7 +123,7 @@ Result<Forecast> plan_for_training(const Model& model, const PlanArguments& give
          std::move(*training.update)});
   }
   if (with_curve) {
-    GRAFT_TRY_ASSIGN(forecast.curve, train::training_curve(model.graph, options, request, caps));
+    GRAFT_TRY_ASSIGN(forecast.curve, train::training_curve(model.graph, options, request, target));
   }
   return forecast;
 }
@@ -146,7 +146,8 @@ Result<std::vector<passes::PassNote>> run_passes(const Model& model, const PlanA
     graph = std::move(forward.graph);
     graph.add_output(bound.value(target).name, forward.values[target.index]);
   }
-  GRAFT_TRY_ASSIGN(passes::Prepared prepared, passes::prepare(graph, {}, {.inference = inference, .fixed_weights = inference}));
+  GRAFT_TRY_ASSIGN(passes::Prepared prepared,
+                   passes::prepare(graph, {}, {.inference = inference, .fixed_weights = inference}));
   if (inference) {
     GRAFT_TRY_ASSIGN(const passes::FoldedGraph folded, passes::fold_constants(prepared.graph));
     prepared.notes.push_back(passes::note_of("fold constants", prepared.graph, folded.graph));
@@ -155,28 +156,28 @@ Result<std::vector<passes::PassNote>> run_passes(const Model& model, const PlanA
 }
 
 // The device that was asked for, else any that is here, else what Vulkan guarantees everywhere.
-Result<gpu::Caps> device_caps(const PlanArguments& options) {
+Result<gpu::Target> device_target(const PlanArguments& options) {
   DeviceFlags flags = options.flags;
   flags.matmul_precision.clear();  // said of the capabilities that are planned for
   auto opened = OpenDevice::open(flags);
   const bool asked =
       !options.flags.device.empty() || !options.flags.library.empty() || (options.fits_device && options.caps.empty());
-  if (!opened.ok() && !asked) return gpu::Caps{.device_name = "any Vulkan 1.1 device"};
+  if (!opened.ok() && !asked) return gpu::Target{.caps = {.device_name = "any Vulkan 1.1 device"}};
   GRAFT_TRY_ASSIGN(auto device, std::move(opened));
-  const gpu::Caps caps = device->device().caps();
+  const gpu::Target target = device->device().target();
   GRAFT_TRY(device->close());
-  return caps;
+  return target;
 }
 
-Result<gpu::Caps> find_caps(const PlanArguments& options) {
-  GRAFT_TRY_ASSIGN(gpu::Caps caps, device_caps(options));
-  if (!options.caps.empty()) GRAFT_TRY(apply_caps_flag(options.caps, caps));
-  if (options.fits_device && caps.heaps.empty()) {
+Result<gpu::Target> find_target(const PlanArguments& options) {
+  GRAFT_TRY_ASSIGN(gpu::Target target, device_target(options));
+  if (!options.caps.empty()) GRAFT_TRY(apply_caps_flag(options.caps, target));
+  if (options.fits_device && target.caps.heaps.empty()) {
     return invalid("There is no device here, and \"", options.caps,
                    "\" says nothing of heaps: name a real GPU, or a file.");
   }
-  apply_matmul_precision(options.flags, caps);
-  return caps;
+  apply_matmul_precision(options.flags, target.policy);
+  return target;
 }
 
 // Device memory is where plans live; a device without memory of its own shares the host's.
@@ -212,19 +213,20 @@ CurvePicture curve_picture(const Forecast& forecast) {
   return picture;
 }
 
-nlohmann::ordered_json forecast_json(const PlanArguments& options, const Forecast& forecast, const gpu::Caps& caps) {
+nlohmann::ordered_json forecast_json(const PlanArguments& options, const Forecast& forecast,
+                                     const gpu::Target& target) {
   Json plans = Json::array();
   for (const Planned& one : forecast.plans) {
     Json row = {{"title", one.title}};
-    row.update(plan_json(one.plan, caps));
+    row.update(plan_json(one.plan, target.quirks));
     plans.push_back(std::move(row));
   }
   Json all = {{"model", options.path},
-              {"device", caps.device_name},
+              {"device", target.caps.device_name},
               {"memory", memory_json(forecast.memory)},
               {"total", forecast.memory.total()}};
   all["precision"] = precision_json(forecast.precision);
-  all["matmul_precision"] = matmul_precision_json(caps);
+  all["matmul_precision"] = matmul_precision_json(target);
   if (options.mode == "train") {
     all["micro_batch"] = forecast.micro_batch;
     all["accumulates"] = forecast.accumulates;
@@ -240,16 +242,16 @@ nlohmann::ordered_json forecast_json(const PlanArguments& options, const Forecas
   return all;
 }
 
-void print_forecast(const PlanArguments& options, const Forecast& forecast, const gpu::Caps& caps) {
+void print_forecast(const PlanArguments& options, const Forecast& forecast, const gpu::Target& target) {
   for (const std::string& reason : forecast.choice.reasons) std::printf("%s\n", reason.c_str());
   if (!forecast.choice.reasons.empty()) std::printf("\n");
   if (options.passes) print_passes(forecast.passes);
   for (const Planned& one : forecast.plans) {
-    print_plan(one.plan, caps, cat(options.path, ": ", one.title, ", for ", caps.device_name));
+    print_plan(one.plan, target.quirks, cat(options.path, ": ", one.title, ", for ", target.caps.device_name));
     std::printf("\n");
   }
   print_precision(forecast.precision);
-  if (const std::string text = matmul_precision_text(caps); !text.empty()) std::printf("%s\n\n", text.c_str());
+  if (const std::string text = matmul_precision_text(target); !text.empty()) std::printf("%s\n\n", text.c_str());
   if (forecast.plans.size() > 1) {
     std::printf("The whole run needs %s: its plans share the arena.\n", bytes_text(forecast.memory.total()).c_str());
   }
@@ -291,22 +293,22 @@ Status run_plan(const PlanArguments& options) {
   const Model& model = opened.get();
   PlanOptions plan_options;
   plan_options.fuse = plan_options.merge = !options.no_fusion;
-  GRAFT_TRY_ASSIGN(const gpu::Caps caps, find_caps(options));
+  GRAFT_TRY_ASSIGN(const gpu::Target target, find_target(options));
   GRAFT_TRY_ASSIGN(const Bindings bindings, bindings_of(options.train));
   const bool with_curve = options.curve || options.json || !options.svg.empty() || !options.html.empty();
-  auto planned = options.mode == "infer" ? plan_inference(model, options, bindings, caps, plan_options)
-                                         : plan_for_training(model, options, caps, plan_options, with_curve);
+  auto planned = options.mode == "infer" ? plan_inference(model, options, bindings, target, plan_options)
+                                         : plan_for_training(model, options, target, plan_options, with_curve);
   GRAFT_TRY_ASSIGN(Forecast forecast, std::move(planned));
   if (options.passes) {
     GRAFT_TRY_ASSIGN(forecast.passes, run_passes(model, options, bindings));
   }
   if (options.json) {
-    std::printf("%s\n", forecast_json(options, forecast, caps).dump(2).c_str());
+    std::printf("%s\n", forecast_json(options, forecast, target).dump(2).c_str());
   } else {
-    print_forecast(options, forecast, caps);
+    print_forecast(options, forecast, target);
   }
   GRAFT_TRY(write_pictures(options, forecast));
-  return options.fits_device ? check_fits(forecast, caps, options.json) : ok_status();
+  return options.fits_device ? check_fits(forecast, target.caps, options.json) : ok_status();
 }
 
 }  // namespace

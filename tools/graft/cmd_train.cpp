@@ -387,11 +387,11 @@ Status train_on(OpenDevice& opened, Model& model, const TrainArguments& options)
   if (!options.profile.empty()) trainer_options.program.observer = &profile;
   trainer_options.program.proof = opened.remembered();
   gpu::Device& device = opened.device();
-  train::scale_for_rounding(device.caps(), train_options);
+  train::scale_for_rounding(device.target(), train_options);
   if (held_out) trainer_options.request.evaluation_samples = held_out->size();
   trainer_options.request.plan.fuse = trainer_options.request.plan.merge = !options.no_fusion;
   const Model& trained = masked ? *masked : model;
-  GRAFT_TRY(set_budget(options.budget, trained.graph, train_options, device.caps(), trainer_options.request));
+  GRAFT_TRY(set_budget(options.budget, trained.graph, train_options, device.target(), trainer_options.request));
   GRAFT_TRY_ASSIGN(const auto trainer,
                    create_trainer(device, trained, train_options, source->fields(), trainer_options));
   std::fprintf(stderr, "Training %zu tensors on %s: %s of device memory%s%s\n", trainer->plan().tensors.size(),

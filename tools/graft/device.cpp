@@ -23,33 +23,34 @@ constexpr std::array<const char*, 3> kMatmulPrecisions = {"highest", "high", "me
 
 }  // namespace
 
-void apply_matmul_precision(const DeviceFlags& flags, gpu::Caps& caps) {
+void apply_matmul_precision(const DeviceFlags& flags, gpu::Policy& policy) {
   const auto* const it = std::ranges::find(kMatmulPrecisions, flags.matmul_precision);
   if (it == kMatmulPrecisions.end()) return;
-  caps.matmul_precision = static_cast<gpu::MatmulPrecision>(it - kMatmulPrecisions.begin());
+  policy.matmul_precision = static_cast<gpu::MatmulPrecision>(it - kMatmulPrecisions.begin());
 }
 
-std::string matmul_precision_text(const gpu::Caps& caps) {
-  if (caps.matmul_precision == gpu::MatmulPrecision::highest) return {};
-  const char* const name = kMatmulPrecisions[static_cast<std::size_t>(caps.matmul_precision)];
-  if (!rounds_products(caps)) {
-    return cat("Products at --matmul-precision ", name, " stay in f32: ", caps.device_name,
+std::string matmul_precision_text(const gpu::Target& target) {
+  if (target.policy.matmul_precision == gpu::MatmulPrecision::highest) return {};
+  const char* const name = kMatmulPrecisions[static_cast<std::size_t>(target.policy.matmul_precision)];
+  if (!rounds_products(target)) {
+    return cat("Products at --matmul-precision ", name, " stay in f32: ", target.caps.device_name,
                " has no matrix units that graft uses.");
   }
-  const bool medium = caps.matmul_precision == gpu::MatmulPrecision::medium;
+  const bool medium = target.policy.matmul_precision == gpu::MatmulPrecision::medium;
   std::string to;
   const auto add = [&](bool rounds, const char* how) {
     if (rounds) to += (to.empty() ? "" : ",") + std::string(how);
   };
-  add(rounds_to_f16(caps), " to f16 for matrix units");
-  add(medium && multiplies_bf16(caps), " to bf16 for them beside bf16 operands");
-  add(medium && caps.integer_dot && caps.type != gpu::DeviceType::cpu, " to 8 bits beside quantized weights");
+  add(rounds_to_f16(target), " to f16 for matrix units");
+  add(medium && multiplies_bf16(target), " to bf16 for them beside bf16 operands");
+  add(medium && target.caps.integer_dot && target.caps.type != gpu::DeviceType::cpu,
+      " to 8 bits beside quantized weights");
   return cat("Products at --matmul-precision ", name, ": f32 operands are rounded", to, "; sums in f32.");
 }
 
-nlohmann::ordered_json matmul_precision_json(const gpu::Caps& caps) {
-  return {{"asked", kMatmulPrecisions[static_cast<std::size_t>(caps.matmul_precision)]},
-          {"rounds", rounds_products(caps)}};
+nlohmann::ordered_json matmul_precision_json(const gpu::Target& target) {
+  return {{"asked", kMatmulPrecisions[static_cast<std::size_t>(target.policy.matmul_precision)]},
+          {"rounds", rounds_products(target)}};
 }
 
 void add_caps_flag(CLI::App& app, std::string& given) {
@@ -59,18 +60,19 @@ void add_caps_flag(CLI::App& app, std::string& given) {
                  "As for another device: FILE.json, as graft devices --json prints it there, or" + names);
 }
 
-Status apply_caps_flag(const std::string& given, gpu::Caps& caps) {
-  return given.ends_with(".json") ? read_caps_file(given, caps) : gpu::apply_caps_preset(given, caps);
+Status apply_caps_flag(const std::string& given, gpu::Target& target) {
+  return given.ends_with(".json") ? read_caps_file(given, target.caps) : gpu::apply_caps_preset(given, target);
 }
 
-Status apply_caps_to_run(const std::string& given, gpu::Caps& caps) {
-  const gpu::Caps device = caps;
-  GRAFT_TRY(apply_caps_flag(given, caps));
-  if (given.ends_with(".json") && caps.type == gpu::DeviceType::cpu && caps.subgroup_size > device.subgroup_size) {
-    return invalid(given, ": kernels for a CPU with subgroups of ", caps.subgroup_size, " cannot run on \"",
+Status apply_caps_to_run(const std::string& given, gpu::Target& target) {
+  const gpu::Caps device = target.caps;
+  GRAFT_TRY(apply_caps_flag(given, target));
+  if (given.ends_with(".json") && target.caps.type == gpu::DeviceType::cpu &&
+      target.caps.subgroup_size > device.subgroup_size) {
+    return invalid(given, ": kernels for a CPU with subgroups of ", target.caps.subgroup_size, " cannot run on \"",
                    device.device_name, "\", whose subgroups are of ", device.subgroup_size, ".");
   }
-  caps = gpu::within_device(std::move(caps), device);
+  target.caps = gpu::within_device(std::move(target.caps), device);
   return ok_status();
 }
 
@@ -119,11 +121,11 @@ Result<std::unique_ptr<OpenDevice>> OpenDevice::open(const DeviceFlags& flags, v
     opened->calls_.times = calls;
     options.instance.faults = &opened->calls_;
   }
-  gpu::Caps wanted;
+  gpu::Policy wanted;
   apply_matmul_precision(flags, wanted);
   options.matmul_precision = wanted.matmul_precision;
   GRAFT_TRY_ASSIGN(opened->device_, vulkan::create_device(options));
-  const std::string rounding = matmul_precision_text(opened->device().caps());
+  const std::string rounding = matmul_precision_text(opened->device().target());
   if (!rounding.empty()) std::fprintf(stderr, "%s\n", rounding.c_str());
   // Without a folder nothing would be remembered, and every run would test its kernels anew.
   const std::string folder = cache_folder(flags);

@@ -24,17 +24,17 @@ struct DeviceFlags {
 
 /// --caps of commands that plan: a preset's name or a .json file (read_caps_file), laid over the device's capabilities.
 void add_caps_flag(CLI::App& app, std::string& given);
-Status apply_caps_flag(const std::string& given, gpu::Caps& caps);
+Status apply_caps_flag(const std::string& given, gpu::Target& target);
 /// The same for kernels that then run here: a file gives no more than the device has, and may not ask for a CPU with
 /// larger subgroups, whose lanes kernels count on.
-Status apply_caps_to_run(const std::string& given, gpu::Caps& caps);
+Status apply_caps_to_run(const std::string& given, gpu::Target& target);
 
-/// Lays --matmul-precision over the capabilities, where it is given.
-void apply_matmul_precision(const DeviceFlags& flags, gpu::Caps& caps);
+/// Follows --matmul-precision, where it is given.
+void apply_matmul_precision(const DeviceFlags& flags, gpu::Policy& policy);
 /// What it does on such a device, as a sentence; empty: products of f32 stay in f32 unasked.
-std::string matmul_precision_text(const gpu::Caps& caps);
+std::string matmul_precision_text(const gpu::Target& target);
 /// {"asked": "high", "rounds": false}
-nlohmann::ordered_json matmul_precision_json(const gpu::Caps& caps);
+nlohmann::ordered_json matmul_precision_json(const gpu::Target& target);
 
 void add_device_flags(CLI::App& app, DeviceFlags& flags);
 

@@ -96,7 +96,7 @@ Result<LanguageRow> bench_step(gpu::Device& device, const Model& model, const st
   train::TrainerOptions trainer_options;
   trainer_options.request.samples = batch;
   trainer_options.request.evaluation = false;
-  GRAFT_TRY(set_budget(flags.budget, model.graph, options, device.caps(), trainer_options.request));
+  GRAFT_TRY(set_budget(flags.budget, model.graph, options, device.target(), trainer_options.request));
   GRAFT_TRY_ASSIGN(const auto trainer, create_trainer(device, model, options, fields, trainer_options));
   GRAFT_TRY_ASSIGN(const auto loader, data::Loader::create(*source, {.batch = batch, .shuffle = false}));
   std::vector<double> seconds;

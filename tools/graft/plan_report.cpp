@@ -99,7 +99,7 @@ void print_choices(const Plan& plan) {
 
 }  // namespace
 
-void print_plan(const Plan& plan, const gpu::Caps& caps, const std::string& title) {
+void print_plan(const Plan& plan, const gpu::Quirks& quirks, const std::string& title) {
   std::printf("%s\n\n", title.c_str());
   for (std::size_t i = 0; i < kMemoryClasses; ++i) {
     const auto c = static_cast<MemoryClass>(i);
@@ -119,7 +119,7 @@ void print_plan(const Plan& plan, const gpu::Caps& caps, const std::string& titl
   for (const Step& step : plan.steps) moved += step.kind == StepKind::dispatch ? step.bytes : 0;
   std::printf(".\n%sFLOP, %s moved, %zu dispatches of %zu kernels, %u barriers; %zu submissions at most.\n",
               (si_text(static_cast<double>(plan.flops)) + " ").c_str(), bytes_text(moved).c_str(), dispatches_of(plan),
-              plan.kernels.size(), plan.barriers, list_ends(plan, caps).size());
+              plan.kernels.size(), plan.barriers, list_ends(plan, quirks).size());
   print_merged(plan);
   print_saved(plan);
   print_recomputed(plan);
@@ -184,7 +184,7 @@ nlohmann::ordered_json curve_json(const train::TrainingCurve& curve) {
   return {{"flops", curve.flops}, {"fixed_bytes", curve.fixed_bytes}, {"points", points}};
 }
 
-nlohmann::ordered_json plan_json(const Plan& plan, const gpu::Caps& caps) {
+nlohmann::ordered_json plan_json(const Plan& plan, const gpu::Quirks& quirks) {
   Json nodes = Json::array();
   for (const PlanNode& node : plan.nodes) {
     Json choices = Json::array();
@@ -226,7 +226,7 @@ nlohmann::ordered_json plan_json(const Plan& plan, const gpu::Caps& caps) {
               {"recomputed_flops", plan.recomputed_flops},
               {"dispatches", dispatches_of(plan)},
               {"barriers", plan.barriers},
-              {"submissions_at_most", list_ends(plan, caps).size()},
+              {"submissions_at_most", list_ends(plan, quirks).size()},
               {"kernels", plan.kernels.size()}};
   if (plan.peak_node != kNoIndex) out["peak_node"] = plan.nodes[plan.peak_node].name;
   Json recomputed = Json::array();

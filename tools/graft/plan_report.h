@@ -12,9 +12,9 @@
 namespace graft::cli {
 
 /// Classes of memory, the peak and where it is, saved and recomputed values, the costliest nodes.
-void print_plan(const Plan& plan, const gpu::Caps& caps, const std::string& title);
+void print_plan(const Plan& plan, const gpu::Quirks& quirks, const std::string& title);
 
-nlohmann::ordered_json plan_json(const Plan& plan, const gpu::Caps& caps);
+nlohmann::ordered_json plan_json(const Plan& plan, const gpu::Quirks& quirks);
 
 /// Bytes by class, by name.
 nlohmann::ordered_json memory_json(const MemoryByClass& memory);

@@ -45,14 +45,14 @@ const PlanChoice* find_choice(const Plan& plan, const std::string& key) {
 
 class Tuner {
  public:
-  Tuner(gpu::Device& device, const gpu::Caps& caps, int repeat, Clock clock)
-      : device_(device), caps_(caps), repeat_(repeat), clock_(clock) {}
+  Tuner(gpu::Device& device, const gpu::Target& target, int repeat, Clock clock)
+      : device_(device), target_(target), repeat_(repeat), clock_(clock) {}
 
   Status tune(const Graph& network) {
-    GRAFT_TRY_ASSIGN(const Graph graph, fused_graph(network, caps_));
-    Residents residents(caps_);
+    GRAFT_TRY_ASSIGN(const Graph graph, fused_graph(network, target_));
+    Residents residents(target_.caps);
     GRAFT_TRY(residents.add(graph));
-    GRAFT_TRY_ASSIGN(const Plan plan, make_plan(graph, caps_, residents));
+    GRAFT_TRY_ASSIGN(const Plan plan, make_plan(graph, target_, residents));
     for (const PlanNode& node : plan.nodes) {
       if (node.node >= graph.nodes().size() || node.choices.empty()) continue;
       const auto fresh = [&](const PlanChoice& choice) { return !seen_.contains(choice.key); };
@@ -67,14 +67,14 @@ class Tuner {
   }
 
   std::vector<TunedChoice> take() { return std::move(choices_); }
-  const gpu::Caps& caps() const { return caps_; }
+  const gpu::Target& target() const { return target_; }
 
  private:
   Status tune_choice(const Graph& graph, const std::string& key) {
-    Residents residents(caps_);
+    Residents residents(target_.caps);
     GRAFT_TRY(residents.add(graph));
-    caps_.advice.tuned.erase(key);
-    GRAFT_TRY_ASSIGN(const Plan usual, make_plan(graph, caps_, residents));
+    target_.advice.tuned.erase(key);
+    GRAFT_TRY_ASSIGN(const Plan usual, make_plan(graph, target_, residents));
     const PlanChoice* chosen = find_choice(usual, key);
     if (chosen == nullptr) return ok_status();  // follows from another choice
     TunedChoice out{.key = key, .usual = chosen->variant, .best = chosen->variant};
@@ -82,8 +82,8 @@ class Tuner {
     out.usual_seconds = out.best_seconds = time.best;
     for (const Variant& variant : variants()) {
       if (key.substr(0, key.find(' ')) != family_name(variant.family) || variant.name == out.usual) continue;
-      caps_.advice.tuned[key] = std::string(variant.name);
-      auto plan = make_plan(graph, caps_, residents);
+      target_.advice.tuned[key] = std::string(variant.name);
+      auto plan = make_plan(graph, target_, residents);
       const PlanChoice* taken = plan.ok() ? find_choice(*plan, key) : nullptr;
       if (taken == nullptr || taken->variant != variant.name) continue;
       GRAFT_TRY_ASSIGN(const Timing other, time_plan(device_, graph, residents, std::move(*plan), repeat_, clock_));
@@ -96,14 +96,14 @@ class Tuner {
       out.best = out.usual;
       out.best_seconds = out.usual_seconds;
     }
-    caps_.advice.tuned.erase(key);
-    if (out.best != out.usual) caps_.advice.tuned[key] = out.best;
+    target_.advice.tuned.erase(key);
+    if (out.best != out.usual) target_.advice.tuned[key] = out.best;
     if (out.candidates > 0) choices_.push_back(std::move(out));
     return ok_status();
   }
 
   gpu::Device& device_;
-  gpu::Caps caps_;
+  gpu::Target target_;
   int repeat_;
   Clock clock_;
   std::set<std::string> seen_;
@@ -112,12 +112,12 @@ class Tuner {
 
 }  // namespace
 
-Result<std::vector<TunedChoice>> tune(gpu::Device& device, const gpu::Caps& caps, std::span<const Graph> graphs,
+Result<std::vector<TunedChoice>> tune(gpu::Device& device, const gpu::Target& target, std::span<const Graph> graphs,
                                       int repeat, Clock clock, DeviceProfile* profile) {
-  Tuner tuner(device, caps, repeat, clock);
+  Tuner tuner(device, target, repeat, clock);
   for (const Graph& graph : graphs) GRAFT_TRY(tuner.tune(graph));
   if (profile != nullptr) {
-    profile->set_tuned(tuner.caps().advice.tuned);
+    profile->set_tuned(tuner.target().advice.tuned);
     profile->save();
     device.set_advice(profile->advice());
   }

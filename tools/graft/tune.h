@@ -24,8 +24,8 @@ struct TunedChoice {
 /// Times every variant that the device can run, once for every choice that nodes of these graphs (bound) make. What is
 /// faster than the rules' choice by 3 % or more goes into the profile, which is saved, and into the device's advice;
 /// what was tuned for these choices before is forgotten first.
-/// `caps`: the device's, or those of a lesser one, whose choices are then measured but not kept.
-Result<std::vector<TunedChoice>> tune(gpu::Device& device, const gpu::Caps& caps, std::span<const Graph> graphs,
+/// `target`: the device's, or those of a lesser one, whose choices are then measured but not kept.
+Result<std::vector<TunedChoice>> tune(gpu::Device& device, const gpu::Target& target, std::span<const Graph> graphs,
                                       int repeat, Clock clock, DeviceProfile* profile);
 
 /// The model's forward pass and, where it can be trained on labels, its training step.

@@ -214,7 +214,7 @@ void dispatch(Emitter& e, const Job& job, Kernels kernels, std::uint64_t count, 
   if (job.operands == MatrixOperands::bf16) kernels[1] = kernels.back();
   shape.rounded = job.operands == MatrixOperands::f16 || job.operands == MatrixOperands::bf16;
   if (shape.rounded) shape.operand = operand_type(job.operands);
-  const Variant& variant = e.note(choose(Family::attention, e.caps(), shape, kernels));
+  const Variant& variant = e.note(choose(Family::attention, e.target(), shape, kernels));
   const std::uint32_t tile = variant.kernel == 2 ? variant.tile[0] : kTile;
   push::AttentionPush p = job.push;
   p.batch = static_cast<std::uint32_t>(count);
@@ -235,7 +235,7 @@ std::uint32_t few_rows_of(Emitter& e, const Job& job) {
   const std::uint64_t rows = std::uint64_t{p.queries} * p.group;
   if (rows > kFewRows || !job.vectors || p.dim / 4 > kFewVectors / 2 || p.has_documents != 0 || job.masked) return 0;
   const ChoiceShape shape{rows, p.keys, p.dim, job.batch};
-  if (e.note(choose(Family::attention_few, e.caps(), shape, kKernels)).kernel != 0) return 0;
+  if (e.note(choose(Family::attention_few, e.target(), shape, kKernels)).kernel != 0) return 0;
   const auto tiles = ceil_div<std::uint64_t>(rows, std::min<std::uint64_t>(4, kFewVectors / (p.dim / 4)));
   return static_cast<std::uint32_t>(ceil_div<std::uint64_t>(rows, tiles));
 }

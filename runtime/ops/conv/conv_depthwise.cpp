@@ -47,7 +47,7 @@ Status emit_taps(Emitter& e, const ConvSizes& sizes, const Binding& x, const Bin
   const std::uint64_t taps = std::min(sizes.kw, kMaxTaps);
   const std::uint64_t threads = sizes.o * sizes.kh * ceil_div(sizes.kw, taps);
   const std::uint64_t lines = sizes.images * sizes.oh;
-  const std::uint64_t wanted = e.note(choose(Family::depthwise_dw, e.caps(), shape_of(sizes))).tile[0];
+  const std::uint64_t wanted = e.note(choose(Family::depthwise_dw, e.target(), shape_of(sizes))).tile[0];
   const std::uint64_t splits =
       std::clamp<std::uint64_t>(ceil_div(wanted, threads), 1, std::clamp<std::uint64_t>(lines, 1, 64));
   GRAFT_TRY(count32(threads * splits, "invocations of a depthwise weight gradient"));
@@ -93,7 +93,7 @@ std::optional<WindowChoice> choose_window(Emitter& e, const ConvSizes& sizes, Ke
                    small(sizes.kh, window.strides[0]) && small(sizes.kw, window.strides[1]);
   if (!can) return std::nullopt;
   const std::array kernels = {pixels, windows[0], windows[1]};
-  const std::uint8_t chosen = e.note(choose(Family::depthwise, e.caps(), shape_of(sizes), kernels)).kernel;
+  const std::uint8_t chosen = e.note(choose(Family::depthwise, e.target(), shape_of(sizes), kernels)).kernel;
   if (chosen == 0) return std::nullopt;
   return WindowChoice{kernels[chosen], chosen == 2 ? 8u : 4u};
 }

@@ -134,7 +134,7 @@ Status grad_data_part(Emitter& e, const ConvSizes& sizes, const Binding& dy, con
                          KernelId::conv_grad_data__f32_flexible_bf16};
   GemmProblem cells = problem;
   cells.batches /= phases;
-  if (is_in_cells(sizes) && tile_owns_columns(e.caps(), cells, kernels)) {
+  if (is_in_cells(sizes) && tile_owns_columns(e.target(), cells, kernels)) {
     problem = cells;
     kernels.special = 1;
   }
@@ -157,7 +157,7 @@ GemmProblem in_whole_images(Emitter& e, const ConvSizes& sizes, const GemmProble
   images.outer = sizes.images;
   images.inner = sizes.oh * sizes.ow;
   if (sizes.ow % 4 == 0 || sizes.oh == 1 || images.inner > kMostPixels) return lines;
-  return tile_owns_columns(e.caps(), images, kGradWeight) ? images : lines;
+  return tile_owns_columns(e.target(), images, kGradWeight) ? images : lines;
 }
 
 Status grad_weight_part(Emitter& e, const ConvSizes& sizes, const Binding& x, const Binding& dy, const Binding& dw) {

@@ -93,7 +93,7 @@ bool has_shape(const ConvSizes& sizes) {
 }
 
 bool is_chosen(Emitter& e, const ChoiceShape& shape, const std::array<KernelId, 2>& kernels) {
-  return e.note(choose(Family::held_weights, e.caps(), shape, kernels)).kernel != 0;
+  return e.note(choose(Family::held_weights, e.target(), shape, kernels)).kernel != 0;
 }
 
 void dispatch(Emitter& e, KernelId kernel, const ConvSizes& sizes, const Tile& tile, std::vector<Binding> bindings,

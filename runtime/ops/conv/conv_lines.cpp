@@ -63,7 +63,7 @@ Result<bool> emit_grad_data_lines(Emitter& e, const ConvSizes& sizes, const Bind
   if (!lines) return false;
   constexpr std::array kKernels = {KernelId::conv_grad_data__f32, KernelId::conv_lines_grad_data__f32};
   const ChoiceShape shape = {.m = sizes.images * sizes.oh * sizes.ow, .n = sizes.c, .k = sizes.kh * sizes.kw * sizes.o};
-  if (e.note(choose(Family::few_channels, e.caps(), shape, kKernels)).kernel == 0) return false;
+  if (e.note(choose(Family::few_channels, e.target(), shape, kKernels)).kernel == 0) return false;
 
   const auto u32 = [](auto value) { return static_cast<std::uint32_t>(value); };
   const std::uint32_t subgroup = cpu_lanes(e.caps());  // the first of a wide one

@@ -19,7 +19,7 @@ std::optional<KernelId> add_norm_kernel(Emitter& norm) {
   const bool rms = dispatch.kernel == KernelId::rms_norm__f32;
   if (!rms && dispatch.kernel != KernelId::layer_norm__f32) return std::nullopt;
   const KernelId with = rms ? KernelId::rms_norm__f32_sum : KernelId::layer_norm__f32_sum;
-  if (dispatch.specialization.size() != kConstants || is_avoided(norm.caps(), with)) return std::nullopt;
+  if (dispatch.specialization.size() != kConstants || is_avoided(norm.target(), with)) return std::nullopt;
   return with;
 }
 
@@ -49,7 +49,7 @@ Status infer(InferContext& c) {
 
 Status emit(Emitter& e) {
   GRAFT_TRY_ASSIGN(const Node norm, norm_of(e.node()));
-  Emitter inner(e.graph(), norm, e.caps(), e.workspace_left());
+  Emitter inner(e.graph(), norm, e.target(), e.workspace_left());
   GRAFT_TRY(op_def(norm.op).emit(inner));
   for (const Choice& choice : inner.choices()) e.note(choice);
   if (e.out_shape().elements() == 0) {

@@ -43,11 +43,11 @@ constexpr EpilogueKernel kKernels[] = {
 };
 
 /// It is there, and neither it nor it with the tile that was chosen failed its self-test.
-bool may_use(const gpu::Caps& caps, KernelId kernel, const std::vector<Choice>& choices) {
-  if (!shaders::kernel_info(kernel).built() || is_avoided(caps, kernel)) return false;
+bool may_use(const gpu::Target& target, KernelId kernel, const std::vector<Choice>& choices) {
+  if (!shaders::kernel_info(kernel).built() || is_avoided(target, kernel)) return false;
   const std::string_view name = shaders::kernel_info(kernel).name;
-  return caps.advice.avoided.empty() || std::none_of(choices.begin(), choices.end(), [&](const Choice& choice) {
-           return caps.advice.avoided.contains(cat(name, "/", choice.variant->name));
+  return target.advice.avoided.empty() || std::none_of(choices.begin(), choices.end(), [&](const Choice& choice) {
+           return target.advice.avoided.contains(cat(name, "/", choice.variant->name));
          });
 }
 
@@ -69,7 +69,7 @@ std::optional<EpiloguePlace> find_epilogue_place(Emitter& main) {
     if (place || touching != 1) return std::nullopt;
     const auto* const row = std::find_if(std::begin(kKernels), std::end(kKernels),
                                          [&](const EpilogueKernel& k) { return k.kernel == dispatch.kernel; });
-    if (row == std::end(kKernels) || !may_use(main.caps(), row->with, main.choices())) return std::nullopt;
+    if (row == std::end(kKernels) || !may_use(main.target(), row->with, main.choices())) return std::nullopt;
     const Binding& out = dispatch.bindings[row->out];
     const bool all = is_of(out, result) && out.access == Access::write && !out.as_stored && out.slot.offset == 0 &&
                      out.slot.size == whole.slot.size;
@@ -195,7 +195,7 @@ void add_epilogue(DispatchDesc& dispatch, const EpiloguePlace& place, const Fuse
 
 Status emit(Emitter& e) {
   GRAFT_TRY_ASSIGN(const Parts parts, parts_of(e.node(), e.out_shape().elements()));
-  Emitter main(e.graph(), parts.main, e.caps(), e.workspace_left());
+  Emitter main(e.graph(), parts.main, e.target(), e.workspace_left());
   GRAFT_TRY(op_def(parts.main.op).emit(main));
   if (parts.program.count == 0) return ok_status();
   const auto place = find_epilogue_place(main);

@@ -23,7 +23,7 @@ struct Shape {
 // By rows, invocations lie along k; by columns along n, where a CPU device wants long runs of each row of b.
 Shape shape_of(Emitter& e, std::uint64_t m, std::uint64_t n, std::uint64_t k, bool b_by_rows) {
   const Family family = b_by_rows ? Family::skinny_rows : Family::skinny_cols;
-  const Variant& variant = e.note(choose(family, e.caps(), {m, n, k}));
+  const Variant& variant = e.note(choose(family, e.target(), {m, n, k}));
   Shape shape{variant.tile[0] == 0 ? cpu_lanes(e.caps()) : variant.tile[0], variant.tile[1]};
   if (shape.span != 0) return shape;
   shape.span = 1;
@@ -36,7 +36,7 @@ Shape shape_of(Emitter& e, std::uint64_t m, std::uint64_t n, std::uint64_t k, bo
 bool suits_skinny(Emitter& e, std::uint64_t m, std::uint64_t n, std::uint64_t k, bool b_by_rows) {
   if (m < 1 || m > kMaxRows || k < 32 || n < 8 || (b_by_rows ? k : n) % 4 != 0) return false;
   const std::array kernels = {kernel_of(b_by_rows)};
-  return e.note(choose(Family::product, e.caps(), {m, n, k}, kernels)).kernel == 0;
+  return e.note(choose(Family::product, e.target(), {m, n, k}, kernels)).kernel == 0;
 }
 
 Status emit_skinny(Emitter& e, std::uint64_t m, std::uint64_t n, std::uint64_t k, bool b_by_rows,
@@ -50,7 +50,7 @@ Status emit_skinny(Emitter& e, std::uint64_t m, std::uint64_t n, std::uint64_t k
   // Few columns of a long b: its rows are shared out as well.
   std::uint64_t splits = 1;
   if (!b_by_rows) {
-    const std::uint64_t wanted = e.note(choose(Family::gemm_parts, e.caps(), {m, n, k}, {}, "skinny")).tile[0];
+    const std::uint64_t wanted = e.note(choose(Family::gemm_parts, e.target(), {m, n, k}, {}, "skinny")).tile[0];
     splits =
         std::clamp<std::uint64_t>(ceil_div<std::uint64_t>(wanted, push.groups), 1, std::max<std::uint64_t>(k / 128, 1));
   }

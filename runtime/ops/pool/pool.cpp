@@ -108,7 +108,7 @@ Status emit_pool(Emitter& e, const Pooling& pooling, const std::vector<Binding>&
   const Shape& x = pooling.x;
   const Shape& y = pooling.y;
   if ((pooling.by_blocks ? x : y).elements() == 0) return ok_status();
-  const Variant& variant = e.note(choose(Family::pool, e.caps(), {.m = y.elements(0, 3), .n = y.elements(3, 4)}));
+  const Variant& variant = e.note(choose(Family::pool, e.target(), {.m = y.elements(0, 3), .n = y.elements(3, 4)}));
   const std::uint32_t workgroup = variant.tile[0] == 0 ? cpu_lanes(e.caps()) : variant.tile[0];
   GRAFT_TRY_ASSIGN(const PoolWindow window, read_pool_window(e.attrs()));
   GRAFT_TRY_ASSIGN(push::PoolPush push, pool_push(pooling, window, variant.tile[1]));

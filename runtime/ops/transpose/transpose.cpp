@@ -40,7 +40,7 @@ Status emit_matrices(Emitter& e, std::int64_t batch, std::int64_t rows, std::int
   constexpr std::array kKernels = {shaders::KernelId::transpose_tiled__w32, shaders::KernelId::transpose_blocks__w32};
   const std::size_t offered = rows % 4 == 0 && cols % 4 == 0 ? 2 : 1;
   const ChoiceShape shape{static_cast<std::uint64_t>(rows), static_cast<std::uint64_t>(cols)};
-  const bool blocks = offered == 2 && e.note(choose(Family::transpose, e.caps(), shape, kKernels)).kernel == 1;
+  const bool blocks = offered == 2 && e.note(choose(Family::transpose, e.target(), shape, kKernels)).kernel == 1;
   const std::int64_t tile = blocks ? kBlock : kTile;
   push::TransposeTiledPush push{};
   push.rows = static_cast<std::uint32_t>(rows);

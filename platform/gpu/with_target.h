@@ -1,4 +1,4 @@
-// A device taken for one with other capabilities.
+// A device that plans are made for as if it were another.
 #pragma once
 
 #include <utility>
@@ -7,15 +7,15 @@
 
 namespace graft::gpu {
 
-/// Passes everything on to another device, which must outlive it; capabilities and advice are its own.
-class WithCaps : public Device {
+/// Passes everything on to another device, which must outlive it; the target is its own.
+class WithTarget : public Device {
  public:
-  explicit WithCaps(Device& inner) : inner_(inner), caps_(inner.caps()) {}
+  explicit WithTarget(Device& inner) : inner_(inner), target_(inner.target()) {}
 
-  Caps& edit() { return caps_; }
+  Target& edit() { return target_; }
 
-  const Caps& caps() const override { return caps_; }
-  void set_advice(Advice advice) override { caps_.advice = std::move(advice); }
+  const Target& target() const override { return target_; }
+  void set_advice(Advice advice) override { target_.advice = std::move(advice); }
   Result<std::unique_ptr<Buffer>> create_buffer(std::uint64_t bytes, MemoryKind kind, std::string_view name) override {
     return inner_.create_buffer(bytes, kind, name);
   }
@@ -37,7 +37,7 @@ class WithCaps : public Device {
 
  private:
   Device& inner_;
-  Caps caps_;
+  Target target_;
 };
 
 }  // namespace graft::gpu
