@@ -2,20 +2,18 @@
 
 Usage: exported.py BEFORE AFTER [--rounds N] [--no-times] [NETWORK ...]    (two graft binaries; networks of tests/torch/zoo.py)
 
-Prints Markdown. Times are of two CPU cores shared with others, so they are processor time (user and system, of all threads),
-the difference of a run of many steps and a run of one, which leaves out starting and compiling; the versions take turns (A B A
-B ...), and the median over the rounds counts. Wall-clock times of the same runs are in the last table.
+Prints Markdown. The versions take turns (A B A B ...), and the least of the rounds counts. A step is measured in processor time
+(user and system, of all threads), as the difference of a run of many steps and a run of one, which leaves out starting and
+compiling; a forward pass by the clock, as graft bench does.
 """
 
 import argparse
 import json
 import os
 import re
-import statistics
 import subprocess
 import sys
 import tempfile
-import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../torch"))
 
@@ -61,43 +59,41 @@ def figures(tool, model, batch):
 
 
 def spent(tool, *arguments):
-    """(processor time, wall-clock time) of a run, in seconds."""
-    start = time.monotonic()
+    """Processor time of a run, in seconds: user and system, of all threads."""
     child = subprocess.Popen([tool, *map(str, arguments)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     _, status, usage = os.wait4(child.pid, 0)
     child.returncode = os.waitstatus_to_exitcode(status)
     if child.returncode != 0:
         raise RuntimeError(f"graft {' '.join(map(str, arguments))} failed")
-    return usage.ru_utime + usage.ru_stime, time.monotonic() - start
+    return usage.ru_utime + usage.ru_stime
 
 
-class Timed:
-    """Steps of training or batches of evaluation of one network by one version."""
-
-    def __init__(self, tool, model, folder, name, kind):
-        self.tool, self.kind, self.batch = tool, kind, zoo.NETWORKS[name].batch
-        self.common = [kind, model, "--quiet"] if kind == "train" else [kind, model]
-        self.folder, self.name = folder, name
-
-    def run(self, steps):
-        flags = zoo.data_flags(self.folder, self.name, self.batch, steps)[2]
-        if self.kind == "train":
-            flags += ["--steps", steps, "--no-shuffle", "--optimizer", "sgd", "--lr", "1e-4", "-o", f"{self.folder}/out.graft"]
-        return spent(self.tool, *self.common, *flags)
-
-    def each(self, more):
-        """(processor, wall) of one step: the difference of 1 + more and 1."""
-        one, many = self.run(1), self.run(1 + more)
-        return tuple((b - a) / more for a, b in zip(one, many))
+def step_seconds(tool, model, folder, name, steps):
+    """Processor time of a training step: the difference of a run of 1 + steps and of 1."""
+    def run(count):
+        flags = zoo.data_flags(folder, name, zoo.NETWORKS[name].batch, count)[2]
+        return spent(tool, "train", model, "--quiet", *flags, "--steps", count, "--no-shuffle", "--optimizer", "sgd",
+                     "--lr", "1e-4", "-o", f"{folder}/out.graft")
+    return (run(1 + steps) - run(1)) / steps
 
 
-def times(tools, models, folder, name, kind, rounds):
-    """[(processor, wall) of before, of after], medians over the rounds."""
-    sides = [Timed(tool, model, folder, name, kind) for tool, model in zip(tools, models)]
-    first = max(sides[-1].each(2)[0], 1e-3)
-    more = max(2, min(200, round(ENOUGH / first)))
-    taken = [[side.each(more) for side in sides] for _ in range(rounds)]
-    return [tuple(statistics.median(t[i][k] for t in taken) for k in (0, 1)) for i in range(len(sides))]
+def forward_seconds(tool, model, batch):
+    """The best of some runs of the forward pass, by the clock: it begins anew each time, so a neighbour's burst is left out."""
+    text = zoo.graft(tool, "bench", model, "--bind", f"batch={batch}", "--repeat", "9", "--json")
+    return json.loads(text)["forward"]["best_s"]
+
+
+def times(tools, models, folder, name, rounds):
+    """{"forward", "step"}: seconds of each version, the versions in turn; the least of the rounds, which noise only adds to."""
+    batch = zoo.NETWORKS[name].batch
+    first = max(step_seconds(tools[-1], models[-1], folder, name, 2), 1e-3)
+    steps = max(2, min(200, round(ENOUGH / first)))
+    taken = {"forward": [[] for _ in tools], "step": [[] for _ in tools]}
+    for _ in range(rounds):
+        for i, (tool, model) in enumerate(zip(tools, models)):
+            taken["forward"][i].append(forward_seconds(tool, model, batch))
+            taken["step"][i].append(step_seconds(tool, model, folder, name, steps))
+    return {kind: [min(side) for side in sides] for kind, sides in taken.items()}
 
 
 def both(before, after, form="{:,.0f}"):
@@ -121,12 +117,12 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("before")
     parser.add_argument("after")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--no-times", action="store_true")
     parser.add_argument("networks", nargs="*")
     options = parser.parse_intermixed_args()
     tools = [os.path.abspath(t) for t in (options.before, options.after)]
-    graphs, speeds, walls, agreements, failures = [], [], [], [], []
+    graphs, speeds, agreements, failures = [], [], [], []
     with tempfile.TemporaryDirectory() as folder:
         os.environ["XDG_CACHE_HOME"] = f"{folder}/cache"
         for name, entry in zoo.NETWORKS.items():
@@ -153,23 +149,21 @@ def main():
                 failures.append([name, "after", str(failed)])
             if options.no_times or not entry.batch:
                 continue
-            speed, wall = [name, str(entry.batch)], [name]
-            for kind in ("eval", "train"):
-                present = [(t, m) for t, m in zip(tools, models) if m]
-                taken = times(*zip(*present), folder, name, kind, options.rounds)
-                pair = taken if len(taken) == 2 else [(None, None), taken[0]]
-                for row, k in ((speed, 0), (wall, 1)):
-                    milliseconds = [None if t[k] is None else 1000 * t[k] for t in pair]
-                    row += [both(*milliseconds, "{:,.1f}"), ratio(*milliseconds)]
-            speeds.append(speed)
-            walls.append(wall)
+            present = [(t, m) for t, m in zip(tools, models) if m]
+            taken = times(*zip(*present), folder, name, options.rounds)
+            row = [name, str(entry.batch)]
+            for kind in ("forward", "step"):
+                pair = [1000 * t for t in taken[kind]]
+                pair = pair if len(pair) == 2 else [None, pair[0]]
+                row += [both(*pair, "{:,.1f}"), ratio(*pair)]
+            speeds.append(row)
+            print(f"| {' | '.join(row)} |", file=sys.stderr, flush=True)
     table("Graphs (before → after; inference at batch 1, training with AdamW)",
           ["network", "nodes", "transposes", "dispatches", "moved, MiB", "training batch", "dispatches of a step",
            "arena of a step, MiB"], graphs)
     if speeds:
-        timed = ["forward, ms", "times as fast", "step, ms", "times as fast"]
-        table("Processor time of a batch (before → after)", ["network", "batch", *timed], speeds)
-        table("Wall-clock time of the same runs", ["network", *timed], walls)
+        table("Times of a batch (before → after)", ["network", "batch", "forward, ms", "times as fast",
+                                                    "processor time of a step, ms", "times as fast"], speeds)
     table("Differences of the version after from PyTorch", ["network", "forward", "loss of some steps"], agreements)
     if failures:
         table("What did not work", ["network", "version", "what graft said"], failures)
