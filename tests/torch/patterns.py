@@ -25,6 +25,7 @@ try:
 
     import pattern_attention
     import pattern_handmade
+    import pattern_nodes
     import pattern_pointwise
     from pattern import Handmade
 except ImportError as missing:
@@ -38,7 +39,7 @@ TOLERANCE = 1e-4  # f32 on both sides, other orders of summation; some hundred r
 def all_patterns():
     """Every pattern by name, in an order that does not change: weights come from one seed."""
     patterns = {}
-    for module in (pattern_pointwise, pattern_attention, pattern_handmade):
+    for module in (pattern_pointwise, pattern_attention, pattern_handmade, pattern_nodes):
         for name, make in module.PATTERNS.items():
             torch.manual_seed(len(patterns) + 1)
             patterns[name] = make()
@@ -135,12 +136,13 @@ def fault(tool, stem, pattern):
     printed, why = graft(tool, "run", f"{stem}.graft", *feeds, "--out", f"{stem}.out")
     if printed is None:
         return f"does not run: {why}"
-    actual, expected = np.load(f"{stem}.out/output.npy"), np.load(f"{stem}.output.npy")
-    if actual.shape != expected.shape:
-        return f"its output has the shape {actual.shape} instead of {expected.shape}"
-    error = np.linalg.norm(actual - expected) / np.linalg.norm(expected)
-    if not error <= TOLERANCE:
-        return f"its output is off by {error:.2g}"
+    for name in pattern.expected if isinstance(pattern, Handmade) else ["output"]:
+        actual, expected = np.load(f"{stem}.out/{name}.npy"), np.load(f"{stem}.{name}.npy")
+        if actual.shape != expected.shape:
+            return f"its {name} has the shape {actual.shape} instead of {expected.shape}"
+        error = np.linalg.norm(actual - expected) / np.linalg.norm(expected)
+        if not error <= TOLERANCE:
+            return f"its {name} is off by {error:.2g}"
     bound = ["--bind", f"batch={expected.shape[0]}"] if stem.endswith(".dynamic") else []
     plan = json.loads(graft(tool, "plan", f"{stem}.graft", "--mode", "infer", "--json", "--no-fusion", *bound)[0])
     ops = collections.Counter(layer["op"] for layer in plan["plans"][0]["layers"] if layer["op"] not in MOVES)

@@ -266,7 +266,7 @@ void Importer::note_gradient(std::size_t first_node, Report::Entry& entry) {
 
 Status Importer::apply_rule(std::size_t index, Report::Entry& entry) {
   const OnnxNode& node = source_.nodes[index];
-  const RuleEntry* rule = node.domain.empty() ? find_rule(node.op) : nullptr;
+  const RuleEntry* rule = find_rule(node.kind());
   for (const auto& [name, attr] : node.attrs) {
     if (attr.kind == OnnxAttr::Kind::graph)
       return unsupported("control flow is not supported (its attribute \"", name, "\" is a graph)");
@@ -274,7 +274,7 @@ Status Importer::apply_rule(std::size_t index, Report::Entry& entry) {
   if (rule == nullptr) {
     const bool local =
         std::find(source_.functions.begin(), source_.functions.end(), node.op) != source_.functions.end();
-    return unsupported("the op ", node.domain.empty() ? node.op : node.domain + "." + node.op,
+    return unsupported("the op ", node.kind(),
                        local ? " is a function of the model, which is not inlined" : " is not supported");
   }
   if (node.inputs.size() < rule->min_inputs || node.inputs.size() > rule->max_inputs) {
@@ -299,7 +299,7 @@ void Importer::import_node(std::size_t index) {
   const OnnxNode& node = source_.nodes[index];
   Report::Entry entry;
   entry.node = !node.name.empty() ? node.name : node.outputs.empty() ? std::string() : node.outputs[0];
-  entry.op = node.domain.empty() ? node.op : node.domain + "." + node.op;
+  entry.op = node.kind();
   for (const std::string& input : node.inputs) {
     if (const auto broken = broken_.find(input); broken != broken_.end()) {
       problem(cat("The initializer \"", input, "\" cannot be used: ", broken->second->error, "."));
@@ -308,7 +308,7 @@ void Importer::import_node(std::size_t index) {
     if (!input.empty() && find(input) == nullptr) unknown_.insert(input);
     if (!input.empty() && unknown_.contains(input)) {
       // Still say whether the op itself is known, so that all that is missing is listed at once.
-      const bool known = node.domain.empty() && find_rule(node.op) != nullptr;
+      const bool known = find_rule(node.kind()) != nullptr;
       entry.fate = known ? Report::Fate::unchecked : Report::Fate::unsupported;
       entry.reason = known ? cat("its input \"", input, "\" is unknown") : "the op " + entry.op + " is not supported";
       if (!known) problem(cat(node.label(), ": ", entry.reason, "."));
