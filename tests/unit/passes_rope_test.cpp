@@ -165,6 +165,32 @@ TEST(PassesRope, PartsOfEachPair) {
                    kInterleaved, {}, 1e-5);
 }
 
+TEST(PassesRope, HeadsThatAreMergedBeforeAndAfter) {
+  expect_rewritten({passes::canonicalise_rope, passes::merge_moves},
+                   cat("input x: f32[2, 3, 8]\n", half_tables("[3, 1, 2]"), R"(
+    p = reshape(x) {shape=shape[2, 3, 2, 2, 2]}
+    q = slice(p) {ends=[2147483647, 2147483647, 2147483647, 2147483647, 1], starts=[0, 0, 0, 0, 0], steps=[1, 1, 1, 1, 1]}
+    r = slice(p) {ends=[2147483647, 2147483647, 2147483647, 2147483647, 2], starts=[0, 0, 0, 0, 1], steps=[1, 1, 1, 1, 1]}
+    a = reshape(q) {shape=shape[2, 3, 2, 2]}
+    b = reshape(r) {shape=shape[2, 3, 2, 2]}
+  )",
+                       kCrossed, R"(
+    d = reshape(f) {shape=shape[2, 3, 2, 2, 1]}
+    e = reshape(g) {shape=shape[2, 3, 2, 2, 1]}
+    h = concat(d, e) {axis=4}
+    y = reshape(h) {shape=shape[2, 3, 8]}
+    output y
+  )"),
+                   R"(
+    input x: f32[2, 3, 8]
+    reshape = reshape(x) {shape=shape[2, 3, 2, 4]} -> f32[2, 3, 2, 4]
+    y~1 = rope(reshape) {interleaved=1, theta=10000.0} -> f32[2, 3, 2, 4]
+    y = reshape(y~1) {shape=shape[2, 3, 8]} -> f32[2, 3, 8]
+    output y
+  )",
+                   {}, 1e-5);
+}
+
 TEST(PassesRope, NeighboursTurnedByTablesOfTheirWidth) {
   // GPT-J: each cosine twice in a row, [-b, a] stacked.
   expect_rewritten(kPasses,

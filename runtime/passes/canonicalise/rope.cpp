@@ -14,8 +14,9 @@ namespace {
 
 /// Every step-th element of x's last axis, from `start` on; axes of x in the order `perm`, whose last is the last.
 struct Cut {
-  ValueId x;
-  Ints perm;  ///< empty: the order of x
+  ValueId x = kNoValue;
+  Shape view;  ///< that x is seen in
+  Ints perm;   ///< empty: the order of x
   std::int64_t start = 0;
   std::int64_t step = 1;
 };
@@ -42,7 +43,7 @@ class TurnReader {
   std::vector<Rotation> read(ValueId v) const {
     std::vector<Rotation> found;
     read_sum(v, found);
-    if (const auto j = joined(v)) read_parts(v, *j, found);
+    if (const auto j = joined(v)) read_parts(*j, found);
     return found;
   }
 
@@ -59,7 +60,7 @@ class TurnReader {
         tail->step != 1 || tail->start != turned) {
       return std::nullopt;
     }
-    const std::int64_t all = m_.shape(part->x).back().value();
+    const std::int64_t all = part->view.back().value();
     return all == turned + m_.shape(rest).back().value() ? part : std::nullopt;
   }
 
@@ -67,6 +68,7 @@ class TurnReader {
   struct Joined {
     ValueId first, second;
     bool interleaved = false;
+    Shape shape;  ///< of both together; v may be a view of it
   };
 
   bool is_last(std::int64_t axis, std::size_t rank) const {
@@ -84,7 +86,8 @@ class TurnReader {
     const Node* slice = m_.node(Op::slice, v);
     if (slice == nullptr || m_.shape(v).rank() == 0) return std::nullopt;
     c.x = slice->inputs[0];
-    Shape wanted = m_.shape(c.x);
+    c.view = m_.shape(c.x);
+    Shape wanted = c.view;
     wanted[wanted.rank() - 1] = m_.shape(v).back();
     const Ints steps = slice->attrs.integers("steps");
     // Only the last axis is cut: the others are whole and in their order.
@@ -100,7 +103,7 @@ class TurnReader {
   std::optional<Cut> one_of_pair(ValueId v, std::int64_t which, bool interleaved) const {
     const std::int64_t half = m_.shape(v).back().value();
     if (auto c = cut(v)) {
-      if (m_.shape(c->x).back() != Dim(2 * half)) return std::nullopt;
+      if (c->view.back() != Dim(2 * half)) return std::nullopt;
       const bool fits =
           interleaved ? c->step == 2 && c->start == which : (c->step == 1 || half == 1) && c->start == which * half;
       return fits ? c : std::nullopt;
@@ -108,46 +111,46 @@ class TurnReader {
     // x as [.., half, 2] or [.., 2, half], of which one is taken.
     const ValueId taken = m_.argument(Op::reshape, v);
     const Node* slice = taken.valid() ? m_.node(Op::slice, taken) : nullptr;
-    const ValueId x = slice != nullptr ? m_.argument(Op::reshape, slice->inputs[0]) : kNoValue;
     const std::size_t rank = m_.shape(v).rank();
-    if (!x.valid() || m_.shape(taken).rank() != rank + 1 || m_.shape(x).rank() != rank) return std::nullopt;
+    if (slice == nullptr || m_.shape(taken).rank() != rank + 1) return std::nullopt;
     const std::size_t axis = interleaved ? rank : rank - 1;
     Shape wanted = m_.shape(taken);
     if (wanted[axis] != Dim(1) || wanted[interleaved ? rank - 1 : rank] != Dim(half)) return std::nullopt;
     wanted[axis] = 2;
-    const Shape all = m_.shape(x);
-    const bool fits = m_.shape(slice->inputs[0]) == wanted && slice->attrs.integers("starts")[axis] == which &&
-                      all.back() == Dim(2 * half) && std::equal(all.begin(), all.end() - 1, m_.shape(v).begin());
-    return fits ? std::optional(Cut{x, {}, 0, 1}) : std::nullopt;
+    if (m_.shape(slice->inputs[0]) != wanted || slice->attrs.integers("starts")[axis] != which) return std::nullopt;
+    Shape all = m_.shape(v);
+    all[rank - 1] = 2 * half;
+    const ValueId x = m_.argument(Op::reshape, slice->inputs[0]);
+    return Cut{x.valid() && m_.shape(x) == all ? x : slice->inputs[0], all, {}};
   }
 
   /// What pairs (a, b) are of; x kNoValue where they are none.
   Cut pairs_of(ValueId a, ValueId b, bool interleaved) const {
     const auto first = one_of_pair(a, 0, interleaved), second = one_of_pair(b, 1, interleaved);
     const bool same = first && second && first->x == second->x && first->perm == second->perm;
-    return same ? Cut{first->x, first->perm, 0, 1} : Cut{kNoValue, {}, 0, 1};
+    return same ? Cut{first->x, first->view, first->perm} : Cut{};
   }
 
   /// v as two halves behind each other, or as pairs of neighbours.
   std::optional<Joined> joined(ValueId v) const {
     const Node* concat = m_.node(Op::concat, v);
-    const bool interleaved = concat == nullptr;
-    const std::size_t rank = m_.shape(v).rank();
-    if (interleaved) {
-      const ValueId stacked = m_.argument(Op::reshape, v);
-      concat = stacked.valid() ? m_.node(Op::concat, stacked) : nullptr;
-      if (concat == nullptr || m_.shape(stacked).rank() != rank + 1 || m_.shape(stacked).back() != Dim(2)) {
-        return std::nullopt;
-      }
+    const ValueId stacked = concat == nullptr ? m_.argument(Op::reshape, v) : kNoValue;
+    if (stacked.valid()) concat = m_.node(Op::concat, stacked);
+    if (concat == nullptr || concat->inputs.size() != 2) return std::nullopt;
+    const Shape& made = m_.shape(concat->outputs[0]);
+    if (!is_last(concat->attrs.integer("axis"), made.rank())) return std::nullopt;
+    Joined j{concat->inputs[0], concat->inputs[1], stacked.valid(), made};
+    if (j.interleaved) {
+      if (made.rank() < 4 || made.back() != Dim(2)) return std::nullopt;
+      std::vector<Dim> dims(made.begin(), made.end() - 1);
+      dims.back() = 2 * dims.back().value();
+      j.shape = Shape(std::move(dims));
     }
-    if (concat->inputs.size() != 2 || rank < 3) return std::nullopt;
-    if (!is_last(concat->attrs.integer("axis"), interleaved ? rank + 1 : rank)) return std::nullopt;
-    Joined j{concat->inputs[0], concat->inputs[1], interleaved};
-    Shape half = m_.shape(v);
-    if (half.back().value() % 2 != 0) return std::nullopt;
-    half[rank - 1] = half.back().value() / 2;
+    Shape half = j.shape;
+    if (half.rank() < 3 || half.back().value() % 2 != 0) return std::nullopt;
+    half[half.rank() - 1] = half.back().value() / 2;
     for (ValueId* part : {&j.first, &j.second}) {
-      if (interleaved) *part = m_.argument(Op::reshape, *part);
+      if (j.interleaved) *part = m_.argument(Op::reshape, *part);
       if (!part->valid() || m_.shape(*part) != half) return std::nullopt;
     }
     return j;
@@ -174,7 +177,7 @@ class TurnReader {
         const ValueId b = j ? negated(j->first) : kNoValue;
         if (!b.valid()) continue;
         const Cut of = pairs_of(j->second, b, j->interleaved);
-        if (!of.x.valid() || !of.perm.empty() || m_.shape(of.x) != m_.shape(v)) continue;
+        if (!of.x.valid() || !of.perm.empty() || j->shape != m_.shape(v) || m_.shape(of.x) != m_.shape(v)) continue;
         for (const std::size_t l : {0, 1}) {
           if (plain->inputs[l] != of.x) continue;
           found.push_back({of, m_.shape(v), j->interleaved, plain->inputs[1 - l], turned->inputs[1 - k]});
@@ -184,7 +187,7 @@ class TurnReader {
   }
 
   /// [a * cos - b * sin, a * sin + b * cos].
-  void read_parts(ValueId v, const Joined& j, std::vector<Rotation>& found) const {
+  void read_parts(const Joined& j, std::vector<Rotation>& found) const {
     const Node* less = m_.node(Op::sub, j.first);
     const Node* more = m_.node(Op::add, j.second);
     const Node* p = less != nullptr ? m_.node(Op::mul, less->inputs[0]) : nullptr;
@@ -200,9 +203,9 @@ class TurnReader {
         const ValueId a = p->inputs[i], cosine = p->inputs[1 - i], b = q->inputs[k], sine = q->inputs[1 - k];
         const bool crossed = (is_product(*r, a, sine) && is_product(*s, b, cosine)) ||
                              (is_product(*s, a, sine) && is_product(*r, b, cosine));
-        const Cut of = crossed ? pairs_of(a, b, j.interleaved) : Cut{kNoValue, {}, 0, 1};
-        if (!of.x.valid() || in_order(m_.shape(of.x), of.perm) != m_.shape(v)) continue;
-        found.push_back({of, m_.shape(v), j.interleaved, cosine, sine});
+        const Cut of = crossed ? pairs_of(a, b, j.interleaved) : Cut{};
+        if (!of.x.valid() || in_order(of.view, of.perm) != j.shape) continue;
+        found.push_back({of, j.shape, j.interleaved, cosine, sine});
       }
     }
   }
@@ -213,10 +216,11 @@ class TurnReader {
 /// `x`: all of the last axis, of which the first elements turn.
 Status emit(Rewriter& r, const Match& m, const Node& node, const Cut& x, const Rotation& rotation, const Angles& a) {
   Builder& b = r.builder();
-  const Shape shape = in_order(m.shape(x.x), x.perm);
+  const Shape shape = in_order(x.view, x.perm);
   const std::size_t rank = shape.rank();
   // The op takes [.., tokens, heads, dim].
-  ValueId y = x.perm.empty() ? r.at(x.x) : b.transpose(r.at(x.x), x.perm);
+  ValueId y = b.reshape(r.at(x.x), x.view);
+  if (!x.perm.empty()) y = b.transpose(y, x.perm);
   const bool tokens_last = a.sequence_axis == rank - 2;
   Ints perm;
   if (tokens_last && rank >= 4) {
@@ -247,7 +251,7 @@ Status emit(Rewriter& r, const Match& m, const Node& node, const Cut& x, const R
   if (a.magnitude != 1) attrs.set("magnitude", a.magnitude);
   y = b.node(Op::rope, std::move(inputs), std::move(attrs), node.name);
   if (!perm.empty()) y = b.transpose(y, perm);
-  r.replace(node.outputs[0], b.reshape(y, shape));
+  r.replace(node.outputs[0], b.reshape(y, m.shape(node.outputs[0])));
   return b.status();
 }
 
@@ -258,7 +262,7 @@ Result<bool> rotate(Rewriter& r, const Match& m, const Node& node, ValueId turne
     Cut x = rotation.x;
     if (rest.valid()) {
       const auto whole = reader.whole(rotation, rest);
-      if (!whole || !r.is_inner(turned)) continue;
+      if (!whole || !r.is_inner(turned) || m.shape(turned) != rotation.shape) continue;
       x = *whole;
     }
     const auto angles =
@@ -275,7 +279,7 @@ Result<bool> rotate(Rewriter& r, const Match& m, const Node& node, ValueId turne
 Result<bool> rope(Rewriter& r, const Match& m, const Node& node, bool inference) {
   if (node.op != Op::add && node.op != Op::concat && node.op != Op::reshape) return false;
   const ValueId v = node.outputs[0];
-  if (m.value(v).dtype != DType::f32 || m.shape(v).rank() < 3) return false;
+  if (m.value(v).dtype != DType::f32) return false;
   if (node.op == Op::concat && node.inputs.size() == 2) {
     const std::int64_t axis = node.attrs.integer("axis");
     const bool last = axis == -1 || axis == static_cast<std::int64_t>(m.shape(v).rank()) - 1;
