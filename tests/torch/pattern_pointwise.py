@@ -210,11 +210,13 @@ PATTERNS = {
     "instance_norm": module(lambda: nn.InstanceNorm2d(WIDTH, affine=True), "group_norm", IMAGE),
     "instance_norm_plain": module(lambda: nn.InstanceNorm2d(WIDTH), "group_norm", IMAGE),
     "batch_norm_folded": lambda: Pattern(
-        ConvBatchNorm(nn.Conv2d(WIDTH, 6, 3, bias=False), nn.BatchNorm2d(6)), [torch.randn(*IMAGE)], {"conv": 1, "relu": 1}),
+        ConvBatchNorm(nn.Conv2d(WIDTH, 6, 3, bias=False), nn.BatchNorm2d(6)), [torch.randn(*IMAGE)], {"conv": 1, "relu": 1},
+        trained=6 * WIDTH * 9 + 6),
     # The exporter folds what is constant of both: elementwise nodes by channel are left, one node after fusion.
     "batch_norm_by_hand": lambda: Pattern(BatchNormByHand(WIDTH), [torch.randn(*IMAGE)],
                                           {"sub": 1, "div": 1, "mul": 1, "add": 1}),
-    "batch_norm_frozen": lambda: Pattern(BatchNormByHand(WIDTH, frozen=True), [torch.randn(*IMAGE)], {"mul": 1, "add": 1}),
+    "batch_norm_frozen": lambda: Pattern(BatchNormByHand(WIDTH, frozen=True), [torch.randn(*IMAGE)], {"mul": 1, "add": 1},
+                                         trained=0),
     # F.normalize: x / max(norm, eps) with the norm expanded to x's shape, as written: no op of graft has that limit. A
     # norm of vectors of n elements without one is an RMS norm divided by sqrt(n).
     "l2_normalize": pointwise(lambda x: F.normalize(x, dim=-1), ["reduce_l2", "clip", "div"]),

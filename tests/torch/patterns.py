@@ -6,7 +6,8 @@ Usage: patterns.py GRAFT [PATTERN ...]           converts and runs each; which o
 
 A file is written for each opset of 13 to 17 whose nodes differ from those of the opset before, and once more with a named
 batch dimension where that changes the nodes. `Pattern.ops` says what graft should make of it for inference: how many of each
-op that computes. Ops that only move or view (MOVES) are not counted, nor is what folds to a constant.
+op that computes. Ops that only move or view (MOVES) are not counted, nor is what folds to a constant. All parameters of the
+module have to be parameters of graft's, and nothing else.
 """
 
 import collections
@@ -127,11 +128,17 @@ def graft(tool, *arguments):
 
 def fault(tool, stem, pattern):
     """What is wrong with what graft makes of a file; None if nothing is."""
-    printed, why = graft(tool, "convert", f"{stem}.onnx", "-o", f"{stem}.graft")
+    printed, why = graft(tool, "convert", f"{stem}.onnx", "-o", f"{stem}.graft", "--json")
     if printed is None:
         return f"does not convert: {why}"
+    if not isinstance(pattern, Handmade):
+        trained, wanted = json.loads(printed)["parameter_elements"], pattern.trained
+        if wanted is None:
+            wanted = sum(p.numel() for p in pattern.module.parameters())
+        if trained != wanted:
+            return f"{trained} elements are trained instead of {wanted}"
     inputs = pattern.inputs if isinstance(pattern, Handmade) else [f"input{i}" for i in range(len(pattern.inputs))]
-    known = [i["name"] for i in json.loads(graft(tool, "info", f"{stem}.graft", "--json")[0])["inputs"]]
+    known = [value.name for value in onnx.load(f"{stem}.onnx").graph.input]  # without those that nothing reads
     feeds = [a for name in inputs if name in known for a in ("--input", f"{name}={stem}.{name}.npy")]
     printed, why = graft(tool, "run", f"{stem}.graft", *feeds, "--out", f"{stem}.out")
     if printed is None:

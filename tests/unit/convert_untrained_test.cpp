@@ -149,6 +149,23 @@ TEST(ConvertUntrained, Names) {
   EXPECT_EQ(result->model.graph.of_kind(ValueKind::state).size(), 1u);
 }
 
+TEST(ConvertUntrained, FoldedScalesAndShifts) {
+  // PyTorch's group norm: a norm of groups, then views of weight and bias, which the exporter names for their reader.
+  OnnxParts p;
+  p.inputs = {float_value("x", {2, 4, 3})};
+  p.outputs = {float_value("y", {2, 4, 3})};
+  const std::string numbers = floats({1, 2, 3, 4});
+  p.initializers = {float_tensor("ones", {4}, numbers), float_tensor("onnx::Mul_1", {4, 1}, numbers),
+                    float_tensor("onnx::Add_2", {4, 1}, numbers), float_tensor("onnx::Mul_3", {4, 1}, numbers)};
+  p.nodes = {onnx_node("InstanceNormalization", {"x", "ones", "ones"}, {"n"}),
+             onnx_node("Mul", {"n", "onnx::Mul_1"}, {"s"}), onnx_node("Add", {"s", "onnx::Add_2"}, {"a"}),
+             onnx_node("Mul", {"a", "onnx::Mul_3"}, {"y"})};
+  // What scales anything else may be a table.
+  EXPECT_EQ(untrained(p), (std::map<std::string, std::string>{{"onnx::Mul_3", "the exporter computed it"}}));
+  p.nodes[0] = onnx_node("Relu", {"x"}, {"n"});
+  EXPECT_EQ(untrained(p).size(), 3u);
+}
+
 TEST(ConvertUntrained, WhatIsAskedForGoesFirst) {
   const OnnxParts p =
       used_by("Mul", {{"rope.c", angles(cosine)}, {"rope.s", angles(sine)}, {"grid", angles(cosine, false)}});

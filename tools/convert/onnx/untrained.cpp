@@ -5,19 +5,15 @@
 #include <cstdlib>
 #include <set>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "platform/base/text.h"
+#include "tools/convert/onnx/onnx_uses.h"
 
 namespace graft::convert {
 namespace {
 
 using Names = std::set<std::string, std::less<>>;
-
-bool is_one_of(std::string_view text, std::initializer_list<std::string_view> all) {
-  return std::find(all.begin(), all.end(), text) != all.end();
-}
 
 std::string_view last_part(std::string_view name) {
   const auto dot = name.find_last_of("./");
@@ -138,88 +134,6 @@ bool is_geometric(const HostTensor& t) {
 
 // --- by use
 
-/// Whether a gradient goes from the node's results to its input i.
-bool carries_gradient(const OnnxNode& node, std::size_t i) {
-  if (is_one_of(node.op,
-                {"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Not", "And", "Or", "Xor", "Shape",
-                 "Size", "ArgMax", "ArgMin", "NonZero", "IsNaN", "IsInf", "OneHot", "Range", "ConstantOfShape"})) {
-    return false;
-  }
-  if (node.op == "Cast") {
-    const auto to = node.attrs.find("to");
-    return to == node.attrs.end() || is_float(static_cast<ElemType>(to->second.integer));
-  }
-  if (node.op == "Where") return i != 0;
-  return true;
-}
-
-class Uses {
- public:
-  explicit Uses(const OnnxGraph& graph) : graph_(graph) {
-    std::unordered_map<std::string_view, std::size_t> producers;
-    for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
-      const OnnxNode& node = graph.nodes[n];
-      for (const std::string& output : node.outputs) producers.emplace(output, n);
-      for (std::size_t i = 0; i < node.inputs.size(); ++i) readers_[node.inputs[i]].push_back({n, i});
-    }
-    std::vector<std::string_view> open;
-    for (const OnnxValue& output : graph.outputs) {
-      open.push_back(output.name);
-      outputs_.insert(output.name);
-    }
-    while (!open.empty()) {
-      const std::string_view name = open.back();
-      open.pop_back();
-      if (!reached_.insert(name).second) continue;
-      const auto producer = producers.find(name);
-      if (producer == producers.end()) continue;
-      const OnnxNode& node = graph.nodes[producer->second];
-      for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-        if (carries_gradient(node, i)) open.push_back(node.inputs[i]);
-      }
-    }
-  }
-
-  bool has_gradient(std::string_view name) const { return reached_.contains(name); }
-  bool is_used(std::string_view name) const { return readers_.contains(name); }
-
-  /// What the value is for, behind nodes that only move it and behind those of `more`: ops, "" for an output, "?" where
-  /// that goes too far.
-  std::set<std::string_view> purposes(std::string_view name, std::initializer_list<std::string_view> more) const {
-    constexpr std::size_t kMost = 4096;
-    std::set<std::string_view> found, seen;
-    std::vector<std::string_view> open = {name};
-    while (!open.empty()) {
-      if (seen.size() == kMost) return {"?"};
-      const std::string_view value = open.back();
-      open.pop_back();
-      if (!seen.insert(value).second) continue;
-      if (outputs_.contains(value)) found.insert("");
-      const auto readers = readers_.find(value);
-      if (readers == readers_.end()) continue;
-      for (const auto& [n, i] : readers->second) {
-        const OnnxNode& node = graph_.nodes[n];
-        const bool passes =
-            (i == 0 && is_one_of(node.op, {"Slice", "Unsqueeze", "Squeeze", "Reshape", "Transpose", "Cast", "Identity",
-                                           "Expand", "Gather", "Flatten", "Tile"})) ||
-            is_one_of(node.op, more);
-        if (!passes) {
-          found.insert(node.op);
-          continue;
-        }
-        open.insert(open.end(), node.outputs.begin(), node.outputs.end());
-      }
-    }
-    return found;
-  }
-
- private:
-  const OnnxGraph& graph_;
-  std::unordered_map<std::string_view, std::vector<std::pair<std::size_t, std::size_t>>> readers_;
-  std::set<std::string_view> reached_;
-  std::set<std::string_view> outputs_;
-};
-
 bool any_of(const std::set<std::string_view>& set, std::initializer_list<std::string_view> all) {
   return std::any_of(all.begin(), all.end(), [&](std::string_view one) { return set.contains(one); });
 }
@@ -237,12 +151,18 @@ bool is_folded(std::string_view name) {
   return true;
 }
 
+/// One number for each channel.
+bool is_by_channel(const HostTensor& t) {
+  return std::count_if(t.dims.begin(), t.dims.end(), [](std::int64_t dim) { return dim != 1; }) == 1;
+}
+
 /// Of one initializer; "" where it is a parameter.
-std::string reason(const OnnxInitializer& initializer, const Uses& uses) {
+std::string reason(const OnnxInitializer& initializer, const OnnxUses& uses) {
   const HostTensor& t = *initializer.tensor;
   const std::string_view name = initializer.name;
   if (!is_finite(t)) return "it holds infinities, as masks do";
-  if (is_folded(name)) return "the exporter computed it";
+  // The exporter folds views of parameters as well: scales and shifts of norms, biases.
+  if (is_folded(name) && !(is_by_channel(t) && uses.is_scale_or_shift(name))) return "the exporter computed it";
   if (is_one_of(last_part(name), {"inv_freq", "cos_cached", "sin_cached", "attn_mask", "anchors", "anchor_grid",
                                   "pixel_mean", "pixel_std", "relative_coords_table"})) {
     return "its name is that of a buffer";
@@ -273,7 +193,7 @@ bool has_own_name(std::string_view name) {
 bool is_running_statistic(std::string_view name) { return is_one_of(last_part(name), {"running_mean", "running_var"}); }
 
 Result<Untrained> find_untrained(const OnnxGraph& graph, const ConvertOptions& options) {
-  const Uses uses(graph);
+  const OnnxUses uses(graph);
   std::vector<bool> used(options.constants.size() + options.parameters.size());
   const auto asked = [&](const std::vector<std::string>& patterns, std::size_t first, const std::string& name) {
     bool any = false;
