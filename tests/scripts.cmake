@@ -38,12 +38,14 @@ if(TARGET graft_cli)
     COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/lora_parity.py $<TARGET_FILE:graft_cli>)
   add_test(NAME torch/export_parity
     COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/export_parity.py $<TARGET_FILE:graft_cli>)
+  add_test(NAME torch/patterns
+    COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/patterns.py $<TARGET_FILE:graft_cli>)
   # The networks of the zoo whose steps are small; zoo.py without names takes all.
   add_test(NAME torch/zoo
     COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/zoo.py $<TARGET_FILE:graft_cli>
       sensor_cnn tcn bert gpt)
-  set_tests_properties(torch/parity torch/decoder_parity torch/lora_parity torch/export_parity torch/zoo PROPERTIES
-    LABELS slow TIMEOUT 1800 SKIP_RETURN_CODE 77 ENVIRONMENT ${tool_environment})
+  set_tests_properties(torch/parity torch/decoder_parity torch/lora_parity torch/export_parity torch/patterns torch/zoo
+    PROPERTIES LABELS slow TIMEOUT 1800 SKIP_RETURN_CODE 77 ENVIRONMENT ${tool_environment})
 endif()
 
 # The command line from outside.

@@ -27,6 +27,7 @@ Result<PassGraph> canonicalise_activations(const PassGraph& graph, const Prepare
 Result<PassGraph> canonicalise_softmax(const PassGraph& graph, const PrepareOptions& options);
 Result<PassGraph> canonicalise_norms(const PassGraph& graph, const PrepareOptions& options);
 Result<PassGraph> canonicalise_attention(const PassGraph& graph, const PrepareOptions& options);
+Result<PassGraph> canonicalise_batch_norm(const PassGraph& graph, const PrepareOptions& options);
 Result<PassGraph> canonicalise_group_norm(const PassGraph& graph, const PrepareOptions& options);
 Result<PassGraph> canonicalise_contractions(const PassGraph& graph, const PrepareOptions& options);
 Result<PassGraph> canonicalise_linear(const PassGraph& graph, const PrepareOptions& options);

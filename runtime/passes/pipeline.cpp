@@ -23,6 +23,7 @@ constexpr Entry kPasses[] = {
     {"activations", canonicalise_activations},
     {"softmax", canonicalise_softmax},
     {"norms", canonicalise_norms},
+    {"batch norm by hand", canonicalise_batch_norm},
     {"group norm", canonicalise_group_norm},
     {"linear", canonicalise_linear},
     {"batch norm", fold_batch_norms},

@@ -71,6 +71,15 @@ class Attention(nn.Module):
             return scores * b - 1e4 * (1 - b)
         if self.mask == "input":
             return scores + mask
+        if self.mask == "boolean":  # of keys, False for padding
+            return scores.masked_fill(~mask[:, None, None, :], float("-inf"))
+        if self.mask == "boolean_lowest":
+            return scores.masked_fill(mask[:, None, None, :] == 0, torch.finfo(scores.dtype).min)
+        if self.mask == "causal_padding":
+            scores = scores.masked_fill(self.triangle[:, :, :tokens, :tokens] == 0, float("-inf"))
+            return scores + (1.0 - mask[:, None, None, :]) * -10000.0
+        if self.mask == "window":
+            return scores.masked_fill(self.triangle[:, :, :tokens, :tokens].triu(-1) == 0, float("-inf"))
         if self.mask == "padding":  # BERT: 1 for tokens, 0 for padding
             return scores + (1.0 - mask[:, None, None, :]) * -10000.0
         return scores
@@ -169,8 +178,9 @@ class Scores(nn.Module):
 
 class Rotary(nn.Module):
     """x [batch, heads, tokens, head]. "half": LLaMA's rotate_half of tables of cos and sin that stand in the file;
-    "computed": the same of tables computed from the position ids; "interleaved": GPT-J's neighbours;
-    "pairs": the neighbours by reshape and stack."""
+    "computed": the same of tables computed from the position ids; "interleaved": GPT-J's neighbours, each angle twice in a
+    row; "pairs": the neighbours by reshape and stack; "strided": the same by slices; "parts": halves, each by itself;
+    "partial": GPT-NeoX's, of which half of each head turns."""
 
     def __init__(self, kind):
         super().__init__()
@@ -187,7 +197,8 @@ class Rotary(nn.Module):
 
     @staticmethod
     def rotate_neighbours(x):
-        return torch.stack((-x[..., 1::2], x[..., ::2]), dim=-1).flatten(-2)
+        # An ellipsis here, and flatten(-2), are written wrongly by PyTorch 1.13: the file's shapes contradict each other.
+        return torch.stack((-x[:, :, :, 1::2], x[:, :, :, ::2]), dim=-1).reshape(x.shape)
 
     def forward(self, x, positions=None):
         tokens = x.shape[2]
@@ -202,10 +213,23 @@ class Rotary(nn.Module):
         if self.kind == "gathered":  # older transformers: tables indexed by the positions
             cos, sin = self.cos[0, 0][positions].unsqueeze(1), self.sin[0, 0][positions].unsqueeze(1)
             return x * cos + self.rotate_half(x) * sin
+        if self.kind == "partial":
+            part, rest = x[..., :HEAD], x[..., HEAD:]
+            return torch.cat((part * self.cos[:, :, :tokens] + self.rotate_half(part) * self.sin[:, :, :tokens], rest), -1)
         angles = torch.outer(torch.arange(tokens).float(), self.inverse)
         if self.kind == "interleaved":
-            cos, sin = (t.repeat_interleave(2, dim=-1) for t in (angles.cos(), angles.sin()))
+            # As repeat_interleave() is written by later exporters; 1.13 writes a loop.
+            cos, sin = (t[:, :, None].expand(tokens, HEAD // 2, 2).reshape(tokens, HEAD)
+                        for t in (angles.cos(), angles.sin()))
             return x * cos + self.rotate_neighbours(x) * sin
+        if self.kind == "parts":
+            a, b = x[..., :HEAD // 2], x[..., HEAD // 2:]
+            cos, sin = angles.cos(), angles.sin()
+            return torch.cat((a * cos - b * sin, a * sin + b * cos), -1)
+        if self.kind == "strided":
+            a, b = x[:, :, :, ::2], x[:, :, :, 1::2]
+            cos, sin = angles.cos(), angles.sin()
+            return torch.stack((a * cos - b * sin, a * sin + b * cos), dim=-1).reshape(x.shape)
         a, b = x.reshape(*x.shape[:-1], -1, 2).unbind(-1)
         cos, sin = angles.cos(), angles.sin()
         return torch.stack((a * cos - b * sin, a * sin + b * cos), dim=-1).flatten(-2)
@@ -263,10 +287,10 @@ def sequence(batch=BATCH, tokens=TOKENS):
     return torch.randn(batch, tokens, WIDTH)
 
 
-def projected(*inputs, opsets=OPSETS, **options):
-    """An attention layer with four products around it."""
-    return lambda: Pattern(Attention(**options), [sequence(), *(make() for make in inputs)], {"matmul": 4, "attention": 1},
-                           opsets)
+def projected(*inputs, opsets=OPSETS, more=(), **options):
+    """An attention layer with four products around it. more: what has to be made of its mask."""
+    return lambda: Pattern(Attention(**options), [sequence(), *(make() for make in inputs)],
+                           {"matmul": 4, "attention": 1, **dict.fromkeys(more, 1)}, opsets)
 
 
 def layer(make, products, inputs=1):
@@ -275,7 +299,7 @@ def layer(make, products, inputs=1):
 
 def rotary(kind, with_positions=False):
     def make():
-        inputs = [torch.randn(BATCH, HEADS, TOKENS, HEAD)]
+        inputs = [torch.randn(BATCH, HEADS, TOKENS, 2 * HEAD if kind == "partial" else HEAD)]
         if with_positions:
             inputs.append(torch.arange(TOKENS).expand(BATCH, TOKENS).contiguous())
         return Pattern(Rotary(kind), inputs, {"rope": 1})
@@ -308,9 +332,13 @@ PATTERNS = {
     "attention_causal_added": projected(mask="added"),
     "attention_causal_built": projected(mask="built", opsets=OPSETS[1:]),  # triu's first opset is 14
     "attention_causal_gpt2": projected(mask="gpt2"),
-    # A mask that is data: graft's attention takes none so far, so this may stay spelled out.
+    # A mask that is data is added to the scores.
     "attention_mask_input": projected(lambda: torch.randn(BATCH, 1, TOKENS, TOKENS), mask="input"),
-    "attention_mask_padding": projected(padding, mask="padding"),
+    "attention_mask_padding": projected(padding, mask="padding", more=["affine"]),
+    "attention_mask_boolean": projected(lambda: padding().bool(), mask="boolean", more=["logical_not", "affine"]),
+    "attention_mask_lowest": projected(padding, mask="boolean_lowest", more=["equal", "affine"]),
+    "attention_causal_padding": projected(padding, mask="causal_padding", more=["affine"]),
+    "attention_window": projected(mask="window", opsets=OPSETS[1:]),
     "attention_qkv_permuted": layer(lambda: FusedProjection("permute"), 2),
     "attention_qkv_indexed": layer(lambda: FusedProjection("index"), 2),
     "attention_qkv_split": layer(lambda: FusedProjection("split"), 2),
@@ -326,6 +354,9 @@ PATTERNS = {
     "rotary_gathered": rotary("gathered", with_positions=True),
     "rotary_interleaved": rotary("interleaved"),
     "rotary_pairs": rotary("pairs"),
+    "rotary_strided": rotary("strided"),
+    "rotary_parts": rotary("parts"),
+    "rotary_partial": rotary("partial"),
     "swiglu": gated(F.silu),
     "swiglu_up_first": gated(F.silu, gate_last=True),
     "swiglu_one_product": gated(F.silu, products=2, one_product=True),

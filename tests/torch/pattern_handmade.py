@@ -1,5 +1,5 @@
 """Spellings that PyTorch 1.13 does not write: TensorFlow's (as tf2onnx has them) and single nodes of later opsets, built
-node by node, with what they mean in numpy. See patterns.py."""
+node by node, with what they mean in numpy. Attention's nodes are in pattern_nodes.py. See patterns.py."""
 
 import math
 
@@ -10,6 +10,10 @@ from pattern import Handmade
 
 BATCH, TOKENS, HEADS, HEAD = 2, 5, 3, 4
 WIDTH = HEADS * HEAD
+
+
+KINDS = {np.dtype(np.float32): TensorProto.FLOAT, np.dtype(np.int64): TensorProto.INT64,
+         np.dtype(np.int32): TensorProto.INT32, np.dtype(np.bool_): TensorProto.BOOL}
 
 
 def floats(seed, *shape, low=None):
@@ -31,22 +35,26 @@ class Net:
         return self.constants[-1].name
 
     def __getattr__(self, op):
-        def add(*operands, **attributes):
-            out = f"value{len(self.nodes)}"
-            self.nodes.append(helper.make_node(op, [self.name_of(i) for i in operands], [out], **attributes))
-            return out
+        def add(*operands, outputs=None, domain="", **attributes):
+            names = outputs or [f"value{len(self.nodes)}"]
+            operands = [self.name_of(i) for i in operands]
+            self.nodes.append(helper.make_node(op, operands, names, domain=domain, **attributes))
+            return names[0]
         return add
 
     def finish(self, opset, expected, **ops):
-        self.nodes[-1].output[0] = "output"
-        kinds = {np.dtype(np.float32): TensorProto.FLOAT, np.dtype(np.int64): TensorProto.INT64}
+        """expected: the last node's result, or the graph's outputs by name."""
+        if not isinstance(expected, dict):
+            self.nodes[-1].output[0] = "output"
+            expected = {"output": expected}
         graph = helper.make_graph(
             self.nodes, "pattern",
-            [helper.make_tensor_value_info(n, kinds[a.dtype], a.shape) for n, a in self.inputs.items()],
-            [helper.make_tensor_value_info("output", TensorProto.FLOAT, expected.shape)], self.constants)
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+            [helper.make_tensor_value_info(n, KINDS[a.dtype], a.shape) for n, a in self.inputs.items()],
+            [helper.make_tensor_value_info(n, TensorProto.FLOAT, a.shape) for n, a in expected.items()], self.constants)
+        opsets = [helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)]
+        model = helper.make_model(graph, opset_imports=opsets)
         model.ir_version = 8
-        return Handmade(model, self.inputs, {"output": expected.astype(np.float32)}, ops)
+        return Handmade(model, self.inputs, {n: a.astype(np.float32) for n, a in expected.items()}, ops)
 
 
 def softmax(x):
@@ -151,49 +159,11 @@ def tf_dense():
     return net.finish(13, x @ weight + bias, matmul=1)
 
 
-def attention_node(key_heads, is_causal, rank, mask=False, scale=None):
-    def make():
-        q = floats(20, BATCH, HEADS, TOKENS, HEAD)
-        k, v = floats(21, BATCH, key_heads, TOKENS, HEAD), floats(22, BATCH, key_heads, TOKENS, HEAD)
-        added = floats(23, TOKENS, TOKENS)
-        bias = (causal(TOKENS) if is_causal else 0.0) + (added if mask else 0.0)
-        expected = attention(q, k, v, scale, bias)
-        inputs = {"q": q, "k": k, "v": v}
-        attributes = {"is_causal": int(is_causal), **({"scale": scale} if scale else {})}
-        if rank == 3:
-            inputs = {n: merged(t) for n, t in inputs.items()}
-            expected = merged(expected)
-            attributes.update(q_num_heads=HEADS, kv_num_heads=key_heads)
-        if mask:
-            inputs["mask"] = added
-        net = Net(**inputs)
-        net.Attention(*inputs, **attributes)
-        return net.finish(23, expected, attention=1)
-    return make
-
-
 def rms_norm_node():
     x, weight = floats(30, BATCH, TOKENS, WIDTH), floats(31, WIDTH, low=0.5)
     net = Net(x=x)
     net.RMSNormalization("x", weight, axis=-1, epsilon=1e-5)
     return net.finish(23, x / np.sqrt((x ** 2).mean(-1, keepdims=True) + 1e-5) * weight, rms_norm=1)
-
-
-def rotary_node(interleaved):
-    def make():
-        x = floats(32, BATCH, HEADS, TOKENS, HEAD)
-        angles = np.outer(np.arange(8), 10000.0 ** (-np.arange(0, HEAD, 2) / HEAD))
-        cos, sin = np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
-        positions = np.tile(np.arange(TOKENS), (BATCH, 1))
-        net = Net(x=x, positions=positions)
-        net.RotaryEmbedding("x", cos, sin, "positions", interleaved=int(interleaved))
-        a, b = (x[..., ::2], x[..., 1::2]) if interleaved else (x[..., :HEAD // 2], x[..., HEAD // 2:])
-        c, s = cos[:TOKENS], sin[:TOKENS]
-        first, second = a * c - b * s, a * s + b * c
-        expected = (np.stack([first, second], -1).reshape(x.shape) if interleaved
-                    else np.concatenate([first, second], -1))
-        return net.finish(23, expected, rope=1)
-    return make
 
 
 def gelu_node(approximate):
@@ -236,14 +206,7 @@ PATTERNS = {
     "tf_swish": tf_swish,
     "tf_attention": tf_attention,
     "tf_dense": tf_dense,
-    "attention_node": attention_node(HEADS, False, 4),
-    "attention_node_causal": attention_node(HEADS, True, 4),
-    "attention_node_grouped": attention_node(1, True, 4, scale=0.7),
-    "attention_node_rank_3": attention_node(1, True, 3),
-    "attention_node_mask": attention_node(HEADS, False, 4, mask=True),
     "rms_norm_node": rms_norm_node,
-    "rotary_node": rotary_node(False),
-    "rotary_node_interleaved": rotary_node(True),
     "gelu_node": gelu_node("none"),
     "gelu_tanh_node": gelu_node("tanh"),
     "mish_node": mish_node,

@@ -20,8 +20,9 @@ class Function(nn.Module):
         return self.function(*inputs)
 
 
-def pointwise(function, op, count=1):
-    return lambda: Pattern(Function(function), [torch.randn(BATCH, TOKENS, WIDTH)], {op: count})
+def pointwise(function, ops):
+    ops = [ops] if isinstance(ops, str) else ops
+    return lambda: Pattern(Function(function), [torch.randn(BATCH, TOKENS, WIDTH)], dict.fromkeys(ops, 1))
 
 
 def module(make, op, shape=(BATCH, TOKENS, WIDTH), opsets=OPSETS):
@@ -110,6 +111,24 @@ class GroupNormByHand(nn.Module):
         return x.reshape(n, c, h, w) * self.weight + self.bias
 
 
+class BatchNormByHand(nn.Module):
+    """With statistics that the module keeps. frozen: torchvision's FrozenBatchNorm2d, all of whose tensors are buffers."""
+
+    def __init__(self, channels, frozen=False):
+        super().__init__()
+        self.weight, self.bias = nn.Parameter(torch.rand(channels) + 0.5), nn.Parameter(torch.randn(channels))
+        self.register_buffer("running_mean", torch.randn(channels))
+        self.register_buffer("running_var", torch.rand(channels) + 0.5)
+        self.frozen = frozen
+
+    def forward(self, x):
+        w, b, mean, var = (t.view(1, -1, 1, 1) for t in (self.weight, self.bias, self.running_mean, self.running_var))
+        if self.frozen:
+            scale = w * (var + 1e-5).rsqrt()
+            return x * scale + (b - mean * scale)
+        return (x - mean) / torch.sqrt(var + 1e-5) * w + b
+
+
 class ConvBatchNorm(nn.Module):
     """In eval mode the exporter folds the batch norm itself; kept apart, that is graft's to do, for inference."""
 
@@ -191,11 +210,21 @@ PATTERNS = {
     "instance_norm": module(lambda: nn.InstanceNorm2d(WIDTH, affine=True), "group_norm", IMAGE),
     "instance_norm_plain": module(lambda: nn.InstanceNorm2d(WIDTH), "group_norm", IMAGE),
     "batch_norm_folded": lambda: Pattern(
-        ConvBatchNorm(nn.Conv2d(WIDTH, 6, 3, bias=False), nn.BatchNorm2d(6)), [torch.randn(*IMAGE)], {"conv": 1, "relu": 1}),
-    # F.normalize: x / max(norm, eps) with the norm expanded to x's shape.
-    "l2_normalize": pointwise(lambda x: F.normalize(x, dim=-1), "l2_normalize"),
-    "l2_normalize_by_hand": pointwise(lambda x: x / x.norm(dim=-1, keepdim=True), "l2_normalize"),
-    "l2_normalize_squares": pointwise(lambda x: x / torch.sqrt((x * x).sum(-1, keepdim=True) + 1e-12), "l2_normalize"),
+        ConvBatchNorm(nn.Conv2d(WIDTH, 6, 3, bias=False), nn.BatchNorm2d(6)), [torch.randn(*IMAGE)], {"conv": 1, "relu": 1},
+        trained=6 * WIDTH * 9 + 6),
+    # The exporter folds what is constant of both: elementwise nodes by channel are left, one node after fusion.
+    "batch_norm_by_hand": lambda: Pattern(BatchNormByHand(WIDTH), [torch.randn(*IMAGE)],
+                                          {"sub": 1, "div": 1, "mul": 1, "add": 1}),
+    "batch_norm_frozen": lambda: Pattern(BatchNormByHand(WIDTH, frozen=True), [torch.randn(*IMAGE)], {"mul": 1, "add": 1},
+                                         trained=0),
+    # F.normalize: x / max(norm, eps) with the norm expanded to x's shape, as written: no op of graft has that limit. A
+    # norm of vectors of n elements without one is an RMS norm divided by sqrt(n).
+    "l2_normalize": pointwise(lambda x: F.normalize(x, dim=-1), ["reduce_l2", "clip", "div"]),
+    "l2_normalize_by_hand": pointwise(lambda x: x / x.norm(dim=-1, keepdim=True), ["rms_norm", "affine"]),
+    "l2_normalize_squares": pointwise(lambda x: x / torch.sqrt((x * x).sum(-1, keepdim=True) + 1e-12),
+                                      ["rms_norm", "affine"]),
+    "l2_normalize_rsqrt": pointwise(lambda x: x * torch.rsqrt(x.pow(2).sum(-1, keepdim=True) + 1e-12),
+                                    ["rms_norm", "affine"]),
     # softmax
     "softmax_by_hand": pointwise(softmax_by_hand, "softmax"),
     "softmax_without_max": pointwise(lambda x: torch.exp(x) / torch.exp(x).sum(-1, keepdim=True), "softmax"),

@@ -6,7 +6,8 @@ Usage: patterns.py GRAFT [PATTERN ...]           converts and runs each; which o
 
 A file is written for each opset of 13 to 17 whose nodes differ from those of the opset before, and once more with a named
 batch dimension where that changes the nodes. `Pattern.ops` says what graft should make of it for inference: how many of each
-op that computes. Ops that only move or view (MOVES) are not counted, nor is what folds to a constant.
+op that computes. Ops that only move or view (MOVES) are not counted, nor is what folds to a constant. All parameters of the
+module have to be parameters of graft's, and nothing else.
 """
 
 import collections
@@ -25,6 +26,7 @@ try:
 
     import pattern_attention
     import pattern_handmade
+    import pattern_nodes
     import pattern_pointwise
     from pattern import Handmade
 except ImportError as missing:
@@ -38,7 +40,7 @@ TOLERANCE = 1e-4  # f32 on both sides, other orders of summation; some hundred r
 def all_patterns():
     """Every pattern by name, in an order that does not change: weights come from one seed."""
     patterns = {}
-    for module in (pattern_pointwise, pattern_attention, pattern_handmade):
+    for module in (pattern_pointwise, pattern_attention, pattern_handmade, pattern_nodes):
         for name, make in module.PATTERNS.items():
             torch.manual_seed(len(patterns) + 1)
             patterns[name] = make()
@@ -126,21 +128,28 @@ def graft(tool, *arguments):
 
 def fault(tool, stem, pattern):
     """What is wrong with what graft makes of a file; None if nothing is."""
-    printed, why = graft(tool, "convert", f"{stem}.onnx", "-o", f"{stem}.graft")
+    printed, why = graft(tool, "convert", f"{stem}.onnx", "-o", f"{stem}.graft", "--json")
     if printed is None:
         return f"does not convert: {why}"
+    if not isinstance(pattern, Handmade):
+        trained, wanted = json.loads(printed)["parameter_elements"], pattern.trained
+        if wanted is None:
+            wanted = sum(p.numel() for p in pattern.module.parameters())
+        if trained != wanted:
+            return f"{trained} elements are trained instead of {wanted}"
     inputs = pattern.inputs if isinstance(pattern, Handmade) else [f"input{i}" for i in range(len(pattern.inputs))]
-    known = [i["name"] for i in json.loads(graft(tool, "info", f"{stem}.graft", "--json")[0])["inputs"]]
+    known = [value.name for value in onnx.load(f"{stem}.onnx").graph.input]  # without those that nothing reads
     feeds = [a for name in inputs if name in known for a in ("--input", f"{name}={stem}.{name}.npy")]
     printed, why = graft(tool, "run", f"{stem}.graft", *feeds, "--out", f"{stem}.out")
     if printed is None:
         return f"does not run: {why}"
-    actual, expected = np.load(f"{stem}.out/output.npy"), np.load(f"{stem}.output.npy")
-    if actual.shape != expected.shape:
-        return f"its output has the shape {actual.shape} instead of {expected.shape}"
-    error = np.linalg.norm(actual - expected) / np.linalg.norm(expected)
-    if not error <= TOLERANCE:
-        return f"its output is off by {error:.2g}"
+    for name in pattern.expected if isinstance(pattern, Handmade) else ["output"]:
+        actual, expected = np.load(f"{stem}.out/{name}.npy"), np.load(f"{stem}.{name}.npy")
+        if actual.shape != expected.shape:
+            return f"its {name} has the shape {actual.shape} instead of {expected.shape}"
+        error = np.linalg.norm(actual - expected) / np.linalg.norm(expected)
+        if not error <= TOLERANCE:
+            return f"its {name} is off by {error:.2g}"
     bound = ["--bind", f"batch={expected.shape[0]}"] if stem.endswith(".dynamic") else []
     plan = json.loads(graft(tool, "plan", f"{stem}.graft", "--mode", "infer", "--json", "--no-fusion", *bound)[0])
     ops = collections.Counter(layer["op"] for layer in plan["plans"][0]["layers"] if layer["op"] not in MOVES)

@@ -178,19 +178,76 @@ TEST(PassesAttention, AMaskThatIsDataIsAnInput) {
   )"));
 }
 
+// Every query sees one key at least.
+constexpr std::string_view kSeen = R"(
+  constant n: boolean[1, 1, 3, 3] = 1, 0, 0, 0, 1, 0, 0, 0, 1
+  input p: boolean[2, 1, 3, 3]
+)";
+
+TEST(PassesAttention, BooleansThatAreData) {
+  constexpr std::string_view kEither = "g = logical_or(p, n)\n";
+  const auto one = [&](std::string_view scores, std::string_view affine) {
+    expect_rewritten(kPasses, cat(kOperands, kSeen, "constant i: f32[] = -inf\n", kHeads, kScaled, scores, kMixed),
+                     cat(kOperands, kSeen, R"(
+    g = logical_or(p, n) -> boolean[2, 1, 3, 3]
+  )",
+                         affine, R"(
+    y, o:1 = attention(a, b, c, _, affine) {causal=0, scale=0.5, window=0} -> f32[2, 3, 2, 4], f32[2, 3, 2]
+    output y
+  )"));
+  };
+  one(cat(kEither, "m = where(g, h, i)\n"), R"(
+    cast = cast(g) {to=0} -> f32[2, 1, 3, 3]
+    affine = affine(cast) {alpha=3.4028234663852886e+38, beta=-3.4028234663852886e+38} -> f32[2, 1, 3, 3]
+  )");
+  one(cat(kEither, "j = logical_not(g)\nm = where(j, i, h)\n"), R"(
+    j = logical_not(g) -> boolean[2, 1, 3, 3]
+    cast = cast(j) {to=0} -> f32[2, 1, 3, 3]
+    affine = affine(cast) {alpha=-3.4028234663852886e+38, beta=0.0} -> f32[2, 1, 3, 3]
+  )");
+}
+
+constexpr std::string_view kBias = "constant u: f32[3, 3] = 0.5, 1.0, -1.0, 0.25, 0.0, 2.0, -0.5, 1.5, 1.0\n";
+
+TEST(PassesAttention, PaddingAndABias) {
+  // Keys that are padding for all queries, a bias for each pair of tokens, and a triangle.
+  expect_rewritten(
+      kPasses,
+      cat(kOperands, kAdded, "input p: boolean[2, 1, 1, 3]\n", kBias,
+          "constant n: boolean[1, 1, 1, 3] = 1, 0, 0\nconstant i: f32[] = -1e9\n", kHeads, kScaled, R"(
+    g = logical_or(p, n)
+    e = add(h, u)
+    d = add(e, t)
+    m = where(g, d, i)
+  )",
+          kMixed),
+      cat(kOperands, "input p: boolean[2, 1, 1, 3]\n", kBias, "constant n: boolean[1, 1, 1, 3] = 1, 0, 0\n", R"(
+    g = logical_or(p, n) -> boolean[2, 1, 1, 3]
+    cast = cast(g) {to=0} -> f32[2, 1, 1, 3]
+    affine = affine(cast) {alpha=1e+09, beta=-1e+09} -> f32[2, 1, 1, 3]
+    add = add(u, affine) -> f32[2, 1, 3, 3]
+    y, o:1 = attention(a, b, c, _, add) {causal=1, scale=0.5, window=0} -> f32[2, 3, 2, 4], f32[2, 3, 2]
+    output y
+  )"));
+}
+
 void stays(std::string_view constants, std::string_view scores, std::string_view after = "",
            const std::vector<std::string>& pinned = {}) {
   expect_kept({passes::canonicalise_attention}, cat(kOperands, constants, kHeads, scores, kMixed, after), pinned);
 }
 
 TEST(PassesAttention, WhatItIsNot) {
-  // A mask that a step may change, a gradient asked of one, one that was scaled with the scores, a triangle of booleans
-  // that looks ahead, a softmax over queries.
+  // A mask that a step may change, a gradient asked of one, one that was scaled with the scores, a softmax over
+  // queries.
   stays("parameter t: f32[3, 3]\n", cat(kScaled, "m = add(h, t)\n"));
   stays("input t: f32[3, 3]\n", cat(kScaled, "m = add(h, t)\n"), "", {"t"});
   stays("input t: f32[3, 3]\n", "s = matmul(q, k)\nh = add(s, t)\nm = affine(h) {alpha=0.5, beta=0.0}\n");
-  stays("constant t: boolean[3, 3] = 1, 1, 1, 0, 1, 1, 0, 0, 1\nconstant f: f32[] = -inf\n",
+  // A number in the place of scores that queries do not all hide: one that sees no key would weigh all alike. A number
+  // that hides nothing.
+  stays("constant t: boolean[3, 3] = 1, 1, 1, 0, 1, 1, 0, 0, 1\nconstant f: f32[] = -1e9\n",
         cat(kScaled, "m = where(t, h, f)\n"));
+  stays("input t: boolean[2, 1, 3, 3]\nconstant f: f32[] = -1e9\n", cat(kScaled, "m = where(t, h, f)\n"));
+  stays("input t: boolean[2, 1, 1, 3]\nconstant f: f32[] = -8.0\n", cat(kScaled, "m = where(t, h, f)\n"));
   expect_kept({passes::canonicalise_attention}, cat(kOperands, kHeads, R"(
     m = matmul(q, k)
     w = softmax(m) {axis=2}

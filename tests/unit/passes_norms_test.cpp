@@ -307,5 +307,72 @@ TEST(PassesNorms, AScaleThatIsTrainedIsNoOne) {
   )");
 }
 
+constexpr std::string_view kChannels = R"(
+  input x: f32[2, 3, 2]
+  parameter w: f32[3, 1]
+  parameter b: f32[3, 1]
+  constant m: f32[3, 1] = 0.5, -1.0, 2.0
+  constant v: f32[3, 1] = 1.0, 0.25, 4.0
+)";
+constexpr std::string_view kBatchNormOp = R"(
+  input x: f32[2, 3, 2]
+  parameter w: f32[3, 1]
+  parameter b: f32[3, 1]
+  constant m: f32[3, 1] = 0.5, -1.0, 2.0
+  constant v: f32[3, 1] = 1.0, 0.25, 4.0
+  transpose = transpose(x) {perm=[0, 2, 1]} -> f32[2, 2, 3]
+  reshape = reshape(w) {shape=shape[3]} -> f32[3]
+  reshape_1 = reshape(b) {shape=shape[3]} -> f32[3]
+  reshape_2 = reshape(m) {shape=shape[3]} -> f32[3]
+  reshape_3 = reshape(v) {shape=shape[3]} -> f32[3]
+  y~1 = batch_norm(transpose, reshape, reshape_1, reshape_2, reshape_3) {epsilon=0.125} -> f32[2, 2, 3]
+  y = transpose(y~1) {perm=[0, 2, 1]} -> f32[2, 3, 2]
+  output y
+)";
+
+TEST(PassesNorms, BatchNormWithStatisticsOfTheFile) {
+  const std::vector<passes::Pass> run = {passes::canonicalise_batch_norm};
+  expect_rewritten(run, cat(kChannels, R"(
+    e = affine(v) {alpha=1.0, beta=0.125}
+    d = sqrt(e)
+    c = sub(x, m)
+    n = div(c, d)
+    s = mul(n, w)
+    y = add(s, b)
+    output y
+  )"),
+                   kBatchNormOp);
+  // torchvision's frozen batch norm.
+  expect_rewritten(run, cat(kChannels, R"(
+    e = affine(v) {alpha=1.0, beta=0.125}
+    d = rsqrt(e)
+    k = mul(w, d)
+    o = mul(m, k)
+    q = sub(b, o)
+    s = mul(x, k)
+    y = add(s, q)
+    output y
+  )"),
+                   kBatchNormOp);
+}
+
+TEST(PassesNorms, BatchNormsThatAreNone) {
+  const auto stays = [](std::string_view nodes) {
+    expect_kept({passes::canonicalise_batch_norm}, cat(kChannels, nodes, "output y\n"));
+  };
+  constexpr std::string_view kDivided = R"(
+    e = affine(v) {alpha=1.0, beta=0.125}
+    d = sqrt(e)
+    c = sub(x, m)
+    n = div(c, d)
+  )";
+  // No weight, a weight that x gives, no epsilon, weights of another axis, a divided value that is an output.
+  stays(cat(kDivided, "y = add(n, b)\n"));
+  stays(cat(kDivided, "a = reduce_mean(x) {axes=[0, 2], keepdims=1}\ns = mul(n, a)\ny = add(s, b)\n"));
+  stays("d = sqrt(v)\nc = sub(x, m)\nn = div(c, d)\ns = mul(n, w)\ny = add(s, b)\n");
+  stays(cat("parameter u: f32[2]\n", kDivided, "s = mul(n, u)\ny = add(s, b)\n"));
+  stays(cat(kDivided, "s = mul(n, w)\ny = add(s, b)\noutput n\n"));
+}
+
 }  // namespace
 }  // namespace graft::test::passes_norms_test

@@ -99,6 +99,237 @@ TEST(PassesRope, AnglesOfPositions) {
   )");
 }
 
+/// Cosines or sines of [3, 2], one for each pair.
+std::string half_tables(std::string_view shape) {
+  const auto of = [](double (*f)(double)) {
+    std::string text;
+    for (int i = 0; i < 3; ++i)
+      text += cat(i == 0 ? "" : ", ", std::to_string(f(i)), ", ", std::to_string(f(i * 0.01)));
+    return text;
+  };
+  return cat("constant c: f32", shape, " = ", of(cosine), "\nconstant s: f32", shape, " = ", of(sine), "\n");
+}
+
+// [a cos - b sin, a sin + b cos].
+constexpr std::string_view kCrossed = R"(
+  k = mul(a, c)
+  l = mul(b, s)
+  f = sub(k, l)
+  n = mul(b, c)
+  o = mul(s, a)
+  g = add(n, o)
+)";
+constexpr std::string_view kHalves = R"(
+  a = slice(x) {ends=[2147483647, 2147483647, 2147483647, 2], starts=[0, 0, 0, 0], steps=[1, 1, 1, 1]}
+  b = slice(x) {ends=[2147483647, 2147483647, 2147483647, 4], starts=[0, 0, 0, 2], steps=[1, 1, 1, 1]}
+)";
+constexpr std::string_view kNeighbours = R"(
+  a = slice(x) {ends=[2147483647, 2147483647, 2147483647, 4], starts=[0, 0, 0, 0], steps=[1, 1, 1, 2]}
+  b = slice(x) {ends=[2147483647, 2147483647, 2147483647, 4], starts=[0, 0, 0, 1], steps=[1, 1, 1, 2]}
+)";
+constexpr std::string_view kStacked = R"(
+  d = reshape(f) {shape=shape[2, 3, 2, 2, 1]}
+  e = reshape(g) {shape=shape[2, 3, 2, 2, 1]}
+  h = concat(d, e) {axis=-1}
+  y = reshape(h) {shape=shape[2, 3, 2, 4]}
+  output y
+)";
+constexpr std::string_view kPlain = "input x: f32[2, 3, 2, 4]\n";
+
+TEST(PassesRope, PartsOfEachPair) {
+  expect_rewritten(kPasses,
+                   cat(kPlain, half_tables("[3, 1, 2]"), kHalves, kCrossed, "y = concat(f, g) {axis=3}\noutput y\n"),
+                   R"(
+    input x: f32[2, 3, 2, 4]
+    y = rope(x) {theta=10000.0} -> f32[2, 3, 2, 4]
+    output y
+  )",
+                   {}, 1e-5);
+  constexpr std::string_view kInterleaved = R"(
+    input x: f32[2, 3, 2, 4]
+    y = rope(x) {interleaved=1, theta=10000.0} -> f32[2, 3, 2, 4]
+    output y
+  )";
+  expect_rewritten(kPasses, cat(kPlain, half_tables("[3, 1, 2]"), kNeighbours, kCrossed, kStacked), kInterleaved, {},
+                   1e-5);
+  // Pairs on an axis of their own.
+  expect_rewritten(kPasses,
+                   cat(kPlain, half_tables("[1, 3, 1, 2]"), R"(
+    p = reshape(x) {shape=shape[2, 3, 2, 2, 2]}
+    q = slice(p) {ends=[2147483647, 2147483647, 2147483647, 2147483647, 1], starts=[0, 0, 0, 0, 0], steps=[1, 1, 1, 1, 1]}
+    r = slice(p) {ends=[2147483647, 2147483647, 2147483647, 2147483647, 2], starts=[0, 0, 0, 0, 1], steps=[1, 1, 1, 1, 1]}
+    a = reshape(q) {shape=shape[2, 3, 2, 2]}
+    b = reshape(r) {shape=shape[2, 3, 2, 2]}
+  )",
+                       kCrossed, kStacked),
+                   kInterleaved, {}, 1e-5);
+}
+
+TEST(PassesRope, HeadsThatAreMergedBeforeAndAfter) {
+  expect_rewritten({passes::canonicalise_rope, passes::merge_moves},
+                   cat("input x: f32[2, 3, 8]\n", half_tables("[3, 1, 2]"), R"(
+    p = reshape(x) {shape=shape[2, 3, 2, 2, 2]}
+    q = slice(p) {ends=[2147483647, 2147483647, 2147483647, 2147483647, 1], starts=[0, 0, 0, 0, 0], steps=[1, 1, 1, 1, 1]}
+    r = slice(p) {ends=[2147483647, 2147483647, 2147483647, 2147483647, 2], starts=[0, 0, 0, 0, 1], steps=[1, 1, 1, 1, 1]}
+    a = reshape(q) {shape=shape[2, 3, 2, 2]}
+    b = reshape(r) {shape=shape[2, 3, 2, 2]}
+  )",
+                       kCrossed, R"(
+    d = reshape(f) {shape=shape[2, 3, 2, 2, 1]}
+    e = reshape(g) {shape=shape[2, 3, 2, 2, 1]}
+    h = concat(d, e) {axis=4}
+    y = reshape(h) {shape=shape[2, 3, 8]}
+    output y
+  )"),
+                   R"(
+    input x: f32[2, 3, 8]
+    reshape = reshape(x) {shape=shape[2, 3, 2, 4]} -> f32[2, 3, 2, 4]
+    y~1 = rope(reshape) {interleaved=1, theta=10000.0} -> f32[2, 3, 2, 4]
+    y = reshape(y~1) {shape=shape[2, 3, 8]} -> f32[2, 3, 8]
+    output y
+  )",
+                   {}, 1e-5);
+}
+
+TEST(PassesRope, NeighboursTurnedByTablesOfTheirWidth) {
+  // GPT-J: each cosine twice in a row, [-b, a] stacked.
+  expect_rewritten(kPasses,
+                   cat(kPlain, half_tables("[3, 1, 2]"), R"(
+    u = reshape(c) {shape=shape[3, 1, 2, 1]}
+    w = expand(u) {shape=shape[3, 1, 2, 2]}
+    v = reshape(w) {shape=shape[3, 1, 4]}
+    i = reshape(s) {shape=shape[3, 1, 2, 1]}
+    j = expand(i) {shape=shape[3, 1, 2, 2]}
+    t = reshape(j) {shape=shape[3, 1, 4]}
+  )",
+                       kNeighbours, R"(
+    m = neg(b)
+    d = reshape(m) {shape=shape[2, 3, 2, 2, 1]}
+    e = reshape(a) {shape=shape[2, 3, 2, 2, 1]}
+    h = concat(d, e) {axis=4}
+    r = reshape(h) {shape=shape[2, 3, 2, 4]}
+    k = mul(x, v)
+    l = mul(r, t)
+    y = add(k, l)
+    output y
+  )"),
+                   R"(
+    input x: f32[2, 3, 2, 4]
+    y = rope(x) {interleaved=1, theta=10000.0} -> f32[2, 3, 2, 4]
+    output y
+  )",
+                   {}, 1e-5);
+}
+
+TEST(PassesRope, HalfTablesByPositionOrOfAngles) {
+  // As the RotaryEmbedding node of ONNX is imported.
+  expect_rewritten(kPasses,
+                   cat(kPlain, "input p: i32[1, 3]\n", half_tables("[3, 2]"), R"(
+    t = gather(c, p) {axis=0}
+    u = gather(s, p) {axis=0}
+    v = reshape(t) {shape=shape[1, 3, 1, 2]}
+    w = reshape(u) {shape=shape[1, 3, 1, 2]}
+  )",
+                       kHalves, R"(
+    k = mul(a, v)
+    l = mul(b, w)
+    f = sub(k, l)
+    n = mul(b, v)
+    o = mul(a, w)
+    g = add(n, o)
+    y = concat(f, g) {axis=3}
+    output y
+  )"),
+                   R"(
+    input x: f32[2, 3, 2, 4]
+    input p: i32[1, 3]
+    reshape = reshape(p) {shape=shape[3]} -> i32[3]
+    y = rope(x, reshape) {theta=10000.0} -> f32[2, 3, 2, 4]
+    output y
+  )",
+                   {}, 1e-5);
+  // transformers: frequencies times positions, then transposed.
+  expect_rewritten(kPasses,
+                   cat(kPlain, "input p: i32[2, 3]\nconstant q: f32[2] = 1.0, 0.125\n", R"(
+    q1 = reshape(q) {shape=shape[1, 2, 1]}
+    q2 = expand(q1) {shape=shape[2, 2, 1]}
+    p1 = reshape(p) {shape=shape[2, 1, 3]}
+    p2 = cast(p1) {to=0}
+    t = matmul(q2, p2)
+    u = transpose(t) {perm=[0, 2, 1]}
+    d = concat(u, u) {axis=2}
+    e = cos(d)
+    i = sin(d)
+    e1 = affine(e) {alpha=1.5, beta=0.0}
+    i1 = affine(i) {alpha=1.5, beta=0.0}
+    c = reshape(e1) {shape=shape[2, 3, 1, 4]}
+    s = reshape(i1) {shape=shape[2, 3, 1, 4]}
+  )",
+                       kTurned, kSum),
+                   R"(
+    input x: f32[2, 3, 2, 4]
+    input p: i32[2, 3]
+    constant q: f32[2] = 1.0, 0.125
+    y = rope(x, p, q) {magnitude=1.5} -> f32[2, 3, 2, 4]
+    output y
+  )");
+}
+
+TEST(PassesRope, ALeadingPartOfEachHead) {
+  constexpr std::string_view kPart = R"(
+    input z: f32[2, 3, 2, 6]
+    x = slice(z) {ends=[2147483647, 2147483647, 2147483647, 4], starts=[0, 0, 0, 0], steps=[1, 1, 1, 1]}
+  )";
+  const std::string turned =
+      cat(kPart, tables("[3, 1, 4]", 3), kTurned, "a = mul(x, c)\nb = mul(r, s)\nt = add(a, b)\n");
+  expect_rewritten(kPasses, cat(turned, R"(
+    o = slice(z) {ends=[2147483647, 2147483647, 2147483647, 6], starts=[0, 0, 0, 4], steps=[1, 1, 1, 1]}
+    y = concat(t, o) {axis=-1}
+    output y
+  )"),
+                   R"(
+    input z: f32[2, 3, 2, 6]
+    y = rope(z) {rotated=4, theta=10000.0} -> f32[2, 3, 2, 6]
+    output y
+  )",
+                   {}, 1e-5);
+  // What follows is not what follows in it: only the part is a rotation.
+  expect_rewritten(kPasses, cat(turned, R"(
+    o = slice(z) {ends=[2147483647, 2147483647, 2147483647, 5], starts=[0, 0, 0, 3], steps=[1, 1, 1, 1]}
+    y = concat(t, o) {axis=-1}
+    output y
+  )"),
+                   R"(
+    input z: f32[2, 3, 2, 6]
+    x = slice(z) {ends=[2147483647, 2147483647, 2147483647, 4], starts=[0, 0, 0, 0], steps=[1, 1, 1, 1]} -> f32[2, 3, 2, 4]
+    t = rope(x) {theta=10000.0} -> f32[2, 3, 2, 4]
+    o = slice(z) {ends=[2147483647, 2147483647, 2147483647, 5], starts=[0, 0, 0, 3], steps=[1, 1, 1, 1]} -> f32[2, 3, 2, 2]
+    y = concat(t, o) {axis=-1} -> f32[2, 3, 2, 6]
+    output y
+  )",
+                   {}, 1e-5);
+}
+
+TEST(PassesRope, PairsThatAreNone) {
+  const auto stays = [](std::string_view parts, std::string_view crossed, std::string_view joined) {
+    expect_kept({passes::canonicalise_rope}, cat(kPlain, half_tables("[3, 1, 2]"), parts, crossed, joined));
+  };
+  constexpr std::string_view kBehind = "y = concat(f, g) {axis=3}\noutput y\n";
+  // Halves that are stacked, neighbours that are not, a turn the other way, one that is an output.
+  stays(kHalves, kCrossed, kStacked);
+  stays(kNeighbours, kCrossed, kBehind);
+  stays(kHalves, R"(
+    k = mul(a, c)
+    l = mul(b, s)
+    f = add(k, l)
+    n = mul(b, c)
+    o = mul(s, a)
+    g = sub(n, o)
+  )",
+        kBehind);
+  stays(kHalves, kCrossed, cat(kBehind, "output f\n"));
+}
+
 TEST(PassesRope, OtherTablesAndTurns) {
   constexpr std::string_view kX = "input x: f32[2, 3, 2, 4]\n";
   // A table that ends elsewhere than its angles say; a turn the other way; halves that do not meet.

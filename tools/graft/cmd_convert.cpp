@@ -20,6 +20,8 @@ struct ConvertArguments {
   std::string example;
   std::uint64_t seed = 0;
   std::vector<std::string> bind;
+  std::vector<std::string> constants;
+  std::vector<std::string> parameters;
   bool json = false;
   std::string quantize;
   bool expand = false;
@@ -69,6 +71,9 @@ Status run_convert(const ConvertArguments& options) {
   const bool folder = info.type == os::EntryType::directory;
   if (folder || convert::is_gguf(files, options.input)) {
     if (!options.bind.empty()) return invalid("--bind is for ONNX files; a language model's dimensions stay open.");
+    if (!options.constants.empty() || !options.parameters.empty()) {
+      return invalid("--constant and --parameter are for ONNX files; other formats say what is trained.");
+    }
     GRAFT_TRY_ASSIGN(const auto converted, folder
                                                ? convert::convert_folder(files, options.input, weight_options(options))
                                                : convert::convert_gguf(files, options.input, weight_options(options)));
@@ -80,6 +85,8 @@ Status run_convert(const ConvertArguments& options) {
   if (!options.quantize.empty() || options.expand) return invalid("--quantize and --expand are for language models.");
   convert::ConvertOptions convert_options;
   GRAFT_TRY_ASSIGN(convert_options.bindings, parse_bindings(options.bind));
+  convert_options.constants = split_lists(options.constants);
+  convert_options.parameters = split_lists(options.parameters);
   convert::Report report;
   const auto converted = convert::convert_onnx(options.input, convert_options, &report);
   if (converted.ok()) return finish(options, report, converted->model);
@@ -100,6 +107,9 @@ Action add_convert(CLI::App& app) {
   app.add_option("--seed", options->seed, "Seed of the example's weights")->needs(example);
   app.add_option("-o,--output", options->output, "The file to write: .graft, or .onnx for an example")->required();
   app.add_option("--bind", options->bind, "Fixes named dimensions, as in seq=128; the others stay open");
+  app.add_option("--constant", options->constants,
+                 "Patterns of an ONNX file's float tensors that are not trained, as in *.anchors,grid");
+  app.add_option("--parameter", options->parameters, "Patterns of those that are, although they look like constants");
   add_quantize_flag(app, options->quantize);
   app.add_flag("--expand", options->expand, "Quantized matrices become f32, which can be trained");
   app.add_option("--base", options->base, "IN is an adapter (a PEFT folder or a GGUF file) of this .graft model");

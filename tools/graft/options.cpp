@@ -25,6 +25,14 @@ std::vector<std::string> split_list(const std::string& text) {
   return parts;
 }
 
+std::vector<std::string> split_lists(const std::vector<std::string>& texts) {
+  std::vector<std::string> all;
+  for (const std::string& text : texts) {
+    for (std::string& item : split_list(text)) all.push_back(std::move(item));
+  }
+  return all;
+}
+
 Result<std::pair<std::string, std::string>> parse_assignment(const std::string& text, const char* option) {
   const std::size_t equals = text.find('=');
   if (equals == std::string::npos || equals == 0 || equals + 1 == text.size()) {
@@ -35,16 +43,14 @@ Result<std::pair<std::string, std::string>> parse_assignment(const std::string& 
 
 Result<Bindings> parse_bindings(const std::vector<std::string>& items) {
   Bindings bindings;
-  for (const std::string& item : items) {
-    for (const std::string& part : split_list(item)) {
-      GRAFT_TRY_ASSIGN(const auto pair, parse_assignment(part, "--bind"));
-      std::int64_t size = 0;
-      const auto [end, failure] = std::from_chars(pair.second.data(), pair.second.data() + pair.second.size(), size);
-      if (failure != std::errc() || end != pair.second.data() + pair.second.size() || size < 1) {
-        return invalid("--bind ", part, ": a whole number of at least 1 is needed after '='.");
-      }
-      if (!bindings.emplace(pair.first, size).second) return invalid("--bind gives \"", pair.first, "\" twice.");
+  for (const std::string& part : split_lists(items)) {
+    GRAFT_TRY_ASSIGN(const auto pair, parse_assignment(part, "--bind"));
+    std::int64_t size = 0;
+    const auto [end, failure] = std::from_chars(pair.second.data(), pair.second.data() + pair.second.size(), size);
+    if (failure != std::errc() || end != pair.second.data() + pair.second.size() || size < 1) {
+      return invalid("--bind ", part, ": a whole number of at least 1 is needed after '='.");
     }
+    if (!bindings.emplace(pair.first, size).second) return invalid("--bind gives \"", pair.first, "\" twice.");
   }
   return bindings;
 }

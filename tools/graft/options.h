@@ -24,6 +24,8 @@ void add_precision_flag(CLI::App& app, std::string& precision);
 
 /// "a,b,c" without empty parts.
 std::vector<std::string> split_list(const std::string& text);
+/// The same for a flag that may be given several times.
+std::vector<std::string> split_lists(const std::vector<std::string>& texts);
 
 /// Writes a text to a file atomically, for --json, --svg and --metrics outputs.
 Status write_text(const std::string& path, const std::string& text);

@@ -112,9 +112,7 @@ Result<train::TrainOptions> train_options(const TrainFlags& flags, std::uint64_t
     GRAFT_TRY_ASSIGN(auto group, parse_group(text));
     options.groups.push_back(std::move(group));
   }
-  for (const std::string& text : flags.freeze) {
-    for (const std::string& pattern : split_list(text)) options.freeze.push_back(pattern);
-  }
+  options.freeze = split_lists(flags.freeze);
   GRAFT_TRY_ASSIGN(options.precision, passes::parse_precision(flags.precision));
   if (flags.loss_scale >= 0 || options.precision == DType::f16) {
     options.loss_scaling = train::LossScaling{.growth_interval = flags.growth_interval};

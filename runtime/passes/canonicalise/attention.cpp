@@ -13,13 +13,22 @@ namespace {
 
 constexpr std::int64_t kMaxHead = 256;  // of the op attention
 
+constexpr double kHidden = -3.4028234663852886e38;  // the lowest f32: such a key is not seen, as with minus infinity
+
+/// A mask that is data: what is added to the scores, or where they are seen or not.
+struct DataMask {
+  ValueId value;
+  bool seen = true;       ///< of a boolean: what it is where a key is seen
+  double fill = kHidden;  ///< with a boolean: what is added elsewhere
+};
+
 /// The scores under a softmax, down to the product of queries and keys.
 struct Scores {
   const Node* product = nullptr;
   double scale = 1;
   Visible visible;
-  std::vector<ValueId> masks;  ///< that are told by `visible` now
-  ValueId added = kNoValue;    ///< a mask that is data, added to scores of this shape:
+  std::vector<ValueId> masks;   ///< that are told by `visible` now
+  std::vector<DataMask> added;  ///< to scores of this shape:
   Shape shape;
 };
 
@@ -75,9 +84,29 @@ class Reader {
       const auto fill = m_.number(node.inputs[3 - i]);
       if (!fill || !(scale * *fill <= kForbidden) || m_.shape(node.inputs[i]) != m_.shape(v)) continue;
       const auto visible = boolean_mask(m_, node.inputs[0], i == 1, size(v, 2), size(v, 1));
-      return visible && read(node.inputs[i], scale, out, depth - 1) && accept(visible, node.inputs[0], out);
+      if (visible) return read(node.inputs[i], scale, out, depth - 1) && accept(visible, node.inputs[0], out);
+      // Where a number takes a score's place, queries that see no key weigh all alike; where it is added, they do not.
+      // With infinities both are no numbers. Where all queries see the same keys, an item that is padding alone is
+      // what differs, and nobody reads it.
+      const double added = scale * *fill;
+      if (std::isfinite(added) && size(node.inputs[0], 2) != 1) return false;
+      Scores found = out;
+      if (!read(node.inputs[i], scale, found, depth - 1)) return false;
+      return accept_data({node.inputs[0], i == 1, std::max(added, kHidden)}, m_.shape(v), found) && assign(out, found);
     }
     return false;
+  }
+
+  static bool assign(Scores& out, const Scores& found) {
+    out = found;
+    return true;
+  }
+
+  static bool accept_data(const DataMask& mask, const Shape& shape, Scores& out) {
+    if (!out.added.empty() && out.shape != shape) return false;
+    out.added.push_back(mask);
+    out.shape = shape;
+    return true;
   }
 
   /// scores + mask, where operand i is the scores; scores * b - 1e4 * (1 - b) as well.
@@ -87,13 +116,8 @@ class Reader {
     const auto visible = additive_mask(m_, mask, sign * scale, size(v, 2), size(v, 1));
     Scores found = out;
     if (!visible) {
-      if (sign * scale != 1 || found.added.valid() || !is_data(mask) || !read(scores, scale, found, depth - 1)) {
-        return false;
-      }
-      found.added = mask;
-      found.shape = m_.shape(v);
-      out = found;
-      return true;
+      if (sign * scale != 1 || !is_data(mask) || !read(scores, scale, found, depth - 1)) return false;
+      return accept_data({mask}, m_.shape(v), found) && assign(out, found);
     }
     if (const Node* kept = r_.is_inner(scores) ? m_.node(Op::mul, scores) : nullptr) {
       for (const std::size_t k : {0, 1}) {
@@ -278,7 +302,7 @@ class Writer {
                              : tokens_first(r_.at(f_.v), f_.heads.heads, f_.mixed->attrs.flag("trans_b"));
     const Visible& visible = f_.scores.visible;
     std::vector<ValueId> inputs = {q, k, v};
-    if (f_.scores.added.valid()) inputs.insert(inputs.end(), {kNoValue, mask()});
+    if (!f_.scores.added.empty()) inputs.insert(inputs.end(), {kNoValue, mask()});
     const ValueId y =
         b_.node(Op::attention, std::move(inputs),
                 {{"scale", f_.scores.scale}, {"causal", std::int64_t{visible.causal}}, {"window", visible.window}},
@@ -290,9 +314,11 @@ class Writer {
  private:
   /// [batch or 1, heads or 1, queries or 1, keys].
   ValueId mask() {
-    ValueId x = r_.at(f_.scores.added);
+    ValueId x = number(f_.scores.added[0]);
+    for (std::size_t i = 1; i < f_.scores.added.size(); ++i) x = b_.add(x, number(f_.scores.added[i]));
+    if (!x.valid()) return x;
     const Shape& scores = f_.scores.shape;
-    std::vector<Dim> dims(m_.shape(f_.scores.added).begin(), m_.shape(f_.scores.added).end());
+    std::vector<Dim> dims(b_.shape(x).begin(), b_.shape(x).end());
     dims.insert(dims.begin(), scores.rank() - dims.size(), Dim(1));
     if (dims.back() != f_.keys) {
       dims.back() = f_.keys;
@@ -305,6 +331,14 @@ class Writer {
     // Batch and heads as one axis or as several: parted as the operands are.
     std::copy(scores.begin(), scores.end() - 2, dims.begin());
     return b_.reshape(b_.expand(x, Shape(dims)), {f_.heads.batch, f_.heads.heads, queries, f_.keys});
+  }
+
+  /// What is added to the scores.
+  ValueId number(const DataMask& mask) {
+    const ValueId x = r_.at(mask.value);
+    if (m_.value(mask.value).dtype == DType::f32) return x;
+    const ValueId one = b_.node(Op::cast, {x}, {{"to", static_cast<std::int64_t>(DType::f32)}});
+    return mask.seen ? b_.affine(one, -mask.fill, mask.fill) : b_.scale(one, mask.fill);
   }
 
   ValueId replayed(const Unscaled& operand) {
@@ -336,7 +370,7 @@ Result<bool> rewrite(Rewriter& r, const Match& m, const Node& node, bool inferen
   std::vector<ValueId> leaves = {f->q.origin, f->k_shared.valid() ? f->k_shared : f->k.origin,
                                  f->v_shared.valid() ? f->v_shared : f->v};
   leaves.insert(leaves.end(), f->scores.masks.begin(), f->scores.masks.end());
-  if (f->scores.added.valid()) leaves.push_back(f->scores.added);
+  for (const DataMask& mask : f->scores.added) leaves.push_back(mask.value);
   if (!m.owns(f->root, leaves)) return false;
   GRAFT_TRY(Writer(r, m, *f).run());
   return true;

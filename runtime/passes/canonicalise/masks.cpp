@@ -1,6 +1,7 @@
 #include "runtime/passes/canonicalise/masks.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "runtime/core/op_def.h"
 #include "runtime/core/op_id.gen.h"
@@ -58,6 +59,20 @@ std::vector<double> sliced(const std::vector<double>& data, const Shape& from, c
   return out;
 }
 
+/// Parts behind each other along an axis.
+std::vector<double> joined(const std::vector<std::vector<double>>& parts, const Shape& whole, std::size_t axis) {
+  const std::uint64_t inner = whole.elements(axis + 1, whole.rank()), outer = whole.elements(0, axis);
+  std::vector<double> out;
+  for (std::uint64_t row = 0; row < outer; ++row) {
+    for (const std::vector<double>& part : parts) {
+      const std::uint64_t size = part.size() / outer;
+      out.insert(out.end(), part.begin() + static_cast<std::ptrdiff_t>(row * size),
+                 part.begin() + static_cast<std::ptrdiff_t>((row + 1) * size));
+    }
+  }
+  return out.size() == outer * inner * static_cast<std::uint64_t>(whole[axis].value()) ? out : std::vector<double>();
+}
+
 std::vector<double> evaluate_within(const Match& m, ValueId v, int& budget) {
   const Shape& shape = m.shape(v);
   if (!shape.is_constant() || shape.elements() > kMaxElements || budget == 0) return {};
@@ -89,6 +104,18 @@ std::vector<double> evaluate_within(const Match& m, ValueId v, int& budget) {
     case Op::mul: return combined(as_shape(0), as_shape(1), [](double a, double b) { return a * b; });
     case Op::equal: return combined(as_shape(0), as_shape(1), [](double a, double b) { return a == b ? 1.0 : 0.0; });
     case Op::expand: return as_shape(0);
+    case Op::cos:
+    case Op::sin: {
+      std::vector<double> out = in(0);
+      for (double& x : out) x = node.op == Op::cos ? std::cos(x) : std::sin(x);
+      return out;
+    }
+    case Op::concat: {
+      const std::int64_t axis = node.attrs.integer("axis");
+      std::vector<std::vector<double>> parts;
+      for (std::size_t i = 0; i < node.inputs.size(); ++i) parts.push_back(in(i));
+      return joined(parts, shape, static_cast<std::size_t>(axis < 0 ? axis + std::int64_t(shape.rank()) : axis));
+    }
     case Op::affine: {
       std::vector<double> out = in(0);
       for (double& x : out) x = x * node.attrs.number("alpha", 1) + node.attrs.number("beta");

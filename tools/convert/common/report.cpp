@@ -43,6 +43,21 @@ std::string share(std::size_t part, std::size_t whole, std::size_t folded) {
   return part == 0 ? "no" : std::to_string(part) + "/" + std::to_string(whole - folded);
 }
 
+/// By reason: how many, and the names of the first.
+std::string constants_text(const std::vector<Report::Constant>& constants) {
+  constexpr std::size_t kNamed = 4;
+  std::map<std::string, std::vector<std::string>> names;
+  for (const Report::Constant& constant : constants) names[constant.reason].push_back(constant.name);
+  std::ostringstream out;
+  for (const auto& [reason, all] : names) {
+    out << "  " << reason << ": ";
+    for (std::size_t i = 0; i < all.size() && i < kNamed; ++i) out << (i == 0 ? "" : ", ") << all[i];
+    if (all.size() > kNamed) out << " and " << all.size() - kNamed << " more";
+    out << "\n";
+  }
+  return out.str();
+}
+
 }  // namespace
 
 const char* fate_name(Report::Fate fate) {
@@ -76,6 +91,10 @@ std::string Report::text() const {
     }
     out << "\n";
   }
+  if (!constants.empty()) {
+    out << "\nNot trained (" << constants.size() << "; --parameter PATTERN trains them):\n"
+        << constants_text(constants);
+  }
   if (!problems.empty()) out << "\nProblems (" << problems.size() << "):\n";
   for (const auto& problem : problems) out << "  " << problem << "\n";
   if (!notes.empty()) out << "\nNotes:\n";
@@ -85,10 +104,18 @@ std::string Report::text() const {
 }
 
 std::string Report::json() const {
-  nlohmann::json root = {{"source", source},         {"convertible", ok()},
-                         {"parameters", parameters}, {"parameter_elements", parameter_elements},
-                         {"problems", problems},     {"notes", notes},
-                         {"fix_inputs", fix_inputs}, {"nodes", nlohmann::json::array()}};
+  nlohmann::json root = {{"source", source},
+                         {"convertible", ok()},
+                         {"parameters", parameters},
+                         {"parameter_elements", parameter_elements},
+                         {"problems", problems},
+                         {"notes", notes},
+                         {"fix_inputs", fix_inputs},
+                         {"nodes", nlohmann::json::array()},
+                         {"constants", nlohmann::json::array()}};
+  for (const auto& [name, size, reason] : constants) {
+    root["constants"].push_back({{"name", name}, {"elements", size}, {"reason", reason}});
+  }
   for (const auto& entry : entries) {
     root["nodes"].push_back({{"node", entry.node},
                              {"op", entry.op},

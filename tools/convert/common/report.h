@@ -24,11 +24,18 @@ struct Report {
     std::string precision;        ///< what differs from the source's arithmetic; may be empty
   };
 
+  struct Constant {
+    std::string name;
+    std::uint64_t elements = 0;
+    std::string reason;
+  };
+
   std::string source;  ///< "lenet.onnx (ONNX opset 17, pytorch)"
   std::vector<Entry> entries;
   std::vector<std::string> problems;    ///< every reason why the model cannot be converted, one sentence each
   std::vector<std::string> notes;       ///< what a user should know all the same
   std::vector<std::string> fix_inputs;  ///< inputs whose values must be known at conversion (--fix)
+  std::vector<Constant> constants;      ///< float tensors of the file that are not trained, and why
   std::size_t parameters = 0;           ///< trainable tensors
   std::uint64_t parameter_elements = 0;
 

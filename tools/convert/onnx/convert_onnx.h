@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "runtime/model/model.h"
 #include "tools/convert/onnx/onnx_graph.h"
@@ -16,6 +17,10 @@ struct ConvertOptions {
   Bindings bindings;
   /// Inputs to be treated as constants with these contents: for graphs whose shapes depend on an input's *values*.
   std::map<std::string, HostTensor, std::less<>> fixed_inputs;
+  /// Patterns (matches()) of float initializers that are constants, and of some that are parameters whatever they look
+  /// like. A parameter's pattern goes first.
+  std::vector<std::string> constants;
+  std::vector<std::string> parameters;
   LoadLimits limits;
 };
 

@@ -40,7 +40,13 @@ bool fold_node(const OnnxNode& node, std::int64_t opset, const std::vector<const
     return all;
   }();
   const auto found = kFolds.find(node.op);
-  if (found == kFolds.end()) return false;
+  if (found == kFolds.end()) {
+    const RuleEntry* rule = find_rule(node.op);
+    const bool unary = rule != nullptr && rule->target != Op::count_ && rule->max_inputs == 1;
+    if (!unary || inputs.size() != 1 || inputs[0] == nullptr) return false;
+    outputs.clear();
+    return fold_unary({node, opset, inputs, shapes, outputs}, rule->target);
+  }
   const FoldEntry& entry = *found->second;
   if (inputs.size() < entry.inputs) return false;
   for (std::size_t i = 0; i < entry.inputs; ++i) {

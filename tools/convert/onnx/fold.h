@@ -30,6 +30,8 @@ struct FoldEntry {
   FoldFn fold;
 };
 extern const FoldEntry kFoldMoves[], kFoldMaths[];
+/// A unary op by what the table of rules makes of it.
+bool fold_unary(const FoldContext& c, Op op);
 
 constexpr std::uint64_t kMaxFolded = std::uint64_t{1} << 20;  ///< elements of a folded result
 

@@ -281,30 +281,22 @@ bool range(const FoldContext& c) {
   return c.out(std::move(out));
 }
 
-bool unary(const FoldContext& c) {
-  HostTensor out = c.in(0);
-  const std::string& op = c.node.op;
-  if (is_float(out.type)) {
-    for (float& v : out.floats) {
-      v = op == "Neg"     ? -v
-          : op == "Abs"   ? std::fabs(v)
-          : op == "Floor" ? std::floor(v)
-          : op == "Ceil"  ? std::ceil(v)
-          : op == "Round" ? std::nearbyint(v)
-          : op == "Sqrt"  ? std::sqrt(v)
-          : op == "Exp"   ? std::exp(v)
-          : op == "Log"   ? std::log(v)
-                          : 1.0f / v;
-    }
-    return c.out(std::move(out));
+/// What shapes and tables are computed with; nullptr for all other ops.
+float (*float_function(Op op))(float) {
+  switch (op) {
+    case Op::neg: return [](float x) { return -x; };
+    case Op::abs: return [](float x) { return std::fabs(x); };
+    case Op::floor: return [](float x) { return std::floor(x); };
+    case Op::ceil: return [](float x) { return std::ceil(x); };
+    case Op::round: return [](float x) { return std::nearbyint(x); };
+    case Op::sqrt: return [](float x) { return std::sqrt(x); };
+    case Op::exp: return [](float x) { return std::exp(x); };
+    case Op::log: return [](float x) { return std::log(x); };
+    case Op::sin: return [](float x) { return std::sin(x); };
+    case Op::cos: return [](float x) { return std::cos(x); };
+    case Op::reciprocal: return [](float x) { return 1.0F / x; };
+    default: return nullptr;
   }
-  if (out.symbolic() || (op != "Neg" && op != "Abs")) return false;
-  if (out.type != ElemType::i64 && out.type != ElemType::i32) return false;
-  for (std::int64_t& v : out.ints) {
-    if (v == std::numeric_limits<std::int64_t>::min()) return false;
-    v = op == "Neg" ? -v : std::abs(v);
-  }
-  return c.out(std::move(out));
 }
 
 /// Over everything, or over the only axis: what shape arithmetic uses.
@@ -328,6 +320,23 @@ bool reduce(const FoldContext& c) {
 
 }  // namespace
 
+bool fold_unary(const FoldContext& c, Op op) {
+  HostTensor out = c.in(0);
+  if (is_float(out.type)) {
+    auto* const function = float_function(op);
+    if (function == nullptr) return false;
+    for (float& v : out.floats) v = function(v);
+    return c.out(std::move(out));
+  }
+  if (out.symbolic() || (op != Op::neg && op != Op::abs)) return false;
+  if (out.type != ElemType::i64 && out.type != ElemType::i32) return false;
+  for (std::int64_t& v : out.ints) {
+    if (v == std::numeric_limits<std::int64_t>::min()) return false;
+    v = op == Op::neg ? -v : std::abs(v);
+  }
+  return c.out(std::move(out));
+}
+
 const FoldEntry kFoldMaths[] = {
     {"Add", 2, arithmetic},
     {"Sub", 2, arithmetic},
@@ -350,15 +359,6 @@ const FoldEntry kFoldMaths[] = {
     {"Cast", 1, cast},
     {"CastLike", 2, cast_like},
     {"Range", 3, range},
-    {"Neg", 1, unary},
-    {"Abs", 1, unary},
-    {"Floor", 1, unary},
-    {"Ceil", 1, unary},
-    {"Round", 1, unary},
-    {"Sqrt", 1, unary},
-    {"Exp", 1, unary},
-    {"Log", 1, unary},
-    {"Reciprocal", 1, unary},
     {"ReduceProd", 1, reduce},
     {"ReduceSum", 1, reduce},
     {"ReduceMin", 1, reduce},

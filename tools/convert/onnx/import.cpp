@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cmath>
 
 #include "runtime/core/op_def.h"
+#include "tools/convert/onnx/untrained.h"
 
 namespace graft::convert {
 namespace {
@@ -14,22 +14,6 @@ constexpr std::size_t kMaxFoldElements = std::size_t{1} << 20;
 constexpr std::size_t kMaxTrainableFold = 4096;
 constexpr std::size_t kMaxProblems = 1000;
 constexpr unsigned kMaxDeferredDepth = 32;
-
-/// The exporter of PyTorch names folded constants onnx::<consumer>_<number>; of those, only operands of these ops are
-/// weights of layers.
-bool is_weight(const OnnxInitializer& initializer) {
-  if (!is_float(initializer.tensor->type) || initializer.tensor->dims.empty()) return false;
-  // A mask: nobody trains infinities.
-  const auto& floats = initializer.tensor->floats;
-  if (!std::all_of(floats.begin(), floats.end(), [](float x) { return std::isfinite(x); })) return false;
-  constexpr std::string_view kPrefix = "onnx::";
-  if (initializer.name.compare(0, kPrefix.size(), kPrefix) != 0) return true;
-  for (const char* op : {"MatMul_", "Gemm_", "Conv_", "ConvTranspose_", "PRelu_", "BatchNormalization_",
-                         "LayerNormalization_", "InstanceNormalization_"}) {
-    if (initializer.name.compare(kPrefix.size(), std::string_view(op).size(), op) == 0) return true;
-  }
-  return false;
-}
 
 /// Sizes of a tensor without elements; symbols beside the zero do not matter.
 std::vector<std::int64_t> empty_dims(const Shape& shape) {
@@ -85,6 +69,7 @@ void Importer::note_type(ElemType type, std::string_view what) {
 }
 
 Status Importer::add_initializers() {
+  GRAFT_TRY_ASSIGN(const Untrained untrained, find_untrained(source_, options_));
   for (const auto& initializer : source_.initializers) {
     if (find(initializer.name) != nullptr || broken_.contains(initializer.name)) {
       return corrupt("There are two initializers named \"", initializer.name, "\".");
@@ -97,8 +82,14 @@ Status Importer::add_initializers() {
     record.type = initializer.tensor->type;
     record.shape = initializer.tensor->shape();
     record.host = initializer.tensor;
-    record.trainable = is_weight(initializer);
-    if (wanted_.contains(record.name)) note_type(record.type, "initializers");
+    const auto constant = untrained.find(initializer.name);
+    record.trainable = is_float(record.type) && constant == untrained.end();
+    record.running_stat = record.trainable && is_running_statistic(record.name);
+    if (!wanted_.contains(record.name)) continue;
+    note_type(record.type, "initializers");
+    if (constant != untrained.end() && !record.host->dims.empty()) {
+      report_.constants.push_back({record.name, record.host->count(), constant->second});
+    }
   }
   return {};
 }
@@ -266,7 +257,7 @@ void Importer::note_gradient(std::size_t first_node, Report::Entry& entry) {
 
 Status Importer::apply_rule(std::size_t index, Report::Entry& entry) {
   const OnnxNode& node = source_.nodes[index];
-  const RuleEntry* rule = node.domain.empty() ? find_rule(node.op) : nullptr;
+  const RuleEntry* rule = find_rule(node.kind());
   for (const auto& [name, attr] : node.attrs) {
     if (attr.kind == OnnxAttr::Kind::graph)
       return unsupported("control flow is not supported (its attribute \"", name, "\" is a graph)");
@@ -274,7 +265,7 @@ Status Importer::apply_rule(std::size_t index, Report::Entry& entry) {
   if (rule == nullptr) {
     const bool local =
         std::find(source_.functions.begin(), source_.functions.end(), node.op) != source_.functions.end();
-    return unsupported("the op ", node.domain.empty() ? node.op : node.domain + "." + node.op,
+    return unsupported("the op ", node.kind(),
                        local ? " is a function of the model, which is not inlined" : " is not supported");
   }
   if (node.inputs.size() < rule->min_inputs || node.inputs.size() > rule->max_inputs) {
@@ -299,7 +290,7 @@ void Importer::import_node(std::size_t index) {
   const OnnxNode& node = source_.nodes[index];
   Report::Entry entry;
   entry.node = !node.name.empty() ? node.name : node.outputs.empty() ? std::string() : node.outputs[0];
-  entry.op = node.domain.empty() ? node.op : node.domain + "." + node.op;
+  entry.op = node.kind();
   for (const std::string& input : node.inputs) {
     if (const auto broken = broken_.find(input); broken != broken_.end()) {
       problem(cat("The initializer \"", input, "\" cannot be used: ", broken->second->error, "."));
@@ -308,7 +299,7 @@ void Importer::import_node(std::size_t index) {
     if (!input.empty() && find(input) == nullptr) unknown_.insert(input);
     if (!input.empty() && unknown_.contains(input)) {
       // Still say whether the op itself is known, so that all that is missing is listed at once.
-      const bool known = node.domain.empty() && find_rule(node.op) != nullptr;
+      const bool known = find_rule(node.kind()) != nullptr;
       entry.fate = known ? Report::Fate::unchecked : Report::Fate::unsupported;
       entry.reason = known ? cat("its input \"", input, "\" is unknown") : "the op " + entry.op + " is not supported";
       if (!known) problem(cat(node.label(), ": ", entry.reason, "."));

@@ -52,11 +52,11 @@ struct RuleEntry {
   Rule rule;
   Op target = Op::count_;  ///< for a rule that serves several ops: which of graft's it makes
 };
-/// nullptr where there is no rule for the op.
+/// nullptr where there is no rule for the op, which is named with its domain unless that is ONNX's own.
 const RuleEntry* find_rule(std::string_view op);
 // One table per family (import_<family>.cpp), ended by a null op.
 extern const RuleEntry kElementwiseRules[], kConvRules[], kPoolRules[], kNormRules[], kMatmulRules[], kReduceRules[],
-    kShapeRules[], kMoveRules[], kResizeRules[], kLossRules[], kComposedRules[];
+    kShapeRules[], kMoveRules[], kResizeRules[], kLossRules[], kComposedRules[], kAttentionRules[], kFusedRules[];
 
 class Importer {
  public:
@@ -156,6 +156,8 @@ class NodeContext {
   ValueId cast(ValueId value, DType dtype);
   const Shape& shape_of(ValueId value) const;
   DType dtype_of(ValueId value) const;
+  /// Whether a parameter is behind it.
+  bool is_trained(ValueId value) const;
 
   // Results, in the source's order of axes or with axis i being source axis perm[i].
   bool wants(std::size_t k) const;

@@ -175,6 +175,23 @@ DType NodeContext::dtype_of(ValueId value) const {
   return value.valid() ? importer_.model_.graph.value(value).dtype : DType::f32;
 }
 
+bool NodeContext::is_trained(ValueId value) const {
+  const Graph& graph = importer_.model_.graph;
+  std::set<std::uint32_t> seen;
+  std::vector<ValueId> open = {value};
+  while (!open.empty()) {
+    const ValueId v = open.back();
+    open.pop_back();
+    if (!v.valid() || !seen.insert(v.index).second) continue;
+    if (graph.value(v).kind == ValueKind::parameter) return true;
+    if (const NodeId producer = graph.value(v).producer; producer.valid()) {
+      const std::vector<ValueId>& inputs = graph.node(producer).inputs;
+      open.insert(open.end(), inputs.begin(), inputs.end());
+    }
+  }
+  return false;
+}
+
 bool NodeContext::wants(std::size_t k) const {
   return k < node.outputs.size() && !node.outputs[k].empty() && importer_.wanted_.contains(node.outputs[k]);
 }
@@ -248,8 +265,9 @@ void NodeContext::note(std::string text) {
 const RuleEntry* find_rule(std::string_view op) {
   static const std::map<std::string_view, const RuleEntry*> kRules = [] {
     std::map<std::string_view, const RuleEntry*> all;
-    for (const RuleEntry* table : {kElementwiseRules, kConvRules, kPoolRules, kNormRules, kMatmulRules, kReduceRules,
-                                   kShapeRules, kMoveRules, kResizeRules, kLossRules, kComposedRules}) {
+    for (const RuleEntry* table :
+         {kElementwiseRules, kConvRules, kPoolRules, kNormRules, kMatmulRules, kReduceRules, kShapeRules, kMoveRules,
+          kResizeRules, kLossRules, kComposedRules, kAttentionRules, kFusedRules}) {
       for (const RuleEntry* rule = table; rule->op != nullptr; ++rule) all.emplace(rule->op, rule);
     }
     return all;

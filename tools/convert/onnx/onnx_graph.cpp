@@ -3,9 +3,8 @@
 namespace graft::convert {
 
 std::string OnnxNode::label() const {
-  const std::string type = domain.empty() ? op : domain + "." + op;
-  if (!name.empty()) return cat("node \"", name, "\" (", type, ")");
-  return cat("the ", type, " node of \"", outputs.empty() ? std::string() : outputs[0], "\"");
+  if (!name.empty()) return cat("node \"", name, "\" (", kind(), ")");
+  return cat("the ", kind(), " node of \"", outputs.empty() ? std::string() : outputs[0], "\"");
 }
 
 std::string printable(std::string text) {

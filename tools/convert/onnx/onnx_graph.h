@@ -34,6 +34,8 @@ struct OnnxNode {
   std::vector<std::string> outputs;
   std::map<std::string, OnnxAttr, std::less<>> attrs;
 
+  /// The op, with its domain where that is not ONNX's own: "Conv", "com.microsoft.FusedMatMul".
+  std::string kind() const { return domain.empty() ? op : domain + "." + op; }
   /// `node "conv1" (Conv)`, or the first output's name where the node has none.
   std::string label() const;
 };

@@ -1,0 +1,184 @@
+// Buffers among the float initializers of an ONNX file: which are taken for constants, and which are not.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/support/onnx_writer.h"
+#include "tools/convert/onnx/convert_onnx.h"
+
+namespace graft::test::convert_untrained_test {
+namespace {
+
+std::string floats(const std::vector<float>& values) {
+  return std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
+}
+
+Result<convert::Converted> convert_file(const OnnxParts& parts, const convert::ConvertOptions& options = {}) {
+  const std::string file = onnx_file(parts);
+  GRAFT_TRY_ASSIGN(convert::OnnxGraph graph, convert::parse_onnx(std::as_bytes(std::span(file))));
+  return convert::convert_onnx(std::move(graph), "test.onnx", options);
+}
+
+/// Reasons by name of what is not trained.
+std::map<std::string, std::string> untrained(const OnnxParts& parts, const convert::ConvertOptions& options = {}) {
+  const auto result = convert_file(parts, options);
+  EXPECT_TRUE(result.ok()) << result.status().message();
+  std::map<std::string, std::string> reasons;
+  if (!result.ok()) return reasons;
+  for (const auto& constant : result->report.constants) reasons[constant.name] = constant.reason;
+  return reasons;
+}
+
+/// y = x op t, for tables [3, 4].
+OnnxParts used_by(const char* op, const std::vector<std::pair<std::string, std::vector<float>>>& tables) {
+  OnnxParts p;
+  p.inputs = {float_value("x", {3, 4})};
+  std::string last = "x";
+  for (const auto& [name, values] : tables) {
+    p.initializers.push_back(float_tensor(name, {3, 4}, floats(values)));
+    p.nodes.push_back(onnx_node(op, {last, name}, {"after_" + name}));
+    last = "after_" + name;
+  }
+  p.outputs = {float_value(last, {3, 4})};
+  return p;
+}
+
+std::vector<float> angles(float (*of)(float), bool twice = true) {
+  std::vector<float> out;
+  for (int i = 0; i < 3; ++i) {
+    for (int k = 0; k < 4; ++k) {
+      const float frequency = (twice ? k % 2 : k / 2) == 0 ? 1.0F : 0.01F;
+      out.push_back(of(static_cast<float>(i) * frequency));
+    }
+  }
+  return out;
+}
+float cosine(float x) { return std::cos(x); }
+float sine(float x) { return std::sin(x); }
+
+TEST(ConvertUntrained, CosinesAndSines) {
+  const auto found = untrained(used_by("Mul", {{"c", angles(cosine)}, {"s", angles(sine)}}));
+  EXPECT_EQ(found.size(), 2u);
+  EXPECT_EQ(found.at("c"), "it holds cosines and sines");
+  // One of them alone, and a pair of which a step of training has changed an element.
+  EXPECT_TRUE(untrained(used_by("Mul", {{"c", angles(cosine)}})).empty());
+  std::vector<float> trained = angles(sine);
+  trained[5] += 0.01F;
+  EXPECT_TRUE(untrained(used_by("Mul", {{"c", angles(cosine)}, {"s", trained}})).empty());
+  // Scales and shifts of a fresh norm lie on a circle as well.
+  EXPECT_TRUE(untrained(used_by("Mul", {{"w", std::vector<float>(12, 1)}, {"b", std::vector<float>(12, 0)}})).empty());
+}
+
+TEST(ConvertUntrained, SinusoidsOfPositions) {
+  std::vector<float> neighbours, halves;
+  for (int i = 0; i < 3; ++i) {
+    const auto at = static_cast<float>(i);
+    neighbours.insert(neighbours.end(), {sine(at), cosine(at), sine(at * 0.01F), cosine(at * 0.01F)});
+    halves.insert(halves.end(), {sine(at), sine(at * 0.01F), cosine(at), cosine(at * 0.01F)});
+  }
+  EXPECT_EQ(untrained(used_by("Add", {{"pe", neighbours}})).count("pe"), 1u);
+  EXPECT_EQ(untrained(used_by("Add", {{"pe", halves}})).count("pe"), 1u);
+  neighbours[4] += 0.01F;
+  EXPECT_TRUE(untrained(used_by("Add", {{"pe", neighbours}})).empty());
+  // Directions in the plane, which are no sequence.
+  std::vector<float> directions;
+  for (const float angle : {0.1F, 2.0F, 0.4F, 5.0F, 1.0F, 3.0F}) {
+    directions.insert(directions.end(), {sine(angle), cosine(angle)});
+  }
+  EXPECT_TRUE(untrained(used_by("Add", {{"pe", directions}})).empty());
+  // A fresh norm over two axes.
+  EXPECT_TRUE(untrained(used_by("Mul", {{"w", std::vector<float>(12, 1)}})).empty());
+}
+
+TEST(ConvertUntrained, Masks) {
+  constexpr float kLow = -3.4028235e38F;
+  EXPECT_EQ(untrained(used_by("Add", {{"m", {0, kLow, kLow, kLow, 0, 0, kLow, kLow, 0, 0, 0, kLow}}})).size(), 1u);
+  EXPECT_EQ(untrained(used_by("Add", {{"m", {0, 0, -100, -100, 0, 0, -100, -100, -100, -100, 0, 0}}})).size(), 1u);
+  EXPECT_TRUE(untrained(used_by("Add", {{"m", {0, 0, -100, -99, 0, 0, -100, -100, -100, -100, 0, 0}}})).empty());
+  const std::vector<float> triangle = {1, 1, 0, 0, 1, 1, 1, 0, 1, 1, 1, 1},
+                           ahead = {0, 1, 1, 1, 0, 0, 1, 1, 0, 0, 0, 1};
+  EXPECT_EQ(untrained(used_by("Mul", {{"m", triangle}})).size(), 1u);
+  EXPECT_EQ(untrained(used_by("Sub", {{"m", ahead}})).size(), 1u);
+  std::vector<float> other = triangle;
+  other[2] = 1;
+  other[6] = 0;
+  EXPECT_TRUE(untrained(used_by("Mul", {{"m", other}})).empty());
+  EXPECT_TRUE(untrained(used_by("Mul", {{"m", std::vector<float>(12, 1)}})).empty());
+}
+
+TEST(ConvertUntrained, ATriangleThatMultipliesAsAMatrixIsAWeight) {
+  OnnxParts p;
+  p.inputs = {float_value("x", {2, 2})};
+  p.outputs = {float_value("y", {2, 2})};
+  p.initializers = {float_tensor("w", {2, 2}, floats({1, 0, 1, 1}))};
+  p.nodes = {onnx_node("Transpose", {"w"}, {"t"}), onnx_node("MatMul", {"x", "t"}, {"y"})};
+  EXPECT_TRUE(untrained(p).empty());
+}
+
+TEST(ConvertUntrained, FrequenciesAndWhatOnlyComparesHasNoGradient) {
+  OnnxParts p;
+  p.inputs = {float_value("x", {2, 1}), float_value("z", {2, 3})};
+  p.outputs = {float_value("y", {2, 3}), float_value("k", {2, 3})};
+  p.initializers = {float_tensor("f", {3}, floats({1, 0.1F, 0.01F})), float_tensor("g", {3}, floats({1, 0.1F, 0.02F})),
+                    float_tensor("t", {2, 3}, floats({1, 2, 3, 4, 5, 6})),
+                    float_tensor("u", {2, 3}, floats({1, 2, 3, 4, 5, 6}))};
+  p.nodes = {onnx_node("Mul", {"x", "f"}, {"a"}),       onnx_node("Sin", {"a"}, {"b"}),
+             onnx_node("Mul", {"x", "g"}, {"c"}),       onnx_node("Sin", {"c"}, {"d"}),
+             onnx_node("Add", {"b", "d"}, {"y"}),       onnx_node("Less", {"z", "t"}, {"l"}),
+             onnx_node("Where", {"l", "u", "z"}, {"k"})};
+  const auto found = untrained(p);
+  EXPECT_EQ(found.size(), 2u);
+  EXPECT_EQ(found.at("f"), "it holds the frequencies of cosines and sines");
+  EXPECT_EQ(found.at("t"), "no gradient reaches it");
+  // The same numbers where they scale: a first layer by sines may begin so.
+  p.nodes[1] = onnx_node("Relu", {"a"}, {"b"});
+  EXPECT_EQ(untrained(p).size(), 1u);
+}
+
+TEST(ConvertUntrained, Names) {
+  const auto named = [](const std::string& name) {
+    return untrained(used_by("Mul", {{name, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}}}));
+  };
+  EXPECT_EQ(named("model.24.anchors").size(), 1u);
+  EXPECT_EQ(named("onnx::Mul_12").at("onnx::Mul_12"), "the exporter computed it");
+  EXPECT_TRUE(named("onnx::MatMul_12").empty());
+  EXPECT_TRUE(named("layer.weight").empty());
+  const auto result = convert_file(used_by("Sub", {{"norm.running_mean", std::vector<float>(12, 3)}}));
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  EXPECT_TRUE(result->report.constants.empty());
+  EXPECT_EQ(result->model.graph.of_kind(ValueKind::state).size(), 1u);
+}
+
+TEST(ConvertUntrained, FoldedScalesAndShifts) {
+  // PyTorch's group norm: a norm of groups, then views of weight and bias, which the exporter names for their reader.
+  OnnxParts p;
+  p.inputs = {float_value("x", {2, 4, 3})};
+  p.outputs = {float_value("y", {2, 4, 3})};
+  const std::string numbers = floats({1, 2, 3, 4});
+  p.initializers = {float_tensor("ones", {4}, numbers), float_tensor("onnx::Mul_1", {4, 1}, numbers),
+                    float_tensor("onnx::Add_2", {4, 1}, numbers), float_tensor("onnx::Mul_3", {4, 1}, numbers)};
+  p.nodes = {onnx_node("InstanceNormalization", {"x", "ones", "ones"}, {"n"}),
+             onnx_node("Mul", {"n", "onnx::Mul_1"}, {"s"}), onnx_node("Add", {"s", "onnx::Add_2"}, {"a"}),
+             onnx_node("Mul", {"a", "onnx::Mul_3"}, {"y"})};
+  // What scales anything else may be a table.
+  EXPECT_EQ(untrained(p), (std::map<std::string, std::string>{{"onnx::Mul_3", "the exporter computed it"}}));
+  p.nodes[0] = onnx_node("Relu", {"x"}, {"n"});
+  EXPECT_EQ(untrained(p).size(), 3u);
+}
+
+TEST(ConvertUntrained, WhatIsAskedForGoesFirst) {
+  const OnnxParts p =
+      used_by("Mul", {{"rope.c", angles(cosine)}, {"rope.s", angles(sine)}, {"grid", angles(cosine, false)}});
+  convert::ConvertOptions options;
+  options.parameters = {"rope.*"};
+  options.constants = {"g?id", "rope.c"};
+  const auto found = untrained(p, options);
+  EXPECT_EQ(found, (std::map<std::string, std::string>{{"grid", "asked for"}}));
+  options.constants = {"nothing.*"};
+  const auto refused = convert_file(p, options);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.status().message().find("No float tensor of the file matches \"nothing.*\"."), std::string::npos);
+}
+
+}  // namespace
+}  // namespace graft::test::convert_untrained_test

@@ -1,0 +1,239 @@
+#include "tools/convert/onnx/untrained.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <set>
+#include <string_view>
+#include <vector>
+
+#include "platform/base/text.h"
+#include "tools/convert/onnx/onnx_uses.h"
+
+namespace graft::convert {
+namespace {
+
+using Names = std::set<std::string, std::less<>>;
+
+std::string_view last_part(std::string_view name) {
+  const auto dot = name.find_last_of("./");
+  return dot == std::string_view::npos ? name : name.substr(dot + 1);
+}
+
+// --- by contents
+
+std::size_t rows_of(const HostTensor& t) {
+  return t.dims.empty() || t.dims.back() == 0 ? 0 : t.count() / static_cast<std::size_t>(t.dims.back());
+}
+
+bool is_finite(const HostTensor& t) {
+  return std::all_of(t.floats.begin(), t.floats.end(), [](float x) { return std::isfinite(x); });
+}
+
+/// Nothing, or something that hides what it is added to. Minus 100 is enough for Swin, where all others are alike.
+bool is_additive_mask(const HostTensor& t) {
+  const float low = t.floats.empty() ? 0 : *std::min_element(t.floats.begin(), t.floats.end());
+  if (!(low <= -1e4F) && !(low <= -100 && t.dims.size() >= 2)) return false;
+  return std::all_of(t.floats.begin(), t.floats.end(), [&](float x) { return x == 0 || x <= -1e4F || x == low; });
+}
+
+/// One matrix of ones up to a diagonal, or from one on, and zeros elsewhere.
+bool is_triangle(const HostTensor& t) {
+  const std::size_t rank = t.dims.size();
+  if (rank < 2 || t.dims[rank - 1] < 2 || t.dims[rank - 2] < 2) return false;
+  const std::int64_t columns = t.dims[rank - 1];
+  if (static_cast<std::int64_t>(t.count()) != columns * t.dims[rank - 2]) return false;
+  if (t.floats.front() == t.floats.back() && t.floats.front() == t.floats[static_cast<std::size_t>(columns) - 1]) {
+    return false;  // nothing but ones, or zeros
+  }
+  const std::int64_t ones = std::count(t.floats.begin(), t.floats.begin() + columns, 1.0F);
+  const auto fits = [&](bool lower) {
+    const std::int64_t diagonal = lower ? ones - 1 : columns - ones;
+    for (std::size_t k = 0; k < t.floats.size(); ++k) {
+      const std::int64_t i = static_cast<std::int64_t>(k) / columns, j = static_cast<std::int64_t>(k) % columns;
+      if (t.floats[k] != ((lower ? j <= i + diagonal : j >= i + diagonal) ? 1.0F : 0.0F)) return false;
+    }
+    return true;
+  };
+  return fits(true) || fits(false);
+}
+
+/// Whether a[i]^2 + b[i]^2 is one number for all i, as of cosines and sines. Ones and zeros, as of a fresh norm, and
+/// what has no more than two values are no angles.
+class Circle {
+ public:
+  /// Elements that were rounded to 16 bits are off by 5e-4 each.
+  explicit Circle(const HostTensor& t) : tolerance_(t.type == ElemType::f32 || t.type == ElemType::f64 ? 1e-5 : 1e-2) {}
+
+  bool add(double a, double b) {
+    const double square = a * a + b * b;
+    if (count_++ == 0) radius_ = square;
+    if (!(radius_ > 0) || !(std::abs(square - radius_) <= tolerance_ * radius_)) return false;
+    angles_ += std::min(std::abs(a), std::abs(b)) > 1e-3 * std::sqrt(radius_);
+    constexpr std::size_t kEnough = 3;
+    if (values_.size() < kEnough) values_.insert(std::lround(1e4 * std::abs(a) / std::sqrt(radius_)));
+    return true;
+  }
+  bool found() const { return count_ >= 4 && values_.size() >= 3 && angles_ * 8 >= count_; }
+
+ private:
+  double tolerance_;
+  std::size_t count_ = 0;
+  std::size_t angles_ = 0;
+  std::set<long> values_;
+  double radius_ = 0;
+};
+
+bool are_cosines_and_sines(const HostTensor& a, const HostTensor& b) {
+  if (a.dims != b.dims || rows_of(a) < 2) return false;
+  Circle circle(a);
+  for (std::size_t i = 0; i < a.floats.size(); ++i) {
+    if (!circle.add(a.floats[i], b.floats[i])) return false;
+  }
+  return circle.found();
+}
+
+/// Sines and cosines in one table, halves of each row or neighbours, which turn by the same from each row to the next.
+bool is_sinusoid(const HostTensor& t) {
+  const std::size_t rows = rows_of(t);
+  if (rows < 3 || t.dims.back() % 2 != 0) return false;
+  const auto width = static_cast<std::size_t>(t.dims.back());
+  for (const bool halves : {true, false}) {
+    Circle circle(t);
+    const auto at = [&](std::size_t row, std::size_t pair, std::size_t which) {
+      return static_cast<double>(t.floats[row * width + (halves ? pair + which * width / 2 : 2 * pair + which)]);
+    };
+    const auto turn = [&](std::size_t row, std::size_t pair) {
+      return at(row, pair, 0) * at(row + 1, pair, 0) + at(row, pair, 1) * at(row + 1, pair, 1);
+    };
+    bool fits = true;
+    for (std::size_t i = 0; fits && i < rows * (width / 2); ++i) {
+      const std::size_t row = i / (width / 2), pair = i % (width / 2);
+      fits = circle.add(at(row, pair, 0), at(row, pair, 1));
+      // Angles were rounded to f32 in relation to their size.
+      fits =
+          fits && (row + 1 == rows || std::abs(turn(row, pair) - turn(0, pair)) <= 1e-2 * std::abs(turn(0, 0)) + 1e-3);
+    }
+    if (fits && circle.found()) return true;
+  }
+  return false;
+}
+
+/// 1, r, r^2, ..: frequencies of rotary embeddings; from elsewhere than 1 on where they are many.
+bool is_geometric(const HostTensor& t) {
+  const std::size_t count = t.floats.size();
+  if (count < 2 || (t.floats[0] != 1 && count < 4)) return false;
+  if (static_cast<std::size_t>(*std::max_element(t.dims.begin(), t.dims.end())) != count) return false;
+  const double ratio = t.floats[1] / static_cast<double>(t.floats[0]);
+  if (!(ratio > 0 && ratio < 1)) return false;
+  for (std::size_t i = 1; i + 1 < count; ++i) {
+    if (!(std::abs(t.floats[i + 1] - ratio * t.floats[i]) <= 1e-4 * t.floats[i + 1])) return false;
+  }
+  return true;
+}
+
+// --- by use
+
+bool any_of(const std::set<std::string_view>& set, std::initializer_list<std::string_view> all) {
+  return std::any_of(all.begin(), all.end(), [&](std::string_view one) { return set.contains(one); });
+}
+
+/// The exporter of PyTorch names folded constants onnx::<consumer>_<number>; of those, only operands of these ops are
+/// weights of layers.
+bool is_folded(std::string_view name) {
+  constexpr std::string_view kPrefix = "onnx::";
+  if (!name.starts_with(kPrefix)) return false;
+  name.remove_prefix(kPrefix.size());
+  for (const char* op : {"MatMul_", "Gemm_", "Conv_", "ConvTranspose_", "PRelu_", "BatchNormalization_",
+                         "LayerNormalization_", "InstanceNormalization_"}) {
+    if (name.starts_with(op)) return false;
+  }
+  return true;
+}
+
+/// One number for each channel.
+bool is_by_channel(const HostTensor& t) {
+  return std::count_if(t.dims.begin(), t.dims.end(), [](std::int64_t dim) { return dim != 1; }) == 1;
+}
+
+/// Of one initializer; "" where it is a parameter.
+std::string reason(const OnnxInitializer& initializer, const OnnxUses& uses) {
+  const HostTensor& t = *initializer.tensor;
+  const std::string_view name = initializer.name;
+  if (!is_finite(t)) return "it holds infinities, as masks do";
+  // The exporter folds views of parameters as well: scales and shifts of norms, biases.
+  if (is_folded(name) && !(is_by_channel(t) && uses.is_scale_or_shift(name))) return "the exporter computed it";
+  if (is_one_of(last_part(name), {"inv_freq", "cos_cached", "sin_cached", "attn_mask", "anchors", "anchor_grid",
+                                  "pixel_mean", "pixel_std", "relative_coords_table"})) {
+    return "its name is that of a buffer";
+  }
+  if (uses.is_used(name) && !uses.has_gradient(name)) return "no gradient reaches it";
+  if (is_additive_mask(t)) return "it is 0 or far below: a mask that is added";
+  // A product's matrix may begin as anything.
+  if (is_triangle(t) && !any_of(uses.purposes(name, {}), {"MatMul", "Gemm", "Conv", "Einsum", "?"})) {
+    return "it is a triangle of ones: a mask";
+  }
+  if (is_sinusoid(t)) return "it holds cosines and sines";
+  if (is_geometric(t)) {
+    const auto purposes = uses.purposes(name, {"Mul", "Div", "MatMul", "Einsum", "Concat"});
+    const bool turns = !purposes.empty() && std::all_of(purposes.begin(), purposes.end(),
+                                                        [](auto op) { return op == "Cos" || op == "Sin"; });
+    if (turns) return "it holds the frequencies of cosines and sines";
+  }
+  return "";
+}
+
+/// Names without a meaning: numbers, or of what an exporter made.
+bool has_own_name(std::string_view name) {
+  return !name.starts_with("onnx::") && !name.empty() && std::isalpha(static_cast<unsigned char>(name[0])) != 0;
+}
+
+}  // namespace
+
+bool is_running_statistic(std::string_view name) { return is_one_of(last_part(name), {"running_mean", "running_var"}); }
+
+Result<Untrained> find_untrained(const OnnxGraph& graph, const ConvertOptions& options) {
+  const OnnxUses uses(graph);
+  std::vector<bool> used(options.constants.size() + options.parameters.size());
+  const auto asked = [&](const std::vector<std::string>& patterns, std::size_t first, const std::string& name) {
+    bool any = false;
+    for (std::size_t i = 0; i < patterns.size(); ++i) {
+      if (!matches(patterns[i], name)) continue;
+      any = used[first + i] = true;
+    }
+    return any;
+  };
+  Untrained out;
+  std::map<std::vector<std::int64_t>, std::vector<const OnnxInitializer*>> tables;
+  for (const OnnxInitializer& initializer : graph.initializers) {
+    if (initializer.tensor == nullptr || !is_float(initializer.tensor->type)) continue;
+    const bool constant = asked(options.constants, 0, initializer.name);
+    if (asked(options.parameters, options.constants.size(), initializer.name)) continue;
+    const HostTensor& t = *initializer.tensor;
+    // Of PyTorch's scalars those with the names of modules are parameters: temperatures, weights of branches.
+    if (t.dims.empty() && !(graph.producer == "pytorch" && has_own_name(initializer.name))) {
+      out[initializer.name] = constant ? "asked for" : "it is a number";
+      continue;
+    }
+    const std::string why = constant ? "asked for" : reason(initializer, uses);
+    if (!why.empty()) out[initializer.name] = why;
+    if (why.empty() && rows_of(t) >= 2) tables[t.dims].push_back(&initializer);
+  }
+  for (const auto& [dims, all] : tables) {
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      for (std::size_t k = i + 1; k < all.size() && !out.contains(all[i]->name); ++k) {
+        if (!are_cosines_and_sines(*all[i]->tensor, *all[k]->tensor)) continue;
+        out[all[i]->name] = out[all[k]->name] = "it holds cosines and sines";
+      }
+    }
+  }
+  for (std::size_t i = 0; i < used.size(); ++i) {
+    const bool constant = i < options.constants.size();
+    if (used[i]) continue;
+    return invalid("No float tensor of the file matches \"",
+                   constant ? options.constants[i] : options.parameters[i - options.constants.size()], "\".");
+  }
+  return out;
+}
+
+}  // namespace graft::convert
