@@ -122,8 +122,8 @@ class CliTest(unittest.TestCase):
     def labels(self, values, name="y.npy"):
         save_npy(self.path(name), values, (len(values),), "q")
 
-    def outputs(self, model, images="x.npy"):
-        self.graft("run", model, "--input", f"image={images}", "--out", "out")
+    def outputs(self, model, images="x.npy", flags=()):
+        self.graft("run", model, "--input", f"image={images}", "--out", "out", *flags)
         return load_npy(self.path("out/logits.npy"), (*npy_shape(self.path(images))[:1], 10))
 
     def metrics(self, kind="step"):

@@ -150,16 +150,17 @@ class BadRequests(CliTest):
         for size in ("-1", "0", "1.5", "x", ""):
             self.fails("plan", "mlp.graft", "--mode", "infer", "--bind", f"batch={size}", says=["--bind"])
 
-    def test_nan_goes_in_and_nan_comes_out(self):
+    def test_nan_is_refused_or_goes_in_and_comes_out(self):
         values = [0.5] * 1568
         values[5] = math.nan  # of sample 0
         save_npy(self.path("x.npy"), values, (2, 1, 28, 28))
-        logits = self.outputs("mlp.graft")
+        self.run_fails("--input", "image=x.npy", says=['"image"', "nan at [0, 0, 0, 5]"])
+        logits = self.outputs("mlp.graft", flags=["--allow-non-finite"])
         self.assertTrue(all(map(math.isnan, logits[:10])), logits)
         self.assertTrue(all(map(math.isfinite, logits[10:])), logits)
         for value in (math.inf, -math.inf, 3e38):
             save_npy(self.path("x.npy"), [value] * 1568, (2, 1, 28, 28))
-            self.assertEqual(len(self.outputs("mlp.graft")), 20)
+            self.assertEqual(len(self.outputs("mlp.graft", flags=["--allow-non-finite"])), 20)
 
 
 class FullDisk(CliTest):
