@@ -44,4 +44,7 @@ class Feeder {
   std::vector<data::Field> fields_;
 };
 
+/// Rows or elements of the batch that the loss is a mean of: all but labels that are ignored.
+std::uint64_t loss_count(const std::vector<data::Field>& fields, const LossOptions& loss, const data::Batch& batch);
+
 }  // namespace graft::train

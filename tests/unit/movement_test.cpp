@@ -17,7 +17,7 @@ using Words = std::vector<std::uint32_t>;
 /// A graph with one copying node, whose emitter hands out bindings of its input and output.
 struct Fixture {
   Fixture(std::int64_t from_words, std::int64_t to_words, std::uint64_t binding_bytes) {
-    target.caps.max_storage_buffer_range = binding_bytes;
+    device.caps.max_storage_buffer_range = binding_bytes;
     const auto x = graph.add_value("x", DType::i32, {from_words}, ValueKind::input);
     const auto y = graph.add_value("y", DType::i32, {to_words}, ValueKind::input);
     EXPECT_TRUE(x.ok() && y.ok());
@@ -29,8 +29,8 @@ struct Fixture {
   }
 
   std::span<std::uint32_t> bound(const Binding& binding) {
-    EXPECT_LE(binding.slot.size, target.caps.max_storage_buffer_range);
-    EXPECT_EQ(binding.slot.offset % target.caps.storage_buffer_alignment, 0U);
+    EXPECT_LE(binding.slot.size, device.caps.max_storage_buffer_range);
+    EXPECT_EQ(binding.slot.offset % device.caps.storage_buffer_alignment, 0U);
     return std::span(memory[binding.slot.index]).subspan(binding.slot.offset / 4, binding.slot.size / 4);
   }
 
@@ -64,7 +64,7 @@ struct Fixture {
 
   Graph graph;
   Node node;
-  gpu::Target target;
+  gpu::Target device;
   Words memory[2];
 };
 
@@ -72,7 +72,7 @@ StridedCopy transposed(std::int64_t rows, std::int64_t cols) { return {{cols, ro
 
 TEST(Movement, CopiesWholeWhereItFits) {
   Fixture f(35, 35, 1 << 20);
-  Emitter e(f.graph, f.node, f.target);
+  Emitter e(f.graph, f.node, f.device);
   ASSERT_TRUE(emit_strided_copy(e, e.in(0), e.out(), transposed(5, 7)).ok());
   ASSERT_EQ(e.dispatches().size(), 1U);
   f.run(e.dispatches()[0]);
@@ -81,7 +81,7 @@ TEST(Movement, CopiesWholeWhereItFits) {
 
 TEST(Movement, TransposesInPartsThatBindingsCanHold) {
   Fixture f(150 * 70, 150 * 70, 4096);  // 1024 words; the matrix has 10500
-  Emitter e(f.graph, f.node, f.target);
+  Emitter e(f.graph, f.node, f.device);
   ASSERT_TRUE(emit_strided_copy(e, e.in(0), e.out(), transposed(150, 70)).ok());
   EXPECT_GT(e.dispatches().size(), 10U);
   for (const DispatchDesc& dispatch : e.dispatches()) f.run(dispatch);
@@ -90,7 +90,7 @@ TEST(Movement, TransposesInPartsThatBindingsCanHold) {
 
 TEST(Movement, ReversesInParts) {
   Fixture f(5000, 5000, 4096);
-  Emitter e(f.graph, f.node, f.target);
+  Emitter e(f.graph, f.node, f.device);
   ASSERT_TRUE(emit_strided_copy(e, e.in(0), e.out(), {{5000}, {-1}, {1}, 4999, 0}).ok());
   for (const DispatchDesc& dispatch : e.dispatches()) f.run(dispatch);
   for (std::uint32_t i = 0; i < 5000; ++i) ASSERT_EQ(f.memory[1][i], 5000 - i);
@@ -98,7 +98,7 @@ TEST(Movement, ReversesInParts) {
 
 TEST(Movement, RepeatsInParts) {
   Fixture f(3, 6000, 4096);
-  Emitter e(f.graph, f.node, f.target);
+  Emitter e(f.graph, f.node, f.device);
   ASSERT_TRUE(emit_strided_copy(e, e.in(0), e.out(), {{2000, 3}, {0, 1}, {3, 1}}).ok());
   for (const DispatchDesc& dispatch : e.dispatches()) f.run(dispatch);
   for (std::uint32_t i = 0; i < 6000; ++i) ASSERT_EQ(f.memory[1][i], i % 3 + 1);
@@ -106,7 +106,7 @@ TEST(Movement, RepeatsInParts) {
 
 TEST(Movement, FillsInParts) {
   Fixture f(1, 5000, 4096);
-  Emitter e(f.graph, f.node, f.target);
+  Emitter e(f.graph, f.node, f.device);
   ASSERT_TRUE(emit_fill(e, e.out(), 5000, 7).ok());
   EXPECT_EQ(e.dispatches().size(), 5U);
   for (const DispatchDesc& dispatch : e.dispatches()) f.run(dispatch);
@@ -115,7 +115,7 @@ TEST(Movement, FillsInParts) {
 
 TEST(Movement, AnEmptyBoxIsNothing) {
   Fixture f(4, 4, 4096);
-  Emitter e(f.graph, f.node, f.target);
+  Emitter e(f.graph, f.node, f.device);
   ASSERT_TRUE(emit_strided_copy(e, e.in(0), e.out(), {{2, 0, 3}, {1, 1, 1}, {1, 1, 1}}).ok());
   ASSERT_TRUE(emit_fill(e, e.out(), 0, 7).ok());
   EXPECT_TRUE(e.dispatches().empty());
