@@ -19,6 +19,26 @@ bool keeps_order(const Shape& x, const Ints& perm) {
   return true;
 }
 
+/// Element by element, of one operand: the shape does not matter to it.
+bool is_activation(Op op) {
+  switch (op) {
+    case Op::relu:
+    case Op::leaky_relu:
+    case Op::elu:
+    case Op::gelu:
+    case Op::silu:
+    case Op::sigmoid:
+    case Op::tanh:
+    case Op::hard_sigmoid:
+    case Op::hard_swish:
+    case Op::mish:
+    case Op::softplus:
+    case Op::affine:
+    case Op::clip: return true;
+    default: return false;
+  }
+}
+
 /// What a chain of reshapes and transposes does to a tensor: its axes parted into pieces, and the order they end up in.
 class Chain {
  public:
@@ -126,9 +146,24 @@ class MoveMerger {
     return &rewriter_.graph().node(producer);
   }
 
+  /// A view of an activation of a view, as of gates between convolutions of one pixel: the activation alone, where the
+  /// second view undoes the first.
+  Result<bool> around_activation(const Node& node) {
+    const Node* activation = rewriter_.is_inner(node.inputs[0]) ? rewriter_.producer(node.inputs[0]) : nullptr;
+    if (activation == nullptr || !is_activation(activation->op)) return false;
+    if (!rewriter_.is_inner(activation->inputs[0])) return false;
+    const Node* first = before(*activation, Op::reshape);
+    const ValueId y = node.outputs[0];
+    if (first == nullptr || rewriter_.graph().value(first->inputs[0]).shape != rewriter_.value(y).shape) return false;
+    GRAFT_TRY(rewriter_.replace(y, activation->op, {first->inputs[0]}, activation->attrs));
+    return true;
+  }
+
   /// The result is `x`, reshaped where need be. An output stays a value of its own: it may be an input's name
   /// otherwise.
   Status reshaped(const Node& node, ValueId x) {
+    GRAFT_TRY_ASSIGN(const bool done, around_activation(node));
+    if (done) return {};
     const ValueId y = node.outputs[0];
     const Shape shape = rewriter_.value(y).shape;
     const bool own = rewriter_.is_output(y) && !rewriter_.graph().value(x).producer.valid();

@@ -199,7 +199,20 @@ def group_norm_node():
     return net.finish(21, grouped * weight[:, None, None] + bias[:, None, None], group_norm=1)
 
 
+def sequences():
+    """Parts of a tensor, some of which are put together again, as scripted modules are exported."""
+    x = floats(39, BATCH, TOKENS, WIDTH)
+    net = Net(x=x)
+    parts = net.SplitToSequence("x", ints(4, 6, 2), axis=2)
+    first, second = net.SequenceAt(parts, np.array(0)), net.SequenceAt(parts, np.array(-2))
+    chosen = net.SequenceInsert(net.SequenceInsert(net.SequenceEmpty(), second), first, np.array(0))
+    joined = net.ConcatFromSequence(chosen, axis=2)
+    net.ConcatFromSequence(net.SequenceConstruct(joined, net.Exp(joined)), axis=1, new_axis=1)
+    return net.finish(13, np.stack([x[..., :10], np.exp(x[..., :10])], 1), exp=1)
+
+
 PATTERNS = {
+    "sequences": sequences,
     "tf_layer_norm": tf_layer_norm,
     "tf_gelu": tf_gelu,
     "tf_gelu_tanh": tf_gelu_tanh,

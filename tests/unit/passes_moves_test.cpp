@@ -123,5 +123,39 @@ TEST(PassesMoves, SlicesComeFirst) {
   )");
 }
 
+TEST(PassesMoves, ViewsAroundAnActivation) {
+  constexpr std::string_view kGate = R"(
+    input x: f32[2, 1, 1, 3]
+    a = transpose(x) {perm=[0, 3, 1, 2]}
+    r = relu(a)
+    b = transpose(r) {perm=[0, 2, 3, 1]}
+    y = exp(b)
+    output y
+  )";
+  expect_rewritten(kMoves, kGate, R"(
+    input x: f32[2, 1, 1, 3]
+    b = relu(x) -> f32[2, 1, 1, 3]
+    y = exp(b) -> f32[2, 1, 1, 3]
+    output y
+  )");
+  // Something else reads what is between, or another shape comes out.
+  constexpr std::string_view kKept = R"(
+    a = reshape(x) {shape=shape[2, 3, 1, 1]} -> f32[2, 3, 1, 1]
+    r = relu(a) -> f32[2, 3, 1, 1]
+    b = reshape(r) {shape=shape[2, 1, 1, 3]} -> f32[2, 1, 1, 3]
+    y = exp(b) -> f32[2, 1, 1, 3]
+    output y
+    output r
+  )";
+  expect_rewritten(kMoves, std::string(kGate) + "output r\n", "input x: f32[2, 1, 1, 3]\n" + std::string(kKept));
+  expect_kept(kMoves, R"(
+    input x: f32[2, 3]
+    a = reshape(x) {shape=shape[6]}
+    r = relu(a)
+    y = reshape(r) {shape=shape[3, 2]}
+    output y
+  )");
+}
+
 }  // namespace
 }  // namespace graft::test::passes_moves_test

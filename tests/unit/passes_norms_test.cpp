@@ -356,6 +356,28 @@ TEST(PassesNorms, BatchNormWithStatisticsOfTheFile) {
                    kBatchNormOp);
 }
 
+TEST(PassesNorms, BatchNormBehindChannelsThatStoodLast) {
+  std::string given(kChannels), made(kBatchNormOp);
+  given.replace(given.find("input x: f32[2, 3, 2]"), 21, "input u: f32[2, 2, 3]");
+  made.replace(made.find("input x: f32[2, 3, 2]"), 21, "input u: f32[2, 2, 3]");
+  const std::string moved = "transpose = transpose(x) {perm=[0, 2, 1]} -> f32[2, 2, 3]\n";
+  const auto at = made.find(moved);
+  ASSERT_NE(at, std::string::npos);
+  made.erase(at, moved.size());
+  made.replace(made.find("batch_norm(transpose,"), 21, "batch_norm(u,");
+  expect_rewritten({passes::canonicalise_batch_norm}, cat(given, R"(
+    x = transpose(u) {perm=[0, 2, 1]}
+    e = affine(v) {alpha=1.0, beta=0.125}
+    d = sqrt(e)
+    c = sub(x, m)
+    n = div(c, d)
+    s = mul(n, w)
+    y = add(s, b)
+    output y
+  )"),
+                   made);
+}
+
 TEST(PassesNorms, BatchNormsThatAreNone) {
   const auto stays = [](std::string_view nodes) {
     expect_kept({passes::canonicalise_batch_norm}, cat(kChannels, nodes, "output y\n"));

@@ -5,6 +5,7 @@
 #include <cctype>
 
 #include "runtime/core/op_def.h"
+#include "tools/convert/onnx/sequences.h"
 #include "tools/convert/onnx/untrained.h"
 
 namespace graft::convert {
@@ -387,6 +388,7 @@ Result<Converted> Importer::run(const std::string& file_name, Report* report) {
 
 Result<Converted> convert_onnx(OnnxGraph source, const std::string& name, const ConvertOptions& options,
                                Report* report) {
+  replace_sequences(source);
   return Importer(std::move(source), options).run(name, report);
 }
 
