@@ -2,16 +2,21 @@
 
 #include <array>
 #include <atomic>
+#include <charconv>
+#include <optional>
 
 #include "platform/os/atomic_write.h"
+#include "platform/os/process.h"
 
 namespace graft::os {
 namespace {
 
-/// Unique within the process; create_new catches what another process left or makes.
+constexpr std::string_view kTemporary = ".tmp";
+
+/// Of this process; create_new catches what another one left or makes.
 std::string temporary_name(const std::string& path) {
   static std::atomic<unsigned> next{0};
-  return cat(path, ".tmp", next.fetch_add(1));
+  return cat(path, kTemporary, process_id(), "-", next.fetch_add(1));
 }
 
 /// A name that is free: leftovers of a killed process are skipped, not trusted.
@@ -21,6 +26,44 @@ Result<std::unique_ptr<File>> create_temporary(FileSystem& files, const std::str
     name = temporary_name(path);
     auto file = files.open(name, OpenMode::create_new);
     if (file.ok() || attempt + 1 == kAttempts || !exists(files, name)) return file;
+  }
+}
+
+/// Where contents go: a link stays, and what it leads to is replaced. A rename would put a file in the place of a
+/// device or a folder.
+Result<std::string> target_of(FileSystem& files, const std::string& path) {
+  GRAFT_TRY_ASSIGN(std::string target, files.follow(path));
+  const auto info = files.info(target);
+  if (!info.ok() && info.status().code() != Code::not_found) return info.status();
+  if (info.ok() && info->type != EntryType::file) {
+    return error(Code::io_error, "\"", path, "\" is not a regular file, and is not replaced by one.");
+  }
+  return target;
+}
+
+/// The process that a temporary file of `name` is of; nullopt for any other file.
+std::optional<std::uint64_t> owner_of(std::string_view entry, std::string_view name) {
+  if (!entry.starts_with(name) || !entry.substr(name.size()).starts_with(kTemporary)) return std::nullopt;
+  const std::string_view rest = entry.substr(name.size() + kTemporary.size());
+  std::uint64_t id = 0;
+  unsigned number = 0;
+  const auto [dash, no_id] = std::from_chars(rest.data(), rest.data() + rest.size(), id);
+  if (no_id != std::errc() || dash == rest.data() + rest.size() || *dash != '-') return std::nullopt;
+  const auto [end, no_number] = std::from_chars(dash + 1, rest.data() + rest.size(), number);
+  return no_number == std::errc() && end == rest.data() + rest.size() ? std::optional(id) : std::nullopt;
+}
+
+/// Neither its process is there, nor does another container's or machine's hold it open.
+void remove_leftovers(FileSystem& files, const std::string& path) {
+  const std::string folder = parent_directory(path);
+  const auto entries = files.list(folder);
+  if (!entries.ok()) return;
+  const std::string_view name = std::string_view(path).substr(path.rfind('/') + 1);
+  for (const DirectoryEntry& entry : *entries) {
+    const auto owner = owner_of(entry.name, name);
+    if (!owner || entry.type != EntryType::file || process_is_alive(*owner)) continue;
+    const std::string leftover = folder + "/" + entry.name;
+    if (const auto held = files.lock(leftover); held.ok()) (void)files.remove(leftover);
   }
 }
 
@@ -74,20 +117,24 @@ Result<std::string> read_text_file(FileSystem& files, const std::string& path, s
 }
 
 Status atomic_write_file(FileSystem& files, const std::string& path, const std::function<Status(File&)>& write) {
-  // A rename would put a file in the place of a device or a folder.
-  const auto info = files.info(path);
-  if (!info.ok() && info.status().code() != Code::not_found) return info.status();
-  if (info.ok() && info->type != EntryType::file) {
-    return error(Code::io_error, "\"", path, "\" is not a regular file, and is not replaced by one.");
-  }
-  if (Status status = write_and_rename(files, path, write); !status.ok()) {
+  GRAFT_TRY_ASSIGN(const std::string target, target_of(files, path));
+  if (Status status = write_and_rename(files, target, write); !status.ok()) {
     return std::move(status).with_context(cat("While writing \"", path, "\", which was left as it was"));
   }
-  if (Status status = files.sync_directory(parent_directory(path)); !status.ok()) {
+  if (Status status = files.sync_directory(parent_directory(target)); !status.ok()) {
     return std::move(status).with_context(
         cat("The new \"", path, "\" is in place, but would perhaps not survive a power cut"));
   }
   return ok_status();
+}
+
+Status check_writable(FileSystem& files, const std::string& path) {
+  GRAFT_TRY_ASSIGN(const std::string target, target_of(files, path));
+  remove_leftovers(files, target);
+  std::string temporary;
+  GRAFT_TRY_ASSIGN(auto file, create_temporary(files, target, temporary));
+  file.reset();
+  return files.remove(temporary);
 }
 
 Status atomic_write_file(FileSystem& files, const std::string& path,

@@ -78,6 +78,8 @@ class FileSystem {
   virtual Result<std::unique_ptr<MappedFile>> map(const std::string& path) = 0;
   /// Follows links. not_found where there is nothing.
   virtual Result<FileInfo> info(const std::string& path) = 0;
+  /// Where a link leads, whether or not there is anything; what is no link, itself.
+  virtual Result<std::string> follow(const std::string& path) { return path; }
   /// Sorted by name, without "." and "..".
   virtual Result<std::vector<DirectoryEntry>> list(const std::string& path) = 0;
   /// One level; an existing directory is success.
@@ -111,10 +113,14 @@ Result<HostBuffer> read_file(FileSystem& files, const std::string& path, std::ui
 /// As read_file, as text.
 Result<std::string> read_text_file(FileSystem& files, const std::string& path, std::uint64_t limit);
 
-/// Makes `path` hold the parts one after another, or leaves it as it was: writes a temporary file in the same folder,
-/// syncs it, renames it over `path`, syncs the folder. On failure the temporary file is removed as far as possible.
-/// Where only the last step (syncing the folder) failed, the new contents are in place but may not survive a power cut,
-/// and the message says so.
+/// Fails where atomic_write_file() of `path` would fail before its first byte (a folder or a device in its place, no
+/// permission, no folder, a name that is too long), and removes what killed processes left of earlier writes.
+Status check_writable(FileSystem& files, const std::string& path);
+
+/// Makes `path`, or where it leads as a link, hold the parts one after another, or leaves it as it was: writes a
+/// temporary file in the same folder, syncs it, renames it over `path`, syncs the folder. On failure the temporary file
+/// is removed as far as possible. Where only the last step (syncing the folder) failed, the new contents are in place
+/// but may not survive a power cut, and the message says so.
 Status atomic_write_file(FileSystem& files, const std::string& path, std::span<const std::span<const std::byte>> parts);
 Status atomic_write_file(FileSystem& files, const std::string& path, std::string_view text);
 

@@ -28,6 +28,7 @@ class FaultFiles final : public os::FileSystem {
   Result<std::unique_ptr<os::File>> open(const std::string& path, os::OpenMode mode) override;
   Result<std::unique_ptr<os::MappedFile>> map(const std::string& path) override;
   Result<os::FileInfo> info(const std::string& path) override;
+  Result<std::string> follow(const std::string& path) override { return base_.follow(path); }
   Result<std::vector<os::DirectoryEntry>> list(const std::string& path) override;
   Status make_directory(const std::string& path) override;
   Status rename(const std::string& from, const std::string& to) override;

@@ -5,11 +5,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <numeric>
 
 #include "platform/os/dynamic_library.h"
 #include "platform/os/file.h"
+#include "platform/os/process.h"
 #include "tests/support/fault_files.h"
 
 namespace graft::os::platform_os_test {
@@ -173,13 +175,60 @@ TEST(AtomicWrite, PutsNoFileInThePlaceOfAnythingElse) {
 }
 
 TEST(AtomicWrite, SkipsAStaleTemporary) {
-  // What a killed process left: names count up from 0 within a process, so any number may be taken.
+  // What a killed process left that had our number: names count up from 0 within a process.
   const TemporaryFolder folder;
   for (int i = 0; i < 50; ++i) {
-    (void)system_files().open(folder.file(cat("a.tmp", i)), OpenMode::create).value();
+    (void)system_files().open(folder.file(cat("a.tmp", process_id(), "-", i)), OpenMode::create).value();
   }
   ASSERT_TRUE(atomic_write_file(system_files(), folder.file("a"), "new").ok());
   EXPECT_EQ(contents(folder.file("a")), "new");
+}
+
+TEST(AtomicWrite, RemovesWhatDeadProcessesLeftAndNothingElse) {
+  const TemporaryFolder folder;
+  const pid_t dead = ::fork();
+  if (dead == 0) ::_exit(0);
+  ASSERT_EQ(::waitpid(dead, nullptr, 0), dead);
+  const auto make = [&](const std::string& name) {
+    return system_files().open(folder.file(name), OpenMode::create_new).value();
+  };
+  (void)make(cat("a.tmp", dead, "-3"));
+  (void)make(cat("a.tmp", process_id(), "-99999"));  // ours, so of a living one
+  const auto held = make(cat("a.tmp", dead, "-4"));  // of a container that has ids of its own, and lives
+  (void)make(cat("a.tmp", dead));
+  (void)make(cat("a.tmp", dead, "-3.graft"));
+  (void)make(cat("ab.tmp", dead, "-3"));
+  ASSERT_TRUE(check_writable(system_files(), folder.file("a")).ok());
+  std::vector<std::string> left = {cat("a.tmp", process_id(), "-99999"), cat("a.tmp", dead, "-4"), cat("a.tmp", dead),
+                                   cat("a.tmp", dead, "-3.graft"), cat("ab.tmp", dead, "-3")};
+  std::ranges::sort(left);
+  EXPECT_EQ(names(folder.path()), left);
+}
+
+TEST(AtomicWrite, FollowsLinks) {
+  const TemporaryFolder folder;
+  ASSERT_TRUE(system_files().make_directory(folder.file("far")).ok());
+  ASSERT_EQ(::symlink("far/b", folder.file("a").c_str()), 0);
+  ASSERT_EQ(::symlink("a", folder.file("again").c_str()), 0);
+  for (const char* text : {"made", "replaced"}) {
+    ASSERT_TRUE(atomic_write_file(system_files(), folder.file("again"), text).ok());
+    EXPECT_EQ(contents(folder.file("far/b")), text);
+  }
+  EXPECT_EQ(names(folder.path()), (std::vector<std::string>{"a", "again", "far"}));
+  EXPECT_EQ(*system_files().follow(folder.file("again")), folder.file("far/b")) << "the links are links still";
+  ASSERT_EQ(::symlink("round", folder.file("round").c_str()), 0);
+  EXPECT_FALSE(atomic_write_file(system_files(), folder.file("round"), "x").ok());
+}
+
+TEST(AtomicWrite, WhatCannotBeWrittenIsKnownBefore) {
+  const TemporaryFolder folder;
+  FileSystem& files = system_files();
+  EXPECT_TRUE(check_writable(files, folder.file("a")).ok());
+  EXPECT_TRUE(names(folder.path()).empty());
+  EXPECT_FALSE(check_writable(files, folder.path()).ok()) << "a folder";
+  EXPECT_FALSE(check_writable(files, "/dev/null").ok());
+  EXPECT_FALSE(check_writable(files, folder.file("nowhere/a")).ok());
+  EXPECT_FALSE(check_writable(files, folder.file(std::string(250, 'n'))).ok()) << "too long for its temporary file";
 }
 
 TEST(AtomicWrite, NothingIsOverwrittenWhereverItFails) {

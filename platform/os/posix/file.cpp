@@ -173,6 +173,8 @@ class PosixFileSystem final : public FileSystem {
       case OpenMode::append: flags = O_RDWR | O_CREAT, what = "opened for appending"; break;
     }
     GRAFT_TRY_ASSIGN(auto descriptor, open_descriptor(path, flags, what));
+    // A sign of life for remove_leftovers() of other processes. Where a file system has no locks, ids of processes do.
+    if (mode == OpenMode::create_new) (void)::flock(descriptor.get(), LOCK_EX | LOCK_NB);
     return std::unique_ptr<File>(std::make_unique<PosixFile>(std::move(descriptor), path));
   }
 
@@ -192,6 +194,19 @@ class PosixFileSystem final : public FileSystem {
     struct stat info {};
     if (::stat(path.c_str(), &info) != 0) return system_error(path, "examined");
     return FileInfo{static_cast<std::uint64_t>(info.st_size), entry_type(info)};
+  }
+
+  Result<std::string> follow(const std::string& path) override {
+    constexpr int kMostLinks = 40;  // as Linux itself
+    std::string at = path;
+    for (int i = 0; i < kMostLinks; ++i) {
+      char target[4096];
+      const ssize_t size = ::readlink(at.c_str(), target, sizeof target);
+      if (size < 0 || static_cast<std::size_t>(size) >= sizeof target) return at;  // no link: EINVAL, or not there
+      const std::string to(target, static_cast<std::size_t>(size));
+      at = to.starts_with('/') ? to : parent_directory(at) + "/" + to;
+    }
+    return error(Code::io_error, "\"", path, "\" is a link that leads through more than ", kMostLinks, " links.");
   }
 
   Result<std::vector<DirectoryEntry>> list(const std::string& path) override {

@@ -1,0 +1,13 @@
+// This process and others.
+#pragma once
+
+#include <cstdint>
+
+namespace graft::os {
+
+std::uint64_t process_id();
+
+/// False only where there is surely none (of this machine, or of this container).
+bool process_is_alive(std::uint64_t id);
+
+}  // namespace graft::os
