@@ -20,6 +20,8 @@ Hash128 hash128(std::span<const std::span<const std::byte>> parts) {
   return {hash.low64, hash.high64};
 }
 
+std::uint64_t hash64(std::span<const std::byte> bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
+
 std::string hash_text(const Hash128& hash) {
   char text[33];
   std::snprintf(text, sizeof text, "%016llx%016llx", static_cast<unsigned long long>(hash.high),

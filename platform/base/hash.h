@@ -18,6 +18,9 @@ Hash128 hash128(std::span<const std::byte> bytes);
 /// The hash of the parts one after another: that of their concatenation.
 Hash128 hash128(std::span<const std::span<const std::byte>> parts);
 
+/// XXH3-64, for parts of what a Hash128 covers whole.
+std::uint64_t hash64(std::span<const std::byte> bytes);
+
 /// 32 hexadecimal digits, high half first.
 std::string hash_text(const Hash128& hash);
 

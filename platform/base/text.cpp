@@ -19,6 +19,15 @@ std::string bytes_text(unsigned long long bytes) {
   return text.data();
 }
 
+std::string shown(std::string_view text) {
+  constexpr std::size_t kMost = 80;
+  if (text.size() <= kMost) return std::string(text);
+  std::size_t end = kMost;
+  const auto continues = [&](std::size_t at) { return (static_cast<unsigned char>(text[at]) & 0xc0) == 0x80; };
+  while (end > 0 && continues(end)) --end;
+  return std::string(text.substr(0, end)) + "...";
+}
+
 bool matches(std::string_view pattern, std::string_view name) {
   std::size_t p = 0, n = 0;
   std::size_t star = std::string_view::npos, resume = 0;

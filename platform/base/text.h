@@ -18,6 +18,10 @@ std::string cat(const Parts&... parts) {
 /// "1.5 MiB (1572864 bytes)"-style sizes for messages: human unit first, exact count where it differs.
 std::string bytes_text(unsigned long long bytes);
 
+/// Text of a file as a message shows it: what is longer than 80 bytes is cut, never within a character, and ends in
+/// "...".
+std::string shown(std::string_view text);
+
 /// Whether a name fits a pattern, in which '*' stands for any characters and '?' for one.
 bool matches(std::string_view pattern, std::string_view name);
 

@@ -17,6 +17,7 @@ static_assert(std::endian::native == std::endian::little, "Model files are mappe
 inline constexpr std::uint32_t kVersion = 1;
 inline constexpr std::uint64_t kHeaderBytes = 64;
 inline constexpr std::uint64_t kSegmentAlignment = 64 << 10;  // the coarsest page that systems in use map by
+inline constexpr std::uint64_t kHashedBlock = 1 << 20;        // what one entry of Tensor.blocks covers
 inline constexpr std::uint64_t kTensorAlignment = 256;        // the largest storage-buffer offset alignment of Vulkan
 
 // Limits. They bound what a hostile file can make a reader allocate; real models stay far below.

@@ -45,6 +45,7 @@ class ModelReader {
     return std::move(model_);
   }
 
+  static void set_unchecked(Model& model, bool unchecked) { model.unchecked_ = unchecked; }
   static void keep(Model& model, std::unique_ptr<os::MappedFile> file) { model.file_ = std::move(file); }
 
  private:
@@ -166,7 +167,19 @@ class ModelReader {
     }
     const auto at = static_cast<std::size_t>(segment.offset() + tensor.offset());
     GRAFT_TRY(model_.view_weight(id, bytes_.subspan(at, static_cast<std::size_t>(tensor.bytes()))));
-    model_.weights_[id].checksum = Hash128{tensor.checksum_low(), tensor.checksum_high()};
+    Model::Stated stated{{tensor.checksum_low(), tensor.checksum_high()}, {}, at};
+    if (const auto* blocks = tensor.blocks()) {
+      const std::uint64_t needed = tensor.bytes() / kHashedBlock + (tensor.bytes() % kHashedBlock != 0 ? 1 : 0);
+      if (blocks->size() != needed) {
+        return invalid("It has ", blocks->size(), " checksums of blocks; its ", tensor.bytes(), " bytes have ", needed,
+                       " blocks.");
+      }
+      if (reinterpret_cast<std::uintptr_t>(blocks->data()) % 8 != 0) {
+        return corrupt("The checksums of its blocks do not stand at a multiple of 8 bytes.");
+      }
+      stated.blocks = {blocks->data(), blocks->size()};
+    }
+    model_.weights_[id].stated = stated;
     return ok_status();
   }
 
@@ -205,7 +218,8 @@ Status blame_file(const Status& status, std::string_view name) {
 Result<Model> load_model(std::span<const std::byte> bytes, std::string_view name, const LoadOptions& options) {
   auto model = ModelReader(bytes, name).read();
   if (!model.ok()) return blame_file(std::move(model).status(), name);
-  if (options.verify_weights) GRAFT_TRY(model->verify_weights());
+  if (options.check == WeightCheck::at_once) GRAFT_TRY(model->verify_weights());
+  ModelReader::set_unchecked(*model, options.check == WeightCheck::never);
   return model;
 }
 

@@ -67,8 +67,18 @@ Status Model::copy_weight(ValueId value, std::span<const std::byte> contents, co
 
 Status Model::view_weight(ValueId value, std::span<const std::byte> contents) {
   GRAFT_TRY(check_weight(value, contents.size()));
-  weights_[value] = {contents, {}, std::nullopt};
+  weights_[value] = {contents, {}, std::nullopt, {}};
   tell_graph(value, contents);
+  return ok_status();
+}
+
+Status Model::borrow_weight(ValueId value, const Model& owner, ValueId theirs) {
+  const Weight& weight = owner.weights_.at(theirs);
+  GRAFT_TRY(view_weight(value, weight.bytes));
+  weights_[value].stated = weight.stated;
+  weights_[value].right = weight.right;
+  if (source_.empty()) source_ = owner.source_;
+  unchecked_ = unchecked_ || owner.unchecked_;
   return ok_status();
 }
 
@@ -76,21 +86,6 @@ std::uint64_t Model::weight_bytes() const {
   std::uint64_t total = 0;
   for (const auto& [id, weight] : weights_) total += weight.bytes.size();
   return total;
-}
-
-Status Model::verify_weight(ValueId value) const {
-  const auto found = weights_.find(value);
-  if (found == weights_.end() || !found->second.checksum) return ok_status();
-  const Hash128 actual = hash128(found->second.bytes);
-  if (actual == *found->second.checksum) return ok_status();
-  return corrupt("The weight \"", graph.value(value).name, "\" in the model file \"", source_,
-                 "\" is damaged: its checksum is ", hash_text(actual), ", and ", hash_text(*found->second.checksum),
-                 " is expected.");
-}
-
-Status Model::verify_weights() const {
-  for (const auto& [id, weight] : weights_) GRAFT_TRY(verify_weight(id));
-  return ok_status();
 }
 
 namespace {

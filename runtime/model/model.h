@@ -2,6 +2,7 @@
 // The bytes of a file and what makes it valid: schema/MODEL_FORMAT.md.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -25,6 +26,13 @@ struct Signature {
   std::string name;
   std::vector<Output> inputs;  ///< values of kind input
   std::vector<Output> outputs;
+};
+
+/// Bytes of a weight that are not what its file says they are.
+struct WeightDamage {
+  ValueId value;
+  std::uint64_t begin = 0;  ///< in the file
+  std::uint64_t end = 0;
 };
 
 /// How the model's text becomes ids, as the bytes of a form that `format` names (text::kVocabularyFormat). Whoever
@@ -69,34 +77,74 @@ class Model {
   /// Borrows: `contents` must stay unchanged for as long as the model may be read.
   Status view_weight(ValueId value, std::span<const std::byte> contents);
 
-  std::uint64_t weight_bytes() const;  ///< of all weights together
+  std::string_view source() const { return source_; }  ///< the name of the file that it is of; may be empty
+  std::uint64_t weight_bytes() const;                  ///< of all weights together
 
-  /// Recomputes checksums of weights that came from a file, all of them or one; an error names the damaged weight.
-  /// Reads every byte, so it costs what reading the file costs. Loading does not do it unless asked.
+  /// As view_weight(), of a weight that another model has: what its file says of the bytes goes along.
+  Status borrow_weight(ValueId value, const Model& owner, ValueId theirs);
+
+  /// Recomputes checksums of weights that came from a file; an error names the first damaged weight and where it is.
+  /// Reads every byte once, in threads; weights that were found right are not read again. Loading does not do it unless
+  /// asked.
   Status verify_weights() const;
-  Status verify_weight(ValueId value) const;
+  /// What a session, a generator and a trainer ask before they use weights: verify_weights(), unless the model was
+  /// loaded with WeightCheck::never.
+  Status check_before_use() const;
+  /// All that is damaged, in the order of values and bytes. Reads everything, and compares blocks and whole checksums.
+  std::vector<WeightDamage> find_damage() const;
 
  private:
   friend class ModelReader;
+  friend class WeightChecker;
+  friend Hash128 weights_hash(const Model& model);
+  /// What a file says of one weight.
+  struct Stated {
+    Hash128 checksum;
+    std::span<const std::uint64_t> blocks;  // in the mapped file; may be empty
+    std::uint64_t offset = 0;               // in the file
+  };
+  /// A flag that threads may set while others read it; copies take its state.
+  struct Flag {
+    Flag() = default;
+    Flag(const Flag& other) : set(other.set.load()) {}
+    Flag& operator=(const Flag& other) {
+      set = other.set.load();
+      return *this;
+    }
+    std::atomic<bool> set{false};
+  };
   struct Weight {
     std::span<const std::byte> bytes;
-    HostBuffer owned;                 // empty for views
-    std::optional<Hash128> checksum;  // stated by the file
+    HostBuffer owned;  // empty for views
+    std::optional<Stated> stated;
+    mutable Flag right;  // the bytes were compared with what is stated
   };
   void tell_graph(ValueId value, std::span<const std::byte> contents);
   Status check_weight(ValueId value, std::uint64_t bytes) const;
 
   std::map<ValueId, Weight> weights_;
   std::unique_ptr<os::MappedFile> file_;
-  std::string source_;  // the file's name, for messages
+  std::string source_;      // the file's name, for messages
+  bool unchecked_ = false;  // WeightCheck::never
 };
+
+/// A name for the contents of all weights together: equal for models whose weights have the same names, types, shapes
+/// and bytes. Nothing is read of weights whose checksum a file states.
+Hash128 weights_hash(const Model& model);
 
 /// Everything that a file must satisfy, asked of a model in memory: the graph is valid, it holds forward ops only,
 /// every constant and parameter has contents, names and limits are those of MODEL_FORMAT.md.
 Status validate(const Model& model);
 
+/// When the weights of a file are read and compared with its checksums.
+enum class WeightCheck {
+  on_use,   ///< once, when a session, generator or trainer is made; saving compares in any case
+  at_once,  ///< before loading returns
+  never,    ///< only when saved: for a file that something else vouches for
+};
+
 struct LoadOptions {
-  bool verify_weights = false;  ///< read all weights once and compare checksums before returning
+  WeightCheck check = WeightCheck::on_use;
 };
 
 /// Maps `path` and checks all of it but the weights' bytes. Weights stay in the mapping: nothing is copied, and pages
@@ -108,8 +156,8 @@ Result<Model> load_model(os::FileSystem& files, const std::string& path, const L
 Result<Model> load_model(std::span<const std::byte> bytes, std::string_view name, const LoadOptions& options = {});
 
 /// Writes `path` atomically: it holds the whole new model, or on failure is left as it was. Each weight is read
-/// twice (checksum, then write) and never copied. Saving over the file that the model was loaded from is fine.
-/// The same model gives the same bytes.
+/// twice (checksum, then write) and never copied; weights of a file are compared with its checksums, unless they were.
+/// Saving over the file that the model was loaded from is fine. The same model gives the same bytes.
 Status save_model(os::FileSystem& files, const std::string& path, const Model& model);
 
 }  // namespace graft

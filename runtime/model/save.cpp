@@ -18,6 +18,7 @@ struct Stored {
   ValueId value;
   std::span<const std::byte> bytes;
   Hash128 checksum;
+  std::vector<std::uint64_t> blocks;
   std::uint32_t segment = 0;
   std::uint64_t offset = 0;  // in the segment
 };
@@ -27,10 +28,19 @@ struct Segment {
   std::vector<std::size_t> tensors;  // indices into the list of Stored, in order of offset
 };
 
+/// A weight of one block has the checksum alone.
+std::vector<std::uint64_t> hash_blocks(std::span<const std::byte> bytes) {
+  std::vector<std::uint64_t> out;
+  for (std::size_t at = 0; bytes.size() > kHashedBlock && at < bytes.size(); at += kHashedBlock) {
+    out.push_back(hash64(bytes.subspan(at, std::min<std::size_t>(kHashedBlock, bytes.size() - at))));
+  }
+  return out;
+}
+
 std::vector<Stored> collect(const Model& model) {
   std::vector<Stored> stored;
   for (std::uint32_t i = 0; i < model.graph.values().size(); ++i) {
-    if (const auto bytes = model.weight({i})) stored.push_back({{i}, *bytes, hash128(*bytes)});
+    if (const auto bytes = model.weight({i})) stored.push_back({{i}, *bytes, hash128(*bytes), hash_blocks(*bytes)});
   }
   return stored;
 }
@@ -90,6 +100,7 @@ fb::ModelT describe(const Model& model, const std::vector<Stored>& stored, const
     made->dtype = *to_file(model.graph.value(tensor.value).dtype);
     made->checksum_low = tensor.checksum.low;
     made->checksum_high = tensor.checksum.high;
+    made->blocks = tensor.blocks;
   }
   return out;
 }
@@ -120,6 +131,9 @@ Status check_root_size(const Model& model) {
   };
   for (const Value& value : model.graph.values()) {
     bytes += 3 * kTable + value.name.size();  // the value, its shape, its tensor
+    if (const auto weight = model.weight(model.graph.find_value(value.name))) {
+      bytes += sizeof(std::uint64_t) * (weight->size() / kHashedBlock + 1);
+    }
     for (const Dim& dim : value.shape) bytes += 32 + dim.symbols().size();
   }
   for (const Node& node : model.graph.nodes()) {
@@ -150,6 +164,7 @@ Status save_model(os::FileSystem& files, const std::string& path, const Model& m
   const std::string context = cat("The model cannot be saved as \"", path, "\"");
   GRAFT_TRY(validate(model).with_context(context));
   GRAFT_TRY(check_root_size(model).with_context(context));
+  GRAFT_TRY(model.verify_weights().with_context(context));  // else damage would get a checksum that is right
   auto stored = collect(model);
   const auto segments = lay_out(stored);
   fb::ModelT file = describe(model, stored, segments);

@@ -32,7 +32,7 @@ Status read_number(const Model& adapter, std::string_view key, Number& number) {
   const std::string& text = found->second;
   const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (failed == std::errc() && end == text.data() + text.size()) return ok_status();
-  return invalid("The adapter's \"", key, "\" is \"", text, "\", which is no such number.");
+  return invalid("The adapter's \"", key, "\" is \"", shown(text), "\", which is no such number.");
 }
 
 /// The alphas of layers that have their own, by the layer's name.
@@ -113,6 +113,7 @@ Result<Attached> attach(const Model& base, std::span<const passes::LoraOptions> 
     }
   }
   GRAFT_TRY(borrow_rest(base, out.model));
+  if (base.weight_bytes() > 0) out.model.metadata.insert_or_assign(std::string(kMetaAdapterBase), name_of_base(base));
   out.model.metadata.insert_or_assign(std::string(kMetaAdapter), "lora");
   out.model.metadata.insert_or_assign(std::string(kMetaAdapterRank), cat(groups.front().rank));
   out.model.metadata.insert_or_assign(std::string(kMetaAdapterAlpha), exact_text(groups.front().alpha));
@@ -120,6 +121,7 @@ Result<Attached> attach(const Model& base, std::span<const passes::LoraOptions> 
 }
 
 Result<Attached> attach(const Model& base, const Model& adapter) {
+  GRAFT_TRY(check_base(base_text(adapter), name_of_base(base)));
   GRAFT_TRY_ASSIGN(const std::vector<AdapterLayer> entries, entries_of(base, adapter));
   GRAFT_TRY_ASSIGN(Attached out, attach(base, grouped(entries)));
   for (const std::string_view key : {kMetaAdapterRank, kMetaAdapterAlpha, kMetaAdapterAlphas}) {
@@ -199,9 +201,30 @@ Status borrow_rest(const Model& base, Model& model) {
   model.tokenizer = base.tokenizer;
   for (std::uint32_t i = 0; i < base.graph.values().size(); ++i) {
     const auto weight = base.weight({i});
-    if (weight) GRAFT_TRY(model.view_weight(model.graph.find_value(base.graph.values()[i].name), *weight));
+    if (weight) GRAFT_TRY(model.borrow_weight(model.graph.find_value(base.graph.values()[i].name), base, {i}));
   }
   return ok_status();
+}
+
+std::string base_text(const Model& model) {
+  const auto found = model.metadata.find(kMetaAdapterBase);
+  return found == model.metadata.end() ? std::string() : found->second;
+}
+
+std::string name_of_base(const Model& base) {
+  if (base.weight_bytes() == 0) return {};  // shapes to plan with
+  const std::string_view file = base.source().substr(base.source().rfind('/') + 1);
+  return cat(hash_text(weights_hash(base)), file.empty() ? "" : " ", file);
+}
+
+Status check_base(std::string_view theirs, std::string_view ours) {
+  constexpr std::size_t kDigits = 32;
+  if (theirs.empty() || ours.empty() || theirs.substr(0, kDigits) == ours.substr(0, kDigits)) return ok_status();
+  const auto named = [](std::string_view base) {
+    const std::string_view file = base.substr(std::min(kDigits + 1, base.size()));
+    return cat(file.empty() ? "a model" : cat("\"", file, "\""), " (weights ", base.substr(0, kDigits), ")");
+  };
+  return invalid("The adapter was made for ", named(theirs), " and does not belong on ", named(ours), ".");
 }
 
 std::string exact_text(double number) {
@@ -253,16 +276,15 @@ Result<Model> adapter_of(const Model& adapted) {
     if (found == adapted.metadata.end()) return invalid("The model has no adapters.");
     adapter.metadata.insert(*found);
   }
-  for (const std::string_view key : {kMetaAdapterAlphas, kMetaFamily, kMetaHeads, kMetaPairs}) {
+  for (const std::string_view key : {kMetaAdapterBase, kMetaAdapterAlphas, kMetaFamily, kMetaHeads, kMetaPairs}) {
     if (const auto found = adapted.metadata.find(key); found != adapted.metadata.end()) adapter.metadata.insert(*found);
   }
   for (const ValueId id : adapted.graph.of_kind(ValueKind::parameter)) {
     const Value& value = adapted.graph.value(id);
     GRAFT_TRY_ASSIGN(const ValueId made,
                      adapter.graph.add_value(value.name, value.dtype, value.shape, ValueKind::parameter));
-    const auto weight = adapted.weight(id);
-    if (!weight) return invalid("The adapter's matrix \"", value.name, "\" has no contents.");
-    GRAFT_TRY(adapter.view_weight(made, *weight));
+    if (!adapted.weight(id)) return invalid("The adapter's matrix \"", value.name, "\" has no contents.");
+    GRAFT_TRY(adapter.borrow_weight(made, adapted, id));
   }
   return adapter;
 }

@@ -18,6 +18,9 @@ inline constexpr std::string_view kMetaAdapterRank = "adapter.rank";
 inline constexpr std::string_view kMetaAdapterAlpha = "adapter.alpha";
 /// Lines of a layer's name, a space and its alpha, for layers with one of their own. Ranks are those of the matrices.
 inline constexpr std::string_view kMetaAdapterAlphas = "adapter.alphas";
+/// weights_hash() of the model that the adapters were made for, and its file's name where it had one: they are put on
+/// no other. Adapters of other programs' files do not say it.
+inline constexpr std::string_view kMetaAdapterBase = "adapter.base";
 
 // Keys of language models that their adapters carry too: who writes one for another program has to know how the base's
 // matrices stand.
@@ -38,6 +41,13 @@ struct AdapterLayer {
 };
 /// What an adapter file adapts. invalid_argument: no adapter, or metadata that is none.
 Result<std::vector<AdapterLayer>> adapter_layers(const Model& adapter);
+
+/// What `model` says of its base (kMetaAdapterBase); empty: nothing.
+std::string base_text(const Model& model);
+/// As kMetaAdapterBase has it of `base` itself; empty where it has no weights.
+std::string name_of_base(const Model& base);
+/// `theirs` is of an adapter, `ours` of the model that it is put on. Empty ones are not compared.
+Status check_base(std::string_view theirs, std::string_view ours);
 
 /// As metadata holds it: reads back as the same number.
 std::string exact_text(double number);

@@ -28,7 +28,7 @@ Status put_on(graft_model& model, std::unique_ptr<Model> adapters, Make make) {
 template <typename Swap>
 Status swap_from(graft_context& context, const char* path, Swap swap) {
   if (path == nullptr) return swap(nullptr);
-  GRAFT_TRY_ASSIGN(const Model adapters, load_model(*context.files, path));
+  GRAFT_TRY_ASSIGN(const Model adapters, load_model(*context.files, path, {.check = WeightCheck::at_once}));
   return swap(&adapters);
 }
 
@@ -49,7 +49,7 @@ graft_status graft_model_load_adapters(graft_model* model, const char* path) {
       take_off(*model);
       return ok_status();
     }
-    GRAFT_TRY_ASSIGN(Model loaded, load_model(*model->context->files, path));
+    GRAFT_TRY_ASSIGN(Model loaded, load_model(*model->context->files, path, {.check = WeightCheck::at_once}));
     auto adapters = std::make_unique<Model>(std::move(loaded));
     const Model& file = *adapters;
     return put_on(*model, std::move(adapters), [&](const Model& base) { return with_adapter(base, file); });

@@ -31,11 +31,20 @@ using namespace graft;
 using namespace graft::c_api;
 
 graft_status graft_model_load(graft_context* context, const char* path, graft_model** model) {
+  return graft_model_open(context, path, nullptr, model);
+}
+
+graft_status graft_model_open(graft_context* context, const char* path, const graft_model_options* given,
+                              graft_model** model) {
   return guarded(context, [&]() -> Status {
-    if (path == nullptr || model == nullptr) return invalid("graft_model_load needs a path and a place for the model.");
+    if (path == nullptr || model == nullptr) return invalid("A model is loaded from a path to a place; one is NULL.");
     *model = nullptr;
     if (!context->deviceless) GRAFT_TRY(device_of(*context).status());
-    GRAFT_TRY_ASSIGN(Model loaded, load_model(*context->files, path));
+    GRAFT_TRY_ASSIGN(const graft_model_options options, read_options(given, "graft_model_options"));
+    constexpr WeightCheck kChecks[] = {WeightCheck::on_use, WeightCheck::at_once, WeightCheck::never};
+    const auto check = static_cast<unsigned>(options.check);
+    if (check >= std::size(kChecks)) return invalid("There is no check of weights number ", check, ".");
+    GRAFT_TRY_ASSIGN(Model loaded, load_model(*context->files, path, {.check = kChecks[check]}));
     *model = new graft_model{context, std::move(loaded)};
     return ok_status();
   });

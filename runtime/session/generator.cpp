@@ -9,6 +9,7 @@
 #include "runtime/passes/decode_graph.h"
 #include "runtime/passes/precision.h"
 #include "runtime/plan/stream_choice.h"
+#include "runtime/session/adapter.h"
 #include "runtime/session/session.h"
 #include "runtime/session/text_model.h"
 
@@ -75,10 +76,11 @@ std::string_view stop_reason_name(StopReason reason) {
 
 Result<std::unique_ptr<Generator>> Generator::create(gpu::Device& device, const Model& model,
                                                      const GeneratorOptions& options) {
+  GRAFT_TRY(model.check_before_use());
   std::unique_ptr<Generator> out(new Generator());
   GRAFT_TRY_ASSIGN(const passes::DecoderPorts ports, passes::decoder_ports(model.graph));
   out->vocabulary_ = ports.vocabulary;
-  out->adapters_ = LiveAdapters(model.graph);
+  out->adapters_ = LiveAdapters(model.graph, base_text(model));
   const std::uint32_t made_for = context_of(model).value_or(kUsualContext);
   out->context_ = options.context != 0 ? options.context : std::min(made_for, kUsualContext);
   if (context_of(model) && out->context_ > made_for) {

@@ -24,7 +24,7 @@ Result<std::span<const float>> matrix(const Model& adapter, const std::string& n
 
 }  // namespace
 
-LiveAdapters::LiveAdapters(const Graph& graph) {
+LiveAdapters::LiveAdapters(const Graph& graph, std::string base) : base_(std::move(base)) {
   for (const Node& node : graph.nodes()) {
     if (node.op != Op::lora) continue;
     const Value& a = graph.value(node.inputs[2]);
@@ -66,6 +66,7 @@ Status LiveAdapters::swap(Memory& memory, const Model* adapter) const {
   if (sites_.empty()) return invalid("The running model was made without adapters; none can be put on.");
   std::vector<AdapterLayer> layers;
   if (adapter != nullptr) {
+    GRAFT_TRY(check_base(base_text(*adapter), base_));
     GRAFT_TRY_ASSIGN(layers, adapter_layers(*adapter));
   }
   std::vector<Matrices> made(sites_.size());

@@ -14,8 +14,8 @@ namespace graft {
 class LiveAdapters {
  public:
   LiveAdapters() = default;
-  /// For a graph with adapters (with_lora, with_adapter), or one without.
-  explicit LiveAdapters(const Graph& graph);
+  /// For a graph with adapters (with_lora, with_adapter), or one without. `base`: base_text() of its model.
+  LiveAdapters(const Graph& graph, std::string base);
 
   /// Writes the matrices of an adapter file; layers that it lacks run as without one. Ranks may be smaller than those
   /// in place. The programs' scale stays, so B is multiplied by the ratio of the file's scale to it. nullptr: all
@@ -33,6 +33,7 @@ class LiveAdapters {
   };
   static Result<Matrices> matrices(const Site& site, const Model& adapter, double scale, std::int64_t rank);
   std::vector<Site> sites_;
+  std::string base_;
 };
 
 }  // namespace graft

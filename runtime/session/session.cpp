@@ -12,6 +12,7 @@
 #include "runtime/passes/pipeline.h"
 #include "runtime/passes/train_mode.h"
 #include "runtime/plan/stream_choice.h"
+#include "runtime/session/adapter.h"
 #include "runtime/session/folded_constants.h"
 
 namespace graft {
@@ -153,6 +154,7 @@ Status upload_weights(Memory& memory, const Model& model, const Graph& graph,
 
 Result<std::unique_ptr<Session>> Session::create(gpu::Device& device, const Model& model,
                                                  const SessionOptions& options) {
+  GRAFT_TRY(model.check_before_use());
   std::unique_ptr<Session> session(new Session());
   GRAFT_TRY_ASSIGN(SessionGraph made,
                    session_graph(model, options.bindings, options.gradients, options.precision, options.keep_outputs));
@@ -161,7 +163,7 @@ Result<std::unique_ptr<Session>> Session::create(gpu::Device& device, const Mode
   if (options.allow_non_finite) {
     std::erase_if(session->rules_, [](const passes::InputRule& rule) { return rule.dtype == DType::f32; });
   }
-  session->adapters_ = LiveAdapters(session->graph_);
+  session->adapters_ = LiveAdapters(session->graph_, base_text(model));
   const auto target = [&]() -> const gpu::Target& { return options.target ? *options.target : device.target(); };
   GRAFT_TRY_ASSIGN(const Graph fused, fused_graph(session->graph_, target(), options.plan));
   const Graph* const graphs[] = {&fused};

@@ -6,6 +6,7 @@ Result<std::unique_ptr<train::Trainer>> create_trainer(gpu::Device& device, cons
                                                        const train::TrainOptions& options,
                                                        const std::vector<data::Field>& fields,
                                                        const train::TrainerOptions& trainer_options) {
+  GRAFT_TRY(model.check_before_use());
   return train::Trainer::create(
       device, model.graph, [&model](ValueId value) { return model.weight(value); }, options, fields, trainer_options);
 }

@@ -19,7 +19,7 @@ void check(bool condition) {
 }
 
 void load(const std::vector<std::byte>& file) {
-  const auto model = graft::load_model(file, "m", {.verify_weights = true});
+  const auto model = graft::load_model(file, "m", {.check = graft::WeightCheck::at_once});
   if (model.ok()) {
     check(graft::validate(*model).ok());
   } else {

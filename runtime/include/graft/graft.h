@@ -125,6 +125,22 @@ typedef enum graft_tensor_kind GRAFT_ENUM_OF_INT {
   GRAFT_PARAMETERS = 2
 } graft_tensor_kind;
 
+/* When a file's weights are read and compared with its checksums; damage is GRAFT_CORRUPT, and the message names the
+   weight. Saving and adapters are checked in any case. */
+typedef enum graft_weight_check GRAFT_ENUM_OF_INT {
+  GRAFT_CHECK_ON_USE = 0,  /* once, when the first session, generator or trainer is made */
+  GRAFT_CHECK_AT_ONCE = 1, /* before the model is given back */
+  GRAFT_CHECK_NEVER = 2    /* for a file that something else vouches for, such as a signed package */
+} graft_weight_check;
+
+typedef struct graft_model_options {
+  size_t struct_size;
+  graft_weight_check check;
+} graft_model_options;
+
+/* options may be NULL. Otherwise as graft_model_load. */
+GRAFT_API graft_status graft_model_open(graft_context* context, const char* path, const graft_model_options* options,
+                                        graft_model** model);
 /* Loads a .graft file. Weights are mapped, not copied: do not change the file while the model lives. */
 GRAFT_API graft_status graft_model_load(graft_context* context, const char* path, graft_model** model);
 GRAFT_API void graft_model_destroy(graft_model* model);

@@ -276,9 +276,11 @@ class Context {
   }
   std::string device_name() const { return graft_device_name(handle_.get()); }
   graft_context* get() const { return handle_.get(); }  ///< for what only the C ABI has
-  Result<Model> load(const std::string& path) {
+  Result<Model> load(const std::string& path, graft_weight_check check = GRAFT_CHECK_ON_USE) {
+    auto raw = detail::sized<graft_model_options>();
+    raw.check = check;
     graft_model* model = nullptr;
-    Status loaded = detail::to_status(graft_model_load(handle_.get(), path.c_str(), &model), handle_.get());
+    Status loaded = detail::to_status(graft_model_open(handle_.get(), path.c_str(), &raw, &model), handle_.get());
     if (!loaded.ok()) return loaded;
     return Model(model, handle_.get());
   }

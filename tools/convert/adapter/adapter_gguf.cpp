@@ -5,9 +5,9 @@
 #include "platform/base/checked.h"
 #include "tools/convert/adapter/adapter_files.h"
 #include "tools/convert/adapter/adapter_parts.h"
-#include "tools/convert/language_model/convert_decoder.h"
 #include "tools/convert/gguf/gguf_decoder.h"
 #include "tools/convert/gguf/gguf_write.h"
+#include "tools/convert/language_model/convert_decoder.h"
 
 namespace graft::convert {
 namespace {
@@ -130,7 +130,7 @@ Result<Model> open_adapter(os::FileSystem& files, const std::string& path, const
     GRAFT_TRY_ASSIGN(const auto mapped, files.map(path));
     return read_gguf_adapter(mapped->bytes(), base).with_context(path);
   }
-  GRAFT_TRY_ASSIGN(Model adapter, load_model(files, path));
+  GRAFT_TRY_ASSIGN(Model adapter, load_model(files, path, {.check = WeightCheck::at_once}));
   return fitted(std::move(adapter), base);
 }
 
