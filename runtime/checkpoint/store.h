@@ -85,7 +85,7 @@ class Store {
 
   /// From the tables alone: nothing is decoded.
   Result<SnapshotDiff> diff(std::uint64_t a, std::uint64_t b) const;
-  Result<SnapshotSize> size_of(std::uint64_t number) const;
+  std::map<std::uint64_t, SnapshotSize> sizes() const;  ///< of all snapshots, by number
 
   /// Fills `out`, whose size must be the stream's. Every chunk is checked against its hash. invalid_argument for a
   /// frozen stream: its bytes are not here.

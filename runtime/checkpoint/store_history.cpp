@@ -80,19 +80,25 @@ Result<SnapshotDiff> Store::diff(std::uint64_t a, std::uint64_t b) const {
   return diff;
 }
 
-Result<SnapshotSize> Store::size_of(std::uint64_t number) const {
-  GRAFT_TRY_ASSIGN(const Manifest* manifest, find_snapshot(number));
-  SnapshotSize size;
-  for (const Stream& stream : manifest->streams) size.raw_bytes += stream.frozen ? 0 : stream.bytes;
-  std::set<Place> shared;
-  for (const auto& [other, tables] : snapshots_) {
-    if (other != number) shared.merge(places(tables));
+std::map<std::uint64_t, SnapshotSize> Store::sizes() const {
+  constexpr std::uint64_t kSeveral = 0;  // no snapshot has this number
+  std::map<Place, std::uint64_t> owners;
+  for (const auto& [number, manifest] : snapshots_) {
+    for (const Place& place : places(manifest)) {
+      const auto [at, fresh] = owners.try_emplace(place, number);
+      if (!fresh) at->second = kSeveral;
+    }
   }
-  for (const Chunk& chunk : manifest->chunks) {
-    size.stored_bytes += chunk.stored_bytes;
-    size.own_bytes += shared.count(place_of(chunk)) == 0 ? chunk.stored_bytes : 0;
+  std::map<std::uint64_t, SnapshotSize> out;
+  for (const auto& [number, manifest] : snapshots_) {
+    SnapshotSize& size = out[number];
+    for (const Stream& stream : manifest.streams) size.raw_bytes += stream.frozen ? 0 : stream.bytes;
+    for (const Chunk& chunk : manifest.chunks) {
+      size.stored_bytes += chunk.stored_bytes;
+      size.own_bytes += owners.at(place_of(chunk)) == number ? chunk.stored_bytes : 0;
+    }
   }
-  return size;
+  return out;
 }
 
 /// A snapshot with other tables: the file is replaced as a whole, so a crash leaves the one or the other.

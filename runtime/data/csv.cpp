@@ -67,7 +67,8 @@ class CsvSource final : public Source {
       }
       double value = 0;
       if (!parse_number(row_[c], value)) {
-        return corrupt("\"", file_.path(), "\" has changed since it was opened: \"", row_[c], "\" is not a number.");
+        return corrupt("\"", file_.path(), "\" has changed since it was opened: \"", shown(row_[c]),
+                       "\" is not a number.");
       }
       if (c != table_.label) {
         const auto number = static_cast<float>(value);

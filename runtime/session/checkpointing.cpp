@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "platform/os/clock.h"
+#include "runtime/session/configuration.h"
 
 namespace graft {
 namespace {
@@ -83,10 +84,10 @@ const checkpoint::Store& Checkpointer::store() {
 Status Checkpointer::check_configuration(const checkpoint::Manifest& snapshot) const {
   for (const auto& [name, value] : configuration_) {
     const auto saved = snapshot.meta.metadata.find(cat(kConfigPrefix, name));
-    if (saved != snapshot.meta.metadata.end() && saved->second == value) continue;
-    const std::string text =
-        cat("The checkpoint was made with another ", name, ": ",
-            saved == snapshot.meta.metadata.end() ? "none" : saved->second, " then, ", value, " now");
+    const std::string then = saved == snapshot.meta.metadata.end() ? "" : plain_numbers(saved->second);
+    const std::string now = plain_numbers(value);
+    if (saved != snapshot.meta.metadata.end() && then == now) continue;
+    const std::string text = cat("The checkpoint was made with another ", name, ": ", what_differs(name, then, now));
     if (name == "model" || !options_.with_changes) return invalid(text, "; a resume goes on with the same.");
     report(text + ".");
   }
@@ -162,7 +163,7 @@ void Checkpointer::note_journal(const Status& status) {
   if (status.ok() == !journal_fails_) return;
   journal_fails_ = !status.ok();
   if (status.ok()) return report(cat("Step ", trainer_.state().step, " is journalled again."));
-  report(status.message() + " Training goes on; the last snapshot is as it was.");
+  report(status.message() + " The last snapshot is as it was.");
 }
 
 void Checkpointer::wait_for_sync() {
@@ -190,7 +191,10 @@ Status Checkpointer::record_step(const train::StepResult& result) {
                        std::bit_cast<std::uint64_t>(result.learning_rate), state.cursor.position, hash};
   wait_for_sync();
   if (auto written = thread_->take_result()) note(std::move(*written));
-  if (options_.every != 0 && state.step % options_.every == 0) due_ = true;
+  if (options_.every != 0 && state.step % options_.every == 0) {
+    if (due_ && to_replay_.empty()) ++skipped_;
+    due_ = true;
+  }
   const auto known = to_replay_.find(state.step);
   if (known != to_replay_.end()) {
     GRAFT_TRY(replay(known->second, bytes_of(now)));
@@ -243,7 +247,7 @@ void Checkpointer::note(Status result) {
   due_ = true;
   constexpr std::uint64_t kMostDoublings = 10;
   retry_at_ = writing_.first + (std::uint64_t{1} << std::min(failures_++, kMostDoublings));
-  report(result.message() + " Training goes on; the last snapshot is as it was.");
+  report(result.message() + " The last snapshot is as it was.");
   last_failure_ = std::move(result);
 }
 

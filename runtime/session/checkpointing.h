@@ -69,6 +69,7 @@ class Checkpointer {
   /// Waits until the snapshot in progress and all journalled steps are on storage; the first failure of these.
   Status flush();
 
+  std::uint64_t skipped() const { return skipped_; }    ///< snapshots that were due while an earlier one was
   std::uint64_t replayed() const { return replayed_; }  ///< steps that were run again and agreed with the journal
   /// Seconds that the training thread has spent in record() and acknowledge().
   double seconds() const { return static_cast<double>(nanoseconds_) * 1e-9; }
@@ -107,6 +108,7 @@ class Checkpointer {
   std::map<std::uint64_t, std::vector<std::byte>> to_replay_;  ///< what the journal has of steps after the snapshot
   double last_loss_ = 0;
   std::uint64_t replayed_ = 0;
+  std::uint64_t skipped_ = 0;
   bool due_ = false;
   Position writing_;               ///< of the snapshot that was started last
   std::optional<Position> saved_;  ///< of the newest snapshot on storage

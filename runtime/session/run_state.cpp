@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "runtime/core/op_def.h"
+#include "runtime/session/adapter.h"
 
 namespace graft {
 namespace {
@@ -83,7 +84,7 @@ SourcePerm perm_of(const Graph& model, std::string_view name, std::size_t rank) 
   return model.value(value).source_perm;
 }
 
-// Exact, unlike a decimal text.
+// As it was always hashed.
 std::string number_text(double number) { return cat(std::hexfloat, number); }
 
 std::string attribute_text(const AttrValue& value) {
@@ -115,9 +116,9 @@ std::string schedule_text(const train::Schedule& schedule) {
   switch (schedule.kind) {  // only what it looks at: a run may be made longer where that changes nothing
     case train::ScheduleKind::constant: break;
     case train::ScheduleKind::step:
-      text += cat(" every ", schedule.step_size, " by ", number_text(schedule.gamma));
+      text += cat(" every ", schedule.step_size, " by ", exact_text(schedule.gamma));
       break;
-    default: text += cat(" over ", schedule.total_steps, " to ", number_text(schedule.final_factor));
+    default: text += cat(" over ", schedule.total_steps, " to ", exact_text(schedule.final_factor));
   }
   return text;
 }
@@ -137,27 +138,27 @@ Configuration configuration_of(const train::Trainer& trainer) {
   out["model"] = structure_hash(trainer.model());
   const train::OptimizerOptions& o = options.optimizer;
   out["optimizer"] =
-      cat(train::optimizer_name(o.kind), " lr ", number_text(o.learning_rate), " decay ", number_text(o.weight_decay),
-          " momentum ", number_text(o.momentum), ' ', number_text(o.dampening), ' ', o.nesterov, " betas ",
-          number_text(o.beta1), ' ', number_text(o.beta2), " eps ", number_text(o.epsilon));
+      cat(train::optimizer_name(o.kind), " lr ", exact_text(o.learning_rate), " decay ", exact_text(o.weight_decay),
+          " momentum ", exact_text(o.momentum), ' ', exact_text(o.dampening), ' ', o.nesterov, " betas ",
+          exact_text(o.beta1), ' ', exact_text(o.beta2), " eps ", exact_text(o.epsilon));
   out["schedule"] = schedule_text(options.schedule);
   out["loss"] = cat(train::loss_name(options.loss.kind), ' ', options.loss.output, ' ',
-                    number_text(options.loss.label_smoothing), ' ', options.loss.ignore_index);
+                    exact_text(options.loss.label_smoothing), ' ', options.loss.ignore_index);
   out["precision"] = std::string(dtype_name(options.precision));
   if (const auto scaling = train::loss_scaling_of(options)) {
-    out["precision"] += cat(" scale ", number_text(scaling->initial), ' ', number_text(scaling->growth_factor), ' ',
-                            number_text(scaling->backoff_factor), ' ', scaling->growth_interval);
+    out["precision"] += cat(" scale ", exact_text(scaling->initial), ' ', exact_text(scaling->growth_factor), ' ',
+                            exact_text(scaling->backoff_factor), ' ', scaling->growth_interval);
   }
-  out["clipping"] = cat(number_text(options.clip_value), ' ', number_text(options.clip_norm));
+  out["clipping"] = cat(exact_text(options.clip_value), ' ', exact_text(options.clip_norm));
   out["statistics"] =
-      cat(options.batch_statistics, ' ', options.batch_norm_momentum ? number_text(*options.batch_norm_momentum) : "-");
+      cat(options.batch_statistics, ' ', options.batch_norm_momentum ? exact_text(*options.batch_norm_momentum) : "-");
   out["batch"] = cat(options.batch);
   out["micro_batch"] = cat(trainer.plan().micro_batch);
   out["seed"] = cat(options.seed);
   for (const std::string& pattern : options.freeze) out["freeze"] += pattern + ' ';
   for (const train::ParameterGroup& group : options.groups) {
-    out["groups"] += cat(group.pattern, ' ', number_text(group.learning_rate_scale), ' ',
-                         group.weight_decay ? number_text(*group.weight_decay) : "-", ' ');
+    out["groups"] += cat(group.pattern, ' ', exact_text(group.learning_rate_scale), ' ',
+                         group.weight_decay ? exact_text(*group.weight_decay) : "-", ' ');
   }
   return out;
 }

@@ -217,12 +217,11 @@ TEST(CheckpointStore, DiffAndSizesComeFromTheTables) {
   EXPECT_EQ(other->streams.back().difference, Difference::only_in_a);
   EXPECT_EQ(store.diff(2, 9).status().code(), Code::not_found);
 
-  const auto size = store.size_of(2);
-  ASSERT_TRUE(size.ok());
-  EXPECT_EQ(size->raw_bytes, 32016u);
-  EXPECT_GT(size->own_bytes, 0u);
-  EXPECT_LT(size->own_bytes, size->stored_bytes);
-  EXPECT_EQ(diff->stored_bytes, size->own_bytes);
+  const SnapshotSize size = store.sizes().at(2);
+  EXPECT_EQ(size.raw_bytes, 32016u);
+  EXPECT_GT(size.own_bytes, 0u);
+  EXPECT_LT(size.own_bytes, size.stored_bytes);
+  EXPECT_EQ(diff->stored_bytes, size.own_bytes);
 }
 
 TEST(CheckpointStore, StepsGoOnWhileASnapshotIsWritten) {

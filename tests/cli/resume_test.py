@@ -166,7 +166,6 @@ class Resume(CliTest):
         self.fails(*train, "--journal", "often", says=("--journal takes step", '"often"'))
         self.fails(*train, "--journal", "0ms", says=("--journal takes step",))
         self.fails(*train, "--from", "3", says=("--from needs --resume",))
-        self.fails(*train, "--keep", "0", says=("--keep 0",))
 
 
 if __name__ == "__main__":

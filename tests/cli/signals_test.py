@@ -30,7 +30,7 @@ class Signals(CliTest):
         return whole.splitlines()
 
     def test_the_model_is_saved_after_the_step_in_progress(self):
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             process = self.start("-o", "stopped.graft")
             process.send_signal(number)
             out, errors = process.communicate(timeout=cli.TIMEOUT)
@@ -47,7 +47,7 @@ class Signals(CliTest):
     def test_a_killed_run_leaves_the_old_model(self):
         with open(self.path("mlp.graft"), "rb") as file:
             before = file.read()
-        process = self.start("-o", "mlp.graft")
+        process = self.start("-o", "mlp.graft", "--in-place")
         process.kill()
         process.communicate(timeout=cli.TIMEOUT)
         with open(self.path("mlp.graft"), "rb") as file:

@@ -48,7 +48,7 @@ PowerFiles::Image parse(std::span<const std::byte> input) {
 void read_all(const Store& store) {
   (void)store.verify();
   for (const auto& [number, manifest] : store.snapshots()) {
-    (void)store.size_of(number);
+    (void)store.sizes().at(number);
     (void)store.diff(number, store.snapshots().begin()->first);
     for (const Stream& stream : manifest.streams) {
       const auto bytes = store.restore(number, stream.name, std::uint64_t{1} << 20, stream.worker);

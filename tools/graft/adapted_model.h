@@ -5,6 +5,7 @@
 #include <string>
 
 #include "runtime/session/adapter.h"
+#include "tools/graft/command.h"
 
 namespace graft::cli {
 
@@ -17,11 +18,21 @@ struct AdaptedModel {
   Model& get() { return adapted ? *adapted : base; }
 };
 
-/// `adapter` is a path; empty: none. `lora` is what --lora says; empty: no fresh adapters. Not both.
-Result<AdaptedModel> open_adapted(const std::string& path, const std::string& adapter, const std::string& lora = {},
-                                  std::uint32_t seed = 0);
+/// --adapter and --any-base.
+struct AdapterFlags {
+  std::string file;  ///< empty: none
+  bool any_base = false;
+};
+void add_adapter_flags(CLI::App& app, AdapterFlags& flags, bool required = false);
+
+/// The file's adapters, in graft's form, for `base`; another base than theirs is refused unless --any-base is given.
+Result<Model> read_adapter(const AdapterFlags& flags, const Model& base);
+
+/// `lora` is what --lora says; empty: no fresh adapters. Not both of them.
+Result<AdaptedModel> open_adapted(const std::string& path, const AdapterFlags& adapter, WeightCheck check,
+                                  const std::string& lora = {}, std::uint32_t seed = 0);
 /// The same with a model that is already there.
-Result<AdaptedModel> put_adapters_on(Model base, const std::string& adapter, const std::string& lora,
+Result<AdaptedModel> put_adapters_on(Model base, const AdapterFlags& adapter, const std::string& lora,
                                      std::uint32_t seed = 0);
 
 }  // namespace graft::cli

@@ -10,6 +10,7 @@
 
 #include "platform/gpu/caps_fields.h"
 #include "platform/os/file.h"
+#include "tools/convert/common/json_access.h"
 
 namespace graft::cli {
 namespace {
@@ -26,7 +27,7 @@ template <class T>
 Status read_member(const char* name, const Json& value, T& out) {
   const bool fits = value.is_number_unsigned() && value.get<std::uint64_t>() >= 1 &&
                     value.get<std::uint64_t>() <= std::numeric_limits<T>::max();
-  if (!fits) return invalid("\"", name, "\" is ", value.dump(), "; it must be an integer from 1 on.");
+  if (!fits) return invalid("\"", name, "\" is ", shown(value.dump()), "; it must be an integer from 1 on.");
   out = value.get<T>();
   return ok_status();
 }
@@ -38,7 +39,7 @@ Status read_member(const char* name, const Json& value, Three& out) {
 }
 
 Status read_member(const char* name, const Json& value, bool& out) {
-  if (!value.is_boolean()) return invalid("\"", name, "\" is ", value.dump(), "; it must be true or false.");
+  if (!value.is_boolean()) return invalid("\"", name, "\" is ", shown(value.dump()), "; it must be true or false.");
   out = value.get<bool>();
   return ok_status();
 }
@@ -54,7 +55,7 @@ Status read_member(const char* name, const Json& value, std::vector<gpu::MatrixS
                                                       operand.data(), &shape.m, &shape.n, &shape.k) == 4;
     shape.operand = operand[0] == 'b' ? bf16 : f16;
     if (read && text == matrix_text(shape) && std::min({shape.m, shape.n, shape.k}) > 0) continue;
-    return invalid("\"", name, "\" names ", text.dump(), "; it must be as in \"matrices of f16 16x16x16\".");
+    return invalid("\"", name, "\" names ", shown(text.dump()), "; it must be as in \"matrices of f16 16x16x16\".");
   }
   return ok_status();
 }
@@ -197,6 +198,7 @@ Status read_caps_file(const std::string& path, gpu::Caps& caps) {
   GRAFT_TRY_ASSIGN(const auto file, os::system_files().map(path));
   const std::span<const std::byte> bytes = file->bytes();
   const auto* text = reinterpret_cast<const char*>(bytes.data());
+  GRAFT_TRY(convert::check_json_depth({text, bytes.size()}).with_context(path));
   Json json = Json::parse(text, text + bytes.size(), nullptr, false);
   if (json.is_array() && json.size() == 1) json = json[0];
   if (!json.is_object()) return invalid("\"", path, "\" is not a JSON object of one device's capabilities.");

@@ -1,4 +1,5 @@
 #include "tools/graft/checkpoint_flags.h"
+#include "tools/graft/numbers.h"
 
 #include <charconv>
 
@@ -28,10 +29,10 @@ Result<checkpoint::JournalPolicy> parse_journal(const std::string& text) {
 void add_checkpoint_flags(CLI::App& app, CheckpointFlags& flags) {
   CheckpointOptions& options = flags.options;
   app.add_option("--checkpoint", options.folder, "Folder for checkpoints: every step is journalled there");
-  app.add_option("--checkpoint-every", options.every, "Steps between snapshots (100)");
+  app.add_option("--checkpoint-every", options.every, "Steps between snapshots (100)")->check(whole(0));
   app.add_option("--journal", flags.journal,
                  "When steps are durable: step (each, before the next begins), N (at each N-th) or Nms (by then)");
-  app.add_option("--keep", options.keep, "Newest snapshots to keep (4); tagged ones always stay");
+  app.add_option("--keep", options.keep, "Newest snapshots to keep (4); tagged ones always stay")->check(whole(1));
   app.add_flag("--resume", options.resume, "Go on from the checkpoint, bit for bit");
   app.add_option("--from", flags.from, "With --resume: go back to this snapshot, by number or tag, and on from there");
   app.add_flag("--with-changes", options.with_changes,
@@ -40,6 +41,12 @@ void add_checkpoint_flags(CLI::App& app, CheckpointFlags& flags) {
                  "Where a step that is run again differs from the journal: stop, or continue from the last snapshot")
       ->check(CLI::IsMember({"stop", "continue"}));
   app.add_option("--warm-start", flags.warm_start, "Begin with the parameters of a checkpoint: DIR or DIR@SNAPSHOT");
+}
+
+void refuse_idle_checkpoint_flags(const CLI::App& app, const CheckpointFlags& flags) {
+  refuse_idle(app, flags.options.folder.empty(), {"--checkpoint-every", "--journal", "--keep"},
+              "without --checkpoint DIR.");
+  refuse_idle(app, !flags.options.resume, {"--on-mismatch"}, "without --resume.");
 }
 
 Result<CheckpointOptions> checkpoint_options(const CheckpointFlags& flags) {

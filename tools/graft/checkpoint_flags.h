@@ -18,6 +18,9 @@ struct CheckpointFlags {
 
 void add_checkpoint_flags(CLI::App& app, CheckpointFlags& flags);
 
+/// As refuse_idle_train_flags().
+void refuse_idle_checkpoint_flags(const CLI::App& app, const CheckpointFlags& flags);
+
 /// Errors name the flag.
 Result<CheckpointOptions> checkpoint_options(const CheckpointFlags& flags);
 

@@ -34,9 +34,10 @@ Status print_list(const checkpoint::Store& store, bool json) {
   if (!json)
     std::printf("%8s %10s %12s %12s %12s %12s  %-20s %s\n", "number", "step", "loss", "state", "stored", "alone",
                 "made (UTC)", "tags");
+  const auto sizes = store.sizes();
   for (const auto& [number, snapshot] : store.snapshots()) {
     const bool head = number == store.head();
-    GRAFT_TRY_ASSIGN(const checkpoint::SnapshotSize size, store.size_of(number));
+    const checkpoint::SnapshotSize& size = sizes.at(number);
     rows.push_back({{"number", number},
                     {"step", snapshot.meta.step},
                     {"loss", snapshot.meta.loss},

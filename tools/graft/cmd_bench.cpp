@@ -15,6 +15,7 @@
 #include "tools/graft/device.h"
 #include "tools/graft/language_bench.h"
 #include "tools/graft/model_io.h"
+#include "tools/graft/numbers.h"
 #include "tools/graft/options.h"
 #include "tools/graft/startup_bench.h"
 #include "tools/graft/tune.h"
@@ -317,7 +318,7 @@ Action add_bench(CLI::App& app) {
   app.add_option("--filter", options->filters, "Only benchmarks whose name holds this; several may be given")
       ->allow_extra_args(false);
   app.add_option("--bind", options->bind, "Sizes of named dimensions of the model (default 1)");
-  app.add_option("--repeat", options->repeat, "Runs to take the median of (7)");
+  app.add_option("--repeat", options->repeat, "Runs to take the median of (7)")->check(whole(1, 1 << 20));
   app.add_flag("--processor-time", options->processor_time,
                "device, ops, language models: processor time per core instead; for CPU devices of a shared machine");
   app.add_flag("--alone", options->alone, "ops: without the simpler kernels for comparison");

@@ -7,7 +7,9 @@
 #include "tools/convert/huggingface/safetensors_write.h"
 #include "tools/graft/checkpoint_report.h"
 #include "tools/graft/model_io.h"
+#include "tools/graft/numbers.h"
 #include "tools/graft/options.h"
+#include "tools/graft/output.h"
 
 namespace graft::cli {
 namespace {
@@ -26,6 +28,7 @@ struct CheckpointArguments {
   bool remove = false;
   std::size_t keep = 1;
   bool json = false;
+  bool in_place = false;
 };
 
 Result<Store> open_store(const CheckpointArguments& options, StoreMode mode) {
@@ -72,7 +75,11 @@ Status restore(const CheckpointArguments& options) {
   GRAFT_TRY_ASSIGN(const std::uint64_t number, find_snapshot(store, options.snapshot));
   const Manifest& snapshot = store.snapshots().at(number);
   GRAFT_TRY_ASSIGN(const std::string path, model_path(options, snapshot));
-  GRAFT_TRY_ASSIGN(Model model, open_model(path));
+  Outputs outputs;
+  outputs.reads("the store", options.folder);
+  outputs.replaces("the model", path, options.in_place);
+  GRAFT_TRY(outputs.file("-o", options.output));
+  GRAFT_TRY_ASSIGN(Model model, open_model(path, WeightCheck::at_once));
   std::size_t restored = 0;
   for (const auto& stream : snapshot.streams) {
     const ValueId value = model.graph.find_value(stream.name);
@@ -82,7 +89,7 @@ Status restore(const CheckpointArguments& options) {
     ++restored;
   }
   if (restored == 0) return invalid("The snapshot holds nothing of \"", path, "\"; is it the model that was trained?");
-  GRAFT_TRY(save_model(os::system_files(), options.output, model));
+  GRAFT_TRY(save_output(options.output, model));
   if (options.json) {
     print({{"output", options.output}, {"snapshot", number}, {"step", snapshot.meta.step}, {"tensors", restored}});
   } else {
@@ -109,6 +116,9 @@ Status export_tensors(const CheckpointArguments& options) {
   GRAFT_TRY_ASSIGN(const std::uint64_t number, find_snapshot(store, options.snapshot));
   const Manifest& snapshot = store.snapshots().at(number);
   GRAFT_TRY_ASSIGN(const auto layouts, layouts_of(store, number));
+  Outputs outputs;
+  outputs.reads("the store", options.folder);
+  GRAFT_TRY(outputs.file("-o", options.output));
   std::vector<convert::ExportTensor> tensors;
   std::vector<HostBuffer> contents;
   for (const auto& stream : snapshot.streams) {
@@ -202,11 +212,13 @@ Action add_checkpoint(CLI::App& app) {
   restore_command->add_option("--model", options->model,
                               "The .graft file that was trained (default: as the run noted)");
   restore_command->add_option("-o,--output", options->output, "The .graft file to write")->required();
+  add_in_place_flag(*restore_command, options->in_place);
   add_snapshot(sub("export", "A snapshot's tensors, optimizer state too, as safetensors", export_tensors))
       ->add_option("-o,--output", options->output, "The .safetensors file to write")
       ->required();
   sub("prune", "Delete old snapshots that have no tag", prune)
-      ->add_option("--keep", options->keep, "Newest snapshots to keep (1)");
+      ->add_option("--keep", options->keep, "Newest snapshots to keep (1)")
+      ->check(whole(0));
   CLI::App* tag_command = add_snapshot(sub("tag", "Name a snapshot; it stays until the name is taken away", tag));
   tag_command->add_option("TAG", options->tag, "The name")->required();
   tag_command->add_flag("--remove", options->remove, "Take the name away");

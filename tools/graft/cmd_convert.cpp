@@ -8,7 +8,9 @@
 #include "tools/convert/onnx/convert_onnx.h"
 #include "tools/convert/onnx/example_onnx.h"
 #include "tools/graft/model_io.h"
+#include "tools/graft/numbers.h"
 #include "tools/graft/options.h"
+#include "tools/graft/output.h"
 #include "tools/graft/quantize_flag.h"
 
 namespace graft::cli {
@@ -41,22 +43,27 @@ void print(const ConvertArguments& options, const convert::Report& report) {
 
 Status finish(const ConvertArguments& options, const convert::Report& report, const Model& model) {
   print(options, report);
-  GRAFT_TRY(save_model(os::system_files(), options.output, model));
+  GRAFT_TRY(save_output(options.output, model));
   if (!options.json) std::printf("Wrote %s.\n", options.output.c_str());
   return ok_status();
 }
 
 Status convert_adapter(const ConvertArguments& options) {
   os::FileSystem& files = os::system_files();
-  GRAFT_TRY_ASSIGN(const Model base, open_model(options.base));
-  GRAFT_TRY_ASSIGN(const Model adapter, convert::open_adapter(files, options.input, base));
+  GRAFT_TRY_ASSIGN(const Model base, open_model(options.base, WeightCheck::at_once));
+  GRAFT_TRY_ASSIGN(Model adapter, convert::open_adapter(files, options.input, base));
   GRAFT_TRY(with_adapter(base, adapter));  // it must fit
-  GRAFT_TRY(save_model(files, options.output, adapter));
+  adapter.metadata.insert_or_assign(std::string(kMetaAdapterBase), name_of_base(base));
+  GRAFT_TRY(save_output(options.output, adapter));
   std::printf("Wrote %s.\n", options.output.c_str());
   return ok_status();
 }
 
 Status run_convert(const ConvertArguments& options) {
+  Outputs outputs;
+  outputs.reads("the source", options.input);
+  outputs.reads("the base", options.base);
+  GRAFT_TRY(outputs.file("-o", options.output));
   if (!options.example.empty()) {
     if (!options.output.ends_with(".onnx")) {
       return invalid("An example is written as an ONNX file, and \"", options.output, "\" does not end in .onnx.");
@@ -104,7 +111,7 @@ Action add_convert(CLI::App& app) {
   auto* example = source->add_option("--example", options->example, "Write an untrained example network instead")
                       ->check(CLI::IsMember(convert::example_names()));
   source->require_option(1);
-  app.add_option("--seed", options->seed, "Seed of the example's weights")->needs(example);
+  app.add_option("--seed", options->seed, "Seed of the example's weights")->check(whole(0))->needs(example);
   app.add_option("-o,--output", options->output, "The file to write: .graft, or .onnx for an example")->required();
   app.add_option("--bind", options->bind, "Fixes named dimensions, as in seq=128; the others stay open");
   app.add_option("--constant", options->constants,

@@ -8,6 +8,7 @@
 #include "tools/graft/adapted_model.h"
 #include "tools/graft/device.h"
 #include "tools/graft/model_io.h"
+#include "tools/graft/numbers.h"
 #include "tools/graft/options.h"
 #include "tools/graft/text_spec.h"
 #include "tools/graft/train_flags.h"
@@ -20,6 +21,7 @@ struct EvalArguments {
   TrainFlags train;
   std::string path;
   std::string data;
+  bool check = false;
   bool json = false;
 };
 
@@ -41,7 +43,7 @@ void print(const train::Metrics& metrics, std::uint64_t samples, const EvalArgum
 }
 
 Status run_eval(const EvalArguments& options) {
-  GRAFT_TRY_ASSIGN(AdaptedModel opened, open_adapted(options.path, options.train.adapter));
+  GRAFT_TRY_ASSIGN(AdaptedModel opened, open_adapted(options.path, options.train.adapter, when(options.check)));
   GRAFT_TRY_ASSIGN(const auto source, open_data(options.data, opened.get(), options.train.seq));
   std::optional<Model> masked;
   if (has_documents(*source)) {
@@ -70,12 +72,14 @@ Action add_eval(CLI::App& app) {
   auto options = std::make_shared<EvalArguments>();
   app.add_option("MODEL", options->path, "A .graft file")->required();
   app.add_option("--data", options->data, "A data set, as graft train takes it")->required();
-  app.add_option("--batch", options->train.batch, "Samples on the device at once (32)");
+  app.add_option("--batch", options->train.batch, "Samples on the device at once (32)")->check(whole(1, INT32_MAX));
   app.add_option("--bind", options->train.bind, "Sizes of named dimensions other than the batch");
   app.add_flag("--json", options->json, "Print JSON");
   add_precision_flag(app, options->train.precision);
   add_loss_flags(app, options->train);
+  add_check_flag(app, options->check);
   add_device_flags(app, options->device);
+  app.callback([&app, options] { refuse_idle_train_flags(app, options->train); });
   return [options] { return run_eval(*options); };
 }
 

@@ -7,6 +7,7 @@
 #include "tools/convert/language_model/export_model.h"
 #include "tools/convert/onnx/export_onnx.h"
 #include "tools/graft/model_io.h"
+#include "tools/graft/output.h"
 
 namespace graft::cli {
 namespace {
@@ -18,6 +19,7 @@ struct ExportArguments {
   std::string dtype;
   std::string source;  ///< of an ONNX file
   bool json = false;
+  bool in_place = false;
 };
 
 constexpr DType kDtypes[] = {DType::f32,  DType::f16,  DType::bf16, DType::q8_0, DType::q4_0, DType::q4_1,
@@ -68,8 +70,21 @@ void print(const ExportArguments& options, const convert::ExportReport& report) 
   std::printf("Wrote %s: %zu tensors, %s.\n", options.output.c_str(), report.tensors, bytes_text(report.bytes).c_str());
 }
 
+// The names of files in a folder that another program's loader would look for.
+constexpr const char* kFolderFiles[] = {"config.json",           "model.safetensors",        "tokenizer.json",
+                                        "tokenizer_config.json", "tokenizer.model",          "generation_config.json",
+                                        "adapter_config.json",   "adapter_model.safetensors"};
+
 Status run_export(const ExportArguments& options) {
-  GRAFT_TRY_ASSIGN(const Model model, open_model(options.path));
+  Outputs outputs;
+  outputs.reads("the model", options.path);
+  outputs.replaces("the ONNX file", options.source, options.in_place);
+  if (format_of(options) == "folder") {
+    GRAFT_TRY(outputs.folder("-o", options.output, {std::begin(kFolderFiles), std::end(kFolderFiles)}));
+  } else {
+    GRAFT_TRY(outputs.file("-o", options.output));
+  }
+  GRAFT_TRY_ASSIGN(const Model model, open_model(options.path, WeightCheck::at_once));
   auto report = write(options, model);
   if (!report.ok()) return std::move(report).status().with_context(cat("\"", options.path, "\" was not exported"));
   print(options, *report);
@@ -93,6 +108,7 @@ Action add_export(CLI::App& app) {
   app.add_option("--dtype", options->dtype, "What matrices become (default: what they are in the model)")
       ->check(CLI::IsMember(dtypes));
   app.add_option("--source", options->source, "The ONNX file that the model was converted from, whose graph stays");
+  add_in_place_flag(app, options->in_place);
   app.add_flag("--json", options->json, "Print what was written as JSON");
   return [options] { return run_export(*options); };
 }

@@ -9,6 +9,7 @@
 #include "runtime/session/text_model.h"
 #include "tools/graft/adapted_model.h"
 #include "tools/graft/device.h"
+#include "tools/graft/numbers.h"
 #include "tools/graft/options.h"
 
 namespace graft::cli {
@@ -17,7 +18,8 @@ namespace {
 struct GenerateArguments {
   DeviceFlags flags;
   std::string path;
-  std::string adapter;
+  AdapterFlags adapter;
+  bool check = false;
   std::string prompt;
   std::string tokens;
   std::string system;
@@ -73,7 +75,7 @@ void print_json(const Generated& result, std::span<const text::TokenId> prompt, 
 }
 
 Status run_generate(const GenerateArguments& options) {
-  GRAFT_TRY_ASSIGN(AdaptedModel opened, open_adapted(options.path, options.adapter));
+  GRAFT_TRY_ASSIGN(AdaptedModel opened, open_adapted(options.path, options.adapter, when(options.check)));
   const Model& model = opened.get();
   GRAFT_TRY_ASSIGN(auto device, OpenDevice::open(options.flags));
   {
@@ -110,8 +112,8 @@ Action add_generate(CLI::App& app) {
   auto options = std::make_shared<GenerateArguments>();
   text::SamplingOptions& sampling = options->generate.sampling;
   app.add_option("MODEL", options->path, "A .graft file")->required();
-  app.add_option("--adapter", options->adapter,
-                 "An adapter for the model: of graft train --lora, a PEFT folder, or a GGUF file");
+  add_adapter_flags(app, options->adapter);
+  add_check_flag(app, options->check);
   auto* source = app.add_option_group("Prompt");
   source->add_option("--prompt", options->prompt, "The text to continue");
   source->add_option("--tokens", options->tokens, "Token ids instead, as in 1,80,147");
@@ -121,15 +123,22 @@ Action add_generate(CLI::App& app) {
                               "(without one: the model's own)")
                    ->expected(0, 1);
   app.add_option("--system", options->system, "What the system says before it")->needs(chat);
-  app.add_option("--max-tokens", options->generate.max_tokens, "At most this many tokens (256)");
-  app.add_option("--temperature", sampling.temperature, "0 (default): always the most probable token");
-  app.add_option("--top-k", sampling.top_k, "Only this many of the most probable tokens (all)");
-  app.add_option("--top-p", sampling.top_p, "Only the most probable tokens that together reach this (1)");
-  app.add_option("--min-p", sampling.min_p, "Only tokens at least this many times as probable as the first (0)");
-  app.add_option("--repetition-penalty", sampling.repetition_penalty, "Factor against tokens said lately (1: none)");
-  app.add_option("--seed", sampling.seed, "Seed of sampling");
+  app.add_option("--max-tokens", options->generate.max_tokens, "At most this many tokens (256)")
+      ->check(whole(0, UINT32_MAX));
+  app.add_option("--temperature", sampling.temperature, "0 (default): always the most probable token")
+      ->check(not_negative());
+  app.add_option("--top-k", sampling.top_k, "Only this many of the most probable tokens (all)")
+      ->check(whole(0, UINT32_MAX));
+  app.add_option("--top-p", sampling.top_p, "Only the most probable tokens that together reach this (1)")
+      ->check(number(0, 1));
+  app.add_option("--min-p", sampling.min_p, "Only tokens at least this many times as probable as the first (0)")
+      ->check(number(0, 1));
+  app.add_option("--repetition-penalty", sampling.repetition_penalty, "Factor against tokens said lately (1: none)")
+      ->check(positive());
+  app.add_option("--seed", sampling.seed, "Seed of sampling")->check(whole(0));
   app.add_option("--stop", options->generate.stop, "The text ends before this; repeatable");
-  app.add_option("--context", options->generator.context, "Tokens of prompt and answer (the model's, at most 2048)");
+  app.add_option("--context", options->generator.context, "Tokens of prompt and answer (the model's, at most 2048)")
+      ->check(whole(1, UINT32_MAX));
   app.add_option("--budget", options->budget,
                  "Largest device memory, as in 512MiB; weights that it has no room for are streamed from the file");
   add_precision_flag(app, options->precision);

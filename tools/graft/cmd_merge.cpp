@@ -4,9 +4,10 @@
 #include <utility>
 
 #include "runtime/session/adapter.h"
-#include "tools/convert/adapter/adapter_files.h"
+#include "tools/graft/adapted_model.h"
 #include "tools/graft/command.h"
 #include "tools/graft/model_io.h"
+#include "tools/graft/output.h"
 #include "tools/graft/quantize_flag.h"
 
 namespace graft::cli {
@@ -14,18 +15,23 @@ namespace {
 
 struct MergeArguments {
   std::string path;
-  std::string adapter;
+  AdapterFlags adapter;
   std::string output;
   std::string quantize;
+  bool in_place = false;
 };
 
 Status run_merge(const MergeArguments& options) {
-  GRAFT_TRY_ASSIGN(const Model base, open_model(options.path));
-  GRAFT_TRY_ASSIGN(const Model adapter, convert::open_adapter(os::system_files(), options.adapter, base));
+  Outputs outputs;
+  outputs.replaces("the model", options.path, options.in_place);
+  outputs.reads("the adapter", options.adapter.file);
+  GRAFT_TRY(outputs.file("-o", options.output));
+  GRAFT_TRY_ASSIGN(const Model base, open_model(options.path, WeightCheck::at_once));
+  GRAFT_TRY_ASSIGN(const Model adapter, read_adapter(options.adapter, base));
   auto merged = merge_adapter(base, adapter, block_format(options.quantize));
   if (!merged.ok())
-    return std::move(merged).status().with_context(cat("While merging the adapter \"", options.adapter, "\""));
-  GRAFT_TRY(save_model(os::system_files(), options.output, *merged));
+    return std::move(merged).status().with_context(cat("While merging the adapter \"", options.adapter.file, "\""));
+  GRAFT_TRY(save_output(options.output, *merged));
   std::printf("Wrote %s.\n", options.output.c_str());
   return ok_status();
 }
@@ -37,9 +43,9 @@ Action add_merge(CLI::App& app) {
   app.add_option("MODEL", options->path,
                  "A .graft file; weights that are blocks become f32 where the adapter adds to them")
       ->required();
-  app.add_option("--adapter", options->adapter, "An adapter: of graft train --lora, a PEFT folder, or a GGUF file")
-      ->required();
+  add_adapter_flags(app, options->adapter, true);
   app.add_option("-o,--output", options->output, "The merged model")->required();
+  add_in_place_flag(app, options->in_place);
   add_quantize_flag(app, options->quantize, "Merged matrices become blocks of this format, frozen");
   return [options] { return run_merge(*options); };
 }

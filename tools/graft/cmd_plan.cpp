@@ -19,6 +19,7 @@
 #include "tools/graft/device.h"
 #include "tools/graft/model_io.h"
 #include "tools/graft/options.h"
+#include "tools/graft/output.h"
 #include "tools/graft/plan_passes.h"
 #include "tools/graft/plan_report.h"
 #include "tools/graft/quantize_flag.h"
@@ -277,7 +278,7 @@ Result<AdaptedModel> open_planned(const PlanArguments& options) {
   const std::string& path = options.path;
   if (!path.ends_with(".json")) {
     if (!options.quantize.empty()) return invalid("--quantize goes with a config.json; convert takes it for models.");
-    return open_adapted(path, options.train.adapter, options.train.lora);
+    return open_adapted(path, options.train.adapter, WeightCheck::on_use, options.train.lora);
   }
   convert::WeightOptions weights;
   weights.quantize = block_format(options.quantize);
@@ -289,6 +290,10 @@ Status run_plan(const PlanArguments& options) {
   if (options.mode != "train" && options.mode != "infer") {
     return invalid("--mode takes train or infer, not \"", options.mode, "\".");
   }
+  Outputs outputs;
+  outputs.reads("the model", options.path);
+  GRAFT_TRY(outputs.file("--svg", options.svg));
+  GRAFT_TRY(outputs.file("--html", options.html));
   GRAFT_TRY_ASSIGN(AdaptedModel opened, open_planned(options));
   const Model& model = opened.get();
   PlanOptions plan_options;
@@ -331,6 +336,7 @@ Action add_plan(CLI::App& app) {
   add_train_flags(app, options->train);
   add_caps_flag(app, options->caps);
   add_device_flags(app, options->flags);
+  app.callback([&app, options] { refuse_idle_train_flags(app, options->train); });
   return [options] { return run_plan(*options); };
 }
 

@@ -10,7 +10,9 @@
 #include "tools/graft/adapted_model.h"
 #include "tools/graft/device.h"
 #include "tools/graft/model_io.h"
+#include "tools/graft/numbers.h"
 #include "tools/graft/options.h"
+#include "tools/graft/output.h"
 #include "tools/graft/trace.h"
 
 namespace graft::cli {
@@ -19,7 +21,8 @@ namespace {
 struct RunArguments {
   DeviceFlags flags;
   std::string path;
-  std::string adapter;
+  AdapterFlags adapter;
+  bool check = false;
   std::vector<std::string> inputs;
   std::vector<std::string> bind;
   std::string folder;
@@ -135,9 +138,29 @@ Status run_split(gpu::Device& device, const Model& model, const RunArguments& op
   return ok_status();
 }
 
+Status claim_outputs(const RunArguments& options, const Model& model, bool gradients) {
+  Outputs outputs;
+  outputs.reads("the model", options.path);
+  outputs.reads("the adapter", options.adapter.file);
+  outputs.reads("the cotangent", options.cotangent);
+  for (const std::string& item : options.inputs) {
+    GRAFT_TRY_ASSIGN(const auto pair, parse_assignment(item, "--input"));
+    outputs.reads("the input", pair.second);
+  }
+  std::vector<std::string> names;
+  if (gradients) {
+    for (const std::string& name : split_list(options.wrt)) names.push_back(npy_file_name(name));
+  } else {
+    for (const Output& output : model.graph.outputs()) names.push_back(npy_file_name(output.name));
+  }
+  GRAFT_TRY(outputs.folder("--out", options.folder, names));
+  return outputs.file("--profile", options.profile);
+}
+
 Status run_model(const RunArguments& options, bool gradients) {
-  GRAFT_TRY_ASSIGN(AdaptedModel opened, open_adapted(options.path, options.adapter));
+  GRAFT_TRY_ASSIGN(AdaptedModel opened, open_adapted(options.path, options.adapter, when(options.check)));
   const Model& model = opened.get();
+  GRAFT_TRY(claim_outputs(options, model, gradients));
   GRAFT_TRY_ASSIGN(Arrays arrays, read_inputs(options));
   SessionOptions session_options;
   GRAFT_TRY_ASSIGN(session_options.precision, passes::parse_precision(options.precision));
@@ -187,8 +210,8 @@ Status run_model(const RunArguments& options, bool gradients) {
 
 void add_common(CLI::App& app, RunArguments& options) {
   app.add_option("MODEL", options.path, "A .graft file")->required();
-  app.add_option("--adapter", options.adapter,
-                 "An adapter for the model: of graft train --lora, a PEFT folder, or a GGUF file");
+  add_adapter_flags(app, options.adapter);
+  add_check_flag(app, options.check);
   app.add_option("--input", options.inputs, "NAME=FILE.npy, once per input of the model");
   app.add_option("--bind", options.bind, "Sizes of named dimensions that the files do not tell");
   add_precision_flag(app, options.precision);
@@ -219,7 +242,7 @@ Action add_grad(CLI::App& app) {
                "As a training step computes it: batch norm by the batch's statistics, dropout at work");
   app.add_option("--budget", options->budget,
                  "Largest device memory, as in 64MiB: any number of samples runs in micro-batches that fit");
-  app.add_option("--micro-batch", options->micro_batch, "Samples on the device at once");
+  app.add_option("--micro-batch", options->micro_batch, "Samples on the device at once")->check(whole(1, INT32_MAX));
   app.add_flag("--per-sample", options->per_sample, "Gradients of parameters for each sample, not summed");
   return [options] { return run_model(*options, true); };
 }

@@ -20,7 +20,9 @@
 #include "tools/graft/device.h"
 #include "tools/graft/metrics_file.h"
 #include "tools/graft/model_io.h"
+#include "tools/graft/numbers.h"
 #include "tools/graft/options.h"
+#include "tools/graft/output.h"
 #include "tools/graft/progress.h"
 #include "tools/graft/svg.h"
 #include "tools/graft/text_spec.h"
@@ -52,18 +54,21 @@ struct TrainArguments {
   std::string fetch;
   std::string fetch_folder;
   std::string output;
+  bool in_place = false;
   CheckpointFlags checkpoint;
   SampleFlags sample;
 };
 
-// Set by SIGINT and SIGTERM; training ends after the step in progress.
+constexpr int kStopSignals[] = {SIGINT, SIGTERM, SIGHUP};
+// Set by these; training ends after the step in progress.
 std::atomic<bool> g_stop{false};
 
 void on_signal(int) {
   g_stop = true;
   // A second signal ends the process as usual.
-  std::signal(SIGINT, SIG_DFL);
-  std::signal(SIGTERM, SIG_DFL);
+  for (const int signal : kStopSignals) {
+    if (std::signal(signal, SIG_DFL) == SIG_IGN) std::signal(signal, SIG_IGN);
+  }
 }
 
 std::string metrics_text(const train::Metrics& metrics, const TrainFlags& flags) {
@@ -237,6 +242,10 @@ Status save_checkpoint(Run& run) {
     std::printf("; %llu steps after the last snapshot were run again and agree with the journal",
                 static_cast<unsigned long long>(run.checkpointer->replayed()));
   }
+  if (const std::uint64_t skipped = run.checkpointer->skipped(); skipped > 0) {
+    std::printf("; %llu %s skipped: the one before was not yet on storage", static_cast<unsigned long long>(skipped),
+                skipped == 1 ? "snapshot was" : "snapshots were");
+  }
   std::printf("; keeping it took %.1f%% of the time.\n", 100 * run.checkpointer->seconds() / run.watch.seconds());
   return ok_status();
 }
@@ -273,11 +282,11 @@ Status write_profile(const Run& run) {
 Status write_model(const Run& run, Model& model) {
   if (run.options.output.empty()) return ok_status();
   GRAFT_TRY(copy_to_model(run.trainer, model));
-  if (run.options.train.lora.empty() && run.options.train.adapter.empty()) {
-    GRAFT_TRY(save_model(os::system_files(), run.options.output, model));
+  if (run.options.train.lora.empty() && run.options.train.adapter.file.empty()) {
+    GRAFT_TRY(save_output(run.options.output, model));
   } else {
     GRAFT_TRY_ASSIGN(const Model adapter, adapter_of(model));
-    GRAFT_TRY(save_model(os::system_files(), run.options.output, adapter));
+    GRAFT_TRY(save_output(run.options.output, adapter));
   }
   std::printf("Wrote %s.\n", run.options.output.c_str());
   return ok_status();
@@ -413,15 +422,35 @@ Status train_on(OpenDevice& opened, Model& model, const TrainArguments& options)
   return finish(run, model, end);
 }
 
+Status claim_outputs(const TrainArguments& options) {
+  Outputs outputs;
+  outputs.replaces("the model", options.path, options.in_place);
+  outputs.replaces("the adapter", options.train.adapter.file, options.in_place);
+  outputs.reads_data(options.data);
+  outputs.reads_data(options.held_out);
+  outputs.reads("the checkpoint store", options.checkpoint.options.folder);
+  GRAFT_TRY(outputs.file("-o", options.output));
+  GRAFT_TRY(outputs.file("--svg", options.svg));
+  GRAFT_TRY(outputs.file("--profile", options.profile));
+  GRAFT_TRY(outputs.stream("--metrics", options.metrics));
+  std::vector<std::string> names;
+  for (const std::string& name : split_list(options.fetch)) names.push_back(npy_file_name(name));
+  return outputs.folder("--fetch-out", options.fetch_folder, names);
+}
+
+// A signal that was ignored when the run began, as by nohup, stays so.
+void stop_at(int signal) {
+  if (std::signal(signal, on_signal) == SIG_IGN) std::signal(signal, SIG_IGN);
+}
+
 Status run_train(const TrainArguments& options) {
   GRAFT_TRY(detail::to_status(checkpoint_options(options.checkpoint)));
   if (options.fetch.empty() != options.fetch_folder.empty()) return invalid("--fetch NAMES goes with --fetch-out DIR.");
   if (options.steps > 0 && options.epochs > 0) return invalid("Give --steps or --epochs, not both.");
-  GRAFT_TRY(check_output(options.output));
-  GRAFT_TRY_ASSIGN(AdaptedModel model,
-                   open_adapted(options.path, options.train.adapter, options.train.lora, options.train.seed));
-  std::signal(SIGINT, on_signal);
-  std::signal(SIGTERM, on_signal);
+  GRAFT_TRY(claim_outputs(options));
+  GRAFT_TRY_ASSIGN(AdaptedModel model, open_adapted(options.path, options.train.adapter, WeightCheck::at_once,
+                                                    options.train.lora, options.train.seed));
+  for (const int signal : kStopSignals) stop_at(signal);
   GRAFT_TRY_ASSIGN(auto device, OpenDevice::open(options.device));
   GRAFT_TRY(train_on(*device, model.get(), options));
   return device->close();
@@ -438,10 +467,10 @@ Action add_train(CLI::App& app) {
          "in ?count=N&skip=N")
       ->required();
   app.add_option("--eval", options->held_out, "A data set to evaluate on before training and after each epoch");
-  app.add_option("--eval-split", options->split,
-                 "Share of --data to evaluate on instead, as in 0.05: its last samples");
-  app.add_option("--epochs", options->epochs, "Times through the data (1)")->check(at_least_one);
-  app.add_option("--steps", options->steps, "Optimizer steps, instead of epochs")->check(at_least_one);
+  app.add_option("--eval-split", options->split, "Share of --data to evaluate on instead, as in 0.05: its last samples")
+      ->check(number(0, 1, Ends::open));
+  app.add_option("--epochs", options->epochs, "Times through the data (1)")->check(whole(1));
+  app.add_option("--steps", options->steps, "Optimizer steps, instead of epochs")->check(whole(1));
   app.add_option("--budget", options->budget, kBudgetHelp);
   app.add_flag("--no-fusion", options->no_fusion,
                "Give every op and every tensor dispatches of its own (the same bits)");
@@ -455,14 +484,19 @@ Action add_train(CLI::App& app) {
   app.add_option(
       "--profile", options->profile,
       "Write a trace of the last steps (Chrome, Perfetto) to this file; print what took most time and memory");
-  app.add_option("--profile-steps", options->profile_steps, "How many of the last steps (5)")
-      ->check(CLI::Range(1, 1000));
+  app.add_option("--profile-steps", options->profile_steps, "How many of the last steps (5)")->check(whole(1, 1000));
   add_sample_flags(app, options->sample);
   add_checkpoint_flags(app, options->checkpoint);
   app.add_flag("--quiet", options->quiet, "No progress");
   app.add_option("-o,--output", options->output, "The trained model; with --lora or --adapter, the adapters alone");
+  add_in_place_flag(app, options->in_place);
   add_train_flags(app, options->train);
   add_device_flags(app, options->device);
+  app.callback([&app, options] {
+    refuse_idle_train_flags(app, options->train);
+    refuse_idle_checkpoint_flags(app, options->checkpoint);
+    refuse_idle(app, options->profile.empty(), {"--profile-steps"}, "without --profile.");
+  });
   return [options] { return run_train(*options); };
 }
 

@@ -18,6 +18,7 @@
 #include "runtime/session/session.h"
 #include "tools/graft/device.h"
 #include "tools/graft/model_io.h"
+#include "tools/graft/numbers.h"
 #include "tools/graft/options.h"
 #include "tools/graft/progress.h"
 
@@ -31,6 +32,7 @@ struct VerifyArguments {
   double tolerance = 1e-4;
   std::uint64_t seed = 1;
   bool json = false;
+  bool deep = false;
 };
 
 struct Verdict {
@@ -150,8 +152,36 @@ void print(const std::vector<Verdict>& verdicts, double tolerance) {
   }
 }
 
-Status run_verify(const VerifyArguments& options) {
+// The file alone, for which no device is needed: all that is damaged, by name and place.
+Status verify_file(const VerifyArguments& options) {
   GRAFT_TRY_ASSIGN(const Model model, open_model(options.path));
+  const std::vector<WeightDamage> damage = model.find_damage();
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (const WeightDamage& d : damage) {
+    const std::string& name = model.graph.value(d.value).name;
+    rows.push_back({{"weight", name}, {"first_byte", d.begin}, {"last_byte", d.end - 1}});
+    if (!options.json) {
+      std::printf("%s  bytes %llu to %llu of the file are damaged\n", name.c_str(),
+                  static_cast<unsigned long long>(d.begin), static_cast<unsigned long long>(d.end - 1));
+    }
+  }
+  if (options.json) {
+    std::printf("%s\n",
+                nlohmann::ordered_json({{"weight_bytes", model.weight_bytes()}, {"damage", rows}}).dump(2).c_str());
+  } else if (damage.empty()) {
+    std::printf("The tables and %s of weights are what their checksums say.\n",
+                bytes_text(model.weight_bytes()).c_str());
+  }
+  if (damage.empty()) return ok_status();
+  return corrupt("The model file \"", options.path, "\" is damaged in ", damage.size(), " ",
+                 damage.size() == 1 ? "place" : "places", ", the first in the weight \"",
+                 model.graph.value(damage.front().value).name, "\", bytes ", damage.front().begin, " to ",
+                 damage.front().end - 1, ".");
+}
+
+Status run_verify(const VerifyArguments& options) {
+  if (options.deep) return verify_file(options);
+  GRAFT_TRY_ASSIGN(const Model model, open_model(options.path, WeightCheck::at_once));
   GRAFT_TRY_ASSIGN(const Bindings given, parse_bindings(options.bind));
   GRAFT_TRY_ASSIGN(const Bindings bindings, complete_bindings(model, given, true));
   // What runs: after the passes, with the ops that they found in what an exporter spelled out.
@@ -208,8 +238,11 @@ Action add_verify(CLI::App& app) {
   auto options = std::make_shared<VerifyArguments>();
   app.add_option("MODEL", options->path, "A .graft file")->required();
   app.add_option("--bind", options->bind, "Sizes of named dimensions (default 1)");
-  app.add_option("--tolerance", options->tolerance, "Largest error over the root mean square (default 1e-4)");
-  app.add_option("--seed", options->seed, "Seed of the random inputs");
+  app.add_option("--tolerance", options->tolerance, "Largest error over the root mean square (default 1e-4)")
+      ->check(positive());
+  app.add_option("--seed", options->seed, "Seed of the random inputs")->check(whole(0));
+  app.add_flag("--deep", options->deep,
+               "Check the file alone, and name every damaged weight and where; needs no device");
   app.add_flag("--json", options->json, "Print JSON");
   add_device_flags(app, options->flags);
   return [options] { return run_verify(*options); };

@@ -15,11 +15,6 @@ using Action = std::function<Status()>;
 /// Declares the subcommand and gives back what to run. The options struct lives in the action.
 using Register = Action (*)(CLI::App& app);
 
-/// A check for options that are counts with a default: 0 is no such count.
-inline std::string at_least_one(const std::string& given) {
-  return given == "0" || given.starts_with('-') ? "must be 1 or more, not " + given : std::string();
-}
-
 struct Command {
   const char* name;
   const char* summary;

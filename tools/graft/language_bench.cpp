@@ -1,5 +1,6 @@
 #include "tools/graft/language_bench.h"
 #include "tools/graft/budget.h"
+#include "tools/graft/numbers.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -120,9 +121,10 @@ bool has_blocks(const Graph& graph) {
 }  // namespace
 
 void add_language_bench_flags(CLI::App& app, LanguageBenchFlags& flags) {
-  app.add_option("--seq", flags.seq, "Language models: tokens of the prompt and of a sample (128)");
-  app.add_option("--batch", flags.batch, "Language models: samples of a step (1)");
-  app.add_option("--decode", flags.decode, "Language models: tokens to write (32)");
+  app.add_option("--seq", flags.seq, "Language models: tokens of the prompt and of a sample (128)")
+      ->check(whole(1, 1 << 20));
+  app.add_option("--batch", flags.batch, "Language models: samples of a step (1)")->check(whole(1, 1 << 20));
+  app.add_option("--decode", flags.decode, "Language models: tokens to write (32)")->check(whole(1, 1 << 20));
   app.add_option("--lora", flags.lora, "Language models: the adapters of the step that trains some");
   app.add_option("--budget", flags.budget, "Language models: largest device memory of a step; weights+150MB too");
   add_precision_flag(app, flags.precision);

@@ -27,7 +27,7 @@ class MetricsFile {
     if (file_ == nullptr || !outcome_.ok()) return;
     if (std::fprintf(file_, "%s\n", row.dump().c_str()) > 0 && std::fflush(file_) == 0) return;
     outcome_ = failure();
-    std::fprintf(stderr, "%s Training goes on.\n", outcome_.message().c_str());
+    std::fprintf(stderr, "%s No more metrics are written.\n", outcome_.message().c_str());
   }
   const Status& outcome() const { return outcome_; }
 

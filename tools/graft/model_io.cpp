@@ -1,26 +1,20 @@
 #include "tools/graft/model_io.h"
 
 #include <algorithm>
-#include <filesystem>
-#include <system_error>
 
 namespace graft::cli {
 
-Result<Model> open_model(const std::string& path) {
+Result<Model> open_model(const std::string& path, WeightCheck check) {
   for (const char* extension : {".onnx", ".gguf", ".safetensors", ".pt", ".tflite"}) {
     if (path.ends_with(extension)) {
       return invalid("\"", path, "\" is not a .graft file; convert it first: graft convert ", path, " -o MODEL.graft.");
     }
   }
-  return load_model(os::system_files(), path);
+  return load_model(os::system_files(), path, {.check = check});
 }
 
-Status check_output(const std::string& path) {
-  std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) return invalid("The output \"", path, "\" is a folder.");
-  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
-  if (folder.empty() || std::filesystem::is_directory(folder, ignored)) return ok_status();
-  return invalid("The output \"", path, "\" cannot be written: there is no folder \"", folder.string(), "\".");
+void add_check_flag(CLI::App& app, bool& check) {
+  app.add_flag("--check", check, "Compare all weights with their checksums before anything else");
 }
 
 Result<Bindings> complete_bindings(const Model& model, const Bindings& given, bool fill) {

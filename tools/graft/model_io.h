@@ -10,11 +10,11 @@
 namespace graft::cli {
 
 /// A .graft file; another format is an error that names the command to convert it with.
-Result<Model> open_model(const std::string& path);
+Result<Model> open_model(const std::string& path, WeightCheck check = WeightCheck::on_use);
 
-/// Before hours of work: refuses an output that could not be written afterwards (it is a folder, or its folder does not
-/// exist). Empty: no output.
-Status check_output(const std::string& path);
+/// --check, for commands that read weights when they use them or not at all.
+void add_check_flag(CLI::App& app, bool& check);
+inline WeightCheck when(bool check) { return check ? WeightCheck::at_once : WeightCheck::on_use; }
 
 /// `given`, then the model's own defaults, then 1 where `fill` is set; without it an error names what is unbound.
 Result<Bindings> complete_bindings(const Model& model, const Bindings& given, bool fill);

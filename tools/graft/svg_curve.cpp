@@ -31,7 +31,10 @@ void draw_curve(Svg& svg, const Panel& panel, const CurvePicture& curve) {
            "font-weight=\"600\"");
   if (curve.points.empty()) return;
   const double whole = static_cast<double>(curve.fixed_bytes + curve.points.front().peak);
-  const double most = static_cast<double>(std::max(curve.budget, curve.fixed_bytes + curve.points.front().peak)) * 1.04;
+  // This plan may take more than the curve says: the arena is not always packed without a gap.
+  const double most =
+      static_cast<double>(std::max({curve.budget, curve.fixed_bytes + curve.points.front().peak, curve.chosen_bytes})) *
+      1.04;
   const double least = static_cast<double>(curve.fixed_bytes + curve.points.back().peak);
   const double low = std::max(0.0, 1.2 * std::min(least, static_cast<double>(curve.chosen_bytes)) - 0.2 * most);
   double top = 1;

@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include "runtime/passes/precision.h"
+#include "tools/graft/numbers.h"
 #include "tools/graft/options.h"
 
 namespace graft::cli {
@@ -44,43 +45,61 @@ Result<train::ParameterGroup> parse_group(const std::string& text) {
 void add_loss_flags(CLI::App& app, TrainFlags& flags) {
   app.add_option("--loss", flags.loss, "ce, mse, l1 or bce (default ce)");
   app.add_option("--loss-of", flags.output, "The output that the loss is taken of (default: the first)");
-  app.add_option("--label-smoothing", flags.label_smoothing, "For ce, from 0 to 1");
-  app.add_option("--ignore-index", flags.ignore_index, "For ce: rows with this label count for nothing (-100)");
-  app.add_option("--seq", flags.seq, "Tokens of a sample, for language models: the dimension \"seq\"")
-      ->check(at_least_one);
-  app.add_option("--adapter", flags.adapter,
-                 "An adapter for the model: of graft train --lora, a PEFT folder, or a GGUF file");
+  app.add_option("--label-smoothing", flags.label_smoothing, "For ce, from 0 to 1")->check(number(0, 1));
+  app.add_option("--ignore-index", flags.ignore_index, "For ce: rows with this label count for nothing (-100)")
+      ->check(whole(INT32_MIN, INT32_MAX));
+  app.add_option("--seq", flags.seq, "Tokens of a sample, for language models: the dimension \"seq\"")->check(whole(1));
+  add_adapter_flags(app, flags.adapter);
 }
 
 void add_train_flags(CLI::App& app, TrainFlags& flags) {
   add_loss_flags(app, flags);
   app.add_option("--optimizer", flags.optimizer, "sgd, adam, adamw or adamw8bit (default adamw)");
-  app.add_option("--lr", flags.learning_rate, "Learning rate (default 1e-3)");
-  app.add_option("--momentum", flags.momentum, "For sgd");
+  app.add_option("--lr", flags.learning_rate, "Learning rate (default 1e-3)")->check(not_negative());
+  app.add_option("--momentum", flags.momentum, "For sgd")->check(number(0, 1, Ends::open_above));
   app.add_flag("--nesterov", flags.nesterov, "For sgd with momentum");
-  app.add_option("--beta1", flags.beta1, "For adam and adamw (0.9)");
-  app.add_option("--beta2", flags.beta2, "For adam and adamw (0.999)");
-  app.add_option("--eps", flags.epsilon, "For adam and adamw (1e-8)");
-  app.add_option("--weight-decay", flags.weight_decay, "Default 0.01 for adamw, else 0");
+  app.add_option("--beta1", flags.beta1, "For adam and adamw (0.9)")->check(number(0, 1, Ends::open_above));
+  app.add_option("--beta2", flags.beta2, "For adam and adamw (0.999)")->check(number(0, 1, Ends::open_above));
+  app.add_option("--eps", flags.epsilon, "For adam and adamw (1e-8)")->check(positive());
+  app.add_option("--weight-decay", flags.weight_decay, "Default 0.01 for adamw, else 0")->check(not_negative());
   app.add_option("--group", flags.groups, "PATTERN:lr=SCALE,weight_decay=X for parameters by name; repeatable");
   app.add_option("--freeze", flags.freeze, "Patterns of parameters that stay as they are, as in conv1.*,*.bias");
   add_precision_flag(app, flags.precision);
-  app.add_option("--loss-scale", flags.loss_scale, "Initial dynamic loss scale, 0 for none (65536 for f16, else 0)");
-  app.add_option("--growth-interval", flags.growth_interval, "Steps without overflow that double the scale (2000)");
-  app.add_option("--clip-norm", flags.clip_norm, "Largest norm of all gradients together");
-  app.add_option("--clip-value", flags.clip_value, "Largest absolute value of any gradient element");
+  app.add_option("--loss-scale", flags.loss_scale, "Initial dynamic loss scale, 0 for none (65536 for f16, else 0)")
+      ->check(not_negative());
+  app.add_option("--growth-interval", flags.growth_interval, "Steps without overflow that double the scale (2000)")
+      ->check(whole(1));
+  app.add_option("--clip-norm", flags.clip_norm, "Largest norm of all gradients together")->check(not_negative());
+  app.add_option("--clip-value", flags.clip_value, "Largest absolute value of any gradient element")
+      ->check(not_negative());
   app.add_option("--schedule", flags.schedule, "constant, linear, cosine or step");
-  app.add_option("--warmup", flags.warmup_steps, "Steps over which the learning rate rises");
-  app.add_option("--final-lr", flags.final_lr_factor, "Share of the rate at the end of linear and cosine (0)");
-  app.add_option("--step-size", flags.step_size, "Steps between drops of the step schedule (1000)");
-  app.add_option("--gamma", flags.gamma, "Factor of each drop (0.1)");
-  app.add_option("--batch", flags.batch, "Samples on the device at once (32)");
-  app.add_option("--accumulate", flags.accumulate, "Micro-batches per optimizer step (1)");
+  app.add_option("--warmup", flags.warmup_steps, "Steps over which the learning rate rises")->check(whole(0));
+  app.add_option("--final-lr", flags.final_lr_factor, "Share of the rate at the end of linear and cosine (0)")
+      ->check(not_negative());
+  app.add_option("--step-size", flags.step_size, "Steps between drops of the step schedule (1000)")->check(whole(1));
+  app.add_option("--gamma", flags.gamma, "Factor of each drop (0.1)")->check(positive());
+  app.add_option("--batch", flags.batch, "Samples on the device at once (32)")->check(whole(1, INT32_MAX));
+  app.add_option("--accumulate", flags.accumulate, "Micro-batches per optimizer step (1)")->check(whole(1, INT32_MAX));
   app.add_flag("--frozen-statistics", flags.frozen_statistics, "Batch norm keeps and uses its running statistics");
   app.add_option("--lora", flags.lora,
                  "Train adapters of low rank and nothing else: r=8,alpha=16,dropout=0,targets=q_proj|v_proj");
-  app.add_option("--seed", flags.seed, "Seed of shuffling, dropout and generated data");
+  app.add_option("--seed", flags.seed, "Seed of shuffling, dropout and generated data")->check(whole(0, UINT32_MAX));
   app.add_option("--bind", flags.bind, "Sizes of named dimensions other than the batch");
+}
+
+void refuse_idle_train_flags(const CLI::App& app, const TrainFlags& flags) {
+  const bool sgd = flags.optimizer == "sgd";
+  refuse_idle(app, !sgd, {"--momentum", "--nesterov"}, cat("with --optimizer ", flags.optimizer, ", only with sgd."));
+  refuse_idle(app, sgd && flags.momentum == 0, {"--nesterov"}, "without --momentum.");
+  refuse_idle(app, sgd, {"--beta1", "--beta2", "--eps"}, "with --optimizer sgd.");
+  refuse_idle(app, flags.loss != "ce", {"--label-smoothing", "--ignore-index"},
+              cat("with --loss ", flags.loss, ", only with ce."));
+  const bool falls = flags.schedule == "linear" || flags.schedule == "cosine";
+  refuse_idle(app, !falls, {"--final-lr"}, cat("with --schedule ", flags.schedule, ", only with linear and cosine."));
+  refuse_idle(app, flags.schedule != "step", {"--step-size", "--gamma"},
+              cat("with --schedule ", flags.schedule, ", only with step."));
+  const bool scales = flags.loss_scale > 0 || (flags.loss_scale < 0 && flags.precision == "f16");
+  refuse_idle(app, !scales, {"--growth-interval"}, "without a loss scale.");
 }
 
 Result<Bindings> bindings_of(const TrainFlags& flags) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runtime/train/options.h"
+#include "tools/graft/adapted_model.h"
 #include "tools/graft/command.h"
 
 namespace graft::cli {
@@ -42,12 +43,15 @@ struct TrainFlags {
   std::vector<std::string> bind;
   std::int64_t seq = 0;  ///< 0: what --bind or the model says
   std::string lora;
-  std::string adapter;
+  AdapterFlags adapter;
 };
 
 /// --loss and what chooses the output; also for graft eval.
 void add_loss_flags(CLI::App& app, TrainFlags& flags);
 void add_train_flags(CLI::App& app, TrainFlags& flags);
+
+/// Throws CLI::ValidationError where a flag was given that the other ones leave without effect.
+void refuse_idle_train_flags(const CLI::App& app, const TrainFlags& flags);
 
 /// --bind, and --seq as the dimension "seq".
 Result<Bindings> bindings_of(const TrainFlags& flags);

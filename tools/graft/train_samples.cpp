@@ -1,4 +1,5 @@
 #include "tools/graft/train_samples.h"
+#include "tools/graft/numbers.h"
 
 #include <algorithm>
 
@@ -13,8 +14,12 @@ void add_sample_flags(CLI::App& app, SampleFlags& flags) {
       app.add_option("--sample", flags.prompts,
                      "A prompt that a language model continues before training and after each epoch; repeatable. "
                      "Needs device memory for a second copy of the model");
-  app.add_option("--sample-every", flags.every, "Steps between samples, instead of epochs")->needs(prompt);
-  app.add_option("--sample-tokens", flags.tokens, "Tokens of a sample at most (64)")->needs(prompt);
+  app.add_option("--sample-every", flags.every, "Steps between samples, instead of epochs")
+      ->check(whole(1))
+      ->needs(prompt);
+  app.add_option("--sample-tokens", flags.tokens, "Tokens of a sample at most (64)")
+      ->check(whole(1, 1 << 20))
+      ->needs(prompt);
 }
 
 Result<std::vector<std::string>> generate_samples(gpu::Device& device, const Model& model, train::Trainer& trainer,

@@ -4,7 +4,29 @@
 
 namespace graft::convert {
 
+Status check_json_depth(std::string_view text) {
+  std::size_t depth = 0;
+  bool quoted = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quoted) {
+      if (c == '\\') ++i;
+      if (c == '"') quoted = false;
+    } else if (c == '"') {
+      quoted = true;
+    } else if (c == '[' || c == '{') {
+      if (++depth > kMaxJsonDepth) {
+        return corrupt("The JSON nests more than ", kMaxJsonDepth, " deep at byte ", i, ".");
+      }
+    } else if ((c == ']' || c == '}') && depth > 0) {
+      --depth;
+    }
+  }
+  return ok_status();
+}
+
 Result<Json> parse_json(std::string_view text) {
+  GRAFT_TRY(check_json_depth(text));
   Json out = Json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
   if (out.is_discarded()) return corrupt("The ", text.size(), " bytes of the file are not valid JSON.");
   return out;

@@ -12,7 +12,12 @@ namespace graft::convert {
 using Json = nlohmann::json;
 using OrderedJson = nlohmann::ordered_json;  ///< for files that people read
 
-/// corrupt where `text` is no JSON.
+/// Deeper documents are refused: what walks or prints them calls itself. Those that graft reads nest five deep.
+inline constexpr std::size_t kMaxJsonDepth = 64;
+/// corrupt where brackets outside of strings nest deeper; says nothing else of `text`.
+Status check_json_depth(std::string_view text);
+
+/// corrupt where `text` is no JSON, or nests deeper than kMaxJsonDepth.
 Result<Json> parse_json(std::string_view text);
 
 /// A member of an object; nullptr where it is missing or null, or `object` is no object.

@@ -97,13 +97,15 @@ Result<GgufTensor> read_tensor(ByteReader& reader) {
   GgufTensor out;
   GRAFT_TRY_ASSIGN(out.name, read_name(reader));
   GRAFT_TRY_ASSIGN(const std::uint32_t rank, reader.number<std::uint32_t>());
-  if (rank < 1 || rank > 4) return corrupt("Tensor \"", out.name, "\" has ", rank, " dimensions; 1 to 4 are possible.");
+  if (rank < 1 || rank > 4)
+    return corrupt("Tensor \"", shown(out.name), "\" has ", rank, " dimensions; 1 to 4 are possible.");
   std::int64_t elements = 1;
   for (std::uint32_t i = 0; i < rank; ++i) {
     GRAFT_TRY_ASSIGN(const std::uint64_t dim, reader.number<std::uint64_t>());
     const bool fits = dim >= 1 && dim <= std::uint64_t{std::numeric_limits<std::int64_t>::max()};
     const auto product = fits ? checked_mul(elements, static_cast<std::int64_t>(dim)) : std::nullopt;
-    if (!product) return corrupt("Dimension ", i, " of tensor \"", out.name, "\" is ", dim, ", which cannot be.");
+    if (!product)
+      return corrupt("Dimension ", i, " of tensor \"", shown(out.name), "\" is ", dim, ", which cannot be.");
     elements = *product;
     out.dims.push_back(dim);
   }
@@ -145,7 +147,7 @@ std::optional<double> real_at(GgufType type, std::span<const std::byte> bytes, s
 }
 
 Status wrong_type(std::string_view key, const char* wanted) {
-  return corrupt("Metadata \"", key, "\" is not ", wanted, ".");
+  return corrupt("Metadata \"", shown(key), "\" is not ", wanted, ".");
 }
 
 }  // namespace
@@ -166,14 +168,15 @@ Result<GgufFile> GgufFile::parse(std::span<const std::byte> bytes) {
   GgufFile out;
   for (std::uint64_t i = 0; i < entry_count; ++i) {
     GRAFT_TRY_ASSIGN(const std::string_view key, read_name(reader));
-    GRAFT_TRY_ASSIGN(GgufValue value, read_value(reader).with_context(cat("Metadata \"", key, "\"")));
-    if (!out.metadata_.emplace(key, std::move(value)).second) return corrupt("Metadata \"", key, "\" appears twice.");
+    GRAFT_TRY_ASSIGN(GgufValue value, read_value(reader).with_context(cat("Metadata \"", shown(key), "\"")));
+    if (!out.metadata_.emplace(key, std::move(value)).second)
+      return corrupt("Metadata \"", shown(key), "\" appears twice.");
     out.keys_.push_back(key);
   }
   std::set<std::string_view> names;
   for (std::uint64_t i = 0; i < tensor_count; ++i) {
     GRAFT_TRY_ASSIGN(GgufTensor tensor, read_tensor(reader));
-    if (!names.insert(tensor.name).second) return corrupt("Tensor \"", tensor.name, "\" appears twice.");
+    if (!names.insert(tensor.name).second) return corrupt("Tensor \"", shown(tensor.name), "\" appears twice.");
     out.tensors_.push_back(std::move(tensor));
   }
   if (out.has("general.alignment")) {
@@ -189,7 +192,7 @@ Result<GgufFile> GgufFile::parse(std::span<const std::byte> bytes) {
   out.data_ = bytes.subspan(begin < bytes.size() ? begin : bytes.size());
   for (const GgufTensor& tensor : out.tensors_) {
     if (tensor.offset % out.alignment_ == 0 && tensor.offset < out.data_.size()) continue;
-    return corrupt("Tensor \"", tensor.name, "\" begins at offset ", tensor.offset, " of ", out.data_.size(),
+    return corrupt("Tensor \"", shown(tensor.name), "\" begins at offset ", tensor.offset, " of ", out.data_.size(),
                    " bytes of data, aligned to ", out.alignment_, ".");
   }
   return out;
@@ -202,7 +205,7 @@ const GgufValue* GgufFile::find(std::string_view key) const {
 
 Result<const GgufValue*> GgufFile::get(std::string_view key) const {
   const GgufValue* value = find(key);
-  if (value == nullptr) return error(Code::not_found, "The GGUF file has no metadata \"", key, "\".");
+  if (value == nullptr) return error(Code::not_found, "The GGUF file has no metadata \"", shown(key), "\".");
   return value;
 }
 

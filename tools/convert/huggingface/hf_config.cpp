@@ -24,7 +24,7 @@ Result<Activation> activation_of(const Json& config) {
     if (name == "gelu") return Activation::gelu;
     if (name == "gelu_new" || name == "gelu_pytorch_tanh" || name == "gelu_fast") return Activation::gelu_tanh;
     if (name == "relu") return Activation::relu;
-    return unsupported("The activation \"", name, "\" is not supported.");
+    return unsupported("The activation \"", shown(name), "\" is not supported.");
   }
   return corrupt("The activation (\"hidden_act\") is missing.");
 }
@@ -288,8 +288,8 @@ Result<HfModel> read_hf_config(const Json& config) {
   for (const char* known : {"llama", "mistral", "qwen2", "qwen3", "smollm3", "phi3", "gpt2"}) {
     if (type == known) return ConfigReader(config).read(type);
   }
-  return unsupported("The model type \"", type, "\" is not supported; llama, mistral, qwen2, qwen3, smollm3, gemma3, ",
-                     "phi3 and gpt2 are.");
+  return unsupported("The model type \"", shown(type),
+                     "\" is not supported; llama, mistral, qwen2, qwen3, smollm3, gemma3, ", "phi3 and gpt2 are.");
 }
 
 }  // namespace graft::convert

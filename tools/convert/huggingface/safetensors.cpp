@@ -16,6 +16,7 @@ constexpr std::int64_t kMostElements = INT64_MAX;
 
 /// The header as an object. nlohmann's parser would keep the last of two equal names: these are refused.
 Result<Json> parse_header(std::string_view text) {
+  GRAFT_TRY(check_json_depth(text));
   std::set<std::string, std::less<>> names;
   std::string twice;
   const auto watch = [&](int depth, Json::parse_event_t event, Json& parsed) {

@@ -148,6 +148,7 @@ Status read_gguf(const Model& model, std::string_view text, DecoderSource& out) 
 }
 
 Status read_config(std::string_view text, DecoderSource& out) {
+  GRAFT_TRY(check_json_depth(text));
   out.config = OrderedJson::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
   if (out.config.is_discarded()) return corrupt("The model's \"", kMetaSourceConfig, "\" is not valid JSON.");
   GRAFT_TRY_ASSIGN(HfModel model, read_hf_config(Json(out.config)));

@@ -41,7 +41,7 @@ Result<std::vector<Split>> splits_of(const GgufFile& file) {
   for (const PreName& known : pre_names()) {
     if (known.name == name) return known.splits;
   }
-  return unsupported("The pre-tokenizer \"", name, "\" of the GGUF file is not known.");
+  return unsupported("The pre-tokenizer \"", shown(name), "\" of the GGUF file is not known.");
 }
 
 Status read_tokens(const GgufFile& file, Vocabulary& out) {
@@ -72,7 +72,7 @@ Status read_id(const GgufFile& file, const char* name, std::size_t count, TokenI
   GRAFT_TRY_ASSIGN(const std::int64_t id, file.integer(key));
   if (id == 0xFFFFFFFF) return {};  // how some writers say "none"
   if (id < 0 || static_cast<std::uint64_t>(id) >= count) {
-    return corrupt("Metadata \"", key, "\" is ", id, ", but there are ", count, " tokens.");
+    return corrupt("Metadata \"", shown(key), "\" is ", id, ", but there are ", count, " tokens.");
   }
   out = static_cast<TokenId>(id);
   return {};
@@ -113,7 +113,7 @@ Status read_family(const GgufFile& file, Vocabulary& out, bool& add_bos, bool& a
     out.lower_case = out.strip_accents = true;
     add_bos = add_eos = true;
   } else {
-    return unsupported("The tokenizer model \"", model, "\" of the GGUF file is not known.");
+    return unsupported("The tokenizer model \"", shown(model), "\" of the GGUF file is not known.");
   }
   return {};
 }

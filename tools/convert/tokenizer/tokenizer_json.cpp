@@ -15,7 +15,12 @@ using text::TokenId;
 using text::TokenKind;
 using text::Vocabulary;
 
-constexpr std::int64_t kLargestId = (1 << 24) - 1;
+/// Ids take room up to the largest: it is at most eight times the number of tokens, and 4096 for small vocabularies whose
+/// added tokens stand apart.
+std::int64_t largest_id(std::size_t tokens) {
+  constexpr std::size_t kFactor = 8, kApart = 4096, kLimit = (1 << 24) - 1;
+  return static_cast<std::int64_t>(std::min(kFactor * std::min(tokens, kLimit) + kApart, kLimit));
+}
 
 /// Makes room for `id`; ids that nothing names stay unused tokens without text.
 Token& token_at(Vocabulary& vocabulary, std::int64_t id) {
@@ -26,10 +31,13 @@ Token& token_at(Vocabulary& vocabulary, std::int64_t id) {
 
 Status read_vocab_object(const Json& vocab, Vocabulary& out) {
   if (!vocab.is_object()) return corrupt("The vocabulary is not an object of tokens and ids.");
+  const std::int64_t largest = largest_id(vocab.size());
   for (const auto& [spelled, number] : vocab.items()) {
-    GRAFT_TRY_ASSIGN(const std::int64_t id, integer_value(number, cat("The id of \"", spelled, '"'), 0, kLargestId));
+    GRAFT_TRY_ASSIGN(const std::int64_t id,
+                     integer_value(number, cat("The id of \"", shown(spelled), '"'), 0, largest));
     Token& token = token_at(out, id);
-    if (!token.text.empty()) return corrupt("Tokens \"", token.text, "\" and \"", spelled, "\" both have id ", id, ".");
+    if (!token.text.empty())
+      return corrupt("Tokens \"", shown(token.text), "\" and \"", shown(spelled), "\" both have id ", id, ".");
     token.text = spelled;
     token.kind = TokenKind::normal;
   }
@@ -64,7 +72,7 @@ Status read_unknown(const Json& model, Vocabulary& out) {
   if (spelled.empty()) return {};
   const auto found =
       std::find_if(out.tokens.begin(), out.tokens.end(), [&](const Token& token) { return token.text == spelled; });
-  if (found == out.tokens.end()) return corrupt("The unknown token \"", spelled, "\" is not in the vocabulary.");
+  if (found == out.tokens.end()) return corrupt("The unknown token \"", shown(spelled), "\" is not in the vocabulary.");
   out.unknown = static_cast<TokenId>(found - out.tokens.begin());
   return {};
 }
@@ -110,15 +118,17 @@ Status read_word_piece(const Json& model, Vocabulary& out) {
     GRAFT_TRY(integer_member(model, "max_input_chars_per_word", 100, 100));
   }
   if (const auto prefix = string_member(model, "continuing_subword_prefix"); prefix != "##") {
-    return unsupported("WordPiece with the prefix \"", prefix, "\" for pieces inside of words is not supported.");
+    return unsupported("WordPiece with the prefix \"", shown(prefix),
+                       "\" for pieces inside of words is not supported.");
   }
   return read_unknown(model, out);
 }
 
 Status read_added(const Json& added, Vocabulary& out) {
   if (!added.is_array()) return corrupt("\"added_tokens\" is not a list.");
+  const std::int64_t largest = largest_id(out.tokens.size() + added.size());
   for (const Json& entry : added) {
-    GRAFT_TRY_ASSIGN(const std::int64_t id, integer_member(entry, "id", 0, kLargestId));
+    GRAFT_TRY_ASSIGN(const std::int64_t id, integer_member(entry, "id", 0, largest));
     Token& token = token_at(out, id);
     token.text = string_member(entry, "content");
     if (token.text.empty()) return corrupt("Added token ", id, " has no content.");
@@ -154,7 +164,7 @@ Result<Vocabulary> read_document(std::string_view json) {
   } else if (type == "WordPiece") {
     GRAFT_TRY(read_word_piece(*model, out));
   } else {
-    return unsupported("The tokenizer model \"", type, "\" is not supported.");
+    return unsupported("The tokenizer model \"", shown(type), "\" is not supported.");
   }
   if (const Json* added = member(document, "added_tokens")) GRAFT_TRY(read_added(*added, out));
   finish_kinds(out);

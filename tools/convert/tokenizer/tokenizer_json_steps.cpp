@@ -74,7 +74,7 @@ Status read_normalizer(const Json& step, Vocabulary& out) {
     out.lower_case = flag_member(step, "lowercase", true);
     out.strip_accents = flag_member(step, "strip_accents", out.lower_case);
   } else {
-    return unsupported("The normalizer \"", type, "\" is not supported.");
+    return unsupported("The normalizer \"", shown(type), "\" is not supported.");
   }
   return {};
 }
@@ -93,7 +93,7 @@ Status read_split(const Json& step, Vocabulary& out) {
     out.splits.push_back(known.split);
     return {};
   }
-  return unsupported("The pre-tokenizer's pattern \"", regex, "\" is not known.");
+  return unsupported("The pre-tokenizer's pattern \"", shown(regex), "\" is not known.");
 }
 
 Status read_metaspace(const Json& step, Vocabulary& out) {
@@ -125,7 +125,7 @@ Status read_pre_tokenizer(const Json& step, Vocabulary& out) {
     return {};
   }
   if (type == "BertPreTokenizer" && out.algorithm == Algorithm::word_piece) return {};
-  return unsupported("The pre-tokenizer \"", type, "\" is not supported here.");
+  return unsupported("The pre-tokenizer \"", shown(type), "\" is not supported here.");
 }
 
 Status push_id(std::vector<TokenId>& out, const Json& id, const Vocabulary& vocabulary) {
@@ -147,7 +147,7 @@ Status read_template(const Json& step, Vocabulary& out) {
     const std::string name(string_member(*special, "id"));
     const Json* entry = specials != nullptr ? member(*specials, name.c_str()) : nullptr;
     const Json* ids = entry != nullptr ? member(*entry, "ids") : nullptr;
-    if (ids == nullptr || !ids->is_array()) return corrupt("The template's token \"", name, "\" has no ids.");
+    if (ids == nullptr || !ids->is_array()) return corrupt("The template's token \"", shown(name), "\" has no ids.");
     for (const Json& id : *ids) GRAFT_TRY(push_id(*side, id, out));
   }
   return {};
@@ -158,7 +158,7 @@ Status read_post_processor(const Json& step, Vocabulary& out) {
   if (type == "ByteLevel") return {};
   if (type == "TemplateProcessing") return read_template(step, out);
   if (type != "BertProcessing" && type != "RobertaProcessing") {
-    return unsupported("The post-processor \"", type, "\" is not supported.");
+    return unsupported("The post-processor \"", shown(type), "\" is not supported.");
   }
   for (const auto& [name, side] : {std::pair{"cls", &out.before}, std::pair{"sep", &out.after}}) {
     const Json* pair = member(step, name);

@@ -56,7 +56,7 @@ Status check_spellings(const Vocabulary& vocabulary) {
   for (const Token& token : vocabulary.tokens) {
     if (token.text.empty()) continue;
     if (text::valid_utf8(token.text) != token.text) return unsupported("A token is not UTF-8, which JSON cannot hold.");
-    if (!seen.insert(token.text).second) return unsupported("Two tokens are spelled \"", token.text, "\".");
+    if (!seen.insert(token.text).second) return unsupported("Two tokens are spelled \"", shown(token.text), "\".");
   }
   return {};
 }

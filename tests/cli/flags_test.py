@@ -1,0 +1,69 @@
+"""Numbers out of range and flags without effect are refused under their own names, before anything runs."""
+
+import cli
+
+
+class FlagsTest(cli.CliTest):
+    TRAIN = ("train", "mlp.graft", "--data", "digits:?count=20", "--quiet")
+
+    def refused(self, *arguments, names):
+        done = self.run_graft(*arguments)
+        self.assertEqual(done.returncode, 2, f"{arguments}\n{done.stdout}{done.stderr}")
+        self.assertEqual(done.stdout, "")
+        self.assertIn(names, done.stderr.splitlines()[0])
+        return done.stderr
+
+    def test_numbers(self):
+        for flag, values in {
+                "--epochs": ("1e20", "0", "-1", "nan", "1.5", "99999999999999999999"), "--batch": ("-1", "0", "4x", str(2**62)),
+                "--accumulate": ("0", "many"), "--beta1": ("1", "-0.1", "nan"), "--beta2": ("1", "inf"),
+                "--lr": ("nan", "inf", "-1", "1e999", "1e-3x"), "--eps": ("0", "-1e-8"), "--momentum": ("1", "-0.5"),
+                "--weight-decay": ("-0.1", "nan"), "--label-smoothing": ("1.5", "-0.1"), "--seed": ("-1", "1e3"),
+                "--eval-split": ("0", "1", "nan"), "--clip-norm": ("-1", "inf"), "--gamma": ("0",), "--keep": ("0",),
+                "--warmup": ("-1",), "--step-size": ("0",), "--checkpoint-every": ("-5",), "--profile-steps": ("0",),
+                "--growth-interval": ("0",), "--loss-scale": ("-1",)}.items():
+            for value in values:
+                with self.subTest(flag=flag, value=value):
+                    self.assertIn(value, self.refused(*self.TRAIN, flag, value, names=flag))
+        self.refused("verify", "mlp.graft", "--tolerance", "nan", names="--tolerance")
+        self.refused("generate", "mlp.graft", "--prompt", "a", "--top-p", "2", names="--top-p")
+        self.refused("generate", "mlp.graft", "--prompt", "a", "--max-tokens", "-1", names="--max-tokens")
+        self.refused("eval", "mlp.graft", "--data", "digits:", "--batch", "0", names="--batch")
+
+    def test_flags_without_effect(self):
+        for flags, says in (
+                (("--momentum", "0.9"), "with --optimizer adamw"), (("--nesterov",), "with --optimizer adamw"),
+                (("--optimizer", "sgd", "--nesterov"), "without --momentum"),
+                (("--optimizer", "sgd", "--beta1", "0.5"), "with --optimizer sgd"),
+                (("--loss", "mse", "--label-smoothing", "0.1"), "with --loss mse"),
+                (("--final-lr", "0.1"), "with --schedule constant"), (("--gamma", "0.5"), "with --schedule constant"),
+                (("--growth-interval", "5"), "without a loss scale"), (("--keep", "3"), "without --checkpoint"),
+                (("--profile-steps", "3"), "without --profile"), (("--on-mismatch", "stop"), "without --resume")):
+            with self.subTest(flags=flags):
+                self.assertIn(says, self.refused(*self.TRAIN, *flags, names="has no effect"))
+        self.refused("plan", "mlp.graft", "--momentum", "0.9", names="--momentum")
+
+    def test_a_refused_resume_says_which_number(self):
+        steps = (*self.TRAIN, "--steps", "2", "--checkpoint", "store")
+        self.graft(*steps, "--lr", "1e-3")
+        said = self.fails(*steps, "--resume", "--lr", "5e-3", says=["learning rate 0.005 now, 0.001 then"])
+        self.assertNotIn("0x", said)
+
+    def test_deep_json_is_refused(self):
+        for name, text in {"brackets": "[" * 200000 + "]" * 200000, "objects": '{"a":' * 200000 + "1" + "}" * 200000,
+                           "open": "[" * 200000}.items():
+            with open(self.path(f"{name}.json"), "w") as file:
+                file.write(text)
+            with self.subTest(name=name):
+                self.fails("plan", "mlp.graft", "--caps", f"{name}.json", says=["nests more than 64 deep"])
+
+    def test_text_of_files_is_cut(self):
+        with open(self.path("caps.json"), "w") as file:
+            file.write('{"limits": {"max_push_constants": "%s"}}' % ("long " * 1000))
+        done = self.run_graft("plan", "mlp.graft", "--caps", "caps.json")
+        self.assertEqual(done.returncode, 1)
+        self.assertLess(len(done.stderr), 400)
+
+
+if __name__ == "__main__":
+    cli.main()

@@ -1,0 +1,26 @@
+// What numbers on the command line may be. CLI11 puts the flag's own name before each sentence.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace graft::cli {
+
+/// A whole number from `least` to `most`, written in digits alone.
+CLI::Validator whole(std::int64_t least, std::int64_t most = INT64_MAX);
+
+enum class Ends { closed, open_above, open };  ///< which of its ends a range has: both, the lower one, none
+
+/// A finite number in a range.
+CLI::Validator number(double least, double most, Ends ends = Ends::closed);
+/// Above 0, or 0 and above.
+CLI::Validator positive();
+CLI::Validator not_negative();
+
+/// Flags that were given although they do nothing, because of what `why` says: the first of `names` is named.
+/// Flags that the command does not have are passed over.
+void refuse_idle(const CLI::App& app, bool idle, const std::vector<std::string>& names, const std::string& why);
+
+}  // namespace graft::cli
