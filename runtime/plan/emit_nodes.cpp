@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <numeric>
 
 #include "platform/base/checked.h"
 #include "runtime/core/op_def.h"
@@ -135,6 +136,10 @@ Status emit_node(Draft& d, const Node& node, std::uint64_t workspace, Emission& 
   return ok_status();
 }
 
+std::uint64_t scratch_of(const Emission& emission) {
+  return std::accumulate(emission.scratch.begin(), emission.scratch.end(), std::uint64_t{0});
+}
+
 }  // namespace
 
 Status emit_nodes(Draft& draft, const std::vector<NodeId>& nodes, std::uint64_t workspace) {
@@ -144,6 +149,25 @@ Status emit_nodes(Draft& draft, const std::vector<NodeId>& nodes, std::uint64_t 
     GRAFT_TRY(emit_node(draft, node, workspace, draft.emissions[id.index])
                   .with_context(cat("While planning node \"", node.name, "\" (", op_def(node.op).name, ")")));
   }
+  return ok_status();
+}
+
+Status tile_workspace(Draft& d, const PlanOptions& options, std::uint64_t limit) {
+  if (!options.tile_workspace) return ok_status();
+  bool changed = false;
+  for (std::uint32_t p = 0; p < d.order.size(); ++p) {
+    const NodeId id = d.order[p];
+    const Emission& emission = d.emissions[id.index];
+    const std::uint64_t scratch = scratch_of(emission);
+    const std::uint64_t others = d.live[p + 1] - scratch;
+    const std::uint64_t left = limit > others ? limit - others : 0;
+    if (scratch + emission.withheld == 0 || (emission.withheld == 0 && scratch <= left)) continue;
+    GRAFT_TRY(emit_nodes(d, {id}, left));
+    // What an op asks for first may leave too little for what follows.
+    if (scratch_of(emission) > left && left != 0) GRAFT_TRY(emit_nodes(d, {id}, 0));
+    changed = changed || scratch_of(emission) != scratch;
+  }
+  if (changed) use_order(d, std::move(d.order), options.in_place);
   return ok_status();
 }
 

@@ -51,6 +51,20 @@ Status check_residents(const Draft& d) {
   return ok_status();
 }
 
+struct Touched {
+  Space space;
+  bool written;
+  std::uint64_t begin;
+  std::uint64_t end;
+};
+
+bool conflicts(const std::vector<Touched>& since_barrier, const Touched& next) {
+  for (const Touched& t : since_barrier) {
+    if ((t.written || next.written) && t.space == next.space && t.begin < next.end && next.begin < t.end) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 void use_order(Draft& d, std::vector<NodeId> order, bool in_place) {
@@ -188,6 +202,36 @@ Status does_not_fit(const Plan& plan, const PlanOptions& options, std::uint64_t 
   }
   return error(Code::out_of_memory, "The plan needs ", bytes_text(plan.memory.total()), ", more than the budget of ",
                bytes_text(options.budget), ".");
+}
+
+std::uint64_t good_arena(const Draft& d) {
+  constexpr std::uint64_t kRoom = 512;
+  const std::uint64_t bound = least_arena(d.storages.blocks, d.residents.alignment());
+  return bound + bound / kRoom;
+}
+
+void lay_out(Draft& d, std::uint64_t enough) {
+  d.arena = assign_offsets(d.storages.blocks, d.residents.alignment(), d.residents.segment_bytes(), enough);
+}
+
+void add_barriers(Plan& plan) {
+  std::vector<Touched> since_barrier;
+  std::vector<Touched> mine;
+  for (Step& step : plan.steps) {
+    mine.clear();
+    bool hazard = false;
+    // Windows and not only what is touched within them: validation layers, too, know only what is bound.
+    for (const PlanBinding& b : bound_by(step)) {
+      mine.push_back({b.space, b.access != Access::read, b.offset, b.offset + b.size});
+      hazard = hazard || conflicts(since_barrier, mine.back());
+    }
+    if (hazard) {
+      step.barrier_before = true;
+      ++plan.barriers;
+      since_barrier.clear();
+    }
+    since_barrier.insert(since_barrier.end(), mine.begin(), mine.end());
+  }
 }
 
 Result<Plan> make_plan(const Graph& graph, const gpu::Target& target, const Residents& residents,

@@ -256,5 +256,8 @@ struct RecomputePoint {
 /// The trades that make_plan() would choose from, by falling peak; the first computes nothing again.
 Result<std::vector<RecomputePoint>> recompute_curve(const Graph& graph, const gpu::Target& target,
                                                     const Residents& residents, const PlanOptions& options = {});
+/// The same under one order only: of others, which take most of its time, peaks may be lower.
+Result<std::vector<RecomputePoint>> recompute_estimate(const Graph& graph, const gpu::Target& target,
+                                                       const Residents& residents, const PlanOptions& options);
 
 }  // namespace graft

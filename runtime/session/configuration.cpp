@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "platform/base/text.h"
-#include "runtime/session/adapter.h"
+#include "runtime/lora/adapter.h"
 
 namespace graft {
 namespace {

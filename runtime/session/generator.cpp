@@ -6,10 +6,10 @@
 
 #include "runtime/exec/kernel_proof.h"
 #include "runtime/exec/plan_fused.h"
+#include "runtime/lora/adapter.h"
 #include "runtime/passes/decode_graph.h"
 #include "runtime/passes/precision.h"
 #include "runtime/plan/stream_choice.h"
-#include "runtime/session/adapter.h"
 #include "runtime/session/session.h"
 #include "runtime/session/text_model.h"
 

@@ -10,7 +10,7 @@
 
 #include "runtime/exec/program.h"
 #include "runtime/model/model.h"
-#include "runtime/session/live_adapters.h"
+#include "runtime/lora/live_adapters.h"
 #include "runtime/text/sampling.h"
 #include "runtime/text/tokenizer.h"
 

@@ -15,7 +15,7 @@
 #include "runtime/passes/constant_folding.h"
 #include "runtime/passes/input_rules.h"
 #include "runtime/passes/precision.h"
-#include "runtime/session/live_adapters.h"
+#include "runtime/lora/live_adapters.h"
 
 namespace graft {
 

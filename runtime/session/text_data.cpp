@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "runtime/passes/packed_sequences.h"
-#include "runtime/session/adapter.h"
+#include "runtime/lora/adapter.h"
 
 namespace graft {
 namespace {

@@ -4,7 +4,6 @@
 #include <limits>
 
 #include "platform/base/checked.h"
-#include "runtime/plan/recompute_estimate.h"
 #include "runtime/plan/stream_choice.h"
 #include "runtime/train/training_draft.h"
 

@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "runtime/session/adapter.h"
+#include "runtime/lora/adapter.h"
 #include "tests/support/letter_model.h"
 #include "tools/convert/adapter/adapter_files.h"
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "runtime/session/checkpointing.h"
+#include "runtime/session/checkpoint/checkpointing.h"
 #include "runtime/session/training.h"
 #include "tests/support/c_api.h"
 #include "tests/support/trainer_fixture.h"

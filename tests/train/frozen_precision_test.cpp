@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "runtime/core/op_id.gen.h"
-#include "runtime/session/adapter.h"
+#include "runtime/lora/adapter.h"
 #include "runtime/session/generator.h"
 #include "runtime/session/session.h"
 #include "runtime/session/training.h"
@@ -24,7 +24,7 @@ constexpr std::int64_t kLength = 8;
 class FrozenPrecision : public TrainerTest {
  protected:
   FrozenPrecision() : base_(plain_model(tiny_llama({.width = 64, .inner = 128, .layers = 2, .vocabulary = 64}))) {
-    auto model = with_lora(base_, passes::parse_lora("r=4,alpha=8,targets=q_proj|v_proj").value(), 3);
+    auto model = with_lora(base_, parse_lora("r=4,alpha=8,targets=q_proj|v_proj").value(), 3);
     EXPECT_TRUE(model.ok()) << model.status().message();
     model_ = std::move(model).value();
   }

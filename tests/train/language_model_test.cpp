@@ -7,8 +7,8 @@
 #include <set>
 
 #include "platform/gpu/presets.h"
+#include "runtime/lora/adapter.h"
 #include "runtime/reference/device_run.h"
-#include "runtime/session/adapter.h"
 #include "runtime/session/text_data.h"
 #include "runtime/session/training.h"
 #include "runtime/train/training_graph.h"
@@ -247,7 +247,7 @@ TEST_F(LanguageModel, PackedDocumentsTrainAsSeparateOnes) {
 TEST_F(LanguageModel, AdaptersStartDifferentAndTrainAlone) {
   const TinyModel tiny = tiny_llama({});
   const Model base = plain_model(tiny);
-  const passes::LoraOptions lora = passes::parse_lora("r=4,alpha=8,targets=q_proj|o_proj|v_proj").value();
+  const LoraOptions lora = parse_lora("r=4,alpha=8,targets=q_proj|o_proj|v_proj").value();
   const auto model = with_lora(base, lora, 3);
   ASSERT_TRUE(model.ok()) << model.status().message();
   const TokenData data = token_data(4, kLength, 40);
@@ -273,7 +273,7 @@ TEST_F(LanguageModel, AdaptersStartDifferentAndTrainAlone) {
 TEST_F(LanguageModel, AdaptersAreSavedLoadedAndMerged) {
   const TinyModel tiny = tiny_llama({});
   const Model base = plain_model(tiny);
-  auto model = with_lora(base, passes::parse_lora("r=2").value(), 3);
+  auto model = with_lora(base, parse_lora("r=2").value(), 3);
   ASSERT_TRUE(model.ok()) << model.status().message();
   const TokenData data = token_data(4, kLength, 40);
   const auto trainer = trainer_of(*model, data, options(0.5, 4));
@@ -307,8 +307,7 @@ TEST_F(LanguageModel, QuantizedBaseTrainsAsItsNumbersDo) {
     std::vector<std::vector<double>> curves;
     for (const bool dequantized : {false, true}) {
       const Model base = quantized_model(tiny, dtype, dequantized);
-      const auto model =
-          with_lora(base, passes::parse_lora("r=4,targets=q_proj|k_proj|v_proj|o_proj|up_proj").value(), 1);
+      const auto model = with_lora(base, parse_lora("r=4,targets=q_proj|k_proj|v_proj|o_proj|up_proj").value(), 1);
       ASSERT_TRUE(model.ok()) << model.status().message();
       TrainOptions adam = options(0, 2);
       adam.optimizer = {.learning_rate = 1e-2};
@@ -321,12 +320,12 @@ TEST_F(LanguageModel, QuantizedBaseTrainsAsItsNumbersDo) {
 
 TEST_F(LanguageModel, FrozenWeightsThatAreAskedForAreRefused) {
   const Model base = quantized_model(tiny_llama({}), DType::q8_0, false);
-  const auto lora = with_lora(base, passes::parse_lora("targets=q_projection").value(), 0);
+  const auto lora = with_lora(base, parse_lora("targets=q_projection").value(), 0);
   EXPECT_NE(lora.status().message().find("\"q_projection\" matches no weight"), std::string::npos);
-  EXPECT_NE(passes::parse_lora("r=0").status().message().find("must be 1 to"), std::string::npos);
-  EXPECT_NE(passes::parse_lora("rank").status().message().find("name=value"), std::string::npos);
-  EXPECT_NE(passes::parse_lora("r=8,x=1").status().message().find("no adapter option \"x\""), std::string::npos);
-  EXPECT_NE(passes::parse_lora("dropout=1").status().message().find("[0, 1)"), std::string::npos);
+  EXPECT_NE(parse_lora("r=0").status().message().find("must be 1 to"), std::string::npos);
+  EXPECT_NE(parse_lora("rank").status().message().find("name=value"), std::string::npos);
+  EXPECT_NE(parse_lora("r=8,x=1").status().message().find("no adapter option \"x\""), std::string::npos);
+  EXPECT_NE(parse_lora("dropout=1").status().message().find("[0, 1)"), std::string::npos);
 }
 
 }  // namespace

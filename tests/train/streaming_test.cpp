@@ -8,9 +8,9 @@
 #include <set>
 
 #include "runtime/core/op_id.gen.h"
+#include "runtime/lora/adapter.h"
 #include "runtime/plan/hazards.h"
 #include "runtime/plan/stream_choice.h"
-#include "runtime/session/adapter.h"
 #include "runtime/session/generator.h"
 #include "runtime/session/session.h"
 #include "runtime/session/training.h"
@@ -41,7 +41,7 @@ struct Outcome {
 class Streaming : public TrainerTest {
  protected:
   Streaming() : base_(plain_model(tiny_llama({.width = 128, .inner = 256, .layers = 6, .vocabulary = 64}))) {
-    auto model = with_lora(base_, passes::parse_lora("r=2,alpha=4,dropout=0.1,targets=q_proj|v_proj").value(), 3);
+    auto model = with_lora(base_, parse_lora("r=2,alpha=4,dropout=0.1,targets=q_proj|v_proj").value(), 3);
     EXPECT_TRUE(model.ok()) << model.status().message();
     model_ = std::move(model).value();
     options_ = sgd(0.1, 2);

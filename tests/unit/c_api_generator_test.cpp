@@ -2,7 +2,7 @@
 #include <cmath>
 #include <utility>
 
-#include "runtime/session/adapter.h"
+#include "runtime/lora/adapter.h"
 #include "tests/support/c_api.h"
 #include "tests/support/letter_model.h"
 

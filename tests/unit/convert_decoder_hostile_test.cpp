@@ -5,14 +5,14 @@
 #include <fstream>
 #include <iterator>
 
-#include "runtime/session/adapter.h"
+#include "runtime/lora/adapter.h"
 #include "tests/support/temporary_folder.h"
-#include "tools/convert/tokenizer/base64.h"
+#include "tools/convert/huggingface/hf_config.h"
+#include "tools/convert/huggingface/safetensors.h"
 #include "tools/convert/language_model/convert_decoder.h"
 #include "tools/convert/language_model/decoder_source.h"
 #include "tools/convert/language_model/export_model.h"
-#include "tools/convert/huggingface/hf_config.h"
-#include "tools/convert/huggingface/safetensors.h"
+#include "tools/convert/tokenizer/base64.h"
 
 namespace graft::convert::convert_decoder_hostile_test {
 namespace {

@@ -1,4 +1,4 @@
-#include "runtime/session/device_profile.h"
+#include "runtime/session/self_test/device_profile.h"
 
 #include <gtest/gtest.h>
 

@@ -4,9 +4,9 @@
 
 #include "runtime/core/build.h"
 #include "runtime/core/op_id.gen.h"
+#include "runtime/lora/adapter.h"
 #include "runtime/model/format.h"
 #include "runtime/model/model.h"
-#include "runtime/session/adapter.h"
 #include "tests/support/model_example.h"
 #include "tests/support/temporary_folder.h"
 
@@ -127,7 +127,7 @@ TEST(ModelDamage, AdaptersStayWithTheirBase) {
   ASSERT_TRUE(save_model(os::system_files(), other_path, linear_model(2)).ok());
   const auto base = load_model(os::system_files(), path), other = load_model(os::system_files(), other_path);
   ASSERT_TRUE(base.ok() && other.ok());
-  passes::LoraOptions lora;
+  LoraOptions lora;
   lora.rank = 2;
   lora.targets = {"fc.weight"};
   const auto adapted = with_lora(*base, lora, 1);

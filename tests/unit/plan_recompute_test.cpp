@@ -11,7 +11,7 @@
 #include "runtime/core/liveness.h"
 #include "runtime/core/op_id.gen.h"
 #include "runtime/plan/draft.h"
-#include "runtime/plan/recompute_search.h"
+#include "runtime/plan/recompute/recompute_search.h"
 #include "runtime/plan/storage.h"
 #include "tests/support/networks.h"
 

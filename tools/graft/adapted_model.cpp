@@ -38,7 +38,7 @@ Result<AdaptedModel> put_adapters_on(Model base, const AdapterFlags& adapter, co
       return std::move(adapted).status().with_context(cat("While putting the adapter \"", adapter.file, "\" on"));
     made.adapted = std::move(*adapted);
   } else if (!lora.empty()) {
-    GRAFT_TRY_ASSIGN(const passes::LoraOptions options, passes::parse_lora(lora));
+    GRAFT_TRY_ASSIGN(const LoraOptions options, parse_lora(lora));
     GRAFT_TRY_ASSIGN(made.adapted, with_lora(made.base, options, seed));
   }
   return made;

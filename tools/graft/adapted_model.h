@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "runtime/session/adapter.h"
+#include "runtime/lora/adapter.h"
 #include "tools/graft/command.h"
 
 namespace graft::cli {

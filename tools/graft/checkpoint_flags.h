@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "runtime/session/checkpointing.h"
+#include "runtime/session/checkpoint/checkpointing.h"
 #include "tools/graft/command.h"
 
 namespace graft::cli {

@@ -3,7 +3,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "runtime/session/run_state.h"
+#include "runtime/session/checkpoint/run_state.h"
 #include "tools/convert/huggingface/safetensors_write.h"
 #include "tools/graft/checkpoint_report.h"
 #include "tools/graft/model_io.h"

@@ -2,7 +2,7 @@
 #include <cstdio>
 #include <memory>
 
-#include "runtime/session/adapter.h"
+#include "runtime/lora/adapter.h"
 #include "tools/convert/adapter/adapter_files.h"
 #include "tools/convert/language_model/convert_decoder.h"
 #include "tools/convert/onnx/convert_onnx.h"

@@ -3,7 +3,7 @@
 #include <memory>
 #include <utility>
 
-#include "runtime/session/adapter.h"
+#include "runtime/lora/adapter.h"
 #include "tools/graft/adapted_model.h"
 #include "tools/graft/command.h"
 #include "tools/graft/model_io.h"

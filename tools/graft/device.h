@@ -6,7 +6,7 @@
 #include <string>
 
 #include "platform/vulkan/vulkan_device.h"
-#include "runtime/session/remembered_device.h"
+#include "runtime/session/self_test/self_test.h"
 #include "tools/graft/command.h"
 
 namespace graft::cli {

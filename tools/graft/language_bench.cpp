@@ -6,9 +6,9 @@
 #include <cstdio>
 
 #include "runtime/data/random.h"
+#include "runtime/lora/adapter.h"
 #include "runtime/passes/decode_graph.h"
 #include "runtime/passes/precision.h"
-#include "runtime/session/adapter.h"
 #include "runtime/session/generator.h"
 #include "runtime/session/training.h"
 #include "tools/graft/options.h"
@@ -140,7 +140,7 @@ Result<std::vector<LanguageRow>> bench_language(gpu::Device& device, const Model
   std::vector<LanguageRow> rows;
   GRAFT_TRY(bench_generation(device, model, ports.vocabulary, flags, repeat, clock, rows));
   if (flags.no_steps) return rows;
-  GRAFT_TRY_ASSIGN(const passes::LoraOptions lora, passes::parse_lora(flags.lora));
+  GRAFT_TRY_ASSIGN(const LoraOptions lora, parse_lora(flags.lora));
   GRAFT_TRY_ASSIGN(const Model adapted, with_lora(model, lora, 0));
   GRAFT_TRY_ASSIGN(LanguageRow step, bench_step(device, adapted, "lora step", ports.vocabulary, flags, repeat, clock));
   rows.push_back(std::move(step));

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "runtime/session/adapter.h"
+#include "runtime/lora/adapter.h"
 #include "runtime/session/generator.h"
 #include "runtime/session/training.h"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "runtime/model/model.h"
-#include "runtime/session/device_profile.h"
+#include "runtime/session/self_test/device_profile.h"
 #include "tools/graft/bench_time.h"
 
 namespace graft::cli {

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "runtime/session/adapter.h"
-#include "tools/convert/language_model/decoder_source.h"
+#include "runtime/lora/adapter.h"
 #include "tools/convert/common/export_tensor.h"
+#include "tools/convert/language_model/decoder_source.h"
 
 namespace graft::convert {
 

@@ -5,7 +5,7 @@
 #include <charconv>
 
 #include "platform/base/checked.h"
-#include "runtime/session/adapter.h"
+#include "runtime/lora/adapter.h"
 #include "runtime/session/text_model.h"
 #include "tools/convert/gguf/gguf_write.h"
 #include "tools/convert/huggingface/hf_config.h"

@@ -1,0 +1,321 @@
+#include "runtime/lora/adapter.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <map>
+
+#include "runtime/core/quantized.h"
+
+namespace graft {
+namespace {
+
+Status copy_floats(Model& model, std::string_view name, std::span<const float> numbers) {
+  return model.copy_weight(model.graph.find_value(name), std::as_bytes(numbers));
+}
+
+Result<std::span<const float>> floats_of(const Model& model, std::string_view name) {
+  const ValueId id = model.graph.find_value(name);
+  const auto bytes = id.valid() ? model.weight(id) : std::nullopt;
+  if (!bytes || model.graph.value(id).dtype != DType::f32) {
+    return error(Code::not_found, "The adapter has no matrix \"", name, "\".");
+  }
+  return std::span(reinterpret_cast<const float*>(bytes->data()), bytes->size() / sizeof(float));
+}
+
+template <typename Number>
+Status read_number(const Model& adapter, std::string_view key, Number& number) {
+  const auto found = adapter.metadata.find(key);
+  if (found == adapter.metadata.end()) return invalid("This is no adapter: its metadata has no \"", key, "\".");
+  const std::string& text = found->second;
+  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (failed == std::errc() && end == text.data() + text.size()) return ok_status();
+  return invalid("The adapter's \"", key, "\" is \"", shown(text), "\", which is no such number.");
+}
+
+/// The alphas of layers that have their own, by the layer's name.
+Result<std::map<std::string, double, std::less<>>> own_alphas(const Model& adapter) {
+  std::map<std::string, double, std::less<>> out;
+  const auto found = adapter.metadata.find(kMetaAdapterAlphas);
+  if (found == adapter.metadata.end()) return out;
+  const std::string& text = found->second;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    const std::size_t space = text.rfind(' ', end);
+    double alpha = 0;
+    const bool split = space != std::string::npos && space > begin;
+    const auto read = std::from_chars(text.data() + (split ? space + 1 : end), text.data() + end, alpha);
+    if (!split || read.ec != std::errc() || read.ptr != text.data() + end) {
+      return invalid("The adapter's \"", kMetaAdapterAlphas, "\" is not lines of names and numbers.");
+    }
+    out[text.substr(begin, space - begin)] = alpha;
+    begin = end + 1;
+  }
+  return out;
+}
+
+/// The adapter's layers by the names of the base's weights.
+Result<std::vector<AdapterLayer>> entries_of(const Model& base, const Model& adapter) {
+  GRAFT_TRY_ASSIGN(std::vector<AdapterLayer> out, adapter_layers(adapter));
+  for (AdapterLayer& entry : out) {
+    // A layer's name may also be that of its result.
+    const bool dotted = base.graph.find_value(entry.layer + ".weight").valid();
+    if (!dotted && !base.graph.find_value(entry.layer).valid()) {
+      return error(Code::not_found, "The adapter is of the layer \"", entry.layer,
+                   "\", which the model does not have.");
+    }
+    if (dotted) entry.layer += ".weight";
+  }
+  return out;
+}
+
+/// Weights of equal rank and alpha together: they are targets by their whole names.
+std::vector<LoraOptions> grouped(const std::vector<AdapterLayer>& entries) {
+  std::vector<LoraOptions> out;
+  for (const AdapterLayer& entry : entries) {
+    auto group =
+        std::ranges::find_if(out, [&](const auto& o) { return o.rank == entry.rank && o.alpha == entry.alpha; });
+    if (group == out.end()) {
+      out.emplace_back().rank = entry.rank;
+      out.back().alpha = entry.alpha;
+      group = out.end() - 1;
+    }
+    group->targets.push_back(entry.layer);
+  }
+  return out;
+}
+
+/// One adapted weight with what its adapter is multiplied by.
+struct Site : LoraSite {
+  std::int64_t rank = 0;
+  double scale = 0;
+};
+
+struct Attached {
+  Model model;
+  std::vector<Site> sites;
+};
+
+Result<Attached> attach(const Model& base, std::span<const LoraOptions> groups) {
+  Attached out;
+  const Graph* graph = &base.graph;
+  for (const LoraOptions& options : groups) {
+    GRAFT_TRY_ASSIGN(LoraGraph made, add_lora(*graph, options));
+    for (const LoraSite& site : made.sites) out.sites.push_back({site, options.rank, options.scale()});
+    out.model.graph = std::move(made.graph);
+    graph = &out.model.graph;
+  }
+  for (const Site& site : out.sites) {  // those of earlier groups were frozen by later ones
+    for (const std::string& name : {site.a, site.b}) {
+      out.model.graph.mutable_value(out.model.graph.find_value(name)).kind = ValueKind::parameter;
+    }
+  }
+  GRAFT_TRY(borrow_rest(base, out.model));
+  if (base.weight_bytes() > 0) out.model.metadata.insert_or_assign(std::string(kMetaAdapterBase), name_of_base(base));
+  out.model.metadata.insert_or_assign(std::string(kMetaAdapter), "lora");
+  out.model.metadata.insert_or_assign(std::string(kMetaAdapterRank), cat(groups.front().rank));
+  out.model.metadata.insert_or_assign(std::string(kMetaAdapterAlpha), exact_text(groups.front().alpha));
+  return out;
+}
+
+Result<Attached> attach(const Model& base, const Model& adapter) {
+  GRAFT_TRY(check_base(base_text(adapter), name_of_base(base)));
+  GRAFT_TRY_ASSIGN(const std::vector<AdapterLayer> entries, entries_of(base, adapter));
+  GRAFT_TRY_ASSIGN(Attached out, attach(base, grouped(entries)));
+  for (const std::string_view key : {kMetaAdapterRank, kMetaAdapterAlpha, kMetaAdapterAlphas}) {
+    const auto found = adapter.metadata.find(key);
+    if (found != adapter.metadata.end()) out.model.metadata.insert_or_assign(found->first, found->second);
+  }
+  return out;
+}
+
+/// weight += scale B A, or its transpose where the weight is [in, out].
+std::vector<float> merged(std::span<const float> weight, std::span<const float> a, std::span<const float> b,
+                          const Site& site) {
+  std::vector<float> sum(weight.begin(), weight.end());
+  const auto in = static_cast<std::size_t>(site.in);
+  const auto out = static_cast<std::size_t>(site.out);
+  const auto rank = static_cast<std::size_t>(site.rank);
+  std::vector<double> row(in);
+  for (std::size_t n = 0; n < out; ++n) {
+    std::fill(row.begin(), row.end(), 0.0);
+    for (std::size_t r = 0; r < rank; ++r) {
+      const double factor = site.scale * b[n * rank + r];
+      for (std::size_t k = 0; k < in; ++k) row[k] += factor * a[r * in + k];
+    }
+    for (std::size_t k = 0; k < in; ++k) {
+      float& w = sum[site.transposed ? n * in + k : k * out + n];
+      w = static_cast<float>(w + row[k]);
+    }
+  }
+  return sum;
+}
+
+/// The numbers that a weight's blocks, or its numbers of 16 bits, stand for.
+Result<std::vector<float>> weight_as_floats(const Model& base, const std::string& name) {
+  const ValueId id = base.graph.find_value(name);
+  const Value& value = base.graph.value(id);
+  const auto bytes = base.weight(id);
+  if (!bytes) return invalid("The weight \"", name, "\" has no contents.");
+  std::vector<float> out(value.shape.elements());
+  if (is_quantized(value.dtype)) {
+    dequantize(value.dtype, *bytes, out);
+  } else if (value.dtype == DType::f32) {
+    std::memcpy(out.data(), bytes->data(), bytes->size());
+  } else {
+    return unsupported("The weight \"", name, "\" is of type ", dtype_name(value.dtype),
+                       "; adapters can be merged into f32 weights and blocks.");
+  }
+  return out;
+}
+
+/// A merged weight is f32 and can be trained, or blocks that are frozen.
+Status set_merged(Model& model, const std::string& name, const std::vector<float>& numbers,
+                  std::optional<DType> blocks) {
+  const ValueId id = model.graph.find_value(name);
+  Value& value = model.graph.mutable_value(id);
+  const DType dtype = blocks.value_or(DType::f32);
+  const std::int64_t columns = value.shape[value.shape.rank() - 1].value();
+  if (columns % dtype_block(dtype).elements != 0) {
+    return invalid("Rows of the weight \"", name, "\" have ", columns, " elements, no multiple of the ",
+                   dtype_block(dtype).elements, " of a ", dtype_name(dtype), " block.");
+  }
+  if (value.dtype != dtype) value.kind = blocks ? ValueKind::constant : ValueKind::parameter;
+  value.dtype = dtype;
+  if (!blocks) return copy_floats(model, name, numbers);
+  std::vector<std::byte> bytes(storage_bytes(dtype, numbers.size()));
+  if (!std::ranges::all_of(numbers, [](float x) { return std::isfinite(x); })) {
+    return invalid("The merged weight \"", name, "\" holds a number that is not finite, which no block can.");
+  }
+  quantize(dtype, numbers, bytes);
+  return model.copy_weight(id, bytes);
+}
+
+}  // namespace
+
+Status borrow_rest(const Model& base, Model& model) {
+  model.metadata = base.metadata;
+  model.symbol_defaults = base.symbol_defaults;
+  model.tokenizer = base.tokenizer;
+  for (std::uint32_t i = 0; i < base.graph.values().size(); ++i) {
+    const auto weight = base.weight({i});
+    if (weight) GRAFT_TRY(model.borrow_weight(model.graph.find_value(base.graph.values()[i].name), base, {i}));
+  }
+  return ok_status();
+}
+
+std::string base_text(const Model& model) {
+  const auto found = model.metadata.find(kMetaAdapterBase);
+  return found == model.metadata.end() ? std::string() : found->second;
+}
+
+std::string name_of_base(const Model& base) {
+  if (base.weight_bytes() == 0) return {};  // shapes to plan with
+  const std::string_view file = base.source().substr(base.source().rfind('/') + 1);
+  return cat(hash_text(weights_hash(base)), file.empty() ? "" : " ", file);
+}
+
+Status check_base(std::string_view theirs, std::string_view ours) {
+  constexpr std::size_t kDigits = 32;
+  if (theirs.empty() || ours.empty() || theirs.substr(0, kDigits) == ours.substr(0, kDigits)) return ok_status();
+  const auto named = [](std::string_view base) {
+    const std::string_view file = base.substr(std::min(kDigits + 1, base.size()));
+    return cat(file.empty() ? "a model" : cat("\"", file, "\""), " (weights ", base.substr(0, kDigits), ")");
+  };
+  return invalid("The adapter was made for ", named(theirs), " and does not belong on ", named(ours), ".");
+}
+
+std::string exact_text(double number) {
+  std::array<char, 32> text{};
+  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), number).ptr};
+}
+
+Result<std::vector<AdapterLayer>> adapter_layers(const Model& adapter) {
+  std::int64_t rank = 0;
+  double alpha = 0;
+  GRAFT_TRY(read_number(adapter, kMetaAdapterRank, rank));
+  GRAFT_TRY(read_number(adapter, kMetaAdapterAlpha, alpha));
+  GRAFT_TRY_ASSIGN(const auto alphas, own_alphas(adapter));
+  std::vector<AdapterLayer> out;
+  for (const Value& value : adapter.graph.values()) {
+    if (!value.name.ends_with(kLoraA)) continue;
+    if (value.shape.rank() != 2 || !value.shape.is_constant()) {
+      return invalid("The adapter's \"", value.name, "\" of shape ", value.shape.text(), " is no matrix.");
+    }
+    const std::string layer = value.name.substr(0, value.name.size() - kLoraA.size());
+    const auto own = alphas.find(layer);
+    out.push_back({layer, value.shape[0].value(), own == alphas.end() ? alpha : own->second});
+  }
+  if (out.empty()) return invalid("The adapter adapts nothing.");
+  return out;
+}
+
+Result<Model> borrow_model(const Model& base) {
+  Model model;
+  model.graph = base.graph;
+  GRAFT_TRY(borrow_rest(base, model));
+  model.signatures = base.signatures;
+  return model;
+}
+
+Result<Model> with_lora(const Model& base, const LoraOptions& options, std::uint32_t seed) {
+  GRAFT_TRY_ASSIGN(Attached made, attach(base, std::span(&options, 1)));
+  for (const Site& site : made.sites) {
+    GRAFT_TRY(copy_floats(made.model, site.a, initial_lora_a(site, options.rank, seed)));
+    GRAFT_TRY(copy_floats(made.model, site.b, std::vector<float>(static_cast<std::size_t>(site.out * options.rank))));
+  }
+  return std::move(made.model);
+}
+
+Result<Model> adapter_of(const Model& adapted) {
+  Model adapter;
+  for (const std::string_view key : {kMetaAdapter, kMetaAdapterRank, kMetaAdapterAlpha}) {
+    const auto found = adapted.metadata.find(key);
+    if (found == adapted.metadata.end()) return invalid("The model has no adapters.");
+    adapter.metadata.insert(*found);
+  }
+  for (const std::string_view key : {kMetaAdapterBase, kMetaAdapterAlphas, kMetaFamily, kMetaHeads, kMetaPairs}) {
+    if (const auto found = adapted.metadata.find(key); found != adapted.metadata.end()) adapter.metadata.insert(*found);
+  }
+  for (const ValueId id : adapted.graph.of_kind(ValueKind::parameter)) {
+    const Value& value = adapted.graph.value(id);
+    GRAFT_TRY_ASSIGN(const ValueId made,
+                     adapter.graph.add_value(value.name, value.dtype, value.shape, ValueKind::parameter));
+    if (!adapted.weight(id)) return invalid("The adapter's matrix \"", value.name, "\" has no contents.");
+    GRAFT_TRY(adapter.borrow_weight(made, adapted, id));
+  }
+  return adapter;
+}
+
+Result<Model> with_adapter(const Model& base, const Model& adapter) {
+  GRAFT_TRY_ASSIGN(Attached made, attach(base, adapter));
+  for (const Site& site : made.sites) {
+    for (const std::string& name : {site.a, site.b}) {
+      GRAFT_TRY_ASSIGN(const auto numbers, floats_of(adapter, name));
+      GRAFT_TRY(made.model.view_weight(made.model.graph.find_value(name), std::as_bytes(numbers)));
+    }
+  }
+  return std::move(made.model);
+}
+
+Result<Model> merge_adapter(const Model& base, const Model& adapter, std::optional<DType> blocks) {
+  GRAFT_TRY_ASSIGN(const Attached made, attach(base, adapter));
+  GRAFT_TRY_ASSIGN(Model model, borrow_model(base));
+  for (const Site& site : made.sites) {
+    const Value& weight = base.graph.value(base.graph.find_value(site.weight));
+    GRAFT_TRY_ASSIGN(const auto w, weight_as_floats(base, site.weight));
+    GRAFT_TRY_ASSIGN(const auto a, floats_of(adapter, site.a));
+    GRAFT_TRY_ASSIGN(const auto b, floats_of(adapter, site.b));
+    if (a.size() != static_cast<std::size_t>(site.in * site.rank) ||
+        b.size() != static_cast<std::size_t>(site.out * site.rank)) {
+      return invalid("The adapter's matrices \"", site.a, "\" and \"", site.b, "\" do not fit \"", site.weight,
+                     "\" of shape ", weight.shape.text(), ".");
+    }
+    GRAFT_TRY(set_merged(model, site.weight, merged(w, a, b, site), blocks));
+  }
+  return model;
+}
+
+}  // namespace graft

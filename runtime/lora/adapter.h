@@ -1,0 +1,75 @@
+// Low-rank adapters of models: attached, saved as small files, loaded, merged into the weights.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/model/model.h"
+#include "runtime/lora/add_lora.h"
+
+namespace graft {
+
+// Keys in the metadata of an adapter file, whose values are the A and B matrices and which has no nodes; and of a model
+// with adapters on.
+inline constexpr std::string_view kMetaAdapter = "adapter.kind";  ///< "lora"
+inline constexpr std::string_view kMetaAdapterRank = "adapter.rank";
+inline constexpr std::string_view kMetaAdapterAlpha = "adapter.alpha";
+/// Lines of a layer's name, a space and its alpha, for layers with one of their own. Ranks are those of the matrices.
+inline constexpr std::string_view kMetaAdapterAlphas = "adapter.alphas";
+/// weights_hash() of the model that the adapters were made for, and its file's name where it had one: they are put on
+/// no other. Adapters of other programs' files do not say it.
+inline constexpr std::string_view kMetaAdapterBase = "adapter.base";
+
+// Keys of language models that their adapters carry too: who writes one for another program has to know how the base's
+// matrices stand.
+inline constexpr std::string_view kMetaFamily = "text.family";  ///< "llama", "qwen2", ...
+inline constexpr std::string_view kMetaHeads = "text.heads";    ///< of queries and of keys, as in "8,4"
+inline constexpr std::string_view kMetaPairs =
+    "text.rope_pairs";  ///< rows of a head that turn together: "halves" apart, or "neighbours"
+
+/// What the names of a layer's two matrices add to the layer's: A is [rank, in], B is [out, rank].
+inline constexpr std::string_view kLoraA = ".lora_A.weight";
+inline constexpr std::string_view kLoraB = ".lora_B.weight";
+
+struct AdapterLayer {
+  std::string layer;
+  std::int64_t rank = 0;
+  double alpha = 0;
+  double scale() const { return alpha / static_cast<double>(rank); }  ///< of B A
+};
+/// What an adapter file adapts. invalid_argument: no adapter, or metadata that is none.
+Result<std::vector<AdapterLayer>> adapter_layers(const Model& adapter);
+
+/// What `model` says of its base (kMetaAdapterBase); empty: nothing.
+std::string base_text(const Model& model);
+/// As kMetaAdapterBase has it of `base` itself; empty where it has no weights.
+std::string name_of_base(const Model& base);
+/// `theirs` is of an adapter, `ours` of the model that it is put on. Empty ones are not compared.
+Status check_base(std::string_view theirs, std::string_view ours);
+
+/// As metadata holds it: reads back as the same number.
+std::string exact_text(double number);
+
+/// The model with fresh adapters (add_lora). Weights are those of `base`, borrowed: it must outlive the result.
+Result<Model> with_lora(const Model& base, const LoraOptions& options, std::uint32_t seed);
+
+/// The adapters alone of a model that with_lora() or with_adapter() made, as a model of its own. Borrows as above.
+Result<Model> adapter_of(const Model& adapted);
+
+/// The model with the adapters of an adapter file. Borrows the weights of both. Errors name the adapter's weight that
+/// the model lacks, or whose shape differs.
+Result<Model> with_adapter(const Model& base, const Model& adapter);
+
+/// The model with the adapters added to its weights. Borrows the others from `base`. Merged weights become f32
+/// parameters, or frozen blocks of the type `blocks`, whatever they were.
+Result<Model> merge_adapter(const Model& base, const Model& adapter, std::optional<DType> blocks = {});
+
+/// Gives `model` all of `base` but its graph and signatures; weights go, borrowed, to values of the same name.
+Status borrow_rest(const Model& base, Model& model);
+
+/// A second model of the same graph, weights and all else; the weights are borrowed.
+Result<Model> borrow_model(const Model& base);
+
+}  // namespace graft

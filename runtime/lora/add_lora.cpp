@@ -1,0 +1,232 @@
+#include "runtime/lora/add_lora.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <map>
+#include <span>
+
+#include "platform/base/hash.h"
+#include "platform/base/text.h"
+#include "runtime/core/op_id.gen.h"
+#include "runtime/core/philox.h"
+
+namespace graft {
+namespace {
+
+constexpr std::int64_t kMaxRank = 4096;
+
+/// Splits at `separator`; an empty text has no parts.
+std::vector<std::string_view> parts_of(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find(separator, begin), text.size());
+    parts.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+template <typename Number>
+Status parse_option(std::string_view name, std::string_view text, Number& number) {
+  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (failed == std::errc() && end == text.data() + text.size()) return {};
+  return invalid("The adapter option ", name, " is \"", text, "\", which is no such number.");
+}
+
+bool is_target(std::string_view target, std::string_view name) {
+  if (matches(target, name)) return true;
+  const auto dotted = parts_of(name, '.');
+  return std::ranges::find(dotted, target) != dotted.end();
+}
+
+/// "fc.weight" -> "fc".
+std::string layer_of(std::string_view weight) {
+  constexpr std::string_view kEnding = ".weight";
+  return std::string(weight.ends_with(kEnding) ? weight.substr(0, weight.size() - kEnding.size()) : weight);
+}
+
+class Adder {
+ public:
+  Adder(const Graph& source, const LoraOptions& options) : source_(source), options_(options) {}
+
+  Result<LoraGraph> run() {
+    GRAFT_TRY(find_sites());
+    values_.assign(source_.values().size(), kNoValue);
+    for (std::uint32_t i = 0; i < source_.values().size(); ++i) GRAFT_TRY(copy_value({i}));
+    for (const LoraSite& site : out_.sites) GRAFT_TRY(add_adapter(site));
+    for (std::uint32_t i = 0; i < source_.nodes().size(); ++i) GRAFT_TRY(copy_node({i}));
+    for (const Output& output : source_.outputs()) out_.graph.add_output(output.name, values_[output.value.index]);
+    return std::move(out_);
+  }
+
+ private:
+  struct Adapter {
+    ValueId a;
+    ValueId b;
+  };
+
+  /// The weight of a linear layer: rank 2, made by no node, times rows that are not transposed.
+  ValueId weight_of(const Node& node) const {
+    if (node.op != Op::matmul || node.attrs.flag("trans_a")) return kNoValue;
+    const Value& weight = source_.value(node.inputs[1]);
+    const bool kept = weight.kind == ValueKind::parameter || weight.kind == ValueKind::constant;
+    return kept && weight.shape.rank() == 2 && weight.shape.is_constant() ? node.inputs[1] : kNoValue;
+  }
+
+  bool is_output(ValueId value) const {
+    return std::ranges::any_of(source_.outputs(), [&](const Output& output) { return output.value == value; });
+  }
+
+  bool wanted(const Node& node, std::string_view weight, std::vector<bool>& used) const {
+    if (options_.targets.empty()) return !is_output(node.outputs[0]);
+    bool any = false;
+    for (std::size_t t = 0; t < options_.targets.size(); ++t) {
+      if (!is_target(options_.targets[t], weight)) continue;
+      used[t] = true;
+      any = true;
+    }
+    return any;
+  }
+
+  Status find_sites() {
+    std::vector<bool> used(options_.targets.size());
+    for (const Node& node : source_.nodes()) {
+      const ValueId id = weight_of(node);
+      if (!id.valid() || !wanted(node, source_.value(id).name, used)) continue;
+      if (std::ranges::any_of(out_.sites, [&](const LoraSite& s) { return s.weight == source_.value(id).name; })) {
+        continue;
+      }
+      const Value& weight = source_.value(id);
+      const bool transposed = node.attrs.flag("trans_b");
+      const std::string layer = layer_of(weight.name);
+      out_.sites.push_back({weight.name, layer + ".lora_A.weight", layer + ".lora_B.weight",
+                            weight.shape[transposed ? 1 : 0].value(), weight.shape[transposed ? 0 : 1].value(),
+                            transposed});
+    }
+    for (std::size_t t = 0; t < used.size(); ++t) {
+      if (used[t]) continue;
+      return invalid("The adapter target \"", options_.targets[t], "\" matches no weight of a linear layer.");
+    }
+    if (out_.sites.empty()) return invalid("The model has no linear layer to adapt.");
+    return {};
+  }
+
+  Status copy_value(ValueId id) {
+    const Value& value = source_.value(id);
+    if (value.kind == ValueKind::temporary) return {};
+    const ValueKind kind = value.kind == ValueKind::parameter ? ValueKind::constant : value.kind;
+    GRAFT_TRY_ASSIGN(values_[id.index], out_.graph.add_value_like(value));
+    out_.graph.mutable_value(values_[id.index]).kind = kind;
+    return {};
+  }
+
+  Status add_adapter(const LoraSite& site) {
+    Adapter& adapter = adapters_[site.weight];
+    GRAFT_TRY_ASSIGN(adapter.a,
+                     out_.graph.add_value(site.a, DType::f32, {options_.rank, site.in}, ValueKind::parameter));
+    GRAFT_TRY_ASSIGN(adapter.b,
+                     out_.graph.add_value(site.b, DType::f32, {site.out, options_.rank}, ValueKind::parameter));
+    return {};
+  }
+
+  Status copy_node(NodeId id) {
+    const Node& node = source_.node(id);
+    std::vector<ValueId> inputs;
+    for (const ValueId input : node.inputs) inputs.push_back(input.valid() ? values_[input.index] : kNoValue);
+    std::vector<std::string> names;
+    for (const ValueId output : node.outputs) names.push_back(source_.value(output).name);
+    GRAFT_TRY_ASSIGN(const NodeId made, out_.graph.add_node(node.op, std::move(inputs), node.attrs, node.name, names));
+    for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+      const ValueId output = out_.graph.node(made).outputs[i];
+      values_[node.outputs[i].index] = output;
+      out_.graph.mutable_value(output).source_perm = source_.value(node.outputs[i]).source_perm;
+    }
+    const ValueId weight = weight_of(node);
+    if (!weight.valid()) return {};
+    const auto adapter = adapters_.find(source_.value(weight).name);
+    return adapter == adapters_.end() ? ok_status() : adapt(node, adapter->second);
+  }
+
+  Status adapt(const Node& node, const Adapter& adapter) {
+    const std::string layer = layer_of(source_.value(node.inputs[1]).name);
+    ValueId x = values_[node.inputs[0].index];
+    if (options_.dropout > 0) {
+      GRAFT_TRY_ASSIGN(const NodeId dropout,
+                       out_.graph.add_node(Op::dropout, {x}, {{"p", options_.dropout}}, layer + ".lora_dropout"));
+      x = out_.graph.node(dropout).outputs[0];
+    }
+    ValueId& y = values_[node.outputs[0].index];
+    GRAFT_TRY_ASSIGN(const NodeId lora, out_.graph.add_node(Op::lora, {y, x, adapter.a, adapter.b},
+                                                            {{"scale", options_.scale()}}, layer + ".lora"));
+    y = out_.graph.node(lora).outputs[0];
+    return {};
+  }
+
+  const Graph& source_;
+  const LoraOptions& options_;
+  LoraGraph out_;
+  std::vector<ValueId> values_;  // by the source's index; behind an adapted layer, what the adapter gives
+  std::map<std::string, Adapter, std::less<>> adapters_;
+};
+
+}  // namespace
+
+Result<LoraOptions> parse_lora(std::string_view text) {
+  LoraOptions options;
+  bool has_alpha = false;
+  for (const std::string_view part : parts_of(text, ',')) {
+    const std::size_t equals = part.find('=');
+    if (equals == std::string_view::npos)
+      return invalid("The adapter option \"", part, "\" is not written name=value.");
+    const std::string_view name = part.substr(0, equals);
+    const std::string_view value = part.substr(equals + 1);
+    if (name == "r" || name == "rank") {
+      GRAFT_TRY(parse_option(name, value, options.rank));
+    } else if (name == "alpha") {
+      GRAFT_TRY(parse_option(name, value, options.alpha));
+      has_alpha = true;
+    } else if (name == "dropout") {
+      GRAFT_TRY(parse_option(name, value, options.dropout));
+    } else if (name == "targets") {
+      for (const std::string_view target : parts_of(value, '|')) options.targets.emplace_back(target);
+    } else {
+      return invalid("There is no adapter option \"", name, "\"; there are r, alpha, dropout and targets.");
+    }
+  }
+  if (!has_alpha) options.alpha = 2 * static_cast<double>(options.rank);
+  GRAFT_TRY(check(options));
+  return options;
+}
+
+Status check(const LoraOptions& options) {
+  if (options.rank < 1 || options.rank > kMaxRank) {
+    return invalid("The adapters' rank is ", options.rank, "; it must be 1 to ", kMaxRank, ".");
+  }
+  if (!std::isfinite(options.alpha)) return invalid("The adapters' alpha is ", options.alpha, "; it must be finite.");
+  if (options.dropout >= 0 && options.dropout < 1) return {};
+  return invalid("The adapters' dropout is ", options.dropout, "; it must lie in [0, 1).");
+}
+
+Result<LoraGraph> add_lora(const Graph& model, const LoraOptions& options) {
+  GRAFT_TRY(check(options));
+  return Adder(model, options).run();
+}
+
+std::vector<float> initial_lora_a(const LoraSite& site, std::int64_t rank, std::uint32_t seed) {
+  const Hash128 name = hash128(std::as_bytes(std::span(site.a)));
+  std::vector<float> a(static_cast<std::size_t>(rank * site.in));
+  const double bound = 1 / std::sqrt(static_cast<double>(site.in));
+  for (std::size_t i = 0; i < a.size(); i += 4) {
+    const auto block = static_cast<std::uint64_t>(i / 4);
+    const auto words = philox({static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32),
+                               static_cast<std::uint32_t>(name.low), static_cast<std::uint32_t>(name.low >> 32)},
+                              {seed, static_cast<std::uint32_t>(name.high)});
+    for (std::size_t w = 0; w < std::min<std::size_t>(4, a.size() - i); ++w) {
+      a[i + w] = static_cast<float>((2 * (words[w] + 0.5) * 0x1p-32 - 1) * bound);
+    }
+  }
+  return a;
+}
+
+}  // namespace graft

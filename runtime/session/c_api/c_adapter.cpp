@@ -1,0 +1,80 @@
+#include "runtime/lora/adapter.h"
+#include "runtime/session/c_api/c_handles.h"
+
+using namespace graft;
+using namespace graft::c_api;
+
+namespace {
+
+void take_off(graft_model& model) {
+  if (model.base) model.model = std::move(*model.base);
+  model.base.reset();
+  model.adapters.reset();
+}
+
+// make(base) gives the model with adapters on; on failure all stays as it was.
+template <typename Make>
+Status put_on(graft_model& model, std::unique_ptr<Model> adapters, Make make) {
+  const Model& base = model.base ? *model.base : model.model;
+  GRAFT_TRY_ASSIGN(Model adapted, make(base));
+  // Weights stay where they are when the model that owns them moves.
+  if (!model.base) model.base = std::make_unique<Model>(std::move(model.model));
+  model.model = std::move(adapted);
+  model.adapters = std::move(adapters);
+  return ok_status();
+}
+
+/// Swaps the adapters of a session or a generator by swap(adapters or nullptr).
+template <typename Swap>
+Status swap_from(graft_context& context, const char* path, Swap swap) {
+  if (path == nullptr) return swap(nullptr);
+  GRAFT_TRY_ASSIGN(const Model adapters, load_model(*context.files, path, {.check = WeightCheck::at_once}));
+  return swap(&adapters);
+}
+
+}  // namespace
+
+graft_status graft_model_add_adapters(graft_model* model, const char* options, uint32_t seed) {
+  if (model == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(model->context, [&]() -> Status {
+    GRAFT_TRY_ASSIGN(const LoraOptions wanted, parse_lora(options == nullptr ? "" : options));
+    return put_on(*model, nullptr, [&](const Model& base) { return with_lora(base, wanted, seed); });
+  });
+}
+
+graft_status graft_model_load_adapters(graft_model* model, const char* path) {
+  if (model == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(model->context, [&]() -> Status {
+    if (path == nullptr) {
+      take_off(*model);
+      return ok_status();
+    }
+    GRAFT_TRY_ASSIGN(Model loaded, load_model(*model->context->files, path, {.check = WeightCheck::at_once}));
+    auto adapters = std::make_unique<Model>(std::move(loaded));
+    const Model& file = *adapters;
+    return put_on(*model, std::move(adapters), [&](const Model& base) { return with_adapter(base, file); });
+  });
+}
+
+graft_status graft_model_save_adapters(graft_model* model, const char* path) {
+  if (model == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(model->context, [&]() -> Status {
+    if (path == nullptr) return invalid("graft_model_save_adapters needs a path.");
+    GRAFT_TRY_ASSIGN(const Model adapters, adapter_of(model->model));
+    return save_model(*model->context->files, path, adapters);
+  });
+}
+
+graft_status graft_session_swap_adapters(graft_session* session, const char* path) {
+  if (session == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(session->context, [&] {
+    return swap_from(*session->context, path, [&](const Model* m) { return session->session->swap_adapters(m); });
+  });
+}
+
+graft_status graft_generator_swap_adapters(graft_generator* generator, const char* path) {
+  if (generator == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(generator->context, [&] {
+    return swap_from(*generator->context, path, [&](const Model* m) { return generator->generator->swap_adapters(m); });
+  });
+}

@@ -1,0 +1,151 @@
+// graft_checkpoint_*: a trainer's run kept in a folder.
+#include "runtime/session/c_api/c_handles.h"
+
+using namespace graft;
+using namespace graft::c_api;
+
+namespace {
+
+// The app's callbacks.
+class CallbackCipher final : public checkpoint::Cipher {
+ public:
+  explicit CallbackCipher(const graft_cipher& cipher) : cipher_(cipher) {}
+  std::size_t overhead() const override { return cipher_.overhead; }
+  Status seal(std::span<const std::byte> associated, std::span<const std::byte> plain,
+              std::span<std::byte> out) override {
+    if (cipher_.seal(cipher_.user, associated.data(), associated.size(), plain.data(), plain.size(), out.data()) == 0) {
+      return ok_status();
+    }
+    return error(Code::internal, "The cipher failed to seal ", plain.size(), " bytes.");
+  }
+  Status open(std::span<const std::byte> associated, std::span<const std::byte> sealed,
+              std::span<std::byte> out) override {
+    if (cipher_.open(cipher_.user, associated.data(), associated.size(), sealed.data(), sealed.size(), out.data()) ==
+        0) {
+      return ok_status();
+    }
+    return corrupt("The cipher did not open ", sealed.size(), " bytes: another key sealed them, or they are damaged.");
+  }
+
+ private:
+  graft_cipher cipher_;
+};
+
+// Null where none is given.
+Result<std::unique_ptr<checkpoint::Cipher>> read_cipher(const graft_cipher* given) {
+  if (given == nullptr) return std::unique_ptr<checkpoint::Cipher>();
+  GRAFT_TRY_ASSIGN(const graft_cipher cipher, read_options(given, "graft_cipher"));
+  if (cipher.seal == nullptr || cipher.open == nullptr) return invalid("A cipher needs both seal and open.");
+  return std::unique_ptr<checkpoint::Cipher>(std::make_unique<CallbackCipher>(cipher));
+}
+
+Result<CheckpointOptions> read_checkpoint_options(const graft_checkpoint_options& given, graft_context* context) {
+  CheckpointOptions out;
+  if (given.folder == nullptr) return invalid("A checkpoint needs a folder.");
+  out.folder = given.folder;
+  out.every = given.every;
+  if (given.journal_ms != 0) {
+    out.journal = {.every = given.journal_every, .max_delay_ms = given.journal_ms};
+  } else if (given.journal_every != 0) {
+    out.journal.every = given.journal_every;
+  }
+  if (given.keep != 0) out.keep = given.keep;
+  out.resume = given.resume != 0;
+  if (given.from != nullptr) out.from = given.from;
+  out.with_changes = given.with_changes != 0;
+  out.stop_on_mismatch = given.continue_on_mismatch == 0;
+  if (given.metadata_count > 0 && given.metadata == nullptr) return invalid("The metadata is NULL.");
+  for (std::size_t i = 0; i < given.metadata_count; ++i) {
+    const graft_pair& pair = given.metadata[i];
+    if (pair.key == nullptr || pair.value == nullptr) return invalid("Metadata ", i, " has no key or no value.");
+    out.metadata[pair.key] = pair.value;
+  }
+  out.report = [context](const std::string& text) { context->log(LogLevel::warning, text); };
+  return out;
+}
+
+Status need_checkpoint(const graft_trainer& trainer) {
+  if (trainer.checkpointer) return ok_status();
+  return invalid("The trainer has no checkpoint; open one first.");
+}
+
+}  // namespace
+
+graft_status graft_checkpoint_open(graft_trainer* trainer, const graft_checkpoint_options* options,
+                                   graft_checkpoint_info* info) {
+  if (trainer == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(trainer->context, [&]() -> Status {
+    if (trainer->checkpointer) return invalid("The trainer has a checkpoint already; close it first.");
+    GRAFT_TRY_ASSIGN(const graft_checkpoint_options given, read_options(options, "graft_checkpoint_options"));
+    GRAFT_TRY_ASSIGN(CheckpointOptions wanted, read_checkpoint_options(given, trainer->context));
+    GRAFT_TRY_ASSIGN(trainer->cipher, read_cipher(given.cipher));
+    wanted.cipher = trainer->cipher.get();
+    Configuration configuration = configuration_of(*trainer->trainer);
+    if (given.data != nullptr) configuration["data"] = given.data;
+    GRAFT_TRY_ASSIGN(auto opened, Checkpointer::open(*trainer->context->files, wanted, *trainer->trainer,
+                                                     trainer->model->model, std::move(configuration)));
+    GRAFT_TRY(detail::to_status(opened->begin(nullptr)));
+    trainer->checkpointer = std::move(opened);
+    if (info == nullptr) return ok_status();
+    graft_checkpoint_info out{};
+    out.step = trainer->trainer->state().step;
+    out.samples_done = trainer->trainer->state().samples_done;
+    out.journalled = trainer->checkpointer->to_replay();
+    return write_info(out, info, "graft_checkpoint_info");
+  });
+}
+
+graft_status graft_checkpoint_save(graft_trainer* trainer, const char* tag) {
+  if (trainer == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(trainer->context, [&]() -> Status {
+    GRAFT_TRY(need_checkpoint(*trainer));
+    return trainer->checkpointer->save(tag == nullptr ? "" : tag);
+  });
+}
+
+graft_status graft_checkpoint_close(graft_trainer* trainer) {
+  if (trainer == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(trainer->context, [&]() -> Status {
+    if (!trainer->checkpointer) return ok_status();
+    Status flushed = trainer->checkpointer->flush();
+    trainer->checkpointer.reset();
+    return flushed;
+  });
+}
+
+graft_status graft_checkpoint_set_data(graft_trainer* trainer, uint32_t worker, const void* data, size_t bytes) {
+  if (trainer == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(trainer->context, [&]() -> Status {
+    GRAFT_TRY(need_checkpoint(*trainer));
+    if (data == nullptr && bytes > 0) return invalid("The data is NULL.");
+    const auto* begin = static_cast<const std::byte*>(data);
+    trainer->checkpointer->user_data()[worker].assign(begin, begin + bytes);
+    return ok_status();
+  });
+}
+
+graft_status graft_checkpoint_data(graft_trainer* trainer, uint32_t worker, const void** data, size_t* bytes) {
+  if (trainer == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(trainer->context, [&]() -> Status {
+    GRAFT_TRY(need_checkpoint(*trainer));
+    const UserData& all = trainer->checkpointer->user_data();
+    const auto found = all.find(worker);
+    if (found == all.end()) return error(Code::not_found, "There is no data of worker ", worker, ".");
+    if (data != nullptr) *data = found->second.data();
+    if (bytes != nullptr) *bytes = found->second.size();
+    return ok_status();
+  });
+}
+
+graft_status graft_warm_start(graft_trainer* trainer, const char* folder, const char* snapshot,
+                              const graft_cipher* cipher) {
+  if (trainer == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(trainer->context, [&]() -> Status {
+    if (folder == nullptr) return invalid("A warm start needs a folder.");
+    GRAFT_TRY_ASSIGN(const auto key, read_cipher(cipher));
+    GRAFT_TRY_ASSIGN(const auto store,
+                     checkpoint::Store::open(*trainer->context->files, folder, {.cipher = key.get()}));
+    GRAFT_TRY_ASSIGN(const std::uint64_t number, find_snapshot(store, snapshot == nullptr ? "" : snapshot));
+    return warm_start(store, number, *trainer->trainer);
+  });
+}

@@ -1,0 +1,112 @@
+#include "platform/vulkan/vulkan_device.h"
+#include "runtime/session/c_api/c_handles.h"
+
+namespace graft::c_api {
+
+Result<Bindings> read_bindings(const graft_binding* bindings, std::size_t count) {
+  Bindings out;
+  if (count > 0 && bindings == nullptr) return invalid("binding_count is ", count, ", but bindings is NULL.");
+  for (std::size_t i = 0; i < count; ++i) {
+    if (bindings[i].name == nullptr) return invalid("Binding ", i, " has no name.");
+    if (!out.emplace(bindings[i].name, bindings[i].size).second) {
+      return invalid("The dimension \"", bindings[i].name, "\" is bound twice.");
+    }
+  }
+  return out;
+}
+
+graft_tensor_info info_of(const char* name, DType dtype, const Shape& shape) {
+  graft_tensor_info info{};
+  info.name = name;
+  info.dtype = dtype == DType::i32 ? GRAFT_I32 : dtype == DType::boolean ? GRAFT_BOOL32 : GRAFT_F32;
+  info.rank = static_cast<std::uint32_t>(shape.rank());
+  for (std::size_t i = 0; i < shape.rank(); ++i) info.dims[i] = shape[i].is_constant() ? shape[i].value() : -1;
+  return info;
+}
+
+graft_memory memory_of(const MemoryByClass& memory) {
+  graft_memory out{};
+  out.weights = memory[MemoryClass::weights];
+  out.parameters = memory[MemoryClass::parameters];
+  out.gradients = memory[MemoryClass::gradients];
+  out.optimizer = memory[MemoryClass::optimizer];
+  out.activations = memory[MemoryClass::activations];
+  out.workspace = memory[MemoryClass::workspace];
+  out.staging = memory[MemoryClass::staging];
+  out.step_state = memory[MemoryClass::step_state];
+  out.total = memory.total();
+  return out;
+}
+
+namespace {
+
+void forward_log(void* user, LogLevel level, std::string_view message) {
+  const auto* context = static_cast<const graft_context*>(user);
+  context->log_callback(context->log_user, static_cast<graft_log_level>(level), std::string(message).c_str());
+}
+
+Status open_context(graft_context& context, const graft_context_options* given) {
+  GRAFT_TRY_ASSIGN(const graft_context_options options, read_options(given, "graft_context_options"));
+  if ((options.allocate == nullptr) != (options.deallocate == nullptr)) {
+    return invalid("An allocator needs both allocate and deallocate.");
+  }
+  if (options.allocate != nullptr) context.allocator = {options.allocate, options.deallocate, options.allocator_user};
+  if (options.log != nullptr) {
+    context.log_callback = options.log;
+    context.log_user = options.log_user;
+    context.log = {forward_log, &context, static_cast<LogLevel>(options.log_level)};
+  }
+  vulkan::DeviceOptions device;
+  device.instance.log = context.log;
+  if (options.vulkan_library != nullptr) device.instance.library = options.vulkan_library;
+  if (options.device != nullptr) device.device = options.device;
+  context.deviceless = device.device == "none";
+  if (context.deviceless) return ok_status();
+  const auto products = static_cast<unsigned>(options.matmul_precision);
+  if (products > GRAFT_MATMUL_MEDIUM) return invalid("There is no matmul precision number ", products, ".");
+  device.matmul_precision = static_cast<gpu::MatmulPrecision>(products);
+  if (options.pipeline_cache != nullptr) device.pipeline_cache_path = options.pipeline_cache;
+  GRAFT_TRY_ASSIGN(context.device, vulkan::create_device(device));
+  return ok_status();
+}
+
+}  // namespace
+}  // namespace graft::c_api
+
+using namespace graft;
+using namespace graft::c_api;
+
+#define GRAFT_TEXT_INNER(x) #x
+#define GRAFT_TEXT(x) GRAFT_TEXT_INNER(x)
+
+const char* graft_version(void) {
+  return GRAFT_TEXT(GRAFT_VERSION_MAJOR) "." GRAFT_TEXT(GRAFT_VERSION_MINOR) "." GRAFT_TEXT(GRAFT_VERSION_PATCH);
+}
+
+const char* graft_status_name(graft_status status) { return code_name(static_cast<Code>(status)); }
+
+graft_status graft_context_create(const graft_context_options* options, graft_context** context) {
+  if (context == nullptr) return GRAFT_INVALID_ARGUMENT;
+  *context = new (std::nothrow) graft_context();
+  if (*context == nullptr) return GRAFT_OUT_OF_MEMORY;
+  return guarded(*context, [&] { return open_context(**context, options); });
+}
+
+void graft_context_destroy(graft_context* context) {
+  if (context == nullptr) return;
+  // The cache only saves time: a failure to write it is logged, not reported.
+  if (context->device) {
+    (void)guarded(context, [&] {
+      const Status saved = context->device->save_pipeline_cache();
+      if (!saved.ok()) context->log(LogLevel::warning, saved.message());
+      return ok_status();
+    });
+  }
+  delete context;
+}
+
+const char* graft_message(const graft_context* context) { return context == nullptr ? "" : context->message.c_str(); }
+
+const char* graft_device_name(const graft_context* context) {
+  return context == nullptr || !context->device ? "" : context->device->caps().device_name.c_str();
+}

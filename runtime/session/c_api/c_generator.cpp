@@ -1,0 +1,72 @@
+#include "runtime/session/c_api/c_handles.h"
+
+using namespace graft;
+using namespace graft::c_api;
+
+namespace {
+
+Result<GenerateOptions> generate_options(const graft_generate_options& given) {
+  GenerateOptions out;
+  if (given.max_tokens != 0) out.max_tokens = given.max_tokens;
+  out.sampling.temperature = given.temperature;
+  out.sampling.top_k = given.top_k;
+  if (given.top_p != 0) out.sampling.top_p = given.top_p;
+  out.sampling.min_p = given.min_p;
+  if (given.repetition_penalty != 0) out.sampling.repetition_penalty = given.repetition_penalty;
+  out.sampling.seed = given.seed;
+  if (given.stop == nullptr && given.stop_count != 0) return invalid("Stop strings were promised, and stop is NULL.");
+  for (std::size_t i = 0; i < given.stop_count; ++i) {
+    if (given.stop[i] == nullptr) return invalid("Stop string ", i, " is NULL.");
+    out.stop.emplace_back(given.stop[i]);
+  }
+  return out;
+}
+
+}  // namespace
+
+graft_status graft_generator_create(graft_model* model, const graft_generator_options* options,
+                                    graft_generator** generator) {
+  if (model == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(model->context, [&]() -> Status {
+    if (generator == nullptr) return invalid("graft_generator_create needs a place for the generator.");
+    *generator = nullptr;
+    GRAFT_TRY_ASSIGN(const graft_generator_options given, read_options(options, "graft_generator_options"));
+    GeneratorOptions wanted;
+    wanted.context = given.context;
+    if (given.prefill != 0) wanted.prefill = given.prefill;
+    wanted.plan.budget = given.budget;
+    GRAFT_TRY_ASSIGN(wanted.precision, read_precision(given.precision));
+    GRAFT_TRY_ASSIGN(gpu::Device * device, device_of(*model->context));
+    wanted.program.proof = model->context->proof.get();
+    GRAFT_TRY_ASSIGN(auto made, Generator::create(*device, model->model, wanted));
+    *generator = new graft_generator{model->context, std::move(made), {}};
+    return ok_status();
+  });
+}
+
+void graft_generator_destroy(graft_generator* generator) { delete generator; }
+
+graft_status graft_generator_memory(const graft_generator* generator, graft_memory* memory) {
+  if (generator == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(generator->context,
+                 [&] { return write_info(memory_of(generator->generator->memory()), memory, "graft_memory"); });
+}
+
+graft_status graft_generate(graft_generator* generator, const char* prompt, const graft_generate_options* options,
+                            const char** text, size_t* bytes) {
+  if (generator == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(generator->context, [&]() -> Status {
+    if (prompt == nullptr) return invalid("graft_generate needs a prompt.");
+    GRAFT_TRY_ASSIGN(const graft_generate_options given, read_options(options, "graft_generate_options"));
+    GRAFT_TRY_ASSIGN(const GenerateOptions wanted, generate_options(given));
+    TextCallback on_text;
+    if (given.on_text != nullptr) {
+      on_text = [&](std::string_view piece) { return given.on_text(given.user, piece.data(), piece.size()) != 0; };
+    }
+    GRAFT_TRY_ASSIGN(Generated result, generator->generator->generate(std::string_view(prompt), wanted, on_text));
+    generator->text = std::move(result.text);
+    if (text != nullptr) *text = generator->text.c_str();
+    if (bytes != nullptr) *bytes = generator->text.size();
+    return ok_status();
+  });
+}

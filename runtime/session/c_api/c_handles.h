@@ -1,0 +1,131 @@
+// What stands behind the opaque handles of graft.h, and how each entry point keeps its promises.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "graft/graft.h"
+#include "platform/base/allocator.h"
+#include "platform/base/log.h"
+#include "platform/gpu/gpu.h"
+#include "platform/os/file.h"
+#include "runtime/exec/kernel_proof.h"
+#include "runtime/model/model.h"
+#include "runtime/session/checkpoint/checkpointing.h"
+#include "runtime/session/generator.h"
+#include "runtime/session/session.h"
+#include "runtime/train/trainer.h"
+
+struct graft_context {
+  graft::HostAllocator allocator = graft::default_host_allocator();
+  graft::LogSink log;
+  void (*log_callback)(void* user, graft_log_level level, const char* message) = nullptr;
+  void* log_user = nullptr;
+  std::string message;
+  graft::os::FileSystem* files = &graft::os::system_files();  // tests put others here
+  bool deviceless = false;                                    ///< asked for, to forecast
+  // Null in a context that failed to be made or is deviceless. Last, so that it goes first: it may still log.
+  std::unique_ptr<graft::gpu::Device> device;
+  std::unique_ptr<graft::KernelProof> proof = {};  ///< of graft_context_open_cache(); null without
+};
+
+struct graft_model {
+  graft_context* context = nullptr;
+  graft::Model model;
+  std::string explanation = {};  ///< of the last forecast
+  // Where adapters are on: what `model` borrows its weights from.
+  std::unique_ptr<graft::Model> base = nullptr;
+  std::unique_ptr<graft::Model> adapters = nullptr;
+};
+
+struct graft_session {
+  graft_context* context = nullptr;
+  std::unique_ptr<graft::Session> session;
+};
+
+struct graft_trainer {
+  graft_context* context = nullptr;
+  graft_model* model = nullptr;
+  std::optional<graft::Model> masked;  ///< what is trained instead where samples hold several texts
+  std::vector<graft::data::Field> fields;
+  std::unique_ptr<graft::train::Trainer> trainer;
+  std::vector<std::span<const std::byte>> blocks;  ///< of the caller's arrays, for one call
+  graft::data::Batch batch;                        ///< over them
+  std::unique_ptr<graft::checkpoint::Cipher> cipher;
+  std::unique_ptr<graft::Checkpointer> checkpointer;  ///< null where nothing is kept
+};
+
+struct graft_generator {
+  graft_context* context = nullptr;
+  std::unique_ptr<graft::Generator> generator;
+  std::string text;  // of the last call
+};
+
+namespace graft::c_api {
+
+/// Runs `body` (returning Status): nothing is thrown, and the sentence stays with the context.
+template <typename Body>
+graft_status guarded(graft_context* context, Body&& body) {
+  if (context == nullptr) return GRAFT_INVALID_ARGUMENT;
+  try {
+    const Status status = body();
+    if (!status.ok()) context->message = status.message();
+    return static_cast<graft_status>(status.code());
+  } catch (const std::bad_alloc&) {
+    // Assigning a literal this short takes no memory.
+    context->message = "Out of memory.";
+    return GRAFT_OUT_OF_MEMORY;
+  } catch (...) {
+    context->message = "Internal.";
+    return GRAFT_INTERNAL;
+  }
+}
+
+/// The context's device, or an error where it has none.
+inline Result<graft::gpu::Device*> device_of(const graft_context& context) {
+  if (context.device) return context.device.get();
+  return invalid("This context has no device: ",
+                 context.deviceless ? "it was made with \"none\", to forecast." : "graft_context_create failed.");
+}
+
+/// A copy of the caller's options: what the caller's (maybe older, smaller) struct lacks stays zero.
+template <typename Options>
+Result<Options> read_options(const Options* given, const char* name) {
+  Options options{};
+  if (given == nullptr) return options;
+  if (given->struct_size < sizeof(std::size_t) || given->struct_size > sizeof(Options)) {
+    return invalid("The ", name, "'s struct_size is ", given->struct_size, "; this library knows up to ",
+                   sizeof(Options), " bytes.");
+  }
+  std::memcpy(&options, given, given->struct_size);
+  return options;
+}
+
+/// Writes as much of `from` as the caller's struct has room for.
+template <typename Info>
+Status write_info(Info from, Info* to, const char* name) {
+  if (to == nullptr) return invalid("The ", name, " to fill is NULL.");
+  if (to->struct_size < sizeof(std::size_t)) return invalid("The ", name, "'s struct_size is not set.");
+  from.struct_size = to->struct_size;
+  std::memcpy(to, &from, std::min(to->struct_size, sizeof(Info)));
+  return ok_status();
+}
+
+/// What the number stands for.
+inline Result<DType> read_precision(graft_precision given) {
+  constexpr DType kPrecisions[] = {DType::f32, DType::f16, DType::bf16};
+  const auto number = static_cast<unsigned>(given);
+  if (number >= std::size(kPrecisions)) return invalid("There is no precision number ", number, ".");
+  return kPrecisions[number];
+}
+
+Result<Bindings> read_bindings(const graft_binding* bindings, std::size_t count);
+graft_tensor_info info_of(const char* name, DType dtype, const Shape& shape);
+graft_memory memory_of(const MemoryByClass& memory);
+
+}  // namespace graft::c_api

@@ -1,0 +1,88 @@
+#include "runtime/session/c_api/c_handles.h"
+
+namespace graft::c_api {
+
+namespace {
+
+bool is_kind(graft_tensor_kind kind) {
+  return kind == GRAFT_INPUTS || kind == GRAFT_OUTPUTS || kind == GRAFT_PARAMETERS;
+}
+
+struct NamedValue {
+  const char* name;
+  ValueId value;
+};
+
+std::vector<NamedValue> values_of(const Graph& graph, graft_tensor_kind kind) {
+  std::vector<NamedValue> values;
+  if (kind == GRAFT_OUTPUTS) {
+    for (const Output& output : graph.outputs()) values.push_back({output.name.c_str(), output.value});
+  } else {
+    const auto ids = kind == GRAFT_INPUTS ? graph.inputs() : graph.of_kind(ValueKind::parameter);
+    for (const ValueId id : ids) values.push_back({graph.value(id).name.c_str(), id});
+  }
+  return values;
+}
+
+}  // namespace
+}  // namespace graft::c_api
+
+using namespace graft;
+using namespace graft::c_api;
+
+graft_status graft_model_load(graft_context* context, const char* path, graft_model** model) {
+  return graft_model_open(context, path, nullptr, model);
+}
+
+graft_status graft_model_open(graft_context* context, const char* path, const graft_model_options* given,
+                              graft_model** model) {
+  return guarded(context, [&]() -> Status {
+    if (path == nullptr || model == nullptr) return invalid("A model is loaded from a path to a place; one is NULL.");
+    *model = nullptr;
+    if (!context->deviceless) GRAFT_TRY(device_of(*context).status());
+    GRAFT_TRY_ASSIGN(const graft_model_options options, read_options(given, "graft_model_options"));
+    constexpr WeightCheck kChecks[] = {WeightCheck::on_use, WeightCheck::at_once, WeightCheck::never};
+    const auto check = static_cast<unsigned>(options.check);
+    if (check >= std::size(kChecks)) return invalid("There is no check of weights number ", check, ".");
+    GRAFT_TRY_ASSIGN(Model loaded, load_model(*context->files, path, {.check = kChecks[check]}));
+    *model = new graft_model{context, std::move(loaded)};
+    return ok_status();
+  });
+}
+
+void graft_model_destroy(graft_model* model) { delete model; }
+
+graft_status graft_model_save(graft_model* model, const char* path) {
+  if (model == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(model->context, [&]() -> Status {
+    if (path == nullptr) return invalid("graft_model_save needs a path.");
+    return save_model(*model->context->files, path, model->model);
+  });
+}
+
+size_t graft_model_count(const graft_model* model, graft_tensor_kind kind) {
+  if (model == nullptr || !is_kind(kind)) return 0;
+  const Graph& graph = model->model.graph;
+  if (kind == GRAFT_OUTPUTS) return graph.outputs().size();
+  std::size_t count = 0;
+  const ValueKind wanted = kind == GRAFT_INPUTS ? ValueKind::input : ValueKind::parameter;
+  for (const Value& value : graph.values()) count += value.kind == wanted;
+  return count;
+}
+
+graft_status graft_model_tensor(const graft_model* model, graft_tensor_kind kind, size_t index,
+                                graft_tensor_info* info) {
+  if (model == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(model->context, [&]() -> Status {
+    if (info == nullptr) return invalid("graft_model_tensor needs a place for the info.");
+    if (!is_kind(kind)) return invalid("There is no kind of tensors number ", static_cast<unsigned>(kind), ".");
+    const Graph& graph = model->model.graph;
+    const auto values = values_of(graph, kind);
+    if (index >= values.size()) {
+      return error(Code::not_found, "There are ", values.size(), " such tensors; number ", index, " is not one.");
+    }
+    const Value& value = graph.value(values[index].value);
+    *info = info_of(values[index].name, value.dtype, source_shape(value));
+    return ok_status();
+  });
+}

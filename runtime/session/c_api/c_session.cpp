@@ -1,0 +1,79 @@
+#include "runtime/session/c_api/c_handles.h"
+
+using namespace graft;
+using namespace graft::c_api;
+
+namespace {
+
+Result<SessionOptions> session_options(const graft_session_options* given) {
+  GRAFT_TRY_ASSIGN(const graft_session_options options, read_options(given, "graft_session_options"));
+  SessionOptions out;
+  GRAFT_TRY_ASSIGN(out.bindings, read_bindings(options.bindings, options.binding_count));
+  out.plan.budget = options.budget;
+  GRAFT_TRY_ASSIGN(out.precision, read_precision(options.precision));
+  out.allow_non_finite = options.allow_non_finite != 0;
+  if (options.of == nullptr && options.wrt_count == 0) return out;
+  if (options.of == nullptr) return invalid("Gradients need the name of the value that they are of.");
+  out.gradients.of = options.of;
+  if (options.wrt == nullptr || options.wrt_count == 0) return invalid("Gradients need names in wrt.");
+  for (std::size_t i = 0; i < options.wrt_count; ++i) {
+    if (options.wrt[i] == nullptr) return invalid("Name ", i, " of wrt is NULL.");
+    out.gradients.wrt.emplace_back(options.wrt[i]);
+  }
+  return out;
+}
+
+}  // namespace
+
+graft_status graft_session_create(graft_model* model, const graft_session_options* options, graft_session** session) {
+  if (model == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(model->context, [&]() -> Status {
+    if (session == nullptr) return invalid("graft_session_create needs a place for the session.");
+    *session = nullptr;
+    GRAFT_TRY_ASSIGN(SessionOptions wanted, session_options(options));
+    wanted.program.proof = model->context->proof.get();
+    GRAFT_TRY_ASSIGN(gpu::Device * device, device_of(*model->context));
+    GRAFT_TRY_ASSIGN(auto made, Session::create(*device, model->model, wanted));
+    *session = new graft_session{model->context, std::move(made)};
+    return ok_status();
+  });
+}
+
+void graft_session_destroy(graft_session* session) { delete session; }
+
+graft_status graft_session_memory(const graft_session* session, graft_memory* memory) {
+  if (session == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(session->context,
+                 [&] { return write_info(memory_of(session->session->plan().memory), memory, "graft_memory"); });
+}
+
+graft_status graft_session_set_input(graft_session* session, const char* name, const void* data, size_t bytes) {
+  if (session == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(session->context, [&]() -> Status {
+    if (name == nullptr || data == nullptr) return invalid("graft_session_set_input needs a name and data.");
+    return session->session->set_input(name, {static_cast<const std::byte*>(data), bytes});
+  });
+}
+
+graft_status graft_session_run(graft_session* session) {
+  if (session == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(session->context, [&] { return session->session->run(); });
+}
+
+graft_status graft_session_output(graft_session* session, const char* name, const void** data, size_t* bytes,
+                                  graft_tensor_info* info) {
+  if (session == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(session->context, [&]() -> Status {
+    if (name == nullptr) return invalid("graft_session_output needs a name.");
+    for (const PlanPort& port : session->session->plan().outputs) {
+      if (port.name != name) continue;
+      const auto contents = session->session->output(name);
+      if (contents.empty() && port.bytes > 0) return invalid("The session has not run yet.");
+      if (data != nullptr) *data = contents.data();
+      if (bytes != nullptr) *bytes = contents.size();
+      if (info != nullptr) *info = info_of(port.name.c_str(), port.dtype, port.shape);
+      return ok_status();
+    }
+    return error(Code::not_found, "The session has no output \"", name, "\".");
+  });
+}

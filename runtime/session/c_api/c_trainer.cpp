@@ -1,0 +1,251 @@
+#include <cmath>
+
+#include "runtime/session/c_api/c_handles.h"
+#include "runtime/session/text_data.h"
+#include "runtime/session/training.h"
+
+using namespace graft;
+using namespace graft::c_api;
+
+namespace {
+
+/// "a,b" or NULL.
+std::vector<std::string> split_names(const char* text) {
+  const std::string all = text == nullptr ? "" : text;
+  std::vector<std::string> names;
+  for (std::size_t start = 0; start < all.size();) {
+    const std::size_t end = std::min(all.find(',', start), all.size());
+    if (end > start) names.push_back(all.substr(start, end - start));
+    start = end + 1;
+  }
+  return names;
+}
+
+Result<train::TrainOptions> train_options(const graft_trainer_options& options) {
+  train::TrainOptions out;
+  constexpr train::Loss kLosses[] = {train::Loss::cross_entropy, train::Loss::mse, train::Loss::l1, train::Loss::bce};
+  constexpr train::OptimizerKind kOptimizers[] = {train::OptimizerKind::adamw, train::OptimizerKind::adam,
+                                                  train::OptimizerKind::sgd, train::OptimizerKind::adamw8bit};
+  constexpr train::ScheduleKind kSchedules[] = {train::ScheduleKind::constant, train::ScheduleKind::linear,
+                                                train::ScheduleKind::cosine};
+  const auto loss = static_cast<unsigned>(options.loss);
+  const auto optimizer = static_cast<unsigned>(options.optimizer);
+  const auto schedule = static_cast<unsigned>(options.schedule);
+  if (loss >= std::size(kLosses)) return invalid("There is no loss number ", loss, ".");
+  if (optimizer >= std::size(kOptimizers)) return invalid("There is no optimizer number ", optimizer, ".");
+  if (schedule >= std::size(kSchedules)) return invalid("There is no schedule number ", schedule, ".");
+  GRAFT_TRY_ASSIGN(out.precision, read_precision(options.precision));
+  if (options.loss_scale != 0) out.loss_scaling = {.initial = std::max(options.loss_scale, 0.0)};
+  out.loss.kind = kLosses[loss];
+  out.loss.label_smoothing = options.label_smoothing;
+  out.optimizer.kind = kOptimizers[optimizer];
+  if (options.learning_rate != 0) out.optimizer.learning_rate = options.learning_rate;
+  out.optimizer.momentum = options.momentum;
+  out.optimizer.nesterov = options.nesterov != 0;
+  out.optimizer.weight_decay = options.weight_decay;
+  out.clip_norm = options.clip_norm;
+  out.schedule.kind = kSchedules[schedule];
+  out.schedule.warmup_steps = options.warmup_steps;
+  out.schedule.total_steps = options.total_steps;
+  if (options.batch != 0) out.batch = options.batch;
+  out.micro_batch = options.micro_batch;
+  out.seed = options.seed;
+  out.freeze = split_names(options.freeze);
+  out.fetch = split_names(options.fetch);
+  GRAFT_TRY_ASSIGN(out.bindings, read_bindings(options.bindings, options.binding_count));
+  return out;
+}
+
+gpu::Target target_of(const graft_context& context) {
+  return context.device ? context.device->target() : gpu::Target{};
+}
+
+Shape without_batch(const Shape& shape) {
+  return Shape(std::vector<Dim>(shape.begin() + (shape.rank() > 0 ? 1 : 0), shape.end()));
+}
+
+// What a sample consists of: the model's inputs, then the target as the loss wants it.
+Result<std::vector<data::Field>> sample_fields(const Model& model, const train::TrainOptions& options) {
+  GRAFT_TRY_ASSIGN(const auto evaluation, train::build_evaluation_graph(model.graph, 1, options, nullptr));
+  std::vector<data::Field> fields;
+  for (const ValueId id : model.graph.inputs()) {
+    const ValueId bound = evaluation.graph.find_value(model.graph.value(id).name);
+    const Value& value = evaluation.graph.value(bound);
+    fields.push_back({value.name, value.dtype, without_batch(value.shape), data::Role::feature});
+  }
+  const Value& target = evaluation.graph.value(evaluation.loss.target);
+  fields.push_back({target.name, target.dtype, without_batch(target.shape), data::Role::label});
+  return fields;
+}
+
+// The caller's arrays as fields, into trainer.blocks: the model's inputs in order, then the target.
+Status take_blocks(graft_trainer& trainer, const void* const* inputs, std::size_t input_count, const void* target,
+                   std::uint32_t samples) {
+  const std::size_t wanted = trainer.fields.size() - 1;
+  if (input_count != wanted) return invalid("The model has ", wanted, " inputs; ", input_count, " were given.");
+  if (samples == 0) return invalid("There must be at least one sample.");
+  trainer.blocks.clear();
+  for (std::size_t i = 0; i <= wanted; ++i) {
+    const void* block = i < wanted ? (inputs == nullptr ? nullptr : inputs[i]) : target;
+    if (block == nullptr) return invalid("\"", trainer.fields[i].name, "\" is NULL.");
+    trainer.blocks.emplace_back(static_cast<const std::byte*>(block), samples * trainer.fields[i].bytes());
+  }
+  trainer.batch.refer_to(trainer.blocks, samples);
+  return ok_status();
+}
+
+graft_metrics metrics_of(const train::Trainer& trainer, const train::Metrics& metrics, double learning_rate) {
+  graft_metrics out{};
+  out.step = trainer.state().step;
+  out.loss = metrics.loss();
+  out.accuracy = metrics.has_correct ? metrics.accuracy() : std::nan("");
+  out.learning_rate = learning_rate;
+  out.loss_scale = 1;
+  return out;
+}
+
+train::PlanRequest plan_request(const graft_trainer_options& options) {
+  train::PlanRequest request;
+  request.checkpoints = options.checkpoints != 0;
+  request.plan.budget = options.budget;
+  request.shrink_micro_batch = options.budget != 0 && options.micro_batch == 0;
+  return request;
+}
+
+graft_forecast forecast_of(const train::TrainingPlan& plan, const std::string& explanation) {
+  const graft_memory memory = memory_of(plan.memory());
+  const Plan& step = plan.training.front().plan;
+  graft_forecast out{};
+  out.weights = memory.weights;
+  out.parameters = memory.parameters;
+  out.gradients = memory.gradients;
+  out.optimizer = memory.optimizer;
+  out.activations = memory.activations;
+  out.workspace = memory.workspace;
+  out.staging = memory.staging;
+  out.step_state = memory.step_state;
+  out.total = memory.total;
+  out.flops = step.flops;
+  out.extra_flops = step.recomputed_flops;
+  out.micro_batch = static_cast<std::uint32_t>(plan.micro_batch);
+  out.recomputed = static_cast<std::uint32_t>(step.recomputed.size());
+  out.explanation = explanation.c_str();
+  return out;
+}
+
+// The model that a trainer of these options takes: `masked` is made where samples hold several texts.
+Result<const Model*> trained_model(const Model& model, const graft_trainer_options& options,
+                                   std::optional<Model>& masked) {
+  if (options.documents == 0) return &model;
+  GRAFT_TRY_ASSIGN(masked, with_packed_sequences(model));
+  return &*masked;
+}
+
+// What follows a whole step.
+Status end_step(graft_trainer& trainer, const train::StepResult& result, graft_metrics* metrics) {
+  if (trainer.checkpointer) GRAFT_TRY(trainer.checkpointer->record(result));
+  if (metrics == nullptr) return ok_status();
+  graft_metrics out = metrics_of(*trainer.trainer, result.metrics, result.learning_rate);
+  out.loss_scale = result.loss_scale.value_or(1);
+  out.skipped_steps = result.skipped_steps;
+  return write_info(out, metrics, "graft_metrics");
+}
+
+}  // namespace
+
+graft_status graft_forecast_training(graft_model* model, const graft_trainer_options* options,
+                                     graft_forecast* forecast) {
+  if (model == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(model->context, [&]() -> Status {
+    GRAFT_TRY_ASSIGN(const graft_trainer_options given, read_options(options, "graft_trainer_options"));
+    GRAFT_TRY_ASSIGN(train::TrainOptions wanted, train_options(given));
+    const gpu::Target target = target_of(*model->context);
+    train::scale_for_rounding(target, wanted);
+    std::optional<Model> masked;
+    GRAFT_TRY_ASSIGN(const Model* trained, trained_model(model->model, given, masked));
+    GRAFT_TRY_ASSIGN(const train::TrainingPlan plan,
+                     train::plan_training(trained->graph, wanted, plan_request(given), target));
+    model->explanation.clear();
+    for (const std::string& reason : plan.choice.reasons) {
+      if (!model->explanation.empty()) model->explanation += '\n';
+      model->explanation += reason;
+    }
+    return write_info(forecast_of(plan, model->explanation), forecast, "graft_forecast");
+  });
+}
+
+graft_status graft_trainer_create(graft_model* model, const graft_trainer_options* options, graft_trainer** trainer) {
+  if (model == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(model->context, [&]() -> Status {
+    if (trainer == nullptr) return invalid("graft_trainer_create needs a place for the trainer.");
+    *trainer = nullptr;
+    GRAFT_TRY_ASSIGN(const graft_trainer_options given, read_options(options, "graft_trainer_options"));
+    GRAFT_TRY_ASSIGN(train::TrainOptions wanted, train_options(given));
+    train::scale_for_rounding(target_of(*model->context), wanted);
+    auto made = std::make_unique<graft_trainer>();
+    made->context = model->context;
+    made->model = model;
+    GRAFT_TRY_ASSIGN(const Model* trained, trained_model(model->model, given, made->masked));
+    GRAFT_TRY_ASSIGN(made->fields, sample_fields(*trained, wanted));
+    train::TrainerOptions trainer_options;
+    trainer_options.allocator = model->context->allocator;
+    trainer_options.request = plan_request(given);
+    trainer_options.program.proof = model->context->proof.get();
+    trainer_options.log = model->context->log;
+    GRAFT_TRY_ASSIGN(gpu::Device * device, device_of(*model->context));
+    GRAFT_TRY_ASSIGN(made->trainer, create_trainer(*device, *trained, wanted, made->fields, trainer_options));
+    *trainer = made.release();
+    return ok_status();
+  });
+}
+
+void graft_trainer_destroy(graft_trainer* trainer) { delete trainer; }
+
+graft_status graft_trainer_memory(const graft_trainer* trainer, graft_memory* memory) {
+  if (trainer == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(trainer->context,
+                 [&] { return write_info(memory_of(trainer->trainer->plan().memory()), memory, "graft_memory"); });
+}
+
+graft_status graft_train_micro_step(graft_trainer* trainer, const void* const* inputs, size_t input_count,
+                                    const void* target, uint32_t samples, int* done, graft_metrics* metrics) {
+  if (trainer == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(trainer->context, [&]() -> Status {
+    if (done == nullptr) return invalid("graft_train_micro_step needs a place for done.");
+    *done = 0;
+    GRAFT_TRY(take_blocks(*trainer, inputs, input_count, target, samples));
+    GRAFT_TRY_ASSIGN(const auto result, trainer->trainer->micro_step(trainer->batch));
+    if (!result) return ok_status();
+    *done = 1;
+    return end_step(*trainer, *result, metrics);
+  });
+}
+
+graft_status graft_train_step(graft_trainer* trainer, const void* const* inputs, size_t input_count, const void* target,
+                              uint32_t samples, graft_metrics* metrics) {
+  if (trainer == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(trainer->context, [&]() -> Status {
+    GRAFT_TRY(take_blocks(*trainer, inputs, input_count, target, samples));
+    GRAFT_TRY_ASSIGN(const auto result, trainer->trainer->train_step(trainer->batch));
+    return end_step(*trainer, result, metrics);
+  });
+}
+
+graft_status graft_evaluate(graft_trainer* trainer, const void* const* inputs, size_t input_count, const void* target,
+                            uint32_t samples, graft_metrics* metrics) {
+  if (trainer == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(trainer->context, [&]() -> Status {
+    GRAFT_TRY(take_blocks(*trainer, inputs, input_count, target, samples));
+    GRAFT_TRY_ASSIGN(const auto source, data::from_slices(trainer->fields, trainer->blocks, samples));
+    GRAFT_TRY_ASSIGN(const train::Metrics result, trainer->trainer->evaluate(*source));
+    if (metrics == nullptr) return ok_status();
+    return write_info(metrics_of(*trainer->trainer, result, trainer->trainer->learning_rate()), metrics,
+                      "graft_metrics");
+  });
+}
+
+graft_status graft_trainer_store(graft_trainer* trainer) {
+  if (trainer == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(trainer->context,
+                 [&] { return copy_to_model(*trainer->trainer, trainer->model->model, trainer->context->allocator); });
+}

@@ -1,0 +1,346 @@
+#include "runtime/session/checkpoint/run_state.h"
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <cstring>
+
+#include "runtime/core/op_def.h"
+#include "runtime/lora/adapter.h"
+
+namespace graft {
+namespace {
+
+using checkpoint::Element;
+using checkpoint::FrozenBytes;
+using checkpoint::Store;
+using checkpoint::StreamKind;
+
+constexpr std::string_view kStateStream = "training_state";
+constexpr std::string_view kCursorStream = "data_cursor";
+constexpr std::string_view kLayoutStream = "tensor_layouts";
+constexpr std::string_view kUserStream = "user_data";
+constexpr std::uint64_t kMaxSmallStream = 64 << 20;
+constexpr std::uint32_t kVersion = 2;
+
+// As it stands in the stream, little-endian.
+struct MetricsRecord {
+  std::uint64_t count = 0;
+  double loss_sum = 0;
+  double correct = 0;
+  double top5 = 0;
+  std::uint32_t has_correct = 0;
+  std::uint32_t has_top5 = 0;
+};
+// The training state without its cursor.
+struct StateRecord {
+  std::uint32_t version = kVersion;
+  std::uint32_t seed = 0;
+  std::uint64_t step = 0;
+  std::uint64_t epoch = 0;
+  std::uint64_t samples_done = 0;
+  MetricsRecord epoch_metrics;
+  MetricsRecord step_metrics;
+};
+static_assert(sizeof(StateRecord) == 112 && std::endian::native == std::endian::little);
+
+MetricsRecord pack(const train::Metrics& m) {
+  return {m.count, m.loss_sum, m.correct, m.top5, m.has_correct, m.has_top5};
+}
+
+train::Metrics unpack(const MetricsRecord& m) {
+  return {m.loss_sum, m.count, m.correct, m.top5, m.has_correct != 0, m.has_top5 != 0};
+}
+
+StreamKind kind_of(const Resident& tensor) {
+  if (tensor.kind == ValueKind::parameter) return StreamKind::parameter;
+  return tensor.memory_class == MemoryClass::gradients ? StreamKind::accumulator : StreamKind::optimizer;
+}
+
+Element element_of(DType dtype) {
+  switch (dtype) {
+    case DType::f32: return Element::f32;
+    case DType::i32: return Element::i32;
+    case DType::boolean: return Element::boolean;
+    case DType::f16: return Element::f16;
+    case DType::bf16: return Element::bf16;
+    default: return Element::bytes;
+  }
+}
+
+template <typename T>
+void append(std::vector<std::byte>& out, const T& value) {
+  const auto bytes = std::as_bytes(std::span(&value, 1));
+  out.insert(out.end(), bytes.begin(), bytes.end());
+}
+
+/// State of the optimizer is laid out as its parameter: "w/exp_avg" as "w".
+SourcePerm perm_of(const Graph& model, std::string_view name, std::size_t rank) {
+  ValueId value = model.find_value(name);
+  if (!value.valid() && name.rfind('/') != std::string_view::npos) {
+    value = model.find_value(name.substr(0, name.rfind('/')));
+  }
+  if (!value.valid() || model.value(value).shape.rank() != rank) return {};
+  return model.value(value).source_perm;
+}
+
+// As it was always hashed.
+std::string number_text(double number) { return cat(std::hexfloat, number); }
+
+std::string attribute_text(const AttrValue& value) {
+  if (const auto* integer = std::get_if<std::int64_t>(&value)) return cat(*integer);
+  if (const auto* number = std::get_if<double>(&value)) return number_text(*number);
+  if (const auto* text = std::get_if<std::string>(&value)) return *text;
+  if (const auto* shape = std::get_if<Shape>(&value)) return shape->text();
+  std::string out;
+  for (const std::int64_t i : std::get<Ints>(value)) out += cat(i, ',');
+  return out;
+}
+
+std::string structure_hash(const Graph& model) {
+  std::string text;
+  for (const Value& value : model.values()) {
+    text += cat(value.name, ' ', dtype_name(value.dtype), ' ', static_cast<int>(value.kind), value.shape.text(), '\n');
+  }
+  for (const Node& node : model.nodes()) {
+    text += cat(node.name, ' ', op_name(node.op));
+    for (const ValueId id : node.inputs) text += cat(' ', id.index);
+    for (const auto& [name, value] : node.attrs.items()) text += cat(' ', name, '=', attribute_text(value));
+    text += '\n';
+  }
+  return hash_text(hash128(std::as_bytes(std::span(text.data(), text.size()))));
+}
+
+std::string schedule_text(const train::Schedule& schedule) {
+  std::string text = cat(static_cast<int>(schedule.kind), " warm-up ", schedule.warmup_steps);
+  switch (schedule.kind) {  // only what it looks at: a run may be made longer where that changes nothing
+    case train::ScheduleKind::constant: break;
+    case train::ScheduleKind::step:
+      text += cat(" every ", schedule.step_size, " by ", exact_text(schedule.gamma));
+      break;
+    default: text += cat(" over ", schedule.total_steps, " to ", exact_text(schedule.final_factor));
+  }
+  return text;
+}
+
+Status restore_tensor(const Store& store, std::uint64_t number, const train::NamedTensor& tensor,
+                      train::Trainer& trainer) {
+  GRAFT_TRY_ASSIGN(HostBuffer contents, HostBuffer::create(tensor.bytes, "a restored tensor"));
+  GRAFT_TRY(store.restore(number, tensor.name, contents.bytes()));
+  return trainer.write(tensor.name, contents.bytes());
+}
+
+}  // namespace
+
+Configuration configuration_of(const train::Trainer& trainer) {
+  const train::TrainOptions& options = trainer.options();
+  Configuration out;
+  out["model"] = structure_hash(trainer.model());
+  const train::OptimizerOptions& o = options.optimizer;
+  out["optimizer"] =
+      cat(train::optimizer_name(o.kind), " lr ", exact_text(o.learning_rate), " decay ", exact_text(o.weight_decay),
+          " momentum ", exact_text(o.momentum), ' ', exact_text(o.dampening), ' ', o.nesterov, " betas ",
+          exact_text(o.beta1), ' ', exact_text(o.beta2), " eps ", exact_text(o.epsilon));
+  out["schedule"] = schedule_text(options.schedule);
+  out["loss"] = cat(train::loss_name(options.loss.kind), ' ', options.loss.output, ' ',
+                    exact_text(options.loss.label_smoothing), ' ', options.loss.ignore_index);
+  out["precision"] = std::string(dtype_name(options.precision));
+  if (const auto scaling = train::loss_scaling_of(options)) {
+    out["precision"] += cat(" scale ", exact_text(scaling->initial), ' ', exact_text(scaling->growth_factor), ' ',
+                            exact_text(scaling->backoff_factor), ' ', scaling->growth_interval);
+  }
+  out["clipping"] = cat(exact_text(options.clip_value), ' ', exact_text(options.clip_norm));
+  out["statistics"] =
+      cat(options.batch_statistics, ' ', options.batch_norm_momentum ? exact_text(*options.batch_norm_momentum) : "-");
+  out["batch"] = cat(options.batch);
+  out["micro_batch"] = cat(trainer.plan().micro_batch);
+  out["seed"] = cat(options.seed);
+  for (const std::string& pattern : options.freeze) out["freeze"] += pattern + ' ';
+  for (const train::ParameterGroup& group : options.groups) {
+    out["groups"] += cat(group.pattern, ' ', exact_text(group.learning_rate_scale), ' ',
+                         group.weight_decay ? exact_text(*group.weight_decay) : "-", ' ');
+  }
+  return out;
+}
+
+Result<std::string> fingerprint_of(data::Source& source) {
+  constexpr std::uint64_t kSamples = 64;
+  std::string text;
+  for (const data::Field& field : source.fields()) {
+    text += cat(field.name, ' ', dtype_name(field.dtype), ' ', field.shape.text(), '\n');
+  }
+  if (source.size()) text += cat(*source.size());
+  std::vector<std::byte> sample(data::sample_bytes(source));
+  std::vector<std::byte*> pointers;
+  for (std::size_t at = 0, f = 0; f < source.fields().size(); at += source.fields()[f++].bytes()) {
+    pointers.push_back(sample.data() + at);
+  }
+  // From a stream, the first samples.
+  const std::uint64_t count = std::min(source.size().value_or(kSamples), kSamples);
+  for (std::uint64_t i = 0, next = 0; i < count; ++i) {
+    std::uint64_t position = source.size() ? *source.size() / count * i : next;
+    GRAFT_TRY_ASSIGN(const bool more, source.read(position, pointers));
+    if (!more) break;
+    next = position;
+    text += hash_text(hash128(sample));
+  }
+  return hash_text(hash128(std::as_bytes(std::span(text.data(), text.size()))));
+}
+
+void RunStreams::add(std::string_view name, StreamKind kind, std::vector<std::byte> bytes, std::uint32_t worker) {
+  owned_.push_back(std::move(bytes));
+  inputs_.push_back({.name = name, .kind = kind, .bytes = owned_.back(), .worker = worker});
+}
+
+RunStreams::RunStreams(const train::Trainer& trainer, const Model& model, const UserData& user_data,
+                       const std::map<std::string, FrozenBytes>& frozen) {
+  std::vector<std::byte> layouts;
+  for (const Capture::Entry& entry : trainer.captured()) {
+    const Resident& tensor = *entry.resident;
+    inputs_.push_back(
+        {.name = tensor.name, .kind = kind_of(tensor), .element = element_of(tensor.dtype), .bytes = entry.bytes});
+    const SourcePerm perm = perm_of(model.graph, tensor.name, tensor.shape.rank());
+    append(layouts, static_cast<std::uint32_t>(tensor.name.size()));
+    for (const char c : tensor.name) append(layouts, c);
+    append(layouts, static_cast<std::uint32_t>(tensor.shape.rank()));
+    for (std::size_t i = 0; i < tensor.shape.rank(); ++i) append(layouts, tensor.shape[i].value());
+    append(layouts, static_cast<std::uint32_t>(perm.size()));
+    for (const auto axis : perm) append(layouts, static_cast<std::uint32_t>(axis));
+  }
+  for (const auto& [name, bytes] : frozen) {
+    inputs_.push_back({.name = name, .kind = StreamKind::parameter, .bytes = {}, .frozen = bytes});
+  }
+  const train::TrainingState& state = trainer.state();
+  const StateRecord record{kVersion,
+                           state.seed,
+                           state.step,
+                           state.epoch,
+                           state.samples_done,
+                           pack(state.epoch_metrics),
+                           pack(state.step_metrics)};
+  std::vector<std::byte> bytes;
+  append(bytes, record);
+  add(kStateStream, StreamKind::rng, std::move(bytes));
+  add(kCursorStream, StreamKind::data_cursor, data::serialize(state.cursor));
+  add(kLayoutStream, StreamKind::config, std::move(layouts));
+  for (const auto& [worker, data] : user_data) add(kUserStream, StreamKind::other, data, worker);
+}
+
+std::map<std::string, FrozenBytes> frozen_of(const train::Trainer& trainer, const Model& model) {
+  std::map<std::string, FrozenBytes> frozen;
+  for (const train::NamedTensor& tensor : trainer.named_tensors()) {
+    if (tensor.kind != ValueKind::constant) continue;
+    const ValueId value = model.graph.find_value(tensor.name);
+    const auto contents = value.valid() ? model.weight(value) : std::nullopt;
+    if (contents) frozen[std::string(tensor.name)] = {hash128(*contents), contents->size()};
+  }
+  return frozen;
+}
+
+Status check_frozen(const checkpoint::Manifest& snapshot, const std::map<std::string, FrozenBytes>& frozen) {
+  for (const checkpoint::Stream& stream : snapshot.streams) {
+    if (!stream.frozen) continue;
+    const auto now = frozen.find(stream.name);
+    if (now != frozen.end() && now->second.hash == *stream.frozen) continue;
+    return invalid("The checkpoint was made over another frozen weight \"", stream.name,
+                   "\"; a resume needs the model file that was trained.");
+  }
+  return ok_status();
+}
+
+Result<std::uint64_t> find_snapshot(const Store& store, std::string_view name) {
+  std::uint64_t number = name.empty() ? store.head() : store.find_tag(name);
+  if (number == 0) {
+    const auto [end, failure] = std::from_chars(name.data(), name.data() + name.size(), number);
+    if (failure != std::errc() || end != name.data() + name.size()) number = 0;
+  }
+  if (store.snapshots().contains(number)) return number;
+  if (const auto damaged = store.damaged().find(number); damaged != store.damaged().end()) {
+    return corrupt("Snapshot ", number, " is damaged: ", damaged->second);
+  }
+  return error(Code::not_found, "The checkpoint store has no snapshot", name.empty() ? "." : cat(" \"", name, "\"."));
+}
+
+Status restore_run(const Store& store, std::uint64_t number, train::Trainer& trainer, UserData& user_data) {
+  StateRecord record;
+  GRAFT_TRY(store.restore(number, kStateStream, std::as_writable_bytes(std::span(&record, 1))));
+  if (record.version != kVersion) {
+    return unsupported("The training state is of version ", record.version, "; ", kVersion, " is known.");
+  }
+  GRAFT_TRY_ASSIGN(const HostBuffer cursor_bytes, store.restore(number, kCursorStream, kMaxSmallStream));
+  GRAFT_TRY_ASSIGN(data::Cursor cursor, data::parse_cursor(cursor_bytes.bytes()));
+  for (const train::NamedTensor& tensor : trainer.named_tensors()) {
+    if (tensor.kind != ValueKind::constant) GRAFT_TRY(restore_tensor(store, number, tensor, trainer));
+  }
+  user_data.clear();
+  for (const checkpoint::Stream& stream : store.snapshots().at(number).streams) {
+    if (stream.name != kUserStream) continue;
+    GRAFT_TRY_ASSIGN(const HostBuffer bytes, store.restore(number, kUserStream, kMaxSmallStream, stream.worker));
+    user_data[stream.worker].assign(bytes.bytes().begin(), bytes.bytes().end());
+  }
+  trainer.state() = {record.step,
+                     record.seed,
+                     std::move(cursor),
+                     record.epoch,
+                     unpack(record.epoch_metrics),
+                     record.samples_done,
+                     unpack(record.step_metrics)};
+  return ok_status();
+}
+
+Status warm_start(const Store& store, std::uint64_t number, train::Trainer& trainer) {
+  const auto snapshot = store.snapshots().find(number);
+  if (snapshot == store.snapshots().end()) return error(Code::not_found, "There is no snapshot ", number, ".");
+  const auto taken = [](const train::NamedTensor& tensor) {
+    return tensor.kind != ValueKind::constant && tensor.memory_class == MemoryClass::parameters;
+  };
+  for (const train::NamedTensor& tensor : trainer.named_tensors()) {  // all, before the first is written
+    if (!taken(tensor)) continue;
+    const checkpoint::Stream* stream = snapshot->second.find(tensor.name);
+    if (stream == nullptr) return invalid("Snapshot ", number, " has no tensor \"", tensor.name, "\".");
+    if (stream->bytes == tensor.bytes && !stream->frozen) continue;
+    return invalid("Snapshot ", number, " has \"", tensor.name, "\" with ", stream->bytes, " bytes, ",
+                   stream->frozen ? "frozen and so not stored, " : "", "but the model's has ", tensor.bytes, ".");
+  }
+  for (const train::NamedTensor& tensor : trainer.named_tensors()) {
+    if (taken(tensor)) GRAFT_TRY(restore_tensor(store, number, tensor, trainer));
+  }
+  return ok_status();
+}
+
+Result<std::map<std::string, TensorLayout>> layouts_of(const Store& store, std::uint64_t number) {
+  GRAFT_TRY_ASSIGN(const HostBuffer buffer, store.restore(number, kLayoutStream, kMaxSmallStream));
+  std::span<const std::byte> bytes = buffer.bytes();
+  bool whole = true;
+  const auto take = [&](void* out, std::size_t size) {
+    whole = whole && size <= bytes.size();
+    if (!whole) return;
+    std::memcpy(out, bytes.data(), size);
+    bytes = bytes.subspan(size);
+  };
+  const auto take_count = [&] {
+    std::uint32_t count = 0;
+    take(&count, sizeof count);
+    whole = whole && count <= bytes.size();  // each counted thing has a byte at least
+    return whole ? count : 0;
+  };
+  std::map<std::string, TensorLayout> layouts;
+  while (whole && !bytes.empty()) {
+    std::string name(take_count(), ' ');
+    take(name.data(), name.size());
+    TensorLayout& layout = layouts[name];
+    layout.dims.resize(take_count());
+    take(layout.dims.data(), layout.dims.size() * sizeof(std::int64_t));
+    const std::uint32_t axes = take_count();
+    for (std::uint32_t i = 0; i < axes && whole; ++i) {
+      std::uint32_t axis = 0;
+      take(&axis, sizeof axis);
+      whole = whole && axes == layout.dims.size() && axis < axes;
+      layout.perm.push_back(static_cast<SourcePerm::value_type>(axis));
+    }
+  }
+  if (!whole) return corrupt("Snapshot ", number, " has damaged tensor layouts.");
+  return layouts;
+}
+
+}  // namespace graft
