@@ -1,4 +1,4 @@
-// The limits and features of Caps by name, once for whoever writes, reads, compares or restricts them.
+// Visits the limits and features of Caps with their names, for code that writes, reads, compares or restricts them.
 #pragma once
 
 #include "platform/gpu/caps.h"
@@ -39,7 +39,7 @@ void each_feature(F f, C&... caps) {
   GRAFT_MEMBER(unified_memory);
 }
 
-/// What goes with the feature cooperative_matrix.
+/// The members that belong to the feature cooperative_matrix.
 template <class F, class... C>
 void each_of_matrices(F f, C&... caps) {
   GRAFT_MEMBER(matrix_shapes);

@@ -1,4 +1,4 @@
-// Argument checks that every implementation of the GPU interface shares, with the same words.
+// Argument checks that all implementations of the GPU interface share, so that their errors read the same.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ struct KernelShape {
   std::uint32_t push_bytes = 0;
 };
 
-/// What of a buffer may be bound or copied: its size rounded up to whole words, as shaders address words.
+/// How much of a buffer may be bound or copied: its size rounded up to whole words, since shaders address words.
 constexpr std::uint64_t usable_size(std::uint64_t buffer_bytes) { return (buffer_bytes + 3) & ~std::uint64_t{3}; }
 
 Status check_buffer_size(std::uint64_t bytes, std::string_view name, const Caps& caps);

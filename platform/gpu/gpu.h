@@ -1,8 +1,8 @@
-// The GPU interface: what graft needs of a compute device, and nothing of tensors.
+// The GPU interface: what graft needs from a compute device. It knows nothing of tensors.
 //
 // Implementations: platform/vulkan (any Vulkan 1.1 device) and platform/null (records, runs nothing).
 // Threads: a Device and everything made from it belong to one thread at a time; wait() may block.
-// Errors: every fallible call returns Status or Result; device_lost means that only a new Device can go on.
+// Errors: every call that can fail returns Status or Result. After device_lost, only a new Device can go on.
 // Lifetime: buffers, kernels and command lists must be destroyed before their Device.
 #pragma once
 
@@ -27,7 +27,7 @@ enum class MemoryKind {
   readback,  ///< device writes, host reads; always mapped, cached on the host where possible
 };
 
-/// What Device::available_memory() returns where the device does not say.
+/// What Device::available_memory() returns if the device does not tell.
 inline constexpr std::uint64_t kUnknownMemory = ~std::uint64_t{0};
 
 /// A range of device memory. Destroying it frees the memory.
@@ -46,14 +46,14 @@ struct BufferRange {
   std::uint64_t size = 0;
 };
 
-/// What a pipeline is made of. The entry point is "main"; bindings are storage buffers 0..bindings-1 of set 0.
+/// Describes a pipeline. Its entry point is "main", its bindings are storage buffers 0..bindings-1 of set 0.
 struct KernelDesc {
   std::string_view name;  ///< shown by profilers and in errors
   std::span<const std::uint32_t> spirv;
   std::span<const std::uint32_t> specialization;  ///< constant_id 0, 1, 2, ... as raw 32-bit words
   std::uint32_t bindings = 0;
   std::uint32_t push_bytes = 0;
-  std::uint32_t subgroup_size = 0;  ///< that it counts on, with full subgroups; 0: any
+  std::uint32_t subgroup_size = 0;  ///< required, with full subgroups; 0: any
 };
 
 /// A compiled compute pipeline.
@@ -69,8 +69,8 @@ class CommandList {
 };
 
 /// Records commands. Nothing runs until the finished CommandList is submitted.
-/// There is no implicit ordering between dispatches or copies of one list: say barrier() where one reads or
-/// overwrites what an earlier one wrote or read. Lists are ordered: each begins with a barrier against those before it.
+/// Dispatches and copies of one list are not ordered: call barrier() before one that reads or overwrites what an
+/// earlier one wrote or read. Lists are ordered: each begins with a barrier.
 class Recorder {
  public:
   virtual ~Recorder() = default;
@@ -99,7 +99,7 @@ struct MemoryStats {
   std::uint64_t bytes = 0;  ///< live in buffers, as allocated from the driver
   std::uint64_t peak_bytes = 0;
   std::uint64_t allocations = 0;     ///< driver allocations ever made
-  std::uint64_t reserved_bytes = 0;  ///< held from the driver now; small buffers share allocations, so >= bytes
+  std::uint64_t reserved_bytes = 0;  ///< allocated from the driver now; >= bytes, as small buffers share allocations
 };
 
 class Device {
@@ -129,7 +129,7 @@ class Device {
   virtual Status read_timestamps(CommandList& list, std::span<std::uint64_t> ticks) = 0;
 
   virtual MemoryStats memory() const = 0;
-  /// Bytes that this process may still allocate for device buffers without harm to others, as the driver reckons now.
+  /// Bytes that this process may still allocate for device buffers, as the driver estimates now.
   virtual std::uint64_t available_memory() const { return kUnknownMemory; }
 
   /// Kernels created from now on are looked up in this file (see save_pipeline_cache()); one that is damaged, or of

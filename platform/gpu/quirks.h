@@ -1,5 +1,5 @@
-// Known faults of Vulkan drivers that matter to compute: one table, laid over what a driver says of itself when its
-// device is opened. What the table does not know, the self-test finds out on the device.
+// Known faults of Vulkan drivers that matter to compute. One table corrects what a driver reports when its device is
+// opened. The self-test finds faults that the table does not know.
 #pragma once
 
 #include <span>
@@ -15,7 +15,7 @@ enum class QuirkAction : std::uint8_t {
   no_subgroup_shuffle,
   no_cooperative_matrix,
   cap_subgroup,       ///< subgroups of at most `value` invocations
-  assume_binding,     ///< a binding may hold `value` bytes where the driver says less
+  assume_binding,     ///< a binding may hold `value` bytes although the driver reports fewer
   cap_allocation,     ///< one allocation of at most `value` bytes
   cap_submit,         ///< at most `value` dispatches in one submission
   align_fills,        ///< fills of 4 KiB or more begin at multiples of 16 bytes
@@ -23,7 +23,7 @@ enum class QuirkAction : std::uint8_t {
 };
 std::string_view quirk_action_name(QuirkAction action);
 
-/// A row. Everything that is set must match; zero and empty match all.
+/// A row of the table. Every field that is set must match; zero and empty match anything.
 struct Quirk {
   std::string_view name;
   std::uint32_t vendor = 0;
@@ -36,21 +36,21 @@ struct Quirk {
   QuirkAction action{};
   std::uint64_t value = 0;
   std::string_view reason;
-  std::string_view link;  ///< where this was found out, in public
+  std::string_view link;  ///< the public report
 };
 
 std::span<const Quirk> known_quirks();
 
 bool matches(const Quirk& quirk, const Caps& caps);
 
-/// Applies every row that matches, in order, and lists it in quirks.applied. A row that changes nothing is left out.
+/// Applies every matching row in order, and lists in quirks.applied those that changed something.
 void apply_quirks(Caps& caps, Quirks& quirks);
 
-/// Google's Vulkan device in software. Not a quirk: kernels of another shape suit its compiler.
+/// Google's software Vulkan device. This is no quirk: its compiler prefers kernels of another shape.
 bool is_swiftshader(const Caps& caps);
 
-/// How many invocations a software device runs side by side, whatever its capabilities were made to say of subgroups;
-/// 0 where its name does not tell.
+/// How many invocations a software device runs side by side, whatever subgroup size its capabilities claim. 0 if its
+/// name does not tell.
 std::uint32_t lanes_side_by_side(const Caps& caps);
 
 }  // namespace graft::gpu

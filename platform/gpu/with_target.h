@@ -1,4 +1,4 @@
-// A device that plans are made for as if it were another.
+// A device that passes for another one.
 #pragma once
 
 #include <utility>
@@ -7,7 +7,7 @@
 
 namespace graft::gpu {
 
-/// Passes everything on to another device, which must outlive it; the target is its own.
+/// Forwards everything to another device, which must outlive it, but has a target of its own.
 class WithTarget : public Device {
  public:
   explicit WithTarget(Device& inner) : inner_(inner), target_(inner.target()) {}

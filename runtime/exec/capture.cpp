@@ -15,7 +15,7 @@ struct Place {
 std::vector<Place> places_of(const Residents& residents, std::vector<std::uint64_t>& sizes) {
   std::vector<Place> places;
   for (const Resident& resident : residents.entries()) {
-    if (resident.kind == ValueKind::constant || resident.narrow() || resident.bytes == 0) continue;
+    if (resident.kind == ValueKind::constant || resident.low_precision() || resident.bytes == 0) continue;
     if (sizes.empty() || sizes.back() + resident.device_bytes > residents.segment_bytes()) sizes.push_back(0);
     places.push_back({&resident, sizes.size() - 1, sizes.back()});
     sizes.back() += resident.device_bytes;

@@ -2,7 +2,7 @@
 
 #include <list>
 
-#include "runtime/exec/narrow_kernel.h"
+#include "runtime/exec/low_precision_kernel.h"
 #include "runtime/exec/share_kernel.h"
 #include "runtime/exec/specialize.h"
 #include "runtime/exec/wide_kernel.h"
@@ -12,7 +12,7 @@ namespace graft {
 Result<std::vector<gpu::Kernel*>> KernelCache::get(const Plan& plan) {
   std::vector<gpu::KernelDesc> missing;
   std::vector<const PlanKernel*> missing_kernels;
-  std::map<std::pair<shaders::KernelId, BindingStorage>, std::vector<std::uint32_t>> narrow;
+  std::map<std::pair<shaders::KernelId, BindingStorage>, std::vector<std::uint32_t>> low_precision;
   std::map<std::tuple<shaders::KernelId, BindingStorage, std::vector<Share>>, std::vector<std::uint32_t>> shared;
   std::list<std::vector<std::uint32_t>> changed;   // none moves while descriptions point at it
   for (const PlanKernel& kernel : plan.kernels) {  // no two are equal
@@ -20,9 +20,10 @@ Result<std::vector<gpu::Kernel*>> KernelCache::get(const Plan& plan) {
     const shaders::KernelInfo& info = shaders::kernel_info(kernel.id);
     std::span<const std::uint32_t> spirv = info.spirv;
     if (kernel.storage != 0) {
-      auto& words = narrow[{kernel.id, kernel.storage}];
+      auto& words = low_precision[{kernel.id, kernel.storage}];
       if (words.empty()) {
-        GRAFT_TRY_ASSIGN(words, narrow_kernel(info, kernel.storage, is_native(info, kernel.storage, device_.target())));
+        GRAFT_TRY_ASSIGN(words,
+                         low_precision_kernel(info, kernel.storage, is_native(info, kernel.storage, device_.target())));
       }
       spirv = words;
     }

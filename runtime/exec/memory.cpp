@@ -36,10 +36,11 @@ Needs needs_of(const Residents& residents, std::span<const Plan* const> plans) {
 
 /// On the device; of a resident that is kept in 16 bits that is half of what the host sees.
 std::uint64_t device_bytes(const Resident& resident, std::uint64_t host_bytes) {
-  return resident.narrow() ? host_bytes / dtype_size(resident.dtype) * dtype_size(resident.stored) : host_bytes;
+  return resident.low_precision() ? host_bytes / dtype_size(resident.dtype) * dtype_size(resident.stored) : host_bytes;
 }
 std::uint64_t host_bytes(const Resident& resident, std::uint64_t device_bytes) {
-  return resident.narrow() ? device_bytes / dtype_size(resident.stored) * dtype_size(resident.dtype) : device_bytes;
+  return resident.low_precision() ? device_bytes / dtype_size(resident.stored) * dtype_size(resident.dtype)
+                                  : device_bytes;
 }
 
 std::uint64_t bytes_of(const std::vector<std::unique_ptr<gpu::Buffer>>& buffers) {
@@ -239,7 +240,7 @@ Status Memory::provide(std::string_view name, std::span<const std::byte> bytes) 
 
 /// Before anything is rounded: an infinite weight would give no number at all.
 Status Memory::check_numbers(const Resident& resident, std::span<const std::byte> bytes) const {
-  if (!resident.narrow()) return ok_status();
+  if (!resident.low_precision()) return ok_status();
   const std::optional<float> large = first_beyond(resident.dtype, bytes, resident.stored);
   if (!large) return ok_status();
   return invalid("The value \"", resident.name, "\" holds ", *large, ", which ", dtype_name(resident.stored),

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/model/model.h"
 #include "runtime/lora/add_lora.h"
+#include "runtime/model/model.h"
 
 namespace graft {
 

@@ -18,7 +18,7 @@ bool is_small_gpu(const Target& target, const ChoiceShape& = {}) {
   return device_class(target.caps) == DeviceClass::small_gpu;
 }
 
-// Shuffles, of which the first lanes of a wide subgroup have enough: each lane holds columns of its own.
+// Each lane holds columns of its own, so the first lanes of a wide subgroup suffice.
 bool can_shuffle(const Target& target, const ChoiceShape& = {}) {
   return target.caps.type == gpu::DeviceType::cpu && target.caps.subgroup_shuffle && target.caps.subgroup_size >= 4;
 }
@@ -38,7 +38,7 @@ bool has_flexible(const Target& target, const ChoiceShape& s) {
   return s.rounded && flexible_tile_fits(target.caps, MatrixTile({tile...}), s.operand);
 }
 
-// Software has no matrix units: its own kernels are faster, and their sums exacter.
+// Software has no matrix units: its own kernels are faster, and their sums more exact.
 bool trusts_matrices(const Target& target, const ChoiceShape& = {}) {
   return target.hooks.software_matrices || !is_cpu(target);
 }
@@ -46,14 +46,14 @@ bool gains_by_matrices(const Target& target, const ChoiceShape& s) {
   return trusts_matrices(target) && (is_cpu(target) || std::min({s.m, s.n, s.k}) >= 16);
 }
 
-// Matrices that divide tiles of 32 x 32, in whole subgroups of the 128 invocations.
+// Matrix sizes must divide the 32 x 32 tiles, and whole subgroups make up the 128 invocations.
 bool has_attention_matrices(const Target& target, const ChoiceShape& s) {
   return s.rounded && matrix_tile_fits(target.caps, MatrixTile({1, 1, 32, 32}), s.operand) &&
          128 % target.caps.matrix_subgroup == 0;
 }
 
-// Four rows of keys in each lane, `rows` of the others handed round, and sums of whole heads that fit a cache;
-// SwiftShader compiles long kernels for seconds.
+// Each lane holds four rows of keys, `rows` others are passed between lanes, and sums of whole heads must fit a cache.
+// SwiftShader takes seconds to compile long kernels.
 template <std::uint32_t rows>
 bool can_shuffle_heads(const Target& target, const ChoiceShape& s) {
   const std::uint64_t lanes_hold = std::uint64_t{4} * cpu_lanes(target.caps);

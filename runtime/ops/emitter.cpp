@@ -40,7 +40,7 @@ Slot Emitter::value_slot(ValueId id) const {
   return {Slot::Kind::value, id.index, 0, whole_words(value.dtype, value.shape)};
 }
 
-Status store_narrow(const Graph& graph, std::vector<DispatchDesc>& dispatches) {
+Status store_low_precision(const Graph& graph, std::vector<DispatchDesc>& dispatches) {
   for (DispatchDesc& dispatch : dispatches) {
     for (std::size_t i = 0; i < dispatch.bindings.size(); ++i) {
       Slot& slot = dispatch.bindings[i].slot;
@@ -50,10 +50,10 @@ Status store_narrow(const Graph& graph, std::vector<DispatchDesc>& dispatches) {
       slot.offset /= 2;
       slot.size = align_up(slot.size / 2, 4);
       if (dispatch.bindings[i].as_stored) continue;
-      if (i >= kMaxNarrowBindings) {
+      if (i >= kMaxLowPrecisionBindings) {
         return unsupported("Kernel ", shaders::kernel_info(dispatch.kernel).name, " binds value \"", value.name,
                            "\", which is kept as ", dtype_name(value.storage), ", at ", i, "; at most ",
-                           kMaxNarrowBindings, " bindings may be so.");
+                           kMaxLowPrecisionBindings, " bindings may be so.");
       }
       dispatch.storage |= static_cast<BindingStorage>(stored_as(value.storage)) << (2 * i);
     }

@@ -40,15 +40,15 @@ inline Binding as_stored(Binding binding) {
 }
 
 /// Low-precision storage of a dispatch's bindings, two bits each from binding 0 on: as the kernel declares them, or f32
-/// elements rounded to 16 bits. narrow_kernel() (runtime/exec/narrow_kernel.h) makes such kernels.
+/// elements rounded to 16 bits. low_precision_kernel() (runtime/exec/low_precision_kernel.h) makes such kernels.
 using BindingStorage = std::uint64_t;
-inline constexpr std::size_t kMaxNarrowBindings = 32;
+inline constexpr std::size_t kMaxLowPrecisionBindings = 32;
 enum class Stored : std::uint8_t { declared = 0, f16 = 1, bf16 = 2 };
 constexpr Stored stored_as(DType storage) {
   return storage == DType::f16 ? Stored::f16 : storage == DType::bf16 ? Stored::bf16 : Stored::declared;
 }
 constexpr Stored binding_storage(BindingStorage all, std::size_t binding) {
-  return binding < kMaxNarrowBindings ? static_cast<Stored>(all >> (2 * binding) & 3u) : Stored::declared;
+  return binding < kMaxLowPrecisionBindings ? static_cast<Stored>(all >> (2 * binding) & 3u) : Stored::declared;
 }
 
 /// One dispatch of a plan, before memory is assigned.
@@ -90,8 +90,8 @@ class Emitter {
   const Shape& out_shape(std::size_t i = 0) const { return graph_.value(node_.outputs[i]).shape; }
   DType in_dtype(std::size_t i) const { return graph_.value(node_.inputs[i]).dtype; }
   DType out_dtype(std::size_t i = 0) const { return graph_.value(node_.outputs[i]).dtype; }
-  /// How the device keeps an operand. An op need not ask: it counts bytes as if all were f32, and store_narrow() makes
-  /// the bindings fit. One that has a kernel of its own for 16-bit elements marks its bindings with as_stored().
+  /// How the device keeps an operand. An op need not ask: it counts bytes as if all were f32, and store_low_precision()
+  /// makes the bindings fit. One that has a kernel of its own for 16-bit elements marks its bindings with as_stored().
   DType in_storage(std::size_t i) const { return graph_.value(node_.inputs[i]).storage; }
   DType out_storage(std::size_t i = 0) const { return graph_.value(node_.outputs[i]).storage; }
 
@@ -150,7 +150,7 @@ class Emitter {
 
 /// Makes the bindings of a node's dispatches fit values that are kept in 16 bits, and says so in
 /// DispatchDesc::storage. An op counted the bytes as of f32. An error where a kernel has too many bindings.
-Status store_narrow(const Graph& graph, std::vector<DispatchDesc>& dispatches);
+Status store_low_precision(const Graph& graph, std::vector<DispatchDesc>& dispatches);
 
 inline std::uint32_t spec(float value) { return std::bit_cast<std::uint32_t>(value); }
 

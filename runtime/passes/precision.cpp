@@ -77,14 +77,14 @@ class Policy {
   }
 
   /// Of a weight, or of a view of one.
-  void store_weight(Value& value, const Value& whole, bool may_be_narrow, Parameters parameters) {
+  void store_weight(Value& value, const Value& whole, bool may_be_low_precision, Parameters parameters) {
     const bool trained = whole.kind == ValueKind::parameter && parameters == Parameters::trained;
-    if (may_be_narrow && !trained) value.storage = storage_;
+    if (may_be_low_precision && !trained) value.storage = storage_;
     if (value.producer.valid()) return;
     count(kWeightsRow, false, value,
-          trained         ? "trained"
-          : may_be_narrow ? ""
-                          : "vectors, and what is no factor of a product");
+          trained                ? "trained"
+          : may_be_low_precision ? ""
+                                 : "vectors, and what is no factor of a product");
   }
 
   void count(std::string_view op, bool backward, const Value& value, std::string_view why) {
@@ -189,7 +189,7 @@ std::string_view wide_output(Op op, std::size_t output, bool backward) {
   return output > 0 && !backward ? "statistics of rows" : "";
 }
 
-std::uint64_t PrecisionReport::narrow_values() const {
+std::uint64_t PrecisionReport::low_precision_values() const {
   std::uint64_t count = 0;
   for (const PrecisionRow& row : rows) count += row.storage != DType::f32 ? row.values : 0;
   return count;

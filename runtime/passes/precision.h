@@ -35,7 +35,7 @@ struct PrecisionRow {
 struct PrecisionReport {
   DType storage = DType::f32;      ///< what was asked for
   std::vector<PrecisionRow> rows;  ///< by op, in the order of the alphabet; empty for f32
-  std::uint64_t narrow_values() const;
+  std::uint64_t low_precision_values() const;
 };
 
 /// Why this output of an op is kept in f32 wherever it stands; empty where it need not be.

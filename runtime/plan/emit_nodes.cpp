@@ -86,10 +86,10 @@ Status check_dispatch(const Draft& d, const Node& node, const Emission& emission
   return ok_status();
 }
 
-bool has_narrow(const Graph& graph, const Node& node) {
-  const auto narrow = [&](ValueId v) { return v.valid() && graph.value(v).storage != DType::f32; };
-  return std::any_of(node.inputs.begin(), node.inputs.end(), narrow) ||
-         std::any_of(node.outputs.begin(), node.outputs.end(), narrow);
+bool has_low_precision(const Graph& graph, const Node& node) {
+  const auto stored_low = [&](ValueId v) { return v.valid() && graph.value(v).storage != DType::f32; };
+  return std::any_of(node.inputs.begin(), node.inputs.end(), stored_low) ||
+         std::any_of(node.outputs.begin(), node.outputs.end(), stored_low);
 }
 
 /// The device's capabilities; where values are streamed a gather takes a large table piece by piece. Where operands are
@@ -97,7 +97,7 @@ bool has_narrow(const Graph& graph, const Node& node) {
 gpu::Target target_for(const Draft& d, const Node& node) {
   gpu::Target target = d.target;
   gpu::Caps& caps = target.caps;
-  if (has_narrow(d.graph, node)) caps.storage_buffer_alignment *= 2;
+  if (has_low_precision(d.graph, node)) caps.storage_buffer_alignment *= 2;
   std::uint64_t range = d.residents.streaming().range;
   if (range == 0 || node.op != Op::gather) return target;
   for (const ValueId v : {node.inputs[1], node.outputs[0]}) range = std::max(range, d.bytes[v.index]);
@@ -114,7 +114,7 @@ Status emit_node(Draft& d, const Node& node, std::uint64_t workspace, Emission& 
   const gpu::Target target = target_for(d, node);
   Emitter emitter(d.graph, node, target, workspace);
   GRAFT_TRY(def.emit(emitter));
-  GRAFT_TRY(store_narrow(d.graph, emitter.dispatches()));
+  GRAFT_TRY(store_low_precision(d.graph, emitter.dispatches()));
   emission = {std::move(emitter.dispatches()), emitter.scratch_sizes(), std::move(emitter.choices()),
               emitter.withheld()};
   for (const std::uint64_t bytes : emission.scratch) {

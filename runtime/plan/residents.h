@@ -54,7 +54,7 @@ struct Resident {
   std::uint64_t device_bytes = 0;  ///< as stored, in whole words
   bool streamed = false;           ///< it stays with the host: see Streaming
 
-  bool narrow() const { return stored != dtype; }
+  bool low_precision() const { return stored != dtype; }
 };
 
 /// Which values are brought to the device anew for each of their uses, through a ring of memory that they share,

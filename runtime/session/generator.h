@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "runtime/exec/program.h"
-#include "runtime/model/model.h"
 #include "runtime/lora/live_adapters.h"
+#include "runtime/model/model.h"
 #include "runtime/text/sampling.h"
 #include "runtime/text/tokenizer.h"
 

@@ -99,9 +99,9 @@ Result<RefTensor> read_weight(const Model& model, const Value& value) {
   return tensor;
 }
 
-/// The contents of a constant that was folded (passes::fold_constants), from the model's weights. Computed on the host in
-/// double precision and rounded to f32 once, so the same on every device. Needs room for a few tensors of its size in
-/// double. corrupt: a weight that the model has no contents of; out_of_memory.
+/// The contents of a constant that was folded (passes::fold_constants), from the model's weights. Computed on the host
+/// in double precision and rounded to f32 once, so the same on every device. Needs room for a few tensors of its size
+/// in double. corrupt: a weight that the model has no contents of; out_of_memory.
 Result<HostBuffer> contents_of(const passes::FoldedConstant& constant, const Model& model) {
   RefTensors tensors;
   for (const Value& value : constant.graph.values()) {

@@ -11,11 +11,11 @@
 #include "platform/gpu/gpu.h"
 #include "runtime/core/source_order.h"
 #include "runtime/exec/program.h"
+#include "runtime/lora/live_adapters.h"
 #include "runtime/model/model.h"
 #include "runtime/passes/constant_folding.h"
 #include "runtime/passes/input_rules.h"
 #include "runtime/passes/precision.h"
-#include "runtime/lora/live_adapters.h"
 
 namespace graft {
 

@@ -17,7 +17,7 @@ struct SplitGradientRequest {
   std::int64_t micro_batch = 0;  ///< samples at once; 0: as many as the budget and the device allow
   /// Gradients of what has no batch axis (parameters) are given for each sample, along a new first axis, not summed.
   bool per_sample = false;
-  DType precision = DType::f32;  ///< as of SessionOptions
+  DType precision = DType::f32;   ///< as of SessionOptions
   bool allow_non_finite = false;  ///< as of SessionOptions
   ProgramOptions program;
 };

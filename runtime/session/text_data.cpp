@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "runtime/passes/packed_sequences.h"
 #include "runtime/lora/adapter.h"
+#include "runtime/passes/packed_sequences.h"
 
 namespace graft {
 namespace {

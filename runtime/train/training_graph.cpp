@@ -230,7 +230,7 @@ Result<EvaluationGraph> build_evaluation_graph(const Graph& model, std::int64_t 
   for (const Value& value : out.graph.values()) {
     const Resident* const resident = trained != nullptr ? trained->find(value.name) : nullptr;
     const bool parameter = trained != nullptr && value.kind == ValueKind::parameter;
-    if (resident != nullptr ? !resident->narrow() : parameter) weights.erase(value.name);
+    if (resident != nullptr ? !resident->low_precision() : parameter) weights.erase(value.name);
   }
   GRAFT_TRY(passes::store_results(out.graph, options.precision, weights, passes::Parameters::frozen));
   return out;

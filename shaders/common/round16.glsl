@@ -1,5 +1,5 @@
 // Numbers as they come back from memory that keeps them in 16 bits: to the nearest, ties to even, overflow to infinity.
-// By bits, like the stores that narrow_kernel() makes, so that a number that is not stored gets the same bits.
+// By bits, like the stores that low_precision_kernel() makes, so that a number that is not stored gets the same bits.
 #ifndef GRAFT_ROUND16_GLSL
 #define GRAFT_ROUND16_GLSL
 

@@ -33,9 +33,9 @@ OpCase attend(std::string name, Sizes s, Attrs attrs = {{"causal", kOne}}) {
           .narrow_roundings = 16};
 }
 
-OpCase with_documents(OpCase c, std::vector<double> documents) {
+OpCase with_packed_sequences(OpCase c, std::vector<double> sequences) {
   const Dims dims = {c.inputs[0].dims[0], c.inputs[0].dims[1]};
-  c.inputs.push_back({.dims = dims, .dtype = DType::i32, .values = std::move(documents)});
+  c.inputs.push_back({.dims = dims, .dtype = DType::i32, .values = std::move(sequences)});
   return c;
 }
 
@@ -64,9 +64,9 @@ OpCase sharp(OpCase c) {
 
 // Keys that no query sees, or queries that see none.
 std::vector<double> packed(std::int64_t count) {
-  std::vector<double> documents;
-  for (std::int64_t i = 0; i < count; ++i) documents.push_back(i < 5 ? 0 : (i < 40 ? 1 : (i < count - 6 ? 7 : -1)));
-  return documents;
+  std::vector<double> sequences;
+  for (std::int64_t i = 0; i < count; ++i) sequences.push_back(i < 5 ? 0 : (i < 40 ? 1 : (i < count - 6 ? 7 : -1)));
+  return sequences;
 }
 
 std::vector<OpCase> cases() {
@@ -111,10 +111,11 @@ std::vector<OpCase> cases() {
       attend("widest window", {1, 40, 40, 2, 1, 8}, {{"window", std::int64_t{INT32_MAX}}}),
       attend("window over more keys", {1, 40, 90, 2, 1, 8}, {{"causal", kOne}, {"window", std::int64_t{30}}}),
       sharp(attend("far scores", {1, 80, 80, 2, 1, 16})),
-      with_documents(attend("documents", {1, 90, 90, 4, 2, 8}), packed(90)),
-      with_documents(attend("documents both ways", {1, 60, 60, 2, 2, 8}, {}), packed(60)),
-      with_documents(attend("documents in a window", {1, 90, 90, 2, 1, 8}, {{"causal", kOne}, {"window", kOne * 12}}),
-                     packed(90)),
+      with_packed_sequences(attend("packed sequences", {1, 90, 90, 4, 2, 8}), packed(90)),
+      with_packed_sequences(attend("packed sequences both ways", {1, 60, 60, 2, 2, 8}, {}), packed(60)),
+      with_packed_sequences(
+          attend("packed sequences in a window", {1, 90, 90, 2, 1, 8}, {{"causal", kOne}, {"window", kOne * 12}}),
+          packed(90)),
       with_mask(attend("mask of keys", {2, 37, 40, 4, 2, 16}, {}), {2, 1, 1, 40}),
       with_mask(attend("mask of queries and keys", {2, 35, 40, 2, 2, 12}, {}), {1, 1, 35, 40}),
       with_mask(attend("mask of all, odd head", {2, 34, 35, 4, 2, 7}), {2, 4, 34, 35}),
@@ -178,14 +179,14 @@ TEST(AttentionLanes, AreTheFirstOfAWideSubgroup) {
 }
 
 std::vector<OpCase> variant_cases() {
-  std::vector<double> twice;  // documents whose tiles lie apart, and padding between
+  std::vector<double> twice;  // sequences whose tiles lie apart, and padding between
   for (std::int64_t i = 0; i < 110; ++i) twice.push_back(i < 3 ? -1 : (i < 40 ? 4 : (i < 75 ? 9 : 12)));
   return {
       attend("group of three", {2, 45, 45, 6, 2, 16}),
       attend("both ways over more keys", {1, 35, 70, 2, 1, 36}, {}),
       attend("window", {1, 100, 100, 2, 1, 8}, {{"causal", kOne}, {"window", std::int64_t{20}}}),
-      with_documents(attend("documents", {1, 110, 110, 2, 1, 8}), twice),
-      with_documents(attend("documents both ways", {1, 110, 110, 3, 1, 8}, {}), twice),
+      with_packed_sequences(attend("packed sequences", {1, 110, 110, 2, 1, 8}), twice),
+      with_packed_sequences(attend("packed sequences both ways", {1, 110, 110, 3, 1, 8}, {}), twice),
       with_mask(attend("mask", {2, 70, 75, 4, 2, 16}, {}), {2, 1, 70, 75}),
       with_mask(attend("mask, odd head", {2, 40, 45, 2, 1, 7}), {1, 2, 40, 45}),
   };
@@ -199,7 +200,7 @@ TEST(AttentionInfer, RefusesWhatDoesNotFit) {
   expect_infer_error(attend("bad", {1, 4, 4, 2, 1, 8}, {{"window", -kOne}}), "\"window\" is -1");
   expect_infer_error(attend("bad", {1, 4, 4, 2, 1, 8}, {{"softcap", -1.0}}), "\"softcap\" is -1");
   expect_infer_error(attend("bad", {1, 4, 4, 2, 1, 8}, {{"scale", std::nan("")}}), "\"scale\" is nan");
-  expect_infer_error(with_documents(attend("bad", {1, 4, 5, 2, 1, 8}), {0, 0, 0, 0}), "[1, 5] is needed");
+  expect_infer_error(with_packed_sequences(attend("bad", {1, 4, 5, 2, 1, 8}), {0, 0, 0, 0}), "[1, 5] is needed");
   expect_infer_error(with_mask(attend("bad", {1, 4, 4, 2, 1, 8}), {1, 3, 4, 4}), "does not broadcast");
   expect_infer_error(with_mask(attend("bad", {1, 4, 4, 2, 1, 8}), {1, 1, 4, 1}), "does not broadcast");
   OpCase two = with_mask(attend("bad", {1, 4, 4, 2, 1, 8}), {1, 1, 1, 4});
@@ -208,7 +209,7 @@ TEST(AttentionInfer, RefusesWhatDoesNotFit) {
   OpCase values = attend("bad", {1, 4, 4, 2, 1, 8});
   values.inputs[2].dims[1] = 5;
   expect_infer_error(values, "[1, 4, 1, 8] is needed");
-  OpCase both = with_documents(attend("bad", {1, 4, 4, 2, 1, 8}, {{"from_step", kOne}}), {0, 0, 0, 0});
+  OpCase both = with_packed_sequences(attend("bad", {1, 4, 4, 2, 1, 8}, {{"from_step", kOne}}), {0, 0, 0, 0});
   both.op = Op::attention_grad;
   both.inputs = {both.inputs[0],      both.inputs[1], both.inputs[2], both.inputs[0],
                  {.dims = {1, 4, 2}}, both.inputs[0], both.inputs[3]};

@@ -164,7 +164,7 @@ void check_narrow(const OpCase& c, const Built& built, DType storage) {
   const bool matrices = storage == DType::f16 ? has_matrix_units() : has_bf16_matrices();
   const double rounded = rounded_tolerance(c) * unit_roundoff / 0x1p-11;
   const double tolerance = matrices ? std::max(c.tolerance, rounded) : c.tolerance;
-  const auto graph = keep_narrow(built.graph, storage);
+  const auto graph = keep_low_precision(built.graph, storage);
   ASSERT_TRUE(graph.ok()) << graph.status().message();
   RefTensors feeds = built.feeds;
   for (auto& [name, tensor] : feeds) {

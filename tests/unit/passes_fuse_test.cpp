@@ -366,7 +366,7 @@ TEST_P(Fuse, GivesTheSameBitsOfValuesKeptIn16Bits) {
     // Pipelines take time.
     if (storage == DType::bf16 && (GetParam().apart != 3 || GetParam().together != 1)) continue;
     SCOPED_TRACE(dtype_name(storage));
-    const auto narrow = keep_narrow(g.graph, storage);
+    const auto narrow = keep_low_precision(g.graph, storage);
     ASSERT_TRUE(narrow.ok()) << narrow.status().message();
     const auto together = test::checked_plan(*narrow);
     const auto apart = test::checked_plan(*narrow, {}, {.fuse = false});

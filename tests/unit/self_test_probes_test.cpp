@@ -9,7 +9,7 @@
 #include <set>
 
 #include "platform/gpu/presets.h"
-#include "runtime/exec/narrow_kernel.h"
+#include "runtime/exec/low_precision_kernel.h"
 #include "runtime/session/self_test/probe_plans.h"
 #include "shaders/kernels.gen.h"
 #include "tests/support/plan_checks.h"
@@ -123,7 +123,7 @@ bool is_of_f16(const shaders::KernelInfo& kernel) {
 }
 
 // Kernels that plans never give 16-bit elements, and why.
-const std::map<std::string_view, std::string_view> kNeverNarrow = {
+const std::map<std::string_view, std::string_view> kNeverLowPrecision = {
     {"positions__f32", "kept in f32 wherever they are"},
     {"linear_cross_entropy__f32", "sums of losses; logits are scratch"},
     {"linear_cross_entropy_rows__f32", "as linear_cross_entropy__f32"},
@@ -131,17 +131,17 @@ const std::map<std::string_view, std::string_view> kNeverNarrow = {
     {"state_hash__f32_total", "from scratch to a word"},
 };
 
-bool can_be_narrow(const shaders::KernelInfo& info) {
+bool can_be_low_precision(const shaders::KernelInfo& info) {
   if (info.name.ends_with("__i32")) return false;
   if (info.name.ends_with("_table")) return false;  // counts words, and is not chosen then
-  for (std::size_t binding = 0; binding < kMaxNarrowBindings; ++binding) {
-    const auto words = narrow_kernel(info, static_cast<BindingStorage>(Stored::f16) << (2 * binding), true);
+  for (std::size_t binding = 0; binding < kMaxLowPrecisionBindings; ++binding) {
+    const auto words = low_precision_kernel(info, static_cast<BindingStorage>(Stored::f16) << (2 * binding), true);
     if (words.ok() && *words != std::vector<std::uint32_t>(info.spirv.begin(), info.spirv.end())) return true;
   }
   return false;
 }
 
-TEST(SelfTestProbes, ReachEveryKernelWithNarrowElements) {
+TEST(SelfTestProbes, ReachEveryKernelWithLowPrecisionElements) {
   for (const DType elements : {DType::f16, DType::bf16}) {
     std::set<std::string> reached;
     for (const auto& [name, target] : devices()) {
@@ -150,11 +150,11 @@ TEST(SelfTestProbes, ReachEveryKernelWithNarrowElements) {
     }
     for (std::uint16_t i = 0; i < static_cast<std::uint16_t>(KernelId::count_); ++i) {
       const shaders::KernelInfo& kernel = shaders::kernel_info(static_cast<KernelId>(i));
-      if (!kernel.built() || kNoProbe.contains(kernel.name) || !can_be_narrow(kernel)) continue;
+      if (!kernel.built() || kNoProbe.contains(kernel.name) || !can_be_low_precision(kernel)) continue;
       if (elements == DType::bf16 && is_of_f16(kernel)) continue;
       const bool any = reached.contains(cat(kernel.name, "@", dtype_name(elements))) ||
                        reached.contains(cat(kernel.name, "@", dtype_name(elements), " in words"));
-      const bool never = kNeverNarrow.contains(kernel.name) || (elements == DType::f16 && is_of_bf16(kernel));
+      const bool never = kNeverLowPrecision.contains(kernel.name) || (elements == DType::f16 && is_of_bf16(kernel));
       EXPECT_NE(any, never) << kernel.name;
     }
   }

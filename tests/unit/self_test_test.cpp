@@ -262,7 +262,7 @@ TEST(SelfTest, AWrongFormForElementsOf16BitsIsMadeAgainOverWords) {
   if (!device->caps().storage_16bit) GTEST_SKIP() << "This device has no 16-bit storage.";
   GraphMaker g;
   product(g);
-  const auto narrow = keep_narrow(g.graph, DType::f16);
+  const auto narrow = keep_low_precision(g.graph, DType::f16);
   ASSERT_TRUE(narrow.ok()) << narrow.status().message();
   const TemporaryFolder folder;
   for (int start = 0; start < 2; ++start) {
@@ -300,7 +300,7 @@ TEST(SelfTest, KernelsForMatrixUnitsAreTestedWhereOnlyWhatIsKeptAsF16GoesToThem)
   if (!rounds_to_f16(rounding)) GTEST_SKIP() << "No matrix units here, or no kernels for them in this build.";
   GraphMaker g;
   product(g);
-  const auto narrow = keep_narrow(g.graph, DType::f16);
+  const auto narrow = keep_low_precision(g.graph, DType::f16);
   ASSERT_TRUE(narrow.ok()) << narrow.status().message();
   const TemporaryFolder folder;
   const auto proof = remember(edited, folder);
@@ -320,7 +320,7 @@ TEST(SelfTest, KernelsForMatricesOfBf16AreTestedByProbesOfBf16) {
     GTEST_SKIP() << "No matrix units here, or no kernels for bf16 in this build.";
   GraphMaker g;
   product(g);
-  const auto narrow = keep_narrow(g.graph, DType::bf16);
+  const auto narrow = keep_low_precision(g.graph, DType::bf16);
   ASSERT_TRUE(narrow.ok()) << narrow.status().message();
   const auto of_bf16 = [](std::string_view name) { return name.find("_bf16") != name.npos; };
   using Fault = FaultyDevice::Fault;

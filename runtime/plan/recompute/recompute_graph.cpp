@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "runtime/core/op_def.h"
 #include "runtime/core/liveness.h"
+#include "runtime/core/op_def.h"
 
 namespace graft {
 

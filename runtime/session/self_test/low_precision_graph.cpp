@@ -34,7 +34,7 @@ Status add_values(const Graph& from, DType storage, Graph& to, std::vector<Value
 
 }  // namespace
 
-Result<Graph> keep_narrow(const Graph& from, DType storage) {
+Result<Graph> keep_low_precision(const Graph& from, DType storage) {
   Graph to;
   std::vector<ValueId> map(from.values().size(), kNoValue);
   GRAFT_TRY(add_values(from, storage, to, map));

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "runtime/exec/narrow_kernel.h"
+#include "runtime/exec/low_precision_kernel.h"
 #include "runtime/exec/plan_fused.h"
 #include "runtime/ops/choice.h"
 

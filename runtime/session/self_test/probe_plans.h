@@ -13,7 +13,7 @@ namespace graft {
 
 /// What there is to prove about a plan on a device: each kernel by name; those with tiles by name and tile. A variant
 /// with an epilogue (-DEPILOGUE) is a kernel of its own. Where a kernel's bindings hold 16-bit elements its form for
-/// these (form_name() of runtime/exec/narrow_kernel.h) is proven beside it, whatever the tile.
+/// these (form_name() of runtime/exec/low_precision_kernel.h) is proven beside it, whatever the tile.
 std::set<ProofKey> proof_keys(const Plan& plan, const gpu::Target& target);
 
 bool has_tile(std::string_view key);

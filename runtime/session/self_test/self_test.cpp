@@ -96,9 +96,9 @@ Status SelfTest::check_all_of(gpu::Device& device, const BuiltProbe& built) {
   GRAFT_TRY_ASSIGN(const Plan plan, plan_probe(built, device.target()));
   std::set<ProofKey> wanted = proof_keys(plan, device.target());
   wanted.merge(usual_tiles(device.target(), plan));
-  const bool narrow = built.elements != DType::f32;
+  const bool low_precision = built.elements != DType::f32;
   std::erase_if(wanted, [&](const ProofKey& key) {
-    return ((has_tile(key) || narrow) && profile_.known(key)) || elements_of(key) != built.elements;
+    return ((has_tile(key) || low_precision) && profile_.known(key)) || elements_of(key) != built.elements;
   });
   GRAFT_TRY(run_built(device, built, false, wanted));
   wanted.clear();

@@ -318,18 +318,18 @@ Result<BuiltProbe> build_probe(const OpProbe& probe, DType elements) {
   }
   if (probe.then || probe.epilogue) GRAFT_TRY(add_what_follows(probe, made.graph, fed));
   if (probe.twice) GRAFT_TRY(add_again(probe, made.graph, fed));
-  BuiltProbe built{.graph = std::move(made.graph), .elements = elements, .roundings = kNarrowProbeRoundings};
+  BuiltProbe built{.graph = std::move(made.graph), .elements = elements, .roundings = kLowPrecisionProbeRoundings};
   const bool product = probe.op == Op::matmul || probe.op == Op::conv || probe.op == Op::conv_transpose;
-  if (product && !probe.epilogue && !probe.then) built.roundings = kNarrowProductRoundings;
+  if (product && !probe.epilogue && !probe.then) built.roundings = kLowPrecisionProductRoundings;
   std::mt19937_64 random(17);
   for (const Fed& value : fed) built.feeds[value.name] = operand_of(value.operand, random);
   if (elements != DType::f32) {
-    GRAFT_TRY_ASSIGN(built.graph, keep_narrow(built.graph, elements));
+    GRAFT_TRY_ASSIGN(built.graph, keep_low_precision(built.graph, elements));
     for (const Fed& value : fed) {
       if (value.operand.dtype != DType::f32) continue;
       for (double& x : built.feeds[value.name].data) x = rounded_to(elements, x);
       Value& fed_value = built.graph.mutable_value(built.graph.find_value(value.name));
-      if (probe.epilogue) fed_value.storage = elements;  // parameters, which keep_narrow() leaves as they are
+      if (probe.epilogue) fed_value.storage = elements;  // parameters, which keep_low_precision() leaves as they are
     }
   }
   built.step.learning_rate[0] = 0.01;

@@ -43,7 +43,7 @@ struct BuiltProbe {
   DType elements = DType::f32;
   RefTensors feeds;
   RefStepState step;
-  double roundings = 0;  ///< kNarrowProbeRoundings or kNarrowProductRoundings
+  double roundings = 0;  ///< kLowPrecisionProbeRoundings or kLowPrecisionProductRoundings
 };
 Result<BuiltProbe> build_probe(const OpProbe& probe, DType elements = DType::f32);
 
@@ -55,9 +55,9 @@ inline constexpr double kRoundedProbeTolerance = 5e-3;
 inline constexpr double kIntegerProbeTolerance = 1.5e-2;
 /// Beside these, where elements have 16 bits: so many times the error of one rounding. A gradient of attention is off
 /// by up to 36 of them, nothing else by 16.
-inline constexpr double kNarrowProbeRoundings = 64;
+inline constexpr double kLowPrecisionProbeRoundings = 64;
 /// A product or convolution by itself rounds its result and nothing else: the largest element is about twice the mean.
-inline constexpr double kNarrowProductRoundings = 4;
+inline constexpr double kLowPrecisionProductRoundings = 4;
 
 /// Runs it on the device and in the reference. Empty where they agree, else what was wrong. An error where the device
 /// was lost or had no memory for it.

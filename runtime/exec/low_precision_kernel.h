@@ -22,8 +22,8 @@ namespace graft {
 /// is stored by two atomic operations on its half of the word, while another invocation may store the other half.
 /// Bindings that are structures (the step state) stay as they are. unsupported where a binding is an array of anything
 /// but 32-bit numbers, or is used other than by loads and stores of its elements.
-Result<std::vector<std::uint32_t>> narrow_kernel(const shaders::KernelInfo& kernel, BindingStorage storage,
-                                                 bool native);
+Result<std::vector<std::uint32_t>> low_precision_kernel(const shaders::KernelInfo& kernel, BindingStorage storage,
+                                                        bool native);
 
 /// The name under which a kernel's form for 16-bit elements has a verdict of the self-test: "matmul__f32@f16", and
 /// "matmul__f32@f16 in words" where elements are halves of words; "matmul__f32" where `storage` is 0.

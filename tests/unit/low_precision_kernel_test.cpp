@@ -1,22 +1,22 @@
 // Kernels over 16-bit elements: every kernel can be made so, for every device, and rounds as the host does.
-#include "runtime/exec/narrow_kernel.h"
+#include "runtime/exec/low_precision_kernel.h"
 
 #include <gtest/gtest.h>
 
 #include "shaders/kernels.gen.h"
 #include "tests/support/spirv_files.h"
 
-namespace graft::narrow_kernel_test {
+namespace graft::low_precision_kernel_test {
 namespace {
 
 BindingStorage every(Stored stored) {
   BindingStorage all = 0;
-  for (std::size_t i = 0; i < kMaxNarrowBindings; ++i) all |= static_cast<BindingStorage>(stored) << (2 * i);
+  for (std::size_t i = 0; i < kMaxLowPrecisionBindings; ++i) all |= static_cast<BindingStorage>(stored) << (2 * i);
   return all;
 }
 
 /// Binding by binding, since those that are used by atomic operations are never kept in 16 bits.
-TEST(NarrowKernel, IsValidForEachBindingOfEachKernel) {
+TEST(LowPrecisionKernel, IsValidForEachBindingOfEachKernel) {
   if (!test::SpirvFiles::can_validate()) GTEST_SKIP() << "spirv-val is not installed";
   test::SpirvFiles files;
   for (std::uint16_t k = 0; k < static_cast<std::uint16_t>(shaders::KernelId::count_); ++k) {
@@ -25,11 +25,11 @@ TEST(NarrowKernel, IsValidForEachBindingOfEachKernel) {
     BindingStorage possible = 0;
     for (std::size_t binding = 0; binding < 8; ++binding) {
       const BindingStorage one = every(Stored::f16) & BindingStorage{3} << (2 * binding);
-      if (narrow_kernel(info, one, true).ok()) possible |= BindingStorage{3} << (2 * binding);
+      if (low_precision_kernel(info, one, true).ok()) possible |= BindingStorage{3} << (2 * binding);
     }
     for (const Stored stored : {Stored::f16, Stored::bf16}) {
       for (const bool native : {false, true}) {
-        const auto words = narrow_kernel(info, every(stored) & possible, native);
+        const auto words = low_precision_kernel(info, every(stored) & possible, native);
         ASSERT_TRUE(words.ok()) << words.status().message();
         files.add(cat(info.name, "_", static_cast<int>(stored), native ? "n" : "p"), *words);
       }
@@ -39,20 +39,20 @@ TEST(NarrowKernel, IsValidForEachBindingOfEachKernel) {
   files.expect_valid();
 }
 
-TEST(NarrowKernel, LeavesOtherBindingsAlone) {
+TEST(LowPrecisionKernel, LeavesOtherBindingsAlone) {
   const shaders::KernelInfo& info = shaders::kernel_info(shaders::KernelId::accumulate__f32);
-  const auto same = narrow_kernel(info, 0, true);
+  const auto same = low_precision_kernel(info, 0, true);
   ASSERT_TRUE(same.ok());
-  const auto other = narrow_kernel(info, every(Stored::f16), true);
+  const auto other = low_precision_kernel(info, every(Stored::f16), true);
   ASSERT_TRUE(other.ok());
   EXPECT_NE(*same, *other);
 }
 
-TEST(NarrowKernel, SaysWhatItCannotDo) {
-  const auto cut = narrow_kernel({"cut", shaders::kernel_info(shaders::KernelId::accumulate__f32).spirv.first(40)},
-                                 every(Stored::f16), true);
+TEST(LowPrecisionKernel, SaysWhatItCannotDo) {
+  const auto cut = low_precision_kernel(
+      {"cut", shaders::kernel_info(shaders::KernelId::accumulate__f32).spirv.first(40)}, every(Stored::f16), true);
   EXPECT_FALSE(cut.ok());
 }
 
 }  // namespace
-}  // namespace graft::narrow_kernel_test
+}  // namespace graft::low_precision_kernel_test

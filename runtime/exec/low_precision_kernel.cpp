@@ -1,4 +1,4 @@
-#include "runtime/exec/narrow_kernel.h"
+#include "runtime/exec/low_precision_kernel.h"
 
 #include <algorithm>
 #include <array>
@@ -35,9 +35,9 @@ struct ElementAccess {
   Types::Element element;
 };
 
-class Narrower {
+class StorageRewriter {
  public:
-  Narrower(std::span<const Word> words, BindingStorage storage, bool native)
+  StorageRewriter(std::span<const Word> words, BindingStorage storage, bool native)
       : words_(words), storage_(storage), native_(native) {}
 
   Result<Words> run() {
@@ -327,8 +327,8 @@ class Narrower {
     }
     const Id type = types_.vector(half ? types_.f32() : types_.u32(), n);
     const Id all = n == 1 ? parts[0] : emit(spirv::kCompositeConstruct, type, {}, parts);
-    const Id narrow = emit(half ? spirv::kFConvert : spirv::kUConvert, memory_type(*a.buffer, n), {all});
-    spirv::append(body_, spirv::kStore, {a.pointer, narrow});
+    const Id rounded = emit(half ? spirv::kFConvert : spirv::kUConvert, memory_type(*a.buffer, n), {all});
+    spirv::append(body_, spirv::kStore, {a.pointer, rounded});
   }
 
   /// The half of a number that f16 holds exactly. SwiftShader packs an infinity as a NaN.
@@ -470,9 +470,9 @@ class Narrower {
 
 }  // namespace
 
-Result<std::vector<std::uint32_t>> narrow_kernel(const shaders::KernelInfo& kernel, BindingStorage storage,
-                                                 bool native) {
-  auto words = Narrower(kernel.spirv, storage, native).run();
+Result<std::vector<std::uint32_t>> low_precision_kernel(const shaders::KernelInfo& kernel, BindingStorage storage,
+                                                        bool native) {
+  auto words = StorageRewriter(kernel.spirv, storage, native).run();
   if (!words.ok()) {
     return std::move(words).status().with_context(cat("While making kernel ", kernel.name, " for 16-bit elements"));
   }
@@ -484,7 +484,7 @@ namespace {
 std::string native_form(const shaders::KernelInfo& kernel, BindingStorage storage) {
   std::string name(kernel.name);
   for (const DType dtype : {DType::f16, DType::bf16}) {
-    for (std::size_t binding = 0; binding < kMaxNarrowBindings; ++binding) {
+    for (std::size_t binding = 0; binding < kMaxLowPrecisionBindings; ++binding) {
       if (binding_storage(storage, binding) != stored_as(dtype)) continue;
       name += cat("@", dtype_name(dtype));
       break;
