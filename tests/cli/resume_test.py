@@ -152,7 +152,7 @@ class Resume(CliTest):
         output, errors = process.communicate(timeout=cli.TIMEOUT)
         self.assertEqual(process.returncode, 1, output + errors)
         self.assertIn("Wrote trained.graft", output)
-        self.assertIn("Training goes on", errors)
+        self.assertIn("The last snapshot is as it was", errors)
         self.graft("checkpoint", "verify", "gone")
 
     def test_a_warm_start_begins_with_old_weights(self):

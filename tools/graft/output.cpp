@@ -99,8 +99,18 @@ Status Outputs::stream(const char* flag, const std::string& path) {
 Status Outputs::folder(const char* flag, const std::string& path, const std::vector<std::string>& names) {
   if (path.empty()) return ok_status();
   const std::string context = cannot(flag, path);
-  GRAFT_TRY(os::make_directories(os::system_files(), path).with_context(context));
-  GRAFT_TRY(os::check_writable(os::system_files(), path + "/graft").with_context(context));
+  GRAFT_TRY(not_an_input(flag, path));
+  os::FileSystem& files = os::system_files();
+  if (!os::exists(files, path)) {
+    // Made on trial, so that work that fails leaves no empty folder.
+    std::string missing = path;
+    while (!os::exists(files, os::parent_directory(missing))) missing = os::parent_directory(missing);
+    GRAFT_TRY(files.make_directory(missing).with_context(context));
+    return files.remove(missing).with_context(context);
+  }
+  std::error_code ignored;
+  if (!fs::is_directory(path, ignored)) return invalid(context, ": it is there and is no folder.");
+  GRAFT_TRY(os::check_writable(files, path + "/graft").with_context(context));
   for (const std::string& name : names) GRAFT_TRY(file(flag, path + "/" + name));
   return ok_status();
 }

@@ -27,7 +27,7 @@ class Outputs {
   Status file(const char* flag, const std::string& path);
   /// A file that grows while the work goes on, such as a log; it may be a pipe or a device.
   Status stream(const char* flag, const std::string& path);
-  /// A folder, made where it is missing, and the files of these names in it.
+  /// A folder, which may still be missing, and the files of these names in it.
   Status folder(const char* flag, const std::string& path, const std::vector<std::string>& names = {});
 
  private:
