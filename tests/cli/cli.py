@@ -114,6 +114,14 @@ class CliTest(unittest.TestCase):
             self.assertIn(text, sentences[0])
         return sentences[0]
 
+    def refused(self, *arguments, names):
+        """Expects exit status 2, as for a command line that makes no sense, and a first line on stderr that holds `names`."""
+        done = self.run_graft(*arguments)
+        self.assertEqual(done.returncode, 2, f"graft {' '.join(map(str, arguments))}\n{done.stdout}{done.stderr}")
+        self.assertEqual(done.stdout, "")
+        self.assertIn(names, done.stderr.splitlines()[0])
+        return done.stderr
+
     def images(self, count, seed=1, name="x.npy"):
         values = random_floats(count * 784, seed)
         save_npy(self.path(name), values, (count, 1, 28, 28))

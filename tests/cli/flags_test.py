@@ -6,13 +6,6 @@ import cli
 class FlagsTest(cli.CliTest):
     TRAIN = ("train", "mlp.graft", "--data", "digits:?count=20", "--quiet")
 
-    def refused(self, *arguments, names):
-        done = self.run_graft(*arguments)
-        self.assertEqual(done.returncode, 2, f"{arguments}\n{done.stdout}{done.stderr}")
-        self.assertEqual(done.stdout, "")
-        self.assertIn(names, done.stderr.splitlines()[0])
-        return done.stderr
-
     def test_numbers(self):
         for flag, values in {
                 "--epochs": ("1e20", "0", "-1", "nan", "1.5", "99999999999999999999"), "--batch": ("-1", "0", "4x", str(2**62)),

@@ -47,7 +47,7 @@ class LanguageTest(cli.LanguageTest):
         generate = lambda *flags, says: self.fails("generate", "tiny.graft", *flags, says=says)
         generate("--tokens", "1,6", says=["token 6", "knows 6 tokens"])
         generate("--tokens", "1,x", says=["\"x\""])
-        generate("--prompt", "a", "--temperature", "-1", says=["temperature is -1"])
+        self.refused("generate", "tiny.graft", "--prompt", "a", "--temperature", "-1", names="--temperature")
         generate("--prompt", "a", "--context", "65", says=["65", "made for 64"])
         generate("--tokens", ",".join(["3"] * 64), says=["64 tokens", "no room"])
         generate("--prompt", "a", "--chat", "smoke", says=["\"smoke\"", "chatml"])

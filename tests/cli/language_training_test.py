@@ -73,7 +73,7 @@ class LanguageTraining(cli.LanguageTest):
         self.assertEqual([row["name"] for row in bench("blocks.graft")["rows"]], ["prefill", "decode", "lora step"])
         self.assertIn("tokens/s", self.graft("bench", "tiny.graft", "--seq", 8, "--decode", 3, "--repeat", 1, "--lora", "r=2",
                                              "--processor-time"))
-        self.fails("bench", "tiny.graft", "--seq", 0, says=["--seq"])
+        self.refused("bench", "tiny.graft", "--seq", 0, names="--seq")
 
 
 class Shapes(cli.CliTest):

@@ -100,9 +100,9 @@ TEST(TokenizerJson, SmallFilesAndTheirFaults) {
   EXPECT_EQ(message("[]"), reading + "The file has no \"model\".");
   EXPECT_EQ(message(R"({"model":{"type":"X"}})"), reading + "The tokenizer model \"X\" is not supported.");
   EXPECT_EQ(message(R"({"model":{"type":"BPE","vocab":{"a":-1},"merges":[]}})"),
-            reading + "The id of \"a\" is not an integer between 0 and 16777215.");
+            reading + "The id of \"a\" is not an integer between 0 and 4104.");
   EXPECT_EQ(message(R"({"model":{"type":"BPE","vocab":{"a":18446744073709551615},"merges":[]}})"),
-            reading + "The id of \"a\" is not an integer between 0 and 16777215.");
+            reading + "The id of \"a\" is not an integer between 0 and 4104.");
   EXPECT_EQ(message(R"({"model":{"type":"BPE","vocab":{"a":0,"b":0},"merges":[]}})"),
             reading + "Tokens \"a\" and \"b\" both have id 0.");
   EXPECT_EQ(message(R"({"model":{"type":"BPE","vocab":{"a":0},"merges":["a"]}})"),

@@ -12,6 +12,7 @@
 #include "runtime/model/model.h"
 #include "runtime/passes/bind.h"
 #include "tests/support/model_example.h"
+#include "tests/support/temporary_folder.h"
 
 namespace graft::test::model_mutation_test {
 namespace {
@@ -160,9 +161,15 @@ class Mutator {
   std::mt19937 random_;
 };
 
-/// A model that was accepted must be a model in every respect.
+/// A model that was accepted must be a model in every respect. Where its weights are not what their checksums say, it is
+/// not saved.
 void expect_sound(const Model& model, std::uint32_t seed) {
   EXPECT_TRUE(validate(model).ok()) << "seed " << seed;
+  if (!model.verify_weights().ok()) {
+    const TemporaryFolder folder;
+    EXPECT_EQ(save_model(os::system_files(), folder.file("m.graft"), model).code(), Code::corrupt) << "seed " << seed;
+    return;
+  }
   const Bytes file = file_of(model);
   const auto again = load_model(file, "again");
   ASSERT_TRUE(again.ok()) << "seed " << seed << ": " << again.status().message();

@@ -31,7 +31,7 @@ Token& token_at(Vocabulary& vocabulary, std::int64_t id) {
 
 Status read_vocab_object(const Json& vocab, Vocabulary& out) {
   if (!vocab.is_object()) return corrupt("The vocabulary is not an object of tokens and ids.");
-  const std::int64_t largest = largest_id(vocab.size());
+  const std::int64_t largest = largest_id(out.tokens.size() + vocab.size());
   for (const auto& [spelled, number] : vocab.items()) {
     GRAFT_TRY_ASSIGN(const std::int64_t id,
                      integer_value(number, cat("The id of \"", shown(spelled), '"'), 0, largest));

@@ -1,0 +1,51 @@
+/* Text from language models. Included by graft.h; its rules hold here as well. */
+#ifndef GRAFT_GENERATE_H
+#define GRAFT_GENERATE_H
+
+#include "graft/graft.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct graft_generator_options {
+  size_t struct_size;
+  uint32_t context; /* tokens of prompt and answer together; 0: the model's own, at most 2048 */
+  uint32_t prefill; /* tokens of a prompt taken at a time; 0: 64 */
+  uint64_t budget;  /* largest device memory in bytes, 0 for no limit */
+  graft_precision precision;
+} graft_generator_options;
+
+typedef struct graft_generate_options {
+  size_t struct_size;
+  uint32_t max_tokens;       /* 0: 256 */
+  uint32_t top_k;            /* draw from so many of the most probable tokens; 0: all */
+  double temperature;        /* 0: always the most probable token */
+  double top_p;              /* draw from the most probable tokens that together reach this; 0: 1, all */
+  double min_p;              /* draw from tokens at least this many times as probable as the first */
+  double repetition_penalty; /* of tokens said lately; 0: 1, none */
+  uint64_t seed;             /* of the draws */
+  const char* const* stop;   /* the text ends before any of these */
+  size_t stop_count;
+  /* Gets each piece of text (UTF-8, not terminated) once it is certain; 0 ends the text. May be NULL. It must not call
+     graft with this context. */
+  int (*on_text)(void* user, const char* text, size_t bytes);
+  void* user;
+} graft_generate_options;
+
+/* Plans, records and allocates everything, caches included. unsupported where the model is no language model that can
+   go on token by token. options may be NULL. */
+GRAFT_API graft_status graft_generator_create(graft_model* model, const graft_generator_options* options,
+                                              graft_generator** generator);
+GRAFT_API void graft_generator_destroy(graft_generator* generator);
+GRAFT_API graft_status graft_generator_memory(const graft_generator* generator, graft_memory* memory);
+/* What the model says after the prompt (UTF-8). A prompt that begins as the one before costs its new part only.
+   options, text and bytes may be NULL. */
+GRAFT_API graft_status graft_generate(graft_generator* generator, const char* prompt,
+                                      const graft_generate_options* options, const char** text, size_t* bytes);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* GRAFT_GENERATE_H */
