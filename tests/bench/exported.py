@@ -2,9 +2,8 @@
 
 Usage: exported.py BEFORE AFTER [--rounds N] [--no-times] [NETWORK ...]    (two graft binaries; networks of tests/torch/zoo.py)
 
-Prints Markdown. The versions take turns (A B A B ...), and the least of the rounds counts. A step is measured in processor time
-(user and system, of all threads), as the difference of a run of many steps and a run of one, which leaves out starting and
-compiling; a forward pass by the clock, as graft bench does.
+Prints Markdown. The versions take turns (A B A B ...), and the least of the runs counts: noise only adds to it. Times are by the
+clock.
 """
 
 import argparse
@@ -14,13 +13,13 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../torch"))
 
 import zoo  # noqa: E402  (exits with 77 where torch is missing)
 
-# Seconds of processor time that the steps of one difference should take together: noise of a start is some 0.1 s.
-ENOUGH = 1.0
+STEPS = 8
 MIB = 2**20
 
 
@@ -58,23 +57,25 @@ def figures(tool, model, batch):
     return made
 
 
-def spent(tool, *arguments):
-    """Processor time of a run, in seconds: user and system, of all threads."""
-    child = subprocess.Popen([tool, *map(str, arguments)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    _, status, usage = os.wait4(child.pid, 0)
-    child.returncode = os.waitstatus_to_exitcode(status)
+def step_seconds(tool, model, folder, name):
+    """The shortest training step by the clock, seen from when its line appears in the metrics: a neighbour's bursts are left out,
+    as are starting and compiling."""
+    lines = f"{folder}/metrics.jsonl"
+    if os.path.exists(lines):
+        os.remove(lines)
+    flags = zoo.data_flags(folder, name, zoo.NETWORKS[name].batch, STEPS)[2]
+    command = [tool, "train", model, "--quiet", *flags, "--steps", STEPS, "--no-shuffle", "--optimizer", "sgd", "--lr", "1e-4",
+               "--metrics", lines, "-o", f"{folder}/out.graft"]
+    child = subprocess.Popen(list(map(str, command)), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    ends = []
+    while child.poll() is None:
+        time.sleep(0.001)
+        if os.path.exists(lines):
+            with open(lines, "rb") as file:
+                ends += [time.monotonic()] * (file.read().count(b'"kind":"step"') - len(ends))
     if child.returncode != 0:
-        raise RuntimeError(f"graft {' '.join(map(str, arguments))} failed")
-    return usage.ru_utime + usage.ru_stime
-
-
-def step_seconds(tool, model, folder, name, steps):
-    """Processor time of a training step: the difference of a run of 1 + steps and of 1."""
-    def run(count):
-        flags = zoo.data_flags(folder, name, zoo.NETWORKS[name].batch, count)[2]
-        return spent(tool, "train", model, "--quiet", *flags, "--steps", count, "--no-shuffle", "--optimizer", "sgd",
-                     "--lr", "1e-4", "-o", f"{folder}/out.graft")
-    return (run(1 + steps) - run(1)) / steps
+        raise RuntimeError(f"graft train {model} failed")
+    return min(b - a for a, b in zip(ends, ends[1:]))
 
 
 def forward_seconds(tool, model, batch):
@@ -86,13 +87,11 @@ def forward_seconds(tool, model, batch):
 def times(tools, models, folder, name, rounds):
     """{"forward", "step"}: seconds of each version, the versions in turn; the least of the rounds, which noise only adds to."""
     batch = zoo.NETWORKS[name].batch
-    first = max(step_seconds(tools[-1], models[-1], folder, name, 2), 1e-3)
-    steps = max(2, min(200, round(ENOUGH / first)))
     taken = {"forward": [[] for _ in tools], "step": [[] for _ in tools]}
     for _ in range(rounds):
         for i, (tool, model) in enumerate(zip(tools, models)):
             taken["forward"][i].append(forward_seconds(tool, model, batch))
-            taken["step"][i].append(step_seconds(tool, model, folder, name, steps))
+            taken["step"][i].append(step_seconds(tool, model, folder, name))
     return {kind: [min(side) for side in sides] for kind, sides in taken.items()}
 
 
@@ -163,7 +162,7 @@ def main():
            "arena of a step, MiB"], graphs)
     if speeds:
         table("Times of a batch (before → after)", ["network", "batch", "forward, ms", "times as fast",
-                                                    "processor time of a step, ms", "times as fast"], speeds)
+                                                    "step, ms", "times as fast"], speeds)
     table("Differences of the version after from PyTorch", ["network", "forward", "loss of some steps"], agreements)
     if failures:
         table("What did not work", ["network", "version", "what graft said"], failures)
