@@ -100,6 +100,53 @@ TEST(PassesBatchNorm, TheProductsOwnBiasIsMovedAndScaled) {
   }
 }
 
+TEST(PassesBatchNorm, LooksThroughViewsThatKeepTheChannelsApart) {
+  const std::string image = cat(kConv, kNorm, "c = conv(x, w)\n");  // [1, 2, 2, 2]
+  expect_rewritten(kFold, cat(image, R"(
+    r = reshape(c) {shape=shape[4, 2]}
+    y = batch_norm(r, scale, shift, mean, var)
+    output y
+  )"),
+                   cat(kConv, kNorm, R"(
+    affine = affine(var) {alpha=1.0, beta=1e-05} -> f32[2]
+    rsqrt = rsqrt(affine) -> f32[2]
+    mul = mul(scale, rsqrt) -> f32[2]
+    neg = neg(mean) -> f32[2]
+    reshape = reshape(mul) {shape=shape[2, 1, 1, 1]} -> f32[2, 1, 1, 1]
+    c/folded weight = mul(w, reshape) -> f32[2, 3, 3, 3]
+    mul_1 = mul(neg, mul) -> f32[2]
+    c/folded bias = add(mul_1, shift) -> f32[2]
+    c = conv(x, c/folded weight, c/folded bias) -> f32[1, 2, 2, 2]
+    y = reshape(c) {shape=shape[4, 2]} -> f32[4, 2]
+    output y
+  )"));
+  // Channels first, the pixels as one axis, and back: as a network of one dimension is written.
+  expect_folded(cat(image, R"(
+    f = transpose(c) {perm=[0, 3, 1, 2]}
+    r = reshape(f) {shape=shape[1, 2, 4]}
+    l = transpose(r) {perm=[0, 2, 1]}
+    y = batch_norm(l, scale, shift, mean, var)
+    output y
+  )"),
+                Op::transpose);
+  // The norm's axis is not the channels', or holds pixels as well.
+  expect_kept(kFold, cat(image, R"(
+    f = transpose(c) {perm=[0, 3, 1, 2]}
+    y = batch_norm(f, scale, shift, mean, var)
+    output y
+  )"));
+  expect_kept(kFold, cat(kConv, R"(
+    parameter scale: f32[4]
+    parameter shift: f32[4]
+    constant mean: f32[4] = 0.5, -0.25, 0.125, 0.75
+    constant var: f32[4] = 0.5, 2.0, 1.0, 0.25
+    c = conv(x, w)
+    r = reshape(c) {shape=shape[2, 4]}
+    y = batch_norm(r, scale, shift, mean, var)
+    output y
+  )"));
+}
+
 TEST(PassesBatchNorm, StaysWhereItIsNoPartOfAWeight) {
   const std::string folds = cat(kConv, kNorm, R"(
     c = conv(x, w)

@@ -1,5 +1,8 @@
 // Batch norm behind a product (a convolution or a linear layer) is a factor of its filters and a bias of its own:
 //   (w x + b - mean) s + shift = (s w) x + (b - mean) s + shift,   s = scale / sqrt(var + epsilon).
+#include <map>
+#include <set>
+
 #include "runtime/core/op_def.h"
 #include "runtime/core/op_id.gen.h"
 #include "runtime/passes/constant_folding.h"
@@ -30,29 +33,67 @@ bool all_fixed(const std::vector<bool>& fixed, const std::vector<ValueId>& input
   return true;
 }
 
-Result<bool> fold(Rewriter& r, const std::vector<bool>& fixed, const Node& node) {
-  if (node.op != Op::batch_norm || !r.is_inner(node.inputs[0])) return false;
-  const Node* product = r.producer(node.inputs[0]);
-  if (product == nullptr || product->outputs.size() != 1) return false;
-  if (!all_fixed(fixed, node.inputs, 1) || !all_fixed(fixed, product->inputs, 1)) return false;
-  const ValueId weight = product->inputs.size() > 1 ? product->inputs[1] : kNoValue;
-  if (!weight.valid() || r.value(weight).dtype != DType::f32) return false;
-  const auto shape = per_output(*product, r.value(weight).shape);
-  if (!shape) return false;
+/// A batch norm, and the product whose channels it scales, perhaps behind views and transposes of the result.
+struct Fold {
+  const Node* product;
+  std::vector<const Node*> moves;  ///< from the norm back to the product
+  Shape factor;                    ///< of a number per channel that is multiplied with the weight
+};
 
+/// The axis of the input that is this axis of a view or a transpose; nullopt where it is parted or merged.
+std::optional<std::size_t> axis_before(const Node& move, const Shape& from, const Shape& to, std::size_t axis) {
+  if (move.op == Op::transpose) return static_cast<std::size_t>(move.attrs.integers("perm")[axis]);
+  for (std::size_t i = from.rank(); i-- > 0;) {
+    if (from[i] == to[axis] && from.elements(i + 1, from.rank()) == to.elements(axis + 1, to.rank())) return i;
+  }
+  return std::nullopt;
+}
+
+std::optional<Fold> find(const Rewriter& r, const std::vector<bool>& fixed, const Node& norm) {
+  if (norm.op != Op::batch_norm || !all_fixed(fixed, norm.inputs, 1)) return std::nullopt;
+  Fold fold{};
+  ValueId x = norm.inputs[0];
+  std::size_t axis = r.value(x).shape.rank() - 1;
+  const Node* node = nullptr;
+  while (true) {
+    node = r.is_inner(x) ? r.producer(x) : nullptr;
+    if (node == nullptr || node->outputs.size() != 1) return std::nullopt;
+    if (node->op != Op::reshape && node->op != Op::transpose) break;
+    const auto before = axis_before(*node, r.value(node->inputs[0]).shape, r.value(x).shape, axis);
+    if (!before) return std::nullopt;
+    axis = *before;
+    fold.moves.push_back(node);
+    x = node->inputs[0];
+  }
+  fold.product = node;
+  const ValueId weight = node->inputs.size() > 1 ? node->inputs[1] : kNoValue;
+  if (axis + 1 != r.value(x).shape.rank() || !weight.valid() || r.value(weight).dtype != DType::f32 ||
+      !all_fixed(fixed, node->inputs, 1)) {
+    return std::nullopt;
+  }
+  const auto factor = per_output(*node, r.value(weight).shape);
+  if (!factor) return std::nullopt;
+  fold.factor = *factor;
+  return fold;
+}
+
+void apply(Rewriter& r, const Fold& fold, const Node& node) {
   Builder& b = r.builder();
+  const Node& product = *fold.product;
   const double epsilon = node.attrs.number("epsilon", 1e-5);
   const std::vector<ValueId> norm = r.at(node.inputs);  // x, scale, shift, mean, var
   const ValueId factor = b.mul(norm[1], b.node(Op::rsqrt, {b.affine(norm[4], 1, epsilon)}));
-  const bool has_bias = product->inputs.size() > 2 && product->inputs[2].valid();
-  const ValueId centre = has_bias ? b.sub(r.at(product->inputs[2]), norm[3]) : b.neg(norm[3]);
-  std::vector<ValueId> inputs = r.at(product->inputs);
+  const bool has_bias = product.inputs.size() > 2 && product.inputs[2].valid();
+  const ValueId centre = has_bias ? b.sub(r.at(product.inputs[2]), norm[3]) : b.neg(norm[3]);
+  std::vector<ValueId> inputs = r.at(product.inputs);
   inputs.resize(3, kNoValue);
-  inputs[1] = b.node(Op::mul, {inputs[1], b.reshape(factor, *shape)}, {}, cat(product->name, "/folded weight"));
-  inputs[2] = b.node(Op::add, {b.mul(centre, factor), norm[2]}, {}, cat(product->name, "/folded bias"));
-  r.replace(node.outputs[0], b.node(product->op, std::move(inputs), product->attrs, product->name));
-  GRAFT_TRY(b.status());
-  return true;
+  inputs[1] = b.node(Op::mul, {inputs[1], b.reshape(factor, fold.factor)}, {}, cat(product.name, "/folded weight"));
+  inputs[2] = b.node(Op::add, {b.mul(centre, factor), norm[2]}, {}, cat(product.name, "/folded bias"));
+  ValueId y = b.node(product.op, std::move(inputs), product.attrs, product.name);
+  for (auto move = fold.moves.rbegin(); move != fold.moves.rend(); ++move) {
+    y = b.node((*move)->op, {y}, (*move)->attrs, (*move)->name);
+  }
+  r.replace(node.outputs[0], y);
 }
 
 }  // namespace
@@ -61,9 +102,23 @@ Result<PassGraph> fold_batch_norms(const PassGraph& graph, const PrepareOptions&
   if (!options.fixed_weights) return graph;
   const std::vector<bool> fixed = depends_on_weights_alone(graph.graph);
   Rewriter rewriter(graph);
+  std::map<const Node*, Fold> folds;  // by the norm
+  std::set<const Node*> taken;        // they come again behind the folded weight, under their names
   for (const Node& node : graph.graph.nodes()) {
-    GRAFT_TRY_ASSIGN(const bool done, fold(rewriter, fixed, node));
-    if (!done) GRAFT_TRY(rewriter.copy(node));
+    const auto fold = find(rewriter, fixed, node);
+    if (!fold) continue;
+    taken.insert(fold->product);
+    taken.insert(fold->moves.begin(), fold->moves.end());
+    folds.emplace(&node, *fold);
+  }
+  for (const Node& node : graph.graph.nodes()) {
+    if (taken.contains(&node)) continue;
+    if (const auto fold = folds.find(&node); fold != folds.end()) {
+      apply(rewriter, fold->second, node);
+      GRAFT_TRY(rewriter.builder().status());
+    } else {
+      GRAFT_TRY(rewriter.copy(node));
+    }
   }
   return rewriter.finish();
 }
