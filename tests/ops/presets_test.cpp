@@ -1,3 +1,4 @@
+// ctest: slow
 // The kernels that lesser devices, and GPUs, choose: each preset of capabilities over a case of every family of kernels
 // that chooses.
 #include "platform/gpu/presets.h"

@@ -1,3 +1,4 @@
+// ctest: slow
 // Training under the capabilities of real GPUs: the same losses, in as many bytes as planned. By default under the
 // strictest; GRAFT_TEST_PRESETS=all takes every one, some seconds each.
 #include "platform/gpu/presets.h"

@@ -1,3 +1,4 @@
+// ctest: slow
 // Device memory that shrinks while training runs: a new plan between two steps, and no step lost.
 #include <gtest/gtest.h>
 

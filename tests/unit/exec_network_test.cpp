@@ -1,3 +1,4 @@
+// ctest: slow
 // A training step of whole networks on the test device: whatever the plan shares and reorders, and
 // however vectors go to and from memory, the bits are the same.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// ctest: sampled
 // Fusion: elementwise ops as one node, and ops with what stands beside them, to the same bits and in no more memory.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// ctest: slow
 // Results computed again in the backward pass: less memory, the same bits, found for any network.
 #include <gtest/gtest.h>
 
