@@ -14,7 +14,7 @@ using Words = std::vector<std::int32_t>;
 /// Fields of all samples, sample after sample.
 struct Samples {
   Words tokens;
-  Words documents;  ///< only where they are asked for
+  Words sequence_starts;  ///< only where they are asked for
   Words labels;
   std::uint64_t count = 0;
 };
@@ -25,21 +25,22 @@ void add_sample(const TokenText& text, const std::vector<bool>& begins, std::siz
                 Samples& samples) {
   const auto length = static_cast<std::size_t>(windows.length);
   Words tokens(length, windows.padding);
-  Words documents(length, -1);
+  Words sequence_starts(length, -1);
   Words labels(length, kNoLabel);
   bool any = false;
-  std::int32_t document = 0;
+  std::int32_t start = 0;
   for (std::size_t i = 0; i < length && first + i < text.tokens.size(); ++i) {
-    if (!begins.empty() && begins[first + i]) document = static_cast<std::int32_t>(i);
+    if (!begins.empty() && begins[first + i]) start = static_cast<std::int32_t>(i);
     tokens[i] = text.tokens[first + i];
-    documents[i] = document;
+    sequence_starts[i] = start;
     if (first + i + 1 >= text.tokens.size() || !text.learned[first + i + 1]) continue;
     labels[i] = text.tokens[first + i + 1];
     any = true;
   }
   if (!any) return;
   samples.tokens.insert(samples.tokens.end(), tokens.begin(), tokens.end());
-  if (windows.documents) samples.documents.insert(samples.documents.end(), documents.begin(), documents.end());
+  if (windows.sequence_starts)
+    samples.sequence_starts.insert(samples.sequence_starts.end(), sequence_starts.begin(), sequence_starts.end());
   samples.labels.insert(samples.labels.end(), labels.begin(), labels.end());
   ++samples.count;
 }
@@ -89,13 +90,13 @@ Result<std::unique_ptr<data::Source>> text_source(const std::vector<TokenText>& 
   const Shape shape = {windows.length};
   const std::uint64_t count = samples.count;
   std::vector<data::Field> fields = {{"tokens", DType::i32, shape, data::Role::feature}};
-  if (windows.documents)
+  if (windows.sequence_starts)
     fields.push_back({std::string(passes::kSequenceStartsInput), DType::i32, shape, data::Role::feature});
   fields.push_back({"label", DType::i32, shape, data::Role::label});
   auto fill = [samples = std::move(samples), bytes = static_cast<std::size_t>(windows.length) * sizeof(std::int32_t)](
                   std::uint64_t index, data::SampleOut out) -> Result<bool> {
     std::size_t field = 0;
-    for (const Words* words : {&samples.tokens, &samples.documents, &samples.labels}) {
+    for (const Words* words : {&samples.tokens, &samples.sequence_starts, &samples.labels}) {
       if (words->empty()) continue;
       const auto* from = reinterpret_cast<const std::byte*>(words->data()) + static_cast<std::size_t>(index) * bytes;
       std::memcpy(out[field++], from, bytes);

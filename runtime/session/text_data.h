@@ -30,14 +30,14 @@ struct TextWindows {
   /// labels are kNoLabel; texts of which nothing that is learned fits are left out.
   bool packed = true;
   text::TokenId padding = 0;
-  bool documents =
+  bool sequence_starts =
       false;  ///< a third field says where texts begin, so that they can be kept apart (with_packed_sequences)
 };
 
 /// Samples of "tokens" i32 [length] and "label" i32 [length]: at each position the next token, or kNoLabel; with
-/// `documents` also "documents" i32 [length]: the index of the first token of the position's text in this sample, -1
-/// for padding. Packed windows overlap by one token, so that every token but the first is some position's label, and
-/// what is left at the end and is no whole window is dropped. An error where no sample comes of it.
+/// `sequence_starts` also "sequence_starts" i32 [length]: the index of the first token of the position's text in this
+/// sample, -1 for padding. Packed windows overlap by one token, so that every token but the first is some position's
+/// label, and what is left at the end and is no whole window is dropped. An error where no sample comes of it.
 Result<std::unique_ptr<data::Source>> text_source(const std::vector<TokenText>& texts, const TextWindows& windows);
 
 /// The language model with packed sequences kept apart (passes::packed_sequences). Borrows the weights of `base`, which

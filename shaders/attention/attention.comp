@@ -38,7 +38,7 @@ void main() {
   const Head h = Head(group / p.row_tiles / p.kv_heads, group / p.row_tiles % p.kv_heads);
   const int offset = p.from_step != 0u ? int(state.position) : p.offset;
   const uint rows[2] = {tile * kTile + ty(), tile * kTile + ty() + 16u};
-  const int row_document[2] = {document(h, rows[0] / p.group), document(h, rows[1] / p.group)};
+  const int row_sequence[2] = {sequence(h, rows[0] / p.group), sequence(h, rows[1] / p.group)};
 
   vec2 top = vec2(kMasked);  // maximum of each row so far
   vec2 total = vec2(0.0);
@@ -47,11 +47,11 @@ void main() {
 
   const uvec2 range = key_tile_range(tile, offset);
   for (uint key_tile = range.x; key_tile < range.y; ++key_tile) {
-    if (p.has_documents != 0u) {
+    if (p.has_sequences != 0u) {
       bool mine = false;
       for (uint i = 0u; i < 8u; ++i) {
         const uint key = key_tile * kTile + tx() + 8u * (i % 4u);
-        mine = mine || sees(rows[i / 4u], key, offset, row_document[i / 4u], document(h, key));
+        mine = mine || sees(rows[i / 4u], key, offset, row_sequence[i / 4u], sequence(h, key));
       }
       if (!any_sees(mine, key_tile)) continue;
     }
@@ -65,9 +65,9 @@ void main() {
     }
     for (uint c = 0u; c < 4u; ++c) {
       const uint key = key_tile * kTile + tx() + 8u * c;
-      const int key_document = document(h, key);
+      const int key_sequence = sequence(h, key);
       for (uint r = 0u; r < 2u; ++r) {
-        const bool seen = sees(rows[r], key, offset, row_document[r], key_document);
+        const bool seen = sees(rows[r], key, offset, row_sequence[r], key_sequence);
         scores[r][c] = seen ? masked(h, rows[r], key, score(scores[r][c])) : kMasked;
         weights[(ty() + 16u * r) * kTile + tx() + 8u * c] = scores[r][c];
       }

@@ -124,13 +124,13 @@ void multiply_tiles(inout vec4 top, inout vec4 bottom) {
 }
 #endif
 
-// Whether a row sees a key; `row` and `key` may lie past the end. Negative documents are padding.
-bool sees(uint row, uint key, int offset, int row_document, int key_document) {
+// Whether a row sees a key; `row` and `key` may lie past the end. Negative sequences are padding.
+bool sees(uint row, uint key, int offset, int row_sequence, int key_sequence) {
   if (row >= row_count() || key >= p.keys) return false;
   const int ahead = int(key) - (int(row / p.group) + offset);
   if (p.causal != 0u && ahead > 0) return false;
   if (p.window != 0 && abs(ahead) >= p.window) return false;
-  return p.has_documents == 0u || (row_document >= 0 && row_document == key_document);
+  return p.has_sequences == 0u || (row_sequence >= 0 && row_sequence == key_sequence);
 }
 
 // Tiles [x, y) of keys that some row of the tile sees.

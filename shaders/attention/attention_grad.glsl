@@ -17,15 +17,15 @@ HEAD_LOADER(k)
 HEAD_LOADER(v)
 HEAD_LOADER(dy)
 
-// Whether some row of the tile sees some key of it; left to the weights where there are no documents. `tile`: see
+// Whether some row of the tile sees some key of it; left to the weights where there are no sequences. `tile`: see
 // any_sees().
 bool any_pair(Head h, uint row_tile, uint key_tile, int offset, uint tile) {
-  if (p.has_documents == 0u) return true;
+  if (p.has_sequences == 0u) return true;
   bool mine = false;
   for (uint i = 0u; i < 8u; ++i) {
     const uint row = row_tile * kTile + ty() + 16u * (i / 4u);
     const uint key = key_tile * kTile + tx() + 8u * (i % 4u);
-    mine = mine || sees(row, key, offset, document(h, row / p.group), document(h, key));
+    mine = mine || sees(row, key, offset, sequence(h, row / p.group), sequence(h, key));
   }
   return any_sees(mine, tile);
 }
@@ -54,12 +54,12 @@ void recompute(Head h, uint row_tile, uint key_tile, int offset, out vec4 weight
     const uint at = real ? row_statistic(h, row) : 0u;
     const float row_lse = statistics[at].x;
     const float row_delta = statistics[at].y;
-    const int row_document = document(h, row / p.group);
+    const int row_sequence = sequence(h, row / p.group);
     for (uint c = 0u; c < 4u; ++c) {
       const uint key = key_tile * kTile + tx() + 8u * c;
       const float s = score(products[r][c]);
       const float full = masked(h, row, key, s);
-      const bool seen = sees(row, key, offset, row_document, document(h, key)) && !(full <= kMasked);
+      const bool seen = sees(row, key, offset, row_sequence, sequence(h, key)) && !(full <= kMasked);
       const float w = seen ? exp_accurate(full - row_lse) : 0.0;
       weight[r][c] = w;
       slope[r][c] = seen ? w * (slope[r][c] - row_delta) * score_slope(s) : 0.0;

@@ -13,7 +13,7 @@ layout(binding = 5) writeonly buffer O4 { vec4 o4[]; };
 layout(binding = 6) writeonly buffer Lse { float lse[]; };
 #define SIGHT 3
 #include "shaders/attention/attention_sight.glsl"
-#include "shaders/attention/attention_lanes_documents.glsl"
+#include "shaders/attention/attention_lanes_sequences.glsl"
 
 void main() {
   const uint group = flat_workgroup() * kClusters + own_cluster();
@@ -25,15 +25,15 @@ void main() {
 
   uint held_at[kHeld];
   ivec2 sight[kHeld];
-  int row_document[kHeld];
+  int row_sequence[kHeld];
   float top[kHeld];  // maximum of each row so far
   ivec2 span = kNothing;
   [[unroll]] for (uint i = 0u; i < kHeld; ++i) {
     const uint row = held_row(first_row, i);
     held_at[i] = row_base(h, min(row, row_count() - 1u)) / 4u;
-    row_document[i] = document(h, row / p.group);
-    sight[i] = sight_of(row, offset, row_document[i]);
-    span = with_document(span, row_document[i]);
+    row_sequence[i] = sequence(h, row / p.group);
+    sight[i] = sight_of(row, offset, row_sequence[i]);
+    span = with_sequence(span, row_sequence[i]);
     top[i] = kMasked;
   }
   span = over_lanes_span(span);
@@ -49,11 +49,11 @@ void main() {
   if (key < range.y) {
     [[dont_unroll]] do {
       uint own_at[4];
-      int own_document[4];
+      int own_sequence[4];
       [[unroll]] for (uint j = 0u; j < 4u; ++j) {
         const uint own = key + 4u * lane + j;
         own_at[j] = key_base(h, min(own, p.keys - 1u)) / 4u;
-        own_document[j] = document(h, own);
+        own_sequence[j] = sequence(h, own);
       }
       float weights[4 * kRows];
       [[unroll]] for (uint i = 0u; i < 4u * kRows; ++i) weights[i] = 0.0;
@@ -64,11 +64,11 @@ void main() {
       [[unroll]] for (uint i = 0u; i < kRows; ++i) {
         const int low = HELD(sight, i).x;
         const int high = HELD(sight, i).y;
-        const int of_document = HELD(row_document, i);
+        const int of_sequence = HELD(row_sequence, i);
         float most = kMasked;
         [[unroll]] for (uint j = 0u; j < 4u; ++j) {
           const int own = int(key + 4u * lane + j);
-          const bool seen = own >= low && own < high && own_document[j] == of_document;
+          const bool seen = own >= low && own < high && own_sequence[j] == of_sequence;
           const float s = score(weights[4u * i + j]);
           weights[4u * i + j] = seen ? masked(h, first_row + i, uint(own), s) : kMasked;
           most = max(most, weights[4u * i + j]);

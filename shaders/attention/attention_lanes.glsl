@@ -21,7 +21,7 @@ layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
 const uint kHeld = (kRows + kLanes - 1) / kLanes;
 const uint kAcross = 4 * kLanes;
 const float kMasked = -3.0e38;  // a score that no product reaches
-const ivec2 kNothing = ivec2(0x7fffffff, -1);  // no documents
+const ivec2 kNothing = ivec2(0x7fffffff, -1);  // no sequences
 
 // sums[4 i + j] += held row i times own row j. `held_at` and `own_at` count fours of elements.
 #define ADD_PRODUCTS(sums, held, held_at, own, own_at)                                      \
@@ -98,10 +98,10 @@ int over_lanes_min(int x) {
   return x;
 }
 
-// The least and the greatest document of all lanes.
+// The least and the greatest sequence of all lanes.
 ivec2 over_lanes_span(ivec2 span) { return ivec2(over_lanes_min(span.x), -over_lanes_min(-span.y)); }
-ivec2 with_document(ivec2 span, int document) {
-  return document < 0 ? span : ivec2(min(span.x, document), max(span.y, document));
+ivec2 with_sequence(ivec2 span, int sequence) {
+  return sequence < 0 ? span : ivec2(min(span.x, sequence), max(span.y, sequence));
 }
 bool overlap(ivec2 a, ivec2 b) { return a.x <= b.y && b.x <= a.y; }
 
@@ -124,11 +124,11 @@ float score_slope(float s) {
   return p.scale * (1.0 - ratio * ratio);
 }
 
-// Keys [x, y) that a row of this document sees by its place; none past the last row and for padding.
-ivec2 sight_of(uint row, int offset, int document) {
+// Keys [x, y) that a row of this sequence sees by its place; none past the last row and for padding.
+ivec2 sight_of(uint row, int offset, int sequence) {
   const int at = int(row / p.group) + offset;
   ivec2 keys = ivec2(0, int(p.keys));
   if (p.window != 0) keys = ivec2(max(at - p.window + 1, 0), min(keys.y, at + p.window));
   if (p.causal != 0u) keys.y = min(keys.y, at + 1);
-  return row >= row_count() || document < 0 ? ivec2(0) : keys;
+  return row >= row_count() || sequence < 0 ? ivec2(0) : keys;
 }

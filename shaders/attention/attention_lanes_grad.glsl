@@ -7,7 +7,7 @@ layout(binding = 4) readonly buffer Statistics { vec2 statistics[]; };  // lse, 
 #define SIGHT 5
 #include "shaders/attention/attention_sight.glsl"
 #include "shaders/attention/attention_grad_place.glsl"
-#include "shaders/attention/attention_lanes_documents.glsl"
+#include "shaders/attention/attention_lanes_sequences.glsl"
 
 // Stores the sums of rows `first` to `first` + kRows, of `count`. Picks registers by comparison, because each place
 // that stores costs a CPU driver's compiler milliseconds.

@@ -17,13 +17,13 @@ void main() {
   const int offset = first_place();
 
   uint held_at[kHeld];
-  int key_document[kHeld];
+  int key_sequence[kHeld];
   ivec2 span = kNothing;
   [[unroll]] for (uint i = 0u; i < kHeld; ++i) {
     const uint key = held_row(first_key, i);
     held_at[i] = key_base(h, min(key, p.keys - 1u)) / 4u;
-    key_document[i] = document(h, key);
-    span = with_document(span, key_document[i]);
+    key_sequence[i] = sequence(h, key);
+    span = with_sequence(span, key_sequence[i]);
   }
   span = over_lanes_span(span);
   uint columns[kQuads];
@@ -37,7 +37,7 @@ void main() {
   if (row < range.y) {
     [[dont_unroll]] do {
       uint own_at[4];
-      int own_document[4];
+      int own_sequence[4];
       ivec2 sight[4];
       float own_lse[4];
       float own_delta[4];
@@ -48,8 +48,8 @@ void main() {
         const vec2 both = statistics[row_statistic(h, real)];
         own_lse[j] = both.x;
         own_delta[j] = both.y;
-        own_document[j] = document(h, own / p.group);
-        sight[j] = sight_of(own, offset, own_document[j]);
+        own_sequence[j] = sequence(h, own / p.group);
+        sight[j] = sight_of(own, offset, own_sequence[j]);
       }
       float weights[4 * kRows];
       float slopes[4 * kRows];
@@ -58,12 +58,12 @@ void main() {
       ADD_PRODUCTS(slopes, v4, held_at, dy4, own_at)
       [[unroll]] for (uint i = 0u; i < kRows; ++i) {
         const int key = int(first_key + i);
-        const int of_document = HELD(key_document, i);
+        const int of_sequence = HELD(key_sequence, i);
         [[unroll]] for (uint j = 0u; j < 4u; ++j) {
           const float s = score(weights[4u * i + j]);
           const float full = masked(h, row + 4u * lane + j, uint(key), s);
           const bool seen =
-              key >= sight[j].x && key < sight[j].y && own_document[j] == of_document && !(full <= kMasked);
+              key >= sight[j].x && key < sight[j].y && own_sequence[j] == of_sequence && !(full <= kMasked);
           const float w = exp_weight(full - own_lse[j]);
           const float slope = w * (slopes[4u * i + j] - own_delta[j]) * score_slope(s);
           weights[4u * i + j] = seen ? w : 0.0;

@@ -17,7 +17,7 @@ void main() {
 
   uint held_at[kHeld];
   ivec2 sight[kHeld];
-  int row_document[kHeld];
+  int row_sequence[kHeld];
   float row_lse[kHeld];
   float row_delta[kHeld];
   ivec2 span = kNothing;
@@ -28,9 +28,9 @@ void main() {
     const vec2 both = statistics[row_statistic(h, real)];
     row_lse[i] = both.x;
     row_delta[i] = both.y;
-    row_document[i] = document(h, row / p.group);
-    sight[i] = sight_of(row, offset, row_document[i]);
-    span = with_document(span, row_document[i]);
+    row_sequence[i] = sequence(h, row / p.group);
+    sight[i] = sight_of(row, offset, row_sequence[i]);
+    span = with_sequence(span, row_sequence[i]);
   }
   span = over_lanes_span(span);
   uint columns[kQuads];
@@ -43,11 +43,11 @@ void main() {
   if (key < range.y) {
     [[dont_unroll]] do {
       uint own_at[4];
-      int own_document[4];
+      int own_sequence[4];
       [[unroll]] for (uint j = 0u; j < 4u; ++j) {
         const uint own = key + 4u * lane + j;
         own_at[j] = key_base(h, min(own, p.keys - 1u)) / 4u;
-        own_document[j] = document(h, own);
+        own_sequence[j] = sequence(h, own);
       }
       float products[4 * kRows];
       float slopes[4 * kRows];
@@ -57,14 +57,14 @@ void main() {
       [[unroll]] for (uint i = 0u; i < kRows; ++i) {
         const int low = HELD(sight, i).x;
         const int high = HELD(sight, i).y;
-        const int of_document = HELD(row_document, i);
+        const int of_sequence = HELD(row_sequence, i);
         const float of_lse = HELD(row_lse, i);
         const float of_delta = HELD(row_delta, i);
         [[unroll]] for (uint j = 0u; j < 4u; ++j) {
           const int own = int(key + 4u * lane + j);
           const float s = score(products[4u * i + j]);
           const float full = masked(h, first_row + i, uint(own), s);
-          const bool seen = own >= low && own < high && own_document[j] == of_document && !(full <= kMasked);
+          const bool seen = own >= low && own < high && own_sequence[j] == of_sequence && !(full <= kMasked);
           const float slope = exp_weight(full - of_lse) * (slopes[4u * i + j] - of_delta) * score_slope(s);
           slopes[4u * i + j] = seen ? slope : 0.0;
         }

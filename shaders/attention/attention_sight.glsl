@@ -3,7 +3,7 @@
 #ifdef MASK
 layout(binding = SIGHT) readonly buffer Mask { float mask[]; };
 
-int document(Head h, uint token) { return 0; }
+int sequence(Head h, uint token) { return 0; }
 
 // A score with the mask's number for it; kMasked where that is as good as minus infinity.
 float masked(Head h, uint row, uint key, float score) {
@@ -14,10 +14,10 @@ float masked(Head h, uint row, uint key, float score) {
   return s < kMasked ? kMasked : s;
 }
 #else
-layout(binding = SIGHT) readonly buffer Documents { int documents[]; };
+layout(binding = SIGHT) readonly buffer Sequences { int sequences[]; };
 
-int document(Head h, uint token) {
-  return p.has_documents != 0u ? documents[h.batch * p.queries + min(token, p.queries - 1u)] : 0;
+int sequence(Head h, uint token) {
+  return p.has_sequences != 0u ? sequences[h.batch * p.queries + min(token, p.queries - 1u)] : 0;
 }
 
 float masked(Head h, uint row, uint key, float score) { return score; }

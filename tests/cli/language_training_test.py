@@ -13,7 +13,7 @@ SHAPES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../bench/shap
 
 
 class LanguageTraining(cli.LanguageTest):
-    def test_packed_documents_do_not_see_each_other(self):
+    def test_packed_sequences_do_not_see_each_other(self):
         texts = ["ab", "abb", "abbbb"]
         tokens = [len(self.generated("--prompt", text, "--max-tokens", "1")["prompt_tokens"]) + 1 for text in texts]
         with open(self.path("texts.jsonl"), "w") as file:

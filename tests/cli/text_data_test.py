@@ -136,22 +136,22 @@ class TextData(cli.CliTest):
             marks.append([0] * len(before) + [1] * (len(answer) + 1))
         self.agrees(self.loss("jsonl:data.jsonl", seq=240), self.mean(rows, marks))
 
-    def test_packed_samples_keep_documents_apart(self):
+    def test_packed_samples_keep_sequences_apart(self):
         self.write_lines(*({"prompt": p, "completion": c} for p, c in self.PAIRS))
         rows = [ids(p) + ids(c) + [END] for p, c in self.PAIRS]
         marks = [[0] * len(p) + [1] * (len(c) + 1) for p, c in self.PAIRS]
-        # Windows of 10 tokens and the one after; a document that a window cuts begins anew in the next.
+        # Windows of 10 tokens and the one after; a text that a window cuts begins anew in the next.
         seq, every, flags = 10, sum(rows, []), [mark for row in marks for mark in [0] + row[1:]]
         owner = [i for i, row in enumerate(rows) for _ in row]
         pieces, kept = [], []
         windows = (len(every) - 1) // seq
         for w in range(windows):
-            for document in range(len(rows)):
-                inside = [i for i in range(w * seq, (w + 1) * seq) if owner[i] == document]
+            for text in range(len(rows)):
+                inside = [i for i in range(w * seq, (w + 1) * seq) if owner[i] == text]
                 if not inside:
                     continue
                 last = inside[-1] + 1  # whose label is the next token, in this window or not
-                if last < len(every) and owner[last] == document:
+                if last < len(every) and owner[last] == text:
                     inside.append(last)
                 pieces.append([every[i] for i in inside])
                 kept.append([flags[i] for i in inside])

@@ -25,7 +25,7 @@ OpCase attend(std::string name, std::int64_t heads, std::int64_t tokens, Attrs a
           .cotangents = 1,
           .difference_tolerance = 1e-4,
           // Differences of sums over a head and over keys, of results that were rounded.
-          .narrow_roundings = 16};
+          .low_precision_roundings = 16};
 }
 
 std::vector<OpCase> cases() {
@@ -91,7 +91,7 @@ void expect_near(const RefTensors& actual, const std::string& name, const std::v
   EXPECT_LT(worst, 1e-4 * most) << name;
 }
 
-void check_4096_tokens(gpu::Device& device, const std::vector<double>& documents) {
+void check_4096_tokens(gpu::Device& device, const std::vector<double>& sequences) {
   const auto tokens = static_cast<std::int64_t>(kTokens);
   const auto dim = static_cast<std::int64_t>(kDim);
   const Shape rows = {1, tokens, static_cast<std::int64_t>(kHeads), dim};
@@ -106,9 +106,9 @@ void check_4096_tokens(gpu::Device& device, const std::vector<double>& documents
   };
   std::vector<ValueId> inputs = {input("q", rows), input("k", keys), input("v", keys)};
   RefTensors feeds = {{"q", {rows.values(), c.q}}, {"k", {keys.values(), c.k}}, {"v", {keys.values(), c.v}}};
-  if (!documents.empty()) {
-    inputs.push_back(input("documents", {1, tokens}, DType::i32));
-    feeds["documents"] = {{1, tokens}, documents};
+  if (!sequences.empty()) {
+    inputs.push_back(input("sequences", {1, tokens}, DType::i32));
+    feeds["sequences"] = {{1, tokens}, sequences};
   }
   const ValueId dy = input("dy", rows);
   feeds["dy"] = {rows.values(), c.dy};
@@ -124,7 +124,7 @@ void check_4096_tokens(gpu::Device& device, const std::vector<double>& documents
 
   std::size_t first = 0;
   for (std::size_t query = 0; query < kTokens; ++query) {
-    if (!documents.empty() && query > 0 && documents[query] != documents[query - 1]) first = query;
+    if (!sequences.empty() && query > 0 && sequences[query] != sequences[query - 1]) first = query;
     for (std::size_t head = 0; head < kHeads; ++head) c.row(query, head, first);
   }
   expect_near(*actual, names[0], c.o);
@@ -138,12 +138,12 @@ TEST(AttentionOfFourThousandTokens, MatchesThePlainComposition) {
   check_4096_tokens(*device, {});
 }
 
-TEST(AttentionOfFourThousandTokens, OfThreeDocumentsDoesToo) {
+TEST(AttentionOfFourThousandTokens, OfThreeSequencesDoesToo) {
   GRAFT_TEST_GPU(device);
-  std::vector<double> documents(kTokens, 0);
-  std::fill(documents.begin() + 1000, documents.begin() + 1001, 1000);
-  std::fill(documents.begin() + 1001, documents.end(), 1001);
-  check_4096_tokens(*device, documents);
+  std::vector<double> sequences(kTokens, 0);
+  std::fill(sequences.begin() + 1000, sequences.begin() + 1001, 1000);
+  std::fill(sequences.begin() + 1001, sequences.end(), 1001);
+  check_4096_tokens(*device, sequences);
 }
 
 }  // namespace

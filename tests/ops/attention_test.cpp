@@ -30,7 +30,7 @@ OpCase attend(std::string name, Sizes s, Attrs attrs = {{"causal", kOne}}) {
           .cotangents = 1,
           .difference_tolerance = 3e-5,
           // Differences of sums over a head and over keys, of results that were rounded.
-          .narrow_roundings = 16};
+          .low_precision_roundings = 16};
 }
 
 OpCase with_packed_sequences(OpCase c, std::vector<double> sequences) {
@@ -205,7 +205,7 @@ TEST(AttentionInfer, RefusesWhatDoesNotFit) {
   expect_infer_error(with_mask(attend("bad", {1, 4, 4, 2, 1, 8}), {1, 1, 4, 1}), "does not broadcast");
   OpCase two = with_mask(attend("bad", {1, 4, 4, 2, 1, 8}), {1, 1, 1, 4});
   two.inputs[3] = {.dims = {1, 4}, .dtype = DType::i32};
-  expect_infer_error(two, "documents and a mask");
+  expect_infer_error(two, "packed sequences and a mask");
   OpCase values = attend("bad", {1, 4, 4, 2, 1, 8});
   values.inputs[2].dims[1] = 5;
   expect_infer_error(values, "[1, 4, 1, 8] is needed");

@@ -88,7 +88,7 @@ std::vector<OpCase> cases() {
   add_case(with(Op::prelu, {4, 6, 5}, {6, 1}));
   OpCase pow = with(Op::pow, {6, 32}, {32}, 0.2, 4);
   pow.reason = "log2 to 3e-8 times the exponent (up to 4), then exp: below 1e-6";
-  pow.narrow_roundings = 8;  // the gradient of the exponent is a sum of six rounded terms of both signs
+  pow.low_precision_roundings = 8;  // the gradient of the exponent is a sum of six rounded terms of both signs
   add_case(pow);
   OpCase square = with(Op::pow, {6, 32}, {});
   square.inputs[1] = {.dims = {}, .values = {2}, .grad = false};
@@ -119,7 +119,7 @@ std::vector<OpCase> cases() {
   OpCase powers =
       pairs(Op::pow, {0.0, -0.0, 1, -1, 2, -2, 3, -3, 0.5, -0.5, 1.5, 5, -7, kInf, -kInf, kNan, 0.01, 9.25});
   powers.tolerance = 2e-5;
-  powers.narrow_roundings = 0;  // many powers lie beyond the range of f16
+  powers.low_precision_roundings = 0;  // many powers lie beyond the range of f16
   powers.reason =
       "values from 1e-18 to 1e17 in one tensor are compared each relative to itself: |b log2 a| of 60 times "
       "3e-8, doubled";

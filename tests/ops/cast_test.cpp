@@ -42,7 +42,7 @@ std::vector<OpCase> cases() {
   large.inputs[0].values = {2147483647, -2147483648.0, 16777217, -16777219};
   large.name = "integers beyond 24 bits round";
   large.tolerance = 6e-8;
-  large.narrow_roundings = 0;  // beyond the range of f16
+  large.low_precision_roundings = 0;  // beyond the range of f16
   large.reason = "f32 has 24 bits: half a ULP";
   all.push_back(large);
   return all;

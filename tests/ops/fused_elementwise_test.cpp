@@ -96,7 +96,7 @@ OpCase add_norm(std::string name, Op main, std::vector<OpInput> others, Attrs at
           .attrs = std::move(attrs),
           .gradient = false,
           .expect_dims = dims,
-          .narrow_roundings = 8};  // of the sum, and of what is made of it
+          .low_precision_roundings = 8};  // of the sum, and of what is made of it
 }
 
 std::vector<OpCase> cases() {

@@ -158,7 +158,8 @@ std::vector<OpCase> large_cases() {
   // Gradients of what was broadcast are summed by reduce_sum, which has limits of its own.
   for (OpCase& c : all) {
     if (c.inputs.size() > 2) c.inputs[2].grad = false;
-    if (c.name == "columns of a large b") c.narrow_roundings = 0;  // of 16 bits, b is not cut into parts of so few rows
+    if (c.name == "columns of a large b")
+      c.low_precision_roundings = 0;  // of 16 bits, b is not cut into parts of so few rows
     if (c.name == "batches of one a") c.inputs[0].grad = false;
     // Its gradient alone is larger than a binding.
     if (c.name.find("large b") != std::string::npos) c.inputs[1].grad = false;

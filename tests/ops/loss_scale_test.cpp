@@ -12,7 +12,7 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 OpCase of(Op op, std::string name, std::vector<OpInput> inputs, Attrs attrs = {}) {
   OpCase c{.name = std::move(name), .op = op, .inputs = std::move(inputs), .attrs = std::move(attrs)};
   c.gradient = false;
-  c.narrow_roundings = 0;  // it is never kept in 16 bits
+  c.low_precision_roundings = 0;  // it is never kept in 16 bits
   c.tolerance = 1e-6;
   c.reason = "a few roundings of f32; expm1 of own polynomials";
   return c;

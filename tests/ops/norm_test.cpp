@@ -57,7 +57,7 @@ OpCase update_of_overflow() {
   for (OpInput& input : c.inputs) input.dims = {5};
   c.inputs[2].values = {1, inf, 2, std::nan(""), 3};
   c.inputs[3].values = {1, std::nan(""), inf, 2, 0};
-  c.narrow_roundings = 0;  // statistics are never kept in 16 bits
+  c.low_precision_roundings = 0;  // statistics are never kept in 16 bits
   return c;
 }
 

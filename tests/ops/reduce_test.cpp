@@ -80,7 +80,7 @@ std::vector<OpCase> cases() {
   for (const Op op : {Op::reduce_mean, Op::reduce_max, Op::reduce_min, Op::reduce_prod, Op::reduce_l1, Op::reduce_l2,
                       Op::reduce_logsumexp}) {
     all.push_back(reduce(op, {3, 37}, {1}));
-    if (op == Op::reduce_prod) all.back().narrow_roundings = 0;  // products of 37 lie below the range of f16
+    if (op == Op::reduce_prod) all.back().low_precision_roundings = 0;  // products of 37 lie below the range of f16
     all.push_back(reduce(op, {5, 8}, {0}, 1));
     all.push_back(reduce(op, {2, 3, 4, 5}, {1, 3}));
     all.push_back(values(op, {2, 3}, {1}, {1, kNan, 2, kInf, 3, -1}));

@@ -27,7 +27,7 @@ OpCase smooth(Op op, double low, double high, Attrs attrs = {}) {
 /// The slope is 1 - y^2 or y (1 - y): near its bounds the rounding of y is large beside it.
 OpCase saturating(Op op, double low, double high) {
   OpCase c = smooth(op, low, high);
-  c.narrow_roundings = 16;
+  c.low_precision_roundings = 16;
   return c;
 }
 

@@ -177,13 +177,13 @@ void check_narrow(const OpCase& c, const Built& built, DType storage) {
   const auto device = run_on_device(*graph, feeds, c.step_state);
   ASSERT_TRUE(device.ok()) << device.status().message();
   for (const auto& [name, tensor] : *device) {
-    expect_close(name, tensor.data, reference[name].data, tolerance + c.narrow_roundings * unit_roundoff);
+    expect_close(name, tensor.data, reference[name].data, tolerance + c.low_precision_roundings * unit_roundoff);
   }
 }
 
 void check_narrow(const OpCase& c, const Built& built) {
-  if (c.narrow_roundings == 0) return;
-  const char* const chosen = std::getenv("GRAFT_TEST_NARROW");
+  if (c.low_precision_roundings == 0) return;
+  const char* const chosen = std::getenv("GRAFT_TEST_LOW_PRECISION");
   const bool all = chosen != nullptr && std::string_view(chosen) == "all";
   const bool even = std::hash<std::string>{}(c.name) % 2 == 0;
   if (all || even) check_narrow(c, built, DType::f16);

@@ -3,7 +3,7 @@
 // For each case: shapes as inference gives them; the reference's gradient against central differences of the
 // reference's forward (both in double); the device's outputs, gradients and updated state against the reference;
 // two runs on the device bit-equal; the same with every operand and result kept in 16 bits: f16 in one half of the
-// cases, bf16 in the other (both with GRAFT_TEST_NARROW=all in the environment).
+// cases, bf16 in the other (both with GRAFT_TEST_LOW_PRECISION=all in the environment).
 #pragma once
 
 #include <gtest/gtest.h>
@@ -47,7 +47,7 @@ struct OpCase {
   RefStepState step_state = {};
   /// Roundings to 16 bits (2^-11 or 2^-8 each) that the device's results may differ by more where everything is kept
   /// so: of the result itself, of what it is computed from, and of what the gradient is. 0: the case is not run so.
-  double narrow_roundings = 4;
+  double low_precision_roundings = 4;
 };
 
 void PrintTo(const OpCase& c, std::ostream* out);

@@ -207,7 +207,7 @@ TEST_F(LanguageModel, MicroBatchesOfAnySizeEqualTheBatch) {
   }
 }
 
-TEST_F(LanguageModel, PackedDocumentsTrainAsSeparateOnes) {
+TEST_F(LanguageModel, PackedSequencesTrainAsSeparateOnes) {
   std::vector<TokenText> texts(3);
   const std::vector<std::vector<std::int32_t>> ids = {{5, 9, 30, 1}, {9, 5, 22}, {5, 30, 9, 17}};
   for (std::size_t i = 0; i < texts.size(); ++i) texts[i].add(ids[i], true);
@@ -228,8 +228,8 @@ TEST_F(LanguageModel, PackedDocumentsTrainAsSeparateOnes) {
       return contents_of(**trainer);
     };
     const Contents apart = trained(plain, {.length = kLength, .packed = false}, 3);
-    const Contents packed = trained(masked, {.length = kLength, .documents = true}, 1);
-    const Contents padded = trained(masked, {.length = kLength, .packed = false, .documents = true}, 3);
+    const Contents packed = trained(masked, {.length = kLength, .sequence_starts = true}, 1);
+    const Contents padded = trained(masked, {.length = kLength, .packed = false, .sequence_starts = true}, 3);
     const Contents mixed = trained(plain, {.length = kLength}, 1);
     EXPECT_NEAR(losses[0], losses[1], 1e-6);
     EXPECT_EQ(losses[0], losses[2]);

@@ -171,20 +171,20 @@ TEST_F(CGenerator, SeveralTextsInASampleTrainAsOneEach) {
   const std::vector<std::int32_t> alone = {1, 5, 9, 0, 0, 0, 2, 7, 3, 0, 0, 0};
   const std::vector<std::int32_t> alone_labels = {5, 9, -100, -100, -100, -100, 7, 3, -100, -100, -100, -100};
   const graft_binding seq = {"seq", kLength};
-  const auto train = [&](int documents, const std::vector<std::int32_t>& tokens,
+  const auto train = [&](int packed_sequences, const std::vector<std::int32_t>& tokens,
                          const std::vector<std::int32_t>& wanted) {
     auto options = sized<graft_trainer_options>();
     options.optimizer = GRAFT_SGD;
     options.learning_rate = 0.1;
     options.batch = static_cast<std::uint32_t>(tokens.size()) / kLength;
-    options.documents = documents;
+    options.packed_sequences = packed_sequences;
     options.bindings = &seq;
     options.binding_count = 1;
     graft_trainer_destroy(h_.trainer);
     h_.trainer = nullptr;
     EXPECT_EQ(graft_trainer_create(h_.model, &options, &h_.trainer), GRAFT_OK) << h_.message();
     const void* inputs[] = {tokens.data(), begins.data()};
-    const std::size_t count = documents != 0 ? 2 : 1;
+    const std::size_t count = packed_sequences != 0 ? 2 : 1;
     EXPECT_EQ(graft_train_step(h_.trainer, inputs, 3 - count, wanted.data(), options.batch, nullptr),
               GRAFT_INVALID_ARGUMENT);
     std::vector<double> losses;

@@ -32,7 +32,7 @@ struct Case {
   std::size_t apart;     ///< dispatches
   std::size_t together;  ///< with fusion
   std::function<void(GraphMaker&)> build;
-  bool narrow = true;  ///< run with values kept in 16 bits too; pipelines take time
+  bool low_precision = true;  ///< run with values kept in 16 bits too; pipelines take time
 };
 
 void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
@@ -361,17 +361,17 @@ TEST_P(Fuse, GivesTheSameBits) {
 
 // What lies between is not stored, but rounded as if it were.
 TEST_P(Fuse, GivesTheSameBitsOfValuesKeptIn16Bits) {
-  if (!GetParam().narrow) GTEST_SKIP() << "the kernels of other cases";
+  if (!GetParam().low_precision) GTEST_SKIP() << "the kernels of other cases";
   GraphMaker g;
   GetParam().build(g);
   for (const DType storage : {DType::f16, DType::bf16}) {
     // Pipelines take time.
     if (storage == DType::bf16 && (GetParam().apart != 3 || GetParam().together != 1)) continue;
     SCOPED_TRACE(dtype_name(storage));
-    const auto narrow = keep_low_precision(g.graph, storage);
-    ASSERT_TRUE(narrow.ok()) << narrow.status().message();
-    const auto together = test::checked_plan(*narrow);
-    const auto apart = test::checked_plan(*narrow, {}, {.fuse = false});
+    const auto low_precision = keep_low_precision(g.graph, storage);
+    ASSERT_TRUE(low_precision.ok()) << low_precision.status().message();
+    const auto together = test::checked_plan(*low_precision);
+    const auto apart = test::checked_plan(*low_precision, {}, {.fuse = false});
     ASSERT_TRUE(together.ok() && apart.ok());
     EXPECT_LE(dispatches(*together), dispatches(*apart));
     // Of two dispatches, conversions of what is given may stand between.
@@ -379,7 +379,7 @@ TEST_P(Fuse, GivesTheSameBitsOfValuesKeptIn16Bits) {
       EXPECT_LT(dispatches(*together), dispatches(*apart));
     }
     // Also numbers that f16 holds as subnormal ones, and such that sums and products leave its range.
-    expect_same_bits(*narrow, {1, 1, 1e-5, 3e4, 1});
+    expect_same_bits(*low_precision, {1, 1, 1e-5, 3e4, 1});
   }
 }
 

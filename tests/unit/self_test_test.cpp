@@ -262,14 +262,14 @@ TEST(SelfTest, AWrongFormForElementsOf16BitsIsMadeAgainOverWords) {
   if (!device->caps().storage_16bit) GTEST_SKIP() << "This device has no 16-bit storage.";
   GraphMaker g;
   product(g);
-  const auto narrow = keep_low_precision(g.graph, DType::f16);
-  ASSERT_TRUE(narrow.ok()) << narrow.status().message();
+  const auto low_precision = keep_low_precision(g.graph, DType::f16);
+  ASSERT_TRUE(low_precision.ok()) << low_precision.status().message();
   const TemporaryFolder folder;
   for (int start = 0; start < 2; ++start) {
     FaultyDevice faulty(*device, has_16bit_elements, FaultyDevice::Fault::wrong);
     const auto proof = remember(faulty, folder);
     ASSERT_TRUE(proof.ok());
-    const Outcome outcome = prove(**proof, faulty, *narrow);
+    const Outcome outcome = prove(**proof, faulty, *low_precision);
     ASSERT_TRUE(outcome.status.ok()) << outcome.status.message();
     EXPECT_EQ(faulty.used > 0, start == 0) << "it is not tried again";
     EXPECT_FALSE((*proof)->profile().failed().empty());
@@ -282,7 +282,7 @@ TEST(SelfTest, AWrongFormForElementsOf16BitsIsMadeAgainOverWords) {
     EXPECT_GE(forms, 2) << "copies and the product";
     RefTensors feeds;
     for (const char* name : {"a", "b"}) feeds[name] = {{40, 40}, std::vector<double>(1600, 0.5)};
-    const auto made = run_on_device(faulty, *narrow, feeds, {}, {});
+    const auto made = run_on_device(faulty, *low_precision, feeds, {}, {});
     ASSERT_TRUE(made.ok()) << made.status().message();
     for (const double x : made->begin()->second.data) ASSERT_EQ(x, 10);
   }
@@ -300,12 +300,12 @@ TEST(SelfTest, KernelsForMatrixUnitsAreTestedWhereOnlyWhatIsKeptAsF16GoesToThem)
   if (!rounds_to_f16(rounding)) GTEST_SKIP() << "No matrix units here, or no kernels for them in this build.";
   GraphMaker g;
   product(g);
-  const auto narrow = keep_low_precision(g.graph, DType::f16);
-  ASSERT_TRUE(narrow.ok()) << narrow.status().message();
+  const auto low_precision = keep_low_precision(g.graph, DType::f16);
+  ASSERT_TRUE(low_precision.ok()) << low_precision.status().message();
   const TemporaryFolder folder;
   const auto proof = remember(edited, folder);
   ASSERT_TRUE(proof.ok()) << proof.status().message();
-  const Outcome outcome = prove(**proof, edited, *narrow);
+  const Outcome outcome = prove(**proof, edited, *low_precision);
   ASSERT_TRUE(outcome.status.ok()) << outcome.status.message();
   EXPECT_TRUE(any_of(outcome.kernels, "matmul__f32_coopmat") || any_of(outcome.kernels, "matmul__f32_flexible"));
   for (const ProofKey& key : outcome.kernels) EXPECT_TRUE((*proof)->profile().passed().contains(key)) << key;
@@ -320,8 +320,8 @@ TEST(SelfTest, KernelsForMatricesOfBf16AreTestedByProbesOfBf16) {
     GTEST_SKIP() << "No matrix units here, or no kernels for bf16 in this build.";
   GraphMaker g;
   product(g);
-  const auto narrow = keep_low_precision(g.graph, DType::bf16);
-  ASSERT_TRUE(narrow.ok()) << narrow.status().message();
+  const auto low_precision = keep_low_precision(g.graph, DType::bf16);
+  ASSERT_TRUE(low_precision.ok()) << low_precision.status().message();
   const auto of_bf16 = [](std::string_view name) { return name.find("_bf16") != name.npos; };
   using Fault = FaultyDevice::Fault;
   for (const Fault fault : {Fault::none, Fault::wrong}) {
@@ -330,7 +330,7 @@ TEST(SelfTest, KernelsForMatricesOfBf16AreTestedByProbesOfBf16) {
     const TemporaryFolder folder;
     const auto proof = remember(faulty, folder);
     ASSERT_TRUE(proof.ok()) << proof.status().message();
-    const Outcome outcome = prove(**proof, faulty, *narrow);
+    const Outcome outcome = prove(**proof, faulty, *low_precision);
     ASSERT_TRUE(outcome.status.ok()) << outcome.status.message();
     EXPECT_GT(faulty.used, 0);
     EXPECT_EQ(std::ranges::any_of(outcome.kernels, of_bf16), fault == Fault::none);

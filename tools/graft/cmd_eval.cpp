@@ -46,7 +46,7 @@ Status run_eval(const EvalArguments& options) {
   GRAFT_TRY_ASSIGN(AdaptedModel opened, open_adapted(options.path, options.train.adapter, when(options.check)));
   GRAFT_TRY_ASSIGN(const auto source, open_data(options.data, opened.get(), options.train.seq));
   std::optional<Model> masked;
-  if (has_documents(*source)) {
+  if (has_packed_sequences(*source)) {
     GRAFT_TRY_ASSIGN(masked, with_packed_sequences(opened.get()));
   }
   const Model& model = masked ? *masked : opened.get();

@@ -334,16 +334,16 @@ struct DataSets {
 
 // --eval names a set of its own; --eval-split keeps the last samples of --data from training.
 Result<DataSets> open_sets(const TrainArguments& options, const Model& model) {
-  bool documents = false;
-  const auto open = [&](const std::string& spec) { return open_data(spec, model, options.train.seq, documents); };
+  bool sequence_starts = false;
+  const auto open = [&](const std::string& spec) { return open_data(spec, model, options.train.seq, sequence_starts); };
   DataSets sets;
   GRAFT_TRY_ASSIGN(sets.training, open(options.data));
-  documents = has_documents(*sets.training);
+  sequence_starts = has_packed_sequences(*sets.training);
   if (!options.held_out.empty()) {
     GRAFT_TRY_ASSIGN(sets.held_out, open(options.held_out));
     // One graph serves both.
-    if (has_documents(*sets.held_out) && !documents) {
-      documents = true;
+    if (has_packed_sequences(*sets.held_out) && !sequence_starts) {
+      sequence_starts = true;
       GRAFT_TRY_ASSIGN(sets.training, open(options.data));
     }
   }
@@ -365,7 +365,7 @@ Status train_on(OpenDevice& opened, Model& model, const TrainArguments& options)
   GRAFT_TRY_ASSIGN(const DataSets sets, open_sets(options, model));
   const auto& [source, held_out] = sets;
   std::optional<Model> masked;
-  if (has_documents(*source)) {
+  if (has_packed_sequences(*source)) {
     GRAFT_TRY_ASSIGN(masked, with_packed_sequences(model));
   }
   const bool checkpoints = !options.checkpoint.options.folder.empty();

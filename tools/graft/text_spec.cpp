@@ -209,7 +209,7 @@ Result<std::optional<std::uint64_t>> whole_option(const data::Spec& spec, std::s
 }
 
 Result<std::unique_ptr<data::Source>> open_text(const data::Spec& spec, const Model& model, std::int64_t length,
-                                                bool documents) {
+                                                bool sequence_starts) {
   if (spec.arguments.size() != 1) return invalid("A data set of this kind is written ", spec.kind, ":FILE.");
   GRAFT_TRY_ASSIGN(text::Tokenizer tokenizer, tokenizer_for(spec, model));
   TextReader reader(spec, model, std::move(tokenizer));
@@ -221,7 +221,7 @@ Result<std::unique_ptr<data::Source>> open_text(const data::Spec& spec, const Mo
   const TextWindows windows{.length = length == 0 ? kDefaultLength : length,
                             .packed = pack != "no",
                             .padding = reader.padding(),
-                            .documents = documents || (pack == "yes" && texts.size() > 1)};
+                            .sequence_starts = sequence_starts || (pack == "yes" && texts.size() > 1)};
   GRAFT_TRY_ASSIGN(auto source, text_source(texts, windows));
   GRAFT_TRY_ASSIGN(const auto skip, whole_option(spec, "skip"));
   GRAFT_TRY_ASSIGN(const auto count, whole_option(spec, "count"));
@@ -233,16 +233,16 @@ Result<std::unique_ptr<data::Source>> open_text(const data::Spec& spec, const Mo
 
 }  // namespace
 
-bool has_documents(const data::Source& source) {
+bool has_packed_sequences(const data::Source& source) {
   return std::ranges::any_of(source.fields(),
                              [](const data::Field& field) { return field.name == passes::kSequenceStartsInput; });
 }
 
 Result<std::unique_ptr<data::Source>> open_data(std::string_view text, const Model& model, std::int64_t length,
-                                                bool documents) {
+                                                bool sequence_starts) {
   if (!text.starts_with("text:") && !text.starts_with("jsonl:")) return data::open_spec(text);
   GRAFT_TRY_ASSIGN(const data::Spec spec, data::parse_spec(text));
-  return open_text(spec, model, length, documents).with_context(cat("While opening data set \"", text, "\""));
+  return open_text(spec, model, length, sequence_starts).with_context(cat("While opening data set \"", text, "\""));
 }
 
 void bind_length(const data::Source& source, const Model& model, Bindings& bindings) {

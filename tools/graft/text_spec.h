@@ -1,6 +1,6 @@
 // Data sets of text for language models, as the command line takes them beside those of runtime/data/spec.h.
 //
-//   text:FILE    the whole file, in windows of --seq tokens; a token that ends a text ends a document
+//   text:FILE    the whole file, in windows of --seq tokens; a token that ends a text ends a sequence
 //   jsonl:FILE   an object a line, or one array of objects: {"text"}, {"prompt", "completion"},
 //                {"instruction", "input", "output"} or {"messages": [{"role", "content"}]}; of all but the first, only
 //                the reply is learned
@@ -20,11 +20,11 @@
 namespace graft::cli {
 
 /// Opens any data set. `length` is of samples of text: the size of the dimension "seq"; 0: 128. Samples that hold
-/// several texts have the field "sequence_starts" (with_packed_sequences), and those of any text where `documents` says
-/// so.
+/// several texts have the field "sequence_starts" (with_packed_sequences), and those of any text where
+/// `sequence_starts` says so.
 Result<std::unique_ptr<data::Source>> open_data(std::string_view spec, const Model& model, std::int64_t length,
-                                                bool documents = false);
-bool has_documents(const data::Source& source);
+                                                bool sequence_starts = false);
+bool has_packed_sequences(const data::Source& source);
 
 /// Binds the model's length to that of the samples, where these are texts and the symbol "seq" is not bound yet.
 void bind_length(const data::Source& source, const Model& model, Bindings& bindings);

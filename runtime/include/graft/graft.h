@@ -245,7 +245,7 @@ typedef struct graft_trainer_options {
   size_t binding_count;
   /* 1, for language models: packed sequences. A sample holds several texts, none of which sees another, and has one
      more input after the model's: int32 for each token, the index in the sample of its text's first; -1: padding. */
-  int documents;
+  int packed_sequences;
   uint64_t budget;   /* largest device memory in bytes, 0 for no limit; out_of_memory where the plan needs more */
   int checkpoints;   /* 1: graft_checkpoint_open will be called; takes memory for a copy of the state */
   const char* fetch; /* names of values of the forward pass, separated by commas: see graft_trainer_fetch; NULL: none */

@@ -31,7 +31,7 @@ struct TrainerOptions {
   std::uint32_t seed = 0;
   std::string freeze = {};              ///< patterns of parameter names ('*', '?') separated by commas
   std::vector<Binding> bindings = {};   ///< named dimensions other than the batch
-  bool documents = false;               ///< packed sequences: an input says where texts begin
+  bool packed_sequences = false;        ///< packed sequences: an input says where texts begin
   std::uint64_t budget = 0;             ///< bytes of device memory; 0: no limit
   std::vector<std::string> fetch = {};  ///< values of the forward pass that Trainer::fetch() gives after each step
   bool checkpoints = false;             ///< open_checkpoint() will be called: takes memory for a copy of the state
@@ -62,7 +62,7 @@ inline graft_trainer_options raw_options(const TrainerOptions& options, const st
   raw.freeze = detail::or_null(options.freeze);
   raw.bindings = bindings.data();
   raw.binding_count = bindings.size();
-  raw.documents = options.documents ? 1 : 0;
+  raw.packed_sequences = options.packed_sequences ? 1 : 0;
   raw.budget = options.budget;
   raw.checkpoints = options.checkpoints ? 1 : 0;
   raw.fetch = detail::or_null(fetch);

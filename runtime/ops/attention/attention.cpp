@@ -60,8 +60,8 @@ Status check_operands(InferContext& c) {
   return check_attrs(c.attrs());
 }
 
-/// Documents i32 [batch, seq], of queries and keys alike.
-Status check_documents(InferContext& c, std::size_t i) {
+/// Sequences i32 [batch, seq], of queries and keys alike.
+Status check_sequences(InferContext& c, std::size_t i) {
   if (!c.has(i)) return ok_status();
   GRAFT_TRY(c.expect_dtype(i, DType::i32));
   GRAFT_TRY(c.expect_shape(i, {c.shape(0)[0], c.shape(0)[1]}));
@@ -71,7 +71,7 @@ Status check_documents(InferContext& c, std::size_t i) {
 /// What is added to the scores: f32 [batch or 1, query heads or 1, queries or 1, keys].
 Status check_mask(InferContext& c, std::size_t i) {
   if (!c.has(i)) return ok_status();
-  if (c.has(i - 1)) return unsupported("It has documents and a mask; one of the two tells which keys are seen.");
+  if (c.has(i - 1)) return unsupported("It has packed sequences and a mask; one of the two tells which keys are seen.");
   GRAFT_TRY(c.expect_dtype(i, DType::f32));
   GRAFT_TRY(c.expect_rank(i, 4));
   const Shape& mask = c.shape(i);
@@ -88,7 +88,7 @@ Shape statistics_shape(const Shape& q) { return {q[0], q[1], q[2]}; }
 
 Status infer(InferContext& c) {
   GRAFT_TRY(check_operands(c));
-  GRAFT_TRY(check_documents(c, 3));
+  GRAFT_TRY(check_sequences(c, 3));
   GRAFT_TRY(check_mask(c, 4));
   c.output(DType::f32, c.shape(0));
   c.output(DType::f32, statistics_shape(c.shape(0)));
@@ -102,7 +102,7 @@ struct Job {
   std::uint64_t query_words = 0;  ///< per item of the batch
   std::uint64_t key_words = 0;
   std::uint64_t statistic_words = 0;
-  std::uint64_t document_words = 0;
+  std::uint64_t sequence_words = 0;
   std::uint64_t mask_words = 0;
   std::uint32_t slabs = 0;
   bool vectors = false;
@@ -130,8 +130,8 @@ Status set_mask(const Emitter& e, std::size_t input, Job& job) {
   return ok_status();
 }
 
-/// `documents`: the input that they are; the next one is the mask.
-Result<Job> make_job(const Emitter& e, std::size_t documents) {
+/// `sequences`: the input that they are; the next one is the mask.
+Result<Job> make_job(const Emitter& e, std::size_t sequences) {
   const Shape& q = e.in_shape(0);
   const Shape& k = e.in_shape(1);
   GRAFT_TRY(count32(q.elements(), "tensor of queries"));
@@ -153,7 +153,7 @@ Result<Job> make_job(const Emitter& e, std::size_t documents) {
   job.query_words = q.elements(1, 4);
   job.key_words = k.elements(1, 4);
   job.statistic_words = q.elements(1, 3);
-  job.document_words = e.has(documents) ? p.queries : 0;
+  job.sequence_words = e.has(sequences) ? p.queries : 0;
   job.slabs = ceil_div<std::uint32_t>(p.dim, kTile);
   job.vectors = p.dim % 4 == 0;
   // Weights are rounded between the products: where all that goes in and comes out is.
@@ -161,12 +161,12 @@ Result<Job> make_job(const Emitter& e, std::size_t documents) {
   if (e.node().op == Op::attention_grad) rounded.push_back(e.in(5));
   job.operands = matrix_operands(e, rounded);
   p.causal = e.attrs().flag("causal");
-  p.has_documents = e.has(documents);
+  p.has_sequences = e.has(sequences);
   p.from_step = e.attrs().flag("from_step");
-  if (e.has(documents + 1)) GRAFT_TRY(set_mask(e, documents + 1, job));
+  if (e.has(sequences + 1)) GRAFT_TRY(set_mask(e, sequences + 1, job));
   GRAFT_TRY_ASSIGN(job.per_part, items_per_part(e.caps(), job.batch,
                                                 {job.query_words, job.key_words, 2 * job.statistic_words,
-                                                 job.document_words, job.mask_words},
+                                                 job.sequence_words, job.mask_words},
                                                 "items of the batch"));
   return job;
 }
@@ -233,7 +233,7 @@ std::uint32_t few_rows_of(Emitter& e, const Job& job) {
   constexpr std::array kKernels = {shaders::KernelId::attention_few__f32};
   const push::AttentionPush& p = job.push;
   const std::uint64_t rows = std::uint64_t{p.queries} * p.group;
-  if (rows > kFewRows || !job.vectors || p.dim / 4 > kFewVectors / 2 || p.has_documents != 0 || job.masked) return 0;
+  if (rows > kFewRows || !job.vectors || p.dim / 4 > kFewVectors / 2 || p.has_sequences != 0 || job.masked) return 0;
   const ChoiceShape shape{rows, p.keys, p.dim, job.batch};
   if (e.note(choose(Family::attention_few, e.target(), shape, kKernels)).kernel != 0) return 0;
   const auto tiles = ceil_div<std::uint64_t>(rows, std::min<std::uint64_t>(4, kFewVectors / (p.dim / 4)));
@@ -271,7 +271,7 @@ Status emit(Emitter& e) {
       return ok_status();
     }
     const Binding sight = job.masked               ? part_of_mask(e.in(4), job, first, count)
-                          : job.push.has_documents ? part(e.in(3), job.document_words)
+                          : job.push.has_sequences ? part(e.in(3), job.sequence_words)
                                                    : q;
     dispatch(
         e, job, job.masked ? kForwardMasked : kForward, count, Over::rows,
@@ -295,7 +295,7 @@ Status vjp(VjpContext& c) {
   return ok_status();
 }
 
-// --- attention_grad(q, k, v, o, lse, dy, documents?)
+// --- attention_grad(q, k, v, o, lse, dy, sequences?)
 
 Status infer_grad(InferContext& c) {
   GRAFT_TRY(check_operands(c));
@@ -303,11 +303,12 @@ Status infer_grad(InferContext& c) {
   GRAFT_TRY(c.expect_shape(3, c.shape(0)));
   GRAFT_TRY(c.expect_shape(4, statistics_shape(c.shape(0))));
   GRAFT_TRY(c.expect_shape(5, c.shape(0)));
-  GRAFT_TRY(check_documents(c, 6));
+  GRAFT_TRY(check_sequences(c, 6));
   GRAFT_TRY(check_mask(c, 7));
   if ((c.has(6) || c.has(7)) && c.attrs().flag("from_step")) {
     return unsupported(
-        "Attention over documents or with a mask from the step's position on has no gradient; one of the two has.");
+        "Attention over packed sequences or with a mask from the step's position on has no gradient; one of the two "
+        "has.");
   }
   for (const std::size_t i : {0, 1, 2}) c.output(DType::f32, c.shape(i));
   return ok_status();
@@ -334,7 +335,7 @@ Status emit_grad_part(Emitter& e, const Job& job, const Slot& scratch, std::uint
                                    dy,
                                    part({scratch, Access::read}, 2 * job.statistic_words),
                                    job.masked               ? part_of_mask(e.in(7), job, first, count)
-                                   : job.push.has_documents ? part(e.in(6), job.document_words)
+                                   : job.push.has_sequences ? part(e.in(6), job.sequence_words)
                                    : job.push.from_step     ? e.step_state()
                                                             : q};
   std::vector<Binding> key_bindings = bindings;
@@ -371,11 +372,11 @@ std::uint64_t grad_flops(const Graph& g, const Node& n) { return flops_of(g, n, 
 
 }  // namespace
 
-/// attention(q [B, S, Hq, D], k [B, T, Hkv, D], v like k, documents? i32 [B, S] where S = T, mask? [B|1, Hq|1, S|1, T];
+/// attention(q [B, S, Hq, D], k [B, T, Hkv, D], v like k, sequences? i32 [B, S] where S = T, mask? [B|1, Hq|1, S|1, T];
 /// scale = 1 / sqrt(D), causal, window = 0 (none), softcap = 0 (none), from_step) -> o like q, lse [B, S, Hq]. Scores
 /// are q k^T * scale, then softcap * tanh(score / softcap). Query s stands at key T - S + s, or with from_step 1 at the
 /// step state's position + s. It sees keys at most at its own place (causal), less than `window` away, and of its own
-/// document; a negative document is padding. A mask is added to the scores last; at -3e38 and below a key is not seen.
+/// sequence; a negative sequence is padding. A mask is added to the scores last; at -3e38 and below a key is not seen.
 /// A query that sees no key gives zeros. Head h reads key head h / (Hq / Hkv). lse is the logarithm of the sum of
 /// exp(scores), for the gradient.
 extern const OpDef op_attention;
@@ -390,8 +391,8 @@ const OpDef op_attention = {.name = "attention",
                             .flops = flops,
                             .uses_step_state = true};
 
-/// attention_grad(q, k, v, o, lse, dy, documents?, mask?; as attention) -> dq, dk, dv. Weights are computed anew, tile
-/// by tile. Not documents or a mask and from_step at once: a kernel binds eight buffers at most.
+/// attention_grad(q, k, v, o, lse, dy, sequences?, mask?; as attention) -> dq, dk, dv. Weights are computed anew, tile
+/// by tile. Not sequences or a mask and from_step at once: a kernel binds eight buffers at most.
 extern const OpDef op_attention_grad;
 const OpDef op_attention_grad = {.name = "attention_grad",
                                  .attrs = kAttrs,

@@ -11,8 +11,8 @@ constexpr double kUnseen = -3e38;  // of a mask: as good as minus infinity
 /// One head of one query, and all that it needs to find its scores.
 class Row {
  public:
-  /// `row` counts over [B, S, Hq]; `documents` is the input that may hold them, the next may be a mask.
-  Row(const RefContext& c, std::size_t row, std::size_t documents) : c_(c), documents_(documents) {
+  /// `row` counts over [B, S, Hq]; `sequences` is the input that may hold them, the next may be a mask.
+  Row(const RefContext& c, std::size_t row, std::size_t sequences) : c_(c), sequences_(sequences) {
     const auto& q = c.in_dims(0);
     const auto heads = static_cast<std::size_t>(q[2]);
     queries_ = q[1];
@@ -42,19 +42,19 @@ class Row {
     const std::int64_t window = attrs.integer("window");
     if (window != 0 && std::abs(key - place) >= window) return false;
     if (added(key) <= kUnseen) return false;
-    if (!c_.has(documents_)) return true;
-    const double own = c_.in(documents_)[static_cast<std::size_t>(batch_ * queries_ + query_)];
-    return own >= 0 && own == c_.in(documents_)[static_cast<std::size_t>(batch_ * queries_ + key)];
+    if (!c_.has(sequences_)) return true;
+    const double own = c_.in(sequences_)[static_cast<std::size_t>(batch_ * queries_ + query_)];
+    return own >= 0 && own == c_.in(sequences_)[static_cast<std::size_t>(batch_ * queries_ + key)];
   }
 
   /// What the mask adds.
   double added(std::int64_t key) const {
-    if (!c_.has(documents_ + 1)) return 0;
-    const auto& dims = c_.in_dims(documents_ + 1);
+    if (!c_.has(sequences_ + 1)) return 0;
+    const auto& dims = c_.in_dims(sequences_ + 1);
     const std::int64_t at[] = {batch_, head_, query_, key};
     std::int64_t index = 0;
     for (std::size_t i = 0; i < 4; ++i) index = index * dims[i] + (dims[i] == 1 ? 0 : at[i]);
-    return c_.in(documents_ + 1)[static_cast<std::size_t>(index)];
+    return c_.in(sequences_ + 1)[static_cast<std::size_t>(index)];
   }
 
   /// Without the mask.
@@ -73,7 +73,7 @@ class Row {
 
  private:
   const RefContext& c_;
-  std::size_t documents_;
+  std::size_t sequences_;
   std::int64_t queries_, keys_, batch_, query_, head_;
   std::size_t kv_heads_, dim_, kv_head_, start_;
   double scale_, softcap_;

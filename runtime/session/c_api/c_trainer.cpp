@@ -136,7 +136,7 @@ graft_forecast forecast_of(const train::TrainingPlan& plan, const std::string& e
 // The model that a trainer of these options takes: `masked` is made where samples hold several texts.
 Result<const Model*> trained_model(const Model& model, const graft_trainer_options& options,
                                    std::optional<Model>& masked) {
-  if (options.documents == 0) return &model;
+  if (options.packed_sequences == 0) return &model;
   GRAFT_TRY_ASSIGN(masked, with_packed_sequences(model));
   return &*masked;
 }

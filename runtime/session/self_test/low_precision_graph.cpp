@@ -26,7 +26,7 @@ Status add_values(const Graph& from, DType storage, Graph& to, std::vector<Value
     if (value.kind == ValueKind::temporary) continue;
     GRAFT_TRY_ASSIGN(map[v], to.add_value(value.name, value.dtype, value.shape, value.kind));
     if (value.kind != ValueKind::input || value.dtype != DType::f32) continue;
-    GRAFT_TRY_ASSIGN(map[v], add_copy(to, map[v], "narrow/" + value.name, {}));
+    GRAFT_TRY_ASSIGN(map[v], add_copy(to, map[v], "stored/" + value.name, {}));
     to.mutable_value(map[v]).storage = storage;
   }
   return ok_status();

@@ -1,13 +1,13 @@
 // Packed sequences: the texts of rows and keys, and tiles that share none; after attention_sight.glsl.
-// From `at` on in steps of kAcross: the first tile of keys, or of rows, with a document of the span; or a number >= end.
+// From `at` on in steps of kAcross: the first tile of keys, or of rows, with a sequence of the span; or a number >= end.
 // `per`: rows of one token (1 of keys).
 uint next_tile(Head h, uint at, uint end, ivec2 span, uint per) {
-  if (p.has_documents == 0u) return at;
+  if (p.has_sequences == 0u) return at;
   bool found = false;
   do {
     ivec2 tile = kNothing;
     [[unroll]] for (uint j = 0u; j < 4u; ++j) {
-      tile = with_document(tile, document(h, (at + 4u * own_lane() + j) / per));
+      tile = with_sequence(tile, sequence(h, (at + 4u * own_lane() + j) / per));
     }
     found = overlap(over_lanes_span(tile), span);
     at += found ? 0u : kAcross;
