@@ -380,9 +380,9 @@ def resnet18():
 
 
 NETWORKS = {
-    # A value that rounding puts on the other side of a kink of ReLU6 moves gradients by up to 1 %, in PyTorch's f32 against its
-    # own f64 as well; by the third step that is a tenth of the loss.
-    "mobilenet_v2": Entry(mobilenet_v2, 13, 4, steps=2, tolerance=2e-2),
+    # A value that rounding puts on the other side of a kink of ReLU6 moves gradients: PyTorch's f32 differs from its own f64 by
+    # 6e-4 of the loss after one update at this rate (1e-3 at 0.03), and by 0.11 after two; mobilenet_v3's, without ReLU6, by 2e-8.
+    "mobilenet_v2": Entry(mobilenet_v2, 13, 4, steps=2, tolerance=1e-2),
     "mobilenet_v3": Entry(mobilenet_v3, 14, 4),
     "efficientnet": Entry(efficientnet, 14, 4),
     "convnext": Entry(convnext, 16, 4),
