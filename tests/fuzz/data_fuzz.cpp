@@ -93,7 +93,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     input.spec[0] = static_cast<char>(std::tolower(input.spec[0]));
     input.a = compressed(input.a);
   }
-  PowerFiles files({{"a", bytes_of(input.a)}, {"b", bytes_of(input.b)}});
+  PowerFiles files(PowerFiles::Image{{"a", bytes_of(input.a)}, {"b", bytes_of(input.b)}});
   const graft::data::FileOptions options{
       .files = &files, .unpack_in_memory = 1 << 16, .unpack_limit = 1 << 22, .temporary_directory = "."};
   const auto source = graft::data::open_spec(input.spec, options);

@@ -46,7 +46,7 @@ std::string file_of(std::string_view input) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string text = file_of({reinterpret_cast<const char*>(data), size});
   const auto bytes = std::as_bytes(std::span(text));
-  PowerFiles files({{empty_profile().first, {bytes.begin(), bytes.end()}}});
+  PowerFiles files(PowerFiles::Image{{empty_profile().first, {bytes.begin(), bytes.end()}}});
   const auto profile = graft::DeviceProfile::open(files, "cache", caps());
   profile->begin_probe({"matmul__f32"});
   profile->fail("matmul__f32", "a line\nand another");
