@@ -95,6 +95,15 @@ if(TARGET graft_cli AND GRAFT_TEST_PYTHON)
     ENVIRONMENT "${tool_environment};GRAFT_TEST_KILLS=300")
 endif()
 
+# A little of tools/dev/torture.sh, the same each time.
+if(TARGET graft_cli AND GRAFT_TEST_PYTHON AND CMAKE_SYSTEM_NAME STREQUAL "Linux" AND NOT GRAFT_SANITIZE)
+  add_library(failing_calls MODULE ${PROJECT_SOURCE_DIR}/tests/torture/failing_calls.cpp)
+  target_link_libraries(failing_calls PRIVATE ${CMAKE_DL_LIBS})
+  add_test(NAME torture/short COMMAND ${GRAFT_TEST_PYTHON} -B ${PROJECT_SOURCE_DIR}/tests/torture/torture.py
+    $<TARGET_FILE:graft_cli> $<TARGET_FILE:failing_calls> --faults 40 --seed 7)
+  set_tests_properties(torture/short PROPERTIES LABELS slow TIMEOUT 1800 SKIP_RETURN_CODE 77)
+endif()
+
 # The long form of cli/precision: whole curves.
 if(TARGET graft_cli AND GRAFT_TEST_PYTHON)
   add_test(NAME cli/precision_long CONFIGURATIONS long

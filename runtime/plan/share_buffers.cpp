@@ -4,7 +4,6 @@
 // dispatch binds lies in two or three of them: one buffer around several bindings takes their place, and push constants
 // say where in it each begins. share_kernel() (runtime/exec) changes the kernel to match.
 #include <algorithm>
-#include <cstring>
 #include <optional>
 
 #include "runtime/plan/draft.h"
@@ -180,9 +179,8 @@ Status share_buffers(const Draft& draft, Plan& plan) {
                          ", and what they hold lies too far apart to share them. A smaller batch may fit.")
           .with_context(cat("While planning node \"", node.name, "\" (", node.op, ")"));
     }
-    const std::size_t own = step.push.size();
-    step.push.resize(own + 4 * sharing->words.size());
-    std::memcpy(step.push.data() + own, sharing->words.data(), 4 * sharing->words.size());
+    const auto words = std::as_bytes(std::span(sharing->words));
+    step.push.insert(step.push.end(), words.begin(), words.end());
     kernel.bindings = static_cast<std::uint32_t>(sharing->buffers.size());
     kernel.push_bytes = static_cast<std::uint32_t>(step.push.size());
     kernel.shares = std::move(sharing->shares);

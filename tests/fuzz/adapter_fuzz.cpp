@@ -1,8 +1,10 @@
 // Adapters of other programs: a GGUF file, or the two files of a PEFT folder with a zero byte between them.
+#include <algorithm>
 #include <cstdint>
 #include <string_view>
 
 #include "runtime/lora/adapter.h"
+#include "tests/fuzz/mutate/mutate.h"
 #include "tests/support/letter_model.h"
 #include "tools/convert/adapter/adapter_files.h"
 
@@ -26,6 +28,15 @@ graft::Result<graft::Model> read(std::span<const std::byte> bytes) {
   return graft::convert::read_peft(text.substr(0, end), bytes.subspan(std::min(end + 1, bytes.size())), base());
 }
 
+std::string mutate_adapter(std::string_view input, graft::fuzz::Random& random) {
+  if (input.starts_with("GGUF")) return graft::fuzz::mutate_gguf(input, random);
+  const std::size_t end = std::min(input.find('\0'), input.size());
+  std::string config(input.substr(0, end)), tensors(input.substr(std::min(end + 1, input.size())));
+  std::string& part = random.one_in(2) ? config : tensors;
+  part = &part == &config ? graft::fuzz::mutate_json(part, random) : graft::fuzz::mutate_safetensors(part, random);
+  return part.empty() ? std::string() : config + '\0' + tensors;
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -35,4 +46,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!graft::validate(*adapter).ok()) __builtin_trap();
   (void)graft::with_adapter(base(), *adapter);
   return 0;
+}
+
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t max_size,
+                                               unsigned seed) {
+  return graft::fuzz::mutate_with(mutate_adapter, data, size, max_size, seed);
 }

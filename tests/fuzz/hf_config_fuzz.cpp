@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "tests/fuzz/mutate/mutate.h"
 #include "tools/convert/decoder/decoder_graph.h"
 #include "tools/convert/huggingface/hf_config.h"
 
@@ -16,4 +17,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   DecoderWeights weights(none, *model->names, *model->names, out);
   (void)build_decoder(model->spec, weights, out.graph);
   return 0;
+}
+
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t max_size,
+                                               unsigned seed) {
+  return graft::fuzz::mutate_with(graft::fuzz::mutate_json, data, size, max_size, seed);
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "runtime/data/npy.h"
+#include "tests/fuzz/mutate/mutate.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto reader = graft::data::NpyReader::from_bytes({reinterpret_cast<const std::byte*>(data), size}, "a.npy");
@@ -14,4 +15,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::vector<std::byte> out(reader->elements() * 4);
   (void)reader->read(0, reader->elements(), out);
   return 0;
+}
+
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t max_size,
+                                               unsigned seed) {
+  return graft::fuzz::mutate_with(graft::fuzz::mutate_npy, data, size, max_size, seed);
 }

@@ -1,7 +1,5 @@
-// A checkpoint store of anything: opened, read through, gone on with. The input is a row of files, each a byte for the
-// kind (0 ROOT, 1 snapshot, 2 segment, 3 journal; plus 128: leave its checksum alone), one for the number, two for the
-// size, and the contents. Checksums are made right, so that what they would hide is reached.
-#include <algorithm>
+// A checkpoint store of anything (mutate/store_input.h): opened, read through, gone on with. Checksums of headers and
+// frames are made right, so that what they would hide is reached.
 #include <array>
 #include <cstdint>
 #include <cstdlib>
@@ -9,38 +7,43 @@
 #include <vector>
 
 #include "runtime/checkpoint/store.h"
+#include "tests/fuzz/mutate/mutate.h"
+#include "tests/fuzz/mutate/store_input.h"
 #include "tests/support/power_files.h"
 
 namespace {
 
 using namespace graft;
 using namespace graft::checkpoint;
+using namespace graft::fuzz;
 using test::PowerFiles;
 
-constexpr std::array kKinds = {FileKind::root, FileKind::snapshot, FileKind::segment, FileKind::journal};
-
-void mend(FileKind kind, PowerFiles::Bytes& bytes) {
+void mend(FileKind kind, std::string& bytes) {
   if (bytes.size() < kHeaderBytes) return;
-  std::array<std::uint64_t, 4> fields;  // number, a, b, c
-  std::memcpy(fields.data(), &bytes[16], sizeof fields);
+  const auto field = [&](std::size_t i) { return number_at<std::uint64_t>(bytes, 16 + 8 * i); };
   const bool whole = kind == FileKind::root || kind == FileKind::snapshot;
-  const auto body = std::span<const std::byte>(bytes).subspan(kHeaderBytes);
-  const auto header =
-      write_header({kind, 77, fields[0], fields[1], fields[2], fields[3]}, whole ? body : std::span<const std::byte>());
-  std::copy(header.begin(), header.end(), bytes.begin());
+  const std::string_view body = std::string_view(bytes).substr(whole ? kHeaderBytes : bytes.size());
+  const auto header = write_header({kind, 77, field(0), field(1), field(2), field(3)}, std::as_bytes(std::span(body)));
+  std::memcpy(bytes.data(), header.data(), header.size());
+  if (kind != FileKind::journal) return;
+  Hash128 chain = header_checksum(header);
+  std::size_t at = kHeaderBytes;
+  for (const std::string& frame : frames_of(bytes)) {
+    const auto all = std::as_bytes(std::span(frame));
+    const auto start = write_frame(all.first(16), all.subspan(kFrameHeaderBytes), chain);
+    std::memcpy(bytes.data() + at, start.data(), start.size());
+    std::memcpy(&chain.low, start.data() + 16, 8);
+    std::memcpy(&chain.high, start.data() + 24, 8);
+    at += frame.size();
+  }
 }
 
-PowerFiles::Image parse(std::span<const std::byte> input) {
+PowerFiles::Image image_of(std::string_view input) {
   PowerFiles::Image image;
-  while (input.size() >= 4) {
-    const auto kind = static_cast<unsigned>(input[0]), number = static_cast<unsigned>(input[1]);
-    const std::size_t size = std::min<std::size_t>(
-        input.size() - 4, static_cast<std::size_t>(input[2]) | static_cast<std::size_t>(input[3]) << 8);
-    PowerFiles::Bytes bytes(input.begin() + 4, input.begin() + 4 + static_cast<std::ptrdiff_t>(size));
-    const FileKind which = kKinds[kind % 4];
-    if (kind < 128) mend(which, bytes);
-    image["s/" + file_name(which, number)] = std::move(bytes);
-    input = input.subspan(4 + size);
+  for (StoreFile& file : parse_store(input)) {
+    if (file.sealed()) mend(file.kind(), file.bytes);
+    const auto bytes = std::as_bytes(std::span(file.bytes));
+    image["s/" + file_name(file.kind(), file.number)] = {bytes.begin(), bytes.end()};
   }
   return image;
 }
@@ -60,7 +63,7 @@ void read_all(const Store& store) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const auto image = parse(std::as_bytes(std::span(data, size)));
+  const auto image = image_of({reinterpret_cast<const char*>(data), size});
   PowerFiles files(image);
   if (const auto store = Store::open(files, "s", {.mode = StoreMode::read_only, .deep = true}); store.ok()) {
     read_all(*store);
@@ -81,4 +84,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   (void)store->compact();
   read_all(*store);
   return 0;
+}
+
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t max_size,
+                                               unsigned seed) {
+  return mutate_with(mutate_store, data, size, max_size, seed);
 }

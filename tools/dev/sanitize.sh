@@ -1,0 +1,38 @@
+#!/bin/sh
+# The quick tests under AddressSanitizer with UBSan, then those with threads under ThreadSanitizer:
+#   sh tools/dev/sanitize.sh [asan|tsan]
+# What drivers do inside themselves is told in tests/support/gpu_device.cpp, a line each. Exit status 1 where a test fails.
+set -eu
+cd "$(dirname "$0")/../.."
+case ${1:-both} in asan | tsan | both) ;; *) echo "usage: $0 [asan|tsan]" >&2; exit 2 ;; esac
+
+prepare() {  # PRESET TARGET ...
+  preset=$1
+  shift
+  [ -f "build/$preset/build.ninja" ] || cmake --preset "$preset" >/dev/null
+  cmake --build "build/$preset" --target "$@" >"build/$preset/build.log" || { tail -40 "build/$preset/build.log"; exit 2; }
+}
+
+# All that is quick. Leaks are looked for, but not in the command line tool and the scripts that start it (tests/scripts.cmake).
+asan() {
+  prepare asan all
+  (cd build/asan && UBSAN_OPTIONS=print_stacktrace=1 ctest -L quick -j2 --output-on-failure --timeout 900)
+}
+
+# Under ThreadSanitizer: the data sets' loader (data), the snapshot thread and concurrent readers of a store (checkpoint),
+# training with both, checkpoints and pauses (train), checksums in threads and the device's own threads (unit: models,
+# sessions, the C API). Left out: ops, text, conformance and fuzz, which start no threads of graft's, and the scripts.
+tsan() {
+  prepare tsan data_test checkpoint_test train_test unit_test
+  (cd build/tsan && TSAN_OPTIONS=second_deadlock_stack=1 ctest -L quick -j2 --output-on-failure --timeout 900 \
+    -R '^(data|checkpoint|train)/|^unit/(c_api|model_|exec_|generator|self_test|platform_)' -E 'c_api_faults|@|model_mutation')
+}
+
+failed=0
+for which in asan tsan; do
+  [ "${1:-both}" = both ] || [ "$1" = $which ] || continue
+  start=$(date +%s)
+  $which || failed=1
+  echo "$which: $(($(date +%s) - start)) s"
+done
+exit $failed
