@@ -86,7 +86,7 @@ Result<EncodedChunk> ChunkEncoder::encode(std::span<const std::byte> bytes, std:
 }
 
 struct ChunkDecoder::Impl {
-  ZSTD_DCtx* context = ZSTD_createDCtx();
+  ZSTD_DCtx* context = nullptr;  // made for the first chunk: 150 KiB, which many readers never need
   std::vector<std::byte> arranged;
   ~Impl() { ZSTD_freeDCtx(context); }
 };
@@ -101,6 +101,7 @@ Status ChunkDecoder::decode(Codec codec, Compression compression, std::size_t wi
   auto arranged = stored;
   if (compression == Compression::zstd) {
     Impl& impl = *impl_;
+    if (impl.context == nullptr) impl.context = ZSTD_createDCtx();
     if (impl.context == nullptr) return error(Code::out_of_memory, "There is no memory for a zstd decompressor.");
     impl.arranged.resize(out.size());
     // One shot into a buffer of the declared size: zstd takes no window of its own, so a bomb has nothing to inflate.

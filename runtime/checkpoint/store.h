@@ -162,7 +162,7 @@ class Store {
   Result<Root> parse_root(Header& header, std::vector<std::byte>& bytes) const;
   Status load_snapshots(const Listing& listing);
   Status load_snapshot(std::uint64_t number);
-  Status check_segments(const Manifest& manifest) const;
+  Status check_segments(const Manifest& manifest, bool headers) const;
   Result<bool> good(std::uint64_t number);
   Status recover();
   void step_back(std::uint64_t damaged_head);

@@ -64,6 +64,14 @@ EntryType entry_type(const struct stat& info) {
   return S_ISREG(info.st_mode) ? EntryType::file : S_ISDIR(info.st_mode) ? EntryType::directory : EntryType::other;
 }
 
+/// What the folder itself tells spares a call for each entry; links are followed, and some file systems do not tell.
+EntryType type_of(int folder, const dirent& entry) {
+  if (entry.d_type == DT_REG) return EntryType::file;
+  if (entry.d_type == DT_DIR) return EntryType::directory;
+  struct stat info {};
+  return ::fstatat(folder, entry.d_name, &info, 0) == 0 ? entry_type(info) : EntryType::other;
+}
+
 Result<std::uint64_t> descriptor_size(int fd, const std::string& path) {
   struct stat info {};
   if (::fstat(fd, &info) != 0) return system_error(path, "examined");
@@ -217,9 +225,7 @@ class PosixFileSystem final : public FileSystem {
     while (const dirent* entry = ::readdir(directory)) {
       const std::string name = entry->d_name;
       if (name != "." && name != "..") {
-        struct stat info {};
-        const bool known = ::fstatat(::dirfd(directory), entry->d_name, &info, 0) == 0;
-        entries.push_back({name, known ? entry_type(info) : EntryType::other});
+        entries.push_back({name, type_of(::dirfd(directory), *entry)});
       }
       errno = 0;
     }
