@@ -2,7 +2,9 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <unordered_set>
 
+#include "platform/base/hash.h"
 #include "runtime/core/graph_text.h"
 #include "runtime/exec/plan_fused.h"
 #include "runtime/plan/stream_choice.h"
@@ -58,6 +60,10 @@ void follow_model(const Model& model, const gpu::Target& target) {
 
 void follow_model_far(const Model& model) {
   const gpu::Target target{.caps = {.device_name = "any Vulkan 1.1 device"}};
+  // Most changes of a file leave its graph as it was, which would be planned the same again.
+  static std::unordered_set<std::uint64_t> planned;
+  const std::string text = graph_text(model.graph);
+  if (!planned.insert(hash128(std::as_bytes(std::span(text))).low).second) return;
   follow_model(model, target);
   if (model.graph.nodes().size() > kMaxSearched) return;
   check_refusal(plan_inference(model, target, {.budget = 1 << 20}));

@@ -2,8 +2,8 @@
 # Fuzzes what reads files: sh tools/dev/fuzz.sh MINUTES [TARGET ...]
 # Builds the preset fuzz, runs each target of tests/fuzz (or those named) for an equal share of MINUTES under ASan and
 # UBSan, and prints what each did. Exit status 1 with findings, whose files are named. What a run learns stays in
-# build/fuzz/learned/<target>, where the next one begins; `sh tools/dev/fuzz.sh merge` makes the seeds of tests/fuzz/corpus
-# smaller, or larger by the inputs that reach what no seed does, up to 1 KiB each.
+# build/fuzz/learned/<target>, where the next one begins; `sh tools/dev/fuzz.sh merge [TARGET ...]` copies the smallest dozen
+# of it that reach what no other does into the seeds of tests/fuzz/corpus.
 set -eu
 cd "$(dirname "$0")/../.."
 usage() { echo "usage: $0 MINUTES [TARGET ...] | merge [TARGET ...]" >&2; exit 2; }
@@ -34,12 +34,16 @@ bin=build/fuzz/tests/fuzz
 
 if [ "$minutes" = merge ]; then
   for target; do
-    new=$(mktemp -d)
-    mkdir -p "build/fuzz/learned/$target" && find "build/fuzz/learned/$target" -size -3 -exec cp {} "$new" \;
-    before=$(ls "tests/fuzz/corpus/$target" | wc -l)
-    "$bin/${target}_fuzz" -merge=1 $limits "tests/fuzz/corpus/$target" "$new" >/dev/null 2>&1
-    rm -r "$new"
-    echo "$target: $before seeds, now $(ls "tests/fuzz/corpus/$target" | wc -l)"
+    seeds=tests/fuzz/corpus/$target new=$(mktemp -d)
+    before=$(ls "$seeds" | wc -l)
+    "$bin/${target}_fuzz" -merge=1 $limits -max_len=1024 "$new" "$seeds" "build/fuzz/learned/$target" >"$new.log" 2>&1 ||
+      { tail -5 "$new.log"; exit 1; }
+    # Small ones first, and not many: seeds are read by people too, and replayed by every ctest.
+    ls -rS "$new" | head -${GRAFT_FUZZ_SEEDS:-12} | while read -r name; do
+      cmp -s "$new/$name" "$seeds/$name" || cp "$new/$name" "$seeds/learned_$(echo "$name" | cut -c1-8)"
+    done
+    rm -r "$new" "$new.log"
+    echo "$target: $before seeds, now $(ls "$seeds" | wc -l)"
   done
   exit 0
 fi
