@@ -11,6 +11,7 @@ Results are lines of JSON in SCRATCH/results.jsonl: stop and start as you like. 
 """
 import argparse
 import collections
+import functools
 import json
 import os
 import pathlib
@@ -18,6 +19,7 @@ import random
 import re
 import resource
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -35,10 +37,10 @@ LEFT_OUT = {
 # Programs and their files that are traced first; None: all. The rest takes too long for what it adds.
 TRACED = {
     "unit": None, "checkpoint": ["codec", "store", "hostile", "reader", "compaction", "cipher", "crash", "example"],
-    "ops": None, "conformance": None, "train": ["training_graph", "options", "trainer", "trainer_run", "resume", "trim", "precision"],
+    "ops": None, "conformance": None, "train": ["training_graph", "options", "frozen_precision", "streaming"],
 }
-KERNELS = 24  # compiled for one mutant: a header may be part of a hundred
-SECONDS = 40  # of tests for one mutant, as they take without it: what is left then is not run
+KERNELS = 8  # compiled for one mutant, those with the quickest tests: a header may be part of a hundred
+SECONDS = 15  # the quickest tests that reach a mutant and together take this long are run against it
 
 HEADER = '''#pragma once
 #include <bitset>
@@ -104,8 +106,8 @@ def sources(folder):
 
 
 class Mutation:
-    def __init__(self, scratch, programs):
-        self.programs = programs
+    def __init__(self, scratch, programs, seconds):
+        self.programs, self.seconds = programs, seconds
         self.scratch, self.tree = scratch, (scratch / "tree").resolve()
         self.build, self.results_file, self.list_file = self.tree / "build/dev", scratch / "results.jsonl", scratch / "mutants.jsonl"
 
@@ -210,36 +212,53 @@ class Mutation:
     # -- running ---------------------------------------------------------------------------------------------------
 
     def environment(self, **more):
-        return {**os.environ, "GRAFT_TEST_VALIDATION": "0", "GTEST_FAIL_FAST": "1", "GTEST_BRIEF": "1", **more}
+        # Conformance by the reference alone: mutants of importers need no device.
+        data = os.environ.get("GRAFT_TEST_DATA", str(ROOT.parent / "shared/data"))
+        return {**os.environ, "GRAFT_TEST_DATA": data, "GRAFT_CASES_REFERENCE": "1", "GRAFT_TEST_VALIDATION": "0", "GTEST_FAIL_FAST": "1", "GTEST_BRIEF": "1", **more}
+
+    @functools.lru_cache(None)
+    def names(self, program, file=None):
+        suite, names = "", []
+        listing = run([str(self.build / f"tests/{program}_test"), "--gtest_list_tests", *([f"--from={file}_test.cpp"] if file else [])])
+        for line in listing.stdout.splitlines():
+            name = line.split("#")[0].strip()
+            if line.startswith(" "):
+                names.append(suite + name)
+            else:
+                suite = name
+        return names
+
+    def untraced(self, family):
+        """Tests of a family of ops that have not been traced; where they are: --programs without ops."""
+        traced = {t[2] for tests in self.reaching.values() for t in tests}
+        return [(300, "ops", name) for name in self.names("ops", family) if name not in traced] if (
+            self.tree / f"tests/ops/{family}_test.cpp").exists() and "ops" not in self.programs else []
 
     def trace(self, program):
-        """Runs a program's tests without mutants: which reach which, in what time."""
+        """Runs a program's tests without mutants, those that are new: which reach which, in what time."""
         file = self.scratch / f"{program}.trace"
-        stamp = (self.build / f"tests/{program}_test").stat().st_mtime
-        if file.exists() and file.stat().st_mtime > stamp:
-            return
-        partial = file.with_suffix(".partial")
-        partial.unlink(missing_ok=True)
-        for part in [f"--from={f}_test.cpp" for f in TRACED[program]] if TRACED[program] else ["--gtest_filter=*"]:
-            run([str(self.build / f"tests/{program}_test"), part], cwd=self.build / "tests",
-                env=self.environment(GRAFT_MUTANT_TRACE=str(partial), GTEST_FAIL_FAST="0"))
-        partial.rename(file)
+        known = {line.split()[0] for line in file.read_text().splitlines()} if file.exists() else set()
+        for part in TRACED[program] or [None]:
+            fresh = [name for name in self.names(program, part) if name not in known]
+            for i in range(0, len(fresh), 400):
+                run([str(self.build / f"tests/{program}_test"), "--gtest_filter=" + ":".join(fresh[i:i + 400])], cwd=self.build / "tests",
+                    env=self.environment(GRAFT_MUTANT_TRACE=str(file), GTEST_FAIL_FAST="0"))
 
     def load_traces(self):
         self.reaching = collections.defaultdict(list)  # of a mutant's id or a kernel's name: (ms, program, test)
-        for program in self.programs:
+        for program in TRACED:
             if (self.scratch / f"{program}.trace").exists():
                 for line in (self.scratch / f"{program}.trace").read_text().splitlines():
                     test, ms, *what = line.split()
                     for w in what:
                         self.reaching[w].append((int(ms), program, test))
 
-    def tests(self, keys):
+    def tests(self, keys, more=()):
         """Groups of (program, tests, normal seconds), the quickest tests first."""
         spent, groups = 0, []
-        for ms, program, test in sorted({t for key in keys for t in self.reaching[key]}):
+        for ms, program, test in [*sorted({t for key in keys for t in self.reaching[key]}), *more]:
             spent += ms / 1000
-            if spent > SECONDS:
+            if spent > self.seconds and groups:
                 break
             same = [g for g in groups if g[0] == program and g[2] + ms / 1000 < 3 and len(g[1]) < 400]
             if same:
@@ -249,9 +268,9 @@ class Mutation:
                 groups.append([program, [test], ms / 1000])
         return groups
 
-    def judge(self, mutant, keys, environment):
+    def judge(self, mutant, keys, environment, more=()):
         start = time.time()
-        groups = self.tests(keys)
+        groups = self.tests(keys, more)
         for program, names, seconds in groups:
             process = subprocess.Popen([str(self.build / f"tests/{program}_test"), "--gtest_filter=" + ":".join(names)],
                                        cwd=self.build / "tests", env=self.environment(**environment), stdout=subprocess.PIPE,
@@ -291,32 +310,31 @@ class Mutation:
         return known.get(name, set())
 
     def judge_shader(self, mutant):
-        source, folder, plain = self.tree / mutant["file"], self.scratch / "spirv", self.scratch / "plain"
-        folder.mkdir(exist_ok=True)
-        plain.mkdir(exist_ok=True)
+        overlay, folder, plain = self.scratch / "overlay", self.scratch / "spirv", self.scratch / "plain"
+        for some in (folder, plain):
+            some.mkdir(exist_ok=True)
         for old in folder.iterdir():
             old.unlink()
+        shutil.copytree(self.tree / "shaders", overlay / "shaders", dirs_exist_ok=True)
+        text = (self.tree / mutant["file"]).read_text()
+        (overlay / mutant["file"]).write_text(text[:mutant["start"]] + mutant["after"] + text[mutant["end"]:])
         users = self.users(mutant["file"])  # first: it knows the commands
-        kernels = [k for shader in users for k in self.commands.get(shader, []) if self.reaching[k[0]]]
-        kernels.sort(key=lambda k: (min(self.reaching[k[0]]), k[0]))
-        text, stamp, changed = source.read_text(), source.stat().st_mtime_ns, []
-        try:
-            for name, command, path in kernels[:KERNELS]:
-                for into in (plain / f"{name}.spv", folder / f"{name}.spv"):
-                    mutated = text[:mutant["start"]] + mutant["after"] + text[mutant["end"]:]
-                    write(source, mutated if into.parent == folder else text)
-                    if not into.exists() and run([*shlex.split(command), "-o", str(into), path]).returncode != 0:
-                        return self.note(mutant, "no mutant", why="does not compile")
-                if (folder / f"{name}.spv").read_bytes() == (plain / f"{name}.spv").read_bytes():
-                    (folder / f"{name}.spv").unlink()
-                else:
-                    changed.append(name)
-        finally:
-            write(source, text)
-            os.utime(source, ns=(stamp, stamp))  # nothing to build again
+        kernels = [k for shader in users for k in self.commands.get(shader, [])]
+        kernels.sort(key=lambda k: (min(self.reaching[k[0]], default=(10**6,)), k[0]))
+        changed = []
+        for name, command, path in kernels[:KERNELS]:
+            for into, root in ((plain / f"{name}.spv", self.tree), (folder / f"{name}.spv", overlay)):
+                made = [word.replace(str(self.tree), str(root)) for word in [*shlex.split(command), "-o", str(into), path]]
+                if not into.exists() and run(made).returncode != 0:
+                    return self.note(mutant, "no mutant", why="does not compile")
+            if (folder / f"{name}.spv").read_bytes() == (plain / f"{name}.spv").read_bytes():
+                (folder / f"{name}.spv").unlink()
+            else:
+                changed.append(name)
         if kernels and not changed:
             return self.note(mutant, "no mutant", why="the same SPIR-V")
-        self.judge(mutant, changed, {"GRAFT_MUTANT_SHADERS": str(folder)})
+        family = self.untraced(mutant["file"].split("/")[1])
+        self.judge(mutant, changed, {"GRAFT_MUTANT_SHADERS": str(folder)}, family)
 
     def run(self, folders, wanted):
         for folder in folders:
@@ -382,11 +400,12 @@ def main():
     parser.add_argument("--count", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--folder", action="append", choices=list(SHARES))
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="of tests for one mutant")
     parser.add_argument("--programs", type=lambda text: text.split(","), default=list(TRACED), help="of tests, without _test; all")
     parser.add_argument("--again", choices=["survived"], help="those that survived, with the tests as they are now")
     parser.add_argument("--report", action="store_true", help="only print what is known")
     args = parser.parse_args()
-    work = Mutation(args.scratch.resolve(), args.programs)
+    work = Mutation(args.scratch.resolve(), args.programs, args.seconds)
     if not work.list_file.exists():
         if run(["git", "status", "--porcelain", "--", *SHARES], cwd=ROOT).stdout:
             sys.exit("The folders to mutate have uncommitted changes.")
