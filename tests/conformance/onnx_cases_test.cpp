@@ -27,7 +27,7 @@ using convert::HostTensor;
 constexpr double kRelative = 1e-3;
 constexpr double kReferenceAbsolute = 1e-7;
 constexpr double kDeviceAbsolute = 1e-5;
-constexpr std::size_t kMustPass = 640;  // of 1152; fewer than pass now, so that a lost family is seen
+constexpr std::size_t kPassing = 687;  // of 1152: a rule that refuses what it took is seen; who adds one counts anew
 
 struct Case {
   std::string name;
@@ -253,7 +253,7 @@ TEST(OnnxConformance, Cases) {
               unsupported_cases, wrong.size());
   for (const std::string& text : wrong) ADD_FAILURE() << text;
   if (filter == nullptr) {
-    EXPECT_GE(passed, kMustPass);
+    EXPECT_EQ(passed, kPassing);
   }
 }
 

@@ -57,13 +57,16 @@ inline Message external_tensor(const std::string& name, const std::vector<std::i
   return m.integer(14, 1);
 }
 
-/// ValueInfoProto of float32; a negative dimension is left open.
-inline Message float_value(const std::string& name, const std::vector<std::int64_t>& dims) {
+/// ValueInfoProto; a negative dimension is left open. 1: float32, 6: int32, 7: int64.
+inline Message typed_value(const std::string& name, const std::vector<std::int64_t>& dims, std::uint64_t type) {
   Message shape;
   for (const std::int64_t dim : dims) {
     shape.message(1, dim < 0 ? Message() : Message().integer(1, static_cast<std::uint64_t>(dim)));
   }
-  return Message().text(1, name).message(2, Message().message(1, Message().integer(1, 1).message(2, shape)));
+  return Message().text(1, name).message(2, Message().message(1, Message().integer(1, type).message(2, shape)));
+}
+inline Message float_value(const std::string& name, const std::vector<std::int64_t>& dims) {
+  return typed_value(name, dims, 1);
 }
 
 inline Message onnx_node(const std::string& op, const std::vector<std::string>& inputs,

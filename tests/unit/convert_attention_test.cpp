@@ -2,6 +2,8 @@
 // tests/torch/patterns.py.
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "runtime/core/graph_text.h"
 #include "runtime/core/op_id.gen.h"
 #include "tests/support/onnx_writer.h"
@@ -19,20 +21,25 @@ struct Made {
   Model model;
 };
 
-/// One node of opset 23, whose inputs have these shapes (-1: an open dimension, of its own).
+/// One node of opset 23, whose inputs have these shapes (-1: an open dimension, of its own); those of `integers` are
+/// int32.
 Made convert_node(const std::string& op, const std::vector<std::vector<std::int64_t>>& shapes,
-                  const std::vector<Message>& attributes, const std::vector<std::string>& outputs = {"y"}) {
+                  const std::vector<Message>& attributes, const std::vector<std::string>& outputs = {"y"},
+                  const std::set<std::size_t>& integers = {}) {
   OnnxParts p;
   p.opset = 23;
   std::vector<std::string> names;
   for (const auto& shape : shapes) {
     names.push_back(shape.empty() ? "" : "x" + std::to_string(names.size()));
-    if (!shape.empty()) p.inputs.push_back(float_value(names.back(), shape));
+    const std::uint64_t type = integers.contains(names.size() - 1) ? 6 : 1;
+    if (!shape.empty()) p.inputs.push_back(typed_value(names.back(), shape, type));
   }
   for (const std::string& output : outputs) {
     if (!output.empty()) p.outputs.push_back(float_value(output, {}));
   }
-  p.nodes = {onnx_node(op, names, outputs, attributes)};
+  const std::size_t dot = op.rfind('.');  // behind the domain
+  p.nodes = {onnx_node(dot == std::string::npos ? op : op.substr(dot + 1), names, outputs, attributes)};
+  if (dot != std::string::npos) p.nodes[0].text(7, op.substr(0, dot));
   const std::string file = onnx_file(p);
   auto graph = convert::parse_onnx(std::as_bytes(std::span(file)));
   if (!graph.ok()) return {graph.status(), {}};
@@ -42,8 +49,9 @@ Made convert_node(const std::string& op, const std::vector<std::vector<std::int6
 }
 
 std::string refusal(const std::string& op, const std::vector<std::vector<std::int64_t>>& shapes,
-                    const std::vector<Message>& attributes, const std::vector<std::string>& outputs = {"y"}) {
-  return convert_node(op, shapes, attributes, outputs).status.message();
+                    const std::vector<Message>& attributes, const std::vector<std::string>& outputs = {"y"},
+                    const std::set<std::size_t>& integers = {}) {
+  return convert_node(op, shapes, attributes, outputs, integers).status.message();
 }
 
 void expect_contains(const std::string& text, const std::string& part) {
@@ -88,6 +96,8 @@ TEST(ConvertAttention, WhatIsRefused) {
   expect_contains(refusal("Attention", {{2, 5, 8}, {2, 5, 4}, {2, 5, 4}},
                           with_heads({int_attribute("qk_matmul_output_mode", 2)}), {"y", "", "", "scores"}),
                   "which versions of the operator mean differently");
+  expect_contains(refusal("Attention", {{2, 5, 8}, {2, 5, 4}, {2, 5, 4}, {5, 5}}, kHeads, {"y"}, {3}),
+                  "its mask is int32");
   // Causal over more keys than queries: the triangle has to be written out.
   expect_contains(
       refusal("Attention", {{2, 5000, 8}, {2, 5001, 4}, {2, 5001, 4}}, with_heads({int_attribute("is_causal", 1)})),
@@ -100,6 +110,34 @@ TEST(ConvertAttention, RotationsThatAreRefused) {
       refusal("RotaryEmbedding", {{2, 4, 5, 6}, {2, 5, 3}, {2, 5, 3}}, {int_attribute("rotary_embedding_dim", 8)}),
       "it turns 8 elements of heads of 6");
   expect_contains(refusal("RotaryEmbedding", {{2, 5, 24}, {2, 5, 3}, {2, 5, 3}}, {}), "cannot be parted into 0 heads");
+}
+
+// ONNX Runtime's operator: a product gives all three, of sizes of their own.
+TEST(ConvertAttention, OneProductWithMasksAndABias) {
+  const std::string op = "com.microsoft.Attention";
+  const std::vector<Message> attributes = {int_attribute("num_heads", 2),
+                                           ints_attribute("qkv_hidden_sizes", {4, 4, 6})};
+  const std::vector<std::int64_t> x = {2, 5, 8}, w = {8, 14}, none = {};
+  const auto text_of = [&](const std::vector<std::vector<std::int64_t>>& shapes) {
+    const Made made = convert_node(op, shapes, attributes, {"y"}, {3});
+    EXPECT_TRUE(made.status.ok()) << made.status.message();
+    return graph_text(made.model.graph);
+  };
+  const std::string plain = text_of({x, w});
+  EXPECT_EQ(plain.find("add("), std::string::npos) << "without a bias: " << plain;
+  expect_contains(plain, "f32[2, 5, 6]");
+  expect_contains(text_of({x, w, {14}}), "x2)");
+  // 0 where a key is hidden: for all queries, or for each.
+  expect_contains(text_of({x, w, none, {2, 5}}), "[2, 1, 1, 5]");
+  expect_contains(text_of({x, w, none, {2, 5, 5}}), "[2, 1, 5, 5]");
+  const std::string biased = text_of({x, w, none, none, none, {2, 2, 5, 5}});
+  EXPECT_NE(biased.find("x5", biased.find("x5") + 1), std::string::npos) << "added to the scores: " << biased;
+  expect_contains(refusal(op, {x, {8, 15}}, attributes), "do not add up to 15");
+}
+
+TEST(ConvertAttention, NoMoreInputsThanThereAre) {
+  expect_contains(refusal("RotaryEmbedding", {{2, 4, 5, 6}, {2, 5, 3}, {2, 5, 3}, {2, 5}, {1}}, {}),
+                  "it has 5 inputs where 3 to 4 are allowed");
 }
 
 }  // namespace

@@ -163,6 +163,25 @@ const Bad kBad[] = {
        p.nodes[2] = onnx_node("MaxPool", {"r"}, {"p"}, {ints_attribute("kernel_shape", {std::int64_t{1} << 60, 1})});
      },
      "kernel"},
+    {"no groups",
+     [](OnnxParts& p) {
+       p.nodes[0] = onnx_node("ConvTranspose", {"x", "w"}, {"c"}, {int_attribute("group", 0)});
+     },
+     "its group is 0"},
+    {"no window", [](OnnxParts& p) { p.nodes[1] = onnx_node("LRN", {"c"}, {"r"}, {int_attribute("size", 0)}); },
+     "its size is 0"},
+    {"scale of nothing",
+     [](OnnxParts& p) {
+       p.initializers.push_back(float_tensor("scales", {4}, std::string(16, '\0')));
+       p.nodes[1] = onnx_node("Resize", {"c", "", "scales"}, {"r"});
+     },
+     "its scale 0 is out of range"},
+    {"absurd scale",
+     [](OnnxParts& p) {
+       p.initializers.push_back(float_tensor("scales", {4}, std::string(16, '\x7f')));
+       p.nodes[1] = onnx_node("Resize", {"c", "", "scales"}, {"r"});
+     },
+     "is out of range"},
     {"axis out of range",
      [](OnnxParts& p) { p.nodes[3] = onnx_node("Flatten", {"p"}, {"f"}, {int_attribute("axis", 9)}); }, "axis"},
 };

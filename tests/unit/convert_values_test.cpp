@@ -108,6 +108,81 @@ TEST(ConvertValues, ShapesThatTheGraphComputesAreFoldedWithTheirSymbols) {
   EXPECT_EQ(graph.value(graph.outputs()[0].value).shape.text(), "[2*batch, 12]");
 }
 
+/// The shape that [2, 3, 4] becomes where a file computes it by these nodes, from 64-bit integers under their names.
+Shape reshaped_by(std::vector<Message> nodes, const std::map<std::string, std::vector<std::int64_t>>& integers,
+                  std::vector<Message> more = {}) {
+  OnnxParts p;
+  p.inputs = {float_value("x", {2, 3, 4})};
+  p.outputs = {float_value("y", {-1, -1})};
+  p.initializers = std::move(more);
+  for (const auto& [name, values] : integers) p.initializers.push_back(int_tensor(name, values));
+  p.nodes = std::move(nodes);
+  p.nodes.push_back(onnx_node("Reshape", {"x", "shape"}, {"y"}));
+  const auto result = converted(p);
+  const Graph& graph = result.model.graph;
+  return graph.outputs().empty() ? Shape() : graph.value(graph.outputs()[0].value).shape;
+}
+
+// Each row computes [6, 4] of operands that no other function, order or offset makes the same of.
+TEST(ConvertValues, ShapesAreComputedOnTheHost) {
+  const Shape expected = {6, 4};
+  const auto to_ints = onnx_node("Cast", {"f"}, {"shape"}, {int_attribute("to", 7)});
+  EXPECT_EQ(reshaped_by({onnx_node("Sub", {"a", "b"}, {"shape"})}, {{"a", {10, 7}}, {"b", {4, 3}}}), expected);
+  EXPECT_EQ(reshaped_by({onnx_node("Add", {"a", "b"}, {"shape"})}, {{"a", {5, 1}}, {"b", {1, 3}}}), expected);
+  EXPECT_EQ(reshaped_by({onnx_node("Mul", {"a", "b"}, {"shape"})}, {{"a", {3, 1}}, {"b", {2, 4}}}), expected);
+  EXPECT_EQ(reshaped_by({onnx_node("Div", {"a", "b"}, {"shape"})}, {{"a", {13, 9}}, {"b", {2, 2}}}), expected);
+  const std::vector<Message> numbers = {float_tensor("a", {2}, floats({6.5F, 9})),
+                                        float_tensor("b", {2}, floats({8, 4.5F}))};
+  EXPECT_EQ(reshaped_by({onnx_node("Min", {"a", "b"}, {"f"}), to_ints}, {}, numbers), expected);
+  const std::vector<Message> others = {float_tensor("a", {2}, floats({6.5F, 1})),
+                                       float_tensor("b", {2}, floats({2, 4.5F}))};
+  EXPECT_EQ(reshaped_by({onnx_node("Max", {"a", "b"}, {"f"}), to_ints}, {}, others), expected);
+  // In 32 bits.
+  EXPECT_EQ(reshaped_by({onnx_node("Cast", {"a"}, {"c"}, {int_attribute("to", 6)}),
+                         onnx_node("Cast", {"b"}, {"d"}, {int_attribute("to", 6)}), onnx_node("Sub", {"c", "d"}, {"f"}),
+                         to_ints},
+                        {{"a", {10, 7}}, {"b", {4, 3}}}),
+            expected);
+  // From the middle, forwards and backwards, and every other one.
+  const auto slice = onnx_node("Slice", {"a", "starts", "ends", "axes", "steps"}, {"shape"});
+  const auto sliced = [&](std::vector<std::int64_t> a, std::int64_t start, std::int64_t end, std::int64_t step) {
+    return reshaped_by({slice}, {{"a", a}, {"starts", {start}}, {"ends", {end}}, {"axes", {0}}, {"steps", {step}}});
+  };
+  EXPECT_EQ(sliced({9, 6, 4, 8}, 1, 3, 1), expected);
+  EXPECT_EQ(sliced({9, 4, 6, 8}, 2, 0, -1), expected);
+  EXPECT_EQ(sliced({9, 6, 8, 4}, -3, 4, 2), expected);
+  EXPECT_EQ(sliced({4, 9, 6}, -1, -4, -2), expected);
+  // A dimension that is what is left, and parts of which the last has nothing.
+  EXPECT_EQ(reshaped_by({onnx_node("Unsqueeze", {"a", "axis"}, {"column"}),
+                         onnx_node("Reshape", {"column", "open"}, {"shape"})},
+                        {{"a", {6, 4}}, {"axis", {1}}, {"open", {-1}}}),
+            expected);
+  EXPECT_EQ(reshaped_by({onnx_node("Split", {"a"}, {"shape", "rest", "nothing"}),
+                         onnx_node("Concat", {"shape", "nothing"}, {"unused"}, {int_attribute("axis", 0)})},
+                        {{"a", {6, 4, 9, 8}}}),
+            expected);
+  EXPECT_EQ(reshaped_by(
+                {onnx_node("Range", {"start", "limit", "delta"}, {"shape"})}, {},
+                {Message().integer(2, 7).text(8, "start").text(9, std::string("\6\0\0\0\0\0\0\0", 8)),
+                 Message().integer(2, 7).text(8, "limit").text(9, std::string("\3\0\0\0\0\0\0\0", 8)),
+                 Message().integer(2, 7).text(8, "delta").text(9, std::string("\xfe\xff\xff\xff\xff\xff\xff\xff", 8))}),
+            expected);
+}
+
+TEST(ConvertValues, SizesOfAResizeMayHoldTheBatch) {
+  OnnxParts p;
+  p.inputs = {float_value("x", {-1, 3, 4, 4})};
+  p.outputs = {float_value("y", {-1, 3, 8, 6})};
+  p.initializers = {int_tensor("zero", {0}), int_tensor("two", {2}), int_tensor("size", {8, 6})};
+  p.nodes = {onnx_node("Shape", {"x"}, {"all"}), onnx_node("Slice", {"all", "zero", "two"}, {"front"}),
+             onnx_node("Concat", {"front", "size"}, {"sizes"}, {int_attribute("axis", 0)}),
+             onnx_node("Resize", {"x", "", "", "sizes"}, {"y"})};
+  const auto result = converted(p);
+  ASSERT_FALSE(result.model.graph.outputs().empty());
+  EXPECT_EQ(result.model.graph.value(result.model.graph.outputs()[0].value).shape,
+            (Shape{Dim::symbol("batch"), 3, 8, 6}));
+}
+
 TEST(ConvertValues, BoundSymbolsAreNumbers) {
   OnnxParts p;
   p.inputs = {float_value("x", {-1, 4})};

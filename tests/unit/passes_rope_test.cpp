@@ -49,6 +49,16 @@ TEST(PassesRope, TablesOfTokensBehindHeads) {
                    {}, 1e-5);  // the table above has six decimals
 }
 
+// The base of the angles is read off the second of two pairs.
+TEST(PassesRope, TablesOfAnotherBase) {
+  expect_rewritten(kPasses, cat("input x: f32[2, 3, 2, 4]\n", tables("[3, 1, 4]", 3, 0.1), kTurned, kSum), R"(
+    input x: f32[2, 3, 2, 4]
+    y = rope(x) {theta=100.0} -> f32[2, 3, 2, 4]
+    output y
+  )",
+                   {}, 1e-5);
+}
+
 TEST(PassesRope, TablesOfTokensBeforeHeads) {
   expect_rewritten(kPasses, cat("input x: f32[2, 3, 2, 4]\n", tables("[3, 1, 4]", 3), kTurned, kSum), R"(
     input x: f32[2, 3, 2, 4]

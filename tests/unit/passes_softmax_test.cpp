@@ -74,6 +74,26 @@ TEST(PassesSoftmax, WhatOnlyLooksLikeIt) {
   )";
   expect_kept(kPasses, cat(kSoftmax, "output s\n"));
   expect_kept(kPasses, kSoftmax, {"e"});
+  // More is added than the logarithm is taken of.
+  expect_kept(kPasses, R"(
+    input x: f32[3, 5]
+    input z: f32[3, 5]
+    e = exp(x)
+    s = reduce_sum(e) {axes=[1], keepdims=1}
+    l = log(s)
+    a = add(x, z)
+    y = sub(a, l)
+    output y
+  )");
+  expect_kept(kPasses, R"(
+    input x: f32[3, 5]
+    e = exp(x)
+    s = reduce_sum(e) {axes=[1], keepdims=1}
+    l = log(s)
+    a = add(x, x)
+    y = sub(a, l)
+    output y
+  )");
   // Over two axes there is no such op.
   expect_kept(kPasses, R"(
     input x: f32[3, 5]
