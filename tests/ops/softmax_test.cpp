@@ -38,6 +38,12 @@ std::vector<OpCase> cases() {
     large.inputs[0].values = {1e4, 1e4, 1e4 - 1, -1e4, -1e4 + 1, -1e4, 1e38, -1e38, 0, -kInf, 0, 1};
     large.gradient = false;
     all.push_back(large);
+    // Rows of whole vectors, next to each other: each row's maximum is its own.
+    OpCase apart = softmax(op, {3, 16}, 1);
+    apart.name += "_rows_far_apart";
+    for (int i = 0; i < 48; ++i) apart.inputs[0].values.push_back(i % 5 + (i < 16 ? -300 : i < 32 ? 300 : 0));
+    apart.gradient = false;
+    all.push_back(apart);
     OpCase nan = softmax(op, {3, 3}, 1);
     nan.name += "_not_a_number";
     nan.inputs[0].values = {1, kNan, 2, -kInf, -kInf, -kInf, 1, 2, 3};

@@ -403,6 +403,8 @@ def main():
     parser.add_argument("--seconds", type=float, default=SECONDS, help="of tests for one mutant")
     parser.add_argument("--programs", type=lambda text: text.split(","), default=list(TRACED), help="of tests, without _test; all")
     parser.add_argument("--again", choices=["survived"], help="those that survived, with the tests as they are now")
+    parser.add_argument("--no-build", action="store_true", help="with the programs and traces that are there (after a rebase, whose "
+                        "tests do not fit the copy: else take a new SCRATCH)")
     parser.add_argument("--report", action="store_true", help="only print what is known")
     args = parser.parse_args()
     work = Mutation(args.scratch.resolve(), args.programs, args.seconds)
@@ -416,9 +418,10 @@ def main():
     if not args.report:
         if not (work.tree / "mutation.h").exists():
             work.write_tree()
-        work.make()
-        for program in args.programs:
-            work.trace(program)
+        if not args.no_build:
+            work.make()
+            for program in args.programs:
+                work.trace(program)
         work.load_traces()
         os.nice(15)  # the many runs are for idle cores
         for stop in (signal.SIGINT, signal.SIGTERM):
