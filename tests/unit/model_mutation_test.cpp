@@ -161,8 +161,8 @@ class Mutator {
   std::mt19937 random_;
 };
 
-/// A model that was accepted must be a model in every respect. Where its weights are not what their checksums say, it is
-/// not saved.
+/// A model that was accepted must be a model in every respect. Where its weights are not what their checksums say, it
+/// is not saved.
 void expect_sound(const Model& model, std::uint32_t seed) {
   EXPECT_TRUE(validate(model).ok()) << "seed " << seed;
   if (!model.verify_weights().ok()) {
