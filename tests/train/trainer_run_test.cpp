@@ -273,6 +273,7 @@ TEST_F(TrainerTest, SaysWhatIsWrong) {
   EXPECT_EQ(trainer->train_step(**loader->next()).status().message(),
             "Field \"label\" of sample 4 of the data set holds 3, but the model has 3 classes.");
   EXPECT_EQ(trainer->state().step, 0u);
+  loader.reset();  // its thread reads ahead
   data.labels[4] = 2;
   data.x[7] = std::nanf("");
   const auto nan_source = data.source();

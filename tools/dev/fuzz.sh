@@ -2,15 +2,14 @@
 # Fuzzes what reads files: sh tools/dev/fuzz.sh MINUTES [TARGET ...]
 # Builds the preset fuzz, runs each target of tests/fuzz (or those named) for an equal share of MINUTES under ASan and
 # UBSan, and prints what each did. Exit status 1 with findings, whose files are named. What a run learns stays in
-# build/fuzz/learned/<target>, where the next one begins; `sh tools/dev/fuzz.sh merge [TARGET ...]` copies the smallest dozen
-# of it that reach what no other does into the seeds of tests/fuzz/corpus.
+# build/fuzz/learned/<target>, where the next one begins.
 set -eu
 cd "$(dirname "$0")/../.."
-usage() { echo "usage: $0 MINUTES [TARGET ...] | merge [TARGET ...]" >&2; exit 2; }
+usage() { echo "usage: $0 MINUTES [TARGET ...]" >&2; exit 2; }
 [ $# -ge 1 ] || usage
 minutes=$1
 shift
-case $minutes in merge) ;; '' | *[!0-9]*) usage ;; esac
+case $minutes in '' | *[!0-9]*) usage ;; esac
 for program in clang++ ninja; do
   command -v $program >/dev/null || { echo "The fuzzers need $program: apt-get install clang libclang-rt-14-dev ninja-build." >&2; exit 2; }
 done
@@ -26,27 +25,11 @@ if [ -z "${GRAFT_FUZZ_NO_BUILD:-}" ]; then  # set where another run has just bui
   cmake --build build/fuzz --target $(printf '%s_fuzz ' "$@") >build/fuzz/build.log || { tail -40 build/fuzz/build.log; exit 2; }
 fi
 
-# Bounds for one input of at most 64 KiB (seeds are smaller): a reader that takes more than 10 s (a thousand times what
-# the slowest honest seed takes), 256 MB at once or 1 GB together is a finding.
+# Bounds for one input of at most 64 KiB: a reader that takes more than 10 s (some hundred times what the slowest seed
+# takes), 256 MB at once or 1 GB together is a finding.
 limits="-max_len=65536 -timeout=10 -malloc_limit_mb=256 -rss_limit_mb=1024"
 export ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=0 UBSAN_OPTIONS=print_stacktrace=1
 bin=build/fuzz/tests/fuzz
-
-if [ "$minutes" = merge ]; then
-  for target; do
-    seeds=tests/fuzz/corpus/$target new=$(mktemp -d)
-    before=$(ls "$seeds" | wc -l)
-    "$bin/${target}_fuzz" -merge=1 $limits -max_len=1024 "$new" "$seeds" "build/fuzz/learned/$target" >"$new.log" 2>&1 ||
-      { tail -5 "$new.log"; exit 1; }
-    # Small ones first, and not many: seeds are read by people too, and replayed by every ctest.
-    ls -rS "$new" | head -${GRAFT_FUZZ_SEEDS:-12} | while read -r name; do
-      cmp -s "$new/$name" "$seeds/$name" || cp "$new/$name" "$seeds/learned_$(echo "$name" | cut -c1-8)"
-    done
-    rm -r "$new" "$new.log"
-    echo "$target: $before seeds, now $(ls "$seeds" | wc -l)"
-  done
-  exit 0
-fi
 
 share=$((minutes * 60 / $#))
 [ $share -gt 0 ] || share=1
