@@ -56,6 +56,23 @@ class Resume(CliTest):
                 self.graft("checkpoint", "verify", "store")
         print(f"{kills} kills, {ends} runs")
 
+    def test_metrics_hold_each_step_once(self):
+        """Rows that a killed run wrote after its last checkpoint, and one that it was writing, come again."""
+        rows = lambda name: [json.loads(line) for line in self.bytes_of(name).decode().splitlines()]
+        self.graft("train", "mlp.graft", *self.FLAGS, "--metrics", "whole.jsonl", "-o", "whole.graft")
+        whole = rows("whole.jsonl")
+        command = [cli.GRAFT, "train", "mlp.graft", *self.FLAGS, *self.CHECKPOINT, "--resume", "--metrics", "m.jsonl", "-o", "b.graft"]
+        process = subprocess.Popen(command, cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        while process.poll() is None and (not os.path.exists(self.path("m.jsonl")) or len(self.bytes_of("m.jsonl").splitlines()) < 30):
+            time.sleep(0.001)
+        process.kill()
+        process.wait()
+        with open(self.path("m.jsonl"), "ab") as file:
+            file.write(b"".join(json.dumps({"kind": "step", "step": step, "loss": 1.0}).encode() + b"\n" for step in (121, 122)))
+            file.write(b'{"kind":"st')
+        self.graft(*command[1:])
+        self.assertEqual([(row["step"], row["loss"]) for row in rows("m.jsonl")], [(row["step"], row["loss"]) for row in whole])
+
     def test_a_resume_with_other_options_is_refused(self):
         self.graft("train", "mlp.graft", *self.FLAGS, *self.CHECKPOINT)
         self.fails("train", "mlp.graft", *self.FLAGS, *self.CHECKPOINT, says=("resume it, or take another folder",))

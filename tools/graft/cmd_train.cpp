@@ -415,7 +415,7 @@ Status train_on(OpenDevice& opened, Model& model, const TrainArguments& options)
   Profile* const watched = options.profile.empty() ? nullptr : &profile;
   Run run{options, device, model, *trainer, *loader, held_out.get(), total, checkpointer.get(), watched,
           {},      {},     {},    {},       0};
-  if (!options.metrics.empty()) GRAFT_TRY(run.metrics.open(options.metrics));
+  if (!options.metrics.empty()) GRAFT_TRY(run.metrics.open(options.metrics, trainer->state().step));
   GRAFT_TRY(evaluate(run, "before"));
   GRAFT_TRY(show_samples(run));
   GRAFT_TRY_ASSIGN(const train::FitEnd end, train_all(run));

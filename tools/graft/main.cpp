@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstdio>
 #include <new>
+#include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -76,6 +78,8 @@ int main(int argc, char** argv) {
     return run(argc, argv);
   } catch (const std::bad_alloc&) {
     return fail("The host is out of memory.");
+  } catch (const std::system_error& error) {  // of a thread that could not be started
+    return fail("The system has no room for what this command needs: " + std::string(error.what()) + ".");
   } catch (const std::exception& error) {
     return fail(std::string("Unexpected failure: ") + error.what() + ".");
   }

@@ -4,6 +4,8 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -17,9 +19,17 @@ class MetricsFile {
   ~MetricsFile() {
     if (file_ != nullptr) std::fclose(file_);
   }
-  Status open(const std::string& path) {
+  /// Begins anew; or, where a run goes on after `resumed` steps, keeps the rows of those steps: later ones come again.
+  Status open(const std::string& path, std::uint64_t resumed) {
     path_ = path;
-    file_ = std::fopen(path.c_str(), "w");
+    std::error_code ignored;
+    const bool keeps = resumed > 0 && std::filesystem::is_regular_file(path, ignored);
+    if (keeps) {
+      std::error_code failed;
+      std::filesystem::resize_file(path, kept_bytes(path, resumed), failed);
+      if (failed) return error(Code::io_error, "Cannot write \"", path, "\": ", failed.message(), ".");
+    }
+    file_ = std::fopen(path.c_str(), keeps ? "a" : "w");
     return file_ != nullptr ? ok_status() : failure();
   }
   /// A failure does not end training: it is reported at once, and again by outcome().
@@ -32,6 +42,18 @@ class MetricsFile {
   const Status& outcome() const { return outcome_; }
 
  private:
+  /// How much of the file are whole rows of the first `steps` steps.
+  static std::uint64_t kept_bytes(const std::string& path, std::uint64_t steps) {
+    std::ifstream file(path, std::ios::binary);
+    std::uint64_t kept = 0;
+    for (std::string line; std::getline(file, line) && !file.eof(); kept += line.size() + 1) {
+      const auto row = nlohmann::json::parse(line, nullptr, false);
+      const auto step = row.is_object() ? row.find("step") : row.end();
+      if (!row.is_object() || (step != row.end() && (!step->is_number_unsigned() || *step > steps))) break;
+    }
+    return kept;
+  }
+
   Status failure() const { return error(Code::io_error, "Cannot write \"", path_, "\": ", std::strerror(errno), "."); }
 
   std::FILE* file_ = nullptr;
