@@ -18,7 +18,7 @@ Result<std::vector<gpu::Kernel*>> KernelCache::get(const Plan& plan) {
   for (const PlanKernel& kernel : plan.kernels) {  // no two are equal
     if (kernels_.contains(key_of(kernel))) continue;
     const shaders::KernelInfo& info = shaders::kernel_info(kernel.id);
-    std::span<const std::uint32_t> spirv = info.spirv;
+    std::span<const std::uint32_t> spirv = info.spirv();
     if (kernel.storage != 0) {
       auto& words = low_precision[{kernel.id, kernel.storage}];
       if (words.empty()) {

@@ -470,9 +470,14 @@ class StorageRewriter {
 
 }  // namespace
 
+Result<std::vector<std::uint32_t>> low_precision_kernel(std::span<const std::uint32_t> spirv, BindingStorage storage,
+                                                        bool native) {
+  return StorageRewriter(spirv, storage, native).run();
+}
+
 Result<std::vector<std::uint32_t>> low_precision_kernel(const shaders::KernelInfo& kernel, BindingStorage storage,
                                                         bool native) {
-  auto words = StorageRewriter(kernel.spirv, storage, native).run();
+  auto words = low_precision_kernel(kernel.spirv(), storage, native);
   if (!words.ok()) {
     return std::move(words).status().with_context(cat("While making kernel ", kernel.name, " for 16-bit elements"));
   }

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,8 @@ namespace graft {
 /// Bindings that are structures (the step state) stay as they are. unsupported where a binding is an array of anything
 /// but 32-bit numbers, or is used other than by loads and stores of its elements.
 Result<std::vector<std::uint32_t>> low_precision_kernel(const shaders::KernelInfo& kernel, BindingStorage storage,
+                                                        bool native);
+Result<std::vector<std::uint32_t>> low_precision_kernel(std::span<const std::uint32_t> spirv, BindingStorage storage,
                                                         bool native);
 
 /// The name under which a kernel's form for 16-bit elements has a verdict of the self-test: "matmul__f32@f16", and

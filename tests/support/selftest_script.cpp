@@ -16,7 +16,7 @@ using push::SelftestPush;
 
 gpu::KernelDesc selftest_desc(std::span<const std::uint32_t> specialization) {
   const auto& info = shaders::kernel_info(shaders::KernelId::selftest__f32);
-  return {info.name, info.spirv, specialization, 2, sizeof(SelftestPush)};
+  return {info.name, info.spirv(), specialization, 2, sizeof(SelftestPush)};
 }
 
 std::span<const std::byte> bytes_of(const SelftestPush& push) { return std::as_bytes(std::span(&push, 1)); }

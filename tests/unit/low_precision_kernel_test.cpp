@@ -49,8 +49,8 @@ TEST(LowPrecisionKernel, LeavesOtherBindingsAlone) {
 }
 
 TEST(LowPrecisionKernel, SaysWhatItCannotDo) {
-  const auto cut = low_precision_kernel(
-      {"cut", shaders::kernel_info(shaders::KernelId::accumulate__f32).spirv.first(40)}, every(Stored::f16), true);
+  const auto cut = low_precision_kernel(shaders::kernel_info(shaders::KernelId::accumulate__f32).spirv().first(40),
+                                        every(Stored::f16), true);
   EXPECT_FALSE(cut.ok());
 }
 

@@ -136,7 +136,7 @@ bool can_be_low_precision(const shaders::KernelInfo& info) {
   if (info.name.ends_with("_table")) return false;  // counts words, and is not chosen then
   for (std::size_t binding = 0; binding < kMaxLowPrecisionBindings; ++binding) {
     const auto words = low_precision_kernel(info, static_cast<BindingStorage>(Stored::f16) << (2 * binding), true);
-    if (words.ok() && *words != std::vector<std::uint32_t>(info.spirv.begin(), info.spirv.end())) return true;
+    if (words.ok() && *words != std::vector<std::uint32_t>(info.spirv().begin(), info.spirv().end())) return true;
   }
   return false;
 }

@@ -45,7 +45,7 @@ class FaultyDevice final : public EditedDevice {
       ++used;
       if (on_use) on_use();
       if (fault_ == Fault::none) continue;
-      desc.spirv = shaders::kernel_info(KernelId::bench_stream__nothing).spirv;
+      desc.spirv = shaders::kernel_info(KernelId::bench_stream__nothing).spirv();
       desc.specialization = {};
     }
     return EditedDevice::create_kernels(descs);

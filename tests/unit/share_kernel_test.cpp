@@ -31,7 +31,7 @@ TEST(ShareKernel, IsValidForEachKernel) {
   for (std::uint16_t k = 0; k < static_cast<std::uint16_t>(shaders::KernelId::count_); ++k) {
     const shaders::KernelInfo& info = shaders::kernel_info(static_cast<shaders::KernelId>(k));
     if (!info.built() || info.features != 0) continue;  // newer SPIR-V than the validator of Debian 12 knows
-    const auto shared = share_kernel(info.spirv, shares_of_all(), kPushBytes + 4 * (kBindings - 1));
+    const auto shared = share_kernel(info.spirv(), shares_of_all(), kPushBytes + 4 * (kBindings - 1));
     if (!shared.ok()) {
       // Records of tables have no buffer of their own here, as they have in plans; depthwise convolutions bind four
       // buffers at most, some as pairs of vectors.
@@ -47,7 +47,7 @@ TEST(ShareKernel, IsValidForEachKernel) {
 }
 
 TEST(ShareKernel, RefusesWhatItCannotDo) {
-  const std::span<const std::uint32_t> chain = shaders::kernel_info(shaders::KernelId::fused_elementwise__f32).spirv;
+  const std::span<const std::uint32_t> chain = shaders::kernel_info(shaders::KernelId::fused_elementwise__f32).spirv();
   const std::vector<Share> shares = shares_of_all();
   EXPECT_EQ(share_kernel(chain.first(3), shares, kPushBytes).status().code(), Code::invalid_argument);
   const auto few = share_kernel(chain, std::span(shares).first(3), kPushBytes);

@@ -31,8 +31,8 @@ TEST(Specialize, LeavesNothingToADriverInAnyKernel) {
     const auto& info = shaders::kernel_info(static_cast<shaders::KernelId>(k));
     if (!info.built()) continue;
     SCOPED_TRACE(info.name);
-    with += specialized_instructions(info.spirv) > 0 ? 1 : 0;
-    EXPECT_EQ(specialized_instructions(specialize(info.spirv, {})), 0u) << "of defaults";
+    with += specialized_instructions(info.spirv()) > 0 ? 1 : 0;
+    EXPECT_EQ(specialized_instructions(specialize(info.spirv(), {})), 0u) << "of defaults";
   }
   EXPECT_GT(with, 10u);
 }

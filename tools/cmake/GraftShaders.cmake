@@ -50,7 +50,8 @@ foreach(feature IN LISTS GRAFT_SHADER_FEATURES)
   math(EXPR bit "${bit} * 2")
 endforeach()
 set(ids "")
-set(includes "")
+set(list "")  # of what is packed: a line for each kernel
+set(place 0)
 set(rows "")
 set(GRAFT_SHADER_OUTPUTS "")
 foreach(shader IN LISTS GRAFT_SHADER_FILES)
@@ -91,24 +92,25 @@ foreach(shader IN LISTS GRAFT_SHADER_FILES)
     set(requires "")
     if(lacking)
       list(APPEND left_out_${lacking} ${name})
-      string(APPEND rows "    {\"${name}\", {}, ${bits}},\n")
+      string(APPEND rows "    {\"${name}\", ${bits}, {}},\n")
       continue()
     endif()
-    set(header ${GRAFT_SHADER_DIR}/${name}.spv.h)
+    set(code ${GRAFT_SHADER_DIR}/${name}.spv)
     set(depfile ${GRAFT_SHADER_DIR}/${name}.d)
     if(depfiles)
       set(depends ${shader} DEPFILE ${depfile})
     else()
       set(depends ${shader} ${GRAFT_SHADER_INCLUDES})
     endif()
-    add_custom_command(OUTPUT ${header}
-      COMMAND ${GLSLANG_VALIDATOR} -V --target-env ${env} --quiet ${flags} -I${PROJECT_SOURCE_DIR} --depfile ${depfile}
-              --vn ${name}_words -o ${header} ${shader}
+    add_custom_command(OUTPUT ${code}
+      COMMAND ${GLSLANG_VALIDATOR} -V -g0 --target-env ${env} --quiet ${flags} -I${PROJECT_SOURCE_DIR} --depfile ${depfile}
+              -o ${code} ${shader}
       DEPENDS ${depends}
       COMMENT "Shader ${name}" VERBATIM)
-    list(APPEND GRAFT_SHADER_OUTPUTS ${header})
-    string(APPEND includes "#include \"shaders/${name}.spv.h\"\n")
-    string(APPEND rows "    {\"${name}\", ${name}_words, ${bits}},\n")
+    list(APPEND GRAFT_SHADER_OUTPUTS ${code})
+    string(APPEND list "${stem} ${code}\n")
+    string(APPEND rows "    {\"${name}\", ${bits}, kPlaces[${place}]},\n")
+    math(EXPR place "${place} + 1")
   endforeach()
 endforeach()
 foreach(feature IN LISTS GRAFT_SHADER_FEATURES)
@@ -123,6 +125,7 @@ file(CONFIGURE OUTPUT ${GRAFT_SHADER_DIR}/kernel_info.gen.h CONTENT
 "// Generated from shaders/ by tools/cmake/GraftShaders.cmake.
 #pragma once
 #include <cstdint>
+#include <cstddef>
 #include <span>
 #include <string_view>
 namespace graft::shaders {
@@ -131,13 +134,24 @@ enum class KernelId : std::uint16_t;
 /// What a kernel needs of the device beyond Vulkan 1.1; bits.
 enum Feature : std::uint32_t {
 ${feature_bits}};
+/// Where the code of a kernel lies: kernels of one shader file are packed as one.
+struct KernelPlace {
+  std::uint32_t group = 0;
+  std::uint32_t first = 0;  ///< word of the unpacked group
+  std::uint32_t words = 0;
+};
 struct KernelInfo {
   std::string_view name;
-  std::span<const std::uint32_t> spirv;  ///< empty where the glslang of this build could not compile it
   std::uint32_t features = 0;
-  bool built() const { return !spirv.empty(); }
+  KernelPlace place;
+  /// False where the glslang of this build could not compile it.
+  bool built() const { return place.words != 0; }
+  /// Unpacked when first asked for, and kept; any thread. Empty where it is not built, or there is no memory.
+  std::span<const std::uint32_t> spirv() const;
 };
 const KernelInfo& kernel_info(KernelId id);
+/// The code of all kernels as this build holds it, for a hash.
+std::span<const std::byte> packed_kernels();
 }  // namespace graft::shaders
 " @ONLY)
 file(CONFIGURE OUTPUT ${GRAFT_SHADER_DIR}/kernels.gen.h CONTENT
@@ -155,15 +169,34 @@ ${ids}  count_,
 file(CONFIGURE OUTPUT ${GRAFT_SHADER_DIR}/kernels.gen.cpp CONTENT
 "// Generated from shaders/ by tools/cmake/GraftShaders.cmake.
 #include \"shaders/kernels.gen.h\"
-${includes}
+#include \"shaders/kernel_code.h\"
+#include \"shaders/kernels.pack.h\"
 namespace graft::shaders {
 const KernelInfo& kernel_info(KernelId id) {
   static const KernelInfo kTable[] = {
-${rows}    {\"\", {}, 0},
+${rows}    {\"\", 0, {}},
   };
   return kTable[static_cast<std::uint16_t>(id)];
 }
+std::span<const PackedGroup> kernel_groups() { return kGroups; }
+std::span<const std::byte> packed_kernels() { return std::as_bytes(std::span(kPacked)).first(kPackedBytes); }
 }  // namespace graft::shaders
 " @ONLY)
-add_library(graft_shaders OBJECT ${GRAFT_SHADER_DIR}/kernels.gen.cpp ${GRAFT_SHADER_OUTPUTS})
+# Packed by a program of this machine, whatever the build is for.
+find_library(ZSTD_LIBRARY zstd REQUIRED)
+set(pack ${PROJECT_SOURCE_DIR}/shaders/pack_kernels.cpp)
+if(CMAKE_CROSSCOMPILING)
+  find_program(GRAFT_PACK_KERNELS NAMES graft_pack_kernels REQUIRED DOC "Built from ${pack} for this machine")
+else()
+  add_executable(graft_pack_kernels ${pack})
+  target_link_libraries(graft_pack_kernels PRIVATE ${ZSTD_LIBRARY})
+  set(GRAFT_PACK_KERNELS graft_pack_kernels)
+endif()
+file(CONFIGURE OUTPUT ${GRAFT_SHADER_DIR}/kernels.list CONTENT "${list}" @ONLY)
+add_custom_command(OUTPUT ${GRAFT_SHADER_DIR}/kernels.pack.h
+  COMMAND ${GRAFT_PACK_KERNELS} ${GRAFT_SHADER_DIR}/kernels.list ${GRAFT_SHADER_DIR}/kernels.pack.h
+  DEPENDS ${GRAFT_PACK_KERNELS} ${GRAFT_SHADER_DIR}/kernels.list ${GRAFT_SHADER_OUTPUTS}
+  COMMENT "Packing kernels" VERBATIM)
+add_library(graft_shaders OBJECT ${GRAFT_SHADER_DIR}/kernels.gen.cpp ${GRAFT_SHADER_DIR}/kernels.pack.h
+  ${PROJECT_SOURCE_DIR}/shaders/kernel_code.cpp)
 target_link_libraries(graft_shaders PRIVATE graft_options)

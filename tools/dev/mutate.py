@@ -78,20 +78,22 @@ struct Trace : testing::EmptyTestEventListener {
 };
 }  // namespace
 '''
-SHADER_HOOK = '''  static const std::vector<KernelInfo> kMutated = [] {
-    std::vector<KernelInfo> all(std::begin(kTable), std::end(kTable));
+SHADER_HOOK = '''  static const std::map<std::string_view, std::vector<std::uint32_t>> kMutated = [] {
+    std::map<std::string_view, std::vector<std::uint32_t>> all;
     const char* folder = std::getenv("GRAFT_MUTANT_SHADERS");
-    for (KernelInfo& k : all) {
-      std::FILE* file = folder ? std::fopen((std::string(folder) + "/" + std::string(k.name) + ".spv").c_str(), "rb") : nullptr;
+    for (std::uint16_t i = 0; i < static_cast<std::uint16_t>(KernelId::count_) && folder; ++i) {
+      const std::string_view name = kernel_info(static_cast<KernelId>(i)).name;
+      std::FILE* file = std::fopen((std::string(folder) + "/" + std::string(name) + ".spv").c_str(), "rb");
       if (file == nullptr) continue;
-      auto* words = new std::vector<std::uint32_t>(1 << 22);
-      words->resize(std::fread(words->data(), 4, words->size(), file));
-      k.spirv = *words;
+      std::vector<std::uint32_t> words(1 << 22);
+      words.resize(std::fread(words.data(), 4, words.size(), file));
+      all[name] = std::move(words);
       std::fclose(file);
     }
     return all;
   }();
-  return kMutated['''
+  if (const auto mutated = kMutated.find(name); mutated != kMutated.end()) return mutated->second;
+'''
 
 
 def run(command, **options):
@@ -150,9 +152,9 @@ class Mutation:
         self.tree.mkdir(parents=True, exist_ok=True)
         subprocess.run(f"git archive {(self.scratch / 'head').read_text()} | tar x -C {shlex.quote(str(self.tree))}", shell=True, cwd=ROOT, check=True)
         (self.tree / "mutation.h").write_text(HEADER)
-        self.edit("tools/cmake/GraftShaders.cmake", "  return kTable[", SHADER_HOOK.replace('"', r'\"'))
-        self.edit("tools/cmake/GraftShaders.cmake", '#include \\"shaders/kernels.gen.h\\"\n${includes}',
-                  '#include <cstdio>\n#include <cstdlib>\n#include <string>\n#include <vector>\n#include \\"shaders/kernels.gen.h\\"\n${includes}')
+        self.edit("shaders/kernel_code.cpp", "  if (!built()) return {};", SHADER_HOOK + "  if (!built()) return {};")
+        self.edit("shaders/kernel_code.cpp", "#include <memory>", "#include <cstdio>\n#include <cstdlib>\n#include <map>\n#include <memory>")
+        self.edit("shaders/kernel_code.cpp", "#include <new>", '#include <new>\n#include <string>\n#include <vector>\n#include "shaders/kernels.gen.h"')
         self.edit("runtime/exec/kernel_cache.cpp", '#include "runtime/exec/kernel_cache.h"',
                   '#include "mutation.h"\n#include "runtime/exec/kernel_cache.h"')
         self.edit("runtime/exec/kernel_cache.cpp", "for (const PlanKernel& kernel : plan.kernels) result", """for (const PlanKernel& kernel : plan.kernels)
@@ -304,7 +306,7 @@ class Mutation:
                     known.setdefault(s, set()).add(shader)
             self.commands = {}
             for line in run(["ninja", "-C", str(self.build), "-t", "commands", "graft_shaders"]).stdout.splitlines():
-                match = re.search(r"(\S*glslang\S* -V .*?) --depfile \S+ --vn (\w+)_words -o \S+ (\S+)", line)
+                match = re.search(r"(\S*glslang\S* -V .*?) --depfile \S+ -o \S*?(\w+)\.spv (\S+)", line)
                 if match:
                     self.commands.setdefault(str(pathlib.Path(match[3]).relative_to(self.tree)), []).append((match[2], match[1], match[3]))
         return known.get(name, set())

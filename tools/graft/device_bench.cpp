@@ -72,7 +72,7 @@ Status Bench::prepare() {
 Result<std::unique_ptr<gpu::Kernel>> Bench::kernel(KernelId id, std::uint32_t bindings, std::size_t push_bytes,
                                                    std::span<const std::uint32_t> constants) {
   const shaders::KernelInfo& info = shaders::kernel_info(id);
-  const gpu::KernelDesc desc{info.name, info.spirv, constants, bindings, static_cast<std::uint32_t>(push_bytes)};
+  const gpu::KernelDesc desc{info.name, info.spirv(), constants, bindings, static_cast<std::uint32_t>(push_bytes)};
   GRAFT_TRY_ASSIGN(auto kernels, device_.create_kernels({&desc, 1}));
   return std::move(kernels[0]);
 }

@@ -17,11 +17,10 @@ constexpr std::string_view kChecksum = "checksum ";
 // A hash of everything that a verdict depends on: other kernels, other verdicts.
 const std::string& kernels_hash() {
   static const std::string hash = [] {
-    std::vector<std::span<const std::byte>> parts;
+    std::vector<std::span<const std::byte>> parts = {shaders::packed_kernels()};
     for (std::uint16_t i = 0; i < static_cast<std::uint16_t>(shaders::KernelId::count_); ++i) {
       const shaders::KernelInfo& info = shaders::kernel_info(static_cast<shaders::KernelId>(i));
       parts.push_back(std::as_bytes(std::span(info.name)));
-      parts.push_back(std::as_bytes(info.spirv));
     }
     return hash_text(hash128(parts));
   }();

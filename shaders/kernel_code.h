@@ -1,0 +1,20 @@
+// The code of kernels as the program holds it: compressed by shaders/pack_kernels.cpp, one frame of zstd for each shader file.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "shaders/kernel_info.gen.h"
+
+namespace graft::shaders {
+
+struct PackedGroup {
+  std::uint32_t offset = 0;  ///< in packed_kernels()
+  std::uint32_t bytes = 0;
+  std::uint32_t words = 0;  ///< unpacked
+};
+
+/// By KernelPlace::group. Both of these are generated.
+std::span<const PackedGroup> kernel_groups();
+
+}  // namespace graft::shaders
