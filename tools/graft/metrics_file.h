@@ -49,7 +49,9 @@ class MetricsFile {
     for (std::string line; std::getline(file, line) && !file.eof(); kept += line.size() + 1) {
       const auto row = nlohmann::json::parse(line, nullptr, false);
       const auto step = row.is_object() ? row.find("step") : row.end();
-      if (!row.is_object() || (step != row.end() && (!step->is_number_unsigned() || *step > steps))) break;
+      if (!row.is_object() || (step != row.end() && !step->is_number_unsigned())) break;
+      // Held-out losses and samples of the step that the run goes on from come again, too.
+      if (step != row.end() && (*step > steps || (*step == steps && row.value("kind", "") != "step"))) break;
     }
     return kept;
   }
