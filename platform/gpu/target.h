@@ -1,10 +1,12 @@
 // What plans are made for: a device, and all that decides which kernels it gets.
 //
-//   caps     what the device is             read from the driver, or a preset        checks, limits, every planner
-//   quirks   how its driver must be driven  platform/gpu/quirks.cpp                   submissions, fills, pipeline
-//   cache advice   what was found out on it       self-test and tuning, now or earlier      choice of kernels policy
-//   what the user allows           the API, the command line                 choice of kernels, loss scaling hooks what
-//   tests ask for             presets of capabilities                   choice of kernels
+// clang-format off
+//   caps     what the device is               read from the driver, or a preset         checks, limits, every planner
+//   quirks   how its driver must be driven    platform/gpu/quirks.cpp                   submissions, fills, pipeline cache
+//   advice   what was found out on it         self-test and tuning, now or earlier      choice of kernels
+//   policy   what the user allows             the API, the command line                 choice of kernels, loss scaling
+//   hooks    what tests ask for               presets of capabilities                   choice of kernels
+// clang-format on
 //
 // Functions that need only limits and features take Caps; those that choose kernels take the Target.
 #pragma once

@@ -18,9 +18,6 @@ constexpr std::uint64_t kMostElements = 0xffffffffu;
 
 bool is_unary(Op op) { return op >= Op::neg && op < Op::unary_grad; }
 
-/// Functions of floats that give floats.
-bool fits(unary_fn::Fn fn) { return fn != unary_fn::logical_not && fn != unary_fn::is_nan && fn != unary_fn::is_inf; }
-
 /// Others make a pipeline slow to compile.
 bool fits(binary_fn::Fn fn) {
   return fn == binary_fn::add || fn == binary_fn::sub || fn == binary_fn::mul || fn == binary_fn::div ||
@@ -34,6 +31,7 @@ class Maker {
   }
 
   std::optional<ValueProgram> run() {
+    // Functions that take or give integers or booleans are none of these either.
     for (const auto* const values : {&node_.inputs, &node_.outputs}) {
       for (const ValueId v : *values) {
         if (v.valid() && (graph_.value(v).dtype != DType::f32 || !graph_.value(v).shape.is_constant())) return {};
@@ -89,7 +87,7 @@ class Maker {
     const unary_fn::Fn fn = unary::function(node_.op, node_.attrs).fn;
     const unary::Params params = unary::params(node_.op, node_.attrs);
     std::uint32_t x = 0;
-    if (!fits(fn) || !operand(0, x)) return false;
+    if (!operand(0, x)) return false;
     result(0, step({fused_fn::unary, fn, x, 0, params.alpha, params.beta}));
     return true;
   }

@@ -62,6 +62,21 @@ OpCase sharp(OpCase c) {
   return c;
 }
 
+// Each key scores some hundred above the one before: one that is hidden must not count even in the maximum, beside
+// which all that are seen would vanish. The weights are then 0 and 1, and nothing flows back to queries and keys.
+OpCase rising(OpCase c) {
+  const Dims dims = c.inputs[1].dims;
+  c.inputs[0].low = 0.5;
+  for (std::int64_t i = 0; i < dims[0] * dims[1] * dims[2] * dims[3]; ++i) {
+    c.inputs[1].values.push_back(50.0 * static_cast<double>(i / (dims[2] * dims[3]) % dims[1]));
+  }
+  for (const std::size_t i : {0, 1}) c.inputs[i].grad = false;
+  c.tolerance = 2e-3;
+  c.reason = "scores of some thousand round to 2e-4, which exp takes over as a relative error, twice";
+  c.low_precision_roundings = 0;  // of such scores nothing would be left
+  return c;
+}
+
 // Keys that no query sees, or queries that see none.
 std::vector<double> packed(std::int64_t count) {
   std::vector<double> sequences;
@@ -97,6 +112,8 @@ std::vector<OpCase> cases() {
       attend("few queries, few keys", {1, 7, 3, 2, 1, 8}),
       attend("one query, head of 128", {1, 1, 36, 4, 2, 128}),
       sharp(attend("few queries, far scores", {1, 4, 80, 2, 1, 16})),
+      rising(attend("few queries, hidden scores far above", {1, 4, 20, 2, 1, 16})),
+      rising(attend("hidden scores far above", {1, 40, 40, 2, 1, 16})),
       attend("one key", {1, 1, 1, 1, 1, 4}),
       attend("odd head", {1, 34, 34, 2, 1, 7}),
       attend("head of one", {1, 34, 34, 2, 2, 1}),

@@ -2,9 +2,7 @@
 // sentence in tests/golden/model_must_fail.txt (GRAFT_UPDATE_GOLDEN=1 rewrites it), and none may crash.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <functional>
 #include <limits>
 #include <map>
@@ -13,6 +11,7 @@
 #include "runtime/core/op_id.gen.h"
 #include "runtime/model/format.h"
 #include "runtime/model/model.h"
+#include "tests/support/golden.h"
 #include "tests/support/model_example.h"
 
 namespace graft::test::model_hostile_test {
@@ -299,16 +298,9 @@ TEST(ModelHostile, EachLieIsToldInItsSentence) {
   }
   for (const auto& [name, file] : header_cases()) refuse(name, file);
 
-  const std::string path = std::string(GRAFT_SOURCE_DIR) + "/tests/golden/model_must_fail.txt";
   std::string text;
   for (const auto& [name, sentence] : sentences) text += name + "\n    " + sentence + "\n";
-  if (std::getenv("GRAFT_UPDATE_GOLDEN") != nullptr) {
-    std::ofstream(path) << text;
-    return;
-  }
-  std::ifstream golden(path);
-  ASSERT_TRUE(golden) << path;
-  EXPECT_EQ(text, std::string(std::istreambuf_iterator<char>(golden), {}));
+  expect_golden("model_must_fail.txt", text);
 }
 
 // 1000 nodes that all point at one list of 1000 inputs are a small file and a large graph.
