@@ -33,6 +33,7 @@ LEFT_OUT = {
     r"shaders/(bench|selftest)/": "only measure, or are the test themselves",
     r"shaders/.*coopmat": "needs matrix units, which the test devices lack",
     r"onnx_proto_example": "makes example files",
+    r"shaders/\w+\.cpp": "packs and unpacks SPIR-V: a fault there stops every kernel",
 }
 # Programs and their files that are traced first; None: all. The rest takes too long for what it adds.
 TRACED = {
