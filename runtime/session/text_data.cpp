@@ -1,7 +1,7 @@
 #include "runtime/session/text_data.h"
 
 #include <algorithm>
-#include <cstring>
+#include <span>
 
 #include "runtime/lora/adapter.h"
 #include "runtime/passes/packed_sequences.h"
@@ -9,65 +9,71 @@
 namespace graft {
 namespace {
 
-using Words = std::vector<std::int32_t>;
+/// All texts, one after another, and which of their positions are a sample: what a sample holds is written when it is
+/// asked for, since windows of short texts are mostly padding.
+class Samples {
+ public:
+  Samples(const std::vector<TokenText>& texts, const TextWindows& windows) : windows_(windows) {
+    for (const TokenText& text : texts) {
+      if (text.tokens.empty()) continue;
+      const std::uint64_t start = tokens_.size();
+      starts_.push_back(start);
+      tokens_.insert(tokens_.end(), text.tokens.begin(), text.tokens.end());
+      learned_.insert(learned_.end(), text.learned.begin(), text.learned.end());
+      learned_[start] = false;
+      if (!windows.packed) add(start, tokens_.size());
+    }
+    if (!windows.packed) return;
+    const auto length = static_cast<std::uint64_t>(windows.length);
+    for (std::uint64_t first = 0; first + length < tokens_.size(); first += length) add(first, tokens_.size());
+  }
 
-/// Fields of all samples, sample after sample.
-struct Samples {
-  Words tokens;
-  Words sequence_starts;  ///< only where they are asked for
-  Words labels;
-  std::uint64_t count = 0;
+  std::uint64_t count() const { return samples_.size(); }
+
+  void fill(std::uint64_t index, data::SampleOut out) const {
+    const auto [first, end] = samples_[index];
+    const auto length = static_cast<std::size_t>(windows_.length);
+    const auto field = [&](std::size_t i) { return std::span(reinterpret_cast<std::int32_t*>(out[i]), length); };
+    const bool says_starts = windows_.sequence_starts;
+    const auto tokens = field(0), starts = says_starts ? field(1) : std::span<std::int32_t>();
+    const auto labels = field(says_starts ? 2 : 1);
+    std::ranges::fill(tokens, windows_.padding);
+    std::ranges::fill(starts, -1);
+    std::ranges::fill(labels, kNoLabel);
+    auto next = std::ranges::upper_bound(starts_, first);  // the text that begins next
+    std::int32_t start = 0;
+    for (std::size_t i = 0; i < length && first + i < end; ++i) {
+      if (next != starts_.end() && *next == first + i) {
+        start = static_cast<std::int32_t>(i);
+        ++next;
+      }
+      tokens[i] = tokens_[first + i];
+      if (says_starts) starts[i] = start;
+      if (first + i + 1 < end && learned_[first + i + 1]) labels[i] = tokens_[first + i + 1];
+    }
+  }
+
+ private:
+  struct Sample {
+    std::uint64_t first, end;  ///< positions; the next token of the last one is no label
+  };
+
+  /// Positions [first, end), of which a sample holds as many as it is long; none where none of them is learned.
+  void add(std::uint64_t first, std::uint64_t end) {
+    const std::uint64_t last = std::min(end, first + static_cast<std::uint64_t>(windows_.length) + 1);
+    for (std::uint64_t i = first + 1; i < last; ++i) {
+      if (!learned_[i]) continue;
+      samples_.push_back({first, end});
+      return;
+    }
+  }
+
+  TextWindows windows_;
+  std::vector<text::TokenId> tokens_;
+  std::vector<bool> learned_;
+  std::vector<std::uint64_t> starts_;  ///< where texts begin
+  std::vector<Sample> samples_;
 };
-
-/// Positions [first, first + length) of a text, filled up where it ends; nothing where none of them is learned.
-/// `begins` says where texts begin in it, besides its start.
-void add_sample(const TokenText& text, const std::vector<bool>& begins, std::size_t first, const TextWindows& windows,
-                Samples& samples) {
-  const auto length = static_cast<std::size_t>(windows.length);
-  Words tokens(length, windows.padding);
-  Words sequence_starts(length, -1);
-  Words labels(length, kNoLabel);
-  bool any = false;
-  std::int32_t start = 0;
-  for (std::size_t i = 0; i < length && first + i < text.tokens.size(); ++i) {
-    if (!begins.empty() && begins[first + i]) start = static_cast<std::int32_t>(i);
-    tokens[i] = text.tokens[first + i];
-    sequence_starts[i] = start;
-    if (first + i + 1 >= text.tokens.size() || !text.learned[first + i + 1]) continue;
-    labels[i] = text.tokens[first + i + 1];
-    any = true;
-  }
-  if (!any) return;
-  samples.tokens.insert(samples.tokens.end(), tokens.begin(), tokens.end());
-  if (windows.sequence_starts)
-    samples.sequence_starts.insert(samples.sequence_starts.end(), sequence_starts.begin(), sequence_starts.end());
-  samples.labels.insert(samples.labels.end(), labels.begin(), labels.end());
-  ++samples.count;
-}
-
-Samples make_samples(const std::vector<TokenText>& texts, const TextWindows& windows) {
-  Samples samples;
-  if (!windows.packed) {
-    for (const TokenText& text : texts) add_sample(text, {}, 0, windows, samples);
-    return samples;
-  }
-  TokenText all;
-  std::vector<bool> begins;
-  for (const TokenText& text : texts) {
-    if (text.tokens.empty()) continue;
-    const std::size_t start = all.tokens.size();
-    all.tokens.insert(all.tokens.end(), text.tokens.begin(), text.tokens.end());
-    all.learned.insert(all.learned.end(), text.learned.begin(), text.learned.end());
-    all.learned[start] = false;
-    begins.resize(all.tokens.size(), false);
-    begins[start] = true;
-  }
-  const auto length = static_cast<std::size_t>(windows.length);
-  for (std::size_t first = 0; first + length < all.tokens.size(); first += length) {
-    add_sample(all, begins, first, windows, samples);
-  }
-  return samples;
-}
 
 }  // namespace
 
@@ -80,27 +86,21 @@ Result<std::unique_ptr<data::Source>> text_source(const std::vector<TokenText>& 
   if (windows.length < 1 || windows.length > INT32_MAX) {
     return invalid("Samples of ", windows.length, " tokens were asked for; 1 to 2^31 - 1 can be.");
   }
-  Samples samples = make_samples(texts, windows);
-  if (samples.count == 0) {
+  auto samples = std::make_shared<const Samples>(texts, windows);
+  if (samples->count() == 0) {
     std::size_t tokens = 0;
     for (const TokenText& text : texts) tokens += text.tokens.size();
     return invalid("The ", texts.size(), " texts of ", tokens, " tokens in all make no sample of ", windows.length,
                    " tokens with one that is to be learned.");
   }
   const Shape shape = {windows.length};
-  const std::uint64_t count = samples.count;
   std::vector<data::Field> fields = {{"tokens", DType::i32, shape, data::Role::feature}};
   if (windows.sequence_starts)
     fields.push_back({std::string(passes::kSequenceStartsInput), DType::i32, shape, data::Role::feature});
   fields.push_back({"label", DType::i32, shape, data::Role::label});
-  auto fill = [samples = std::move(samples), bytes = static_cast<std::size_t>(windows.length) * sizeof(std::int32_t)](
-                  std::uint64_t index, data::SampleOut out) -> Result<bool> {
-    std::size_t field = 0;
-    for (const Words* words : {&samples.tokens, &samples.sequence_starts, &samples.labels}) {
-      if (words->empty()) continue;
-      const auto* from = reinterpret_cast<const std::byte*>(words->data()) + static_cast<std::size_t>(index) * bytes;
-      std::memcpy(out[field++], from, bytes);
-    }
+  const std::uint64_t count = samples->count();
+  auto fill = [samples = std::move(samples)](std::uint64_t index, data::SampleOut out) -> Result<bool> {
+    samples->fill(index, out);
     return true;
   };
   return data::from_generator(std::move(fields), std::move(fill), count);

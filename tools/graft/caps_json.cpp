@@ -15,7 +15,8 @@
 namespace graft::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = nlohmann::ordered_json;  // to write; its look-up walks through all members, of which a file may have many
+using Parsed = nlohmann::json;
 using gpu::each_feature;
 using gpu::each_limit;
 using Three = std::array<std::uint32_t, 3>;
@@ -24,7 +25,7 @@ constexpr gpu::DeviceType kTypes[] = {gpu::DeviceType::other, gpu::DeviceType::i
                                       gpu::DeviceType::virtual_gpu, gpu::DeviceType::cpu};
 
 template <class T>
-Status read_member(const char* name, const Json& value, T& out) {
+Status read_member(const char* name, const Parsed& value, T& out) {
   const bool fits = value.is_number_unsigned() && value.get<std::uint64_t>() >= 1 &&
                     value.get<std::uint64_t>() <= std::numeric_limits<T>::max();
   if (!fits) return invalid("\"", name, "\" is ", shown(value.dump()), "; it must be an integer from 1 on.");
@@ -32,23 +33,23 @@ Status read_member(const char* name, const Json& value, T& out) {
   return ok_status();
 }
 
-Status read_member(const char* name, const Json& value, Three& out) {
+Status read_member(const char* name, const Parsed& value, Three& out) {
   if (!value.is_array() || value.size() != out.size()) return invalid("\"", name, "\" is not a list of three numbers.");
   for (std::size_t i = 0; i < out.size(); ++i) GRAFT_TRY(read_member(name, value[i], out[i]));
   return ok_status();
 }
 
-Status read_member(const char* name, const Json& value, bool& out) {
+Status read_member(const char* name, const Parsed& value, bool& out) {
   if (!value.is_boolean()) return invalid("\"", name, "\" is ", shown(value.dump()), "; it must be true or false.");
   out = value.get<bool>();
   return ok_status();
 }
 
 /// What matrix_text() writes.
-Status read_member(const char* name, const Json& value, std::vector<gpu::MatrixShape>& out) {
+Status read_member(const char* name, const Parsed& value, std::vector<gpu::MatrixShape>& out) {
   using enum gpu::MatrixShape::Operand;
   if (!value.is_array()) return invalid("\"", name, "\" is not a list.");
-  for (const Json& text : value) {
+  for (const Parsed& text : value) {
     std::array<char, 5> operand{};
     gpu::MatrixShape& shape = out.emplace_back();
     const bool read = text.is_string() && std::sscanf(text.get<std::string>().c_str(), "matrices of %4s %ux%ux%u",
@@ -62,7 +63,7 @@ Status read_member(const char* name, const Json& value, std::vector<gpu::MatrixS
 
 /// Reads each member that `each` knows, and refuses all others but `besides`.
 template <class Each>
-Status read_members(const char* what, const Json& object, std::vector<std::string> besides, Each each) {
+Status read_members(const char* what, const Parsed& object, std::vector<std::string> besides, Each each) {
   Status status = ok_status();
   each([&](const char* name, auto& out) {
     besides.emplace_back(name);
@@ -75,10 +76,10 @@ Status read_members(const char* what, const Json& object, std::vector<std::strin
   return ok_status();
 }
 
-Status read_heaps(const Json& heaps, gpu::Caps& caps) {
+Status read_heaps(const Parsed& heaps, gpu::Caps& caps) {
   if (!heaps.is_array() || heaps.empty()) return invalid("\"heaps\" is not a list of heaps.");
   caps.heaps.clear();
-  for (const Json& heap : heaps) {
+  for (const Parsed& heap : heaps) {
     if (!heap.is_object() || !heap.contains("bytes")) return invalid("A heap has no \"bytes\".");
     auto& out = caps.heaps.emplace_back();
     out.device_local = true;
@@ -88,7 +89,7 @@ Status read_heaps(const Json& heaps, gpu::Caps& caps) {
   return ok_status();
 }
 
-Status read_type(const Json& type, gpu::Caps& caps) {
+Status read_type(const Parsed& type, gpu::Caps& caps) {
   for (const gpu::DeviceType known : kTypes) {
     if (type != type_name(known)) continue;
     caps.type = known;
@@ -126,7 +127,7 @@ Status check_limits(const gpu::Caps& caps) {
   return status;
 }
 
-Status read_caps(const Json& object, gpu::Caps& caps) {
+Status read_caps(const Parsed& object, gpu::Caps& caps) {
   for (const char* part : {"limits", "features"}) {
     if (object.contains(part) && !object[part].is_object()) return invalid("\"", part, "\" is not an object.");
   }
@@ -197,10 +198,9 @@ Json caps_json(const gpu::Caps& given) {
 Status read_caps_file(const std::string& path, gpu::Caps& caps) {
   GRAFT_TRY_ASSIGN(const auto file, os::system_files().map(path));
   const std::span<const std::byte> bytes = file->bytes();
-  const auto* text = reinterpret_cast<const char*>(bytes.data());
-  GRAFT_TRY(convert::check_json_depth({text, bytes.size()}).with_context(path));
-  Json json = Json::parse(text, text + bytes.size(), nullptr, false);
-  if (json.is_array() && json.size() == 1) json = json[0];
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  GRAFT_TRY_ASSIGN(const Parsed all, convert::parse_json(text).with_context(path));
+  const Parsed& json = all.is_array() && all.size() == 1 ? all[0] : all;
   if (!json.is_object()) return invalid("\"", path, "\" is not a JSON object of one device's capabilities.");
   return read_caps(json, caps).with_context(path);
 }

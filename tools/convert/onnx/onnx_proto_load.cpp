@@ -12,6 +12,7 @@
 #include "platform/base/checked.h"
 #include "tools/convert/onnx/external_data.h"
 #include "tools/convert/onnx/onnx_graph.h"
+#include "tools/convert/onnx/onnx_messages.h"
 
 namespace graft::convert {
 namespace {
@@ -274,6 +275,7 @@ Result<OnnxGraph> parse_onnx(std::span<const std::byte> bytes, const std::filesy
     return invalid("The ONNX file has ", bytes_text(bytes.size()), ", more than the limit of ",
                    bytes_text(limits.max_file_bytes), "; larger models keep their weights in external data.");
   }
+  GRAFT_TRY(check_message_count(bytes));
   onnx::ModelProto model;
   if (bytes.empty() || !parse(model, bytes.data(), bytes.size())) {
     return corrupt("The file of ", bytes_text(bytes.size()), " is not a complete ONNX model: parsing it failed.");

@@ -1,0 +1,148 @@
+"""Host memory of every reader: at most a stated multiple of the file and a constant, for files made to take much."""
+
+import gzip
+import json
+import os
+import resource
+import struct
+import unittest
+
+import cli
+
+MIB = 1 << 20
+SIZE = 6 * MIB  # of each file, unpacked
+# docs/formats.md: what a reader may take is this many times the (unpacked) file and this much on top.
+TIMES, BESIDE = 32, 128 * MIB
+
+
+def gguf(keys, tensors):
+    """Bytes of a GGUF file with keys and tensor entries given as bytes."""
+    head = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(keys))
+    return head + b"".join(keys) + b"".join(tensors)
+
+
+def text(value):
+    return struct.pack("<Q", len(value)) + value
+
+
+def numbered(make, size):
+    """make(0), make(1), .. until they fill `size` bytes."""
+    out, total, i = [], 0, 0
+    while total < size:
+        out.append(make(i))
+        total += len(out[-1])
+        i += 1
+    return out
+
+
+class HostMemoryTest(cli.CliTest):
+    def write(self, name, data):
+        with open(self.path(name), "wb") as file:
+            file.write(data)
+        return name
+
+    def peak(self, *arguments):
+        """Largest resident memory of the command, in bytes: it may fail, in a sentence."""
+        pid = os.fork()
+        if pid == 0:
+            out = os.open(self.path("said"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+            os.dup2(out, 1)
+            os.dup2(out, 2)
+            os.chdir(self.folder)
+            resource.setrlimit(resource.RLIMIT_CPU, (cli.TIMEOUT, cli.TIMEOUT))  # what takes longer is no reader
+            os.execv(cli.GRAFT, [cli.GRAFT, *map(str, arguments)])
+        _, status, usage = os.wait4(pid, 0)
+        with open(self.path("said"), errors="replace") as file:
+            said = file.read()
+        self.assertTrue(os.WIFEXITED(status) and os.WEXITSTATUS(status) in (0, 1), said[-300:])
+        if os.WEXITSTATUS(status) == 1:
+            self.assertIn("graft: ", said)
+            self.assertLess(len(said), 4096, "a sentence")
+        return usage.ru_maxrss * 1024, said
+
+    def bounded(self, name, data, *command, unpacked=0):
+        self.write(name, data)
+        size = unpacked or len(data)
+        least, _ = self.peak("--version")
+        with self.subTest(file=name):
+            peak, said = self.peak(*command)
+            if os.environ.get("GRAFT_PRINT"):
+                print(f"{name}: {(peak - least) / size:.1f} times {size / MIB:.1f} MiB; {said[:150]!r}")
+            self.assertLess(peak - least, TIMES * size + BESIDE)
+
+    def test_json(self):
+        flat, nested = b"[" + b"0," * (SIZE // 2) + b"0]", b"[" + b"[]," * (SIZE // 3) + b"[]]"
+        members = json.dumps({f"k{i}": 0 for i in range(SIZE // 14)}).encode()
+        for kind, data in ("flat", flat), ("nested", nested), ("members", members):
+            self.bounded(f"{kind}.json", data, "plan", "mlp.graft", "--caps", f"{kind}.json")
+            os.makedirs(self.path(kind), exist_ok=True)
+            self.write(f"{kind}/adapter_config.json", b'{"peft_type":"LORA","r":1,"lora_alpha":1}')
+            self.bounded(f"{kind}/adapter_model.safetensors", struct.pack("<Q", len(data)) + data, "convert", kind, "--base",
+                         "mlp.graft", "-o", "o.graft")
+            self.bounded(f"{kind}/config.json", data, "convert", kind, "-o", "o.graft")
+
+    def test_gguf(self):
+        keys = numbered(lambda i: text(b"k%d" % i) + struct.pack("<IB", 0, 1), SIZE)
+        self.bounded("keys.gguf", gguf(keys, []), "convert", "keys.gguf", "-o", "o.graft")
+        tensors = numbered(lambda i: text(b"t%d" % i) + struct.pack("<IQIQ", 1, 1, 0, 0), SIZE)
+        self.bounded("tensors.gguf", gguf([], tensors), "convert", "tensors.gguf", "-o", "o.graft")
+        count = SIZE // 8
+        strings = text(b"tokenizer.ggml.tokens") + struct.pack("<IIQ", 9, 8, count) + text(b"") * count
+        self.bounded("strings.gguf", gguf([strings], []), "convert", "strings.gguf", "-o", "o.graft")
+        count = SIZE
+        numbers = text(b"n") + struct.pack("<IIQ", 9, 0, count) + bytes(count)
+        self.bounded("numbers.gguf", gguf([numbers], []), "convert", "numbers.gguf", "-o", "o.graft")
+
+    def test_onnx(self):
+        def field(number, data):
+            size, n = b"", len(data)
+            while n >= 128:
+                size, n = size + bytes([n & 127 | 128]), n >> 7
+            return bytes([number << 3 | 2]) + size + bytes([n]) + data
+
+        for name, part in {"nodes": field(1, b""), "named": field(1, field(4, b"Relu")), "inputs": field(11, b""),
+                           "initializers": field(5, b""), "attributes": field(1, field(5, b"") * 1000)}.items():
+            graph = part * (SIZE // len(part))
+            self.bounded(f"{name}.onnx", b"\x08\x08" + field(7, graph) + field(8, b"\x10\x11"), "convert", f"{name}.onnx",
+                         "-o", "o.graft")
+
+    def test_data(self):
+        train = ("train", "mlp.graft", "--steps", 1, "--quiet", "--data")
+        self.images(4)
+        self.labels([0, 1, 2, 3])
+        self.graft(*train, "npy:x.npy,y.npy")  # what is compiled and remembered by now
+        rows = b"0,1\n" * (SIZE // 4)
+        self.bounded("short.csv", rows, *train, "csv:short.csv")
+        self.bounded("long.csv", b"0," * (SIZE // 2), *train, "csv:long.csv")
+        self.bounded("bomb.npy.gz", gzip.compress(bytes(SIZE)), *train, "npy:bomb.npy.gz,y.npy", unpacked=SIZE)
+        self.bounded("a.idx", struct.pack(">IIII", 0x803, 2**31, 2**31, 2**31) + bytes(SIZE), *train, "idx:a.idx,a.idx")
+
+    def test_models(self):
+        self.bounded("zeros.graft", b"GRAFT" + bytes(SIZE), "info", "zeros.graft")
+        with open(self.path("mlp.graft"), "rb") as file:
+            model = file.read()
+        self.bounded("grown.graft", model + bytes(SIZE), "info", "grown.graft")
+
+
+class TextMemoryTest(HostMemoryTest, cli.LanguageTest):
+    test_json = test_gguf = test_onnx = test_data = test_models = None
+
+    def test_texts(self):
+        train = ("train", "tiny.graft", "--steps", 1, "--quiet", "--batch", 1, "--data")
+        for name, data in {"short.jsonl": b'{"text":"a"}\n' * (SIZE // 13), "long.jsonl": b'{"text":"' + b"a" * SIZE + b'"}\n',
+                           "wide.jsonl": b'{"text":"a","x":[' + b"0," * (SIZE // 2) + b"0]}\n"}.items():
+            self.bounded(name, data, *train, f"jsonl:{name}")
+        self.bounded("a.txt", b"a b c\n\n" * (SIZE // 7), *train, "text:a.txt")
+
+    def test_tokenizers(self):
+        vocabulary = json.dumps({"version": "1.0", "model": {"type": "BPE", "vocab": {f"t{i}": i for i in range(SIZE // 20)},
+                                                             "merges": ["a b"] * (SIZE // 16)}}).encode()
+        os.makedirs(self.path("folder"))
+        self.write("folder/config.json", b'{"model_type":"llama","architectures":["LlamaForCausalLM"]}')
+        self.bounded("folder/tokenizer.json", vocabulary, "convert", "folder", "-o", "o.graft")
+        self.bounded("own.json", vocabulary, *("train", "tiny.graft", "--steps", 1, "--quiet", "--batch", 1, "--data"),
+                     "text:a.txt?tokenizer=own.json")
+
+
+if __name__ == "__main__":
+    cli.main()
