@@ -1,6 +1,6 @@
 #include <algorithm>
-#include <thread>
 
+#include "platform/os/threads.h"
 #include "platform/vulkan/objects.h"
 
 namespace graft::vulkan {
@@ -50,10 +50,7 @@ VkResult create_pipelines(Context& context, VkPipelineCache cache, std::span<con
     results[t] = context.fn.CreateComputePipelines(context.device, cache, static_cast<std::uint32_t>(end - first),
                                                    &infos[first], nullptr, &pipelines[first]);
   };
-  std::vector<std::thread> others;
-  for (std::size_t t = 1; t < threads; ++t) others.emplace_back(work, t);
-  work(0);
-  for (std::thread& thread : others) thread.join();
+  os::run_in_threads(threads, work);
   const auto bad = std::find_if(results.begin(), results.end(), [](VkResult r) { return r != VK_SUCCESS; });
   return bad == results.end() ? VK_SUCCESS : *bad;
 }

@@ -1,6 +1,7 @@
 #include "runtime/data/loader.h"
 
 #include "platform/base/checked.h"
+#include "platform/os/threads.h"
 
 namespace graft::data {
 namespace {
@@ -126,8 +127,8 @@ void Loader::fill(Batch& batch) {
     }
     batch.status_ = fill_samples(batch);
     if (!batch.status_.ok()) {
-      batch.status_ = std::move(batch.status_)
-                          .with_context(cat("While reading sample ", order_.row(), " of the data set"));
+      batch.status_ =
+          std::move(batch.status_).with_context(cat("While reading sample ", order_.row(), " of the data set"));
       return;
     }
     const bool usable = batch.count_ == options_.batch || (batch.count_ > 0 && !options_.drop_last);
@@ -164,7 +165,13 @@ void Loader::work() {
 void Loader::start() {
   produced_ = released_ = 0;
   holding_ = stopping_ = false;
-  if (options_.prefetch > 0) thread_ = std::thread([this] { work(); });
+  if (options_.prefetch == 0) return;
+  auto thread = os::start_thread([this] { work(); }, "to prefetch batches");
+  if (thread.ok()) {
+    thread_ = std::move(thread).value();
+  } else {
+    options_.prefetch = 0;  // next() then fills batches itself: the same ones, only later
+  }
 }
 
 void Loader::stop() {

@@ -1,8 +1,8 @@
 // Whether the weights are what their file says: compared in threads, a block at a time.
 #include <algorithm>
-#include <system_error>
 #include <thread>
 
+#include "platform/os/threads.h"
 #include "runtime/model/format.h"
 #include "runtime/model/model.h"
 
@@ -71,17 +71,10 @@ class WeightChecker {
     for (const Job& job : jobs_) bytes += job.end - job.begin;
     const std::uint64_t cores = std::clamp<std::uint64_t>(std::thread::hardware_concurrency(), 1, kMostThreads);
     std::atomic<std::size_t> next{0};
-    const auto work = [&] {
+    const auto work = [&](std::size_t) {
       for (std::size_t i = next++; i < jobs_.size(); i = next++) jobs_[i].right = is_right(jobs_[i]);
     };
-    std::vector<std::thread> others;
-    try {
-      for (std::uint64_t t = 1; t < std::min(cores, bytes / kPerThread); ++t) others.emplace_back(work);
-    } catch (const std::system_error&) {
-      // The system gives no more threads: those that run, and this one, do all.
-    }
-    work();
-    for (std::thread& thread : others) thread.join();
+    os::run_in_threads(static_cast<std::size_t>(std::clamp<std::uint64_t>(bytes / kPerThread, 1, cores)), work);
   }
 
   std::vector<Job> jobs_;

@@ -1,17 +1,20 @@
 // Files: round trips, limits, real short writes and full disks, and a failure of every call of an atomic replace.
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <csignal>
 #include <numeric>
 
 #include "platform/os/dynamic_library.h"
 #include "platform/os/file.h"
 #include "platform/os/process.h"
+#include "platform/os/threads.h"
 #include "tests/support/fault_files.h"
 
 namespace graft::os::platform_os_test {
@@ -256,6 +259,40 @@ TEST(AtomicWrite, NothingIsOverwrittenWhereverItFails) {
       }
     }
   }
+}
+
+/// Whether all work is done and, where `limited`, whether a thread is refused in a sentence.
+bool works_with_threads(bool limited) {
+  std::atomic<int> sum{0};
+  run_in_threads(4, [&](std::size_t i) { sum += static_cast<int>(i) + 1; });
+  run_in_threads(0, [&](std::size_t) { sum += 100; });
+  auto thread = start_thread([&] { sum += 1000; }, "to add a thousand");
+  if (thread.ok()) thread->join();
+  const bool refused = thread.status().code() == Code::out_of_memory &&
+                       thread.status().message().find("no thread to add a thousand") != std::string::npos;
+  return sum == (limited ? 10 : 1010) && (limited ? refused : thread.ok());
+}
+
+TEST(Threads, WorkIsDoneWhereTheSystemGivesThem) { EXPECT_TRUE(works_with_threads(false)); }
+
+TEST(Threads, WorkIsDoneWhereTheSystemGivesNone) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "Sanitizers take address space of their own.";
+#endif
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    const rlimit least{1, 1};  // what is mapped stays; a thread's stack would be more
+    ::setrlimit(RLIMIT_AS, &least);
+    pthread_attr_t large;  // than the stacks of threads that ended, which the library keeps for others
+    ::pthread_attr_init(&large);
+    ::pthread_attr_setstacksize(&large, std::size_t{64} << 20);
+    ::pthread_setattr_default_np(&large);
+    ::_exit(works_with_threads(true) ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
 }  // namespace

@@ -77,7 +77,9 @@ int main(int argc, char** argv) {
   try {
     return run(argc, argv);
   } catch (const std::bad_alloc&) {
-    return fail("The host is out of memory.");
+    // Without a copy of anything: there may still be no memory for that.
+    std::fprintf(stderr, "graft: The host ran out of memory in \"graft %s\".\n", argc > 1 ? argv[1] : "");
+    return 1;
   } catch (const std::system_error& error) {  // of a thread that could not be started
     return fail("The system has no room for what this command needs: " + std::string(error.what()) + ".");
   } catch (const std::exception& error) {

@@ -66,9 +66,10 @@ Result<std::unique_ptr<Checkpointer>> Checkpointer::open(os::FileSystem& files, 
   std::unique_ptr<Checkpointer> out(
       new Checkpointer(std::move(store), options, trainer, model, std::move(configuration)));
   for (const std::string& note : out->store_.notes()) out->report(note);
-  out->thread_ = std::make_unique<SnapshotThread>(out->store_, out->store_mutex_,
-                                                  checkpoint::Retention{.keep_last = options.keep, .keep_tagged = true},
-                                                  options.journal.max_delay_ms);
+  GRAFT_TRY_ASSIGN(out->thread_,
+                   SnapshotThread::create(out->store_, out->store_mutex_,
+                                          checkpoint::Retention{.keep_last = options.keep, .keep_tagged = true},
+                                          options.journal.max_delay_ms));
   return out;
 }
 

@@ -3,15 +3,20 @@
 #include <chrono>
 #include <utility>
 
+#include "platform/os/threads.h"
+
 namespace graft {
 
-SnapshotThread::SnapshotThread(checkpoint::Store& store, std::mutex& store_mutex,
-                               const checkpoint::Retention& retention, std::uint64_t sync_delay_ms)
-    : store_(store), store_mutex_(store_mutex), retention_(retention), sync_delay_ms_(sync_delay_ms), thread_([this] {
-        work();
-      }) {}
+Result<std::unique_ptr<SnapshotThread>> SnapshotThread::create(checkpoint::Store& store, std::mutex& store_mutex,
+                                                               const checkpoint::Retention& retention,
+                                                               std::uint64_t sync_delay_ms) {
+  std::unique_ptr<SnapshotThread> made(new SnapshotThread(store, store_mutex, retention, sync_delay_ms));
+  GRAFT_TRY_ASSIGN(made->thread_, os::start_thread([thread = made.get()] { thread->work(); }, "to write snapshots"));
+  return made;
+}
 
 SnapshotThread::~SnapshotThread() {
+  if (!thread_.joinable()) return;
   {
     std::lock_guard lock(mutex_);
     stopping_ = true;

@@ -19,8 +19,9 @@ namespace graft {
 class SnapshotThread {
  public:
   /// Where the store's journal is to be synced after a delay, the thread does it.
-  SnapshotThread(checkpoint::Store& store, std::mutex& store_mutex, const checkpoint::Retention& retention,
-                 std::uint64_t sync_delay_ms);
+  static Result<std::unique_ptr<SnapshotThread>> create(checkpoint::Store& store, std::mutex& store_mutex,
+                                                        const checkpoint::Retention& retention,
+                                                        std::uint64_t sync_delay_ms);
   ~SnapshotThread();  ///< ends the snapshot that is being written, first
 
   bool busy() const;
@@ -40,6 +41,9 @@ class SnapshotThread {
     std::unique_ptr<checkpoint::SnapshotWriter> writer;
     std::unique_ptr<RunStreams> streams;
   };
+  SnapshotThread(checkpoint::Store& store, std::mutex& store_mutex, const checkpoint::Retention& retention,
+                 std::uint64_t sync_delay_ms)
+      : store_(store), store_mutex_(store_mutex), retention_(retention), sync_delay_ms_(sync_delay_ms) {}
   void work();
   void sync(std::unique_lock<std::mutex>& lock);
   Status write(Job& job);
