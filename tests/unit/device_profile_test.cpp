@@ -58,22 +58,47 @@ TEST_F(DeviceProfileTest, RemembersVerdictsAndTunedChoices) {
   EXPECT_EQ(advice.tuned.at("gemm k 8x8x8x1"), "tile 4");
 }
 
-TEST_F(DeviceProfileTest, WhatWasBeingTestedWhenTheProcessDiedHasFailed) {
+// Once may be a user's doing, or the system's for want of memory.
+TEST_F(DeviceProfileTest, WhatWasBeingTestedWhenTheProcessDiedTwiceHasFailed) {
   {
     auto profile = open();
     profile->begin_probe({"good"});
     profile->pass("good");
-    profile->begin_probe({"deadly"});
+    profile->begin_probe({"deadly", "unlucky"});
   }  // no save(): the process is gone
   {
     const auto profile = open();
     EXPECT_TRUE(profile->passed().contains("good"));
+    EXPECT_FALSE(profile->known("deadly") || profile->known("unlucky"));
+    profile->begin_probe({"unlucky"});
+    profile->pass("unlucky");
+    profile->begin_probe({"deadly", "other"});
+  }
+  {
+    const auto profile = open();
+    EXPECT_TRUE(profile->passed().contains("good"));
+    EXPECT_TRUE(profile->passed().contains("unlucky"));
+    EXPECT_FALSE(profile->known("other")) << "its first time";
     ASSERT_TRUE(profile->failed().contains("deadly"));
     EXPECT_NE(log_.text.find("deadly"), std::string::npos) << log_.text;
   }
   log_.text.clear();
   EXPECT_TRUE(open()->failed().contains("deadly")) << "for good";
   EXPECT_EQ(log_.text, "");
+}
+
+// Starts without a death in them do not bring a verdict nearer, nor do they take it back.
+TEST_F(DeviceProfileTest, ADeathIsRememberedOverStartsThatTestOtherKernels) {
+  open()->begin_probe({"deadly"});
+  for (int start = 0; start < 3; ++start) {
+    const auto profile = open();
+    EXPECT_FALSE(profile->known("deadly"));
+    profile->begin_probe({"good"});
+    profile->pass("good");
+    profile->save();
+  }
+  open()->begin_probe({"deadly"});
+  EXPECT_TRUE(open()->failed().contains("deadly"));
 }
 
 TEST_F(DeviceProfileTest, AProbeOfALivingProcessIsNoCrash) {

@@ -89,11 +89,16 @@ void DeviceProfile::load() {
     probing_.clear();
     return;
   }
-  for (const ProofKey& key : probing_) {
-    log_(LogLevel::warning, "Kernel ", key, " is not used: the process died while it was tested.");
-    failed_[key] = "the process died while it was tested";
+  const bool ended = !probing_.empty();
+  for (const ProofKey& key : std::set<ProofKey>(probing_)) {  // fail() takes them out
+    if (died_.insert(key).second) {
+      log_(LogLevel::info, "The process ended while kernel ", key, " was tested; it is tested again.");
+      continue;
+    }
+    log_(LogLevel::warning, "Kernel ", key, " is not used: the process died twice while it was tested.");
+    fail(key, "the process died twice while it was tested");
   }
-  if (!probing_.empty()) save();
+  if (ended) save();
 }
 
 bool DeviceProfile::parse(const std::string& text) {
@@ -131,6 +136,8 @@ bool DeviceProfile::parse_line(const std::string& line) {
     untested_.insert(key);
   } else if (word == "probing") {
     probing_.insert(key);
+  } else if (word == "died") {
+    died_.insert(key);
   } else if (word == "tuned") {
     tuned_[key] = value;
   } else {
@@ -145,6 +152,7 @@ std::string DeviceProfile::text() const {
   for (const auto& [key, why] : failed_) text += cat("failed\t", key, "\t", one_line(why), "\n");
   for (const ProofKey& key : untested_) text += cat("untested\t", key, "\n");
   for (const ProofKey& key : probing_) text += cat("probing\t", key, "\n");
+  for (const ProofKey& key : died_) text += cat("died\t", key, "\n");
   for (const auto& [key, variant] : tuned_) text += cat("tuned\t", key, "\t", variant, "\n");
   return text + cat(kChecksum, checksum_of(text), "\n");
 }
@@ -162,11 +170,13 @@ void DeviceProfile::begin_probe(const std::set<ProofKey>& suspects) {
 
 void DeviceProfile::pass(const ProofKey& key) {
   probing_.erase(key);
+  died_.erase(key);
   if (!failed_.contains(key)) passed_.insert(key);
 }
 
 void DeviceProfile::fail(const ProofKey& key, const std::string& why) {
   probing_.erase(key);
+  died_.erase(key);
   passed_.erase(key);
   failed_[key] = why;
 }
@@ -176,12 +186,14 @@ void DeviceProfile::forget_verdicts() {
   failed_.clear();
   untested_.clear();
   probing_.clear();
+  died_.clear();
 }
 
 void DeviceProfile::adopt_verdicts(const DeviceProfile& other) {
   passed_ = other.passed_;
   failed_ = other.failed_;
   untested_ = other.untested_;
+  died_.clear();
 }
 
 void DeviceProfile::save() {

@@ -36,8 +36,9 @@ class DeviceProfile {
   const std::map<ProofKey, std::string>& failed() const { return failed_; }  ///< with what was wrong
   const std::map<std::string, std::string, std::less<>>& tuned() const { return tuned_; }
 
-  /// Writes down, before a test runs, which kernels it is about to use for the first time: where the process dies
-  /// meanwhile, they have failed.
+  /// Writes down, before a test runs, which kernels it is about to use for the first time. Where the process ends
+  /// meanwhile they are tested again: a user may have stopped it, or the system for want of memory. Where that happens
+  /// to one of them a second time, it has failed.
   void begin_probe(const std::set<ProofKey>& suspects);
   /// Ends the probe. Not written before the next begin_probe() or save().
   void pass(const ProofKey& key);
@@ -73,6 +74,7 @@ class DeviceProfile {
   std::map<ProofKey, std::string> failed_;
   std::set<ProofKey> untested_;
   std::set<ProofKey> probing_;
+  std::set<ProofKey> died_;  ///< the process ended once while they were tested, and they have no verdict yet
   std::map<std::string, std::string, std::less<>> tuned_;
 };
 
