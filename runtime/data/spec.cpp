@@ -39,14 +39,8 @@ class OptionReader {
   }
 
   Result<std::optional<std::uint64_t>> whole(std::string_view name) {
-    const auto value = text(name);
-    if (!value) return std::optional<std::uint64_t>();
-    std::uint64_t number = 0;
-    const auto [end, failed] = std::from_chars(value->data(), value->data() + value->size(), number);
-    if (failed != std::errc() || end != value->data() + value->size()) {
-      return invalid("Option ", name, "=", *value, " of a data set must be a whole number of 0 or more.");
-    }
-    return std::optional<std::uint64_t>(number);
+    text(name);  // it is known, and understood
+    return whole_option(spec_, name);
   }
 
   Result<std::vector<double>> numbers(std::string_view name) {
@@ -156,7 +150,8 @@ OpenResult normalize(std::unique_ptr<Source> source, const std::vector<double>& 
   }
   const std::size_t given = numbers.size() / 2;
   for (std::size_t c = 0; c < given; ++c) {
-    if (!(numbers[given + c] > 0)) return invalid("A deviation of ", numbers[given + c], " cannot normalize.");
+    if (numbers[given + c] > 0) continue;
+    return invalid("Option normalize has a deviation of ", numbers[given + c], "; it must be above 0.");
   }
   std::vector<Field> fields = source->fields();
   const std::uint64_t elements = field.shape.elements();
@@ -189,14 +184,9 @@ OpenResult open_parsed(const Spec& spec, const FileOptions& files) {
   OptionReader options(spec);
   GRAFT_TRY_ASSIGN(std::unique_ptr<Source> source, kind->open(spec, options, files));
   GRAFT_TRY_ASSIGN(const std::vector<double> numbers, options.numbers("normalize"));
-  GRAFT_TRY_ASSIGN(const auto skip, options.whole("skip"));
-  GRAFT_TRY_ASSIGN(auto count, options.whole("count"));
+  for (const char* name : {"skip", "count"}) options.text(name);
   GRAFT_TRY(options.finish());
-  if (skip || count) {
-    const std::uint64_t size = source->size().value_or(0);
-    const std::uint64_t first = std::min(skip.value_or(0), size);
-    GRAFT_TRY_ASSIGN(source, range(std::move(source), first, count.value_or(size - first)));
-  }
+  GRAFT_TRY_ASSIGN(source, part_of(std::move(source), spec));
   if (!numbers.empty()) return normalize(std::move(source), numbers);
   return source;
 }
@@ -226,6 +216,30 @@ Result<Spec> parse_spec(std::string_view text) {
   }
   if (!rest.empty()) spec.arguments = split(rest, ',');
   return spec;
+}
+
+Result<std::optional<std::uint64_t>> whole_option(const Spec& spec, std::string_view name) {
+  const auto found = spec.options.find(name);
+  if (found == spec.options.end()) return std::optional<std::uint64_t>();
+  const std::string& text = found->second;
+  std::uint64_t number = 0;
+  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (failed == std::errc() && end == text.data() + text.size()) return std::optional<std::uint64_t>(number);
+  return invalid("Option ", name, "=", text, " of a data set must be a whole number of 0 or more.");
+}
+
+OpenResult part_of(std::unique_ptr<Source> source, const Spec& spec) {
+  GRAFT_TRY_ASSIGN(const auto skip, whole_option(spec, "skip"));
+  GRAFT_TRY_ASSIGN(const auto count, whole_option(spec, "count"));
+  if (!skip && !count) return source;
+  const std::uint64_t size = source->size().value_or(0), first = skip.value_or(0);
+  if (first >= size) return invalid("Option skip=", first, " leaves nothing of a data set of ", size, " samples.");
+  const std::uint64_t wanted = count.value_or(size - first);
+  if (wanted == 0 || wanted > size - first) {
+    return invalid("Option count=", wanted, " must be 1 to ", size - first, ", the samples that there are",
+                   first > 0 ? cat(" after the first ", first) : "", ".");
+  }
+  return range(std::move(source), first, wanted);
 }
 
 OpenResult open_spec(std::string_view text, const FileOptions& files) {

@@ -13,6 +13,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,6 +30,10 @@ struct Spec {
 };
 
 Result<Spec> parse_spec(std::string_view text);
+/// An option that is a whole number; nullopt where it is not given.
+Result<std::optional<std::uint64_t>> whole_option(const Spec& spec, std::string_view name);
+/// The samples that skip and count leave. Errors name the option, its value and its range.
+Result<std::unique_ptr<Source>> part_of(std::unique_ptr<Source> source, const Spec& spec);
 
 /// Opens what a SPEC names. Errors name the spec, the file or the option.
 Result<std::unique_ptr<Source>> open_spec(std::string_view text, const FileOptions& files = {});

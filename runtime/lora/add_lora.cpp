@@ -4,7 +4,9 @@
 #include <charconv>
 #include <cmath>
 #include <map>
+#include <set>
 #include <span>
+#include <type_traits>
 
 #include "platform/base/hash.h"
 #include "platform/base/text.h"
@@ -27,11 +29,16 @@ std::vector<std::string_view> parts_of(std::string_view text, char separator) {
   return parts;
 }
 
+template <typename Value>
+Status out_of_range(std::string_view name, const Value& value, std::string_view range) {
+  return invalid("The adapter option ", name, " is ", value, "; it must be ", range, ".");
+}
+
 template <typename Number>
 Status parse_option(std::string_view name, std::string_view text, Number& number) {
   const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (failed == std::errc() && end == text.data() + text.size()) return {};
-  return invalid("The adapter option ", name, " is \"", text, "\", which is no such number.");
+  return out_of_range(name, cat('"', text, '"'), std::is_integral_v<Number> ? "a whole number" : "a number");
 }
 
 bool is_target(std::string_view target, std::string_view name) {
@@ -174,18 +181,19 @@ class Adder {
 
 Result<LoraOptions> parse_lora(std::string_view text) {
   LoraOptions options;
-  bool has_alpha = false;
+  std::set<std::string_view> given;
   for (const std::string_view part : parts_of(text, ',')) {
     const std::size_t equals = part.find('=');
     if (equals == std::string_view::npos)
       return invalid("The adapter option \"", part, "\" is not written name=value.");
     const std::string_view name = part.substr(0, equals);
     const std::string_view value = part.substr(equals + 1);
+    if (!given.insert(name == "rank" ? "r" : name).second)
+      return invalid("The adapter option ", name, " is given twice.");
     if (name == "r" || name == "rank") {
       GRAFT_TRY(parse_option(name, value, options.rank));
     } else if (name == "alpha") {
       GRAFT_TRY(parse_option(name, value, options.alpha));
-      has_alpha = true;
     } else if (name == "dropout") {
       GRAFT_TRY(parse_option(name, value, options.dropout));
     } else if (name == "targets") {
@@ -194,18 +202,19 @@ Result<LoraOptions> parse_lora(std::string_view text) {
       return invalid("There is no adapter option \"", name, "\"; there are r, alpha, dropout and targets.");
     }
   }
-  if (!has_alpha) options.alpha = 2 * static_cast<double>(options.rank);
+  if (!given.contains("alpha")) options.alpha = 2 * static_cast<double>(options.rank);
   GRAFT_TRY(check(options));
+  if (options.alpha <= 0) return out_of_range("alpha", options.alpha, "above 0");
   return options;
 }
 
 Status check(const LoraOptions& options) {
   if (options.rank < 1 || options.rank > kMaxRank) {
-    return invalid("The adapters' rank is ", options.rank, "; it must be 1 to ", kMaxRank, ".");
+    return out_of_range("r (rank)", options.rank, cat("1 to ", kMaxRank));
   }
-  if (!std::isfinite(options.alpha)) return invalid("The adapters' alpha is ", options.alpha, "; it must be finite.");
+  if (!std::isfinite(options.alpha)) return out_of_range("alpha", options.alpha, "finite");
   if (options.dropout >= 0 && options.dropout < 1) return {};
-  return invalid("The adapters' dropout is ", options.dropout, "; it must lie in [0, 1).");
+  return out_of_range("dropout", options.dropout, "in [0, 1)");
 }
 
 Result<LoraGraph> add_lora(const Graph& model, const LoraOptions& options) {

@@ -166,11 +166,17 @@ class FullDisk(CliTest):
         self.images(4)
         self.labels([0, 1, 2, 3])
         self.graft("convert", "--example", "lenet", "-o", "lenet.onnx")  # another model than the old file's
+        train = ["train", "mlp.graft", "--data", "npy:x.npy,y.npy", "--quiet"]
+        self.graft(*train, "--lora", "r=2", "-o", "adapter.graft")
+        self.graft(*train, "--checkpoint", "store")
         target = os.path.join(folder, "old.graft")
         with open(target, "rb") as file:
             before = file.read()
-        for command in (["convert", "lenet.onnx", "-o", target],
-                        ["train", "mlp.graft", "--data", "npy:x.npy,y.npy", "--quiet", "-o", target]):
+        restore = ["checkpoint", "restore", "store", 1, "--model", "mlp.graft"]
+        for command in (["convert", "lenet.onnx", "-o", target], [*train, "-o", target],
+                        ["export", "mlp.graft", "--format", "safetensors", "-o", target],
+                        ["merge", "mlp.graft", "--adapter", "adapter.graft", "-o", target], [*restore, "-o", target],
+                        ["checkpoint", "export", "store", 1, "-o", target]):
             self.fails(*command, says=["old.graft"], **options)
             with open(target, "rb") as file:
                 self.assertEqual(file.read(), before, command)
@@ -187,6 +193,26 @@ class FullDisk(CliTest):
 
         # Python ignores SIGXFSZ; left so, a write beyond the limit is an error, not a signal.
         self.every_writer(self.path("full"), preexec_fn=limit, restore_signals=False)
+
+    def test_pictures_and_traces_are_the_old_ones_or_whole(self):
+        self.images(4)
+        self.labels([0, 1, 2, 3])
+        train = ["train", "mlp.graft", "--data", "npy:x.npy,y.npy", "--steps", "3", "--quiet"]
+        self.graft(*train)  # what is remembered of the device is written by now
+
+        def limit():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (500, 500))
+
+        for command in (["plan", "mlp.graft", "--mode", "infer", "--svg", "old"],
+                        ["plan", "mlp.graft", "--mode", "infer", "--html", "old"], [*train, "--svg", "old"],
+                        [*train, "--profile", "old"]):
+            with open(self.path("old"), "w") as file:
+                file.write("what was there")
+            before = os.listdir(self.folder)
+            self.fails(*command, says=["old"], preexec_fn=limit, restore_signals=False)
+            with open(self.path("old")) as file:
+                self.assertEqual(file.read(), "what was there", command)
+            self.assertEqual(os.listdir(self.folder), before, command)
 
     def test_a_full_file_system(self):
         size = os.path.getsize(self.path("mlp.graft"))

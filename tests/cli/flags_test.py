@@ -35,6 +35,38 @@ class FlagsTest(cli.CliTest):
             with self.subTest(flags=flags):
                 self.assertIn(says, self.refused(*self.TRAIN, *flags, names="has no effect"))
         self.refused("plan", "mlp.graft", "--momentum", "0.9", names="--momentum")
+        generate, convert = ("generate", "mlp.graft", "--prompt", "a"), ("convert", "mlp.onnx", "-o", "o.graft")
+        example = ("convert", "--example", "mlp", "-o", "o.onnx")
+        for command in ((*generate, "--top-k", "3"), (*generate, "--seed", "3"), (*generate, "--json", "--echo"),
+                        ("export", "mlp.graft", "-o", "o.gguf", "--source", "mlp.onnx"),
+                        ("export", "mlp.graft", "-o", "o.onnx", "--in-place"), (*example, "--bind", "batch=2"),
+                        (*example, "--base", "mlp.graft"), (*example, "--json"),
+                        (*convert, "--base", "mlp.graft", "--expand"), (*convert, "--base", "mlp.graft", "--json")):
+            with self.subTest(command=command):
+                self.refused(*command, names="has no effect with")
+
+    def test_numbers_within_specs(self):
+        self.images(4)
+        self.labels([0, 1, 2, 3])
+        train = ("train", "mlp.graft", "--steps", "1", "--quiet", "--data")
+        for flag, specs in {
+                "--lora": {"r=0": "option r (rank) is 0", "r=x": 'option r is "x"', "r=1e3": "whole number",
+                           "r=99999999999999999999": "option r is", "r=4097": "1 to 4096", "alpha=nan": "option alpha is nan",
+                           "alpha=-1": "option alpha is -1", "alpha=": "option alpha", "dropout=1": "option dropout is 1",
+                           "r=2,rank=4": "given twice", "size=4": '"size"'},
+                "--group": {"*:lr=-1": "lr must be a number", "*:lr=nan": "not nan", "*:weight_decay=1e999": "not 1e999",
+                            "*:weight_decay=1e31": "from 0 to 1e+30", "*:lr=": '"lr="', "*:": '"*:"', "*": '"*"',
+                            "*:lr=1,lr=2": "gives lr", "*:size=1": '"size"'}}.items():
+            for spec, says in specs.items():
+                with self.subTest(flag=flag, spec=spec):
+                    self.fails(*train, "digits:?count=8", flag, spec, says=[says])
+        for spec, says in {"skip=-1": "skip=-1", "skip=4": "skip=4 leaves nothing", "count=0": "count=0 must be 1 to 4",
+                           "count=5": "count=5 must be 1 to 4", "count=1e20": "count=1e20", "count=": "count=",
+                           "skip=1&count=4": "count=4 must be 1 to 3", "normalize=0,0": "normalize",
+                           "normalize=nan,1": "normalize", "normalize=0,1e999": "normalize", "size=3": '"size"'}.items():
+            with self.subTest(data=spec):
+                self.fails(*train, "npy:x.npy,y.npy?" + spec, says=[says])
+        self.graft(*train, "npy:x.npy,y.npy?skip=1&count=3", "--lora", "r=2,alpha=4", "--group", "*:lr=0.5,weight_decay=0")
 
     def test_a_refused_resume_says_which_number(self):
         steps = (*self.TRAIN, "--steps", "2", "--checkpoint", "store")

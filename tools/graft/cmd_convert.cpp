@@ -121,6 +121,13 @@ Action add_convert(CLI::App& app) {
   app.add_flag("--expand", options->expand, "Quantized matrices become f32, which can be trained");
   app.add_option("--base", options->base, "IN is an adapter (a PEFT folder or a GGUF file) of this .graft model");
   app.add_flag("--json", options->json, "Print the trainability report as JSON");
+  app.callback([&app, options] {
+    const std::vector<std::string> of_models = {"--bind",     "--constant", "--parameter",
+                                                "--quantize", "--expand",   "--json"};
+    refuse_idle(app, !options->example.empty(), {"--base"}, "with --example.");
+    refuse_idle(app, !options->example.empty(), of_models, "with --example.");
+    refuse_idle(app, !options->base.empty(), of_models, "with --base: adapters are taken as they are.");
+  });
   return [options] { return run_convert(*options); };
 }
 

@@ -7,6 +7,7 @@
 #include "tools/convert/language_model/export_model.h"
 #include "tools/convert/onnx/export_onnx.h"
 #include "tools/graft/model_io.h"
+#include "tools/graft/numbers.h"
 #include "tools/graft/output.h"
 
 namespace graft::cli {
@@ -110,6 +111,11 @@ Action add_export(CLI::App& app) {
   app.add_option("--source", options->source, "The ONNX file that the model was converted from, whose graph stays");
   add_in_place_flag(app, options->in_place);
   app.add_flag("--json", options->json, "Print what was written as JSON");
+  app.callback([&app, options] {
+    const std::string format = format_of(*options);
+    refuse_idle(app, format != "onnx", {"--source"}, cat("with the format ", format, ", only with onnx."));
+    refuse_idle(app, options->source.empty(), {"--in-place"}, "without --source.");
+  });
   return [options] { return run_export(*options); };
 }
 

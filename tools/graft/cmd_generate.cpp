@@ -145,6 +145,11 @@ Action add_generate(CLI::App& app) {
   app.add_flag("--echo", options->echo, "Print the prompt too");
   app.add_flag("--json", options->json, "Print JSON, at the end");
   add_device_flags(app, options->flags);
+  app.callback([&app, options] {
+    refuse_idle(app, options->generate.sampling.temperature == 0, {"--top-k", "--top-p", "--min-p", "--seed"},
+                "without --temperature: the most probable token is taken.");
+    refuse_idle(app, options->json, {"--echo"}, "with --json, which has the prompt's tokens.");
+  });
   return [options, chat] {
     options->use_chat = chat->count() > 0;
     return run_generate(*options);

@@ -1,9 +1,7 @@
 #include "tools/graft/text_spec.h"
 
 #include <algorithm>
-#include <charconv>
 #include <nlohmann/json.hpp>
-#include <optional>
 
 #include "runtime/data/spec.h"
 #include "runtime/passes/packed_sequences.h"
@@ -57,6 +55,8 @@ class TextReader {
       return invalid("\"", spec_.kind, ":\" data sets have no option \"", name,
                      "\"; they have tokenizer, chat, pack, learn, skip and count.");
     }
+    if (const std::string learn = option("learn"); !learn.empty() && learn != "all")
+      return invalid("Option learn=", learn, " of a data set must be all.");
     return {};
   }
 
@@ -198,16 +198,6 @@ Result<text::Tokenizer> tokenizer_for(const data::Spec& spec, const Model& model
   return tokenizer_of(model);
 }
 
-Result<std::optional<std::uint64_t>> whole_option(const data::Spec& spec, std::string_view name) {
-  const auto found = spec.options.find(name);
-  if (found == spec.options.end()) return std::optional<std::uint64_t>();
-  const std::string& text = found->second;
-  std::uint64_t number = 0;
-  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (failed == std::errc() && end == text.data() + text.size()) return std::optional<std::uint64_t>(number);
-  return invalid("Option ", name, "=", text, " of a data set must be a whole number of 0 or more.");
-}
-
 Result<std::unique_ptr<data::Source>> open_text(const data::Spec& spec, const Model& model, std::int64_t length,
                                                 bool sequence_starts) {
   if (spec.arguments.size() != 1) return invalid("A data set of this kind is written ", spec.kind, ":FILE.");
@@ -223,12 +213,7 @@ Result<std::unique_ptr<data::Source>> open_text(const data::Spec& spec, const Mo
                             .padding = reader.padding(),
                             .sequence_starts = sequence_starts || (pack == "yes" && texts.size() > 1)};
   GRAFT_TRY_ASSIGN(auto source, text_source(texts, windows));
-  GRAFT_TRY_ASSIGN(const auto skip, whole_option(spec, "skip"));
-  GRAFT_TRY_ASSIGN(const auto count, whole_option(spec, "count"));
-  if (!skip && !count) return source;
-  const std::uint64_t size = source->size().value_or(0);
-  const std::uint64_t first = std::min(skip.value_or(0), size);
-  return data::range(std::move(source), first, count.value_or(size - first));
+  return data::part_of(std::move(source), spec);
 }
 
 }  // namespace

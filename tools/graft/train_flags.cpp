@@ -1,6 +1,7 @@
 #include "tools/graft/train_flags.h"
 
 #include <charconv>
+#include <set>
 
 #include "runtime/passes/precision.h"
 #include "tools/graft/numbers.h"
@@ -9,32 +10,36 @@
 namespace graft::cli {
 namespace {
 
-Result<double> parse_number(const std::string& text, const std::string& what) {
-  double number = 0;
-  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (failure != std::errc() || end != text.data() + text.size()) {
-    return invalid("--group ", what, ": \"", text, "\" is not a number.");
-  }
-  return number;
+constexpr double kLargestInGroup = 1e30;  // as train::check() has it
+
+Result<double> parse_number(std::string text, const std::string& what) {
+  const std::string wrong = cli::number(0, kLargestInGroup)(text);
+  if (!wrong.empty()) return invalid("--group ", what, " ", wrong, ".");
+  double value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
 }
 
 // "*.bias:weight_decay=0,lr=0.1"
 Result<train::ParameterGroup> parse_group(const std::string& text) {
   const std::size_t colon = text.rfind(':');
-  if (colon == std::string::npos || colon == 0) {
+  const std::vector<std::string> items = split_list(colon == std::string::npos ? "" : text.substr(colon + 1));
+  if (items.empty() || colon == 0) {
     return invalid("--group takes PATTERN:lr=SCALE,weight_decay=X; \"", text, "\" is not that.");
   }
   train::ParameterGroup group;
   group.pattern = text.substr(0, colon);
-  for (const std::string& item : split_list(text.substr(colon + 1))) {
+  std::set<std::string> given;
+  for (const std::string& item : items) {
     GRAFT_TRY_ASSIGN(const auto pair, parse_assignment(item, "--group PATTERN:"));
-    GRAFT_TRY_ASSIGN(const double number, parse_number(pair.second, pair.first));
-    if (pair.first == "lr") {
-      group.learning_rate_scale = number;
-    } else if (pair.first == "weight_decay") {
-      group.weight_decay = number;
-    } else {
+    if (pair.first != "lr" && pair.first != "weight_decay")
       return invalid("--group knows lr and weight_decay, not \"", pair.first, "\".");
+    if (!given.insert(pair.first).second) return invalid("--group gives ", pair.first, " of one pattern twice.");
+    GRAFT_TRY_ASSIGN(const double value, parse_number(pair.second, pair.first));
+    if (pair.first == "lr") {
+      group.learning_rate_scale = value;
+    } else {
+      group.weight_decay = value;
     }
   }
   return group;
