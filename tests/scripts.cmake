@@ -25,11 +25,16 @@ if(TARGET graft_cli)
   set_tests_properties(package/embed PROPERTIES LABELS slow TIMEOUT 1200 SKIP_REGULAR_EXPRESSION "Skipped: ")
 endif()
 
-if(TARGET graft_shared)
-  add_test(NAME package/symbols COMMAND ${CMAKE_COMMAND} -DLIBRARY=$<TARGET_FILE:graft_shared>
-    -DHEADERS=${PROJECT_SOURCE_DIR}/runtime/include/graft -P ${PROJECT_SOURCE_DIR}/tests/package/symbols.cmake)
-  set_tests_properties(package/symbols PROPERTIES LABELS quick TIMEOUT 30)
-endif()
+# The functions that shared libraries export.
+function(symbols_test name library headers listed)
+  if(TARGET ${library})
+    add_test(NAME package/${name} COMMAND ${CMAKE_COMMAND} -DLIBRARY=$<TARGET_FILE:${library}>
+      -DHEADERS=${PROJECT_SOURCE_DIR}/${headers} -DLISTED=${listed} -P ${PROJECT_SOURCE_DIR}/tests/package/symbols.cmake)
+    set_tests_properties(package/${name} PROPERTIES LABELS quick TIMEOUT 30)
+  endif()
+endfunction()
+symbols_test(symbols graft_shared runtime/include/graft symbols.txt)
+symbols_test(convert_symbols graft_convert_shared tools/convert/include/graft convert_symbols.txt)
 
 # Sanitizers: what a driver never frees would count as the tool's leak; programs in tests/ look for graft's own.
 set(tool_environment ASAN_OPTIONS=detect_leaks=0)

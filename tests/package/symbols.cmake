@@ -1,11 +1,11 @@
-# The shared library exports what its headers declare and symbols.txt lists, and nothing else: a function that goes breaks
-# programs, one that comes is a promise. cmake -DLIBRARY=... -DHEADERS=... -P symbols.cmake
+# A shared library exports what its headers declare and a file lists, and nothing else: a function that goes breaks
+# programs, one that comes is a promise. cmake -DLIBRARY=... -DHEADERS=... -DLISTED=... -P symbols.cmake
 cmake_minimum_required(VERSION 3.22)
 find_program(NM nm REQUIRED)
 execute_process(COMMAND ${NM} -D --defined-only --format=posix ${LIBRARY} OUTPUT_VARIABLE exported COMMAND_ERROR_IS_FATAL ANY)
 string(REGEX MATCHALL "(^|\n)[^ \n]+ [TDBRVW] " exported "${exported}")
 list(TRANSFORM exported REPLACE "^\n?([^@ ]+).*" "\\1")
-file(STRINGS ${CMAKE_CURRENT_LIST_DIR}/symbols.txt listed)
+file(STRINGS ${CMAKE_CURRENT_LIST_DIR}/${LISTED} listed)
 set(declared "")
 file(GLOB headers ${HEADERS}/*.h)
 foreach(header IN LISTS headers)

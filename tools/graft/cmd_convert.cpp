@@ -4,8 +4,7 @@
 
 #include "runtime/lora/adapter.h"
 #include "tools/convert/adapter/adapter_files.h"
-#include "tools/convert/language_model/convert_decoder.h"
-#include "tools/convert/onnx/convert_onnx.h"
+#include "tools/convert/convert_file.h"
 #include "tools/convert/onnx/example_onnx.h"
 #include "tools/graft/model_io.h"
 #include "tools/graft/numbers.h"
@@ -29,13 +28,6 @@ struct ConvertArguments {
   bool expand = false;
   std::string base;  ///< of an adapter
 };
-
-convert::WeightOptions weight_options(const ConvertArguments& options) {
-  convert::WeightOptions out;
-  out.expand = options.expand;
-  out.quantize = block_format(options.quantize);
-  return out;
-}
 
 void print(const ConvertArguments& options, const convert::Report& report) {
   std::printf(options.json ? "%s\n" : "%s", (options.json ? report.json() : report.text()).c_str());
@@ -72,30 +64,14 @@ Status run_convert(const ConvertArguments& options) {
     std::printf("Wrote %s.\n", options.output.c_str());
     return ok_status();
   }
-  os::FileSystem& files = os::system_files();
-  GRAFT_TRY_ASSIGN(const os::FileInfo info, files.info(options.input));
   if (!options.base.empty()) return convert_adapter(options);
-  const bool folder = info.type == os::EntryType::directory;
-  if (folder || convert::is_gguf(files, options.input)) {
-    if (!options.bind.empty()) return invalid("--bind is for ONNX files; a language model's dimensions stay open.");
-    if (!options.constants.empty() || !options.parameters.empty()) {
-      return invalid("--constant and --parameter are for ONNX files; other formats say what is trained.");
-    }
-    GRAFT_TRY_ASSIGN(const auto converted, folder
-                                               ? convert::convert_folder(files, options.input, weight_options(options))
-                                               : convert::convert_gguf(files, options.input, weight_options(options)));
-    return finish(options, converted.report, converted.model);
-  }
-  if (!options.input.ends_with(".onnx")) {
-    return unsupported("\"", options.input, "\" is neither an .onnx file, nor a GGUF file, nor a Hugging Face folder.");
-  }
-  if (!options.quantize.empty() || options.expand) return invalid("--quantize and --expand are for language models.");
-  convert::ConvertOptions convert_options;
-  GRAFT_TRY_ASSIGN(convert_options.bindings, parse_bindings(options.bind));
-  convert_options.constants = split_lists(options.constants);
-  convert_options.parameters = split_lists(options.parameters);
+  convert::FileOptions wanted;
+  GRAFT_TRY_ASSIGN(wanted.bindings, parse_bindings(options.bind));
+  wanted.constants = split_lists(options.constants);
+  wanted.parameters = split_lists(options.parameters);
+  wanted.weights = {.expand = options.expand, .quantize = convert::block_format(options.quantize)};
   convert::Report report;
-  const auto converted = convert::convert_onnx(options.input, convert_options, &report);
+  const auto converted = convert::convert_file(os::system_files(), options.input, wanted, report);
   if (converted.ok()) return finish(options, report, converted->model);
   if (options.json || !report.entries.empty()) print(options, report);
   return converted.status();

@@ -3,18 +3,6 @@
 
 namespace graft::c_api {
 
-Result<Bindings> read_bindings(const graft_binding* bindings, std::size_t count) {
-  Bindings out;
-  if (count > 0 && bindings == nullptr) return invalid("binding_count is ", count, ", but bindings is NULL.");
-  for (std::size_t i = 0; i < count; ++i) {
-    if (bindings[i].name == nullptr) return invalid("Binding ", i, " has no name.");
-    if (!out.emplace(bindings[i].name, bindings[i].size).second) {
-      return invalid("The dimension \"", bindings[i].name, "\" is bound twice.");
-    }
-  }
-  return out;
-}
-
 graft_tensor_info info_of(const char* name, DType dtype, const Shape& shape) {
   graft_tensor_info info{};
   info.name = name;

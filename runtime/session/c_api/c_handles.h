@@ -1,8 +1,6 @@
 // What stands behind the opaque handles of graft.h, and how each entry point keeps its promises.
 #pragma once
 
-#include <algorithm>
-#include <cstring>
 #include <memory>
 #include <new>
 #include <optional>
@@ -16,6 +14,7 @@
 #include "platform/os/file.h"
 #include "runtime/exec/kernel_proof.h"
 #include "runtime/model/model.h"
+#include "runtime/session/c_api/c_options.h"
 #include "runtime/session/checkpoint/checkpointing.h"
 #include "runtime/session/generator.h"
 #include "runtime/session/session.h"
@@ -38,6 +37,7 @@ struct graft_model {
   graft_context* context = nullptr;
   graft::Model model;
   std::string explanation = {};  ///< of the last forecast
+  std::string dimension = {};    ///< of the last graft_model_dimension()
   // Where adapters are on: what `model` borrows its weights from.
   std::unique_ptr<graft::Model> base = nullptr;
   std::unique_ptr<graft::Model> adapters = nullptr;
@@ -93,29 +93,6 @@ inline Result<graft::gpu::Device*> device_of(const graft_context& context) {
                  context.deviceless ? "it was made with \"none\", to forecast." : "graft_context_create failed.");
 }
 
-/// A copy of the caller's options: what the caller's (maybe older, smaller) struct lacks stays zero.
-template <typename Options>
-Result<Options> read_options(const Options* given, const char* name) {
-  Options options{};
-  if (given == nullptr) return options;
-  if (given->struct_size < sizeof(std::size_t) || given->struct_size > sizeof(Options)) {
-    return invalid("The ", name, "'s struct_size is ", given->struct_size, "; this library knows up to ",
-                   sizeof(Options), " bytes.");
-  }
-  std::memcpy(&options, given, given->struct_size);
-  return options;
-}
-
-/// Writes as much of `from` as the caller's struct has room for.
-template <typename Info>
-Status write_info(Info from, Info* to, const char* name) {
-  if (to == nullptr) return invalid("The ", name, " to fill is NULL.");
-  if (to->struct_size < sizeof(std::size_t)) return invalid("The ", name, "'s struct_size is not set.");
-  from.struct_size = to->struct_size;
-  std::memcpy(to, &from, std::min(to->struct_size, sizeof(Info)));
-  return ok_status();
-}
-
 /// What the number stands for.
 inline Result<DType> read_precision(graft_precision given) {
   constexpr DType kPrecisions[] = {DType::f32, DType::f16, DType::bf16};
@@ -124,8 +101,15 @@ inline Result<DType> read_precision(graft_precision given) {
   return kPrecisions[number];
 }
 
-Result<Bindings> read_bindings(const graft_binding* bindings, std::size_t count);
 graft_tensor_info info_of(const char* name, DType dtype, const Shape& shape);
 graft_memory memory_of(const MemoryByClass& memory);
+
+struct NamedValue {
+  const char* name;
+  ValueId value;
+};
+
+/// One of the model's inputs, outputs or parameters.
+Result<NamedValue> tensor_of(const graft_model& model, graft_tensor_kind kind, std::size_t index);
 
 }  // namespace graft::c_api

@@ -1,0 +1,60 @@
+#include "tools/convert/convert_file.h"
+
+#include "tools/convert/language_model/convert_decoder.h"
+#include "tools/convert/onnx/convert_onnx.h"
+
+namespace graft::convert {
+namespace {
+
+constexpr DType kBlockFormats[] = {DType::q8_0, DType::q4_0, DType::q4_1, DType::q5_0,
+                                   DType::q5_1, DType::q4_k, DType::q5_k, DType::q6_k};
+
+Result<ConvertedFile> convert_language_model(os::FileSystem& files, const std::string& path, bool folder,
+                                             const FileOptions& options, Report& report) {
+  if (!options.bindings.empty()) {
+    return invalid("Sizes are bound in ONNX files; a language model's dimensions stay open.");
+  }
+  if (!options.constants.empty() || !options.parameters.empty()) {
+    return invalid("Constants and parameters are chosen in ONNX files; other formats say what is trained.");
+  }
+  GRAFT_TRY_ASSIGN(auto converted,
+                   folder ? convert_folder(files, path, options.weights) : convert_gguf(files, path, options.weights));
+  report = std::move(converted.report);
+  return ConvertedFile{std::move(converted.files), std::move(converted.model)};
+}
+
+}  // namespace
+
+Result<ConvertedFile> convert_file(os::FileSystem& files, const std::string& path, const FileOptions& options,
+                                   Report& report) {
+  GRAFT_TRY_ASSIGN(const os::FileInfo info, files.info(path));
+  const bool folder = info.type == os::EntryType::directory;
+  if (folder || is_gguf(files, path)) return convert_language_model(files, path, folder, options, report);
+  if (!path.ends_with(".onnx")) {
+    return unsupported("\"", path, "\" is neither an .onnx file, nor a GGUF file, nor a Hugging Face folder.");
+  }
+  if (options.weights.quantize || options.weights.expand) {
+    return invalid("Only language models' matrices are quantized or expanded, and \"", path, "\" is an ONNX file.");
+  }
+  ConvertOptions onnx;
+  onnx.bindings = options.bindings;
+  onnx.constants = options.constants;
+  onnx.parameters = options.parameters;
+  GRAFT_TRY_ASSIGN(Converted converted, convert_onnx(path, onnx, &report));
+  return ConvertedFile{{}, std::move(converted.model)};
+}
+
+std::vector<std::string> block_format_names() {
+  std::vector<std::string> names;
+  for (const DType dtype : kBlockFormats) names.emplace_back(dtype_name(dtype));
+  return names;
+}
+
+std::optional<DType> block_format(std::string_view name) {
+  for (const DType dtype : kBlockFormats) {
+    if (dtype_name(dtype) == name) return dtype;
+  }
+  return std::nullopt;
+}
+
+}  // namespace graft::convert

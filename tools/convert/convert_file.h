@@ -1,0 +1,39 @@
+// A model of any format that graft reads: what `graft convert` and the C interface share.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "platform/os/file.h"
+#include "runtime/model/model.h"
+#include "tools/convert/common/report.h"
+#include "tools/convert/decoder/decoder_weights.h"
+
+namespace graft::convert {
+
+struct FileOptions {
+  Bindings bindings;                    ///< of an ONNX file's named dimensions
+  std::vector<std::string> constants;   ///< patterns of an ONNX file's float tensors that are not trained
+  std::vector<std::string> parameters;  ///< of those that are, although they look like constants
+  WeightOptions weights;                ///< of a language model
+};
+
+struct ConvertedFile {
+  std::vector<std::unique_ptr<os::MappedFile>> files;  ///< the model's weights may lie in these
+  Model model;
+};
+
+/// An ONNX file, a GGUF file, or a Hugging Face folder. `report` is filled as far as the file was understood, also
+/// where the model does not convert.
+Result<ConvertedFile> convert_file(os::FileSystem& files, const std::string& path, const FileOptions& options,
+                                   Report& report);
+
+/// The formats of blocks that matrices can be quantized to, by name.
+std::vector<std::string> block_format_names();
+/// The format of that name; nullopt where there is none.
+std::optional<DType> block_format(std::string_view name);
+
+}  // namespace graft::convert

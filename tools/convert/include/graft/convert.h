@@ -1,0 +1,47 @@
+/* graft's C ABI, conversion: models of other formats become .graft files. A library of its own (libgraft_convert),
+ * which needs no device and neither uses nor needs libgraft; the rules of graft.h hold.
+ *
+ * Threads: any; conversions are independent of each other. */
+#ifndef GRAFT_CONVERT_H
+#define GRAFT_CONVERT_H
+
+#include "graft/graft.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct graft_conversion graft_conversion;
+
+typedef struct graft_convert_options {
+  size_t struct_size;
+  /* For ONNX files: */
+  const graft_binding* bindings; /* sizes of named dimensions; the others stay open */
+  size_t binding_count;
+  const char* const* constants; /* patterns ('*', '?') of names of float tensors that are not trained */
+  size_t constant_count;
+  const char* const* parameters; /* of some that are, although they look like constants */
+  size_t parameter_count;
+  /* For language models: */
+  const char* quantize; /* matrices become "q8_0", "q4_0", ...; NULL: they stay as they are */
+  int expand;           /* 1: quantized matrices become f32, which can be trained */
+} graft_convert_options;
+
+/* Converts an ONNX file, a GGUF file or a Hugging Face folder (config.json and safetensors) and writes `output`
+   atomically. options may be NULL. Where *conversion is not NULL afterwards it holds the sentence of a failure and the
+   report, also of a model that does not convert; destroy it. unsupported: a format or an operator that graft cannot
+   convert; the report then names all problems. */
+GRAFT_API graft_status graft_convert(const char* path, const graft_convert_options* options, const char* output,
+                                     graft_conversion** conversion);
+GRAFT_API void graft_conversion_destroy(graft_conversion* conversion);
+/* The sentence of the failure; "" where there was none. These are valid as long as the conversion. */
+GRAFT_API const char* graft_conversion_message(const graft_conversion* conversion);
+/* What becomes of every operator and what can be trained, as a table and as JSON; "" where the file was not read. */
+GRAFT_API const char* graft_conversion_report(const graft_conversion* conversion);
+GRAFT_API const char* graft_conversion_report_json(const graft_conversion* conversion);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,57 @@
+// The C++ API of conversion, over graft/convert.h; link libgraft_convert.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "graft/base.hpp"
+#include "graft/convert.h"
+
+namespace graft {
+inline namespace v0 {
+
+/// As graft_convert_options.
+struct ConvertOptions {
+  std::vector<Binding> bindings = {};        ///< sizes of named dimensions; the others stay open
+  std::vector<std::string> constants = {};   ///< patterns ('*', '?') of float tensors that are not trained
+  std::vector<std::string> parameters = {};  ///< of some that are, although they look like constants
+  std::string quantize = {};                 ///< matrices of a language model become "q8_0", "q4_0", ...
+  bool expand = false;                       ///< quantized matrices become f32, which can be trained
+};
+
+/// What became of every operator, and what can be trained: as a table and as JSON.
+struct ConvertReport {
+  std::string text;
+  std::string json;
+};
+
+/// Converts an ONNX file, a GGUF file or a Hugging Face folder and writes `output` atomically. `report`, where given,
+/// is filled also for a model that does not convert.
+inline Status convert(const std::string& path, const std::string& output, const ConvertOptions& options = {},
+                      ConvertReport* report = nullptr) {
+  const auto bindings = detail::raw_bindings(options.bindings);
+  auto raw = detail::sized<graft_convert_options>();
+  raw.bindings = bindings.data();
+  raw.binding_count = bindings.size();
+  std::vector<const char*> constants, parameters;
+  for (const std::string& pattern : options.constants) constants.push_back(pattern.c_str());
+  for (const std::string& pattern : options.parameters) parameters.push_back(pattern.c_str());
+  raw.constants = constants.data();
+  raw.constant_count = constants.size();
+  raw.parameters = parameters.data();
+  raw.parameter_count = parameters.size();
+  raw.quantize = detail::or_null(options.quantize);
+  raw.expand = options.expand ? 1 : 0;
+  graft_conversion* made = nullptr;
+  const graft_status code = graft_convert(path.c_str(), &raw, output.c_str(), &made);
+  const detail::Handle<graft_conversion, graft_conversion_destroy> conversion(made);
+  if (report != nullptr && made != nullptr) {
+    *report = {graft_conversion_report(made), graft_conversion_report_json(made)};
+  }
+  if (code == GRAFT_OK) return {};
+  return Status(code, made == nullptr ? graft_status_name(code) : graft_conversion_message(made));
+}
+
+}  // namespace v0
+}  // namespace graft
