@@ -46,7 +46,10 @@ run(${CMAKE_COMMAND} --build ${WORK}/build)
 run(${WORK}/prefix/bin/graft convert --example lenet -o ${WORK}/lenet.onnx)
 run(${WORK}/prefix/bin/graft convert ${WORK}/lenet.onnx -o ${WORK}/lenet.graft)
 run(${WORK}/build/embed_c ${WORK}/lenet.graft ${WORK}/trained.graft ${WORK}/kept_c)
+run(${WORK}/build/sources_c ${WORK}/lenet.graft ${WORK}/adapters.graft)
 run(${WORK}/build/embed_cpp ${WORK}/lenet.graft ${WORK}/kept_cpp)
+file(MAKE_DIRECTORY ${WORK}/app)
+run(${WORK}/build/app_cpp ${WORK}/lenet.graft ${WORK}/app)
 
 # The shared library: by CMake without C++, and by pkg-config. The same calls train to the same bytes.
 file(GLOB_RECURSE shared ${WORK}/prefix/libgraft.so)

@@ -19,6 +19,7 @@
 
 #include "graft/base.hpp"
 #include "graft/memory.hpp"
+#include "graft/source.hpp"
 #include "graft/trainer.hpp"
 
 namespace graft {
@@ -75,6 +76,10 @@ class Generator {
   Status swap_adapters(const std::string& path) {
     return status(graft_generator_swap_adapters(handle_.get(), detail::or_null(path)));
   }
+  Status swap_adapters(const Source& source) {
+    const graft_source raw = source.raw();
+    return status(graft_generator_swap_adapters_source(handle_.get(), &raw));
+  }
   /// What the model says after the prompt.
   Result<std::string> generate(const std::string& prompt, const GenerateOptions& options = {}) {
     std::vector<const char*> stop;
@@ -122,6 +127,10 @@ class Session {
   /// As Generator::swap_adapters().
   Status swap_adapters(const std::string& path) {
     return status(graft_session_swap_adapters(handle_.get(), detail::or_null(path)));
+  }
+  Status swap_adapters(const Source& source) {
+    const graft_source raw = source.raw();
+    return status(graft_session_swap_adapters_source(handle_.get(), &raw));
   }
   /// Copies; the bytes stay from run to run.
   template <typename T>
@@ -173,6 +182,10 @@ class Model {
   }
   Status load_adapters(const std::string& path) {
     return status(graft_model_load_adapters(handle_.get(), detail::or_null(path)));
+  }
+  Status load_adapters(const Source& source) {
+    const graft_source raw = source.raw();
+    return status(graft_model_load_adapters_source(handle_.get(), &raw));
   }
   Status save_adapters(const std::string& path) {
     return status(graft_model_save_adapters(handle_.get(), path.c_str()));
@@ -277,15 +290,27 @@ class Context {
   std::string device_name() const { return graft_device_name(handle_.get()); }
   graft_context* get() const { return handle_.get(); }  ///< for what only the C ABI has
   Result<Model> load(const std::string& path, graft_weight_check check = GRAFT_CHECK_ON_USE) {
-    auto raw = detail::sized<graft_model_options>();
-    raw.check = check;
-    graft_model* model = nullptr;
-    Status loaded = detail::to_status(graft_model_open(handle_.get(), path.c_str(), &raw, &model), handle_.get());
-    if (!loaded.ok()) return loaded;
-    return Model(model, handle_.get());
+    return loaded(check, [&](const graft_model_options* options, graft_model** model) {
+      return graft_model_open(handle_.get(), path.c_str(), options, model);
+    });
+  }
+  Result<Model> load(const Source& source, graft_weight_check check = GRAFT_CHECK_ON_USE) {
+    const graft_source raw = source.raw();
+    return loaded(check, [&](const graft_model_options* options, graft_model** model) {
+      return graft_model_open_source(handle_.get(), &raw, options, model);
+    });
   }
 
  private:
+  template <typename Open>
+  Result<Model> loaded(graft_weight_check check, Open open) {
+    auto raw = detail::sized<graft_model_options>();
+    raw.check = check;
+    graft_model* model = nullptr;
+    Status done = detail::to_status(open(&raw, &model), handle_.get());
+    if (!done.ok()) return done;
+    return Model(model, handle_.get());
+  }
   explicit Context(graft_context* handle) : handle_(handle) {}
   detail::Handle<graft_context, graft_context_destroy> handle_;
 };

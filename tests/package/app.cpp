@@ -1,0 +1,60 @@
+// What an app does beside running and training, by the C++ headers: models wherever they are.
+// usage: app_cpp MODEL FOLDER; FOLDER is there and empty
+#include <graft/graft.hpp>
+
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+namespace {
+
+int fail(const char* what, const graft::Status& status) {
+  std::fprintf(stderr, "%s: %s\n", what, status.message().c_str());
+  return 1;
+}
+
+std::string contents(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// A model from memory and from a reader; adapters from an open file.
+int sources(graft::Context& context, const std::string& path, const std::string& folder) {
+  const std::string bytes = contents(path);
+  auto copied = context.load(graft::Source::copy(std::as_bytes(std::span(bytes)), "a copy"));
+  if (!copied.ok()) return fail("copied", copied.status());
+  auto damaged = context.load(graft::Source::copy(std::as_bytes(std::span(bytes).first(100)), "a part"));
+  if (damaged.ok() || damaged.status().code() != GRAFT_CORRUPT) return fail("a part", damaged.status());
+  auto read = context.load(graft::Source::reader(
+      [&](std::uint64_t offset, std::span<std::byte> out) {
+        std::memcpy(out.data(), bytes.data() + offset, out.size());
+        return true;
+      },
+      bytes.size()));
+  if (!read.ok()) return fail("read", read.status());
+  const std::string adapters = folder + "/adapters.graft";
+  if (auto added = copied->add_adapters("r=2"); !added.ok()) return fail("add adapters", added);
+  if (auto saved = copied->save_adapters(adapters); !saved.ok()) return fail("save adapters", saved);
+  std::FILE* file = std::fopen(adapters.c_str(), "rb");
+  if (file == nullptr) return 1;
+  auto loaded = read->load_adapters(graft::Source::descriptor(fileno(file)));
+  std::fclose(file);
+  if (!loaded.ok()) return fail("load adapters", loaded);
+  std::printf("%zu parameters of adapters\n", read->named_parameters().size());
+  return read->named_parameters().size() == copied->named_parameters().size() ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 3) return 2;
+  auto context = graft::Context::create();
+  if (!context.ok()) {
+    fail("context", context.status());
+    return 77;  // no device here: skipped
+  }
+  return sources(*context, argv[1], argv[2]);
+}
