@@ -1,4 +1,4 @@
-// What an app does beside running and training, by the C++ headers: models wherever they are.
+// What an app does beside running and training, by the C++ headers: models wherever they are, conversations.
 // usage: app_cpp MODEL FOLDER; FOLDER is there and empty
 #include <graft/graft.hpp>
 
@@ -47,6 +47,26 @@ int sources(graft::Context& context, const std::string& path, const std::string&
   return read->named_parameters().size() == copied->named_parameters().size() ? 0 : 1;
 }
 
+/// A turn of a conversation, where the model is a language model; true where it is none.
+bool says_so(graft::Model& model) {
+  auto tokenizer = model.tokenizer();
+  if (!tokenizer.ok()) return tokenizer.status().code() == GRAFT_NOT_FOUND;
+  auto generator = model.generator();
+  const std::vector<graft::ChatMessage> messages = {{"user", "hi"}};
+  auto prompt = tokenizer->chat(messages, {.format = "chatml"});
+  auto text = tokenizer->chat_text(messages, {.format = "chatml"});
+  if (!generator.ok() || !prompt.ok() || !text.ok()) return false;
+  std::vector<std::int32_t> tokens;
+  auto said = generator->generate(*prompt, {.max_tokens = 3, .on_token = [&](std::int32_t token, auto) {
+                                              tokens.push_back(token);
+                                              return true;
+                                            }});
+  if (!said.ok() || said->tokens != tokens || said->prompt_tokens != prompt->size()) return false;
+  auto spelled = tokenizer->decode(*prompt, {.spell_special = true});
+  auto again = tokenizer->encode(*text, {.bare = true, .parse_special = true});
+  return spelled.ok() && *spelled == *text && again.ok() && *again == *prompt;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -56,5 +76,8 @@ int main(int argc, char** argv) {
     fail("context", context.status());
     return 77;  // no device here: skipped
   }
+  auto model = context->load(argv[1]);
+  if (!model.ok()) return fail("load", model.status());
+  if (!says_so(*model)) return fail("conversation", graft::Status());
   return sources(*context, argv[1], argv[2]);
 }
