@@ -225,8 +225,12 @@ Result<Model> load_model(std::span<const std::byte> bytes, std::string_view name
 
 Result<Model> load_model(os::FileSystem& files, const std::string& path, const LoadOptions& options) {
   GRAFT_TRY_ASSIGN(auto file, files.map(path));
-  GRAFT_TRY_ASSIGN(Model model, load_model(file->bytes(), path, options));
-  ModelReader::keep(model, std::move(file));
+  return load_model(std::move(file), path, options);
+}
+
+Result<Model> load_model(std::unique_ptr<os::MappedFile> bytes, std::string_view name, const LoadOptions& options) {
+  GRAFT_TRY_ASSIGN(Model model, load_model(bytes->bytes(), name, options));
+  ModelReader::keep(model, std::move(bytes));
   return model;
 }
 

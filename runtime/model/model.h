@@ -155,6 +155,9 @@ Result<Model> load_model(os::FileSystem& files, const std::string& path, const L
 /// The same from memory that outlives the model; `name` stands for the file in messages.
 Result<Model> load_model(std::span<const std::byte> bytes, std::string_view name, const LoadOptions& options = {});
 
+/// The same, and the model owns `bytes`, however they come to be in memory.
+Result<Model> load_model(std::unique_ptr<os::MappedFile> bytes, std::string_view name, const LoadOptions& options = {});
+
 /// Writes `path` atomically: it holds the whole new model, or on failure is left as it was. Each weight is read
 /// twice (checksum, then write) and never copied; weights of a file are compared with its checksums, unless they were.
 /// Saving over the file that the model was loaded from is fine. The same model gives the same bytes.

@@ -209,9 +209,10 @@ Result<Generated> Generator::generate(std::span<const TokenId> prompt, const Gen
     }
     all.push_back(next);
     out.tokens.push_back(next);
-    if (tokenizer_ && static_cast<std::size_t>(next) >= tokenizer_->size()) continue;  // padding of the vocabulary
-    GRAFT_TRY(stream.push(next));
-    if (stream.stopped() || stream.refused()) {
+    const bool last = options.on_token && !options.on_token(next, logits);
+    const bool padding = tokenizer_ && static_cast<std::size_t>(next) >= tokenizer_->size();  // of the vocabulary
+    if (!padding) GRAFT_TRY(stream.push(next));
+    if (stream.stopped() || stream.refused() || last) {
       out.reason = stream.stopped() ? StopReason::stop_string : StopReason::callback;
       break;
     }

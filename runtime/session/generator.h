@@ -25,10 +25,14 @@ struct GeneratorOptions {
   ProgramOptions program;
 };
 
+/// Gets each token as it is chosen, and the scores that the model gave (before sampling); false: it is the last.
+using TokenCallback = std::function<bool(text::TokenId, std::span<const float> logits)>;
+
 struct GenerateOptions {
   std::uint32_t max_tokens = 256;
   text::SamplingOptions sampling;
   std::vector<std::string> stop;  ///< the text ends before any of these
+  TokenCallback on_token = {};
 };
 
 enum class StopReason : std::uint8_t { end_of_text, max_tokens, stop_string, context_full, callback };

@@ -26,19 +26,19 @@ std::vector<std::uint32_t> numbers_of(const Model& model, std::string_view key) 
 
 }  // namespace
 
-Result<std::vector<text::ChatPart>> render_chat(const Model& model, std::string_view format,
+Result<std::vector<text::ChatPart>> render_chat(const Metadata& metadata, std::string_view format,
                                                 std::vector<text::ChatMessage> messages, bool ask) {
   if (!format.empty()) return text::render_chat(format, messages, ask);
-  const auto own = model.metadata.find(kMetaChatFormat);
-  const auto jinja = model.metadata.find(kMetaChatTemplate);
-  if (own == model.metadata.end()) {
+  const auto own = metadata.find(kMetaChatFormat);
+  const auto jinja = metadata.find(kMetaChatTemplate);
+  if (own == metadata.end()) {
     std::string known;
     for (const std::string_view name : text::chat_formats()) known += (known.empty() ? "" : ", ") + std::string(name);
-    return invalid(jinja == model.metadata.end() ? "The model has no chat template"
-                                                 : "The model's chat template is of no form that is recognized",
+    return invalid(jinja == metadata.end() ? "The model has no chat template"
+                                           : "The model's chat template is of no form that is recognized",
                    "; name the format to use, one of ", known, ".");
   }
-  if (jinja != model.metadata.end() && own->second == "chatml" && !messages.empty() && messages[0].role != "system") {
+  if (jinja != metadata.end() && own->second == "chatml" && !messages.empty() && messages[0].role != "system") {
     std::string system = text::chat_system_of(jinja->second);
     if (!system.empty()) messages.insert(messages.begin(), {"system", std::move(system)});
   }

@@ -16,10 +16,10 @@ Result<text::Tokenizer> tokenizer_of(const Model& model);
 /// The ids of Model's kMetaStop, and the tokenizer's end of text.
 std::vector<text::TokenId> stop_tokens_of(const Model& model, const text::Tokenizer& tokenizer);
 
-/// As text::render_chat, in the format of that name or, where it is empty, the model's own: recognized by its template,
-/// with the system's message that the template itself writes where the conversation has none.
-/// invalid_argument: the model has no template, or one of an unknown form; the sentence names the known ones.
-Result<std::vector<text::ChatPart>> render_chat(const Model& model, std::string_view format,
+/// As text::render_chat, in the format of that name or, where it is empty, that of the model whose metadata it is:
+/// recognized by its template, with the system's message that the template itself writes where the conversation has
+/// none. invalid_argument: the model has no template, or one of an unknown form; the sentence names the known ones.
+Result<std::vector<text::ChatPart>> render_chat(const Metadata& metadata, std::string_view format,
                                                 std::vector<text::ChatMessage> messages, bool ask);
 
 /// Positions that the model was made for; nullopt where it does not say.

@@ -48,7 +48,10 @@ run(${WORK}/prefix/bin/graft convert ${WORK}/lenet.onnx -o ${WORK}/lenet.graft)
 run(${WORK}/build/convert_c ${WORK}/lenet.onnx ${WORK}/lenet_c.graft)
 run(${CMAKE_COMMAND} -E compare_files ${WORK}/lenet.graft ${WORK}/lenet_c.graft)
 run(${WORK}/build/embed_c ${WORK}/lenet.graft ${WORK}/trained.graft ${WORK}/kept_c)
+run(${WORK}/build/sources_c ${WORK}/lenet.graft ${WORK}/adapters.graft)
 run(${WORK}/build/embed_cpp ${WORK}/lenet.graft ${WORK}/kept_cpp)
+file(MAKE_DIRECTORY ${WORK}/app)
+run(${WORK}/build/app_cpp ${WORK}/lenet.graft ${WORK}/app)
 
 # The shared library: by CMake without C++, and by pkg-config. The same calls train to the same bytes.
 file(GLOB_RECURSE shared ${WORK}/prefix/libgraft.so)

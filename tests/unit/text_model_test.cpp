@@ -7,7 +7,7 @@ namespace graft::text_model_test {
 namespace {
 
 std::string rendered(const Model& model, std::string_view format, std::vector<text::ChatMessage> messages) {
-  const auto parts = render_chat(model, format, std::move(messages), true);
+  const auto parts = render_chat(model.metadata, format, std::move(messages), true);
   if (!parts.ok()) return parts.status().message();
   std::string out;
   for (const text::ChatPart& part : *parts) out += part.text;

@@ -55,7 +55,7 @@ Result<std::vector<text::TokenId>> prompt_ids(const GenerateArguments& options, 
   std::vector<text::ChatMessage> messages;
   if (!options.system.empty()) messages.push_back({"system", options.system});
   messages.push_back({"user", options.prompt});
-  GRAFT_TRY_ASSIGN(const auto parts, render_chat(model, options.chat, std::move(messages), true));
+  GRAFT_TRY_ASSIGN(const auto parts, render_chat(model.metadata, options.chat, std::move(messages), true));
   return text::encode_chat(*tokenizer, parts);
 }
 

@@ -162,7 +162,7 @@ class TextReader {
   Status add_chat(const std::vector<text::ChatMessage>& messages) {
     std::string format = option("chat");
     if (format.empty() && !model_.metadata.contains(kMetaChatTemplate)) format = "alpaca";
-    GRAFT_TRY_ASSIGN(const auto parts, render_chat(model_, format, messages, false));
+    GRAFT_TRY_ASSIGN(const auto parts, render_chat(model_.metadata, format, messages, false));
     TokenText out;
     out.add(tokenizer_.vocabulary().before, false);
     // Runs of parts that are learned, or are not, are encoded as one text each.

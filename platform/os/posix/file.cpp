@@ -1,4 +1,4 @@
-#include "platform/os/file.h"
+#include "platform/os/descriptor.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -53,7 +53,7 @@ class Descriptor {
   int fd_;
 };
 
-Result<Descriptor> open_descriptor(const std::string& path, int flags, const char* what) {
+Result<Descriptor> open_path(const std::string& path, int flags, const char* what) {
   if (path.find('\0') != std::string::npos) return invalid("A path of ", path.size(), " bytes holds a zero byte.");
   const int fd = retry([&] { return ::open(path.c_str(), flags | O_CLOEXEC, 0644); });
   if (fd < 0) return system_error(path, what);
@@ -149,16 +149,34 @@ class PosixFile final : public File {
 
 class PosixMapping final : public MappedFile {
  public:
-  PosixMapping(void* address, std::size_t size) : address_(address), size_(size) {}
+  /// `skipped`: bytes at the start that are mapped only because a page begins there.
+  PosixMapping(void* address, std::size_t size, std::size_t skipped)
+      : address_(address), size_(size), skipped_(skipped) {}
   ~PosixMapping() override {
     if (size_ != 0) ::munmap(address_, size_);
   }
-  std::span<const std::byte> bytes() const override { return {static_cast<const std::byte*>(address_), size_}; }
+  std::span<const std::byte> bytes() const override {
+    return std::span(static_cast<const std::byte*>(address_), size_).subspan(skipped_);
+  }
 
  private:
   void* address_;
   std::size_t size_;
+  std::size_t skipped_;
 };
+
+Result<std::unique_ptr<MappedFile>> map_bytes(int descriptor, std::uint64_t offset, std::uint64_t bytes,
+                                              const std::string& path) {
+  if (bytes == 0) return std::unique_ptr<MappedFile>(std::make_unique<PosixMapping>(nullptr, 0, 0));
+  const std::uint64_t skipped = offset % static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  if (bytes > std::numeric_limits<std::size_t>::max() - skipped) {
+    return unsupported("\"", path, "\" has ", bytes_text(bytes), ", more than this process can map.");
+  }
+  const auto size = static_cast<std::size_t>(skipped + bytes);
+  void* address = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, descriptor, static_cast<off_t>(offset - skipped));
+  if (address == MAP_FAILED) return system_error(path, "mapped");
+  return std::unique_ptr<MappedFile>(std::make_unique<PosixMapping>(address, size, static_cast<std::size_t>(skipped)));
+}
 
 class PosixLock final : public FileLock {
  public:
@@ -180,22 +198,16 @@ class PosixFileSystem final : public FileSystem {
       case OpenMode::create_new: flags = O_RDWR | O_CREAT | O_EXCL, what = "created"; break;
       case OpenMode::append: flags = O_RDWR | O_CREAT, what = "opened for appending"; break;
     }
-    GRAFT_TRY_ASSIGN(auto descriptor, open_descriptor(path, flags, what));
+    GRAFT_TRY_ASSIGN(auto descriptor, open_path(path, flags, what));
     // A sign of life for remove_leftovers() of other processes. Where a file system has no locks, ids of processes do.
     if (mode == OpenMode::create_new) (void)::flock(descriptor.get(), LOCK_EX | LOCK_NB);
     return std::unique_ptr<File>(std::make_unique<PosixFile>(std::move(descriptor), path));
   }
 
   Result<std::unique_ptr<MappedFile>> map(const std::string& path) override {
-    GRAFT_TRY_ASSIGN(const auto descriptor, open_descriptor(path, O_RDONLY, "opened"));
+    GRAFT_TRY_ASSIGN(const auto descriptor, open_path(path, O_RDONLY, "opened"));
     GRAFT_TRY_ASSIGN(const std::uint64_t size, descriptor_size(descriptor.get(), path));
-    if (size > std::numeric_limits<std::size_t>::max()) {
-      return unsupported("\"", path, "\" has ", bytes_text(size), ", more than this process can map.");
-    }
-    if (size == 0) return std::unique_ptr<MappedFile>(std::make_unique<PosixMapping>(nullptr, 0));
-    void* address = ::mmap(nullptr, static_cast<std::size_t>(size), PROT_READ, MAP_SHARED, descriptor.get(), 0);
-    if (address == MAP_FAILED) return system_error(path, "mapped");
-    return std::unique_ptr<MappedFile>(std::make_unique<PosixMapping>(address, static_cast<std::size_t>(size)));
+    return map_bytes(descriptor.get(), 0, size, path);
   }
 
   Result<FileInfo> info(const std::string& path) override {
@@ -257,13 +269,13 @@ class PosixFileSystem final : public FileSystem {
   }
 
   Status sync_directory(const std::string& path) override {
-    GRAFT_TRY_ASSIGN(const auto descriptor, open_descriptor(path, O_RDONLY | O_DIRECTORY, "opened as a directory"));
+    GRAFT_TRY_ASSIGN(const auto descriptor, open_path(path, O_RDONLY | O_DIRECTORY, "opened as a directory"));
     if (retry([&] { return ::fsync(descriptor.get()); }) != 0) return system_error(path, "synced to storage");
     return ok_status();
   }
 
   Result<std::unique_ptr<FileLock>> lock(const std::string& path) override {
-    GRAFT_TRY_ASSIGN(auto descriptor, open_descriptor(path, O_RDWR | O_CREAT, "opened for locking"));
+    GRAFT_TRY_ASSIGN(auto descriptor, open_path(path, O_RDWR | O_CREAT, "opened for locking"));
     if (retry([&] { return ::flock(descriptor.get(), LOCK_EX | LOCK_NB); }) != 0) {
       if (errno == EWOULDBLOCK)
         return error(Code::io_error, "\"", path, "\" is locked: another process or session uses it.");
@@ -284,6 +296,29 @@ class PosixFileSystem final : public FileSystem {
 FileSystem& system_files() {
   static PosixFileSystem files;
   return files;
+}
+
+Result<std::unique_ptr<File>> open_descriptor(int descriptor, const std::string& name) {
+  Descriptor copy(retry([&] { return ::fcntl(descriptor, F_DUPFD_CLOEXEC, 0); }));
+  if (copy.get() < 0) return system_error(name, "opened again");
+  GRAFT_TRY(descriptor_size(copy.get(), name).status());
+  return std::unique_ptr<File>(std::make_unique<PosixFile>(std::move(copy), name));
+}
+
+Result<std::uint64_t> descriptor_bytes(int descriptor, std::uint64_t offset, std::uint64_t bytes,
+                                       const std::string& name) {
+  GRAFT_TRY_ASSIGN(const std::uint64_t size, descriptor_size(descriptor, name));
+  if (offset > size || bytes > size - offset) {
+    return corrupt("\"", name, "\" ends at byte ", size, "; ", bytes, " bytes from byte ", offset,
+                   " on were promised.");
+  }
+  return bytes != 0 ? bytes : size - offset;
+}
+
+Result<std::unique_ptr<MappedFile>> map_descriptor(int descriptor, std::uint64_t offset, std::uint64_t bytes,
+                                                   const std::string& name) {
+  GRAFT_TRY_ASSIGN(const std::uint64_t there, descriptor_bytes(descriptor, offset, bytes, name));
+  return map_bytes(descriptor, offset, there, name);
 }
 
 }  // namespace graft::os

@@ -31,7 +31,33 @@ typedef struct graft_generate_options {
      graft with this context. */
   int (*on_text)(void* user, const char* text, size_t bytes);
   void* user;
+  /* Gets each token as it is chosen, before its text, with the `vocabulary` scores that the model gave for its place,
+     before temperature and penalties; 0 makes it the last. The token that ends a text is not given. May be NULL; it
+     must not call graft with this context. */
+  int (*on_token)(void* user, int32_t token, const float* logits, size_t vocabulary);
 } graft_generate_options;
+
+typedef enum graft_stop_reason GRAFT_ENUM_OF_INT {
+  GRAFT_STOP_END_OF_TEXT = 0, /* the model chose a token that ends texts */
+  GRAFT_STOP_MAX_TOKENS = 1,
+  GRAFT_STOP_STRING = 2, /* one of graft_generate_options.stop */
+  GRAFT_STOP_CONTEXT_FULL = 3,
+  GRAFT_STOP_CALLBACK = 4
+} graft_stop_reason;
+
+/* What a call generated. Pointers are valid until the generator's next call. */
+typedef struct graft_generated {
+  size_t struct_size;
+  const char* text; /* UTF-8, with a zero behind it; "" where the model has no tokenizer */
+  size_t bytes;
+  const int32_t* tokens; /* without the one that ended the text */
+  size_t token_count;
+  graft_stop_reason reason;
+  uint32_t prompt_tokens;
+  uint32_t cached_tokens; /* of the prompt, that the call before had computed */
+  double prompt_ms;       /* for the other tokens of the prompt */
+  double generated_ms;    /* for what was generated */
+} graft_generated;
 
 /* Plans, records and allocates everything, caches included. unsupported where the model is no language model that can
    go on token by token. options may be NULL. */
@@ -43,6 +69,13 @@ GRAFT_API graft_status graft_generator_memory(const graft_generator* generator, 
    options, text and bytes may be NULL. */
 GRAFT_API graft_status graft_generate(graft_generator* generator, const char* prompt,
                                       const graft_generate_options* options, const char** text, size_t* bytes);
+/* The same after a prompt of tokens, which are taken as they are: see graft_tokenizer_encode and graft_chat_encode. It
+   needs no tokenizer. The turns of a conversation begin alike, so that each costs its new tokens only.
+   invalid_argument: a token that the model does not know, no tokens, more than the context. generated may be NULL. */
+GRAFT_API graft_status graft_generate_tokens(graft_generator* generator, const int32_t* prompt, size_t count,
+                                             const graft_generate_options* options, graft_generated* generated);
+/* What the last call of either gave; zeros before the first. A call that failed leaves what the one before gave. */
+GRAFT_API graft_status graft_generator_last(const graft_generator* generator, graft_generated* generated);
 
 #ifdef __cplusplus
 }

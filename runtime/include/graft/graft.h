@@ -294,6 +294,8 @@ GRAFT_API graft_status graft_trainer_store(graft_trainer* trainer);
 #include "graft/adapters.h"
 #include "graft/checkpoint.h"
 #include "graft/generate.h"
+#include "graft/language.h"
 #include "graft/memory.h"
 #include "graft/shapes.h"
+#include "graft/source.h"
 #endif

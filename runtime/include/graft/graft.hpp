@@ -9,16 +9,16 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "graft/base.hpp"
+#include "graft/language.hpp"
 #include "graft/memory.hpp"
+#include "graft/source.hpp"
 #include "graft/trainer.hpp"
 
 namespace graft {
@@ -47,82 +47,16 @@ struct ContextOptions {
   graft_matmul_precision matmul_precision = GRAFT_MATMUL_HIGHEST;
 };
 
-/// As graft_generator_options.
-struct GeneratorOptions {
-  std::uint32_t context = 0;  ///< tokens of prompt and answer together; 0: the model's own, at most 2048
-  std::uint32_t prefill = 0;  ///< tokens of a prompt taken at a time; 0: 64
-  std::uint64_t budget = 0;   ///< bytes of device memory; 0: no limit
-  graft_precision precision = GRAFT_PRECISION_F32;
-};
-
-/// As graft_generate_options.
-struct GenerateOptions {
-  std::uint32_t max_tokens = 256;
-  double temperature = 0;  ///< 0: always the most probable token
-  std::uint32_t top_k = 0;
-  double top_p = 1;
-  double min_p = 0;
-  double repetition_penalty = 1;
-  std::uint64_t seed = 0;
-  std::vector<std::string> stop = {};                  ///< the text ends before any of these
-  std::function<bool(std::string_view)> on_text = {};  ///< gets pieces as they become certain; false ends the text
-};
-
-/// Writes text with a language model.
-class Generator {
- public:
-  /// Swaps the adapters for those of a file; an empty path: as without any. See graft/adapters.h.
-  Status swap_adapters(const std::string& path) {
-    return status(graft_generator_swap_adapters(handle_.get(), detail::or_null(path)));
-  }
-  /// What the model says after the prompt.
-  Result<std::string> generate(const std::string& prompt, const GenerateOptions& options = {}) {
-    std::vector<const char*> stop;
-    for (const std::string& text : options.stop) stop.push_back(text.c_str());
-    auto raw = detail::sized<graft_generate_options>();
-    raw.max_tokens = options.max_tokens;
-    raw.temperature = options.temperature;
-    raw.top_k = options.top_k;
-    raw.top_p = options.top_p;
-    raw.min_p = options.min_p;
-    raw.repetition_penalty = options.repetition_penalty;
-    raw.seed = options.seed;
-    raw.stop = stop.data();
-    raw.stop_count = stop.size();
-    if (options.on_text) {
-      raw.user = const_cast<GenerateOptions*>(&options);  // handed back as const
-      raw.on_text = [](void* user, const char* text, std::size_t bytes) {
-        return static_cast<const GenerateOptions*>(user)->on_text(std::string_view(text, bytes)) ? 1 : 0;
-      };
-    }
-    const char* text = nullptr;
-    std::size_t bytes = 0;
-    Status done = status(graft_generate(handle_.get(), prompt.c_str(), &raw, &text, &bytes));
-    if (!done.ok()) return done;
-    return std::string(text, bytes);
-  }
-  graft_generator* get() const { return handle_.get(); }  ///< for what only the C ABI has
-  Result<Memory> memory() const {
-    auto memory = detail::sized<Memory>();
-    Status got = status(graft_generator_memory(handle_.get(), &memory));
-    if (!got.ok()) return got;
-    return memory;
-  }
-
- private:
-  friend class Model;
-  Generator(graft_generator* handle, graft_context* context) : handle_(handle), context_(context) {}
-  Status status(graft_status code) const { return detail::to_status(code, context_); }
-  detail::Handle<graft_generator, graft_generator_destroy> handle_;
-  graft_context* context_;
-};
-
 /// A model planned and recorded for one set of sizes.
 class Session {
  public:
   /// As Generator::swap_adapters().
   Status swap_adapters(const std::string& path) {
     return status(graft_session_swap_adapters(handle_.get(), detail::or_null(path)));
+  }
+  Status swap_adapters(const Source& source) {
+    const graft_source raw = source.raw();
+    return status(graft_session_swap_adapters_source(handle_.get(), &raw));
   }
   /// Copies; the bytes stay from run to run.
   template <typename T>
@@ -184,6 +118,10 @@ class Model {
   Status load_adapters(const std::string& path) {
     return status(graft_model_load_adapters(handle_.get(), detail::or_null(path)));
   }
+  Status load_adapters(const Source& source) {
+    const graft_source raw = source.raw();
+    return status(graft_model_load_adapters_source(handle_.get(), &raw));
+  }
   Status save_adapters(const std::string& path) {
     return status(graft_model_save_adapters(handle_.get(), path.c_str()));
   }
@@ -227,6 +165,14 @@ class Model {
     Status made = status(graft_generator_create(handle_.get(), &raw, &generator));
     if (!made.ok()) return made;
     return Generator(generator, context_);
+  }
+
+  /// How the model's text becomes tokens; needs the model no longer.
+  Result<Tokenizer> tokenizer() {
+    graft_tokenizer* tokenizer = nullptr;
+    Status made = status(graft_tokenizer_create(handle_.get(), &tokenizer));
+    if (!made.ok()) return made;
+    return Tokenizer(tokenizer, context_);
   }
 
   Result<Trainer> trainer(const TrainerOptions& options = {}) {
@@ -287,15 +233,27 @@ class Context {
   std::string device_name() const { return graft_device_name(handle_.get()); }
   graft_context* get() const { return handle_.get(); }  ///< for what only the C ABI has
   Result<Model> load(const std::string& path, graft_weight_check check = GRAFT_CHECK_ON_USE) {
-    auto raw = detail::sized<graft_model_options>();
-    raw.check = check;
-    graft_model* model = nullptr;
-    Status loaded = detail::to_status(graft_model_open(handle_.get(), path.c_str(), &raw, &model), handle_.get());
-    if (!loaded.ok()) return loaded;
-    return Model(model, handle_.get());
+    return loaded(check, [&](const graft_model_options* options, graft_model** model) {
+      return graft_model_open(handle_.get(), path.c_str(), options, model);
+    });
+  }
+  Result<Model> load(const Source& source, graft_weight_check check = GRAFT_CHECK_ON_USE) {
+    const graft_source raw = source.raw();
+    return loaded(check, [&](const graft_model_options* options, graft_model** model) {
+      return graft_model_open_source(handle_.get(), &raw, options, model);
+    });
   }
 
  private:
+  template <typename Open>
+  Result<Model> loaded(graft_weight_check check, Open open) {
+    auto raw = detail::sized<graft_model_options>();
+    raw.check = check;
+    graft_model* model = nullptr;
+    Status done = detail::to_status(open(&raw, &model), handle_.get());
+    if (!done.ok()) return done;
+    return Model(model, handle_.get());
+  }
   explicit Context(graft_context* handle) : handle_(handle) {}
   detail::Handle<graft_context, graft_context_destroy> handle_;
 };

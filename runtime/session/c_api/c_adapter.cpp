@@ -1,5 +1,5 @@
 #include "runtime/lora/adapter.h"
-#include "runtime/session/c_api/c_handles.h"
+#include "runtime/session/c_api/c_source.h"
 
 using namespace graft;
 using namespace graft::c_api;
@@ -24,11 +24,27 @@ Status put_on(graft_model& model, std::unique_ptr<Model> adapters, Make make) {
   return ok_status();
 }
 
+Status load_onto(graft_model& model, Result<Model> loaded) {
+  GRAFT_TRY(loaded.status());
+  auto adapters = std::make_unique<Model>(std::move(*loaded));
+  const Model& file = *adapters;
+  return put_on(model, std::move(adapters), [&](const Model& base) { return with_adapter(base, file); });
+}
+
+// Adapters are read whole in any case.
+constexpr LoadOptions kAtOnce = {.check = WeightCheck::at_once};
+
 /// Swaps the adapters of a session or a generator by swap(adapters or nullptr).
 template <typename Swap>
 Status swap_from(graft_context& context, const char* path, Swap swap) {
   if (path == nullptr) return swap(nullptr);
-  GRAFT_TRY_ASSIGN(const Model adapters, load_model(*context.files, path, {.check = WeightCheck::at_once}));
+  GRAFT_TRY_ASSIGN(const Model adapters, load_model(*context.files, path, kAtOnce));
+  return swap(&adapters);
+}
+
+template <typename Swap>
+Status swap_from(graft_context& context, const graft_source* source, Swap swap) {
+  GRAFT_TRY_ASSIGN(const Model adapters, load_source(context, source, kAtOnce));
   return swap(&adapters);
 }
 
@@ -49,11 +65,13 @@ graft_status graft_model_load_adapters(graft_model* model, const char* path) {
       take_off(*model);
       return ok_status();
     }
-    GRAFT_TRY_ASSIGN(Model loaded, load_model(*model->context->files, path, {.check = WeightCheck::at_once}));
-    auto adapters = std::make_unique<Model>(std::move(loaded));
-    const Model& file = *adapters;
-    return put_on(*model, std::move(adapters), [&](const Model& base) { return with_adapter(base, file); });
+    return load_onto(*model, load_model(*model->context->files, path, kAtOnce));
   });
+}
+
+graft_status graft_model_load_adapters_source(graft_model* model, const graft_source* source) {
+  if (model == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(model->context, [&] { return load_onto(*model, load_source(*model->context, source, kAtOnce)); });
 }
 
 graft_status graft_model_save_adapters(graft_model* model, const char* path) {
@@ -65,16 +83,39 @@ graft_status graft_model_save_adapters(graft_model* model, const char* path) {
   });
 }
 
-graft_status graft_session_swap_adapters(graft_session* session, const char* path) {
+namespace {
+
+/// `from`: a path or a source.
+template <typename From>
+graft_status swap_of_session(graft_session* session, From from) {
   if (session == nullptr) return GRAFT_INVALID_ARGUMENT;
   return guarded(session->context, [&] {
-    return swap_from(*session->context, path, [&](const Model* m) { return session->session->swap_adapters(m); });
+    return swap_from(*session->context, from, [&](const Model* m) { return session->session->swap_adapters(m); });
   });
 }
 
-graft_status graft_generator_swap_adapters(graft_generator* generator, const char* path) {
+template <typename From>
+graft_status swap_of_generator(graft_generator* generator, From from) {
   if (generator == nullptr) return GRAFT_INVALID_ARGUMENT;
   return guarded(generator->context, [&] {
-    return swap_from(*generator->context, path, [&](const Model* m) { return generator->generator->swap_adapters(m); });
+    return swap_from(*generator->context, from, [&](const Model* m) { return generator->generator->swap_adapters(m); });
   });
+}
+
+}  // namespace
+
+graft_status graft_session_swap_adapters(graft_session* session, const char* path) {
+  return swap_of_session(session, path);
+}
+
+graft_status graft_session_swap_adapters_source(graft_session* session, const graft_source* source) {
+  return swap_of_session(session, source);
+}
+
+graft_status graft_generator_swap_adapters(graft_generator* generator, const char* path) {
+  return swap_of_generator(generator, path);
+}
+
+graft_status graft_generator_swap_adapters_source(graft_generator* generator, const graft_source* source) {
+  return swap_of_generator(generator, source);
 }

@@ -22,6 +22,43 @@ Result<GenerateOptions> generate_options(const graft_generate_options& given) {
   return out;
 }
 
+/// `prompt`: text or tokens.
+template <typename Prompt>
+Status generate(graft_generator& generator, Prompt prompt, const graft_generate_options* options) {
+  GRAFT_TRY_ASSIGN(const graft_generate_options given, read_options(options, "graft_generate_options"));
+  GRAFT_TRY_ASSIGN(GenerateOptions wanted, generate_options(given));
+  if (given.on_token != nullptr) {
+    wanted.on_token = [&](text::TokenId token, std::span<const float> logits) {
+      return given.on_token(given.user, token, logits.data(), logits.size()) != 0;
+    };
+  }
+  TextCallback on_text;
+  if (given.on_text != nullptr) {
+    on_text = [&](std::string_view piece) { return given.on_text(given.user, piece.data(), piece.size()) != 0; };
+  }
+  GRAFT_TRY_ASSIGN(generator.last, generator.generator->generate(prompt, wanted, on_text));
+  return ok_status();
+}
+
+graft_generated info_of(const Generated& from) {
+  static_assert(static_cast<int>(StopReason::end_of_text) == GRAFT_STOP_END_OF_TEXT &&
+                static_cast<int>(StopReason::max_tokens) == GRAFT_STOP_MAX_TOKENS &&
+                static_cast<int>(StopReason::stop_string) == GRAFT_STOP_STRING &&
+                static_cast<int>(StopReason::context_full) == GRAFT_STOP_CONTEXT_FULL &&
+                static_cast<int>(StopReason::callback) == GRAFT_STOP_CALLBACK);
+  graft_generated out{};
+  out.text = from.text.c_str();
+  out.bytes = from.text.size();
+  out.tokens = from.tokens.data();
+  out.token_count = from.tokens.size();
+  out.reason = static_cast<graft_stop_reason>(from.reason);
+  out.prompt_tokens = from.prompt_tokens;
+  out.cached_tokens = from.reused_tokens;
+  out.prompt_ms = 1e3 * from.prefill_seconds;
+  out.generated_ms = 1e3 * from.decode_seconds;
+  return out;
+}
+
 }  // namespace
 
 graft_status graft_generator_create(graft_model* model, const graft_generator_options* options,
@@ -57,16 +94,27 @@ graft_status graft_generate(graft_generator* generator, const char* prompt, cons
   if (generator == nullptr) return GRAFT_INVALID_ARGUMENT;
   return guarded(generator->context, [&]() -> Status {
     if (prompt == nullptr) return invalid("graft_generate needs a prompt.");
-    GRAFT_TRY_ASSIGN(const graft_generate_options given, read_options(options, "graft_generate_options"));
-    GRAFT_TRY_ASSIGN(const GenerateOptions wanted, generate_options(given));
-    TextCallback on_text;
-    if (given.on_text != nullptr) {
-      on_text = [&](std::string_view piece) { return given.on_text(given.user, piece.data(), piece.size()) != 0; };
-    }
-    GRAFT_TRY_ASSIGN(Generated result, generator->generator->generate(std::string_view(prompt), wanted, on_text));
-    generator->text = std::move(result.text);
-    if (text != nullptr) *text = generator->text.c_str();
-    if (bytes != nullptr) *bytes = generator->text.size();
+    GRAFT_TRY(generate(*generator, std::string_view(prompt), options));
+    if (text != nullptr) *text = generator->last.text.c_str();
+    if (bytes != nullptr) *bytes = generator->last.text.size();
     return ok_status();
   });
+}
+
+graft_status graft_generate_tokens(graft_generator* generator, const int32_t* prompt, size_t count,
+                                   const graft_generate_options* options, graft_generated* generated) {
+  if (generator == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(generator->context, [&]() -> Status {
+    if (prompt == nullptr && count != 0) return invalid(count, " tokens were promised, and the prompt is NULL.");
+    // A struct of a wrong size is told before seconds of work.
+    if (generated != nullptr) GRAFT_TRY(write_info(graft_generated{}, generated, "graft_generated"));
+    GRAFT_TRY(generate(*generator, std::span<const text::TokenId>(prompt, count), options));
+    return generated == nullptr ? ok_status() : write_info(info_of(generator->last), generated, "graft_generated");
+  });
+}
+
+graft_status graft_generator_last(const graft_generator* generator, graft_generated* generated) {
+  if (generator == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(generator->context,
+                 [&] { return write_info(info_of(generator->last), generated, "graft_generated"); });
 }

@@ -63,7 +63,7 @@ struct graft_trainer {
 struct graft_generator {
   graft_context* context = nullptr;
   std::unique_ptr<graft::Generator> generator;
-  std::string text;  // of the last call
+  graft::Generated last;  // what the last call gave
 };
 
 namespace graft::c_api {

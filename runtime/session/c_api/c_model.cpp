@@ -1,4 +1,4 @@
-#include "runtime/session/c_api/c_handles.h"
+#include "runtime/session/c_api/c_source.h"
 
 namespace graft::c_api {
 
@@ -17,6 +17,20 @@ std::vector<NamedValue> values_of(const Graph& graph, graft_tensor_kind kind) {
     for (const ValueId id : ids) values.push_back({graph.value(id).name.c_str(), id});
   }
   return values;
+}
+
+/// load(options) gives the model.
+template <typename Load>
+graft_status open_model(graft_context* context, const graft_model_options* given, graft_model** model, Load load) {
+  return guarded(context, [&]() -> Status {
+    if (model == nullptr) return invalid("A model is loaded to a place, which is NULL.");
+    *model = nullptr;
+    if (!context->deviceless) GRAFT_TRY(device_of(*context).status());
+    GRAFT_TRY_ASSIGN(const LoadOptions options, load_options(given));
+    GRAFT_TRY_ASSIGN(Model loaded, load(options));
+    *model = new graft_model{context, std::move(loaded)};
+    return ok_status();
+  });
 }
 
 }  // namespace
@@ -41,18 +55,16 @@ graft_status graft_model_load(graft_context* context, const char* path, graft_mo
 
 graft_status graft_model_open(graft_context* context, const char* path, const graft_model_options* given,
                               graft_model** model) {
-  return guarded(context, [&]() -> Status {
-    if (path == nullptr || model == nullptr) return invalid("A model is loaded from a path to a place; one is NULL.");
-    *model = nullptr;
-    if (!context->deviceless) GRAFT_TRY(device_of(*context).status());
-    GRAFT_TRY_ASSIGN(const graft_model_options options, read_options(given, "graft_model_options"));
-    constexpr WeightCheck kChecks[] = {WeightCheck::on_use, WeightCheck::at_once, WeightCheck::never};
-    const auto check = static_cast<unsigned>(options.check);
-    if (check >= std::size(kChecks)) return invalid("There is no check of weights number ", check, ".");
-    GRAFT_TRY_ASSIGN(Model loaded, load_model(*context->files, path, {.check = kChecks[check]}));
-    *model = new graft_model{context, std::move(loaded)};
-    return ok_status();
+  return open_model(context, given, model, [&](const LoadOptions& options) -> Result<Model> {
+    if (path == nullptr) return invalid("A model is loaded from a path, which is NULL.");
+    return load_model(*context->files, path, options);
   });
+}
+
+graft_status graft_model_open_source(graft_context* context, const graft_source* source,
+                                     const graft_model_options* given, graft_model** model) {
+  return open_model(context, given, model,
+                    [&](const LoadOptions& options) { return load_source(*context, source, options); });
 }
 
 void graft_model_destroy(graft_model* model) { delete model; }

@@ -1,0 +1,69 @@
+/* Text as tokens, and conversations as prompts. Part of graft.h, whose rules hold. */
+#ifndef GRAFT_LANGUAGE_H
+#define GRAFT_LANGUAGE_H
+
+#include "graft/graft.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* How a model's text becomes tokens. Holds all that it needs: the model may be destroyed before it. */
+typedef struct graft_tokenizer graft_tokenizer;
+
+typedef struct graft_encode_options {
+  size_t struct_size;
+  int bare;          /* 1: without the tokens that the model puts before and after a text */
+  int parse_special; /* 1: special tokens that are spelled out ("<|im_end|>") become these; 0: they stay text, so that
+                        text from outside cannot forge them */
+} graft_encode_options;
+
+typedef struct graft_decode_options {
+  size_t struct_size;
+  int spell_special; /* 1: special tokens are spelled out; 0: they leave nothing */
+  int continued;     /* 1: the tokens go on with a text, and keep the space that they begin with */
+} graft_decode_options;
+
+/* not_found: the model carries no tokenizer. */
+GRAFT_API graft_status graft_tokenizer_create(graft_model* model, graft_tokenizer** tokenizer);
+GRAFT_API void graft_tokenizer_destroy(graft_tokenizer* tokenizer);
+/* How many tokens there are: ids are 0 to one less. */
+GRAFT_API size_t graft_tokenizer_size(const graft_tokenizer* tokenizer);
+/* The id of the token that is spelled so in the vocabulary; -1 where there is none. */
+GRAFT_API int32_t graft_tokenizer_find(const graft_tokenizer* tokenizer, const char* token);
+/* `bytes` bytes of UTF-8 as tokens; count alone where ids is NULL. options may be NULL. */
+GRAFT_API graft_status graft_tokenizer_encode(graft_tokenizer* tokenizer, const char* text, size_t bytes,
+                                              const graft_encode_options* options, const int32_t** ids, size_t* count);
+/* The text of tokens, with a zero behind it; bytes that form no character become U+FFFD. options and bytes may be NULL.
+   invalid_argument: an id that there is not. */
+GRAFT_API graft_status graft_tokenizer_decode(graft_tokenizer* tokenizer, const int32_t* ids, size_t count,
+                                              const graft_decode_options* options, const char** text, size_t* bytes);
+
+typedef struct graft_chat_message {
+  const char* role; /* "system", "user" or "assistant" */
+  const char* text; /* UTF-8; it forges no special token */
+} graft_chat_message;
+
+typedef struct graft_chat_options {
+  size_t struct_size;
+  const char* format; /* "alpaca", "chatml", "gemma", "llama2" or "llama3"; NULL: the model's own */
+  int complete;       /* 1: the conversation as it is; 0: with what makes the assistant speak next */
+} graft_chat_options;
+
+/* A conversation as the prompt that the model was tuned on, for graft_generate_tokens. For the next turn, add what the
+   model said as the assistant's message and what the user says then: the prompt begins as the one before, and the
+   generator computes its new tokens only. options may be NULL. invalid_argument: a model without a format of its own,
+   an unknown format or role, or roles in an order that the format cannot say. */
+GRAFT_API graft_status graft_chat_encode(graft_tokenizer* tokenizer, const graft_chat_message* messages,
+                                         size_t message_count, const graft_chat_options* options, const int32_t** ids,
+                                         size_t* count);
+/* The same as text, to look at, with a zero behind it. */
+GRAFT_API graft_status graft_chat_render(graft_tokenizer* tokenizer, const graft_chat_message* messages,
+                                         size_t message_count, const graft_chat_options* options, const char** text,
+                                         size_t* bytes);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

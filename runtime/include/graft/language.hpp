@@ -1,0 +1,240 @@
+// What graft.hpp says of language models: tokenizers, conversations, generators. Included by graft.hpp.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graft/base.hpp"
+#include "graft/source.hpp"
+
+namespace graft {
+inline namespace v0 {
+
+/// As graft_generator_options.
+struct GeneratorOptions {
+  std::uint32_t context = 0;  ///< tokens of prompt and answer together; 0: the model's own, at most 2048
+  std::uint32_t prefill = 0;  ///< tokens of a prompt taken at a time; 0: 64
+  std::uint64_t budget = 0;   ///< bytes of device memory; 0: no limit
+  graft_precision precision = GRAFT_PRECISION_F32;
+};
+
+/// As graft_generate_options.
+struct GenerateOptions {
+  std::uint32_t max_tokens = 256;
+  double temperature = 0;  ///< 0: always the most probable token
+  std::uint32_t top_k = 0;
+  double top_p = 1;
+  double min_p = 0;
+  double repetition_penalty = 1;
+  std::uint64_t seed = 0;
+  std::vector<std::string> stop = {};                  ///< the text ends before any of these
+  std::function<bool(std::string_view)> on_text = {};  ///< gets pieces as they become certain; false ends the text
+  /// Gets each token as it is chosen, and the model's scores for its place; false makes it the last.
+  std::function<bool(std::int32_t token, std::span<const float> logits)> on_token = {};
+};
+
+/// As graft_generated, on its own feet.
+struct Generated {
+  std::string text;
+  std::vector<std::int32_t> tokens;  ///< without the one that ended the text
+  graft_stop_reason reason = GRAFT_STOP_MAX_TOKENS;
+  std::uint32_t prompt_tokens = 0;
+  std::uint32_t cached_tokens = 0;  ///< of the prompt, that the call before had computed
+  double prompt_ms = 0;
+  double generated_ms = 0;
+};
+
+struct ChatMessage {
+  std::string role;  ///< "system", "user" or "assistant"
+  std::string text;
+};
+
+/// How a model's text becomes tokens, and conversations prompts; see graft/language.h.
+class Tokenizer {
+ public:
+  std::size_t size() const { return graft_tokenizer_size(handle_.get()); }
+  /// -1 where no token is spelled so.
+  std::int32_t find(const std::string& token) const { return graft_tokenizer_find(handle_.get(), token.c_str()); }
+
+  struct EncodeOptions {
+    bool bare = false;           ///< without what the model puts before and after a text
+    bool parse_special = false;  ///< special tokens that are spelled out become these
+  };
+  Result<std::vector<std::int32_t>> encode(std::string_view text) { return encode(text, EncodeOptions()); }
+  Result<std::vector<std::int32_t>> encode(std::string_view text, const EncodeOptions& options) {
+    auto raw = detail::sized<graft_encode_options>();
+    raw.bare = options.bare ? 1 : 0;
+    raw.parse_special = options.parse_special ? 1 : 0;
+    return ids([&](const std::int32_t** ids, std::size_t* count) {
+      return graft_tokenizer_encode(handle_.get(), text.data(), text.size(), &raw, ids, count);
+    });
+  }
+
+  struct DecodeOptions {
+    bool spell_special = false;  ///< special tokens are spelled out
+    bool continued = false;      ///< the tokens go on with a text
+  };
+  Result<std::string> decode(std::span<const std::int32_t> ids) { return decode(ids, DecodeOptions()); }
+  Result<std::string> decode(std::span<const std::int32_t> ids, const DecodeOptions& options) {
+    auto raw = detail::sized<graft_decode_options>();
+    raw.spell_special = options.spell_special ? 1 : 0;
+    raw.continued = options.continued ? 1 : 0;
+    return text([&](const char** text, std::size_t* bytes) {
+      return graft_tokenizer_decode(handle_.get(), ids.data(), ids.size(), &raw, text, bytes);
+    });
+  }
+
+  struct ChatOptions {
+    std::string format = {};  ///< empty: the model's own
+    bool complete = false;    ///< the conversation as it is, without what makes the assistant speak next
+  };
+  /// A conversation as a prompt for Generator::generate(tokens).
+  Result<std::vector<std::int32_t>> chat(std::span<const ChatMessage> messages) {
+    return chat(messages, ChatOptions());
+  }
+  Result<std::vector<std::int32_t>> chat(std::span<const ChatMessage> messages, const ChatOptions& options) {
+    const auto said = raw_messages(messages);
+    const auto raw = raw_options(options);
+    return ids([&](const std::int32_t** ids, std::size_t* count) {
+      return graft_chat_encode(handle_.get(), said.data(), said.size(), &raw, ids, count);
+    });
+  }
+  /// The same as text, to look at.
+  Result<std::string> chat_text(std::span<const ChatMessage> messages) { return chat_text(messages, ChatOptions()); }
+  Result<std::string> chat_text(std::span<const ChatMessage> messages, const ChatOptions& options) {
+    const auto said = raw_messages(messages);
+    const auto raw = raw_options(options);
+    return text([&](const char** text, std::size_t* bytes) {
+      return graft_chat_render(handle_.get(), said.data(), said.size(), &raw, text, bytes);
+    });
+  }
+
+ private:
+  friend class Model;
+  Tokenizer(graft_tokenizer* handle, graft_context* context) : handle_(handle), context_(context) {}
+  template <typename Call>
+  Result<std::vector<std::int32_t>> ids(Call call) {
+    const std::int32_t* ids = nullptr;
+    std::size_t count = 0;
+    Status done = detail::to_status(call(&ids, &count), context_);
+    if (!done.ok()) return done;
+    return std::vector<std::int32_t>(ids, ids + count);
+  }
+  template <typename Call>
+  Result<std::string> text(Call call) {
+    const char* text = nullptr;
+    std::size_t bytes = 0;
+    Status done = detail::to_status(call(&text, &bytes), context_);
+    if (!done.ok()) return done;
+    return std::string(text, bytes);
+  }
+  static std::vector<graft_chat_message> raw_messages(std::span<const ChatMessage> messages) {
+    std::vector<graft_chat_message> raw;
+    for (const ChatMessage& message : messages) raw.push_back({message.role.c_str(), message.text.c_str()});
+    return raw;
+  }
+  static graft_chat_options raw_options(const ChatOptions& options) {
+    auto raw = detail::sized<graft_chat_options>();
+    raw.format = detail::or_null(options.format);
+    raw.complete = options.complete ? 1 : 0;
+    return raw;
+  }
+  detail::Handle<graft_tokenizer, graft_tokenizer_destroy> handle_;
+  graft_context* context_;
+};
+
+/// Writes text with a language model.
+class Generator {
+ public:
+  /// Swaps the adapters for those of a file; an empty path: as without any. See graft/adapters.h.
+  Status swap_adapters(const std::string& path) {
+    return status(graft_generator_swap_adapters(handle_.get(), detail::or_null(path)));
+  }
+  Status swap_adapters(const Source& source) {
+    const graft_source raw = source.raw();
+    return status(graft_generator_swap_adapters_source(handle_.get(), &raw));
+  }
+  /// What the model says after the prompt.
+  Result<std::string> generate(const std::string& prompt, const GenerateOptions& options = {}) {
+    const Raw raw(options);
+    const char* text = nullptr;
+    std::size_t bytes = 0;
+    Status done = status(graft_generate(handle_.get(), prompt.c_str(), &raw.options, &text, &bytes));
+    if (!done.ok()) return done;
+    return std::string(text, bytes);
+  }
+  /// The same after tokens, as Tokenizer gives them. The turns of a conversation cost their new tokens only.
+  Result<Generated> generate(std::span<const std::int32_t> prompt, const GenerateOptions& options = {}) {
+    const Raw raw(options);
+    Status done = status(graft_generate_tokens(handle_.get(), prompt.data(), prompt.size(), &raw.options, nullptr));
+    if (!done.ok()) return done;
+    return last();
+  }
+  /// What the last call of either gave.
+  Result<Generated> last() const {
+    auto raw = detail::sized<graft_generated>();
+    Status got = status(graft_generator_last(handle_.get(), &raw));
+    if (!got.ok()) return got;
+    Generated out;
+    out.text.assign(raw.text, raw.bytes);
+    out.tokens.assign(raw.tokens, raw.tokens + raw.token_count);
+    out.reason = raw.reason;
+    out.prompt_tokens = raw.prompt_tokens;
+    out.cached_tokens = raw.cached_tokens;
+    out.prompt_ms = raw.prompt_ms;
+    out.generated_ms = raw.generated_ms;
+    return out;
+  }
+  graft_generator* get() const { return handle_.get(); }  ///< for what only the C ABI has
+  Result<Memory> memory() const {
+    auto memory = detail::sized<Memory>();
+    Status got = status(graft_generator_memory(handle_.get(), &memory));
+    if (!got.ok()) return got;
+    return memory;
+  }
+
+ private:
+  /// The options as C takes them; refers to them.
+  struct Raw {
+    explicit Raw(const GenerateOptions& from) {
+      for (const std::string& text : from.stop) stop.push_back(text.c_str());
+      options.max_tokens = from.max_tokens;
+      options.temperature = from.temperature;
+      options.top_k = from.top_k;
+      options.top_p = from.top_p;
+      options.min_p = from.min_p;
+      options.repetition_penalty = from.repetition_penalty;
+      options.seed = from.seed;
+      options.stop = stop.data();
+      options.stop_count = stop.size();
+      options.user = const_cast<GenerateOptions*>(&from);  // handed back as const
+      if (from.on_text) {
+        options.on_text = [](void* user, const char* text, std::size_t bytes) {
+          return static_cast<const GenerateOptions*>(user)->on_text(std::string_view(text, bytes)) ? 1 : 0;
+        };
+      }
+      if (from.on_token) {
+        options.on_token = [](void* user, std::int32_t token, const float* logits, std::size_t vocabulary) {
+          const std::span scores(logits, vocabulary);
+          return static_cast<const GenerateOptions*>(user)->on_token(token, scores) ? 1 : 0;
+        };
+      }
+    }
+    std::vector<const char*> stop;
+    graft_generate_options options = detail::sized<graft_generate_options>();
+  };
+
+  friend class Model;
+  Generator(graft_generator* handle, graft_context* context) : handle_(handle), context_(context) {}
+  Status status(graft_status code) const { return detail::to_status(code, context_); }
+  detail::Handle<graft_generator, graft_generator_destroy> handle_;
+  graft_context* context_;
+};
+
+}  // namespace v0
+}  // namespace graft

@@ -1,0 +1,118 @@
+// graft/language.h: tokens and conversations.
+#include "graft/language.h"
+
+#include "runtime/session/c_api/c_handles.h"
+#include "runtime/session/text_model.h"
+#include "runtime/text/chat.h"
+#include "runtime/text/tokenizer.h"
+
+using namespace graft;
+using namespace graft::c_api;
+
+struct graft_tokenizer {
+  graft_context* context = nullptr;
+  text::Tokenizer tokenizer;
+  Metadata metadata = {};  // of the model: it says which format conversations have
+  std::vector<text::TokenId> ids = {};
+  std::string text = {};
+};
+
+namespace {
+
+Result<std::vector<text::ChatPart>> render(const graft_tokenizer& tokenizer, const graft_chat_message* messages,
+                                           std::size_t count, const graft_chat_options* given) {
+  GRAFT_TRY_ASSIGN(const graft_chat_options options, read_options(given, "graft_chat_options"));
+  if (messages == nullptr && count != 0) return invalid(count, " messages were promised, and they are NULL.");
+  std::vector<text::ChatMessage> read;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (messages[i].role == nullptr || messages[i].text == nullptr) {
+      return invalid("Message ", i, " has no role or no text.");
+    }
+    read.push_back({messages[i].role, messages[i].text});
+  }
+  const std::string_view format = options.format == nullptr ? "" : options.format;
+  return render_chat(tokenizer.metadata, format, std::move(read), options.complete == 0);
+}
+
+void give_ids(const graft_tokenizer& tokenizer, const int32_t** ids, std::size_t* count) {
+  if (ids != nullptr) *ids = tokenizer.ids.data();
+  if (count != nullptr) *count = tokenizer.ids.size();
+}
+
+void give_text(const graft_tokenizer& tokenizer, const char** text, std::size_t* bytes) {
+  if (text != nullptr) *text = tokenizer.text.c_str();
+  if (bytes != nullptr) *bytes = tokenizer.text.size();
+}
+
+}  // namespace
+
+graft_status graft_tokenizer_create(graft_model* model, graft_tokenizer** tokenizer) {
+  if (model == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(model->context, [&]() -> Status {
+    if (tokenizer == nullptr) return invalid("graft_tokenizer_create needs a place for the tokenizer.");
+    *tokenizer = nullptr;
+    GRAFT_TRY_ASSIGN(text::Tokenizer made, tokenizer_of(model->model));
+    *tokenizer = new graft_tokenizer{model->context, std::move(made), model->model.metadata};
+    return ok_status();
+  });
+}
+
+void graft_tokenizer_destroy(graft_tokenizer* tokenizer) { delete tokenizer; }
+
+size_t graft_tokenizer_size(const graft_tokenizer* tokenizer) {
+  return tokenizer == nullptr ? 0 : tokenizer->tokenizer.size();
+}
+
+int32_t graft_tokenizer_find(const graft_tokenizer* tokenizer, const char* token) {
+  return tokenizer == nullptr || token == nullptr ? text::kNoToken : tokenizer->tokenizer.find(token);
+}
+
+graft_status graft_tokenizer_encode(graft_tokenizer* tokenizer, const char* text, size_t bytes,
+                                    const graft_encode_options* options, const int32_t** ids, size_t* count) {
+  if (tokenizer == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(tokenizer->context, [&]() -> Status {
+    GRAFT_TRY_ASSIGN(const graft_encode_options given, read_options(options, "graft_encode_options"));
+    if (text == nullptr && bytes != 0) return invalid("A text of ", bytes, " bytes was promised, and it is NULL.");
+    const text::EncodeOptions wanted = {.add_special = given.bare == 0, .parse_special = given.parse_special != 0};
+    GRAFT_TRY_ASSIGN(tokenizer->ids, tokenizer->tokenizer.encode(std::string_view(text, bytes), wanted));
+    give_ids(*tokenizer, ids, count);
+    return ok_status();
+  });
+}
+
+graft_status graft_tokenizer_decode(graft_tokenizer* tokenizer, const int32_t* ids, size_t count,
+                                    const graft_decode_options* options, const char** text, size_t* bytes) {
+  if (tokenizer == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(tokenizer->context, [&]() -> Status {
+    GRAFT_TRY_ASSIGN(const graft_decode_options given, read_options(options, "graft_decode_options"));
+    if (ids == nullptr && count != 0) return invalid(count, " tokens were promised, and they are NULL.");
+    const text::DecodeOptions wanted = {.skip_control = given.spell_special == 0, .at_start = given.continued == 0};
+    GRAFT_TRY_ASSIGN(tokenizer->text, tokenizer->tokenizer.decode(std::span<const text::TokenId>(ids, count), wanted));
+    give_text(*tokenizer, text, bytes);
+    return ok_status();
+  });
+}
+
+graft_status graft_chat_encode(graft_tokenizer* tokenizer, const graft_chat_message* messages, size_t message_count,
+                               const graft_chat_options* options, const int32_t** ids, size_t* count) {
+  if (tokenizer == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(tokenizer->context, [&]() -> Status {
+    GRAFT_TRY_ASSIGN(const auto parts, render(*tokenizer, messages, message_count, options));
+    GRAFT_TRY_ASSIGN(tokenizer->ids, text::encode_chat(tokenizer->tokenizer, parts));
+    give_ids(*tokenizer, ids, count);
+    return ok_status();
+  });
+}
+
+graft_status graft_chat_render(graft_tokenizer* tokenizer, const graft_chat_message* messages, size_t message_count,
+                               const graft_chat_options* options, const char** text, size_t* bytes) {
+  if (tokenizer == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(tokenizer->context, [&]() -> Status {
+    GRAFT_TRY_ASSIGN(const auto parts, render(*tokenizer, messages, message_count, options));
+    std::string whole;
+    for (const text::ChatPart& part : parts) whole += part.text;
+    tokenizer->text = std::move(whole);
+    give_text(*tokenizer, text, bytes);
+    return ok_status();
+  });
+}

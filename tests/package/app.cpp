@@ -1,0 +1,83 @@
+// What an app does beside running and training, by the C++ headers: models wherever they are, conversations.
+// usage: app_cpp MODEL FOLDER; FOLDER is there and empty
+#include <graft/graft.hpp>
+
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+namespace {
+
+int fail(const char* what, const graft::Status& status) {
+  std::fprintf(stderr, "%s: %s\n", what, status.message().c_str());
+  return 1;
+}
+
+std::string contents(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// A model from memory and from a reader; adapters from an open file.
+int sources(graft::Context& context, const std::string& path, const std::string& folder) {
+  const std::string bytes = contents(path);
+  auto copied = context.load(graft::Source::copy(std::as_bytes(std::span(bytes)), "a copy"));
+  if (!copied.ok()) return fail("copied", copied.status());
+  auto damaged = context.load(graft::Source::copy(std::as_bytes(std::span(bytes).first(100)), "a part"));
+  if (damaged.ok() || damaged.status().code() != GRAFT_CORRUPT) return fail("a part", damaged.status());
+  auto read = context.load(graft::Source::reader(
+      [&](std::uint64_t offset, std::span<std::byte> out) {
+        std::memcpy(out.data(), bytes.data() + offset, out.size());
+        return true;
+      },
+      bytes.size()));
+  if (!read.ok()) return fail("read", read.status());
+  const std::string adapters = folder + "/adapters.graft";
+  if (auto added = copied->add_adapters("r=2"); !added.ok()) return fail("add adapters", added);
+  if (auto saved = copied->save_adapters(adapters); !saved.ok()) return fail("save adapters", saved);
+  std::FILE* file = std::fopen(adapters.c_str(), "rb");
+  if (file == nullptr) return 1;
+  auto loaded = read->load_adapters(graft::Source::descriptor(fileno(file)));
+  std::fclose(file);
+  if (!loaded.ok()) return fail("load adapters", loaded);
+  std::printf("%zu parameters of adapters\n", read->named_parameters().size());
+  return read->named_parameters().size() == copied->named_parameters().size() ? 0 : 1;
+}
+
+/// A turn of a conversation, where the model is a language model; true where it is none.
+bool says_so(graft::Model& model) {
+  auto tokenizer = model.tokenizer();
+  if (!tokenizer.ok()) return tokenizer.status().code() == GRAFT_NOT_FOUND;
+  auto generator = model.generator();
+  const std::vector<graft::ChatMessage> messages = {{"user", "hi"}};
+  auto prompt = tokenizer->chat(messages, {.format = "chatml"});
+  auto text = tokenizer->chat_text(messages, {.format = "chatml"});
+  if (!generator.ok() || !prompt.ok() || !text.ok()) return false;
+  std::vector<std::int32_t> tokens;
+  auto said = generator->generate(*prompt, {.max_tokens = 3, .on_token = [&](std::int32_t token, auto) {
+                                              tokens.push_back(token);
+                                              return true;
+                                            }});
+  if (!said.ok() || said->tokens != tokens || said->prompt_tokens != prompt->size()) return false;
+  auto spelled = tokenizer->decode(*prompt, {.spell_special = true});
+  auto again = tokenizer->encode(*text, {.bare = true, .parse_special = true});
+  return spelled.ok() && *spelled == *text && again.ok() && *again == *prompt;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 3) return 2;
+  auto context = graft::Context::create();
+  if (!context.ok()) {
+    fail("context", context.status());
+    return 77;  // no device here: skipped
+  }
+  auto model = context->load(argv[1]);
+  if (!model.ok()) return fail("load", model.status());
+  if (!says_so(*model)) return fail("conversation", graft::Status());
+  return sources(*context, argv[1], argv[2]);
+}

@@ -1,0 +1,86 @@
+/* A conversation of two turns with a language model: prompts of messages, tokens as they come, why each text ended.
+   usage: language MODEL FIRST SECOND, where FIRST and SECOND are what the user says */
+#include <graft/graft.h>
+#include <stdio.h>
+#include <string.h>
+
+static int fail(const graft_context* context, const char* what) {
+  fprintf(stderr, "%s: %s\n", what, graft_message(context));
+  return 1;
+}
+
+/* Counts tokens, and notes the highest score of the last. */
+typedef struct seen {
+  unsigned tokens;
+  float highest;
+} seen;
+
+static int on_token(void* user, int32_t token, const float* logits, size_t vocabulary) {
+  seen* so_far = user;
+  (void)token;
+  so_far->tokens += 1;
+  so_far->highest = logits[0];
+  for (size_t i = 1; i < vocabulary; ++i) {
+    if (logits[i] > so_far->highest) so_far->highest = logits[i];
+  }
+  return 1; /* go on */
+}
+
+int main(int argc, char** argv) {
+  if (argc != 4) return 2;
+  graft_context* context = NULL;
+  if (graft_context_create(NULL, &context) != GRAFT_OK) {
+    fail(context, "context");
+    graft_context_destroy(context);
+    return 77; /* no device here: skipped */
+  }
+  graft_model* model = NULL;
+  graft_tokenizer* tokenizer = NULL;
+  graft_generator* generator = NULL;
+  if (graft_model_load(context, argv[1], &model) != GRAFT_OK) return fail(context, "load");
+  if (graft_tokenizer_create(model, &tokenizer) != GRAFT_OK) return fail(context, "tokenizer");
+  if (graft_generator_create(model, NULL, &generator) != GRAFT_OK) return fail(context, "generator");
+
+  const int32_t* ids = NULL;
+  const char* text = NULL;
+  size_t count = 0;
+  if (graft_tokenizer_encode(tokenizer, argv[2], strlen(argv[2]), NULL, &ids, &count) != GRAFT_OK) {
+    return fail(context, "encode");
+  }
+  printf("%zu of %zu tokens, the end of a turn is %d\n", count, graft_tokenizer_size(tokenizer),
+         (int)graft_tokenizer_find(tokenizer, "<|im_end|>"));
+  if (graft_tokenizer_decode(tokenizer, ids, count, NULL, &text, NULL) != GRAFT_OK) return fail(context, "decode");
+  if (strstr(text, argv[2]) == NULL) return fail(context, "the text is another");
+
+  char reply[4096];
+  graft_chat_message messages[3] = {{"user", argv[2]}, {"assistant", reply}, {"user", argv[3]}};
+  graft_chat_options chat = {0};
+  chat.struct_size = sizeof chat;
+  chat.format = "chatml"; /* NULL: the model's own */
+  seen so_far = {0, 0};
+  graft_generate_options options = {0};
+  options.struct_size = sizeof options;
+  options.max_tokens = 3;
+  options.on_token = on_token;
+  options.user = &so_far;
+  graft_generated said = {0};
+  said.struct_size = sizeof said;
+  for (size_t turn = 1; turn <= 3; turn += 2) {
+    if (graft_chat_render(tokenizer, messages, turn, &chat, &text, NULL) != GRAFT_OK) return fail(context, "render");
+    printf("%s", text);
+    if (graft_chat_encode(tokenizer, messages, turn, &chat, &ids, &count) != GRAFT_OK) return fail(context, "chat");
+    if (graft_generate_tokens(generator, ids, count, &options, &said) != GRAFT_OK) return fail(context, "generate");
+    printf("%s\n[%u of %u tokens were there; %zu new in %.1f + %.1f ms, reason %d]\n", said.text,
+           (unsigned)said.cached_tokens, (unsigned)said.prompt_tokens, said.token_count, said.prompt_ms,
+           said.generated_ms, (int)said.reason);
+    snprintf(reply, sizeof reply, "%s", said.text);
+  }
+  /* The first turn is not computed again. */
+  if (graft_generator_last(generator, &said) != GRAFT_OK) return fail(context, "last");
+  if (said.cached_tokens == 0 || so_far.tokens == 0) return fail(context, "nothing was kept");
+  graft_generator_destroy(generator);
+  graft_tokenizer_destroy(tokenizer);
+  graft_model_destroy(model);
+  graft_context_destroy(context);
+  return 0;
+}
