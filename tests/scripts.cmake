@@ -128,3 +128,15 @@ if(TARGET graft_cli)
   add_test(NAME cli/self_test COMMAND graft_cli devices --self-test --cache none)
   set_tests_properties(cli/self_test PROPERTIES LABELS slow TIMEOUT 2400)
 endif()
+
+# The Python package, by the Python that it was built for; 77 says that numpy, PyTorch or a device is absent.
+if(TARGET graft_python AND TARGET graft_cli)
+  file(GLOB python_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/python/*_test.py)
+  foreach(script IN LISTS python_tests)
+    get_filename_component(name ${script} NAME_WE)
+    string(REGEX REPLACE "_test$" "" name ${name})
+    add_test(NAME python/${name} COMMAND ${Python3_EXECUTABLE} -B -W ignore ${script}
+      ${PROJECT_BINARY_DIR}/platform/python $<TARGET_FILE:graft_cli>)
+    set_tests_properties(python/${name} PROPERTIES LABELS slow TIMEOUT 900 SKIP_RETURN_CODE 77)
+  endforeach()
+endif()

@@ -90,6 +90,22 @@ TEST(ConvertValues, BatchNormInTrainingModeKeepsItsStatisticsUnlessTheFileUsesTh
   EXPECT_EQ(count_ops(converted(p).model.graph, Op::batch_norm_train), 1u);
 }
 
+TEST(ConvertValues, DropoutInTrainingModeIsOffInInference) {
+  OnnxParts p;
+  p.inputs = {float_value("x", {-1, 2})};
+  p.outputs = {float_value("y", {-1, 2})};
+  p.initializers = {float_tensor("ratio", {}, floats({0.25F})), Message().integer(2, 9).text(8, "on").text(9, "\x01")};
+  p.nodes = {onnx_node("Dropout", {"x", "ratio", "on"}, {"y"})};
+  const auto result = converted(p);
+  ASSERT_EQ(count_ops(result.model.graph, Op::dropout), 1u);
+  for (const Node& node : result.model.graph.nodes()) {
+    if (node.op != Op::dropout) continue;
+    EXPECT_FALSE(node.attrs.flag("training"));
+    EXPECT_DOUBLE_EQ(node.attrs.number("p", 0), 0.25) << "training needs it";
+  }
+  EXPECT_EQ(result.report.notes.size(), 1u);
+}
+
 TEST(ConvertValues, ShapesThatTheGraphComputesAreFoldedWithTheirSymbols) {
   OnnxParts p;
   p.inputs = {float_value("x", {-1, 4, 6})};

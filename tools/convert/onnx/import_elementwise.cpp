@@ -310,10 +310,13 @@ Status dropout(NodeContext& c) {
   }
   if (!(ratio >= 0 && ratio < 1)) return corrupt("its ratio ", ratio, " is not in [0, 1)");
   if (training && ratio > 0 && c.wants(1)) return unsupported("its random mask is an output in training mode");
-  if (training && ratio > 0) c.precision("the mask comes from graft's own random numbers");
+  if (training && ratio > 0) {
+    c.precision("the mask comes from graft's own random numbers");
+    c.note("the file holds dropout in training mode; here it works in training, and is off in inference");
+  }
   const ValueId y =
       c.emit(Op::dropout, {c.in(0)},
-             {{"p", ratio}, {"training", std::int64_t{training}}, {"stream", static_cast<std::int64_t>(c.index())}});
+             {{"p", ratio}, {"training", std::int64_t{0}}, {"stream", static_cast<std::int64_t>(c.index())}});
   c.out(0, y);
   if (c.wants(1)) c.out_typed(1, c.full(c.shape(0), 1.0, DType::boolean), ElemType::boolean);
   return {};

@@ -50,7 +50,7 @@ inline Status convert(const std::string& path, const std::string& output, const 
     *report = {graft_conversion_report(made), graft_conversion_report_json(made)};
   }
   if (code == GRAFT_OK) return {};
-  return Status(code, made == nullptr ? graft_status_name(code) : graft_conversion_message(made));
+  return Status(code, made == nullptr ? "There is no memory for the conversion." : graft_conversion_message(made));
 }
 
 }  // namespace v0

@@ -1,0 +1,130 @@
+"""Conversion of other programs' models, PyTorch's among them."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import json
+import os
+import tempfile
+from typing import Any, Mapping, NamedTuple, Optional, Sequence, Union
+
+from ._errors import Error, Unsupported, error_of
+
+
+class ConvertReport(NamedTuple):
+    """What became of every operator, and what can be trained."""
+
+    text: str  #: a table
+    details: dict[str, Any]  #: the same, as `graft convert --json` gives it
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def convert(source: Any, example_inputs: Any = None, output: Optional[Union[str, "os.PathLike[str]"]] = None, *,
+            input_names: Optional[Sequence[str]] = None, output_names: Optional[Sequence[str]] = None,
+            dynamic_axes: Optional[Mapping[str, Mapping[int, str]]] = None, opset: int = 14,
+            bindings: Optional[Mapping[str, int]] = None, constants: Sequence[str] = (), parameters: Sequence[str] = (),
+            quantize: str = "", expand: bool = False) -> ConvertReport:
+    """Writes `output`, a .graft file, from a module of PyTorch, an ONNX file, a GGUF file or a Hugging Face folder.
+
+    source: a torch.nn.Module, or a path. A module is exported through ONNX in the mode that it is in, and stays as it is;
+        parameters keep their names, and those that do not require gradients are frozen.
+    example_inputs: for a module: a tensor, or several, with which it is traced. Their first axes become the dimension
+        "batch", as do those of outputs of that size; dynamic_axes names others, as in {"tokens": {1: "seq"}}.
+    input_names, output_names: for a module; by default the names of forward's arguments, and "output" or "output0", ...
+    bindings: sizes of named dimensions; the others stay open. constants, parameters: patterns ("*", "?") of tensors of an
+        ONNX file that are not trained, and of some that are although they look like constants.
+    quantize: matrices of a language model become "q8_0", "q4_0", ...; expand: quantized ones become float32.
+
+    Unsupported: an operator that graft does not have; the error's `report` then names all problems.
+    """
+    if output is None:
+        raise TypeError("convert() needs the path of the .graft file to write: output=...")
+    options = dict(bindings=bindings, constants=constants, parameters=parameters, quantize=quantize, expand=expand)
+    if isinstance(source, (str, os.PathLike)):
+        return _convert_file(os.fspath(source), os.fspath(output), **options)
+    if not callable(getattr(source, "named_parameters", None)):
+        raise TypeError(f"convert() takes a module of PyTorch or a path, and {type(source).__name__} is neither.")
+    if example_inputs is None:
+        raise TypeError("convert() traces a module with example_inputs, and there are none.")
+    with tempfile.TemporaryDirectory(prefix="graft_convert_") as folder:
+        path = os.path.join(folder, f"{type(source).__name__}.onnx")
+        _export(source, example_inputs, path, input_names, output_names, dynamic_axes or {}, opset)
+        frozen = [name for name, parameter in source.named_parameters() if not parameter.requires_grad]
+        options["constants"] = [*constants, *frozen]
+        return _convert_file(path, os.fspath(output), **options)
+
+
+def _convert_file(path: str, output: str, *, bindings: Optional[Mapping[str, int]], constants: Sequence[str],
+                  parameters: Sequence[str], quantize: str, expand: bool) -> ConvertReport:
+    try:
+        from . import _convert
+    except ImportError as missing:
+        raise Unsupported(f"This build of graft has no converter: {missing}") from None
+    code, message, text, details = _convert.convert(path, output, dict(bindings or {}), list(constants),
+                                                    list(parameters), quantize, expand)
+    report = ConvertReport(text, json.loads(details) if details else {})
+    if code != 0:
+        failed: Error = error_of(code, message)
+        failed.report = report  # type: ignore[attr-defined]
+        raise failed
+    return report
+
+
+def _export(module: Any, example_inputs: Any, path: str, input_names: Optional[Sequence[str]],
+            output_names: Optional[Sequence[str]], dynamic_axes: Mapping[str, Mapping[int, str]], opset: int) -> None:
+    import torch
+
+    inputs = tuple(example_inputs) if isinstance(example_inputs, (list, tuple)) else (example_inputs,)
+    names = list(input_names or inspect.signature(module.forward).parameters)[:len(inputs)]
+    if len(names) < len(inputs):  # forward(self, *args)
+        names = [f"input{i}" for i in range(len(inputs))]
+    module = _to_be_traced(module, torch)
+    with torch.random.fork_rng(devices=[]):
+        with torch.no_grad():
+            given = module(*inputs)
+        given = list(given) if isinstance(given, (list, tuple)) else [given]
+        results = list(output_names or (["output"] if len(given) == 1 else [f"output{i}" for i in range(len(given))]))
+        axes: dict[str, dict[int, str]] = {}
+        batch = None
+        for name, tensor in zip([*names, *results], [*inputs, *given]):
+            if not getattr(tensor, "ndim", 0):
+                continue
+            batch = tensor.shape[0] if batch is None else batch
+            if name in names or tensor.shape[0] == batch:
+                axes[name] = {0: "batch"}
+        for name, named in dynamic_axes.items():
+            axes.setdefault(name, {}).update(named)
+        options: dict[str, Any] = {}
+        if "dynamo" in inspect.signature(torch.onnx.export).parameters:
+            options["dynamo"] = False  # the exporter by tracing, whose files keep the parameters' names
+        torch.onnx.export(module, inputs, path, input_names=names, output_names=results, dynamic_axes=axes,
+                          opset_version=opset, training=torch.onnx.TrainingMode.PRESERVE, do_constant_folding=False,
+                          **options)
+
+
+def _to_be_traced(module: Any, torch: Any) -> Any:
+    """A copy whose export keeps running statistics, and apart what merely has equal numbers.
+
+    The exporter writes running statistics as the tracing call left them, which batch norms move in train mode; graft's
+    own training uses the batch's statistics in any case. And where the outermost module is not in train mode, it writes
+    parameters with equal numbers, such as fresh biases, as one.
+    """
+    module = copy.deepcopy(module)
+    for part in module.modules():
+        if isinstance(part, torch.nn.modules.batchnorm._BatchNorm):
+            part.eval()
+    mode, forward = module.training, module.forward
+
+    def forward_in_its_mode(*inputs: Any) -> Any:
+        module.training = mode
+        try:
+            return forward(*inputs)
+        finally:
+            module.training = True
+
+    module.forward = forward_in_its_mode
+    module.training = True
+    return module

@@ -1,0 +1,53 @@
+"""Text from language models."""
+
+from __future__ import annotations
+
+import codecs
+import os
+from typing import TYPE_CHECKING, Any, Callable, Optional, Sequence, Union
+
+from . import _graft
+from ._tensors import PRECISIONS, Memory, fill, taken, word
+
+if TYPE_CHECKING:
+    from ._model import Model
+
+
+class Generator:
+    """Writes text with a language model; made by Model.generator()."""
+
+    def __init__(self, model: "Model", *, context: int, prefill: int, budget: int, precision: str) -> None:
+        self.model = model
+        options = fill(_graft.GeneratorOptions(), context=context, prefill=prefill, budget=budget,
+                       precision=word("precision", precision, PRECISIONS))
+        self._native = model._native.generator(options)
+
+    def generate(self, prompt: str, *, max_tokens: int = 256, temperature: float = 0, top_k: int = 0, top_p: float = 1,
+                 min_p: float = 0, repetition_penalty: float = 1, seed: int = 0, stop: Sequence[str] = (),
+                 on_text: Optional[Callable[[str], Any]] = None) -> str:
+        """What the model says after the prompt. One that begins as the one before costs its new part only.
+
+        temperature: 0 always takes the most probable token. top_k, top_p, min_p narrow what is drawn from, 0, 1 and 0
+        do not. stop: the text ends before any of these. on_text gets each piece of text once it is certain; if it gives
+        False the text ends, and what it raises is raised here. It must not call graft with this context.
+        """
+        options = fill(_graft.GenerateOptions(), max_tokens=max_tokens, temperature=temperature, top_k=top_k, top_p=top_p,
+                       min_p=min_p, repetition_penalty=repetition_penalty, seed=seed,
+                       stop=[stop] if isinstance(stop, str) else list(stop))
+        pieces = None
+        if on_text is not None:
+            decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+            def pieces(piece: bytes) -> Any:
+                text = decoder.decode(piece)
+                return on_text(text) if text else None
+
+        return self._native.generate(prompt, options, pieces).decode("utf-8", "replace")
+
+    def memory(self) -> Memory:
+        """Bytes by class of memory."""
+        return taken(Memory, self._native.memory())
+
+    def swap_adapters(self, path: Optional[Union[str, "os.PathLike[str]"]]) -> None:
+        """The adapters of a file in place of those that the model had, without planning anew; None: as without any."""
+        self._native.swap_adapters("" if path is None else os.fspath(path))

@@ -1,0 +1,300 @@
+"""Contexts, models and sessions."""
+
+from __future__ import annotations
+
+import logging
+import os
+import weakref
+from typing import Any, Iterable, Iterator, Mapping, Optional, Sequence, Union
+
+import numpy as np
+
+from . import _graft
+from ._errors import InvalidArgument
+from ._generator import Generator
+from ._tensors import PRECISIONS, Memory, TensorInfo, as_array, fill, taken, word
+from ._trainer import Forecast, Trainer, trainer_options
+
+_Path = Union[str, "os.PathLike[str]"]
+_INPUTS, _OUTPUTS, _PARAMETERS = range(3)
+_LEVELS = (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR)
+
+
+def _log(level: int, message: str) -> None:
+    logging.getLogger("graft").log(_LEVELS[level], message)
+
+
+class Context:
+    """A device. Everything that is made from it keeps it alive.
+
+    device: index or part of the name of a Vulkan device; None takes the best; "none" opens none, for forecasts.
+    cache: a folder for compiled pipelines and for what was found out about the device's kernels, each of which is then
+        tested before its first use there; None writes and tests nothing.
+    matmul_precision: "highest", "high" or "medium", as in torch.set_float32_matmul_precision.
+
+    A context is used by one thread at a time: others wait. The interpreter's lock is released meanwhile. What graft has
+    to tell goes to the logger "graft" at the end of the call in which it arose.
+    """
+
+    def __init__(self, device: Optional[str] = None, *, cache: Optional[_Path] = None, self_test: bool = True,
+                 matmul_precision: str = "highest", vulkan_library: Optional[_Path] = None,
+                 pipeline_cache: Optional[_Path] = None) -> None:
+        options = fill(
+            _graft.ContextOptions(), device=None if device is None else str(device),
+            vulkan_library=None if vulkan_library is None else os.fspath(vulkan_library),
+            pipeline_cache=None if pipeline_cache is None else os.fspath(pipeline_cache),
+            matmul_precision=word("matmul precision", matmul_precision, ("highest", "high", "medium")))
+        self._native = _graft.Context(options, _log)
+        if cache is not None:
+            self._native.open_cache(os.fspath(cache), self_test)
+
+    @property
+    def device_name(self) -> str:
+        """The device's name as its driver gives it; "" without a device."""
+        return self._native.device_name
+
+    def load(self, path: _Path, *, check: str = "on_use") -> "Model":
+        """A .graft file, whose weights are mapped: do not change it while the model lives.
+
+        check: when the weights are compared with the file's checksums: "on_use" (before the first session or trainer),
+        "at_once" or "never".
+        """
+        number = word("check of weights", check, ("on_use", "at_once", "never"))
+        return Model(self, self._native.load(os.fspath(path), number))
+
+    def __repr__(self) -> str:
+        return f"graft.Context({self.device_name!r})"
+
+
+_default_context: Optional[Context] = None
+
+
+def load(path: _Path, *, context: Optional[Context] = None, check: str = "on_use") -> "Model":
+    """As Context.load; without a context, of one that is made on first use for the best device."""
+    global _default_context
+    if context is None:
+        if _default_context is None:
+            _default_context = Context()
+        context = _default_context
+    return context.load(path, check=check)
+
+
+class Model:
+    """A graph with its weights; made by load()."""
+
+    def __init__(self, context: Context, native: Any) -> None:
+        self.context = context
+        self._native = native
+        self._users: "weakref.WeakSet[Any]" = weakref.WeakSet()
+
+    @property
+    def inputs(self) -> list[TensorInfo]:
+        """The model's inputs in order, with the names, shapes and order of axes of the source model."""
+        return [TensorInfo(*info) for info in self._native.tensors(_INPUTS)]
+
+    @property
+    def outputs(self) -> list[TensorInfo]:
+        """The model's outputs in order."""
+        return [TensorInfo(*info) for info in self._native.tensors(_OUTPUTS)]
+
+    def named_parameters(self) -> Iterator[tuple[str, TensorInfo]]:
+        """(name, what it is) of each trainable parameter, in the file's order."""
+        for info in self._native.tensors(_PARAMETERS):
+            yield info[0], TensorInfo(*info)
+
+    def save(self, path: _Path) -> None:
+        """Writes a .graft file atomically: where that fails, the file is as it was."""
+        self._native.save(os.fspath(path))
+
+    # ---- Running ------------------------------------------------------------------------------------------------
+
+    def session(self, bindings: Optional[Mapping[str, int]] = None, *, of: Optional[str] = None, wrt: Sequence[str] = (),
+                budget: int = 0, precision: str = "float32", allow_non_finite: bool = False) -> "Session":
+        """See Session."""
+        return Session(self, bindings, of=of, wrt=wrt, budget=budget, precision=precision,
+                       allow_non_finite=allow_non_finite)
+
+    def run(self, inputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        """All outputs for these inputs, once; a session plans once for many runs."""
+        return self.session().run(inputs)
+
+    def gradients(self, inputs: Mapping[str, Any], *, of: str, wrt: Sequence[str],
+                  bindings: Optional[Mapping[str, int]] = None, budget: int = 0, micro_batch: int = 0,
+                  per_sample: bool = False, train_mode: bool = False) -> dict[str, np.ndarray]:
+        """Gradients of the value `of` with respect to each of `wrt` (parameters, inputs or any values), by name.
+
+        inputs: any number of samples, and "cotangent" (the shape of `of`) where that has more than one element.
+        budget: largest device memory in bytes, 0 for no limit; samples go through in micro-batches that keep to it.
+        per_sample: parameters' gradients for each sample, along a new first axis. train_mode: with dropout at work.
+        """
+        arrays = _arrays(self.inputs, inputs, extra=("cotangent",))
+        options = fill(_graft.GradientOptions(), of=of, wrt=list(wrt), budget=budget, micro_batch=micro_batch,
+                       per_sample=per_sample, train_mode=train_mode,
+                       bindings=_bound(self.inputs, arrays, bindings or {}))
+        return self._native.gradients(options, arrays)
+
+    def generator(self, *, context: int = 0, prefill: int = 0, budget: int = 0,
+                  precision: str = "float32") -> Generator:
+        """A Generator, for language models.
+
+        context: tokens of prompt and answer together; 0: the model's own, at most 2048. prefill: tokens of a prompt
+        taken at a time; 0: 64. budget: largest device memory in bytes, 0 for no limit.
+        """
+        made = Generator(self, context=context, prefill=prefill, budget=budget, precision=precision)
+        self._users.add(made)
+        return made
+
+    # ---- Training -----------------------------------------------------------------------------------------------
+
+    def trainer(self, **options: Any) -> Trainer:
+        """A Trainer with these options."""
+        made = Trainer(self, **options)
+        self._users.add(made)
+        return made
+
+    def forecast(self, **options: Any) -> Forecast:
+        """What trainer(**options) would take, in milliseconds and without allocating anything on a device.
+
+        OutOfMemory where nothing fits the budget; its sentence names the smallest that works.
+        """
+        native, explanation = self._native.forecast(trainer_options(**options))
+        return Forecast(taken(Memory, native), native.flops, native.extra_flops, native.micro_batch, native.recomputed,
+                        explanation)
+
+    # ---- Adapters -----------------------------------------------------------------------------------------------
+
+    def add_adapters(self, *, r: int = 8, alpha: float = 16, dropout: float = 0, targets: Iterable[str] = (),
+                     seed: int = 0) -> None:
+        """Gives the model fresh low-rank adapters in place of any that it has; all else is frozen from then on.
+
+        targets: names of layers, or parts of them, such as "q_proj"; none: the default ones. Sessions, generators and
+        trainers of the model must be gone.
+        """
+        self._unused("add_adapters")
+        options = f"r={r},alpha={alpha},dropout={dropout}"
+        names = [targets] if isinstance(targets, str) else list(targets)
+        if names:
+            options += ",targets=" + "|".join(names)
+        self._native.add_adapters(options, seed)
+
+    def load_adapters(self, path: Optional[_Path]) -> None:
+        """Those of a file, in place of any that the model has; None: none. As for add_adapters, nothing may use it."""
+        self._unused("load_adapters")
+        self._native.load_adapters("" if path is None else os.fspath(path))
+
+    def save_adapters(self, path: _Path) -> None:
+        """Writes the adapters alone, atomically."""
+        self._native.save_adapters(os.fspath(path))
+
+    def _unused(self, what: str) -> None:
+        users = [type(user).__name__ for user in self._users]
+        if users:
+            raise InvalidArgument(f"{what} changes the model, and a {users[0]} of it is still in use: delete it first.")
+
+    def __repr__(self) -> str:
+        of = ", ".join(f"{info.name} {list(info.shape)}" for info in self.inputs)
+        return f"graft.Model({of} -> {', '.join(info.name for info in self.outputs)})"
+
+
+class Session:
+    """A model planned and recorded for one set of sizes.
+
+    bindings: sizes of the named dimensions, as in {"batch": 32}. Those that are left out are taken from the arrays of
+        the first run; a run with other sizes plans anew.
+    of, wrt: runs also give the gradient of the value `of` with respect to each of `wrt` (parameters, inputs or any
+        values), as "grad:NAME". Where `of` has more than one element, "cotangent" is an input of its shape.
+    budget: largest device memory in bytes, 0 for no limit; OutOfMemory where the plan needs more.
+    precision: how the device keeps what it computes on the way: "float32", "float16" or "bfloat16".
+    allow_non_finite: inputs may hold NaN and infinity, which are an error otherwise.
+    """
+
+    def __init__(self, model: Model, bindings: Optional[Mapping[str, int]] = None, *, of: Optional[str] = None,
+                 wrt: Sequence[str] = (), budget: int = 0, precision: str = "float32",
+                 allow_non_finite: bool = False) -> None:
+        self.model = model
+        self._fixed = dict(bindings or {})
+        self._bindings: Optional[dict[str, int]] = None
+        self._native: Any = None
+        self._wrt = [wrt] if isinstance(wrt, str) else list(wrt)
+        self._options = fill(_graft.SessionOptions(), of=of, wrt=self._wrt, budget=budget,
+                             precision=word("precision", precision, PRECISIONS), allow_non_finite=allow_non_finite)
+        self._inputs = model.inputs
+        self._outputs = [info.name for info in model.outputs] + [f"grad:{name}" for name in self._wrt]
+        names = {axis for info in self._inputs for axis in info.shape if _is_name(axis)}
+        for name in self._fixed:
+            if name not in names:
+                raise ValueError(f"There is no dimension {name!r}; there are {', '.join(map(str, names)) or 'none'}.")
+        model._users.add(self)
+        if names <= self._fixed.keys():
+            self._plan(self._fixed)
+
+    def run(self, inputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        """Outputs by name, as new arrays, and "grad:NAME" for each of `wrt`.
+
+        inputs: arrays by name, of the shapes of Model.inputs. Those that are left out keep what the last run had.
+        """
+        arrays = _arrays(self._inputs, inputs, extra=("cotangent",) if self._wrt else ())
+        kept = self._bindings if self._bindings is not None else self._fixed
+        missing = [info.name for info in self._inputs if info.name not in arrays]
+        bindings = _bound(self._inputs, arrays, kept if missing else self._fixed)
+        if self._native is None or bindings != self._bindings:
+            if missing:
+                raise InvalidArgument(f"The first run needs all inputs, and {missing[0]!r} is missing.")
+            self._plan(bindings)
+        for name, array in arrays.items():
+            self._native.set_input(name, array)
+        self._native.run()
+        return {name: self._native.output(name) for name in self._outputs}
+
+    def memory(self) -> Memory:
+        """Bytes by class of memory; InvalidArgument as long as nothing is planned."""
+        if self._native is None:
+            raise InvalidArgument("The session has no plan before its first run, unless all dimensions are bound.")
+        return taken(Memory, self._native.memory())
+
+    def swap_adapters(self, path: Optional[_Path]) -> None:
+        """The adapters of a file in place of those that the model had, without planning anew; None: as without any."""
+        if self._native is None:
+            raise InvalidArgument("The session has no plan before its first run, unless all dimensions are bound.")
+        self._native.swap_adapters("" if path is None else os.fspath(path))
+
+    def _plan(self, bindings: dict[str, int]) -> None:
+        self._native = None  # its memory goes before the next plan takes some
+        self._native = self.model._native.session(fill(self._options, bindings=bindings))
+        self._bindings = dict(bindings)
+
+
+def _is_name(axis: Union[int, str]) -> bool:
+    return isinstance(axis, str) and axis.isidentifier()
+
+
+def _arrays(infos: list[TensorInfo], given: Mapping[str, Any], extra: Sequence[str]) -> dict[str, np.ndarray]:
+    """The arrays that were given, of the inputs' dtypes."""
+    if not hasattr(given, "items"):
+        raise TypeError("Inputs are a mapping from names to arrays.")
+    dtypes = {info.name: info.dtype for info in infos}
+    dtypes.update((name, "float32") for name in extra)
+    for name in given:
+        if name not in dtypes:
+            raise ValueError(f"There is no input {name!r}; there are {', '.join(dtypes)}.")
+    return {name: as_array(value, dtypes[name], f"The input {name!r}") for name, value in given.items()}
+
+
+def _bound(infos: list[TensorInfo], arrays: Mapping[str, np.ndarray], fixed: Mapping[str, int]) -> dict[str, int]:
+    """The sizes of all named dimensions; ValueError where an array does not have the shape of its input."""
+    bindings = dict(fixed)
+    for info in infos:
+        array = arrays.get(info.name)
+        if array is None:
+            continue
+        fits = array.ndim == len(info.shape)
+        for size, axis in zip(array.shape, info.shape):
+            if _is_name(axis):
+                fits = fits and bindings.setdefault(str(axis), size) == size
+            elif isinstance(axis, int):
+                fits = fits and axis == size
+        if not fits:
+            known = [bindings.get(axis, axis) if isinstance(axis, str) else axis for axis in info.shape]
+            raise ValueError(f"The input {info.name!r} is {list(info.shape)}, here {known}, and the array is "
+                             f"{list(array.shape)}.")
+    return bindings

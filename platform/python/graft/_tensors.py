@@ -1,0 +1,102 @@
+"""Arrays on their way in, and what is told of tensors."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Union
+
+import numpy as np
+
+
+class TensorInfo(NamedTuple):
+    """What is known of a tensor without its numbers."""
+
+    name: str
+    dtype: str  #: "float32", "int32" or "bool"
+    shape: tuple[Union[int, str], ...]  #: a name such as "batch" where a dimension is not bound
+
+
+class Memory(NamedTuple):
+    """Bytes of device and staging memory by class, known before anything runs."""
+
+    weights: int
+    parameters: int
+    gradients: int
+    optimizer: int
+    activations: int
+    workspace: int
+    staging: int
+    step_state: int
+    total: int
+
+
+def taken(kind: type, native: Any) -> Any:
+    """A NamedTuple of the native struct's fields of the same names."""
+    return kind(*(getattr(native, field) for field in kind._fields))
+
+
+def fill(options: Any, **values: Any) -> Any:
+    """Sets attributes of a native options object; None leaves the default."""
+    for name, value in values.items():
+        if value is None:
+            continue
+        try:
+            setattr(options, name, value)
+        except TypeError:
+            raise TypeError(f"{name} cannot be {value!r}.") from None
+    return options
+
+
+def word(what: str, value: str, words: tuple[str, ...]) -> int:
+    """The number of a word in graft's enumerations."""
+    if value not in words:
+        raise ValueError(f"There is no {what} {value!r}; there are {', '.join(words)}.")
+    return words.index(value)
+
+
+PRECISIONS = ("float32", "float16", "bfloat16")
+
+
+def as_array(value: Any, dtype: str, what: str) -> np.ndarray:
+    """A contiguous array of the given dtype: anything that numpy takes, or a tensor on the CPU with DLPack.
+
+    Converted where that loses nothing: from narrower numbers, from int64 whose values fit, from Python's own numbers,
+    from any strides. Others are a TypeError, integers that do not fit a ValueError.
+    """
+    array, own = _plain(value, what)
+    wanted = np.dtype("int32" if dtype == "bool" else dtype)
+    kind = array.dtype.kind
+    if kind not in "fiub":
+        raise TypeError(f"{what} is to be {dtype}, and {array.dtype} does not become that.")
+    if dtype == "bool" and kind != "b":
+        raise TypeError(f"{what} is to be bool and is {array.dtype}.")
+    if dtype == "int32" and kind in "iu" and not np.can_cast(array.dtype, wanted):
+        if array.size and (array.max() > 2**31 - 1 or array.min() < -(2**31)):
+            raise ValueError(f"{what} holds integers beyond 32 bits.")
+    elif not own and not np.can_cast(array.dtype, wanted):
+        raise TypeError(f"{what} is to be {dtype} and is {array.dtype}, which would lose something: convert it by "
+                        f"astype({dtype!r}) if that is meant.")
+    elif own and dtype == "int32" and kind == "f" and array.size:
+        raise TypeError(f"{what} is to be int32 and holds fractions.")
+    return np.ascontiguousarray(array, dtype=wanted).reshape(array.shape)
+
+
+def _plain(value: Any, what: str) -> tuple[np.ndarray, bool]:
+    """As numpy sees it, and whether its numbers are Python's, which have no dtype of their own."""
+    if isinstance(value, np.ndarray):
+        return value, False
+    if hasattr(value, "detach"):  # a tensor of PyTorch, which numpy refuses while it wants gradients
+        value = value.detach()
+        if value.device.type != "cpu":
+            raise TypeError(f"{what} lies on {value.device}: bring it to the CPU by .cpu().")
+        if str(value.dtype) == "torch.bfloat16":  # which numpy does not have; float32 holds each of its numbers
+            value = value.float()
+    own = isinstance(value, (bool, int, float, list, tuple))
+    try:
+        if not hasattr(value, "__array__") and hasattr(value, "__dlpack__"):
+            return np.from_dlpack(value), False
+        array = np.asarray(value)
+    except (ValueError, RuntimeError, BufferError) as problem:
+        raise TypeError(f"{what} does not become an array: {problem}") from None
+    if array.dtype == object:
+        raise TypeError(f"{what} does not become an array of numbers: it is a {type(value).__name__}.")
+    return array, own

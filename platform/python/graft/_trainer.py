@@ -1,0 +1,229 @@
+"""Training."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, Iterable, Mapping, NamedTuple, Optional, Sequence, Union
+
+import numpy as np
+
+from . import _graft
+from ._tensors import PRECISIONS, Memory, TensorInfo, as_array, fill, taken, word
+
+if TYPE_CHECKING:
+    from ._model import Model
+
+_LOSSES = ("cross_entropy", "mse", "l1", "bce")
+_OPTIMIZERS = ("adamw", "adam", "sgd", "adamw_8bit")
+_SCHEDULES = ("constant", "linear", "cosine")
+
+
+class Metrics(NamedTuple):
+    """What a step, or an evaluation, found."""
+
+    step: int  #: optimizer steps done
+    loss: float  #: mean over the samples
+    accuracy: float  #: 0 to 1; NaN where it has no meaning
+    learning_rate: float
+    loss_scale: float  #: of the next step; 1 where there is none
+    skipped_steps: int  #: of the whole run: gradients overflowed, and nothing changed but the scale
+
+
+class CheckpointInfo(NamedTuple):
+    """Where a run is that was opened or resumed."""
+
+    step: int  #: optimizer steps done: go on with the batch after these
+    samples_done: int  #: of the step in progress
+    journalled: int  #: steps that the journal has after these: give the same batches, and they are compared
+
+
+class Forecast(NamedTuple):
+    """What a trainer would take and do."""
+
+    memory: Memory  #: what Trainer.memory() would say
+    flops: int  #: of one micro-batch, forward and backward, those below included
+    extra_flops: int  #: of results that are computed again to keep to the budget
+    micro_batch: int  #: samples on the device at once
+    recomputed: int  #: results that are computed again
+    explanation: str  #: what was chosen to keep to the budget and why
+
+
+def trainer_options(*, loss: str = "cross_entropy", optimizer: str = "adamw", learning_rate: float = 1e-3,
+                    momentum: float = 0, nesterov: bool = False, weight_decay: float = 0, clip_norm: float = 0,
+                    label_smoothing: float = 0, schedule: str = "constant", warmup_steps: int = 0, total_steps: int = 0,
+                    batch: int = 32, micro_batch: int = 0, seed: int = 0, freeze: Sequence[str] = (),
+                    bindings: Optional[Mapping[str, int]] = None, packed_sequences: bool = False, budget: int = 0,
+                    fetch: Sequence[str] = (), checkpoints: bool = False, precision: str = "float32",
+                    loss_scale: float = 0) -> Any:
+    """The options of Trainer as the native module takes them."""
+    patterns = [freeze] if isinstance(freeze, str) else list(freeze)
+    return fill(
+        _graft.TrainerOptions(), loss=word("loss", loss, _LOSSES), optimizer=word("optimizer", optimizer, _OPTIMIZERS),
+        learning_rate=learning_rate, momentum=momentum, nesterov=nesterov, weight_decay=weight_decay,
+        clip_norm=clip_norm, label_smoothing=label_smoothing, schedule=word("schedule", schedule, _SCHEDULES),
+        warmup_steps=warmup_steps, total_steps=total_steps, batch=batch, micro_batch=micro_batch, seed=seed,
+        freeze=",".join(patterns), bindings=dict(bindings or {}), packed_sequences=packed_sequences, budget=budget,
+        fetch=[fetch] if isinstance(fetch, str) else list(fetch), checkpoints=checkpoints,
+        precision=word("precision", precision, PRECISIONS), loss_scale=loss_scale)
+
+
+class Trainer:
+    """Trains a model; one call, one optimizer step. Made by Model.trainer(), whose options these are:
+
+    loss: "cross_entropy" (labels are integers), "mse", "l1" or "bce" (of logits).
+    optimizer: "adamw", "adam", "sgd" (momentum, nesterov) or "adamw_8bit"; learning_rate, weight_decay; clip_norm: of all
+        gradients together, 0 for none; label_smoothing: of cross entropy.
+    schedule: "constant", "linear" (to zero at total_steps) or "cosine", after warmup_steps.
+    batch: samples of one optimizer step. micro_batch: samples on the device at once; 0: the whole batch, or as many as
+        fit the budget. budget: largest device memory in bytes, 0 for no limit.
+    freeze: patterns of parameter names ("*", "?"). bindings: sizes of named dimensions other than the batch's.
+    packed_sequences: a sample of a language model holds several texts, and has one more input.
+    fetch: values of the forward pass that fetch() gives. checkpoints: open_checkpoint() will be called.
+    precision: "float32", "float16" or "bfloat16"; loss_scale: initial; 0: 65536 for float16, else none; below 0: none.
+    seed: of dropout.
+
+    The model's own parameters change by store() only.
+    """
+
+    def __init__(self, model: "Model", **options: Any) -> None:
+        self.model = model
+        self._native = model._native.trainer(trainer_options(**options))
+        parts = [TensorInfo(*info) for info in self._native.sample()]
+        self._inputs, self._target = parts[:-1], parts[-1]
+
+    @property
+    def sample(self) -> list[TensorInfo]:
+        """What one sample consists of, without the batch: the model's inputs in order, and last the target."""
+        return [*self._inputs, self._target]
+
+    def step(self, x: Any, y: Any) -> Metrics:
+        """One optimizer step on at most `batch` samples; fewer are weighted correctly.
+
+        x: the input as [samples, ...], or several in order, or by name. y: as [samples, ...]; integers for cross entropy,
+        else float32. After an error, ask again with the same samples: the step goes on where it stopped.
+        """
+        return taken(Metrics, self._native.step(*self._samples(x, y)))
+
+    def micro_step(self, x: Any, y: Any) -> Optional[Metrics]:
+        """One micro-batch of the same step, and with the last one the update; None until then. Give the same samples."""
+        metrics = self._native.micro_step(*self._samples(x, y))
+        return None if metrics is None else taken(Metrics, metrics)
+
+    def evaluate(self, x: Any, y: Any) -> Metrics:
+        """Loss and accuracy of any number of samples without training: dropout off, running statistics used."""
+        return taken(Metrics, self._native.evaluate(*self._samples(x, y)))
+
+    def fit(self, batches: Iterable[tuple[Any, Any]], *, progress: bool = True) -> list[Metrics]:
+        """A step for each (x, y) of `batches`, such as a DataLoader of PyTorch; the metrics of each.
+
+        progress: a bar with the loss, where tqdm is installed.
+        """
+        bar = _progress_bar(batches) if progress else None
+        found = []
+        for x, y in batches if bar is None else bar:
+            found.append(self.step(x, y))
+            if bar is not None:
+                bar.set_postfix(loss=f"{found[-1].loss:.4f}")
+        return found
+
+    def fetch(self, name: str) -> np.ndarray:
+        """A value of the option `fetch` as the last step computed it, for all its samples."""
+        return self._native.fetch(name)
+
+    def store(self) -> None:
+        """Copies the trained parameters into the model, for Model.save() and new sessions."""
+        self._native.store()
+
+    def memory(self) -> Memory:
+        """Bytes by class of memory: what is planned is what is allocated."""
+        return taken(Memory, self._native.memory())
+
+    def set_budget(self, budget: int) -> None:
+        """Between two steps: plans anew for another budget in bytes (0: none), and the run goes on where it is."""
+        self._native.set_budget(budget)
+
+    def trim(self, bytes: int) -> None:
+        """The same for a budget that gives at least so many bytes of device memory back."""
+        self._native.trim(bytes)
+
+    def shortages(self) -> int:
+        """How often the device was short of memory, and training went on by itself."""
+        return self._native.shortages()
+
+    # ---- Checkpoints --------------------------------------------------------------------------------------------
+
+    def open_checkpoint(self, folder: Union[str, "os.PathLike[str]"], *, every: int = 0, resume: bool = False,
+                        from_snapshot: str = "", keep: int = 4, journal_every: int = 1, journal_ms: int = 0,
+                        with_changes: bool = False, continue_on_mismatch: bool = False, data: str = "",
+                        metadata: Optional[Mapping[str, str]] = None) -> CheckpointInfo:
+        """Keeps the run in a folder from now on; needs the option checkpoints=True.
+
+        every: steps between snapshots, 0: save_checkpoint() only. Each step is journalled: durable at each
+        `journal_every`-th, or `journal_ms` milliseconds later at most where that is not 0.
+        resume: the trainer is brought to where the folder's run was, exactly; without it the folder must hold no
+        snapshot. from_snapshot: by number or tag; "": the newest. with_changes: although options differ.
+        data: whatever tells the data apart: a resume with another is refused. keep: newest snapshots to keep.
+        """
+        options = fill(_graft.CheckpointOptions(), folder=os.fspath(folder), every=every, resume=resume,
+                       from_=from_snapshot, keep=keep, journal_every=journal_every, journal_ms=journal_ms,
+                       with_changes=with_changes, continue_on_mismatch=continue_on_mismatch, data=data,
+                       metadata=dict(metadata or {}))
+        return taken(CheckpointInfo, self._native.open_checkpoint(options))
+
+    def save_checkpoint(self, tag: str = "") -> None:
+        """A snapshot of now: on storage when it returns. Tagged ones always stay."""
+        self._native.save_checkpoint(tag)
+
+    def close_checkpoint(self) -> None:
+        """Waits until all is on storage and closes the folder. Takes no snapshot."""
+        self._native.close_checkpoint()
+
+    def set_checkpoint_data(self, data: bytes, worker: int = 0) -> None:
+        """Bytes of the caller's own in each further snapshot, such as its place in the data."""
+        self._native.set_checkpoint_data(data, worker)
+
+    def checkpoint_data(self, worker: int = 0) -> bytes:
+        """What was set, or saved with the snapshot that was resumed; NotFound where nothing was."""
+        return self._native.checkpoint_data(worker)
+
+    def warm_start(self, folder: Union[str, "os.PathLike[str]"], snapshot: str = "") -> None:
+        """A new run from the parameters and running statistics of a snapshot (number or tag; "": the newest)."""
+        self._native.warm_start(os.fspath(folder), snapshot)
+
+    def _samples(self, x: Any, y: Any) -> tuple[list[np.ndarray], np.ndarray, int]:
+        """Arrays in order, the target, how many samples; graft takes pointers, so all shapes are checked here."""
+        given = _in_order(self._inputs, x)
+        arrays = [as_array(value, info.dtype, f"The input {info.name!r}") for value, info in zip(given, self._inputs)]
+        target = as_array(y, self._target.dtype, "The target")
+        samples = target.shape[0] if target.ndim else 0
+        for array, info in zip([*arrays, target], self.sample):
+            if array.shape != (samples, *info.shape):
+                what = "target" if info is self._target else f"input {info.name!r}"
+                raise ValueError(f"The {what} of {samples} samples is {[samples, *info.shape]}, and the array is "
+                                 f"{list(array.shape)}.")
+        return arrays, target, samples
+
+
+def _in_order(inputs: list[TensorInfo], x: Any) -> list[Any]:
+    names = [info.name for info in inputs]
+    if isinstance(x, Mapping):
+        if set(x) != set(names):
+            raise ValueError(f"The inputs are {', '.join(names)}, and {', '.join(map(str, x)) or 'none'} were given.")
+        return [x[name] for name in names]
+    if isinstance(x, (list, tuple)) and len(names) != 1:
+        if len(x) != len(names):
+            raise ValueError(f"The inputs are {', '.join(names)}, and {len(x)} were given.")
+        return list(x)
+    if isinstance(x, (list, tuple)) and len(x) == 1 and hasattr(x[0], "__array__"):
+        return [x[0]]
+    if len(names) != 1:
+        raise ValueError(f"The inputs are {', '.join(names)}, and one was given.")
+    return [x]
+
+
+def _progress_bar(batches: Iterable[Any]) -> Any:
+    try:
+        from tqdm.auto import tqdm
+    except ImportError:
+        return None
+    return tqdm(batches, unit="step")

@@ -1,0 +1,65 @@
+// Tensors as numpy arrays.
+#pragma once
+
+#include <pybind11/numpy.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "graft/graft.hpp"
+
+namespace graft::python {
+
+namespace py = pybind11;
+
+/// "float32", "int32", or "bool", which graft keeps in words.
+inline const char* dtype_name(graft_dtype dtype) {
+  return dtype == GRAFT_I32 ? "int32" : dtype == GRAFT_BOOL32 ? "bool" : "float32";
+}
+
+/// A fresh array of a tensor's shape; numbers of type bool are int32.
+inline py::array array_of(const TensorInfo& info) {
+  return py::array(py::dtype(info.dtype == GRAFT_F32 ? "float32" : "int32"),
+                   std::vector<py::ssize_t>(info.dims, info.dims + info.rank));
+}
+
+/// What array_of() gave, as its caller sees it.
+inline py::object finished(const TensorInfo& info, py::array array) {
+  if (info.dtype != GRAFT_BOOL32) return array;
+  return array.attr("astype")("bool");
+}
+
+/// (name, dtype, shape)
+inline py::tuple described(const TensorInfo& info, const py::tuple& shape) {
+  return py::make_tuple(info.name, dtype_name(info.dtype), shape);
+}
+
+inline py::tuple shape_of(const TensorInfo& info) {
+  py::tuple shape(info.rank);
+  for (std::uint32_t axis = 0; axis < info.rank; ++axis) shape[axis] = py::int_(info.dims[axis]);
+  return shape;
+}
+
+/// An array of graft's, which `get(data, bytes, info)` gives in a call under the context's lock: copied, since the next
+/// call may overwrite it.
+template <typename Handle, typename Get>
+py::object copied(Handle& handle, Get&& get) {
+  TensorInfo info{};
+  const auto status_of = [&](graft_status code) { return detail::to_status(code, handle.context()->context().get()); };
+  handle.tell([&](auto& object) { return status_of(get(object.get(), nullptr, nullptr, &info)); });
+  py::array array = array_of(info);
+  void* to = array.mutable_data();
+  const auto room = static_cast<std::size_t>(array.nbytes());
+  handle.tell([&](auto& object) {
+    const void* data = nullptr;
+    std::size_t bytes = 0;
+    Status got = status_of(get(object.get(), &data, &bytes, nullptr));
+    if (got.ok() && bytes != room) return Status(GRAFT_INTERNAL, "A tensor has changed its size.");
+    if (got.ok() && bytes != 0) std::memcpy(to, data, bytes);
+    return got;
+  });
+  return finished(info, std::move(array));
+}
+
+}  // namespace graft::python

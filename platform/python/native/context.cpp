@@ -1,0 +1,117 @@
+// Contexts and models.
+#include <pybind11/stl.h>
+
+#include <map>
+
+#include "platform/python/native/arrays.h"
+#include "platform/python/native/handles.h"
+
+namespace graft::python {
+namespace {
+
+py::list tensors_of(ModelHandle& self, graft_tensor_kind kind) {
+  py::list out;
+  const auto tensors = self.ask([&](auto& model) -> Result<std::vector<TensorInfo>> {
+    if (kind == GRAFT_PARAMETERS) return model.named_parameters();
+    return kind == GRAFT_INPUTS ? model.inputs() : model.outputs();
+  });
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    py::tuple shape = shape_of(tensors[i]);
+    for (std::uint32_t axis = 0; axis < tensors[i].rank; ++axis) {
+      if (tensors[i].dims[axis] >= 0) continue;
+      shape[axis] = py::str(self.ask([&](auto& model) { return model.dimension(kind, i, axis); }));
+    }
+    out.append(described(tensors[i], shape));
+  }
+  return out;
+}
+
+template <typename Object, typename Options>
+std::shared_ptr<Owned<Object, ModelHandle>> made_from(const std::shared_ptr<ModelHandle>& self, const Options& options,
+                                                      Result<Object> (graft::Model::*make)(const Options&)) {
+  auto made = self->ask([&](auto& model) { return (model.*make)(options); });
+  return std::make_shared<Owned<Object, ModelHandle>>(self->context(), self, std::move(made));
+}
+
+/// The arrays are all samples of the inputs, contiguous and of their dtypes.
+py::dict gradients_of(ModelHandle& self, const GradientOptions& options,
+                      const std::map<std::string, py::array>& inputs) {
+  std::map<std::string, std::span<const std::byte>> bytes;
+  for (const auto& [name, array] : inputs) {
+    bytes[name] = detail::bytes_at(array.data(), static_cast<std::size_t>(array.nbytes()));
+  }
+  const auto context = self.context();
+  auto computed = self.ask([&](auto& model) { return model.gradients(options, bytes); });
+  Owned<graft::Gradients, ModelHandle> gradients(context, nullptr, std::move(computed));
+  py::dict out;
+  for (const std::string& name : options.wrt) {
+    out[py::str(name)] = copied(gradients, [&](auto* handle, const void** data, std::size_t* size, TensorInfo* info) {
+      return graft_gradients_get(handle, name.c_str(), data, size, info);
+    });
+  }
+  return out;
+}
+
+std::shared_ptr<ContextHandle> open_context(const ContextOptions& options, py::object log) {
+  auto made = std::make_shared<ContextHandle>();
+  made->open(options, std::move(log));
+  return made;
+}
+
+std::shared_ptr<ModelHandle> load(const std::shared_ptr<ContextHandle>& self, const std::string& path,
+                                  int weight_check) {
+  auto model =
+      value_of(self->call([&] { return self->context().load(path, static_cast<graft_weight_check>(weight_check)); }));
+  return std::make_shared<ModelHandle>(self, self, std::move(model));
+}
+
+void open_cache(ContextHandle& self, const std::string& folder, bool self_test) {
+  check(self.call([&] { return graft::open_cache(self.context(), {.folder = folder, .self_test = self_test}); }));
+}
+
+void add_model(py::module_& module) {
+  py::class_<ModelHandle, std::shared_ptr<ModelHandle>>(module, "Model")
+      .def("tensors",
+           [](ModelHandle& self, int kind) { return tensors_of(self, static_cast<graft_tensor_kind>(kind)); })
+      .def("save", [](ModelHandle& self, const std::string& path) { self.tell([&](auto& m) { return m.save(path); }); })
+      .def("add_adapters",
+           [](ModelHandle& self, const std::string& options, std::uint32_t seed) {
+             self.tell([&](auto& m) { return m.add_adapters(options, seed); });
+           })
+      .def("load_adapters", [](ModelHandle& self,
+                               const std::string& path) { self.tell([&](auto& m) { return m.load_adapters(path); }); })
+      .def("save_adapters", [](ModelHandle& self,
+                               const std::string& path) { self.tell([&](auto& m) { return m.save_adapters(path); }); })
+      .def("session", [](const std::shared_ptr<ModelHandle>& self,
+                         const SessionOptions& options) { return made_from(self, options, &graft::Model::session); })
+      .def("trainer", [](const std::shared_ptr<ModelHandle>& self,
+                         const TrainerOptions& options) { return made_from(self, options, &graft::Model::trainer); })
+      .def("generator",
+           [](const std::shared_ptr<ModelHandle>& self, const GeneratorOptions& options) {
+             return made_from(self, options, &graft::Model::generator);
+           })
+      .def("gradients", gradients_of)
+      // (forecast, explanation)
+      .def("forecast", [](ModelHandle& self, const TrainerOptions& options) {
+        std::string explanation;
+        const Forecast made = self.ask([&](auto& model) {
+          auto forecast = model.forecast(options);
+          if (forecast.ok()) explanation = forecast->explanation;
+          return forecast;
+        });
+        return py::make_tuple(made, explanation);
+      });
+}
+
+}  // namespace
+
+void add_context(py::module_& module) {
+  py::class_<ContextHandle, std::shared_ptr<ContextHandle>>(module, "Context")
+      .def(py::init(&open_context))
+      .def_property_readonly("device_name", [](ContextHandle& self) { return self.context().device_name(); })
+      .def("open_cache", open_cache)
+      .def("load", load);
+  add_model(module);
+}
+
+}  // namespace graft::python

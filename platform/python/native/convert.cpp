@@ -1,0 +1,34 @@
+// The module graft._convert: conversion, apart from _graft so that libonnx is loaded by those only who convert.
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <map>
+
+#include "graft/convert.hpp"
+
+namespace graft::python {
+namespace {
+
+namespace py = pybind11;
+
+/// (status, message, report as text, report as JSON); a status of 0: the file was written.
+py::tuple convert_file(const std::string& path, const std::string& output,
+                       const std::map<std::string, std::int64_t>& bindings, const std::vector<std::string>& constants,
+                       const std::vector<std::string>& parameters, const std::string& quantize, bool expand) {
+  ConvertOptions options = {.constants = constants, .parameters = parameters, .quantize = quantize, .expand = expand};
+  for (const auto& [name, size] : bindings) options.bindings.push_back({name, size});
+  ConvertReport report;
+  const Status done = [&] {
+    const py::gil_scoped_release released;
+    return convert(path, output, options, &report);
+  }();
+  return py::make_tuple(static_cast<int>(done.code()), done.message(), report.text, report.json);
+}
+
+}  // namespace
+}  // namespace graft::python
+
+PYBIND11_MODULE(_convert, module) {
+  module.doc() = "graft's converter, for the package graft alone.";
+  module.def("convert", graft::python::convert_file);
+}

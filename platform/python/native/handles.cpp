@@ -1,0 +1,72 @@
+#include "platform/python/native/handles.h"
+
+namespace graft::python {
+
+void raise(const Status& status) {
+  const py::object made =
+      py::module_::import("graft._errors").attr("error_of")(static_cast<int>(status.code()), status.message());
+  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(made.ptr())), made.ptr());
+  throw py::error_already_set();
+}
+
+ContextHandle::~ContextHandle() {
+  // graft's own threads may end here; none of them waits for the interpreter.
+  py::gil_scoped_release released;
+  context_.reset();
+}
+
+void ContextHandle::open(ContextOptions options, py::object log) {
+  if (!log.is_none()) {
+    log_ = std::move(log);
+    options.log = take_log;
+    options.log_user = this;
+  }
+  auto made = call([&] { return graft::Context::create(options); });
+  context_.emplace(value_of(std::move(made)));
+}
+
+void ContextHandle::retire(std::function<void()> destroy) {
+  if (busy_here()) {
+    retired_.push_back(std::move(destroy));
+    return;
+  }
+  py::gil_scoped_release released;
+  const std::lock_guard lock(mutex_);
+  holder_ = std::this_thread::get_id();
+  destroy();
+  destroy_retired();
+  holder_ = std::thread::id();
+}
+
+void ContextHandle::destroy_retired() {
+  // What goes may let go of what it was made from, which then stands here as well.
+  while (!retired_.empty()) {
+    const auto destroy = std::move(retired_.back());
+    retired_.pop_back();
+    destroy();
+  }
+}
+
+// Any thread, with or without the interpreter's lock: the line waits for a thread that has it.
+void ContextHandle::take_log(void* user, graft_log_level level, const char* message) {
+  auto& self = *static_cast<ContextHandle*>(user);
+  const std::lock_guard lock(self.log_mutex_);
+  self.log_lines_.emplace_back(level, message);
+}
+
+void ContextHandle::deliver_log() {
+  std::vector<std::pair<int, std::string>> lines;
+  {
+    const std::lock_guard lock(log_mutex_);
+    lines.swap(log_lines_);
+  }
+  for (const auto& [level, message] : lines) {
+    try {
+      (*log_)(level, message);
+    } catch (py::error_already_set& error) {
+      error.discard_as_unraisable("graft's log");
+    }
+  }
+}
+
+}  // namespace graft::python

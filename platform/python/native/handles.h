@@ -1,0 +1,136 @@
+// What Python holds of graft's objects: each keeps the one that it was made from, so that they may be collected in any
+// order, and every call takes the context's lock, because a context belongs to one thread at a time.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "graft/cache.hpp"
+#include "graft/graft.hpp"
+
+namespace graft::python {
+
+namespace py = pybind11;
+
+/// Throws the exception of graft._errors that the status stands for.
+[[noreturn]] void raise(const Status& status);
+
+class ContextHandle {
+ public:
+  ContextHandle() = default;
+  ContextHandle(const ContextHandle&) = delete;
+  ContextHandle& operator=(const ContextHandle&) = delete;
+  ~ContextHandle();
+
+  /// `log` gets (level, message), on threads that call graft: see deliver_log(). None: nothing is logged.
+  void open(ContextOptions options, py::object log);
+  graft::Context& context() { return *context_; }
+
+  /// Whether this thread is inside a call, in a callback.
+  bool busy_here() const { return holder_.load() == std::this_thread::get_id(); }
+
+  /// Runs `work` (returning Status or a Result) without the interpreter's lock and with the context's.
+  template <typename Work>
+  auto call(Work&& work) {
+    if (busy_here()) throw std::runtime_error("A callback must not call graft with the context that calls it.");
+    auto result = [&] {
+      py::gil_scoped_release released;
+      const std::lock_guard lock(mutex_);
+      holder_ = std::this_thread::get_id();
+      auto made = work();
+      destroy_retired();
+      holder_ = std::thread::id();
+      return made;
+    }();
+    deliver_log();
+    return result;
+  }
+
+  /// Destroys what `destroy` holds: now, or after the call that this thread is in.
+  void retire(std::function<void()> destroy);
+
+ private:
+  static void take_log(void* user, graft_log_level level, const char* message);
+  void deliver_log();
+  void destroy_retired();
+
+  std::mutex mutex_;                     // one thread at a time
+  std::atomic<std::thread::id> holder_;  // of it
+  std::vector<std::function<void()>> retired_;
+  std::mutex log_mutex_;
+  std::vector<std::pair<int, std::string>> log_lines_;
+  std::optional<py::object> log_;
+  std::optional<graft::Context> context_;
+};
+
+/// The value of a Result, or its exception.
+template <typename T>
+T value_of(Result<T> result) {
+  if (!result.ok()) raise(result.status());
+  return std::move(result.value());
+}
+inline void check(const Status& status) {
+  if (!status.ok()) raise(status);
+}
+
+/// A graft object and what must outlive it.
+template <typename Object, typename Parent>
+class Owned {
+ public:
+  Owned(std::shared_ptr<ContextHandle> context, std::shared_ptr<Parent> parent, Object object)
+      : context_(std::move(context)),
+        parent_(std::move(parent)),
+        object_(std::make_shared<Object>(std::move(object))) {}
+  Owned(const Owned&) = delete;
+  Owned& operator=(const Owned&) = delete;
+  ~Owned() {
+    context_->retire([parent = std::move(parent_), object = std::move(object_)]() mutable {
+      object.reset();
+      parent.reset();
+    });
+  }
+
+  Object& operator*() { return *object_; }
+  Object* operator->() { return object_.get(); }
+  const std::shared_ptr<ContextHandle>& context() const { return context_; }
+
+  /// Calls `work` with the object, under the context's lock; throws what it returns of errors.
+  template <typename Work>
+  auto ask(Work&& work) {
+    const std::shared_ptr<ContextHandle> context = context_;
+    return value_of(context->call([&] { return work(*object_); }));
+  }
+  template <typename Work>
+  void tell(Work&& work) {
+    const std::shared_ptr<ContextHandle> context = context_;
+    check(context->call([&]() -> Status { return work(*object_); }));
+  }
+
+ private:
+  std::shared_ptr<ContextHandle> context_;
+  std::shared_ptr<Parent> parent_;
+  std::shared_ptr<Object> object_;
+};
+
+using ModelHandle = Owned<graft::Model, ContextHandle>;
+using SessionHandle = Owned<graft::Session, ModelHandle>;
+using TrainerHandle = Owned<graft::Trainer, ModelHandle>;
+using GeneratorHandle = Owned<graft::Generator, ModelHandle>;
+
+// What each file adds to the module.
+void add_options(py::module_& module);
+void add_context(py::module_& module);
+void add_session(py::module_& module);
+void add_trainer(py::module_& module);
+void add_generator(py::module_& module);
+
+}  // namespace graft::python

@@ -1,0 +1,165 @@
+// Options and infos of graft.hpp as Python objects with attributes. The package's classes fill them by keyword.
+#include <pybind11/stl.h>
+
+#include <map>
+
+#include "platform/python/native/handles.h"
+
+namespace graft::python {
+namespace {
+
+/// An enumeration as a number; the package knows the words.
+template <typename Class, typename Options, typename Enum>
+void number(Class& bound, const char* name, Enum Options::*member) {
+  bound.def_property(
+      name, [member](const Options& options) { return static_cast<int>(options.*member); },
+      [member](Options& options, int value) { options.*member = static_cast<Enum>(value); });
+}
+
+/// {"batch": 32}
+template <typename Class, typename Options>
+void sizes(Class& bound, const char* name, std::vector<Binding> Options::*member) {
+  bound.def_property(
+      name,
+      [member](const Options& options) {
+        std::map<std::string, std::int64_t> all;
+        for (const Binding& binding : options.*member) all[binding.name] = binding.size;
+        return all;
+      },
+      [member](Options& options, const std::map<std::string, std::int64_t>& all) {
+        (options.*member).clear();
+        for (const auto& [dimension, size] : all) (options.*member).push_back({dimension, size});
+      });
+}
+
+void add_trainer_options(py::module_& module) {
+  py::class_<TrainerOptions> options(module, "TrainerOptions");
+  options.def(py::init<>());
+  number(options, "loss", &TrainerOptions::loss);
+  number(options, "optimizer", &TrainerOptions::optimizer);
+  number(options, "schedule", &TrainerOptions::schedule);
+  number(options, "precision", &TrainerOptions::precision);
+  sizes(options, "bindings", &TrainerOptions::bindings);
+  options.def_readwrite("learning_rate", &TrainerOptions::learning_rate)
+      .def_readwrite("momentum", &TrainerOptions::momentum)
+      .def_readwrite("nesterov", &TrainerOptions::nesterov)
+      .def_readwrite("weight_decay", &TrainerOptions::weight_decay)
+      .def_readwrite("clip_norm", &TrainerOptions::clip_norm)
+      .def_readwrite("label_smoothing", &TrainerOptions::label_smoothing)
+      .def_readwrite("warmup_steps", &TrainerOptions::warmup_steps)
+      .def_readwrite("total_steps", &TrainerOptions::total_steps)
+      .def_readwrite("batch", &TrainerOptions::batch)
+      .def_readwrite("micro_batch", &TrainerOptions::micro_batch)
+      .def_readwrite("seed", &TrainerOptions::seed)
+      .def_readwrite("freeze", &TrainerOptions::freeze)
+      .def_readwrite("packed_sequences", &TrainerOptions::packed_sequences)
+      .def_readwrite("budget", &TrainerOptions::budget)
+      .def_readwrite("fetch", &TrainerOptions::fetch)
+      .def_readwrite("checkpoints", &TrainerOptions::checkpoints)
+      .def_readwrite("loss_scale", &TrainerOptions::loss_scale);
+}
+
+void add_running_options(py::module_& module) {
+  py::class_<SessionOptions> session(module, "SessionOptions");
+  session.def(py::init<>());
+  number(session, "precision", &SessionOptions::precision);
+  sizes(session, "bindings", &SessionOptions::bindings);
+  session.def_readwrite("budget", &SessionOptions::budget)
+      .def_readwrite("of", &SessionOptions::of)
+      .def_readwrite("wrt", &SessionOptions::wrt)
+      .def_readwrite("allow_non_finite", &SessionOptions::allow_non_finite);
+  py::class_<GradientOptions> gradients(module, "GradientOptions");
+  gradients.def(py::init<>());
+  sizes(gradients, "bindings", &GradientOptions::bindings);
+  gradients.def_readwrite("of", &GradientOptions::of)
+      .def_readwrite("wrt", &GradientOptions::wrt)
+      .def_readwrite("budget", &GradientOptions::budget)
+      .def_readwrite("micro_batch", &GradientOptions::micro_batch)
+      .def_readwrite("per_sample", &GradientOptions::per_sample)
+      .def_readwrite("train_mode", &GradientOptions::train_mode);
+  py::class_<GeneratorOptions> generator(module, "GeneratorOptions");
+  generator.def(py::init<>());
+  number(generator, "precision", &GeneratorOptions::precision);
+  generator.def_readwrite("context", &GeneratorOptions::context)
+      .def_readwrite("prefill", &GeneratorOptions::prefill)
+      .def_readwrite("budget", &GeneratorOptions::budget);
+  py::class_<GenerateOptions>(module, "GenerateOptions")
+      .def(py::init<>())
+      .def_readwrite("max_tokens", &GenerateOptions::max_tokens)
+      .def_readwrite("temperature", &GenerateOptions::temperature)
+      .def_readwrite("top_k", &GenerateOptions::top_k)
+      .def_readwrite("top_p", &GenerateOptions::top_p)
+      .def_readwrite("min_p", &GenerateOptions::min_p)
+      .def_readwrite("repetition_penalty", &GenerateOptions::repetition_penalty)
+      .def_readwrite("seed", &GenerateOptions::seed)
+      .def_readwrite("stop", &GenerateOptions::stop);
+}
+
+void add_other_options(py::module_& module) {
+  py::class_<ContextOptions> context(module, "ContextOptions");
+  context.def(py::init<>());
+  number(context, "log_level", &ContextOptions::log_level);
+  number(context, "matmul_precision", &ContextOptions::matmul_precision);
+  context.def_readwrite("device", &ContextOptions::device)
+      .def_readwrite("vulkan_library", &ContextOptions::vulkan_library)
+      .def_readwrite("pipeline_cache", &ContextOptions::pipeline_cache);
+  py::class_<CheckpointOptions>(module, "CheckpointOptions")
+      .def(py::init<>())
+      .def_readwrite("folder", &CheckpointOptions::folder)
+      .def_readwrite("every", &CheckpointOptions::every)
+      .def_readwrite("journal_every", &CheckpointOptions::journal_every)
+      .def_readwrite("journal_ms", &CheckpointOptions::journal_ms)
+      .def_readwrite("keep", &CheckpointOptions::keep)
+      .def_readwrite("resume", &CheckpointOptions::resume)
+      .def_readwrite("from_", &CheckpointOptions::from)
+      .def_readwrite("with_changes", &CheckpointOptions::with_changes)
+      .def_readwrite("continue_on_mismatch", &CheckpointOptions::continue_on_mismatch)
+      .def_readwrite("data", &CheckpointOptions::data)
+      .def_readwrite("metadata", &CheckpointOptions::metadata);
+}
+
+template <typename Info>
+void bytes_by_class(py::class_<Info>& bound) {
+  bound.def_readonly("weights", &Info::weights)
+      .def_readonly("parameters", &Info::parameters)
+      .def_readonly("gradients", &Info::gradients)
+      .def_readonly("optimizer", &Info::optimizer)
+      .def_readonly("activations", &Info::activations)
+      .def_readonly("workspace", &Info::workspace)
+      .def_readonly("staging", &Info::staging)
+      .def_readonly("step_state", &Info::step_state)
+      .def_readonly("total", &Info::total);
+}
+
+void add_infos(py::module_& module) {
+  py::class_<Memory> memory(module, "Memory");
+  bytes_by_class(memory);
+  py::class_<Forecast> forecast(module, "Forecast");
+  bytes_by_class(forecast);
+  forecast.def_readonly("flops", &Forecast::flops)
+      .def_readonly("extra_flops", &Forecast::extra_flops)
+      .def_readonly("micro_batch", &Forecast::micro_batch)
+      .def_readonly("recomputed", &Forecast::recomputed);
+  py::class_<Metrics>(module, "Metrics")
+      .def_readonly("step", &Metrics::step)
+      .def_readonly("loss", &Metrics::loss)
+      .def_readonly("accuracy", &Metrics::accuracy)
+      .def_readonly("learning_rate", &Metrics::learning_rate)
+      .def_readonly("loss_scale", &Metrics::loss_scale)
+      .def_readonly("skipped_steps", &Metrics::skipped_steps);
+  py::class_<CheckpointInfo>(module, "CheckpointInfo")
+      .def_readonly("step", &CheckpointInfo::step)
+      .def_readonly("samples_done", &CheckpointInfo::samples_done)
+      .def_readonly("journalled", &CheckpointInfo::journalled);
+}
+
+}  // namespace
+
+void add_options(py::module_& module) {
+  add_trainer_options(module);
+  add_running_options(module);
+  add_other_options(module);
+  add_infos(module);
+}
+
+}  // namespace graft::python

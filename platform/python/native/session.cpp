@@ -1,0 +1,65 @@
+// Sessions and generators.
+#include <pybind11/stl.h>
+
+#include "platform/python/native/arrays.h"
+#include "platform/python/native/handles.h"
+
+namespace graft::python {
+namespace {
+
+/// The array is contiguous and of the input's dtype and size.
+void set_input(SessionHandle& self, const std::string& name, const py::array& array) {
+  const auto bytes = detail::bytes_at(array.data(), static_cast<std::size_t>(array.nbytes()));
+  self.tell([&](auto& session) { return session.set_input(name, bytes); });
+}
+
+py::object output(SessionHandle& self, const std::string& name) {
+  return copied(self, [&](auto* handle, const void** data, std::size_t* bytes, TensorInfo* info) {
+    return graft_session_output(handle, name.c_str(), data, bytes, info);
+  });
+}
+
+/// `on_text` gets bytes, and ends the text by False; what it raises ends the text and is raised again.
+py::bytes generate(GeneratorHandle& self, const std::string& prompt, GenerateOptions options,
+                   const py::object& on_text) {
+  std::optional<py::error_already_set> raised;
+  // Also without a callback: Ctrl-C ends the text.
+  options.on_text = [&](std::string_view piece) {
+    const py::gil_scoped_acquire acquired;
+    try {
+      if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+      return on_text.is_none() || !on_text(py::bytes(piece.data(), piece.size())).is(py::bool_(false));
+    } catch (py::error_already_set& error) {
+      raised.emplace(std::move(error));
+      return false;
+    }
+  };
+  const auto context = self.context();
+  auto text = context->call([&] { return self->generate(prompt, options); });
+  if (raised) throw std::move(*raised);
+  return py::bytes(value_of(std::move(text)));
+}
+
+}  // namespace
+
+void add_session(py::module_& module) {
+  py::class_<SessionHandle, std::shared_ptr<SessionHandle>>(module, "Session")
+      .def("set_input", set_input)
+      .def("run", [](SessionHandle& self) { self.tell([](auto& session) { return session.run(); }); })
+      .def("output", output)
+      .def("memory", [](SessionHandle& self) { return self.ask([](auto& session) { return session.memory(); }); })
+      .def("swap_adapters", [](SessionHandle& self, const std::string& path) {
+        self.tell([&](auto& session) { return session.swap_adapters(path); });
+      });
+}
+
+void add_generator(py::module_& module) {
+  py::class_<GeneratorHandle, std::shared_ptr<GeneratorHandle>>(module, "Generator")
+      .def("generate", generate)
+      .def("memory", [](GeneratorHandle& self) { return self.ask([](auto& generator) { return generator.memory(); }); })
+      .def("swap_adapters", [](GeneratorHandle& self, const std::string& path) {
+        self.tell([&](auto& generator) { return generator.swap_adapters(path); });
+      });
+}
+
+}  // namespace graft::python

@@ -1,0 +1,145 @@
+"""Networks of PyTorch through the Python package: the same outputs, gradients and losses as PyTorch's own."""
+
+import support
+
+torch = support.torch()
+
+import graft
+import numpy as np
+from support import FORWARD_TOLERANCE, GRADIENT_TOLERANCE, error
+from torch import nn
+
+# Differences grow from step to step while two trainings drift apart, as in tests/torch/parity.py.
+CURVE_TOLERANCE = 2e-3
+
+
+def network():
+    """With what a fine-tune meets: convolution, batch norm, an elementwise op, pooling, a linear head.
+
+    No bias before the batch norm: its gradient is rounding alone, which AdamW scales up to steps of full size.
+    """
+    torch.manual_seed(1)
+    return nn.Sequential(nn.Conv2d(1, 4, 3, bias=False), nn.BatchNorm2d(4), nn.GELU(), nn.AvgPool2d(2), nn.Flatten(),
+                         nn.Linear(4 * 9, 3))
+
+
+def samples(count):
+    torch.manual_seed(2)
+    labels = torch.randint(0, 3, (count,))
+    return torch.randn(3, 1, 8, 8)[labels] + 0.5 * torch.randn(count, 1, 8, 8), labels
+
+
+class Torch(support.PackageTest):
+    def test_outputs_are_those_of_the_module(self):
+        x, _ = samples(6)
+        net = network()
+        with torch.no_grad():
+            net(x)  # running statistics that are not the fresh ones
+        for mode in (True, False):
+            net.train(mode)
+            before = {name: tensor.clone() for name, tensor in net.state_dict().items()}
+            model = self.converted(net, x[:2], f"{mode}.graft")
+            for name, tensor in net.state_dict().items():
+                self.assertTrue(torch.equal(tensor, before[name]), f"conversion changed {name}")
+            self.assertEqual(net.training, mode)
+            self.assertEqual([info.shape for info in model.inputs], [("batch", 1, 8, 8)])
+            self.assertEqual([name for name, _ in model.named_parameters()], [name for name, _ in net.named_parameters()])
+            net.eval()
+            self.assertLess(error(model.run({"input": x})["output"], net(x).detach()), FORWARD_TOLERANCE)
+
+    def test_dropout_works_in_training_and_not_in_runs(self):
+        net = nn.Sequential(nn.Linear(64, 64), nn.Dropout(0.5), nn.Linear(64, 3)).train()
+        x = torch.randn(8, 64)
+        model = self.converted(net, x)
+        net.eval()
+        self.assertLess(error(model.run({"input": x})["output"], net(x).detach()), FORWARD_TOLERANCE)
+        trainer = model.trainer(batch=8, learning_rate=1e-12)  # so small that no weight moves
+        losses = [trainer.step(x, torch.zeros(8, dtype=torch.int64)).loss for _ in range(3)]
+        self.assertEqual(len(set(losses)), 3, "each step drops other numbers")
+
+    def test_gradients_are_those_of_the_module(self):
+        x, _ = samples(4)
+        net = network().eval()
+        model = self.converted(net, x)
+        cotangent = torch.randn(4, 3)
+        x.requires_grad_()
+        names = ["input"] + [name for name, _ in net.named_parameters()]
+        expected = torch.autograd.grad(net(x), [x, *net.parameters()], cotangent)
+        session = model.session(of="output", wrt=names)
+        inputs = {"input": x, "cotangent": cotangent}
+        in_one = session.run(inputs)
+        in_pieces = model.gradients(inputs, of="output", wrt=names, micro_batch=2)
+        for name, gradient in zip(names, expected):
+            self.assertLess(error(in_one[f"grad:{name}"], gradient), GRADIENT_TOLERANCE, name)
+            self.assertLess(error(in_pieces[name], gradient), GRADIENT_TOLERANCE, name)
+
+    def test_twenty_steps_have_the_same_losses(self):
+        x, labels = samples(20 * 8)
+        net = network().train()
+        model = self.converted(net, x[:8])
+        optimizer = torch.optim.AdamW(net.parameters(), lr=2e-3, weight_decay=0.01)
+        trainer = model.trainer(learning_rate=2e-3, weight_decay=0.01, batch=8)
+        batches = [(x[i:i + 8], labels[i:i + 8]) for i in range(0, len(x), 8)]
+        expected = []
+        for some, of in batches:
+            loss = nn.functional.cross_entropy(net(some), of)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            expected.append(float(loss.detach()))
+        metrics = trainer.fit(batches, progress=False)
+        self.assertEqual([row.step for row in metrics], list(range(1, 21)))
+        for step, (row, loss) in enumerate(zip(metrics, expected)):
+            self.assertLess(abs(row.loss - loss) / loss, CURVE_TOLERANCE, f"step {step}")
+        self.assertLess(metrics[-1].loss, 0.85 * metrics[0].loss, "there was something to learn")
+        # What was learnt, running statistics included, in sessions of both.
+        trainer.store()
+        net.eval()
+        self.assertLess(error(model.run({"input": x[:8]})["output"], net(x[:8]).detach()), CURVE_TOLERANCE)
+        self.assertAlmostEqual(trainer.evaluate(x, labels).loss,
+                               float(nn.functional.cross_entropy(net(x), labels).detach()), delta=CURVE_TOLERANCE)
+
+    def test_frozen_parameters_stay(self):
+        x, labels = samples(8)
+        net = network()
+        net[0].weight.requires_grad_(False)
+        model = self.converted(net, x)
+        self.assertNotIn("0.weight", [name for name, _ in model.named_parameters()])
+
+    def test_several_inputs_and_outputs_and_named_axes(self):
+        class Two(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.table = nn.Embedding(10, 4)
+
+            def forward(self, tokens, scale):
+                found = self.table(tokens) * scale[:, None, None]
+                return found, found.sum((1, 2))
+
+        net = Two()
+        tokens, scale = torch.randint(0, 10, (2, 5)), torch.randn(2)
+        model = self.converted(net, (tokens, scale), dynamic_axes={"tokens": {1: "seq"}, "output0": {1: "seq"}})
+        self.assertEqual([(i.name, i.dtype, i.shape) for i in model.inputs],
+                         [("tokens", "int32", ("batch", "seq")), ("scale", "float32", ("batch",))])
+        tokens, scale = torch.randint(0, 10, (3, 7)), torch.randn(3)
+        outputs = model.run({"tokens": tokens, "scale": scale})
+        for name, expected in zip(("output0", "output1"), net(tokens, scale)):
+            self.assertLess(error(outputs[name], expected.detach()), FORWARD_TOLERANCE)
+
+    def test_what_does_not_convert_says_all(self):
+        class Odd(nn.Module):
+            def forward(self, x):
+                return torch.linalg.det(x)
+
+        with self.assertRaises(graft.Unsupported) as raised:
+            graft.convert(Odd(), torch.randn(2, 3, 3), self.path("odd.graft"))
+        self.assertIn("Det", str(raised.exception))
+        self.assertIn("Det", raised.exception.report.text)
+        with self.assertRaises(TypeError):
+            graft.convert(network(), torch.randn(2, 1, 8, 8))
+        with self.assertRaises(TypeError):
+            graft.convert(42, torch.randn(2), self.path("odd.graft"))
+
+
+if __name__ == "__main__":
+    support.main()
