@@ -55,6 +55,8 @@ int main(int argc, char** argv) {
   auto trainer =
       model->trainer({.optimizer = GRAFT_SGD, .learning_rate = 0.01, .batch = kSamples, .fetch = {output.name}});
   if (!trainer.ok()) return fail("trainer", trainer.status());
+  auto rows = model->dimension(GRAFT_INPUTS, 0, 0);
+  if (!rows.ok() || *rows != "batch" || trainer->sample().size() != 2) return fail("shapes", rows.status());
   const std::vector<std::int32_t> labels = {1, 2, 3, 4};
   auto metrics = trainer->train_step({x.data()}, labels.data(), kSamples);
   if (!metrics.ok()) return fail("step", metrics.status());

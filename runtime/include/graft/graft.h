@@ -295,4 +295,5 @@ GRAFT_API graft_status graft_trainer_store(graft_trainer* trainer);
 #include "graft/checkpoint.h"
 #include "graft/generate.h"
 #include "graft/memory.h"
+#include "graft/shapes.h"
 #endif

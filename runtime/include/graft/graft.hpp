@@ -101,6 +101,7 @@ class Generator {
     if (!done.ok()) return done;
     return std::string(text, bytes);
   }
+  graft_generator* get() const { return handle_.get(); }  ///< for what only the C ABI has
   Result<Memory> memory() const {
     auto memory = detail::sized<Memory>();
     Status got = status(graft_generator_memory(handle_.get(), &memory));
@@ -142,6 +143,7 @@ class Session {
   /// The gradient with respect to one of SessionOptions::wrt.
   Result<std::span<const float>> gradient(const std::string& name) { return output<float>("grad:" + name); }
 
+  graft_session* get() const { return handle_.get(); }  ///< for what only the C ABI has
   Result<Memory> memory() const {
     Memory memory = detail::sized<Memory>();
     Status got = status(graft_session_memory(handle_.get(), &memory));
@@ -164,6 +166,14 @@ class Model {
   std::vector<TensorInfo> outputs() const { return tensors(GRAFT_OUTPUTS); }
   /// Keyed by fully qualified name (TensorInfo::name), in the file's order.
   std::vector<TensorInfo> named_parameters() const { return tensors(GRAFT_PARAMETERS); }
+  /// The name of a dimension that is -1 there, as in "batch"; empty for one that is a number.
+  Result<std::string> dimension(graft_tensor_kind kind, std::size_t index, std::uint32_t axis) const {
+    const char* name = nullptr;
+    Status got = status(graft_model_dimension(handle_.get(), kind, index, axis, &name));
+    if (!got.ok()) return got;
+    return std::string(name);
+  }
+  graft_model* get() const { return handle_.get(); }  ///< for what only the C ABI has
   Status save(const std::string& path) { return status(graft_model_save(handle_.get(), path.c_str())); }
 
   /// Low-rank adapters: fresh ones ("r=8,alpha=16,targets=q_proj|v_proj"), or those of a file; each call replaces what

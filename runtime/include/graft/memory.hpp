@@ -35,6 +35,7 @@ class Gradients {
     if (!got.ok()) return got;
     return std::span<const float>(static_cast<const float*>(data), bytes / sizeof(float));
   }
+  graft_gradients* get() const { return handle_.get(); }  ///< for what only the C ABI has
 
  private:
   friend class Model;

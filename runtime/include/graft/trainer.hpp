@@ -106,6 +106,14 @@ class Trainer {
     if (!got.ok()) return got;
     return metrics;
   }
+  /// What one sample consists of: the model's inputs in order, and last the target; see graft_trainer_sample.
+  std::vector<TensorInfo> sample() const {
+    std::vector<TensorInfo> parts;
+    TensorInfo info{};
+    while (graft_trainer_sample(handle_.get(), parts.size(), &info) == GRAFT_OK) parts.push_back(info);
+    return parts;
+  }
+  graft_trainer* get() const { return handle_.get(); }  ///< for what only the C ABI has
   Result<Memory> memory() const {
     Memory memory = detail::sized<Memory>();
     Status got = status(graft_trainer_memory(handle_.get(), &memory));

@@ -38,6 +38,7 @@ struct graft_model {
   graft_context* context = nullptr;
   graft::Model model;
   std::string explanation = {};  ///< of the last forecast
+  std::string dimension = {};    ///< of the last graft_model_dimension()
   // Where adapters are on: what `model` borrows its weights from.
   std::unique_ptr<graft::Model> base = nullptr;
   std::unique_ptr<graft::Model> adapters = nullptr;
@@ -127,5 +128,13 @@ inline Result<DType> read_precision(graft_precision given) {
 Result<Bindings> read_bindings(const graft_binding* bindings, std::size_t count);
 graft_tensor_info info_of(const char* name, DType dtype, const Shape& shape);
 graft_memory memory_of(const MemoryByClass& memory);
+
+struct NamedValue {
+  const char* name;
+  ValueId value;
+};
+
+/// One of the model's inputs, outputs or parameters.
+Result<NamedValue> tensor_of(const graft_model& model, graft_tensor_kind kind, std::size_t index);
 
 }  // namespace graft::c_api

@@ -8,11 +8,6 @@ bool is_kind(graft_tensor_kind kind) {
   return kind == GRAFT_INPUTS || kind == GRAFT_OUTPUTS || kind == GRAFT_PARAMETERS;
 }
 
-struct NamedValue {
-  const char* name;
-  ValueId value;
-};
-
 std::vector<NamedValue> values_of(const Graph& graph, graft_tensor_kind kind) {
   std::vector<NamedValue> values;
   if (kind == GRAFT_OUTPUTS) {
@@ -25,6 +20,16 @@ std::vector<NamedValue> values_of(const Graph& graph, graft_tensor_kind kind) {
 }
 
 }  // namespace
+
+Result<NamedValue> tensor_of(const graft_model& model, graft_tensor_kind kind, std::size_t index) {
+  if (!is_kind(kind)) return invalid("There is no kind of tensors number ", static_cast<unsigned>(kind), ".");
+  const auto values = values_of(model.model.graph, kind);
+  if (index >= values.size()) {
+    return error(Code::not_found, "There are ", values.size(), " such tensors; number ", index, " is not one.");
+  }
+  return values[index];
+}
+
 }  // namespace graft::c_api
 
 using namespace graft;
@@ -75,14 +80,9 @@ graft_status graft_model_tensor(const graft_model* model, graft_tensor_kind kind
   if (model == nullptr) return GRAFT_INVALID_ARGUMENT;
   return guarded(model->context, [&]() -> Status {
     if (info == nullptr) return invalid("graft_model_tensor needs a place for the info.");
-    if (!is_kind(kind)) return invalid("There is no kind of tensors number ", static_cast<unsigned>(kind), ".");
-    const Graph& graph = model->model.graph;
-    const auto values = values_of(graph, kind);
-    if (index >= values.size()) {
-      return error(Code::not_found, "There are ", values.size(), " such tensors; number ", index, " is not one.");
-    }
-    const Value& value = graph.value(values[index].value);
-    *info = info_of(values[index].name, value.dtype, source_shape(value));
+    GRAFT_TRY_ASSIGN(const NamedValue tensor, tensor_of(*model, kind, index));
+    const Value& value = model->model.graph.value(tensor.value);
+    *info = info_of(tensor.name, value.dtype, source_shape(value));
     return ok_status();
   });
 }
