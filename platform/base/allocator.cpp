@@ -1,18 +1,17 @@
 #include "platform/base/allocator.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <limits>
 #include <utility>
-
-#include "platform/base/checked.h"
 
 namespace graft {
 namespace {
 
 void* malloc_allocate(void*, std::size_t bytes, std::size_t alignment) {
-  const auto rounded = checked_align(bytes, alignment);  // aligned_alloc wants a multiple of the alignment
-  if (!rounded || *rounded > std::numeric_limits<std::size_t>::max() / 2) return nullptr;
-  return std::aligned_alloc(alignment, static_cast<std::size_t>(*rounded));
+  if (bytes > std::numeric_limits<std::size_t>::max() / 2) return nullptr;
+  void* block = nullptr;  // Android has aligned_alloc from API 28 on only
+  return posix_memalign(&block, std::max(alignment, sizeof(void*)), bytes) == 0 ? block : nullptr;
 }
 
 void malloc_release(void*, void* block, std::size_t, std::size_t) { std::free(block); }

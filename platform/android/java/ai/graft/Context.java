@@ -1,0 +1,102 @@
+package ai.graft;
+
+import androidx.annotation.NonNull;
+import androidx.annotation.Nullable;
+
+/**
+ * A device. Any thread may use a context and what was made from it: one call runs at a time, others wait for it.
+ * Contexts are independent of each other. Closing is possible in any order, at any time; what is closed throws
+ * IllegalStateException, and what is forgotten is freed some time after it became unreachable.
+ */
+public final class Context implements AutoCloseable {
+  /** Where graft's log goes. May be called from graft's own threads; must not call graft with this context. */
+  public interface Log {
+    void log(@NonNull LogLevel level, @NonNull String message);
+  }
+
+  /** In the order of graft_log_level. */
+  public enum LogLevel { DEBUG, INFO, WARNING, ERROR }
+
+  /** What products of f32 values may become on matrix units; in the order of graft_matmul_precision. */
+  public enum MatmulPrecision { HIGHEST, HIGH, MEDIUM }
+
+  /** When a file's weights are compared with its checksums; in the order of graft_weight_check. */
+  public enum WeightCheck { ON_USE, AT_ONCE, NEVER }
+
+  /** What is not set has graft's default. */
+  public static final class Options {
+    /** Index or part of the name of the Vulkan device; null: the best; "none": none, such a context forecasts. */
+    @Nullable public String device;
+    /** Loader or driver instead of the system's. */
+    @Nullable public String vulkanLibrary;
+    /** File for compiled pipelines; null: none. {@link Context#openCache} does that and more. */
+    @Nullable public String pipelineCache;
+    @Nullable public Log log;
+    @NonNull public LogLevel logLevel = LogLevel.INFO;
+    @NonNull public MatmulPrecision matmulPrecision = MatmulPrecision.HIGHEST;
+  }
+
+  private final Owner own;
+
+  public Context() {
+    this(new Options());
+  }
+
+  public Context(@NonNull Options options) {
+    Gate gate = new Gate();
+    long callbacks = Jni.callbacksCreate(Callbacks.of(gate, options.log));
+    Owner made = null;
+    gate.enter();
+    try {
+      made = new Owner(this, null, gate, Jni.contextCreate(options, callbacks), "context", Jni::contextDestroy);
+      made.keep(callbacks);
+      gate.rethrow();
+    } catch (GraftException e) {
+      throw gate.explain(e);
+    } finally {
+      if (made == null) Jni.callbacksDestroy(callbacks);
+      gate.leave();
+    }
+    own = made;
+  }
+
+  /** "0.1.0", of the native library. */
+  @NonNull
+  public static String version() {
+    return Jni.version();
+  }
+
+  @NonNull
+  public String deviceName() {
+    return own.call(Jni::deviceName);
+  }
+
+  /**
+   * A folder where graft remembers compiled pipelines and which kernels gave right answers on this device; once, before
+   * anything is made from the context. On Android: a folder in Context.getNoBackupFilesDir().
+   */
+  public void openCache(@NonNull String folder) {
+    openCache(folder, false);
+  }
+
+  /** With skipSelfTest, kernels are used without a test; what is remembered of them still counts. */
+  public void openCache(@NonNull String folder, boolean skipSelfTest) {
+    own.run(p -> Jni.openCache(p, folder, skipSelfTest));
+  }
+
+  /** Loads a .graft file. Weights are mapped, not copied: do not change the file while the model lives. */
+  @NonNull
+  public Model load(@NonNull String path) {
+    return load(path, WeightCheck.ON_USE);
+  }
+
+  @NonNull
+  public Model load(@NonNull String path, @NonNull WeightCheck check) {
+    return own.call(p -> new Model(own, Jni.modelLoad(p, path, check.ordinal())));
+  }
+
+  @Override
+  public void close() {
+    own.close();
+  }
+}

@@ -1,0 +1,147 @@
+package ai.graft;
+
+import java.lang.ref.PhantomReference;
+import java.lang.ref.ReferenceQueue;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+
+/**
+ * Owns one native object. It goes when the Java object over it is closed or unreachable and everything made from it has
+ * gone; so handles may be closed, forgotten and collected in any order.
+ */
+final class Owner extends PhantomReference<Object> {
+  interface Destroyer {
+    void destroy(long pointer);
+  }
+
+  interface Call<T> {
+    T with(long pointer);
+  }
+
+  interface Action {
+    void with(long pointer);
+  }
+
+  private static final ReferenceQueue<Object> UNREACHABLE = new ReferenceQueue<>();
+  /** The references themselves must stay reachable. */
+  private static final Set<Owner> ALIVE = ConcurrentHashMap.newKeySet();
+
+  static {
+    Thread cleaner = new Thread(Owner::clean, "graft cleaner");
+    cleaner.setDaemon(true);
+    cleaner.start();
+  }
+
+  final Gate gate;
+  private final Owner parent;  // null: a context
+  private final String what;
+  private final Destroyer destroyer;
+  private long pointer;
+  private int children;
+  private boolean closed;
+  private long callbacks;  // native memory that the object may use as long as it lives; 0: none
+
+  /** Takes `pointer` over. With a parent, the caller is inside its gate. */
+  Owner(Object over, Owner parent, Gate gate, long pointer, String what, Destroyer destroyer) {
+    super(over, UNREACHABLE);
+    this.gate = gate;
+    this.parent = parent;
+    this.pointer = pointer;
+    this.what = what;
+    this.destroyer = destroyer;
+    if (parent != null) parent.children++;
+    ALIVE.add(this);
+  }
+
+  Owner child(Object over, long child, String what, Destroyer destroyer) {
+    return new Owner(over, this, gate, child, what, destroyer);
+  }
+
+  /** Native callbacks that this object uses from now on: freed after it. Null callbacks are none. */
+  void keep(long handle) {
+    if (handle == 0) return;
+    if (callbacks != 0) Jni.callbacksDestroy(callbacks);
+    callbacks = handle;
+  }
+
+  <T> T call(Call<T> body) {
+    enter();
+    try {
+      T result = body.with(pointer);
+      gate.rethrow();
+      return result;
+    } catch (GraftException e) {
+      throw gate.explain(e);
+    } finally {
+      gate.leave();
+    }
+  }
+
+  void run(Action body) {
+    call(p -> {
+      body.with(p);
+      return null;
+    });
+  }
+
+  /** How many native objects there are in this process. */
+  static int alive() {
+    return ALIVE.size();
+  }
+
+  /** Inside: whether anything made from this object is left. */
+  boolean hasChildren() {
+    return children != 0;
+  }
+
+  private void enter() {
+    gate.enter();
+    if (!closed) return;
+    gate.leave();
+    throw new IllegalStateException("The " + what + " is closed.");
+  }
+
+  /** Waits for the call that is under way, if any. Closing twice does nothing. */
+  void close() {
+    gate.enter();
+    try {
+      release();
+    } finally {
+      gate.leave();
+    }
+  }
+
+  /** Inside. */
+  void release() {
+    if (closed) return;
+    closed = true;
+    clear();
+    destroyWhenFree();
+  }
+
+  private void destroyWhenFree() {
+    for (Owner o = this; o != null && o.closed && o.children == 0 && o.pointer != 0; o = o.parent) {
+      o.destroyer.destroy(o.pointer);
+      o.pointer = 0;
+      ALIVE.remove(o);
+      if (o.callbacks != 0) Jni.callbacksDestroy(o.callbacks);
+      o.callbacks = 0;
+      if (o.parent != null) o.parent.children--;
+    }
+  }
+
+  private static void clean() {
+    while (true) {
+      try {
+        Owner owner = (Owner) UNREACHABLE.remove();
+        owner.gate.drop(owner);
+      } catch (InterruptedException e) {
+        return;  // the process ends
+      } catch (RuntimeException | Error e) {
+        // Whatever one object's end threw, the others must go as well.
+        Thread.UncaughtExceptionHandler handler = Thread.getDefaultUncaughtExceptionHandler();
+        if (handler != null) handler.uncaughtException(Thread.currentThread(), e);
+      }
+    }
+  }
+}

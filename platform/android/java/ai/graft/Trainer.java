@@ -1,0 +1,156 @@
+package ai.graft;
+
+import androidx.annotation.NonNull;
+import androidx.annotation.Nullable;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.List;
+
+/** Trains a model; one call, one optimizer step. Threads and closing: see {@link Context}. */
+public final class Trainer implements AutoCloseable {
+  private final Owner own;
+  private final TensorInfo[] parts;
+
+  Trainer(Owner model, long pointer) {
+    own = model.child(this, pointer, "trainer", Jni::trainerDestroy);
+    parts = Jni.trainerSample(pointer);
+  }
+
+  /** What one sample consists of: the model's inputs in order, and last the target; shapes without the batch. */
+  @NonNull
+  public List<TensorInfo> sample() {
+    return Collections.unmodifiableList(Arrays.asList(parts));
+  }
+
+  /** One step on at most TrainerOptions.batch samples. After an exception, the same samples go on where it stopped. */
+  @NonNull
+  public Metrics trainStep(@NonNull Batch batch) {
+    Block[] blocks = batch.blocks(parts);
+    return own.call(p -> Jni.trainStep(p, blocks, batch.samples()));
+  }
+
+  /** For a model of one input and a classifier's labels, one a sample. */
+  @NonNull
+  public Metrics trainStep(@NonNull float[] input, @NonNull int[] labels) {
+    return trainStep(new Batch(labels.length).input(input).target(labels));
+  }
+
+  /**
+   * One micro-batch of the same, and with the last one the update: null until then. Give the same samples again. For an
+   * app that may be suspended at any time.
+   */
+  @Nullable
+  public Metrics microStep(@NonNull Batch batch) {
+    Block[] blocks = batch.blocks(parts);
+    return own.call(p -> Jni.microStep(p, blocks, batch.samples()));
+  }
+
+  /** Loss and accuracy without training: dropout off, running statistics used. Any number of samples. */
+  @NonNull
+  public Metrics evaluate(@NonNull Batch batch) {
+    Block[] blocks = batch.blocks(parts);
+    return own.call(p -> Jni.evaluate(p, blocks, batch.samples()));
+  }
+
+  @NonNull
+  public Metrics evaluate(@NonNull float[] input, @NonNull int[] labels) {
+    return evaluate(new Batch(labels.length).input(input).target(labels));
+  }
+
+  /** A copy of a value of TrainerOptions.fetch as the last step computed it, for all its samples. */
+  @NonNull
+  public float[] fetch(@NonNull String name) {
+    return own.call(p -> View.floats(Jni.fetch(p, name)));
+  }
+
+  /** Copies the trained parameters into the model, for {@link Model#save} and for new sessions. */
+  public void store() {
+    own.run(Jni::store);
+  }
+
+  @NonNull
+  public Memory memory() {
+    return new Memory(own.call(Jni::trainerMemory));
+  }
+
+  /** Between two steps: plans anew for another budget in bytes (0: none); the run goes on where it is. */
+  public void setBudget(long bytes) {
+    own.run(p -> Jni.setBudget(p, bytes));
+  }
+
+  /** The same for a budget that gives so many bytes back: for onTrimMemory. */
+  public void trim(long bytes) {
+    own.run(p -> Jni.trim(p, bytes));
+  }
+
+  /** How often the device was short of memory and training went on by itself with another plan. */
+  public long shortages() {
+    return own.call(Jni::shortages);
+  }
+
+  /** Keeps the run in a folder from now on, and with resume goes on from what is there. */
+  @NonNull
+  public Checkpoint openCheckpoint(@NonNull Checkpoint.Options options) {
+    return own.call(p -> {
+      long callbacks = Jni.callbacksCreate(Callbacks.of(own.gate, options.cipher));
+      Checkpoint opened = null;
+      try {
+        opened = Jni.openCheckpoint(p, options, Names.of(options.metadata),
+            options.metadata.values().toArray(new String[0]), callbacks);
+      } finally {
+        if (opened == null) Jni.callbacksDestroy(callbacks);
+      }
+      own.keep(callbacks);
+      return opened;
+    });
+  }
+
+  /** A snapshot of now: on storage when it returns. */
+  public void saveCheckpoint() {
+    saveCheckpoint(null);
+  }
+
+  /** A tagged snapshot stays until it is pruned. */
+  public void saveCheckpoint(@Nullable String tag) {
+    own.run(p -> Jni.saveCheckpoint(p, tag));
+  }
+
+  /** Waits until all is on storage and closes the folder. Takes no snapshot. */
+  public void closeCheckpoint() {
+    own.run(Jni::closeCheckpoint);
+  }
+
+  /** Bytes of the app's own in each further snapshot (its place in the data, say). */
+  public void setCheckpointData(@NonNull byte[] data) {
+    own.run(p -> Jni.setCheckpointData(p, 0, data));
+  }
+
+  /** What was set, or saved with the snapshot that was resumed; null where nothing was. */
+  @Nullable
+  public byte[] checkpointData() {
+    return own.call(p -> {
+      try {
+        return Jni.checkpointData(p, 0);
+      } catch (GraftException.NotFound e) {
+        return null;
+      }
+    });
+  }
+
+  /** A new run from old weights: a snapshot's (number or tag; null: the newest) parameters, no optimizer state. */
+  public void warmStart(@NonNull String folder, @Nullable String snapshot, @Nullable Cipher cipher) {
+    own.run(p -> {
+      long callbacks = Jni.callbacksCreate(Callbacks.of(own.gate, cipher));
+      try {
+        Jni.warmStart(p, folder, snapshot, callbacks);
+      } finally {
+        Jni.callbacksDestroy(callbacks);
+      }
+    });
+  }
+
+  @Override
+  public void close() {
+    own.close();
+  }
+}

@@ -1,0 +1,156 @@
+#include "platform/android/jni/callbacks.h"
+
+#include <limits>
+
+#include "platform/android/jni/support.h"
+
+namespace graft::jni {
+namespace {
+
+JavaVM* g_machine = nullptr;
+jmethodID g_log, g_text, g_overhead, g_seal, g_open;
+
+/// This thread's environment; a thread of graft's own is attached, as a daemon, until it ends.
+JNIEnv* environment() {
+  struct Attached {
+    bool here = false;
+    ~Attached() {
+      if (here) g_machine->DetachCurrentThread();
+    }
+  };
+  void* env = nullptr;
+  if (g_machine->GetEnv(&env, JNI_VERSION_1_6) == JNI_OK) return static_cast<JNIEnv*>(env);
+  static thread_local Attached attached;
+  char name[] = "graft";
+  JavaVMAttachArgs arguments = {JNI_VERSION_1_6, name, nullptr};
+#ifdef __ANDROID__
+  JNIEnv* made = nullptr;
+  if (g_machine->AttachCurrentThreadAsDaemon(&made, &arguments) != JNI_OK) return nullptr;
+  env = made;
+#else
+  if (g_machine->AttachCurrentThreadAsDaemon(&env, &arguments) != JNI_OK) return nullptr;
+#endif
+  attached.here = true;
+  return static_cast<JNIEnv*>(env);
+}
+
+/// Local references of one callback: a thread that never returns to Java would collect them.
+class Frame {
+ public:
+  Frame() : env_(environment()) {
+    if (env_ != nullptr && env_->PushLocalFrame(8) != 0) {
+      env_->ExceptionClear();
+      env_ = nullptr;
+    }
+  }
+  ~Frame() {
+    if (env_ == nullptr) return;
+    env_->ExceptionClear();  // the virtual machine's own (no memory): Callbacks catches the app's
+    env_->PopLocalFrame(nullptr);
+  }
+  Frame(const Frame&) = delete;
+  Frame& operator=(const Frame&) = delete;
+  JNIEnv* env() const { return env_; }
+
+ private:
+  JNIEnv* env_;
+};
+
+jbyteArray java_bytes(JNIEnv* env, const void* data, size_t bytes) {
+  if (bytes > static_cast<size_t>(std::numeric_limits<jsize>::max())) return nullptr;
+  jbyteArray out = env->NewByteArray(static_cast<jsize>(bytes));
+  if (out != nullptr) env->SetByteArrayRegion(out, 0, static_cast<jsize>(bytes), static_cast<const jbyte*>(data));
+  return out;
+}
+
+}  // namespace
+
+bool find_callbacks(JNIEnv* env, JavaVM* machine) {
+  g_machine = machine;
+  jclass callbacks = env->FindClass("ai/graft/Callbacks");
+  if (callbacks == nullptr) return false;
+  const struct {
+    jmethodID* place;
+    const char* name;
+    const char* signature;
+  } methods[] = {{&g_log, "onLog", "(ILjava/lang/String;)V"},
+                 {&g_text, "onText", "(Ljava/lang/String;)Z"},
+                 {&g_overhead, "overhead", "()I"},
+                 {&g_seal, "onSeal", "([B[BI)[B"},
+                 {&g_open, "onOpen", "([B[BI)[B"}};
+  for (const auto& wanted : methods) {
+    if ((*wanted.place = env->GetMethodID(callbacks, wanted.name, wanted.signature)) == nullptr) return false;
+  }
+  return true;
+}
+
+Callbacks::~Callbacks() {
+  if (JNIEnv* env = environment()) env->DeleteGlobalRef(java_);
+}
+
+void Callbacks::log(void* user, graft_log_level level, const char* message) {
+  const Frame frame;
+  if (frame.env() == nullptr) return;
+  guarded(frame.env(), [&] {
+    jstring text = java_text(frame.env(), message);
+    if (text == nullptr) return;
+    frame.env()->CallVoidMethod(static_cast<Callbacks*>(user)->java_, g_log, static_cast<jint>(level), text);
+  });
+}
+
+int Callbacks::on_text(void* user, const char* text, size_t bytes) {
+  const Frame frame;
+  if (frame.env() == nullptr) return 0;
+  return guarded(frame.env(), [&] {
+    jstring piece = java_text(frame.env(), {text, bytes});
+    if (piece == nullptr) return 0;
+    return frame.env()->CallBooleanMethod(static_cast<Callbacks*>(user)->java_, g_text, piece) == JNI_TRUE ? 1 : 0;
+  });
+}
+
+bool Callbacks::fill(JNIEnv* env, graft_cipher& cipher) {
+  const jint overhead = env->CallIntMethod(java_, g_overhead);
+  if (env->ExceptionCheck() == JNI_TRUE) return false;
+  if (overhead < 1 || overhead > 64) {
+    throw_status(env, GRAFT_INVALID_ARGUMENT,
+                 "The cipher's overhead is " + std::to_string(overhead) + " bytes; it must be 1 to 64.");
+    return false;
+  }
+  overhead_ = static_cast<size_t>(overhead);
+  cipher = sized<graft_cipher>();
+  cipher.overhead = overhead_;
+  cipher.seal = seal;
+  cipher.open = open;
+  cipher.user = this;
+  return true;
+}
+
+int Callbacks::transform(jmethodID method, const void* associated, size_t associated_bytes, const void* in,
+                         size_t bytes, size_t out_bytes, void* out) {
+  const Frame frame;
+  JNIEnv* env = frame.env();
+  if (env == nullptr) return 1;
+  jbyteArray header = java_bytes(env, associated, associated_bytes);
+  jbyteArray from = header == nullptr ? nullptr : java_bytes(env, in, bytes);
+  if (from == nullptr) return 1;
+  const auto to =
+      static_cast<jbyteArray>(env->CallObjectMethod(java_, method, header, from, static_cast<jint>(out_bytes)));
+  if (env->ExceptionCheck() == JNI_TRUE || to == nullptr) return 1;
+  env->GetByteArrayRegion(to, 0, static_cast<jsize>(out_bytes), static_cast<jbyte*>(out));
+  return env->ExceptionCheck() == JNI_TRUE ? 1 : 0;
+}
+
+int Callbacks::seal(void* user, const void* associated, size_t associated_bytes, const void* plain, size_t bytes,
+                    void* out) {
+  auto& self = *static_cast<Callbacks*>(user);
+  return self.transform(g_seal, associated, associated_bytes, plain, bytes, bytes + self.overhead_, out);
+}
+
+int Callbacks::open(void* user, const void* associated, size_t associated_bytes, const void* sealed, size_t bytes,
+                    void* out) {
+  auto& self = *static_cast<Callbacks*>(user);
+  if (bytes < self.overhead_) return 1;
+  return self.transform(g_open, associated, associated_bytes, sealed, bytes, bytes - self.overhead_, out);
+}
+
+}  // namespace graft::jni

@@ -1,0 +1,132 @@
+// Loading, contexts, models, adapters.
+#include "graft/cache.h"
+#include "platform/android/jni/callbacks.h"
+#include "platform/android/jni/support.h"
+
+using namespace graft::jni;
+
+extern "C" JNIEXPORT jint JNICALL JNI_OnLoad(JavaVM* machine, void*) {
+  void* env = nullptr;
+  if (machine->GetEnv(&env, JNI_VERSION_1_6) != JNI_OK) return JNI_ERR;
+  auto* const e = static_cast<JNIEnv*>(env);
+  return find_classes(e) && find_callbacks(e, machine) ? JNI_VERSION_1_6 : JNI_ERR;
+}
+
+GRAFT_JNI(jstring, version)(JNIEnv* env, jclass) {
+  return guarded(env, [&] { return java_text(env, graft_version()); });
+}
+
+GRAFT_JNI(jlong, callbacksCreate)(JNIEnv* env, jclass, jobject java) {
+  if (java == nullptr) return 0;
+  return guarded(env, [&] { return reinterpret_cast<jlong>(new Callbacks(env, java)); });
+}
+
+GRAFT_JNI(void, callbacksDestroy)(JNIEnv*, jclass, jlong pointer) { delete Callbacks::of(pointer); }
+
+GRAFT_JNI(jlong, contextCreate)(JNIEnv* env, jclass, jobject java, jlong callbacks) {
+  return guarded(env, [&]() -> jlong {
+    Fields fields(env, java);
+    auto options = sized<graft_context_options>();
+    options.device = fields.text("device");
+    options.vulkan_library = fields.text("vulkanLibrary");
+    options.pipeline_cache = fields.text("pipelineCache");
+    options.log_level = fields.choice<graft_log_level>("logLevel", "Lai/graft/Context$LogLevel;");
+    options.matmul_precision =
+        fields.choice<graft_matmul_precision>("matmulPrecision", "Lai/graft/Context$MatmulPrecision;");
+    if (!fields.ok()) return 0;
+    if (callbacks != 0) {
+      options.log = Callbacks::log;
+      options.log_user = Callbacks::of(callbacks);
+    }
+    graft_context* context = nullptr;
+    const graft_status status = graft_context_create(&options, &context);
+    if (context == nullptr) {
+      throw_status(env, status, "There is no memory for a context.");
+      return 0;
+    }
+    if (!succeeded(env, context, status)) {
+      graft_context_destroy(context);
+      return 0;
+    }
+    return hold(context, context);
+  });
+}
+
+GRAFT_JNI(void, contextDestroy)(JNIEnv*, jclass, jlong pointer) {
+  graft_context_destroy(held<graft_context>(pointer).handle);
+  delete &held<graft_context>(pointer);
+}
+
+GRAFT_JNI(jstring, deviceName)(JNIEnv* env, jclass, jlong pointer) {
+  return guarded(env, [&] { return java_text(env, graft_device_name(held<graft_context>(pointer).handle)); });
+}
+
+GRAFT_JNI(void, openCache)(JNIEnv* env, jclass, jlong pointer, jstring folder, jboolean skip) {
+  with_text<graft_context>(env, pointer, folder, [&](graft_context* context, const char* path) {
+    auto options = sized<graft_cache_options>();
+    options.folder = path;
+    options.skip_self_test = skip;
+    return graft_context_open_cache(context, &options);
+  });
+}
+
+GRAFT_JNI(jlong, modelLoad)(JNIEnv* env, jclass, jlong pointer, jstring path, jint check) {
+  return guarded(env, [&]() -> jlong {
+    const Text file(env, path);
+    if (!file.ok()) return 0;
+    auto options = sized<graft_model_options>();
+    options.check = static_cast<graft_weight_check>(check);
+    graft_context* context = held<graft_context>(pointer).handle;
+    graft_model* model = nullptr;
+    if (!succeeded(env, context, graft_model_open(context, file.get(), &options, &model))) return 0;
+    return hold(context, model);
+  });
+}
+
+GRAFT_JNI(void, modelDestroy)(JNIEnv*, jclass, jlong pointer) {
+  graft_model_destroy(held<graft_model>(pointer).handle);
+  delete &held<graft_model>(pointer);
+}
+
+GRAFT_JNI(void, modelSave)(JNIEnv* env, jclass, jlong pointer, jstring path) {
+  with_text<graft_model>(env, pointer, path, graft_model_save);
+}
+
+GRAFT_JNI(jobjectArray, modelTensors)(JNIEnv* env, jclass, jlong pointer, jint kind) {
+  return guarded(env, [&]() -> jobjectArray {
+    const auto& model = held<graft_model>(pointer);
+    const auto wanted = static_cast<graft_tensor_kind>(kind);
+    const size_t count = graft_model_count(model.handle, wanted);
+    jobjectArray out = new_infos(env, count);
+    for (size_t i = 0; out != nullptr && i < count; ++i) {
+      if (env->PushLocalFrame(16) != 0) return nullptr;
+      graft_tensor_info info{};
+      if (!succeeded(env, model.context, graft_model_tensor(model.handle, wanted, i, &info))) return nullptr;
+      jobjectArray dimensions = new_texts(env, info.rank);
+      for (uint32_t axis = 0; dimensions != nullptr && axis < info.rank; ++axis) {
+        const char* name = nullptr;
+        if (!succeeded(env, model.context, graft_model_dimension(model.handle, wanted, i, axis, &name))) return nullptr;
+        env->SetObjectArrayElement(dimensions, static_cast<jsize>(axis), java_text(env, name));
+      }
+      jobject java = dimensions == nullptr ? nullptr : java_info(env, info, dimensions);
+      if (java == nullptr) return nullptr;
+      env->SetObjectArrayElement(out, static_cast<jsize>(i), java);
+      env->PopLocalFrame(nullptr);
+    }
+    return out;
+  });
+}
+
+GRAFT_JNI(void, addAdapters)(JNIEnv* env, jclass, jlong pointer, jstring options, jint seed) {
+  with_text<graft_model>(env, pointer, options, [&](graft_model* model, const char* text) {
+    return graft_model_add_adapters(model, text, static_cast<uint32_t>(seed));
+  });
+}
+
+GRAFT_JNI(void, loadAdapters)(JNIEnv* env, jclass, jlong pointer, jstring path) {
+  with_text<graft_model>(env, pointer, path, graft_model_load_adapters);
+}
+
+GRAFT_JNI(void, saveAdapters)(JNIEnv* env, jclass, jlong pointer, jstring path) {
+  with_text<graft_model>(env, pointer, path, graft_model_save_adapters);
+}

@@ -1,0 +1,181 @@
+// Running models: sessions, gradients in pieces, generators.
+#include "platform/android/jni/callbacks.h"
+#include "platform/android/jni/support.h"
+
+using namespace graft::jni;
+
+GRAFT_JNI(jlong, sessionCreate)
+(JNIEnv* env, jclass, jlong pointer, jobject java, jobjectArray dimensions, jlongArray sizes, jobjectArray names) {
+  return guarded(env, [&]() -> jlong {
+    const auto& model = held<graft_model>(pointer);
+    const Bindings bindings(env, dimensions, sizes);
+    if (!bindings.ok()) return 0;
+    const Texts wrt(env, names);
+    if (!wrt.ok()) return 0;
+    Fields fields(env, java);
+    auto options = sized<graft_session_options>();
+    options.bindings = bindings.data();
+    options.binding_count = bindings.size();
+    options.budget = fields.number("budget");
+    options.of = fields.text("of");
+    options.wrt = wrt.data();
+    options.wrt_count = wrt.size();
+    options.precision = fields.choice<graft_precision>("precision", "Lai/graft/Precision;");
+    options.allow_non_finite = fields.flag("allowNonFinite");
+    if (!fields.ok()) return 0;
+    graft_session* session = nullptr;
+    if (!succeeded(env, model.context, graft_session_create(model.handle, &options, &session))) return 0;
+    return hold(model.context, session);
+  });
+}
+
+GRAFT_JNI(void, sessionDestroy)(JNIEnv*, jclass, jlong pointer) {
+  graft_session_destroy(held<graft_session>(pointer).handle);
+  delete &held<graft_session>(pointer);
+}
+
+GRAFT_JNI(jlongArray, sessionMemory)(JNIEnv* env, jclass, jlong pointer) {
+  return memory_of(env, held<graft_session>(pointer), graft_session_memory);
+}
+
+GRAFT_JNI(void, setInput)(JNIEnv* env, jclass, jlong pointer, jstring name, jobject data) {
+  guarded(env, [&] {
+    const Text text(env, name);
+    if (!text.ok()) return;
+    Blocks blocks(env);
+    if (!blocks.add(data)) return;
+    const auto& session = held<graft_session>(pointer);
+    succeeded(env, session.context,
+              graft_session_set_input(session.handle, text.get(), blocks.data()[0], blocks.bytes(0)));
+  });
+}
+
+GRAFT_JNI(void, sessionRun)(JNIEnv* env, jclass, jlong pointer) {
+  const auto& session = held<graft_session>(pointer);
+  succeeded(env, session.context, graft_session_run(session.handle));
+}
+
+GRAFT_JNI(jobject, sessionOutput)(JNIEnv* env, jclass, jlong pointer, jstring name) {
+  return value_of(env, held<graft_session>(pointer), name, graft_session_output);
+}
+
+GRAFT_JNI(jobject, sessionOutputInfo)(JNIEnv* env, jclass, jlong pointer, jstring name) {
+  return info_of(env, held<graft_session>(pointer), name, graft_session_output);
+}
+
+GRAFT_JNI(void, sessionSwapAdapters)(JNIEnv* env, jclass, jlong pointer, jstring path) {
+  with_text<graft_session>(env, pointer, path, graft_session_swap_adapters);
+}
+
+GRAFT_JNI(jlong, gradientsCompute)
+(JNIEnv* env, jclass, jlong pointer, jobject java, jobjectArray names, jobjectArray dimensions, jlongArray sizes,
+ jobjectArray input_names, jobjectArray data) {
+  return guarded(env, [&]() -> jlong {
+    const auto& model = held<graft_model>(pointer);
+    const Bindings bindings(env, dimensions, sizes);
+    if (!bindings.ok()) return 0;
+    const Texts wrt(env, names);
+    if (!wrt.ok()) return 0;
+    const Texts keys(env, input_names);
+    if (!keys.ok()) return 0;
+    Blocks blocks(env);
+    if (!blocks.add_all(data)) return 0;
+    Fields fields(env, java);
+    auto options = sized<graft_gradient_options>();
+    options.of = fields.text("of");
+    options.wrt = wrt.data();
+    options.wrt_count = wrt.size();
+    options.bindings = bindings.data();
+    options.binding_count = bindings.size();
+    options.budget = fields.number("budget");
+    options.micro_batch = fields.count("microBatch");
+    options.per_sample = fields.flag("perSample");
+    options.train_mode = fields.flag("trainMode");
+    if (!fields.ok()) return 0;
+    std::vector<graft_data> inputs;
+    for (size_t i = 0; i < keys.size(); ++i) inputs.push_back({keys.data()[i], blocks.data()[i], blocks.bytes(i)});
+    graft_gradients* gradients = nullptr;
+    if (!succeeded(env, model.context,
+                   graft_gradients_compute(model.handle, &options, inputs.data(), inputs.size(), &gradients))) {
+      return 0;
+    }
+    return hold(model.context, gradients);
+  });
+}
+
+GRAFT_JNI(void, gradientsDestroy)(JNIEnv*, jclass, jlong pointer) {
+  graft_gradients_destroy(held<graft_gradients>(pointer).handle);
+  delete &held<graft_gradients>(pointer);
+}
+
+GRAFT_JNI(jobject, gradientsGet)(JNIEnv* env, jclass, jlong pointer, jstring wrt) {
+  return value_of(env, held<graft_gradients>(pointer), wrt, graft_gradients_get);
+}
+
+GRAFT_JNI(jobject, gradientsInfo)(JNIEnv* env, jclass, jlong pointer, jstring wrt) {
+  return info_of(env, held<graft_gradients>(pointer), wrt, graft_gradients_get);
+}
+
+GRAFT_JNI(jlong, generatorCreate)(JNIEnv* env, jclass, jlong pointer, jobject java) {
+  return guarded(env, [&]() -> jlong {
+    const auto& model = held<graft_model>(pointer);
+    Fields fields(env, java);
+    auto options = sized<graft_generator_options>();
+    options.context = fields.count("context");
+    options.prefill = fields.count("prefill");
+    options.budget = fields.number("budget");
+    options.precision = fields.choice<graft_precision>("precision", "Lai/graft/Precision;");
+    if (!fields.ok()) return 0;
+    graft_generator* generator = nullptr;
+    if (!succeeded(env, model.context, graft_generator_create(model.handle, &options, &generator))) return 0;
+    return hold(model.context, generator);
+  });
+}
+
+GRAFT_JNI(void, generatorDestroy)(JNIEnv*, jclass, jlong pointer) {
+  graft_generator_destroy(held<graft_generator>(pointer).handle);
+  delete &held<graft_generator>(pointer);
+}
+
+GRAFT_JNI(jlongArray, generatorMemory)(JNIEnv* env, jclass, jlong pointer) {
+  return memory_of(env, held<graft_generator>(pointer), graft_generator_memory);
+}
+
+GRAFT_JNI(jstring, generate)
+(JNIEnv* env, jclass, jlong pointer, jstring prompt, jobject java, jobjectArray stop, jobject java_callbacks) {
+  return guarded(env, [&]() -> jstring {
+    const auto& generator = held<graft_generator>(pointer);
+    const Text start(env, prompt);
+    if (!start.ok()) return nullptr;
+    const Texts stops(env, stop);
+    if (!stops.ok()) return nullptr;
+    Fields fields(env, java);
+    auto options = sized<graft_generate_options>();
+    options.max_tokens = fields.count("maxTokens");
+    options.top_k = fields.count("topK");
+    options.temperature = fields.real("temperature");
+    options.top_p = fields.real("topP");
+    options.min_p = fields.real("minP");
+    options.repetition_penalty = fields.real("repetitionPenalty");
+    options.seed = fields.bits64("seed");
+    options.stop = stops.data();
+    options.stop_count = stops.size();
+    if (!fields.ok()) return nullptr;
+    const char* text = nullptr;
+    size_t bytes = 0;
+    graft_status status = GRAFT_OK;
+    if (java_callbacks != nullptr) {
+      Callbacks callbacks(env, java_callbacks);
+      options.on_text = Callbacks::on_text;
+      options.user = &callbacks;
+      status = graft_generate(generator.handle, start.get(), &options, &text, &bytes);
+    } else {
+      status = graft_generate(generator.handle, start.get(), &options, &text, &bytes);
+    }
+    return succeeded(env, generator.context, status) ? java_text(env, {text, bytes}) : nullptr;
+  });
+}
+
+GRAFT_JNI(void, generatorSwapAdapters)(JNIEnv* env, jclass, jlong pointer, jstring path) {
+  with_text<graft_generator>(env, pointer, path, graft_generator_swap_adapters);
+}

@@ -1,0 +1,133 @@
+package ai.graft;
+
+import static ai.graft.Tests.bytes;
+import static ai.graft.Tests.check;
+import static ai.graft.Tests.equal;
+import static ai.graft.Tests.file;
+import static ai.graft.Tests.floats;
+import static ai.graft.Tests.fresh;
+import static ai.graft.Tests.x;
+
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.FloatBuffer;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.LinkedHashMap;
+import java.util.Map;
+
+/** Outputs and gradients have the bits that the C++ API gives on the same device. */
+final class RunTests {
+  public static void describesTheModel() {
+    try (Context context = Tests.context(); Model model = context.load(file("mlp.graft"))) {
+      TensorInfo in = model.inputs().get(0);
+      equal("x", in.name, "the input");
+      equal(TensorInfo.Type.F32, in.type, "its type");
+      check(Arrays.equals(new long[] {-1, 5}, in.shape), "its shape: " + in);
+      check(Arrays.equals(new String[] {"batch", ""}, in.dimensions), "its dimensions");
+      equal("y", model.outputs().get(0).name, "the output");
+      equal(4, model.namedParameters().size(), "parameters");
+      equal("fc1.weight", model.namedParameters().get(0).name, "the first parameter");
+      check(!context.deviceName().isEmpty(), "the device has a name");
+      check(Context.version().matches("\\d+\\.\\d+\\.\\d+"), "the version: " + Context.version());
+    }
+  }
+
+  public static void gradientsAreThoseOfTheCppApi() {
+    try (Context context = Tests.context(); Model model = context.load(file("mlp.graft"))) {
+      Session.Options options = Tests.fourSamples();
+      options.of = "y";
+      options.wrt.add("fc1.weight");
+      options.wrt.add("x");
+      try (Session session = model.session(options)) {
+        session.setInput("x", x(0));
+        session.setInput("cotangent", floats("cotangent.f32"));
+        session.run();
+        equal(floats("y.f32"), session.floats("y"), "y");
+        equal(floats("grad_fc1.f32"), session.floats("grad:fc1.weight"), "the gradient");
+        equal(floats("grad_x.f32"), session.floats("grad:x"), "the gradient of the input");
+        check(Arrays.equals(new long[] {4, 3}, session.outputInfo("y").shape), "the shape of y");
+        check(session.memory().total > 0 && session.memory().total >= session.memory().activations, "memory");
+      }
+    }
+  }
+
+  public static void gradientsInPiecesAreThoseOfTheCppApi() {
+    try (Context context = Tests.context(); Model model = context.load(file("mlp.graft"))) {
+      Gradients.Options options = new Gradients.Options();
+      options.of = "y";
+      options.wrt.add("fc1.weight");
+      options.bindings.put("batch", 4L);
+      options.microBatch = 2;
+      Map<String, Object> inputs = new LinkedHashMap<>();
+      inputs.put("x", Tests.direct(x(0)));
+      inputs.put("cotangent", floats("cotangent.f32"));
+      ByteBuffer view;
+      try (Gradients gradients = model.gradients(options, inputs)) {
+        equal(floats("split_fc1.f32"), gradients.floats("fc1.weight"), "the gradient");
+        check(Arrays.equals(new long[] {5, 6}, gradients.info("fc1.weight").shape), "its shape");
+        view = gradients.get("fc1.weight");
+      }
+      equal(ByteBuffer.wrap(bytes("split_fc1.f32")), view, "the view after the gradients were closed");
+    }
+  }
+
+  public static void buffersAreNotCopied() {
+    try (Context context = Tests.context(); Model model = context.load(file("mlp.graft"));
+         Session session = model.session(Tests.fourSamples())) {
+      // A part of a larger buffer, by position and limit; and the same as floats.
+      ByteBuffer large = ByteBuffer.allocateDirect(4 * 30).order(ByteOrder.nativeOrder());
+      large.position(20);
+      large.asFloatBuffer().put(x(0));
+      large.limit(100);
+      session.setInput("x", large);
+      session.run();
+      equal(floats("y.f32"), session.floats("y"), "y of a part of a buffer");
+      equal(20, large.position(), "the position afterwards");
+      ByteBuffer view = session.output("y");
+      check(view.isDirect() && view.isReadOnly() && view.order() == ByteOrder.nativeOrder(), "the kind of buffer");
+      equal(ByteBuffer.wrap(bytes("y.f32")), view, "y");
+      FloatBuffer other = ByteBuffer.allocateDirect(80).order(ByteOrder.nativeOrder()).asFloatBuffer();
+      other.put(x(1)).flip();
+      session.setInput("x", other);
+      session.run();
+      check(!ByteBuffer.wrap(bytes("y.f32")).equals(view), "the view shows graft's own memory: the run changed it");
+      equal(session.floats("y"), View.floats(view), "the view after another run");
+    }
+  }
+
+  public static void namesAndPathsHoldAnyCharacter() throws Exception {
+    Path path = fresh("mödel-\uD834\uDD1E-模.graft");
+    try (Context context = Tests.context(); Model model = context.load(file("mlp.graft"))) {
+      model.save(path.toString());
+      try (Model again = context.load(path.toString(), Context.WeightCheck.AT_ONCE)) {
+        equal(4, again.namedParameters().size(), "parameters");
+      }
+      GraftException.NotFound missing = Tests.thrown(GraftException.NotFound.class, "\uD834\uDD1E",
+          () -> context.load("/nicht/da-\uD834\uDD1E.graft"));
+      equal(GraftException.Status.NOT_FOUND, missing.status(), "the status");
+    }
+    equal(true, Files.deleteIfExists(path), "the file under its name");
+  }
+
+  public static void logsAndTheirExceptionsComeOut() throws Exception {
+    Path cache = fresh("cache");
+    Files.write(cache, new byte[] {1, 2, 3});  // no pipeline cache: a warning
+    StringBuilder said = new StringBuilder();
+    Context.Options options = new Context.Options();
+    options.device = Tests.device();
+    options.pipelineCache = cache.toString();
+    options.log = (level, message) -> said.append(level).append(' ').append(message).append('\n');
+    new Context(options).close();
+    check(said.toString().contains("WARNING The pipeline cache"), "the log: " + said);
+    Files.write(cache, new byte[] {1, 2, 3});
+    options.log = (level, message) -> {
+      throw new UnsupportedOperationException("no log today");
+    };
+    Tests.thrown(UnsupportedOperationException.class, "no log today", () -> new Context(options).close());
+    Files.deleteIfExists(cache);
+  }
+
+  private RunTests() {}
+}
