@@ -50,17 +50,20 @@ graft_status graft_model_open(graft_context* context, const char* path, const gr
     const auto check = static_cast<unsigned>(options.check);
     if (check >= std::size(kChecks)) return invalid("There is no check of weights number ", check, ".");
     GRAFT_TRY_ASSIGN(Model loaded, load_model(*context->files, path, {.check = kChecks[check]}));
-    *model = new graft_model{context, std::move(loaded)};
+    *model = new graft_model{context, std::move(loaded), options.allow_non_finite != 0};
     return ok_status();
   });
 }
 
-void graft_model_destroy(graft_model* model) { delete model; }
+void graft_model_destroy(graft_model* model) {
+  if (model != nullptr) destroy<graft_context>(model->context, model);
+}
 
 graft_status graft_model_save(graft_model* model, const char* path) {
   if (model == nullptr) return GRAFT_INVALID_ARGUMENT;
   return guarded(model->context, [&]() -> Status {
     if (path == nullptr) return invalid("graft_model_save needs a path.");
+    if (!model->allow_non_finite) GRAFT_TRY(model->model.check_finite().with_context("Nothing was saved"));
     return save_model(*model->context->files, path, model->model);
   });
 }
