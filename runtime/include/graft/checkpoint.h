@@ -41,6 +41,9 @@ typedef struct graft_checkpoint_options {
   const graft_pair* metadata; /* of the app, kept with each snapshot */
   size_t metadata_count;
   const graft_cipher* cipher; /* of everything in the folder; NULL: none */
+  /* 1: parameters may be NaN or infinite. Otherwise no snapshot of such is written, and a resume goes on from the
+     newest snapshot that is finite (which is logged), or refuses the one that `from` names. */
+  int allow_non_finite;
 } graft_checkpoint_options;
 
 typedef struct graft_checkpoint_info {

@@ -6,6 +6,13 @@ using namespace graft::c_api;
 
 namespace {
 
+/// Sessions, generators and trainers refer to the weights and the graph that a change of adapters would replace.
+Status check_unused(const graft_model& model) {
+  if (model.users.count.load() == 1) return ok_status();
+  return invalid("A session, a generator or a trainer of this model lives: its adapters change only once that is ",
+                 "destroyed. Nothing changed.");
+}
+
 void take_off(graft_model& model) {
   if (model.base) model.model = std::move(*model.base);
   model.base.reset();
@@ -53,6 +60,7 @@ Status swap_from(graft_context& context, const graft_source* source, Swap swap) 
 graft_status graft_model_add_adapters(graft_model* model, const char* options, uint32_t seed) {
   if (model == nullptr) return GRAFT_INVALID_ARGUMENT;
   return guarded(model->context, [&]() -> Status {
+    GRAFT_TRY(check_unused(*model));
     GRAFT_TRY_ASSIGN(const LoraOptions wanted, parse_lora(options == nullptr ? "" : options));
     return put_on(*model, nullptr, [&](const Model& base) { return with_lora(base, wanted, seed); });
   });
@@ -61,6 +69,7 @@ graft_status graft_model_add_adapters(graft_model* model, const char* options, u
 graft_status graft_model_load_adapters(graft_model* model, const char* path) {
   if (model == nullptr) return GRAFT_INVALID_ARGUMENT;
   return guarded(model->context, [&]() -> Status {
+    GRAFT_TRY(check_unused(*model));
     if (path == nullptr) {
       take_off(*model);
       return ok_status();
@@ -79,6 +88,7 @@ graft_status graft_model_save_adapters(graft_model* model, const char* path) {
   return guarded(model->context, [&]() -> Status {
     if (path == nullptr) return invalid("graft_model_save_adapters needs a path.");
     GRAFT_TRY_ASSIGN(const Model adapters, adapter_of(model->model));
+    if (!model->allow_non_finite) GRAFT_TRY(adapters.check_finite().with_context("Nothing was saved"));
     return save_model(*model->context->files, path, adapters);
   });
 }

@@ -13,6 +13,7 @@ class CallbackCipher final : public checkpoint::Cipher {
   std::size_t overhead() const override { return cipher_.overhead; }
   Status seal(std::span<const std::byte> associated, std::span<const std::byte> plain,
               std::span<std::byte> out) override {
+    const CallbackScope in_callback;
     if (cipher_.seal(cipher_.user, associated.data(), associated.size(), plain.data(), plain.size(), out.data()) == 0) {
       return ok_status();
     }
@@ -20,6 +21,7 @@ class CallbackCipher final : public checkpoint::Cipher {
   }
   Status open(std::span<const std::byte> associated, std::span<const std::byte> sealed,
               std::span<std::byte> out) override {
+    const CallbackScope in_callback;
     if (cipher_.open(cipher_.user, associated.data(), associated.size(), sealed.data(), sealed.size(), out.data()) ==
         0) {
       return ok_status();
@@ -54,6 +56,7 @@ Result<CheckpointOptions> read_checkpoint_options(const graft_checkpoint_options
   if (given.from != nullptr) out.from = given.from;
   out.with_changes = given.with_changes != 0;
   out.stop_on_mismatch = given.continue_on_mismatch == 0;
+  out.allow_non_finite = given.allow_non_finite != 0;
   if (given.metadata_count > 0 && given.metadata == nullptr) return invalid("The metadata is NULL.");
   for (std::size_t i = 0; i < given.metadata_count; ++i) {
     const graft_pair& pair = given.metadata[i];
@@ -76,6 +79,7 @@ graft_status graft_checkpoint_open(graft_trainer* trainer, const graft_checkpoin
   if (trainer == nullptr) return GRAFT_INVALID_ARGUMENT;
   return guarded(trainer->context, [&]() -> Status {
     if (trainer->checkpointer) return invalid("The trainer has a checkpoint already; close it first.");
+    if (info != nullptr) GRAFT_TRY(check_info(info, "graft_checkpoint_info"));
     GRAFT_TRY_ASSIGN(const graft_checkpoint_options given, read_options(options, "graft_checkpoint_options"));
     GRAFT_TRY_ASSIGN(CheckpointOptions wanted, read_checkpoint_options(given, trainer->context));
     GRAFT_TRY_ASSIGN(trainer->cipher, read_cipher(given.cipher));
