@@ -213,12 +213,20 @@ bool Program::wrote_residents() const {
   });
 }
 
+bool Program::is_cancelled() const {
+  return options_.cancel != nullptr && options_.cancel->load(std::memory_order_relaxed) && !wrote_residents();
+}
+
 Status Program::go() {
   while (next_list_ < lists_.size()) {
     if (pause_.exchange(false, std::memory_order_relaxed)) {
       GRAFT_TRY(drain());
       return error(Code::cancelled, "The run was paused before step ", lists_[next_list_].first_step, " of ",
                    plan_.steps.size(), ".");
+    }
+    if (is_cancelled()) {
+      GRAFT_TRY(drain());
+      return error(Code::cancelled, "The call was cancelled; nothing changed.");
     }
     // Two submissions in flight: the device goes on with one while the host prepares the next.
     if (flying_ == 2) GRAFT_TRY(wait_oldest());

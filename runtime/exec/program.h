@@ -29,6 +29,9 @@ struct ProgramOptions {
   KernelProof* proof = nullptr;
   /// Told of what the host does and of every complete run.
   RunObserver* observer = nullptr;
+  /// While true, which any thread may set, runs end with cancelled before their next submission; but a run that has
+  /// begun to write residents goes on to its end. Null: never.
+  const std::atomic<bool>* cancel = nullptr;
 };
 
 /// Where each command list ends, as positions in Plan::steps. A submission holds one list or more, as many as
@@ -131,6 +134,7 @@ class Program {
   Status refill(const List& list);
   Status stage(std::span<const Feed> feeds, const StepState& state);
   Status go();
+  bool is_cancelled() const;
   Status submit_next();
   Status wait_oldest();
   Status drain();

@@ -8,7 +8,8 @@ Status Execution::run(Program& program, const StepState& state) {
   const bool going_on = unfinished_ == &program;
   unfinished_ = nullptr;
   Status status = note(going_on ? program.resume() : program.run({}, state));
-  if (!status.ok() && program.unfinished()) unfinished_ = &program;
+  // What was cancelled has written nothing that is kept: it is begun anew.
+  if (!status.ok() && status.code() != Code::cancelled && program.unfinished()) unfinished_ = &program;
   return status;
 }
 

@@ -61,7 +61,9 @@ Status PlannedRun::build_once(bool within_step) {
     GRAFT_TRY_ASSIGN(update_, Program::create(*memory_, *plan_.update, setup_.trainer.program));
   }
   if (plan_.hash) {
-    GRAFT_TRY_ASSIGN(hash_, Program::create(*memory_, *plan_.hash, setup_.trainer.program));
+    ProgramOptions whole = setup_.trainer.program;
+    whole.cancel = nullptr;  // it is of steps that are done
+    GRAFT_TRY_ASSIGN(hash_, Program::create(*memory_, *plan_.hash, whole));
     GRAFT_TRY_ASSIGN(capture_, Capture::create(*memory_, setup_.trainer.program.timeout));
   }
   if (plan_.keeps_statistics) {

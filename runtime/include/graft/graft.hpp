@@ -231,6 +231,7 @@ class Context {
     return context;
   }
   std::string device_name() const { return graft_device_name(handle_.get()); }
+  void cancel() { graft_cancel(handle_.get()); }        ///< from any thread: see graft_cancel
   graft_context* get() const { return handle_.get(); }  ///< for what only the C ABI has
   Result<Model> load(const std::string& path, graft_weight_check check = GRAFT_CHECK_ON_USE) {
     return loaded(check, [&](const graft_model_options* options, graft_model** model) {

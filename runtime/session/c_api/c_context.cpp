@@ -95,6 +95,10 @@ void graft_context_destroy(graft_context* context) {
   if (context != nullptr) destroy(context, context);
 }
 
+void graft_cancel(graft_context* context) {
+  if (context != nullptr) context->cancel = true;
+}
+
 const char* graft_message(const graft_context* context) { return context == nullptr ? "" : context->message.c_str(); }
 
 const char* graft_device_name(const graft_context* context) {

@@ -1,0 +1,108 @@
+// The C ABI: graft_cancel() at random instants, from a second thread.
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "runtime/session/c_api/c_handles.h"
+#include "tests/support/c_api.h"
+#include "tests/support/state_hash.h"
+
+namespace graft::test::c_api_cancel_test {
+namespace {
+
+/// Cancels again and again, after times that come from a generator, until it is destroyed.
+class Canceller {
+ public:
+  explicit Canceller(graft_context* context) : thread_([this, context] { work(context); }) {}
+  ~Canceller() {
+    stopping_ = true;
+    thread_.join();
+  }
+
+ private:
+  void work(graft_context* context) {
+    data::Random random(data::mix(11));
+    while (!stopping_) {
+      std::this_thread::sleep_for(std::chrono::microseconds(static_cast<int>(random.uniform(1, 400))));
+      graft_cancel(context);
+    }
+  }
+  std::atomic<bool> stopping_{false};
+  std::thread thread_;
+};
+
+class CApiCancel : public CApi {
+ protected:
+  std::string state() { return state_text(*h_.trainer->trainer); }
+  graft_trainer_options options_of(std::uint32_t micro_batch) {
+    auto options = trainer_options();
+    options.optimizer = GRAFT_ADAMW;
+    options.micro_batch = micro_batch;
+    return options;
+  }
+};
+
+TEST_F(CApiCancel, AStepThatIsCancelledGoesOnToTheSameBits) {
+  constexpr int kSteps = 40;
+  int cancelled = 0;
+  for (const std::uint32_t micro : {0u, 1u}) {
+    ASSERT_EQ(open_trainer(options_of(micro)), GRAFT_OK) << h_.message();
+    for (int i = 0; i < kSteps; ++i) ASSERT_EQ(batch_.step(h_.trainer), GRAFT_OK) << h_.message();
+    const std::string undisturbed = state();
+    ASSERT_EQ(open_trainer(options_of(micro)), GRAFT_OK) << h_.message();
+    {
+      const Canceller canceller(h_.context);
+      for (int i = 0; i < kSteps; ++i) {
+        for (;;) {
+          const graft_status status = batch_.step(h_.trainer);
+          if (status == GRAFT_OK) break;
+          ASSERT_EQ(status, GRAFT_CANCELLED) << h_.message();
+          if (++cancelled % 16 == 0) (void)state();  // can be read at any time
+        }
+      }
+    }
+    EXPECT_EQ(state(), undisturbed) << micro;
+  }
+  EXPECT_GT(cancelled, 0) << "no instant was within a call";
+}
+
+TEST_F(CApiCancel, RunsAndEvaluationsEndAndCanBeAskedForAgain) {
+  ASSERT_EQ(open_session(), GRAFT_OK) << h_.message();
+  ASSERT_EQ(graft_session_set_input(h_.session, "x", batch_.x.data(), batch_.bytes()), GRAFT_OK) << h_.message();
+  ASSERT_EQ(graft_session_run(h_.session), GRAFT_OK) << h_.message();
+  const std::vector<float> expected = output(h_.session);
+  ASSERT_EQ(open_trainer(options_of(1)), GRAFT_OK) << h_.message();
+  const std::string before = state();
+  auto metrics = sized<graft_metrics>();
+  const auto evaluate = [&] {
+    return graft_evaluate(h_.trainer, batch_.inputs, 1, batch_.labels.data(), kSamples, &metrics);
+  };
+  ASSERT_EQ(evaluate(), GRAFT_OK) << h_.message();
+  const double loss = metrics.loss;
+  int cancelled = 0, done = 0;
+  {
+    const Canceller canceller(h_.context);
+    for (int i = 0; i < 400; ++i) {
+      const graft_status status = i % 2 == 0 ? graft_session_run(h_.session) : evaluate();
+      ASSERT_TRUE(status == GRAFT_OK || status == GRAFT_CANCELLED) << h_.message();
+      (status == GRAFT_OK ? done : cancelled) += 1;
+    }
+  }
+  EXPECT_GT(cancelled, 0) << "no instant was within a call";
+  ASSERT_EQ(graft_session_run(h_.session), GRAFT_OK) << "what came before a call is not of it";
+  EXPECT_EQ(output(h_.session), expected);
+  ASSERT_EQ(evaluate(), GRAFT_OK) << h_.message();
+  EXPECT_EQ(metrics.loss, loss);
+  EXPECT_EQ(state(), before);
+}
+
+TEST_F(CApiCancel, WithoutACallNothingHappens) {
+  graft_cancel(nullptr);
+  graft_cancel(h_.context);
+  ASSERT_EQ(open_trainer(options_of(0)), GRAFT_OK) << h_.message();
+  graft_cancel(h_.context);
+  EXPECT_EQ(batch_.step(h_.trainer), GRAFT_OK) << h_.message();
+}
+
+}  // namespace
+}  // namespace graft::test::c_api_cancel_test
