@@ -81,6 +81,25 @@ bool are_read_and_written(graft::Model& model) {
   return trainer->set_learning_rate(0.5).ok() && trainer->learning_rate() == 0.5;
 }
 
+/// A run in a folder, and its snapshots.
+bool is_kept(graft::Context& context, graft::Model& model, const std::string& folder) {
+  {
+    auto trainer = model.trainer({.batch = 4, .checkpoints = true});
+    if (!trainer.ok() || !trainer->open_checkpoint({.folder = folder, .metadata = {{"app", "app_cpp"}}}).ok())
+      return false;
+    if (!trainer->set_learning_rate(0.01).ok() || !trainer->save_checkpoint("first").ok()) return false;
+  }
+  auto store = context.open_store(folder, true);
+  if (!store.ok() || store->snapshots().size() != 2 || !store->verify().ok()) return false;
+  if (!store->tag("first", "best").ok() || !store->untag("first", "first").ok()) return false;
+  auto best = store->find("best");
+  if (!best.ok() || best->tags != std::vector<std::string>{"best"} || !best->is_head) return false;
+  if (*store->metadata("best", "app") != "app_cpp" || store->diff("best", "").value().empty()) return false;
+  if (!model.restore(*store, "best").ok() || !store->branch("best").ok()) return false;
+  auto removed = store->prune(1);
+  return removed.ok() && *removed == 1;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -94,5 +113,6 @@ int main(int argc, char** argv) {
   if (!model.ok()) return fail("load", model.status());
   if (!says_so(*model)) return fail("conversation", graft::Status());
   if (!are_read_and_written(*model)) return fail("parameters", graft::Status());
+  if (!is_kept(*context, *model, std::string(argv[2]) + "/kept")) return fail("snapshots", graft::Status());
   return sources(*context, argv[1], argv[2]);
 }

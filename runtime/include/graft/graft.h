@@ -300,5 +300,6 @@ GRAFT_API graft_status graft_trainer_store(graft_trainer* trainer);
 #include "graft/memory.h"
 #include "graft/parameters.h"
 #include "graft/shapes.h"
+#include "graft/snapshots.h"
 #include "graft/source.h"
 #endif

@@ -18,6 +18,7 @@
 #include "graft/base.hpp"
 #include "graft/language.hpp"
 #include "graft/memory.hpp"
+#include "graft/snapshots.hpp"
 #include "graft/source.hpp"
 #include "graft/trainer.hpp"
 
@@ -141,6 +142,14 @@ class Model {
   }
   Status remove_metadata(const std::string& key) {
     return status(graft_model_set_metadata(handle_.get(), key.c_str(), nullptr));
+  }
+
+  /// Puts the parameters of a snapshot (number or tag; "": the newest) into this model, which was trained; how many.
+  Result<std::size_t> restore(Store& store, const std::string& snapshot = {}) {
+    std::size_t tensors = 0;
+    Status done = status(graft_store_restore(store.handle_.get(), snapshot.c_str(), handle_.get(), &tensors));
+    if (!done.ok()) return done;
+    return tensors;
   }
 
   /// Low-rank adapters: fresh ones ("r=8,alpha=16,targets=q_proj|v_proj"), or those of a file; each call replaces what
@@ -267,6 +276,18 @@ class Context {
   }
   std::string device_name() const { return graft_device_name(handle_.get()); }
   graft_context* get() const { return handle_.get(); }  ///< for what only the C ABI has
+  /// The folder that a run is kept in. `writable`: to tag, prune and branch. The cipher must outlive the store.
+  Result<Store> open_store(const std::string& folder, bool writable = false, Cipher* cipher = nullptr) {
+    graft_cipher raw_cipher{};
+    if (cipher != nullptr) raw_cipher = detail::raw_cipher(*cipher);
+    auto raw = detail::sized<graft_store_options>();
+    raw.writable = writable ? 1 : 0;
+    raw.cipher = cipher == nullptr ? nullptr : &raw_cipher;
+    graft_store* store = nullptr;
+    Status opened = detail::to_status(graft_store_open(handle_.get(), folder.c_str(), &raw, &store), handle_.get());
+    if (!opened.ok()) return opened;
+    return Store(store, handle_.get());
+  }
   Result<Model> load(const std::string& path, graft_weight_check check = GRAFT_CHECK_ON_USE) {
     return loaded(check, [&](const graft_model_options* options, graft_model** model) {
       return graft_model_open(handle_.get(), path.c_str(), options, model);
