@@ -54,6 +54,13 @@ if(EXISTS ${WORK}/kept_c)  # not without a device
   run(${WORK}/build/snapshots_c ${WORK}/lenet.graft ${WORK}/kept_c ${WORK}/restored.graft)
   run(${CMAKE_COMMAND} -E compare_files ${WORK}/trained.graft ${WORK}/restored.graft)
 endif()
+# A C program trains as the command line does, to the same bytes.
+if(EXISTS ${WORK}/kept_c)
+  set(spec "digits:?count=500")
+  run(${WORK}/prefix/bin/graft train ${WORK}/lenet.graft --data "${spec}" --steps 20 --batch 32 --seed 3 -o ${WORK}/by_tool.graft)
+  run(${WORK}/build/data_c ${WORK}/lenet.graft "${spec}" 20 ${WORK}/kept_data ${WORK}/by_c.graft)
+  run(${CMAKE_COMMAND} -E compare_files ${WORK}/by_tool.graft ${WORK}/by_c.graft)
+endif()
 run(${WORK}/build/embed_cpp ${WORK}/lenet.graft ${WORK}/kept_cpp)
 file(MAKE_DIRECTORY ${WORK}/app)
 run(${WORK}/build/app_cpp ${WORK}/lenet.graft ${WORK}/app)

@@ -41,6 +41,9 @@ typedef struct graft_checkpoint_options {
   const graft_pair* metadata; /* of the app, kept with each snapshot */
   size_t metadata_count;
   const graft_cipher* cipher; /* of everything in the folder; NULL: none */
+  /* Of graft_train_next: its place is kept with each snapshot and brought back by a resume; data then says its SPEC
+     where it is NULL, and other samples or another order are refused. Outlives the trainer. NULL: none */
+  struct graft_loader* loader;
 } graft_checkpoint_options;
 
 typedef struct graft_checkpoint_info {

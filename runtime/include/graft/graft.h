@@ -253,6 +253,8 @@ typedef struct graft_trainer_options {
   double loss_scale; /* initial, and dynamic from there; 0: 65536 for GRAFT_PRECISION_F16, else none; below 0: none */
   const struct graft_parameter_group* groups; /* see graft/parameters.h */
   size_t group_count;
+  const struct graft_data_set*
+      data; /* whose samples it takes (graft/data.h), for graft_train_next; NULL: the model's */
 } graft_trainer_options;
 
 typedef struct graft_metrics {
@@ -295,6 +297,7 @@ GRAFT_API graft_status graft_trainer_store(graft_trainer* trainer);
 
 #include "graft/adapters.h"
 #include "graft/checkpoint.h"
+#include "graft/data.h"
 #include "graft/generate.h"
 #include "graft/language.h"
 #include "graft/memory.h"

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "graft/base.hpp"
+#include "graft/data.hpp"
 #include "graft/language.hpp"
 #include "graft/memory.hpp"
 #include "graft/snapshots.hpp"
@@ -276,6 +277,31 @@ class Context {
   }
   std::string device_name() const { return graft_device_name(handle_.get()); }
   graft_context* get() const { return handle_.get(); }  ///< for what only the C ABI has
+  /// A data set by a SPEC, as "csv:rows.csv?label=kind".
+  Result<DataSet> open_data(const std::string& spec) {
+    return data_set(nullptr, [&](graft_data_set** set) { return graft_data_open(handle_.get(), spec.c_str(), set); });
+  }
+  /// Samples that stay where they are, unchanged, while the set lives: a block for each field.
+  Result<DataSet> data_from_memory(const std::vector<Field>& fields, const std::vector<const void*>& blocks,
+                                   std::uint64_t samples) {
+    if (blocks.size() != fields.size()) return Status(GRAFT_INVALID_ARGUMENT, "A set needs a block for each field.");
+    const auto raw = DataSet::raw_fields(fields);
+    return data_set(nullptr, [&](graft_data_set** set) {
+      return graft_data_from_memory(handle_.get(), raw.data(), raw.size(), blocks.data(), samples, set);
+    });
+  }
+  /// Samples that `read` makes, on graft's reading thread. samples = 0: nobody knows how many.
+  Result<DataSet> data_from_callback(const std::vector<Field>& fields, std::uint64_t samples, DataSet::Read read) {
+    const auto raw = DataSet::raw_fields(fields);
+    auto kept = std::make_unique<DataSet::Read>(std::move(read));
+    DataSet::Read* const user = kept.get();
+    const auto call = [](void* function, std::uint64_t index, void* const* out) {
+      return (*static_cast<DataSet::Read*>(function))(index, out);
+    };
+    return data_set(std::move(kept), [&](graft_data_set** set) {
+      return graft_data_from_callback(handle_.get(), raw.data(), raw.size(), samples, call, user, set);
+    });
+  }
   /// The folder that a run is kept in. `writable`: to tag, prune and branch. The cipher must outlive the store.
   Result<Store> open_store(const std::string& folder, bool writable = false, Cipher* cipher = nullptr) {
     graft_cipher raw_cipher{};
@@ -301,6 +327,13 @@ class Context {
   }
 
  private:
+  template <typename Make>
+  Result<DataSet> data_set(std::unique_ptr<DataSet::Read> read, Make make) {
+    graft_data_set* set = nullptr;
+    Status made = detail::to_status(make(&set), handle_.get());
+    if (!made.ok()) return made;
+    return DataSet(set, handle_.get(), std::move(read));
+  }
   template <typename Open>
   Result<Model> loaded(graft_weight_check check, Open open) {
     auto raw = detail::sized<graft_model_options>();

@@ -9,6 +9,7 @@
 
 #include "graft/base.hpp"
 #include "graft/checkpoint.hpp"
+#include "graft/data.hpp"
 
 namespace graft {
 inline namespace v0 {
@@ -45,6 +46,7 @@ struct TrainerOptions {
   graft_precision precision = GRAFT_PRECISION_F32;
   double loss_scale = 0;  ///< initial; 0: 65536 for GRAFT_PRECISION_F16, else none; below 0: none
   std::vector<ParameterGroup> groups = {};
+  const DataSet* data = nullptr;  ///< whose samples it takes, for train_next(); null: the model's own
 };
 
 namespace detail {
@@ -87,6 +89,7 @@ inline graft_trainer_options raw_options(const TrainerOptions& options, const st
   raw.loss_scale = options.loss_scale;
   raw.groups = groups.data();
   raw.group_count = groups.size();
+  raw.data = options.data == nullptr ? nullptr : options.data->get();
   return raw;
 }
 
@@ -156,6 +159,22 @@ class Trainer {
     if (!got.ok()) return got;
     return std::span<const float>(static_cast<const float*>(data), bytes / sizeof(float));
   }
+  /// One step on the loader's next batch; nullopt where the epochs are over. The trainer must have been made for its
+  /// set (TrainerOptions::data).
+  Result<std::optional<Metrics>> train_next(Loader& loader) {
+    auto metrics = detail::sized<Metrics>();
+    int more = 0;
+    Status done = status(graft_train_next(handle_.get(), loader.get(), &more, &metrics));
+    if (!done.ok()) return done;
+    return more == 0 ? std::optional<Metrics>() : std::optional<Metrics>(metrics);
+  }
+  /// All samples of a set that has no loader.
+  Result<Metrics> evaluate(DataSet& set) {
+    auto metrics = detail::sized<Metrics>();
+    Status done = status(graft_evaluate_data(handle_.get(), set.get(), &metrics));
+    if (!done.ok()) return done;
+    return metrics;
+  }
   /// As Model::read(), of what training has made so far.
   template <typename T = float>
   Result<std::vector<T>> read(const std::string& name) {
@@ -198,6 +217,7 @@ class Trainer {
     raw.metadata = metadata.data();
     raw.metadata_count = metadata.size();
     raw.cipher = options.cipher == nullptr ? nullptr : &cipher;
+    raw.loader = options.loader == nullptr ? nullptr : options.loader->get();
     auto info = detail::sized<CheckpointInfo>();
     Status opened = status(graft_checkpoint_open(handle_.get(), &raw, &info));
     if (!opened.ok()) return opened;

@@ -1,5 +1,6 @@
 // graft_checkpoint_*: a trainer's run kept in a folder.
 #include "runtime/session/c_api/c_cipher.h"
+#include "runtime/session/c_api/c_data.h"
 #include "runtime/session/c_api/c_handles.h"
 
 using namespace graft;
@@ -50,9 +51,13 @@ graft_status graft_checkpoint_open(graft_trainer* trainer, const graft_checkpoin
     wanted.cipher = trainer->cipher.get();
     Configuration configuration = configuration_of(*trainer->trainer);
     if (given.data != nullptr) configuration["data"] = given.data;
+    if (given.loader != nullptr) {
+      configure_data(*given.loader, configuration);
+      given.loader->pending = nullptr;  // a resume brings it elsewhere
+    }
     GRAFT_TRY_ASSIGN(auto opened, Checkpointer::open(*trainer->context->files, wanted, *trainer->trainer,
                                                      trainer->model->model, std::move(configuration)));
-    GRAFT_TRY(detail::to_status(opened->begin(nullptr)));
+    GRAFT_TRY(detail::to_status(opened->begin(given.loader == nullptr ? nullptr : given.loader->loader.get())));
     trainer->checkpointer = std::move(opened);
     if (info == nullptr) return ok_status();
     graft_checkpoint_info out{};

@@ -1,5 +1,8 @@
 #include <cmath>
 
+#include "runtime/session/c_api/c_trainer.h"
+
+#include "runtime/session/c_api/c_data.h"
 #include "runtime/session/c_api/c_handles.h"
 #include "runtime/session/text_data.h"
 #include "runtime/session/training.h"
@@ -108,16 +111,6 @@ Status take_blocks(graft_trainer& trainer, const void* const* inputs, std::size_
   return ok_status();
 }
 
-graft_metrics metrics_of(const train::Trainer& trainer, const train::Metrics& metrics, double learning_rate) {
-  graft_metrics out{};
-  out.step = trainer.state().step;
-  out.loss = metrics.loss();
-  out.accuracy = metrics.has_correct ? metrics.accuracy() : std::nan("");
-  out.learning_rate = learning_rate;
-  out.loss_scale = 1;
-  return out;
-}
-
 train::PlanRequest plan_request(const graft_trainer_options& options) {
   train::PlanRequest request;
   request.checkpoints = options.checkpoints != 0;
@@ -155,7 +148,20 @@ Result<const Model*> trained_model(const Model& model, const graft_trainer_optio
   return &*masked;
 }
 
-// What follows a whole step.
+}  // namespace
+
+namespace graft::c_api {
+
+graft_metrics metrics_of(const train::Trainer& trainer, const train::Metrics& metrics, double learning_rate) {
+  graft_metrics out{};
+  out.step = trainer.state().step;
+  out.loss = metrics.loss();
+  out.accuracy = metrics.has_correct ? metrics.accuracy() : std::nan("");
+  out.learning_rate = learning_rate;
+  out.loss_scale = 1;
+  return out;
+}
+
 Status end_step(graft_trainer& trainer, const train::StepResult& result, graft_metrics* metrics) {
   if (trainer.checkpointer) GRAFT_TRY(trainer.checkpointer->record(result));
   if (metrics == nullptr) return ok_status();
@@ -165,7 +171,7 @@ Status end_step(graft_trainer& trainer, const train::StepResult& result, graft_m
   return write_info(out, metrics, "graft_metrics");
 }
 
-}  // namespace
+}  // namespace graft::c_api
 
 graft_status graft_forecast_training(graft_model* model, const graft_trainer_options* options,
                                      graft_forecast* forecast) {
@@ -200,10 +206,15 @@ graft_status graft_trainer_create(graft_model* model, const graft_trainer_option
     made->context = model->context;
     made->model = model;
     GRAFT_TRY_ASSIGN(const Model* trained, trained_model(model->model, given, made->masked));
-    GRAFT_TRY_ASSIGN(made->fields, sample_fields(*trained, wanted));
+    if (given.data != nullptr) {
+      made->fields = given.data->source->fields();
+    } else {
+      GRAFT_TRY_ASSIGN(made->fields, sample_fields(*trained, wanted));
+    }
     train::TrainerOptions trainer_options;
     trainer_options.allocator = model->context->allocator;
     trainer_options.request = plan_request(given);
+    if (given.data != nullptr) trainer_options.request.samples = given.data->source->size();
     trainer_options.program.proof = model->context->proof.get();
     trainer_options.log = model->context->log;
     GRAFT_TRY_ASSIGN(gpu::Device * device, device_of(*model->context));

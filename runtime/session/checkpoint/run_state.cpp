@@ -193,6 +193,10 @@ Result<std::string> fingerprint_of(data::Source& source) {
   return hash_text(hash128(std::as_bytes(std::span(text.data(), text.size()))));
 }
 
+std::string order_text(bool shuffled, bool drop_last) {
+  return cat(shuffled ? "shuffled" : "in order", drop_last ? ", whole batches" : "");
+}
+
 void RunStreams::add(std::string_view name, StreamKind kind, std::vector<std::byte> bytes, std::uint32_t worker) {
   owned_.push_back(std::move(bytes));
   inputs_.push_back({.name = name, .kind = kind, .bytes = owned_.back(), .worker = worker});
