@@ -11,11 +11,18 @@ struct Place {
   std::uint64_t offset = 0;
 };
 
+/// Whether a copy of `what` has this one.
+bool is_captured(const Resident& resident, Capture::What what) {
+  if (resident.kind == ValueKind::constant || resident.low_precision() || resident.bytes == 0) return false;
+  return what == Capture::What::all ||
+         (resident.kind == ValueKind::state && resident.memory_class == MemoryClass::parameters);
+}
+
 /// The residents that change, packed into as many buffers as one allocation's limit asks for.
-std::vector<Place> places_of(const Residents& residents, std::vector<std::uint64_t>& sizes) {
+std::vector<Place> places_of(const Residents& residents, Capture::What what, std::vector<std::uint64_t>& sizes) {
   std::vector<Place> places;
   for (const Resident& resident : residents.entries()) {
-    if (resident.kind == ValueKind::constant || resident.low_precision() || resident.bytes == 0) continue;
+    if (!is_captured(resident, what)) continue;
     if (sizes.empty() || sizes.back() + resident.device_bytes > residents.segment_bytes()) sizes.push_back(0);
     places.push_back({&resident, sizes.size() - 1, sizes.back()});
     sizes.back() += resident.device_bytes;
@@ -25,18 +32,18 @@ std::vector<Place> places_of(const Residents& residents, std::vector<std::uint64
 
 }  // namespace
 
-std::uint64_t Capture::planned_bytes(const Residents& residents) {
+std::uint64_t Capture::planned_bytes(const Residents& residents, What what) {
   std::vector<std::uint64_t> sizes;
-  (void)places_of(residents, sizes);
+  (void)places_of(residents, what, sizes);
   std::uint64_t bytes = 0;
   for (const std::uint64_t size : sizes) bytes += size;
   return bytes;
 }
 
-Result<std::unique_ptr<Capture>> Capture::create(Memory& memory, std::chrono::nanoseconds timeout) {
+Result<std::unique_ptr<Capture>> Capture::create(Memory& memory, std::chrono::nanoseconds timeout, What what) {
   std::unique_ptr<Capture> capture(new Capture(memory.device(), timeout));
   std::vector<std::uint64_t> sizes;
-  const std::vector<Place> places = places_of(memory.residents(), sizes);
+  const std::vector<Place> places = places_of(memory.residents(), what, sizes);
   for (const std::uint64_t size : sizes) {
     auto buffer = memory.device().create_buffer(size, gpu::MemoryKind::readback, "copy of the state");
     if (!buffer.ok()) return std::move(buffer).status().with_context("While allocating memory for checkpoints");
@@ -58,7 +65,7 @@ Result<std::unique_ptr<Capture>> Capture::create(Memory& memory, std::chrono::na
 Status Capture::take() {
   gpu::CommandList* const lists[] = {copy_.get()};
   GRAFT_TRY_ASSIGN(const gpu::Ticket ticket, device_.submit(lists));
-  return device_.wait(ticket, timeout_).with_context("While copying the state for a checkpoint");
+  return device_.wait(ticket, timeout_).with_context("While copying the state");
 }
 
 std::uint64_t Capture::bytes() const {

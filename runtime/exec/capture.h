@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
@@ -14,15 +15,20 @@ namespace graft {
 /// Lifetime: not beyond its memory's.
 class Capture {
  public:
+  enum class What : std::uint8_t {
+    all,
+    statistics,  ///< the state that a forward pass changes: running statistics
+  };
   struct Entry {
     const Resident* resident = nullptr;
     std::span<const std::byte> bytes;
   };
 
   /// Allocates host-visible memory and records the copy. Constants are left out: nothing changes them.
-  static Result<std::unique_ptr<Capture>> create(Memory& memory, std::chrono::nanoseconds timeout);
+  static Result<std::unique_ptr<Capture>> create(Memory& memory, std::chrono::nanoseconds timeout,
+                                                 What what = What::all);
   /// What create() allocates.
-  static std::uint64_t planned_bytes(const Residents& residents);
+  static std::uint64_t planned_bytes(const Residents& residents, What what = What::all);
 
   /// Copies everything as it stands now, and waits until it is there. Allocates nothing.
   Status take();

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "platform/base/checked.h"
+#include "runtime/core/finite.h"
 #include "runtime/core/op_def.h"
 #include "runtime/model/enums.h"
 #include "runtime/model/format.h"
@@ -194,6 +195,17 @@ Status validate(const Model& model) {
     const Value& value = graph.values()[i];
     const bool needed = value.kind == ValueKind::constant || value.kind == ValueKind::parameter;
     if (needed && !model.weight({i})) return invalid("The value \"", value.name, "\" has no contents.");
+  }
+  return ok_status();
+}
+
+Status Model::check_finite() const {
+  for (const auto& [id, weight] : weights_) {
+    const Value& value = graph.value(id);
+    if (value.kind == ValueKind::constant) continue;
+    if (const auto at = find_non_finite(weight.bytes, value.dtype)) {
+      return invalid("The weight \"", value.name, "\" is not finite at element ", *at, ".");
+    }
   }
   return ok_status();
 }

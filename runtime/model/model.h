@@ -90,6 +90,9 @@ class Model {
   /// What a session, a generator and a trainer ask before they use weights: verify_weights(), unless the model was
   /// loaded with WeightCheck::never.
   Status check_before_use() const;
+  /// invalid_argument where a parameter or state of the model holds NaN or infinity; names the first such number.
+  /// Constants may: masks of scores do.
+  Status check_finite() const;
   /// All that is damaged, in the order of values and bytes. Reads everything, and compares blocks and whole checksums.
   std::vector<WeightDamage> find_damage() const;
 

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "platform/base/text.h"
+#include "runtime/core/finite.h"
 #include "runtime/core/op_def.h"
 #include "runtime/core/op_id.gen.h"
 
@@ -105,29 +106,6 @@ class Reader {
   bool known_ = false;
 };
 
-template <typename T>
-T number_at(std::span<const std::byte> bytes, std::size_t index) {
-  T number;
-  std::memcpy(&number, bytes.data() + index * sizeof number, sizeof number);
-  return number;
-}
-
-/// The first index that offends. Blocks are looked at without a branch for each number, so that the compiler
-/// vectorises.
-template <typename Offends>
-std::optional<std::size_t> first_of(std::size_t count, Offends offends) {
-  constexpr std::size_t kBlock = 4096;
-  for (std::size_t begin = 0; begin < count; begin += kBlock) {
-    const std::size_t end = std::min(count, begin + kBlock);
-    bool any = false;
-    for (std::size_t i = begin; i < end; ++i) any |= offends(i);
-    for (std::size_t i = begin; any && i < end; ++i) {
-      if (offends(i)) return i;
-    }
-  }
-  return std::nullopt;
-}
-
 }  // namespace
 
 std::vector<InputRule> input_rules(const Graph& graph) {
@@ -150,7 +128,8 @@ std::optional<std::size_t> find_offence(const InputRule& rule, std::span<const s
   };
   const std::int32_t least = bound(rule.least), most = bound(rule.most), ignored = rule.ignored.value_or(least);
   if (least > most) {  // no rows: nothing but what is ignored will do
-    return first_of(count, [&](std::size_t i) { return !rule.ignored || number_at<std::int32_t>(bytes, i) != ignored; });
+    return first_of(count,
+                    [&](std::size_t i) { return !rule.ignored || number_at<std::int32_t>(bytes, i) != ignored; });
   }
   return first_of(count, [&](std::size_t i) {
     const auto number = number_at<std::int32_t>(bytes, i);

@@ -33,12 +33,13 @@ std::vector<std::byte> weight_to_source(const Value& value, std::span<const std:
   return words_in_source_order(contents, sizes_of(value.shape), value.source_perm);
 }
 
-Result<std::vector<std::byte>> weight_from_source(const Value& value, std::span<const std::byte> contents) {
+Result<std::vector<std::byte>> weight_from_source(const Value& value, std::span<const std::byte> contents,
+                                                  bool allow_non_finite) {
   const std::uint64_t bytes = 4 * value.shape.elements();  // find_weight() sees to it
   if (contents.size() != bytes) {
     return invalid("\"", value.name, "\" has ", bytes, " bytes; ", contents.size(), " were given.");
   }
-  if (value.dtype == DType::f32) {
+  if (value.dtype == DType::f32 && !allow_non_finite) {
     for (std::size_t at = 0; at < contents.size(); at += sizeof(float)) {
       float number = 0;
       std::memcpy(&number, contents.data() + at, sizeof number);

@@ -1,5 +1,7 @@
 #include "runtime/session/training.h"
 
+#include "runtime/core/finite.h"
+
 namespace graft {
 
 Result<std::unique_ptr<train::Trainer>> create_trainer(gpu::Device& device, const Model& model,
@@ -11,13 +13,18 @@ Result<std::unique_ptr<train::Trainer>> create_trainer(gpu::Device& device, cons
       device, model.graph, [&model](ValueId value) { return model.weight(value); }, options, fields, trainer_options);
 }
 
-Status copy_to_model(train::Trainer& trainer, Model& model, const HostAllocator& allocator) {
+Status copy_to_model(train::Trainer& trainer, Model& model, const HostAllocator& allocator, bool allow_non_finite) {
   std::vector<std::pair<ValueId, HostBuffer>> all;
   for (const train::NamedTensor& tensor : trainer.named_tensors()) {
     const ValueId value = model.graph.find_value(tensor.name);
     if (!value.valid() || tensor.kind == ValueKind::constant) continue;
     GRAFT_TRY_ASSIGN(HostBuffer contents, HostBuffer::create(tensor.bytes, "a trained tensor", allocator));
     GRAFT_TRY(trainer.read(tensor.name, contents.bytes()));
+    const auto at = allow_non_finite ? std::nullopt : find_non_finite(contents.bytes(), tensor.dtype);
+    if (at) {
+      return invalid("The trained tensor \"", tensor.name, "\" is not finite at element ", *at,
+                     ": the model was not touched and nothing changed.");
+    }
     all.emplace_back(value, std::move(contents));
   }
   // Only once everything was read: a model is never half trained.

@@ -15,7 +15,8 @@ Result<std::unique_ptr<train::Trainer>> create_trainer(gpu::Device& device, cons
                                                        const train::TrainerOptions& trainer_options = {});
 
 /// Copies parameters and running statistics from the device into the model, which must be the trainer's.
-/// On failure the model is as it was.
-Status copy_to_model(train::Trainer& trainer, Model& model, const HostAllocator& allocator = default_host_allocator());
+/// On failure the model is as it was. What is not finite is refused, unless allowed.
+Status copy_to_model(train::Trainer& trainer, Model& model, const HostAllocator& allocator = default_host_allocator(),
+                     bool allow_non_finite = false);
 
 }  // namespace graft

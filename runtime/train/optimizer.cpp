@@ -77,6 +77,25 @@ Result<std::vector<ValueId>> add_scaled(Builder& b, std::vector<Update>& updates
   return control;
 }
 
+/// Clipping without loss scaling: the factor of the gradients, which is NaN where the loss or a gradient is not finite;
+/// then nothing is changed. The norm tells; without it elements are counted, before clipping by value hides them.
+ValueId add_guarded(Builder& b, std::vector<Update>& updates, ValueId loss, const TrainOptions& options,
+                    ValueId& norm) {
+  const bool by_norm = options.clip_norm > 0;
+  ValueId total = by_norm && options.clip_value == 0 ? kNoValue : add_total(b, Op::overflow_count, updates);
+  ValueId seen = loss;
+  if (by_norm && total.valid()) {
+    // Both are needed: what the count says takes the place of the loss.
+    seen = b.node(Op::clip_factor, {total, loss}, {}, "finite");
+  }
+  if (options.clip_value > 0) clip_values(b, updates, options, kNoValue);
+  if (by_norm) total = norm = add_total(b, Op::squared_norm, updates);
+  const ValueId factor =
+      b.node(Op::clip_factor, {total, seen}, {{"max_norm", options.clip_norm}}, by_norm ? "clip_factor" : "finite");
+  b.graph().add_output(std::string(kUpdateFactorOutput), factor);
+  return factor;
+}
+
 double weight_decay_of(const TrainOptions& options, std::uint32_t group) {
   if (group == 0) return options.optimizer.weight_decay;
   return options.groups[group - 1].weight_decay.value_or(options.optimizer.weight_decay);
@@ -160,11 +179,7 @@ Result<ValueId> add_updates(Graph& graph, std::vector<Update> updates, ValueId l
     factor = control[0];
     if (options.clip_norm > 0) norm = control[1];
   } else {
-    if (options.clip_value > 0) clip_values(b, updates, options, kNoValue);
-    if (options.clip_norm > 0) {
-      norm = add_total(b, Op::squared_norm, updates);
-      factor = b.node(Op::clip_factor, {norm}, {{"max_norm", options.clip_norm}}, "clip_factor");
-    }
+    factor = add_guarded(b, updates, loss, options, norm);
   }
   GRAFT_TRY(b.status());
   for (const Update& update : updates) GRAFT_TRY(add_step(b, update, factor, options));

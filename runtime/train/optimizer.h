@@ -36,13 +36,17 @@ inline constexpr std::string_view kLossScaleState = "loss_scale";
 /// The sum of the losses of a step's micro-batches, where loss scaling looks at it and gradients are accumulated.
 inline constexpr std::string_view kLossSumState = "loss_scale/loss";
 
+/// Scalar output without loss scaling: what gradients were multiplied by; NaN where the step was not taken, since its
+/// loss or its gradients were not finite.
+inline constexpr std::string_view kUpdateFactorOutput = "update_factor";
+
 /// The cotangent of the loss, scaled where loss scaling applies.
 Result<ValueId> add_loss_scale(Graph& graph, ValueId weight, const TrainOptions& options);
 
 /// Adds loss scaling's verdict, clipping and one step node for each parameter; the state of optimizer_state() is added
 /// where the graph has none. Gives the sum of squares of the gradients (without the loss scale) where clip_norm is
-/// asked for, else kNoValue. With loss scaling a step whose `loss` is not finite is left out like one whose gradients
-/// are not.
+/// asked for, else kNoValue. A step whose `loss` or gradients are not finite changes nothing: with loss scaling it is
+/// left out, else kUpdateFactorOutput tells.
 Result<ValueId> add_updates(Graph& graph, std::vector<Update> updates, ValueId loss, const TrainOptions& options);
 
 /// Writes the learning rates and bias corrections of optimizer step `step` (the first is 0) into the step state.

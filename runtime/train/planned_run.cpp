@@ -64,6 +64,9 @@ Status PlannedRun::build_once(bool within_step) {
     GRAFT_TRY_ASSIGN(hash_, Program::create(*memory_, *plan_.hash, setup_.trainer.program));
     GRAFT_TRY_ASSIGN(capture_, Capture::create(*memory_, setup_.trainer.program.timeout));
   }
+  if (plan_.keeps_statistics) {
+    GRAFT_TRY_ASSIGN(statistics_, Capture::create(*memory_, setup_.trainer.program.timeout, Capture::What::statistics));
+  }
   for (const SizedPlan& sized : plan_.evaluation) {
     GRAFT_TRY_ASSIGN(SizedProgram program, make_program(sized));
     evaluation_.push_back(std::move(program));
@@ -164,12 +167,14 @@ void PlannedRun::tear_down() {
   update_.reset();
   hash_.reset();
   capture_.reset();
+  statistics_.reset();
   fetched_ = {};
   memory_.reset();  // last: the others refer to it
 }
 
 std::uint64_t PlannedRun::device_bytes() const {
-  return (memory_ ? memory_->allocated_bytes() : 0) + (capture_ ? capture_->bytes() : 0);
+  return (memory_ ? memory_->allocated_bytes() : 0) + (capture_ ? capture_->bytes() : 0) +
+         (statistics_ ? statistics_->bytes() : 0);
 }
 
 }  // namespace graft::train

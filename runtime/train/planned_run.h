@@ -57,6 +57,7 @@ class PlannedRun {
   Program* hash() { return hash_.get(); }      ///< null: not asked for
   Capture* capture() { return capture_.get(); }
   const Capture* capture() const { return capture_.get(); }
+  Capture* statistics() { return statistics_.get(); }  ///< null: a step that fails leaves them alone
   FetchedValues& fetched() { return fetched_; }
   const FetchedValues& fetched() const { return fetched_; }
   std::uint64_t device_bytes() const;  ///< 0: not built
@@ -77,6 +78,7 @@ class PlannedRun {
   std::unique_ptr<Program> update_;
   std::unique_ptr<Program> hash_;
   std::unique_ptr<Capture> capture_;
+  std::unique_ptr<Capture> statistics_;
   FetchedValues fetched_;
 };
 

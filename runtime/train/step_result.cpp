@@ -23,11 +23,14 @@ bool has_output(const Program& program, std::string_view name) { return !program
 
 /// An error where the run is not to go on from a step that gave this.
 Status check_loss(const TrainOptions& options, std::uint64_t step, const StepResult& result,
-                  std::uint64_t skipped_in_row) {
+                  std::uint64_t skipped_in_row, bool refused) {
   const bool finite = std::isfinite(result.metrics.loss_sum);
-  if (!result.skipped && !finite) {
-    return error(Code::invalid_argument, "The loss of step ", step, " is ", result.metrics.loss_sum,
-                 ": the input holds such numbers, or the learning rate of ", result.learning_rate, " is too large.");
+  if (refused || (!result.skipped && !finite)) {
+    const std::string what = finite ? cat("A gradient of step ", step, " is not finite, or their norm is not")
+                                    : cat("The loss of step ", step, " is ", result.metrics.loss_sum);
+    return error(Code::invalid_argument, what,
+                 ": its samples hold numbers that are too large, or the learning rate of ", result.learning_rate,
+                 " is. The step was not taken and nothing changed.");
   }
   if (skipped_in_row < kMostSkipped) return {};
   if (finite) {
@@ -89,7 +92,8 @@ Result<StepResult> step_result(const TrainOptions& options, std::uint64_t step, 
     result.skipped = fields[kGrowing] < 0;
     if (result.skipped) skipped_in_row = static_cast<std::uint64_t>(-fields[kGrowing]);
   }
-  GRAFT_TRY(check_loss(options, step, result, skipped_in_row));
+  const bool refused = std::isnan(scalar(last, kUpdateFactorOutput));
+  GRAFT_TRY(check_loss(options, step, result, skipped_in_row, refused));
   return result;
 }
 

@@ -1,6 +1,7 @@
 #include "runtime/train/trainer.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <utility>
 
@@ -51,9 +52,11 @@ Status Trainer::prepare_step(const data::Batch& batch) {
   if (batch.count() > static_cast<std::uint64_t>(setup_.options.batch)) {
     return invalid("A batch of ", batch.count(), " samples came, but the plan is for ", setup_.options.batch, ".");
   }
-  if (state_.samples_done > batch.count()) {
-    return invalid(state_.samples_done, " samples of the step's batch are done, but it now has ", batch.count(),
-                   "; a step goes on with the batch that it began with.");
+  const bool begun = state_.samples_done != 0 || execution_.is_unfinished();
+  if (state_.samples_done > batch.count() || (begun && step_samples_ != 0 && step_samples_ != batch.count())) {
+    return invalid(state_.samples_done, " samples of the step's batch are done", step_samples_ == 0 ? "" : " of ",
+                   step_samples_ == 0 ? "" : cat(step_samples_), ", but it now has ", batch.count(),
+                   "; a step goes on with the batch that it began with. Nothing changed.");
   }
   const auto micro = static_cast<std::uint64_t>(plan().micro_batch);
   SizedProgram* sized = nullptr;
@@ -73,12 +76,38 @@ Status Trainer::prepare_step(const data::Batch& batch) {
                  ", which is ignored: there is nothing to learn from.");
 }
 
+/// The forward pass moves running statistics before anyone knows whether the step is finite.
+Status Trainer::keep_statistics() {
+  Capture* const copy = run_.statistics();
+  if (copy == nullptr || execution_.is_unfinished()) return {};
+  if (state_.samples_done != 0 && !statistics_.empty()) return {};
+  GRAFT_TRY(execution_.note(copy->take()));
+  statistics_.resize(copy->entries().size());
+  for (std::size_t i = 0; i < statistics_.size(); ++i) {
+    const std::span<const std::byte> now = copy->entries()[i].bytes;
+    statistics_[i].assign(now.begin(), now.end());
+  }
+  return {};
+}
+
+Status Trainer::undo_statistics() {
+  for (std::size_t i = 0; i < statistics_.size(); ++i) {
+    GRAFT_TRY(run_.memory().write(run_.statistics()->entries()[i].resident->name, statistics_[i]));
+  }
+  return {};
+}
+
 Result<StepResult> Trainer::end_step(const data::Batch& batch, const Program& last) {
   Metrics metrics = std::exchange(state_.step_metrics, {});
   metrics.count = count_;
   const std::uint32_t submissions = std::exchange(submissions_, 0);
   state_.samples_done = 0;
-  GRAFT_TRY_ASSIGN(StepResult result, step_result(setup_.options, state_.step, metrics, last));
+  auto ended = step_result(setup_.options, state_.step, metrics, last);
+  if (!ended.ok()) {
+    GRAFT_TRY(undo_statistics());
+    return std::move(ended).status();
+  }
+  StepResult result = std::move(ended).value();
   result.submissions = submissions;
   state_.end_step(metrics, batch);
   return result;
@@ -86,6 +115,8 @@ Result<StepResult> Trainer::end_step(const data::Batch& batch, const Program& la
 
 Result<std::optional<StepResult>> Trainer::try_micro_step(const data::Batch& batch) {
   GRAFT_TRY(prepare_step(batch));
+  GRAFT_TRY(keep_statistics());
+  step_samples_ = batch.count();
   const auto micro = static_cast<std::uint64_t>(plan().micro_batch);
   StepState state;
   state.seed = state_.seed;
@@ -106,6 +137,7 @@ Result<std::optional<StepResult>> Trainer::try_micro_step(const data::Batch& bat
   }
   if (state_.samples_done < batch.count()) return std::optional<StepResult>();
   if (update != nullptr) {
+    if (!std::isfinite(state_.step_metrics.loss_sum)) state.loss_weight = std::nanf("");  // no step is taken
     GRAFT_TRY(execution_.run(*update, state));
     submissions_ += update->submissions();
   }
@@ -213,6 +245,8 @@ Status Trainer::set_learning_rate(double rate) {
 
 Status Trainer::write(std::string_view name, std::span<const std::byte> bytes) {
   GRAFT_TRY(check_settled());
+  statistics_.clear();  // of a step that is no longer the one in progress
+  step_samples_ = 0;
   return run_.memory().write(name, bytes);
 }
 

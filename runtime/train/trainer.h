@@ -45,9 +45,11 @@ class Trainer {
                                                  const TrainerOptions& trainer_options = {});
 
   /// One optimizer step on the samples of a batch, of which there may be up to TrainOptions::batch. After an error, ask
-  /// for it again with the same batch: it goes on where it stopped, and nothing is done twice. A loss that is not
-  /// finite is an error, and may have spoiled the parameters; with loss scaling the step is left out, and only
-  /// kMostSkipped of them in a row are an error.
+  /// for it again with the same batch: it goes on where it stopped, and nothing is done twice. A loss or gradients that
+  /// are not finite are an error that changes nothing: what was done of the step is thrown away, and the same step may
+  /// be asked for with any batch. (Where the step was begun by another trainer, running statistics go back to where
+  /// this one took over.) With loss scaling such a step is left out instead, and only kMostSkipped of them in a row are
+  /// an error.
   ///
   /// Where the device runs out of memory, the step is begun anew under a plan for less, to the same bits: see
   /// shortages(). What of it has already changed parameters is ended first, under the plan that it began with.
@@ -118,6 +120,8 @@ class Trainer {
   Status prepare_step(const data::Batch& batch);
   Result<std::optional<StepResult>> try_micro_step(const data::Batch& batch);
   Result<Metrics> run_micro_batch(SizedProgram& sized, const data::Batch& batch, const StepState& state);
+  Status keep_statistics();
+  Status undo_statistics();
   Result<StepResult> end_step(const data::Batch& batch, const Program& last);
   Result<Metrics> try_evaluate(data::Source& source);
 
@@ -127,8 +131,10 @@ class Trainer {
   Execution execution_;
   PlannedRun run_;
   Shortages shortages_;
-  std::uint32_t submissions_ = 0;  ///< of the step in progress
-  std::uint64_t count_ = 0;        ///< rows or elements of the step in progress
+  std::vector<std::vector<std::byte>> statistics_;  ///< as they were before the step in progress
+  std::uint64_t step_samples_ = 0;                  ///< of the step in progress; 0: not known
+  std::uint32_t submissions_ = 0;                   ///< of the step in progress
+  std::uint64_t count_ = 0;                         ///< rows or elements of the step in progress
 };
 
 }  // namespace graft::train

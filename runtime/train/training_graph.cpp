@@ -182,6 +182,11 @@ Result<Graph> build_update_graph(const TrainingGraph& accumulating, const TrainO
   if (loss_scaling_of(options)) {
     GRAFT_TRY_ASSIGN(loss, loss_sum_state(graph));
     accumulators.push_back(loss);
+  } else {
+    Builder b(graph);
+    b.set_scope("update/", kNoNode);
+    loss = b.node(Op::step_scalar, {}, {{"field", std::string("loss_weight")}}, "weight");
+    GRAFT_TRY(b.status());
   }
   GRAFT_TRY_ASSIGN(const ValueId norm, add_updates(graph, updates, loss, options));
   for (const ValueId accumulator : accumulators) {

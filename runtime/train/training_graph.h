@@ -51,7 +51,8 @@ Result<Graph> bind_batch(const Graph& model, std::int64_t samples, const Binding
 Result<TrainingGraph> build_training_graph(const Graph& model, std::int64_t samples, const TrainOptions& options,
                                            bool accumulate);
 
-/// Clips what was accumulated, takes the optimizer's step, and sets the accumulators to zero.
+/// Clips what was accumulated, takes the optimizer's step, and sets the accumulators to zero. No step is taken where
+/// the step state's loss_weight is not finite: the trainer's word that the loss is not.
 Result<Graph> build_update_graph(const TrainingGraph& accumulating, const TrainOptions& options);
 
 /// Output of build_hash_graph(): 64 bits.

@@ -115,6 +115,7 @@ std::vector<const Plan*> TrainingPlan::plans() const {
 MemoryByClass TrainingPlan::memory() const {
   MemoryByClass memory = Memory::planned(residents, plans());
   if (hash) memory[MemoryClass::staging] += Capture::planned_bytes(residents);
+  if (keeps_statistics) memory[MemoryClass::staging] += Capture::planned_bytes(residents, Capture::What::statistics);
   return memory;
 }
 
@@ -139,7 +140,7 @@ std::uint64_t TrainingPlan::arena_bytes() const {
 Result<TrainingDraft> draft_training(const Graph& model, const TrainOptions& options, const PlanRequest& request,
                                      const gpu::Target& target, std::int64_t micro, const ResidentOptions& residents) {
   TrainingDraft out{
-      {micro, micro < options.batch, Residents(target.caps, residents), {}, {}, {}, {}, {}, {}, {}, {}, {}}, {}};
+      {micro, micro < options.batch, Residents(target.caps, residents), {}, {}, {}, {}, {}, {}, {}, {}, {}, {}}, {}};
   TrainingGraphs& graphs = out.graphs;
   if (request.training) {
     graphs.sizes = micro_sizes(options.batch, micro, request.samples, request.drop_last);
@@ -156,6 +157,9 @@ Result<TrainingDraft> draft_training(const Graph& model, const TrainOptions& opt
     out.plan.tensors = first.tensors;
     out.plan.untrained = first.untrained;
     out.plan.note = first.note;
+    // Steps that loss scaling leaves out move them, as in PyTorch.
+    out.plan.keeps_statistics =
+        !loss_scaling_of(options) && Capture::planned_bytes(out.plan.residents, Capture::What::statistics) != 0;
     out.plan.precision = first.precision;
   }
   return out;

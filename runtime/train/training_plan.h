@@ -47,6 +47,7 @@ struct TrainingPlan {
   std::optional<Plan> update;
   std::optional<Plan> hash;           ///< of the state, where PlanRequest::checkpoints
   std::vector<SizedPlan> evaluation;  ///< as training
+  bool keeps_statistics = false;      ///< copies running statistics before a step, to bring them back where it fails
   std::vector<TrainedTensor> tensors;
   std::vector<std::string> untrained;
   std::string note;

@@ -27,7 +27,7 @@ void main() {
   const uint block = flat_workgroup();
   const uint lane = gl_LocalInvocationIndex;
   if (block * 256u >= p.count) return;  // the whole workgroup
-  if (p.has_factor == 2u && factor[kVerdict] == kVerdictSkip) return;
+  if (UPDATE_SKIPPED) return;
   const float rate = state.learning_rate[p.group];
   const float correction1 = p.has_factor == 2u ? factor[kCorrection1] : state.bias_correction1[p.group];
   const float correction2 = p.has_factor == 2u ? factor[kCorrection2] : state.bias_correction2[p.group];

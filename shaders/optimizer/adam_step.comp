@@ -43,10 +43,8 @@ void step_of(inout vec4 x, vec4 g, inout vec4 m, inout vec4 v) {
   x -= rate / correction1 * (m / denominator);
 }
 
-bool skipped() { return p.has_factor == 2u && factor[kVerdict] == kVerdictSkip; }
-
 void vector(uint i) {
-  if (skipped()) return;
+  if (UPDATE_SKIPPED) return;
   vec4 x = param4[BASE4(0) + i];
   vec4 m = first4[BASE4(2) + i];
   vec4 v = second4[BASE4(3) + i];
@@ -57,7 +55,7 @@ void vector(uint i) {
 }
 
 void single(uint i) {
-  if (skipped()) return;
+  if (UPDATE_SKIPPED) return;
   vec4 x = vec4(param[BASE(0) + i]);
   vec4 m = vec4(first[BASE(2) + i]);
   vec4 v = vec4(second[BASE(3) + i]);

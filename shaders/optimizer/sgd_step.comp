@@ -30,10 +30,8 @@ vec4 direction(vec4 x, vec4 d, inout vec4 v) {
   return p.nesterov != 0u ? d + p.momentum * v : v;
 }
 
-bool skipped() { return p.has_factor == 2u && factor[kVerdict] == kVerdictSkip; }
-
 void vector(uint i) {
-  if (skipped()) return;
+  if (UPDATE_SKIPPED) return;
   const vec4 x = param4[BASE4(0) + i];
   vec4 v = vec4(0.0);
   if (p.has_momentum != 0u) v = velocity4[BASE4(2) + i];
@@ -43,7 +41,7 @@ void vector(uint i) {
 }
 
 void single(uint i) {
-  if (skipped()) return;
+  if (UPDATE_SKIPPED) return;
   const float x = param[BASE(0) + i];
   vec4 v = vec4(0.0);
   if (p.has_momentum != 0u) v = vec4(velocity[BASE(2) + i]);

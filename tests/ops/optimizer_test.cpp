@@ -70,14 +70,21 @@ OpCase state_hash(std::string name, std::vector<std::vector<std::int64_t>> shape
   return c;
 }
 
-OpCase clip(std::string name, double square, double max_norm) {
+OpCase clip(std::string name, double total, double max_norm, std::vector<double> loss = {}) {
   return {.name = std::move(name),
           .op = Op::clip_factor,
-          .inputs = {{.values = {square}}},
+          .inputs = {{.values = {total}},
+                     {.values = loss.empty() ? std::vector<double>{0} : loss, .missing = loss.empty()}},
           .attrs = {{"max_norm", max_norm}},
           .tolerance = 1e-6,
           .reason = kFewRoundings,
           .gradient = false};
+}
+
+/// The same with the factor that says: do not take the step.
+OpCase not_taken(OpCase c) {
+  c.inputs.back().values = {std::nan("")};
+  return c;
 }
 
 std::vector<OpCase> cases() {
@@ -130,6 +137,13 @@ std::vector<OpCase> cases() {
       clip("zero", 0, 1),
       clip("not a number", std::nan(""), 1),
       clip("infinite", INFINITY, 1),
+      clip("above, finite loss", 100, 1, {2}),
+      clip("above, infinite loss", 100, 1, {INFINITY}),
+      clip("no clipping", 0, 0, {2}),
+      clip("no clipping, an element is not finite", 1, 0, {2}),
+      clip("no clipping, the loss is not", 0, 0, {std::nan("")}),
+      not_taken(sgd("step not taken", {257}, {{"momentum", 0.9}, {"weight_decay", 0.1}}, true)),
+      not_taken(adam("adam step not taken", {130}, {{"weight_decay", 0.1}}, true)),
   };
 }
 GRAFT_OP_CASES(Optimizer, cases());

@@ -252,6 +252,29 @@ int fail_at_ten(void* user, std::uint64_t index, void* const* out) {
   return 1;
 }
 
+TEST_F(DataSets, SamplesAtFaultAreLeftForTheNext) {
+  const graft_field fields[] = {field("x", GRAFT_F32, {kInputs}, false), field("label", GRAFT_I32, {}, true)};
+  const auto read = [](void*, std::uint64_t index, void* const* out) {
+    for (std::uint32_t i = 0; i < kInputs; ++i) static_cast<float*>(out[0])[i] = index == 5 ? std::nanf("") : 0.5F;
+    *static_cast<std::int32_t*>(out[1]) = 1;
+    return 1;
+  };
+  ASSERT_EQ(graft_data_from_callback(h_.context, fields, 2, 12, read, nullptr, &set_), GRAFT_OK) << h_.message();
+  ASSERT_EQ(open_trainer(options_of(set_)), GRAFT_OK) << h_.message();
+  ASSERT_EQ(open_loader(1, true), GRAFT_OK) << h_.message();
+  steps(1);
+  const std::vector<float> before = weights();
+  int more = 0;
+  auto metrics = sized<graft_metrics>();
+  EXPECT_EQ(graft_train_next(h_.trainer, loader_, &more, &metrics), GRAFT_INVALID_ARGUMENT);
+  EXPECT_TRUE(contains(h_.message(), "sample 5")) << h_.message();
+  EXPECT_EQ(weights(), before);
+  ASSERT_EQ(graft_train_next(h_.trainer, loader_, &more, &metrics), GRAFT_OK) << h_.message();
+  EXPECT_EQ(metrics.step, 2u) << "samples 8 to 11";
+  ASSERT_EQ(graft_train_next(h_.trainer, loader_, &more, &metrics), GRAFT_OK) << h_.message();
+  EXPECT_EQ(more, 0);
+}
+
 TEST_F(DataSets, WrongSetsAreOneSentence) {
   const auto refused = [&](const char* spec, graft_status status, std::string_view part) {
     auto* set = reinterpret_cast<graft_data_set*>(this);

@@ -79,6 +79,7 @@ TEST_F(Parameters, WeightsBelowAdaptersStayWritten) {
   EXPECT_EQ(of_model("fc1.lora_A.weight", a.size()), a);
   ASSERT_EQ(open_trainer(trainer_options()), GRAFT_OK) << h_.message();
   EXPECT_EQ(of_trainer("fc2.bias", kClasses), bias) << "frozen";
+  EXPECT_EQ(graft_model_write(h_.model, "fc2.bias", bias.data(), 12), GRAFT_INVALID_ARGUMENT) << "it is in use";
   EXPECT_EQ(graft_trainer_write(h_.trainer, "fc2.bias", bias.data(), 12), GRAFT_INVALID_ARGUMENT);
   EXPECT_TRUE(contains(h_.message(), "frozen")) << h_.message();
   graft_trainer_destroy(std::exchange(h_.trainer, nullptr));

@@ -43,7 +43,13 @@ Status list(const CheckpointArguments& options) {
 
 Status verify(const CheckpointArguments& options) {
   GRAFT_TRY_ASSIGN(const Store store, open_store(options, StoreMode::read_only));
-  GRAFT_TRY_ASSIGN(const auto report, store.verify());
+  GRAFT_TRY_ASSIGN(auto report, store.verify());
+  for (const auto& [number, snapshot] : store.snapshots()) {
+    const auto bad = find_non_finite(store, number);
+    if (!bad.ok() || bad->empty()) continue;  // what cannot be read is told already
+    report.problems.push_back(cat("Snapshot ", number, " (step ", snapshot.meta.step, "): the parameter \"", *bad,
+                                  "\" is not finite; a resume goes back to the newest snapshot that is."));
+  }
   if (options.json) {
     print({{"snapshots", report.snapshots}, {"chunks", report.chunks}, {"problems", report.problems}});
   } else {
@@ -195,7 +201,7 @@ Action add_checkpoint(CLI::App& app) {
     return command;
   };
   sub("list", "Snapshots: step, loss, sizes, tags", list);
-  sub("verify", "Decode and compare everything", verify);
+  sub("verify", "Decode and compare everything; parameters must be finite", verify);
   add_snapshot(sub("diff", "What changed between two snapshots", diff))
       ->add_option("OTHER", options->other, "The number or a tag of the later one")
       ->required();

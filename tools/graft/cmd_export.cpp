@@ -21,6 +21,7 @@ struct ExportArguments {
   std::string source;  ///< of an ONNX file
   bool json = false;
   bool in_place = false;
+  bool allow_non_finite = false;
 };
 
 constexpr DType kDtypes[] = {DType::f32,  DType::f16,  DType::bf16, DType::q8_0, DType::q4_0, DType::q4_1,
@@ -86,6 +87,10 @@ Status run_export(const ExportArguments& options) {
     GRAFT_TRY(outputs.file("-o", options.output));
   }
   GRAFT_TRY_ASSIGN(const Model model, open_model(options.path, WeightCheck::at_once));
+  if (!options.allow_non_finite) {
+    GRAFT_TRY(model.check_finite().with_context(
+        cat("\"", options.path, "\" was not exported (--allow-non-finite does it in any case)")));
+  }
   auto report = write(options, model);
   if (!report.ok()) return std::move(report).status().with_context(cat("\"", options.path, "\" was not exported"));
   print(options, *report);
@@ -110,6 +115,7 @@ Action add_export(CLI::App& app) {
       ->check(CLI::IsMember(dtypes));
   app.add_option("--source", options->source, "The ONNX file that the model was converted from, whose graph stays");
   add_in_place_flag(app, options->in_place);
+  app.add_flag("--allow-non-finite", options->allow_non_finite, "Export weights that hold NaN or infinity, too");
   app.add_flag("--json", options->json, "Print what was written as JSON");
   app.callback([&app, options] {
     const std::string format = format_of(*options);

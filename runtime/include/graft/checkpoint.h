@@ -41,8 +41,11 @@ typedef struct graft_checkpoint_options {
   const graft_pair* metadata; /* of the app, kept with each snapshot */
   size_t metadata_count;
   const graft_cipher* cipher; /* of everything in the folder; NULL: none */
+  /* 1: parameters may be NaN or infinite. Otherwise no snapshot of such is written, and a resume goes on from the
+     newest snapshot that is finite (which is logged), or refuses the one that `from` names. */
+  int allow_non_finite;
   /* Of graft_train_next: its place is kept with each snapshot and brought back by a resume; data then says its SPEC
-     where it is NULL, and other samples or another order are refused. Outlives the trainer. NULL: none */
+     where it is NULL, and other samples or another order are refused. NULL: none */
   struct graft_loader* loader;
 } graft_checkpoint_options;
 

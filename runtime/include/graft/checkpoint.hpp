@@ -41,6 +41,7 @@ struct CheckpointOptions {
   std::string from = {};            ///< with resume: the snapshot to go back to, by number or tag
   bool with_changes = false;        ///< with resume: go on although options differ
   bool continue_on_mismatch = false;
+  bool allow_non_finite = false;
   std::string data = {};  ///< whatever tells the data apart
   std::map<std::string, std::string> metadata = {};
   Cipher* cipher = nullptr;

@@ -32,12 +32,11 @@ GRAFT_API graft_status graft_data_from_memory(graft_context* context, const graf
 /* Fills out, a place for each field, with sample `index`. 1: done; 0: there is none, for the data ends before; below 0:
    it failed. The same index gives the same sample, in whatever order they are asked for. */
 typedef int (*graft_read_sample)(void* user, uint64_t index, void* const* out);
-/* Samples that the app makes, on graft's reading thread, one at a time. samples = 0: nobody knows how many, and they
-   are shuffled through a buffer. */
+/* Samples that the app makes, on graft's reading thread, one at a time; the function must not call graft. samples = 0:
+   nobody knows how many, and they are shuffled through a buffer. */
 GRAFT_API graft_status graft_data_from_callback(graft_context* context, const graft_field* fields, size_t field_count,
                                                 uint64_t samples, graft_read_sample read, void* user,
                                                 graft_data_set** set);
-/* After its loaders and the trainers that were made for it. */
 GRAFT_API void graft_data_destroy(graft_data_set* set);
 /* 0 where nobody knows. */
 GRAFT_API uint64_t graft_data_samples(const graft_data_set* set);
@@ -59,7 +58,6 @@ typedef struct graft_loader_options {
 /* Batches of samples. A set has one loader at a time. options may be NULL. */
 GRAFT_API graft_status graft_loader_create(graft_data_set* set, const graft_loader_options* options,
                                            graft_loader** loader);
-/* After the trainers that keep its place in a checkpoint. */
 GRAFT_API void graft_loader_destroy(graft_loader* loader);
 
 typedef struct graft_batch {
@@ -75,7 +73,8 @@ GRAFT_API graft_status graft_loader_next(graft_loader* loader, graft_batch* batc
 
 /* One step on the loader's next batch, by a trainer that was made for its set (graft_trainer_options.data). *more
    becomes 0 where the epochs are over, and nothing is done then. After an error, ask again: it goes on with the same
-   batch. With graft_checkpoint_options.loader a resume goes on at the same sample. metrics may be NULL. */
+   batch, or where its samples are at fault (GRAFT_INVALID_ARGUMENT: a number that is not finite, a label of no class)
+   with the next one. With graft_checkpoint_options.loader a resume goes on at the same sample. metrics may be NULL. */
 GRAFT_API graft_status graft_train_next(graft_trainer* trainer, graft_loader* loader, int* more,
                                         graft_metrics* metrics);
 /* As graft_evaluate, on all samples of a set that has no loader. */

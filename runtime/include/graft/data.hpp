@@ -35,7 +35,7 @@ struct LoaderOptions {
   std::uint64_t memory_limit = 0;
 };
 
-/// Batches of a data set, read ahead. Destroy it before the set, and after the trainers that keep its place.
+/// Batches of a data set, read ahead.
 class Loader {
  public:
   /// The next batch, valid until the next call; samples == 0: the epochs are over.

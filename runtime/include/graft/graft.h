@@ -1,8 +1,15 @@
 /* graft's C ABI: load, inspect, plan, run, differentiate and train models on a Vulkan device.
  *
  * Rules that hold everywhere
- *  - Handles are opaque; graft_X_destroy(NULL) does nothing. Destroy a handle before the one that it was made from.
- *  - A context and everything made from it belong to one thread at a time. Contexts are independent of each other.
+ *  - Handles are opaque; graft_X_destroy(NULL) does nothing. Handles are counted: what was destroyed keeps its memory
+ *    as long as something that was made from it lives, so that the order does not matter (garbage collectors have
+ * none).
+ *  - A context has a lock: calls on it and on everything made from it run one at a time, and a second thread waits. (A
+ *    lock and not the thread's name, since runtimes move an app's tasks from thread to thread.) A message and pointers
+ *    that graft gives back are still those of the last call, whoever made it. Contexts are independent of each other.
+ *  - A callback must not call graft on the context that called it: it gets GRAFT_INVALID_ARGUMENT, and destroying does
+ *    nothing there. From logs and ciphers, which may run on graft's own threads, that holds for every context.
+ *  - A call that fails has changed nothing, but where it says so.
  *  - Every fallible function returns a graft_status; graft_message(context) then holds one sentence about the failure,
  *    valid until the next call on that context. Nothing is printed, thrown or aborted.
  *  - Option structs start with struct_size = sizeof(the struct), so that fields can be added later. A field that is
@@ -136,6 +143,7 @@ typedef enum graft_weight_check GRAFT_ENUM_OF_INT {
 typedef struct graft_model_options {
   size_t struct_size;
   graft_weight_check check;
+  int allow_non_finite; /* 1: weights that hold NaN or infinity may be stored in this model and saved; else refused */
 } graft_model_options;
 
 /* options may be NULL. Otherwise as graft_model_load. */
@@ -274,7 +282,9 @@ GRAFT_API graft_status graft_trainer_create(graft_model* model, const graft_trai
 GRAFT_API void graft_trainer_destroy(graft_trainer* trainer);
 GRAFT_API graft_status graft_trainer_memory(const graft_trainer* trainer, graft_memory* memory);
 /* One optimizer step on `samples` samples, at most the batch; fewer are weighted correctly. After an error, ask
-   again with the same samples: the step goes on where it stopped, and nothing is done twice. `inputs`: the
+   again with the same samples: the step goes on where it stopped, and nothing is done twice. Where the loss or a
+   gradient is not finite, the step is GRAFT_INVALID_ARGUMENT and nothing changes: its micro-batches are thrown away,
+   and the step may be asked for with any samples. (With a loss scale it is left out: skipped_steps.) `inputs`: the
    model's inputs in order, each `samples` times its size per sample. `target`: int32 labels for cross entropy, else
    float32 values. metrics may be NULL. */
 GRAFT_API graft_status graft_train_step(graft_trainer* trainer, const void* const* inputs, size_t input_count,

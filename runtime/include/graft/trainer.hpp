@@ -213,6 +213,7 @@ class Trainer {
     raw.from = detail::or_null(options.from);
     raw.with_changes = options.with_changes ? 1 : 0;
     raw.continue_on_mismatch = options.continue_on_mismatch ? 1 : 0;
+    raw.allow_non_finite = options.allow_non_finite ? 1 : 0;
     raw.data = detail::or_null(options.data);
     raw.metadata = metadata.data();
     raw.metadata_count = metadata.size();

@@ -26,6 +26,7 @@ void ref_adam8_step(RefContext& c) {
   double correction1 = c.step_state().bias_correction1[group];
   double correction2 = c.step_state().bias_correction2[group];
   if (c.has(6)) factor = c.in(6)[0];
+  if (std::isnan(factor)) return;
   if (c.has(6) && c.in(6).size() == 4) {
     if (c.in(6)[3] == 1) return;
     correction1 = c.in(6)[1];

@@ -112,7 +112,7 @@ Status emit_zero(Emitter& e) {
   });
 }
 
-// --- squared_norm(xs...), clip_factor(squared_norm)
+// --- squared_norm(xs...), clip_factor(squared_norm or overflow_count, loss?): without max_norm, of overflow_count
 
 Status infer_squared_norm(InferContext& c) {
   for (std::size_t i = 0; i < c.inputs(); ++i) GRAFT_TRY(c.expect_dtype(i, DType::f32));
@@ -138,18 +138,19 @@ Status emit_state_hash(Emitter& e) {
                                          shaders::KernelId::state_hash__f32_total, 2);
 }
 
-constexpr AttrSpec kClipAttrs[] = {{"max_norm", AttrType::number, true}};
+constexpr AttrSpec kClipAttrs[] = {{"max_norm", AttrType::number}};
 
 Status infer_clip(InferContext& c) {
   GRAFT_TRY(expect_scalar(c, 0));
+  GRAFT_TRY(expect_scalar(c, 1));
   GRAFT_TRY(check_number(c.attrs(), "max_norm", 0, 0, kAny));
   c.output(DType::f32, {});
   return ok_status();
 }
 
 Status emit_clip(Emitter& e) {
-  const push::ClipFactorPush push{static_cast<float>(e.attrs().number("max_norm"))};
-  e.dispatch(shaders::KernelId::clip_factor__f32, {}, {e.in(0), e.out()}, push, {1, 1, 1});
+  const push::ClipFactorPush push{static_cast<float>(e.attrs().number("max_norm")), e.has(1)};
+  e.dispatch(shaders::KernelId::clip_factor__f32, {}, {e.in(0), e.in(e.has(1) ? 1 : 0), e.out()}, push, {1, 1, 1});
   return ok_status();
 }
 
@@ -214,6 +215,8 @@ const OpDef op_squared_norm = {.name = "squared_norm",
                                .flops = squared_norm_flops};
 const OpDef op_clip_factor = {.name = "clip_factor",
                               .attrs = kClipAttrs,
+                              .max_inputs = 2,
+                              .optional_inputs = 0b10,
                               .infer = infer_clip,
                               .emit = emit_clip,
                               .gradient = NoGrad{"it serves gradient clipping alone"}};

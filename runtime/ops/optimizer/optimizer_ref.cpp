@@ -25,6 +25,7 @@ Control control_of(RefContext& c, std::size_t i) {
   if (!c.has(i)) return out;
   const auto control = c.in(i);
   out.factor = control[0];
+  out.skip = std::isnan(control[0]);
   if (control.size() == 1) return out;
   return {control[0], control[3] == 1, control[3] == 2, control[1], control[2]};
 }
@@ -115,8 +116,12 @@ void ref_state_hash(RefContext& c) {
 }
 
 void ref_clip_factor(RefContext& c) {
-  const double factor = c.attrs().number("max_norm") / (std::sqrt(c.in(0)[0]) + 1e-6);
-  c.out()[0] = factor > 1 ? 1 : factor;
+  const double max_norm = c.attrs().number("max_norm");
+  const double total = c.in(0)[0];
+  const bool lost = c.has(1) && !std::isfinite(c.in(1)[0]);
+  const bool bad = max_norm > 0 ? !std::isfinite(total) : total != 0;
+  const double factor = max_norm > 0 ? std::min(1.0, max_norm / (std::sqrt(total) + 1e-6)) : 1;
+  c.out()[0] = lost || bad ? std::nan("") : factor;
 }
 
 }  // namespace graft::ops::optimizer

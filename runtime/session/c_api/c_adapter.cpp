@@ -53,6 +53,7 @@ Status swap_from(graft_context& context, const graft_source* source, Swap swap) 
 graft_status graft_model_add_adapters(graft_model* model, const char* options, uint32_t seed) {
   if (model == nullptr) return GRAFT_INVALID_ARGUMENT;
   return guarded(model->context, [&]() -> Status {
+    GRAFT_TRY(check_unused(*model, "its adapters change"));
     GRAFT_TRY_ASSIGN(const LoraOptions wanted, parse_lora(options == nullptr ? "" : options));
     return put_on(*model, nullptr, [&](const Model& base) { return with_lora(base, wanted, seed); });
   });
@@ -61,6 +62,7 @@ graft_status graft_model_add_adapters(graft_model* model, const char* options, u
 graft_status graft_model_load_adapters(graft_model* model, const char* path) {
   if (model == nullptr) return GRAFT_INVALID_ARGUMENT;
   return guarded(model->context, [&]() -> Status {
+    GRAFT_TRY(check_unused(*model, "its adapters change"));
     if (path == nullptr) {
       take_off(*model);
       return ok_status();
@@ -71,7 +73,10 @@ graft_status graft_model_load_adapters(graft_model* model, const char* path) {
 
 graft_status graft_model_load_adapters_source(graft_model* model, const graft_source* source) {
   if (model == nullptr) return GRAFT_INVALID_ARGUMENT;
-  return guarded(model->context, [&] { return load_onto(*model, load_source(*model->context, source, kAtOnce)); });
+  return guarded(model->context, [&]() -> Status {
+    GRAFT_TRY(check_unused(*model, "its adapters change"));
+    return load_onto(*model, load_source(*model->context, source, kAtOnce));
+  });
 }
 
 graft_status graft_model_save_adapters(graft_model* model, const char* path) {
@@ -79,6 +84,7 @@ graft_status graft_model_save_adapters(graft_model* model, const char* path) {
   return guarded(model->context, [&]() -> Status {
     if (path == nullptr) return invalid("graft_model_save_adapters needs a path.");
     GRAFT_TRY_ASSIGN(const Model adapters, adapter_of(model->model));
+    if (!model->allow_non_finite) GRAFT_TRY(adapters.check_finite().with_context("Nothing was saved"));
     return save_model(*model->context->files, path, adapters);
   });
 }

@@ -23,6 +23,7 @@ Result<CheckpointOptions> read_checkpoint_options(const graft_checkpoint_options
   if (given.from != nullptr) out.from = given.from;
   out.with_changes = given.with_changes != 0;
   out.stop_on_mismatch = given.continue_on_mismatch == 0;
+  out.allow_non_finite = given.allow_non_finite != 0;
   if (given.metadata_count > 0 && given.metadata == nullptr) return invalid("The metadata is NULL.");
   for (std::size_t i = 0; i < given.metadata_count; ++i) {
     const graft_pair& pair = given.metadata[i];
@@ -45,6 +46,7 @@ graft_status graft_checkpoint_open(graft_trainer* trainer, const graft_checkpoin
   if (trainer == nullptr) return GRAFT_INVALID_ARGUMENT;
   return guarded(trainer->context, [&]() -> Status {
     if (trainer->checkpointer) return invalid("The trainer has a checkpoint already; close it first.");
+    if (info != nullptr) GRAFT_TRY(check_info(info, "graft_checkpoint_info"));
     GRAFT_TRY_ASSIGN(const graft_checkpoint_options given, read_options(options, "graft_checkpoint_options"));
     GRAFT_TRY_ASSIGN(CheckpointOptions wanted, read_checkpoint_options(given, trainer->context));
     GRAFT_TRY_ASSIGN(trainer->cipher, read_cipher(given.cipher));

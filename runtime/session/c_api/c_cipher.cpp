@@ -12,6 +12,7 @@ class CallbackCipher final : public checkpoint::Cipher {
   std::size_t overhead() const override { return cipher_.overhead; }
   Status seal(std::span<const std::byte> associated, std::span<const std::byte> plain,
               std::span<std::byte> out) override {
+    const CallbackScope in_callback;
     if (cipher_.seal(cipher_.user, associated.data(), associated.size(), plain.data(), plain.size(), out.data()) == 0) {
       return ok_status();
     }
@@ -19,6 +20,7 @@ class CallbackCipher final : public checkpoint::Cipher {
   }
   Status open(std::span<const std::byte> associated, std::span<const std::byte> sealed,
               std::span<std::byte> out) override {
+    const CallbackScope in_callback;
     if (cipher_.open(cipher_.user, associated.data(), associated.size(), sealed.data(), sealed.size(), out.data()) ==
         0) {
       return ok_status();

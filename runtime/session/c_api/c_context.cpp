@@ -30,6 +30,7 @@ namespace {
 
 void forward_log(void* user, LogLevel level, std::string_view message) {
   const auto* context = static_cast<const graft_context*>(user);
+  const CallbackScope in_callback;
   context->log_callback(context->log_user, static_cast<graft_log_level>(level), std::string(message).c_str());
 }
 
@@ -80,17 +81,18 @@ graft_status graft_context_create(const graft_context_options* options, graft_co
   return guarded(*context, [&] { return open_context(**context, options); });
 }
 
-void graft_context_destroy(graft_context* context) {
-  if (context == nullptr) return;
+graft_context::~graft_context() {
+  if (!device) return;
   // The cache only saves time: a failure to write it is logged, not reported.
-  if (context->device) {
-    (void)guarded(context, [&] {
-      const Status saved = context->device->save_pipeline_cache();
-      if (!saved.ok()) context->log(LogLevel::warning, saved.message());
-      return ok_status();
-    });
-  }
-  delete context;
+  (void)guarded(this, [&] {
+    const Status saved = device->save_pipeline_cache();
+    if (!saved.ok()) log(LogLevel::warning, saved.message());
+    return ok_status();
+  });
+}
+
+void graft_context_destroy(graft_context* context) {
+  if (context != nullptr) destroy(context, context);
 }
 
 const char* graft_message(const graft_context* context) { return context == nullptr ? "" : context->message.c_str(); }

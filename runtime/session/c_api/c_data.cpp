@@ -108,6 +108,7 @@ graft_status graft_data_from_callback(graft_context* context, const graft_field*
       void* places[64];
       if (out.size() > std::size(places)) return invalid("A sample has ", out.size(), " fields; 64 are known.");
       std::copy(out.begin(), out.end(), places);
+      const CallbackScope in_callback;
       const int result = read(user, index, places);
       if (result >= 0) return result > 0;
       return error(Code::io_error, "The app could not read sample ", index, ".");
@@ -117,7 +118,9 @@ graft_status graft_data_from_callback(graft_context* context, const graft_field*
   });
 }
 
-void graft_data_destroy(graft_data_set* set) { delete set; }
+void graft_data_destroy(graft_data_set* set) {
+  if (set != nullptr) destroy<graft_context>(set->context, set);
+}
 
 uint64_t graft_data_samples(const graft_data_set* set) { return set == nullptr ? 0 : set->source->size().value_or(0); }
 
@@ -161,12 +164,12 @@ graft_status graft_loader_create(graft_data_set* set, const graft_loader_options
     wanted.allocator = set->context->allocator;
     auto made = std::make_unique<graft_loader>();
     made->context = set->context;
-    made->set = set;
     made->order = order_text(wanted.shuffle, wanted.drop_last);
     // Now: later the loader's thread reads the set.
     GRAFT_TRY_ASSIGN(made->fingerprint, fingerprint_of(*set->source));
     GRAFT_TRY_ASSIGN(made->loader, data::Loader::create(*set->source, wanted));
     made->fields.resize(set->source->fields().size());
+    made->set = set;
     set->has_loader = true;
     *loader = made.release();
     return ok_status();
@@ -174,9 +177,7 @@ graft_status graft_loader_create(graft_data_set* set, const graft_loader_options
 }
 
 void graft_loader_destroy(graft_loader* loader) {
-  if (loader == nullptr) return;
-  loader->set->has_loader = false;
-  delete loader;
+  if (loader != nullptr) destroy<graft_context>(loader->context, loader);
 }
 
 graft_status graft_loader_next(graft_loader* loader, graft_batch* batch) {
@@ -200,7 +201,8 @@ graft_status graft_train_next(graft_trainer* trainer, graft_loader* loader, int*
   if (trainer == nullptr) return GRAFT_INVALID_ARGUMENT;
   return guarded(trainer->context, [&]() -> Status {
     if (loader == nullptr || more == nullptr) return invalid("graft_train_next needs a loader and a place for more.");
-    if (loader->context != trainer->context) return invalid("The loader and the trainer are of two contexts.");
+    if (&*loader->context != &*trainer->context) return invalid("The loader and the trainer are of two contexts.");
+    if (metrics != nullptr) GRAFT_TRY(check_info(metrics, "graft_metrics"));
     GRAFT_TRY(check_samples(*trainer, *loader->set->source));
     *more = 1;
     if (loader->pending == nullptr) {
@@ -210,9 +212,13 @@ graft_status graft_train_next(graft_trainer* trainer, graft_loader* loader, int*
       *more = 0;
       return ok_status();
     }
-    GRAFT_TRY_ASSIGN(const train::StepResult result, trainer->trainer->train_step(*loader->pending));
-    loader->pending = nullptr;
-    return end_step(*trainer, result, metrics);
+    const auto result = trainer->trainer->train_step(*loader->pending);
+    // Samples that are themselves at fault would be so the next time: the step was thrown away, and others follow.
+    const bool refused =
+        result.status().code() == Code::invalid_argument && trainer->trainer->state().samples_done == 0;
+    if (result.ok() || refused) loader->pending = nullptr;
+    GRAFT_TRY(Status(result.status()));
+    return end_step(*trainer, *result, metrics);
   });
 }
 
@@ -221,6 +227,7 @@ graft_status graft_evaluate_data(graft_trainer* trainer, graft_data_set* set, gr
   return guarded(trainer->context, [&]() -> Status {
     if (set == nullptr) return invalid("graft_evaluate_data needs a data set.");
     if (set->has_loader) return invalid("The data set has a loader, whose thread reads it; open it once more.");
+    if (metrics != nullptr) GRAFT_TRY(check_info(metrics, "graft_metrics"));
     GRAFT_TRY(check_samples(*trainer, *set->source));
     GRAFT_TRY_ASSIGN(const train::Metrics result, trainer->trainer->evaluate(*set->source));
     if (metrics == nullptr) return ok_status();

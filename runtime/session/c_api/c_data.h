@@ -12,20 +12,27 @@
 #include "runtime/session/checkpoint/run_state.h"
 
 struct graft_data_set {
-  graft_context* context = nullptr;
+  graft::c_api::Ref<graft_context> context;
   std::string spec = {};  ///< empty where it was not opened by one
   std::unique_ptr<graft::data::Source> source = nullptr;
   bool has_loader = false;
+  graft::c_api::Users users = {};
 };
 
 struct graft_loader {
-  graft_context* context = nullptr;
-  graft_data_set* set = nullptr;
+  ~graft_loader() {
+    loader.reset();  // its thread reads the set
+    if (set != nullptr) set->has_loader = false;
+  }
+
+  graft::c_api::Ref<graft_context> context;
+  graft::c_api::Ref<graft_data_set> set;
   std::string fingerprint = {};  ///< of the set's contents
   std::string order = {};        ///< as a run's configuration has it
   std::unique_ptr<graft::data::Loader> loader = nullptr;
   const graft::data::Batch* pending = nullptr;  ///< given, and the step on it is not done
   std::vector<const void*> fields = {};         ///< of the last graft_loader_next
+  graft::c_api::Users users = {};
 };
 
 namespace graft::c_api {

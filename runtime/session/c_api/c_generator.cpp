@@ -76,12 +76,14 @@ graft_status graft_generator_create(graft_model* model, const graft_generator_op
     GRAFT_TRY_ASSIGN(gpu::Device * device, device_of(*model->context));
     wanted.program.proof = model->context->proof.get();
     GRAFT_TRY_ASSIGN(auto made, Generator::create(*device, model->model, wanted));
-    *generator = new graft_generator{model->context, std::move(made), {}};
+    *generator = new graft_generator{model->context, model, std::move(made), {}};
     return ok_status();
   });
 }
 
-void graft_generator_destroy(graft_generator* generator) { delete generator; }
+void graft_generator_destroy(graft_generator* generator) {
+  if (generator != nullptr) destroy<graft_context>(generator->context, generator);
+}
 
 graft_status graft_generator_memory(const graft_generator* generator, graft_memory* memory) {
   if (generator == nullptr) return GRAFT_INVALID_ARGUMENT;
@@ -106,8 +108,7 @@ graft_status graft_generate_tokens(graft_generator* generator, const int32_t* pr
   if (generator == nullptr) return GRAFT_INVALID_ARGUMENT;
   return guarded(generator->context, [&]() -> Status {
     if (prompt == nullptr && count != 0) return invalid(count, " tokens were promised, and the prompt is NULL.");
-    // A struct of a wrong size is told before seconds of work.
-    if (generated != nullptr) GRAFT_TRY(write_info(graft_generated{}, generated, "graft_generated"));
+    if (generated != nullptr) GRAFT_TRY(check_info(generated, "graft_generated"));
     GRAFT_TRY(generate(*generator, std::span<const text::TokenId>(prompt, count), options));
     return generated == nullptr ? ok_status()
                                 : write_info(generated_info(generator->last), generated, "graft_generated");

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <new>
 #include <optional>
 #include <string>
@@ -14,6 +15,7 @@
 #include "platform/os/file.h"
 #include "runtime/exec/kernel_proof.h"
 #include "runtime/model/model.h"
+#include "runtime/session/c_api/c_calls.h"
 #include "runtime/session/c_api/c_options.h"
 #include "runtime/session/checkpoint/checkpointing.h"
 #include "runtime/session/generator.h"
@@ -21,6 +23,8 @@
 #include "runtime/train/trainer.h"
 
 struct graft_context {
+  ~graft_context();
+
   graft::HostAllocator allocator = graft::default_host_allocator();
   graft::LogSink log;
   void (*log_callback)(void* user, graft_log_level level, const char* message) = nullptr;
@@ -31,26 +35,33 @@ struct graft_context {
   // Null in a context that failed to be made or is deviceless. Last, so that it goes first: it may still log.
   std::unique_ptr<graft::gpu::Device> device;
   std::unique_ptr<graft::KernelProof> proof = {};  ///< of graft_context_open_cache(); null without
+  std::mutex mutex;                                ///< of the call in progress
+  std::atomic<std::thread::id> owner{};            ///< the thread that is in it
+  graft::c_api::Users users;
 };
 
 struct graft_model {
-  graft_context* context = nullptr;
+  graft::c_api::Ref<graft_context> context;
   graft::Model model;
-  std::string explanation = {};  ///< of the last forecast
-  std::string dimension = {};    ///< of the last graft_model_dimension()
+  bool allow_non_finite = false;  ///< in what is stored and saved
+  std::string explanation = {};   ///< of the last forecast
+  std::string dimension = {};     ///< of the last graft_model_dimension()
   // Where adapters are on: what `model` borrows its weights from.
   std::unique_ptr<graft::Model> base = nullptr;
   std::unique_ptr<graft::Model> adapters = nullptr;
+  graft::c_api::Users users = {};
 };
 
 struct graft_session {
-  graft_context* context = nullptr;
+  graft::c_api::Ref<graft_context> context;
+  graft::c_api::Ref<graft_model> model;
   std::unique_ptr<graft::Session> session;
+  graft::c_api::Users users = {};
 };
 
 struct graft_trainer {
-  graft_context* context = nullptr;
-  graft_model* model = nullptr;
+  graft::c_api::Ref<graft_context> context;
+  graft::c_api::Ref<graft_model> model;
   std::optional<graft::Model> masked;  ///< what is trained instead where samples hold several texts
   std::vector<graft::data::Field> fields;
   std::unique_ptr<graft::train::Trainer> trainer;
@@ -58,12 +69,15 @@ struct graft_trainer {
   graft::data::Batch batch;                        ///< over them
   std::unique_ptr<graft::checkpoint::Cipher> cipher;
   std::unique_ptr<graft::Checkpointer> checkpointer;  ///< null where nothing is kept
+  graft::c_api::Users users;
 };
 
 struct graft_generator {
-  graft_context* context = nullptr;
+  graft::c_api::Ref<graft_context> context;
+  graft::c_api::Ref<graft_model> model;
   std::unique_ptr<graft::Generator> generator;
   graft::Generated last;  // what the last call gave
+  graft::c_api::Users users = {};
 };
 
 namespace graft::c_api {
@@ -72,7 +86,12 @@ namespace graft::c_api {
 template <typename Body>
 graft_status guarded(graft_context* context, Body&& body) {
   if (context == nullptr) return GRAFT_INVALID_ARGUMENT;
+  const CallScope<graft_context> call(*context);
   try {
+    if (!call.entered()) {
+      if (call.nested()) context->message = "A callback called graft on the context that called it; nothing was done.";
+      return GRAFT_INVALID_ARGUMENT;
+    }
     const Status status = body();
     if (!status.ok()) context->message = status.message();
     return static_cast<graft_status>(status.code());
@@ -91,6 +110,13 @@ inline Result<graft::gpu::Device*> device_of(const graft_context& context) {
   if (context.device) return context.device.get();
   return invalid("This context has no device: ",
                  context.deviceless ? "it was made with \"none\", to forecast." : "graft_context_create failed.");
+}
+
+/// Sessions, generators and trainers refer to a model's weights and graph. what: "its adapters change".
+inline Status check_unused(const graft_model& model, const char* what) {
+  if (model.users.count.load() == 1) return ok_status();
+  return invalid("A session, a generator or a trainer of this model lives: ", what,
+                 " only once that is destroyed. Nothing changed.");
 }
 
 /// What the number stands for.

@@ -7,8 +7,9 @@ using namespace graft;
 using namespace graft::c_api;
 
 struct graft_gradients {
-  graft_context* context = nullptr;
+  Ref<graft_context> context;
   SplitGradients result;
+  Users users;
 };
 
 namespace {
@@ -123,7 +124,9 @@ graft_status graft_gradients_compute(graft_model* model, const graft_gradient_op
   });
 }
 
-void graft_gradients_destroy(graft_gradients* gradients) { delete gradients; }
+void graft_gradients_destroy(graft_gradients* gradients) {
+  if (gradients != nullptr) destroy<graft_context>(gradients->context, gradients);
+}
 
 graft_status graft_gradients_get(const graft_gradients* gradients, const char* wrt, const void** data, size_t* bytes,
                                  graft_tensor_info* info) {

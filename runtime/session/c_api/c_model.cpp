@@ -26,9 +26,10 @@ graft_status open_model(graft_context* context, const graft_model_options* given
     if (model == nullptr) return invalid("A model is loaded to a place, which is NULL.");
     *model = nullptr;
     if (!context->deviceless) GRAFT_TRY(device_of(*context).status());
-    GRAFT_TRY_ASSIGN(const LoadOptions options, load_options(given));
+    GRAFT_TRY_ASSIGN(const graft_model_options given_options, read_options(given, "graft_model_options"));
+    GRAFT_TRY_ASSIGN(const LoadOptions options, load_options(given_options));
     GRAFT_TRY_ASSIGN(Model loaded, load(options));
-    *model = new graft_model{context, std::move(loaded)};
+    *model = new graft_model{context, std::move(loaded), given_options.allow_non_finite != 0};
     return ok_status();
   });
 }
@@ -67,12 +68,15 @@ graft_status graft_model_open_source(graft_context* context, const graft_source*
                     [&](const LoadOptions& options) { return load_source(*context, source, options); });
 }
 
-void graft_model_destroy(graft_model* model) { delete model; }
+void graft_model_destroy(graft_model* model) {
+  if (model != nullptr) destroy<graft_context>(model->context, model);
+}
 
 graft_status graft_model_save(graft_model* model, const char* path) {
   if (model == nullptr) return GRAFT_INVALID_ARGUMENT;
   return guarded(model->context, [&]() -> Status {
     if (path == nullptr) return invalid("graft_model_save needs a path.");
+    if (!model->allow_non_finite) GRAFT_TRY(model->model.check_finite().with_context("Nothing was saved"));
     return save_model(*model->context->files, path, model->model);
   });
 }

@@ -23,11 +23,18 @@ Result<Options> read_options(const Options* given, const char* name) {
   return options;
 }
 
+/// What write_info() asks of the struct, before anything is done that it would tell of.
+template <typename Info>
+Status check_info(const Info* to, const char* name) {
+  if (to == nullptr) return invalid("The ", name, " to fill is NULL.");
+  if (to->struct_size >= sizeof(std::size_t)) return ok_status();
+  return invalid("The ", name, "'s struct_size is not set; nothing changed.");
+}
+
 /// Writes as much of `from` as the caller's struct has room for.
 template <typename Info>
 Status write_info(Info from, Info* to, const char* name) {
-  if (to == nullptr) return invalid("The ", name, " to fill is NULL.");
-  if (to->struct_size < sizeof(std::size_t)) return invalid("The ", name, "'s struct_size is not set.");
+  GRAFT_TRY(check_info(to, name));
   from.struct_size = to->struct_size;
   std::memcpy(to, &from, std::min(to->struct_size, sizeof(Info)));
   return ok_status();

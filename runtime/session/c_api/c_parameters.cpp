@@ -36,11 +36,13 @@ Result<std::span<const std::byte>> weight_of(const Model& model, ValueId id) {
   return *held;
 }
 
-/// What is written to a weight of the graph, in graft's order of axes.
-Result<std::vector<std::byte>> contents_for(const Graph& graph, const char* name, const void* data, std::size_t bytes) {
+/// What is written to a weight of the model, in graft's order of axes.
+Result<std::vector<std::byte>> contents_for(const graft_model& model, const char* name, const void* data,
+                                            std::size_t bytes) {
   if (name == nullptr || data == nullptr) return invalid("The name of the parameter or its contents are NULL.");
+  const Graph& graph = model.model.graph;
   GRAFT_TRY_ASSIGN(const ValueId id, find_weight(graph, name));
-  return weight_from_source(graph.value(id), {static_cast<const std::byte*>(data), bytes});
+  return weight_from_source(graph.value(id), {static_cast<const std::byte*>(data), bytes}, model.allow_non_finite);
 }
 
 Status need_step_end(const graft_trainer& trainer) {
@@ -74,7 +76,8 @@ graft_status graft_model_read(const graft_model* model, const char* name, void* 
 graft_status graft_model_write(graft_model* model, const char* name, const void* data, size_t bytes) {
   if (model == nullptr) return GRAFT_INVALID_ARGUMENT;
   return guarded(model->context, [&]() -> Status {
-    GRAFT_TRY_ASSIGN(const auto contents, contents_for(model->model.graph, name, data, bytes));
+    GRAFT_TRY_ASSIGN(const auto contents, contents_for(*model, name, data, bytes));
+    GRAFT_TRY(check_unused(*model, "its parameters can be written"));
     const ValueId id = model->model.graph.find_value(name);
     const ValueId below = model->base ? model->base->graph.find_value(name) : ValueId{};
     if (!below.valid()) return model->model.copy_weight(id, contents, model->context->allocator);
@@ -105,7 +108,7 @@ graft_status graft_trainer_write(graft_trainer* trainer, const char* name, const
   if (trainer == nullptr) return GRAFT_INVALID_ARGUMENT;
   return guarded(trainer->context, [&]() -> Status {
     const Graph& graph = trainer->model->model.graph;
-    GRAFT_TRY_ASSIGN(const auto contents, contents_for(graph, name, data, bytes));
+    GRAFT_TRY_ASSIGN(const auto contents, contents_for(*trainer->model, name, data, bytes));
     if (graph.value(graph.find_value(name)).kind == ValueKind::constant) {
       return invalid("\"", name, "\" is frozen: write it to the model, before a trainer is made.");
     }

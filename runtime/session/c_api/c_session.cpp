@@ -34,12 +34,14 @@ graft_status graft_session_create(graft_model* model, const graft_session_option
     wanted.program.proof = model->context->proof.get();
     GRAFT_TRY_ASSIGN(gpu::Device * device, device_of(*model->context));
     GRAFT_TRY_ASSIGN(auto made, Session::create(*device, model->model, wanted));
-    *session = new graft_session{model->context, std::move(made)};
+    *session = new graft_session{model->context, model, std::move(made)};
     return ok_status();
   });
 }
 
-void graft_session_destroy(graft_session* session) { delete session; }
+void graft_session_destroy(graft_session* session) {
+  if (session != nullptr) destroy<graft_context>(session->context, session);
+}
 
 graft_status graft_session_memory(const graft_session* session, graft_memory* memory) {
   if (session == nullptr) return GRAFT_INVALID_ARGUMENT;

@@ -10,12 +10,13 @@ using namespace graft;
 using namespace graft::c_api;
 
 struct graft_store {
-  graft_context* context = nullptr;
+  Ref<graft_context> context;
   std::unique_ptr<checkpoint::Cipher> cipher = nullptr;  // before the store, which uses it
   std::optional<checkpoint::Store> store = {};
   std::string text = {};  // of the last call
   checkpoint::SnapshotDiff diff = {};
   std::vector<graft_stream_difference> streams = {};
+  Users users = {};
 };
 
 namespace {
@@ -80,7 +81,9 @@ graft_status graft_store_open(graft_context* context, const char* folder, const 
   });
 }
 
-void graft_store_destroy(graft_store* store) { delete store; }
+void graft_store_destroy(graft_store* store) {
+  if (store != nullptr) destroy<graft_context>(store->context, store);
+}
 
 size_t graft_store_count(const graft_store* store) { return store == nullptr ? 0 : store->store->snapshots().size(); }
 
@@ -146,6 +149,7 @@ graft_status graft_store_restore(graft_store* store, const char* name, graft_mod
   return on_store(store, [&]() -> Status {
     if (model == nullptr) return invalid("graft_store_restore needs the model that was trained.");
     GRAFT_TRY_ASSIGN(const std::uint64_t number, number_of(*store, name));
+    GRAFT_TRY(check_unused(*model, "a snapshot can be restored to it"));
     GRAFT_TRY_ASSIGN(const std::size_t restored, restore_to_model(*store->store, number, model->model));
     if (tensors != nullptr) *tensors = restored;
     return ok_status();

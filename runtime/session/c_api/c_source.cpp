@@ -117,8 +117,7 @@ Result<Model> load_source(const graft_context& context, const graft_source* sour
   return load_model(std::move(read.bytes), read.name, options);
 }
 
-Result<LoadOptions> load_options(const graft_model_options* given) {
-  GRAFT_TRY_ASSIGN(const graft_model_options options, read_options(given, "graft_model_options"));
+Result<LoadOptions> load_options(const graft_model_options& options) {
   constexpr WeightCheck kChecks[] = {WeightCheck::on_use, WeightCheck::at_once, WeightCheck::never};
   const auto check = static_cast<unsigned>(options.check);
   if (check >= std::size(kChecks)) return invalid("There is no check of weights number ", check, ".");

@@ -21,6 +21,6 @@ Result<SourceBytes> read_source(const graft_context& context, const graft_source
 Result<Model> load_source(const graft_context& context, const graft_source* source, const LoadOptions& options);
 
 /// What the C options say.
-Result<LoadOptions> load_options(const graft_model_options* given);
+Result<LoadOptions> load_options(const graft_model_options& options);
 
 }  // namespace graft::c_api

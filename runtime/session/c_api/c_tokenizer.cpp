@@ -10,11 +10,12 @@ using namespace graft;
 using namespace graft::c_api;
 
 struct graft_tokenizer {
-  graft_context* context = nullptr;
+  Ref<graft_context> context;
   text::Tokenizer tokenizer;
   Metadata metadata = {};  // of the model: it says which format conversations have
   std::vector<text::TokenId> ids = {};
   std::string text = {};
+  Users users = {};
 };
 
 namespace {
@@ -57,7 +58,9 @@ graft_status graft_tokenizer_create(graft_model* model, graft_tokenizer** tokeni
   });
 }
 
-void graft_tokenizer_destroy(graft_tokenizer* tokenizer) { delete tokenizer; }
+void graft_tokenizer_destroy(graft_tokenizer* tokenizer) {
+  if (tokenizer != nullptr) destroy<graft_context>(tokenizer->context, tokenizer);
+}
 
 size_t graft_tokenizer_size(const graft_tokenizer* tokenizer) {
   return tokenizer == nullptr ? 0 : tokenizer->tokenizer.size();

@@ -224,7 +224,9 @@ graft_status graft_trainer_create(graft_model* model, const graft_trainer_option
   });
 }
 
-void graft_trainer_destroy(graft_trainer* trainer) { delete trainer; }
+void graft_trainer_destroy(graft_trainer* trainer) {
+  if (trainer != nullptr) destroy<graft_context>(trainer->context, trainer);
+}
 
 graft_status graft_trainer_memory(const graft_trainer* trainer, graft_memory* memory) {
   if (trainer == nullptr) return GRAFT_INVALID_ARGUMENT;
@@ -238,6 +240,7 @@ graft_status graft_train_micro_step(graft_trainer* trainer, const void* const* i
   return guarded(trainer->context, [&]() -> Status {
     if (done == nullptr) return invalid("graft_train_micro_step needs a place for done.");
     *done = 0;
+    if (metrics != nullptr) GRAFT_TRY(check_info(metrics, "graft_metrics"));
     GRAFT_TRY(take_blocks(*trainer, inputs, input_count, target, samples));
     GRAFT_TRY_ASSIGN(const auto result, trainer->trainer->micro_step(trainer->batch));
     if (!result) return ok_status();
@@ -250,6 +253,7 @@ graft_status graft_train_step(graft_trainer* trainer, const void* const* inputs,
                               uint32_t samples, graft_metrics* metrics) {
   if (trainer == nullptr) return GRAFT_INVALID_ARGUMENT;
   return guarded(trainer->context, [&]() -> Status {
+    if (metrics != nullptr) GRAFT_TRY(check_info(metrics, "graft_metrics"));
     GRAFT_TRY(take_blocks(*trainer, inputs, input_count, target, samples));
     GRAFT_TRY_ASSIGN(const auto result, trainer->trainer->train_step(trainer->batch));
     return end_step(*trainer, result, metrics);
@@ -260,6 +264,7 @@ graft_status graft_evaluate(graft_trainer* trainer, const void* const* inputs, s
                             uint32_t samples, graft_metrics* metrics) {
   if (trainer == nullptr) return GRAFT_INVALID_ARGUMENT;
   return guarded(trainer->context, [&]() -> Status {
+    if (metrics != nullptr) GRAFT_TRY(check_info(metrics, "graft_metrics"));
     GRAFT_TRY(take_blocks(*trainer, inputs, input_count, target, samples));
     GRAFT_TRY_ASSIGN(const auto source, data::from_slices(trainer->fields, trainer->blocks, samples));
     GRAFT_TRY_ASSIGN(const train::Metrics result, trainer->trainer->evaluate(*source));
@@ -271,6 +276,8 @@ graft_status graft_evaluate(graft_trainer* trainer, const void* const* inputs, s
 
 graft_status graft_trainer_store(graft_trainer* trainer) {
   if (trainer == nullptr) return GRAFT_INVALID_ARGUMENT;
-  return guarded(trainer->context,
-                 [&] { return copy_to_model(*trainer->trainer, trainer->model->model, trainer->context->allocator); });
+  return guarded(trainer->context, [&] {
+    return copy_to_model(*trainer->trainer, trainer->model->model, trainer->context->allocator,
+                         trainer->model->allow_non_finite);
+  });
 }

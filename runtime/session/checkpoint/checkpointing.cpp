@@ -95,6 +95,17 @@ Status Checkpointer::check_configuration(const checkpoint::Manifest& snapshot) c
   return check_frozen(snapshot, frozen_);
 }
 
+/// The one to resume from.
+Result<std::uint64_t> Checkpointer::finite_snapshot(std::uint64_t wanted) const {
+  if (options_.allow_non_finite) return wanted;
+  GRAFT_TRY_ASSIGN(const std::uint64_t number, newest_finite(store_, wanted));
+  if (number == wanted) return number;
+  const std::string text = cat("Snapshot ", wanted, " has parameters that are not finite");
+  if (!options_.from.empty()) return corrupt(text, "; the newest before it that is finite is ", number, ".");
+  report(cat(text, ": training goes on from snapshot ", number, ", the newest that is finite."));
+  return number;
+}
+
 /// Where training goes on from another snapshot, or with changes, the steps journalled after the newest are not its
 /// own.
 Status Checkpointer::go_back_to(std::uint64_t number) {
@@ -115,7 +126,8 @@ Result<std::uint64_t> Checkpointer::begin(data::Loader* loader) {
     GRAFT_TRY(save());
     return std::uint64_t{0};
   }
-  GRAFT_TRY_ASSIGN(const std::uint64_t number, find_snapshot(store_, options_.from));
+  GRAFT_TRY_ASSIGN(const std::uint64_t wanted, find_snapshot(store_, options_.from));
+  GRAFT_TRY_ASSIGN(const std::uint64_t number, finite_snapshot(wanted));
   const checkpoint::Manifest& snapshot = store_.snapshots().at(number);
   GRAFT_TRY(check_configuration(snapshot));
   GRAFT_TRY(restore_run(store_, number, trainer_, user_data_));
@@ -233,7 +245,8 @@ Status Checkpointer::start_snapshot(const std::string& tag) {
     return ok_status();
   }
   due_ = false;
-  thread_->start(std::move(writer).value(), std::make_unique<RunStreams>(trainer_, model_, user_data_, frozen_));
+  thread_->start(std::move(writer).value(), std::make_unique<RunStreams>(trainer_, model_, user_data_, frozen_),
+                 options_.allow_non_finite);
   return ok_status();
 }
 

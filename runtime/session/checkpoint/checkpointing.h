@@ -22,6 +22,9 @@ struct CheckpointOptions {
   std::string from;           ///< with resume: the snapshot to go back to, by number or tag; empty: the newest
   bool with_changes = false;  ///< go on although the configuration is another; the model may not be
   bool stop_on_mismatch = true;
+  /// Parameters that are NaN or infinite: false does not write them, and resumes from the newest snapshot that is
+  /// finite (told by report()), or refuses the one that `from` names.
+  bool allow_non_finite = false;
   std::map<std::string, std::string> metadata;  ///< of the application, into each snapshot
   std::string model_file;                       ///< noted, for `graft checkpoint restore`
   checkpoint::Cipher* cipher = nullptr;         ///< must outlive the checkpointer
@@ -88,6 +91,7 @@ class Checkpointer {
                Configuration configuration);
   void wait_for_snapshot();
   Status check_configuration(const checkpoint::Manifest& snapshot) const;
+  Result<std::uint64_t> finite_snapshot(std::uint64_t wanted) const;
   Status go_back_to(std::uint64_t number);
   Position position() const { return {trainer_.state().step, trainer_.state().samples_done}; }
   void report(const std::string& text) const;

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cstring>
 
+#include "runtime/core/finite.h"
 #include "runtime/core/op_def.h"
 #include "runtime/lora/adapter.h"
 
@@ -71,6 +72,15 @@ Element element_of(DType dtype) {
     case DType::f16: return Element::f16;
     case DType::bf16: return Element::bf16;
     default: return Element::bytes;
+  }
+}
+
+DType dtype_of(Element element) {
+  switch (element) {
+    case Element::f32: return DType::f32;
+    case Element::f16: return DType::f16;
+    case Element::bf16: return DType::bf16;
+    default: return DType::i32;  // holds no NaN
   }
 }
 
@@ -240,6 +250,39 @@ RunStreams::RunStreams(const train::Trainer& trainer, const Model& model, const 
     add(kRateStream, StreamKind::config, std::move(rate_bytes));
   }
   for (const auto& [worker, data] : user_data) add(kUserStream, StreamKind::other, data, worker);
+}
+
+Status RunStreams::check_finite() const {
+  for (const checkpoint::StreamInput& stream : inputs_) {
+    if (stream.kind != StreamKind::parameter || stream.frozen) continue;
+    if (const auto at = graft::find_non_finite(stream.bytes, dtype_of(stream.element))) {
+      return invalid("The parameter \"", stream.name, "\" is not finite at element ", *at,
+                     ", so no snapshot was written.");
+    }
+  }
+  return ok_status();
+}
+
+Result<std::string> find_non_finite(const Store& store, std::uint64_t number) {
+  for (const checkpoint::Stream& stream : store.snapshots().at(number).streams) {
+    if (stream.kind != StreamKind::parameter || stream.frozen) continue;
+    GRAFT_TRY_ASSIGN(const HostBuffer contents, store.restore(number, stream.name, stream.bytes, stream.worker));
+    if (graft::find_non_finite(contents.bytes(), dtype_of(stream.element))) return stream.name;
+  }
+  return std::string();
+}
+
+Result<std::uint64_t> newest_finite(const Store& store, std::uint64_t number) {
+  const auto& snapshots = store.snapshots();
+  for (std::uint64_t now = number;;) {
+    GRAFT_TRY_ASSIGN(const std::string bad, find_non_finite(store, now));
+    if (bad.empty()) return now;
+    const auto parent = snapshots.find(snapshots.at(now).parent);
+    if (parent == snapshots.end() || parent->first >= now) {
+      return corrupt("Snapshot ", number, " and all before it have parameters that are not finite, as \"", bad, "\".");
+    }
+    now = parent->first;
+  }
 }
 
 std::map<std::string, FrozenBytes> frozen_of(const train::Trainer& trainer, const Model& model) {

@@ -43,6 +43,8 @@ class RunStreams {
   RunStreams(const RunStreams&) = delete;
   RunStreams& operator=(const RunStreams&) = delete;
   const std::vector<checkpoint::StreamInput>& inputs() const { return inputs_; }
+  /// invalid_argument where a parameter is NaN or infinite somewhere.
+  Status check_finite() const;
 
  private:
   void add(std::string_view name, checkpoint::StreamKind kind, std::vector<std::byte> bytes, std::uint32_t worker = 0);
@@ -55,6 +57,11 @@ class RunStreams {
 std::map<std::string, checkpoint::FrozenBytes> frozen_of(const train::Trainer& trainer, const Model& model);
 /// An error where the snapshot was made over other frozen weights.
 Status check_frozen(const checkpoint::Manifest& snapshot, const std::map<std::string, checkpoint::FrozenBytes>& frozen);
+
+/// The first parameter of the snapshot that is NaN or infinite somewhere; "" where all are finite. Reads all of them.
+Result<std::string> find_non_finite(const checkpoint::Store& store, std::uint64_t number);
+/// The snapshot, or the newest before it whose parameters are finite. corrupt where there is none.
+Result<std::uint64_t> newest_finite(const checkpoint::Store& store, std::uint64_t number);
 
 /// The snapshot that a person names: by number, or the newest with a tag; "" is the head. not_found where there is
 /// none.

@@ -30,10 +30,11 @@ bool SnapshotThread::busy() const {
   return job_.has_value();
 }
 
-void SnapshotThread::start(std::unique_ptr<checkpoint::SnapshotWriter> writer, std::unique_ptr<RunStreams> streams) {
+void SnapshotThread::start(std::unique_ptr<checkpoint::SnapshotWriter> writer, std::unique_ptr<RunStreams> streams,
+                           bool allow_non_finite) {
   {
     std::lock_guard lock(mutex_);
-    job_.emplace(Job{std::move(writer), std::move(streams)});
+    job_.emplace(Job{std::move(writer), std::move(streams), allow_non_finite});
   }
   changed_.notify_all();
 }
@@ -77,6 +78,7 @@ void SnapshotThread::sync(std::unique_lock<std::mutex>& lock) {
 }
 
 Status SnapshotThread::write(Job& job) {
+  if (!job.allow_non_finite) GRAFT_TRY(job.streams->check_finite());
   for (const checkpoint::StreamInput& stream : job.streams->inputs()) GRAFT_TRY(job.writer->add(stream));
   GRAFT_TRY(job.writer->finish());
   std::lock_guard lock(store_mutex_);

@@ -26,7 +26,9 @@ class SnapshotThread {
 
   bool busy() const;
   /// Requires that it is not busy.
-  void start(std::unique_ptr<checkpoint::SnapshotWriter> writer, std::unique_ptr<RunStreams> streams);
+  /// Parameters that are not finite are refused, unless allowed.
+  void start(std::unique_ptr<checkpoint::SnapshotWriter> writer, std::unique_ptr<RunStreams> streams,
+             bool allow_non_finite);
   /// What became of a snapshot that was started: told once.
   std::optional<Status> take_result();
   /// As take_result(), once it is known.
@@ -40,6 +42,7 @@ class SnapshotThread {
   struct Job {
     std::unique_ptr<checkpoint::SnapshotWriter> writer;
     std::unique_ptr<RunStreams> streams;
+    bool allow_non_finite = false;
   };
   SnapshotThread(checkpoint::Store& store, std::mutex& store_mutex, const checkpoint::Retention& retention,
                  std::uint64_t sync_delay_ms)

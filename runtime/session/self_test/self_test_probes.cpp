@@ -168,6 +168,7 @@ std::vector<OpProbe> step_probes() {
       {Op::overflow_count, {same({40}, kInfinite), {{5000}}}},
       {Op::overflow_count, {same({5000}, kInfinite)}},
       {Op::clip_factor, {{{}}}, {{"max_norm", 0.5}}},
+      {Op::clip_factor, {same({}, kInfinite), {{}}}},
       {Op::loss_scale, {{{}}, same({4}, 0, ValueKind::state)}},
       {Op::loss_scale_step, {same({4}, 0, ValueKind::state), same({}, 0)}, {{"interval", 3.0}}},
   };

@@ -1,0 +1,102 @@
+// How calls of the C ABI meet: handles that are counted, one call at a time in a context, callbacks that may not call.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <thread>
+#include <utility>
+
+#include "graft/graft.h"
+
+namespace graft::c_api {
+
+/// Counts who needs an object: the app until it destroys the handle, and each object that was made from it. So an app
+/// may destroy in any order, as garbage collectors do.
+struct Users {
+  std::atomic<std::uint32_t> count{1};
+  bool destroyed = false;  ///< the app has given its handle up
+
+  Users() = default;
+  Users(const Users&) = delete;
+  Users& operator=(const Users&) = delete;
+};
+
+template <typename Handle>
+void release(Handle* handle) {
+  if (handle != nullptr && handle->users.count.fetch_sub(1) == 1) delete handle;
+}
+
+/// What an object holds of the one that it was made from.
+template <typename Handle>
+class Ref {
+ public:
+  Ref(Handle* handle = nullptr) : handle_(handle) {
+    if (handle_ != nullptr) ++handle_->users.count;
+  }
+  Ref(const Ref& other) : Ref(other.handle_) {}
+  Ref& operator=(Ref other) {
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  ~Ref() { release(handle_); }
+  operator Handle*() const { return handle_; }
+  Handle* operator->() const { return handle_; }
+  Handle& operator*() const { return *handle_; }
+
+ private:
+  Handle* handle_;
+};
+
+/// As long as it lives, this thread is in a callback that may run on any of graft's threads: calls of graft are
+/// refused.
+class CallbackScope {
+ public:
+  CallbackScope() { ++depth_; }
+  ~CallbackScope() { --depth_; }
+  CallbackScope(const CallbackScope&) = delete;
+  CallbackScope& operator=(const CallbackScope&) = delete;
+  static bool active() { return depth_ != 0; }
+
+ private:
+  inline static thread_local unsigned depth_ = 0;
+};
+
+/// One call at a time in a context: a second thread waits. A call from within a callback would wait for itself, and is
+/// refused.
+template <typename Context>
+class CallScope {
+ public:
+  explicit CallScope(Context& context)
+      : context_(context),
+        nested_(context.owner.load() == std::this_thread::get_id()),
+        entered_(!nested_ && !CallbackScope::active()) {
+    if (!entered_) return;
+    context_.mutex.lock();
+    context_.owner = std::this_thread::get_id();
+  }
+  ~CallScope() {
+    if (!entered_) return;
+    context_.owner = std::thread::id();
+    context_.mutex.unlock();
+  }
+  CallScope(const CallScope&) = delete;
+  CallScope& operator=(const CallScope&) = delete;
+  bool entered() const { return entered_; }
+  bool nested() const { return nested_; }  ///< in a call of this thread, whose message may be set
+
+ private:
+  Context& context_;
+  bool nested_;
+  bool entered_;
+};
+
+/// The app gives its handle up. Within a callback, where the object is in use, nothing is done.
+template <typename Context, typename Handle>
+void destroy(Context* of, Handle* handle) {
+  const Ref<Context> context(of);  // goes after the call
+  const CallScope<Context> call(*context);
+  if (!call.entered() || std::exchange(handle->users.destroyed, true)) return;
+  release(handle);
+}
+
+}  // namespace graft::c_api
