@@ -1,5 +1,5 @@
-// What an app does beside running and training, by the C++ headers: models wherever they are, conversations.
-// usage: app_cpp MODEL FOLDER; FOLDER is there and empty
+// What an app does beside running and training, by the C++ headers: models wherever they are, conversations,
+// parameters. usage: app_cpp MODEL FOLDER; FOLDER is there and empty
 #include <graft/graft.hpp>
 
 #include <cstdio>
@@ -67,6 +67,69 @@ bool says_so(graft::Model& model) {
   return spelled.ok() && *spelled == *text && again.ok() && *again == *prompt;
 }
 
+/// Weights and words by name, of a model and of a trainer.
+bool are_read_and_written(graft::Model& model) {
+  const std::string name = model.named_parameters().at(0).name;
+  auto numbers = model.read(name);
+  if (!numbers.ok()) return false;
+  for (float& number : *numbers) number *= 0.5f;
+  if (!model.write<float>(name, *numbers).ok() || *model.read(name) != *numbers) return false;
+  if (!model.set_metadata("app.note", "halved").ok() || model.metadata().at("app.note") != "halved") return false;
+  if (!model.remove_metadata("app.note").ok() || model.metadata("app.note").ok()) return false;
+  auto trainer = model.trainer({.batch = 4, .groups = {{.pattern = "*bias*", .weight_decay = 0}}});
+  if (!trainer.ok() || *trainer->read(name) != *numbers || !trainer->write<float>(name, *numbers).ok()) return false;
+  return trainer->set_learning_rate(0.5).ok() && trainer->learning_rate() == 0.5;
+}
+
+/// A run in a folder, and its snapshots, data sets.
+bool is_kept(graft::Context& context, graft::Model& model, const std::string& folder) {
+  {
+    auto trainer = model.trainer({.batch = 4, .checkpoints = true});
+    if (!trainer.ok() || !trainer->open_checkpoint({.folder = folder, .metadata = {{"app", "app_cpp"}}}).ok())
+      return false;
+    if (!trainer->set_learning_rate(0.01).ok() || !trainer->save_checkpoint("first").ok()) return false;
+  }
+  auto store = context.open_store(folder, true);
+  if (!store.ok() || store->snapshots().size() != 2 || !store->verify().ok()) return false;
+  if (!store->tag("first", "best").ok() || !store->untag("first", "first").ok()) return false;
+  auto best = store->find("best");
+  if (!best.ok() || best->tags != std::vector<std::string>{"best"} || !best->is_head) return false;
+  if (*store->metadata("best", "app") != "app_cpp" || store->diff("best", "").value().empty()) return false;
+  if (!model.restore(*store, "best").ok() || !store->branch("best").ok()) return false;
+  auto removed = store->prune(1);
+  return removed.ok() && *removed == 1;
+}
+
+/// Two epochs of a data set, and one that the program makes itself.
+bool learns_from_sets(graft::Context& context, graft::Model& model) {
+  auto set = context.open_data("digits:?count=64");
+  if (!set.ok() || set->samples() != 64) return false;
+  auto loader = set->loader({.epochs = 2});
+  auto trainer = model.trainer({.data = &*set});
+  if (!loader.ok() || !trainer.ok()) return false;
+  std::uint64_t steps = 0;
+  for (;; ++steps) {
+    auto metrics = trainer->train_next(*loader);
+    if (!metrics.ok()) return false;
+    if (!*metrics) break;
+  }
+  const std::vector<graft::Field> fields = set->fields();
+  std::size_t count = 1;
+  for (const std::int64_t dim : fields.at(0).dims) count *= static_cast<std::size_t>(dim);
+  auto made = context.data_from_callback(fields, 8, [count](std::uint64_t index, void* const* out) {
+    for (std::size_t i = 0; i < count; ++i) static_cast<float*>(out[0])[i] = static_cast<float>(index) * 0.1f;
+    *static_cast<std::int32_t*>(out[1]) = static_cast<std::int32_t>(index);
+    return 1;
+  });
+  if (!made.ok() || !trainer->evaluate(*made).ok()) return false;
+  auto batches = made->loader({.in_order = true});
+  if (!batches.ok()) return false;
+  auto batch = batches->next();
+  if (!batch.ok() || batch->samples != 8) return false;
+  auto held = context.data_from_memory(fields, {batch->fields[0], batch->fields[1]}, batch->samples);
+  return steps == 4 && held.ok() && held->samples() == 8;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -79,5 +142,8 @@ int main(int argc, char** argv) {
   auto model = context->load(argv[1]);
   if (!model.ok()) return fail("load", model.status());
   if (!says_so(*model)) return fail("conversation", graft::Status());
+  if (!are_read_and_written(*model)) return fail("parameters", graft::Status());
+  if (!learns_from_sets(*context, *model)) return fail("data sets", graft::Status());
+  if (!is_kept(*context, *model, std::string(argv[2]) + "/kept")) return fail("snapshots", graft::Status());
   return sources(*context, argv[1], argv[2]);
 }

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/session/checkpoint/run_state.h"
+#include "runtime/session/checkpoint/store_use.h"
 #include "tools/convert/huggingface/safetensors_write.h"
 #include "tools/graft/checkpoint_report.h"
 #include "tools/graft/model_io.h"
@@ -86,15 +87,7 @@ Status restore(const CheckpointArguments& options) {
   outputs.replaces("the model", path, options.in_place);
   GRAFT_TRY(outputs.file("-o", options.output));
   GRAFT_TRY_ASSIGN(Model model, open_model(path, WeightCheck::at_once));
-  std::size_t restored = 0;
-  for (const auto& stream : snapshot.streams) {
-    const ValueId value = model.graph.find_value(stream.name);
-    if (!value.valid() || stream.frozen) continue;
-    GRAFT_TRY_ASSIGN(HostBuffer contents, store.restore(number, stream.name, stream.bytes));
-    GRAFT_TRY(model.set_weight(value, std::move(contents)));
-    ++restored;
-  }
-  if (restored == 0) return invalid("The snapshot holds nothing of \"", path, "\"; is it the model that was trained?");
+  GRAFT_TRY_ASSIGN(const std::size_t restored, restore_to_model(store, number, model));
   GRAFT_TRY(save_output(options.output, model));
   if (options.json) {
     print({{"output", options.output}, {"snapshot", number}, {"step", snapshot.meta.step}, {"tensors", restored}});
@@ -153,13 +146,11 @@ Status export_tensors(const CheckpointArguments& options) {
 
 Status prune(const CheckpointArguments& options) {
   GRAFT_TRY_ASSIGN(Store store, open_store(options, StoreMode::read_write));
-  GRAFT_TRY_ASSIGN(const auto report, store.prune({.keep_last = options.keep, .keep_tagged = true}));
-  GRAFT_TRY_ASSIGN(const auto compacted, store.compact());
-  const std::uint64_t freed = report.freed_bytes + compacted.freed_bytes;
+  GRAFT_TRY_ASSIGN(const PrunedStore report, prune_store(store, options.keep));
   if (options.json) {
-    print({{"removed", report.removed}, {"freed_bytes", freed}});
+    print({{"removed", report.removed}, {"freed_bytes", report.freed_bytes}});
   } else {
-    std::printf("Removed %zu snapshots, freed %s.\n", report.removed.size(), bytes_text(freed).c_str());
+    std::printf("Removed %zu snapshots, freed %s.\n", report.removed.size(), bytes_text(report.freed_bytes).c_str());
   }
   return ok_status();
 }

@@ -318,8 +318,7 @@ Result<std::unique_ptr<Checkpointer>> open_checkpoint(const TrainArguments& opti
   Configuration configuration = configuration_of(trainer);
   configuration["data"] = options.data;
   configuration["data contents"] = fingerprint;
-  configuration["order"] =
-      cat(options.no_shuffle ? "in order" : "shuffled", options.drop_last ? ", whole batches" : "");
+  configuration["order"] = order_text(!options.no_shuffle, options.drop_last);
   GRAFT_TRY_ASSIGN(auto checkpointer,
                    Checkpointer::open(os::system_files(), checkpoint, trainer, model, std::move(configuration)));
   GRAFT_TRY_ASSIGN(const std::uint64_t step, checkpointer->begin(&loader));

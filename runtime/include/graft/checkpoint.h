@@ -44,6 +44,9 @@ typedef struct graft_checkpoint_options {
   /* 1: parameters may be NaN or infinite. Otherwise no snapshot of such is written, and a resume goes on from the
      newest snapshot that is finite (which is logged), or refuses the one that `from` names. */
   int allow_non_finite;
+  /* Of graft_train_next: its place is kept with each snapshot and brought back by a resume; data then says its SPEC
+     where it is NULL, and other samples or another order are refused. NULL: none */
+  struct graft_loader* loader;
 } graft_checkpoint_options;
 
 typedef struct graft_checkpoint_info {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "graft/data.hpp"
 #include "graft/graft.h"
 
 namespace graft {
@@ -44,6 +45,7 @@ struct CheckpointOptions {
   std::string data = {};  ///< whatever tells the data apart
   std::map<std::string, std::string> metadata = {};
   Cipher* cipher = nullptr;
+  Loader* loader = nullptr;  ///< of Trainer::train_next(): its place is kept, and a resume goes on there
 };
 
 namespace detail {

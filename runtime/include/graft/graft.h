@@ -265,6 +265,10 @@ typedef struct graft_trainer_options {
   const char* fetch; /* names of values of the forward pass, separated by commas: see graft_trainer_fetch; NULL: none */
   graft_precision precision;
   double loss_scale; /* initial, and dynamic from there; 0: 65536 for GRAFT_PRECISION_F16, else none; below 0: none */
+  const struct graft_parameter_group* groups; /* see graft/parameters.h */
+  size_t group_count;
+  const struct graft_data_set*
+      data; /* whose samples it takes (graft/data.h), for graft_train_next; NULL: the model's */
 } graft_trainer_options;
 
 typedef struct graft_metrics {
@@ -309,9 +313,12 @@ GRAFT_API graft_status graft_trainer_store(graft_trainer* trainer);
 
 #include "graft/adapters.h"
 #include "graft/checkpoint.h"
+#include "graft/data.h"
 #include "graft/generate.h"
 #include "graft/language.h"
 #include "graft/memory.h"
+#include "graft/parameters.h"
 #include "graft/shapes.h"
+#include "graft/snapshots.h"
 #include "graft/source.h"
 #endif

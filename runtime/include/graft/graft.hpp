@@ -16,22 +16,16 @@
 #include <vector>
 
 #include "graft/base.hpp"
+#include "graft/data.hpp"
 #include "graft/language.hpp"
 #include "graft/memory.hpp"
+#include "graft/session.hpp"
+#include "graft/snapshots.hpp"
 #include "graft/source.hpp"
 #include "graft/trainer.hpp"
 
 namespace graft {
 inline namespace v0 {
-
-struct SessionOptions {
-  std::vector<Binding> bindings = {};  ///< every named dimension of the inputs
-  std::uint64_t budget = 0;            ///< bytes of device memory; 0: no limit
-  std::string of = {};                 ///< differentiate this value; empty: forward only
-  std::vector<std::string> wrt = {};   ///< with respect to these
-  graft_precision precision = GRAFT_PRECISION_F32;
-  bool allow_non_finite = false;  ///< f32 inputs may hold NaN and infinity, which are an error otherwise
-};
 
 /// As graft_context_options; empty strings for the defaults.
 struct ContextOptions {
@@ -45,52 +39,6 @@ struct ContextOptions {
   void* log_user = nullptr;
   graft_log_level log_level = GRAFT_LOG_INFO;
   graft_matmul_precision matmul_precision = GRAFT_MATMUL_HIGHEST;
-};
-
-/// A model planned and recorded for one set of sizes.
-class Session {
- public:
-  /// As Generator::swap_adapters().
-  Status swap_adapters(const std::string& path) {
-    return status(graft_session_swap_adapters(handle_.get(), detail::or_null(path)));
-  }
-  Status swap_adapters(const Source& source) {
-    const graft_source raw = source.raw();
-    return status(graft_session_swap_adapters_source(handle_.get(), &raw));
-  }
-  /// Copies; the bytes stay from run to run.
-  template <typename T>
-  Status set_input(const std::string& name, std::span<const T> data) {
-    return status(graft_session_set_input(handle_.get(), name.c_str(), data.data(), data.size_bytes()));
-  }
-  Status run() { return status(graft_session_run(handle_.get())); }
-
-  /// Valid until the next run. T must be the output's element type (float or int32_t).
-  template <typename T>
-  Result<std::span<const T>> output(const std::string& name) {
-    const void* data = nullptr;
-    std::size_t bytes = 0;
-    Status got = status(graft_session_output(handle_.get(), name.c_str(), &data, &bytes, nullptr));
-    if (!got.ok()) return got;
-    return std::span<const T>(static_cast<const T*>(data), bytes / sizeof(T));
-  }
-  /// The gradient with respect to one of SessionOptions::wrt.
-  Result<std::span<const float>> gradient(const std::string& name) { return output<float>("grad:" + name); }
-
-  graft_session* get() const { return handle_.get(); }  ///< for what only the C ABI has
-  Result<Memory> memory() const {
-    Memory memory = detail::sized<Memory>();
-    Status got = status(graft_session_memory(handle_.get(), &memory));
-    if (!got.ok()) return got;
-    return memory;
-  }
-
- private:
-  friend class Model;
-  Session(graft_session* handle, graft_context* context) : handle_(handle), context_(context) {}
-  Status status(graft_status code) const { return detail::to_status(code, context_); }
-  detail::Handle<graft_session, graft_session_destroy> handle_;
-  graft_context* context_;
 };
 
 /// A loaded model. Must outlive its sessions and trainers.
@@ -109,6 +57,47 @@ class Model {
   }
   graft_model* get() const { return handle_.get(); }  ///< for what only the C ABI has
   Status save(const std::string& path) { return status(graft_model_save(handle_.get(), path.c_str())); }
+
+  /// A parameter, a frozen weight or a running statistic, in the source model's order of axes. T: float or int32_t.
+  template <typename T = float>
+  Result<std::vector<T>> read(const std::string& name) const {
+    return detail::read_tensor<T>(context_, [&](void* data, std::size_t bytes, TensorInfo* info) {
+      return graft_model_read(handle_.get(), name.c_str(), data, bytes, info);
+    });
+  }
+  /// Other numbers in its place. No session, generator or trainer may exist then.
+  template <typename T>
+  Status write(const std::string& name, std::span<const T> data) {
+    return status(graft_model_write(handle_.get(), name.c_str(), data.data(), data.size_bytes()));
+  }
+  std::map<std::string, std::string> metadata() const {
+    std::map<std::string, std::string> all;
+    for (std::size_t i = 0; i < graft_model_metadata_count(handle_.get()); ++i) {
+      const char *key = "", *value = "";
+      if (graft_model_metadata_at(handle_.get(), i, &key, &value) == GRAFT_OK) all[key] = value;
+    }
+    return all;
+  }
+  Result<std::string> metadata(const std::string& key) const {
+    const char* value = "";
+    Status found = status(graft_model_metadata(handle_.get(), key.c_str(), &value));
+    if (!found.ok()) return found;
+    return std::string(value);
+  }
+  Status set_metadata(const std::string& key, const std::string& value) {
+    return status(graft_model_set_metadata(handle_.get(), key.c_str(), value.c_str()));
+  }
+  Status remove_metadata(const std::string& key) {
+    return status(graft_model_set_metadata(handle_.get(), key.c_str(), nullptr));
+  }
+
+  /// Puts the parameters of a snapshot (number or tag; "": the newest) into this model, which was trained; how many.
+  Result<std::size_t> restore(Store& store, const std::string& snapshot = {}) {
+    std::size_t tensors = 0;
+    Status done = status(graft_store_restore(store.handle_.get(), snapshot.c_str(), handle_.get(), &tensors));
+    if (!done.ok()) return done;
+    return tensors;
+  }
 
   /// Low-rank adapters: fresh ones ("r=8,alpha=16,targets=q_proj|v_proj"), or those of a file; each call replaces what
   /// was on, and an empty path takes it off. No session, generator or trainer may exist then.
@@ -178,7 +167,8 @@ class Model {
   Result<Trainer> trainer(const TrainerOptions& options = {}) {
     const auto bindings = detail::raw_bindings(options.bindings);
     const std::string fetch = detail::joined(options.fetch);
-    const graft_trainer_options raw = detail::raw_options(options, bindings, fetch);
+    const auto groups = detail::raw_groups(options.groups);
+    const graft_trainer_options raw = detail::raw_options(options, bindings, fetch, groups);
     graft_trainer* trainer = nullptr;
     Status made = status(graft_trainer_create(handle_.get(), &raw, &trainer));
     if (!made.ok()) return made;
@@ -189,7 +179,8 @@ class Model {
   Result<Forecast> forecast(const TrainerOptions& options = {}) {
     const auto bindings = detail::raw_bindings(options.bindings);
     const std::string fetch = detail::joined(options.fetch);
-    const graft_trainer_options raw = detail::raw_options(options, bindings, fetch);
+    const auto groups = detail::raw_groups(options.groups);
+    const graft_trainer_options raw = detail::raw_options(options, bindings, fetch, groups);
     Forecast forecast = detail::sized<Forecast>();
     Status made = status(graft_forecast_training(handle_.get(), &raw, &forecast));
     if (!made.ok()) return made;
@@ -233,6 +224,43 @@ class Context {
   std::string device_name() const { return graft_device_name(handle_.get()); }
   void cancel() { graft_cancel(handle_.get()); }        ///< from any thread: see graft_cancel
   graft_context* get() const { return handle_.get(); }  ///< for what only the C ABI has
+  /// A data set by a SPEC, as "csv:rows.csv?label=kind".
+  Result<DataSet> open_data(const std::string& spec) {
+    return data_set(nullptr, [&](graft_data_set** set) { return graft_data_open(handle_.get(), spec.c_str(), set); });
+  }
+  /// Samples that stay where they are, unchanged, while the set lives: a block for each field.
+  Result<DataSet> data_from_memory(const std::vector<Field>& fields, const std::vector<const void*>& blocks,
+                                   std::uint64_t samples) {
+    if (blocks.size() != fields.size()) return Status(GRAFT_INVALID_ARGUMENT, "A set needs a block for each field.");
+    const auto raw = DataSet::raw_fields(fields);
+    return data_set(nullptr, [&](graft_data_set** set) {
+      return graft_data_from_memory(handle_.get(), raw.data(), raw.size(), blocks.data(), samples, set);
+    });
+  }
+  /// Samples that `read` makes, on graft's reading thread. samples = 0: nobody knows how many.
+  Result<DataSet> data_from_callback(const std::vector<Field>& fields, std::uint64_t samples, DataSet::Read read) {
+    const auto raw = DataSet::raw_fields(fields);
+    auto kept = std::make_unique<DataSet::Read>(std::move(read));
+    DataSet::Read* const user = kept.get();
+    const auto call = [](void* function, std::uint64_t index, void* const* out) {
+      return (*static_cast<DataSet::Read*>(function))(index, out);
+    };
+    return data_set(std::move(kept), [&](graft_data_set** set) {
+      return graft_data_from_callback(handle_.get(), raw.data(), raw.size(), samples, call, user, set);
+    });
+  }
+  /// The folder that a run is kept in. `writable`: to tag, prune and branch. The cipher must outlive the store.
+  Result<Store> open_store(const std::string& folder, bool writable = false, Cipher* cipher = nullptr) {
+    graft_cipher raw_cipher{};
+    if (cipher != nullptr) raw_cipher = detail::raw_cipher(*cipher);
+    auto raw = detail::sized<graft_store_options>();
+    raw.writable = writable ? 1 : 0;
+    raw.cipher = cipher == nullptr ? nullptr : &raw_cipher;
+    graft_store* store = nullptr;
+    Status opened = detail::to_status(graft_store_open(handle_.get(), folder.c_str(), &raw, &store), handle_.get());
+    if (!opened.ok()) return opened;
+    return Store(store, handle_.get());
+  }
   Result<Model> load(const std::string& path, graft_weight_check check = GRAFT_CHECK_ON_USE) {
     return loaded(check, [&](const graft_model_options* options, graft_model** model) {
       return graft_model_open(handle_.get(), path.c_str(), options, model);
@@ -246,6 +274,13 @@ class Context {
   }
 
  private:
+  template <typename Make>
+  Result<DataSet> data_set(std::unique_ptr<DataSet::Read> read, Make make) {
+    graft_data_set* set = nullptr;
+    Status made = detail::to_status(make(&set), handle_.get());
+    if (!made.ok()) return made;
+    return DataSet(set, handle_.get(), std::move(read));
+  }
   template <typename Open>
   Result<Model> loaded(graft_weight_check check, Open open) {
     auto raw = detail::sized<graft_model_options>();

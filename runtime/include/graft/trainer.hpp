@@ -9,9 +9,17 @@
 
 #include "graft/base.hpp"
 #include "graft/checkpoint.hpp"
+#include "graft/data.hpp"
 
 namespace graft {
 inline namespace v0 {
+
+/// As graft_parameter_group.
+struct ParameterGroup {
+  std::string pattern;  ///< of names: '*' any characters, '?' one; the first group that matches decides
+  double learning_rate_scale = 1;
+  std::optional<double> weight_decay = {};  ///< default: the trainer's
+};
 
 /// As graft_trainer_options.
 struct TrainerOptions {
@@ -37,13 +45,24 @@ struct TrainerOptions {
   bool checkpoints = false;             ///< open_checkpoint() will be called: takes memory for a copy of the state
   graft_precision precision = GRAFT_PRECISION_F32;
   double loss_scale = 0;  ///< initial; 0: 65536 for GRAFT_PRECISION_F16, else none; below 0: none
+  std::vector<ParameterGroup> groups = {};
+  const DataSet* data = nullptr;  ///< whose samples it takes, for train_next(); null: the model's own
 };
 
 namespace detail {
 
-/// `bindings` and `fetch` must outlive the result.
+inline std::vector<graft_parameter_group> raw_groups(const std::vector<ParameterGroup>& groups) {
+  std::vector<graft_parameter_group> raw;
+  for (const ParameterGroup& group : groups) {
+    raw.push_back(
+        {group.pattern.c_str(), group.learning_rate_scale, group.weight_decay.value_or(0), group.weight_decay ? 1 : 0});
+  }
+  return raw;
+}
+
+/// `bindings`, `fetch` and `groups` must outlive the result.
 inline graft_trainer_options raw_options(const TrainerOptions& options, const std::vector<graft_binding>& bindings,
-                                         const std::string& fetch) {
+                                         const std::string& fetch, const std::vector<graft_parameter_group>& groups) {
   auto raw = detail::sized<graft_trainer_options>();
   raw.loss = options.loss;
   raw.optimizer = options.optimizer;
@@ -68,6 +87,9 @@ inline graft_trainer_options raw_options(const TrainerOptions& options, const st
   raw.fetch = detail::or_null(fetch);
   raw.precision = options.precision;
   raw.loss_scale = options.loss_scale;
+  raw.groups = groups.data();
+  raw.group_count = groups.size();
+  raw.data = options.data == nullptr ? nullptr : options.data->get();
   return raw;
 }
 
@@ -137,6 +159,41 @@ class Trainer {
     if (!got.ok()) return got;
     return std::span<const float>(static_cast<const float*>(data), bytes / sizeof(float));
   }
+  /// One step on the loader's next batch; nullopt where the epochs are over. The trainer must have been made for its
+  /// set (TrainerOptions::data).
+  Result<std::optional<Metrics>> train_next(Loader& loader) {
+    auto metrics = detail::sized<Metrics>();
+    int more = 0;
+    Status done = status(graft_train_next(handle_.get(), loader.get(), &more, &metrics));
+    if (!done.ok()) return done;
+    return more == 0 ? std::optional<Metrics>() : std::optional<Metrics>(metrics);
+  }
+  /// All samples of a set that has no loader.
+  Result<Metrics> evaluate(DataSet& set) {
+    auto metrics = detail::sized<Metrics>();
+    Status done = status(graft_evaluate_data(handle_.get(), set.get(), &metrics));
+    if (!done.ok()) return done;
+    return metrics;
+  }
+  /// As Model::read(), of what training has made so far.
+  template <typename T = float>
+  Result<std::vector<T>> read(const std::string& name) {
+    return detail::read_tensor<T>(context_, [&](void* data, std::size_t bytes, TensorInfo* info) {
+      return graft_trainer_read(handle_.get(), name.c_str(), data, bytes, info);
+    });
+  }
+  /// Between two steps; frozen weights cannot be changed. A checkpoint takes a snapshot at once.
+  template <typename T>
+  Status write(const std::string& name, std::span<const T> data) {
+    return status(graft_trainer_write(handle_.get(), name.c_str(), data.data(), data.size_bytes()));
+  }
+  /// From the next step on; schedule and groups multiply it. See graft/parameters.h for what resumes make of it.
+  Status set_learning_rate(double rate) { return status(graft_trainer_set_learning_rate(handle_.get(), rate)); }
+  double learning_rate() const {
+    double rate = 0;
+    (void)graft_trainer_learning_rate(handle_.get(), &rate);
+    return rate;
+  }
   /// Copies the trained parameters into the model.
   Status store() { return status(graft_trainer_store(handle_.get())); }
 
@@ -161,6 +218,7 @@ class Trainer {
     raw.metadata = metadata.data();
     raw.metadata_count = metadata.size();
     raw.cipher = options.cipher == nullptr ? nullptr : &cipher;
+    raw.loader = options.loader == nullptr ? nullptr : options.loader->get();
     auto info = detail::sized<CheckpointInfo>();
     Status opened = status(graft_checkpoint_open(handle_.get(), &raw, &info));
     if (!opened.ok()) return opened;

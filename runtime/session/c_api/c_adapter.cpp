@@ -6,13 +6,6 @@ using namespace graft::c_api;
 
 namespace {
 
-/// Sessions, generators and trainers refer to the weights and the graph that a change of adapters would replace.
-Status check_unused(const graft_model& model) {
-  if (model.users.count.load() == 1) return ok_status();
-  return invalid("A session, a generator or a trainer of this model lives: its adapters change only once that is ",
-                 "destroyed. Nothing changed.");
-}
-
 void take_off(graft_model& model) {
   if (model.base) model.model = std::move(*model.base);
   model.base.reset();
@@ -60,7 +53,7 @@ Status swap_from(graft_context& context, const graft_source* source, Swap swap) 
 graft_status graft_model_add_adapters(graft_model* model, const char* options, uint32_t seed) {
   if (model == nullptr) return GRAFT_INVALID_ARGUMENT;
   return guarded(model->context, [&]() -> Status {
-    GRAFT_TRY(check_unused(*model));
+    GRAFT_TRY(check_unused(*model, "its adapters change"));
     GRAFT_TRY_ASSIGN(const LoraOptions wanted, parse_lora(options == nullptr ? "" : options));
     return put_on(*model, nullptr, [&](const Model& base) { return with_lora(base, wanted, seed); });
   });
@@ -69,7 +62,7 @@ graft_status graft_model_add_adapters(graft_model* model, const char* options, u
 graft_status graft_model_load_adapters(graft_model* model, const char* path) {
   if (model == nullptr) return GRAFT_INVALID_ARGUMENT;
   return guarded(model->context, [&]() -> Status {
-    GRAFT_TRY(check_unused(*model));
+    GRAFT_TRY(check_unused(*model, "its adapters change"));
     if (path == nullptr) {
       take_off(*model);
       return ok_status();
@@ -80,7 +73,10 @@ graft_status graft_model_load_adapters(graft_model* model, const char* path) {
 
 graft_status graft_model_load_adapters_source(graft_model* model, const graft_source* source) {
   if (model == nullptr) return GRAFT_INVALID_ARGUMENT;
-  return guarded(model->context, [&] { return load_onto(*model, load_source(*model->context, source, kAtOnce)); });
+  return guarded(model->context, [&]() -> Status {
+    GRAFT_TRY(check_unused(*model, "its adapters change"));
+    return load_onto(*model, load_source(*model->context, source, kAtOnce));
+  });
 }
 
 graft_status graft_model_save_adapters(graft_model* model, const char* path) {

@@ -1,45 +1,12 @@
 // graft_checkpoint_*: a trainer's run kept in a folder.
+#include "runtime/session/c_api/c_cipher.h"
+#include "runtime/session/c_api/c_data.h"
 #include "runtime/session/c_api/c_handles.h"
 
 using namespace graft;
 using namespace graft::c_api;
 
 namespace {
-
-// The app's callbacks.
-class CallbackCipher final : public checkpoint::Cipher {
- public:
-  explicit CallbackCipher(const graft_cipher& cipher) : cipher_(cipher) {}
-  std::size_t overhead() const override { return cipher_.overhead; }
-  Status seal(std::span<const std::byte> associated, std::span<const std::byte> plain,
-              std::span<std::byte> out) override {
-    const CallbackScope in_callback;
-    if (cipher_.seal(cipher_.user, associated.data(), associated.size(), plain.data(), plain.size(), out.data()) == 0) {
-      return ok_status();
-    }
-    return error(Code::internal, "The cipher failed to seal ", plain.size(), " bytes.");
-  }
-  Status open(std::span<const std::byte> associated, std::span<const std::byte> sealed,
-              std::span<std::byte> out) override {
-    const CallbackScope in_callback;
-    if (cipher_.open(cipher_.user, associated.data(), associated.size(), sealed.data(), sealed.size(), out.data()) ==
-        0) {
-      return ok_status();
-    }
-    return corrupt("The cipher did not open ", sealed.size(), " bytes: another key sealed them, or they are damaged.");
-  }
-
- private:
-  graft_cipher cipher_;
-};
-
-// Null where none is given.
-Result<std::unique_ptr<checkpoint::Cipher>> read_cipher(const graft_cipher* given) {
-  if (given == nullptr) return std::unique_ptr<checkpoint::Cipher>();
-  GRAFT_TRY_ASSIGN(const graft_cipher cipher, read_options(given, "graft_cipher"));
-  if (cipher.seal == nullptr || cipher.open == nullptr) return invalid("A cipher needs both seal and open.");
-  return std::unique_ptr<checkpoint::Cipher>(std::make_unique<CallbackCipher>(cipher));
-}
 
 Result<CheckpointOptions> read_checkpoint_options(const graft_checkpoint_options& given, graft_context* context) {
   CheckpointOptions out;
@@ -86,9 +53,13 @@ graft_status graft_checkpoint_open(graft_trainer* trainer, const graft_checkpoin
     wanted.cipher = trainer->cipher.get();
     Configuration configuration = configuration_of(*trainer->trainer);
     if (given.data != nullptr) configuration["data"] = given.data;
+    if (given.loader != nullptr) {
+      configure_data(*given.loader, configuration);
+      given.loader->pending = nullptr;  // a resume brings it elsewhere
+    }
     GRAFT_TRY_ASSIGN(auto opened, Checkpointer::open(*trainer->context->files, wanted, *trainer->trainer,
                                                      trainer->model->model, std::move(configuration)));
-    GRAFT_TRY(detail::to_status(opened->begin(nullptr)));
+    GRAFT_TRY(detail::to_status(opened->begin(given.loader == nullptr ? nullptr : given.loader->loader.get())));
     trainer->checkpointer = std::move(opened);
     if (info == nullptr) return ok_status();
     graft_checkpoint_info out{};

@@ -114,6 +114,13 @@ inline Result<graft::gpu::Device*> device_of(const graft_context& context) {
                  context.deviceless ? "it was made with \"none\", to forecast." : "graft_context_create failed.");
 }
 
+/// Sessions, generators and trainers refer to a model's weights and graph. what: "its adapters change".
+inline Status check_unused(const graft_model& model, const char* what) {
+  if (model.users.count.load() == 1) return ok_status();
+  return invalid("A session, a generator or a trainer of this model lives: ", what,
+                 " only once that is destroyed. Nothing changed.");
+}
+
 /// What the number stands for.
 inline Result<DType> read_precision(graft_precision given) {
   constexpr DType kPrecisions[] = {DType::f32, DType::f16, DType::bf16};

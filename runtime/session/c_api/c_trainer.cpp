@@ -1,5 +1,8 @@
 #include <cmath>
 
+#include "runtime/session/c_api/c_trainer.h"
+
+#include "runtime/session/c_api/c_data.h"
 #include "runtime/session/c_api/c_handles.h"
 #include "runtime/session/text_data.h"
 #include "runtime/session/training.h"
@@ -19,6 +22,19 @@ std::vector<std::string> split_names(const char* text) {
     start = end + 1;
   }
   return names;
+}
+
+Result<std::vector<train::ParameterGroup>> read_groups(const graft_parameter_group* groups, std::size_t count) {
+  if (groups == nullptr && count != 0) return invalid(count, " parameter groups were promised, and groups is NULL.");
+  std::vector<train::ParameterGroup> out;
+  for (std::size_t i = 0; i < count; ++i) {
+    const graft_parameter_group& given = groups[i];
+    if (given.pattern == nullptr) return invalid("The pattern of parameter group ", i, " is NULL.");
+    train::ParameterGroup& group = out.emplace_back(train::ParameterGroup{.pattern = given.pattern});
+    if (given.learning_rate_scale != 0) group.learning_rate_scale = given.learning_rate_scale;
+    if (given.own_weight_decay != 0) group.weight_decay = given.weight_decay;
+  }
+  return out;
 }
 
 Result<train::TrainOptions> train_options(const graft_trainer_options& options) {
@@ -52,6 +68,7 @@ Result<train::TrainOptions> train_options(const graft_trainer_options& options) 
   out.seed = options.seed;
   out.freeze = split_names(options.freeze);
   out.fetch = split_names(options.fetch);
+  GRAFT_TRY_ASSIGN(out.groups, read_groups(options.groups, options.group_count));
   GRAFT_TRY_ASSIGN(out.bindings, read_bindings(options.bindings, options.binding_count));
   return out;
 }
@@ -94,16 +111,6 @@ Status take_blocks(graft_trainer& trainer, const void* const* inputs, std::size_
   return ok_status();
 }
 
-graft_metrics metrics_of(const train::Trainer& trainer, const train::Metrics& metrics, double learning_rate) {
-  graft_metrics out{};
-  out.step = trainer.state().step;
-  out.loss = metrics.loss();
-  out.accuracy = metrics.has_correct ? metrics.accuracy() : std::nan("");
-  out.learning_rate = learning_rate;
-  out.loss_scale = 1;
-  return out;
-}
-
 train::PlanRequest plan_request(const graft_trainer_options& options) {
   train::PlanRequest request;
   request.checkpoints = options.checkpoints != 0;
@@ -141,7 +148,20 @@ Result<const Model*> trained_model(const Model& model, const graft_trainer_optio
   return &*masked;
 }
 
-// What follows a whole step.
+}  // namespace
+
+namespace graft::c_api {
+
+graft_metrics metrics_of(const train::Trainer& trainer, const train::Metrics& metrics, double learning_rate) {
+  graft_metrics out{};
+  out.step = trainer.state().step;
+  out.loss = metrics.loss();
+  out.accuracy = metrics.has_correct ? metrics.accuracy() : std::nan("");
+  out.learning_rate = learning_rate;
+  out.loss_scale = 1;
+  return out;
+}
+
 Status end_step(graft_trainer& trainer, const train::StepResult& result, graft_metrics* metrics) {
   if (trainer.checkpointer) GRAFT_TRY(trainer.checkpointer->record(result));
   if (metrics == nullptr) return ok_status();
@@ -151,7 +171,7 @@ Status end_step(graft_trainer& trainer, const train::StepResult& result, graft_m
   return write_info(out, metrics, "graft_metrics");
 }
 
-}  // namespace
+}  // namespace graft::c_api
 
 graft_status graft_forecast_training(graft_model* model, const graft_trainer_options* options,
                                      graft_forecast* forecast) {
@@ -186,10 +206,15 @@ graft_status graft_trainer_create(graft_model* model, const graft_trainer_option
     made->context = model->context;
     made->model = model;
     GRAFT_TRY_ASSIGN(const Model* trained, trained_model(model->model, given, made->masked));
-    GRAFT_TRY_ASSIGN(made->fields, sample_fields(*trained, wanted));
+    if (given.data != nullptr) {
+      made->fields = given.data->source->fields();
+    } else {
+      GRAFT_TRY_ASSIGN(made->fields, sample_fields(*trained, wanted));
+    }
     train::TrainerOptions trainer_options;
     trainer_options.allocator = model->context->allocator;
     trainer_options.request = plan_request(given);
+    if (given.data != nullptr) trainer_options.request.samples = given.data->source->size();
     trainer_options.program.proof = model->context->proof.get();
     trainer_options.program.cancel = &model->context->cancel;
     trainer_options.log = model->context->log;

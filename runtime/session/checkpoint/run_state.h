@@ -22,6 +22,9 @@ Configuration configuration_of(const train::Trainer& trainer);
 /// Tells data sets apart: a hash of the fields, the number of samples, and up to 64 samples from all over it.
 Result<std::string> fingerprint_of(data::Source& source);
 
+/// The order of samples, as the configuration "order" has it.
+std::string order_text(bool shuffled, bool drop_last);
+
 /// Under which prefixes the metadata of a snapshot holds the configuration, and what the application said.
 inline constexpr std::string_view kConfigPrefix = "config.";
 inline constexpr std::string_view kUserPrefix = "user.";

@@ -1,0 +1,87 @@
+/* Data sets: opened as `graft train --data` opens them, in memory, or made by a function; shuffled, cut into batches
+ * and read ahead by a thread, with a place that checkpoints keep. Part of graft.h, whose rules hold.
+ */
+#ifndef GRAFT_DATA_H
+#define GRAFT_DATA_H
+
+#include "graft/graft.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct graft_data_set graft_data_set;
+typedef struct graft_loader graft_loader;
+
+/* One tensor of a sample. */
+typedef struct graft_field {
+  const char* name;
+  graft_dtype dtype; /* GRAFT_F32 or GRAFT_I32 */
+  uint32_t rank;
+  int64_t dims[GRAFT_MAX_RANK]; /* of one sample: without the batch */
+  int is_label;                 /* 1: what the loss compares with; labels stand behind the others */
+} graft_field;
+
+/* "idx:IMAGES,LABELS", "csv:FILE?label=COLUMN", "npy:X.npy,Y.npy" or "digits:?count=1000", as docs/command-line.md has
+   them. The message names the file or the option that is wrong. */
+GRAFT_API graft_status graft_data_open(graft_context* context, const char* spec, graft_data_set** set);
+/* Samples that the app keeps, unchanged, until the set is destroyed: a block for each field, with `samples` times its
+   size of one sample. */
+GRAFT_API graft_status graft_data_from_memory(graft_context* context, const graft_field* fields, size_t field_count,
+                                              const void* const* blocks, uint64_t samples, graft_data_set** set);
+/* Fills out, a place for each field, with sample `index`. 1: done; 0: there is none, for the data ends before; below 0:
+   it failed. The same index gives the same sample, in whatever order they are asked for. */
+typedef int (*graft_read_sample)(void* user, uint64_t index, void* const* out);
+/* Samples that the app makes, on graft's reading thread, one at a time; the function must not call graft. samples = 0:
+   nobody knows how many, and they are shuffled through a buffer. */
+GRAFT_API graft_status graft_data_from_callback(graft_context* context, const graft_field* fields, size_t field_count,
+                                                uint64_t samples, graft_read_sample read, void* user,
+                                                graft_data_set** set);
+GRAFT_API void graft_data_destroy(graft_data_set* set);
+/* 0 where nobody knows. */
+GRAFT_API uint64_t graft_data_samples(const graft_data_set* set);
+GRAFT_API size_t graft_data_field_count(const graft_data_set* set);
+/* not_found where index >= count. The name is valid as long as the set. */
+GRAFT_API graft_status graft_data_field(const graft_data_set* set, size_t index, graft_field* field);
+
+typedef struct graft_loader_options {
+  size_t struct_size;
+  uint64_t batch;          /* samples; 0: 32 */
+  uint64_t seed;           /* of the order; the command line takes that of --seed */
+  int in_order;            /* 1: not shuffled */
+  int drop_last;           /* 1: leave out a last batch that is not full */
+  uint64_t epochs;         /* 0: without end */
+  uint64_t shuffle_buffer; /* samples, where nobody knows how many there are; 0: 1024 */
+  uint64_t memory_limit;   /* bytes for batches and buffers; out_of_memory where it does not suffice; 0: none */
+} graft_loader_options;
+
+/* Batches of samples. A set has one loader at a time. options may be NULL. */
+GRAFT_API graft_status graft_loader_create(graft_data_set* set, const graft_loader_options* options,
+                                           graft_loader** loader);
+GRAFT_API void graft_loader_destroy(graft_loader* loader);
+
+typedef struct graft_batch {
+  size_t struct_size;
+  uint64_t samples;          /* 0: the epochs are over */
+  uint64_t epoch;            /* from 0 */
+  int last_of_epoch;         /* 1: the next batch is of another epoch */
+  const void* const* fields; /* the contents of each, one sample after another; until the loader's next call */
+} graft_batch;
+
+/* The next batch, to look at or for graft_train_step. */
+GRAFT_API graft_status graft_loader_next(graft_loader* loader, graft_batch* batch);
+
+/* One step on the loader's next batch, by a trainer that was made for its set (graft_trainer_options.data). *more
+   becomes 0 where the epochs are over, and nothing is done then. After an error, ask again: it goes on with the same
+   batch, or where its samples are at fault (GRAFT_INVALID_ARGUMENT: a number that is not finite, a label of no class)
+   with the next one. With graft_checkpoint_options.loader a resume goes on at the same sample. metrics may be NULL. */
+GRAFT_API graft_status graft_train_next(graft_trainer* trainer, graft_loader* loader, int* more,
+                                        graft_metrics* metrics);
+/* As graft_evaluate, on all samples of a set that has no loader. */
+GRAFT_API graft_status graft_evaluate_data(graft_trainer* trainer, graft_data_set* set, graft_metrics* metrics);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

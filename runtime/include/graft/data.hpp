@@ -1,0 +1,111 @@
+// What graft.hpp says of data sets. Included by graft.hpp.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "graft/base.hpp"
+
+namespace graft {
+inline namespace v0 {
+
+/// As graft_field.
+struct Field {
+  std::string name;
+  graft_dtype dtype = GRAFT_F32;
+  std::vector<std::int64_t> dims = {};  ///< of one sample
+  bool is_label = false;
+};
+
+/// As graft_loader_options.
+struct LoaderOptions {
+  std::uint64_t batch = 32;
+  std::uint64_t seed = 0;
+  bool in_order = false;
+  bool drop_last = false;
+  std::uint64_t epochs = 0;             ///< 0: without end
+  std::uint64_t shuffle_buffer = 1024;  ///< samples, where nobody knows how many there are
+  std::uint64_t memory_limit = 0;
+};
+
+/// Batches of a data set, read ahead.
+class Loader {
+ public:
+  /// The next batch, valid until the next call; samples == 0: the epochs are over.
+  Result<graft_batch> next() {
+    auto batch = detail::sized<graft_batch>();
+    Status got = detail::to_status(graft_loader_next(handle_.get(), &batch), context_);
+    if (!got.ok()) return got;
+    return batch;
+  }
+  graft_loader* get() const { return handle_.get(); }
+
+ private:
+  friend class DataSet;
+  Loader(graft_loader* handle, graft_context* context) : handle_(handle), context_(context) {}
+  detail::Handle<graft_loader, graft_loader_destroy> handle_;
+  graft_context* context_;
+};
+
+/// Samples; see graft/data.h. Context::open_data() and its neighbours make it.
+class DataSet {
+ public:
+  /// Fills the places of one sample; 1: done, 0: the data ends before it, below 0: it failed.
+  using Read = std::function<int(std::uint64_t index, void* const* out)>;
+
+  std::uint64_t samples() const { return graft_data_samples(handle_.get()); }  ///< 0 where nobody knows
+  std::vector<Field> fields() const {
+    std::vector<Field> all;
+    for (std::size_t i = 0; i < graft_data_field_count(handle_.get()); ++i) {
+      graft_field raw{};
+      if (graft_data_field(handle_.get(), i, &raw) != GRAFT_OK) continue;
+      all.push_back({raw.name, raw.dtype, {raw.dims, raw.dims + raw.rank}, raw.is_label != 0});
+    }
+    return all;
+  }
+  Result<Loader> loader(const LoaderOptions& options = {}) {
+    auto raw = detail::sized<graft_loader_options>();
+    raw.batch = options.batch;
+    raw.seed = options.seed;
+    raw.in_order = options.in_order ? 1 : 0;
+    raw.drop_last = options.drop_last ? 1 : 0;
+    raw.epochs = options.epochs;
+    raw.shuffle_buffer = options.shuffle_buffer;
+    raw.memory_limit = options.memory_limit;
+    graft_loader* loader = nullptr;
+    Status made = detail::to_status(graft_loader_create(handle_.get(), &raw, &loader), context_);
+    if (!made.ok()) return made;
+    return Loader(loader, context_);
+  }
+  graft_data_set* get() const { return handle_.get(); }
+
+ private:
+  friend class Context;
+  DataSet(graft_data_set* handle, graft_context* context, std::unique_ptr<Read> read)
+      : read_(std::move(read)), handle_(handle), context_(context) {}
+  static std::vector<graft_field> raw_fields(const std::vector<Field>& fields) {
+    std::vector<graft_field> raw;
+    for (const Field& field : fields) {
+      graft_field& out = raw.emplace_back();
+      out.name = field.name.c_str();
+      out.dtype = field.dtype;
+      out.rank = static_cast<std::uint32_t>(field.dims.size());
+      std::copy_n(field.dims.begin(), std::min<std::size_t>(field.dims.size(), GRAFT_MAX_RANK), out.dims);
+      out.is_label = field.is_label ? 1 : 0;
+    }
+    return raw;
+  }
+  std::unique_ptr<Read> read_;  // what the set calls; before it
+  detail::Handle<graft_data_set, graft_data_destroy> handle_;
+  graft_context* context_;
+};
+
+}  // namespace v0
+}  // namespace graft

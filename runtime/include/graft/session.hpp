@@ -1,0 +1,72 @@
+// What graft.hpp says of running models. Included by graft.hpp.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "graft/base.hpp"
+#include "graft/source.hpp"
+
+namespace graft {
+inline namespace v0 {
+
+struct SessionOptions {
+  std::vector<Binding> bindings = {};  ///< every named dimension of the inputs
+  std::uint64_t budget = 0;            ///< bytes of device memory; 0: no limit
+  std::string of = {};                 ///< differentiate this value; empty: forward only
+  std::vector<std::string> wrt = {};   ///< with respect to these
+  graft_precision precision = GRAFT_PRECISION_F32;
+  bool allow_non_finite = false;  ///< f32 inputs may hold NaN and infinity, which are an error otherwise
+};
+
+/// A model planned and recorded for one set of sizes.
+class Session {
+ public:
+  /// As Generator::swap_adapters().
+  Status swap_adapters(const std::string& path) {
+    return status(graft_session_swap_adapters(handle_.get(), detail::or_null(path)));
+  }
+  Status swap_adapters(const Source& source) {
+    const graft_source raw = source.raw();
+    return status(graft_session_swap_adapters_source(handle_.get(), &raw));
+  }
+  /// Copies; the bytes stay from run to run.
+  template <typename T>
+  Status set_input(const std::string& name, std::span<const T> data) {
+    return status(graft_session_set_input(handle_.get(), name.c_str(), data.data(), data.size_bytes()));
+  }
+  Status run() { return status(graft_session_run(handle_.get())); }
+
+  /// Valid until the next run. T must be the output's element type (float or int32_t).
+  template <typename T>
+  Result<std::span<const T>> output(const std::string& name) {
+    const void* data = nullptr;
+    std::size_t bytes = 0;
+    Status got = status(graft_session_output(handle_.get(), name.c_str(), &data, &bytes, nullptr));
+    if (!got.ok()) return got;
+    return std::span<const T>(static_cast<const T*>(data), bytes / sizeof(T));
+  }
+  /// The gradient with respect to one of SessionOptions::wrt.
+  Result<std::span<const float>> gradient(const std::string& name) { return output<float>("grad:" + name); }
+
+  graft_session* get() const { return handle_.get(); }  ///< for what only the C ABI has
+  Result<Memory> memory() const {
+    Memory memory = detail::sized<Memory>();
+    Status got = status(graft_session_memory(handle_.get(), &memory));
+    if (!got.ok()) return got;
+    return memory;
+  }
+
+ private:
+  friend class Model;
+  Session(graft_session* handle, graft_context* context) : handle_(handle), context_(context) {}
+  Status status(graft_status code) const { return detail::to_status(code, context_); }
+  detail::Handle<graft_session, graft_session_destroy> handle_;
+  graft_context* context_;
+};
+
+}  // namespace v0
+}  // namespace graft

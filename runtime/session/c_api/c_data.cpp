@@ -1,0 +1,237 @@
+// graft/data.h: data sets, their batches, and training on them.
+#include "runtime/session/c_api/c_data.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "platform/base/checked.h"
+#include "runtime/data/spec.h"
+#include "runtime/session/c_api/c_trainer.h"
+
+using namespace graft;
+using namespace graft::c_api;
+
+namespace graft::c_api {
+
+void configure_data(const graft_loader& loader, Configuration& configuration) {
+  if (!loader.set->spec.empty()) configuration.try_emplace("data", loader.set->spec);
+  configuration["data contents"] = loader.fingerprint;
+  configuration["order"] = loader.order;
+}
+
+}  // namespace graft::c_api
+
+namespace {
+
+Result<std::vector<data::Field>> read_fields(const graft_field* fields, std::size_t count) {
+  if (fields == nullptr || count == 0) return invalid("A data set needs at least one field.");
+  std::vector<data::Field> out;
+  for (std::size_t i = 0; i < count; ++i) {
+    const graft_field& given = fields[i];
+    if (given.name == nullptr) return invalid("The name of field ", i, " is NULL.");
+    if (given.dtype != GRAFT_F32 && given.dtype != GRAFT_I32) {
+      return invalid("The field \"", given.name, "\" is of dtype number ", static_cast<unsigned>(given.dtype),
+                     "; f32 and i32 are known.");
+    }
+    if (given.rank > GRAFT_MAX_RANK) {
+      return invalid("The field \"", given.name, "\" has ", given.rank, " axes; the limit is ", GRAFT_MAX_RANK, ".");
+    }
+    std::vector<Dim> dims;
+    for (std::uint32_t axis = 0; axis < given.rank; ++axis) {
+      if (given.dims[axis] <= 0) {
+        return invalid("Axis ", axis, " of the field \"", given.name, "\" has the size ", given.dims[axis], ".");
+      }
+      dims.emplace_back(given.dims[axis]);
+    }
+    out.push_back({given.name, given.dtype == GRAFT_F32 ? DType::f32 : DType::i32, Shape(std::move(dims)),
+                   given.is_label != 0 ? data::Role::label : data::Role::feature});
+  }
+  GRAFT_TRY(data::check_fields(out));
+  return out;
+}
+
+/// make() gives the source.
+template <typename Make>
+graft_status make_set(graft_context* context, graft_data_set** set, std::string spec, Make make) {
+  return guarded(context, [&]() -> Status {
+    if (set == nullptr) return invalid("A data set needs a place for its handle.");
+    *set = nullptr;
+    GRAFT_TRY_ASSIGN(auto source, make());
+    *set = new graft_data_set{context, std::move(spec), std::move(source)};
+    return ok_status();
+  });
+}
+
+Status check_samples(const graft_trainer& trainer, const data::Source& source) {
+  const auto same = [](const data::Field& a, const data::Field& b) {
+    return a.name == b.name && a.dtype == b.dtype && a.shape == b.shape && a.role == b.role;
+  };
+  if (std::equal(trainer.fields.begin(), trainer.fields.end(), source.fields().begin(), source.fields().end(), same)) {
+    return ok_status();
+  }
+  return invalid("The trainer was made for other samples than this data set's: name it in graft_trainer_options.data.");
+}
+
+}  // namespace
+
+graft_status graft_data_open(graft_context* context, const char* spec, graft_data_set** set) {
+  return make_set(context, set, spec == nullptr ? "" : spec, [&]() -> Result<std::unique_ptr<data::Source>> {
+    if (spec == nullptr) return invalid("The data set's SPEC is NULL.");
+    return data::open_spec(spec, {.files = context->files, .allocator = context->allocator});
+  });
+}
+
+graft_status graft_data_from_memory(graft_context* context, const graft_field* fields, size_t field_count,
+                                    const void* const* blocks, uint64_t samples, graft_data_set** set) {
+  return make_set(context, set, {}, [&]() -> Result<std::unique_ptr<data::Source>> {
+    GRAFT_TRY_ASSIGN(auto read, read_fields(fields, field_count));
+    if (blocks == nullptr) return invalid("The blocks of samples are NULL.");
+    std::vector<std::span<const std::byte>> spans;
+    for (std::size_t i = 0; i < field_count; ++i) {
+      if (blocks[i] == nullptr) return invalid("The samples of \"", read[i].name, "\" are NULL.");
+      const auto bytes = checked_mul(samples, read[i].bytes());
+      if (!bytes || *bytes > std::numeric_limits<std::size_t>::max()) {
+        return invalid(samples, " samples of \"", read[i].name, "\" are more than there are addresses.");
+      }
+      spans.emplace_back(static_cast<const std::byte*>(blocks[i]), static_cast<std::size_t>(*bytes));
+    }
+    return data::from_slices(std::move(read), std::move(spans), samples);
+  });
+}
+
+graft_status graft_data_from_callback(graft_context* context, const graft_field* fields, size_t field_count,
+                                      uint64_t samples, graft_read_sample read, void* user, graft_data_set** set) {
+  return make_set(context, set, {}, [&]() -> Result<std::unique_ptr<data::Source>> {
+    if (read == nullptr) return invalid("The function that reads a sample is NULL.");
+    GRAFT_TRY_ASSIGN(auto known, read_fields(fields, field_count));
+    const auto generate = [read, user](std::uint64_t index, data::SampleOut out) -> Result<bool> {
+      void* places[64];
+      if (out.size() > std::size(places)) return invalid("A sample has ", out.size(), " fields; 64 are known.");
+      std::copy(out.begin(), out.end(), places);
+      const CallbackScope in_callback;
+      const int result = read(user, index, places);
+      if (result >= 0) return result > 0;
+      return error(Code::io_error, "The app could not read sample ", index, ".");
+    };
+    return data::from_generator(std::move(known), generate,
+                                samples == 0 ? std::nullopt : std::optional<std::uint64_t>(samples));
+  });
+}
+
+void graft_data_destroy(graft_data_set* set) {
+  if (set != nullptr) destroy<graft_context>(set->context, set);
+}
+
+uint64_t graft_data_samples(const graft_data_set* set) { return set == nullptr ? 0 : set->source->size().value_or(0); }
+
+size_t graft_data_field_count(const graft_data_set* set) { return set == nullptr ? 0 : set->source->fields().size(); }
+
+graft_status graft_data_field(const graft_data_set* set, size_t index, graft_field* field) {
+  if (set == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(set->context, [&]() -> Status {
+    if (field == nullptr) return invalid("graft_data_field needs a place for the field.");
+    const auto& fields = set->source->fields();
+    if (index >= fields.size()) {
+      return error(Code::not_found, "There are ", fields.size(), " fields; number ", index, " is not one.");
+    }
+    const graft_tensor_info info = info_of(fields[index].name.c_str(), fields[index].dtype, fields[index].shape);
+    graft_field out{};
+    out.name = info.name;
+    out.dtype = info.dtype;
+    out.rank = info.rank;
+    std::copy_n(info.dims, info.rank, out.dims);
+    out.is_label = fields[index].role == data::Role::label ? 1 : 0;
+    *field = out;
+    return ok_status();
+  });
+}
+
+graft_status graft_loader_create(graft_data_set* set, const graft_loader_options* options, graft_loader** loader) {
+  if (set == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(set->context, [&]() -> Status {
+    if (loader == nullptr) return invalid("graft_loader_create needs a place for the loader.");
+    *loader = nullptr;
+    GRAFT_TRY_ASSIGN(const graft_loader_options given, read_options(options, "graft_loader_options"));
+    if (set->has_loader) return invalid("The data set has a loader already; a set has one at a time.");
+    data::LoaderOptions wanted;
+    if (given.batch != 0) wanted.batch = given.batch;
+    wanted.seed = given.seed;
+    wanted.shuffle = given.in_order == 0;
+    wanted.drop_last = given.drop_last != 0;
+    wanted.epochs = given.epochs;
+    if (given.shuffle_buffer != 0) wanted.shuffle_buffer = given.shuffle_buffer;
+    wanted.memory_limit = given.memory_limit;
+    wanted.allocator = set->context->allocator;
+    auto made = std::make_unique<graft_loader>();
+    made->context = set->context;
+    made->order = order_text(wanted.shuffle, wanted.drop_last);
+    // Now: later the loader's thread reads the set.
+    GRAFT_TRY_ASSIGN(made->fingerprint, fingerprint_of(*set->source));
+    GRAFT_TRY_ASSIGN(made->loader, data::Loader::create(*set->source, wanted));
+    made->fields.resize(set->source->fields().size());
+    made->set = set;
+    set->has_loader = true;
+    *loader = made.release();
+    return ok_status();
+  });
+}
+
+void graft_loader_destroy(graft_loader* loader) {
+  if (loader != nullptr) destroy<graft_context>(loader->context, loader);
+}
+
+graft_status graft_loader_next(graft_loader* loader, graft_batch* batch) {
+  if (loader == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(loader->context, [&]() -> Status {
+    GRAFT_TRY(write_info(graft_batch{}, batch, "graft_batch"));
+    loader->pending = nullptr;
+    GRAFT_TRY_ASSIGN(const data::Batch* next, loader->loader->next());
+    if (next == nullptr) return ok_status();
+    for (std::size_t f = 0; f < loader->fields.size(); ++f) loader->fields[f] = next->field(f).data();
+    graft_batch out{};
+    out.samples = next->count();
+    out.epoch = next->epoch();
+    out.last_of_epoch = next->last_of_epoch() ? 1 : 0;
+    out.fields = loader->fields.data();
+    return write_info(out, batch, "graft_batch");
+  });
+}
+
+graft_status graft_train_next(graft_trainer* trainer, graft_loader* loader, int* more, graft_metrics* metrics) {
+  if (trainer == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(trainer->context, [&]() -> Status {
+    if (loader == nullptr || more == nullptr) return invalid("graft_train_next needs a loader and a place for more.");
+    if (&*loader->context != &*trainer->context) return invalid("The loader and the trainer are of two contexts.");
+    if (metrics != nullptr) GRAFT_TRY(check_info(metrics, "graft_metrics"));
+    GRAFT_TRY(check_samples(*trainer, *loader->set->source));
+    *more = 1;
+    if (loader->pending == nullptr) {
+      GRAFT_TRY_ASSIGN(loader->pending, loader->loader->next());
+    }
+    if (loader->pending == nullptr) {
+      *more = 0;
+      return ok_status();
+    }
+    const auto result = trainer->trainer->train_step(*loader->pending);
+    // Samples that are themselves at fault would be so the next time: the step was thrown away, and others follow.
+    const bool refused =
+        result.status().code() == Code::invalid_argument && trainer->trainer->state().samples_done == 0;
+    if (result.ok() || refused) loader->pending = nullptr;
+    GRAFT_TRY(Status(result.status()));
+    return end_step(*trainer, *result, metrics);
+  });
+}
+
+graft_status graft_evaluate_data(graft_trainer* trainer, graft_data_set* set, graft_metrics* metrics) {
+  if (trainer == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(trainer->context, [&]() -> Status {
+    if (set == nullptr) return invalid("graft_evaluate_data needs a data set.");
+    if (set->has_loader) return invalid("The data set has a loader, whose thread reads it; open it once more.");
+    if (metrics != nullptr) GRAFT_TRY(check_info(metrics, "graft_metrics"));
+    GRAFT_TRY(check_samples(*trainer, *set->source));
+    GRAFT_TRY_ASSIGN(const train::Metrics result, trainer->trainer->evaluate(*set->source));
+    if (metrics == nullptr) return ok_status();
+    return write_info(metrics_of(*trainer->trainer, result, trainer->trainer->learning_rate()), metrics,
+                      "graft_metrics");
+  });
+}

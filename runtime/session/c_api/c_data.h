@@ -1,0 +1,43 @@
+// What stands behind the handles of graft/data.h.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "graft/data.h"
+#include "runtime/data/loader.h"
+#include "runtime/data/source.h"
+#include "runtime/session/c_api/c_handles.h"
+#include "runtime/session/checkpoint/run_state.h"
+
+struct graft_data_set {
+  graft::c_api::Ref<graft_context> context;
+  std::string spec = {};  ///< empty where it was not opened by one
+  std::unique_ptr<graft::data::Source> source = nullptr;
+  bool has_loader = false;
+  graft::c_api::Users users = {};
+};
+
+struct graft_loader {
+  ~graft_loader() {
+    loader.reset();  // its thread reads the set
+    if (set != nullptr) set->has_loader = false;
+  }
+
+  graft::c_api::Ref<graft_context> context;
+  graft::c_api::Ref<graft_data_set> set;
+  std::string fingerprint = {};  ///< of the set's contents
+  std::string order = {};        ///< as a run's configuration has it
+  std::unique_ptr<graft::data::Loader> loader = nullptr;
+  const graft::data::Batch* pending = nullptr;  ///< given, and the step on it is not done
+  std::vector<const void*> fields = {};         ///< of the last graft_loader_next
+  graft::c_api::Users users = {};
+};
+
+namespace graft::c_api {
+
+/// What a run on the loader's data adds to its configuration, as `graft train` does.
+void configure_data(const graft_loader& loader, Configuration& configuration);
+
+}  // namespace graft::c_api

@@ -1,0 +1,189 @@
+// graft/snapshots.h: the folder that a run is kept in.
+#include "graft/snapshots.h"
+
+#include "runtime/session/c_api/c_cipher.h"
+#include "runtime/session/c_api/c_handles.h"
+#include "runtime/session/checkpoint/run_state.h"
+#include "runtime/session/checkpoint/store_use.h"
+
+using namespace graft;
+using namespace graft::c_api;
+
+struct graft_store {
+  Ref<graft_context> context;
+  std::unique_ptr<checkpoint::Cipher> cipher = nullptr;  // before the store, which uses it
+  std::optional<checkpoint::Store> store = {};
+  std::string text = {};  // of the last call
+  checkpoint::SnapshotDiff diff = {};
+  std::vector<graft_stream_difference> streams = {};
+  Users users = {};
+};
+
+namespace {
+
+Result<std::uint64_t> number_of(const graft_store& store, const char* name) {
+  return find_snapshot(*store.store, name == nullptr ? "" : name);
+}
+
+Status tell(graft_store& store, std::uint64_t number, graft_snapshot* snapshot) {
+  const checkpoint::Manifest& manifest = store.store->snapshots().at(number);
+  const checkpoint::SnapshotSize size = store.store->sizes().at(number);
+  store.text.clear();
+  for (const std::string& tag : manifest.meta.tags) store.text += (store.text.empty() ? "" : "\n") + tag;
+  graft_snapshot out{};
+  out.number = number;
+  out.step = manifest.meta.step;
+  out.loss = manifest.meta.loss;
+  out.made_ms = manifest.meta.wall_clock_ms;
+  out.bytes = size.raw_bytes;
+  out.stored_bytes = size.stored_bytes;
+  out.own_bytes = size.own_bytes;
+  out.tags = store.text.c_str();
+  out.is_head = number == store.store->head() ? 1 : 0;
+  return write_info(out, snapshot, "graft_snapshot");
+}
+
+graft_difference difference_of(checkpoint::Difference difference) {
+  switch (difference) {
+    case checkpoint::Difference::same: return GRAFT_SAME;
+    case checkpoint::Difference::changed: return GRAFT_CHANGED;
+    case checkpoint::Difference::only_in_a: return GRAFT_ONLY_IN_FIRST;
+    case checkpoint::Difference::only_in_b: return GRAFT_ONLY_IN_SECOND;
+  }
+  return GRAFT_SAME;
+}
+
+/// As guarded(), of a store that is there.
+template <typename Body>
+graft_status on_store(graft_store* store, Body&& body) {
+  if (store == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(store->context, std::forward<Body>(body));
+}
+
+}  // namespace
+
+graft_status graft_store_open(graft_context* context, const char* folder, const graft_store_options* options,
+                              graft_store** store) {
+  return guarded(context, [&]() -> Status {
+    if (folder == nullptr || store == nullptr)
+      return invalid("A store is opened from a folder to a place; one is NULL.");
+    *store = nullptr;
+    GRAFT_TRY_ASSIGN(const graft_store_options given, read_options(options, "graft_store_options"));
+    auto made = std::make_unique<graft_store>();
+    made->context = context;
+    GRAFT_TRY_ASSIGN(made->cipher, read_cipher(given.cipher));
+    checkpoint::StoreOptions wanted;
+    wanted.mode = given.writable != 0 ? checkpoint::StoreMode::read_write : checkpoint::StoreMode::read_only;
+    wanted.cipher = made->cipher.get();
+    GRAFT_TRY_ASSIGN(made->store, checkpoint::Store::open(*context->files, folder, wanted));
+    *store = made.release();
+    return ok_status();
+  });
+}
+
+void graft_store_destroy(graft_store* store) {
+  if (store != nullptr) destroy<graft_context>(store->context, store);
+}
+
+size_t graft_store_count(const graft_store* store) { return store == nullptr ? 0 : store->store->snapshots().size(); }
+
+graft_status graft_store_snapshot(graft_store* store, size_t index, graft_snapshot* snapshot) {
+  return on_store(store, [&]() -> Status {
+    const auto& all = store->store->snapshots();
+    if (index >= all.size()) {
+      return error(Code::not_found, "There are ", all.size(), " snapshots; number ", index, " is not one.");
+    }
+    return tell(*store, std::next(all.begin(), static_cast<std::ptrdiff_t>(index))->first, snapshot);
+  });
+}
+
+graft_status graft_store_find(graft_store* store, const char* name, graft_snapshot* snapshot) {
+  return on_store(store, [&]() -> Status {
+    GRAFT_TRY_ASSIGN(const std::uint64_t number, number_of(*store, name));
+    return tell(*store, number, snapshot);
+  });
+}
+
+graft_status graft_store_metadata(graft_store* store, const char* name, const char* key, const char** value) {
+  return on_store(store, [&]() -> Status {
+    if (key == nullptr) return invalid("The key of the metadata is NULL.");
+    GRAFT_TRY_ASSIGN(const std::uint64_t number, number_of(*store, name));
+    const auto& metadata = store->store->snapshots().at(number).meta.metadata;
+    const auto found = metadata.find(cat(kUserPrefix, key));
+    if (found == metadata.end()) return error(Code::not_found, "Snapshot ", number, " has no metadata \"", key, "\".");
+    if (value != nullptr) *value = found->second.c_str();
+    return ok_status();
+  });
+}
+
+graft_status graft_store_verify(graft_store* store, uint64_t* chunks, const char** problems) {
+  return on_store(store, [&]() -> Status {
+    GRAFT_TRY_ASSIGN(const auto report, store->store->verify());
+    store->text.clear();
+    for (const std::string& problem : report.problems) store->text += (store->text.empty() ? "" : "\n") + problem;
+    if (chunks != nullptr) *chunks = report.chunks;
+    if (problems != nullptr) *problems = store->text.c_str();
+    if (report.problems.empty()) return ok_status();
+    return corrupt("The store has ", report.problems.size(), " problems; the first: ", report.problems.front());
+  });
+}
+
+graft_status graft_store_diff(graft_store* store, const char* first, const char* second,
+                              const graft_stream_difference** streams, size_t* count) {
+  return on_store(store, [&]() -> Status {
+    GRAFT_TRY_ASSIGN(const std::uint64_t a, number_of(*store, first));
+    GRAFT_TRY_ASSIGN(const std::uint64_t b, number_of(*store, second));
+    GRAFT_TRY_ASSIGN(store->diff, store->store->diff(a, b));
+    store->streams.clear();
+    for (const checkpoint::StreamDiff& stream : store->diff.streams) {
+      store->streams.push_back({stream.name.c_str(), stream.worker, difference_of(stream.difference), stream.bytes_a,
+                                stream.bytes_b, stream.changed_bytes});
+    }
+    if (streams != nullptr) *streams = store->streams.data();
+    if (count != nullptr) *count = store->streams.size();
+    return ok_status();
+  });
+}
+
+graft_status graft_store_restore(graft_store* store, const char* name, graft_model* model, size_t* tensors) {
+  return on_store(store, [&]() -> Status {
+    if (model == nullptr) return invalid("graft_store_restore needs the model that was trained.");
+    GRAFT_TRY_ASSIGN(const std::uint64_t number, number_of(*store, name));
+    GRAFT_TRY(check_unused(*model, "a snapshot can be restored to it"));
+    GRAFT_TRY_ASSIGN(const std::size_t restored, restore_to_model(*store->store, number, model->model));
+    if (tensors != nullptr) *tensors = restored;
+    return ok_status();
+  });
+}
+
+graft_status graft_store_tag(graft_store* store, const char* name, const char* tag) {
+  return on_store(store, [&]() -> Status {
+    if (tag == nullptr) return invalid("The tag is NULL.");
+    GRAFT_TRY_ASSIGN(const std::uint64_t number, number_of(*store, name));
+    return store->store->tag(number, tag);
+  });
+}
+
+graft_status graft_store_untag(graft_store* store, const char* name, const char* tag) {
+  return on_store(store, [&]() -> Status {
+    if (tag == nullptr) return invalid("The tag is NULL.");
+    GRAFT_TRY_ASSIGN(const std::uint64_t number, number_of(*store, name));
+    return store->store->untag(number, tag);
+  });
+}
+
+graft_status graft_store_prune(graft_store* store, size_t keep, size_t* removed, uint64_t* freed_bytes) {
+  return on_store(store, [&]() -> Status {
+    GRAFT_TRY_ASSIGN(const PrunedStore pruned, prune_store(*store->store, keep));
+    if (removed != nullptr) *removed = pruned.removed.size();
+    if (freed_bytes != nullptr) *freed_bytes = pruned.freed_bytes;
+    return ok_status();
+  });
+}
+
+graft_status graft_store_branch(graft_store* store, const char* name) {
+  return on_store(store, [&]() -> Status {
+    GRAFT_TRY_ASSIGN(const std::uint64_t number, number_of(*store, name));
+    return store->store->set_head(number);
+  });
+}

@@ -1,0 +1,120 @@
+/* Trains on a data set as `graft train MODEL --data SPEC --steps STEPS --seed 3 --batch 32 -o OUT` does, to the same
+   bytes; stopped half way and resumed. Then on samples in memory and of a function.
+   usage: data MODEL SPEC STEPS CHECKPOINT_FOLDER OUT */
+#include <graft/graft.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static int fail(const graft_context* context, const char* what) {
+  fprintf(stderr, "%s: %s\n", what, graft_message(context));
+  return 1;
+}
+
+/* Samples of a kind each: a picture of one shade, and which it is. */
+static int shade(void* user, uint64_t index, void* const* out) {
+  const size_t count = *(const size_t*)user;
+  for (size_t i = 0; i < count; ++i) ((float*)out[0])[i] = (float)(index % 10) * 0.1f;
+  *(int32_t*)out[1] = (int32_t)(index % 10);
+  return 1;
+}
+
+/* Trains until `until` steps are done; the folder keeps the run. */
+static int train(graft_context* context, graft_model* model, const char* spec, const char* folder, uint64_t until) {
+  graft_data_set* set = NULL;
+  graft_loader* loader = NULL;
+  graft_trainer* trainer = NULL;
+  if (graft_data_open(context, spec, &set) != GRAFT_OK) return fail(context, "data");
+  printf("%llu samples of %zu fields\n", (unsigned long long)graft_data_samples(set), graft_data_field_count(set));
+  graft_loader_options order = {0};
+  order.struct_size = sizeof order;
+  order.batch = 32;
+  order.seed = 3;
+  if (graft_loader_create(set, &order, &loader) != GRAFT_OK) return fail(context, "loader");
+  graft_trainer_options options = {0};
+  options.struct_size = sizeof options;
+  options.batch = 32;
+  options.seed = 3;
+  options.weight_decay = 0.01; /* as the tool has it for AdamW */
+  options.checkpoints = 1;
+  options.data = set;
+  if (graft_trainer_create(model, &options, &trainer) != GRAFT_OK) return fail(context, "trainer");
+  graft_checkpoint_options kept = {0};
+  kept.struct_size = sizeof kept;
+  kept.folder = folder;
+  kept.resume = 1;
+  kept.loader = loader;
+  if (graft_checkpoint_open(trainer, &kept, NULL) != GRAFT_OK) return fail(context, "checkpoint");
+  graft_metrics metrics = {0};
+  metrics.struct_size = sizeof metrics;
+  int more = 1;
+  while (more && metrics.step < until) {
+    if (graft_train_next(trainer, loader, &more, &metrics) != GRAFT_OK) return fail(context, "step");
+  }
+  printf("step %llu, loss %f\n", (unsigned long long)metrics.step, metrics.loss);
+  if (graft_checkpoint_save(trainer, NULL) != GRAFT_OK) return fail(context, "save checkpoint");
+  if (graft_trainer_store(trainer) != GRAFT_OK) return fail(context, "store");
+  graft_trainer_destroy(trainer);
+  graft_loader_destroy(loader);
+  graft_data_destroy(set);
+  return 0;
+}
+
+int main(int argc, char** argv) {
+  if (argc != 6) return 2;
+  const uint64_t steps = strtoull(argv[3], NULL, 10);
+  graft_context* context = NULL;
+  if (graft_context_create(NULL, &context) != GRAFT_OK) {
+    fail(context, "context");
+    graft_context_destroy(context);
+    return 77; /* no device here: skipped */
+  }
+  /* Half of the steps, and the rest by a model and a trainer that know nothing of them. */
+  graft_model* model = NULL;
+  if (graft_model_load(context, argv[1], &model) != GRAFT_OK) return fail(context, "load");
+  if (train(context, model, argv[2], argv[4], steps / 2) != 0) return 1;
+  graft_model_destroy(model);
+  if (graft_model_load(context, argv[1], &model) != GRAFT_OK) return fail(context, "load");
+  if (train(context, model, argv[2], argv[4], steps) != 0) return 1;
+  if (graft_model_save(model, argv[5]) != GRAFT_OK) return fail(context, "save");
+
+  /* The same fields, filled by a function and then from memory. */
+  graft_data_set* set = NULL;
+  graft_field fields[2];
+  if (graft_data_open(context, argv[2], &set) != GRAFT_OK) return fail(context, "data");
+  for (size_t i = 0; i < 2; ++i) {
+    if (graft_data_field(set, i, &fields[i]) != GRAFT_OK) return fail(context, "field");
+  }
+  size_t count = 1;
+  for (uint32_t i = 0; i < fields[0].rank; ++i) count *= (size_t)fields[0].dims[i];
+  graft_data_set* made = NULL;
+  graft_loader* loader = NULL;
+  graft_batch batch = {0};
+  batch.struct_size = sizeof batch;
+  graft_loader_options once = {0};
+  once.struct_size = sizeof once;
+  once.epochs = 1;
+  if (graft_data_from_callback(context, fields, 2, 64, shade, &count, &made) != GRAFT_OK) return fail(context, "made");
+  if (graft_loader_create(made, &once, &loader) != GRAFT_OK) return fail(context, "loader");
+  if (graft_loader_next(loader, &batch) != GRAFT_OK) return fail(context, "batch");
+  graft_data_set* held = NULL;
+  if (graft_data_from_memory(context, fields, 2, batch.fields, batch.samples, &held) != GRAFT_OK) {
+    return fail(context, "memory");
+  }
+  graft_trainer_options options = {0};
+  options.struct_size = sizeof options;
+  options.data = held;
+  graft_trainer* trainer = NULL;
+  graft_metrics metrics = {0};
+  metrics.struct_size = sizeof metrics;
+  if (graft_trainer_create(model, &options, &trainer) != GRAFT_OK) return fail(context, "trainer");
+  if (graft_evaluate_data(trainer, held, &metrics) != GRAFT_OK) return fail(context, "evaluate");
+  printf("%llu shades: loss %f, accuracy %.3f\n", (unsigned long long)batch.samples, metrics.loss, metrics.accuracy);
+  graft_trainer_destroy(trainer);
+  graft_data_destroy(held);
+  graft_loader_destroy(loader);
+  graft_data_destroy(made);
+  graft_data_destroy(set);
+  graft_model_destroy(model);
+  graft_context_destroy(context);
+  return 0;
+}
