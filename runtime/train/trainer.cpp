@@ -13,6 +13,7 @@ Trainer::Trainer(TrainingSetup setup, TrainingPlan plan)
       run_(setup_, execution_, std::move(plan)),
       shortages_(setup_, state_, execution_, run_) {
   state_.seed = setup_.options.seed;
+  first_learning_rate_ = setup_.options.optimizer.learning_rate;
 }
 
 Result<std::unique_ptr<Trainer>> Trainer::create(gpu::Device& device, const Graph& model, const WeightOf& weight_of,
@@ -231,6 +232,15 @@ Status Trainer::trim(std::uint64_t bytes) {
 Status Trainer::read(std::string_view name, std::span<std::byte> bytes) {
   GRAFT_TRY(check_settled());
   return run_.memory().read(name, bytes);
+}
+
+Status Trainer::set_learning_rate(double rate) {
+  GRAFT_TRY(check_settled());
+  TrainOptions changed = setup_.options;
+  changed.optimizer.learning_rate = rate;
+  GRAFT_TRY(check(changed));
+  setup_.options.optimizer.learning_rate = rate;
+  return ok_status();
 }
 
 Status Trainer::write(std::string_view name, std::span<const std::byte> bytes) {

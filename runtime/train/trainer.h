@@ -69,6 +69,10 @@ class Trainer {
   const TrainingState& state() const { return state_; }
   /// The learning rate that the next step will use, of group 0.
   double learning_rate() const { return learning_rate_of(setup_.options, state_.step); }
+  /// Another OptimizerOptions::learning_rate from the next step on. Between two steps. It is part of the run's state.
+  Status set_learning_rate(double rate);
+  /// What options() said when the trainer was made.
+  double first_learning_rate() const { return first_learning_rate_; }
 
   /// All that is kept on the device, in a fixed order; and its contents by name.
   std::vector<NamedTensor> named_tensors() const;
@@ -122,6 +126,7 @@ class Trainer {
   Result<Metrics> try_evaluate(data::Source& source);
 
   TrainingSetup setup_;
+  double first_learning_rate_ = 0;
   TrainingState state_;
   Execution execution_;
   PlannedRun run_;

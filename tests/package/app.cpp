@@ -1,5 +1,5 @@
-// What an app does beside running and training, by the C++ headers: models wherever they are, conversations.
-// usage: app_cpp MODEL FOLDER; FOLDER is there and empty
+// What an app does beside running and training, by the C++ headers: models wherever they are, conversations,
+// parameters. usage: app_cpp MODEL FOLDER; FOLDER is there and empty
 #include <graft/graft.hpp>
 
 #include <cstdio>
@@ -67,6 +67,20 @@ bool says_so(graft::Model& model) {
   return spelled.ok() && *spelled == *text && again.ok() && *again == *prompt;
 }
 
+/// Weights and words by name, of a model and of a trainer.
+bool are_read_and_written(graft::Model& model) {
+  const std::string name = model.named_parameters().at(0).name;
+  auto numbers = model.read(name);
+  if (!numbers.ok()) return false;
+  for (float& number : *numbers) number *= 0.5f;
+  if (!model.write<float>(name, *numbers).ok() || *model.read(name) != *numbers) return false;
+  if (!model.set_metadata("app.note", "halved").ok() || model.metadata().at("app.note") != "halved") return false;
+  if (!model.remove_metadata("app.note").ok() || model.metadata("app.note").ok()) return false;
+  auto trainer = model.trainer({.batch = 4, .groups = {{.pattern = "*bias*", .weight_decay = 0}}});
+  if (!trainer.ok() || *trainer->read(name) != *numbers || !trainer->write<float>(name, *numbers).ok()) return false;
+  return trainer->set_learning_rate(0.5).ok() && trainer->learning_rate() == 0.5;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -79,5 +93,6 @@ int main(int argc, char** argv) {
   auto model = context->load(argv[1]);
   if (!model.ok()) return fail("load", model.status());
   if (!says_so(*model)) return fail("conversation", graft::Status());
+  if (!are_read_and_written(*model)) return fail("parameters", graft::Status());
   return sources(*context, argv[1], argv[2]);
 }

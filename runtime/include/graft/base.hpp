@@ -85,6 +85,20 @@ inline std::vector<graft_binding> raw_bindings(const std::vector<Binding>& bindi
   return raw;
 }
 
+/// A tensor by read(data, bytes, info), which with data = NULL tells its info alone. T must be its element type.
+template <typename T, typename Read>
+Result<std::vector<T>> read_tensor(const graft_context* context, Read read) {
+  TensorInfo info{};
+  Status told = to_status(read(nullptr, 0, &info), context);
+  if (!told.ok()) return told;
+  std::size_t count = 1;
+  for (std::uint32_t i = 0; i < info.rank; ++i) count *= static_cast<std::size_t>(info.dims[i]);
+  std::vector<T> out(count);
+  Status done = to_status(read(out.data(), count * sizeof(T), nullptr), context);
+  if (!done.ok()) return done;
+  return out;
+}
+
 }  // namespace detail
 
 }  // namespace v0

@@ -259,6 +259,8 @@ typedef struct graft_trainer_options {
   const char* fetch; /* names of values of the forward pass, separated by commas: see graft_trainer_fetch; NULL: none */
   graft_precision precision;
   double loss_scale; /* initial, and dynamic from there; 0: 65536 for GRAFT_PRECISION_F16, else none; below 0: none */
+  const struct graft_parameter_group* groups; /* see graft/parameters.h */
+  size_t group_count;
 } graft_trainer_options;
 
 typedef struct graft_metrics {
@@ -306,6 +308,7 @@ GRAFT_API graft_status graft_trainer_store(graft_trainer* trainer);
 #include "graft/generate.h"
 #include "graft/language.h"
 #include "graft/memory.h"
+#include "graft/parameters.h"
 #include "graft/shapes.h"
 #include "graft/source.h"
 #endif

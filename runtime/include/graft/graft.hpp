@@ -110,6 +110,39 @@ class Model {
   graft_model* get() const { return handle_.get(); }  ///< for what only the C ABI has
   Status save(const std::string& path) { return status(graft_model_save(handle_.get(), path.c_str())); }
 
+  /// A parameter, a frozen weight or a running statistic, in the source model's order of axes. T: float or int32_t.
+  template <typename T = float>
+  Result<std::vector<T>> read(const std::string& name) const {
+    return detail::read_tensor<T>(context_, [&](void* data, std::size_t bytes, TensorInfo* info) {
+      return graft_model_read(handle_.get(), name.c_str(), data, bytes, info);
+    });
+  }
+  /// Other numbers in its place. No session, generator or trainer may exist then.
+  template <typename T>
+  Status write(const std::string& name, std::span<const T> data) {
+    return status(graft_model_write(handle_.get(), name.c_str(), data.data(), data.size_bytes()));
+  }
+  std::map<std::string, std::string> metadata() const {
+    std::map<std::string, std::string> all;
+    for (std::size_t i = 0; i < graft_model_metadata_count(handle_.get()); ++i) {
+      const char *key = "", *value = "";
+      if (graft_model_metadata_at(handle_.get(), i, &key, &value) == GRAFT_OK) all[key] = value;
+    }
+    return all;
+  }
+  Result<std::string> metadata(const std::string& key) const {
+    const char* value = "";
+    Status found = status(graft_model_metadata(handle_.get(), key.c_str(), &value));
+    if (!found.ok()) return found;
+    return std::string(value);
+  }
+  Status set_metadata(const std::string& key, const std::string& value) {
+    return status(graft_model_set_metadata(handle_.get(), key.c_str(), value.c_str()));
+  }
+  Status remove_metadata(const std::string& key) {
+    return status(graft_model_set_metadata(handle_.get(), key.c_str(), nullptr));
+  }
+
   /// Low-rank adapters: fresh ones ("r=8,alpha=16,targets=q_proj|v_proj"), or those of a file; each call replaces what
   /// was on, and an empty path takes it off. No session, generator or trainer may exist then.
   Status add_adapters(const std::string& options = {}, std::uint32_t seed = 0) {
@@ -178,7 +211,8 @@ class Model {
   Result<Trainer> trainer(const TrainerOptions& options = {}) {
     const auto bindings = detail::raw_bindings(options.bindings);
     const std::string fetch = detail::joined(options.fetch);
-    const graft_trainer_options raw = detail::raw_options(options, bindings, fetch);
+    const auto groups = detail::raw_groups(options.groups);
+    const graft_trainer_options raw = detail::raw_options(options, bindings, fetch, groups);
     graft_trainer* trainer = nullptr;
     Status made = status(graft_trainer_create(handle_.get(), &raw, &trainer));
     if (!made.ok()) return made;
@@ -189,7 +223,8 @@ class Model {
   Result<Forecast> forecast(const TrainerOptions& options = {}) {
     const auto bindings = detail::raw_bindings(options.bindings);
     const std::string fetch = detail::joined(options.fetch);
-    const graft_trainer_options raw = detail::raw_options(options, bindings, fetch);
+    const auto groups = detail::raw_groups(options.groups);
+    const graft_trainer_options raw = detail::raw_options(options, bindings, fetch, groups);
     Forecast forecast = detail::sized<Forecast>();
     Status made = status(graft_forecast_training(handle_.get(), &raw, &forecast));
     if (!made.ok()) return made;

@@ -13,6 +13,13 @@
 namespace graft {
 inline namespace v0 {
 
+/// As graft_parameter_group.
+struct ParameterGroup {
+  std::string pattern;  ///< of names: '*' any characters, '?' one; the first group that matches decides
+  double learning_rate_scale = 1;
+  std::optional<double> weight_decay = {};  ///< default: the trainer's
+};
+
 /// As graft_trainer_options.
 struct TrainerOptions {
   graft_loss loss = GRAFT_LOSS_CROSS_ENTROPY;
@@ -37,13 +44,23 @@ struct TrainerOptions {
   bool checkpoints = false;             ///< open_checkpoint() will be called: takes memory for a copy of the state
   graft_precision precision = GRAFT_PRECISION_F32;
   double loss_scale = 0;  ///< initial; 0: 65536 for GRAFT_PRECISION_F16, else none; below 0: none
+  std::vector<ParameterGroup> groups = {};
 };
 
 namespace detail {
 
-/// `bindings` and `fetch` must outlive the result.
+inline std::vector<graft_parameter_group> raw_groups(const std::vector<ParameterGroup>& groups) {
+  std::vector<graft_parameter_group> raw;
+  for (const ParameterGroup& group : groups) {
+    raw.push_back(
+        {group.pattern.c_str(), group.learning_rate_scale, group.weight_decay.value_or(0), group.weight_decay ? 1 : 0});
+  }
+  return raw;
+}
+
+/// `bindings`, `fetch` and `groups` must outlive the result.
 inline graft_trainer_options raw_options(const TrainerOptions& options, const std::vector<graft_binding>& bindings,
-                                         const std::string& fetch) {
+                                         const std::string& fetch, const std::vector<graft_parameter_group>& groups) {
   auto raw = detail::sized<graft_trainer_options>();
   raw.loss = options.loss;
   raw.optimizer = options.optimizer;
@@ -68,6 +85,8 @@ inline graft_trainer_options raw_options(const TrainerOptions& options, const st
   raw.fetch = detail::or_null(fetch);
   raw.precision = options.precision;
   raw.loss_scale = options.loss_scale;
+  raw.groups = groups.data();
+  raw.group_count = groups.size();
   return raw;
 }
 
@@ -136,6 +155,25 @@ class Trainer {
     Status got = status(graft_trainer_fetch(handle_.get(), name.c_str(), &data, &bytes, nullptr));
     if (!got.ok()) return got;
     return std::span<const float>(static_cast<const float*>(data), bytes / sizeof(float));
+  }
+  /// As Model::read(), of what training has made so far.
+  template <typename T = float>
+  Result<std::vector<T>> read(const std::string& name) {
+    return detail::read_tensor<T>(context_, [&](void* data, std::size_t bytes, TensorInfo* info) {
+      return graft_trainer_read(handle_.get(), name.c_str(), data, bytes, info);
+    });
+  }
+  /// Between two steps; frozen weights cannot be changed. A checkpoint takes a snapshot at once.
+  template <typename T>
+  Status write(const std::string& name, std::span<const T> data) {
+    return status(graft_trainer_write(handle_.get(), name.c_str(), data.data(), data.size_bytes()));
+  }
+  /// From the next step on; schedule and groups multiply it. See graft/parameters.h for what resumes make of it.
+  Status set_learning_rate(double rate) { return status(graft_trainer_set_learning_rate(handle_.get(), rate)); }
+  double learning_rate() const {
+    double rate = 0;
+    (void)graft_trainer_learning_rate(handle_.get(), &rate);
+    return rate;
   }
   /// Copies the trained parameters into the model.
   Status store() { return status(graft_trainer_store(handle_.get())); }

@@ -40,7 +40,7 @@ Status generate(graft_generator& generator, Prompt prompt, const graft_generate_
   return ok_status();
 }
 
-graft_generated info_of(const Generated& from) {
+graft_generated generated_info(const Generated& from) {
   static_assert(static_cast<int>(StopReason::end_of_text) == GRAFT_STOP_END_OF_TEXT &&
                 static_cast<int>(StopReason::max_tokens) == GRAFT_STOP_MAX_TOKENS &&
                 static_cast<int>(StopReason::stop_string) == GRAFT_STOP_STRING &&
@@ -111,12 +111,13 @@ graft_status graft_generate_tokens(graft_generator* generator, const int32_t* pr
     // A struct of a wrong size is told before seconds of work.
     if (generated != nullptr) GRAFT_TRY(write_info(graft_generated{}, generated, "graft_generated"));
     GRAFT_TRY(generate(*generator, std::span<const text::TokenId>(prompt, count), options));
-    return generated == nullptr ? ok_status() : write_info(info_of(generator->last), generated, "graft_generated");
+    return generated == nullptr ? ok_status()
+                                : write_info(generated_info(generator->last), generated, "graft_generated");
   });
 }
 
 graft_status graft_generator_last(const graft_generator* generator, graft_generated* generated) {
   if (generator == nullptr) return GRAFT_INVALID_ARGUMENT;
   return guarded(generator->context,
-                 [&] { return write_info(info_of(generator->last), generated, "graft_generated"); });
+                 [&] { return write_info(generated_info(generator->last), generated, "graft_generated"); });
 }

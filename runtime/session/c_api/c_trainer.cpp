@@ -21,6 +21,19 @@ std::vector<std::string> split_names(const char* text) {
   return names;
 }
 
+Result<std::vector<train::ParameterGroup>> read_groups(const graft_parameter_group* groups, std::size_t count) {
+  if (groups == nullptr && count != 0) return invalid(count, " parameter groups were promised, and groups is NULL.");
+  std::vector<train::ParameterGroup> out;
+  for (std::size_t i = 0; i < count; ++i) {
+    const graft_parameter_group& given = groups[i];
+    if (given.pattern == nullptr) return invalid("The pattern of parameter group ", i, " is NULL.");
+    train::ParameterGroup& group = out.emplace_back(train::ParameterGroup{.pattern = given.pattern});
+    if (given.learning_rate_scale != 0) group.learning_rate_scale = given.learning_rate_scale;
+    if (given.own_weight_decay != 0) group.weight_decay = given.weight_decay;
+  }
+  return out;
+}
+
 Result<train::TrainOptions> train_options(const graft_trainer_options& options) {
   train::TrainOptions out;
   constexpr train::Loss kLosses[] = {train::Loss::cross_entropy, train::Loss::mse, train::Loss::l1, train::Loss::bce};
@@ -52,6 +65,7 @@ Result<train::TrainOptions> train_options(const graft_trainer_options& options) 
   out.seed = options.seed;
   out.freeze = split_names(options.freeze);
   out.fetch = split_names(options.fetch);
+  GRAFT_TRY_ASSIGN(out.groups, read_groups(options.groups, options.group_count));
   GRAFT_TRY_ASSIGN(out.bindings, read_bindings(options.bindings, options.binding_count));
   return out;
 }

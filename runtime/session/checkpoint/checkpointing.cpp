@@ -277,6 +277,12 @@ Status Checkpointer::flush() {
   return store_.sync_journal();
 }
 
+Status Checkpointer::save_change() {
+  wait_for_snapshot();
+  saved_.reset();
+  return save();
+}
+
 Status Checkpointer::save(const std::string& tag) {
   if (!to_replay_.empty()) return ok_status();  // the journal is ahead: a resume goes through these steps anyway
   wait_for_snapshot();

@@ -69,6 +69,9 @@ class Checkpointer {
   /// the micro-batches of a step.
   Status save(const std::string& tag = {});
 
+  /// save() after something but a step has changed the state, so that the newest snapshot of this step is not of now.
+  Status save_change();
+
   /// Waits until the snapshot in progress and all journalled steps are on storage; the first failure of these.
   Status flush();
 

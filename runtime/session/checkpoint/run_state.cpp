@@ -21,6 +21,7 @@ constexpr std::string_view kStateStream = "training_state";
 constexpr std::string_view kCursorStream = "data_cursor";
 constexpr std::string_view kLayoutStream = "tensor_layouts";
 constexpr std::string_view kUserStream = "user_data";
+constexpr std::string_view kRateStream = "learning_rate";  // only where it was changed in the course of the run
 constexpr std::uint64_t kMaxSmallStream = 64 << 20;
 constexpr std::uint32_t kVersion = 2;
 
@@ -42,6 +43,11 @@ struct StateRecord {
   std::uint64_t samples_done = 0;
   MetricsRecord epoch_metrics;
   MetricsRecord step_metrics;
+};
+// The learning rate that the configuration states, and the one that was set since.
+struct RateRecord {
+  double first = 0;
+  double now = 0;
 };
 static_assert(sizeof(StateRecord) == 112 && std::endian::native == std::endian::little);
 
@@ -148,9 +154,9 @@ Configuration configuration_of(const train::Trainer& trainer) {
   out["model"] = structure_hash(trainer.model());
   const train::OptimizerOptions& o = options.optimizer;
   out["optimizer"] =
-      cat(train::optimizer_name(o.kind), " lr ", exact_text(o.learning_rate), " decay ", exact_text(o.weight_decay),
-          " momentum ", exact_text(o.momentum), ' ', exact_text(o.dampening), ' ', o.nesterov, " betas ",
-          exact_text(o.beta1), ' ', exact_text(o.beta2), " eps ", exact_text(o.epsilon));
+      cat(train::optimizer_name(o.kind), " lr ", exact_text(trainer.first_learning_rate()), " decay ",
+          exact_text(o.weight_decay), " momentum ", exact_text(o.momentum), ' ', exact_text(o.dampening), ' ',
+          o.nesterov, " betas ", exact_text(o.beta1), ' ', exact_text(o.beta2), " eps ", exact_text(o.epsilon));
   out["schedule"] = schedule_text(options.schedule);
   out["loss"] = cat(train::loss_name(options.loss.kind), ' ', options.loss.output, ' ',
                     exact_text(options.loss.label_smoothing), ' ', options.loss.ignore_index);
@@ -233,6 +239,12 @@ RunStreams::RunStreams(const train::Trainer& trainer, const Model& model, const 
   add(kStateStream, StreamKind::rng, std::move(bytes));
   add(kCursorStream, StreamKind::data_cursor, data::serialize(state.cursor));
   add(kLayoutStream, StreamKind::config, std::move(layouts));
+  const RateRecord rate{trainer.first_learning_rate(), trainer.options().optimizer.learning_rate};
+  if (rate.now != rate.first) {
+    std::vector<std::byte> rate_bytes;
+    append(rate_bytes, rate);
+    add(kRateStream, StreamKind::config, std::move(rate_bytes));
+  }
   for (const auto& [worker, data] : user_data) add(kUserStream, StreamKind::other, data, worker);
 }
 
@@ -304,6 +316,22 @@ Result<std::uint64_t> find_snapshot(const Store& store, std::string_view name) {
   return error(Code::not_found, "The checkpoint store has no snapshot", name.empty() ? "." : cat(" \"", name, "\"."));
 }
 
+namespace {
+
+/// A rate that was set in the course of the run counts as its state; where the run goes on with another configuration,
+/// that one's holds.
+Status restore_rate(const Store& store, std::uint64_t number, train::Trainer& trainer) {
+  RateRecord rate{trainer.first_learning_rate(), trainer.first_learning_rate()};
+  if (store.snapshots().at(number).find(kRateStream) != nullptr) {
+    RateRecord saved;
+    GRAFT_TRY(store.restore(number, kRateStream, std::as_writable_bytes(std::span(&saved, 1))));
+    if (saved.first == rate.first) rate = saved;
+  }
+  return trainer.set_learning_rate(rate.now);
+}
+
+}  // namespace
+
 Status restore_run(const Store& store, std::uint64_t number, train::Trainer& trainer, UserData& user_data) {
   StateRecord record;
   GRAFT_TRY(store.restore(number, kStateStream, std::as_writable_bytes(std::span(&record, 1))));
@@ -315,6 +343,7 @@ Status restore_run(const Store& store, std::uint64_t number, train::Trainer& tra
   for (const train::NamedTensor& tensor : trainer.named_tensors()) {
     if (tensor.kind != ValueKind::constant) GRAFT_TRY(restore_tensor(store, number, tensor, trainer));
   }
+  GRAFT_TRY(restore_rate(store, number, trainer));
   user_data.clear();
   for (const checkpoint::Stream& stream : store.snapshots().at(number).streams) {
     if (stream.name != kUserStream) continue;
