@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Iterable, Mapping, NamedTuple, Optional, 
 import numpy as np
 
 from . import _graft
-from ._tensors import PRECISIONS, Memory, TensorInfo, as_array, fill, taken, word
+from ._errors import NotFound
+from ._tensors import PRECISIONS, Memory, TensorInfo, as_array, fill, new_weights, taken, word
 
 if TYPE_CHECKING:
     from ._model import Model
@@ -129,6 +130,25 @@ class Trainer:
     def fetch(self, name: str) -> np.ndarray:
         """A value of the option `fetch` as the last step computed it, for all its samples."""
         return self._native.fetch(name)
+
+    def state_dict(self) -> dict[str, np.ndarray]:
+        """Parameters and running statistics by name, as they are now on the device; frozen ones are the model's."""
+        return {info.name: self._read(info.name) for info in self.model._weights(False)}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> None:
+        """New contents between two steps, as Model.load_state_dict; optimizer state stays.
+
+        A run that is kept in a folder is gone on with from save_checkpoint() after this, and not from before.
+        """
+        weights = self.model._weights(False)
+        for name, array in new_weights(weights, weights, state_dict, strict).items():
+            self._native.write(name, array)
+
+    def _read(self, name: str) -> np.ndarray:
+        try:
+            return self._native.read(name)
+        except NotFound:  # it is frozen
+            return self.model._native.read(name)
 
     def store(self) -> None:
         """Copies the trained parameters into the model, for Model.save() and new sessions."""

@@ -9,8 +9,7 @@ namespace {
 
 /// The array is contiguous and of the input's dtype and size.
 void set_input(SessionHandle& self, const std::string& name, const py::array& array) {
-  const auto bytes = detail::bytes_at(array.data(), static_cast<std::size_t>(array.nbytes()));
-  self.tell([&](auto& session) { return session.set_input(name, bytes); });
+  self.tell([&](auto& session) { return session.set_input(name, bytes_of(array)); });
 }
 
 py::object output(SessionHandle& self, const std::string& name) {
