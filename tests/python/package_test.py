@@ -5,7 +5,10 @@ import hashlib
 import itertools
 import logging
 import os
+import sys
 import threading
+import types
+import unittest.mock
 
 import support
 
@@ -342,6 +345,28 @@ class Checkpoints(support.PackageTest):
         found = [pieces.micro_step(x, labels) for _ in range(4)]
         self.assertEqual(found[:3], [None] * 3)
         self.assertEqual(found[3], whole.step(x, labels))
+
+    def test_a_fit_is_its_steps_with_a_bar_where_tqdm_is(self):
+        model = self.example()
+        batches = [images(8, seed) for seed in range(3)]
+        steps = model.trainer(batch=8)
+        expected = [steps.step(x, labels) for x, labels in batches]
+        shown = []
+
+        class Bar(list):
+            def __init__(self, iterable, unit):
+                super().__init__(iterable)
+
+            def set_postfix(self, **values):
+                shown.append(values)
+
+        tqdm = types.ModuleType("tqdm.auto")
+        tqdm.tqdm = Bar
+        with unittest.mock.patch.dict(sys.modules, {"tqdm": types.ModuleType("tqdm"), "tqdm.auto": tqdm}):
+            self.assertEqual(model.trainer(batch=8).fit(batches), expected)
+            self.assertEqual(shown, [{"loss": f"{row.loss:.4f}"} for row in expected])
+        with unittest.mock.patch.dict(sys.modules, {"tqdm": None, "tqdm.auto": None}):  # as where it is not installed
+            self.assertEqual(model.trainer(batch=8).fit(iter(batches)), expected)
 
     def test_a_value_of_the_forward_pass_can_be_fetched(self):
         model = self.example()

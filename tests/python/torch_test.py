@@ -115,22 +115,39 @@ class Torch(support.PackageTest):
         self.assertGreater(error(model.run({"input": x})["output"], other(x).detach()), 0.01)
         other.load_state_dict({name: torch.from_numpy(array) for name, array in trained.items()})
         self.assertLess(error(model.run({"input": x})["output"], other(x).detach()), FORWARD_TOLERANCE)
-        # And from a module, into a model and into a trainer in mid-run.
+        # And from a module, into a trainer in mid-run and into a model.
         torch.manual_seed(5)
         with torch.no_grad():
             for tensor in other.state_dict().values():
                 if tensor.is_floating_point():
                     tensor.add_(0.1 * torch.rand_like(tensor))
-        model.load_state_dict(other.state_dict())
-        self.assertLess(error(model.run({"input": x})["output"], other(x).detach()), FORWARD_TOLERANCE)
         trainer.load_state_dict(other.state_dict())
         expected = nn.functional.cross_entropy(other(x), labels)
         self.assertAlmostEqual(trainer.evaluate(x, labels).loss, float(expected.detach()), delta=FORWARD_TOLERANCE)
+        with self.assertRaisesRegex(graft.InvalidArgument, "Trainer"):
+            model.load_state_dict(other.state_dict())
+        del trainer
+        model.load_state_dict(other.state_dict())
+        self.assertLess(error(model.run({"input": x})["output"], other(x).detach()), FORWARD_TOLERANCE)
         with self.assertRaisesRegex(ValueError, "5.weight"):
             model.load_state_dict({name: array for name, array in trained.items() if name != "5.weight"})
         model.load_state_dict({"5.bias": np.zeros(3, np.float32)}, strict=False)
         with self.assertRaisesRegex(ValueError, "5.bias"):
             model.load_state_dict({"5.bias": np.zeros(4, np.float32)}, strict=False)
+
+    def test_groups_and_a_learning_rate_that_changes(self):
+        x, labels = samples(8)
+        model = self.converted(network().train(), x)
+        before = model.state_dict()
+        trainer = model.trainer(batch=8, learning_rate=1e-2, groups=[{"pattern": "5.*", "learning_rate_scale": 1e-12}])
+        trainer.step(x, labels)
+        after = trainer.state_dict()
+        self.assertLess(error(after["5.weight"], before["5.weight"]), 1e-6)
+        self.assertGreater(error(after["0.weight"], before["0.weight"]), 1e-3)
+        self.assertEqual(trainer.learning_rate, 1e-2)
+        trainer.learning_rate = 1e-12
+        self.assertEqual(trainer.step(x, labels).learning_rate, 1e-12)
+        self.assertLess(error(trainer.state_dict()["0.weight"], after["0.weight"]), 1e-6)
 
     def test_frozen_parameters_stay(self):
         x, labels = samples(8)

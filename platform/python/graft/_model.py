@@ -114,8 +114,9 @@ class Model:
         """New contents for parameters, running statistics and frozen weights, by name, from arrays of their shapes.
 
         strict: each parameter and each running statistic must be there, and nothing that the model does not have;
-        PyTorch's num_batches_tracked aside. Sessions and trainers that there are keep what they have.
+        PyTorch's num_batches_tracked aside. Sessions, generators and trainers of the model must be gone.
         """
+        self._unused("load_state_dict")
         for name, array in new_weights(self._weights(True), self._weights(False), state_dict, strict).items():
             self._native.write(name, array)
 
