@@ -5,6 +5,7 @@ import hashlib
 import itertools
 import logging
 import os
+import subprocess
 import sys
 import threading
 import types
@@ -345,6 +346,21 @@ class Checkpoints(support.PackageTest):
         found = [pieces.micro_step(x, labels) for _ in range(4)]
         self.assertEqual(found[:3], [None] * 3)
         self.assertEqual(found[3], whole.step(x, labels))
+
+    def test_the_command_line_trains_to_the_same_bits(self):
+        model = self.example()
+        x, labels = images(40)
+        np.save(self.path("x.npy"), x)
+        np.save(self.path("y.npy"), labels.astype(np.int32))
+        subprocess.run([support.GRAFT, "train", "mlp.graft", "--data", "npy:x.npy,y.npy", "--no-shuffle", "--batch", "8",
+                        "--epochs", "1", "--lr", "1e-2", "--weight-decay", "0.1", "--seed", "3", "-o", "theirs.graft"],
+                       cwd=self.folder, check=True, capture_output=True)
+        trainer = model.trainer(batch=8, learning_rate=1e-2, weight_decay=0.1, seed=3)
+        trainer.fit([(x[i:i + 8], labels[i:i + 8]) for i in range(0, 40, 8)], progress=False)
+        theirs = self.context.load(self.path("theirs.graft")).state_dict()
+        for name, array in trainer.state_dict().items():
+            np.testing.assert_array_equal(array, theirs[name], name)
+            self.assertFalse(np.array_equal(array, model.state_dict()[name]), name)
 
     def test_a_fit_is_its_steps_with_a_bar_where_tqdm_is(self):
         model = self.example()
