@@ -270,6 +270,16 @@ class Text(support.PackageTest):
         drawn = {generator.generate("ab", max_tokens=12, temperature=2, seed=seed) for seed in range(8)}
         self.assertGreater(len(drawn), 1)
 
+    def test_texts_become_tokens_and_back(self):
+        tokenizer = self.language_model().tokenizer()
+        tokens = tokenizer.encode("abb")
+        self.assertTrue(all(0 <= token < len(tokenizer) for token in tokens), tokens)
+        self.assertEqual(tokenizer.decode(tokens).strip(), "abb")
+        self.assertEqual(tokenizer.decode(np.array(tokens)), tokenizer.decode(tokens))
+        self.assertLessEqual(len(tokenizer.encode("abb", bare=True)), len(tokens))
+        with self.assertRaises(graft.InvalidArgument):
+            tokenizer.decode([len(tokenizer)])
+
     def test_a_callback_ends_the_text_or_raises(self):
         model = self.language_model()
         generator = model.generator()

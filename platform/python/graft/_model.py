@@ -11,7 +11,7 @@ import numpy as np
 
 from . import _graft
 from ._errors import InvalidArgument
-from ._generator import Generator
+from ._generator import Generator, Tokenizer
 from ._tensors import PRECISIONS, Memory, TensorInfo, as_array, fill, new_weights, taken, word
 from ._trainer import Forecast, Trainer, trainer_options
 
@@ -163,6 +163,12 @@ class Model:
         taken at a time; 0: 64. budget: largest device memory in bytes, 0 for no limit.
         """
         made = Generator(self, context=context, prefill=prefill, budget=budget, precision=precision)
+        self._users.add(made)
+        return made
+
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer of a language model; NotFound where the model has none."""
+        made = Tokenizer(self)
         self._users.add(made)
         return made
 

@@ -103,6 +103,11 @@ void add_model(py::module_& module) {
            [](const std::shared_ptr<ModelHandle>& self, const GeneratorOptions& options) {
              return made_from(self, options, &graft::Model::generator);
            })
+      .def("tokenizer",
+           [](const std::shared_ptr<ModelHandle>& self) {
+             auto made = self->ask([](auto& m) { return m.tokenizer(); });
+             return std::make_shared<TokenizerHandle>(self->context(), self, std::move(made));
+           })
       .def("gradients", gradients_of)
       // (forecast, explanation)
       .def("forecast", [](ModelHandle& self, const TrainerOptions& options) {
