@@ -135,7 +135,7 @@ if(TARGET graft_python AND TARGET graft_cli)
   foreach(script IN LISTS python_tests)
     get_filename_component(name ${script} NAME_WE)
     string(REGEX REPLACE "_test$" "" name ${name})
-    add_test(NAME python/${name} COMMAND ${Python3_EXECUTABLE} -B -W ignore ${script}
+    add_test(NAME python/${name} COMMAND ${GRAFT_PYTHON_EXECUTABLE} -B -W ignore ${script}
       ${PROJECT_BINARY_DIR}/platform/python $<TARGET_FILE:graft_cli>)
     set_tests_properties(python/${name} PROPERTIES LABELS slow TIMEOUT 900 SKIP_RETURN_CODE 77)
   endforeach()

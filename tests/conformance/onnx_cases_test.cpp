@@ -8,7 +8,6 @@
 #include <cstdlib>
 #include <set>
 
-#include "runtime/core/op_id.gen.h"
 #include "runtime/passes/bind.h"
 #include "runtime/session/session.h"
 #include "tests/support/gpu_device.h"
@@ -27,7 +26,7 @@ using convert::HostTensor;
 constexpr double kRelative = 1e-3;
 constexpr double kReferenceAbsolute = 1e-7;
 constexpr double kDeviceAbsolute = 1e-5;
-constexpr std::size_t kPassing = 687;  // of 1152: a rule that refuses what it took is seen; who adds one counts anew
+constexpr std::size_t kPassing = 689;  // of 1152: a rule that refuses what it took is seen; who adds one counts anew
 
 struct Case {
   std::string name;
@@ -175,8 +174,9 @@ Outcome run_set(const convert::OnnxGraph& source, const std::string& name, const
     if (!tensor.ok()) return {Verdict::wrong, "an output converted that cannot be read: " + tensor.status().message()};
     expected.push_back(std::move(*tensor));
   }
-  for (const Node& node : converted->model.graph.nodes()) {
-    if (node.op == Op::dropout && node.attrs.flag("training")) {
+  // Such a file's outputs are a training step's; graft drops nothing outside of training, and then by its own numbers.
+  for (const std::string& note : converted->report.notes) {
+    if (note.find("dropout in training mode") != std::string::npos) {
       return {Verdict::unsupported, "Dropout: the expected mask comes from another generator of random numbers"};
     }
   }

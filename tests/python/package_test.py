@@ -5,7 +5,11 @@ import hashlib
 import itertools
 import logging
 import os
+import subprocess
+import sys
 import threading
+import types
+import unittest.mock
 
 import support
 
@@ -266,6 +270,16 @@ class Text(support.PackageTest):
         drawn = {generator.generate("ab", max_tokens=12, temperature=2, seed=seed) for seed in range(8)}
         self.assertGreater(len(drawn), 1)
 
+    def test_texts_become_tokens_and_back(self):
+        tokenizer = self.language_model().tokenizer()
+        tokens = tokenizer.encode("abb")
+        self.assertTrue(all(0 <= token < len(tokenizer) for token in tokens), tokens)
+        self.assertEqual(tokenizer.decode(tokens).strip(), "abb")
+        self.assertEqual(tokenizer.decode(np.array(tokens)), tokenizer.decode(tokens))
+        self.assertLessEqual(len(tokenizer.encode("abb", bare=True)), len(tokens))
+        with self.assertRaises(graft.InvalidArgument):
+            tokenizer.decode([len(tokenizer)])
+
     def test_a_callback_ends_the_text_or_raises(self):
         model = self.language_model()
         generator = model.generator()
@@ -342,6 +356,43 @@ class Checkpoints(support.PackageTest):
         found = [pieces.micro_step(x, labels) for _ in range(4)]
         self.assertEqual(found[:3], [None] * 3)
         self.assertEqual(found[3], whole.step(x, labels))
+
+    def test_the_command_line_trains_to_the_same_bits(self):
+        model = self.example()
+        x, labels = images(40)
+        np.save(self.path("x.npy"), x)
+        np.save(self.path("y.npy"), labels.astype(np.int32))
+        subprocess.run([support.GRAFT, "train", "mlp.graft", "--data", "npy:x.npy,y.npy", "--no-shuffle", "--batch", "8",
+                        "--epochs", "1", "--lr", "1e-2", "--weight-decay", "0.1", "--seed", "3", "-o", "theirs.graft"],
+                       cwd=self.folder, check=True, capture_output=True)
+        trainer = model.trainer(batch=8, learning_rate=1e-2, weight_decay=0.1, seed=3)
+        trainer.fit([(x[i:i + 8], labels[i:i + 8]) for i in range(0, 40, 8)], progress=False)
+        theirs = self.context.load(self.path("theirs.graft")).state_dict()
+        for name, array in trainer.state_dict().items():
+            np.testing.assert_array_equal(array, theirs[name], name)
+            self.assertFalse(np.array_equal(array, model.state_dict()[name]), name)
+
+    def test_a_fit_is_its_steps_with_a_bar_where_tqdm_is(self):
+        model = self.example()
+        batches = [images(8, seed) for seed in range(3)]
+        steps = model.trainer(batch=8)
+        expected = [steps.step(x, labels) for x, labels in batches]
+        shown = []
+
+        class Bar(list):
+            def __init__(self, iterable, unit):
+                super().__init__(iterable)
+
+            def set_postfix(self, **values):
+                shown.append(values)
+
+        tqdm = types.ModuleType("tqdm.auto")
+        tqdm.tqdm = Bar
+        with unittest.mock.patch.dict(sys.modules, {"tqdm": types.ModuleType("tqdm"), "tqdm.auto": tqdm}):
+            self.assertEqual(model.trainer(batch=8).fit(batches), expected)
+            self.assertEqual(shown, [{"loss": f"{row.loss:.4f}"} for row in expected])
+        with unittest.mock.patch.dict(sys.modules, {"tqdm": None, "tqdm.auto": None}):  # as where it is not installed
+            self.assertEqual(model.trainer(batch=8).fit(iter(batches)), expected)
 
     def test_a_value_of_the_forward_pass_can_be_fetched(self):
         model = self.example()

@@ -99,12 +99,67 @@ class Torch(support.PackageTest):
         self.assertAlmostEqual(trainer.evaluate(x, labels).loss,
                                float(nn.functional.cross_entropy(net(x), labels).detach()), delta=CURVE_TOLERANCE)
 
+    def test_weights_go_to_the_module_and_back(self):
+        x, labels = samples(8)
+        model = self.converted(network().train(), x)
+        trainer = model.trainer(batch=8, learning_rate=1e-2)
+        for _ in range(3):
+            trainer.step(x, labels)
+        trained = trainer.state_dict()
+        self.assertFalse(np.array_equal(trained["0.weight"], model.state_dict()["0.weight"]), "until it is stored")
+        trainer.store()
+        self.assertEqual(list(trained), list(model.state_dict()))
+        for name, array in model.state_dict().items():
+            np.testing.assert_array_equal(array, trained[name], name)
+        other = network().eval()
+        self.assertGreater(error(model.run({"input": x})["output"], other(x).detach()), 0.01)
+        other.load_state_dict({name: torch.from_numpy(array) for name, array in trained.items()})
+        self.assertLess(error(model.run({"input": x})["output"], other(x).detach()), FORWARD_TOLERANCE)
+        # And from a module, into a trainer in mid-run and into a model.
+        torch.manual_seed(5)
+        with torch.no_grad():
+            for tensor in other.state_dict().values():
+                if tensor.is_floating_point():
+                    tensor.add_(0.1 * torch.rand_like(tensor))
+        trainer.load_state_dict(other.state_dict())
+        expected = nn.functional.cross_entropy(other(x), labels)
+        self.assertAlmostEqual(trainer.evaluate(x, labels).loss, float(expected.detach()), delta=FORWARD_TOLERANCE)
+        with self.assertRaisesRegex(graft.InvalidArgument, "Trainer"):
+            model.load_state_dict(other.state_dict())
+        del trainer
+        model.load_state_dict(other.state_dict())
+        self.assertLess(error(model.run({"input": x})["output"], other(x).detach()), FORWARD_TOLERANCE)
+        with self.assertRaisesRegex(ValueError, "5.weight"):
+            model.load_state_dict({name: array for name, array in trained.items() if name != "5.weight"})
+        model.load_state_dict({"5.bias": np.zeros(3, np.float32)}, strict=False)
+        with self.assertRaisesRegex(ValueError, "5.bias"):
+            model.load_state_dict({"5.bias": np.zeros(4, np.float32)}, strict=False)
+
+    def test_groups_and_a_learning_rate_that_changes(self):
+        x, labels = samples(8)
+        model = self.converted(network().train(), x)
+        before = model.state_dict()
+        trainer = model.trainer(batch=8, learning_rate=1e-2, groups=[{"pattern": "5.*", "learning_rate_scale": 1e-12}])
+        trainer.step(x, labels)
+        after = trainer.state_dict()
+        self.assertLess(error(after["5.weight"], before["5.weight"]), 1e-6)
+        self.assertGreater(error(after["0.weight"], before["0.weight"]), 1e-3)
+        self.assertEqual(trainer.learning_rate, 1e-2)
+        trainer.learning_rate = 1e-12
+        self.assertEqual(trainer.step(x, labels).learning_rate, 1e-12)
+        self.assertLess(error(trainer.state_dict()["0.weight"], after["0.weight"]), 1e-6)
+
     def test_frozen_parameters_stay(self):
         x, labels = samples(8)
         net = network()
         net[0].weight.requires_grad_(False)
         model = self.converted(net, x)
         self.assertNotIn("0.weight", [name for name, _ in model.named_parameters()])
+        trainer = model.trainer(batch=8)
+        trainer.step(x, labels)
+        trainer.store()
+        np.testing.assert_array_equal(model.state_dict(frozen=True)["0.weight"], net[0].weight.detach())
+        self.assertFalse(np.array_equal(model.state_dict()["5.weight"], net[5].weight.detach()))
 
     def test_several_inputs_and_outputs_and_named_axes(self):
         class Two(nn.Module):

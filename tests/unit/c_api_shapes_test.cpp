@@ -20,6 +20,21 @@ TEST_F(CApi, DimensionsThatAreNotBoundHaveNames) {
   EXPECT_EQ(graft_model_dimension(nullptr, GRAFT_INPUTS, 0, 0, &name), GRAFT_INVALID_ARGUMENT);
 }
 
+TEST_F(CApi, RunningStatisticsAreBuffers) {
+  write_model(tiny_cnn(kClasses), path_);
+  graft_model* model = nullptr;
+  ASSERT_EQ(graft_model_load(h_.context, path_.c_str(), &model), GRAFT_OK) << h_.message();
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < graft_model_count(model, GRAFT_BUFFERS); ++i) {
+    graft_tensor_info info{};
+    EXPECT_EQ(graft_model_tensor(model, GRAFT_BUFFERS, i, &info), GRAFT_OK) << h_.message();
+    names.emplace_back(info.name);
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{"bn.running_mean", "bn.running_var"}));
+  EXPECT_EQ(graft_model_count(model, GRAFT_CONSTANTS), 0u);
+  graft_model_destroy(model);
+}
+
 TEST_F(CApi, ASampleIsTheInputsAndTheTarget) {
   for (const graft_loss loss : {GRAFT_LOSS_CROSS_ENTROPY, GRAFT_LOSS_MSE}) {
     auto options = trainer_options();

@@ -12,7 +12,7 @@ loss goes in, tensors of PyTorch on the CPU as well.
 from ._convert_models import ConvertReport, convert
 from ._errors import (Cancelled, Corrupt, DeviceError, DeviceLost, Error, Internal, InvalidArgument, IoError, NotFound,
                       OutOfMemory, Timeout, Unsupported)
-from ._generator import Generator
+from ._generator import Generator, Tokenizer
 from ._graft import __version__
 from ._model import Context, Model, Session, load
 from ._tensors import Memory, TensorInfo
@@ -21,5 +21,5 @@ from ._trainer import CheckpointInfo, Forecast, Metrics, Trainer
 __all__ = [
     "Cancelled", "CheckpointInfo", "Context", "ConvertReport", "Corrupt", "DeviceError", "DeviceLost", "Error", "Forecast", "Generator",
     "Internal", "InvalidArgument", "IoError", "Memory", "Metrics", "Model", "NotFound", "OutOfMemory", "Session",
-    "TensorInfo", "Timeout", "Trainer", "Unsupported", "__version__", "convert", "load"
+    "TensorInfo", "Timeout", "Tokenizer", "Trainer", "Unsupported", "__version__", "convert", "load"
 ]

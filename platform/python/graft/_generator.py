@@ -51,3 +51,24 @@ class Generator:
     def swap_adapters(self, path: Optional[Union[str, "os.PathLike[str]"]]) -> None:
         """The adapters of a file in place of those that the model had, without planning anew; None: as without any."""
         self._native.swap_adapters("" if path is None else os.fspath(path))
+
+
+class Tokenizer:
+    """What a language model's text becomes; made by Model.tokenizer()."""
+
+    def __init__(self, model: "Model") -> None:
+        self.model = model
+        self._native = model._native.tokenizer()
+
+    def __len__(self) -> int:
+        """How many tokens there are."""
+        return self._native.size()
+
+    def encode(self, text: str, *, bare: bool = False, parse_special: bool = False) -> list[int]:
+        """Token ids. bare: without what the model puts before and after a text; parse_special: special tokens that are
+        spelled out become these."""
+        return self._native.encode(text, bare, parse_special)
+
+    def decode(self, tokens: Sequence[int], *, spell_special: bool = False) -> str:
+        """The text of token ids. spell_special: special tokens are spelled out, and left out otherwise."""
+        return self._native.decode([int(token) for token in tokens], spell_special).decode("utf-8", "replace")

@@ -11,12 +11,12 @@ import numpy as np
 
 from . import _graft
 from ._errors import InvalidArgument
-from ._generator import Generator
-from ._tensors import PRECISIONS, Memory, TensorInfo, as_array, fill, taken, word
+from ._generator import Generator, Tokenizer
+from ._tensors import PRECISIONS, Memory, TensorInfo, as_array, fill, new_weights, taken, word
 from ._trainer import Forecast, Trainer, trainer_options
 
 _Path = Union[str, "os.PathLike[str]"]
-_INPUTS, _OUTPUTS, _PARAMETERS = range(3)
+_INPUTS, _OUTPUTS, _PARAMETERS, _BUFFERS, _CONSTANTS = range(5)
 _LEVELS = (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR)
 
 
@@ -102,6 +102,28 @@ class Model:
         for info in self._native.tensors(_PARAMETERS):
             yield info[0], TensorInfo(*info)
 
+    def state_dict(self, *, frozen: bool = False) -> dict[str, np.ndarray]:
+        """Parameters and running statistics by name, as copies; frozen: also the weights that are not trained.
+
+        A module of PyTorch that the model was converted from takes them:
+        `module.load_state_dict({name: torch.from_numpy(array) for name, array in model.state_dict().items()})`.
+        """
+        return {info.name: self._native.read(info.name) for info in self._weights(frozen)}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> None:
+        """New contents for parameters, running statistics and frozen weights, by name, from arrays of their shapes.
+
+        strict: each parameter and each running statistic must be there, and nothing that the model does not have;
+        PyTorch's num_batches_tracked aside. Sessions, generators and trainers of the model must be gone.
+        """
+        self._unused("load_state_dict")
+        for name, array in new_weights(self._weights(True), self._weights(False), state_dict, strict).items():
+            self._native.write(name, array)
+
+    def _weights(self, frozen: bool) -> list[TensorInfo]:
+        kinds = (_PARAMETERS, _BUFFERS, _CONSTANTS) if frozen else (_PARAMETERS, _BUFFERS)
+        return [TensorInfo(*info) for kind in kinds for info in self._native.tensors(kind)]
+
     def save(self, path: _Path) -> None:
         """Writes a .graft file atomically: where that fails, the file is as it was."""
         self._native.save(os.fspath(path))
@@ -141,6 +163,12 @@ class Model:
         taken at a time; 0: 64. budget: largest device memory in bytes, 0 for no limit.
         """
         made = Generator(self, context=context, prefill=prefill, budget=budget, precision=precision)
+        self._users.add(made)
+        return made
+
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer of a language model; NotFound where the model has none."""
+        made = Tokenizer(self)
         self._users.add(made)
         return made
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Union
+from typing import Any, Mapping, NamedTuple, Union
 
 import numpy as np
 
@@ -78,6 +78,27 @@ def as_array(value: Any, dtype: str, what: str) -> np.ndarray:
     elif own and dtype == "int32" and kind == "f" and array.size:
         raise TypeError(f"{what} is to be int32 and holds fractions.")
     return np.ascontiguousarray(array, dtype=wanted).reshape(array.shape)
+
+
+def new_weights(known: list[TensorInfo], needed: list[TensorInfo], given: Mapping[str, Any],
+                strict: bool) -> dict[str, np.ndarray]:
+    """What load_state_dict() writes, all of it checked before the first is written."""
+    infos = {info.name: info for info in known}
+    taken_names = [name for name in given if not name.endswith("num_batches_tracked")]
+    if strict:
+        missing = [info.name for info in needed if info.name not in given]
+        unknown = [name for name in taken_names if name not in infos]
+        if missing or unknown:
+            raise ValueError(f"The names do not fit: missing are {missing}, and unknown are {unknown}.")
+    arrays = {}
+    for name in taken_names:
+        if name not in infos:
+            continue
+        array = as_array(given[name], infos[name].dtype, f"The weight {name!r}")
+        if array.shape != infos[name].shape:
+            raise ValueError(f"The weight {name!r} is {list(infos[name].shape)}, and the array is {list(array.shape)}.")
+        arrays[name] = array
+    return arrays
 
 
 def _plain(value: Any, what: str) -> tuple[np.ndarray, bool]:

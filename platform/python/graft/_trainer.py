@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Iterable, Mapping, NamedTuple, Optional, 
 import numpy as np
 
 from . import _graft
-from ._tensors import PRECISIONS, Memory, TensorInfo, as_array, fill, taken, word
+from ._tensors import PRECISIONS, Memory, TensorInfo, as_array, fill, new_weights, taken, word
 
 if TYPE_CHECKING:
     from ._model import Model
@@ -54,7 +54,7 @@ def trainer_options(*, loss: str = "cross_entropy", optimizer: str = "adamw", le
                     batch: int = 32, micro_batch: int = 0, seed: int = 0, freeze: Sequence[str] = (),
                     bindings: Optional[Mapping[str, int]] = None, packed_sequences: bool = False, budget: int = 0,
                     fetch: Sequence[str] = (), checkpoints: bool = False, precision: str = "float32",
-                    loss_scale: float = 0) -> Any:
+                    loss_scale: float = 0, groups: Sequence[Mapping[str, Any]] = ()) -> Any:
     """The options of Trainer as the native module takes them."""
     patterns = [freeze] if isinstance(freeze, str) else list(freeze)
     return fill(
@@ -64,7 +64,8 @@ def trainer_options(*, loss: str = "cross_entropy", optimizer: str = "adamw", le
         warmup_steps=warmup_steps, total_steps=total_steps, batch=batch, micro_batch=micro_batch, seed=seed,
         freeze=",".join(patterns), bindings=dict(bindings or {}), packed_sequences=packed_sequences, budget=budget,
         fetch=[fetch] if isinstance(fetch, str) else list(fetch), checkpoints=checkpoints,
-        precision=word("precision", precision, PRECISIONS), loss_scale=loss_scale)
+        precision=word("precision", precision, PRECISIONS), loss_scale=loss_scale,
+        groups=[fill(_graft.ParameterGroup(), **group) for group in groups])
 
 
 class Trainer:
@@ -80,6 +81,8 @@ class Trainer:
     packed_sequences: a sample of a language model holds several texts, and has one more input.
     fetch: values of the forward pass that fetch() gives. checkpoints: open_checkpoint() will be called.
     precision: "float32", "float16" or "bfloat16"; loss_scale: initial; 0: 65536 for float16, else none; below 0: none.
+    groups: options of the parameters whose names match, the first group that does deciding, as in
+        [{"pattern": "head.*", "learning_rate_scale": 10, "weight_decay": 0}].
     seed: of dropout.
 
     The model's own parameters change by store() only.
@@ -129,6 +132,28 @@ class Trainer:
     def fetch(self, name: str) -> np.ndarray:
         """A value of the option `fetch` as the last step computed it, for all its samples."""
         return self._native.fetch(name)
+
+    def state_dict(self) -> dict[str, np.ndarray]:
+        """Parameters and running statistics by name, as training has made them so far."""
+        return {info.name: self._native.read(info.name) for info in self.model._weights(False)}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> None:
+        """New contents between two steps, as Model.load_state_dict; optimizer state stays.
+
+        A run that is kept in a folder gets a snapshot for each weight, from which a resume goes on.
+        """
+        weights = self.model._weights(False)
+        for name, array in new_weights(weights, weights, state_dict, strict).items():
+            self._native.write(name, array)
+
+    @property
+    def learning_rate(self) -> float:
+        """Before schedule and groups, which multiply it. May be set between two steps, and is resumed."""
+        return self._native.learning_rate
+
+    @learning_rate.setter
+    def learning_rate(self, rate: float) -> None:
+        self._native.learning_rate = rate
 
     def store(self) -> None:
         """Copies the trained parameters into the model, for Model.save() and new sessions."""

@@ -41,6 +41,25 @@ inline py::tuple shape_of(const TensorInfo& info) {
   return shape;
 }
 
+/// A weight that `read(object, data, bytes, info)` fills in.
+template <typename Handle, typename Read>
+py::object weight(Handle& handle, Read&& read) {
+  TensorInfo info{};
+  const auto ask = [&](void* data, std::size_t bytes) {
+    handle.tell([&](auto& object) {
+      return detail::to_status(read(object.get(), data, bytes, &info), handle.context()->context().get());
+    });
+  };
+  ask(nullptr, 0);
+  py::array array = array_of(info);
+  ask(array.mutable_data(), static_cast<std::size_t>(array.nbytes()));
+  return finished(info, std::move(array));
+}
+
+inline std::span<const std::byte> bytes_of(const py::array& array) {
+  return detail::bytes_at(array.data(), static_cast<std::size_t>(array.nbytes()));
+}
+
 /// An array of graft's, which `get(data, bytes, info)` gives in a call under the context's lock: copied, since the next
 /// call may overwrite it.
 template <typename Handle, typename Get>

@@ -12,8 +12,13 @@ namespace {
 py::list tensors_of(ModelHandle& self, graft_tensor_kind kind) {
   py::list out;
   const auto tensors = self.ask([&](auto& model) -> Result<std::vector<TensorInfo>> {
-    if (kind == GRAFT_PARAMETERS) return model.named_parameters();
-    return kind == GRAFT_INPUTS ? model.inputs() : model.outputs();
+    switch (kind) {
+      case GRAFT_INPUTS: return model.inputs();
+      case GRAFT_OUTPUTS: return model.outputs();
+      case GRAFT_PARAMETERS: return model.named_parameters();
+      case GRAFT_BUFFERS: return model.buffers();
+      default: return model.constants();
+    }
   });
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     py::tuple shape = shape_of(tensors[i]);
@@ -38,7 +43,7 @@ py::dict gradients_of(ModelHandle& self, const GradientOptions& options,
                       const std::map<std::string, py::array>& inputs) {
   std::map<std::string, std::span<const std::byte>> bytes;
   for (const auto& [name, array] : inputs) {
-    bytes[name] = detail::bytes_at(array.data(), static_cast<std::size_t>(array.nbytes()));
+    bytes[name] = bytes_of(array);
   }
   const auto context = self.context();
   auto computed = self.ask([&](auto& model) { return model.gradients(options, bytes); });
@@ -74,6 +79,14 @@ void add_model(py::module_& module) {
       .def("tensors",
            [](ModelHandle& self, int kind) { return tensors_of(self, static_cast<graft_tensor_kind>(kind)); })
       .def("save", [](ModelHandle& self, const std::string& path) { self.tell([&](auto& m) { return m.save(path); }); })
+      .def("read",
+           [](ModelHandle& self, const std::string& name) {
+             return weight(self, [&](auto* model, void* data, std::size_t bytes, TensorInfo* info) {
+               return graft_model_read(model, name.c_str(), data, bytes, info);
+             });
+           })
+      .def("write", [](ModelHandle& self, const std::string& name,
+                       const py::array& array) { self.tell([&](auto& m) { return m.write(name, bytes_of(array)); }); })
       .def("add_adapters",
            [](ModelHandle& self, const std::string& options, std::uint32_t seed) {
              self.tell([&](auto& m) { return m.add_adapters(options, seed); });
@@ -89,6 +102,11 @@ void add_model(py::module_& module) {
       .def("generator",
            [](const std::shared_ptr<ModelHandle>& self, const GeneratorOptions& options) {
              return made_from(self, options, &graft::Model::generator);
+           })
+      .def("tokenizer",
+           [](const std::shared_ptr<ModelHandle>& self) {
+             auto made = self->ask([](auto& m) { return m.tokenizer(); });
+             return std::make_shared<TokenizerHandle>(self->context(), self, std::move(made));
            })
       .def("gradients", gradients_of)
       // (forecast, explanation)

@@ -33,6 +33,11 @@ void sizes(Class& bound, const char* name, std::vector<Binding> Options::*member
 }
 
 void add_trainer_options(py::module_& module) {
+  py::class_<ParameterGroup>(module, "ParameterGroup")
+      .def(py::init<>())
+      .def_readwrite("pattern", &ParameterGroup::pattern)
+      .def_readwrite("learning_rate_scale", &ParameterGroup::learning_rate_scale)
+      .def_readwrite("weight_decay", &ParameterGroup::weight_decay);
   py::class_<TrainerOptions> options(module, "TrainerOptions");
   options.def(py::init<>());
   number(options, "loss", &TrainerOptions::loss);
@@ -56,6 +61,7 @@ void add_trainer_options(py::module_& module) {
       .def_readwrite("budget", &TrainerOptions::budget)
       .def_readwrite("fetch", &TrainerOptions::fetch)
       .def_readwrite("checkpoints", &TrainerOptions::checkpoints)
+      .def_readwrite("groups", &TrainerOptions::groups)
       .def_readwrite("loss_scale", &TrainerOptions::loss_scale);
 }
 

@@ -1,4 +1,4 @@
-// Sessions and generators.
+// Sessions, generators and tokenizers.
 #include <pybind11/stl.h>
 
 #include "platform/python/native/arrays.h"
@@ -9,8 +9,7 @@ namespace {
 
 /// The array is contiguous and of the input's dtype and size.
 void set_input(SessionHandle& self, const std::string& name, const py::array& array) {
-  const auto bytes = detail::bytes_at(array.data(), static_cast<std::size_t>(array.nbytes()));
-  self.tell([&](auto& session) { return session.set_input(name, bytes); });
+  self.tell([&](auto& session) { return session.set_input(name, bytes_of(array)); });
 }
 
 py::object output(SessionHandle& self, const std::string& name) {
@@ -40,6 +39,16 @@ py::bytes generate(GeneratorHandle& self, const std::string& prompt, GenerateOpt
   return py::bytes(value_of(std::move(text)));
 }
 
+py::bytes decode(TokenizerHandle& self, const std::vector<std::int32_t>& tokens, bool spell_special) {
+  return py::bytes(
+      self.ask([&](auto& tokenizer) { return tokenizer.decode(tokens, {.spell_special = spell_special}); }));
+}
+
+std::vector<std::int32_t> encode(TokenizerHandle& self, const std::string& text, bool bare, bool parse_special) {
+  return self.ask(
+      [&](auto& tokenizer) { return tokenizer.encode(text, {.bare = bare, .parse_special = parse_special}); });
+}
+
 }  // namespace
 
 void add_session(py::module_& module) {
@@ -54,6 +63,13 @@ void add_session(py::module_& module) {
 }
 
 void add_generator(py::module_& module) {
+  py::class_<TokenizerHandle, std::shared_ptr<TokenizerHandle>>(module, "Tokenizer")
+      .def("size",
+           [](TokenizerHandle& self) {
+             return self.ask([](auto& tokenizer) -> Result<std::size_t> { return tokenizer.size(); });
+           })
+      .def("encode", encode)
+      .def("decode", decode);
   py::class_<GeneratorHandle, std::shared_ptr<GeneratorHandle>>(module, "Generator")
       .def("generate", generate)
       .def("memory", [](GeneratorHandle& self) { return self.ask([](auto& generator) { return generator.memory(); }); })

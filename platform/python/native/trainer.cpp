@@ -92,6 +92,18 @@ void add_trainer(py::module_& module) {
       .def("micro_step", micro_step)
       .def("evaluate", evaluate)
       .def("fetch", fetch)
+      .def("read",
+           [](TrainerHandle& self, const std::string& name) {
+             return weight(self, [&](auto* handle, void* data, std::size_t bytes, TensorInfo* info) {
+               return graft_trainer_read(handle, name.c_str(), data, bytes, info);
+             });
+           })
+      .def("write", [](TrainerHandle& self, const std::string& name,
+                       const py::array& array) { self.tell([&](auto& t) { return t.write(name, bytes_of(array)); }); })
+      .def_property(
+          "learning_rate",
+          [](TrainerHandle& self) { return self.ask([](auto& t) -> Result<double> { return t.learning_rate(); }); },
+          [](TrainerHandle& self, double rate) { self.tell([&](auto& t) { return t.set_learning_rate(rate); }); })
       .def("store", [](TrainerHandle& self) { self.tell([](auto& t) { return t.store(); }); })
       .def("memory", [](TrainerHandle& self) { return self.ask([](auto& t) { return t.memory(); }); })
       .def("set_budget",

@@ -135,7 +135,9 @@ typedef struct graft_tensor_info {
 typedef enum graft_tensor_kind GRAFT_ENUM_OF_INT {
   GRAFT_INPUTS = 0,
   GRAFT_OUTPUTS = 1,
-  GRAFT_PARAMETERS = 2
+  GRAFT_PARAMETERS = 2,
+  GRAFT_BUFFERS = 3,  /* running statistics: training moves them */
+  GRAFT_CONSTANTS = 4 /* weights that are not trained, and what a source's graph computes with */
 } graft_tensor_kind;
 
 /* When a file's weights are read and compared with its checksums; damage is GRAFT_CORRUPT, and the message names the

@@ -48,6 +48,9 @@ class Model {
   std::vector<TensorInfo> outputs() const { return tensors(GRAFT_OUTPUTS); }
   /// Keyed by fully qualified name (TensorInfo::name), in the file's order.
   std::vector<TensorInfo> named_parameters() const { return tensors(GRAFT_PARAMETERS); }
+  /// Running statistics, which training moves; and weights that are not trained.
+  std::vector<TensorInfo> buffers() const { return tensors(GRAFT_BUFFERS); }
+  std::vector<TensorInfo> constants() const { return tensors(GRAFT_CONSTANTS); }
   /// The name of a dimension that is -1 there, as in "batch"; empty for one that is a number.
   Result<std::string> dimension(graft_tensor_kind kind, std::size_t index, std::uint32_t axis) const {
     const char* name = nullptr;

@@ -4,8 +4,15 @@ namespace graft::c_api {
 
 namespace {
 
-bool is_kind(graft_tensor_kind kind) {
-  return kind == GRAFT_INPUTS || kind == GRAFT_OUTPUTS || kind == GRAFT_PARAMETERS;
+bool is_kind(graft_tensor_kind kind) { return static_cast<unsigned>(kind) <= GRAFT_CONSTANTS; }
+
+ValueKind kind_of(graft_tensor_kind kind) {
+  switch (kind) {
+    case GRAFT_INPUTS: return ValueKind::input;
+    case GRAFT_BUFFERS: return ValueKind::state;
+    case GRAFT_CONSTANTS: return ValueKind::constant;
+    default: return ValueKind::parameter;
+  }
 }
 
 std::vector<NamedValue> values_of(const Graph& graph, graft_tensor_kind kind) {
@@ -13,7 +20,7 @@ std::vector<NamedValue> values_of(const Graph& graph, graft_tensor_kind kind) {
   if (kind == GRAFT_OUTPUTS) {
     for (const Output& output : graph.outputs()) values.push_back({output.name.c_str(), output.value});
   } else {
-    const auto ids = kind == GRAFT_INPUTS ? graph.inputs() : graph.of_kind(ValueKind::parameter);
+    const auto ids = kind == GRAFT_INPUTS ? graph.inputs() : graph.of_kind(kind_of(kind));
     for (const ValueId id : ids) values.push_back({graph.value(id).name.c_str(), id});
   }
   return values;
@@ -86,8 +93,7 @@ size_t graft_model_count(const graft_model* model, graft_tensor_kind kind) {
   const Graph& graph = model->model.graph;
   if (kind == GRAFT_OUTPUTS) return graph.outputs().size();
   std::size_t count = 0;
-  const ValueKind wanted = kind == GRAFT_INPUTS ? ValueKind::input : ValueKind::parameter;
-  for (const Value& value : graph.values()) count += value.kind == wanted;
+  for (const Value& value : graph.values()) count += value.kind == kind_of(kind);
   return count;
 }
 
