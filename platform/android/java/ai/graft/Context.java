@@ -2,13 +2,14 @@ package ai.graft;
 
 import androidx.annotation.NonNull;
 import androidx.annotation.Nullable;
+import java.io.Closeable;
 
 /**
  * A device. Any thread may use a context and what was made from it: one call runs at a time, others wait for it.
  * Contexts are independent of each other. Closing is possible in any order, at any time; what is closed throws
  * IllegalStateException, and what is forgotten is freed some time after it became unreachable.
  */
-public final class Context implements AutoCloseable {
+public final class Context implements Closeable {
   /** Where graft's log goes. May be called from graft's own threads; must not call graft with this context. */
   public interface Log {
     void log(@NonNull LogLevel level, @NonNull String message);

@@ -2,11 +2,12 @@ package ai.graft;
 
 import androidx.annotation.NonNull;
 import androidx.annotation.Nullable;
+import java.io.Closeable;
 import java.util.ArrayList;
 import java.util.List;
 
 /** Writes text with a language model. Threads and closing: see {@link Context}. */
-public final class Generator implements AutoCloseable {
+public final class Generator implements Closeable {
   public static final class Options {
     /** Tokens of prompt and answer together; 0: the model's own, at most 2048. */
     public int context;

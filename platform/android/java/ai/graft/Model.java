@@ -2,13 +2,14 @@ package ai.graft;
 
 import androidx.annotation.NonNull;
 import androidx.annotation.Nullable;
+import java.io.Closeable;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 
 /** A loaded model. Threads and closing: see {@link Context}. */
-public final class Model implements AutoCloseable {
+public final class Model implements Closeable {
   private final Owner own;
 
   Model(Owner context, long pointer) {

@@ -2,12 +2,13 @@ package ai.graft;
 
 import androidx.annotation.NonNull;
 import androidx.annotation.Nullable;
+import java.io.Closeable;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
 
 /** Trains a model; one call, one optimizer step. Threads and closing: see {@link Context}. */
-public final class Trainer implements AutoCloseable {
+public final class Trainer implements Closeable {
   private final Owner own;
   private final TensorInfo[] parts;
 
