@@ -1,5 +1,6 @@
 package ai.graft.sample
 
+import ai.graft.Context.Log as GraftLog
 import ai.graft.Context.LogLevel
 import ai.graft.Context.Options
 import android.content.Context
@@ -12,7 +13,7 @@ typealias Graft = ai.graft.Context
 fun openGraft(app: Context): Graft {
   val graft = Graft(Options().apply {
     logLevel = LogLevel.WARNING
-    log = Graft.Log { _, message -> Log.w("graft", message) }
+    log = GraftLog { _, message -> Log.w("graft", message) }
   })
   try {
     graft.openCache(File(app.noBackupFilesDir, "graft").path)

@@ -84,7 +84,8 @@ class TrainWorker(context: Context, parameters: WorkerParameters) : Worker(conte
       val request = OneTimeWorkRequestBuilder<TrainWorker>()
         .setConstraints(Constraints.Builder().setRequiresCharging(true).setRequiresDeviceIdle(true).build())
         .build()
-      WorkManager.getInstance(app).enqueueUniqueWork("train", ExistingWorkPolicy.KEEP, request)
+      // One at a time: it would be refused the folder of a run that goes on. What comes meanwhile waits.
+      WorkManager.getInstance(app).enqueueUniqueWork("train", ExistingWorkPolicy.APPEND_OR_REPLACE, request)
     }
   }
 }
