@@ -1,6 +1,6 @@
 #!/bin/sh
 # Builds the AAR with Android's NDK: build_ndk.sh OUT.aar [ABI ...] (default: arm64-v8a armeabi-v7a x86_64).
-#   ANDROID_NDK   folder of the NDK, 29 or later (its C++ library reads floating-point numbers with from_chars)
+#   ANDROID_NDK   folder of the NDK, 27 or later
 #   ZSTD_SOURCE   folder of zstd's source, 1.5 or later
 # and the packages of tools/dev/install.sh and a JDK on this machine, whose shader compiler, flatc and headers are used.
 set -eu

@@ -86,6 +86,12 @@ public final class Model implements Closeable {
     return own.call(p -> new Generator(own, Jni.generatorCreate(p, options)));
   }
 
+  /** How the model's text becomes tokens; NotFound where it carries no tokenizer. */
+  @NonNull
+  public Tokenizer tokenizer() {
+    return own.call(p -> new Tokenizer(own, Jni.tokenizerCreate(p)));
+  }
+
   /**
    * Fresh low-rank adapters in place of any: "r=8,alpha=16,dropout=0,targets=q_proj|v_proj", any part may be left out.
    * All else is frozen then. Adapters change while nothing made from this model is open.

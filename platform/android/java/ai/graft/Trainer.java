@@ -123,7 +123,8 @@ public final class Trainer implements Closeable {
 
   /** Bytes of the app's own in each further snapshot (its place in the data, say). */
   public void setCheckpointData(@NonNull byte[] data) {
-    own.run(p -> Jni.setCheckpointData(p, 0, data));
+    byte[] copy = data.clone();
+    own.run(p -> Jni.setCheckpointData(p, 0, copy));
   }
 
   /** What was set, or saved with the snapshot that was resumed; null where nothing was. */

@@ -3,6 +3,7 @@ package ai.graft.sample
 import ai.graft.Batch
 import ai.graft.Checkpoint
 import ai.graft.Generator
+import ai.graft.Model
 import ai.graft.TrainerOptions
 import ai.graft.pieces
 import android.content.Context
@@ -27,37 +28,41 @@ class Notes(private val folder: File) {
 /** Teaches low-rank adapters of a frozen, quantized language model to go on as the user's notes do. */
 class NoteTraining(private val app: Context) : Training {
   override fun train(graft: Graft, control: Control): Boolean {
-    val encode = encode ?: return true
-    val tokens = Notes(File(app.filesDir, "notes")).all().flatMap { encode(it + "\n").asList() }.toIntArray()
-    if (tokens.size <= WINDOW * SAMPLES) return true
+    graft.load(modelFile(app, "language.graft").path).use { model ->
+      val tokens = model.tokenizer().use { tokenizer ->
+        Notes(File(app.filesDir, "notes")).all().flatMap { tokenizer.encode(it).asList() }.toIntArray()
+      }
+      return tokens.size <= WINDOW * SAMPLES || train(model, tokens, control)
+    }
+  }
+
+  private fun train(model: Model, tokens: IntArray, control: Control): Boolean {
     // A run belongs to the notes that it began with: with new ones, another begins.
     val run = File(app.noBackupFilesDir, "note-run-${tokens.contentHashCode()}")
     app.noBackupFilesDir.listFiles { file -> file.name.startsWith("note-run-") && file != run }.orEmpty()
       .forEach { it.deleteRecursively() }
-    graft.load(modelFile(app, "language.graft").path).use { model ->
-      model.addAdapters("r=8,alpha=16", 1)
-      val options = TrainerOptions().apply {
-        batch = SAMPLES
-        learningRate = 2e-4
-        bindings["seq"] = WINDOW.toLong()
-        budget = 512L shl 20
-        checkpoints = true
-      }
-      model.trainer(options).use { trainer ->
-        val kept = trainer.openCheckpoint(Checkpoint.Options(run.path).apply {
-          every = 10
-          resume = true
-        })
-        for (step in kept.step until STEPS) {
-          val batch = batch(tokens, step)
-          while (trainer.microStep(batch) == null) if (control.pause(trainer)) return suspended(trainer)
-          if (control.pause(trainer)) return suspended(trainer)
-        }
-        trainer.store()
-        trainer.closeCheckpoint()
-      }
-      model.saveAdapters(adapters(app).path)
+    model.addAdapters("r=8,alpha=16", 1)
+    val options = TrainerOptions().apply {
+      batch = SAMPLES
+      learningRate = 2e-4
+      bindings["seq"] = WINDOW.toLong()
+      budget = 512L shl 20
+      checkpoints = true
     }
+    model.trainer(options).use { trainer ->
+      val kept = trainer.openCheckpoint(Checkpoint.Options(run.path).apply {
+        every = 10
+        resume = true
+      })
+      for (step in kept.step until STEPS) {
+        val batch = batch(tokens, step)
+        while (trainer.microStep(batch) == null) if (control.pause(trainer)) return suspended(trainer)
+        if (control.pause(trainer)) return suspended(trainer)
+      }
+      trainer.store()
+      trainer.closeCheckpoint()
+    }
+    model.saveAdapters(adapters(app).path)
     run.deleteRecursively()
     return true
   }
@@ -79,9 +84,6 @@ class NoteTraining(private val app: Context) : Training {
     private const val STEPS = 300L
     private const val SAMPLES = 4
     private const val WINDOW = 128
-
-    /** The tokenizer that the model was trained with; graft does not hand out its own yet. Null: notes are not learned. */
-    var encode: ((String) -> IntArray)? = null
 
     private fun adapters(app: Context) = File(app.noBackupFilesDir, "notes.graft")
 
