@@ -12,7 +12,7 @@ import java.nio.ByteOrder;
  * IllegalStateException, and what is forgotten is freed some time after it became unreachable.
  */
 public final class Context implements Closeable {
-  /** Where graft's log goes. May be called from graft's own threads; must not call graft with this context. */
+  /** Where graft's log goes. May be called from graft's own threads; must not call graft. */
   public interface Log {
     void log(@NonNull LogLevel level, @NonNull String message);
   }

@@ -169,6 +169,9 @@ final class RunTests {
       throw new UnsupportedOperationException("no log today");
     };
     Tests.thrown(UnsupportedOperationException.class, "no log today", () -> new Context(options).close());
+    Files.write(cache, new byte[] {1, 2, 3});
+    options.log = (level, message) -> Tests.deviceless().close();
+    Tests.thrown(IllegalStateException.class, "must not call graft", () -> new Context(options).close());
     Files.deleteIfExists(cache);
   }
 
