@@ -1,6 +1,6 @@
 #!/bin/sh
 # Builds the AAR with Android's NDK: build_ndk.sh OUT.aar [ABI ...] (default: arm64-v8a armeabi-v7a x86_64).
-#   ANDROID_NDK   folder of the NDK, 29 or later (its C++ library reads floating-point numbers with from_chars)
+#   ANDROID_NDK   folder of the NDK, 27 or later
 #   ZSTD_SOURCE   folder of zstd's source, 1.5 or later
 # and the packages of tools/dev/install.sh and a JDK on this machine, whose shader compiler, flatc and headers are used.
 set -eu
@@ -15,6 +15,7 @@ build="$root/build/android"
 toolchain="$ANDROID_NDK/build/cmake/android.toolchain.cmake"
 NDK_MAJOR=$(sed -n 's/^Pkg.Revision *= *\([0-9]*\).*/\1/p' "$ANDROID_NDK/source.properties")
 export NDK_MAJOR
+strip=$(echo "$ANDROID_NDK"/toolchains/llvm/prebuilt/*/bin/llvm-strip)
 
 # What runs here: the packer of kernels, the classes.
 cmake -S "$root" -B "$build/host" -G Ninja -DCMAKE_BUILD_TYPE=Release -DGRAFT_JVM=ON -DGRAFT_BUILD_TESTS=OFF -DGRAFT_BUILD_TOOLS=OFF
@@ -39,7 +40,7 @@ for abi in "$@"; do
   cmake --build "$build/$abi" --target graft_jni
   mkdir -p "$build/$abi/stripped"
   for library in runtime/libgraft.so platform/android/libgraft_jni.so; do
-    "$ANDROID_NDK"/toolchains/llvm/prebuilt/*/bin/llvm-strip -o "$build/$abi/stripped/$(basename $library)" "$build/$abi/$library"
+    "$strip" -o "$build/$abi/stripped/$(basename $library)" "$build/$abi/$library"
   done
   packed="$packed $abi=$build/$abi/stripped"
 done

@@ -1,8 +1,9 @@
 #include "runtime/data/csv_reader.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
+
+#include "platform/base/numbers.h"
 
 namespace graft::data {
 namespace {
@@ -101,8 +102,7 @@ bool parse_number(std::string_view text, double& value) {
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
   while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
   if (!text.empty() && text.front() == '+') text.remove_prefix(1);
-  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return failed == std::errc() && end == text.data() + text.size() && std::isfinite(value);
+  return whole_number(text, value) && std::isfinite(value);
 }
 
 }  // namespace graft::data

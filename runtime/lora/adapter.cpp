@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <cstring>
 #include <map>
 
+#include "platform/base/numbers.h"
 #include "runtime/core/quantized.h"
 
 namespace graft {
@@ -30,8 +30,7 @@ Status read_number(const Model& adapter, std::string_view key, Number& number) {
   const auto found = adapter.metadata.find(key);
   if (found == adapter.metadata.end()) return invalid("This is no adapter: its metadata has no \"", key, "\".");
   const std::string& text = found->second;
-  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (failed == std::errc() && end == text.data() + text.size()) return ok_status();
+  if (whole_number(text, number)) return ok_status();
   return invalid("The adapter's \"", key, "\" is \"", shown(text), "\", which is no such number.");
 }
 
@@ -46,8 +45,7 @@ Result<std::map<std::string, double, std::less<>>> own_alphas(const Model& adapt
     const std::size_t space = text.rfind(' ', end);
     double alpha = 0;
     const bool split = space != std::string::npos && space > begin;
-    const auto read = std::from_chars(text.data() + (split ? space + 1 : end), text.data() + end, alpha);
-    if (!split || read.ec != std::errc() || read.ptr != text.data() + end) {
+    if (!split || !whole_number(std::string_view(text).substr(space + 1, end - space - 1), alpha)) {
       return invalid("The adapter's \"", kMetaAdapterAlphas, "\" is not lines of names and numbers.");
     }
     out[text.substr(begin, space - begin)] = alpha;

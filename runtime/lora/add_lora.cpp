@@ -1,7 +1,6 @@
 #include "runtime/lora/add_lora.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <set>
@@ -9,6 +8,7 @@
 #include <type_traits>
 
 #include "platform/base/hash.h"
+#include "platform/base/numbers.h"
 #include "platform/base/text.h"
 #include "runtime/core/op_id.gen.h"
 #include "runtime/core/philox.h"
@@ -36,8 +36,7 @@ Status out_of_range(std::string_view name, const Value& value, std::string_view 
 
 template <typename Number>
 Status parse_option(std::string_view name, std::string_view text, Number& number) {
-  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (failed == std::errc() && end == text.data() + text.size()) return {};
+  if (whole_number(text, number)) return {};
   return out_of_range(name, cat('"', text, '"'), std::is_integral_v<Number> ? "a whole number" : "a number");
 }
 

@@ -1,9 +1,9 @@
 #include "runtime/session/configuration.h"
 
-#include <charconv>
 #include <map>
 #include <vector>
 
+#include "platform/base/numbers.h"
 #include "platform/base/text.h"
 #include "runtime/lora/adapter.h"
 
@@ -33,8 +33,7 @@ std::string spoken(const std::string& word) {
 
 bool is_number(const std::string& word) {
   double number = 0;
-  const auto [end, failed] = std::from_chars(word.data(), word.data() + word.size(), number);
-  return failed == std::errc() && end == word.data() + word.size();
+  return whole_number(word, number);
 }
 
 }  // namespace
@@ -47,9 +46,7 @@ std::string plain_numbers(std::string_view text) {
     double number = 0;
     std::string plain = word;
     if (digits.starts_with("0x")) {
-      const char* end = word.data() + word.size();
-      const auto read = std::from_chars(digits.data() + 2, end, number, std::chars_format::hex);
-      if (read.ec == std::errc() && read.ptr == end) plain = exact_text(negative ? -number : number);
+      if (whole_hexadecimal(digits.substr(2), number)) plain = exact_text(negative ? -number : number);
     }
     out += (out.empty() ? "" : " ") + plain;
   }

@@ -1,12 +1,16 @@
 // Status and Result, checked arithmetic, the host allocator, the log sink and toggles.
 #include <gtest/gtest.h>
 
+#include <bit>
+#include <cmath>
+#include <cstdint>
 #include <limits>
 #include <memory>
 
 #include "platform/base/allocator.h"
 #include "platform/base/checked.h"
 #include "platform/base/log.h"
+#include "platform/base/numbers.h"
 #include "platform/base/status.h"
 #include "platform/base/toggles.h"
 
@@ -97,6 +101,37 @@ TEST(HostBuffer, UsesTheGivenAllocatorAndReportsFailure) {
   EXPECT_EQ(heap.live, 0u);
   EXPECT_EQ(HostBuffer::create(0, "nothing", heap.allocator())->size(), 0u);
   EXPECT_EQ(HostBuffer::create(~0ull, "everything").status().code(), Code::out_of_memory);
+}
+
+// from_chars of this machine's library is the oracle of what stands in for it elsewhere.
+TEST(Numbers, AreReadAlikeWithAndWithoutFromChars) {
+  for (const char* text : {"0",        "-0",     "1.5",
+                           "-2.25e-3", ".5",     "5.",
+                           "1e5",      "1E+5",   "1e308",
+                           "1e309",    "-1e999", "4e-324",
+                           "1e-400",   "0e-400", "inf",
+                           "-inf",     "nan",    "",
+                           "-",        "+1",     "--1",
+                           " 1",       "1 ",     "1,5",
+                           "0x10",     "1e",     "abc",
+                           "1.8p3",    "-1.8p3", "ffp-2",
+                           "p3",       "0.0p9",  "1p-9999",
+                           "1p99999",  "e",      "-+1",
+                           "infinit",  "0.1",    "123456789.123456789"}) {
+    for (const bool hexadecimal : {false, true}) {
+      double a = 7, b = 7;
+      const bool read = hexadecimal ? whole_hexadecimal(text, a) : whole_number(text, a);
+      EXPECT_EQ(whole_number_by_strtod(text, hexadecimal, b), read) << '"' << text << '"' << hexadecimal;
+      if (!read || std::isnan(a)) continue;  // nothing is promised of a number that is none
+      EXPECT_EQ(std::bit_cast<std::uint64_t>(a), std::bit_cast<std::uint64_t>(b)) << '"' << text << '"' << hexadecimal;
+    }
+  }
+  double number = 0;
+  EXPECT_TRUE(whole_number("-2.5e1", number) && number == -25);
+  EXPECT_TRUE(whole_hexadecimal("1.8p1", number) && number == 3);
+  int integer = 0;
+  EXPECT_TRUE(whole_number("-12", integer) && integer == -12);
+  EXPECT_FALSE(whole_number("12.", integer) || whole_number("99999999999", integer));
 }
 
 TEST(LogSink, FiltersByLevel) {

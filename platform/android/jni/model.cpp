@@ -3,6 +3,27 @@
 #include "platform/android/jni/callbacks.h"
 #include "platform/android/jni/support.h"
 
+namespace graft::jni {
+namespace {
+
+/// A model by open(context, text, options, model).
+template <typename Open>
+jlong load_by(JNIEnv* env, jlong pointer, jstring java, jint check, Open open) {
+  return guarded(env, [&]() -> jlong {
+    const Text text(env, java);
+    if (!text.ok()) return 0;
+    auto options = sized<graft_model_options>();
+    options.check = static_cast<graft_weight_check>(check);
+    graft_context* context = held<graft_context>(pointer).handle;
+    graft_model* model = nullptr;
+    if (!succeeded(env, context, open(context, text.get(), options, &model))) return 0;
+    return hold(context, model);
+  });
+}
+
+}  // namespace
+}  // namespace graft::jni
+
 using namespace graft::jni;
 
 extern "C" JNIEXPORT jint JNICALL JNI_OnLoad(JavaVM* machine, void*) {
@@ -71,15 +92,37 @@ GRAFT_JNI(void, openCache)(JNIEnv* env, jclass, jlong pointer, jstring folder, j
 }
 
 GRAFT_JNI(jlong, modelLoad)(JNIEnv* env, jclass, jlong pointer, jstring path, jint check) {
+  return load_by(env, pointer, path, check, [](auto* context, auto* name, auto& options, auto** model) {
+    return graft_model_open(context, name, &options, model);
+  });
+}
+
+GRAFT_JNI(jlong, modelLoadDescriptor)
+(JNIEnv* env, jclass, jlong pointer, jstring name, jint descriptor, jlong offset, jlong bytes, jint check) {
+  return load_by(env, pointer, name, check, [&](auto* context, auto* text, auto& options, auto** model) {
+    auto source = sized<graft_source>();
+    source.kind = GRAFT_SOURCE_DESCRIPTOR;
+    source.name = text;
+    source.descriptor = descriptor;
+    source.offset = static_cast<uint64_t>(offset);
+    source.bytes = static_cast<uint64_t>(bytes);
+    return graft_model_open_source(context, &source, &options, model);
+  });
+}
+
+GRAFT_JNI(jlong, modelLoadMemory)(JNIEnv* env, jclass, jlong pointer, jstring name, jobject data, jint check) {
   return guarded(env, [&]() -> jlong {
-    const Text file(env, path);
-    if (!file.ok()) return 0;
-    auto options = sized<graft_model_options>();
-    options.check = static_cast<graft_weight_check>(check);
-    graft_context* context = held<graft_context>(pointer).handle;
-    graft_model* model = nullptr;
-    if (!succeeded(env, context, graft_model_open(context, file.get(), &options, &model))) return 0;
-    return hold(context, model);
+    Blocks blocks(env);
+    if (!blocks.add(data)) return 0;
+    return load_by(env, pointer, name, check, [&](auto* context, auto* text, auto& options, auto** model) {
+      auto source = sized<graft_source>();
+      source.kind = GRAFT_SOURCE_MEMORY;
+      source.name = text;
+      source.data = blocks.data()[0];
+      source.bytes = blocks.bytes(0);
+      source.copy = 1;  // borrowed memory that the app changes later would be read beyond its checks
+      return graft_model_open_source(context, &source, &options, model);
+    });
   });
 }
 

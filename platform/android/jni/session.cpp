@@ -1,5 +1,4 @@
-// Running models: sessions, gradients in pieces, generators.
-#include "platform/android/jni/callbacks.h"
+// Running models: sessions, gradients in pieces.
 #include "platform/android/jni/support.h"
 
 using namespace graft::jni;
@@ -114,68 +113,4 @@ GRAFT_JNI(jobject, gradientsGet)(JNIEnv* env, jclass, jlong pointer, jstring wrt
 
 GRAFT_JNI(jobject, gradientsInfo)(JNIEnv* env, jclass, jlong pointer, jstring wrt) {
   return info_of(env, held<graft_gradients>(pointer), wrt, graft_gradients_get);
-}
-
-GRAFT_JNI(jlong, generatorCreate)(JNIEnv* env, jclass, jlong pointer, jobject java) {
-  return guarded(env, [&]() -> jlong {
-    const auto& model = held<graft_model>(pointer);
-    Fields fields(env, java);
-    auto options = sized<graft_generator_options>();
-    options.context = fields.count("context");
-    options.prefill = fields.count("prefill");
-    options.budget = fields.number("budget");
-    options.precision = fields.choice<graft_precision>("precision", "Lai/graft/Precision;");
-    if (!fields.ok()) return 0;
-    graft_generator* generator = nullptr;
-    if (!succeeded(env, model.context, graft_generator_create(model.handle, &options, &generator))) return 0;
-    return hold(model.context, generator);
-  });
-}
-
-GRAFT_JNI(void, generatorDestroy)(JNIEnv*, jclass, jlong pointer) {
-  graft_generator_destroy(held<graft_generator>(pointer).handle);
-  delete &held<graft_generator>(pointer);
-}
-
-GRAFT_JNI(jlongArray, generatorMemory)(JNIEnv* env, jclass, jlong pointer) {
-  return memory_of(env, held<graft_generator>(pointer), graft_generator_memory);
-}
-
-GRAFT_JNI(jstring, generate)
-(JNIEnv* env, jclass, jlong pointer, jstring prompt, jobject java, jobjectArray stop, jobject java_callbacks) {
-  return guarded(env, [&]() -> jstring {
-    const auto& generator = held<graft_generator>(pointer);
-    const Text start(env, prompt);
-    if (!start.ok()) return nullptr;
-    const Texts stops(env, stop);
-    if (!stops.ok()) return nullptr;
-    Fields fields(env, java);
-    auto options = sized<graft_generate_options>();
-    options.max_tokens = fields.count("maxTokens");
-    options.top_k = fields.count("topK");
-    options.temperature = fields.real("temperature");
-    options.top_p = fields.real("topP");
-    options.min_p = fields.real("minP");
-    options.repetition_penalty = fields.real("repetitionPenalty");
-    options.seed = fields.bits64("seed");
-    options.stop = stops.data();
-    options.stop_count = stops.size();
-    if (!fields.ok()) return nullptr;
-    const char* text = nullptr;
-    size_t bytes = 0;
-    graft_status status = GRAFT_OK;
-    if (java_callbacks != nullptr) {
-      Callbacks callbacks(env, java_callbacks);
-      options.on_text = Callbacks::on_text;
-      options.user = &callbacks;
-      status = graft_generate(generator.handle, start.get(), &options, &text, &bytes);
-    } else {
-      status = graft_generate(generator.handle, start.get(), &options, &text, &bytes);
-    }
-    return succeeded(env, generator.context, status) ? java_text(env, {text, bytes}) : nullptr;
-  });
-}
-
-GRAFT_JNI(void, generatorSwapAdapters)(JNIEnv* env, jclass, jlong pointer, jstring path) {
-  with_text<graft_generator>(env, pointer, path, graft_generator_swap_adapters);
 }

@@ -7,8 +7,8 @@ namespace {
 
 // Found once, in JNI_OnLoad: a thread that graft made would look classes up in another loader.
 struct Found {
-  jclass exception, text, info, metrics, checkpoint, forecast;
-  jmethodID exception_of, info_new, metrics_new, checkpoint_new, forecast_new, ordinal;
+  jclass exception, text, info, metrics, checkpoint, forecast, generated;
+  jmethodID exception_of, info_new, metrics_new, checkpoint_new, forecast_new, generated_new, ordinal;
   jfieldID block_data, block_offset, block_bytes;
   jclass float_array, int_array;
 };
@@ -58,6 +58,7 @@ bool find_classes(JNIEnv* env) {
                  {&f.metrics, "ai/graft/Metrics"},
                  {&f.checkpoint, "ai/graft/Checkpoint"},
                  {&f.forecast, "ai/graft/Forecast"},
+                 {&f.generated, "ai/graft/Generator$Generated"},
                  {&f.float_array, "[F"},
                  {&f.int_array, "[I"},
                  {&enums, "java/lang/Enum"},
@@ -76,6 +77,7 @@ bool find_classes(JNIEnv* env) {
                  {&f.metrics_new, f.metrics, "<init>", "(JDDDDJ)V"},
                  {&f.checkpoint_new, f.checkpoint, "<init>", "(JJJ)V"},
                  {&f.forecast_new, f.forecast, "<init>", "([JLjava/lang/String;)V"},
+                 {&f.generated_new, f.generated, "<init>", "(Ljava/lang/String;[IIIIDD)V"},
                  {&f.ordinal, enums, "ordinal", "()I"}};
   for (const auto& wanted : methods) {
     if ((*wanted.place = env->GetMethodID(wanted.in, wanted.name, wanted.signature)) == nullptr) return false;
@@ -173,6 +175,14 @@ Bindings::Bindings(JNIEnv* env, jobjectArray names, jlongArray sizes) : names_(e
   if (!names_.ok()) return;
   env->GetLongArrayRegion(sizes, 0, static_cast<jsize>(numbers.size()), numbers.data());
   for (std::size_t i = 0; i < numbers.size(); ++i) bindings_.push_back({names_.data()[i], numbers[i]});
+}
+
+Fields::Fields(JNIEnv* env, jobject object) : env_(env), object_(object), ok_(object != nullptr) {
+  if (ok_) {
+    class_ = env->GetObjectClass(object);
+  } else {
+    throw_status(env, GRAFT_INVALID_ARGUMENT, "The options are null.");
+  }
 }
 
 jfieldID Fields::field(const char* name, const char* signature) {
@@ -327,6 +337,12 @@ jobject new_metrics(JNIEnv* env, const graft_metrics& metrics) {
 jobject new_checkpoint(JNIEnv* env, const graft_checkpoint_info& info) {
   return env->NewObject(g_found.checkpoint, g_found.checkpoint_new, static_cast<jlong>(info.step),
                         static_cast<jlong>(info.samples_done), static_cast<jlong>(info.journalled));
+}
+
+jobject new_generated(JNIEnv* env, const graft_generated& generated, jstring text, jintArray tokens) {
+  return env->NewObject(g_found.generated, g_found.generated_new, text, tokens, static_cast<jint>(generated.reason),
+                        static_cast<jint>(generated.prompt_tokens), static_cast<jint>(generated.cached_tokens),
+                        generated.prompt_ms, generated.generated_ms);
 }
 
 jobject new_forecast(JNIEnv* env, const graft_forecast& f) {

@@ -96,7 +96,7 @@ class Bindings {
 /// The public fields of an options object, by name. After a failure all getters give zero; ok() says so at the end.
 class Fields {
  public:
-  Fields(JNIEnv* env, jobject object) : env_(env), object_(object), class_(env->GetObjectClass(object)) {}
+  Fields(JNIEnv* env, jobject object);
   bool ok() const { return ok_; }
   const char* text(const char* name);                       ///< null for null; valid as long as this object
   double real(const char* name);                            ///< of a double
@@ -119,9 +119,9 @@ class Fields {
 
   JNIEnv* env_;
   jobject object_;
-  jclass class_;
+  jclass class_ = nullptr;
   std::deque<Text> texts_;
-  bool ok_ = true;
+  bool ok_;
 };
 
 /// Options or infos of the C ABI, all zero but the size.
@@ -222,6 +222,7 @@ bool find_classes(JNIEnv* env);
 /// Constructors that find_classes() found.
 jobject new_metrics(JNIEnv* env, const graft_metrics& metrics);
 jobject new_checkpoint(JNIEnv* env, const graft_checkpoint_info& info);
+jobject new_generated(JNIEnv* env, const graft_generated& generated, jstring text, jintArray tokens);
 jobject new_forecast(JNIEnv* env, const graft_forecast& forecast);
 
 }  // namespace graft::jni

@@ -201,6 +201,7 @@ GRAFT_JNI(jobject, openCheckpoint)
     options.from = fields.text("from");
     options.with_changes = fields.flag("withChanges");
     options.continue_on_mismatch = fields.flag("continueOnMismatch");
+    options.allow_non_finite = fields.flag("allowNonFinite");
     options.data = fields.text("data");
     options.metadata = metadata.data();
     options.metadata_count = metadata.size();

@@ -30,7 +30,7 @@ final class Callbacks {
   }
 
   void onLog(int level, String message) {
-    gate.beginCallback();
+    gate.beginService();
     try {
       log.log(Context.LogLevel.values()[level], message);
     } catch (Throwable t) {
@@ -42,7 +42,7 @@ final class Callbacks {
 
   /** False ends the text. */
   boolean onText(String piece) {
-    gate.beginCallback();
+    gate.beginText();
     try {
       return listener.onText(piece);
     } catch (Throwable t) {
@@ -72,7 +72,7 @@ final class Callbacks {
   }
 
   private byte[] guarded(Work work, int bytes, byte[] toZero) {
-    gate.beginCallback();
+    gate.beginService();
     try {
       byte[] result = work.bytes();
       if (result != null && result.length == bytes) return result;

@@ -27,6 +27,8 @@ public final class Checkpoint {
     public boolean withChanges;
     /** Where a step that is taken again differs from the journal: go on from the snapshot. */
     public boolean continueOnMismatch;
+    /** Parameters may be NaN or infinite; otherwise no snapshot of such is written, and none is resumed. */
+    public boolean allowNonFinite;
     /** Whatever tells the data apart: a resume with another is refused. */
     @Nullable public String data;
     /** Of the app, kept with each snapshot. */

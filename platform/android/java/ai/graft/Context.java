@@ -2,14 +2,17 @@ package ai.graft;
 
 import androidx.annotation.NonNull;
 import androidx.annotation.Nullable;
+import java.io.Closeable;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 
 /**
  * A device. Any thread may use a context and what was made from it: one call runs at a time, others wait for it.
  * Contexts are independent of each other. Closing is possible in any order, at any time; what is closed throws
  * IllegalStateException, and what is forgotten is freed some time after it became unreachable.
  */
-public final class Context implements AutoCloseable {
-  /** Where graft's log goes. May be called from graft's own threads; must not call graft with this context. */
+public final class Context implements Closeable {
+  /** Where graft's log goes. May be called from graft's own threads; must not call graft. */
   public interface Log {
     void log(@NonNull LogLevel level, @NonNull String message);
   }
@@ -93,6 +96,25 @@ public final class Context implements AutoCloseable {
   @NonNull
   public Model load(@NonNull String path, @NonNull WeightCheck check) {
     return own.call(p -> new Model(own, Jni.modelLoad(p, path, check.ordinal())));
+  }
+
+  /**
+   * A model inside another file, such as an asset of an APK that is stored uncompressed: of an AssetFileDescriptor its
+   * getParcelFileDescriptor().getFd(), getStartOffset() and getLength(). It may be closed afterwards. At an offset that is
+   * a multiple of 8 (zipalign 8) weights are mapped, at others they are read into memory.
+   */
+  @NonNull
+  public Model load(int descriptor, long offset, long bytes, @NonNull WeightCheck check) {
+    if (offset < 0 || bytes < 0) throw new GraftException.InvalidArgument("An offset and a length must not be negative.");
+    return own.call(
+        p -> new Model(own, Jni.modelLoadDescriptor(p, null, descriptor, offset, bytes, check.ordinal())));
+  }
+
+  /** A model in memory: the bytes of a direct buffer from position to limit, of which the model has a copy. */
+  @NonNull
+  public Model load(@NonNull ByteBuffer memory, @NonNull WeightCheck check) {
+    Block block = Block.of(memory.duplicate().order(ByteOrder.nativeOrder()), "memory");  // bytes have no order
+    return own.call(p -> new Model(own, Jni.modelLoadMemory(p, null, block, check.ordinal())));
   }
 
   @Override

@@ -10,8 +10,9 @@ import java.util.concurrent.locks.ReentrantLock;
  * keeps what callbacks threw, since no exception can pass through native code.
  */
 final class Gate {
-  /** The gate whose callback this thread is in, if any. */
+  /** The gate whose callback this thread is in, if any; ALL in a log or a cipher, from which graft takes no call. */
   private static final ThreadLocal<Gate> CALLING_BACK = new ThreadLocal<>();
+  private static final Gate ALL = new Gate();
 
   private final ReentrantLock lock = new ReentrantLock();
   /** Unreachable owners, whose native objects go when the next thread leaves. */
@@ -23,7 +24,8 @@ final class Gate {
 
   void enter() {
     // A callback on one of graft's own threads would wait for a call that waits for it.
-    if (CALLING_BACK.get() == this || lock.isHeldByCurrentThread()) {
+    Gate calling = CALLING_BACK.get();
+    if (calling == this || calling == ALL || lock.isHeldByCurrentThread()) {
       throw new IllegalStateException("A callback must not call graft with the context that called it.");
     }
     lock.lock();
@@ -62,8 +64,13 @@ final class Gate {
 
   // ---- Callbacks ----
 
-  void beginCallback() {
+  void beginText() {
     CALLING_BACK.set(this);
+  }
+
+  /** A log or a cipher, which may be on one of graft's own threads. */
+  void beginService() {
+    CALLING_BACK.set(ALL);
   }
 
   void endCallback() {

@@ -2,11 +2,12 @@ package ai.graft;
 
 import androidx.annotation.NonNull;
 import androidx.annotation.Nullable;
+import java.io.Closeable;
 import java.util.ArrayList;
 import java.util.List;
 
 /** Writes text with a language model. Threads and closing: see {@link Context}. */
-public final class Generator implements AutoCloseable {
+public final class Generator implements Closeable {
   public static final class Options {
     /** Tokens of prompt and answer together; 0: the model's own, at most 2048. */
     public int context;
@@ -40,6 +41,36 @@ public final class Generator implements AutoCloseable {
     boolean onText(@NonNull String piece);
   }
 
+  /** Why a text ended; in the order of graft_stop_reason. */
+  public enum Reason { END_OF_TEXT, MAX_TOKENS, STOP, CONTEXT_FULL, LISTENER }
+
+  /** What a call generated. */
+  public static final class Generated {
+    /** "" where the model has no tokenizer. */
+    @NonNull public final String text;
+    /** Without the one that ended the text. */
+    @NonNull public final int[] tokens;
+    @NonNull public final Reason reason;
+    public final int promptTokens;
+    /** Of the prompt, that the call before had computed. */
+    public final int cachedTokens;
+    /** Milliseconds for the other tokens of the prompt, and for what was generated. */
+    public final double promptMs;
+    public final double generatedMs;
+
+    /** Called from JNI. */
+    Generated(String text, int[] tokens, int reason, int promptTokens, int cachedTokens, double promptMs,
+        double generatedMs) {
+      this.text = text;
+      this.tokens = tokens;
+      this.reason = Reason.values()[reason];
+      this.promptTokens = promptTokens;
+      this.cachedTokens = cachedTokens;
+      this.promptMs = promptMs;
+      this.generatedMs = generatedMs;
+    }
+  }
+
   private final Owner own;
 
   Generator(Owner model, long pointer) {
@@ -55,7 +86,27 @@ public final class Generator implements AutoCloseable {
   @NonNull
   public String generate(@NonNull String prompt, @NonNull Sampling sampling, @Nullable Listener listener) {
     Callbacks callbacks = Callbacks.of(own.gate, listener);
-    return own.call(p -> Jni.generate(p, prompt, sampling, Names.of(sampling.stop), callbacks));
+    return own.call(p -> {
+      Jni.generate(p, prompt, sampling, Names.of(sampling.stop), callbacks);
+      return Jni.generated(p).text;
+    });
+  }
+
+  /** The same after a prompt of tokens, as {@link Tokenizer#encode} and {@link Tokenizer#chat} give them. */
+  @NonNull
+  public Generated generate(@NonNull int[] prompt, @NonNull Sampling sampling, @Nullable Listener listener) {
+    Callbacks callbacks = Callbacks.of(own.gate, listener);
+    int[] tokens = prompt.clone();
+    return own.call(p -> {
+      Jni.generateTokens(p, tokens, sampling, Names.of(sampling.stop), callbacks);
+      return Jni.generated(p);
+    });
+  }
+
+  /** What the last call gave: its tokens, why it ended, what it cost. */
+  @NonNull
+  public Generated last() {
+    return own.call(Jni::generated);
   }
 
   @NonNull

@@ -1,6 +1,7 @@
 package ai.graft;
 
 import androidx.annotation.NonNull;
+import java.io.Closeable;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -8,7 +9,7 @@ import java.util.List;
 import java.util.Map;
 
 /** Gradients of any number of samples: what {@link Model#gradients} computed. */
-public final class Gradients implements AutoCloseable {
+public final class Gradients implements Closeable {
   public static final class Options {
     /** An output or any value. */
     @NonNull public String of = "";

@@ -20,6 +20,8 @@ final class Jni {
   static native void openCache(long context, String folder, boolean skipSelfTest);
 
   static native long modelLoad(long context, String path, int check);
+  static native long modelLoadDescriptor(long context, String name, int descriptor, long offset, long bytes, int check);
+  static native long modelLoadMemory(long context, String name, Block data, int check);
   static native void modelDestroy(long model);
   static native void modelSave(long model, String path);
   static native TensorInfo[] modelTensors(long model, int kind);
@@ -45,9 +47,21 @@ final class Jni {
   static native long generatorCreate(long model, Generator.Options options);
   static native void generatorDestroy(long generator);
   static native long[] generatorMemory(long generator);
-  static native String generate(long generator, String prompt, Generator.Sampling sampling, String[] stop,
+  static native void generate(long generator, String prompt, Generator.Sampling sampling, String[] stop,
       Callbacks callbacks);
+  static native void generateTokens(long generator, int[] prompt, Generator.Sampling sampling, String[] stop,
+      Callbacks callbacks);
+  static native Generator.Generated generated(long generator);
   static native void generatorSwapAdapters(long generator, String path);
+
+  static native long tokenizerCreate(long model);
+  static native void tokenizerDestroy(long tokenizer);
+  static native int tokenizerSize(long tokenizer);
+  static native int tokenizerFind(long tokenizer, String token);
+  static native int[] encode(long tokenizer, String text, boolean bare, boolean parseSpecial);
+  static native String decode(long tokenizer, int[] tokens, boolean spellSpecial, boolean continued);
+  static native int[] chatEncode(long tokenizer, String[] roles, String[] texts, String format);
+  static native String chatRender(long tokenizer, String[] roles, String[] texts, String format);
 
   static native Forecast forecast(long model, TrainerOptions options, String fetch, String[] dimensions, long[] sizes);
   static native long trainerCreate(long model, TrainerOptions options, String fetch, String[] dimensions, long[] sizes);

@@ -2,13 +2,14 @@ package ai.graft;
 
 import androidx.annotation.NonNull;
 import androidx.annotation.Nullable;
+import java.io.Closeable;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 
 /** A loaded model. Threads and closing: see {@link Context}. */
-public final class Model implements AutoCloseable {
+public final class Model implements Closeable {
   private final Owner own;
 
   Model(Owner context, long pointer) {
@@ -83,6 +84,12 @@ public final class Model implements AutoCloseable {
   @NonNull
   public Generator generator(@NonNull Generator.Options options) {
     return own.call(p -> new Generator(own, Jni.generatorCreate(p, options)));
+  }
+
+  /** How the model's text becomes tokens; NotFound where it carries no tokenizer. */
+  @NonNull
+  public Tokenizer tokenizer() {
+    return own.call(p -> new Tokenizer(own, Jni.tokenizerCreate(p)));
   }
 
   /**

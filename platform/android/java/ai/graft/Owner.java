@@ -57,6 +57,11 @@ final class Owner extends PhantomReference<Object> {
     return new Owner(over, this, gate, child, what, destroyer);
   }
 
+  /** What was made by way of this object, but needs the context alone. */
+  Owner sibling(Object over, long made, String name, Destroyer destroyer) {
+    return new Owner(over, parent, gate, made, name, destroyer);
+  }
+
   /** Native callbacks that this object uses from now on: freed after it. Null callbacks are none. */
   void keep(long handle) {
     if (handle == 0) return;

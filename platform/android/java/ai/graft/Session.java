@@ -2,6 +2,7 @@ package ai.graft;
 
 import androidx.annotation.NonNull;
 import androidx.annotation.Nullable;
+import java.io.Closeable;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -9,7 +10,7 @@ import java.util.List;
 import java.util.Map;
 
 /** A model planned and recorded for one set of sizes. Threads and closing: see {@link Context}. */
-public final class Session implements AutoCloseable {
+public final class Session implements Closeable {
   public static final class Options {
     /** Every named dimension of the inputs, as in "batch". */
     @NonNull public final Map<String, Long> bindings = new LinkedHashMap<>();

@@ -2,12 +2,13 @@ package ai.graft;
 
 import androidx.annotation.NonNull;
 import androidx.annotation.Nullable;
+import java.io.Closeable;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
 
 /** Trains a model; one call, one optimizer step. Threads and closing: see {@link Context}. */
-public final class Trainer implements AutoCloseable {
+public final class Trainer implements Closeable {
   private final Owner own;
   private final TensorInfo[] parts;
 
@@ -122,7 +123,8 @@ public final class Trainer implements AutoCloseable {
 
   /** Bytes of the app's own in each further snapshot (its place in the data, say). */
   public void setCheckpointData(@NonNull byte[] data) {
-    own.run(p -> Jni.setCheckpointData(p, 0, data));
+    byte[] copy = data.clone();
+    own.run(p -> Jni.setCheckpointData(p, 0, copy));
   }
 
   /** What was set, or saved with the snapshot that was resumed; null where nothing was. */

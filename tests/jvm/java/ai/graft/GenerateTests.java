@@ -70,5 +70,31 @@ final class GenerateTests {
     throw (E) t;
   }
 
+  public static void tokensAndConversations() {
+    try (Context context = Tests.context(); Model model = context.load(file("letters.graft"))) {
+      try (Tokenizer tokenizer = model.tokenizer(); Generator generator = model.generator()) {
+        int[] abc = tokenizer.encode("abc");
+        equal("abc", tokenizer.decode(abc), "there and back");
+        equal(17, tokenizer.size(), "tokens");
+        check(tokenizer.find("a") >= 0 && tokenizer.find("nothing") == -1, "tokens by their spelling");
+        Generator.Generated said = generator.generate(abc, sampling(), null);
+        equal(wanted(), said.text, "the text");
+        equal(Generator.Reason.MAX_TOKENS, said.reason, "why it ended");
+        equal(abc.length, said.promptTokens, "tokens of the prompt");
+        equal(12, said.tokens.length, "tokens of the text");
+        generator.generate("abc", sampling(), piece -> false);
+        equal(Generator.Reason.LISTENER, generator.last().reason, "why the other ended");
+        thrown(GraftException.InvalidArgument.class, "", () -> generator.generate(new int[] {99}, sampling(), null));
+        thrown(GraftException.InvalidArgument.class, "", () -> generator.generate(new int[0], sampling(), null));
+        thrown(GraftException.InvalidArgument.class, "", () -> tokenizer.decode(new int[] {-1}));
+        thrown(NullPointerException.class, "", () -> tokenizer.encode(null));
+        java.util.List<Tokenizer.Message> talk = java.util.Arrays.asList(new Tokenizer.Message("user", "abc"));
+        check(tokenizer.chatText(talk, "chatml").contains("user\nabc"), tokenizer.chatText(talk, "chatml"));
+        thrown(GraftException.InvalidArgument.class, "nobody", () -> tokenizer.chatText(
+            java.util.Arrays.asList(new Tokenizer.Message("nobody", "abc")), "chatml"));
+      }
+    }
+  }
+
   private GenerateTests() {}
 }

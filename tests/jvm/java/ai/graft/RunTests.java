@@ -97,6 +97,49 @@ final class RunTests {
     }
   }
 
+  /** The model inside another file, 8 bytes and 3 bytes from its start, and in memory: all give the same bits. */
+  public static void modelsInsideOtherFilesAndInMemory() throws Exception {
+    byte[] model = bytes("mlp.graft");
+    for (int offset : new int[] {8, 3}) {
+      Path path = fresh("inside");
+      byte[] padded = new byte[offset + model.length + 5];
+      System.arraycopy(model, 0, padded, offset, model.length);
+      Files.write(path, padded);
+      try (Context context = Tests.context(); java.io.RandomAccessFile open = new java.io.RandomAccessFile(path.toFile(), "r");
+           Model inside = context.load(descriptorOf(path), offset, model.length, Context.WeightCheck.AT_ONCE)) {
+        check(open.getFilePointer() == 0, "the position is not moved");
+        equal(floats("y.f32"), y(inside), "y from offset " + offset);
+        Tests.thrown(GraftException.InvalidArgument.class, "negative",
+            () -> context.load(3, -1, 8, Context.WeightCheck.ON_USE));
+        Tests.thrown(GraftException.Io.class, "", () -> context.load(-1, 0, 8, Context.WeightCheck.ON_USE));
+      }
+      Files.delete(path);
+    }
+    ByteBuffer memory = ByteBuffer.allocateDirect(model.length);
+    memory.put(model).flip();
+    try (Context context = Tests.context(); Model copied = context.load(memory, Context.WeightCheck.ON_USE)) {
+      for (int i = 0; i < model.length; i++) memory.put(i, (byte) 0);  // the model has bytes of its own
+      equal(floats("y.f32"), y(copied), "y from memory");
+      Tests.thrown(GraftException.Corrupt.class, "", () -> context.load(memory, Context.WeightCheck.ON_USE));
+    }
+  }
+
+  private static float[] y(Model model) {
+    try (Session session = model.session(Tests.fourSamples())) {
+      session.setInput("x", x(0));
+      session.run();
+      return session.floats("y");
+    }
+  }
+
+  /** The number under which this process has the file open; Java keeps it to itself. */
+  private static int descriptorOf(Path path) throws Exception {
+    for (java.io.File link : new java.io.File("/proc/self/fd").listFiles()) {
+      if (Files.exists(link.toPath()) && Files.isSameFile(link.toPath(), path)) return Integer.parseInt(link.getName());
+    }
+    throw new AssertionError(path + " is not open");
+  }
+
   public static void namesAndPathsHoldAnyCharacter() throws Exception {
     Path path = fresh("mödel-\uD834\uDD1E-模.graft");
     try (Context context = Tests.context(); Model model = context.load(file("mlp.graft"))) {
@@ -126,6 +169,9 @@ final class RunTests {
       throw new UnsupportedOperationException("no log today");
     };
     Tests.thrown(UnsupportedOperationException.class, "no log today", () -> new Context(options).close());
+    Files.write(cache, new byte[] {1, 2, 3});
+    options.log = (level, message) -> Tests.deviceless().close();
+    Tests.thrown(IllegalStateException.class, "must not call graft", () -> new Context(options).close());
     Files.deleteIfExists(cache);
   }
 

@@ -1,0 +1,39 @@
+// What Kotlin sees of ai.graft: options by apply, listeners as lambdas, use(), nullability. Usage: FromKotlinKt FOLDER
+package ai.graft
+
+import java.io.IOException
+import kotlin.system.exitProcess
+
+fun main(arguments: Array<String>) {
+  Tests.folder = java.nio.file.Paths.get(arguments[0])
+  Context(Context.Options().apply { device = Tests.device() }).use { graft ->
+    graft.load(Tests.file("mlp.graft")).use { model ->
+      model.session(Session.Options().bind("batch", 4L)).use { session ->
+        session.setInput("x", Tests.x(0))
+        session.run()
+        check(session.floats("y").contentEquals(Tests.floats("y.f32"))) { "y" }
+      }
+      model.trainer(TrainerOptions().apply { learningRate = 0.05; batch = 4; seed = 3 }).use { trainer ->
+        val metrics: Metrics = trainer.trainStep(Batch(4).input(Tests.x(0)).target(Tests.labels(0)))
+        check(metrics.loss == Tests.doubles("losses.f64")[0]) { "the loss: ${metrics.loss}" }
+        val whole: Metrics? = trainer.microStep(Batch(4).input(Tests.x(1)).target(Tests.labels(1)))
+        check(whole?.step == 2L) { "a micro-step of the whole batch" }
+      }
+    }
+    graft.load(Tests.file("letters.graft")).use { model ->
+      model.generator().use { generator ->
+        val pieces = StringBuilder()
+        val text = generator.generate("abc", GenerateTests.sampling()) { piece -> pieces.append(piece); true }
+        check(text == GenerateTests.wanted() && pieces.toString() == text) { "the text: $text" }
+        val thrown = try {
+          generator.generate("abc", GenerateTests.sampling()) { throw IOException("a checked exception") }
+          null
+        } catch (e: IOException) {
+          e.message
+        }
+        check(thrown == "a checked exception") { "what the listener threw: $thrown" }
+      }
+    }
+  }
+  exitProcess(0)
+}
