@@ -210,6 +210,13 @@ class Model:
         self._unused("load_adapters")
         self._native.load_adapters("" if path is None else os.fspath(path))
 
+    def merge_adapters(self, quantize: str = "") -> None:
+        """Adds their product to the weights: from then on there are none, and save() writes an ordinary model.
+
+        quantize: merged matrices become blocks of this format ("q8_0", ...), frozen.
+        """
+        self._native.merge_adapters(quantize)
+
     def save_adapters(self, path: _Path) -> None:
         """Writes the adapters alone, atomically."""
         self._native.save_adapters(os.fspath(path))

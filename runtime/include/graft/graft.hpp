@@ -114,6 +114,11 @@ class Model {
     const graft_source raw = source.raw();
     return status(graft_model_load_adapters_source(handle_.get(), &raw));
   }
+  /// Adds their product to the weights: from then on there are none. Merged matrices become blocks of the format
+  /// `quantize` ("q8_0", ...), frozen; "": f32.
+  Status merge_adapters(const std::string& quantize = {}) {
+    return status(graft_model_merge_adapters(handle_.get(), detail::or_null(quantize)));
+  }
   Status save_adapters(const std::string& path) {
     return status(graft_model_save_adapters(handle_.get(), path.c_str()));
   }

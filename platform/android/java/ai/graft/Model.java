@@ -111,6 +111,17 @@ public final class Model implements Closeable {
     });
   }
 
+  /**
+   * Adds the adapters' product to the weights: from then on there are none, and {@link #save} writes an ordinary model. Merged
+   * matrices become blocks of the format "quantize" ("q8_0", ...), frozen; null: F32.
+   */
+  public void mergeAdapters(@Nullable String quantize) {
+    own.run(p -> {
+      needNoChildren();
+      Jni.mergeAdapters(p, quantize);
+    });
+  }
+
   /** Writes the adapters alone, atomically. */
   public void saveAdapters(@NonNull String path) {
     own.run(p -> Jni.saveAdapters(p, path));
