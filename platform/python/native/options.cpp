@@ -84,6 +84,8 @@ void add_running_options(py::module_& module) {
   session.def_readwrite("budget", &SessionOptions::budget)
       .def_readwrite("of", &SessionOptions::of)
       .def_readwrite("wrt", &SessionOptions::wrt)
+      .def_readwrite("fetch", &SessionOptions::fetch)
+      .def_readwrite("train_mode", &SessionOptions::train_mode)
       .def_readwrite("allow_non_finite", &SessionOptions::allow_non_finite);
   py::class_<GradientOptions> gradients(module, "GradientOptions");
   gradients.def(py::init<>());

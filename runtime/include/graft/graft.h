@@ -193,6 +193,10 @@ typedef struct graft_session_options {
   size_t wrt_count;
   graft_precision precision;
   int allow_non_finite; /* 1: f32 inputs may hold NaN and infinity, which are an error otherwise */
+  /* Values on the way, by the source model's names: outputs of the session, too. */
+  const char* const* fetch;
+  size_t fetch_count;
+  int train_mode; /* 1, with `of`: batch norm by the batch's statistics, dropout at work, without the model's outputs */
 } graft_session_options;
 
 /* Bytes by class of memory, known before anything runs. */

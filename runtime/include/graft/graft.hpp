@@ -125,8 +125,7 @@ class Model {
 
   Result<Session> session(const SessionOptions& options = {}) {
     const auto bindings = detail::raw_bindings(options.bindings);
-    std::vector<const char*> wrt;
-    for (const std::string& name : options.wrt) wrt.push_back(name.c_str());
+    const auto wrt = detail::raw_names(options.wrt), fetch = detail::raw_names(options.fetch);
     auto raw = detail::sized<graft_session_options>();
     raw.bindings = bindings.data();
     raw.binding_count = bindings.size();
@@ -136,6 +135,9 @@ class Model {
     raw.wrt_count = wrt.size();
     raw.precision = options.precision;
     raw.allow_non_finite = options.allow_non_finite ? 1 : 0;
+    raw.fetch = fetch.data();
+    raw.fetch_count = fetch.size();
+    raw.train_mode = options.train_mode ? 1 : 0;
     graft_session* session = nullptr;
     Status made = status(graft_session_create(handle_.get(), &raw, &session));
     if (!made.ok()) return made;

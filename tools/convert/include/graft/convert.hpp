@@ -48,9 +48,7 @@ inline Status convert(const std::string& path, const std::string& output, const 
   auto raw = detail::sized<graft_convert_options>();
   raw.bindings = bindings.data();
   raw.binding_count = bindings.size();
-  std::vector<const char*> constants, parameters;
-  for (const std::string& pattern : options.constants) constants.push_back(pattern.c_str());
-  for (const std::string& pattern : options.parameters) parameters.push_back(pattern.c_str());
+  const auto constants = detail::raw_names(options.constants), parameters = detail::raw_names(options.parameters);
   raw.constants = constants.data();
   raw.constant_count = constants.size();
   raw.parameters = parameters.data();

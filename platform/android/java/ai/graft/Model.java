@@ -46,7 +46,7 @@ public final class Model implements Closeable {
   @NonNull
   public Session session(@NonNull Session.Options options) {
     return own.call(p -> new Session(own, Jni.sessionCreate(p, options, Names.of(options.bindings),
-        Names.sizes(options.bindings), Names.of(options.wrt))));
+        Names.sizes(options.bindings), Names.of(options.wrt), Names.of(options.fetch))));
   }
 
   @NonNull
