@@ -30,6 +30,7 @@ Result<ValueId> Graph::resolve(std::string_view name) const {
     if (output.name == name) return output.value;
   }
   if (const ValueId id = find_value(name); id.valid()) return id;
+  if (const NodeId id = find_node(name); id.valid() && !node(id).outputs.empty()) return node(id).outputs[0];
   std::string known;
   for (const ValueId id : inputs()) known += (known.empty() ? "" : ", ") + value(id).name;
   for (const Output& output : outputs_) known += (known.empty() ? "" : ", ") + output.name;
@@ -94,8 +95,8 @@ Result<NodeId> Graph::add_node(Op op, std::vector<ValueId> inputs, Attrs attrs, 
     const ValueId value{static_cast<std::uint32_t>(values_.size())};
     value_names_.emplace(value_name, value.index);
     auto& out = (*inferred)[i];
-    values_.push_back({std::move(value_name), out.dtype, ValueKind::temporary, std::move(out.shape), id, {},
-                       DType::f32, {}});
+    values_.push_back(
+        {std::move(value_name), out.dtype, ValueKind::temporary, std::move(out.shape), id, {}, DType::f32, {}});
     node.outputs.push_back(value);
   }
   node_names_.emplace(node.name, id.index);

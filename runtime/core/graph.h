@@ -99,7 +99,8 @@ class Graph {
   /// kNoValue when there is none of this name.
   ValueId find_value(std::string_view name) const;
   NodeId find_node(std::string_view name) const;
-  /// The output `name`, or else the value `name`; an error that lists the nearest names.
+  /// The output `name`, or else the value `name`, or else what the node of that name gives first; an error lists the
+  /// inputs and outputs.
   Result<ValueId> resolve(std::string_view name) const;
 
   /// Adds an input, constant, parameter or state. The name must be new.

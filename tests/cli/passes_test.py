@@ -1,9 +1,9 @@
-"""What graft plan --passes tells of the passes over the graph."""
+"""What graft plan --passes tells of the passes over the graph, and that they lose no name."""
 
 import json
 
 import cli
-from cli import CliTest
+from cli import CliTest, load_npy, random_floats, save_npy
 
 
 class Passes(CliTest):
@@ -35,6 +35,18 @@ class Passes(CliTest):
 
     def test_nothing_is_told_unasked(self):
         self.assertNotIn("passes", json.loads(self.graft("plan", "lenet.graft", "--bind", "batch=4", "--json")))
+
+    def test_values_on_the_way_are_fetched_by_the_names_that_info_lists(self):
+        save_npy(self.path("x.npy"), random_floats(2 * 28 * 28, 1), (2, 1, 28, 28))
+        self.assertIn("pool1 ", self.graft("info", "lenet.graft"))
+        self.graft("run", "lenet.graft", "--input", "image=x.npy", "--fetch", "relu1,pool1", "--out", "out")
+        rows = load_npy(self.path("out/relu1.npy"), (2, 20, 24, 24))
+        pooled = load_npy(self.path("out/pool1.npy"), (2, 20, 12, 12))
+        places = [(plane * 24 + 2 * y) * 24 + 2 * x for plane in range(40) for y in range(12) for x in range(12)]
+        self.assertEqual(pooled, [max(rows[p], rows[p + 1], rows[p + 24], rows[p + 25]) for p in places])
+        self.graft("run", "lenet.graft", "--input", "image=x.npy", "--out", "plain")
+        self.assertEqual(load_npy(self.path("out/logits.npy")), load_npy(self.path("plain/logits.npy")))
+        self.fails("run", "lenet.graft", "--input", "image=x.npy", "--fetch", "pool9", "--out", "out", says=["pool9"])
 
 
 if __name__ == "__main__":
