@@ -120,7 +120,7 @@ foreach(shader IN LISTS GRAFT_SHADER_FILES)
       DEPENDS ${depends}
       COMMENT "Shader ${name}" VERBATIM)
     list(APPEND GRAFT_SHADER_OUTPUTS ${code})
-    string(APPEND list "${stem} ${code}\n")
+    string(APPEND list "${family} ${code}\n")
     string(APPEND rows "    {\"${name}\", ${bits}, ${trains}, kPlaces[${place}]},\n")
     math(EXPR place "${place} + 1")
   endforeach()
@@ -151,7 +151,7 @@ enum class KernelId : std::uint16_t;
 /// What a kernel needs of the device beyond Vulkan 1.1; bits.
 enum Feature : std::uint32_t {
 ${feature_bits}};
-/// Where the code of a kernel lies: kernels of one shader file are packed as one.
+/// Where the code of a kernel lies: kernels of one folder are packed as one.
 struct KernelPlace {
   std::uint32_t group = 0;
   std::uint32_t first = 0;  ///< word of the unpacked group

@@ -19,6 +19,14 @@ void add_kernels(const std::vector<Plan>& plans, std::set<std::string>& kernels)
   }
 }
 
+// Where tensors cannot be merged, each is a dispatch of the kernel without a table.
+void add_table_free(std::set<std::string>& kernels) {
+  constexpr std::string_view kTable = "_table";
+  for (const std::string& name : std::set<std::string>(kernels)) {
+    if (name.ends_with(kTable)) kernels.insert(name.substr(0, name.size() - kTable.size()));
+  }
+}
+
 std::string lines_of(const std::set<std::string>& names) {
   std::string text, line;
   for (const std::string& name : names) {
@@ -43,6 +51,7 @@ Result<NeededParts> needed_parts(const std::vector<gpu::Target>& targets, const 
       }
     }
   }
+  add_table_free(parts.kernels);
   for (const Op op : seen.ops()) parts.ops.emplace(op_name(op));
   return parts;
 }

@@ -27,13 +27,17 @@
 extern "C" {
 #endif
 
+/* Of these headers; graft_version() tells the library's. Until 1.0 the second number is the interface's. */
 #define GRAFT_VERSION_MAJOR 0
+/* Counts interfaces until 1.0. */
 #define GRAFT_VERSION_MINOR 1
+/* Counts corrections. */
 #define GRAFT_VERSION_PATCH 0
 
 #if defined(_WIN32)
 #define GRAFT_API
 #else
+/* Marks what the shared library exports. */
 #define GRAFT_API __attribute__((visibility("default")))
 #endif
 
@@ -44,6 +48,7 @@ extern "C" {
 #define GRAFT_ENUM_OF_INT
 #endif
 
+/* What a call answers; graft_message() has the sentence to it. */
 typedef enum graft_status GRAFT_ENUM_OF_INT {
   GRAFT_OK = 0,
   GRAFT_INVALID_ARGUMENT = 1, /* the caller asked for something that cannot be */
@@ -59,8 +64,10 @@ typedef enum graft_status GRAFT_ENUM_OF_INT {
   GRAFT_INTERNAL = 11         /* a bug in graft */
 } graft_status;
 
+/* Element types of tensors that cross the interface: f32, i32, and booleans as 32-bit words. */
 typedef enum graft_dtype GRAFT_ENUM_OF_INT { GRAFT_F32 = 0, GRAFT_I32 = 1, GRAFT_BOOL32 = 2 } graft_dtype;
 
+/* How grave a line of the log is. */
 typedef enum graft_log_level GRAFT_ENUM_OF_INT {
   GRAFT_LOG_DEBUG = 0,
   GRAFT_LOG_INFO = 1,
@@ -68,10 +75,15 @@ typedef enum graft_log_level GRAFT_ENUM_OF_INT {
   GRAFT_LOG_ERROR = 3
 } graft_log_level;
 
+/* A device, an allocator, a log, and the lock that calls on all that is made from it take. */
 typedef struct graft_context graft_context;
+/* A loaded model: its graph, and its weights, mapped from the file. */
 typedef struct graft_model graft_model;
+/* A model planned and recorded for one set of sizes. */
 typedef struct graft_session graft_session;
+/* A language model with its caches, which writes text. */
 typedef struct graft_generator graft_generator;
+/* A training run of a model. */
 typedef struct graft_trainer graft_trainer;
 
 /* "0.1.0", of the library that is linked. */
@@ -89,6 +101,7 @@ typedef enum graft_matmul_precision GRAFT_ENUM_OF_INT {
   GRAFT_MATMUL_MEDIUM = 2   /* also to 8 bits beside quantized weights, to bf16 beside what is kept so */
 } graft_matmul_precision;
 
+/* What a context is made with. */
 typedef struct graft_context_options {
   size_t struct_size;
   /* index or part of the name of the Vulkan device; NULL takes the best; "none" opens none: such a context forecasts,
@@ -110,6 +123,7 @@ typedef struct graft_context_options {
 /* options may be NULL. On failure *context is a context that can only give its message and be destroyed, or NULL where
    there was no memory for one. */
 GRAFT_API graft_status graft_context_create(const graft_context_options* options, graft_context** context);
+/* Gives the handle up; NULL does nothing. */
 GRAFT_API void graft_context_destroy(graft_context* context);
 /* From any thread, and from callbacks: the call in progress on the context returns GRAFT_CANCELLED before its next
    submission to the device; without a call, nothing happens. Training, evaluation, running, generating and gradients
@@ -119,12 +133,15 @@ GRAFT_API void graft_context_destroy(graft_context* context);
 GRAFT_API void graft_cancel(graft_context* context);
 /* The sentence of the last failure on this context; "" where there was none. */
 GRAFT_API const char* graft_message(const graft_context* context);
+/* The name of the device, as its driver gives it, for as long as the context lives. */
 GRAFT_API const char* graft_device_name(const graft_context* context);
 
 /* ---- Models --------------------------------------------------------------------------------------------------- */
 
+/* The most axes of a tensor. */
 #define GRAFT_MAX_RANK 8
 
+/* Name, element type and shape of a tensor. */
 typedef struct graft_tensor_info {
   const char* name; /* valid as long as the object that gave it */
   graft_dtype dtype;
@@ -132,6 +149,7 @@ typedef struct graft_tensor_info {
   int64_t dims[GRAFT_MAX_RANK]; /* -1 for a named dimension that is not bound */
 } graft_tensor_info;
 
+/* The groups of tensors that a model has. */
 typedef enum graft_tensor_kind GRAFT_ENUM_OF_INT {
   GRAFT_INPUTS = 0,
   GRAFT_OUTPUTS = 1,
@@ -148,6 +166,7 @@ typedef enum graft_weight_check GRAFT_ENUM_OF_INT {
   GRAFT_CHECK_NEVER = 2    /* for a file that something else vouches for, such as a signed package */
 } graft_weight_check;
 
+/* How a model is loaded. */
 typedef struct graft_model_options {
   size_t struct_size;
   graft_weight_check check;
@@ -159,9 +178,11 @@ GRAFT_API graft_status graft_model_open(graft_context* context, const char* path
                                         graft_model** model);
 /* Loads a .graft file. Weights are mapped, not copied: do not change the file while the model lives. */
 GRAFT_API graft_status graft_model_load(graft_context* context, const char* path, graft_model** model);
+/* Gives the handle up; NULL does nothing. */
 GRAFT_API void graft_model_destroy(graft_model* model);
 /* Writes the model atomically: on failure the file is as it was. */
 GRAFT_API graft_status graft_model_save(graft_model* model, const char* path);
+/* How many tensors of that kind there are; 0 for NULL. */
 GRAFT_API size_t graft_model_count(const graft_model* model, graft_tensor_kind kind);
 /* not_found where index >= count. */
 GRAFT_API graft_status graft_model_tensor(const graft_model* model, graft_tensor_kind kind, size_t index,
@@ -169,6 +190,7 @@ GRAFT_API graft_status graft_model_tensor(const graft_model* model, graft_tensor
 
 /* ---- Running -------------------------------------------------------------------------------------------------- */
 
+/* A size for a named dimension, as in {"batch", 32}. */
 typedef struct graft_binding {
   const char* name; /* of a dimension, as in "batch" */
   int64_t size;
@@ -182,6 +204,7 @@ typedef enum graft_precision GRAFT_ENUM_OF_INT {
   GRAFT_PRECISION_BF16 = 2
 } graft_precision;
 
+/* What a session is planned for. */
 typedef struct graft_session_options {
   size_t struct_size;
   const graft_binding* bindings; /* every named dimension of the inputs */
@@ -205,7 +228,9 @@ typedef struct graft_memory {
 /* Plans and records the model once. */
 GRAFT_API graft_status graft_session_create(graft_model* model, const graft_session_options* options,
                                             graft_session** session);
+/* Gives the handle up; NULL does nothing. */
 GRAFT_API void graft_session_destroy(graft_session* session);
+/* Bytes that the session holds on device and host, by class. */
 GRAFT_API graft_status graft_session_memory(const graft_session* session, graft_memory* memory);
 /* Copies the bytes; they stay from run to run. The cotangent of `of`, needed where that has more than one element, is
    the input "cotangent". An index of no row, NaN and infinity are GRAFT_INVALID_ARGUMENT, and the message says which
@@ -220,6 +245,7 @@ GRAFT_API graft_status graft_session_output(graft_session* session, const char* 
 
 /* ---- Training ------------------------------------------------------------------------------------------------- */
 
+/* Losses, each a mean over rows or elements. */
 typedef enum graft_loss GRAFT_ENUM_OF_INT {
   GRAFT_LOSS_CROSS_ENTROPY = 0,
   GRAFT_LOSS_MSE = 1,
@@ -227,6 +253,7 @@ typedef enum graft_loss GRAFT_ENUM_OF_INT {
   GRAFT_LOSS_BCE = 3 /* of logits */
 } graft_loss;
 
+/* Optimizers, with PyTorch's meaning of their numbers. */
 typedef enum graft_optimizer GRAFT_ENUM_OF_INT {
   GRAFT_ADAMW = 0,
   GRAFT_ADAM = 1,
@@ -234,12 +261,14 @@ typedef enum graft_optimizer GRAFT_ENUM_OF_INT {
   GRAFT_ADAMW_8BIT = 3 /* AdamW with its state in 8 bits */
 } graft_optimizer;
 
+/* How the learning rate moves in the course of a run. */
 typedef enum graft_schedule GRAFT_ENUM_OF_INT {
   GRAFT_CONSTANT = 0,
   GRAFT_LINEAR = 1, /* to zero at total_steps */
   GRAFT_COSINE = 2
 } graft_schedule;
 
+/* What a training run is made with. */
 typedef struct graft_trainer_options {
   size_t struct_size;
   graft_loss loss;
@@ -273,6 +302,7 @@ typedef struct graft_trainer_options {
       data; /* whose samples it takes (graft/data.h), for graft_train_next; NULL: the model's */
 } graft_trainer_options;
 
+/* What a step or an evaluation gives back. */
 typedef struct graft_metrics {
   size_t struct_size;
   uint64_t step;   /* optimizer steps done */
@@ -287,7 +317,9 @@ typedef struct graft_metrics {
 /* The model's own parameters change only by graft_trainer_store. options may be NULL. */
 GRAFT_API graft_status graft_trainer_create(graft_model* model, const graft_trainer_options* options,
                                             graft_trainer** trainer);
+/* Gives the handle up; NULL does nothing. */
 GRAFT_API void graft_trainer_destroy(graft_trainer* trainer);
+/* Bytes that the run holds on device and host, by class. */
 GRAFT_API graft_status graft_trainer_memory(const graft_trainer* trainer, graft_memory* memory);
 /* One optimizer step on `samples` samples, at most the batch; fewer are weighted correctly. After an error, ask
    again with the same samples: the step goes on where it stopped, and nothing is done twice. Where the loss or a

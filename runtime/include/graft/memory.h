@@ -50,8 +50,10 @@ GRAFT_API graft_status graft_trainer_fetch(graft_trainer* trainer, const char* n
 
 /* ---- Gradients in pieces -------------------------------------------------------------------------------------- */
 
+/* Gradients that were computed. */
 typedef struct graft_gradients graft_gradients;
 
+/* Which gradients, and within what memory. */
 typedef struct graft_gradient_options {
   size_t struct_size;
   const char* of;         /* an output or any value */
@@ -65,6 +67,7 @@ typedef struct graft_gradient_options {
   int train_mode;       /* 1: as a training step computes it, dropout at work */
 } graft_gradient_options;
 
+/* Samples of one input: name, contents, bytes. */
 typedef struct graft_data {
   const char* name; /* an input of the model, or "cotangent", which is needed where `of` has more than one element */
   const void* data; /* of all samples */
@@ -75,6 +78,7 @@ typedef struct graft_data {
 GRAFT_API graft_status graft_gradients_compute(graft_model* model, const graft_gradient_options* options,
                                                const graft_data* inputs, size_t input_count,
                                                graft_gradients** gradients);
+/* Gives the handle up; NULL does nothing. */
 GRAFT_API void graft_gradients_destroy(graft_gradients* gradients);
 /* The gradient with respect to one of wrt; valid as long as the handle. data, bytes and info may be NULL. */
 GRAFT_API graft_status graft_gradients_get(const graft_gradients* gradients, const char* wrt, const void** data,

@@ -11,8 +11,10 @@
 extern "C" {
 #endif
 
+/* What a conversion reports. */
 typedef struct graft_conversion graft_conversion;
 
+/* How a model is converted. */
 typedef struct graft_convert_options {
   size_t struct_size;
   /* For ONNX files: */
@@ -33,11 +35,13 @@ typedef struct graft_convert_options {
    convert; the report then names all problems. */
 GRAFT_API graft_status graft_convert(const char* path, const graft_convert_options* options, const char* output,
                                      graft_conversion** conversion);
+/* Gives the handle up; NULL does nothing. */
 GRAFT_API void graft_conversion_destroy(graft_conversion* conversion);
 /* The sentence of the failure; "" where there was none. These are valid as long as the conversion. */
 GRAFT_API const char* graft_conversion_message(const graft_conversion* conversion);
 /* What becomes of every operator and what can be trained, as a table and as JSON; "" where the file was not read. */
 GRAFT_API const char* graft_conversion_report(const graft_conversion* conversion);
+/* The report as JSON, as graft convert --json prints it; it lives as long as the conversion. */
 GRAFT_API const char* graft_conversion_report_json(const graft_conversion* conversion);
 
 #ifdef __cplusplus

@@ -1,0 +1,16 @@
+# Doxygen reads comments that begin with two stars; the C headers have plain ones, which say the same. A comment above a
+# declaration becomes its description, one behind it that of what stands before. What // says at a file's head is its page.
+function escaped(text) { gsub(/[\\@<>#%"]/, "\\\\&", text); return text }
+FNR == 1 {
+  head = 1
+  if ($0 ~ /^\/\//) print "/** @file"; else if ($0 ~ /^\/\*/) { sub(/^\/\* ?/, ""); print "/** @file"; print escaped($0); if ($0 ~ /\*\//) head = 0; else within = 1; next }
+}
+head && /^\/\// { sub(/^\/\/ ?/, ""); print escaped($0); next }
+head && !within { if (FNR > 1) print "*/"; head = 0 }
+within { if ($0 ~ /\*\//) { within = 0; head = 0 }; print; next }
+# Headings between parts of a file.
+/^\/\* -+ .* -+ \*\/$/ { print ""; next }
+# A section of code in the file's own format.
+/^ *\/\*[^*]/ { sub(/\/\*/, "/**"); print; next }
+/[;,{)0-9A-Za-z_(] +\/\*[^*]/ && !/^ *\/\// { sub(/\/\*/, "/**<"); print; next }
+{ print }
