@@ -41,6 +41,13 @@ else()
 endif()
 set_tests_properties(package/docs PROPERTIES LABELS quick TIMEOUT 300 SKIP_REGULAR_EXPRESSION "Skipped: ")
 
+# Programs built with the headers of another version.
+if(TARGET graft_cli AND TARGET graft_shared AND NOT GRAFT_SANITIZE)
+  add_test(NAME package/abi COMMAND /usr/bin/python3 -B ${PROJECT_SOURCE_DIR}/tests/package/abi.py
+    $<TARGET_FILE:graft_shared> ${PROJECT_SOURCE_DIR}/runtime/include $<TARGET_FILE:graft_cli> ${PROJECT_BINARY_DIR}/abi_test)
+  set_tests_properties(package/abi PROPERTIES LABELS quick TIMEOUT 300 SKIP_RETURN_CODE 77)
+endif()
+
 # Each function of the interface has an example.
 add_test(NAME package/examples COMMAND ${CMAKE_COMMAND} -P ${PROJECT_SOURCE_DIR}/tests/package/examples.cmake)
 set_tests_properties(package/examples PROPERTIES LABELS quick TIMEOUT 30)
