@@ -10,7 +10,17 @@ head && !within { if (FNR > 1) print "*/"; head = 0 }
 within { if ($0 ~ /\*\//) { within = 0; head = 0 }; print; next }
 # Headings between parts of a file.
 /^\/\* -+ .* -+ \*\/$/ { print ""; next }
-# A section of code in the file's own format.
+# One behind the bracket that opens a struct or an enumeration is about the whole.
+/^typedef (struct|enum) .*\{ *\/\*/ {
+  at = index($0, "/*")
+  print "/**" substr($0, at + 2)
+  print substr($0, 1, at - 1)
+  documented = 0
+  next
+}
+# What all of these do is said at the head of graft.h.
+/^GRAFT_API void graft_[a-z_]*_destroy\(/ && !documented { print "/** Gives the handle up; NULL does nothing. */" }
+{ documented = ($0 ~ /\*\/ *$/) }
 /^ *\/\*[^*]/ { sub(/\/\*/, "/**"); print; next }
 /[;,{)0-9A-Za-z_(] +\/\*[^*]/ && !/^ *\/\// { sub(/\/\*/, "/**<"); print; next }
 { print }

@@ -39,7 +39,6 @@ typedef int (*graft_read_sample)(void* user, uint64_t index, void* const* out);
 GRAFT_API graft_status graft_data_from_callback(graft_context* context, const graft_field* fields, size_t field_count,
                                                 uint64_t samples, graft_read_sample read, void* user,
                                                 graft_data_set** set);
-/* Gives the handle up; NULL does nothing. */
 GRAFT_API void graft_data_destroy(graft_data_set* set);
 /* 0 where nobody knows. */
 GRAFT_API uint64_t graft_data_samples(const graft_data_set* set);
@@ -63,7 +62,6 @@ typedef struct graft_loader_options {
 /* Batches of samples. A set has one loader at a time. options may be NULL. */
 GRAFT_API graft_status graft_loader_create(graft_data_set* set, const graft_loader_options* options,
                                            graft_loader** loader);
-/* Gives the handle up; NULL does nothing. */
 GRAFT_API void graft_loader_destroy(graft_loader* loader);
 
 /* One batch, of pointers that hold until the next. */

@@ -66,7 +66,6 @@ typedef struct graft_generated {
    go on token by token. options may be NULL. */
 GRAFT_API graft_status graft_generator_create(graft_model* model, const graft_generator_options* options,
                                               graft_generator** generator);
-/* Gives the handle up; NULL does nothing. */
 GRAFT_API void graft_generator_destroy(graft_generator* generator);
 /* Bytes that the generator holds on device and host, by class. */
 GRAFT_API graft_status graft_generator_memory(const graft_generator* generator, graft_memory* memory);

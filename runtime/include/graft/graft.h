@@ -29,10 +29,8 @@ extern "C" {
 
 /* Of these headers; graft_version() tells the library's. Until 1.0 the second number is the interface's. */
 #define GRAFT_VERSION_MAJOR 0
-/* Counts interfaces until 1.0. */
-#define GRAFT_VERSION_MINOR 1
-/* Counts corrections. */
-#define GRAFT_VERSION_PATCH 0
+#define GRAFT_VERSION_MINOR 1 /* Counts interfaces until 1.0. */
+#define GRAFT_VERSION_PATCH 0 /* Counts corrections. */
 
 #if defined(_WIN32)
 #define GRAFT_API
@@ -77,14 +75,10 @@ typedef enum graft_log_level GRAFT_ENUM_OF_INT {
 
 /* A device, an allocator, a log, and the lock that calls on all that is made from it take. */
 typedef struct graft_context graft_context;
-/* A loaded model: its graph, and its weights, mapped from the file. */
-typedef struct graft_model graft_model;
-/* A model planned and recorded for one set of sizes. */
-typedef struct graft_session graft_session;
-/* A language model with its caches, which writes text. */
-typedef struct graft_generator graft_generator;
-/* A training run of a model. */
-typedef struct graft_trainer graft_trainer;
+typedef struct graft_model graft_model;         /* A loaded model: its graph, and its weights, mapped from the file. */
+typedef struct graft_session graft_session;     /* A model planned and recorded for one set of sizes. */
+typedef struct graft_generator graft_generator; /* A language model with its caches, which writes text. */
+typedef struct graft_trainer graft_trainer;     /* A training run of a model. */
 
 /* "0.1.0", of the library that is linked. */
 GRAFT_API const char* graft_version(void);
@@ -101,8 +95,7 @@ typedef enum graft_matmul_precision GRAFT_ENUM_OF_INT {
   GRAFT_MATMUL_MEDIUM = 2   /* also to 8 bits beside quantized weights, to bf16 beside what is kept so */
 } graft_matmul_precision;
 
-/* What a context is made with. */
-typedef struct graft_context_options {
+typedef struct graft_context_options { /* What a context is made with. */
   size_t struct_size;
   /* index or part of the name of the Vulkan device; NULL takes the best; "none" opens none: such a context forecasts,
      for the limits that every Vulkan 1.1 device has */
@@ -123,7 +116,6 @@ typedef struct graft_context_options {
 /* options may be NULL. On failure *context is a context that can only give its message and be destroyed, or NULL where
    there was no memory for one. */
 GRAFT_API graft_status graft_context_create(const graft_context_options* options, graft_context** context);
-/* Gives the handle up; NULL does nothing. */
 GRAFT_API void graft_context_destroy(graft_context* context);
 /* From any thread, and from callbacks: the call in progress on the context returns GRAFT_CANCELLED before its next
    submission to the device; without a call, nothing happens. Training, evaluation, running, generating and gradients
@@ -138,12 +130,10 @@ GRAFT_API const char* graft_device_name(const graft_context* context);
 
 /* ---- Models --------------------------------------------------------------------------------------------------- */
 
-/* The most axes of a tensor. */
-#define GRAFT_MAX_RANK 8
+#define GRAFT_MAX_RANK 8 /* The most axes of a tensor. */
 
-/* Name, element type and shape of a tensor. */
-typedef struct graft_tensor_info {
-  const char* name; /* valid as long as the object that gave it */
+typedef struct graft_tensor_info { /* Name, element type and shape of a tensor. */
+  const char* name;                /* valid as long as the object that gave it */
   graft_dtype dtype;
   uint32_t rank;
   int64_t dims[GRAFT_MAX_RANK]; /* -1 for a named dimension that is not bound */
@@ -166,8 +156,7 @@ typedef enum graft_weight_check GRAFT_ENUM_OF_INT {
   GRAFT_CHECK_NEVER = 2    /* for a file that something else vouches for, such as a signed package */
 } graft_weight_check;
 
-/* How a model is loaded. */
-typedef struct graft_model_options {
+typedef struct graft_model_options { /* How a model is loaded. */
   size_t struct_size;
   graft_weight_check check;
   int allow_non_finite; /* 1: weights that hold NaN or infinity may be stored in this model and saved; else refused */
@@ -178,7 +167,6 @@ GRAFT_API graft_status graft_model_open(graft_context* context, const char* path
                                         graft_model** model);
 /* Loads a .graft file. Weights are mapped, not copied: do not change the file while the model lives. */
 GRAFT_API graft_status graft_model_load(graft_context* context, const char* path, graft_model** model);
-/* Gives the handle up; NULL does nothing. */
 GRAFT_API void graft_model_destroy(graft_model* model);
 /* Writes the model atomically: on failure the file is as it was. */
 GRAFT_API graft_status graft_model_save(graft_model* model, const char* path);
@@ -190,9 +178,8 @@ GRAFT_API graft_status graft_model_tensor(const graft_model* model, graft_tensor
 
 /* ---- Running -------------------------------------------------------------------------------------------------- */
 
-/* A size for a named dimension, as in {"batch", 32}. */
-typedef struct graft_binding {
-  const char* name; /* of a dimension, as in "batch" */
+typedef struct graft_binding { /* A size for a named dimension, as in {"batch", 32}. */
+  const char* name;            /* of a dimension, as in "batch" */
   int64_t size;
 } graft_binding;
 
@@ -204,8 +191,7 @@ typedef enum graft_precision GRAFT_ENUM_OF_INT {
   GRAFT_PRECISION_BF16 = 2
 } graft_precision;
 
-/* What a session is planned for. */
-typedef struct graft_session_options {
+typedef struct graft_session_options { /* What a session is planned for. */
   size_t struct_size;
   const graft_binding* bindings; /* every named dimension of the inputs */
   size_t binding_count;
@@ -218,8 +204,7 @@ typedef struct graft_session_options {
   int allow_non_finite; /* 1: f32 inputs may hold NaN and infinity, which are an error otherwise */
 } graft_session_options;
 
-/* Bytes by class of memory, known before anything runs. */
-typedef struct graft_memory {
+typedef struct graft_memory { /* Bytes by class of memory, known before anything runs. */
   size_t struct_size;
   uint64_t weights, parameters, gradients, optimizer, activations, workspace, staging, step_state;
   uint64_t total;
@@ -228,7 +213,6 @@ typedef struct graft_memory {
 /* Plans and records the model once. */
 GRAFT_API graft_status graft_session_create(graft_model* model, const graft_session_options* options,
                                             graft_session** session);
-/* Gives the handle up; NULL does nothing. */
 GRAFT_API void graft_session_destroy(graft_session* session);
 /* Bytes that the session holds on device and host, by class. */
 GRAFT_API graft_status graft_session_memory(const graft_session* session, graft_memory* memory);
@@ -268,8 +252,7 @@ typedef enum graft_schedule GRAFT_ENUM_OF_INT {
   GRAFT_COSINE = 2
 } graft_schedule;
 
-/* What a training run is made with. */
-typedef struct graft_trainer_options {
+typedef struct graft_trainer_options { /* What a training run is made with. */
   size_t struct_size;
   graft_loss loss;
   graft_optimizer optimizer;
@@ -302,8 +285,7 @@ typedef struct graft_trainer_options {
       data; /* whose samples it takes (graft/data.h), for graft_train_next; NULL: the model's */
 } graft_trainer_options;
 
-/* What a step or an evaluation gives back. */
-typedef struct graft_metrics {
+typedef struct graft_metrics { /* What a step or an evaluation gives back. */
   size_t struct_size;
   uint64_t step;   /* optimizer steps done */
   double loss;     /* mean over the samples */
@@ -317,7 +299,6 @@ typedef struct graft_metrics {
 /* The model's own parameters change only by graft_trainer_store. options may be NULL. */
 GRAFT_API graft_status graft_trainer_create(graft_model* model, const graft_trainer_options* options,
                                             graft_trainer** trainer);
-/* Gives the handle up; NULL does nothing. */
 GRAFT_API void graft_trainer_destroy(graft_trainer* trainer);
 /* Bytes that the run holds on device and host, by class. */
 GRAFT_API graft_status graft_trainer_memory(const graft_trainer* trainer, graft_memory* memory);

@@ -28,7 +28,6 @@ typedef struct graft_decode_options {
 
 /* not_found: the model carries no tokenizer. */
 GRAFT_API graft_status graft_tokenizer_create(graft_model* model, graft_tokenizer** tokenizer);
-/* Gives the handle up; NULL does nothing. */
 GRAFT_API void graft_tokenizer_destroy(graft_tokenizer* tokenizer);
 /* How many tokens there are: ids are 0 to one less. */
 GRAFT_API size_t graft_tokenizer_size(const graft_tokenizer* tokenizer);

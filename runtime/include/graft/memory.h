@@ -78,7 +78,6 @@ typedef struct graft_data {
 GRAFT_API graft_status graft_gradients_compute(graft_model* model, const graft_gradient_options* options,
                                                const graft_data* inputs, size_t input_count,
                                                graft_gradients** gradients);
-/* Gives the handle up; NULL does nothing. */
 GRAFT_API void graft_gradients_destroy(graft_gradients* gradients);
 /* The gradient with respect to one of wrt; valid as long as the handle. data, bytes and info may be NULL. */
 GRAFT_API graft_status graft_gradients_get(const graft_gradients* gradients, const char* wrt, const void** data,

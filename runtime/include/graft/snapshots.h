@@ -41,7 +41,6 @@ typedef struct graft_snapshot {
    io_error: writable, and another has the folder open. */
 GRAFT_API graft_status graft_store_open(graft_context* context, const char* folder, const graft_store_options* options,
                                         graft_store** store);
-/* Gives the handle up; NULL does nothing. */
 GRAFT_API void graft_store_destroy(graft_store* store);
 /* How many snapshots there are; 0 for NULL. */
 GRAFT_API size_t graft_store_count(const graft_store* store);

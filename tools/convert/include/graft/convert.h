@@ -35,7 +35,6 @@ typedef struct graft_convert_options {
    convert; the report then names all problems. */
 GRAFT_API graft_status graft_convert(const char* path, const graft_convert_options* options, const char* output,
                                      graft_conversion** conversion);
-/* Gives the handle up; NULL does nothing. */
 GRAFT_API void graft_conversion_destroy(graft_conversion* conversion);
 /* The sentence of the failure; "" where there was none. These are valid as long as the conversion. */
 GRAFT_API const char* graft_conversion_message(const graft_conversion* conversion);
