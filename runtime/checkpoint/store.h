@@ -18,6 +18,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "platform/base/allocator.h"
@@ -161,8 +162,9 @@ class Store {
   Status guess_root(const Listing& listing);
   Result<Root> parse_root(Header& header, std::vector<std::byte>& bytes) const;
   Status load_snapshots(const Listing& listing);
-  Status load_snapshot(std::uint64_t number);
-  Status check_segments(const Manifest& manifest, bool headers) const;
+  using SegmentSizes = std::unordered_map<std::uint64_t, std::uint64_t>;  ///< bytes by number
+  Status load_snapshot(std::uint64_t number, SegmentSizes& sizes);
+  Status check_segments(const Manifest& manifest, SegmentSizes* sizes) const;
   Result<bool> good(std::uint64_t number);
   Status recover();
   void step_back(std::uint64_t damaged_head);

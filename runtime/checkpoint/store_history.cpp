@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <unordered_map>
 #include <utility>
 
 #include "runtime/checkpoint/store.h"
@@ -82,11 +83,14 @@ Result<SnapshotDiff> Store::diff(std::uint64_t a, std::uint64_t b) const {
 
 std::map<std::uint64_t, SnapshotSize> Store::sizes() const {
   constexpr std::uint64_t kSeveral = 0;  // no snapshot has this number
-  std::map<Place, std::uint64_t> owners;
+  const auto hash = [](const Place& place) {
+    return std::hash<std::uint64_t>()((place.first << 40) + place.first + place.second);
+  };
+  std::unordered_map<Place, std::uint64_t, decltype(hash)> owners(0, hash);
   for (const auto& [number, manifest] : snapshots_) {
-    for (const Place& place : places(manifest)) {
-      const auto [at, fresh] = owners.try_emplace(place, number);
-      if (!fresh) at->second = kSeveral;
+    for (const Chunk& chunk : manifest.chunks) {
+      const auto [at, fresh] = owners.try_emplace(place_of(chunk), number);
+      if (!fresh && at->second != number) at->second = kSeveral;
     }
   }
   std::map<std::uint64_t, SnapshotSize> out;

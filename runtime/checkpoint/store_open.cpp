@@ -172,9 +172,11 @@ Status Store::guess_root(const Listing& listing) {
 }
 
 Status Store::load_snapshots(const Listing& listing) {
+  // Snapshots share segments: each is asked for its size once.
+  SegmentSizes sizes;
   for (const std::uint64_t number : listing.snapshots) {
     if (number == 0 || number >= root_.next) continue;  // never acknowledged
-    Status status = load_snapshot(number);
+    Status status = load_snapshot(number, sizes);
     if (status.ok()) continue;
     if (!is_damage(status)) return std::move(status).with_context(cat("While reading snapshot ", number));
     notes_.push_back(cat("Snapshot ", number, " is damaged: ", status.message()));
@@ -183,18 +185,19 @@ Status Store::load_snapshots(const Listing& listing) {
   return ok_status();
 }
 
-Status Store::load_snapshot(std::uint64_t number) {
+Status Store::load_snapshot(std::uint64_t number, SegmentSizes& sizes) {
   GRAFT_TRY_ASSIGN(const auto file,
                    os::read_file(*files_, file_path(FileKind::snapshot, number), kMaxSnapshotFileBytes));
   GRAFT_TRY_ASSIGN(Manifest manifest, sealer_.decode_snapshot(file.bytes(), number));
   // A store may hold thousands of snapshots: their segments are opened where one is to be used.
-  GRAFT_TRY(check_segments(manifest, false));
+  GRAFT_TRY(check_segments(manifest, &sizes));
   snapshots_.emplace(number, std::move(manifest));
   return ok_status();
 }
 
-/// Checks that the segments are there and long enough; `headers`: and are this store's, for which each is opened.
-Status Store::check_segments(const Manifest& manifest, bool headers) const {
+/// Checks that the segments are there and long enough; without `sizes`, which remembers theirs, also that they are this
+/// store's, for which each is opened.
+Status Store::check_segments(const Manifest& manifest, SegmentSizes* sizes) const {
   std::map<std::uint64_t, std::uint64_t> ends;
   for (const Chunk& chunk : manifest.chunks) {
     if (chunk.segment == 0 || chunk.segment >= root_.next) {
@@ -206,11 +209,13 @@ Status Store::check_segments(const Manifest& manifest, bool headers) const {
   ChunkReader reader(*files_, path_, sealer_);
   for (const auto& [segment, end] : ends) {
     std::uint64_t size = 0;
-    if (headers) {
+    if (sizes == nullptr) {
       GRAFT_TRY_ASSIGN(size, reader.segment_bytes(segment));
+    } else if (const auto known = sizes->find(segment); known != sizes->end()) {
+      size = known->second;
     } else {
       GRAFT_TRY_ASSIGN(const os::FileInfo info, files_->info(file_path(FileKind::segment, segment)));
-      size = info.size;
+      size = sizes->emplace(segment, info.size).first->second;
     }
     if (size < end) return corrupt("Segment ", segment, " has ", size, " bytes; ", end, " are referred to.");
   }
@@ -221,7 +226,7 @@ Result<bool> Store::good(std::uint64_t number) {
   if (number == 0) return true;
   const auto snapshot = snapshots_.find(number);
   if (snapshot == snapshots_.end()) return false;
-  const Status status = options_.deep ? verify(number) : check_segments(snapshot->second, true);
+  const Status status = options_.deep ? verify(number) : check_segments(snapshot->second, nullptr);
   if (status.ok()) return true;
   if (!is_damage(status)) return status;
   notes_.push_back(cat("Snapshot ", number, " is damaged: ", status.message()));

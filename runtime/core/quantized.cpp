@@ -4,9 +4,13 @@
 #include <cmath>
 
 #include "platform/base/half.h"
+#include "platform/base/text.h"
 
 namespace graft {
 namespace {
+
+constexpr DType kBlockFormats[] = {DType::q8_0, DType::q4_0, DType::q4_1, DType::q5_0,
+                                   DType::q5_1, DType::q4_k, DType::q5_k, DType::q6_k};
 
 using Byte = std::uint8_t;
 
@@ -197,6 +201,22 @@ void quantize(DType dtype, std::span<const float> in, std::span<std::byte> out) 
       default: quantize_small(dtype, x, to); break;
     }
   }
+}
+
+std::vector<std::string> block_format_names() {
+  std::vector<std::string> names;
+  for (const DType dtype : kBlockFormats) names.emplace_back(dtype_name(dtype));
+  return names;
+}
+
+Result<std::optional<DType>> parse_block_format(std::string_view name) {
+  if (name.empty()) return std::optional<DType>();
+  for (const DType dtype : kBlockFormats) {
+    if (dtype_name(dtype) == name) return std::optional(dtype);
+  }
+  std::string known;
+  for (const std::string& one : block_format_names()) known += (known.empty() ? "" : ", ") + one;
+  return invalid("There is no format of blocks \"", shown(name), "\"; there are ", known, ".");
 }
 
 }  // namespace graft

@@ -3,8 +3,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <string>
+#include <string_view>
+#include <vector>
 
+#include "platform/base/status.h"
 #include "runtime/core/dtype.h"
 
 namespace graft {
@@ -19,5 +24,10 @@ void dequantize(DType dtype, std::span<const std::byte> blocks, std::span<float>
 /// Quantizes whole blocks by their extremes, without searching for better scales. Numbers beyond what f16 scales can
 /// hold become infinite. Requires out.size() == storage_bytes(dtype, in.size()) and finite numbers.
 void quantize(DType dtype, std::span<const float> in, std::span<std::byte> out);
+
+/// The formats of blocks that matrices can be quantized to, by name.
+std::vector<std::string> block_format_names();
+/// The format of that name; nullopt where it is empty. invalid_argument names those that there are.
+Result<std::optional<DType>> parse_block_format(std::string_view name);
 
 }  // namespace graft

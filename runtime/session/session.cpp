@@ -31,10 +31,15 @@ Result<ValueId> add_cotangent(Graph& graph, ValueId of) {
 struct Targets {
   ValueId of;  ///< kNoValue: no gradients are asked for
   std::vector<ValueId> wrt;
+  std::vector<ValueId> fetch;
 };
 
 Result<Targets> resolve(const Graph& graph, const GradientRequest& request) {
   Targets targets;
+  for (const std::string& name : request.fetch) {
+    GRAFT_TRY_ASSIGN(const ValueId id, graph.resolve(name));
+    targets.fetch.push_back(id);
+  }
   if (request.of.empty()) return targets;
   GRAFT_TRY_ASSIGN(targets.of, graph.resolve(request.of));
   for (const std::string& name : request.wrt) {
@@ -54,21 +59,31 @@ Status enter_train_mode(Graph& graph, Targets& targets, const GradientRequest& r
       return invalid("\"", request.of, "\" does not depend on \"", request.wrt[i], "\" in train mode.");
     }
   }
+  for (std::size_t i = 0; i < targets.fetch.size(); ++i) {
+    targets.fetch[i] = copy.values[targets.fetch[i].index];
+    if (!targets.fetch[i].valid()) {
+      return invalid("\"", request.of, "\" does not depend on \"", request.fetch[i], "\" in train mode.");
+    }
+  }
   graph = std::move(copy.graph);
   return {};
 }
 
 // What is given back, in the source's order of axes: weights may be held in another.
-Status set_outputs(Graph& graph, bool keep, ValueId of) {
-  const std::vector<Output> all = graph.outputs();
+Status set_outputs(Graph& graph, bool keep, const Targets& targets, std::span<const std::string> fetch) {
+  std::vector<Output> all = graph.outputs();
   graph.clear_outputs();
+  if (!keep) all.clear();
+  for (std::size_t i = 0; i < fetch.size(); ++i) {
+    if (std::ranges::find(all, fetch[i], &Output::name) == all.end()) all.push_back({fetch[i], targets.fetch[i]});
+  }
   for (const Output& output : all) {
-    if (!keep) break;
     const SourcePerm perm = graph.value(output.value).source_perm;
     GRAFT_TRY_ASSIGN(const ValueId value, to_source_order(graph, output.value, perm));
     graph.add_output(output.name, value);
   }
-  if (of.valid()) graph.add_output(std::string(kCotangentInput), of);  // so that it stays; taken away again below
+  // So that it stays; taken away again below.
+  if (targets.of.valid()) graph.add_output(std::string(kCotangentInput), targets.of);
   return {};
 }
 
@@ -128,7 +143,7 @@ Result<Graph> request_graph(const Model& model, const Bindings& bindings, const 
   const bool differentiate = targets.of.valid();
   const bool train = differentiate && request.train_mode;
   if (train) GRAFT_TRY(enter_train_mode(graph, targets, request));
-  GRAFT_TRY(set_outputs(graph, keep_outputs && !train, targets.of));
+  GRAFT_TRY(set_outputs(graph, keep_outputs && !train, targets, request.fetch));
   GRAFT_TRY_ASSIGN(passes::Prepared prepared,
                    passes::prepare(graph, targets.wrt, {.inference = !differentiate, .fixed_weights = !differentiate}));
   if (!differentiate) return std::move(prepared.graph);

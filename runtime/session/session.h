@@ -19,13 +19,16 @@
 
 namespace graft {
 
-/// Gradients to add to a model: d<of, cotangent>/d(wrt).
+/// What a session gives beside the model's outputs: gradients d<of, cotangent>/d(wrt), and values on the way.
 struct GradientRequest {
   std::string of;                ///< an output or any value; empty: none
   std::vector<std::string> wrt;  ///< inputs, parameters or any values
   /// As a training step computes it: batch norm by the batch's statistics, dropout at work. The model's own outputs are
   /// then left out, for they may lie elsewhere.
   bool train_mode = false;
+  /// Inputs, weights or values of the forward pass, given as outputs of these names. One that is an output of the model
+  /// already stays that.
+  std::vector<std::string> fetch = {};
 };
 
 /// The name of the gradient with respect to `name` among a request graph's outputs.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "platform/base/checked.h"
 #include "runtime/core/op_def.h"
@@ -15,18 +16,22 @@ namespace {
 // squared_norm takes up to 255 inputs.
 constexpr std::size_t kNormInputs = 255;
 
-/// squared_norm or overflow_count of all gradients.
-ValueId add_total(Builder& b, Op op, const std::vector<Update>& updates) {
+/// squared_norm or overflow_count of all of them.
+ValueId add_total(Builder& b, Op op, std::span<const ValueId> values) {
   ValueId total = kNoValue;
-  for (std::size_t first = 0; first < updates.size(); first += kNormInputs) {
-    std::vector<ValueId> gradients;
-    for (std::size_t i = first; i < std::min(first + kNormInputs, updates.size()); ++i) {
-      gradients.push_back(updates[i].gradient);
-    }
-    const ValueId part = b.node(op, std::move(gradients), {}, op_name(op));
+  for (std::size_t first = 0; first < values.size(); first += kNormInputs) {
+    const auto some = values.subspan(first, std::min(kNormInputs, values.size() - first));
+    const ValueId part = b.node(op, {some.begin(), some.end()}, {}, op_name(op));
     total = total.valid() ? b.add(total, part) : part;
   }
   return total;
+}
+
+ValueId add_total(Builder& b, Op op, const std::vector<Update>& updates) {
+  std::vector<ValueId> gradients;
+  gradients.reserve(updates.size());
+  for (const Update& update : updates) gradients.push_back(update.gradient);
+  return add_total(b, op, gradients);
 }
 
 Result<ValueId> scale_state(Graph& graph) {
@@ -111,6 +116,20 @@ bool uses_8_bits(const OptimizerOptions& options, const Shape& shape) {
   return options.kind == OptimizerKind::adamw8bit && shape.elements() >= kMinElementsOf8Bit;
 }
 
+/// Each parameter has a verdict of its own, so that none waits for another's gradient.
+std::vector<ValueId> add_separate_guards(Builder& b, std::vector<Update>& updates, ValueId loss,
+                                         const TrainOptions& options) {
+  std::vector<ValueId> factors;
+  for (const Update& update : updates) {
+    const ValueId count = b.node(Op::overflow_count, {update.gradient}, {}, op_name(Op::overflow_count));
+    factors.push_back(b.node(Op::clip_factor, {count, loss}, {}, "finite"));
+  }
+  if (options.clip_value > 0) clip_values(b, updates, options, kNoValue);
+  const ValueId refused = add_total(b, Op::overflow_count, factors);
+  b.graph().add_output(std::string(kSeparateFactorsOutput), b.node(Op::clip_factor, {refused, loss}, {}, "finite"));
+  return factors;
+}
+
 Status add_step(Builder& b, const Update& update, ValueId factor, const TrainOptions& options) {
   Graph& graph = b.graph();
   const OptimizerOptions& o = options.optimizer;
@@ -173,16 +192,21 @@ std::vector<OptimizerState> optimizer_state(const OptimizerOptions& options, std
 Result<ValueId> add_updates(Graph& graph, std::vector<Update> updates, ValueId loss, const TrainOptions& options) {
   Builder b(graph);
   b.set_scope("update/", kNoNode);
-  ValueId norm = kNoValue, factor = kNoValue;
+  ValueId norm = kNoValue;
+  std::vector<ValueId> factors;  // one for each update, or one for all
   if (const auto scaling = loss_scaling_of(options)) {
     GRAFT_TRY_ASSIGN(const auto control, add_scaled(b, updates, loss, *scaling, options));
-    factor = control[0];
+    factors = {control[0]};
     if (options.clip_norm > 0) norm = control[1];
+  } else if (options.optimizer_in_backward) {
+    factors = add_separate_guards(b, updates, loss, options);
   } else {
-    factor = add_guarded(b, updates, loss, options, norm);
+    factors = {add_guarded(b, updates, loss, options, norm)};
   }
   GRAFT_TRY(b.status());
-  for (const Update& update : updates) GRAFT_TRY(add_step(b, update, factor, options));
+  for (std::size_t i = 0; i < updates.size(); ++i) {
+    GRAFT_TRY(add_step(b, updates[i], factors[std::min(i, factors.size() - 1)], options));
+  }
   return norm;
 }
 

@@ -39,6 +39,8 @@ inline constexpr std::string_view kLossSumState = "loss_scale/loss";
 /// Scalar output without loss scaling: what gradients were multiplied by; NaN where the step was not taken, since its
 /// loss or its gradients were not finite.
 inline constexpr std::string_view kUpdateFactorOutput = "update_factor";
+/// The same where each parameter was held back alone (TrainOptions::optimizer_in_backward); NaN: one of them was.
+inline constexpr std::string_view kSeparateFactorsOutput = "update_factors";
 
 /// The cotangent of the loss, scaled where loss scaling applies.
 Result<ValueId> add_loss_scale(Graph& graph, ValueId weight, const TrainOptions& options);
@@ -46,7 +48,8 @@ Result<ValueId> add_loss_scale(Graph& graph, ValueId weight, const TrainOptions&
 /// Adds loss scaling's verdict, clipping and one step node for each parameter; the state of optimizer_state() is added
 /// where the graph has none. Gives the sum of squares of the gradients (without the loss scale) where clip_norm is
 /// asked for, else kNoValue. A step whose `loss` or gradients are not finite changes nothing: with loss scaling it is
-/// left out, else kUpdateFactorOutput tells.
+/// left out, else kUpdateFactorOutput tells. With optimizer_in_backward that holds for each parameter and its gradient
+/// alone, and kSeparateFactorsOutput tells.
 Result<ValueId> add_updates(Graph& graph, std::vector<Update> updates, ValueId loss, const TrainOptions& options);
 
 /// Writes the learning rates and bias corrections of optimizer step `step` (the first is 0) into the step state.

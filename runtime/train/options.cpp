@@ -110,6 +110,11 @@ Status check(const TrainOptions& options) {
   GRAFT_TRY(check_range("label smoothing", options.loss.label_smoothing, 0, kBelowOne));
   GRAFT_TRY(check_range("clip value", options.clip_value, 0, kLarge));
   GRAFT_TRY(check_range("clip norm", options.clip_norm, 0, kLarge));
+  if (options.optimizer_in_backward && (options.clip_norm > 0 || loss_scaling_of(options))) {
+    return invalid("The optimizer cannot run in the backward pass with ",
+                   options.clip_norm > 0 ? "clipping by the norm" : "loss scaling",
+                   ", which needs all gradients first.");
+  }
   GRAFT_TRY(check_range("batch norm momentum", options.batch_norm_momentum.value_or(0), 0, 1));
   GRAFT_TRY(check_optimizer(options.optimizer));
   return check(options.schedule);

@@ -96,6 +96,11 @@ struct TrainOptions {
 
   double clip_value = 0;  ///< each element of a gradient to [-clip_value, clip_value]; 0: not. Before clip_norm.
   double clip_norm = 0;   ///< scales all gradients so that their norm together is no more; 0: not
+  /// A parameter takes its step as soon as its gradient is complete, so that memory never holds all gradients; as
+  /// optimizers in backward do in PyTorch. Then a gradient that is not finite holds back its own parameter alone: the
+  /// step fails all the same, but others may have moved. Of no effect where gradients are accumulated. Not with
+  /// clip_norm or loss scaling, which need all of them.
+  bool optimizer_in_backward = false;
 
   bool batch_statistics = true;  ///< false: batch norm uses its running statistics, and does not update them
   std::optional<double> batch_norm_momentum;  ///< weight of the new statistics in the running ones; default: the

@@ -21,16 +21,26 @@ double scalar(const Program& program, std::string_view name) {
 
 bool has_output(const Program& program, std::string_view name) { return !program.output(name).empty(); }
 
+enum class Refused : std::uint8_t { none, step, parameters };
+
+Refused refused_by(const Program& last) {
+  if (std::isnan(scalar(last, kUpdateFactorOutput))) return Refused::step;
+  return std::isnan(scalar(last, kSeparateFactorsOutput)) ? Refused::parameters : Refused::none;
+}
+
 /// An error where the run is not to go on from a step that gave this.
 Status check_loss(const TrainOptions& options, std::uint64_t step, const StepResult& result,
-                  std::uint64_t skipped_in_row, bool refused) {
+                  std::uint64_t skipped_in_row, Refused refused) {
   const bool finite = std::isfinite(result.metrics.loss_sum);
-  if (refused || (!result.skipped && !finite)) {
+  if (refused != Refused::none || (!result.skipped && !finite)) {
     const std::string what = finite ? cat("A gradient of step ", step, " is not finite, or their norm is not")
                                     : cat("The loss of step ", step, " is ", result.metrics.loss_sum);
     return error(Code::invalid_argument, what,
                  ": its samples hold numbers that are too large, or the learning rate of ", result.learning_rate,
-                 " is. The step was not taken and nothing changed.");
+                 " is. ",
+                 finite && refused == Refused::parameters
+                     ? "Its parameter did not move, but others may have taken the step (optimizer_in_backward)."
+                     : "The step was not taken and nothing changed.");
   }
   if (skipped_in_row < kMostSkipped) return {};
   if (finite) {
@@ -92,8 +102,7 @@ Result<StepResult> step_result(const TrainOptions& options, std::uint64_t step, 
     result.skipped = fields[kGrowing] < 0;
     if (result.skipped) skipped_in_row = static_cast<std::uint64_t>(-fields[kGrowing]);
   }
-  const bool refused = std::isnan(scalar(last, kUpdateFactorOutput));
-  GRAFT_TRY(check_loss(options, step, result, skipped_in_row, refused));
+  GRAFT_TRY(check_loss(options, step, result, skipped_in_row, refused_by(last)));
   return result;
 }
 

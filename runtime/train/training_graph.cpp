@@ -188,7 +188,9 @@ Result<Graph> build_update_graph(const TrainingGraph& accumulating, const TrainO
     loss = b.node(Op::step_scalar, {}, {{"field", std::string("loss_weight")}}, "weight");
     GRAFT_TRY(b.status());
   }
-  GRAFT_TRY_ASSIGN(const ValueId norm, add_updates(graph, updates, loss, options));
+  TrainOptions together = options;
+  together.optimizer_in_backward = false;  // all gradients are there: one verdict
+  GRAFT_TRY_ASSIGN(const ValueId norm, add_updates(graph, updates, loss, together));
   for (const ValueId accumulator : accumulators) {
     const std::string name = graph.value(accumulator).name;
     GRAFT_TRY(graph.add_node(Op::zero_state, {accumulator}, {}, "zero/" + name));

@@ -45,7 +45,7 @@ run(${CMAKE_COMMAND} -G Ninja -S ${CMAKE_CURRENT_LIST_DIR} -B ${WORK}/build -DCM
 run(${CMAKE_COMMAND} --build ${WORK}/build)
 run(${WORK}/prefix/bin/graft convert --example lenet -o ${WORK}/lenet.onnx)
 run(${WORK}/prefix/bin/graft convert ${WORK}/lenet.onnx -o ${WORK}/lenet.graft)
-run(${WORK}/build/convert_c ${WORK}/lenet.onnx ${WORK}/lenet_c.graft)
+run(${WORK}/build/convert_c ${WORK}/lenet.onnx ${WORK}/lenet_c.graft ${WORK}/lenet.safetensors)
 run(${CMAKE_COMMAND} -E compare_files ${WORK}/lenet.graft ${WORK}/lenet_c.graft)
 run(${WORK}/build/embed_c ${WORK}/lenet.graft ${WORK}/trained.graft ${WORK}/kept_c)
 run(${WORK}/build/sources_c ${WORK}/lenet.graft ${WORK}/adapters.graft)

@@ -63,7 +63,10 @@ static int swap_adapters(graft_context* context, graft_model* model, const char*
   if (graft_session_swap_adapters(session, NULL) != GRAFT_OK) return fail(context, "without adapters");
   if (graft_session_swap_adapters(session, adapters) != GRAFT_OK) return fail(context, "with adapters");
   graft_session_destroy(session);
-  return graft_model_load_adapters(model, NULL) == GRAFT_OK ? 0 : fail(context, "taking adapters off");
+  if (graft_model_load_adapters(model, NULL) != GRAFT_OK) return fail(context, "taking adapters off");
+  /* Fresh adapters add nothing: the model is what it was once they are merged. */
+  if (graft_model_add_adapters(model, "r=1", 3) != GRAFT_OK) return fail(context, "fresh adapters");
+  return graft_model_merge_adapters(model, NULL) == GRAFT_OK ? 0 : fail(context, "merge");
 }
 
 int main(int argc, char** argv) {

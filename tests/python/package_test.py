@@ -214,6 +214,26 @@ class Lifetimes(support.PackageTest):
         self.assertEqual(tuned.generate("ab", max_tokens=5), text, "as without any")
         tuned.swap_adapters(self.path("a.graft"))
         self.assertEqual(tuned.generate("ab", max_tokens=5), said)
+        del tuned, trainer
+        gc.collect()
+        model.merge_adapters()
+        self.assertFalse([name for name, _ in model.named_parameters() if "lora" in name])
+        self.assertEqual(model.generator().generate("ab", max_tokens=5), said)
+
+    def test_models_and_adapters_go_back_to_other_formats(self):
+        model = self.language_model()
+        model.save(self.path("m.graft"))
+        report = graft.export(self.path("m.graft"), self.path("m.safetensors"))
+        self.assertTrue(os.path.exists(self.path("m.safetensors")) and report.tensors > 0, report)
+        model.add_adapters(r=2, targets=["q_proj"])
+        model.save_adapters(self.path("a.graft"))
+        graft.export(self.path("a.graft"), self.path("peft"))
+        graft.convert_adapter(self.path("peft"), self.path("m.graft"), self.path("b.graft"))
+        model.load_adapters(self.path("b.graft"))
+        with self.assertRaises(graft.InvalidArgument):
+            graft.export(self.path("m.graft"), self.path("m.gguf"), dtype="f17")
+        with self.assertRaises(FileNotFoundError):
+            graft.export(self.path("nowhere.graft"), self.path("m.gguf"))
 
 
 class Threads(support.PackageTest):

@@ -1,4 +1,6 @@
 // The C ABI: low-rank adapters, put on, trained, saved, swapped and taken off.
+#include <cmath>
+
 #include "tests/support/c_api.h"
 
 namespace graft::test::c_api_adapters_test {
@@ -60,6 +62,41 @@ void write_adapters(graft_context* context, const std::string& model, const std:
     ASSERT_TRUE(loaded->copy_weight(id, std::as_bytes(std::span(numbers))).ok());
   }
   ASSERT_TRUE(save_model(os::system_files(), path, *loaded).ok());
+}
+
+TEST_F(CApi, MergedAdaptersAreAnOrdinaryModel) {
+  const std::string first = folder_.file("first.graft"), second = folder_.file("second.graft");
+  write_adapters(h_.context, path_, first, "r=3,alpha=6,targets=fc1|fc2", 0.25F);
+  EXPECT_EQ(graft_model_merge_adapters(h_.model, nullptr), GRAFT_INVALID_ARGUMENT);
+  EXPECT_TRUE(contains(h_.message(), "no adapters")) << h_.message();
+  ASSERT_EQ(graft_model_load_adapters(h_.model, first.c_str()), GRAFT_OK) << h_.message();
+  const std::vector<float> with_first = run_model(h_.model);
+  EXPECT_EQ(graft_model_merge_adapters(h_.model, "q9"), GRAFT_INVALID_ARGUMENT);
+  EXPECT_TRUE(contains(h_.message(), "q8_0")) << h_.message();
+  ASSERT_EQ(open_trainer(trainer_options()), GRAFT_OK) << h_.message();
+  EXPECT_EQ(graft_model_merge_adapters(h_.model, nullptr), GRAFT_INVALID_ARGUMENT) << "it is in use";
+  graft_trainer_destroy(h_.trainer);
+  h_.trainer = nullptr;
+  EXPECT_EQ(run_model(h_.model), with_first) << "failures change nothing";
+
+  ASSERT_EQ(graft_model_merge_adapters(h_.model, nullptr), GRAFT_OK) << h_.message();
+  EXPECT_EQ(graft_model_count(h_.model, GRAFT_PARAMETERS), 4u) << "two weights and two biases";
+  const std::vector<float> merged = run_model(h_.model);
+  // W + scale B A is rounded once for each weight, and sums come in another order: some roundings of numbers near 1.
+  for (std::size_t i = 0; i < merged.size(); ++i)
+    EXPECT_NEAR(merged[i], with_first[i], 1e-5F * (1 + std::abs(merged[i])));
+  const std::string saved = folder_.file("merged.graft");
+  ASSERT_EQ(graft_model_save(h_.model, saved.c_str()), GRAFT_OK) << h_.message();
+  graft_model* again = nullptr;
+  ASSERT_EQ(graft_model_load(h_.context, saved.c_str(), &again), GRAFT_OK) << h_.message();
+  EXPECT_EQ(run_model(again), merged) << "bit for bit";
+  graft_model_destroy(again);
+  // It takes adapters as any model does, and gives them back.
+  write_adapters(h_.context, saved, second, "r=2,alpha=8,targets=fc2", 0.5F);
+  ASSERT_EQ(graft_model_load_adapters(h_.model, second.c_str()), GRAFT_OK) << h_.message();
+  EXPECT_NE(run_model(h_.model), merged);
+  ASSERT_EQ(graft_model_load_adapters(h_.model, nullptr), GRAFT_OK) << h_.message();
+  EXPECT_EQ(run_model(h_.model), merged);
 }
 
 TEST_F(CApi, ALiveSessionTakesOtherAdapters) {

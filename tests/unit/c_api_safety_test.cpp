@@ -115,6 +115,54 @@ TEST_F(CApiSafety, AStepWhoseGradientsAreNotFiniteIsNotTaken) {
   }
 }
 
+TEST_F(CApiSafety, InTheBackwardPassAGradientThatIsNotFiniteHoldsBackItsOwnParameter) {
+  TinyModel flat = tiny_mlp(kInputs, 6, kClasses);
+  for (float& w : flat.weights["fc1.weight"]) w = 0;
+  load_flat(flat);
+  CBatch large = batch_;
+  large.inputs[0] = large.x.data();
+  for (float& x : large.x) x = kLargest;  // the gradient of fc1.weight overflows, those of its bias and of fc2 do not
+  const std::vector<float> far(std::size_t{kSamples} * kClasses, 1e4f);
+  auto options = options_of(GRAFT_SGD, 0, 0);
+  options.loss = GRAFT_LOSS_MSE;
+  options.optimizer_in_backward = 1;
+  ASSERT_EQ(open_trainer(options), GRAFT_OK) << h_.message();
+  const auto weight = [&](const char* name, std::size_t count) {
+    std::vector<float> out(count);
+    EXPECT_EQ(graft_trainer_read(h_.trainer, name, out.data(), count * sizeof(float), nullptr), GRAFT_OK)
+        << h_.message();
+    return out;
+  };
+  const auto fc1 = weight("fc1.weight", flat.weights["fc1.weight"].size());
+  const auto fc2 = weight("fc2.bias", kClasses);
+  EXPECT_EQ(graft_train_step(h_.trainer, large.inputs, 1, far.data(), kSamples, nullptr), GRAFT_INVALID_ARGUMENT);
+  EXPECT_TRUE(contains(h_.message(), "others may have taken the step")) << h_.message();
+  EXPECT_EQ(weight("fc1.weight", fc1.size()), fc1);
+  EXPECT_NE(weight("fc2.bias", kClasses), fc2);
+  // A loss that is not finite is known before any of them moves.
+  const std::string before = state();
+  const std::vector<float> farthest(far.size(), kLargest);
+  EXPECT_EQ(graft_train_step(h_.trainer, batch_.inputs, 1, farthest.data(), kSamples, nullptr), GRAFT_INVALID_ARGUMENT);
+  EXPECT_EQ(state(), before) << h_.message();
+  options.clip_norm = 1;
+  EXPECT_EQ(open_trainer(options), GRAFT_INVALID_ARGUMENT) << "the norm needs all gradients";
+}
+
+TEST_F(CApiSafety, InTheBackwardPassTheOptimizerGivesTheSameBits) {
+  load_flat(tiny_mlp(kInputs, 6, kClasses));
+  for (const graft_optimizer optimizer : {GRAFT_SGD, GRAFT_ADAMW}) {
+    std::string after[2];
+    for (const int in_backward : {0, 1}) {
+      auto options = options_of(optimizer, 0, 0);
+      options.optimizer_in_backward = in_backward;
+      ASSERT_EQ(open_trainer(options), GRAFT_OK) << h_.message();
+      for (int i = 0; i < 3; ++i) ASSERT_EQ(batch_.step(h_.trainer), GRAFT_OK) << h_.message();
+      after[in_backward] = state();
+    }
+    EXPECT_EQ(after[0], after[1]) << optimizer;
+  }
+}
+
 TEST_F(CApiSafety, RunningStatisticsComeBackWithTheStep) {
   load_flat(tiny_cnn(kClasses));
   CBatch images(kSamples, 64, kClasses);

@@ -3,6 +3,7 @@
 #include <fstream>
 
 #include "platform/base/text.h"
+#include "runtime/core/op_id.gen.h"
 #include "tests/support/c_api.h"
 #include "tests/support/heap_count.h"
 
@@ -99,6 +100,17 @@ TEST_F(CApi, NullsAreRefused) {
   options = sized<graft_session_options>();
   options.precision = static_cast<graft_precision>(3);
   EXPECT_EQ(open_session(options), GRAFT_INVALID_ARGUMENT) << "no such precision";
+
+  options = sized<graft_session_options>();
+  options.fetch_count = 1;
+  EXPECT_EQ(open_session(options), GRAFT_INVALID_ARGUMENT) << "fetch is NULL";
+  const char* nowhere[] = {"nowhere"};
+  options.fetch = nowhere;
+  EXPECT_NE(open_session(options), GRAFT_OK);
+  EXPECT_TRUE(contains(h_.message(), "nowhere")) << h_.message();
+  options = sized<graft_session_options>();
+  options.train_mode = 1;
+  EXPECT_EQ(open_session(options), GRAFT_INVALID_ARGUMENT) << "train_mode without of";
 
   ASSERT_EQ(open_session(), GRAFT_OK) << h_.message();
   EXPECT_EQ(graft_session_set_input(h_.session, nullptr, batch_.x.data(), batch_.bytes()), GRAFT_INVALID_ARGUMENT);
@@ -353,6 +365,56 @@ TEST(CApiWithoutADevice, SaysSo) {
   ASSERT_NE(context, nullptr);
   EXPECT_NE(std::string(graft_message(context)).find("libgraft-no-such-loader.so"), std::string::npos);
   graft_context_destroy(context);
+}
+
+TEST_F(CApi, ASessionGivesValuesOnTheWay) {
+  // The network is fc1, tanh, fc2: what tanh gives must lead to the output.
+  const TinyModel tiny = tiny_mlp(kInputs, 6, kClasses);
+  std::string hidden;
+  for (const Node& node : tiny.graph.nodes()) {
+    if (node.op == Op::tanh) hidden = tiny.graph.value(node.outputs[0]).name;
+  }
+  ASSERT_FALSE(hidden.empty());
+  const std::vector<float> plain = run_model(h_.model);
+  const char* fetch[] = {hidden.c_str(), "fc2.bias", "y"};
+  const char* wrt[] = {"fc2.bias"};
+  for (const bool differentiate : {false, true}) {
+    auto options = sized<graft_session_options>();
+    options.fetch = fetch;
+    options.fetch_count = 3;
+    options.of = differentiate ? "y" : nullptr;
+    options.wrt = wrt;
+    options.wrt_count = differentiate ? 1 : 0;
+    ASSERT_EQ(open_session(options), GRAFT_OK) << h_.message();
+    ASSERT_EQ(graft_session_set_input(h_.session, "x", batch_.x.data(), batch_.bytes()), GRAFT_OK) << h_.message();
+    const std::vector<float> ones(std::size_t{kSamples} * kClasses, 1.0F);
+    if (differentiate) {
+      ASSERT_EQ(graft_session_set_input(h_.session, "cotangent", ones.data(), ones.size() * sizeof(float)), GRAFT_OK);
+    }
+    ASSERT_EQ(graft_session_run(h_.session), GRAFT_OK) << h_.message();
+    const auto output = [&](const char* name) {
+      const void* data = nullptr;
+      std::size_t bytes = 0;
+      EXPECT_EQ(graft_session_output(h_.session, name, &data, &bytes, nullptr), GRAFT_OK) << h_.message();
+      const auto* numbers = static_cast<const float*>(data);
+      return std::vector<float>(numbers, numbers + bytes / sizeof(float));
+    };
+    const std::vector<float> y = output("y"), h = output(hidden.c_str()), bias = output("fc2.bias");
+    EXPECT_EQ(y, plain) << "bit for bit";
+    EXPECT_EQ(bias, tiny.weights.at("fc2.bias"));
+    ASSERT_EQ(h.size() % kSamples, 0u);
+    const std::size_t width = h.size() / kSamples;
+    const std::vector<float>& w = tiny.weights.at("fc2.weight");
+    ASSERT_EQ(w.size(), width * kClasses);
+    for (std::size_t s = 0; s < kSamples; ++s) {
+      for (std::size_t c = 0; c < kClasses; ++c) {
+        double sum = bias[c];
+        for (std::size_t i = 0; i < width; ++i) sum += double{h[s * width + i]} * w[i * kClasses + c];
+        EXPECT_NEAR(y[s * kClasses + c], sum, 1e-5) << "roundings of a few numbers near 1";
+      }
+    }
+    if (differentiate) EXPECT_EQ(output("grad:fc2.bias"), std::vector<float>(kClasses, float{kSamples}));
+  }
 }
 
 }  // namespace

@@ -2,9 +2,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <functional>
 #include <map>
 
+#include "runtime/session/c_api/c_handles.h"
 #include "tests/support/c_api.h"
+#include "tests/support/state_hash.h"
 
 namespace graft::test::c_api_training_test {
 namespace {
@@ -144,6 +147,56 @@ TEST_F(CApi, BatchStatisticsAreStoredToo) {
   ASSERT_EQ(graft_trainer_create(h.model, &train, &other), GRAFT_OK) << h.message();
   EXPECT_EQ(evaluate(other), trained) << "parameters and running statistics, bit for bit";
   graft_trainer_destroy(other);
+}
+
+TEST_F(CApi, EveryOptionOfAStepChangesIt) {
+  const auto after = [&](const std::function<void(graft_trainer_options&)>& set) {
+    auto options = trainer_options();
+    options.optimizer = GRAFT_ADAMW;
+    set(options);
+    EXPECT_EQ(open_trainer(options), GRAFT_OK) << h_.message();
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(batch_.step(h_.trainer), GRAFT_OK) << h_.message();
+    return state_text(*h_.trainer->trainer);
+  };
+  const std::string usual = after([](auto&) {});
+  // What a zero stands for.
+  EXPECT_EQ(usual, after([](auto& o) {
+              o.beta1 = 0.9;
+              o.beta2 = 0.999;
+              o.epsilon = 1e-8;
+              o.own_ignore_index = 1;
+              o.ignore_index = -100;
+            }));
+  EXPECT_NE(usual, after([](auto& o) { o.beta1 = 0.5; }));
+  EXPECT_NE(usual, after([](auto& o) { o.beta2 = 0.5; }));
+  EXPECT_NE(usual, after([](auto& o) { o.epsilon = 0.1; }));
+  EXPECT_NE(usual, after([](auto& o) { o.clip_value = 1e-4; }));
+  const std::int32_t label = batch_.labels[0];
+  EXPECT_NE(usual, after([&](auto& o) {
+              o.own_ignore_index = 1;
+              o.ignore_index = label;
+            }));
+  const auto linear = [](auto& o) {
+    o.schedule = GRAFT_LINEAR;
+    o.total_steps = 3;
+  };
+  const std::string to_zero = after(linear);
+  EXPECT_NE(usual, to_zero);
+  EXPECT_NE(to_zero, after([&](auto& o) {
+              linear(o);
+              o.final_lr_factor = 0.5;
+            }));
+  const auto steps = [](auto& o) {
+    o.schedule = GRAFT_STEP;
+    o.step_size = 1;
+  };
+  const std::string tenths = after(steps);
+  EXPECT_NE(usual, tenths);
+  EXPECT_EQ(usual, after([](auto& o) { o.schedule = GRAFT_STEP; })) << "the first drop is after 1,000 steps";
+  EXPECT_NE(tenths, after([&](auto& o) {
+              steps(o);
+              o.gamma = 0.5;
+            }));
 }
 
 /// An allocator that counts.

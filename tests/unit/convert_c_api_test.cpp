@@ -96,5 +96,69 @@ TEST_F(ConvertCApi, FailuresAreOneSentenceAndLeaveTheOutputAsItWas) {
   graft_conversion_destroy(nullptr);
 }
 
+TEST_F(ConvertCApi, AModelGoesBackToOtherFormats) {
+  ASSERT_EQ(convert_to(onnx_, out_), GRAFT_OK) << message_;
+  const auto export_to = [&](const std::string& path, const std::string& output, const graft_export_options* options) {
+    graft_conversion* made = nullptr;
+    const graft_status status = graft_export(path.c_str(), options, output.c_str(), &made);
+    message_ = graft_conversion_message(made);
+    report_ = graft_conversion_report(made);
+    json_ = graft_conversion_report_json(made);
+    graft_conversion_destroy(made);
+    return status;
+  };
+  const std::string weights = folder_.file("weights.safetensors"), back = folder_.file("back.onnx");
+  ASSERT_EQ(export_to(out_, weights, nullptr), GRAFT_OK) << message_;
+  EXPECT_TRUE(contains(report_, "weights.safetensors") && contains(json_, "\"tensors\": 4")) << report_ << json_;
+  EXPECT_TRUE(std::filesystem::exists(weights));
+  EXPECT_EQ(export_to(out_, back, nullptr), GRAFT_INVALID_ARGUMENT) << "an ONNX file needs its source";
+  auto options = sized<graft_export_options>();
+  options.source = onnx_.c_str();
+  ASSERT_EQ(export_to(out_, back, &options), GRAFT_OK) << message_;
+  ASSERT_EQ(convert_to(back, folder_.file("again.graft")), GRAFT_OK) << message_;
+  const auto first = load_model(os::system_files(), out_),
+             second = load_model(os::system_files(), folder_.file("again.graft"));
+  ASSERT_TRUE(first.ok() && second.ok());
+  EXPECT_TRUE(weights_hash(*first) == weights_hash(*second));
+  // A language model, quantized on the way.
+  ASSERT_EQ(convert_to(kLanguageModel, out_), GRAFT_OK) << message_;
+  const std::string gguf = folder_.file("out.gguf");
+  options = sized<graft_export_options>();
+  options.dtype = "f16";
+  ASSERT_EQ(export_to(out_, gguf, &options), GRAFT_OK) << message_;
+  EXPECT_EQ(convert_to(gguf, out_), GRAFT_OK) << message_;
+  options.dtype = "f17";
+  EXPECT_EQ(export_to(out_, gguf, &options), GRAFT_INVALID_ARGUMENT);
+  EXPECT_TRUE(contains(message_, "f17")) << message_;
+  options.dtype = nullptr;
+  options.format = "tar";
+  EXPECT_EQ(export_to(out_, gguf, &options), GRAFT_INVALID_ARGUMENT);
+  EXPECT_EQ(export_to(out_, out_, nullptr), GRAFT_INVALID_ARGUMENT) << "over its source";
+  EXPECT_EQ(export_to(folder_.file("nowhere"), gguf, nullptr), GRAFT_NOT_FOUND);
+  EXPECT_EQ(graft_export(out_.c_str(), nullptr, nullptr, nullptr), GRAFT_INVALID_ARGUMENT);
+}
+
+TEST_F(ConvertCApi, AdaptersOfOtherProgramsAreConvertedForTheirBase) {
+  ASSERT_EQ(convert_to(kLanguageModel, out_), GRAFT_OK) << message_;
+  CHandles h;
+  ASSERT_EQ(graft_context_create(nullptr, &h.context), GRAFT_OK) << h.message();
+  ASSERT_EQ(graft_model_load(h.context, out_.c_str(), &h.model), GRAFT_OK) << h.message();
+  ASSERT_EQ(graft_model_add_adapters(h.model, "r=2,targets=q_proj", 1), GRAFT_OK) << h.message();
+  const std::string own = folder_.file("own.graft"), peft = folder_.file("peft"), back = folder_.file("back.graft");
+  ASSERT_EQ(graft_model_save_adapters(h.model, own.c_str()), GRAFT_OK) << h.message();
+  graft_conversion* made = nullptr;
+  ASSERT_EQ(graft_export(own.c_str(), nullptr, peft.c_str(), &made), GRAFT_OK) << graft_conversion_message(made);
+  graft_conversion_destroy(made);
+  EXPECT_TRUE(std::filesystem::exists(peft + "/adapter_config.json"));
+  ASSERT_EQ(graft_convert_adapter(peft.c_str(), out_.c_str(), back.c_str(), &made), GRAFT_OK)
+      << graft_conversion_message(made);
+  graft_conversion_destroy(made);
+  ASSERT_EQ(graft_model_load_adapters(h.model, back.c_str()), GRAFT_OK) << h.message();
+  EXPECT_EQ(graft_convert_adapter(out_.c_str(), out_.c_str(), back.c_str(), &made), GRAFT_INVALID_ARGUMENT)
+      << "a model is no adapter";
+  EXPECT_STRNE(graft_conversion_message(made), "");
+  graft_conversion_destroy(made);
+}
+
 }  // namespace
 }  // namespace graft::test::convert_c_api_test

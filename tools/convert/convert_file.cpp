@@ -6,9 +6,6 @@
 namespace graft::convert {
 namespace {
 
-constexpr DType kBlockFormats[] = {DType::q8_0, DType::q4_0, DType::q4_1, DType::q5_0,
-                                   DType::q5_1, DType::q4_k, DType::q5_k, DType::q6_k};
-
 Result<ConvertedFile> convert_language_model(os::FileSystem& files, const std::string& path, bool folder,
                                              const FileOptions& options, Report& report) {
   if (!options.bindings.empty()) {
@@ -42,19 +39,6 @@ Result<ConvertedFile> convert_file(os::FileSystem& files, const std::string& pat
   onnx.parameters = options.parameters;
   GRAFT_TRY_ASSIGN(Converted converted, convert_onnx(path, onnx, &report));
   return ConvertedFile{{}, std::move(converted.model)};
-}
-
-std::vector<std::string> block_format_names() {
-  std::vector<std::string> names;
-  for (const DType dtype : kBlockFormats) names.emplace_back(dtype_name(dtype));
-  return names;
-}
-
-std::optional<DType> block_format(std::string_view name) {
-  for (const DType dtype : kBlockFormats) {
-    if (dtype_name(dtype) == name) return dtype;
-  }
-  return std::nullopt;
 }
 
 }  // namespace graft::convert

@@ -31,9 +31,4 @@ struct ConvertedFile {
 Result<ConvertedFile> convert_file(os::FileSystem& files, const std::string& path, const FileOptions& options,
                                    Report& report);
 
-/// The formats of blocks that matrices can be quantized to, by name.
-std::vector<std::string> block_format_names();
-/// The format of that name; nullopt where there is none.
-std::optional<DType> block_format(std::string_view name);
-
 }  // namespace graft::convert

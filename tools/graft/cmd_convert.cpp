@@ -41,11 +41,8 @@ Status finish(const ConvertArguments& options, const convert::Report& report, co
 }
 
 Status convert_adapter(const ConvertArguments& options) {
-  os::FileSystem& files = os::system_files();
   GRAFT_TRY_ASSIGN(const Model base, open_model(options.base, WeightCheck::at_once));
-  GRAFT_TRY_ASSIGN(Model adapter, convert::open_adapter(files, options.input, base));
-  GRAFT_TRY(with_adapter(base, adapter));  // it must fit
-  adapter.metadata.insert_or_assign(std::string(kMetaAdapterBase), name_of_base(base));
+  GRAFT_TRY_ASSIGN(const Model adapter, convert::convert_adapter(os::system_files(), options.input, base));
   GRAFT_TRY(save_output(options.output, adapter));
   std::printf("Wrote %s.\n", options.output.c_str());
   return ok_status();
@@ -69,7 +66,8 @@ Status run_convert(const ConvertArguments& options) {
   GRAFT_TRY_ASSIGN(wanted.bindings, parse_bindings(options.bind));
   wanted.constants = split_lists(options.constants);
   wanted.parameters = split_lists(options.parameters);
-  wanted.weights = {.expand = options.expand, .quantize = convert::block_format(options.quantize)};
+  wanted.weights.expand = options.expand;
+  GRAFT_TRY_ASSIGN(wanted.weights.quantize, parse_block_format(options.quantize));
   convert::Report report;
   const auto converted = convert::convert_file(os::system_files(), options.input, wanted, report);
   if (converted.ok()) return finish(options, report, converted->model);

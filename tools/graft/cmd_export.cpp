@@ -1,11 +1,8 @@
 // graft export: a model back to the formats of other programs.
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 
-#include "tools/convert/adapter/adapter_files.h"
-#include "tools/convert/language_model/export_model.h"
-#include "tools/convert/onnx/export_onnx.h"
+#include "tools/convert/export_file.h"
 #include "tools/graft/model_io.h"
 #include "tools/graft/numbers.h"
 #include "tools/graft/output.h"
@@ -24,48 +21,11 @@ struct ExportArguments {
   bool allow_non_finite = false;
 };
 
-constexpr DType kDtypes[] = {DType::f32,  DType::f16,  DType::bf16, DType::q8_0, DType::q4_0, DType::q4_1,
-                             DType::q5_0, DType::q5_1, DType::q4_k, DType::q5_k, DType::q6_k};
-
-std::string format_of(const ExportArguments& options) {
-  if (!options.format.empty()) return options.format;
-  for (const char* format : {"gguf", "safetensors", "onnx"}) {
-    if (options.output.ends_with(cat(".", format))) return format;
-  }
-  return "folder";
-}
-
-convert::ExportOptions export_options(const ExportArguments& options) {
-  convert::ExportOptions out;
-  for (const DType dtype : kDtypes) {
-    if (dtype_name(dtype) == options.dtype) out.dtype = dtype;
-  }
-  return out;
-}
-
-Result<convert::ExportReport> write(const ExportArguments& options, const Model& model) {
-  os::FileSystem& files = os::system_files();
-  const std::string format = format_of(options);
-  if (convert::is_adapter(model)) {
-    if (format == "gguf") return convert::export_gguf_adapter(files, options.output, model, export_options(options));
-    if (format == "folder") return convert::export_peft(files, options.output, model, export_options(options));
-  }
-  if (format == "gguf") return convert::export_gguf(files, options.output, model, export_options(options));
-  if (format == "safetensors")
-    return convert::export_safetensors(files, options.output, model, export_options(options));
-  if (format == "folder") return convert::export_folder(files, options.output, model, export_options(options));
-  if (options.source.empty()) {
-    return invalid("An ONNX file is written over the one that the model was converted from: name that with --source.");
-  }
-  if (!options.dtype.empty()) return invalid("--dtype is not for ONNX files, whose initializers keep their types.");
-  return convert::export_onnx(files, options.output, model, options.source);
-}
+std::string format_of(const ExportArguments& options) { return convert::export_format(options.format, options.output); }
 
 void print(const ExportArguments& options, const convert::ExportReport& report) {
   if (options.json) {
-    const nlohmann::ordered_json out = {
-        {"files", report.files}, {"tensors", report.tensors}, {"bytes", report.bytes}, {"notes", report.notes}};
-    std::printf("%s\n", out.dump(2).c_str());
+    std::printf("%s\n", report.json().c_str());
     return;
   }
   for (const std::string& note : report.notes) std::printf("%s\n", note.c_str());
@@ -87,11 +47,15 @@ Status run_export(const ExportArguments& options) {
     GRAFT_TRY(outputs.file("-o", options.output));
   }
   GRAFT_TRY_ASSIGN(const Model model, open_model(options.path, WeightCheck::at_once));
+  if (format_of(options) == "onnx" && options.source.empty()) {
+    return invalid("An ONNX file is written over the one that the model was converted from: name that with --source.");
+  }
   if (!options.allow_non_finite) {
     GRAFT_TRY(model.check_finite().with_context(
         cat("\"", options.path, "\" was not exported (--allow-non-finite does it in any case)")));
   }
-  auto report = write(options, model);
+  auto report = convert::export_file(os::system_files(), model, options.output,
+                                     {options.format, options.dtype, options.source, true});
   if (!report.ok()) return std::move(report).status().with_context(cat("\"", options.path, "\" was not exported"));
   print(options, *report);
   return ok_status();
@@ -108,17 +72,16 @@ Action add_export(CLI::App& app) {
                  "adapter, as PEFT does)")
       ->required();
   app.add_option("--format", options->format, "gguf, safetensors, onnx or folder, whatever the output's name ends in")
-      ->check(CLI::IsMember({"gguf", "safetensors", "onnx", "folder"}));
-  std::vector<std::string> dtypes;
-  for (const DType dtype : kDtypes) dtypes.emplace_back(dtype_name(dtype));
+      ->check(CLI::IsMember(convert::export_formats()));
   app.add_option("--dtype", options->dtype, "What matrices become (default: what they are in the model)")
-      ->check(CLI::IsMember(dtypes));
+      ->check(CLI::IsMember(convert::export_dtypes()));
   app.add_option("--source", options->source, "The ONNX file that the model was converted from, whose graph stays");
   add_in_place_flag(app, options->in_place);
   app.add_flag("--allow-non-finite", options->allow_non_finite, "Export weights that hold NaN or infinity, too");
   app.add_flag("--json", options->json, "Print what was written as JSON");
   app.callback([&app, options] {
     const std::string format = format_of(*options);
+    refuse_idle(app, format == "onnx", {"--dtype"}, "with the format onnx, whose initializers keep their types.");
     refuse_idle(app, format != "onnx", {"--source"}, cat("with the format ", format, ", only with onnx."));
     refuse_idle(app, options->source.empty(), {"--in-place"}, "without --source.");
   });

@@ -28,7 +28,8 @@ Status run_merge(const MergeArguments& options) {
   GRAFT_TRY(outputs.file("-o", options.output));
   GRAFT_TRY_ASSIGN(const Model base, open_model(options.path, WeightCheck::at_once));
   GRAFT_TRY_ASSIGN(const Model adapter, read_adapter(options.adapter, base));
-  auto merged = merge_adapter(base, adapter, convert::block_format(options.quantize));
+  GRAFT_TRY_ASSIGN(const auto blocks, parse_block_format(options.quantize));
+  auto merged = merge_adapter(base, adapter, blocks);
   if (!merged.ok())
     return std::move(merged).status().with_context(cat("While merging the adapter \"", options.adapter.file, "\""));
   GRAFT_TRY(save_output(options.output, *merged));

@@ -344,7 +344,7 @@ Result<AdaptedModel> open_planned(const PlanArguments& options) {
     return open_adapted(path, options.train.adapter, WeightCheck::on_use, options.train.lora);
   }
   convert::WeightOptions weights;
-  weights.quantize = convert::block_format(options.quantize);
+  GRAFT_TRY_ASSIGN(weights.quantize, parse_block_format(options.quantize));
   GRAFT_TRY_ASSIGN(convert::ConvertedDecoder shapes, convert::shapes_of_config(os::system_files(), path, weights));
   return put_adapters_on(std::move(shapes.model), options.train.adapter, options.train.lora);
 }

@@ -36,6 +36,7 @@ struct RunArguments {
   bool per_sample = false;
   std::string precision = "f32";
   bool allow_non_finite = false;
+  std::vector<std::string> fetch;
 
   bool splits() const { return !budget.empty() || micro_batch != 0 || per_sample; }
 };
@@ -117,6 +118,7 @@ Status write_outputs(const Session& session, const std::string& folder) {
 Status run_split(gpu::Device& device, const Model& model, const RunArguments& options,
                  const SessionOptions& session_options, const Arrays& arrays) {
   if (!options.profile.empty()) return invalid("--profile is of one run; it does not go with micro-batches.");
+  if (!options.fetch.empty()) return invalid("--fetch is of one run; it does not go with micro-batches.");
   SplitGradientRequest request;
   request.gradients = session_options.gradients;
   request.bindings = session_options.bindings;
@@ -153,6 +155,7 @@ Status claim_outputs(const RunArguments& options, const Model& model, bool gradi
   } else {
     for (const Output& output : model.graph.outputs()) names.push_back(npy_file_name(output.name));
   }
+  for (const std::string& name : split_lists(options.fetch)) names.push_back(npy_file_name(name));
   GRAFT_TRY(outputs.folder("--out", options.folder, names));
   return outputs.file("--profile", options.profile);
 }
@@ -176,6 +179,7 @@ Status run_model(const RunArguments& options, bool gradients) {
       GRAFT_TRY_ASSIGN(arrays[std::string(kCotangentInput)], data::read_npy(os::system_files(), options.cotangent));
     }
   }
+  session_options.gradients.fetch = split_lists(options.fetch);
   Profile profile(1);
   if (!options.profile.empty()) session_options.program.observer = &profile;
   GRAFT_TRY_ASSIGN(auto device, OpenDevice::open(options.flags));
@@ -216,6 +220,7 @@ void add_common(CLI::App& app, RunArguments& options) {
   app.add_option("--bind", options.bind, "Sizes of named dimensions that the files do not tell");
   add_precision_flag(app, options.precision);
   app.add_flag("--allow-non-finite", options.allow_non_finite, "Take inputs that hold NaN or infinity");
+  app.add_option("--fetch", options.fetch, "Values on the way that are written as well, as in relu1,fc1");
   app.add_option("--out", options.folder, "Folder for the results, NAME.npy each")->required();
   app.add_option("--profile", options.profile,
                  "Write a trace of device times (Chrome, Perfetto) to this file; print what took most");

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "tools/convert/convert_file.h"
+#include "runtime/core/quantized.h"
 #include "tools/graft/command.h"
 
 namespace graft::cli {

@@ -77,6 +77,9 @@ void add_train_flags(CLI::App& app, TrainFlags& flags) {
   app.add_option("--clip-norm", flags.clip_norm, "Largest norm of all gradients together")->check(not_negative());
   app.add_option("--clip-value", flags.clip_value, "Largest absolute value of any gradient element")
       ->check(not_negative());
+  app.add_flag("--optimizer-in-backward", flags.optimizer_in_backward,
+               "A parameter takes its step as soon as its gradient is there: less memory; after a gradient that is not "
+               "finite others may have moved");
   app.add_option("--schedule", flags.schedule, "constant, linear, cosine or step");
   app.add_option("--warmup", flags.warmup_steps, "Steps over which the learning rate rises")->check(whole(0));
   app.add_option("--final-lr", flags.final_lr_factor, "Share of the rate at the end of linear and cosine (0)")
@@ -144,6 +147,7 @@ Result<train::TrainOptions> train_options(const TrainFlags& flags, std::uint64_t
   }
   options.clip_norm = flags.clip_norm;
   options.clip_value = flags.clip_value;
+  options.optimizer_in_backward = flags.optimizer_in_backward;
   GRAFT_TRY_ASSIGN(options.schedule.kind, train::parse_schedule(flags.schedule));
   options.schedule.warmup_steps = flags.warmup_steps;
   options.schedule.total_steps = total_steps;

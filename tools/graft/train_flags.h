@@ -30,6 +30,7 @@ struct TrainFlags {
   double loss_scale = -1;  ///< below 0: the default of the precision
   std::uint64_t growth_interval = 2000;
   double clip_norm = 0;
+  bool optimizer_in_backward = false;
   double clip_value = 0;
   std::string schedule = "constant";
   std::uint64_t warmup_steps = 0;

@@ -170,6 +170,10 @@ GRAFT_JNI(void, loadAdapters)(JNIEnv* env, jclass, jlong pointer, jstring path) 
   with_text<graft_model>(env, pointer, path, graft_model_load_adapters);
 }
 
+GRAFT_JNI(void, mergeAdapters)(JNIEnv* env, jclass, jlong pointer, jstring quantize) {
+  with_text<graft_model>(env, pointer, quantize, graft_model_merge_adapters);
+}
+
 GRAFT_JNI(void, saveAdapters)(JNIEnv* env, jclass, jlong pointer, jstring path) {
   with_text<graft_model>(env, pointer, path, graft_model_save_adapters);
 }

@@ -4,13 +4,14 @@
 using namespace graft::jni;
 
 GRAFT_JNI(jlong, sessionCreate)
-(JNIEnv* env, jclass, jlong pointer, jobject java, jobjectArray dimensions, jlongArray sizes, jobjectArray names) {
+(JNIEnv* env, jclass, jlong pointer, jobject java, jobjectArray dimensions, jlongArray sizes, jobjectArray names,
+ jobjectArray fetched) {
   return guarded(env, [&]() -> jlong {
     const auto& model = held<graft_model>(pointer);
     const Bindings bindings(env, dimensions, sizes);
     if (!bindings.ok()) return 0;
-    const Texts wrt(env, names);
-    if (!wrt.ok()) return 0;
+    const Texts wrt(env, names), fetch(env, fetched);
+    if (!wrt.ok() || !fetch.ok()) return 0;
     Fields fields(env, java);
     auto options = sized<graft_session_options>();
     options.bindings = bindings.data();
@@ -21,6 +22,9 @@ GRAFT_JNI(jlong, sessionCreate)
     options.wrt_count = wrt.size();
     options.precision = fields.choice<graft_precision>("precision", "Lai/graft/Precision;");
     options.allow_non_finite = fields.flag("allowNonFinite");
+    options.fetch = fetch.data();
+    options.fetch_count = fetch.size();
+    options.train_mode = fields.flag("trainMode");
     if (!fields.ok()) return 0;
     graft_session* session = nullptr;
     if (!succeeded(env, model.context, graft_session_create(model.handle, &options, &session))) return 0;

@@ -30,6 +30,18 @@ graft_trainer_options read_trainer_options(Fields& fields, const Text& fetch, co
   options.fetch = fetch.get();
   options.precision = fields.choice<graft_precision>("precision", "Lai/graft/Precision;");
   options.loss_scale = fields.real("lossScale");
+  options.beta1 = fields.real("beta1");
+  options.beta2 = fields.real("beta2");
+  options.epsilon = fields.real("epsilon");
+  options.clip_value = fields.real("clipValue");
+  options.own_ignore_index = 1;
+  options.ignore_index = static_cast<int32_t>(fields.bits("ignoreIndex"));
+  options.final_lr_factor = fields.real("finalLrFactor");
+  options.step_size = fields.number("stepSize");
+  options.gamma = fields.real("gamma");
+  options.growth_interval = fields.number("growthInterval");
+  options.frozen_statistics = fields.flag("frozenStatistics");
+  options.optimizer_in_backward = fields.flag("optimizerInBackward");
   return options;
 }
 

@@ -9,7 +9,7 @@ Arrays are numpy's, row-major, with the source model's names, shapes and order o
 loss goes in, tensors of PyTorch on the CPU as well.
 """
 
-from ._convert_models import ConvertReport, convert
+from ._convert_models import ConvertReport, ExportReport, convert, convert_adapter, export
 from ._errors import (Cancelled, Corrupt, DeviceError, DeviceLost, Error, Internal, InvalidArgument, IoError, NotFound,
                       OutOfMemory, Timeout, Unsupported)
 from ._generator import Generator, Tokenizer
@@ -19,7 +19,7 @@ from ._tensors import Memory, TensorInfo
 from ._trainer import CheckpointInfo, Forecast, Metrics, Trainer
 
 __all__ = [
-    "Cancelled", "CheckpointInfo", "Context", "ConvertReport", "Corrupt", "DeviceError", "DeviceLost", "Error", "Forecast", "Generator",
+    "Cancelled", "CheckpointInfo", "Context", "ConvertReport", "Corrupt", "DeviceError", "DeviceLost", "Error", "ExportReport", "Forecast", "Generator",
     "Internal", "InvalidArgument", "IoError", "Memory", "Metrics", "Model", "NotFound", "OutOfMemory", "Session",
-    "TensorInfo", "Timeout", "Tokenizer", "Trainer", "Unsupported", "__version__", "convert", "load"
+    "TensorInfo", "Timeout", "Tokenizer", "Trainer", "Unsupported", "__version__", "convert", "convert_adapter", "export", "load"
 ]

@@ -57,13 +57,50 @@ def convert(source: Any, example_inputs: Any = None, output: Optional[Union[str,
         return _convert_file(path, os.fspath(output), **options)
 
 
-def _convert_file(path: str, output: str, *, bindings: Optional[Mapping[str, int]], constants: Sequence[str],
-                  parameters: Sequence[str], quantize: str, expand: bool) -> ConvertReport:
+class ExportReport(NamedTuple):
+    """What export() wrote."""
+
+    files: list[str]
+    tensors: int
+    bytes: int  #: of the tensors
+    notes: list[str]  #: what one should know, a sentence each
+
+
+def export(model: Union[str, "os.PathLike[str]"], output: Union[str, "os.PathLike[str]"], *, format: str = "",
+           dtype: str = "", source: Optional[Union[str, "os.PathLike[str]"]] = None,
+           allow_non_finite: bool = False) -> ExportReport:
+    """Writes a .graft file, of a model or of adapters, in a format of other programs, with the names that it came with.
+
+    format: "gguf", "safetensors" (the parameters of any model), "onnx", or "folder" as Hugging Face has them (of adapters,
+        as PEFT does); by default as the output's name ends. dtype: what matrices become, "f16", "q8_0", ...
+    source: for "onnx": the file that the model was converted from, whose graph stays.
+    """
+    code, message, details = _converter().export_model(os.fspath(model), os.fspath(output), format, dtype,
+                                                       "" if source is None else os.fspath(source), allow_non_finite)
+    if code != 0:
+        raise error_of(code, message)
+    return ExportReport(**json.loads(details))
+
+
+def convert_adapter(source: Union[str, "os.PathLike[str]"], base: Union[str, "os.PathLike[str]"],
+                    output: Union[str, "os.PathLike[str]"]) -> None:
+    """Writes `output`, a .graft file for load_adapters(), from a PEFT folder or a GGUF file, for the model file `base`."""
+    code, message = _converter().convert_adapter(os.fspath(source), os.fspath(base), os.fspath(output))
+    if code != 0:
+        raise error_of(code, message)
+
+
+def _converter() -> Any:
     try:
         from . import _convert
     except ImportError as missing:
         raise Unsupported(f"This build of graft has no converter: {missing}") from None
-    code, message, text, details = _convert.convert(path, output, dict(bindings or {}), list(constants),
+    return _convert
+
+
+def _convert_file(path: str, output: str, *, bindings: Optional[Mapping[str, int]], constants: Sequence[str],
+                  parameters: Sequence[str], quantize: str, expand: bool) -> ConvertReport:
+    code, message, text, details = _converter().convert(path, output, dict(bindings or {}), list(constants),
                                                     list(parameters), quantize, expand)
     report = ConvertReport(text, json.loads(details) if details else {})
     if code != 0:

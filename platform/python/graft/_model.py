@@ -131,10 +131,11 @@ class Model:
     # ---- Running ------------------------------------------------------------------------------------------------
 
     def session(self, bindings: Optional[Mapping[str, int]] = None, *, of: Optional[str] = None, wrt: Sequence[str] = (),
-                budget: int = 0, precision: str = "float32", allow_non_finite: bool = False) -> "Session":
+                budget: int = 0, precision: str = "float32", allow_non_finite: bool = False, fetch: Sequence[str] = (),
+                train_mode: bool = False) -> "Session":
         """See Session."""
         return Session(self, bindings, of=of, wrt=wrt, budget=budget, precision=precision,
-                       allow_non_finite=allow_non_finite)
+                       allow_non_finite=allow_non_finite, fetch=fetch, train_mode=train_mode)
 
     def run(self, inputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
         """All outputs for these inputs, once; a session plans once for many runs."""
@@ -210,6 +211,13 @@ class Model:
         self._unused("load_adapters")
         self._native.load_adapters("" if path is None else os.fspath(path))
 
+    def merge_adapters(self, quantize: str = "") -> None:
+        """Adds their product to the weights: from then on there are none, and save() writes an ordinary model.
+
+        quantize: merged matrices become blocks of this format ("q8_0", ...), frozen.
+        """
+        self._native.merge_adapters(quantize)
+
     def save_adapters(self, path: _Path) -> None:
         """Writes the adapters alone, atomically."""
         self._native.save_adapters(os.fspath(path))
@@ -234,20 +242,25 @@ class Session:
     budget: largest device memory in bytes, 0 for no limit; OutOfMemory where the plan needs more.
     precision: how the device keeps what it computes on the way: "float32", "float16" or "bfloat16".
     allow_non_finite: inputs may hold NaN and infinity, which are an error otherwise.
+    fetch: values on the way, by the source model's names, that runs give as well.
+    train_mode: with `of`: batch norm by the batch's statistics, dropout at work; without the model's outputs.
     """
 
     def __init__(self, model: Model, bindings: Optional[Mapping[str, int]] = None, *, of: Optional[str] = None,
-                 wrt: Sequence[str] = (), budget: int = 0, precision: str = "float32",
-                 allow_non_finite: bool = False) -> None:
+                 wrt: Sequence[str] = (), budget: int = 0, precision: str = "float32", allow_non_finite: bool = False,
+                 fetch: Sequence[str] = (), train_mode: bool = False) -> None:
         self.model = model
         self._fixed = dict(bindings or {})
         self._bindings: Optional[dict[str, int]] = None
         self._native: Any = None
         self._wrt = [wrt] if isinstance(wrt, str) else list(wrt)
         self._options = fill(_graft.SessionOptions(), of=of, wrt=self._wrt, budget=budget,
-                             precision=word("precision", precision, PRECISIONS), allow_non_finite=allow_non_finite)
+                             precision=word("precision", precision, PRECISIONS), allow_non_finite=allow_non_finite,
+                             fetch=[fetch] if isinstance(fetch, str) else list(fetch), train_mode=train_mode)
         self._inputs = model.inputs
-        self._outputs = [info.name for info in model.outputs] + [f"grad:{name}" for name in self._wrt]
+        self._outputs = [] if train_mode else [info.name for info in model.outputs]
+        self._outputs += [name for name in self._options.fetch if name not in self._outputs]
+        self._outputs += [f"grad:{name}" for name in self._wrt]
         names = {axis for info in self._inputs for axis in info.shape if _is_name(axis)}
         for name in self._fixed:
             if name not in names:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _LOSSES = ("cross_entropy", "mse", "l1", "bce")
 _OPTIMIZERS = ("adamw", "adam", "sgd", "adamw_8bit")
-_SCHEDULES = ("constant", "linear", "cosine")
+_SCHEDULES = ("constant", "linear", "cosine", "step")
 
 
 class Metrics(NamedTuple):
@@ -54,7 +54,10 @@ def trainer_options(*, loss: str = "cross_entropy", optimizer: str = "adamw", le
                     batch: int = 32, micro_batch: int = 0, seed: int = 0, freeze: Sequence[str] = (),
                     bindings: Optional[Mapping[str, int]] = None, packed_sequences: bool = False, budget: int = 0,
                     fetch: Sequence[str] = (), checkpoints: bool = False, precision: str = "float32",
-                    loss_scale: float = 0, groups: Sequence[Mapping[str, Any]] = ()) -> Any:
+                    loss_scale: float = 0, groups: Sequence[Mapping[str, Any]] = (), betas: Sequence[float] = (0.9, 0.999),
+                    epsilon: float = 1e-8, clip_value: float = 0, ignore_index: int = -100, final_lr_factor: float = 0,
+                    step_size: int = 1000, gamma: float = 0.1, growth_interval: int = 2000,
+                    frozen_statistics: bool = False, optimizer_in_backward: bool = False) -> Any:
     """The options of Trainer as the native module takes them."""
     patterns = [freeze] if isinstance(freeze, str) else list(freeze)
     return fill(
@@ -64,7 +67,10 @@ def trainer_options(*, loss: str = "cross_entropy", optimizer: str = "adamw", le
         warmup_steps=warmup_steps, total_steps=total_steps, batch=batch, micro_batch=micro_batch, seed=seed,
         freeze=",".join(patterns), bindings=dict(bindings or {}), packed_sequences=packed_sequences, budget=budget,
         fetch=[fetch] if isinstance(fetch, str) else list(fetch), checkpoints=checkpoints,
-        precision=word("precision", precision, PRECISIONS), loss_scale=loss_scale,
+        precision=word("precision", precision, PRECISIONS), loss_scale=loss_scale, beta1=betas[0], beta2=betas[1],
+        epsilon=epsilon, clip_value=clip_value, ignore_index=ignore_index, final_lr_factor=final_lr_factor,
+        step_size=step_size, gamma=gamma, growth_interval=growth_interval, frozen_statistics=frozen_statistics,
+        optimizer_in_backward=optimizer_in_backward,
         groups=[fill(_graft.ParameterGroup(), **group) for group in groups])
 
 
@@ -72,15 +78,21 @@ class Trainer:
     """Trains a model; one call, one optimizer step. Made by Model.trainer(), whose options these are:
 
     loss: "cross_entropy" (labels are integers), "mse", "l1" or "bce" (of logits).
-    optimizer: "adamw", "adam", "sgd" (momentum, nesterov) or "adamw_8bit"; learning_rate, weight_decay; clip_norm: of all
-        gradients together, 0 for none; label_smoothing: of cross entropy.
-    schedule: "constant", "linear" (to zero at total_steps) or "cosine", after warmup_steps.
+    optimizer: "adamw", "adam", "adamw_8bit" (betas, epsilon) or "sgd" (momentum, nesterov); learning_rate, weight_decay.
+    clip_norm: of all gradients together, 0 for none; clip_value: of each element, before it.
+    optimizer_in_backward: a parameter takes its step as soon as its gradient is complete, which takes less memory; after
+        a gradient that is not finite others may have moved.
+    label_smoothing, ignore_index: of cross entropy.
+    schedule: "constant", "linear" or "cosine" (to final_lr_factor at total_steps), or "step" (times gamma after each
+        step_size steps), after warmup_steps.
+    frozen_statistics: batch norm uses its running statistics and does not move them.
     batch: samples of one optimizer step. micro_batch: samples on the device at once; 0: the whole batch, or as many as
         fit the budget. budget: largest device memory in bytes, 0 for no limit.
     freeze: patterns of parameter names ("*", "?"). bindings: sizes of named dimensions other than the batch's.
     packed_sequences: a sample of a language model holds several texts, and has one more input.
     fetch: values of the forward pass that fetch() gives. checkpoints: open_checkpoint() will be called.
-    precision: "float32", "float16" or "bfloat16"; loss_scale: initial; 0: 65536 for float16, else none; below 0: none.
+    precision: "float32", "float16" or "bfloat16"; loss_scale: initial; 0: 65536 for float16, else none; below 0: none;
+        growth_interval: steps without overflow that double it.
     groups: options of the parameters whose names match, the first group that does deciding, as in
         [{"pattern": "head.*", "learning_rate_scale": 10, "weight_decay": 0}].
     seed: of dropout.

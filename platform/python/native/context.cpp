@@ -93,6 +93,10 @@ void add_model(py::module_& module) {
            })
       .def("load_adapters", [](ModelHandle& self,
                                const std::string& path) { self.tell([&](auto& m) { return m.load_adapters(path); }); })
+      .def("merge_adapters",
+           [](ModelHandle& self, const std::string& quantize) {
+             self.tell([&](auto& m) { return m.merge_adapters(quantize); });
+           })
       .def("save_adapters", [](ModelHandle& self,
                                const std::string& path) { self.tell([&](auto& m) { return m.save_adapters(path); }); })
       .def("session", [](const std::shared_ptr<ModelHandle>& self,

@@ -25,10 +25,32 @@ py::tuple convert_file(const std::string& path, const std::string& output,
   return py::make_tuple(static_cast<int>(done.code()), done.message(), report.text, report.json);
 }
 
+/// (status, message)
+py::tuple convert_adapter_file(const std::string& path, const std::string& base, const std::string& output) {
+  const Status done = [&] {
+    const py::gil_scoped_release released;
+    return convert_adapter(path, base, output);
+  }();
+  return py::make_tuple(static_cast<int>(done.code()), done.message());
+}
+
+/// (status, message, report as JSON)
+py::tuple export_file(const std::string& path, const std::string& output, const std::string& format,
+                      const std::string& dtype, const std::string& source, bool allow_non_finite) {
+  ConvertReport report;
+  const Status done = [&] {
+    const py::gil_scoped_release released;
+    return export_model(path, output, {format, dtype, source, allow_non_finite}, &report);
+  }();
+  return py::make_tuple(static_cast<int>(done.code()), done.message(), report.json);
+}
+
 }  // namespace
 }  // namespace graft::python
 
 PYBIND11_MODULE(_convert, module) {
   module.doc() = "graft's converter, for the package graft alone.";
   module.def("convert", graft::python::convert_file);
+  module.def("convert_adapter", graft::python::convert_adapter_file);
+  module.def("export_model", graft::python::export_file);
 }

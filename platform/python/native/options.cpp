@@ -62,7 +62,18 @@ void add_trainer_options(py::module_& module) {
       .def_readwrite("fetch", &TrainerOptions::fetch)
       .def_readwrite("checkpoints", &TrainerOptions::checkpoints)
       .def_readwrite("groups", &TrainerOptions::groups)
-      .def_readwrite("loss_scale", &TrainerOptions::loss_scale);
+      .def_readwrite("loss_scale", &TrainerOptions::loss_scale)
+      .def_readwrite("beta1", &TrainerOptions::beta1)
+      .def_readwrite("beta2", &TrainerOptions::beta2)
+      .def_readwrite("epsilon", &TrainerOptions::epsilon)
+      .def_readwrite("clip_value", &TrainerOptions::clip_value)
+      .def_readwrite("ignore_index", &TrainerOptions::ignore_index)
+      .def_readwrite("final_lr_factor", &TrainerOptions::final_lr_factor)
+      .def_readwrite("step_size", &TrainerOptions::step_size)
+      .def_readwrite("gamma", &TrainerOptions::gamma)
+      .def_readwrite("growth_interval", &TrainerOptions::growth_interval)
+      .def_readwrite("frozen_statistics", &TrainerOptions::frozen_statistics)
+      .def_readwrite("optimizer_in_backward", &TrainerOptions::optimizer_in_backward);
 }
 
 void add_running_options(py::module_& module) {
@@ -73,6 +84,8 @@ void add_running_options(py::module_& module) {
   session.def_readwrite("budget", &SessionOptions::budget)
       .def_readwrite("of", &SessionOptions::of)
       .def_readwrite("wrt", &SessionOptions::wrt)
+      .def_readwrite("fetch", &SessionOptions::fetch)
+      .def_readwrite("train_mode", &SessionOptions::train_mode)
       .def_readwrite("allow_non_finite", &SessionOptions::allow_non_finite);
   py::class_<GradientOptions> gradients(module, "GradientOptions");
   gradients.def(py::init<>());

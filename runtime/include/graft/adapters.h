@@ -9,7 +9,7 @@ extern "C" {
 #endif
 
 /* While a model has adapters, everything else is frozen, and graft_trainer_store stores the adapters. The model
-   must have no sessions, generators or trainers when they change. */
+   must have no sessions, generators or trainers when they change or are merged. */
 /* Gives the model fresh adapters in place of any that it has: "r=8,alpha=16,dropout=0,targets=q_proj|v_proj", where any
    part may be left out; NULL for the defaults. */
 GRAFT_API graft_status graft_model_add_adapters(graft_model* model, const char* options, uint32_t seed);
@@ -17,6 +17,10 @@ GRAFT_API graft_status graft_model_add_adapters(graft_model* model, const char* 
 GRAFT_API graft_status graft_model_load_adapters(graft_model* model, const char* path);
 /* Writes the adapters alone, atomically. */
 GRAFT_API graft_status graft_model_save_adapters(graft_model* model, const char* path);
+
+/* Adds the product of the model's adapters to its weights: from then on it has none, and graft_model_save writes an
+   ordinary model. quantize: merged matrices become blocks of this format ("q8_0", ...), frozen; NULL: f32. */
+GRAFT_API graft_status graft_model_merge_adapters(graft_model* model, const char* quantize);
 
 /* Swaps the adapters of a running session or generator: nothing is planned, recorded or allocated anew. Every layer of
    the file must have an adapter there already, of the same or a larger rank; layers that the file lacks run as without

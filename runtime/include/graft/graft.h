@@ -202,6 +202,10 @@ typedef struct graft_session_options { /* What a session is planned for. */
   size_t wrt_count;
   graft_precision precision;
   int allow_non_finite; /* 1: f32 inputs may hold NaN and infinity, which are an error otherwise */
+  /* Values on the way, by the source model's names: outputs of the session, too. */
+  const char* const* fetch;
+  size_t fetch_count;
+  int train_mode; /* 1, with `of`: batch norm by the batch's statistics, dropout at work, without the model's outputs */
 } graft_session_options;
 
 typedef struct graft_memory { /* Bytes by class of memory, known before anything runs. */
@@ -227,101 +231,6 @@ GRAFT_API graft_status graft_session_run(graft_session* session);
 GRAFT_API graft_status graft_session_output(graft_session* session, const char* name, const void** data, size_t* bytes,
                                             graft_tensor_info* info);
 
-/* ---- Training ------------------------------------------------------------------------------------------------- */
-
-/* Losses, each a mean over rows or elements. */
-typedef enum graft_loss GRAFT_ENUM_OF_INT {
-  GRAFT_LOSS_CROSS_ENTROPY = 0,
-  GRAFT_LOSS_MSE = 1,
-  GRAFT_LOSS_L1 = 2,
-  GRAFT_LOSS_BCE = 3 /* of logits */
-} graft_loss;
-
-/* Optimizers, with PyTorch's meaning of their numbers. */
-typedef enum graft_optimizer GRAFT_ENUM_OF_INT {
-  GRAFT_ADAMW = 0,
-  GRAFT_ADAM = 1,
-  GRAFT_SGD = 2,
-  GRAFT_ADAMW_8BIT = 3 /* AdamW with its state in 8 bits */
-} graft_optimizer;
-
-/* How the learning rate moves in the course of a run. */
-typedef enum graft_schedule GRAFT_ENUM_OF_INT {
-  GRAFT_CONSTANT = 0,
-  GRAFT_LINEAR = 1, /* to zero at total_steps */
-  GRAFT_COSINE = 2
-} graft_schedule;
-
-typedef struct graft_trainer_options { /* What a training run is made with. */
-  size_t struct_size;
-  graft_loss loss;
-  graft_optimizer optimizer;
-  double learning_rate; /* 0: 1e-3 */
-  double momentum;      /* SGD */
-  int nesterov;         /* SGD */
-  double weight_decay;
-  double clip_norm;       /* of all gradients together; 0: none */
-  double label_smoothing; /* cross entropy */
-  graft_schedule schedule;
-  uint64_t warmup_steps;
-  uint64_t total_steps;
-  uint32_t batch;       /* samples of one optimizer step; 0: 32 */
-  uint32_t micro_batch; /* samples on the device at once; 0: the whole batch, or as many as fit the budget */
-  uint32_t seed;
-  const char* freeze;            /* patterns of parameter names ('*', '?') separated by commas; NULL: none */
-  const graft_binding* bindings; /* named dimensions other than the batch */
-  size_t binding_count;
-  /* 1, for language models: packed sequences. A sample holds several texts, none of which sees another, and has one
-     more input after the model's: int32 for each token, the index in the sample of its text's first; -1: padding. */
-  int packed_sequences;
-  uint64_t budget;   /* largest device memory in bytes, 0 for no limit; out_of_memory where the plan needs more */
-  int checkpoints;   /* 1: graft_checkpoint_open will be called; takes memory for a copy of the state */
-  const char* fetch; /* names of values of the forward pass, separated by commas: see graft_trainer_fetch; NULL: none */
-  graft_precision precision;
-  double loss_scale; /* initial, and dynamic from there; 0: 65536 for GRAFT_PRECISION_F16, else none; below 0: none */
-  const struct graft_parameter_group* groups; /* see graft/parameters.h */
-  size_t group_count;
-  const struct graft_data_set*
-      data; /* whose samples it takes (graft/data.h), for graft_train_next; NULL: the model's */
-} graft_trainer_options;
-
-typedef struct graft_metrics { /* What a step or an evaluation gives back. */
-  size_t struct_size;
-  uint64_t step;   /* optimizer steps done */
-  double loss;     /* mean over the samples */
-  double accuracy; /* 0 to 1; NaN where it has no meaning */
-  double learning_rate;
-  double loss_scale;      /* of the next step; 1 where there is none */
-  uint64_t skipped_steps; /* of the whole run: their loss (then not finite here) or gradients overflowed, and
-                             they changed nothing but the scale; 50 in a row are an error */
-} graft_metrics;
-
-/* The model's own parameters change only by graft_trainer_store. options may be NULL. */
-GRAFT_API graft_status graft_trainer_create(graft_model* model, const graft_trainer_options* options,
-                                            graft_trainer** trainer);
-GRAFT_API void graft_trainer_destroy(graft_trainer* trainer);
-/* Bytes that the run holds on device and host, by class. */
-GRAFT_API graft_status graft_trainer_memory(const graft_trainer* trainer, graft_memory* memory);
-/* One optimizer step on `samples` samples, at most the batch; fewer are weighted correctly. After an error, ask
-   again with the same samples: the step goes on where it stopped, and nothing is done twice. Where the loss or a
-   gradient is not finite, the step is GRAFT_INVALID_ARGUMENT and nothing changes: its micro-batches are thrown away,
-   and the step may be asked for with any samples. (With a loss scale it is left out: skipped_steps.) `inputs`: the
-   model's inputs in order, each `samples` times its size per sample. `target`: int32 labels for cross entropy, else
-   float32 values. metrics may be NULL. */
-GRAFT_API graft_status graft_train_step(graft_trainer* trainer, const void* const* inputs, size_t input_count,
-                                        const void* target, uint32_t samples, graft_metrics* metrics);
-/* The same step in pieces, for an app that may be suspended: one micro-batch, and with the last one the update, which
-   sets *done to 1 and fills metrics. Give the same samples until then. In between, graft_checkpoint_save may be called;
-   whoever resumes gives the same samples again and goes on with the next micro-batch. */
-GRAFT_API graft_status graft_train_micro_step(graft_trainer* trainer, const void* const* inputs, size_t input_count,
-                                              const void* target, uint32_t samples, int* done, graft_metrics* metrics);
-/* Loss and accuracy without training: dropout off, running statistics used. */
-GRAFT_API graft_status graft_evaluate(graft_trainer* trainer, const void* const* inputs, size_t input_count,
-                                      const void* target, uint32_t samples, graft_metrics* metrics);
-/* Copies the trained parameters into the model, for graft_model_save and for new sessions. On failure the model is as
-   it was. */
-GRAFT_API graft_status graft_trainer_store(graft_trainer* trainer);
-
 #ifdef __cplusplus
 }
 #endif
@@ -336,4 +245,5 @@ GRAFT_API graft_status graft_trainer_store(graft_trainer* trainer);
 #include "graft/shapes.h"
 #include "graft/snapshots.h"
 #include "graft/source.h"
+#include "graft/train.h"
 #endif

@@ -124,6 +124,11 @@ class Model {
     const graft_source raw = source.raw();
     return status(graft_model_load_adapters_source(handle_.get(), &raw));
   }
+  /// Adds their product to the weights: from then on there are none. Merged matrices become blocks of the format
+  /// `quantize` ("q8_0", ...), frozen; "": f32.
+  Status merge_adapters(const std::string& quantize = {}) {
+    return status(graft_model_merge_adapters(handle_.get(), detail::or_null(quantize)));
+  }
   /// Writes the adapters alone, atomically.
   Status save_adapters(const std::string& path) {
     return status(graft_model_save_adapters(handle_.get(), path.c_str()));
@@ -132,8 +137,7 @@ class Model {
   /// Plans and records the model for one set of sizes.
   Result<Session> session(const SessionOptions& options = {}) {
     const auto bindings = detail::raw_bindings(options.bindings);
-    std::vector<const char*> wrt;
-    for (const std::string& name : options.wrt) wrt.push_back(name.c_str());
+    const auto wrt = detail::raw_names(options.wrt), fetch = detail::raw_names(options.fetch);
     auto raw = detail::sized<graft_session_options>();
     raw.bindings = bindings.data();
     raw.binding_count = bindings.size();
@@ -143,6 +147,9 @@ class Model {
     raw.wrt_count = wrt.size();
     raw.precision = options.precision;
     raw.allow_non_finite = options.allow_non_finite ? 1 : 0;
+    raw.fetch = fetch.data();
+    raw.fetch_count = fetch.size();
+    raw.train_mode = options.train_mode ? 1 : 0;
     graft_session* session = nullptr;
     Status made = status(graft_session_create(handle_.get(), &raw, &session));
     if (!made.ok()) return made;

@@ -5,6 +5,7 @@
 #define GRAFT_MEMORY_H
 
 #include "graft/graft.h"
+#include "graft/train.h"
 
 #ifdef __cplusplus
 extern "C" {

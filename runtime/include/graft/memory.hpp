@@ -44,8 +44,7 @@ class Gradients {
                               const std::map<std::string, std::span<const std::byte>>& inputs,
                               graft_gradients** gradients) {
     const auto bindings = detail::raw_bindings(options.bindings);
-    std::vector<const char*> wrt;
-    for (const std::string& name : options.wrt) wrt.push_back(name.c_str());
+    const auto wrt = detail::raw_names(options.wrt);
     std::vector<graft_data> data;
     for (const auto& [name, bytes] : inputs) data.push_back({name.c_str(), bytes.data(), bytes.size()});
     auto raw = detail::sized<graft_gradient_options>();

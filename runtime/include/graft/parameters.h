@@ -5,6 +5,7 @@
 #define GRAFT_PARAMETERS_H
 
 #include "graft/graft.h"
+#include "graft/train.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -20,7 +20,9 @@ struct SessionOptions {
   std::string of = {};                 ///< differentiate this value; empty: forward only
   std::vector<std::string> wrt = {};   ///< with respect to these
   graft_precision precision = GRAFT_PRECISION_F32;
-  bool allow_non_finite = false;  ///< f32 inputs may hold NaN and infinity, which are an error otherwise
+  bool allow_non_finite = false;        ///< f32 inputs may hold NaN and infinity, which are an error otherwise
+  std::vector<std::string> fetch = {};  ///< values on the way that are outputs, too
+  bool train_mode = false;  ///< with `of`: batch norm by the batch's statistics, dropout at work; no model's outputs
 };
 
 /// A model planned and recorded for one set of sizes.

@@ -46,7 +46,18 @@ struct TrainerOptions {
   graft_precision precision = GRAFT_PRECISION_F32;
   double loss_scale = 0;  ///< initial; 0: 65536 for GRAFT_PRECISION_F16, else none; below 0: none
   std::vector<ParameterGroup> groups = {};
-  const DataSet* data = nullptr;  ///< whose samples it takes, for train_next(); null: the model's own
+  const DataSet* data = nullptr;     ///< whose samples it takes, for train_next(); null: the model's own
+  double beta1 = 0.9;                ///< of the Adams
+  double beta2 = 0.999;              ///< of the Adams
+  double epsilon = 1e-8;             ///< of the Adams
+  double clip_value = 0;             ///< largest absolute value of an element of a gradient, before clip_norm; 0: none
+  std::int32_t ignore_index = -100;  ///< cross entropy: rows with this label count for nothing
+  double final_lr_factor = 0;        ///< share of the rate at the end of GRAFT_LINEAR and GRAFT_COSINE
+  std::uint64_t step_size = 1000;    ///< of GRAFT_STEP
+  double gamma = 0.1;                ///< of GRAFT_STEP
+  std::uint64_t growth_interval = 2000;  ///< steps without overflow that double the loss scale
+  bool frozen_statistics = false;        ///< batch norm uses its running statistics and does not move them
+  bool optimizer_in_backward = false;    ///< parameters take their step one by one: see graft_trainer_options
 };
 
 namespace detail {
@@ -90,6 +101,18 @@ inline graft_trainer_options raw_options(const TrainerOptions& options, const st
   raw.groups = groups.data();
   raw.group_count = groups.size();
   raw.data = options.data == nullptr ? nullptr : options.data->get();
+  raw.beta1 = options.beta1;
+  raw.beta2 = options.beta2;
+  raw.epsilon = options.epsilon;
+  raw.clip_value = options.clip_value;
+  raw.own_ignore_index = 1;
+  raw.ignore_index = options.ignore_index;
+  raw.final_lr_factor = options.final_lr_factor;
+  raw.step_size = options.step_size;
+  raw.gamma = options.gamma;
+  raw.growth_interval = options.growth_interval;
+  raw.frozen_statistics = options.frozen_statistics ? 1 : 0;
+  raw.optimizer_in_backward = options.optimizer_in_backward ? 1 : 0;
   return raw;
 }
 

@@ -1,3 +1,4 @@
+#include "runtime/core/quantized.h"
 #include "runtime/lora/adapter.h"
 
 #include "runtime/session/c_api/c_swap.h"
@@ -70,6 +71,22 @@ graft_status graft_model_save_adapters(graft_model* model, const char* path) {
     GRAFT_TRY_ASSIGN(const Model adapters, adapter_of(model->model));
     if (!model->allow_non_finite) GRAFT_TRY(adapters.check_finite().with_context("Nothing was saved"));
     return save_model(*model->context->files, path, adapters);
+  });
+}
+
+graft_status graft_model_merge_adapters(graft_model* model, const char* quantize) {
+  if (model == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(model->context, [&]() -> Status {
+    GRAFT_TRY(check_unused(*model, "its adapters are merged"));
+    if (!model->base) return invalid("The model has no adapters that could be merged.");
+    GRAFT_TRY_ASSIGN(const auto blocks, parse_block_format(quantize == nullptr ? "" : quantize));
+    GRAFT_TRY_ASSIGN(const Model adapters, adapter_of(model->model));
+    if (!model->allow_non_finite) GRAFT_TRY(adapters.check_finite().with_context("Nothing was merged"));
+    GRAFT_TRY_ASSIGN(Model merged, merge_adapter(*model->base, adapters, blocks));
+    model->merged_into.push_back(std::move(model->base));
+    model->model = std::move(merged);
+    model->adapters.reset();
+    return ok_status();
   });
 }
 

@@ -50,6 +50,7 @@ struct graft_model {
   // Where adapters are on: what `model` borrows its weights from.
   std::unique_ptr<graft::Model> base = nullptr;
   std::unique_ptr<graft::Model> adapters = nullptr;
+  std::vector<std::unique_ptr<graft::Model>> merged_into = {};  ///< what it borrows from where adapters were merged
   graft::c_api::Users users = {};
 };
 

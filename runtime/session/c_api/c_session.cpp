@@ -5,6 +5,16 @@ using namespace graft::c_api;
 
 namespace {
 
+Result<std::vector<std::string>> read_names(const char* const* names, std::size_t count, const char* what) {
+  if (names == nullptr && count != 0) return invalid("There are to be ", count, " names in ", what, ", which is NULL.");
+  std::vector<std::string> out;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (names[i] == nullptr) return invalid("Name ", i, " of ", what, " is NULL.");
+    out.emplace_back(names[i]);
+  }
+  return out;
+}
+
 Result<SessionOptions> session_options(const graft_session_options* given) {
   GRAFT_TRY_ASSIGN(const graft_session_options options, read_options(given, "graft_session_options"));
   SessionOptions out;
@@ -12,13 +22,14 @@ Result<SessionOptions> session_options(const graft_session_options* given) {
   out.plan.budget = options.budget;
   GRAFT_TRY_ASSIGN(out.precision, read_precision(options.precision));
   out.allow_non_finite = options.allow_non_finite != 0;
-  if (options.of == nullptr && options.wrt_count == 0) return out;
-  if (options.of == nullptr) return invalid("Gradients need the name of the value that they are of.");
-  out.gradients.of = options.of;
-  if (options.wrt == nullptr || options.wrt_count == 0) return invalid("Gradients need names in wrt.");
-  for (std::size_t i = 0; i < options.wrt_count; ++i) {
-    if (options.wrt[i] == nullptr) return invalid("Name ", i, " of wrt is NULL.");
-    out.gradients.wrt.emplace_back(options.wrt[i]);
+  GRAFT_TRY_ASSIGN(out.gradients.fetch, read_names(options.fetch, options.fetch_count, "fetch"));
+  GRAFT_TRY_ASSIGN(out.gradients.wrt, read_names(options.wrt, options.wrt_count, "wrt"));
+  out.gradients.train_mode = options.train_mode != 0;
+  if (options.of != nullptr) {
+    if (options.wrt_count == 0) return invalid("Gradients need names in wrt.");
+    out.gradients.of = options.of;
+  } else if (options.wrt_count != 0 || options.train_mode != 0) {
+    return invalid("Gradients need the name of the value that they are of.");
   }
   return out;
 }

@@ -37,13 +37,19 @@ Result<std::vector<train::ParameterGroup>> read_groups(const graft_parameter_gro
   return out;
 }
 
+/// Zero asks for what is usual.
+template <typename T>
+void set_unless_zero(T& option, T given) {
+  if (given != 0) option = given;
+}
+
 Result<train::TrainOptions> train_options(const graft_trainer_options& options) {
   train::TrainOptions out;
   constexpr train::Loss kLosses[] = {train::Loss::cross_entropy, train::Loss::mse, train::Loss::l1, train::Loss::bce};
   constexpr train::OptimizerKind kOptimizers[] = {train::OptimizerKind::adamw, train::OptimizerKind::adam,
                                                   train::OptimizerKind::sgd, train::OptimizerKind::adamw8bit};
   constexpr train::ScheduleKind kSchedules[] = {train::ScheduleKind::constant, train::ScheduleKind::linear,
-                                                train::ScheduleKind::cosine};
+                                                train::ScheduleKind::cosine, train::ScheduleKind::step};
   const auto loss = static_cast<unsigned>(options.loss);
   const auto optimizer = static_cast<unsigned>(options.optimizer);
   const auto schedule = static_cast<unsigned>(options.schedule);
@@ -51,18 +57,32 @@ Result<train::TrainOptions> train_options(const graft_trainer_options& options) 
   if (optimizer >= std::size(kOptimizers)) return invalid("There is no optimizer number ", optimizer, ".");
   if (schedule >= std::size(kSchedules)) return invalid("There is no schedule number ", schedule, ".");
   GRAFT_TRY_ASSIGN(out.precision, read_precision(options.precision));
-  if (options.loss_scale != 0) out.loss_scaling = {.initial = std::max(options.loss_scale, 0.0)};
+  if (options.loss_scale != 0 || (options.growth_interval != 0 && out.precision == DType::f16)) {
+    out.loss_scaling = train::LossScaling{};
+    if (options.loss_scale != 0) out.loss_scaling->initial = std::max(options.loss_scale, 0.0);
+    if (options.growth_interval != 0) out.loss_scaling->growth_interval = options.growth_interval;
+  }
   out.loss.kind = kLosses[loss];
   out.loss.label_smoothing = options.label_smoothing;
+  if (options.own_ignore_index != 0) out.loss.ignore_index = options.ignore_index;
   out.optimizer.kind = kOptimizers[optimizer];
-  if (options.learning_rate != 0) out.optimizer.learning_rate = options.learning_rate;
+  set_unless_zero(out.optimizer.learning_rate, options.learning_rate);
   out.optimizer.momentum = options.momentum;
   out.optimizer.nesterov = options.nesterov != 0;
   out.optimizer.weight_decay = options.weight_decay;
+  set_unless_zero(out.optimizer.beta1, options.beta1);
+  set_unless_zero(out.optimizer.beta2, options.beta2);
+  set_unless_zero(out.optimizer.epsilon, options.epsilon);
   out.clip_norm = options.clip_norm;
+  out.clip_value = options.clip_value;
+  out.optimizer_in_backward = options.optimizer_in_backward != 0;
+  out.batch_statistics = options.frozen_statistics == 0;
   out.schedule.kind = kSchedules[schedule];
   out.schedule.warmup_steps = options.warmup_steps;
   out.schedule.total_steps = options.total_steps;
+  out.schedule.final_factor = options.final_lr_factor;
+  out.schedule.step_size = options.step_size == 0 ? 1000 : options.step_size;
+  set_unless_zero(out.schedule.gamma, options.gamma);
   if (options.batch != 0) out.batch = options.batch;
   out.micro_batch = options.micro_batch;
   out.seed = options.seed;

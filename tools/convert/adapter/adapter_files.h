@@ -19,6 +19,9 @@ bool is_adapter(const Model& model);
 /// Errors are one sentence: what is missing, contradictory, of another model or (DoRA, biases, embeddings) unsupported.
 Result<Model> open_adapter(os::FileSystem& files, const std::string& path, const Model& base);
 
+/// open_adapter(), which must fit `base`, as a .graft file has it: for that base and no other.
+Result<Model> convert_adapter(os::FileSystem& files, const std::string& path, const Model& base);
+
 // The two readers, for files that are there already. `bytes` need not outlive the result.
 Result<Model> read_peft(std::string_view config, std::span<const std::byte> safetensors, const Model& base);
 Result<Model> read_gguf_adapter(std::span<const std::byte> bytes, const Model& base);

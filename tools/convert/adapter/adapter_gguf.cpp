@@ -134,6 +134,13 @@ Result<Model> open_adapter(os::FileSystem& files, const std::string& path, const
   return fitted(std::move(adapter), base);
 }
 
+Result<Model> convert_adapter(os::FileSystem& files, const std::string& path, const Model& base) {
+  GRAFT_TRY_ASSIGN(Model adapter, open_adapter(files, path, base));
+  GRAFT_TRY(with_adapter(base, adapter));  // it must fit
+  adapter.metadata.insert_or_assign(std::string(kMetaAdapterBase), name_of_base(base));
+  return adapter;
+}
+
 Result<ExportReport> export_gguf_adapter(os::FileSystem& files, const std::string& path, const Model& adapter,
                                          const ExportOptions& options) {
   const auto layout = layout_of(adapter.metadata);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <nlohmann/json.hpp>
 
 #include "tools/convert/decoder/decoder_compare.h"
 #include "tools/convert/gguf/gguf_decoder.h"
@@ -281,6 +282,11 @@ bool is_kept(const Value& value) {
 }
 
 }  // namespace
+
+std::string ExportReport::json() const {
+  const nlohmann::ordered_json out = {{"files", files}, {"tensors", tensors}, {"bytes", bytes}, {"notes", notes}};
+  return out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
 
 Result<ExportReport> export_folder(os::FileSystem& files, const std::string& folder, const Model& model,
                                    const ExportOptions& options) {

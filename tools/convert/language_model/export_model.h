@@ -21,6 +21,8 @@ struct ExportReport {
   std::size_t tensors = 0;
   std::uint64_t bytes = 0;         ///< of the tensors
   std::vector<std::string> notes;  ///< what a user should know, one sentence each
+
+  std::string json() const;
 };
 
 // The tensors have the names, shapes and layout of the source model. Numbers keep their bits unless their type changes

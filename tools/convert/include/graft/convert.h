@@ -35,10 +35,30 @@ typedef struct graft_convert_options {
    convert; the report then names all problems. */
 GRAFT_API graft_status graft_convert(const char* path, const graft_convert_options* options, const char* output,
                                      graft_conversion** conversion);
+/* The adapters of a PEFT folder or a GGUF file become a .graft file for graft_model_load_adapters, made for the model
+   `base` and no other. */
+GRAFT_API graft_status graft_convert_adapter(const char* path, const char* base, const char* output,
+                                             graft_conversion** conversion);
+
+/* How a .graft file is exported. */
+typedef struct graft_export_options {
+  size_t struct_size;
+  const char* format; /* "gguf", "safetensors", "onnx" or "folder" (as Hugging Face has them; of adapters, as PEFT
+                         does); NULL: as the output's name ends */
+  const char* dtype;  /* what matrices become: "f16", "q8_0", ...; NULL: what they are */
+  const char* source; /* for "onnx": the file that the model was converted from, whose graph stays */
+  int allow_non_finite;
+} graft_export_options;
+
+/* A .graft file, of a model or of adapters, back to a format of other programs, under the names and in the layout that
+   it came with. options may be NULL. *conversion as above; the report lists the files, and what a user should know. */
+GRAFT_API graft_status graft_export(const char* path, const graft_export_options* options, const char* output,
+                                    graft_conversion** conversion);
 GRAFT_API void graft_conversion_destroy(graft_conversion* conversion);
 /* The sentence of the failure; "" where there was none. These are valid as long as the conversion. */
 GRAFT_API const char* graft_conversion_message(const graft_conversion* conversion);
-/* What becomes of every operator and what can be trained, as a table and as JSON; "" where the file was not read. */
+/* As text and as JSON; of graft_convert what becomes of every operator and what can be trained. "" where there is
+   none. */
 GRAFT_API const char* graft_conversion_report(const graft_conversion* conversion);
 /* The report as JSON, as graft convert --json prints it; it lives as long as the conversion. */
 GRAFT_API const char* graft_conversion_report_json(const graft_conversion* conversion);

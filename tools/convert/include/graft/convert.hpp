@@ -26,6 +26,20 @@ struct ConvertReport {
   std::string json;
 };
 
+namespace detail {
+
+/// What a conversion came to; it is destroyed.
+inline Status ended(graft_status code, graft_conversion* made, ConvertReport* report = nullptr) {
+  const Handle<graft_conversion, graft_conversion_destroy> conversion(made);
+  if (report != nullptr && made != nullptr) {
+    *report = {graft_conversion_report(made), graft_conversion_report_json(made)};
+  }
+  if (code == GRAFT_OK) return {};
+  return Status(code, made == nullptr ? "There is no memory for the conversion." : graft_conversion_message(made));
+}
+
+}  // namespace detail
+
 /// Converts an ONNX file, a GGUF file or a Hugging Face folder and writes `output` atomically. `report`, where given,
 /// is filled also for a model that does not convert.
 inline Status convert(const std::string& path, const std::string& output, const ConvertOptions& options = {},
@@ -34,9 +48,7 @@ inline Status convert(const std::string& path, const std::string& output, const 
   auto raw = detail::sized<graft_convert_options>();
   raw.bindings = bindings.data();
   raw.binding_count = bindings.size();
-  std::vector<const char*> constants, parameters;
-  for (const std::string& pattern : options.constants) constants.push_back(pattern.c_str());
-  for (const std::string& pattern : options.parameters) parameters.push_back(pattern.c_str());
+  const auto constants = detail::raw_names(options.constants), parameters = detail::raw_names(options.parameters);
   raw.constants = constants.data();
   raw.constant_count = constants.size();
   raw.parameters = parameters.data();
@@ -45,12 +57,35 @@ inline Status convert(const std::string& path, const std::string& output, const 
   raw.expand = options.expand ? 1 : 0;
   graft_conversion* made = nullptr;
   const graft_status code = graft_convert(path.c_str(), &raw, output.c_str(), &made);
-  const detail::Handle<graft_conversion, graft_conversion_destroy> conversion(made);
-  if (report != nullptr && made != nullptr) {
-    *report = {graft_conversion_report(made), graft_conversion_report_json(made)};
-  }
-  if (code == GRAFT_OK) return {};
-  return Status(code, made == nullptr ? "There is no memory for the conversion." : graft_conversion_message(made));
+  return detail::ended(code, made, report);
+}
+
+/// The adapters of a PEFT folder or a GGUF file, for the model `base`, become a .graft file.
+inline Status convert_adapter(const std::string& path, const std::string& base, const std::string& output) {
+  graft_conversion* made = nullptr;
+  const graft_status code = graft_convert_adapter(path.c_str(), base.c_str(), output.c_str(), &made);
+  return detail::ended(code, made);
+}
+
+/// As graft_export_options.
+struct ExportOptions {
+  std::string format = {};  ///< "gguf", "safetensors", "onnx" or "folder"; empty: as the output's name ends
+  std::string dtype = {};   ///< what matrices become: "f16", "q8_0", ...; empty: what they are
+  std::string source = {};  ///< for "onnx": the file that the model was converted from
+  bool allow_non_finite = false;
+};
+
+/// A .graft file, of a model or of adapters, back to a format of other programs. `report`: the files, and notes.
+inline Status export_model(const std::string& path, const std::string& output, const ExportOptions& options = {},
+                           ConvertReport* report = nullptr) {
+  auto raw = detail::sized<graft_export_options>();
+  raw.format = detail::or_null(options.format);
+  raw.dtype = detail::or_null(options.dtype);
+  raw.source = detail::or_null(options.source);
+  raw.allow_non_finite = options.allow_non_finite ? 1 : 0;
+  graft_conversion* made = nullptr;
+  const graft_status code = graft_export(path.c_str(), &raw, output.c_str(), &made);
+  return detail::ended(code, made, report);
 }
 
 }  // namespace v0

@@ -29,7 +29,9 @@ final class Jni {
   static native void loadAdapters(long model, String path);
   static native void saveAdapters(long model, String path);
 
-  static native long sessionCreate(long model, Session.Options options, String[] dimensions, long[] sizes, String[] wrt);
+  static native void mergeAdapters(long model, String quantize);
+
+  static native long sessionCreate(long model, Session.Options options, String[] dimensions, long[] sizes, String[] wrt, String[] fetch);
   static native void sessionDestroy(long session);
   static native long[] sessionMemory(long session);
   static native void setInput(long session, String name, Block data);

@@ -46,7 +46,7 @@ public final class Model implements Closeable {
   @NonNull
   public Session session(@NonNull Session.Options options) {
     return own.call(p -> new Session(own, Jni.sessionCreate(p, options, Names.of(options.bindings),
-        Names.sizes(options.bindings), Names.of(options.wrt))));
+        Names.sizes(options.bindings), Names.of(options.wrt), Names.of(options.fetch))));
   }
 
   @NonNull
@@ -108,6 +108,17 @@ public final class Model implements Closeable {
     own.run(p -> {
       needNoChildren();
       Jni.loadAdapters(p, path);
+    });
+  }
+
+  /**
+   * Adds the adapters' product to the weights: from then on there are none, and {@link #save} writes an ordinary model. Merged
+   * matrices become blocks of the format "quantize" ("q8_0", ...), frozen; null: F32.
+   */
+  public void mergeAdapters(@Nullable String quantize) {
+    own.run(p -> {
+      needNoChildren();
+      Jni.mergeAdapters(p, quantize);
     });
   }
 

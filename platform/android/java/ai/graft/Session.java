@@ -23,6 +23,10 @@ public final class Session implements Closeable {
     @NonNull public Precision precision = Precision.F32;
     /** Float inputs may hold NaN and infinity, which are an error otherwise. */
     public boolean allowNonFinite;
+    /** Values on the way, by the source model's names, that are outputs as well. */
+    @NonNull public final List<String> fetch = new ArrayList<>();
+    /** With "of": batch norm by the batch's statistics, dropout at work; without the model's outputs. */
+    public boolean trainMode;
 
     @NonNull
     public Options bind(@NonNull String dimension, long size) {

@@ -15,8 +15,8 @@ public final class TrainerOptions {
   /** In the order of graft_optimizer. */
   public enum Optimizer { ADAMW, ADAM, SGD, ADAMW_8BIT }
 
-  /** In the order of graft_schedule; LINEAR ends at zero after totalSteps. */
-  public enum Schedule { CONSTANT, LINEAR, COSINE }
+  /** In the order of graft_schedule; LINEAR and COSINE end at finalLrFactor after totalSteps, STEP is times gamma after each stepSize. */
+  public enum Schedule { CONSTANT, LINEAR, COSINE, STEP }
 
   @NonNull public Loss loss = Loss.CROSS_ENTROPY;
   @NonNull public Optimizer optimizer = Optimizer.ADAMW;
@@ -53,6 +53,27 @@ public final class TrainerOptions {
   @NonNull public Precision precision = Precision.F32;
   /** Initial, and dynamic from there; 0: 65536 for F16, else none; below 0: none. */
   public double lossScale;
+  /** Of the Adams, as epsilon. */
+  public double beta1 = 0.9;
+  public double beta2 = 0.999;
+  public double epsilon = 1e-8;
+  /** Largest absolute value of an element of a gradient, before clipNorm; 0: none. */
+  public double clipValue;
+  /** Cross entropy: rows with this label count for nothing. */
+  public int ignoreIndex = -100;
+  /** Share of the rate at the end of LINEAR and COSINE. */
+  public double finalLrFactor;
+  public long stepSize = 1000;
+  public double gamma = 0.1;
+  /** Steps without overflow that double the loss scale. */
+  public long growthInterval = 2000;
+  /** Batch norm uses its running statistics and does not move them. */
+  public boolean frozenStatistics;
+  /**
+   * A parameter takes its step as soon as its gradient is complete, which takes less memory; after a gradient that is not finite
+   * others may have moved. Not with clipNorm or a loss scale.
+   */
+  public boolean optimizerInBackward;
 
   /** As graft takes them; null where there are none. */
   String fetched() {

@@ -104,6 +104,8 @@ final class TrainTests {
       check(model.namedParameters().stream().noneMatch(p -> p.name.contains("lora")), "adapters are left");
       model.loadAdapters(out.toString());
       equal(withAdapters, model.namedParameters().size(), "parameters with adapters");
+      model.mergeAdapters(null);
+      check(model.namedParameters().stream().noneMatch(p -> p.name.contains("lora")), "adapters are merged");
     }
     Files.delete(out);
   }

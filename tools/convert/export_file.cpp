@@ -1,0 +1,68 @@
+#include "tools/convert/export_file.h"
+
+#include <algorithm>
+
+#include "tools/convert/adapter/adapter_files.h"
+#include "tools/convert/onnx/export_onnx.h"
+
+namespace graft::convert {
+namespace {
+
+constexpr DType kExported[] = {DType::f32,  DType::f16,  DType::bf16, DType::q8_0, DType::q4_0, DType::q4_1,
+                               DType::q5_0, DType::q5_1, DType::q4_k, DType::q5_k, DType::q6_k};
+
+Result<ExportOptions> tensor_options(const ExportFileOptions& options) {
+  ExportOptions out;
+  if (options.dtype.empty()) return out;
+  for (const DType dtype : kExported) {
+    if (dtype_name(dtype) == options.dtype) out.dtype = dtype;
+  }
+  if (out.dtype) return out;
+  return invalid("Matrices cannot become \"", shown(options.dtype), "\".");
+}
+
+Status check_format(const std::string& format) {
+  const auto known = export_formats();
+  if (std::find(known.begin(), known.end(), format) != known.end()) return ok_status();
+  return invalid("There is no format \"", shown(format), "\"; there are gguf, safetensors, onnx and folder.");
+}
+
+}  // namespace
+
+std::vector<std::string> export_formats() { return {"gguf", "safetensors", "onnx", "folder"}; }
+
+std::vector<std::string> export_dtypes() {
+  std::vector<std::string> names;
+  for (const DType dtype : kExported) names.emplace_back(dtype_name(dtype));
+  return names;
+}
+
+std::string export_format(const std::string& format, const std::string& output) {
+  if (!format.empty()) return format;
+  for (const char* ending : {"gguf", "safetensors", "onnx"}) {
+    if (output.ends_with(cat(".", ending))) return ending;
+  }
+  return "folder";
+}
+
+Result<ExportReport> export_file(os::FileSystem& files, const Model& model, const std::string& output,
+                                 const ExportFileOptions& options) {
+  const std::string format = export_format(options.format, output);
+  GRAFT_TRY(check_format(format));
+  GRAFT_TRY_ASSIGN(const ExportOptions tensors, tensor_options(options));
+  if (!options.allow_non_finite) GRAFT_TRY(model.check_finite());
+  if (is_adapter(model)) {
+    if (format == "gguf") return export_gguf_adapter(files, output, model, tensors);
+    if (format == "folder") return export_peft(files, output, model, tensors);
+  }
+  if (format == "gguf") return export_gguf(files, output, model, tensors);
+  if (format == "safetensors") return export_safetensors(files, output, model, tensors);
+  if (format == "folder") return export_folder(files, output, model, tensors);
+  if (options.source.empty()) {
+    return invalid("An ONNX file is written over the one that the model was converted from, and no source is named.");
+  }
+  if (tensors.dtype) return invalid("An ONNX file's initializers keep their types: name none.");
+  return export_onnx(files, output, model, options.source);
+}
+
+}  // namespace graft::convert
