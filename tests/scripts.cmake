@@ -48,6 +48,10 @@ if(TARGET graft_cli AND TARGET graft_shared AND NOT GRAFT_SANITIZE)
   set_tests_properties(package/abi PROPERTIES LABELS quick TIMEOUT 300 SKIP_RETURN_CODE 77)
 endif()
 
+# The recipes for vcpkg and Conan.
+add_test(NAME package/recipes COMMAND /usr/bin/python3 -B ${PROJECT_SOURCE_DIR}/tests/package/recipes.py ${PROJECT_SOURCE_DIR})
+set_tests_properties(package/recipes PROPERTIES LABELS quick TIMEOUT 30)
+
 # Each function of the interface has an example.
 add_test(NAME package/examples COMMAND ${CMAKE_COMMAND} -P ${PROJECT_SOURCE_DIR}/tests/package/examples.cmake)
 set_tests_properties(package/examples PROPERTIES LABELS quick TIMEOUT 30)

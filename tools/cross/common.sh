@@ -14,7 +14,7 @@ copy_headers() {
 
 # fetch_source PACKAGE FOLDER: the source of a Debian package, of this machine's distribution.
 fetch_source() {
-  [ -d "$2" ] && return
+  [ -d "$2/lib" ] && return
   mkdir -p "$build/apt/lists/partial" "$build/apt/archives/partial"
   sed 's/^Types: deb$/Types: deb-src/; s/^deb /deb-src /' /etc/apt/sources.list.d/debian.sources > "$build/apt/debian.sources"
   options="-o Dir::Etc::sourcelist=/dev/null -o Dir::Etc::sourceparts=$build/apt/parts -o Dir::State::lists=$build/apt/lists"
@@ -25,5 +25,7 @@ fetch_source() {
   # shellcheck disable=SC2086
   (cd "$build/apt" && apt-get $options -q source --download-only "$1")
   mkdir -p "$2"
-  tar -xf "$build"/apt/"$1"_*.orig.tar.* -C "$2" --strip-components=1
+  for archive in "$build"/apt/"$1"_*.orig.tar.*; do
+    case $archive in *.asc) ;; *) tar -xf "$archive" -C "$2" --strip-components=1 ;; esac
+  done
 }
