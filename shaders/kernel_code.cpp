@@ -14,20 +14,30 @@ struct Unpacked {
   std::unique_ptr<std::uint32_t[]> words;
 };
 
-/// A program uses a few dozen of some hundred kernels: each group is unpacked when a kernel of it is first wanted.
-const std::uint32_t* unpacked(std::uint32_t group) {
-  static const std::unique_ptr<Unpacked[]> all(new (std::nothrow) Unpacked[kernel_groups().size()]);
-  if (all == nullptr) return nullptr;
-  Unpacked& own = all[group];
-  const std::lock_guard lock(own.mutex);
-  if (own.words != nullptr) return own.words.get();
-  const PackedGroup& packed = kernel_groups()[group];
-  std::unique_ptr<std::uint32_t[]> words(new (std::nothrow) std::uint32_t[packed.words]);
-  if (words == nullptr) return nullptr;
+using Words = std::unique_ptr<std::uint32_t[]>;
+
+Words unpack(const PackedGroup& packed, const Words& dictionary, std::size_t dictionary_words) {
+  struct Free {
+    void operator()(ZSTD_DCtx* context) const { ZSTD_freeDCtx(context); }
+  };
+  const std::unique_ptr<ZSTD_DCtx, Free> context(ZSTD_createDCtx());
+  Words words(new (std::nothrow) std::uint32_t[packed.words]);
+  if (words == nullptr || context == nullptr) return nullptr;
   const std::size_t bytes = packed.words * sizeof(std::uint32_t);
   const auto frame = packed_kernels().subspan(packed.offset, packed.bytes);
-  if (ZSTD_decompress(words.get(), bytes, frame.data(), frame.size()) != bytes) return nullptr;  // no memory for it
-  own.words = std::move(words);
+  const std::size_t size = ZSTD_decompress_usingDict(context.get(), words.get(), bytes, frame.data(), frame.size(),
+                                                     dictionary.get(), dictionary_words * sizeof(std::uint32_t));
+  return size == bytes ? std::move(words) : nullptr;  // else there is no memory for it
+}
+
+/// A program uses kernels of a few folders: each group is unpacked when a kernel of it is first wanted.
+const std::uint32_t* unpacked(std::uint32_t group) {
+  static const std::unique_ptr<Unpacked[]> all(new (std::nothrow) Unpacked[kernel_groups().size()]);
+  static const Words dictionary = unpack(kernel_groups().back(), nullptr, 0);
+  if (all == nullptr || dictionary == nullptr) return nullptr;
+  Unpacked& own = all[group];
+  const std::lock_guard lock(own.mutex);
+  if (own.words == nullptr) own.words = unpack(kernel_groups()[group], dictionary, kernel_groups().back().words);
   return own.words.get();
 }
 

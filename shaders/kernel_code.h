@@ -1,4 +1,5 @@
-// The code of kernels as the program holds it: compressed by shaders/pack_kernels.cpp, one frame of zstd for each shader file.
+// The code of kernels as the program holds it: compressed by shaders/pack_kernels.cpp, one frame of zstd for each folder
+// of shaders, and one for the dictionary that they share.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,7 @@ struct PackedGroup {
   std::uint32_t words = 0;  ///< unpacked
 };
 
-/// By KernelPlace::group. Both of these are generated.
+/// By KernelPlace::group; the last one is the dictionary, of no words where there is none.
 std::span<const PackedGroup> kernel_groups();
 
 }  // namespace graft::shaders

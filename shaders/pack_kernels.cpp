@@ -1,7 +1,8 @@
 // Packs compiled kernels into the program: graft_pack_kernels LIST OUT.h
 //
-// LIST has a line for each kernel, in the order of the table: the shader file's stem and the path of its SPIR-V. Variants
-// of one file, which repeat most of each other, are compressed together.
+// LIST has a line for each kernel, in the order of the table: the shader's folder and the path of its SPIR-V. Kernels
+// of one folder, which repeat most of each other, are compressed together, and all of them with one trained dictionary.
+#include <zdict.h>
 #include <zstd.h>
 
 #include <cstdint>
@@ -9,18 +10,62 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace {
 
 struct Group {
-  std::string stem;
+  std::string folder;
   std::string code;
 };
 
 int fail(const std::string& why) {
   std::fprintf(stderr, "graft_pack_kernels: %s\n", why.c_str());
   return 1;
+}
+
+/// What kernels have in common; empty where they are too few to learn from. Larger ones gain nothing on all kernels.
+std::string train_dictionary(const std::vector<Group>& groups) {
+  std::string samples;
+  std::vector<std::size_t> sizes;
+  for (const Group& group : groups) {
+    samples += group.code;
+    sizes.push_back(group.code.size());
+  }
+  std::string dictionary(65536, '\0');
+  const std::size_t size = ZDICT_trainFromBuffer(dictionary.data(), dictionary.size(), samples.data(), sizes.data(),
+                                                 static_cast<unsigned>(sizes.size()));
+  dictionary.resize(ZDICT_isError(size) != 0 ? 0 : size / 4 * 4);  // whole words, as all groups are
+  return dictionary;
+}
+
+struct Packed {
+  std::string bytes, rows;
+};
+
+/// Appends a frame of `code`; false where zstd fails.
+bool append_frame(Packed& packed, const std::string& code, const std::string& dictionary) {
+  std::string frame(ZSTD_compressBound(code.size()), '\0');
+  ZSTD_CCtx* const context = ZSTD_createCCtx();
+  const std::size_t size = ZSTD_compress_usingDict(context, frame.data(), frame.size(), code.data(), code.size(),
+                                                   dictionary.data(), dictionary.size(), ZSTD_maxCLevel());
+  ZSTD_freeCCtx(context);
+  if (ZSTD_isError(size) != 0) return false;
+  packed.rows += "    {" + std::to_string(packed.bytes.size()) + ", " + std::to_string(size) + ", " +
+                 std::to_string(code.size() / 4) + "},\n";
+  packed.bytes.append(frame, 0, size);
+  return true;
+}
+
+/// The groups, and behind them the dictionary as a last one; nothing where zstd fails.
+Packed pack(const std::vector<Group>& groups, const std::string& dictionary) {
+  Packed packed;
+  for (const Group& group : groups) {
+    if (!append_frame(packed, group.code, dictionary)) return {};
+  }
+  if (!append_frame(packed, dictionary, {})) return {};
+  return packed;
 }
 
 }  // namespace
@@ -33,26 +78,22 @@ int main(int argc, char** argv) {
   for (std::string line; std::getline(list, line);) {
     const std::size_t space = line.find(' ');
     if (space == std::string::npos) continue;
-    const std::string stem = line.substr(0, space), path = line.substr(space + 1);
+    const std::string folder = line.substr(0, space), path = line.substr(space + 1);
     std::ifstream file(path, std::ios::binary);
     const std::string code{std::istreambuf_iterator<char>(file), {}};
     if (!file || code.empty() || code.size() % 4 != 0) return fail(path + " is no SPIR-V");
-    if (groups.empty() || groups.back().stem != stem) groups.push_back({stem, {}});  // variants follow each other
+    if (groups.empty() || groups.back().folder != folder) groups.push_back({folder, {}});  // kernels of a folder follow each other
     std::string& all = groups.back().code;
     places += "    {" + std::to_string(groups.size() - 1) + ", " + std::to_string(all.size() / 4) + ", " +
               std::to_string(code.size() / 4) + "},\n";
     all += code;
   }
-  std::string packed, rows;
-  for (const Group& group : groups) {
-    std::string frame(ZSTD_compressBound(group.code.size()), '\0');
-    const std::size_t size =
-        ZSTD_compress(frame.data(), frame.size(), group.code.data(), group.code.size(), ZSTD_maxCLevel());
-    if (ZSTD_isError(size) != 0) return fail(group.stem + ": " + ZSTD_getErrorName(size));
-    rows += "    {" + std::to_string(packed.size()) + ", " + std::to_string(size) + ", " +
-            std::to_string(group.code.size() / 4) + "},\n";
-    packed.append(frame, 0, size);
-  }
+  // A dictionary costs its own bytes: a few kernels are smaller without.
+  Packed best = pack(groups, train_dictionary(groups));
+  Packed plain = pack(groups, {});
+  if (best.bytes.empty() || plain.bytes.size() < best.bytes.size()) best = std::move(plain);
+  if (best.bytes.empty()) return fail("zstd failed");
+  auto& [packed, rows] = best;
   const std::size_t bytes = packed.size();
   packed.resize((bytes + 7) / 8 * 8);
   std::FILE* out = std::fopen(argv[2], "w");

@@ -25,6 +25,37 @@ if(TARGET graft_cli)
   set_tests_properties(package/embed PROPERTIES LABELS slow TIMEOUT 1200 SKIP_REGULAR_EXPRESSION "Skipped: ")
 endif()
 
+# Builds the libraries that leave parts out: some minutes each.
+if(TARGET graft_cli AND TARGET graft_shared AND NOT GRAFT_SANITIZE)
+  add_test(NAME package/options COMMAND ${CMAKE_COMMAND} -DSOURCE=${PROJECT_SOURCE_DIR} -DGRAFT=$<TARGET_FILE:graft_cli>
+    -DWHOLE=$<TARGET_FILE:graft_shared> -DWORK=${PROJECT_BINARY_DIR}/options_test
+    -P ${PROJECT_SOURCE_DIR}/tests/package/options.cmake CONFIGURATIONS long)
+  set_tests_properties(package/options PROPERTIES LABELS long TIMEOUT 7200 SKIP_REGULAR_EXPRESSION "Skipped: ")
+endif()
+
+# The API reference is complete.
+if(GRAFT_DOXYGEN)
+  add_test(NAME package/docs COMMAND ${GRAFT_DOCS_COMMAND})
+else()
+  add_test(NAME package/docs COMMAND ${CMAKE_COMMAND} -E echo "Skipped: Doxygen is not installed")
+endif()
+set_tests_properties(package/docs PROPERTIES LABELS quick TIMEOUT 300 SKIP_REGULAR_EXPRESSION "Skipped: ")
+
+# Programs built with the headers of another version.
+if(TARGET graft_cli AND TARGET graft_shared AND NOT GRAFT_SANITIZE)
+  add_test(NAME package/abi COMMAND /usr/bin/python3 -B ${PROJECT_SOURCE_DIR}/tests/package/abi.py
+    $<TARGET_FILE:graft_shared> ${PROJECT_SOURCE_DIR}/runtime/include $<TARGET_FILE:graft_cli> ${PROJECT_BINARY_DIR}/abi_test)
+  set_tests_properties(package/abi PROPERTIES LABELS quick TIMEOUT 300 SKIP_RETURN_CODE 77)
+endif()
+
+# The recipes for vcpkg and Conan.
+add_test(NAME package/recipes COMMAND /usr/bin/python3 -B ${PROJECT_SOURCE_DIR}/tests/package/recipes.py ${PROJECT_SOURCE_DIR})
+set_tests_properties(package/recipes PROPERTIES LABELS quick TIMEOUT 30)
+
+# Each function of the interface has an example.
+add_test(NAME package/examples COMMAND ${CMAKE_COMMAND} -P ${PROJECT_SOURCE_DIR}/tests/package/examples.cmake)
+set_tests_properties(package/examples PROPERTIES LABELS quick TIMEOUT 30)
+
 # The functions that shared libraries export.
 function(symbols_test name library headers listed)
   if(TARGET ${library})

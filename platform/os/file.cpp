@@ -81,8 +81,13 @@ Status write_and_rename(FileSystem& files, const std::string& path, const std::f
 }  // namespace
 
 std::string parent_directory(std::string_view path) {
-  while (path.size() > 1 && path.back() == '/') path.remove_suffix(1);
-  const auto slash = path.rfind('/');
+#if defined(_WIN32)
+  constexpr std::string_view kSlashes = "/\\";
+#else
+  constexpr std::string_view kSlashes = "/";
+#endif
+  while (path.size() > 1 && kSlashes.find(path.back()) != kSlashes.npos) path.remove_suffix(1);
+  const auto slash = path.find_last_of(kSlashes);
   if (slash == std::string_view::npos) return ".";
   return slash == 0 ? "/" : std::string(path.substr(0, slash));
 }

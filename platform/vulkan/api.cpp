@@ -13,10 +13,16 @@ namespace {
 constexpr std::uint32_t kIcdInterface = 5;
 using NegotiateIcd = VkResult(VKAPI_PTR*)(std::uint32_t* version);
 
+#if defined(_WIN32)
+constexpr const char* kLoaders[] = {"vulkan-1.dll"};
+#else
+constexpr const char* kLoaders[] = {"libvulkan.so.1", "libvulkan.so"};
+#endif
+
 Result<os::DynamicLibrary> open_library(const std::string& name) {
   if (!name.empty()) return os::DynamicLibrary::open(name);
   std::string reasons;
-  for (const char* candidate : {"libvulkan.so.1", "libvulkan.so"}) {
+  for (const char* candidate : kLoaders) {
     auto library = os::DynamicLibrary::open(candidate);
     if (library.ok()) return library;
     reasons += cat(" ", library.status().message());
@@ -47,7 +53,7 @@ Result<Api> load_api(const std::string& library) {
   GRAFT_TRY_ASSIGN(api.library, open_library(library));
   api.fn.GetInstanceProcAddr = find_entry(api.library);
   if (api.fn.GetInstanceProcAddr == nullptr) {
-    return unsupported("The library \"", library.empty() ? "libvulkan.so.1" : library,
+    return unsupported("The library \"", library.empty() ? kLoaders[0] : library,
                        "\" is neither a Vulkan loader nor a Vulkan driver: it has no vkGetInstanceProcAddr.");
   }
   const auto get = [&](const char* name) { return api.fn.GetInstanceProcAddr(nullptr, name); };

@@ -1,5 +1,7 @@
 #include "runtime/core/node_check.h"
 
+#include "runtime/core/op_use.h"
+
 namespace graft {
 namespace {
 
@@ -56,7 +58,11 @@ Status check_storage(const Value& value) {
 
 Status check_node(const Graph& graph, const Node& node) {
   const OpDef& def = op_def(node.op);
-  if (def.infer == nullptr) return unsupported("This build has no op \"", def.name, "\".");
+  if (OpUse* use = OpUse::current()) use->note(node.op);
+  if (def.infer == nullptr) {
+    return unsupported("This build of graft leaves out the op \"", def.name, "\" (",
+                       is_training_op(node.op) && !kHasTraining ? "GRAFT_TRAINING=OFF" : "GRAFT_OPS", ").");
+  }
   const std::size_t count = node.inputs.size();
   if (count < def.min_inputs || (def.max_inputs != 255 && count > def.max_inputs)) {
     return invalid("It has ", count, " inputs; ", def.name, " takes ", int{def.min_inputs},

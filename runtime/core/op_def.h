@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "runtime/core/features.gen.h"
 #include "runtime/core/graph.h"
 
 namespace graft {
@@ -54,6 +55,15 @@ struct NoGrad {
 };
 using VjpFn = Status (*)(VjpContext&);
 
+/// A rule, or why there is none. A build without training drops the rules here, so that the linker drops their code.
+class Gradient : public std::variant<NoGrad, VjpFn> {
+ public:
+  constexpr Gradient(NoGrad none) : variant(none) {}
+  constexpr Gradient(VjpFn rule) : variant(NoGrad{"this build is without training (GRAFT_TRAINING=OFF)"}) {
+    if constexpr (kHasTraining) emplace<VjpFn>(rule);
+  }
+};
+
 struct OpDef {
   std::string_view name;
   std::span<const AttrSpec> attrs;
@@ -62,13 +72,14 @@ struct OpDef {
   /// Bit i: input i may be kNoValue although later ones are given.
   std::uint32_t optional_inputs = 0;
 
-  /// Outputs from inputs and attributes. Never trusts attributes' values: they may come from a file.
+  /// Outputs from inputs and attributes. Never trusts attributes' values: they may come from a file. Null: this build
+  /// leaves the op out (tools/cmake/GraftFeatures.cmake), and check_node() refuses it.
   Status (*infer)(InferContext&) = nullptr;
 
   /// Device dispatches for a bound graph. Null for views (alias_input) that mutate nothing.
   Status (*emit)(Emitter&) = nullptr;
 
-  std::variant<NoGrad, VjpFn> gradient = NoGrad{"it is not differentiable"};
+  Gradient gradient = NoGrad{"it is not differentiable"};
 
   /// Floating-point operations of one run, by the usual convention (multiply-add = 2). Null: one per output element.
   std::uint64_t (*flops)(const Graph&, const Node&) = nullptr;
@@ -98,6 +109,8 @@ struct OpDef {
 
 /// The registry, generated from runtime/ops/ops.list.
 const OpDef& op_def(Op op);
+/// Whether graphs of training alone hold it: left out by GRAFT_TRAINING=OFF.
+bool is_training_op(Op op);
 inline std::string_view op_name(Op op) { return op_def(op).name; }
 /// Bit i: this output of the node may overwrite input i when that is its last use.
 std::uint32_t inplace_inputs(const Graph& graph, const Node& node, std::size_t output);

@@ -176,11 +176,11 @@ Status save_model(os::FileSystem& files, const std::string& path, const Model& m
   const bool no_segment = file.segments.empty();
   seal(std::as_writable_bytes(std::span(root)), no_segment ? root.size() : file_bytes);
 
-  static constexpr std::array<std::byte, kSegmentAlignment> kZeros{};
+  static std::array<std::byte, kSegmentAlignment> zeros;  // never written; a constant would be 64 KiB of the library
   std::vector<std::span<const std::byte>> parts;
   std::uint64_t at = 0;
   const auto write_at = [&](std::uint64_t offset, std::span<const std::byte> bytes) {
-    parts.push_back(std::span(kZeros).first(static_cast<std::size_t>(offset - at)));
+    parts.push_back(std::span<const std::byte>(zeros).first(static_cast<std::size_t>(offset - at)));
     parts.push_back(bytes);
     at = offset + bytes.size();
   };

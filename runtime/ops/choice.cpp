@@ -430,7 +430,15 @@ bool rounds_products(const gpu::Target& target) {
 }
 
 bool is_avoided(const gpu::Target& target, shaders::KernelId kernel) {
+  if (!shaders::kernel_info(kernel).built()) return true;
   return !target.advice.avoided.empty() && target.advice.avoided.contains(shaders::kernel_info(kernel).name);
+}
+
+Status no_other_kernel(const gpu::Caps& caps, shaders::KernelId kernel) {
+  const shaders::KernelInfo& info = shaders::kernel_info(kernel);
+  if (info.built()) return no_other_kernel(caps, info.name);
+  return unsupported("This build of graft leaves out the kernel ", info.name, ", which \"", caps.device_name,
+                     "\" needs here (GRAFT_OPS, GRAFT_TRAINING, or a glslang that cannot compile it).");
 }
 
 Status no_other_kernel(const gpu::Caps& caps, std::string_view kernel) {

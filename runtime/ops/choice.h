@@ -96,9 +96,10 @@ bool multiplies_bf16(const gpu::Target& target);
 /// Whether Policy::matmul_precision changes anything on this device.
 bool rounds_products(const gpu::Target& target);
 
-/// Whether the kernel failed its self-test on this device.
+/// Whether the kernel failed its self-test on this device, or this build leaves it out.
 bool is_avoided(const gpu::Target& target, shaders::KernelId kernel);
-/// The error when nothing can replace that kernel.
+/// The error when nothing can replace that kernel, for either reason.
+Status no_other_kernel(const gpu::Caps& caps, shaders::KernelId kernel);
 Status no_other_kernel(const gpu::Caps& caps, std::string_view kernel);
 
 /// How many lanes of a subgroup CPU kernels use: a power of two from 4 to 16.

@@ -70,7 +70,7 @@ Status check_binding(const Draft& d, const Node& node, const Emission& emission,
 Status check_dispatch(const Draft& d, const Node& node, const Emission& emission, const DispatchDesc& dispatch) {
   const gpu::Caps& caps = d.target.caps;
   if (is_avoided(d.target, dispatch.kernel)) {
-    return no_other_kernel(caps, shaders::kernel_info(dispatch.kernel).name);
+    return no_other_kernel(caps, dispatch.kernel);
   }
   if (dispatch.push.size() > caps.max_push_constants) {
     return unsupported("Kernel ", shaders::kernel_info(dispatch.kernel).name, " takes ", dispatch.push.size(),

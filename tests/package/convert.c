@@ -1,4 +1,4 @@
-/* A converter with the installed package: convert SOURCE MODEL.graft [PARAMETERS.safetensors] */
+/* A converter with the installed package: convert SOURCE MODEL.graft [PARAMETERS.safetensors [ADAPTER OUT.graft]] */
 #include <graft/convert.h>
 #include <stdio.h>
 
@@ -6,18 +6,24 @@ int main(int argc, char** argv) {
   graft_conversion* conversion = NULL;
   graft_convert_options options = {0};
   graft_status status;
-  if (argc != 3 && argc != 4) return 2;
+  if (argc != 3 && argc != 4 && argc != 6) return 2;
   options.struct_size = sizeof options;
   status = graft_convert(argv[1], &options, argv[2], &conversion);
   printf("%s", graft_conversion_report(conversion));
+  if (status == GRAFT_OK && graft_conversion_report_json(conversion)[0] != '{') return 1; /* the same, for programs */
   if (status != GRAFT_OK) fprintf(stderr, "%s\n", graft_conversion_message(conversion));
   graft_conversion_destroy(conversion);
   if (status != GRAFT_OK) return 1;
-  if (argc == 4) {
+  if (argc >= 4) {
     graft_export_options back = {0};
     back.struct_size = sizeof back;
     status = graft_export(argv[2], &back, argv[3], &conversion);
     printf("%s", graft_conversion_report(conversion));
+    if (status != GRAFT_OK) fprintf(stderr, "%s\n", graft_conversion_message(conversion));
+    graft_conversion_destroy(conversion);
+  }
+  if (status == GRAFT_OK && argc == 6) { /* a PEFT folder or a GGUF file, for the model just made */
+    status = graft_convert_adapter(argv[4], argv[2], argv[5], &conversion);
     if (status != GRAFT_OK) fprintf(stderr, "%s\n", graft_conversion_message(conversion));
     graft_conversion_destroy(conversion);
   }

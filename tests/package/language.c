@@ -78,6 +78,12 @@ int main(int argc, char** argv) {
   /* The first turn is not computed again. */
   if (graft_generator_last(generator, &said) != GRAFT_OK) return fail(context, "last");
   if (said.cached_tokens == 0 || so_far.tokens == 0) return fail(context, "nothing was kept");
+  /* The same after plain text, and without any adapters, of which this model has none. */
+  graft_memory memory = {0};
+  memory.struct_size = sizeof memory;
+  if (graft_generator_memory(generator, &memory) != GRAFT_OK || memory.total == 0) return fail(context, "memory");
+  if (graft_generate(generator, argv[2], &options, &text, NULL) != GRAFT_OK) return fail(context, "text");
+  if (graft_generator_swap_adapters(generator, NULL) != GRAFT_OK) printf("%s\n", graft_message(context));
   graft_generator_destroy(generator);
   graft_tokenizer_destroy(tokenizer);
   graft_model_destroy(model);

@@ -49,6 +49,10 @@ run(${WORK}/build/convert_c ${WORK}/lenet.onnx ${WORK}/lenet_c.graft ${WORK}/len
 run(${CMAKE_COMMAND} -E compare_files ${WORK}/lenet.graft ${WORK}/lenet_c.graft)
 run(${WORK}/build/embed_c ${WORK}/lenet.graft ${WORK}/trained.graft ${WORK}/kept_c)
 run(${WORK}/build/sources_c ${WORK}/lenet.graft ${WORK}/adapters.graft)
+if(EXISTS ${WORK}/adapters.graft)  # not without a device
+  run(${WORK}/build/training_c ${WORK}/lenet.graft ${WORK}/kept_training ${WORK}/cache ${WORK}/adapters.graft)
+  run(${WORK}/build/infer_c ${WORK}/lenet.graft)
+endif()
 run(${WORK}/build/parameters_c ${WORK}/lenet.graft ${WORK}/halved.graft)
 if(EXISTS ${WORK}/kept_c)  # not without a device
   run(${WORK}/build/snapshots_c ${WORK}/lenet.graft ${WORK}/kept_c ${WORK}/restored.graft)

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "platform/gpu/presets.h"
+#include "runtime/core/op_def.h"
 #include "runtime/exec/low_precision_kernel.h"
 #include "runtime/session/self_test/probe_plans.h"
 #include "shaders/kernels.gen.h"
@@ -209,6 +210,30 @@ TEST(SelfTestProbes, ReachEpiloguesOnEveryGpu) {
       EXPECT_TRUE(reached.contains(kernel)) << kernel << " on " << preset.name;
     }
   }
+}
+
+// What GRAFT_TRAINING=OFF leaves out: no forward pass of an op that stays needs a kernel that goes.
+TEST(SelfTestProbes, NeedNoKernelOfTrainingForward) {
+  std::size_t plans = 0, of_training = 0;
+  for (const auto& [name, target] : devices()) {
+    SCOPED_TRACE(name);
+    for (OpProbe probe : self_test_probes()) {
+      if (is_training_op(probe.op)) continue;
+      for (OpProbe::Operand& operand : probe.operands) operand.grad = false;
+      std::set<std::string> reached;
+      note_kernels(probe, DType::f32, target, reached);
+      ++plans;
+      for (std::uint16_t i = 0; i < static_cast<std::uint16_t>(KernelId::count_); ++i) {
+        const shaders::KernelInfo& kernel = shaders::kernel_info(static_cast<KernelId>(i));
+        of_training += kernel.training;
+        if (kernel.training) {
+          EXPECT_FALSE(reached.contains(std::string(kernel.name))) << op_name(probe.op) << " needs " << kernel.name;
+        }
+      }
+    }
+  }
+  EXPECT_GT(plans, 100u);
+  EXPECT_GT(of_training, 0u);
 }
 
 // Else a device that rounds as it may would be told apart from the reference by a whole code.

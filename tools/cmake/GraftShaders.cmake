@@ -50,6 +50,7 @@ foreach(feature IN LISTS GRAFT_SHADER_FEATURES)
   math(EXPR bit "${bit} * 2")
 endforeach()
 set(ids "")
+set(known_kernels "")
 set(list "")  # of what is packed: a line for each kernel
 set(place 0)
 set(rows "")
@@ -59,6 +60,13 @@ foreach(shader IN LISTS GRAFT_SHADER_FILES)
   get_filename_component(stem ${shader} NAME_WE)
   file(STRINGS ${shader} variants REGEX "^//! (variant|requires) ")
   set(requires "")
+  # Forward passes use what gradients of convolutions by the data compute: transposed convolutions are the same.
+  get_filename_component(family ${shader} DIRECTORY)
+  get_filename_component(family ${family} NAME)
+  set(trains false)
+  if(family IN_LIST GRAFT_TRAINING_FAMILIES OR (stem MATCHES "_grad" AND NOT stem MATCHES "conv_.*grad_data|conv_grad_data"))
+    set(trains true)
+  endif()
   if(NOT variants MATCHES "//! variant ")
     message(FATAL_ERROR "${shader} declares no variant (first lines: //! variant f32 : -DSTORE_F32)")
   endif()
@@ -90,9 +98,13 @@ foreach(shader IN LISTS GRAFT_SHADER_FILES)
       endif()
     endforeach()
     set(requires "")
+    list(APPEND known_kernels ${name})
+    graft_has_kernel(has ${name} ${trains})
     if(lacking)
       list(APPEND left_out_${lacking} ${name})
-      string(APPEND rows "    {\"${name}\", ${bits}, {}},\n")
+    endif()
+    if(lacking OR NOT has)
+      string(APPEND rows "    {\"${name}\", ${bits}, ${trains}, {}},\n")
       continue()
     endif()
     set(code ${GRAFT_SHADER_DIR}/${name}.spv)
@@ -108,10 +120,15 @@ foreach(shader IN LISTS GRAFT_SHADER_FILES)
       DEPENDS ${depends}
       COMMENT "Shader ${name}" VERBATIM)
     list(APPEND GRAFT_SHADER_OUTPUTS ${code})
-    string(APPEND list "${stem} ${code}\n")
-    string(APPEND rows "    {\"${name}\", ${bits}, kPlaces[${place}]},\n")
+    string(APPEND list "${family} ${code}\n")
+    string(APPEND rows "    {\"${name}\", ${bits}, ${trains}, kPlaces[${place}]},\n")
     math(EXPR place "${place} + 1")
   endforeach()
+endforeach()
+foreach(kernel IN LISTS GRAFT_WANTED_KERNELS)
+  if(NOT kernel IN_LIST known_kernels)
+    message(FATAL_ERROR "GRAFT_OPS: there is no kernel \"${kernel}\".")
+  endif()
 endforeach()
 foreach(feature IN LISTS GRAFT_SHADER_FEATURES)
   if(left_out_${feature})
@@ -134,7 +151,7 @@ enum class KernelId : std::uint16_t;
 /// What a kernel needs of the device beyond Vulkan 1.1; bits.
 enum Feature : std::uint32_t {
 ${feature_bits}};
-/// Where the code of a kernel lies: kernels of one shader file are packed as one.
+/// Where the code of a kernel lies: kernels of one folder are packed as one.
 struct KernelPlace {
   std::uint32_t group = 0;
   std::uint32_t first = 0;  ///< word of the unpacked group
@@ -143,8 +160,9 @@ struct KernelPlace {
 struct KernelInfo {
   std::string_view name;
   std::uint32_t features = 0;
+  bool training = false;  ///< no forward pass of a model needs it
   KernelPlace place;
-  /// False where the glslang of this build could not compile it.
+  /// False where the glslang of this build could not compile it, or the build leaves it out (GraftFeatures.cmake).
   bool built() const { return place.words != 0; }
   /// Unpacked when first asked for, and kept; any thread. Empty where it is not built, or there is no memory.
   std::span<const std::uint32_t> spirv() const;
@@ -174,7 +192,7 @@ file(CONFIGURE OUTPUT ${GRAFT_SHADER_DIR}/kernels.gen.cpp CONTENT
 namespace graft::shaders {
 const KernelInfo& kernel_info(KernelId id) {
   static const KernelInfo kTable[] = {
-${rows}    {\"\", 0, {}},
+${rows}    {\"\", 0, false, {}},
   };
   return kTable[static_cast<std::uint16_t>(id)];
 }

@@ -6,6 +6,7 @@
 #include "platform/base/checked.h"
 #include "runtime/exec/plan_fused.h"
 #include "runtime/passes/bind.h"
+#include "runtime/passes/decode_graph.h"
 #include "runtime/passes/pipeline.h"
 #include "runtime/passes/precision.h"
 #include "runtime/passes/train_mode.h"
@@ -20,6 +21,7 @@
 #include "tools/graft/model_io.h"
 #include "tools/graft/options.h"
 #include "tools/graft/output.h"
+#include "tools/graft/plan_ops.h"
 #include "tools/graft/plan_passes.h"
 #include "tools/graft/plan_report.h"
 #include "tools/graft/quantize_flag.h"
@@ -45,6 +47,7 @@ struct PlanArguments {
   bool fits_device = false;
   bool no_fusion = false;
   bool passes = false;
+  bool ops = false;
   std::string fetch;
   std::string quantize;
 };
@@ -273,6 +276,66 @@ Status write_pictures(const PlanArguments& options, const Forecast& forecast) {
   return ok_status();
 }
 
+// Two tokens stand for any number of them: what depends on it is a choice, and needed_parts() looks at all of these.
+Result<std::vector<Plan>> decode_plans(const Model& model, const gpu::Target& target, DType precision,
+                                       const PlanOptions& options) {
+  std::vector<Plan> plans;
+  if (!passes::decoder_ports(model.graph).ok()) return plans;
+  for (const std::uint32_t tokens : {2u, 1u}) {
+    GRAFT_TRY_ASSIGN(Graph graph, passes::decode_graph(model.graph, tokens, 64, tokens == 1));
+    GRAFT_TRY(passes::store_results(graph, precision, passes::low_precision_weights(model.graph),
+                                    passes::Parameters::frozen));
+    Residents residents(target.caps);
+    GRAFT_TRY(residents.add(graph));
+    GRAFT_TRY_ASSIGN(plans.emplace_back(), plan_fused(graph, target, residents, options));
+  }
+  return plans;
+}
+
+// What a library with this model may be asked to run: inference, text, and with --mode train all of a training run, in
+// whole batches and in micro-batches.
+Result<std::vector<Plan>> all_plans(const Model& model, const PlanArguments& given, const gpu::Target& target) {
+  GRAFT_TRY_ASSIGN(const DType precision, passes::parse_precision(given.train.precision));
+  GRAFT_TRY_ASSIGN(const Bindings bindings, bindings_of(given.train));
+  GRAFT_TRY_ASSIGN(std::vector<Plan> plans, decode_plans(model, target, precision, {}));
+  GRAFT_TRY_ASSIGN(Forecast inference, plan_inference(model, given, bindings, target, {}));
+  plans.push_back(std::move(inference.plans[0].plan));
+  if (given.mode == "infer") return plans;
+  GRAFT_TRY_ASSIGN(train::TrainOptions options, options_for_training(model, given.train));
+  options.fetch = split_list(given.fetch);
+  train::scale_for_rounding(target, options);
+  train::PlanRequest request;
+  request.checkpoints = true;
+  for (const std::int64_t micro : {options.micro_batch, std::int64_t{1}}) {
+    options.micro_batch = micro;
+    GRAFT_TRY_ASSIGN(train::TrainingPlan run, train::plan_training(model.graph, options, request, target));
+    for (train::SizedPlan& sized : run.training) plans.push_back(std::move(sized.plan));
+    for (train::SizedPlan& sized : run.evaluation) plans.push_back(std::move(sized.plan));
+    for (std::optional<Plan>* one : {&run.update, &run.hash}) {
+      if (*one) plans.push_back(std::move(**one));
+    }
+  }
+  return plans;
+}
+
+// --caps and --device name the one device that the library is for; else it is for all that graft knows.
+Status print_ops(const Model& model, const PlanArguments& options, const OpUse& seen) {
+  std::vector<gpu::Target> targets = known_targets();
+  const bool one = !options.caps.empty() || !options.flags.device.empty();
+  if (one) {
+    GRAFT_TRY_ASSIGN(const gpu::Target target, find_target(options));
+    targets = {target};
+  }
+  for (gpu::Target& target : targets) apply_matmul_precision(options.flags, target.policy);
+  const auto plan = [&](const gpu::Target& target) { return all_plans(model, options, target); };
+  GRAFT_TRY_ASSIGN(const NeededParts parts, needed_parts(targets, plan, seen));
+  const std::string title = cat("What ", options.path.substr(options.path.rfind('/') + 1), " needs for ",
+                                options.mode == "train" ? "training and inference" : "inference", " on ",
+                                one ? targets[0].caps.device_name : "all devices that graft knows", ".");
+  std::printf("%s", ops_text(parts, title).c_str());
+  return ok_status();
+}
+
 // A .graft file, or a language model by its config.json alone: what it takes is known before it is there.
 Result<AdaptedModel> open_planned(const PlanArguments& options) {
   const std::string& path = options.path;
@@ -294,8 +357,10 @@ Status run_plan(const PlanArguments& options) {
   outputs.reads("the model", options.path);
   GRAFT_TRY(outputs.file("--svg", options.svg));
   GRAFT_TRY(outputs.file("--html", options.html));
+  OpUse seen;
   GRAFT_TRY_ASSIGN(AdaptedModel opened, open_planned(options));
   const Model& model = opened.get();
+  if (options.ops) return print_ops(model, options, seen);
   PlanOptions plan_options;
   plan_options.fuse = plan_options.merge = !options.no_fusion;
   GRAFT_TRY_ASSIGN(const gpu::Target target, find_target(options));
@@ -331,6 +396,10 @@ Action add_plan(CLI::App& app) {
   app.add_flag("--no-fusion", options->no_fusion, "Give every op and every tensor dispatches of its own");
   app.add_option("--fetch", options->fetch, "Values to read after each training step; the plan shows what that costs");
   app.add_flag("--passes", options->passes, "Print what each pass over the graph did before the plan was made");
+  app.add_flag(
+      "--ops", options->ops,
+      "Print the ops and kernels that a build of graft needs for this model (GRAFT_OPS), on all known devices or "
+      "on that of --caps or --device");
   app.add_flag("--fits-device", options->fits_device, "Fail where the device's memory does not suffice");
   add_quantize_flag(app, options->quantize);
   add_train_flags(app, options->train);

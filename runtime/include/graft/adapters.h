@@ -26,6 +26,7 @@ GRAFT_API graft_status graft_model_merge_adapters(graft_model* model, const char
    the file must have an adapter there already, of the same or a larger rank; layers that the file lacks run as without
    one. NULL: all layers do. On failure the adapters stay as they were. */
 GRAFT_API graft_status graft_session_swap_adapters(graft_session* session, const char* path);
+/* As graft_session_swap_adapters(), for a generator. */
 GRAFT_API graft_status graft_generator_swap_adapters(graft_generator* generator, const char* path);
 
 #ifdef __cplusplus

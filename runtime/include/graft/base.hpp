@@ -18,9 +18,13 @@ inline namespace v0 {
 class [[nodiscard]] Status {
  public:
   Status() = default;
+  /// A failure, or with GRAFT_OK a success.
   Status(graft_status code, std::string message) : code_(code), message_(std::move(message)) {}
+  /// Whether the call did what it was asked.
   bool ok() const { return code_ == GRAFT_OK; }
+  /// GRAFT_OK, or the kind of failure.
   graft_status code() const { return code_; }
+  /// One full sentence; empty where all went well.
   const std::string& message() const { return message_; }
 
  private:
@@ -32,12 +36,19 @@ class [[nodiscard]] Status {
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::move(value)) {}          // NOLINT: implicit by design
+  /// What was asked for.
+  Result(T value) : value_(std::move(value)) {}  // NOLINT: implicit by design
+  /// Why there is none.
   Result(Status status) : status_(std::move(status)) {}  // NOLINT
+  /// Whether there is a value.
   bool ok() const { return value_.has_value(); }
+  /// Why there is none; a success where there is one.
   const Status& status() const { return status_; }
+  /// The value; requires ok().
   T& value() { return *value_; }
+  /// The value; requires ok().
   T& operator*() { return *value_; }
+  /// The value; requires ok().
   T* operator->() { return &*value_; }
 
  private:
@@ -45,11 +56,16 @@ class [[nodiscard]] Result {
   std::optional<T> value_;
 };
 
+/// Name, element type and shape of a tensor: graft_tensor_info.
 using TensorInfo = graft_tensor_info;
+/// Bytes by class: graft_memory.
 using Memory = graft_memory;
+/// What a step gives back: graft_metrics.
 using Metrics = graft_metrics;
+/// What a run would take: graft_forecast.
 using Forecast = graft_forecast;
 
+/// A size for a named dimension, as in {"batch", 32}.
 struct Binding {
   std::string name = {};
   std::int64_t size = 0;

@@ -10,6 +10,7 @@
 extern "C" {
 #endif
 
+/* Where what is known of a device is kept. */
 typedef struct graft_cache_options {
   size_t struct_size;
   const char* folder; /* made where missing; every device has files of its own in it */

@@ -8,11 +8,13 @@
 
 namespace graft {
 
+/// As graft_cache_options.
 struct CacheOptions {
   std::string folder;
   bool self_test = true;
 };
 
+/// See graft_context_open_cache().
 inline Status open_cache(Context& context, const CacheOptions& options) {
   graft_cache_options raw{};
   raw.struct_size = sizeof raw;

@@ -21,11 +21,13 @@ typedef struct graft_cipher {
   void* user;
 } graft_cipher;
 
+/* A key and its value. */
 typedef struct graft_pair {
   const char* key;
   const char* value;
 } graft_pair;
 
+/* Where and how often a run is kept. */
 typedef struct graft_checkpoint_options {
   size_t struct_size;
   const char* folder;         /* made where missing; one trainer at a time writes to it */
@@ -49,6 +51,7 @@ typedef struct graft_checkpoint_options {
   struct graft_loader* loader;
 } graft_checkpoint_options;
 
+/* Where a run went on. */
 typedef struct graft_checkpoint_info {
   size_t struct_size;
   uint64_t step;         /* optimizer steps done */

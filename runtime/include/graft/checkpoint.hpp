@@ -14,6 +14,7 @@
 namespace graft {
 inline namespace v0 {
 
+/// Where a run went on: graft_checkpoint_info.
 using CheckpointInfo = graft_checkpoint_info;
 
 /// Authenticated encryption (AEAD) under a key that stays with the app; see graft_cipher. Called from graft's own
@@ -21,6 +22,7 @@ using CheckpointInfo = graft_checkpoint_info;
 class Cipher {
  public:
   virtual ~Cipher() = default;
+  /// Bytes that a sealed text has more than the plain one; always the same.
   virtual std::size_t overhead() const = 0;
   /// Fills `out`, of plain.size() + overhead() bytes; false: failed.
   virtual bool seal(std::span<const std::byte> associated, std::span<const std::byte> plain,

@@ -11,7 +11,9 @@
 extern "C" {
 #endif
 
+/* Samples by number. */
 typedef struct graft_data_set graft_data_set;
+/* Batches of a data set, shuffled and read ahead. */
 typedef struct graft_loader graft_loader;
 
 /* One tensor of a sample. */
@@ -41,10 +43,12 @@ GRAFT_API graft_status graft_data_from_callback(graft_context* context, const gr
 GRAFT_API void graft_data_destroy(graft_data_set* set);
 /* 0 where nobody knows. */
 GRAFT_API uint64_t graft_data_samples(const graft_data_set* set);
+/* How many parts a sample has; 0 for NULL. */
 GRAFT_API size_t graft_data_field_count(const graft_data_set* set);
 /* not_found where index >= count. The name is valid as long as the set. */
 GRAFT_API graft_status graft_data_field(const graft_data_set* set, size_t index, graft_field* field);
 
+/* How a loader makes batches. */
 typedef struct graft_loader_options {
   size_t struct_size;
   uint64_t batch;          /* samples; 0: 32 */
@@ -61,6 +65,7 @@ GRAFT_API graft_status graft_loader_create(graft_data_set* set, const graft_load
                                            graft_loader** loader);
 GRAFT_API void graft_loader_destroy(graft_loader* loader);
 
+/* One batch, of pointers that hold until the next. */
 typedef struct graft_batch {
   size_t struct_size;
   uint64_t samples;          /* 0: the epochs are over */

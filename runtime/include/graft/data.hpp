@@ -45,6 +45,7 @@ class Loader {
     if (!got.ok()) return got;
     return batch;
   }
+  /// For what only the C ABI has.
   graft_loader* get() const { return handle_.get(); }
 
  private:
@@ -61,6 +62,7 @@ class DataSet {
   using Read = std::function<int(std::uint64_t index, void* const* out)>;
 
   std::uint64_t samples() const { return graft_data_samples(handle_.get()); }  ///< 0 where nobody knows
+  /// What one sample consists of, in order.
   std::vector<Field> fields() const {
     std::vector<Field> all;
     for (std::size_t i = 0; i < graft_data_field_count(handle_.get()); ++i) {
@@ -70,6 +72,7 @@ class DataSet {
     }
     return all;
   }
+  /// Batches of this set, which must outlive the loader.
   Result<Loader> loader(const LoaderOptions& options = {}) {
     auto raw = detail::sized<graft_loader_options>();
     raw.batch = options.batch;
@@ -84,6 +87,7 @@ class DataSet {
     if (!made.ok()) return made;
     return Loader(loader, context_);
   }
+  /// For what only the C ABI has.
   graft_data_set* get() const { return handle_.get(); }
 
  private:

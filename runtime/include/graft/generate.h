@@ -8,6 +8,7 @@
 extern "C" {
 #endif
 
+/* What a generator is planned for. */
 typedef struct graft_generator_options {
   size_t struct_size;
   uint32_t context; /* tokens of prompt and answer together; 0: the model's own, at most 2048 */
@@ -16,6 +17,7 @@ typedef struct graft_generator_options {
   graft_precision precision;
 } graft_generator_options;
 
+/* How one text is made. */
 typedef struct graft_generate_options {
   size_t struct_size;
   uint32_t max_tokens;       /* 0: 256 */
@@ -37,6 +39,7 @@ typedef struct graft_generate_options {
   int (*on_token)(void* user, int32_t token, const float* logits, size_t vocabulary);
 } graft_generate_options;
 
+/* Why a text ended. */
 typedef enum graft_stop_reason GRAFT_ENUM_OF_INT {
   GRAFT_STOP_END_OF_TEXT = 0, /* the model chose a token that ends texts */
   GRAFT_STOP_MAX_TOKENS = 1,
@@ -64,6 +67,7 @@ typedef struct graft_generated {
 GRAFT_API graft_status graft_generator_create(graft_model* model, const graft_generator_options* options,
                                               graft_generator** generator);
 GRAFT_API void graft_generator_destroy(graft_generator* generator);
+/* Bytes that the generator holds on device and host, by class. */
 GRAFT_API graft_status graft_generator_memory(const graft_generator* generator, graft_memory* memory);
 /* What the model says after the prompt (UTF-8). A prompt that begins as the one before costs its new part only.
    options, text and bytes may be NULL. */

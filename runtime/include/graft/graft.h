@@ -27,13 +27,15 @@
 extern "C" {
 #endif
 
+/* Of these headers; graft_version() tells the library's. Until 1.0 the second number is the interface's. */
 #define GRAFT_VERSION_MAJOR 0
-#define GRAFT_VERSION_MINOR 1
-#define GRAFT_VERSION_PATCH 0
+#define GRAFT_VERSION_MINOR 1 /* Counts interfaces until 1.0. */
+#define GRAFT_VERSION_PATCH 0 /* Counts corrections. */
 
 #if defined(_WIN32)
 #define GRAFT_API
 #else
+/* Marks what the shared library exports. */
 #define GRAFT_API __attribute__((visibility("default")))
 #endif
 
@@ -44,6 +46,7 @@ extern "C" {
 #define GRAFT_ENUM_OF_INT
 #endif
 
+/* What a call answers; graft_message() has the sentence to it. */
 typedef enum graft_status GRAFT_ENUM_OF_INT {
   GRAFT_OK = 0,
   GRAFT_INVALID_ARGUMENT = 1, /* the caller asked for something that cannot be */
@@ -59,8 +62,10 @@ typedef enum graft_status GRAFT_ENUM_OF_INT {
   GRAFT_INTERNAL = 11         /* a bug in graft */
 } graft_status;
 
+/* Element types of tensors that cross the interface: f32, i32, and booleans as 32-bit words. */
 typedef enum graft_dtype GRAFT_ENUM_OF_INT { GRAFT_F32 = 0, GRAFT_I32 = 1, GRAFT_BOOL32 = 2 } graft_dtype;
 
+/* How grave a line of the log is. */
 typedef enum graft_log_level GRAFT_ENUM_OF_INT {
   GRAFT_LOG_DEBUG = 0,
   GRAFT_LOG_INFO = 1,
@@ -68,11 +73,12 @@ typedef enum graft_log_level GRAFT_ENUM_OF_INT {
   GRAFT_LOG_ERROR = 3
 } graft_log_level;
 
+/* A device, an allocator, a log, and the lock that calls on all that is made from it take. */
 typedef struct graft_context graft_context;
-typedef struct graft_model graft_model;
-typedef struct graft_session graft_session;
-typedef struct graft_generator graft_generator;
-typedef struct graft_trainer graft_trainer;
+typedef struct graft_model graft_model;         /* A loaded model: its graph, and its weights, mapped from the file. */
+typedef struct graft_session graft_session;     /* A model planned and recorded for one set of sizes. */
+typedef struct graft_generator graft_generator; /* A language model with its caches, which writes text. */
+typedef struct graft_trainer graft_trainer;     /* A training run of a model. */
 
 /* "0.1.0", of the library that is linked. */
 GRAFT_API const char* graft_version(void);
@@ -89,7 +95,7 @@ typedef enum graft_matmul_precision GRAFT_ENUM_OF_INT {
   GRAFT_MATMUL_MEDIUM = 2   /* also to 8 bits beside quantized weights, to bf16 beside what is kept so */
 } graft_matmul_precision;
 
-typedef struct graft_context_options {
+typedef struct graft_context_options { /* What a context is made with. */
   size_t struct_size;
   /* index or part of the name of the Vulkan device; NULL takes the best; "none" opens none: such a context forecasts,
      for the limits that every Vulkan 1.1 device has */
@@ -119,19 +125,21 @@ GRAFT_API void graft_context_destroy(graft_context* context);
 GRAFT_API void graft_cancel(graft_context* context);
 /* The sentence of the last failure on this context; "" where there was none. */
 GRAFT_API const char* graft_message(const graft_context* context);
+/* The name of the device, as its driver gives it, for as long as the context lives. */
 GRAFT_API const char* graft_device_name(const graft_context* context);
 
 /* ---- Models --------------------------------------------------------------------------------------------------- */
 
-#define GRAFT_MAX_RANK 8
+#define GRAFT_MAX_RANK 8 /* The most axes of a tensor. */
 
-typedef struct graft_tensor_info {
-  const char* name; /* valid as long as the object that gave it */
+typedef struct graft_tensor_info { /* Name, element type and shape of a tensor. */
+  const char* name;                /* valid as long as the object that gave it */
   graft_dtype dtype;
   uint32_t rank;
   int64_t dims[GRAFT_MAX_RANK]; /* -1 for a named dimension that is not bound */
 } graft_tensor_info;
 
+/* The groups of tensors that a model has. */
 typedef enum graft_tensor_kind GRAFT_ENUM_OF_INT {
   GRAFT_INPUTS = 0,
   GRAFT_OUTPUTS = 1,
@@ -148,7 +156,7 @@ typedef enum graft_weight_check GRAFT_ENUM_OF_INT {
   GRAFT_CHECK_NEVER = 2    /* for a file that something else vouches for, such as a signed package */
 } graft_weight_check;
 
-typedef struct graft_model_options {
+typedef struct graft_model_options { /* How a model is loaded. */
   size_t struct_size;
   graft_weight_check check;
   int allow_non_finite; /* 1: weights that hold NaN or infinity may be stored in this model and saved; else refused */
@@ -162,6 +170,7 @@ GRAFT_API graft_status graft_model_load(graft_context* context, const char* path
 GRAFT_API void graft_model_destroy(graft_model* model);
 /* Writes the model atomically: on failure the file is as it was. */
 GRAFT_API graft_status graft_model_save(graft_model* model, const char* path);
+/* How many tensors of that kind there are; 0 for NULL. */
 GRAFT_API size_t graft_model_count(const graft_model* model, graft_tensor_kind kind);
 /* not_found where index >= count. */
 GRAFT_API graft_status graft_model_tensor(const graft_model* model, graft_tensor_kind kind, size_t index,
@@ -169,8 +178,8 @@ GRAFT_API graft_status graft_model_tensor(const graft_model* model, graft_tensor
 
 /* ---- Running -------------------------------------------------------------------------------------------------- */
 
-typedef struct graft_binding {
-  const char* name; /* of a dimension, as in "batch" */
+typedef struct graft_binding { /* A size for a named dimension, as in {"batch", 32}. */
+  const char* name;            /* of a dimension, as in "batch" */
   int64_t size;
 } graft_binding;
 
@@ -182,7 +191,7 @@ typedef enum graft_precision GRAFT_ENUM_OF_INT {
   GRAFT_PRECISION_BF16 = 2
 } graft_precision;
 
-typedef struct graft_session_options {
+typedef struct graft_session_options { /* What a session is planned for. */
   size_t struct_size;
   const graft_binding* bindings; /* every named dimension of the inputs */
   size_t binding_count;
@@ -199,8 +208,7 @@ typedef struct graft_session_options {
   int train_mode; /* 1, with `of`: batch norm by the batch's statistics, dropout at work, without the model's outputs */
 } graft_session_options;
 
-/* Bytes by class of memory, known before anything runs. */
-typedef struct graft_memory {
+typedef struct graft_memory { /* Bytes by class of memory, known before anything runs. */
   size_t struct_size;
   uint64_t weights, parameters, gradients, optimizer, activations, workspace, staging, step_state;
   uint64_t total;
@@ -210,6 +218,7 @@ typedef struct graft_memory {
 GRAFT_API graft_status graft_session_create(graft_model* model, const graft_session_options* options,
                                             graft_session** session);
 GRAFT_API void graft_session_destroy(graft_session* session);
+/* Bytes that the session holds on device and host, by class. */
 GRAFT_API graft_status graft_session_memory(const graft_session* session, graft_memory* memory);
 /* Copies the bytes; they stay from run to run. The cotangent of `of`, needed where that has more than one element, is
    the input "cotangent". An index of no row, NaN and infinity are GRAFT_INVALID_ARGUMENT, and the message says which

@@ -44,12 +44,15 @@ struct ContextOptions {
 /// A loaded model. Must outlive its sessions and trainers.
 class Model {
  public:
+  /// What the model takes, in order; -1 stands for a named dimension.
   std::vector<TensorInfo> inputs() const { return tensors(GRAFT_INPUTS); }
+  /// What it gives, in order.
   std::vector<TensorInfo> outputs() const { return tensors(GRAFT_OUTPUTS); }
   /// Keyed by fully qualified name (TensorInfo::name), in the file's order.
   std::vector<TensorInfo> named_parameters() const { return tensors(GRAFT_PARAMETERS); }
   /// Running statistics, which training moves; and weights that are not trained.
   std::vector<TensorInfo> buffers() const { return tensors(GRAFT_BUFFERS); }
+  /// Weights that are not trained.
   std::vector<TensorInfo> constants() const { return tensors(GRAFT_CONSTANTS); }
   /// The name of a dimension that is -1 there, as in "batch"; empty for one that is a number.
   Result<std::string> dimension(graft_tensor_kind kind, std::size_t index, std::uint32_t axis) const {
@@ -59,6 +62,7 @@ class Model {
     return std::string(name);
   }
   graft_model* get() const { return handle_.get(); }  ///< for what only the C ABI has
+  /// Writes the model as a .graft file, atomically. Weights that are not finite are refused.
   Status save(const std::string& path) { return status(graft_model_save(handle_.get(), path.c_str())); }
 
   /// A parameter, a frozen weight or a running statistic, in the source model's order of axes. T: float or int32_t.
@@ -73,6 +77,7 @@ class Model {
   Status write(const std::string& name, std::span<const T> data) {
     return status(graft_model_write(handle_.get(), name.c_str(), data.data(), data.size_bytes()));
   }
+  /// All keys with their values.
   std::map<std::string, std::string> metadata() const {
     std::map<std::string, std::string> all;
     for (std::size_t i = 0; i < graft_model_metadata_count(handle_.get()); ++i) {
@@ -81,15 +86,18 @@ class Model {
     }
     return all;
   }
+  /// The value of a key; GRAFT_NOT_FOUND where there is none.
   Result<std::string> metadata(const std::string& key) const {
     const char* value = "";
     Status found = status(graft_model_metadata(handle_.get(), key.c_str(), &value));
     if (!found.ok()) return found;
     return std::string(value);
   }
+  /// UTF-8 without control characters, in place of what the key had.
   Status set_metadata(const std::string& key, const std::string& value) {
     return status(graft_model_set_metadata(handle_.get(), key.c_str(), value.c_str()));
   }
+  /// Takes the key away; one that is absent is no error.
   Status remove_metadata(const std::string& key) {
     return status(graft_model_set_metadata(handle_.get(), key.c_str(), nullptr));
   }
@@ -107,9 +115,11 @@ class Model {
   Status add_adapters(const std::string& options = {}, std::uint32_t seed = 0) {
     return status(graft_model_add_adapters(handle_.get(), options.c_str(), seed));
   }
+  /// Those of a file; an empty path takes adapters off.
   Status load_adapters(const std::string& path) {
     return status(graft_model_load_adapters(handle_.get(), detail::or_null(path)));
   }
+  /// Those of a source.
   Status load_adapters(const Source& source) {
     const graft_source raw = source.raw();
     return status(graft_model_load_adapters_source(handle_.get(), &raw));
@@ -119,10 +129,12 @@ class Model {
   Status merge_adapters(const std::string& quantize = {}) {
     return status(graft_model_merge_adapters(handle_.get(), detail::or_null(quantize)));
   }
+  /// Writes the adapters alone, atomically.
   Status save_adapters(const std::string& path) {
     return status(graft_model_save_adapters(handle_.get(), path.c_str()));
   }
 
+  /// Plans and records the model for one set of sizes.
   Result<Session> session(const SessionOptions& options = {}) {
     const auto bindings = detail::raw_bindings(options.bindings);
     const auto wrt = detail::raw_names(options.wrt), fetch = detail::raw_names(options.fetch);
@@ -154,6 +166,7 @@ class Model {
     return Gradients(made, context_);
   }
 
+  /// For a language model: plans prompt and decode steps, and allocates the caches.
   Result<Generator> generator(const GeneratorOptions& options = {}) {
     auto raw = detail::sized<graft_generator_options>();
     raw.context = options.context;
@@ -174,6 +187,7 @@ class Model {
     return Tokenizer(tokenizer, context_);
   }
 
+  /// Plans a training run, and allocates all of it; see graft_trainer_create().
   Result<Trainer> trainer(const TrainerOptions& options = {}) {
     const auto bindings = detail::raw_bindings(options.bindings);
     const std::string fetch = detail::joined(options.fetch);
@@ -213,6 +227,7 @@ class Model {
 /// A device. Must outlive everything made from it.
 class Context {
  public:
+  /// Opens the device; an error where there is none of that name, or none at all.
   static Result<Context> create(const ContextOptions& options = {}) {
     auto raw = detail::sized<graft_context_options>();
     raw.device = detail::or_null(options.device);
@@ -231,6 +246,7 @@ class Context {
     if (code != GRAFT_OK) return detail::to_status(code, handle);
     return context;
   }
+  /// As the driver calls it.
   std::string device_name() const { return graft_device_name(handle_.get()); }
   void cancel() { graft_cancel(handle_.get()); }        ///< from any thread: see graft_cancel
   graft_context* get() const { return handle_.get(); }  ///< for what only the C ABI has
@@ -271,11 +287,13 @@ class Context {
     if (!opened.ok()) return opened;
     return Store(store, handle_.get());
   }
+  /// A .graft file, whose weights are mapped: it must not change while the model lives.
   Result<Model> load(const std::string& path, graft_weight_check check = GRAFT_CHECK_ON_USE) {
     return loaded(check, [&](const graft_model_options* options, graft_model** model) {
       return graft_model_open(handle_.get(), path.c_str(), options, model);
     });
   }
+  /// A .graft file that is no file of its own.
   Result<Model> load(const Source& source, graft_weight_check check = GRAFT_CHECK_ON_USE) {
     const graft_source raw = source.raw();
     return loaded(check, [&](const graft_model_options* options, graft_model** model) {

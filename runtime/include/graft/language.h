@@ -11,6 +11,7 @@ extern "C" {
 /* How a model's text becomes tokens. Holds all that it needs: the model may be destroyed before it. */
 typedef struct graft_tokenizer graft_tokenizer;
 
+/* How text becomes tokens. */
 typedef struct graft_encode_options {
   size_t struct_size;
   int bare;          /* 1: without the tokens that the model puts before and after a text */
@@ -18,6 +19,7 @@ typedef struct graft_encode_options {
                         text from outside cannot forge them */
 } graft_encode_options;
 
+/* How tokens become text. */
 typedef struct graft_decode_options {
   size_t struct_size;
   int spell_special; /* 1: special tokens are spelled out; 0: they leave nothing */
@@ -39,11 +41,13 @@ GRAFT_API graft_status graft_tokenizer_encode(graft_tokenizer* tokenizer, const 
 GRAFT_API graft_status graft_tokenizer_decode(graft_tokenizer* tokenizer, const int32_t* ids, size_t count,
                                               const graft_decode_options* options, const char** text, size_t* bytes);
 
+/* One turn of a conversation. */
 typedef struct graft_chat_message {
   const char* role; /* "system", "user" or "assistant" */
   const char* text; /* UTF-8; it forges no special token */
 } graft_chat_message;
 
+/* How a conversation becomes a prompt. */
 typedef struct graft_chat_options {
   size_t struct_size;
   const char* format; /* "alpaca", "chatml", "gemma", "llama2" or "llama3"; NULL: the model's own */

@@ -49,6 +49,7 @@ struct Generated {
   double generated_ms = 0;
 };
 
+/// One turn of a conversation.
 struct ChatMessage {
   std::string role;  ///< "system", "user" or "assistant"
   std::string text;
@@ -57,15 +58,19 @@ struct ChatMessage {
 /// How a model's text becomes tokens, and conversations prompts; see graft/language.h.
 class Tokenizer {
  public:
+  /// How many tokens there are.
   std::size_t size() const { return graft_tokenizer_size(handle_.get()); }
   /// -1 where no token is spelled so.
   std::int32_t find(const std::string& token) const { return graft_tokenizer_find(handle_.get(), token.c_str()); }
 
+  /// As graft_encode_options.
   struct EncodeOptions {
     bool bare = false;           ///< without what the model puts before and after a text
     bool parse_special = false;  ///< special tokens that are spelled out become these
   };
+  /// UTF-8 text as tokens.
   Result<std::vector<std::int32_t>> encode(std::string_view text) { return encode(text, EncodeOptions()); }
+  /// The same, by options.
   Result<std::vector<std::int32_t>> encode(std::string_view text, const EncodeOptions& options) {
     auto raw = detail::sized<graft_encode_options>();
     raw.bare = options.bare ? 1 : 0;
@@ -75,11 +80,14 @@ class Tokenizer {
     });
   }
 
+  /// As graft_decode_options.
   struct DecodeOptions {
     bool spell_special = false;  ///< special tokens are spelled out
     bool continued = false;      ///< the tokens go on with a text
   };
+  /// Tokens as text; an error for a number that is no token.
   Result<std::string> decode(std::span<const std::int32_t> ids) { return decode(ids, DecodeOptions()); }
+  /// The same, by options.
   Result<std::string> decode(std::span<const std::int32_t> ids, const DecodeOptions& options) {
     auto raw = detail::sized<graft_decode_options>();
     raw.spell_special = options.spell_special ? 1 : 0;
@@ -89,6 +97,7 @@ class Tokenizer {
     });
   }
 
+  /// As graft_chat_options.
   struct ChatOptions {
     std::string format = {};  ///< empty: the model's own
     bool complete = false;    ///< the conversation as it is, without what makes the assistant speak next
@@ -97,6 +106,7 @@ class Tokenizer {
   Result<std::vector<std::int32_t>> chat(std::span<const ChatMessage> messages) {
     return chat(messages, ChatOptions());
   }
+  /// The same, by options.
   Result<std::vector<std::int32_t>> chat(std::span<const ChatMessage> messages, const ChatOptions& options) {
     const auto said = raw_messages(messages);
     const auto raw = raw_options(options);
@@ -106,6 +116,7 @@ class Tokenizer {
   }
   /// The same as text, to look at.
   Result<std::string> chat_text(std::span<const ChatMessage> messages) { return chat_text(messages, ChatOptions()); }
+  /// The same, by options.
   Result<std::string> chat_text(std::span<const ChatMessage> messages, const ChatOptions& options) {
     const auto said = raw_messages(messages);
     const auto raw = raw_options(options);
@@ -155,6 +166,7 @@ class Generator {
   Status swap_adapters(const std::string& path) {
     return status(graft_generator_swap_adapters(handle_.get(), detail::or_null(path)));
   }
+  /// The same, for those of a source.
   Status swap_adapters(const Source& source) {
     const graft_source raw = source.raw();
     return status(graft_generator_swap_adapters_source(handle_.get(), &raw));
@@ -191,6 +203,7 @@ class Generator {
     return out;
   }
   graft_generator* get() const { return handle_.get(); }  ///< for what only the C ABI has
+  /// Bytes that it holds on device and host, by class.
   Result<Memory> memory() const {
     auto memory = detail::sized<Memory>();
     Status got = status(graft_generator_memory(handle_.get(), &memory));

@@ -51,8 +51,10 @@ GRAFT_API graft_status graft_trainer_fetch(graft_trainer* trainer, const char* n
 
 /* ---- Gradients in pieces -------------------------------------------------------------------------------------- */
 
+/* Gradients that were computed. */
 typedef struct graft_gradients graft_gradients;
 
+/* Which gradients, and within what memory. */
 typedef struct graft_gradient_options {
   size_t struct_size;
   const char* of;         /* an output or any value */
@@ -66,6 +68,7 @@ typedef struct graft_gradient_options {
   int train_mode;       /* 1: as a training step computes it, dropout at work */
 } graft_gradient_options;
 
+/* Samples of one input: name, contents, bytes. */
 typedef struct graft_data {
   const char* name; /* an input of the model, or "cotangent", which is needed where `of` has more than one element */
   const void* data; /* of all samples */

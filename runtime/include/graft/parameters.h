@@ -46,6 +46,7 @@ GRAFT_API graft_status graft_trainer_learning_rate(const graft_trainer* trainer,
 
 /* ---- Metadata: texts by key, in the model's file --------------------------------------------------------------- */
 
+/* How many keys the metadata has; 0 for NULL. */
 GRAFT_API size_t graft_model_metadata_count(const graft_model* model);
 /* In the order of keys; key and value are valid until the metadata changes. not_found where index >= count. */
 GRAFT_API graft_status graft_model_metadata_at(const graft_model* model, size_t index, const char** key,

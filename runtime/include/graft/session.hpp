@@ -13,6 +13,7 @@
 namespace graft {
 inline namespace v0 {
 
+/// As graft_session_options.
 struct SessionOptions {
   std::vector<Binding> bindings = {};  ///< every named dimension of the inputs
   std::uint64_t budget = 0;            ///< bytes of device memory; 0: no limit
@@ -31,6 +32,7 @@ class Session {
   Status swap_adapters(const std::string& path) {
     return status(graft_session_swap_adapters(handle_.get(), detail::or_null(path)));
   }
+  /// The same, for those of a source.
   Status swap_adapters(const Source& source) {
     const graft_source raw = source.raw();
     return status(graft_session_swap_adapters_source(handle_.get(), &raw));
@@ -40,6 +42,7 @@ class Session {
   Status set_input(const std::string& name, std::span<const T> data) {
     return status(graft_session_set_input(handle_.get(), name.c_str(), data.data(), data.size_bytes()));
   }
+  /// Runs the model; every input must have been set.
   Status run() { return status(graft_session_run(handle_.get())); }
 
   /// Valid until the next run. T must be the output's element type (float or int32_t).
@@ -55,6 +58,7 @@ class Session {
   Result<std::span<const float>> gradient(const std::string& name) { return output<float>("grad:" + name); }
 
   graft_session* get() const { return handle_.get(); }  ///< for what only the C ABI has
+  /// Bytes that it holds on device and host, by class.
   Result<Memory> memory() const {
     Memory memory = detail::sized<Memory>();
     Status got = status(graft_session_memory(handle_.get(), &memory));

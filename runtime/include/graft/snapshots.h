@@ -11,8 +11,10 @@
 extern "C" {
 #endif
 
+/* The folder of a run, open to be read and tidied. */
 typedef struct graft_store graft_store;
 
+/* How a store is opened. */
 typedef struct graft_store_options {
   size_t struct_size;
   int writable;               /* 1: to tag, prune and branch; no trainer may have the folder open then */
@@ -40,6 +42,7 @@ typedef struct graft_snapshot {
 GRAFT_API graft_status graft_store_open(graft_context* context, const char* folder, const graft_store_options* options,
                                         graft_store** store);
 GRAFT_API void graft_store_destroy(graft_store* store);
+/* How many snapshots there are; 0 for NULL. */
 GRAFT_API size_t graft_store_count(const graft_store* store);
 /* The oldest is 0; not_found where index >= count. */
 GRAFT_API graft_status graft_store_snapshot(graft_store* store, size_t index, graft_snapshot* snapshot);
@@ -52,6 +55,7 @@ GRAFT_API graft_status graft_store_metadata(graft_store* store, const char* name
    store; chunks may be NULL. corrupt where there are problems. */
 GRAFT_API graft_status graft_store_verify(graft_store* store, uint64_t* chunks, const char** problems);
 
+/* How a stream of two snapshots differs. */
 typedef enum graft_difference GRAFT_ENUM_OF_INT {
   GRAFT_SAME = 0,
   GRAFT_CHANGED = 1,
@@ -78,6 +82,7 @@ GRAFT_API graft_status graft_store_restore(graft_store* store, const char* name,
 
 /* These need a writable store. A tag keeps a snapshot from being pruned. */
 GRAFT_API graft_status graft_store_tag(graft_store* store, const char* name, const char* tag);
+/* Takes a name away that graft_store_tag() gave. */
 GRAFT_API graft_status graft_store_untag(graft_store* store, const char* name, const char* tag);
 /* Deletes all but the newest `keep` snapshots, those with a tag and the one that training goes on from. removed and
    freed_bytes may be NULL. */

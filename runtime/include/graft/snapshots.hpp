@@ -25,6 +25,7 @@ struct Snapshot {
   bool is_head = false;  ///< training goes on from here
 };
 
+/// How one stream of two snapshots differs.
 struct StreamDifference {
   std::string name;
   std::uint32_t worker = 0;
@@ -38,6 +39,7 @@ struct StreamDifference {
 /// from by "".
 class Store {
  public:
+  /// All of them, the oldest first.
   std::vector<Snapshot> snapshots() {
     std::vector<Snapshot> all;
     for (std::size_t i = 0; i < graft_store_count(handle_.get()); ++i) {
@@ -46,12 +48,14 @@ class Store {
     }
     return all;
   }
+  /// One by its number or tag; "": that which training goes on from.
   Result<Snapshot> find(const std::string& name = {}) {
     auto raw = detail::sized<graft_snapshot>();
     Status found = status(graft_store_find(handle_.get(), name.c_str(), &raw));
     if (!found.ok()) return found;
     return from(raw);
   }
+  /// What the run said of itself when the snapshot was made.
   Result<std::string> metadata(const std::string& name, const std::string& key) {
     const char* value = "";
     Status found = status(graft_store_metadata(handle_.get(), name.c_str(), key.c_str(), &value));
@@ -65,6 +69,7 @@ class Store {
     if (!sound.ok()) return sound;
     return chunks;
   }
+  /// Compares two, stream by stream.
   Result<std::vector<StreamDifference>> diff(const std::string& first, const std::string& second) {
     const graft_stream_difference* streams = nullptr;
     std::size_t count = 0;
@@ -77,9 +82,11 @@ class Store {
     }
     return all;
   }
+  /// Gives it a name, by which it is found and for which it is not pruned.
   Status tag(const std::string& name, const std::string& tag) {
     return status(graft_store_tag(handle_.get(), name.c_str(), tag.c_str()));
   }
+  /// Takes the name away.
   Status untag(const std::string& name, const std::string& tag) {
     return status(graft_store_untag(handle_.get(), name.c_str(), tag.c_str()));
   }

@@ -10,6 +10,7 @@
 extern "C" {
 #endif
 
+/* Where the bytes are. */
 typedef enum graft_source_kind GRAFT_ENUM_OF_INT {
   GRAFT_SOURCE_MEMORY = 0,
   GRAFT_SOURCE_DESCRIPTOR = 1,
@@ -48,7 +49,9 @@ GRAFT_API graft_status graft_model_open_source(graft_context* context, const gra
 
 /* As graft_model_load_adapters, graft_session_swap_adapters and graft_generator_swap_adapters; source is not NULL. */
 GRAFT_API graft_status graft_model_load_adapters_source(graft_model* model, const graft_source* source);
+/* As graft_session_swap_adapters(), from a source. */
 GRAFT_API graft_status graft_session_swap_adapters_source(graft_session* session, const graft_source* source);
+/* As graft_generator_swap_adapters(), from a source. */
 GRAFT_API graft_status graft_generator_swap_adapters_source(graft_generator* generator, const graft_source* source);
 
 #ifdef __cplusplus

@@ -38,6 +38,7 @@ class Source {
     source.offset_ = offset;
     return source;
   }
+  /// Read through a function, `bytes` in all, into memory of the context's allocator.
   static Source reader(Reader read, std::uint64_t bytes, std::string name = {}) {
     Source source(GRAFT_SOURCE_READER, bytes, std::move(name));
     source.read_ = std::move(read);

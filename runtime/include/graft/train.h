@@ -9,6 +9,7 @@
 extern "C" {
 #endif
 
+/* Losses, each a mean over rows or elements. */
 typedef enum graft_loss GRAFT_ENUM_OF_INT {
   GRAFT_LOSS_CROSS_ENTROPY = 0,
   GRAFT_LOSS_MSE = 1,
@@ -16,6 +17,7 @@ typedef enum graft_loss GRAFT_ENUM_OF_INT {
   GRAFT_LOSS_BCE = 3 /* of logits */
 } graft_loss;
 
+/* Optimizers, with PyTorch's meaning of their numbers. */
 typedef enum graft_optimizer GRAFT_ENUM_OF_INT {
   GRAFT_ADAMW = 0,
   GRAFT_ADAM = 1,
@@ -23,6 +25,7 @@ typedef enum graft_optimizer GRAFT_ENUM_OF_INT {
   GRAFT_ADAMW_8BIT = 3 /* AdamW with its state in 8 bits */
 } graft_optimizer;
 
+/* How the learning rate moves in the course of a run. */
 typedef enum graft_schedule GRAFT_ENUM_OF_INT {
   GRAFT_CONSTANT = 0,
   GRAFT_LINEAR = 1, /* to zero, or final_lr_factor, at total_steps */
@@ -30,6 +33,7 @@ typedef enum graft_schedule GRAFT_ENUM_OF_INT {
   GRAFT_STEP = 3    /* times gamma after each step_size steps */
 } graft_schedule;
 
+/* What a training run is made with. */
 typedef struct graft_trainer_options {
   size_t struct_size;
   graft_loss loss;
@@ -78,6 +82,7 @@ typedef struct graft_trainer_options {
   int optimizer_in_backward;
 } graft_trainer_options;
 
+/* What a step or an evaluation gives back. */
 typedef struct graft_metrics {
   size_t struct_size;
   uint64_t step;   /* optimizer steps done */
@@ -93,6 +98,7 @@ typedef struct graft_metrics {
 GRAFT_API graft_status graft_trainer_create(graft_model* model, const graft_trainer_options* options,
                                             graft_trainer** trainer);
 GRAFT_API void graft_trainer_destroy(graft_trainer* trainer);
+/* Bytes that the run holds on device and host, by class. */
 GRAFT_API graft_status graft_trainer_memory(const graft_trainer* trainer, graft_memory* memory);
 /* One optimizer step on `samples` samples, at most the batch; fewer are weighted correctly. After an error, ask
    again with the same samples: the step goes on where it stopped, and nothing is done twice. Where the loss or a

@@ -145,6 +145,7 @@ class Trainer {
     if (!got.ok()) return got;
     return done != 0 ? std::optional(metrics) : std::nullopt;
   }
+  /// Loss and metrics of these samples, in the order of train_step(); nothing is trained.
   Result<Metrics> evaluate(const std::vector<const void*>& inputs, const void* target, std::uint32_t samples) {
     Metrics metrics = detail::sized<Metrics>();
     Status got = status(graft_evaluate(handle_.get(), inputs.data(), inputs.size(), target, samples, &metrics));
@@ -159,6 +160,7 @@ class Trainer {
     return parts;
   }
   graft_trainer* get() const { return handle_.get(); }  ///< for what only the C ABI has
+  /// Bytes that the run holds on device and host, by class.
   Result<Memory> memory() const {
     Memory memory = detail::sized<Memory>();
     Status got = status(graft_trainer_memory(handle_.get(), &memory));
@@ -168,6 +170,7 @@ class Trainer {
   /// Between two steps: another budget in bytes (0: none), or one that gives so many bytes back; see
   /// graft_trainer_set_budget.
   Status set_budget(std::uint64_t budget) { return status(graft_trainer_set_budget(handle_.get(), budget)); }
+  /// Gives so many bytes back, for warnings of low memory.
   Status trim(std::uint64_t bytes) { return status(graft_trainer_trim(handle_.get(), bytes)); }
   /// How often the device was short of memory and training went on by itself; see graft_trainer_shortages.
   std::uint64_t shortages() const {
@@ -212,6 +215,7 @@ class Trainer {
   }
   /// From the next step on; schedule and groups multiply it. See graft/parameters.h for what resumes make of it.
   Status set_learning_rate(double rate) { return status(graft_trainer_set_learning_rate(handle_.get(), rate)); }
+  /// The rate that was set, before schedule and groups.
   double learning_rate() const {
     double rate = 0;
     (void)graft_trainer_learning_rate(handle_.get(), &rate);
@@ -251,11 +255,13 @@ class Trainer {
   Status save_checkpoint(const std::string& tag = {}) {
     return status(graft_checkpoint_save(handle_.get(), detail::or_null(tag)));
   }
+  /// Waits for what is being written, and keeps the run no longer.
   Status close_checkpoint() { return status(graft_checkpoint_close(handle_.get())); }
   /// Bytes of the app's own in each further snapshot, by worker: 0 for what all share.
   Status set_checkpoint_data(std::span<const std::byte> data, std::uint32_t worker = 0) {
     return status(graft_checkpoint_set_data(handle_.get(), worker, data.data(), data.size()));
   }
+  /// The app's own bytes of the snapshot that the run went on from; valid until the next call.
   Result<std::span<const std::byte>> checkpoint_data(std::uint32_t worker = 0) {
     const void* data = nullptr;
     std::size_t bytes = 0;

@@ -132,7 +132,7 @@ Status vjp_grad(VjpContext& c) {
 }
 
 constexpr OpDef binary_op(std::string_view name, std::span<const AttrSpec> attrs, Status (*infer)(InferContext&),
-                          std::variant<NoGrad, VjpFn> gradient) {
+                          Gradient gradient) {
   return {.name = name,
           .attrs = attrs,
           .min_inputs = 2,

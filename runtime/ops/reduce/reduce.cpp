@@ -141,7 +141,7 @@ Status vjp_grad(VjpContext& c) {
 std::uint64_t flops(const Graph& graph, const Node& node) { return graph.value(node.inputs[0]).shape.elements(); }
 
 constexpr OpDef reduce_op(std::string_view name, std::span<const AttrSpec> attrs, Status (*infer)(InferContext&),
-                          std::variant<NoGrad, VjpFn> gradient) {
+                          Gradient gradient) {
   return {.name = name, .attrs = attrs, .infer = infer, .emit = emit_reduce, .gradient = gradient, .flops = flops};
 }
 

@@ -183,7 +183,7 @@ Status vjp_grad(VjpContext& c) {
 }
 
 constexpr OpDef unary_op(std::string_view name, std::span<const AttrSpec> attrs, Status (*infer)(InferContext&),
-                         std::variant<NoGrad, VjpFn> gradient) {
+                         Gradient gradient) {
   return {
       .name = name, .attrs = attrs, .infer = infer, .emit = emit_unary, .gradient = gradient, .inplace_inputs = 0b1};
 }

@@ -1,6 +1,7 @@
 #include "runtime/core/quantized.h"
 #include "runtime/lora/adapter.h"
-#include "runtime/session/c_api/c_source.h"
+
+#include "runtime/session/c_api/c_swap.h"
 
 using namespace graft;
 using namespace graft::c_api;
@@ -30,23 +31,6 @@ Status load_onto(graft_model& model, Result<Model> loaded) {
   auto adapters = std::make_unique<Model>(std::move(*loaded));
   const Model& file = *adapters;
   return put_on(model, std::move(adapters), [&](const Model& base) { return with_adapter(base, file); });
-}
-
-// Adapters are read whole in any case.
-constexpr LoadOptions kAtOnce = {.check = WeightCheck::at_once};
-
-/// Swaps the adapters of a session or a generator by swap(adapters or nullptr).
-template <typename Swap>
-Status swap_from(graft_context& context, const char* path, Swap swap) {
-  if (path == nullptr) return swap(nullptr);
-  GRAFT_TRY_ASSIGN(const Model adapters, load_model(*context.files, path, kAtOnce));
-  return swap(&adapters);
-}
-
-template <typename Swap>
-Status swap_from(graft_context& context, const graft_source* source, Swap swap) {
-  GRAFT_TRY_ASSIGN(const Model adapters, load_source(context, source, kAtOnce));
-  return swap(&adapters);
 }
 
 }  // namespace
@@ -117,14 +101,6 @@ graft_status swap_of_session(graft_session* session, From from) {
   });
 }
 
-template <typename From>
-graft_status swap_of_generator(graft_generator* generator, From from) {
-  if (generator == nullptr) return GRAFT_INVALID_ARGUMENT;
-  return guarded(generator->context, [&] {
-    return swap_from(*generator->context, from, [&](const Model* m) { return generator->generator->swap_adapters(m); });
-  });
-}
-
 }  // namespace
 
 graft_status graft_session_swap_adapters(graft_session* session, const char* path) {
@@ -133,12 +109,4 @@ graft_status graft_session_swap_adapters(graft_session* session, const char* pat
 
 graft_status graft_session_swap_adapters_source(graft_session* session, const graft_source* source) {
   return swap_of_session(session, source);
-}
-
-graft_status graft_generator_swap_adapters(graft_generator* generator, const char* path) {
-  return swap_of_generator(generator, path);
-}
-
-graft_status graft_generator_swap_adapters_source(graft_generator* generator, const graft_source* source) {
-  return swap_of_generator(generator, source);
 }

@@ -1,4 +1,4 @@
-#include "runtime/session/c_api/c_handles.h"
+#include "runtime/session/c_api/c_swap.h"
 
 using namespace graft;
 using namespace graft::c_api;
@@ -120,4 +120,25 @@ graft_status graft_generator_last(const graft_generator* generator, graft_genera
   if (generator == nullptr) return GRAFT_INVALID_ARGUMENT;
   return guarded(generator->context,
                  [&] { return write_info(generated_info(generator->last), generated, "graft_generated"); });
+}
+
+namespace {
+
+/// `from`: a path or a source.
+template <typename From>
+graft_status swap_of_generator(graft_generator* generator, From from) {
+  if (generator == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(generator->context, [&] {
+    return swap_from(*generator->context, from, [&](const Model* m) { return generator->generator->swap_adapters(m); });
+  });
+}
+
+}  // namespace
+
+graft_status graft_generator_swap_adapters(graft_generator* generator, const char* path) {
+  return swap_of_generator(generator, path);
+}
+
+graft_status graft_generator_swap_adapters_source(graft_generator* generator, const graft_source* source) {
+  return swap_of_generator(generator, source);
 }

@@ -18,16 +18,3 @@ graft_status graft_model_dimension(graft_model* model, graft_tensor_kind kind, s
     return ok_status();
   });
 }
-
-graft_status graft_trainer_sample(const graft_trainer* trainer, size_t index, graft_tensor_info* info) {
-  if (trainer == nullptr) return GRAFT_INVALID_ARGUMENT;
-  return guarded(trainer->context, [&]() -> Status {
-    if (info == nullptr) return invalid("graft_trainer_sample needs a place for the info.");
-    if (index >= trainer->fields.size()) {
-      return error(Code::not_found, "A sample has ", trainer->fields.size(), " parts; number ", index, " is not one.");
-    }
-    const data::Field& field = trainer->fields[index];
-    *info = info_of(field.name.c_str(), field.dtype, field.shape);
-    return ok_status();
-  });
-}

@@ -295,15 +295,7 @@ Status add_again(const OpProbe& probe, Graph& graph, std::vector<Fed>& fed) {
   return graph.add_node(probe.op, ids, probe.attrs, "again").status();
 }
 
-}  // namespace
-
-const std::vector<OpProbe>& self_test_probes() {
-  static const std::vector<OpProbe> probes = all_probes();
-  return probes;
-}
-
-Result<BuiltProbe> build_probe(const OpProbe& probe, DType elements) {
-  const bool differentiable = std::holds_alternative<VjpFn>(op_def(probe.op).gradient) && !probe.operands.empty();
+Result<BuiltProbe> build_probe(const OpProbe& probe, DType elements, bool differentiable) {
   std::vector<ProbeInput> inputs;
   std::vector<Fed> fed;
   bool any_float = false;
@@ -337,6 +329,21 @@ Result<BuiltProbe> build_probe(const OpProbe& probe, DType elements) {
   built.step.bias_correction1[0] = 0.1;
   built.step.bias_correction2[0] = 0.001;
   return built;
+}
+
+}  // namespace
+
+const std::vector<OpProbe>& self_test_probes() {
+  static const std::vector<OpProbe> probes = all_probes();
+  return probes;
+}
+
+Result<BuiltProbe> build_probe(const OpProbe& probe, DType elements) {
+  const bool differentiable = std::holds_alternative<VjpFn>(op_def(probe.op).gradient) && !probe.operands.empty();
+  auto built = build_probe(probe, elements, differentiable);
+  // A build that has the op may leave out those of its gradient.
+  const bool absent = !built.ok() && built.status().code() == Code::unsupported;
+  return absent && differentiable ? build_probe(probe, elements, false) : std::move(built);
 }
 
 }  // namespace graft

@@ -11,8 +11,10 @@
 extern "C" {
 #endif
 
+/* What a conversion reports. */
 typedef struct graft_conversion graft_conversion;
 
+/* How a model is converted. */
 typedef struct graft_convert_options {
   size_t struct_size;
   /* For ONNX files: */
@@ -38,6 +40,7 @@ GRAFT_API graft_status graft_convert(const char* path, const graft_convert_optio
 GRAFT_API graft_status graft_convert_adapter(const char* path, const char* base, const char* output,
                                              graft_conversion** conversion);
 
+/* How a .graft file is exported. */
 typedef struct graft_export_options {
   size_t struct_size;
   const char* format; /* "gguf", "safetensors", "onnx" or "folder" (as Hugging Face has them; of adapters, as PEFT
@@ -57,6 +60,7 @@ GRAFT_API const char* graft_conversion_message(const graft_conversion* conversio
 /* As text and as JSON; of graft_convert what becomes of every operator and what can be trained. "" where there is
    none. */
 GRAFT_API const char* graft_conversion_report(const graft_conversion* conversion);
+/* The report as JSON, as graft convert --json prints it; it lives as long as the conversion. */
 GRAFT_API const char* graft_conversion_report_json(const graft_conversion* conversion);
 
 #ifdef __cplusplus

@@ -1,0 +1,47 @@
+/* Loads a model and runs it: what a library without training and text is for.
+   usage: infer_c MODEL */
+#include <graft/graft.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static int fail(const graft_context* context, const char* what) {
+  fprintf(stderr, "%s: %s\n", what, graft_message(context));
+  return 1;
+}
+
+int main(int argc, char** argv) {
+  if (argc != 2) return 2;
+  graft_context* context = NULL;
+  if (graft_context_create(NULL, &context) != GRAFT_OK) {
+    fail(context, "context");
+    graft_context_destroy(context);
+    return 77; /* no device here: skipped */
+  }
+  graft_model* model = NULL;
+  if (graft_model_load(context, argv[1], &model) != GRAFT_OK) return fail(context, "load");
+  graft_tensor_info input;
+  graft_tensor_info output;
+  if (graft_model_tensor(model, GRAFT_INPUTS, 0, &input) != GRAFT_OK) return fail(context, "input");
+  if (graft_model_tensor(model, GRAFT_OUTPUTS, 0, &output) != GRAFT_OK) return fail(context, "output");
+  size_t count = 1;
+  for (uint32_t i = 1; i < input.rank; ++i) count *= (size_t)input.dims[i];
+  float* x = calloc(count, sizeof *x);
+  graft_binding batch = {"batch", 1};
+  graft_session_options options = {0};
+  options.struct_size = sizeof options;
+  options.bindings = &batch;
+  options.binding_count = 1;
+  graft_session* session = NULL;
+  if (graft_session_create(model, &options, &session) != GRAFT_OK) return fail(context, "session");
+  if (graft_session_set_input(session, input.name, x, count * sizeof *x) != GRAFT_OK) return fail(context, "input");
+  if (graft_session_run(session) != GRAFT_OK) return fail(context, "run");
+  const void* data = NULL;
+  size_t bytes = 0;
+  if (graft_session_output(session, output.name, &data, &bytes, NULL) != GRAFT_OK) return fail(context, "output");
+  for (size_t i = 0; i < bytes / sizeof(float); ++i) printf("%a\n", ((const float*)data)[i]);
+  graft_session_destroy(session);
+  graft_model_destroy(model);
+  graft_context_destroy(context);
+  free(x);
+  return 0;
+}

@@ -1,0 +1,83 @@
+# Libraries that leave parts of graft out: each is built, linked by a small program, and runs or trains LeNet to the bytes
+# of the whole library; what it cannot do it refuses in one sentence.
+# cmake -DSOURCE=... -DGRAFT=<tool> -DWHOLE=<libgraft.so> -DWORK=... [-DPRESET=small-lto] -P options.cmake; "Skipped" where
+# there is no device.
+cmake_minimum_required(VERSION 3.22)
+
+function(run)
+  execute_process(COMMAND ${ARGV} RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  if(result STREQUAL "77")
+    message(FATAL_ERROR "Skipped: ${output}")
+  endif()
+  if(NOT result STREQUAL "0")
+    message(FATAL_ERROR "${ARGV} failed (${result}): ${output}")
+  endif()
+  set(output "${output}" PARENT_SCOPE)
+endfunction()
+
+# The library with these options, and how large it is.
+function(build)
+  run(${CMAKE_COMMAND} -E chdir ${SOURCE} ${CMAKE_COMMAND} -B ${WORK}/build --preset ${PRESET} ${ARGV})
+  run(${CMAKE_COMMAND} --build ${WORK}/build --target graft_shared)
+  file(GLOB library ${WORK}/build/runtime/libgraft.so.*.*.*)
+  run(strip -o ${WORK}/stripped.so ${library})
+  file(SIZE ${WORK}/stripped.so bytes)
+  message(STATUS "${ARGV}: ${bytes} bytes, stripped")
+  set(ENV{LD_LIBRARY_PATH} ${WORK}/build/runtime)
+  execute_process(COMMAND nm -D --defined-only ${library} OUTPUT_VARIABLE symbols)
+  set(symbols "${symbols}" PARENT_SCOPE)
+endfunction()
+
+function(compile program)
+  get_filename_component(folder ${WHOLE} DIRECTORY)
+  run(cc -std=c99 -I${SOURCE}/runtime/include ${SOURCE}/tests/package/${program}.c -L${folder} -lgraft -o ${WORK}/${program})
+endfunction()
+
+function(expect_refused sentence)
+  execute_process(COMMAND ${ARGN} RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  string(FIND "${output}" "${sentence}" at)
+  if(result EQUAL 0 OR at EQUAL -1)
+    message(FATAL_ERROR "${ARGN} should be refused with \"${sentence}\", but said (${result}): ${output}")
+  endif()
+endfunction()
+
+if(NOT PRESET)
+  set(PRESET small)
+endif()
+file(MAKE_DIRECTORY ${WORK})
+file(REMOVE_RECURSE ${WORK}/kept_whole ${WORK}/kept_small)
+run(${GRAFT} convert --example lenet -o ${WORK}/lenet.onnx)
+run(${GRAFT} convert ${WORK}/lenet.onnx -o ${WORK}/lenet.graft)
+compile(embed)
+compile(infer)
+get_filename_component(folder ${WHOLE} DIRECTORY)
+set(ENV{LD_LIBRARY_PATH} ${folder})
+run(${WORK}/embed ${WORK}/lenet.graft ${WORK}/whole.graft ${WORK}/kept_whole)
+run(${WORK}/infer ${WORK}/lenet.graft)
+set(whole "${output}")
+
+# Without training and text.
+build(-DGRAFT_TRAINING=OFF -DGRAFT_TEXT=OFF -DGRAFT_OPS=)
+if(symbols MATCHES "graft_(train|data|loader|store|checkpoint|gradients|evaluate|forecast|generat|tokenizer|chat)[a-z_]*")
+  message(FATAL_ERROR "${CMAKE_MATCH_0} is exported without training and text.")
+endif()
+set(ENV{LD_LIBRARY_PATH} ${WORK}/build/runtime)
+run(${WORK}/infer ${WORK}/lenet.graft)
+if(NOT output STREQUAL whole)
+  message(FATAL_ERROR "Without training LeNet gives\n${output}instead of\n${whole}")
+endif()
+
+# What another model needs: LeNet's convolution is refused by name.
+build(-DGRAFT_OPS=relu,transpose)
+expect_refused("leaves out the op \"conv\" (GRAFT_OPS)" ${WORK}/infer ${WORK}/lenet.graft)
+
+# LeNet's ops and kernels alone, with training.
+run(${GRAFT} plan ${WORK}/lenet.graft --mode train --ops)
+file(WRITE ${WORK}/lenet.ops "${output}")
+build(-DGRAFT_TRAINING=ON -DGRAFT_OPS=${WORK}/lenet.ops)
+run(${WORK}/embed ${WORK}/lenet.graft ${WORK}/small.graft ${WORK}/kept_small)
+run(${CMAKE_COMMAND} -E compare_files ${WORK}/whole.graft ${WORK}/small.graft)
+run(${WORK}/infer ${WORK}/lenet.graft)
+if(NOT output STREQUAL whole)
+  message(FATAL_ERROR "With its ops alone LeNet gives\n${output}instead of\n${whole}")
+endif()
