@@ -26,7 +26,7 @@ if [ ! -e "$build/prefix/lib/libz.a" ]; then
 fi
 cmake -S "$root" -B "$build/graft" -G Ninja -DCMAKE_TOOLCHAIN_FILE="$root/tools/cross/toolchain-aarch64.cmake" \
   -DGRAFT_CROSS_PREFIX="$build/prefix" -DCMAKE_BUILD_TYPE=MinSizeRel -DGRAFT_BUILD_TOOLS=OFF -DGRAFT_BUILD_TESTS=OFF \
-  -DGRAFT_PYTHON=OFF -DGRAFT_JVM=OFF -DGRAFT_PACK_KERNELS="$build/graft_pack_kernels" \
+  -DGRAFT_PYTHON=OFF -DGRAFT_JVM=OFF -DGRAFT_LLD=OFF -DGRAFT_PACK_KERNELS="$build/graft_pack_kernels" \
   -DZSTD_LIBRARY="$build/prefix/lib/libzstd.a" -DZLIB_LIBRARY="$build/prefix/lib/libz.a" -DZLIB_INCLUDE_DIR="$build/prefix/include" \
   -DCMAKE_CXX_FLAGS="-isystem $build/prefix/include -ffunction-sections -fdata-sections"
 cmake --build "$build/graft" --target graft graft_shared graft_cross_test
