@@ -1,7 +1,7 @@
 #!/bin/sh
 # Builds graft for Linux on arm64: aarch64.sh [FOLDER] (default: build/aarch64). Needs Debian's g++-aarch64-linux-gnu beside
 # the packages of tools/dev/install.sh; zstd and zlib are built from Debian's sources. Where qemu-user-static is installed,
-# the tests of files, the store and its codecs run under it (half a minute).
+# the tests of files, the store and its codecs run under it (a second).
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
 build=${1:-$root/build/aarch64}
