@@ -4,17 +4,30 @@
 #include <cstdlib>
 #include <limits>
 #include <utility>
+#if defined(_WIN32)
+#include <malloc.h>
+#endif
 
 namespace graft {
 namespace {
 
+#if defined(_WIN32)
+void* aligned(std::size_t bytes, std::size_t alignment) { return _aligned_malloc(bytes, alignment); }
+void release(void* block) { _aligned_free(block); }
+#else
+void* aligned(std::size_t bytes, std::size_t alignment) {
+  void* block = nullptr;  // Android has aligned_alloc from API 28 on only
+  return posix_memalign(&block, alignment, bytes) == 0 ? block : nullptr;
+}
+void release(void* block) { std::free(block); }
+#endif
+
 void* malloc_allocate(void*, std::size_t bytes, std::size_t alignment) {
   if (bytes > std::numeric_limits<std::size_t>::max() / 2) return nullptr;
-  void* block = nullptr;  // Android has aligned_alloc from API 28 on only
-  return posix_memalign(&block, std::max(alignment, sizeof(void*)), bytes) == 0 ? block : nullptr;
+  return aligned(bytes, std::max(alignment, sizeof(void*)));
 }
 
-void malloc_release(void*, void* block, std::size_t, std::size_t) { std::free(block); }
+void malloc_release(void*, void* block, std::size_t, std::size_t) { release(block); }
 
 }  // namespace
 

@@ -93,6 +93,14 @@ TEST(AnyFiles, AreReplacedAtOnceWhileOthersReadThem) {
   const auto reader = files.open(path, OpenMode::read);
   ASSERT_TRUE(reader.ok());
   const Status written = atomic_write_file(files, path, "the new one");
+#if defined(_WIN32)  // wine 8, and Windows before 10, have no rename over a file that is open: all must then stay as it
+                     // was
+  if (!written.ok()) {
+    EXPECT_EQ(contents(path), "old");
+    EXPECT_EQ(files.list(folder.path()).value().size(), 1u);
+    GTEST_SKIP() << written.message();
+  }
+#endif
   ASSERT_TRUE(written.ok()) << written.message();
   EXPECT_EQ(contents(path), "the new one");
   EXPECT_EQ(files.list(folder.path()).value().size(), 1u) << "nothing is left beside it";

@@ -10,7 +10,7 @@ import sys
 
 LIBRARY, HEADERS, TOOL, WORK = map(pathlib.Path, sys.argv[1:5])
 PROGRAM = pathlib.Path(__file__).parent / "abi.c"
-STRUCT = re.compile(r"typedef struct (\w+) \{\n(\s*size_t struct_size;.*?)\n?\} \1;", re.DOTALL)
+STRUCT = re.compile(r"typedef struct (\w+) \{[ ]*\n(\s*size_t struct_size;.*?)\n?\} \1;", re.DOTALL)
 # Of structs that the program fills or reads in full there must be fields to cut: these have what it uses first.
 EXPECTED = {"graft_context_options", "graft_model_options", "graft_session_options", "graft_memory",
             "graft_trainer_options", "graft_checkpoint_options", "graft_checkpoint_info", "graft_metrics"}

@@ -1,5 +1,5 @@
-// Names are unlike POSIX's here: a file that is open or mapped keeps its name unless whoever opened it shares deletion,
-// which all opens below do; a rename over an open file then works as POSIX_SEMANTICS from Windows 10 on.
+// A name whose file is open cannot be given to another file but by a rename with POSIX semantics (Windows 10 from 1607
+// on, NTFS), for which all that have it open must share deletion, as all opens below do.
 #include <io.h>
 
 #include <algorithm>
@@ -186,6 +186,30 @@ bool lock_handle(HANDLE handle) {
   return LockFileEx(handle, LOCKFILE_EXCLUSIVE_LOCK | LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, &place) != 0;
 }
 
+/// A rename that replaces a file which others have open; false where the system or the file system knows none.
+bool rename_over_open(const std::wstring& from, const std::wstring& to) {
+  constexpr auto kRenameInfoEx = static_cast<FILE_INFO_BY_HANDLE_CLASS>(22);  // FileRenameInfoEx
+  constexpr DWORD kReplace = 1, kPosixSemantics = 2;
+  struct RenameInfo {
+    DWORD flags;
+    HANDLE root;
+    DWORD name_bytes;
+    wchar_t name[1];
+  };
+  const Handle file(CreateFileW(from.c_str(), DELETE | SYNCHRONIZE, kShareAll, nullptr, OPEN_EXISTING,
+                                FILE_FLAG_BACKUP_SEMANTICS, nullptr));
+  std::wstring whole(32768, L'\0');  // the longest path
+  const DWORD length = GetFullPathNameW(to.c_str(), static_cast<DWORD>(whole.size()), whole.data(), nullptr);
+  if (file.get() == INVALID_HANDLE_VALUE || length == 0 || length >= whole.size()) return false;
+  const std::size_t bytes = sizeof(RenameInfo) + length * sizeof(wchar_t);
+  std::vector<std::uint64_t> memory((bytes + 7) / 8);
+  auto* const info = reinterpret_cast<RenameInfo*>(memory.data());
+  info->flags = kReplace | kPosixSemantics;
+  info->name_bytes = static_cast<DWORD>(length * sizeof(wchar_t));
+  std::copy_n(whole.data(), length, info->name);
+  return SetFileInformationByHandle(file.get(), kRenameInfoEx, info, static_cast<DWORD>(bytes)) != 0;
+}
+
 EntryType type_of(DWORD attributes) {
   if ((attributes & FILE_ATTRIBUTE_DIRECTORY) != 0) return EntryType::directory;
   return (attributes & FILE_ATTRIBUTE_DEVICE) != 0 ? EntryType::other : EntryType::file;
@@ -256,6 +280,9 @@ class WindowsFileSystem final : public FileSystem {
     if (MoveFileExW(old_name.c_str(), new_name.c_str(), MOVEFILE_REPLACE_EXISTING | MOVEFILE_WRITE_THROUGH)) {
       return ok_status();
     }
+    const DWORD number = GetLastError();
+    if (number == ERROR_ACCESS_DENIED && rename_over_open(old_name, new_name)) return ok_status();
+    SetLastError(number);
     return system_error(from, cat("renamed to \"", to, "\""));
   }
 
