@@ -34,7 +34,7 @@ status=0
 if [ "$status" != 0 ] && [ "$status" != 77 ]; then exit "$status"; fi
 [ "$status" = 0 ] || echo "There is no Vulkan device here: nothing was trained."
 for package in libgraft0.1 libgraft-dev graft-tools; do test -s /usr/share/doc/$package/copyright; done
-dpkg -P $(dpkg-deb -W --showformat='${Package}\n' ./*.deb)
+dpkg -P $(for package in ./*.deb; do dpkg-deb -f "$package" Package; done)
 if find /usr -name '*graft*' | grep .; then echo "These stayed behind." >&2; exit 1; fi
 INNER
 chroot "$copy" /bin/sh /graft/check.sh
