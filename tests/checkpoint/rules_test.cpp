@@ -99,13 +99,12 @@ TEST(CheckpointRules, AStoreThatIsClosedHasSyncedItsJournal) {
 }
 
 TEST(CheckpointRules, TheDelayCountsFromTheOldestUnsyncedRecord) {
-  PowerFiles files;
+  PowerFiles files, others;  // they outlive the stores in them
   auto store = Store::open(files, "s", {.mode = StoreMode::create, .journal = {.every = 0, .max_delay_ms = 10'000}});
   ASSERT_TRUE(store.ok() && store->append(step_record(1)).ok());
   ASSERT_TRUE(store->flush_due().ok());
   EXPECT_EQ(store->unsynced_records(), 1u) << "10 s have not passed";
   // With a short delay: the second record begins no new one.
-  PowerFiles others;
   store = Store::open(others, "s", {.mode = StoreMode::create, .journal = {.every = 0, .max_delay_ms = 200}});
   ASSERT_TRUE(store.ok() && store->append(step_record(1)).ok());
   std::this_thread::sleep_for(std::chrono::milliseconds(201));

@@ -226,8 +226,9 @@ TEST_F(Sources, WrongSourcesAreOneSentenceAndNoModel) {
   reader.bytes[100] = static_cast<char>(reader.bytes[100] ^ 1);
   refused(reader.source(), GRAFT_CORRUPT, "\"reader\"");
 
-  EXPECT_EQ(graft_model_open_source(h_.context, nullptr, nullptr, &h_.model), GRAFT_INVALID_ARGUMENT);
-  EXPECT_EQ(graft_model_open_source(nullptr, &whole, nullptr, &h_.model), GRAFT_INVALID_ARGUMENT);
+  graft_model* none = nullptr;
+  EXPECT_EQ(graft_model_open_source(h_.context, nullptr, nullptr, &none), GRAFT_INVALID_ARGUMENT);
+  EXPECT_EQ(graft_model_open_source(nullptr, &whole, nullptr, &none), GRAFT_INVALID_ARGUMENT);
   EXPECT_EQ(graft_model_open_source(h_.context, &whole, nullptr, nullptr), GRAFT_INVALID_ARGUMENT);
   EXPECT_EQ(graft_model_load_adapters_source(nullptr, &whole), GRAFT_INVALID_ARGUMENT);
   EXPECT_EQ(graft_session_swap_adapters_source(nullptr, &whole), GRAFT_INVALID_ARGUMENT);

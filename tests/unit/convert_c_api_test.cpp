@@ -141,7 +141,9 @@ TEST_F(ConvertCApi, AModelGoesBackToOtherFormats) {
 TEST_F(ConvertCApi, AdaptersOfOtherProgramsAreConvertedForTheirBase) {
   ASSERT_EQ(convert_to(kLanguageModel, out_), GRAFT_OK) << message_;
   CHandles h;
-  ASSERT_EQ(graft_context_create(nullptr, &h.context), GRAFT_OK) << h.message();
+  std::string device;
+  const auto tested = context_options(device);
+  ASSERT_EQ(graft_context_create(&tested, &h.context), GRAFT_OK) << h.message();
   ASSERT_EQ(graft_model_load(h.context, out_.c_str(), &h.model), GRAFT_OK) << h.message();
   ASSERT_EQ(graft_model_add_adapters(h.model, "r=2,targets=q_proj", 1), GRAFT_OK) << h.message();
   const std::string own = folder_.file("own.graft"), peft = folder_.file("peft"), back = folder_.file("back.graft");
