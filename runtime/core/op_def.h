@@ -59,8 +59,15 @@ using VjpFn = Status (*)(VjpContext&);
 class Gradient : public std::variant<NoGrad, VjpFn> {
  public:
   constexpr Gradient(NoGrad none) : variant(none) {}
-  constexpr Gradient(VjpFn rule) : variant(NoGrad{"this build is without training (GRAFT_TRAINING=OFF)"}) {
-    if constexpr (kHasTraining) emplace<VjpFn>(rule);
+  constexpr Gradient(VjpFn rule) : variant(kept(rule)) {}
+
+ private:
+  static constexpr std::variant<NoGrad, VjpFn> kept([[maybe_unused]] VjpFn rule) {
+    if constexpr (kHasTraining) {
+      return rule;
+    } else {
+      return NoGrad{"this build is without training (GRAFT_TRAINING=OFF)"};
+    }
   }
 };
 
