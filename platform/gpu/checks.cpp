@@ -57,7 +57,8 @@ Status check_kernel(const KernelDesc& desc, const Caps& caps) {
 }
 
 Status check_dispatch(const KernelShape& kernel, std::span<const BufferRange> bindings, std::size_t push_bytes,
-                      const std::array<std::uint32_t, 3>& groups, const Caps& caps) {
+                      const std::array<std::uint32_t, 3>& groups, const std::array<std::uint32_t, 3>& first,
+                      const Caps& caps) {
   if (bindings.size() != kernel.bindings) {
     return invalid("Kernel \"", kernel.name, "\" takes ", kernel.bindings, " bindings, but got ", bindings.size(), ".");
   }
@@ -65,9 +66,13 @@ Status check_dispatch(const KernelShape& kernel, std::span<const BufferRange> bi
     return invalid("Kernel \"", kernel.name, "\" takes ", kernel.push_bytes, " push bytes, but got ", push_bytes, ".");
   }
   for (std::size_t i = 0; i < groups.size(); ++i) {
-    if (groups[i] > caps.max_workgroup_count[i]) {
-      return invalid("Kernel \"", kernel.name, "\" got ", groups[i], " workgroups in dimension ", i,
+    if (groups[i] > caps.max_workgroup_count[i] || first[i] > caps.max_workgroup_count[i] - groups[i]) {
+      return invalid("Kernel \"", kernel.name, "\" got ", groups[i], " workgroups",
+                     first[i] == 0 ? "" : cat(" from number ", first[i], " on"), " in dimension ", i,
                      "; the device allows ", caps.max_workgroup_count[i], ".");
+    }
+    if (first[i] != 0 && !kernel.in_parts) {
+      return invalid("Kernel \"", kernel.name, "\" was not made to be dispatched in parts.");
     }
   }
   for (std::size_t i = 0; i < bindings.size(); ++i) {

@@ -54,6 +54,7 @@ struct KernelDesc {
   std::uint32_t bindings = 0;
   std::uint32_t push_bytes = 0;
   std::uint32_t subgroup_size = 0;  ///< required, with full subgroups; 0: any
+  bool in_parts = false;            ///< dispatches need not begin at workgroup 0; some drivers take longer for such
 };
 
 /// A compiled compute pipeline.
@@ -74,9 +75,10 @@ class CommandList {
 class Recorder {
  public:
   virtual ~Recorder() = default;
-  /// groups are workgroup counts, each within Caps::max_workgroup_count.
+  /// groups are workgroup counts; with `first` each is within Caps::max_workgroup_count. A `first` other than zeros, the
+  /// number of the first workgroup, is for kernels with KernelDesc::in_parts.
   virtual void dispatch(Kernel& kernel, std::span<const BufferRange> bindings, std::span<const std::byte> push,
-                        std::array<std::uint32_t, 3> groups) = 0;
+                        std::array<std::uint32_t, 3> groups, std::array<std::uint32_t, 3> first = {}) = 0;
   virtual void copy(const BufferRange& from, const BufferRange& to) = 0;  ///< sizes must be equal
   virtual void fill(const BufferRange& to, std::uint32_t word) = 0;
   /// Orders everything recorded before (dispatch, copy, fill) against everything after, all memory visible,

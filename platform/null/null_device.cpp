@@ -48,11 +48,16 @@ class NullBuffer final : public gpu::Buffer {
 
 struct NullKernel final : gpu::Kernel {
   NullKernel(NullDevice& device, const gpu::KernelDesc& desc)
-      : object(device), name(desc.name), bindings(desc.bindings), push_bytes(desc.push_bytes) {}
+      : object(device),
+        name(desc.name),
+        bindings(desc.bindings),
+        push_bytes(desc.push_bytes),
+        in_parts(desc.in_parts) {}
   NullObject object;
   std::string name;
   std::uint32_t bindings;
   std::uint32_t push_bytes;
+  bool in_parts;
 };
 
 struct NullCommandList final : gpu::CommandList {
@@ -71,12 +76,19 @@ class NullRecorder final : public gpu::Recorder {
       : device_(device), list_(std::make_unique<NullCommandList>(device, name, timestamps)) {}
 
   void dispatch(gpu::Kernel& kernel, std::span<const gpu::BufferRange> bindings, std::span<const std::byte> push,
-                std::array<std::uint32_t, 3> groups) override {
+                std::array<std::uint32_t, 3> groups, std::array<std::uint32_t, 3> first) override {
     const auto& it = static_cast<const NullKernel&>(kernel);
     add("dispatch",
-        {CommandKind::dispatch, it.name, {bindings.begin(), bindings.end()}, {push.begin(), push.end()}, groups}, [&] {
-          return gpu::check_dispatch({it.name, it.bindings, it.push_bytes}, bindings, push.size(), groups,
-                                     device_.caps());
+        {CommandKind::dispatch,
+         it.name,
+         {bindings.begin(), bindings.end()},
+         {push.begin(), push.end()},
+         groups,
+         0,
+         first},
+        [&] {
+          return gpu::check_dispatch({it.name, it.bindings, it.push_bytes, it.in_parts}, bindings, push.size(), groups,
+                                     first, device_.caps());
         });
   }
   void copy(const gpu::BufferRange& from, const gpu::BufferRange& to) override {

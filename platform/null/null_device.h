@@ -22,6 +22,7 @@ struct Command {
   std::vector<std::byte> push;            ///< dispatch
   std::array<std::uint32_t, 3> groups{};  ///< dispatch
   std::uint32_t word = 0;                 ///< fill: the word; timestamp: the index
+  std::array<std::uint32_t, 3> first{};   ///< dispatch: the first workgroup
 };
 
 struct Options {

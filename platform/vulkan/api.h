@@ -46,6 +46,7 @@ namespace graft::vulkan {
   X(CmdBindPipeline)                 \
   X(CmdCopyBuffer)                   \
   X(CmdDispatch)                     \
+  X(CmdDispatchBase)                 \
   X(CmdFillBuffer)                   \
   X(CmdPipelineBarrier)              \
   X(CmdPushConstants)                \

@@ -130,6 +130,7 @@ Result<std::vector<std::unique_ptr<gpu::Kernel>>> VulkanKernel::create(Owner& ow
     specializations[i] = {static_cast<std::uint32_t>(entries[i].size()), entries[i].data(),
                           desc.specialization.size_bytes(), desc.specialization.data()};
     infos[i].sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO;
+    infos[i].flags = desc.in_parts ? VK_PIPELINE_CREATE_DISPATCH_BASE_BIT : 0;
     infos[i].layout = layout.pipeline;
     infos[i].stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
     infos[i].stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;

@@ -67,7 +67,12 @@ class LayoutCache {
 class VulkanKernel final : public gpu::Kernel {
  public:
   VulkanKernel(Owner& owner, const gpu::KernelDesc& desc, LayoutCache::Layout layout)
-      : owner_(owner), name_(desc.name), bindings_(desc.bindings), push_bytes_(desc.push_bytes), layout_(layout) {}
+      : owner_(owner),
+        name_(desc.name),
+        bindings_(desc.bindings),
+        push_bytes_(desc.push_bytes),
+        in_parts_(desc.in_parts),
+        layout_(layout) {}
   ~VulkanKernel() override;
 
   /// All pipelines in one call through `cache`; all or nothing.
@@ -75,7 +80,7 @@ class VulkanKernel final : public gpu::Kernel {
                                                                   VkPipelineCache cache,
                                                                   std::span<const gpu::KernelDesc> descs);
 
-  gpu::KernelShape shape() const { return {name_, bindings_, push_bytes_}; }
+  gpu::KernelShape shape() const { return {name_, bindings_, push_bytes_, in_parts_}; }
   const LayoutCache::Layout& layout() const { return layout_; }
   VkPipeline pipeline() const { return pipeline_; }
 
@@ -84,6 +89,7 @@ class VulkanKernel final : public gpu::Kernel {
   std::string name_;
   std::uint32_t bindings_;
   std::uint32_t push_bytes_;
+  bool in_parts_;
   LayoutCache::Layout layout_;
   VkPipeline pipeline_ = VK_NULL_HANDLE;
 };

@@ -21,8 +21,8 @@ class VulkanRecorder final : public gpu::Recorder {
   }
 
   void dispatch(gpu::Kernel& kernel, std::span<const gpu::BufferRange> bindings, std::span<const std::byte> push,
-                std::array<std::uint32_t, 3> groups) override {
-    if (error_.ok()) latch(try_dispatch(static_cast<VulkanKernel&>(kernel), bindings, push, groups));
+                std::array<std::uint32_t, 3> groups, std::array<std::uint32_t, 3> first) override {
+    if (error_.ok()) latch(try_dispatch(static_cast<VulkanKernel&>(kernel), bindings, push, groups, first));
   }
   void copy(const gpu::BufferRange& from, const gpu::BufferRange& to) override {
     if (error_.ok()) latch(try_copy(from, to));
@@ -51,7 +51,7 @@ class VulkanRecorder final : public gpu::Recorder {
   }
   void memory_barrier(VkPipelineStageFlags to_stages, VkAccessFlags to_access);
   Status try_dispatch(VulkanKernel& kernel, std::span<const gpu::BufferRange> bindings, std::span<const std::byte> push,
-                      const std::array<std::uint32_t, 3>& groups);
+                      const std::array<std::uint32_t, 3>& groups, const std::array<std::uint32_t, 3>& first);
   Status bind_buffers(const VulkanKernel& kernel, std::span<const gpu::BufferRange> bindings);
   Status try_copy(const gpu::BufferRange& from, const gpu::BufferRange& to);
   Status try_fill(const gpu::BufferRange& to, std::uint32_t word);
@@ -76,8 +76,9 @@ void VulkanRecorder::memory_barrier(VkPipelineStageFlags to_stages, VkAccessFlag
 }
 
 Status VulkanRecorder::try_dispatch(VulkanKernel& kernel, std::span<const gpu::BufferRange> bindings,
-                                    std::span<const std::byte> push, const std::array<std::uint32_t, 3>& groups) {
-  GRAFT_TRY(gpu::check_dispatch(kernel.shape(), bindings, push.size(), groups, context_.caps()));
+                                    std::span<const std::byte> push, const std::array<std::uint32_t, 3>& groups,
+                                    const std::array<std::uint32_t, 3>& first) {
+  GRAFT_TRY(gpu::check_dispatch(kernel.shape(), bindings, push.size(), groups, first, context_.caps()));
   if (groups[0] == 0 || groups[1] == 0 || groups[2] == 0) return ok_status();
   if (bound_ != kernel.pipeline()) {
     context_.fn.CmdBindPipeline(list_->commands(), VK_PIPELINE_BIND_POINT_COMPUTE, kernel.pipeline());
@@ -88,7 +89,11 @@ Status VulkanRecorder::try_dispatch(VulkanKernel& kernel, std::span<const gpu::B
     context_.fn.CmdPushConstants(list_->commands(), kernel.layout().pipeline, VK_SHADER_STAGE_COMPUTE_BIT, 0,
                                  static_cast<std::uint32_t>(push.size()), push.data());
   }
-  context_.fn.CmdDispatch(list_->commands(), groups[0], groups[1], groups[2]);
+  if (kernel.shape().in_parts) {
+    context_.fn.CmdDispatchBase(list_->commands(), first[0], first[1], first[2], groups[0], groups[1], groups[2]);
+  } else {
+    context_.fn.CmdDispatch(list_->commands(), groups[0], groups[1], groups[2]);
+  }
   return ok_status();
 }
 

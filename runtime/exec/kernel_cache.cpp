@@ -9,14 +9,14 @@
 
 namespace graft {
 
-Result<std::vector<gpu::Kernel*>> KernelCache::get(const Plan& plan) {
+Result<std::vector<gpu::Kernel*>> KernelCache::get(std::span<const PlanKernel> kernels, bool in_parts) {
   std::vector<gpu::KernelDesc> missing;
   std::vector<const PlanKernel*> missing_kernels;
   std::map<std::pair<shaders::KernelId, BindingStorage>, std::vector<std::uint32_t>> low_precision;
   std::map<std::tuple<shaders::KernelId, BindingStorage, std::vector<Share>>, std::vector<std::uint32_t>> shared;
-  std::list<std::vector<std::uint32_t>> changed;   // none moves while descriptions point at it
-  for (const PlanKernel& kernel : plan.kernels) {  // no two are equal
-    if (kernels_.contains(key_of(kernel))) continue;
+  std::list<std::vector<std::uint32_t>> changed;  // none moves while descriptions point at it
+  for (const PlanKernel& kernel : kernels) {      // no two are equal
+    if (kernels_.contains(key_of(kernel, in_parts))) continue;
     const shaders::KernelInfo& info = shaders::kernel_info(kernel.id);
     std::span<const std::uint32_t> spirv = info.spirv();
     if (kernel.storage != 0) {
@@ -47,16 +47,18 @@ Result<std::vector<gpu::Kernel*>> KernelCache::get(const Plan& plan) {
     }
     if (wants_wide_vectors(device_.caps()) && info.features == 0) spirv = changed.emplace_back(widen_vectors(spirv));
     missing.push_back({info.name, spirv, specialization, kernel.bindings, kernel.push_bytes});
+    missing.back().in_parts = in_parts;
     if ((info.features & shaders::needs_coopmat) != 0) missing.back().subgroup_size = device_.caps().matrix_subgroup;
     missing_kernels.push_back(&kernel);
   }
   if (!missing.empty()) {
     GRAFT_TRY_ASSIGN(auto compiled, device_.create_kernels(missing));
-    for (std::size_t i = 0; i < compiled.size(); ++i) kernels_[key_of(*missing_kernels[i])] = std::move(compiled[i]);
+    for (std::size_t i = 0; i < compiled.size(); ++i)
+      kernels_[key_of(*missing_kernels[i], in_parts)] = std::move(compiled[i]);
   }
   std::vector<gpu::Kernel*> result;
-  result.reserve(plan.kernels.size());
-  for (const PlanKernel& kernel : plan.kernels) result.push_back(kernels_.find(key_of(kernel))->second.get());
+  result.reserve(kernels.size());
+  for (const PlanKernel& kernel : kernels) result.push_back(kernels_.find(key_of(kernel, in_parts))->second.get());
   return result;
 }
 

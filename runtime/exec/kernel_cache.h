@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <span>
 #include <tuple>
 #include <vector>
 
@@ -16,15 +17,17 @@ class KernelCache {
  public:
   explicit KernelCache(gpu::Device& device) : device_(device) {}
 
-  /// One kernel per entry of Plan::kernels. Those that are not there yet are compiled in one batch.
-  Result<std::vector<gpu::Kernel*>> get(const Plan& plan);
+  /// One kernel for each (Plan::kernels). Those that are not there yet are compiled in one batch. in_parts: such as
+  /// KernelDesc::in_parts says.
+  Result<std::vector<gpu::Kernel*>> get(std::span<const PlanKernel> kernels, bool in_parts = false);
   std::size_t size() const { return kernels_.size(); }
 
  private:
   using Key = std::tuple<shaders::KernelId, std::vector<std::uint32_t>, std::uint32_t, std::uint32_t, BindingStorage,
-                         std::vector<Share>>;
-  static Key key_of(const PlanKernel& kernel) {
-    return {kernel.id, kernel.specialization, kernel.bindings, kernel.push_bytes, kernel.storage, kernel.shares};
+                         std::vector<Share>, bool>;
+  static Key key_of(const PlanKernel& kernel, bool in_parts) {
+    return {kernel.id,      kernel.specialization, kernel.bindings, kernel.push_bytes,
+            kernel.storage, kernel.shares,         in_parts};
   }
 
   gpu::Device& device_;

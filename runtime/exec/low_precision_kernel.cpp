@@ -135,12 +135,12 @@ class StorageRewriter {
 
   static void copy(const Instruction& i, Words& to) { to.insert(to.end(), i.words.begin(), i.words.end()); }
 
-  Id emit(Op op, Id type, std::initializer_list<Word> operands, std::span<const Word> rest = {}) {
+  Id emit(spirv::Op op, Id type, std::initializer_list<Word> operands, std::span<const Word> rest = {}) {
     const Id id = types_.fresh();
     give(op, type, id, operands, rest);
     return id;
   }
-  void give(Op op, Id type, Id result, std::initializer_list<Word> operands, std::span<const Word> rest = {}) {
+  void give(spirv::Op op, Id type, Id result, std::initializer_list<Word> operands, std::span<const Word> rest = {}) {
     Words all = {type, result};
     all.insert(all.end(), operands);
     all.insert(all.end(), rest.begin(), rest.end());

@@ -1,6 +1,7 @@
 #include "runtime/exec/program.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "runtime/exec/numbers.h"
@@ -8,11 +9,16 @@
 namespace graft {
 namespace {
 
-// Before anything is measured, lists are cut by what a slow device would need: 10 GFLOP/s and 5 GB/s.
-constexpr double kSlowFlopsPerNs = 10;
-constexpr double kSlowBytesPerNs = 5;
-constexpr double kListNs = 50e6;
+constexpr double kListNs = 50e6;  // before anything is measured, of a slow device's time
 constexpr std::uint32_t kListSteps = 64;
+
+// How submissions keep to a slice. What took longer twice on end is cut: once may be a driver that compiles, or another
+// process. Cut into what should take half a slice, for guesses are wrong and times differ; and so are lists put
+// together.
+constexpr std::uint32_t kLongRuns = 2;
+constexpr double kPartOfSlice = 0.5;
+constexpr double kFullSlice = 0.75;
+constexpr double kMostParts = 64;  // at once
 
 std::uint32_t list_end(const Plan& plan, const gpu::Quirks& quirks, std::uint32_t first) {
   const std::uint32_t most = quirks.max_submit_dispatches;
@@ -23,8 +29,7 @@ std::uint32_t list_end(const Plan& plan, const gpu::Quirks& quirks, std::uint32_
     // What is refilled for a list must not be needed before it.
     const auto at_end = [&](const Refill& refill) { return refill.first_step == end; };
     if (end != first && std::any_of(plan.refills.begin(), plan.refills.end(), at_end)) break;
-    const Step& step = plan.steps[end];
-    ns += static_cast<double>(step.flops) / kSlowFlopsPerNs + static_cast<double>(step.bytes) / kSlowBytesPerNs;
+    ns += slow_device_ns(plan.steps[end]);
     if (end != first && ns > kListNs) break;
     ++end;
   }
@@ -53,14 +58,13 @@ Result<std::unique_ptr<Program>> Program::create(Memory& memory, Plan plan, cons
                        "\" has no timestamps, so a program cannot be profiled on it.");
   }
   std::unique_ptr<Program> program(new Program(memory, std::move(plan), options));
-  std::vector<gpu::Kernel*> kernels;
   {
     const PhaseScope scope(options.observer, HostPhase::compile);
-    GRAFT_TRY_ASSIGN(kernels, memory.kernels().get(program->plan_));
+    GRAFT_TRY_ASSIGN(program->kernels_, memory.kernels().get(program->plan_.kernels));
   }
   GRAFT_TRY(program->find_sources());
   const PhaseScope scope(options.observer, HostPhase::record);
-  GRAFT_TRY(program->record(kernels));
+  GRAFT_TRY(program->record());
   return program;
 }
 
@@ -71,17 +75,28 @@ Program::~Program() {
   }
 }
 
-Status Program::record(const std::vector<gpu::Kernel*>& kernels) {
-  std::uint32_t first = 0;
+Status Program::record() {
+  std::uint32_t first = 0, refill = 0;
   for (const std::uint32_t end : list_ends(plan_, memory_.device().target().quirks)) {
-    GRAFT_TRY(record_list(kernels, first, end).with_context(cat("While recording steps ", first, " to ", end - 1)));
+    GRAFT_TRY_ASSIGN(List list, record_list(first, end));
+    list.first_refill = refill;
+    while (refill < plan_.refills.size() && plan_.refills[refill].first_step == first) ++refill;
+    list.end_refill = refill;
+    // Unknown yet: as long as a whole submission may take, so that each list is first submitted by itself.
+    list.estimate_ns = static_cast<double>(options_.submit_target.count());
+    lists_.push_back(std::move(list));
     first = end;
   }
-  for (const List& list : lists_) commands_.push_back(list.commands.get());
+  note_commands();
   return ok_status();
 }
 
-Status Program::record_list(const std::vector<gpu::Kernel*>& kernels, std::uint32_t first, std::uint32_t end) {
+void Program::note_commands() {
+  commands_.clear();
+  for (const List& list : lists_) commands_.push_back(list.commands.get());
+}
+
+Result<Program::List> Program::record_list(std::uint32_t first, std::uint32_t end) {
   const std::uint32_t timestamps = options_.profile ? end - first + 1 : 0;
   GRAFT_TRY_ASSIGN(const auto recorder, memory_.device().record(cat("steps ", first, " to ", end - 1), timestamps));
   if (options_.profile) recorder->timestamp(0);
@@ -94,34 +109,106 @@ Status Program::record_list(const std::vector<gpu::Kernel*>& kernels, std::uint3
       if (step.node != kNoIndex) recorder->begin_label(plan_.nodes[step.node].name);
       labelled = step.node;
     }
-    record_step(*recorder, kernels, step);
+    record_step(*recorder, step);
     if (options_.profile) recorder->timestamp(s - first + 1);
   }
   if (labelled != kNoIndex) recorder->end_label();
-  if (end == plan_.steps.size()) recorder->host_barrier();
-  GRAFT_TRY_ASSIGN(auto commands, recorder->finish());
-  // Unknown yet: as long as a whole submission may take, so that each list is first submitted by itself.
-  const auto estimate = static_cast<double>(options_.submit_target.count());
-  List list{std::move(commands), first, end, estimate};
-  list.first_refill = lists_.empty() ? 0 : lists_.back().end_refill;
-  list.end_refill = list.first_refill;
-  while (list.end_refill < plan_.refills.size() && plan_.refills[list.end_refill].first_step == first) {
-    ++list.end_refill;
+  const bool ends_run = end == plan_.steps.size();
+  if (ends_run) recorder->host_barrier();
+  auto commands = recorder->finish();
+  if (!commands.ok()) {
+    return std::move(commands).status().with_context(cat("While recording steps ", first, " to ", end - 1));
   }
-  lists_.push_back(std::move(list));
-  return ok_status();
+  return List{.commands = *std::move(commands), .first_step = first, .end_step = end, .ends_run = ends_run};
 }
 
-void Program::record_step(gpu::Recorder& recorder, const std::vector<gpu::Kernel*>& kernels, const Step& step) {
+std::vector<gpu::BufferRange> Program::ranges_of(const Step& step) {
   std::vector<gpu::BufferRange> ranges;
   const auto& bound = bound_by(step);
   ranges.reserve(bound.size());
   for (const PlanBinding& b : bound) ranges.push_back(memory_.range(b.space, b.offset, b.size));
+  return ranges;
+}
+
+void Program::record_step(gpu::Recorder& recorder, const Step& step) {
+  const std::vector<gpu::BufferRange> ranges = ranges_of(step);
   if (step.kind != StepKind::dispatch) {
     recorder.copy(ranges[0], ranges[1]);
     return;
   }
-  recorder.dispatch(*kernels[step.kernel], ranges, step.push, step.groups);
+  recorder.dispatch(*kernels_[step.kernel], ranges, step.push, step.groups);
+}
+
+Result<Program::List> Program::record_part(const List& of, gpu::Kernel& kernel, const Workgroups& part, bool ends_run) {
+  const Step& step = plan_.steps[of.first_step];
+  GRAFT_TRY_ASSIGN(const auto recorder, memory_.device().record(cat("a part of step ", of.first_step)));
+  if (step.node != kNoIndex) recorder->begin_label(plan_.nodes[step.node].name);
+  recorder->dispatch(kernel, ranges_of(step), step.push, part.count, part.first);
+  if (step.node != kNoIndex) recorder->end_label();
+  if (ends_run) recorder->host_barrier();
+  GRAFT_TRY_ASSIGN(auto commands, recorder->finish());
+  return List{.commands = std::move(commands),
+              .first_step = of.first_step,
+              .end_step = of.end_step,
+              .part = part,
+              .ends_run = ends_run};
+}
+
+/// What a list becomes where it takes too long; nothing where it cannot be cut.
+Result<std::vector<Program::List>> Program::divide(const List& list, std::uint32_t parts) {
+  std::vector<List> made;
+  if (list.end_step - list.first_step > 1) {
+    std::uint32_t first = list.first_step;
+    for (const std::uint32_t end : split_steps(plan_.steps, first, list.end_step, parts)) {
+      GRAFT_TRY_ASSIGN(List part, record_list(first, end));
+      made.push_back(std::move(part));
+      first = end;
+    }
+    return made;
+  }
+  const Step& step = plan_.steps[list.first_step];
+  if (step.kind != StepKind::dispatch || options_.profile) return made;  // times are of whole steps
+  const PlanKernel& kernel = plan_.kernels[step.kernel];
+  const auto split = split_dispatch(list.part.value_or(Workgroups{{}, step.groups}), parts);
+  if (split.size() < 2) return made;
+  GRAFT_TRY_ASSIGN(const auto in_parts, memory_.kernels().get(std::span(&kernel, 1), true));
+  for (const Workgroups& groups : split) {
+    GRAFT_TRY_ASSIGN(List part, record_part(list, *in_parts[0], groups, list.ends_run && &groups == &split.back()));
+    made.push_back(std::move(part));
+  }
+  return made;
+}
+
+/// Cuts what kept taking longer than a slice. Nothing may be running.
+Status Program::keep_to_slice() {
+  const auto slice_ns = static_cast<double>(slice().count());
+  const auto is_long = [](const List& list) { return list.divisible && list.long_runs >= kLongRuns; };
+  if (slice_ns == 0 || std::none_of(lists_.begin(), lists_.end(), is_long)) return ok_status();
+  const PhaseScope scope(options_.observer, HostPhase::record);
+  for (std::size_t i = 0; i < lists_.size(); ++i) {
+    if (!is_long(lists_[i])) continue;
+    const double parts = std::clamp(std::ceil(lists_[i].estimate_ns / (kPartOfSlice * slice_ns)), 2.0, kMostParts);
+    GRAFT_TRY_ASSIGN(std::vector<List> made, divide(lists_[i], static_cast<std::uint32_t>(parts)));
+    if (made.size() < 2) {
+      lists_[i].divisible = false;
+      continue;
+    }
+    made[0].first_refill = lists_[i].first_refill;
+    made[0].end_refill = lists_[i].end_refill;
+    for (std::size_t k = 1; k < made.size(); ++k) made[k].first_refill = made[k].end_refill = lists_[i].end_refill;
+    for (List& part : made) part.estimate_ns = lists_[i].estimate_ns / static_cast<double>(made.size());
+    const std::size_t next = i + made.size();
+    lists_.erase(lists_.begin() + static_cast<std::ptrdiff_t>(i));
+    lists_.insert(lists_.begin() + static_cast<std::ptrdiff_t>(i), std::make_move_iterator(made.begin()),
+                  std::make_move_iterator(made.end()));
+    i = next - 1;
+    note_commands();  // at once: an error further on leaves what was cut
+  }
+  return ok_status();
+}
+
+std::chrono::nanoseconds Program::slice() const {
+  return options_.control == nullptr ? std::chrono::nanoseconds(0) : options_.control->slice();
 }
 
 Status Program::find_sources() {
@@ -192,6 +279,7 @@ Status Program::stage(std::span<const Feed> feeds, const StepState& state) {
 Status Program::run(std::span<const Feed> feeds, const StepState& state) {
   GRAFT_TRY(drain());  // what a timeout left behind still reads the staging
   complete_ = false;
+  GRAFT_TRY(keep_to_slice());
   GRAFT_TRY(stage(feeds, state));
   next_list_ = 0;
   submissions_ = 0;
@@ -214,7 +302,7 @@ bool Program::wrote_residents() const {
 }
 
 bool Program::is_cancelled() const {
-  return options_.cancel != nullptr && options_.cancel->load(std::memory_order_relaxed) && !wrote_residents();
+  return options_.cancellable && options_.control != nullptr && options_.control->is_cancelled() && !wrote_residents();
 }
 
 Status Program::go() {
@@ -228,8 +316,13 @@ Status Program::go() {
       GRAFT_TRY(drain());
       return error(Code::cancelled, "The call was cancelled; nothing changed.");
     }
-    // Two submissions in flight: the device goes on with one while the host prepares the next.
-    if (flying_ == 2) GRAFT_TRY(wait_oldest());
+    // Two submissions in flight: the device goes on with one while the host prepares the next. One where it shall rest.
+    const bool rests = options_.control != nullptr && options_.control->duty() < 1;
+    while (flying_ >= (rests ? 1u : 2u)) GRAFT_TRY(wait_oldest());
+    if (rests) {
+      options_.control->rest();
+      if (is_cancelled()) continue;
+    }
     GRAFT_TRY(submit_next());
   }
   GRAFT_TRY(drain());
@@ -238,7 +331,8 @@ Status Program::go() {
 }
 
 Status Program::submit_next() {
-  const auto target = static_cast<double>(options_.submit_target.count());
+  auto target = static_cast<double>(options_.submit_target.count());
+  if (slice().count() != 0) target = std::min(target, kFullSlice * static_cast<double>(slice().count()));
   std::uint32_t end = next_list_ + 1;
   GRAFT_TRY(refill(lists_[next_list_]));
   const bool alone = memory_.device().target().quirks.max_submit_dispatches != 0;
@@ -269,6 +363,11 @@ Status Program::wait_oldest() {
   const std::chrono::nanoseconds took = now - std::max(work.submitted, last_done_);
   last_done_ = now;
   longest_ = std::max(longest_, took);
+  if (options_.control != nullptr) options_.control->used(took);
+  if (work.end_list - work.first_list == 1) {
+    List& list = lists_[work.first_list];
+    list.long_runs = slice().count() != 0 && took > slice() ? list.long_runs + 1 : 0;
+  }
   in_flight_[0] = in_flight_[1];
   --flying_;
   // The time is shared out as the estimates were.

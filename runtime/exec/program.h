@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -11,7 +12,9 @@
 
 #include "platform/gpu/gpu.h"
 #include "runtime/exec/memory.h"
+#include "runtime/exec/run_control.h"
 #include "runtime/exec/run_observer.h"
+#include "runtime/exec/slices.h"
 #include "runtime/plan/plan.h"
 
 namespace graft {
@@ -19,7 +22,7 @@ namespace graft {
 class KernelProof;
 
 struct ProgramOptions {
-  /// One submission is meant to take no longer than this on the device. A single dispatch is never cut.
+  /// One submission is meant to take no longer than this on the device. A single dispatch is not cut for it.
   std::chrono::nanoseconds submit_target = std::chrono::milliseconds(100);
   /// Longest wait for one submission.
   std::chrono::nanoseconds timeout = std::chrono::seconds(60);
@@ -29,9 +32,11 @@ struct ProgramOptions {
   KernelProof* proof = nullptr;
   /// Told of what the host does and of every complete run.
   RunObserver* observer = nullptr;
-  /// While true, which any thread may set, runs end with cancelled before their next submission; but a run that has
-  /// begun to write residents goes on to its end. Null: never.
-  const std::atomic<bool>* cancel = nullptr;
+  /// How much of the device runs take, and whether they go on. A slice below submit_target takes its place; submissions
+  /// that were longer in two runs are then cut anew, dispatches by their workgroups. Null: as if nobody asked.
+  RunControl* control = nullptr;
+  /// Cancelled runs end before their next submission; but one that has begun to write residents goes on to its end.
+  bool cancellable = true;
 };
 
 /// Where each command list ends, as positions in Plan::steps. A submission holds one list or more, as many as
@@ -106,7 +111,11 @@ class Program {
     std::unique_ptr<gpu::CommandList> commands;
     std::uint32_t first_step = 0;
     std::uint32_t end_step = 0;
+    std::optional<Workgroups> part = {};  ///< of the only step's dispatch
     double estimate_ns = 0;
+    std::uint32_t long_runs = 0;     ///< in how many runs on end it took longer than a slice
+    bool divisible = true;           ///< false: nothing smaller can be submitted
+    bool ends_run = false;           ///< the host reads outputs after it
     std::uint32_t first_refill = 0;  ///< of Plan::refills: those that it needs
     std::uint32_t end_refill = 0;
   };
@@ -127,9 +136,15 @@ class Program {
   Program(Memory& memory, Plan plan, const ProgramOptions& options)
       : memory_(memory), plan_(std::move(plan)), options_(options) {}
 
-  Status record(const std::vector<gpu::Kernel*>& kernels);
-  Status record_list(const std::vector<gpu::Kernel*>& kernels, std::uint32_t first, std::uint32_t end);
-  void record_step(gpu::Recorder& recorder, const std::vector<gpu::Kernel*>& kernels, const Step& step);
+  Status record();
+  Result<List> record_list(std::uint32_t first, std::uint32_t end);
+  Result<List> record_part(const List& of, gpu::Kernel& kernel, const Workgroups& part, bool ends_run);
+  void record_step(gpu::Recorder& recorder, const Step& step);
+  std::vector<gpu::BufferRange> ranges_of(const Step& step);
+  void note_commands();
+  std::chrono::nanoseconds slice() const;
+  Status keep_to_slice();
+  Result<std::vector<List>> divide(const List& list, std::uint32_t parts);
   Status find_sources();
   Status refill(const List& list);
   Status stage(std::span<const Feed> feeds, const StepState& state);
@@ -143,6 +158,7 @@ class Program {
   Memory& memory_;
   Plan plan_;
   ProgramOptions options_;
+  std::vector<gpu::Kernel*> kernels_;  ///< of plan_.kernels
   std::vector<List> lists_;
   std::vector<Source> refills_;
   std::vector<gpu::CommandList*> commands_;  ///< of lists_, side by side for submit()

@@ -129,7 +129,7 @@ class Specializer {
   void constant(Words& out, Id type, Id id, Word word) {
     if (type == booleans_) {
       known_[id] = word != 0 ? 1 : 0;
-      return append(out, static_cast<Op>(word != 0 ? kConstantTrue : kConstantFalse), {type, id});
+      return append(out, static_cast<spirv::Op>(word != 0 ? kConstantTrue : kConstantFalse), {type, id});
     }
     known_[id] = word;
     append(out, kConstant, {type, id, word});

@@ -62,7 +62,7 @@ Status PlannedRun::build_once(bool within_step) {
   }
   if (plan_.hash) {
     ProgramOptions whole = setup_.trainer.program;
-    whole.cancel = nullptr;  // it is of steps that are done
+    whole.cancellable = false;  // it is of steps that are done
     GRAFT_TRY_ASSIGN(hash_, Program::create(*memory_, *plan_.hash, whole));
     GRAFT_TRY_ASSIGN(capture_, Capture::create(*memory_, setup_.trainer.program.timeout));
   }

@@ -1,7 +1,9 @@
 // The C ABI: graft_cancel() at random instants, from a second thread.
 #include <atomic>
 #include <chrono>
+#include <limits>
 #include <thread>
+#include <utility>
 
 #include "runtime/session/c_api/c_handles.h"
 #include "tests/support/c_api.h"
@@ -64,6 +66,34 @@ TEST_F(CApiCancel, AStepThatIsCancelledGoesOnToTheSameBits) {
     EXPECT_EQ(state(), undisturbed) << micro;
   }
   EXPECT_GT(cancelled, 0) << "no instant was within a call";
+}
+
+TEST_F(CApiCancel, ThePaceChangesNoBit) {
+  constexpr int kSteps = 30;
+  ASSERT_EQ(open_trainer(options_of(1)), GRAFT_OK) << h_.message();
+  for (int i = 0; i < kSteps; ++i) ASSERT_EQ(batch_.step(h_.trainer), GRAFT_OK) << h_.message();
+  const std::string undisturbed = state();
+  ASSERT_EQ(open_trainer(options_of(1)), GRAFT_OK) << h_.message();
+  std::atomic<bool> done{false};
+  std::thread other([&] {  // another share each time, while steps are in progress
+    for (int i = 0; !done; ++i) EXPECT_EQ(graft_set_pace(h_.context, i % 3 * 0.5, i % 2 == 0 ? 0.5 : 0), GRAFT_OK);
+  });
+  for (int i = 0; i < kSteps; ++i) EXPECT_EQ(batch_.step(h_.trainer), GRAFT_OK) << h_.message();
+  done = true;
+  other.join();
+  EXPECT_EQ(state(), undisturbed);
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  for (const auto& [slice, duty] : {std::pair{-1.0, 1.0},
+                                    {0.4, 1.0},
+                                    {60001.0, 1.0},
+                                    {nan, 1.0},
+                                    {8.0, -0.5},
+                                    {8.0, 1.1},
+                                    {8.0, 0.001},
+                                    {8.0, nan}}) {
+    EXPECT_EQ(graft_set_pace(h_.context, slice, duty), GRAFT_INVALID_ARGUMENT) << slice << ' ' << duty;
+  }
+  EXPECT_EQ(graft_set_pace(nullptr, 8, 1), GRAFT_INVALID_ARGUMENT);
 }
 
 TEST_F(CApiCancel, RunsAndEvaluationsEndAndCanBeAskedForAgain) {

@@ -56,7 +56,7 @@ Status run_eval(const EvalArguments& options) {
   {
     train::TrainerOptions trainer_options;
     trainer_options.request.training = false;
-    trainer_options.program.proof = device->remembered();
+    device->give_to(trainer_options.program);
     trainer_options.request.evaluation_samples = source->size();
     GRAFT_TRY_ASSIGN(const auto trainer,
                      create_trainer(device->device(), model, train_options, source->fields(), trainer_options));
@@ -79,6 +79,7 @@ Action add_eval(CLI::App& app) {
   add_loss_flags(app, options->train);
   add_check_flag(app, options->check);
   add_device_flags(app, options->device);
+  add_pace_flags(app, options->device);
   app.callback([&app, options] { refuse_idle_train_flags(app, options->train); });
   return [options] { return run_eval(*options); };
 }

@@ -84,7 +84,7 @@ Status run_generate(const GenerateArguments& options) {
     if (!options.budget.empty()) {
       GRAFT_TRY_ASSIGN(wanted.plan.budget, parse_size(options.budget));
     }
-    wanted.program.proof = device->remembered();
+    device->give_to(wanted.program);
     GRAFT_TRY_ASSIGN(const auto generator, Generator::create(device->device(), model, wanted));
     if (const std::string text = generator->streaming(); !text.empty()) std::fprintf(stderr, "%s\n", text.c_str());
     GRAFT_TRY_ASSIGN(const auto prompt, prompt_ids(options, model, *generator));
@@ -145,6 +145,7 @@ Action add_generate(CLI::App& app) {
   app.add_flag("--echo", options->echo, "Print the prompt too");
   app.add_flag("--json", options->json, "Print JSON, at the end");
   add_device_flags(app, options->flags);
+  add_pace_flags(app, options->flags);
   app.callback([&app, options] {
     refuse_idle(app, options->generate.sampling.temperature == 0, {"--top-k", "--top-p", "--min-p", "--seed"},
                 "without --temperature: the most probable token is taken.");

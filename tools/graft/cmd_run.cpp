@@ -183,7 +183,7 @@ Status run_model(const RunArguments& options, bool gradients) {
   Profile profile(1);
   if (!options.profile.empty()) session_options.program.observer = &profile;
   GRAFT_TRY_ASSIGN(auto device, OpenDevice::open(options.flags));
-  session_options.program.proof = device->remembered();
+  device->give_to(session_options.program);
   if (gradients && options.splits()) {
     GRAFT_TRY(run_split(device->device(), model, options, session_options, arrays));
     return device->close();
@@ -225,6 +225,7 @@ void add_common(CLI::App& app, RunArguments& options) {
   app.add_option("--profile", options.profile,
                  "Write a trace of device times (Chrome, Perfetto) to this file; print what took most");
   add_device_flags(app, options.flags);
+  add_pace_flags(app, options.flags);
 }
 
 }  // namespace

@@ -393,7 +393,7 @@ Status train_on(OpenDevice& opened, Model& model, const TrainArguments& options)
   Profile profile(options.profile_steps);
   trainer_options.program.profile = !options.profile.empty();
   if (!options.profile.empty()) trainer_options.program.observer = &profile;
-  trainer_options.program.proof = opened.remembered();
+  opened.give_to(trainer_options.program);
   gpu::Device& device = opened.device();
   train::scale_for_rounding(device.target(), train_options);
   if (held_out) trainer_options.request.evaluation_samples = held_out->size();
@@ -491,6 +491,7 @@ Action add_train(CLI::App& app) {
   add_in_place_flag(app, options->in_place);
   add_train_flags(app, options->train);
   add_device_flags(app, options->device);
+  add_pace_flags(app, options->device);
   app.callback([&app, options] {
     refuse_idle_train_flags(app, options->train);
     refuse_idle_checkpoint_flags(app, options->checkpoint);

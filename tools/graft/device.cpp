@@ -90,6 +90,15 @@ void add_device_flags(CLI::App& app, DeviceFlags& flags) {
   app.add_flag("--verbose", flags.verbose, "Show graft's log on stderr");
 }
 
+void add_pace_flags(CLI::App& app, DeviceFlags& flags) {
+  app.add_option(
+         "--slice-ms", flags.slice_ms,
+         "Let others use the device after so many milliseconds: longer submissions are cut, large dispatches too")
+      ->check(number(0.5, 60e3));
+  app.add_option("--duty", flags.duty, "Share of time in which the device may work; the rest it idles")
+      ->check(number(0.01, 1));
+}
+
 std::string cache_folder(const DeviceFlags& flags) {
   if (flags.cache == "none") return {};
   if (!flags.cache.empty()) return flags.cache;
@@ -113,6 +122,9 @@ vulkan::InstanceOptions instance_options(const DeviceFlags& flags) {
 
 Result<std::unique_ptr<OpenDevice>> OpenDevice::open(const DeviceFlags& flags, vulkan::CallTimes* calls) {
   auto opened = std::make_unique<OpenDevice>();
+  opened->control_.set_slice(std::chrono::nanoseconds(static_cast<std::int64_t>(flags.slice_ms * 1e6)));
+  opened->control_.set_duty(flags.duty);
+  opened->log_ = log_sink(flags);
   vulkan::DeviceOptions options;
   options.instance = instance_options(flags);
   if (flags.validate) options.instance.validation = &opened->messages_;
@@ -136,6 +148,11 @@ Result<std::unique_ptr<OpenDevice>> OpenDevice::open(const DeviceFlags& flags, v
 }
 
 Status OpenDevice::close() {
+  if (control_.slice().count() != 0 && control_.submissions() != 0) {
+    const auto us = [&](double share) { return control_.quantile(share).count() / 1000; };
+    log_(LogLevel::info, control_.submissions(), " submissions: half took at most ", us(0.5), " us, 99 % ", us(0.99),
+         " us, all ", us(1), " us.");
+  }
   const Status saved = device_->save_pipeline_cache();
   if (!saved.ok()) write_log(nullptr, LogLevel::warning, saved.message());
   device_.reset();

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "platform/vulkan/vulkan_device.h"
+#include "runtime/exec/program.h"
 #include "runtime/session/self_test/self_test.h"
 #include "tools/graft/command.h"
 
@@ -20,6 +21,8 @@ struct DeviceFlags {
   bool no_self_test = false;
   bool validate = false;
   bool verbose = false;
+  double slice_ms = 0;  ///< 0: nobody asked
+  double duty = 1;
 };
 
 /// --caps of commands that plan: a preset's name or a .json file (read_caps_file), laid over the device's capabilities.
@@ -37,6 +40,8 @@ std::string matmul_precision_text(const gpu::Target& target);
 nlohmann::ordered_json matmul_precision_json(const gpu::Target& target);
 
 void add_device_flags(CLI::App& app, DeviceFlags& flags);
+/// --slice-ms and --duty of commands that run a model.
+void add_pace_flags(CLI::App& app, DeviceFlags& flags);
 
 /// A device that says on stderr what the validation layers find and, with --verbose, what graft logs.
 /// Destroy it through close(), which fails when validation found anything.
@@ -45,13 +50,20 @@ class OpenDevice {
   /// `calls`, which outlive it, get the time of Vulkan calls.
   static Result<std::unique_ptr<OpenDevice>> open(const DeviceFlags& flags, vulkan::CallTimes* calls = nullptr);
   gpu::Device& device() { return *device_; }
-  /// What is remembered of the device; for ProgramOptions::proof.
+  /// What is remembered of the device.
   RememberedDevice* remembered() { return remembered_.get(); }
+  /// What programs are told: what is remembered of the device, and how much of it they may take.
+  void give_to(ProgramOptions& program) {
+    program.proof = remembered_.get();
+    program.control = &control_;
+  }
   Status close();
 
  private:
   vulkan::ValidationMessages messages_;
   vulkan::CallFaults calls_;
+  RunControl control_;
+  LogSink log_;
   std::unique_ptr<gpu::Device> device_;
   std::unique_ptr<RememberedDevice> remembered_;
 };

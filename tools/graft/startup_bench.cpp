@@ -119,7 +119,7 @@ Status run_startup(const DeviceFlags& flags, const std::string& path) {
     options.batch = 64;
     train::TrainerOptions trainer_options;
     trainer_options.request.evaluation = false;
-    trainer_options.program.proof = device->remembered();
+    device->give_to(trainer_options.program);
     GRAFT_TRY_ASSIGN(const auto trainer,
                      create_trainer(device->device(), model, options, source->fields(), trainer_options));
     phases.end("plans, memory, pipelines");

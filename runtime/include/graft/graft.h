@@ -123,6 +123,13 @@ GRAFT_API void graft_context_destroy(graft_context* context);
    training step is left between two micro-batches, at the latest when the one that has begun to change accumulators or
    parameters is done: ask again with the same samples, and it goes on to the same bits. */
 GRAFT_API void graft_cancel(graft_context* context);
+/* How much of the device calls on this context take, from any thread, also while one is in progress. It changes no bit.
+   slice_ms: how long the device shall work at most before others get a turn, 0.5 to 60000; 0 for about 100. What was
+   longer twice is submitted in pieces from then on, large dispatches by their workgroups; the first runs, copies of
+   state, and kernels that a driver compiles at their first use may take longer.
+   duty: the share of time in which the device works, 0.01 to 1; 0 is 1. Calls rest between submissions accordingly;
+   graft_cancel ends a rest. GRAFT_INVALID_ARGUMENT, without a message, for numbers outside. */
+GRAFT_API graft_status graft_set_pace(graft_context* context, double slice_ms, double duty);
 /* The sentence of the last failure on this context; "" where there was none. */
 GRAFT_API const char* graft_message(const graft_context* context);
 /* The name of the device, as its driver gives it, for as long as the context lives. */

@@ -96,7 +96,18 @@ void graft_context_destroy(graft_context* context) {
 }
 
 void graft_cancel(graft_context* context) {
-  if (context != nullptr) context->cancel = true;
+  if (context != nullptr) context->control.cancel();
+}
+
+graft_status graft_set_pace(graft_context* context, double slice_ms, double duty) {
+  constexpr double kLeastSlice = 0.5, kMostSlice = 60e3, kLeastDuty = 0.01;  // a submission takes tens of microseconds
+  if (context == nullptr || !(slice_ms == 0 || (slice_ms >= kLeastSlice && slice_ms <= kMostSlice)) ||
+      !(duty == 0 || (duty >= kLeastDuty && duty <= 1))) {
+    return GRAFT_INVALID_ARGUMENT;
+  }
+  context->control.set_slice(std::chrono::nanoseconds(static_cast<std::int64_t>(slice_ms * 1e6)));
+  context->control.set_duty(duty == 0 ? 1 : duty);
+  return GRAFT_OK;
 }
 
 const char* graft_message(const graft_context* context) { return context == nullptr ? "" : context->message.c_str(); }

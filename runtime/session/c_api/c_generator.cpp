@@ -75,7 +75,7 @@ graft_status graft_generator_create(graft_model* model, const graft_generator_op
     GRAFT_TRY_ASSIGN(wanted.precision, read_precision(given.precision));
     GRAFT_TRY_ASSIGN(gpu::Device * device, device_of(*model->context));
     wanted.program.proof = model->context->proof.get();
-    wanted.program.cancel = &model->context->cancel;
+    wanted.program.control = &model->context->control;
     GRAFT_TRY_ASSIGN(auto made, Generator::create(*device, model->model, wanted));
     *generator = new graft_generator{model->context, model, std::move(made), {}};
     return ok_status();

@@ -14,6 +14,7 @@
 #include "platform/gpu/gpu.h"
 #include "platform/os/file.h"
 #include "runtime/exec/kernel_proof.h"
+#include "runtime/exec/run_control.h"
 #include "runtime/model/model.h"
 #include "runtime/session/c_api/c_calls.h"
 #include "runtime/session/c_api/c_options.h"
@@ -37,7 +38,7 @@ struct graft_context {
   std::unique_ptr<graft::KernelProof> proof = {};  ///< of graft_context_open_cache(); null without
   std::mutex mutex;                                ///< of the call in progress
   std::atomic<std::thread::id> owner{};            ///< the thread that is in it
-  std::atomic<bool> cancel{false};                 ///< asked of the call in progress
+  graft::RunControl control;                       ///< of the call in progress
   graft::c_api::Users users;
 };
 
@@ -94,7 +95,7 @@ graft_status guarded(graft_context* context, Body&& body) {
       if (call.nested()) context->message = "A callback called graft on the context that called it; nothing was done.";
       return GRAFT_INVALID_ARGUMENT;
     }
-    context->cancel = false;  // what came between two calls is of neither
+    context->control.forget_cancel();  // what came between two calls is of neither
     const Status status = body();
     if (!status.ok()) context->message = status.message();
     return static_cast<graft_status>(status.code());

@@ -113,7 +113,7 @@ graft_status graft_gradients_compute(graft_model* model, const graft_gradient_op
     *gradients = nullptr;
     GRAFT_TRY_ASSIGN(const graft_gradient_options given, read_options(options, "graft_gradient_options"));
     GRAFT_TRY_ASSIGN(SplitGradientRequest request, read_request(given));
-    request.program.cancel = &model->context->cancel;
+    request.program.control = &model->context->control;
     if (inputs == nullptr && input_count != 0) return invalid("The inputs of the gradients are NULL.");
     GRAFT_TRY_ASSIGN(const SampleArrays arrays, read_arrays(*model, request, {inputs, input_count}));
     GRAFT_TRY_ASSIGN(gpu::Device * device, device_of(*model->context));

@@ -43,7 +43,7 @@ graft_status graft_session_create(graft_model* model, const graft_session_option
     *session = nullptr;
     GRAFT_TRY_ASSIGN(SessionOptions wanted, session_options(options));
     wanted.program.proof = model->context->proof.get();
-    wanted.program.cancel = &model->context->cancel;
+    wanted.program.control = &model->context->control;
     GRAFT_TRY_ASSIGN(gpu::Device * device, device_of(*model->context));
     GRAFT_TRY_ASSIGN(auto made, Session::create(*device, model->model, wanted));
     *session = new graft_session{model->context, model, std::move(made)};

@@ -236,7 +236,7 @@ graft_status graft_trainer_create(graft_model* model, const graft_trainer_option
     trainer_options.request = plan_request(given);
     if (given.data != nullptr) trainer_options.request.samples = given.data->source->size();
     trainer_options.program.proof = model->context->proof.get();
-    trainer_options.program.cancel = &model->context->cancel;
+    trainer_options.program.control = &model->context->control;
     trainer_options.log = model->context->log;
     GRAFT_TRY_ASSIGN(gpu::Device * device, device_of(*model->context));
     GRAFT_TRY_ASSIGN(made->trainer, create_trainer(*device, *trained, wanted, made->fields, trainer_options));

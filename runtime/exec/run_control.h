@@ -1,0 +1,52 @@
+// How the calls on a context use the device: an app's wishes, read before each submission.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+
+namespace graft {
+
+/// Threads: set_*() and cancel() from any; used() and rest() on the device's.
+class RunControl {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  /// The call in progress ends before its next submission, and a rest ends at once.
+  void cancel();
+  void forget_cancel() { cancelled_.store(false, std::memory_order_relaxed); }
+  bool is_cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
+
+  /// The longest time that the device shall work without a place where others may get it; 0: as programs are made.
+  void set_slice(std::chrono::nanoseconds slice) { slice_.store(slice.count(), std::memory_order_relaxed); }
+  std::chrono::nanoseconds slice() const { return std::chrono::nanoseconds(slice_.load(std::memory_order_relaxed)); }
+
+  /// The share of time in which the device may work, above 0 and up to 1.
+  void set_duty(double share);
+  double duty() const { return duty_.load(std::memory_order_relaxed); }
+
+  /// The device worked for so long, until now.
+  void used(std::chrono::nanoseconds took);
+  /// Sleeps until the device may work again: as long as the last work asks for by now's duty, or until cancelled.
+  void rest();
+
+  /// Of what used() was told: how often, and the time that this share of it kept to, to a tenth.
+  std::uint64_t submissions() const { return submissions_; }
+  std::chrono::nanoseconds quantile(double share) const;
+
+ private:
+  std::atomic<bool> cancelled_ = false;
+  std::atomic<std::int64_t> slice_ = 0;
+  std::atomic<double> duty_ = 1;
+  std::uint64_t submissions_ = 0;
+  std::array<std::uint64_t, 160> histogram_{};  ///< each a tenth longer than the one before
+  std::chrono::nanoseconds took_{0};            ///< of the last work
+  Clock::time_point done_{};                    ///< when it ended
+  std::mutex mutex_;                            ///< for changed_ alone
+  std::condition_variable changed_;
+};
+
+}  // namespace graft
