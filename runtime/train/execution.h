@@ -22,6 +22,8 @@ class Execution {
   bool has_changed_residents() const { return unfinished_ != nullptr && unfinished_->wrote_residents(); }
   /// Waits for what was submitted of a run that is to be begun anew, and forgets it.
   Status settle();
+  /// Of a device that is gone.
+  void forget() { unfinished_ = nullptr; }
 
  private:
   Program* unfinished_ = nullptr;

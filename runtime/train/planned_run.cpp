@@ -50,7 +50,7 @@ Status PlannedRun::build(bool within_step) {
 Status PlannedRun::build_once(bool within_step) {
   GRAFT_TRY(prove(within_step));
   const std::vector<const Plan*> plans = plan_.plans();
-  GRAFT_TRY_ASSIGN(memory_, Memory::create(setup_.device, plan_.residents, plans));
+  GRAFT_TRY_ASSIGN(memory_, Memory::create(*setup_.device, plan_.residents, plans));
   GRAFT_TRY(load_residents());
   GRAFT_TRY_ASSIGN(fetched_, FetchedValues::create(setup_, plan_));
   for (const SizedPlan& sized : plan_.training) {
@@ -81,7 +81,7 @@ Status PlannedRun::prove(bool within_step) {
   KernelProof* const proof = setup_.trainer.program.proof;
   const bool same_size = within_step || setup_.options.micro_batch != 0 || !setup_.trainer.request.shrink_micro_batch;
   while (proof != nullptr) {
-    GRAFT_TRY_ASSIGN(const bool again, proof->check(setup_.device, plan_.plans()));
+    GRAFT_TRY_ASSIGN(const bool again, proof->check(*setup_.device, plan_.plans()));
     if (!again) break;
     GRAFT_TRY_ASSIGN(plan_, plan_again(setup_, plan_, plan_.choice.budget, same_size));
   }
@@ -92,10 +92,11 @@ Status PlannedRun::prove(bool within_step) {
 /// accumulators, statistics without contents.
 Status PlannedRun::load_residents() {
   for (const Resident& resident : plan_.residents.entries()) {
-    const auto kept = kept_.find(resident.name);
+    const auto& from = kept_.empty() ? host_copy_ : kept_;
+    const auto kept = from.find(resident.name);
     const ValueId value = setup_.model.find_value(resident.name);
     const auto weight = value.valid() ? setup_.weight_of(value) : std::nullopt;
-    if (kept != kept_.end()) {
+    if (kept != from.end()) {
       GRAFT_TRY(memory_->write(resident.name, kept->second.bytes()));
     } else if (weight) {
       GRAFT_TRY(memory_->provide(resident.name, *weight));
@@ -121,7 +122,7 @@ Result<SizedProgram> PlannedRun::make_program(SizedPlan sized) {
 Result<SizedProgram*> PlannedRun::training(std::int64_t samples) {
   if (SizedProgram* const made = find(training_, samples)) return made;
   GRAFT_TRY_ASSIGN(SizedPlan sized, plan_micro_batch(setup_.model, setup_.options, plan_, samples,
-                                                     setup_.device.target(), setup_.trainer.request.plan));
+                                                     setup_.device->target(), setup_.trainer.request.plan));
   GRAFT_TRY_ASSIGN(SizedProgram program, make_program(std::move(sized)));
   training_.push_back(std::move(program));
   return &training_.back();
@@ -133,22 +134,35 @@ Result<SizedProgram*> PlannedRun::evaluation(std::int64_t samples) {
   options.budget = 0;
   options.arena_limit = plan_.arena_bytes();
   GRAFT_TRY_ASSIGN(SizedPlan sized, plan_evaluation(setup_.model, setup_.options, plan_.residents, samples,
-                                                    setup_.device.target(), options));
+                                                    setup_.device->target(), options));
   GRAFT_TRY_ASSIGN(SizedProgram program, make_program(std::move(sized)));
   evaluation_.push_back(std::move(program));
   return &evaluation_.back();
 }
 
 Status PlannedRun::keep_state() {
-  std::map<std::string, HostBuffer, std::less<>> kept;
+  HostState kept;
+  GRAFT_TRY(copy_residents(kept));
+  kept_ = std::move(kept);
+  return {};
+}
+
+Status PlannedRun::copy_to_host() {
+  GRAFT_TRY(copy_residents(next_copy_));
+  std::swap(host_copy_, next_copy_);
+  return {};
+}
+
+/// Into the buffers that are there, where there are any.
+Status PlannedRun::copy_residents(HostState& to) {
   for (const Resident& resident : memory_->residents().entries()) {
     if (resident.kind == ValueKind::constant || resident.streamed) continue;
-    GRAFT_TRY_ASSIGN(HostBuffer contents,
-                     HostBuffer::create(resident.bytes, "the state of training", setup_.trainer.allocator));
+    HostBuffer& contents = to[resident.name];
+    if (contents.bytes().size() != resident.bytes) {
+      GRAFT_TRY_ASSIGN(contents, HostBuffer::create(resident.bytes, "the state of training", setup_.trainer.allocator));
+    }
     GRAFT_TRY(memory_->read(resident.name, contents.bytes()));
-    kept.emplace(resident.name, std::move(contents));
   }
-  kept_ = std::move(kept);
   return {};
 }
 

@@ -47,6 +47,12 @@ class PlannedRun {
   Status keep_state_in_shortage();
   void tear_down();
 
+  /// Copies the same to where a build() finds it that no keep_state() came before, since the device was lost. On
+  /// failure the copy before stays.
+  Status copy_to_host();
+  /// What the next build() takes is of keep_state().
+  bool has_kept() const { return !kept_.empty(); }
+
   // From here on: of a run that is built.
   Memory& memory() { return *memory_; }
   /// For so many samples; planned and compiled where they are new.
@@ -63,6 +69,9 @@ class PlannedRun {
   std::uint64_t device_bytes() const;  ///< 0: not built
 
  private:
+  using HostState = std::map<std::string, HostBuffer, std::less<>>;
+
+  Status copy_residents(HostState& to);
   Status prove(bool within_step);
   Status build_once(bool within_step);
   Status load_residents();
@@ -71,7 +80,9 @@ class PlannedRun {
   const TrainingSetup& setup_;
   Execution& execution_;
   TrainingPlan plan_;
-  std::map<std::string, HostBuffer, std::less<>> kept_;  ///< state on its way from one plan to the next
+  HostState kept_;       ///< state on its way from one plan to the next
+  HostState host_copy_;  ///< of copy_to_host(); empty where nobody asks for it
+  HostState next_copy_;  ///< the device may be lost while it is made
   std::unique_ptr<Memory> memory_;
   std::vector<SizedProgram> training_;
   std::vector<SizedProgram> evaluation_;

@@ -23,7 +23,7 @@ std::vector<Smaller> smaller_budgets(const TrainingSetup& setup, std::uint64_t a
       for (const std::uint64_t size : sizes) budgets.push_back({size, same_size});
     }
   };
-  const std::uint64_t available = setup.device.available_memory();
+  const std::uint64_t available = setup.device->available_memory();
   if (available != gpu::kUnknownMemory && available + held < asked - asked / 8) add({available + held});
   add({asked - asked / 8, asked - asked / 32, asked - asked / 128, asked - asked / 512});
   return budgets;
@@ -50,7 +50,7 @@ Result<TrainingPlan> plan_again(const TrainingSetup& setup, const TrainingPlan& 
   if (same_size) options.micro_batch = plan.micro_batch;
   request.plan.budget = budget;
   request.shrink_micro_batch = !same_size;
-  return plan_training(setup.model, options, request, setup.device.target());
+  return plan_training(setup.model, options, request, setup.device->target());
 }
 
 Result<std::optional<TrainingPlan>> plan_smaller(const TrainingSetup& setup, const TrainingPlan& plan,

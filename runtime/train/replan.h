@@ -19,6 +19,10 @@ struct TrainerOptions {
   ProgramOptions program;
   HostAllocator allocator = default_host_allocator();
   LogSink log;  ///< told of new plans while training runs
+  /// Opens the device anew after it was lost; what was made of the old one has to stay valid to destroy. With it, what
+  /// training changes is copied to the host after each step, and a step in which the device is lost is begun again on
+  /// the new one, to the same bits. Null: device_lost is an error.
+  std::function<Result<gpu::Device*>()> reopen = nullptr;
 };
 
 /// The contents of a constant, parameter or state of the model's graph; nullopt where there is none.
@@ -26,7 +30,7 @@ using WeightOf = std::function<std::optional<std::span<const std::byte>>(ValueId
 
 /// What a training run is made of, whatever plan it follows.
 struct TrainingSetup {
-  gpu::Device& device;
+  gpu::Device* device;  ///< another one after it was lost
   const Graph& model;
   WeightOf weight_of;
   TrainOptions options;

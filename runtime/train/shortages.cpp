@@ -37,7 +37,7 @@ Status Shortages::end_unfinished(Status why, int& attempts) {
 
 /// Builds for another plan and moves the state over.
 Status Shortages::go_on_with(TrainingPlan plan, const std::string& why) {
-  if (before_replan_) before_replan_();
+  tell_before_replan();
   FetchedValues fetched;
   if (state_.samples_done != 0) fetched = std::move(run_.fetched());  // of micro-batches that are not run again
   if (run_.is_built()) GRAFT_TRY(run_.keep_state_in_shortage());
@@ -55,7 +55,7 @@ Status Shortages::go_on_with(TrainingPlan plan, const std::string& why) {
 /// Takes a smaller plan where the driver allows no more than is held, step by step until it does. Where none is
 /// smaller, the run goes on as it is.
 Status Shortages::keep_to_heap() {
-  const bool full = run_.is_built() && setup_.device.available_memory() == 0;
+  const bool full = run_.is_built() && setup_.device->available_memory() == 0;
   if (!full) heap_overdrawn_ = false;
   if (!full || heap_overdrawn_) return {};
   GRAFT_TRY_ASSIGN(std::optional<TrainingPlan> smaller, smaller_plan());

@@ -39,6 +39,10 @@ class Shortages {
   std::uint64_t count() const { return count_; }
   bool heap_overdrawn() const { return heap_overdrawn_; }
   void set_before_replan(std::function<void()> call) { before_replan_ = std::move(call); }
+  /// Whoever uses an earlier capture lets it go.
+  void tell_before_replan() const {
+    if (before_replan_) before_replan_();
+  }
 
  private:
   Status answer(Status why, int& attempts);

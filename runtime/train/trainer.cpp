@@ -21,7 +21,7 @@ Result<std::unique_ptr<Trainer>> Trainer::create(gpu::Device& device, const Grap
                                                  const TrainerOptions& trainer_options) {
   GRAFT_TRY_ASSIGN(TrainingPlan plan, plan_training(model, options, trainer_options.request, device.target()));
   std::unique_ptr<Trainer> trainer(
-      new Trainer({device, model, weight_of, options, fields, trainer_options}, std::move(plan)));
+      new Trainer({&device, model, weight_of, options, fields, trainer_options}, std::move(plan)));
   GRAFT_TRY(trainer->run_.build(false));
   return trainer;
 }
@@ -177,17 +177,75 @@ Result<Metrics> Trainer::try_evaluate(data::Source& source) {
   }
 }
 
+/// Repeats the attempt on a new device where it was lost, from the host's copy.
+template <typename Try>
+auto Trainer::with_recovery(Try attempt) -> decltype(attempt()) {
+  constexpr int kMostLosses = 3;  // of one call: more would be the call's fault
+  for (int lost = 0;;) {
+    auto result = attempt();
+    if (result.ok() || setup_.trainer.reopen == nullptr) return result;
+    Status why = detail::to_status(std::move(result));
+    if (why.code() != Code::device_lost || ++lost > kMostLosses) return why;
+    GRAFT_TRY(recover(why));
+  }
+}
+
+/// The attempt on a device that may refuse memory, or be lost.
+template <typename Try>
+auto Trainer::on_device(Try attempt) -> decltype(attempt()) {
+  return with_recovery([&] {
+    return shortages_.with_answers([&]() -> decltype(attempt()) {
+      if (setup_.trainer.reopen != nullptr && !copied_at_) GRAFT_TRY(keep_copy());
+      return attempt();
+    });
+  });
+}
+
+/// Brings the host's copy up to date.
+Status Trainer::keep_copy() {
+  GRAFT_TRY(run_.copy_to_host());
+  copied_at_ = state_;
+  return {};
+}
+
+/// The step is done, and counts once its copy is there: where the device is lost before, it is done again.
+Status Trainer::keep_copy_of_step() {
+  if (setup_.trainer.reopen == nullptr) return {};
+  Status kept = keep_copy();
+  if (kept.ok() || kept.code() == Code::device_lost) return kept;
+  copied_at_.reset();  // the next call tries again
+  setup_.trainer.log(LogLevel::warning, "After step ", state_.step, " the state was not copied: ", kept.message());
+  return {};
+}
+
+Status Trainer::recover(const Status& why) {
+  if (!copied_at_ && !run_.has_kept()) return why;  // there is no copy of now
+  setup_.trainer.log(LogLevel::warning, "In step ", state_.step, " the device was lost (", why.message(),
+                     "); it is opened anew, and the step begun again.");
+  shortages_.tell_before_replan();
+  run_.tear_down();
+  execution_.forget();
+  if (!run_.has_kept()) state_ = *copied_at_;
+  GRAFT_TRY_ASSIGN(setup_.device, setup_.trainer.reopen());
+  ++losses_;
+  return {};  // the next attempt builds
+}
+
 Result<std::optional<StepResult>> Trainer::micro_step(const data::Batch& batch) {
-  GRAFT_TRY(shortages_.before_micro_step());
-  return shortages_.with_answers([&] { return try_micro_step(batch); });
+  return with_recovery([&]() -> Result<std::optional<StepResult>> {
+    GRAFT_TRY(shortages_.before_micro_step());
+    GRAFT_TRY_ASSIGN(auto result, on_device([&] { return try_micro_step(batch); }));
+    if (result) GRAFT_TRY(keep_copy_of_step());
+    return result;
+  });
 }
 
 Result<Metrics> Trainer::evaluate(data::Source& source) {
-  return shortages_.with_answers([&] { return try_evaluate(source); });
+  return on_device([&] { return try_evaluate(source); });
 }
 
 Status Trainer::capture() {
-  return shortages_.with_answers([&]() -> Status {
+  return on_device([&]() -> Status {
     GRAFT_TRY(check_settled());
     if (run_.capture() == nullptr) return invalid("This trainer was not planned for checkpoints.");
     return execution_.note(run_.capture()->take());
@@ -195,7 +253,7 @@ Status Trainer::capture() {
 }
 
 Result<std::uint64_t> Trainer::state_hash() {
-  return shortages_.with_answers([&]() -> Result<std::uint64_t> {
+  return on_device([&]() -> Result<std::uint64_t> {
     GRAFT_TRY(check_settled());
     if (run_.hash() == nullptr) return invalid("This trainer was not planned for checkpoints.");
     GRAFT_TRY(execution_.note(run_.hash()->run({}, {})));
@@ -205,6 +263,22 @@ Result<std::uint64_t> Trainer::state_hash() {
   });
 }
 
+Status Trainer::pause() {
+  if (!run_.is_built()) return {};
+  if (execution_.has_changed_residents()) return check_settled();
+  GRAFT_TRY(execution_.settle());
+  shortages_.tell_before_replan();
+  FetchedValues fetched = std::move(run_.fetched());
+  const Status kept = run_.keep_state();
+  if (kept.ok()) run_.tear_down();
+  run_.fetched() = std::move(fetched);
+  return kept;
+}
+
+Status Trainer::resume() {
+  return on_device([] { return Status(); });
+}
+
 Status Trainer::set_budget(std::uint64_t bytes) {
   if (shortages_.within_step()) {
     return invalid("Step ", state_.step, " is half done; the budget changes between two steps.");
@@ -212,7 +286,7 @@ Status Trainer::set_budget(std::uint64_t bytes) {
   PlanRequest request = setup_.trainer.request;
   request.plan.budget = bytes;
   request.shrink_micro_batch = setup_.options.micro_batch == 0;
-  GRAFT_TRY_ASSIGN(TrainingPlan plan, plan_training(setup_.model, setup_.options, request, setup_.device.target()));
+  GRAFT_TRY_ASSIGN(TrainingPlan plan, plan_training(setup_.model, setup_.options, request, setup_.device->target()));
   if (run_.is_built()) GRAFT_TRY(run_.keep_state());
   run_.tear_down();
   run_.set_plan(std::move(plan));
@@ -230,8 +304,10 @@ Status Trainer::trim(std::uint64_t bytes) {
 }
 
 Status Trainer::read(std::string_view name, std::span<std::byte> bytes) {
-  GRAFT_TRY(check_settled());
-  return run_.memory().read(name, bytes);
+  return on_device([&]() -> Status {
+    GRAFT_TRY(check_settled());
+    return run_.memory().read(name, bytes);
+  });
 }
 
 Status Trainer::set_learning_rate(double rate) {
@@ -244,9 +320,11 @@ Status Trainer::set_learning_rate(double rate) {
 }
 
 Status Trainer::write(std::string_view name, std::span<const std::byte> bytes) {
+  if (!run_.is_built()) GRAFT_TRY(resume());
   GRAFT_TRY(check_settled());
   statistics_.clear();  // of a step that is no longer the one in progress
   step_samples_ = 0;
+  copied_at_.reset();
   return run_.memory().write(name, bytes);
 }
 

@@ -108,6 +108,16 @@ class Trainer {
   /// The same for a budget that gives at least `bytes` of device memory back.
   Status trim(std::uint64_t bytes);
 
+  /// Gives all device memory back: what training changes waits with the host, also in the middle of a step. The next
+  /// call that needs the device, or resume(), builds everything again, and the run goes on to the same bits. Nothing of
+  /// an earlier capture() may be in use (set_before_replan() is told). On failure nothing changed; invalid_argument
+  /// where a step that failed on the way has to be asked for again first.
+  Status pause();
+  Status resume();
+  bool is_paused() const { return !run_.is_built(); }
+  /// How often the device was lost and opened anew (TrainerOptions::reopen).
+  std::uint64_t losses() const { return losses_; }
+
   const Graph& model() const { return setup_.model; }
   std::uint64_t device_bytes() const { return run_.device_bytes(); }
 
@@ -116,6 +126,13 @@ class Trainer {
 
  private:
   Trainer(TrainingSetup setup, TrainingPlan plan);
+  template <typename Try>
+  auto with_recovery(Try attempt) -> decltype(attempt());
+  template <typename Try>
+  auto on_device(Try attempt) -> decltype(attempt());
+  Status keep_copy();
+  Status keep_copy_of_step();
+  Status recover(const Status& why);
   Status check_settled() const;
   Status prepare_step(const data::Batch& batch);
   Result<std::optional<StepResult>> try_micro_step(const data::Batch& batch);
@@ -135,6 +152,8 @@ class Trainer {
   std::uint64_t step_samples_ = 0;                  ///< of the step in progress; 0: not known
   std::uint32_t submissions_ = 0;                   ///< of the step in progress
   std::uint64_t count_ = 0;                         ///< rows or elements of the step in progress
+  std::optional<TrainingState> copied_at_;          ///< of the copy with the host; none: it is out of date
+  std::uint64_t losses_ = 0;
 };
 
 }  // namespace graft::train

@@ -157,6 +157,8 @@ int main(int argc, char** argv) {
   uint64_t shortages = 1;
   if (graft_trainer_set_budget(trainer, memory.total) != GRAFT_OK) return fail(context, "budget");
   if (graft_trainer_trim(trainer, 1024) != GRAFT_OK) return fail(context, "trim");
+  if (graft_trainer_pause(trainer) != GRAFT_OK) return fail(context, "pause"); /* the app goes to the background */
+  if (graft_trainer_resume(trainer) != GRAFT_OK) return fail(context, "resume");
   if (graft_trainer_shortages(trainer, &shortages) != GRAFT_OK || shortages != 0) return fail(context, "shortages");
   if (graft_trainer_trim(trainer, memory.total) != GRAFT_OUT_OF_MEMORY)
     return fail(context, "everything was given back");

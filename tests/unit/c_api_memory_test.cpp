@@ -1,7 +1,9 @@
 // graft/memory.h: budgets of running trainers, fetched values, gradients in pieces.
 #include <cmath>
 
+#include "runtime/session/c_api/c_handles.h"
 #include "tests/support/c_api.h"
+#include "tests/support/state_hash.h"
 
 namespace graft::test::c_api_memory_test {
 namespace {
@@ -34,6 +36,42 @@ TEST_F(CApi, ARunningTrainerGivesMemoryBackAndGoesOn) {
   ASSERT_EQ(graft_trainer_shortages(h_.trainer, &shortages), GRAFT_OK) << h_.message();
   EXPECT_EQ(shortages, 0u) << "the device had enough; what it had not is in c_api_faults";
   EXPECT_EQ(graft_trainer_shortages(h_.trainer, nullptr), GRAFT_INVALID_ARGUMENT);
+}
+
+TEST_F(CApi, ATrainerOutlivesAPauseAndItsDevice) {
+  auto options = trainer_options();
+  const auto train = [&](auto between) {
+    EXPECT_EQ(open_trainer(options), GRAFT_OK) << h_.message();
+    for (int i = 0; i < 4; ++i) {
+      between(i);
+      EXPECT_EQ(batch_.step(h_.trainer), GRAFT_OK) << h_.message();
+    }
+    return state_text(*h_.trainer->trainer);
+  };
+  const std::string expected = train([](int) {});
+  EXPECT_EQ(train([&](int) {
+              EXPECT_EQ(graft_trainer_pause(h_.trainer), GRAFT_OK) << h_.message();
+              EXPECT_TRUE(h_.trainer->trainer->is_paused());
+            }),
+            expected);
+  EXPECT_EQ(graft_trainer_pause(h_.trainer), GRAFT_OK) << h_.message();
+  EXPECT_EQ(graft_trainer_resume(h_.trainer), GRAFT_OK) << h_.message();
+  EXPECT_FALSE(h_.trainer->trainer->is_paused());
+  EXPECT_EQ(graft_trainer_pause(nullptr), GRAFT_INVALID_ARGUMENT);
+  EXPECT_EQ(graft_trainer_resume(nullptr), GRAFT_INVALID_ARGUMENT);
+
+  vulkan::CallFaults faults;
+  faults.result = -4;  // VK_ERROR_DEVICE_LOST
+  h_.context->device_options.instance.faults = &faults;
+  ASSERT_TRUE(c_api::reopen_device(*h_.context).ok());
+  options.recover_device = 1;
+  EXPECT_EQ(train([&](int i) { faults.fail_call = i == 2 ? faults.calls + 2 : 0; }), expected);
+  EXPECT_EQ(h_.trainer->trainer->losses(), 1u);
+  options.recover_device = 0;
+  ASSERT_EQ(open_trainer(options), GRAFT_OK) << h_.message();
+  faults.fail_call = faults.calls + 2;
+  EXPECT_EQ(batch_.step(h_.trainer), GRAFT_DEVICE_LOST);
+  h_.context->device_options.instance.faults = nullptr;
 }
 
 TEST_F(CApi, ValuesOfTheForwardPassAreFetchedByName) {

@@ -413,7 +413,9 @@ TEST_F(CApi, ASessionGivesValuesOnTheWay) {
         EXPECT_NEAR(y[s * kClasses + c], sum, 1e-5) << "roundings of a few numbers near 1";
       }
     }
-    if (differentiate) EXPECT_EQ(output("grad:fc2.bias"), std::vector<float>(kClasses, float{kSamples}));
+    if (differentiate) {
+      EXPECT_EQ(output("grad:fc2.bias"), std::vector<float>(kClasses, float{kSamples}));
+    }
   }
 }
 

@@ -45,6 +45,7 @@ struct TrainArguments {
   std::string budget;
   bool no_shuffle = false;
   bool no_fusion = false;
+  bool recover_device = false;
   bool drop_last = false;
   bool quiet = false;
   std::string metrics;
@@ -394,6 +395,7 @@ Status train_on(OpenDevice& opened, Model& model, const TrainArguments& options)
   trainer_options.program.profile = !options.profile.empty();
   if (!options.profile.empty()) trainer_options.program.observer = &profile;
   opened.give_to(trainer_options.program);
+  if (options.recover_device) trainer_options.reopen = [&opened] { return opened.reopen(); };
   gpu::Device& device = opened.device();
   train::scale_for_rounding(device.target(), train_options);
   if (held_out) trainer_options.request.evaluation_samples = held_out->size();
@@ -471,6 +473,8 @@ Action add_train(CLI::App& app) {
   app.add_option("--epochs", options->epochs, "Times through the data (1)")->check(whole(1));
   app.add_option("--steps", options->steps, "Optimizer steps, instead of epochs")->check(whole(1));
   app.add_option("--budget", options->budget, kBudgetHelp);
+  app.add_flag("--recover-device", options->recover_device,
+               "Go on on the device opened anew where it is lost: the state is copied to the host after each step");
   app.add_flag("--no-fusion", options->no_fusion,
                "Give every op and every tensor dispatches of its own (the same bits)");
   app.add_flag("--no-shuffle", options->no_shuffle, "Take the samples in their order");

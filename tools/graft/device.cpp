@@ -125,7 +125,7 @@ Result<std::unique_ptr<OpenDevice>> OpenDevice::open(const DeviceFlags& flags, v
   opened->control_.set_slice(std::chrono::nanoseconds(static_cast<std::int64_t>(flags.slice_ms * 1e6)));
   opened->control_.set_duty(flags.duty);
   opened->log_ = log_sink(flags);
-  vulkan::DeviceOptions options;
+  vulkan::DeviceOptions& options = opened->options_;
   options.instance = instance_options(flags);
   if (flags.validate) options.instance.validation = &opened->messages_;
   options.device = flags.device;
@@ -147,6 +147,14 @@ Result<std::unique_ptr<OpenDevice>> OpenDevice::open(const DeviceFlags& flags, v
   return opened;
 }
 
+Result<gpu::Device*> OpenDevice::reopen() {
+  GRAFT_TRY_ASSIGN(auto device, vulkan::create_device(options_));
+  device->set_advice(device_->target().advice);
+  lost_.push_back(std::move(device_));
+  device_ = std::move(device);
+  return device_.get();
+}
+
 Status OpenDevice::close() {
   if (control_.slice().count() != 0 && control_.submissions() != 0) {
     const auto us = [&](double share) { return control_.quantile(share).count() / 1000; };
@@ -156,6 +164,7 @@ Status OpenDevice::close() {
   const Status saved = device_->save_pipeline_cache();
   if (!saved.ok()) write_log(nullptr, LogLevel::warning, saved.message());
   device_.reset();
+  lost_.clear();
   const auto messages = messages_.take();
   for (const std::string& message : messages) std::fprintf(stderr, "validation: %s\n", message.c_str());
   if (messages.empty()) return ok_status();

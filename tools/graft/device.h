@@ -57,6 +57,8 @@ class OpenDevice {
     program.proof = remembered_.get();
     program.control = &control_;
   }
+  /// The device anew, after it was lost; what was made of the old one may still be destroyed.
+  Result<gpu::Device*> reopen();
   Status close();
 
  private:
@@ -64,6 +66,8 @@ class OpenDevice {
   vulkan::CallFaults calls_;
   RunControl control_;
   LogSink log_;
+  vulkan::DeviceOptions options_;
+  std::vector<std::unique_ptr<gpu::Device>> lost_;
   std::unique_ptr<gpu::Device> device_;
   std::unique_ptr<RememberedDevice> remembered_;
 };

@@ -39,6 +39,14 @@ GRAFT_API graft_status graft_forecast_training(graft_model* model, const graft_t
 GRAFT_API graft_status graft_trainer_set_budget(graft_trainer* trainer, uint64_t budget);
 /* The same for a budget that gives at least so many bytes of device memory back: for low-memory warnings. */
 GRAFT_API graft_status graft_trainer_trim(graft_trainer* trainer, uint64_t bytes);
+/* Gives all device memory of the trainer back, for an app that goes to the background; what training changes waits in
+   host memory. Between any two calls, in the middle of a step too. The next call that needs the device, or
+   graft_trainer_resume, builds everything again, and the run goes on to the same bits. On failure nothing changed;
+   GRAFT_INVALID_ARGUMENT where a step that failed on the way has to be asked for again first. */
+GRAFT_API graft_status graft_trainer_pause(graft_trainer* trainer);
+/* Nothing to do where the trainer is not paused. GRAFT_OUT_OF_MEMORY where the device does not have the memory now: ask
+   again. */
+GRAFT_API graft_status graft_trainer_resume(graft_trainer* trainer);
 /* How often the device ran out of memory in the course of a step (or of an evaluation, a checkpoint), or its driver
    allowed no more memory than was held (VK_EXT_memory_budget) before a step, and the trainer went on by itself with
    another plan, to the same bits where the micro-batch is the same. Each is logged as a warning, and so is that no plan

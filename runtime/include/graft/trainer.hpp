@@ -58,6 +58,7 @@ struct TrainerOptions {
   std::uint64_t growth_interval = 2000;  ///< steps without overflow that double the loss scale
   bool frozen_statistics = false;        ///< batch norm uses its running statistics and does not move them
   bool optimizer_in_backward = false;    ///< parameters take their step one by one: see graft_trainer_options
+  bool recover_device = false;           ///< goes on on a new device after a loss: see graft_trainer_options
 };
 
 namespace detail {
@@ -113,6 +114,7 @@ inline graft_trainer_options raw_options(const TrainerOptions& options, const st
   raw.growth_interval = options.growth_interval;
   raw.frozen_statistics = options.frozen_statistics ? 1 : 0;
   raw.optimizer_in_backward = options.optimizer_in_backward ? 1 : 0;
+  raw.recover_device = options.recover_device ? 1 : 0;
   return raw;
 }
 
@@ -172,6 +174,9 @@ class Trainer {
   Status set_budget(std::uint64_t budget) { return status(graft_trainer_set_budget(handle_.get(), budget)); }
   /// Gives so many bytes back, for warnings of low memory.
   Status trim(std::uint64_t bytes) { return status(graft_trainer_trim(handle_.get(), bytes)); }
+  /// Gives all device memory back until the next call that needs it, or resume(); see graft_trainer_pause.
+  Status pause() { return status(graft_trainer_pause(handle_.get())); }
+  Status resume() { return status(graft_trainer_resume(handle_.get())); }
   /// How often the device was short of memory and training went on by itself; see graft_trainer_shortages.
   std::uint64_t shortages() const {
     std::uint64_t count = 0;

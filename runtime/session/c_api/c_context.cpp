@@ -45,7 +45,7 @@ Status open_context(graft_context& context, const graft_context_options* given) 
     context.log_user = options.log_user;
     context.log = {forward_log, &context, static_cast<LogLevel>(options.log_level)};
   }
-  vulkan::DeviceOptions device;
+  vulkan::DeviceOptions& device = context.device_options;
   device.instance.log = context.log;
   if (options.vulkan_library != nullptr) device.instance.library = options.vulkan_library;
   if (options.device != nullptr) device.device = options.device;
@@ -60,6 +60,15 @@ Status open_context(graft_context& context, const graft_context_options* given) 
 }
 
 }  // namespace
+
+Result<gpu::Device*> reopen_device(graft_context& context) {
+  GRAFT_TRY_ASSIGN(auto device, vulkan::create_device(context.device_options));
+  device->set_advice(context.device->target().advice);  // what was learned of its kernels
+  context.lost.push_back(std::move(context.device));
+  context.device = std::move(device);
+  return context.device.get();
+}
+
 }  // namespace graft::c_api
 
 using namespace graft;

@@ -13,6 +13,7 @@
 #include "platform/base/log.h"
 #include "platform/gpu/gpu.h"
 #include "platform/os/file.h"
+#include "platform/vulkan/vulkan_device.h"
 #include "runtime/exec/kernel_proof.h"
 #include "runtime/exec/run_control.h"
 #include "runtime/model/model.h"
@@ -33,7 +34,9 @@ struct graft_context {
   std::string message;
   graft::os::FileSystem* files = &graft::os::system_files();  // tests put others here
   bool deviceless = false;                                    ///< asked for, to forecast
-  // Null in a context that failed to be made or is deviceless. Last, so that it goes first: it may still log.
+  graft::vulkan::DeviceOptions device_options = {};           ///< to open it anew after it was lost
+  std::vector<std::unique_ptr<graft::gpu::Device>> lost = {};  ///< what was made of them is destroyed later
+  // Null in a context that failed to be made or is deviceless. It goes before the log that it may still use.
   std::unique_ptr<graft::gpu::Device> device;
   std::unique_ptr<graft::KernelProof> proof = {};  ///< of graft_context_open_cache(); null without
   std::mutex mutex;                                ///< of the call in progress
@@ -115,6 +118,9 @@ inline Result<graft::gpu::Device*> device_of(const graft_context& context) {
   return invalid("This context has no device: ",
                  context.deviceless ? "it was made with \"none\", to forecast." : "graft_context_create failed.");
 }
+
+/// Opens the context's device anew after it was lost.
+Result<graft::gpu::Device*> reopen_device(graft_context& context);
 
 /// Sessions, generators and trainers refer to a model's weights and graph. what: "its adapters change".
 inline Status check_unused(const graft_model& model, const char* what) {

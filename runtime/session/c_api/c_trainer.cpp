@@ -238,6 +238,9 @@ graft_status graft_trainer_create(graft_model* model, const graft_trainer_option
     trainer_options.program.proof = model->context->proof.get();
     trainer_options.program.control = &model->context->control;
     trainer_options.log = model->context->log;
+    if (given.recover_device != 0) {
+      trainer_options.reopen = [&context = *model->context] { return reopen_device(context); };  // which it holds
+    }
     GRAFT_TRY_ASSIGN(gpu::Device * device, device_of(*model->context));
     GRAFT_TRY_ASSIGN(made->trainer, create_trainer(*device, *trained, wanted, made->fields, trainer_options));
     *trainer = made.release();
@@ -247,6 +250,16 @@ graft_status graft_trainer_create(graft_model* model, const graft_trainer_option
 
 void graft_trainer_destroy(graft_trainer* trainer) {
   if (trainer != nullptr) destroy<graft_context>(trainer->context, trainer);
+}
+
+graft_status graft_trainer_pause(graft_trainer* trainer) {
+  if (trainer == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(trainer->context, [&] { return trainer->trainer->pause(); });
+}
+
+graft_status graft_trainer_resume(graft_trainer* trainer) {
+  if (trainer == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(trainer->context, [&] { return trainer->trainer->resume(); });
 }
 
 graft_status graft_trainer_memory(const graft_trainer* trainer, graft_memory* memory) {
