@@ -52,6 +52,8 @@ Status read_dims(const DataFile& file, std::size_t rank, IdxHeader& header) {
   const auto total = sample ? checked_mul(*sample, header.dims[0]) : std::nullopt;
   if (!total) return corrupt("idx file \"", file.path(), "\" claims more elements than can be counted.");
   if (*sample == 0) return corrupt("idx file \"", file.path(), "\" has samples of 0 elements.");
+  // Else a sample of any size would agree with a file of none.
+  if (header.dims[0] == 0) return corrupt("idx file \"", file.path(), "\" holds no samples.");
   header.sample_bytes = *sample;
   header.data_offset = 4 + 4 * rank;
   if (*total != file.size() - header.data_offset) {

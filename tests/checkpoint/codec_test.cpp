@@ -5,6 +5,8 @@
 
 #include <random>
 
+#include "tests/support/guarded_bytes.h"
+
 namespace graft::test::codec_test {
 namespace {
 
@@ -99,7 +101,8 @@ TEST(CheckpointCodec, DamagedArrangementsAreRefusedOrFillTheirBytes) {
   good.resize(arrange(Codec::sparse, 4, bytes, parent, good));
   ASSERT_GT(good.size(), 20u);
   for (std::size_t size = 0; size < good.size(); ++size) {
-    EXPECT_FALSE(restore_arranged(Codec::sparse, 4, std::span(good).first(size), parent, got)) << size;
+    GuardedBytes part(std::span<const std::byte>(good).first(size));
+    EXPECT_FALSE(restore_arranged(Codec::sparse, 4, part.bytes(), parent, got)) << size;
   }
   std::size_t refused = 0;
   for (int i = 0; i < 20000; ++i) {

@@ -2,10 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <limits>
 #include <thread>
 
 #include "runtime/checkpoint/format.h"
 #include "runtime/checkpoint/manifest.h"
+#include "tests/support/fault_files.h"
 #include "tests/support/power_files.h"
 #include "tests/support/store_script.h"
 #include "tests/support/temporary_folder.h"
@@ -131,6 +133,70 @@ TEST(CheckpointRules, NotesNameWhatTrainingGoesOnFrom) {
   };
   EXPECT_NE(note_without({2}).find("training goes on from snapshot 1"), std::string::npos) << note_without({2});
   EXPECT_NE(note_without({1, 2}).find("training goes on from the start"), std::string::npos) << note_without({1, 2});
+}
+
+TEST(CheckpointRules, OptionsHaveALeastAndAMost) {
+  const auto opens = [](auto change) {
+    PowerFiles files;
+    StoreOptions options{.mode = StoreMode::create};
+    change(options);
+    const auto store = Store::open(files, "s", options);
+    EXPECT_TRUE(store.ok() || store.status().code() == Code::invalid_argument) << store.status().message();
+    return store.ok();
+  };
+  const auto chunk = [&](std::uint32_t bytes) { return opens([&](StoreOptions& o) { o.chunk_bytes = bytes; }); };
+  EXPECT_TRUE(chunk(kMinChunkBytes) && chunk(kMaxChunkBytes));
+  EXPECT_FALSE(chunk(kMinChunkBytes - 8) || chunk(kMaxChunkBytes + 8) || chunk(kMinChunkBytes + 4));
+  const auto chain = [&](std::uint32_t length) { return opens([&](StoreOptions& o) { o.max_chain = length; }); };
+  EXPECT_TRUE(chain(1) && chain(kMaxChain));
+  EXPECT_FALSE(chain(0) || chain(kMaxChain + 1));
+  const auto level = [&](int zstd) { return opens([&](StoreOptions& o) { o.zstd_level = zstd; }); };
+  EXPECT_TRUE(level(1) && level(kMaxZstdLevel));
+  EXPECT_FALSE(level(0) || level(kMaxZstdLevel + 1));
+  const auto cost = [&](double most) { return opens([&](StoreOptions& o) { o.max_restore_cost = most; }); };
+  EXPECT_TRUE(cost(1));
+  EXPECT_FALSE(cost(0.99) || cost(std::numeric_limits<double>::quiet_NaN()));
+}
+
+TEST(CheckpointRules, AJournalThatCannotBeSyncedSaysSo) {
+  PowerFiles base;
+  FaultFiles files(base);
+  auto store = Store::open(files, "s", {.mode = StoreMode::create, .journal = {.every = 0}});
+  ASSERT_TRUE(store.ok() && store->append(step_record(1), false).ok());
+  files.state.fail_call = files.state.calls + 1;
+  EXPECT_EQ(store->sync_journal().code(), Code::io_error) << files.state.failed;
+  EXPECT_EQ(files.state.failed, "sync");
+  EXPECT_EQ(store->unsynced_records(), 1u) << "it is not there";
+  files.state.fail_call = 0;
+  EXPECT_TRUE(store->sync_journal().ok()) << "a new file holds it";
+  EXPECT_EQ(store->unsynced_records(), 0u);
+}
+
+TEST(CheckpointRules, DamagedSnapshotsAreDroppedWhereTheirFilesCanBe) {
+  PowerFiles plain;
+  {
+    auto store = Store::open(plain, "s", {StoreMode::create});
+    ASSERT_TRUE(store.ok() && put(*store, 1, training_state(1)).ok() && put(*store, 2, training_state(2)).ok());
+  }
+  auto image = plain.contents();
+  const std::string path = "s/" + file_name(FileKind::snapshot, 1);
+  image.at(path).resize(7);
+  for (const bool gone : {false, true}) {
+    PowerFiles base(image);
+    FaultFiles files(base);
+    auto store = Store::open(files, "s", {StoreMode::create});
+    ASSERT_TRUE(store.ok()) << store.status().message();
+    files.state.fail_call = gone ? 0 : files.state.calls + 2;  // its size is asked for first
+    if (gone) {
+      ASSERT_TRUE(base.remove(path).ok());
+    }
+    const auto report = store->prune({4, {}, true});
+    EXPECT_EQ(report.ok(), gone) << files.state.failed;
+    files.state.fail_call = 0;
+    ASSERT_TRUE(store->prune({4, {}, true}).ok());
+    EXPECT_FALSE(os::exists(base, path));
+    EXPECT_EQ(store->snapshots().size(), 1u);
+  }
 }
 
 }  // namespace

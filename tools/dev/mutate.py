@@ -37,7 +37,7 @@ LEFT_OUT = {
 }
 # Programs and their files that are traced first; None: all. The rest takes too long for what it adds.
 TRACED = {
-    "unit": None, "checkpoint": ["codec", "store", "hostile", "reader", "compaction", "cipher", "crash", "example"],
+    "unit": None, "checkpoint": ["codec", "store", "hostile", "reader", "compaction", "cipher", "crash", "rules", "example"],
     "ops": None, "conformance": None, "train": ["training_graph", "options", "frozen_precision", "streaming"],
 }
 KERNELS = 8  # compiled for one mutant, those with the quickest tests: a header may be part of a hundred
