@@ -90,6 +90,61 @@ TEST(PassesAttention, CausalMasks) {
     constant z: f32[] = 0.0
   )",
           cat("u = where(t, i, z)\n", kScaled, "m = add(u, h)\n"), kCausal);
+  // A part of a larger mask that begins neither at its first row nor at its first column, every second column of it.
+  becomes(R"(
+    constant t: f32[4, 6] = 9.0, 9.0, 9.0, 9.0, 9.0, 9.0, 9.0, 0.0, 9.0, -inf, 9.0, -inf, 9.0, 0.0, 9.0, 0.0, 9.0, -inf, 9.0, 0.0, 9.0, 0.0, 9.0, 0.0
+  )",
+          cat(kScaled, R"(
+    p = slice(t) {ends=[4, 6], starts=[1, 1], steps=[1, 2]}
+    m = add(h, p)
+  )"),
+          kCausal);
+  // Put together of parts beside each other, and below each other.
+  becomes(R"(
+    constant t: f32[2, 1] = 0.0, 0.0
+    constant r: f32[2, 2] = -inf, -inf, 0.0, -inf
+    constant l: f32[1, 3] = 0.0, 0.0, 0.0
+  )",
+          cat(kScaled, R"(
+    p = concat(t, r) {axis=1}
+    n = concat(p, l) {axis=0}
+    m = add(h, n)
+  )"),
+          kCausal);
+  // Numbers taken for booleans, and turned around.
+  becomes(R"(
+    constant t: f32[3, 3] = 2.0, 0.0, 0.0, -1.0, 0.5, 0.0, 1.0, 1.0, 3.0
+    constant f: f32[] = -inf
+  )",
+          cat(kScaled, "p = cast(t) {to=2}\nm = where(p, h, f)\n"), kCausal);
+  becomes(R"(
+    constant t: f32[3, 3] = 2.0, 0.0, 0.0, -1.0, 0.5, 0.0, 1.0, 1.0, 3.0
+    constant f: f32[] = -inf
+  )",
+          cat(kScaled, "p = cast(t) {to=2}\nn = logical_not(p)\nm = where(n, f, h)\n"), kCausal);
+}
+
+TEST(PassesAttention, AnAxisThatIsNotPartedIsTheBatch) {
+  expect_rewritten(kPasses, R"(
+    input q: f32[2, 3, 4]
+    input k: f32[2, 5, 4]
+    input v: f32[2, 5, 4]
+    s = matmul(q, k) {trans_b=1}
+    w = softmax(s) {axis=2}
+    y = matmul(w, v)
+    output y
+  )",
+                   R"(
+    input q: f32[2, 3, 4]
+    input k: f32[2, 5, 4]
+    input v: f32[2, 5, 4]
+    transpose = reshape(q) {shape=shape[2, 3, 1, 4]} -> f32[2, 3, 1, 4]
+    transpose_1 = reshape(k) {shape=shape[2, 5, 1, 4]} -> f32[2, 5, 1, 4]
+    transpose_2 = reshape(v) {shape=shape[2, 5, 1, 4]} -> f32[2, 5, 1, 4]
+    y~1, y:1 = attention(transpose, transpose_1, transpose_2) {causal=0, scale=1.0, window=0} -> f32[2, 3, 1, 4], f32[2, 3, 1]
+    y = reshape(y~1) {shape=shape[2, 3, 4]} -> f32[2, 3, 4]
+    output y
+  )");
 }
 
 TEST(PassesAttention, AWindowIsABand) {

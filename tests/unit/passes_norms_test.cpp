@@ -35,6 +35,24 @@ TEST(PassesNorms, LayerNormAsPyTorchExportsIt) {
   )");
 }
 
+TEST(PassesNorms, WithoutAnEpsilon) {
+  expect_rewritten(kNorms, R"(
+    input x: f32[3, 5]
+    m = reduce_mean(x) {axes=[-1], keepdims=1}
+    c = sub(x, m)
+    q = square(c)
+    v = reduce_mean(q) {axes=[1], keepdims=1}
+    d = sqrt(v)
+    y = div(c, d)
+    output y
+  )",
+                   R"(
+    input x: f32[3, 5]
+    y, y:1, y:2 = layer_norm(x) {axis=1, epsilon=0.0} -> f32[3, 5], f32[3], f32[3]
+    output y
+  )");
+}
+
 TEST(PassesNorms, OnlyWhatIsThereOfScaleAndShift) {
   // The normalised value is an output of its own: scale and shift stay outside.
   expect_rewritten(kNorms, cat(kLayerNorm, "output n\noutput y\n"), R"(

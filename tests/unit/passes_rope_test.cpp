@@ -49,6 +49,26 @@ TEST(PassesRope, TablesOfTokensBehindHeads) {
                    {}, 1e-5);  // the table above has six decimals
 }
 
+// As YaRN stretches contexts: cosines and sines are multiplied by a number.
+TEST(PassesRope, TablesWithAMagnitude) {
+  const auto stretched = [](std::string_view name, double (*of)(double)) {
+    std::string text;
+    for (int i = 0; i < 3; ++i) {
+      for (int k = 0; k < 4; ++k) {
+        text += cat(text.empty() ? "" : ", ", std::to_string(1.25 * of(k % 2 == 0 ? i : i * 0.01)));
+      }
+    }
+    return cat("constant ", name, ": f32[3, 1, 4] = ", text, "\n");
+  };
+  expect_rewritten(kPasses,
+                   cat("input x: f32[2, 3, 2, 4]\n", stretched("c", cosine), stretched("s", sine), kTurned, kSum), R"(
+    input x: f32[2, 3, 2, 4]
+    y = rope(x) {magnitude=1.25, theta=10000.0} -> f32[2, 3, 2, 4]
+    output y
+  )",
+                   {}, 1e-5);  // the table has six decimals
+}
+
 // The base of the angles is read off the second of two pairs.
 TEST(PassesRope, TablesOfAnotherBase) {
   expect_rewritten(kPasses, cat("input x: f32[2, 3, 2, 4]\n", tables("[3, 1, 4]", 3, 0.1), kTurned, kSum), R"(
