@@ -31,6 +31,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 SHARES = {"shaders": 100, "runtime/plan": 60, "runtime/checkpoint": 50, "runtime/passes": 50, "tools/convert/onnx": 40}
 LEFT_OUT = {
     r"shaders/(bench|selftest)/": "only measure, or are the test themselves",
+    r"matmul_(naive|tiled)|conv_naive": "are what `graft bench ops` compares with; no plan has them",
     r"shaders/.*coopmat": "needs matrix units, which the test devices lack",
     r"onnx_proto_example": "makes example files",
     r"shaders/\w+\.cpp": "packs and unpacks SPIR-V: a fault there stops every kernel",
