@@ -24,6 +24,10 @@ Result<std::span<const float>> matrix(const Model& adapter, const std::string& n
 
 }  // namespace
 
+bool changes_on_device(const Resident& resident) {
+  return resident.kind == ValueKind::state || resident.name.ends_with(kLoraA) || resident.name.ends_with(kLoraB);
+}
+
 LiveAdapters::LiveAdapters(const Graph& graph, std::string base) : base_(std::move(base)) {
   for (const Node& node : graph.nodes()) {
     if (node.op != Op::lora) continue;

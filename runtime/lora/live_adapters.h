@@ -10,6 +10,9 @@
 
 namespace graft {
 
+/// What a running model has that its file has not: state, and adapters that were swapped in.
+bool changes_on_device(const Resident& resident);
+
 /// Knows where a graph's adapters lie, once they are on a device.
 class LiveAdapters {
  public:

@@ -120,17 +120,48 @@ Result<std::unique_ptr<Generator>> Generator::create(gpu::Device& device, const 
   GRAFT_TRY(upload_weights(*out->memory_, model, decoding));
   GRAFT_TRY_ASSIGN(out->prefill_, Program::create(*out->memory_, std::move(prefill_plan), options.program));
   GRAFT_TRY_ASSIGN(out->decode_, Program::create(*out->memory_, std::move(decode_plan), options.program));
+  out->device_ = &device;
+  out->model_ = &model;
+  out->program_options_ = options.program;
+  out->decoding_ = std::move(decoding);
   return out;
 }
 
+Status Generator::pause() {
+  if (paused_) return ok_status();
+  GRAFT_TRY(prefill_->settle());
+  GRAFT_TRY(decode_->settle());
+  Paused paused{residents(), prefill_plan(), decode_plan(), {}};
+  GRAFT_TRY(read_residents(*memory_, changes_on_device, paused.state));
+  prefill_.reset();
+  decode_.reset();
+  memory_.reset();
+  paused_ = std::move(paused);
+  return ok_status();
+}
+
+Status Generator::resume() {
+  if (!paused_) return ok_status();
+  const Plan* const plans[] = {&paused_->prefill, &paused_->decode};
+  GRAFT_TRY_ASSIGN(auto memory, Memory::create(*device_, paused_->residents, plans));
+  GRAFT_TRY(upload_weights(*memory, *model_, decoding_));
+  GRAFT_TRY(write_residents(*memory, paused_->state));
+  GRAFT_TRY_ASSIGN(auto prefill, Program::create(*memory, paused_->prefill, program_options_));
+  GRAFT_TRY_ASSIGN(decode_, Program::create(*memory, paused_->decode, program_options_));
+  memory_ = std::move(memory);
+  prefill_ = std::move(prefill);
+  paused_.reset();
+  return ok_status();
+}
+
 MemoryByClass Generator::memory() const {
-  const Plan* plans[] = {&prefill_->plan(), &decode_->plan()};
-  return Memory::planned(memory_->residents(), plans);
+  const Plan* plans[] = {&prefill_plan(), &decode_plan()};
+  return Memory::planned(residents(), plans);
 }
 
 std::string Generator::streaming() const {
-  const Plan* plans[] = {&decode_->plan(), &prefill_->plan()};
-  return streaming_text(memory_->residents(), plans);
+  const Plan* plans[] = {&decode_plan(), &prefill_plan()};
+  return streaming_text(residents(), plans);
 }
 
 Status Generator::check(std::span<const TokenId> prompt, const GenerateOptions& options) const {
@@ -183,6 +214,7 @@ Result<std::span<const float>> Generator::decode(TokenId token) {
 Result<Generated> Generator::generate(std::span<const TokenId> prompt, const GenerateOptions& options,
                                       const TextCallback& on_text) {
   GRAFT_TRY(check(prompt, options));
+  GRAFT_TRY(resume());
   Generated out;
   out.prompt_tokens = static_cast<std::uint32_t>(prompt.size());
   const auto common = std::mismatch(cached_.begin(), cached_.end(), prompt.begin(), prompt.end() - 1).first;
@@ -232,6 +264,7 @@ Result<Generated> Generator::generate(std::string_view prompt, const GenerateOpt
 }
 
 Status Generator::swap_adapters(const Model* adapter) {
+  GRAFT_TRY(resume());
   cached_.clear();  // keys and values of the other adapters
   return adapters_.swap(*memory_, adapter);
 }

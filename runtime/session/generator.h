@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/exec/host_state.h"
 #include "runtime/exec/program.h"
 #include "runtime/lora/live_adapters.h"
 #include "runtime/model/model.h"
@@ -51,7 +52,7 @@ struct Generated {
 /// Gets each piece of text once it is certain; false ends the text.
 using TextCallback = std::function<bool(std::string_view)>;
 
-/// Threads: as its device, which must outlive it. The model is needed during create() only.
+/// Threads: as its device, which must outlive it, as must the model.
 class Generator {
  public:
   /// Plans and records both programs; all device memory, caches included, is allocated here.
@@ -79,13 +80,32 @@ class Generator {
   /// What is streamed to keep to the budget: a sentence, or nothing.
   std::string streaming() const;
 
+  /// As of a session: what was said so far stays in the caches, which wait with the host.
+  Status pause();
+  Status resume();
+  bool is_paused() const { return paused_.has_value(); }
+
  private:
+  struct Paused {
+    Residents residents;
+    Plan prefill, decode;
+    HostState state;
+  };
   Generator() = default;
   Status check(std::span<const text::TokenId> prompt, const GenerateOptions& options) const;
   Status run(Program& program, std::span<const text::TokenId> tokens);
   Status prefill(std::span<const text::TokenId> prompt);
   Result<std::span<const float>> decode(text::TokenId token);
 
+  const Plan& prefill_plan() const { return paused_ ? paused_->prefill : prefill_->plan(); }
+  const Plan& decode_plan() const { return paused_ ? paused_->decode : decode_->plan(); }
+  const Residents& residents() const { return paused_ ? paused_->residents : memory_->residents(); }
+
+  gpu::Device* device_ = nullptr;
+  const Model* model_ = nullptr;
+  ProgramOptions program_options_;
+  Graph decoding_;
+  std::optional<Paused> paused_;
   std::unique_ptr<Memory> memory_;
   std::unique_ptr<Program> prefill_;
   std::unique_ptr<Program> decode_;

@@ -227,18 +227,57 @@ Result<std::unique_ptr<Session>> Session::create(gpu::Device& device, const Mode
   };
   GRAFT_TRY(make_proven(options.program.proof, device, make, [&] { return std::span<const Plan* const>(plans); }));
   GRAFT_TRY_ASSIGN(session->memory_, Memory::create(device, residents, plans));
-  GRAFT_TRY(upload_weights(*session->memory_, model, session->graph_, made.constants, &session->streamed_constants_));
+  session->device_ = &device;
+  session->model_ = &model;
+  session->program_options_ = options.program;
+  session->constants_ = std::move(made.constants);
+  GRAFT_TRY(session->upload(*session->memory_));
   GRAFT_TRY_ASSIGN(session->program_, Program::create(*session->memory_, std::move(plan), options.program));
   session->given_.resize(session->plan().inputs.size());
   return session;
 }
 
+Status Session::upload(Memory& memory) {
+  streamed_constants_.clear();
+  return upload_weights(memory, *model_, graph_, constants_, &streamed_constants_);
+}
+
+Status Session::pause() {
+  if (paused_) return ok_status();
+  GRAFT_TRY(program_->settle());
+  Paused paused{memory_->residents(), plan(), {}, {}};
+  GRAFT_TRY(read_residents(*memory_, changes_on_device, paused.state));
+  for (std::size_t i = 0; i < given_.size(); ++i) {
+    const auto staging = program_->input(i);
+    paused.inputs.emplace_back(staging.begin(), staging.end());
+  }
+  program_.reset();
+  memory_.reset();
+  paused_ = std::move(paused);
+  return ok_status();
+}
+
+Status Session::resume() {
+  if (!paused_) return ok_status();
+  const Plan* const plans[] = {&paused_->plan};
+  GRAFT_TRY_ASSIGN(auto memory, Memory::create(*device_, paused_->residents, plans));
+  GRAFT_TRY(upload(*memory));
+  GRAFT_TRY(write_residents(*memory, paused_->state));
+  GRAFT_TRY_ASSIGN(auto program, Program::create(*memory, paused_->plan, program_options_));
+  for (std::size_t i = 0; i < given_.size(); ++i) std::ranges::copy(paused_->inputs[i], program->input(i).begin());
+  memory_ = std::move(memory);
+  program_ = std::move(program);
+  paused_.reset();
+  return ok_status();
+}
+
 std::string Session::streaming() const {
   const Plan* const plans[] = {&plan()};
-  return streaming_text(memory_->residents(), plans);
+  return streaming_text(paused_ ? paused_->residents : memory_->residents(), plans);
 }
 
 Status Session::set_input(std::string_view name, std::span<const std::byte> bytes) {
+  GRAFT_TRY(resume());
   const auto& ports = plan().inputs;
   for (std::size_t i = 0; i < ports.size(); ++i) {
     if (ports[i].name != name) continue;
@@ -264,6 +303,7 @@ Status Session::run(const StepState& state) {
   for (std::size_t i = 0; i < given_.size(); ++i) {
     if (!given_[i]) return invalid("The input \"", plan().inputs[i].name, "\" was not given.");
   }
+  GRAFT_TRY(resume());
   return program_->run({}, state);
 }
 

@@ -10,6 +10,7 @@
 
 #include "platform/gpu/gpu.h"
 #include "runtime/core/source_order.h"
+#include "runtime/exec/host_state.h"
 #include "runtime/exec/program.h"
 #include "runtime/lora/live_adapters.h"
 #include "runtime/model/model.h"
@@ -73,8 +74,8 @@ class Session {
                                                  const SessionOptions& options);
 
   const Graph& graph() const { return graph_; }
-  const Plan& plan() const { return program_->plan(); }
-  Program& program() { return *program_; }
+  const Plan& plan() const { return paused_ ? paused_->plan : program_->plan(); }
+  Program& program() { return *program_; }  ///< of one that is not paused
   /// What is streamed to keep to the budget: a sentence, or nothing.
   std::string streaming() const;
 
@@ -85,12 +86,36 @@ class Session {
   /// Every input must have been set. No allocation after the first run.
   Status run(const StepState& state = {});
   /// Other adapters in place of those that are on (LiveAdapters::swap); outputs change with the next run.
-  Status swap_adapters(const Model* adapter) { return adapters_.swap(*memory_, adapter); }
+  Status swap_adapters(const Model* adapter) {
+    GRAFT_TRY(resume());
+    return adapters_.swap(*memory_, adapter);
+  }
   /// The output of the last run, valid until the next; empty when there is no such output.
-  std::span<const std::byte> output(std::string_view name) const { return program_->output(name); }
+  std::span<const std::byte> output(std::string_view name) const {
+    return is_paused() ? std::span<const std::byte>() : program_->output(name);
+  }
+
+  /// Gives all device memory back. Inputs, state and adapters that were swapped in wait with the host; outputs are
+  /// gone. The next call that needs the device, or resume(), builds everything again. On failure nothing changed.
+  Status pause();
+  Status resume();
+  bool is_paused() const { return paused_.has_value(); }
 
  private:
   Session() = default;
+  Status upload(Memory& memory);
+
+  struct Paused {
+    Residents residents;
+    Plan plan;
+    HostState state;
+    std::vector<std::vector<std::byte>> inputs;
+  };
+  gpu::Device* device_ = nullptr;
+  const Model* model_ = nullptr;
+  ProgramOptions program_options_;
+  std::vector<passes::FoldedConstant> constants_;
+  std::optional<Paused> paused_;
   Graph graph_;
   std::unique_ptr<Memory> memory_;
   std::unique_ptr<Program> program_;

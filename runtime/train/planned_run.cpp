@@ -153,17 +153,9 @@ Status PlannedRun::copy_to_host() {
   return {};
 }
 
-/// Into the buffers that are there, where there are any.
 Status PlannedRun::copy_residents(HostState& to) {
-  for (const Resident& resident : memory_->residents().entries()) {
-    if (resident.kind == ValueKind::constant || resident.streamed) continue;
-    HostBuffer& contents = to[resident.name];
-    if (contents.bytes().size() != resident.bytes) {
-      GRAFT_TRY_ASSIGN(contents, HostBuffer::create(resident.bytes, "the state of training", setup_.trainer.allocator));
-    }
-    GRAFT_TRY(memory_->read(resident.name, contents.bytes()));
-  }
-  return {};
+  const auto changes = [](const Resident& resident) { return resident.kind != ValueKind::constant; };
+  return read_residents(*memory_, changes, to, setup_.trainer.allocator);
 }
 
 Status PlannedRun::keep_state_in_shortage() {

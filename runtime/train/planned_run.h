@@ -2,13 +2,13 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "runtime/exec/capture.h"
+#include "runtime/exec/host_state.h"
 #include "runtime/exec/program.h"
 #include "runtime/train/execution.h"
 #include "runtime/train/feeder.h"
@@ -69,8 +69,6 @@ class PlannedRun {
   std::uint64_t device_bytes() const;  ///< 0: not built
 
  private:
-  using HostState = std::map<std::string, HostBuffer, std::less<>>;
-
   Status copy_residents(HostState& to);
   Status prove(bool within_step);
   Status build_once(bool within_step);

@@ -34,6 +34,9 @@ int main(int argc, char** argv) {
   graft_session* session = NULL;
   if (graft_session_create(model, &options, &session) != GRAFT_OK) return fail(context, "session");
   if (graft_session_set_input(session, input.name, x, count * sizeof *x) != GRAFT_OK) return fail(context, "input");
+  /* The app was in the background meanwhile, and gave the device's memory back. */
+  if (graft_session_pause(session) != GRAFT_OK) return fail(context, "pause");
+  if (graft_session_resume(session) != GRAFT_OK) return fail(context, "resume");
   if (graft_session_run(session) != GRAFT_OK) return fail(context, "run");
   const void* data = NULL;
   size_t bytes = 0;

@@ -83,6 +83,8 @@ int main(int argc, char** argv) {
   memory.struct_size = sizeof memory;
   if (graft_generator_memory(generator, &memory) != GRAFT_OK || memory.total == 0) return fail(context, "memory");
   if (graft_generate(generator, argv[2], &options, &text, NULL) != GRAFT_OK) return fail(context, "text");
+  if (graft_generator_pause(generator) != GRAFT_OK) return fail(context, "pause");
+  if (graft_generator_resume(generator) != GRAFT_OK) return fail(context, "resume");
   if (graft_generator_swap_adapters(generator, NULL) != GRAFT_OK) printf("%s\n", graft_message(context));
   graft_generator_destroy(generator);
   graft_tokenizer_destroy(tokenizer);

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "runtime/lora/adapter.h"
+#include "runtime/session/c_api/c_handles.h"
 #include "tests/support/c_api.h"
 #include "tests/support/letter_model.h"
 
@@ -110,6 +111,27 @@ TEST_F(CGenerator, TakesOtherAdaptersBetweenTexts) {
   EXPECT_EQ(say(), alone[0]) << "nothing of the other adapters is left in the caches";
   ASSERT_EQ(graft_generator_swap_adapters(generator_, paths[1].c_str()), GRAFT_OK) << h_.message();
   EXPECT_EQ(say(), alone[1]);
+  // Adapters that were swapped in outlive a pause, as does what the caches hold.
+  ASSERT_EQ(graft_generator_swap_adapters(generator_, paths[0].c_str()), GRAFT_OK) << h_.message();
+  EXPECT_EQ(say(), alone[0]);
+  const std::uint64_t held = h_.context->device->memory().reserved_bytes;
+  ASSERT_EQ(graft_generator_pause(generator_), GRAFT_OK) << h_.message();
+  EXPECT_GT(held, 0u);
+  EXPECT_EQ(h_.context->device->memory().reserved_bytes, 0u);
+  auto memory = sized<graft_memory>();
+  EXPECT_EQ(graft_generator_memory(generator_, &memory), GRAFT_OK) << "as planned, also while paused";
+  EXPECT_EQ(say(), alone[0]);
+  auto said = sized<graft_generated>();
+  ASSERT_EQ(graft_generator_last(generator_, &said), GRAFT_OK);
+  EXPECT_GT(said.cached_tokens, 0u);
+  ASSERT_EQ(graft_generator_pause(generator_), GRAFT_OK) << h_.message();
+  ASSERT_EQ(graft_generator_swap_adapters(generator_, paths[1].c_str()), GRAFT_OK) << h_.message();
+  EXPECT_EQ(say(), alone[1]);
+  ASSERT_EQ(graft_generator_pause(generator_), GRAFT_OK) << h_.message();
+  ASSERT_EQ(graft_generator_resume(generator_), GRAFT_OK) << h_.message();
+  ASSERT_EQ(graft_generator_resume(generator_), GRAFT_OK) << h_.message();
+  EXPECT_EQ(graft_generator_pause(nullptr), GRAFT_INVALID_ARGUMENT);
+  EXPECT_EQ(graft_generator_resume(nullptr), GRAFT_INVALID_ARGUMENT);
   EXPECT_EQ(graft_generator_swap_adapters(generator_, "nowhere.graft"), GRAFT_NOT_FOUND);
   EXPECT_EQ(graft_generator_swap_adapters(nullptr, nullptr), GRAFT_INVALID_ARGUMENT);
   EXPECT_EQ(say(), alone[1]);

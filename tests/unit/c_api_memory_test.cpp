@@ -38,6 +38,30 @@ TEST_F(CApi, ARunningTrainerGivesMemoryBackAndGoesOn) {
   EXPECT_EQ(graft_trainer_shortages(h_.trainer, nullptr), GRAFT_INVALID_ARGUMENT);
 }
 
+TEST_F(CApi, APausedSessionHoldsNothingAndKeepsItsInputs) {
+  ASSERT_EQ(open_session(), GRAFT_OK) << h_.message();
+  ASSERT_EQ(graft_session_pause(h_.session), GRAFT_OK) << "before anything was given";
+  ASSERT_EQ(graft_session_set_input(h_.session, "x", batch_.x.data(), batch_.bytes()), GRAFT_OK) << h_.message();
+  ASSERT_EQ(graft_session_run(h_.session), GRAFT_OK) << h_.message();
+  const std::vector<float> expected = output(h_.session);
+  EXPECT_GT(h_.context->device->memory().reserved_bytes, 0u);
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_EQ(graft_session_pause(h_.session), GRAFT_OK) << h_.message();
+    ASSERT_EQ(graft_session_pause(h_.session), GRAFT_OK) << h_.message();
+    EXPECT_EQ(h_.context->device->memory().reserved_bytes, 0u);
+    auto memory = sized<graft_memory>();
+    EXPECT_EQ(graft_session_memory(h_.session, &memory), GRAFT_OK) << "as planned";
+    EXPECT_GT(memory.total, 0u);
+    if (i == 0) {
+      ASSERT_EQ(graft_session_resume(h_.session), GRAFT_OK) << h_.message();
+    }
+    ASSERT_EQ(graft_session_run(h_.session), GRAFT_OK) << h_.message();
+    EXPECT_EQ(output(h_.session), expected);
+  }
+  EXPECT_EQ(graft_session_pause(nullptr), GRAFT_INVALID_ARGUMENT);
+  EXPECT_EQ(graft_session_resume(nullptr), GRAFT_INVALID_ARGUMENT);
+}
+
 TEST_F(CApi, ATrainerOutlivesAPauseAndItsDevice) {
   auto options = trainer_options();
   const auto train = [&](auto between) {

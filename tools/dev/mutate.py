@@ -159,9 +159,9 @@ class Mutation:
         self.edit("shaders/kernel_code.cpp", "#include <new>", '#include <new>\n#include <string>\n#include <vector>\n#include "shaders/kernels.gen.h"')
         self.edit("runtime/exec/kernel_cache.cpp", '#include "runtime/exec/kernel_cache.h"',
                   '#include "mutation.h"\n#include "runtime/exec/kernel_cache.h"')
-        self.edit("runtime/exec/kernel_cache.cpp", "for (const PlanKernel& kernel : plan.kernels) result", """for (const PlanKernel& kernel : plan.kernels)
+        self.edit("runtime/exec/kernel_cache.cpp", "for (const PlanKernel& kernel : kernels) result", """for (const PlanKernel& kernel : kernels)
     if (mutation::traced) mutation::kernels.insert(std::string(shaders::kernel_info(kernel.id).name));
-  for (const PlanKernel& kernel : plan.kernels) result""")
+  for (const PlanKernel& kernel : kernels) result""")
 
     def edit(self, name, before, after):
         text = (self.tree / name).read_text()

@@ -234,6 +234,13 @@ GRAFT_API graft_status graft_session_set_input(graft_session* session, const cha
                                                size_t bytes);
 /* Blocks until the outputs are there. Nothing is allocated after the first run. */
 GRAFT_API graft_status graft_session_run(graft_session* session);
+/* Gives all device memory of the session back; its inputs and adapters that were swapped in wait in host memory, its
+   outputs are gone. The next call that needs the device, or graft_session_resume, builds everything again, with the
+   model's weights as they are then. On failure nothing changed. Generators and trainers have the same. */
+GRAFT_API graft_status graft_session_pause(graft_session* session);
+/* Nothing to do where the session is not paused. GRAFT_OUT_OF_MEMORY where the device does not have the memory now: ask
+   again. */
+GRAFT_API graft_status graft_session_resume(graft_session* session);
 /* An output of the last run, or "grad:NAME" for each NAME of wrt. data, bytes and info may be NULL. */
 GRAFT_API graft_status graft_session_output(graft_session* session, const char* name, const void** data, size_t* bytes,
                                             graft_tensor_info* info);

@@ -92,6 +92,16 @@ graft_status graft_generator_memory(const graft_generator* generator, graft_memo
                  [&] { return write_info(memory_of(generator->generator->memory()), memory, "graft_memory"); });
 }
 
+graft_status graft_generator_pause(graft_generator* generator) {
+  if (generator == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(generator->context, [&] { return generator->generator->pause(); });
+}
+
+graft_status graft_generator_resume(graft_generator* generator) {
+  if (generator == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(generator->context, [&] { return generator->generator->resume(); });
+}
+
 graft_status graft_generate(graft_generator* generator, const char* prompt, const graft_generate_options* options,
                             const char** text, size_t* bytes) {
   if (generator == nullptr) return GRAFT_INVALID_ARGUMENT;

@@ -69,6 +69,16 @@ graft_status graft_session_set_input(graft_session* session, const char* name, c
   });
 }
 
+graft_status graft_session_pause(graft_session* session) {
+  if (session == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(session->context, [&] { return session->session->pause(); });
+}
+
+graft_status graft_session_resume(graft_session* session) {
+  if (session == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(session->context, [&] { return session->session->resume(); });
+}
+
 graft_status graft_session_run(graft_session* session) {
   if (session == nullptr) return GRAFT_INVALID_ARGUMENT;
   return guarded(session->context, [&] { return session->session->run(); });
