@@ -377,6 +377,43 @@ class Checkpoints(support.PackageTest):
         self.assertEqual(found[:3], [None] * 3)
         self.assertEqual(found[3], whole.step(x, labels))
 
+    def test_a_paced_cancelled_and_paused_run_ends_with_the_same_bits(self):
+        model = self.example()
+        x, labels = images(8)
+        expected = model.trainer(batch=8, micro_batch=2)
+        for _ in range(12):
+            expected.step(x, labels)
+        trainer = model.trainer(batch=8, micro_batch=2, recover_device=True)
+        done, cancelled = threading.Event(), 0
+
+        def disturb():
+            while not done.wait(0.001):
+                self.context.set_pace(duty=0.5)
+                self.context.cancel()
+                self.context.set_pace(slice_ms=8)
+
+        other = threading.Thread(target=disturb)
+        other.start()
+        try:
+            for step in range(12):
+                while True:
+                    try:
+                        trainer.step(x, labels)
+                        break
+                    except graft.Cancelled:
+                        cancelled += 1
+                if step % 4 == 1:
+                    trainer.pause()
+        finally:
+            done.set()
+            other.join()
+            self.context.set_pace()
+        self.assertGreater(cancelled, 0)
+        for name, array in trainer.state_dict().items():
+            np.testing.assert_array_equal(array, expected.state_dict()[name], name)
+        with self.assertRaisesRegex(ValueError, "slice_ms is 0 or"):
+            self.context.set_pace(slice_ms=-1)
+
     def test_the_command_line_trains_to_the_same_bits(self):
         model = self.example()
         x, labels = images(40)

@@ -82,6 +82,12 @@ GRAFT_JNI(jstring, deviceName)(JNIEnv* env, jclass, jlong pointer) {
   return guarded(env, [&] { return java_text(env, graft_device_name(held<graft_context>(pointer).handle)); });
 }
 
+GRAFT_JNI(void, cancel)(JNIEnv*, jclass, jlong pointer) { graft_cancel(held<graft_context>(pointer).handle); }
+
+GRAFT_JNI(jboolean, setPace)(JNIEnv*, jclass, jlong pointer, jdouble slice_ms, jdouble duty) {
+  return graft_set_pace(held<graft_context>(pointer).handle, slice_ms, duty) == GRAFT_OK ? JNI_TRUE : JNI_FALSE;
+}
+
 GRAFT_JNI(void, openCache)(JNIEnv* env, jclass, jlong pointer, jstring folder, jboolean skip) {
   with_text<graft_context>(env, pointer, folder, [&](graft_context* context, const char* path) {
     auto options = sized<graft_cache_options>();

@@ -42,6 +42,7 @@ graft_trainer_options read_trainer_options(Fields& fields, const Text& fetch, co
   options.growth_interval = fields.number("growthInterval");
   options.frozen_statistics = fields.flag("frozenStatistics");
   options.optimizer_in_backward = fields.flag("optimizerInBackward");
+  options.recover_device = fields.flag("recoverDevice");
   return options;
 }
 
@@ -177,6 +178,11 @@ GRAFT_JNI(void, setBudget)(JNIEnv* env, jclass, jlong pointer, jlong bytes) {
   if (!not_negative(env, "budget", bytes)) return;
   const auto& trainer = held<graft_trainer>(pointer);
   succeeded(env, trainer.context, graft_trainer_set_budget(trainer.handle, static_cast<uint64_t>(bytes)));
+}
+
+GRAFT_JNI(void, pause)(JNIEnv* env, jclass, jlong pointer) {
+  const auto& trainer = held<graft_trainer>(pointer);
+  succeeded(env, trainer.context, graft_trainer_pause(trainer.handle));
 }
 
 GRAFT_JNI(void, trim)(JNIEnv* env, jclass, jlong pointer, jlong bytes) {

@@ -44,6 +44,10 @@ class Generator:
 
         return self._native.generate(prompt, options, pieces).decode("utf-8", "replace")
 
+    def pause(self) -> None:
+        """Gives all device memory back until the next call; what was said so far stays known."""
+        self._native.pause()
+
     def memory(self) -> Memory:
         """Bytes by class of memory."""
         return taken(Memory, self._native.memory())

@@ -53,6 +53,19 @@ class Context:
         """The device's name as its driver gives it; "" without a device."""
         return self._native.device_name
 
+    def cancel(self) -> None:
+        """From another thread: the call in progress raises Cancelled before its next submission to the device; without a
+        call nothing happens. Asked for again with the same samples, a training step goes on to the same bits."""
+        self._native.cancel()
+
+    def set_pace(self, slice_ms: float = 0, duty: float = 1) -> None:
+        """How much of the device calls take, from any thread and at any time; it changes no bit.
+
+        slice_ms: how long it may work before others get a turn, 0.5 to 60000; 0 for about 100. duty: the share of time in
+        which it works, 0.01 to 1.
+        """
+        self._native.set_pace(slice_ms, duty)
+
     def load(self, path: _Path, *, check: str = "on_use") -> "Model":
         """A .graft file, whose weights are mapped: do not change it while the model lives.
 

@@ -57,7 +57,8 @@ def trainer_options(*, loss: str = "cross_entropy", optimizer: str = "adamw", le
                     loss_scale: float = 0, groups: Sequence[Mapping[str, Any]] = (), betas: Sequence[float] = (0.9, 0.999),
                     epsilon: float = 1e-8, clip_value: float = 0, ignore_index: int = -100, final_lr_factor: float = 0,
                     step_size: int = 1000, gamma: float = 0.1, growth_interval: int = 2000,
-                    frozen_statistics: bool = False, optimizer_in_backward: bool = False) -> Any:
+                    frozen_statistics: bool = False, optimizer_in_backward: bool = False,
+                    recover_device: bool = False) -> Any:
     """The options of Trainer as the native module takes them."""
     patterns = [freeze] if isinstance(freeze, str) else list(freeze)
     return fill(
@@ -70,7 +71,7 @@ def trainer_options(*, loss: str = "cross_entropy", optimizer: str = "adamw", le
         precision=word("precision", precision, PRECISIONS), loss_scale=loss_scale, beta1=betas[0], beta2=betas[1],
         epsilon=epsilon, clip_value=clip_value, ignore_index=ignore_index, final_lr_factor=final_lr_factor,
         step_size=step_size, gamma=gamma, growth_interval=growth_interval, frozen_statistics=frozen_statistics,
-        optimizer_in_backward=optimizer_in_backward,
+        optimizer_in_backward=optimizer_in_backward, recover_device=recover_device,
         groups=[fill(_graft.ParameterGroup(), **group) for group in groups])
 
 
@@ -82,6 +83,8 @@ class Trainer:
     clip_norm: of all gradients together, 0 for none; clip_value: of each element, before it.
     optimizer_in_backward: a parameter takes its step as soon as its gradient is complete, which takes less memory; after
         a gradient that is not finite others may have moved.
+    recover_device: where the device is lost it is opened anew, and the step begun again, to the same bits; what training
+        changes is copied to host memory after each step.
     label_smoothing, ignore_index: of cross entropy.
     schedule: "constant", "linear" or "cosine" (to final_lr_factor at total_steps), or "step" (times gamma after each
         step_size steps), after warmup_steps.
@@ -182,6 +185,11 @@ class Trainer:
     def trim(self, bytes: int) -> None:
         """The same for a budget that gives at least so many bytes of device memory back."""
         self._native.trim(bytes)
+
+    def pause(self) -> None:
+        """Gives all device memory back, in the middle of a step too; the next call that needs it builds everything again,
+        and the run goes on to the same bits."""
+        self._native.pause()
 
     def shortages(self) -> int:
         """How often the device was short of memory, and training went on by itself."""

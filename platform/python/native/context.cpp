@@ -131,6 +131,12 @@ void add_context(py::module_& module) {
   py::class_<ContextHandle, std::shared_ptr<ContextHandle>>(module, "Context")
       .def(py::init(&open_context))
       .def_property_readonly("device_name", [](ContextHandle& self) { return self.context().device_name(); })
+      // Not through call(): they are for while another thread is in one.
+      .def("cancel", [](ContextHandle& self) { self.context().cancel(); })
+      .def("set_pace",
+           [](ContextHandle& self, double slice_ms, double duty) {
+             if (const Status set = self.context().set_pace(slice_ms, duty); !set.ok()) raise(set);
+           })
       .def("open_cache", open_cache)
       .def("load", load);
   add_model(module);

@@ -73,7 +73,8 @@ void add_trainer_options(py::module_& module) {
       .def_readwrite("gamma", &TrainerOptions::gamma)
       .def_readwrite("growth_interval", &TrainerOptions::growth_interval)
       .def_readwrite("frozen_statistics", &TrainerOptions::frozen_statistics)
-      .def_readwrite("optimizer_in_backward", &TrainerOptions::optimizer_in_backward);
+      .def_readwrite("optimizer_in_backward", &TrainerOptions::optimizer_in_backward)
+      .def_readwrite("recover_device", &TrainerOptions::recover_device);
 }
 
 void add_running_options(py::module_& module) {

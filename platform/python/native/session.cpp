@@ -57,6 +57,7 @@ void add_session(py::module_& module) {
       .def("run", [](SessionHandle& self) { self.tell([](auto& session) { return session.run(); }); })
       .def("output", output)
       .def("memory", [](SessionHandle& self) { return self.ask([](auto& session) { return session.memory(); }); })
+      .def("pause", [](SessionHandle& self) { self.tell([](auto& session) { return session.pause(); }); })
       .def("swap_adapters", [](SessionHandle& self, const std::string& path) {
         self.tell([&](auto& session) { return session.swap_adapters(path); });
       });
@@ -73,6 +74,7 @@ void add_generator(py::module_& module) {
   py::class_<GeneratorHandle, std::shared_ptr<GeneratorHandle>>(module, "Generator")
       .def("generate", generate)
       .def("memory", [](GeneratorHandle& self) { return self.ask([](auto& generator) { return generator.memory(); }); })
+      .def("pause", [](GeneratorHandle& self) { self.tell([](auto& generator) { return generator.pause(); }); })
       .def("swap_adapters", [](GeneratorHandle& self, const std::string& path) {
         self.tell([&](auto& generator) { return generator.swap_adapters(path); });
       });

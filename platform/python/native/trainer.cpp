@@ -108,6 +108,7 @@ void add_trainer(py::module_& module) {
       .def("memory", [](TrainerHandle& self) { return self.ask([](auto& t) { return t.memory(); }); })
       .def("set_budget",
            [](TrainerHandle& self, std::uint64_t bytes) { self.tell([&](auto& t) { return t.set_budget(bytes); }); })
+      .def("pause", [](TrainerHandle& self) { self.tell([](auto& t) { return t.pause(); }); })
       .def("trim", [](TrainerHandle& self, std::uint64_t bytes) { self.tell([&](auto& t) { return t.trim(bytes); }); })
       .def("shortages", [](TrainerHandle& self) {
         return self.ask([](auto& t) -> Result<std::uint64_t> { return t.shortages(); });

@@ -71,6 +71,7 @@ GRAFT_API void graft_generator_destroy(graft_generator* generator);
 GRAFT_API graft_status graft_generator_memory(const graft_generator* generator, graft_memory* memory);
 /* As graft_session_pause and graft_session_resume; what a conversation has computed waits in host memory. */
 GRAFT_API graft_status graft_generator_pause(graft_generator* generator);
+/* As graft_session_resume. */
 GRAFT_API graft_status graft_generator_resume(graft_generator* generator);
 /* What the model says after the prompt (UTF-8). A prompt that begins as the one before costs its new part only.
    options, text and bytes may be NULL. */

@@ -248,7 +248,7 @@ class Context {
   }
   /// As the driver calls it.
   std::string device_name() const { return graft_device_name(handle_.get()); }
-  void cancel() { graft_cancel(handle_.get()); }        ///< from any thread: see graft_cancel
+  void cancel() { graft_cancel(handle_.get()); }   ///< from any thread: see graft_cancel
   Status set_pace(double slice_ms, double duty) {  ///< from any thread: see graft_set_pace
     if (graft_set_pace(handle_.get(), slice_ms, duty) == GRAFT_OK) return {};
     return Status(GRAFT_INVALID_ARGUMENT, "slice_ms is 0 or from 0.5 to 60000, duty 0 or from 0.01 to 1.");

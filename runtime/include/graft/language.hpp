@@ -171,9 +171,8 @@ class Generator {
     const graft_source raw = source.raw();
     return status(graft_generator_swap_adapters_source(handle_.get(), &raw));
   }
-  /// As Session::pause() and resume().
-  Status pause() { return status(graft_generator_pause(handle_.get())); }
-  Status resume() { return status(graft_generator_resume(handle_.get())); }
+  Status pause() { return status(graft_generator_pause(handle_.get())); }    ///< as Session::pause()
+  Status resume() { return status(graft_generator_resume(handle_.get())); }  ///< as Session::resume()
   /// What the model says after the prompt.
   Result<std::string> generate(const std::string& prompt, const GenerateOptions& options = {}) {
     const Raw raw(options);

@@ -46,7 +46,7 @@ class Session {
   Status run() { return status(graft_session_run(handle_.get())); }
   /// Gives all device memory back until the next call that needs it, or resume(); see graft_session_pause.
   Status pause() { return status(graft_session_pause(handle_.get())); }
-  Status resume() { return status(graft_session_resume(handle_.get())); }
+  Status resume() { return status(graft_session_resume(handle_.get())); }  ///< see graft_session_resume
 
   /// Valid until the next run. T must be the output's element type (float or int32_t).
   template <typename T>

@@ -176,7 +176,7 @@ class Trainer {
   Status trim(std::uint64_t bytes) { return status(graft_trainer_trim(handle_.get(), bytes)); }
   /// Gives all device memory back until the next call that needs it, or resume(); see graft_trainer_pause.
   Status pause() { return status(graft_trainer_pause(handle_.get())); }
-  Status resume() { return status(graft_trainer_resume(handle_.get())); }
+  Status resume() { return status(graft_trainer_resume(handle_.get())); }  ///< see graft_trainer_resume
   /// How often the device was short of memory and training went on by itself; see graft_trainer_shortages.
   std::uint64_t shortages() const {
     std::uint64_t count = 0;

@@ -69,6 +69,27 @@ public final class Context implements Closeable {
     return Jni.version();
   }
 
+  /**
+   * From any thread: the call that is under way on this context, if any, throws GraftException with Status.CANCELLED
+   * before its next submission to the device. Nothing has changed then; the same step may be asked for again.
+   */
+  public void cancel() {
+    own.beside(Jni::cancel);
+  }
+
+  /**
+   * How much of the device calls take, from any thread and at any time: sliceMs is how long it works before others (the
+   * app's own frames) get a turn, 0.5 to 60000, or 0 for about 100; duty the share of time in which it works, 0.01 to 1.
+   * No bit depends on it.
+   */
+  public void setPace(double sliceMs, double duty) {
+    own.beside(p -> {
+      if (!Jni.setPace(p, sliceMs, duty)) {
+        throw new IllegalArgumentException("sliceMs is 0 or from 0.5 to 60000, duty from 0.01 to 1.");
+      }
+    });
+  }
+
   @NonNull
   public String deviceName() {
     return own.call(Jni::deviceName);

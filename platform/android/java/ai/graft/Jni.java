@@ -17,6 +17,8 @@ final class Jni {
   static native long contextCreate(Context.Options options, long callbacks);
   static native void contextDestroy(long context);
   static native String deviceName(long context);
+  static native void cancel(long context);
+  static native boolean setPace(long context, double sliceMs, double duty);
   static native void openCache(long context, String folder, boolean skipSelfTest);
 
   static native long modelLoad(long context, String path, int check);
@@ -76,6 +78,7 @@ final class Jni {
   static native ByteBuffer fetch(long trainer, String name);
   static native void store(long trainer);
   static native void setBudget(long trainer, long bytes);
+  static native void pause(long trainer);
   static native void trim(long trainer, long bytes);
   static native long shortages(long trainer);
 

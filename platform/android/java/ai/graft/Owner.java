@@ -89,6 +89,11 @@ final class Owner extends PhantomReference<Object> {
     });
   }
 
+  /** Without waiting for the call that is under way, for what is meant for it; nothing where the object has gone. */
+  synchronized void beside(Action body) {
+    if (pointer != 0) body.with(pointer);
+  }
+
   /** How many native objects there are in this process. */
   static int alive() {
     return ALIVE.size();
@@ -126,8 +131,11 @@ final class Owner extends PhantomReference<Object> {
 
   private void destroyWhenFree() {
     for (Owner o = this; o != null && o.closed && o.children == 0 && o.pointer != 0; o = o.parent) {
-      o.destroyer.destroy(o.pointer);
-      o.pointer = 0;
+      long last = o.pointer;
+      synchronized (o) {  // beside() is over, and finds nothing from now on
+        o.pointer = 0;
+      }
+      o.destroyer.destroy(last);
       ALIVE.remove(o);
       if (o.callbacks != 0) Jni.callbacksDestroy(o.callbacks);
       o.callbacks = 0;

@@ -84,6 +84,14 @@ public final class Trainer implements Closeable {
     own.run(p -> Jni.trim(p, bytes));
   }
 
+  /**
+   * Gives all device memory back, in the middle of a step too: for when the app goes to the background. The next call
+   * that needs it builds everything again, and the run goes on to the same bits.
+   */
+  public void pause() {
+    own.run(Jni::pause);
+  }
+
   /** How often the device was short of memory and training went on by itself with another plan. */
   public long shortages() {
     return own.call(Jni::shortages);

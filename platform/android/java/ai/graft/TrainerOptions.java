@@ -74,6 +74,11 @@ public final class TrainerOptions {
    * others may have moved. Not with clipNorm or a loss scale.
    */
   public boolean optimizerInBackward;
+  /**
+   * Where the device is lost it is opened anew, and the step begun again, to the same bits; what training changes is
+   * copied to host memory after each step.
+   */
+  public boolean recoverDevice;
 
   /** As graft takes them; null where there are none. */
   String fetched() {

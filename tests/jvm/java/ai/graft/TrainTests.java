@@ -46,6 +46,49 @@ final class TrainTests {
     Files.delete(out);
   }
 
+  /** Another thread cancels and changes the pace all the time; the app pauses the run now and then. */
+  public static void aDisturbedRunEndsWithTheSameBytes() throws Exception {
+    Path out = fresh("disturbed.graft");
+    try (Context context = Tests.context(); Model model = context.load(file("mlp.graft"))) {
+      TrainerOptions options = Tests.trainerOptions();
+      options.recoverDevice = true;
+      java.util.concurrent.atomic.AtomicBoolean done = new java.util.concurrent.atomic.AtomicBoolean();
+      Thread other = new Thread(() -> {
+        for (int i = 0; !done.get(); i++) {
+          context.setPace(i % 2 * 8, i % 3 == 0 ? 0.5 : 1);
+          context.cancel();
+          Thread.yield();
+        }
+      });
+      try (Trainer trainer = model.trainer(options)) {
+        other.start();
+        int cancelled = 0;
+        for (int step = 0; step < STEPS; step++) {
+          Batch batch = new Batch(4).input(x(step)).target(labels(step));
+          while (true) {
+            try {
+              trainer.trainStep(batch);
+              break;
+            } catch (GraftException.Cancelled e) {
+              cancelled++;
+            }
+          }
+          if (step % 5 == 1) trainer.pause();
+        }
+        done.set(true);
+        other.join();
+        check(cancelled > 0, "no cancel came into a step");
+        trainer.store();
+      } finally {
+        done.set(true);
+      }
+      model.save(out.toString());
+      Tests.thrown(IllegalArgumentException.class, "sliceMs", () -> context.setPace(0.1, 1));
+    }
+    equal(bytes("trained.graft"), Files.readAllBytes(out), "the trained file");
+    Files.delete(out);
+  }
+
   public static void forecastsWithoutADevice() {
     long[] wanted = Tests.longs("forecast.i64");
     try (Context context = Tests.deviceless(); Model model = context.load(file("mlp.graft"))) {
