@@ -90,6 +90,13 @@ Result<DeviceFunctions> load_device_functions(const InstanceFunctions& instance,
   if (fns.name == nullptr) return missing_function(#name);
   GRAFT_VK_DEVICE_FUNCTIONS(GRAFT_VK_LOAD)
   GRAFT_VK_DEVICE_OPTIONAL_FUNCTIONS(GRAFT_VK_LOAD_OPTIONAL)
+  // By the names of Vulkan 1.2, where a caller's device has not enabled the extension.
+  if (fns.WaitSemaphoresKHR == nullptr) {
+    fns.WaitSemaphoresKHR =
+        reinterpret_cast<PFN_vkWaitSemaphoresKHR>(instance.GetDeviceProcAddr(device, "vkWaitSemaphores"));
+    fns.GetSemaphoreCounterValueKHR = reinterpret_cast<PFN_vkGetSemaphoreCounterValueKHR>(
+        instance.GetDeviceProcAddr(device, "vkGetSemaphoreCounterValue"));
+  }
 #undef GRAFT_VK_LOAD
 #undef GRAFT_VK_LOAD_OPTIONAL
   return fns;

@@ -28,7 +28,24 @@ gpu::DeviceType device_type(VkPhysicalDeviceType type) {
   }
 }
 
-Status find_extensions(const InstanceFunctions& fn, PhysicalDevice& device, CallFaults* faults) {
+/// Whether the caller's device can do what an extension brings: it was enabled, or is part of the version.
+bool is_enabled(const GivenDevice& given, std::uint32_t version, std::string_view name) {
+  constexpr std::string_view kOf12[] = {VK_KHR_TIMELINE_SEMAPHORE_EXTENSION_NAME, VK_KHR_8BIT_STORAGE_EXTENSION_NAME,
+                                        VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME,
+                                        VK_KHR_DRIVER_PROPERTIES_EXTENSION_NAME,
+                                        VK_KHR_VULKAN_MEMORY_MODEL_EXTENSION_NAME};
+  constexpr std::string_view kOf13[] = {VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME,
+                                        VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME,
+                                        VK_KHR_MAINTENANCE_4_EXTENSION_NAME};
+  if (version >= VK_API_VERSION_1_2 && std::find(std::begin(kOf12), std::end(kOf12), name) != std::end(kOf12))
+    return true;
+  if (version >= VK_API_VERSION_1_3 && std::find(std::begin(kOf13), std::end(kOf13), name) != std::end(kOf13))
+    return true;
+  return std::find(given.extensions.begin(), given.extensions.end(), name) != given.extensions.end();
+}
+
+Status find_extensions(const InstanceFunctions& fn, PhysicalDevice& device, CallFaults* faults,
+                       const GivenDevice* given) {
   std::vector<VkExtensionProperties> all;
   const VkResult result = enumerate_items(all, [&](std::uint32_t* count, VkExtensionProperties* items) {
     return GRAFT_VK_CALL(faults, fn, EnumerateDeviceExtensionProperties, device.handle, nullptr, count, items);
@@ -38,6 +55,7 @@ Status find_extensions(const InstanceFunctions& fn, PhysicalDevice& device, Call
                       cat("Listing the extensions of \"", device.target.caps.device_name, "\""));
   }
   for (const char* wanted : kWantedExtensions) {
+    if (given != nullptr && !is_enabled(*given, device.target.caps.api_version, wanted)) continue;
     if (std::any_of(all.begin(), all.end(),
                     [&](const auto& it) { return std::strcmp(it.extensionName, wanted) == 0; })) {
       device.extensions.emplace_back(wanted);
@@ -47,18 +65,23 @@ Status find_extensions(const InstanceFunctions& fn, PhysicalDevice& device, Call
 }
 
 /// A compute queue, best one without graphics: it does not compete with the display.
-Status find_queue(const InstanceFunctions& fn, PhysicalDevice& device) {
+Status find_queue(const InstanceFunctions& fn, PhysicalDevice& device, const GivenDevice* given) {
   std::uint32_t count = 0;
   fn.GetPhysicalDeviceQueueFamilyProperties(device.handle, &count, nullptr);
   std::vector<VkQueueFamilyProperties> families(count);
   fn.GetPhysicalDeviceQueueFamilyProperties(device.handle, &count, families.data());
   int best = -1;
   for (std::uint32_t i = 0; i < count; ++i) {
+    if (given != nullptr && i != given->queue_family) continue;
     if (families[i].queueCount == 0 || (families[i].queueFlags & VK_QUEUE_COMPUTE_BIT) == 0) continue;
     const bool pure = (families[i].queueFlags & VK_QUEUE_GRAPHICS_BIT) == 0;
     if (best < 0 || (pure && (families[static_cast<std::size_t>(best)].queueFlags & VK_QUEUE_GRAPHICS_BIT) != 0)) {
       best = static_cast<int>(i);
     }
+  }
+  if (best < 0 && given != nullptr) {
+    return invalid("The queue family ", given->queue_family, " of \"", device.target.caps.device_name,
+                   "\" cannot compute; it has ", count, " families.");
   }
   if (best < 0) return unsupported("The device \"", device.target.caps.device_name, "\" has no compute queue.");
   device.queue_family = static_cast<std::uint32_t>(best);
@@ -108,9 +131,10 @@ void read_properties(const InstanceFunctions& fn, PhysicalDevice& device) {
   std::copy_n(properties.properties.pipelineCacheUUID, VK_UUID_SIZE, device.pipeline_cache_uuid.begin());
 }
 
-void read_features(const InstanceFunctions& fn, PhysicalDevice& device) {
+void read_features(const InstanceFunctions& fn, PhysicalDevice& device, const GivenDevice* given) {
   FeatureChain features(device);
   fn.GetPhysicalDeviceFeatures2(device.handle, &features.all);
+  if (given != nullptr) features.keep_enabled(given->features);
 
   gpu::Caps& caps = device.target.caps;
   caps.storage_16bit = features.storage16.storageBuffer16BitAccess == VK_TRUE;
@@ -252,7 +276,8 @@ void read_memory(const InstanceFunctions& fn, PhysicalDevice& device) {
 
 }  // namespace
 
-Result<PhysicalDevice> describe(const InstanceFunctions& fn, VkPhysicalDevice handle, CallFaults* faults) {
+Result<PhysicalDevice> describe(const InstanceFunctions& fn, VkPhysicalDevice handle, CallFaults* faults,
+                                const GivenDevice* given) {
   PhysicalDevice device;
   device.handle = handle;
   VkPhysicalDeviceProperties basic{};
@@ -267,10 +292,13 @@ Result<PhysicalDevice> describe(const InstanceFunctions& fn, VkPhysicalDevice ha
     return unsupported("The device \"", basic.deviceName, "\" speaks Vulkan ", VK_API_VERSION_MAJOR(basic.apiVersion),
                        ".", VK_API_VERSION_MINOR(basic.apiVersion), "; graft needs 1.1 or later.");
   }
-  GRAFT_TRY(find_extensions(fn, device, faults));
-  GRAFT_TRY(find_queue(fn, device));
+  if (given != nullptr) {
+    device.target.caps.api_version = std::min(device.target.caps.api_version, given->api_version);
+  }
+  GRAFT_TRY(find_extensions(fn, device, faults, given));
+  GRAFT_TRY(find_queue(fn, device, given));
   read_properties(fn, device);
-  read_features(fn, device);
+  read_features(fn, device, given);
   gpu::apply_quirks(device.target.caps, device.target.quirks);  // some forbid the question that follows
   GRAFT_TRY(read_matrices(fn, device, faults));
   read_memory(fn, device);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "platform/vulkan/api.h"
@@ -18,8 +19,9 @@ struct Context {
   CallFaults* faults = nullptr;
   LogSink log;
   std::uint32_t compile_threads = 1;
-  bool lost = false;   ///< once true, stays true
-  bool stuck = false;  ///< work never came back: what it may use is leaked, not freed
+  std::optional<GivenDevice> given;  ///< whose objects these are
+  bool lost = false;                 ///< once true, stays true
+  bool stuck = false;                ///< work never came back: what it may use is leaked, not freed
 
   const gpu::Target& target() const { return physical.target; }
   const gpu::Caps& caps() const { return physical.target.caps; }

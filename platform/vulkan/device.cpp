@@ -8,6 +8,27 @@
 namespace graft::vulkan {
 namespace {
 
+/// What graft switches on, by what describe() found.
+void enable(const PhysicalDevice& device, FeatureChain& features) {
+  const gpu::Caps& caps = device.target.caps;
+  features.all.features.shaderInt64 = caps.shader_int64;
+  features.storage16.storageBuffer16BitAccess = caps.storage_16bit;
+  features.storage8.storageBuffer8BitAccess = caps.storage_8bit;
+  features.float16.shaderFloat16 = caps.shader_float16;
+  features.float16.shaderInt8 = caps.shader_int8;
+  features.timeline.timelineSemaphore = caps.timeline_semaphore;
+  features.integer_dot.shaderIntegerDotProduct = caps.integer_dot;
+  features.matrix.cooperativeMatrix = caps.cooperative_matrix;
+  features.matrix2.cooperativeMatrixFlexibleDimensions = !caps.flexible_shapes.empty();
+  features.matrix2.cooperativeMatrixPerElementOperations = !caps.flexible_shapes.empty();
+  features.maintenance4.maintenance4 = !caps.flexible_shapes.empty();
+  features.bfloat16.shaderBFloat16Type = caps.shader_bfloat16;
+  features.bfloat16.shaderBFloat16CooperativeMatrix = caps.shader_bfloat16;
+  features.subgroup_size.subgroupSizeControl = device.sets_subgroup_size;
+  features.subgroup_size.computeFullSubgroups = device.full_subgroups;
+  features.memory_model.vulkanMemoryModel = caps.cooperative_matrix;
+}
+
 class VulkanDevice final : public gpu::Device {
  public:
   static Result<std::unique_ptr<gpu::Device>> create(const DeviceOptions& options);
@@ -52,6 +73,8 @@ class VulkanDevice final : public gpu::Device {
     ~DeviceGuard() {
       if (context.stuck) {
         (void)context.instance.release();
+      } else if (context.given) {
+        return;  // the caller's
       } else if (context.device != VK_NULL_HANDLE && context.fn.DestroyDevice != nullptr) {
         context.fn.DestroyDevice(context.device, nullptr);
       }
@@ -59,6 +82,8 @@ class VulkanDevice final : public gpu::Device {
   };
 
   Status open(const DeviceOptions& options);
+  Status open_own(const DeviceOptions& options);
+  Status adopt(const DeviceOptions& options);
 
   os::FileSystem* files_;
   Context context_;
@@ -78,17 +103,47 @@ Result<std::unique_ptr<gpu::Device>> VulkanDevice::create(const DeviceOptions& o
 }
 
 Status VulkanDevice::open(const DeviceOptions& options) {
-  GRAFT_TRY_ASSIGN(context_.instance, Instance::create(options.instance));
-  GRAFT_TRY_ASSIGN(auto devices, context_.instance->physical_devices());
-  GRAFT_TRY_ASSIGN(const std::size_t index, select_device(devices, options.device));
-  context_.physical = std::move(devices[index]);
   context_.faults = options.instance.faults;
   context_.log = options.instance.log;
+  GRAFT_TRY(options.given ? adopt(options) : open_own(options));
   context_.physical.target.policy.matmul_precision = options.matmul_precision;
   context_.compile_threads = options.compile_threads;
   if (options.compile_threads == 0 && caps().type != gpu::DeviceType::cpu) {
     context_.compile_threads = std::clamp(std::thread::hardware_concurrency(), 1u, 8u);
   }
+  GRAFT_TRY(submissions_.initialize(options.timeline_semaphore && caps().timeline_semaphore));
+  return cache_.initialize(*options.files, options.pipeline_cache_path);
+}
+
+Status VulkanDevice::adopt(const DeviceOptions& options) {
+  const GivenDevice& given = *options.given;
+  GRAFT_TRY_ASSIGN(context_.instance, Instance::adopt(options.instance, given));
+  if (given.device == nullptr || given.queue == nullptr) {
+    return invalid("A device of the caller's needs its VkDevice and its VkQueue.");
+  }
+  if ((given.lock_queue == nullptr) != (given.unlock_queue == nullptr)) {
+    return invalid("A queue that others use needs both lock_queue and unlock_queue.");
+  }
+  const InstanceFunctions& instance = context_.instance->fn();
+  GRAFT_TRY_ASSIGN(context_.physical,
+                   describe(instance, static_cast<VkPhysicalDevice>(given.physical_device), context_.faults, &given));
+  context_.given = given;
+  context_.given->features = nullptr;  // was the caller's for the call
+  context_.device = static_cast<VkDevice>(given.device);
+  context_.queue = static_cast<VkQueue>(given.queue);
+  GRAFT_TRY_ASSIGN(context_.fn, load_device_functions(instance, context_.device));
+  // Whether the instance has VK_EXT_debug_utils is not known.
+  context_.fn.CmdBeginDebugUtilsLabelEXT = nullptr;
+  context_.fn.CmdEndDebugUtilsLabelEXT = nullptr;
+  context_.fn.SetDebugUtilsObjectNameEXT = nullptr;
+  return ok_status();
+}
+
+Status VulkanDevice::open_own(const DeviceOptions& options) {
+  GRAFT_TRY_ASSIGN(context_.instance, Instance::create(options.instance));
+  GRAFT_TRY_ASSIGN(auto devices, context_.instance->physical_devices());
+  GRAFT_TRY_ASSIGN(const std::size_t index, select_device(devices, options.device));
+  context_.physical = std::move(devices[index]);
 
   const float priority = 1.0f;
   VkDeviceQueueCreateInfo queue{VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO};
@@ -98,22 +153,7 @@ Status VulkanDevice::open(const DeviceOptions& options) {
   std::vector<const char*> extensions;
   for (const std::string& name : context_.physical.extensions) extensions.push_back(name.c_str());
   FeatureChain features(context_.physical);
-  features.all.features.shaderInt64 = caps().shader_int64;
-  features.storage16.storageBuffer16BitAccess = caps().storage_16bit;
-  features.storage8.storageBuffer8BitAccess = caps().storage_8bit;
-  features.float16.shaderFloat16 = caps().shader_float16;
-  features.float16.shaderInt8 = caps().shader_int8;
-  features.timeline.timelineSemaphore = caps().timeline_semaphore;
-  features.integer_dot.shaderIntegerDotProduct = caps().integer_dot;
-  features.matrix.cooperativeMatrix = caps().cooperative_matrix;
-  features.matrix2.cooperativeMatrixFlexibleDimensions = !caps().flexible_shapes.empty();
-  features.matrix2.cooperativeMatrixPerElementOperations = !caps().flexible_shapes.empty();
-  features.maintenance4.maintenance4 = !caps().flexible_shapes.empty();
-  features.bfloat16.shaderBFloat16Type = caps().shader_bfloat16;
-  features.bfloat16.shaderBFloat16CooperativeMatrix = caps().shader_bfloat16;
-  features.subgroup_size.subgroupSizeControl = context_.physical.sets_subgroup_size;
-  features.subgroup_size.computeFullSubgroups = context_.physical.full_subgroups;
-  features.memory_model.vulkanMemoryModel = caps().cooperative_matrix;
+  enable(context_.physical, features);
   VkDeviceCreateInfo info{VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO};
   info.pNext = &features.all;
   info.queueCreateInfoCount = 1;
@@ -128,8 +168,7 @@ Status VulkanDevice::open(const DeviceOptions& options) {
   }
   GRAFT_TRY_ASSIGN(context_.fn, load_device_functions(instance, context_.device));
   context_.fn.GetDeviceQueue(context_.device, context_.physical.queue_family, 0, &context_.queue);
-  GRAFT_TRY(submissions_.initialize(options.timeline_semaphore && caps().timeline_semaphore));
-  return cache_.initialize(*options.files, options.pipeline_cache_path);
+  return ok_status();
 }
 
 Result<gpu::Ticket> VulkanDevice::submit(std::span<gpu::CommandList* const> lists) {
@@ -155,6 +194,15 @@ Result<gpu::Ticket> VulkanDevice::submit(std::span<gpu::CommandList* const> list
 
 Result<std::unique_ptr<gpu::Device>> create_device(const DeviceOptions& options) {
   return VulkanDevice::create(options);
+}
+
+Result<WantedDevice> wanted_device(const GivenDevice& given) {
+  GRAFT_TRY_ASSIGN(const auto instance, Instance::adopt({}, given));
+  GRAFT_TRY_ASSIGN(const PhysicalDevice device,
+                   describe(instance->fn(), static_cast<VkPhysicalDevice>(given.physical_device), nullptr));
+  const auto features = std::make_shared<FeatureChain>(device);
+  enable(device, *features);
+  return WantedDevice{device.extensions, {features, &features->all}, device.queue_family};
 }
 
 }  // namespace graft::vulkan

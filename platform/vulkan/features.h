@@ -44,6 +44,10 @@ struct FeatureChain {
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_2_FEATURES_NV};
   VkPhysicalDeviceMaintenance4FeaturesKHR maintenance4{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_FEATURES_KHR};
 
+  /// Takes back what a caller's own device has not enabled: `enabled` is a VkPhysicalDeviceFeatures2 and what follows
+  /// it, or null where nothing is.
+  void keep_enabled(const void* enabled);
+
  private:
   template <typename Features>
   void append(const PhysicalDevice& device, const char* extension, Features& features) {

@@ -66,6 +66,26 @@ Result<std::unique_ptr<Instance>> Instance::create(const InstanceOptions& option
   return instance;
 }
 
+Result<std::unique_ptr<Instance>> Instance::adopt(const InstanceOptions& options, const GivenDevice& given) {
+  if (given.instance == nullptr || given.physical_device == nullptr) {
+    return invalid("A device of the caller's needs its VkInstance and its VkPhysicalDevice.");
+  }
+  if (given.api_version < VK_API_VERSION_1_1) {
+    return unsupported("The caller's VkInstance was made for Vulkan ", VK_API_VERSION_MAJOR(given.api_version), ".",
+                       VK_API_VERSION_MINOR(given.api_version), "; graft needs 1.1 or later.");
+  }
+  std::unique_ptr<Instance> instance(new Instance);
+  instance->options_ = options;
+  auto entry = reinterpret_cast<PFN_vkGetInstanceProcAddr>(given.get_instance_proc_addr);
+  if (entry == nullptr) {
+    GRAFT_TRY_ASSIGN(instance->api_, load_api(options.library));
+    entry = instance->api_.fn.GetInstanceProcAddr;
+  }
+  instance->api_.fn.GetInstanceProcAddr = entry;
+  GRAFT_TRY_ASSIGN(instance->fn_, load_instance_functions(instance->api_.fn, static_cast<VkInstance>(given.instance)));
+  return instance;
+}
+
 Instance::~Instance() {
   if (messenger_ != VK_NULL_HANDLE) fn_.DestroyDebugUtilsMessengerEXT(handle_, messenger_, nullptr);
   if (handle_ != VK_NULL_HANDLE && fn_.DestroyInstance != nullptr) fn_.DestroyInstance(handle_, nullptr);

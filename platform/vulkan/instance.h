@@ -30,6 +30,8 @@ struct PhysicalDevice {
 class Instance {
  public:
   static Result<std::unique_ptr<Instance>> create(const InstanceOptions& options);
+  /// The caller's, which is not destroyed.
+  static Result<std::unique_ptr<Instance>> adopt(const InstanceOptions& options, const GivenDevice& given);
   ~Instance();
   Instance(const Instance&) = delete;
   Instance& operator=(const Instance&) = delete;
@@ -54,8 +56,9 @@ class Instance {
   bool debug_utils_ = false;
 };
 
-/// Reads properties, features, queues and memory of one device.
-Result<PhysicalDevice> describe(const InstanceFunctions& fn, VkPhysicalDevice device, CallFaults* faults);
+/// Reads properties, features, queues and memory of one device; with `given`, of what is enabled there.
+Result<PhysicalDevice> describe(const InstanceFunctions& fn, VkPhysicalDevice device, CallFaults* faults,
+                                const GivenDevice* given = nullptr);
 
 /// The device that `selector` means; see DeviceOptions::device.
 Result<std::size_t> select_device(const std::vector<PhysicalDevice>& devices, const std::string& selector);

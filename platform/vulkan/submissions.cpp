@@ -61,7 +61,10 @@ Result<gpu::Ticket> Submissions::submit(std::span<const VkCommandBuffer> buffers
     (void)completed(submitted_);  // recycles fences of a caller that never waits for each ticket
     GRAFT_TRY_ASSIGN(fence, take_fence());
   }
+  const bool shared = context_.given && context_.given->lock_queue != nullptr;
+  if (shared) context_.given->lock_queue(context_.given->queue_user);
   const VkResult result = GRAFT_VK_CALL(context_.faults, context_.fn, QueueSubmit, context_.queue, 1u, &info, fence);
+  if (shared) context_.given->unlock_queue(context_.given->queue_user);
   if (result != VK_SUCCESS) {
     if (fence != VK_NULL_HANDLE) free_fences_.push_back(fence);
     return context_.failed(result, "vkQueueSubmit", cat("Submitting ", buffers.size(), " command lists"));

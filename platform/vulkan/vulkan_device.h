@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,24 @@ struct CallFaults {
   CallTimes* times = nullptr;   ///< where the time of every call is added up; null: it is not measured
 };
 
+/// A caller's own Vulkan objects, which it keeps until after the device and destroys itself. Handles are those of
+/// vulkan.h, which this header does not name.
+struct GivenDevice {
+  void (*get_instance_proc_addr)() = nullptr;  ///< null: the loader's
+  void* instance = nullptr;                    ///< VkInstance
+  std::uint32_t api_version = 0;               ///< that the instance was made for
+  void* physical_device = nullptr;             ///< VkPhysicalDevice
+  void* device = nullptr;                      ///< VkDevice
+  void* queue = nullptr;                       ///< VkQueue
+  std::uint32_t queue_family = 0;
+  std::vector<std::string> extensions = {};  ///< of the device, that are enabled
+  const void* features = nullptr;            ///< VkPhysicalDeviceFeatures2 and what follows it, as enabled; null: none
+  /// Around each submission to the queue, which others may use meanwhile. Null: graft alone uses it.
+  void (*lock_queue)(void* user) = nullptr;
+  void (*unlock_queue)(void* user) = nullptr;
+  void* queue_user = nullptr;
+};
+
 struct InstanceOptions {
   /// The loader or a driver to load instead of libvulkan.so.1. A driver is used directly: no layers, no other devices.
   std::string library;
@@ -65,6 +84,8 @@ struct DeviceOptions {
   os::FileSystem* files = &os::system_files();
   /// Threads that create_kernels() compiles on. 0: up to 8; one for CPU devices, which compile at the first dispatch.
   std::uint32_t compile_threads = 0;
+  /// Opens nothing, but uses this. Device, validation and the instance's library are the caller's then.
+  std::optional<GivenDevice> given = {};
   /// False takes fences even where timeline semaphores exist.
   bool timeline_semaphore = true;
   /// Flushes and invalidates coherent memory as well, so that tests reach those paths on any driver.
@@ -78,5 +99,15 @@ struct DeviceOptions {
 Result<std::vector<gpu::Target>> enumerate(const InstanceOptions& options);
 
 Result<std::unique_ptr<gpu::Device>> create_device(const DeviceOptions& options);
+
+/// What create_device() would enable on a device of the caller's instance: `features` is a VkPhysicalDeviceFeatures2
+/// with what follows it, for VkDeviceCreateInfo::pNext.
+struct WantedDevice {
+  std::vector<std::string> extensions;
+  std::shared_ptr<const void> features;
+  std::uint32_t queue_family = 0;
+};
+/// Of `given`, only the instance and the physical device are looked at.
+Result<WantedDevice> wanted_device(const GivenDevice& given);
 
 }  // namespace graft::vulkan

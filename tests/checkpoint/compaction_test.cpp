@@ -187,18 +187,18 @@ TEST(CheckpointCompaction, LeavesDamagedChunksWhereTheyAre) {
 
 TEST(CheckpointCompaction, GoesOnWithoutASegmentThatIsGone) {
   PowerFiles files;
-  auto store = Store::open(files, "s", options_with(kByHand));
+  auto store = Store::open(files, "s", options_with(kAlways));
   ASSERT_TRUE(store.ok());
   for (std::uint64_t step = 1; step <= 4; ++step) ASSERT_TRUE(put(*store, step, training_state(step, 8)).ok());
   ASSERT_TRUE(store->prune({}).ok());
-  auto image = files.contents();
-  ASSERT_EQ(image.erase("s/" + file_name(FileKind::segment, 1)), 1u);
-  PowerFiles without(image);
-  auto opened = Store::open(without, "s", options_with(kAlways));
-  ASSERT_TRUE(opened.ok()) << opened.status().message();
-  const auto compacted = opened->compact();
+  for (const auto& [path, contents] : files.contents()) {
+    if (path.find("segment-") == std::string::npos) continue;
+    ASSERT_TRUE(files.remove(path).ok());
+    break;
+  }
+  const auto compacted = store->compact();
   EXPECT_TRUE(compacted.ok()) << compacted.status().message();
-  const auto report = opened->verify();
+  const auto report = store->verify();
   ASSERT_TRUE(report.ok());
   EXPECT_FALSE(report->problems.empty());
 }

@@ -124,6 +124,19 @@ TEST(PassesAttention, CausalMasks) {
           cat(kScaled, "p = cast(t) {to=2}\nn = logical_not(p)\nm = where(n, f, h)\n"), kCausal);
 }
 
+TEST(PassesAttention, BooleansThatBecomeNumbers) {
+  becomes(R"(
+    constant t: boolean[3, 3] = 1, 0, 0, 1, 1, 0, 1, 1, 1
+  )",
+          cat(kScaled, R"(
+    n = logical_not(t)
+    f = cast(n) {to=0}
+    g = affine(f) {alpha=-10000.0, beta=0.0}
+    m = add(h, g)
+  )"),
+          "causal=1, scale=0.5, window=0");
+}
+
 TEST(PassesAttention, AnAxisThatIsNotPartedIsTheBatch) {
   expect_rewritten(kPasses, R"(
     input q: f32[2, 3, 4]

@@ -34,7 +34,8 @@ void forward_log(void* user, LogLevel level, std::string_view message) {
   context->log_callback(context->log_user, static_cast<graft_log_level>(level), std::string(message).c_str());
 }
 
-Status open_context(graft_context& context, const graft_context_options* given) {
+Status open_context(graft_context& context, const graft_context_options* given,
+                    const std::function<Status(vulkan::DeviceOptions&)>& choose) {
   GRAFT_TRY_ASSIGN(const graft_context_options options, read_options(given, "graft_context_options"));
   if ((options.allocate == nullptr) != (options.deallocate == nullptr)) {
     return invalid("An allocator needs both allocate and deallocate.");
@@ -49,19 +50,32 @@ Status open_context(graft_context& context, const graft_context_options* given) 
   device.instance.log = context.log;
   if (options.vulkan_library != nullptr) device.instance.library = options.vulkan_library;
   if (options.device != nullptr) device.device = options.device;
-  context.deviceless = device.device == "none";
+  GRAFT_TRY(choose(device));
+  context.deviceless = device.device == "none" && !device.given;
   if (context.deviceless) return ok_status();
   const auto products = static_cast<unsigned>(options.matmul_precision);
   if (products > GRAFT_MATMUL_MEDIUM) return invalid("There is no matmul precision number ", products, ".");
   device.matmul_precision = static_cast<gpu::MatmulPrecision>(products);
   if (options.pipeline_cache != nullptr) device.pipeline_cache_path = options.pipeline_cache;
   GRAFT_TRY_ASSIGN(context.device, vulkan::create_device(device));
+  if (device.given) device.given->features = nullptr;  // the caller's for the call
   return ok_status();
 }
 
 }  // namespace
 
+graft_status create_context(const graft_context_options* options, graft_context** context,
+                            const std::function<Status(vulkan::DeviceOptions&)>& choose) {
+  if (context == nullptr) return GRAFT_INVALID_ARGUMENT;
+  *context = new (std::nothrow) graft_context();
+  if (*context == nullptr) return GRAFT_OUT_OF_MEMORY;
+  return guarded(*context, [&] { return open_context(**context, options, choose); });
+}
+
 Result<gpu::Device*> reopen_device(graft_context& context) {
+  if (context.device_options.given) {
+    return unsupported("The device was lost, and it is the caller's own: graft cannot open it anew.");
+  }
   GRAFT_TRY_ASSIGN(auto device, vulkan::create_device(context.device_options));
   device->set_advice(context.device->target().advice);  // what was learned of its kernels
   context.lost.push_back(std::move(context.device));
@@ -84,10 +98,7 @@ const char* graft_version(void) {
 const char* graft_status_name(graft_status status) { return code_name(static_cast<Code>(status)); }
 
 graft_status graft_context_create(const graft_context_options* options, graft_context** context) {
-  if (context == nullptr) return GRAFT_INVALID_ARGUMENT;
-  *context = new (std::nothrow) graft_context();
-  if (*context == nullptr) return GRAFT_OUT_OF_MEMORY;
-  return guarded(*context, [&] { return open_context(**context, options); });
+  return create_context(options, context, [](vulkan::DeviceOptions&) { return ok_status(); });
 }
 
 graft_context::~graft_context() {
