@@ -71,6 +71,20 @@ struct Binding {
   std::int64_t size = 0;
 };
 
+/// As graft_context_options; empty strings for the defaults.
+struct ContextOptions {
+  std::string device = {};
+  std::string vulkan_library = {};
+  std::string pipeline_cache = {};
+  decltype(graft_context_options::allocate) allocate = nullptr;
+  decltype(graft_context_options::deallocate) deallocate = nullptr;
+  void* allocator_user = nullptr;
+  decltype(graft_context_options::log) log = nullptr;
+  void* log_user = nullptr;
+  graft_log_level log_level = GRAFT_LOG_INFO;
+  graft_matmul_precision matmul_precision = GRAFT_MATMUL_HIGHEST;
+};
+
 namespace detail {
 
 template <typename T, void (*Destroy)(T*)>
@@ -105,6 +119,21 @@ inline std::vector<const char*> raw_names(const std::vector<std::string>& names)
 inline std::vector<graft_binding> raw_bindings(const std::vector<Binding>& bindings) {
   std::vector<graft_binding> raw;
   for (const Binding& binding : bindings) raw.push_back({binding.name.c_str(), binding.size});
+  return raw;
+}
+
+inline graft_context_options raw_options(const ContextOptions& options) {
+  auto raw = sized<graft_context_options>();
+  raw.device = or_null(options.device);
+  raw.vulkan_library = or_null(options.vulkan_library);
+  raw.pipeline_cache = or_null(options.pipeline_cache);
+  raw.allocate = options.allocate;
+  raw.deallocate = options.deallocate;
+  raw.allocator_user = options.allocator_user;
+  raw.log = options.log;
+  raw.log_user = options.log_user;
+  raw.log_level = options.log_level;
+  raw.matmul_precision = options.matmul_precision;
   return raw;
 }
 

@@ -27,20 +27,6 @@
 namespace graft {
 inline namespace v0 {
 
-/// As graft_context_options; empty strings for the defaults.
-struct ContextOptions {
-  std::string device = {};
-  std::string vulkan_library = {};
-  std::string pipeline_cache = {};
-  decltype(graft_context_options::allocate) allocate = nullptr;
-  decltype(graft_context_options::deallocate) deallocate = nullptr;
-  void* allocator_user = nullptr;
-  decltype(graft_context_options::log) log = nullptr;
-  void* log_user = nullptr;
-  graft_log_level log_level = GRAFT_LOG_INFO;
-  graft_matmul_precision matmul_precision = GRAFT_MATMUL_HIGHEST;
-};
-
 /// A loaded model. Must outlive its sessions and trainers.
 class Model {
  public:
@@ -228,20 +214,13 @@ class Model {
 class Context {
  public:
   /// Opens the device; an error where there is none of that name, or none at all.
-  static Result<Context> create(const ContextOptions& options = {}) {
-    auto raw = detail::sized<graft_context_options>();
-    raw.device = detail::or_null(options.device);
-    raw.vulkan_library = detail::or_null(options.vulkan_library);
-    raw.pipeline_cache = detail::or_null(options.pipeline_cache);
-    raw.allocate = options.allocate;
-    raw.deallocate = options.deallocate;
-    raw.allocator_user = options.allocator_user;
-    raw.log = options.log;
-    raw.log_user = options.log_user;
-    raw.log_level = options.log_level;
-    raw.matmul_precision = options.matmul_precision;
+  static Result<Context> create(const ContextOptions& options = {}) { return create(options, graft_context_create); }
+  /// The same by another function of the C interface, as create_by(const graft_context_options*, graft_context**).
+  template <typename Create>
+  static Result<Context> create(const ContextOptions& options, Create create_by) {
+    const graft_context_options raw = detail::raw_options(options);
     graft_context* handle = nullptr;
-    const graft_status code = graft_context_create(&raw, &handle);
+    const graft_status code = create_by(&raw, &handle);
     Context context(handle);
     if (code != GRAFT_OK) return detail::to_status(code, handle);
     return context;

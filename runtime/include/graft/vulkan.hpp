@@ -1,0 +1,19 @@
+// graft/vulkan.h for C++: a context on the caller's own VkDevice.
+#pragma once
+
+#include "graft/graft.hpp"
+#include "graft/vulkan.h"
+
+namespace graft {
+inline namespace v0 {
+
+/// See graft_context_create_vulkan; struct_size need not be set. The device outlives the context and all made from it.
+inline Result<Context> create_context(graft_vulkan_device device, const ContextOptions& options = {}) {
+  device.struct_size = sizeof device;
+  return Context::create(options, [&](const graft_context_options* raw, graft_context** context) {
+    return graft_context_create_vulkan(raw, &device, context);
+  });
+}
+
+}  // namespace v0
+}  // namespace graft
