@@ -15,6 +15,10 @@ using NegotiateIcd = VkResult(VKAPI_PTR*)(std::uint32_t* version);
 
 #if defined(_WIN32)
 constexpr const char* kLoaders[] = {"vulkan-1.dll"};
+#elif defined(__APPLE__)
+// The loader of the Vulkan SDK first; MoltenVK itself, a driver, is what an app carries, on iOS as a framework.
+constexpr const char* kLoaders[] = {"libvulkan.1.dylib", "libvulkan.dylib", "libMoltenVK.dylib",
+                                    "@rpath/MoltenVK.framework/MoltenVK", "MoltenVK.framework/MoltenVK"};
 #else
 constexpr const char* kLoaders[] = {"libvulkan.so.1", "libvulkan.so"};
 #endif

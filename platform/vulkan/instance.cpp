@@ -137,6 +137,9 @@ Status Instance::create_instance() {
     debug_utils_ = true;  // the layer brings it
   }
   if (debug_utils_) extensions.push_back(VK_EXT_DEBUG_UTILS_EXTENSION_NAME);
+  // Without it the loader hides drivers that do not conform in every part, as MoltenVK over Metal.
+  GRAFT_TRY_ASSIGN(const bool portability, extension_present(nullptr, VK_KHR_PORTABILITY_ENUMERATION_EXTENSION_NAME));
+  if (portability) extensions.push_back(VK_KHR_PORTABILITY_ENUMERATION_EXTENSION_NAME);
 
   VkDebugUtilsMessengerCreateInfoEXT messenger{VK_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT};
   messenger.messageSeverity =
@@ -157,6 +160,7 @@ Status Instance::create_instance() {
   app.apiVersion = version >= VK_API_VERSION_1_3 ? VK_API_VERSION_1_3 : VK_API_VERSION_1_1;
   VkInstanceCreateInfo info{VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO};
   if (validate) info.pNext = &features;
+  if (portability) info.flags |= VK_INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR;
   info.pApplicationInfo = &app;
   info.enabledLayerCount = static_cast<std::uint32_t>(layers.size());
   info.ppEnabledLayerNames = layers.data();

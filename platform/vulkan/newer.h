@@ -7,6 +7,18 @@
 
 #include <cstdint>
 
+// Drivers that do not conform in every part, as MoltenVK over Metal.
+#ifndef VK_KHR_portability_enumeration
+#define VK_KHR_portability_enumeration 1
+#define VK_KHR_PORTABILITY_ENUMERATION_EXTENSION_NAME "VK_KHR_portability_enumeration"
+constexpr auto VK_INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR = static_cast<VkInstanceCreateFlagBits>(1);
+#endif
+
+// Released, but still in vulkan_beta.h, which needs a macro before vulkan.h.
+#ifndef VK_KHR_PORTABILITY_SUBSET_EXTENSION_NAME
+#define VK_KHR_PORTABILITY_SUBSET_EXTENSION_NAME "VK_KHR_portability_subset"
+#endif
+
 #ifndef VK_KHR_cooperative_matrix
 #define VK_KHR_cooperative_matrix 1
 #define VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME "VK_KHR_cooperative_matrix"

@@ -1,9 +1,30 @@
+# graft_exported_symbols(<map> <file>): what the version script <map> lists, as Apple's linker wants it: a symbol or pattern a
+# line, each with the underscore that C names have there.
+function(graft_exported_symbols map file)
+  file(READ ${map} text)
+  if(NOT text MATCHES "global:([^:]*);[ \t\r\n]*local:")
+    message(FATAL_ERROR "${map} has no list of global symbols before its local ones.")
+  endif()
+  string(REGEX MATCHALL "[A-Za-z_][A-Za-z0-9_]*\\*?" symbols "${CMAKE_MATCH_1}")
+  list(TRANSFORM symbols PREPEND "_")
+  list(JOIN symbols "\n" lines)
+  file(CONFIGURE OUTPUT ${file} CONTENT "${lines}\n")
+endfunction()
+
 # graft_shared_library(<target> <name> <map>): what the shared libraries have in common: the name lib<name>, the version, and
 # that nothing is seen from outside but what the version script <map> lists.
 function(graft_shared_library target name map)
   # The second number is the interface's as long as the first is 0. Android asks for pages of 16 KiB.
   set_target_properties(${target} PROPERTIES OUTPUT_NAME ${name} LINKER_LANGUAGE CXX LINK_DEPENDS ${map}
     VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+  if(APPLE)
+    set(exports ${CMAKE_CURRENT_BINARY_DIR}/${name}.exports)
+    graft_exported_symbols(${map} ${exports})
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${map})
+    set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS ${exports})
+    target_link_options(${target} PRIVATE LINKER:-exported_symbols_list,${exports})
+    return()  # its linker has none of the options below, and finds undefined symbols by itself
+  endif()
   target_link_options(${target} PRIVATE LINKER:--version-script=${map})
   if(NOT WIN32)
     target_link_options(${target} PRIVATE LINKER:-z,max-page-size=16384)
