@@ -1,6 +1,7 @@
 // What an app does beside running and training, by the C++ headers: models wherever they are, conversations,
 // parameters. usage: app_cpp MODEL FOLDER; FOLDER is there and empty
 #include <graft/graft.hpp>
+#include <graft/vulkan.hpp>
 
 #include <cstdio>
 #include <cstring>
@@ -139,6 +140,10 @@ int main(int argc, char** argv) {
     fail("context", context.status());
     return 77;  // no device here: skipped
   }
+  // vulkan.c lends graft a device; without one there is a sentence.
+  const auto lent = graft::create_context(graft_vulkan_device{});
+  if (lent.ok() || lent.status().message().empty()) return fail("no device was lent", lent.status());
+  if (auto paced = context->set_pace(8, 1); !paced.ok()) return fail("pace", paced);
   auto model = context->load(argv[1]);
   if (!model.ok()) return fail("load", model.status());
   if (!says_so(*model)) return fail("conversation", graft::Status());
