@@ -56,7 +56,7 @@ struct NodeTime {
 };
 
 /// Threads: all members on the device's thread, but request_pause(), which any thread may call.
-/// After the first run, a run allocates no host and no device memory.
+/// After the first run, a run allocates no host and no device memory, unless a slice asks to cut what took too long.
 class Program {
  public:
   /// Compiles what is not compiled yet and records everything. `memory` must cover the plan and outlive the program.
