@@ -75,8 +75,8 @@ class CommandList {
 class Recorder {
  public:
   virtual ~Recorder() = default;
-  /// groups are workgroup counts; with `first` each is within Caps::max_workgroup_count. A `first` other than zeros, the
-  /// number of the first workgroup, is for kernels with KernelDesc::in_parts.
+  /// groups are workgroup counts; with `first` each is within Caps::max_workgroup_count. A `first` other than zeros,
+  /// the number of the first workgroup, is for kernels with KernelDesc::in_parts.
   virtual void dispatch(Kernel& kernel, std::span<const BufferRange> bindings, std::span<const std::byte> push,
                         std::array<std::uint32_t, 3> groups, std::array<std::uint32_t, 3> first = {}) = 0;
   virtual void copy(const BufferRange& from, const BufferRange& to) = 0;  ///< sizes must be equal

@@ -59,8 +59,8 @@ std::optional<std::size_t> find_role(const Source& source, Role role);
 /// Refuses what a loader cannot hold: no fields, duplicate names, shapes that are not constant.
 Status check_fields(std::span<const Field> fields);
 
-/// Samples in memory that the caller keeps, unchanged while a loader reads: one block of `samples` * Field::bytes() bytes for
-/// each field.
+/// Samples in memory that the caller keeps, unchanged while a loader reads: one block of `samples` * Field::bytes()
+/// bytes for each field.
 Result<std::unique_ptr<Source>> from_slices(std::vector<Field> fields, std::vector<std::span<const std::byte>> blocks,
                                             std::uint64_t samples);
 

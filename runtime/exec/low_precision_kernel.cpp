@@ -13,7 +13,6 @@ namespace {
 
 using spirv::Id;
 using spirv::Instruction;
-using spirv::Op;
 using spirv::Types;
 using spirv::Word;
 using spirv::Words;

@@ -269,7 +269,7 @@ Status Trainer::pause() {
   GRAFT_TRY(execution_.settle());
   shortages_.tell_before_replan();
   FetchedValues fetched = std::move(run_.fetched());
-  const Status kept = run_.keep_state();
+  Status kept = run_.keep_state();
   if (kept.ok()) run_.tear_down();
   run_.fetched() = std::move(fetched);
   return kept;

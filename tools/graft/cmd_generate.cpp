@@ -9,6 +9,7 @@
 #include "runtime/session/text_model.h"
 #include "tools/graft/adapted_model.h"
 #include "tools/graft/device.h"
+#include "tools/graft/model_io.h"
 #include "tools/graft/numbers.h"
 #include "tools/graft/options.h"
 

@@ -9,6 +9,7 @@
 #include "platform/gpu/presets.h"
 #include "runtime/ops/choice.h"
 #include "tools/graft/caps_json.h"
+#include "tools/graft/numbers.h"
 
 namespace graft::cli {
 namespace {

@@ -235,7 +235,7 @@ class PosixFileSystem final : public FileSystem {
       const ssize_t size = ::readlink(at.c_str(), target, sizeof target);
       if (size < 0 || static_cast<std::size_t>(size) >= sizeof target) return at;  // no link: EINVAL, or not there
       const std::string to(target, static_cast<std::size_t>(size));
-      at = to.starts_with('/') ? to : parent_directory(at) + "/" + to;
+      at = to.starts_with('/') ? to : cat(parent_directory(at), "/", to);
     }
     return error(Code::io_error, "\"", path, "\" is a link that leads through more than ", kMostLinks, " links.");
   }

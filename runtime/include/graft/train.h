@@ -81,9 +81,9 @@ typedef struct graft_trainer_options {
      moved. Not with clip_norm or a loss scale; of no effect with micro-batches. */
   int optimizer_in_backward;
   /* 1: the trainer outlives its device (a driver that was reset or updated, a GPU that was taken out). What training
-     changes is copied to host memory after each step, twice in all; a call on which the device is lost opens it anew and
-     begins the step again, to the same bits. Sessions and generators of the context have to be made anew. 0: such a call
-     is GRAFT_DEVICE_LOST, and a new context can go on from a checkpoint. */
+     changes is copied to host memory after each step, twice in all; a call on which the device is lost opens it anew
+     and begins the step again, to the same bits. Sessions and generators of the context have to be made anew. 0: such a
+     call is GRAFT_DEVICE_LOST, and a new context can go on from a checkpoint. */
   int recover_device;
 } graft_trainer_options;
 

@@ -36,8 +36,8 @@ typedef struct graft_vulkan_device {
   void* queue_user;
 } graft_vulkan_device;
 
-/* As graft_context_create, on the caller's device; options->device means nothing then. With recover_device a trainer has
-   no other device to go on with: GRAFT_UNSUPPORTED where this one is lost. */
+/* As graft_context_create, on the caller's device; options->device means nothing then. With recover_device a trainer
+   has no other device to go on with: GRAFT_UNSUPPORTED where this one is lost. */
 GRAFT_API graft_status graft_context_create_vulkan(const graft_context_options* options,
                                                    const graft_vulkan_device* device, graft_context** context);
 
@@ -51,8 +51,8 @@ typedef struct graft_vulkan_wanted_device {
   uint32_t queue_family; /* that computes, without graphics where there is such */
 } graft_vulkan_wanted_device;
 
-/* What to enable on a physical device, so that graft's fastest kernels run there: of `device`, its first three members and
-   physical_device are looked at. Free it by graft_vulkan_wanted_destroy. There is no context yet that could hold a
+/* What to enable on a physical device, so that graft's fastest kernels run there: of `device`, its first three members
+   and physical_device are looked at. Free it by graft_vulkan_wanted_destroy. There is no context yet that could hold a
    message: GRAFT_UNSUPPORTED is a device or an instance of Vulkan 1.0, or one that cannot compute. */
 GRAFT_API graft_status graft_vulkan_wanted(const graft_vulkan_device* device,
                                            const graft_vulkan_wanted_device** wanted);

@@ -32,9 +32,9 @@ struct graft_context {
   void (*log_callback)(void* user, graft_log_level level, const char* message) = nullptr;
   void* log_user = nullptr;
   std::string message;
-  graft::os::FileSystem* files = &graft::os::system_files();  // tests put others here
-  bool deviceless = false;                                    ///< asked for, to forecast
-  graft::vulkan::DeviceOptions device_options = {};           ///< to open it anew after it was lost
+  graft::os::FileSystem* files = &graft::os::system_files();   // tests put others here
+  bool deviceless = false;                                     ///< asked for, to forecast
+  graft::vulkan::DeviceOptions device_options = {};            ///< to open it anew after it was lost
   std::vector<std::unique_ptr<graft::gpu::Device>> lost = {};  ///< what was made of them is destroyed later
   // Null in a context that failed to be made or is deviceless. It goes before the log that it may still use.
   std::unique_ptr<graft::gpu::Device> device;
