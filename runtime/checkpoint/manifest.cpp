@@ -3,7 +3,6 @@
 #include <flatbuffers/flatbuffers.h>
 
 #include <algorithm>
-#include <set>
 
 #include "platform/base/checked.h"
 #include "schema/checkpoint_generated.h"
@@ -176,12 +175,14 @@ Status check(const Manifest& manifest) {
   }
   std::vector<std::uint32_t> chains(manifest.chunks.size(), 1);
   for (std::size_t i = 0; i < manifest.chunks.size(); ++i) GRAFT_TRY(check_chunk(manifest, i, chains));
-  std::set<std::pair<std::uint32_t, std::string_view>> names;
+  std::vector<std::pair<std::uint32_t, std::string_view>> names;
   for (const Stream& stream : manifest.streams) {
     GRAFT_TRY(check_stream(manifest, stream));
-    if (!names.emplace(stream.worker, stream.name).second) {
-      return invalid("Two streams of worker ", stream.worker, " are called \"", stream.name, "\".");
-    }
+    names.emplace_back(stream.worker, stream.name);
+  }
+  std::sort(names.begin(), names.end());
+  if (const auto twice = std::adjacent_find(names.begin(), names.end()); twice != names.end()) {
+    return invalid("Two streams of worker ", twice->first, " are called \"", twice->second, "\".");
   }
   return ok_status();
 }

@@ -42,6 +42,7 @@ Result<Manifest> Sealer::decode_snapshot(std::span<const std::byte> bytes, std::
   if (header.a != body.size() || body.empty()) {
     return corrupt("It declares ", header.a, " bytes of tables and has ", body.size(), ".");
   }
+  if (!on()) return decode_tables(body, header);
   GRAFT_TRY_ASSIGN(const auto tables, open(bytes.first(kHeaderFieldBytes), body, "snapshot's tables"));
   return decode_tables(tables, header);
 }

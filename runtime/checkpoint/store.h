@@ -163,7 +163,7 @@ class Store {
   Result<Root> parse_root(Header& header, std::vector<std::byte>& bytes) const;
   Status load_snapshots(const Listing& listing);
   using SegmentSizes = std::unordered_map<std::uint64_t, std::uint64_t>;  ///< bytes by number
-  Status load_snapshot(std::uint64_t number, SegmentSizes& sizes);
+  Result<Manifest> load_snapshot(std::uint64_t number, SegmentSizes& sizes) const;  ///< in any thread
   Status check_segments(const Manifest& manifest, SegmentSizes* sizes) const;
   Result<bool> good(std::uint64_t number);
   Status recover();
@@ -205,6 +205,8 @@ class Store {
   std::optional<std::uint64_t> compacting_;  ///< the segment that a compaction writes
   std::set<std::uint64_t> held_;             ///< segments that tables may name whose replacement failed
   std::vector<std::uint64_t> doubtful_;      ///< numbers of failed changes, to delete once ROOT is sure
+  bool pruned_ = false;                      ///< while no snapshot goes, nothing else is to go
+  bool looked_over_ = false;                 ///< and no compaction is due
   bool root_unsure_ = false;                 ///< the last write of ROOT failed, so what storage holds is not known
 };
 

@@ -11,6 +11,7 @@ namespace graft::checkpoint {
 Result<std::unique_ptr<Compactor>> Store::begin_compaction(bool only_if_due) {
   const std::string context = cat("While planning the compaction of the checkpoint store \"", path_, "\"");
   if (Status status = ensure_ready(); !status.ok()) return std::move(status).with_context(context);
+  if (only_if_due && looked_over_) return std::unique_ptr<Compactor>();
   const auto listing = list_files();
   if (!listing.ok()) return Status(listing.status()).with_context(context);
   std::map<std::uint64_t, std::uint64_t> segments;
@@ -26,6 +27,8 @@ Result<std::unique_ptr<Compactor>> Store::begin_compaction(bool only_if_due) {
   const CompactionPolicy& policy = options_.compaction;
   const bool due =
       gain >= policy.min_gain_bytes && static_cast<double>(gain) >= policy.min_gain * static_cast<double>(total);
+  // Waste comes of snapshots that go: those that come add none, and what one that is being written holds may be waste.
+  looked_over_ = !due && !pending_;
   if (gain == 0 || (only_if_due && !due)) return std::unique_ptr<Compactor>();
   compacting_ = root_.next++;
   return std::make_unique<Compactor>(*files_, path_, sealer_, options_, *compacting_, std::move(plan));

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 
@@ -82,24 +83,41 @@ Result<SnapshotDiff> Store::diff(std::uint64_t a, std::uint64_t b) const {
 }
 
 std::map<std::uint64_t, SnapshotSize> Store::sizes() const {
-  constexpr std::uint64_t kSeveral = 0;  // no snapshot has this number
-  const auto hash = [](const Place& place) {
-    return std::hash<std::uint64_t>()((place.first << 40) + place.first + place.second);
+  struct Use {
+    std::uint64_t offset = 0;
+    std::uint64_t snapshot = 0;
+    std::uint64_t bytes = 0;
   };
-  std::unordered_map<Place, std::uint64_t, decltype(hash)> owners(0, hash);
+  std::unordered_map<std::uint64_t, std::size_t> ends;  // of each segment's uses: sorting them all at once takes longer
   for (const auto& [number, manifest] : snapshots_) {
-    for (const Chunk& chunk : manifest.chunks) {
-      const auto [at, fresh] = owners.try_emplace(place_of(chunk), number);
-      if (!fresh && at->second != number) at->second = kSeveral;
-    }
+    for (const Chunk& chunk : manifest.chunks) ++ends[chunk.segment];
   }
+  std::size_t all = 0;
+  for (auto& [segment, end] : ends) all += std::exchange(end, all);
+  std::vector<Use> uses(all);
   std::map<std::uint64_t, SnapshotSize> out;
   for (const auto& [number, manifest] : snapshots_) {
-    SnapshotSize& size = out[number];
+    SnapshotSize& size = out.emplace_hint(out.end(), number, SnapshotSize{})->second;
     for (const Stream& stream : manifest.streams) size.raw_bytes += stream.frozen ? 0 : stream.bytes;
     for (const Chunk& chunk : manifest.chunks) {
       size.stored_bytes += chunk.stored_bytes;
-      size.own_bytes += owners.at(place_of(chunk)) == number ? chunk.stored_bytes : 0;
+      uses[ends.at(chunk.segment)++] = {chunk.offset, number, chunk.stored_bytes};
+    }
+  }
+  std::size_t at = 0;
+  std::vector<std::size_t> order;
+  for (const auto& [segment, end] : ends) order.push_back(end);
+  std::sort(order.begin(), order.end());
+  for (const std::size_t end : order) {
+    std::sort(&uses[at], &uses[0] + end, [](const Use& a, const Use& b) {
+      return std::tie(a.offset, a.snapshot) < std::tie(b.offset, b.snapshot);
+    });
+    while (at != end) {
+      const std::size_t first = at;
+      while (at != end && uses[at].offset == uses[first].offset) ++at;
+      const std::uint64_t owner = uses[first].snapshot;
+      if (owner != uses[at - 1].snapshot) continue;
+      for (std::size_t i = first; i != at; ++i) out.at(owner).own_bytes += uses[i].bytes;
     }
   }
   return out;

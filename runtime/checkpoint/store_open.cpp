@@ -1,9 +1,13 @@
 // Opening a store: its root, its snapshots, and the way back to the last good state.
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <new>
+#include <thread>
 
 #include "platform/base/checked.h"
 #include "platform/os/clock.h"
+#include "platform/os/threads.h"
 #include "runtime/checkpoint/chunk_reader.h"
 #include "runtime/checkpoint/store.h"
 
@@ -171,28 +175,53 @@ Status Store::guess_root(const Listing& listing) {
   return corrupt("Neither ROOT nor any journal is readable, so nothing says where training stood.", why);
 }
 
+/// A store may hold thousands of snapshots, and reading one is a few system calls: threads share them. A cipher is the
+/// caller's, and is not asked to be used in several.
 Status Store::load_snapshots(const Listing& listing) {
-  // Snapshots share segments: each is asked for its size once.
-  SegmentSizes sizes;
+  std::vector<std::uint64_t> numbers;
   for (const std::uint64_t number : listing.snapshots) {
-    if (number == 0 || number >= root_.next) continue;  // never acknowledged
-    Status status = load_snapshot(number, sizes);
-    if (status.ok()) continue;
-    if (!is_damage(status)) return std::move(status).with_context(cat("While reading snapshot ", number));
-    notes_.push_back(cat("Snapshot ", number, " is damaged: ", status.message()));
-    damaged_[number] = status.message();
+    if (number != 0 && number < root_.next) numbers.push_back(number);  // others were never acknowledged
+  }
+  std::vector<Result<Manifest>> loaded;
+  loaded.reserve(numbers.size());
+  for (std::size_t i = 0; i < numbers.size(); ++i) loaded.emplace_back(Manifest{});
+  constexpr std::size_t kPerThread = 512;  // fewer are read in the time that a thread takes to start
+  constexpr std::size_t kMostThreads = 8;
+  const std::size_t cores = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, kMostThreads);
+  const std::size_t threads = sealer_.on() ? 1 : std::clamp<std::size_t>(numbers.size() / kPerThread, 1, cores);
+  std::atomic<bool> exhausted = false;
+  os::run_in_threads(threads, [&](std::size_t thread) {
+    SegmentSizes sizes;  // snapshots share segments: each is asked for its size once
+    const std::size_t end = numbers.size() * (thread + 1) / threads;
+    try {
+      for (std::size_t i = numbers.size() * thread / threads; i < end; ++i) {
+        loaded[i] = load_snapshot(numbers[i], sizes);
+      }
+    } catch (const std::bad_alloc&) {  // it would end the process
+      exhausted = true;
+    }
+  });
+  if (exhausted) throw std::bad_alloc();
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    if (loaded[i].ok()) {
+      snapshots_.emplace_hint(snapshots_.end(), numbers[i], std::move(*loaded[i]));
+      continue;
+    }
+    Status status = std::move(loaded[i]).status();
+    if (!is_damage(status)) return std::move(status).with_context(cat("While reading snapshot ", numbers[i]));
+    notes_.push_back(cat("Snapshot ", numbers[i], " is damaged: ", status.message()));
+    damaged_[numbers[i]] = status.message();
   }
   return ok_status();
 }
 
-Status Store::load_snapshot(std::uint64_t number, SegmentSizes& sizes) {
+Result<Manifest> Store::load_snapshot(std::uint64_t number, SegmentSizes& sizes) const {
   GRAFT_TRY_ASSIGN(const auto file,
                    os::read_file(*files_, file_path(FileKind::snapshot, number), kMaxSnapshotFileBytes));
   GRAFT_TRY_ASSIGN(Manifest manifest, sealer_.decode_snapshot(file.bytes(), number));
-  // A store may hold thousands of snapshots: their segments are opened where one is to be used.
+  // Their segments are opened where one is to be used.
   GRAFT_TRY(check_segments(manifest, &sizes));
-  snapshots_.emplace(number, std::move(manifest));
-  return ok_status();
+  return manifest;
 }
 
 /// Checks that the segments are there and long enough; without `sizes`, which remembers theirs, also that they are this

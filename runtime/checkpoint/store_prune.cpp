@@ -25,7 +25,12 @@ std::set<std::uint64_t> kept_snapshots(const std::map<std::uint64_t, Manifest>& 
 Result<PruneReport> Store::prune(const Retention& retention) {
   const std::string context = cat("While pruning the checkpoint store \"", path_, "\"");
   if (Status status = ensure_ready(); !status.ok()) return std::move(status).with_context(context);
-  auto report = remove_unneeded(kept_snapshots(snapshots_, root_.head, retention), retention.drop_damaged);
+  const std::set<std::uint64_t> kept = kept_snapshots(snapshots_, root_.head, retention);
+  // A run that keeps thousands of snapshots prunes after each: looking at all of them again would find nothing.
+  const auto goes = [&](const auto& snapshot) { return kept.count(snapshot.first) == 0; };
+  const bool damaged = retention.drop_damaged && !damaged_.empty();
+  if (pruned_ && !damaged && std::none_of(snapshots_.begin(), snapshots_.end(), goes)) return PruneReport{};
+  auto report = remove_unneeded(kept, retention.drop_damaged);
   if (!report.ok() || !options_.compaction.automatic) return std::move(report).with_context(context);
   auto compacted = compact(true);
   if (compacted.ok()) {
@@ -38,6 +43,7 @@ Result<PruneReport> Store::prune(const Retention& retention) {
 }
 
 Result<PruneReport> Store::remove_unneeded(const std::set<std::uint64_t>& kept, bool drop_damaged) {
+  pruned_ = looked_over_ = false;
   PruneReport report;
   const auto remove = [&](FileKind kind, std::uint64_t number) -> Status {
     const std::string path = file_path(kind, number);
@@ -78,6 +84,7 @@ Result<PruneReport> Store::remove_unneeded(const std::set<std::uint64_t>& kept, 
     if (number < oldest && number != root_.journal) GRAFT_TRY(remove(FileKind::journal, number));
   }
   GRAFT_TRY(files_->sync_directory(path_));
+  pruned_ = true;
   return report;
 }
 

@@ -69,6 +69,23 @@ TEST(CheckpointCompaction, GivesBackWhatChainsOfPrunedSnapshotsHold) {
   expect_all_right(*store, 8);
 }
 
+// What another process deleted is found in the middle of the work: the rest is done all the same.
+TEST(CheckpointCompaction, GoesOnWhereASegmentIsGone) {
+  PowerFiles files;
+  auto store = Store::open(files, "s", options_with(kByHand));
+  ASSERT_TRUE(store.ok());
+  for (std::uint64_t step = 1; step <= 8; ++step) ASSERT_TRUE(put(*store, step, training_state(step, 8)).ok());
+  ASSERT_TRUE(store->prune({}).ok());
+  auto compactor = store->begin_compaction();
+  ASSERT_TRUE(compactor.ok() && *compactor != nullptr);
+  const std::uint64_t lost = store->snapshots().at(8).chunks.front().segment;
+  for (const auto& [path, contents] : files.contents()) {
+    if (path.ends_with(cat("segment-000000000000000", lost))) ASSERT_TRUE(files.remove(path).ok());
+  }
+  const Status done = (*compactor)->run();
+  EXPECT_TRUE(done.ok()) << done.message();
+}
+
 TEST(CheckpointCompaction, MovesTheLittleThatIsLeftOfASegmentAsItIsStored) {
   PowerFiles files;
   auto store = Store::open(files, "s", options_with(kByHand));

@@ -121,6 +121,26 @@ TEST(CheckpointStore, EmptyAndOddStreamsRoundTrip) {
   }
 }
 
+// What was not there before has nothing that it could be a change of, however like another chunk it is.
+TEST(CheckpointStore, AStreamThatGrowsIsWrittenWholeWhereItIsNew) {
+  TemporaryFolder folder;
+  Store store = open_store(folder);
+  std::vector<std::byte> a = training_state(1, 8).at("weight"), b = a;
+  a.resize(1024);
+  b.resize(1024);
+  ASSERT_TRUE(put(store, 1, {{"a", a}, {"b", b}}).ok());
+  std::vector<std::byte> grown = b;
+  grown.insert(grown.end(), a.begin(), a.end());
+  grown.back() = static_cast<std::byte>(~std::to_integer<unsigned>(grown.back()));
+  const auto report = put(store, 2, {{"a", a}, {"b", grown}});
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  const Manifest& manifest = store.snapshots().at(2);
+  const Stream* stream = manifest.find("b");
+  ASSERT_TRUE(stream != nullptr && stream->chunks.size() == 2);
+  EXPECT_EQ(manifest.chunks[stream->chunks[1]].parent, kNoParent);
+  EXPECT_EQ(read_state(store).value().streams.at("b"), grown);
+}
+
 TEST(CheckpointStore, BranchesFromAKeptSnapshot) {
   TemporaryFolder folder;
   Store store = open_store(folder);

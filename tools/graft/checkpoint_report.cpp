@@ -38,17 +38,19 @@ Status print_list(const checkpoint::Store& store, bool json) {
   for (const auto& [number, snapshot] : store.snapshots()) {
     const bool head = number == store.head();
     const checkpoint::SnapshotSize& size = sizes.at(number);
-    rows.push_back({{"number", number},
-                    {"step", snapshot.meta.step},
-                    {"loss", snapshot.meta.loss},
-                    {"bytes", size.raw_bytes},
-                    {"stored_bytes", size.stored_bytes},
-                    {"own_bytes", size.own_bytes},
-                    {"made_ms", snapshot.meta.wall_clock_ms},
-                    {"tags", snapshot.meta.tags},
-                    {"metadata", snapshot.meta.metadata},
-                    {"head", head}});
-    if (json) continue;
+    if (json) {
+      rows.push_back({{"number", number},
+                      {"step", snapshot.meta.step},
+                      {"loss", snapshot.meta.loss},
+                      {"bytes", size.raw_bytes},
+                      {"stored_bytes", size.stored_bytes},
+                      {"own_bytes", size.own_bytes},
+                      {"made_ms", snapshot.meta.wall_clock_ms},
+                      {"tags", snapshot.meta.tags},
+                      {"metadata", snapshot.meta.metadata},
+                      {"head", head}});
+      continue;
+    }
     std::string tags;
     for (const std::string& tag : snapshot.meta.tags) tags += tag + ' ';
     std::printf("%8llu %10llu %12.6g %12s %12s %12s  %-20s %s%s\n", static_cast<unsigned long long>(number),
