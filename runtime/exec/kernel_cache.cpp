@@ -1,5 +1,6 @@
 #include "runtime/exec/kernel_cache.h"
 
+#include <algorithm>
 #include <list>
 
 #include "runtime/exec/low_precision_kernel.h"
@@ -9,7 +10,8 @@
 
 namespace graft {
 
-Result<std::vector<gpu::Kernel*>> KernelCache::get(std::span<const PlanKernel> kernels, bool in_parts) {
+Result<std::vector<gpu::Kernel*>> KernelCache::get(std::span<const PlanKernel> kernels, bool in_parts,
+                                                   RunControl* control) {
   std::vector<gpu::KernelDesc> missing;
   std::vector<const PlanKernel*> missing_kernels;
   std::map<std::pair<shaders::KernelId, BindingStorage>, std::vector<std::uint32_t>> low_precision;
@@ -51,10 +53,16 @@ Result<std::vector<gpu::Kernel*>> KernelCache::get(std::span<const PlanKernel> k
     if ((info.features & shaders::needs_coopmat) != 0) missing.back().subgroup_size = device_.caps().matrix_subgroup;
     missing_kernels.push_back(&kernel);
   }
-  if (!missing.empty()) {
-    GRAFT_TRY_ASSIGN(auto compiled, device_.create_kernels(missing));
-    for (std::size_t i = 0; i < compiled.size(); ++i)
-      kernels_[key_of(*missing_kernels[i], in_parts)] = std::move(compiled[i]);
+  constexpr std::size_t kAtOnce = 4;  // a phone's compiler takes a tenth of a second and more for each
+  for (std::size_t done = 0; done < missing.size();) {
+    const std::size_t count = std::min(kAtOnce, missing.size() - done);
+    GRAFT_TRY_ASSIGN(auto compiled, device_.create_kernels(std::span(missing).subspan(done, count)));
+    for (auto& kernel : compiled) kernels_[key_of(*missing_kernels[done++], in_parts)] = std::move(kernel);
+    if (control == nullptr) continue;
+    control->report(Stage::kernels, done, missing.size());
+    if (control->is_cancelled()) {
+      return error(Code::cancelled, "The call was cancelled when ", done, " of ", missing.size(), " kernels were compiled; nothing changed.");
+    }
   }
   std::vector<gpu::Kernel*> result;
   result.reserve(kernels.size());

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "platform/gpu/gpu.h"
+#include "runtime/exec/run_control.h"
 #include "runtime/plan/plan.h"
 
 namespace graft {
@@ -17,9 +18,9 @@ class KernelCache {
  public:
   explicit KernelCache(gpu::Device& device) : device_(device) {}
 
-  /// One kernel for each (Plan::kernels). Those that are not there yet are compiled in one batch. in_parts: such as
-  /// KernelDesc::in_parts says.
-  Result<std::vector<gpu::Kernel*>> get(std::span<const PlanKernel> kernels, bool in_parts = false);
+  /// One kernel for each (Plan::kernels). Those that are not there yet are compiled, a few at a time; in between
+  /// `control`, which may be null, is told and may cancel. in_parts: such as KernelDesc::in_parts says.
+  Result<std::vector<gpu::Kernel*>> get(std::span<const PlanKernel> kernels, bool in_parts, RunControl* control);
   std::size_t size() const { return kernels_.size(); }
 
  private:

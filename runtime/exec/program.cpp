@@ -60,7 +60,7 @@ Result<std::unique_ptr<Program>> Program::create(Memory& memory, Plan plan, cons
   std::unique_ptr<Program> program(new Program(memory, std::move(plan), options));
   {
     const PhaseScope scope(options.observer, HostPhase::compile);
-    GRAFT_TRY_ASSIGN(program->kernels_, memory.kernels().get(program->plan_.kernels));
+    GRAFT_TRY_ASSIGN(program->kernels_, memory.kernels().get(program->plan_.kernels, false, options.control));
   }
   GRAFT_TRY(program->find_sources());
   const PhaseScope scope(options.observer, HostPhase::record);
@@ -171,7 +171,7 @@ Result<std::vector<Program::List>> Program::divide(const List& list, std::uint32
   const PlanKernel& kernel = plan_.kernels[step.kernel];
   const auto split = split_dispatch(list.part.value_or(Workgroups{{}, step.groups}), parts);
   if (split.size() < 2) return made;
-  GRAFT_TRY_ASSIGN(const auto in_parts, memory_.kernels().get(std::span(&kernel, 1), true));
+  GRAFT_TRY_ASSIGN(const auto in_parts, memory_.kernels().get(std::span(&kernel, 1), true, nullptr));
   for (const Workgroups& groups : split) {
     GRAFT_TRY_ASSIGN(List part, record_part(list, *in_parts[0], groups, list.ends_run && &groups == &split.back()));
     made.push_back(std::move(part));

@@ -6,14 +6,24 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <mutex>
+#include <utility>
 
 namespace graft {
 
-/// Threads: set_*() and cancel() from any; used() and rest() on the device's.
+/// What a call is at, and what is counted there.
+enum class Stage : std::uint8_t {
+  kernels,  ///< that were compiled
+  samples,  ///< of a step or an evaluation
+  prompt,   ///< tokens in the caches
+};
+
+/// Threads: set_*() and cancel() from any; used(), rest() and report() on the device's.
 class RunControl {
  public:
   using Clock = std::chrono::steady_clock;
+  using Progress = std::function<void(Stage stage, std::uint64_t done, std::uint64_t total)>;
 
   /// The call in progress ends before its next submission, and a rest ends at once.
   void cancel();
@@ -27,6 +37,12 @@ class RunControl {
   /// The share of time in which the device may work, above 0 and up to 1.
   void set_duty(double share);
   double duty() const { return duty_.load(std::memory_order_relaxed); }
+
+  /// Told how far a call is, on its thread; empty: nobody. Not while a call is in progress.
+  void set_progress(Progress progress) { progress_ = std::move(progress); }
+  void report(Stage stage, std::uint64_t done, std::uint64_t total) const {
+    if (progress_) progress_(stage, done, total);
+  }
 
   /// The device worked for so long, until now.
   void used(std::chrono::nanoseconds took);
@@ -45,6 +61,7 @@ class RunControl {
   std::array<std::uint64_t, 160> histogram_{};  ///< each a tenth longer than the one before
   std::chrono::nanoseconds took_{0};            ///< of the last work
   Clock::time_point done_{};                    ///< when it ended
+  Progress progress_;
   std::mutex mutex_;                            ///< for changed_ alone
   std::condition_variable changed_;
 };

@@ -201,6 +201,9 @@ Status Generator::prefill(std::span<const TokenId> prompt) {
   while (cached_.size() < rest.size()) {
     const std::size_t count = std::min(chunk, rest.size() - cached_.size());
     GRAFT_TRY(run(count == 1 ? *decode_ : *prefill_, rest.subspan(cached_.size(), count)));
+    if (program_options_.control != nullptr) {
+      program_options_.control->report(Stage::prompt, cached_.size(), rest.size());
+    }
   }
   return ok_status();
 }

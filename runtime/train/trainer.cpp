@@ -133,6 +133,7 @@ Result<std::optional<StepResult>> Trainer::try_micro_step(const data::Batch& bat
     run_.fetched().keep(*sized->program, state_.samples_done, samples);
     state_.step_metrics.add(part);
     state_.samples_done += samples;
+    report_progress(state_.samples_done, batch.count());
     if (update == nullptr) last = sized->program.get();
   }
   if (state_.samples_done < batch.count()) return std::optional<StepResult>();
@@ -162,6 +163,7 @@ Result<Metrics> Trainer::try_evaluate(data::Source& source) {
   options.allocator = setup_.trainer.allocator;
   GRAFT_TRY_ASSIGN(const auto loader, data::Loader::create(source, options));
   Metrics total;
+  std::uint64_t seen = 0;
   for (;;) {
     GRAFT_TRY_ASSIGN(const data::Batch* batch, loader->next());
     if (batch == nullptr) return total;
@@ -174,7 +176,13 @@ Result<Metrics> Trainer::try_evaluate(data::Source& source) {
     GRAFT_TRY(execution_.note(sized->program->run({}, state)));
     total.add(metrics_of(*sized->program));
     total.count += count;
+    seen += batch->count();
+    report_progress(seen, source.size().value_or(0));
   }
+}
+
+void Trainer::report_progress(std::uint64_t done, std::uint64_t total) const {
+  if (const RunControl* control = setup_.trainer.program.control) control->report(Stage::samples, done, total);
 }
 
 /// Repeats the attempt on a new device where it was lost, from the host's copy.

@@ -141,6 +141,7 @@ class Trainer {
   Status undo_statistics();
   Result<StepResult> end_step(const data::Batch& batch, const Program& last);
   Result<Metrics> try_evaluate(data::Source& source);
+  void report_progress(std::uint64_t done, std::uint64_t total) const;
 
   TrainingSetup setup_;
   double first_learning_rate_ = 0;

@@ -37,6 +37,7 @@ int main(int argc, char** argv) {
   if (auto set = session->set_input<float>(input.name, x); !set.ok()) return fail("input", set);
   if (auto set = session->set_input<float>("cotangent", cotangent); !set.ok()) return fail("cotangent", set);
   if (auto ran = session->run(); !ran.ok()) return fail("run", ran);
+  if (auto ran = graft::run_async(*session).get(); !ran.ok()) return fail("run beside", ran);
   auto gradient = session->gradient(input.name);
   if (!gradient.ok()) return fail("gradient", gradient.status());
   double norm = 0;
@@ -62,6 +63,9 @@ int main(int argc, char** argv) {
   if (!metrics.ok()) return fail("step", metrics.status());
   std::printf("loss %f\n", metrics->loss);
   if (metrics->step != 1) return 1;
+  auto beside = graft::train_step_async(*trainer, {x.data()}, labels.data(), kSamples, *metrics);
+  if (auto step = beside.get(); !step.ok()) return fail("step beside", step);
+  if (metrics->step != 2) return 1;
   auto fetched = trainer->fetch(output.name);
   if (!fetched.ok() || fetched->size() != cotangent.size()) return fail("fetch", fetched.status());
   if (auto trimmed = trainer->trim(1); !trimmed.ok()) return fail("trim", trimmed);

@@ -1,12 +1,24 @@
 /* Loads a model and runs it: what a library without training and text is for.
    usage: infer_c MODEL */
 #include <graft/graft.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <threads.h>
 
 static int fail(const graft_context* context, const char* what) {
   fprintf(stderr, "%s: %s\n", what, graft_message(context));
   return 1;
+}
+
+/* On a thread of graft's. */
+static void done(void* user, graft_status status, const char* message) {
+  if (status != GRAFT_OK) fprintf(stderr, "run: %s\n", message);
+  atomic_store((atomic_int*)user, status == GRAFT_OK ? 1 : 2);
+}
+
+static void progress(void* user, graft_stage stage, uint64_t at, uint64_t total) {
+  if (stage == GRAFT_STAGE_KERNELS && at == total) ++*(int*)user;
 }
 
 int main(int argc, char** argv) {
@@ -31,6 +43,8 @@ int main(int argc, char** argv) {
   options.struct_size = sizeof options;
   options.bindings = &batch;
   options.binding_count = 1;
+  int compiled = 0;
+  if (graft_set_progress(context, progress, &compiled) != GRAFT_OK) return fail(context, "progress");
   graft_session* session = NULL;
   if (graft_session_create(model, &options, &session) != GRAFT_OK) return fail(context, "session");
   if (graft_session_set_input(session, input.name, x, count * sizeof *x) != GRAFT_OK) return fail(context, "input");
@@ -38,6 +52,12 @@ int main(int argc, char** argv) {
   if (graft_session_pause(session) != GRAFT_OK) return fail(context, "pause");
   if (graft_session_resume(session) != GRAFT_OK) return fail(context, "resume");
   if (graft_session_run(session) != GRAFT_OK) return fail(context, "run");
+  /* The same while the app does something else; a real one would be told by its own queue. */
+  atomic_int state = 0;
+  if (graft_session_run_async(session, done, &state) != GRAFT_OK) return 1;
+  const struct timespec moment = {0, 1000000};
+  while (atomic_load(&state) == 0) thrd_sleep(&moment, NULL);
+  if (atomic_load(&state) != 1 || compiled == 0) return 1;
   const void* data = NULL;
   size_t bytes = 0;
   if (graft_session_output(session, output.name, &data, &bytes, NULL) != GRAFT_OK) return fail(context, "output");

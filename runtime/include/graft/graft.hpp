@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "graft/async.hpp"
 #include "graft/base.hpp"
 #include "graft/data.hpp"
 #include "graft/language.hpp"

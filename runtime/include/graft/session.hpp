@@ -61,6 +61,7 @@ class Session {
   Result<std::span<const float>> gradient(const std::string& name) { return output<float>("grad:" + name); }
 
   graft_session* get() const { return handle_.get(); }  ///< for what only the C ABI has
+  graft_context* context() const { return context_; }  ///< for what only the C ABI has
   /// Bytes that it holds on device and host, by class.
   Result<Memory> memory() const {
     Memory memory = detail::sized<Memory>();

@@ -19,6 +19,7 @@
 #include "runtime/model/model.h"
 #include "runtime/session/c_api/c_calls.h"
 #include "runtime/session/c_api/c_options.h"
+#include "runtime/session/c_api/c_worker.h"
 #include "runtime/session/checkpoint/checkpointing.h"
 #include "runtime/session/generator.h"
 #include "runtime/session/session.h"
@@ -43,6 +44,7 @@ struct graft_context {
   std::atomic<std::thread::id> owner{};            ///< the thread that is in it
   graft::RunControl control;                       ///< of the call in progress
   graft::c_api::Users users;
+  graft::c_api::Worker worker;  ///< for what does not block; first to go
 };
 
 struct graft_model {

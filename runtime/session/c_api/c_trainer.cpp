@@ -2,6 +2,7 @@
 
 #include "runtime/session/c_api/c_trainer.h"
 
+#include "runtime/session/c_api/c_async.h"
 #include "runtime/session/c_api/c_data.h"
 #include "runtime/session/c_api/c_handles.h"
 #include "runtime/session/text_data.h"
@@ -129,6 +130,14 @@ Status take_blocks(graft_trainer& trainer, const void* const* inputs, std::size_
   }
   trainer.batch.refer_to(trainer.blocks, samples);
   return ok_status();
+}
+
+Status train_step(graft_trainer& trainer, const void* const* inputs, std::size_t input_count, const void* target,
+                  std::uint32_t samples, graft_metrics* metrics) {
+  if (metrics != nullptr) GRAFT_TRY(check_info(metrics, "graft_metrics"));
+  GRAFT_TRY(take_blocks(trainer, inputs, input_count, target, samples));
+  GRAFT_TRY_ASSIGN(const auto result, trainer.trainer->train_step(trainer.batch));
+  return end_step(trainer, result, metrics);
 }
 
 train::PlanRequest plan_request(const graft_trainer_options& options) {
@@ -286,12 +295,23 @@ graft_status graft_train_micro_step(graft_trainer* trainer, const void* const* i
 graft_status graft_train_step(graft_trainer* trainer, const void* const* inputs, size_t input_count, const void* target,
                               uint32_t samples, graft_metrics* metrics) {
   if (trainer == nullptr) return GRAFT_INVALID_ARGUMENT;
-  return guarded(trainer->context, [&]() -> Status {
-    if (metrics != nullptr) GRAFT_TRY(check_info(metrics, "graft_metrics"));
-    GRAFT_TRY(take_blocks(*trainer, inputs, input_count, target, samples));
-    GRAFT_TRY_ASSIGN(const auto result, trainer->trainer->train_step(trainer->batch));
-    return end_step(*trainer, result, metrics);
-  });
+  return guarded(trainer->context,
+                 [&] { return train_step(*trainer, inputs, input_count, target, samples, metrics); });
+}
+
+graft_status graft_train_step_async(graft_trainer* trainer, const void* const* inputs, size_t input_count,
+                                    const void* target, uint32_t samples, graft_metrics* metrics, graft_done done,
+                                    void* user) {
+  try {
+    std::vector<const void*> blocks;
+    if (inputs != nullptr) blocks.assign(inputs, inputs + input_count);
+    return ask(trainer, done, user,
+               [blocks = std::move(blocks), input_count, target, samples, metrics](graft_trainer& of) {
+                 return train_step(of, blocks.empty() ? nullptr : blocks.data(), input_count, target, samples, metrics);
+               });
+  } catch (const std::bad_alloc&) {
+    return GRAFT_OUT_OF_MEMORY;
+  }
 }
 
 graft_status graft_evaluate(graft_trainer* trainer, const void* const* inputs, size_t input_count, const void* target,
