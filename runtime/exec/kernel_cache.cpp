@@ -11,7 +11,7 @@
 namespace graft {
 
 Result<std::vector<gpu::Kernel*>> KernelCache::get(std::span<const PlanKernel> kernels, bool in_parts,
-                                                   RunControl* control) {
+                                                   const Compiled& compiled) {
   std::vector<gpu::KernelDesc> missing;
   std::vector<const PlanKernel*> missing_kernels;
   std::map<std::pair<shaders::KernelId, BindingStorage>, std::vector<std::uint32_t>> low_precision;
@@ -56,13 +56,9 @@ Result<std::vector<gpu::Kernel*>> KernelCache::get(std::span<const PlanKernel> k
   constexpr std::size_t kAtOnce = 4;  // a phone's compiler takes a tenth of a second and more for each
   for (std::size_t done = 0; done < missing.size();) {
     const std::size_t count = std::min(kAtOnce, missing.size() - done);
-    GRAFT_TRY_ASSIGN(auto compiled, device_.create_kernels(std::span(missing).subspan(done, count)));
-    for (auto& kernel : compiled) kernels_[key_of(*missing_kernels[done++], in_parts)] = std::move(kernel);
-    if (control == nullptr) continue;
-    control->report(Stage::kernels, done, missing.size());
-    if (control->is_cancelled()) {
-      return error(Code::cancelled, "The call was cancelled when ", done, " of ", missing.size(), " kernels were compiled; nothing changed.");
-    }
+    GRAFT_TRY_ASSIGN(auto made, device_.create_kernels(std::span(missing).subspan(done, count)));
+    for (auto& kernel : made) kernels_[key_of(*missing_kernels[done++], in_parts)] = std::move(kernel);
+    if (compiled) GRAFT_TRY(compiled(done, missing.size()));
   }
   std::vector<gpu::Kernel*> result;
   result.reserve(kernels.size());

@@ -1,6 +1,7 @@
 // Compiled kernels, shared by the programs of a session.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -8,7 +9,6 @@
 #include <vector>
 
 #include "platform/gpu/gpu.h"
-#include "runtime/exec/run_control.h"
 #include "runtime/plan/plan.h"
 
 namespace graft {
@@ -18,9 +18,11 @@ class KernelCache {
  public:
   explicit KernelCache(gpu::Device& device) : device_(device) {}
 
-  /// One kernel for each (Plan::kernels). Those that are not there yet are compiled, a few at a time; in between
-  /// `control`, which may be null, is told and may cancel. in_parts: such as KernelDesc::in_parts says.
-  Result<std::vector<gpu::Kernel*>> get(std::span<const PlanKernel> kernels, bool in_parts, RunControl* control);
+  /// Told, after a few kernels were compiled, of how many of how many; an error ends it.
+  using Compiled = std::function<Status(std::size_t done, std::size_t total)>;
+  /// One kernel for each (Plan::kernels). Those that are not there yet are compiled. in_parts: such as
+  /// KernelDesc::in_parts says.
+  Result<std::vector<gpu::Kernel*>> get(std::span<const PlanKernel> kernels, bool in_parts, const Compiled& compiled);
   std::size_t size() const { return kernels_.size(); }
 
  private:

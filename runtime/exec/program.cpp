@@ -60,7 +60,14 @@ Result<std::unique_ptr<Program>> Program::create(Memory& memory, Plan plan, cons
   std::unique_ptr<Program> program(new Program(memory, std::move(plan), options));
   {
     const PhaseScope scope(options.observer, HostPhase::compile);
-    GRAFT_TRY_ASSIGN(program->kernels_, memory.kernels().get(program->plan_.kernels, false, options.control));
+    const auto compiled = [&options](std::size_t done, std::size_t total) -> Status {
+      if (options.control == nullptr) return ok_status();
+      options.control->report(Stage::kernels, done, total);
+      if (!options.cancellable_build || !options.control->is_cancelled()) return ok_status();
+      return error(Code::cancelled, "The call was cancelled when ", done, " of ", total,
+                   " kernels were compiled; nothing changed.");
+    };
+    GRAFT_TRY_ASSIGN(program->kernels_, memory.kernels().get(program->plan_.kernels, false, compiled));
   }
   GRAFT_TRY(program->find_sources());
   const PhaseScope scope(options.observer, HostPhase::record);

@@ -37,6 +37,8 @@ struct ProgramOptions {
   RunControl* control = nullptr;
   /// Cancelled runs end before their next submission; but one that has begun to write residents goes on to its end.
   bool cancellable = true;
+  /// Cancelled creation ends between kernels. Not for what is built again: whoever cancels often would never see it.
+  bool cancellable_build = false;
 };
 
 /// Where each command list ends, as positions in Plan::steps. A submission holds one list or more, as many as

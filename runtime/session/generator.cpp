@@ -118,8 +118,10 @@ Result<std::unique_ptr<Generator>> Generator::create(gpu::Device& device, const 
   }
   GRAFT_TRY_ASSIGN(out->memory_, Memory::create(device, residents, plans));
   GRAFT_TRY(upload_weights(*out->memory_, model, decoding));
-  GRAFT_TRY_ASSIGN(out->prefill_, Program::create(*out->memory_, std::move(prefill_plan), options.program));
-  GRAFT_TRY_ASSIGN(out->decode_, Program::create(*out->memory_, std::move(decode_plan), options.program));
+  ProgramOptions first = options.program;
+  first.cancellable_build = true;
+  GRAFT_TRY_ASSIGN(out->prefill_, Program::create(*out->memory_, std::move(prefill_plan), first));
+  GRAFT_TRY_ASSIGN(out->decode_, Program::create(*out->memory_, std::move(decode_plan), first));
   out->device_ = &device;
   out->model_ = &model;
   out->program_options_ = options.program;

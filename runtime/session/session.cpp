@@ -232,7 +232,9 @@ Result<std::unique_ptr<Session>> Session::create(gpu::Device& device, const Mode
   session->program_options_ = options.program;
   session->constants_ = std::move(made.constants);
   GRAFT_TRY(session->upload(*session->memory_));
-  GRAFT_TRY_ASSIGN(session->program_, Program::create(*session->memory_, std::move(plan), options.program));
+  ProgramOptions first = options.program;
+  first.cancellable_build = true;
+  GRAFT_TRY_ASSIGN(session->program_, Program::create(*session->memory_, std::move(plan), first));
   session->given_.resize(session->plan().inputs.size());
   return session;
 }

@@ -1,14 +1,22 @@
 /* Loads a model, runs it, trains it for some steps, saves it: in C, against the installed package.
    usage: embed_c MODEL OUT CHECKPOINT_FOLDER */
 #include <graft/graft.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <threads.h>
 
 #define SAMPLES 16
 
 static int fail(const graft_context* context, const char* what) {
   fprintf(stderr, "%s: %s\n", what, graft_message(context));
   return 1;
+}
+
+/* On a thread of graft's. */
+static void done(void* user, graft_status status, const char* message) {
+  if (status != GRAFT_OK) fprintf(stderr, "step: %s\n", message);
+  atomic_store((atomic_int*)user, status == GRAFT_OK ? 1 : 2);
 }
 
 int main(int argc, char** argv) {
@@ -80,7 +88,16 @@ int main(int argc, char** argv) {
   const void* inputs[] = {x};
   double first = 0;
   for (int step = 0; step < 30; ++step) {
-    if (graft_train_step(trainer, inputs, 1, labels, SAMPLES, &metrics) != GRAFT_OK) return fail(context, "step");
+    /* Every other one while the app does something else. */
+    atomic_int state = 0;
+    if (step % 2 == 0) {
+      if (graft_train_step(trainer, inputs, 1, labels, SAMPLES, &metrics) != GRAFT_OK) return fail(context, "step");
+    } else if (graft_train_step_async(trainer, inputs, 1, labels, SAMPLES, &metrics, done, &state) != GRAFT_OK) {
+      return 1;
+    }
+    const struct timespec moment = {0, 1000000};
+    while (step % 2 != 0 && atomic_load(&state) == 0) thrd_sleep(&moment, NULL);
+    if (atomic_load(&state) == 2) return 1;
     if (step == 0) first = metrics.loss;
   }
   printf("%llu bytes planned; loss %f after the first step, %f after %llu\n", (unsigned long long)memory.total, first,

@@ -119,7 +119,7 @@ GRAFT_API graft_status graft_context_create(const graft_context_options* options
 GRAFT_API void graft_context_destroy(graft_context* context);
 /* From any thread, and from callbacks: the call in progress on the context returns GRAFT_CANCELLED before its next
    submission to the device; without a call, nothing happens. Training, evaluation, running, generating and gradients
-   look at it, and whatever compiles kernels, every few of them; planning does not. Nothing has changed then, but that the outputs of a session's last run are gone. A
+   look at it, and the making of sessions and generators, after every few kernels; planning does not. Nothing has changed then, but that the outputs of a session's last run are gone. A
    training step is left between two micro-batches, at the latest when the one that has begun to change accumulators or
    parameters is done: ask again with the same samples, and it goes on to the same bits. */
 GRAFT_API void graft_cancel(graft_context* context);
