@@ -34,7 +34,7 @@ class Folder {
     }
   }
 
-  Result<FoldedGraph> run() {
+  Result<FoldedGraph> run(const MayFold& may) {
     const PassGraph source(graph_);
     Rewriter rewriter(source);
     FoldedGraph folded;
@@ -46,11 +46,16 @@ class Folder {
         continue;
       }
       const Value& value = graph_.value(node.outputs[0]);
+      GRAFT_TRY_ASSIGN(Graph graph, graph_of(cone, node.outputs[0]));
+      FoldedConstant constant{value.name, std::move(graph)};
+      if (may && !may(constant)) {
+        GRAFT_TRY(rewriter.copy(node));
+        continue;
+      }
       GRAFT_TRY_ASSIGN(const ValueId made,
                        rewriter.graph().add_value(value.name, value.dtype, value.shape, ValueKind::constant));
       rewriter.replace(node.outputs[0], made);
-      GRAFT_TRY_ASSIGN(Graph graph, graph_of(cone, node.outputs[0]));
-      folded.constants.push_back({value.name, std::move(graph)});
+      folded.constants.push_back(std::move(constant));
     }
     GRAFT_TRY_ASSIGN(PassGraph rest, rewriter.finish());
     folded.graph = std::move(rest.graph);
@@ -131,6 +136,6 @@ std::vector<bool> depends_on_weights_alone(const Graph& graph) {
   return fixed;
 }
 
-Result<FoldedGraph> fold_constants(const Graph& graph) { return Folder(graph).run(); }
+Result<FoldedGraph> fold_constants(const Graph& graph, const MayFold& may) { return Folder(graph).run(may); }
 
 }  // namespace graft::passes

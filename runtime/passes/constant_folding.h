@@ -1,6 +1,7 @@
 // Constants that are computed once: what depends on weights alone, in graphs whose weights stay as they are.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -24,7 +25,9 @@ struct FoldedGraph {
 };
 
 /// Parts a bound graph into what runs and what is computed once, when weights are loaded. A result is folded where it
-/// is f32, made of f32 weights, and takes no more memory than the weights that nothing else reads then.
-Result<FoldedGraph> fold_constants(const Graph& graph);
+/// is f32, made of f32 weights, takes no more memory than the weights that nothing else reads then, and `may`, where
+/// there is one, says yes.
+using MayFold = std::function<bool(const FoldedConstant&)>;
+Result<FoldedGraph> fold_constants(const Graph& graph, const MayFold& may = {});
 
 }  // namespace graft::passes

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <set>
 
 #include "runtime/autodiff/autodiff.h"
 #include "runtime/core/build.h"
+#include "runtime/core/graph_text.h"
 #include "runtime/exec/kernel_proof.h"
 #include "runtime/exec/plan_fused.h"
 #include "runtime/lora/adapter.h"
@@ -158,14 +160,14 @@ Result<Graph> request_graph(const Model& model, const Bindings& bindings, const 
 }
 
 Result<SessionGraph> session_graph(const Model& model, const Bindings& bindings, const GradientRequest& request,
-                                   DType precision, bool keep_outputs) {
+                                   DType precision, bool keep_outputs, const passes::MayFold& may_fold) {
   GRAFT_TRY(passes::check_precision(precision));
   SessionGraph out;
   GRAFT_TRY_ASSIGN(out.graph, request_graph(model, bindings, request, keep_outputs));
   out.rules = passes::input_rules(out.graph);
   passes::WeightNames weights = passes::low_precision_weights(model.graph);
   if (request.of.empty()) {
-    GRAFT_TRY_ASSIGN(passes::FoldedGraph folded, passes::fold_constants(out.graph));
+    GRAFT_TRY_ASSIGN(passes::FoldedGraph folded, passes::fold_constants(out.graph, may_fold));
     out.graph = std::move(folded.graph);
     out.constants = std::move(folded.constants);
     const passes::WeightNames now = passes::low_precision_weights(out.graph);
@@ -203,57 +205,154 @@ Status upload_weights(Memory& memory, const Model& model, const Graph& graph,
   return ok_status();
 }
 
+namespace {
+
+using ConstantTexts = std::map<std::string, std::string, std::less<>>;
+
+ConstantTexts texts_of(std::span<const passes::FoldedConstant> constants) {
+  ConstantTexts texts;
+  for (const passes::FoldedConstant& constant : constants) texts[constant.name] = graph_text(constant.graph);
+  return texts;
+}
+
+/// Only constants that are the same in both.
+passes::MayFold only(const ConstantTexts& texts) {
+  return [&texts](const passes::FoldedConstant& constant) {
+    const auto found = texts.find(constant.name);
+    return found != texts.end() && found->second == graph_text(constant.graph);
+  };
+}
+
+}  // namespace
+
+Result<SessionGraph> Session::graph_of(const Model& model, const SessionOptions& options, const Bindings& bindings,
+                                       const passes::MayFold& may_fold) {
+  GRAFT_TRY_ASSIGN(SessionGraph made, session_graph(model, bindings, options.gradients, options.precision,
+                                                    options.keep_outputs, may_fold));
+  if (options.allow_non_finite) {
+    std::erase_if(made.rules, [](const passes::InputRule& rule) { return rule.dtype == DType::f32; });
+  }
+  return made;
+}
+
 Result<std::unique_ptr<Session>> Session::create(gpu::Device& device, const Model& model,
                                                  const SessionOptions& options) {
   GRAFT_TRY(model.check_before_use());
   std::unique_ptr<Session> session(new Session());
-  GRAFT_TRY_ASSIGN(SessionGraph made,
-                   session_graph(model, options.bindings, options.gradients, options.precision, options.keep_outputs));
-  session->graph_ = std::move(made.graph);
-  session->rules_ = std::move(made.rules);
-  if (options.allow_non_finite) {
-    std::erase_if(session->rules_, [](const passes::InputRule& rule) { return rule.dtype == DType::f32; });
+  session->device_ = &device;
+  session->model_ = &model;
+  session->options_ = options;
+  auto bound = std::make_unique<Sized>();
+  bound->bindings = options.bindings;
+  ConstantTexts smaller;
+  if (options.resizable) {
+    // What is folded must be so at all sizes: it is what two of them have in common.
+    Bindings halved = options.bindings;
+    for (auto& [name, size] : halved) size = std::max<std::int64_t>(size / 2, 1);
+    const auto probe = graph_of(model, options, halved, {});
+    if (halved != options.bindings && probe.ok()) smaller = texts_of(probe->constants);
   }
-  session->adapters_ = LiveAdapters(session->graph_, base_text(model));
-  const auto target = [&]() -> const gpu::Target& { return options.target ? *options.target : device.target(); };
-  GRAFT_TRY_ASSIGN(const Graph fused, fused_graph(session->graph_, target(), options.plan));
+  GRAFT_TRY_ASSIGN(SessionGraph made, graph_of(model, options, options.bindings,
+                                               options.resizable ? only(smaller) : passes::MayFold()));
+  bound->graph = std::move(made.graph);
+  bound->rules = std::move(made.rules);
+  session->adapters_ = LiveAdapters(bound->graph, base_text(model));
+  const gpu::Target& target = session->target();
+  GRAFT_TRY_ASSIGN(const Graph fused, fused_graph(bound->graph, target, options.plan));
   const Graph* const graphs[] = {&fused};
-  GRAFT_TRY_ASSIGN(const Residents residents, residents_within(target(), graphs, options.plan));
+  GRAFT_TRY_ASSIGN(const Residents residents, residents_within(target, graphs, options.plan));
   Plan plan;
   const Plan* plans[] = {&plan};
   const auto make = [&]() -> Status {
-    GRAFT_TRY_ASSIGN(plan, plan_fused(session->graph_, target(), residents, options.plan));
+    GRAFT_TRY_ASSIGN(plan, plan_fused(bound->graph, target, residents, options.plan));
     return ok_status();
   };
   GRAFT_TRY(make_proven(options.program.proof, device, make, [&] { return std::span<const Plan* const>(plans); }));
   GRAFT_TRY_ASSIGN(session->memory_, Memory::create(device, residents, plans));
-  session->device_ = &device;
-  session->model_ = &model;
-  session->program_options_ = options.program;
   session->constants_ = std::move(made.constants);
+  session->now_ = session->sizes_.emplace_back(std::move(bound)).get();
   GRAFT_TRY(session->upload(*session->memory_));
   ProgramOptions first = options.program;
   first.cancellable_build = true;
-  GRAFT_TRY_ASSIGN(session->program_, Program::create(*session->memory_, std::move(plan), first));
+  GRAFT_TRY_ASSIGN(session->now_->program, Program::create(*session->memory_, std::move(plan), first));
   session->given_.resize(session->plan().inputs.size());
   return session;
 }
 
 Status Session::upload(Memory& memory) {
   streamed_constants_.clear();
-  return upload_weights(memory, *model_, graph_, constants_, &streamed_constants_);
+  return upload_weights(memory, *model_, sizes_.front()->graph, constants_, &streamed_constants_);
+}
+
+Result<Bindings> Session::within_bound(const Bindings& sizes) const {
+  if (!options_.resizable) return invalid("This session was not made to be resized.");
+  Bindings all = now_->bindings;
+  for (const auto& [name, size] : sizes) {
+    const auto bound = options_.bindings.find(name);
+    if (bound == options_.bindings.end()) {
+      return error(Code::not_found, "This session was made with no size for a dimension \"", name, "\".");
+    }
+    if (size < 1 || size > bound->second) {
+      return invalid("The dimension \"", name, "\" is to be ", size, "; this session was made for 1 to ", bound->second,
+                     ".");
+    }
+    all[name] = size;
+  }
+  return all;
+}
+
+Result<std::unique_ptr<Session::Sized>> Session::make_sized(const Bindings& bindings) {
+  auto sized = std::make_unique<Sized>();
+  sized->bindings = bindings;
+  const ConstantTexts texts = texts_of(constants_);
+  GRAFT_TRY_ASSIGN(SessionGraph made, graph_of(*model_, options_, bindings, only(texts)));
+  sized->graph = std::move(made.graph);
+  sized->rules = std::move(made.rules);
+  if (made.constants.size() != constants_.size()) {
+    return unsupported("At these sizes the model needs other constants than at the largest: make a session for them.");
+  }
+  Plan plan;
+  const Plan* plans[] = {&plan};
+  const auto make = [&]() -> Status {
+    GRAFT_TRY_ASSIGN(plan, plan_fused(sized->graph, target(), memory_->residents(), options_.plan));
+    return ok_status();
+  };
+  GRAFT_TRY(make_proven(options_.program.proof, *device_, make, [&] { return std::span<const Plan* const>(plans); }));
+  if (!memory_->covers(plan)) {
+    return unsupported("At these sizes the model needs more memory than at the largest: make a session for them.");
+  }
+  GRAFT_TRY_ASSIGN(sized->program, Program::create(*memory_, std::move(plan), options_.program));
+  return sized;
+}
+
+Status Session::resize(const Bindings& sizes) {
+  GRAFT_TRY_ASSIGN(const Bindings bindings, within_bound(sizes));
+  if (bindings == now_->bindings) return ok_status();
+  GRAFT_TRY(resume());
+  GRAFT_TRY(now_->program->settle());
+  auto at = std::ranges::find(sizes_, bindings, [](const auto& sized) -> const Bindings& { return sized->bindings; });
+  if (at == sizes_.end()) {
+    GRAFT_TRY_ASSIGN(auto made, make_sized(bindings));
+    constexpr std::size_t kMostSizes = 32;  // each holds its commands, on the host and in the driver
+    if (sizes_.size() == kMostSizes) sizes_.erase(sizes_.begin() + (sizes_[1].get() == now_ ? 2 : 1));
+    at = sizes_.insert(sizes_.end(), std::move(made));
+  }
+  now_ = at->get();
+  given_.assign(plan().inputs.size(), false);  // they share the place of their bytes
+  return ok_status();
 }
 
 Status Session::pause() {
   if (paused_) return ok_status();
-  GRAFT_TRY(program_->settle());
-  Paused paused{memory_->residents(), plan(), {}, {}};
+  GRAFT_TRY(now_->program->settle());
+  Paused paused{memory_->residents(), sizes_.front()->program->plan(), plan(), {}, {}};
   GRAFT_TRY(read_residents(*memory_, changes_on_device, paused.state));
   for (std::size_t i = 0; i < given_.size(); ++i) {
-    const auto staging = program_->input(i);
+    const auto staging = now_->program->input(i);
     paused.inputs.emplace_back(staging.begin(), staging.end());
   }
-  program_.reset();
+  for (auto& sized : sizes_) sized->program.reset();
+  std::erase_if(sizes_, [&](const auto& sized) { return sized.get() != now_ && sized != sizes_.front(); });
   memory_.reset();
   paused_ = std::move(paused);
   return ok_status();
@@ -261,14 +360,20 @@ Status Session::pause() {
 
 Status Session::resume() {
   if (!paused_) return ok_status();
-  const Plan* const plans[] = {&paused_->plan};
+  const Plan* const plans[] = {&paused_->bound, &paused_->plan};
   GRAFT_TRY_ASSIGN(auto memory, Memory::create(*device_, paused_->residents, plans));
   GRAFT_TRY(upload(*memory));
   GRAFT_TRY(write_residents(*memory, paused_->state));
-  GRAFT_TRY_ASSIGN(auto program, Program::create(*memory, paused_->plan, program_options_));
-  for (std::size_t i = 0; i < given_.size(); ++i) std::ranges::copy(paused_->inputs[i], program->input(i).begin());
+  GRAFT_TRY_ASSIGN(auto bound, Program::create(*memory, paused_->bound, options_.program));
+  std::unique_ptr<Program> now;
+  if (now_ != sizes_.front().get()) {
+    GRAFT_TRY_ASSIGN(now, Program::create(*memory, paused_->plan, options_.program));
+  }
+  Program& current = now ? *now : *bound;
+  for (std::size_t i = 0; i < given_.size(); ++i) std::ranges::copy(paused_->inputs[i], current.input(i).begin());
   memory_ = std::move(memory);
-  program_ = std::move(program);
+  sizes_.front()->program = std::move(bound);
+  if (now) now_->program = std::move(now);
   paused_.reset();
   return ok_status();
 }
@@ -287,14 +392,14 @@ Status Session::set_input(std::string_view name, std::span<const std::byte> byte
       return invalid("The input \"", name, "\" has the shape ", ports[i].shape.text(), " and takes ", ports[i].bytes,
                      " bytes; ", bytes.size(), " were given.");
     }
-    const auto rule = std::ranges::find(rules_, name, &passes::InputRule::input);
-    const auto offence = rule != rules_.end() ? passes::find_offence(*rule, bytes) : std::nullopt;
+    const auto rule = std::ranges::find(now_->rules, name, &passes::InputRule::input);
+    const auto offence = rule != now_->rules.end() ? passes::find_offence(*rule, bytes) : std::nullopt;
     if (offence) {
       return invalid("The input \"", name, "\" ",
                      passes::offence_text(*rule, bytes, *offence, ports[i].shape.values()));
     }
     given_[i] = true;
-    const auto staging = program_->input(i);
+    const auto staging = now_->program->input(i);
     if (!staging.empty()) std::memcpy(staging.data(), bytes.data(), bytes.size());
     return ok_status();
   }
@@ -306,7 +411,7 @@ Status Session::run(const StepState& state) {
     if (!given_[i]) return invalid("The input \"", plan().inputs[i].name, "\" was not given.");
   }
   GRAFT_TRY(resume());
-  return program_->run({}, state);
+  return now_->program->run({}, state);
 }
 
 }  // namespace graft

@@ -51,10 +51,12 @@ struct SessionGraph {
   passes::PrecisionReport precision;
 };
 Result<SessionGraph> session_graph(const Model& model, const Bindings& bindings, const GradientRequest& request,
-                                   DType precision, bool keep_outputs = true);
+                                   DType precision, bool keep_outputs = true, const passes::MayFold& may_fold = {});
 
 struct SessionOptions {
   Bindings bindings;
+  /// Session::resize() will be called. Constants that depend on sizes are then not folded.
+  bool resizable = false;
   GradientRequest gradients;
   bool keep_outputs = true;
   /// How the device keeps results on the way, and weights (store_results): f32, f16 or bf16.
@@ -73,9 +75,17 @@ class Session {
   static Result<std::unique_ptr<Session>> create(gpu::Device& device, const Model& model,
                                                  const SessionOptions& options);
 
-  const Graph& graph() const { return graph_; }
-  const Plan& plan() const { return paused_ ? paused_->plan : program_->plan(); }
-  Program& program() { return *program_; }  ///< of one that is not paused
+  const Graph& graph() const { return now_->graph; }
+  const Plan& plan() const { return paused_ ? paused_->plan : now_->program->plan(); }
+  Program& program() { return *now_->program; }  ///< of one that is not paused
+
+  /// Other sizes for named dimensions, each at most that of SessionOptions::bindings; those that are not named stay.
+  /// Plans and compiles at the first use of some sizes, and switches at the next (the newest are kept); memory is what
+  /// the bound was given. All inputs are to be set again, unless nothing changes. On failure nothing changed:
+  /// invalid_argument for sizes beyond the bound or that the graph does not take, unsupported for those that would need
+  /// more memory than the bound, or other constants.
+  Status resize(const Bindings& sizes);
+
   /// What is streamed to keep to the budget: a sentence, or nothing.
   std::string streaming() const;
 
@@ -92,7 +102,7 @@ class Session {
   }
   /// The output of the last run, valid until the next; empty when there is no such output.
   std::span<const std::byte> output(std::string_view name) const {
-    return is_paused() ? std::span<const std::byte>() : program_->output(name);
+    return is_paused() ? std::span<const std::byte>() : now_->program->output(name);
   }
 
   /// Gives all device memory back. Inputs, state and adapters that were swapped in wait with the host; outputs are
@@ -105,22 +115,34 @@ class Session {
   Session() = default;
   Status upload(Memory& memory);
 
+  /// The session at some sizes.
+  struct Sized {
+    Bindings bindings;
+    Graph graph;
+    std::vector<passes::InputRule> rules;
+    std::unique_ptr<Program> program;  ///< null while paused
+  };
   struct Paused {
     Residents residents;
-    Plan plan;
+    Plan bound, plan;
     HostState state;
     std::vector<std::vector<std::byte>> inputs;
   };
+  Result<Bindings> within_bound(const Bindings& sizes) const;
+  Result<std::unique_ptr<Sized>> make_sized(const Bindings& bindings);
+  const gpu::Target& target() const { return options_.target ? *options_.target : device_->target(); }
+  static Result<SessionGraph> graph_of(const Model& model, const SessionOptions& options, const Bindings& bindings,
+                                       const passes::MayFold& may_fold);
+
   gpu::Device* device_ = nullptr;
   const Model* model_ = nullptr;
-  ProgramOptions program_options_;
+  SessionOptions options_;
   std::vector<passes::FoldedConstant> constants_;
   std::optional<Paused> paused_;
-  Graph graph_;
   std::unique_ptr<Memory> memory_;
-  std::unique_ptr<Program> program_;
+  std::vector<std::unique_ptr<Sized>> sizes_;  ///< the bound, then others, the oldest first
+  Sized* now_ = nullptr;
   std::vector<bool> given_;
-  std::vector<passes::InputRule> rules_;
   LiveAdapters adapters_;
   std::vector<HostBuffer> streamed_constants_;  ///< folded ones, which the device takes anew for each use
 };

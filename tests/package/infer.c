@@ -63,6 +63,14 @@ int main(int argc, char** argv) {
   if (graft_session_output(session, output.name, &data, &bytes, NULL) != GRAFT_OK) return fail(context, "output");
   for (size_t i = 0; i < bytes / sizeof(float); ++i) printf("%a\n", ((const float*)data)[i]);
   graft_session_destroy(session);
+  /* Batches of up to four, in the memory of the largest. */
+  batch.size = 4;
+  options.resizable = 1;
+  if (graft_session_create(model, &options, &session) != GRAFT_OK) return fail(context, "session of four");
+  for (batch.size = 1; batch.size <= 4; ++batch.size) {
+    if (graft_session_resize(session, &batch, 1) != GRAFT_OK) return fail(context, "resize");
+  }
+  graft_session_destroy(session);
   graft_model_destroy(model);
   graft_context_destroy(context);
   free(x);

@@ -94,6 +94,20 @@ class Arrays(support.PackageTest):
         with self.assertRaisesRegex(ValueError, "depth"):
             model.session({"batch": 2, "depth": 3})
 
+    def test_a_session_of_largest_sizes_keeps_its_memory(self):
+        model = self.example()
+        session = model.session(largest={"batch": 4})
+        memory = session.memory().total
+        for count in (4, 1, 3, 1):
+            x = images(count)[0]
+            np.testing.assert_array_equal(session.run({"image": x})["logits"], model.run({"image": x})["logits"])
+        self.assertEqual(session.run({})["logits"].shape, (1, 10))  # inputs stay
+        self.assertEqual(model.session({"batch": 4}).memory().total, memory)
+        with self.assertRaisesRegex(ValueError, "1 to 4"):
+            session.run({"image": images(5)[0]})
+        with self.assertRaisesRegex(ValueError, "not both"):
+            model.session({"batch": 4}, largest={"batch": 4})
+
 
 class Errors(support.PackageTest):
     def test_statuses_are_exceptions_that_python_knows(self):

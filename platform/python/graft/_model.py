@@ -145,10 +145,10 @@ class Model:
 
     def session(self, bindings: Optional[Mapping[str, int]] = None, *, of: Optional[str] = None, wrt: Sequence[str] = (),
                 budget: int = 0, precision: str = "float32", allow_non_finite: bool = False, fetch: Sequence[str] = (),
-                train_mode: bool = False) -> "Session":
+                train_mode: bool = False, largest: Optional[Mapping[str, int]] = None) -> "Session":
         """See Session."""
         return Session(self, bindings, of=of, wrt=wrt, budget=budget, precision=precision,
-                       allow_non_finite=allow_non_finite, fetch=fetch, train_mode=train_mode)
+                       allow_non_finite=allow_non_finite, fetch=fetch, train_mode=train_mode, largest=largest)
 
     def run(self, inputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
         """All outputs for these inputs, once; a session plans once for many runs."""
@@ -257,30 +257,39 @@ class Session:
     allow_non_finite: inputs may hold NaN and infinity, which are an error otherwise.
     fetch: values on the way, by the source model's names, that runs give as well.
     train_mode: with `of`: batch norm by the batch's statistics, dropout at work; without the model's outputs.
+    largest: the largest sizes of all named dimensions, in place of `bindings`. Memory is taken for these, once; a run
+        of smaller arrays plans at the first use of its sizes and not again.
     """
 
     def __init__(self, model: Model, bindings: Optional[Mapping[str, int]] = None, *, of: Optional[str] = None,
                  wrt: Sequence[str] = (), budget: int = 0, precision: str = "float32", allow_non_finite: bool = False,
-                 fetch: Sequence[str] = (), train_mode: bool = False) -> None:
+                 fetch: Sequence[str] = (), train_mode: bool = False,
+                 largest: Optional[Mapping[str, int]] = None) -> None:
+        if bindings and largest:
+            raise ValueError("A session has sizes that stay (bindings) or that may change (largest), not both.")
         self.model = model
         self._fixed = dict(bindings or {})
+        self._largest = dict(largest or {})
         self._bindings: Optional[dict[str, int]] = None
         self._native: Any = None
         self._wrt = [wrt] if isinstance(wrt, str) else list(wrt)
         self._options = fill(_graft.SessionOptions(), of=of, wrt=self._wrt, budget=budget,
                              precision=word("precision", precision, PRECISIONS), allow_non_finite=allow_non_finite,
-                             fetch=[fetch] if isinstance(fetch, str) else list(fetch), train_mode=train_mode)
+                             fetch=[fetch] if isinstance(fetch, str) else list(fetch), train_mode=train_mode,
+                             resizable=bool(largest))
         self._inputs = model.inputs
         self._outputs = [] if train_mode else [info.name for info in model.outputs]
         self._outputs += [name for name in self._options.fetch if name not in self._outputs]
         self._outputs += [f"grad:{name}" for name in self._wrt]
         names = {axis for info in self._inputs for axis in info.shape if _is_name(axis)}
-        for name in self._fixed:
+        for name in (*self._fixed, *self._largest):
             if name not in names:
                 raise ValueError(f"There is no dimension {name!r}; there are {', '.join(map(str, names)) or 'none'}.")
+        if self._largest and names > self._largest.keys():
+            raise ValueError(f"largest lacks {', '.join(sorted(names - self._largest.keys()))}.")
         model._users.add(self)
-        if names <= self._fixed.keys():
-            self._plan(self._fixed)
+        if names <= self._fixed.keys() | self._largest.keys():
+            self._plan(self._fixed or self._largest)
 
     def run(self, inputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
         """Outputs by name, as new arrays, and "grad:NAME" for each of `wrt`.
@@ -313,6 +322,10 @@ class Session:
         self._native.swap_adapters("" if path is None else os.fspath(path))
 
     def _plan(self, bindings: dict[str, int]) -> None:
+        if self._largest and self._native is not None:
+            self._native.resize(bindings)
+            self._bindings = dict(bindings)
+            return
         self._native = None  # its memory goes before the next plan takes some
         self._native = self.model._native.session(fill(self._options, bindings=bindings))
         self._bindings = dict(bindings)

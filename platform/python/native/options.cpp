@@ -87,6 +87,7 @@ void add_running_options(py::module_& module) {
       .def_readwrite("wrt", &SessionOptions::wrt)
       .def_readwrite("fetch", &SessionOptions::fetch)
       .def_readwrite("train_mode", &SessionOptions::train_mode)
+      .def_readwrite("resizable", &SessionOptions::resizable)
       .def_readwrite("allow_non_finite", &SessionOptions::allow_non_finite);
   py::class_<GradientOptions> gradients(module, "GradientOptions");
   gradients.def(py::init<>());

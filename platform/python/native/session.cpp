@@ -39,6 +39,12 @@ py::bytes generate(GeneratorHandle& self, const std::string& prompt, GenerateOpt
   return py::bytes(value_of(std::move(text)));
 }
 
+void resize(SessionHandle& self, const std::map<std::string, std::int64_t>& sizes) {
+  std::vector<Binding> bindings;
+  for (const auto& [name, size] : sizes) bindings.push_back({name, size});
+  self.tell([&](auto& session) { return session.resize(bindings); });
+}
+
 py::bytes decode(TokenizerHandle& self, const std::vector<std::int32_t>& tokens, bool spell_special) {
   return py::bytes(
       self.ask([&](auto& tokenizer) { return tokenizer.decode(tokens, {.spell_special = spell_special}); }));
@@ -57,6 +63,7 @@ void add_session(py::module_& module) {
       .def("run", [](SessionHandle& self) { self.tell([](auto& session) { return session.run(); }); })
       .def("output", output)
       .def("memory", [](SessionHandle& self) { return self.ask([](auto& session) { return session.memory(); }); })
+      .def("resize", resize)
       .def("pause", [](SessionHandle& self) { self.tell([](auto& session) { return session.pause(); }); })
       .def("swap_adapters", [](SessionHandle& self, const std::string& path) {
         self.tell([&](auto& session) { return session.swap_adapters(path); });

@@ -213,6 +213,7 @@ typedef struct graft_session_options { /* What a session is planned for. */
   const char* const* fetch;
   size_t fetch_count;
   int train_mode; /* 1, with `of`: batch norm by the batch's statistics, dropout at work, without the model's outputs */
+  int resizable;  /* 1: graft_session_resize will be called; `bindings` are then the largest sizes */
 } graft_session_options;
 
 typedef struct graft_memory { /* Bytes by class of memory, known before anything runs. */
@@ -225,6 +226,13 @@ typedef struct graft_memory { /* Bytes by class of memory, known before anything
 GRAFT_API graft_status graft_session_create(graft_model* model, const graft_session_options* options,
                                             graft_session** session);
 GRAFT_API void graft_session_destroy(graft_session* session);
+/* Other sizes for named dimensions, each from 1 to what the session was made with; those that are not named stay as they
+   are. It plans and compiles when some sizes come for the first time and only switches when they come again (of the 32
+   newest); device memory is what the largest sizes need, from the start. All inputs are to be set again, unless nothing
+   changes. GRAFT_UNSUPPORTED where these sizes would need more memory or other constants than the largest. On failure
+   nothing changed. */
+GRAFT_API graft_status graft_session_resize(graft_session* session, const graft_binding* bindings,
+                                            size_t binding_count);
 /* Bytes that the session holds on device and host, by class. */
 GRAFT_API graft_status graft_session_memory(const graft_session* session, graft_memory* memory);
 /* Copies the bytes; they stay from run to run. The cotangent of `of`, needed where that has more than one element, is

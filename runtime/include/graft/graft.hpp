@@ -137,6 +137,7 @@ class Model {
     raw.fetch = fetch.data();
     raw.fetch_count = fetch.size();
     raw.train_mode = options.train_mode ? 1 : 0;
+    raw.resizable = options.resizable ? 1 : 0;
     graft_session* session = nullptr;
     Status made = status(graft_session_create(handle_.get(), &raw, &session));
     if (!made.ok()) return made;

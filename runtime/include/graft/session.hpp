@@ -22,6 +22,7 @@ struct SessionOptions {
   graft_precision precision = GRAFT_PRECISION_F32;
   bool allow_non_finite = false;        ///< f32 inputs may hold NaN and infinity, which are an error otherwise
   std::vector<std::string> fetch = {};  ///< values on the way that are outputs, too
+  bool resizable = false;   ///< resize() will be called; `bindings` are then the largest sizes
   bool train_mode = false;  ///< with `of`: batch norm by the batch's statistics, dropout at work; no model's outputs
 };
 
@@ -36,6 +37,11 @@ class Session {
   Status swap_adapters(const Source& source) {
     const graft_source raw = source.raw();
     return status(graft_session_swap_adapters_source(handle_.get(), &raw));
+  }
+  /// Other sizes, within those that it was made with: see graft_session_resize. All inputs are to be set again.
+  Status resize(const std::vector<Binding>& sizes) {
+    const auto raw = detail::raw_bindings(sizes);
+    return status(graft_session_resize(handle_.get(), raw.data(), raw.size()));
   }
   /// Copies; the bytes stay from run to run.
   template <typename T>

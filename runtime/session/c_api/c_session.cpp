@@ -22,6 +22,7 @@ Result<SessionOptions> session_options(const graft_session_options* given) {
   out.plan.budget = options.budget;
   GRAFT_TRY_ASSIGN(out.precision, read_precision(options.precision));
   out.allow_non_finite = options.allow_non_finite != 0;
+  out.resizable = options.resizable != 0;
   GRAFT_TRY_ASSIGN(out.gradients.fetch, read_names(options.fetch, options.fetch_count, "fetch"));
   GRAFT_TRY_ASSIGN(out.gradients.wrt, read_names(options.wrt, options.wrt_count, "wrt"));
   out.gradients.train_mode = options.train_mode != 0;
@@ -53,6 +54,14 @@ graft_status graft_session_create(graft_model* model, const graft_session_option
 
 void graft_session_destroy(graft_session* session) {
   if (session != nullptr) destroy<graft_context>(session->context, session);
+}
+
+graft_status graft_session_resize(graft_session* session, const graft_binding* bindings, size_t binding_count) {
+  if (session == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(session->context, [&]() -> Status {
+    GRAFT_TRY_ASSIGN(const Bindings sizes, read_bindings(bindings, binding_count));
+    return session->session->resize(sizes);
+  });
 }
 
 graft_status graft_session_memory(const graft_session* session, graft_memory* memory) {
