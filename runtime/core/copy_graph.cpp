@@ -24,13 +24,14 @@ Status copy_node(const Graph& source, const Node& node, const AdaptNode& adapt, 
 
 }  // namespace
 
-Result<GraphCopy> copy_graph(const Graph& source, const AdaptNode& adapt) {
+Result<GraphCopy> copy_graph(const Graph& source, const AdaptNode& adapt, const AdaptValue& adapt_value) {
   GraphCopy copy;
   copy.values.assign(source.values().size(), kNoValue);
   for (std::uint32_t i = 0; i < source.values().size(); ++i) {
     const Value& value = source.value({i});
     if (value.kind == ValueKind::temporary) continue;
-    GRAFT_TRY_ASSIGN(copy.values[i], copy.graph.add_value_like(value));
+    GRAFT_TRY_ASSIGN(copy.values[i],
+                     adapt_value ? adapt_value(copy.graph, value) : copy.graph.add_value_like(value));
   }
   for (const Node& node : source.nodes()) {
     GRAFT_TRY(copy_node(source, node, adapt, copy).with_context(cat("In the node \"", node.name, "\"")));

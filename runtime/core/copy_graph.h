@@ -16,8 +16,11 @@ struct GraphCopy {
   std::vector<ValueId> values;  ///< by the source's index
 };
 
+/// Adds what stands in the copy for a value that no node makes: Graph::add_value_like(), or something else.
+using AdaptValue = std::function<Result<ValueId>(Graph& copy, const Value& value)>;
+
 /// All values and, in their order, all nodes, under the same names; outputs are left to the caller. Errors of `adapt`
 /// name the node.
-Result<GraphCopy> copy_graph(const Graph& source, const AdaptNode& adapt);
+Result<GraphCopy> copy_graph(const Graph& source, const AdaptNode& adapt, const AdaptValue& adapt_value = {});
 
 }  // namespace graft

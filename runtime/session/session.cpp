@@ -51,6 +51,17 @@ Result<Targets> resolve(const Graph& graph, const GradientRequest& request) {
   return targets;
 }
 
+Status check_packed(const GradientRequest& request) {
+  for (const passes::PackedInput& input : request.packed) {
+    for (const auto* names : {&request.wrt, &request.fetch}) {
+      if (std::ranges::find(*names, input.name) == names->end()) continue;
+      return invalid("The input \"", input.name, "\" is given in a format of its own: neither its gradient nor its "
+                     "value can be asked for.");
+    }
+  }
+  return ok_status();
+}
+
 // The part of the graph behind targets.of as training runs it, and the targets in it.
 Status enter_train_mode(Graph& graph, Targets& targets, const GradientRequest& request) {
   GRAFT_TRY_ASSIGN(auto copy, passes::to_train_mode(graph, targets.of, {}));
@@ -141,6 +152,10 @@ Result<HostBuffer> contents_of(const passes::FoldedConstant& constant, const Mod
 Result<Graph> request_graph(const Model& model, const Bindings& bindings, const GradientRequest& request,
                             bool keep_outputs) {
   GRAFT_TRY_ASSIGN(Graph graph, bind(model.graph, bindings));
+  if (!request.packed.empty()) {
+    GRAFT_TRY(check_packed(request));
+    GRAFT_TRY_ASSIGN(graph, passes::pack_inputs(graph, request.packed));
+  }
   GRAFT_TRY_ASSIGN(Targets targets, resolve(graph, request));
   const bool differentiate = targets.of.valid();
   const bool train = differentiate && request.train_mode;
@@ -383,24 +398,38 @@ std::string Session::streaming() const {
   return streaming_text(paused_ ? paused_->residents : memory_->residents(), plans);
 }
 
+Status Session::check_input(const PlanPort& port, std::span<const std::byte> bytes) const {
+  const auto& formats = options_.gradients.packed;
+  if (const auto packed = std::ranges::find(formats, port.name, &passes::PackedInput::name); packed != formats.end()) {
+    const Shape shape = passes::packed_shape(now_->graph, port.name);
+    const std::uint64_t wanted = shape.elements() * passes::packed_size(packed->element);
+    if (bytes.size() != wanted) {
+      return invalid("The input \"", port.name, "\" has the shape ", shape.text(), " and takes ", wanted, " bytes; ",
+                     bytes.size(), " were given.");
+    }
+    const auto at = options_.allow_non_finite ? std::nullopt : passes::find_non_finite(packed->element, bytes);
+    if (at) return invalid("The input \"", port.name, "\" is not finite at element ", *at, ".");
+    return ok_status();
+  }
+  if (bytes.size() != port.bytes) {
+    return invalid("The input \"", port.name, "\" has the shape ", port.shape.text(), " and takes ", port.bytes,
+                   " bytes; ", bytes.size(), " were given.");
+  }
+  const auto rule = std::ranges::find(now_->rules, port.name, &passes::InputRule::input);
+  const auto offence = rule != now_->rules.end() ? passes::find_offence(*rule, bytes) : std::nullopt;
+  if (!offence) return ok_status();
+  return invalid("The input \"", port.name, "\" ", passes::offence_text(*rule, bytes, *offence, port.shape.values()));
+}
+
 Status Session::set_input(std::string_view name, std::span<const std::byte> bytes) {
   GRAFT_TRY(resume());
   const auto& ports = plan().inputs;
   for (std::size_t i = 0; i < ports.size(); ++i) {
     if (ports[i].name != name) continue;
-    if (bytes.size() != ports[i].bytes) {
-      return invalid("The input \"", name, "\" has the shape ", ports[i].shape.text(), " and takes ", ports[i].bytes,
-                     " bytes; ", bytes.size(), " were given.");
-    }
-    const auto rule = std::ranges::find(now_->rules, name, &passes::InputRule::input);
-    const auto offence = rule != now_->rules.end() ? passes::find_offence(*rule, bytes) : std::nullopt;
-    if (offence) {
-      return invalid("The input \"", name, "\" ",
-                     passes::offence_text(*rule, bytes, *offence, ports[i].shape.values()));
-    }
+    GRAFT_TRY(check_input(ports[i], bytes));
     given_[i] = true;
     const auto staging = now_->program->input(i);
-    if (!staging.empty()) std::memcpy(staging.data(), bytes.data(), bytes.size());
+    if (!staging.empty()) std::ranges::fill(std::ranges::copy(bytes, staging.begin()).out, staging.end(), std::byte{0});
     return ok_status();
   }
   return error(Code::not_found, "The model has no input \"", name, "\".");

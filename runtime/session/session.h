@@ -16,11 +16,13 @@
 #include "runtime/model/model.h"
 #include "runtime/passes/constant_folding.h"
 #include "runtime/passes/input_rules.h"
+#include "runtime/passes/packed_inputs.h"
 #include "runtime/passes/precision.h"
 
 namespace graft {
 
-/// What a session gives beside the model's outputs: gradients d<of, cotangent>/d(wrt), and values on the way.
+/// What a session gives beside the model's outputs: gradients d<of, cotangent>/d(wrt), and values on the way; and how it
+/// takes its inputs.
 struct GradientRequest {
   std::string of;                ///< an output or any value; empty: none
   std::vector<std::string> wrt;  ///< inputs, parameters or any values
@@ -30,6 +32,8 @@ struct GradientRequest {
   /// Inputs, weights or values of the forward pass, given as outputs of these names. One that is an output of the model
   /// already stays that.
   std::vector<std::string> fetch = {};
+  /// Inputs that are given in fewer than 32 bits. There are no gradients with respect to these.
+  std::vector<passes::PackedInput> packed = {};
 };
 
 /// The name of the gradient with respect to `name` among a request graph's outputs.
@@ -89,7 +93,8 @@ class Session {
   /// What is streamed to keep to the budget: a sentence, or nothing.
   std::string streaming() const;
 
-  /// Copies the bytes (row-major, in the input's dtype and source shape); they stay from run to run.
+  /// Copies the bytes (row-major, in the input's dtype and source shape, or as GradientRequest::packed says); they stay
+  /// from run to run.
   /// invalid_argument names the first number that the model does not take (passes::input_rules); what was given before
   /// then stays.
   Status set_input(std::string_view name, std::span<const std::byte> bytes);
@@ -128,6 +133,7 @@ class Session {
     HostState state;
     std::vector<std::vector<std::byte>> inputs;
   };
+  Status check_input(const PlanPort& port, std::span<const std::byte> bytes) const;
   Result<Bindings> within_bound(const Bindings& sizes) const;
   Result<std::unique_ptr<Sized>> make_sized(const Bindings& bindings);
   const gpu::Target& target() const { return options_.target ? *options_.target : device_->target(); }

@@ -71,6 +71,20 @@ int main(int argc, char** argv) {
     if (graft_session_resize(session, &batch, 1) != GRAFT_OK) return fail(context, "resize");
   }
   graft_session_destroy(session);
+  /* One picture as the bytes that a decoder gave. */
+  const float scale = 1.0f / 255;
+  graft_input_format pixels = {0};
+  pixels.name = input.name;
+  pixels.element = GRAFT_ELEMENT_U8;
+  pixels.scale = &scale;
+  pixels.scale_count = 1;
+  options.inputs = &pixels;
+  options.input_count = 1;
+  batch.size = 1;
+  if (graft_session_create(model, &options, &session) != GRAFT_OK) return fail(context, "session of bytes");
+  if (graft_session_set_input(session, input.name, x, count) != GRAFT_OK) return fail(context, "bytes");
+  if (graft_session_run(session) != GRAFT_OK) return fail(context, "run of bytes");
+  graft_session_destroy(session);
   graft_model_destroy(model);
   graft_context_destroy(context);
   free(x);

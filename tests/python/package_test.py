@@ -109,6 +109,23 @@ class Arrays(support.PackageTest):
             model.session({"batch": 4}, largest={"batch": 4})
 
 
+    def test_images_are_given_as_bytes(self):
+        model = self.example()
+        pixels = np.random.default_rng(3).integers(0, 256, (4, 28, 28, 1), dtype=np.uint8)
+        expected = model.run({"image": (pixels.transpose(0, 3, 1, 2) * np.float32(1 / 256) - np.float32(0.5))})
+        bytes_of = graft.InputFormat("uint8", channels_last=True, scale=1 / 256, offset=[-0.5])
+        session = model.session(formats={"image": bytes_of})
+        np.testing.assert_array_equal(session.run({"image": pixels})["logits"], expected["logits"])
+        halves = model.session(formats={"image": graft.InputFormat("float16")})
+        x = (pixels.transpose(0, 3, 1, 2) / 256).astype(np.float16)
+        np.testing.assert_array_equal(halves.run({"image": x})["logits"],
+                                      model.run({"image": x.astype(np.float32)})["logits"])
+        with self.assertRaisesRegex(ValueError, "float64"):
+            model.session(formats={"image": graft.InputFormat("float64")})
+        with self.assertRaises(TypeError):
+            session.run({"image": x})
+
+
 class Errors(support.PackageTest):
     def test_statuses_are_exceptions_that_python_knows(self):
         model = self.example()

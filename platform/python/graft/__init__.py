@@ -15,11 +15,11 @@ from ._errors import (Cancelled, Corrupt, DeviceError, DeviceLost, Error, Intern
 from ._generator import Generator, Tokenizer
 from ._graft import __version__
 from ._model import Context, Model, Session, load
-from ._tensors import Memory, TensorInfo
+from ._tensors import InputFormat, Memory, TensorInfo
 from ._trainer import CheckpointInfo, Forecast, Metrics, Trainer
 
 __all__ = [
     "Cancelled", "CheckpointInfo", "Context", "ConvertReport", "Corrupt", "DeviceError", "DeviceLost", "Error", "ExportReport", "Forecast", "Generator",
-    "Internal", "InvalidArgument", "IoError", "Memory", "Metrics", "Model", "NotFound", "OutOfMemory", "Session",
+    "InputFormat", "Internal", "InvalidArgument", "IoError", "Memory", "Metrics", "Model", "NotFound", "OutOfMemory", "Session",
     "TensorInfo", "Timeout", "Tokenizer", "Trainer", "Unsupported", "__version__", "convert", "convert_adapter", "export", "load"
 ]

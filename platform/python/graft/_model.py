@@ -12,7 +12,7 @@ import numpy as np
 from . import _graft
 from ._errors import InvalidArgument
 from ._generator import Generator, Tokenizer
-from ._tensors import PRECISIONS, Memory, TensorInfo, as_array, fill, new_weights, taken, word
+from ._tensors import ELEMENTS, PRECISIONS, InputFormat, Memory, TensorInfo, as_array, fill, new_weights, taken, word
 from ._trainer import Forecast, Trainer, trainer_options
 
 _Path = Union[str, "os.PathLike[str]"]
@@ -145,10 +145,12 @@ class Model:
 
     def session(self, bindings: Optional[Mapping[str, int]] = None, *, of: Optional[str] = None, wrt: Sequence[str] = (),
                 budget: int = 0, precision: str = "float32", allow_non_finite: bool = False, fetch: Sequence[str] = (),
-                train_mode: bool = False, largest: Optional[Mapping[str, int]] = None) -> "Session":
+                train_mode: bool = False, largest: Optional[Mapping[str, int]] = None,
+                formats: Optional[Mapping[str, InputFormat]] = None) -> "Session":
         """See Session."""
         return Session(self, bindings, of=of, wrt=wrt, budget=budget, precision=precision,
-                       allow_non_finite=allow_non_finite, fetch=fetch, train_mode=train_mode, largest=largest)
+                       allow_non_finite=allow_non_finite, fetch=fetch, train_mode=train_mode, largest=largest,
+                       formats=formats)
 
     def run(self, inputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
         """All outputs for these inputs, once; a session plans once for many runs."""
@@ -259,12 +261,14 @@ class Session:
     train_mode: with `of`: batch norm by the batch's statistics, dropout at work; without the model's outputs.
     largest: the largest sizes of all named dimensions, in place of `bindings`. Memory is taken for these, once; a run
         of smaller arrays plans at the first use of its sizes and not again.
+    formats: inputs by name that are given as bytes or halves; see InputFormat.
     """
 
     def __init__(self, model: Model, bindings: Optional[Mapping[str, int]] = None, *, of: Optional[str] = None,
                  wrt: Sequence[str] = (), budget: int = 0, precision: str = "float32", allow_non_finite: bool = False,
                  fetch: Sequence[str] = (), train_mode: bool = False,
-                 largest: Optional[Mapping[str, int]] = None) -> None:
+                 largest: Optional[Mapping[str, int]] = None,
+                 formats: Optional[Mapping[str, InputFormat]] = None) -> None:
         if bindings and largest:
             raise ValueError("A session has sizes that stay (bindings) or that may change (largest), not both.")
         self.model = model
@@ -276,8 +280,10 @@ class Session:
         self._options = fill(_graft.SessionOptions(), of=of, wrt=self._wrt, budget=budget,
                              precision=word("precision", precision, PRECISIONS), allow_non_finite=allow_non_finite,
                              fetch=[fetch] if isinstance(fetch, str) else list(fetch), train_mode=train_mode,
-                             resizable=bool(largest))
-        self._inputs = model.inputs
+                             resizable=bool(largest),
+                             inputs=[_native_format(name, format) for name, format in (formats or {}).items()])
+        self._inputs = [formats[info.name].given(info) if info.name in (formats or {}) else info
+                        for info in model.inputs]
         self._outputs = [] if train_mode else [info.name for info in model.outputs]
         self._outputs += [name for name in self._options.fetch if name not in self._outputs]
         self._outputs += [f"grad:{name}" for name in self._wrt]
@@ -329,6 +335,13 @@ class Session:
         self._native = None  # its memory goes before the next plan takes some
         self._native = self.model._native.session(fill(self._options, bindings=bindings))
         self._bindings = dict(bindings)
+
+
+def _native_format(name: str, format: InputFormat) -> Any:
+    numbers = {what: [float(x) for x in np.ravel(np.asarray(given, dtype="float64"))]
+               for what, given in (("scale", format.scale), ("offset", format.offset))}
+    return fill(_graft.InputFormat(), name=name, element=word("element type", format.dtype, ELEMENTS),
+                channels_last=format.channels_last, **numbers)
 
 
 def _is_name(axis: Union[int, str]) -> bool:

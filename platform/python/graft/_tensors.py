@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Mapping, NamedTuple, Union
+from typing import Any, Mapping, NamedTuple, Sequence, Union
 
 import numpy as np
 
@@ -13,6 +13,28 @@ class TensorInfo(NamedTuple):
     name: str
     dtype: str  #: "float32", "int32" or "bool"
     shape: tuple[Union[int, str], ...]  #: a name such as "batch" where a dimension is not bound
+
+
+class InputFormat(NamedTuple):
+    """How a session takes one of its float32 inputs: the device makes array * scale + offset of it.
+
+    Pixels of 0 to 255 that PyTorch normalises by mean and std have scale 1 / (255 * std) and offset -mean / std.
+    """
+
+    dtype: str  #: "uint8", "int8", "float16", or "bfloat16" in arrays of uint16
+    channels_last: bool = False  #: [N, H, W, C] where the model takes [N, C, H, W]
+    scale: Union[float, Sequence[float]] = ()  #: one number, or one for each channel, at most four
+    offset: Union[float, Sequence[float]] = ()
+
+    def given(self, info: TensorInfo) -> TensorInfo:
+        """The input as this format gives it."""
+        shape = info.shape
+        if self.channels_last and len(shape) > 2:
+            shape = (shape[0], *shape[2:], shape[1])
+        return TensorInfo(info.name, "uint16" if self.dtype == "bfloat16" else self.dtype, shape)
+
+
+ELEMENTS = ("uint8", "int8", "float16", "bfloat16")
 
 
 class Memory(NamedTuple):

@@ -78,6 +78,13 @@ void add_trainer_options(py::module_& module) {
 }
 
 void add_running_options(py::module_& module) {
+  py::class_<InputFormat> format(module, "InputFormat");
+  format.def(py::init<>());
+  number(format, "element", &InputFormat::element);
+  format.def_readwrite("name", &InputFormat::name)
+      .def_readwrite("channels_last", &InputFormat::channels_last)
+      .def_readwrite("scale", &InputFormat::scale)
+      .def_readwrite("offset", &InputFormat::offset);
   py::class_<SessionOptions> session(module, "SessionOptions");
   session.def(py::init<>());
   number(session, "precision", &SessionOptions::precision);
@@ -88,6 +95,7 @@ void add_running_options(py::module_& module) {
       .def_readwrite("fetch", &SessionOptions::fetch)
       .def_readwrite("train_mode", &SessionOptions::train_mode)
       .def_readwrite("resizable", &SessionOptions::resizable)
+      .def_readwrite("inputs", &SessionOptions::inputs)
       .def_readwrite("allow_non_finite", &SessionOptions::allow_non_finite);
   py::class_<GradientOptions> gradients(module, "GradientOptions");
   gradients.def(py::init<>());

@@ -214,6 +214,9 @@ typedef struct graft_session_options { /* What a session is planned for. */
   size_t fetch_count;
   int train_mode; /* 1, with `of`: batch norm by the batch's statistics, dropout at work, without the model's outputs */
   int resizable;  /* 1: graft_session_resize will be called; `bindings` are then the largest sizes */
+  /* Inputs that are given as bytes or halves: see graft/inputs.h. There are no gradients with respect to these. */
+  const struct graft_input_format* inputs;
+  size_t input_count;
 } graft_session_options;
 
 typedef struct graft_memory { /* Bytes by class of memory, known before anything runs. */
@@ -235,7 +238,7 @@ GRAFT_API graft_status graft_session_resize(graft_session* session, const graft_
                                             size_t binding_count);
 /* Bytes that the session holds on device and host, by class. */
 GRAFT_API graft_status graft_session_memory(const graft_session* session, graft_memory* memory);
-/* Copies the bytes; they stay from run to run. The cotangent of `of`, needed where that has more than one element, is
+/* Copies the bytes, in the session's format of this input; they stay from run to run. The cotangent of `of`, needed where that has more than one element, is
    the input "cotangent". An index of no row, NaN and infinity are GRAFT_INVALID_ARGUMENT, and the message says which
    number it is and where; masks of scores may hold infinity. */
 GRAFT_API graft_status graft_session_set_input(graft_session* session, const char* name, const void* data,
@@ -262,6 +265,7 @@ GRAFT_API graft_status graft_session_output(graft_session* session, const char* 
 #include "graft/checkpoint.h"
 #include "graft/data.h"
 #include "graft/generate.h"
+#include "graft/inputs.h"
 #include "graft/language.h"
 #include "graft/memory.h"
 #include "graft/parameters.h"

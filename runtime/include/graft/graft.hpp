@@ -138,6 +138,9 @@ class Model {
     raw.fetch_count = fetch.size();
     raw.train_mode = options.train_mode ? 1 : 0;
     raw.resizable = options.resizable ? 1 : 0;
+    const auto inputs = detail::raw_formats(options.inputs);
+    raw.inputs = inputs.data();
+    raw.input_count = inputs.size();
     graft_session* session = nullptr;
     Status made = status(graft_session_create(handle_.get(), &raw, &session));
     if (!made.ok()) return made;

@@ -13,6 +13,15 @@
 namespace graft {
 inline namespace v0 {
 
+/// As graft_input_format.
+struct InputFormat {
+  std::string name = {};
+  graft_element element = GRAFT_ELEMENT_U8;
+  bool channels_last = false;      ///< [N, H, W, C] where the model takes [N, C, H, W]
+  std::vector<float> scale = {};   ///< empty: 1; one number, or one for each channel
+  std::vector<float> offset = {};  ///< the same; empty: 0
+};
+
 /// As graft_session_options.
 struct SessionOptions {
   std::vector<Binding> bindings = {};  ///< every named dimension of the inputs
@@ -24,7 +33,22 @@ struct SessionOptions {
   std::vector<std::string> fetch = {};  ///< values on the way that are outputs, too
   bool resizable = false;   ///< resize() will be called; `bindings` are then the largest sizes
   bool train_mode = false;  ///< with `of`: batch norm by the batch's statistics, dropout at work; no model's outputs
+  std::vector<InputFormat> inputs = {};  ///< of inputs that are given as bytes or halves
 };
+
+namespace detail {
+
+/// `formats` must outlive the result.
+inline std::vector<graft_input_format> raw_formats(const std::vector<InputFormat>& formats) {
+  std::vector<graft_input_format> raw;
+  for (const InputFormat& format : formats) {
+    raw.push_back({format.name.c_str(), format.element, format.channels_last ? 1 : 0, format.scale.data(),
+                   format.scale.size(), format.offset.data(), format.offset.size()});
+  }
+  return raw;
+}
+
+}  // namespace detail
 
 /// A model planned and recorded for one set of sizes.
 class Session {

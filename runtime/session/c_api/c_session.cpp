@@ -15,6 +15,27 @@ Result<std::vector<std::string>> read_names(const char* const* names, std::size_
   return out;
 }
 
+Result<std::vector<float>> read_floats(const float* numbers, std::size_t count, const char* what) {
+  if (numbers == nullptr && count != 0) return invalid(what, " is NULL, and there are to be ", count, " numbers.");
+  return std::vector<float>(numbers, numbers + count);
+}
+
+Result<std::vector<passes::PackedInput>> read_formats(const graft_input_format* formats, std::size_t count) {
+  if (formats == nullptr && count != 0) return invalid("There are to be ", count, " formats of inputs, which is NULL.");
+  std::vector<passes::PackedInput> out;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (formats[i].name == nullptr) return invalid("Format ", i, " names no input.");
+    const auto element = static_cast<unsigned>(formats[i].element);
+    if (element > GRAFT_ELEMENT_BF16) return invalid("There is no element type number ", element, ".");
+    passes::PackedInput input{formats[i].name, static_cast<passes::Packed>(element), formats[i].channels_last != 0,
+                              {}, {}};
+    GRAFT_TRY_ASSIGN(input.scale, read_floats(formats[i].scale, formats[i].scale_count, "scale"));
+    GRAFT_TRY_ASSIGN(input.offset, read_floats(formats[i].offset, formats[i].offset_count, "offset"));
+    out.push_back(std::move(input));
+  }
+  return out;
+}
+
 Result<SessionOptions> session_options(const graft_session_options* given) {
   GRAFT_TRY_ASSIGN(const graft_session_options options, read_options(given, "graft_session_options"));
   SessionOptions out;
@@ -24,6 +45,7 @@ Result<SessionOptions> session_options(const graft_session_options* given) {
   out.allow_non_finite = options.allow_non_finite != 0;
   out.resizable = options.resizable != 0;
   GRAFT_TRY_ASSIGN(out.gradients.fetch, read_names(options.fetch, options.fetch_count, "fetch"));
+  GRAFT_TRY_ASSIGN(out.gradients.packed, read_formats(options.inputs, options.input_count));
   GRAFT_TRY_ASSIGN(out.gradients.wrt, read_names(options.wrt, options.wrt_count, "wrt"));
   out.gradients.train_mode = options.train_mode != 0;
   if (options.of != nullptr) {
