@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -38,6 +39,21 @@ class Buffer {
   virtual std::string_view name() const = 0;
   /// Host view, coherent with the device at submit and wait; empty when not host-visible.
   virtual std::span<std::byte> mapped() = 0;
+};
+
+/// Memory that another API, device or part of the app allocated, as one whole.
+struct ExternalMemory {
+  enum class Kind : std::uint8_t {
+    opaque_fd,     ///< exported by Vulkan on the same GPU and driver
+    dma_buf,       ///< of Linux: cameras, video decoders, displays
+    host_pointer,  ///< of the app's own memory
+  };
+  Kind kind{};
+  int fd = -1;              ///< of the first two; stays the caller's
+  void* pointer = nullptr;  ///< of the last
+  std::uint64_t bytes = 0;  ///< of the whole allocation
+  /// Index of the memory type that it was allocated with, which opaque_fd needs where the device has several.
+  std::optional<std::uint32_t> memory_type = {};
 };
 
 struct BufferRange {
@@ -86,6 +102,9 @@ class Recorder {
   virtual void barrier() = 0;
   /// As barrier(), and makes device writes visible to the host after the submission completes. Once, at the end.
   virtual void host_barrier() = 0;
+  /// Takes an imported buffer over from whoever used it before this list, and gives it back after this list.
+  virtual void acquire(Buffer&) {}
+  virtual void release(Buffer&) {}
   /// Writes the device clock into slot `index` (< the count given to Device::record) once all earlier work is done.
   virtual void timestamp(std::uint32_t index) = 0;
   virtual void begin_label(std::string_view name) = 0;
@@ -116,6 +135,12 @@ class Device {
   /// Memory of a new device buffer is undefined. `name` shows in tools and in errors.
   virtual Result<std::unique_ptr<Buffer>> create_buffer(std::uint64_t bytes, MemoryKind kind,
                                                         std::string_view name) = 0;
+
+  /// A buffer over all of the memory, which must outlive it. Nothing else may use it while submissions that do run.
+  /// unsupported where the device or its driver cannot; invalid_argument for sizes or addresses that do not suit it.
+  virtual Result<std::unique_ptr<Buffer>> import_buffer(const ExternalMemory&, std::string_view name) {
+    return unsupported("The device cannot import the memory of \"", name, "\".");
+  }
 
   /// Creates all pipelines in one batch; the pipeline cache is used and updated. All or nothing.
   virtual Result<std::vector<std::unique_ptr<Kernel>>> create_kernels(std::span<const KernelDesc> kernels) = 0;

@@ -93,6 +93,8 @@ namespace graft::vulkan {
   X(CmdBeginDebugUtilsLabelEXT)               \
   X(CmdEndDebugUtilsLabelEXT)                 \
   X(SetDebugUtilsObjectNameEXT)               \
+  X(GetMemoryFdPropertiesKHR)                 \
+  X(GetMemoryHostPointerPropertiesEXT)        \
   X(GetSemaphoreCounterValueKHR)              \
   X(WaitSemaphoresKHR)
 

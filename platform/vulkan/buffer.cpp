@@ -28,9 +28,11 @@ VulkanBuffer::~VulkanBuffer() {
   if (!owner_.submissions.quiesce()) return;  // the device may still write there
   if (handle_ != VK_NULL_HANDLE) owner_.context.fn.DestroyBuffer(owner_.context.device, handle_, nullptr);
   if (allocation_.block != nullptr) owner_.memory.release(allocation_);
+  if (imported_ != VK_NULL_HANDLE) owner_.context.fn.FreeMemory(owner_.context.device, imported_, nullptr);
 }
 
 std::span<std::byte> VulkanBuffer::mapped() {
+  if (allocation_.block == nullptr) return {};
   std::byte* base = allocation_.block->mapped;
   if (base == nullptr) return {};
   return {base + allocation_.offset, static_cast<std::size_t>(size_)};

@@ -47,6 +47,10 @@ class VulkanDevice final : public gpu::Device {
                                                      std::string_view name) override {
     return VulkanBuffer::create(owner_, bytes, kind, name);
   }
+  Result<std::unique_ptr<gpu::Buffer>> import_buffer(const gpu::ExternalMemory& memory,
+                                                     std::string_view name) override {
+    return VulkanBuffer::import(owner_, memory, name);
+  }
   Result<std::vector<std::unique_ptr<gpu::Kernel>>> create_kernels(std::span<const gpu::KernelDesc> kernels) override {
     return VulkanKernel::create(owner_, layouts_, cache_.handle(), kernels);
   }

@@ -25,12 +25,17 @@ class VulkanBuffer final : public gpu::Buffer {
  public:
   static Result<std::unique_ptr<gpu::Buffer>> create(Owner& owner, std::uint64_t bytes, gpu::MemoryKind kind,
                                                      std::string_view name);
+  /// import.cpp
+  static Result<std::unique_ptr<gpu::Buffer>> import(Owner& owner, const gpu::ExternalMemory& memory,
+                                                     std::string_view name);
   ~VulkanBuffer() override;
 
   std::uint64_t size() const override { return size_; }
   std::string_view name() const override { return name_; }
   std::span<std::byte> mapped() override;
   VkBuffer handle() const { return handle_; }
+  /// Whose queues it goes to and comes from: those of other APIs and devices, or this device's own.
+  bool is_foreign() const { return imported_ != VK_NULL_HANDLE; }
 
  private:
   VulkanBuffer(Owner& owner, std::uint64_t bytes, std::string_view name) : owner_(owner), size_(bytes), name_(name) {}
@@ -40,6 +45,7 @@ class VulkanBuffer final : public gpu::Buffer {
   std::string name_;
   VkBuffer handle_ = VK_NULL_HANDLE;
   Allocation allocation_;
+  VkDeviceMemory imported_ = VK_NULL_HANDLE;  ///< in place of the allocation
 };
 
 /// Descriptor set and pipeline layouts, shared by all kernels with the same bindings and push block.

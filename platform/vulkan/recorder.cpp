@@ -34,6 +34,8 @@ class VulkanRecorder final : public gpu::Recorder {
   void host_barrier() override {
     memory_barrier(kWorkStages | VK_PIPELINE_STAGE_HOST_BIT, kAll | VK_ACCESS_HOST_READ_BIT);
   }
+  void acquire(gpu::Buffer& buffer) override { transfer(buffer, true); }
+  void release(gpu::Buffer& buffer) override { transfer(buffer, false); }
   void timestamp(std::uint32_t index) override {
     if (!error_.ok()) return;
     if (index >= list_->timestamps()) {
@@ -50,6 +52,7 @@ class VulkanRecorder final : public gpu::Recorder {
     if (!status.ok()) error_ = std::move(status).with_context(cat("While recording \"", list_->name(), "\""));
   }
   void memory_barrier(VkPipelineStageFlags to_stages, VkAccessFlags to_access);
+  void transfer(gpu::Buffer& buffer, bool here);
   Status try_dispatch(VulkanKernel& kernel, std::span<const gpu::BufferRange> bindings, std::span<const std::byte> push,
                       const std::array<std::uint32_t, 3>& groups, const std::array<std::uint32_t, 3>& first);
   Status bind_buffers(const VulkanKernel& kernel, std::span<const gpu::BufferRange> bindings);
@@ -73,6 +76,23 @@ void VulkanRecorder::memory_barrier(VkPipelineStageFlags to_stages, VkAccessFlag
   barrier.srcAccessMask = kWrites;
   barrier.dstAccessMask = to_access;
   context_.fn.CmdPipelineBarrier(list_->commands(), kWorkStages, to_stages, 0, 1, &barrier, 0, nullptr, 0, nullptr);
+}
+
+/// Of ownership, from or to whatever is outside of this device (Vulkan specification, "Queue Family Ownership Transfer").
+void VulkanRecorder::transfer(gpu::Buffer& buffer, bool here) {
+  const auto& imported = static_cast<VulkanBuffer&>(buffer);
+  if (!error_.ok() || !imported.is_foreign()) return;
+  VkBufferMemoryBarrier barrier{VK_STRUCTURE_TYPE_BUFFER_MEMORY_BARRIER};
+  const std::uint32_t own = context_.physical.queue_family;
+  barrier.srcAccessMask = here ? 0 : kWrites;
+  barrier.dstAccessMask = here ? kAll : 0;
+  barrier.srcQueueFamilyIndex = here ? VK_QUEUE_FAMILY_EXTERNAL : own;
+  barrier.dstQueueFamilyIndex = here ? own : VK_QUEUE_FAMILY_EXTERNAL;
+  barrier.buffer = imported.handle();
+  barrier.size = VK_WHOLE_SIZE;
+  const VkPipelineStageFlags outside = here ? VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT : VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT;
+  context_.fn.CmdPipelineBarrier(list_->commands(), here ? outside : kWorkStages, here ? kWorkStages : outside, 0, 0,
+                                 nullptr, 1, &barrier, 0, nullptr);
 }
 
 Status VulkanRecorder::try_dispatch(VulkanKernel& kernel, std::span<const gpu::BufferRange> bindings,

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "platform/base/checked.h"
 #include "runtime/exec/numbers.h"
 
 namespace graft {
@@ -107,6 +108,9 @@ Result<Program::List> Program::record_list(std::uint32_t first, std::uint32_t en
   const std::uint32_t timestamps = options_.profile ? end - first + 1 : 0;
   GRAFT_TRY_ASSIGN(const auto recorder, memory_.device().record(cat("steps ", first, " to ", end - 1), timestamps));
   if (options_.profile) recorder->timestamp(0);
+  if (first == 0) {
+    for (gpu::Buffer* buffer : bound_buffers()) recorder->acquire(*buffer);
+  }
   std::uint32_t labelled = kNoIndex;
   for (std::uint32_t s = first; s < end; ++s) {
     const Step& step = plan_.steps[s];
@@ -121,7 +125,10 @@ Result<Program::List> Program::record_list(std::uint32_t first, std::uint32_t en
   }
   if (labelled != kNoIndex) recorder->end_label();
   const bool ends_run = end == plan_.steps.size();
-  if (ends_run) recorder->host_barrier();
+  if (ends_run) {
+    for (gpu::Buffer* buffer : bound_buffers()) recorder->release(*buffer);
+    recorder->host_barrier();
+  }
   auto commands = recorder->finish();
   if (!commands.ok()) {
     return std::move(commands).status().with_context(cat("While recording steps ", first, " to ", end - 1));
@@ -133,8 +140,62 @@ std::vector<gpu::BufferRange> Program::ranges_of(const Step& step) {
   std::vector<gpu::BufferRange> ranges;
   const auto& bound = bound_by(step);
   ranges.reserve(bound.size());
-  for (const PlanBinding& b : bound) ranges.push_back(memory_.range(b.space, b.offset, b.size));
+  for (const PlanBinding& b : bound) ranges.push_back(range_of(b));
   return ranges;
+}
+
+/// Each once, however many inputs and outputs lie in it.
+std::set<gpu::Buffer*> Program::bound_buffers() const {
+  std::set<gpu::Buffer*> buffers;
+  for (const auto& [name, range] : bound_) buffers.insert(range.buffer);
+  return buffers;
+}
+
+/// Where inputs and outputs stand: in staging, or in memory of the app's.
+gpu::BufferRange Program::range_of(const PlanBinding& b) {
+  const bool upload = b.space == Space::upload;
+  if (!bound_.empty() && (upload || b.space == Space::readback)) {
+    for (const PlanPort& port : upload ? plan_.inputs : plan_.outputs) {
+      const bool inside = b.offset >= port.staging_offset && b.offset < port.staging_offset + port.bytes;
+      const auto bound = inside ? bound_.find(port.name) : bound_.end();
+      if (bound == bound_.end()) continue;
+      return {bound->second.buffer, bound->second.offset + (b.offset - port.staging_offset), b.size};
+    }
+  }
+  return memory_.range(b.space, b.offset, b.size);
+}
+
+Status Program::bind(std::string_view name, std::optional<gpu::BufferRange> range) {
+  const PlanPort* port = nullptr;
+  for (const auto* ports : {&plan_.inputs, &plan_.outputs}) {
+    const auto found = std::ranges::find(*ports, name, &PlanPort::name);
+    if (found != ports->end()) port = &*found;
+  }
+  if (port == nullptr) return error(Code::not_found, "There is no input or output \"", name, "\".");
+  const std::uint64_t words = align_up(port->bytes, std::uint64_t{4});
+  if (range) {
+    const std::uint64_t alignment = std::max<std::uint64_t>(memory_.device().caps().storage_buffer_alignment, 4);
+    if (range->offset % alignment != 0 || range->offset > range->buffer->size() ||
+        range->buffer->size() - range->offset < words) {
+      return invalid("\"", name, "\" takes ", words, " bytes from a multiple of ", alignment, " on; byte ",
+                     range->offset, " of ", range->buffer->size(), " does not suit.");
+    }
+    range->size = words;
+  }
+  GRAFT_TRY(drain());
+  auto before = bound_;
+  bound_.erase(std::string(name));
+  if (range) bound_.emplace(name, *range);
+  std::vector<List> lists = std::exchange(lists_, {});
+  Status recorded = record();
+  if (!recorded.ok()) {
+    bound_ = std::move(before);
+    lists_ = std::move(lists);
+    note_commands();
+  }
+  complete_ = false;
+  next_list_ = 0;
+  return recorded;
 }
 
 void Program::record_step(gpu::Recorder& recorder, const Step& step) {
@@ -252,7 +313,7 @@ std::span<std::byte> Program::input(std::size_t i) {
 }
 
 std::span<const std::byte> Program::output(std::size_t i) const {
-  if (!complete_ || i >= plan_.outputs.size()) return {};
+  if (!complete_ || i >= plan_.outputs.size() || is_bound(plan_.outputs[i].name)) return {};
   return memory_.readback().subspan(plan_.outputs[i].staging_offset, plan_.outputs[i].bytes);
 }
 

@@ -3,8 +3,10 @@
 
 #include <atomic>
 #include <chrono>
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -72,6 +74,12 @@ class Program {
   /// Staging of input i of the plan: whoever fills it right before run() need not feed that input. Empty if unused.
   /// Another program's run, and Memory::write(), use the same staging.
   std::span<std::byte> input(std::size_t i);
+
+  /// From now on input or output `name` is read from, or written to, `range` instead of staging: PlanPort::bytes of an
+  /// imported buffer, which must outlive the program or the next call for this name; nullopt: staging again. Waits for
+  /// what runs and records anew. not_found, invalid_argument for a size or place that does not suit.
+  Status bind(std::string_view name, std::optional<gpu::BufferRange> range);
+  bool is_bound(std::string_view name) const { return bound_.contains(name); }
 
   /// One run, start to end. Feeds may come in any order; an input that is not fed takes what its staging holds.
   /// invalid_argument (unknown name, wrong size), timeout, device_lost, device_error;
@@ -143,6 +151,8 @@ class Program {
   Result<List> record_part(const List& of, gpu::Kernel& kernel, const Workgroups& part, bool ends_run);
   void record_step(gpu::Recorder& recorder, const Step& step);
   std::vector<gpu::BufferRange> ranges_of(const Step& step);
+  gpu::BufferRange range_of(const PlanBinding& binding);
+  std::set<gpu::Buffer*> bound_buffers() const;
   void note_commands();
   std::chrono::nanoseconds slice() const;
   Status keep_to_slice();
@@ -162,6 +172,7 @@ class Program {
   ProgramOptions options_;
   std::vector<gpu::Kernel*> kernels_;  ///< of plan_.kernels
   std::vector<List> lists_;
+  std::map<std::string, gpu::BufferRange, std::less<>> bound_;  ///< by port: see bind()
   std::vector<Source> refills_;
   std::vector<gpu::CommandList*> commands_;  ///< of lists_, side by side for submit()
   std::atomic<bool> pause_ = false;

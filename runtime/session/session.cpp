@@ -345,6 +345,7 @@ Status Session::resize(const Bindings& sizes) {
   if (bindings == now_->bindings) return ok_status();
   GRAFT_TRY(resume());
   GRAFT_TRY(now_->program->settle());
+  GRAFT_TRY(unbind_all());
   auto at = std::ranges::find(sizes_, bindings, [](const auto& sized) -> const Bindings& { return sized->bindings; });
   if (at == sizes_.end()) {
     GRAFT_TRY_ASSIGN(auto made, make_sized(bindings));
@@ -360,6 +361,7 @@ Status Session::resize(const Bindings& sizes) {
 Status Session::pause() {
   if (paused_) return ok_status();
   GRAFT_TRY(now_->program->settle());
+  GRAFT_TRY(unbind_all());
   Paused paused{memory_->residents(), sizes_.front()->program->plan(), plan(), {}, {}};
   GRAFT_TRY(read_residents(*memory_, changes_on_device, paused.state));
   for (std::size_t i = 0; i < given_.size(); ++i) {
@@ -426,6 +428,7 @@ Status Session::set_input(std::string_view name, std::span<const std::byte> byte
   const auto& ports = plan().inputs;
   for (std::size_t i = 0; i < ports.size(); ++i) {
     if (ports[i].name != name) continue;
+    if (is_bound(name)) return invalid("The input \"", name, "\" is bound to memory of the app's.");
     GRAFT_TRY(check_input(ports[i], bytes));
     given_[i] = true;
     const auto staging = now_->program->input(i);
@@ -433,6 +436,35 @@ Status Session::set_input(std::string_view name, std::span<const std::byte> byte
     return ok_status();
   }
   return error(Code::not_found, "The model has no input \"", name, "\".");
+}
+
+Status Session::bind(std::string_view name, const std::optional<gpu::ExternalMemory>& memory, std::uint64_t offset) {
+  GRAFT_TRY(resume());
+  Program& program = *now_->program;
+  std::unique_ptr<gpu::Buffer> buffer;
+  if (memory) {
+    GRAFT_TRY_ASSIGN(buffer, device_->import_buffer(*memory, name));
+    GRAFT_TRY(program.bind(name, gpu::BufferRange{buffer.get(), offset, 0}));
+  } else if (program.is_bound(name)) {
+    GRAFT_TRY(program.bind(name, std::nullopt));
+  } else {
+    return ok_status();
+  }
+  now_->imported.insert_or_assign(std::string(name), std::move(buffer));
+  const auto& ports = plan().inputs;
+  const auto port = std::ranges::find(ports, name, &PlanPort::name);
+  if (port != ports.end()) given_[static_cast<std::size_t>(port - ports.begin())] = memory.has_value();
+  return ok_status();
+}
+
+/// Back to staging: whoever asks for other sizes, or for the memory, has other plans for it.
+Status Session::unbind_all() {
+  while (!now_->imported.empty()) {
+    const std::string name = now_->imported.begin()->first;
+    GRAFT_TRY(bind(name, std::nullopt));
+    now_->imported.erase(name);
+  }
+  return ok_status();
 }
 
 Status Session::run(const StepState& state) {

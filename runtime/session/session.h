@@ -1,6 +1,7 @@
 // A model made ready to run on a device: bound, differentiated where asked, planned, recorded.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -98,6 +99,13 @@ class Session {
   /// invalid_argument names the first number that the model does not take (passes::input_rules); what was given before
   /// then stays.
   Status set_input(std::string_view name, std::span<const std::byte> bytes);
+  /// From now on the input or output of this name is read from, or written to, `memory` from `offset` on, and not copied
+  /// through the host; nullopt: as before. Each run takes it over and gives it back: nobody else may use it meanwhile,
+  /// and what others write must be done. Its numbers are not checked. Undone by resize() and pause(). not_found,
+  /// unsupported, invalid_argument: nothing changed.
+  Status bind(std::string_view name, const std::optional<gpu::ExternalMemory>& memory, std::uint64_t offset = 0);
+  bool is_bound(std::string_view name) const { return !is_paused() && now_->program->is_bound(name); }
+
   /// Every input must have been set. No allocation after the first run.
   Status run(const StepState& state = {});
   /// Other adapters in place of those that are on (LiveAdapters::swap); outputs change with the next run.
@@ -125,7 +133,8 @@ class Session {
     Bindings bindings;
     Graph graph;
     std::vector<passes::InputRule> rules;
-    std::unique_ptr<Program> program;  ///< null while paused
+    std::map<std::string, std::unique_ptr<gpu::Buffer>, std::less<>> imported = {};  ///< by what is bound to it
+    std::unique_ptr<Program> program;                                                ///< null while paused
   };
   struct Paused {
     Residents residents;
@@ -133,6 +142,7 @@ class Session {
     HostState state;
     std::vector<std::vector<std::byte>> inputs;
   };
+  Status unbind_all();
   Status check_input(const PlanPort& port, std::span<const std::byte> bytes) const;
   Result<Bindings> within_bound(const Bindings& sizes) const;
   Result<std::unique_ptr<Sized>> make_sized(const Bindings& bindings);

@@ -1,6 +1,6 @@
 /* Loads a model and runs it: what a library without training and text is for.
    usage: infer_c MODEL */
-#include <graft/graft.h>
+#include <graft/external.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -84,7 +84,20 @@ int main(int argc, char** argv) {
   if (graft_session_create(model, &options, &session) != GRAFT_OK) return fail(context, "session of bytes");
   if (graft_session_set_input(session, input.name, x, count) != GRAFT_OK) return fail(context, "bytes");
   if (graft_session_run(session) != GRAFT_OK) return fail(context, "run of bytes");
+  /* Or from memory that a camera or a decoder fills; here the app's own. A device without the extension says so. */
+  const size_t page = 65536;
+  graft_external_memory picture = {0};
+  picture.struct_size = sizeof picture;
+  picture.kind = GRAFT_EXTERNAL_HOST;
+  picture.bytes = (count + page - 1) / page * page;
+  char* pages = malloc(picture.bytes + page);
+  if (pages == NULL) return 1;
+  picture.pointer = pages + (page - (uintptr_t)pages % page) % page;
+  const graft_status bound = graft_session_bind(session, input.name, &picture);
+  if (bound != GRAFT_OK && bound != GRAFT_UNSUPPORTED) return fail(context, "bind");
+  if (graft_session_run(session) != GRAFT_OK) return fail(context, "run of memory");
   graft_session_destroy(session);
+  free(pages);
   graft_model_destroy(model);
   graft_context_destroy(context);
   free(x);

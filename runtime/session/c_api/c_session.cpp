@@ -122,6 +122,13 @@ graft_status graft_session_output(graft_session* session, const char* name, cons
     if (name == nullptr) return invalid("graft_session_output needs a name.");
     for (const PlanPort& port : session->session->plan().outputs) {
       if (port.name != name) continue;
+      if (session->session->is_bound(name)) {
+        if (data == nullptr && bytes == nullptr && info != nullptr) {
+          *info = info_of(port.name.c_str(), port.dtype, port.shape);
+          return ok_status();
+        }
+        return invalid("The output \"", name, "\" is written to memory of the app's.");
+      }
       const auto contents = session->session->output(name);
       if (contents.empty() && port.bytes > 0) return invalid("The session has not run yet.");
       if (data != nullptr) *data = contents.data();
