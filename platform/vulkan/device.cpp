@@ -154,6 +154,12 @@ Status VulkanDevice::open_own(const DeviceOptions& options) {
   queue.queueFamilyIndex = context_.physical.queue_family;
   queue.queueCount = 1;
   queue.pQueuePriorities = &priority;
+  VkDeviceQueueGlobalPriorityCreateInfoKHR among_all{VK_STRUCTURE_TYPE_DEVICE_QUEUE_GLOBAL_PRIORITY_CREATE_INFO_KHR};
+  among_all.globalPriority = options.priority == QueuePriority::low ? VK_QUEUE_GLOBAL_PRIORITY_LOW_KHR
+                                                                    : VK_QUEUE_GLOBAL_PRIORITY_HIGH_KHR;
+  const bool has_priorities = context_.physical.has_extension(VK_KHR_GLOBAL_PRIORITY_EXTENSION_NAME) ||
+                              context_.physical.has_extension(VK_EXT_GLOBAL_PRIORITY_EXTENSION_NAME);
+  if (has_priorities && options.priority != QueuePriority::medium) queue.pNext = &among_all;
   std::vector<const char*> extensions;
   for (const std::string& name : context_.physical.extensions) extensions.push_back(name.c_str());
   FeatureChain features(context_.physical);
@@ -165,8 +171,16 @@ Status VulkanDevice::open_own(const DeviceOptions& options) {
   info.enabledExtensionCount = static_cast<std::uint32_t>(extensions.size());
   info.ppEnabledExtensionNames = extensions.data();
   const InstanceFunctions& instance = context_.instance->fn();
-  const VkResult result = GRAFT_VK_CALL(context_.faults, instance, CreateDevice, context_.physical.handle, &info,
-                                        nullptr, &context_.device);
+  const auto create = [&] {
+    return GRAFT_VK_CALL(context_.faults, instance, CreateDevice, context_.physical.handle, &info, nullptr,
+                         &context_.device);
+  };
+  VkResult result = create();
+  if (result == VK_ERROR_NOT_PERMITTED_KHR && queue.pNext != nullptr) {
+    context_.log(LogLevel::info, "The system does not permit this priority of the queue: it is medium.");
+    queue.pNext = nullptr;
+    result = create();
+  }
   if (result != VK_SUCCESS) {
     return context_.failed(result, "vkCreateDevice", cat("Opening the device \"", caps().device_name, "\""));
   }

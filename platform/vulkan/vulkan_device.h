@@ -71,6 +71,9 @@ struct InstanceOptions {
   LogSink log;
 };
 
+/// Among all queues of the system, where the driver has such (VK_KHR_global_priority).
+enum class QueuePriority : std::uint8_t { medium, low, high };
+
 struct DeviceOptions {
   InstanceOptions instance;
   /// An index into enumerate(), or a case-insensitive part of the device or driver name ("lavapipe" finds Mesa's
@@ -78,6 +81,8 @@ struct DeviceOptions {
   std::string device;
   /// What products of f32 operands may become on this device.
   gpu::MatmulPrecision matmul_precision = gpu::MatmulPrecision::highest;
+  /// High falls back to medium where the system does not permit it.
+  QueuePriority priority = QueuePriority::medium;
   /// Pipelines compiled before are taken from this file. Empty: no file. A file that is damaged, or of another
   /// device or driver, is ignored with a log line.
   std::string pipeline_cache_path;

@@ -357,6 +357,25 @@ TEST(CApiWithoutADevice, AMatmulPrecisionThatIsNoneIsRefused) {
   graft_context_destroy(context);
 }
 
+TEST_F(CApi, APriorityChangesNoBit) {
+  const auto expected = run_model(h_.model);
+  for (const graft_priority priority : {GRAFT_PRIORITY_LOW, GRAFT_PRIORITY_HIGH}) {
+    std::string name;
+    auto options = context_options(name);
+    options.priority = priority;
+    CHandles other;
+    ASSERT_EQ(graft_context_create(&options, &other.context), GRAFT_OK) << other.message();
+    ASSERT_EQ(graft_model_load(other.context, path_.c_str(), &other.model), GRAFT_OK) << other.message();
+    EXPECT_EQ(run_model(other.model), expected);
+  }
+  std::string name;
+  auto options = context_options(name);
+  options.priority = static_cast<graft_priority>(3);
+  CHandles other;
+  EXPECT_EQ(graft_context_create(&options, &other.context), GRAFT_INVALID_ARGUMENT);
+  EXPECT_TRUE(contains(other.message(), "priority number 3")) << other.message();
+}
+
 TEST(CApiWithoutADevice, SaysSo) {
   auto options = sized<graft_context_options>();
   options.vulkan_library = "libgraft-no-such-loader.so";

@@ -31,6 +31,8 @@ class Context:
     cache: a folder for compiled pipelines and for what was found out about the device's kernels, each of which is then
         tested before its first use there; None writes and tests nothing.
     matmul_precision: "highest", "high" or "medium", as in torch.set_float32_matmul_precision.
+    priority: of the device's work among that of all programs, where the driver lets programs choose: "medium", "low" or
+        "high".
 
     A context is used by one thread at a time: others wait. The interpreter's lock is released meanwhile. What graft has
     to tell goes to the logger "graft" at the end of the call in which it arose.
@@ -38,12 +40,13 @@ class Context:
 
     def __init__(self, device: Optional[str] = None, *, cache: Optional[_Path] = None, self_test: bool = True,
                  matmul_precision: str = "highest", vulkan_library: Optional[_Path] = None,
-                 pipeline_cache: Optional[_Path] = None) -> None:
+                 pipeline_cache: Optional[_Path] = None, priority: str = "medium") -> None:
         options = fill(
             _graft.ContextOptions(), device=None if device is None else str(device),
             vulkan_library=None if vulkan_library is None else os.fspath(vulkan_library),
             pipeline_cache=None if pipeline_cache is None else os.fspath(pipeline_cache),
-            matmul_precision=word("matmul precision", matmul_precision, ("highest", "high", "medium")))
+            matmul_precision=word("matmul precision", matmul_precision, ("highest", "high", "medium")),
+            priority=word("priority", priority, ("medium", "low", "high")))
         self._native = _graft.Context(options, _log)
         if cache is not None:
             self._native.open_cache(os.fspath(cache), self_test)

@@ -129,6 +129,7 @@ void add_other_options(py::module_& module) {
   context.def(py::init<>());
   number(context, "log_level", &ContextOptions::log_level);
   number(context, "matmul_precision", &ContextOptions::matmul_precision);
+  number(context, "priority", &ContextOptions::priority);
   context.def_readwrite("device", &ContextOptions::device)
       .def_readwrite("vulkan_library", &ContextOptions::vulkan_library)
       .def_readwrite("pipeline_cache", &ContextOptions::pipeline_cache);

@@ -83,6 +83,7 @@ struct ContextOptions {
   void* log_user = nullptr;
   graft_log_level log_level = GRAFT_LOG_INFO;
   graft_matmul_precision matmul_precision = GRAFT_MATMUL_HIGHEST;
+  graft_priority priority = GRAFT_PRIORITY_MEDIUM;
 };
 
 namespace detail {
@@ -134,6 +135,7 @@ inline graft_context_options raw_options(const ContextOptions& options) {
   raw.log_user = options.log_user;
   raw.log_level = options.log_level;
   raw.matmul_precision = options.matmul_precision;
+  raw.priority = options.priority;
   return raw;
 }
 

@@ -95,6 +95,13 @@ typedef enum graft_matmul_precision GRAFT_ENUM_OF_INT {
   GRAFT_MATMUL_MEDIUM = 2   /* also to 8 bits beside quantized weights, to bf16 beside what is kept so */
 } graft_matmul_precision;
 
+/* Of the device's work among that of all programs, where the driver lets programs choose. */
+typedef enum graft_priority GRAFT_ENUM_OF_INT {
+  GRAFT_PRIORITY_MEDIUM = 0,
+  GRAFT_PRIORITY_LOW = 1, /* the screen and others come first: for training in the background */
+  GRAFT_PRIORITY_HIGH = 2 /* medium where the system does not permit it */
+} graft_priority;
+
 typedef struct graft_context_options { /* What a context is made with. */
   size_t struct_size;
   /* index or part of the name of the Vulkan device; NULL takes the best; "none" opens none: such a context forecasts,
@@ -111,6 +118,7 @@ typedef struct graft_context_options { /* What a context is made with. */
   void* log_user;
   graft_log_level log_level;
   graft_matmul_precision matmul_precision;
+  graft_priority priority; /* of no effect on a device of the app's own, or whose driver has no such */
 } graft_context_options;
 
 /* options may be NULL. On failure *context is a context that can only give its message and be destroyed, or NULL where

@@ -56,6 +56,9 @@ Status open_context(graft_context& context, const graft_context_options* given,
   const auto products = static_cast<unsigned>(options.matmul_precision);
   if (products > GRAFT_MATMUL_MEDIUM) return invalid("There is no matmul precision number ", products, ".");
   device.matmul_precision = static_cast<gpu::MatmulPrecision>(products);
+  const auto priority = static_cast<unsigned>(options.priority);
+  if (priority > GRAFT_PRIORITY_HIGH) return invalid("There is no priority number ", priority, ".");
+  device.priority = static_cast<vulkan::QueuePriority>(priority);
   if (options.pipeline_cache != nullptr) device.pipeline_cache_path = options.pipeline_cache;
   GRAFT_TRY_ASSIGN(context.device, vulkan::create_device(device));
   if (device.given) device.given->features = nullptr;  // the caller's for the call
