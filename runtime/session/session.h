@@ -149,6 +149,7 @@ class Session {
   const gpu::Target& target() const { return options_.target ? *options_.target : device_->target(); }
   static Result<SessionGraph> graph_of(const Model& model, const SessionOptions& options, const Bindings& bindings,
                                        const passes::MayFold& may_fold);
+  static Result<SessionGraph> bound_graph(const Model& model, const SessionOptions& options);
 
   gpu::Device* device_ = nullptr;
   const Model* model_ = nullptr;
