@@ -155,8 +155,8 @@ Status VulkanDevice::open_own(const DeviceOptions& options) {
   queue.queueCount = 1;
   queue.pQueuePriorities = &priority;
   VkDeviceQueueGlobalPriorityCreateInfoKHR among_all{VK_STRUCTURE_TYPE_DEVICE_QUEUE_GLOBAL_PRIORITY_CREATE_INFO_KHR};
-  among_all.globalPriority = options.priority == QueuePriority::low ? VK_QUEUE_GLOBAL_PRIORITY_LOW_KHR
-                                                                    : VK_QUEUE_GLOBAL_PRIORITY_HIGH_KHR;
+  among_all.globalPriority =
+      options.priority == QueuePriority::low ? VK_QUEUE_GLOBAL_PRIORITY_LOW_KHR : VK_QUEUE_GLOBAL_PRIORITY_HIGH_KHR;
   const bool has_priorities = context_.physical.has_extension(VK_KHR_GLOBAL_PRIORITY_EXTENSION_NAME) ||
                               context_.physical.has_extension(VK_EXT_GLOBAL_PRIORITY_EXTENSION_NAME);
   if (has_priorities && options.priority != QueuePriority::medium) queue.pNext = &among_all;

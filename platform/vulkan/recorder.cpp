@@ -78,7 +78,8 @@ void VulkanRecorder::memory_barrier(VkPipelineStageFlags to_stages, VkAccessFlag
   context_.fn.CmdPipelineBarrier(list_->commands(), kWorkStages, to_stages, 0, 1, &barrier, 0, nullptr, 0, nullptr);
 }
 
-/// Of ownership, from or to whatever is outside of this device (Vulkan specification, "Queue Family Ownership Transfer").
+/// Of ownership, from or to whatever is outside of this device (Vulkan specification, "Queue Family Ownership
+/// Transfer").
 void VulkanRecorder::transfer(gpu::Buffer& buffer, bool here) {
   const auto& imported = static_cast<VulkanBuffer&>(buffer);
   if (!error_.ok() || !imported.is_foreign()) return;

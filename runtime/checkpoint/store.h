@@ -162,7 +162,7 @@ class Store {
   Status guess_root(const Listing& listing);
   Result<Root> parse_root(Header& header, std::vector<std::byte>& bytes) const;
   Status load_snapshots(const Listing& listing);
-  using SegmentSizes = std::unordered_map<std::uint64_t, std::uint64_t>;  ///< bytes by number
+  using SegmentSizes = std::unordered_map<std::uint64_t, std::uint64_t>;            ///< bytes by number
   Result<Manifest> load_snapshot(std::uint64_t number, SegmentSizes& sizes) const;  ///< in any thread
   Status check_segments(const Manifest& manifest, SegmentSizes* sizes) const;
   Result<bool> good(std::uint64_t number);

@@ -30,8 +30,7 @@ Result<GraphCopy> copy_graph(const Graph& source, const AdaptNode& adapt, const 
   for (std::uint32_t i = 0; i < source.values().size(); ++i) {
     const Value& value = source.value({i});
     if (value.kind == ValueKind::temporary) continue;
-    GRAFT_TRY_ASSIGN(copy.values[i],
-                     adapt_value ? adapt_value(copy.graph, value) : copy.graph.add_value_like(value));
+    GRAFT_TRY_ASSIGN(copy.values[i], adapt_value ? adapt_value(copy.graph, value) : copy.graph.add_value_like(value));
   }
   for (const Node& node : source.nodes()) {
     GRAFT_TRY(copy_node(source, node, adapt, copy).with_context(cat("In the node \"", node.name, "\"")));

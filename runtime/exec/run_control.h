@@ -62,7 +62,7 @@ class RunControl {
   std::chrono::nanoseconds took_{0};            ///< of the last work
   Clock::time_point done_{};                    ///< when it ended
   Progress progress_;
-  std::mutex mutex_;                            ///< for changed_ alone
+  std::mutex mutex_;  ///< for changed_ alone
   std::condition_variable changed_;
 };
 

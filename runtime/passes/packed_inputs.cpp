@@ -38,8 +38,8 @@ Result<ValueId> unpack(Graph& out, const Value& value, const PackedInput& input)
   for (std::size_t i = 0; i < shape.rank(); ++i) given.push_back(shape[i]);
   if (input.channels_last) std::rotate(given.begin() + 1, given.begin() + 2, given.end());
   const std::uint64_t per_word = 4 / packed_size(input.element), words = (shape.elements() + per_word - 1) / per_word;
-  GRAFT_TRY_ASSIGN(const ValueId packed, out.add_value(input.name, DType::i32, Shape{static_cast<std::int64_t>(words)},
-                                                       ValueKind::input));
+  GRAFT_TRY_ASSIGN(const ValueId packed,
+                   out.add_value(input.name, DType::i32, Shape{static_cast<std::int64_t>(words)}, ValueKind::input));
   const std::size_t scaled = std::max(input.scale.size(), input.offset.size());
   Attrs attrs{{"shape", Shape(given)},
               {"kind", static_cast<std::int64_t>(input.element)},

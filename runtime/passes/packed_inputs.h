@@ -1,4 +1,5 @@
-// Inputs that are given in fewer than 32 bits: bytes of images, halves. The device turns them into what the model takes.
+// Inputs that are given in fewer than 32 bits: bytes of images, halves. The device turns them into what the model
+// takes.
 #pragma once
 
 #include <cstddef>
@@ -22,14 +23,14 @@ constexpr std::size_t packed_size(Packed element) { return element == Packed::u8
 struct PackedInput {
   std::string name;
   Packed element = Packed::u8;
-  bool channels_last = false;   ///< [N, H, W, C] where the model takes [N, C, H, W]; so for every rank from 3 on
-  std::vector<float> scale;     ///< empty: 1; one number; or one for each channel, at most four
-  std::vector<float> offset;    ///< the same; empty: 0
+  bool channels_last = false;  ///< [N, H, W, C] where the model takes [N, C, H, W]; so for every rank from 3 on
+  std::vector<float> scale;    ///< empty: 1; one number; or one for each channel, at most four
+  std::vector<float> offset;   ///< the same; empty: 0
 };
 
-/// The graph, bound, with other inputs of these names: i32 words, as many as the elements need, the first element in the
-/// lowest bits of the first. not_found, invalid_argument: no such f32 input, no channels where they are named, numbers
-/// for another count of channels or that are not finite.
+/// The graph, bound, with other inputs of these names: i32 words, as many as the elements need, the first element in
+/// the lowest bits of the first. not_found, invalid_argument: no such f32 input, no channels where they are named,
+/// numbers for another count of channels or that are not finite.
 Result<Graph> pack_inputs(const Graph& graph, std::span<const PackedInput> inputs);
 
 /// As which the elements of one of these inputs of such a graph are given.

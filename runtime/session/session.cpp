@@ -53,7 +53,8 @@ Status check_packed(const GradientRequest& request) {
   for (const passes::PackedInput& input : request.packed) {
     for (const auto* names : {&request.wrt, &request.fetch}) {
       if (std::ranges::find(*names, input.name) == names->end()) continue;
-      return invalid("The input \"", input.name, "\" is given in a format of its own: neither its gradient nor its "
+      return invalid("The input \"", input.name,
+                     "\" is given in a format of its own: neither its gradient nor its "
                      "value can be asked for.");
     }
   }

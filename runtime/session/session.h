@@ -22,8 +22,8 @@
 
 namespace graft {
 
-/// What a session gives beside the model's outputs: gradients d<of, cotangent>/d(wrt), and values on the way; and how it
-/// takes its inputs.
+/// What a session gives beside the model's outputs: gradients d<of, cotangent>/d(wrt), and values on the way; and how
+/// it takes its inputs.
 struct GradientRequest {
   std::string of;                ///< an output or any value; empty: none
   std::vector<std::string> wrt;  ///< inputs, parameters or any values
@@ -99,10 +99,10 @@ class Session {
   /// invalid_argument names the first number that the model does not take (passes::input_rules); what was given before
   /// then stays.
   Status set_input(std::string_view name, std::span<const std::byte> bytes);
-  /// From now on the input or output of this name is read from, or written to, `memory` from `offset` on, and not copied
-  /// through the host; nullopt: as before. Each run takes it over and gives it back: nobody else may use it meanwhile,
-  /// and what others write must be done. Its numbers are not checked. Undone by resize() and pause(). not_found,
-  /// unsupported, invalid_argument: nothing changed.
+  /// From now on the input or output of this name is read from, or written to, `memory` from `offset` on, and not
+  /// copied through the host; nullopt: as before. Each run takes it over and gives it back: nobody else may use it
+  /// meanwhile, and what others write must be done. Its numbers are not checked. Undone by resize() and pause().
+  /// not_found, unsupported, invalid_argument: nothing changed.
   Status bind(std::string_view name, const std::optional<gpu::ExternalMemory>& memory, std::uint64_t offset = 0);
   bool is_bound(std::string_view name) const { return !is_paused() && now_->program->is_bound(name); }
 

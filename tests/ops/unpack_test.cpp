@@ -9,7 +9,8 @@ namespace {
 
 constexpr const char* kKinds[] = {"u8", "i8", "f16", "bf16"};
 
-/// Random words; 16-bit numbers between 2^-7 and 2^7, as a tensor's root mean square is what tolerances are measured by.
+/// Random words; 16-bit numbers between 2^-7 and 2^7, as a tensor's root mean square is what tolerances are measured
+/// by.
 OpCase unpack(std::int64_t kind, const std::vector<std::int64_t>& dims, std::int64_t channels = 0,
               std::int64_t axis = 0) {
   std::int64_t elements = 1;

@@ -15,8 +15,10 @@
 
 namespace graft::test {
 
-inline VKAPI_ATTR VkBool32 VKAPI_CALL on_validation_message(VkDebugUtilsMessageSeverityFlagBitsEXT, VkDebugUtilsMessageTypeFlagsEXT type,
-                                          const VkDebugUtilsMessengerCallbackDataEXT* data, void* user) {
+inline VKAPI_ATTR VkBool32 VKAPI_CALL on_validation_message(VkDebugUtilsMessageSeverityFlagBitsEXT,
+                                                            VkDebugUtilsMessageTypeFlagsEXT type,
+                                                            const VkDebugUtilsMessengerCallbackDataEXT* data,
+                                                            void* user) {
   if (type != VK_DEBUG_UTILS_MESSAGE_TYPE_GENERAL_BIT_EXT) {
     static_cast<std::vector<std::string>*>(user)->push_back(data->pMessage);
   }

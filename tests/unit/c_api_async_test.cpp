@@ -62,8 +62,9 @@ TEST_F(CApiAsync, StepsGoOnToTheSameBits) {
   auto metrics = sized<graft_metrics>();
   for (std::size_t i = 0; i < kSteps; ++i) {
     const void* inputs[] = {batch_.x.data()};  // this array is the call's alone
-    ASSERT_EQ(graft_train_step_async(h_.trainer, inputs, 1, batch_.labels.data(), kSamples, &metrics, Told::done, &told),
-              GRAFT_OK);
+    ASSERT_EQ(
+        graft_train_step_async(h_.trainer, inputs, 1, batch_.labels.data(), kSamples, &metrics, Told::done, &told),
+        GRAFT_OK);
     inputs[0] = nullptr;
   }
   EXPECT_EQ(told.wait(kSteps), std::pair(GRAFT_OK, std::string()));

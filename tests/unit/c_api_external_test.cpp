@@ -93,8 +93,7 @@ class CApiExternal : public CApi {
   void open_other() {
     ASSERT_NE(vulkan_.physical, VkPhysicalDevice{}) << "no Vulkan of the test's own";
     std::uint32_t count = 0;
-    const auto list =
-        vulkan_.get<PFN_vkEnumerateDeviceExtensionProperties>("vkEnumerateDeviceExtensionProperties");
+    const auto list = vulkan_.get<PFN_vkEnumerateDeviceExtensionProperties>("vkEnumerateDeviceExtensionProperties");
     list(vulkan_.physical, nullptr, &count, nullptr);
     std::vector<VkExtensionProperties> all(count);
     list(vulkan_.physical, nullptr, &count, all.data());

@@ -49,8 +49,11 @@ TEST_F(SessionResize, GivesTheBitsOfSessionsOfTheirOwn) {
     const auto session = make(model, bound, true);
     ASSERT_NE(session, nullptr);
     const std::uint64_t bytes = device_->memory().bytes;
-    for (const Bindings& sizes : {Bindings{{"batch", 1}, {"seq", 8}}, {{"batch", 3}, {"seq", 5}}, bound,
-                                  {{"batch", 2}, {"seq", 1}}, {{"batch", 3}, {"seq", 5}}}) {
+    for (const Bindings& sizes : {Bindings{{"batch", 1}, {"seq", 8}},
+                                  {{"batch", 3}, {"seq", 5}},
+                                  bound,
+                                  {{"batch", 2}, {"seq", 1}},
+                                  {{"batch", 3}, {"seq", 5}}}) {
       const Status resized = session->resize(sizes);
       ASSERT_TRUE(resized.ok()) << resized.message();
       EXPECT_FALSE(session->run().ok()) << "inputs are to be set again";
@@ -110,8 +113,8 @@ TEST_F(SessionResize, RefusesWhatIsBeyondTheBound) {
   const auto session = make(model, {{"batch", 2}, {"seq", 4}}, true);
   ASSERT_NE(session, nullptr);
   const Bytes expected = run(*session, tokens_of({{"batch", 2}, {"seq", 4}}));
-  for (const auto& [sizes, words] : {std::pair(Bindings{{"seq", 5}}, "1 to 4"), {{{"batch", 0}}, "1 to 2"},
-                                     {{{"length", 1}}, "\"length\""}}) {
+  for (const auto& [sizes, words] :
+       {std::pair(Bindings{{"seq", 5}}, "1 to 4"), {{{"batch", 0}}, "1 to 2"}, {{{"length", 1}}, "\"length\""}}) {
     const Status refused = session->resize(sizes);
     ASSERT_FALSE(refused.ok());
     EXPECT_NE(refused.message().find(words), std::string::npos) << refused.message();

@@ -1,5 +1,5 @@
-/* graft's C ABI, memory of other APIs: inputs and outputs of sessions that never pass through the host, from a camera, a
- * decoder or a renderer, and to them. graft.h does not include it; its rules hold.
+/* graft's C ABI, memory of other APIs: inputs and outputs of sessions that never pass through the host, from a camera,
+ * a decoder or a renderer, and to them. graft.h does not include it; its rules hold.
  */
 #ifndef GRAFT_EXTERNAL_H
 #define GRAFT_EXTERNAL_H
@@ -20,10 +20,10 @@ typedef enum graft_external_kind GRAFT_ENUM_OF_INT {
 typedef struct graft_external_memory { /* One whole allocation, and where in it a tensor begins. */
   size_t struct_size;
   graft_external_kind kind;
-  int fd;          /* of the first two kinds; stays the caller's, who may close it when the call returns */
-  void* pointer;   /* of the last; as Vulkan asks, address and size are multiples of a page or more */
-  uint64_t bytes;  /* of the allocation, as its maker allocated it */
-  uint64_t offset; /* of the tensor: a multiple of 256 suits every device */
+  int fd;               /* of the first two kinds; stays the caller's, who may close it when the call returns */
+  void* pointer;        /* of the last; as Vulkan asks, address and size are multiples of a page or more */
+  uint64_t bytes;       /* of the allocation, as its maker allocated it */
+  uint64_t offset;      /* of the tensor: a multiple of 256 suits every device */
   int own_memory_type;  /* 1: memory_type counts; an opaque fd needs it where the device has several types */
   uint32_t memory_type; /* index of the Vulkan memory type that it was allocated with */
 } graft_external_memory;

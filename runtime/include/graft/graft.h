@@ -127,9 +127,10 @@ GRAFT_API graft_status graft_context_create(const graft_context_options* options
 GRAFT_API void graft_context_destroy(graft_context* context);
 /* From any thread, and from callbacks: the call in progress on the context returns GRAFT_CANCELLED before its next
    submission to the device; without a call, nothing happens. Training, evaluation, running, generating and gradients
-   look at it, and the making of sessions and generators, after every few kernels; planning does not. Nothing has changed then, but that the outputs of a session's last run are gone. A
-   training step is left between two micro-batches, at the latest when the one that has begun to change accumulators or
-   parameters is done: ask again with the same samples, and it goes on to the same bits. */
+   look at it, and the making of sessions and generators, after every few kernels; planning does not. Nothing has
+   changed then, but that the outputs of a session's last run are gone. A training step is left between two
+   micro-batches, at the latest when the one that has begun to change accumulators or parameters is done: ask again with
+   the same samples, and it goes on to the same bits. */
 GRAFT_API void graft_cancel(graft_context* context);
 /* How much of the device calls on this context take, from any thread, also while one is in progress. It changes no bit.
    slice_ms: how long the device shall work at most before others get a turn, 0.5 to 60000; 0 for about 100. What was
@@ -237,18 +238,18 @@ typedef struct graft_memory { /* Bytes by class of memory, known before anything
 GRAFT_API graft_status graft_session_create(graft_model* model, const graft_session_options* options,
                                             graft_session** session);
 GRAFT_API void graft_session_destroy(graft_session* session);
-/* Other sizes for named dimensions, each from 1 to what the session was made with; those that are not named stay as they
-   are. It plans and compiles when some sizes come for the first time and only switches when they come again (of the 32
-   newest); device memory is what the largest sizes need, from the start. All inputs are to be set again, unless nothing
-   changes. GRAFT_UNSUPPORTED where these sizes would need more memory or other constants than the largest. On failure
-   nothing changed. */
+/* Other sizes for named dimensions, each from 1 to what the session was made with; those that are not named stay as
+   they are. It plans and compiles when some sizes come for the first time and only switches when they come again (of
+   the 32 newest); device memory is what the largest sizes need, from the start. All inputs are to be set again, unless
+   nothing changes. GRAFT_UNSUPPORTED where these sizes would need more memory or other constants than the largest. On
+   failure nothing changed. */
 GRAFT_API graft_status graft_session_resize(graft_session* session, const graft_binding* bindings,
                                             size_t binding_count);
 /* Bytes that the session holds on device and host, by class. */
 GRAFT_API graft_status graft_session_memory(const graft_session* session, graft_memory* memory);
-/* Copies the bytes, in the session's format of this input; they stay from run to run. The cotangent of `of`, needed where that has more than one element, is
-   the input "cotangent". An index of no row, NaN and infinity are GRAFT_INVALID_ARGUMENT, and the message says which
-   number it is and where; masks of scores may hold infinity. */
+/* Copies the bytes, in the session's format of this input; they stay from run to run. The cotangent of `of`, needed
+   where that has more than one element, is the input "cotangent". An index of no row, NaN and infinity are
+   GRAFT_INVALID_ARGUMENT, and the message says which number it is and where; masks of scores may hold infinity. */
 GRAFT_API graft_status graft_session_set_input(graft_session* session, const char* name, const void* data,
                                                size_t bytes);
 /* Blocks until the outputs are there. Nothing is allocated after the first run. */

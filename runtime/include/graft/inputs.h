@@ -1,5 +1,5 @@
-/* graft's C ABI, inputs in other element types: bytes of images, halves, which the device turns into the f32 numbers that
- * the model takes. Part of graft.h, whose rules hold.
+/* graft's C ABI, inputs in other element types: bytes of images, halves, which the device turns into the f32 numbers
+ * that the model takes. Part of graft.h, whose rules hold.
  */
 #ifndef GRAFT_INPUTS_H
 #define GRAFT_INPUTS_H

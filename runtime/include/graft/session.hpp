@@ -31,7 +31,7 @@ struct SessionOptions {
   graft_precision precision = GRAFT_PRECISION_F32;
   bool allow_non_finite = false;        ///< f32 inputs may hold NaN and infinity, which are an error otherwise
   std::vector<std::string> fetch = {};  ///< values on the way that are outputs, too
-  bool resizable = false;   ///< resize() will be called; `bindings` are then the largest sizes
+  bool resizable = false;               ///< resize() will be called; `bindings` are then the largest sizes
   bool train_mode = false;  ///< with `of`: batch norm by the batch's statistics, dropout at work; no model's outputs
   std::vector<InputFormat> inputs = {};  ///< of inputs that are given as bytes or halves
 };
@@ -91,7 +91,7 @@ class Session {
   Result<std::span<const float>> gradient(const std::string& name) { return output<float>("grad:" + name); }
 
   graft_session* get() const { return handle_.get(); }  ///< for what only the C ABI has
-  graft_context* context() const { return context_; }  ///< for what only the C ABI has
+  graft_context* context() const { return context_; }   ///< for what only the C ABI has
   /// Bytes that it holds on device and host, by class.
   Result<Memory> memory() const {
     Memory memory = detail::sized<Memory>();

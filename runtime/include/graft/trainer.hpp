@@ -162,7 +162,7 @@ class Trainer {
     return parts;
   }
   graft_trainer* get() const { return handle_.get(); }  ///< for what only the C ABI has
-  graft_context* context() const { return context_; }  ///< for what only the C ABI has
+  graft_context* context() const { return context_; }   ///< for what only the C ABI has
   /// Bytes that the run holds on device and host, by class.
   Result<Memory> memory() const {
     Memory memory = detail::sized<Memory>();

@@ -1,4 +1,5 @@
-// fused_unpack: an input that is given in fewer than 32 bits, as f32 numbers; made where a session asks for such inputs.
+// fused_unpack: an input that is given in fewer than 32 bits, as f32 numbers; made where a session asks for such
+// inputs.
 #include <array>
 #include <string>
 
@@ -10,12 +11,11 @@
 namespace graft::ops::unpack {
 namespace {
 
-constexpr AttrSpec kAttrs[] = {{"shape", AttrType::shape, true}, {"kind", AttrType::integer, true},
-                               {"axis", AttrType::integer},      {"channels", AttrType::integer},
-                               {"scale0", AttrType::number},     {"scale1", AttrType::number},
-                               {"scale2", AttrType::number},     {"scale3", AttrType::number},
-                               {"offset0", AttrType::number},    {"offset1", AttrType::number},
-                               {"offset2", AttrType::number},    {"offset3", AttrType::number}};
+constexpr AttrSpec kAttrs[] = {
+    {"shape", AttrType::shape, true}, {"kind", AttrType::integer, true}, {"axis", AttrType::integer},
+    {"channels", AttrType::integer},  {"scale0", AttrType::number},      {"scale1", AttrType::number},
+    {"scale2", AttrType::number},     {"scale3", AttrType::number},      {"offset0", AttrType::number},
+    {"offset1", AttrType::number},    {"offset2", AttrType::number},     {"offset3", AttrType::number}};
 
 Status infer(InferContext& c) {
   const Shape shape = c.attrs().shape("shape");
@@ -60,8 +60,8 @@ Status emit(Emitter& e) {
 
 }  // namespace
 
-/// fused_unpack(words i32[n]; shape, kind, channels, axis, scale0.., offset0..) -> f32 of that shape. kind: 0 u8, 1 i8, 2
-/// f16, 3 bf16, the first in a word's lowest bits. channels: 0, as they are; 1, all alike; more, the size of `axis`.
+/// fused_unpack(words i32[n]; shape, kind, channels, axis, scale0.., offset0..) -> f32 of that shape. kind: 0 u8, 1 i8,
+/// 2 f16, 3 bf16, the first in a word's lowest bits. channels: 0, as they are; 1, all alike; more, the size of `axis`.
 extern const OpDef op_fused_unpack;
 const OpDef op_fused_unpack = {.name = "fused_unpack", .attrs = kAttrs, .infer = infer, .emit = emit};
 

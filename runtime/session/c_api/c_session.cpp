@@ -27,8 +27,8 @@ Result<std::vector<passes::PackedInput>> read_formats(const graft_input_format* 
     if (formats[i].name == nullptr) return invalid("Format ", i, " names no input.");
     const auto element = static_cast<unsigned>(formats[i].element);
     if (element > GRAFT_ELEMENT_BF16) return invalid("There is no element type number ", element, ".");
-    passes::PackedInput input{formats[i].name, static_cast<passes::Packed>(element), formats[i].channels_last != 0,
-                              {}, {}};
+    passes::PackedInput input{
+        formats[i].name, static_cast<passes::Packed>(element), formats[i].channels_last != 0, {}, {}};
     GRAFT_TRY_ASSIGN(input.scale, read_floats(formats[i].scale, formats[i].scale_count, "scale"));
     GRAFT_TRY_ASSIGN(input.offset, read_floats(formats[i].offset, formats[i].offset_count, "offset"));
     out.push_back(std::move(input));

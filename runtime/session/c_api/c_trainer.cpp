@@ -295,8 +295,7 @@ graft_status graft_train_micro_step(graft_trainer* trainer, const void* const* i
 graft_status graft_train_step(graft_trainer* trainer, const void* const* inputs, size_t input_count, const void* target,
                               uint32_t samples, graft_metrics* metrics) {
   if (trainer == nullptr) return GRAFT_INVALID_ARGUMENT;
-  return guarded(trainer->context,
-                 [&] { return train_step(*trainer, inputs, input_count, target, samples, metrics); });
+  return guarded(trainer->context, [&] { return train_step(*trainer, inputs, input_count, target, samples, metrics); });
 }
 
 graft_status graft_train_step_async(graft_trainer* trainer, const void* const* inputs, size_t input_count,
