@@ -38,6 +38,20 @@ std::vector<OpProbe> elementwise_probes() {
   probes.push_back(
       {Op::dropout, {{{11, 13}}}, {{"p", 0.5}, {"training", std::int64_t{1}}, {"stream", std::int64_t{0}}}});
   probes.push_back({Op::step_scalar, {}, {{"field", std::string("loss_weight")}}});
+  // Words of four bytes, and of two numbers of 16 bits that are 1 and below 1.
+  const auto unpack = [&](std::int64_t kind, Operand words) {
+    probes.push_back({Op::fused_unpack,
+                      {std::move(words)},
+                      {{"shape", Shape{2, 3, 6}},
+                       {"kind", kind},
+                       {"channels", std::int64_t{3}},
+                       {"axis", std::int64_t{1}},
+                       {"scale1", 0.5},
+                       {"offset2", 0.25}}});
+  };
+  for (const std::int64_t kind : {0, 1}) unpack(kind, {{9}, DType::i32, -0x1p31, 0x1p31 - 1});
+  unpack(2, {{18}, DType::i32, 0x3c000000, 0x3c003bff});
+  unpack(3, {{18}, DType::i32, 0x3f800000, 0x3f803f7f});
   return probes;
 }
 
