@@ -52,10 +52,13 @@ Status missing_function(const char* name) {
 
 }  // namespace
 
-Result<Api> load_api(const std::string& library) {
+Result<Api> load_api(const std::string& library, PFN_vkGetInstanceProcAddr linked) {
   Api api;
-  GRAFT_TRY_ASSIGN(api.library, open_library(library));
-  api.fn.GetInstanceProcAddr = find_entry(api.library);
+  api.fn.GetInstanceProcAddr = linked;
+  if (linked == nullptr) {
+    GRAFT_TRY_ASSIGN(api.library, open_library(library));
+    api.fn.GetInstanceProcAddr = find_entry(api.library);
+  }
   if (api.fn.GetInstanceProcAddr == nullptr) {
     return unsupported("The library \"", library.empty() ? kLoaders[0] : library,
                        "\" is neither a Vulkan loader nor a Vulkan driver: it has no vkGetInstanceProcAddr.");

@@ -123,7 +123,8 @@ struct Api {
   GlobalFunctions fn;
 };
 
-Result<Api> load_api(const std::string& library);
+/// `linked`: vkGetInstanceProcAddr where nothing is to be loaded, else null.
+Result<Api> load_api(const std::string& library, PFN_vkGetInstanceProcAddr linked);
 Result<InstanceFunctions> load_instance_functions(const GlobalFunctions& global, VkInstance instance);
 Result<DeviceFunctions> load_device_functions(const InstanceFunctions& fns, VkDevice device);
 

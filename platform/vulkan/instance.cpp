@@ -58,10 +58,18 @@ bool PhysicalDevice::has_extension(std::string_view name) const {
   return std::find(extensions.begin(), extensions.end(), name) != extensions.end();
 }
 
+namespace {
+
+PFN_vkGetInstanceProcAddr linked_entry(const InstanceOptions& options) {
+  return reinterpret_cast<PFN_vkGetInstanceProcAddr>(options.get_instance_proc_addr);
+}
+
+}  // namespace
+
 Result<std::unique_ptr<Instance>> Instance::create(const InstanceOptions& options) {
   std::unique_ptr<Instance> instance(new Instance);
   instance->options_ = options;
-  GRAFT_TRY_ASSIGN(instance->api_, load_api(options.library));
+  GRAFT_TRY_ASSIGN(instance->api_, load_api(options.library, linked_entry(options)));
   GRAFT_TRY(instance->create_instance());
   return instance;
 }
@@ -78,7 +86,7 @@ Result<std::unique_ptr<Instance>> Instance::adopt(const InstanceOptions& options
   instance->options_ = options;
   auto entry = reinterpret_cast<PFN_vkGetInstanceProcAddr>(given.get_instance_proc_addr);
   if (entry == nullptr) {
-    GRAFT_TRY_ASSIGN(instance->api_, load_api(options.library));
+    GRAFT_TRY_ASSIGN(instance->api_, load_api(options.library, linked_entry(options)));
     entry = instance->api_.fn.GetInstanceProcAddr;
   }
   instance->api_.fn.GetInstanceProcAddr = entry;

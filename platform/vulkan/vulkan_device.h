@@ -65,6 +65,8 @@ struct GivenDevice {
 struct InstanceOptions {
   /// The loader or a driver to load instead of libvulkan.so.1. A driver is used directly: no layers, no other devices.
   std::string library;
+  /// vkGetInstanceProcAddr of a loader or driver that is linked in; nothing is loaded then.
+  void (*get_instance_proc_addr)() = nullptr;
   /// Loads VK_LAYER_KHRONOS_validation with synchronization validation; an error where it is not installed.
   ValidationMessages* validation = nullptr;
   CallFaults* faults = nullptr;

@@ -4,6 +4,7 @@
 
 #include "platform/base/text.h"
 #include "runtime/core/op_id.gen.h"
+#include "platform/os/dynamic_library.h"
 #include "tests/support/c_api.h"
 #include "tests/support/heap_count.h"
 
@@ -384,6 +385,20 @@ TEST(CApiWithoutADevice, SaysSo) {
   ASSERT_NE(context, nullptr);
   EXPECT_NE(std::string(graft_message(context)).find("libgraft-no-such-loader.so"), std::string::npos);
   graft_context_destroy(context);
+}
+
+// As MoltenVK is linked into an app for iOS: no library is looked for.
+TEST(CApiWithoutADevice, AVulkanThatIsLinkedInIsUsed) {
+  std::string device = test_device_options().instance.library;
+  const auto library = os::DynamicLibrary::open(device.empty() ? "libvulkan.so.1" : device);
+  if (!library.ok()) GTEST_SKIP() << library.status().message();
+  auto options = context_options(device);
+  options.vulkan_library = "libgraft-no-such-loader.so";
+  options.vulkan_get_instance_proc_addr = library->find_as<void (*)()>("vkGetInstanceProcAddr");
+  ASSERT_NE(options.vulkan_get_instance_proc_addr, nullptr);
+  CHandles h;
+  ASSERT_EQ(graft_context_create(&options, &h.context), GRAFT_OK) << h.message();
+  EXPECT_NE(std::string(graft_device_name(h.context)), "");
 }
 
 TEST_F(CApi, ASessionGivesValuesOnTheWay) {

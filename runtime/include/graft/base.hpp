@@ -84,6 +84,7 @@ struct ContextOptions {
   graft_log_level log_level = GRAFT_LOG_INFO;
   graft_matmul_precision matmul_precision = GRAFT_MATMUL_HIGHEST;
   graft_priority priority = GRAFT_PRIORITY_MEDIUM;
+  void (*vulkan_get_instance_proc_addr)() = nullptr;  ///< of a Vulkan that is linked in; nothing is loaded then
 };
 
 namespace detail {
@@ -127,6 +128,7 @@ inline graft_context_options raw_options(const ContextOptions& options) {
   auto raw = sized<graft_context_options>();
   raw.device = or_null(options.device);
   raw.vulkan_library = or_null(options.vulkan_library);
+  raw.vulkan_get_instance_proc_addr = options.vulkan_get_instance_proc_addr;
   raw.pipeline_cache = or_null(options.pipeline_cache);
   raw.allocate = options.allocate;
   raw.deallocate = options.deallocate;

@@ -119,6 +119,8 @@ typedef struct graft_context_options { /* What a context is made with. */
   graft_log_level log_level;
   graft_matmul_precision matmul_precision;
   graft_priority priority; /* of no effect on a device of the app's own, or whose driver has no such */
+  /* vkGetInstanceProcAddr of a Vulkan that is linked in, as MoltenVK is on iOS; vulkan_library is not looked for then */
+  void (*vulkan_get_instance_proc_addr)(void);
 } graft_context_options;
 
 /* options may be NULL. On failure *context is a context that can only give its message and be destroyed, or NULL where

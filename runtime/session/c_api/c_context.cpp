@@ -49,6 +49,7 @@ Status open_context(graft_context& context, const graft_context_options* given,
   vulkan::DeviceOptions& device = context.device_options;
   device.instance.log = context.log;
   if (options.vulkan_library != nullptr) device.instance.library = options.vulkan_library;
+  device.instance.get_instance_proc_addr = options.vulkan_get_instance_proc_addr;
   if (options.device != nullptr) device.device = options.device;
   GRAFT_TRY(choose(device));
   context.deviceless = device.device == "none" && !device.given;

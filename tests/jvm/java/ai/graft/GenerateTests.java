@@ -14,7 +14,7 @@ final class GenerateTests {
     return new String(bytes("text.txt"), StandardCharsets.UTF_8);
   }
 
-  /** As jvm_oracle draws. */
+  /** As bindings_oracle draws. */
   static Generator.Sampling sampling() {
     Generator.Sampling sampling = new Generator.Sampling();
     sampling.maxTokens = 12;

@@ -14,7 +14,7 @@ import java.util.Comparator;
 import java.util.stream.Stream;
 
 /**
- * Runs the tests: each public method of the classes below whose only argument is the folder that jvm_oracle filled.
+ * Runs the tests: each public method of the classes below whose only argument is the folder that bindings_oracle filled.
  * Usage: Tests FOLDER [PART_OF_A_NAME].
  */
 public final class Tests {
@@ -176,7 +176,7 @@ public final class Tests {
     return new Session.Options().bind("batch", SAMPLES);
   }
 
-  /** As jvm_oracle trains. */
+  /** As bindings_oracle trains. */
   static TrainerOptions trainerOptions() {
     TrainerOptions options = new TrainerOptions();
     options.learningRate = 0.05;

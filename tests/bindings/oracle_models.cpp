@@ -1,4 +1,4 @@
-#include "tests/jvm/oracle_models.h"
+#include "tests/bindings/oracle_models.h"
 
 #include "tests/support/c_api.h"
 #include "tests/support/letter_model.h"

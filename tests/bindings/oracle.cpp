@@ -1,5 +1,5 @@
-// Writes what the tests of the binding for Kotlin and Java read and compare with: model files, samples, and what the
-// C++ API makes of them on the same device. Usage: jvm_oracle FOLDER. Exit status 77: there is no device.
+// Writes what the tests of the bindings (Kotlin and Java, Swift) read and compare with: model files, samples, and what the
+// C++ API makes of them on the same device. Usage: bindings_oracle FOLDER. Exit status 77: there is no device.
 #include <graft/graft.hpp>
 
 #include <cstdio>
@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "tests/jvm/oracle_models.h"
+#include "tests/bindings/oracle_models.h"
 
 namespace {
 

@@ -1,0 +1,178 @@
+// Data sets: files, memory, or what a function makes; shuffled, cut into batches and read ahead.
+import CGraft
+import Foundation
+
+/// One tensor of a sample.
+public struct Field: Sendable {
+  public var name: String
+  public var elementType: ElementType
+  /// Of one sample: without the batch.
+  public var shape: [Int]
+  /// What the loss compares with; labels stand behind the others.
+  public var isLabel: Bool
+
+  public init(_ name: String, _ elementType: ElementType, _ shape: [Int], isLabel: Bool = false) {
+    self.name = name
+    self.elementType = elementType
+    self.shape = shape
+    self.isLabel = isLabel
+  }
+
+  var bytes: Int { shape.reduce(4, *) }
+
+  func c(_ arena: Arena) throws -> graft_field {
+    if shape.count > Int(GRAFT_MAX_RANK) {
+      throw GraftError(.invalidArgument, "\"\(name)\" has \(shape.count) axes; at most \(GRAFT_MAX_RANK) are possible.")
+    }
+    var field = graft_field()
+    field.name = arena.string(name)
+    field.dtype = graft_dtype(rawValue: .init(elementType.rawValue))
+    field.rank = UInt32(shape.count)
+    withUnsafeMutableBytes(of: &field.dims) { dims in
+      for (axis, size) in shape.enumerated() { dims.storeBytes(of: Int64(size), toByteOffset: axis * 8, as: Int64.self) }
+    }
+    field.is_label = isLabel ? 1 : 0
+    return field
+  }
+}
+
+/// Samples by number. Whoever uses it keeps it.
+public final class DataSet: @unchecked Sendable {
+  /// Fills a place for each field with sample `index`, on graft's reading thread; false: there is none, for the data
+  /// ends before. The same index gives the same sample, in whatever order they are asked for. It must not call graft.
+  public typealias Read = @Sendable (UInt64, [UnsafeMutableRawBufferPointer]) throws -> Bool
+
+  private final class Reader: Sendable {
+    let sizes: [Int]
+    let read: Read
+    init(_ sizes: [Int], _ read: @escaping Read) {
+      self.sizes = sizes
+      self.read = read
+    }
+  }
+
+  let context: Context
+  let pointer: OpaquePointer
+  private let keeps: [Any]
+
+  /// "idx:IMAGES,LABELS", "csv:FILE?label=COLUMN", "npy:X.npy,Y.npy", as docs/command-line.md has them.
+  public init(_ context: Context, spec: String) throws {
+    self.context = context
+    keeps = []
+    pointer = try DataSet.make(context) { made, arena in graft_data_open(context.pointer, arena.string(spec), &made) }
+  }
+
+  /// Samples in memory: the contents of each field, one sample after another.
+  public init(_ context: Context, _ fields: [Field], _ contents: [any TensorContents]) throws {
+    self.context = context
+    if fields.isEmpty || fields.count != contents.count {
+      throw GraftError(.invalidArgument, "There are \(fields.count) fields and contents of \(contents.count).")
+    }
+    var samples: Int?
+    var blocks: [Block] = []
+    for (field, content) in zip(fields, contents) {
+      if let type = content.elementType, type != field.elementType {
+        throw GraftError(.invalidArgument, "\"\(field.name)\" is of \(field.elementType), not of \(type).")
+      }
+      let block = content.withContents { Block($0) }
+      if field.bytes <= 0 || block.bytes % field.bytes != 0 || block.bytes / field.bytes != samples ?? (block.bytes / field.bytes) {
+        throw GraftError(.invalidArgument, "\"\(field.name)\" has \(block.bytes) bytes; a sample has \(field.bytes).")
+      }
+      samples = block.bytes / field.bytes
+      blocks.append(block)
+    }
+    keeps = blocks
+    pointer = try DataSet.make(context) { made, arena in
+      let list = arena.array(try fields.map { try $0.c(arena) })
+      let pointers = arena.array(blocks.map { Optional(UnsafeRawPointer($0.pointer)) })
+      return graft_data_from_memory(context.pointer, list, fields.count, pointers, UInt64(samples ?? 0), &made)
+    }
+  }
+
+  /// Samples that the app makes. `samples`: nil where nobody knows how many.
+  public init(_ context: Context, _ fields: [Field], samples: UInt64?, read: @escaping Read) throws {
+    self.context = context
+    let reader = Reader(fields.map(\.bytes), read)
+    keeps = [reader]
+    pointer = try DataSet.make(context) { made, arena in
+      let list = arena.array(try fields.map { try $0.c(arena) })
+      return graft_data_from_callback(
+        context.pointer, list, fields.count, samples ?? 0,
+        { user, index, out in
+          let reader = Unmanaged<Reader>.fromOpaque(user!).takeUnretainedValue()
+          let places = reader.sizes.enumerated().map { UnsafeMutableRawBufferPointer(start: out![$0], count: $1) }
+          do { return try reader.read(index, places) ? 1 : 0 } catch { return -1 }
+        }, Unmanaged.passUnretained(reader).toOpaque(), &made)
+    }
+  }
+
+  private static func make(
+    _ context: Context, _ body: (inout OpaquePointer?, Arena) throws -> graft_status
+  ) throws -> OpaquePointer {
+    var made: OpaquePointer?
+    try context.call { try Arena.use { try body(&made, $0) } }
+    return made!
+  }
+
+  /// nil where nobody knows.
+  public var samples: UInt64? {
+    let count = context.whole { graft_data_samples(pointer) }
+    return count == 0 ? nil : count
+  }
+
+  deinit { context.whole { graft_data_destroy(pointer) } }
+}
+
+/// Memory that stays where it is.
+private final class Block {
+  let pointer: UnsafeMutableRawPointer
+  let bytes: Int
+  init(_ contents: UnsafeRawBufferPointer) {
+    bytes = contents.count
+    pointer = .allocate(byteCount: max(bytes, 1), alignment: 16)
+    if let from = contents.baseAddress { pointer.copyMemory(from: from, byteCount: bytes) }
+  }
+  deinit { pointer.deallocate() }
+}
+
+/// Batches of a data set, shuffled and read ahead. A set has one loader at a time.
+public final class Loader: @unchecked Sendable {
+  public struct Options: Sendable {
+    public var batch = 32
+    /// Of the order.
+    public var seed: UInt64 = 0
+    public var inOrder = false
+    /// Leave out a last batch that is not full.
+    public var dropLast = false
+    /// 0: without end.
+    public var epochs: UInt64 = 0
+    /// Samples, where nobody knows how many there are.
+    public var shuffleBuffer: UInt64 = 1024
+    /// Bytes for batches and buffers; 0: no limit.
+    public var memoryLimit: UInt64 = 0
+    public init() {}
+  }
+
+  private let set: DataSet
+  let pointer: OpaquePointer
+
+  public init(_ set: DataSet, _ options: Options = .init()) throws {
+    self.set = set
+    var made: OpaquePointer?
+    try set.context.call {
+      var o = graft_loader_options()
+      o.struct_size = MemoryLayout<graft_loader_options>.stride
+      o.batch = try unsigned(options.batch, "The batch")
+      o.seed = options.seed
+      o.in_order = options.inOrder ? 1 : 0
+      o.drop_last = options.dropLast ? 1 : 0
+      o.epochs = options.epochs
+      o.shuffle_buffer = options.shuffleBuffer
+      o.memory_limit = options.memoryLimit
+      return graft_loader_create(set.pointer, &o, &made)
+    }
+    pointer = made!
+  }
+
+  deinit { set.context.whole { graft_loader_destroy(pointer) } }
+}
