@@ -13,5 +13,14 @@ let package = Package(
   name: "graft",
   platforms: [.iOS(.v15), .macOS(.v12)],
   products: [.library(name: "Graft", targets: ["Graft"])],
-  targets: [native, .target(name: "Graft", dependencies: ["CGraft"])]
+  targets: [
+    native,
+    .target(
+      name: "Graft", dependencies: ["CGraft"],
+      // What the static library in the framework needs of the system.
+      linkerSettings: [
+        .linkedLibrary("c++", .when(platforms: [.macOS, .iOS])),
+        .linkedLibrary("z", .when(platforms: [.macOS, .iOS])),
+      ]),
+  ]
 )

@@ -1,3 +1,5 @@
+include(CheckLinkerFlag)
+
 # graft_exported_symbols(<map> <file>): what the version script <map> lists, as Apple's linker wants it: a symbol or pattern a
 # line, each with the underscore that C names have there.
 function(graft_exported_symbols map file)
@@ -20,6 +22,11 @@ function(graft_shared_library target name map)
   if(APPLE)
     set(exports ${CMAKE_CURRENT_BINARY_DIR}/${name}.exports)
     graft_exported_symbols(${map} ${exports})
+    check_linker_flag(CXX LINKER:-exported_symbols_list,${exports} GRAFT_LINKER_EXPORTS)
+    if(NOT GRAFT_LINKER_EXPORTS)  # zig's has no such list
+      message(STATUS "This linker takes no list of what lib${name} exports; all of its symbols are seen from outside.")
+      return()
+    endif()
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${map})
     set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS ${exports})
     target_link_options(${target} PRIVATE LINKER:-exported_symbols_list,${exports})
