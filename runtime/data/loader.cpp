@@ -1,5 +1,7 @@
 #include "runtime/data/loader.h"
 
+#include <algorithm>
+
 #include "platform/base/checked.h"
 #include "platform/os/threads.h"
 
@@ -106,7 +108,16 @@ Status Loader::fill_samples(Batch& batch) {
   batch.epoch_ = order_.epoch();
   batch.first_ = order_.position();
   batch.count_ = 0;
+  std::pair<std::uint64_t, std::uint64_t> wanted = {0, options_.batch};
+  if (options_.wanted && source_.size()) {
+    wanted = options_.wanted(std::min(options_.batch, *source_.size() - order_.position()));
+  }
   while (batch.count_ < options_.batch) {
+    if (batch.count_ - wanted.first >= wanted.second) {  // below the first wraps around
+      if (!order_.skip()) break;
+      batch.rows_[batch.count_++] = order_.row();
+      continue;
+    }
     for (std::size_t f = 0; f < pointers_.size(); ++f) {
       pointers_[f] = batch.fields_[f] + batch.count_ * batch.sample_bytes_[f];
     }

@@ -3,10 +3,12 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "platform/base/allocator.h"
@@ -23,6 +25,9 @@ struct LoaderOptions {
   std::uint64_t epochs = 0;             ///< 0: without end
   std::uint32_t prefetch = 2;           ///< batches that the thread may be ahead; 0: no thread
   std::uint64_t memory_limit = 0;       ///< bytes for batches and the shuffle buffer; 0: none
+  /// Of a batch of so many samples, the first one and the number of those that are read: what several workers have to
+  /// read of the same batches. Null: all. The contents of others are undefined. Streams are read as a whole.
+  std::function<std::pair<std::uint64_t, std::uint64_t>(std::uint64_t samples)> wanted = nullptr;
   HostAllocator allocator = default_host_allocator();
 };
 

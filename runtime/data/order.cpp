@@ -103,12 +103,23 @@ Result<bool> Order::next_of_stream(SampleOut out) {
   return true;
 }
 
+std::uint64_t Order::row_at_position() const {
+  if (!options_.shuffle) return cursor_.position;
+  return Permutation(*source_->size(), mix(cursor_.seed, cursor_.epoch))(cursor_.position);
+}
+
+bool Order::skip() {
+  if (exhausted()) return false;
+  row_ = row_at_position();
+  ++cursor_.position;
+  return true;
+}
+
 Result<bool> Order::next(SampleOut out) {
   if (exhausted()) return false;
   bool more = true;
   if (source_->size()) {
-    const Permutation permutation(*source_->size(), mix(cursor_.seed, cursor_.epoch));
-    std::uint64_t at = options_.shuffle ? permutation(cursor_.position) : cursor_.position;
+    std::uint64_t at = row_at_position();
     row_ = at;
     GRAFT_TRY_ASSIGN(more, source_->read(at, out));
     if (!more) {

@@ -28,6 +28,8 @@ class Order {
 
   /// The next sample of this epoch; false when the epoch is over.
   Result<bool> next(SampleOut out);
+  /// As next(), without reading it. Not of streams.
+  bool skip();
   /// True when no sample of this epoch is left. Exact once next() was called in this epoch.
   bool exhausted() const;
   void begin_epoch(std::uint64_t epoch);
@@ -43,6 +45,7 @@ class Order {
  private:
   Order(Source& source, const Options& options) : source_(&source), options_(options) {}
   std::uint64_t capacity() const { return options_.shuffle ? options_.shuffle_buffer : 1; }
+  std::uint64_t row_at_position() const;
   void point_at(std::uint64_t slot);
   Result<bool> refill(std::uint64_t slot);
   Result<bool> next_of_stream(SampleOut out);

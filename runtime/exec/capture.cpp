@@ -14,8 +14,9 @@ struct Place {
 /// Whether a copy of `what` has this one.
 bool is_captured(const Resident& resident, Capture::What what) {
   if (resident.kind == ValueKind::constant || resident.low_precision() || resident.bytes == 0) return false;
-  return what == Capture::What::all ||
-         (resident.kind == ValueKind::state && resident.memory_class == MemoryClass::parameters);
+  if (what == Capture::What::all) return true;
+  const auto wanted = what == Capture::What::gradients ? MemoryClass::gradients : MemoryClass::parameters;
+  return resident.kind == ValueKind::state && resident.memory_class == wanted;
 }
 
 /// The residents that change, packed into as many buffers as one allocation's limit asks for.
@@ -41,7 +42,7 @@ std::uint64_t Capture::planned_bytes(const Residents& residents, What what) {
 }
 
 Result<std::unique_ptr<Capture>> Capture::create(Memory& memory, std::chrono::nanoseconds timeout, What what) {
-  std::unique_ptr<Capture> capture(new Capture(memory.device(), timeout));
+  std::unique_ptr<Capture> capture(new Capture(memory, timeout));
   std::vector<std::uint64_t> sizes;
   const std::vector<Place> places = places_of(memory.residents(), what, sizes);
   for (const std::uint64_t size : sizes) {
@@ -62,12 +63,29 @@ Result<std::unique_ptr<Capture>> Capture::create(Memory& memory, std::chrono::na
   return capture;
 }
 
-Status Capture::take() {
-  gpu::CommandList* const lists[] = {copy_.get()};
-  GRAFT_TRY_ASSIGN(const gpu::Ticket ticket, device_.submit(lists));
-  Status copied = device_.wait(ticket, timeout_);
-  if (copied.ok()) return {};  // the words allocate
-  return std::move(copied).with_context("While copying the state");
+Status Capture::run(gpu::CommandList& commands, const char* while_doing) {
+  gpu::CommandList* const lists[] = {&commands};
+  GRAFT_TRY_ASSIGN(const gpu::Ticket ticket, memory_.device().submit(lists));
+  Status done = memory_.device().wait(ticket, timeout_);
+  if (done.ok()) return {};  // the words allocate
+  return std::move(done).with_context(while_doing);
+}
+
+Status Capture::take() { return run(*copy_, "While copying the state"); }
+
+Status Capture::fill(std::uint32_t word) {
+  auto known = std::ranges::find(fills_, word, [](const auto& fill) { return fill.first; });
+  if (known == fills_.end()) {
+    GRAFT_TRY_ASSIGN(const auto recorder, memory_.device().record("clear the state"));
+    for (const Entry& entry : entries_) {
+      recorder->fill(memory_.range(Space::resident, entry.resident->offset, entry.resident->device_bytes), word);
+    }
+    recorder->host_barrier();
+    GRAFT_TRY_ASSIGN(auto commands, recorder->finish());
+    fills_.emplace_back(word, std::move(commands));
+    known = fills_.end() - 1;
+  }
+  return run(*known->second, "While clearing the state");
 }
 
 std::uint64_t Capture::bytes() const {

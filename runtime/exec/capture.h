@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <span>
 #include <vector>
 
@@ -18,6 +19,7 @@ class Capture {
   enum class What : std::uint8_t {
     all,
     statistics,  ///< the state that a forward pass changes: running statistics
+    gradients,   ///< accumulators
   };
   struct Entry {
     const Resident* resident = nullptr;
@@ -32,16 +34,20 @@ class Capture {
 
   /// Copies everything as it stands now, and waits until it is there. Allocates nothing.
   Status take();
+  /// Sets every 32-bit word of what it copies, on the device.
+  Status fill(std::uint32_t word);
   const std::vector<Entry>& entries() const { return entries_; }
   std::uint64_t bytes() const;
 
  private:
-  Capture(gpu::Device& device, std::chrono::nanoseconds timeout) : device_(device), timeout_(timeout) {}
+  Capture(Memory& memory, std::chrono::nanoseconds timeout) : memory_(memory), timeout_(timeout) {}
+  Status run(gpu::CommandList& commands, const char* while_doing);
 
-  gpu::Device& device_;
+  Memory& memory_;
   std::chrono::nanoseconds timeout_;
   std::vector<std::unique_ptr<gpu::Buffer>> buffers_;
   std::unique_ptr<gpu::CommandList> copy_;
+  std::vector<std::pair<std::uint32_t, std::unique_ptr<gpu::CommandList>>> fills_;  ///< by word, as they are asked for
   std::vector<Entry> entries_;
 };
 

@@ -134,19 +134,24 @@ void Feeder::copy(const data::Batch& batch, std::uint64_t first, Program& progra
 }
 
 std::uint64_t loss_count(const std::vector<data::Field>& fields, const LossOptions& loss, const data::Batch& batch) {
+  return loss_count(fields, loss, batch, 0, batch.count());
+}
+
+std::uint64_t loss_count(const std::vector<data::Field>& fields, const LossOptions& loss, const data::Batch& batch,
+                         std::uint64_t first, std::uint64_t count) {
   const auto label = std::find_if(fields.begin(), fields.end(),
                                   [](const data::Field& field) { return field.role == data::Role::label; });
   const auto field = static_cast<std::size_t>(label - fields.begin());
   const std::uint64_t rows = label->shape.elements();
-  if (loss.kind != Loss::cross_entropy) return batch.count() * rows;
+  if (loss.kind != Loss::cross_entropy) return count * rows;
   const std::span<const std::byte> bytes = batch.field(field);
-  std::uint64_t count = 0;
-  for (std::uint64_t i = 0; i < batch.count() * rows; ++i) {
+  std::uint64_t counted = 0;
+  for (std::uint64_t i = first * rows; i < (first + count) * rows; ++i) {
     std::int32_t value = 0;
     std::memcpy(&value, bytes.data() + 4 * i, 4);
-    count += value == loss.ignore_index ? 0 : 1;
+    counted += value == loss.ignore_index ? 0 : 1;
   }
-  return count;
+  return counted;
 }
 
 }  // namespace graft::train

@@ -46,5 +46,8 @@ class Feeder {
 
 /// Rows or elements of the batch that the loss is a mean of: all but labels that are ignored.
 std::uint64_t loss_count(const std::vector<data::Field>& fields, const LossOptions& loss, const data::Batch& batch);
+/// The same of samples [first, first + count) alone.
+std::uint64_t loss_count(const std::vector<data::Field>& fields, const LossOptions& loss, const data::Batch& batch,
+                         std::uint64_t first, std::uint64_t count);
 
 }  // namespace graft::train

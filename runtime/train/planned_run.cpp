@@ -1,5 +1,6 @@
 #include "runtime/train/planned_run.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -68,6 +69,13 @@ Status PlannedRun::build_once(bool within_step) {
   }
   if (plan_.keeps_statistics) {
     GRAFT_TRY_ASSIGN(statistics_, Capture::create(*memory_, setup_.trainer.program.timeout, Capture::What::statistics));
+  }
+  if (plan_.slots) {
+    GRAFT_TRY_ASSIGN(gradients_, Capture::create(*memory_, setup_.trainer.program.timeout, Capture::What::gradients));
+  }
+  for (const SizedPlan& sized : plan_.statistics) {
+    GRAFT_TRY_ASSIGN(auto program, Program::create(*memory_, sized.plan, setup_.trainer.program));
+    slot_statistics_.emplace_back(sized.samples, std::move(program));
   }
   for (const SizedPlan& sized : plan_.evaluation) {
     GRAFT_TRY_ASSIGN(SizedProgram program, make_program(sized));
@@ -140,6 +148,16 @@ Result<SizedProgram*> PlannedRun::evaluation(std::int64_t samples) {
   return &evaluation_.back();
 }
 
+Result<Program*> PlannedRun::statistics_of_slot(std::int64_t samples) {
+  const auto found = std::ranges::find(slot_statistics_, samples, [](const auto& one) { return one.first; });
+  if (found != slot_statistics_.end()) return found->second.get();
+  GRAFT_TRY_ASSIGN(SizedPlan sized,
+                   plan_slot_statistics(setup_.model, setup_.options, plan_, samples, setup_.device->target()));
+  GRAFT_TRY_ASSIGN(auto program, Program::create(*memory_, std::move(sized.plan), setup_.trainer.program));
+  slot_statistics_.emplace_back(samples, std::move(program));
+  return slot_statistics_.back().second.get();
+}
+
 Status PlannedRun::keep_state() {
   HostState kept;
   GRAFT_TRY(copy_residents(kept));
@@ -176,13 +194,15 @@ void PlannedRun::tear_down() {
   hash_.reset();
   capture_.reset();
   statistics_.reset();
+  gradients_.reset();
+  slot_statistics_.clear();
   fetched_ = {};
   memory_.reset();  // last: the others refer to it
 }
 
 std::uint64_t PlannedRun::device_bytes() const {
   return (memory_ ? memory_->allocated_bytes() : 0) + (capture_ ? capture_->bytes() : 0) +
-         (statistics_ ? statistics_->bytes() : 0);
+         (statistics_ ? statistics_->bytes() : 0) + (gradients_ ? gradients_->bytes() : 0);
 }
 
 }  // namespace graft::train

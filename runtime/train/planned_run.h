@@ -64,6 +64,9 @@ class PlannedRun {
   Capture* capture() { return capture_.get(); }
   const Capture* capture() const { return capture_.get(); }
   Capture* statistics() { return statistics_.get(); }  ///< null: a step that fails leaves them alone
+  Capture* gradients() { return gradients_.get(); }    ///< of a slot; null: there are none
+  /// Moves running statistics by what a slot of so many samples gave.
+  Result<Program*> statistics_of_slot(std::int64_t samples);
   FetchedValues& fetched() { return fetched_; }
   const FetchedValues& fetched() const { return fetched_; }
   std::uint64_t device_bytes() const;  ///< 0: not built
@@ -88,6 +91,8 @@ class PlannedRun {
   std::unique_ptr<Program> hash_;
   std::unique_ptr<Capture> capture_;
   std::unique_ptr<Capture> statistics_;
+  std::unique_ptr<Capture> gradients_;
+  std::vector<std::pair<std::int64_t, std::unique_ptr<Program>>> slot_statistics_;  ///< by samples
   FetchedValues fetched_;
 };
 

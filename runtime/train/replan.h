@@ -10,6 +10,7 @@
 #include "platform/base/log.h"
 #include "runtime/data/loader.h"
 #include "runtime/exec/program.h"
+#include "runtime/train/slots.h"
 #include "runtime/train/training_plan.h"
 
 namespace graft::train {
@@ -23,6 +24,8 @@ struct TrainerOptions {
   /// training changes is copied to the host after each step, and a step in which the device is lost is begun again on
   /// the new one, to the same bits. Null: device_lost is an error.
   std::function<Result<gpu::Device*>()> reopen = nullptr;
+  /// With PlanRequest::slots: the other workers, whom each step is taken together with. Outlives the trainer.
+  SlotExchange* exchange = nullptr;
 };
 
 /// The contents of a constant, parameter or state of the model's graph; nullopt where there is none.

@@ -19,6 +19,10 @@ Trainer::Trainer(TrainingSetup setup, TrainingPlan plan)
 Result<std::unique_ptr<Trainer>> Trainer::create(gpu::Device& device, const Graph& model, const WeightOf& weight_of,
                                                  const TrainOptions& options, const std::vector<data::Field>& fields,
                                                  const TrainerOptions& trainer_options) {
+  if (trainer_options.exchange != nullptr) {
+    if (!options.fetch.empty()) return unsupported("Values of steps that several workers take cannot be fetched.");
+    if (trainer_options.reopen != nullptr) return unsupported("Several workers cannot go on after a lost device.");
+  }
   GRAFT_TRY_ASSIGN(TrainingPlan plan, plan_training(model, options, trainer_options.request, device.target()));
   std::unique_ptr<Trainer> trainer(
       new Trainer({&device, model, weight_of, options, fields, trainer_options}, std::move(plan)));
@@ -240,6 +244,10 @@ Status Trainer::recover(const Status& why) {
 }
 
 Result<std::optional<StepResult>> Trainer::micro_step(const data::Batch& batch) {
+  if (setup_.trainer.exchange != nullptr) {
+    GRAFT_TRY_ASSIGN(const StepResult result, shared_step(batch));
+    return std::optional(result);
+  }
   return with_recovery([&]() -> Result<std::optional<StepResult>> {
     GRAFT_TRY(shortages_.before_micro_step());
     GRAFT_TRY_ASSIGN(auto result, on_device([&] { return try_micro_step(batch); }));

@@ -5,7 +5,7 @@
 //   Execution       execution.h        runs its programs, and remembers a run that failed on the way
 //   Shortages       shortages.h        answers refused memory with a plan for less
 //   TrainingState   step_result.h      where the run is
-//   Trainer         here               steps, evaluates, reads and writes
+//   Trainer         here               steps (with other workers: slots.h, shared_step.cpp), evaluates, reads and writes
 #pragma once
 
 #include <cstdint>
@@ -137,6 +137,10 @@ class Trainer {
   Status prepare_step(const data::Batch& batch);
   Result<std::optional<StepResult>> try_micro_step(const data::Batch& batch);
   Result<Metrics> run_micro_batch(SizedProgram& sized, const data::Batch& batch, const StepState& state);
+  Result<StepResult> shared_step(const data::Batch& batch);
+  Status compute_slots(const data::Batch& batch, SlotExchange::Step& step, StepState& state);
+  Status move_statistics(const SlotExchange::Sums& sums, const SlotExchange::Step& step, const StepState& state);
+  Status write_gradients(std::span<const std::byte> sums);
   Status keep_statistics();
   Status undo_statistics();
   Result<StepResult> end_step(const data::Batch& batch, const Program& last);
@@ -153,6 +157,7 @@ class Trainer {
   std::uint64_t step_samples_ = 0;                  ///< of the step in progress; 0: not known
   std::uint32_t submissions_ = 0;                   ///< of the step in progress
   std::uint64_t count_ = 0;                         ///< rows or elements of the step in progress
+  std::vector<std::byte> slot_statistics_;          ///< what a slot would move running statistics by
   std::optional<TrainingState> copied_at_;          ///< of the copy with the host; none: it is out of date
   std::uint64_t losses_ = 0;
 };

@@ -95,6 +95,18 @@ Status add_fetched(Graph& graph, const Graph& bound, const std::vector<ValueId>&
   return {};
 }
 
+/// The training graph's own update of running statistics stays: they are brought back once the slots are done.
+void give_out_statistics(TrainingGraph& out) {
+  for (const Node& node : std::vector<Node>(out.graph.nodes())) {
+    if (node.op != Op::batch_norm_update) continue;
+    const auto name = [&](std::size_t input) { return out.graph.value(node.inputs[input]).name; };
+    SlotStatistic statistic{name(0), name(1), cat(kSlotPrefix, name(0)), cat(kSlotPrefix, name(1)), node.attrs};
+    out.graph.add_output(statistic.mean, node.inputs[2]);
+    out.graph.add_output(statistic.var, node.inputs[3]);
+    out.statistics.push_back(std::move(statistic));
+  }
+}
+
 /// Runs the passes over a forward graph with its loss.
 Status prepare(Graph& graph, LossNodes& loss, bool inference) {
   GRAFT_TRY_ASSIGN(passes::Prepared prepared, passes::prepare(graph, {}, {.inference = inference}));
@@ -140,7 +152,7 @@ Result<Graph> bind_batch(const Graph& model, std::int64_t samples, const Binding
 }
 
 Result<TrainingGraph> build_training_graph(const Graph& model, std::int64_t samples, const TrainOptions& options,
-                                           bool accumulate) {
+                                           GradientUse use) {
   TrainingGraph out;
   GRAFT_TRY(check_names(model, options));
   GRAFT_TRY_ASSIGN(const Graph bound, bind_batch(model, samples, options.bindings));
@@ -155,9 +167,10 @@ Result<TrainingGraph> build_training_graph(const Graph& model, std::int64_t samp
   GRAFT_TRY_ASSIGN(out.loss, add_loss(out.graph, forward.values[target.index], options.loss, options.metrics));
   add_loss_outputs(out.graph, out.loss);
   GRAFT_TRY(add_fetched(out.graph, bound, forward.values, options));
+  if (use == GradientUse::slot) give_out_statistics(out);
   GRAFT_TRY(prepare(out.graph, out.loss, false));
   out.rules = passes::input_rules(out.graph);
-  GRAFT_TRY(add_backward(out, options, accumulate));
+  GRAFT_TRY(add_backward(out, options, use != GradientUse::step));
   GRAFT_TRY_ASSIGN(out.precision,
                    passes::store_results(out.graph, options.precision, passes::low_precision_weights(model),
                                          passes::Parameters::trained));
@@ -196,6 +209,23 @@ Result<Graph> build_update_graph(const TrainingGraph& accumulating, const TrainO
     GRAFT_TRY(graph.add_node(Op::zero_state, {accumulator}, {}, "zero/" + name));
   }
   if (norm.valid()) graph.add_output(std::string(kSquaredNormOutput), norm);
+  return graph;
+}
+
+Result<Graph> build_statistics_graph(const TrainingGraph& slot) {
+  Graph graph;
+  for (const SlotStatistic& statistic : slot.statistics) {
+    const Value& like = slot.graph.value(slot.graph.find_value(statistic.running_mean));
+    const auto add = [&](const std::string& name, ValueKind kind) {
+      return graph.add_value(name, DType::f32, like.shape, kind);
+    };
+    GRAFT_TRY_ASSIGN(const ValueId running_mean, add(statistic.running_mean, ValueKind::state));
+    GRAFT_TRY_ASSIGN(const ValueId running_var, add(statistic.running_var, ValueKind::state));
+    GRAFT_TRY_ASSIGN(const ValueId mean, add(statistic.mean, ValueKind::input));
+    GRAFT_TRY_ASSIGN(const ValueId var, add(statistic.var, ValueKind::input));
+    GRAFT_TRY(graph.add_node(Op::batch_norm_update, {running_mean, running_var, mean, var}, statistic.attrs,
+                             cat("move/", statistic.running_mean)));
+  }
   return graph;
 }
 

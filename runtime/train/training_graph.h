@@ -23,18 +23,31 @@ struct TrainedTensor {
   std::string accumulator;                   ///< empty where gradients are not accumulated
 };
 
+/// Running statistics that a slot moves (slots.h): what it would move them by comes out instead.
+struct SlotStatistic {
+  std::string running_mean;
+  std::string running_var;
+  std::string mean;  ///< outputs of the training graph, and inputs of build_statistics_graph()
+  std::string var;
+  Attrs attrs;  ///< of batch_norm_update
+};
+
 struct TrainingGraph {
   Graph graph;     ///< outputs: those of add_loss_outputs(), and squared_norm where it is clipped by norm
   LossNodes loss;  ///< ids into graph
   std::vector<passes::InputRule> rules;
   std::vector<TrainedTensor> tensors;
-  std::vector<std::string> untrained;  ///< parameters that the loss does not depend on, or that are not floats
+  std::vector<SlotStatistic> statistics;  ///< of a slot
+  std::vector<std::string> untrained;     ///< parameters that the loss does not depend on, or that are not floats
   std::string note;                    ///< from loss_input()
   passes::PrecisionReport precision;
 };
 
 /// Scalar output: the sum of squares of all gradients, after clipping by value and before clipping by norm.
 inline constexpr std::string_view kSquaredNormOutput = "squared_norm";
+
+/// Outputs of a slot: "slot:NAME" is what running statistics of that name are moved towards.
+inline constexpr std::string_view kSlotPrefix = "slot:";
 
 /// Output "fetch:NAME": a value of TrainOptions::fetch, in the source's order of axes.
 inline constexpr std::string_view kFetchPrefix = "fetch:";
@@ -46,10 +59,19 @@ Result<std::string> batch_symbol(const Graph& model);
 /// The model's graph with `samples` in the batch. An error where the model was made for another number.
 Result<Graph> bind_batch(const Graph& model, std::int64_t samples, const Bindings& bindings);
 
-/// Loss and gradients of `samples` samples of the model. With accumulate they are added to accumulators; without, the
-/// optimizer's step follows in the same graph. Gradients are of loss.sum times the step state's loss_weight.
+/// What follows the gradients in a training graph.
+enum class GradientUse : std::uint8_t {
+  step,        ///< the optimizer's step
+  accumulate,  ///< they are added to accumulators
+  slot,        ///< the same, and what running statistics are moved by comes out as well (slots.h)
+};
+
+/// Loss and gradients of `samples` samples of the model. Gradients are of loss.sum times the step state's loss_weight.
 Result<TrainingGraph> build_training_graph(const Graph& model, std::int64_t samples, const TrainOptions& options,
-                                           bool accumulate);
+                                           GradientUse use);
+
+/// Moves running statistics by what a slot gave.
+Result<Graph> build_statistics_graph(const TrainingGraph& slot);
 
 /// Clips what was accumulated, takes the optimizer's step, and sets the accumulators to zero. No step is taken where
 /// the step state's loss_weight is not finite: the trainer's word that the loss is not.

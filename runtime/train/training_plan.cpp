@@ -37,6 +37,11 @@ Status fuse_graph(Graph& graph, LossNodes* loss, const gpu::Target& target, cons
   return ok_status();
 }
 
+GradientUse use_of(const TrainingPlan& plan) {
+  if (plan.slots) return GradientUse::slot;
+  return plan.accumulates ? GradientUse::accumulate : GradientUse::step;
+}
+
 /// Once all residents are known.
 Status fuse_graphs(TrainingGraphs& graphs, const gpu::Target& target, const PlanOptions& options) {
   for (TrainingGraph& graph : graphs.training) GRAFT_TRY(fuse_graph(graph.graph, &graph.loss, target, options));
@@ -52,7 +57,7 @@ Status add_training_graphs(const Graph& model, const TrainOptions& options, cons
                    ", and batches that are not full are left out.");
   }
   for (const std::int64_t samples : graphs.sizes) {
-    auto graph = build_training_graph(model, samples, options, out.accumulates);
+    auto graph = build_training_graph(model, samples, options, use_of(out));
     if (!graph.ok()) return std::move(graph).status().with_context(while_planning("training", samples));
     graphs.training.push_back(std::move(graph).value());
     GRAFT_TRY(out.residents.add(graphs.training.back().graph));
@@ -73,6 +78,14 @@ Status add_evaluation_graphs(const Graph& model, const TrainOptions& options, Tr
   return {};
 }
 
+Result<SizedPlan> plan_statistics(const TrainingGraph& slot, std::int64_t samples, const Residents& residents,
+                                  const gpu::Target& target) {
+  GRAFT_TRY_ASSIGN(const Graph graph, build_statistics_graph(slot));
+  SizedPlan sized{samples, {}, {}, {}};
+  GRAFT_TRY_ASSIGN(sized.plan, make_plan(graph, target, residents, {}));
+  return sized;
+}
+
 /// Once all residents are known.
 Status add_plans(const TrainingGraphs& graphs, const PlanRequest& request, const gpu::Target& target,
                  TrainingPlan& out) {
@@ -86,6 +99,11 @@ Status add_plans(const TrainingGraphs& graphs, const PlanRequest& request, const
   }
   if (graphs.update) {
     GRAFT_TRY_ASSIGN(out.update, make_plan(*graphs.update, target, out.residents, free));
+  }
+  for (std::size_t i = 0; out.slots && i < graphs.sizes.size(); ++i) {
+    if (graphs.training[i].statistics.empty()) break;
+    GRAFT_TRY_ASSIGN(SizedPlan sized, plan_statistics(graphs.training[i], graphs.sizes[i], out.residents, target));
+    out.statistics.push_back(std::move(sized));
   }
   if (request.checkpoints) {
     GRAFT_TRY_ASSIGN(const Graph hash, build_hash_graph(out.residents));
@@ -108,6 +126,7 @@ std::vector<const Plan*> TrainingPlan::plans() const {
   for (const SizedPlan& sized : training) all.push_back(&sized.plan);
   if (update) all.push_back(&*update);
   if (hash) all.push_back(&*hash);
+  for (const SizedPlan& sized : statistics) all.push_back(&sized.plan);
   for (const SizedPlan& sized : evaluation) all.push_back(&sized.plan);
   return all;
 }
@@ -115,6 +134,7 @@ std::vector<const Plan*> TrainingPlan::plans() const {
 MemoryByClass TrainingPlan::memory() const {
   MemoryByClass memory = Memory::planned(residents, plans());
   if (hash) memory[MemoryClass::staging] += Capture::planned_bytes(residents);
+  if (slots) memory[MemoryClass::staging] += Capture::planned_bytes(residents, Capture::What::gradients);
   if (keeps_statistics) memory[MemoryClass::staging] += Capture::planned_bytes(residents, Capture::What::statistics);
   return memory;
 }
@@ -140,7 +160,7 @@ std::uint64_t TrainingPlan::arena_bytes() const {
 Result<TrainingDraft> draft_training(const Graph& model, const TrainOptions& options, const PlanRequest& request,
                                      const gpu::Target& target, std::int64_t micro, const ResidentOptions& residents) {
   TrainingDraft out{
-      {micro, micro < options.batch, Residents(target.caps, residents), {}, {}, {}, {}, {}, {}, {}, {}, {}, {}}, {}};
+      {micro, micro < options.batch || request.slots, request.slots, Residents(target.caps, residents)}, {}};
   TrainingGraphs& graphs = out.graphs;
   if (request.training) {
     graphs.sizes = micro_sizes(options.batch, micro, request.samples, request.drop_last);
@@ -158,8 +178,8 @@ Result<TrainingDraft> draft_training(const Graph& model, const TrainOptions& opt
     out.plan.untrained = first.untrained;
     out.plan.note = first.note;
     // Steps that loss scaling leaves out move them, as in PyTorch.
-    out.plan.keeps_statistics =
-        !loss_scaling_of(options) && Capture::planned_bytes(out.plan.residents, Capture::What::statistics) != 0;
+    out.plan.keeps_statistics = (request.slots || !loss_scaling_of(options)) &&
+                                Capture::planned_bytes(out.plan.residents, Capture::What::statistics) != 0;
     out.plan.precision = first.precision;
   }
   return out;
@@ -167,12 +187,18 @@ Result<TrainingDraft> draft_training(const Graph& model, const TrainOptions& opt
 
 Result<SizedPlan> plan_micro_batch(const Graph& model, const TrainOptions& options, const TrainingPlan& plan,
                                    std::int64_t samples, const gpu::Target& target, const PlanOptions& plan_options) {
-  GRAFT_TRY_ASSIGN(TrainingGraph graph, build_training_graph(model, samples, options, plan.accumulates));
+  GRAFT_TRY_ASSIGN(TrainingGraph graph, build_training_graph(model, samples, options, use_of(plan)));
   GRAFT_TRY(fuse_graph(graph.graph, &graph.loss, target, plan_options));
   PlanOptions limited = plan_options;
   limited.budget = 0;
   limited.arena_limit = plan.arena_bytes();
   return make_sized(graph, samples, plan.residents, target, limited);
+}
+
+Result<SizedPlan> plan_slot_statistics(const Graph& model, const TrainOptions& options, const TrainingPlan& plan,
+                                       std::int64_t samples, const gpu::Target& target) {
+  GRAFT_TRY_ASSIGN(const TrainingGraph slot, build_training_graph(model, samples, options, use_of(plan)));
+  return plan_statistics(slot, samples, plan.residents, target);
 }
 
 Result<SizedPlan> plan_evaluation(const Graph& model, const TrainOptions& options, const Residents& residents,

@@ -17,6 +17,7 @@ struct PlanRequest {
   bool evaluation = true;
   /// The state will be saved and hashed: see Trainer::capture() and state_hash(). Takes staging for a copy of it.
   bool checkpoints = false;
+  bool slots = false;  ///< micro-batches are slots of a step that several workers take together: see slots.h
   std::optional<std::uint64_t> evaluation_samples;  ///< in the evaluation set
   PlanOptions plan;                                 ///< the budget is for the whole run: TrainingPlan::memory()
   /// Where memory or the budget does not suffice even if results are computed again (PlanOptions::recompute): halve the
@@ -42,10 +43,12 @@ struct BudgetChoice {
 struct TrainingPlan {
   std::int64_t micro_batch = 0;  ///< samples on the device at once
   bool accumulates = false;      ///< micro-batches add to accumulators, and `update` takes the step
+  bool slots = false;            ///< as PlanRequest::slots
   Residents residents;
   std::vector<SizedPlan> training;  ///< the largest number of samples first; empty where only evaluation is asked for
   std::optional<Plan> update;
   std::optional<Plan> hash;           ///< of the state, where PlanRequest::checkpoints
+  std::vector<SizedPlan> statistics;  ///< of slots: moves running statistics by what one gave; empty: there are none
   std::vector<SizedPlan> evaluation;  ///< as training
   bool keeps_statistics = false;      ///< copies running statistics before a step, to bring them back where it fails
   std::vector<TrainedTensor> tensors;
@@ -90,6 +93,9 @@ Result<TrainingCurve> training_curve(const Graph& model, const TrainOptions& opt
 /// A plan for another number of samples, with the residents of an existing one.
 Result<SizedPlan> plan_micro_batch(const Graph& model, const TrainOptions& options, const TrainingPlan& plan,
                                    std::int64_t samples, const gpu::Target& target, const PlanOptions& plan_options);
+/// The same of TrainingPlan::statistics.
+Result<SizedPlan> plan_slot_statistics(const Graph& model, const TrainOptions& options, const TrainingPlan& plan,
+                                       std::int64_t samples, const gpu::Target& target);
 Result<SizedPlan> plan_evaluation(const Graph& model, const TrainOptions& options, const Residents& residents,
                                   std::int64_t samples, const gpu::Target& target, const PlanOptions& plan_options);
 

@@ -69,7 +69,7 @@ class LanguageModel : public TrainerTest {
 
 TEST_F(LanguageModel, LogitsAreNeverWhole) {
   const TinyModel model = tiny_llama({});
-  const TrainingGraph made = build_training_graph(model.graph, 2, options(0.1, 2), false).value();
+  const TrainingGraph made = build_training_graph(model.graph, 2, options(0.1, 2), GradientUse::step).value();
   Residents residents(shared_device()->caps());
   ASSERT_TRUE(residents.add(made.graph).ok());
   const Plan plan = make_plan(made.graph, shared_device()->target(), residents).value();
@@ -87,7 +87,7 @@ struct MaskedLoss {
 
   explicit MaskedLoss(const TinyModel& model, const TrainOptions& options) {
     const TokenData data = token_data(3, kLength, 40);
-    made = build_training_graph(model.graph, 3, options, true).value();
+    made = build_training_graph(model.graph, 3, options, GradientUse::accumulate).value();
     for (const Value& value : made.graph.values()) {
       if (value.kind == ValueKind::temporary) continue;
       RefTensor& feed = feeds[value.name];

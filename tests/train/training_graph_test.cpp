@@ -86,7 +86,7 @@ TEST(TrainingGraph, NamesWhatItTrainsAndWhatItDoesNot) {
   model.weight("spare", {2}, 1);
   TrainOptions options;
   options.freeze = {"fc2.bias"};
-  const auto graph = build_training_graph(model.graph, 6, options, true).value();
+  const auto graph = build_training_graph(model.graph, 6, options, GradientUse::accumulate).value();
   EXPECT_TRUE(validate(graph.graph).ok()) << validate(graph.graph).message();
   std::vector<std::string> names;
   for (const TrainedTensor& tensor : graph.tensors) {
@@ -108,7 +108,7 @@ TEST(TrainingGraph, NamesWhatItTrainsAndWhatItDoesNot) {
 TEST(TrainingGraph, RefusesNamesThatStandForNothing) {
   const TinyModel model = tiny_mlp(3, 4, 5);
   const auto refusal = [&](const TrainOptions& options) {
-    const auto made = build_training_graph(model.graph, 4, options, false);
+    const auto made = build_training_graph(model.graph, 4, options, GradientUse::step);
     EXPECT_FALSE(made.ok());
     return made.ok() ? std::string() : made.status().message();
   };
@@ -129,14 +129,14 @@ TEST(TrainingGraph, ClassAxisOfImages) {
   const ValueId w = model.filled("w", {1}, 2);
   Builder b(model.graph);
   model.graph.add_output("y", b.mul(x, w));
-  const auto graph = build_training_graph(model.graph, 4, {}, false).value();
+  const auto graph = build_training_graph(model.graph, 4, {}, GradientUse::step).value();
   EXPECT_EQ(graph.loss.classes, 5);
   EXPECT_EQ(graph.graph.value(graph.loss.target).shape, (Shape{4, 2, 3}));
   TrainOptions last;
   last.loss.class_axis = -1;
-  EXPECT_EQ(build_training_graph(model.graph, 4, last, false)->loss.classes, 3);
+  EXPECT_EQ(build_training_graph(model.graph, 4, last, GradientUse::step)->loss.classes, 3);
   last.loss.class_axis = 0;
-  EXPECT_FALSE(build_training_graph(model.graph, 4, last, false).ok());
+  EXPECT_FALSE(build_training_graph(model.graph, 4, last, GradientUse::step).ok());
 }
 
 TEST(BindBatch, SaysWhatDoesNotFit) {

@@ -169,7 +169,7 @@ Gradients gradients_alive(bool in_backward, const PlanOptions& plan_options) {
   train::TrainOptions options;
   options.batch = 4;
   options.optimizer_in_backward = in_backward;
-  const auto graph = train::build_training_graph(model.graph, 4, options, false);
+  const auto graph = train::build_training_graph(model.graph, 4, options, train::GradientUse::step);
   EXPECT_TRUE(graph.ok()) << graph.status().message();
   if (!graph.ok()) return {};
   Residents residents{gpu::Caps{}};

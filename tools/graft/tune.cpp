@@ -135,7 +135,7 @@ Result<std::vector<Graph>> graphs_of_model(const Model& model, const Bindings& g
   const auto batch = options.bindings.find(symbol);
   const std::int64_t samples = batch == options.bindings.end() ? 1 : batch->second;
   if (batch != options.bindings.end()) options.bindings.erase(batch);
-  auto training = train::build_training_graph(model.graph, samples, options, false);
+  auto training = train::build_training_graph(model.graph, samples, options, train::GradientUse::step);
   if (training.ok()) {
     graphs.push_back(std::move(training->graph));
   } else {

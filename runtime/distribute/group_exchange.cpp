@@ -1,0 +1,144 @@
+#include "runtime/distribute/group_exchange.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "platform/base/checked.h"
+
+namespace graft::distribute {
+namespace {
+
+struct SlotResult {
+  double loss_sum = 0;
+  double correct = 0;
+  double top5 = 0;
+  std::uint32_t has_correct = 0;
+  std::uint32_t has_top5 = 0;
+};
+
+template <typename T>
+T read_as(std::span<const std::byte> bytes) {
+  T value;
+  std::memcpy(&value, bytes.data(), sizeof value);
+  return value;
+}
+
+void append(std::vector<std::byte>& to, std::span<const std::byte> bytes) {
+  to.insert(to.end(), bytes.begin(), bytes.end());
+}
+
+}  // namespace
+
+Status GroupExchange::begin(Step& step) {
+  GRAFT_TRY(parcels_.share(std::as_bytes(std::span(&step, 1)), options_.between_steps));
+  std::uint64_t count = 0;
+  for (std::size_t rank = 0; rank < group_.size(); ++rank) {
+    const auto other = read_as<Step>(parcels_.in(rank));
+    const auto same = [&](std::uint64_t mine, std::uint64_t its, const char* what) -> Status {
+      if (mine == its) return ok_status();
+      return invalid("Worker ", rank, " has ", its, " ", what, ", worker ", group_.rank(), " has ", mine,
+                     ": their options or data differ.");
+    };
+    GRAFT_TRY(same(step.number, other.number, "steps behind it"));
+    GRAFT_TRY(same(step.samples, other.samples, "samples in the step's batch"));
+    GRAFT_TRY(same(step.slots, other.slots, "micro-batches in a step"));
+    GRAFT_TRY(same(step.gradient_bytes, other.gradient_bytes, "bytes of gradients"));
+    GRAFT_TRY(same(step.statistics_bytes, other.statistics_bytes, "bytes of running statistics"));
+    count += other.count;
+  }
+  step.count = count;
+  step_ = step;
+  given_ = 0;
+  own_results_.clear();
+  own_gradients_.clear();
+  own_gradients_.reserve(share(step.slots).count * step.gradient_bytes);
+  return ok_status();
+}
+
+Status GroupExchange::give(std::uint64_t slot, const train::SlotPart& part) {
+  if (slot != share(step_.slots).first + given_) return error(Code::internal, "Slot ", slot, " is not the next.");
+  ++given_;
+  const train::Metrics& m = part.metrics;
+  const SlotResult result{m.loss_sum, m.correct, m.top5, m.has_correct, m.has_top5};
+  append(own_results_, std::as_bytes(std::span(&result, 1)));
+  append(own_results_, part.statistics);
+  for (const Capture::Entry& entry : part.gradients) append(own_gradients_, entry.bytes);
+  const std::uint64_t each = sizeof result + step_.statistics_bytes;
+  if (own_results_.size() == given_ * each && own_gradients_.size() == given_ * step_.gradient_bytes) return {};
+  return error(Code::internal, "Slot ", slot, " gave other sizes than were agreed upon.");
+}
+
+/// Metrics and statistics of all slots, in their order.
+Status GroupExchange::share_results() {
+  const std::uint64_t each = sizeof(SlotResult) + step_.statistics_bytes;
+  for (std::size_t rank = 0; rank < group_.size(); ++rank) {
+    std::ranges::copy(own_results_, parcels_.out(rank, own_results_.size()).begin());
+    parcels_.expect(rank, slots_at(rank) * each);
+  }
+  GRAFT_TRY(parcels_.send(options_.within_step));
+  results_.clear();
+  for (std::size_t rank = 0; rank < group_.size(); ++rank) append(results_, parcels_.in(rank));
+  return ok_status();
+}
+
+/// A piece at a time: each worker adds its part of all slots, then all get all parts.
+Status GroupExchange::share_gradients() {
+  const std::uint64_t workers = group_.size();
+  const std::uint64_t total = step_.gradient_bytes / sizeof(float);
+  const std::uint64_t piece = std::min(options_.piece, total);
+  if (sum_ == nullptr) {
+    GRAFT_TRY_ASSIGN(sum_, SlotSum::create(device_, std::max<std::uint64_t>(ceil_div(piece, workers), 1)));
+  }
+  sums_.resize(step_.gradient_bytes);
+  std::vector<std::span<const std::byte>> slots(step_.slots);
+  for (std::uint64_t first = 0; first < total; first += piece) {
+    const std::uint64_t count = std::min(piece, total - first);
+    // Bytes of the gradients that worker j adds.
+    const auto begin_of = [&](std::uint64_t j) { return (first + count * j / workers) * sizeof(float); };
+    const auto bytes_of = [&](std::uint64_t j) { return begin_of(j + 1) - begin_of(j); };
+    const std::uint64_t own_bytes = bytes_of(group_.rank());
+    for (std::uint64_t j = 0; j < workers; ++j) {
+      const std::span<std::byte> out = parcels_.out(j, given_ * bytes_of(j));
+      for (std::uint64_t k = 0; k < given_; ++k) {
+        std::memcpy(out.data() + k * bytes_of(j), own_gradients_.data() + k * step_.gradient_bytes + begin_of(j),
+                    bytes_of(j));
+      }
+      parcels_.expect(j, slots_at(j) * own_bytes);
+    }
+    GRAFT_TRY(parcels_.send(options_.within_step));
+    auto slot = slots.begin();
+    for (std::uint64_t j = 0; j < workers; ++j) {
+      for (std::uint64_t k = 0; k < slots_at(j); ++k) *slot++ = parcels_.in(j).subspan(k * own_bytes, own_bytes);
+    }
+    const std::span<std::byte> own = std::span(sums_).subspan(begin_of(group_.rank()), own_bytes);
+    GRAFT_TRY(sum_->add(slots, own));
+    for (std::uint64_t j = 0; j < workers; ++j) {
+      std::ranges::copy(own, parcels_.out(j, own_bytes).begin());
+      parcels_.expect(j, bytes_of(j));
+    }
+    GRAFT_TRY(parcels_.send(options_.within_step));
+    for (std::uint64_t j = 0; j < workers; ++j) {
+      std::ranges::copy(parcels_.in(j), sums_.begin() + static_cast<std::ptrdiff_t>(begin_of(j)));
+    }
+  }
+  return ok_status();
+}
+
+Result<train::SlotExchange::Sums> GroupExchange::end() {
+  GRAFT_TRY(share_results());
+  GRAFT_TRY(share_gradients());
+  Sums sums;
+  statistics_.clear();
+  const std::uint64_t each = sizeof(SlotResult) + step_.statistics_bytes;
+  for (std::uint64_t slot = 0; slot < step_.slots; ++slot) {
+    const std::span<const std::byte> bytes = std::span(results_).subspan(slot * each, each);
+    const auto result = read_as<SlotResult>(bytes);
+    sums.metrics.add({result.loss_sum, 0, result.correct, result.top5, result.has_correct != 0, result.has_top5 != 0});
+    statistics_.push_back(bytes.subspan(sizeof result));
+  }
+  sums.statistics = statistics_;
+  sums.gradients = sums_;
+  return sums;
+}
+
+}  // namespace graft::distribute

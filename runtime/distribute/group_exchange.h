@@ -1,0 +1,65 @@
+// A trainer's slots among the workers of a group.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <vector>
+
+#include "platform/group/group.h"
+#include "runtime/distribute/parcels.h"
+#include "runtime/distribute/slot_sum.h"
+#include "runtime/train/slots.h"
+
+namespace graft::distribute {
+
+struct ExchangeOptions {
+  /// The longest wait for the others to begin a step, and in its middle. Rank 0 may evaluate and save between steps.
+  std::chrono::nanoseconds between_steps = group::kNoDeadline;
+  std::chrono::nanoseconds within_step = group::kNoDeadline;
+  /// Elements of all gradients together that are on their way at once: they bound what a step takes of host memory
+  /// beside one copy of the gradients for each slot of this worker.
+  std::uint64_t piece = std::uint64_t{1} << 20;
+};
+
+/// Piece j of the gradients goes from all workers to worker j, which adds all slots in their order; then everybody gets
+/// the sums. A worker with one slot sends and receives about twice its gradients in a step, as in a ring.
+///
+/// Threads: the trainer's.
+class GroupExchange : public train::SlotExchange {
+ public:
+  /// Group and device outlive it. `device`: of this worker's trainer.
+  GroupExchange(group::Group& group, gpu::Device& device, const ExchangeOptions& options = {})
+      : group_(group), device_(device), options_(options), parcels_(group) {}
+
+  train::SlotRange share(std::uint64_t slots) const override {
+    return train::slots_of(slots, group_.rank(), group_.size());
+  }
+  Status begin(Step& step) override;
+  Status give(std::uint64_t slot, const train::SlotPart& part) override;
+  Result<Sums> end() override;
+  void leave(const Status& why) override { group_.leave(why); }
+
+ private:
+  Status share_results();
+  Status share_gradients();
+  std::uint64_t slots_at(std::uint64_t rank) const {
+    return train::slots_of(step_.slots, rank, group_.size()).count;
+  }
+
+  group::Group& group_;
+  gpu::Device& device_;
+  const ExchangeOptions options_;
+  Parcels parcels_;
+  std::unique_ptr<SlotSum> sum_;  // made for the first step: a group whose workers disagree takes no memory
+
+  // Of the step in progress.
+  Step step_;
+  std::uint64_t given_ = 0;
+  std::vector<std::byte> own_results_;    // metrics and statistics of each of this worker's slots
+  std::vector<std::byte> own_gradients_;  // of each of its slots
+  std::vector<std::byte> results_;        // of all slots
+  std::vector<std::span<const std::byte>> statistics_;
+  std::vector<std::byte> sums_;
+};
+
+}  // namespace graft::distribute

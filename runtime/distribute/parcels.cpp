@@ -1,0 +1,42 @@
+#include "runtime/distribute/parcels.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "platform/base/hash.h"
+
+namespace graft::distribute {
+
+std::span<std::byte> Parcels::out(std::size_t rank, std::size_t bytes) {
+  out_[rank].resize(bytes + kSum);
+  return std::span(out_[rank]).first(bytes);
+}
+
+Status Parcels::send(std::chrono::nanoseconds deadline) {
+  std::vector<std::span<const std::byte>> out;
+  std::vector<std::span<std::byte>> in;
+  for (std::vector<std::byte>& part : out_) {
+    const std::uint64_t sum = hash64(std::span(part).first(part.size() - kSum));
+    std::memcpy(part.data() + part.size() - kSum, &sum, kSum);
+    out.emplace_back(part);
+  }
+  for (std::vector<std::byte>& part : in_) in.emplace_back(part);
+  GRAFT_TRY(group_.exchange(out, in, deadline));
+  for (std::size_t rank = 0; rank < in_.size(); ++rank) {
+    std::uint64_t sum = 0;
+    std::memcpy(&sum, in_[rank].data() + in_[rank].size() - kSum, kSum);
+    if (sum == hash64(this->in(rank))) continue;
+    return corrupt("What worker ", rank, " sent to worker ", group_.rank(), " was changed on the way.");
+  }
+  return ok_status();
+}
+
+Status Parcels::share(std::span<const std::byte> own, std::chrono::nanoseconds deadline) {
+  for (std::size_t rank = 0; rank < group_.size(); ++rank) {
+    std::ranges::copy(own, out(rank, own.size()).begin());
+    expect(rank, own.size());
+  }
+  return send(deadline);
+}
+
+}  // namespace graft::distribute

@@ -1,0 +1,71 @@
+// Steps that several workers take together.
+//
+// Slot k of a step is its micro-batch k. Whoever computes a slot does so as if it were alone: its gradients begin at
+// nothing, running statistics are noted and not moved. Then all workers add the gradients of all slots up in the order
+// of the slots, move the statistics by each slot in the same order, and take the step. Nothing of that depends on who
+// computed what: a run of N workers ends with the bits of a run of one.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <utility>
+
+#include "runtime/exec/capture.h"
+#include "runtime/train/step_result.h"
+
+namespace graft::train {
+
+/// Consecutive slots.
+struct SlotRange {
+  std::uint64_t first = 0;
+  std::uint64_t count = 0;
+};
+
+/// The share of worker `rank` of `workers` in a step of `slots` slots, the same for whoever asks: as even as can be,
+/// later workers have less.
+SlotRange slots_of(std::uint64_t slots, std::uint64_t rank, std::uint64_t workers);
+
+/// What one slot gave. Borrowed for a call.
+struct SlotPart {
+  Metrics metrics;                              ///< without the count
+  std::span<const std::byte> statistics;        ///< as TrainingPlan::statistics takes them
+  std::span<const Capture::Entry> gradients;    ///< f32
+};
+
+/// How a trainer meets the others: the same calls in the same order by all of them. An error of any call is the step's,
+/// and the trainer's last.
+class SlotExchange {
+ public:
+  virtual ~SlotExchange() = default;
+
+  /// This worker's share of a step.
+  virtual SlotRange share(std::uint64_t slots) const = 0;
+
+  /// What all workers must agree upon to begin a step.
+  struct Step {
+    std::uint64_t number = 0;
+    std::uint64_t samples = 0;  ///< of the whole batch
+    std::uint64_t slots = 0;
+    std::uint64_t gradient_bytes = 0;    ///< of a slot
+    std::uint64_t statistics_bytes = 0;  ///< of a slot
+    std::uint64_t count = 0;    ///< rows or elements that the loss is a mean of: this worker's, then those of all
+  };
+  virtual Status begin(Step& step) = 0;
+  /// One of this worker's slots is computed.
+  virtual Status give(std::uint64_t slot, const SlotPart& part) = 0;
+  /// After the last: waits for the others. What all slots gave, for as long as until the next call.
+  struct Sums {
+    Metrics metrics;                                      ///< in the order of slots, without the count
+    std::span<const std::span<const std::byte>> statistics;  ///< by slot
+    std::span<const std::byte> gradients;                 ///< as the entries of SlotPart stand, one after another
+  };
+  virtual Result<Sums> end() = 0;
+  /// This worker takes no further step.
+  virtual void leave(const Status& why) = 0;
+};
+
+/// The samples that a worker's share consists of, in a batch of so many: the first and their number.
+std::pair<std::uint64_t, std::uint64_t> share_of_samples(const SlotExchange& exchange, std::uint64_t micro_batch,
+                                                         std::uint64_t samples);
+
+}  // namespace graft::train
