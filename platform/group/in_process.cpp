@@ -90,7 +90,8 @@ class Meeting {
     for (std::size_t r = 0; r < size(); ++r) {
       if (!workers_[r].here) missing += cat(missing.empty() ? "" : ", ", r);
     }
-    broken_ = error(Code::timeout, "Of ", size(), " workers, these did not come to an exchange in time: ", missing, ".");
+    broken_ =
+        error(Code::timeout, "Of ", size(), " workers, these did not come to an exchange in time: ", missing, ".");
     changed_.notify_all();
   }
 
@@ -98,7 +99,8 @@ class Meeting {
     for (std::size_t r = 0; r < size(); ++r) {
       const std::span<const std::byte> from = workers_[r].out[rank];
       if (from.size() != in[r].size()) {
-        return invalid("Worker ", r, " gives worker ", rank, " ", from.size(), " bytes; it waits for ", in[r].size(), ".");
+        return invalid("Worker ", r, " gives worker ", rank, " ", from.size(), " bytes; it waits for ", in[r].size(),
+                       ".");
       }
       if (!from.empty()) std::memcpy(in[r].data(), from.data(), from.size());
       if (workers_[r].corrupt && r != rank && !from.empty()) in[r][0] ^= std::byte{1};

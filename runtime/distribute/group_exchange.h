@@ -42,9 +42,7 @@ class GroupExchange : public train::SlotExchange {
  private:
   Status share_results();
   Status share_gradients();
-  std::uint64_t slots_at(std::uint64_t rank) const {
-    return train::slots_of(step_.slots, rank, group_.size()).count;
-  }
+  std::uint64_t slots_at(std::uint64_t rank) const { return train::slots_of(step_.slots, rank, group_.size()).count; }
 
   group::Group& group_;
   gpu::Device& device_;

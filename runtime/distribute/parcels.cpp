@@ -39,4 +39,16 @@ Status Parcels::share(std::span<const std::byte> own, std::chrono::nanoseconds d
   return send(deadline);
 }
 
+Status Parcels::broadcast(std::span<std::byte> bytes, std::chrono::nanoseconds deadline) {
+  const bool first = group_.rank() == 0;
+  for (std::size_t rank = 0; rank < group_.size(); ++rank) {
+    const std::size_t given = first && rank != 0 ? bytes.size() : 0;
+    std::ranges::copy(bytes.first(given), out(rank, given).begin());
+    expect(rank, !first && rank == 0 ? bytes.size() : 0);
+  }
+  GRAFT_TRY(send(deadline));
+  if (!first) std::ranges::copy(in(0), bytes.begin());
+  return ok_status();
+}
+
 }  // namespace graft::distribute

@@ -22,8 +22,10 @@ class Parcels {
 
   /// corrupt names the worker whose part was changed on the way; else as Group::exchange().
   Status send(std::chrono::nanoseconds deadline);
-  /// The same bytes to and from all workers.
+  /// As many bytes to and from every worker: the same to all.
   Status share(std::span<const std::byte> own, std::chrono::nanoseconds deadline);
+  /// Worker 0's bytes to all, whose `bytes` are as many.
+  Status broadcast(std::span<std::byte> bytes, std::chrono::nanoseconds deadline);
 
  private:
   static constexpr std::size_t kSum = 8;

@@ -104,10 +104,6 @@ Result<StepResult> Trainer::shared_step(const data::Batch& batch) {
     if (batch.count() == 0 || batch.count() > static_cast<std::uint64_t>(setup_.options.batch)) {
       return invalid("A batch of ", batch.count(), " samples came, but the plan is for ", setup_.options.batch, ".");
     }
-    if (state_.samples_done != 0) {
-      return unsupported("A step that one worker began (", state_.samples_done,
-                         " samples of it are done) cannot be ended by several.");
-    }
     step.number = state_.step;
     step.samples = batch.count();
     step.slots = ceil_div(batch.count(), static_cast<std::uint64_t>(plan().micro_batch));

@@ -3,7 +3,8 @@
 // Slot k of a step is its micro-batch k. Whoever computes a slot does so as if it were alone: its gradients begin at
 // nothing, running statistics are noted and not moved. Then all workers add the gradients of all slots up in the order
 // of the slots, move the statistics by each slot in the same order, and take the step. Nothing of that depends on who
-// computed what: a run of N workers ends with the bits of a run of one.
+// computed what: a run of N workers ends with the bits of a run of one. A step that one worker began alone, before the
+// others came, all of them end alone, on the whole batch.
 #pragma once
 
 #include <cstdint>
@@ -27,9 +28,9 @@ SlotRange slots_of(std::uint64_t slots, std::uint64_t rank, std::uint64_t worker
 
 /// What one slot gave. Borrowed for a call.
 struct SlotPart {
-  Metrics metrics;                              ///< without the count
-  std::span<const std::byte> statistics;        ///< as TrainingPlan::statistics takes them
-  std::span<const Capture::Entry> gradients;    ///< f32
+  Metrics metrics;                            ///< without the count
+  std::span<const std::byte> statistics;      ///< as TrainingPlan::statistics takes them
+  std::span<const Capture::Entry> gradients;  ///< f32
 };
 
 /// How a trainer meets the others: the same calls in the same order by all of them. An error of any call is the step's,
@@ -48,16 +49,16 @@ class SlotExchange {
     std::uint64_t slots = 0;
     std::uint64_t gradient_bytes = 0;    ///< of a slot
     std::uint64_t statistics_bytes = 0;  ///< of a slot
-    std::uint64_t count = 0;    ///< rows or elements that the loss is a mean of: this worker's, then those of all
+    std::uint64_t count = 0;  ///< rows or elements that the loss is a mean of: this worker's, then those of all
   };
   virtual Status begin(Step& step) = 0;
   /// One of this worker's slots is computed.
   virtual Status give(std::uint64_t slot, const SlotPart& part) = 0;
   /// After the last: waits for the others. What all slots gave, for as long as until the next call.
   struct Sums {
-    Metrics metrics;                                      ///< in the order of slots, without the count
+    Metrics metrics;                                         ///< in the order of slots, without the count
     std::span<const std::span<const std::byte>> statistics;  ///< by slot
-    std::span<const std::byte> gradients;                 ///< as the entries of SlotPart stand, one after another
+    std::span<const std::byte> gradients;                    ///< as the entries of SlotPart stand, one after another
   };
   virtual Result<Sums> end() = 0;
   /// This worker takes no further step.

@@ -244,7 +244,8 @@ Status Trainer::recover(const Status& why) {
 }
 
 Result<std::optional<StepResult>> Trainer::micro_step(const data::Batch& batch) {
-  if (setup_.trainer.exchange != nullptr) {
+  // What one worker began alone, all end alone, each for itself: it is the same for all.
+  if (is_shared() && state_.samples_done == 0) {
     GRAFT_TRY_ASSIGN(const StepResult result, shared_step(batch));
     return std::optional(result);
   }

@@ -5,7 +5,8 @@
 //   Execution       execution.h        runs its programs, and remembers a run that failed on the way
 //   Shortages       shortages.h        answers refused memory with a plan for less
 //   TrainingState   step_result.h      where the run is
-//   Trainer         here               steps (with other workers: slots.h, shared_step.cpp), evaluates, reads and writes
+//   Trainer         here               steps (with other workers: slots.h, shared_step.cpp), evaluates, reads and
+//   writes
 #pragma once
 
 #include <cstdint>
@@ -115,6 +116,8 @@ class Trainer {
   Status pause();
   Status resume();
   bool is_paused() const { return !run_.is_built(); }
+  /// Steps are taken together with other workers: whole ones only.
+  bool is_shared() const { return setup_.trainer.exchange != nullptr; }
   /// How often the device was lost and opened anew (TrainerOptions::reopen).
   std::uint64_t losses() const { return losses_; }
 

@@ -62,7 +62,9 @@ Outcome train(const Job& run, gpu::Device& device, train::SlotExchange* exchange
     const auto source = run.data.source();
     data::LoaderOptions order{.batch = static_cast<std::uint64_t>(run.options.batch), .seed = 9};
     if (exchange != nullptr) {
-      order.wanted = [&](std::uint64_t samples) { return train::share_of_samples(*exchange, static_cast<std::uint64_t>(trainer->plan().micro_batch), samples); };
+      order.wanted = [&](std::uint64_t samples) {
+        return train::share_of_samples(*exchange, static_cast<std::uint64_t>(trainer->plan().micro_batch), samples);
+      };
     }
     GRAFT_TRY_ASSIGN(const auto loader, data::Loader::create(*source, order));
     train::FitOptions fit_options;
@@ -181,12 +183,13 @@ TEST_F(WorkersTest, ReadTheirOwnSamplesOnly) {
   run.options.micro_batch = 4;
   std::vector<std::vector<std::uint64_t>> read(2);
   for (std::size_t rank = 0; rank < 2; ++rank) {
-    const auto source = data::from_generator(run.data.fields,
-                                             [&](std::uint64_t index, data::SampleOut) -> Result<bool> {
-                                               read[rank].push_back(index);
-                                               return true;
-                                             },
-                                             16)
+    const auto source = data::from_generator(
+                            run.data.fields,
+                            [&](std::uint64_t index, data::SampleOut) -> Result<bool> {
+                              read[rank].push_back(index);
+                              return true;
+                            },
+                            16)
                             .value();
     data::LoaderOptions order{.batch = 8, .seed = 4, .epochs = 1, .prefetch = 0};
     order.wanted = [&](std::uint64_t samples) { return std::pair(rank * samples / 2, samples / 2); };

@@ -29,36 +29,11 @@
 #include "tools/graft/trace.h"
 #include "tools/graft/train_flags.h"
 #include "tools/graft/train_samples.h"
+#include "tools/graft/train_setup.h"
+#include "tools/graft/workers.h"
 
 namespace graft::cli {
 namespace {
-
-struct TrainArguments {
-  DeviceFlags device;
-  TrainFlags train;
-  std::string path;
-  std::string data;
-  std::string held_out;
-  double split = 0;
-  std::uint64_t epochs = 0;
-  std::uint64_t steps = 0;
-  std::string budget;
-  bool no_shuffle = false;
-  bool no_fusion = false;
-  bool recover_device = false;
-  bool drop_last = false;
-  bool quiet = false;
-  std::string metrics;
-  std::string svg;
-  std::string profile;
-  std::size_t profile_steps = 5;
-  std::string fetch;
-  std::string fetch_folder;
-  std::string output;
-  bool in_place = false;
-  CheckpointFlags checkpoint;
-  SampleFlags sample;
-};
 
 constexpr int kStopSignals[] = {SIGINT, SIGTERM, SIGHUP};
 // Set by these; training ends after the step in progress.
@@ -200,7 +175,7 @@ Status on_step(Run& run, Progress& progress, const train::StepResult& result) {
   return ok_status();
 }
 
-Result<train::FitEnd> train_all(Run& run) {
+Result<train::FitEnd> train_all(Run& run, PreparedRun& ready) {
   Progress progress("step", run.total_steps, run.options.quiet);
   run.watch.restart();
   train::FitOptions fit_options;
@@ -211,6 +186,7 @@ Result<train::FitEnd> train_all(Run& run) {
   const std::uint64_t every = run.options.sample.every;
   fit_options.on_step = [&](const train::StepResult& result) -> Status {
     GRAFT_TRY(on_step(run, progress, result));
+    ready.after_step();
     if (every == 0 || run.trainer.state().step % every != 0) return ok_status();
     acknowledge(run, progress);
     progress.finish();
@@ -317,9 +293,7 @@ Result<std::unique_ptr<Checkpointer>> open_checkpoint(const TrainArguments& opti
   checkpoint.late_sync = true;
   checkpoint.model_file = std::filesystem::absolute(options.path).string();
   Configuration configuration = configuration_of(trainer);
-  configuration["data"] = options.data;
-  configuration["data contents"] = fingerprint;
-  configuration["order"] = order_text(!options.no_shuffle, options.drop_last);
+  add_data(options, fingerprint, configuration);
   GRAFT_TRY_ASSIGN(auto checkpointer,
                    Checkpointer::open(os::system_files(), checkpoint, trainer, model, std::move(configuration)));
   GRAFT_TRY_ASSIGN(const std::uint64_t step, checkpointer->begin(&loader));
@@ -327,100 +301,46 @@ Result<std::unique_ptr<Checkpointer>> open_checkpoint(const TrainArguments& opti
   return checkpointer;
 }
 
-struct DataSets {
-  std::unique_ptr<data::Source> training;
-  std::unique_ptr<data::Source> held_out;  // may be null
-};
-
-// --eval names a set of its own; --eval-split keeps the last samples of --data from training.
-Result<DataSets> open_sets(const TrainArguments& options, const Model& model) {
-  bool sequence_starts = false;
-  const auto open = [&](const std::string& spec) { return open_data(spec, model, options.train.seq, sequence_starts); };
-  DataSets sets;
-  GRAFT_TRY_ASSIGN(sets.training, open(options.data));
-  sequence_starts = has_packed_sequences(*sets.training);
-  if (!options.held_out.empty()) {
-    GRAFT_TRY_ASSIGN(sets.held_out, open(options.held_out));
-    // One graph serves both.
-    if (has_packed_sequences(*sets.held_out) && !sequence_starts) {
-      sequence_starts = true;
-      GRAFT_TRY_ASSIGN(sets.training, open(options.data));
-    }
-  }
-  if (options.split == 0) return sets;
-  if (sets.held_out) return invalid("Give --eval or --eval-split, not both.");
-  const auto size = sets.training->size();
-  if (!(options.split > 0 && options.split < 1) || !size || *size < 2) {
-    return invalid("--eval-split ", options.split, " must lie between 0 and 1, and needs two samples or more.");
-  }
-  const double wanted = std::round(options.split * static_cast<double>(*size));
-  const auto held = std::clamp<std::uint64_t>(static_cast<std::uint64_t>(wanted), 1, *size - 1);
-  GRAFT_TRY_ASSIGN(sets.held_out, open(options.data));
-  GRAFT_TRY_ASSIGN(sets.held_out, data::range(std::move(sets.held_out), *size - held, held));
-  GRAFT_TRY_ASSIGN(sets.training, data::range(std::move(sets.training), 0, *size - held));
-  return sets;
-}
-
 Status train_on(OpenDevice& opened, Model& model, const TrainArguments& options) {
-  GRAFT_TRY_ASSIGN(const DataSets sets, open_sets(options, model));
-  const auto& [source, held_out] = sets;
-  std::optional<Model> masked;
-  if (has_packed_sequences(*source)) {
-    GRAFT_TRY_ASSIGN(masked, with_packed_sequences(model));
-  }
-  const bool checkpoints = !options.checkpoint.options.folder.empty();
-  std::string fingerprint;  // now: later the loader's thread reads the source
-  if (checkpoints) {
-    GRAFT_TRY_ASSIGN(fingerprint, fingerprint_of(*source));
-  }
-  data::LoaderOptions loader_options;
-  loader_options.batch = static_cast<std::uint64_t>(options.train.batch * options.train.accumulate);
-  loader_options.shuffle = !options.no_shuffle;
-  loader_options.seed = options.train.seed;
-  loader_options.drop_last = options.drop_last;
-  loader_options.epochs = options.steps > 0 ? 0 : std::max<std::uint64_t>(options.epochs, 1);
-  GRAFT_TRY_ASSIGN(const auto loader, data::Loader::create(*source, loader_options));
-  const std::uint64_t total =
-      options.steps > 0 ? options.steps : loader_options.epochs * loader->batches_per_epoch().value_or(0);
-
-  GRAFT_TRY_ASSIGN(train::TrainOptions train_options, cli::train_options(options.train, total));
-  bind_length(*source, model, train_options.bindings);
-  train_options.fetch = split_list(options.fetch);
-  train::TrainerOptions trainer_options;
-  trainer_options.request.samples = source->size();
-  trainer_options.request.drop_last = options.drop_last;
-  trainer_options.request.evaluation = held_out != nullptr;
-  trainer_options.request.checkpoints = checkpoints;
+  GRAFT_TRY_ASSIGN(const auto workers, Workers::create(options, model));
+  const auto exchange = workers->exchange(opened.device());
   Profile profile(options.profile_steps);
-  trainer_options.program.profile = !options.profile.empty();
-  if (!options.profile.empty()) trainer_options.program.observer = &profile;
-  opened.give_to(trainer_options.program);
-  if (options.recover_device) trainer_options.reopen = [&opened] { return opened.reopen(); };
-  gpu::Device& device = opened.device();
-  train::scale_for_rounding(device.target(), train_options);
-  if (held_out) trainer_options.request.evaluation_samples = held_out->size();
-  trainer_options.request.plan.fuse = trainer_options.request.plan.merge = !options.no_fusion;
-  const Model& trained = masked ? *masked : model;
-  GRAFT_TRY(set_budget(options.budget, trained.graph, train_options, device.target(), trainer_options.request));
-  GRAFT_TRY_ASSIGN(const auto trainer,
-                   create_trainer(device, trained, train_options, source->fields(), trainer_options));
-  std::fprintf(stderr, "Training %zu tensors on %s: %s of device memory%s%s\n", trainer->plan().tensors.size(),
-               device.caps().device_name.c_str(), bytes_text(trainer->device_bytes()).c_str(),
-               trainer->plan().note.empty() ? "" : "; ", trainer->plan().note.c_str());
-
-  for (const std::string& reason : trainer->plan().choice.reasons) std::fprintf(stderr, "%s\n", reason.c_str());
-
-  GRAFT_TRY_ASSIGN(const auto checkpointer, open_checkpoint(options, model, *trainer, *loader, fingerprint));
-
-  profile.set_next(trainer->state().step + 1);
   Profile* const watched = options.profile.empty() ? nullptr : &profile;
-  Run run{options, device, model, *trainer, *loader, held_out.get(), total, checkpointer.get(), watched,
-          {},      {},     {},    {},       0};
-  if (!options.metrics.empty()) GRAFT_TRY(run.metrics.open(options.metrics, trainer->state().step));
+  GRAFT_TRY_ASSIGN(const auto ready, prepare_run(opened, model, options, exchange.get(), FirstWorker{watched}));
+  train::Trainer& trainer = *ready->trainer;
+  gpu::Device& device = opened.device();
+  std::fprintf(stderr, "Training %zu tensors on %s: %s of device memory%s%s\n", trainer.plan().tensors.size(),
+               device.caps().device_name.c_str(), bytes_text(trainer.device_bytes()).c_str(),
+               trainer.plan().note.empty() ? "" : "; ", trainer.plan().note.c_str());
+  for (const std::string& reason : trainer.plan().choice.reasons) std::fprintf(stderr, "%s\n", reason.c_str());
+
+  GRAFT_TRY_ASSIGN(const auto checkpointer,
+                   open_checkpoint(options, model, trainer, *ready->loader, ready->fingerprint));
+  GRAFT_TRY(workers->begin(*ready, options));
+
+  profile.set_next(trainer.state().step + 1);
+  Run run{options,
+          device,
+          model,
+          trainer,
+          *ready->loader,
+          ready->held_out.get(),
+          ready->total_steps,
+          checkpointer.get(),
+          watched,
+          {},
+          {},
+          {},
+          {},
+          0};
+  if (!options.metrics.empty()) GRAFT_TRY(run.metrics.open(options.metrics, trainer.state().step));
   GRAFT_TRY(evaluate(run, "before"));
   GRAFT_TRY(show_samples(run));
-  GRAFT_TRY_ASSIGN(const train::FitEnd end, train_all(run));
-  return finish(run, model, end);
+  auto end = train_all(run, *ready);
+  const Status others = workers->end(end.status());
+  GRAFT_TRY(end.status());
+  GRAFT_TRY(others);
+  return finish(run, model, *end);
 }
 
 Status claim_outputs(const TrainArguments& options) {
@@ -452,7 +372,7 @@ Status run_train(const TrainArguments& options) {
   GRAFT_TRY_ASSIGN(AdaptedModel model, open_adapted(options.path, options.train.adapter, WeightCheck::at_once,
                                                     options.train.lora, options.train.seed));
   for (const int signal : kStopSignals) stop_at(signal);
-  GRAFT_TRY_ASSIGN(auto device, OpenDevice::open(options.device));
+  GRAFT_TRY_ASSIGN(auto device, OpenDevice::open(device_of_worker(options, 0)));
   GRAFT_TRY(train_on(*device, model.get(), options));
   return device->close();
 }
@@ -488,6 +408,7 @@ Action add_train(CLI::App& app) {
       "--profile", options->profile,
       "Write a trace of the last steps (Chrome, Perfetto) to this file; print what took most time and memory");
   app.add_option("--profile-steps", options->profile_steps, "How many of the last steps (5)")->check(whole(1, 1000));
+  add_worker_flags(app, options->workers);
   add_sample_flags(app, options->sample);
   add_checkpoint_flags(app, options->checkpoint);
   app.add_flag("--quiet", options->quiet, "No progress");
@@ -500,6 +421,8 @@ Action add_train(CLI::App& app) {
     refuse_idle_train_flags(app, options->train);
     refuse_idle_checkpoint_flags(app, options->checkpoint);
     refuse_idle(app, options->profile.empty(), {"--profile-steps"}, "without --profile.");
+    refuse_idle(app, options->workers.number <= 1, {"--devices"}, "without --workers.");
+    refuse_idle(app, !options->workers.devices.empty(), {"--device"}, "with --devices.");
   });
   return [options] { return run_train(*options); };
 }

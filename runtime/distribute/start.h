@@ -1,0 +1,23 @@
+// What workers do before their first step together.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <string>
+
+#include "platform/group/group.h"
+#include "runtime/data/loader.h"
+#include "runtime/train/trainer.h"
+
+namespace graft::distribute {
+
+/// invalid_argument names the first of these, and the workers, of which two have different words: {"model": ..., }.
+/// One exchange of a fixed size where all have the same.
+Status agree(group::Group& group, const std::map<std::string, std::string>& words, std::chrono::nanoseconds deadline);
+
+/// Worker 0's state, all tensors that training changes and the place in the data, becomes that of all. The trainers are
+/// of one plan. Where a step is half done, all go on with it, and need the whole of its batch.
+Status share_state(group::Group& group, train::Trainer& trainer, data::Loader& loader,
+                   std::chrono::nanoseconds deadline);
+
+}  // namespace graft::distribute

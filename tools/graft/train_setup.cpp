@@ -1,0 +1,126 @@
+#include "tools/graft/train_setup.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "platform/base/checked.h"
+#include "runtime/session/text_data.h"
+#include "tools/graft/budget.h"
+#include "tools/graft/options.h"
+#include "tools/graft/text_spec.h"
+
+namespace graft::cli {
+namespace {
+
+struct DataSets {
+  std::unique_ptr<data::Source> training;
+  std::unique_ptr<data::Source> held_out;  // may be null
+};
+
+// --eval names a set of its own; --eval-split keeps the last samples of --data from training.
+Result<DataSets> open_sets(const TrainArguments& options, const Model& model) {
+  bool sequence_starts = false;
+  const auto open = [&](const std::string& spec) { return open_data(spec, model, options.train.seq, sequence_starts); };
+  DataSets sets;
+  GRAFT_TRY_ASSIGN(sets.training, open(options.data));
+  sequence_starts = has_packed_sequences(*sets.training);
+  if (!options.held_out.empty()) {
+    GRAFT_TRY_ASSIGN(sets.held_out, open(options.held_out));
+    // One graph serves both.
+    if (has_packed_sequences(*sets.held_out) && !sequence_starts) {
+      sequence_starts = true;
+      GRAFT_TRY_ASSIGN(sets.training, open(options.data));
+    }
+  }
+  if (options.split == 0) return sets;
+  if (sets.held_out) return invalid("Give --eval or --eval-split, not both.");
+  const auto size = sets.training->size();
+  if (!(options.split > 0 && options.split < 1) || !size || *size < 2) {
+    return invalid("--eval-split ", options.split, " must lie between 0 and 1, and needs two samples or more.");
+  }
+  const double wanted = std::round(options.split * static_cast<double>(*size));
+  const auto held = std::clamp<std::uint64_t>(static_cast<std::uint64_t>(wanted), 1, *size - 1);
+  GRAFT_TRY_ASSIGN(sets.held_out, open(options.data));
+  GRAFT_TRY_ASSIGN(sets.held_out, data::range(std::move(sets.held_out), *size - held, held));
+  GRAFT_TRY_ASSIGN(sets.training, data::range(std::move(sets.training), 0, *size - held));
+  return sets;
+}
+
+std::uint64_t steps_of(const data::Source& source, const data::LoaderOptions& options) {
+  const std::uint64_t samples = source.size().value_or(0);
+  return options.epochs * (options.drop_last ? samples / options.batch : ceil_div(samples, options.batch));
+}
+
+}  // namespace
+
+DeviceFlags device_of_worker(const TrainArguments& options, std::size_t rank) {
+  DeviceFlags flags = options.device;
+  const std::vector<std::string> devices = split_list(options.workers.devices);
+  if (!devices.empty()) flags.device = devices[rank % devices.size()];
+  return flags;
+}
+
+void add_data(const TrainArguments& options, const std::string& fingerprint, Configuration& configuration) {
+  configuration["data"] = options.data;
+  configuration["data contents"] = fingerprint;
+  configuration["order"] = order_text(!options.no_shuffle, options.drop_last);
+}
+
+Result<std::unique_ptr<PreparedRun>> prepare_run(OpenDevice& opened, const Model& model, const TrainArguments& options,
+                                                 train::SlotExchange* exchange,
+                                                 const std::optional<FirstWorker>& first) {
+  auto run = std::make_unique<PreparedRun>();
+  GRAFT_TRY_ASSIGN(DataSets sets, open_sets(options, model));
+  run->source = std::move(sets.training);
+  run->held_out = std::move(sets.held_out);
+  const data::Source& source = *run->source;
+  if (!first) run->held_out.reset();
+  const data::Source* const held_out = run->held_out.get();
+  if (has_packed_sequences(source)) {
+    GRAFT_TRY_ASSIGN(run->masked, with_packed_sequences(model));
+  }
+  const bool checkpoints = !options.checkpoint.options.folder.empty();
+  if (checkpoints || exchange != nullptr) {  // now: later the loader's thread reads the source
+    GRAFT_TRY_ASSIGN(run->fingerprint, fingerprint_of(*run->source));
+  }
+  data::LoaderOptions loader_options;
+  loader_options.batch = static_cast<std::uint64_t>(options.train.batch * options.train.accumulate);
+  loader_options.shuffle = !options.no_shuffle;
+  loader_options.seed = options.train.seed;
+  loader_options.drop_last = options.drop_last;
+  loader_options.epochs = options.steps > 0 ? 0 : std::max<std::uint64_t>(options.epochs, 1);
+  run->total_steps = options.steps > 0 ? options.steps : steps_of(source, loader_options);
+
+  GRAFT_TRY_ASSIGN(train::TrainOptions train_options, cli::train_options(options.train, run->total_steps));
+  bind_length(source, model, train_options.bindings);
+  train_options.fetch = split_list(options.fetch);
+  train::TrainerOptions trainer_options;
+  trainer_options.exchange = exchange;
+  trainer_options.request.slots = exchange != nullptr;
+  trainer_options.request.samples = source.size();
+  trainer_options.request.drop_last = options.drop_last;
+  trainer_options.request.evaluation = held_out != nullptr;
+  trainer_options.request.checkpoints = checkpoints;
+  Profile* const profile = first ? first->profile : nullptr;
+  trainer_options.program.profile = profile != nullptr;
+  trainer_options.program.observer = profile;
+  opened.give_to(trainer_options.program);
+  if (options.recover_device) trainer_options.reopen = [&opened] { return opened.reopen(); };
+  gpu::Device& device = opened.device();
+  train::scale_for_rounding(device.target(), train_options);
+  if (held_out != nullptr) trainer_options.request.evaluation_samples = held_out->size();
+  trainer_options.request.plan.fuse = trainer_options.request.plan.merge = !options.no_fusion;
+  const Model& trained = run->masked ? *run->masked : model;
+  GRAFT_TRY(set_budget(options.budget, trained.graph, train_options, device.target(), trainer_options.request));
+  GRAFT_TRY_ASSIGN(run->trainer, create_trainer(device, trained, train_options, source.fields(), trainer_options));
+  if (exchange != nullptr) {
+    const auto micro = static_cast<std::uint64_t>(run->trainer->plan().micro_batch);
+    loader_options.wanted = [exchange, micro, &all = run->reads_all](std::uint64_t samples) {
+      return all ? std::pair(std::uint64_t{0}, samples) : train::share_of_samples(*exchange, micro, samples);
+    };
+  }
+  GRAFT_TRY_ASSIGN(run->loader, data::Loader::create(*run->source, loader_options));
+  return run;
+}
+
+}  // namespace graft::cli

@@ -1,0 +1,87 @@
+// What graft train was asked, and what a run is made of before its first step.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "runtime/session/checkpoint/run_state.h"
+#include "runtime/session/training.h"
+#include "tools/graft/checkpoint_flags.h"
+#include "tools/graft/device.h"
+#include "tools/graft/profile.h"
+#include "tools/graft/train_flags.h"
+#include "tools/graft/train_samples.h"
+
+namespace graft::cli {
+
+/// --workers and --devices.
+struct WorkerFlags {
+  std::uint64_t number = 1;
+  std::string devices;  ///< as --device takes them, one for each worker in turn; empty: that of --device for all
+};
+
+struct TrainArguments {
+  DeviceFlags device;
+  TrainFlags train;
+  std::string path;
+  std::string data;
+  std::string held_out;
+  double split = 0;
+  std::uint64_t epochs = 0;
+  std::uint64_t steps = 0;
+  std::string budget;
+  bool no_shuffle = false;
+  bool no_fusion = false;
+  bool recover_device = false;
+  bool drop_last = false;
+  bool quiet = false;
+  std::string metrics;
+  std::string svg;
+  std::string profile;
+  std::size_t profile_steps = 5;
+  std::string fetch;
+  std::string fetch_folder;
+  std::string output;
+  bool in_place = false;
+  CheckpointFlags checkpoint;
+  SampleFlags sample;
+  WorkerFlags workers;
+};
+
+/// Whatever stands later here refers to what stands before it.
+struct PreparedRun {
+  std::unique_ptr<data::Source> source;
+  std::unique_ptr<data::Source> held_out;  ///< may be null
+  std::string fingerprint;                 ///< of the source; empty: nobody asks for it
+  std::optional<Model> masked;             ///< the model with packed sequences kept apart
+  std::unique_ptr<train::Trainer> trainer;
+  /// Of several workers: the loader reads whole batches, not this worker's share alone.
+  std::atomic<bool> reads_all = false;
+  std::unique_ptr<data::Loader> loader;
+  std::uint64_t total_steps = 0;  ///< 0: not known
+
+  /// After each step: what is begun together needs this worker's share alone.
+  void after_step() { reads_all = false; }
+};
+
+/// What worker 0 alone does: evaluation and profiles. A run of one worker is worker 0's.
+struct FirstWorker {
+  Profile* profile = nullptr;  ///< may be null
+};
+
+/// Opens the data, plans, and puts the model on the device, which both outlive it. `exchange`: null for a run of one
+/// worker. `first`: nothing for other workers.
+Result<std::unique_ptr<PreparedRun>> prepare_run(OpenDevice& opened, const Model& model, const TrainArguments& options,
+                                                 train::SlotExchange* exchange,
+                                                 const std::optional<FirstWorker>& first);
+
+/// The device that a worker is to open.
+DeviceFlags device_of_worker(const TrainArguments& options, std::size_t rank);
+
+/// What a resume compares of the data.
+void add_data(const TrainArguments& options, const std::string& fingerprint, Configuration& configuration);
+
+}  // namespace graft::cli
