@@ -301,9 +301,8 @@ Result<std::unique_ptr<Checkpointer>> open_checkpoint(const TrainArguments& opti
   return checkpointer;
 }
 
-Status train_on(OpenDevice& opened, Model& model, const TrainArguments& options) {
-  GRAFT_TRY_ASSIGN(const auto workers, Workers::create(options, model));
-  const auto exchange = workers->exchange(opened.device());
+Status train_on(OpenDevice& opened, Model& model, const TrainArguments& options, Workers& workers) {
+  const auto exchange = workers.exchange(opened.device());
   Profile profile(options.profile_steps);
   Profile* const watched = options.profile.empty() ? nullptr : &profile;
   GRAFT_TRY_ASSIGN(const auto ready, prepare_run(opened, model, options, exchange.get(), FirstWorker{watched}));
@@ -316,7 +315,7 @@ Status train_on(OpenDevice& opened, Model& model, const TrainArguments& options)
 
   GRAFT_TRY_ASSIGN(const auto checkpointer,
                    open_checkpoint(options, model, trainer, *ready->loader, ready->fingerprint));
-  GRAFT_TRY(workers->begin(*ready, options));
+  GRAFT_TRY(workers.begin(*ready, model));
 
   profile.set_next(trainer.state().step + 1);
   Run run{options,
@@ -337,7 +336,7 @@ Status train_on(OpenDevice& opened, Model& model, const TrainArguments& options)
   GRAFT_TRY(evaluate(run, "before"));
   GRAFT_TRY(show_samples(run));
   auto end = train_all(run, *ready);
-  const Status others = workers->end(end.status());
+  const Status others = workers.end(end.status());
   GRAFT_TRY(end.status());
   GRAFT_TRY(others);
   return finish(run, model, *end);
@@ -368,12 +367,14 @@ Status run_train(const TrainArguments& options) {
   GRAFT_TRY(detail::to_status(checkpoint_options(options.checkpoint)));
   if (options.fetch.empty() != options.fetch_folder.empty()) return invalid("--fetch NAMES goes with --fetch-out DIR.");
   if (options.steps > 0 && options.epochs > 0) return invalid("Give --steps or --epochs, not both.");
-  GRAFT_TRY(claim_outputs(options));
+  GRAFT_TRY_ASSIGN(const auto workers, Workers::create(options));
+  if (!workers->helps()) GRAFT_TRY(claim_outputs(options));
   GRAFT_TRY_ASSIGN(AdaptedModel model, open_adapted(options.path, options.train.adapter, WeightCheck::at_once,
                                                     options.train.lora, options.train.seed));
   for (const int signal : kStopSignals) stop_at(signal);
-  GRAFT_TRY_ASSIGN(auto device, OpenDevice::open(device_of_worker(options, 0)));
-  GRAFT_TRY(train_on(*device, model.get(), options));
+  if (workers->helps()) return workers->work(model.get());
+  GRAFT_TRY_ASSIGN(auto device, OpenDevice::open(workers->device()));
+  GRAFT_TRY(train_on(*device, model.get(), options, *workers));
   return device->close();
 }
 
@@ -421,7 +422,6 @@ Action add_train(CLI::App& app) {
     refuse_idle_train_flags(app, options->train);
     refuse_idle_checkpoint_flags(app, options->checkpoint);
     refuse_idle(app, options->profile.empty(), {"--profile-steps"}, "without --profile.");
-    refuse_idle(app, options->workers.number <= 1, {"--devices"}, "without --workers.");
     refuse_idle(app, !options->workers.devices.empty(), {"--device"}, "with --devices.");
   });
   return [options] { return run_train(*options); };

@@ -53,13 +53,6 @@ std::uint64_t steps_of(const data::Source& source, const data::LoaderOptions& op
 
 }  // namespace
 
-DeviceFlags device_of_worker(const TrainArguments& options, std::size_t rank) {
-  DeviceFlags flags = options.device;
-  const std::vector<std::string> devices = split_list(options.workers.devices);
-  if (!devices.empty()) flags.device = devices[rank % devices.size()];
-  return flags;
-}
-
 void add_data(const TrainArguments& options, const std::string& fingerprint, Configuration& configuration) {
   configuration["data"] = options.data;
   configuration["data contents"] = fingerprint;

@@ -21,6 +21,7 @@ namespace graft::cli {
 struct WorkerFlags {
   std::uint64_t number = 1;
   std::string devices;  ///< as --device takes them, one for each worker in turn; empty: that of --device for all
+  std::uint64_t timeout = 120;  ///< seconds, of workers of other processes
 };
 
 struct TrainArguments {
@@ -77,9 +78,6 @@ struct FirstWorker {
 Result<std::unique_ptr<PreparedRun>> prepare_run(OpenDevice& opened, const Model& model, const TrainArguments& options,
                                                  train::SlotExchange* exchange,
                                                  const std::optional<FirstWorker>& first);
-
-/// The device that a worker is to open.
-DeviceFlags device_of_worker(const TrainArguments& options, std::size_t rank);
 
 /// What a resume compares of the data.
 void add_data(const TrainArguments& options, const std::string& fingerprint, Configuration& configuration);

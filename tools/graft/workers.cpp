@@ -1,10 +1,15 @@
 #include "tools/graft/workers.h"
 
+#include <array>
 #include <cstdio>
+#include <cstdlib>
 
+#include "graft/gloo.h"
+#include "platform/base/checked.h"
 #include "platform/group/in_process.h"
 #include "platform/os/threads.h"
 #include "runtime/distribute/start.h"
+#include "runtime/session/callback_group.h"
 #include "runtime/train/fit.h"
 #include "tools/graft/numbers.h"
 #include "tools/graft/options.h"
@@ -13,12 +18,16 @@ namespace graft::cli {
 namespace {
 
 constexpr std::uint64_t kMostWorkers = 64;
+constexpr const char* kGloo = "libgraft_gloo.so.0.1";
+/// Others wait so many times longer between steps than within one: worker 0 may evaluate and save there.
+constexpr int kBetween = 30;
 
-Status begin_together(group::Group& group, PreparedRun& run, const TrainArguments& options) {
+Status begin_together(group::Group& group, PreparedRun& run, const TrainArguments& options,
+                      std::chrono::nanoseconds deadline) {
   Configuration words = configuration_of(*run.trainer);
   add_data(options, run.fingerprint, words);
-  GRAFT_TRY(distribute::agree(group, words, group::kNoDeadline));
-  GRAFT_TRY(distribute::share_state(group, *run.trainer, *run.loader, group::kNoDeadline));
+  GRAFT_TRY(distribute::agree(group, words, deadline));
+  GRAFT_TRY(distribute::share_state(group, *run.trainer, *run.loader, deadline));
   if (run.trainer->state().samples_done == 0) return ok_status();
   run.reads_all = true;  // until this step is done
   return run.loader->restore(data::Cursor(run.loader->cursor()));
@@ -31,56 +40,106 @@ void add_worker_flags(CLI::App& app, WorkerFlags& flags) {
                  "Share the micro-batches of each step (--accumulate) among so many devices, to the same bits (1)")
       ->check(whole(1, kMostWorkers));
   app.add_option("--devices", flags.devices, "One for each worker in turn, as in 0,1 (default: that of --device)");
+  app.add_option("--worker-timeout", flags.timeout, "Seconds that a worker of another process is waited for (120)")
+      ->check(whole(1, 1 << 20));
 }
 
-Result<std::unique_ptr<Workers>> Workers::create(const TrainArguments& options, const Model& model) {
-  std::unique_ptr<Workers> made(new Workers(options, model));
-  if (options.workers.number == 1) return made;
+Result<std::unique_ptr<Workers>> Workers::create(const TrainArguments& options) {
+  std::unique_ptr<Workers> made(new Workers(options));
+  GRAFT_TRY_ASSIGN(const auto launch, launched_as([](const char* name) { return std::getenv(name); }));
+  const std::uint64_t number = options.workers.number;
+  if (launch && number != 1 && number != launch->size) {
+    return invalid("--workers is ", number, ", but this is worker ", launch->rank, " of ", launch->size, " by ",
+                   launch->by, ".");
+  }
+  if (!launch && number == 1) return made;
   if (options.recover_device) return unsupported("--recover-device is for runs of one worker.");
-  made->group_ = group::in_process(options.workers.number);
-  made->ended_.resize(options.workers.number);
+  if (launch) {
+    GRAFT_TRY(made->join(*launch));
+  } else {
+    made->group_ = group::in_process(number);
+    made->ended_.resize(number);
+  }
   return made;
 }
 
-Workers::~Workers() { (void)end(error(Code::cancelled, "it could not begin.")); }
+Status Workers::join(const Launch& launch) {
+  auto library = os::DynamicLibrary::open(kGloo);
+  if (!library.ok()) {
+    return Status(library.status()).with_context("Workers of several processes need libgraft_gloo");
+  }
+  gloo_ = std::move(*library);
+  const auto enter = gloo_.find_as<decltype(&graft_gloo_join)>("graft_gloo_join");
+  if (enter == nullptr) return error(Code::not_found, kGloo, " is another library than graft's.");
+  std::fprintf(stderr, "Worker %u of %u (by %s), by way of %s port %u.\n", launch.rank, launch.size, launch.by.c_str(),
+               launch.address.c_str(), launch.port);
+  const char* const secret = std::getenv("GRAFT_SECRET");
+  const graft_gloo_options options = {
+      sizeof options, launch.rank, launch.size, launch.address.c_str(), launch.port, secret, 0};
+  std::array<char, 512> message = {};
+  const graft_status status = enter(&options, &joined_, message.data(), message.size());
+  if (status != GRAFT_OK) return error(static_cast<Code>(status), message.data());
+  launch_ = launch;
+  group_.push_back(std::make_unique<CallbackGroup>(joined_));
+  return ok_status();
+}
+
+Workers::~Workers() {
+  static_cast<void>(end(error(Code::cancelled, "it could not begin.")));
+  if (joined_.user != nullptr) gloo_.find_as<decltype(&graft_gloo_leave)>("graft_gloo_leave")(&joined_);
+}
+
+distribute::ExchangeOptions Workers::deadlines() const {
+  if (!launch_) return {};
+  const auto within = std::chrono::seconds(options_.workers.timeout);
+  return {kBetween * within, within};
+}
+
+DeviceFlags Workers::device_of(std::size_t rank) const {
+  DeviceFlags flags = options_.device;
+  const std::vector<std::string> devices = split_list(options_.workers.devices);
+  if (!devices.empty()) flags.device = devices[(launch_ ? launch_->local_rank : rank) % devices.size()];
+  return flags;
+}
 
 std::unique_ptr<train::SlotExchange> Workers::exchange(gpu::Device& device) {
   if (group_.empty()) return nullptr;
-  return std::make_unique<distribute::GroupExchange>(*group_[0], device);
+  return std::make_unique<distribute::GroupExchange>(*group_[0], device, deadlines());
 }
 
-Status Workers::begin(PreparedRun& run, const TrainArguments& options) {
+Status Workers::begin(PreparedRun& run, const Model& model) {
   if (group_.empty()) return ok_status();
+  const std::size_t workers = group_[0]->size();
   const auto slots =
       static_cast<std::uint64_t>(ceil_div(run.trainer->options().batch, run.trainer->plan().micro_batch));
   for (std::size_t rank = 1; rank < group_.size(); ++rank) {
     GRAFT_TRY_ASSIGN(auto thread, os::start_thread(
-                                      [this, rank] {
-                                        ended_[rank] = work(rank);
+                                      [this, rank, &model] {
+                                        ended_[rank] = work_as(rank, *group_[rank], model);
                                         group_[rank]->leave(ended_[rank]);
                                       },
                                       "for a worker"));
     threads_.push_back(std::move(thread));
   }
-  GRAFT_TRY(begin_together(*group_[0], run, options));
+  GRAFT_TRY(begin_together(*group_[0], run, options_, deadlines().between_steps));
   std::string shares;
-  for (std::size_t rank = 0; rank < group_.size(); ++rank) {
-    shares += cat(rank == 0 ? "" : ", ", train::slots_of(slots, rank, group_.size()).count);
+  for (std::size_t rank = 0; rank < workers; ++rank) {
+    shares += cat(rank == 0 ? "" : ", ", train::slots_of(slots, rank, workers).count);
   }
-  std::fprintf(stderr, "%zu workers take %s of the %llu micro-batches of a step.\n", group_.size(), shares.c_str(),
+  std::fprintf(stderr, "%zu workers take %s of the %llu micro-batches of a step.\n", workers, shares.c_str(),
                static_cast<unsigned long long>(slots));
-  if (slots < group_.size()) {
-    std::fprintf(stderr, "Those with 0 have nothing to do: --accumulate %zu gives each one.\n", group_.size());
+  if (slots < workers) {
+    std::fprintf(stderr, "Those with 0 have nothing to do: --accumulate %zu gives each one.\n", workers);
   }
   return ok_status();
 }
 
-Status Workers::work(std::size_t rank) {
-  GRAFT_TRY_ASSIGN(auto opened, OpenDevice::open(device_of_worker(options_, rank)));
+Status Workers::work_as(std::size_t rank, group::Group& group, const Model& model) {
+  GRAFT_TRY_ASSIGN(auto opened, OpenDevice::open(device_of(rank)));
   {
-    distribute::GroupExchange exchange(*group_[rank], opened->device());
-    GRAFT_TRY_ASSIGN(const auto run, prepare_run(*opened, model_, options_, &exchange, std::nullopt));
-    GRAFT_TRY(begin_together(*group_[rank], *run, options_));
+    distribute::GroupExchange exchange(group, opened->device(), deadlines());
+    GRAFT_TRY_ASSIGN(const auto run, prepare_run(*opened, model, options_, &exchange, std::nullopt));
+    GRAFT_TRY(begin_together(group, *run, options_, deadlines().between_steps));
     train::FitOptions fit_options;
     fit_options.steps = options_.steps;
     fit_options.on_step = [&](const train::StepResult&) {
@@ -90,6 +149,12 @@ Status Workers::work(std::size_t rank) {
     GRAFT_TRY(detail::to_status(train::fit(*run->trainer, *run->loader, fit_options)));
   }
   return opened->close();
+}
+
+Status Workers::work(const Model& model) {
+  Status ended = work_as(launch_->rank, *group_[0], model);
+  group_[0]->leave(ended);
+  return ended.code() == Code::cancelled ? ok_status() : ended;
 }
 
 Status Workers::end(const Status& why) {

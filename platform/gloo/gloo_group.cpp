@@ -1,0 +1,288 @@
+// graft_group over Gloo. Gloo throws, aborts on sizes that differ, and writes to sockets that may be closed: none of
+// that leaves this file.
+#include <gloo/rendezvous/context.h>
+#include <gloo/rendezvous/store.h>
+#include <gloo/transport/tcp/device.h>
+#include <gloo/transport/unbound_buffer.h>
+#include <pthread.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <functional>
+#include <map>
+#include <stdexcept>
+
+#include "graft/gloo.h"
+#include "platform/gloo/rendezvous.h"
+
+namespace graft::gloo_group {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kForever = std::chrono::hours(24 * 30);
+constexpr std::chrono::milliseconds kFarewell{500};
+
+/// No write to a closed connection ends the process, whatever the app does with SIGPIPE. Threads that are started
+/// meanwhile never see it.
+class WithoutSigpipe {
+ public:
+  WithoutSigpipe() {
+    sigemptyset(&pipe_);
+    sigaddset(&pipe_, SIGPIPE);
+    sigset_t pending;
+    sigpending(&pending);
+    was_pending_ = sigismember(&pending, SIGPIPE) == 1;
+    pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+  }
+  ~WithoutSigpipe() {
+    const timespec now = {};
+    while (!was_pending_ && sigtimedwait(&pipe_, nullptr, &now) == SIGPIPE) continue;
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  WithoutSigpipe(const WithoutSigpipe&) = delete;
+  WithoutSigpipe& operator=(const WithoutSigpipe&) = delete;
+
+ private:
+  sigset_t pipe_ = {};
+  sigset_t before_ = {};
+  bool was_pending_ = false;
+};
+
+/// What one says first to each other in an exchange: of a fixed size, so that sizes are known to agree before anything
+/// of another size is sent.
+struct Header {
+  std::uint64_t call = 0;
+  std::uint64_t bytes = 0;
+  std::uint32_t leaves = 0;
+  std::int32_t why = 0;  ///< graft_status
+  char reason[232] = {};
+};
+
+/// What Gloo's workers tell each other, by way of the rendezvous: each sets a key of its own as often as the others.
+class Store : public ::gloo::rendezvous::Store {
+ public:
+  explicit Store(Rendezvous& rendezvous) : rendezvous_(rendezvous) {}
+  void set(const std::string& key, const std::vector<char>& data) override {
+    Blob own(key.begin(), key.end());
+    own.push_back('\0');
+    own.insert(own.end(), data.begin(), data.end());
+    auto all = rendezvous_.gather(own);
+    if (!all.ok()) throw std::runtime_error(all.status().message());
+    for (const Blob& blob : *all) {
+      const auto end = std::ranges::find(blob, '\0');
+      if (end != blob.end()) known_[std::string(blob.begin(), end)] = {end + 1, blob.end()};
+    }
+  }
+  std::vector<char> get(const std::string& key) override { return known_.at(key); }
+  void wait(const std::vector<std::string>&) override {}  // set() has waited
+
+ private:
+  Rendezvous& rendezvous_;
+  std::map<std::string, std::vector<char>> known_;
+};
+
+class GlooGroup {
+ public:
+  static Result<std::unique_ptr<GlooGroup>> join(const RendezvousOptions& options) {
+    const WithoutSigpipe without;
+    GRAFT_TRY_ASSIGN(const auto rendezvous, Rendezvous::join(options));
+    std::unique_ptr<GlooGroup> made(new GlooGroup(options.rank, options.size));
+    const Status connected = caught([&] {
+      ::gloo::transport::tcp::attr attributes;
+      attributes.hostname = rendezvous->local_address();  // one interface
+      auto device = ::gloo::transport::tcp::CreateDevice(attributes);
+      auto context =
+          std::make_shared<::gloo::rendezvous::Context>(static_cast<int>(options.rank), static_cast<int>(options.size));
+      context->setTimeout(options.timeout);
+      Store store(*rendezvous);
+      context->connectFullMesh(store, device);
+      made->context_ = std::move(context);
+    });
+    if (!connected.ok()) return Status(connected).with_context("While the workers were connected");
+    return made;
+  }
+
+  ~GlooGroup() { leave(GRAFT_OK, ""); }
+
+  Status exchange(const void* const* out, const std::size_t* out_bytes, void* const* in, const std::size_t* in_bytes,
+                  std::uint64_t deadline_ms) {
+    if (!broken_.ok()) return broken_;
+    const WithoutSigpipe without;
+    const auto wait = deadline_ms == UINT64_MAX ? kForever : std::min(kForever, std::chrono::milliseconds(deadline_ms));
+    broken_ = try_exchange(out, out_bytes, in, in_bytes, Clock::now() + wait);
+    ++call_;
+    if (!broken_.ok()) close();
+    return broken_;
+  }
+
+  void leave(graft_status why, const char* message) {
+    if (context_ == nullptr) return;
+    const WithoutSigpipe without;
+    Header farewell{call_, 0, 1, why};
+    std::snprintf(farewell.reason, sizeof farewell.reason, "%s", message == nullptr ? "" : message);
+    std::vector<Header> copies(size_, farewell);
+    // Whoever is gone already is none of this one's business.
+    std::vector<Buffer> sent(size_);
+    for (std::uint32_t r = 0; r < size_; ++r) {
+      if (r == rank_) continue;
+      static_cast<void>(caught([&] {
+        sent[r] = context_->createUnboundBuffer(&copies[r], sizeof copies[r]);
+        sent[r]->send(static_cast<int>(r), header_tag());
+      }));
+    }
+    for (const auto& buffer : sent) {
+      if (buffer != nullptr) static_cast<void>(caught([&] { buffer->waitSend(kFarewell); }));
+    }
+    sent.clear();
+    broken_ = error(Code::cancelled, "This worker has left.");
+    close();
+  }
+
+ private:
+  using Buffer = std::unique_ptr<::gloo::transport::UnboundBuffer>;
+
+  GlooGroup(std::uint32_t rank, std::uint32_t size) : rank_(rank), size_(size) {}
+
+  template <typename Body>
+  static Status caught(const Body& body) {
+    try {
+      body();
+    } catch (const std::exception& failed) {
+      return error(Code::io_error, "a connection failed (", failed.what(), ").");
+    }
+    return {};
+  }
+
+  std::uint64_t header_tag() const { return 2 * call_; }
+  std::uint64_t part_tag() const { return 2 * call_ + 1; }
+
+  void close() {
+    static_cast<void>(caught([&] {
+      if (context_ != nullptr) context_->closeConnections();
+    }));
+    context_.reset();
+  }
+
+  /// Posts one buffer to and one from each other, and waits for all.
+  Status transfer(const std::function<std::pair<const void*, std::size_t>(std::uint32_t)>& out,
+                  const std::function<std::pair<void*, std::size_t>(std::uint32_t)>& in, std::uint64_t tag,
+                  Clock::time_point until) {
+    std::vector<Buffer> sent(size_), received(size_);
+    for (std::uint32_t i = 1; i < size_; ++i) {
+      const std::uint32_t to = (rank_ + i) % size_, from = (rank_ + size_ - i) % size_;
+      const auto [data, bytes] = out(to);
+      const auto [room, wanted] = in(from);
+      const Status posted = caught([&] {
+        if (wanted > 0) {
+          received[from] = context_->createUnboundBuffer(room, wanted);
+          received[from]->recv(static_cast<int>(from), tag);
+        }
+        if (bytes > 0) {
+          sent[to] = context_->createUnboundBuffer(const_cast<void*>(data), bytes);
+          sent[to]->send(static_cast<int>(to), tag);
+        }
+      });
+      if (!posted.ok()) return error(Code::io_error, "Worker ", to, " or ", from, " is gone: ", posted.message());
+    }
+    for (std::uint32_t i = 1; i < size_; ++i) {
+      const std::uint32_t to = (rank_ + i) % size_, from = (rank_ + size_ - i) % size_;
+      if (received[from] != nullptr) GRAFT_TRY(finish(from, until, [&](auto left) { received[from]->waitRecv(left); }));
+      if (sent[to] != nullptr) GRAFT_TRY(finish(to, until, [&](auto left) { sent[to]->waitSend(left); }));
+    }
+    return {};
+  }
+
+  template <typename Wait>
+  static Status finish(std::uint32_t rank, Clock::time_point until, const Wait& wait) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now());
+    const Status done = caught([&] { wait(std::max(left, std::chrono::milliseconds(1))); });
+    if (done.ok()) return done;
+    if (Clock::now() >= until) return error(Code::timeout, "Worker ", rank, " did not come to an exchange in time.");
+    return error(Code::io_error, "Worker ", rank, " is gone: ", done.message());
+  }
+
+  Status try_exchange(const void* const* out, const std::size_t* out_bytes, void* const* in,
+                      const std::size_t* in_bytes, Clock::time_point until) {
+    std::vector<Header> mine(size_), theirs(size_);
+    for (std::uint32_t r = 0; r < size_; ++r) mine[r] = {call_, out_bytes[r]};
+    const auto said = [&](std::uint32_t r) { return std::pair<const void*, std::size_t>(&mine[r], sizeof(Header)); };
+    const auto heard = [&](std::uint32_t r) { return std::pair<void*, std::size_t>(&theirs[r], sizeof(Header)); };
+    const Status headers = transfer(said, heard, header_tag(), until);
+    // A worker that left has said why before it closed its connection; that counts for more than the closing.
+    for (std::uint32_t r = 0; r < size_; ++r) {
+      if (r == rank_ || theirs[r].leaves == 0) continue;
+      theirs[r].reason[sizeof theirs[r].reason - 1] = '\0';
+      if (theirs[r].why == GRAFT_OK) return error(Code::cancelled, "Worker ", r, " has ended its work.");
+      return error(static_cast<Code>(theirs[r].why), "Worker ", r, " stopped: ", theirs[r].reason);
+    }
+    GRAFT_TRY(headers);
+    for (std::uint32_t r = 0; r < size_; ++r) {
+      const std::uint64_t bytes = r == rank_ ? out_bytes[r] : theirs[r].bytes;
+      if (r != rank_ && theirs[r].call != call_) {
+        return invalid("Worker ", r, " is at exchange ", theirs[r].call, ", worker ", rank_, " at ", call_, ".");
+      }
+      if (bytes != in_bytes[r]) {
+        return invalid("Worker ", r, " gives worker ", rank_, " ", bytes, " bytes; it waits for ", in_bytes[r], ".");
+      }
+    }
+    if (in_bytes[rank_] > 0) std::memcpy(in[rank_], out[rank_], in_bytes[rank_]);
+    return transfer([&](std::uint32_t r) { return std::pair(out[r], out_bytes[r]); },
+                    [&](std::uint32_t r) { return std::pair(in[r], in_bytes[r]); }, part_tag(), until);
+  }
+
+  const std::uint32_t rank_;
+  const std::uint32_t size_;
+  std::uint64_t call_ = 0;
+  Status broken_;
+  std::shared_ptr<::gloo::Context> context_;
+};
+
+graft_status say(const Status& status, char* message, std::size_t bytes) {
+  if (message != nullptr && bytes > 0) std::snprintf(message, bytes, "%s", status.message().c_str());
+  return static_cast<graft_status>(status.code());
+}
+
+graft_status exchange(void* user, const void* const* out, const std::size_t* out_bytes, void* const* in,
+                      const std::size_t* in_bytes, std::uint64_t deadline_ms, char* message, std::size_t bytes) {
+  return say(static_cast<GlooGroup*>(user)->exchange(out, out_bytes, in, in_bytes, deadline_ms), message, bytes);
+}
+
+void leave(void* user, graft_status why, const char* message) { static_cast<GlooGroup*>(user)->leave(why, message); }
+
+}  // namespace
+}  // namespace graft::gloo_group
+
+using graft::gloo_group::GlooGroup;
+using graft::gloo_group::say;
+
+extern "C" graft_status graft_gloo_join(const graft_gloo_options* options, graft_group* group, char* message,
+                                        std::size_t message_bytes) {
+  const auto refuse = [&](const char* why) { return say(graft::invalid(why), message, message_bytes); };
+  if (options == nullptr || group == nullptr || options->struct_size < sizeof(graft_gloo_options) ||
+      options->address == nullptr) {
+    return refuse("The options, the group and worker 0's address must be given.");
+  }
+  constexpr std::uint32_t kMost = 1024;  // each is connected with each
+  if (options->size == 0 || options->size > kMost || options->rank >= options->size) {
+    return refuse("The rank must be below the number of workers, which is at most 1024.");
+  }
+  const std::uint64_t five_minutes = 5 * 60 * 1000;
+  const std::uint64_t wait = options->timeout_ms == 0 ? five_minutes : options->timeout_ms;
+  auto joined = GlooGroup::join({options->rank, options->size, options->address, options->port,
+                                 options->secret == nullptr ? "" : options->secret,
+                                 std::chrono::milliseconds(std::min<std::uint64_t>(wait, 1ull << 40))});
+  if (!joined.ok()) return say(joined.status(), message, message_bytes);
+  *group = {sizeof(graft_group),         options->rank,           options->size, joined->release(),
+            graft::gloo_group::exchange, graft::gloo_group::leave};
+  return GRAFT_OK;
+}
+
+extern "C" void graft_gloo_leave(graft_group* group) {
+  if (group == nullptr) return;
+  delete static_cast<GlooGroup*>(group->user);
+  group->user = nullptr;
+}

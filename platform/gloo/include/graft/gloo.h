@@ -1,0 +1,34 @@
+/* libgraft_gloo: a graft_group over TCP, by Gloo. A library of its own: nothing else of graft needs Gloo.
+ *
+ * Worker 0 listens at `address`; the others come to it, prove that they know the secret (HMAC-SHA256), and are told of
+ * each other. What is exchanged after that is neither encrypted nor authenticated: use it in a network that you trust.
+ * A worker that is killed is noticed within milliseconds, one that stands still at the deadline. */
+#ifndef GRAFT_GLOO_H
+#define GRAFT_GLOO_H
+
+#include "graft/distribute.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct graft_gloo_options {
+  size_t struct_size;
+  uint32_t rank;
+  uint32_t size;
+  const char* address; /* worker 0's host or IP address; worker 0 binds to it alone, the others to the interface that leads there */
+  uint16_t port;
+  const char* secret;  /* of all workers; NULL or empty: none, for loopback addresses only */
+  uint64_t timeout_ms; /* longest wait for all workers to come; 0: five minutes */
+} graft_gloo_options;
+
+/* Waits until all workers have come. `message`: room for a sentence where it fails. graft_gloo_leave() frees it. */
+graft_status graft_gloo_join(const graft_gloo_options* options, graft_group* group, char* message,
+                             size_t message_bytes);
+/* Leaves, where leave() was not called, and frees what graft_gloo_join() made. NULL is nothing. */
+void graft_gloo_leave(graft_group* group);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
