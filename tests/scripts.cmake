@@ -103,7 +103,7 @@ if(TARGET graft_cli AND GRAFT_TEST_PYTHON)
     endif()
     add_test(NAME cli/${name} COMMAND ${python} -B ${script} $<TARGET_FILE:graft_cli>)
     # Whole trainings take some ten seconds.
-    if(name MATCHES "^(export|honesty|host_memory|language.*|layout|limits|memory|precision|resume|shortage|text_data)$")
+    if(name MATCHES "^(export|honesty|host_memory|language.*|layout|limits|memory|precision|processes|resume|shortage|text_data|workers)$")
       set(label slow)
     else()
       set(label quick)

@@ -14,6 +14,7 @@
 #include <functional>
 #include <map>
 #include <stdexcept>
+#include <string_view>
 
 #include "graft/gloo.h"
 #include "platform/gloo/rendezvous.h"
@@ -152,7 +153,11 @@ class GlooGroup {
     try {
       body();
     } catch (const std::exception& failed) {
-      return error(Code::io_error, "a connection failed (", failed.what(), ").");
+      std::string_view why = failed.what();  // "[FILE:LINE] words"
+      if (const std::size_t end = why.find("] "); why.starts_with('[') && end != std::string_view::npos) {
+        why.remove_prefix(end + 2);
+      }
+      return error(Code::io_error, "a connection failed (", why, ").");
     }
     return {};
   }
