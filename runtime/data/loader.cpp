@@ -233,6 +233,12 @@ Status Loader::restore(const Cursor& cursor) {
   return status;
 }
 
+Status Loader::read_only(Wanted wanted) {
+  stop();
+  options_.wanted = std::move(wanted);
+  return restore(Cursor(cursor_));  // what was read ahead is read again
+}
+
 std::optional<std::uint64_t> Loader::batches_per_epoch() const {
   if (!source_.size()) return std::nullopt;
   return options_.drop_last ? *source_.size() / options_.batch : ceil_div(*source_.size(), options_.batch);

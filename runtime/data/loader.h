@@ -16,6 +16,11 @@
 
 namespace graft::data {
 
+/// Of a batch of so many samples, the first one and the number of those that are read: what several workers have to
+/// read of the same batches. The contents of others are undefined. Streams are read as a whole. Called by the loader's
+/// thread.
+using Wanted = std::function<std::pair<std::uint64_t, std::uint64_t>(std::uint64_t samples)>;
+
 struct LoaderOptions {
   std::uint64_t batch = 32;  ///< samples
   bool shuffle = true;
@@ -25,9 +30,7 @@ struct LoaderOptions {
   std::uint64_t epochs = 0;             ///< 0: without end
   std::uint32_t prefetch = 2;           ///< batches that the thread may be ahead; 0: no thread
   std::uint64_t memory_limit = 0;       ///< bytes for batches and the shuffle buffer; 0: none
-  /// Of a batch of so many samples, the first one and the number of those that are read: what several workers have to
-  /// read of the same batches. Null: all. The contents of others are undefined. Streams are read as a whole.
-  std::function<std::pair<std::uint64_t, std::uint64_t>(std::uint64_t samples)> wanted = nullptr;
+  Wanted wanted = nullptr;              ///< null: all samples are read
   HostAllocator allocator = default_host_allocator();
 };
 
@@ -86,6 +89,9 @@ class Loader {
   /// Goes on from a saved cursor: the batches to come are those that would have come then, if the data set and the
   /// options are the same (the batch size may differ). On error the loader stands where it stood.
   Status restore(const Cursor& cursor);
+
+  /// Another LoaderOptions::wanted from the next batch on. On error it stands where it stood.
+  Status read_only(Wanted wanted);
 
   Source& source() { return source_; }
   std::uint64_t memory_bytes() const { return memory_bytes_; }

@@ -51,12 +51,12 @@ Status GroupExchange::begin(Step& step) {
   given_ = 0;
   own_results_.clear();
   own_gradients_.clear();
-  own_gradients_.reserve(share(step.slots).count * step.gradient_bytes);
+  own_gradients_.reserve(share().of(step.slots).count * step.gradient_bytes);
   return ok_status();
 }
 
 Status GroupExchange::give(std::uint64_t slot, const train::SlotPart& part) {
-  if (slot != share(step_.slots).first + given_) return error(Code::internal, "Slot ", slot, " is not the next.");
+  if (slot != share().of(step_.slots).first + given_) return error(Code::internal, "Slot ", slot, " is not the next.");
   ++given_;
   const train::Metrics& m = part.metrics;
   const SlotResult result{m.loss_sum, m.correct, m.top5, m.has_correct, m.has_top5};

@@ -31,9 +31,7 @@ class GroupExchange : public train::SlotExchange {
   GroupExchange(group::Group& group, gpu::Device& device, const ExchangeOptions& options = {})
       : group_(group), device_(device), options_(options), parcels_(group) {}
 
-  train::SlotRange share(std::uint64_t slots) const override {
-    return train::slots_of(slots, group_.rank(), group_.size());
-  }
+  train::Share share() const override { return {group_.rank(), group_.size()}; }
   Status begin(Step& step) override;
   Status give(std::uint64_t slot, const train::SlotPart& part) override;
   Result<Sums> end() override;
@@ -42,7 +40,7 @@ class GroupExchange : public train::SlotExchange {
  private:
   Status share_results();
   Status share_gradients();
-  std::uint64_t slots_at(std::uint64_t rank) const { return train::slots_of(step_.slots, rank, group_.size()).count; }
+  std::uint64_t slots_at(std::uint64_t rank) const { return train::Share{rank, group_.size()}.of(step_.slots).count; }
 
   group::Group& group_;
   gpu::Device& device_;

@@ -92,11 +92,11 @@ Status agree(group::Group& group, const std::map<std::string, std::string>& word
                  group.rank(), ".");
 }
 
-Status share_state(group::Group& group, train::Trainer& trainer, data::Loader& loader,
+Status share_state(group::Group& group, train::Trainer& trainer, data::Loader* loader,
                    std::chrono::nanoseconds deadline) {
   Parcels parcels(group);
   const train::TrainingState& now = trainer.state();
-  std::vector<std::byte> cursor = data::serialize(loader.cursor());
+  std::vector<std::byte> cursor = data::serialize(loader == nullptr ? now.cursor : loader->cursor());
   State state{now.step,
               now.epoch,
               now.samples_done,
@@ -122,7 +122,7 @@ Status share_state(group::Group& group, train::Trainer& trainer, data::Loader& l
   }
   if (group.rank() == 0) return ok_status();
   GRAFT_TRY_ASSIGN(data::Cursor place, data::parse_cursor(cursor));
-  GRAFT_TRY(loader.restore(place));
+  if (loader != nullptr) GRAFT_TRY(loader->restore(place));
   GRAFT_TRY(trainer.set_learning_rate(state.learning_rate));
   trainer.state() = {state.step,
                      state.seed,

@@ -16,8 +16,9 @@ namespace graft::distribute {
 Status agree(group::Group& group, const std::map<std::string, std::string>& words, std::chrono::nanoseconds deadline);
 
 /// Worker 0's state, all tensors that training changes and the place in the data, becomes that of all. The trainers are
-/// of one plan. Where a step is half done, all go on with it, and need the whole of its batch.
-Status share_state(group::Group& group, train::Trainer& trainer, data::Loader& loader,
+/// of one plan. `loader`: null where nobody has one. Where a step is half done, all go on with it, and need the whole
+/// of its batch.
+Status share_state(group::Group& group, train::Trainer& trainer, data::Loader* loader,
                    std::chrono::nanoseconds deadline);
 
 }  // namespace graft::distribute

@@ -28,8 +28,8 @@ void take_statistics(const Program& program, std::vector<std::byte>& out) {
 Status Trainer::compute_slots(const data::Batch& batch, SlotExchange::Step& step, StepState& state) {
   const auto micro = static_cast<std::uint64_t>(plan().micro_batch);
   SlotExchange& others = *setup_.trainer.exchange;
-  const SlotRange own = others.share(step.slots);
-  const auto [first, samples] = share_of_samples(others, micro, batch.count());
+  const SlotRange own = others.share().of(step.slots);
+  const auto [first, samples] = others.share().of_samples(micro, batch.count());
   const auto size_of = [&](std::uint64_t slot) {
     return static_cast<std::int64_t>(std::min(micro, batch.count() - slot * micro));
   };

@@ -22,9 +22,16 @@ struct SlotRange {
   std::uint64_t count = 0;
 };
 
-/// The share of worker `rank` of `workers` in a step of `slots` slots, the same for whoever asks: as even as can be,
-/// later workers have less.
-SlotRange slots_of(std::uint64_t slots, std::uint64_t rank, std::uint64_t workers);
+/// Which worker has which slots.
+struct Share {
+  std::uint64_t rank = 0;
+  std::uint64_t workers = 1;
+
+  /// Of a step of so many, the same for whoever asks: as even as can be, later workers have less.
+  SlotRange of(std::uint64_t slots) const;
+  /// The samples that these consist of, in a batch of so many: the first and their number.
+  std::pair<std::uint64_t, std::uint64_t> of_samples(std::uint64_t micro_batch, std::uint64_t samples) const;
+};
 
 /// What one slot gave. Borrowed for a call.
 struct SlotPart {
@@ -39,8 +46,8 @@ class SlotExchange {
  public:
   virtual ~SlotExchange() = default;
 
-  /// This worker's share of a step.
-  virtual SlotRange share(std::uint64_t slots) const = 0;
+  /// This worker's.
+  virtual Share share() const = 0;
 
   /// What all workers must agree upon to begin a step.
   struct Step {
@@ -64,9 +71,5 @@ class SlotExchange {
   /// This worker takes no further step.
   virtual void leave(const Status& why) = 0;
 };
-
-/// The samples that a worker's share consists of, in a batch of so many: the first and their number.
-std::pair<std::uint64_t, std::uint64_t> share_of_samples(const SlotExchange& exchange, std::uint64_t micro_batch,
-                                                         std::uint64_t samples);
 
 }  // namespace graft::train

@@ -69,7 +69,7 @@ class Workers(CliTest):
                    says=("Worker 1 stopped: No Vulkan device matches \"no-such-device\"",))
         self.fails(*self.FLAGS, "--workers", 2, "--fetch", "x", "--fetch-out", "y", says=("several workers",))
         self.fails(*self.FLAGS, "--workers", 2, "--recover-device", says=("one worker",))
-        self.refused(*self.FLAGS, "--devices", "0,1", names="--devices")
+        self.fails(*self.FLAGS, "--devices", "0,1", says=("--workers",))
         self.refused(*self.FLAGS, "--workers", 0, names="--workers")
         self.labels([i % 10 for i in range(89)] + [12])
         self.fails(*self.FLAGS, "--workers", 2, "-o", "bad.graft", says=("sample 89", "12"))

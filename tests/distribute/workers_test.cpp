@@ -63,7 +63,7 @@ Outcome train(const Job& run, gpu::Device& device, train::SlotExchange* exchange
     data::LoaderOptions order{.batch = static_cast<std::uint64_t>(run.options.batch), .seed = 9};
     if (exchange != nullptr) {
       order.wanted = [&](std::uint64_t samples) {
-        return train::share_of_samples(*exchange, static_cast<std::uint64_t>(trainer->plan().micro_batch), samples);
+        return exchange->share().of_samples(static_cast<std::uint64_t>(trainer->plan().micro_batch), samples);
       };
     }
     GRAFT_TRY_ASSIGN(const auto loader, data::Loader::create(*source, order));

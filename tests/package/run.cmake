@@ -52,6 +52,7 @@ run(${WORK}/build/sources_c ${WORK}/lenet.graft ${WORK}/adapters.graft)
 if(EXISTS ${WORK}/adapters.graft)  # not without a device
   run(${WORK}/build/training_c ${WORK}/lenet.graft ${WORK}/kept_training ${WORK}/cache ${WORK}/adapters.graft)
   run(${WORK}/build/infer_c ${WORK}/lenet.graft)
+  run(${WORK}/build/workers_c ${WORK}/lenet.graft)
   run(${WORK}/build/vulkan_c ${WORK}/lenet.graft)
 endif()
 run(${WORK}/build/parameters_c ${WORK}/lenet.graft ${WORK}/halved.graft)

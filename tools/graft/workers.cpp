@@ -27,7 +27,7 @@ Status begin_together(group::Group& group, PreparedRun& run, const TrainArgument
   Configuration words = configuration_of(*run.trainer);
   add_data(options, run.fingerprint, words);
   GRAFT_TRY(distribute::agree(group, words, deadline));
-  GRAFT_TRY(distribute::share_state(group, *run.trainer, *run.loader, deadline));
+  GRAFT_TRY(distribute::share_state(group, *run.trainer, run.loader.get(), deadline));
   if (run.trainer->state().samples_done == 0) return ok_status();
   run.reads_all = true;  // until this step is done
   return run.loader->restore(data::Cursor(run.loader->cursor()));
@@ -52,7 +52,10 @@ Result<std::unique_ptr<Workers>> Workers::create(const TrainArguments& options) 
     return invalid("--workers is ", number, ", but this is worker ", launch->rank, " of ", launch->size, " by ",
                    launch->by, ".");
   }
-  if (!launch && number == 1) return made;
+  if (!launch && number == 1) {
+    if (!options.workers.devices.empty()) return invalid("--devices is for several workers: --workers N.");
+    return made;
+  }
   if (options.recover_device) return unsupported("--recover-device is for runs of one worker.");
   if (launch) {
     GRAFT_TRY(made->join(*launch));
@@ -124,7 +127,7 @@ Status Workers::begin(PreparedRun& run, const Model& model) {
   GRAFT_TRY(begin_together(*group_[0], run, options_, deadlines().between_steps));
   std::string shares;
   for (std::size_t rank = 0; rank < workers; ++rank) {
-    shares += cat(rank == 0 ? "" : ", ", train::slots_of(slots, rank, workers).count);
+    shares += cat(rank == 0 ? "" : ", ", train::Share{rank, workers}.of(slots).count);
   }
   std::fprintf(stderr, "%zu workers take %s of the %llu micro-batches of a step.\n", workers, shares.c_str(),
                static_cast<unsigned long long>(slots));

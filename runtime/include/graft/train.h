@@ -85,6 +85,10 @@ typedef struct graft_trainer_options {
      and begins the step again, to the same bits. Sessions and generators of the context have to be made anew. 0: such a
      call is GRAFT_DEVICE_LOST, and a new context can go on from a checkpoint. */
   int recover_device;
+  /* Steps are taken together with other workers (graft/distribute.h); outlives the trainer. NULL: alone. Not with fetch
+     or recover_device. */
+  const struct graft_group* group;
+  uint64_t group_timeout_ms; /* longest wait for the others within a step, thirty times as long between two; 0: none */
 } graft_trainer_options;
 
 /* What a step or an evaluation gives back. */

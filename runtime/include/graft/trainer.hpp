@@ -10,6 +10,7 @@
 #include "graft/base.hpp"
 #include "graft/checkpoint.hpp"
 #include "graft/data.hpp"
+#include "graft/distribute.h"
 
 namespace graft {
 inline namespace v0 {
@@ -59,6 +60,8 @@ struct TrainerOptions {
   bool frozen_statistics = false;        ///< batch norm uses its running statistics and does not move them
   bool optimizer_in_backward = false;    ///< parameters take their step one by one: see graft_trainer_options
   bool recover_device = false;           ///< goes on on a new device after a loss: see graft_trainer_options
+  const graft_group* group = nullptr;    ///< the other workers, with whom steps are taken; outlives the trainer
+  std::uint64_t group_timeout_ms = 0;    ///< longest wait for them within a step; 0: none
 };
 
 namespace detail {
@@ -115,6 +118,8 @@ inline graft_trainer_options raw_options(const TrainerOptions& options, const st
   raw.frozen_statistics = options.frozen_statistics ? 1 : 0;
   raw.optimizer_in_backward = options.optimizer_in_backward ? 1 : 0;
   raw.recover_device = options.recover_device ? 1 : 0;
+  raw.group = options.group;
+  raw.group_timeout_ms = options.group_timeout_ms;
   return raw;
 }
 
@@ -218,6 +223,10 @@ class Trainer {
   template <typename T>
   Status write(const std::string& name, std::span<const T> data) {
     return status(graft_trainer_write(handle_.get(), name.c_str(), data.data(), data.size_bytes()));
+  }
+  /// See graft_trainer_join; null: the app gives the samples.
+  Status join(Loader* loader = nullptr) {
+    return status(graft_trainer_join(handle_.get(), loader == nullptr ? nullptr : loader->get()));
   }
   /// From the next step on; schedule and groups multiply it. See graft/parameters.h for what resumes make of it.
   Status set_learning_rate(double rate) { return status(graft_trainer_set_learning_rate(handle_.get(), rate)); }

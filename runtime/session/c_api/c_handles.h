@@ -16,10 +16,12 @@
 #include "platform/vulkan/vulkan_device.h"
 #include "runtime/exec/kernel_proof.h"
 #include "runtime/exec/run_control.h"
+#include "runtime/distribute/group_exchange.h"
 #include "runtime/model/model.h"
 #include "runtime/session/c_api/c_calls.h"
 #include "runtime/session/c_api/c_options.h"
 #include "runtime/session/c_api/c_worker.h"
+#include "runtime/session/callback_group.h"
 #include "runtime/session/checkpoint/checkpointing.h"
 #include "runtime/session/generator.h"
 #include "runtime/session/session.h"
@@ -72,6 +74,9 @@ struct graft_trainer {
   graft::c_api::Ref<graft_model> model;
   std::optional<graft::Model> masked;  ///< what is trained instead where samples hold several texts
   std::vector<graft::data::Field> fields;
+  std::unique_ptr<graft::CallbackGroup> group;  ///< null: alone
+  std::chrono::nanoseconds group_timeout = graft::group::kNoDeadline;
+  std::unique_ptr<graft::distribute::GroupExchange> exchange;
   std::unique_ptr<graft::train::Trainer> trainer;
   std::vector<std::span<const std::byte>> blocks;  ///< of the caller's arrays, for one call
   graft::data::Batch batch;                        ///< over them

@@ -4,6 +4,7 @@
 
 #include "runtime/session/c_api/c_async.h"
 #include "runtime/session/c_api/c_data.h"
+#include "runtime/session/c_api/c_distribute.h"
 #include "runtime/session/c_api/c_handles.h"
 #include "runtime/session/text_data.h"
 #include "runtime/session/training.h"
@@ -142,6 +143,7 @@ Status train_step(graft_trainer& trainer, const void* const* inputs, std::size_t
 
 train::PlanRequest plan_request(const graft_trainer_options& options) {
   train::PlanRequest request;
+  request.slots = options.group != nullptr;
   request.checkpoints = options.checkpoints != 0;
   request.plan.budget = options.budget;
   request.shrink_micro_batch = options.budget != 0 && options.micro_batch == 0;
@@ -251,6 +253,8 @@ graft_status graft_trainer_create(graft_model* model, const graft_trainer_option
       trainer_options.reopen = [&context = *model->context] { return reopen_device(context); };  // which it holds
     }
     GRAFT_TRY_ASSIGN(gpu::Device * device, device_of(*model->context));
+    GRAFT_TRY(make_exchange(given, *device, *made));
+    trainer_options.exchange = made->exchange.get();
     GRAFT_TRY_ASSIGN(made->trainer, create_trainer(*device, *trained, wanted, made->fields, trainer_options));
     *trainer = made.release();
     return ok_status();

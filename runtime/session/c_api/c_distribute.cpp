@@ -1,0 +1,81 @@
+#include "runtime/session/c_api/c_distribute.h"
+
+#include "runtime/distribute/start.h"
+#include "runtime/session/c_api/c_data.h"
+#include "runtime/session/checkpoint/run_state.h"
+
+using namespace graft;
+using namespace graft::c_api;
+
+namespace {
+
+/// Others may evaluate and save between two steps.
+constexpr int kBetween = 30;
+
+std::chrono::nanoseconds between_steps(const graft_trainer& trainer) {
+  return trainer.group_timeout == group::kNoDeadline ? group::kNoDeadline : kBetween * trainer.group_timeout;
+}
+
+}  // namespace
+
+namespace graft::c_api {
+
+Status make_exchange(const graft_trainer_options& options, gpu::Device& device, graft_trainer& trainer) {
+  if (options.group == nullptr) return ok_status();
+  const graft_group& given = *options.group;
+  if (given.struct_size < sizeof given) return invalid("The graft_group's struct_size is ", given.struct_size, ".");
+  if (given.exchange == nullptr || given.leave == nullptr) return invalid("A function of the graft_group is NULL.");
+  if (given.rank >= given.size) {
+    return invalid("The graft_group's rank ", given.rank, " is not below its size, ", given.size, ".");
+  }
+  constexpr std::uint64_t kLongest = 1ull << 32;  // fifty days
+  if (options.group_timeout_ms > kLongest) {
+    return invalid("A group_timeout_ms of ", options.group_timeout_ms, " is more than ", kLongest, ".");
+  }
+  if (options.group_timeout_ms != 0) trainer.group_timeout = std::chrono::milliseconds(options.group_timeout_ms);
+  trainer.group = std::make_unique<CallbackGroup>(given);
+  trainer.exchange = std::make_unique<distribute::GroupExchange>(
+      *trainer.group, device, distribute::ExchangeOptions{between_steps(trainer), trainer.group_timeout});
+  return ok_status();
+}
+
+}  // namespace graft::c_api
+
+graft_status graft_trainer_join(graft_trainer* trainer, graft_loader* loader) {
+  if (trainer == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(trainer->context, [&]() -> Status {
+    if (trainer->group == nullptr) return invalid("The trainer was made without a group: it is alone.");
+    if (loader != nullptr && loader->context != trainer->context) {
+      return invalid("The loader belongs to another context than the trainer.");
+    }
+    Configuration words = configuration_of(*trainer->trainer);
+    if (loader != nullptr) {
+      words["data contents"] = loader->fingerprint;
+      words["order"] = loader->order;
+    }
+    data::Loader* const batches = loader == nullptr ? nullptr : loader->loader.get();
+    GRAFT_TRY(distribute::agree(*trainer->group, words, between_steps(*trainer)));
+    GRAFT_TRY(distribute::share_state(*trainer->group, *trainer->trainer, batches, between_steps(*trainer)));
+    // A step that is half done needs the whole of its batch; the ones behind it are then read whole as well.
+    if (batches == nullptr || trainer->trainer->state().samples_done != 0) return ok_status();
+    const auto micro = static_cast<std::uint64_t>(trainer->trainer->plan().micro_batch);
+    return batches->read_only([share = trainer->exchange->share(), micro](std::uint64_t samples) {
+      return share.of_samples(micro, samples);
+    });
+  });
+}
+
+graft_status graft_trainer_share(const graft_trainer* trainer, uint32_t samples, uint32_t* first, uint32_t* count) {
+  if (trainer == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(trainer->context, [&]() -> Status {
+    if (first == nullptr || count == nullptr) return invalid("graft_trainer_share needs places for its results.");
+    *first = 0;
+    *count = samples;
+    if (trainer->exchange == nullptr || trainer->trainer->state().samples_done != 0) return ok_status();
+    const auto micro = static_cast<std::uint64_t>(trainer->trainer->plan().micro_batch);
+    const auto [start, number] = trainer->exchange->share().of_samples(micro, samples);
+    *first = static_cast<std::uint32_t>(start);
+    *count = static_cast<std::uint32_t>(number);
+    return ok_status();
+  });
+}

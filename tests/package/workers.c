@@ -1,0 +1,161 @@
+/* Two workers of one run, over a group of the app's own: threads that meet at a counter. They end with the bits of a
+   run of one. usage: workers_c MODEL */
+#include <graft/distribute.h>
+#include <graft/graft.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <threads.h>
+
+#define WORKERS 2
+#define BATCH 8
+#define STEPS 5
+
+/* Where the workers meet. */
+typedef struct meeting {
+  mtx_t mutex;
+  cnd_t changed;
+  const void* const* out[WORKERS];
+  const size_t* out_bytes[WORKERS];
+  unsigned here, done;
+  unsigned long rounds;
+  int gone;
+} meeting;
+
+typedef struct worker {
+  meeting* place;
+  const char* model;
+  uint32_t rank;
+  int alone;
+  int failed;
+  double loss; /* of the last step */
+} worker;
+
+static graft_status exchange(void* user, const void* const* out, const size_t* out_bytes, void* const* in,
+                             const size_t* in_bytes, uint64_t deadline_ms, char* message, size_t message_bytes) {
+  const worker* const self = user;
+  meeting* const place = self->place;
+  graft_status status = GRAFT_OK;
+  (void)deadline_ms; /* these workers cannot vanish */
+  mtx_lock(&place->mutex);
+  place->out[self->rank] = out;
+  place->out_bytes[self->rank] = out_bytes;
+  if (++place->here == WORKERS) cnd_broadcast(&place->changed);
+  while (place->here < WORKERS && !place->gone) cnd_wait(&place->changed, &place->mutex);
+  if (place->here < WORKERS) {
+    snprintf(message, message_bytes, "Another worker has left.");
+    mtx_unlock(&place->mutex);
+    return GRAFT_CANCELLED;
+  }
+  for (int r = 0; r < WORKERS; ++r) {
+    if (place->out_bytes[r][self->rank] != in_bytes[r]) {
+      snprintf(message, message_bytes, "Worker %d gives another number of bytes than is expected.", r);
+      status = GRAFT_INVALID_ARGUMENT;
+    } else if (in_bytes[r] > 0) {
+      memcpy(in[r], place->out[r][self->rank], in_bytes[r]);
+    }
+  }
+  const unsigned long round = place->rounds;
+  if (++place->done == WORKERS) {
+    place->here = place->done = 0;
+    ++place->rounds;
+    cnd_broadcast(&place->changed);
+  }
+  while (place->rounds == round) cnd_wait(&place->changed, &place->mutex); /* others may still copy */
+  mtx_unlock(&place->mutex);
+  return status;
+}
+
+static void leave(void* user, graft_status why, const char* message) {
+  meeting* const place = ((worker*)user)->place;
+  if (why != GRAFT_OK) fprintf(stderr, "A worker stops: %s\n", message);
+  mtx_lock(&place->mutex);
+  place->gone = 1;
+  cnd_broadcast(&place->changed);
+  mtx_unlock(&place->mutex);
+}
+
+/* Samples first to first + count of a step; the others stay zero. */
+static void samples_of(unsigned step, uint32_t first, uint32_t count, size_t elements, float* x, int32_t* labels) {
+  memset(x, 0, BATCH * elements * sizeof *x);
+  memset(labels, 0, BATCH * sizeof *labels);
+  for (uint32_t i = first; i < first + count; ++i) {
+    for (size_t k = 0; k < elements; ++k) x[i * elements + k] = (float)((step * 31 + i * 7 + k) % 17) / 17.0f;
+    labels[i] = (int32_t)((step + i) % 10);
+  }
+}
+
+static int train(worker* self) {
+  graft_context_options context_options = {0};
+  context_options.struct_size = sizeof context_options;
+  graft_context* context = NULL;
+  graft_model* model = NULL;
+  graft_trainer* trainer = NULL;
+  graft_tensor_info info;
+  const graft_group group = {sizeof group, self->rank, WORKERS, self, exchange, leave};
+  graft_trainer_options options = {0};
+  options.struct_size = sizeof options;
+  options.batch = BATCH;
+  options.micro_batch = 2;
+  options.group = self->alone ? NULL : &group;
+  int good = graft_context_create(&context_options, &context) == GRAFT_OK &&
+             graft_model_load(context, self->model, &model) == GRAFT_OK &&
+             graft_model_tensor(model, GRAFT_INPUTS, 0, &info) == GRAFT_OK &&
+             graft_trainer_create(model, &options, &trainer) == GRAFT_OK &&
+             (self->alone || graft_trainer_join(trainer, NULL) == GRAFT_OK);
+  size_t elements = 1;
+  for (uint32_t i = 1; good && i < info.rank; ++i) elements *= (size_t)info.dims[i];
+  float* const x = malloc(BATCH * elements * sizeof *x);
+  int32_t labels[BATCH];
+  for (unsigned step = 0; good && step < STEPS; ++step) {
+    uint32_t first = 0, count = 0;
+    graft_metrics metrics = {0};
+    metrics.struct_size = sizeof metrics;
+    good = graft_trainer_share(trainer, BATCH, &first, &count) == GRAFT_OK;
+    samples_of(step, first, count, elements, x, labels);
+    const void* inputs[] = {x};
+    good = good && graft_train_step(trainer, inputs, 1, labels, BATCH, &metrics) == GRAFT_OK;
+    self->loss = metrics.loss;
+  }
+  if (!good) fprintf(stderr, "worker %u: %s\n", self->rank, graft_message(context));
+  graft_trainer_destroy(trainer);
+  graft_model_destroy(model);
+  graft_context_destroy(context);
+  free(x);
+  return good ? 0 : 1;
+}
+
+static int run(void* user) {
+  worker* const self = user;
+  self->failed = train(self);
+  if (self->failed) leave(self, GRAFT_OK, "");
+  return 0;
+}
+
+int main(int argc, char** argv) {
+  if (argc != 2) return fprintf(stderr, "usage: workers_c MODEL\n"), 2;
+  meeting place = {0};
+  mtx_init(&place.mutex, mtx_plain);
+  cnd_init(&place.changed);
+  worker alone = {&place, argv[1], 0, 1, 0, 0};
+  worker workers[WORKERS];
+  thrd_t threads[WORKERS];
+  run(&alone);
+  place.gone = 0;
+  for (uint32_t r = 0; r < WORKERS; ++r) {
+    workers[r] = alone;
+    workers[r].rank = r;
+    workers[r].alone = 0;
+    if (thrd_create(&threads[r], run, &workers[r]) != thrd_success) return fprintf(stderr, "no thread\n"), 1;
+  }
+  int failed = alone.failed;
+  for (uint32_t r = 0; r < WORKERS; ++r) {
+    thrd_join(threads[r], NULL);
+    failed = failed || workers[r].failed || workers[r].loss != alone.loss;
+  }
+  printf("%d workers: loss %.9g, alone %.9g\n", WORKERS, workers[0].loss, alone.loss);
+  cnd_destroy(&place.changed);
+  mtx_destroy(&place.mutex);
+  return failed;
+}
