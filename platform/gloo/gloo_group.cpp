@@ -26,6 +26,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kForever = std::chrono::hours(24 * 30);
 constexpr std::chrono::milliseconds kFarewell{500};
+/// With workers that stand still after a failure, beside the time that they may compute.
+constexpr std::chrono::milliseconds kPatience{2000};
 
 /// No write to a closed connection ends the process, whatever the app does with SIGPIPE. Threads that are started
 /// meanwhile never see it.
@@ -90,21 +92,21 @@ class GlooGroup {
  public:
   static Result<std::unique_ptr<GlooGroup>> join(const RendezvousOptions& options) {
     const WithoutSigpipe without;
-    GRAFT_TRY_ASSIGN(const auto rendezvous, Rendezvous::join(options));
-    std::unique_ptr<GlooGroup> made(new GlooGroup(options.rank, options.size));
-    const Status connected = caught([&] {
-      ::gloo::transport::tcp::attr attributes;
-      attributes.hostname = rendezvous->local_address();  // one interface
-      auto device = ::gloo::transport::tcp::CreateDevice(attributes);
-      auto context =
-          std::make_shared<::gloo::rendezvous::Context>(static_cast<int>(options.rank), static_cast<int>(options.size));
-      context->setTimeout(options.timeout);
-      Store store(*rendezvous);
-      context->connectFullMesh(store, device);
-      made->context_ = std::move(context);
-    });
-    if (!connected.ok()) return Status(connected).with_context("While the workers were connected");
+    GRAFT_TRY_ASSIGN(auto rendezvous, Rendezvous::join(options));
+    std::unique_ptr<GlooGroup> made(new GlooGroup(std::move(rendezvous), options.timeout));
+    GRAFT_TRY(made->connect());
     return made;
+  }
+
+  std::uint32_t rank() const { return rank_; }
+  std::uint32_t size() const { return size_; }
+
+  /// Those that are left, with new ranks; what was exchanged before is forgotten.
+  Status reform() {
+    const WithoutSigpipe without;
+    close();
+    GRAFT_TRY(rendezvous_->meet_again(kPatience + 2 * longest_absence_));
+    return connect();
   }
 
   ~GlooGroup() { leave(GRAFT_OK, ""); }
@@ -114,8 +116,14 @@ class GlooGroup {
     if (!broken_.ok()) return broken_;
     const WithoutSigpipe without;
     const auto wait = deadline_ms == UINT64_MAX ? kForever : std::min(kForever, std::chrono::milliseconds(deadline_ms));
+    const auto begun = Clock::now();
+    if (call_ > 0) {
+      longest_absence_ =
+          std::max(longest_absence_, std::chrono::duration_cast<std::chrono::milliseconds>(begun - last_));
+    }
     broken_ = try_exchange(out, out_bytes, in, in_bytes, Clock::now() + wait);
     ++call_;
+    last_ = Clock::now();
     if (!broken_.ok()) close();
     return broken_;
   }
@@ -146,7 +154,26 @@ class GlooGroup {
  private:
   using Buffer = std::unique_ptr<::gloo::transport::UnboundBuffer>;
 
-  GlooGroup(std::uint32_t rank, std::uint32_t size) : rank_(rank), size_(size) {}
+  GlooGroup(std::unique_ptr<Rendezvous> rendezvous, std::chrono::milliseconds timeout)
+      : rendezvous_(std::move(rendezvous)), timeout_(timeout) {}
+
+  Status connect() {
+    rank_ = rendezvous_->rank();
+    size_ = rendezvous_->size();
+    call_ = 0;
+    broken_ = caught([&] {
+      ::gloo::transport::tcp::attr attributes;
+      attributes.hostname = rendezvous_->local_address();  // one interface
+      auto device = ::gloo::transport::tcp::CreateDevice(attributes);
+      auto context = std::make_shared<::gloo::rendezvous::Context>(static_cast<int>(rank_), static_cast<int>(size_));
+      context->setTimeout(timeout_);
+      Store store(*rendezvous_);
+      context->connectFullMesh(store, device);
+      context_ = std::move(context);
+    });
+    if (broken_.ok()) return {};
+    return Status(broken_).with_context("While the workers were connected");
+  }
 
   template <typename Body>
   static Status caught(const Body& body) {
@@ -239,9 +266,13 @@ class GlooGroup {
                     [&](std::uint32_t r) { return std::pair(in[r], in_bytes[r]); }, part_tag(), until);
   }
 
-  const std::uint32_t rank_;
-  const std::uint32_t size_;
+  const std::unique_ptr<Rendezvous> rendezvous_;
+  const std::chrono::milliseconds timeout_;
+  std::uint32_t rank_ = 0;
+  std::uint32_t size_ = 1;
   std::uint64_t call_ = 0;
+  Clock::time_point last_;                       // that an exchange ended
+  std::chrono::milliseconds longest_absence_{};  // between two: what a step takes the others, too
   Status broken_;
   std::shared_ptr<::gloo::Context> context_;
 };
@@ -257,6 +288,14 @@ graft_status exchange(void* user, const void* const* out, const std::size_t* out
 }
 
 void leave(void* user, graft_status why, const char* message) { static_cast<GlooGroup*>(user)->leave(why, message); }
+
+graft_status reform(void* user, std::uint32_t* rank, std::uint32_t* size, char* message, std::size_t bytes) {
+  auto* const group = static_cast<GlooGroup*>(user);
+  const graft_status status = say(group->reform(), message, bytes);
+  *rank = group->rank();
+  *size = group->size();
+  return status;
+}
 
 }  // namespace
 }  // namespace graft::gloo_group
@@ -281,8 +320,13 @@ extern "C" graft_status graft_gloo_join(const graft_gloo_options* options, graft
                                  options->secret == nullptr ? "" : options->secret,
                                  std::chrono::milliseconds(std::min<std::uint64_t>(wait, 1ull << 40))});
   if (!joined.ok()) return say(joined.status(), message, message_bytes);
-  *group = {sizeof(graft_group),         options->rank,           options->size, joined->release(),
-            graft::gloo_group::exchange, graft::gloo_group::leave};
+  *group = {sizeof(graft_group),
+            options->rank,
+            options->size,
+            joined->release(),
+            graft::gloo_group::exchange,
+            graft::gloo_group::leave,
+            graft::gloo_group::reform};
   return GRAFT_OK;
 }
 

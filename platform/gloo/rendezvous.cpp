@@ -29,6 +29,7 @@ constexpr std::uint32_t kVersion = 1;
 constexpr std::uint32_t kMostBlob = 1 << 16;
 constexpr std::chrono::seconds kPatience{5};  // with somebody who may be a stranger
 constexpr std::size_t kMostStrangers = 64;
+constexpr std::chrono::milliseconds kLook{50};  // at who is gone
 
 struct Challenge {
   std::array<char, 8> magic = {'g', 'r', 'a', 'f', 't', 'g', 'l', 'o'};
@@ -49,6 +50,7 @@ enum class Verdict : std::uint32_t { welcome, other_size, rank_taken };
 
 struct Welcome {
   std::uint32_t verdict = 0;
+  std::uint32_t rank = 0;
   std::uint32_t size = 0;
   Mac proof = {};
 };
@@ -188,85 +190,127 @@ struct Stranger {
 
 }  // namespace
 
-Rendezvous::Rendezvous(const RendezvousOptions& options) : options_(options), until_(Clock::now() + options.timeout) {}
+struct Rendezvous::Guest {
+  int socket = -1;
+  std::uint32_t rank = 0;  ///< until now
+  Nonce own;
+  Nonce its;
+};
+
+Rendezvous::Rendezvous(const RendezvousOptions& options)
+    : options_(options), rank_(options.rank), size_(options.size), until_(Clock::now() + options.timeout) {}
 
 Rendezvous::~Rendezvous() {
+  hang_up();
+  if (server_ >= 0) close(server_);
+}
+
+void Rendezvous::hang_up() {
   for (const int socket : others_) {
     if (socket >= 0) close(socket);
   }
-  if (first_ >= 0) close(first_);
+  others_.clear();
+  if (first_ >= 0) close(std::exchange(first_, -1));
 }
 
 Result<std::unique_ptr<Rendezvous>> Rendezvous::join(const RendezvousOptions& options) {
   std::unique_ptr<Rendezvous> made(new Rendezvous(options));
-  GRAFT_TRY(options.rank == 0 ? made->listen() : made->connect());
+  if (options.rank != 0) {
+    GRAFT_TRY(made->connect(false));
+  } else {
+    GRAFT_TRY(made->open());
+    GRAFT_TRY(made->receive(false, options.timeout));
+  }
   return made;
 }
 
-Status Rendezvous::listen() {
+Status Rendezvous::meet_again(std::chrono::milliseconds patience) {
+  until_ = Clock::now() + options_.timeout;
+  return rank_ == 0 ? receive(true, patience) : connect(true);
+}
+
+Status Rendezvous::open() {
   GRAFT_TRY_ASSIGN(const Addresses found, resolve(options_));
-  const int server = socket(found.first->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (server < 0) return failure("There is no socket");
-  std::list<Stranger> strangers;
-  struct Closing {
-    int server;
-    std::list<Stranger>& strangers;
-    ~Closing() {
-      close(server);
-      for (const Stranger& stranger : strangers) close(stranger.socket);
-    }
-  } const closing{server, strangers};
+  server_ = socket(found.first->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (server_ < 0) return failure("There is no socket");
   const int on = 1;
-  setsockopt(server, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  if (bind(server, found.first->ai_addr, found.first->ai_addrlen) != 0 || ::listen(server, 128) != 0) {
+  setsockopt(server_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (bind(server_, found.first->ai_addr, found.first->ai_addrlen) != 0 || ::listen(server_, 128) != 0) {
     return error(Code::io_error, "Worker 0 cannot listen at ", options_.address, " port ", options_.port, ": ",
                  std::strerror(errno), ".");
   }
-  local_address_ = local_address_of(server);
-  others_.assign(options_.size, -1);
-  std::uint32_t missing = options_.size - 1;
+  local_address_ = local_address_of(server_);
+  return {};
+}
 
-  // Whether the stranger is one of the workers; its socket is others_' then.
+/// The first time all must come.
+Status Rendezvous::receive(bool again, std::chrono::milliseconds patience) {
+  std::list<Stranger> strangers;
+  std::vector<Guest> guests;
+  struct Closing {
+    std::list<Stranger>& strangers;
+    ~Closing() {
+      for (const Stranger& stranger : strangers) close(stranger.socket);
+    }
+  } const closing{strangers};
+  const auto forget = [&](const Status& why) {
+    for (const Guest& guest : guests) close(guest.socket);
+    return why;
+  };
+  // Whether the stranger is one of the workers; its socket is a guest's then.
   const auto judge = [&](const Stranger& stranger) -> Result<bool> {
     const Answer& answer = stranger.answer;
     const Challenge own;
     const Mac proof = hmac(options_.secret, stranger.nonce, answer.nonce, answer.rank, answer.size);
     if (answer.magic != own.magic || answer.version != own.version || !equal(proof, answer.proof)) return false;
     auto verdict = Verdict::welcome;
-    if (answer.size != options_.size || answer.rank == 0 || answer.rank >= options_.size) {
+    if (answer.size != size_ || answer.rank == 0 || answer.rank >= size_) {
       verdict = Verdict::other_size;
-    } else if (others_[answer.rank] >= 0) {
+    } else if (std::ranges::find(guests, answer.rank, &Guest::rank) != guests.end()) {
       verdict = Verdict::rank_taken;
     }
-    const Welcome welcome{static_cast<std::uint32_t>(verdict), options_.size,
-                          hmac(options_.secret, answer.nonce, stranger.nonce)};
-    const Status sent = send_all(stranger.socket, welcome, Clock::now() + kPatience);
-    if (verdict == Verdict::other_size) {
-      return invalid("A worker was started as ", answer.rank, " of ", answer.size, ", worker 0 as one of ",
-                     options_.size, ".");
+    if (verdict == Verdict::welcome) {
+      guests.push_back({stranger.socket, answer.rank, stranger.nonce, answer.nonce});
+      return true;
     }
+    const Welcome refusal{static_cast<std::uint32_t>(verdict), 0, size_,
+                          hmac(options_.secret, answer.nonce, stranger.nonce)};
+    static_cast<void>(send_all(stranger.socket, refusal, Clock::now() + kPatience));
+    if (again) return false;  // a run that goes on is not ended by whoever comes
     if (verdict == Verdict::rank_taken) return invalid("Two workers were started as number ", answer.rank, ".");
-    if (!sent.ok()) return false;
-    others_[answer.rank] = stranger.socket;
-    --missing;
-    return true;
+    return invalid("A worker was started as ", answer.rank, " of ", answer.size, ", worker 0 as one of ", size_, ".");
   };
 
-  while (missing > 0) {
-    std::vector<pollfd> ready = {{server, static_cast<short>(strangers.size() < kMostStrangers ? POLLIN : 0), 0}};
-    auto until = until_;
+  std::vector<bool> gone(size_);
+  const auto is_missing = [&](std::uint32_t r) {
+    return !gone[r] && std::ranges::find(guests, r, &Guest::rank) == guests.end();
+  };
+  const auto end = Clock::now() + patience;
+  for (;;) {
+    bool missing = false;
+    for (std::uint32_t r = 1; r < size_; ++r) {
+      char byte = 0;  // nobody sends any: only the end of the connection is read
+      gone[r] = gone[r] || (again && recv(others_[r], &byte, 1, MSG_DONTWAIT | MSG_PEEK) == 0);
+      missing = missing || is_missing(r);
+    }
+    if (!missing) break;
+    if (Clock::now() >= end) {
+      if (again) break;
+      std::string ranks;
+      for (std::uint32_t r = 1; r < size_; ++r) {
+        if (is_missing(r)) ranks += cat(ranks.empty() ? "" : ", ", r);
+      }
+      return forget(error(Code::timeout, "Of ", size_, " workers, these did not come to ", options_.address, " port ",
+                          options_.port, " in time: ", ranks, "."));
+    }
+    std::vector<pollfd> ready = {{server_, static_cast<short>(strangers.size() < kMostStrangers ? POLLIN : 0), 0}};
+    auto until = std::min(end, Clock::now() + kLook);
     for (const Stranger& stranger : strangers) {
       ready.push_back({stranger.socket, POLLIN, 0});
       until = std::min(until, stranger.until);
     }
-    if (poll(ready.data(), ready.size(), milliseconds_to(until)) < 0 && errno != EINTR) return failure("poll failed");
-    if (Clock::now() >= until_) {
-      std::string ranks;
-      for (std::uint32_t r = 1; r < options_.size; ++r) {
-        if (others_[r] < 0) ranks += cat(ranks.empty() ? "" : ", ", r);
-      }
-      return error(Code::timeout, "Of ", options_.size, " workers, these did not come to ", options_.address, " port ",
-                   options_.port, " in time: ", ranks, ".");
+    if (poll(ready.data(), ready.size(), milliseconds_to(until) + 1) < 0 && errno != EINTR) {
+      return forget(failure("poll failed"));
     }
     auto at = ready.begin() + 1;
     for (auto stranger = strangers.begin(); stranger != strangers.end(); ++at) {
@@ -278,8 +322,9 @@ Status Rendezvous::listen() {
         if (read > 0) stranger->read += static_cast<std::size_t>(read);
       }
       if (stranger->read == sizeof(Answer)) {
-        GRAFT_TRY_ASSIGN(const bool worker, judge(*stranger));
-        if (worker) {
+        const auto worker = judge(*stranger);
+        if (!worker.ok()) return forget(worker.status());
+        if (*worker) {
           stranger = strangers.erase(stranger);
           continue;
         }
@@ -289,41 +334,69 @@ Status Rendezvous::listen() {
       stranger = goes ? strangers.erase(stranger) : std::next(stranger);
     }
     if ((ready[0].revents & POLLIN) == 0) continue;
-    const int socket = accept4(server, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    const int socket = accept4(server_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (socket < 0) continue;
-    Stranger stranger{socket, {}, {}, 0, std::min(until_, Clock::now() + kPatience)};
-    strangers.push_back(stranger);
-    GRAFT_TRY_ASSIGN(strangers.back().nonce, draw());
+    const auto nonce = draw();
+    if (!nonce.ok()) {
+      close(socket);
+      return forget(nonce.status());
+    }
+    strangers.push_back({socket, *nonce, {}, 0, std::min(until_, Clock::now() + kPatience)});
     Challenge challenge;
-    challenge.nonce = strangers.back().nonce;
+    challenge.nonce = *nonce;
     // Fits into the buffer of any new connection.
     if (send(socket, &challenge, sizeof challenge, MSG_NOSIGNAL) != sizeof challenge) strangers.back().until = {};
+  }
+  return seat(guests);
+}
+
+/// Tells the guests their ranks. Who has gone meanwhile shows in the first gather().
+Status Rendezvous::seat(std::vector<Guest>& guests) {
+  std::ranges::sort(guests, {}, &Guest::rank);
+  hang_up();
+  size_ = static_cast<std::uint32_t>(guests.size() + 1);
+  others_.assign(size_, -1);
+  for (std::uint32_t r = 1; r < size_; ++r) {
+    const Guest& guest = guests[r - 1];
+    others_[r] = guest.socket;
+    const Welcome welcome{static_cast<std::uint32_t>(Verdict::welcome), r, size_,
+                          hmac(options_.secret, guest.its, guest.own)};
+    static_cast<void>(send_all(guest.socket, welcome, Clock::now() + kPatience));
   }
   return {};
 }
 
-Status Rendezvous::connect() {
+Status Rendezvous::connect(bool again) {
   GRAFT_TRY_ASSIGN(const Addresses found, resolve(options_));
   Status last;
+  // The connection of before stays until there is another: its end would say that this worker is gone.
+  struct Closing {
+    int socket;
+    ~Closing() {
+      if (socket >= 0) close(socket);
+    }
+  } const before{std::exchange(first_, -1)};
   // Worker 0 may not be there yet.
   for (; Clock::now() < until_; std::this_thread::sleep_for(std::chrono::milliseconds(50))) {
-    if (first_ >= 0) close(first_);
+    hang_up();
     first_ = socket(found.first->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (first_ < 0) return failure("There is no socket");
     if (::connect(first_, found.first->ai_addr, found.first->ai_addrlen) != 0) {
+      if (again) return error(Code::io_error, "Worker 0 is gone.");
       last = failure("it cannot be reached");
       continue;
     }
     Challenge challenge;
-    last = receive_all(first_, challenge, std::min(until_, Clock::now() + kPatience));
+    last = receive_all(first_, challenge, again ? until_ : std::min(until_, Clock::now() + kPatience));
+    if (!last.ok() && again) return error(Code::io_error, "Worker 0 is gone.");
     if (!last.ok()) continue;
     Answer answer;
     if (challenge.magic != answer.magic || challenge.version != kVersion) {
       return invalid("At ", options_.address, " port ", options_.port, " is no worker 0 of this version of graft.");
     }
     GRAFT_TRY_ASSIGN(answer.nonce, draw());
-    answer.rank = options_.rank;
-    answer.size = options_.size;
+    answer.rank = rank_;
+    answer.size = size_;
     answer.proof = hmac(options_.secret, challenge.nonce, answer.nonce, answer.rank, answer.size);
     Welcome welcome;
     last = send_all(first_, answer, until_);
@@ -336,12 +409,13 @@ Status Rendezvous::connect() {
       return invalid("Who answers at ", options_.address, " port ", options_.port, " does not know the secret.");
     }
     if (static_cast<Verdict>(welcome.verdict) == Verdict::other_size) {
-      return invalid("This worker was started as ", options_.rank, " of ", options_.size, ", worker 0 as one of ",
-                     welcome.size, ".");
+      return invalid("This worker was started as ", rank_, " of ", size_, ", worker 0 as one of ", welcome.size, ".");
     }
     if (static_cast<Verdict>(welcome.verdict) == Verdict::rank_taken) {
-      return invalid("Two workers were started as number ", options_.rank, ".");
+      return invalid("Two workers were started as number ", rank_, ".");
     }
+    rank_ = welcome.rank;
+    size_ = welcome.size;
     local_address_ = local_address_of(first_);
     return {};
   }
@@ -350,19 +424,19 @@ Status Rendezvous::connect() {
 }
 
 Result<std::vector<Blob>> Rendezvous::gather(const Blob& own) {
-  std::vector<Blob> all(options_.size);
-  all[options_.rank] = own;
-  if (options_.rank != 0) {
+  std::vector<Blob> all(size_);
+  all[rank_] = own;
+  if (rank_ != 0) {
     GRAFT_TRY(send_blob(first_, own, until_));
-    for (std::uint32_t r = 0; r < options_.size; ++r) {
-      GRAFT_TRY_ASSIGN(all[r], receive_blob(first_, until_));
+    for (Blob& blob : all) {
+      GRAFT_TRY_ASSIGN(blob, receive_blob(first_, until_));
     }
     return all;
   }
-  for (std::uint32_t r = 1; r < options_.size; ++r) {
+  for (std::uint32_t r = 1; r < size_; ++r) {
     GRAFT_TRY_ASSIGN(all[r], receive_blob(others_[r], until_));
   }
-  for (std::uint32_t r = 1; r < options_.size; ++r) {
+  for (std::uint32_t r = 1; r < size_; ++r) {
     for (const Blob& blob : all) GRAFT_TRY(send_blob(others_[r], blob, until_));
   }
   return all;

@@ -30,6 +30,10 @@ class Group {
   /// those that did not come within `deadline`; what leave() said; invalid_argument where sizes differ.
   virtual Status exchange(OutParts out, InParts in, std::chrono::nanoseconds deadline) = 0;
 
+  /// After exchange() has failed because a worker is gone: those that are left, worker 0 among them, meet again, with
+  /// new ranks in the order of the old ones. unsupported where the group ends with its first failure.
+  virtual Status reform() { return error(Code::unsupported, "These workers cannot go on without one of them."); }
+
   /// This worker makes no further call: exchanges of the others that it has not joined fail, and say why. The first
   /// word counts.
   virtual void leave(const Status& why) = 0;

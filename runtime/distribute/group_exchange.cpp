@@ -30,7 +30,7 @@ void append(std::vector<std::byte>& to, std::span<const std::byte> bytes) {
 }  // namespace
 
 Status GroupExchange::begin(Step& step) {
-  GRAFT_TRY(parcels_.share(std::as_bytes(std::span(&step, 1)), options_.between_steps));
+  GRAFT_TRY(note(parcels_.share(std::as_bytes(std::span(&step, 1)), options_.between_steps)));
   std::uint64_t count = 0;
   for (std::size_t rank = 0; rank < group_.size(); ++rank) {
     const auto other = read_as<Step>(parcels_.in(rank));
@@ -68,6 +68,18 @@ Status GroupExchange::give(std::uint64_t slot, const train::SlotPart& part) {
   return error(Code::internal, "Slot ", slot, " gave other sizes than were agreed upon.");
 }
 
+Status GroupExchange::note(Status sent) {
+  lost_ = sent.code() == Code::io_error || sent.code() == Code::timeout;
+  return sent;
+}
+
+Status GroupExchange::reform() {
+  GRAFT_TRY(group_.reform());
+  lost_ = false;
+  parcels_ = Parcels(group_);
+  return ok_status();
+}
+
 /// Metrics and statistics of all slots, in their order.
 Status GroupExchange::share_results() {
   const std::uint64_t each = sizeof(SlotResult) + step_.statistics_bytes;
@@ -75,7 +87,7 @@ Status GroupExchange::share_results() {
     std::ranges::copy(own_results_, parcels_.out(rank, own_results_.size()).begin());
     parcels_.expect(rank, slots_at(rank) * each);
   }
-  GRAFT_TRY(parcels_.send(options_.within_step));
+  GRAFT_TRY(note(parcels_.send(options_.within_step)));
   results_.clear();
   for (std::size_t rank = 0; rank < group_.size(); ++rank) append(results_, parcels_.in(rank));
   return ok_status();
@@ -105,7 +117,7 @@ Status GroupExchange::share_gradients() {
       }
       parcels_.expect(j, slots_at(j) * own_bytes);
     }
-    GRAFT_TRY(parcels_.send(options_.within_step));
+    GRAFT_TRY(note(parcels_.send(options_.within_step)));
     auto slot = slots.begin();
     for (std::uint64_t j = 0; j < workers; ++j) {
       for (std::uint64_t k = 0; k < slots_at(j); ++k) *slot++ = parcels_.in(j).subspan(k * own_bytes, own_bytes);
@@ -116,7 +128,7 @@ Status GroupExchange::share_gradients() {
       std::ranges::copy(own, parcels_.out(j, own_bytes).begin());
       parcels_.expect(j, bytes_of(j));
     }
-    GRAFT_TRY(parcels_.send(options_.within_step));
+    GRAFT_TRY(note(parcels_.send(options_.within_step)));
     for (std::uint64_t j = 0; j < workers; ++j) {
       std::ranges::copy(parcels_.in(j), sums_.begin() + static_cast<std::ptrdiff_t>(begin_of(j)));
     }

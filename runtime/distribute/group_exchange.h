@@ -37,7 +37,14 @@ class GroupExchange : public train::SlotExchange {
   Result<Sums> end() override;
   void leave(const Status& why) override { group_.leave(why); }
 
+  /// Whether the last step failed because a worker is gone, rather than because one gave up.
+  bool has_lost_worker() const { return lost_; }
+  /// The others that are left: see Group::reform().
+  Status reform();
+
  private:
+  /// Notes whether a worker is gone.
+  Status note(Status sent);
   Status share_results();
   Status share_gradients();
   std::uint64_t slots_at(std::uint64_t rank) const { return train::Share{rank, group_.size()}.of(step_.slots).count; }
@@ -46,6 +53,7 @@ class GroupExchange : public train::SlotExchange {
   gpu::Device& device_;
   const ExchangeOptions options_;
   Parcels parcels_;
+  bool lost_ = false;
   std::unique_ptr<SlotSum> sum_;  // made for the first step: a group whose workers disagree takes no memory
 
   // Of the step in progress.

@@ -21,18 +21,18 @@ Status Parcels::send(std::chrono::nanoseconds deadline) {
     out.emplace_back(part);
   }
   for (std::vector<std::byte>& part : in_) in.emplace_back(part);
-  GRAFT_TRY(group_.exchange(out, in, deadline));
+  GRAFT_TRY(group_->exchange(out, in, deadline));
   for (std::size_t rank = 0; rank < in_.size(); ++rank) {
     std::uint64_t sum = 0;
     std::memcpy(&sum, in_[rank].data() + in_[rank].size() - kSum, kSum);
     if (sum == hash64(this->in(rank))) continue;
-    return corrupt("What worker ", rank, " sent to worker ", group_.rank(), " was changed on the way.");
+    return corrupt("What worker ", rank, " sent to worker ", group_->rank(), " was changed on the way.");
   }
   return ok_status();
 }
 
 Status Parcels::share(std::span<const std::byte> own, std::chrono::nanoseconds deadline) {
-  for (std::size_t rank = 0; rank < group_.size(); ++rank) {
+  for (std::size_t rank = 0; rank < group_->size(); ++rank) {
     std::ranges::copy(own, out(rank, own.size()).begin());
     expect(rank, own.size());
   }
@@ -40,8 +40,8 @@ Status Parcels::share(std::span<const std::byte> own, std::chrono::nanoseconds d
 }
 
 Status Parcels::broadcast(std::span<std::byte> bytes, std::chrono::nanoseconds deadline) {
-  const bool first = group_.rank() == 0;
-  for (std::size_t rank = 0; rank < group_.size(); ++rank) {
+  const bool first = group_->rank() == 0;
+  for (std::size_t rank = 0; rank < group_->size(); ++rank) {
     const std::size_t given = first && rank != 0 ? bytes.size() : 0;
     std::ranges::copy(bytes.first(given), out(rank, given).begin());
     expect(rank, !first && rank == 0 ? bytes.size() : 0);

@@ -12,7 +12,7 @@ namespace graft::distribute {
 class Parcels {
  public:
   /// The group outlives it.
-  explicit Parcels(group::Group& group) : group_(group), out_(group.size()), in_(group.size()) {}
+  explicit Parcels(group::Group& group) : group_(&group), out_(group.size()), in_(group.size()) {}
 
   /// What worker `rank` will get: the caller fills it in before send().
   std::span<std::byte> out(std::size_t rank, std::size_t bytes);
@@ -29,7 +29,7 @@ class Parcels {
 
  private:
   static constexpr std::size_t kSum = 8;
-  group::Group& group_;
+  group::Group* group_;
   std::vector<std::vector<std::byte>> out_;
   std::vector<std::vector<std::byte>> in_;
 };

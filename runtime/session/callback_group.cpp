@@ -4,6 +4,16 @@
 #include <vector>
 
 namespace graft {
+namespace {
+
+Status status_of(graft_status status, std::array<char, 1024>& message, const char* otherwise) {
+  if (status == GRAFT_OK) return ok_status();
+  message.back() = '\0';
+  const bool known = status > GRAFT_OK && status <= static_cast<graft_status>(Code::internal);
+  return Status(known ? static_cast<Code>(status) : Code::io_error, message[0] == '\0' ? otherwise : message.data());
+}
+
+}  // namespace
 
 Status CallbackGroup::exchange(group::OutParts out, group::InParts in, std::chrono::nanoseconds deadline) {
   std::vector<const void*> from;
@@ -24,11 +34,16 @@ Status CallbackGroup::exchange(group::OutParts out, group::InParts in, std::chro
   std::array<char, 1024> message = {};
   const graft_status status = group_.exchange(group_.user, from.data(), from_bytes.data(), to.data(), to_bytes.data(),
                                               ms, message.data(), message.size());
-  if (status == GRAFT_OK) return ok_status();
-  message.back() = '\0';
-  const bool known = status > GRAFT_OK && status <= static_cast<graft_status>(Code::internal);
-  return Status(known ? static_cast<Code>(status) : Code::io_error,
-                message[0] == '\0' ? "An exchange with the other workers failed." : message.data());
+  return status_of(status, message, "An exchange with the other workers failed.");
+}
+
+Status CallbackGroup::reform() {
+  if (group_.reform == nullptr) return Group::reform();
+  std::array<char, 1024> message = {};
+  const graft_status status = group_.reform(group_.user, &group_.rank, &group_.size, message.data(), message.size());
+  GRAFT_TRY(status_of(status, message, "The workers could not meet again."));
+  if (group_.rank < group_.size) return ok_status();
+  return invalid("The graft_group's rank ", group_.rank, " is not below its size, ", group_.size, ".");
 }
 
 }  // namespace graft

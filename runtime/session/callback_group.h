@@ -13,12 +13,13 @@ class CallbackGroup : public group::Group {
   std::size_t rank() const override { return group_.rank; }
   std::size_t size() const override { return group_.size; }
   Status exchange(group::OutParts out, group::InParts in, std::chrono::nanoseconds deadline) override;
+  Status reform() override;
   void leave(const Status& why) override {
     group_.leave(group_.user, static_cast<graft_status>(why.code()), why.message().c_str());
   }
 
  private:
-  const graft_group group_;
+  graft_group group_;
 };
 
 }  // namespace graft

@@ -21,10 +21,16 @@ Result<FitEnd> fit(Trainer& trainer, data::Loader& loader, const FitOptions& opt
     if (batch == nullptr) return FitEnd::done;
     std::optional<StepResult> result;
     for (;;) {
-      GRAFT_TRY_ASSIGN(result, trainer.micro_step(*batch));
+      auto taken = trainer.micro_step(*batch);
+      if (!taken.ok() && options.go_on) {
+        GRAFT_TRY(options.go_on(taken.status()));
+        break;
+      }
+      GRAFT_TRY_ASSIGN(result, std::move(taken));
       if (result) break;
       if (options.stop_within_steps && stopped(options)) return FitEnd::stopped;
     }
+    if (!result) continue;  // the step comes again
     const PhaseScope scope(options.observer, HostPhase::report);
     if (options.on_step) GRAFT_TRY(options.on_step(*result));
     if (batch->last_of_epoch() && options.on_epoch) GRAFT_TRY(options.on_epoch(trainer));

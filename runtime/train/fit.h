@@ -19,6 +19,9 @@ struct FitOptions {
   std::function<Status(const StepResult&)> on_step;
   /// Called after the last step of each epoch, with the metrics of all of it (Trainer::state()).
   std::function<Status(const Trainer&)> on_epoch;
+  /// Asked where a step fails that several workers take (Trainer::is_shared()): ok where they go on without the one
+  /// that is gone, and the loader gives the step's batch again.
+  std::function<Status(const Status& why)> go_on;
   /// Told of the time spent waiting for each batch, and in on_step and on_epoch (as `report`); may be null.
   RunObserver* observer = nullptr;
 };

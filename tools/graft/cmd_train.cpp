@@ -175,7 +175,7 @@ Status on_step(Run& run, Progress& progress, const train::StepResult& result) {
   return ok_status();
 }
 
-Result<train::FitEnd> train_all(Run& run, PreparedRun& ready) {
+Result<train::FitEnd> train_all(Run& run, PreparedRun& ready, Workers& workers, train::SlotExchange* exchange) {
   Progress progress("step", run.total_steps, run.options.quiet);
   run.watch.restart();
   train::FitOptions fit_options;
@@ -186,12 +186,18 @@ Result<train::FitEnd> train_all(Run& run, PreparedRun& ready) {
   const std::uint64_t every = run.options.sample.every;
   fit_options.on_step = [&](const train::StepResult& result) -> Status {
     GRAFT_TRY(on_step(run, progress, result));
-    ready.after_step();
+    if (exchange != nullptr) ready.after_step();
     if (every == 0 || run.trainer.state().step % every != 0) return ok_status();
     acknowledge(run, progress);
     progress.finish();
     return show_samples(run);
   };
+  if (exchange != nullptr) {
+    fit_options.go_on = [&](const Status& why) {
+      progress.finish();
+      return workers.go_on(ready, *exchange, why);
+    };
+  }
   fit_options.on_epoch = [&](const train::Trainer& trainer) -> Status {
     acknowledge(run, progress);
     progress.finish();
@@ -335,7 +341,7 @@ Status train_on(OpenDevice& opened, Model& model, const TrainArguments& options,
   if (!options.metrics.empty()) GRAFT_TRY(run.metrics.open(options.metrics, trainer.state().step));
   GRAFT_TRY(evaluate(run, "before"));
   GRAFT_TRY(show_samples(run));
-  auto end = train_all(run, *ready);
+  auto end = train_all(run, *ready, workers, exchange.get());
   const Status others = workers.end(end.status());
   GRAFT_TRY(end.status());
   GRAFT_TRY(others);

@@ -106,12 +106,6 @@ Result<std::unique_ptr<PreparedRun>> prepare_run(OpenDevice& opened, const Model
   const Model& trained = run->masked ? *run->masked : model;
   GRAFT_TRY(set_budget(options.budget, trained.graph, train_options, device.target(), trainer_options.request));
   GRAFT_TRY_ASSIGN(run->trainer, create_trainer(device, trained, train_options, source.fields(), trainer_options));
-  if (exchange != nullptr) {
-    const auto micro = static_cast<std::uint64_t>(run->trainer->plan().micro_batch);
-    loader_options.wanted = [share = exchange->share(), micro, &all = run->reads_all](std::uint64_t samples) {
-      return all ? std::pair(std::uint64_t{0}, samples) : share.of_samples(micro, samples);
-    };
-  }
   GRAFT_TRY_ASSIGN(run->loader, data::Loader::create(*run->source, loader_options));
   return run;
 }

@@ -64,8 +64,13 @@ struct PreparedRun {
   std::unique_ptr<data::Loader> loader;
   std::uint64_t total_steps = 0;  ///< 0: not known
 
-  /// After each step: what is begun together needs this worker's share alone.
-  void after_step() { reads_all = false; }
+  data::Cursor place;  ///< of several workers: where the data stood before the step in progress
+
+  /// After each step that several workers took.
+  void after_step() {
+    reads_all = false;
+    place = trainer->state().cursor;
+  }
 };
 
 /// What worker 0 alone does: evaluation and profiles. A run of one worker is worker 0's.

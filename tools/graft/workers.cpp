@@ -28,9 +28,14 @@ Status begin_together(group::Group& group, PreparedRun& run, const TrainArgument
   add_data(options, run.fingerprint, words);
   GRAFT_TRY(distribute::agree(group, words, deadline));
   GRAFT_TRY(distribute::share_state(group, *run.trainer, run.loader.get(), deadline));
-  if (run.trainer->state().samples_done == 0) return ok_status();
-  run.reads_all = true;  // until this step is done
-  return run.loader->restore(data::Cursor(run.loader->cursor()));
+  run.place = run.loader->cursor();
+  // Until a step is done that one worker began: what is begun together needs this worker's share alone.
+  run.reads_all = run.trainer->state().samples_done != 0;
+  const auto micro = static_cast<std::uint64_t>(run.trainer->plan().micro_batch);
+  return run.loader->read_only(
+      [share = train::Share{group.rank(), group.size()}, micro, &all = run.reads_all](std::uint64_t samples) {
+        return all ? std::pair(std::uint64_t{0}, samples) : share.of_samples(micro, samples);
+      });
 }
 
 }  // namespace
@@ -149,9 +154,27 @@ Status Workers::work_as(std::size_t rank, group::Group& group, const Model& mode
       run->after_step();
       return ok_status();
     };
+    fit_options.go_on = [&](const Status& why) { return go_on(*run, exchange, why); };
     GRAFT_TRY(detail::to_status(train::fit(*run->trainer, *run->loader, fit_options)));
   }
   return opened->close();
+}
+
+Status Workers::go_on(PreparedRun& run, train::SlotExchange& exchange, const Status& why) {
+  auto& group = static_cast<distribute::GroupExchange&>(exchange);  // the only one that there is
+  if (!launch_ || !group.has_lost_worker()) return why;
+  for (Status failed = why; group.has_lost_worker();) {
+    std::fprintf(stderr, "%s The others go on.\n", failed.message().c_str());
+    GRAFT_TRY(group.reform());
+    if (group_[0]->size() == 1) std::fprintf(stderr, "This worker is the last.\n");
+    GRAFT_TRY(run.loader->restore(data::Cursor(run.place)));
+    failed = begin_together(*group_[0], run, options_, deadlines().between_steps);
+    if (failed.ok()) break;
+    if (failed.code() != Code::io_error && failed.code() != Code::timeout) return failed;
+  }
+  std::fprintf(stderr, "%zu workers are left, from step %llu on.\n", group_[0]->size(),
+               static_cast<unsigned long long>(run.trainer->state().step));
+  return ok_status();
 }
 
 Status Workers::work(const Model& model) {

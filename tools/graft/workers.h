@@ -35,6 +35,8 @@ class Workers {
   std::unique_ptr<train::SlotExchange> exchange(gpu::Device& device);
   /// Starts the other threads, sees that all workers were asked the same, and gives worker 0's state to all.
   Status begin(PreparedRun& run, const Model& model);
+  /// FitOptions::go_on: those that are left go on, where these are processes.
+  Status go_on(PreparedRun& run, train::SlotExchange& exchange, const Status& why);
   /// Worker 0 takes no further step. What the others failed of, unless that is worker 0's own end.
   Status end(const Status& why);
 

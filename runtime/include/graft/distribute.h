@@ -27,6 +27,10 @@ typedef struct graft_group {
                            const size_t* in_bytes, uint64_t deadline_ms, char* message, size_t message_bytes);
   /* This worker makes no further call: what the others wait for fails, and says why. GRAFT_OK: its work is done. */
   void (*leave)(void* user, graft_status why, const char* message);
+  /* After exchange() has failed because a worker is gone: those that are left meet again, with new ranks in the order of
+   * the old ones, worker 0 among them. The run goes on with them, from the step that worker 0 is at. NULL: the group ends
+   * with its first failure. */
+  graft_status (*reform)(void* user, uint32_t* rank, uint32_t* size, char* message, size_t message_bytes);
 } graft_group;
 
 /* Of a trainer with graft_trainer_options.group, before its first step and by all workers: sees that all trainers were
