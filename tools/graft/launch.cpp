@@ -186,6 +186,9 @@ Status find_first(const Reader& env, Launch& launch) {
     GRAFT_TRY_ASSIGN(const std::uint32_t number, env.number(port.c_str(), UINT16_MAX));
     launch.port = static_cast<std::uint16_t>(number);
   }
+  // torchrun's own agent listens at the port that it tells.
+  const bool taken = !env.has("GRAFT_MASTER_PORT") && env.text("TORCHELASTIC_USE_AGENT_STORE") == "True";
+  if (taken && launch.port != 0) launch.port = launch.port == UINT16_MAX ? kPort : launch.port + 1;
   if (launch.port == 0) launch.port = kPort;
   if (!launch.address.empty()) return ok_status();
   return invalid("This is worker ", launch.rank, " of ", launch.size, " (", launch.by,
