@@ -31,7 +31,9 @@ void append(std::vector<std::byte>& to, std::span<const std::byte> bytes) {
 
 Status GroupExchange::begin(Step& step) {
   GRAFT_TRY(note(parcels_.share(std::as_bytes(std::span(&step, 1)), options_.between_steps)));
+  differs_ = false;
   std::uint64_t count = 0;
+  std::vector<std::uint64_t> hashes;
   for (std::size_t rank = 0; rank < group_.size(); ++rank) {
     const auto other = read_as<Step>(parcels_.in(rank));
     const auto same = [&](std::uint64_t mine, std::uint64_t its, const char* what) -> Status {
@@ -45,7 +47,10 @@ Status GroupExchange::begin(Step& step) {
     GRAFT_TRY(same(step.gradient_bytes, other.gradient_bytes, "bytes of gradients"));
     GRAFT_TRY(same(step.statistics_bytes, other.statistics_bytes, "bytes of running statistics"));
     count += other.count;
+    hashes.push_back(other.state_hash);
   }
+  step_.number = step.number;
+  GRAFT_TRY(check_states(hashes));
   step.count = count;
   step_ = step;
   given_ = 0;
@@ -66,6 +71,23 @@ Status GroupExchange::give(std::uint64_t slot, const train::SlotPart& part) {
   const std::uint64_t each = sizeof result + step_.statistics_bytes;
   if (own_results_.size() == given_ * each && own_gradients_.size() == given_ * step_.gradient_bytes) return {};
   return error(Code::internal, "Slot ", slot, " gave other sizes than were agreed upon.");
+}
+
+/// What most workers have is right; where there is no such, what worker 0 has.
+Status GroupExchange::check_states(const std::vector<std::uint64_t>& hashes) {
+  std::uint64_t right = hashes[0];
+  for (const std::uint64_t hash : hashes) {
+    if (2 * static_cast<std::size_t>(std::ranges::count(hashes, hash)) > hashes.size()) right = hash;
+  }
+  std::string others;
+  for (std::size_t rank = 0; rank < hashes.size(); ++rank) {
+    if (hashes[rank] != right) others += cat(others.empty() ? "" : ", ", rank);
+  }
+  if (others.empty()) return ok_status();
+  differs_ = hashes[0] == right;
+  return corrupt("Before step ", step_.number + 1,
+                 " the parameters of these workers are not those of the others: ", others,
+                 ". Their memory is at fault, or another driver or device gives other bits.");
 }
 
 Status GroupExchange::note(Status sent) {

@@ -35,16 +35,26 @@ class GroupExchange : public train::SlotExchange {
   Status begin(Step& step) override;
   Status give(std::uint64_t slot, const train::SlotPart& part) override;
   Result<Sums> end() override;
-  void leave(const Status& why) override { group_.leave(why); }
+  /// Unless what failed can be mended: differs().
+  void leave(const Status& why) override {
+    if (!differs_) group_.leave(why);
+  }
+
+  /// Whether the last step failed because some workers' parameters are not those of the others, worker 0 among them:
+  /// share_state() brings these up to date.
+  bool differs() const { return differs_; }
 
   /// Whether the last step failed because a worker is gone, rather than because one gave up.
   bool has_lost_worker() const { return lost_; }
+  /// It was before the step that a worker went.
+  void note_lost_worker() { lost_ = true; }
   /// The others that are left: see Group::reform().
   Status reform();
 
  private:
   /// Notes whether a worker is gone.
   Status note(Status sent);
+  Status check_states(const std::vector<std::uint64_t>& hashes);
   Status share_results();
   Status share_gradients();
   std::uint64_t slots_at(std::uint64_t rank) const { return train::Share{rank, group_.size()}.of(step_.slots).count; }
@@ -54,6 +64,7 @@ class GroupExchange : public train::SlotExchange {
   const ExchangeOptions options_;
   Parcels parcels_;
   bool lost_ = false;
+  bool differs_ = false;
   std::unique_ptr<SlotSum> sum_;  // made for the first step: a group whose workers disagree takes no memory
 
   // Of the step in progress.

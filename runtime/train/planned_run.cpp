@@ -65,6 +65,8 @@ Status PlannedRun::build_once(bool within_step) {
     ProgramOptions whole = setup_.trainer.program;
     whole.cancellable = false;  // it is of steps that are done
     GRAFT_TRY_ASSIGN(hash_, Program::create(*memory_, *plan_.hash, whole));
+  }
+  if (plan_.captures) {
     GRAFT_TRY_ASSIGN(capture_, Capture::create(*memory_, setup_.trainer.program.timeout));
   }
   if (plan_.keeps_statistics) {

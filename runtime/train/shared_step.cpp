@@ -104,6 +104,7 @@ Result<StepResult> Trainer::shared_step(const data::Batch& batch) {
     if (batch.count() == 0 || batch.count() > static_cast<std::uint64_t>(setup_.options.batch)) {
       return invalid("A batch of ", batch.count(), " samples came, but the plan is for ", setup_.options.batch, ".");
     }
+    GRAFT_TRY_ASSIGN(step.state_hash, state_hash());
     step.number = state_.step;
     step.samples = batch.count();
     step.slots = ceil_div(batch.count(), static_cast<std::uint64_t>(plan().micro_batch));

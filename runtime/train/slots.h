@@ -54,6 +54,7 @@ class SlotExchange {
     std::uint64_t number = 0;
     std::uint64_t samples = 0;  ///< of the whole batch
     std::uint64_t slots = 0;
+    std::uint64_t state_hash = 0;        ///< of parameters and running statistics, before it
     std::uint64_t gradient_bytes = 0;    ///< of a slot
     std::uint64_t statistics_bytes = 0;  ///< of a slot
     std::uint64_t count = 0;  ///< rows or elements that the loss is a mean of: this worker's, then those of all

@@ -39,7 +39,7 @@ struct TrainingGraph {
   std::vector<TrainedTensor> tensors;
   std::vector<SlotStatistic> statistics;  ///< of a slot
   std::vector<std::string> untrained;     ///< parameters that the loss does not depend on, or that are not floats
-  std::string note;                    ///< from loss_input()
+  std::string note;                       ///< from loss_input()
   passes::PrecisionReport precision;
 };
 

@@ -105,7 +105,8 @@ Status add_plans(const TrainingGraphs& graphs, const PlanRequest& request, const
     GRAFT_TRY_ASSIGN(SizedPlan sized, plan_statistics(graphs.training[i], graphs.sizes[i], out.residents, target));
     out.statistics.push_back(std::move(sized));
   }
-  if (request.checkpoints) {
+  out.captures = request.checkpoints;
+  if (request.checkpoints || request.slots) {
     GRAFT_TRY_ASSIGN(const Graph hash, build_hash_graph(out.residents));
     GRAFT_TRY_ASSIGN(out.hash, make_plan(hash, target, out.residents, free));
   }
@@ -133,7 +134,7 @@ std::vector<const Plan*> TrainingPlan::plans() const {
 
 MemoryByClass TrainingPlan::memory() const {
   MemoryByClass memory = Memory::planned(residents, plans());
-  if (hash) memory[MemoryClass::staging] += Capture::planned_bytes(residents);
+  if (captures) memory[MemoryClass::staging] += Capture::planned_bytes(residents);
   if (slots) memory[MemoryClass::staging] += Capture::planned_bytes(residents, Capture::What::gradients);
   if (keeps_statistics) memory[MemoryClass::staging] += Capture::planned_bytes(residents, Capture::What::statistics);
   return memory;
@@ -159,8 +160,8 @@ std::uint64_t TrainingPlan::arena_bytes() const {
 
 Result<TrainingDraft> draft_training(const Graph& model, const TrainOptions& options, const PlanRequest& request,
                                      const gpu::Target& target, std::int64_t micro, const ResidentOptions& residents) {
-  TrainingDraft out{
-      {micro, micro < options.batch || request.slots, request.slots, Residents(target.caps, residents)}, {}};
+  TrainingDraft out{{micro, micro < options.batch || request.slots, request.slots, Residents(target.caps, residents)},
+                    {}};
   TrainingGraphs& graphs = out.graphs;
   if (request.training) {
     graphs.sizes = micro_sizes(options.batch, micro, request.samples, request.drop_last);

@@ -47,7 +47,8 @@ struct TrainingPlan {
   Residents residents;
   std::vector<SizedPlan> training;  ///< the largest number of samples first; empty where only evaluation is asked for
   std::optional<Plan> update;
-  std::optional<Plan> hash;           ///< of the state, where PlanRequest::checkpoints
+  std::optional<Plan> hash;           ///< of the state, where PlanRequest::checkpoints or slots
+  bool captures = false;              ///< as PlanRequest::checkpoints
   std::vector<SizedPlan> statistics;  ///< of slots: moves running statistics by what one gave; empty: there are none
   std::vector<SizedPlan> evaluation;  ///< as training
   bool keeps_statistics = false;      ///< copies running statistics before a step, to bring them back where it fails

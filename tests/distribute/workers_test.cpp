@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <optional>
 #include <thread>
 
 #include "platform/group/in_process.h"
 #include "runtime/distribute/group_exchange.h"
+#include "runtime/distribute/start.h"
 #include "runtime/train/fit.h"
 #include "tests/support/trainer_fixture.h"
 
@@ -39,6 +41,7 @@ struct Job {
   train::TrainOptions options;
   std::uint64_t steps = 6;
   std::uint64_t piece = 1 << 20;
+  std::optional<std::size_t> damaged;  ///< a bit of this worker's parameters is changed after the second step
 };
 
 /// What a run leaves and says.
@@ -48,7 +51,7 @@ struct Outcome {
   std::vector<train::StepResult> results;
 };
 
-Outcome train(const Job& run, gpu::Device& device, train::SlotExchange* exchange) {
+Outcome train(const Job& run, gpu::Device& device, GroupExchange* exchange, group::Group* heals_in = nullptr) {
   Outcome out;
   const auto attempt = [&]() -> Status {
     train::TrainerOptions trainer_options;
@@ -71,8 +74,22 @@ Outcome train(const Job& run, gpu::Device& device, train::SlotExchange* exchange
     fit_options.steps = run.steps;
     fit_options.on_step = [&](const train::StepResult& result) {
       out.results.push_back(result);
-      return ok_status();
+      const bool hit = exchange != nullptr && run.damaged == exchange->share().rank && trainer->state().step == 2;
+      if (!hit) return ok_status();
+      std::vector<std::byte> bytes(3 * sizeof(float));
+      GRAFT_TRY(trainer->read("fc2.bias", bytes));
+      bytes[4] ^= std::byte{1};
+      return trainer->write("fc2.bias", bytes);
     };
+    data::Cursor place = loader->cursor();
+    if (heals_in != nullptr) {
+      fit_options.go_on = [&](const Status& why) -> Status {
+        if (!exchange->differs()) return why;
+        if (trainer->state().step > 0) place = trainer->state().cursor;
+        GRAFT_TRY(loader->restore(place));
+        return share_state(*heals_in, *trainer, loader.get(), group::kNoDeadline);
+      };
+    }
     const Status fitted = detail::to_status(train::fit(*trainer, *loader, fit_options));
     out.contents = contents_of(*trainer);
     return fitted;
@@ -83,7 +100,7 @@ Outcome train(const Job& run, gpu::Device& device, train::SlotExchange* exchange
 }
 
 std::vector<Outcome> train_together(const Job& run, std::size_t workers, std::vector<group::Fault> faults = {},
-                                    std::chrono::nanoseconds deadline = group::kNoDeadline) {
+                                    std::chrono::nanoseconds deadline = group::kNoDeadline, bool heals = false) {
   const auto ends = group::in_process(workers, std::move(faults));
   std::vector<Outcome> outcomes(workers);
   std::vector<std::thread> threads;
@@ -91,7 +108,7 @@ std::vector<Outcome> train_together(const Job& run, std::size_t workers, std::ve
     gpu::Device& device = device_of(rank);
     threads.emplace_back([&, rank] {
       GroupExchange exchange(*ends[rank], device, {deadline, deadline, run.piece});
-      outcomes[rank] = train(run, device, &exchange);
+      outcomes[rank] = train(run, device, &exchange, heals ? ends[rank].get() : nullptr);
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -236,6 +253,33 @@ TEST_F(WorkersTest, ABadSampleIsNamedByWhoeverReadsIt) {
   }
   EXPECT_NE(named.find("sample 11"), std::string::npos) << named;
   EXPECT_NE(named.find("stopped"), std::string::npos) << named;
+}
+
+TEST_F(WorkersTest, AChangedBitIsFoundByTheNextStep) {
+  Job run{tiny_mlp(5, 7, 3), tiny_data(24, {5}, 3), sgd(0.5, 8)};
+  run.options.micro_batch = 2;
+  for (const std::size_t rank : {std::size_t{2}, std::size_t{0}}) {  // most are right, whoever it is
+    run.damaged = rank;
+    for (const Outcome& outcome : train_together(run, 3)) {
+      EXPECT_EQ(outcome.status.code(), Code::corrupt);
+      const std::string named =
+          cat("Before step 3 the parameters of these workers are not those of the others: ", rank, ".");
+      EXPECT_NE(outcome.status.message().find(named), std::string::npos) << outcome.status.message();
+      EXPECT_EQ(outcome.results.size(), 2u);
+    }
+  }
+}
+
+TEST_F(WorkersTest, WhoeverDiffersIsBroughtUpToDate) {
+  Job run{tiny_mlp(5, 7, 3), tiny_data(24, {5}, 3), sgd(0.5, 8)};
+  run.options.micro_batch = 2;
+  const Outcome one = train(run, *shared_device(), nullptr);
+  run.damaged = 1;
+  for (const Outcome& outcome : train_together(run, 2, {}, group::kNoDeadline, true)) {  // worker 0 counts among two
+    ASSERT_TRUE(outcome.status.ok()) << outcome.status.message();
+    EXPECT_EQ(outcome.contents, one.contents);
+    EXPECT_EQ(outcome.results.size(), run.steps);
+  }
 }
 
 TEST_F(WorkersTest, WhoDiffersIsRefused) {

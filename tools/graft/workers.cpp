@@ -47,6 +47,8 @@ void add_worker_flags(CLI::App& app, WorkerFlags& flags) {
   app.add_option("--devices", flags.devices, "One for each worker in turn, as in 0,1 (default: that of --device)");
   app.add_option("--worker-timeout", flags.timeout, "Seconds that a worker of another process is waited for (120)")
       ->check(whole(1, 1 << 20));
+  app.add_flag("--heal", flags.heal,
+               "Bring workers up to date whose parameters are not those of the others, instead of ending the run");
 }
 
 Result<std::unique_ptr<Workers>> Workers::create(const TrainArguments& options) {
@@ -154,25 +156,34 @@ Status Workers::work_as(std::size_t rank, group::Group& group, const Model& mode
       run->after_step();
       return ok_status();
     };
-    fit_options.go_on = [&](const Status& why) { return go_on(*run, exchange, why); };
+    fit_options.go_on = [&](const Status& why) { return go_on(group, *run, exchange, why); };
     GRAFT_TRY(detail::to_status(train::fit(*run->trainer, *run->loader, fit_options)));
   }
   return opened->close();
 }
 
 Status Workers::go_on(PreparedRun& run, train::SlotExchange& exchange, const Status& why) {
-  auto& group = static_cast<distribute::GroupExchange&>(exchange);  // the only one that there is
-  if (!launch_ || !group.has_lost_worker()) return why;
-  for (Status failed = why; group.has_lost_worker();) {
-    std::fprintf(stderr, "%s The others go on.\n", failed.message().c_str());
-    GRAFT_TRY(group.reform());
-    if (group_[0]->size() == 1) std::fprintf(stderr, "This worker is the last.\n");
+  return go_on(*group_[0], run, exchange, why);
+}
+
+Status Workers::go_on(group::Group& group, PreparedRun& run, train::SlotExchange& with, const Status& why) {
+  auto& exchange = static_cast<distribute::GroupExchange&>(with);  // the only one that there is
+  if (options_.workers.heal && exchange.differs()) {
+    if (group.rank() == 0) std::fprintf(stderr, "%s They get worker 0's state.\n", why.message().c_str());
     GRAFT_TRY(run.loader->restore(data::Cursor(run.place)));
-    failed = begin_together(*group_[0], run, options_, deadlines().between_steps);
+    return begin_together(group, run, options_, deadlines().between_steps);
+  }
+  if (!launch_ || !exchange.has_lost_worker()) return why;
+  for (Status failed = why; exchange.has_lost_worker();) {
+    std::fprintf(stderr, "%s The others go on.\n", failed.message().c_str());
+    GRAFT_TRY(exchange.reform());
+    GRAFT_TRY(run.loader->restore(data::Cursor(run.place)));
+    failed = begin_together(group, run, options_, deadlines().between_steps);
     if (failed.ok()) break;
     if (failed.code() != Code::io_error && failed.code() != Code::timeout) return failed;
+    exchange.note_lost_worker();
   }
-  std::fprintf(stderr, "%zu workers are left, from step %llu on.\n", group_[0]->size(),
+  std::fprintf(stderr, "%zu workers are left, from step %llu on.\n", group.size(),
                static_cast<unsigned long long>(run.trainer->state().step));
   return ok_status();
 }

@@ -35,7 +35,7 @@ class Workers {
   std::unique_ptr<train::SlotExchange> exchange(gpu::Device& device);
   /// Starts the other threads, sees that all workers were asked the same, and gives worker 0's state to all.
   Status begin(PreparedRun& run, const Model& model);
-  /// FitOptions::go_on: those that are left go on, where these are processes.
+  /// FitOptions::go_on: those that are left go on, where these are processes; with --heal, those that differ.
   Status go_on(PreparedRun& run, train::SlotExchange& exchange, const Status& why);
   /// Worker 0 takes no further step. What the others failed of, unless that is worker 0's own end.
   Status end(const Status& why);
@@ -44,6 +44,7 @@ class Workers {
   explicit Workers(const TrainArguments& options) : options_(options) {}
   Status join(const Launch& launch);
   DeviceFlags device_of(std::size_t rank) const;
+  Status go_on(group::Group& group, PreparedRun& run, train::SlotExchange& with, const Status& why);
   Status work_as(std::size_t rank, group::Group& group, const Model& model);
   distribute::ExchangeOptions deadlines() const;
 
