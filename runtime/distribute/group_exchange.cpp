@@ -29,6 +29,11 @@ void append(std::vector<std::byte>& to, std::span<const std::byte> bytes) {
 
 }  // namespace
 
+std::uint64_t elements_to_sum(std::uint64_t gradient_bytes, std::uint64_t workers, const ExchangeOptions& options) {
+  const std::uint64_t piece = std::min(options.piece, gradient_bytes / sizeof(float));
+  return std::max<std::uint64_t>(ceil_div(piece, workers), 1);
+}
+
 Status GroupExchange::begin(Step& step) {
   GRAFT_TRY(note(parcels_.share(std::as_bytes(std::span(&step, 1)), options_.between_steps)));
   differs_ = false;
@@ -121,7 +126,7 @@ Status GroupExchange::share_gradients() {
   const std::uint64_t total = step_.gradient_bytes / sizeof(float);
   const std::uint64_t piece = std::min(options_.piece, total);
   if (sum_ == nullptr) {
-    GRAFT_TRY_ASSIGN(sum_, SlotSum::create(device_, std::max<std::uint64_t>(ceil_div(piece, workers), 1)));
+    GRAFT_TRY_ASSIGN(sum_, SlotSum::create(device_, elements_to_sum(step_.gradient_bytes, workers, options_)));
   }
   sums_.resize(step_.gradient_bytes);
   std::vector<std::span<const std::byte>> slots(step_.slots);

@@ -21,6 +21,9 @@ struct ExchangeOptions {
   std::uint64_t piece = std::uint64_t{1} << 20;
 };
 
+/// Elements that one of so many workers adds at once.
+std::uint64_t elements_to_sum(std::uint64_t gradient_bytes, std::uint64_t workers, const ExchangeOptions& options = {});
+
 /// Piece j of the gradients goes from all workers to worker j, which adds all slots in their order; then everybody gets
 /// the sums. A worker with one slot sends and receives about twice its gradients in a step, as in a ring.
 ///

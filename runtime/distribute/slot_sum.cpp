@@ -17,14 +17,33 @@ Result<Graph> sum_graph(std::uint64_t elements) {
   return graph;
 }
 
+struct PlannedSum {
+  Residents residents;
+  Plan plan;
+};
+
+Result<PlannedSum> plan_sum(const gpu::Target& target, std::uint64_t elements) {
+  GRAFT_TRY_ASSIGN(const Graph graph, sum_graph(elements));
+  PlannedSum made{Residents(target.caps), {}};
+  GRAFT_TRY(made.residents.add(graph));
+  GRAFT_TRY_ASSIGN(made.plan, make_plan(graph, target, made.residents, {}));
+  return made;
+}
+
 }  // namespace
+
+Result<MemoryByClass> SlotSum::planned(const gpu::Target& target, std::uint64_t elements) {
+  GRAFT_TRY_ASSIGN(const PlannedSum sum, plan_sum(target, elements));
+  const Plan* const plans[] = {&sum.plan};
+  MemoryByClass memory = Memory::planned(sum.residents, plans);
+  memory[MemoryClass::staging] += Capture::planned_bytes(sum.residents, Capture::What::gradients);
+  return memory;
+}
 
 Result<std::unique_ptr<SlotSum>> SlotSum::create(gpu::Device& device, std::uint64_t elements) {
   std::unique_ptr<SlotSum> made(new SlotSum(elements * sizeof(float)));
-  GRAFT_TRY_ASSIGN(const Graph graph, sum_graph(elements));
-  Residents residents(device.target().caps);
-  GRAFT_TRY(residents.add(graph));
-  GRAFT_TRY_ASSIGN(Plan plan, make_plan(graph, device.target(), residents, {}));
+  GRAFT_TRY_ASSIGN(auto sum, plan_sum(device.target(), elements));
+  auto& [residents, plan] = sum;
   const Plan* const plans[] = {&plan};
   GRAFT_TRY_ASSIGN(made->memory_, Memory::create(device, residents, plans));
   ProgramOptions options;

@@ -20,6 +20,9 @@ class SlotSum {
   /// `elements`: the most that it adds at once, of f32.
   static Result<std::unique_ptr<SlotSum>> create(gpu::Device& device, std::uint64_t elements);
 
+  /// What create() takes of the device.
+  static Result<MemoryByClass> planned(const gpu::Target& target, std::uint64_t elements);
+
   /// out = ((0 + slots[0]) + slots[1]) + ...; all of one size, a multiple of 4 bytes. One slot alone is copied.
   Status add(std::span<const std::span<const std::byte>> slots, std::span<std::byte> out);
 

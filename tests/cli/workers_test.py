@@ -1,5 +1,6 @@
 """`graft train --workers`: the bits of one worker, whatever becomes of a run."""
 
+import json
 import signal
 import subprocess
 import time
@@ -33,6 +34,17 @@ class Workers(CliTest):
             self.assertIn(f"{number} workers take {'2, 2' if number == 2 else '1, 1, 1, 1, 0'} of the 4", said.stderr)
             self.same_bytes("one.graft", "several.graft")
             self.assertEqual([row["loss"] for row in self.metrics()], alone)
+
+    def test_memory_and_traffic_are_known_beforehand(self):
+        flags = ("plan", "lenet.graft", "--batch", 4, "--accumulate", 4, "--json")
+        alone = json.loads(self.graft(*flags))
+        self.assertNotIn("workers", alone)
+        three = json.loads(self.graft(*flags, "--workers", 3))
+        gradients = 4 * 431080  # of LeNet's parameters
+        self.assertEqual(three["workers"], {"number": 3, "micro_batches": 4, "most_of_one": 2, "host_bytes": 2 * gradients,
+                                            "bytes_sent": 2 * gradients})
+        self.assertGreater(three["total"], alone["total"])
+        self.refused("plan", "lenet.graft", "--mode", "infer", "--workers", 2, names="--workers")
 
     def until_steps(self, count, *flags):
         """A run that has done so many steps."""

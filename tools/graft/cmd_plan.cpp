@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "platform/base/checked.h"
+#include "runtime/distribute/group_exchange.h"
 #include "runtime/exec/plan_fused.h"
 #include "runtime/passes/bind.h"
 #include "runtime/passes/decode_graph.h"
@@ -39,6 +40,7 @@ struct PlanArguments {
   std::string path;
   std::string mode = "train";
   std::string budget;
+  std::uint64_t workers = 1;
   std::string caps;
   std::string svg;
   std::string html;
@@ -57,8 +59,18 @@ struct Planned {
   Plan plan;
 };
 
+// Of one of several workers.
+struct WorkerForecast {
+  std::uint64_t workers = 1;
+  std::uint64_t slots = 0;           ///< micro-batches of a step
+  std::uint64_t most = 0;            ///< of these, of one worker
+  std::uint64_t gradient_bytes = 0;  ///< of a micro-batch
+  MemoryByClass sum;                 ///< what adding them up takes
+};
+
 struct Forecast {
   std::vector<Planned> plans;
+  WorkerForecast workers;
   MemoryByClass memory;  ///< of the whole run
   std::int64_t micro_batch = 0;
   bool accumulates = false;
@@ -102,6 +114,17 @@ Result<train::TrainOptions> options_for_training(const Model& model, TrainFlags 
   return options;
 }
 
+Result<WorkerForecast> forecast_worker(std::uint64_t workers, const train::TrainOptions& options,
+                                       const train::TrainingPlan& plan, const gpu::Target& target) {
+  WorkerForecast forecast{workers, 0, 0, 0, {}};
+  forecast.slots = static_cast<std::uint64_t>(ceil_div(options.batch, plan.micro_batch));
+  forecast.most = train::Share{0, workers}.of(forecast.slots).count;
+  forecast.gradient_bytes = Capture::planned_bytes(plan.residents, Capture::What::gradients);
+  GRAFT_TRY_ASSIGN(forecast.sum,
+                   distribute::SlotSum::planned(target, distribute::elements_to_sum(forecast.gradient_bytes, workers)));
+  return forecast;
+}
+
 Result<Forecast> plan_for_training(const Model& model, const PlanArguments& given, const gpu::Target& target,
                                    const PlanOptions& plan_options, bool with_curve) {
   GRAFT_TRY_ASSIGN(train::TrainOptions options, options_for_training(model, given.train));
@@ -110,12 +133,17 @@ Result<Forecast> plan_for_training(const Model& model, const PlanArguments& give
   train::PlanRequest request;
   request.evaluation = false;
   request.plan = plan_options;
+  request.slots = given.workers > 1;
   GRAFT_TRY(set_budget(given.budget, model.graph, options, target, request));
   GRAFT_TRY_ASSIGN(train::TrainingPlan training, train::plan_training(model.graph, options, request, target));
   Forecast forecast;
   forecast.memory = training.memory();
   forecast.micro_batch = training.micro_batch;
   forecast.accumulates = training.accumulates;
+  if (request.slots) {
+    GRAFT_TRY_ASSIGN(forecast.workers, forecast_worker(given.workers, options, training, target));
+    for (std::size_t i = 0; i < kMemoryClasses; ++i) forecast.memory.bytes[i] += forecast.workers.sum.bytes[i];
+  }
   forecast.choice = std::move(training.choice);
   forecast.precision = std::move(training.precision);
   forecast.plans.push_back(
@@ -241,6 +269,13 @@ nlohmann::ordered_json forecast_json(const PlanArguments& options, const Forecas
                      {"unconstrained", forecast.choice.unconstrained},
                      {"reasons", forecast.choice.reasons}};
   }
+  if (const WorkerForecast& w = forecast.workers; w.workers > 1) {
+    all["workers"] = {{"number", w.workers},
+                      {"micro_batches", w.slots},
+                      {"most_of_one", w.most},
+                      {"host_bytes", w.most * w.gradient_bytes},
+                      {"bytes_sent", (w.most + 1) * w.gradient_bytes * (w.workers - 1) / w.workers}};
+  }
   if (options.passes) all["passes"] = passes_json(forecast.passes);
   all["plans"] = std::move(plans);
   return all;
@@ -258,6 +293,14 @@ void print_forecast(const PlanArguments& options, const Forecast& forecast, cons
   if (const std::string text = matmul_precision_text(target); !text.empty()) std::printf("%s\n\n", text.c_str());
   if (forecast.plans.size() > 1) {
     std::printf("The whole run needs %s: its plans share the arena.\n", bytes_text(forecast.memory.total()).c_str());
+  }
+  if (const WorkerForecast& w = forecast.workers; w.workers > 1) {
+    std::printf(
+        "%llu workers: each needs that, computes at most %llu of the %llu micro-batches of a step, keeps %s of "
+        "the host's memory for their gradients, and sends and receives about %s in a step.\n",
+        static_cast<unsigned long long>(w.workers), static_cast<unsigned long long>(w.most),
+        static_cast<unsigned long long>(w.slots), bytes_text(w.most * w.gradient_bytes).c_str(),
+        bytes_text((w.most + 1) * w.gradient_bytes * (w.workers - 1) / w.workers).c_str());
   }
   if (options.curve && !forecast.curve.points.empty()) print_curve(forecast.curve);
 }
@@ -402,10 +445,16 @@ Action add_plan(CLI::App& app) {
       "on that of --caps or --device");
   app.add_flag("--fits-device", options->fits_device, "Fail where the device's memory does not suffice");
   add_quantize_flag(app, options->quantize);
+  app.add_option("--workers", options->workers,
+                 "Of so many workers of one run (graft train --workers): what each needs")
+      ->check(whole(1, 1024));
   add_train_flags(app, options->train);
   add_caps_flag(app, options->caps);
   add_device_flags(app, options->flags);
-  app.callback([&app, options] { refuse_idle_train_flags(app, options->train); });
+  app.callback([&app, options] {
+    refuse_idle_train_flags(app, options->train);
+    refuse_idle(app, options->mode != "train", {"--workers"}, cat("with --mode ", options->mode, "."));
+  });
   return [options] { return run_plan(*options); };
 }
 
