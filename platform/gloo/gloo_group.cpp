@@ -25,7 +25,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kForever = std::chrono::hours(24 * 30);
-constexpr std::chrono::milliseconds kFarewell{500};
+/// For the others to come and hear why one leaves: they may be computing.
+constexpr std::chrono::milliseconds kFarewell{5000};
 /// With workers that stand still after a failure, beside the time that they may compute.
 constexpr std::chrono::milliseconds kPatience{2000};
 
@@ -143,8 +144,9 @@ class GlooGroup {
         sent[r]->send(static_cast<int>(r), header_tag());
       }));
     }
-    for (const auto& buffer : sent) {
-      if (buffer != nullptr) static_cast<void>(caught([&] { buffer->waitSend(kFarewell); }));
+    const auto until = Clock::now() + kFarewell;
+    for (std::uint32_t r = 0; r < size_; ++r) {
+      if (sent[r] != nullptr) static_cast<void>(finish(r, until, [&](auto left) { sent[r]->waitSend(left); }));
     }
     sent.clear();
     broken_ = error(Code::cancelled, "This worker has left.");
@@ -282,56 +284,72 @@ graft_status say(const Status& status, char* message, std::size_t bytes) {
   return static_cast<graft_status>(status.code());
 }
 
-graft_status exchange(void* user, const void* const* out, const std::size_t* out_bytes, void* const* in,
-                      const std::size_t* in_bytes, std::uint64_t deadline_ms, char* message, std::size_t bytes) {
-  return say(static_cast<GlooGroup*>(user)->exchange(out, out_bytes, in, in_bytes, deadline_ms), message, bytes);
+/// What `body` gives, told; nothing is thrown.
+template <typename Body>
+graft_status told(char* message, std::size_t bytes, const Body& body) {
+  try {
+    return say(body(), message, bytes);
+  } catch (const std::exception&) {  // of memory that there is not
+    if (message != nullptr && bytes > 0) std::snprintf(message, bytes, "The host ran out of memory.");
+    return GRAFT_OUT_OF_MEMORY;
+  }
 }
 
-void leave(void* user, graft_status why, const char* message) { static_cast<GlooGroup*>(user)->leave(why, message); }
+graft_status exchange(void* user, const void* const* out, const std::size_t* out_bytes, void* const* in,
+                      const std::size_t* in_bytes, std::uint64_t deadline_ms, char* message, std::size_t bytes) {
+  return told(message, bytes,
+              [&] { return static_cast<GlooGroup*>(user)->exchange(out, out_bytes, in, in_bytes, deadline_ms); });
+}
+
+void leave(void* user, graft_status why, const char* message) {
+  static_cast<void>(told(nullptr, 0, [&] {
+    static_cast<GlooGroup*>(user)->leave(why, message);
+    return Status();
+  }));
+}
 
 graft_status reform(void* user, std::uint32_t* rank, std::uint32_t* size, char* message, std::size_t bytes) {
   auto* const group = static_cast<GlooGroup*>(user);
-  const graft_status status = say(group->reform(), message, bytes);
+  const graft_status status = told(message, bytes, [&] { return group->reform(); });
   *rank = group->rank();
   *size = group->size();
   return status;
 }
 
+Status join(const graft_gloo_options& options, graft_group& group) {
+  constexpr std::uint32_t kMost = 1024;  // each is connected with each
+  constexpr std::uint64_t kFiveMinutes = 5 * 60 * 1000;
+  if (options.struct_size < sizeof options || options.address == nullptr) {
+    return invalid("The options' struct_size and worker 0's address must be given.");
+  }
+  if (options.size == 0 || options.size > kMost || options.rank >= options.size) {
+    return invalid("Worker ", options.rank, " of ", options.size,
+                   ": the rank must be below the number of workers, "
+                   "which is at most ",
+                   kMost, ".");
+  }
+  const std::uint64_t wait =
+      options.timeout_ms == 0 ? kFiveMinutes : std::min<std::uint64_t>(options.timeout_ms, 1ull << 40);
+  GRAFT_TRY_ASSIGN(auto joined,
+                   GlooGroup::join({options.rank, options.size, options.address, options.port,
+                                    options.secret == nullptr ? "" : options.secret, std::chrono::milliseconds(wait)}));
+  group = {sizeof group, options.rank, options.size, joined.release(), exchange, leave, reform};
+  return {};
+}
+
 }  // namespace
 }  // namespace graft::gloo_group
 
-using graft::gloo_group::GlooGroup;
-using graft::gloo_group::say;
-
 extern "C" graft_status graft_gloo_join(const graft_gloo_options* options, graft_group* group, char* message,
                                         std::size_t message_bytes) {
-  const auto refuse = [&](const char* why) { return say(graft::invalid(why), message, message_bytes); };
-  if (options == nullptr || group == nullptr || options->struct_size < sizeof(graft_gloo_options) ||
-      options->address == nullptr) {
-    return refuse("The options, the group and worker 0's address must be given.");
-  }
-  constexpr std::uint32_t kMost = 1024;  // each is connected with each
-  if (options->size == 0 || options->size > kMost || options->rank >= options->size) {
-    return refuse("The rank must be below the number of workers, which is at most 1024.");
-  }
-  const std::uint64_t five_minutes = 5 * 60 * 1000;
-  const std::uint64_t wait = options->timeout_ms == 0 ? five_minutes : options->timeout_ms;
-  auto joined = GlooGroup::join({options->rank, options->size, options->address, options->port,
-                                 options->secret == nullptr ? "" : options->secret,
-                                 std::chrono::milliseconds(std::min<std::uint64_t>(wait, 1ull << 40))});
-  if (!joined.ok()) return say(joined.status(), message, message_bytes);
-  *group = {sizeof(graft_group),
-            options->rank,
-            options->size,
-            joined->release(),
-            graft::gloo_group::exchange,
-            graft::gloo_group::leave,
-            graft::gloo_group::reform};
-  return GRAFT_OK;
+  return graft::gloo_group::told(message, message_bytes, [&]() -> graft::Status {
+    if (options == nullptr || group == nullptr) return graft::invalid("The options or the group are NULL.");
+    return graft::gloo_group::join(*options, *group);
+  });
 }
 
 extern "C" void graft_gloo_leave(graft_group* group) {
   if (group == nullptr) return;
-  delete static_cast<GlooGroup*>(group->user);
+  delete static_cast<graft::gloo_group::GlooGroup*>(group->user);
   group->user = nullptr;
 }

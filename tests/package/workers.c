@@ -93,7 +93,7 @@ static int train(worker* self) {
   graft_model* model = NULL;
   graft_trainer* trainer = NULL;
   graft_tensor_info info;
-  const graft_group group = {sizeof group, self->rank, WORKERS, self, exchange, leave};
+  const graft_group group = {sizeof group, self->rank, WORKERS, self, exchange, leave, NULL};
   graft_trainer_options options = {0};
   options.struct_size = sizeof options;
   options.batch = BATCH;
@@ -103,7 +103,7 @@ static int train(worker* self) {
              graft_model_load(context, self->model, &model) == GRAFT_OK &&
              graft_model_tensor(model, GRAFT_INPUTS, 0, &info) == GRAFT_OK &&
              graft_trainer_create(model, &options, &trainer) == GRAFT_OK &&
-             (self->alone || graft_trainer_join(trainer, NULL) == GRAFT_OK);
+             (self->alone || graft_trainer_join(trainer, NULL, NULL) == GRAFT_OK);
   size_t elements = 1;
   for (uint32_t i = 1; good && i < info.rank; ++i) elements *= (size_t)info.dims[i];
   float* const x = malloc(BATCH * elements * sizeof *x);

@@ -35,10 +35,14 @@ typedef struct graft_group {
 
 /* Of a trainer with graft_trainer_options.group, before its first step and by all workers: sees that all trainers were
  * made alike (GRAFT_INVALID_ARGUMENT names what differs), and gives worker 0's state to all. Worker 0 opens its checkpoint
- * before that; the others need none. Steps are then taken together, by graft_train_step or graft_train_next, and the
- * first error ends the group. `loader`: the one of graft_train_next, which from here on reads this worker's samples only;
- * NULL where the app gives the samples. */
-GRAFT_API graft_status graft_trainer_join(graft_trainer* trainer, graft_loader* loader);
+ * before that; the others need none. Steps are then taken together, by graft_train_step or graft_train_next. `loader`: the
+ * one of graft_train_next, which from here on reads this worker's samples only; NULL where the app gives the samples.
+ * *step, unless NULL: the steps that are done.
+ *
+ * An error ends the group. But where a step fails with GRAFT_IO_ERROR or GRAFT_TIMEOUT because a worker is gone, and the
+ * group has reform(), all that are left call this again and go on from *step: the one that failed, or, for a worker that
+ * had just ended it, that one once more. */
+GRAFT_API graft_status graft_trainer_join(graft_trainer* trainer, graft_loader* loader, uint64_t* step);
 /* Which samples of a step's batch of `samples` this worker computes; the contents of the others are not looked at. Where
  * a resumed run is in the middle of a step, that step needs all of them: *count is `samples`. */
 GRAFT_API graft_status graft_trainer_share(const graft_trainer* trainer, uint32_t samples, uint32_t* first,

@@ -224,9 +224,12 @@ class Trainer {
   Status write(const std::string& name, std::span<const T> data) {
     return status(graft_trainer_write(handle_.get(), name.c_str(), data.data(), data.size_bytes()));
   }
-  /// See graft_trainer_join; null: the app gives the samples.
-  Status join(Loader* loader = nullptr) {
-    return status(graft_trainer_join(handle_.get(), loader == nullptr ? nullptr : loader->get()));
+  /// See graft_trainer_join; null: the app gives the samples. The steps that are done.
+  Result<std::uint64_t> join(Loader* loader = nullptr) {
+    std::uint64_t step = 0;
+    const graft_status joined = graft_trainer_join(handle_.get(), loader == nullptr ? nullptr : loader->get(), &step);
+    if (joined != GRAFT_OK) return status(joined);
+    return step;
   }
   /// From the next step on; schedule and groups multiply it. See graft/parameters.h for what resumes make of it.
   Status set_learning_rate(double rate) { return status(graft_trainer_set_learning_rate(handle_.get(), rate)); }

@@ -1,5 +1,8 @@
 #include "runtime/session/c_api/c_distribute.h"
 
+#include <cstddef>
+#include <cstring>
+
 #include "runtime/distribute/start.h"
 #include "runtime/session/c_api/c_data.h"
 #include "runtime/session/checkpoint/run_state.h"
@@ -16,14 +19,25 @@ std::chrono::nanoseconds between_steps(const graft_trainer& trainer) {
   return trainer.group_timeout == group::kNoDeadline ? group::kNoDeadline : kBetween * trainer.group_timeout;
 }
 
+/// The loader gives the batch of the step that failed again.
+Status go_back(graft_trainer& trainer, graft_loader* loader) {
+  if (loader == nullptr) return ok_status();
+  loader->pending = nullptr;
+  const train::TrainingState& state = trainer.trainer->state();
+  return loader->loader->restore(data::Cursor(state.step == 0 ? trainer.first_place : state.cursor));
+}
+
 }  // namespace
 
 namespace graft::c_api {
 
 Status make_exchange(const graft_trainer_options& options, gpu::Device& device, graft_trainer& trainer) {
   if (options.group == nullptr) return ok_status();
-  const graft_group& given = *options.group;
-  if (given.struct_size < sizeof given) return invalid("The graft_group's struct_size is ", given.struct_size, ".");
+  graft_group given = {};  // without what the caller's (maybe older, smaller) struct lacks
+  const std::size_t size = options.group->struct_size;
+  if (size < offsetof(graft_group, reform) || size > sizeof given)
+    return invalid("The graft_group's struct_size is ", size, ".");
+  std::memcpy(&given, options.group, size);
   if (given.exchange == nullptr || given.leave == nullptr) return invalid("A function of the graft_group is NULL.");
   if (given.rank >= given.size) {
     return invalid("The graft_group's rank ", given.rank, " is not below its size, ", given.size, ".");
@@ -41,12 +55,16 @@ Status make_exchange(const graft_trainer_options& options, gpu::Device& device, 
 
 }  // namespace graft::c_api
 
-graft_status graft_trainer_join(graft_trainer* trainer, graft_loader* loader) {
+graft_status graft_trainer_join(graft_trainer* trainer, graft_loader* loader, uint64_t* step) {
   if (trainer == nullptr) return GRAFT_INVALID_ARGUMENT;
   return guarded(trainer->context, [&]() -> Status {
     if (trainer->group == nullptr) return invalid("The trainer was made without a group: it is alone.");
     if (loader != nullptr && loader->context != trainer->context) {
       return invalid("The loader belongs to another context than the trainer.");
+    }
+    if (trainer->exchange->has_lost_worker()) {
+      GRAFT_TRY(trainer->exchange->reform());
+      GRAFT_TRY(go_back(*trainer, loader));
     }
     Configuration words = configuration_of(*trainer->trainer);
     if (loader != nullptr) {
@@ -54,10 +72,19 @@ graft_status graft_trainer_join(graft_trainer* trainer, graft_loader* loader) {
       words["order"] = loader->order;
     }
     data::Loader* const batches = loader == nullptr ? nullptr : loader->loader.get();
-    GRAFT_TRY(distribute::agree(*trainer->group, words, between_steps(*trainer)));
-    GRAFT_TRY(distribute::share_state(*trainer->group, *trainer->trainer, batches, between_steps(*trainer)));
+    const auto begin = [&]() -> Status {
+      GRAFT_TRY(distribute::agree(*trainer->group, words, between_steps(*trainer)));
+      return distribute::share_state(*trainer->group, *trainer->trainer, batches, between_steps(*trainer));
+    };
+    Status begun = begin();
+    if (begun.code() == Code::io_error || begun.code() == Code::timeout) trainer->exchange->note_lost_worker();
+    GRAFT_TRY(std::move(begun));
+    const train::TrainingState& state = trainer->trainer->state();
+    if (step != nullptr) *step = state.step;
+    if (batches == nullptr) return ok_status();
+    if (state.step == 0) trainer->first_place = batches->cursor();
     // A step that is half done needs the whole of its batch; the ones behind it are then read whole as well.
-    if (batches == nullptr || trainer->trainer->state().samples_done != 0) return ok_status();
+    if (state.samples_done != 0) return batches->read_only(nullptr);
     const auto micro = static_cast<std::uint64_t>(trainer->trainer->plan().micro_batch);
     return batches->read_only([share = trainer->exchange->share(), micro](std::uint64_t samples) {
       return share.of_samples(micro, samples);

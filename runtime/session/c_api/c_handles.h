@@ -77,6 +77,7 @@ struct graft_trainer {
   std::unique_ptr<graft::CallbackGroup> group;  ///< null: alone
   std::chrono::nanoseconds group_timeout = graft::group::kNoDeadline;
   std::unique_ptr<graft::distribute::GroupExchange> exchange;
+  graft::data::Cursor first_place;  ///< of the loader, before the first step of all workers
   std::unique_ptr<graft::train::Trainer> trainer;
   std::vector<std::span<const std::byte>> blocks;  ///< of the caller's arrays, for one call
   graft::data::Batch batch;                        ///< over them
