@@ -135,11 +135,14 @@ class GlooGroup {
     Header farewell{call_, 0, 1, why};
     std::snprintf(farewell.reason, sizeof farewell.reason, "%s", message == nullptr ? "" : message);
     std::vector<Header> copies(size_, farewell);
-    // Whoever is gone already is none of this one's business.
-    std::vector<Buffer> sent(size_);
+    // Whoever is gone already is none of this one's business. Others may leave as well: each hears the other then.
+    std::vector<Header> heard(size_);
+    std::vector<Buffer> sent(size_), received(size_);
     for (std::uint32_t r = 0; r < size_; ++r) {
       if (r == rank_) continue;
       static_cast<void>(caught([&] {
+        received[r] = context_->createUnboundBuffer(&heard[r], sizeof heard[r]);
+        received[r]->recv(static_cast<int>(r), header_tag());
         sent[r] = context_->createUnboundBuffer(&copies[r], sizeof copies[r]);
         sent[r]->send(static_cast<int>(r), header_tag());
       }));
@@ -149,6 +152,7 @@ class GlooGroup {
       if (sent[r] != nullptr) static_cast<void>(finish(r, until, [&](auto left) { sent[r]->waitSend(left); }));
     }
     sent.clear();
+    received.clear();
     broken_ = error(Code::cancelled, "This worker has left.");
     close();
   }

@@ -382,13 +382,13 @@ Status Rendezvous::connect(bool again) {
     first_ = socket(found.first->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (first_ < 0) return failure("There is no socket");
     if (::connect(first_, found.first->ai_addr, found.first->ai_addrlen) != 0) {
-      if (again) return error(Code::io_error, "Worker 0 is gone.");
+      if (again) return error(Code::not_found, "Worker 0 is gone.");
       last = failure("it cannot be reached");
       continue;
     }
     Challenge challenge;
     last = receive_all(first_, challenge, again ? until_ : std::min(until_, Clock::now() + kPatience));
-    if (!last.ok() && again) return error(Code::io_error, "Worker 0 is gone.");
+    if (!last.ok() && again) return error(Code::not_found, "Worker 0 is gone.");
     if (!last.ok()) continue;
     Answer answer;
     if (challenge.magic != answer.magic || challenge.version != kVersion) {

@@ -29,6 +29,11 @@ void append(std::vector<std::byte>& to, std::span<const std::byte> bytes) {
 
 }  // namespace
 
+ExchangeOptions deadlines_of(std::chrono::nanoseconds within_step) {
+  if (within_step == group::kNoDeadline) return {};
+  return {10 * within_step, within_step};
+}
+
 std::uint64_t elements_to_sum(std::uint64_t gradient_bytes, std::uint64_t workers, const ExchangeOptions& options) {
   const std::uint64_t piece = std::min(options.piece, gradient_bytes / sizeof(float));
   return std::max<std::uint64_t>(ceil_div(piece, workers), 1);

@@ -21,6 +21,10 @@ struct ExchangeOptions {
   std::uint64_t piece = std::uint64_t{1} << 20;
 };
 
+/// Where the others are waited for so long within a step: ten times as long between two, since worker 0 may evaluate
+/// and save there. The same for all, so that all notice at once who stands still, and meet again.
+ExchangeOptions deadlines_of(std::chrono::nanoseconds within_step);
+
 /// Elements that one of so many workers adds at once.
 std::uint64_t elements_to_sum(std::uint64_t gradient_bytes, std::uint64_t workers, const ExchangeOptions& options = {});
 

@@ -134,4 +134,9 @@ Status share_state(group::Group& group, train::Trainer& trainer, data::Loader* l
   return ok_status();
 }
 
+Status end_together(group::Group& group, std::chrono::nanoseconds deadline) {
+  const std::byte word{1};
+  return Parcels(group).share(std::span(&word, 1), deadline);
+}
+
 }  // namespace graft::distribute

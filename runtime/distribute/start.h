@@ -21,4 +21,7 @@ Status agree(group::Group& group, const std::map<std::string, std::string>& word
 Status share_state(group::Group& group, train::Trainer& trainer, data::Loader* loader,
                    std::chrono::nanoseconds deadline);
 
+/// After the last step: returns once all have ended it, so that nobody is missed who is still needed.
+Status end_together(group::Group& group, std::chrono::nanoseconds deadline);
+
 }  // namespace graft::distribute

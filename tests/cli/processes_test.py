@@ -98,6 +98,8 @@ class Processes(CliTest):
             number = signal.SIGSTOP if i % 10 == 1 else signal.SIGKILL
             with self.subTest(kill=i):
                 self.port = free_port()
+                if os.path.exists(self.path("metrics.jsonl")):
+                    os.remove(self.path("metrics.jsonl"))
                 run = [self.start(rank, "--steps", steps, *flags) for rank, flags in
                        ((0, ("--metrics", "metrics.jsonl", "-o", "left.graft")), (1, ()), (2, ()))]
                 self.until_a_step()
@@ -114,7 +116,6 @@ class Processes(CliTest):
                 run[victim].wait()
                 with open(self.path("one.graft"), "rb") as a, open(self.path("left.graft"), "rb") as b:
                     self.assertEqual(a.read(), b.read())
-                os.remove(self.path("metrics.jsonl"))
         self.assertGreater(lost, 0, "the runs were over before anybody was killed")
 
     def test_without_worker_0_all_end_with_a_sentence(self):

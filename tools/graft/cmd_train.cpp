@@ -342,6 +342,9 @@ Status train_on(OpenDevice& opened, Model& model, const TrainArguments& options,
   GRAFT_TRY(evaluate(run, "before"));
   GRAFT_TRY(show_samples(run));
   auto end = train_all(run, *ready, workers, exchange.get());
+  if (end.ok() && *end == train::FitEnd::done) {
+    if (Status ended = workers.end_together(*ready, exchange.get()); !ended.ok()) end = std::move(ended);
+  }
   const Status others = workers.end(end.status());
   GRAFT_TRY(end.status());
   GRAFT_TRY(others);

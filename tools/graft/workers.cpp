@@ -19,9 +19,6 @@ namespace {
 
 constexpr std::uint64_t kMostWorkers = 64;
 constexpr const char* kGloo = "libgraft_gloo.so.0.1";
-/// Others wait so many times longer between steps than within one: worker 0 may evaluate and save there.
-constexpr int kBetween = 30;
-
 Status begin_together(group::Group& group, PreparedRun& run, const TrainArguments& options,
                       std::chrono::nanoseconds deadline) {
   Configuration words = configuration_of(*run.trainer);
@@ -36,6 +33,10 @@ Status begin_together(group::Group& group, PreparedRun& run, const TrainArgument
       [share = train::Share{group.rank(), group.size()}, micro, &all = run.reads_all](std::uint64_t samples) {
         return all ? std::pair(std::uint64_t{0}, samples) : share.of_samples(micro, samples);
       });
+}
+
+bool is_of_lost_worker(const Status& status) {
+  return status.code() == Code::io_error || status.code() == Code::timeout;
 }
 
 }  // namespace
@@ -101,8 +102,7 @@ Workers::~Workers() {
 
 distribute::ExchangeOptions Workers::deadlines() const {
   if (!launch_) return {};
-  const auto within = std::chrono::seconds(options_.workers.timeout);
-  return {kBetween * within, within};
+  return distribute::deadlines_of(std::chrono::seconds(options_.workers.timeout));
 }
 
 DeviceFlags Workers::device_of(std::size_t rank) const {
@@ -158,6 +158,7 @@ Status Workers::work_as(std::size_t rank, group::Group& group, const Model& mode
     };
     fit_options.go_on = [&](const Status& why) { return go_on(group, *run, exchange, why); };
     GRAFT_TRY(detail::to_status(train::fit(*run->trainer, *run->loader, fit_options)));
+    GRAFT_TRY(end_together(group, *run, exchange));
   }
   return opened->close();
 }
@@ -174,24 +175,37 @@ Status Workers::go_on(group::Group& group, PreparedRun& run, train::SlotExchange
     return begin_together(group, run, options_, deadlines().between_steps);
   }
   if (!launch_ || !exchange.has_lost_worker()) return why;
-  for (Status failed = why; exchange.has_lost_worker();) {
+  Status failed = why;
+  while (is_of_lost_worker(failed)) {  // others may go meanwhile
     std::fprintf(stderr, "%s The others go on.\n", failed.message().c_str());
-    GRAFT_TRY(exchange.reform());
+    failed = exchange.reform();
+    if (!failed.ok()) continue;
     GRAFT_TRY(run.loader->restore(data::Cursor(run.place)));
     failed = begin_together(group, run, options_, deadlines().between_steps);
-    if (failed.ok()) break;
-    if (failed.code() != Code::io_error && failed.code() != Code::timeout) return failed;
-    exchange.note_lost_worker();
   }
+  GRAFT_TRY(std::move(failed));
   std::fprintf(stderr, "%zu workers are left, from step %llu on.\n", group.size(),
                static_cast<unsigned long long>(run.trainer->state().step));
   return ok_status();
+}
+
+Status Workers::end_together(group::Group& group, PreparedRun& run, train::SlotExchange& exchange) {
+  for (;;) {
+    Status ended = distribute::end_together(group, deadlines().within_step);
+    if (ended.ok() || !launch_ || !is_of_lost_worker(ended)) return ended;
+    static_cast<distribute::GroupExchange&>(exchange).note_lost_worker();
+    GRAFT_TRY(go_on(group, run, exchange, ended));
+  }
 }
 
 Status Workers::work(const Model& model) {
   Status ended = work_as(launch_->rank, *group_[0], model);
   group_[0]->leave(ended);
   return ended.code() == Code::cancelled ? ok_status() : ended;
+}
+
+Status Workers::end_together(PreparedRun& run, train::SlotExchange* exchange) {
+  return exchange == nullptr ? ok_status() : end_together(*group_[0], run, *exchange);
 }
 
 Status Workers::end(const Status& why) {

@@ -37,6 +37,8 @@ class Workers {
   Status begin(PreparedRun& run, const Model& model);
   /// FitOptions::go_on: those that are left go on, where these are processes; with --heal, those that differ.
   Status go_on(PreparedRun& run, train::SlotExchange& exchange, const Status& why);
+  /// After the last step of the run: see distribute::end_together(). `exchange` may be null.
+  Status end_together(PreparedRun& run, train::SlotExchange* exchange);
   /// Worker 0 takes no further step. What the others failed of, unless that is worker 0's own end.
   Status end(const Status& why);
 
@@ -45,6 +47,7 @@ class Workers {
   Status join(const Launch& launch);
   DeviceFlags device_of(std::size_t rank) const;
   Status go_on(group::Group& group, PreparedRun& run, train::SlotExchange& with, const Status& why);
+  Status end_together(group::Group& group, PreparedRun& run, train::SlotExchange& exchange);
   Status work_as(std::size_t rank, group::Group& group, const Model& model);
   distribute::ExchangeOptions deadlines() const;
 

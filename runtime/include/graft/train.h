@@ -88,7 +88,8 @@ typedef struct graft_trainer_options {
   /* Steps are taken together with other workers (graft/distribute.h); outlives the trainer. NULL: alone. Not with fetch
      or recover_device. */
   const struct graft_group* group;
-  uint64_t group_timeout_ms; /* longest wait for the others within a step, thirty times as long between two; 0: none */
+  uint64_t group_timeout_ms; /* longest wait for the others within a step; between two ten times as long, for which
+                                worker 0 may do other things; 0: none */
 } graft_trainer_options;
 
 /* What a step or an evaluation gives back. */

@@ -12,11 +12,8 @@ using namespace graft::c_api;
 
 namespace {
 
-/// Others may evaluate and save between two steps.
-constexpr int kBetween = 30;
-
 std::chrono::nanoseconds between_steps(const graft_trainer& trainer) {
-  return trainer.group_timeout == group::kNoDeadline ? group::kNoDeadline : kBetween * trainer.group_timeout;
+  return distribute::deadlines_of(trainer.group_timeout).between_steps;
 }
 
 /// The loader gives the batch of the step that failed again.
@@ -48,8 +45,8 @@ Status make_exchange(const graft_trainer_options& options, gpu::Device& device, 
   }
   if (options.group_timeout_ms != 0) trainer.group_timeout = std::chrono::milliseconds(options.group_timeout_ms);
   trainer.group = std::make_unique<CallbackGroup>(given);
-  trainer.exchange = std::make_unique<distribute::GroupExchange>(
-      *trainer.group, device, distribute::ExchangeOptions{between_steps(trainer), trainer.group_timeout});
+  trainer.exchange = std::make_unique<distribute::GroupExchange>(*trainer.group, device,
+                                                                 distribute::deadlines_of(trainer.group_timeout));
   return ok_status();
 }
 
