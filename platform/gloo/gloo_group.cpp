@@ -212,15 +212,15 @@ class GlooGroup {
     std::vector<Buffer> sent(size_), received(size_);
     for (std::uint32_t i = 1; i < size_; ++i) {
       const std::uint32_t to = (rank_ + i) % size_, from = (rank_ + size_ - i) % size_;
-      const auto [data, bytes] = out(to);
-      const auto [room, wanted] = in(from);
+      const std::pair<const void*, std::size_t> given = out(to);
+      const std::pair<void*, std::size_t> wanted = in(from);
       const Status posted = caught([&] {
-        if (wanted > 0) {
-          received[from] = context_->createUnboundBuffer(room, wanted);
+        if (wanted.second > 0) {
+          received[from] = context_->createUnboundBuffer(wanted.first, wanted.second);
           received[from]->recv(static_cast<int>(from), tag);
         }
-        if (bytes > 0) {
-          sent[to] = context_->createUnboundBuffer(const_cast<void*>(data), bytes);
+        if (given.second > 0) {
+          sent[to] = context_->createUnboundBuffer(const_cast<void*>(given.first), given.second);
           sent[to]->send(static_cast<int>(to), tag);
         }
       });
@@ -237,7 +237,7 @@ class GlooGroup {
   template <typename Wait>
   static Status finish(std::uint32_t rank, Clock::time_point until, const Wait& wait) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now());
-    const Status done = caught([&] { wait(std::max(left, std::chrono::milliseconds(1))); });
+    Status done = caught([&] { wait(std::max(left, std::chrono::milliseconds(1))); });
     if (done.ok()) return done;
     if (Clock::now() >= until) return error(Code::timeout, "Worker ", rank, " did not come to an exchange in time.");
     return error(Code::io_error, "Worker ", rank, " is gone: ", done.message());
@@ -322,7 +322,7 @@ graft_status reform(void* user, std::uint32_t* rank, std::uint32_t* size, char* 
 
 Status join(const graft_gloo_options& options, graft_group& group) {
   constexpr std::uint32_t kMost = 1024;  // each is connected with each
-  constexpr std::uint64_t kFiveMinutes = 5 * 60 * 1000;
+  constexpr std::uint64_t kFiveMinutes = 300'000;
   if (options.struct_size < sizeof options || options.address == nullptr) {
     return invalid("The options' struct_size and worker 0's address must be given.");
   }
