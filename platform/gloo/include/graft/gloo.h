@@ -2,7 +2,7 @@
  *
  * Worker 0 listens at `address`; the others come to it, prove that they know the secret (HMAC-SHA256), and are told of
  * each other. What is exchanged after that is neither encrypted nor authenticated: use it in a network that you trust.
- * A worker that is killed is noticed within milliseconds, one that stands still at the deadline. */
+ * A worker that is killed is noticed by its closed connection, one that stands still at the deadline. */
 #ifndef GRAFT_GLOO_H
 #define GRAFT_GLOO_H
 
