@@ -86,6 +86,24 @@ class MapSource final : public Source {
   std::vector<std::byte*> pointers_;
 };
 
+class SelectedSource final : public Source {
+ public:
+  SelectedSource(Source& source, std::vector<std::uint64_t> rows) : source_(source), rows_(std::move(rows)) {}
+  const std::vector<Field>& fields() const override { return source_.fields(); }
+  std::optional<std::uint64_t> size() const override { return rows_.size(); }
+  Result<bool> read(std::uint64_t& position, SampleOut out) override {
+    if (position >= rows_.size()) return false;
+    std::uint64_t row = rows_[position];
+    GRAFT_TRY_ASSIGN(const bool there, source_.read(row, out));
+    ++position;
+    return there;
+  }
+
+ private:
+  Source& source_;
+  std::vector<std::uint64_t> rows_;
+};
+
 class RangeSource final : public Source {
  public:
   RangeSource(std::unique_ptr<Source> source, std::uint64_t first, std::uint64_t count)
@@ -170,6 +188,15 @@ Result<std::unique_ptr<Source>> map(std::unique_ptr<Source> source, std::vector<
   GRAFT_TRY(check_fields(fields));
   if (!source || !function) return invalid("A mapped data set needs a source and a function.");
   return std::unique_ptr<Source>(new MapSource(std::move(source), std::move(fields), std::move(function)));
+}
+
+Result<std::unique_ptr<Source>> select(Source& source, std::vector<std::uint64_t> rows) {
+  const auto size = source.size();
+  if (!size || rows.empty()) return invalid("Some samples of a data set of known size are wanted.");
+  for (const std::uint64_t row : rows) {
+    if (row >= *size) return invalid("There is no sample ", row, ": the data set has ", *size, ".");
+  }
+  return std::unique_ptr<Source>(new SelectedSource(source, std::move(rows)));
 }
 
 Result<std::unique_ptr<Source>> range(std::unique_ptr<Source> source, std::uint64_t first, std::uint64_t count) {

@@ -80,4 +80,7 @@ Result<std::unique_ptr<Source>> map(std::unique_ptr<Source> source, std::vector<
 /// Samples [first, first + count) of a source of known size. An empty range is an error.
 Result<std::unique_ptr<Source>> range(std::unique_ptr<Source> source, std::uint64_t first, std::uint64_t count);
 
+/// Samples `rows` of a source of known size, in this order; the source must outlive it.
+Result<std::unique_ptr<Source>> select(Source& source, std::vector<std::uint64_t> rows);
+
 }  // namespace graft::data

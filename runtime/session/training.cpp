@@ -32,4 +32,19 @@ Status copy_to_model(train::Trainer& trainer, Model& model, const HostAllocator&
   return ok_status();
 }
 
+Status reset_to_model(train::Trainer& trainer, const Model& model) {
+  for (const train::NamedTensor& tensor : trainer.named_tensors()) {
+    if (tensor.kind == ValueKind::constant) continue;
+    const ValueId value = model.graph.find_value(tensor.name);
+    const auto weight = value.valid() ? model.weight(value) : std::nullopt;
+    if (weight && weight->size() != tensor.bytes) {
+      return invalid("\"", tensor.name, "\" has ", weight->size(), " bytes in the model and ", tensor.bytes,
+                     " in the trainer.");
+    }
+    GRAFT_TRY(trainer.write(tensor.name, weight ? *weight : std::vector<std::byte>(tensor.bytes)));
+  }
+  trainer.state() = {.seed = trainer.state().seed};
+  return trainer.set_anchor();
+}
+
 }  // namespace graft

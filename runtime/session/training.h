@@ -19,4 +19,8 @@ Result<std::unique_ptr<train::Trainer>> create_trainer(gpu::Device& device, cons
 Status copy_to_model(train::Trainer& trainer, Model& model, const HostAllocator& allocator = default_host_allocator(),
                      bool allow_non_finite = false);
 
+/// Makes the trainer stand where a fresh one of `model` would: its weights and running statistics, state of zeros, no
+/// step done. The model has the graph that the trainer was made with, and may have other weights.
+Status reset_to_model(train::Trainer& trainer, const Model& model);
+
 }  // namespace graft

@@ -27,6 +27,11 @@ ValueId add_total(Builder& b, Op op, std::span<const ValueId> values) {
   return total;
 }
 
+/// The state that keeps w0 of the proximal term.
+OptimizerState anchor_state(std::string_view parameter, const Shape& shape) {
+  return {cat(parameter, kAnchor), DType::f32, shape};
+}
+
 ValueId add_total(Builder& b, Op op, const std::vector<Update>& updates) {
   std::vector<ValueId> gradients;
   gradients.reserve(updates.size());
@@ -112,8 +117,36 @@ Result<ValueId> state_value(Graph& graph, const OptimizerState& state) {
   return graph.add_value(state.name, state.dtype, state.shape, ValueKind::state);
 }
 
+/// Gradients with mu (w - w0) added.
+Status add_proximal(Builder& b, std::vector<Update>& updates, double mu) {
+  if (mu == 0) return ok_status();
+  for (Update& update : updates) {
+    const Value& parameter = b.graph().value(update.parameter);
+    GRAFT_TRY_ASSIGN(const ValueId anchor, state_value(b.graph(), anchor_state(parameter.name, parameter.shape)));
+    update.gradient = b.add(update.gradient, b.scale(b.sub(update.parameter, anchor), mu));
+  }
+  return b.status();
+}
+
 bool uses_8_bits(const OptimizerOptions& options, const Shape& shape) {
   return options.kind == OptimizerKind::adamw8bit && shape.elements() >= kMinElementsOf8Bit;
+}
+
+std::vector<OptimizerState> moments(const OptimizerOptions& options, std::string_view parameter, const Shape& shape) {
+  if (uses_8_bits(options, shape)) {
+    const auto words = static_cast<std::int64_t>(ceil_div<std::uint64_t>(shape.elements(), 4));
+    const auto blocks = static_cast<std::int64_t>(ceil_div(shape.elements(), codes::kCodeBlock));
+    std::vector<OptimizerState> states;
+    for (const std::string_view moment : {"exp_avg", "exp_avg_sq"}) {
+      states.push_back({cat(parameter, '/', moment, "_codes"), DType::i32, Shape::of({words})});
+      states.push_back({cat(parameter, '/', moment, "_scales"), DType::f32, Shape::of({blocks})});
+    }
+    return states;
+  }
+  const auto like = [&](std::string_view name) { return OptimizerState{cat(parameter, '/', name), DType::f32, shape}; };
+  if (options.kind != OptimizerKind::sgd) return {like("exp_avg"), like("exp_avg_sq")};
+  if (options.momentum != 0) return {like("momentum_buffer")};
+  return {};
 }
 
 /// Each parameter has a verdict of its own, so that none waits for another's gradient.
@@ -137,7 +170,7 @@ Status add_step(Builder& b, const Update& update, ValueId factor, const TrainOpt
   const Shape shape = graph.value(update.parameter).shape;
   const std::uint32_t group = group_of(options, name);
   std::vector<ValueId> inputs = {update.parameter, update.gradient};
-  for (const OptimizerState& state : optimizer_state(o, name, shape)) {
+  for (const OptimizerState& state : moments(o, name, shape)) {
     GRAFT_TRY_ASSIGN(const ValueId value, state_value(graph, state));
     inputs.push_back(value);
   }
@@ -173,25 +206,15 @@ std::uint32_t group_of(const TrainOptions& options, std::string_view parameter) 
 
 std::vector<OptimizerState> optimizer_state(const OptimizerOptions& options, std::string_view parameter,
                                             const Shape& shape) {
-  if (uses_8_bits(options, shape)) {
-    const auto words = static_cast<std::int64_t>(ceil_div<std::uint64_t>(shape.elements(), 4));
-    const auto blocks = static_cast<std::int64_t>(ceil_div(shape.elements(), codes::kCodeBlock));
-    std::vector<OptimizerState> states;
-    for (const std::string_view moment : {"exp_avg", "exp_avg_sq"}) {
-      states.push_back({cat(parameter, '/', moment, "_codes"), DType::i32, Shape::of({words})});
-      states.push_back({cat(parameter, '/', moment, "_scales"), DType::f32, Shape::of({blocks})});
-    }
-    return states;
-  }
-  const auto like = [&](std::string_view name) { return OptimizerState{cat(parameter, '/', name), DType::f32, shape}; };
-  if (options.kind != OptimizerKind::sgd) return {like("exp_avg"), like("exp_avg_sq")};
-  if (options.momentum != 0) return {like("momentum_buffer")};
-  return {};
+  std::vector<OptimizerState> states = moments(options, parameter, shape);
+  if (options.proximal > 0) states.push_back(anchor_state(parameter, shape));
+  return states;
 }
 
 Result<ValueId> add_updates(Graph& graph, std::vector<Update> updates, ValueId loss, const TrainOptions& options) {
   Builder b(graph);
   b.set_scope("update/", kNoNode);
+  GRAFT_TRY(add_proximal(b, updates, options.optimizer.proximal));
   ValueId norm = kNoValue;
   std::vector<ValueId> factors;  // one for each update, or one for all
   if (const auto scaling = loss_scaling_of(options)) {

@@ -14,12 +14,16 @@ namespace graft::train {
 /// The group of a parameter: 0 where no pattern matches, else 1 + the index of the first that does.
 std::uint32_t group_of(const TrainOptions& options, std::string_view parameter);
 
+/// What the name of the state that keeps w0 of OptimizerOptions::proximal adds to the parameter's.
+inline constexpr std::string_view kAnchor = "/anchor";
+
 struct OptimizerState {
   std::string name;
   DType dtype;
   Shape shape;
 };
-/// The optimizer's state for a parameter of this shape (constant), in the order of the step op's inputs.
+/// The optimizer's state for a parameter of this shape (constant), in the order of the step op's inputs; then the
+/// anchor.
 std::vector<OptimizerState> optimizer_state(const OptimizerOptions& options, std::string_view parameter,
                                             const Shape& shape);
 

@@ -48,6 +48,7 @@ Status check_optimizer(const OptimizerOptions& o) {
   GRAFT_TRY(check_range("beta1", o.beta1, 0, kBelowOne));
   GRAFT_TRY(check_range("beta2", o.beta2, 0, kBelowOne));
   GRAFT_TRY(check_range("epsilon", o.epsilon, 0, kLarge));
+  GRAFT_TRY(check_range("proximal term", o.proximal, 0, kLarge));
   if (o.nesterov && (o.momentum == 0 || o.dampening != 0)) {
     return invalid("Nesterov momentum needs a momentum above 0 and no dampening.");
   }
@@ -114,6 +115,9 @@ Status check(const TrainOptions& options) {
     return invalid("The optimizer cannot run in the backward pass with ",
                    options.clip_norm > 0 ? "clipping by the norm" : "loss scaling",
                    ", which needs all gradients first.");
+  }
+  if (options.optimizer.proximal > 0 && loss_scaling_of(options)) {
+    return invalid("The proximal term does not go with loss scaling, which gradients carry until the update.");
   }
   GRAFT_TRY(check_range("batch norm momentum", options.batch_norm_momentum.value_or(0), 0, 1));
   GRAFT_TRY(check_optimizer(options.optimizer));

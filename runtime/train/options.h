@@ -56,6 +56,9 @@ struct OptimizerOptions {
   double beta1 = 0.9;     ///< adam, adamw
   double beta2 = 0.999;   ///< adam, adamw
   double epsilon = 1e-8;  ///< adam, adamw
+  /// mu of a loss term mu/2 |w - w0|^2 that pulls to Trainer::set_anchor(); 0: none. Not with loss scaling. FedProx: Li
+  /// et al., "Federated Optimization in Heterogeneous Networks", 2020.
+  double proximal = 0;
 };
 
 /// Parameters whose name matches `pattern` ('*' any characters, '?' one): the first group that matches decides.

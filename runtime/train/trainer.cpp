@@ -27,7 +27,19 @@ Result<std::unique_ptr<Trainer>> Trainer::create(gpu::Device& device, const Grap
   std::unique_ptr<Trainer> trainer(
       new Trainer({&device, model, weight_of, options, fields, trainer_options}, std::move(plan)));
   GRAFT_TRY(trainer->run_.build(false));
+  GRAFT_TRY(trainer->set_anchor());
   return trainer;
+}
+
+Status Trainer::set_anchor() {
+  if (setup_.options.optimizer.proximal == 0) return ok_status();
+  std::vector<std::byte> bytes;
+  for (const TrainedTensor& tensor : plan().tensors) {
+    bytes.resize(plan().residents.find(tensor.name)->shape.elements() * sizeof(float));
+    GRAFT_TRY(read(tensor.name, bytes));
+    GRAFT_TRY(write(cat(tensor.name, kAnchor), bytes));
+  }
+  return ok_status();
 }
 
 Status Trainer::check_settled() const {

@@ -82,6 +82,10 @@ class Trainer {
   Status read(std::string_view name, std::span<std::byte> bytes);
   Status write(std::string_view name, std::span<const std::byte> bytes);
 
+  /// The parameters as they are now are what OptimizerOptions::proximal pulls to; those that the trainer was made with
+  /// until then. Between two steps. Without a proximal term nothing happens.
+  Status set_anchor();
+
   /// Copies all that training changes to memory of the host: captured() until the next call. Only where
   /// PlanRequest::checkpoints asked for it.
   Status capture();

@@ -13,6 +13,7 @@
 #include "runtime/session/training.h"
 #include "runtime/train/fit.h"
 #include "tools/graft/adapted_model.h"
+#include "tools/graft/budget.h"
 #include "tools/graft/checkpoint_flags.h"
 #include "tools/graft/device.h"
 #include "tools/graft/metrics_file.h"

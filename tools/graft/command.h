@@ -22,6 +22,7 @@ struct Command {
 };
 
 // One per cmd_<name>.cpp.
+Action add_delta(CLI::App& app);
 Action add_devices(CLI::App& app);
 Action add_checkpoint(CLI::App& app);
 Action add_convert(CLI::App& app);
@@ -29,6 +30,7 @@ Action add_generate(CLI::App& app);
 Action add_info(CLI::App& app);
 Action add_plan(CLI::App& app);
 Action add_run(CLI::App& app);
+Action add_simulate(CLI::App& app);
 Action add_grad(CLI::App& app);
 Action add_train(CLI::App& app);
 Action add_eval(CLI::App& app);

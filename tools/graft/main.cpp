@@ -32,6 +32,8 @@ constexpr Command kCommands[] = {
     {"export", "Write a model or an adapter as a Hugging Face folder, a GGUF, safetensors or ONNX file",
      graft::cli::add_export},
     {"checkpoint", "List, verify, prune and restore checkpoints of training", graft::cli::add_checkpoint},
+    {"delta", "Make, average and apply what training changed, for devices that come and go", graft::cli::add_delta},
+    {"simulate", "Federated training of many clients on this machine", graft::cli::add_simulate},
     {"verify", "Check every op of a model on this GPU against a double-precision reference", graft::cli::add_verify},
     {"bench", "Measure the device, kernels or a model: GFLOP/s, GB/s, tokens/s", graft::cli::add_bench},
 };

@@ -67,6 +67,8 @@ void add_train_flags(CLI::App& app, TrainFlags& flags) {
   app.add_option("--beta2", flags.beta2, "For adam and adamw (0.999)")->check(number(0, 1, Ends::open_above));
   app.add_option("--eps", flags.epsilon, "For adam and adamw (1e-8)")->check(positive());
   app.add_option("--weight-decay", flags.weight_decay, "Default 0.01 for adamw, else 0")->check(not_negative());
+  app.add_option("--proximal", flags.proximal, "Pull to the weights at the start: mu/2 |w - w0|^2 more loss (FedProx)")
+      ->check(not_negative());
   app.add_option("--group", flags.groups, "PATTERN:lr=SCALE,weight_decay=X for parameters by name; repeatable");
   app.add_option("--freeze", flags.freeze, "Patterns of parameters that stay as they are, as in conv1.*,*.bias");
   add_precision_flag(app, flags.precision);
@@ -132,6 +134,7 @@ Result<train::TrainOptions> train_options(const TrainFlags& flags, std::uint64_t
   options.optimizer.beta1 = flags.beta1;
   options.optimizer.beta2 = flags.beta2;
   options.optimizer.epsilon = flags.epsilon;
+  options.optimizer.proximal = flags.proximal;
   const bool decoupled = options.optimizer.kind == train::OptimizerKind::adamw ||
                          options.optimizer.kind == train::OptimizerKind::adamw8bit;
   options.optimizer.weight_decay = flags.weight_decay >= 0 ? flags.weight_decay : decoupled ? 0.01 : 0.0;

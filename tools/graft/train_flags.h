@@ -23,6 +23,7 @@ struct TrainFlags {
   double beta1 = 0.9;
   double beta2 = 0.999;
   double epsilon = 1e-8;
+  double proximal = 0;
   double weight_decay = -1;  ///< below 0: the optimizer's default (0.01 for adamw, else 0)
   std::vector<std::string> groups;
   std::vector<std::string> freeze;

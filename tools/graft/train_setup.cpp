@@ -12,10 +12,12 @@
 namespace graft::cli {
 namespace {
 
-struct DataSets {
-  std::unique_ptr<data::Source> training;
-  std::unique_ptr<data::Source> held_out;  // may be null
-};
+std::uint64_t steps_of(const data::Source& source, const data::LoaderOptions& options) {
+  const std::uint64_t samples = source.size().value_or(0);
+  return options.epochs * (options.drop_last ? samples / options.batch : ceil_div(samples, options.batch));
+}
+
+}  // namespace
 
 // --eval names a set of its own; --eval-split keeps the last samples of --data from training.
 Result<DataSets> open_sets(const TrainArguments& options, const Model& model) {
@@ -45,13 +47,6 @@ Result<DataSets> open_sets(const TrainArguments& options, const Model& model) {
   GRAFT_TRY_ASSIGN(sets.training, data::range(std::move(sets.training), 0, *size - held));
   return sets;
 }
-
-std::uint64_t steps_of(const data::Source& source, const data::LoaderOptions& options) {
-  const std::uint64_t samples = source.size().value_or(0);
-  return options.epochs * (options.drop_last ? samples / options.batch : ceil_div(samples, options.batch));
-}
-
-}  // namespace
 
 void add_data(const TrainArguments& options, const std::string& fingerprint, Configuration& configuration) {
   configuration["data"] = options.data;

@@ -79,6 +79,14 @@ struct FirstWorker {
   Profile* profile = nullptr;  ///< may be null
 };
 
+struct DataSets {
+  std::unique_ptr<data::Source> training;
+  std::unique_ptr<data::Source> held_out;  ///< may be null
+};
+
+/// --data, and what --eval or --eval-split name.
+Result<DataSets> open_sets(const TrainArguments& options, const Model& model);
+
 /// Opens the data, plans, and puts the model on the device, which both outlive it. `exchange`: null for a run of one
 /// worker. `first`: nothing for other workers.
 Result<std::unique_ptr<PreparedRun>> prepare_run(OpenDevice& opened, const Model& model, const TrainArguments& options,

@@ -157,6 +157,7 @@ Configuration configuration_of(const train::Trainer& trainer) {
       cat(train::optimizer_name(o.kind), " lr ", exact_text(trainer.first_learning_rate()), " decay ",
           exact_text(o.weight_decay), " momentum ", exact_text(o.momentum), ' ', exact_text(o.dampening), ' ',
           o.nesterov, " betas ", exact_text(o.beta1), ' ', exact_text(o.beta2), " eps ", exact_text(o.epsilon));
+  if (o.proximal > 0) out["optimizer"] += cat(" proximal ", exact_text(o.proximal));
   out["schedule"] = schedule_text(options.schedule);
   out["loss"] = cat(train::loss_name(options.loss.kind), ' ', options.loss.output, ' ',
                     exact_text(options.loss.label_smoothing), ' ', options.loss.ignore_index);
@@ -381,7 +382,7 @@ Status warm_start(const Store& store, std::uint64_t number, train::Trainer& trai
   for (const train::NamedTensor& tensor : trainer.named_tensors()) {
     if (taken(tensor)) GRAFT_TRY(restore_tensor(store, number, tensor, trainer));
   }
-  return ok_status();
+  return trainer.set_anchor();
 }
 
 Result<std::map<std::string, TensorLayout>> layouts_of(const Store& store, std::uint64_t number) {
