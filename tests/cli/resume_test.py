@@ -18,7 +18,7 @@ KILLS = int(os.environ.get("GRAFT_TEST_KILLS", "20"))
 class Resume(CliTest):
     # Not a multiple of the data: epochs end inside; accumulation and clipping have state of their own.
     FLAGS = ("--data", "digits:?count=330", "--batch", "10", "--accumulate", "2", "--clip-norm", "1", "--schedule",
-             "cosine", "--steps", "120", "--seed", "5", "--quiet")
+             "cosine", "--steps", "120", "--seed", "5", "--proximal", "0.1", "--quiet")
     CHECKPOINT = ("--checkpoint", "store", "--checkpoint-every", "7")
 
     def bytes_of(self, name):

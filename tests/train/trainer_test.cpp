@@ -184,7 +184,7 @@ struct Scalar {
   void step(const TrainOptions& o, std::uint64_t s, double x, double target) {
     const OptimizerOptions& p = o.optimizer;
     const double rate = p.learning_rate * learning_rate_factor(o.schedule, s);
-    double g = 2 * (w * x - target) * x;
+    double g = 2 * (w * x - target) * x + p.proximal * (w - 0.75);
     if (p.kind == OptimizerKind::adamw) w -= rate * p.weight_decay * w;
     if (p.kind != OptimizerKind::adamw) g += p.weight_decay * w;
     if (p.kind == OptimizerKind::sgd) {
@@ -226,6 +226,10 @@ TEST_F(TrainerTest, OptimizersFollowTheirFormulas) {
   add(OptimizerKind::sgd, 0.1, 0, 0.9, 0, true);
   add(OptimizerKind::adam, 0.05, 0.1);
   add(OptimizerKind::adamw, 0.05, 0.1);
+  for (const std::size_t i : {1, 4}) {
+    runs.push_back(runs[i]);
+    runs.back().optimizer.proximal = 3;
+  }
   for (const TrainOptions& options : runs) {
     const auto trainer = make(model, data, options);
     ASSERT_TRUE(trainer);
