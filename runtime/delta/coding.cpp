@@ -48,7 +48,8 @@ Status encode_fixed(std::span<const double> numbers, const Fixed& fixed, std::sp
     const double code = std::nearbyint(numbers[i] * fixed.scale);
     if (!(std::abs(code) < limit)) {
       return invalid("The number ", numbers[i], " does not fit as an integer of 32 bits times ", fixed.scale,
-                     " with room for ", fixed.room, " clients; take fewer bits, room for fewer, or a smaller norm to clip to.");
+                     " with room for ", fixed.room,
+                     " clients; take fewer bits, room for fewer, or a smaller norm to clip to.");
     }
     store(out, i, static_cast<std::uint32_t>(static_cast<std::int64_t>(code)));
   }

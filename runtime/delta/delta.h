@@ -60,6 +60,9 @@ struct Delta {
 /// What each number of a tensor stands for. Of integers: their sum divided by the samples.
 std::vector<float> numbers_of(const Delta& delta, const Tensor& tensor);
 
+/// What coding lost in earlier rounds, by tensor.
+using Residual = std::map<std::string, std::vector<float>>;
+
 struct MakeOptions {
   std::uint64_t samples = 1;
   std::uint64_t local_steps = 0;
@@ -69,8 +72,7 @@ struct MakeOptions {
   double clip_norm = 0;               ///< the whole delta is scaled to this L2 norm where it is longer; 0: not
   double noise = 0;                   ///< noise multiplier: standard deviation over clip_norm; 0: none
   std::optional<std::uint64_t> seed;  ///< of the noise, for tests; default: the system's entropy
-  /// What earlier rounds' coding lost, by tensor: added before coding, then replaced by what this one loses. Null: not.
-  std::map<std::string, std::vector<float>>* residual = nullptr;
+  Residual* residual = nullptr;       ///< added before coding, then replaced by what this one loses; null: not
 };
 
 /// `updated` less `base`: two models of one graph, or two adapter files; or the adapters of `updated` where that is an

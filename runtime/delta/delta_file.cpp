@@ -228,4 +228,27 @@ Result<Delta> read_delta(os::FileSystem& files, const std::string& path) {
   return from_bytes(bytes.bytes(), path);
 }
 
+Result<Residual> read_residual(os::FileSystem& files, const std::string& path) {
+  Residual residual;
+  if (!os::exists(files, path)) return residual;
+  GRAFT_TRY_ASSIGN(const Delta kept, read_delta(files, path));
+  for (const Tensor& tensor : kept.tensors) residual[tensor.name] = numbers_of(kept, tensor);
+  return residual;
+}
+
+Status write_residual(os::FileSystem& files, const std::string& path, const Delta& made, const Residual& residual) {
+  Delta kept = made;
+  kept.coding = Coding::f32;
+  kept.fixed_bits = 0;
+  kept.metadata = {};
+  kept.tensors.clear();
+  for (const auto& [name, numbers] : residual) {
+    const Tensor* const tensor = made.find(name);
+    const auto bytes = std::as_bytes(std::span(numbers));
+    const Shape shape = tensor != nullptr ? tensor->shape : Shape::of({static_cast<std::int64_t>(numbers.size())});
+    kept.tensors.push_back({name, shape, DType::f32, {bytes.begin(), bytes.end()}});
+  }
+  return write_delta(files, path, kept);
+}
+
 }  // namespace graft::delta

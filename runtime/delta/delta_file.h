@@ -24,4 +24,9 @@ Status write_delta(os::FileSystem& files, const std::string& path, const Delta& 
 Result<Delta> from_bytes(std::span<const std::byte> bytes, std::string_view name);
 Result<Delta> read_delta(os::FileSystem& files, const std::string& path);
 
+/// A residual as a file; empty where there is none yet, as before the first round.
+Result<Residual> read_residual(os::FileSystem& files, const std::string& path);
+/// `made`: the delta that left it.
+Status write_residual(os::FileSystem& files, const std::string& path, const Delta& made, const Residual& residual);
+
 }  // namespace graft::delta

@@ -1,5 +1,6 @@
 // What an app does beside running and training, by the C++ headers: models wherever they are, conversations,
 // parameters. usage: app_cpp MODEL FOLDER; FOLDER is there and empty
+#include <graft/delta.hpp>
 #include <graft/graft.hpp>
 #include <graft/vulkan.hpp>
 
@@ -101,6 +102,24 @@ bool is_kept(graft::Context& context, graft::Model& model, const std::string& fo
   return removed.ok() && *removed == 1;
 }
 
+/// A client's change, sent as bytes, averaged with itself and put on the model.
+bool is_federated(graft::Context& context, const char* path) {
+  auto base = context.load(path), client = context.load(path);
+  if (!base.ok() || !client.ok()) return false;
+  auto bias = client->read("fc2.bias");
+  if (!bias.ok()) return false;
+  for (float& x : *bias) x += 1;
+  if (!client->write<float>("fc2.bias", *bias).ok()) return false;
+  auto delta = graft::Delta::make(*base, *client, {.samples = 7, .coding = GRAFT_DELTA_BF16});
+  if (!delta.ok() || delta->describe()->samples != 7 || delta->numbers("fc2.bias")->front() != 1) return false;
+  const auto sent = delta->bytes().value();
+  auto received = graft::Delta::load(context, graft::Source::copy(sent));
+  if (!received.ok()) return false;
+  auto average = graft::Delta::average(context, {&*delta, &*received});
+  return average.ok() && average->describe()->clients == 2 && average->apply_to(*base).ok() &&
+         base->read("fc2.bias").value() == *bias;
+}
+
 /// Two epochs of a data set, and one that the program makes itself.
 bool learns_from_sets(graft::Context& context, graft::Model& model) {
   auto set = context.open_data("digits:?count=64");
@@ -150,5 +169,6 @@ int main(int argc, char** argv) {
   if (!are_read_and_written(*model)) return fail("parameters", graft::Status());
   if (!learns_from_sets(*context, *model)) return fail("data sets", graft::Status());
   if (!is_kept(*context, *model, std::string(argv[2]) + "/kept")) return fail("snapshots", graft::Status());
+  if (!is_federated(*context, argv[1])) return fail("deltas", graft::Status());
   return sources(*context, argv[1], argv[2]);
 }

@@ -55,6 +55,8 @@ if(EXISTS ${WORK}/adapters.graft)  # not without a device
   run(${WORK}/build/workers_c ${WORK}/lenet.graft)
   run(${WORK}/build/vulkan_c ${WORK}/lenet.graft)
 endif()
+run(${WORK}/build/delta_c ${WORK}/lenet.graft ${WORK}/delta.graft ${WORK}/sent)
+run(${WORK}/prefix/bin/graft delta info ${WORK}/sent)
 run(${WORK}/build/parameters_c ${WORK}/lenet.graft ${WORK}/halved.graft)
 if(EXISTS ${WORK}/kept_c)  # not without a device
   run(${WORK}/build/snapshots_c ${WORK}/lenet.graft ${WORK}/kept_c ${WORK}/restored.graft)

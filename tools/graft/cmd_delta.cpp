@@ -44,27 +44,6 @@ struct DeltaArguments {
   bool in_place = false;
 };
 
-Result<std::map<std::string, std::vector<float>>> read_residual(const std::string& path) {
-  std::map<std::string, std::vector<float>> residual;
-  if (!os::exists(os::system_files(), path)) return residual;  // the first round
-  GRAFT_TRY_ASSIGN(const Delta kept, delta::read_delta(os::system_files(), path));
-  for (const auto& tensor : kept.tensors) residual[tensor.name] = numbers_of(kept, tensor);
-  return residual;
-}
-
-Status write_residual(const std::string& path, const Delta& made,
-                      const std::map<std::string, std::vector<float>>& lost) {
-  Delta kept = made;
-  kept.coding = delta::Coding::f32;
-  kept.fixed_bits = 0;
-  kept.metadata = {};
-  for (auto& tensor : kept.tensors) {
-    const auto bytes = std::as_bytes(std::span(lost.at(tensor.name)));
-    tensor.coded.assign(bytes.begin(), bytes.end());
-  }
-  return delta::write_delta(os::system_files(), path, kept);
-}
-
 Status make(const DeltaArguments& options) {
   Outputs outputs;
   outputs.reads("the base", options.base);
@@ -74,16 +53,18 @@ Status make(const DeltaArguments& options) {
   delta::MakeOptions make = options.make;
   GRAFT_TRY_ASSIGN(make.coding, delta::parse_coding(options.coding));
   make.seed = options.seed;
-  std::map<std::string, std::vector<float>> residual;
+  delta::Residual residual;
   if (!options.residual.empty()) {
-    GRAFT_TRY_ASSIGN(residual, read_residual(options.residual));
+    GRAFT_TRY_ASSIGN(residual, delta::read_residual(os::system_files(), options.residual));
     make.residual = &residual;
   }
   GRAFT_TRY_ASSIGN(const Model base, open_model(options.base));
   GRAFT_TRY_ASSIGN(const Model updated, open_model(options.updated));
   GRAFT_TRY_ASSIGN(const Delta made, delta::make(base, updated, make));
   GRAFT_TRY(delta::write_delta(os::system_files(), options.output, made));
-  if (make.residual != nullptr) GRAFT_TRY(write_residual(options.residual, made, residual));
+  if (make.residual != nullptr) {
+    GRAFT_TRY(delta::write_residual(os::system_files(), options.residual, made, residual));
+  }
   GRAFT_TRY_ASSIGN(const os::FileInfo info, os::system_files().info(options.output));
   std::printf("Wrote %s: %zu tensors, %s numbers, norm %.6g%s, %s.\n", options.output.c_str(), made.tensors.size(),
               grouped(made.elements()).c_str(), made.norm,
@@ -172,20 +153,20 @@ Status info(const DeltaArguments& options) {
       tensors.push_back({{"name", tensor.name}, {"shape", tensor.shape.values()}, {"dtype", dtype_name(tensor.dtype)}});
     }
     cli::print({{"kind", adapters ? "adapters" : "weights"},
-           {"base", hash_text(delta.base)},
-           {"base_file", delta.base_file},
-           {"samples", delta.samples},
-           {"clients", delta.clients},
-           {"local_steps", delta.local_steps},
-           {"rank", delta.rank},
-           {"coding", coding},
-           {"fixed_bits", delta.fixed_bits},
-           {"norm", delta.norm},
-           {"clip_norm", delta.clip_norm},
-           {"noise", delta.noise},
-           {"numbers", delta.elements()},
-           {"bytes", file.size},
-           {"tensors", tensors}});
+                {"base", hash_text(delta.base)},
+                {"base_file", delta.base_file},
+                {"samples", delta.samples},
+                {"clients", delta.clients},
+                {"local_steps", delta.local_steps},
+                {"rank", delta.rank},
+                {"coding", coding},
+                {"fixed_bits", delta.fixed_bits},
+                {"norm", delta.norm},
+                {"clip_norm", delta.clip_norm},
+                {"noise", delta.noise},
+                {"numbers", delta.elements()},
+                {"bytes", file.size},
+                {"tensors", tensors}});
     return ok_status();
   }
   std::printf("%s of %s (weights %s)\n", adapters ? "Adapters" : "Changes",

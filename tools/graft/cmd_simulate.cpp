@@ -44,7 +44,7 @@ struct SimulateArguments {
 /// What one client keeps from round to round.
 struct Client {
   std::vector<std::uint64_t> rows;
-  std::map<std::string, std::vector<float>> residual;
+  delta::Residual residual;
 };
 
 struct Simulation {

@@ -48,7 +48,8 @@ class Model {
     if (!got.ok()) return got;
     return std::string(name);
   }
-  graft_model* get() const { return handle_.get(); }  ///< for what only the C ABI has
+  graft_model* get() const { return handle_.get(); }   ///< for what only the C ABI has
+  graft_context* context() const { return context_; }  ///< the same
   /// Writes the model as a .graft file, atomically. Weights that are not finite are refused.
   Status save(const std::string& path) { return status(graft_model_save(handle_.get(), path.c_str())); }
 

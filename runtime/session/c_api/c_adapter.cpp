@@ -1,6 +1,7 @@
 #include "runtime/core/quantized.h"
 #include "runtime/lora/adapter.h"
 
+#include "runtime/session/c_api/c_adapter.h"
 #include "runtime/session/c_api/c_swap.h"
 
 using namespace graft;
@@ -14,26 +15,14 @@ void take_off(graft_model& model) {
   model.adapters.reset();
 }
 
-// make(base) gives the model with adapters on; on failure all stays as it was.
-template <typename Make>
-Status put_on(graft_model& model, std::unique_ptr<Model> adapters, Make make) {
-  const Model& base = model.base ? *model.base : model.model;
-  GRAFT_TRY_ASSIGN(Model adapted, make(base));
-  // Weights stay where they are when the model that owns them moves.
-  if (!model.base) model.base = std::make_unique<Model>(std::move(model.model));
-  model.model = std::move(adapted);
-  model.adapters = std::move(adapters);
-  return ok_status();
-}
+}  // namespace
 
-Status load_onto(graft_model& model, Result<Model> loaded) {
+Status graft::c_api::load_onto(graft_model& model, Result<Model> loaded) {
   GRAFT_TRY(loaded.status());
   auto adapters = std::make_unique<Model>(std::move(*loaded));
   const Model& file = *adapters;
   return put_on(model, std::move(adapters), [&](const Model& base) { return with_adapter(base, file); });
 }
-
-}  // namespace
 
 graft_status graft_model_add_adapters(graft_model* model, const char* options, uint32_t seed) {
   if (model == nullptr) return GRAFT_INVALID_ARGUMENT;
