@@ -162,7 +162,8 @@ endif()
 
 # The Python package, by the Python that it was built for; 77 says that numpy, PyTorch or a device is absent.
 if(TARGET graft_python AND TARGET graft_cli)
-  file(GLOB python_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/python/*_test.py)
+  file(GLOB python_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/python/*_test.py
+    ${PROJECT_SOURCE_DIR}/tests/federated/*_test.py)
   foreach(script IN LISTS python_tests)
     get_filename_component(name ${script} NAME_WE)
     string(REGEX REPLACE "_test$" "" name ${name})
