@@ -5,8 +5,11 @@ namespace {
 
 class ZipSource final : public Source {
  public:
-  explicit ZipSource(std::vector<std::unique_ptr<Column>> columns) : columns_(std::move(columns)) {
-    for (const auto& column : columns_) fields_.push_back(column->field());
+  ZipSource(std::vector<std::unique_ptr<Column>> columns, bool exact) : columns_(std::move(columns)) {
+    for (const auto& column : columns_) {
+      fields_.push_back(column->field());
+      fields_.back().exact = exact;
+    }
   }
   const std::vector<Field>& fields() const override { return fields_; }
   std::optional<std::uint64_t> size() const override { return columns_.front()->size(); }
@@ -27,7 +30,7 @@ class ZipSource final : public Source {
 
 }  // namespace
 
-Result<std::unique_ptr<Source>> zip(std::vector<std::unique_ptr<Column>> columns) {
+Result<std::unique_ptr<Source>> zip(std::vector<std::unique_ptr<Column>> columns, bool exact) {
   std::vector<Field> fields;
   fields.reserve(columns.size());
   for (const auto& column : columns) fields.push_back(column->field());
@@ -38,7 +41,7 @@ Result<std::unique_ptr<Source>> zip(std::vector<std::unique_ptr<Column>> columns
                      column->size(), " of \"", column->field().name, "\".");
     }
   }
-  return std::unique_ptr<Source>(new ZipSource(std::move(columns)));
+  return std::unique_ptr<Source>(new ZipSource(std::move(columns), exact));
 }
 
 }  // namespace graft::data

@@ -19,8 +19,8 @@ class Column {
   virtual Status read(std::uint64_t index, std::span<std::byte> out) = 0;
 };
 
-/// One source of several columns; an error where their lengths differ.
-Result<std::unique_ptr<Source>> zip(std::vector<std::unique_ptr<Column>> columns);
+/// One source of several columns; an error where their lengths differ. `exact`: Field::exact of all.
+Result<std::unique_ptr<Source>> zip(std::vector<std::unique_ptr<Column>> columns, bool exact = false);
 
 /// A column of an idx file (the format of MNIST's files: big-endian, up to 8 dimensions), gzip-compressed or not.
 /// Features become f32, each element times `scale`; a label (one whole number a sample) becomes i32.
@@ -32,10 +32,10 @@ struct IdxOptions {
 };
 Result<std::unique_ptr<Column>> open_idx(const std::string& path, const IdxOptions& options, const FileOptions& files);
 
-/// A column of a .npy file; its first axis counts samples. Features must be f32 and are converted where they are
-/// integers, but where `integers` is set (token ids); labels are i32 (shape [N, ..] or [N, 1]) or f32 (targets of a
-/// regression).
-Result<std::unique_ptr<Column>> open_npy(const std::string& path, std::string name, Role role, bool integers,
+/// A column of a .npy file; its first axis counts samples. Whole numbers are i32, of a label of shape [N, 1] one for
+/// each sample; whether a model's input wants them as f32 shows where they go there. Booleans, floats and all weights
+/// are f32.
+Result<std::unique_ptr<Column>> open_npy(const std::string& path, std::string name, Role role,
                                          const FileOptions& files);
 
 }  // namespace graft::data

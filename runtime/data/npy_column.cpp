@@ -34,17 +34,16 @@ class NpyColumn final : public Column {
 
 }  // namespace
 
-Result<std::unique_ptr<Column>> open_npy(const std::string& path, std::string name, Role role, bool integers,
+Result<std::unique_ptr<Column>> open_npy(const std::string& path, std::string name, Role role,
                                          const FileOptions& files) {
   GRAFT_TRY_ASSIGN(NpyReader reader, NpyReader::open(*files.files, path));
   const std::vector<std::int64_t> dims = reader.shape().values();
   if (dims.empty())
     return invalid("\"", path, "\" holds a single number; the first axis of a data set counts samples.");
   Field field{std::move(name), DType::f32, Shape::of({dims.begin() + 1, dims.end()}), role};
-  if ((role == Role::label || integers) && reader.dtype() == DType::i32) {
-    field.dtype = DType::i32;
-    if (role == Role::label && field.shape == Shape{1}) field.shape = Shape{};
-  }
+  if (role != Role::weight && reader.dtype() == DType::i32) field.dtype = DType::i32;
+  const bool one = field.shape == Shape{1};
+  if (one && (role == Role::weight || (role == Role::label && field.dtype == DType::i32))) field.shape = Shape{};
   GRAFT_TRY(check_fields({&field, 1}).with_context(cat("In \"", path, "\"")));
   if (field.shape.elements() == 0) return invalid("\"", path, "\" has samples of 0 elements.");
   return std::unique_ptr<Column>(new NpyColumn(std::move(reader), std::move(field)));

@@ -48,6 +48,7 @@ Result<Order> Order::create(Source& source, const Options& options, const HostAl
 }
 
 void Order::begin_epoch(std::uint64_t epoch) {
+  source_->start_epoch(cursor_.seed, epoch);
   cursor_.epoch = epoch;
   cursor_.position = 0;
   cursor_.stream_position = 0;
@@ -147,6 +148,7 @@ Status Order::restore(const Cursor& cursor) {
       return corrupt("The data cursor does not fit a data set of ", cursor.samples, " samples.");
     }
     cursor_ = cursor;
+    source_->start_epoch(cursor_.seed, cursor_.epoch);
     return {};
   }
   const bool full = cursor.buffered.size() == capacity();

@@ -69,6 +69,7 @@ class MapSource final : public Source {
   }
   const std::vector<Field>& fields() const override { return fields_; }
   std::optional<std::uint64_t> size() const override { return source_->size(); }
+  void start_epoch(std::uint64_t seed, std::uint64_t epoch) override { source_->start_epoch(seed, epoch); }
 
   Result<bool> read(std::uint64_t& position, SampleOut out) override {
     const std::uint64_t at = position;
@@ -82,7 +83,7 @@ class MapSource final : public Source {
   std::unique_ptr<Source> source_;
   std::vector<Field> fields_;
   Map function_;
-  std::vector<std::byte> scratch_;
+  std::vector<std::byte> scratch_;  // why reads are not parallel
   std::vector<std::byte*> pointers_;
 };
 
@@ -91,6 +92,8 @@ class SelectedSource final : public Source {
   SelectedSource(Source& source, std::vector<std::uint64_t> rows) : source_(source), rows_(std::move(rows)) {}
   const std::vector<Field>& fields() const override { return source_.fields(); }
   std::optional<std::uint64_t> size() const override { return rows_.size(); }
+  void start_epoch(std::uint64_t seed, std::uint64_t epoch) override { source_.start_epoch(seed, epoch); }
+  bool parallel() const override { return source_.parallel(); }
   Result<bool> read(std::uint64_t& position, SampleOut out) override {
     if (position >= rows_.size()) return false;
     std::uint64_t row = rows_[position];
@@ -110,6 +113,8 @@ class RangeSource final : public Source {
       : source_(std::move(source)), first_(first), count_(count) {}
   const std::vector<Field>& fields() const override { return source_->fields(); }
   std::optional<std::uint64_t> size() const override { return count_; }
+  void start_epoch(std::uint64_t seed, std::uint64_t epoch) override { source_->start_epoch(seed, epoch); }
+  bool parallel() const override { return source_->parallel(); }
 
   Result<bool> read(std::uint64_t& position, SampleOut out) override {
     if (position >= count_) return false;
@@ -133,6 +138,13 @@ std::uint64_t sample_bytes(const Source& source) {
   return bytes;
 }
 
+const std::vector<std::string>* class_names(const Source& source) {
+  for (const Field& field : source.fields()) {
+    if (!field.classes.empty()) return &field.classes;
+  }
+  return nullptr;
+}
+
 std::optional<std::size_t> find_role(const Source& source, Role role) {
   for (std::size_t f = 0; f < source.fields().size(); ++f) {
     if (source.fields()[f].role == role) return f;
@@ -153,6 +165,10 @@ Status check_fields(std::span<const Field> fields) {
     if (static_cast<std::uint64_t>(elements.value()) > kMaxFieldBytes / dtype_size(field.dtype)) {
       return invalid("Field \"", field.name, "\" has ", elements.value(), " elements in each sample, more than ",
                      kMaxFieldBytes / dtype_size(field.dtype), ".");
+    }
+    if (field.role == Role::weight && (field.dtype != DType::f32 || field.shape.elements() != 1)) {
+      return invalid("The sample weights \"", field.name, "\" of a data set are of type ", dtype_name(field.dtype),
+                     " and shape ", field.shape.text(), " for each sample; one f32 is wanted.");
     }
     for (std::size_t g = 0; g < f; ++g) {
       if (fields[g].name == field.name) return invalid("Two fields of a data set are named \"", field.name, "\".");

@@ -20,7 +20,11 @@
 
 namespace graft::data {
 
-enum class Role : std::uint8_t { feature, label };
+enum class Role : std::uint8_t {
+  feature,  ///< an input of the model
+  label,    ///< a target, which a loss compares with
+  weight,   ///< how much the sample counts for: one number of 0 or more
+};
 
 /// One tensor of a sample. `shape` is constant and without the batch axis: image [1, 28, 28], label [].
 struct Field {
@@ -28,6 +32,8 @@ struct Field {
   DType dtype = DType::f32;
   Shape shape;
   Role role = Role::feature;
+  bool exact = false;  ///< whoever made the data set chose the name: it is for the input of this name and no other
+  std::vector<std::string> classes = {};  ///< of a label: what its numbers 0, 1, .. stand for; empty: nobody knows
 
   std::uint64_t bytes() const { return shape.elements() * dtype_size(dtype); }
 };
@@ -39,7 +45,7 @@ class Source {
  public:
   virtual ~Source() = default;
 
-  /// Features first, labels last; never empty.
+  /// Features first, then labels, a weight last; never empty.
   virtual const std::vector<Field>& fields() const = 0;
 
   /// The number of samples; nullopt for a stream, whose end shows only when it is reached.
@@ -50,10 +56,19 @@ class Source {
   /// only positions that read() gave are valid.
   /// Threads: a loader calls it from a thread of its own, one call at a time.
   virtual Result<bool> read(std::uint64_t& position, SampleOut out) = 0;
+
+  /// Before the first sample of each epoch, and again where a run goes on in its middle: what is drawn at random for a
+  /// sample depends on these two and its position alone. Not while a read() is going on.
+  virtual void start_epoch(std::uint64_t /*seed*/, std::uint64_t /*epoch*/) {}
+
+  /// True: any number of threads may be in read() at once.
+  virtual bool parallel() const { return false; }
 };
 
 /// Bytes of one sample, all fields together.
 std::uint64_t sample_bytes(const Source& source);
+/// The names of a label's classes, of the first label that has any; null where there is none.
+const std::vector<std::string>* class_names(const Source& source);
 /// The index of the first field of `role`, or nullopt.
 std::optional<std::size_t> find_role(const Source& source, Role role);
 /// Refuses what a loader cannot hold: no fields, duplicate names, shapes that are not constant.

@@ -4,34 +4,15 @@
 #include <cmath>
 #include <cstring>
 #include <map>
-#include <numbers>
 #include <numeric>
 
 #include "platform/base/numbers.h"
-#include "runtime/data/random.h"
+#include "runtime/data/draws.h"
 
 namespace graft::data {
 namespace {
 
 using Rows = std::vector<std::uint64_t>;
-
-double normal(Random& random) {
-  const double radius = std::sqrt(-2 * std::log(1 - random.uniform()));
-  return radius * std::cos(2 * std::numbers::pi * random.uniform());
-}
-
-/// The logarithm of a gamma variate of this shape: small shapes give numbers that a double does not hold. Marsaglia and
-/// Tsang, "A Simple Method for Generating Gamma Variables", 2000.
-double log_gamma_variate(Random& random, double shape) {
-  if (shape < 1) return log_gamma_variate(random, shape + 1) + std::log(1 - random.uniform()) / shape;
-  const double d = shape - 1.0 / 3, c = 1 / std::sqrt(9 * d);
-  for (;;) {
-    const double x = normal(random);
-    const double v = std::pow(1 + c * x, 3);
-    if (v <= 0) continue;
-    if (std::log(1 - random.uniform()) < x * x / 2 + d - d * v + d * std::log(v)) return std::log(d * v);
-  }
-}
 
 std::vector<double> dirichlet(Random& random, std::uint64_t count, double alpha) {
   std::vector<double> shares(count);
@@ -112,8 +93,8 @@ Result<std::vector<Rows>> split_rows(const std::vector<std::int64_t>& labels, st
 
 Result<std::vector<std::int64_t>> labels_of(Source& source) {
   const auto size = source.size();
-  const Field& label = source.fields().back();
-  const bool is_label = label.role == Role::label && label.dtype == DType::i32 && label.shape.elements() == 1;
+  const auto at = find_role(source, Role::label);
+  const bool is_label = at && source.fields()[*at].dtype == DType::i32 && source.fields()[*at].shape.elements() == 1;
   if (!size || !is_label) return invalid("Samples are shared out by their label, which must be one whole number.");
   std::vector<std::vector<std::byte>> memory;
   std::vector<std::byte*> out;
@@ -124,7 +105,7 @@ Result<std::vector<std::int64_t>> labels_of(Source& source) {
     GRAFT_TRY_ASSIGN(const bool there, source.read(row, out));
     if (!there) return corrupt("The data set ends after ", labels.size(), " samples.");
     std::int32_t value = 0;
-    std::memcpy(&value, memory.back().data(), sizeof value);
+    std::memcpy(&value, memory[*at].data(), sizeof value);
     labels.push_back(value);
   }
   return labels;

@@ -29,7 +29,7 @@ Result<std::vector<std::vector<std::uint64_t>>> split_rows(const std::vector<std
                                                            std::uint64_t clients, const Split& split,
                                                            std::uint64_t seed);
 
-/// The labels of all samples: of the last field, where that is one integer. Reads everything once.
+/// The labels of all samples: of the first label, which must be one integer. Reads everything once.
 Result<std::vector<std::int64_t>> labels_of(Source& source);
 
 }  // namespace graft::data

@@ -48,7 +48,9 @@ using Metadata = std::map<std::string, std::string, std::less<>>;
 inline constexpr std::string_view kMetaSourceFormat = "source.format";  ///< "onnx opset 17"
 inline constexpr std::string_view kMetaSourceFile = "source.file";      ///< the file's name, without its folder
 inline constexpr std::string_view kMetaProducer = "source.producer";    ///< the program that wrote the source
-inline constexpr std::string_view kMetaTrainability = "trainability";   ///< the importer's report, lines of text
+inline constexpr std::string_view kMetaClasses =
+    "data.classes";  ///< what labels 0, 1, .. stand for: a JSON array of texts
+inline constexpr std::string_view kMetaTrainability = "trainability";  ///< the importer's report, lines of text
 // Of language models:
 inline constexpr std::string_view kMetaContext = "text.context";             ///< positions that it was made for
 inline constexpr std::string_view kMetaStop = "text.stop_tokens";            ///< ids that end a text, as in "2,7"

@@ -1,6 +1,7 @@
 #include "runtime/train/feeder.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 namespace graft::train {
@@ -27,18 +28,44 @@ std::vector<std::uint32_t> element_order(const std::vector<std::int64_t>& shape,
   return order;
 }
 
+/// The whole number that four bytes of a float are; nullopt where they are none.
+std::optional<std::int32_t> whole_at(const std::byte* at) {
+  float number = 0;
+  std::memcpy(&number, at, 4);
+  if (!(number >= -0x1p31f && number < 0x1p31f) || number != std::trunc(number)) return std::nullopt;
+  return static_cast<std::int32_t>(number);
+}
+
+/// Fields of names that are meant for something which is not there. An input that nothing reads may be given.
+Status check_taken(const std::vector<data::Field>& fields, const std::vector<bool>& taken, const Graph& model,
+                   const std::vector<PlanPort>& inputs) {
+  for (std::size_t f = 0; f < fields.size(); ++f) {
+    if (taken[f] || model.find_value(fields[f].name).valid()) continue;
+    if (fields[f].role == data::Role::weight) {
+      return invalid("The data set has sample weights, \"", fields[f].name, "\", which the loss does not take.");
+    }
+    if (!fields[f].exact || fields[f].role != data::Role::feature) continue;
+    std::string names;
+    for (const PlanPort& input : inputs) names += cat(names.empty() ? "" : ", ", '"', input.name, '"');
+    return invalid("The data set has \"", fields[f].name,
+                   "\", but the model has no input of that name; its inputs and ", "targets are ", names, ".");
+  }
+  return {};
+}
+
 }  // namespace
 
 Status Feeder::add(const data::Field& field, std::size_t index, const PlanPort& port, std::size_t input,
                    const SourcePerm& perm) {
-  Route route{index, input, field.shape.elements(), false, {}, {}};
+  Route route{index, input, field.shape.elements(), false, false, {}, {}};
   if (route.elements * samples_ != port.shape.elements()) {
     return invalid("The input \"", port.name, "\" has the shape ", port.shape.text(), " for ", samples_,
                    " samples, but field \"", field.name, "\" of the data has the shape ", field.shape.text(),
                    " for each.");
   }
   route.to_float = port.dtype == DType::f32 && field.dtype == DType::i32;
-  if (port.dtype != field.dtype && !route.to_float) {
+  route.to_integer = port.dtype == DType::i32 && field.dtype == DType::f32 && field.role == data::Role::feature;
+  if (port.dtype != field.dtype && !route.to_float && !route.to_integer) {
     return invalid("The input \"", port.name, "\" is of type ", dtype_name(port.dtype), ", but field \"", field.name,
                    "\" of the data is of type ", dtype_name(field.dtype), ".");
   }
@@ -77,7 +104,7 @@ Result<Feeder> Feeder::create(const std::vector<data::Field>& fields, const Grap
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (!inputs[i].used) continue;
     if (field_of[i] == fields.size()) {
-      field_of[i] = take([](const data::Field& field) { return field.role == data::Role::feature; });
+      field_of[i] = take([](const data::Field& field) { return field.role == data::Role::feature && !field.exact; });
     }
     if (field_of[i] == fields.size()) {
       return invalid("The data set has no field for the model's input \"", inputs[i].name, "\" of shape ",
@@ -87,15 +114,38 @@ Result<Feeder> Feeder::create(const std::vector<data::Field>& fields, const Grap
     if (const ValueId value = model.find_value(inputs[i].name); value.valid()) perm = model.value(value).source_perm;
     GRAFT_TRY(feeder.add(fields[field_of[i]], field_of[i], inputs[i], i, perm));
     const auto rule = std::ranges::find(sized.rules, inputs[i].name, &passes::InputRule::input);
-    const bool checked = rule != sized.rules.end() && rule->dtype == fields[field_of[i]].dtype;
+    const bool checked =
+        rule != sized.rules.end() && (rule->dtype == fields[field_of[i]].dtype || feeder.routes_.back().to_integer);
     if (checked) feeder.routes_.back().rule = *rule;
   }
+  GRAFT_TRY(check_taken(fields, taken, model, inputs));
   return feeder;
+}
+
+Status Feeder::check_integers(const Route& route, const data::Batch& batch, std::uint64_t first,
+                              std::uint64_t count) const {
+  const std::span<const std::byte> bytes = batch.field(route.field);
+  const data::Field& field = fields_[route.field];
+  for (std::uint64_t i = first * route.elements; i < (first + count) * route.elements; ++i) {
+    const auto whole = whole_at(bytes.data() + 4 * i);
+    const auto name = [&] { return cat("Field \"", field.name, "\" of ", batch.name_of(i / route.elements), ' '); };
+    if (!whole) {
+      float number = 0;
+      std::memcpy(&number, bytes.data() + 4 * i, 4);
+      return invalid(name(), "holds ", number, ", but the model's input takes whole numbers of 32 bits.");
+    }
+    if (!route.rule) continue;
+    const auto word = std::as_bytes(std::span(&*whole, 1));
+    if (!passes::find_offence(*route.rule, word)) continue;
+    return invalid(name(), passes::offence_text(*route.rule, word, 0, {}));
+  }
+  return ok_status();
 }
 
 Status Feeder::check(const data::Batch& batch, std::uint64_t first, std::uint64_t count) const {
   for (const Route& route : routes_) {
-    if (!route.rule) continue;
+    if (route.to_integer) GRAFT_TRY(check_integers(route, batch, first, count));
+    if (!route.rule || route.to_integer) continue;
     const std::span<const std::byte> bytes =
         batch.field(route.field).subspan(first * route.elements * 4, count * route.elements * 4);
     const auto offence = passes::find_offence(*route.rule, bytes);
@@ -114,7 +164,7 @@ void Feeder::copy(const data::Batch& batch, std::uint64_t first, Program& progra
     const std::uint64_t count = samples_ * route.elements;
     const std::byte* from = batch.field(route.field).data() + first * route.elements * 4;
     std::byte* to = program.input(route.input).data();
-    if (route.order.empty() && !route.to_float) {
+    if (route.order.empty() && !route.to_float && !route.to_integer) {
       std::memcpy(to, from, count * 4);
       continue;
     }
@@ -126,6 +176,9 @@ void Feeder::copy(const data::Batch& batch, std::uint64_t first, Program& progra
         std::memcpy(&whole, at, 4);
         const auto number = static_cast<float>(whole);
         std::memcpy(to + 4 * i, &number, 4);
+      } else if (route.to_integer) {
+        const std::int32_t whole = whole_at(at).value_or(0);
+        std::memcpy(to + 4 * i, &whole, 4);
       } else {
         std::memcpy(to + 4 * i, at, 4);
       }

@@ -16,8 +16,9 @@ namespace graft::train {
 class Feeder {
  public:
   /// The label field goes to the loss; a feature goes to the model's input of its name, or, where there is none, to the
-  /// first input that no feature is named after. `values` is the model's graph, for its inputs' order of axes.
-  /// Errors name the field or input that has no counterpart, or whose shape or type does not fit.
+  /// first input that no feature is named after, unless the field's name is exact. `values` is the model's graph, for
+  /// its inputs' order of axes. Errors name the field or input that has no counterpart, or whose shape or type does not
+  /// fit.
   static Result<Feeder> create(const std::vector<data::Field>& fields, const Graph& model, const SizedPlan& sized);
 
   /// invalid_argument names the first number among samples [first, first + count) of the batch that an input does not
@@ -33,11 +34,14 @@ class Feeder {
     std::size_t input = 0;                  // of the program
     std::uint64_t elements = 0;             // of one sample
     bool to_float = false;                  // i32 -> f32
+    bool to_integer = false;                // f32 -> i32, where each is one: check() refuses others
     std::optional<passes::InputRule> rule;  // none: anything goes
     std::vector<std::uint32_t> order;       // element i of the input is element order[i] of the field; empty: the same
   };
   Status add(const data::Field& field, std::size_t index, const PlanPort& port, std::size_t input,
              const SourcePerm& perm);
+
+  Status check_integers(const Route& route, const data::Batch& batch, std::uint64_t first, std::uint64_t count) const;
 
   std::uint64_t samples_ = 0;
   std::vector<Route> routes_;

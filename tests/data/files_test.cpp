@@ -14,6 +14,7 @@
 #include "runtime/data/random.h"
 #include "runtime/data/spec.h"
 #include "tests/support/fault_files.h"
+#include "tests/support/samples.h"
 #include "tests/support/temporary_folder.h"
 
 namespace graft::data::files_test {
@@ -41,26 +42,7 @@ std::string gzipped(const std::string& text) {
   return out;
 }
 
-/// Sample `position` as numbers: every field's elements one after another.
-std::vector<double> sample(Source& source, std::uint64_t position) {
-  std::vector<std::vector<std::byte>> memory;
-  std::vector<std::byte*> out;
-  for (const Field& field : source.fields()) memory.emplace_back(field.bytes());
-  for (auto& block : memory) out.push_back(block.data());
-  auto more = source.read(position, out);
-  EXPECT_TRUE(more.ok() && *more) << (more.ok() ? "past the end" : more.status().message());
-  std::vector<double> values;
-  for (std::size_t f = 0; f < memory.size(); ++f) {
-    for (std::size_t at = 0; at < memory[f].size(); at += 4) {
-      float number = 0;
-      std::int32_t whole = 0;
-      std::memcpy(&number, &memory[f][at], 4);
-      std::memcpy(&whole, &memory[f][at], 4);
-      values.push_back(source.fields()[f].dtype == DType::f32 ? number : whole);
-    }
-  }
-  return values;
-}
+using test::sample_of;
 
 std::string message(const Result<std::unique_ptr<Source>>& result) {
   EXPECT_FALSE(result.ok());
@@ -85,13 +67,13 @@ TEST_F(Files, IdxImagesBecomeZeroToOneWithAChannelAxis) {
   EXPECT_EQ(fields[1].dtype, DType::i32);
   EXPECT_EQ(fields[1].role, Role::label);
   EXPECT_EQ((*source)->size(), 3u);
-  EXPECT_EQ(sample(**source, 0), (std::vector<double>{0, 1, 7}));
-  EXPECT_EQ(sample(**source, 1), (std::vector<double>{51.0f / 255.0f, 102.0f / 255.0f, 8}));
+  EXPECT_EQ(sample_of(**source, 0), (std::vector<double>{0, 1, 7}));
+  EXPECT_EQ(sample_of(**source, 1), (std::vector<double>{51.0f / 255.0f, 102.0f / 255.0f, 8}));
   auto scaled = open_spec(spec + "?scale=2&skip=1&count=1").value();
   EXPECT_EQ(scaled->size(), 1u);
-  EXPECT_EQ(sample(*scaled, 0), (std::vector<double>{102, 204, 8}));
+  EXPECT_EQ(sample_of(*scaled, 0), (std::vector<double>{102, 204, 8}));
   auto normal = open_spec(spec + "?normalize=0.5,0.25").value();
-  EXPECT_EQ(sample(*normal, 0), (std::vector<double>{-2, 2, 7}));
+  EXPECT_EQ(sample_of(*normal, 0), (std::vector<double>{-2, 2, 7}));
 }
 
 TEST_F(Files, IdxOfEveryType) {
@@ -99,7 +81,7 @@ TEST_F(Files, IdxOfEveryType) {
   const auto first = [&](int type, const std::string& bytes) {
     auto source = open_spec("idx:" + folder_.write("x", idx(type, {1, 1}, bytes)) + labels);
     EXPECT_TRUE(source.ok()) << source.status().message();
-    return sample(**source, 0)[0];
+    return sample_of(**source, 0)[0];
   };
   using namespace std::string_literals;
   EXPECT_EQ(first(0x09, "\xfe"s), -2);
@@ -234,23 +216,23 @@ TEST_F(Files, CsvWithHeaderQuotesAndLineEnds) {
   EXPECT_EQ(source->size(), 3u);
   EXPECT_EQ(source->fields()[0].shape, Shape{2});
   EXPECT_EQ(source->fields()[1].dtype, DType::i32);
-  EXPECT_EQ(sample(*source, 0), (std::vector<double>{1, 2.5, 0}));
-  EXPECT_EQ(sample(*source, 2), (std::vector<double>{5, 0.5, 2}));
-  EXPECT_EQ(sample(*source, 1), (std::vector<double>{-300, 4, 1}));
+  EXPECT_EQ(sample_of(*source, 0), (std::vector<double>{1, 2.5, 0}));
+  EXPECT_EQ(sample_of(*source, 2), (std::vector<double>{5, 0.5, 2}));
+  EXPECT_EQ(sample_of(*source, 1), (std::vector<double>{-300, 4, 1}));
   auto named = open_spec("csv:" + path + "?label=a").value();
-  EXPECT_EQ(sample(*named, 0), (std::vector<double>{2.5, 0, 1}));
+  EXPECT_EQ(sample_of(*named, 0), (std::vector<double>{2.5, 0, 1}));
   auto real = open_spec("csv:" + path + "?label=1").value();
   EXPECT_EQ(real->fields()[1].dtype, DType::f32);
   EXPECT_EQ(real->fields()[1].shape, Shape{1});
-  EXPECT_EQ(sample(*real, 0), (std::vector<double>{1, 0, 2.5}));
+  EXPECT_EQ(sample_of(*real, 0), (std::vector<double>{1, 0, 2.5}));
 }
 
 TEST_F(Files, CsvClassesByName) {
   auto source = open_spec("csv:" + folder_.write("t.csv", "1,dog\n2,cat\n3,dog\n4,ant\n")).value();
   EXPECT_EQ(source->size(), 4u);
-  EXPECT_EQ(sample(*source, 0), (std::vector<double>{1, 2}));
-  EXPECT_EQ(sample(*source, 1), (std::vector<double>{2, 1}));
-  EXPECT_EQ(sample(*source, 3), (std::vector<double>{4, 0}));
+  EXPECT_EQ(sample_of(*source, 0), (std::vector<double>{1, 2}));
+  EXPECT_EQ(sample_of(*source, 1), (std::vector<double>{2, 1}));
+  EXPECT_EQ(sample_of(*source, 3), (std::vector<double>{4, 0}));
 }
 
 TEST_F(Files, CsvRowsInAnyOrder) {
@@ -260,9 +242,9 @@ TEST_F(Files, CsvRowsInAnyOrder) {
   const Permutation order(1000, 5);
   for (std::uint64_t i = 0; i < 300; ++i) {
     const auto row = static_cast<double>(order(i));
-    EXPECT_EQ(sample(*source, order(i)), (std::vector<double>{row * 3, row}));
+    EXPECT_EQ(sample_of(*source, order(i)), (std::vector<double>{row * 3, row}));
   }
-  for (std::uint64_t i = 0; i < 40; ++i) EXPECT_EQ(sample(*source, i)[1], static_cast<double>(i));
+  for (std::uint64_t i = 0; i < 40; ++i) EXPECT_EQ(sample_of(*source, i)[1], static_cast<double>(i));
 }
 
 TEST_F(Files, BadCsvIsOneSentence) {
@@ -292,11 +274,11 @@ TEST_F(Files, NpyPair) {
   auto source = open_spec("npy:" + xs + "," + ys).value();
   EXPECT_EQ(source->fields()[0].shape, (Shape{1, 2}));
   EXPECT_EQ(source->fields()[1].shape, Shape{});
-  EXPECT_EQ(sample(*source, 2), (std::vector<double>{5, 6, 6}));
-  // Whole numbers as features become f32; f32 labels are targets and stay.
+  EXPECT_EQ(sample_of(*source, 2), (std::vector<double>{5, 6, 6}));
+  // Whole numbers stay so, until an input wants floats; f32 labels are targets and stay.
   auto swapped = open_spec("npy:" + ys + "," + xs).value();
-  EXPECT_EQ(swapped->fields()[0].dtype, DType::f32);
-  EXPECT_EQ(sample(*swapped, 1), (std::vector<double>{5, 3, 4}));
+  EXPECT_EQ(swapped->fields()[0].dtype, DType::i32);
+  EXPECT_EQ(sample_of(*swapped, 1), (std::vector<double>{5, 3, 4}));
   ASSERT_TRUE(write_npy(os::system_files(), ys, DType::i32, Shape{2}, std::as_bytes(std::span(y).first(2))).ok());
   EXPECT_FALSE(open_spec("npy:" + xs + "," + ys).ok());
 }
@@ -327,7 +309,7 @@ TEST(Digits, SpecAndSource) {
   EXPECT_EQ(open_spec("digits:?split=test&count=70&seed=4").value()->size(), 70u);
   DigitImage image;
   const int label = draw_digit({}, 123, image);
-  const auto values = sample(*source, 123);
+  const auto values = sample_of(*source, 123);
   ASSERT_EQ(values.size(), 785u);
   EXPECT_EQ(values.back(), label);
   EXPECT_EQ(values[300], image[300] / 255.0f);
@@ -345,6 +327,11 @@ TEST(Spec, ErrorsAreOneSentence) {
   EXPECT_NE(message(open_spec("digits:?normalize=1")).find("1 numbers were given"), std::string::npos);
   EXPECT_NE(message(open_spec("digits:?normalize=0,0")).find("deviation of 0"), std::string::npos);
   EXPECT_NE(message(open_spec("digits:?skip=10000")).find("skip=10000 leaves nothing"), std::string::npos);
+  // A generator has what is asked for.
+  auto later = open_spec("digits:?count=320&skip=320");
+  ASSERT_TRUE(later.ok()) << later.status().message();
+  EXPECT_EQ((*later)->size(), 320u);
+  EXPECT_EQ(sample_of(**later, 3), sample_of(*open_spec("digits:").value(), 323));
   EXPECT_NE(message(open_spec("idx:only")).find("idx:IMAGES,LABELS"), std::string::npos);
 }
 

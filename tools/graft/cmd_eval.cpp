@@ -6,6 +6,7 @@
 #include "runtime/session/text_data.h"
 #include "runtime/session/training.h"
 #include "tools/graft/adapted_model.h"
+#include "tools/graft/data_hints.h"
 #include "tools/graft/device.h"
 #include "tools/graft/model_io.h"
 #include "tools/graft/numbers.h"
@@ -44,7 +45,7 @@ void print(const train::Metrics& metrics, std::uint64_t samples, const EvalArgum
 
 Status run_eval(const EvalArguments& options) {
   GRAFT_TRY_ASSIGN(AdaptedModel opened, open_adapted(options.path, options.train.adapter, when(options.check)));
-  GRAFT_TRY_ASSIGN(const auto source, open_data(options.data, opened.get(), options.train.seq));
+  GRAFT_TRY_ASSIGN(const auto source, open_data(options.data, opened.get(), options.train.seq, hints_of(opened.get())));
   std::optional<Model> masked;
   if (has_packed_sequences(*source)) {
     GRAFT_TRY_ASSIGN(masked, with_packed_sequences(opened.get()));

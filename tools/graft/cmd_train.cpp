@@ -15,6 +15,7 @@
 #include "tools/graft/adapted_model.h"
 #include "tools/graft/budget.h"
 #include "tools/graft/checkpoint_flags.h"
+#include "tools/graft/data_hints.h"
 #include "tools/graft/device.h"
 #include "tools/graft/metrics_file.h"
 #include "tools/graft/model_io.h"
@@ -262,6 +263,7 @@ Status write_profile(const Run& run) {
 Status write_model(const Run& run, Model& model) {
   if (run.options.output.empty()) return ok_status();
   GRAFT_TRY(copy_to_model(run.trainer, model));
+  keep_classes(data::class_names(run.loader.source()), model);
   if (run.options.train.lora.empty() && run.options.train.adapter.file.empty()) {
     GRAFT_TRY(save_output(run.options.output, model));
   } else {

@@ -106,7 +106,7 @@ Status run_startup(const DeviceFlags& flags, const std::string& path) {
   Phases phases(calls);
   phases.add("loading the program", clock_seconds(CLOCK_PROCESS_CPUTIME_ID));
   GRAFT_TRY_ASSIGN(const Model model, open_model(path));
-  GRAFT_TRY_ASSIGN(const auto source, open_data("digits:", model, 0));
+  GRAFT_TRY_ASSIGN(const auto source, open_data("digits:", model, 0, {}));
   data::LoaderOptions loader_options;
   loader_options.batch = 64;
   GRAFT_TRY_ASSIGN(const auto loader, data::Loader::create(*source, loader_options));

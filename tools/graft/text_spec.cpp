@@ -224,8 +224,8 @@ bool has_packed_sequences(const data::Source& source) {
 }
 
 Result<std::unique_ptr<data::Source>> open_data(std::string_view text, const Model& model, std::int64_t length,
-                                                bool sequence_starts) {
-  if (!text.starts_with("text:") && !text.starts_with("jsonl:")) return data::open_spec(text);
+                                                const data::Hints& hints, bool sequence_starts) {
+  if (!text.starts_with("text:") && !text.starts_with("jsonl:")) return data::open_spec(text, {}, hints);
   GRAFT_TRY_ASSIGN(const data::Spec spec, data::parse_spec(text));
   return open_text(spec, model, length, sequence_starts).with_context(cat("While opening data set \"", text, "\""));
 }

@@ -15,6 +15,7 @@
 #include <string_view>
 
 #include "runtime/data/source.h"
+#include "runtime/data/spec.h"
 #include "runtime/model/model.h"
 
 namespace graft::cli {
@@ -22,8 +23,9 @@ namespace graft::cli {
 /// Opens any data set. `length` is of samples of text: the size of the dimension "seq"; 0: 128. Samples that hold
 /// several texts have the field "sequence_starts" (with_packed_sequences), and those of any text where
 /// `sequence_starts` says so.
+/// `hints`: see hints_of.
 Result<std::unique_ptr<data::Source>> open_data(std::string_view spec, const Model& model, std::int64_t length,
-                                                bool sequence_starts = false);
+                                                const data::Hints& hints, bool sequence_starts = false);
 bool has_packed_sequences(const data::Source& source);
 
 /// Binds the model's length to that of the samples, where these are texts and the symbol "seq" is not bound yet.

@@ -6,6 +6,7 @@
 #include "platform/base/checked.h"
 #include "runtime/session/text_data.h"
 #include "tools/graft/budget.h"
+#include "tools/graft/data_hints.h"
 #include "tools/graft/options.h"
 #include "tools/graft/text_spec.h"
 
@@ -17,20 +18,39 @@ std::uint64_t steps_of(const data::Source& source, const data::LoaderOptions& op
   return options.epochs * (options.drop_last ? samples / options.batch : ceil_div(samples, options.batch));
 }
 
+/// Fewer or as many classes as the model has, all of them its own: they keep their numbers.
+bool knows_all(const std::vector<std::string>& known, const data::Source& source) {
+  const auto* names = data::class_names(source);
+  return names != nullptr && *names != known && std::ranges::all_of(*names, [&](const std::string& name) {
+           return std::ranges::find(known, name) != known.end();
+         });
+}
+
 }  // namespace
 
 // --eval names a set of its own; --eval-split keeps the last samples of --data from training.
 Result<DataSets> open_sets(const TrainArguments& options, const Model& model) {
   bool sequence_starts = false;
-  const auto open = [&](const std::string& spec) { return open_data(spec, model, options.train.seq, sequence_starts); };
+  data::Hints hints = training_hints_of(model);
+  const auto open = [&](const std::string& spec) {
+    return open_data(spec, model, options.train.seq, hints, sequence_starts);
+  };
   DataSets sets;
   GRAFT_TRY_ASSIGN(sets.training, open(options.data));
+  if (const auto known = classes_of(model); knows_all(known, *sets.training)) {
+    hints.classes = known;
+    GRAFT_TRY_ASSIGN(sets.training, open(options.data));
+  }
   sequence_starts = has_packed_sequences(*sets.training);
+  const data::Hints training_hints = hints;
+  if (const auto* classes = data::class_names(*sets.training)) hints.classes = *classes;
+  hints.augment = false;  // of what the training is measured on
   if (!options.held_out.empty()) {
     GRAFT_TRY_ASSIGN(sets.held_out, open(options.held_out));
     // One graph serves both.
     if (has_packed_sequences(*sets.held_out) && !sequence_starts) {
       sequence_starts = true;
+      hints = training_hints;
       GRAFT_TRY_ASSIGN(sets.training, open(options.data));
     }
   }

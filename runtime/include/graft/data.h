@@ -22,11 +22,12 @@ typedef struct graft_field {
   graft_dtype dtype; /* GRAFT_F32 or GRAFT_I32 */
   uint32_t rank;
   int64_t dims[GRAFT_MAX_RANK]; /* of one sample: without the batch */
-  int is_label;                 /* 1: what the loss compares with; labels stand behind the others */
+  int is_label;                 /* 0: an input of the model, by name; 1: a target, which the loss compares with; 2: how
+                                   much a sample counts for, one f32 of 0 or more; in this order */
 } graft_field;
 
-/* "idx:IMAGES,LABELS", "csv:FILE?label=COLUMN", "npy:X.npy,Y.npy" or "digits:?count=1000", as docs/command-line.md has
-   them. The message names the file or the option that is wrong. */
+/* "idx:IMAGES,LABELS", "csv:FILE?label=COLUMN", "npy:X.npy,Y.npy", "npy:image=A.npy,table=B.npy;label=Y.npy,box=Z.npy"
+   or "digits:?count=1000", as docs/data.md has them. The message names the file or the option that is wrong. */
 GRAFT_API graft_status graft_data_open(graft_context* context, const char* spec, graft_data_set** set);
 /* Samples that the app keeps, unchanged, until the set is destroyed: a block for each field, with `samples` times its
    size of one sample. */
@@ -47,6 +48,9 @@ GRAFT_API uint64_t graft_data_samples(const graft_data_set* set);
 GRAFT_API size_t graft_data_field_count(const graft_data_set* set);
 /* not_found where index >= count. The name is valid as long as the set. */
 GRAFT_API graft_status graft_data_field(const graft_data_set* set, size_t index, graft_field* field);
+/* What number `index` of a label stands for: the name of a folder, a word of a CSV file. NULL where there is no name.
+   Valid as long as the set. */
+GRAFT_API const char* graft_data_class(const graft_data_set* set, size_t field, size_t index);
 
 /* How a loader makes batches. */
 typedef struct graft_loader_options {

@@ -22,6 +22,8 @@ struct Field {
   graft_dtype dtype = GRAFT_F32;
   std::vector<std::int64_t> dims = {};  ///< of one sample
   bool is_label = false;
+  bool is_weight = false;                 ///< how much a sample counts for
+  std::vector<std::string> classes = {};  ///< as graft_data_class; read alone
 };
 
 /// As graft_loader_options.
@@ -68,7 +70,10 @@ class DataSet {
     for (std::size_t i = 0; i < graft_data_field_count(handle_.get()); ++i) {
       graft_field raw{};
       if (graft_data_field(handle_.get(), i, &raw) != GRAFT_OK) continue;
-      all.push_back({raw.name, raw.dtype, {raw.dims, raw.dims + raw.rank}, raw.is_label != 0});
+      all.push_back({raw.name, raw.dtype, {raw.dims, raw.dims + raw.rank}, raw.is_label == 1, raw.is_label == 2, {}});
+      for (std::size_t c = 0; const char* name = graft_data_class(handle_.get(), i, c); ++c) {
+        all.back().classes.emplace_back(name);
+      }
     }
     return all;
   }
@@ -102,7 +107,7 @@ class DataSet {
       out.dtype = field.dtype;
       out.rank = static_cast<std::uint32_t>(field.dims.size());
       std::copy_n(field.dims.begin(), std::min<std::size_t>(field.dims.size(), GRAFT_MAX_RANK), out.dims);
-      out.is_label = field.is_label ? 1 : 0;
+      out.is_label = field.is_weight ? 2 : field.is_label ? 1 : 0;
     }
     return raw;
   }

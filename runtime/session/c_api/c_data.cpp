@@ -43,8 +43,11 @@ Result<std::vector<data::Field>> read_fields(const graft_field* fields, std::siz
       }
       dims.emplace_back(given.dims[axis]);
     }
+    if (given.is_label < 0 || given.is_label > 2) {
+      return invalid("The field \"", given.name, "\" says is_label = ", given.is_label, "; 0 to 2 are known.");
+    }
     out.push_back({given.name, given.dtype == GRAFT_F32 ? DType::f32 : DType::i32, Shape(std::move(dims)),
-                   given.is_label != 0 ? data::Role::label : data::Role::feature});
+                   static_cast<data::Role>(given.is_label)});
   }
   GRAFT_TRY(data::check_fields(out));
   return out;
@@ -140,10 +143,16 @@ graft_status graft_data_field(const graft_data_set* set, size_t index, graft_fie
     out.dtype = info.dtype;
     out.rank = info.rank;
     std::copy_n(info.dims, info.rank, out.dims);
-    out.is_label = fields[index].role == data::Role::label ? 1 : 0;
+    out.is_label = static_cast<int>(fields[index].role);
     *field = out;
     return ok_status();
   });
+}
+
+const char* graft_data_class(const graft_data_set* set, size_t field, size_t index) {
+  if (set == nullptr || field >= set->source->fields().size()) return nullptr;
+  const auto& classes = set->source->fields()[field].classes;
+  return index < classes.size() ? classes[index].c_str() : nullptr;
 }
 
 graft_status graft_loader_create(graft_data_set* set, const graft_loader_options* options, graft_loader** loader) {

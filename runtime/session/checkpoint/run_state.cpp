@@ -194,6 +194,7 @@ Result<std::string> fingerprint_of(data::Source& source) {
   }
   // From a stream, the first samples.
   const std::uint64_t count = std::min(source.size().value_or(kSamples), kSamples);
+  source.start_epoch(0, 0);  // random changes of samples are the same whenever the data is looked at
   for (std::uint64_t i = 0, next = 0; i < count; ++i) {
     std::uint64_t position = source.size() ? *source.size() / count * i : next;
     GRAFT_TRY_ASSIGN(const bool more, source.read(position, pointers));
