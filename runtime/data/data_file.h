@@ -7,6 +7,7 @@
 #include <string>
 
 #include "platform/base/allocator.h"
+#include "platform/media/media.h"
 #include "platform/os/file.h"
 
 namespace graft::data {
@@ -20,6 +21,8 @@ struct FileOptions {
   std::uint64_t unpack_limit = 64ull << 30;
   /// The folder of temporary files; empty: the system's.
   std::string temporary_directory;
+  /// What reads pictures and sounds; null: nothing does.
+  const media::Codecs* codecs = nullptr;
 };
 
 /// An open file, read at any offset. Movable. A temporary file goes with it, also when the process dies (where the

@@ -50,6 +50,9 @@ Result<std::unique_ptr<Loader>> Loader::create(Source& source, const LoaderOptio
   GRAFT_TRY(check_fields(source.fields()));
   constexpr std::uint32_t kMaxPrefetch = 1024;
   if (options.batch == 0) return invalid("The batch size is 0; it must be at least 1.");
+  if (options.threads > kMaxPrefetch) {
+    return invalid("Reading by ", options.threads, " threads is more than ", kMaxPrefetch, ".");
+  }
   if (options.prefetch > kMaxPrefetch) {
     return invalid("Prefetching ", options.prefetch, " batches is more than ", kMaxPrefetch, ".");
   }
@@ -72,6 +75,10 @@ Result<std::unique_ptr<Loader>> Loader::create(Source& source, const LoaderOptio
   std::unique_ptr<Loader> loader(new Loader(source, options, std::move(order)));
   loader->memory_bytes_ = need;
   GRAFT_TRY(loader->allocate());
+  constexpr std::uint32_t kMostAlone = 8;
+  const std::uint32_t threads =
+      options.threads != 0 ? options.threads : std::min(std::max(std::thread::hardware_concurrency(), 1u), kMostAlone);
+  if (threads > 1 && source.size() && source.parallel()) loader->readers_ = std::make_unique<Readers>(threads - 1);
   loader->start();
   return loader;
 }
@@ -112,6 +119,7 @@ Status Loader::fill_samples(Batch& batch) {
   if (options_.wanted && source_.size()) {
     wanted = options_.wanted(std::min(options_.batch, *source_.size() - order_.position()));
   }
+  if (readers_ != nullptr) return fill_at_once(batch, wanted);
   while (batch.count_ < options_.batch) {
     if (batch.count_ - wanted.first >= wanted.second) {  // below the first wraps around
       if (!order_.skip()) break;
@@ -128,6 +136,25 @@ Status Loader::fill_samples(Batch& batch) {
   return {};
 }
 
+/// The same samples in the same places, whichever thread reads which.
+Status Loader::fill_at_once(Batch& batch, std::pair<std::uint64_t, std::uint64_t> wanted) {
+  while (batch.count_ < options_.batch && order_.skip()) batch.rows_[batch.count_++] = order_.row();
+  if (wanted.first >= batch.count_) return {};
+  const auto read = [&](std::size_t i) -> Status {
+    const std::uint64_t sample = wanted.first + i;
+    std::vector<std::byte*> out(pointers_.size());
+    for (std::size_t f = 0; f < out.size(); ++f) out[f] = batch.fields_[f] + sample * batch.sample_bytes_[f];
+    std::uint64_t row = batch.rows_[sample];
+    GRAFT_TRY_ASSIGN(const bool more, source_.read(row, out));
+    return more ? ok_status() : corrupt("The data set ended before its size of ", *source_.size(), " samples.");
+  };
+  std::size_t failed = 0;
+  Status status = readers_->run(std::min(wanted.second, batch.count_ - wanted.first), read, failed);
+  if (status.ok()) return status;
+  return std::move(status).with_context(
+      cat("While reading sample ", batch.rows_[wanted.first + failed], " of the data set"));
+}
+
 void Loader::fill(Batch& batch) {
   batch.end_ = false;
   // A stream may end where a batch does, or in a batch that is left out: then the next epoch begins, once.
@@ -138,8 +165,10 @@ void Loader::fill(Batch& batch) {
     }
     batch.status_ = fill_samples(batch);
     if (!batch.status_.ok()) {
-      batch.status_ =
-          std::move(batch.status_).with_context(cat("While reading sample ", order_.row(), " of the data set"));
+      if (readers_ == nullptr) {
+        batch.status_ =
+            std::move(batch.status_).with_context(cat("While reading sample ", order_.row(), " of the data set"));
+      }
       return;
     }
     const bool usable = batch.count_ == options_.batch || (batch.count_ > 0 && !options_.drop_last);

@@ -13,6 +13,7 @@
 
 #include "platform/base/allocator.h"
 #include "runtime/data/order.h"
+#include "runtime/data/readers.h"
 
 namespace graft::data {
 
@@ -28,9 +29,10 @@ struct LoaderOptions {
   std::uint64_t shuffle_buffer = 1024;  ///< samples; used by streams only, others are permuted as a whole
   bool drop_last = false;               ///< leave out a last batch that is not full
   std::uint64_t epochs = 0;             ///< 0: without end
-  std::uint32_t prefetch = 2;           ///< batches that the thread may be ahead; 0: no thread
-  std::uint64_t memory_limit = 0;       ///< bytes for batches and the shuffle buffer; 0: none
-  Wanted wanted = nullptr;              ///< null: all samples are read
+  std::uint32_t threads = 0;       ///< that read samples at once, where the source allows it; 0: one a core, 8 at most
+  std::uint32_t prefetch = 2;      ///< batches that the thread may be ahead; 0: no thread
+  std::uint64_t memory_limit = 0;  ///< bytes for batches and the shuffle buffer; 0: none
+  Wanted wanted = nullptr;         ///< null: all samples are read
   HostAllocator allocator = default_host_allocator();
 };
 
@@ -104,6 +106,7 @@ class Loader {
   Status allocate();
   void fill(Batch& batch);
   Status fill_samples(Batch& batch);
+  Status fill_at_once(Batch& batch, std::pair<std::uint64_t, std::uint64_t> wanted);
   bool last_batch_of_epoch() const;
   void start();
   void stop();
@@ -111,6 +114,7 @@ class Loader {
 
   Source& source_;
   LoaderOptions options_;
+  std::unique_ptr<Readers> readers_;  // null: samples are read one after another
   std::uint64_t memory_bytes_ = 0;
   Cursor cursor_;
   bool holding_ = false;  // the caller has the batch released_ % batches_.size()

@@ -15,8 +15,9 @@ struct Kind {
   std::string_view name;
   OpenResult (*open)(const Opening&);
 };
-constexpr Kind kKinds[] = {
-    {"idx", open_idx_spec}, {"csv", open_csv_spec}, {"npy", open_npy_spec}, {"digits", open_digits_spec}};
+constexpr Kind kKinds[] = {{"idx", open_idx_spec},       {"csv", open_csv_spec},       {"npy", open_npy_spec},
+                           {"digits", open_digits_spec}, {"folder", open_folder_spec}, {"wav", open_wav_spec},
+                           {"ts", open_ts_spec}};
 
 OpenResult normalize(std::unique_ptr<Source> source, const std::vector<double>& numbers) {
   const auto feature = find_role(*source, Role::feature);

@@ -1,10 +1,12 @@
 #!/bin/sh
 # Installs what graft builds and tests with from Debian's packages (Debian 12, root or sudo). Nothing else is fetched.
+# The four of pictures and sounds are what data sets of files are read with (platform/codecs); without them graft builds too.
 set -eu
 packages="cmake ninja-build g++ ccache lld pkg-config
   libvulkan-dev libvulkan1 mesa-vulkan-drivers vulkan-validationlayers glslang-tools spirv-tools
   flatbuffers-compiler libflatbuffers-dev libzstd-dev libxxhash-dev zlib1g-dev
   libonnx-dev libprotobuf-dev protobuf-compiler libcli11-dev nlohmann-json3-dev
+  libjpeg62-turbo-dev libpng-dev libwebp-dev libsndfile1-dev
   libgtest-dev"
 # Only the tests use these: PyTorch as an oracle, SwiftShader (inside chromium-common) as a second Vulkan device, a
 # cipher for encrypted checkpoint stores; what the Python package is built with; Gloo, which joins workers of several

@@ -393,8 +393,8 @@ Action add_train(CLI::App& app) {
   app.add_option("MODEL", options->path, "A .graft file")->required();
   app.add_option(
          "--data", options->data,
-         "idx:IMAGES,LABELS, csv:FILE?label=COL, npy:X.npy,Y.npy, digits:, text:FILE or jsonl:FILE, with options as "
-         "in ?count=N&skip=N")
+         "idx:IMAGES,LABELS, csv:FILE?label=COL, npy:X.npy,Y.npy, folder:DIR, wav:DIR, ts:FILE, digits:, text:FILE or "
+         "jsonl:FILE, with options as in ?count=N&skip=N (docs/data.md)")
       ->required();
   app.add_option("--eval", options->held_out, "A data set to evaluate on before training and after each epoch");
   app.add_option("--eval-split", options->split, "Share of --data to evaluate on instead, as in 0.05: its last samples")
@@ -407,6 +407,9 @@ Action add_train(CLI::App& app) {
   app.add_flag("--no-fusion", options->no_fusion,
                "Give every op and every tensor dispatches of its own (the same bits)");
   app.add_flag("--no-shuffle", options->no_shuffle, "Take the samples in their order");
+  app.add_option("--read-threads", options->read_threads,
+                 "Threads that read samples, where each is a file (as many as cores, 8 at most)")
+      ->check(whole(1, 256));
   app.add_flag("--drop-last", options->drop_last, "Leave out a last batch that is not full");
   app.add_option("--metrics", options->metrics, "Write a JSON object per step to this file");
   app.add_option("--svg", options->svg, "Draw the loss curve to this file");

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#ifdef GRAFT_HAVE_CODECS
+#include "platform/codecs/codecs.h"
+#endif
 #include "runtime/data/spec.h"
 #include "runtime/passes/packed_sequences.h"
 #include "runtime/session/text_data.h"
@@ -225,7 +228,13 @@ bool has_packed_sequences(const data::Source& source) {
 
 Result<std::unique_ptr<data::Source>> open_data(std::string_view text, const Model& model, std::int64_t length,
                                                 const data::Hints& hints, bool sequence_starts) {
-  if (!text.starts_with("text:") && !text.starts_with("jsonl:")) return data::open_spec(text, {}, hints);
+  if (!text.starts_with("text:") && !text.starts_with("jsonl:")) {
+    data::FileOptions files;
+#ifdef GRAFT_HAVE_CODECS
+    files.codecs = &codecs::system_codecs();
+#endif
+    return data::open_spec(text, files, hints);
+  }
   GRAFT_TRY_ASSIGN(const data::Spec spec, data::parse_spec(text));
   return open_text(spec, model, length, sequence_starts).with_context(cat("While opening data set \"", text, "\""));
 }

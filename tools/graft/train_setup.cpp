@@ -96,6 +96,7 @@ Result<std::unique_ptr<PreparedRun>> prepare_run(OpenDevice& opened, const Model
   loader_options.shuffle = !options.no_shuffle;
   loader_options.seed = options.train.seed;
   loader_options.drop_last = options.drop_last;
+  loader_options.threads = options.read_threads;
   loader_options.epochs = options.steps > 0 ? 0 : std::max<std::uint64_t>(options.epochs, 1);
   run->total_steps = options.steps > 0 ? options.steps : steps_of(source, loader_options);
 

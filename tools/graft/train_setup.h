@@ -39,6 +39,7 @@ struct TrainArguments {
   bool no_fusion = false;
   bool recover_device = false;
   bool drop_last = false;
+  std::uint32_t read_threads = 0;
   bool quiet = false;
   std::string metrics;
   std::string svg;
