@@ -86,6 +86,15 @@ if(TARGET graft_cli)
   add_test(NAME torch/zoo
     COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/zoo.py $<TARGET_FILE:graft_cli>
       sensor_cnn tcn bert gpt)
+  # Masks alone, which it draws itself; without names all, on real data (label long, with GRAFT_TEST_DATA).
+  if(TARGET graft_codecs)
+    add_test(NAME torch/data_sets
+      COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/data_sets.py $<TARGET_FILE:graft_cli> masks)
+    add_test(NAME torch/data_sets@all CONFIGURATIONS long
+      COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/data_sets.py $<TARGET_FILE:graft_cli>)
+    set_tests_properties(torch/data_sets PROPERTIES LABELS slow TIMEOUT 1800 SKIP_RETURN_CODE 77 ENVIRONMENT "${tool_environment}")
+    set_tests_properties(torch/data_sets@all PROPERTIES LABELS long TIMEOUT 7200 SKIP_RETURN_CODE 77 ENVIRONMENT "${tool_environment}")
+  endif()
   set_tests_properties(torch/parity torch/decoder_parity torch/lora_parity torch/export_parity torch/patterns torch/zoo
     PROPERTIES LABELS slow TIMEOUT 1800 SKIP_RETURN_CODE 77 ENVIRONMENT ${tool_environment})
 endif()

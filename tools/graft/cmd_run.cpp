@@ -1,6 +1,7 @@
 // graft run and graft grad: a model on .npy files, forward or differentiated.
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <memory>
 
 #include "runtime/data/npy.h"
@@ -8,6 +9,7 @@
 #include "runtime/session/session.h"
 #include "runtime/session/split_gradients.h"
 #include "tools/graft/adapted_model.h"
+#include "tools/graft/data_hints.h"
 #include "tools/graft/device.h"
 #include "tools/graft/model_io.h"
 #include "tools/graft/numbers.h"
@@ -106,10 +108,26 @@ Status write_array(const std::string& folder, const std::string& name, DType dty
   return ok_status();
 }
 
-Status write_outputs(const Session& session, const std::string& folder) {
+/// Which class each sample's largest number stands for, where the model knows the names.
+void print_classes(const PlanPort& port, std::span<const std::byte> bytes, const std::vector<std::string>& classes) {
+  constexpr std::int64_t kMost = 20;
+  const bool scores = !classes.empty() && port.dtype == DType::f32 && port.shape.rank() == 2 &&
+                      port.shape[1].value() == static_cast<std::int64_t>(classes.size());
+  const std::int64_t samples = scores ? port.shape[0].value() : 0;
+  std::vector<float> row(classes.size());
+  for (std::int64_t i = 0; i < std::min(samples, kMost); ++i) {
+    std::memcpy(row.data(), bytes.data() + static_cast<std::size_t>(i) * 4 * row.size(), 4 * row.size());
+    const auto best = static_cast<std::size_t>(std::ranges::max_element(row) - row.begin());
+    std::printf("  %s[%lld] is largest for %s\n", port.name.c_str(), static_cast<long long>(i), classes[best].c_str());
+  }
+  if (samples > kMost) std::printf("  and so on, %lld in all\n", static_cast<long long>(samples));
+}
+
+Status write_outputs(const Session& session, const std::string& folder, const std::vector<std::string>& classes) {
   GRAFT_TRY(os::make_directories(os::system_files(), folder));
   for (const PlanPort& port : session.plan().outputs) {
     GRAFT_TRY(write_array(folder, port.name, port.dtype, port.shape, session.output(port.name)));
+    print_classes(port, session.output(port.name), classes);
   }
   return ok_status();
 }
@@ -207,7 +225,7 @@ Status run_model(const RunArguments& options, bool gradients) {
       GRAFT_TRY(write_trace(options.profile, profile, consumers));
       print_consumers(consumers, profile);
     }
-    GRAFT_TRY(write_outputs(*session, options.folder));
+    GRAFT_TRY(write_outputs(*session, options.folder, classes_of(model)));
   }
   return device->close();
 }
