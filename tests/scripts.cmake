@@ -95,7 +95,9 @@ if(TARGET graft_cli)
     set_tests_properties(torch/data_sets PROPERTIES LABELS slow TIMEOUT 1800 SKIP_RETURN_CODE 77 ENVIRONMENT "${tool_environment}")
     set_tests_properties(torch/data_sets@all PROPERTIES LABELS long TIMEOUT 7200 SKIP_RETURN_CODE 77 ENVIRONMENT "${tool_environment}")
   endif()
-  set_tests_properties(torch/parity torch/decoder_parity torch/lora_parity torch/export_parity torch/patterns torch/zoo
+  add_test(NAME torch/recurrent_parity
+    COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/recurrent_parity.py $<TARGET_FILE:graft_cli>)
+  set_tests_properties(torch/parity torch/recurrent_parity torch/decoder_parity torch/lora_parity torch/export_parity torch/patterns torch/zoo
     PROPERTIES LABELS slow TIMEOUT 1800 SKIP_RETURN_CODE 77 ENVIRONMENT ${tool_environment})
 endif()
 

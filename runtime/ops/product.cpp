@@ -13,7 +13,7 @@ Fours fours_of(bool along_k, std::uint64_t across, std::uint64_t k) {
 }
 
 Status emit_product(Emitter& e, const Product& product, GemmOperands operands) {
-  const auto& [m, n, k, trans_a, trans_b] = product;
+  const auto& [m, n, k, trans_a, trans_b, whole] = product;
   GRAFT_TRY(count32(m * k, "first operand"));
   GRAFT_TRY(count32(k * n, "second operand"));
   push::MatmulPush push{};
@@ -27,6 +27,7 @@ Status emit_product(Emitter& e, const Product& product, GemmOperands operands) {
                             .n = n,
                             .inner = k,
                             .outputs = m * n,
+                            .whole = whole,
                             .a_fours = fours_of(!trans_a, m, k),
                             .b_fours = fours_of(trans_b, n, k)};
   return emit_gemm(e, kMatmulKernels, problem, operands, push);

@@ -24,6 +24,7 @@ struct Product {
   std::uint64_t k = 0;
   bool trans_a = false;
   bool trans_b = false;
+  bool whole = false;  ///< k is not split (GemmProblem::whole)
 };
 
 /// Operands that bindings hold. They take a bias (GemmOperands::takes_bias) whether they have one or not.

@@ -154,11 +154,19 @@ bool may_be_rounded(Op op, std::size_t input) {
   switch (op) {
     case Op::matmul:
     case Op::linear_cross_entropy: return input < 2;
+    case Op::lstm:
+    case Op::gru:
+    case Op::rnn:
     case Op::conv:
     case Op::conv_transpose: return input == 1;
     case Op::gather: return input == 0;
     default: return false;
   }
+}
+
+/// What recurrent ops save of their gates is as large as these and written over them. Cells add up step by step.
+bool saves_gates(Op op, std::size_t output) {
+  return (op == Op::lstm && output == 3) || (op == Op::gru && output >= 2) || (op == Op::rnn && output == 2);
 }
 
 /// What the host reads is given as it is, and not from 16 bits: where that is a weight, a copy of it.
@@ -186,6 +194,7 @@ std::string_view wide_output(Op op, std::size_t output, bool backward) {
   for (const OpPolicy& policy : kWideOps) {
     if (policy.op == op) return policy.reason;
   }
+  if (saves_gates(op, output)) return "";
   return output > 0 && !backward ? "statistics of rows" : "";
 }
 

@@ -85,6 +85,9 @@ void add_shape_ops(Maker& m, ValueId x) {
   m.node(Op::transpose, {x}, {{"perm", Ints{0, 3, 1, 2}}});
   m.node(Op::reshape, {x}, {{"shape", Shape{batch, 4, 64}}});
   m.node(Op::expand, {x}, {{"shape", Shape{2, batch, 8, 8, 4}}});
+  const ValueId gates = m.value("recurrent.gates", DType::f32, {Dim::symbol("seq"), batch, 8}, ValueKind::input);
+  m.node(Op::lstm, {gates, m.parameter("recurrent.r", {8, 2})},
+         {{"reverse", std::int64_t{1}}, {"activations", std::string("Sigmoid,Elu(0.5),Tanh")}, {"clip", 3.0}});
   m.node(Op::full, {}, {{"shape", Shape{batch, 3}}, {"value", 2.0}, {"dtype", std::int64_t{0}}});
 }
 

@@ -46,10 +46,10 @@ def error(actual, expected):
     return float(np.linalg.norm(actual - expected) / max(np.linalg.norm(expected), 1e-12))
 
 
-def export(model, inputs, folder, names, opset=14):
+def export(model, inputs, folder, names, opset=14, open_batch=True):
     """Writes folder/model.onnx as torch sees it, batch norm and dropout kept as they are, and converts it."""
     onnx = f"{folder}/model.onnx"
-    axes = {name: {0: "batch"} for name in (*names, "output")}
+    axes = {name: {0: "batch"} for name in (*names, "output")} if open_batch else {}
     torch.onnx.export(model, inputs, onnx, input_names=list(names), output_names=["output"], dynamic_axes=axes,
                       opset_version=opset, training=torch.onnx.TrainingMode.PRESERVE, do_constant_folding=False)
     graft("convert", onnx, "-o", f"{folder}/model.graft")
@@ -70,14 +70,14 @@ class Report:
         print(f"{case:28} {what:44} {value:9.2e}  (limit {limit:g})  {verdict}", flush=True)
 
 
-def check_gradients(report, case, make, train_mode, opset=14):
+def check_gradients(report, case, make, train_mode, opset=14, open_batch=True):
     """Forward, and gradients with respect to every parameter and float input, for a random cotangent."""
     torch.manual_seed(1)
     model, inputs = make()
     model.eval()
     with tempfile.TemporaryDirectory() as folder:
         names = [f"input{i}" for i in range(len(inputs))]
-        path = export(model, tuple(inputs), folder, names, opset)
+        path = export(model, tuple(inputs), folder, names, opset, open_batch)
         model.train(train_mode)
         for tensor in inputs:
             tensor.requires_grad_(tensor.is_floating_point())

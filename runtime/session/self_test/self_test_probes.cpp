@@ -148,6 +148,24 @@ std::vector<OpProbe> decoder_probes() {
   return probes;
 }
 
+// Hidden elements in fours and not, and both ways in which a reset gate may stand; one layer in reverse with lengths.
+std::vector<OpProbe> recurrent_probes() {
+  std::vector<OpProbe> probes;
+  for (const std::int64_t hidden : {8, 5}) {
+    const Operand state = {{3, hidden}, DType::f32, -1};
+    const auto add = [&](Op op, std::int64_t gates, std::vector<Operand> others, Attrs attrs) {
+      std::vector<Operand> operands = {{{4, 3, gates * hidden}, DType::f32, -1},
+                                       {{gates * hidden, hidden}, DType::f32, -0.5, 0.5}};
+      operands.insert(operands.end(), others.begin(), others.end());
+      probes.push_back({op, std::move(operands), std::move(attrs)});
+    };
+    add(Op::lstm, 4, {state, state}, {});
+    for (const std::int64_t resets : {0, 1}) add(Op::gru, 3, {state}, {{"linear_before_reset", resets}});
+    add(Op::rnn, 1, {state, {{3}, DType::i32, 1, 4}}, {{"reverse", std::int64_t{1}}});
+  }
+  return probes;
+}
+
 std::vector<OpProbe> other_probes() {
   return {
       {Op::transpose, {{{70, 40}}}, {{"perm", Ints{1, 0}}}},
@@ -251,8 +269,8 @@ RefTensor operand_of(const Operand& operand, std::mt19937_64& random) {
 // Probes of few kernels first: where the process dies, fewer are under suspicion.
 std::vector<OpProbe> all_probes() {
   std::vector<OpProbe> all;
-  for (auto& probes : {elementwise_probes(), product_probes(), row_probes(), decoder_probes(), other_probes(),
-                       step_probes(), fused_probes()}) {
+  for (auto& probes : {elementwise_probes(), product_probes(), row_probes(), decoder_probes(), recurrent_probes(),
+                       other_probes(), step_probes(), fused_probes()}) {
     all.insert(all.end(), probes.begin(), probes.end());
   }
   return all;

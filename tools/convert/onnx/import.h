@@ -56,7 +56,8 @@ struct RuleEntry {
 const RuleEntry* find_rule(std::string_view op);
 // One table per family (import_<family>.cpp), ended by a null op.
 extern const RuleEntry kElementwiseRules[], kConvRules[], kPoolRules[], kNormRules[], kMatmulRules[], kReduceRules[],
-    kShapeRules[], kMoveRules[], kResizeRules[], kLossRules[], kComposedRules[], kAttentionRules[], kFusedRules[];
+    kShapeRules[], kMoveRules[], kResizeRules[], kLossRules[], kComposedRules[], kAttentionRules[], kFusedRules[],
+    kRecurrentRules[];
 
 class Importer {
  public:
@@ -158,6 +159,8 @@ class NodeContext {
   DType dtype_of(ValueId value) const;
   /// Whether a parameter is behind it.
   bool is_trained(ValueId value) const;
+  /// Whether it is zeros that the graph makes, however moved.
+  bool is_zero(ValueId value) const;
 
   // Results, in the source's order of axes or with axis i being source axis perm[i].
   bool wants(std::size_t k) const;

@@ -192,6 +192,19 @@ bool NodeContext::is_trained(ValueId value) const {
   return false;
 }
 
+bool NodeContext::is_zero(ValueId value) const {
+  const Graph& graph = importer_.model_.graph;
+  while (value.valid() && graph.value(value).producer.valid()) {
+    const Node& node = graph.node(graph.value(value).producer);
+    if (node.op == Op::full) return node.attrs.number("value") == 0;
+    const bool moves =
+        node.op == Op::reshape || node.op == Op::expand || node.op == Op::slice || node.op == Op::transpose;
+    if (!moves) return false;
+    value = node.inputs[0];
+  }
+  return false;
+}
+
 bool NodeContext::wants(std::size_t k) const {
   return k < node.outputs.size() && !node.outputs[k].empty() && importer_.wanted_.contains(node.outputs[k]);
 }
@@ -267,7 +280,7 @@ const RuleEntry* find_rule(std::string_view op) {
     std::map<std::string_view, const RuleEntry*> all;
     for (const RuleEntry* table :
          {kElementwiseRules, kConvRules, kPoolRules, kNormRules, kMatmulRules, kReduceRules, kShapeRules, kMoveRules,
-          kResizeRules, kLossRules, kComposedRules, kAttentionRules, kFusedRules}) {
+          kResizeRules, kLossRules, kComposedRules, kAttentionRules, kFusedRules, kRecurrentRules}) {
       for (const RuleEntry* rule = table; rule->op != nullptr; ++rule) all.emplace(rule->op, rule);
     }
     return all;

@@ -22,6 +22,7 @@ struct OnnxAttr {
   std::string text;
   std::vector<float> numbers;
   std::vector<std::int64_t> integers;
+  std::vector<std::string> texts;
   std::shared_ptr<const HostTensor> tensor;  ///< null where `tensor_error` says why
   std::string tensor_error;
 };

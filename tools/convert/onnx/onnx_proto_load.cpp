@@ -178,7 +178,10 @@ OnnxAttr Loader::attribute(const onnx::AttributeProto& proto) {
       out.kind = OnnxAttr::Kind::integers;
       out.integers.assign(proto.ints().begin(), proto.ints().end());
       break;
-    case Proto::STRINGS: out.kind = OnnxAttr::Kind::texts; break;
+    case Proto::STRINGS:
+      out.kind = OnnxAttr::Kind::texts;
+      out.texts.assign(proto.strings().begin(), proto.strings().end());
+      break;
     case Proto::TENSOR: {
       out.kind = OnnxAttr::Kind::tensor;
       auto read = tensor(proto.t());

@@ -145,7 +145,7 @@ bool is_folded(std::string_view name) {
   if (!name.starts_with(kPrefix)) return false;
   name.remove_prefix(kPrefix.size());
   for (const char* op : {"MatMul_", "Gemm_", "Conv_", "ConvTranspose_", "PRelu_", "BatchNormalization_",
-                         "LayerNormalization_", "InstanceNormalization_"}) {
+                         "LayerNormalization_", "InstanceNormalization_", "LSTM_", "GRU_", "RNN_"}) {
     if (name.starts_with(op)) return false;
   }
   return true;
@@ -156,6 +156,22 @@ bool is_by_channel(const HostTensor& t) {
   return std::count_if(t.dims.begin(), t.dims.end(), [](std::int64_t dim) { return dim != 1; }) == 1;
 }
 
+/// Names without a meaning: numbers, or of what an exporter made.
+bool has_own_name(std::string_view name) {
+  return !name.starts_with("onnx::") && !name.empty() && std::isalpha(static_cast<unsigned char>(name[0])) != 0;
+}
+
+/// What a recurrent layer begins with where the exporter was not told of another state.
+bool is_zero_state(const OnnxInitializer& initializer, const OnnxUses& uses) {
+  const HostTensor& t = *initializer.tensor;
+  if (has_own_name(initializer.name) || t.dims.size() != 3) return false;
+  if (std::any_of(t.floats.begin(), t.floats.end(), [](float x) { return x != 0; })) return false;
+  const auto purposes = uses.purposes(initializer.name, {});
+  return !purposes.empty() && std::all_of(purposes.begin(), purposes.end(), [](auto op) {
+    return is_one_of(op, {"LSTM", "GRU", "RNN"});
+  });
+}
+
 /// Of one initializer; "" where it is a parameter.
 std::string reason(const OnnxInitializer& initializer, const OnnxUses& uses) {
   const HostTensor& t = *initializer.tensor;
@@ -163,6 +179,7 @@ std::string reason(const OnnxInitializer& initializer, const OnnxUses& uses) {
   if (!is_finite(t)) return "it holds infinities, as masks do";
   // The exporter folds views of parameters as well: scales and shifts of norms, biases.
   if (is_folded(name) && !(is_by_channel(t) && uses.is_scale_or_shift(name))) return "the exporter computed it";
+  if (is_zero_state(initializer, uses)) return "it is a state of zeros";
   if (is_one_of(last_part(name), {"inv_freq", "cos_cached", "sin_cached", "attn_mask", "anchors", "anchor_grid",
                                   "pixel_mean", "pixel_std", "relative_coords_table"})) {
     return "its name is that of a buffer";
@@ -181,11 +198,6 @@ std::string reason(const OnnxInitializer& initializer, const OnnxUses& uses) {
     if (turns) return "it holds the frequencies of cosines and sines";
   }
   return "";
-}
-
-/// Names without a meaning: numbers, or of what an exporter made.
-bool has_own_name(std::string_view name) {
-  return !name.starts_with("onnx::") && !name.empty() && std::isalpha(static_cast<unsigned char>(name[0])) != 0;
 }
 
 }  // namespace
