@@ -22,8 +22,6 @@
 namespace graft::gloo_group {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr std::chrono::milliseconds kForever = std::chrono::hours(24 * 30);
 /// For the others to come and hear why one leaves: they may be computing.
 constexpr std::chrono::milliseconds kFarewell{5000};
@@ -108,6 +106,11 @@ class GlooGroup {
     close();
     GRAFT_TRY(rendezvous_->meet_again(kPatience + 2 * longest_absence_));
     return connect();
+  }
+
+  bool somebody_waits() {
+    const WithoutSigpipe without;
+    return rendezvous_->somebody_waits();
   }
 
   ~GlooGroup() { leave(GRAFT_OK, ""); }
@@ -224,7 +227,10 @@ class GlooGroup {
           sent[to]->send(static_cast<int>(to), tag);
         }
       });
-      if (!posted.ok()) return error(Code::io_error, "Worker ", to, " or ", from, " is gone: ", posted.message());
+      if (!posted.ok()) {
+        const std::string who = to == from ? cat(to) : cat(to, " or ", from);
+        return error(Code::io_error, "Worker ", who, " is gone: ", posted.message());
+      }
     }
     for (std::uint32_t i = 1; i < size_; ++i) {
       const std::uint32_t to = (rank_ + i) % size_, from = (rank_ + size_ - i) % size_;
@@ -320,6 +326,15 @@ graft_status reform(void* user, std::uint32_t* rank, std::uint32_t* size, char* 
   return status;
 }
 
+int waiting(void* user) {
+  bool waits = false;
+  static_cast<void>(told(nullptr, 0, [&] {
+    waits = static_cast<GlooGroup*>(user)->somebody_waits();
+    return Status();
+  }));
+  return waits ? 1 : 0;
+}
+
 Status join(const graft_gloo_options& options, graft_group& group) {
   constexpr std::uint32_t kMost = 1024;  // each is connected with each
   constexpr std::uint64_t kFiveMinutes = 300'000;
@@ -337,7 +352,8 @@ Status join(const graft_gloo_options& options, graft_group& group) {
   GRAFT_TRY_ASSIGN(auto joined,
                    GlooGroup::join({options.rank, options.size, options.address, options.port,
                                     options.secret == nullptr ? "" : options.secret, std::chrono::milliseconds(wait)}));
-  group = {sizeof group, options.rank, options.size, joined.release(), exchange, leave, reform};
+  const std::uint32_t rank = joined->rank(), size = joined->size();
+  group = {sizeof group, rank, size, joined.release(), exchange, leave, reform, waiting};
   return {};
 }
 

@@ -1,426 +1,236 @@
 #include "platform/gloo/rendezvous.h"
 
-#include <arpa/inet.h>
-#include <fcntl.h>
-#include <netdb.h>
-#include <netinet/tcp.h>
-#include <openssl/crypto.h>
-#include <openssl/hmac.h>
-#include <openssl/rand.h>
 #include <poll.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
 #include <cstring>
-#include <list>
+#include <sstream>
 #include <thread>
 
 namespace graft::gloo_group {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-using Nonce = std::array<unsigned char, 16>;
-using Mac = std::array<unsigned char, 32>;
-
-constexpr std::uint32_t kVersion = 1;
-constexpr std::uint32_t kMostBlob = 1 << 16;
-constexpr std::chrono::seconds kPatience{5};  // with somebody who may be a stranger
-constexpr std::size_t kMostStrangers = 64;
-constexpr std::chrono::milliseconds kLook{50};  // at who is gone
-
-struct Challenge {
-  std::array<char, 8> magic = {'g', 'r', 'a', 'f', 't', 'g', 'l', 'o'};
-  std::uint32_t version = kVersion;
-  Nonce nonce = {};
-};
-
-struct Answer {
-  std::array<char, 8> magic = {'g', 'r', 'a', 'f', 't', 'g', 'l', 'o'};
-  std::uint32_t version = kVersion;
-  std::uint32_t rank = 0;
-  std::uint32_t size = 0;
-  Nonce nonce = {};
-  Mac proof = {};
-};
-
-enum class Verdict : std::uint32_t { welcome, other_size, rank_taken };
-
-struct Welcome {
-  std::uint32_t verdict = 0;
-  std::uint32_t rank = 0;
-  std::uint32_t size = 0;
-  Mac proof = {};
-};
-
-template <typename... Parts>
-Mac hmac(const std::string& secret, const Parts&... parts) {
-  std::vector<unsigned char> text;
-  const auto append = [&](const auto& part) {
-    const auto* const bytes = reinterpret_cast<const unsigned char*>(&part);
-    text.insert(text.end(), bytes, bytes + sizeof part);
-  };
-  (append(parts), ...);
-  Mac mac = {};
-  unsigned int size = 0;
-  HMAC(EVP_sha256(), secret.data(), static_cast<int>(secret.size()), text.data(), text.size(), mac.data(), &size);
-  return mac;
-}
-
-bool equal(const Mac& a, const Mac& b) { return CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0; }
-
-Result<Nonce> draw() {
-  Nonce nonce;
-  if (RAND_bytes(nonce.data(), nonce.size()) != 1) return error(Code::io_error, "There are no random numbers.");
-  return nonce;
-}
-
-Status failure(const char* what) { return error(Code::io_error, what, ": ", std::strerror(errno), "."); }
-
-int milliseconds_to(Clock::time_point until) {
-  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
-  return static_cast<int>(std::clamp<std::int64_t>(left, 0, 1 << 30));
-}
-
-// All of it or an error; `until` is the latest.
-Status transfer(int socket, void* data, std::size_t bytes, bool sends, Clock::time_point until) {
-  auto* at = static_cast<char*>(data);
-  while (bytes > 0) {
-    pollfd ready = {socket, static_cast<short>(sends ? POLLOUT : POLLIN), 0};
-    const int found = poll(&ready, 1, milliseconds_to(until));
-    if (found < 0 && errno == EINTR) continue;
-    if (found < 0) return failure("A connection cannot be waited for");
-    if (found == 0) return error(Code::timeout, "A worker did not answer in time.");
-    const ssize_t done = sends ? send(socket, at, bytes, MSG_NOSIGNAL) : recv(socket, at, bytes, 0);
-    if (done < 0 && (errno == EINTR || errno == EAGAIN)) continue;
-    if (done < 0) return failure("A connection failed");
-    if (done == 0) return error(Code::io_error, "A connection was closed.");
-    at += done;
-    bytes -= static_cast<std::size_t>(done);
-  }
-  return {};
-}
-
-template <typename T>
-Status send_all(int socket, const T& value, Clock::time_point until) {
-  T copy = value;
-  return transfer(socket, &copy, sizeof copy, true, until);
-}
-
-template <typename T>
-Status receive_all(int socket, T& value, Clock::time_point until) {
-  return transfer(socket, &value, sizeof value, false, until);
-}
-
-Status send_blob(int socket, Blob blob, Clock::time_point until) {
-  GRAFT_TRY(send_all(socket, static_cast<std::uint32_t>(blob.size()), until));
-  return transfer(socket, blob.data(), blob.size(), true, until);
-}
-
-Result<Blob> receive_blob(int socket, Clock::time_point until) {
-  std::uint32_t size = 0;
-  GRAFT_TRY(receive_all(socket, size, until));
-  if (size > kMostBlob) return error(Code::corrupt, "A worker says more about itself than it may.");
-  Blob blob(size);
-  GRAFT_TRY(transfer(socket, blob.data(), size, false, until));
-  return blob;
-}
-
-std::string address_of(const sockaddr_storage& address) {
-  char text[INET6_ADDRSTRLEN] = "";
-  if (address.ss_family == AF_INET) {
-    inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in&>(address).sin_addr, text, sizeof text);
-  } else {
-    inet_ntop(AF_INET6, &reinterpret_cast<const sockaddr_in6&>(address).sin6_addr, text, sizeof text);
-  }
-  return text;
-}
-
-std::string local_address_of(int socket) {
-  sockaddr_storage address = {};
-  socklen_t size = sizeof address;
-  getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size);
-  return address_of(address);
-}
-
-bool is_loopback(const sockaddr* address) {
-  if (address->sa_family == AF_INET) {
-    return ntohl(reinterpret_cast<const sockaddr_in*>(address)->sin_addr.s_addr) >> 24 == 127;
-  }
-  return address->sa_family == AF_INET6 &&
-         IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr);
-}
-
-struct Addresses {
-  addrinfo* first = nullptr;
-  Addresses() = default;
-  Addresses(Addresses&& other) noexcept : first(std::exchange(other.first, nullptr)) {}
-  Addresses& operator=(Addresses&&) = delete;
-  ~Addresses() {
-    if (first != nullptr) freeaddrinfo(first);
-  }
-};
-
-Result<Addresses> resolve(const RendezvousOptions& options) {
-  Addresses found;
-  addrinfo hints = {};
-  hints.ai_socktype = SOCK_STREAM;
-  const int failed = getaddrinfo(options.address.c_str(), std::to_string(options.port).c_str(), &hints, &found.first);
-  if (failed != 0) {
-    return error(Code::not_found, "Worker 0's address \"", options.address, "\" is unknown: ", gai_strerror(failed),
-                 ".");
-  }
-  if (options.secret.empty() && !is_loopback(found.first->ai_addr)) {
-    return invalid("Workers on several machines need a secret (GRAFT_SECRET), which \"", options.address,
-                   "\" is not reached without.");
-  }
-  return found;
-}
-
-// Somebody who has connected to worker 0.
-struct Stranger {
-  int socket = -1;
-  Nonce nonce = {};
-  Answer answer;
-  std::size_t read = 0;
-  Clock::time_point until;
-};
+constexpr std::chrono::milliseconds kLook{50};
+constexpr std::chrono::seconds kTellAgain{2};
 
 }  // namespace
 
-struct Rendezvous::Guest {
-  int socket = -1;
-  std::uint32_t rank = 0;  ///< until now
-  Nonce own;
-  Nonce its;
-};
-
 Rendezvous::Rendezvous(const RendezvousOptions& options)
-    : options_(options), rank_(options.rank), size_(options.size), until_(Clock::now() + options.timeout) {}
-
-Rendezvous::~Rendezvous() {
-  hang_up();
-  if (server_ >= 0) close(server_);
-}
+    : options_(options),
+      rank_(options.rank),
+      size_(options.size),
+      until_(Clock::now() + options.timeout),
+      door_(options.secret) {}
 
 void Rendezvous::hang_up() {
-  for (const int socket : others_) {
-    if (socket >= 0) close(socket);
-  }
   others_.clear();
-  if (first_ >= 0) close(std::exchange(first_, -1));
+  first_.close();
+}
+
+/// Of several addresses some may be unknown.
+Status Rendezvous::find_masters() {
+  Status unknown;
+  std::istringstream hosts(options_.address);
+  for (std::string host; std::getline(hosts, host, ',');) {
+    auto address = resolve(host, options_.port);
+    if (!address.ok()) {
+      unknown = address.status();
+    } else if (options_.secret.empty() && !address->is_loopback()) {
+      return invalid("Workers on several machines need a secret (GRAFT_SECRET), which \"", host,
+                     "\" is not reached without.");
+    } else {
+      masters_.push_back(*address);
+    }
+  }
+  if (!masters_.empty()) return {};
+  return unknown.ok() ? invalid("Worker 0's address is empty.") : unknown;
 }
 
 Result<std::unique_ptr<Rendezvous>> Rendezvous::join(const RendezvousOptions& options) {
   std::unique_ptr<Rendezvous> made(new Rendezvous(options));
+  GRAFT_TRY(made->find_masters());
   if (options.rank != 0) {
-    GRAFT_TRY(made->connect(false));
+    GRAFT_TRY(made->come_in());
+  } else if (Status opened = made->door_.open(made->masters_.front()); opened.ok()) {
+    made->local_address_ = made->door_.address().text();
+    GRAFT_TRY(made->receive());
   } else {
-    GRAFT_TRY(made->open());
-    GRAFT_TRY(made->receive(false, options.timeout));
+    // A run may go on there, which lost its worker 0.
+    made->until_ = std::min(made->until_, Clock::now() + kCourtesy);
+    if (!made->come_in().ok()) return opened;
   }
+  GRAFT_TRY(made->share_addresses());
   return made;
 }
 
-Status Rendezvous::meet_again(std::chrono::milliseconds patience) {
-  until_ = Clock::now() + options_.timeout;
-  return rank_ == 0 ? receive(true, patience) : connect(true);
-}
-
-Status Rendezvous::open() {
-  GRAFT_TRY_ASSIGN(const Addresses found, resolve(options_));
-  server_ = socket(found.first->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (server_ < 0) return failure("There is no socket");
-  const int on = 1;
-  setsockopt(server_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  if (bind(server_, found.first->ai_addr, found.first->ai_addrlen) != 0 || ::listen(server_, 128) != 0) {
-    return error(Code::io_error, "Worker 0 cannot listen at ", options_.address, " port ", options_.port, ": ",
-                 std::strerror(errno), ".");
+/// Whether the caller becomes one of the guests of a run that begins; an error ends it.
+Result<bool> Rendezvous::judge(Caller& caller, std::vector<Caller>& guests) {
+  const Answer& answer = caller.answer;
+  auto verdict = Verdict::welcome;
+  if (answer.size != size_ || answer.rank == 0 || answer.rank >= size_) {
+    verdict = Verdict::other_size;
+  } else if (std::ranges::any_of(guests, [&](const Caller& guest) { return guest.answer.rank == answer.rank; })) {
+    verdict = Verdict::rank_taken;
   }
-  local_address_ = local_address_of(server_);
-  return {};
+  if (verdict == Verdict::welcome) {
+    guests.push_back(std::move(caller));
+    return true;
+  }
+  static_cast<void>(door_.welcome(caller, {static_cast<std::uint32_t>(verdict), 0, size_, 0, {}}));
+  if (verdict == Verdict::rank_taken) return invalid("Two workers were started as number ", answer.rank, ".");
+  return invalid("A worker was started as ", answer.rank, " of ", answer.size, ", worker 0 as one of ", size_, ".");
 }
 
-/// The first time all must come.
-Status Rendezvous::receive(bool again, std::chrono::milliseconds patience) {
-  std::list<Stranger> strangers;
-  std::vector<Guest> guests;
-  struct Closing {
-    std::list<Stranger>& strangers;
-    ~Closing() {
-      for (const Stranger& stranger : strangers) close(stranger.socket);
-    }
-  } const closing{strangers};
-  const auto forget = [&](const Status& why) {
-    for (const Guest& guest : guests) close(guest.socket);
-    return why;
+/// All must come.
+Status Rendezvous::receive() {
+  std::vector<Caller> guests;
+  const auto is_here = [&](std::uint32_t rank) {
+    return std::ranges::any_of(guests, [&](const Caller& guest) { return guest.answer.rank == rank; });
   };
-  // Whether the stranger is one of the workers; its socket is a guest's then.
-  const auto judge = [&](const Stranger& stranger) -> Result<bool> {
-    const Answer& answer = stranger.answer;
-    const Challenge own;
-    const Mac proof = hmac(options_.secret, stranger.nonce, answer.nonce, answer.rank, answer.size);
-    if (answer.magic != own.magic || answer.version != own.version || !equal(proof, answer.proof)) return false;
-    auto verdict = Verdict::welcome;
-    if (answer.size != size_ || answer.rank == 0 || answer.rank >= size_) {
-      verdict = Verdict::other_size;
-    } else if (std::ranges::find(guests, answer.rank, &Guest::rank) != guests.end()) {
-      verdict = Verdict::rank_taken;
+  number_ = 0;
+  while (guests.size() + 1 < size_) {
+    GRAFT_TRY_ASSIGN(std::vector<Caller> callers, door_.look(Doing::meets, kLook));
+    for (Caller& caller : callers) {
+      if (caller.answer.rank == kElsewhere) return go_elsewhere(caller);
+      GRAFT_TRY(detail::to_status(judge(caller, guests)));
     }
-    if (verdict == Verdict::welcome) {
-      guests.push_back({stranger.socket, answer.rank, stranger.nonce, answer.nonce});
-      return true;
-    }
-    const Welcome refusal{static_cast<std::uint32_t>(verdict), 0, size_,
-                          hmac(options_.secret, answer.nonce, stranger.nonce)};
-    static_cast<void>(send_all(stranger.socket, refusal, Clock::now() + kPatience));
-    if (again) return false;  // a run that goes on is not ended by whoever comes
-    if (verdict == Verdict::rank_taken) return invalid("Two workers were started as number ", answer.rank, ".");
-    return invalid("A worker was started as ", answer.rank, " of ", answer.size, ", worker 0 as one of ", size_, ".");
-  };
-
-  std::vector<bool> gone(size_);
-  const auto is_missing = [&](std::uint32_t r) {
-    return !gone[r] && std::ranges::find(guests, r, &Guest::rank) == guests.end();
-  };
-  const auto end = Clock::now() + patience;
-  for (;;) {
-    bool missing = false;
+    std::erase_if(guests, [](const Caller& guest) { return guest.socket.is_closed(); });  // it may be started again
+    if (guests.size() + 1 == size_ || Clock::now() < until_) continue;
+    std::string ranks;
     for (std::uint32_t r = 1; r < size_; ++r) {
-      char byte = 0;  // nobody sends any: only the end of the connection is read
-      gone[r] = gone[r] || (again && recv(others_[r], &byte, 1, MSG_DONTWAIT | MSG_PEEK) == 0);
-      missing = missing || is_missing(r);
+      if (!is_here(r)) ranks += cat(ranks.empty() ? "" : ", ", r);
     }
-    if (!missing) break;
-    if (Clock::now() >= end) {
-      if (again) break;
-      std::string ranks;
-      for (std::uint32_t r = 1; r < size_; ++r) {
-        if (is_missing(r)) ranks += cat(ranks.empty() ? "" : ", ", r);
-      }
-      return forget(error(Code::timeout, "Of ", size_, " workers, these did not come to ", options_.address, " port ",
-                          options_.port, " in time: ", ranks, "."));
-    }
-    std::vector<pollfd> ready = {{server_, static_cast<short>(strangers.size() < kMostStrangers ? POLLIN : 0), 0}};
-    auto until = std::min(end, Clock::now() + kLook);
-    for (const Stranger& stranger : strangers) {
-      ready.push_back({stranger.socket, POLLIN, 0});
-      until = std::min(until, stranger.until);
-    }
-    if (poll(ready.data(), ready.size(), milliseconds_to(until) + 1) < 0 && errno != EINTR) {
-      return forget(failure("poll failed"));
-    }
-    auto at = ready.begin() + 1;
-    for (auto stranger = strangers.begin(); stranger != strangers.end(); ++at) {
-      bool goes = Clock::now() >= stranger->until;
-      if ((at->revents & (POLLIN | POLLHUP | POLLERR)) != 0) {
-        auto* const into = reinterpret_cast<char*>(&stranger->answer) + stranger->read;
-        const ssize_t read = recv(stranger->socket, into, sizeof(Answer) - stranger->read, 0);
-        goes = goes || read == 0 || (read < 0 && errno != EAGAIN && errno != EINTR);
-        if (read > 0) stranger->read += static_cast<std::size_t>(read);
-      }
-      if (stranger->read == sizeof(Answer)) {
-        const auto worker = judge(*stranger);
-        if (!worker.ok()) return forget(worker.status());
-        if (*worker) {
-          stranger = strangers.erase(stranger);
-          continue;
-        }
-        goes = true;
-      }
-      if (goes) close(stranger->socket);
-      stranger = goes ? strangers.erase(stranger) : std::next(stranger);
-    }
-    if ((ready[0].revents & POLLIN) == 0) continue;
-    const int socket = accept4(server_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (socket < 0) continue;
-    const auto nonce = draw();
-    if (!nonce.ok()) {
-      close(socket);
-      return forget(nonce.status());
-    }
-    strangers.push_back({socket, *nonce, {}, 0, std::min(until_, Clock::now() + kPatience)});
-    Challenge challenge;
-    challenge.nonce = *nonce;
-    // Fits into the buffer of any new connection.
-    if (send(socket, &challenge, sizeof challenge, MSG_NOSIGNAL) != sizeof challenge) strangers.back().until = {};
+    return error(Code::timeout, "Of ", size_, " workers, these did not come to ", options_.address, " port ",
+                 options_.port, " in time: ", ranks, ".");
   }
-  return seat(guests);
+  next_number_ = size_;
+  return seat(std::move(guests));
+}
+
+bool Rendezvous::knows(std::uint32_t number) const {
+  return std::ranges::find(peers_, number, &Peer::number) != peers_.end();
 }
 
 /// Tells the guests their ranks. Who has gone meanwhile shows in the first gather().
-Status Rendezvous::seat(std::vector<Guest>& guests) {
-  std::ranges::sort(guests, {}, &Guest::rank);
+Status Rendezvous::seat(std::vector<Caller> guests) {
+  const bool begins = peers_.empty();
+  for (Caller& guest : guests) {
+    if (!begins && !knows(guest.answer.number)) guest.answer.number = kNoNumber;  // of a group of long ago
+  }
+  std::ranges::sort(guests, [](const Caller& a, const Caller& b) {
+    return std::pair(a.answer.number, a.answer.rank) < std::pair(b.answer.number, b.answer.rank);
+  });
   hang_up();
+  rank_ = 0;
   size_ = static_cast<std::uint32_t>(guests.size() + 1);
-  others_.assign(size_, -1);
+  others_.resize(size_);
   for (std::uint32_t r = 1; r < size_; ++r) {
-    const Guest& guest = guests[r - 1];
-    others_[r] = guest.socket;
-    const Welcome welcome{static_cast<std::uint32_t>(Verdict::welcome), r, size_,
-                          hmac(options_.secret, guest.its, guest.own)};
-    static_cast<void>(send_all(guest.socket, welcome, Clock::now() + kPatience));
+    Caller& guest = guests[r - 1];
+    std::uint32_t number = guest.answer.number;
+    if (number == kNoNumber) number = begins ? guest.answer.rank : next_number_++;
+    const Welcome welcome{static_cast<std::uint32_t>(Verdict::welcome), r, size_, number, {}};
+    static_cast<void>(door_.welcome(guest, welcome));
+    others_[r] = std::move(guest.socket);
   }
   return {};
 }
 
-Status Rendezvous::connect(bool again) {
-  GRAFT_TRY_ASSIGN(const Addresses found, resolve(options_));
-  Status last;
-  // The connection of before stays until there is another: its end would say that this worker is gone.
-  struct Closing {
-    int socket;
-    ~Closing() {
-      if (socket >= 0) close(socket);
-    }
-  } const before{std::exchange(first_, -1)};
-  // Worker 0 may not be there yet.
-  for (; Clock::now() < until_; std::this_thread::sleep_for(std::chrono::milliseconds(50))) {
-    hang_up();
-    first_ = socket(found.first->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (first_ < 0) return failure("There is no socket");
-    if (::connect(first_, found.first->ai_addr, found.first->ai_addrlen) != 0) {
-      if (again) return error(Code::not_found, "Worker 0 is gone.");
-      last = failure("it cannot be reached");
-      continue;
-    }
-    Challenge challenge;
-    last = receive_all(first_, challenge, again ? until_ : std::min(until_, Clock::now() + kPatience));
-    if (!last.ok() && again) return error(Code::not_found, "Worker 0 is gone.");
-    if (!last.ok()) continue;
-    Answer answer;
-    if (challenge.magic != answer.magic || challenge.version != kVersion) {
-      return invalid("At ", options_.address, " port ", options_.port, " is no worker 0 of this version of graft.");
-    }
-    GRAFT_TRY_ASSIGN(answer.nonce, draw());
-    answer.rank = rank_;
-    answer.size = size_;
-    answer.proof = hmac(options_.secret, challenge.nonce, answer.nonce, answer.rank, answer.size);
-    Welcome welcome;
-    last = send_all(first_, answer, until_);
-    if (last.ok()) last = receive_all(first_, welcome, until_);
-    if (!last.ok()) {
+/// To a worker 0 that may not be there yet, or to a run that goes on already.
+Status Rendezvous::come_in() {
+  Status last = error(Code::timeout, "it does not answer.");
+  for (; Clock::now() < until_; std::this_thread::sleep_for(kLook)) {
+    for (const Address& master : masters_) {
+      auto socket = connect_to(master, std::min(until_, Clock::now() + kCourtesy));
+      if (!socket.ok()) {
+        last = socket.status();
+        continue;
+      }
+      Challenge challenge;
+      last = receive_all(*socket, challenge, until_);
+      if (!last.ok()) continue;
+      if (challenge.magic != kMagic || challenge.version != kVersion) {
+        return invalid("At ", master.text(), " port ", options_.port, " is no worker 0 of this version of graft.");
+      }
+      last = answer(std::move(*socket), challenge, until_);
+      if (last.ok() || last.code() == Code::invalid_argument) return last;
+      if (challenge.doing == static_cast<std::uint32_t>(Doing::runs)) continue;  // whom it came to may have gone
       return invalid("Worker 0 at ", options_.address, " port ", options_.port,
                      " did not take this one in: the secrets differ, or it ended.");
     }
-    if (!equal(welcome.proof, hmac(options_.secret, answer.nonce, challenge.nonce))) {
-      return invalid("Who answers at ", options_.address, " port ", options_.port, " does not know the secret.");
-    }
-    if (static_cast<Verdict>(welcome.verdict) == Verdict::other_size) {
-      return invalid("This worker was started as ", rank_, " of ", size_, ", worker 0 as one of ", welcome.size, ".");
-    }
-    if (static_cast<Verdict>(welcome.verdict) == Verdict::rank_taken) {
-      return invalid("Two workers were started as number ", rank_, ".");
-    }
-    rank_ = welcome.rank;
-    size_ = welcome.size;
-    local_address_ = local_address_of(first_);
-    return {};
   }
   return error(Code::timeout, "Worker 0 did not answer at ", options_.address, " port ", options_.port, ": ",
                last.message());
+}
+
+/// A worker 0 that was started again while the others go on without it.
+Status Rendezvous::go_elsewhere(const Caller& messenger) {
+  Address there = other_end(messenger.socket);
+  there.set_port(static_cast<std::uint16_t>(messenger.answer.port));
+  door_.close();
+  masters_ = {there};
+  number_ = kNoNumber;
+  return come_in();
+}
+
+/// Takes the place that it is given.
+Status Rendezvous::answer(Socket socket, const Challenge& challenge, Clock::time_point until) {
+  if (!door_.is_open()) {
+    Address own = own_end(socket);
+    own.set_port(options_.port);
+    if (!door_.open(own).ok()) {
+      own.set_port(0);
+      GRAFT_TRY(door_.open(own));
+    }
+  }
+  Answer answer;
+  GRAFT_TRY_ASSIGN(answer.nonce, draw());
+  answer.rank = options_.rank;
+  answer.size = options_.size;
+  answer.number = number_;
+  answer.port = door_.address().port();
+  answer.proof = proof_of(options_.secret, challenge.nonce, answer);
+  Welcome welcome;
+  GRAFT_TRY(send_all(socket, answer, until));
+  GRAFT_TRY(receive_all(socket, welcome, until));
+  if (!equal(welcome.proof, proof_of(options_.secret, answer.nonce, challenge.nonce, welcome))) {
+    return invalid("Who answers at ", other_end(socket).text(), " port ", other_end(socket).port(),
+                   " does not know the secret.");
+  }
+  if (static_cast<Verdict>(welcome.verdict) == Verdict::other_size) {
+    return invalid("This worker was started as ", options_.rank, " of ", options_.size, ", worker 0 as one of ",
+                   welcome.size, ".");
+  }
+  if (static_cast<Verdict>(welcome.verdict) == Verdict::rank_taken) {
+    return invalid("Two workers were started as number ", options_.rank, ".");
+  }
+  hang_up();
+  rank_ = welcome.rank;
+  size_ = welcome.size;
+  number_ = welcome.number;
+  local_address_ = own_end(socket).text();
+  first_ = std::move(socket);
+  return {};
+}
+
+Status Rendezvous::share_addresses() {
+  struct Told {
+    Peer self;
+    std::uint32_t next_number = 0;
+  };
+  const Told own{{number_, door_.address()}, next_number_};
+  Blob blob(sizeof own);
+  std::memcpy(blob.data(), &own, sizeof own);
+  GRAFT_TRY_ASSIGN(const std::vector<Blob> all, gather(blob));
+  std::vector<Peer> peers;
+  for (const Blob& one : all) {
+    Told told;
+    if (one.size() != sizeof told) return error(Code::corrupt, "A worker says nonsense about itself.");
+    std::memcpy(&told, one.data(), sizeof told);
+    next_number_ = std::max(next_number_, told.next_number);
+    peers.push_back(told.self);
+  }
+  peers_ = std::move(peers);
+  return {};
 }
 
 Result<std::vector<Blob>> Rendezvous::gather(const Blob& own) {
@@ -440,6 +250,45 @@ Result<std::vector<Blob>> Rendezvous::gather(const Blob& own) {
     for (const Blob& blob : all) GRAFT_TRY(send_blob(others_[r], blob, until_));
   }
   return all;
+}
+
+bool Rendezvous::somebody_waits() {
+  if (rank_ != 0) return false;
+  tell_where();
+  auto callers = door_.look(Doing::runs, {});
+  if (callers.ok()) {
+    for (Caller& caller : *callers) {
+      if (caller.answer.rank != kElsewhere) knocking_.push_back(std::move(caller));
+    }
+  }
+  std::erase_if(knocking_, [](const Caller& caller) { return caller.socket.is_closed(); });
+  return !knocking_.empty();
+}
+
+/// Workers that are started again look for the run where worker 0 was to be found: this one goes there if it can; if
+/// another worker 0 waits there, it is told.
+void Rendezvous::tell_where() {
+  if (messenger_) {
+    Challenge challenge;
+    const ssize_t bytes = recv(messenger_.get(), &challenge, sizeof challenge, MSG_DONTWAIT);
+    if (bytes == sizeof challenge && challenge.magic == kMagic && challenge.version == kVersion) {
+      Answer answer;
+      const auto nonce = draw();
+      if (nonce.ok()) answer.nonce = *nonce;
+      answer.rank = kElsewhere;
+      answer.port = door_.address().port();
+      answer.proof = proof_of(options_.secret, challenge.nonce, answer);
+      send(messenger_.get(), &answer, sizeof answer, MSG_NOSIGNAL | MSG_DONTWAIT);
+    }
+    if (bytes >= 0 || Clock::now() >= messenger_until_) messenger_.close();
+    return;
+  }
+  if (Clock::now() < messenger_until_) return;
+  messenger_until_ = Clock::now() + kTellAgain;
+  for (const Address& master : masters_) {
+    if (!door_.is_open_at(master)) static_cast<void>(door_.open(master));
+  }
+  if (!door_.is_open_at(masters_.front())) messenger_ = begin_to_connect(masters_.front());
 }
 
 }  // namespace graft::gloo_group

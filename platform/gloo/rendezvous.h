@@ -1,72 +1,87 @@
-// How workers find each other: worker 0 listens, the others come.
+// How workers find each other: worker 0 listens, the others come; and where worker 0 is gone, the next one listens.
 #pragma once
 
-#include <chrono>
-#include <cstdint>
 #include <memory>
-#include <string>
-#include <vector>
 
-#include "platform/base/status.h"
+#include "platform/gloo/door.h"
 
 namespace graft::gloo_group {
 
 struct RendezvousOptions {
   std::uint32_t rank = 0;
   std::uint32_t size = 1;
-  std::string address;
+  std::string address;  ///< worker 0's; behind it, with commas, where others may be found that come after it
   std::uint16_t port = 0;
   std::string secret;
   std::chrono::milliseconds timeout{};
 };
 
-using Blob = std::vector<char>;
-
-/// What every worker says about itself, told to all. Whoever does not know the secret, says nonsense or nothing is let
-/// go and disturbs nobody.
+/// What every worker says about itself, told to all.
 ///
 /// Protocol, all of fixed size but the blobs, whose sizes come first: worker 0 sends a nonce; the other its own, its
-/// rank, the number of workers and HMAC-SHA256(secret, all of that); worker 0 the HMAC of the nonces the other way
-/// round, with the rank and number that count from here on, or why not. Then each sends a blob and gets those of all,
-/// as often as they like.
+/// rank, the number of workers, where it can be reached itself, and HMAC-SHA256(secret, all of that); worker 0 the HMAC
+/// of the nonces the other way round, with the rank and size that count from here on, or why not. Then each sends a
+/// blob and gets those of all, as often as they like.
+///
+/// A worker keeps the number that it was given first. Whoever has the lowest of those that are left is worker 0.
 class Rendezvous {
  public:
-  /// Returns once all are there and known.
+  /// Returns once all are there and known; or, where a run goes on already, once it has taken this worker in.
   static Result<std::unique_ptr<Rendezvous>> join(const RendezvousOptions& options);
-  ~Rendezvous();
   Rendezvous(const Rendezvous&) = delete;
   Rendezvous& operator=(const Rendezvous&) = delete;
 
   std::uint32_t rank() const { return rank_; }
   std::uint32_t size() const { return size_; }
-  /// The address of this machine by which worker 0 is reached: the one to bind to.
+  /// The address of this machine by which the others are reached: the one to bind to.
   const std::string& local_address() const { return local_address_; }
   /// The blobs of all workers, by rank. All call it as often.
   Result<std::vector<Blob>> gather(const Blob& own);
 
-  /// Those that are left meet again, with new ranks in the order of the old ones. The connections of before tell who is
-  /// gone: worker 0 waits for all others, but no longer than `patience` for those that stand still; the others fail at
-  /// once where worker 0 is gone.
+  /// Those that are left meet again, and those that wait outside come in, with ranks in the order of their numbers.
+  /// Each looks at where the others can be reached: who refuses is gone, who does not answer within `patience` stands
+  /// still. not_found where those who stand still are as many as the others, or more: they may go on by themselves.
   Status meet_again(std::chrono::milliseconds patience);
 
+  /// Worker 0, between two steps: whether somebody wants to take part. Does not wait.
+  bool somebody_waits();
+
  private:
-  struct Guest;  ///< a worker that has proved itself
+  /// Another worker of the group of before.
+  struct Peer {
+    std::uint32_t number = 0;
+    Address address;
+  };
+  class Meeting;  ///< meeting.cpp
 
   explicit Rendezvous(const RendezvousOptions& options);
-  Status open();
-  Status receive(bool again, std::chrono::milliseconds patience);
-  Status seat(std::vector<Guest>& guests);
-  Status connect(bool again);
+  Status find_masters();
+  Status receive();
+  Result<bool> judge(Caller& caller, std::vector<Caller>& guests);
+  Status seat(std::vector<Caller> guests);
+  Status come_in();
+  Status go_elsewhere(const Caller& messenger);
+  Status answer(Socket socket, const Challenge& challenge, Clock::time_point until);
+  Status share_addresses();
   void hang_up();
+  bool knows(std::uint32_t number) const;
+  void tell_where();
 
   const RendezvousOptions options_;
+  std::vector<Address> masters_;
   std::uint32_t rank_;
   std::uint32_t size_;
-  std::chrono::steady_clock::time_point until_;
+  std::uint32_t number_ = kNoNumber;
+  std::uint32_t next_number_ = 0;  ///< that nobody has had
+  std::vector<Peer> peers_;        ///< all, by rank, this one included
+  Clock::time_point until_;
   std::string local_address_;
-  int server_ = -1;          ///< of worker 0
-  std::vector<int> others_;  ///< of worker 0: the connection to each, by rank
-  int first_ = -1;           ///< of the others: that to worker 0
+  Door door_;
+  std::vector<Socket> others_;    ///< of worker 0: the connection to each, by rank
+  Socket first_;                  ///< of the others: that to worker 0
+  std::vector<Caller> knocking_;  ///< of worker 0: those who want to take part
+  Socket messenger_;              ///< to where a worker 0 may have been started again
+  Clock::time_point messenger_until_;
 };
 
 }  // namespace graft::gloo_group

@@ -30,9 +30,13 @@ class Group {
   /// those that did not come within `deadline`; what leave() said; invalid_argument where sizes differ.
   virtual Status exchange(OutParts out, InParts in, std::chrono::nanoseconds deadline) = 0;
 
-  /// After exchange() has failed because a worker is gone: those that are left, worker 0 among them, meet again, with
-  /// new ranks in the order of the old ones. unsupported where the group ends with its first failure.
+  /// After exchange() has failed because a worker is gone, or where somebody waits: those that are left meet again,
+  /// with new ranks in the order of the old ones, newcomers behind them. unsupported where the group ends with its
+  /// first failure.
   virtual Status reform() { return error(Code::unsupported, "These workers cannot go on without one of them."); }
+
+  /// Worker 0: whether somebody wants to take part, who may come in by reform(). Does not wait.
+  virtual bool somebody_waits() { return false; }
 
   /// This worker makes no further call: exchanges of the others that it has not joined fail, and say why. The first
   /// word counts.

@@ -40,6 +40,7 @@ std::uint64_t elements_to_sum(std::uint64_t gradient_bytes, std::uint64_t worker
 }
 
 Status GroupExchange::begin(Step& step) {
+  step.newcomers = group_.rank() == 0 && group_.somebody_waits() ? 1 : 0;
   GRAFT_TRY(note(parcels_.share(std::as_bytes(std::span(&step, 1)), options_.between_steps)));
   differs_ = false;
   std::uint64_t count = 0;
@@ -60,6 +61,10 @@ Status GroupExchange::begin(Step& step) {
     hashes.push_back(other.state_hash);
   }
   step_.number = step.number;
+  if (read_as<Step>(parcels_.in(0)).newcomers != 0) {
+    lost_ = lets_in_ = true;
+    return error(Code::io_error, "Another worker wants to take part.");
+  }
   GRAFT_TRY(check_states(hashes));
   step.count = count;
   step_ = step;
@@ -107,7 +112,7 @@ Status GroupExchange::note(Status sent) {
 
 Status GroupExchange::reform() {
   GRAFT_TRY(group_.reform());
-  lost_ = false;
+  lost_ = lets_in_ = false;
   parcels_ = Parcels(group_);
   return ok_status();
 }

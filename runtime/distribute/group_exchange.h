@@ -42,17 +42,19 @@ class GroupExchange : public train::SlotExchange {
   Status begin(Step& step) override;
   Status give(std::uint64_t slot, const train::SlotPart& part) override;
   Result<Sums> end() override;
-  /// Unless what failed can be mended: differs().
+  /// Unless what failed can be mended: differs(), or a newcomer.
   void leave(const Status& why) override {
-    if (!differs_) group_.leave(why);
+    if (!differs_ && !lets_in_) group_.leave(why);
   }
 
   /// Whether the last step failed because some workers' parameters are not those of the others, worker 0 among them:
   /// share_state() brings these up to date.
   bool differs() const { return differs_; }
 
-  /// Whether the last step failed because a worker is gone, rather than because one gave up.
+  /// Whether the last step failed because a worker is gone, or waits to come in, rather than because one gave up.
   bool has_lost_worker() const { return lost_; }
+  /// Nobody is gone: somebody waits.
+  bool lets_in() const { return lets_in_; }
   /// It was before the step that a worker went.
   void note_lost_worker() { lost_ = true; }
   /// The others that are left: see Group::reform().
@@ -72,6 +74,7 @@ class GroupExchange : public train::SlotExchange {
   Parcels parcels_;
   bool lost_ = false;
   bool differs_ = false;
+  bool lets_in_ = false;          ///< reform() will let a newcomer in
   std::unique_ptr<SlotSum> sum_;  // made for the first step: a group whose workers disagree takes no memory
 
   // Of the step in progress.

@@ -10,14 +10,15 @@
 namespace graft::distribute {
 namespace {
 
-constexpr std::uint64_t kVersion = 1;          // of what workers say to each other
+constexpr std::uint64_t kVersion = 2;          // of what workers say to each other
 constexpr std::uint64_t kMostWords = 1 << 20;  // bytes
 
 struct Hello {
   std::array<char, 8> magic = {'g', 'r', 'a', 'f', 't', 'g', 'r', 'p'};
   std::uint64_t version = kVersion;
   Hash128 words;
-  std::uint64_t bytes = 0;  ///< of the words
+  std::uint64_t bytes = 0;     ///< of the words
+  std::uint64_t newcomer = 0;  ///< 1: it has not taken part before
 };
 
 struct Sums {  // train::Metrics
@@ -64,10 +65,12 @@ std::string first_difference(const std::map<std::string, std::string>& words, st
 
 }  // namespace
 
-Status agree(group::Group& group, const std::map<std::string, std::string>& words, std::chrono::nanoseconds deadline) {
+Status agree(group::Group& group, const std::map<std::string, std::string>& words, bool newcomer,
+             std::chrono::nanoseconds deadline) {
   Parcels parcels(group);
   const std::string text = text_of(words);
-  const Hello mine{.words = hash128(std::as_bytes(std::span(text))), .bytes = text.size()};
+  const Hello mine{
+      .words = hash128(std::as_bytes(std::span(text))), .bytes = text.size(), .newcomer = newcomer ? 1u : 0u};
   GRAFT_TRY(parcels.share(std::as_bytes(std::span(&mine, 1)), deadline));
   std::vector<Hello> all(group.size());
   for (std::size_t rank = 0; rank < group.size(); ++rank) {
@@ -83,13 +86,18 @@ Status agree(group::Group& group, const std::map<std::string, std::string>& word
     parcels.expect(rank, all[rank].bytes);
   }
   GRAFT_TRY(parcels.send(deadline));
+  const bool is_right = all[0].words == mine.words && all[0].newcomer == 0;
+  const bool only_newcomers =
+      std::ranges::all_of(all, [&](const Hello& hello) { return hello.newcomer != 0 || hello.words == all[0].words; });
   // Worker 0's words, or for worker 0 those of the first that differs.
   std::size_t other = 0;
   while (other + 1 < group.size() && same(all[other])) ++other;
   const std::span<const std::byte> bytes = parcels.in(other);
   const std::string_view its(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  return invalid("Worker ", other, " was started with another ", first_difference(words, its), " than worker ",
-                 group.rank(), ".");
+  const std::string what =
+      cat("Worker ", other, " was started with another ", first_difference(words, its), " than worker ", group.rank());
+  if (is_right && only_newcomers) return error(Code::io_error, what, ": it is left out.");
+  return invalid(what, ".");
 }
 
 Status share_state(group::Group& group, train::Trainer& trainer, data::Loader* loader,
@@ -134,9 +142,11 @@ Status share_state(group::Group& group, train::Trainer& trainer, data::Loader* l
   return ok_status();
 }
 
-Status end_together(group::Group& group, std::chrono::nanoseconds deadline) {
-  const std::byte word{1};
-  return Parcels(group).share(std::span(&word, 1), deadline);
+Result<bool> end_together(group::Group& group, bool finished, std::chrono::nanoseconds deadline) {
+  Parcels parcels(group);
+  const std::byte word{finished ? std::uint8_t{2} : std::uint8_t{1}};
+  GRAFT_TRY(parcels.share(std::span(&word, 1), deadline));
+  return parcels.in(0)[0] == std::byte{2};
 }
 
 }  // namespace graft::distribute

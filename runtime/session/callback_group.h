@@ -14,6 +14,9 @@ class CallbackGroup : public group::Group {
   std::size_t size() const override { return group_.size; }
   Status exchange(group::OutParts out, group::InParts in, std::chrono::nanoseconds deadline) override;
   Status reform() override;
+  bool somebody_waits() override {
+    return group_.reform != nullptr && group_.waiting != nullptr && group_.waiting(group_.user) != 0;
+  }
   void leave(const Status& why) override {
     group_.leave(group_.user, static_cast<graft_status>(why.code()), why.message().c_str());
   }

@@ -68,7 +68,7 @@ class Processes(CliTest):
         first = self.start(0, "-o", "three.graft")
         strangers = []
         noise = random.Random(5)
-        for i in range(200):
+        for i in range(int(os.environ.get("GRAFT_TEST_STRANGERS", "200"))):
             stranger = socket.socket()
             self.addCleanup(stranger.close)
             deadline = time.monotonic() + cli.TIMEOUT
@@ -88,22 +88,55 @@ class Processes(CliTest):
         with open(self.path("one.graft"), "rb") as a, open(self.path("three.graft"), "rb") as b:
             self.assertEqual(a.read(), b.read())
 
+    def rows(self, kind="step"):
+        """Of the metrics file, as far as it is whole."""
+        try:
+            with open(self.path("metrics.jsonl"), encoding="utf-8") as file:
+                lines = file.read().split("\n")[:-1]
+        except FileNotFoundError:
+            return []
+        return [row for row in map(json.loads, lines) if row["kind"] == kind]
+
+    def reads(self, process, words):
+        """What it says up to these words."""
+        lines = []
+        while not lines or words not in lines[-1]:
+            lines.append(process.stderr.readline())
+            self.assertTrue(lines[-1], "".join(lines))
+
+    def until(self, what, condition):
+        deadline = time.monotonic() + cli.TIMEOUT
+        while time.monotonic() < deadline:
+            if condition():
+                return
+            time.sleep(0.01)
+        self.fail(f"{what} did not come to pass")
+
+    def same_as_one(self, name, steps):
+        """What one worker writes after as many steps."""
+        self.graft(*self.FLAGS, "--steps", steps, "-o", "one.graft")
+        with open(self.path("one.graft"), "rb") as a, open(self.path(name), "rb") as b:
+            self.assertEqual(a.read(), b.read())
+
     def test_a_run_goes_on_without_whoever_is_killed_or_stands_still(self):
         steps = 40
-        self.graft(*self.FLAGS, "--steps", steps, "-o", "one.graft")
+        outputs = ("--eval", "npy:x.npy,y.npy", "--metrics", "metrics.jsonl", "--steps", steps)
+        self.graft(*self.FLAGS, *outputs, "-o", "one.graft")
+        alone = [(row["step"], row["loss"]) for row in self.rows()]
+        held_out = [(row["step"], row["loss"]) for row in self.rows("held_out")]
         instant = random.Random(11)
-        kills = int(os.environ.get("GRAFT_TEST_KILLS", "3"))
-        lost = 0
-        for i in range(kills):
+        lost = led = 0
+        for i in range(int(os.environ.get("GRAFT_TEST_KILLS", "3"))):
             number = signal.SIGSTOP if i % 10 == 1 else signal.SIGKILL
+            kept = ("--checkpoint", f"kept{i}", "--checkpoint-every", 5) if i % 2 == 0 else ()
             with self.subTest(kill=i):
                 self.port = free_port()
-                if os.path.exists(self.path("metrics.jsonl")):
-                    os.remove(self.path("metrics.jsonl"))
-                run = [self.start(rank, "--steps", steps, *flags) for rank, flags in
-                       ((0, ("--metrics", "metrics.jsonl", "-o", "left.graft")), (1, ()), (2, ()))]
+                for name in ("metrics.jsonl", "left.graft"):
+                    if os.path.exists(self.path(name)):
+                        os.remove(self.path(name))
+                run = [self.start(rank, *outputs, *kept, "-o", "left.graft") for rank in range(3)]
                 self.until_a_step()
-                victim = instant.choice((1, 2))
+                victim = i % 2 if i < 2 else instant.choice((0, 1, 2))  # worker 0 is the first
                 time.sleep(instant.random() * 0.5)
                 run[victim].send_signal(number)
                 for rank, process in enumerate(run):
@@ -111,22 +144,60 @@ class Processes(CliTest):
                         continue
                     code, said = self.said(process)
                     self.assertEqual(code, 0, said)
-                    lost += "2 workers are left" in said
+                    lost += "2 workers go on" in said
+                    led += "This worker is worker 0 now" in said
                 run[victim].kill()
                 run[victim].wait()
                 with open(self.path("one.graft"), "rb") as a, open(self.path("left.graft"), "rb") as b:
                     self.assertEqual(a.read(), b.read())
+                self.assertEqual([(row["step"], row["loss"]) for row in self.rows()], alone)
+                self.assertEqual([(row["step"], row["loss"]) for row in self.rows("held_out")], held_out)
+                if kept:
+                    self.graft("checkpoint", "verify", f"kept{i}")
+                    said = self.run_graft(*self.FLAGS, "--steps", steps, *kept, "--resume")
+                    self.assertIn(f"Going on from step {steps}.", said.stderr)
         self.assertGreater(lost, 0, "the runs were over before anybody was killed")
+        self.assertGreater(led, 0, "nobody took worker 0's place")
 
-    def test_without_worker_0_all_end_with_a_sentence(self):
-        run = [self.start(0, "--steps", 10000000, "--metrics", "metrics.jsonl"), self.start(1, "--steps", 10000000),
-               self.start(2, "--steps", 10000000)]
+    def test_whoever_was_killed_comes_back(self):
+        for victim in (0, 1):
+            with self.subTest(victim=victim):
+                self.port = free_port()
+                if os.path.exists(self.path("metrics.jsonl")):
+                    os.remove(self.path("metrics.jsonl"))
+                endless = ("--steps", 10000000, "--metrics", "metrics.jsonl", "-o", "left.graft")
+                run = [self.start(rank, *endless, size=2) for rank in range(2)]
+                self.until_a_step()
+                run[victim].kill()
+                run[victim].wait()
+                # A stranger to this run, started by mistake, ends alone.
+                other = self.start(victim, *endless, "--lr", 0.5, size=2)
+                again = self.start(victim, *endless, size=2)
+                code, said = self.said(other)
+                self.assertEqual(code, 1, said)
+                self.assertIn("another", said)
+                left = run[1 - victim]
+                self.reads(again, "One of 2 workers, from step")
+                steps = len(self.rows())
+                self.until("a step of both", lambda: len(self.rows()) > steps + 2)
+                left.send_signal(signal.SIGTERM)  # it is worker 0 now, if it was not
+                for process in (left, again):
+                    code, said = self.said(process)
+                    self.assertEqual(code, 0, said)
+                self.same_as_one("left.graft", len(self.rows()))
+
+    def test_whoever_stood_still_comes_back(self):
+        run = [self.start(rank, "--steps", 10000000, "--metrics", "metrics.jsonl", "-o", "left.graft") for rank in range(3)]
         self.until_a_step()
-        run[0].kill()
-        for process in run[1:]:
+        run[0].send_signal(signal.SIGSTOP)
+        self.reads(run[1], "2 workers go on")
+        run[0].send_signal(signal.SIGCONT)
+        self.reads(run[1], "3 workers go on")
+        run[1].send_signal(signal.SIGTERM)
+        for process in run:
             code, said = self.said(process)
-            self.assertEqual(code, 1, said)  # by no signal
-            self.assertIn("graft: Worker 0 is gone.", said)
+            self.assertEqual(code, 0, said)
+        self.same_as_one("left.graft", len(self.rows()))
 
     def test_the_signal_to_stop_saves_what_is_there(self):
         run = [self.start(rank, "--steps", 10000000, *flags, size=2)

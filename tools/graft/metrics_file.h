@@ -16,12 +16,19 @@ namespace graft::cli {
 /// One JSON object a line, on disk as soon as it is known.
 class MetricsFile {
  public:
+  MetricsFile() = default;
+  MetricsFile(MetricsFile&& other) noexcept { swap(other); }
+  MetricsFile& operator=(MetricsFile&& other) noexcept {
+    swap(other);
+    return *this;
+  }
   ~MetricsFile() {
     if (file_ != nullptr) std::fclose(file_);
   }
   /// Begins anew; or, where a run goes on after `resumed` steps, keeps the rows of those steps: later ones come again.
   Status open(const std::string& path, std::uint64_t resumed) {
     path_ = path;
+    last_step_ = 0;
     std::error_code ignored;
     const bool keeps = resumed > 0 && std::filesystem::is_regular_file(path, ignored);
     if (keeps) {
@@ -40,10 +47,12 @@ class MetricsFile {
     std::fprintf(stderr, "%s No more metrics are written.\n", outcome_.message().c_str());
   }
   const Status& outcome() const { return outcome_; }
+  /// The last one that had a row when the file was opened; 0: none.
+  std::uint64_t last_step() const { return last_step_; }
 
  private:
   /// How much of the file are whole rows of the first `steps` steps.
-  static std::uint64_t kept_bytes(const std::string& path, std::uint64_t steps) {
+  std::uint64_t kept_bytes(const std::string& path, std::uint64_t steps) {
     std::ifstream file(path, std::ios::binary);
     std::uint64_t kept = 0;
     for (std::string line; std::getline(file, line) && !file.eof(); kept += line.size() + 1) {
@@ -52,8 +61,16 @@ class MetricsFile {
       if (!row.is_object() || (step != row.end() && !step->is_number_unsigned())) break;
       // Held-out losses and samples of the step that the run goes on from come again, too.
       if (step != row.end() && (*step > steps || (*step == steps && row.value("kind", "") != "step"))) break;
+      if (step != row.end()) last_step_ = *step;
     }
     return kept;
+  }
+
+  void swap(MetricsFile& other) {
+    std::swap(file_, other.file_);
+    path_.swap(other.path_);
+    std::swap(outcome_, other.outcome_);
+    std::swap(last_step_, other.last_step_);
   }
 
   Status failure() const { return error(Code::io_error, "Cannot write \"", path_, "\": ", std::strerror(errno), "."); }
@@ -61,6 +78,7 @@ class MetricsFile {
   std::FILE* file_ = nullptr;
   std::string path_;
   Status outcome_;
+  std::uint64_t last_step_ = 0;
 };
 
 }  // namespace graft::cli

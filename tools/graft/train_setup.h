@@ -66,7 +66,8 @@ struct PreparedRun {
   std::unique_ptr<data::Loader> loader;
   std::uint64_t total_steps = 0;  ///< 0: not known
 
-  data::Cursor place;  ///< of several workers: where the data stood before the step in progress
+  std::optional<data::Cursor> place;  ///< of several workers: where the data stood before the step in progress
+  bool has_joined = false;            ///< this worker is no newcomer to them
 
   /// After each step that several workers took.
   void after_step() {

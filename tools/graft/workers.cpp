@@ -19,11 +19,16 @@ namespace {
 
 constexpr std::uint64_t kMostWorkers = 64;
 constexpr const char* kGloo = "libgraft_gloo.so.0.1";
+
+/// Meetings after one failure: more would be no worker's fault.
+constexpr int kMostMeetings = 32;
+
 Status begin_together(group::Group& group, PreparedRun& run, const TrainArguments& options,
                       std::chrono::nanoseconds deadline) {
   Configuration words = configuration_of(*run.trainer);
   add_data(options, run.fingerprint, words);
-  GRAFT_TRY(distribute::agree(group, words, deadline));
+  GRAFT_TRY(distribute::agree(group, words, !run.has_joined, deadline));
+  run.has_joined = true;
   GRAFT_TRY(distribute::share_state(group, *run.trainer, run.loader.get(), deadline));
   run.place = run.loader->cursor();
   // Until a step is done that one worker began: what is begun together needs this worker's share alone.
@@ -117,11 +122,9 @@ std::unique_ptr<train::SlotExchange> Workers::exchange(gpu::Device& device) {
   return std::make_unique<distribute::GroupExchange>(*group_[0], device, deadlines());
 }
 
-Status Workers::begin(PreparedRun& run, const Model& model) {
+Status Workers::begin(PreparedRun& run, train::SlotExchange* exchange, const Model& model) {
   if (group_.empty()) return ok_status();
-  const std::size_t workers = group_[0]->size();
-  const auto slots =
-      static_cast<std::uint64_t>(ceil_div(run.trainer->options().batch, run.trainer->plan().micro_batch));
+  led_ = leads();
   for (std::size_t rank = 1; rank < group_.size(); ++rank) {
     GRAFT_TRY_ASSIGN(auto thread, os::start_thread(
                                       [this, rank, &model] {
@@ -131,7 +134,19 @@ Status Workers::begin(PreparedRun& run, const Model& model) {
                                       "for a worker"));
     threads_.push_back(std::move(thread));
   }
-  GRAFT_TRY(begin_together(*group_[0], run, options_, deadlines().between_steps));
+  Status begun = begin_together(*group_[0], run, options_, deadlines().between_steps);
+  if (launch_ && is_of_lost_worker(begun)) {
+    begun = meet_again(*group_[0], run, static_cast<distribute::GroupExchange&>(*exchange), std::move(begun));
+  }
+  GRAFT_TRY(std::move(begun));
+  const std::size_t workers = group_[0]->size();
+  if (!leads()) {
+    std::fprintf(stderr, "One of %zu workers, from step %llu on.\n", workers,
+                 static_cast<unsigned long long>(run.trainer->state().step));
+    return ok_status();
+  }
+  const auto slots =
+      static_cast<std::uint64_t>(ceil_div(run.trainer->options().batch, run.trainer->plan().micro_batch));
   std::string shares;
   for (std::size_t rank = 0; rank < workers; ++rank) {
     shares += cat(rank == 0 ? "" : ", ", train::Share{rank, workers}.of(slots).count);
@@ -157,8 +172,10 @@ Status Workers::work_as(std::size_t rank, group::Group& group, const Model& mode
       return ok_status();
     };
     fit_options.go_on = [&](const Status& why) { return go_on(group, *run, exchange, why); };
-    GRAFT_TRY(detail::to_status(train::fit(*run->trainer, *run->loader, fit_options)));
-    GRAFT_TRY(end_together(group, *run, exchange));
+    for (bool concluded = false; !concluded;) {
+      GRAFT_TRY(detail::to_status(train::fit(*run->trainer, *run->loader, fit_options)));
+      GRAFT_TRY_ASSIGN(concluded, conclude(group, *run, exchange, nullptr));
+    }
   }
   return opened->close();
 }
@@ -171,41 +188,57 @@ Status Workers::go_on(group::Group& group, PreparedRun& run, train::SlotExchange
   auto& exchange = static_cast<distribute::GroupExchange&>(with);  // the only one that there is
   if (options_.workers.heal && exchange.differs()) {
     if (group.rank() == 0) std::fprintf(stderr, "%s They get worker 0's state.\n", why.message().c_str());
-    GRAFT_TRY(run.loader->restore(data::Cursor(run.place)));
+    GRAFT_TRY(run.loader->restore(data::Cursor(*run.place)));
     return begin_together(group, run, options_, deadlines().between_steps);
   }
   if (!launch_ || !exchange.has_lost_worker()) return why;
-  Status failed = why;
-  while (is_of_lost_worker(failed)) {  // others may go meanwhile
-    std::fprintf(stderr, "%s The others go on.\n", failed.message().c_str());
+  return meet_again(group, run, exchange, why);
+}
+
+Status Workers::meet_again(group::Group& group, PreparedRun& run, distribute::GroupExchange& exchange, Status failed) {
+  for (int i = 0; i < kMostMeetings && is_of_lost_worker(failed); ++i) {  // others may go meanwhile
+    std::fprintf(stderr, "%s%s\n", failed.message().c_str(), exchange.lets_in() ? "" : " The others go on.");
     failed = exchange.reform();
     if (!failed.ok()) continue;
-    GRAFT_TRY(run.loader->restore(data::Cursor(run.place)));
+    // Before the first step nobody has read anything.
+    if (run.place) GRAFT_TRY(run.loader->restore(data::Cursor(*run.place)));
+    if (const bool leads = group.rank() == 0; leads != led_) {
+      led_ = leads;
+      if (leads) std::fprintf(stderr, "This worker is worker 0 now.\n");
+      GRAFT_TRY(when_it_leads_(leads));
+    }
     failed = begin_together(group, run, options_, deadlines().between_steps);
   }
   GRAFT_TRY(std::move(failed));
-  std::fprintf(stderr, "%zu workers are left, from step %llu on.\n", group.size(),
+  std::fprintf(stderr, "%zu workers go on from step %llu.\n", group.size(),
                static_cast<unsigned long long>(run.trainer->state().step));
   return ok_status();
 }
 
-Status Workers::end_together(group::Group& group, PreparedRun& run, train::SlotExchange& exchange) {
+Result<bool> Workers::conclude(group::Group& group, PreparedRun& run, train::SlotExchange& exchange,
+                               const std::function<Status()>& finish) {
+  const std::uint64_t step = run.trainer->state().step;
+  bool finished = false;
   for (;;) {
-    Status ended = distribute::end_together(group, deadlines().within_step);
-    if (ended.ok() || !launch_ || !is_of_lost_worker(ended)) return ended;
+    auto all = distribute::end_together(group, finished, deadlines().between_steps);
+    if (all.ok() && *all) return true;
+    if (all.ok()) {
+      if (group.rank() != 0) continue;
+      GRAFT_TRY(finish());
+      finished = true;
+      continue;
+    }
+    if (!launch_ || !is_of_lost_worker(all.status())) return all.status();
     static_cast<distribute::GroupExchange&>(exchange).note_lost_worker();
-    GRAFT_TRY(go_on(group, run, exchange, ended));
+    GRAFT_TRY(go_on(group, run, exchange, all.status()));
+    if (run.trainer->state().step != step) return false;
   }
 }
 
-Status Workers::work(const Model& model) {
-  Status ended = work_as(launch_->rank, *group_[0], model);
-  group_[0]->leave(ended);
-  return ended.code() == Code::cancelled ? ok_status() : ended;
-}
-
-Status Workers::end_together(PreparedRun& run, train::SlotExchange* exchange) {
-  return exchange == nullptr ? ok_status() : end_together(*group_[0], run, *exchange);
+Result<bool> Workers::conclude(PreparedRun& run, train::SlotExchange* exchange, const std::function<Status()>& finish) {
+  if (exchange != nullptr) return conclude(*group_[0], run, *exchange, finish);
+  GRAFT_TRY(finish());
+  return true;
 }
 
 Status Workers::end(const Status& why) {

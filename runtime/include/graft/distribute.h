@@ -28,9 +28,12 @@ typedef struct graft_group {
   /* This worker makes no further call: what the others wait for fails, and says why. GRAFT_OK: its work is done. */
   void (*leave)(void* user, graft_status why, const char* message);
   /* After exchange() has failed because a worker is gone: those that are left meet again, with new ranks in the order of
-   * the old ones, worker 0 among them. The run goes on with them, from the step that worker 0 is at. NULL: the group ends
-   * with its first failure. */
+   * the old ones, and whoever waited to take part behind them. The run goes on with them, from the step that worker 0 is
+   * at, who may be another than before. NULL: the group ends with its first failure. */
   graft_status (*reform)(void* user, uint32_t* rank, uint32_t* size, char* message, size_t message_bytes);
+  /* Asked of worker 0 before each step: whether somebody waits to take part. Not 0: the step fails as if a worker were
+   * gone, and reform() lets it in. Does not wait. NULL: nobody comes later. */
+  int (*waiting)(void* user);
 } graft_group;
 
 /* Of a trainer with graft_trainer_options.group, before its first step and by all workers: sees that all trainers were
@@ -39,10 +42,12 @@ typedef struct graft_group {
  * one of graft_train_next, which from here on reads this worker's samples only; NULL where the app gives the samples.
  * *step, unless NULL: the steps that are done.
  *
- * An error ends the group. But where a step fails with GRAFT_IO_ERROR or GRAFT_TIMEOUT because a worker is gone, and the
- * group has reform(), all that are left call this again and go on from *step: the one that failed, or, for a worker that
- * had just ended it, that one once more. */
+ * An error ends the group. But where a step fails with GRAFT_IO_ERROR or GRAFT_TIMEOUT because a worker is gone or
+ * another one waits, and the group has reform(), all that are left call this again and go on from *step: the one that
+ * failed, or, for a worker that had just ended it, that one once more. graft_trainer_rank() says who a worker is then. */
 GRAFT_API graft_status graft_trainer_join(graft_trainer* trainer, graft_loader* loader, uint64_t* step);
+/* Which of how many workers this one is now: reform() changes both. */
+GRAFT_API graft_status graft_trainer_rank(const graft_trainer* trainer, uint32_t* rank, uint32_t* size);
 /* Which samples of a step's batch of `samples` this worker computes; the contents of the others are not looked at. Where
  * a resumed run is in the middle of a step, that step needs all of them: *count is `samples`. */
 GRAFT_API graft_status graft_trainer_share(const graft_trainer* trainer, uint32_t samples, uint32_t* first,

@@ -70,7 +70,8 @@ graft_status graft_trainer_join(graft_trainer* trainer, graft_loader* loader, ui
     }
     data::Loader* const batches = loader == nullptr ? nullptr : loader->loader.get();
     const auto begin = [&]() -> Status {
-      GRAFT_TRY(distribute::agree(*trainer->group, words, between_steps(*trainer)));
+      GRAFT_TRY(distribute::agree(*trainer->group, words, !trainer->has_joined, between_steps(*trainer)));
+      trainer->has_joined = true;
       return distribute::share_state(*trainer->group, *trainer->trainer, batches, between_steps(*trainer));
     };
     Status begun = begin();
@@ -86,6 +87,16 @@ graft_status graft_trainer_join(graft_trainer* trainer, graft_loader* loader, ui
     return batches->read_only([share = trainer->exchange->share(), micro](std::uint64_t samples) {
       return share.of_samples(micro, samples);
     });
+  });
+}
+
+graft_status graft_trainer_rank(const graft_trainer* trainer, uint32_t* rank, uint32_t* size) {
+  if (trainer == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(trainer->context, [&]() -> Status {
+    if (rank == nullptr || size == nullptr) return invalid("graft_trainer_rank needs places for its results.");
+    *rank = trainer->group == nullptr ? 0 : static_cast<std::uint32_t>(trainer->group->rank());
+    *size = trainer->group == nullptr ? 1 : static_cast<std::uint32_t>(trainer->group->size());
+    return ok_status();
   });
 }
 

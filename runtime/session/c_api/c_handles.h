@@ -14,9 +14,9 @@
 #include "platform/gpu/gpu.h"
 #include "platform/os/file.h"
 #include "platform/vulkan/vulkan_device.h"
+#include "runtime/distribute/group_exchange.h"
 #include "runtime/exec/kernel_proof.h"
 #include "runtime/exec/run_control.h"
-#include "runtime/distribute/group_exchange.h"
 #include "runtime/model/model.h"
 #include "runtime/session/c_api/c_calls.h"
 #include "runtime/session/c_api/c_options.h"
@@ -75,6 +75,7 @@ struct graft_trainer {
   std::optional<graft::Model> masked;  ///< what is trained instead where samples hold several texts
   std::vector<graft::data::Field> fields;
   std::unique_ptr<graft::CallbackGroup> group;  ///< null: alone
+  bool has_joined = false;                      ///< no newcomer to the group
   std::chrono::nanoseconds group_timeout = graft::group::kNoDeadline;
   std::unique_ptr<graft::distribute::GroupExchange> exchange;
   graft::data::Cursor first_place;  ///< of the loader, before the first step of all workers

@@ -55,7 +55,7 @@ Result<std::unique_ptr<Checkpointer>> Checkpointer::open(os::FileSystem& files, 
   GRAFT_TRY_ASSIGN(checkpoint::Store store,
                    checkpoint::Store::open(files, options.folder,
                                            {.mode = checkpoint::StoreMode::create,
-                                            .deep = true,
+                                            .deep = options.looks_deep,
                                             .journal = options.journal,
                                             .compaction = {.automatic = false},  // the thread compacts, beside training
                                             .cipher = options.cipher}));
@@ -136,6 +136,43 @@ Result<std::uint64_t> Checkpointer::begin(data::Loader* loader) {
   last_loss_ = snapshot.meta.loss;
   saved_ = position();
   return trainer_.state().step;
+}
+
+/// Whether it holds all steps from the snapshot's to the trainer's. Those behind it come again.
+Result<bool> Checkpointer::follow_journal(std::uint64_t from) {
+  const std::uint64_t now = trainer_.state().step;
+  std::uint64_t last = from;
+  bool whole = true;
+  for (const checkpoint::JournalRecord& record : store_.journal()) {
+    if (record.kind != kStepRecord || record.step <= from) continue;
+    if (record.step > now) {
+      to_replay_[record.step] = record.payload;
+      continue;
+    }
+    whole = whole && record.step == last + 1;
+    last = record.step;
+    StepRecord known;
+    if (record.step != now || record.payload.size() != sizeof known) continue;
+    std::memcpy(&known, record.payload.data(), sizeof known);
+    GRAFT_TRY_ASSIGN(const std::uint64_t hash, trainer_.state_hash());
+    if (hash == known.state_hash) continue;
+    return corrupt("The checkpoint folder \"", options_.folder, "\" has other parameters of step ", now,
+                   " than this worker: it is another run's.");
+  }
+  return whole && last == now;
+}
+
+Status Checkpointer::take_over(data::Loader* loader) {
+  if (store_.head() == 0) return detail::to_status(begin(loader));
+  const checkpoint::Manifest& snapshot = store_.snapshots().at(store_.head());
+  if (snapshot.meta.step > trainer_.state().step) return detail::to_status(begin(loader));
+  GRAFT_TRY(check_configuration(snapshot));
+  const std::uint64_t from = snapshot.meta.step;
+  GRAFT_TRY_ASSIGN(const bool whole, follow_journal(from));
+  if (from == trainer_.state().step) saved_ = position();
+  if (whole) return ok_status();
+  to_replay_.clear();
+  return start_snapshot({});
 }
 
 Status Checkpointer::replay(std::span<const std::byte> known, std::span<const std::byte> now) {

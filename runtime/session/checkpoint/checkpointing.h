@@ -22,6 +22,7 @@ struct CheckpointOptions {
   std::string from;           ///< with resume: the snapshot to go back to, by number or tag; empty: the newest
   bool with_changes = false;  ///< go on although the configuration is another; the model may not be
   bool stop_on_mismatch = true;
+  bool looks_deep = true;  ///< open() decodes the newest snapshot, and steps back where it is damaged
   /// Parameters that are NaN or infinite: false does not write them, and resumes from the newest snapshot that is
   /// finite (told by report()), or refuses the one that `from` names.
   bool allow_non_finite = false;
@@ -58,6 +59,11 @@ class Checkpointer {
   /// configuration differs, naming the part that does.
   Result<std::uint64_t> begin(data::Loader* loader);
 
+  /// In place of begin(), for a worker that has taken the steps of another, which kept the store and is gone: it is
+  /// kept from the trainer's state on. Where the store has a newer snapshot, trainer and loader are brought to that.
+  /// corrupt where the journal has other results of the last step: it is another run's.
+  Status take_over(data::Loader* loader);
+
   /// After each step: journals it, or checks it where the journal has it already; takes a snapshot when one is due.
   /// corrupt where a replayed step gives another result than it did (another driver or device) and stop_on_mismatch.
   Status record(const train::StepResult& result);
@@ -93,6 +99,7 @@ class Checkpointer {
   Status check_configuration(const checkpoint::Manifest& snapshot) const;
   Result<std::uint64_t> finite_snapshot(std::uint64_t wanted) const;
   Status go_back_to(std::uint64_t number);
+  Result<bool> follow_journal(std::uint64_t from);
   Position position() const { return {trainer_.state().step, trainer_.state().samples_done}; }
   void report(const std::string& text) const;
   Status replay(std::span<const std::byte> known, std::span<const std::byte> now);

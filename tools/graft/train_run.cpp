@@ -1,0 +1,358 @@
+#include "tools/graft/train_run.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <thread>
+
+#include "runtime/data/npy.h"
+#include "tools/graft/adapted_model.h"
+#include "tools/graft/budget.h"
+#include "tools/graft/checkpoint_flags.h"
+#include "tools/graft/data_hints.h"
+#include "tools/graft/model_io.h"
+#include "tools/graft/numbers.h"
+#include "tools/graft/options.h"
+#include "tools/graft/output.h"
+#include "tools/graft/trace.h"
+#include "tools/graft/train_samples.h"
+
+namespace graft::cli {
+namespace {
+
+/// Steps that the worker which is gone may have taken without writing them down: it writes one once the next is done.
+constexpr std::size_t kMostRecent = 4;
+constexpr std::chrono::seconds kTryStoreAgain{5};
+
+std::string metrics_text(const train::Metrics& metrics, const TrainFlags& flags) {
+  char text[128];
+  if (metrics.has_correct) {
+    std::snprintf(text, sizeof text, "loss %.4f, accuracy %.2f%%", metrics.loss(), 100 * metrics.accuracy());
+  } else if (flags.loss == "ce") {
+    std::snprintf(text, sizeof text, "loss %.4f, perplexity %.4g", metrics.loss(), metrics.perplexity());
+  } else {
+    std::snprintf(text, sizeof text, "loss %.6g", metrics.loss());
+  }
+  return text;
+}
+
+nlohmann::ordered_json metrics_json(const char* kind, const train::Metrics& metrics, const TrainFlags& flags) {
+  nlohmann::ordered_json row = {{"kind", kind}, {"loss", metrics.loss()}};
+  if (metrics.has_correct) row["accuracy"] = metrics.accuracy();
+  if (!metrics.has_correct && flags.loss == "ce") row["perplexity"] = metrics.perplexity();
+  if (metrics.has_top5) row["top5"] = metrics.top5_accuracy();
+  return row;
+}
+
+}  // namespace
+
+Status TrainRun::evaluate(const char* when) {
+  if (ready_.held_out == nullptr) return ok_status();
+  if (profile_ != nullptr) profile_->pause();
+  GRAFT_TRY_ASSIGN(const train::Metrics metrics, trainer_.evaluate(*ready_.held_out));
+  if (profile_ != nullptr) profile_->resume();
+  std::printf("%s: held-out %s\n", when, metrics_text(metrics, options_.train).c_str());
+  std::fflush(stdout);
+  const auto step = trainer_.state().step;
+  held_out_losses_.push_back({static_cast<double>(step), metrics.loss()});
+  auto row = metrics_json("held_out", metrics, options_.train);
+  row["step"] = step;
+  metrics_.write(row);
+  return ok_status();
+}
+
+// Prints what the model says now, where that was asked for.
+Status TrainRun::show_samples() {
+  const SampleFlags& flags = options_.sample;
+  if (flags.prompts.empty()) return ok_status();
+  GRAFT_TRY_ASSIGN(const auto texts, generate_samples(device_, model_, trainer_, flags));
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    const auto step = trainer_.state().step;
+    std::printf("sample after %llu steps: %s|%s\n", static_cast<unsigned long long>(step), flags.prompts[i].c_str(),
+                texts[i].c_str());
+    metrics_.write({{"kind", "sample"}, {"step", step}, {"prompt", flags.prompts[i]}, {"text", texts[i]}});
+  }
+  std::fflush(stdout);
+  return ok_status();
+}
+
+// Shows the last step once it is as durable as was asked; the device has gone on meanwhile.
+void TrainRun::acknowledge() {
+  if (!waiting_) return;
+  if (checkpointer_ != nullptr) checkpointer_->acknowledge();
+  const Waiting step = std::move(*waiting_);
+  waiting_.reset();
+  progress_->update(step.step, step.text);
+  metrics_.write(step.row);
+}
+
+// Tells that the device was short of memory, once each time.
+void TrainRun::show_shortages() {
+  const auto step = static_cast<unsigned long long>(trainer_.state().step);
+  if (trainer_.heap_overdrawn() && !overdrawn_) {
+    progress_->finish();
+    std::fprintf(stderr, "By step %llu the driver allows no more memory than is held, but no plan is smaller.\n", step);
+  }
+  overdrawn_ = trainer_.heap_overdrawn();
+  if (trainer_.shortages() == shortages_) return;
+  shortages_ = trainer_.shortages();
+  progress_->finish();
+  const auto& reasons = trainer_.plan().choice.reasons;
+  std::fprintf(stderr, "The device was short of memory by step %llu; training goes on with %s of it. %s\n", step,
+               bytes_text(trainer_.device_bytes()).c_str(), reasons.empty() ? "" : reasons.front().c_str());
+}
+
+// What there is to show of the step that was just taken.
+TrainRun::Waiting TrainRun::step_shown(const train::StepResult& result) const {
+  const auto step = trainer_.state().step;
+  auto row = metrics_json("step", result.metrics, options_.train);
+  row["step"] = step;
+  row["epoch"] = trainer_.state().epoch;
+  row["lr"] = result.learning_rate;
+  row["submissions"] = result.submissions;
+  if (result.loss_scale) {
+    row["loss_scale"] = *result.loss_scale;
+    row["skipped_steps"] = result.skipped_steps;
+    if (result.skipped) row["skipped"] = true;
+  }
+  if (result.gradient_norm) row["gradient_norm"] = *result.gradient_norm;
+  if (shortages_ != 0) row["shortages"] = shortages_;
+  if (overdrawn_) row["heap_overdrawn"] = true;
+  std::string text = metrics_text(result.metrics, options_.train);
+  if (result.skipped_steps > 0) text += cat(", ", result.skipped_steps, " steps left out (overflow)");
+  return {step, std::move(text), std::move(row)};
+}
+
+Status TrainRun::on_step(const train::StepResult& result) {
+  acknowledge();
+  losses_.push_back({static_cast<double>(trainer_.state().step), result.metrics.loss()});
+  if (!leads_) {
+    recent_.push_back(step_shown(result));
+    if (recent_.size() > kMostRecent) recent_.pop_front();
+    return ok_status();
+  }
+  if (checkpointer_ == nullptr && !no_store_.ok()) GRAFT_TRY(take_store());
+  if (checkpointer_ != nullptr) GRAFT_TRY(checkpointer_->record(result));
+  show_shortages();
+  waiting_ = step_shown(result);
+  if (checkpointer_ == nullptr) acknowledge();
+  const std::uint64_t every = options_.sample.every;
+  if (every == 0 || trainer_.state().step % every != 0) return ok_status();
+  acknowledge();
+  progress_->finish();
+  return show_samples();
+}
+
+Status TrainRun::on_epoch() {
+  epoch_at_ = trainer_.state().step;
+  if (!leads_) return ok_status();
+  acknowledge();
+  progress_->finish();
+  std::printf("epoch %llu: %s\n", static_cast<unsigned long long>(trainer_.state().epoch) + 1,
+              metrics_text(trainer_.state().epoch_metrics, options_.train).c_str());
+  GRAFT_TRY(evaluate("  after it"));
+  return options_.sample.every == 0 ? show_samples() : ok_status();
+}
+
+Result<train::FitEnd> TrainRun::take_steps(const std::atomic<bool>& stop, train::SlotExchange* exchange,
+                                           const std::function<Status(const Status&)>& go_on) {
+  if (!progress_) progress_.emplace("step", ready_.total_steps, options_.quiet || !leads_);
+  train::FitOptions fit_options;
+  fit_options.steps = options_.steps;
+  fit_options.stop = leads_ ? &stop : nullptr;
+  fit_options.observer = profile_;
+  fit_options.stop_within_steps = checkpointer_ != nullptr;
+  fit_options.on_step = [&](const train::StepResult& result) -> Status {
+    if (exchange != nullptr) ready_.after_step();
+    return on_step(result);
+  };
+  if (exchange != nullptr) {
+    fit_options.go_on = [&](const Status& why) -> Status {
+      acknowledge();
+      progress_->finish();
+      GRAFT_TRY(go_on(why));
+      fit_options.stop = leads_ ? &stop : nullptr;  // it may be another that leads now
+      return ok_status();
+    };
+  }
+  fit_options.on_epoch = [&](const train::Trainer&) { return on_epoch(); };
+  GRAFT_TRY_ASSIGN(const train::FitEnd end, train::fit(trainer_, loader_, fit_options));
+  acknowledge();
+  return end;
+}
+
+Status TrainRun::open_checkpointer(const CheckpointOptions& checkpoint) {
+  CheckpointOptions all = checkpoint;
+  all.report = [](const std::string& text) { std::fprintf(stderr, "checkpoint: %s\n", text.c_str()); };
+  all.late_sync = true;
+  all.model_file = std::filesystem::absolute(options_.path).string();
+  Configuration configuration = configuration_of(trainer_);
+  add_data(options_, ready_.fingerprint, configuration);
+  GRAFT_TRY_ASSIGN(checkpointer_,
+                   Checkpointer::open(os::system_files(), all, trainer_, model_, std::move(configuration)));
+  return ok_status();
+}
+
+Status TrainRun::open_store() {
+  leads_ = true;
+  GRAFT_TRY_ASSIGN(const CheckpointOptions checkpoint, checkpoint_options(options_.checkpoint));
+  if (!options_.checkpoint.warm_start.empty()) GRAFT_TRY(warm_start(options_.checkpoint.warm_start, trainer_));
+  if (checkpoint.folder.empty()) return ok_status();
+  GRAFT_TRY(open_checkpointer(checkpoint));
+  GRAFT_TRY_ASSIGN(const std::uint64_t step, checkpointer_->begin(&loader_));
+  if (checkpoint.resume) std::fprintf(stderr, "Going on from step %llu.\n", static_cast<unsigned long long>(step));
+  return ok_status();
+}
+
+Status TrainRun::begin() {
+  if (profile_ != nullptr) profile_->set_next(trainer_.state().step + 1);
+  if (!options_.metrics.empty()) GRAFT_TRY(metrics_.open(options_.metrics, trainer_.state().step));
+  GRAFT_TRY(evaluate("before"));
+  GRAFT_TRY(show_samples());
+  watch_.restart();
+  return ok_status();
+}
+
+// The store of the worker that is gone. Where another process holds it still, the run goes on without, and looks again:
+// a worker that stands still may come back, and must not find that two have written.
+Status TrainRun::take_store() {
+  GRAFT_TRY_ASSIGN(CheckpointOptions checkpoint, checkpoint_options(options_.checkpoint));
+  if (checkpoint.folder.empty() || std::chrono::steady_clock::now() < try_store_at_) return ok_status();
+  checkpoint.resume = true;
+  checkpoint.from.clear();
+  checkpoint.looks_deep = false;
+  constexpr int kAttempts = 20;  // a process that is killed gives one thing back after another
+  Status opened;
+  for (int i = 0; i < kAttempts; ++i) {
+    opened = open_checkpointer(checkpoint);
+    if (opened.code() != Code::io_error) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  if (!opened.ok()) {
+    if (no_store_.ok()) {
+      std::fprintf(stderr, "checkpoint: %s Training goes on without, and looks again.\n", opened.message().c_str());
+    }
+    no_store_ = opened;
+    try_store_at_ = std::chrono::steady_clock::now() + kTryStoreAgain;
+    return ok_status();
+  }
+  no_store_ = {};
+  Status taken = checkpointer_->take_over(&loader_);
+  if (!taken.ok()) checkpointer_.reset();
+  return taken;
+}
+
+// Steps that are done, but whose rows the file lacks.
+Status TrainRun::write_what_is_missing() {
+  if (!options_.metrics.empty()) GRAFT_TRY(metrics_.open(options_.metrics, trainer_.state().step));
+  for (const Waiting& step : recent_) {
+    if (step.step > metrics_.last_step() && step.step <= trainer_.state().step) metrics_.write(step.row);
+  }
+  recent_.clear();
+  if (trainer_.state().step == 0) GRAFT_TRY(evaluate("before"));
+  if (epoch_at_ == trainer_.state().step) return on_epoch();
+  const std::uint64_t every = options_.sample.every;
+  return trainer_.state().step == 0 || (every != 0 && trainer_.state().step % every == 0) ? show_samples()
+                                                                                          : ok_status();
+}
+
+Status TrainRun::take_over() {
+  leads_ = true;
+  progress_.emplace("step", ready_.total_steps, options_.quiet);
+  try_store_at_ = {};
+  GRAFT_TRY(take_store());
+  return write_what_is_missing();
+}
+
+void TrainRun::step_down() {
+  leads_ = false;
+  waiting_.reset();
+  checkpointer_.reset();
+  metrics_ = MetricsFile();
+  progress_.emplace("step", ready_.total_steps, true);
+}
+
+Status TrainRun::save_checkpoint() {
+  if (!no_store_.ok()) {
+    try_store_at_ = {};
+    GRAFT_TRY(take_store());
+    GRAFT_TRY(Status(no_store_));
+  }
+  if (checkpointer_ == nullptr) return ok_status();
+  const bool ahead = checkpointer_->to_replay() > 0;
+  GRAFT_TRY(checkpointer_->save());
+  if (!ahead) {
+    std::printf("Checkpoint of step %llu in %s", static_cast<unsigned long long>(trainer_.state().step),
+                options_.checkpoint.options.folder.c_str());
+  } else {
+    std::printf("The journal in %s is ahead", options_.checkpoint.options.folder.c_str());
+  }
+  if (checkpointer_->replayed() > 0) {
+    std::printf("; %llu steps after the last snapshot were run again and agree with the journal",
+                static_cast<unsigned long long>(checkpointer_->replayed()));
+  }
+  if (const std::uint64_t skipped = checkpointer_->skipped(); skipped > 0) {
+    std::printf("; %llu %s skipped: the one before was not yet on storage", static_cast<unsigned long long>(skipped),
+                skipped == 1 ? "snapshot was" : "snapshots were");
+  }
+  std::printf("; keeping it took %.1f%% of the time.\n", 100 * checkpointer_->seconds() / watch_.seconds());
+  return ok_status();
+}
+
+// What --fetch asked for, of the last step.
+Status TrainRun::write_fetched() const {
+  const auto& names = trainer_.options().fetch;
+  if (names.empty()) return ok_status();
+  GRAFT_TRY(os::make_directories(os::system_files(), options_.fetch_folder));
+  for (const std::string& name : names) {
+    GRAFT_TRY_ASSIGN(const train::FetchedValue value, trainer_.fetch(name));
+    const std::string path = options_.fetch_folder + "/" + npy_file_name(name);
+    GRAFT_TRY(data::write_npy(os::system_files(), path, value.dtype, value.shape, value.bytes));
+    std::printf("%s  %s%s\n", path.c_str(), std::string(dtype_name(value.dtype)).c_str(), value.shape.text().c_str());
+  }
+  return ok_status();
+}
+
+Status TrainRun::write_loss_curve() const {
+  if (options_.svg.empty()) return ok_status();
+  const std::string caption = cat(options_.data, ", batch ", trainer_.options().batch, ", ",
+                                  train::optimizer_name(trainer_.options().optimizer.kind), ", learning rate ",
+                                  trainer_.options().optimizer.learning_rate);
+  return write_text(options_.svg, loss_svg("Loss", losses_, held_out_losses_, caption));
+}
+
+Status TrainRun::write_profile() const {
+  if (profile_ == nullptr) return ok_status();
+  const Consumers consumers = consumers_of(*profile_);
+  print_consumers(consumers, *profile_);
+  return write_trace(options_.profile, *profile_, consumers);
+}
+
+Status TrainRun::write_model() {
+  if (options_.output.empty()) return ok_status();
+  GRAFT_TRY(copy_to_model(trainer_, model_));
+  keep_classes(data::class_names(loader_.source()), model_);
+  if (options_.train.lora.empty() && options_.train.adapter.file.empty()) {
+    GRAFT_TRY(save_output(options_.output, model_));
+  } else {
+    GRAFT_TRY_ASSIGN(const Model adapter, adapter_of(model_));
+    GRAFT_TRY(save_output(options_.output, adapter));
+  }
+  std::printf("Wrote %s.\n", options_.output.c_str());
+  return ok_status();
+}
+
+Status TrainRun::finish(train::FitEnd end) {
+  if (end == train::FitEnd::stopped) {
+    const train::TrainingState& state = trainer_.state();
+    std::printf("Stopped after step %llu%s.\n", static_cast<unsigned long long>(state.step),
+                state.samples_done == 0 ? "" : cat(" and ", state.samples_done, " samples of the next").c_str());
+  }
+  // Whatever fails, the rest is written all the same; the first failure is the run's.
+  const Status all[] = {save_checkpoint(), write_loss_curve(), write_fetched(),
+                        write_profile(),   write_model(),      metrics_.outcome()};
+  const auto* const failed = std::ranges::find_if(all, [](const Status& status) { return !status.ok(); });
+  return failed == std::end(all) ? ok_status() : *failed;
+}
+
+}  // namespace graft::cli
