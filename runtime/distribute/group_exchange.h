@@ -18,7 +18,7 @@ struct ExchangeOptions {
   std::chrono::nanoseconds within_step = group::kNoDeadline;
   /// Elements of all gradients together that are on their way at once: they bound what a step takes of host memory
   /// beside one copy of the gradients for each slot of this worker.
-  std::uint64_t piece = std::uint64_t{1} << 20;
+  std::uint64_t piece = std::uint64_t{1} << 22;
 };
 
 /// Where the others are waited for so long within a step: ten times as long between two, since worker 0 may evaluate

@@ -25,7 +25,7 @@
 #include <vector>
 
 #include "graft/gloo.h"
-#include "runtime/distribute/parcels.h"
+#include "runtime/distribute/group_exchange.h"
 #include "runtime/session/callback_group.h"
 
 namespace {
@@ -51,9 +51,8 @@ void demand(const graft::Status& status) {
 }
 
 /// As GroupExchange, with one slot each.
-void sum_in_order(graft::group::Group& group, std::span<float> data) {
-  const std::size_t workers = group.size(), piece = std::size_t{1} << 20;
-  graft::distribute::Parcels parcels(group);
+void sum_in_order(graft::distribute::Parcels& parcels, const graft::group::Group& group, std::span<float> data) {
+  const std::size_t workers = group.size(), piece = graft::distribute::ExchangeOptions().piece;
   for (std::size_t first = 0; first < data.size(); first += piece) {
     const std::size_t count = std::min(piece, data.size() - first);
     const auto begin_of = [&](std::size_t j) { return first + count * j / workers; };
@@ -99,13 +98,13 @@ int work(std::uint32_t rank, std::uint32_t workers, std::size_t bytes, int round
   context->connectFullMesh(store, device);
 
   std::vector<float> data(bytes / sizeof(float), 1.0f), words(16);
-  graft::distribute::Parcels small(group);
+  graft::distribute::Parcels small(group), parcels(group);
   std::vector<double> own, ring, agreement;
   for (int i = 0; i < rounds; ++i) {
     agreement.push_back(
         seconds([&] { demand(small.share(std::as_bytes(std::span(words)), graft::group::kNoDeadline)); }));
     std::ranges::fill(data, 1.0f);
-    own.push_back(seconds([&] { sum_in_order(group, data); }));
+    own.push_back(seconds([&] { sum_in_order(parcels, group, data); }));
     if (data[0] != static_cast<float>(workers) || data.back() != data[0]) return std::fprintf(stderr, "wrong\n"), 1;
     std::ranges::fill(data, 1.0f);
     demand(small.share(std::as_bytes(std::span(words)), graft::group::kNoDeadline));  // all begin at once

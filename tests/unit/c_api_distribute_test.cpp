@@ -13,7 +13,7 @@ struct Echo {
   int calls = 0;
   int gone_at = -1;     ///< the call that fails; -1: none
   bool broken = false;  ///< until reform()
-  graft_group group = {sizeof(graft_group), 0, 1, this, exchange, leave, reform};
+  graft_group group = {sizeof(graft_group), 0, 1, this, exchange, leave, reform, nullptr};
 
   static graft_status exchange(void* user, const void* const* out, const std::size_t* out_bytes, void* const* in,
                                const std::size_t* in_bytes, std::uint64_t, char* message, std::size_t bytes) {
