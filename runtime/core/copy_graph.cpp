@@ -18,6 +18,7 @@ Status copy_node(const Graph& source, const Node& node, const AdaptNode& adapt, 
     const ValueId output = copy.graph.node(id).outputs[i];
     copy.values[node.outputs[i].index] = output;
     copy.graph.mutable_value(output).source_perm = source.value(node.outputs[i]).source_perm;
+    copy.graph.mutable_value(output).source_type = source.value(node.outputs[i]).source_type;
   }
   return {};
 }

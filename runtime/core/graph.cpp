@@ -59,7 +59,7 @@ Result<ValueId> Graph::add_value(std::string name, DType dtype, Shape shape, Val
   if (value_names_.contains(name)) return invalid("The graph has two values named \"", name, "\".");
   GRAFT_TRY(check_shape(shape).with_context(cat("In the value \"", name, "\"")));
   const ValueId id{static_cast<std::uint32_t>(values_.size())};
-  Value value{std::move(name), dtype, kind, std::move(shape), kNoNode, {}, DType::f32, {}};
+  Value value{std::move(name), dtype, kind, std::move(shape), kNoNode, {}, DType::f32, {}, SourceType::same};
   GRAFT_TRY(check_storage(value).with_context(cat("In the value \"", value.name, "\"")));
   value_names_.emplace(value.name, id.index);
   values_.push_back(std::move(value));
@@ -70,6 +70,7 @@ Result<ValueId> Graph::add_value_like(const Value& like) {
   GRAFT_TRY_ASSIGN(const ValueId id, add_value(like.name, like.dtype, like.shape, like.kind));
   Value& made = values_[id.index];
   made.source_perm = like.source_perm;
+  made.source_type = like.source_type;
   made.storage = like.storage;
   made.contents = like.contents;
   return id;

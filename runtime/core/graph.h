@@ -18,6 +18,7 @@
 #include "runtime/core/attrs.h"
 #include "runtime/core/dtype.h"
 #include "runtime/core/shape.h"
+#include "runtime/core/source_type.h"
 
 namespace graft {
 
@@ -61,6 +62,8 @@ struct Value {
   /// Of a constant whose contents are known: the model's bytes, borrowed; valid as long as that model lives and keeps
   /// the weight. For passes that must know what a mask or a factor is; nothing of it is written to files.
   std::span<const std::byte> contents;
+  /// Of inputs and outputs: the source model's element type, where that is not the dtype.
+  SourceType source_type = SourceType::same;
 };
 
 /// The dtype that counts on the device: the value's own, or how an f32 value is kept.
@@ -86,7 +89,7 @@ class Graph {
   const std::vector<Node>& nodes() const { return nodes_; }
   const Value& value(ValueId id) const { return values_[id.index]; }
   const Node& node(NodeId id) const { return nodes_[id.index]; }
-  /// Kind and source_perm may be changed; names by rename_value(), shapes and dtypes belong to inference.
+  /// Kind, source_perm and source_type may be changed; names by rename_value(), shapes and dtypes belong to inference.
   Value& mutable_value(ValueId id) { return values_[id.index]; }
   Node& mutable_node(NodeId id) { return nodes_[id.index]; }
 

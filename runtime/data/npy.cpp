@@ -157,6 +157,20 @@ Result<Array> read_npy(os::FileSystem& files, const std::string& path, const Hos
   return array;
 }
 
+Status write_npy_as(os::FileSystem& files, const std::string& path, SourceType type, DType dtype, const Shape& shape,
+                    std::span<const std::byte> bytes) {
+  if (type == SourceType::same || source_type_info(type).numpy.empty() || !shape.is_constant() ||
+      bytes.size() / 4 != shape.elements()) {
+    return write_npy(files, path, dtype, shape, bytes);  // says what is wrong, where something is
+  }
+  const SourceTypeInfo& info = source_type_info(type);
+  GRAFT_TRY_ASSIGN(auto made, HostBuffer::create(bytes.size() / 4 * info.bytes, cat("the elements of \"", path, "\"")));
+  GRAFT_TRY(
+      words_to_source(type, bytes, made.bytes()).with_context(cat("The array cannot be written to \"", path, "\"")));
+  const std::string header = npy_header(info.numpy, shape);
+  return os::atomic_write_file(files, path, std::array{std::as_bytes(std::span(header)), std::as_const(made).bytes()});
+}
+
 Status write_npy(os::FileSystem& files, const std::string& path, DType dtype, const Shape& shape,
                  std::span<const std::byte> bytes) {
   const std::string context = cat("The array cannot be written to \"", path, "\"");

@@ -12,6 +12,7 @@
 #include "platform/os/file.h"
 #include "runtime/core/dtype.h"
 #include "runtime/core/shape.h"
+#include "runtime/core/source_type.h"
 
 namespace graft::data {
 
@@ -61,5 +62,8 @@ Result<Array> read_npy(os::FileSystem& files, const std::string& path,
 /// type). `bytes` holds the elements of `shape`, packed. The file is replaced atomically.
 Status write_npy(os::FileSystem& files, const std::string& path, DType dtype, const Shape& shape,
                  std::span<const std::byte> bytes);
+/// The same in the source model's element type (bfloat16 as <f4). An error where an integer does not fit it.
+Status write_npy_as(os::FileSystem& files, const std::string& path, SourceType type, DType dtype, const Shape& shape,
+                    std::span<const std::byte> bytes);
 
 }  // namespace graft::data

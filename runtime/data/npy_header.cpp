@@ -164,6 +164,10 @@ Result<std::string> npy_header(DType dtype, const Shape& shape) {
     default: break;
   }
   if (type == nullptr) return unsupported("NumPy has no element type for ", dtype_name(dtype), ".");
+  return npy_header(std::string_view(type), shape);
+}
+
+std::string npy_header(std::string_view type, const Shape& shape) {
   std::string text = cat("{'descr': '", type, "', 'fortran_order': False, 'shape': (");
   for (std::size_t axis = 0; axis < shape.rank(); ++axis) {
     text += cat(axis == 0 ? "" : " ", shape[axis].value(), axis + 1 < shape.rank() || axis == 0 ? "," : "");

@@ -25,5 +25,7 @@ Result<NpyHeader> parse_npy_header(std::span<const std::byte> bytes);
 
 /// Magic, version 1 and the dictionary, padded to a multiple of 64 bytes.
 Result<std::string> npy_header(DType dtype, const Shape& shape);
+/// The same of an element type by NumPy's own name, as in "<i8".
+std::string npy_header(std::string_view type, const Shape& shape);
 
 }  // namespace graft::data

@@ -147,6 +147,7 @@ class Adder {
       const ValueId output = out_.graph.node(made).outputs[i];
       values_[node.outputs[i].index] = output;
       out_.graph.mutable_value(output).source_perm = source_.value(node.outputs[i]).source_perm;
+      out_.graph.mutable_value(output).source_type = source_.value(node.outputs[i]).source_type;
     }
     const ValueId weight = weight_of(node);
     if (!weight.valid()) return {};

@@ -118,6 +118,7 @@ class GraphReader {
     ValueKind kind;
     Shape shape;
     SourcePerm source_perm;
+    SourceType source_type = SourceType::same;
   };
 
   Result<Stated> read_value(std::uint32_t i) {
@@ -135,7 +136,13 @@ class GraphReader {
     GRAFT_TRY(check_count(count_of(perm), Shape::kMaxRank, "source axes").with_context(context));
     SourcePerm source_perm;
     if (perm != nullptr) source_perm.assign(perm->begin(), perm->end());
-    return Stated{std::move(name), *dtype, *kind, std::move(*shape), std::move(source_perm)};
+    const auto type = static_cast<SourceType>(value.source_type());
+    const bool fits = type == SourceType::same || (type <= kLastSourceType && source_type_info(type).dtype == *dtype);
+    if (!fits) {
+      return invalid(context, ": its source_type is number ", static_cast<int>(value.source_type()), ", which ",
+                     dtype_name(*dtype), " does not stand for.");
+    }
+    return Stated{std::move(name), *dtype, *kind, std::move(*shape), std::move(source_perm), type};
   }
 
   /// Adds the values from next_ on that no node makes.
@@ -145,6 +152,7 @@ class GraphReader {
       GRAFT_TRY_ASSIGN(const ValueId id,
                        graph_.add_value(std::move(stated.name), stated.dtype, std::move(stated.shape), stated.kind));
       graph_.mutable_value(id).source_perm = std::move(stated.source_perm);
+      graph_.mutable_value(id).source_type = stated.source_type;
     }
     return ok_status();
   }
@@ -190,6 +198,7 @@ class GraphReader {
                        stated[i].shape.text(), "; it is ", dtype_name(value.dtype), value.shape.text(), ".");
       }
       value.source_perm = std::move(stated[i].source_perm);
+      value.source_type = stated[i].source_type;
     }
     return ok_status();
   }

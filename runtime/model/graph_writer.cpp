@@ -54,6 +54,7 @@ std::unique_ptr<fb::ValueT> write_value(const Value& value) {
   out->kind = *to_file(value.kind);
   out->shape = write_shape(value.shape);
   out->source_perm = value.source_perm;
+  out->source_type = static_cast<fb::SourceType>(value.source_type);  // numbered alike
   return out;
 }
 

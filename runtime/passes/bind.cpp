@@ -39,6 +39,7 @@ Result<Graph> bind(const Graph& graph, const Bindings& bindings) {
     }
     GRAFT_TRY_ASSIGN(map[i], out.add_value(value.name, value.dtype, std::move(shape), value.kind));
     out.mutable_value(map[i]).source_perm = value.source_perm;
+    out.mutable_value(map[i]).source_type = value.source_type;
     out.mutable_value(map[i]).contents = value.contents;
   }
   for (const Node& node : graph.nodes()) {
@@ -52,6 +53,7 @@ Result<Graph> bind(const Graph& graph, const Bindings& bindings) {
     for (std::size_t i = 0; i < node.outputs.size(); ++i) {
       map[node.outputs[i].index] = out.node(id).outputs[i];
       out.mutable_value(out.node(id).outputs[i]).source_perm = graph.value(node.outputs[i]).source_perm;
+      out.mutable_value(out.node(id).outputs[i]).source_type = graph.value(node.outputs[i]).source_type;
     }
   }
   for (const Output& output : graph.outputs()) out.add_output(output.name, map[output.value.index]);

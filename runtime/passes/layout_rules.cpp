@@ -89,6 +89,12 @@ Kind kind_of(Op op) {
     case Op::logical_and:
     case Op::logical_or:
     case Op::logical_xor:
+    case Op::bitwise_and:
+    case Op::bitwise_or:
+    case Op::bitwise_xor:
+    case Op::shift_left:
+    case Op::shift_right:
+    case Op::narrow:
     case Op::where:
     case Op::cast:
     case Op::dropout:

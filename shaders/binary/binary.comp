@@ -71,6 +71,11 @@ int apply_int(int a, int b) {
     case fn_logical_and: return int(a != 0 && b != 0);
     case fn_logical_or: return int(a != 0 || b != 0);
     case fn_logical_xor: return int((a != 0) != (b != 0));
+    case fn_bitwise_and: return a & b;
+    case fn_bitwise_or: return a | b;
+    case fn_bitwise_xor: return a ^ b;
+    case fn_shift_left: return (b & 31) == b ? a << b : 0;
+    case fn_shift_right: return (b & 31) == b ? a >> b : (a < 0 ? -1 : 0);
   }
   return a;
 }

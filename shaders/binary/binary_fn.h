@@ -27,6 +27,11 @@ enum Fn : std::uint32_t {
   BINARY_FN(logical_and, 16)
   BINARY_FN(logical_or, 17)
   BINARY_FN(logical_xor, 18)
+  BINARY_FN(bitwise_and, 19)
+  BINARY_FN(bitwise_or, 20)
+  BINARY_FN(bitwise_xor, 21)
+  BINARY_FN(shift_left, 22)
+  BINARY_FN(shift_right, 23)
 #undef BINARY_FN
 #ifdef __cplusplus
 };

@@ -136,6 +136,10 @@ std::vector<OpCase> cases() {
     add_case(pairs(op, {0, 1}, {}, DType::boolean));
     add_case(without_gradient(with(op, {3, 41}, {41}), DType::boolean));
   }
+  for (const Op op : {Op::bitwise_and, Op::bitwise_or, Op::bitwise_xor}) add_case(pairs(op, integers, {}, DType::i32));
+  for (const Op op : {Op::shift_left, Op::shift_right}) {
+    add_case(pairs(op, {0, 1, -1, 5, 31, 32, 33, 2147483647, -2147483648.0}, {}, DType::i32));
+  }
   for (std::size_t i = 0; i < all.size(); ++i) all[i].name = cat(i, "_", all[i].name);
   return all;
 }

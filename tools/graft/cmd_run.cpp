@@ -101,10 +101,11 @@ Status feed(Session& session, const std::string& name, const data::Array& array)
 }
 
 Status write_array(const std::string& folder, const std::string& name, DType dtype, const Shape& shape,
-                   std::span<const std::byte> bytes) {
+                   std::span<const std::byte> bytes, SourceType type = SourceType::same) {
   const std::string path = folder + "/" + npy_file_name(name);
-  GRAFT_TRY(data::write_npy(os::system_files(), path, dtype, shape, bytes));
-  std::printf("%s  %s%s\n", path.c_str(), std::string(dtype_name(dtype)).c_str(), shape.text().c_str());
+  GRAFT_TRY(data::write_npy_as(os::system_files(), path, type, dtype, shape, bytes));
+  const std::string_view element = type == SourceType::same ? dtype_name(dtype) : source_type_info(type).name;
+  std::printf("%s  %s%s\n", path.c_str(), std::string(element).c_str(), shape.text().c_str());
   return ok_status();
 }
 
@@ -123,10 +124,15 @@ void print_classes(const PlanPort& port, std::span<const std::byte> bytes, const
   if (samples > kMost) std::printf("  and so on, %lld in all\n", static_cast<long long>(samples));
 }
 
-Status write_outputs(const Session& session, const std::string& folder, const std::vector<std::string>& classes) {
+/// In the source model's element types.
+Status write_outputs(const Session& session, const Model& model, const std::string& folder) {
+  const std::vector<std::string> classes = classes_of(model);
   GRAFT_TRY(os::make_directories(os::system_files(), folder));
   for (const PlanPort& port : session.plan().outputs) {
-    GRAFT_TRY(write_array(folder, port.name, port.dtype, port.shape, session.output(port.name)));
+    const auto& outputs = model.graph.outputs();
+    const auto found = std::ranges::find(outputs, port.name, &Output::name);
+    const SourceType type = found == outputs.end() ? SourceType::same : model.graph.value(found->value).source_type;
+    GRAFT_TRY(write_array(folder, port.name, port.dtype, port.shape, session.output(port.name), type));
     print_classes(port, session.output(port.name), classes);
   }
   return ok_status();
@@ -225,7 +231,7 @@ Status run_model(const RunArguments& options, bool gradients) {
       GRAFT_TRY(write_trace(options.profile, profile, consumers));
       print_consumers(consumers, profile);
     }
-    GRAFT_TRY(write_outputs(*session, options.folder, classes_of(model)));
+    GRAFT_TRY(write_outputs(*session, model, options.folder));
   }
   return device->close();
 }

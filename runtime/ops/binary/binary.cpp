@@ -58,6 +58,12 @@ Status infer_logical(InferContext& c) {
   return infer_broadcast(c, DType::boolean);
 }
 
+Status infer_integers(InferContext& c) {
+  GRAFT_TRY(c.expect_dtype(0, DType::i32));
+  GRAFT_TRY(c.expect_dtype(1, DType::i32));
+  return infer_broadcast(c, DType::i32);
+}
+
 Status emit_binary(Emitter& e) {
   const bool floats = e.in_dtype(0) == DType::f32;
   return emit_broadcast(e, floats ? shaders::KernelId::binary__f32 : shaders::KernelId::binary__i32,
@@ -167,6 +173,12 @@ BINARY(greater_equal, {}, infer_order, NoGrad{"its result is a truth value"})
 BINARY(logical_and, {}, infer_logical, NoGrad{"its result is a truth value"})
 BINARY(logical_or, {}, infer_logical, NoGrad{"its result is a truth value"})
 BINARY(logical_xor, {}, infer_logical, NoGrad{"its result is a truth value"})
+// Shifts by less than 0 or more than 31 bits leave 0, or the sign where they go right.
+BINARY(bitwise_and, {}, infer_integers, NoGrad{"its result are integers"})
+BINARY(bitwise_or, {}, infer_integers, NoGrad{"its result are integers"})
+BINARY(bitwise_xor, {}, infer_integers, NoGrad{"its result are integers"})
+BINARY(shift_left, {}, infer_integers, NoGrad{"its result are integers"})
+BINARY(shift_right, {}, infer_integers, NoGrad{"its result are integers"})
 
 /// binary_grad(a, b, dy; fn, wrt, the forward's attributes) -> dy * d fn / d (a or b), of dy's shape.
 extern const OpDef op_binary_grad;

@@ -22,6 +22,19 @@ double choose(double a, double b, bool larger) {
   return larger ? std::max(a, b) : std::min(a, b);
 }
 
+/// Of 32-bit integers; what is shifted out at the left is gone.
+double bits(binary_fn::Fn fn, std::int32_t a, std::int64_t b) {
+  const auto other = static_cast<std::int32_t>(b);
+  const bool far = b < 0 || b > 31;
+  switch (fn) {
+    case binary_fn::bitwise_and: return a & other;
+    case binary_fn::bitwise_or: return a | other;
+    case binary_fn::bitwise_xor: return a ^ other;
+    case binary_fn::shift_left: return far ? 0 : static_cast<std::int32_t>(static_cast<std::uint32_t>(a) << b);
+    default: return far ? (a < 0 ? -1 : 0) : a >> b;
+  }
+}
+
 double apply(binary_fn::Fn fn, double a, double b) {
   switch (fn) {
     case binary_fn::add: return a + b;
@@ -43,8 +56,8 @@ double apply(binary_fn::Fn fn, double a, double b) {
     case binary_fn::logical_and: return a != 0 && b != 0;
     case binary_fn::logical_or: return a != 0 || b != 0;
     case binary_fn::logical_xor: return (a != 0) != (b != 0);
+    default: return bits(fn, static_cast<std::int32_t>(a), static_cast<std::int64_t>(b));
   }
-  return a;
 }
 
 // Integers differ in division alone: it truncates, and by zero it gives zero.
@@ -110,6 +123,11 @@ BINARY_REF(greater_equal)
 BINARY_REF(logical_and)
 BINARY_REF(logical_or)
 BINARY_REF(logical_xor)
+BINARY_REF(bitwise_and)
+BINARY_REF(bitwise_or)
+BINARY_REF(bitwise_xor)
+BINARY_REF(shift_left)
+BINARY_REF(shift_right)
 
 void ref_binary_grad(RefContext& c) {
   const auto fn = binary::function(static_cast<Op>(c.attrs().integer("fn")), c.attrs());

@@ -26,6 +26,11 @@ inline binary_fn::Fn function(Op op, const Attrs& attrs) {
     case Op::logical_and: return binary_fn::logical_and;
     case Op::logical_or: return binary_fn::logical_or;
     case Op::logical_xor: return binary_fn::logical_xor;
+    case Op::bitwise_and: return binary_fn::bitwise_and;
+    case Op::bitwise_or: return binary_fn::bitwise_or;
+    case Op::bitwise_xor: return binary_fn::bitwise_xor;
+    case Op::shift_left: return binary_fn::shift_left;
+    case Op::shift_right: return binary_fn::shift_right;
     default: return binary_fn::add;
   }
 }

@@ -180,6 +180,18 @@ std::vector<OpProbe> other_probes() {
       {Op::lora, {{{9, 20}}, {{9, 33}}, {{4, 33}}, {{20, 4}}}, {{"scale", 2.0}}},
       {Op::linear_cross_entropy, {{{9, 16}}, {{40, 16}}, labels({9}, 40)}},
       {Op::gather, {{{9, 6}}, labels({4}, 9)}, {{"axis", std::int64_t{0}}}},
+      {Op::gather_elements, {{{9, 6}}, labels({4, 6}, 9)}, {{"axis", std::int64_t{0}}}},
+      {Op::scatter_elements, {{{9, 6}}, labels({12, 6}, 9), {{12, 6}}}, {{"reduction", std::string("add")}}},
+      {Op::scatter_elements, {labels({9, 6}, 50), labels({12, 6}, 9), labels({12, 6}, 50)}},
+      {Op::nd_index, {labels({7, 2}, 3)}, {{"dims", Shape({3, 5})}}},
+      {Op::top_k, {{{3, 50}}}, {{"k", std::int64_t{4}}, {"axis", std::int64_t{1}}}},
+      {Op::top_k, {labels({3, 50}, 9)}, {{"k", std::int64_t{4}}, {"axis", std::int64_t{1}}}},
+      {Op::cumsum, {{{3, 200}}}, {{"axis", std::int64_t{1}}}},
+      {Op::cumsum, {labels({3, 200}, 9)}, {{"axis", std::int64_t{1}}}},
+      {Op::narrow, {{{70}}}, {{"format", std::string("f8e4m3fn")}}},
+      {Op::narrow, {labels({70}, 1000)}, {{"format", std::string("u8")}}},
+      {Op::random_uniform, {}, {{"shape", Shape({70})}, {"stream", std::int64_t{1}}}},
+      {Op::random_normal, {}, {{"shape", Shape({70})}, {"stream", std::int64_t{2}}}},
   };
 }
 

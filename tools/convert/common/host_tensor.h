@@ -10,6 +10,7 @@
 #include "platform/base/half.h"
 #include "runtime/core/dtype.h"
 #include "runtime/core/shape.h"
+#include "runtime/core/source_type.h"
 
 namespace graft::convert {
 
@@ -30,12 +31,39 @@ enum class ElemType : std::int32_t {
   u32 = 12,
   u64 = 13,
   bf16 = 16,
+  f8e4m3fn = 17,
+  f8e4m3fnuz = 18,
+  f8e5m2 = 19,
+  f8e5m2fnuz = 20,
+  u4 = 21,
+  i4 = 22,
+  f4e2m1 = 23,
+  f8e8m0 = 24,
+  u2 = 25,
+  i2 = 26,
 };
 std::string elem_name(ElemType type);  ///< "float32", "int64", ..., "element type 23"
-/// Bytes of one element in raw data; 0 for types that graft does not read.
-std::uint64_t elem_size(ElemType type);
+/// Bits of one element in raw data; 0 for types that graft does not read. Less than 8: packed, lowest bits first.
+std::uint64_t elem_bits(ElemType type);
+/// Bytes of `count` elements in raw data, or nullopt where that overflows.
+std::optional<std::uint64_t> elem_bytes(ElemType type, std::uint64_t count);
 bool is_float(ElemType type);
 bool is_integer(ElemType type);
+/// The format that Op::narrow knows the type by; empty for types of 32 bits and more, and for bool.
+std::string_view narrow_format(ElemType type);
+/// How the type stands in a model; `same` too for those that only their words can say (4 bits, 8-bit floats).
+SourceType source_type(ElemType type);
+/// Whether every number of `from` is one of `to`.
+bool holds_all(ElemType to, ElemType from);
+/// Least and greatest of an integer type; of uint64 what int64 holds.
+struct IntegerRange {
+  std::int64_t low, high;
+};
+std::optional<IntegerRange> integer_range(ElemType type);
+/// Arithmetic of types narrower than 32 bits, and of uint32, keeps the low bits.
+std::int64_t wrapped(std::int64_t value, ElemType type);
+/// A float of 8 or 4 bits.
+float decode_float(ElemType type, std::uint8_t bits);
 /// What a runtime value of this type becomes in graft; an error that names the type where it cannot.
 Result<DType> device_dtype(ElemType type);
 

@@ -34,7 +34,7 @@ bool fold_node(const OnnxNode& node, std::int64_t opset, const std::vector<const
                const std::vector<const Shape*>& shapes, std::vector<HostTensor>& outputs) {
   static const std::map<std::string_view, const FoldEntry*> kFolds = [] {
     std::map<std::string_view, const FoldEntry*> all;
-    for (const FoldEntry* table : {kFoldMoves, kFoldMaths}) {
+    for (const FoldEntry* table : {kFoldMoves, kFoldMaths, kFoldContents}) {
       for (const FoldEntry* entry = table; entry->op != nullptr; ++entry) all.emplace(entry->op, entry);
     }
     return all;

@@ -29,7 +29,7 @@ struct FoldEntry {
   std::size_t inputs;  ///< as many first ones must be given and known
   FoldFn fold;
 };
-extern const FoldEntry kFoldMoves[], kFoldMaths[];
+extern const FoldEntry kFoldMoves[], kFoldMaths[], kFoldContents[];
 /// A unary op by what the table of rules makes of it.
 bool fold_unary(const FoldContext& c, Op op);
 

@@ -87,9 +87,8 @@ std::optional<float> float_math(const std::string& op, float a, float b) {
 bool arithmetic(const FoldContext& c) {
   if (c.opset < 7 || c.inputs.size() != 2 || c.in(0).type != c.in(1).type || c.attr("fmod", 0) != 0) return false;
   const HostTensor &a = c.in(0), &b = c.in(1);
-  const bool wide = a.type == ElemType::i64 || a.type == ElemType::i32 || is_float(a.type);
   const auto plan = broadcasting({&a, &b});
-  if (!plan || !wide) return false;
+  if (!plan || !(is_integer(a.type) || is_float(a.type))) return false;
   HostTensor out;
   out.type = a.type;
   out.dims = plan->dims;
@@ -106,7 +105,8 @@ bool arithmetic(const FoldContext& c) {
     } else {
       const auto value = integer_math(c.node.op, a.ints[p], b.ints[q]);
       if (!value || (a.type == ElemType::i32 && *value != static_cast<std::int32_t>(*value))) return false;
-      out.ints.push_back(*value);
+      if (a.type == ElemType::u64 && *value < 0) return false;
+      out.ints.push_back(wrapped(*value, a.type));
     }
   }
   if (out.symbolic() &&
@@ -207,42 +207,28 @@ bool where(const FoldContext& c) {
   return c.out(std::move(out));
 }
 
-std::optional<std::pair<std::int64_t, std::int64_t>> integer_range(ElemType type) {
-  switch (type) {
-    case ElemType::i8: return {{-128, 127}};
-    case ElemType::u8: return {{0, 255}};
-    case ElemType::i16: return {{-32768, 32767}};
-    case ElemType::u16: return {{0, 65535}};
-    case ElemType::i32: return {{std::numeric_limits<std::int32_t>::min(), std::numeric_limits<std::int32_t>::max()}};
-    case ElemType::u32: return {{0, std::numeric_limits<std::uint32_t>::max()}};
-    case ElemType::i64: return {{std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max()}};
-    default: return std::nullopt;
-  }
-}
-
 bool cast_to(const FoldContext& c, ElemType to) {
   const HostTensor& in = c.in(0);
   HostTensor out;
   out.type = to;
   out.dims = in.dims;
-  if (to == ElemType::f16 || to == ElemType::bf16) return in.type == to && c.out(in);  // rounding is left to nobody
-  if (is_float(to)) {
-    if (in.symbolic()) return false;
-    for (std::size_t i = 0; i < in.count(); ++i) out.floats.push_back(static_cast<float>(in.number(i)));
-    return c.out(std::move(out));
-  }
-  if (to == ElemType::boolean) {
-    if (in.symbolic()) return false;
-    for (std::size_t i = 0; i < in.count(); ++i) out.ints.push_back(in.number(i) != 0);
-    return c.out(std::move(out));
-  }
-  const auto range = integer_range(to);
-  if (!range) return false;
   if (in.symbolic()) {
     out.symbols = in.symbols;
     return (to == ElemType::i64 || to == ElemType::i32) && c.out(std::move(out));
   }
+  if (is_float(to)) {
+    // Rounding to 16 bits and less is left to the device, where it is done once; what fits is the same.
+    const bool rounds = to != ElemType::f32 && to != ElemType::f64 && !holds_all(to, in.type);
+    if (rounds && to != ElemType::f16) return false;
+    for (std::size_t i = 0; i < in.count(); ++i) out.floats.push_back(static_cast<float>(in.number(i)));
+    return c.out(std::move(out));
+  }
   for (std::size_t i = 0; i < in.count(); ++i) {
+    if (to == ElemType::boolean) {
+      out.ints.push_back(in.number(i) != 0);
+      continue;
+    }
+    if (!is_integer(to)) return false;
     if (is_float(in.type)) {
       const double value = std::trunc(static_cast<double>(in.floats[i]));
       if (!(std::abs(value) < 9e18)) return false;
@@ -250,7 +236,8 @@ bool cast_to(const FoldContext& c, ElemType to) {
     } else {
       out.ints.push_back(in.ints[i]);
     }
-    if (out.ints.back() < range->first || out.ints.back() > range->second) return false;
+    out.ints.back() = wrapped(out.ints.back(), to);
+    if (to == ElemType::u64 && out.ints.back() < 0) return false;
   }
   return c.out(std::move(out));
 }
@@ -295,6 +282,10 @@ float (*float_function(Op op))(float) {
     case Op::sin: return [](float x) { return std::sin(x); };
     case Op::cos: return [](float x) { return std::cos(x); };
     case Op::reciprocal: return [](float x) { return 1.0F / x; };
+    case Op::relu: return [](float x) { return std::max(x, 0.0F); };
+    case Op::sigmoid: return [](float x) { return 1.0F / (1.0F + std::exp(-x)); };
+    case Op::tanh: return [](float x) { return std::tanh(x); };
+    case Op::sign: return [](float x) { return x > 0 ? 1.0F : x < 0 ? -1.0F : x; };
     default: return nullptr;
   }
 }
@@ -329,10 +320,10 @@ bool fold_unary(const FoldContext& c, Op op) {
     return c.out(std::move(out));
   }
   if (out.symbolic() || (op != Op::neg && op != Op::abs)) return false;
-  if (out.type != ElemType::i64 && out.type != ElemType::i32) return false;
+  if (!is_integer(out.type)) return false;
   for (std::int64_t& v : out.ints) {
     if (v == std::numeric_limits<std::int64_t>::min()) return false;
-    v = op == Op::neg ? -v : std::abs(v);
+    v = wrapped(op == Op::neg ? -v : std::abs(v), out.type);
   }
   return c.out(std::move(out));
 }

@@ -5,7 +5,6 @@
 #include <cctype>
 
 #include "runtime/core/op_def.h"
-#include "tools/convert/onnx/sequences.h"
 #include "tools/convert/onnx/untrained.h"
 
 namespace graft::convert {
@@ -61,8 +60,10 @@ void Importer::note_type(ElemType type, std::string_view what) {
   std::string text;
   if (type == ElemType::f64 || type == ElemType::f16 || type == ElemType::bf16) {
     text = cat(elem_name(type), " ", what, " are held and computed as float32");
-  } else if (type == ElemType::i64) {
-    text = cat("int64 ", what, " are held as int32");
+  } else if (is_float(type) && type != ElemType::f32) {
+    text = cat(elem_name(type), " ", what, " are held as float32");
+  } else if (is_integer(type) && type != ElemType::i32) {
+    text = cat(elem_name(type), " ", what, " are held as int32");
   }
   if (!text.empty() && std::find(report_.notes.begin(), report_.notes.end(), text) == report_.notes.end()) {
     report_.notes.push_back(std::move(text));
@@ -171,6 +172,7 @@ Status Importer::add_inputs() {
     record.type = input.type;
     record.shape = *shape;
     record.value = *id;
+    model_.graph.mutable_value(*id).source_type = source_type(input.type);
     note_type(input.type, "inputs");
   }
   return {};
@@ -199,7 +201,7 @@ void Importer::add_unknown_outputs(const OnnxNode& node) {
 }
 
 bool Importer::try_fold(std::size_t index, Report::Entry& entry) {
-  const OnnxNode& node = source_.nodes[index];
+  const OnnxNode& node = node_at(index);
   if (!node.domain.empty()) return false;
   std::vector<const HostTensor*> inputs;
   std::vector<const Shape*> shapes;
@@ -257,17 +259,20 @@ void Importer::note_gradient(std::size_t first_node, Report::Entry& entry) {
 }
 
 Status Importer::apply_rule(std::size_t index, Report::Entry& entry) {
-  const OnnxNode& node = source_.nodes[index];
+  const OnnxNode& node = node_at(index);
   const RuleEntry* rule = find_rule(node.kind());
+  if (is_control(node)) return expand_control(index, entry);
+  if (is_sequence_op(node)) return import_sequence(index, entry);
+  if (is_expanded(node)) return expand_node(index, entry);
   for (const auto& [name, attr] : node.attrs) {
     if (attr.kind == OnnxAttr::Kind::graph)
       return unsupported("control flow is not supported (its attribute \"", name, "\" is a graph)");
   }
-  if (rule == nullptr) {
-    const bool local =
-        std::find(source_.functions.begin(), source_.functions.end(), node.op) != source_.functions.end();
-    return unsupported("the op ", node.kind(),
-                       local ? " is a function of the model, which is not inlined" : " is not supported");
+  if (rule == nullptr) return unsupported("the op ", node.kind(), " is not supported");
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    const Record* record = node.inputs[i].empty() ? nullptr : find(node.inputs[i]);
+    if (record != nullptr && record->sequence) return unsupported("its input ", i, " is a sequence");
+    if (record != nullptr && record->absent) return unsupported("its input ", i, " is an optional that holds nothing");
   }
   if (node.inputs.size() < rule->min_inputs || node.inputs.size() > rule->max_inputs) {
     return corrupt("it has ", node.inputs.size(), " inputs where ", rule->min_inputs, " to ", rule->max_inputs,
@@ -288,11 +293,13 @@ Status Importer::apply_rule(std::size_t index, Report::Entry& entry) {
 }
 
 void Importer::import_node(std::size_t index) {
-  const OnnxNode& node = source_.nodes[index];
+  const OnnxNode& node = node_at(index);
   Report::Entry entry;
   entry.node = !node.name.empty() ? node.name : node.outputs.empty() ? std::string() : node.outputs[0];
   entry.op = node.kind();
-  for (const std::string& input : node.inputs) {
+  Names reads = node.inputs;
+  reads.insert(reads.end(), captures(index).begin(), captures(index).end());
+  for (const std::string& input : reads) {
     if (const auto broken = broken_.find(input); broken != broken_.end()) {
       problem(cat("The initializer \"", input, "\" cannot be used: ", broken->second->error, "."));
       unknown_.insert(input);
@@ -300,7 +307,8 @@ void Importer::import_node(std::size_t index) {
     if (!input.empty() && find(input) == nullptr) unknown_.insert(input);
     if (!input.empty() && unknown_.contains(input)) {
       // Still say whether the op itself is known, so that all that is missing is listed at once.
-      const bool known = find_rule(node.kind()) != nullptr;
+      const bool known =
+          find_rule(node.kind()) != nullptr || is_control(node) || is_sequence_op(node) || is_expanded(node);
       entry.fate = known ? Report::Fate::unchecked : Report::Fate::unsupported;
       entry.reason = known ? cat("its input \"", input, "\" is unknown") : "the op " + entry.op + " is not supported";
       if (!known) problem(cat(node.label(), ": ", entry.reason, "."));
@@ -313,12 +321,15 @@ void Importer::import_node(std::size_t index) {
     if (Status status = apply_rule(index, entry); !status.ok()) {
       entry.fate = Report::Fate::unsupported;
       entry.reason = status.message();
+      for (const std::string& output : node.outputs) {
+        if (!output.empty() && (is_control(node) || is_expanded(node))) unknown_.insert(output);
+      }
       std::string text = cat(node.label(), ": ", entry.reason);
       if (text.back() != '.') text += '.';
       text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
       problem(std::move(text));
       add_unknown_outputs(node);
-    } else {
+    } else if (entry.fate == Report::Fate::converted) {
       note_gradient(first, entry);
     }
   }
@@ -333,12 +344,17 @@ void Importer::add_outputs() {
       if (broken_.contains(output.name)) problem(cat("The output \"", output.name, "\" is an unreadable initializer."));
       continue;
     }
+    if (record->sequence || record->absent) {
+      problem(cat("The output \"", output.name, "\" is a sequence or an empty optional; only tensors can be given."));
+      continue;
+    }
     auto value = value_in(*record, {});
     if (!value.ok()) {
       problem(cat("The output \"", output.name, "\": ", value.status().message(), "."));
       continue;
     }
     note_type(record->type, "outputs");
+    model_.graph.mutable_value(*value).source_type = source_type(record->type);
     model_.graph.add_output(output.name, *value);
   }
 }
@@ -349,7 +365,10 @@ Result<Converted> Importer::run(const std::string& file_name, Report* report) {
       cat(file_name, " (ONNX opset ", version, source_.producer.empty() ? "" : ", ", source_.producer, ")");
   const auto check = [&]() -> Status {
     if (source_.outputs.empty()) return corrupt("The graph has no outputs.");
-    if (version < 6) return unsupported("Its opset is ", version, ", and 6 is the oldest that is supported.");
+    const bool own = std::any_of(source_.nodes.begin(), source_.nodes.end(),
+                                 [](const OnnxNode& node) { return node.domain.empty(); });
+    if (version < 6 && (own || version != 0))
+      return unsupported("Its opset is ", version, ", and 6 is the oldest that is supported.");
     GRAFT_TRY(find_producers());
     GRAFT_TRY(mark_used());
     GRAFT_TRY(order_nodes());
@@ -388,7 +407,7 @@ Result<Converted> Importer::run(const std::string& file_name, Report* report) {
 
 Result<Converted> convert_onnx(OnnxGraph source, const std::string& name, const ConvertOptions& options,
                                Report* report) {
-  replace_sequences(source);
+  GRAFT_TRY(inline_functions(source));
   return Importer(std::move(source), options).run(name, report);
 }
 

@@ -16,6 +16,7 @@
 #include "runtime/core/op_id.gen.h"
 #include "runtime/core/source_order.h"
 #include "tools/convert/onnx/convert_onnx.h"
+#include "tools/convert/onnx/subgraphs.h"
 
 namespace graft::convert {
 
@@ -41,6 +42,8 @@ struct Record {
   std::map<Perm, ValueId> others;          ///< the same with its axes in other orders
   int deferred = -1;                       ///< the node to convert when a device value is wanted
   unsigned depth = 0;                      ///< of deferred nodes behind this one
+  std::optional<std::vector<std::string>> sequence;  ///< the names of its tensors, where the value is a sequence
+  bool absent = false;                               ///< an optional that holds nothing
 };
 
 class NodeContext;
@@ -57,7 +60,8 @@ const RuleEntry* find_rule(std::string_view op);
 // One table per family (import_<family>.cpp), ended by a null op.
 extern const RuleEntry kElementwiseRules[], kConvRules[], kPoolRules[], kNormRules[], kMatmulRules[], kReduceRules[],
     kShapeRules[], kMoveRules[], kResizeRules[], kLossRules[], kComposedRules[], kAttentionRules[], kFusedRules[],
-    kRecurrentRules[];
+    kRecurrentRules[],
+    kIndexRules[], kEinsumRules[], kRandomRules[];
 
 class Importer {
  public:
@@ -66,6 +70,7 @@ class Importer {
 
  private:
   friend class NodeContext;
+  friend class Expansion;
 
   Status find_producers();
   Status mark_used();
@@ -90,8 +95,44 @@ class Importer {
   Result<ValueId> value_in(Record& record, const Perm& perm);
   Status materialise(Record& record, const Perm& perm);
   std::int64_t opset(const std::string& domain) const;
+  /// The error about a value whose contents are needed: says what it depends on, and asks for inputs to be fixed.
+  Status must_be_known(const Record& record, std::string_view what);
+
+  // Control flow (import_control.cpp) and sequences (import_sequence.cpp): nodes that become other nodes.
+  using Names = std::vector<std::string>;
+  const OnnxNode& node_at(std::size_t index) const;
+  const Names& captures(std::size_t index);  ///< what bodies of the node read
+  Status import_made(OnnxNode node);
+  std::string constant_record(const std::string& name, HostTensor contents);
+  Status add_alias(const std::string& name, const std::string& of);
+  /// Nodes of a body, with `names` for its inputs and prefixes before all others. Gives its outputs' names.
+  Result<Names> inline_body(const OnnxGraph& body, const std::string& prefix, const std::string& weights,
+                            NameMap names);
+  static std::string scope_of(const OnnxNode& node);
+  Result<std::int64_t> known_scalar(const std::string& name, std::string_view what);
+  static bool is_control(const OnnxNode& node);
+  Status expand_control(std::size_t index, Report::Entry& entry);
+  Status expand_if(const OnnxNode& node, Report::Entry& entry);
+  Status expand_loop(const OnnxNode& node, Report::Entry& entry);
+  Status expand_scan(const OnnxNode& node, Report::Entry& entry);
+  Result<Names> scan(const OnnxNode& node, const OnnxGraph& body, std::size_t states, const Names& values,
+                     const std::string& scope);
+  Result<std::string> element_of(const std::string& of, std::int64_t index, std::int64_t axis);
+  Status stack(const std::string& output, Names parts, std::int64_t axis, bool new_axis);
+  Status stack_turns(const std::string& output, const Names& parts, std::int64_t axis, const OnnxValue& declared);
+  static bool is_expanded(const OnnxNode& node);  ///< import_expand.cpp: written as other ops of ONNX
+  Status expand_node(std::size_t index, Report::Entry& entry);
+  bool is_sequence_op(const OnnxNode& node);
+  Status import_sequence(std::size_t index, Report::Entry& entry);
+  Result<Names> sequence_in(const OnnxNode& node, std::size_t i);
+  Status out_sequence(const OnnxNode& node, std::size_t k, Names elements);
+  Status insert_or_erase(const OnnxNode& node, bool inserts);
+  Status split_to_sequence(const OnnxNode& node);
+  Status sequence_map(const OnnxNode& node);
 
   OnnxGraph source_;
+  std::deque<OnnxNode> expanded_;  ///< numbered behind those of the source
+  std::map<std::size_t, Names> captures_;
   const ConvertOptions& options_;
   Model model_;
   Report report_;
@@ -134,6 +175,7 @@ class NodeContext {
   Result<std::vector<Dim>> dims(std::size_t i, std::string_view what);
   Result<Ints> ints(std::size_t i, std::string_view what);
   Result<double> number(std::size_t i, std::string_view what);
+  Status known(std::size_t i, std::string_view what);  ///< that host(i) is there and holds numbers
 
   // Attributes.
   bool has_attr(std::string_view name) const { return node.attrs.find(name) != node.attrs.end(); }
@@ -155,6 +197,12 @@ class NodeContext {
   ValueId transpose(ValueId value, const Perm& perm, std::string_view name = {});
   ValueId expand(ValueId value, Shape shape);
   ValueId cast(ValueId value, DType dtype);
+  /// 0, 1, 2, ..., as i32.
+  ValueId counting(const Dim& count);
+  /// Rounded to, or reduced to the low bits of, what the type holds; the value itself for types of 32 bits and more.
+  ValueId narrowed(ValueId value, ElemType type, Attrs more = {});
+  /// The same for integers alone: results of arithmetic on narrow integers. Floats stay as they are.
+  ValueId kept_in(ValueId value, ElemType type) { return is_integer(type) ? narrowed(value, type) : value; }
   const Shape& shape_of(ValueId value) const;
   DType dtype_of(ValueId value) const;
   /// Whether a parameter is behind it.

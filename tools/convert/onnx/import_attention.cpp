@@ -28,6 +28,19 @@ Result<ValueId> behind_past(NodeContext& c, std::size_t past, ValueId x) {
   return c.emit(Op::concat, {c.in(past, kHeadsFirst), x}, {{"axis", std::int64_t{1}}});
 }
 
+/// A mask of fewer keys than there are hides the others.
+ValueId with_all_keys(NodeContext& c, ValueId mask, const Attended& a) {
+  if (!c.status().ok() || c.shape_of(mask).rank() == 0) return mask;
+  const std::size_t rank = c.shape_of(mask).rank();
+  const Dim have = c.shape_of(mask).back(), keys = c.shape_of(a.k)[1];
+  if (!have.is_constant() || !keys.is_constant() || have.value() >= keys.value() || have.value() == 1) return mask;
+  Ints pads(2 * rank, 0);
+  pads.back() = keys.value() - have.value();
+  const bool floats = c.dtype_of(mask) == DType::f32;
+  return c.emit(Op::pad, {mask},
+                {{"pads", pads}, {"mode", std::string("constant")}, {"value", floats ? kHiddenKey : 0.0}});
+}
+
 /// Attention of ONNX.
 Status attention(NodeContext& c) {
   GRAFT_TRY(attention_floats(c, 3));
@@ -56,7 +69,8 @@ Status attention(NodeContext& c) {
   if (c.has(3)) {
     const bool boolean = c.type(3) == ElemType::boolean;
     if (!boolean && !is_float(c.type(3))) return unsupported("its mask is ", elem_name(c.type(3)));
-    GRAFT_TRY_ASSIGN(const ValueId mask, spread_mask(c, boolean ? hiding(c, c.in(3), kHiddenKey) : c.in(3), a));
+    const ValueId given = with_all_keys(c, c.in(3), a);
+    GRAFT_TRY_ASSIGN(const ValueId mask, spread_mask(c, boolean ? hiding(c, given, kHiddenKey) : given, a));
     a.masks.push_back(mask);
   }
   if (c.has(6)) {
@@ -66,9 +80,12 @@ Status attention(NodeContext& c) {
   }
   const std::int64_t mode = c.attr("qk_matmul_output_mode", 0);
   const bool scores = c.wants(3);
-  if (scores && mode != 3 && (mode != 0 || a.softcap > 0)) {
+  // 2 without a softcap is the same in all versions: behind the mask, which must be given as numbers.
+  const bool masked = mode == 2 && a.softcap == 0 && !a.causal && !c.has(6) && (!c.has(3) || is_float(c.type(3)));
+  if (scores && mode != 3 && !masked && (mode != 0 || a.softcap > 0)) {
     return unsupported("its output of scores has the mode ", mode, a.softcap > 0 ? " with a softcap" : "",
-                       ", which versions of the operator mean differently; 0 (without a softcap) and 3 are supported");
+                       ", which versions of the operator mean differently; 0 (without a softcap), 2 (without one, and "
+                       "of a mask of numbers alone) and 3 are supported");
   }
   GRAFT_TRY_ASSIGN(const AttentionResult made, attend(c, a, scores));
   if (rank == 4) {
@@ -78,7 +95,10 @@ Status attention(NodeContext& c) {
   }
   if (c.wants(1)) c.out(1, a.k, kHeadsFirst);
   if (c.wants(2)) c.out(2, a.v, kHeadsFirst);
-  if (scores) c.out(3, mode == 3 ? made.weights : made.scores);
+  if (!scores) return {};
+  ValueId shown = mode == 3 ? made.weights : made.scores;
+  if (mode == 2 && c.has(3)) shown = c.emit(Op::add, {shown, a.masks[0]});
+  c.out(3, shown);
   return {};
 }
 

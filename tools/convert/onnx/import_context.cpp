@@ -1,5 +1,6 @@
 // NodeContext: what rules read and make.
 #include <algorithm>
+#include <numeric>
 
 #include "runtime/core/op_id.gen.h"
 #include "tools/convert/onnx/import.h"
@@ -36,17 +37,38 @@ ValueId NodeContext::in(std::size_t i, const Perm& perm) {
   return kNoValue;
 }
 
+Status Importer::must_be_known(const Record& record, std::string_view what) {
+  if (record.host != nullptr && record.host->symbolic()) {
+    return unsupported("its ", what, " depends on a symbolic dimension; bind it (--bind NAME=SIZE)");
+  }
+  std::set<std::string> inputs, seen;
+  for (const OnnxValue& input : source_.inputs) inputs.insert(input.name);
+  const bool is_input = inputs.contains(record.name);
+  // Of what it is computed from, numbers and lists of them are what may well be fixed; not whole images.
+  Names open = {record.name};
+  while (!open.empty()) {
+    const std::string name = open.back();
+    open.pop_back();
+    const Record* known = find(name);
+    if (!seen.insert(name).second || (known != nullptr && known->host != nullptr)) continue;
+    if (inputs.contains(name)) {
+      auto& fix = report_.fix_inputs;
+      const bool small = known != nullptr && known->shape.rank() <= 1;
+      if ((small || is_input) && std::find(fix.begin(), fix.end(), name) == fix.end()) fix.push_back(name);
+    } else if (const auto producer = producer_.find(name); producer != producer_.end()) {
+      const Names& reads = node_at(producer->second).inputs;
+      open.insert(open.end(), reads.begin(), reads.end());
+    }
+  }
+  return unsupported("its ", what, " \"", record.name, "\" must be known at conversion, but ",
+                     is_input ? "is an input of the model" : "is computed from the model's inputs");
+}
+
 Result<std::vector<Dim>> NodeContext::dims(std::size_t i, std::string_view what) {
   if (!has(i)) return corrupt("its ", what, " is missing");
   const Record& r = *records_[i];
   if (r.host == nullptr) {
-    const auto& inputs = importer_.source_.inputs;
-    const bool is_input =
-        std::any_of(inputs.begin(), inputs.end(), [&](const OnnxValue& v) { return v.name == r.name; });
-    auto& fix = importer_.report_.fix_inputs;
-    if (is_input && std::find(fix.begin(), fix.end(), r.name) == fix.end()) fix.push_back(r.name);
-    return unsupported("its ", what, " \"", r.name, "\" must be known at conversion, but ",
-                       is_input ? "is an input of the model" : "is computed from the model's inputs");
+    return importer_.must_be_known(r, what);
   }
   if (!is_integer(r.type)) return corrupt("its ", what, " \"", r.name, "\" is ", elem_name(r.type), ", not integers");
   std::vector<Dim> out;
@@ -66,13 +88,15 @@ Result<Ints> NodeContext::ints(std::size_t i, std::string_view what) {
   return out;
 }
 
-Result<double> NodeContext::number(std::size_t i, std::string_view what) {
+Status NodeContext::known(std::size_t i, std::string_view what) {
   if (!has(i)) return corrupt("its ", what, " is missing");
   const Record& r = *records_[i];
-  if (r.host == nullptr || r.host->symbolic()) {
-    GRAFT_TRY(dims(i, what));
-    return unsupported("its ", what, " depends on a symbolic dimension; bind it (--bind NAME=SIZE)");
-  }
+  return r.host == nullptr || r.host->symbolic() ? importer_.must_be_known(r, what) : ok_status();
+}
+
+Result<double> NodeContext::number(std::size_t i, std::string_view what) {
+  GRAFT_TRY(known(i, what));
+  const Record& r = *records_[i];
   if (r.host->count() != 1) return corrupt("its ", what, " has ", r.host->count(), " elements instead of one");
   return r.host->number(0);
 }
@@ -164,6 +188,22 @@ ValueId NodeContext::expand(ValueId value, Shape shape) {
 ValueId NodeContext::cast(ValueId value, DType dtype) {
   if (!value.valid() || dtype_of(value) == dtype) return value;
   return emit(Op::cast, {value}, {{"to", static_cast<std::int64_t>(dtype)}});
+}
+
+ValueId NodeContext::counting(const Dim& count) {
+  if (!count.is_constant()) {
+    return emit(Op::cumsum, {full(Shape{count}, 1, DType::i32)}, {{"exclusive", std::int64_t{1}}});
+  }
+  std::vector<std::int64_t> values(static_cast<std::size_t>(count.value()));
+  std::iota(values.begin(), values.end(), std::int64_t{0});
+  return constant(HostTensor::of_ints(std::move(values)));
+}
+
+ValueId NodeContext::narrowed(ValueId value, ElemType type, Attrs more) {
+  const std::string_view format = narrow_format(type);
+  if (format.empty()) return value;
+  more.set("format", std::string(format));
+  return emit(Op::narrow, {value}, std::move(more));
 }
 
 const Shape& NodeContext::shape_of(ValueId value) const {
@@ -278,9 +318,9 @@ void NodeContext::note(std::string text) {
 const RuleEntry* find_rule(std::string_view op) {
   static const std::map<std::string_view, const RuleEntry*> kRules = [] {
     std::map<std::string_view, const RuleEntry*> all;
-    for (const RuleEntry* table :
-         {kElementwiseRules, kConvRules, kPoolRules, kNormRules, kMatmulRules, kReduceRules, kShapeRules, kMoveRules,
-          kResizeRules, kLossRules, kComposedRules, kAttentionRules, kFusedRules, kRecurrentRules}) {
+    for (const RuleEntry* table : {kElementwiseRules, kConvRules, kPoolRules, kNormRules, kMatmulRules, kReduceRules,
+                                   kShapeRules, kMoveRules, kResizeRules, kLossRules, kComposedRules, kAttentionRules,
+                                   kFusedRules, kIndexRules, kEinsumRules, kRandomRules, kRecurrentRules}) {
       for (const RuleEntry* rule = table; rule->op != nullptr; ++rule) all.emplace(rule->op, rule);
     }
     return all;

@@ -16,8 +16,12 @@ Status float_only(NodeContext& c, std::size_t i = 0) {
 
 Status unary(NodeContext& c) {
   const bool integers = c.target == Op::neg || c.target == Op::abs || c.target == Op::sign;
-  if (!(integers && device_dtype(c.type(0)).ok() && c.type(0) != ElemType::boolean)) GRAFT_TRY(float_only(c));
-  c.out(0, c.emit(c.target, {c.in(0)}));
+  if (c.node.op == "Relu" && is_integer(c.type(0))) {
+    c.out(0, c.emit(Op::maximum, {c.in(0), c.full(Shape{}, 0, DType::i32)}));
+    return {};
+  }
+  if (!(integers && is_integer(c.type(0)))) GRAFT_TRY(float_only(c));
+  c.out(0, c.kept_in(c.emit(c.target, {c.in(0)}), c.type(0)));
   return {};
 }
 
@@ -166,7 +170,35 @@ Status arithmetic(NodeContext& c) {
   GRAFT_TRY(same_types(c));
   if (scalar_affine(c)) return {};
   GRAFT_TRY_ASSIGN(const std::vector<ValueId> in, operands(c));
-  c.out(0, c.emit(c.target, in));
+  c.out(0, c.kept_in(c.emit(c.target, in), c.type(0)));
+  return {};
+}
+
+Status bitwise(NodeContext& c) {
+  GRAFT_TRY(same_types(c));
+  if (!is_integer(c.type(0))) return corrupt("its input is ", elem_name(c.type(0)));
+  c.out(0, c.emit(c.target, {c.in(0), c.in(1)}));
+  return {};
+}
+
+/// -1 - x. Of uint32 and uint64 the result has bits that int32 does not.
+Status bitwise_not(NodeContext& c) {
+  if (!is_integer(c.type(0))) return corrupt("its input is ", elem_name(c.type(0)));
+  if (c.type(0) == ElemType::u32 || c.type(0) == ElemType::u64) {
+    return unsupported("its input is ", elem_name(c.type(0)),
+                       ", which is computed in int32, and the result does not fit");
+  }
+  c.out(0, c.kept_in(c.emit(Op::sub, {c.full(Shape{}, -1, DType::i32), c.in(0)}), c.type(0)));
+  return {};
+}
+
+Status bit_shift(NodeContext& c) {
+  GRAFT_TRY(same_types(c));
+  const std::string direction = c.attr_text("direction", "");
+  if (direction != "LEFT" && direction != "RIGHT") return corrupt("its direction is \"", direction, "\"");
+  if (!is_integer(c.type(0))) return corrupt("its input is ", elem_name(c.type(0)));
+  const Op op = direction == "LEFT" ? Op::shift_left : Op::shift_right;
+  c.out(0, c.kept_in(c.emit(op, {c.in(0), c.in(1)}), c.type(0)));
   return {};
 }
 
@@ -187,7 +219,21 @@ Status mod(NodeContext& c) {
   return {};
 }
 
+/// The result has the type of the base. Integers to integers stay integers, other powers are floats that are cut off.
+Status power_of_integers(NodeContext& c) {
+  ValueId base = c.in(0);
+  ValueId exponent = c.in(1);
+  if (is_integer(c.type(1))) {
+    c.out(0, c.kept_in(c.emit(Op::pow, {base, exponent}), c.type(0)));
+    return {};
+  }
+  base = c.emit(Op::pow, {c.cast(base, DType::f32), exponent});
+  c.out(0, c.kept_in(c.cast(base, DType::i32), c.type(0)));
+  return {};
+}
+
 Status power(NodeContext& c) {
+  if (is_integer(c.type(0))) return power_of_integers(c);
   GRAFT_TRY(float_only(c));
   const HostTensor* exponent = c.host(1);
   if (exponent && !exponent->symbolic() && exponent->count() == 1 && c.rank(1) <= c.rank(0)) {
@@ -224,6 +270,7 @@ Status variadic(NodeContext& c) {
   }
   ValueId total = c.in(0);
   for (std::size_t i = 1; i < c.inputs(); ++i) total = c.emit(c.target, {total, c.in(i)});
+  if (c.node.op == "Sum") total = c.kept_in(total, c.type(0));
   if (c.node.op == "Mean") {
     GRAFT_TRY(float_only(c));
     total = c.emit(Op::affine, {total}, {{"alpha", 1.0 / static_cast<double>(c.inputs())}, {"beta", 0.0}});
@@ -234,7 +281,7 @@ Status variadic(NodeContext& c) {
 
 Status where(NodeContext& c) {
   if (c.type(1) != c.type(2)) return corrupt("its branches are ", elem_name(c.type(1)), " and ", elem_name(c.type(2)));
-  c.out_typed(0, c.emit(Op::where, {c.in(0), c.in(1), c.in(2)}), c.type(1));
+  c.out_typed(0, c.emit(Op::where, {c.cast(c.in(0), DType::boolean), c.in(1), c.in(2)}), c.type(1));
   return {};
 }
 
@@ -258,7 +305,10 @@ Status clip(NodeContext& c) {
   }
   // Limits in the order of the definition: min(max(x, low), high).
   ValueId x = c.in(0);
-  if (!dynamic.empty() && attrs.has("max")) return unsupported("its minimum is computed and its maximum is constant");
+  if (!dynamic.empty() && attrs.has("max")) {  // the maximum goes last
+    x = c.emit(Op::maximum, {x, c.in(1)});
+    dynamic.clear();
+  }
   if (!attrs.items().empty()) x = c.emit(Op::clip, {x}, attrs);
   for (const auto& [op, i] : dynamic) {
     if (c.rank(i) != 0) return corrupt("its limit has ", c.rank(i), " axes instead of none");
@@ -272,20 +322,23 @@ Status clip(NodeContext& c) {
   return {};
 }
 
+/// Values live in 32-bit words: what a narrower type cannot say is rounded or cut off. float16 alone is left as it is.
 Status convert_type(NodeContext& c, ElemType to) {
   GRAFT_TRY_ASSIGN(const DType dtype, device_dtype(to));
   const ElemType from = c.type(0);
-  if (to == ElemType::bf16 && from != to) {
-    return unsupported("rounding to bfloat16 is not supported: values are float32, and the difference would show");
-  }
   if (to == ElemType::f16 && from != to) c.precision("values stay float32, unrounded");
-  const ValueId x = c.in(0);
-  if (c.dtype_of(x) == dtype) {
+  ValueId x = c.in(0);
+  const bool narrower = to != ElemType::f16 && to != ElemType::f64 && !holds_all(to, from);
+  if (c.dtype_of(x) != dtype) x = c.cast(x, dtype);
+  if (narrower && !narrow_format(to).empty()) {
+    x = c.narrowed(x, to,
+                   {{"saturate", std::int64_t{elem_bits(to) <= 8 && c.attr("saturate", 1) != 0}},
+                    {"rounding", c.attr_text("round_mode", "up")}});
+  } else if (x == c.in(0)) {
     // A view, so that the same bytes may carry another type.
-    c.out_typed(0, c.emit(Op::reshape, {x}, {{"shape", c.shape_of(x)}}), to);
-    return {};
+    x = c.emit(Op::reshape, {x}, {{"shape", c.shape_of(x)}});
   }
-  c.out_typed(0, c.cast(x, dtype), to);
+  c.out_typed(0, x, to);
   return {};
 }
 
@@ -390,6 +443,11 @@ const RuleEntry kElementwiseRules[] = {
     {"LessOrEqual", 2, 2, comparison, Op::less_equal},
     {"Greater", 2, 2, comparison, Op::greater},
     {"GreaterOrEqual", 2, 2, comparison, Op::greater_equal},
+    {"BitwiseAnd", 2, 2, bitwise, Op::bitwise_and},
+    {"BitwiseOr", 2, 2, bitwise, Op::bitwise_or},
+    {"BitwiseXor", 2, 2, bitwise, Op::bitwise_xor},
+    {"BitwiseNot", 1, 1, bitwise_not},
+    {"BitShift", 2, 2, bit_shift},
     {"Mod", 2, 2, mod},
     {"Pow", 2, 2, power},
     {"PRelu", 2, 2, prelu},

@@ -84,7 +84,7 @@ Status split(NodeContext& c) {
 }
 
 /// Brings one axis' start, end and step into bounds as the specification says.
-Status clamp_range(std::int64_t size, std::int64_t& start, std::int64_t& end, std::int64_t step) {
+Status clamp_range(std::int64_t size, std::int64_t& start, std::int64_t& end, std::int64_t& step) {
   if (start < 0) start += size;
   if (end < 0 && end >= -size) {
     end += size;
@@ -93,15 +93,22 @@ Status clamp_range(std::int64_t size, std::int64_t& start, std::int64_t& end, st
   }
   if (step > 0) {
     start = std::clamp<std::int64_t>(start, 0, size);
-    end = std::clamp<std::int64_t>(end, 0, size);
-    if (start >= end)
-      return unsupported("it takes nothing from an axis of size ", size, ", and empty results are not supported");
+    end = std::clamp<std::int64_t>(end, start, size);
+    return {};
+  }
+  if (size == 0) {
+    start = 0;
+    end = 0;
+    step = 1;
     return {};
   }
   start = std::clamp<std::int64_t>(start, 0, size - 1);
   end = std::clamp<std::int64_t>(end, -1, size - 1);
-  if (start <= end)
-    return unsupported("it takes nothing from an axis of size ", size, ", and empty results are not supported");
+  if (start <= end) {  // nothing
+    end = start;
+    step = 1;
+    return {};
+  }
   if (end == -1) end = kBeforeFirst;
   return {};
 }
@@ -121,7 +128,7 @@ Status slice(NodeContext& c) {
     GRAFT_TRY_ASSIGN(const std::size_t axis, c.axis(axes ? (*axes)[i] : static_cast<std::int64_t>(i), c.rank(0)));
     const Dim& size = c.shape(0)[axis];
     std::int64_t start = (*starts)[i], end = (*ends)[i];
-    const std::int64_t step = steps ? (*steps)[i] : 1;
+    std::int64_t step = steps ? (*steps)[i] : 1;
     if (step == 0 || step > kToEnd || step < -kToEnd) return corrupt("its step is ", step);
     if (!size.is_constant()) {
       if (start == 0 && end >= kToEnd && step == 1) continue;
@@ -149,15 +156,47 @@ Status emit_pad(NodeContext& c, const Ints& pads, const std::string& mode, doubl
   return {};
 }
 
+/// Around its ends the tensor goes on with itself: along each axis its elements by index. Negative pads crop.
+Status wrap_pad(NodeContext& c, const Ints& pads) {
+  const std::size_t rank = c.rank(0);
+  ValueId x = c.in(0);
+  for (std::size_t axis = 0; axis < rank; ++axis) {
+    const std::int64_t before = pads[axis], after = pads[axis + rank];
+    if (before == 0 && after == 0) continue;
+    const Dim& dim = c.shape(0)[axis];
+    if (!dim.is_constant())
+      return unsupported("it pads the symbolic axis ", dim.text(), "; bind it (--bind NAME=SIZE)");
+    const std::int64_t size = dim.value(), all = before + size + after;
+    if (size == 0 || all < 0 || all > (1 << 24)) return corrupt("it pads an axis of ", size, " to ", all);
+    std::vector<std::int64_t> from;
+    for (std::int64_t i = 0; i < all; ++i) from.push_back((((i - before) % size) + size) % size);
+    x = c.emit(Op::gather, {x, c.constant(HostTensor::of_ints(std::move(from)))},
+               {{"axis", static_cast<std::int64_t>(axis)}});
+  }
+  c.out(0, x);
+  return {};
+}
+
+/// A value that the model computes goes where a padded tensor of ones has zeros.
+Status pad_computed(NodeContext& c, const Ints& pads) {
+  const auto padded = [&](ValueId x) {
+    return c.emit(Op::pad, {x}, {{"pads", pads}, {"mode", std::string("constant")}, {"value", 0.0}});
+  };
+  const ValueId inside = c.emit(Op::equal, {padded(c.full(c.shape(0), 1, DType::i32)), c.full(Shape{}, 1, DType::i32)});
+  c.out(0, c.emit(Op::where, {inside, padded(c.in(0)), c.reshape(c.in(2), Shape{})}));
+  return {};
+}
+
 Status pad(NodeContext& c) {
   const std::string mode = c.attr_text("mode", "constant");
-  if (mode != "constant" && mode != "reflect" && mode != "edge") {
-    return unsupported("its mode is \"", mode, "\" (constant, reflect and edge are supported)");
+  if (mode != "constant" && mode != "reflect" && mode != "edge" && mode != "wrap") {
+    return corrupt("its mode is \"", mode, "\"");
   }
   GRAFT_TRY_ASSIGN(const std::optional<Ints> given, c.ints_of("pads", 1));
   if (!given) return corrupt("its pads are missing");
   double value = c.attr_number("value", 0);
-  if (c.opset >= 11 && c.has(2)) {
+  const bool computed = c.opset >= 11 && c.has(2) && c.host(2) == nullptr;
+  if (c.opset >= 11 && c.has(2) && !computed) {
     GRAFT_TRY_ASSIGN(value, c.number(2, "value"));
   }
   const std::size_t rank = c.rank(0);
@@ -177,6 +216,8 @@ Status pad(NodeContext& c) {
   for (const std::int64_t p : pads) {
     if (p > kToEnd || p < -kToEnd) return corrupt("it pads by ", p);
   }
+  if (mode == "wrap") return wrap_pad(c, pads);
+  if (computed && mode == "constant") return pad_computed(c, pads);
   return emit_pad(c, pads, mode, value);
 }
 

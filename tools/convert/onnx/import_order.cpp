@@ -39,9 +39,12 @@ Status Importer::mark_used() {
     if (!need(output.name)) return corrupt("The output \"", output.name, "\" is produced by no node.");
   }
   while (!stack.empty()) {
-    const OnnxNode& node = source_.nodes[stack.back()];
+    const std::size_t at = stack.back();
+    const OnnxNode& node = source_.nodes[at];
     stack.pop_back();
-    for (const std::string& input : node.inputs) {
+    Names reads = node.inputs;
+    reads.insert(reads.end(), captures(at).begin(), captures(at).end());
+    for (const std::string& input : reads) {
       if (!input.empty() && !need(input)) {
         return corrupt("The input \"", input, "\" of ", node.label(), " is produced by nothing.");
       }
@@ -57,7 +60,9 @@ Status Importer::order_nodes() {
   std::priority_queue<std::size_t, std::vector<std::size_t>, std::greater<>> ready;
   for (std::size_t i = 0; i < source_.nodes.size(); ++i) {
     if (!used_[i]) continue;
-    for (const std::string& input : source_.nodes[i].inputs) {
+    Names reads = source_.nodes[i].inputs;
+    reads.insert(reads.end(), captures(i).begin(), captures(i).end());
+    for (const std::string& input : reads) {
       const auto found = producer_.find(input);
       if (input.empty() || found == producer_.end()) continue;
       ++waiting[i];

@@ -1,5 +1,7 @@
 // Reductions and softmax.
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <numeric>
 
 #include "runtime/core/op_id.gen.h"
@@ -25,6 +27,34 @@ constexpr ReduceName kReduce[] = {
     {"ReduceLogSum", Op::count_, Op::reduce_sum, Op::log},
 };
 
+/// What a reduction over no elements gives.
+Status reduce_nothing(NodeContext& c, const ReduceName& entry, const std::vector<std::size_t>& axes, bool keep) {
+  GRAFT_TRY_ASSIGN(const DType dtype, device_dtype(c.type(0)));
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const bool smallest = entry.reduce == Op::reduce_max, largest = entry.reduce == Op::reduce_min;
+  double value = entry.reduce == Op::reduce_prod ? 1 : 0;
+  if (entry.reduce == Op::reduce_mean) value = std::numeric_limits<double>::quiet_NaN();
+  if (entry.after == Op::log || entry.reduce == Op::reduce_logsumexp) value = -kInfinity;
+  if (smallest || largest) {
+    const auto range = integer_range(c.type(0));
+    const double high = dtype == DType::f32 ? kInfinity
+                        : range             ? static_cast<double>(std::min<std::int64_t>(range->high, INT32_MAX))
+                                            : 1;
+    const double low = dtype == DType::f32 ? -kInfinity
+                       : range             ? static_cast<double>(std::max<std::int64_t>(range->low, INT32_MIN))
+                                           : 0;
+    value = smallest ? low : high;
+  }
+  std::vector<Dim> dims;
+  for (std::size_t i = 0; i < c.rank(0); ++i) {
+    const bool gone = std::find(axes.begin(), axes.end(), i) != axes.end();
+    if (!gone) dims.push_back(c.shape(0)[i]);
+    if (gone && keep) dims.emplace_back(1);
+  }
+  c.out(0, c.full(Shape(std::move(dims)), value, dtype));
+  return {};
+}
+
 Status reduce(NodeContext& c) {
   const auto entry =
       std::find_if(std::begin(kReduce), std::end(kReduce), [&](const ReduceName& r) { return r.onnx == c.node.op; });
@@ -40,6 +70,9 @@ Status reduce(NodeContext& c) {
   if (axes.empty() && !nothing) {
     axes.resize(rank);
     std::iota(axes.begin(), axes.end(), std::size_t{0});
+  }
+  if (!nothing && std::any_of(axes.begin(), axes.end(), [&](std::size_t i) { return c.shape(0)[i] == Dim(0); })) {
+    return reduce_nothing(c, *entry, axes, keep);
   }
   ValueId x = c.in(0);
   const bool boolean = c.type(0) == ElemType::boolean;
@@ -67,7 +100,7 @@ Status reduce(NodeContext& c) {
   }
   if (entry->after != Op::count_) x = c.emit(entry->after, {x});
   if (boolean) x = c.cast(x, DType::boolean);
-  c.out(0, x);
+  c.out(0, c.kept_in(x, c.type(0)));
   return {};
 }
 

@@ -120,8 +120,8 @@ Status tile(NodeContext& c) {
   }
   std::vector<Dim> apart, spread, joined;
   for (std::size_t i = 0; i < repeats.size(); ++i) {
-    if (repeats[i] < 1) return unsupported("it repeats axis ", i, " ", repeats[i], " times");
-    if (repeats[i] > 1) {
+    if (repeats[i] < 0) return corrupt("it repeats axis ", i, " ", repeats[i], " times");
+    if (repeats[i] != 1) {
       apart.push_back(1);
       spread.push_back(repeats[i]);
     }
@@ -177,9 +177,10 @@ Status constant(NodeContext& c) {
   return unsupported("its kind of value is not supported");
 }
 
+/// The shape of its result is in the contents of its inputs.
 Status folded_only(NodeContext& c) {
   for (std::size_t i = 0; i < c.inputs(); ++i) {
-    if (c.has(i) && c.node.op == "Range") GRAFT_TRY(c.dims(i, "operand"));
+    if (c.has(i)) GRAFT_TRY(c.known(i, c.inputs() == 1 ? "input" : "operand"));
   }
   return unsupported("it cannot be computed at conversion");
 }
@@ -187,12 +188,24 @@ Status folded_only(NodeContext& c) {
 }  // namespace
 
 const RuleEntry kShapeRules[] = {
-    {"Reshape", 1, 2, reshape},     {"Flatten", 1, 1, flatten},
-    {"Squeeze", 1, 2, squeeze},     {"Unsqueeze", 1, 2, unsqueeze},
-    {"Expand", 2, 2, expand},       {"Tile", 2, 2, tile},
-    {"Transpose", 1, 1, transpose}, {"ConstantOfShape", 1, 1, constant_of_shape},
-    {"Constant", 0, 0, constant},   {"Shape", 1, 1, folded_only},
-    {"Size", 1, 1, folded_only},    {"Range", 3, 3, folded_only},
+    {"Reshape", 1, 2, reshape},
+    {"Flatten", 1, 1, flatten},
+    {"Squeeze", 1, 2, squeeze},
+    {"Unsqueeze", 1, 2, unsqueeze},
+    {"Expand", 2, 2, expand},
+    {"Tile", 2, 2, tile},
+    {"Transpose", 1, 1, transpose},
+    {"ConstantOfShape", 1, 1, constant_of_shape},
+    {"Constant", 0, 0, constant},
+    {"Shape", 1, 1, folded_only},
+    {"Size", 1, 1, folded_only},
+    {"Range", 3, 3, folded_only},
+    {"NonZero", 1, 1, folded_only},
+    {"Unique", 1, 1, folded_only},
+    {"BitCast", 1, 1, folded_only},
+    {"HannWindow", 1, 1, folded_only},
+    {"HammingWindow", 1, 1, folded_only},
+    {"BlackmanWindow", 1, 1, folded_only},
     {nullptr, 0, 0, nullptr},
 };
 

@@ -59,7 +59,16 @@ Status Importer::materialise(Record& record, const Perm& perm) {
     return unsupported("the value \"", record.name, "\" depends on a symbolic dimension; bind it (--bind NAME=SIZE)");
   }
   GRAFT_TRY_ASSIGN(const DType dtype, device_dtype(tensor.type));
-  if (tensor.count() == 0) return unsupported("the constant \"", record.name, "\" has no elements");
+  if (tensor.count() == 0) {  // no weight can be empty
+    GRAFT_TRY_ASSIGN(const NodeId node, model_.graph.add_node(Op::full, {},
+                                                              {{"shape", permuted(record.shape, perm)},
+                                                               {"value", 0.0},
+                                                               {"dtype", static_cast<std::int64_t>(dtype)}},
+                                                              record.name.empty() ? "constant" : record.name));
+    record.value = model_.graph.node(node).outputs[0];
+    record.perm = perm;
+    return {};
+  }
   GRAFT_TRY_ASSIGN(const auto words, device_words(perm.empty() ? tensor : transposed(tensor, perm)));
   const ValueKind kind = record.running_stat ? ValueKind::state
                          : record.trainable  ? ValueKind::parameter
@@ -78,7 +87,7 @@ Status Importer::ensure_value(Record& record, const Perm& wanted) {
     const auto index = static_cast<std::size_t>(record.deferred);
     record.deferred = -1;
     Report::Entry entry;
-    GRAFT_TRY(apply_rule(index, entry).with_context(source_.nodes[index].label()));
+    GRAFT_TRY(apply_rule(index, entry).with_context(node_at(index).label()));
     if (record.value.valid()) return {};
   }
   if (record.host == nullptr) return internal_error("the value \"", record.name, "\" was never computed");

@@ -14,6 +14,8 @@
 
 namespace graft::convert {
 
+struct OnnxGraph;
+
 struct OnnxAttr {
   enum class Kind { number, integer, text, tensor, numbers, integers, texts, graph, other };
   Kind kind = Kind::other;
@@ -25,6 +27,8 @@ struct OnnxAttr {
   std::vector<std::string> texts;
   std::shared_ptr<const HostTensor> tensor;  ///< null where `tensor_error` says why
   std::string tensor_error;
+  std::shared_ptr<const OnnxGraph> graph;  ///< a body of control flow; its nodes may read values of the graph around it
+  std::string ref;                         ///< in a function: the attribute of the call that this one stands for
 };
 
 struct OnnxNode {
@@ -60,6 +64,15 @@ struct OnnxInitializer {
   std::string error;
 };
 
+/// A function of the model's own, which calls name by domain and op.
+struct OnnxFunction {
+  std::string name;
+  std::string domain;
+  std::vector<std::string> inputs;
+  std::vector<std::string> outputs;
+  std::vector<OnnxNode> nodes;
+};
+
 struct OnnxGraph {
   std::string name;
   std::string producer;
@@ -70,7 +83,7 @@ struct OnnxGraph {
   std::vector<OnnxValue> outputs;
   std::vector<OnnxValue> intermediates;
   std::vector<OnnxInitializer> initializers;
-  std::vector<std::string> functions;  ///< names of model-local functions
+  std::vector<OnnxFunction> functions;
   std::map<std::string, std::string> metadata;
 };
 

@@ -46,7 +46,8 @@ class Loader {
   OnnxValue value(const onnx::ValueInfoProto& proto);
   Status graph(onnx::GraphProto& proto, OnnxGraph& out);
   static Status fill_typed(const onnx::TensorProto& proto, std::uint64_t count, HostTensor& out);
-  static void fill_raw(const std::string& raw, std::uint64_t count, HostTensor& out);
+  static Status fill_raw(const std::string& raw, std::uint64_t count, HostTensor& out);
+  OnnxNode node(const onnx::NodeProto& proto);
 
   std::filesystem::path folder_;
   bool has_folder_;
@@ -54,10 +55,30 @@ class Loader {
   std::uint64_t tensor_bytes_ = 0;
 };
 
-void Loader::fill_raw(const std::string& raw, std::uint64_t count, HostTensor& out) {
-  const std::uint64_t size = elem_size(out.type);
+/// Element `i` of 8 bits or fewer, which lie packed from the lowest bits on.
+std::uint8_t small_element(const std::string& raw, std::uint64_t i, std::uint64_t bits) {
+  const std::uint64_t first = i * bits;
+  const auto byte = static_cast<std::uint8_t>(raw[first / 8]);
+  return static_cast<std::uint8_t>(byte >> first % 8 & ((1u << bits) - 1));
+}
+
+Status beyond_int64(std::uint64_t value) {
+  return unsupported("it holds ", value, ", which is beyond the range of int64");
+}
+
+Status Loader::fill_raw(const std::string& raw, std::uint64_t count, HostTensor& out) {
+  const std::uint64_t bits = elem_bits(out.type);
   for (std::uint64_t i = 0; i < count; ++i) {
-    const char* at = raw.data() + i * size;
+    if (bits < 8 || (bits == 8 && is_float(out.type))) {
+      const std::uint8_t element = small_element(raw, i, bits);
+      if (is_float(out.type)) {
+        out.floats.push_back(decode_float(out.type, element));
+      } else {
+        out.ints.push_back(wrapped(element, out.type));
+      }
+      continue;
+    }
+    const char* at = raw.data() + i * (bits / 8);
     switch (out.type) {
       case ElemType::f32: out.floats.push_back(read_as<float>(at)); break;
       case ElemType::f64: out.floats.push_back(static_cast<float>(read_as<double>(at))); break;
@@ -72,10 +93,23 @@ void Loader::fill_raw(const std::string& raw, std::uint64_t count, HostTensor& o
       case ElemType::i32: out.ints.push_back(read_as<std::int32_t>(at)); break;
       default: out.ints.push_back(read_as<std::int64_t>(at)); break;
     }
+    if (out.type == ElemType::u64 && out.ints.back() < 0) return beyond_int64(read_as<std::uint64_t>(at));
   }
+  return {};
 }
 
 Status Loader::fill_typed(const onnx::TensorProto& proto, std::uint64_t count, HostTensor& out) {
+  const std::uint64_t bits = elem_bits(out.type);
+  if (bits < 8 || (bits == 8 && is_float(out.type))) {  // a byte of packed elements in each word
+    const std::uint64_t bytes = count * bits / 8 + (count * bits % 8 != 0 ? 1 : 0);
+    if (static_cast<std::uint64_t>(proto.int32_data_size()) != bytes) {
+      return corrupt("it holds ", proto.int32_data_size(), " bytes where its shape ", out.shape().text(), " needs ",
+                     bytes);
+    }
+    std::string raw;
+    for (const std::int32_t word : proto.int32_data()) raw += static_cast<char>(word);
+    return fill_raw(raw, count, out);
+  }
   const auto expect = [&](int held) -> Status {
     if (static_cast<std::uint64_t>(held) == count) return {};
     return corrupt("it holds ", held, " elements where its shape ", out.shape().text(), " needs ", count);
@@ -96,7 +130,10 @@ Status Loader::fill_typed(const onnx::TensorProto& proto, std::uint64_t count, H
     case ElemType::u32:
     case ElemType::u64:
       GRAFT_TRY(expect(proto.uint64_data_size()));
-      for (const std::uint64_t v : proto.uint64_data()) out.ints.push_back(static_cast<std::int64_t>(v));
+      for (const std::uint64_t v : proto.uint64_data()) {
+        if (v > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) return beyond_int64(v);
+        out.ints.push_back(static_cast<std::int64_t>(v));
+      }
       return {};
     case ElemType::f16:
     case ElemType::bf16:
@@ -122,11 +159,10 @@ Result<HostTensor> Loader::tensor(const onnx::TensorProto& proto) {
     return corrupt("its shape ", out.shape().text(), " has a negative dimension, more than ", Shape::kMaxRank,
                    " axes or more than 2^62 elements");
   }
-  const std::uint64_t size = elem_size(out.type);
-  if (size == 0) return unsupported("the element type ", elem_name(out.type), " is not read");
+  if (elem_bits(out.type) == 0) return unsupported("the element type ", elem_name(out.type), " is not read");
   if (proto.has_segment()) return unsupported("it is split into segments");
-  // Every element costs the file at least one byte, except in external data, whose length is checked just as well.
-  const auto bytes = checked_mul(*count, std::uint64_t{size});
+  // Every byte of elements costs the file one, except in external data, whose length is checked just as well.
+  const auto bytes = elem_bytes(out.type, *count);
   if (!bytes || *bytes > limits_.max_tensor_bytes - tensor_bytes_) {
     return error(Code::out_of_memory, "its ", *count, " elements exceed the limit of ",
                  bytes_text(limits_.max_tensor_bytes), " for all tensors of a file");
@@ -140,13 +176,13 @@ Result<HostTensor> Loader::tensor(const onnx::TensorProto& proto) {
       if (entry.key() == "length") data.length = entry.value();
     }
     GRAFT_TRY_ASSIGN(const std::string raw, read_external(folder_, data, *bytes));
-    fill_raw(raw, *count, out);
+    GRAFT_TRY(fill_raw(raw, *count, out));
   } else if (proto.has_raw_data()) {
     if (proto.raw_data().size() != *bytes) {
       return corrupt("it holds ", proto.raw_data().size(), " bytes where its shape ", out.shape().text(), " needs ",
                      *bytes);
     }
-    fill_raw(proto.raw_data(), *count, out);
+    GRAFT_TRY(fill_raw(proto.raw_data(), *count, out));
   } else {
     GRAFT_TRY(fill_typed(proto, *count, out));
   }
@@ -157,6 +193,7 @@ Result<HostTensor> Loader::tensor(const onnx::TensorProto& proto) {
 OnnxAttr Loader::attribute(const onnx::AttributeProto& proto) {
   using Proto = onnx::AttributeProto;
   OnnxAttr out;
+  out.ref = proto.ref_attr_name();
   switch (proto.type()) {
     case Proto::FLOAT:
       out.kind = OnnxAttr::Kind::number;
@@ -192,7 +229,17 @@ OnnxAttr Loader::attribute(const onnx::AttributeProto& proto) {
       }
       break;
     }
-    case Proto::GRAPH:
+    case Proto::GRAPH: {
+      out.kind = OnnxAttr::Kind::graph;
+      auto body = std::make_shared<OnnxGraph>();
+      onnx::GraphProto copy = proto.g();
+      if (Status status = graph(copy, *body); status.ok()) {
+        out.graph = std::move(body);
+      } else {
+        out.tensor_error = status.message();
+      }
+      break;
+    }
     case Proto::GRAPHS: out.kind = OnnxAttr::Kind::graph; break;
     default: break;
   }
@@ -216,15 +263,17 @@ OnnxValue Loader::value(const onnx::ValueInfoProto& proto) {
   return out;
 }
 
+OnnxNode Loader::node(const onnx::NodeProto& proto) {
+  OnnxNode out{proto.name(), proto.op_type(), proto.domain() == "ai.onnx" ? "" : proto.domain(), {}, {}, {}};
+  out.inputs.assign(proto.input().begin(), proto.input().end());
+  out.outputs.assign(proto.output().begin(), proto.output().end());
+  for (const auto& attr : proto.attribute()) out.attrs[attr.name()] = attribute(attr);
+  return out;
+}
+
 Status Loader::graph(onnx::GraphProto& proto, OnnxGraph& out) {
   out.name = proto.name();
-  for (const auto& node : proto.node()) {
-    OnnxNode n{node.name(), node.op_type(), node.domain() == "ai.onnx" ? "" : node.domain(), {}, {}, {}};
-    n.inputs.assign(node.input().begin(), node.input().end());
-    n.outputs.assign(node.output().begin(), node.output().end());
-    for (const auto& attr : node.attribute()) n.attrs[attr.name()] = attribute(attr);
-    out.nodes.push_back(std::move(n));
-  }
+  for (const auto& n : proto.node()) out.nodes.push_back(node(n));
   for (auto& initializer : *proto.mutable_initializer()) {
     OnnxInitializer entry{initializer.name(), nullptr, {}};
     auto read = tensor(initializer);
@@ -257,7 +306,13 @@ Result<OnnxGraph> Loader::model(onnx::ModelProto& model) {
     out.opsets[opset.domain() == "ai.onnx" ? "" : opset.domain()] = opset.version();
   }
   for (const auto& entry : model.metadata_props()) out.metadata[entry.key()] = entry.value();
-  for (const auto& function : model.functions()) out.functions.push_back(function.name());
+  for (const auto& function : model.functions()) {
+    OnnxFunction f{function.name(), function.domain(), {}, {}, {}};
+    f.inputs.assign(function.input().begin(), function.input().end());
+    f.outputs.assign(function.output().begin(), function.output().end());
+    for (const auto& n : function.node()) f.nodes.push_back(node(n));
+    out.functions.push_back(std::move(f));
+  }
   GRAFT_TRY(graph(*model.mutable_graph(), out));
   return out;
 }
