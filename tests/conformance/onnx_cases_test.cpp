@@ -95,11 +95,15 @@ std::string summary(const convert::Report& report, const Status& status) {
 }
 
 using Inputs = std::vector<std::pair<std::string, HostTensor>>;
+using Lengths = std::map<std::string, std::int64_t, std::less<>>;
 
 /// Values of inputs that shapes depend on are fixed, as many times as the converter asks for another.
 Result<convert::Converted> convert_with(const convert::OnnxGraph& source, const std::string& name, const Inputs& inputs,
-                                        std::set<std::string>& fixed, convert::Report& report) {
+                                        const Lengths& lengths, const Bindings& sizes, std::set<std::string>& fixed,
+                                        convert::Report& report) {
   convert::ConvertOptions options;
+  options.lengths = lengths;
+  options.bindings = sizes;
   while (true) {
     auto converted = convert::convert_onnx(source, name, options, &report);
     if (converted.ok() || report.fix_inputs.empty()) return converted;
@@ -113,6 +117,27 @@ Result<convert::Converted> convert_with(const convert::OnnxGraph& source, const 
     }
     if (fixed.size() == before) return converted;
   }
+}
+
+/// Sizes of the inputs, for what must know them at conversion (--bind).
+Bindings sizes_of(const std::vector<convert::OnnxValue>& declared, const Inputs& inputs) {
+  std::map<std::string, convert::OnnxValue> tensors;
+  for (const convert::OnnxValue& value : declared) {
+    tensors[value.name] = value;
+    for (std::size_t i = 0; value.sequence && i < inputs.size(); ++i) {
+      const convert::OnnxValue element = convert::sequence_element(value, i);
+      tensors[element.name] = element;
+    }
+  }
+  Bindings sizes;
+  for (const auto& [name, tensor] : inputs) {
+    const convert::OnnxValue& value = tensors[name];
+    for (std::size_t axis = 0; axis < value.dims.size() && axis < tensor.dims.size(); ++axis) {
+      const bool open = value.dims[axis].value < 0 || !value.dims[axis].symbol.empty();
+      if (open) sizes[convert::dimension_symbol(value, axis)] = tensor.dims[axis];
+    }
+  }
+  return sizes;
 }
 
 /// What the symbols of the inputs stand for in this data set.
@@ -153,32 +178,42 @@ Outcome compare(const Graph& graph, const RefTensors& got, const std::vector<Hos
 
 Outcome run_set(const convert::OnnxGraph& source, const std::string& name, const Case::Set& set, bool device) {
   Inputs inputs;
-  std::vector<std::string> names;
+  std::vector<convert::OnnxValue> declared;
+  Lengths lengths;
   std::set<std::string> initializers;
   for (const auto& initializer : source.initializers) initializers.insert(initializer.name);
   for (const auto& input : source.inputs) {
-    if (!initializers.contains(input.name)) names.push_back(input.name);
+    if (!initializers.contains(input.name)) declared.push_back(input);
   }
   std::string unreadable;
-  for (std::size_t i = 0; i < set.inputs.size() && i < names.size(); ++i) {
-    auto tensor = convert::parse_onnx_tensor(set.inputs[i]);
-    if (tensor.ok()) {
-      inputs.emplace_back(names[i], std::move(*tensor));
-    } else {
-      unreadable = tensor.status().message();
+  for (std::size_t i = 0; i < set.inputs.size() && i < declared.size(); ++i) {
+    auto tensors = convert::parse_onnx_tensors(set.inputs[i], declared[i]);
+    if (!tensors.ok()) {
+      unreadable = tensors.status().message();
+      continue;
+    }
+    const std::string& name_of = declared[i].name;
+    if (!declared[i].tensor) lengths[name_of] = std::ssize(*tensors);
+    for (std::size_t k = 0; k < tensors->size(); ++k) {
+      inputs.emplace_back(declared[i].sequence ? cat(name_of, ".", k) : name_of, std::move((*tensors)[k]));
     }
   }
   std::set<std::string> fixed;
   convert::Report report;
-  auto converted = convert_with(source, name, inputs, fixed, report);
+  auto converted = convert_with(source, name, inputs, lengths, {}, fixed, report);
+  if (!converted.ok()) {  // as somebody would who reads that a size must be bound
+    fixed.clear();
+    converted = convert_with(source, name, inputs, lengths, sizes_of(declared, inputs), fixed, report);
+  }
   if (!converted.ok()) return {Verdict::unsupported, summary(report, converted.status())};
   if (!unreadable.empty()) return {Verdict::wrong, "an input converted that cannot be read: " + unreadable};
 
   std::vector<HostTensor> expected;
-  for (const auto& bytes : set.outputs) {
-    auto tensor = convert::parse_onnx_tensor(bytes);
-    if (!tensor.ok()) return {Verdict::wrong, "an output converted that cannot be read: " + tensor.status().message()};
-    expected.push_back(std::move(*tensor));
+  for (std::size_t k = 0; k < set.outputs.size() && k < source.outputs.size(); ++k) {
+    auto tensors = convert::parse_onnx_tensors(set.outputs[k], source.outputs[k]);
+    if (!tensors.ok())
+      return {Verdict::wrong, "an output converted that cannot be read: " + tensors.status().message()};
+    std::move(tensors->begin(), tensors->end(), std::back_inserter(expected));
   }
   // Such a file's outputs are a training step's; graft drops nothing outside of training, and then by its own numbers.
   for (const std::string& note : converted->report.notes) {

@@ -134,7 +134,7 @@ std::vector<Row> rows() {
        {onnx_node("Where", {"c", "c", "c"}, {"k"}), onnx_node("Reshape", {"x", "k"}, {"y"})},
        {x2},
        {ints("c", {2}, {4, 3})},
-       "Where"},
+       "+reshape"},
       {"steps for some axes",
        {onnx_node("Slice", {"c", "b", "e", "a", "s"}, {"k"}), onnx_node("Reshape", {"x", "k"}, {"y"})},
        {x2},

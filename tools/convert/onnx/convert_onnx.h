@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "runtime/model/model.h"
-#include "tools/convert/onnx/onnx_graph.h"
 #include "tools/convert/common/report.h"
+#include "tools/convert/onnx/onnx_graph.h"
 
 namespace graft::convert {
 
@@ -17,6 +17,9 @@ struct ConvertOptions {
   Bindings bindings;
   /// Inputs to be treated as constants with these contents: for graphs whose shapes depend on an input's *values*.
   std::map<std::string, HostTensor, std::less<>> fixed_inputs;
+  /// How many tensors a sequence among the inputs holds (they become inputs NAME.0, NAME.1, ...), and whether an
+  /// optional holds something: 1 or 0.
+  std::map<std::string, std::int64_t, std::less<>> lengths;
   /// Patterns (matches()) of float initializers that are constants, and of some that are parameters whatever they look
   /// like. A parameter's pattern goes first.
   std::vector<std::string> constants;
@@ -28,6 +31,11 @@ struct Converted {
   Model model;
   Report report;
 };
+
+/// The symbol that an open dimension of an input gets: its own name, "batch" for a nameless first axis, or NAME_AXIS.
+std::string dimension_symbol(const OnnxValue& value, std::size_t axis);
+/// Tensor i of a sequence among the inputs, as an input of its own: named NAME.i, with sizes of its own.
+OnnxValue sequence_element(const OnnxValue& sequence, std::size_t i);
 
 /// Reads and converts `path`. Graph inputs, outputs, parameters and intermediate values keep the source's names,
 /// shapes and layout (Value::source_perm tells where graft's order of axes differs).

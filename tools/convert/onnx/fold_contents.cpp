@@ -160,6 +160,64 @@ bool window(const FoldContext& c) {
   return c.out(std::move(out));
 }
 
+/// Occurrences of n-grams of integers, with gaps of up to max_skip_count between their elements.
+bool tf_idf_vectorizer(const FoldContext& c) {
+  const HostTensor& x = c.in(0);
+  const auto list = [&](std::string_view name) -> std::vector<std::int64_t> {
+    const auto found = c.node.attrs.find(name);
+    return found == c.node.attrs.end() ? std::vector<std::int64_t>() : found->second.integers;
+  };
+  const auto mode = c.node.attrs.find("mode");
+  const auto pool = list("pool_int64s"), starts = list("ngram_counts"), columns = list("ngram_indexes");
+  if (mode == c.node.attrs.end() || !is_integer(x.type) || x.symbolic() || pool.empty() || x.dims.size() > 2)
+    return false;
+  std::vector<float> weights;
+  if (const auto given = c.node.attrs.find("weights"); given != c.node.attrs.end()) weights = given->second.numbers;
+  const std::int64_t skips = c.attr("max_skip_count", 0), least = c.attr("min_gram_length", 1),
+                     most = c.attr("max_gram_length", 1);
+  if (least < 1 || most < least || most > std::ssize(starts) || skips < 0 || skips > 1000) return false;
+  // n-grams of each length, in order: the pool lists those of length 1, then of 2, ...
+  std::map<std::vector<std::int64_t>, std::size_t> known;
+  std::size_t next = 0;
+  for (std::int64_t n = 1; n <= std::ssize(starts); ++n) {
+    const std::int64_t begin = starts[static_cast<std::size_t>(n - 1)];
+    const std::int64_t end = n < std::ssize(starts) ? starts[static_cast<std::size_t>(n)] : std::ssize(pool);
+    if (begin < 0 || end < begin || end > std::ssize(pool) || (end - begin) % n != 0) return false;
+    for (std::int64_t at = begin; at < end; at += n) known[{pool.begin() + at, pool.begin() + at + n}] = next++;
+  }
+  if (next != columns.size() || columns.empty() || (!weights.empty() && weights.size() != columns.size())) return false;
+  const std::int64_t width = *std::max_element(columns.begin(), columns.end()) + 1;
+  if (*std::min_element(columns.begin(), columns.end()) < 0) return false;
+  const std::int64_t rows = x.dims.size() == 2 ? x.dims[0] : 1;
+  const std::int64_t length = x.dims.empty() ? 1 : x.dims.back();
+  if (rows < 0 || width > static_cast<std::int64_t>(kMaxFolded) / std::max<std::int64_t>(rows, 1)) return false;
+  HostTensor out;
+  out.dims = x.dims.size() == 2 ? std::vector<std::int64_t>{rows, width} : std::vector<std::int64_t>{width};
+  out.floats.assign(static_cast<std::size_t>(rows * width), 0.0F);
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t n = least; n <= most; ++n) {
+      for (std::int64_t step = 1; step <= (n == 1 ? 1 : skips + 1); ++step) {
+        for (std::int64_t first = 0; first + (n - 1) * step < length; ++first) {
+          std::vector<std::int64_t> gram;
+          for (std::int64_t k = 0; k < n; ++k)
+            gram.push_back(x.ints[static_cast<std::size_t>(row * length + first + k * step)]);
+          const auto found = known.find(gram);
+          if (found == known.end()) continue;
+          const auto column = static_cast<std::size_t>(columns[found->second]);
+          float& cell = out.floats[static_cast<std::size_t>(row * width) + column];
+          const float weight = weights.empty() ? 1.0F : weights[found->second];
+          if (mode->second.text == "IDF") {
+            cell = weight;
+          } else {
+            cell += mode->second.text == "TFIDF" ? weight : 1.0F;
+          }
+        }
+      }
+    }
+  }
+  return c.out(std::move(out));
+}
+
 }  // namespace
 
 const FoldEntry kFoldContents[] = {

@@ -185,7 +185,8 @@ bool logical_not(const FoldContext& c) {
 }
 
 bool where(const FoldContext& c) {
-  if (c.inputs.size() != 3 || c.in(0).type != ElemType::boolean || c.in(1).type != c.in(2).type) return false;
+  const bool truth = c.in(0).type == ElemType::boolean || (is_integer(c.in(0).type) && !c.in(0).symbolic());
+  if (c.inputs.size() != 3 || !truth || c.in(1).type != c.in(2).type) return false;
   const auto plan = broadcasting({&c.in(0), &c.in(1), &c.in(2)});
   if (!plan) return false;
   HostTensor out;
@@ -236,8 +237,11 @@ bool cast_to(const FoldContext& c, ElemType to) {
     } else {
       out.ints.push_back(in.ints[i]);
     }
+    // Narrow integers keep their low bits; of 32 and more a number that is none of the type's is somebody's mistake.
+    const IntegerRange range = *integer_range(to);
+    const bool fits = out.ints.back() >= range.low && out.ints.back() <= range.high;
+    if (!fits && elem_bits(to) >= 32) return false;
     out.ints.back() = wrapped(out.ints.back(), to);
-    if (to == ElemType::u64 && out.ints.back() < 0) return false;
   }
   return c.out(std::move(out));
 }

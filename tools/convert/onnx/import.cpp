@@ -31,6 +31,21 @@ std::string as_symbol(const std::string& text) {
 
 }  // namespace
 
+std::string dimension_symbol(const OnnxValue& value, std::size_t axis) {
+  const std::string& symbol = value.dims[axis].symbol;
+  if (!symbol.empty()) return as_symbol(symbol);
+  return axis == 0 ? "batch" : as_symbol(cat(value.name, "_", axis));
+}
+
+OnnxValue sequence_element(const OnnxValue& sequence, std::size_t i) {
+  OnnxValue element = sequence;
+  element.name = cat(sequence.name, ".", i);
+  for (std::size_t axis = 0; axis < element.dims.size(); ++axis) {
+    if (element.dims[axis].value < 0) element.dims[axis].symbol = cat(element.name, "_", axis);
+  }
+  return element;
+}
+
 Record* Importer::find(const std::string& name) {
   const auto found = by_name_.find(name);
   return found == by_name_.end() ? nullptr : found->second;
@@ -107,9 +122,7 @@ Result<Shape> Importer::read_shape(const OnnxValue& value) {
       dims.push_back(dim.value);
       continue;
     }
-    const std::string symbol = !dim.symbol.empty() ? as_symbol(dim.symbol)
-                               : axis == 0         ? std::string("batch")
-                                                   : as_symbol(cat(value.name, "_", axis));
+    const std::string symbol = dimension_symbol(value, axis);
     const auto bound = options_.bindings.find(symbol);
     if (bound != options_.bindings.end() && bound->second <= 0) {
       return invalid("has the symbol ", symbol, " bound to ", bound->second, ", which is not positive");
@@ -119,61 +132,83 @@ Result<Shape> Importer::read_shape(const OnnxValue& value) {
   return Shape(std::move(dims));
 }
 
+void Importer::add_tensor_input(const OnnxValue& input) {
+  const auto fail = [&](const std::string& text) {
+    problem(cat("The input \"", input.name, "\" ", text, "."));
+    unknown_.insert(input.name);
+  };
+  if (!input.has_shape) return fail("has no shape, so its rank is unknown");
+  auto shape = read_shape(input);
+  if (!shape.ok()) return fail(shape.status().message());
+  if (std::any_of(shape->begin(), shape->end(), [](const Dim& dim) { return dim == Dim(0); })) {
+    Record& record = create(input.name);  // nothing in it, so everything about it is known
+    record.host = std::make_shared<HostTensor>(HostTensor{.type = input.type, .dims = empty_dims(*shape)});
+    record.type = input.type;
+    record.shape = record.host->shape();
+    return;
+  }
+  auto dtype = device_dtype(input.type);
+  if (!dtype.ok()) return fail("cannot be used: " + dtype.status().message());
+  auto id = model_.graph.add_value(input.name, *dtype, *shape, ValueKind::input);
+  if (!id.ok()) {
+    problem(id.status().message());
+    unknown_.insert(input.name);
+    return;
+  }
+  Record& record = create(input.name);
+  record.type = input.type;
+  record.shape = *shape;
+  record.value = *id;
+  model_.graph.mutable_value(*id).source_type = source_type(input.type);
+  note_type(input.type, "inputs");
+}
+
+/// A sequence's tensors are inputs of their own, with sizes of their own.
+void Importer::add_sequence_input(const OnnxValue& input) {
+  constexpr std::int64_t kMostTensors = 4096;
+  const auto given = options_.lengths.find(input.name);
+  if (given == options_.lengths.end() || given->second < 0 || given->second > kMostTensors) {
+    problem(cat("The input \"", input.name, "\" is ", input.sequence ? "a sequence" : "an optional", "; say ",
+                input.sequence ? "how many tensors it holds" : "whether it holds a tensor (1) or nothing (0)",
+                ", up to ", kMostTensors, " (--length ", input.name, "=COUNT)."));
+    unknown_.insert(input.name);
+    return;
+  }
+  if (input.optional && given->second == 0) {
+    create(input.name).absent = true;
+    return;
+  }
+  if (!input.sequence) return add_tensor_input(input);
+  Names elements;
+  for (std::int64_t i = 0; i < given->second; ++i) {
+    const OnnxValue element = sequence_element(input, static_cast<std::size_t>(i));
+    add_tensor_input(element);
+    if (unknown_.contains(element.name)) unknown_.insert(input.name);
+    elements.push_back(element.name);
+  }
+  create(input.name).sequence = std::move(elements);
+}
+
 Status Importer::add_inputs() {
   std::set<std::string> seen;
   for (const OnnxValue& input : source_.inputs) {
     if (!seen.insert(input.name).second) return corrupt("There are two inputs named \"", input.name, "\".");
     if (find(input.name) != nullptr || broken_.contains(input.name)) continue;  // a default value, as in old files
-    const std::string what = cat("The input \"", input.name, "\" ");
     if (input.name.empty()) return corrupt("An input has no name.");
     if (const auto fixed = options_.fixed_inputs.find(input.name); fixed != options_.fixed_inputs.end()) {
       Record& record = create(input.name);
       record.host = std::make_shared<HostTensor>(fixed->second);
       record.type = fixed->second.type;
       record.shape = fixed->second.shape();
-      continue;
-    }
-    const auto fail = [&](const std::string& text) {
-      problem(what + text + ".");
+    } else if (input.tensor) {
+      add_tensor_input(input);
+    } else if (input.sequence || input.optional) {
+      add_sequence_input(input);
+    } else {
+      problem(
+          cat("The input \"", input.name, "\" is a map or of another type that is no tensor, sequence or optional."));
       unknown_.insert(input.name);
-    };
-    if (!input.tensor) {
-      fail("is a sequence, map or optional; only tensors are supported");
-      continue;
     }
-    if (!input.has_shape) {
-      fail("has no shape, so its rank is unknown");
-      continue;
-    }
-    auto shape = read_shape(input);
-    if (!shape.ok()) {
-      fail(shape.status().message());
-      continue;
-    }
-    if (std::any_of(shape->begin(), shape->end(), [](const Dim& dim) { return dim == Dim(0); })) {
-      Record& record = create(input.name);  // nothing in it, so everything about it is known
-      record.host = std::make_shared<HostTensor>(HostTensor{.type = input.type, .dims = empty_dims(*shape)});
-      record.type = input.type;
-      record.shape = record.host->shape();
-      continue;
-    }
-    auto dtype = device_dtype(input.type);
-    if (!dtype.ok()) {
-      fail("cannot be used: " + dtype.status().message());
-      continue;
-    }
-    auto id = model_.graph.add_value(input.name, *dtype, *shape, ValueKind::input);
-    if (!id.ok()) {
-      problem(id.status().message());
-      unknown_.insert(input.name);
-      continue;
-    }
-    Record& record = create(input.name);
-    record.type = input.type;
-    record.shape = *shape;
-    record.value = *id;
-    model_.graph.mutable_value(*id).source_type = source_type(input.type);
-    note_type(input.type, "inputs");
   }
   return {};
 }
@@ -336,6 +371,32 @@ void Importer::import_node(std::size_t index) {
   report_.entries.push_back(std::move(entry));
 }
 
+/// Its tensors are outputs NAME.0, NAME.1, ...
+void Importer::add_sequence_output(const std::string& name, const Names& elements) {
+  if (elements.empty()) report_.notes.push_back(cat("the output \"", name, "\" is an empty sequence; it is left out"));
+  for (std::size_t i = 0; i < elements.size(); ++i) {
+    Record* record = find(elements[i]);
+    const std::string own = cat(name, ".", i);
+    if (record == nullptr || unknown_.contains(elements[i])) continue;  // what makes it has been refused
+    if (record->host == nullptr) {
+      wanted_.insert(own);
+      if (Status status = import_made({"", "Identity", "", {elements[i]}, {own}, {}}); !status.ok()) {
+        problem(cat("The output \"", own, "\": ", status.message(), "."));
+      }
+      record = find(own);
+      if (record == nullptr) continue;
+    }
+    auto value = value_in(*record, {});
+    if (!value.ok()) {
+      problem(cat("The output \"", own, "\": ", value.status().message(), "."));
+      continue;
+    }
+    note_type(record->type, "outputs");
+    model_.graph.mutable_value(*value).source_type = source_type(record->type);
+    model_.graph.add_output(own, *value);
+  }
+}
+
 void Importer::add_outputs() {
   for (const OnnxValue& output : source_.outputs) {
     if (unknown_.contains(output.name)) continue;
@@ -344,8 +405,13 @@ void Importer::add_outputs() {
       if (broken_.contains(output.name)) problem(cat("The output \"", output.name, "\" is an unreadable initializer."));
       continue;
     }
-    if (record->sequence || record->absent) {
-      problem(cat("The output \"", output.name, "\" is a sequence or an empty optional; only tensors can be given."));
+    if (record->absent) {
+      report_.notes.push_back(
+          cat("the output \"", output.name, "\" is an optional that holds nothing; it is left out"));
+      continue;
+    }
+    if (record->sequence) {
+      add_sequence_output(output.name, *record->sequence);
       continue;
     }
     auto value = value_in(*record, {});

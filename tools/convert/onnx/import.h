@@ -61,7 +61,8 @@ const RuleEntry* find_rule(std::string_view op);
 extern const RuleEntry kElementwiseRules[], kConvRules[], kPoolRules[], kNormRules[], kMatmulRules[], kReduceRules[],
     kShapeRules[], kMoveRules[], kResizeRules[], kLossRules[], kComposedRules[], kAttentionRules[], kFusedRules[],
     kRecurrentRules[],
-    kIndexRules[], kEinsumRules[], kRandomRules[];
+    kIndexRules[], kEinsumRules[], kRandomRules[],
+    kIndexRules[], kEinsumRules[], kRandomRules[], kMlRules[];
 
 class Importer {
  public:
@@ -77,6 +78,9 @@ class Importer {
   Status order_nodes();
   Status add_initializers();
   Status add_inputs();
+  void add_tensor_input(const OnnxValue& input);
+  void add_sequence_input(const OnnxValue& input);
+  void add_sequence_output(const std::string& name, const std::vector<std::string>& elements);
   void import_nodes();
   void import_node(std::size_t index);
   bool try_fold(std::size_t index, Report::Entry& entry);

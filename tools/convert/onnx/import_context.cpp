@@ -56,8 +56,9 @@ Status Importer::must_be_known(const Record& record, std::string_view what) {
       const bool small = known != nullptr && known->shape.rank() <= 1;
       if ((small || is_input) && std::find(fix.begin(), fix.end(), name) == fix.end()) fix.push_back(name);
     } else if (const auto producer = producer_.find(name); producer != producer_.end()) {
-      const Names& reads = node_at(producer->second).inputs;
-      open.insert(open.end(), reads.begin(), reads.end());
+      for (const Names& reads : {node_at(producer->second).inputs, captures(producer->second)}) {
+        open.insert(open.end(), reads.begin(), reads.end());
+      }
     }
   }
   return unsupported("its ", what, " \"", record.name, "\" must be known at conversion, but ",
@@ -320,7 +321,7 @@ const RuleEntry* find_rule(std::string_view op) {
     std::map<std::string_view, const RuleEntry*> all;
     for (const RuleEntry* table : {kElementwiseRules, kConvRules, kPoolRules, kNormRules, kMatmulRules, kReduceRules,
                                    kShapeRules, kMoveRules, kResizeRules, kLossRules, kComposedRules, kAttentionRules,
-                                   kFusedRules, kIndexRules, kEinsumRules, kRandomRules, kRecurrentRules}) {
+                                   kFusedRules, kIndexRules, kEinsumRules, kRandomRules, kMlRules, kRecurrentRules}) {
       for (const RuleEntry* rule = table; rule->op != nullptr; ++rule) all.emplace(rule->op, rule);
     }
     return all;

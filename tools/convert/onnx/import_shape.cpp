@@ -203,6 +203,7 @@ const RuleEntry kShapeRules[] = {
     {"NonZero", 1, 1, folded_only},
     {"Unique", 1, 1, folded_only},
     {"BitCast", 1, 1, folded_only},
+    {"TfIdfVectorizer", 1, 1, folded_only},
     {"HannWindow", 1, 1, folded_only},
     {"HammingWindow", 1, 1, folded_only},
     {"BlackmanWindow", 1, 1, folded_only},

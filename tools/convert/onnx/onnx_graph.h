@@ -52,7 +52,9 @@ struct OnnxDim {
 
 struct OnnxValue {
   std::string name;
-  bool tensor = false;  ///< false: a sequence, map or optional
+  bool tensor = false;    ///< false: a sequence, map or optional
+  bool sequence = false;  ///< of tensors, which the rest describes; an optional may be one of those
+  bool optional = false;
   ElemType type = ElemType::undefined;
   bool has_shape = false;
   std::vector<OnnxDim> dims;
@@ -104,5 +106,7 @@ Result<OnnxGraph> parse_onnx(std::span<const std::byte> bytes, const std::filesy
                              const LoadLimits& limits = {});
 /// A serialized TensorProto, as in the test data of ONNX's own backend cases.
 Result<HostTensor> parse_onnx_tensor(std::span<const std::byte> bytes);
+/// The same of a value of any type: a tensor, those of a sequence, or nothing of an empty optional.
+Result<std::vector<HostTensor>> parse_onnx_tensors(std::span<const std::byte> bytes, const OnnxValue& type);
 
 }  // namespace graft::convert

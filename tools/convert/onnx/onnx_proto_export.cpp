@@ -4,9 +4,9 @@
 #include <filesystem>
 #include <map>
 
-#include "tools/convert/onnx/export_onnx.h"
 #include "tools/convert/common/export_tensor.h"
 #include "tools/convert/common/host_tensor.h"
+#include "tools/convert/onnx/export_onnx.h"
 #include "tools/convert/onnx/onnx_graph.h"
 
 namespace graft::convert {

@@ -2,6 +2,7 @@
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <google/protobuf/stubs/logging.h>
+#include <onnx/onnx-data_pb.h>
 #include <onnx/onnx_pb.h>
 
 #include <cstring>
@@ -249,9 +250,21 @@ OnnxAttr Loader::attribute(const onnx::AttributeProto& proto) {
 OnnxValue Loader::value(const onnx::ValueInfoProto& proto) {
   OnnxValue out;
   out.name = proto.name();
-  out.tensor = proto.type().has_tensor_type();
-  if (!out.tensor) return out;
-  const auto& type = proto.type().tensor_type();
+  const onnx::TypeProto* inner = &proto.type();
+  out.tensor = inner->has_tensor_type();
+  if (inner->has_optional_type()) {
+    out.optional = true;
+    inner = &inner->optional_type().elem_type();
+  }
+  if (inner->has_sequence_type()) {
+    out.sequence = true;
+    inner = &inner->sequence_type().elem_type();
+  }
+  if (!inner->has_tensor_type()) {  // a map, or sequences of sequences
+    out.optional = out.sequence = false;
+    return out;
+  }
+  const auto& type = inner->tensor_type();
   out.type = static_cast<ElemType>(type.elem_type());
   out.has_shape = type.has_shape();
   for (const auto& dim : type.shape().dim()) {
@@ -366,6 +379,27 @@ Result<HostTensor> parse_onnx_tensor(std::span<const std::byte> bytes) {
   onnx::TensorProto proto;
   if (!parse(proto, bytes.data(), bytes.size())) return corrupt("The file is not an ONNX tensor.");
   return Loader({}, false, {}).tensor(proto);
+}
+
+Result<std::vector<HostTensor>> parse_onnx_tensors(std::span<const std::byte> bytes, const OnnxValue& type) {
+  std::vector<HostTensor> tensors;
+  const auto add = [&](const onnx::TensorProto& proto) -> Status {
+    GRAFT_TRY_ASSIGN(tensors.emplace_back(), Loader({}, false, {}).tensor(proto));
+    return {};
+  };
+  onnx::OptionalProto optional;
+  onnx::SequenceProto sequence;
+  if (type.optional) {
+    if (!parse(optional, bytes.data(), bytes.size())) return corrupt("The file is not an ONNX optional.");
+    if (optional.has_tensor_value()) GRAFT_TRY(add(optional.tensor_value()));
+    sequence = optional.sequence_value();
+  } else if (type.sequence) {
+    if (!parse(sequence, bytes.data(), bytes.size())) return corrupt("The file is not an ONNX sequence.");
+  } else {
+    GRAFT_TRY_ASSIGN(tensors.emplace_back(), parse_onnx_tensor(bytes));
+  }
+  for (const auto& proto : sequence.tensor_values()) GRAFT_TRY(add(proto));
+  return tensors;
 }
 
 }  // namespace graft::convert
