@@ -11,6 +11,7 @@ Result<ConvertedFile> convert_language_model(os::FileSystem& files, const std::s
   if (!options.bindings.empty()) {
     return invalid("Sizes are bound in ONNX files; a language model's dimensions stay open.");
   }
+  if (!options.lengths.empty()) return invalid("Sequences among the inputs are of ONNX files.");
   if (!options.constants.empty() || !options.parameters.empty()) {
     return invalid("Constants and parameters are chosen in ONNX files; other formats say what is trained.");
   }
@@ -37,6 +38,7 @@ Result<ConvertedFile> convert_file(os::FileSystem& files, const std::string& pat
   onnx.bindings = options.bindings;
   onnx.constants = options.constants;
   onnx.parameters = options.parameters;
+  onnx.lengths = options.lengths;
   GRAFT_TRY_ASSIGN(Converted converted, convert_onnx(path, onnx, &report));
   return ConvertedFile{{}, std::move(converted.model)};
 }

@@ -1,6 +1,8 @@
 // A model of any format that graft reads: what `graft convert` and the C interface share.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,7 +20,8 @@ struct FileOptions {
   Bindings bindings;                    ///< of an ONNX file's named dimensions
   std::vector<std::string> constants;   ///< patterns of an ONNX file's float tensors that are not trained
   std::vector<std::string> parameters;  ///< of those that are, although they look like constants
-  WeightOptions weights;                ///< of a language model
+  std::map<std::string, std::int64_t, std::less<>> lengths;  ///< ConvertOptions::lengths
+  WeightOptions weights;                                     ///< of a language model
 };
 
 struct ConvertedFile {

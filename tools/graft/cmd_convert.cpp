@@ -1,4 +1,5 @@
 // graft convert: a model of another format becomes a .graft file, with a report of what can be trained.
+#include <charconv>
 #include <cstdio>
 #include <memory>
 
@@ -23,6 +24,7 @@ struct ConvertArguments {
   std::vector<std::string> bind;
   std::vector<std::string> constants;
   std::vector<std::string> parameters;
+  std::vector<std::string> lengths;
   bool json = false;
   std::string quantize;
   bool expand = false;
@@ -66,6 +68,14 @@ Status run_convert(const ConvertArguments& options) {
   GRAFT_TRY_ASSIGN(wanted.bindings, parse_bindings(options.bind));
   wanted.constants = split_lists(options.constants);
   wanted.parameters = split_lists(options.parameters);
+  for (const std::string& item : options.lengths) {
+    GRAFT_TRY_ASSIGN(const auto pair, parse_assignment(item, "--length"));
+    const char* const end = pair.second.data() + pair.second.size();
+    if (const auto read = std::from_chars(pair.second.data(), end, wanted.lengths[pair.first]);
+        read.ec != std::errc() || read.ptr != end) {
+      return invalid("--length ", item, " does not give a number of tensors.");
+    }
+  }
   wanted.weights.expand = options.expand;
   GRAFT_TRY_ASSIGN(wanted.weights.quantize, parse_block_format(options.quantize));
   convert::Report report;
@@ -91,12 +101,14 @@ Action add_convert(CLI::App& app) {
   app.add_option("--constant", options->constants,
                  "Patterns of an ONNX file's float tensors that are not trained, as in *.anchors,grid");
   app.add_option("--parameter", options->parameters, "Patterns of those that are, although they look like constants");
+  app.add_option("--length", options->lengths,
+                 "NAME=COUNT: how many tensors a sequence among an ONNX file's inputs holds, or an optional (1 or 0)");
   add_quantize_flag(app, options->quantize);
   app.add_flag("--expand", options->expand, "Quantized matrices become f32, which can be trained");
   app.add_option("--base", options->base, "IN is an adapter (a PEFT folder or a GGUF file) of this .graft model");
   app.add_flag("--json", options->json, "Print the trainability report as JSON");
   app.callback([&app, options] {
-    const std::vector<std::string> of_models = {"--bind",     "--constant", "--parameter",
+    const std::vector<std::string> of_models = {"--bind",     "--constant", "--parameter", "--length",
                                                 "--quantize", "--expand",   "--json"};
     refuse_idle(app, !options->example.empty(), {"--base"}, "with --example.");
     refuse_idle(app, !options->example.empty(), of_models, "with --example.");

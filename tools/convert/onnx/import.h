@@ -60,9 +60,7 @@ const RuleEntry* find_rule(std::string_view op);
 // One table per family (import_<family>.cpp), ended by a null op.
 extern const RuleEntry kElementwiseRules[], kConvRules[], kPoolRules[], kNormRules[], kMatmulRules[], kReduceRules[],
     kShapeRules[], kMoveRules[], kResizeRules[], kLossRules[], kComposedRules[], kAttentionRules[], kFusedRules[],
-    kRecurrentRules[],
-    kIndexRules[], kEinsumRules[], kRandomRules[],
-    kIndexRules[], kEinsumRules[], kRandomRules[], kMlRules[];
+    kRecurrentRules[], kIndexRules[], kEinsumRules[], kRandomRules[], kMlRules[];
 
 class Importer {
  public:
