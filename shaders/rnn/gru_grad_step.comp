@@ -8,7 +8,7 @@
 layout(local_size_x = 64) in;
 #include "shaders/rnn/rnn_cell.glsl"
 
-// The gradient of h that goes past the product; at p.count what is multiplied by R: [rows, 3, hidden], or [rows, 2,
+// The gradient of h that goes past the product; at p.place what is multiplied by R: [rows, 3, hidden], or [rows, 2,
 // hidden] and behind it the hidden gate's [rows, hidden]. At p.products the product [rows, hidden].
 layout(binding = 0) buffer State { UNIT state[]; };
 layout(binding = 1) readonly buffer Dy { UNIT dy[]; };
@@ -24,10 +24,10 @@ const bool kResetsProduct = kOption == 1u;
 void store(Own own, uint gate, UNIT value) { dgates[p.gates_at + gate_of(own, gate, 3u)] = value; }
 void store_factor(Own own, uint gate, UNIT value) {
   if (kResetsProduct) {
-    state[p.count + gate_of(own, gate, 3u)] = value;
+    state[p.place + gate_of(own, gate, 3u)] = value;
     dproducts[p.gates_at + gate_of(own, gate, 3u)] = value;
   } else {
-    state[p.count + (gate == 2u ? 2u * p.count + own.row * p.hidden + own.at : gate_of(own, gate, 2u))] = value;
+    state[p.place + (gate == 2u ? 2u * p.place + own.row * p.hidden + own.at : gate_of(own, gate, 2u))] = value;
   }
 }
 

@@ -42,14 +42,14 @@ void main() {
     for (uint gate = 0u; gate < 3u; ++gate) saved_gates[p.gates_at + gate_of(own, gate, 3u)] = UNIT(0.0);
     y[p.hidden_at + index] = UNIT(0.0);
     inner[p.hidden_at + index] = UNIT(0.0);
-    state[p.count + index] = UNIT(0.0);
+    state[p.place + index] = UNIT(0.0);
     return;
   }
   if (told(kSecondPhase)) {
     const UNIT sum = gate_sum(own, 2u, 0u, 1u);
     const UNIT n = activated(kSecond, 1u, sum);
     store_gate(own, 2u, sum, n);
-    finish(index, state[2u * p.count + index], n, h);
+    finish(index, state[2u * p.place + index], n, h);
     return;
   }
   const uint products = kResetsProduct ? 3u : 2u;
@@ -66,8 +66,8 @@ void main() {
     store_gate(own, 2u, sum, n);
     finish(index, z, n, h);
   } else {
-    state[p.count + index] = middle;
-    state[2u * p.count + index] = z;
+    state[p.place + index] = middle;
+    state[2u * p.place + index] = z;
   }
   store_gate(own, 0u, z_sum, z);
   store_gate(own, 1u, r_sum, r);

@@ -20,7 +20,7 @@ layout(binding = 7) writeonly buffer DGates { UNIT dgates[]; };
 const bool kInputForget = kOption == 1u;
 
 void store(Own own, uint gate, UNIT value) {
-  state[3u * p.count + gate_of(own, gate, 4u)] = value;
+  state[3u * p.place + gate_of(own, gate, 4u)] = value;
   dgates[p.gates_at + gate_of(own, gate, 4u)] = value;
 }
 
@@ -47,10 +47,10 @@ void main() {
   const UNIT f = kInputForget ? 1.0 - i : restored(kFirst, 0u, kept[2]);
   const UNIT g = restored(kSecond, 1u, kept[3]);
   const UNIT c = cells[p.hidden_at + index];
-  const UNIT before = told(kIsFirst) ? state[2u * p.count + index] : cells_before[p.before_at + index];
+  const UNIT before = told(kIsFirst) ? state[2u * p.place + index] : cells_before[p.before_at + index];
   const UNIT active_c = activated(kThird, 2u, c);
   const UNIT dout = dh * active_c * slope(kFirst, 0u, kept[1], o);
-  UNIT dc = state[p.count + index] + dh * o * slope(kThird, 2u, c, active_c);
+  UNIT dc = state[p.place + index] + dh * o * slope(kThird, 2u, c, active_c);
   if (told(kHasPeepholes)) dc += dout * peepholes[p.hidden + own.at];
   const UNIT df = dc * before;
   const UNIT di = (kInputForget ? dc * g - df : dc * g) * slope(kFirst, 0u, kept[0], i);
@@ -63,5 +63,5 @@ void main() {
   store(own, 2u, dforget);
   store(own, 3u, dcell);
   state[index] = UNIT(0.0);
-  state[p.count + index] = dc;
+  state[p.place + index] = dc;
 }

@@ -27,7 +27,7 @@ void main() {
   const uint index = flat_invocation();
   if (index >= p.count) return;
   const Own own = own_unit(index);
-  UNIT c = state[p.count + index];
+  UNIT c = state[p.place + index];
   if (kHasLengths && int(p.step) >= lengths[own.row]) {  // beyond the sequence the state rests
     const UNIT none = UNIT(0.0);
     store_gates(own, none, none, none, none);
@@ -53,7 +53,7 @@ void main() {
   const UNIT h = o * activated(kThird, 2u, c);
   store_gates(own, saved(sums[0], i), saved(sums[1], o), saved(sums[2], f), saved(sums[3], g));
   state[index] = h;
-  state[p.count + index] = c;
+  state[p.place + index] = c;
   y[p.hidden_at + index] = h;
   cells[p.hidden_at + index] = c;
 }

@@ -31,6 +31,6 @@ void main() {
     dsum = dh * slope(kFirst, 0u, kept, restored(kFirst, 0u, kept));
     state[index] = UNIT(0.0);
   }
-  state[p.count + index] = dsum;
+  state[p.place + index] = dsum;
   dgates[p.gates_at + index] = dsum;
 }

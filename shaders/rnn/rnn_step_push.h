@@ -9,6 +9,7 @@ uint hidden;     // of a row
 uint gates_at;   // in tensors [steps, rows, gates, hidden] as bound: where this step begins
 uint hidden_at;  // the same in tensors [steps, rows, hidden]
 uint before_at;  // in those, the step before (after it in time where the layer runs in reverse)
+uint place;      // from one [rows, hidden] of the state to the next: count, rounded up so that each can be bound
 uint step;       // its place in time
 uint products;   // where the products with the state stand in the state's memory
 uint flags;      // kHasProduct and so on (rnn_cell.glsl)

@@ -61,7 +61,8 @@ Result<Recurrence> Recurrence::make(Emitter& e, const Shape& y, std::uint64_t ga
   GRAFT_TRY_ASSIGN(r.per_part_, items_per_part(e.caps(), r.steps_, {r.row_words() * gates, r.row_words()},
                                                "steps of a recurrent layer"));
   r.per_part_ = std::max<std::uint64_t>(r.per_part_, 1);
-  r.products_at_ = align_up(places * r.row_words(), kAlignedWords);
+  r.place_words_ = align_up(r.row_words(), kAlignedWords);
+  r.products_at_ = places * r.place_words_;
   r.products_ = products * r.row_words();
   const std::uint64_t words = r.products_at_ + r.products_;
   if (words > binding_words(e.caps())) {
@@ -75,17 +76,12 @@ Result<Recurrence> Recurrence::make(Emitter& e, const Shape& y, std::uint64_t ga
 Binding Recurrence::state() const { return {slot_, Access::read_write}; }
 
 Status Recurrence::load(const std::vector<std::pair<std::uint64_t, std::optional<Binding>>>& places) {
-  const bool all = std::ranges::all_of(places, [](const auto& place) { return place.second.has_value(); });
-  // From the first word on: every other place may begin where no binding can.
-  if (!all) {
-    std::uint64_t end = 0;
-    for (const auto& [place, from] : places) end = std::max(end, place + 1);
-    GRAFT_TRY(emit_fill(*e_, {slot_, Access::write}, end * row_words(), 0));
-  }
+  // All of it: kernels bind the whole, also before there is a product.
+  GRAFT_TRY(emit_fill(*e_, {slot_, Access::write}, products_at_ + products_, 0));
   for (const auto& [place, from] : places) {
     if (!from) continue;
     StridedCopy copy{{static_cast<std::int64_t>(row_words())}, {1}, {1}};
-    copy.to_offset = static_cast<std::int64_t>(place * row_words());
+    copy.to_offset = static_cast<std::int64_t>(place * place_words_);
     GRAFT_TRY(emit_strided_copy(*e_, *from, {slot_, Access::write}, copy));
   }
   return ok_status();
@@ -93,13 +89,13 @@ Status Recurrence::load(const std::vector<std::pair<std::uint64_t, std::optional
 
 Status Recurrence::store(std::uint64_t place, const Binding& to) {
   StridedCopy copy{{static_cast<std::int64_t>(row_words())}, {1}, {1}};
-  copy.from_offset = static_cast<std::int64_t>(place * row_words());
+  copy.from_offset = static_cast<std::int64_t>(place * place_words_);
   return emit_strided_copy(*e_, {slot_, Access::read}, to, copy);
 }
 
 Status Recurrence::multiply(std::uint64_t place, const Binding& r, std::uint64_t k, std::uint64_t n, bool transposed) {
   Product product{.m = rows_, .n = n, .k = k, .trans_b = transposed, .whole = true};
-  GemmOperands operands{.a = part_of({slot_, Access::read}, place * row_words(), rows_ * k),
+  GemmOperands operands{.a = part_of({slot_, Access::read}, place * place_words_, rows_ * k),
                         .b = r,
                         .out = part_of({slot_, Access::write}, products_at_, rows_ * n)};
   return emit_product(*e_, product, operands);
@@ -125,6 +121,7 @@ void Recurrence::step(StepKernel kernel, std::uint64_t time, std::uint32_t flags
   p.hidden = units(hidden_);
   p.gates_at = units((time - part_start(time)) * gates_ * row_words());
   p.hidden_at = units((time - part_start(time)) * row_words());
+  p.place = units(place_words_);
   p.step = static_cast<std::uint32_t>(time);
   p.products = units(products_at_);
   p.flags = flags;

@@ -63,7 +63,7 @@ class Recurrence {
   /// The place in time of the k-th step.
   std::uint64_t time(std::uint64_t k) const { return reverse_ ? steps_ - 1 - k : k; }
 
-  /// Zeros, or what is given, into place `place` of the state.
+  /// Zeros everywhere in the state, and what is given in its places.
   Status load(const std::vector<std::pair<std::uint64_t, std::optional<Binding>>>& places);
   Status store(std::uint64_t place, const Binding& to);
   /// The whole of it, for step kernels.
@@ -93,6 +93,7 @@ class Recurrence {
   bool reverse_;
   std::uint64_t steps_ = 0, rows_ = 0, hidden_ = 0, gates_ = 0;
   std::uint64_t per_part_ = 1;
+  std::uint64_t place_words_ = 0;  ///< from one place of the state to the next
   std::uint64_t products_at_ = 0;  ///< words
   std::uint64_t products_ = 0;
   Slot slot_ = {};
