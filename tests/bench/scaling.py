@@ -12,8 +12,9 @@ An exchange is two rounds, sizes and then bytes; a round costs LATENCY and MESSA
 out at the network's bandwidth while as many come in. Each byte that is sent or received is copied and summed up at HOST
 bytes a second, each byte that is added at ADD bytes a second.
 
-LATENCY, MESSAGE, HOST and ADD were fitted by eye to exchange_bench with 2 to 4 processes on loopback (docs/performance.md):
-from there to 256 workers this is arithmetic, not measurement. Step times are of lavapipe on two cores; SPEEDUP=100 asks what
+LATENCY, MESSAGE, HOST and ADD are assumptions of a machine that has time for it. On two cores that others kept busy,
+exchange_bench showed 6 ms a round among four processes (docs/performance.md): measure there, and give what you find.
+To 256 workers this is arithmetic, not measurement. Step times are of lavapipe on two cores; SPEEDUP=100 asks what
 a device as many times faster would see.
 """
 
