@@ -24,7 +24,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::size_t mark = std::min(line.find('?'), end);
   const std::string path = folder.write("text", input.substr(std::min(end + 1, size)));
   const std::string spec = std::string(line.substr(0, mark)) + ":" + path + std::string(line.substr(mark));
-  const auto source = graft::cli::open_data(spec, model, 16, input.size() % 2 == 0);
+  const auto source = graft::cli::open_data(spec, model, 16, {}, input.size() % 2 == 0);
   if (!source.ok()) {
     check_refusal(source.status());
     return 0;
