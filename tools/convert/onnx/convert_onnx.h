@@ -12,15 +12,25 @@
 
 namespace graft::convert {
 
+/// An axis of size 1 of an input that becomes the symbol.
+struct OpenAxis {
+  std::string symbol, input;
+  std::size_t axis = 0;
+};
+
 struct ConvertOptions {
   /// Sizes for named dimensions, as in {"batch": 32}; the others stay symbols.
   Bindings bindings;
   /// Inputs to be treated as constants with these contents: for graphs whose shapes depend on an input's *values*.
   std::map<std::string, HostTensor, std::less<>> fixed_inputs;
+  /// An error where the graph cannot follow: what it says of other sizes stays as it is.
+  std::vector<OpenAxis> opens;
   /// Patterns (matches()) of float initializers that are constants, and of some that are parameters whatever they look
   /// like. A parameter's pattern goes first.
   std::vector<std::string> constants;
   std::vector<std::string> parameters;
+  /// What looks like a buffer (grids, masks, tables) is trained all the same, where a gradient reaches it.
+  bool train_buffers = false;
   LoadLimits limits;
 };
 

@@ -84,11 +84,11 @@ Status Importer::add_initializers() {
     record.shape = initializer.tensor->shape();
     record.host = initializer.tensor;
     const auto constant = untrained.find(initializer.name);
-    record.trainable = is_float(record.type) && constant == untrained.end();
+    record.trainable = is_float(record.type) && constant == untrained.end() && !initializer.part_of_op;
     record.running_stat = record.trainable && is_running_statistic(record.name);
     if (!wanted_.contains(record.name)) continue;
     note_type(record.type, "initializers");
-    if (constant != untrained.end() && !record.host->dims.empty()) {
+    if (constant != untrained.end() && !record.host->dims.empty() && !initializer.part_of_op) {
       report_.constants.push_back({record.name, record.host->count(), constant->second});
     }
   }
@@ -118,6 +118,28 @@ Result<Shape> Importer::read_shape(const OnnxValue& value) {
   return Shape(std::move(dims));
 }
 
+/// As if the file had left them open.
+Status Importer::open_axes() {
+  for (const OpenAxis& open : options_.opens) {
+    const auto input = std::find_if(source_.inputs.begin(), source_.inputs.end(),
+                                    [&](const OnnxValue& v) { return v.name == open.input; });
+    if (input == source_.inputs.end()) return invalid("There is no input \"", open.input, "\" to open.");
+    if (open.axis >= input->dims.size()) {
+      return invalid("The input \"", open.input, "\" has ", input->dims.size(), " axes, and no axis ", open.axis, ".");
+    }
+    OnnxDim& dim = input->dims[open.axis];
+    if (!dim.symbol.empty() || dim.value < 0) {
+      return invalid("Axis ", open.axis, " of the input \"", open.input, "\" is open already.");
+    }
+    if (dim.value != 1) {
+      return invalid("Axis ", open.axis, " of the input \"", open.input, "\" has the size ", dim.value,
+                     "; only a size of 1 can be opened.");
+    }
+    dim = {-1, open.symbol};
+  }
+  return {};
+}
+
 Status Importer::add_inputs() {
   std::set<std::string> seen;
   for (const OnnxValue& input : source_.inputs) {
@@ -126,9 +148,19 @@ Status Importer::add_inputs() {
     const std::string what = cat("The input \"", input.name, "\" ");
     if (input.name.empty()) return corrupt("An input has no name.");
     if (const auto fixed = options_.fixed_inputs.find(input.name); fixed != options_.fixed_inputs.end()) {
+      if (is_float(input.type) != is_float(fixed->second.type)) {
+        return invalid(what, "is ", elem_name(input.type), ", and its contents are ", elem_name(fixed->second.type),
+                       ".");
+      }
+      if (input.has_shape && input.dims.size() != fixed->second.dims.size()) {
+        return invalid(what, "has ", input.dims.size(), " axes, and its contents have ", fixed->second.dims.size(),
+                       ".");
+      }
       Record& record = create(input.name);
-      record.host = std::make_shared<HostTensor>(fixed->second);
-      record.type = fixed->second.type;
+      HostTensor contents = fixed->second;
+      contents.type = input.type;
+      record.host = std::make_shared<HostTensor>(std::move(contents));
+      record.type = input.type;
       record.shape = fixed->second.shape();
       continue;
     }
@@ -200,7 +232,7 @@ void Importer::add_unknown_outputs(const OnnxNode& node) {
 
 bool Importer::try_fold(std::size_t index, Report::Entry& entry) {
   const OnnxNode& node = source_.nodes[index];
-  if (!node.domain.empty()) return false;
+  if (!node.domain.empty() || !node.refusal.empty()) return false;
   std::vector<const HostTensor*> inputs;
   std::vector<const Shape*> shapes;
   bool trainable = false;
@@ -258,6 +290,7 @@ void Importer::note_gradient(std::size_t first_node, Report::Entry& entry) {
 
 Status Importer::apply_rule(std::size_t index, Report::Entry& entry) {
   const OnnxNode& node = source_.nodes[index];
+  if (!node.refusal.empty()) return unsupported(node.refusal);
   const RuleEntry* rule = find_rule(node.kind());
   for (const auto& [name, attr] : node.attrs) {
     if (attr.kind == OnnxAttr::Kind::graph)
@@ -266,7 +299,7 @@ Status Importer::apply_rule(std::size_t index, Report::Entry& entry) {
   if (rule == nullptr) {
     const bool local =
         std::find(source_.functions.begin(), source_.functions.end(), node.op) != source_.functions.end();
-    return unsupported("the op ", node.kind(),
+    return unsupported("the op ", node.shown_op(),
                        local ? " is a function of the model, which is not inlined" : " is not supported");
   }
   if (node.inputs.size() < rule->min_inputs || node.inputs.size() > rule->max_inputs) {
@@ -291,7 +324,7 @@ void Importer::import_node(std::size_t index) {
   const OnnxNode& node = source_.nodes[index];
   Report::Entry entry;
   entry.node = !node.name.empty() ? node.name : node.outputs.empty() ? std::string() : node.outputs[0];
-  entry.op = node.kind();
+  entry.op = node.shown_op();
   for (const std::string& input : node.inputs) {
     if (const auto broken = broken_.find(input); broken != broken_.end()) {
       problem(cat("The initializer \"", input, "\" cannot be used: ", broken->second->error, "."));
@@ -300,9 +333,11 @@ void Importer::import_node(std::size_t index) {
     if (!input.empty() && find(input) == nullptr) unknown_.insert(input);
     if (!input.empty() && unknown_.contains(input)) {
       // Still say whether the op itself is known, so that all that is missing is listed at once.
-      const bool known = find_rule(node.kind()) != nullptr;
+      const bool known = node.refusal.empty() && find_rule(node.kind()) != nullptr;
       entry.fate = known ? Report::Fate::unchecked : Report::Fate::unsupported;
-      entry.reason = known ? cat("its input \"", input, "\" is unknown") : "the op " + entry.op + " is not supported";
+      entry.reason = known ? cat("its input \"", input, "\" is unknown")
+                     : !node.refusal.empty() ? node.refusal
+                                             : "the op " + entry.op + " is not supported";
       if (!known) problem(cat(node.label(), ": ", entry.reason, "."));
     }
   }
@@ -345,14 +380,17 @@ void Importer::add_outputs() {
 
 Result<Converted> Importer::run(const std::string& file_name, Report* report) {
   const std::int64_t version = opset("");
-  report_.source =
-      cat(file_name, " (ONNX opset ", version, source_.producer.empty() ? "" : ", ", source_.producer, ")");
+  const std::string format = source_.format.empty() ? cat("onnx opset ", version) : source_.format;
+  report_.source = cat(file_name, " (", source_.format.empty() ? cat("ONNX opset ", version) : format,
+                       source_.producer.empty() ? "" : ", ", source_.producer, ")");
+  report_.notes = source_.notes;
   const auto check = [&]() -> Status {
     if (source_.outputs.empty()) return corrupt("The graph has no outputs.");
     if (version < 6) return unsupported("Its opset is ", version, ", and 6 is the oldest that is supported.");
     GRAFT_TRY(find_producers());
     GRAFT_TRY(mark_used());
     GRAFT_TRY(order_nodes());
+    GRAFT_TRY(open_axes());
     GRAFT_TRY(add_initializers());
     return add_inputs();
   };
@@ -362,13 +400,13 @@ Result<Converted> Importer::run(const std::string& file_name, Report* report) {
     for (std::size_t i = 0; i < source_.nodes.size(); ++i) {
       if (used_[i]) continue;
       const OnnxNode& node = source_.nodes[i];
-      report_.entries.push_back({node.name, node.op, Report::Fate::unused, {}, false, {}, {}});
+      report_.entries.push_back({node.name, node.shown_op(), Report::Fate::unused, {}, false, {}, {}});
     }
     add_outputs();
-    for (const ValueId id : model_.graph.of_kind(ValueKind::parameter)) {
-      ++report_.parameters;
-      report_.parameter_elements += model_.graph.value(id).shape.elements();
-    }
+    if (report_.ok()) check_opened();
+    list_trained();
+    note_tied();
+    note_narrowed();
   } else {
     problem(status.message());
   }
@@ -379,7 +417,7 @@ Result<Converted> Importer::run(const std::string& file_name, Report* report) {
                  " cannot be converted: ", report_.problems[0],
                  more ? cat(" There are ", more, " more problems.") : "");
   }
-  model_.metadata[std::string(kMetaSourceFormat)] = cat("onnx opset ", version);
+  model_.metadata[std::string(kMetaSourceFormat)] = format;
   model_.metadata[std::string(kMetaSourceFile)] = file_name;
   if (!source_.producer.empty()) model_.metadata[std::string(kMetaProducer)] = source_.producer;
   model_.metadata[std::string(kMetaTrainability)] = report_.text();

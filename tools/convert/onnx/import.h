@@ -56,7 +56,8 @@ struct RuleEntry {
 const RuleEntry* find_rule(std::string_view op);
 // One table per family (import_<family>.cpp), ended by a null op.
 extern const RuleEntry kElementwiseRules[], kConvRules[], kPoolRules[], kNormRules[], kMatmulRules[], kReduceRules[],
-    kShapeRules[], kMoveRules[], kResizeRules[], kLossRules[], kComposedRules[], kAttentionRules[], kFusedRules[];
+    kShapeRules[], kMoveRules[], kResizeRules[], kLossRules[], kComposedRules[], kAttentionRules[], kFusedRules[],
+    kTfliteRules[];
 
 class Importer {
  public:
@@ -81,6 +82,12 @@ class Importer {
   void problem(std::string text);
   void note_type(ElemType type, std::string_view what);
   Result<Shape> read_shape(const OnnxValue& value);
+  Status open_axes();
+  void check_opened();
+  // import_report.cpp: what the report says when all nodes are there.
+  void list_trained();
+  void note_tied();
+  void note_narrowed();
 
   Record* find(const std::string& name);
   Record& create(const std::string& name);
