@@ -80,6 +80,8 @@ if(TARGET graft_cli)
     COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/lora_parity.py $<TARGET_FILE:graft_cli>)
   add_test(NAME torch/export_parity
     COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/export_parity.py $<TARGET_FILE:graft_cli>)
+  add_test(NAME torch/formats
+    COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/formats.py $<TARGET_FILE:graft_cli>)
   add_test(NAME torch/patterns
     COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/patterns.py $<TARGET_FILE:graft_cli>)
   # The networks of the zoo whose steps are small; zoo.py without names takes all.
@@ -95,7 +97,8 @@ if(TARGET graft_cli)
     set_tests_properties(torch/data_sets PROPERTIES LABELS slow TIMEOUT 1800 SKIP_RETURN_CODE 77 ENVIRONMENT "${tool_environment}")
     set_tests_properties(torch/data_sets@all PROPERTIES LABELS long TIMEOUT 7200 SKIP_RETURN_CODE 77 ENVIRONMENT "${tool_environment}")
   endif()
-  set_tests_properties(torch/parity torch/decoder_parity torch/lora_parity torch/export_parity torch/patterns torch/zoo
+  set_tests_properties(torch/parity torch/decoder_parity torch/lora_parity torch/export_parity torch/formats
+    torch/patterns torch/zoo
     PROPERTIES LABELS slow TIMEOUT 1800 SKIP_RETURN_CODE 77 ENVIRONMENT ${tool_environment})
 endif()
 

@@ -126,7 +126,10 @@ Result<std::string> OnnxWriter::size(const Dim& dim) {
 Result<std::string> OnnxWriter::sizes(const Shape& shape) {
   if (shape.is_constant()) return ints(shape.values());
   std::vector<std::string> parts;
-  for (const Dim& dim : shape) GRAFT_TRY_ASSIGN(parts.emplace_back(), size(dim));
+  for (const Dim& dim : shape) {
+    GRAFT_TRY_ASSIGN(std::string part, size(dim));
+    parts.push_back(std::move(part));
+  }
   return add("Concat", parts, {{"axis", std::int64_t{0}}});
 }
 
@@ -205,6 +208,11 @@ Status OnnxWriter::add_weight(ValueId v) {
 }
 
 Status OnnxWriter::write_node(const Node& node) {
+  for (const ValueId v : node.inputs) {
+    if (v.valid() && !plain_.contains(v) && !first_.contains(v)) {
+      return unsupported("it reads a further result (\"", graph_.value(v).name, "\") of an op that has one in ONNX");
+    }
+  }
   for (const auto write : {write_layer, write_move, write_elementwise}) {
     GRAFT_TRY_ASSIGN(const bool done, write(*this, node));
     if (done) return {};
@@ -228,12 +236,9 @@ Status OnnxWriter::run() {
     GRAFT_TRY(write_node(node).with_context(cat("The node \"", node.name, "\" cannot be written")));
   }
   for (const Output& output : graph_.outputs()) {
-    onnx::NodeProto& node = *out_.add_node();
-    node.set_op_type("Identity");
-    const std::string from = name(output.value);
-    if (from == output.name) {  // an input or a weight
-      out_.mutable_node()->RemoveLast();
-    } else {
+    if (const std::string from = name(output.value); from != output.name) {  // else an input or a weight
+      onnx::NodeProto& node = *out_.add_node();
+      node.set_op_type("Identity");
       node.set_name(output.name + "/out");
       node.add_input(from);
       node.add_output(output.name);

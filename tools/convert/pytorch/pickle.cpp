@@ -79,7 +79,9 @@ class PickleMachine {
   }
   Status push_last(std::size_t count) {
     std::vector<PickleId> items(count);
-    for (std::size_t i = count; i-- > 0;) GRAFT_TRY_ASSIGN(items[i], pop());
+    for (std::size_t i = count; i-- > 0;) {
+      GRAFT_TRY_ASSIGN(items[i], pop());
+    }
     return push_items(Kind::tuple, std::move(items));
   }
   Result<std::string_view> line() {
@@ -146,8 +148,9 @@ class PickleMachine {
     return push_items(Kind::call, {callee, arguments});
   }
   Status global(std::string_view module, std::string_view name) {
+    std::string text = cat(module, " ", name);
     GRAFT_TRY(push(Kind::global));
-    at(stack_.back()).text = cat(module, " ", name);
+    at(stack_.back()).text = std::move(text);
     return {};
   }
 
@@ -296,7 +299,7 @@ Status PickleMachine::step_containers(std::uint8_t code) {
     case 0x93: {  // STACK_GLOBAL
       GRAFT_TRY_ASSIGN(const PickleId name, pop());
       GRAFT_TRY_ASSIGN(const PickleId module, pop());
-      return global(at(module).text, std::string(at(name).text));
+      return global(at(module).text, at(name).text);
     }
     case 'R':
     case 0x81:  // NEWOBJ
@@ -304,7 +307,10 @@ Status PickleMachine::step_containers(std::uint8_t code) {
     case 'b': {  // BUILD: the state of an object
       GRAFT_TRY_ASSIGN(const PickleId state, pop());
       GRAFT_TRY_ASSIGN(const PickleId object, top());
-      if (at(object).kind == Kind::call) at(object).items.resize(2), at(object).items.push_back(state);
+      if (at(object).kind == Kind::call) {
+        at(object).items.resize(2);
+        at(object).items.push_back(state);
+      }
       return {};
     }
     case 'Q': {  // BINPERSID

@@ -51,7 +51,8 @@ Status read_wide(std::span<const std::byte> extra, std::uint64_t& size, std::uin
     if (kind != kWideField) continue;
     ByteReader wide(field);
     for (std::uint64_t* number : {&size, &packed, &offset}) {
-      if (*number == 0xffffffffu) GRAFT_TRY_ASSIGN(*number, wide.number<std::uint64_t>());
+      if (*number != 0xffffffffu) continue;
+      GRAFT_TRY_ASSIGN(*number, wide.number<std::uint64_t>());
     }
   }
   return {};

@@ -77,7 +77,7 @@ Result<std::int64_t> OpContext::axis(std::int64_t given, std::size_t i) const {
   return static_cast<std::int64_t>(axis);
 }
 
-std::string OpContext::fresh() { return cat(outputs_[0]->name, "/", made_++); }
+std::string OpContext::fresh() { return cat(outputs_[0]->name, "/graft_", made_++); }
 
 std::string OpContext::add(const char* kind, std::vector<std::string> from, OnnxAttrs attrs, const char* domain) {
   std::string name = fresh();

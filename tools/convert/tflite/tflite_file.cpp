@@ -221,7 +221,10 @@ Status TfliteFile::read_tensor(const tfl::Tensor& from, TfliteTensor& to) const 
   }
   const tfl::Buffer& buffer = *buffers->Get(to.buffer);
   if (buffer.offset() > 1 || buffer.size() > 1) return unsupported("has its contents behind the file's tables");
-  if (buffer.data() == nullptr || buffer.data()->size() == 0) return {};
+  if (buffer.data() == nullptr || buffer.data()->size() == 0) {
+    to.constant = to.buffer != 0 && std::find(to.dims.begin(), to.dims.end(), 0) != to.dims.end();  // nothing in it
+    return {};
+  }
   if (from.sparsity() != nullptr) return unsupported("is sparse");
   to.constant = true;
   to.data = {buffer.data()->data(), buffer.data()->size()};

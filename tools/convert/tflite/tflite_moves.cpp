@@ -1,6 +1,7 @@
 // Operators that move elements, and those of shapes.
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 #include "tools/convert/tflite/tflite_context.h"
 
