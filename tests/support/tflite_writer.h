@@ -62,7 +62,8 @@ class TfliteWriter {
   void op(tfl::BuiltinOperator code, std::vector<int> inputs, std::vector<int> outputs) {
     auto entry = std::make_unique<tfl::OperatorCodeT>();
     entry->builtin_code = code;
-    entry->deprecated_builtin_code = static_cast<std::int8_t>(static_cast<int>(code) < 127 ? static_cast<int>(code) : 127);
+    entry->deprecated_builtin_code =
+        static_cast<std::int8_t>(static_cast<int>(code) < 127 ? static_cast<int>(code) : 127);
     model_.operator_codes.push_back(std::move(entry));
     auto node = std::make_unique<tfl::OperatorT>();
     node->opcode_index = static_cast<std::uint32_t>(model_.operator_codes.size()) - 1;

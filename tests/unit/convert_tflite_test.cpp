@@ -416,8 +416,8 @@ TEST(ConvertTflite, RealFilesAndTheirTwinsAgree) {
     if (!std::filesystem::exists(floats)) GTEST_SKIP() << "no " << floats;
     Floats results[3];
     for (int i = 0; i < 3; ++i) {
-      const auto result = convert::convert_tflite(os::system_files(), i == 0 ? floats : ints, {.keep_grid = i == 2}, {},
-                                                  nullptr);
+      const auto result =
+          convert::convert_tflite(os::system_files(), i == 0 ? floats : ints, {.keep_grid = i == 2}, {}, nullptr);
       ASSERT_TRUE(result.ok()) << result.status().message();
       const Graph& graph = result->model.graph;
       const Value& in = graph.value(graph.inputs()[0]);

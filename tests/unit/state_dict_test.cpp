@@ -66,7 +66,10 @@ TEST(StateDict, ModulesAndParametersAreOnlyLookedInto) {
 
 TEST(StateDict, CallsAreNeverMade) {
   // What a pickle made to do harm looks like: os.system("false") as the value of a key.
-  const std::string pickle("\x80\x02}X\x01\x00\x00\x00wcposix\nsystem\nX\x05\x00\x00\x00" "false\x85Rs.", 37);
+  const std::string pickle(
+      "\x80\x02}X\x01\x00\x00\x00wcposix\nsystem\nX\x05\x00\x00\x00"
+      "false\x85Rs.",
+      37);
   const std::string magic("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.", 15);
   const std::string version("\x80\x02M\xe9\x03.", 6), machine("\x80\x02}.", 4), keys("\x80\x02].", 4);
   const std::string file = magic + version + machine + pickle + keys;

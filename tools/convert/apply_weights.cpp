@@ -37,7 +37,8 @@ Result<std::vector<Given>> read_safetensors_file(std::span<const std::byte> byte
     if (!floats.empty()) std::memcpy(floats.data(), numbers.data(), floats.size() * sizeof(float));
     out.push_back({name, HostTensor::of_floats(tensor.dims, std::move(floats)), false});
   }
-  for (const std::string& name : skipped) graph.notes.push_back(cat("\"", shown(name), "\" is of a type that is not read."));
+  for (const std::string& name : skipped)
+    graph.notes.push_back(cat("\"", shown(name), "\" is of a type that is not read."));
   return out;
 }
 
@@ -95,7 +96,8 @@ class Matcher {
                      given_.empty() ? std::string() : shown(given_[0].name), "\", the graph \"",
                      left_.empty() ? std::string() : shown(left_[0]), "\".");
     }
-    graph_.notes.push_back(cat(named_, " tensors have the contents of \"", path, "\" by name", ordered_ ? cat(", ", ordered_, " by order and shape") : "", "."));
+    graph_.notes.push_back(cat(named_, " tensors have the contents of \"", path, "\" by name",
+                               ordered_ ? cat(", ", ordered_, " by order and shape") : "", "."));
     note_names(pairs_, "By order and shape", graph_);
     note_names(left_, "Not in that file, kept as they are", graph_);
     std::vector<std::string> unused;

@@ -67,7 +67,8 @@ Result<ConvertedFile> convert_file(os::FileSystem& files, const std::string& pat
     return invalid("Values are rounded to the grid of a quantized .tflite file, and \"", path, "\" is none.");
   }
   if (options.weights.quantize || options.weights.expand) {
-    return invalid("Only language models' matrices are quantized or expanded, and \"", path, "\" is no language model.");
+    return invalid("Only language models' matrices are quantized or expanded, and \"", path,
+                   "\" is no language model.");
   }
   ConvertOptions onnx;
   onnx.bindings = options.bindings;
@@ -84,9 +85,9 @@ Result<ConvertedFile> convert_file(os::FileSystem& files, const std::string& pat
     GRAFT_TRY_ASSIGN(OnnxGraph graph, load_onnx(path, onnx.limits));
     GRAFT_TRY(apply_weights(files, options.weights_file, graph));
     const auto slash = path.find_last_of('/');
-    GRAFT_TRY_ASSIGN(Converted converted,
-                     convert_onnx(std::move(graph), slash == std::string::npos ? path : path.substr(slash + 1), onnx,
-                                  &report));
+    GRAFT_TRY_ASSIGN(
+        Converted converted,
+        convert_onnx(std::move(graph), slash == std::string::npos ? path : path.substr(slash + 1), onnx, &report));
     return ConvertedFile{{}, std::move(converted.model)};
   }
   GRAFT_TRY_ASSIGN(Converted converted, tflite ? convert_tflite(files, path, {options.keep_grid}, onnx, &report)

@@ -23,9 +23,9 @@ struct FileOptions {
   bool train_buffers = false;           ///< what looks like a buffer is trained all the same
   std::vector<OpenAxis> opens;          ///< axes of size 1 of an ONNX or TFLite file's inputs that become symbols
   std::map<std::string, std::string> contents;  ///< .npy files with what inputs hold, once and for all
-  WeightOptions weights;                ///< of a language model
-  std::string weights_file;             ///< a PyTorch checkpoint or safetensors, for an ONNX graph; empty: none
-  bool keep_grid = false;               ///< a quantized TFLite file's values are rounded as it says: evaluation only
+  WeightOptions weights;                        ///< of a language model
+  std::string weights_file;                     ///< a PyTorch checkpoint or safetensors, for an ONNX graph; empty: none
+  bool keep_grid = false;  ///< a quantized TFLite file's values are rounded as it says: evaluation only
 };
 
 struct ConvertedFile {
@@ -33,8 +33,8 @@ struct ConvertedFile {
   Model model;
 };
 
-/// An ONNX file, a TFLite file, a GGUF file, or a Hugging Face folder. `report` is filled as far as the file was understood, also
-/// where the model does not convert.
+/// An ONNX file, a TFLite file, a GGUF file, or a Hugging Face folder. `report` is filled as far as the file was
+/// understood, also where the model does not convert.
 Result<ConvertedFile> convert_file(os::FileSystem& files, const std::string& path, const FileOptions& options,
                                    Report& report);
 

@@ -52,13 +52,13 @@ Result<convert::OpenAxis> parse_open(const std::string& text) {
   GRAFT_TRY_ASSIGN(const auto pair, parse_assignment(text, "--open"));
   const auto colon = pair.second.rfind(':');
   convert::OpenAxis open{pair.first, pair.second.substr(0, colon), 0};
-  const bool symbol = std::all_of(pair.first.begin(), pair.first.end(), [](unsigned char c) {
-    return std::isalnum(c) != 0 || c == '_';
-  });
+  const bool symbol = std::all_of(pair.first.begin(), pair.first.end(),
+                                  [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
   const char* end = text.data() + text.size();
   const char* from = colon == std::string::npos ? end : end - (pair.second.size() - colon - 1);
   const auto [stop, failure] = std::from_chars(from, end, open.axis);
-  if (!symbol || std::isdigit(static_cast<unsigned char>(pair.first[0])) != 0 || failure != std::errc() || stop != end) {
+  if (!symbol || std::isdigit(static_cast<unsigned char>(pair.first[0])) != 0 || failure != std::errc() ||
+      stop != end) {
     return invalid("--open takes SYMBOL=INPUT:AXIS, as in batch=x:0; \"", text, "\" is not that.");
   }
   return open;
@@ -127,17 +127,19 @@ Status run_convert(const ConvertArguments& options) {
 Action add_convert(CLI::App& app) {
   auto options = std::make_shared<ConvertArguments>();
   auto* source = app.add_option_group("Source");
-  source->add_option("IN", options->input,
-                     "An ONNX file, a TFLite file, a GGUF file, or a Hugging Face folder (config.json and safetensors)");
+  source->add_option(
+      "IN", options->input,
+      "An ONNX file, a TFLite file, a GGUF file, or a Hugging Face folder (config.json and safetensors)");
   auto* example = source->add_option("--example", options->example, "Write an untrained example network instead")
                       ->check(CLI::IsMember(convert::example_names()));
   source->require_option(1);
   app.add_option("--seed", options->seed, "Seed of the example's weights")->check(whole(0))->needs(example);
   app.add_option("-o,--output", options->output, "The file to write: .graft, or .onnx for an example")->required();
   app.add_option("--bind", options->bind, "Fixes named dimensions, as in seq=128; the others stay open");
-  app.add_option("--constant", options->constants,
-                 "Patterns of the file's float tensors that are not trained, as in *.anchors,grid; or an input's contents, "
-                 "which stay the same, as in sizes=FILE.npy");
+  app.add_option(
+      "--constant", options->constants,
+      "Patterns of the file's float tensors that are not trained, as in *.anchors,grid; or an input's contents, "
+      "which stay the same, as in sizes=FILE.npy");
   app.add_option("--open", options->open,
                  "Opens an axis of size 1 of an input, as in batch=image:0; refused where the graph fixes it");
   app.add_option("--parameter", options->parameters, "Patterns of those that are, although they look like constants");
@@ -152,8 +154,9 @@ Action add_convert(CLI::App& app) {
   app.add_option("--base", options->base, "IN is an adapter (a PEFT folder or a GGUF file) of this .graft model");
   app.add_flag("--json", options->json, "Print the trainability report as JSON");
   app.callback([&app, options] {
-    const std::vector<std::string> of_models = {"--bind",     "--constant", "--parameter",
-                                                "--quantize", "--expand",   "--fake-quantize", "--weights", "--open", "--train-buffers", "--json"};
+    const std::vector<std::string> of_models = {"--bind",          "--constant",      "--parameter", "--quantize",
+                                                "--expand",        "--fake-quantize", "--weights",   "--open",
+                                                "--train-buffers", "--json"};
     refuse_idle(app, !options->example.empty(), {"--base"}, "with --example.");
     refuse_idle(app, !options->example.empty(), of_models, "with --example.");
     refuse_idle(app, !options->base.empty(), of_models, "with --base: adapters are taken as they are.");

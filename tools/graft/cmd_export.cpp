@@ -70,11 +70,14 @@ Action add_export(CLI::App& app) {
                  "OUT.gguf, OUT.safetensors (the parameters of any model), OUT.onnx, OUT.tflite, or a folder as "
                  "Hugging Face has them (of an adapter, as PEFT does)")
       ->required();
-  app.add_option("--format", options->format, "gguf, safetensors, onnx, tflite or folder, whatever the output's name ends in")
+  app.add_option("--format", options->format,
+                 "gguf, safetensors, onnx, tflite or folder, whatever the output's name ends in")
       ->check(CLI::IsMember(convert::export_formats()));
   app.add_option("--dtype", options->dtype, "What matrices become (default: what they are in the model)")
       ->check(CLI::IsMember(convert::export_dtypes()));
-  app.add_option("--source", options->source, "The ONNX or TFLite file that the model was converted from, whose graph stays (default for ONNX: graft's own graph)");
+  app.add_option("--source", options->source,
+                 "The ONNX or TFLite file that the model was converted from, whose graph stays (default for ONNX: "
+                 "graft's own graph)");
   add_in_place_flag(app, options->in_place);
   app.add_flag("--allow-non-finite", options->allow_non_finite, "Export weights that hold NaN or infinity, too");
   app.add_flag("--json", options->json, "Print what was written as JSON");

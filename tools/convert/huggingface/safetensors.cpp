@@ -148,8 +148,10 @@ Result<SourceTensors> open_safetensors(os::FileSystem& files, const std::string&
     const std::string checkpoint = folder + "/pytorch_model.bin";
     if (!os::exists(files, index) && os::exists(files, checkpoint)) return open_checkpoint(files, checkpoint, skipped);
     if (!os::exists(files, index)) {
-      return error(Code::not_found, "There is neither a model.safetensors nor a model.safetensors.index.json nor a pytorch_model.bin in \"",
-                   folder, "\".");
+      return error(
+          Code::not_found,
+          "There is neither a model.safetensors nor a model.safetensors.index.json nor a pytorch_model.bin in \"",
+          folder, "\".");
     }
     GRAFT_TRY_ASSIGN(const std::string text, os::read_text_file(files, index, kLargestIndex));
     GRAFT_TRY_ASSIGN(names, shards_of(text).with_context(index));

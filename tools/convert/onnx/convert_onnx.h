@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "runtime/model/model.h"
-#include "tools/convert/onnx/onnx_graph.h"
 #include "tools/convert/common/report.h"
+#include "tools/convert/onnx/onnx_graph.h"
 
 namespace graft::convert {
 

@@ -335,7 +335,7 @@ void Importer::import_node(std::size_t index) {
       // Still say whether the op itself is known, so that all that is missing is listed at once.
       const bool known = node.refusal.empty() && find_rule(node.kind()) != nullptr;
       entry.fate = known ? Report::Fate::unchecked : Report::Fate::unsupported;
-      entry.reason = known ? cat("its input \"", input, "\" is unknown")
+      entry.reason = known                   ? cat("its input \"", input, "\" is unknown")
                      : !node.refusal.empty() ? node.refusal
                                              : "the op " + entry.op + " is not supported";
       if (!known) problem(cat(node.label(), ": ", entry.reason, "."));

@@ -267,8 +267,7 @@ const RuleEntry* find_rule(std::string_view op) {
     std::map<std::string_view, const RuleEntry*> all;
     for (const RuleEntry* table :
          {kElementwiseRules, kConvRules, kPoolRules, kNormRules, kMatmulRules, kReduceRules, kShapeRules, kMoveRules,
-          kResizeRules, kLossRules, kComposedRules, kAttentionRules, kFusedRules,
-          kTfliteRules}) {
+          kResizeRules, kLossRules, kComposedRules, kAttentionRules, kFusedRules, kTfliteRules}) {
       for (const RuleEntry* rule = table; rule->op != nullptr; ++rule) all.emplace(rule->op, rule);
     }
     return all;

@@ -31,8 +31,8 @@ Result<Ints> padding_of(NodeContext& c, std::size_t image, const Ints& kernel, c
     const Dim& size = c.shape(image)[i + 1];
     const std::int64_t extent = (kernel[i] - 1) * dilations[i] + 1;
     if (!size.is_constant() && strides[i] != 1) {
-      return unsupported("its padding SAME with a stride of ", strides[i], " needs the size of axis ", i + 1,
-                         "; bind ", size.symbols(), " (--bind NAME=SIZE)");
+      return unsupported("its padding SAME with a stride of ", strides[i], " needs the size of axis ", i + 1, "; bind ",
+                         size.symbols(), " (--bind NAME=SIZE)");
     }
     const std::int64_t n = size.is_constant() ? size.value() : 1;
     const std::int64_t out = (n + strides[i] - 1) / strides[i];
@@ -67,11 +67,11 @@ Status convolve(NodeContext& c, bool depthwise) {
   // [1, kh, kw, channels * multiplier] where there is a group for each channel; [out, kh, kw, in] else.
   std::vector<ValueId> inputs = {c.in(0), c.in(1, depthwise ? Perm{3, 1, 2, 0} : Perm{})};
   if (c.has(2)) inputs.push_back(c.in(2));
-  c.out(0, c.emit(Op::conv, inputs,
-                  {{"strides", strides},
-                   {"pads", pads},
-                   {"dilations", dilations},
-                   {"groups", channels.value() / per_group}}));
+  c.out(
+      0,
+      c.emit(
+          Op::conv, inputs,
+          {{"strides", strides}, {"pads", pads}, {"dilations", dilations}, {"groups", channels.value() / per_group}}));
   return {};
 }
 
@@ -159,7 +159,9 @@ Status resize_image(NodeContext& c) {
   c.out(0, c.emit(Op::resize, {c.in(0)},
                   {{"sizes", sizes},
                    {"mode", std::string(linear ? "linear" : "nearest")},
-                   {"coordinates", std::string(corners ? "align_corners" : centers ? "half_pixel" : "asymmetric")},
+                   {"coordinates", std::string(corners   ? "align_corners"
+                                               : centers ? "half_pixel"
+                                                         : "asymmetric")},
                    {"nearest", std::string(corners || centers ? "round_prefer_ceil" : "floor")},
                    {"scale_h", scales[0]},
                    {"scale_w", scales[1]}}));

@@ -102,8 +102,8 @@ Result<std::string> OnnxWriter::symbol(const std::string& name) {
     for (std::size_t axis = 0; axis < dims.rank(); ++axis) {
       if (dims[axis] != Dim::symbol(name)) continue;
       const std::string all = add("Shape", {this->name(input)});
-      return symbols_[name] =
-                 add("Slice", {all, ints({static_cast<std::int64_t>(axis)}), ints({static_cast<std::int64_t>(axis) + 1})});
+      return symbols_[name] = add(
+                 "Slice", {all, ints({static_cast<std::int64_t>(axis)}), ints({static_cast<std::int64_t>(axis) + 1})});
     }
   }
   return unsupported("the size \"", name, "\" is that of no input's axis");

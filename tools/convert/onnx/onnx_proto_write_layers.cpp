@@ -52,7 +52,8 @@ Status write_pool(OnnxWriter& w, const Node& node) {
   const bool max = node.op == Op::max_pool;
   if (max) attrs.push_back({"dilations", a.integers("dilations", {1, 1})});
   if (!max) attrs.push_back({"count_include_pad", a.integer("count_include_pad")});
-  w.is_channels_first(node.outputs[0], w.add(max ? "MaxPool" : "AveragePool", {w.channels_first(node.inputs[0])}, attrs));
+  w.is_channels_first(node.outputs[0],
+                      w.add(max ? "MaxPool" : "AveragePool", {w.channels_first(node.inputs[0])}, attrs));
   return {};
 }
 
@@ -77,8 +78,8 @@ Status write_layer_norm(OnnxWriter& w, const Node& node) {
   }
   std::vector<std::string> inputs = {w.name(node.inputs[0]), scale};
   if (has(node, 2)) inputs.push_back(w.name(node.inputs[2]));
-  w.is(node.outputs[0], w.add("LayerNormalization", inputs,
-                              {{"axis", axis}, {"epsilon", node.attrs.number("epsilon", 1e-5)}}));
+  w.is(node.outputs[0],
+       w.add("LayerNormalization", inputs, {{"axis", axis}, {"epsilon", node.attrs.number("epsilon", 1e-5)}}));
   return {};
 }
 
@@ -130,15 +131,15 @@ Status write_resize(OnnxWriter& w, const Node& node) {
     const double given = a.number(i == 0 ? "scale_h" : "scale_w", static_cast<double>(sizes[i]) / in);
     // Rounded so that the size, which is rounded down, is the one wanted.
     auto scale = static_cast<float>(given);
-    while (std::floor(in * static_cast<double>(scale)) < static_cast<double>(sizes[i])) scale = std::nextafter(scale, 65537.0F);
+    while (std::floor(in * static_cast<double>(scale)) < static_cast<double>(sizes[i]))
+      scale = std::nextafter(scale, 65537.0F);
     scales.push_back(scale);
   }
   const std::string mode = a.text("mode", "nearest");
-  w.is_channels_first(node.outputs[0],
-                      w.add("Resize", {w.channels_first(node.inputs[0]), "", w.numbers({4}, scales)},
-                            {{"mode", mode},
-                             {"coordinate_transformation_mode", a.text("coordinates", "half_pixel")},
-                             {"nearest_mode", a.text("nearest", "round_prefer_floor")}}));
+  w.is_channels_first(node.outputs[0], w.add("Resize", {w.channels_first(node.inputs[0]), "", w.numbers({4}, scales)},
+                                             {{"mode", mode},
+                                              {"coordinate_transformation_mode", a.text("coordinates", "half_pixel")},
+                                              {"nearest_mode", a.text("nearest", "round_prefer_floor")}}));
   return {};
 }
 
@@ -146,34 +147,17 @@ Status write_resize(OnnxWriter& w, const Node& node) {
 
 Result<bool> write_layer(OnnxWriter& w, const Node& node) {
   switch (node.op) {
-    case Op::matmul:
-      write_matmul(w, node);
-      return true;
+    case Op::matmul: write_matmul(w, node); return true;
     case Op::conv:
-    case Op::conv_transpose:
-      write_conv(w, node);
-      return true;
+    case Op::conv_transpose: write_conv(w, node); return true;
     case Op::max_pool:
-    case Op::avg_pool:
-      GRAFT_TRY(write_pool(w, node));
-      return true;
-    case Op::batch_norm:
-      write_batch_norm(w, node);
-      return true;
-    case Op::layer_norm:
-      GRAFT_TRY(write_layer_norm(w, node));
-      return true;
-    case Op::group_norm:
-      GRAFT_TRY(write_group_norm(w, node));
-      return true;
-    case Op::rms_norm:
-      write_rms_norm(w, node);
-      return true;
-    case Op::resize:
-      GRAFT_TRY(write_resize(w, node));
-      return true;
-    default:
-      return false;
+    case Op::avg_pool: GRAFT_TRY(write_pool(w, node)); return true;
+    case Op::batch_norm: write_batch_norm(w, node); return true;
+    case Op::layer_norm: GRAFT_TRY(write_layer_norm(w, node)); return true;
+    case Op::group_norm: GRAFT_TRY(write_group_norm(w, node)); return true;
+    case Op::rms_norm: write_rms_norm(w, node); return true;
+    case Op::resize: GRAFT_TRY(write_resize(w, node)); return true;
+    default: return false;
   }
 }
 

@@ -35,9 +35,7 @@ Result<bool> write_move(OnnxWriter& w, const Node& node) {
   const Attrs& a = node.attrs;
   std::string y;
   switch (node.op) {
-    case Op::transpose:
-      write_transpose(w, node);
-      return true;
+    case Op::transpose: write_transpose(w, node); return true;
     case Op::reshape: {
       GRAFT_TRY_ASSIGN(const std::string sizes, w.reshape_sizes(w.shape(node.outputs[0])));
       y = w.add("Reshape", {w.name(node.inputs[0]), sizes});
@@ -53,9 +51,7 @@ Result<bool> write_move(OnnxWriter& w, const Node& node) {
       y = w.add("Expand", {w.number(a.number("value"), w.dtype(node.outputs[0])), sizes});
       break;
     }
-    case Op::slice:
-      y = write_slice(w, node);
-      break;
+    case Op::slice: y = write_slice(w, node); break;
     case Op::concat: {
       std::vector<std::string> inputs;
       for (const ValueId v : node.inputs) inputs.push_back(w.name(v));
@@ -72,8 +68,7 @@ Result<bool> write_move(OnnxWriter& w, const Node& node) {
     case Op::gather:
       y = w.add("Gather", {w.name(node.inputs[0]), w.name(node.inputs[1])}, {{"axis", a.integer("axis")}});
       break;
-    default:
-      return false;
+    default: return false;
   }
   w.is(node.outputs[0], y);
   return true;

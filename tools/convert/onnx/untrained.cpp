@@ -213,8 +213,8 @@ std::string reason(const OnnxInitializer& initializer, const OnnxUses& uses) {
   }
   if (is_sinusoid(t)) return "it holds cosines and sines";
   if (is_grid(t) && !any_of(uses.purposes(name, {}), {"MatMul", "Gemm", "Conv", "ConvTranspose", "Einsum", "Gather",
-                                                       "PRelu", "BatchNormalization", "LayerNormalization",
-                                                       "InstanceNormalization", "LSTM", "GRU", "RNN", "?"})) {
+                                                      "PRelu", "BatchNormalization", "LayerNormalization",
+                                                      "InstanceNormalization", "LSTM", "GRU", "RNN", "?"})) {
     return "it counts evenly: a grid, or positions";
   }
   if (is_geometric(t)) {

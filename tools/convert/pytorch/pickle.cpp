@@ -186,18 +186,12 @@ Status PickleMachine::step_numbers(std::uint8_t code) {
     }
     case 0x95:  // FRAME
       return in_.take(8).status();
-    case 'N':
-      return push(Kind::none);
-    case 0x88:
-      return push(Kind::boolean, 1);
-    case 0x89:
-      return push(Kind::boolean, 0);
-    case 'J':
-      return push_number<std::int32_t>();
-    case 'K':
-      return push_number<std::uint8_t>();
-    case 'M':
-      return push_number<std::uint16_t>();
+    case 'N': return push(Kind::none);
+    case 0x88: return push(Kind::boolean, 1);
+    case 0x89: return push(Kind::boolean, 0);
+    case 'J': return push_number<std::int32_t>();
+    case 'K': return push_number<std::uint8_t>();
+    case 'M': return push_number<std::uint16_t>();
     case 0x8a: {  // LONG1
       GRAFT_TRY_ASSIGN(const std::uint8_t size, in_.number<std::uint8_t>());
       return push_long(size);
@@ -216,18 +210,13 @@ Status PickleMachine::step_numbers(std::uint8_t code) {
     }
     case 'X':
     case 'T':
-    case 'B':
-      return push_sized_text<std::uint32_t>();
+    case 'B': return push_sized_text<std::uint32_t>();
     case 0x8c:
     case 'U':
-    case 'C':
-      return push_sized_text<std::uint8_t>();
+    case 'C': return push_sized_text<std::uint8_t>();
     case 0x8d:
-    case 0x8e:
-      return push_sized_text<std::uint64_t>();
-    default:
-      known_ = false;
-      return {};
+    case 0x8e: return push_sized_text<std::uint64_t>();
+    default: known_ = false; return {};
   }
 }
 
@@ -237,28 +226,22 @@ Status PickleMachine::step_containers(std::uint8_t code) {
     return std::uint64_t{number};
   };
   switch (code) {
-    case '(':
-      marks_.push_back(stack_.size());
-      return {};
-    case '0':
-      return pop().status();
-    case '1':
-      return popped_to_mark().status();
+    case '(': marks_.push_back(stack_.size()); return {};
+    case '0': return pop().status();
+    case '1': return popped_to_mark().status();
     case '2': {
       GRAFT_TRY_ASSIGN(const PickleId id, top());
       stack_.push_back(id);
       return {};
     }
-    case ')':
-      return push(Kind::tuple);
+    case ')': return push(Kind::tuple);
     case 't': {
       GRAFT_TRY_ASSIGN(auto items, popped_to_mark());
       return push_items(Kind::tuple, std::move(items));
     }
     case 0x85:
     case 0x86:
-    case 0x87:
-      return push_last(code - 0x84u);
+    case 0x87: return push_last(code - 0x84u);
     case ']':
     case 0x8f:  // EMPTY_SET
       return push(Kind::list);
@@ -275,8 +258,7 @@ Status PickleMachine::step_containers(std::uint8_t code) {
       GRAFT_TRY_ASSIGN(const auto items, popped_to_mark());
       return fill(items, false);
     }
-    case '}':
-      return push(Kind::dict);
+    case '}': return push(Kind::dict);
     case 'd': {
       GRAFT_TRY_ASSIGN(const auto items, popped_to_mark());
       GRAFT_TRY(push(Kind::dict));
@@ -335,9 +317,7 @@ Status PickleMachine::step_containers(std::uint8_t code) {
     }
     case 0x94:  // MEMOIZE
       return put(memo_.size());
-    default:
-      known_ = false;
-      return {};
+    default: known_ = false; return {};
   }
 }
 

@@ -26,11 +26,11 @@ struct StorageType {
   ElemType type;
 };
 constexpr StorageType kStorages[] = {
-    {"torch FloatStorage", ElemType::f32},    {"torch HalfStorage", ElemType::f16},
+    {"torch FloatStorage", ElemType::f32},     {"torch HalfStorage", ElemType::f16},
     {"torch BFloat16Storage", ElemType::bf16}, {"torch DoubleStorage", ElemType::f64},
-    {"torch LongStorage", ElemType::i64},     {"torch IntStorage", ElemType::i32},
-    {"torch ShortStorage", ElemType::i16},    {"torch CharStorage", ElemType::i8},
-    {"torch ByteStorage", ElemType::u8},      {"torch BoolStorage", ElemType::boolean}};
+    {"torch LongStorage", ElemType::i64},      {"torch IntStorage", ElemType::i32},
+    {"torch ShortStorage", ElemType::i16},     {"torch CharStorage", ElemType::i8},
+    {"torch ByteStorage", ElemType::u8},       {"torch BoolStorage", ElemType::boolean}};
 
 struct Storage {
   ElemType type = ElemType::undefined;
@@ -148,7 +148,8 @@ class Collector {
     std::vector<std::int64_t> out;
     for (const PickleId id : v.items) {
       const std::int64_t number = value(id).integer;
-      if (value(id).kind != Kind::integer || !value(id).text.empty() || number < 0 || number > (std::int64_t{1} << 48)) {
+      if (value(id).kind != Kind::integer || !value(id).text.empty() || number < 0 ||
+          number > (std::int64_t{1} << 48)) {
         return corrupt("Its ", what, " holds what is no size.");
       }
       out.push_back(number);
@@ -283,29 +284,20 @@ T element(std::span<const std::byte> bytes, std::uint64_t i) {
 
 float float_at(ElemType type, std::span<const std::byte> bytes, std::uint64_t i) {
   switch (type) {
-    case ElemType::f16:
-      return half_to_float(element<std::uint16_t>(bytes, i));
-    case ElemType::bf16:
-      return std::bit_cast<float>(std::uint32_t{element<std::uint16_t>(bytes, i)} << 16);
-    case ElemType::f64:
-      return static_cast<float>(element<double>(bytes, i));
-    default:
-      return element<float>(bytes, i);
+    case ElemType::f16: return half_to_float(element<std::uint16_t>(bytes, i));
+    case ElemType::bf16: return std::bit_cast<float>(std::uint32_t{element<std::uint16_t>(bytes, i)} << 16);
+    case ElemType::f64: return static_cast<float>(element<double>(bytes, i));
+    default: return element<float>(bytes, i);
   }
 }
 
 std::int64_t integer_at(ElemType type, std::span<const std::byte> bytes, std::uint64_t i) {
   switch (type) {
-    case ElemType::i64:
-      return element<std::int64_t>(bytes, i);
-    case ElemType::i32:
-      return element<std::int32_t>(bytes, i);
-    case ElemType::i16:
-      return element<std::int16_t>(bytes, i);
-    case ElemType::i8:
-      return element<std::int8_t>(bytes, i);
-    default:
-      return element<std::uint8_t>(bytes, i);
+    case ElemType::i64: return element<std::int64_t>(bytes, i);
+    case ElemType::i32: return element<std::int32_t>(bytes, i);
+    case ElemType::i16: return element<std::int16_t>(bytes, i);
+    case ElemType::i8: return element<std::int8_t>(bytes, i);
+    default: return element<std::uint8_t>(bytes, i);
   }
 }
 

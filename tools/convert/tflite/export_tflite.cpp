@@ -14,7 +14,6 @@
 namespace graft::convert {
 namespace {
 
-
 template <class T>
 void append(std::string& out, T value) {
   out.append(reinterpret_cast<const char*>(&value), sizeof value);
@@ -60,40 +59,28 @@ Result<std::string> bytes_of(const TfliteTensor& tensor, const std::vector<float
                              const TfliteQuantization& q) {
   std::string out;
   const TfliteSlices slices = slices_of(tensor);
-  const auto range = quantized_range(tensor.type).value_or(
-      TfliteRange{std::numeric_limits<std::int32_t>::min(), std::numeric_limits<std::int32_t>::max()});
+  const auto range =
+      quantized_range(tensor.type)
+          .value_or(TfliteRange{std::numeric_limits<std::int32_t>::min(), std::numeric_limits<std::int32_t>::max()});
   for (std::size_t i = 0; i < floats.size(); ++i) {
     const std::size_t k = slices.of(i);
     const std::int64_t n = q.given() ? quantized(floats[i], q.scale[k], q.zero[k], range.low, range.high) : 0;
     switch (tensor.type) {
-      case tfl::TensorType::FLOAT32:
-        append(out, floats[i]);
-        break;
-      case tfl::TensorType::FLOAT16:
-        append(out, float_to_half(floats[i]));
-        break;
-      case tfl::TensorType::FLOAT64:
-        append(out, static_cast<double>(floats[i]));
-        break;
+      case tfl::TensorType::FLOAT32: append(out, floats[i]); break;
+      case tfl::TensorType::FLOAT16: append(out, float_to_half(floats[i])); break;
+      case tfl::TensorType::FLOAT64: append(out, static_cast<double>(floats[i])); break;
       case tfl::TensorType::INT8:
-      case tfl::TensorType::UINT8:
-        append(out, static_cast<std::uint8_t>(n));
-        break;
-      case tfl::TensorType::INT16:
-        append(out, static_cast<std::int16_t>(n));
-        break;
-      case tfl::TensorType::INT32:
-        append(out, static_cast<std::int32_t>(n));
-        break;
-      case tfl::TensorType::INT64:
-        append(out, n);
-        break;
+      case tfl::TensorType::UINT8: append(out, static_cast<std::uint8_t>(n)); break;
+      case tfl::TensorType::INT16: append(out, static_cast<std::int16_t>(n)); break;
+      case tfl::TensorType::INT32: append(out, static_cast<std::int32_t>(n)); break;
+      case tfl::TensorType::INT64: append(out, n); break;
       case tfl::TensorType::INT4:
-        if (i % 2 == 0) out.push_back(static_cast<char>(n & 15));
-        else out.back() = static_cast<char>(out.back() | (n & 15) << 4);
+        if (i % 2 == 0)
+          out.push_back(static_cast<char>(n & 15));
+        else
+          out.back() = static_cast<char>(out.back() | (n & 15) << 4);
         break;
-      default:
-        return unsupported("It is ", tensor_type_name(tensor.type), " in the file.");
+      default: return unsupported("It is ", tensor_type_name(tensor.type), " in the file.");
     }
   }
   return out;
@@ -167,9 +154,7 @@ class Patcher {
     bool grown = false;
   };
 
-  char* place(const void* in_file) {
-    return out_.data() + (static_cast<const std::byte*>(in_file) - base_);
-  }
+  char* place(const void* in_file) { return out_.data() + (static_cast<const std::byte*>(in_file) - base_); }
 
   /// An integer bias counts in steps of its input's scale times its weight's.
   Status scale_biases() {

@@ -121,10 +121,10 @@ class Reader {
     std::size_t values = 0;
     for (const TfliteTensor& tensor : file_.tensors()) values += !tensor.constant && tensor.quantization.given();
     if (quantized_ == 0 && values == 0) return;
-    out_.notes.push_back(
-        cat("The file is quantized: ", quantized_, " of its constants were dequantized to float32",
-            values == 0            ? "."
-            : options_.keep_grid ? ", and each value is rounded to the file's grid, which no gradient passes."
+    out_.notes.push_back(cat("The file is quantized: ", quantized_, " of its constants were dequantized to float32",
+                             values == 0 ? "."
+                             : options_.keep_grid
+                                 ? ", and each value is rounded to the file's grid, which no gradient passes."
                                  : ", and are trained so; values are floats, not rounded to the file's grid."));
     for (const TfliteTensor& tensor : file_.tensors()) {
       if (!ends_.contains(&tensor) || !tensor.quantization.given() || tensor.quantization.scale.size() != 1) continue;

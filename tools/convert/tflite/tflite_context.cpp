@@ -107,19 +107,12 @@ std::string OpContext::constant(HostTensor tensor) {
 std::string OpContext::activated(std::string value, tfl::Activation activation) {
   const auto clip = [&](float low, float high) { return add("Clip", {value, number(low), number(high)}); };
   switch (activation) {
-    case tfl::Activation::NONE:
-      return value;
-    case tfl::Activation::RELU:
-      return add("Relu", {value});
-    case tfl::Activation::RELU_N1_TO_1:
-      return clip(-1, 1);
-    case tfl::Activation::RELU6:
-      return clip(0, 6);
-    case tfl::Activation::TANH:
-      return add("Tanh", {value});
-    default:
-      status_ = unsupported("its fused activation is number ", static_cast<int>(activation));
-      return value;
+    case tfl::Activation::NONE: return value;
+    case tfl::Activation::RELU: return add("Relu", {value});
+    case tfl::Activation::RELU_N1_TO_1: return clip(-1, 1);
+    case tfl::Activation::RELU6: return clip(0, 6);
+    case tfl::Activation::TANH: return add("Tanh", {value});
+    default: status_ = unsupported("its fused activation is number ", static_cast<int>(activation)); return value;
   }
 }
 

@@ -20,60 +20,40 @@ constexpr std::size_t kMaxNameBytes = 1024;
 /// Bits of one element as it lies in the file; 0: not read.
 unsigned element_bits(tfl::TensorType type) {
   switch (type) {
-    case tfl::TensorType::INT4:
-      return 4;
+    case tfl::TensorType::INT4: return 4;
     case tfl::TensorType::INT8:
     case tfl::TensorType::UINT8:
-    case tfl::TensorType::BOOL:
-      return 8;
+    case tfl::TensorType::BOOL: return 8;
     case tfl::TensorType::INT16:
     case tfl::TensorType::UINT16:
-    case tfl::TensorType::FLOAT16:
-      return 16;
+    case tfl::TensorType::FLOAT16: return 16;
     case tfl::TensorType::INT32:
     case tfl::TensorType::UINT32:
-    case tfl::TensorType::FLOAT32:
-      return 32;
+    case tfl::TensorType::FLOAT32: return 32;
     case tfl::TensorType::INT64:
     case tfl::TensorType::UINT64:
-    case tfl::TensorType::FLOAT64:
-      return 64;
-    default:
-      return 0;
+    case tfl::TensorType::FLOAT64: return 64;
+    default: return 0;
   }
 }
 
 ElemType plain_type(tfl::TensorType type) {
   switch (type) {
-    case tfl::TensorType::FLOAT32:
-      return ElemType::f32;
-    case tfl::TensorType::FLOAT16:
-      return ElemType::f16;
-    case tfl::TensorType::FLOAT64:
-      return ElemType::f64;
+    case tfl::TensorType::FLOAT32: return ElemType::f32;
+    case tfl::TensorType::FLOAT16: return ElemType::f16;
+    case tfl::TensorType::FLOAT64: return ElemType::f64;
     case tfl::TensorType::INT4:
-    case tfl::TensorType::INT8:
-      return ElemType::i8;
-    case tfl::TensorType::UINT8:
-      return ElemType::u8;
-    case tfl::TensorType::INT16:
-      return ElemType::i16;
-    case tfl::TensorType::UINT16:
-      return ElemType::u16;
-    case tfl::TensorType::INT32:
-      return ElemType::i32;
-    case tfl::TensorType::UINT32:
-      return ElemType::u32;
-    case tfl::TensorType::INT64:
-      return ElemType::i64;
-    case tfl::TensorType::UINT64:
-      return ElemType::u64;
-    case tfl::TensorType::BOOL:
-      return ElemType::boolean;
-    case tfl::TensorType::STRING:
-      return ElemType::text;
-    default:
-      return ElemType::undefined;
+    case tfl::TensorType::INT8: return ElemType::i8;
+    case tfl::TensorType::UINT8: return ElemType::u8;
+    case tfl::TensorType::INT16: return ElemType::i16;
+    case tfl::TensorType::UINT16: return ElemType::u16;
+    case tfl::TensorType::INT32: return ElemType::i32;
+    case tfl::TensorType::UINT32: return ElemType::u32;
+    case tfl::TensorType::INT64: return ElemType::i64;
+    case tfl::TensorType::UINT64: return ElemType::u64;
+    case tfl::TensorType::BOOL: return ElemType::boolean;
+    case tfl::TensorType::STRING: return ElemType::text;
+    default: return ElemType::undefined;
   }
 }
 
@@ -90,22 +70,14 @@ std::int64_t integer_at(tfl::TensorType type, std::span<const std::uint8_t> data
       const int half = (data[i / 2] >> (i % 2 == 0 ? 0 : 4)) & 15;
       return half >= 8 ? half - 16 : half;
     }
-    case tfl::TensorType::INT8:
-      return element<std::int8_t>(data, i);
-    case tfl::TensorType::UINT8:
-      return data[i];
-    case tfl::TensorType::BOOL:
-      return data[i] != 0;
-    case tfl::TensorType::INT16:
-      return element<std::int16_t>(data, i);
-    case tfl::TensorType::UINT16:
-      return element<std::uint16_t>(data, i);
-    case tfl::TensorType::INT32:
-      return element<std::int32_t>(data, i);
-    case tfl::TensorType::UINT32:
-      return element<std::uint32_t>(data, i);
-    default:
-      return element<std::int64_t>(data, i);
+    case tfl::TensorType::INT8: return element<std::int8_t>(data, i);
+    case tfl::TensorType::UINT8: return data[i];
+    case tfl::TensorType::BOOL: return data[i] != 0;
+    case tfl::TensorType::INT16: return element<std::int16_t>(data, i);
+    case tfl::TensorType::UINT16: return element<std::uint16_t>(data, i);
+    case tfl::TensorType::INT32: return element<std::int32_t>(data, i);
+    case tfl::TensorType::UINT32: return element<std::uint32_t>(data, i);
+    default: return element<std::int64_t>(data, i);
   }
 }
 
@@ -145,16 +117,11 @@ Status read_quantization(const tfl::QuantizationParameters* from, const std::vec
 
 std::optional<TfliteRange> quantized_range(tfl::TensorType type) {
   switch (type) {
-    case tfl::TensorType::INT4:
-      return TfliteRange{-8, 7};
-    case tfl::TensorType::INT8:
-      return TfliteRange{-128, 127};
-    case tfl::TensorType::UINT8:
-      return TfliteRange{0, 255};
-    case tfl::TensorType::INT16:
-      return TfliteRange{-32768, 32767};
-    default:
-      return std::nullopt;
+    case tfl::TensorType::INT4: return TfliteRange{-8, 7};
+    case tfl::TensorType::INT8: return TfliteRange{-128, 127};
+    case tfl::TensorType::UINT8: return TfliteRange{0, 255};
+    case tfl::TensorType::INT16: return TfliteRange{-32768, 32767};
+    default: return std::nullopt;
   }
 }
 

@@ -24,13 +24,13 @@ struct TfliteQuantization {
 };
 
 struct TfliteTensor {
-  std::string name;               ///< the file's; made unique, and made up where there is none
+  std::string name;  ///< the file's; made unique, and made up where there is none
   std::vector<std::int64_t> dims;
   std::vector<std::int64_t> open_dims;  ///< the same with -1 for a size that the file leaves open
   tfl::TensorType type = tfl::TensorType::FLOAT32;
   ElemType elem = ElemType::undefined;  ///< of what the numbers stand for: f32 where they are quantized
   TfliteQuantization quantization;
-  std::span<const std::uint8_t> data;   ///< empty: computed, or a variable
+  std::span<const std::uint8_t> data;  ///< empty: computed, or a variable
   std::uint32_t buffer = 0;
   bool constant = false;
   bool variable = false;  ///< kept from call to call by TFLite; starts as zeros

@@ -31,11 +31,12 @@ Status transpose_conv(OpContext& c) {
   if (options == nullptr) return corrupt("it has no options");
   std::vector<std::string> from = {c.in(2), c.in(1), c.in(0)};
   if (c.has(3)) from.push_back(c.in(3));
-  c.out(0,
-        c.add("TRANSPOSE_CONV", from,
-              {{"strides", ints_attr({options->stride_h(), options->stride_w()})}, {"same", is_same(options->padding())}},
-              "tflite"),
-        options->activation());
+  c.out(
+      0,
+      c.add("TRANSPOSE_CONV", from,
+            {{"strides", ints_attr({options->stride_h(), options->stride_w()})}, {"same", is_same(options->padding())}},
+            "tflite"),
+      options->activation());
   return {};
 }
 
@@ -95,7 +96,8 @@ Status space_to_depth(OpContext& c) {
 Status depth_to_space(OpContext& c) {
   const auto* options = c.op.builtin_options_as_DepthToSpaceOptions();
   if (options == nullptr) return corrupt("it has no options");
-  return channels_first(c, "DepthToSpace", {{"blocksize", int_attr(options->block_size())}, {"mode", text_attr("DCR")}});
+  return channels_first(c, "DepthToSpace",
+                        {{"blocksize", int_attr(options->block_size())}, {"mode", text_attr("DCR")}});
 }
 
 /// ONNX divides alpha by the number of channels.

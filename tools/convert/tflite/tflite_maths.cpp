@@ -7,10 +7,10 @@ namespace graft::convert {
 namespace {
 
 // Operators that ONNX has too: by one name each.
-#define GRAFT_SAME(name)              \
-  Status same_##name(OpContext& c) {  \
-    c.out(0, c.add(#name, c.all()));  \
-    return {};                        \
+#define GRAFT_SAME(name)             \
+  Status same_##name(OpContext& c) { \
+    c.out(0, c.add(#name, c.all())); \
+    return {};                       \
   }
 GRAFT_SAME(Sigmoid)
 GRAFT_SAME(Tanh)
@@ -224,8 +224,9 @@ Status batch_matmul(OpContext& c) {
 
 Status cumsum(OpContext& c) {
   const auto* options = c.op.builtin_options_as_CumsumOptions();
-  c.out(0, c.add("CumSum", c.all(), {{"exclusive", int_attr(options != nullptr && options->exclusive())},
-                                     {"reverse", int_attr(options != nullptr && options->reverse())}}));
+  c.out(0, c.add("CumSum", c.all(),
+                 {{"exclusive", int_attr(options != nullptr && options->exclusive())},
+                  {"reverse", int_attr(options != nullptr && options->reverse())}}));
   return {};
 }
 
@@ -242,16 +243,16 @@ Status lstm(OpContext& c) {
   if (activation_of(options) != tfl::Activation::TANH) return unsupported("its activation is not tanh");
   const bool time_major = options != nullptr && options->time_major();
   const auto gates = [&](std::size_t first) {
-    const std::string all = c.add("Concat", {c.in(first), c.in(first + 3), c.in(first + 1), c.in(first + 2)},
-                                  {{"axis", int_attr(0)}});
+    const std::string all =
+        c.add("Concat", {c.in(first), c.in(first + 3), c.in(first + 1), c.in(first + 2)}, {{"axis", int_attr(0)}});
     return c.add("Unsqueeze", {all, c.constant(Ints{0})});
   };
   if (c.input(5).dims.size() != 2) return corrupt("its recurrent weights have ", c.rank(5), " axes instead of 2");
   const std::int64_t units = c.input(5).dims[1];
   if (units < 1 || units > (1 << 20)) return corrupt("it has ", units, " units");
   const std::string w = gates(1), r = gates(5), input_bias = gates(12);
-  const std::string zeros = c.constant(
-      HostTensor::of_floats({1, 4 * units}, std::vector<float>(static_cast<std::size_t>(4 * units), 0.0F)));
+  const std::string zeros =
+      c.constant(HostTensor::of_floats({1, 4 * units}, std::vector<float>(static_cast<std::size_t>(4 * units), 0.0F)));
   const std::string bias = c.add("Concat", {input_bias, zeros}, {{"axis", int_attr(1)}});
   std::string x = c.in(0);
   if (!time_major) x = c.add("Transpose", {x}, {{"perm", ints_attr({1, 0, 2})}});

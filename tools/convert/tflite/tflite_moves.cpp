@@ -256,11 +256,12 @@ Status shape(OpContext& c) {
 
 Status one_hot(OpContext& c) {
   const auto* options = c.op.builtin_options_as_OneHotOptions();
-  const std::string values = c.add("Concat",
-                                   {c.add("Unsqueeze", {c.in(3), c.constant(Ints{0})}),
-                                    c.add("Unsqueeze", {c.in(2), c.constant(Ints{0})})},
-                                   {{"axis", int_attr(0)}});
-  c.out(0, c.add("OneHot", {c.in(0), c.in(1), values}, {{"axis", int_attr(options == nullptr ? -1 : options->axis())}}));
+  const std::string values =
+      c.add("Concat",
+            {c.add("Unsqueeze", {c.in(3), c.constant(Ints{0})}), c.add("Unsqueeze", {c.in(2), c.constant(Ints{0})})},
+            {{"axis", int_attr(0)}});
+  c.out(0,
+        c.add("OneHot", {c.in(0), c.in(1), values}, {{"axis", int_attr(options == nullptr ? -1 : options->axis())}}));
   return {};
 }
 
