@@ -31,14 +31,15 @@ Result<ConvertedFile> convert_file(os::FileSystem& files, const std::string& pat
   if (!path.ends_with(".onnx")) {
     return unsupported("\"", path, "\" is neither an .onnx file, nor a GGUF file, nor a Hugging Face folder.");
   }
-  if (options.weights.quantize || options.weights.expand) {
-    return invalid("Only language models' matrices are quantized or expanded, and \"", path, "\" is an ONNX file.");
+  if (options.weights.quantize) {
+    return invalid("Only language models' matrices are quantized, and \"", path, "\" is an ONNX file.");
   }
   ConvertOptions onnx;
   onnx.bindings = options.bindings;
   onnx.constants = options.constants;
   onnx.parameters = options.parameters;
   onnx.lengths = options.lengths;
+  onnx.expand = options.weights.expand;
   GRAFT_TRY_ASSIGN(Converted converted, convert_onnx(path, onnx, &report));
   return ConvertedFile{{}, std::move(converted.model)};
 }

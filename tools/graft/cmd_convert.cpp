@@ -104,7 +104,7 @@ Action add_convert(CLI::App& app) {
   app.add_option("--length", options->lengths,
                  "NAME=COUNT: how many tensors a sequence among an ONNX file's inputs holds, or an optional (1 or 0)");
   add_quantize_flag(app, options->quantize);
-  app.add_flag("--expand", options->expand, "Quantized matrices become f32, which can be trained");
+  app.add_flag("--expand", options->expand, "Quantized weights become f32, which can be trained");
   app.add_option("--base", options->base, "IN is an adapter (a PEFT folder or a GGUF file) of this .graft model");
   app.add_flag("--json", options->json, "Print the trainability report as JSON");
   app.callback([&app, options] {

@@ -52,6 +52,11 @@ std::vector<OpProbe> elementwise_probes() {
   for (const std::int64_t kind : {0, 1}) unpack(kind, {{9}, DType::i32, -0x1p31, 0x1p31 - 1});
   unpack(2, {{18}, DType::i32, 0x3c000000, 0x3c003bff});
   unpack(3, {{18}, DType::i32, 0x3f800000, 0x3f803f7f});
+  const Operand scales = {{7}, DType::f32, 0.01, 0.02}, zeros = {{7}, DType::i32, -5, 5};
+  const Attrs by_axis = {{"type", std::string("int8")}, {"axis", std::int64_t{1}}};
+  probes.push_back({Op::quantize, {{{3, 7, 5}}, scales, zeros}, by_axis});
+  probes.push_back({Op::fake_quantize, {{{3, 7, 5}}, scales, zeros}, by_axis});
+  probes.push_back({Op::dequantize, {{{3, 7, 5}, DType::i32, -128, 127}, scales, zeros}, by_axis});
   return probes;
 }
 

@@ -24,6 +24,8 @@ struct ConvertOptions {
   /// like. A parameter's pattern goes first.
   std::vector<std::string> constants;
   std::vector<std::string> parameters;
+  /// Weights that the file holds quantized become parameters of f32 numbers, quantized and back wherever they are read.
+  bool expand = false;
   LoadLimits limits;
 };
 

@@ -100,7 +100,7 @@ Status Importer::add_initializers() {
     record.shape = initializer.tensor->shape();
     record.host = initializer.tensor;
     const auto constant = untrained.find(initializer.name);
-    record.trainable = is_float(record.type) && constant == untrained.end();
+    record.trainable = is_float(record.type) && elem_bits(record.type) >= 16 && constant == untrained.end();
     record.running_stat = record.trainable && is_running_statistic(record.name);
     if (!wanted_.contains(record.name)) continue;
     note_type(record.type, "initializers");
