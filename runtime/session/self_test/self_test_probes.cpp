@@ -205,6 +205,8 @@ std::vector<OpProbe> step_probes() {
   constexpr double kInfinite = 1e39;  // as f32
   std::vector<OpProbe> probes = {
       {Op::adam8_step, {state({300}), {{300}}, codes(75), state({2}), codes(75), state({2})}, adam},
+      {Op::apply_update, {state({40}), {{40}}}, group},
+      {Op::ctc_loss, {{{3, 9, 6}, DType::f32, -4, -1}, labels({3, 3}, 6)}},
       {Op::squared_norm, {{{40}}, {{5000}}}},
       {Op::squared_norm, {{{5000}}}},
       {Op::state_hash, {{{40}}, {{5000}}}},
@@ -222,6 +224,10 @@ std::vector<OpProbe> step_probes() {
     };
     add(Op::sgd_step, {state({40}), {{40}}}, group);
     add(Op::adam_step, {state({40}), {{40}}, state({40}), state({40})}, adam);
+    add(Op::lion_step, {state({40}), {{40}}, state({40})}, group);
+    add(Op::rmsprop_step, {state({40}), {{40}}, state({40})}, group);
+    add(Op::adagrad_step, {state({40}), {{40}}, state({40})}, group);
+    add(Op::moment_update, {state({40}), {{40}}}, {{"decay", 0.9}, {"weight", 0.1}});
     add(Op::accumulate, {state({40}), {{40}}});
     add(Op::zero_state, {state({40})});
   }
