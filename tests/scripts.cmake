@@ -76,12 +76,18 @@ if(TARGET graft_cli)
     COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/parity.py $<TARGET_FILE:graft_cli>)
   add_test(NAME torch/decoder_parity
     COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/decoder_parity.py $<TARGET_FILE:graft_cli>)
+  add_test(NAME torch/loss_parity
+    COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/loss_parity.py $<TARGET_FILE:graft_cli>)
   add_test(NAME torch/lora_parity
     COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/lora_parity.py $<TARGET_FILE:graft_cli>)
   add_test(NAME torch/export_parity
     COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/export_parity.py $<TARGET_FILE:graft_cli>)
+  add_test(NAME torch/formats
+    COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/formats.py $<TARGET_FILE:graft_cli>)
   add_test(NAME torch/patterns
     COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/patterns.py $<TARGET_FILE:graft_cli>)
+  add_test(NAME torch/quantized
+    COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/quantized.py $<TARGET_FILE:graft_cli>)
   # The networks of the zoo whose steps are small; zoo.py without names takes all.
   add_test(NAME torch/zoo
     COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/zoo.py $<TARGET_FILE:graft_cli>
@@ -97,7 +103,7 @@ if(TARGET graft_cli)
   endif()
   add_test(NAME torch/recurrent_parity
     COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/recurrent_parity.py $<TARGET_FILE:graft_cli>)
-  set_tests_properties(torch/parity torch/recurrent_parity torch/decoder_parity torch/lora_parity torch/export_parity torch/patterns torch/zoo
+  set_tests_properties(torch/quantized torch/parity torch/recurrent_parity torch/decoder_parity torch/loss_parity torch/lora_parity torch/export_parity torch/formats torch/patterns torch/zoo
     PROPERTIES LABELS slow TIMEOUT 1800 SKIP_RETURN_CODE 77 ENVIRONMENT ${tool_environment})
 endif()
 
@@ -114,7 +120,7 @@ if(TARGET graft_cli AND GRAFT_TEST_PYTHON)
     endif()
     add_test(NAME cli/${name} COMMAND ${python} -B ${script} $<TARGET_FILE:graft_cli>)
     # Whole trainings take some ten seconds.
-    if(name MATCHES "^(export|honesty|host_memory|language.*|layout|limits|memory|precision|processes|resume|shortage|text_data|workers)$")
+    if(name MATCHES "^(export|honesty|host_memory|language.*|layout|limits|memory|precision|processes|resume|runs|shortage|text_data|workers)$")
       set(label slow)
     else()
       set(label quick)

@@ -1,5 +1,6 @@
 #include "platform/base/text.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 
@@ -26,6 +27,16 @@ std::string shown(std::string_view text) {
   const auto continues = [&](std::size_t at) { return (static_cast<unsigned char>(text[at]) & 0xc0) == 0x80; };
   while (end > 0 && continues(end)) --end;
   return std::string(text.substr(0, end)) + "...";
+}
+
+std::vector<std::string> split_text(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  for (std::size_t start = 0; start < text.size();) {
+    const std::size_t end = std::min(text.find(separator, start), text.size());
+    if (end > start) parts.emplace_back(text.substr(start, end - start));
+    start = end + 1;
+  }
+  return parts;
 }
 
 bool matches(std::string_view pattern, std::string_view name) {

@@ -4,6 +4,7 @@
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace graft {
 
@@ -21,6 +22,9 @@ std::string bytes_text(unsigned long long bytes);
 /// Text of a file as a message shows it: what is longer than 80 bytes is cut, never within a character, and ends in
 /// "...".
 std::string shown(std::string_view text);
+
+/// What stands between separators, without empty parts.
+std::vector<std::string> split_text(std::string_view text, char separator);
 
 /// Whether a name fits a pattern, in which '*' stands for any characters and '?' for one.
 bool matches(std::string_view pattern, std::string_view name);

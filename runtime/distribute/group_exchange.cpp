@@ -43,7 +43,7 @@ Status GroupExchange::begin(Step& step) {
   step.newcomers = group_.rank() == 0 && group_.somebody_waits() ? 1 : 0;
   GRAFT_TRY(note(parcels_.share(std::as_bytes(std::span(&step, 1)), options_.between_steps)));
   differs_ = false;
-  std::uint64_t count = 0;
+  train::LossWeights weights;
   std::vector<std::uint64_t> hashes;
   for (std::size_t rank = 0; rank < group_.size(); ++rank) {
     const auto other = read_as<Step>(parcels_.in(rank));
@@ -57,7 +57,7 @@ Status GroupExchange::begin(Step& step) {
     GRAFT_TRY(same(step.slots, other.slots, "micro-batches in a step"));
     GRAFT_TRY(same(step.gradient_bytes, other.gradient_bytes, "bytes of gradients"));
     GRAFT_TRY(same(step.statistics_bytes, other.statistics_bytes, "bytes of running statistics"));
-    count += other.count;
+    weights.add(other.weights);
     hashes.push_back(other.state_hash);
   }
   step_.number = step.number;
@@ -66,7 +66,7 @@ Status GroupExchange::begin(Step& step) {
     return error(Code::io_error, "Another worker wants to take part.");
   }
   GRAFT_TRY(check_states(hashes));
-  step.count = count;
+  step.weights = weights;
   step_ = step;
   given_ = 0;
   own_results_.clear();

@@ -26,13 +26,16 @@ struct Sums {  // train::Metrics
   double correct = 0;
   double top5 = 0;
   std::uint64_t count = 0;
+  double weight = 0;
   std::uint32_t has_correct = 0;
   std::uint32_t has_top5 = 0;
 };
 
-Sums pack(const train::Metrics& m) { return {m.loss_sum, m.correct, m.top5, m.count, m.has_correct, m.has_top5}; }
+Sums pack(const train::Metrics& m) {
+  return {m.loss_sum, m.correct, m.top5, m.count, m.weight, m.has_correct, m.has_top5};
+}
 train::Metrics unpack(const Sums& s) {
-  return {s.loss_sum, s.count, s.correct, s.top5, s.has_correct != 0, s.has_top5 != 0};
+  return {s.loss_sum, s.count, s.weight, s.correct, s.top5, s.has_correct != 0, s.has_top5 != 0};
 }
 
 struct State {

@@ -42,10 +42,10 @@ inline std::uint32_t factor_kind(const Emitter& e, std::size_t i) {
   return !e.has(i) ? 0 : e.in_shape(i).rank() == 0 ? 1 : 2;
 }
 
-inline constexpr AttrSpec kAdamAttrs[] = {{"group", AttrType::integer},      {"beta1", AttrType::number},
-                                          {"beta2", AttrType::number},       {"epsilon", AttrType::number},
-                                          {"decoupled", AttrType::integer},  {"maximize", AttrType::integer},
-                                          {"weight_decay", AttrType::number}};
+inline constexpr AttrSpec kAdamAttrs[] = {{"group", AttrType::integer},       {"beta1", AttrType::number},
+                                          {"beta2", AttrType::number},        {"epsilon", AttrType::number},
+                                          {"decoupled", AttrType::integer},   {"maximize", AttrType::integer},
+                                          {"weight_decay", AttrType::number}, {"rate_scale", AttrType::number}};
 
 /// The parameter, the gradient and the factor (input `factor`), and the attributes.
 inline Status infer_adam_common(InferContext& c, std::size_t factor) {
@@ -58,6 +58,7 @@ inline Status infer_adam_common(InferContext& c, std::size_t factor) {
   GRAFT_TRY(check_number(c.attrs(), "beta1", 0.9, 0, kBelowOne));
   GRAFT_TRY(check_number(c.attrs(), "beta2", 0.999, 0, kBelowOne));
   GRAFT_TRY(check_number(c.attrs(), "epsilon", 1e-8, 0, kAny));
+  GRAFT_TRY(check_number(c.attrs(), "rate_scale", 1, 0, kAny));
   return check_number(c.attrs(), "weight_decay", 0, 0, kAny);
 }
 
@@ -75,7 +76,8 @@ inline push::AdamStepPush adam_push(const Emitter& e, std::size_t factor) {
           .beta2 = static_cast<float>(beta2),
           .one_minus_beta2 = static_cast<float>(1 - beta2),
           .epsilon = static_cast<float>(a.number("epsilon", 1e-8)),
-          .weight_decay = static_cast<float>(a.number("weight_decay"))};
+          .weight_decay = static_cast<float>(a.number("weight_decay")),
+          .rate_scale = static_cast<float>(a.number("rate_scale", 1))};
 }
 
 }  // namespace graft::ops

@@ -90,6 +90,9 @@ class Reader {
       const std::int64_t ignored = node.attrs.integer("ignore_index", -100);
       if (ignored >= INT32_MIN && ignored <= INT32_MAX) rule_.ignored = static_cast<std::int32_t>(ignored);
       restrict(0, dim.value() - 1, cat("the model has ", dim.value(), dim.value() == 1 ? " class" : " classes"));
+    } else if (node.op == Op::ctc_loss && input == 1 && shape(0).back().is_constant()) {
+      const std::int64_t classes = shape(0).back().value();
+      restrict(INT32_MIN, classes - 1, cat("the model has ", classes, classes == 1 ? " class" : " classes"));
     }
   }
 

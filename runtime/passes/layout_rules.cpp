@@ -100,7 +100,10 @@ Kind kind_of(Op op) {
     case Op::dropout:
     case Op::expand: return Kind::pointwise;
     case Op::softmax:
-    case Op::log_softmax: return Kind::axis;
+    case Op::log_softmax:
+    case Op::quantize:
+    case Op::dequantize:
+    case Op::fake_quantize: return Kind::axis;
     case Op::reduce_sum:
     case Op::reduce_mean:
     case Op::reduce_max:
@@ -280,6 +283,8 @@ bool LayoutRules::allows(const Node& node, const Order& arrangement) const {
   const std::size_t rank = arrangement.size();
   switch (kind_of(node.op)) {
     case Kind::fixed: return false;
+    // Scales by block lie as the tensor does.
+    case Kind::axis: return node.inputs.size() == 1 || shape(node.inputs[1]).rank() < 2;
     case Kind::rows:
       for (std::size_t k = axis_of(node, "axis", -1, rank); k < rank; ++k) {
         if (arrangement[k] != k) return false;

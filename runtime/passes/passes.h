@@ -33,6 +33,7 @@ Result<PassGraph> canonicalise_contractions(const PassGraph& graph, const Prepar
 Result<PassGraph> canonicalise_linear(const PassGraph& graph, const PrepareOptions& options);
 Result<PassGraph> canonicalise_rope(const PassGraph& graph, const PrepareOptions& options);
 Result<PassGraph> canonicalise_gated(const PassGraph& graph, const PrepareOptions& options);
+Result<PassGraph> fake_quantization(const PassGraph& graph, const PrepareOptions& options);
 
 /// Batch norms behind convolutions and products become part of their weights, where those are fixed.
 Result<PassGraph> fold_batch_norms(const PassGraph& graph, const PrepareOptions& options);

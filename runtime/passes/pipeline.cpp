@@ -19,6 +19,7 @@ constexpr Entry kPasses[] = {
     {"merge moves", merge_moves},
     {"slices first", slices_first},
     {"share equal nodes", share_equal},
+    {"fake quantization", fake_quantization},
     {"constant arithmetic", constant_arithmetic},
     {"activations", canonicalise_activations},
     {"softmax", canonicalise_softmax},

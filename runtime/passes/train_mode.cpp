@@ -11,12 +11,12 @@ namespace {
 
 class Copier {
  public:
-  Copier(const Graph& source, ValueId target, const TrainModeOptions& options)
-      : source_(source), target_(target), options_(options) {}
+  Copier(const Graph& source, const std::vector<ValueId>& targets, const TrainModeOptions& options)
+      : source_(source), targets_(targets), options_(options) {}
 
   Result<TrainModeGraph> run() {
     out_.values.assign(source_.values().size(), kNoValue);
-    const std::vector<bool> wanted = nodes_behind(source_, {target_});
+    const std::vector<bool> wanted = nodes_behind(source_, targets_);
     mark_read(wanted);
     for (std::uint32_t i = 0; i < source_.values().size(); ++i) GRAFT_TRY(copy_value(ValueId{i}));
     for (std::uint32_t i = 0; i < source_.nodes().size(); ++i) {
@@ -34,7 +34,7 @@ class Copier {
   void mark_read(const std::vector<bool>& wanted) {
     read_.assign(source_.values().size(), false);
     statistic_.assign(source_.values().size(), false);
-    read_[target_.index] = true;
+    for (const ValueId target : targets_) read_[target.index] = true;
     for (std::size_t n = 0; n < source_.nodes().size(); ++n) {
       const Node& node = source_.nodes()[n];
       if (!wanted[n]) continue;
@@ -46,7 +46,7 @@ class Copier {
     }
   }
 
-  /// Inputs, weights and state that the target depends on.
+  /// Inputs, weights and state that the targets depend on.
   Status copy_value(ValueId id) {
     const Value& value = source_.value(id);
     if (value.kind == ValueKind::temporary || !read_[id.index]) return {};
@@ -96,7 +96,7 @@ class Copier {
   }
 
   const Graph& source_;
-  ValueId target_;
+  const std::vector<ValueId>& targets_;
   const TrainModeOptions& options_;
   TrainModeGraph out_;
   std::int64_t next_stream_ = 0;
@@ -121,8 +121,9 @@ std::vector<bool> nodes_behind(const Graph& graph, const std::vector<ValueId>& t
   return wanted;
 }
 
-Result<TrainModeGraph> to_train_mode(const Graph& source, ValueId target, const TrainModeOptions& options) {
-  return Copier(source, target, options).run();
+Result<TrainModeGraph> to_train_mode(const Graph& source, const std::vector<ValueId>& targets,
+                                     const TrainModeOptions& options) {
+  return Copier(source, targets, options).run();
 }
 
 }  // namespace graft::passes

@@ -21,12 +21,16 @@ struct TrainModeGraph {
   std::vector<ValueId> values;  ///< by the source's value index; kNoValue for what is not in the copy
 };
 
-/// Copies the nodes that `target` depends on.
+/// Copies the nodes that some of `targets` depends on.
 ///   batch_norm -> batch_norm_train and batch_norm_update of its statistics, which become state (if batch_statistics);
 ///   dropout -> training, each with a stream of its own;
 ///   parameters that are frozen by pattern -> constants.
 /// Outputs are not copied.
-Result<TrainModeGraph> to_train_mode(const Graph& source, ValueId target, const TrainModeOptions& options);
+Result<TrainModeGraph> to_train_mode(const Graph& source, const std::vector<ValueId>& targets,
+                                     const TrainModeOptions& options);
+inline Result<TrainModeGraph> to_train_mode(const Graph& source, ValueId target, const TrainModeOptions& options) {
+  return to_train_mode(source, std::vector<ValueId>{target}, options);
+}
 
 /// For each node, whether some of `targets` depends on it.
 std::vector<bool> nodes_behind(const Graph& graph, const std::vector<ValueId>& targets);

@@ -250,6 +250,10 @@ std::optional<TableKernel> table_kernel(shaders::KernelId kernel) {
   switch (kernel) {
     case KernelId::adam_step__f32: return TableKernel{KernelId::adam_step__f32_table, 0b1111};
     case KernelId::sgd_step__f32: return TableKernel{KernelId::sgd_step__f32_table, 0b111};
+    case KernelId::lion_step__f32: return TableKernel{KernelId::lion_step__f32_table, 0b111};
+    case KernelId::rmsprop_step__f32: return TableKernel{KernelId::rmsprop_step__f32_table, 0b11111};
+    case KernelId::adagrad_step__f32: return TableKernel{KernelId::adagrad_step__f32_table, 0b111};
+    case KernelId::moment_update__f32: return TableKernel{KernelId::moment_update__f32_table, 0b11};
     case KernelId::accumulate__f32: return TableKernel{KernelId::accumulate__f32_table, 0b11};
     case KernelId::fill_words__w32: return TableKernel{KernelId::fill_words__w32_table, 0b1};
     case KernelId::squared_norm__f32: return TableKernel{KernelId::squared_norm__f32_table, 0b11};

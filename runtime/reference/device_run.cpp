@@ -68,6 +68,7 @@ StepState to_step_state(const RefStepState& from) {
     to.learning_rate[i] = static_cast<float>(from.learning_rate[i]);
     to.bias_correction1[i] = static_cast<float>(from.bias_correction1[i]);
     to.bias_correction2[i] = static_cast<float>(from.bias_correction2[i]);
+    to.term_weight[i] = static_cast<float>(from.term_weight[i]);
   }
   return to;
 }

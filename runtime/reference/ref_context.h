@@ -26,6 +26,7 @@ struct RefStepState {
   double learning_rate[16] = {};
   double bias_correction1[16] = {};
   double bias_correction2[16] = {};
+  double term_weight[16] = {};
   double loss_weight = 1;
   double loss_scale = 1;
   double inverse_loss_scale = 1;

@@ -13,13 +13,14 @@ Result<std::unique_ptr<train::Trainer>> create_trainer(gpu::Device& device, cons
       device, model.graph, [&model](ValueId value) { return model.weight(value); }, options, fields, trainer_options);
 }
 
-Status copy_to_model(train::Trainer& trainer, Model& model, const HostAllocator& allocator, bool allow_non_finite) {
+Status copy_to_model(train::Trainer& trainer, Model& model, const HostAllocator& allocator, bool allow_non_finite,
+                     bool ema) {
   std::vector<std::pair<ValueId, HostBuffer>> all;
   for (const train::NamedTensor& tensor : trainer.named_tensors()) {
     const ValueId value = model.graph.find_value(tensor.name);
     if (!value.valid() || tensor.kind == ValueKind::constant) continue;
     GRAFT_TRY_ASSIGN(HostBuffer contents, HostBuffer::create(tensor.bytes, "a trained tensor", allocator));
-    GRAFT_TRY(trainer.read(tensor.name, contents.bytes()));
+    GRAFT_TRY(ema ? trainer.read_ema(tensor.name, contents.bytes()) : trainer.read(tensor.name, contents.bytes()));
     const auto at = allow_non_finite ? std::nullopt : find_non_finite(contents.bytes(), tensor.dtype);
     if (at) {
       return invalid("The trained tensor \"", tensor.name, "\" is not finite at element ", *at,
@@ -44,7 +45,8 @@ Status reset_to_model(train::Trainer& trainer, const Model& model) {
     GRAFT_TRY(trainer.write(tensor.name, weight ? *weight : std::vector<std::byte>(tensor.bytes)));
   }
   trainer.state() = {.seed = trainer.state().seed};
-  return trainer.set_anchor();
+  GRAFT_TRY(trainer.set_anchor());
+  return trainer.set_ema();
 }
 
 }  // namespace graft

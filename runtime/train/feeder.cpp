@@ -53,6 +53,41 @@ Status check_taken(const std::vector<data::Field>& fields, const std::vector<boo
   return {};
 }
 
+constexpr double kMostWeight = 1 << 20;
+
+double number_at(const data::Field& field, std::span<const std::byte> bytes, std::uint64_t index) {
+  if (field.dtype == DType::i32) {
+    std::int32_t number = 0;
+    std::memcpy(&number, bytes.data() + 4 * index, 4);
+    return number;
+  }
+  float number = 0;
+  std::memcpy(&number, bytes.data() + 4 * index, 4);
+  return double{number};
+}
+
+struct Rows {
+  double number = 0;
+  double weight = 0;
+};
+
+/// Labels of a sample that count.
+Rows count_rows(const LossCount& count, const data::Field& field, std::span<const std::byte> bytes,
+                std::uint64_t sample) {
+  Rows rows;
+  const std::uint64_t each = field.shape.elements();
+  for (std::uint64_t i = sample * each; i < (sample + 1) * each; ++i) {
+    std::int32_t label = 0;
+    std::memcpy(&label, bytes.data() + 4 * i, 4);
+    if (label == count.ignore_index) continue;
+    rows.number += 1;
+    const auto at = static_cast<std::size_t>(label);
+    const bool known = label >= 0 && at < count.class_weights.size();
+    rows.weight += count.class_weights.empty() ? 1 : known ? count.class_weights[at] : 0;
+  }
+  return rows;
+}
+
 }  // namespace
 
 Status Feeder::add(const data::Field& field, std::size_t index, const PlanPort& port, std::size_t input,
@@ -93,13 +128,45 @@ Result<Feeder> Feeder::create(const std::vector<data::Field>& fields, const Grap
     return fields.size();
   };
   std::vector<std::size_t> field_of(inputs.size(), fields.size());
+  const LossNodes& loss = sized.loss;
+  const auto take_label = [&](ValueId value, const std::string& name) -> Status {
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      if (!value.valid() || inputs[i].value != value.index || field_of[i] != fields.size()) continue;
+      const auto named = [&](const data::Field& field) {
+        return field.role != data::Role::feature && field.name == name;
+      };
+      if (name.empty()) {
+        field_of[i] = take([](const data::Field& field) { return field.role == data::Role::label; });
+      } else {  // several terms may take one field
+        field_of[i] = static_cast<std::size_t>(std::ranges::find_if(fields, named) - fields.begin());
+        if (field_of[i] != fields.size()) taken[field_of[i]] = true;
+      }
+      if (field_of[i] != fields.size()) continue;
+      if (name.empty()) return invalid("The data set has no labels, but the loss needs them.");
+      return invalid("The data set has no target \"", name, "\", but the loss needs it.");
+    }
+    return ok_status();
+  };
+  GRAFT_TRY(take_label(loss.sample_weights, loss.weights_field));
+  for (std::size_t t = 0; t < loss.targets.size(); ++t) GRAFT_TRY(take_label(loss.targets[t], loss.fields[t]));
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const bool target = inputs[i].value == sized.loss.target.index;
-    field_of[i] = take([&](const data::Field& field) {
-      return target ? field.role == data::Role::label
-                    : field.role == data::Role::feature && field.name == inputs[i].name;
-    });
-    if (target && field_of[i] == fields.size()) return invalid("The data set has no labels, but the loss needs them.");
+    if (field_of[i] != fields.size()) continue;
+    field_of[i] = take(
+        [&](const data::Field& field) { return field.role == data::Role::feature && field.name == inputs[i].name; });
+  }
+  feeder.terms_.resize(loss.counts.size());
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    for (std::size_t t = 0; t < loss.counts.size(); ++t) {
+      feeder.terms_[t].count = loss.counts[t];
+      const bool its = loss.targets[t].valid() && inputs[i].value == loss.targets[t].index;
+      if (its) feeder.terms_[t].labels = field_of[i];
+      if (its && loss.counts[t].by_label && fields[field_of[i]].dtype != DType::i32) {
+        return invalid("The loss takes field \"", fields[field_of[i]].name,
+                       "\" of the data for labels, which are whole ", "numbers, but it is of type ",
+                       dtype_name(fields[field_of[i]].dtype), ".");
+      }
+    }
+    if (loss.sample_weights.valid() && inputs[i].value == loss.sample_weights.index) feeder.weights_ = field_of[i];
   }
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (!inputs[i].used) continue;
@@ -186,25 +253,32 @@ void Feeder::copy(const data::Batch& batch, std::uint64_t first, Program& progra
   }
 }
 
-std::uint64_t loss_count(const std::vector<data::Field>& fields, const LossOptions& loss, const data::Batch& batch) {
-  return loss_count(fields, loss, batch, 0, batch.count());
-}
-
-std::uint64_t loss_count(const std::vector<data::Field>& fields, const LossOptions& loss, const data::Batch& batch,
-                         std::uint64_t first, std::uint64_t count) {
-  const auto label = std::find_if(fields.begin(), fields.end(),
-                                  [](const data::Field& field) { return field.role == data::Role::label; });
-  const auto field = static_cast<std::size_t>(label - fields.begin());
-  const std::uint64_t rows = label->shape.elements();
-  if (loss.kind != Loss::cross_entropy) return count * rows;
-  const std::span<const std::byte> bytes = batch.field(field);
-  std::uint64_t counted = 0;
-  for (std::uint64_t i = first * rows; i < (first + count) * rows; ++i) {
-    std::int32_t value = 0;
-    std::memcpy(&value, bytes.data() + 4 * i, 4);
-    counted += value == loss.ignore_index ? 0 : 1;
+Result<LossWeights> Feeder::weigh(const data::Batch& batch, std::uint64_t first, std::uint64_t count) const {
+  LossWeights out;
+  out.samples = count;
+  for (std::uint64_t sample = first; sample < first + count; ++sample) {
+    double weight = 1;
+    if (weights_) {
+      weight = number_at(fields_[*weights_], batch.field(*weights_), sample);
+      if (!(weight >= 0 && weight <= kMostWeight)) {
+        return invalid("The weight of ", batch.name_of(sample), ", field \"", fields_[*weights_].name, "\", is ",
+                       weight, "; it must lie in [0, ", kMostWeight, "].");
+      }
+    }
+    for (std::size_t t = 0; t < terms_.size(); ++t) {
+      double rows = terms_[t].count.per_sample, weighted = rows;
+      if (terms_[t].count.by_label && terms_[t].labels) {
+        const Rows counted =
+            count_rows(terms_[t].count, fields_[*terms_[t].labels], batch.field(*terms_[t].labels), sample);
+        rows = counted.number;
+        weighted = counted.weight;
+      }
+      // Integers: their sum does not depend on who adds them up.
+      out.terms[t] += static_cast<std::uint64_t>(std::llround(weight * weighted / kLossWeightUnit));
+      if (t == 0) out.rows += static_cast<std::uint64_t>(rows);
+    }
   }
-  return counted;
+  return out;
 }
 
 }  // namespace graft::train

@@ -25,6 +25,14 @@ class Feeder {
   /// take: an index of no row or class, NaN, infinity. Costs about what copying them costs.
   Status check(const data::Batch& batch, std::uint64_t first, std::uint64_t count) const;
 
+  /// What the mean of the loss of samples [first, first + count) is over. Errors name a weight that is no number from 0
+  /// to 2^20.
+  Result<LossWeights> weigh(const data::Batch& batch, std::uint64_t first, std::uint64_t count) const;
+
+  /// The field of the data that a term of the loss takes for targets.
+  std::optional<std::size_t> target_field(std::size_t term) const { return terms_[term].labels; }
+  const std::vector<data::Field>& fields() const { return fields_; }
+
   /// Copies samples [first, first + count) of the batch into the program's staging; count is the program's.
   void copy(const data::Batch& batch, std::uint64_t first, Program& program) const;
 
@@ -38,6 +46,11 @@ class Feeder {
     std::optional<passes::InputRule> rule;  // none: anything goes
     std::vector<std::uint32_t> order;       // element i of the input is element order[i] of the field; empty: the same
   };
+  /// One term of the loss.
+  struct Term {
+    LossCount count;
+    std::optional<std::size_t> labels;  ///< field
+  };
   Status add(const data::Field& field, std::size_t index, const PlanPort& port, std::size_t input,
              const SourcePerm& perm);
 
@@ -46,12 +59,8 @@ class Feeder {
   std::uint64_t samples_ = 0;
   std::vector<Route> routes_;
   std::vector<data::Field> fields_;
+  std::vector<Term> terms_;
+  std::optional<std::size_t> weights_;  ///< field of the samples' weights
 };
-
-/// Rows or elements of the batch that the loss is a mean of: all but labels that are ignored.
-std::uint64_t loss_count(const std::vector<data::Field>& fields, const LossOptions& loss, const data::Batch& batch);
-/// The same of samples [first, first + count) alone.
-std::uint64_t loss_count(const std::vector<data::Field>& fields, const LossOptions& loss, const data::Batch& batch,
-                         std::uint64_t first, std::uint64_t count);
 
 }  // namespace graft::train

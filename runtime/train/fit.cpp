@@ -12,6 +12,7 @@ bool stopped(const FitOptions& options) {
 Result<FitEnd> fit(Trainer& trainer, data::Loader& loader, const FitOptions& options) {
   for (;;) {
     if (options.steps != 0 && trainer.state().step >= options.steps) return FitEnd::done;
+    if (options.end && options.end()) return FitEnd::done;
     if (stopped(options)) return FitEnd::stopped;
     const data::Batch* batch = nullptr;
     {

@@ -15,6 +15,8 @@ struct FitOptions {
   const std::atomic<bool>* stop = nullptr;
   /// Look at it between the micro-batches of a step, too: the state can be saved there.
   bool stop_within_steps = false;
+  /// Asked between steps: true ends the run as if it were done. Null: never.
+  std::function<bool()> end;
   /// Called after each step, with what it gave; an error ends the run.
   std::function<Status(const StepResult&)> on_step;
   /// Called after the last step of each epoch, with the metrics of all of it (Trainer::state()).

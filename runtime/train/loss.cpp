@@ -1,32 +1,16 @@
 #include "runtime/train/loss.h"
 
+#include <algorithm>
 #include <optional>
 
+#include "platform/base/text.h"
 #include "runtime/core/op_def.h"
 #include "runtime/core/op_id.gen.h"
+#include "runtime/core/source_order.h"
+#include "runtime/train/loss_kinds.h"
 
 namespace graft::train {
 namespace {
-
-/// The class axis last: logits [N, C, ...] -> [N, ..., C].
-ValueId classes_last(Builder& b, ValueId logits, std::size_t axis) {
-  const std::size_t rank = b.shape(logits).rank();
-  if (axis + 1 == rank) return logits;
-  Ints perm;
-  for (std::size_t i = 0; i < rank; ++i) {
-    if (i != axis) perm.push_back(static_cast<std::int64_t>(i));
-  }
-  perm.push_back(static_cast<std::int64_t>(axis));
-  return b.transpose(logits, std::move(perm));
-}
-
-Result<ValueId> add_target(Graph& graph, DType dtype, Shape shape) {
-  std::string name = "label";
-  for (int suffix = 1; graph.find_value(name).valid(); ++suffix) name = cat("label_", suffix);
-  return graph.add_value(std::move(name), dtype, std::move(shape), ValueKind::input);
-}
-
-ValueId sum_of(Builder& b, ValueId rows) { return b.reduce_sum(rows, {}, false); }
 
 /// The head of a language model: logits [batch, .., classes] = hidden W^T with a weight W [classes, d] of its own.
 struct Head {
@@ -35,11 +19,20 @@ struct Head {
 };
 
 /// The head, where the loss can take its product with it, so that the logits never exist as a whole.
-std::optional<Head> find_head(const Graph& graph, ValueId logits, const LossOptions& options) {
+std::optional<Head> find_head(const Graph& graph, ValueId logits, const TrainOptions& options) {
+  const LossOptions& term = options.loss;
+  const bool plain = options.more_losses.empty() && options.sample_weights.empty() && !options.predictions &&
+                     term.kind == Loss::cross_entropy && term.class_weights.empty() && term.weight == 1;
+  if (!plain) return {};
   const Value& value = graph.value(logits);
   const auto last = static_cast<std::int64_t>(value.shape.rank()) - 1;
-  const std::int64_t axis = options.class_axis.value_or(-1);
+  const std::int64_t axis = term.class_axis.value_or(-1);
   if (!value.producer.valid() || last < 2 || (axis != -1 && axis != last)) return {};
+  if (term.target_shape && is_dense(term, value.shape)) return {};
+  if (!term.class_axis && term.target_shape &&
+      *term.target_shape != Shape(std::vector<Dim>(value.shape.begin() + 1, value.shape.end() - 1))) {
+    return {};
+  }
   const Node& node = graph.node(value.producer);
   const bool product = node.op == Op::matmul && node.attrs.flag("trans_b") && !node.attrs.flag("trans_a");
   if (!product || node.inputs.size() > 2) return {};
@@ -48,49 +41,40 @@ std::optional<Head> find_head(const Graph& graph, ValueId logits, const LossOpti
   return Head{node.inputs[0], node.inputs[1]};
 }
 
-Result<LossNodes> add_head_loss(Graph& graph, const Head& head, const LossOptions& options) {
-  LossNodes loss;
-  loss.classes = graph.value(head.weight).shape[0].value();
-  const Shape& hidden = graph.value(head.hidden).shape;
-  GRAFT_TRY_ASSIGN(loss.target,
-                   add_target(graph, DType::i32, Shape(std::vector<Dim>(hidden.begin(), hidden.end() - 1))));
-  Builder b(graph);
-  b.set_scope("loss/", kNoNode);
-  loss.sum = sum_of(
-      b, b.node(Op::linear_cross_entropy, {head.hidden, head.weight, loss.target},
-                {{"ignore_index", std::int64_t{options.ignore_index}}, {"label_smoothing", options.label_smoothing}}));
-  GRAFT_TRY(b.status());
-  return loss;
+ValueId sum_of(Builder& b, ValueId rows) { return b.reduce_sum(rows, {}, false); }
+
+Status add_head_loss(TermBuilder& t, const Head& head) {
+  Graph& graph = t.b.graph();
+  t.loss.classes = graph.value(head.weight).shape[0].value();
+  const Shape hidden = graph.value(head.hidden).shape;
+  t.loss.class_axes[0] = hidden.rank() - 1;
+  GRAFT_TRY_ASSIGN(const ValueId target,
+                   t.target(DType::i32, Shape(std::vector<Dim>(hidden.begin(), hidden.end() - 1))));
+  t.loss.counts[0] = {static_cast<double>(hidden.elements(1, hidden.rank() - 1)), true, t.options.ignore_index, {}};
+  t.loss.sum = sum_of(t.b, t.b.node(Op::linear_cross_entropy, {head.hidden, head.weight, target},
+                                    {{"ignore_index", std::int64_t{t.options.ignore_index}},
+                                     {"label_smoothing", t.options.label_smoothing}}));
+  return t.b.status();
 }
 
-Result<LossNodes> add_cross_entropy(Graph& graph, ValueId prediction, const LossOptions& options, bool metrics) {
-  const Shape shape = graph.value(prediction).shape;
-  if (shape.rank() < 2) {
-    return invalid("Cross entropy needs an output of a batch axis and a class axis; \"", graph.value(prediction).name,
-                   "\" has the shape ", shape.text(), ".");
+/// Right answers of the first term, where it has labels of the class axis.
+void count_correct(Builder& b, LossNodes& loss, const LossOptions& term, ValueId prediction) {
+  const bool counts = term.kind == Loss::cross_entropy || term.kind == Loss::focal;
+  const std::size_t axis = loss.class_axes[0];
+  if (!counts || axis == 0 || !b.status().ok()) return;
+  Ints perm;
+  const std::size_t rank = b.shape(prediction).rank();
+  for (std::size_t i = 0; i < rank; ++i) {
+    if (i != axis) perm.push_back(static_cast<std::int64_t>(i));
   }
-  GRAFT_TRY_ASSIGN(const std::size_t axis, normalize_axis(options.class_axis.value_or(1), shape.rank(), "class axis"));
-  if (axis == 0) return invalid("The class axis cannot be 0, the batch axis.");
-  LossNodes loss;
-  loss.classes = shape[axis].value();
-  std::vector<Dim> rows;
-  for (std::size_t i = 0; i < shape.rank(); ++i) {
-    if (i != axis) rows.push_back(shape[i]);
-  }
-  GRAFT_TRY_ASSIGN(loss.target, add_target(graph, DType::i32, Shape(std::move(rows))));
-  Builder b(graph);
-  b.set_scope("loss/", kNoNode);
-  const ValueId logits = classes_last(b, prediction, axis);
-  const std::int64_t ignore = options.ignore_index;
-  loss.sum = sum_of(b, b.node(Op::cross_entropy, {logits, loss.target},
-                              {{"ignore_index", ignore}, {"label_smoothing", options.label_smoothing}}));
-  const auto count_correct = [&](std::int64_t k) {
-    return b.node(Op::topk_correct, {logits, loss.target}, {{"k", k}, {"ignore_index", ignore}});
+  perm.push_back(static_cast<std::int64_t>(axis));
+  const ValueId logits = axis + 1 == rank ? prediction : b.transpose(prediction, std::move(perm));
+  const auto count = [&](std::int64_t k) {
+    return b.node(Op::topk_correct, {logits, loss.targets[0]},
+                  {{"k", k}, {"ignore_index", std::int64_t{term.ignore_index}}});
   };
-  if (metrics) loss.correct = count_correct(1);
-  if (metrics && loss.classes > 5) loss.top5 = count_correct(5);
-  GRAFT_TRY(b.status());
-  return loss;
+  loss.correct = count(1);
+  if (loss.classes > 5) loss.top5 = count(5);
 }
 
 /// Another name of the same tensor.
@@ -98,14 +82,20 @@ bool is_same_view(const Graph& graph, const Node& node) {
   return node.op == Op::reshape && graph.value(node.inputs[0]).shape == graph.value(node.outputs[0]).shape;
 }
 
-}  // namespace
-
-Result<ValueId> loss_input(const Graph& graph, const LossOptions& options, std::string* note) {
-  if (graph.outputs().empty()) return invalid("The model has no output to take a loss of.");
-  ValueId value = graph.outputs().front().value;
-  if (!options.output.empty()) {
-    GRAFT_TRY_ASSIGN(value, graph.resolve(options.output));
+bool takes_logits(Loss loss, Op op) {
+  const bool softmax = op == Op::softmax || op == Op::log_softmax;
+  switch (loss) {
+    case Loss::cross_entropy:
+    case Loss::kl:
+    case Loss::ctc: return softmax;
+    case Loss::bce: return op == Op::sigmoid;
+    case Loss::focal:
+    case Loss::dice: return softmax || op == Op::sigmoid;
+    default: return false;
   }
+}
+
+Result<ValueId> loss_input(const Graph& graph, ValueId value, const LossOptions& options, std::string* note) {
   if (graph.value(value).dtype != DType::f32) {
     return invalid("No loss can be taken of \"", graph.value(value).name, "\": it is of type ",
                    dtype_name(graph.value(value).dtype), ".");
@@ -116,31 +106,115 @@ Result<ValueId> loss_input(const Graph& graph, const LossOptions& options, std::
   }
   if (!producer.valid()) return value;
   const Op op = graph.node(producer).op;
-  const bool softmax = options.kind == Loss::cross_entropy && (op == Op::softmax || op == Op::log_softmax);
-  const bool sigmoid = options.kind == Loss::bce && op == Op::sigmoid;
-  if (!softmax && !sigmoid) return value;
+  if (!takes_logits(options.kind, op)) return value;
   if (note != nullptr) {
-    *note = cat("The output \"", graph.value(value).name, "\" is a ", op_name(op),
-                "; the loss takes what goes into it, for it does the same itself.");
+    *note += cat(note->empty() ? "" : " ", "The output \"", graph.value(value).name, "\" is a ", op_name(op),
+                 "; the loss takes what goes into it, for it does the same itself.");
   }
   return graph.node(producer).inputs[0];
 }
 
-Result<LossNodes> add_loss(Graph& graph, ValueId prediction, const LossOptions& options, bool metrics) {
-  if (options.kind == Loss::cross_entropy) {
-    const std::optional<Head> head = find_head(graph, prediction, options);
-    return head ? add_head_loss(graph, *head, options) : add_cross_entropy(graph, prediction, options, metrics);
+/// The outputs of a term that names none: the first ones, and where there are several terms, the next for each.
+Result<std::vector<ValueId>> outputs_of_term(const Graph& graph, const LossOptions& term, std::size_t number,
+                                             bool several) {
+  const std::vector<std::string> names = split_text(term.output, ',');
+  const std::size_t wanted = outputs_of(term.kind);
+  std::vector<ValueId> values;
+  for (const std::string& name : names) {
+    GRAFT_TRY_ASSIGN(const ValueId value, graph.resolve(name));
+    values.push_back(value);
   }
+  const auto& outputs = graph.outputs();
+  if (names.empty() && wanted == 1 && !outputs.empty()) {
+    values.push_back(outputs[several ? std::min(number, outputs.size() - 1) : 0].value);
+  }
+  for (std::size_t i = 0; names.empty() && wanted > 1 && i < std::min(wanted, outputs.size()); ++i) {
+    values.push_back(outputs[i].value);
+  }
+  if (values.size() == wanted) return values;
+  return invalid("The loss ", loss_name(term.kind), " is taken of ", wanted, wanted == 1 ? " output" : " outputs", "; ",
+                 values.size(), names.empty() ? " the model has." : " are named.");
+}
+
+/// The loss of each row, multiplied by its sample's weight.
+ValueId by_sample(Builder& b, ValueId rows, ValueId weights) {
+  std::vector<Dim> dims(b.status().ok() ? b.shape(rows).rank() : 1, Dim(1));
+  dims[0] = b.shape(weights)[0];
+  return b.mul(rows, b.reshape(weights, Shape(std::move(dims))));
+}
+
+Status add_sample_weights(Graph& graph, std::int64_t samples, const TrainOptions& options, LossNodes& loss) {
+  if (options.sample_weights.empty()) return ok_status();
+  loss.weights_field = options.sample_weights;
+  std::string name = options.sample_weights;
+  while (graph.find_value(name).valid()) name += "_weights";
+  GRAFT_TRY_ASSIGN(loss.sample_weights, graph.add_value(name, DType::f32, Shape::of({samples}), ValueKind::input));
+  return ok_status();
+}
+
+/// One term's sum over rows; with several terms times what makes means of them.
+Result<ValueId> term_sum(TermBuilder& t, bool several) {
+  Builder& b = t.b;
+  GRAFT_TRY_ASSIGN(ValueId rows, add_term(t));
+  GRAFT_TRY(b.status());
+  if (t.loss.sample_weights.valid()) rows = by_sample(b, rows, t.loss.sample_weights);
+  ValueId sum = sum_of(b, rows);
+  if (t.options.weight != 1) sum = b.scale(sum, t.options.weight);
+  if (!several) return sum;
+  const auto index = static_cast<std::int64_t>(t.number);
+  return b.mul(sum, b.node(Op::step_scalar, {}, {{"field", std::string("term_weight")}, {"index", index}}));
+}
+
+}  // namespace
+
+Result<LossInputs> loss_inputs(const Graph& graph, const TrainOptions& options, std::string* note) {
+  if (graph.outputs().empty()) return invalid("The model has no output to take a loss of.");
+  const auto terms = loss_terms(options);
+  LossInputs inputs;
+  for (std::size_t i = 0; i < terms.size(); ++i) {
+    GRAFT_TRY_ASSIGN(const auto values, outputs_of_term(graph, *terms[i], i, terms.size() > 1));
+    std::vector<ValueId>& of = inputs.emplace_back();
+    for (const ValueId value : values) {
+      GRAFT_TRY_ASSIGN(const ValueId input, loss_input(graph, value, *terms[i], note));
+      of.push_back(input);
+    }
+  }
+  return inputs;
+}
+
+std::vector<ValueId> all_of(const LossInputs& inputs) {
+  std::vector<ValueId> all;
+  for (const auto& of : inputs) all.insert(all.end(), of.begin(), of.end());
+  return all;
+}
+
+Result<LossNodes> add_loss(Graph& graph, const LossInputs& inputs, std::int64_t samples, const TrainOptions& options) {
+  const auto terms = loss_terms(options);
   LossNodes loss;
-  GRAFT_TRY_ASSIGN(loss.target, add_target(graph, DType::f32, graph.value(prediction).shape));
+  loss.targets.assign(terms.size(), kNoValue);
+  loss.predictions.assign(terms.size(), kNoValue);
+  loss.fields.resize(terms.size());
+  loss.class_axes.assign(terms.size(), 0);
+  loss.counts.resize(terms.size());
+  GRAFT_TRY(add_sample_weights(graph, samples, options, loss));
   Builder b(graph);
   b.set_scope("loss/", kNoNode);
-  if (options.kind == Loss::bce) {
-    // -z log(s(x)) - (1 - z) log(1 - s(x)) = softplus(x) - x z, without overflow for any x.
-    loss.sum = sum_of(b, b.sub(b.node(Op::softplus, {prediction}), b.mul(prediction, loss.target)));
-  } else {
-    const Op distance = options.kind == Loss::mse ? Op::square : Op::abs;
-    loss.sum = sum_of(b, b.node(distance, {b.sub(prediction, loss.target)}));
+  for (std::size_t i = 0; i < terms.size(); ++i) {
+    TermBuilder t{b, *terms[i], {}, samples, i, loss};
+    loss.fields[i] = terms[i]->target;
+    if (const auto head = i == 0 ? find_head(graph, inputs[0][0], options) : std::nullopt) {
+      GRAFT_TRY(add_head_loss(t, *head));
+      return loss;
+    }
+    for (const ValueId value : inputs[i]) {
+      GRAFT_TRY_ASSIGN(const ValueId ordered,
+                       to_source_order(graph, value, SourcePerm(graph.value(value).source_perm)));
+      t.of.push_back(ordered);
+    }
+    GRAFT_TRY_ASSIGN(const ValueId sum, term_sum(t, terms.size() > 1));
+    loss.sum = i == 0 ? sum : b.add(loss.sum, sum);
+    loss.predictions[i] = t.of[0];
+    if (i == 0 && options.metrics) count_correct(b, loss, *terms[0], t.of[0]);
   }
   GRAFT_TRY(b.status());
   return loss;

@@ -7,6 +7,7 @@
 #include "platform/base/checked.h"
 #include "runtime/core/op_def.h"
 #include "runtime/core/op_id.gen.h"
+#include "runtime/train/composed_steps.h"
 #include "shaders/adam8/codes.h"
 #include "shaders/loss_scale/loss_scale_state.h"
 
@@ -30,6 +31,16 @@ ValueId add_total(Builder& b, Op op, std::span<const ValueId> values) {
 /// The state that keeps w0 of the proximal term.
 OptimizerState anchor_state(std::string_view parameter, const Shape& shape) {
   return {cat(parameter, kAnchor), DType::f32, shape};
+}
+
+OptimizerState ema_state(std::string_view parameter, const Shape& shape) {
+  return {cat(parameter, kEma), DType::f32, shape};
+}
+
+Shape source_dims(const Shape& shape, const SourcePerm& perm) {
+  std::vector<Dim> dims(shape.begin(), shape.end());
+  for (std::size_t i = 0; i < perm.size() && perm.size() == dims.size(); ++i) dims[perm[i]] = shape[i];
+  return Shape(std::move(dims));
 }
 
 ValueId add_total(Builder& b, Op op, const std::vector<Update>& updates) {
@@ -76,7 +87,7 @@ Result<std::vector<ValueId>> add_scaled(Builder& b, std::vector<Update>& updates
   attrs.set("interval", static_cast<double>(scaling.growth_interval));
   attrs.set("max_norm", options.clip_norm);
   attrs.set("unscaled", std::int64_t{options.clip_value > 0});
-  if (o.kind != OptimizerKind::sgd) {
+  if (corrects_bias(o.kind)) {
     attrs.set("adam", std::int64_t{1});
     attrs.set("beta1", o.beta1);
     attrs.set("beta2", o.beta2);
@@ -132,7 +143,19 @@ bool uses_8_bits(const OptimizerOptions& options, const Shape& shape) {
   return options.kind == OptimizerKind::adamw8bit && shape.elements() >= kMinElementsOf8Bit;
 }
 
-std::vector<OptimizerState> moments(const OptimizerOptions& options, std::string_view parameter, const Shape& shape) {
+/// Before the step moves the parameters.
+Status add_ema(Builder& b, const std::vector<Update>& updates, const std::vector<ValueId>& factors, double ema) {
+  for (std::size_t i = 0; i < updates.size() && ema > 0; ++i) {
+    const Value& parameter = b.graph().value(updates[i].parameter);
+    GRAFT_TRY_ASSIGN(const ValueId mean, state_value(b.graph(), ema_state(parameter.name, Shape(parameter.shape))));
+    std::vector<ValueId> inputs = {mean, updates[i].parameter, factors[std::min(i, factors.size() - 1)]};
+    b.nodes(Op::moment_update, std::move(inputs), {{"weight", 1 - ema}, {"lerp", std::int64_t{1}}}, "ema");
+  }
+  return b.status();
+}
+
+std::vector<OptimizerState> moments(const OptimizerOptions& options, std::string_view parameter, const Shape& shape,
+                                    const SourcePerm& source_perm) {
   if (uses_8_bits(options, shape)) {
     const auto words = static_cast<std::int64_t>(ceil_div<std::uint64_t>(shape.elements(), 4));
     const auto blocks = static_cast<std::int64_t>(ceil_div(shape.elements(), codes::kCodeBlock));
@@ -144,9 +167,30 @@ std::vector<OptimizerState> moments(const OptimizerOptions& options, std::string
     return states;
   }
   const auto like = [&](std::string_view name) { return OptimizerState{cat(parameter, '/', name), DType::f32, shape}; };
-  if (options.kind != OptimizerKind::sgd) return {like("exp_avg"), like("exp_avg_sq")};
-  if (options.momentum != 0) return {like("momentum_buffer")};
-  return {};
+  switch (options.kind) {
+    case OptimizerKind::sgd:
+      if (options.momentum != 0) return {like("momentum_buffer")};
+      return {};
+    case OptimizerKind::lion: return {like("exp_avg")};
+    case OptimizerKind::adagrad: return {like("sum")};
+    case OptimizerKind::rmsprop: {
+      std::vector<OptimizerState> states = {like("square_avg")};
+      if (options.momentum != 0) states.push_back(like("momentum_buffer"));
+      if (options.centered) states.push_back(like("grad_avg"));
+      return states;
+    }
+    case OptimizerKind::adafactor: {
+      std::vector<OptimizerState> states;
+      for (auto& [name, dims] : adafactor_state(source_dims(shape, source_perm))) {
+        states.push_back({cat(parameter, '/', name), DType::f32, std::move(dims)});
+      }
+      return states;
+    }
+    case OptimizerKind::muon:
+      if (is_orthogonal(options, parameter, shape)) return {like("momentum_buffer")};
+      return {like("exp_avg"), like("exp_avg_sq")};
+    default: return {like("exp_avg"), like("exp_avg_sq")};
+  }
 }
 
 /// Each parameter has a verdict of its own, so that none waits for another's gradient.
@@ -163,35 +207,82 @@ std::vector<ValueId> add_separate_guards(Builder& b, std::vector<Update>& update
   return factors;
 }
 
+/// The step of an optimizer that is one op.
+void set_step_inputs(const OptimizerOptions& o, const std::vector<ValueId>& state, std::vector<ValueId>& inputs,
+                     Attrs& attrs) {
+  std::size_t next = 0;
+  const auto take = [&](bool given) { inputs.push_back(given ? state[next++] : kNoValue); };
+  const auto take_all = [&] { inputs.insert(inputs.end(), state.begin(), state.end()); };
+  switch (o.kind) {
+    case OptimizerKind::sgd:
+      take(o.momentum != 0);
+      attrs.set("momentum", o.momentum);
+      attrs.set("dampening", o.dampening);
+      attrs.set("nesterov", std::int64_t{o.nesterov});
+      return;
+    case OptimizerKind::rmsprop:
+      take(true);
+      take(o.momentum != 0);
+      take(o.centered);
+      attrs.set("alpha", o.alpha);
+      attrs.set("epsilon", o.epsilon);
+      attrs.set("momentum", o.momentum);
+      return;
+    case OptimizerKind::adagrad:
+      take_all();
+      attrs.set("lr_decay", o.lr_decay);
+      attrs.set("initial", o.initial_accumulator_value);
+      attrs.set("epsilon", o.epsilon);
+      return;
+    case OptimizerKind::lion:
+      take_all();
+      attrs.set("beta1", o.beta1);
+      attrs.set("beta2", o.beta2);
+      return;
+    default:
+      take_all();
+      attrs.set("beta1", o.beta1);
+      attrs.set("beta2", o.beta2);
+      attrs.set("epsilon", o.epsilon);
+      attrs.set("decoupled", std::int64_t{o.kind != OptimizerKind::adam});
+  }
+}
+
+Op step_op(const OptimizerOptions& o, const Shape& shape) {
+  switch (o.kind) {
+    case OptimizerKind::sgd: return Op::sgd_step;
+    case OptimizerKind::lion: return Op::lion_step;
+    case OptimizerKind::rmsprop: return Op::rmsprop_step;
+    case OptimizerKind::adagrad: return Op::adagrad_step;
+    default: return uses_8_bits(o, shape) ? Op::adam8_step : Op::adam_step;
+  }
+}
+
 Status add_step(Builder& b, const Update& update, ValueId factor, const TrainOptions& options) {
   Graph& graph = b.graph();
   const OptimizerOptions& o = options.optimizer;
   const std::string name = graph.value(update.parameter).name;
   const Shape shape = graph.value(update.parameter).shape;
   const std::uint32_t group = group_of(options, name);
-  std::vector<ValueId> inputs = {update.parameter, update.gradient};
-  for (const OptimizerState& state : moments(o, name, shape)) {
+  std::vector<ValueId> states;
+  for (const OptimizerState& state : moments(o, name, shape, update.source_perm)) {
     GRAFT_TRY_ASSIGN(const ValueId value, state_value(graph, state));
-    inputs.push_back(value);
+    states.push_back(value);
   }
   Attrs attrs;
   attrs.set("group", std::int64_t{group});
   attrs.set("weight_decay", weight_decay_of(options, group));
-  if (o.kind == OptimizerKind::sgd) {
-    inputs.resize(3, kNoValue);
-    attrs.set("momentum", o.momentum);
-    attrs.set("dampening", o.dampening);
-    attrs.set("nesterov", std::int64_t{o.nesterov});
-  } else {
-    attrs.set("beta1", o.beta1);
-    attrs.set("beta2", o.beta2);
-    attrs.set("epsilon", o.epsilon);
-    attrs.set("decoupled", std::int64_t{o.kind == OptimizerKind::adamw || o.kind == OptimizerKind::adamw8bit});
+  if (update.rate_scale != 1) attrs.set("rate_scale", update.rate_scale);
+  if (const bool orthogonal = is_orthogonal(o, name, shape);
+      orthogonal || o.kind == OptimizerKind::lamb || o.kind == OptimizerKind::adafactor) {
+    ComposedStep step{b, o, update, std::move(states), factor, std::move(attrs)};
+    return orthogonal ? add_muon(step) : o.kind == OptimizerKind::lamb ? add_lamb(step) : add_adafactor(step);
   }
+  std::vector<ValueId> inputs = {update.parameter, update.gradient};
+  set_step_inputs(o, states, inputs, attrs);
   inputs.push_back(factor);
   while (!inputs.back().valid()) inputs.pop_back();
-  const Op op = o.kind == OptimizerKind::sgd ? Op::sgd_step : uses_8_bits(o, shape) ? Op::adam8_step : Op::adam_step;
-  b.nodes(op, std::move(inputs), std::move(attrs), name);
+  b.nodes(step_op(o, shape), std::move(inputs), std::move(attrs), name);
   return b.status();
 }
 
@@ -205,9 +296,10 @@ std::uint32_t group_of(const TrainOptions& options, std::string_view parameter) 
 }
 
 std::vector<OptimizerState> optimizer_state(const OptimizerOptions& options, std::string_view parameter,
-                                            const Shape& shape) {
-  std::vector<OptimizerState> states = moments(options, parameter, shape);
+                                            const Shape& shape, const SourcePerm& source_perm) {
+  std::vector<OptimizerState> states = moments(options, parameter, shape, source_perm);
   if (options.proximal > 0) states.push_back(anchor_state(parameter, shape));
+  if (options.ema > 0) states.push_back(ema_state(parameter, shape));
   return states;
 }
 
@@ -227,6 +319,7 @@ Result<ValueId> add_updates(Graph& graph, std::vector<Update> updates, ValueId l
     factors = {add_guarded(b, updates, loss, options, norm)};
   }
   GRAFT_TRY(b.status());
+  GRAFT_TRY(add_ema(b, updates, factors, options.optimizer.ema));
   for (std::size_t i = 0; i < updates.size(); ++i) {
     GRAFT_TRY(add_step(b, updates[i], factors[std::min(i, factors.size() - 1)], options));
   }
@@ -248,9 +341,13 @@ void set_step(const TrainOptions& options, std::uint64_t step, StepState& state)
   const OptimizerOptions& o = options.optimizer;
   const double rate = o.learning_rate * learning_rate_factor(options.schedule, step);
   const auto t = static_cast<double>(step + 1);
-  const bool adam = o.kind != OptimizerKind::sgd;
-  const auto correction1 = static_cast<float>(adam ? 1 - std::pow(o.beta1, t) : 1.0);
-  const auto correction2 = static_cast<float>(adam ? 1 - std::pow(o.beta2, t) : 1.0);
+  const bool adam = corrects_bias(o.kind);
+  auto correction1 = static_cast<float>(adam ? 1 - std::pow(o.beta1, t) : 1.0);
+  auto correction2 = static_cast<float>(adam ? 1 - std::pow(o.beta2, t) : 1.0);
+  if (o.kind == OptimizerKind::adafactor) {  // the weight of this step's squares, and the most of a relative step
+    correction1 = static_cast<float>(std::pow(t, o.beta2_decay));
+    correction2 = static_cast<float>(1 / std::sqrt(t));
+  }
   for (std::size_t group = 0; group <= options.groups.size(); ++group) {
     const double scale = group == 0 ? 1.0 : options.groups[group - 1].learning_rate_scale;
     state.learning_rate[group] = static_cast<float>(rate * scale);

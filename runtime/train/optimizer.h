@@ -17,20 +17,26 @@ std::uint32_t group_of(const TrainOptions& options, std::string_view parameter);
 /// What the name of the state that keeps w0 of OptimizerOptions::proximal adds to the parameter's.
 inline constexpr std::string_view kAnchor = "/anchor";
 
+/// The same of the state that is a running mean of the parameter (OptimizerOptions::ema). A step moves it by the
+/// parameter as it was before: whoever reads it moves it once more, by the parameter as it is.
+inline constexpr std::string_view kEma = "/ema";
+
 struct OptimizerState {
   std::string name;
   DType dtype;
   Shape shape;
 };
 /// The optimizer's state for a parameter of this shape (constant), in the order of the step op's inputs; then the
-/// anchor.
+/// anchor and the running mean.
 std::vector<OptimizerState> optimizer_state(const OptimizerOptions& options, std::string_view parameter,
-                                            const Shape& shape);
+                                            const Shape& shape, const SourcePerm& source_perm = {});
 
 /// One parameter with its gradient.
 struct Update {
   ValueId parameter;
   ValueId gradient;
+  double rate_scale = 1;        ///< of the learning rate, beside that of the group
+  SourcePerm source_perm = {};  ///< of the parameter
 };
 
 /// The state of loss scaling (shaders/loss_scale/loss_scale_state.h), also an output of the graph that holds the

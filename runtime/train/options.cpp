@@ -4,32 +4,21 @@
 
 #include "runtime/ops/choice.h"
 #include "runtime/passes/precision.h"
+#include "runtime/train/loss_terms.h"
 
 namespace graft::train {
 namespace {
-
-struct LossName {
-  std::string_view name;
-  Loss loss;
-};
-constexpr LossName kLosses[] = {{"ce", Loss::cross_entropy}, {"mse", Loss::mse}, {"l1", Loss::l1}, {"bce", Loss::bce}};
 
 struct OptimizerName {
   std::string_view name;
   OptimizerKind kind;
 };
-constexpr OptimizerName kOptimizers[] = {{"sgd", OptimizerKind::sgd},
-                                         {"adam", OptimizerKind::adam},
-                                         {"adamw", OptimizerKind::adamw},
-                                         {"adamw8bit", OptimizerKind::adamw8bit}};
+constexpr OptimizerName kOptimizers[] = {{"sgd", OptimizerKind::sgd},         {"adam", OptimizerKind::adam},
+                                         {"adamw", OptimizerKind::adamw},     {"adamw8bit", OptimizerKind::adamw8bit},
+                                         {"lion", OptimizerKind::lion},       {"rmsprop", OptimizerKind::rmsprop},
+                                         {"adagrad", OptimizerKind::adagrad}, {"adafactor", OptimizerKind::adafactor},
+                                         {"lamb", OptimizerKind::lamb},       {"muon", OptimizerKind::muon}};
 
-/// NaN fails too.
-Status check_range(std::string_view name, double value, double low, double high) {
-  if (value >= low && value <= high && std::isfinite(value)) return {};
-  return invalid("The option ", name, " is ", value, "; it must lie in [", low, ", ", high, "].");
-}
-
-constexpr double kLarge = 1e30;              // fits float with room for products
 constexpr double kBelowOne = 1.0 - 0x1p-24;  // the largest float below 1
 
 Status check_scaling(const std::optional<LossScaling>& scaling) {
@@ -41,14 +30,23 @@ Status check_scaling(const std::optional<LossScaling>& scaling) {
 }
 
 Status check_optimizer(const OptimizerOptions& o) {
-  GRAFT_TRY(check_range("learning rate", o.learning_rate, 0, kLarge));
-  GRAFT_TRY(check_range("weight decay", o.weight_decay, 0, kLarge));
-  GRAFT_TRY(check_range("momentum", o.momentum, 0, kLarge));
-  GRAFT_TRY(check_range("dampening", o.dampening, -kLarge, kLarge));
+  GRAFT_TRY(check_range("learning rate", o.learning_rate, 0, kLargeOption));
+  GRAFT_TRY(check_range("weight decay", o.weight_decay, 0, kLargeOption));
+  GRAFT_TRY(check_range("momentum", o.momentum, 0, kLargeOption));
+  GRAFT_TRY(check_range("dampening", o.dampening, -kLargeOption, kLargeOption));
   GRAFT_TRY(check_range("beta1", o.beta1, 0, kBelowOne));
   GRAFT_TRY(check_range("beta2", o.beta2, 0, kBelowOne));
-  GRAFT_TRY(check_range("epsilon", o.epsilon, 0, kLarge));
-  GRAFT_TRY(check_range("proximal term", o.proximal, 0, kLarge));
+  GRAFT_TRY(check_range("epsilon", o.epsilon, 0, kLargeOption));
+  GRAFT_TRY(check_range("proximal term", o.proximal, 0, kLargeOption));
+  GRAFT_TRY(check_range("alpha", o.alpha, 0, kBelowOne));
+  GRAFT_TRY(check_range("lr decay", o.lr_decay, 0, kLargeOption));
+  GRAFT_TRY(check_range("initial accumulator value", o.initial_accumulator_value, 0, kLargeOption));
+  GRAFT_TRY(check_range("beta2 decay", o.beta2_decay, -10, 0));
+  GRAFT_TRY(check_range("second epsilon", o.epsilon2, 0, kLargeOption));
+  GRAFT_TRY(check_range("clip threshold", o.clip_threshold, 1e-12, kLargeOption));
+  GRAFT_TRY(check_range("number of Newton-Schulz steps", o.ns_steps, 1, 100));
+  GRAFT_TRY(check_range("weight of the past in the mean of the weights", o.ema, 0, kBelowOne));
+  if (o.kind == OptimizerKind::muon) GRAFT_TRY(check_range("momentum", o.momentum, 0, kBelowOne));
   if (o.nesterov && (o.momentum == 0 || o.dampening != 0)) {
     return invalid("Nesterov momentum needs a momentum above 0 and no dampening.");
   }
@@ -57,18 +55,9 @@ Status check_optimizer(const OptimizerOptions& o) {
 
 }  // namespace
 
-std::string_view loss_name(Loss loss) {
-  for (const LossName& entry : kLosses) {
-    if (entry.loss == loss) return entry.name;
-  }
-  return "?";
-}
-
-Result<Loss> parse_loss(std::string_view name) {
-  for (const LossName& entry : kLosses) {
-    if (entry.name == name) return entry.loss;
-  }
-  return invalid("There is no loss \"", name, "\"; there are ce, mse, l1 and bce.");
+Status check_range(std::string_view name, double value, double low, double high) {
+  if (value >= low && value <= high && std::isfinite(value)) return {};
+  return invalid("The option ", name, " is ", value, "; it must lie in [", low, ", ", high, "].");
 }
 
 std::string_view optimizer_name(OptimizerKind kind) {
@@ -82,7 +71,37 @@ Result<OptimizerKind> parse_optimizer(std::string_view name) {
   for (const OptimizerName& entry : kOptimizers) {
     if (entry.name == name) return entry.kind;
   }
-  return invalid("There is no optimizer \"", name, "\"; there are sgd, adam, adamw and adamw8bit.");
+  return invalid("There is no optimizer \"", name,
+                 "\"; there are sgd, adam, adamw, adamw8bit, lion, rmsprop, adagrad, adafactor, "
+                 "lamb and muon.");
+}
+
+OptimizerOptions optimizer_defaults(OptimizerKind kind) {
+  OptimizerOptions options;
+  options.kind = kind;
+  switch (kind) {
+    case OptimizerKind::lion: options.beta2 = 0.99; break;
+    case OptimizerKind::adagrad: options.epsilon = 1e-10; break;
+    case OptimizerKind::lamb: options.epsilon = 1e-6; break;
+    case OptimizerKind::adafactor: options.learning_rate = 1e-2; break;
+    case OptimizerKind::muon:
+      options.momentum = 0.95;
+      options.nesterov = true;
+      break;
+    default: break;
+  }
+  return options;
+}
+
+bool corrects_bias(OptimizerKind kind) {
+  switch (kind) {
+    case OptimizerKind::adam:
+    case OptimizerKind::adamw:
+    case OptimizerKind::adamw8bit:
+    case OptimizerKind::lamb:
+    case OptimizerKind::muon: return true;
+    default: return false;
+  }
 }
 
 std::optional<LossScaling> loss_scaling_of(const TrainOptions& options) {
@@ -103,14 +122,15 @@ Status check(const TrainOptions& options) {
     return invalid("There are ", options.groups.size(), " parameter groups; ", kMaxParameterGroups, " fit.");
   }
   for (const ParameterGroup& group : options.groups) {
-    GRAFT_TRY(check_range("learning rate scale", group.learning_rate_scale, 0, kLarge));
-    GRAFT_TRY(check_range("weight decay", group.weight_decay.value_or(0), 0, kLarge));
+    GRAFT_TRY(check_range("learning rate scale", group.learning_rate_scale, 0, kLargeOption));
+    GRAFT_TRY(check_range("weight decay", group.weight_decay.value_or(0), 0, kLargeOption));
   }
   GRAFT_TRY(passes::check_precision(options.precision));
   GRAFT_TRY(check_scaling(loss_scaling_of(options)));
-  GRAFT_TRY(check_range("label smoothing", options.loss.label_smoothing, 0, kBelowOne));
-  GRAFT_TRY(check_range("clip value", options.clip_value, 0, kLarge));
-  GRAFT_TRY(check_range("clip norm", options.clip_norm, 0, kLarge));
+  GRAFT_TRY(check_losses(options));
+  GRAFT_TRY(check_range("clip value", options.clip_value, 0, kLargeOption));
+  GRAFT_TRY(check_range("layer decay", options.layer_decay, 1e-6, 1));
+  GRAFT_TRY(check_range("clip norm", options.clip_norm, 0, kLargeOption));
   if (options.optimizer_in_backward && (options.clip_norm > 0 || loss_scaling_of(options))) {
     return invalid("The optimizer cannot run in the backward pass with ",
                    options.clip_norm > 0 ? "clipping by the norm" : "loss scaling",

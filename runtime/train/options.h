@@ -15,47 +15,110 @@
 
 namespace graft::train {
 
-/// All losses are means: over the rows that count (cross entropy), or over the elements (all others).
+/// What each is the mean over: see loss_kinds.h.
 enum class Loss : std::uint8_t {
-  cross_entropy,  ///< of logits, with integer labels
+  cross_entropy,  ///< of logits, with integer labels, or with targets of the output's shape that are probabilities
   mse,
   l1,
-  bce,  ///< binary cross entropy of logits, with targets from 0 to 1
+  bce,    ///< binary cross entropy of logits, with targets from 0 to 1; several labels at once are such targets
+  focal,  ///< cross entropy or, with targets of the output's shape, bce, that looks away from what is easy
+  dice,   ///< 1 - overlap of each class of each sample: softmax and labels, or sigmoid and targets of its shape
+  huber,
+  smooth_l1,
+  kl,        ///< divergence of the softmax of logits from targets that are probabilities; mean over samples
+  cosine,    ///< cosine embedding: of two outputs, with targets 1 (alike) and -1
+  triplet,   ///< of three outputs: anchor, positive, negative; no targets
+  info_nce,  ///< of two outputs, pairs by rows: each against all others of the batch; no targets
+  ctc,       ///< of logits [batch, time, classes], with labels that end at the first below 0
+  output,    ///< an output of the graph that is the loss; no targets
 };
-std::string_view loss_name(Loss loss);  ///< "ce", "mse", "l1", "bce": as the command line takes them
+std::string_view loss_name(Loss loss);  ///< "ce", "mse", ...: as the command line takes them
 Result<Loss> parse_loss(std::string_view name);
 
+/// One term of the loss. Names and defaults are PyTorch's where it has the loss.
 struct LossOptions {
   Loss kind = Loss::cross_entropy;
-  std::string output;                      ///< the model's output that it is taken of; empty: the first
+  std::string output;  ///< the model's output that it is taken of, several with commas between; empty: the first ones
   double label_smoothing = 0;              ///< cross entropy, [0, 1)
-  std::int32_t ignore_index = -100;        ///< cross entropy: rows with this label count for nothing
-  std::optional<std::int64_t> class_axis;  ///< cross entropy; default: 1 (the last axis of a matrix), but the last one
-                                           ///< of logits of a language model (add_loss)
+  std::int32_t ignore_index = -100;        ///< cross entropy, focal, dice: rows with this label count for nothing
+  std::optional<std::int64_t> class_axis;  ///< of labels; default: the one that `target_shape` lacks, else 1, but the
+                                           ///< last one of logits of a language model (add_loss)
+  double weight = 1;                       ///< of this term in the sum
+  std::string target;                      ///< name of the data's field; empty: in order
+  std::vector<double> class_weights;       ///< cross entropy, focal: one for each class; empty: 1
+  std::vector<double> pos_weight;          ///< bce: of targets of 1, for all or one for each of the last axis; empty: 1
+  double focal_gamma = 2;
+  double focal_alpha = -1;  ///< focal with targets of the output's shape: weight of ones against zeros; below 0: none
+  double delta = 1;         ///< huber
+  double beta = 1;          ///< smooth_l1
+  std::optional<double> margin;  ///< cosine (0), triplet (1)
+  double temperature = 0.07;     ///< info_nce
+  std::int32_t blank = 0;        ///< ctc
+  bool zero_infinity = false;    ///< ctc: 0 instead of infinity where labels do not fit the time
+  /// Of the targets, without the batch: where it is known it tells the class axis, and labels from targets of the
+  /// output's shape. set_targets() (loss_terms.h) finds it.
+  std::optional<Shape> target_shape;
+  DType target_dtype = DType::i32;
 };
+/// A loss may have as many terms.
+inline constexpr std::size_t kMaxLossTerms = 16;
+
+/// "ce:label+0.5*mse:box": terms W*KIND:NAME. NAME is an output of the model (several with commas between), or a field
+/// of the data where there is no such output; OUTPUT=FIELD says both. `like` gives all else.
+Result<std::vector<LossOptions>> parse_losses(std::string_view text, const LossOptions& like = {});
 
 enum class OptimizerKind : std::uint8_t {
   sgd,
   adam,
   adamw,
   adamw8bit,  ///< adamw with its state as 8-bit codes, for parameters of kMinElementsOf8Bit elements or more
+  lion,       ///< Chen et al. 2023
+  rmsprop,
+  adagrad,
+  adafactor,  ///< Shazeer and Stern 2018: second moments of matrices by rows and columns
+  lamb,       ///< You et al. 2020: adamw, with the size of a step in proportion to the parameter's
+  muon,       ///< Jordan et al. 2024: the orthogonal direction of momentum for matrices, adamw for all else
 };
 /// Smaller ones would save nothing.
 inline constexpr std::uint64_t kMinElementsOf8Bit = 4096;
 std::string_view optimizer_name(OptimizerKind kind);
+struct OptimizerOptions;
+/// PyTorch's defaults of this optimizer, and those of its paper where PyTorch has none; no weight decay.
+OptimizerOptions optimizer_defaults(OptimizerKind kind);
+/// Whether its state holds moments by beta1 and beta2, whose bias is corrected.
+bool corrects_bias(OptimizerKind kind);
 Result<OptimizerKind> parse_optimizer(std::string_view name);
 
-/// Names and defaults are PyTorch's. adam adds weight_decay * w to the gradient, adamw shrinks w by lr * weight_decay.
+/// What a convolution's or a linear layer's step is multiplied by under muon.
+enum class MuonAdjust : std::uint8_t {
+  original,         ///< sqrt(max(1, rows / columns))
+  match_rms_adamw,  ///< 0.2 sqrt(max(rows, columns)): rates of adamw hold
+};
+
+/// Names and defaults are PyTorch's (of adamw; others: optimizer_defaults()). adam adds weight_decay * w to the
+/// gradient, adamw shrinks w by lr * weight_decay.
 struct OptimizerOptions {
   OptimizerKind kind = OptimizerKind::adamw;
   double learning_rate = 1e-3;
   double weight_decay = 0;
-  double momentum = 0;    ///< sgd
-  double dampening = 0;   ///< sgd
-  bool nesterov = false;  ///< sgd
-  double beta1 = 0.9;     ///< adam, adamw
-  double beta2 = 0.999;   ///< adam, adamw
-  double epsilon = 1e-8;  ///< adam, adamw
+  double momentum = 0;                   ///< sgd, rmsprop, muon
+  double dampening = 0;                  ///< sgd
+  bool nesterov = false;                 ///< sgd, muon
+  double beta1 = 0.9;                    ///< the Adams, lion, lamb, and muon's adamw
+  double beta2 = 0.999;                  ///< the same
+  double epsilon = 1e-8;                 ///< the Adams, rmsprop, adagrad, lamb, and muon's adamw
+  double alpha = 0.99;                   ///< rmsprop: of the mean of squares
+  bool centered = false;                 ///< rmsprop: squares about the mean
+  double lr_decay = 0;                   ///< adagrad
+  double initial_accumulator_value = 0;  ///< adagrad
+  double beta2_decay = -0.8;             ///< adafactor
+  double epsilon2 = 1e-3;                ///< adafactor: least size of a parameter, for the size of its step
+  double clip_threshold = 1;             ///< adafactor: d
+  std::uint32_t ns_steps = 5;            ///< muon: of Newton and Schulz
+  MuonAdjust adjust = MuonAdjust::original;
+  std::vector<std::string> adamw_parameters;  ///< muon: patterns of matrices that adamw takes, as of embeddings
+  /// Weight of the past in a running mean of the parameters, kept beside them (Trainer::read_ema()); 0: none.
+  double ema = 0;
   /// mu of a loss term mu/2 |w - w0|^2 that pulls to Trainer::set_anchor(); 0: none. Not with loss scaling. FedProx: Li
   /// et al., "Federated Optimization in Heterogeneous Networks", 2020.
   double proximal = 0;
@@ -81,10 +144,16 @@ struct LossScaling {
 
 struct TrainOptions {
   LossOptions loss;
+  std::vector<LossOptions> more_losses;  ///< added to it, each with its weight
+  /// Field of the data: one number a sample that its loss counts by; the loss is the mean by these weights.
+  std::string sample_weights;
+  /// Evaluation also gives what the loss is taken of, for Trainer::evaluate() with a reader.
+  bool predictions = false;
   OptimizerOptions optimizer;
   Schedule schedule;
   std::vector<ParameterGroup> groups;
   std::vector<std::string> freeze;  ///< patterns of parameters that stay as they are
+  double layer_decay = 1;           ///< learning rate of a layer over that of the layer behind it (layer_rates.h)
 
   /// Samples of one optimizer step.
   std::int64_t batch = 32;
@@ -119,11 +188,17 @@ struct TrainOptions {
   Bindings bindings;
 };
 
+/// All terms of the loss.
+std::vector<const LossOptions*> loss_terms(const TrainOptions& options);
+
 /// What applies; nullopt: none.
 std::optional<LossScaling> loss_scaling_of(const TrainOptions& options);
 
 /// Errors name the option, its value and its limits.
 Status check(const TrainOptions& options);
+/// The same of one number; NaN is in no range.
+Status check_range(std::string_view name, double value, double low, double high);
+inline constexpr double kLargeOption = 1e30;  ///< fits float with room for products
 
 /// Gradients that products round to f16 on this device (Policy::matmul_precision) need the scale of f16 training too:
 /// sets it where the options do not say.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "runtime/exec/kernel_proof.h"
@@ -110,6 +111,8 @@ Status PlannedRun::load_residents() {
       GRAFT_TRY(memory_->write(resident.name, kept->second.bytes()));
     } else if (weight) {
       GRAFT_TRY(memory_->provide(resident.name, *weight));
+    } else if (const LossConstant* const constant = plan_.find_constant(resident.name)) {
+      GRAFT_TRY(memory_->write(resident.name, std::as_bytes(std::span(constant->contents))));
     } else if (resident.kind == ValueKind::state) {
       GRAFT_TRY(memory_->fill(resident.name, 0));
     } else {
@@ -123,6 +126,7 @@ Result<SizedProgram> PlannedRun::make_program(SizedPlan sized) {
   SizedProgram made;
   made.samples = sized.samples;
   GRAFT_TRY_ASSIGN(made.feeder, Feeder::create(setup_.fields, setup_.model, sized));
+  made.loss = sized.loss;
   auto program = Program::create(*memory_, std::move(sized.plan), setup_.trainer.program);
   GRAFT_TRY(execution_.note(program.status()));
   made.program = std::move(program).value();

@@ -22,6 +22,7 @@ struct SizedProgram {
   std::int64_t samples = 0;
   std::unique_ptr<Program> program;
   Feeder feeder;
+  LossNodes loss = {};  ///< ids are indices of PlanPort::value
 };
 
 /// Memory and programs of a plan. Can be given up for another plan: the state goes by way of the host. Where that fails

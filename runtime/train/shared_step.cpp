@@ -39,14 +39,17 @@ Status Trainer::compute_slots(const data::Batch& batch, SlotExchange::Step& step
     GRAFT_TRY_ASSIGN(SizedProgram * sized, run_.training(size_of(slot)));
     if (slot == own.first) GRAFT_TRY(sized->feeder.check(batch, first, samples));
   }
-  step.count = own.count == 0 ? 0 : loss_count(setup_.fields, setup_.options.loss, batch, first, samples);
+  if (own.count > 0) {
+    GRAFT_TRY_ASSIGN(SizedProgram * sized, run_.training(size_of(own.first)));
+    GRAFT_TRY_ASSIGN(step.weights, sized->feeder.weigh(batch, first, samples));
+  }
   GRAFT_TRY(others.begin(step));
-  count_ = step.count;
-  if (count_ == 0) {
+  weights_ = step.weights;
+  if (weights_.is_nothing()) {
     return invalid("All labels of step ", step.number, "'s batch are ", setup_.options.loss.ignore_index,
                    ", which is ignored: there is nothing to learn from.");
   }
-  state.loss_weight = static_cast<float>(1.0 / static_cast<double>(count_));
+  weights_.to_step_state(terms_, state);
   for (std::uint64_t slot = own.first; slot < own.first + own.count; ++slot) {
     GRAFT_TRY_ASSIGN(SizedProgram * sized, run_.training(size_of(slot)));
     GRAFT_TRY(run_.gradients()->fill(kNothing));

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "runtime/exec/capture.h"
+#include "runtime/train/loss_terms.h"
 #include "runtime/train/step_result.h"
 
 namespace graft::train {
@@ -57,8 +58,8 @@ class SlotExchange {
     std::uint64_t state_hash = 0;        ///< of parameters and running statistics, before it
     std::uint64_t gradient_bytes = 0;    ///< of a slot
     std::uint64_t statistics_bytes = 0;  ///< of a slot
-    std::uint64_t count = 0;      ///< rows or elements that the loss is a mean of: this worker's, then those of all
-    std::uint64_t newcomers = 0;  ///< worker 0: somebody wants to take part
+    LossWeights weights;                 ///< what the loss is a mean over: this worker's, then those of all
+    std::uint64_t newcomers = 0;         ///< worker 0: somebody wants to take part
   };
   virtual Status begin(Step& step) = 0;
   /// One of this worker's slots is computed.

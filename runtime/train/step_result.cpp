@@ -61,6 +61,7 @@ Status check_loss(const TrainOptions& options, std::uint64_t step, const StepRes
 void Metrics::add(const Metrics& other) {
   loss_sum += other.loss_sum;
   count += other.count;
+  weight += other.weight;
   correct += other.correct;
   top5 += other.top5;
   has_correct = has_correct || other.has_correct;

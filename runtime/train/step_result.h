@@ -1,6 +1,7 @@
 // What a step of training gives, and the state that a run is in between two steps.
 #pragma once
 
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <optional>
@@ -15,12 +16,13 @@ namespace graft::train {
 struct Metrics {
   double loss_sum = 0;
   std::uint64_t count = 0;  ///< rows that count (cross entropy), or elements
+  double weight = 0;  ///< what the loss is a mean over: rows or elements by their weights; samples of several terms
   double correct = 0;
   double top5 = 0;
   bool has_correct = false;
   bool has_top5 = false;
 
-  double loss() const { return count == 0 ? 0 : loss_sum / static_cast<double>(count); }
+  double loss() const { return weight == 0 ? 0 : loss_sum / weight; }
   double perplexity() const { return std::exp(loss()); }  ///< of cross entropy
   double accuracy() const { return count == 0 ? 0 : correct / static_cast<double>(count); }
   double top5_accuracy() const { return count == 0 ? 0 : top5 / static_cast<double>(count); }
@@ -42,6 +44,17 @@ struct StepResult {
 /// below 2^50 it is below 1 by then, so a smaller one would not help.
 inline constexpr std::uint64_t kMostSkipped = 50;
 
+/// What a monitor of evaluations remembers (monitors.h).
+struct MonitorState {
+  double best = 0;
+  std::uint64_t best_step = 0;
+  std::uint64_t waited = 0;  ///< evaluations since the best
+  std::uint64_t seen = 0;
+  friend bool operator==(const MonitorState&, const MonitorState&) = default;
+};
+enum class Monitor : std::uint8_t { plateau, early_stop, best };
+inline constexpr std::size_t kMonitors = 3;
+
 /// With the residents' contents, the whole state of a run: the same state, data and options give the same bits.
 struct TrainingState {
   std::uint64_t step = 0;  ///< optimizer steps done
@@ -52,6 +65,8 @@ struct TrainingState {
   /// Where a step is half done: how many samples of the batch at `cursor` are in the accumulators, and their metrics.
   std::uint64_t samples_done = 0;
   Metrics step_metrics;
+  std::array<MonitorState, kMonitors> monitors = {};
+  std::uint64_t evaluated_at = 0;  ///< the step that the monitors saw last
 
   /// The step on `batch` is done.
   void end_step(const Metrics& metrics, const data::Batch& batch);

@@ -14,6 +14,7 @@ Trainer::Trainer(TrainingSetup setup, TrainingPlan plan)
       shortages_(setup_, state_, execution_, run_) {
   state_.seed = setup_.options.seed;
   first_learning_rate_ = setup_.options.optimizer.learning_rate;
+  terms_ = 1 + setup_.options.more_losses.size();
 }
 
 Result<std::unique_ptr<Trainer>> Trainer::create(gpu::Device& device, const Graph& model, const WeightOf& weight_of,
@@ -23,21 +24,44 @@ Result<std::unique_ptr<Trainer>> Trainer::create(gpu::Device& device, const Grap
     if (!options.fetch.empty()) return unsupported("Values of steps that several workers take cannot be fetched.");
     if (trainer_options.reopen != nullptr) return unsupported("Several workers cannot go on after a lost device.");
   }
-  GRAFT_TRY_ASSIGN(TrainingPlan plan, plan_training(model, options, trainer_options.request, device.target()));
+  TrainOptions known = options;
+  GRAFT_TRY(set_targets(model, fields, known));
+  GRAFT_TRY_ASSIGN(TrainingPlan plan, plan_training(model, known, trainer_options.request, device.target()));
   std::unique_ptr<Trainer> trainer(
-      new Trainer({&device, model, weight_of, options, fields, trainer_options}, std::move(plan)));
+      new Trainer({&device, model, weight_of, known, fields, trainer_options}, std::move(plan)));
   GRAFT_TRY(trainer->run_.build(false));
   GRAFT_TRY(trainer->set_anchor());
+  GRAFT_TRY(trainer->set_ema());
   return trainer;
 }
 
-Status Trainer::set_anchor() {
-  if (setup_.options.optimizer.proximal == 0) return ok_status();
+Status Trainer::set_anchor() { return setup_.options.optimizer.proximal == 0 ? ok_status() : copy_parameters(kAnchor); }
+
+Status Trainer::set_ema() { return setup_.options.optimizer.ema == 0 ? ok_status() : copy_parameters(kEma); }
+
+Status Trainer::copy_parameters(std::string_view suffix) {
   std::vector<std::byte> bytes;
   for (const TrainedTensor& tensor : plan().tensors) {
     bytes.resize(plan().residents.find(tensor.name)->shape.elements() * sizeof(float));
     GRAFT_TRY(read(tensor.name, bytes));
-    GRAFT_TRY(write(cat(tensor.name, kAnchor), bytes));
+    GRAFT_TRY(write(cat(tensor.name, suffix), bytes));
+  }
+  return ok_status();
+}
+
+Status Trainer::read_ema(std::string_view name, std::span<std::byte> bytes) {
+  GRAFT_TRY(read(name, bytes));
+  const std::string mean = cat(name, kEma);
+  if (plan().residents.find(mean) == nullptr) return ok_status();
+  std::vector<std::byte> past(bytes.size());
+  GRAFT_TRY(read(mean, past));
+  const auto weight = static_cast<float>(1 - setup_.options.optimizer.ema);
+  for (std::size_t at = 0; at + sizeof(float) <= bytes.size(); at += sizeof(float)) {
+    float now = 0, before = 0;
+    std::memcpy(&now, bytes.data() + at, sizeof now);
+    std::memcpy(&before, past.data() + at, sizeof before);
+    now = before + weight * (now - before);
+    std::memcpy(bytes.data() + at, &now, sizeof now);
   }
   return ok_status();
 }
@@ -86,8 +110,11 @@ Status Trainer::prepare_step(const data::Batch& batch) {
   const std::uint64_t samples = state_.samples_done == 0 ? batch.count() : std::min(micro, batch.count());
   const std::uint64_t first = std::min(state_.samples_done, batch.count() - samples);
   if (sized != nullptr) GRAFT_TRY(sized->feeder.check(batch, first, samples));
-  count_ = loss_count(setup_.fields, setup_.options.loss, batch);
-  if (count_ > 0 || batch.count() == 0) return {};
+  weights_ = {};
+  if (sized != nullptr) {
+    GRAFT_TRY_ASSIGN(weights_, sized->feeder.weigh(batch, 0, batch.count()));
+  }
+  if (!weights_.is_nothing() || batch.count() == 0) return {};
   return invalid("All labels of step ", state_.step, "'s batch are ", setup_.options.loss.ignore_index,
                  ", which is ignored: there is nothing to learn from.");
 }
@@ -115,7 +142,8 @@ Status Trainer::undo_statistics() {
 
 Result<StepResult> Trainer::end_step(const data::Batch& batch, const Program& last) {
   Metrics metrics = std::exchange(state_.step_metrics, {});
-  metrics.count = count_;
+  metrics.count = weights_.rows;
+  metrics.weight = weights_.total(terms_);
   const std::uint32_t submissions = std::exchange(submissions_, 0);
   state_.samples_done = 0;
   auto ended = step_result(setup_.options, state_.step, metrics, last);
@@ -138,7 +166,7 @@ Result<std::optional<StepResult>> Trainer::try_micro_step(const data::Batch& bat
   state.seed = state_.seed;
   set_step(setup_.options, state_.step, state);
   state.micro_step = static_cast<std::uint32_t>(state_.samples_done / micro);
-  state.loss_weight = count_ == 0 ? 0.0f : static_cast<float>(1.0 / static_cast<double>(count_));
+  weights_.to_step_state(terms_, state);
   Program* const update = run_.update();
   const Program* last = update;
   if (state_.samples_done < batch.count()) {
@@ -170,7 +198,7 @@ Result<StepResult> Trainer::train_step(const data::Batch& batch) {
   }
 }
 
-Result<Metrics> Trainer::try_evaluate(data::Source& source) {
+Result<Metrics> Trainer::try_evaluate(data::Source& source, const EvaluationReader& reader) {
   GRAFT_TRY(check_settled());
   data::LoaderOptions options;
   options.batch = static_cast<std::uint64_t>(plan().micro_batch);
@@ -183,15 +211,17 @@ Result<Metrics> Trainer::try_evaluate(data::Source& source) {
   for (;;) {
     GRAFT_TRY_ASSIGN(const data::Batch* batch, loader->next());
     if (batch == nullptr) return total;
-    const std::uint64_t count = loss_count(setup_.fields, setup_.options.loss, *batch);
-    StepState state;
-    state.loss_weight = count == 0 ? 0.0f : static_cast<float>(1.0 / static_cast<double>(count));
     GRAFT_TRY_ASSIGN(SizedProgram * sized, run_.evaluation(static_cast<std::int64_t>(batch->count())));
+    GRAFT_TRY_ASSIGN(const LossWeights weights, sized->feeder.weigh(*batch, 0, batch->count()));
+    StepState state;
+    weights.to_step_state(terms_, state);
     GRAFT_TRY(sized->feeder.check(*batch, 0, batch->count()));
     sized->feeder.copy(*batch, 0, *sized->program);
     GRAFT_TRY(execution_.note(sized->program->run({}, state)));
     total.add(metrics_of(*sized->program));
-    total.count += count;
+    total.count += weights.rows;
+    total.weight += weights.total(terms_);
+    if (reader) GRAFT_TRY(reader({*batch, *sized->program, sized->loss, sized->feeder}));
     seen += batch->count();
     report_progress(seen, source.size().value_or(0));
   }
@@ -269,8 +299,12 @@ Result<std::optional<StepResult>> Trainer::micro_step(const data::Batch& batch) 
   });
 }
 
-Result<Metrics> Trainer::evaluate(data::Source& source) {
-  return on_device([&] { return try_evaluate(source); });
+Result<Metrics> Trainer::evaluate(data::Source& source, const EvaluationReader& reader,
+                                  const std::function<void()>& begin) {
+  return on_device([&] {
+    if (begin) begin();
+    return try_evaluate(source, reader);
+  });
 }
 
 Status Trainer::capture() {

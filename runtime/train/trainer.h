@@ -34,6 +34,15 @@ struct NamedTensor {
   std::uint64_t bytes = 0;
 };
 
+/// A batch of an evaluation and what was computed of it, borrowed for a call.
+struct EvaluatedBatch {
+  const data::Batch& batch;
+  const Program& program;  ///< with the outputs "prediction:I" where TrainOptions::predictions
+  const LossNodes& loss;
+  const Feeder& feeder;
+};
+using EvaluationReader = std::function<Status(const EvaluatedBatch&)>;
+
 /// Threads: one, the device's. Lifetime: the model's graph and the device must outlive the trainer; the graph must not
 /// change. After the first step of each batch size, a step allocates no host and no device memory.
 class Trainer {
@@ -61,8 +70,10 @@ class Trainer {
   /// the same batch until the step is done. In between, the state may be saved, and another trainer go on from it.
   Result<std::optional<StepResult>> micro_step(const data::Batch& batch);
 
-  /// The whole data set once, in order, in inference mode. Changes nothing on the device but scratch memory.
-  Result<Metrics> evaluate(data::Source& source);
+  /// The whole data set once, in order, in inference mode. Changes nothing on the device but scratch memory. `reader`
+  /// sees each batch; where the device makes it begin anew, `begin` is called again.
+  Result<Metrics> evaluate(data::Source& source, const EvaluationReader& reader = {},
+                           const std::function<void()>& begin = {});
 
   const TrainingPlan& plan() const { return run_.plan(); }
   const TrainOptions& options() const { return setup_.options; }
@@ -85,6 +96,11 @@ class Trainer {
   /// The parameters as they are now are what OptimizerOptions::proximal pulls to; those that the trainer was made with
   /// until then. Between two steps. Without a proximal term nothing happens.
   Status set_anchor();
+
+  /// The running means of OptimizerOptions::ema begin anew at the parameters as they are now. Between two steps.
+  Status set_ema();
+  /// A parameter's running mean after the last step. Of what has none, as of running statistics, the contents.
+  Status read_ema(std::string_view name, std::span<std::byte> bytes);
 
   /// Copies all that training changes to memory of the host: captured() until the next call. Only where
   /// PlanRequest::checkpoints asked for it.
@@ -141,6 +157,7 @@ class Trainer {
   Status keep_copy_of_step();
   Status recover(const Status& why);
   Status check_settled() const;
+  Status copy_parameters(std::string_view suffix);
   Status prepare_step(const data::Batch& batch);
   Result<std::optional<StepResult>> try_micro_step(const data::Batch& batch);
   Result<Metrics> run_micro_batch(SizedProgram& sized, const data::Batch& batch, const StepState& state);
@@ -151,7 +168,7 @@ class Trainer {
   Status keep_statistics();
   Status undo_statistics();
   Result<StepResult> end_step(const data::Batch& batch, const Program& last);
-  Result<Metrics> try_evaluate(data::Source& source);
+  Result<Metrics> try_evaluate(data::Source& source, const EvaluationReader& reader);
   void report_progress(std::uint64_t done, std::uint64_t total) const;
 
   TrainingSetup setup_;
@@ -163,7 +180,8 @@ class Trainer {
   std::vector<std::vector<std::byte>> statistics_;  ///< as they were before the step in progress
   std::uint64_t step_samples_ = 0;                  ///< of the step in progress; 0: not known
   std::uint32_t submissions_ = 0;                   ///< of the step in progress
-  std::uint64_t count_ = 0;                         ///< rows or elements of the step in progress
+  LossWeights weights_;                             ///< what the loss of the step in progress is a mean over
+  std::size_t terms_ = 1;                           ///< of the loss
   std::vector<std::byte> slot_statistics_;          ///< what a slot would move running statistics by
   std::optional<TrainingState> copied_at_;          ///< of the copy with the host; none: it is out of date
   std::uint64_t losses_ = 0;

@@ -328,7 +328,9 @@ Result<TrainingPlan> plan_training(const Graph& model, const TrainOptions& optio
                                    const gpu::Target& target) {
   GRAFT_TRY(check(options));
   if (request.samples && *request.samples == 0) return invalid("There is no sample to train on.");
-  return Chooser(model, options, request, target).run();
+  PlanRequest kept = request;
+  kept.shrink_micro_batch = request.shrink_micro_batch && !needs_whole_batch(options);
+  return Chooser(model, options, kept, target).run();
 }
 
 Result<TrainingCurve> training_curve(const Graph& model, const TrainOptions& options, PlanRequest request,

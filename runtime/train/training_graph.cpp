@@ -8,6 +8,7 @@
 #include "runtime/core/source_order.h"
 #include "runtime/passes/pipeline.h"
 #include "runtime/passes/train_mode.h"
+#include "runtime/train/layer_rates.h"
 #include "runtime/train/optimizer.h"
 
 namespace graft::train {
@@ -29,6 +30,8 @@ Status add_backward(TrainingGraph& out, const TrainOptions& options, bool accumu
   }
   if (parameters.empty())
     return invalid("There is nothing to train: the loss depends on no parameter that is not frozen.");
+  std::map<std::string, double, std::less<>> rates;
+  if (options.layer_decay != 1) rates = layer_rates(graph, options.layer_decay);
   Builder b(graph);
   b.set_scope("loss/", kNoNode);
   const ValueId mean = b.node(Op::step_scalar, {}, {{"field", std::string("loss_weight")}}, "weight");
@@ -40,7 +43,9 @@ Status add_backward(TrainingGraph& out, const TrainOptions& options, bool accumu
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const std::string name = graph.value(parameters[i]).name;
     TrainedTensor tensor{name, group_of(options, name), {}, {}};
-    for (auto& state : optimizer_state(options.optimizer, name, graph.value(parameters[i]).shape)) {
+    tensor.source_perm = graph.value(parameters[i]).source_perm;
+    if (const auto rate = rates.find(name); rate != rates.end()) tensor.rate_scale = rate->second;
+    for (auto& state : optimizer_state(options.optimizer, name, graph.value(parameters[i]).shape, tensor.source_perm)) {
       tensor.optimizer_state.push_back(std::move(state.name));
     }
     if (accumulate) {
@@ -49,7 +54,7 @@ Status add_backward(TrainingGraph& out, const TrainOptions& options, bool accumu
                                                           graph.value(parameters[i]).shape, ValueKind::state));
       GRAFT_TRY(graph.add_node(Op::accumulate, {sum, gradients[i]}, {}, "accumulate/" + name));
     }
-    updates.push_back({parameters[i], gradients[i]});
+    updates.push_back({parameters[i], gradients[i], tensor.rate_scale, tensor.source_perm});
     out.tensors.push_back(std::move(tensor));
   }
   if (accumulate && loss_scaling_of(options)) {
@@ -69,6 +74,8 @@ bool any_matches(const std::vector<std::string>& patterns, std::string_view name
 /// A misspelt name must not pass for a choice: every pattern stands for some parameter, every binding for a symbol.
 Status check_names(const Graph& model, const TrainOptions& options) {
   std::vector<std::string> patterns = options.freeze;
+  const auto& adamw = options.optimizer.adamw_parameters;
+  if (options.optimizer.kind == OptimizerKind::muon) patterns.insert(patterns.end(), adamw.begin(), adamw.end());
   for (const ParameterGroup& group : options.groups) patterns.push_back(group.pattern);
   const auto parameters = model.of_kind(ValueKind::parameter);
   for (const std::string& pattern : patterns) {
@@ -107,13 +114,44 @@ void give_out_statistics(TrainingGraph& out) {
   }
 }
 
+/// The same graph with the running means of parameters in their place, moved once more as Trainer::read_ema() does.
+Result<Graph> with_ema(const Graph& graph, LossNodes& loss, const Residents& trained, double ema) {
+  Graph out;
+  std::vector<ValueId> values(graph.values().size(), kNoValue);
+  Builder b(out);
+  b.set_scope("ema/", kNoNode);
+  for (std::uint32_t i = 0; i < graph.values().size(); ++i) {
+    const Value& value = graph.values()[i];
+    if (value.kind == ValueKind::temporary) continue;
+    GRAFT_TRY_ASSIGN(values[i], out.add_value_like(value));
+    const Resident* const mean = trained.find(cat(value.name, kEma));
+    if (mean == nullptr || value.kind != ValueKind::parameter) continue;
+    GRAFT_TRY_ASSIGN(const ValueId past, out.add_value(mean->name, DType::f32, Shape(value.shape), ValueKind::state));
+    values[i] = b.add(past, b.scale(b.sub(values[i], past), 1 - ema));
+    GRAFT_TRY(b.status());
+    out.mutable_value(values[i]).source_perm = value.source_perm;
+  }
+  for (const Node& node : graph.nodes()) {
+    std::vector<ValueId> inputs;
+    std::vector<std::string> names;
+    for (const ValueId input : node.inputs) inputs.push_back(input.valid() ? values[input.index] : kNoValue);
+    for (const ValueId output : node.outputs) names.push_back(graph.value(output).name);
+    GRAFT_TRY_ASSIGN(const NodeId id, out.add_node(node.op, std::move(inputs), node.attrs, node.name, names));
+    for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+      values[node.outputs[i].index] = out.node(id).outputs[i];
+      out.mutable_value(out.node(id).outputs[i]).source_perm = graph.value(node.outputs[i]).source_perm;
+    }
+  }
+  for (const Output& output : graph.outputs()) out.add_output(output.name, values[output.value.index]);
+  loss.follow([&](ValueId id) { return values[id.index]; });
+  return out;
+}
+
 /// Runs the passes over a forward graph with its loss.
 Status prepare(Graph& graph, LossNodes& loss, bool inference) {
   GRAFT_TRY_ASSIGN(passes::Prepared prepared, passes::prepare(graph, {}, {.inference = inference}));
   graph = std::move(prepared.graph);
-  for (ValueId* id : {&loss.sum, &loss.correct, &loss.top5, &loss.target}) {
-    if (id->valid()) *id = prepared.values[id->index];
-  }
+  loss.follow([&](ValueId id) { return prepared.values[id.index]; });
   return {};
 }
 
@@ -156,15 +194,21 @@ Result<TrainingGraph> build_training_graph(const Graph& model, std::int64_t samp
   TrainingGraph out;
   GRAFT_TRY(check_names(model, options));
   GRAFT_TRY_ASSIGN(const Graph bound, bind_batch(model, samples, options.bindings));
-  GRAFT_TRY_ASSIGN(const ValueId target, loss_input(bound, options.loss, &out.note));
+  GRAFT_TRY_ASSIGN(LossInputs targets, loss_inputs(bound, options, &out.note));
   const passes::TrainModeOptions mode{options.freeze, options.batch_statistics, options.batch_norm_momentum};
-  GRAFT_TRY_ASSIGN(passes::TrainModeGraph forward, passes::to_train_mode(bound, target, mode));
+  GRAFT_TRY_ASSIGN(passes::TrainModeGraph forward, passes::to_train_mode(bound, all_of(targets), mode));
   for (const ValueId id : bound.of_kind(ValueKind::parameter)) {
     const bool left_out = !forward.values[id.index].valid() && !any_matches(options.freeze, bound.value(id).name);
     if (left_out) out.untrained.push_back(bound.value(id).name);
   }
   out.graph = std::move(forward.graph);
-  GRAFT_TRY_ASSIGN(out.loss, add_loss(out.graph, forward.values[target.index], options.loss, options.metrics));
+  for (auto& of : targets) {
+    for (ValueId& id : of) id = forward.values[id.index];
+  }
+  TrainOptions alone = options;
+  alone.predictions = false;
+  GRAFT_TRY_ASSIGN(out.loss, add_loss(out.graph, targets, samples, alone));
+  if (!out.loss.note.empty()) out.note += cat(out.note.empty() ? "" : " ", out.loss.note, ".");
   add_loss_outputs(out.graph, out.loss);
   GRAFT_TRY(add_fetched(out.graph, bound, forward.values, options));
   if (use == GradientUse::slot) give_out_statistics(out);
@@ -182,7 +226,7 @@ Result<Graph> build_update_graph(const TrainingGraph& accumulating, const TrainO
   std::vector<Update> updates;
   for (const TrainedTensor& tensor : accumulating.tensors) {
     const Value& parameter = accumulating.graph.value(accumulating.graph.find_value(tensor.name));
-    Update update;
+    Update update{kNoValue, kNoValue, tensor.rate_scale, tensor.source_perm};
     GRAFT_TRY_ASSIGN(update.parameter, graph.add_value(tensor.name, DType::f32, parameter.shape, ValueKind::parameter));
     GRAFT_TRY_ASSIGN(update.gradient,
                      graph.add_value(tensor.accumulator, DType::f32, parameter.shape, ValueKind::state));
@@ -257,10 +301,16 @@ Result<EvaluationGraph> build_evaluation_graph(const Graph& model, std::int64_t 
                                                const Residents* trained) {
   EvaluationGraph out;
   GRAFT_TRY_ASSIGN(out.graph, bind_batch(model, samples, options.bindings));
-  GRAFT_TRY_ASSIGN(const ValueId target, loss_input(out.graph, options.loss, nullptr));
+  GRAFT_TRY_ASSIGN(const LossInputs targets, loss_inputs(out.graph, options, nullptr));
   out.graph.clear_outputs();
-  GRAFT_TRY_ASSIGN(out.loss, add_loss(out.graph, target, options.loss, options.metrics));
+  GRAFT_TRY_ASSIGN(out.loss, add_loss(out.graph, targets, samples, options));
   add_loss_outputs(out.graph, out.loss);
+  for (std::size_t i = 0; options.predictions && i < out.loss.predictions.size(); ++i) {
+    out.graph.add_output(cat(kPredictionPrefix, i), out.loss.predictions[i]);
+  }
+  if (options.optimizer.ema > 0 && trained != nullptr) {
+    GRAFT_TRY_ASSIGN(out.graph, with_ema(out.graph, out.loss, *trained, options.optimizer.ema));
+  }
   GRAFT_TRY(prepare(out.graph, out.loss, true));
   out.rules = passes::input_rules(out.graph);
   passes::WeightNames weights = passes::low_precision_weights(model);

@@ -21,6 +21,8 @@ struct TrainedTensor {
   std::uint32_t group = 0;                   ///< index into the arrays of the step state
   std::vector<std::string> optimizer_state;  ///< as in "fc.weight/exp_avg"
   std::string accumulator;                   ///< empty where gradients are not accumulated
+  double rate_scale = 1;                     ///< of its layer
+  SourcePerm source_perm = {};
 };
 
 /// Running statistics that a slot moves (slots.h): what it would move them by comes out instead.
@@ -39,7 +41,7 @@ struct TrainingGraph {
   std::vector<TrainedTensor> tensors;
   std::vector<SlotStatistic> statistics;  ///< of a slot
   std::vector<std::string> untrained;     ///< parameters that the loss does not depend on, or that are not floats
-  std::string note;                       ///< from loss_input()
+  std::string note;                       ///< what the loss chose that was not said
   passes::PrecisionReport precision;
 };
 

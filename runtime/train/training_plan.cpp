@@ -28,11 +28,7 @@ Result<SizedPlan> make_sized(const G& graph, std::int64_t samples, const Residen
 Status fuse_graph(Graph& graph, LossNodes* loss, const gpu::Target& target, const PlanOptions& options) {
   if (!options.fuse) return ok_status();
   GRAFT_TRY_ASSIGN(passes::Fused fused, passes::fuse(graph, target));
-  if (loss != nullptr) {
-    for (ValueId* const id : {&loss->sum, &loss->target, &loss->correct, &loss->top5}) {
-      if (id->valid()) *id = fused.values[id->index];
-    }
-  }
+  if (loss != nullptr) loss->follow([&](ValueId id) { return fused.values[id.index]; });
   graph = std::move(fused.graph);
   return ok_status();
 }
@@ -130,6 +126,17 @@ std::vector<const Plan*> TrainingPlan::plans() const {
   for (const SizedPlan& sized : statistics) all.push_back(&sized.plan);
   for (const SizedPlan& sized : evaluation) all.push_back(&sized.plan);
   return all;
+}
+
+const LossConstant* TrainingPlan::find_constant(std::string_view name) const {
+  for (const auto* plans : {&training, &evaluation}) {
+    for (const SizedPlan& sized : *plans) {
+      for (const LossConstant& constant : sized.loss.constants) {
+        if (constant.name == name) return &constant;
+      }
+    }
+  }
+  return nullptr;
 }
 
 MemoryByClass TrainingPlan::memory() const {

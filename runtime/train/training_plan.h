@@ -59,6 +59,8 @@ struct TrainingPlan {
   BudgetChoice choice;
 
   std::vector<const Plan*> plans() const;
+  /// What a loss brought along under this name; null where none did.
+  const LossConstant* find_constant(std::string_view name) const;
   std::uint64_t arena_bytes() const;  ///< of the arena that all plans share
   /// Device and staging memory of the whole run, by class: what a Trainer allocates.
   MemoryByClass memory() const;

@@ -28,7 +28,7 @@ void main() {
   const uint lane = gl_LocalInvocationIndex;
   if (block * 256u >= p.count) return;  // the whole workgroup
   if (UPDATE_SKIPPED) return;
-  const float rate = state.learning_rate[p.group];
+  const float rate = state.learning_rate[p.group] * p.rate_scale;
   const float correction1 = p.has_factor == 2u ? factor[kCorrection1] : state.bias_correction1[p.group];
   const float correction2 = p.has_factor == 2u ? factor[kCorrection2] : state.bias_correction2[p.group];
   const uint word = block * 64u + lane;

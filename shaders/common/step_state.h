@@ -24,6 +24,8 @@ struct StepState {
   STEP_ARRAY(float, learning_rate);       // per parameter group, schedule applied
   STEP_ARRAY(float, bias_correction1);    // 1 - beta1^t, computed on the host in double
   STEP_ARRAY(float, bias_correction2);    // 1 - beta2^t
+  STEP_ARRAY(float, term_weight);         // per term of a loss of several: examples of the whole batch over what it is
+                                          // the mean of
 };
 #ifdef __cplusplus
 }  // namespace graft

@@ -21,7 +21,7 @@ layout(std430, set = 0, binding = 4) readonly buffer Factor { float factor[]; };
 layout(std430, set = 0, binding = 5) readonly buffer State { StepState state; };
 
 void step_of(inout vec4 x, vec4 g, inout vec4 m, inout vec4 v) {
-  const float rate = state.learning_rate[p.group];
+  const float rate = state.learning_rate[p.group] * p.rate_scale;
   float correction1 = state.bias_correction1[p.group];
   float correction2 = state.bias_correction2[p.group];
   if (p.has_factor != 0u) g *= factor[kFactor];

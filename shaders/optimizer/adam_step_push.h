@@ -14,4 +14,5 @@ PUSH_BEGIN(AdamStepPush)
   float one_minus_beta2;
   float epsilon;
   float weight_decay;
+  float rate_scale;  // of this parameter
 PUSH_END(AdamStepPush)

@@ -37,7 +37,7 @@ void vector(uint i) {
   if (p.has_momentum != 0u) v = velocity4[BASE4(2) + i];
   const vec4 d = direction(x, grad4[BASE4(1) + i], v);
   if (p.has_momentum != 0u) velocity4[BASE4(2) + i] = v;
-  param4[BASE4(0) + i] = x - state.learning_rate[p.group] * d;
+  param4[BASE4(0) + i] = x - state.learning_rate[p.group] * p.rate_scale * d;
 }
 
 void single(uint i) {
@@ -47,5 +47,5 @@ void single(uint i) {
   if (p.has_momentum != 0u) v = vec4(velocity[BASE(2) + i]);
   const vec4 d = direction(vec4(x), vec4(grad[BASE(1) + i]), v);
   if (p.has_momentum != 0u) velocity[BASE(2) + i] = v.x;
-  param[BASE(0) + i] = x - state.learning_rate[p.group] * d.x;
+  param[BASE(0) + i] = x - state.learning_rate[p.group] * p.rate_scale * d.x;
 }

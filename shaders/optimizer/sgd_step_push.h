@@ -12,4 +12,5 @@ PUSH_BEGIN(SgdStepPush)
   float momentum;
   float one_minus_dampening;
   float weight_decay;
+  float rate_scale;  // of this parameter
 PUSH_END(SgdStepPush)

@@ -72,13 +72,19 @@ TEST(LossInput, TakesWhatGoesIntoASoftmax) {
   model.graph.add_output("p", p);
   model.graph.add_output("logits", logits);
   std::string note;
-  EXPECT_EQ(loss_input(model.graph, {}, &note).value(), logits);
+  const auto loss_input = [&](const LossOptions& loss) -> Result<ValueId> {
+    TrainOptions options;
+    options.loss = loss;
+    GRAFT_TRY_ASSIGN(const LossInputs inputs, loss_inputs(model.graph, options, &note));
+    return inputs.at(0).at(0);
+  };
+  EXPECT_EQ(loss_input({}).value(), logits);
   EXPECT_NE(note.find("softmax"), std::string::npos);
   note.clear();
-  EXPECT_EQ(loss_input(model.graph, {.kind = Loss::mse}, &note).value(), p);
-  EXPECT_EQ(loss_input(model.graph, {.output = "logits"}, &note).value(), logits);
+  EXPECT_EQ(loss_input({.kind = Loss::mse}).value(), p);
+  EXPECT_EQ(loss_input({.output = "logits"}).value(), logits);
   EXPECT_TRUE(note.empty());
-  EXPECT_FALSE(loss_input(model.graph, {.output = "q"}, &note).ok());
+  EXPECT_FALSE(loss_input({.output = "q"}).ok());
 }
 
 TEST(TrainingGraph, NamesWhatItTrainsAndWhatItDoesNot) {
@@ -131,7 +137,7 @@ TEST(TrainingGraph, ClassAxisOfImages) {
   model.graph.add_output("y", b.mul(x, w));
   const auto graph = build_training_graph(model.graph, 4, {}, GradientUse::step).value();
   EXPECT_EQ(graph.loss.classes, 5);
-  EXPECT_EQ(graph.graph.value(graph.loss.target).shape, (Shape{4, 2, 3}));
+  EXPECT_EQ(graph.graph.value(graph.loss.targets[0]).shape, (Shape{4, 2, 3}));
   TrainOptions last;
   last.loss.class_axis = -1;
   EXPECT_EQ(build_training_graph(model.graph, 4, last, GradientUse::step)->loss.classes, 3);

@@ -340,6 +340,53 @@ TEST(PassesRope, ALeadingPartOfEachHead) {
                    {}, 1e-5);
 }
 
+TEST(PassesRope, PartsThatAreMovedOneByOne) {
+  // As many heads as tokens, so that a part that is moved otherwise still fits.
+  constexpr std::string_view kParts = R"(
+    u = slice(x) {ends=[2147483647, 2147483647, 2147483647, 2], starts=[0, 0, 0, 0], steps=[1, 1, 1, 1]}
+    v = slice(x) {ends=[2147483647, 2147483647, 2147483647, 4], starts=[0, 0, 0, 2], steps=[1, 1, 1, 1]}
+    a = transpose(u) {perm=[0, 2, 1, 3]}
+  )";
+  constexpr std::string_view kMoved = "b = transpose(v) {perm=[0, 2, 1, 3]}\n",
+                             kUnmoved = "b = reshape(v) {shape=shape[2, 3, 3, 2]}\n";
+  const std::string x = cat("input x: f32[2, 3, 3, 4]\n", half_tables("[3, 1, 2]"));
+  constexpr std::string_view kJoined = "y = concat(f, g) {axis=3}\noutput y\n";
+  expect_rewritten(kPasses, cat(x, kParts, kMoved, kCrossed, kJoined), R"(
+    input x: f32[2, 3, 3, 4]
+    transpose = transpose(x) {perm=[0, 2, 1, 3]} -> f32[2, 3, 3, 4]
+    y = rope(transpose) {theta=10000.0} -> f32[2, 3, 3, 4]
+    output y
+  )",
+                   {}, 1e-5);
+  expect_kept({passes::canonicalise_rope}, cat(x, kParts, kUnmoved, kCrossed, kJoined));
+  // A leading part, moved, and what follows it, moved as it is or not at all.
+  const std::string leading = cat("input z: f32[2, 3, 3, 6]\n", half_tables("[3, 1, 2]"), R"(
+    x = slice(z) {ends=[2147483647, 2147483647, 2147483647, 4], starts=[0, 0, 0, 0], steps=[1, 1, 1, 1]}
+  )",
+                                  kParts, kMoved, kCrossed, R"(
+    t = concat(f, g) {axis=3}
+    w = slice(z) {ends=[2147483647, 2147483647, 2147483647, 6], starts=[0, 0, 0, 4], steps=[1, 1, 1, 1]}
+  )");
+  expect_rewritten(kPasses, cat(leading, "o = transpose(w) {perm=[0, 2, 1, 3]}\ny = concat(t, o) {axis=3}\noutput y\n"),
+                   R"(
+    input z: f32[2, 3, 3, 6]
+    transpose = transpose(z) {perm=[0, 2, 1, 3]} -> f32[2, 3, 3, 6]
+    y = rope(transpose) {rotated=4, theta=10000.0} -> f32[2, 3, 3, 6]
+    output y
+  )",
+                   {}, 1e-5);
+  expect_rewritten(kPasses, cat(leading, "y = concat(t, w) {axis=3}\noutput y\n"), R"(
+    input z: f32[2, 3, 3, 6]
+    x = slice(z) {ends=[2147483647, 2147483647, 2147483647, 4], starts=[0, 0, 0, 0], steps=[1, 1, 1, 1]} -> f32[2, 3, 3, 4]
+    transpose = transpose(x) {perm=[0, 2, 1, 3]} -> f32[2, 3, 3, 4]
+    t = rope(transpose) {theta=10000.0} -> f32[2, 3, 3, 4]
+    w = slice(z) {ends=[2147483647, 2147483647, 2147483647, 6], starts=[0, 0, 0, 4], steps=[1, 1, 1, 1]} -> f32[2, 3, 3, 2]
+    y = concat(t, w) {axis=3} -> f32[2, 3, 3, 6]
+    output y
+  )",
+                   {}, 1e-5);
+}
+
 TEST(PassesRope, PairsThatAreNone) {
   const auto stays = [](std::string_view parts, std::string_view crossed, std::string_view joined) {
     expect_kept({passes::canonicalise_rope}, cat(kPlain, half_tables("[3, 1, 2]"), parts, crossed, joined));

@@ -1,7 +1,12 @@
 #include "tools/convert/convert_file.h"
 
+#include <cstring>
+
+#include "runtime/data/npy.h"
+#include "tools/convert/apply_weights.h"
 #include "tools/convert/language_model/convert_decoder.h"
 #include "tools/convert/onnx/convert_onnx.h"
+#include "tools/convert/tflite/convert_tflite.h"
 
 namespace graft::convert {
 namespace {
@@ -11,6 +16,12 @@ Result<ConvertedFile> convert_language_model(os::FileSystem& files, const std::s
   if (!options.bindings.empty()) {
     return invalid("Sizes are bound in ONNX files; a language model's dimensions stay open.");
   }
+  if (!options.weights_file.empty()) return invalid("Weights of another file are for an ONNX graph.");
+  if (!options.opens.empty() || !options.contents.empty()) {
+    return invalid("Inputs are opened and given contents in ONNX and TFLite files alone.");
+  }
+  if (options.keep_grid) return invalid("Values are rounded to the grid of a quantized .tflite file alone.");
+  if (!options.constants.empty() || !options.parameters.empty() || options.train_buffers) {
   if (!options.lengths.empty()) return invalid("Sequences among the inputs are of ONNX files.");
   if (!options.constants.empty() || !options.parameters.empty()) {
     return invalid("Constants and parameters are chosen in ONNX files; other formats say what is trained.");
@@ -21,6 +32,27 @@ Result<ConvertedFile> convert_language_model(os::FileSystem& files, const std::s
   return ConvertedFile{std::move(converted.files), std::move(converted.model)};
 }
 
+Result<HostTensor> read_contents(os::FileSystem& files, const std::string& path) {
+  GRAFT_TRY_ASSIGN(const data::Array array, data::read_npy(files, path));
+  HostTensor out;
+  out.dims = array.shape.values();
+  const auto numbers = array.buffer.bytes();
+  const std::size_t count = out.count();
+  if (array.dtype == DType::f32) {
+    out.floats.resize(count);
+    if (count > 0) std::memcpy(out.floats.data(), numbers.data(), count * sizeof(float));
+    return out;
+  }
+  out.type = array.dtype == DType::boolean ? ElemType::boolean : ElemType::i64;
+  for (std::size_t i = 0; i < count; ++i) {
+    std::int32_t number = 0;
+    const std::size_t width = dtype_size(array.dtype);
+    std::memcpy(&number, numbers.data() + i * width, width);
+    out.ints.push_back(number);
+  }
+  return out;
+}
+
 }  // namespace
 
 Result<ConvertedFile> convert_file(os::FileSystem& files, const std::string& path, const FileOptions& options,
@@ -28,16 +60,41 @@ Result<ConvertedFile> convert_file(os::FileSystem& files, const std::string& pat
   GRAFT_TRY_ASSIGN(const os::FileInfo info, files.info(path));
   const bool folder = info.type == os::EntryType::directory;
   if (folder || is_gguf(files, path)) return convert_language_model(files, path, folder, options, report);
-  if (!path.ends_with(".onnx")) {
-    return unsupported("\"", path, "\" is neither an .onnx file, nor a GGUF file, nor a Hugging Face folder.");
+  const bool tflite = is_tflite(path);
+  if (!tflite && !path.ends_with(".onnx")) {
+    return unsupported("\"", path,
+                       "\" is neither an .onnx file, nor a .tflite file, nor a GGUF file, nor a Hugging Face folder.");
   }
-  if (options.weights.quantize || options.weights.expand) {
-    return invalid("Only language models' matrices are quantized or expanded, and \"", path, "\" is an ONNX file.");
+  if (options.keep_grid && !tflite) {
+    return invalid("Values are rounded to the grid of a quantized .tflite file, and \"", path, "\" is none.");
+  }
+  if (options.weights.quantize || (options.weights.expand && tflite)) {
+    return invalid("Only language models' matrices are quantized", tflite ? " or expanded" : "", ", and \"", path,
+                   "\" is no language model.");
   }
   ConvertOptions onnx;
   onnx.bindings = options.bindings;
   onnx.constants = options.constants;
   onnx.parameters = options.parameters;
+  onnx.expand = options.weights.expand;
+  onnx.opens = options.opens;
+  onnx.train_buffers = options.train_buffers;
+  for (const auto& [name, file] : options.contents) {
+    GRAFT_TRY_ASSIGN(HostTensor tensor, read_contents(files, file));
+    onnx.fixed_inputs.emplace(name, std::move(tensor));
+  }
+  if (!options.weights_file.empty()) {
+    if (tflite) return invalid("Weights of another file are for an ONNX graph, and \"", path, "\" is none.");
+    GRAFT_TRY_ASSIGN(OnnxGraph graph, load_onnx(path, onnx.limits));
+    GRAFT_TRY(apply_weights(files, options.weights_file, graph));
+    const auto slash = path.find_last_of('/');
+    GRAFT_TRY_ASSIGN(
+        Converted converted,
+        convert_onnx(std::move(graph), slash == std::string::npos ? path : path.substr(slash + 1), onnx, &report));
+    return ConvertedFile{{}, std::move(converted.model)};
+  }
+  GRAFT_TRY_ASSIGN(Converted converted, tflite ? convert_tflite(files, path, {options.keep_grid}, onnx, &report)
+                                               : convert_onnx(path, onnx, &report));
   onnx.lengths = options.lengths;
   GRAFT_TRY_ASSIGN(Converted converted, convert_onnx(path, onnx, &report));
   return ConvertedFile{{}, std::move(converted.model)};

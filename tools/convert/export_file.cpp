@@ -4,6 +4,8 @@
 
 #include "tools/convert/adapter/adapter_files.h"
 #include "tools/convert/onnx/export_onnx.h"
+#include "tools/convert/onnx/write_onnx.h"
+#include "tools/convert/tflite/export_tflite.h"
 
 namespace graft::convert {
 namespace {
@@ -24,12 +26,12 @@ Result<ExportOptions> tensor_options(const ExportFileOptions& options) {
 Status check_format(const std::string& format) {
   const auto known = export_formats();
   if (std::find(known.begin(), known.end(), format) != known.end()) return ok_status();
-  return invalid("There is no format \"", shown(format), "\"; there are gguf, safetensors, onnx and folder.");
+  return invalid("There is no format \"", shown(format), "\"; there are gguf, safetensors, onnx, tflite and folder.");
 }
 
 }  // namespace
 
-std::vector<std::string> export_formats() { return {"gguf", "safetensors", "onnx", "folder"}; }
+std::vector<std::string> export_formats() { return {"gguf", "safetensors", "onnx", "tflite", "folder"}; }
 
 std::vector<std::string> export_dtypes() {
   std::vector<std::string> names;
@@ -39,7 +41,7 @@ std::vector<std::string> export_dtypes() {
 
 std::string export_format(const std::string& format, const std::string& output) {
   if (!format.empty()) return format;
-  for (const char* ending : {"gguf", "safetensors", "onnx"}) {
+  for (const char* ending : {"gguf", "safetensors", "onnx", "tflite"}) {
     if (output.ends_with(cat(".", ending))) return ending;
   }
   return "folder";
@@ -58,10 +60,12 @@ Result<ExportReport> export_file(os::FileSystem& files, const Model& model, cons
   if (format == "gguf") return export_gguf(files, output, model, tensors);
   if (format == "safetensors") return export_safetensors(files, output, model, tensors);
   if (format == "folder") return export_folder(files, output, model, tensors);
-  if (options.source.empty()) {
-    return invalid("An ONNX file is written over the one that the model was converted from, and no source is named.");
+  if (options.source.empty() && format == "tflite") {
+    return invalid("A TFLite file is written over the one that the model was converted from, and no source is named.");
   }
-  if (tensors.dtype) return invalid("An ONNX file's initializers keep their types: name none.");
+  if (tensors.dtype) return invalid("An ONNX or TFLite file's tensors keep their types: name none.");
+  if (format == "tflite") return export_tflite(files, output, model, options.source);
+  if (options.source.empty()) return write_onnx(files, output, model);
   return export_onnx(files, output, model, options.source);
 }
 

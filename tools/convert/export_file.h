@@ -11,9 +11,9 @@
 namespace graft::convert {
 
 struct ExportFileOptions {
-  std::string format;  ///< "gguf", "safetensors", "onnx" or "folder"; empty: as the output's name ends
+  std::string format;  ///< "gguf", "safetensors", "onnx", "tflite" or "folder"; empty: as the output's name ends
   std::string dtype;   ///< one of export_dtypes(), for matrices; empty: what they are
-  std::string source;  ///< of an ONNX file: the one that the model was converted from, whose graph stays
+  std::string source;  ///< of an ONNX or TFLite file: the one that the model was converted from, whose graph stays
   bool allow_non_finite = false;
 };
 

@@ -1,4 +1,6 @@
 // graft convert: a model of another format becomes a .graft file, with a report of what can be trained.
+#include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cstdio>
 #include <memory>
@@ -28,6 +30,10 @@ struct ConvertArguments {
   bool json = false;
   std::string quantize;
   bool expand = false;
+  bool fake_quantize = false;
+  bool train_buffers = false;
+  std::string weights;
+  std::vector<std::string> open;
   std::string base;  ///< of an adapter
 };
 
@@ -39,6 +45,38 @@ Status finish(const ConvertArguments& options, const convert::Report& report, co
   print(options, report);
   GRAFT_TRY(save_output(options.output, model));
   if (!options.json) std::printf("Wrote %s.\n", options.output.c_str());
+  return ok_status();
+}
+
+/// "batch=INPUT:AXIS".
+Result<convert::OpenAxis> parse_open(const std::string& text) {
+  GRAFT_TRY_ASSIGN(const auto pair, parse_assignment(text, "--open"));
+  const auto colon = pair.second.rfind(':');
+  convert::OpenAxis open{pair.first, pair.second.substr(0, colon), 0};
+  const bool symbol = std::all_of(pair.first.begin(), pair.first.end(),
+                                  [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
+  const char* end = text.data() + text.size();
+  const char* from = colon == std::string::npos ? end : end - (pair.second.size() - colon - 1);
+  const auto [stop, failure] = std::from_chars(from, end, open.axis);
+  if (!symbol || std::isdigit(static_cast<unsigned char>(pair.first[0])) != 0 || failure != std::errc() ||
+      stop != end) {
+    return invalid("--open takes SYMBOL=INPUT:AXIS, as in batch=x:0; \"", text, "\" is not that.");
+  }
+  return open;
+}
+
+/// Of --constant: patterns of tensors, and contents of inputs ("NAME=FILE.npy").
+Status read_constants(const std::vector<std::string>& given, convert::FileOptions& wanted) {
+  for (const std::string& item : split_lists(given)) {
+    if (item.find('=') == std::string::npos || !item.ends_with(".npy")) {
+      wanted.constants.push_back(item);
+      continue;
+    }
+    const auto equals = item.rfind('=');
+    if (!wanted.contents.emplace(item.substr(0, equals), item.substr(equals + 1)).second) {
+      return invalid("--constant gives \"", item.substr(0, equals), "\" twice.");
+    }
+  }
   return ok_status();
 }
 
@@ -54,6 +92,7 @@ Status run_convert(const ConvertArguments& options) {
   Outputs outputs;
   outputs.reads("the source", options.input);
   outputs.reads("the base", options.base);
+  outputs.reads("the weights", options.weights);
   GRAFT_TRY(outputs.file("-o", options.output));
   if (!options.example.empty()) {
     if (!options.output.ends_with(".onnx")) {
@@ -66,7 +105,11 @@ Status run_convert(const ConvertArguments& options) {
   if (!options.base.empty()) return convert_adapter(options);
   convert::FileOptions wanted;
   GRAFT_TRY_ASSIGN(wanted.bindings, parse_bindings(options.bind));
-  wanted.constants = split_lists(options.constants);
+  GRAFT_TRY(read_constants(options.constants, wanted));
+  for (const std::string& item : split_lists(options.open)) {
+    GRAFT_TRY_ASSIGN(convert::OpenAxis open, parse_open(item));
+    wanted.opens.push_back(std::move(open));
+  }
   wanted.parameters = split_lists(options.parameters);
   for (const std::string& item : options.lengths) {
     GRAFT_TRY_ASSIGN(const auto pair, parse_assignment(item, "--length"));
@@ -77,6 +120,9 @@ Status run_convert(const ConvertArguments& options) {
     }
   }
   wanted.weights.expand = options.expand;
+  wanted.weights_file = options.weights;
+  wanted.train_buffers = options.train_buffers;
+  wanted.keep_grid = options.fake_quantize;
   GRAFT_TRY_ASSIGN(wanted.weights.quantize, parse_block_format(options.quantize));
   convert::Report report;
   const auto converted = convert::convert_file(os::system_files(), options.input, wanted, report);
@@ -90,26 +136,38 @@ Status run_convert(const ConvertArguments& options) {
 Action add_convert(CLI::App& app) {
   auto options = std::make_shared<ConvertArguments>();
   auto* source = app.add_option_group("Source");
-  source->add_option("IN", options->input,
-                     "An ONNX file, a GGUF file, or a Hugging Face folder (config.json and safetensors)");
+  source->add_option(
+      "IN", options->input,
+      "An ONNX file, a TFLite file, a GGUF file, or a Hugging Face folder (config.json and safetensors)");
   auto* example = source->add_option("--example", options->example, "Write an untrained example network instead")
                       ->check(CLI::IsMember(convert::example_names()));
   source->require_option(1);
   app.add_option("--seed", options->seed, "Seed of the example's weights")->check(whole(0))->needs(example);
   app.add_option("-o,--output", options->output, "The file to write: .graft, or .onnx for an example")->required();
   app.add_option("--bind", options->bind, "Fixes named dimensions, as in seq=128; the others stay open");
-  app.add_option("--constant", options->constants,
-                 "Patterns of an ONNX file's float tensors that are not trained, as in *.anchors,grid");
+  app.add_option(
+      "--constant", options->constants,
+      "Patterns of the file's float tensors that are not trained, as in *.anchors,grid; or an input's contents, "
+      "which stay the same, as in sizes=FILE.npy");
+  app.add_option("--open", options->open,
+                 "Opens an axis of size 1 of an input, as in batch=image:0; refused where the graph fixes it");
   app.add_option("--parameter", options->parameters, "Patterns of those that are, although they look like constants");
+  app.add_flag("--train-buffers", options->train_buffers,
+               "What looks like a buffer (grids, masks, tables of positions) is trained, where a gradient reaches it");
   app.add_option("--length", options->lengths,
                  "NAME=COUNT: how many tensors a sequence among an ONNX file's inputs holds, or an optional (1 or 0)");
   add_quantize_flag(app, options->quantize);
-  app.add_flag("--expand", options->expand, "Quantized matrices become f32, which can be trained");
+  app.add_flag("--expand", options->expand, "Quantized weights become f32, which can be trained");
+  app.add_option("--weights", options->weights,
+                 "The ONNX file's weights come from this PyTorch checkpoint (.pth, .pt) or safetensors file");
+  app.add_flag("--fake-quantize", options->fake_quantize,
+               "A quantized TFLite file's values are rounded to its grid, as integer devices do (forward alone)");
   app.add_option("--base", options->base, "IN is an adapter (a PEFT folder or a GGUF file) of this .graft model");
   app.add_flag("--json", options->json, "Print the trainability report as JSON");
   app.callback([&app, options] {
-    const std::vector<std::string> of_models = {"--bind",     "--constant", "--parameter", "--length",
-                                                "--quantize", "--expand",   "--json"};
+    const std::vector<std::string> of_models = {"--bind",          "--constant",      "--parameter", "--quantize",
+                                                "--expand",        "--fake-quantize", "--weights",   "--open",
+                                                "--train-buffers", "--length",        "--json"};
     refuse_idle(app, !options->example.empty(), {"--base"}, "with --example.");
     refuse_idle(app, !options->example.empty(), of_models, "with --example.");
     refuse_idle(app, !options->base.empty(), of_models, "with --base: adapters are taken as they are.");

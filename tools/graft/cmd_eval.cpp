@@ -8,9 +8,11 @@
 #include "tools/graft/adapted_model.h"
 #include "tools/graft/data_hints.h"
 #include "tools/graft/device.h"
+#include "tools/graft/evaluation_report.h"
 #include "tools/graft/model_io.h"
 #include "tools/graft/numbers.h"
 #include "tools/graft/options.h"
+#include "tools/graft/output.h"
 #include "tools/graft/text_spec.h"
 #include "tools/graft/train_flags.h"
 
@@ -24,15 +26,22 @@ struct EvalArguments {
   std::string data;
   bool check = false;
   bool json = false;
+  std::string metric;
+  std::string confusion;
 };
 
-void print(const train::Metrics& metrics, std::uint64_t samples, const EvalArguments& options) {
-  const bool perplexity = !metrics.has_correct && options.train.loss == "ce";
+void print(const Evaluation& evaluation, std::uint64_t samples, const EvalArguments& options,
+           const std::vector<std::string>& names) {
+  const train::Metrics& metrics = evaluation.totals;
+  const bool perplexity = !metrics.has_correct && is_cross_entropy(options.train);
   if (options.json) {
     nlohmann::ordered_json row = {{"loss", metrics.loss()}, {"samples", samples}};
     if (metrics.has_correct) row["accuracy"] = metrics.accuracy();
     if (perplexity) row["perplexity"] = metrics.perplexity();
     if (metrics.has_top5) row["top5"] = metrics.top5_accuracy();
+    row.update(json_of(evaluation.values));
+    if (evaluation.confusion) row["confusion"] = json_of(*evaluation.confusion);
+    if (evaluation.confusion && !names.empty()) row["class_names"] = names;
     std::printf("%s\n", row.dump(2).c_str());
     return;
   }
@@ -40,7 +49,11 @@ void print(const train::Metrics& metrics, std::uint64_t samples, const EvalArgum
   if (perplexity) std::printf(", perplexity %.4g", metrics.perplexity());
   if (metrics.has_correct) std::printf(", accuracy %.2f%%", 100 * metrics.accuracy());
   if (metrics.has_top5) std::printf(", top-5 %.2f%%", 100 * metrics.top5_accuracy());
-  std::printf(" (%llu samples)\n", static_cast<unsigned long long>(samples));
+  std::printf("%s (%llu samples)\n", text_of(evaluation.values).c_str(), static_cast<unsigned long long>(samples));
+  constexpr std::uint64_t kMostInText = 40;
+  if (evaluation.confusion && evaluation.confusion->classes <= kMostInText) {
+    std::printf("%s", confusion_text(*evaluation.confusion, names).c_str());
+  }
 }
 
 Status run_eval(const EvalArguments& options) {
@@ -53,17 +66,21 @@ Status run_eval(const EvalArguments& options) {
   const Model& model = masked ? *masked : opened.get();
   GRAFT_TRY_ASSIGN(train::TrainOptions train_options, cli::train_options(options.train, 0));
   bind_length(*source, model, train_options.bindings);
+  EvaluationOptions evaluation_options;
+  evaluation_options.train = train_options;
+  evaluation_options.confusion = !options.confusion.empty();
+  GRAFT_TRY_ASSIGN(evaluation_options.metrics, train::parse_metrics(options.metric));
+  Outputs outputs;
+  outputs.reads("the model", options.path);
+  outputs.reads_data(options.data);
+  GRAFT_TRY(outputs.file("--confusion", options.confusion));
   GRAFT_TRY_ASSIGN(auto device, OpenDevice::open(options.device));
-  {
-    train::TrainerOptions trainer_options;
-    trainer_options.request.training = false;
-    device->give_to(trainer_options.program);
-    trainer_options.request.evaluation_samples = source->size();
-    GRAFT_TRY_ASSIGN(const auto trainer,
-                     create_trainer(device->device(), model, train_options, source->fields(), trainer_options));
-    GRAFT_TRY_ASSIGN(const train::Metrics metrics, trainer->evaluate(*source));
-    print(metrics, source->size().value_or(metrics.count), options);
-  }
+  device->give_to(evaluation_options.trainer.program);
+  GRAFT_TRY_ASSIGN(const Evaluation evaluation, evaluate_model(device->device(), model, *source, evaluation_options));
+  const auto* known = data::class_names(*source);
+  const std::vector<std::string> names = known != nullptr ? *known : classes_of(opened.get());
+  print(evaluation, source->size().value_or(evaluation.totals.count), options, names);
+  if (evaluation.confusion) GRAFT_TRY(write_text(options.confusion, confusion_svg(*evaluation.confusion, names)));
   return device->close();
 }
 
@@ -76,6 +93,8 @@ Action add_eval(CLI::App& app) {
   app.add_option("--batch", options->train.batch, "Samples on the device at once (32)")->check(whole(1, INT32_MAX));
   app.add_option("--bind", options->train.bind, "Sizes of named dimensions other than the batch");
   app.add_flag("--json", options->json, "Print JSON");
+  app.add_option("--metric", options->metric, cat("More of them, as in f1,auroc: ", train::metric_names()));
+  app.add_option("--confusion", options->confusion, "Print the confusion matrix and draw it to this SVG file");
   add_precision_flag(app, options->train.precision);
   add_loss_flags(app, options->train);
   add_check_flag(app, options->check);

@@ -40,15 +40,15 @@ constexpr const char* kFolderFiles[] = {"config.json",           "model.safetens
 Status run_export(const ExportArguments& options) {
   Outputs outputs;
   outputs.reads("the model", options.path);
-  outputs.replaces("the ONNX file", options.source, options.in_place);
+  outputs.replaces("the source file", options.source, options.in_place);
   if (format_of(options) == "folder") {
     GRAFT_TRY(outputs.folder("-o", options.output, {std::begin(kFolderFiles), std::end(kFolderFiles)}));
   } else {
     GRAFT_TRY(outputs.file("-o", options.output));
   }
   GRAFT_TRY_ASSIGN(const Model model, open_model(options.path, WeightCheck::at_once));
-  if (format_of(options) == "onnx" && options.source.empty()) {
-    return invalid("An ONNX file is written over the one that the model was converted from: name that with --source.");
+  if (format_of(options) == "tflite" && options.source.empty()) {
+    return invalid("A TFLite file is written over the one that the model was converted from: name that with --source.");
   }
   if (!options.allow_non_finite) {
     GRAFT_TRY(model.check_finite().with_context(
@@ -67,22 +67,25 @@ Action add_export(CLI::App& app) {
   auto options = std::make_shared<ExportArguments>();
   app.add_option("MODEL", options->path, "A .graft file: a model, or an adapter")->required();
   app.add_option("-o,--output", options->output,
-                 "OUT.gguf, OUT.safetensors (the parameters of any model), OUT.onnx, or a folder as Hugging Face has "
-                 "them (of an "
-                 "adapter, as PEFT does)")
+                 "OUT.gguf, OUT.safetensors (the parameters of any model), OUT.onnx, OUT.tflite, or a folder as "
+                 "Hugging Face has them (of an adapter, as PEFT does)")
       ->required();
-  app.add_option("--format", options->format, "gguf, safetensors, onnx or folder, whatever the output's name ends in")
+  app.add_option("--format", options->format,
+                 "gguf, safetensors, onnx, tflite or folder, whatever the output's name ends in")
       ->check(CLI::IsMember(convert::export_formats()));
   app.add_option("--dtype", options->dtype, "What matrices become (default: what they are in the model)")
       ->check(CLI::IsMember(convert::export_dtypes()));
-  app.add_option("--source", options->source, "The ONNX file that the model was converted from, whose graph stays");
+  app.add_option("--source", options->source,
+                 "The ONNX or TFLite file that the model was converted from, whose graph stays (default for ONNX: "
+                 "graft's own graph)");
   add_in_place_flag(app, options->in_place);
   app.add_flag("--allow-non-finite", options->allow_non_finite, "Export weights that hold NaN or infinity, too");
   app.add_flag("--json", options->json, "Print what was written as JSON");
   app.callback([&app, options] {
     const std::string format = format_of(*options);
-    refuse_idle(app, format == "onnx", {"--dtype"}, "with the format onnx, whose initializers keep their types.");
-    refuse_idle(app, format != "onnx", {"--source"}, cat("with the format ", format, ", only with onnx."));
+    const bool patched = format == "onnx" || format == "tflite";
+    refuse_idle(app, patched, {"--dtype"}, cat("with the format ", format, ", whose tensors keep their types."));
+    refuse_idle(app, !patched, {"--source"}, cat("with the format ", format, ", only with onnx and tflite."));
     refuse_idle(app, options->source.empty(), {"--in-place"}, "without --source.");
   });
   return [options] { return run_export(*options); };

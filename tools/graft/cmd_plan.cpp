@@ -172,11 +172,12 @@ Result<std::vector<passes::PassNote>> run_passes(const Model& model, const PlanA
     GRAFT_TRY_ASSIGN(const train::TrainOptions training, options_for_training(model, options.train));
     GRAFT_TRY_ASSIGN(const Graph bound, train::bind_batch(model.graph, training.batch, training.bindings));
     std::string note;
-    GRAFT_TRY_ASSIGN(const ValueId target, train::loss_input(bound, training.loss, &note));
+    GRAFT_TRY_ASSIGN(const train::LossInputs inputs, train::loss_inputs(bound, training, &note));
+    const std::vector<ValueId> targets = train::all_of(inputs);
     const passes::TrainModeOptions mode{training.freeze, training.batch_statistics, training.batch_norm_momentum};
-    GRAFT_TRY_ASSIGN(passes::TrainModeGraph forward, passes::to_train_mode(bound, target, mode));
+    GRAFT_TRY_ASSIGN(passes::TrainModeGraph forward, passes::to_train_mode(bound, targets, mode));
     graph = std::move(forward.graph);
-    graph.add_output(bound.value(target).name, forward.values[target.index]);
+    for (const ValueId target : targets) graph.add_output(bound.value(target).name, forward.values[target.index]);
   }
   GRAFT_TRY_ASSIGN(passes::Prepared prepared,
                    passes::prepare(graph, {}, {.inference = inference, .fixed_weights = inference}));

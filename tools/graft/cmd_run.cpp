@@ -57,6 +57,13 @@ Result<Arrays> read_inputs(const RunArguments& options) {
   return arrays;
 }
 
+/// Whether a node or an output needs it.
+bool is_read(const Graph& graph, ValueId id) {
+  const auto reads = [&](const Node& node) { return std::ranges::find(node.inputs, id) != node.inputs.end(); };
+  return std::ranges::any_of(graph.nodes(), reads) ||
+         std::ranges::any_of(graph.outputs(), [&](const Output& output) { return output.value == id; });
+}
+
 // Named dimensions follow from the files' shapes; --bind may say the same or more.
 Status bind_from_inputs(const Model& model, const Arrays& arrays, Bindings& bindings) {
   std::string inputs;
@@ -69,6 +76,7 @@ Status bind_from_inputs(const Model& model, const Arrays& arrays, Bindings& bind
   for (const ValueId id : model.graph.inputs()) {
     const Value& value = model.graph.value(id);
     const auto found = arrays.find(value.name);
+    if (found == arrays.end() && !is_read(model.graph, id)) continue;
     if (found == arrays.end())
       return invalid("The input \"", value.name, "\" is missing; give --input ", value.name, "=FILE.npy.");
     const Shape& given = found->second.shape;
@@ -89,6 +97,7 @@ Status bind_from_inputs(const Model& model, const Arrays& arrays, Bindings& bind
   return ok_status();
 }
 
+/// What nothing reads is no input of the plan; it is left alone.
 Status feed(Session& session, const std::string& name, const data::Array& array) {
   for (const PlanPort& port : session.plan().inputs) {
     if (port.name != name) continue;
@@ -96,8 +105,9 @@ Status feed(Session& session, const std::string& name, const data::Array& array)
       return invalid("The input \"", name, "\" takes ", dtype_name(port.dtype), port.shape.text(), "; the file has ",
                      dtype_name(array.dtype), array.shape.text(), ".");
     }
+    return session.set_input(name, array.buffer.bytes());
   }
-  return session.set_input(name, array.buffer.bytes());
+  return ok_status();
 }
 
 Status write_array(const std::string& folder, const std::string& name, DType dtype, const Shape& shape,

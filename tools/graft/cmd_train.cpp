@@ -8,7 +8,9 @@
 #include "tools/graft/adapted_model.h"
 #include "tools/graft/budget.h"
 #include "tools/graft/checkpoint_flags.h"
+#include "tools/graft/config_file.h"
 #include "tools/graft/device.h"
+#include "tools/graft/monitor_flags.h"
 #include "tools/graft/numbers.h"
 #include "tools/graft/options.h"
 #include "tools/graft/output.h"
@@ -43,6 +45,8 @@ Status claim_outputs(const TrainArguments& options) {
   GRAFT_TRY(outputs.file("--svg", options.svg));
   GRAFT_TRY(outputs.file("--profile", options.profile));
   GRAFT_TRY(outputs.stream("--metrics", options.metrics));
+  GRAFT_TRY(outputs.file("--ema-output", options.evaluation.ema_output));
+  GRAFT_TRY(outputs.file("--gate-report", options.evaluation.gate_report));
   std::vector<std::string> names;
   for (const std::string& name : split_list(options.fetch)) names.push_back(npy_file_name(name));
   return outputs.folder("--fetch-out", options.fetch_folder, names);
@@ -73,7 +77,7 @@ Status train_on(OpenDevice& opened, Model& model, const TrainArguments& options,
                  trainer.plan().note.empty() ? "" : "; ", trainer.plan().note.c_str());
     for (const std::string& reason : trainer.plan().choice.reasons) std::fprintf(stderr, "%s\n", reason.c_str());
   }
-  TrainRun run(options, opened.device(), model, *ready, watched);
+  TrainRun run(options, opened, model, *ready, watched);
   if (workers.leads()) GRAFT_TRY(run.open_store());
   workers.when_it_leads([&](bool leads) -> Status {
     if (!leads) return run.step_down(), ok_status();
@@ -136,6 +140,10 @@ Action add_train(CLI::App& app) {
       ->check(whole(1, 256));
   app.add_flag("--drop-last", options->drop_last, "Leave out a last batch that is not full");
   app.add_option("--metrics", options->metrics, "Write a JSON object per step to this file");
+  app.add_option("--tensorboard", options->tensorboard, "Write TensorBoard's event files to this folder");
+  app.add_option(
+      "--config", options->config,
+      "A JSON file that holds flags, as a run writes it beside -o (OUT.config.json); flags given here go before");
   app.add_option("--svg", options->svg, "Draw the loss curve to this file");
   auto* fetch =
       app.add_option("--fetch", options->fetch, "Values of the forward pass, as in a,b: those of the last step");
@@ -145,6 +153,7 @@ Action add_train(CLI::App& app) {
       "Write a trace of the last steps (Chrome, Perfetto) to this file; print what took most time and memory");
   app.add_option("--profile-steps", options->profile_steps, "How many of the last steps (5)")->check(whole(1, 1000));
   add_worker_flags(app, options->workers);
+  add_evaluation_flags(app, options->evaluation);
   add_sample_flags(app, options->sample);
   add_checkpoint_flags(app, options->checkpoint);
   app.add_flag("--quiet", options->quiet, "No progress");
@@ -155,6 +164,8 @@ Action add_train(CLI::App& app) {
   add_pace_flags(app, options->device);
   app.callback([&app, options] {
     refuse_idle_train_flags(app, options->train);
+    refuse_idle_evaluation_flags(app, *options);
+    options->config_text = config_text(app);
     refuse_idle_checkpoint_flags(app, options->checkpoint);
     refuse_idle(app, options->profile.empty(), {"--profile-steps"}, "without --profile.");
     refuse_idle(app, !options->workers.devices.empty(), {"--device"}, "with --devices.");

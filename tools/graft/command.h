@@ -25,6 +25,7 @@ struct Command {
 Action add_delta(CLI::App& app);
 Action add_devices(CLI::App& app);
 Action add_checkpoint(CLI::App& app);
+Action add_compare(CLI::App& app);
 Action add_convert(CLI::App& app);
 Action add_generate(CLI::App& app);
 Action add_info(CLI::App& app);

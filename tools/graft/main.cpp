@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tools/graft/command.h"
+#include "tools/graft/config_file.h"
 
 namespace {
 
@@ -27,6 +28,7 @@ constexpr Command kCommands[] = {
     {"grad", "Compute gradients of outputs with respect to inputs, parameters or values", graft::cli::add_grad},
     {"train", "Fine-tune a model", graft::cli::add_train},
     {"eval", "Measure loss and accuracy on a data set", graft::cli::add_eval},
+    {"compare", "Say what changed from one model to another, sample by sample", graft::cli::add_compare},
     {"generate", "Generate text from a language model", graft::cli::add_generate},
     {"merge", "Add an adapter's product to the weights of its model", graft::cli::add_merge},
     {"export", "Write a model or an adapter as a Hugging Face folder, a GGUF, safetensors or ONNX file",
@@ -59,7 +61,19 @@ int run(int argc, char** argv) {
     return 2;
   }
   try {
-    app.parse(argc, argv);
+    const auto command = std::ranges::find_if(actions, [&](const auto& one) { return one.first->get_name() == first; });
+    if (command != actions.end()) {
+      auto arguments = graft::cli::with_config(*command->first, {argv + 2, argv + argc});
+      if (!arguments.ok()) {
+        fail(arguments.status().message());
+        return 2;
+      }
+      std::vector<std::string> reversed(arguments->rbegin(), arguments->rend());  // as CLI11 takes them
+      reversed.emplace_back(first);
+      app.parse(std::move(reversed));
+    } else {
+      app.parse(argc, argv);
+    }
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }

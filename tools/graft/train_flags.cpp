@@ -1,9 +1,11 @@
 #include "tools/graft/train_flags.h"
 
+#include <algorithm>
 #include <charconv>
 #include <set>
 
 #include "runtime/passes/precision.h"
+#include "runtime/train/loss_terms.h"
 #include "tools/graft/numbers.h"
 #include "tools/graft/options.h"
 
@@ -47,26 +49,74 @@ Result<train::ParameterGroup> parse_group(const std::string& text) {
 
 }  // namespace
 
-void add_loss_flags(CLI::App& app, TrainFlags& flags) {
-  app.add_option("--loss", flags.loss, "ce, mse, l1 or bce (default ce)");
+void add_plain_loss_flags(CLI::App& app, TrainFlags& flags) {
+  app.add_option("--loss", flags.loss,
+                 cat(train::loss_names(),
+                     " (default ce); ce:LABEL+0.5*mse:BOX adds several up, each of an output of the "
+                     "model or with a field of the data, or OUTPUT=FIELD"));
   app.add_option("--loss-of", flags.output, "The output that the loss is taken of (default: the first)");
   app.add_option("--label-smoothing", flags.label_smoothing, "For ce, from 0 to 1")->check(number(0, 1));
-  app.add_option("--ignore-index", flags.ignore_index, "For ce: rows with this label count for nothing (-100)")
+  app.add_option("--ignore-index", flags.ignore_index,
+                 "For ce, focal and dice: rows with this label count for nothing (-100)")
       ->check(whole(INT32_MIN, INT32_MAX));
+  app.add_option("--class-axis", flags.class_axis, "Axis of the classes (the one that the labels lack, else 1)")
+      ->check(whole(-8, 7));
+  app.add_option("--class-weights", flags.class_weights, "For ce and focal: a weight for each class, as in 1,2.5,1");
+  app.add_option("--pos-weight", flags.pos_weight, "For bce: weight of ones, for all or for each of the last axis");
+  app.add_option("--sample-weights", flags.sample_weights, "Field of the data by which each sample's loss counts");
+  app.add_option("--focal-gamma", flags.focal_gamma, "For focal (2)")->check(number(0, 100));
+  app.add_option("--focal-alpha", flags.focal_alpha, "For focal of targets: weight of ones against zeros (none)")
+      ->check(number(0, 1));
+  app.add_option("--huber-delta", flags.huber_delta, "For huber (1)")->check(positive());
+  app.add_option("--smooth-l1-beta", flags.smooth_l1_beta, "For smooth_l1 (1)")->check(not_negative());
+  app.add_option("--margin", flags.margin, "For cosine (0) and triplet (1)");
+  app.add_option("--temperature", flags.temperature, "For info_nce (0.07)")->check(positive());
+  app.add_option("--blank", flags.blank, "For ctc: the class of the blank (0)")->check(whole(0, 1 << 24));
+  app.add_flag("--zero-infinity", flags.zero_infinity, "For ctc: 0 where the labels do not fit the time");
   app.add_option("--seq", flags.seq, "Tokens of a sample, for language models: the dimension \"seq\"")->check(whole(1));
+}
+
+void add_loss_flags(CLI::App& app, TrainFlags& flags) {
+  add_plain_loss_flags(app, flags);
   add_adapter_flags(app, flags.adapter);
 }
 
 void add_train_flags(CLI::App& app, TrainFlags& flags) {
   add_loss_flags(app, flags);
-  app.add_option("--optimizer", flags.optimizer, "sgd, adam, adamw or adamw8bit (default adamw)");
-  app.add_option("--lr", flags.learning_rate, "Learning rate (default 1e-3)")->check(not_negative());
-  app.add_option("--momentum", flags.momentum, "For sgd")->check(number(0, 1, Ends::open_above));
-  app.add_flag("--nesterov", flags.nesterov, "For sgd with momentum");
-  app.add_option("--beta1", flags.beta1, "For adam and adamw (0.9)")->check(number(0, 1, Ends::open_above));
-  app.add_option("--beta2", flags.beta2, "For adam and adamw (0.999)")->check(number(0, 1, Ends::open_above));
-  app.add_option("--eps", flags.epsilon, "For adam and adamw (1e-8)")->check(positive());
-  app.add_option("--weight-decay", flags.weight_decay, "Default 0.01 for adamw, else 0")->check(not_negative());
+  app.add_option("--optimizer", flags.optimizer,
+                 "sgd, adam, adamw, adamw8bit, lion, rmsprop, adagrad, adafactor, lamb or muon (default adamw)");
+  app.add_option("--lr", flags.learning_rate, "Learning rate (default 1e-3; 1e-2 for adafactor)")
+      ->check(not_negative());
+  app.add_option("--momentum", flags.momentum, "For sgd, rmsprop and muon (0; 0.95 for muon)")
+      ->check(number(0, 1, Ends::open_above));
+  app.add_flag("--nesterov,!--no-nesterov", flags.nesterov, "For sgd with momentum; muon has it unless --no-nesterov");
+  app.add_option("--beta1", flags.beta1, "For the Adams, lion, lamb and muon (0.9)")
+      ->check(number(0, 1, Ends::open_above));
+  app.add_option("--beta2", flags.beta2, "For the Adams, lion, lamb and muon (0.999; 0.99 for lion)")
+      ->check(number(0, 1, Ends::open_above));
+  app.add_option("--eps", flags.epsilon, "For the Adams, rmsprop and muon (1e-8), adagrad (1e-10) and lamb (1e-6)")
+      ->check(positive());
+  app.add_option("--alpha", flags.alpha, "For rmsprop: weight of the past (0.99)")
+      ->check(number(0, 1, Ends::open_above));
+  app.add_flag("--centered", flags.centered, "For rmsprop: squares about the mean");
+  app.add_option("--lr-decay", flags.lr_decay, "For adagrad (0)")->check(not_negative());
+  app.add_option("--initial-accumulator-value", flags.initial_accumulator_value, "For adagrad (0)")
+      ->check(not_negative());
+  app.add_option("--beta2-decay", flags.beta2_decay, "For adafactor (-0.8)")->check(number(-10, 0));
+  app.add_option("--eps2", flags.epsilon2, "For adafactor: least size of a parameter (1e-3)")->check(not_negative());
+  app.add_option("--clip-threshold", flags.clip_threshold, "For adafactor (1)")->check(positive());
+  app.add_option("--ns-steps", flags.ns_steps, "For muon: steps of Newton and Schulz (5)")->check(whole(1, 100));
+  app.add_option("--muon-adjust", flags.muon_adjust, "For muon: original or match_rms_adamw")
+      ->check(CLI::IsMember({"original", "match_rms_adamw"}));
+  app.add_option("--adamw-for", flags.adamw_for,
+                 "For muon: patterns of matrices that adamw takes, as of embeddings and the last layer");
+  app.add_option("--ema", flags.ema, "Keep a running mean of the weights, as in 0.999; evaluations are of it")
+      ->check(number(0, 1, Ends::open));
+  app.add_option("--layer-decay", flags.layer_decay,
+                 "Learning rate of a layer over that of the layer behind it, as in 0.75")
+      ->check(number(0, 1, Ends::closed));
+  app.add_option("--weight-decay", flags.weight_decay, "Default 0.01 for adamw and lamb, 0.1 for muon, else 0")
+      ->check(not_negative());
   app.add_option("--proximal", flags.proximal, "Pull to the weights at the start: mu/2 |w - w0|^2 more loss (FedProx)")
       ->check(not_negative());
   app.add_option("--group", flags.groups, "PATTERN:lr=SCALE,weight_decay=X for parameters by name; repeatable");
@@ -82,12 +132,18 @@ void add_train_flags(CLI::App& app, TrainFlags& flags) {
   app.add_flag("--optimizer-in-backward", flags.optimizer_in_backward,
                "A parameter takes its step as soon as its gradient is there: less memory; after a gradient that is not "
                "finite others may have moved");
-  app.add_option("--schedule", flags.schedule, "constant, linear, cosine or step");
+  app.add_option("--schedule", flags.schedule, "constant, linear, cosine, step, one-cycle, polynomial or plateau");
   app.add_option("--warmup", flags.warmup_steps, "Steps over which the learning rate rises")->check(whole(0));
-  app.add_option("--final-lr", flags.final_lr_factor, "Share of the rate at the end of linear and cosine (0)")
+  app.add_option("--final-lr", flags.final_lr_factor,
+                 "Share of the rate at the end of linear, cosine and polynomial (0)")
       ->check(not_negative());
   app.add_option("--step-size", flags.step_size, "Steps between drops of the step schedule (1000)")->check(whole(1));
-  app.add_option("--gamma", flags.gamma, "Factor of each drop (0.1)")->check(positive());
+  app.add_option("--gamma", flags.gamma, "Factor of each drop of step and plateau (0.1)")->check(positive());
+  app.add_option("--rise", flags.rise, "Share of the steps in which the rate of one-cycle rises (0.3)")
+      ->check(number(0, 1, Ends::open));
+  app.add_option("--div-factor", flags.div_factor, "Of one-cycle: the rate over the first one (25)");
+  app.add_option("--final-div-factor", flags.final_div_factor, "Of one-cycle: the first rate over the last (1e4)");
+  app.add_option("--power", flags.power, "Of polynomial (1)")->check(positive());
   app.add_option("--batch", flags.batch, "Samples on the device at once (32)")->check(whole(1, INT32_MAX));
   app.add_option("--accumulate", flags.accumulate, "Micro-batches per optimizer step (1)")->check(whole(1, INT32_MAX));
   app.add_flag("--frozen-statistics", flags.frozen_statistics, "Batch norm keeps and uses its running statistics");
@@ -97,17 +153,153 @@ void add_train_flags(CLI::App& app, TrainFlags& flags) {
   app.add_option("--bind", flags.bind, "Sizes of named dimensions other than the batch");
 }
 
-void refuse_idle_train_flags(const CLI::App& app, const TrainFlags& flags) {
-  const bool sgd = flags.optimizer == "sgd";
-  refuse_idle(app, !sgd, {"--momentum", "--nesterov"}, cat("with --optimizer ", flags.optimizer, ", only with sgd."));
-  refuse_idle(app, sgd && flags.momentum == 0, {"--nesterov"}, "without --momentum.");
-  refuse_idle(app, sgd, {"--beta1", "--beta2", "--eps"}, "with --optimizer sgd.");
-  refuse_idle(app, flags.loss != "ce", {"--label-smoothing", "--ignore-index"},
-              cat("with --loss ", flags.loss, ", only with ce."));
-  const bool falls = flags.schedule == "linear" || flags.schedule == "cosine";
-  refuse_idle(app, !falls, {"--final-lr"}, cat("with --schedule ", flags.schedule, ", only with linear and cosine."));
-  refuse_idle(app, flags.schedule != "step", {"--step-size", "--gamma"},
-              cat("with --schedule ", flags.schedule, ", only with step."));
+bool is_cross_entropy(const TrainFlags& flags) {
+  const auto terms = train::parse_losses(flags.loss);
+  return terms.ok() && terms->size() == 1 && terms->front().kind == train::Loss::cross_entropy;
+}
+
+namespace {
+
+void refuse_idle_loss_flags(const CLI::App& app, const TrainFlags& flags) {
+  using train::Loss;
+  const auto terms = train::parse_losses(flags.loss);
+  if (!terms.ok()) return;  // said once the options are made
+  const auto only = [&](const std::vector<std::string>& names, std::initializer_list<Loss> kinds, const char* with) {
+    const bool used = std::ranges::any_of(
+        *terms, [&](const train::LossOptions& term) { return std::ranges::find(kinds, term.kind) != kinds.end(); });
+    refuse_idle(app, !used, names, cat("with --loss ", flags.loss, ", only with ", with, "."));
+  };
+  only({"--label-smoothing"}, {Loss::cross_entropy}, "ce");
+  only({"--ignore-index"}, {Loss::cross_entropy, Loss::focal, Loss::dice}, "ce, focal and dice");
+  only({"--class-axis"}, {Loss::cross_entropy, Loss::focal, Loss::dice, Loss::kl, Loss::ctc},
+       "ce, focal, dice, kl and ctc");
+  only({"--class-weights"}, {Loss::cross_entropy, Loss::focal}, "ce and focal");
+  only({"--pos-weight"}, {Loss::bce}, "bce");
+  only({"--focal-gamma", "--focal-alpha"}, {Loss::focal}, "focal");
+  only({"--huber-delta"}, {Loss::huber}, "huber");
+  only({"--smooth-l1-beta"}, {Loss::smooth_l1}, "smooth_l1");
+  only({"--margin"}, {Loss::cosine, Loss::triplet}, "cosine and triplet");
+  only({"--temperature"}, {Loss::info_nce}, "info_nce");
+  only({"--blank", "--zero-infinity"}, {Loss::ctc}, "ctc");
+}
+
+void refuse_idle_optimizer_flags(const CLI::App& app, const TrainFlags& flags) {
+  const std::string& name = flags.optimizer;
+  if (!train::parse_optimizer(name).ok()) return;  // said once the options are made
+  const auto only = [&](const std::vector<std::string>& names, const std::vector<std::string>& with) {
+    std::string list;
+    for (std::size_t i = 0; i < with.size(); ++i)
+      list += cat(i == 0 ? "" : i + 1 == with.size() ? " and " : ", ", with[i]);
+    refuse_idle(app, std::ranges::find(with, name) == with.end(), names,
+                cat("with --optimizer ", name, ", only with ", list, "."));
+  };
+  only({"--momentum"}, {"sgd", "rmsprop", "muon"});
+  only({"--nesterov"}, {"sgd", "muon"});
+  refuse_idle(app, name == "sgd" && flags.momentum <= 0, {"--nesterov"}, "without --momentum.");
+  only({"--beta1", "--beta2"}, {"adam", "adamw", "adamw8bit", "lion", "lamb", "muon"});
+  only({"--eps"}, {"adam", "adamw", "adamw8bit", "rmsprop", "adagrad", "lamb", "muon"});
+  only({"--alpha", "--centered"}, {"rmsprop"});
+  only({"--lr-decay", "--initial-accumulator-value"}, {"adagrad"});
+  only({"--beta2-decay", "--eps2", "--clip-threshold"}, {"adafactor"});
+  only({"--ns-steps", "--muon-adjust", "--adamw-for"}, {"muon"});
+}
+
+void set_if_given(double& option, double given) {
+  if (given >= 0) option = given;
+}
+
+Status set_optimizer(const TrainFlags& flags, train::TrainOptions& options) {
+  using train::OptimizerKind;
+  GRAFT_TRY_ASSIGN(const OptimizerKind kind, train::parse_optimizer(flags.optimizer));
+  train::OptimizerOptions& o = options.optimizer;
+  o = train::optimizer_defaults(kind);
+  set_if_given(o.learning_rate, flags.learning_rate);
+  set_if_given(o.momentum, flags.momentum);
+  if (flags.nesterov_given) o.nesterov = flags.nesterov;
+  if (kind == OptimizerKind::muon && o.momentum == 0) o.nesterov = false;
+  set_if_given(o.beta1, flags.beta1);
+  set_if_given(o.beta2, flags.beta2);
+  set_if_given(o.epsilon, flags.epsilon);
+  set_if_given(o.alpha, flags.alpha);
+  o.centered = flags.centered;
+  set_if_given(o.lr_decay, flags.lr_decay);
+  set_if_given(o.initial_accumulator_value, flags.initial_accumulator_value);
+  if (!std::isnan(flags.beta2_decay)) o.beta2_decay = flags.beta2_decay;
+  set_if_given(o.epsilon2, flags.epsilon2);
+  set_if_given(o.clip_threshold, flags.clip_threshold);
+  if (flags.ns_steps > 0) o.ns_steps = flags.ns_steps;
+  if (flags.muon_adjust == "match_rms_adamw") o.adjust = train::MuonAdjust::match_rms_adamw;
+  o.adamw_parameters = split_lists(flags.adamw_for);
+  o.ema = flags.ema;
+  o.proximal = flags.proximal;
+  const bool decoupled =
+      kind == OptimizerKind::adamw || kind == OptimizerKind::adamw8bit || kind == OptimizerKind::lamb;
+  o.weight_decay = flags.weight_decay >= 0       ? flags.weight_decay
+                   : decoupled                   ? 0.01
+                   : kind == OptimizerKind::muon ? 0.1
+                                                 : 0;
+  options.layer_decay = flags.layer_decay;
+  return ok_status();
+}
+
+Result<std::vector<double>> parse_numbers(const std::string& text, const char* flag) {
+  std::vector<double> numbers;
+  for (const std::string& part : split_list(text)) {
+    double value = 0;
+    const auto [end, failure] = std::from_chars(part.data(), part.data() + part.size(), value);
+    if (failure != std::errc() || end != part.data() + part.size()) {
+      return invalid(flag, " takes numbers with commas between; \"", part, "\" is none.");
+    }
+    numbers.push_back(value);
+  }
+  return numbers;
+}
+
+Status set_losses(const TrainFlags& flags, train::TrainOptions& options) {
+  train::LossOptions like;
+  like.label_smoothing = flags.label_smoothing;
+  if (flags.ignore_index < INT32_MIN || flags.ignore_index > INT32_MAX) {
+    return invalid("--ignore-index ", flags.ignore_index, " does not fit 32 bits.");
+  }
+  like.ignore_index = static_cast<std::int32_t>(flags.ignore_index);
+  if (flags.class_axis != INT64_MIN) like.class_axis = flags.class_axis;
+  GRAFT_TRY_ASSIGN(like.class_weights, parse_numbers(flags.class_weights, "--class-weights"));
+  GRAFT_TRY_ASSIGN(like.pos_weight, parse_numbers(flags.pos_weight, "--pos-weight"));
+  like.focal_gamma = flags.focal_gamma;
+  like.focal_alpha = flags.focal_alpha;
+  like.delta = flags.huber_delta;
+  like.beta = flags.smooth_l1_beta;
+  if (!std::isnan(flags.margin)) like.margin = flags.margin;
+  like.temperature = flags.temperature;
+  like.blank = static_cast<std::int32_t>(flags.blank);
+  like.zero_infinity = flags.zero_infinity;
+  GRAFT_TRY_ASSIGN(auto terms, train::parse_losses(flags.loss, like));
+  const bool named = terms.size() > 1 || !terms[0].output.empty();
+  if (named && !flags.output.empty()) {
+    return invalid("--loss ", flags.loss, " and --loss-of ", flags.output, " both name outputs; give one of them.");
+  }
+  if (!named) terms[0].output = flags.output;
+  options.loss = std::move(terms[0]);
+  options.more_losses.assign(std::make_move_iterator(terms.begin() + 1), std::make_move_iterator(terms.end()));
+  options.sample_weights = flags.sample_weights;
+  return ok_status();
+}
+
+}  // namespace
+
+void refuse_idle_train_flags(const CLI::App& app, TrainFlags& flags) {
+  if (const auto* nesterov = app.get_option_no_throw("--nesterov")) flags.nesterov_given = nesterov->count() > 0;
+  refuse_idle_optimizer_flags(app, flags);
+  refuse_idle_loss_flags(app, flags);
+  const std::string with_schedule = cat("with --schedule ", flags.schedule, ", only with ");
+  const bool cycle = flags.schedule == "one-cycle" || flags.schedule == "one_cycle";
+  const bool power = flags.schedule == "polynomial", plateau = flags.schedule == "plateau";
+  const bool falls = flags.schedule == "linear" || flags.schedule == "cosine" || power;
+  refuse_idle(app, !falls, {"--final-lr"}, with_schedule + "linear, cosine and polynomial.");
+  refuse_idle(app, flags.schedule != "step", {"--step-size"}, with_schedule + "step.");
+  refuse_idle(app, flags.schedule != "step" && !plateau, {"--gamma"}, with_schedule + "step and plateau.");
+  refuse_idle(app, !cycle, {"--rise", "--div-factor", "--final-div-factor"}, with_schedule + "one-cycle.");
+  refuse_idle(app, !power, {"--power"}, with_schedule + "polynomial.");
   const bool scales = flags.loss_scale > 0 || (flags.loss_scale < 0 && flags.precision == "f16");
   refuse_idle(app, !scales, {"--growth-interval"}, "without a loss scale.");
 }
@@ -120,24 +312,8 @@ Result<Bindings> bindings_of(const TrainFlags& flags) {
 
 Result<train::TrainOptions> train_options(const TrainFlags& flags, std::uint64_t total_steps) {
   train::TrainOptions options;
-  GRAFT_TRY_ASSIGN(options.loss.kind, train::parse_loss(flags.loss));
-  options.loss.output = flags.output;
-  options.loss.label_smoothing = flags.label_smoothing;
-  if (flags.ignore_index < INT32_MIN || flags.ignore_index > INT32_MAX) {
-    return invalid("--ignore-index ", flags.ignore_index, " does not fit 32 bits.");
-  }
-  options.loss.ignore_index = static_cast<std::int32_t>(flags.ignore_index);
-  GRAFT_TRY_ASSIGN(options.optimizer.kind, train::parse_optimizer(flags.optimizer));
-  options.optimizer.learning_rate = flags.learning_rate;
-  options.optimizer.momentum = flags.momentum;
-  options.optimizer.nesterov = flags.nesterov;
-  options.optimizer.beta1 = flags.beta1;
-  options.optimizer.beta2 = flags.beta2;
-  options.optimizer.epsilon = flags.epsilon;
-  options.optimizer.proximal = flags.proximal;
-  const bool decoupled = options.optimizer.kind == train::OptimizerKind::adamw ||
-                         options.optimizer.kind == train::OptimizerKind::adamw8bit;
-  options.optimizer.weight_decay = flags.weight_decay >= 0 ? flags.weight_decay : decoupled ? 0.01 : 0.0;
+  GRAFT_TRY(set_losses(flags, options));
+  GRAFT_TRY(set_optimizer(flags, options));
   for (const std::string& text : flags.groups) {
     GRAFT_TRY_ASSIGN(auto group, parse_group(text));
     options.groups.push_back(std::move(group));
@@ -157,6 +333,10 @@ Result<train::TrainOptions> train_options(const TrainFlags& flags, std::uint64_t
   options.schedule.final_factor = flags.final_lr_factor;
   options.schedule.step_size = flags.step_size;
   options.schedule.gamma = flags.gamma;
+  options.schedule.rise = flags.rise;
+  options.schedule.div_factor = flags.div_factor;
+  options.schedule.final_div_factor = flags.final_div_factor;
+  options.schedule.power = flags.power;
   if (flags.batch < 1 || flags.accumulate < 1 || flags.batch > (std::int64_t{1} << 31) / flags.accumulate) {
     return invalid("--batch ", flags.batch, " and --accumulate ", flags.accumulate,
                    " must be at least 1, and their product at most 2^31.");

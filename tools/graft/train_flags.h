@@ -1,6 +1,7 @@
 // The flags that say how to train: shared by graft train, graft plan and graft eval.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -16,13 +17,39 @@ struct TrainFlags {
   std::string output;
   double label_smoothing = 0;
   std::int64_t ignore_index = -100;
+  std::int64_t class_axis = INT64_MIN;  ///< not given
+  std::string class_weights;
+  std::string pos_weight;
+  std::string sample_weights;
+  double focal_gamma = 2;
+  double focal_alpha = -1;
+  double huber_delta = 1;
+  double smooth_l1_beta = 1;
+  double margin = NAN;  ///< not given
+  double temperature = 0.07;
+  std::int64_t blank = 0;
+  bool zero_infinity = false;
   std::string optimizer = "adamw";
-  double learning_rate = 1e-3;
-  double momentum = 0;
+  double learning_rate = -1;
+  // Below 0: the optimizer's default.
+  double momentum = -1;
   bool nesterov = false;
-  double beta1 = 0.9;
-  double beta2 = 0.999;
-  double epsilon = 1e-8;
+  bool nesterov_given = false;
+  double beta1 = -1;
+  double beta2 = -1;
+  double epsilon = -1;
+  double alpha = -1;
+  bool centered = false;
+  double lr_decay = -1;
+  double initial_accumulator_value = -1;
+  double beta2_decay = NAN;  ///< not given
+  double epsilon2 = -1;
+  double clip_threshold = -1;
+  std::uint32_t ns_steps = 0;  ///< 0: the default
+  std::string muon_adjust = "original";
+  std::vector<std::string> adamw_for;
+  double ema = 0;
+  double layer_decay = 1;
   double proximal = 0;
   double weight_decay = -1;  ///< below 0: the optimizer's default (0.01 for adamw, else 0)
   std::vector<std::string> groups;
@@ -38,6 +65,10 @@ struct TrainFlags {
   double final_lr_factor = 0;
   std::uint64_t step_size = 1000;
   double gamma = 0.1;
+  double rise = 0.3;
+  double div_factor = 25;
+  double final_div_factor = 1e4;
+  double power = 1;
   std::int64_t batch = 32;
   std::int64_t accumulate = 1;
   bool frozen_statistics = false;
@@ -50,13 +81,18 @@ struct TrainFlags {
 
 /// --loss and what chooses the output; also for graft eval.
 void add_loss_flags(CLI::App& app, TrainFlags& flags);
+/// The same without adapters.
+void add_plain_loss_flags(CLI::App& app, TrainFlags& flags);
 void add_train_flags(CLI::App& app, TrainFlags& flags);
 
 /// Throws CLI::ValidationError where a flag was given that the other ones leave without effect.
-void refuse_idle_train_flags(const CLI::App& app, const TrainFlags& flags);
+void refuse_idle_train_flags(const CLI::App& app, TrainFlags& flags);
 
 /// --bind, and --seq as the dimension "seq".
 Result<Bindings> bindings_of(const TrainFlags& flags);
+
+/// Whether the loss is cross entropy alone, whose exponent is the perplexity.
+bool is_cross_entropy(const TrainFlags& flags);
 
 /// `total_steps` is where linear and cosine schedules end; 0 where it is not known (graft plan).
 Result<train::TrainOptions> train_options(const TrainFlags& flags, std::uint64_t total_steps);

@@ -9,7 +9,9 @@
 #include "tools/graft/adapted_model.h"
 #include "tools/graft/budget.h"
 #include "tools/graft/checkpoint_flags.h"
+#include "tools/graft/config_file.h"
 #include "tools/graft/data_hints.h"
+#include "tools/graft/evaluation_report.h"
 #include "tools/graft/model_io.h"
 #include "tools/graft/numbers.h"
 #include "tools/graft/options.h"
@@ -28,7 +30,7 @@ std::string metrics_text(const train::Metrics& metrics, const TrainFlags& flags)
   char text[128];
   if (metrics.has_correct) {
     std::snprintf(text, sizeof text, "loss %.4f, accuracy %.2f%%", metrics.loss(), 100 * metrics.accuracy());
-  } else if (flags.loss == "ce") {
+  } else if (is_cross_entropy(flags)) {
     std::snprintf(text, sizeof text, "loss %.4f, perplexity %.4g", metrics.loss(), metrics.perplexity());
   } else {
     std::snprintf(text, sizeof text, "loss %.6g", metrics.loss());
@@ -39,25 +41,73 @@ std::string metrics_text(const train::Metrics& metrics, const TrainFlags& flags)
 nlohmann::ordered_json metrics_json(const char* kind, const train::Metrics& metrics, const TrainFlags& flags) {
   nlohmann::ordered_json row = {{"kind", kind}, {"loss", metrics.loss()}};
   if (metrics.has_correct) row["accuracy"] = metrics.accuracy();
-  if (!metrics.has_correct && flags.loss == "ce") row["perplexity"] = metrics.perplexity();
+  if (!metrics.has_correct && is_cross_entropy(flags)) row["perplexity"] = metrics.perplexity();
   if (metrics.has_top5) row["top5"] = metrics.top5_accuracy();
   return row;
 }
 
 }  // namespace
 
-Status TrainRun::evaluate(const char* when) {
+// What -o names; with --ema and `ema` the running mean.
+Status TrainRun::save_weights(const std::string& path, bool ema) {
+  GRAFT_TRY(copy_to_model(trainer_, model_, default_host_allocator(), false, ema));
+  keep_classes(data::class_names(loader_.source()), model_);
+  if (options_.train.lora.empty() && options_.train.adapter.file.empty()) return save_output(path, model_);
+  GRAFT_TRY_ASSIGN(const Model adapter, adapter_of(model_));
+  return save_output(path, adapter);
+}
+
+// What follows from an evaluation of the state as it is now.
+Status TrainRun::follow(const std::vector<train::MetricValue>& values) {
+  GRAFT_TRY_ASSIGN(const Monitors::Verdict verdict, monitors_.observe(trainer_, values));
+  if (verdict.learning_rate) std::printf("  no better: the learning rate is now %g\n", *verdict.learning_rate);
+  if (verdict.best) {
+    GRAFT_TRY(save_weights(options_.output, options_.train.ema > 0));
+    std::printf("  the best so far: wrote %s\n", options_.output.c_str());
+    kept_best_ = true;
+  }
+  if (verdict.stop) std::printf("  no better for %s: training ends\n", options_.evaluation.early_stop.c_str());
+  stop_ = stop_ || verdict.stop;
+  return ok_status();
+}
+
+// The evaluation before the first step counts where a resumed run was saved just before it.
+Status TrainRun::evaluate(const char* when, bool counts) {
   if (ready_.held_out == nullptr) return ok_status();
   if (profile_ != nullptr) profile_->pause();
-  GRAFT_TRY_ASSIGN(const train::Metrics metrics, trainer_.evaluate(*ready_.held_out));
+  EvaluationOptions options;
+  options.metrics = monitors_.metrics;
+  GRAFT_TRY_ASSIGN(Evaluation evaluation, evaluate_trainer(trainer_, *ready_.held_out, options));
   if (profile_ != nullptr) profile_->resume();
-  std::printf("%s: held-out %s\n", when, metrics_text(metrics, options_.train).c_str());
+  const train::Metrics& metrics = evaluation.totals;
+  const std::vector<train::MetricValue> shown(evaluation.values.begin(),
+                                              evaluation.values.begin() + static_cast<std::ptrdiff_t>(monitors_.shown));
+  std::printf("%s: held-out %s%s\n", when, metrics_text(metrics, options_.train).c_str(), text_of(shown).c_str());
   std::fflush(stdout);
   const auto step = trainer_.state().step;
   held_out_losses_.push_back({static_cast<double>(step), metrics.loss()});
   auto row = metrics_json("held_out", metrics, options_.train);
   row["step"] = step;
+  row.update(json_of(shown));
   metrics_.write(row);
+  if (board_) board_->held_out(trainer_, row);
+  return counts && monitors_.watches() ? follow(evaluation.values) : ok_status();
+}
+
+// Whether the state was saved after an epoch or so many steps, before their evaluation.
+bool TrainRun::is_evaluation_due() const {
+  const train::TrainingState& state = trainer_.state();
+  if (state.step == 0 || state.samples_done != 0 || state.evaluated_at >= state.step) return false;
+  const std::uint64_t every = options_.evaluation.every;
+  if (every > 0) return state.step % every == 0;
+  return state.cursor.position == 0 || state.cursor.position == state.cursor.samples;
+}
+
+// Of the worker that leads, before it evaluates or writes anything.
+Status TrainRun::prepare() {
+  GRAFT_TRY_ASSIGN(monitors_, Monitors::create(options_));
+  if (options_.tensorboard.empty()) return ok_status();
+  GRAFT_TRY_ASSIGN(board_, TensorBoard::open(options_.tensorboard, trainer_.state().step));
   return ok_status();
 }
 
@@ -136,6 +186,12 @@ Status TrainRun::on_step(const train::StepResult& result) {
   show_shortages();
   waiting_ = step_shown(result);
   if (checkpointer_ == nullptr) acknowledge();
+  if (board_) board_->step(trainer_, result);
+  if (const std::uint64_t often = options_.evaluation.every; often > 0 && trainer_.state().step % often == 0) {
+    acknowledge();
+    progress_->finish();
+    GRAFT_TRY(evaluate(cat("step ", trainer_.state().step).c_str(), true));
+  }
   const std::uint64_t every = options_.sample.every;
   if (every == 0 || trainer_.state().step % every != 0) return ok_status();
   acknowledge();
@@ -150,7 +206,8 @@ Status TrainRun::on_epoch() {
   progress_->finish();
   std::printf("epoch %llu: %s\n", static_cast<unsigned long long>(trainer_.state().epoch) + 1,
               metrics_text(trainer_.state().epoch_metrics, options_.train).c_str());
-  GRAFT_TRY(evaluate("  after it"));
+  if (board_) GRAFT_TRY(board_->epoch(trainer_));
+  if (options_.evaluation.every == 0) GRAFT_TRY(evaluate("  after it", true));
   return options_.sample.every == 0 ? show_samples() : ok_status();
 }
 
@@ -160,6 +217,7 @@ Result<train::FitEnd> TrainRun::take_steps(const std::atomic<bool>& stop, train:
   train::FitOptions fit_options;
   fit_options.steps = options_.steps;
   fit_options.stop = leads_ ? &stop : nullptr;
+  fit_options.end = [&] { return stop_; };
   fit_options.observer = profile_;
   fit_options.stop_within_steps = checkpointer_ != nullptr;
   fit_options.on_step = [&](const train::StepResult& result) -> Status {
@@ -207,7 +265,8 @@ Status TrainRun::open_store() {
 Status TrainRun::begin() {
   if (profile_ != nullptr) profile_->set_next(trainer_.state().step + 1);
   if (!options_.metrics.empty()) GRAFT_TRY(metrics_.open(options_.metrics, trainer_.state().step));
-  GRAFT_TRY(evaluate("before"));
+  GRAFT_TRY(prepare());
+  GRAFT_TRY(evaluate("before", is_evaluation_due()));
   GRAFT_TRY(show_samples());
   watch_.restart();
   return ok_status();
@@ -249,7 +308,8 @@ Status TrainRun::write_what_is_missing() {
     if (step.step > metrics_.last_step() && step.step <= trainer_.state().step) metrics_.write(step.row);
   }
   recent_.clear();
-  if (trainer_.state().step == 0) GRAFT_TRY(evaluate("before"));
+  GRAFT_TRY(prepare());
+  if (trainer_.state().step == 0) GRAFT_TRY(evaluate("before", false));
   if (epoch_at_ == trainer_.state().step) return on_epoch();
   const std::uint64_t every = options_.sample.every;
   return trainer_.state().step == 0 || (every != 0 && trainer_.state().step % every == 0) ? show_samples()
@@ -269,6 +329,7 @@ void TrainRun::step_down() {
   waiting_.reset();
   checkpointer_.reset();
   metrics_ = MetricsFile();
+  board_.reset();
   progress_.emplace("step", ready_.total_steps, true);
 }
 
@@ -328,16 +389,37 @@ Status TrainRun::write_profile() const {
   return write_trace(options_.profile, *profile_, consumers);
 }
 
-Status TrainRun::write_model() {
+Status TrainRun::write_ema() {
+  const std::string& path = options_.evaluation.ema_output;
+  if (path.empty()) return ok_status();
+  GRAFT_TRY(save_weights(path, true));
+  std::printf("Wrote %s.\n", path.c_str());
+  return ok_status();
+}
+
+Status TrainRun::write_model(train::FitEnd end) {
   if (options_.output.empty()) return ok_status();
-  GRAFT_TRY(copy_to_model(trainer_, model_));
-  keep_classes(data::class_names(loader_.source()), model_);
-  if (options_.train.lora.empty() && options_.train.adapter.file.empty()) {
-    GRAFT_TRY(save_output(options_.output, model_));
-  } else {
-    GRAFT_TRY_ASSIGN(const Model adapter, adapter_of(model_));
-    GRAFT_TRY(save_output(options_.output, adapter));
+  // All flags, beside the result: `graft train --config` takes them again.
+  if (!options_.config_text.empty()) GRAFT_TRY(write_text(options_.output + ".config.json", options_.config_text));
+  const train::MonitorState& best = trainer_.state().monitors[static_cast<std::size_t>(train::Monitor::best)];
+  if (monitors_.best && best.seen > 0 && (kept_best_ || std::filesystem::exists(options_.output))) {
+    std::printf("%s holds the weights of step %llu, whose %s of %.6g was the best.\n", options_.output.c_str(),
+                static_cast<unsigned long long>(best.best_step), monitors_.best->name.c_str(), best.best);
+    return ok_status();
   }
+  if (!options_.evaluation.gates.empty()) {
+    if (end == train::FitEnd::stopped) {
+      std::printf("Stopped before its end: the gate was not asked, and %s is as it was.\n", options_.output.c_str());
+      return ok_status();
+    }
+    GRAFT_TRY(copy_to_model(trainer_, model_, default_host_allocator(), false, options_.train.ema > 0));
+    keep_classes(data::class_names(loader_.source()), model_);
+    GRAFT_TRY(trainer_.pause());  // room for both models
+    train::TrainerOptions trainer_options;
+    opened_.give_to(trainer_options.program);
+    return pass_gate(device_, options_, trainer_.options(), trainer_options, model_, *ready_.held_out);
+  }
+  GRAFT_TRY(save_weights(options_.output, false));
   std::printf("Wrote %s.\n", options_.output.c_str());
   return ok_status();
 }
@@ -349,8 +431,8 @@ Status TrainRun::finish(train::FitEnd end) {
                 state.samples_done == 0 ? "" : cat(" and ", state.samples_done, " samples of the next").c_str());
   }
   // Whatever fails, the rest is written all the same; the first failure is the run's.
-  const Status all[] = {save_checkpoint(), write_loss_curve(), write_fetched(),
-                        write_profile(),   write_model(),      metrics_.outcome()};
+  const Status all[] = {save_checkpoint(), write_loss_curve(), write_fetched(),   write_profile(),
+                        write_ema(),       write_model(end),   metrics_.outcome()};
   const auto* const failed = std::ranges::find_if(all, [](const Status& status) { return !status.ok(); });
   return failed == std::end(all) ? ok_status() : *failed;
 }

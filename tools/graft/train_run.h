@@ -14,8 +14,10 @@
 #include "runtime/session/training.h"
 #include "runtime/train/fit.h"
 #include "tools/graft/metrics_file.h"
+#include "tools/graft/monitor_flags.h"
 #include "tools/graft/progress.h"
 #include "tools/graft/svg.h"
+#include "tools/graft/tensorboard.h"
 #include "tools/graft/train_setup.h"
 
 namespace graft::cli {
@@ -27,9 +29,10 @@ namespace graft::cli {
 class TrainRun {
  public:
   /// All of it outlives the run. `profile`: null where nobody asked for one.
-  TrainRun(const TrainArguments& options, gpu::Device& device, Model& model, PreparedRun& ready, Profile* profile)
+  TrainRun(const TrainArguments& options, OpenDevice& opened, Model& model, PreparedRun& ready, Profile* profile)
       : options_(options),
-        device_(device),
+        opened_(opened),
+        device_(opened.device()),
         model_(model),
         trainer_(*ready.trainer),
         loader_(*ready.loader),
@@ -63,7 +66,12 @@ class TrainRun {
   Status open_checkpointer(const CheckpointOptions& checkpoint);
   Status take_store();
   Status write_what_is_missing();
-  Status evaluate(const char* when);
+  Status prepare();
+  Status evaluate(const char* when, bool counts);
+  Status follow(const std::vector<train::MetricValue>& values);
+  bool is_evaluation_due() const;
+  Status save_weights(const std::string& path, bool ema);
+  Status write_ema();
   Status show_samples();
   void acknowledge();
   void show_shortages();
@@ -74,9 +82,10 @@ class TrainRun {
   Status write_fetched() const;
   Status write_loss_curve() const;
   Status write_profile() const;
-  Status write_model();
+  Status write_model(train::FitEnd end);
 
   const TrainArguments& options_;
+  OpenDevice& opened_;
   gpu::Device& device_;
   Model& model_;
   train::Trainer& trainer_;
@@ -97,6 +106,10 @@ class TrainRun {
   std::uint64_t shortages_ = 0;  ///< of the trainer, told so far
   bool overdrawn_ = false;       ///< the same of its heap
   os::Stopwatch watch_;          ///< since the first step was begun
+  Monitors monitors_;
+  std::unique_ptr<TensorBoard> board_;  ///< may be null
+  bool kept_best_ = false;              ///< -o holds the weights of the best evaluation
+  bool stop_ = false;                   ///< --early-stop says so
 };
 
 }  // namespace graft::cli

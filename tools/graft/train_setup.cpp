@@ -7,6 +7,7 @@
 #include "runtime/session/text_data.h"
 #include "tools/graft/budget.h"
 #include "tools/graft/data_hints.h"
+#include "tools/graft/monitor_flags.h"
 #include "tools/graft/options.h"
 #include "tools/graft/text_spec.h"
 
@@ -103,6 +104,8 @@ Result<std::unique_ptr<PreparedRun>> prepare_run(OpenDevice& opened, const Model
   GRAFT_TRY_ASSIGN(train::TrainOptions train_options, cli::train_options(options.train, run->total_steps));
   bind_length(source, model, train_options.bindings);
   train_options.fetch = split_list(options.fetch);
+  GRAFT_TRY_ASSIGN(const Monitors monitors, Monitors::create(options));
+  train_options.predictions = monitors.needs_predictions() && held_out != nullptr;
   train::TrainerOptions trainer_options;
   trainer_options.exchange = exchange;
   trainer_options.request.slots = exchange != nullptr;
@@ -120,6 +123,7 @@ Result<std::unique_ptr<PreparedRun>> prepare_run(OpenDevice& opened, const Model
   if (held_out != nullptr) trainer_options.request.evaluation_samples = held_out->size();
   trainer_options.request.plan.fuse = trainer_options.request.plan.merge = !options.no_fusion;
   const Model& trained = run->masked ? *run->masked : model;
+  GRAFT_TRY(train::set_targets(trained.graph, source.fields(), train_options));
   GRAFT_TRY(set_budget(options.budget, trained.graph, train_options, device.target(), trainer_options.request));
   GRAFT_TRY_ASSIGN(run->trainer, create_trainer(device, trained, train_options, source.fields(), trainer_options));
   GRAFT_TRY_ASSIGN(run->loader, data::Loader::create(*run->source, loader_options));

@@ -25,6 +25,21 @@ struct WorkerFlags {
   bool heal = false;            ///< workers whose parameters are others' get worker 0's
 };
 
+/// What a run makes of its evaluations, and what becomes of its result.
+struct EvaluationFlags {
+  std::string metric;       ///< more of them, of held-out data
+  std::uint64_t every = 0;  ///< steps; 0: epochs
+  std::string early_stop;   ///< METRIC,patience=N,min-delta=X
+  std::string keep_best;    ///< a metric
+  std::string plateau_metric = "loss";
+  std::uint64_t patience = 10;  ///< of the plateau
+  std::string ema_output;
+  std::vector<std::string> gates;
+  std::string against;
+  double gate_margin = 0;
+  std::string gate_report;
+};
+
 struct TrainArguments {
   DeviceFlags device;
   TrainFlags train;
@@ -52,6 +67,10 @@ struct TrainArguments {
   CheckpointFlags checkpoint;
   SampleFlags sample;
   WorkerFlags workers;
+  EvaluationFlags evaluation;
+  std::string tensorboard;
+  std::string config;       ///< read before all else: config_file.h
+  std::string config_text;  ///< what the run was given
 };
 
 /// Whatever stands later here refers to what stands before it.

@@ -13,9 +13,16 @@ from ._tensors import PRECISIONS, Memory, TensorInfo, as_array, fill, new_weight
 if TYPE_CHECKING:
     from ._model import Model
 
-_LOSSES = ("cross_entropy", "mse", "l1", "bce")
-_OPTIMIZERS = ("adamw", "adam", "sgd", "adamw_8bit")
-_SCHEDULES = ("constant", "linear", "cosine", "step")
+_LOSSES = ("cross_entropy", "mse", "l1", "bce", "focal", "dice", "huber", "smooth_l1", "kl", "cosine", "triplet", "info_nce",
+           "ctc", "output")
+_OPTIMIZERS = ("adamw", "adam", "sgd", "adamw_8bit", "lion", "rmsprop", "adagrad", "adafactor", "lamb", "muon")
+_SCHEDULES = ("constant", "linear", "cosine", "step", "one_cycle", "polynomial")
+#: Options that go to the native module as they are.
+_PLAIN = frozenset({
+    "losses", "class_axis", "class_weights", "pos_weight", "sample_weights", "focal_gamma", "focal_alpha", "huber_delta",
+    "smooth_l1_beta", "margin", "temperature", "blank", "zero_infinity", "target_length", "alpha", "centered", "lr_decay",
+    "initial_accumulator_value", "beta2_decay", "epsilon2", "clip_threshold", "ns_steps", "match_rms_adamw", "ema",
+    "layer_decay", "rise", "div_factor", "final_div_factor", "power"})
 
 
 class Metrics(NamedTuple):
@@ -54,13 +61,17 @@ def trainer_options(*, loss: str = "cross_entropy", optimizer: str = "adamw", le
                     batch: int = 32, micro_batch: int = 0, seed: int = 0, freeze: Sequence[str] = (),
                     bindings: Optional[Mapping[str, int]] = None, packed_sequences: bool = False, budget: int = 0,
                     fetch: Sequence[str] = (), checkpoints: bool = False, precision: str = "float32",
-                    loss_scale: float = 0, groups: Sequence[Mapping[str, Any]] = (), betas: Sequence[float] = (0.9, 0.999),
-                    epsilon: float = 1e-8, clip_value: float = 0, ignore_index: int = -100, final_lr_factor: float = 0,
+                    loss_scale: float = 0, groups: Sequence[Mapping[str, Any]] = (), betas: Optional[Sequence[float]] = None,
+                    epsilon: float = 0, clip_value: float = 0, ignore_index: int = -100, final_lr_factor: float = 0,
                     step_size: int = 1000, gamma: float = 0.1, growth_interval: int = 2000,
                     frozen_statistics: bool = False, optimizer_in_backward: bool = False,
-                    recover_device: bool = False) -> Any:
+                    recover_device: bool = False, adamw_for: Sequence[str] = (), **more: Any) -> Any:
     """The options of Trainer as the native module takes them."""
     patterns = [freeze] if isinstance(freeze, str) else list(freeze)
+    for name in more:
+        if name not in _PLAIN:
+            raise TypeError(f"There is no trainer option {name!r}.")
+    plain = {name: list(value) if name in ("class_weights", "pos_weight") else value for name, value in more.items()}
     return fill(
         _graft.TrainerOptions(), loss=word("loss", loss, _LOSSES), optimizer=word("optimizer", optimizer, _OPTIMIZERS),
         learning_rate=learning_rate, momentum=momentum, nesterov=nesterov, weight_decay=weight_decay,
@@ -68,26 +79,36 @@ def trainer_options(*, loss: str = "cross_entropy", optimizer: str = "adamw", le
         warmup_steps=warmup_steps, total_steps=total_steps, batch=batch, micro_batch=micro_batch, seed=seed,
         freeze=",".join(patterns), bindings=dict(bindings or {}), packed_sequences=packed_sequences, budget=budget,
         fetch=[fetch] if isinstance(fetch, str) else list(fetch), checkpoints=checkpoints,
-        precision=word("precision", precision, PRECISIONS), loss_scale=loss_scale, beta1=betas[0], beta2=betas[1],
+        precision=word("precision", precision, PRECISIONS), loss_scale=loss_scale, beta1=betas[0] if betas else 0.9,
+        beta2=betas[1] if betas else 0,
         epsilon=epsilon, clip_value=clip_value, ignore_index=ignore_index, final_lr_factor=final_lr_factor,
         step_size=step_size, gamma=gamma, growth_interval=growth_interval, frozen_statistics=frozen_statistics,
         optimizer_in_backward=optimizer_in_backward, recover_device=recover_device,
+        adamw_for=adamw_for if isinstance(adamw_for, str) else ",".join(adamw_for), **plain,
         groups=[fill(_graft.ParameterGroup(), **group) for group in groups])
 
 
 class Trainer:
     """Trains a model; one call, one optimizer step. Made by Model.trainer(), whose options these are:
 
-    loss: "cross_entropy" (labels are integers), "mse", "l1" or "bce" (of logits).
-    optimizer: "adamw", "adam", "adamw_8bit" (betas, epsilon) or "sgd" (momentum, nesterov); learning_rate, weight_decay.
+    loss: "cross_entropy" (labels are integers; label_smoothing, class_weights), "mse", "l1", "bce" (of logits; pos_weight),
+        "focal" (focal_gamma, focal_alpha), "dice", "huber" (huber_delta), "smooth_l1" (smooth_l1_beta), "kl", "cosine" and
+        "triplet" (margin), "info_nce" (temperature), "ctc" (blank, zero_infinity, target_length), or "output" (the model's
+        output is the loss). losses: several terms, "ce:label+0.5*mse:box", instead; of several targets all but the last
+        stand in x, behind the inputs. class_axis: of labels. sample_weights: the target that holds one for each sample.
+    optimizer: "adamw", "adam", "adamw_8bit", "lion", "lamb" (betas, epsilon), "sgd" (momentum, nesterov), "rmsprop" (alpha,
+        centered, momentum, epsilon), "adagrad" (lr_decay, initial_accumulator_value, epsilon), "adafactor" (beta2_decay,
+        epsilon2, clip_threshold) or "muon" (momentum, ns_steps, match_rms_adamw; adamw_for: patterns of matrices that
+        adamw takes); learning_rate, weight_decay. layer_decay: learning rate of a layer over that of the layer behind it.
+    ema: weight of the past in a running mean of the parameters: store_ema() copies it into the model.
     clip_norm: of all gradients together, 0 for none; clip_value: of each element, before it.
     optimizer_in_backward: a parameter takes its step as soon as its gradient is complete, which takes less memory; after
         a gradient that is not finite others may have moved.
     recover_device: where the device is lost it is opened anew, and the step begun again, to the same bits; what training
         changes is copied to host memory after each step.
     label_smoothing, ignore_index: of cross entropy.
-    schedule: "constant", "linear" or "cosine" (to final_lr_factor at total_steps), or "step" (times gamma after each
-        step_size steps), after warmup_steps.
+    schedule: "constant", "linear", "cosine" or "polynomial" (power; to final_lr_factor at total_steps), "step" (times gamma after
+        each step_size steps), after warmup_steps; or "one_cycle" (rise, div_factor, final_div_factor).
     frozen_statistics: batch norm uses its running statistics and does not move them.
     batch: samples of one optimizer step. micro_batch: samples on the device at once; 0: the whole batch, or as many as
         fit the budget. budget: largest device memory in bytes, 0 for no limit.
@@ -173,6 +194,10 @@ class Trainer:
     def store(self) -> None:
         """Copies the trained parameters into the model, for Model.save() and new sessions."""
         self._native.store()
+
+    def store_ema(self) -> None:
+        """The same with the running means of the parameters (the option ema), which evaluations are of."""
+        self._native.store_ema()
 
     def memory(self) -> Memory:
         """Bytes by class of memory: what is planned is what is allocated."""

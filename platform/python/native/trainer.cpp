@@ -105,6 +105,7 @@ void add_trainer(py::module_& module) {
           [](TrainerHandle& self) { return self.ask([](auto& t) -> Result<double> { return t.learning_rate(); }); },
           [](TrainerHandle& self, double rate) { self.tell([&](auto& t) { return t.set_learning_rate(rate); }); })
       .def("store", [](TrainerHandle& self) { self.tell([](auto& t) { return t.store(); }); })
+      .def("store_ema", [](TrainerHandle& self) { self.tell([](auto& t) { return t.store_ema(); }); })
       .def("memory", [](TrainerHandle& self) { return self.ask([](auto& t) { return t.memory(); }); })
       .def("set_budget",
            [](TrainerHandle& self, std::uint64_t bytes) { self.tell([&](auto& t) { return t.set_budget(bytes); }); })

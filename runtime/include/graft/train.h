@@ -14,7 +14,17 @@ typedef enum graft_loss GRAFT_ENUM_OF_INT {
   GRAFT_LOSS_CROSS_ENTROPY = 0,
   GRAFT_LOSS_MSE = 1,
   GRAFT_LOSS_L1 = 2,
-  GRAFT_LOSS_BCE = 3 /* of logits */
+  GRAFT_LOSS_BCE = 3, /* of logits */
+  GRAFT_LOSS_FOCAL = 4,
+  GRAFT_LOSS_DICE = 5,
+  GRAFT_LOSS_HUBER = 6,
+  GRAFT_LOSS_SMOOTH_L1 = 7,
+  GRAFT_LOSS_KL = 8,        /* of logits, from probabilities; a mean over samples */
+  GRAFT_LOSS_COSINE = 9,    /* of the model's first two outputs; targets 1 and -1 */
+  GRAFT_LOSS_TRIPLET = 10,  /* of its first three: anchor, positive, negative; no target */
+  GRAFT_LOSS_INFO_NCE = 11, /* of its first two, each row against all others of the batch; no target */
+  GRAFT_LOSS_CTC = 12,      /* of logits [batch, time, classes]; labels end at the first below 0 */
+  GRAFT_LOSS_OUTPUT = 13    /* an output of the graph that is the loss; no target */
 } graft_loss;
 
 /* Optimizers, with PyTorch's meaning of their numbers. */
@@ -22,15 +32,23 @@ typedef enum graft_optimizer GRAFT_ENUM_OF_INT {
   GRAFT_ADAMW = 0,
   GRAFT_ADAM = 1,
   GRAFT_SGD = 2,
-  GRAFT_ADAMW_8BIT = 3 /* AdamW with its state in 8 bits */
+  GRAFT_ADAMW_8BIT = 3, /* AdamW with its state in 8 bits */
+  GRAFT_LION = 4,
+  GRAFT_RMSPROP = 5,
+  GRAFT_ADAGRAD = 6,
+  GRAFT_ADAFACTOR = 7,
+  GRAFT_LAMB = 8,
+  GRAFT_MUON = 9 /* matrices; all else by AdamW */
 } graft_optimizer;
 
 /* How the learning rate moves in the course of a run. */
 typedef enum graft_schedule GRAFT_ENUM_OF_INT {
   GRAFT_CONSTANT = 0,
-  GRAFT_LINEAR = 1, /* to zero, or final_lr_factor, at total_steps */
-  GRAFT_COSINE = 2, /* as well */
-  GRAFT_STEP = 3    /* times gamma after each step_size steps */
+  GRAFT_LINEAR = 1,    /* to zero, or final_lr_factor, at total_steps */
+  GRAFT_COSINE = 2,    /* as well */
+  GRAFT_STEP = 3,      /* times gamma after each step_size steps */
+  GRAFT_ONE_CYCLE = 4, /* up and down over total_steps */
+  GRAFT_POLYNOMIAL = 5 /* to final_lr_factor at total_steps, as a power of what is left */
 } graft_schedule;
 
 /* What a training run is made with. */
@@ -90,6 +108,45 @@ typedef struct graft_trainer_options {
   const struct graft_group* group;
   uint64_t group_timeout_ms; /* longest wait for the others within a step; between two ten times as long, for which
                                 worker 0 may do other things; 0: none */
+  /* Terms of a loss as `graft train --loss` takes them, "ce:label+0.5*mse:box": kinds, and outputs of the model or
+     targets by name. It then stands instead of `loss`. NULL: `loss`, of the first output. */
+  const char* losses;
+  int own_class_axis;
+  int64_t class_axis;          /* of labels; without own_class_axis the one that the labels lack, else 1 */
+  const double* class_weights; /* cross entropy, focal: one for each class; NULL: 1 */
+  size_t class_weight_count;
+  const double* pos_weight; /* binary cross entropy: of ones, for all or for each of the last axis; NULL: 1 */
+  size_t pos_weight_count;
+  const char* sample_weights; /* name of the target that holds a weight for each sample; NULL: none */
+  int own_focal_gamma;
+  double focal_gamma; /* 2 without own_focal_gamma */
+  double focal_alpha; /* focal loss of targets: weight of ones against zeros; 0: none */
+  double huber_delta; /* 0: 1 */
+  int own_smooth_l1_beta;
+  double smooth_l1_beta; /* 1 without own_smooth_l1_beta */
+  int own_margin;
+  double margin;      /* without own_margin 0 of the cosine embedding, 1 of triplets */
+  double temperature; /* of InfoNCE; 0: 0.07 */
+  int32_t blank;      /* class of CTC's blank */
+  int zero_infinity;  /* CTC: 0 where labels do not fit the time */
+  /* Labels of a sample of CTC; 0: half the time. A trainer with `data` knows it. */
+  uint32_t target_length;
+  double alpha; /* RMSprop; 0: 0.99 */
+  int centered; /* RMSprop */
+  double lr_decay;
+  double initial_accumulator_value; /* Adagrad, both */
+  double beta2_decay;               /* Adafactor; 0: -0.8 */
+  double epsilon2;                  /* Adafactor; 0: 1e-3 */
+  double clip_threshold;            /* Adafactor; 0: 1 */
+  uint32_t ns_steps;                /* Muon; 0: 5 */
+  int match_rms_adamw;              /* Muon: steps of the size of AdamW's */
+  const char* adamw_for;            /* Muon: patterns of matrices that AdamW takes; NULL: none */
+  double ema;         /* weight of the past in a running mean of the parameters (graft_trainer_store_ema); 0: none */
+  double layer_decay; /* learning rate of a layer over that of the layer behind it; 0: 1 */
+  double rise;        /* of GRAFT_ONE_CYCLE; 0: 0.3 */
+  double div_factor;  /* of GRAFT_ONE_CYCLE; 0: 25 */
+  double final_div_factor; /* of GRAFT_ONE_CYCLE; 0: 1e4 */
+  double power;            /* of GRAFT_POLYNOMIAL; 0: 1 */
 } graft_trainer_options;
 
 /* What a step or an evaluation gives back. */
@@ -114,8 +171,9 @@ GRAFT_API graft_status graft_trainer_memory(const graft_trainer* trainer, graft_
    again with the same samples: the step goes on where it stopped, and nothing is done twice. Where the loss or a
    gradient is not finite, the step is GRAFT_INVALID_ARGUMENT and nothing changes: its micro-batches are thrown away,
    and the step may be asked for with any samples. (With a loss scale it is left out: skipped_steps.) `inputs`: the
-   model's inputs in order, each `samples` times its size per sample. `target`: int32 labels for cross entropy, else
-   float32 values. metrics may be NULL. */
+   model's inputs in order, each `samples` times its size per sample; where the loss has several targets, all but the
+   last follow, in the order of graft_trainer_sample. `target`: int32 labels for cross entropy, else float32 values;
+   NULL where the loss has none. metrics may be NULL. */
 GRAFT_API graft_status graft_train_step(graft_trainer* trainer, const void* const* inputs, size_t input_count,
                                         const void* target, uint32_t samples, graft_metrics* metrics);
 /* The same step in pieces, for an app that may be suspended: one micro-batch, and with the last one the update, which
@@ -129,6 +187,8 @@ GRAFT_API graft_status graft_evaluate(graft_trainer* trainer, const void* const*
 /* Copies the trained parameters into the model, for graft_model_save and for new sessions. On failure the model is as
    it was. */
 GRAFT_API graft_status graft_trainer_store(graft_trainer* trainer);
+/* The same with the running means of the parameters (the option ema), which evaluations are of. */
+GRAFT_API graft_status graft_trainer_store_ema(graft_trainer* trainer);
 
 #ifdef __cplusplus
 }

@@ -49,19 +49,49 @@ struct TrainerOptions {
   std::vector<ParameterGroup> groups = {};
   const DataSet* data = nullptr;     ///< whose samples it takes, for train_next(); null: the model's own
   double beta1 = 0.9;                ///< of the Adams
-  double beta2 = 0.999;              ///< of the Adams
-  double epsilon = 1e-8;             ///< of the Adams
+  double beta2 = 0;                  ///< of the Adams; 0: 0.999, 0.99 of Lion
+  double epsilon = 0;                ///< of the Adams and others; 0: the optimizer's default
   double clip_value = 0;             ///< largest absolute value of an element of a gradient, before clip_norm; 0: none
   std::int32_t ignore_index = -100;  ///< cross entropy: rows with this label count for nothing
   double final_lr_factor = 0;        ///< share of the rate at the end of GRAFT_LINEAR and GRAFT_COSINE
   std::uint64_t step_size = 1000;    ///< of GRAFT_STEP
   double gamma = 0.1;                ///< of GRAFT_STEP
-  std::uint64_t growth_interval = 2000;  ///< steps without overflow that double the loss scale
-  bool frozen_statistics = false;        ///< batch norm uses its running statistics and does not move them
-  bool optimizer_in_backward = false;    ///< parameters take their step one by one: see graft_trainer_options
-  bool recover_device = false;           ///< goes on on a new device after a loss: see graft_trainer_options
-  const graft_group* group = nullptr;    ///< the other workers, with whom steps are taken; outlives the trainer
-  std::uint64_t group_timeout_ms = 0;    ///< longest wait for them within a step; 0: none
+  std::uint64_t growth_interval = 2000;         ///< steps without overflow that double the loss scale
+  bool frozen_statistics = false;               ///< batch norm uses its running statistics and does not move them
+  bool optimizer_in_backward = false;           ///< parameters take their step one by one: see graft_trainer_options
+  bool recover_device = false;                  ///< goes on on a new device after a loss: see graft_trainer_options
+  const graft_group* group = nullptr;           ///< the other workers, with whom steps are taken; outlives the trainer
+  std::uint64_t group_timeout_ms = 0;           ///< longest wait for them within a step; 0: none
+  std::string losses = {};                      ///< "ce:label+0.5*mse:box", instead of loss: see graft_trainer_options
+  std::optional<std::int64_t> class_axis = {};  ///< of labels; default: the one that they lack, else 1
+  std::vector<double> class_weights = {};       ///< cross entropy, focal: one for each class
+  std::vector<double> pos_weight = {};          ///< binary cross entropy: of ones
+  std::string sample_weights = {};              ///< the target that holds a weight for each sample
+  double focal_gamma = 2;
+  double focal_alpha = 0;  ///< 0: none
+  double huber_delta = 1;
+  double smooth_l1_beta = 1;
+  std::optional<double> margin = {};     ///< default: 0 of the cosine embedding, 1 of triplets
+  double temperature = 0.07;             ///< InfoNCE
+  std::int32_t blank = 0;                ///< CTC
+  bool zero_infinity = false;            ///< CTC
+  std::uint32_t target_length = 0;       ///< CTC: labels of a sample; 0: half the time, or what `data` says
+  double alpha = 0.99;                   ///< RMSprop
+  bool centered = false;                 ///< RMSprop
+  double lr_decay = 0;                   ///< Adagrad
+  double initial_accumulator_value = 0;  ///< Adagrad
+  double beta2_decay = -0.8;             ///< Adafactor
+  double epsilon2 = 1e-3;                ///< Adafactor
+  double clip_threshold = 1;             ///< Adafactor
+  std::uint32_t ns_steps = 5;            ///< Muon
+  bool match_rms_adamw = false;          ///< Muon
+  std::string adamw_for = {};            ///< Muon: patterns of matrices that AdamW takes, separated by commas
+  double ema = 0;                        ///< weight of the past in a running mean of the parameters; 0: none
+  double layer_decay = 1;                ///< learning rate of a layer over that of the layer behind it
+  double rise = 0.3;                     ///< of GRAFT_ONE_CYCLE
+  double div_factor = 25;                ///< of GRAFT_ONE_CYCLE
+  double final_div_factor = 1e4;         ///< of GRAFT_ONE_CYCLE
+  double power = 1;                      ///< of GRAFT_POLYNOMIAL
 };
 
 namespace detail {
@@ -73,6 +103,29 @@ inline std::vector<graft_parameter_group> raw_groups(const std::vector<Parameter
         {group.pattern.c_str(), group.learning_rate_scale, group.weight_decay.value_or(0), group.weight_decay ? 1 : 0});
   }
   return raw;
+}
+
+inline void add_loss_options(const TrainerOptions& options, graft_trainer_options& raw) {
+  raw.losses = or_null(options.losses);
+  raw.own_class_axis = options.class_axis ? 1 : 0;
+  raw.class_axis = options.class_axis.value_or(0);
+  raw.class_weights = options.class_weights.data();
+  raw.class_weight_count = options.class_weights.size();
+  raw.pos_weight = options.pos_weight.data();
+  raw.pos_weight_count = options.pos_weight.size();
+  raw.sample_weights = or_null(options.sample_weights);
+  raw.own_focal_gamma = 1;
+  raw.focal_gamma = options.focal_gamma;
+  raw.focal_alpha = options.focal_alpha;
+  raw.huber_delta = options.huber_delta;
+  raw.own_smooth_l1_beta = 1;
+  raw.smooth_l1_beta = options.smooth_l1_beta;
+  raw.own_margin = options.margin ? 1 : 0;
+  raw.margin = options.margin.value_or(0);
+  raw.temperature = options.temperature;
+  raw.blank = options.blank;
+  raw.zero_infinity = options.zero_infinity ? 1 : 0;
+  raw.target_length = options.target_length;
 }
 
 /// `bindings`, `fetch` and `groups` must outlive the result.
@@ -120,6 +173,23 @@ inline graft_trainer_options raw_options(const TrainerOptions& options, const st
   raw.recover_device = options.recover_device ? 1 : 0;
   raw.group = options.group;
   raw.group_timeout_ms = options.group_timeout_ms;
+  add_loss_options(options, raw);
+  raw.alpha = options.alpha;
+  raw.centered = options.centered ? 1 : 0;
+  raw.lr_decay = options.lr_decay;
+  raw.initial_accumulator_value = options.initial_accumulator_value;
+  raw.beta2_decay = options.beta2_decay;
+  raw.epsilon2 = options.epsilon2;
+  raw.clip_threshold = options.clip_threshold;
+  raw.ns_steps = options.ns_steps;
+  raw.match_rms_adamw = options.match_rms_adamw ? 1 : 0;
+  raw.adamw_for = detail::or_null(options.adamw_for);
+  raw.ema = options.ema;
+  raw.layer_decay = options.layer_decay;
+  raw.rise = options.rise;
+  raw.div_factor = options.div_factor;
+  raw.final_div_factor = options.final_div_factor;
+  raw.power = options.power;
   return raw;
 }
 
@@ -241,6 +311,8 @@ class Trainer {
   }
   /// Copies the trained parameters into the model.
   Status store() { return status(graft_trainer_store(handle_.get())); }
+  /// The same with the running means of the parameters (TrainerOptions::ema).
+  Status store_ema() { return status(graft_trainer_store_ema(handle_.get())); }
 
   /// Keeps the run in a folder from now on, and goes on from what is there; see graft_checkpoint_open.
   Result<CheckpointInfo> open_checkpoint(const CheckpointOptions& options) {

@@ -33,7 +33,7 @@ void ref_adam8_step(RefContext& c) {
     correction2 = c.in(6)[2];
   }
   const double beta1 = a.number("beta1", 0.9), beta2 = a.number("beta2", 0.999);
-  const double rate = c.step_state().learning_rate[group], decay = a.number("weight_decay");
+  const double rate = c.step_state().learning_rate[group] * a.number("rate_scale", 1), decay = a.number("weight_decay");
   const auto param = c.update(0);
   for (std::size_t block = 0; block * codes::kCodeBlock < param.size(); ++block) {
     const std::size_t begin = block * codes::kCodeBlock;

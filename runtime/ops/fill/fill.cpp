@@ -13,7 +13,7 @@ namespace {
 
 constexpr AttrSpec kFull[] = {
     {"shape", AttrType::shape, true}, {"value", AttrType::number, true}, {"dtype", AttrType::integer}};
-constexpr AttrSpec kStepScalar[] = {{"field", AttrType::text, true}};
+constexpr AttrSpec kStepScalar[] = {{"field", AttrType::text, true}, {"index", AttrType::integer}};
 
 Status infer_full(InferContext& c) {
   const std::int64_t dtype = c.attrs().integer("dtype");
@@ -42,13 +42,18 @@ Status emit_full(Emitter& e) {
 
 struct Field {
   std::string_view name;
-  std::size_t offset;  // bytes into the step state
+  std::size_t offset;      // bytes into the step state
+  std::int64_t count = 1;  // of an array
 };
 constexpr std::array kFields = {
     Field{"loss_weight", offsetof(StepState, loss_weight)},
     Field{"loss_scale", offsetof(StepState, loss_scale)},
     Field{"inverse_loss_scale", offsetof(StepState, inverse_loss_scale)},
     Field{"clip_norm", offsetof(StepState, clip_norm)},
+    Field{"learning_rate", offsetof(StepState, learning_rate), 16},
+    Field{"bias_correction1", offsetof(StepState, bias_correction1), 16},
+    Field{"bias_correction2", offsetof(StepState, bias_correction2), 16},
+    Field{"term_weight", offsetof(StepState, term_weight), 16},
 };
 
 const Field* find_field(const Attrs& attrs) {
@@ -60,16 +65,24 @@ const Field* find_field(const Attrs& attrs) {
 }
 
 Status infer_step_scalar(InferContext& c) {
-  if (find_field(c.attrs()) == nullptr) {
+  const Field* const field = find_field(c.attrs());
+  if (field == nullptr) {
     return invalid("The attribute \"field\" is \"", c.attrs().text("field"),
-                   "\"; loss_weight, loss_scale, inverse_loss_scale and clip_norm are known.");
+                   "\"; loss_weight, loss_scale, inverse_loss_scale, clip_norm, learning_rate, bias_correction1, "
+                   "bias_correction2 and term_weight are known.");
+  }
+  const std::int64_t index = c.attrs().integer("index");
+  if (index < 0 || index >= field->count) {
+    return invalid("The attribute \"index\" is ", index, "; \"", field->name, "\" has ", field->count,
+                   field->count == 1 ? " number." : " numbers.");
   }
   c.output(DType::f32, Shape());
   return ok_status();
 }
 
 Status emit_step_scalar(Emitter& e) {
-  const push::StepScalarPush push = {.word = static_cast<std::uint32_t>(find_field(e.attrs())->offset / 4)};
+  const push::StepScalarPush push = {
+      .word = static_cast<std::uint32_t>(find_field(e.attrs())->offset / 4 + e.attrs().integer("index"))};
   e.dispatch(shaders::KernelId::step_scalar__f32, {}, {e.step_state(), e.out()}, push, {1, 1, 1});
   return ok_status();
 }
@@ -86,7 +99,7 @@ const OpDef op_full = {.name = "full",
                        .emit = emit_full,
                        .gradient = NoGrad{"it has no inputs"}};
 
-/// step_scalar(; field) -> one number of the step state.
+/// step_scalar(; field, index) -> one number of the step state.
 extern const OpDef op_step_scalar;
 const OpDef op_step_scalar = {.name = "step_scalar",
                               .attrs = kStepScalar,

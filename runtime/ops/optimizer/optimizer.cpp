@@ -34,7 +34,8 @@ std::uint64_t elements_of(const Graph& graph, const Node& node) {
 
 constexpr AttrSpec kSgdAttrs[] = {{"group", AttrType::integer},    {"momentum", AttrType::number},
                                   {"dampening", AttrType::number}, {"nesterov", AttrType::integer},
-                                  {"maximize", AttrType::integer}, {"weight_decay", AttrType::number}};
+                                  {"maximize", AttrType::integer}, {"weight_decay", AttrType::number},
+                                  {"rate_scale", AttrType::number}};
 
 Status infer_sgd(InferContext& c) {
   GRAFT_TRY(c.expect_dtype(0, DType::f32));
@@ -45,6 +46,7 @@ Status infer_sgd(InferContext& c) {
   GRAFT_TRY(check_number(c.attrs(), "momentum", 0, 0, kAny));
   GRAFT_TRY(check_number(c.attrs(), "dampening", 0, -kAny, kAny));
   GRAFT_TRY(check_number(c.attrs(), "weight_decay", 0, 0, kAny));
+  GRAFT_TRY(check_number(c.attrs(), "rate_scale", 1, 0, kAny));
   const double momentum = c.attrs().number("momentum");
   if (momentum != 0 && !c.has(2)) return invalid("Momentum ", momentum, " needs a momentum buffer as input 2.");
   if (c.attrs().flag("nesterov") && (momentum == 0 || c.attrs().number("dampening") != 0)) {
@@ -62,7 +64,8 @@ Status emit_sgd(Emitter& e) {
                          .maximize = a.flag("maximize"),
                          .momentum = static_cast<float>(a.number("momentum")),
                          .one_minus_dampening = static_cast<float>(1 - a.number("dampening")),
-                         .weight_decay = static_cast<float>(a.number("weight_decay"))};
+                         .weight_decay = static_cast<float>(a.number("weight_decay")),
+                         .rate_scale = static_cast<float>(a.number("rate_scale", 1))};
   GRAFT_TRY(count32(e.in_shape(0).elements(), "parameter"));
   const Binding velocity = push.has_momentum ? e.update(2) : e.update(0);
   emit_flat(e, shaders::KernelId::sgd_step__f32, {},

@@ -23,6 +23,7 @@
 #include "runtime/session/c_api/c_worker.h"
 #include "runtime/session/callback_group.h"
 #include "runtime/session/checkpoint/checkpointing.h"
+#include "runtime/session/gate.h"
 #include "runtime/session/generator.h"
 #include "runtime/session/session.h"
 #include "runtime/train/trainer.h"
@@ -59,6 +60,7 @@ struct graft_model {
   std::unique_ptr<graft::Model> base = nullptr;
   std::unique_ptr<graft::Model> adapters = nullptr;
   std::vector<std::unique_ptr<graft::Model>> merged_into = {};  ///< what it borrows from where adapters were merged
+  std::unique_ptr<graft::GateReport> gate = nullptr;            ///< of the last graft_gate()
   graft::c_api::Users users = {};
 };
 

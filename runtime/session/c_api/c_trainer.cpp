@@ -15,16 +15,7 @@ using namespace graft::c_api;
 namespace {
 
 /// "a,b" or NULL.
-std::vector<std::string> split_names(const char* text) {
-  const std::string all = text == nullptr ? "" : text;
-  std::vector<std::string> names;
-  for (std::size_t start = 0; start < all.size();) {
-    const std::size_t end = std::min(all.find(',', start), all.size());
-    if (end > start) names.push_back(all.substr(start, end - start));
-    start = end + 1;
-  }
-  return names;
-}
+std::vector<std::string> split_names(const char* text) { return split_text(text == nullptr ? "" : text, ','); }
 
 Result<std::vector<train::ParameterGroup>> read_groups(const graft_parameter_group* groups, std::size_t count) {
   if (groups == nullptr && count != 0) return invalid(count, " parameter groups were promised, and groups is NULL.");
@@ -45,17 +36,80 @@ void set_unless_zero(T& option, T given) {
   if (given != 0) option = given;
 }
 
+Result<std::vector<double>> read_weights(const char* what, const double* numbers, std::size_t count) {
+  if (numbers == nullptr && count != 0) return invalid(count, " ", what, " were promised, and they are NULL.");
+  return std::vector<double>(numbers, numbers + count);
+}
+
+Status read_losses(const graft_trainer_options& options, train::TrainOptions& out) {
+  using enum train::Loss;
+  constexpr train::Loss kLosses[] = {cross_entropy, mse, l1,     bce,     focal,    dice, huber,
+                                     smooth_l1,     kl,  cosine, triplet, info_nce, ctc,  output};
+  train::LossOptions term;
+  const auto loss = static_cast<unsigned>(options.loss);
+  if (loss >= std::size(kLosses)) return invalid("There is no loss number ", loss, ".");
+  term.kind = kLosses[loss];
+  term.label_smoothing = options.label_smoothing;
+  if (options.own_ignore_index != 0) term.ignore_index = options.ignore_index;
+  if (options.own_class_axis != 0) term.class_axis = options.class_axis;
+  GRAFT_TRY_ASSIGN(term.class_weights,
+                   read_weights("class weights", options.class_weights, options.class_weight_count));
+  GRAFT_TRY_ASSIGN(term.pos_weight, read_weights("pos weights", options.pos_weight, options.pos_weight_count));
+  if (options.own_focal_gamma != 0) term.focal_gamma = options.focal_gamma;
+  if (options.focal_alpha != 0) term.focal_alpha = options.focal_alpha;
+  set_unless_zero(term.delta, options.huber_delta);
+  if (options.own_smooth_l1_beta != 0) term.beta = options.smooth_l1_beta;
+  if (options.own_margin != 0) term.margin = options.margin;
+  set_unless_zero(term.temperature, options.temperature);
+  term.blank = options.blank;
+  term.zero_infinity = options.zero_infinity != 0;
+  std::vector<train::LossOptions> terms = {term};
+  if (options.losses != nullptr) {
+    GRAFT_TRY_ASSIGN(terms, train::parse_losses(options.losses, term));
+  }
+  for (train::LossOptions& one : terms) {
+    if (one.kind == ctc && options.target_length != 0) one.target_shape = Shape::of({options.target_length});
+  }
+  out.loss = std::move(terms.front());
+  out.more_losses.assign(terms.begin() + 1, terms.end());
+  if (options.sample_weights != nullptr) out.sample_weights = options.sample_weights;
+  return ok_status();
+}
+
+void read_optimizer(const graft_trainer_options& options, train::OptimizerKind kind, train::TrainOptions& out) {
+  train::OptimizerOptions& o = out.optimizer;
+  o = train::optimizer_defaults(kind);
+  set_unless_zero(o.learning_rate, options.learning_rate);
+  set_unless_zero(o.momentum, options.momentum);
+  o.nesterov = o.nesterov || options.nesterov != 0;
+  o.weight_decay = options.weight_decay;
+  set_unless_zero(o.beta1, options.beta1);
+  set_unless_zero(o.beta2, options.beta2);
+  set_unless_zero(o.epsilon, options.epsilon);
+  set_unless_zero(o.alpha, options.alpha);
+  o.centered = options.centered != 0;
+  o.lr_decay = options.lr_decay;
+  o.initial_accumulator_value = options.initial_accumulator_value;
+  set_unless_zero(o.beta2_decay, options.beta2_decay);
+  set_unless_zero(o.epsilon2, options.epsilon2);
+  set_unless_zero(o.clip_threshold, options.clip_threshold);
+  set_unless_zero(o.ns_steps, options.ns_steps);
+  if (options.match_rms_adamw != 0) o.adjust = train::MuonAdjust::match_rms_adamw;
+  o.adamw_parameters = split_names(options.adamw_for);
+  o.ema = options.ema;
+  set_unless_zero(out.layer_decay, options.layer_decay);
+}
+
 Result<train::TrainOptions> train_options(const graft_trainer_options& options) {
   train::TrainOptions out;
-  constexpr train::Loss kLosses[] = {train::Loss::cross_entropy, train::Loss::mse, train::Loss::l1, train::Loss::bce};
-  constexpr train::OptimizerKind kOptimizers[] = {train::OptimizerKind::adamw, train::OptimizerKind::adam,
-                                                  train::OptimizerKind::sgd, train::OptimizerKind::adamw8bit};
-  constexpr train::ScheduleKind kSchedules[] = {train::ScheduleKind::constant, train::ScheduleKind::linear,
-                                                train::ScheduleKind::cosine, train::ScheduleKind::step};
-  const auto loss = static_cast<unsigned>(options.loss);
+  using enum train::OptimizerKind;
+  constexpr train::OptimizerKind kOptimizers[] = {adamw,   adam,    sgd,       adamw8bit, lion,
+                                                  rmsprop, adagrad, adafactor, lamb,      muon};
+  constexpr train::ScheduleKind kSchedules[] = {train::ScheduleKind::constant,  train::ScheduleKind::linear,
+                                                train::ScheduleKind::cosine,    train::ScheduleKind::step,
+                                                train::ScheduleKind::one_cycle, train::ScheduleKind::polynomial};
   const auto optimizer = static_cast<unsigned>(options.optimizer);
   const auto schedule = static_cast<unsigned>(options.schedule);
-  if (loss >= std::size(kLosses)) return invalid("There is no loss number ", loss, ".");
   if (optimizer >= std::size(kOptimizers)) return invalid("There is no optimizer number ", optimizer, ".");
   if (schedule >= std::size(kSchedules)) return invalid("There is no schedule number ", schedule, ".");
   GRAFT_TRY_ASSIGN(out.precision, read_precision(options.precision));
@@ -64,17 +118,8 @@ Result<train::TrainOptions> train_options(const graft_trainer_options& options) 
     if (options.loss_scale != 0) out.loss_scaling->initial = std::max(options.loss_scale, 0.0);
     if (options.growth_interval != 0) out.loss_scaling->growth_interval = options.growth_interval;
   }
-  out.loss.kind = kLosses[loss];
-  out.loss.label_smoothing = options.label_smoothing;
-  if (options.own_ignore_index != 0) out.loss.ignore_index = options.ignore_index;
-  out.optimizer.kind = kOptimizers[optimizer];
-  set_unless_zero(out.optimizer.learning_rate, options.learning_rate);
-  out.optimizer.momentum = options.momentum;
-  out.optimizer.nesterov = options.nesterov != 0;
-  out.optimizer.weight_decay = options.weight_decay;
-  set_unless_zero(out.optimizer.beta1, options.beta1);
-  set_unless_zero(out.optimizer.beta2, options.beta2);
-  set_unless_zero(out.optimizer.epsilon, options.epsilon);
+  GRAFT_TRY(read_losses(options, out));
+  read_optimizer(options, kOptimizers[optimizer], out);
   out.clip_norm = options.clip_norm;
   out.clip_value = options.clip_value;
   out.optimizer_in_backward = options.optimizer_in_backward != 0;
@@ -85,6 +130,10 @@ Result<train::TrainOptions> train_options(const graft_trainer_options& options) 
   out.schedule.final_factor = options.final_lr_factor;
   out.schedule.step_size = options.step_size == 0 ? 1000 : options.step_size;
   set_unless_zero(out.schedule.gamma, options.gamma);
+  set_unless_zero(out.schedule.rise, options.rise);
+  set_unless_zero(out.schedule.div_factor, options.div_factor);
+  set_unless_zero(out.schedule.final_div_factor, options.final_div_factor);
+  set_unless_zero(out.schedule.power, options.power);
   if (options.batch != 0) out.batch = options.batch;
   out.micro_batch = options.micro_batch;
   out.seed = options.seed;
@@ -112,19 +161,29 @@ Result<std::vector<data::Field>> sample_fields(const Model& model, const train::
     const Value& value = evaluation.graph.value(bound);
     fields.push_back({value.name, value.dtype, without_batch(value.shape), data::Role::feature});
   }
-  const Value& target = evaluation.graph.value(evaluation.loss.target);
-  fields.push_back({target.name, target.dtype, without_batch(target.shape), data::Role::label});
+  const auto add_label = [&](ValueId id) {
+    if (!id.valid()) return;
+    const Value& target = evaluation.graph.value(id);
+    const bool known = std::ranges::any_of(fields, [&](const data::Field& field) { return field.name == target.name; });
+    if (!known) fields.push_back({target.name, target.dtype, without_batch(target.shape), data::Role::label});
+  };
+  for (const ValueId id : evaluation.loss.targets) add_label(id);
+  add_label(evaluation.loss.sample_weights);
   return fields;
 }
 
 // The caller's arrays as fields, into trainer.blocks: the model's inputs in order, then the target.
 Status take_blocks(graft_trainer& trainer, const void* const* inputs, std::size_t input_count, const void* target,
                    std::uint32_t samples) {
-  const std::size_t wanted = trainer.fields.size() - 1;
-  if (input_count != wanted) return invalid("The model has ", wanted, " inputs; ", input_count, " were given.");
+  const bool has_target = trainer.fields.back().role != data::Role::feature;
+  const std::size_t wanted = trainer.fields.size() - (has_target ? 1 : 0);
+  if (input_count != wanted) {
+    return invalid("A sample has ", wanted, " inputs", has_target ? " before its last target" : "", "; ", input_count,
+                   " were given.");
+  }
   if (samples == 0) return invalid("There must be at least one sample.");
   trainer.blocks.clear();
-  for (std::size_t i = 0; i <= wanted; ++i) {
+  for (std::size_t i = 0; i < trainer.fields.size(); ++i) {
     const void* block = i < wanted ? (inputs == nullptr ? nullptr : inputs[i]) : target;
     if (block == nullptr) return invalid("\"", trainer.fields[i].name, "\" is NULL.");
     trainer.blocks.emplace_back(static_cast<const std::byte*>(block), samples * trainer.fields[i].bytes());
@@ -182,6 +241,8 @@ Result<const Model*> trained_model(const Model& model, const graft_trainer_optio
 }  // namespace
 
 namespace graft::c_api {
+
+Result<train::TrainOptions> train_options_of(const graft_trainer_options& options) { return train_options(options); }
 
 graft_metrics metrics_of(const train::Trainer& trainer, const train::Metrics& metrics, double learning_rate) {
   graft_metrics out{};
@@ -336,6 +397,17 @@ graft_status graft_trainer_store(graft_trainer* trainer) {
   return guarded(trainer->context, [&] {
     return copy_to_model(*trainer->trainer, trainer->model->model, trainer->context->allocator,
                          trainer->model->allow_non_finite);
+  });
+}
+
+graft_status graft_trainer_store_ema(graft_trainer* trainer) {
+  if (trainer == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(trainer->context, [&]() -> Status {
+    if (trainer->trainer->options().optimizer.ema == 0) {
+      return invalid("The trainer keeps no running mean of its parameters: the option ema is 0.");
+    }
+    return copy_to_model(*trainer->trainer, trainer->model->model, trainer->context->allocator,
+                         trainer->model->allow_non_finite, true);
   });
 }
 

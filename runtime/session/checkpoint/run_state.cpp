@@ -1,6 +1,7 @@
 #include "runtime/session/checkpoint/run_state.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <charconv>
 #include <cstring>
@@ -25,6 +26,9 @@ constexpr std::string_view kRateStream = "learning_rate";  // only where it was 
 constexpr std::uint64_t kMaxSmallStream = 64 << 20;
 constexpr std::uint32_t kVersion = 2;
 
+constexpr std::string_view kMonitorStream = "monitors";       // only where there are any
+constexpr std::string_view kWeightStream = "metric_weights";  // only where they are not the counts
+
 // As it stands in the stream, little-endian.
 struct MetricsRecord {
   std::uint64_t count = 0;
@@ -44,6 +48,16 @@ struct StateRecord {
   MetricsRecord epoch_metrics;
   MetricsRecord step_metrics;
 };
+// Metrics::weight of epoch and step.
+struct WeightRecord {
+  double epoch = 0;
+  double step = 0;
+};
+// The monitors of evaluations.
+struct MonitorRecord {
+  std::uint64_t evaluated_at = 0;
+  std::array<train::MonitorState, train::kMonitors> monitors = {};
+};
 // The learning rate that the configuration states, and the one that was set since.
 struct RateRecord {
   double first = 0;
@@ -56,7 +70,7 @@ MetricsRecord pack(const train::Metrics& m) {
 }
 
 train::Metrics unpack(const MetricsRecord& m) {
-  return {m.loss_sum, m.count, m.correct, m.top5, m.has_correct != 0, m.has_top5 != 0};
+  return {m.loss_sum, m.count, static_cast<double>(m.count), m.correct, m.top5, m.has_correct != 0, m.has_top5 != 0};
 }
 
 StreamKind kind_of(const Resident& tensor) {
@@ -96,7 +110,7 @@ SourcePerm perm_of(const Graph& model, std::string_view name, std::size_t rank) 
   if (!value.valid() && name.rfind('/') != std::string_view::npos) {
     value = model.find_value(name.substr(0, name.rfind('/')));
   }
-  if (!value.valid() || model.value(value).shape.rank() != rank) return {};
+  if (!value.valid() || model.value(value).shape.rank() != rank || name.ends_with("_var")) return {};
   return model.value(value).source_perm;
 }
 
@@ -127,10 +141,69 @@ std::string structure_hash(const Graph& model) {
   return hash_text(hash128(std::as_bytes(std::span(text.data(), text.size()))));
 }
 
+std::string numbers_text(const std::vector<double>& numbers) {
+  std::string text;
+  for (const double number : numbers) text += cat(text.empty() ? "" : ",", exact_text(number));
+  return text;
+}
+
+/// What other optimizers than the Adams and sgd have, where it is not as usual.
+std::string optimizer_text(const train::OptimizerOptions& o) {
+  const train::OptimizerOptions usual = train::optimizer_defaults(o.kind);
+  std::string text;
+  const auto add = [&](const char* name, double value, double least) {
+    if (value != least) text += cat(' ', name, ' ', exact_text(value));
+  };
+  add("alpha", o.alpha, usual.alpha);
+  add("centered", o.centered, usual.centered);
+  add("lr-decay", o.lr_decay, usual.lr_decay);
+  add("initial", o.initial_accumulator_value, usual.initial_accumulator_value);
+  add("beta2-decay", o.beta2_decay, usual.beta2_decay);
+  add("eps2", o.epsilon2, usual.epsilon2);
+  add("clip-threshold", o.clip_threshold, usual.clip_threshold);
+  add("ns-steps", o.ns_steps, usual.ns_steps);
+  add("adjust", static_cast<double>(o.adjust), static_cast<double>(usual.adjust));
+  add("ema", o.ema, usual.ema);
+  for (const std::string& pattern : o.adamw_parameters) text += cat(" adamw ", pattern);
+  return text;
+}
+
+/// Only what is not as usual, behind what was always there.
+std::string loss_text(const train::LossOptions& term) {
+  const train::LossOptions usual;
+  std::string text =
+      cat(train::loss_name(term.kind), ' ', term.output, ' ', exact_text(term.label_smoothing), ' ', term.ignore_index);
+  const auto add = [&](const char* name, double value, double least) {
+    if (value != least) text += cat(' ', name, ' ', exact_text(value));
+  };
+  if (term.class_axis) text += cat(" axis ", *term.class_axis);
+  if (!term.class_weights.empty()) text += cat(" class-weights ", numbers_text(term.class_weights));
+  if (!term.pos_weight.empty()) text += cat(" pos-weight ", numbers_text(term.pos_weight));
+  if (term.margin) text += cat(" margin ", exact_text(*term.margin));
+  add("weight", term.weight, usual.weight);
+  add("focal-gamma", term.focal_gamma, usual.focal_gamma);
+  add("focal-alpha", term.focal_alpha, usual.focal_alpha);
+  add("delta", term.delta, usual.delta);
+  add("beta", term.beta, usual.beta);
+  add("temperature", term.temperature, usual.temperature);
+  add("blank", term.blank, usual.blank);
+  add("zero-infinity", term.zero_infinity ? 1 : 0, 0);
+  return text;
+}
+
 std::string schedule_text(const train::Schedule& schedule) {
   std::string text = cat(static_cast<int>(schedule.kind), " warm-up ", schedule.warmup_steps);
   switch (schedule.kind) {  // only what it looks at: a run may be made longer where that changes nothing
     case train::ScheduleKind::constant: break;
+    case train::ScheduleKind::plateau: text += cat(" by ", exact_text(schedule.gamma)); break;
+    case train::ScheduleKind::one_cycle:
+      text += cat(" over ", schedule.total_steps, " rise ", exact_text(schedule.rise), ' ',
+                  exact_text(schedule.div_factor), ' ', exact_text(schedule.final_div_factor));
+      break;
+    case train::ScheduleKind::polynomial:
+      text += cat(" over ", schedule.total_steps, " to ", exact_text(schedule.final_factor), " power ",
+                  exact_text(schedule.power));
+      break;
     case train::ScheduleKind::step:
       text += cat(" every ", schedule.step_size, " by ", exact_text(schedule.gamma));
       break;
@@ -157,10 +230,14 @@ Configuration configuration_of(const train::Trainer& trainer) {
       cat(train::optimizer_name(o.kind), " lr ", exact_text(trainer.first_learning_rate()), " decay ",
           exact_text(o.weight_decay), " momentum ", exact_text(o.momentum), ' ', exact_text(o.dampening), ' ',
           o.nesterov, " betas ", exact_text(o.beta1), ' ', exact_text(o.beta2), " eps ", exact_text(o.epsilon));
+  out["optimizer"] += optimizer_text(o);
+  if (options.layer_decay != 1) out["optimizer"] += cat(" layer-decay ", exact_text(options.layer_decay));
   if (o.proximal > 0) out["optimizer"] += cat(" proximal ", exact_text(o.proximal));
   out["schedule"] = schedule_text(options.schedule);
-  out["loss"] = cat(train::loss_name(options.loss.kind), ' ', options.loss.output, ' ',
-                    exact_text(options.loss.label_smoothing), ' ', options.loss.ignore_index);
+  for (const train::LossOptions* term : train::loss_terms(options)) {
+    out["loss"] += cat(out["loss"].empty() ? "" : " + ", loss_text(*term));
+  }
+  if (!options.sample_weights.empty()) out["loss"] += cat(" weights ", options.sample_weights);
   out["precision"] = std::string(dtype_name(options.precision));
   if (const auto scaling = train::loss_scaling_of(options)) {
     out["precision"] += cat(" scale ", exact_text(scaling->initial), ' ', exact_text(scaling->growth_factor), ' ',
@@ -245,6 +322,17 @@ RunStreams::RunStreams(const train::Trainer& trainer, const Model& model, const 
   add(kStateStream, StreamKind::rng, std::move(bytes));
   add(kCursorStream, StreamKind::data_cursor, data::serialize(state.cursor));
   add(kLayoutStream, StreamKind::config, std::move(layouts));
+  const WeightRecord weights{state.epoch_metrics.weight, state.step_metrics.weight};
+  if (weights.epoch != static_cast<double>(state.epoch_metrics.count)) {
+    std::vector<std::byte> weight_bytes;
+    append(weight_bytes, weights);
+    add(kWeightStream, StreamKind::config, std::move(weight_bytes));
+  }
+  if (state.evaluated_at != 0 || state.monitors != train::TrainingState{}.monitors) {
+    std::vector<std::byte> monitor_bytes;
+    append(monitor_bytes, MonitorRecord{state.evaluated_at, state.monitors});
+    add(kMonitorStream, StreamKind::config, std::move(monitor_bytes));
+  }
   const RateRecord rate{trainer.first_learning_rate(), trainer.options().optimizer.learning_rate};
   if (rate.now != rate.first) {
     std::vector<std::byte> rate_bytes;
@@ -363,6 +451,18 @@ Status restore_run(const Store& store, std::uint64_t number, train::Trainer& tra
                      unpack(record.epoch_metrics),
                      record.samples_done,
                      unpack(record.step_metrics)};
+  if (store.snapshots().at(number).find(kWeightStream) != nullptr) {
+    WeightRecord weights;
+    GRAFT_TRY(store.restore(number, kWeightStream, std::as_writable_bytes(std::span(&weights, 1))));
+    trainer.state().epoch_metrics.weight = weights.epoch;
+    trainer.state().step_metrics.weight = weights.step;
+  }
+  if (store.snapshots().at(number).find(kMonitorStream) != nullptr) {
+    MonitorRecord record_of_monitors;
+    GRAFT_TRY(store.restore(number, kMonitorStream, std::as_writable_bytes(std::span(&record_of_monitors, 1))));
+    trainer.state().monitors = record_of_monitors.monitors;
+    trainer.state().evaluated_at = record_of_monitors.evaluated_at;
+  }
   return ok_status();
 }
 
@@ -383,7 +483,8 @@ Status warm_start(const Store& store, std::uint64_t number, train::Trainer& trai
   for (const train::NamedTensor& tensor : trainer.named_tensors()) {
     if (taken(tensor)) GRAFT_TRY(restore_tensor(store, number, tensor, trainer));
   }
-  return trainer.set_anchor();
+  GRAFT_TRY(trainer.set_anchor());
+  return trainer.set_ema();
 }
 
 Result<std::map<std::string, TensorLayout>> layouts_of(const Store& store, std::uint64_t number) {

@@ -52,6 +52,11 @@ std::vector<OpProbe> elementwise_probes() {
   for (const std::int64_t kind : {0, 1}) unpack(kind, {{9}, DType::i32, -0x1p31, 0x1p31 - 1});
   unpack(2, {{18}, DType::i32, 0x3c000000, 0x3c003bff});
   unpack(3, {{18}, DType::i32, 0x3f800000, 0x3f803f7f});
+  const Operand scales = {{7}, DType::f32, 0.01, 0.02}, zeros = {{7}, DType::i32, -5, 5};
+  const Attrs by_axis = {{"type", std::string("int8")}, {"axis", std::int64_t{1}}};
+  probes.push_back({Op::quantize, {{{3, 7, 5}}, scales, zeros}, by_axis});
+  probes.push_back({Op::fake_quantize, {{{3, 7, 5}}, scales, zeros}, by_axis});
+  probes.push_back({Op::dequantize, {{{3, 7, 5}, DType::i32, -128, 127}, scales, zeros}, by_axis});
   return probes;
 }
 
@@ -205,6 +210,8 @@ std::vector<OpProbe> step_probes() {
   constexpr double kInfinite = 1e39;  // as f32
   std::vector<OpProbe> probes = {
       {Op::adam8_step, {state({300}), {{300}}, codes(75), state({2}), codes(75), state({2})}, adam},
+      {Op::apply_update, {state({40}), {{40}}}, group},
+      {Op::ctc_loss, {{{3, 9, 6}, DType::f32, -4, -1}, labels({3, 3}, 6)}},
       {Op::squared_norm, {{{40}}, {{5000}}}},
       {Op::squared_norm, {{{5000}}}},
       {Op::state_hash, {{{40}}, {{5000}}}},
@@ -222,6 +229,10 @@ std::vector<OpProbe> step_probes() {
     };
     add(Op::sgd_step, {state({40}), {{40}}}, group);
     add(Op::adam_step, {state({40}), {{40}}, state({40}), state({40})}, adam);
+    add(Op::lion_step, {state({40}), {{40}}, state({40})}, group);
+    add(Op::rmsprop_step, {state({40}), {{40}}, state({40})}, group);
+    add(Op::adagrad_step, {state({40}), {{40}}, state({40})}, group);
+    add(Op::moment_update, {state({40}), {{40}}}, {{"decay", 0.9}, {"weight", 0.1}});
     add(Op::accumulate, {state({40}), {{40}}});
     add(Op::zero_state, {state({40})});
   }

@@ -91,8 +91,15 @@ std::string Report::text() const {
     }
     out << "\n";
   }
+  if (!trained.empty()) {
+    constexpr std::size_t kNamed = 6;
+    out << "\nTrained: ";
+    for (std::size_t i = 0; i < trained.size() && i < kNamed; ++i) out << (i == 0 ? "" : ", ") << trained[i].name;
+    if (trained.size() > kNamed) out << " and " << trained.size() - kNamed << " more (--json lists them)";
+    out << ".\n";
+  }
   if (!constants.empty()) {
-    out << "\nNot trained (" << constants.size() << "; --parameter PATTERN trains them):\n"
+    out << "\nNot trained (" << constants.size() << "; --parameter PATTERN trains those, --train-buffers all):\n"
         << constants_text(constants);
   }
   if (!problems.empty()) out << "\nProblems (" << problems.size() << "):\n";
@@ -112,7 +119,9 @@ std::string Report::json() const {
                          {"notes", notes},
                          {"fix_inputs", fix_inputs},
                          {"nodes", nlohmann::json::array()},
+                         {"trained", nlohmann::json::array()},
                          {"constants", nlohmann::json::array()}};
+  for (const auto& [name, dims] : trained) root["trained"].push_back({{"name", name}, {"shape", dims}});
   for (const auto& [name, size, reason] : constants) {
     root["constants"].push_back({{"name", name}, {"elements", size}, {"reason", reason}});
   }

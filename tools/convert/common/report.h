@@ -1,6 +1,7 @@
 // The trainability report: what becomes of every op of a source model.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -30,12 +31,18 @@ struct Report {
     std::string reason;
   };
 
+  struct Trained {
+    std::string name;
+    std::vector<std::int64_t> dims;  ///< the source's
+  };
+
   std::string source;  ///< "lenet.onnx (ONNX opset 17, pytorch)"
   std::vector<Entry> entries;
   std::vector<std::string> problems;    ///< every reason why the model cannot be converted, one sentence each
   std::vector<std::string> notes;       ///< what a user should know all the same
   std::vector<std::string> fix_inputs;  ///< inputs whose values must be known at conversion (--fix)
   std::vector<Constant> constants;      ///< float tensors of the file that are not trained, and why
+  std::vector<Trained> trained;         ///< the others; of ONNX and TFLite files
   std::size_t parameters = 0;           ///< trainable tensors
   std::uint64_t parameter_elements = 0;
 

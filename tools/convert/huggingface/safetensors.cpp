@@ -5,6 +5,7 @@
 #include "platform/base/byte_reader.h"
 #include "platform/base/checked.h"
 #include "tools/convert/common/json_access.h"
+#include "tools/convert/pytorch/state_dict.h"
 
 namespace graft::convert {
 namespace {
@@ -87,6 +88,30 @@ Result<std::set<std::string>> shards_of(std::string_view index) {
   return out;
 }
 
+/// The weights of older folders: what lies in the file row by row is used as it is.
+Result<SourceTensors> open_checkpoint(os::FileSystem& files, const std::string& path,
+                                      std::vector<std::string>& skipped) {
+  SourceTensors out;
+  GRAFT_TRY_ASSIGN(auto mapped, files.map(path));
+  auto dict = read_state_dict(mapped->bytes());
+  if (!dict.ok()) return std::move(dict).status().with_context(path);
+  for (const StateTensor& tensor : dict->tensors) {
+    const auto dtype = tensor.type == ElemType::f32    ? std::optional(DType::f32)
+                       : tensor.type == ElemType::f16  ? std::optional(DType::f16)
+                       : tensor.type == ElemType::bf16 ? std::optional(DType::bf16)
+                                                       : std::nullopt;
+    const bool aligned = reinterpret_cast<std::uintptr_t>(tensor.bytes.data()) % sizeof(float) == 0;
+    if (!dtype || !aligned || !lies_row_by_row(tensor)) {
+      skipped.push_back(cat(tensor.name, " (", elem_name(tensor.type), dtype ? ", not row by row)" : ")"));
+      continue;
+    }
+    GRAFT_TRY_ASSIGN(const std::uint64_t bytes, bytes_needed(tensor.dims, *dtype));
+    out.by_name.emplace(tensor.name, SourceTensor{tensor.dims, *dtype, tensor.bytes.first(bytes)});
+  }
+  out.files.push_back(std::move(mapped));
+  return out;
+}
+
 }  // namespace
 
 Status read_safetensors(std::span<const std::byte> bytes, SourceTensors& out, std::vector<std::string>& skipped) {
@@ -120,9 +145,13 @@ Result<SourceTensors> open_safetensors(os::FileSystem& files, const std::string&
   const std::string index = folder + "/model.safetensors.index.json";
   std::set<std::string> names = {"model.safetensors"};
   if (!os::exists(files, folder + "/model.safetensors")) {
+    const std::string checkpoint = folder + "/pytorch_model.bin";
+    if (!os::exists(files, index) && os::exists(files, checkpoint)) return open_checkpoint(files, checkpoint, skipped);
     if (!os::exists(files, index)) {
-      return error(Code::not_found, "There is neither a model.safetensors nor a model.safetensors.index.json in \"",
-                   folder, "\".");
+      return error(
+          Code::not_found,
+          "There is neither a model.safetensors nor a model.safetensors.index.json nor a pytorch_model.bin in \"",
+          folder, "\".");
     }
     GRAFT_TRY_ASSIGN(const std::string text, os::read_text_file(files, index, kLargestIndex));
     GRAFT_TRY_ASSIGN(names, shards_of(text).with_context(index));

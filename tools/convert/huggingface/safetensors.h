@@ -15,7 +15,7 @@ namespace graft::convert {
 Status read_safetensors(std::span<const std::byte> bytes, SourceTensors& out, std::vector<std::string>& skipped);
 
 /// The weights of a Hugging Face folder: model.safetensors, or the files that model.safetensors.index.json lists, which
-/// must lie in that folder.
+/// must lie in that folder; pytorch_model.bin where there is neither.
 Result<SourceTensors> open_safetensors(os::FileSystem& files, const std::string& folder,
                                        std::vector<std::string>& skipped);
 

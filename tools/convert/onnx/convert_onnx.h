@@ -12,6 +12,12 @@
 
 namespace graft::convert {
 
+/// An axis of size 1 of an input that becomes the symbol.
+struct OpenAxis {
+  std::string symbol, input;
+  std::size_t axis = 0;
+};
+
 struct ConvertOptions {
   /// Sizes for named dimensions, as in {"batch": 32}; the others stay symbols.
   Bindings bindings;
@@ -20,10 +26,16 @@ struct ConvertOptions {
   /// How many tensors a sequence among the inputs holds (they become inputs NAME.0, NAME.1, ...), and whether an
   /// optional holds something: 1 or 0.
   std::map<std::string, std::int64_t, std::less<>> lengths;
+  /// An error where the graph cannot follow: what it says of other sizes stays as it is.
+  std::vector<OpenAxis> opens;
   /// Patterns (matches()) of float initializers that are constants, and of some that are parameters whatever they look
   /// like. A parameter's pattern goes first.
   std::vector<std::string> constants;
   std::vector<std::string> parameters;
+  /// What looks like a buffer (grids, masks, tables) is trained all the same, where a gradient reaches it.
+  bool train_buffers = false;
+  /// Weights that the file holds quantized become parameters of f32 numbers, quantized and back wherever they are read.
+  bool expand = false;
   LoadLimits limits;
 };
 

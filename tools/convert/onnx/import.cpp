@@ -100,11 +100,12 @@ Status Importer::add_initializers() {
     record.shape = initializer.tensor->shape();
     record.host = initializer.tensor;
     const auto constant = untrained.find(initializer.name);
-    record.trainable = is_float(record.type) && constant == untrained.end();
+    record.trainable =
+        is_float(record.type) && elem_bits(record.type) >= 16 && constant == untrained.end() && !initializer.part_of_op;
     record.running_stat = record.trainable && is_running_statistic(record.name);
     if (!wanted_.contains(record.name)) continue;
     note_type(record.type, "initializers");
-    if (constant != untrained.end() && !record.host->dims.empty()) {
+    if (constant != untrained.end() && !record.host->dims.empty() && !initializer.part_of_op) {
       report_.constants.push_back({record.name, record.host->count(), constant->second});
     }
   }
@@ -189,6 +190,28 @@ void Importer::add_sequence_input(const OnnxValue& input) {
   create(input.name).sequence = std::move(elements);
 }
 
+/// As if the file had left them open.
+Status Importer::open_axes() {
+  for (const OpenAxis& open : options_.opens) {
+    const auto input = std::find_if(source_.inputs.begin(), source_.inputs.end(),
+                                    [&](const OnnxValue& v) { return v.name == open.input; });
+    if (input == source_.inputs.end()) return invalid("There is no input \"", open.input, "\" to open.");
+    if (open.axis >= input->dims.size()) {
+      return invalid("The input \"", open.input, "\" has ", input->dims.size(), " axes, and no axis ", open.axis, ".");
+    }
+    OnnxDim& dim = input->dims[open.axis];
+    if (!dim.symbol.empty() || dim.value < 0) {
+      return invalid("Axis ", open.axis, " of the input \"", open.input, "\" is open already.");
+    }
+    if (dim.value != 1) {
+      return invalid("Axis ", open.axis, " of the input \"", open.input, "\" has the size ", dim.value,
+                     "; only a size of 1 can be opened.");
+    }
+    dim = {-1, open.symbol};
+  }
+  return {};
+}
+
 Status Importer::add_inputs() {
   std::set<std::string> seen;
   for (const OnnxValue& input : source_.inputs) {
@@ -196,9 +219,20 @@ Status Importer::add_inputs() {
     if (find(input.name) != nullptr || broken_.contains(input.name)) continue;  // a default value, as in old files
     if (input.name.empty()) return corrupt("An input has no name.");
     if (const auto fixed = options_.fixed_inputs.find(input.name); fixed != options_.fixed_inputs.end()) {
+      const std::string what = cat("The input \"", input.name, "\" ");
+      if (is_float(input.type) != is_float(fixed->second.type)) {
+        return invalid(what, "is ", elem_name(input.type), ", and its contents are ", elem_name(fixed->second.type),
+                       ".");
+      }
+      if (input.has_shape && input.dims.size() != fixed->second.dims.size()) {
+        return invalid(what, "has ", input.dims.size(), " axes, and its contents have ", fixed->second.dims.size(),
+                       ".");
+      }
       Record& record = create(input.name);
-      record.host = std::make_shared<HostTensor>(fixed->second);
-      record.type = fixed->second.type;
+      HostTensor contents = fixed->second;
+      contents.type = input.type;
+      record.host = std::make_shared<HostTensor>(std::move(contents));
+      record.type = input.type;
       record.shape = fixed->second.shape();
     } else if (input.tensor) {
       add_tensor_input(input);
@@ -243,7 +277,7 @@ void Importer::add_unknown_outputs(const OnnxNode& node) {
 
 bool Importer::try_fold(std::size_t index, Report::Entry& entry) {
   const OnnxNode& node = node_at(index);
-  if (!node.domain.empty()) return false;
+  if (!node.domain.empty() || !node.refusal.empty()) return false;
   std::vector<const HostTensor*> inputs;
   std::vector<const Shape*> shapes;
   bool trainable = false;
@@ -301,6 +335,7 @@ void Importer::note_gradient(std::size_t first_node, Report::Entry& entry) {
 
 Status Importer::apply_rule(std::size_t index, Report::Entry& entry) {
   const OnnxNode& node = node_at(index);
+  if (!node.refusal.empty()) return unsupported(node.refusal);
   const RuleEntry* rule = find_rule(node.kind());
   if (is_control(node)) return expand_control(index, entry);
   if (is_sequence_op(node)) return import_sequence(index, entry);
@@ -309,7 +344,7 @@ Status Importer::apply_rule(std::size_t index, Report::Entry& entry) {
     if (attr.kind == OnnxAttr::Kind::graph)
       return unsupported("control flow is not supported (its attribute \"", name, "\" is a graph)");
   }
-  if (rule == nullptr) return unsupported("the op ", node.kind(), " is not supported");
+  if (rule == nullptr) return unsupported("the op ", node.shown_op(), " is not supported");
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
     const Record* record = node.inputs[i].empty() ? nullptr : find(node.inputs[i]);
     if (record != nullptr && record->sequence) return unsupported("its input ", i, " is a sequence");
@@ -337,7 +372,7 @@ void Importer::import_node(std::size_t index) {
   const OnnxNode& node = node_at(index);
   Report::Entry entry;
   entry.node = !node.name.empty() ? node.name : node.outputs.empty() ? std::string() : node.outputs[0];
-  entry.op = node.kind();
+  entry.op = node.shown_op();
   Names reads = node.inputs;
   reads.insert(reads.end(), captures(index).begin(), captures(index).end());
   for (const std::string& input : reads) {
@@ -348,10 +383,12 @@ void Importer::import_node(std::size_t index) {
     if (!input.empty() && find(input) == nullptr) unknown_.insert(input);
     if (!input.empty() && unknown_.contains(input)) {
       // Still say whether the op itself is known, so that all that is missing is listed at once.
-      const bool known =
-          find_rule(node.kind()) != nullptr || is_control(node) || is_sequence_op(node) || is_expanded(node);
+      const bool known = node.refusal.empty() && (find_rule(node.kind()) != nullptr || is_control(node) ||
+                                                  is_sequence_op(node) || is_expanded(node));
       entry.fate = known ? Report::Fate::unchecked : Report::Fate::unsupported;
-      entry.reason = known ? cat("its input \"", input, "\" is unknown") : "the op " + entry.op + " is not supported";
+      entry.reason = known                   ? cat("its input \"", input, "\" is unknown")
+                     : !node.refusal.empty() ? node.refusal
+                                             : "the op " + entry.op + " is not supported";
       if (!known) problem(cat(node.label(), ": ", entry.reason, "."));
     }
   }
@@ -433,8 +470,10 @@ void Importer::add_outputs() {
 
 Result<Converted> Importer::run(const std::string& file_name, Report* report) {
   const std::int64_t version = opset("");
-  report_.source =
-      cat(file_name, " (ONNX opset ", version, source_.producer.empty() ? "" : ", ", source_.producer, ")");
+  const std::string format = source_.format.empty() ? cat("onnx opset ", version) : source_.format;
+  report_.source = cat(file_name, " (", source_.format.empty() ? cat("ONNX opset ", version) : format,
+                       source_.producer.empty() ? "" : ", ", source_.producer, ")");
+  report_.notes = source_.notes;
   const auto check = [&]() -> Status {
     if (source_.outputs.empty()) return corrupt("The graph has no outputs.");
     const bool own = std::any_of(source_.nodes.begin(), source_.nodes.end(),
@@ -444,6 +483,7 @@ Result<Converted> Importer::run(const std::string& file_name, Report* report) {
     GRAFT_TRY(find_producers());
     GRAFT_TRY(mark_used());
     GRAFT_TRY(order_nodes());
+    GRAFT_TRY(open_axes());
     GRAFT_TRY(add_initializers());
     return add_inputs();
   };
@@ -453,13 +493,13 @@ Result<Converted> Importer::run(const std::string& file_name, Report* report) {
     for (std::size_t i = 0; i < source_.nodes.size(); ++i) {
       if (used_[i]) continue;
       const OnnxNode& node = source_.nodes[i];
-      report_.entries.push_back({node.name, node.op, Report::Fate::unused, {}, false, {}, {}});
+      report_.entries.push_back({node.name, node.shown_op(), Report::Fate::unused, {}, false, {}, {}});
     }
     add_outputs();
-    for (const ValueId id : model_.graph.of_kind(ValueKind::parameter)) {
-      ++report_.parameters;
-      report_.parameter_elements += model_.graph.value(id).shape.elements();
-    }
+    if (report_.ok()) check_opened();
+    list_trained();
+    note_tied();
+    note_narrowed();
   } else {
     problem(status.message());
   }
@@ -470,7 +510,7 @@ Result<Converted> Importer::run(const std::string& file_name, Report* report) {
                  " cannot be converted: ", report_.problems[0],
                  more ? cat(" There are ", more, " more problems.") : "");
   }
-  model_.metadata[std::string(kMetaSourceFormat)] = cat("onnx opset ", version);
+  model_.metadata[std::string(kMetaSourceFormat)] = format;
   model_.metadata[std::string(kMetaSourceFile)] = file_name;
   if (!source_.producer.empty()) model_.metadata[std::string(kMetaProducer)] = source_.producer;
   model_.metadata[std::string(kMetaTrainability)] = report_.text();

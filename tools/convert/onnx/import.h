@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -29,6 +30,18 @@ Perm identity_perm(std::size_t rank);
 Perm simplified(Perm perm);
 Shape permuted(const Shape& shape, const Perm& perm);
 
+struct Record;
+
+/// Weights that a file holds quantized, and what makes numbers of them: (weight - zero_point) * scale.
+struct QuantizedWeight {
+  const Record* weight = nullptr;  ///< `host` holds the integers
+  Record* scale = nullptr;
+  Record* zero_point = nullptr;  ///< may be null
+  std::int64_t axis = 0;         ///< of the weight's; one scale for each of it, or for each `block_size` of it
+  std::int64_t block_size = 0;
+  bool trained = false;  ///< becomes a parameter of f32 numbers that is quantized and back wherever it is read
+};
+
 /// What is known of one value of the source.
 struct Record {
   std::string name;
@@ -44,6 +57,7 @@ struct Record {
   unsigned depth = 0;                      ///< of deferred nodes behind this one
   std::optional<std::vector<std::string>> sequence;  ///< the names of its tensors, where the value is a sequence
   bool absent = false;                               ///< an optional that holds nothing
+  std::shared_ptr<const QuantizedWeight> quantized;  ///< made of such weights when a device value is wanted
 };
 
 class NodeContext;
@@ -60,7 +74,9 @@ const RuleEntry* find_rule(std::string_view op);
 // One table per family (import_<family>.cpp), ended by a null op.
 extern const RuleEntry kElementwiseRules[], kConvRules[], kPoolRules[], kNormRules[], kMatmulRules[], kReduceRules[],
     kShapeRules[], kMoveRules[], kResizeRules[], kLossRules[], kComposedRules[], kAttentionRules[], kFusedRules[],
-    kRecurrentRules[], kIndexRules[], kEinsumRules[], kRandomRules[], kMlRules[];
+    kRecurrentRules[], kIndexRules[], kEinsumRules[], kRandomRules[], kMlRules[], kTfliteRules[], kQuantizeRules[],
+    kIntegerRules[], kSampleRules[], kSignalRules[], kImageRules[], kQuantizeRules[], kIntegerRules[], kSampleRules[],
+    kSignalRules[], kImageRules[];
 
 class Importer {
  public:
@@ -89,6 +105,12 @@ class Importer {
   void problem(std::string text);
   void note_type(ElemType type, std::string_view what);
   Result<Shape> read_shape(const OnnxValue& value);
+  Status open_axes();
+  void check_opened();
+  // import_report.cpp: what the report says when all nodes are there.
+  void list_trained();
+  void note_tied();
+  void note_narrowed();
 
   Record* find(const std::string& name);
   Record& create(const std::string& name);
@@ -96,6 +118,11 @@ class Importer {
   Status ensure_value(Record& record, const Perm& wanted);
   Result<ValueId> value_in(Record& record, const Perm& perm);
   Status materialise(Record& record, const Perm& perm);
+  /// Packed words, or a parameter, and the node that makes numbers of them.
+  Status materialise_quantized(Record& record, const Perm& perm);
+  /// A value of this name, or of the first free one made of it.
+  Result<ValueId> add_weight(const std::string& name, DType dtype, Shape shape, ValueKind kind, const Perm& perm,
+                             std::span<const std::uint32_t> words);
   std::int64_t opset(const std::string& domain) const;
   /// The error about a value whose contents are needed: says what it depends on, and asks for inputs to be fixed.
   Status must_be_known(const Record& record, std::string_view what);
@@ -219,10 +246,17 @@ class NodeContext {
   void alias(std::size_t k, std::size_t input);
   /// A weight that reaches input i through an Identity becomes a weight of its own, named as the input is.
   void part(std::size_t i);
+  /// Output k is made of quantized weights when it is read.
+  void out_quantized(std::size_t k, std::size_t scale, std::size_t zero_point, std::int64_t axis,
+                     std::int64_t block_size, ElemType type);
+  /// The numbers (input i - its zero point) of integers that are known, as many bytes on the device as in the file.
+  ValueId packed(std::size_t i, std::size_t zero_point, std::int64_t axis, const Perm& perm);
   void out_host(std::size_t k, HostTensor contents);
   void precision(std::string remark) { entry_.precision = std::move(remark); }
   void note(std::string text);
   std::size_t index() const { return index_; }
+
+  bool expands() const { return importer_.options_.expand; }
 
   void fail(Status status) {
     if (status_.ok()) status_ = std::move(status);

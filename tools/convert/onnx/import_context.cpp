@@ -319,9 +319,11 @@ void NodeContext::note(std::string text) {
 const RuleEntry* find_rule(std::string_view op) {
   static const std::map<std::string_view, const RuleEntry*> kRules = [] {
     std::map<std::string_view, const RuleEntry*> all;
-    for (const RuleEntry* table : {kElementwiseRules, kConvRules, kPoolRules, kNormRules, kMatmulRules, kReduceRules,
-                                   kShapeRules, kMoveRules, kResizeRules, kLossRules, kComposedRules, kAttentionRules,
-                                   kFusedRules, kIndexRules, kEinsumRules, kRandomRules, kMlRules, kRecurrentRules}) {
+    for (const RuleEntry* table :
+         {kElementwiseRules, kConvRules,      kPoolRules,    kNormRules,   kMatmulRules,   kReduceRules,
+          kShapeRules,       kMoveRules,      kResizeRules,  kLossRules,   kComposedRules, kAttentionRules,
+          kFusedRules,       kRecurrentRules, kIndexRules,   kEinsumRules, kRandomRules,   kMlRules,
+          kTfliteRules,      kQuantizeRules,  kIntegerRules, kSampleRules, kSignalRules,   kImageRules}) {
       for (const RuleEntry* rule = table; rule->op != nullptr; ++rule) all.emplace(rule->op, rule);
     }
     return all;

@@ -1,6 +1,6 @@
 // Convolutions: channels-last images, weights permuted once.
 #include "runtime/core/op_id.gen.h"
-#include "tools/convert/onnx/spatial.h"
+#include "tools/convert/onnx/volume.h"
 
 namespace graft::convert {
 namespace {
@@ -41,10 +41,20 @@ std::vector<ValueId> operands(NodeContext& c, const Spatial& s) {
   return inputs;
 }
 
+// A depth: its taps in the weights' last axes, before the channels.
+const Perm kVolumeWeights = {0, 3, 4, 2, 1};
+
 Status conv(NodeContext& c) {
   GRAFT_TRY_ASSIGN(const Weights w, weights(c));
-  GRAFT_TRY_ASSIGN(const Spatial s, read_spatial(c, w.kernel));
+  GRAFT_TRY_ASSIGN(const Window window, read_window(c, w.kernel));
   GRAFT_TRY(check_bias(c, c.shape(1)[0]));
+  if (window.axes == 3) {
+    const ValueId x = c.in(0, channels_last(5)), filters = c.in(1, kVolumeWeights);
+    GRAFT_TRY_ASSIGN(const ValueId y, conv_volume(c, x, filters, bias(c), window, c.attr("group", 1)));
+    c.out(0, y, channels_last(5));
+    return {};
+  }
+  GRAFT_TRY_ASSIGN(const Spatial s, widened(window));
   const ValueId y =
       c.emit(Op::conv, operands(c, s),
              {{"strides", s.strides}, {"pads", s.pads}, {"dilations", s.dilations}, {"groups", c.attr("group", 1)}});
@@ -53,11 +63,9 @@ Status conv(NodeContext& c) {
 }
 
 /// Padding of a transposed convolution whose output size is given, along one axis.
-Status pad_to_output(NodeContext& c, const Spatial& s, std::size_t axis, std::int64_t wanted, Ints& pads,
-                     Ints& output_padding) {
-  const Dim& size = c.shape(0)[axis + 2];
-  if (!size.is_constant()) return unsupported("its output_shape or auto_pad needs the size of axis ", axis + 2);
-  const std::size_t at = s.axes == 1 ? 1 : axis;
+Status pad_to_output(NodeContext& c, Window& s, std::size_t at, std::int64_t wanted, Ints& output_padding) {
+  const Dim& size = c.shape(0)[at + 2];
+  if (!size.is_constant()) return unsupported("its output_shape or auto_pad needs the size of axis ", at + 2);
   const std::int64_t full =
       s.strides[at] * (size.value() - 1) + output_padding[at] + (s.kernel[at] - 1) * s.dilations[at] + 1;
   std::int64_t total = full - (wanted < 0 ? size.value() * s.strides[at] : wanted);
@@ -66,42 +74,48 @@ Status pad_to_output(NodeContext& c, const Spatial& s, std::size_t axis, std::in
     total = 0;
   }
   const bool upper = c.attr_text("auto_pad", "NOTSET") == "SAME_UPPER";
-  pads[at] = upper ? total / 2 : total - total / 2;
-  pads[at + 2] = total - pads[at];
+  s.pads[at] = upper ? total / 2 : total - total / 2;
+  s.pads[at + s.axes] = total - s.pads[at];
   return {};
 }
 
 Status conv_transpose(NodeContext& c) {
   GRAFT_TRY_ASSIGN(const Weights w, weights(c));
-  GRAFT_TRY_ASSIGN(const Spatial s, read_spatial(c, w.kernel));
+  GRAFT_TRY_ASSIGN(Window window, read_window(c, w.kernel));
   const std::int64_t groups = c.attr("group", 1);
   if (groups < 1 || groups > (1 << 20)) return corrupt("its group is ", groups);
   const auto channels = multiply(c.shape(1)[1], Dim(groups));
   GRAFT_TRY(check_bias(c, channels ? *channels : Dim(0)));
-  Ints given = c.attr_ints("output_padding", Ints(s.axes, 0));
-  if (given.size() != s.axes) return corrupt("its output_padding has ", given.size(), " values instead of ", s.axes);
-  for (const std::int64_t v : given) {
+  const std::size_t axes = window.axes;
+  Ints padding = c.attr_ints("output_padding", Ints(axes, 0));
+  if (padding.size() != axes) return corrupt("its output_padding has ", padding.size(), " values instead of ", axes);
+  for (const std::int64_t v : padding) {
     if (v < 0 || v > (1 << 20)) return corrupt("its output_padding holds ", v);
   }
-  Ints output_padding = s.widened(given, 0);
-  Ints pads = s.pads;
   const std::string auto_pad = c.attr_text("auto_pad", "NOTSET");
   const bool same = auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER";
   Ints shape = c.attr_ints("output_shape");
   if (shape.size() == c.rank(0)) shape.erase(shape.begin(), shape.begin() + 2);
-  if (!shape.empty() && shape.size() != s.axes) {
-    return corrupt("its output_shape has ", shape.size(), " values instead of ", s.axes);
+  if (!shape.empty() && shape.size() != axes) {
+    return corrupt("its output_shape has ", shape.size(), " values instead of ", axes);
   }
-  for (std::size_t i = 0; (same || !shape.empty()) && i < s.axes; ++i) {
+  for (std::size_t i = 0; (same || !shape.empty()) && i < axes; ++i) {
     if (!shape.empty() && (shape[i] < 1 || shape[i] > (1 << 24))) return corrupt("its output_shape holds ", shape[i]);
-    GRAFT_TRY(pad_to_output(c, s, i, shape.empty() ? -1 : shape[i], pads, output_padding));
+    GRAFT_TRY(pad_to_output(c, window, i, shape.empty() ? -1 : shape[i], padding));
   }
+  if (axes == 3) {
+    const ValueId x = c.in(0, channels_last(5)), filters = c.in(1, kVolumeWeights);
+    GRAFT_TRY_ASSIGN(const ValueId y, conv_transpose_volume(c, x, filters, bias(c), window, padding, groups));
+    c.out(0, y, channels_last(5));
+    return {};
+  }
+  GRAFT_TRY_ASSIGN(const Spatial s, widened(window));
   const ValueId y = c.emit(Op::conv_transpose, operands(c, s),
                            {{"strides", s.strides},
-                            {"pads", pads},
+                            {"pads", s.pads},
                             {"dilations", s.dilations},
                             {"groups", groups},
-                            {"output_padding", output_padding}});
+                            {"output_padding", s.widened(padding, 0)}});
   out_image(c, 0, y, s, c.type(0));
   return {};
 }

@@ -1,9 +1,12 @@
-// Resize and Upsample of one or two spatial axes.
+// Resize and Upsample: images by a kernel of their own where that knows the mode, any axes by a product with the
+// interpolation's matrix, or, where each result is one of the source's numbers, by picking them.
 #include <algorithm>
 #include <cmath>
 
 #include "runtime/core/op_id.gen.h"
+#include "tools/convert/onnx/interpolation.h"
 #include "tools/convert/onnx/spatial.h"
+#include "tools/convert/onnx/volume.h"
 
 namespace graft::convert {
 namespace {
@@ -19,6 +22,7 @@ Result<Ints> constant_sizes(const Shape& shape) {
     if (i >= 2 && !shape[i].is_constant()) {
       return unsupported("it resizes the symbolic axis ", shape[i].text(), "; bind it (--bind NAME=SIZE)");
     }
+    if (shape[i].is_constant() && shape[i].value() < 1) return unsupported("its input is empty");
     sizes.push_back(shape[i].is_constant() ? shape[i].value() : 1);
   }
   return sizes;
@@ -60,14 +64,22 @@ Result<Target> from_sizes(NodeContext& c, Ints given) {
   if (policy != "stretch") {
     const bool larger = policy == "not_smaller";
     if (!larger && policy != "not_larger") return corrupt("its keep_aspect_ratio_policy is \"", policy, "\"");
+    // One scale for all axes: sizes follow from it.
     double scale = 0;
     for (std::size_t i = 0; i < given.size(); ++i) {
+      if (!c.shape(0)[axes[i]].is_constant()) continue;
       const double own = static_cast<double>(given[i]) / static_cast<double>(in[axes[i]]);
-      scale = i == 0 ? own : larger ? std::max(scale, own) : std::min(scale, own);
+      scale = scale == 0 ? own : larger ? std::max(scale, own) : std::min(scale, own);
     }
+    Target t{std::vector<double>(in.size(), 1.0), in};
     for (std::size_t i = 0; i < given.size(); ++i) {
-      given[i] = static_cast<std::int64_t>(std::floor(scale * static_cast<double>(in[axes[i]]) + 0.5));
+      if (!c.shape(0)[axes[i]].is_constant()) continue;
+      const auto size = static_cast<std::int64_t>(std::floor(scale * static_cast<double>(in[axes[i]]) + 0.5));
+      if (size < 1 || size > (1 << 24)) return corrupt("its size ", size, " is out of range");
+      t.sizes[axes[i]] = size;
+      t.scales[axes[i]] = scale;
     }
+    return t;
   }
   Target t{std::vector<double>(in.size(), 1.0), in};
   for (std::size_t i = 0; i < given.size(); ++i) {
@@ -113,20 +125,6 @@ Result<Target> read_target(NodeContext& c) {
   return from_scales(c, values);
 }
 
-Status check_modes(NodeContext& c, const std::string& mode, const std::string& coordinates) {
-  if (mode != "nearest" && mode != "linear" && mode != "bilinear") {
-    return unsupported("its mode is \"", mode, "\" (nearest and linear are supported)");
-  }
-  if (coordinates != "half_pixel" && coordinates != "align_corners" && coordinates != "asymmetric" &&
-      coordinates != "pytorch_half_pixel") {
-    return unsupported("its coordinate_transformation_mode is \"", coordinates,
-                       "\" (half_pixel, pytorch_half_pixel, align_corners and asymmetric are supported)");
-  }
-  if (c.attr("antialias", 0) != 0) return unsupported("antialiasing is not supported");
-  if (c.attr("exclude_outside", 0) != 0) return unsupported("exclude_outside is not supported");
-  return {};
-}
-
 /// Whether the scales are exactly those of the sizes, as they are wherever sizes were given.
 bool whole(NodeContext& c, const Target& t) {
   for (std::size_t i = 0; i < t.sizes.size(); ++i) {
@@ -138,32 +136,127 @@ bool whole(NodeContext& c, const Target& t) {
   return true;
 }
 
-Status resize(NodeContext& c) {
-  if (!is_float(c.type(0))) return unsupported("its input is ", elem_name(c.type(0)), ", and only floats are resized");
-  const bool old = c.node.op == "Upsample" || c.opset < 11;
-  std::string mode = c.attr_text("mode", "nearest");
-  const std::string coordinates = old ? "asymmetric" : c.attr_text("coordinate_transformation_mode", "half_pixel");
-  const std::string nearest = old ? "floor" : c.attr_text("nearest_mode", "round_prefer_floor");
-  GRAFT_TRY(check_modes(c, mode, coordinates));
+/// Whether the kernel over images does it.
+bool is_of_images(NodeContext& c, const Interpolation& how, const Target& t) {
   const std::size_t rank = c.rank(0);
-  if (rank != 3 && rank != 4) return unsupported("its input has ", rank, " axes, and only 3 or 4 are supported");
-  GRAFT_TRY_ASSIGN(const Target t, read_target(c));
-  if (coordinates == "align_corners" && !whole(c, t)) {
-    return unsupported("align_corners with scales that give no whole sizes is not supported");
-  }
-  if (t.scales[0] != 1 || t.scales[1] != 1) return unsupported("it resizes the batch or the channels");
+  const bool known = how.coordinates == "half_pixel" || how.coordinates == "align_corners" ||
+                     how.coordinates == "asymmetric" || how.coordinates == "pytorch_half_pixel";
+  return (rank == 3 || rank == 4) && known && how.mode != Interpolation::Mode::cubic && !how.antialias &&
+         is_float(c.type(0)) && t.scales[0] == 1 && t.scales[1] == 1 &&
+         (how.coordinates != "align_corners" || whole(c, t));
+}
+
+Status resize_images(NodeContext& c, const Interpolation& how, const Target& t) {
   Spatial s;
-  s.axes = rank - 2;
+  s.axes = c.rank(0) - 2;
   const bool one = s.axes == 1;
   const ValueId y = c.emit(Op::resize, {image(c, 0, s)},
                            {{"sizes", one ? Ints{1, t.sizes[2]} : Ints{t.sizes[2], t.sizes[3]}},
-                            {"mode", std::string(mode == "nearest" ? "nearest" : "linear")},
-                            {"coordinates", coordinates},
-                            {"nearest", nearest},
+                            {"mode", std::string(how.mode == Interpolation::Mode::nearest ? "nearest" : "linear")},
+                            {"coordinates", how.coordinates},
+                            {"nearest", how.nearest},
                             {"scale_h", one ? 1.0 : t.scales[2]},
                             {"scale_w", one ? t.scales[2] : t.scales[3]}});
   out_image(c, 0, y, s, c.type(0));
   return {};
+}
+
+/// The region of interest of each source axis, in shares of its size.
+Status read_roi(NodeContext& c, const Interpolation& how, std::vector<AxisResize>& axes) {
+  if (how.coordinates != "tf_crop_and_resize") return {};
+  const HostTensor* roi = c.host(1);
+  if (roi == nullptr || !is_float(roi->type)) {
+    GRAFT_TRY(c.dims(1, "roi"));
+    return corrupt("its roi is not of floats");
+  }
+  const std::size_t count = roi->count() / 2;
+  if (count * 2 != roi->count()) return corrupt("its roi has ", roi->count(), " numbers");
+  GRAFT_TRY_ASSIGN(const std::vector<std::size_t> which, target_axes(c, count));
+  for (std::size_t i = 0; i < count; ++i) {
+    axes[which[i]].roi_start = static_cast<double>(roi->floats[i]);
+    axes[which[i]].roi_end = static_cast<double>(roi->floats[i + count]);
+  }
+  return {};
+}
+
+/// One axis of a value, between those before it and those behind.
+Result<ValueId> resize_axis(NodeContext& c, ValueId x, std::size_t place, const Interpolation& how,
+                            const AxisResize& axis) {
+  if (!c.status().ok()) return c.status();
+  const Shape shape = c.shape_of(x);
+  if (how.mode == Interpolation::Mode::nearest) {
+    HostTensor positions = HostTensor::of_ints(nearest_positions(how, axis));
+    return c.emit(Op::gather, {x, c.constant(positions)}, {{"axis", static_cast<std::int64_t>(place)}});
+  }
+  constexpr std::int64_t kMostWeights = std::int64_t{1} << 22;
+  if (axis.in * axis.out > kMostWeights) {
+    return unsupported("resizing an axis from ", axis.in, " to ", axis.out,
+                       " in this mode would take a matrix of more ", "than ", kMostWeights, " weights");
+  }
+  Dim before(1), behind(1);
+  for (std::size_t i = 0; i < shape.rank(); ++i) {
+    if (i == place) continue;
+    GRAFT_TRY_ASSIGN((i < place ? before : behind), dims_product({i < place ? before : behind, shape[i]}));
+  }
+  const ValueId matrix = c.constant(HostTensor::of_floats({axis.out, axis.in}, interpolation_matrix(how, axis)));
+  std::vector<Dim> out(shape.begin(), shape.end());
+  out[place] = axis.out;
+  if (behind == Dim(1)) {  // rows
+    const ValueId y = c.emit(Op::matmul, {c.reshape(x, Shape{before, axis.in}), matrix},
+                             {{"trans_a", std::int64_t{0}}, {"trans_b", std::int64_t{1}}});
+    return c.reshape(y, Shape(out));
+  }
+  const ValueId y = c.emit(Op::matmul, {matrix, c.reshape(x, Shape{before, axis.in, behind})},
+                           {{"trans_a", std::int64_t{0}}, {"trans_b", std::int64_t{0}}});
+  return c.reshape(y, Shape(out));
+}
+
+/// Results beyond the source of an axis become one number.
+ValueId extrapolated(NodeContext& c, ValueId y, std::size_t place, const Interpolation& how, const AxisResize& axis) {
+  HostTensor beyond;
+  beyond.type = ElemType::boolean;
+  beyond.dims.assign(c.shape_of(y).rank() - place, 1);
+  beyond.dims[0] = axis.out;
+  for (std::int64_t o = 0; o < axis.out; ++o) beyond.ints.push_back(is_extrapolated(how, axis, o));
+  if (std::count(beyond.ints.begin(), beyond.ints.end(), 1) == 0) return y;
+  const ValueId value = c.constant(HostTensor::scalar(static_cast<float>(c.attr_number("extrapolation_value", 0))));
+  return c.emit(Op::where, {c.constant(beyond), value, y});
+}
+
+Status resize_any(NodeContext& c, const Interpolation& how, const Target& t) {
+  const std::size_t rank = c.rank(0);
+  std::vector<AxisResize> axes(rank);
+  for (std::size_t i = 0; i < rank; ++i) {
+    axes[i].in = c.shape(0)[i].is_constant() ? c.shape(0)[i].value() : 1;
+    axes[i].out = t.sizes[i];
+    axes[i].scale = t.scales[i];
+  }
+  GRAFT_TRY(read_roi(c, how, axes));
+  // Channels last, where only the others are resized.
+  const bool images = rank >= 3 && t.scales[0] == 1 && t.scales[1] == 1;
+  const Perm perm = images ? channels_last(rank) : Perm();
+  ValueId x = c.in(0, perm);
+  const bool crops = how.coordinates == "tf_crop_and_resize";
+  for (std::size_t i = 0; i < rank; ++i) {
+    const bool cropped = crops && (axes[i].roi_start != 0 || axes[i].roi_end != 1);
+    if (axes[i].in == axes[i].out && axes[i].scale == 1 && !cropped) continue;
+    if (!c.shape(0)[i].is_constant()) return unsupported("it resizes the symbolic axis ", c.shape(0)[i].text());
+    const std::size_t place = images ? i - 1 : i;
+    GRAFT_TRY_ASSIGN(x, resize_axis(c, x, place, how, axes[i]));
+    if (crops && c.status().ok()) x = extrapolated(c, x, place, how, axes[i]);
+  }
+  c.out(0, x, perm);
+  return {};
+}
+
+Status resize(NodeContext& c) {
+  const bool old = c.node.op == "Upsample" || c.opset < 11;
+  GRAFT_TRY_ASSIGN(const Interpolation how, read_interpolation(c, old));
+  if (!is_float(c.type(0)) && how.mode != Interpolation::Mode::nearest) {
+    return unsupported("its input is ", elem_name(c.type(0)), ", and only floats are interpolated");
+  }
+  GRAFT_TRY_ASSIGN(const Target t, read_target(c));
+  return is_of_images(c, how, t) ? resize_images(c, how, t) : resize_any(c, how, t);
 }
 
 }  // namespace

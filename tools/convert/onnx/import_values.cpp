@@ -73,12 +73,19 @@ Status Importer::materialise(Record& record, const Perm& perm) {
   const ValueKind kind = record.running_stat ? ValueKind::state
                          : record.trainable  ? ValueKind::parameter
                                              : ValueKind::constant;
-  std::string name = record.name.empty() ? "constant" : record.name;
-  while (model_.graph.find_value(name).valid()) name = cat(record.name, "_", ++last_suffix_);
-  GRAFT_TRY_ASSIGN(record.value, model_.graph.add_value(name, dtype, permuted(record.shape, perm), kind));
+  GRAFT_TRY_ASSIGN(record.value, add_weight(record.name, dtype, permuted(record.shape, perm), kind, perm, words));
   record.perm = perm;
-  model_.graph.mutable_value(record.value).source_perm = perm;
-  return model_.copy_weight(record.value, std::as_bytes(std::span(words)));
+  return {};
+}
+
+Result<ValueId> Importer::add_weight(const std::string& wanted, DType dtype, Shape shape, ValueKind kind,
+                                     const Perm& perm, std::span<const std::uint32_t> words) {
+  std::string name = wanted.empty() ? "constant" : wanted;
+  while (model_.graph.find_value(name).valid()) name = cat(wanted, "_", ++last_suffix_);
+  GRAFT_TRY_ASSIGN(const ValueId value, model_.graph.add_value(name, dtype, std::move(shape), kind));
+  model_.graph.mutable_value(value).source_perm = perm;
+  GRAFT_TRY(model_.copy_weight(value, std::as_bytes(words)));
+  return value;
 }
 
 Status Importer::ensure_value(Record& record, const Perm& wanted) {
@@ -90,6 +97,7 @@ Status Importer::ensure_value(Record& record, const Perm& wanted) {
     GRAFT_TRY(apply_rule(index, entry).with_context(node_at(index).label()));
     if (record.value.valid()) return {};
   }
+  if (record.quantized) return materialise_quantized(record, wanted);
   if (record.host == nullptr) return internal_error("the value \"", record.name, "\" was never computed");
   return materialise(record, wanted);
 }

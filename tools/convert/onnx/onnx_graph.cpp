@@ -3,8 +3,8 @@
 namespace graft::convert {
 
 std::string OnnxNode::label() const {
-  if (!name.empty()) return cat("node \"", name, "\" (", kind(), ")");
-  return cat("the ", kind(), " node of \"", outputs.empty() ? std::string() : outputs[0], "\"");
+  if (!name.empty()) return cat("node \"", name, "\" (", shown_op(), ")");
+  return cat("the ", shown_op(), " node of \"", outputs.empty() ? std::string() : outputs[0], "\"");
 }
 
 std::string printable(std::string text) {

@@ -38,7 +38,11 @@ struct OnnxNode {
   std::vector<std::string> inputs;
   std::vector<std::string> outputs;
   std::map<std::string, OnnxAttr, std::less<>> attrs;
+  std::string source_op;  ///< what another format calls it; empty: kind()
+  std::string refusal;    ///< why the reader of that format could not say it in these terms; empty: it could
 
+  /// As reports and messages name it.
+  std::string shown_op() const { return source_op.empty() ? kind() : source_op; }
   /// The op, with its domain where that is not ONNX's own: "Conv", "com.microsoft.FusedMatMul".
   std::string kind() const { return domain.empty() ? op : domain + "." + op; }
   /// `node "conv1" (Conv)`, or the first output's name where the node has none.
@@ -64,6 +68,7 @@ struct OnnxInitializer {
   std::string name;
   std::shared_ptr<const HostTensor> tensor;  ///< null where `error` says why
   std::string error;
+  bool part_of_op = false;  ///< of another format's operator: a number of its definition, which nobody trains
 };
 
 /// A function of the model's own, which calls name by domain and op.
@@ -76,6 +81,8 @@ struct OnnxFunction {
 };
 
 struct OnnxGraph {
+  std::string format;              ///< "tflite 3" where it was read from another format; empty: ONNX
+  std::vector<std::string> notes;  ///< what its reader has to say
   std::string name;
   std::string producer;
   std::int64_t ir_version = 0;

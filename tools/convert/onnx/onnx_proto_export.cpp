@@ -8,6 +8,7 @@
 #include "tools/convert/common/host_tensor.h"
 #include "tools/convert/onnx/export_onnx.h"
 #include "tools/convert/onnx/onnx_graph.h"
+#include "tools/convert/onnx/quantized_values.h"
 
 namespace graft::convert {
 namespace {
@@ -31,7 +32,36 @@ std::string as_doubles(std::span<const std::byte> bytes) {
   return out;
 }
 
-Status put(ExportTensor tensor, onnx::TensorProto& to) {
+/// How an initializer of integers is made of numbers: as the DequantizeLinear that reads it undoes it.
+Result<QuantizedForm> quantized_form(const OnnxGraph& graph, const std::string& name) {
+  const auto known = [&](const std::string& input) -> const HostTensor* {
+    for (const OnnxInitializer& initializer : graph.initializers) {
+      if (initializer.name == input) return initializer.tensor.get();
+    }
+    for (const OnnxNode& node : graph.nodes) {
+      const auto value = node.attrs.find("value");
+      if (node.op == "Constant" && node.outputs[0] == input && value != node.attrs.end()) {
+        return value->second.tensor.get();
+      }
+    }
+    return nullptr;
+  };
+  for (const OnnxNode& node : graph.nodes) {
+    if (node.op != "DequantizeLinear" || node.inputs.size() < 2 || node.inputs[0] != name) continue;
+    const auto number = [&](const char* attr, std::int64_t fallback) {
+      const auto found = node.attrs.find(attr);
+      return found == node.attrs.end() ? fallback : found->second.integer;
+    };
+    const bool has_zero = node.inputs.size() > 2 && !node.inputs[2].empty();
+    QuantizedForm form{known(node.inputs[1]), has_zero ? known(node.inputs[2]) : nullptr, number("axis", 1),
+                       number("block_size", 0)};
+    if (form.scale == nullptr || (has_zero && form.zero_point == nullptr)) break;
+    return form;
+  }
+  return unsupported("It holds integers, and no DequantizeLinear with known scales says what they stand for.");
+}
+
+Status put(ExportTensor tensor, onnx::TensorProto& to, const OnnxGraph& graph) {
   if (to.data_location() == onnx::TensorProto::EXTERNAL) {
     return unsupported("Its contents lie in another file (external data), which is not written.");
   }
@@ -41,8 +71,18 @@ Status put(ExportTensor tensor, onnx::TensorProto& to) {
                    Shape::of(tensor.dims()).text(), ".");
   }
   const auto type = static_cast<ElemType>(to.data_type());
-  GRAFT_TRY_ASSIGN(tensor.dtype, written_as(type));
+  const bool quantizes = is_integer(type) && tensor.source.dtype == DType::f32;
+  GRAFT_TRY_ASSIGN(tensor.dtype, quantizes ? DType::f32 : written_as(type));
   GRAFT_TRY_ASSIGN(const ExportBytes made, export_bytes(tensor));
+  if (quantizes) {
+    GRAFT_TRY_ASSIGN(const QuantizedForm form, quantized_form(graph, to.name()));
+    HostTensor numbers = HostTensor::of_floats(dims, std::vector<float>(made.bytes.size() / sizeof(float)));
+    std::memcpy(numbers.floats.data(), made.bytes.data(), made.bytes.size());
+    GRAFT_TRY_ASSIGN(const HostTensor q, quantized(numbers, form, type));
+    to.clear_int32_data();
+    to.set_raw_data(raw_integers(q));
+    return {};
+  }
   const std::string_view raw(reinterpret_cast<const char*>(made.bytes.data()), made.bytes.size());
   to.clear_float_data();
   to.clear_double_data();
@@ -58,7 +98,8 @@ Result<ExportReport> export_onnx(os::FileSystem& files, const std::string& path,
   const LoadLimits limits;
   GRAFT_TRY_ASSIGN(const HostBuffer bytes, os::read_file(files, source, limits.max_file_bytes));
   // The hardened reader first: what it accepts is a whole model.
-  GRAFT_TRY(parse_onnx(bytes.bytes(), std::filesystem::path(source).parent_path(), limits).with_context(source));
+  auto parsed = parse_onnx(bytes.bytes(), std::filesystem::path(source).parent_path(), limits).with_context(source);
+  if (!parsed.ok()) return parsed.status();
   onnx::ModelProto file;
   if (!file.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     return corrupt("\"", source, "\" is not a complete ONNX model.");
@@ -78,7 +119,7 @@ Result<ExportReport> export_onnx(os::FileSystem& files, const std::string& path,
     ExportTensor tensor = export_tensor(value, *contents);
     report.bytes += tensor.bytes();
     ++report.tensors;
-    GRAFT_TRY(put(std::move(tensor), *found->second).with_context(cat("The initializer \"", value.name, "\"")));
+    GRAFT_TRY(put(std::move(tensor), *found->second, *parsed).with_context(cat("The initializer \"", value.name, "\"")));
   }
   std::string out;
   if (!file.SerializeToString(&out)) return invalid("The ONNX file would be larger than 2 GiB.");

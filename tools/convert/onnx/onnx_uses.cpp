@@ -17,6 +17,10 @@ bool carries_gradient(const OnnxNode& node, std::size_t i) {
                  "Size", "ArgMax", "ArgMin", "NonZero", "IsNaN", "IsInf", "OneHot", "Range", "ConstantOfShape"})) {
     return false;
   }
+  if (is_one_of(node.op, {"QuantizeLinear", "DequantizeLinear"})) return i == 0;  // scales are kept
+  if (is_one_of(node.op, {"QLinearConv", "QLinearMatMul", "ConvInteger", "MatMulInteger", "DynamicQuantizeLinear"})) {
+    return false;
+  }
   if (node.op == "Cast") {
     const auto to = node.attrs.find("to");
     return to == node.attrs.end() || is_float(static_cast<ElemType>(to->second.integer));

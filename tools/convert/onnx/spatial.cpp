@@ -16,12 +16,12 @@ bool same_padding(std::string_view auto_pad, std::int64_t total, std::int64_t& b
   return true;
 }
 
-Result<Spatial> read_spatial(NodeContext& c, Ints kernel) {
+Result<Window> read_window(NodeContext& c, const Ints& kernel) {
   const std::size_t rank = c.rank(0);
-  if (rank != 3 && rank != 4) {
-    return unsupported("its input has ", rank, " axes, and only one or two spatial axes are supported (3 or 4 axes)");
+  if (rank < 3 || rank > 5) {
+    return unsupported("its input has ", rank, " axes, and only one to three spatial axes are supported (3 to 5 axes)");
   }
-  Spatial s;
+  Window s;
   s.axes = rank - 2;
   constexpr std::int64_t kLimit = 1 << 20;
   const auto read = [&](const char* name, std::int64_t low, std::size_t length, Ints& out) -> Status {
@@ -38,7 +38,8 @@ Result<Spatial> read_spatial(NodeContext& c, Ints kernel) {
   for (const std::int64_t k : kernel) {
     if (k < 1 || k > kLimit) return corrupt("its kernel has a size of ", k);
   }
-  Ints strides, dilations, pads;
+  s.kernel = kernel;
+  Ints &strides = s.strides, &dilations = s.dilations, &pads = s.pads;
   GRAFT_TRY(read("strides", 1, s.axes, strides));
   GRAFT_TRY(read("dilations", 1, s.axes, dilations));
   const std::string auto_pad = c.attr_text("auto_pad", "NOTSET");
@@ -59,12 +60,25 @@ Result<Spatial> read_spatial(NodeContext& c, Ints kernel) {
       same_padding(auto_pad, total, pads[i], pads[i + s.axes]);
     }
   }
-  s.kernel = s.widened(kernel, 1);
-  s.strides = s.widened(strides, 1);
-  s.dilations = s.widened(dilations, 1);
-  s.pads = s.axes == 2 ? pads : Ints{0, pads[0], 0, pads[1]};
   s.ceil_mode = c.attr("ceil_mode", 0) != 0;
   return s;
+}
+
+Result<Spatial> widened(const Window& window) {
+  if (window.axes > 2) return unsupported("it has ", window.axes, " spatial axes, and one or two are supported here");
+  Spatial s;
+  s.axes = window.axes;
+  s.kernel = s.widened(window.kernel, 1);
+  s.strides = s.widened(window.strides, 1);
+  s.dilations = s.widened(window.dilations, 1);
+  s.pads = s.axes == 2 ? window.pads : Ints{0, window.pads[0], 0, window.pads[1]};
+  s.ceil_mode = window.ceil_mode;
+  return s;
+}
+
+Result<Spatial> read_spatial(NodeContext& c, const Ints& kernel) {
+  GRAFT_TRY_ASSIGN(const Window window, read_window(c, kernel));
+  return widened(window);
 }
 
 ValueId image(NodeContext& c, std::size_t i, const Spatial& spatial) {

@@ -1,9 +1,20 @@
-// Attributes that convolutions and poolings share, brought to two spatial axes.
+// Attributes that convolutions and poolings share, as they are or brought to two spatial axes.
 #pragma once
 
 #include "tools/convert/onnx/import.h"
 
 namespace graft::convert {
+
+/// One to three spatial axes as the source has them; pads: all befores, then all afters.
+struct Window {
+  std::size_t axes = 2;
+  Ints kernel, strides, dilations, pads;
+  bool ceil_mode = false;
+};
+
+/// Reads strides, dilations, pads or auto_pad of input 0, whose kernel is `kernel`. Errors: other than one to three
+/// spatial axes, lengths that do not fit, values that are not positive, negative pads.
+Result<Window> read_window(NodeContext& c, const Ints& kernel);
 
 /// One or two spatial axes; one becomes two with a height of 1.
 struct Spatial {
@@ -16,9 +27,9 @@ struct Spatial {
   Ints widened(const Ints& values, std::int64_t neutral) const;
 };
 
-/// Reads strides, dilations, pads or auto_pad of input 0, whose kernel is `kernel` (source axes). Errors: other than
-/// one or two spatial axes, lengths that do not fit, values that are not positive, negative pads.
-Result<Spatial> read_spatial(NodeContext& c, Ints kernel);
+/// The same of one or two axes.
+Result<Spatial> widened(const Window& window);
+Result<Spatial> read_spatial(NodeContext& c, const Ints& kernel);
 
 /// Input i as [N, H, W, C].
 ValueId image(NodeContext& c, std::size_t i, const Spatial& spatial);

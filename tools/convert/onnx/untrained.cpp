@@ -132,6 +132,44 @@ bool is_geometric(const HostTensor& t) {
   return true;
 }
 
+/// Whether the numbers from `first` on, every `step`th, grow by the same along one axis and do not change along the
+/// others: coordinates.
+bool counts_along_an_axis(const HostTensor& t, const std::vector<std::int64_t>& dims, std::size_t first,
+                          std::size_t step) {
+  const std::size_t count = t.floats.size() / step;
+  constexpr std::int64_t kLeast = 3;
+  for (std::size_t axis = 0; axis < dims.size(); ++axis) {
+    if (dims[axis] < kLeast) continue;
+    std::size_t inner = 1;
+    for (std::size_t k = axis + 1; k < dims.size(); ++k) inner *= static_cast<std::size_t>(dims[k]);
+    const auto at = [&](std::size_t i) { return static_cast<double>(t.floats[first + i * step]); };
+    const double origin = at(0), stride = at(inner) - at(0);
+    if (stride == 0) continue;
+    const double off = 1e-5 * std::max(std::abs(origin), std::abs(stride) * static_cast<double>(dims[axis]));
+    bool fits = true;
+    for (std::size_t i = 0; fits && i < count; ++i) {
+      const auto along = static_cast<double>(i / inner % static_cast<std::size_t>(dims[axis]));
+      fits = std::abs(at(i) - origin - stride * along) <= off;
+    }
+    if (fits) return true;
+  }
+  return false;
+}
+
+/// 0, 1, 2, .., or the x and y of pixels, side by side in the last axis or one after the other.
+bool is_grid(const HostTensor& t) {
+  constexpr std::size_t kLeast = 4;
+  if (t.floats.size() < kLeast) return false;
+  if (counts_along_an_axis(t, t.dims, 0, 1)) return true;
+  const auto parts = static_cast<std::size_t>(t.dims.back());
+  if (t.dims.size() < 2 || parts < 2 || parts > 3) return false;
+  const std::vector<std::int64_t> rest(t.dims.begin(), t.dims.end() - 1);
+  for (std::size_t part = 0; part < parts; ++part) {
+    if (!counts_along_an_axis(t, rest, part, parts)) return false;
+  }
+  return true;
+}
+
 // --- by use
 
 bool any_of(const std::set<std::string_view>& set, std::initializer_list<std::string_view> all) {
@@ -191,6 +229,11 @@ std::string reason(const OnnxInitializer& initializer, const OnnxUses& uses) {
     return "it is a triangle of ones: a mask";
   }
   if (is_sinusoid(t)) return "it holds cosines and sines";
+  if (is_grid(t) && !any_of(uses.purposes(name, {}), {"MatMul", "Gemm", "Conv", "ConvTranspose", "Einsum", "Gather",
+                                                      "PRelu", "BatchNormalization", "LayerNormalization",
+                                                      "InstanceNormalization", "LSTM", "GRU", "RNN", "?"})) {
+    return "it counts evenly: a grid, or positions";
+  }
   if (is_geometric(t)) {
     const auto purposes = uses.purposes(name, {"Mul", "Div", "MatMul", "Einsum", "Concat"});
     const bool turns = !purposes.empty() && std::all_of(purposes.begin(), purposes.end(),
@@ -228,6 +271,8 @@ Result<Untrained> find_untrained(const OnnxGraph& graph, const ConvertOptions& o
       continue;
     }
     const std::string why = constant ? "asked for" : reason(initializer, uses);
+    const bool reached = !uses.is_used(initializer.name) || uses.has_gradient(initializer.name);
+    if (options.train_buffers && !constant && reached && is_finite(t)) continue;
     if (!why.empty()) out[initializer.name] = why;
     if (why.empty() && rows_of(t) >= 2) tables[t.dims].push_back(&initializer);
   }

@@ -29,10 +29,10 @@ typedef struct graft_convert_options {
   int expand;           /* 1: quantized matrices become f32, which can be trained */
 } graft_convert_options;
 
-/* Converts an ONNX file, a GGUF file or a Hugging Face folder (config.json and safetensors) and writes `output`
-   atomically. options may be NULL. Where *conversion is not NULL afterwards it holds the sentence of a failure and the
-   report, also of a model that does not convert; destroy it. unsupported: a format or an operator that graft cannot
-   convert; the report then names all problems. */
+/* Converts an ONNX file, a TFLite file, a GGUF file or a Hugging Face folder (config.json and safetensors) and writes
+   `output` atomically. options may be NULL. Where *conversion is not NULL afterwards it holds the sentence of a failure
+   and the report, also of a model that does not convert; destroy it. unsupported: a format or an operator that graft
+   cannot convert; the report then names all problems. */
 GRAFT_API graft_status graft_convert(const char* path, const graft_convert_options* options, const char* output,
                                      graft_conversion** conversion);
 /* The adapters of a PEFT folder or a GGUF file become a .graft file for graft_model_load_adapters, made for the model
@@ -43,10 +43,10 @@ GRAFT_API graft_status graft_convert_adapter(const char* path, const char* base,
 /* How a .graft file is exported. */
 typedef struct graft_export_options {
   size_t struct_size;
-  const char* format; /* "gguf", "safetensors", "onnx" or "folder" (as Hugging Face has them; of adapters, as PEFT
-                         does); NULL: as the output's name ends */
+  const char* format; /* "gguf", "safetensors", "onnx", "tflite" or "folder" (as Hugging Face has them; of adapters, as
+                         PEFT does); NULL: as the output's name ends */
   const char* dtype;  /* what matrices become: "f16", "q8_0", ...; NULL: what they are */
-  const char* source; /* for "onnx": the file that the model was converted from, whose graph stays */
+  const char* source; /* for "onnx" and "tflite": the file that the model was converted from, whose graph stays */
   int allow_non_finite;
 } graft_export_options;
 

@@ -40,7 +40,7 @@ inline Status ended(graft_status code, graft_conversion* made, ConvertReport* re
 
 }  // namespace detail
 
-/// Converts an ONNX file, a GGUF file or a Hugging Face folder and writes `output` atomically. `report`, where given,
+/// Converts an ONNX file, a TFLite file, a GGUF file or a Hugging Face folder and writes `output` atomically. `report`, where given,
 /// is filled also for a model that does not convert.
 inline Status convert(const std::string& path, const std::string& output, const ConvertOptions& options = {},
                       ConvertReport* report = nullptr) {
@@ -69,9 +69,9 @@ inline Status convert_adapter(const std::string& path, const std::string& base, 
 
 /// As graft_export_options.
 struct ExportOptions {
-  std::string format = {};  ///< "gguf", "safetensors", "onnx" or "folder"; empty: as the output's name ends
+  std::string format = {};  ///< "gguf", "safetensors", "onnx", "tflite" or "folder"; empty: as the output's name ends
   std::string dtype = {};   ///< what matrices become: "f16", "q8_0", ...; empty: what they are
-  std::string source = {};  ///< for "onnx": the file that the model was converted from
+  std::string source = {};  ///< for "onnx" and "tflite": the file that the model was converted from
   bool allow_non_finite = false;
 };
 

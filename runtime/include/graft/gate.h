@@ -1,0 +1,45 @@
+/* graft's C ABI, the gate: new weights take the place of old ones only where they hold on data that neither was trained
+   on. Part of graft.h, whose rules hold. */
+#ifndef GRAFT_GATE_H
+#define GRAFT_GATE_H
+
+#include "graft/data.h"
+#include "graft/train.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct graft_gate_options {
+  size_t struct_size;
+  const char* conditions;                /* "accuracy>=0.9,loss<=0.5": all must hold */
+  double margin;                         /* by how much each of these metrics may be worse than the old model's */
+  const graft_trainer_options* training; /* the loss, the batch, bindings, the precision; NULL: the usual ones */
+} graft_gate_options;
+
+/* What the gate found. Arrays and texts are valid until the candidate's next graft_gate, or its end. */
+typedef struct graft_gate_result {
+  size_t struct_size;
+  int passed;
+  const char* reason;      /* a sentence where it did not pass, else "" */
+  double now;              /* the first metric of the new model */
+  double before;           /* of the old one; NaN without one */
+  double p_value;          /* McNemar's test, of a regression a sign test; 1 without an old model */
+  const uint64_t* changed; /* samples of which another class is predicted */
+  size_t changed_count;
+  const uint64_t* lost; /* samples that the old model has right, and the new one does not */
+  size_t lost_count;
+  const uint64_t* gained; /* the other way round */
+  size_t gained_count;
+} graft_gate_result;
+
+/* Evaluates the candidate, and the old model where there is one (else NULL), on `data`. With a path the candidate is
+   then saved: to the path where it passed, by an atomic rename, else to the path with ".rejected" before its ending,
+   and what is at the path stays as it was. That it did not pass is no error. Not while a loader reads the data. */
+GRAFT_API graft_status graft_gate(graft_model* candidate, graft_model* old, graft_data_set* data,
+                                  const graft_gate_options* options, const char* path, graft_gate_result* result);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,26 @@
+// What each kind of loss is, in ops. Internal to runtime/train.
+#pragma once
+
+#include <vector>
+
+#include "runtime/train/loss.h"
+
+namespace graft::train {
+
+/// One term while it is built.
+struct TermBuilder {
+  Builder& b;
+  const LossOptions& options;
+  std::vector<ValueId> of;  ///< predictions, in the source's order of axes
+  std::int64_t samples = 0;
+  std::size_t number = 0;  ///< of the term
+  LossNodes& loss;         ///< gets targets, counts, classes
+  /// Constants and inputs of its own.
+  Result<ValueId> constant(std::string_view name, Shape shape, std::vector<float> contents);
+  Result<ValueId> target(DType dtype, Shape shape);
+};
+
+/// The loss of each row or element, the batch axis first; counts[number] says what its mean is over.
+Result<ValueId> add_term(TermBuilder& t);
+
+}  // namespace graft::train

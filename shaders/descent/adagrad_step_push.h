@@ -1,0 +1,14 @@
+#ifdef __cplusplus
+#pragma once
+#endif
+#include "shaders/common/push.h"
+PUSH_BEGIN(AdagradStepPush)
+  uint count;
+  uint group;       // index into the step state's arrays
+  uint has_factor;  // 0, 1: one number, 2: update_control.h; other flags are 0 or 1
+  float rate_scale;
+  float lr_decay;
+  float initial;
+  float epsilon;
+  float weight_decay;
+PUSH_END(AdagradStepPush)

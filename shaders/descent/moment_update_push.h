@@ -1,0 +1,14 @@
+#ifdef __cplusplus
+#pragma once
+#endif
+#include "shaders/common/push.h"
+PUSH_BEGIN(MomentUpdatePush)
+  uint count;
+  uint group;       // index into the step state's arrays
+  uint has_factor;  // 0, 1: one number, 2: update_control.h; other flags are 0 or 1
+  uint from_step;   // weight is the step state's bias_correction1
+  uint lerp;        // state + weight (x - state), instead of decay * state + weight * x
+  uint squared;     // x is squared first
+  float decay;
+  float weight;
+PUSH_END(MomentUpdatePush)

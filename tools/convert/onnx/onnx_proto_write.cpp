@@ -1,0 +1,273 @@
+#include <algorithm>
+
+#include "runtime/core/op_def.h"
+#include "runtime/core/op_id.gen.h"
+#include "tools/convert/common/export_tensor.h"
+#include "tools/convert/onnx/onnx_proto_writer.h"
+#include "tools/convert/onnx/write_onnx.h"
+
+namespace graft::convert {
+namespace {
+
+constexpr std::int64_t kOpset = 17;
+constexpr std::int64_t kIrVersion = 8;
+
+onnx::TensorProto::DataType element_type(DType dtype) {
+  return dtype == DType::i32       ? onnx::TensorProto::INT32
+         : dtype == DType::boolean ? onnx::TensorProto::BOOL
+                                   : onnx::TensorProto::FLOAT;
+}
+
+Ints to_channels_first(std::size_t rank) {
+  Ints perm = {0, static_cast<std::int64_t>(rank) - 1};
+  for (std::size_t i = 1; i + 1 < rank; ++i) perm.push_back(static_cast<std::int64_t>(i));
+  return perm;
+}
+
+Ints to_channels_last(std::size_t rank) {
+  Ints perm = {0};
+  for (std::size_t i = 2; i < rank; ++i) perm.push_back(static_cast<std::int64_t>(i));
+  perm.push_back(1);
+  return perm;
+}
+
+}  // namespace
+
+std::string OnnxWriter::fresh() {
+  std::string name;
+  do name = cat("graft/", made_++);
+  while (graph_.find_value(name).valid());
+  return name;
+}
+
+std::string OnnxWriter::add(std::string_view op, const std::vector<std::string>& inputs,
+                            const std::vector<Attr>& attrs) {
+  onnx::NodeProto& node = *out_.add_node();
+  node.set_op_type(std::string(op));
+  for (const std::string& input : inputs) node.add_input(input);
+  std::string made = fresh();
+  node.set_name(made);
+  node.add_output(made);
+  for (const auto& [name, value] : attrs) {
+    onnx::AttributeProto& attr = *node.add_attribute();
+    attr.set_name(std::string(name));
+    if (const auto* integer = std::get_if<std::int64_t>(&value)) {
+      attr.set_type(onnx::AttributeProto::INT);
+      attr.set_i(*integer);
+    } else if (const auto* real = std::get_if<double>(&value)) {
+      attr.set_type(onnx::AttributeProto::FLOAT);
+      attr.set_f(static_cast<float>(*real));
+    } else if (const auto* text = std::get_if<std::string>(&value)) {
+      attr.set_type(onnx::AttributeProto::STRING);
+      attr.set_s(*text);
+    } else if (const auto* list = std::get_if<Ints>(&value)) {
+      attr.set_type(onnx::AttributeProto::INTS);
+      for (const std::int64_t i : *list) attr.add_ints(i);
+    }
+  }
+  return made;
+}
+
+std::string OnnxWriter::ints(const Ints& values) {
+  onnx::TensorProto& tensor = *out_.add_initializer();
+  tensor.set_name(fresh());
+  tensor.set_data_type(onnx::TensorProto::INT64);
+  tensor.add_dims(static_cast<std::int64_t>(values.size()));
+  for (const std::int64_t value : values) tensor.add_int64_data(value);
+  return tensor.name();
+}
+
+std::string OnnxWriter::numbers(const std::vector<std::int64_t>& dims, const std::vector<float>& values) {
+  onnx::TensorProto& tensor = *out_.add_initializer();
+  tensor.set_name(fresh());
+  tensor.set_data_type(onnx::TensorProto::FLOAT);
+  for (const std::int64_t dim : dims) tensor.add_dims(dim);
+  for (const float value : values) tensor.add_float_data(value);
+  return tensor.name();
+}
+
+std::string OnnxWriter::number(double value, DType dtype) {
+  if (dtype == DType::f32) return numbers({}, {static_cast<float>(value)});
+  onnx::TensorProto& tensor = *out_.add_initializer();
+  tensor.set_name(fresh());
+  tensor.set_data_type(element_type(dtype));
+  tensor.add_int32_data(static_cast<std::int32_t>(value));
+  return tensor.name();
+}
+
+Result<std::string> OnnxWriter::symbol(const std::string& name) {
+  if (const auto found = symbols_.find(name); found != symbols_.end()) return found->second;
+  for (const ValueId input : graph_.inputs()) {
+    const Shape& dims = shape(input);
+    for (std::size_t axis = 0; axis < dims.rank(); ++axis) {
+      if (dims[axis] != Dim::symbol(name)) continue;
+      const std::string all = add("Shape", {this->name(input)});
+      return symbols_[name] = add(
+                 "Slice", {all, ints({static_cast<std::int64_t>(axis)}), ints({static_cast<std::int64_t>(axis) + 1})});
+    }
+  }
+  return unsupported("the size \"", name, "\" is that of no input's axis");
+}
+
+/// A tensor of one number.
+Result<std::string> OnnxWriter::size(const Dim& dim) {
+  if (dim.is_constant()) return ints({dim.value()});
+  std::string product;
+  const std::string& all = dim.symbols();
+  for (std::size_t at = 0; at <= all.size();) {
+    const std::size_t end = std::min(all.find('*', at), all.size());
+    GRAFT_TRY_ASSIGN(const std::string factor, symbol(all.substr(at, end - at)));
+    product = product.empty() ? factor : add("Mul", {product, factor});
+    at = end + 1;
+  }
+  return dim.coefficient() == 1 ? product : add("Mul", {product, ints({dim.coefficient()})});
+}
+
+Result<std::string> OnnxWriter::sizes(const Shape& shape) {
+  if (shape.is_constant()) return ints(shape.values());
+  std::vector<std::string> parts;
+  for (const Dim& dim : shape) {
+    GRAFT_TRY_ASSIGN(std::string part, size(dim));
+    parts.push_back(std::move(part));
+  }
+  return add("Concat", parts, {{"axis", std::int64_t{0}}});
+}
+
+Result<std::string> OnnxWriter::reshape_sizes(const Shape& shape) {
+  if (std::count_if(shape.begin(), shape.end(), [](const Dim& dim) { return !dim.is_constant(); }) != 1) {
+    return sizes(shape);
+  }
+  Ints values;
+  for (const Dim& dim : shape) values.push_back(dim.is_constant() ? dim.value() : -1);
+  return ints(values);
+}
+
+std::string OnnxWriter::name(ValueId v) {
+  if (!v.valid()) return {};
+  std::string& plain = plain_[v];
+  if (plain.empty()) plain = add("Transpose", {first_[v]}, {{"perm", to_channels_last(shape(v).rank())}});
+  return plain;
+}
+
+std::string OnnxWriter::channels_first(ValueId v) {
+  if (shape(v).rank() < 3) return name(v);
+  std::string& first = first_[v];
+  if (first.empty()) first = add("Transpose", {name(v)}, {{"perm", to_channels_first(shape(v).rank())}});
+  return first;
+}
+
+void OnnxWriter::is(ValueId v, const std::string& made) { plain_[v] = made; }
+void OnnxWriter::is_channels_first(ValueId v, const std::string& made) {
+  (shape(v).rank() < 3 ? plain_ : first_)[v] = made;
+}
+
+void OnnxWriter::add_value(onnx::ValueInfoProto& to, const std::string& name, const Value& value) {
+  to.set_name(name);
+  auto& type = *to.mutable_type()->mutable_tensor_type();
+  type.set_elem_type(element_type(value.dtype));
+  type.mutable_shape();
+  for (const Dim& dim : value.shape) {
+    auto& out = *type.mutable_shape()->add_dim();
+    if (dim.is_constant()) {
+      out.set_dim_value(dim.value());
+    } else {
+      out.set_dim_param(dim.text());
+    }
+  }
+}
+
+Status OnnxWriter::add_weight(ValueId v) {
+  const Value& value = graph_.value(v);
+  const auto contents = model_.weight(v);
+  if (!contents) return unsupported("it has no contents");
+  if (is_quantized(value.dtype)) return unsupported("it is kept in blocks of ", dtype_name(value.dtype));
+  onnx::TensorProto& tensor = *out_.add_initializer();
+  tensor.set_name(value.name);
+  tensor.set_data_type(element_type(value.dtype));
+  if (value.dtype == DType::i32 || value.dtype == DType::boolean) {
+    if (!value.source_perm.empty()) return unsupported("its integers have another order of axes in the source");
+    for (const std::int64_t dim : value.shape.values()) tensor.add_dims(dim);
+    tensor.set_raw_data(std::string(reinterpret_cast<const char*>(contents->data()), contents->size()));
+    plain_[v] = value.name;
+    return {};
+  }
+  ExportTensor source = export_tensor(value, *contents);
+  source.dtype = DType::f32;
+  GRAFT_TRY_ASSIGN(const ExportBytes made, export_bytes(source));
+  for (const std::int64_t dim : source.dims()) tensor.add_dims(dim);
+  tensor.set_raw_data(std::string(reinterpret_cast<const char*>(made.bytes.data()), made.bytes.size()));
+  const Ints perm(value.source_perm.begin(), value.source_perm.end());
+  if (perm.empty()) {
+    plain_[v] = value.name;
+  } else if (perm == to_channels_last(perm.size())) {
+    first_[v] = value.name;
+  } else {
+    plain_[v] = add("Transpose", {value.name}, {{"perm", perm}});
+  }
+  return {};
+}
+
+Status OnnxWriter::write_node(const Node& node) {
+  for (const ValueId v : node.inputs) {
+    if (v.valid() && !plain_.contains(v) && !first_.contains(v)) {
+      return unsupported("it reads a further result (\"", graph_.value(v).name, "\") of an op that has one in ONNX");
+    }
+  }
+  for (const auto write : {write_layer, write_move, write_elementwise}) {
+    GRAFT_TRY_ASSIGN(const bool done, write(*this, node));
+    if (done) return {};
+  }
+  return unsupported("ONNX has no counterpart of the op ", op_def(node.op).name);
+}
+
+Status OnnxWriter::run() {
+  out_.set_name("graft");
+  for (std::uint32_t i = 0; i < graph_.values().size(); ++i) {
+    const Value& value = graph_.values()[i];
+    if (value.kind == ValueKind::temporary) continue;
+    if (value.kind == ValueKind::input) {
+      add_value(*out_.add_input(), value.name, value);
+      plain_[{i}] = value.name;
+    } else {
+      GRAFT_TRY(add_weight({i}).with_context(cat("The weight \"", value.name, "\" cannot be written")));
+    }
+  }
+  for (const Node& node : graph_.nodes()) {
+    GRAFT_TRY(write_node(node).with_context(cat("The node \"", node.name, "\" cannot be written")));
+  }
+  for (const Output& output : graph_.outputs()) {
+    if (const std::string from = name(output.value); from != output.name) {  // else an input or a weight
+      onnx::NodeProto& node = *out_.add_node();
+      node.set_op_type("Identity");
+      node.set_name(output.name + "/out");
+      node.add_input(from);
+      node.add_output(output.name);
+    }
+    add_value(*out_.add_output(), output.name, graph_.value(output.value));
+  }
+  return {};
+}
+
+Result<ExportReport> write_onnx(os::FileSystem& files, const std::string& path, const Model& model) {
+  onnx::ModelProto file;
+  file.set_ir_version(kIrVersion);
+  file.set_producer_name("graft");
+  auto& opset = *file.add_opset_import();
+  opset.set_domain("");
+  opset.set_version(kOpset);
+  OnnxWriter writer(model, *file.mutable_graph());
+  GRAFT_TRY(writer.run());
+  ExportReport report;
+  for (const Value& value : model.graph.values()) {
+    report.tensors += value.kind == ValueKind::parameter || value.kind == ValueKind::state;
+  }
+  std::string out;
+  if (!file.SerializeToString(&out)) return invalid("The ONNX file would be larger than 2 GiB.");
+  report.bytes = out.size();
+  report.notes.push_back("The graph is graft's own, as opset 17: names of inner values may differ from the source's.");
+  report.files = {path};
+  GRAFT_TRY(os::atomic_write_file(files, path, out));
+  return report;
+}
+
+}  // namespace graft::convert

@@ -1,0 +1,15 @@
+// graft's own graph as an ONNX file, for models whose source is not at hand.
+#pragma once
+
+#include <string>
+
+#include "tools/convert/language_model/export_model.h"
+
+namespace graft::convert {
+
+/// Writes the model's forward graph in opset 17, with its weights in the source's layout under their names, its inputs,
+/// outputs and symbols. Ops that ONNX lacks are composed of those that it has. unsupported: one that cannot be, which
+/// is named, or weights kept in blocks.
+Result<ExportReport> write_onnx(os::FileSystem& files, const std::string& path, const Model& model);
+
+}  // namespace graft::convert

@@ -1,0 +1,18 @@
+// Flags in a JSON file: {"lr": 0.001, "loss": "ce", "no-shuffle": true, "group": ["*.bias:lr=0.1"]}.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/graft/command.h"
+
+namespace graft::cli {
+
+/// The arguments of a command with those of the file that --config names in front of them, in so far as they are not
+/// given. Errors name a key that is no flag of the command. `arguments` begin behind the command's name.
+Result<std::vector<std::string>> with_config(const CLI::App& command, const std::vector<std::string>& arguments);
+
+/// What a command was given, as such a file.
+std::string config_text(const CLI::App& command);
+
+}  // namespace graft::cli

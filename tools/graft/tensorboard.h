@@ -1,0 +1,40 @@
+// TensorBoard's event files: scalars of steps and evaluations, histograms of parameters.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/train/trainer.h"
+
+namespace graft::cli {
+
+/// A file of records, each whole on storage before the next begins. A run that goes on writes another file into the
+/// folder, which tells readers that later steps of the one before come again. Failures of writes do not end training:
+/// they are told once.
+class TensorBoard {
+ public:
+  static Result<std::unique_ptr<TensorBoard>> open(const std::string& folder, std::uint64_t resumed_step);
+  ~TensorBoard();
+
+  void step(const train::Trainer& trainer, const train::StepResult& result);
+  /// Numbers of a held-out evaluation, by name.
+  void held_out(const train::Trainer& trainer, const nlohmann::ordered_json& row);
+  /// Histograms of all parameters.
+  Status epoch(train::Trainer& trainer);
+
+ private:
+  void write(const std::string& event);
+
+  std::FILE* file_ = nullptr;
+  std::string path_;
+};
+
+/// CRC-32C (Castagnoli), as records of TensorFlow have it after masked_crc().
+std::uint32_t crc32c(std::span<const std::byte> bytes);
+std::uint32_t masked_crc(std::span<const std::byte> bytes);
+
+}  // namespace graft::cli
