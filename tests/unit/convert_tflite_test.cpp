@@ -39,7 +39,7 @@ Result<convert::Converted> converted(const std::string& file, const convert::Tfl
 Floats output_of(const Model& model, const std::map<std::string, Floats>& inputs, std::int64_t batch = 1) {
   Bindings bindings;
   for (const std::string& symbol : model.graph.symbols()) bindings[symbol] = batch;
-  auto bound = bind(model.graph, bindings);
+  auto bound = graft::bind(model.graph, bindings);
   EXPECT_TRUE(bound.ok()) << bound.status().message();
   RefTensors tensors = weights_of(model);
   for (const ValueId id : bound->inputs()) {

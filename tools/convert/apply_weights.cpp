@@ -89,6 +89,7 @@ class Matcher {
   Matcher(OnnxGraph& graph, std::vector<Given>& given) : graph_(graph), given_(given) {}
 
   Status run(const std::string& path) {
+    part_equals();
     GRAFT_TRY(by_name());
     by_order();
     if (named_ + ordered_ == 0) {
@@ -117,6 +118,26 @@ class Matcher {
     tensor.type = to.tensor->type;
     to.tensor = std::make_shared<HostTensor>(std::move(tensor));
     from.used = true;
+  }
+
+  /// Exporters keep one of several equal tensors, and name the others by Identity nodes of it; in another checkpoint they
+  /// differ.
+  void part_equals() {
+    std::set<std::string_view> names;
+    for (const Given& tensor : given_) names.insert(tensor.name);
+    std::map<std::string, OnnxInitializer, std::less<>> known;
+    for (const OnnxInitializer& initializer : graph_.initializers) known.emplace(initializer.name, initializer);
+    std::erase_if(graph_.nodes, [&](const OnnxNode& node) {
+      if (node.op != "Identity" || !node.domain.empty() || node.inputs.size() != 1 || node.outputs.size() != 1)
+        return false;
+      const auto from = known.find(node.inputs[0]);
+      if (from == known.end() || !names.contains(node.outputs[0])) return false;
+      OnnxInitializer own = from->second;
+      own.name = node.outputs[0];
+      known.emplace(own.name, own);
+      graph_.initializers.push_back(std::move(own));
+      return true;
+    });
   }
 
   Status by_name() {

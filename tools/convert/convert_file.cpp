@@ -21,9 +21,8 @@ Result<ConvertedFile> convert_language_model(os::FileSystem& files, const std::s
     return invalid("Inputs are opened and given contents in ONNX and TFLite files alone.");
   }
   if (options.keep_grid) return invalid("Values are rounded to the grid of a quantized .tflite file alone.");
-  if (!options.constants.empty() || !options.parameters.empty() || options.train_buffers) {
   if (!options.lengths.empty()) return invalid("Sequences among the inputs are of ONNX files.");
-  if (!options.constants.empty() || !options.parameters.empty()) {
+  if (!options.constants.empty() || !options.parameters.empty() || options.train_buffers) {
     return invalid("Constants and parameters are chosen in ONNX files; other formats say what is trained.");
   }
   GRAFT_TRY_ASSIGN(auto converted,
@@ -77,6 +76,7 @@ Result<ConvertedFile> convert_file(os::FileSystem& files, const std::string& pat
   onnx.constants = options.constants;
   onnx.parameters = options.parameters;
   onnx.expand = options.weights.expand;
+  onnx.lengths = options.lengths;
   onnx.opens = options.opens;
   onnx.train_buffers = options.train_buffers;
   for (const auto& [name, file] : options.contents) {
@@ -95,8 +95,6 @@ Result<ConvertedFile> convert_file(os::FileSystem& files, const std::string& pat
   }
   GRAFT_TRY_ASSIGN(Converted converted, tflite ? convert_tflite(files, path, {options.keep_grid}, onnx, &report)
                                                : convert_onnx(path, onnx, &report));
-  onnx.lengths = options.lengths;
-  GRAFT_TRY_ASSIGN(Converted converted, convert_onnx(path, onnx, &report));
   return ConvertedFile{{}, std::move(converted.model)};
 }
 

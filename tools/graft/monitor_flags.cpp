@@ -12,6 +12,7 @@
 #include "tools/graft/numbers.h"
 #include "tools/graft/options.h"
 #include "tools/graft/output.h"
+#include "tools/graft/text_spec.h"
 
 namespace graft::cli {
 namespace {

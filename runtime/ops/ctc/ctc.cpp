@@ -71,7 +71,8 @@ Slot rows_of_states(Emitter& e, const push::CtcLossPush& push, std::uint64_t row
 Status emit(Emitter& e) {
   if (e.out_shape().elements() == 0) return ok_status();
   GRAFT_TRY_ASSIGN(const push::CtcLossPush push, push_of(e, 2));
-  const Binding alpha = {rows_of_states(e, push, push.rows), Access::read_write};
+  // Each group writes its rows before it reads them: nothing of before is read.
+  const Binding alpha = {rows_of_states(e, push, push.rows), Access::write};
   e.dispatch(shaders::KernelId::ctc_loss__f32, {}, {e.in(0), e.in(1), alpha, e.out()}, push, e.spread(push.samples));
   return ok_status();
 }
@@ -80,11 +81,9 @@ Status emit_grad(Emitter& e) {
   if (e.out_shape().elements() == 0) return ok_status();
   GRAFT_TRY_ASSIGN(const push::CtcLossPush push,
                    push_of(e, static_cast<std::uint64_t>(std::max<std::int64_t>(e.in_shape(0)[1].value(), 1))));
-  const Binding alpha = {rows_of_states(e, push, push.rows), Access::read_write};
-  const Binding rows = {rows_of_states(e, push, 4), Access::read_write};
-  Binding out = e.out();
-  out.access = Access::read_write;
-  e.dispatch(shaders::KernelId::ctc_loss_grad__f32, {}, {e.in(0), e.in(1), alpha, e.in(2), out, rows}, push,
+  const Binding alpha = {rows_of_states(e, push, push.rows), Access::write};
+  const Binding rows = {rows_of_states(e, push, 4), Access::write};
+  e.dispatch(shaders::KernelId::ctc_loss_grad__f32, {}, {e.in(0), e.in(1), alpha, e.in(2), e.out(), rows}, push,
              e.spread(push.samples));
   return ok_status();
 }

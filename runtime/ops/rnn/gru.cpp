@@ -158,8 +158,6 @@ Status emit_gru_grad(Emitter& e) {
   return r.store(kGruPassing, e.out(1));
 }
 
-std::uint32_t gru_inplace(const Graph&, const Node&, std::size_t output) { return output == 2 ? 1 : 0; }
-
 std::uint64_t gru_flops(const Graph& g, const Node& n) {
   return recurrence_flops(g.value(n.outputs[0]).shape, kGruGates, 25);
 }
@@ -182,8 +180,7 @@ const OpDef op_gru = {.name = "gru",
                       .infer = infer_gru,
                       .emit = emit_gru,
                       .gradient = vjp_gru,
-                      .flops = gru_flops,
-                      .inplace = gru_inplace};
+                      .flops = gru_flops};
 
 /// gru_grad(...) -> dgates, dh0, the h before each step, and with linear_before_reset the gradients of the products.
 extern const OpDef op_gru_grad;

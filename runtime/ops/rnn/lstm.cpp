@@ -144,9 +144,6 @@ Status emit_lstm_grad(Emitter& e) {
   return r.emit_before(e.in(2), optional_in(e, 5), std::nullopt, e.out(next));
 }
 
-/// What a step saves of its gates may be written over them.
-std::uint32_t lstm_inplace(const Graph&, const Node&, std::size_t output) { return output == 3 ? 1 : 0; }
-
 std::uint64_t lstm_flops(const Graph& g, const Node& n) {
   return recurrence_flops(g.value(n.outputs[0]).shape, kLstmGates, 30);
 }
@@ -170,8 +167,7 @@ const OpDef op_lstm = {.name = "lstm",
                        .infer = infer_lstm,
                        .emit = emit_lstm,
                        .gradient = vjp_lstm,
-                       .flops = lstm_flops,
-                       .inplace = lstm_inplace};
+                       .flops = lstm_flops};
 
 /// lstm_grad(...) -> dgates, dh0, dc0, and with weight_gradient the h before each step, with peephole_gradient the c.
 extern const OpDef op_lstm_grad;

@@ -96,8 +96,6 @@ Status emit_rnn_grad(Emitter& e) {
   return r.emit_before(e.in(2), optional_in(e, 3), optional_in(e, 4), e.out(2));
 }
 
-std::uint32_t rnn_inplace(const Graph&, const Node&, std::size_t output) { return output == 2 ? 1 : 0; }
-
 std::uint64_t rnn_flops(const Graph& g, const Node& n) { return recurrence_flops(g.value(n.outputs[0]).shape, 1, 10); }
 
 }  // namespace
@@ -113,8 +111,7 @@ const OpDef op_rnn = {.name = "rnn",
                       .infer = infer_rnn,
                       .emit = emit_rnn,
                       .gradient = vjp_rnn,
-                      .flops = rnn_flops,
-                      .inplace = rnn_inplace};
+                      .flops = rnn_flops};
 
 /// rnn_grad(...) -> dgates, dh0, and with weight_gradient the h before each step.
 extern const OpDef op_rnn_grad;

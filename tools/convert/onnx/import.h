@@ -75,8 +75,7 @@ const RuleEntry* find_rule(std::string_view op);
 extern const RuleEntry kElementwiseRules[], kConvRules[], kPoolRules[], kNormRules[], kMatmulRules[], kReduceRules[],
     kShapeRules[], kMoveRules[], kResizeRules[], kLossRules[], kComposedRules[], kAttentionRules[], kFusedRules[],
     kRecurrentRules[], kIndexRules[], kEinsumRules[], kRandomRules[], kMlRules[], kTfliteRules[], kQuantizeRules[],
-    kIntegerRules[], kSampleRules[], kSignalRules[], kImageRules[], kQuantizeRules[], kIntegerRules[], kSampleRules[],
-    kSignalRules[], kImageRules[];
+    kIntegerRules[], kSampleRules[], kSignalRules[], kImageRules[];
 
 class Importer {
  public:

@@ -1,4 +1,5 @@
 // Pooling over one to three spatial axes, and global pooling over any number.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 

@@ -204,9 +204,6 @@ const RuleEntry kShapeRules[] = {
     {"Unique", 1, 1, folded_only},
     {"BitCast", 1, 1, folded_only},
     {"TfIdfVectorizer", 1, 1, folded_only},
-    {"HannWindow", 1, 1, folded_only},
-    {"HammingWindow", 1, 1, folded_only},
-    {"BlackmanWindow", 1, 1, folded_only},
     {nullptr, 0, 0, nullptr},
 };
 

@@ -175,7 +175,7 @@ class Collector {
     GRAFT_TRY_ASSIGN(tensor.dims, sizes(value(given.items[2]), "shape"));
     GRAFT_TRY_ASSIGN(tensor.strides, sizes(value(given.items[3]), "stride"));
     if (tensor.strides.size() != tensor.dims.size()) return corrupt("Its shape and its strides differ in length.");
-    const std::uint64_t width = elem_size(from.type), elements = from.bytes.size() / width;
+    const std::uint64_t width = elem_bits(from.type) / 8, elements = from.bytes.size() / width;
     const std::int64_t offset = value(given.items[1]).integer;
     const auto count = element_count(tensor.dims);
     if (!count || offset < 0) return corrupt("Its shape or offset is out of range.");
@@ -258,7 +258,7 @@ Result<StateDict> read_plain(std::span<const std::byte> bytes) {
     if (tuple.items.size() < 3) continue;
     for (const StorageType& known : kStorages) {
       if (pickle.value(tuple.items[1]).text == known.name) {
-        widths[pickle.value(tuple.items[2]).text] = elem_size(known.type);
+        widths[pickle.value(tuple.items[2]).text] = elem_bits(known.type) / 8;
       }
     }
   }
