@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/data/random.h"
 #include "runtime/data/spec_reader.h"
 
 namespace graft::data {
@@ -30,8 +31,24 @@ struct FileList {
 Result<FileList> list_files(const Opening& opening, const std::string& folder, const std::vector<std::string>& endings,
                             bool flat);
 
-/// The field of a list's label; none where it has none.
+/// The field of a list's label.
 Field label_field(const FileList& list);
 void store_label(const FileList& list, const FileList::Item& item, std::byte* out);
+
+/// A source of a list's files, read by any number of threads, with random changes keyed by what start_epoch() said.
+class FileSource : public Source {
+ public:
+  const std::vector<Field>& fields() const final { return fields_; }
+  std::optional<std::uint64_t> size() const final { return list_.items.size(); }
+  void start_epoch(std::uint64_t seed, std::uint64_t epoch) final { key_ = mix(seed, epoch); }
+  bool parallel() const final { return true; }
+
+ protected:
+  explicit FileSource(FileList list) : list_(std::move(list)) {}
+
+  FileList list_;
+  std::vector<Field> fields_;
+  std::uint64_t key_ = mix(0, 0);
+};
 
 }  // namespace graft::data

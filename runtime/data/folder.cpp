@@ -24,11 +24,11 @@ struct Geometry {
   double degrees = 0;
 };
 
-class FolderSource final : public Source {
+class FolderSource final : public FileSource {
  public:
   FolderSource(FileList list, std::vector<std::string> masks, const FolderOptions& options, Extent size,
                const media::Codecs& codecs, const FileOptions& files)
-      : list_(std::move(list)),
+      : FileSource(std::move(list)),
         masks_(std::move(masks)),
         options_(options),
         size_(size),
@@ -48,11 +48,6 @@ class FolderSource final : public Source {
     fields_[1].dtype = DType::f32;
     fields_[1].shape = Shape{classes_};
   }
-
-  const std::vector<Field>& fields() const override { return fields_; }
-  std::optional<std::uint64_t> size() const override { return list_.items.size(); }
-  void start_epoch(std::uint64_t seed, std::uint64_t epoch) override { key_ = mix(seed, epoch); }
-  bool parallel() const override { return true; }
 
   Result<bool> read(std::uint64_t& position, SampleOut out) override {
     if (position >= list_.items.size()) return false;
@@ -182,15 +177,12 @@ class FolderSource final : public Source {
     }
   }
 
-  FileList list_;
   std::vector<std::string> masks_;  // by item; empty: labels are classes
   FolderOptions options_;
   Extent size_;
   const media::Codecs& codecs_;
   FileOptions files_;
-  std::vector<Field> fields_;
   std::int64_t classes_ = 0;
-  std::uint64_t key_ = mix(0, 0);
 };
 
 Result<Extent> size_of(const std::string& path, const FolderOptions& options, const media::Codecs& codecs,

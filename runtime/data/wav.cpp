@@ -25,10 +25,10 @@ struct WavOptions {
   double mean = 0, std = 1;
 };
 
-class WavSource final : public Source {
+class WavSource final : public FileSource {
  public:
   WavSource(FileList list, WavOptions options, const FileOptions& files)
-      : list_(std::move(list)), options_(std::move(options)), files_(files) {
+      : FileSource(std::move(list)), options_(std::move(options)), files_(files) {
     const auto length = static_cast<std::int64_t>(options_.length);
     Shape shape{length};
     if (options_.mel) {
@@ -40,11 +40,6 @@ class WavSource final : public Source {
     if (!options_.lengths.empty()) fields_.push_back({options_.lengths, DType::i32, Shape{}, Role::feature, true, {}});
     fields_.push_back(label_field(list_));
   }
-  const std::vector<Field>& fields() const override { return fields_; }
-  std::optional<std::uint64_t> size() const override { return list_.items.size(); }
-  void start_epoch(std::uint64_t seed, std::uint64_t epoch) override { key_ = mix(seed, epoch); }
-  bool parallel() const override { return true; }
-
   Result<bool> read(std::uint64_t& position, SampleOut out) override {
     if (position >= list_.items.size()) return false;
     const FileList::Item& item = list_.items[position];
@@ -94,11 +89,8 @@ class WavSource final : public Source {
     return out;
   }
 
-  FileList list_;
   WavOptions options_;
   FileOptions files_;
-  std::vector<Field> fields_;
-  std::uint64_t key_ = mix(0, 0);
 };
 
 /// "mel=40,window=256,hop=128,fft=512,low=0,high=4000".

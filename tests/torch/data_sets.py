@@ -162,7 +162,7 @@ def mel_spectra(samples, rate, bands, window, hop):
 
 
 def digits(case):
-    """Spoken digits: 3,000 recordings, of which takes 0 to 4 of each speaker and digit are held out."""
+    """Spoken digits: 1,200 recordings, of which takes 0 to 4 of each speaker and digit are held out."""
     case.unpack("audio-fsdd-digits/recordings.tar.gz")
     files = sorted(os.listdir(case.path("recordings")))
     parts = {"train": [f for f in files if int(f[:-4].split("_")[2]) > 4],

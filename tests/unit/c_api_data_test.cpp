@@ -275,6 +275,41 @@ TEST_F(DataSets, SamplesAtFaultAreLeftForTheNext) {
   EXPECT_EQ(more, 0);
 }
 
+TEST_F(DataSets, SeveralNamedFieldsAndTheNamesOfClasses) {
+  std::ofstream(csv_) << "a,b,c,kind,x,y,w\n1,2,3,dog,0.5,7,1\n4,5,6,cat,1.5,8,2\n";
+  const std::string named = spec() + "?inputs=first:a,b;second:c&targets=kind:kind;place:x,y&weight=w";
+  ASSERT_EQ(graft_data_open(h_.context, named.c_str(), &set_), GRAFT_OK) << h_.message();
+  const std::pair<const char*, int> wanted[] = {{"first", 0}, {"second", 0}, {"kind", 1}, {"place", 1}, {"weight", 2}};
+  ASSERT_EQ(graft_data_field_count(set_), std::size(wanted));
+  for (std::size_t i = 0; i < std::size(wanted); ++i) {
+    graft_field got{};
+    ASSERT_EQ(graft_data_field(set_, i, &got), GRAFT_OK) << h_.message();
+    EXPECT_STREQ(got.name, wanted[i].first);
+    EXPECT_EQ(got.is_label, wanted[i].second);
+  }
+  EXPECT_STREQ(graft_data_class(set_, 2, 0), "cat");
+  EXPECT_STREQ(graft_data_class(set_, 2, 1), "dog");
+  EXPECT_EQ(graft_data_class(set_, 2, 2), nullptr);
+  EXPECT_EQ(graft_data_class(set_, 3, 0), nullptr);
+  EXPECT_EQ(graft_data_class(set_, 9, 0), nullptr);
+  EXPECT_EQ(graft_data_class(nullptr, 0, 0), nullptr);
+  graft_data_destroy(std::exchange(set_, nullptr));
+  // From memory: a weight is one f32, and there is no fourth kind.
+  const float values[4] = {1, 2, 3, 4};
+  const void* blocks[] = {values, values};
+  graft_field fields[2] = {field("x", GRAFT_F32, {2}, false), field("w", GRAFT_F32, {}, false)};
+  fields[1].is_label = 2;
+  ASSERT_EQ(graft_data_from_memory(h_.context, fields, 2, blocks, 2, &set_), GRAFT_OK) << h_.message();
+  graft_data_destroy(std::exchange(set_, nullptr));
+  fields[1].is_label = 3;
+  EXPECT_EQ(graft_data_from_memory(h_.context, fields, 2, blocks, 2, &set_), GRAFT_INVALID_ARGUMENT);
+  EXPECT_NE(h_.message().find("0 to 2 are known"), std::string::npos) << h_.message();
+  fields[1] = field("w", GRAFT_F32, {2}, false);
+  fields[1].is_label = 2;
+  EXPECT_EQ(graft_data_from_memory(h_.context, fields, 2, blocks, 2, &set_), GRAFT_INVALID_ARGUMENT);
+  EXPECT_EQ(graft_data_open(h_.context, "folder:.", &set_), GRAFT_UNSUPPORTED) << h_.message();
+}
+
 TEST_F(DataSets, WrongSetsAreOneSentence) {
   const auto refused = [&](const char* spec, graft_status status, std::string_view part) {
     auto* set = reinterpret_cast<graft_data_set*>(this);

@@ -6,6 +6,7 @@
 #ifdef GRAFT_HAVE_CODECS
 #include "platform/codecs/codecs.h"
 #endif
+#include "runtime/core/source_order.h"
 #include "runtime/data/spec.h"
 #include "runtime/passes/packed_sequences.h"
 #include "runtime/session/text_data.h"
@@ -240,10 +241,24 @@ Result<std::unique_ptr<data::Source>> open_data(std::string_view text, const Mod
 }
 
 void bind_length(const data::Source& source, const Model& model, Bindings& bindings) {
-  const data::Field& field = source.fields().front();
+  const data::Field& first = source.fields().front();
   const auto symbols = model.graph.symbols();
-  const bool text = field.dtype == DType::i32 && field.shape.rank() == 1;
-  if (text && std::ranges::find(symbols, "seq") != symbols.end()) bindings.emplace("seq", field.shape[0].value());
+  const bool text = first.dtype == DType::i32 && first.shape.rank() == 1;
+  if (text && std::ranges::find(symbols, "seq") != symbols.end()) bindings.emplace("seq", first.shape[0].value());
+  const auto inputs = model.graph.inputs();
+  for (const data::Field& field : source.fields()) {
+    if (field.role != data::Role::feature) continue;
+    const ValueId named = model.graph.find_value(field.name);
+    if (!named.valid() && (field.exact || &field != &first || inputs.empty())) continue;
+    const Value& value = model.graph.value(named.valid() ? named : inputs.front());
+    const Shape shape = source_shape(value);
+    if (value.kind != ValueKind::input || shape.rank() != field.shape.rank() + 1) continue;
+    for (std::size_t axis = 1; axis < shape.rank(); ++axis) {
+      const Dim& dim = shape[axis];
+      const bool one = !dim.is_constant() && dim.coefficient() == 1 && dim.symbols().find('*') == std::string::npos;
+      if (one && dim != shape[0]) bindings.emplace(dim.symbols(), field.shape[axis - 1].value());
+    }
+  }
 }
 
 }  // namespace graft::cli

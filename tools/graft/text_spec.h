@@ -28,7 +28,7 @@ Result<std::unique_ptr<data::Source>> open_data(std::string_view spec, const Mod
                                                 const data::Hints& hints, bool sequence_starts = false);
 bool has_packed_sequences(const data::Source& source);
 
-/// Binds the model's length to that of the samples, where these are texts and the symbol "seq" is not bound yet.
+/// Binds what the model's inputs leave open (lengths, heights, widths) to the samples' sizes, where it is not bound yet.
 void bind_length(const data::Source& source, const Model& model, Bindings& bindings);
 
 }  // namespace graft::cli
