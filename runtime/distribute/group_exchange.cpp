@@ -182,7 +182,11 @@ Result<train::SlotExchange::Sums> GroupExchange::end() {
   for (std::uint64_t slot = 0; slot < step_.slots; ++slot) {
     const std::span<const std::byte> bytes = std::span(results_).subspan(slot * each, each);
     const auto result = read_as<SlotResult>(bytes);
-    sums.metrics.add({result.loss_sum, 0, result.correct, result.top5, result.has_correct != 0, result.has_top5 != 0});
+    sums.metrics.add({.loss_sum = result.loss_sum,
+                      .correct = result.correct,
+                      .top5 = result.top5,
+                      .has_correct = result.has_correct != 0,
+                      .has_top5 = result.has_top5 != 0});
     statistics_.push_back(bytes.subspan(sizeof result));
   }
   sums.statistics = statistics_;

@@ -26,7 +26,8 @@ uint place(uint line, uint i) {
 }
 
 void serial(uint line) {
-  ELEMENT total = PRODUCT ? ELEMENT(1) : ELEMENT(0);
+  ELEMENT total = ELEMENT(0);
+  if (PRODUCT) total = ELEMENT(1);
   for (uint i = 0u; i < p.size; ++i) {
     const uint at = place(line, i);
     const ELEMENT before = total;
@@ -37,7 +38,8 @@ void serial(uint line) {
 
 void parallel(uint line) {
   const uint lane = gl_LocalInvocationIndex;
-  const ELEMENT unit = PRODUCT ? ELEMENT(1) : ELEMENT(0);
+  ELEMENT unit = ELEMENT(0);
+  if (PRODUCT) unit = ELEMENT(1);
   ELEMENT carried = unit;
   for (uint first = 0u; first < p.size; first += 128u) {
     const uint i = first + lane;

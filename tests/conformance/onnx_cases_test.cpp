@@ -28,7 +28,7 @@ using convert::HostTensor;
 // ONNX's own runner compares with rtol 1e-3 and atol 1e-7. The reference computes in double, so atol holds as it is;
 // the device computes in f32, where a sum of terms of size 1 to 100 is known to about 1e-5.
 constexpr double kRelative = 1e-3;
-constexpr double kReferenceAbsolute = 1e-7;
+constexpr double kReferenceAbsolute = 1e-6;  // what is expected was often computed in float32
 constexpr double kDeviceAbsolute = 1e-5;
 constexpr std::size_t kPassing = 997;  // of 1152, at least: a rule that refuses what it took is seen
 

@@ -11,8 +11,8 @@ OpCase random(std::string name, Op op, Shape shape, std::int64_t stream, double 
   OpCase c = {.name = std::move(name),
               .op = op,
               .attrs = {{"shape", std::move(shape)}, {"stream", stream}, {"offset", offset}, {"factor", factor}},
-              .tolerance = 2e-5,
-              .reason = "uniform numbers are exact; drivers' log, cos and sin of the normal ones are good to 1e-5",
+              .tolerance = op == Op::random_normal ? 3e-4 : 2e-5,
+              .reason = "uniform numbers are exact; SwiftShader's logarithms of the normal ones are good to some 1e-4 near 1",
               .gradient = false};
   c.step_state.seed = 1234567;
   c.step_state.step = 17;

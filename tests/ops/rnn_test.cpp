@@ -104,6 +104,10 @@ std::vector<OpCase> rnn_cases() {
       layer_case("clipped", Op::rnn, {.state = true}, {{"clip", 0.5}}),
       layer_case("no steps", Op::rnn, {.steps = 0, .state = true}, {}),
   };
+  // In 16 bits some sums come to lie beyond the edge of the clip, where there is no gradient.
+  for (OpCase& c : cases) {
+    if (c.name == "clipped") c.low_precision_roundings = 0;
+  }
   for (const char* const activation :
        {"Affine(0.7,0.1)", "Elu(0.5)", "HardSigmoid", "LeakyRelu(0.2)", "LeakyRelu(-0.2)", "Relu",
         "ScaledTanh(0.8,1.5)", "Sigmoid", "Softplus", "Softsign", "ThresholdedRelu(0.3)", "ThresholdedRelu(-0.3)"}) {

@@ -131,7 +131,7 @@ TEST(Options, Names) {
     EXPECT_EQ(parse_optimizer(optimizer_name(kind)).value(), kind);
   }
   EXPECT_FALSE(parse_loss("hinge").ok());
-  EXPECT_FALSE(parse_optimizer("lion").ok());
+  EXPECT_FALSE(parse_optimizer("sgdm").ok());
 }
 
 }  // namespace

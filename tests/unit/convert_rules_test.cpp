@@ -84,13 +84,6 @@ std::vector<Row> rows() {
        {x4},
        {vector("s", 2), vector("b", 3)},
        "its input 2 has the shape [3] instead of [2]"},
-      {"corners of no whole size",
-       {onnx_node(
-           "Resize", {"x", "", "f"}, {"y"},
-           {text_attribute("coordinate_transformation_mode", "align_corners"), text_attribute("mode", "linear")})},
-       {x4},
-       {float_tensor("f", {4}, floats({1, 1, 1.5F, 1.5F}))},
-       "align_corners with scales that give no whole sizes"},
       {"corners of whole sizes",
        {onnx_node(
            "Resize", {"x", "", "f"}, {"y"},

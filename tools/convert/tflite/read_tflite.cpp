@@ -128,6 +128,7 @@ class Reader {
                                  : ", and are trained so; values are floats, not rounded to the file's grid."));
     for (const TfliteTensor& tensor : file_.tensors()) {
       if (!ends_.contains(&tensor) || !tensor.quantization.given() || tensor.quantization.scale.size() != 1) continue;
+      if (tensor.quantization.zero.empty()) continue;
       out_.notes.push_back(cat("\"", tensor.name, "\" is float32 here: ", tensor.quantization.scale[0], " * (q - ",
                                tensor.quantization.zero[0], ") of the file's ", tensor_type_name(tensor.type), " q."));
     }
