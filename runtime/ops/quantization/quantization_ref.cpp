@@ -26,8 +26,10 @@ struct Element {
   double x, scale, zero;
 };
 
-/// x / scale as f32 rounds it, as the definition has it: ties are those of f32.
-double quotient(const Element& e) { return static_cast<double>(static_cast<float>(e.x / e.scale)); }
+/// x / scale of f32 numbers, rounded to one, as the definition has it: ties are those of f32.
+double quotient(const Element& e) {
+  return static_cast<double>(static_cast<float>(e.x) / static_cast<float>(e.scale));
+}
 
 double unlimited(const Element& e) {
   const double q = quotient(e);
