@@ -86,6 +86,8 @@ if(TARGET graft_cli)
     COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/formats.py $<TARGET_FILE:graft_cli>)
   add_test(NAME torch/patterns
     COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/patterns.py $<TARGET_FILE:graft_cli>)
+  add_test(NAME torch/spatial_parity
+    COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/spatial_parity.py $<TARGET_FILE:graft_cli>)
   add_test(NAME torch/quantized
     COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/quantized.py $<TARGET_FILE:graft_cli>)
   # The networks of the zoo whose steps are small; zoo.py without names takes all.
@@ -103,7 +105,7 @@ if(TARGET graft_cli)
   endif()
   add_test(NAME torch/recurrent_parity
     COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/recurrent_parity.py $<TARGET_FILE:graft_cli>)
-  set_tests_properties(torch/quantized torch/parity torch/recurrent_parity torch/decoder_parity torch/loss_parity torch/lora_parity torch/export_parity torch/formats torch/patterns torch/zoo
+  set_tests_properties(torch/quantized torch/spatial_parity torch/parity torch/recurrent_parity torch/decoder_parity torch/loss_parity torch/lora_parity torch/export_parity torch/formats torch/patterns torch/zoo
     PROPERTIES LABELS slow TIMEOUT 1800 SKIP_RETURN_CODE 77 ENVIRONMENT ${tool_environment})
 endif()
 
