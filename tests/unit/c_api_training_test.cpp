@@ -14,13 +14,13 @@ namespace {
 
 TEST_F(CApi, TrainersRefuseWhatDoesNotFit) {
   auto options = trainer_options();
-  options.loss = static_cast<graft_loss>(9);
+  options.loss = static_cast<graft_loss>(99);
   EXPECT_EQ(open_trainer(options), GRAFT_INVALID_ARGUMENT);
   options = trainer_options();
-  options.optimizer = static_cast<graft_optimizer>(9);
+  options.optimizer = static_cast<graft_optimizer>(99);
   EXPECT_EQ(open_trainer(options), GRAFT_INVALID_ARGUMENT);
   options = trainer_options();
-  options.schedule = static_cast<graft_schedule>(9);
+  options.schedule = static_cast<graft_schedule>(99);
   EXPECT_EQ(open_trainer(options), GRAFT_INVALID_ARGUMENT);
   for (const double rate : {-1.0, std::nan(""), HUGE_VAL}) {
     options = trainer_options();

@@ -367,7 +367,7 @@ TEST(PassesRope, PartsThatAreMovedOneByOne) {
     t = concat(f, g) {axis=3}
     w = slice(z) {ends=[2147483647, 2147483647, 2147483647, 6], starts=[0, 0, 0, 4], steps=[1, 1, 1, 1]}
   )");
-  expect_rewritten(kPasses, cat(leading, "o = transpose(w) {perm=[0, 2, 1, 3]}\ny = concat(t, o) {axis=3}\noutput y\n"),
+  expect_rewritten(kPasses, cat(leading, "q = transpose(w) {perm=[0, 2, 1, 3]}\ny = concat(t, q) {axis=3}\noutput y\n"),
                    R"(
     input z: f32[2, 3, 3, 6]
     transpose = transpose(z) {perm=[0, 2, 1, 3]} -> f32[2, 3, 3, 6]

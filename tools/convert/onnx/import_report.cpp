@@ -33,7 +33,8 @@ void Importer::list_trained() {
 void Importer::note_tied() {
   std::map<std::string_view, std::vector<std::string>> readers;
   for (const std::size_t index : order_) {
-    const OnnxNode& node = source_.nodes[index];
+    const OnnxNode& node = node_at(index);
+    if (node.op == "Identity") continue;  // another name, not another use
     for (const std::string& input : node.inputs) {
       const Record* record = input.empty() ? nullptr : find(input);
       if (record == nullptr || !record->trainable || record->deferred >= 0 || !record->value.valid()) continue;
@@ -53,7 +54,7 @@ void Importer::note_tied() {
 void Importer::note_narrowed() {
   std::vector<std::string> names;
   for (const std::size_t index : order_) {
-    for (const std::string& output : source_.nodes[index].outputs) {
+    for (const std::string& output : node_at(index).outputs) {
       const Record* record = output.empty() ? nullptr : find(output);
       if (record == nullptr || record->host != nullptr || !record->value.valid()) continue;
       if (record->type == ElemType::i64) names.push_back(output);

@@ -229,9 +229,11 @@ std::string reason(const OnnxInitializer& initializer, const OnnxUses& uses) {
     return "it is a triangle of ones: a mask";
   }
   if (is_sinusoid(t)) return "it holds cosines and sines";
-  if (is_grid(t) && !any_of(uses.purposes(name, {}), {"MatMul", "Gemm", "Conv", "ConvTranspose", "Einsum", "Gather",
-                                                      "PRelu", "BatchNormalization", "LayerNormalization",
-                                                      "InstanceNormalization", "LSTM", "GRU", "RNN", "?"})) {
+  const bool of_norm = is_by_channel(t) && uses.is_scale_or_shift(name);
+  if (is_grid(t) && !of_norm &&
+      !any_of(uses.purposes(name, {}),
+              {"MatMul", "Gemm", "Conv", "ConvTranspose", "Einsum", "Gather", "PRelu", "BatchNormalization",
+               "LayerNormalization", "InstanceNormalization", "LSTM", "GRU", "RNN", "?"})) {
     return "it counts evenly: a grid, or positions";
   }
   if (is_geometric(t)) {
