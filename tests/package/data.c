@@ -103,13 +103,26 @@ int main(int argc, char** argv) {
   graft_trainer_options options = {0};
   options.struct_size = sizeof options;
   options.data = held;
+  options.ema = 0.99;
   graft_trainer* trainer = NULL;
   graft_metrics metrics = {0};
   metrics.struct_size = sizeof metrics;
   if (graft_trainer_create(model, &options, &trainer) != GRAFT_OK) return fail(context, "trainer");
   if (graft_evaluate_data(trainer, held, &metrics) != GRAFT_OK) return fail(context, "evaluate");
+  if (graft_trainer_store_ema(trainer) != GRAFT_OK) return fail(context, "the running means");
   printf("%llu shades: loss %f, accuracy %.3f\n", (unsigned long long)batch.samples, metrics.loss, metrics.accuracy);
   graft_trainer_destroy(trainer);
+
+  /* Would these weights pass? With a path and an old model, graft_gate puts them in its place. */
+  graft_gate_options gate = {0};
+  gate.struct_size = sizeof gate;
+  gate.conditions = "accuracy>=0";
+  graft_gate_result verdict = {0};
+  verdict.struct_size = sizeof verdict;
+  if (graft_gate(model, NULL, held, &gate, NULL, &verdict) != GRAFT_OK) return fail(context, "gate");
+  printf("accuracy %.3f: %s\n", verdict.now, verdict.passed ? "passed" : verdict.reason);
+  const char* const name = graft_data_class(set, 1, 0);
+  if (name != NULL) printf("class 0 is %s\n", name);
   graft_data_destroy(held);
   graft_loader_destroy(loader);
   graft_data_destroy(made);

@@ -117,6 +117,10 @@ static int train(worker* self) {
     const void* inputs[] = {x};
     good = good && graft_train_step(trainer, inputs, 1, labels, BATCH, &metrics) == GRAFT_OK;
     self->loss = metrics.loss;
+    uint32_t rank = 0, size = 1;
+    if (good && !self->alone) {
+      good = graft_trainer_rank(trainer, &rank, &size) == GRAFT_OK && rank == self->rank && size == WORKERS;
+    }
   }
   if (!good) fprintf(stderr, "worker %u: %s\n", self->rank, graft_message(context));
   graft_trainer_destroy(trainer);

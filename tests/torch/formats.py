@@ -5,6 +5,7 @@ Usage: formats.py GRAFT [CASE ...]     (GRAFT: the command line tool; run with a
 Exit status: 0 all agree, 1 some do not, 77 torch or onnx is not installed.
 """
 
+import importlib
 import sys
 import tempfile
 
@@ -123,8 +124,10 @@ def check_onnx_out(report):
             shape = [d.dim_param or d.dim_value for d in written.graph.output[0].type.tensor_type.shape.dim]
             report.check(case, f"the output is {shape}", float(shape[0] != "batch"), 0)
             names = {i.name for i in written.graph.initializer}
-            missing = [n for n, _ in model.named_parameters() if n not in names]
-            report.check(case, f"parameters that lost their names {missing[:2]}", len(missing), 3 if case == "text" else 0)
+            # PyTorch's exporter gives views and equal tensors names of its own.
+            named = {i.name for i in onnx.load(f"{folder}/m.onnx").graph.initializer}
+            missing = [n for n, _ in model.named_parameters() if n in named and n not in names]
+            report.check(case, f"parameters that lost their names {missing[:2]}", len(missing), 0)
             graft("convert", f"{folder}/out.onnx", "-o", f"{folder}/again.graft")
             with torch.no_grad():
                 expected = model(x).numpy()
@@ -158,14 +161,14 @@ def check_inputs(report):
             answer = refused("convert", f"{folder}/fixed.onnx", "--open", flag, "-o", f"{folder}/f.graft")
             report.check("open", f"{flag} is refused", float(not answer or wanted not in answer), 0)
 
-    make = onnx.helper
+    make, numpy_helper = onnx.helper, importlib.import_module("onnx.numpy_helper")
     with tempfile.TemporaryDirectory() as folder:
         graph = make.make_graph(
             [make.make_node("Reshape", ["x", "sizes"], ["r"]), make.make_node("Mul", ["r", "w"], ["y"])], "g",
             [make.make_tensor_value_info("x", 1, [2, 6]), make.make_tensor_value_info("sizes", 7, [2]),
              make.make_tensor_value_info("unread", 1, [3])],
             [make.make_tensor_value_info("y", 1, [3, 4])],
-            [onnx.numpy_helper.from_array(np.float32([[1.0, -2.0, 0.5, 3.0]]), "w")])
+            [numpy_helper.from_array(np.float32([[1.0, -2.0, 0.5, 3.0]]), "w")])
         onnx.save(make.make_model(graph, opset_imports=[make.make_opsetid("", 14)]), f"{folder}/m.onnx")
         answer = refused("convert", f"{folder}/m.onnx", "-o", f"{folder}/m.graft")
         report.check("contents", "sizes that are an input are refused without", float("sizes" not in answer), 0)

@@ -261,7 +261,7 @@ TEST_F(TrainerTest, SaysWhatIsWrong) {
   EXPECT_EQ(create(unlabeled), "The data set has no labels, but the loss needs them.");
   EXPECT_NE(create(tiny_data(6, {4}, 3)).find("The input \"x\" has the shape [6, 5] for 6 samples, but field \"x\""),
             std::string::npos);
-  EXPECT_NE(create(tiny_data(6, {5}, 0)).find("is of type i32"), std::string::npos);
+  EXPECT_NE(create(tiny_data(6, {5}, 0)).find("whole numbers, but it is of type f32"), std::string::npos);
   TrainOptions options = sgd(0.1, 6);
   options.loss.output = "z";
   EXPECT_NE(create(data, options).find("z"), std::string::npos);

@@ -399,8 +399,12 @@ Status TrainRun::write_ema() {
 
 Status TrainRun::write_model(train::FitEnd end) {
   if (options_.output.empty()) return ok_status();
+  GRAFT_TRY(write_result(end));
   // All flags, beside the result: `graft train --config` takes them again.
-  if (!options_.config_text.empty()) GRAFT_TRY(write_text(options_.output + ".config.json", options_.config_text));
+  return options_.config_text.empty() ? ok_status() : write_text(options_.output + ".config.json", options_.config_text);
+}
+
+Status TrainRun::write_result(train::FitEnd end) {
   const train::MonitorState& best = trainer_.state().monitors[static_cast<std::size_t>(train::Monitor::best)];
   if (monitors_.best && best.seen > 0 && (kept_best_ || std::filesystem::exists(options_.output))) {
     std::printf("%s holds the weights of step %llu, whose %s of %.6g was the best.\n", options_.output.c_str(),

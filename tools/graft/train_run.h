@@ -83,6 +83,7 @@ class TrainRun {
   Status write_loss_curve() const;
   Status write_profile() const;
   Status write_model(train::FitEnd end);
+  Status write_result(train::FitEnd end);
 
   const TrainArguments& options_;
   OpenDevice& opened_;

@@ -276,6 +276,7 @@ GRAFT_API graft_status graft_session_output(graft_session* session, const char* 
 #include "graft/checkpoint.h"
 #include "graft/data.h"
 #include "graft/delta.h"
+#include "graft/gate.h"
 #include "graft/generate.h"
 #include "graft/inputs.h"
 #include "graft/language.h"

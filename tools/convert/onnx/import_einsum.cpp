@@ -198,6 +198,12 @@ class Einsum {
     for (const char letter : rows) dims.push_back(size_of(a, letter));
     for (const char letter : columns) dims.push_back(size_of(b, letter));
     if (dims.size() > Shape::kMaxRank) return unsupported("it has more than ", Shape::kMaxRank, " letters at once");
+    const Attrs plainly = {{"trans_a", std::int64_t{0}}, {"trans_b", std::int64_t{0}}};
+    // A product of matrices as it is: patterns of attention are looked for in such.
+    if (rows.size() == 1 && columns.size() == 1 && inner.size() == 1) {
+      const ValueId left = arranged(a, batch + rows + inner), right = arranged(b, batch + inner + columns);
+      return Term{c_.emit(Op::matmul, {left, right}, Attrs(plainly)), batch + rows + columns};
+    }
     GRAFT_TRY_ASSIGN(const Dim n, size_of(a, batch));
     GRAFT_TRY_ASSIGN(const Dim m, size_of(a, rows));
     GRAFT_TRY_ASSIGN(const Dim k, size_of(a, inner));
@@ -205,7 +211,7 @@ class Einsum {
     const bool many = !batch.empty();
     const ValueId left = c_.reshape(arranged(a, batch + rows + inner), many ? Shape{n, m, k} : Shape{m, k});
     const ValueId right = c_.reshape(arranged(b, batch + inner + columns), many ? Shape{n, k, w} : Shape{k, w});
-    const ValueId y = c_.emit(Op::matmul, {left, right}, {{"trans_a", std::int64_t{0}}, {"trans_b", std::int64_t{0}}});
+    const ValueId y = c_.emit(Op::matmul, {left, right}, Attrs(plainly));
     return Term{c_.reshape(y, Shape(std::move(dims))), batch + rows + columns};
   }
 

@@ -217,7 +217,8 @@ Status OnnxWriter::write_node(const Node& node) {
     GRAFT_TRY_ASSIGN(const bool done, write(*this, node));
     if (done) return {};
   }
-  return unsupported("ONNX has no counterpart of the op ", op_def(node.op).name);
+  return unsupported("ONNX has no counterpart of the op ", op_def(node.op).name,
+                     "; with --source FILE.onnx the weights go into the original's graph.");
 }
 
 Status OnnxWriter::run() {
