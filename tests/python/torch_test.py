@@ -188,8 +188,8 @@ class Torch(support.PackageTest):
 
         with self.assertRaises(graft.Unsupported) as raised:
             graft.convert(Odd(), torch.randn(2, 3, 3), self.path("odd.graft"))
-        self.assertIn("Det", str(raised.exception))
-        self.assertIn("Det", raised.exception.report.text)
+        self.assertIn("Unique", str(raised.exception))
+        self.assertIn("Unique", raised.exception.report.text)
         with self.assertRaises(TypeError):
             graft.convert(network(), torch.randn(2, 1, 8, 8))
         with self.assertRaises(TypeError):

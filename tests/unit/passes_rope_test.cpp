@@ -370,8 +370,8 @@ TEST(PassesRope, PartsThatAreMovedOneByOne) {
   expect_rewritten(kPasses, cat(leading, "q = transpose(w) {perm=[0, 2, 1, 3]}\ny = concat(t, q) {axis=3}\noutput y\n"),
                    R"(
     input z: f32[2, 3, 3, 6]
-    transpose = transpose(z) {perm=[0, 2, 1, 3]} -> f32[2, 3, 3, 6]
-    y = rope(transpose) {rotated=4, theta=10000.0} -> f32[2, 3, 3, 6]
+    transpose_1 = transpose(z) {perm=[0, 2, 1, 3]} -> f32[2, 3, 3, 6]
+    y = rope(transpose_1) {rotated=4, theta=10000.0} -> f32[2, 3, 3, 6]
     output y
   )",
                    {}, 1e-5);

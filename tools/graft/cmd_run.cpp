@@ -97,7 +97,16 @@ Status bind_from_inputs(const Model& model, const Arrays& arrays, Bindings& bind
   return ok_status();
 }
 
-/// What nothing reads is no input of the plan; it is left alone.
+/// Inputs without a file, which bind_from_inputs() lets pass where nothing reads them.
+Status feed_what_nothing_reads(Session& session, const Arrays& arrays) {
+  for (const PlanPort& port : session.plan().inputs) {
+    if (arrays.contains(port.name)) continue;
+    GRAFT_TRY(session.set_input(port.name, std::vector<std::byte>(port.bytes)));
+  }
+  return ok_status();
+}
+
+/// What is no input of the plan, since nothing reads it, is left alone.
 Status feed(Session& session, const std::string& name, const data::Array& array) {
   for (const PlanPort& port : session.plan().inputs) {
     if (port.name != name) continue;
@@ -235,6 +244,7 @@ Status run_model(const RunArguments& options, bool gradients) {
       }
     }
     for (const auto& [name, array] : arrays) GRAFT_TRY(feed(*session, name, array));
+    GRAFT_TRY(feed_what_nothing_reads(*session, arrays));
     GRAFT_TRY(session->run());
     if (!options.profile.empty()) {
       const Consumers consumers = consumers_of(profile);
