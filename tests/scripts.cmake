@@ -135,12 +135,12 @@ if(TARGET graft_cli AND GRAFT_TEST_PYTHON)
   endforeach()
 endif()
 
-# cli/shortage runs on a Vulkan library whose device runs short of memory.
+# cli/shortage and cli/compile_only run on a Vulkan library whose device runs short of memory, or does nothing.
 if(TARGET graft_cli AND GRAFT_TEST_PYTHON AND CMAKE_SYSTEM_NAME STREQUAL "Linux")
   add_library(short_driver MODULE ${PROJECT_SOURCE_DIR}/tests/cli/short_driver.cpp)
   target_link_libraries(short_driver PRIVATE ${CMAKE_DL_LIBS})
   target_include_directories(short_driver PRIVATE ${PROJECT_SOURCE_DIR})
-  set_property(TEST cli/shortage APPEND PROPERTY
+  set_property(TEST cli/shortage cli/compile_only unit/c_api_vulkan APPEND PROPERTY
     ENVIRONMENT GRAFT_TEST_SHORT_DRIVER=$<TARGET_FILE:short_driver>)
 endif()
 

@@ -30,6 +30,8 @@ struct Caps {
   std::uint32_t driver_version = 0;
   std::uint32_t api_version = 0;
   DeviceType type = DeviceType::other;
+  /// No hardware stands behind the driver: kernels can be compiled for it, but nothing runs (checks.h: check_runs()).
+  bool compiles_only = false;
 
   std::uint64_t max_storage_buffer_range = 128ull << 20;  ///< bytes in one binding
   std::uint64_t max_allocation = 1ull << 30;              ///< bytes in one memory allocation

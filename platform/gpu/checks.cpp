@@ -31,6 +31,12 @@ Status check_range(const BufferRange& range, std::uint64_t alignment, const What
 
 }  // namespace
 
+Status check_runs(const Caps& caps) {
+  if (!caps.compiles_only) return ok_status();
+  return unsupported("The device \"", caps.device_name,
+                     "\" only compiles kernels: no hardware stands behind its driver, and nothing runs on it.");
+}
+
 Status check_buffer_size(std::uint64_t bytes, std::string_view name, const Caps& caps) {
   if (bytes == 0) return invalid("Buffer \"", name, "\" has 0 bytes; a buffer needs at least 1.");
   const std::uint64_t limit = std::min(caps.max_allocation, kMaxBufferBytes);

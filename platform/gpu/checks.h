@@ -22,6 +22,8 @@ struct KernelShape {
 /// How much of a buffer may be bound or copied: its size rounded up to whole words, since shaders address words.
 constexpr std::uint64_t usable_size(std::uint64_t buffer_bytes) { return (buffer_bytes + 3) & ~std::uint64_t{3}; }
 
+/// unsupported where the device only compiles: asked before anything is submitted to it or written because of it.
+Status check_runs(const Caps& caps);
 Status check_buffer_size(std::uint64_t bytes, std::string_view name, const Caps& caps);
 Status check_kernel(const KernelDesc& desc, const Caps& caps);
 Status check_dispatch(const KernelShape& kernel, std::span<const BufferRange> bindings, std::size_t push_bytes,

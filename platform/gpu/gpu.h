@@ -73,6 +73,21 @@ struct KernelDesc {
   bool in_parts = false;            ///< dispatches need not begin at workgroup 0; some drivers take longer for such
 };
 
+/// What a driver's compiler tells of a kernel, by the driver's own names.
+struct KernelReport {
+  struct Statistic {
+    std::string name;  ///< as in "SGPRs"
+    double value = 0;
+  };
+  struct Text {
+    std::string name;  ///< as in "IR3 Assembly"
+    std::string text;
+  };
+  std::uint32_t subgroup_size = 0;  ///< that it was compiled for; 0: the driver says nothing
+  std::vector<Statistic> statistics = {};
+  std::vector<Text> texts = {};  ///< its forms on the way to machine code, the last one last
+};
+
 /// A compiled compute pipeline.
 class Kernel {
  public:
@@ -144,6 +159,10 @@ class Device {
 
   /// Creates all pipelines in one batch; the pipeline cache is used and updated. All or nothing.
   virtual Result<std::vector<std::unique_ptr<Kernel>>> create_kernels(std::span<const KernelDesc> kernels) = 0;
+
+  /// What the driver tells of a kernel of this device. unsupported where it tells nothing, or was not asked to when the
+  /// device was opened.
+  virtual Result<KernelReport> report(const Kernel&) { return unsupported("The device tells nothing of its kernels."); }
 
   /// A list starts with an implicit barrier(): it is ordered after every list submitted before it.
   virtual Result<std::unique_ptr<Recorder>> record(std::string_view name, std::uint32_t timestamps = 0) = 0;

@@ -22,6 +22,7 @@ class WithTarget : public Device {
   Result<std::vector<std::unique_ptr<Kernel>>> create_kernels(std::span<const KernelDesc> kernels) override {
     return inner_.create_kernels(kernels);
   }
+  Result<KernelReport> report(const Kernel& kernel) override { return inner_.report(kernel); }
   Result<std::unique_ptr<Recorder>> record(std::string_view name, std::uint32_t timestamps) override {
     return inner_.record(name, timestamps);
   }

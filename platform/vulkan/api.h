@@ -89,13 +89,16 @@ namespace graft::vulkan {
   X(UpdateDescriptorSets)            \
   X(WaitForFences)
 
-#define GRAFT_VK_DEVICE_OPTIONAL_FUNCTIONS(X) \
-  X(CmdBeginDebugUtilsLabelEXT)               \
-  X(CmdEndDebugUtilsLabelEXT)                 \
-  X(SetDebugUtilsObjectNameEXT)               \
-  X(GetMemoryFdPropertiesKHR)                 \
-  X(GetMemoryHostPointerPropertiesEXT)        \
-  X(GetSemaphoreCounterValueKHR)              \
+#define GRAFT_VK_DEVICE_OPTIONAL_FUNCTIONS(X)        \
+  X(CmdBeginDebugUtilsLabelEXT)                      \
+  X(CmdEndDebugUtilsLabelEXT)                        \
+  X(SetDebugUtilsObjectNameEXT)                      \
+  X(GetMemoryFdPropertiesKHR)                        \
+  X(GetMemoryHostPointerPropertiesEXT)               \
+  X(GetPipelineExecutableInternalRepresentationsKHR) \
+  X(GetPipelineExecutablePropertiesKHR)              \
+  X(GetPipelineExecutableStatisticsKHR)              \
+  X(GetSemaphoreCounterValueKHR)                     \
   X(WaitSemaphoresKHR)
 
 #define GRAFT_VK_MEMBER(name) PFN_vk##name name = nullptr;

@@ -58,12 +58,14 @@ Status find_extensions(const InstanceFunctions& fn, PhysicalDevice& device, Call
     return call_error(result, "vkEnumerateDeviceExtensionProperties",
                       cat("Listing the extensions of \"", device.target.caps.device_name, "\""));
   }
+  const auto present = [&](const char* name) {
+    return std::any_of(all.begin(), all.end(),
+                       [&](const auto& it) { return std::strcmp(it.extensionName, name) == 0; });
+  };
+  device.tells_of_kernels = present(VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME);
   for (const char* wanted : kWantedExtensions) {
     if (given != nullptr && !is_enabled(*given, device.target.caps.api_version, wanted)) continue;
-    if (std::any_of(all.begin(), all.end(),
-                    [&](const auto& it) { return std::strcmp(it.extensionName, wanted) == 0; })) {
-      device.extensions.emplace_back(wanted);
-    }
+    if (present(wanted)) device.extensions.emplace_back(wanted);
   }
   return ok_status();
 }

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <array>
+#include <cstring>
 #include <thread>
 
 #include "platform/vulkan/features.h"
@@ -27,6 +29,7 @@ void enable(const PhysicalDevice& device, FeatureChain& features) {
   features.subgroup_size.subgroupSizeControl = device.sets_subgroup_size;
   features.subgroup_size.computeFullSubgroups = device.full_subgroups;
   features.memory_model.vulkanMemoryModel = caps.cooperative_matrix;
+  features.executables.pipelineExecutableInfo = VK_TRUE;  // linked only where it was asked for
 }
 
 class VulkanDevice final : public gpu::Device {
@@ -53,6 +56,9 @@ class VulkanDevice final : public gpu::Device {
   }
   Result<std::vector<std::unique_ptr<gpu::Kernel>>> create_kernels(std::span<const gpu::KernelDesc> kernels) override {
     return VulkanKernel::create(owner_, layouts_, cache_.handle(), kernels);
+  }
+  Result<gpu::KernelReport> report(const gpu::Kernel& kernel) override {
+    return static_cast<const VulkanKernel&>(kernel).report();
   }
   Result<std::unique_ptr<gpu::Recorder>> record(std::string_view name, std::uint32_t timestamps) override {
     return make_recorder(owner_, name, timestamps);
@@ -88,6 +94,7 @@ class VulkanDevice final : public gpu::Device {
   Status open(const DeviceOptions& options);
   Status open_own(const DeviceOptions& options);
   Status adopt(const DeviceOptions& options);
+  Status recognise(const DeviceOptions& options);
 
   os::FileSystem* files_;
   Context context_;
@@ -116,7 +123,37 @@ Status VulkanDevice::open(const DeviceOptions& options) {
     context_.compile_threads = std::clamp(std::thread::hardware_concurrency(), 1u, 8u);
   }
   GRAFT_TRY(submissions_.initialize(options.timeline_semaphore && caps().timeline_semaphore));
+  GRAFT_TRY(recognise(options));
   return cache_.initialize(*options.files, options.pipeline_cache_path);
+}
+
+/// Whether anything runs here: words that are copied through the device come back. Drivers without hardware, which
+/// exist to compile, take every call and submission, and do nothing.
+Status VulkanDevice::recognise(const DeviceOptions& options) {
+  bool& compiles_only = context_.physical.target.caps.compiles_only;
+  compiles_only = options.compile_only || context_.physical.memory.memoryTypeCount == 0;
+  if (compiles_only) return ok_status();
+  // Objects of its own: what the device counts begins with its user.
+  MemoryPool memory(context_, 0, options.assume_non_coherent);
+  Submissions submissions(context_);
+  GRAFT_TRY(submissions.initialize(options.timeline_semaphore && caps().timeline_semaphore));
+  Owner owner{context_, memory, submissions};
+  constexpr std::array<std::uint32_t, 4> kSent = {0x67726166, 0x74206973, 0x20686572, 0x652e0a00};
+  GRAFT_TRY_ASSIGN(const auto from, VulkanBuffer::create(owner, sizeof kSent, gpu::MemoryKind::upload, "sent"));
+  GRAFT_TRY_ASSIGN(const auto to, VulkanBuffer::create(owner, sizeof kSent, gpu::MemoryKind::readback, "come back"));
+  std::memcpy(from->mapped().data(), kSent.data(), sizeof kSent);
+  std::memset(to->mapped().data(), 0, sizeof kSent);
+  GRAFT_TRY_ASSIGN(const auto recorder, make_recorder(owner, "round trip", 0));
+  recorder->copy({from.get(), 0, sizeof kSent}, {to.get(), 0, sizeof kSent});
+  recorder->host_barrier();
+  GRAFT_TRY_ASSIGN(const auto list, recorder->finish());
+  const VkCommandBuffer commands[] = {static_cast<VulkanCommandList&>(*list).commands()};
+  GRAFT_TRY(memory.flush());
+  GRAFT_TRY_ASSIGN(const gpu::Ticket ticket, submissions.submit(commands));
+  GRAFT_TRY(submissions.wait(ticket, std::chrono::minutes(1)));
+  GRAFT_TRY(memory.invalidate());
+  compiles_only = std::memcmp(to->mapped().data(), kSent.data(), sizeof kSent) != 0;
+  return ok_status();
 }
 
 Status VulkanDevice::adopt(const DeviceOptions& options) {
@@ -148,6 +185,10 @@ Status VulkanDevice::open_own(const DeviceOptions& options) {
   GRAFT_TRY_ASSIGN(auto devices, context_.instance->physical_devices());
   GRAFT_TRY_ASSIGN(const std::size_t index, select_device(devices, options.device));
   context_.physical = std::move(devices[index]);
+  if (options.compile_only && context_.physical.tells_of_kernels) {
+    context_.capture = true;
+    context_.physical.extensions.emplace_back(VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME);
+  }
 
   const float priority = 1.0f;
   VkDeviceQueueCreateInfo queue{VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO};
@@ -190,6 +231,7 @@ Status VulkanDevice::open_own(const DeviceOptions& options) {
 }
 
 Result<gpu::Ticket> VulkanDevice::submit(std::span<gpu::CommandList* const> lists) {
+  GRAFT_TRY(gpu::check_runs(caps()));
   scratch_.clear();
   for (gpu::CommandList* it : lists) {
     const auto& list = static_cast<const VulkanCommandList&>(*it);

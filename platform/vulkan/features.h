@@ -20,6 +20,7 @@ struct FeatureChain {
     append(device, VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME, bfloat16);
     append(device, VK_NV_COOPERATIVE_MATRIX_2_EXTENSION_NAME, matrix2);
     append(device, VK_KHR_MAINTENANCE_4_EXTENSION_NAME, maintenance4);
+    append(device, VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME, executables);
   }
   FeatureChain(const FeatureChain&) = delete;
   FeatureChain& operator=(const FeatureChain&) = delete;
@@ -43,6 +44,8 @@ struct FeatureChain {
   VkPhysicalDeviceCooperativeMatrix2FeaturesNV matrix2{
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_2_FEATURES_NV};
   VkPhysicalDeviceMaintenance4FeaturesKHR maintenance4{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_FEATURES_KHR};
+  VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR executables{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR};
 
   /// Takes back what a caller's own device has not enabled: `enabled` is a VkPhysicalDeviceFeatures2 and what follows
   /// it, or null where nothing is.

@@ -18,6 +18,7 @@ struct PhysicalDevice {
   std::uint64_t non_coherent_atom = 1;
   bool full_subgroups = false;      ///< a pipeline may ask for
   bool flexible_matrices = false;   ///< with operations on single elements
+  bool tells_of_kernels = false;    ///< VK_KHR_pipeline_executable_properties, which is enabled only where asked for
   bool sets_subgroup_size = false;  ///< subgroups vary in size, unless a pipeline asks for one
   VkPhysicalDeviceMemoryProperties memory{};
   std::array<std::uint8_t, VK_UUID_SIZE> pipeline_cache_uuid{};

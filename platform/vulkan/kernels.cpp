@@ -131,6 +131,10 @@ Result<std::vector<std::unique_ptr<gpu::Kernel>>> VulkanKernel::create(Owner& ow
                           desc.specialization.size_bytes(), desc.specialization.data()};
     infos[i].sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO;
     infos[i].flags = desc.in_parts ? VK_PIPELINE_CREATE_DISPATCH_BASE_BIT : 0;
+    if (context.capture) {
+      infos[i].flags |=
+          VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR | VK_PIPELINE_CREATE_CAPTURE_INTERNAL_REPRESENTATIONS_BIT_KHR;
+    }
     infos[i].layout = layout.pipeline;
     infos[i].stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
     infos[i].stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;

@@ -86,6 +86,9 @@ class VulkanKernel final : public gpu::Kernel {
                                                                   VkPipelineCache cache,
                                                                   std::span<const gpu::KernelDesc> descs);
 
+  /// kernel_report.cpp
+  Result<gpu::KernelReport> report() const;
+
   gpu::KernelShape shape() const { return {name_, bindings_, push_bytes_, in_parts_}; }
   const LayoutCache::Layout& layout() const { return layout_; }
   VkPipeline pipeline() const { return pipeline_; }

@@ -91,6 +91,9 @@ struct DeviceOptions {
   os::FileSystem* files = &os::system_files();
   /// Threads that create_kernels() compiles on. 0: up to 8; one for CPU devices, which compile at the first dispatch.
   std::uint32_t compile_threads = 0;
+  /// Takes the device for one that only compiles (Caps::compiles_only), and asks its compiler to tell of kernels
+  /// (Device::report()). Without this, a device is recognised as such: nothing comes back from a copy through it.
+  bool compile_only = false;
   /// Opens nothing, but uses this. Device, validation and the instance's library are the caller's then.
   std::optional<GivenDevice> given = {};
   /// False takes fences even where timeline semaphores exist.

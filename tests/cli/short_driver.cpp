@@ -1,9 +1,10 @@
-// A Vulkan library that passes everything on to the system's loader, but whose device runs short of memory when the
-// environment says so: for `graft --vulkan-library`.
+// A Vulkan library that passes everything on to the system's loader, but whose device runs short of memory or does
+// nothing when the environment says so: for `graft --vulkan-library`.
 //
 // GRAFT_TEST_REFUSE_AFTER=FILE      the first submission once that file is not empty fails for lack of device memory
 // GRAFT_TEST_ALLOW=N:BYTES          from the N-th submission on the driver allows so many bytes (VK_EXT_memory_budget);
 //                                   the device is one with memory of its own, so that this is believed
+// GRAFT_TEST_NO_HARDWARE=1          submissions succeed, but nothing of them runs, as with drivers made to compile
 #include <dlfcn.h>
 
 #include <cstdint>
@@ -138,7 +139,11 @@ VKAPI_ATTR VkResult VKAPI_CALL submit(VkQueue queue, std::uint32_t count, const 
     state().refuse_after = nullptr;
     return VK_ERROR_OUT_OF_DEVICE_MEMORY;
   }
-  return of_device<PFN_vkQueueSubmit>("vkQueueSubmit")(queue, count, infos, fence);
+  std::vector<VkSubmitInfo> work(infos, infos + count);
+  if (std::getenv("GRAFT_TEST_NO_HARDWARE") != nullptr) {
+    for (VkSubmitInfo& it : work) it.commandBufferCount = 0;
+  }
+  return of_device<PFN_vkQueueSubmit>("vkQueueSubmit")(queue, count, work.data(), fence);
 }
 
 VKAPI_ATTR VkResult VKAPI_CALL allocate(VkDevice device, const VkMemoryAllocateInfo* info,

@@ -1,6 +1,7 @@
 // graft/vulkan.h: contexts on a device of the test's own.
 #include "graft/vulkan.h"
 
+#include <cstdlib>
 #include <cstring>
 
 #include "runtime/session/c_api/c_handles.h"
@@ -138,6 +139,24 @@ TEST_F(CApiVulkan, WhatCannotBeIsASentence) {
   EXPECT_EQ(graft_vulkan_wanted(nullptr, &wanted), GRAFT_INVALID_ARGUMENT);
   EXPECT_EQ(graft_vulkan_wanted(nullptr, nullptr), GRAFT_INVALID_ARGUMENT);
   graft_vulkan_wanted_destroy(nullptr);
+}
+
+TEST(CApiDevices, OneThatOnlyCompilesIsRefused) {
+  const char* const library = std::getenv("GRAFT_TEST_SHORT_DRIVER");
+  std::string device;
+  auto options = context_options(device);
+  if (library == nullptr || device != "lavapipe") GTEST_SKIP() << "A driver over lavapipe stands in for such a device.";
+  options.vulkan_library = library;
+  {
+    CHandles h;
+    ASSERT_EQ(graft_context_create(&options, &h.context), GRAFT_OK) << h.message();
+  }
+  setenv("GRAFT_TEST_NO_HARDWARE", "1", 1);
+  CHandles h;
+  EXPECT_EQ(graft_context_create(&options, &h.context), GRAFT_UNSUPPORTED);
+  unsetenv("GRAFT_TEST_NO_HARDWARE");
+  EXPECT_TRUE(contains(h.message(), "only compiles kernels")) << h.message();
+  EXPECT_STREQ(graft_device_name(h.context), "") << "nothing can be asked of it";
 }
 
 }  // namespace

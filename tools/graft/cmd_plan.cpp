@@ -191,6 +191,7 @@ Result<std::vector<passes::PassNote>> run_passes(const Model& model, const PlanA
 // The device that was asked for, else any that is here, else what Vulkan guarantees everywhere.
 Result<gpu::Target> device_target(const PlanArguments& options) {
   DeviceFlags flags = options.flags;
+  flags.use = DeviceUse::plan;
   flags.matmul_precision.clear();  // said of the capabilities that are planned for
   auto opened = OpenDevice::open(flags);
   const bool asked =

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "platform/gpu/checks.h"
 #include "platform/gpu/presets.h"
 #include "runtime/ops/choice.h"
 #include "tools/graft/caps_json.h"
@@ -137,11 +138,13 @@ Result<std::unique_ptr<OpenDevice>> OpenDevice::open(const DeviceFlags& flags, v
   gpu::Policy wanted;
   apply_matmul_precision(flags, wanted);
   options.matmul_precision = wanted.matmul_precision;
+  options.compile_only = flags.use == DeviceUse::compile;
   GRAFT_TRY_ASSIGN(opened->device_, vulkan::create_device(options));
+  if (flags.use == DeviceUse::run) GRAFT_TRY(gpu::check_runs(opened->device().caps()));
   const std::string rounding = matmul_precision_text(opened->device().target());
   if (!rounding.empty()) std::fprintf(stderr, "%s\n", rounding.c_str());
   // Without a folder nothing would be remembered, and every run would test its kernels anew.
-  const std::string folder = cache_folder(flags);
+  const std::string folder = options.compile_only ? "" : cache_folder(flags);
   GRAFT_TRY_ASSIGN(opened->remembered_,
                    RememberedDevice::open(os::system_files(), folder, opened->device(), log_sink(flags),
                                           !folder.empty() && !flags.no_self_test));

@@ -12,6 +12,13 @@
 
 namespace graft::cli {
 
+/// What a command opens a device for. Where it is to run something, one that only compiles is refused.
+enum class DeviceUse : std::uint8_t {
+  run,
+  plan,     ///< its capabilities and what is remembered of it
+  compile,  ///< without any submission, whatever it is; nothing is remembered
+};
+
 /// --device, --vulkan-library, --validate, --cache, ... of every command that runs something.
 struct DeviceFlags {
   std::string device;
@@ -23,6 +30,7 @@ struct DeviceFlags {
   bool verbose = false;
   double slice_ms = 0;  ///< 0: nobody asked
   double duty = 1;
+  DeviceUse use = DeviceUse::run;
 };
 
 /// --caps of commands that plan: a preset's name or a .json file (read_caps_file), laid over the device's capabilities.

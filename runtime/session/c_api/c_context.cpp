@@ -1,3 +1,4 @@
+#include "platform/gpu/checks.h"
 #include "platform/vulkan/vulkan_device.h"
 #include "runtime/session/c_api/c_handles.h"
 
@@ -61,7 +62,9 @@ Status open_context(graft_context& context, const graft_context_options* given,
   if (priority > GRAFT_PRIORITY_HIGH) return invalid("There is no priority number ", priority, ".");
   device.priority = static_cast<vulkan::QueuePriority>(priority);
   if (options.pipeline_cache != nullptr) device.pipeline_cache_path = options.pipeline_cache;
-  GRAFT_TRY_ASSIGN(context.device, vulkan::create_device(device));
+  GRAFT_TRY_ASSIGN(auto opened, vulkan::create_device(device));
+  GRAFT_TRY(gpu::check_runs(opened->caps()));
+  context.device = std::move(opened);
   if (device.given) device.given->features = nullptr;  // the caller's for the call
   return ok_status();
 }

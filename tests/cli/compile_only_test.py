@@ -1,0 +1,46 @@
+"""A device that only compiles: nothing is run, trained or written on it, but plans are made (short_driver.cpp)."""
+
+import os
+
+import cli
+from cli import LanguageTest, save_npy
+
+LIBRARY = os.environ.get("GRAFT_TEST_SHORT_DRIVER", "")
+ENVIRONMENT = {**os.environ, "GRAFT_TEST_NO_HARDWARE": "1"}
+
+
+class CompileOnly(LanguageTest):
+    def files(self):
+        return sorted((folder, sorted(names)) for folder, _, names in os.walk(self.folder))
+
+    def test_nothing_runs_on_it_and_nothing_is_written(self):
+        save_npy(self.path("x.npy"), [0.5] * 784 * 4, (4, 1, 28, 28))
+        save_npy(self.path("y.npy"), [1, 2, 3, 4], (4,), "q")
+        data = ("--data", "npy:x.npy,y.npy")
+        before = self.files()
+        for command in (("run", "mlp.graft", "--input", "image=x.npy", "--out", "out"),
+                        ("grad", "mlp.graft", "--input", "image=x.npy", "--of", "logits", "--wrt", "image", "--out", "o"),
+                        ("train", "mlp.graft", *data, "--steps", 2, "-o", "trained.graft", "--metrics", "m.jsonl",
+                         "--svg", "loss.svg", "--tensorboard", "board", "--checkpoint", "store"),
+                        ("train", "mlp.graft", *data, "--steps", 2, "--workers", 2, "--accumulate", 2, "-o", "t.graft"),
+                        ("eval", "mlp.graft", *data, "--confusion", "confusion.svg"),
+                        ("compare", "mlp.graft", "mlp.graft", *data),
+                        ("simulate", "mlp.graft", *data, "--clients", 2, "-o", "trained.graft"),
+                        ("generate", "tiny.graft", "--tokens", "1,2", "--max-tokens", 2),
+                        ("verify", "mlp.graft"),
+                        ("bench", "mlp.graft"),
+                        ("bench", "mlp.graft", "--tune"),
+                        ("devices", "--self-test")):
+            with self.subTest(command=command[0]):
+                self.fails(*command, "--vulkan-library", LIBRARY, "--cache", self.path("cache"), env=ENVIRONMENT,
+                           says=["only compiles kernels", "nothing runs on it"])
+                self.assertEqual(self.files(), before)
+
+    def test_plans_are_made_for_it(self):
+        done = self.run_graft("plan", "mlp.graft", "--vulkan-library", LIBRARY, env=ENVIRONMENT)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stdout, self.graft("plan", "mlp.graft"))
+
+
+if __name__ == "__main__":
+    cli.main()
