@@ -127,6 +127,8 @@ if(TARGET graft_cli AND GRAFT_TEST_PYTHON)
     # Whole trainings take some ten seconds.
     if(name MATCHES "^(export|honesty|host_memory|language.*|layout|limits|memory|pictures|precision|processes|resume|runs|shortage|text_data|workers)$")
       set(label slow)
+    elseif(name STREQUAL "compilers")
+      set(label compilers)
     else()
       set(label quick)
     endif()
@@ -142,6 +144,12 @@ if(TARGET graft_cli AND GRAFT_TEST_PYTHON AND CMAKE_SYSTEM_NAME STREQUAL "Linux"
   target_include_directories(short_driver PRIVATE ${PROJECT_SOURCE_DIR})
   set_property(TEST cli/shortage cli/compile_only unit/c_api_vulkan APPEND PROPERTY
     ENVIRONMENT GRAFT_TEST_SHORT_DRIVER=$<TARGET_FILE:short_driver>)
+endif()
+
+# The compilers of phones' GPUs, which take the environment's variable of this name where this is empty.
+set(GRAFT_PHONE_COMPILERS "" CACHE PATH "A build of Mesa's freedreno driver with its no-hardware shim, for cli/compilers")
+if(TEST cli/compilers AND GRAFT_PHONE_COMPILERS)
+  set_property(TEST cli/compilers APPEND PROPERTY ENVIRONMENT GRAFT_PHONE_COMPILERS=${GRAFT_PHONE_COMPILERS})
 endif()
 
 # The long form of what cli/resume tries 20 times: 300 kills at random instants.

@@ -1,5 +1,6 @@
 """A device that only compiles: nothing is run, trained or written on it, but plans are made (short_driver.cpp)."""
 
+import json
 import os
 
 import cli
@@ -40,6 +41,23 @@ class CompileOnly(LanguageTest):
         done = self.run_graft("plan", "mlp.graft", "--vulkan-library", LIBRARY, env=ENVIRONMENT)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(done.stdout, self.graft("plan", "mlp.graft"))
+
+    def test_kernels_are_compiled_for_it(self):
+        done = self.run_graft("bench", "kernels", "tiny.graft", "--compile-only", "--json", "--vulkan-library", LIBRARY,
+                              env=ENVIRONMENT)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        kernels = json.loads(done.stdout)["kernels"]
+        used = {plan for kernel in kernels for plan in kernel["used_by"]}
+        self.assertEqual(used, {"inference", "decode", "training step"})
+        self.assertTrue(all(kernel["compile_seconds"] > 0 and kernel["dispatches"] > 0 for kernel in kernels))
+        names = [(kernel["kernel"], str(kernel["constants"])) for kernel in kernels]
+        self.assertEqual(len(set(names)), len(names), "each once")
+        self.assertIn("adam_step__f32_table", {name for name, _ in names})
+        # Any other device may only compile, too.
+        here = json.loads(self.graft("bench", "kernels", "tiny.graft", "--compile-only", "--json"))
+        self.assertEqual({(k["kernel"], str(k["constants"])) for k in here["kernels"]}, set(names))
+        self.fails("bench", "kernels", says=["--compile-only"])
+        self.refused("bench", "device", "--compile-only", names="--compile-only")
 
 
 if __name__ == "__main__":

@@ -13,8 +13,10 @@
 #include "tools/graft/bench_rows.h"
 #include "tools/graft/bench_time.h"
 #include "tools/graft/device.h"
+#include "tools/graft/kernel_bench.h"
 #include "tools/graft/language_bench.h"
 #include "tools/graft/model_io.h"
+#include "tools/graft/model_plans.h"
 #include "tools/graft/numbers.h"
 #include "tools/graft/options.h"
 #include "tools/graft/startup_bench.h"
@@ -36,7 +38,9 @@ struct BenchArguments {
   bool nodes = false;
   LanguageBenchFlags language;
   bool tune = false;
-  std::string model;  // of "startup"
+  std::string model;  // of "startup" and "kernels"
+  bool compile_only = false;
+  std::string dump;  // folder
   bool wants(const BenchCase& c) const {
     return filters.empty() || std::ranges::any_of(filters, [&](const std::string& part) {
              return c.name.find(part) != std::string::npos;
@@ -276,9 +280,49 @@ Status run_tune(OpenDevice& device, const BenchArguments& options) {
   return ok_status();
 }
 
+// The kernels of a model, or of the whole table of choices, as the device's compiler makes them.
+Status bench_kernels(const BenchArguments& options) {
+  if (!options.compile_only) return invalid("graft bench kernels compiles kernels and runs none: say --compile-only.");
+  DeviceFlags flags = options.flags;
+  flags.use = DeviceUse::compile;
+  GRAFT_TRY_ASSIGN(auto opened, OpenDevice::open(flags));
+  gpu::Device& device = opened->device();
+  gpu::Target target = device.target();
+  if (!options.caps.empty()) GRAFT_TRY(apply_caps_to_run(options.caps, target));
+  std::string untrained;
+  KernelList list;
+  if (options.model.empty()) {
+    GRAFT_TRY(add_choices(target, list));
+  } else {
+    GRAFT_TRY_ASSIGN(const Model model, open_model(options.model));
+    ModelUse use{.batch = options.language.batch, .lora = options.language.lora};
+    GRAFT_TRY_ASSIGN(use.precision, passes::parse_precision(options.language.precision));
+    GRAFT_TRY_ASSIGN(use.bindings, parse_bindings(options.bind));
+    if (passes::decoder_ports(model.graph).ok()) use.bindings.emplace("seq", options.language.seq);
+    GRAFT_TRY_ASSIGN(const auto plans, plans_of_model(model, use, target, untrained));
+    for (const NamedPlan& plan : plans) list.add(plan.name, plan.plan, target);
+  }
+  GRAFT_TRY_ASSIGN(const KernelBench bench, KernelBench::compile(device, std::move(list)));
+  if (options.json) {
+    nlohmann::ordered_json out = device_json(device);
+    out["model"] = options.model.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(options.model);
+    if (!untrained.empty()) out["untrained"] = untrained;
+    out.update(kernels_json(bench));
+    std::printf("%s\n", out.dump(2).c_str());
+  } else {
+    std::printf("%s, %s: compiled, not run\n\n", device.caps().device_name.c_str(), device.caps().driver_info.c_str());
+    print_kernels(bench);
+    if (!untrained.empty()) std::printf("Without a training step: %s\n", untrained.c_str());
+  }
+  if (!options.dump.empty()) GRAFT_TRY(dump_kernels(bench, options.dump));
+  GRAFT_TRY(opened->close());
+  return verdict_on(bench);
+}
+
 Status run_bench(const BenchArguments& options) {
   if (options.repeat < 1 || options.repeat > 1000) return invalid("--repeat takes 1 to 1000.");
   if (options.what == "startup-once") return run_startup(options.flags, options.model);
+  if (options.what == "kernels") return bench_kernels(options);
   if (options.what == "startup") return bench_startup(options.flags, options.model, options.json);
   GRAFT_TRY_ASSIGN(auto device, OpenDevice::open(options.flags));
   if (options.tune) {
@@ -310,8 +354,15 @@ Status run_bench(const BenchArguments& options) {
 
 Action add_bench(CLI::App& app) {
   auto options = std::make_shared<BenchArguments>();
-  app.add_option("WHAT", options->what, "\"device\", \"ops\", \"startup\", or a .graft file")->required();
-  app.add_option("MODEL", options->model, "startup: the .graft file to start training with");
+  app.add_option("WHAT", options->what, "\"device\", \"ops\", \"kernels\", \"startup\", or a .graft file")->required();
+  app.add_option("MODEL", options->model,
+                 "startup: the .graft file to start training with; kernels: the .graft file that uses them (all "
+                 "variants that rules may choose)");
+  auto* compile_only = app.add_flag("--compile-only", options->compile_only,
+                                    "kernels: compile each and print what the driver's compiler says of it, but run "
+                                    "nothing: the device may be a driver without hardware");
+  app.add_option("--dump", options->dump, "kernels: write the assembly of each to a file of this folder")
+      ->needs(compile_only);
   app.add_flag(
       "--tune", options->tune,
       "Measure the variants of every kernel that WHAT chooses one of, and remember the fastest for this device");
@@ -327,6 +378,8 @@ Action add_bench(CLI::App& app) {
   app.add_flag("--json", options->json, "Print JSON");
   add_caps_flag(app, options->caps);
   add_device_flags(app, options->flags);
+  app.callback(
+      [&app, options] { refuse_idle(app, options->what != "kernels", {"--compile-only"}, "but with kernels."); });
   return [options] { return run_bench(*options); };
 }
 

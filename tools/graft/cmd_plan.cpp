@@ -7,7 +7,6 @@
 #include "runtime/distribute/group_exchange.h"
 #include "runtime/exec/plan_fused.h"
 #include "runtime/passes/bind.h"
-#include "runtime/passes/decode_graph.h"
 #include "runtime/passes/pipeline.h"
 #include "runtime/passes/precision.h"
 #include "runtime/passes/train_mode.h"
@@ -20,6 +19,7 @@
 #include "tools/graft/budget.h"
 #include "tools/graft/device.h"
 #include "tools/graft/model_io.h"
+#include "tools/graft/model_plans.h"
 #include "tools/graft/options.h"
 #include "tools/graft/output.h"
 #include "tools/graft/plan_ops.h"
@@ -321,28 +321,12 @@ Status write_pictures(const PlanArguments& options, const Forecast& forecast) {
   return ok_status();
 }
 
-// Two tokens stand for any number of them: what depends on it is a choice, and needed_parts() looks at all of these.
-Result<std::vector<Plan>> decode_plans(const Model& model, const gpu::Target& target, DType precision,
-                                       const PlanOptions& options) {
-  std::vector<Plan> plans;
-  if (!passes::decoder_ports(model.graph).ok()) return plans;
-  for (const std::uint32_t tokens : {2u, 1u}) {
-    GRAFT_TRY_ASSIGN(Graph graph, passes::decode_graph(model.graph, tokens, 64, tokens == 1));
-    GRAFT_TRY(passes::store_results(graph, precision, passes::low_precision_weights(model.graph),
-                                    passes::Parameters::frozen));
-    Residents residents(target.caps);
-    GRAFT_TRY(residents.add(graph));
-    GRAFT_TRY_ASSIGN(plans.emplace_back(), plan_fused(graph, target, residents, options));
-  }
-  return plans;
-}
-
 // What a library with this model may be asked to run: inference, text, and with --mode train all of a training run, in
 // whole batches and in micro-batches.
 Result<std::vector<Plan>> all_plans(const Model& model, const PlanArguments& given, const gpu::Target& target) {
   GRAFT_TRY_ASSIGN(const DType precision, passes::parse_precision(given.train.precision));
   GRAFT_TRY_ASSIGN(const Bindings bindings, bindings_of(given.train));
-  GRAFT_TRY_ASSIGN(std::vector<Plan> plans, decode_plans(model, target, precision, {}));
+  GRAFT_TRY_ASSIGN(std::vector<Plan> plans, decode_plans(model, target, precision));
   GRAFT_TRY_ASSIGN(Forecast inference, plan_inference(model, given, bindings, target, {}));
   plans.push_back(std::move(inference.plans[0].plan));
   if (given.mode == "infer") return plans;

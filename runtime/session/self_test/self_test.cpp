@@ -36,13 +36,6 @@ bool any_about(const std::set<ProofKey>& keys, DType elements) {
 // f32 first: forms for other elements are kernels that are proven by then, with other loads and stores.
 constexpr DType kElements[] = {DType::f32, DType::f16, DType::bf16};
 
-// Without the ops that a build leaves out there is nothing to prove.
-bool is_in_build(const OpProbe& probe) {
-  const auto has = [](Op op) { return op_def(op).infer != nullptr; };
-  const bool epilogue = !probe.epilogue || (has(Op::add) && has(Op::mul) && has(Op::relu));
-  return has(probe.op) && (!probe.then || has(*probe.then)) && epilogue;
-}
-
 // The device as one whose user allows all rounding.
 void allow_rounding(gpu::WithTarget& device) { device.edit().policy.matmul_precision = gpu::MatmulPrecision::medium; }
 

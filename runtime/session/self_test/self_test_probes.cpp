@@ -393,6 +393,12 @@ const std::vector<OpProbe>& self_test_probes() {
   return probes;
 }
 
+bool is_in_build(const OpProbe& probe) {
+  const auto has = [](Op op) { return op_def(op).infer != nullptr; };
+  const bool epilogue = !probe.epilogue || (has(Op::add) && has(Op::mul) && has(Op::relu));
+  return has(probe.op) && (!probe.then || has(*probe.then)) && epilogue;
+}
+
 Result<BuiltProbe> build_probe(const OpProbe& probe, DType elements) {
   const bool differentiable = std::holds_alternative<VjpFn>(op_def(probe.op).gradient) && !probe.operands.empty();
   auto built = build_probe(probe, elements, differentiable);

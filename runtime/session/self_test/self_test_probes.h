@@ -35,6 +35,8 @@ struct OpProbe {
 };
 
 const std::vector<OpProbe>& self_test_probes();
+/// Without the ops that a build leaves out there is nothing to prove.
+bool is_in_build(const OpProbe& probe);
 
 /// The probe as a graph with its gradients, and what is fed to it: always the same numbers. `elements`: as which
 /// results and inputs of f32 are kept, f16 or bf16 where forms of kernels for these are to be proven.
