@@ -55,10 +55,18 @@ GemmTile choose_gemm_tile(const gpu::Target& target, const GemmProblem& problem,
             matrix_constants(target.caps, tile, loads, problem.operands, flexible), std::move(choice)};
   }
   if (choice.variant->kernel == kShared) {
+    const std::uint32_t tile_m = threads / threads_n * rows, tile_n = threads_n * columns;
+    // An invocation that stages fewer than four elements of an operand loads them one by one.
+    const auto loads = [&](Fours fours, std::uint32_t tile) {
+      constexpr std::uint32_t kBlock = 16;  // of gemm_shared.glsl
+      return kBlock * tile / threads % 4 == 0 ? static_cast<std::uint32_t>(fours) : 0u;
+    };
+    const bool stores_fours = columns % 4 == 0 && problem.out_fours && problem.n % 4 == 0;
     return {kShared,
-            threads / threads_n * rows,
-            threads_n * columns,
-            {threads, threads_n, rows, columns},
+            tile_m,
+            tile_n,
+            {threads, threads_n, rows, columns, 0, loads(problem.a_fours, tile_m), loads(problem.b_fours, tile_n),
+             stores_fours ? 1u : 0u, problem.outer == 1 ? 1u : 0u},
             std::move(choice)};
   }
   const bool apart = choice.variant->kernel == kApartKernel;

@@ -26,6 +26,13 @@ constexpr std::uint8_t kDot8 = 2;
 constexpr std::uint64_t kLineBytes = 64;
 constexpr std::uint64_t kMostTouched = 256u << 10;  // bytes of a workgroup's rows, that stay in a core's cache
 
+/// Adreno 610 to 640, whose numbers device ids tell: their compiler spills where lanes along a row take two runs of
+/// floats at a time. Of a 660 and newer it does not.
+bool has_few_registers(const gpu::Caps& caps) {
+  constexpr std::uint32_t kQualcomm = 0x5143;
+  return caps.vendor_id == kQualcomm && caps.device_id >> 16 >= 0x0600 && caps.device_id >> 16 < 0x0605;
+}
+
 /// A's rows rounded to 8 bits.
 Result<Slot> quantize_rows(Emitter& e, const WeightGemm& g) {
   push::QuantizeRowsPush push{};
@@ -75,7 +82,8 @@ Result<bool> emit_weight_skinny(Emitter& e, const WeightGemm& g, std::uint64_t f
     GRAFT_TRY_ASSIGN(const Slot codes, quantize_rows(e, g));
     a = {codes, Access::read};
   }
-  const std::uint32_t pairs = g.columns % (2 * kRun) == 0 ? 1 : 0;
+  const bool single = along > 1 && !dot8 && has_few_registers(e.caps());
+  const std::uint32_t pairs = !single && g.columns % (2 * kRun) == 0 ? 1 : 0;
   e.dispatch(kernels[variant.kernel], {threads, rows, along, span, static_cast<std::uint32_t>(g.dtype), pairs},
              {a, g.w, g.bias.value_or(g.a), g.out}, push, e.spread(push.groups));
   return true;

@@ -94,6 +94,9 @@ bool FuseKernels::takes_epilogue(const Node& main) const {
   if (!in_kernels_ || main.outputs.empty()) return false;
   const Value& out = graph_.value(main.outputs[0]);
   if (out.dtype != DType::f32 || out.shape.elements() == 0 || out.shape.elements() > 0xffffffffu) return false;
+  // fused_epilogue takes no quantized weights, though where their products are split, the sum's kernel could.
+  const auto is_blocks = [&](ValueId v) { return v.valid() && is_quantized(graph_.value(v).dtype); };
+  if (std::any_of(main.inputs.begin(), main.inputs.end(), is_blocks)) return false;
   Emitter emitter(graph_, main, target_);
   return op_def(main.op).emit != nullptr && op_def(main.op).emit(emitter).ok() &&
          find_epilogue_place(emitter).has_value();

@@ -14,6 +14,7 @@
 // inner is 1 outer step or a multiple of 4. GEMM_QUAD_COLUMNS: it defines b_columns(ptr, c), four columns from ptr's on.
 // GEMM_VECTORS: the kernel also defines a_load4 and b_load4, four contiguous elements from where a_load and b_load find
 // one; the host says where they may be used, and then rows and columns beyond p.m and p.n come in whole fours.
+// GEMM_VECTOR_ROWS: only that of a, along k.
 // GEMM_STORES_FOURS: it also defines out_store4(address, n, vec4) for four columns from n on, where p.n is a multiple of
 // four; then addresses are, too.
 // GEMM_TOUCHES: operands that lie across k are in memory, so that a tile may ask for the cache lines of coming steps;
@@ -52,8 +53,10 @@ vec4 b_load4(Ptr ptr, uint c, uint left);
 #ifdef GEMM_QUAD_COLUMNS
 vec4 b_columns(Ptr ptr, uint c);
 #endif
-#ifdef GEMM_VECTORS
+#if defined(GEMM_VECTORS) || defined(GEMM_VECTOR_ROWS)
 vec4 a_load4(Ptr ptr, uint c);
+#endif
+#ifdef GEMM_VECTORS
 vec4 b_load4(Ptr ptr, uint c);
 #endif
 

@@ -17,10 +17,16 @@ struct Ptr { uint base; };
 #if defined(GEMM_SHUFFLE) || defined(GEMM_APART)
 #define GEMM_VECTORS
 #define GEMM_STORES_FOURS
-#elif defined(WEIGHT_BY_ROWS)
+#else
+#ifdef WEIGHT_BY_ROWS
 #define GEMM_QUADS
 #else
 #define GEMM_QUAD_COLUMNS
+#endif
+#ifndef GEMM_COOPMAT
+#define GEMM_VECTOR_ROWS
+#define GEMM_STORES_FOURS
+#endif
 #endif
 #include "shaders/common/gemm.glsl"
 #include "shaders/common/quantized.glsl"
@@ -46,8 +52,10 @@ Row a_row(uint m) {
 }
 Ptr a_at(Row row, uint t) { return Ptr(row.base + t * p.inner); }
 float a_load(Ptr ptr, uint c_index) { return a[ptr.base + c_index]; }
-#ifdef GEMM_VECTORS
+#if defined(GEMM_VECTORS) || defined(GEMM_VECTOR_ROWS)
 vec4 a_load4(Ptr ptr, uint c_index) { return a4[(ptr.base + c_index) / 4]; }
+#endif
+#ifdef GEMM_VECTORS
 /// Elements e .. e + 3 of W, which stand in one row; e is a multiple of 4.
 vec4 whole_four(uint e) { return kFormat == 0 ? uintBitsToFloat(w4[e / 4]) : weight4(e, 4); }
 #endif

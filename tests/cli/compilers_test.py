@@ -17,7 +17,8 @@ SHIM = glob.glob(f"{MESA}/src/freedreno/drm-shim/libfreedreno_noop_drm_shim.so")
 TURNIP = glob.glob(f"{MESA}/src/freedreno/vulkan/libvulkan_freedreno.so") if MESA else []
 RADV = glob.glob("/usr/share/vulkan/icd.d/radeon_icd.*.json")
 # Multiply-adds per instruction in the inner loop of the product, which were 0.22 with loads of single numbers.
-LEAST_ADRENO = 0.2
+LEAST_ADRENO = 0.4
+LEAST_AMD = 0.5  # of the whole loop over blocks; 0.48 was the loop within a block alone, without loads from memory
 
 
 class Compilers(CliTest):
@@ -41,7 +42,9 @@ class Compilers(CliTest):
         return out["kernels"]
 
     def product(self, kernels):
-        return next(k["inner_loop"] for k in kernels if k["kernel"].startswith("matmul__f32"))
+        """Multiply-adds per instruction in the inner loop of the best product: others lack whole fours."""
+        loops = [k["inner_loop"] for k in kernels if k["kernel"].startswith("matmul__f32") and "inner_loop" in k]
+        return max(loop["products"] / loop["instructions"] for loop in loops)
 
     def test_adreno(self):
         if not TURNIP or not SHIM:
@@ -53,8 +56,7 @@ class Compilers(CliTest):
                 kernels = self.kernels(f"Adreno (TM) {gpu}", {
                     "FD_GPU_ID": str(gpu), "LD_PRELOAD": SHIM[0],
                     "VK_DRIVER_FILES": self.path("icd.json"), "VK_ICD_FILENAMES": self.path("icd.json")})
-                loop = self.product(kernels)
-                self.assertGreater(loop["products"] / loop["instructions"], LEAST_ADRENO)
+                self.assertGreater(self.product(kernels), LEAST_ADRENO)
 
     def test_amd(self):
         if not RADV:
@@ -63,7 +65,7 @@ class Compilers(CliTest):
             with self.subTest(gpu=gpu):
                 kernels = self.kernels(gpu.upper(), {"RADV_FORCE_FAMILY": gpu, "VK_DRIVER_FILES": RADV[0],
                                                      "VK_ICD_FILENAMES": RADV[0]})
-                self.assertGreater(self.product(kernels)["products"], 0)
+                self.assertGreater(self.product(kernels), LEAST_AMD)
 
 
 if __name__ == "__main__":

@@ -63,6 +63,26 @@ TEST(InnerLoops, OfAmdsAssembly) {
   EXPECT_EQ(loop->other, 2u) << "branches";
 }
 
+TEST(InnerLoops, OfAcosOwnForm) {
+  const auto loop = cli::inner_loop(
+      "ACO shader stage: SW (CS), HW (COMPUTE_SHADER)\n"
+      "BB1\n"
+      "/* logical preds: BB0, BB1, / linear preds: BB0, BB1, / kind: uniform, */\n"
+      "\t v4: %12:v[0-3] = ds_read_b128 %3:v[4] offset:64\n"
+      "\ts_waitcnt lgkmcnt(0)\n"
+      "\t v1: (precise)%14:v[1] = v_fma_f32 %12:v[0], %13:v[5], %14:v[1]\n"
+      "\t s1: %4:s[16],  s1: %1107:scc = s_add_u32 %1095:s[16], %3:s[13]\n"
+      "\ts_cbranch_scc0 block:BB1\n"
+      "BB2\n"
+      "\ts_endpgm\n");
+  ASSERT_TRUE(loop.has_value());
+  EXPECT_EQ(loop->instructions, 5u);
+  EXPECT_EQ(loop->products, 1u);
+  EXPECT_EQ(loop->shared_loads, 1u);
+  EXPECT_EQ(loop->address, 1u);
+  EXPECT_EQ(loop->waits, 1u);
+}
+
 TEST(InnerLoops, OfSeveralTheOneWithTheMostProducts) {
   const auto loop = cli::inner_loop(
       "l1:\nadd.u r0.x, r0.x, 1\nadd.u r0.y, r0.y, 1\nbr p0.x, #l1\n"

@@ -480,6 +480,20 @@ TEST(FuseGraph, ANodeDoesNotWaitForItself) {
   EXPECT_EQ(fused->graph.nodes().size(), 3u);
 }
 
+// A GPU of many cores splits such a sum, and adds the parts up in a kernel that has an epilogue.
+TEST(FuseGraph, ASplitProductWithAQuantizedWeightKeepsItsEpilogueApart) {
+  GraphMaker g;
+  const auto weight = g.graph.add_value("w", DType::q8_0, {64, 4096}, ValueKind::constant);
+  ASSERT_TRUE(weight.ok()) << weight.status().message();
+  const ValueId y = g.add(Op::matmul, {g.input("x", {16, 4096}), *weight}, {{"trans_b", std::int64_t{1}}});
+  g.output("y", g.add(Op::add, {y, g.input("residual", {16, 64})}));
+  gpu::Target target;
+  target.caps.type = gpu::DeviceType::discrete;
+  target.caps.max_storage_buffers_per_stage = 16;
+  const auto plan = test::checked_plan(g.graph, target);
+  EXPECT_TRUE(plan.ok()) << plan.status().message();
+}
+
 // Forward results that the backward pass reads stay what they were; forward and backward nodes do not mix.
 TEST(FuseNetworks, TakeNoMoreMemory) {
   const std::function<void(test::Network&)> networks[] = {

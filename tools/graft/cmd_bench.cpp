@@ -302,7 +302,7 @@ Status bench_kernels(const BenchArguments& options) {
     GRAFT_TRY_ASSIGN(const auto plans, plans_of_model(model, use, target, untrained));
     for (const NamedPlan& plan : plans) list.add(plan.name, plan.plan, target);
   }
-  GRAFT_TRY_ASSIGN(const KernelBench bench, KernelBench::compile(device, std::move(list)));
+  GRAFT_TRY_ASSIGN(const KernelBench bench, KernelBench::compile(device, std::move(list), !options.dump.empty()));
   if (options.json) {
     nlohmann::ordered_json out = device_json(device);
     out["model"] = options.model.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(options.model);

@@ -200,11 +200,17 @@ bool is_name(std::string_view text) {
   return !text.empty() && std::ranges::all_of(text, [](unsigned char c) { return std::isalnum(c) || c == '_'; });
 }
 
-// The last word of a branch: "#l12", "BB3".
+bool is_aco_label(std::string_view text) {
+  return text.starts_with("BB") && text.size() > 2 &&
+         std::ranges::all_of(text.substr(2), [](unsigned char c) { return std::isdigit(c) != 0; });
+}
+
+// The last word of a branch: "#l12", "BB3", "block:BB3".
 std::string target_of(std::string_view text) {
   const std::size_t space = text.find_last_of(" \t");
   std::string_view word = space == text.npos ? text : text.substr(space + 1);
   if (word.starts_with('#')) word.remove_prefix(1);
+  if (word.starts_with("block:")) word.remove_prefix(6);
   return std::string(word);
 }
 
@@ -220,10 +226,15 @@ Listing read_listing(std::string_view text) {
     std::string_view line = text.substr(0, end);
     text.remove_prefix(std::min(end + 1, text.size()));
     line = trim(line.substr(0, std::min(line.find(';'), line.find("//"))));
-    if (line.ends_with(':') && is_name(line.substr(0, line.size() - 1))) {
-      listing.labels.emplace(line.substr(0, line.size() - 1), listing.instructions.size());
+    const bool colon = line.ends_with(':');
+    const std::string_view name = line.substr(0, line.size() - (colon ? 1 : 0));
+    if (is_name(name) && (colon || is_aco_label(name))) {
+      listing.labels.emplace(name, listing.instructions.size());
       continue;
     }
+    // ACO: " v1: %12:v[1] = v_cvt_f32_u32 %1089:s[8]".
+    if (const std::size_t is = line.find(" = "); is != line.npos && line.find(": ") < is)
+      line = trim(line.substr(is + 3));
     Instruction instruction;
     read_marks(line, instruction);
     if (line.empty() || std::islower(static_cast<unsigned char>(line.front())) == 0) continue;

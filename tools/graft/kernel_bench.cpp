@@ -10,6 +10,7 @@
 #include "runtime/exec/low_precision_kernel.h"
 #include "runtime/ops/choice.h"
 #include "runtime/session/self_test/probe_plans.h"
+#include "tools/graft/progress.h"
 #include "tools/graft/stopwatch.h"
 
 namespace graft::cli {
@@ -123,11 +124,13 @@ void KernelList::add(const std::string& name, const Plan& plan, const gpu::Targe
   }
 }
 
-Result<KernelBench> KernelBench::compile(gpu::Device& device, KernelList list) {
+Result<KernelBench> KernelBench::compile(gpu::Device& device, KernelList list, bool texts) {
   KernelBench bench;
-  KernelCache cache(device);
+  Progress progress("kernel", list.size(), false);
   for (auto& [key, entry] : list.kernels_) {
     CompiledKernel& kernel = entry.second;
+    progress.update(bench.kernels.size() + 1, kernel.name);
+    KernelCache cache(device);  // of its own, so that thousands do not fill the memory
     const Stopwatch watch(Clock::wall);
     const auto made = cache.get({&entry.first, 1}, false, {});
     kernel.seconds = watch.seconds();
@@ -144,6 +147,7 @@ Result<KernelBench> KernelBench::compile(gpu::Device& device, KernelList list) {
       kernel.loop = inner_loop(assembly);
       const InnerLoop all = all_instructions(assembly);
       if (!kernel.facts.nops && all.instructions > 0) kernel.facts.nops = all.nops;
+      if (!texts) kernel.report.texts.clear();
     }
     bench.kernels.push_back(std::move(kernel));
   }

@@ -58,8 +58,8 @@ class KernelList {
 };
 
 struct KernelBench {
-  /// Compiles each. One that fails does not keep the others from it.
-  static Result<KernelBench> compile(gpu::Device& device, KernelList list);
+  /// Compiles each. One that fails does not keep the others from it. `texts`: for dump_kernels().
+  static Result<KernelBench> compile(gpu::Device& device, KernelList list, bool texts);
 
   std::vector<CompiledKernel> kernels;  ///< by instructions, most first; then by name
   std::string untold;                   ///< why the driver tells nothing of them; empty: it does
