@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "platform/base/cancel.h"
 #include "platform/base/text.h"
 #include "runtime/core/graph_text.h"
 #include "runtime/passes/passes.h"
@@ -59,6 +60,7 @@ Result<Prepared> prepare(const Graph& graph, const std::vector<ValueId>& pinned,
   for (const ValueId v : pinned) current.pin(v);
   Prepared prepared;
   for (const Entry& entry : kPasses) {
+    GRAFT_TRY(cancel_point());
     auto next = entry.run(current, options);
     if (!next.ok()) return std::move(next).status().with_context(cat("In the pass \"", entry.name, "\""));
     PassNote note = note_of(entry.name, current.graph, next->graph);

@@ -2,6 +2,7 @@
 #include <limits>
 #include <optional>
 
+#include "platform/base/cancel.h"
 #include "platform/base/checked.h"
 #include "runtime/core/liveness.h"
 #include "runtime/core/op_def.h"
@@ -159,6 +160,7 @@ std::string_view space_name(Space space) {
 std::uint64_t peak(const Draft& draft) { return *std::max_element(draft.live.begin(), draft.live.end()); }
 
 Status arrange(Draft& d, const PlanOptions& options, const std::vector<NodeId>& preferred, std::uint64_t workspace) {
+  GRAFT_TRY(cancel_point());
   GRAFT_TRY(measure_values(d));
   GRAFT_TRY(check_residents(d));
   d.roots = alias_roots(d.graph);
@@ -167,6 +169,7 @@ Status arrange(Draft& d, const PlanOptions& options, const std::vector<NodeId>& 
   choose_order(d, std::move(orders), options.in_place);
   // The best order is a better start than the graph's own: again, as long as that helps.
   for (int round = 0; options.reorder && round < kOrderRounds; ++round) {
+    GRAFT_TRY(cancel_point());
     const std::uint64_t before = peak(d);
     GRAFT_TRY_ASSIGN(orders, candidate_orders(d.graph, d.roots, d.bytes, true, d.order));
     choose_order(d, std::move(orders), options.in_place);

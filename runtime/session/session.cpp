@@ -61,6 +61,22 @@ Status check_packed(const GradientRequest& request) {
   return ok_status();
 }
 
+// The outputs of a signature instead of the model's.
+Status use_signature(const Model& model, const std::string& name, Graph& graph) {
+  const auto signature = std::ranges::find(model.signatures, name, &Signature::name);
+  if (signature == model.signatures.end()) {
+    std::string names;
+    for (const Signature& known : model.signatures) names += cat(names.empty() ? "" : ", ", known.name);
+    return error(Code::not_found, "The model has no signature \"", name, "\"; ",
+                 names.empty() ? "it has none" : "there are: ", names, ".");
+  }
+  graph.clear_outputs();
+  for (const Output& output : signature->outputs) {
+    graph.add_output(output.name, graph.find_value(model.graph.value(output.value).name));
+  }
+  return ok_status();
+}
+
 // The part of the graph behind targets.of as training runs it, and the targets in it.
 Status enter_train_mode(Graph& graph, Targets& targets, const GradientRequest& request) {
   GRAFT_TRY_ASSIGN(auto copy, passes::to_train_mode(graph, targets.of, {}));
@@ -151,6 +167,7 @@ Result<HostBuffer> contents_of(const passes::FoldedConstant& constant, const Mod
 Result<Graph> request_graph(const Model& model, const Bindings& bindings, const GradientRequest& request,
                             bool keep_outputs) {
   GRAFT_TRY_ASSIGN(Graph graph, bind(model.graph, bindings));
+  if (!request.signature.empty()) GRAFT_TRY(use_signature(model, request.signature, graph));
   if (!request.packed.empty()) {
     GRAFT_TRY(check_packed(request));
     GRAFT_TRY_ASSIGN(graph, passes::pack_inputs(graph, request.packed));
@@ -370,7 +387,7 @@ Status Session::unbind_all() {
 
 Status Session::run(const StepState& state) {
   for (std::size_t i = 0; i < given_.size(); ++i) {
-    if (!given_[i]) return invalid("The input \"", plan().inputs[i].name, "\" was not given.");
+    if (!given_[i] && plan().inputs[i].used) return invalid("The input \"", plan().inputs[i].name, "\" was not given.");
   }
   GRAFT_TRY(resume());
   return now_->program->run({}, state);

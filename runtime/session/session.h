@@ -35,6 +35,8 @@ struct GradientRequest {
   std::vector<std::string> fetch = {};
   /// Inputs that are given in fewer than 32 bits. There are no gradients with respect to these.
   std::vector<passes::PackedInput> packed = {};
+  /// The model's signature whose outputs take the place of all outputs; empty: none.
+  std::string signature = {};
 };
 
 /// The name of the gradient with respect to `name` among a request graph's outputs.
@@ -106,7 +108,7 @@ class Session {
   Status bind(std::string_view name, const std::optional<gpu::ExternalMemory>& memory, std::uint64_t offset = 0);
   bool is_bound(std::string_view name) const { return !is_paused() && now_->program->is_bound(name); }
 
-  /// Every input must have been set. No allocation after the first run.
+  /// Every input that something reads must have been set. No allocation after the first run.
   Status run(const StepState& state = {});
   /// Other adapters in place of those that are on (LiveAdapters::swap); outputs change with the next run.
   Status swap_adapters(const Model* adapter) {

@@ -1,5 +1,6 @@
 #include "runtime/train/monitors.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace graft::train {
@@ -19,6 +20,41 @@ bool observe(MonitorState& state, const Metric& metric, double value, std::uint6
   }
   state.waited = first || better ? 0 : state.waited + 1;
   return better;
+}
+
+namespace {
+
+double value_of(const std::vector<MetricValue>& values, const Metric& metric) {
+  const auto found = std::ranges::find(values, metric.name, &MetricValue::name);
+  return found == values.end() ? std::nan("") : found->value;
+}
+
+}  // namespace
+
+Result<Verdict> observe(Trainer& trainer, const Watch& watch, const std::vector<MetricValue>& values) {
+  Verdict verdict;
+  TrainingState& state = trainer.state();
+  const auto of = [&](Monitor monitor) -> MonitorState& { return state.monitors[static_cast<std::size_t>(monitor)]; };
+  state.evaluated_at = state.step;
+  if (watch.plateau) {
+    MonitorState& its = of(Monitor::plateau);
+    observe(its, *watch.plateau, value_of(values, *watch.plateau), state.step, {.relative = 1e-4});
+    if (its.waited > watch.patience) {
+      its.waited = 0;
+      verdict.learning_rate = trainer.options().optimizer.learning_rate * watch.factor;
+      GRAFT_TRY(trainer.set_learning_rate(*verdict.learning_rate));
+    }
+  }
+  if (watch.early_stop) {
+    MonitorState& its = of(Monitor::early_stop);
+    const Watch::EarlyStop& stop = *watch.early_stop;
+    observe(its, stop.metric, value_of(values, stop.metric), state.step, {.absolute = stop.min_delta});
+    verdict.stop = its.waited >= stop.patience;
+  }
+  if (watch.best) {
+    verdict.best = observe(of(Monitor::best), *watch.best, value_of(values, *watch.best), state.step, {});
+  }
+  return verdict;
 }
 
 }  // namespace graft::train

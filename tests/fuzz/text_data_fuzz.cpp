@@ -5,11 +5,11 @@
 #include <cstdint>
 
 #include "runtime/data/loader.h"
+#include "runtime/session/text_spec.h"
 #include "tests/fuzz/follow.h"
 #include "tests/fuzz/mutate/mutate.h"
 #include "tests/support/letter_model.h"
 #include "tests/support/temporary_folder.h"
-#include "tools/graft/text_spec.h"
 
 using namespace graft::fuzz;
 
@@ -24,7 +24,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::size_t mark = std::min(line.find('?'), end);
   const std::string path = folder.write("text", input.substr(std::min(end + 1, size)));
   const std::string spec = std::string(line.substr(0, mark)) + ":" + path + std::string(line.substr(mark));
-  const auto source = graft::cli::open_data(spec, model, 16, {}, input.size() % 2 == 0);
+  if (!graft::is_text_spec(spec)) return 0;
+  const auto source = graft::open_text_spec(spec, model, {.length = 16, .sequence_starts = input.size() % 2 == 0});
   if (!source.ok()) {
     check_refusal(source.status());
     return 0;

@@ -1,6 +1,8 @@
-/* A converter with the installed package: convert SOURCE MODEL.graft [PARAMETERS.safetensors [ADAPTER OUT.graft]] */
+/* A converter with the installed package: convert SOURCE MODEL.graft [PARAMETERS.safetensors [ADAPTER OUT.graft]],
+   or convert --example OUT.onnx */
 #include <graft/convert.h>
 #include <stdio.h>
+#include <string.h>
 
 int main(int argc, char** argv) {
   graft_conversion* conversion = NULL;
@@ -8,6 +10,12 @@ int main(int argc, char** argv) {
   graft_status status;
   if (argc != 3 && argc != 4 && argc != 6) return 2;
   options.struct_size = sizeof options;
+  if (strcmp(argv[1], "--example") == 0) {
+    status = graft_convert_example(graft_convert_example_name(0), 0, argv[2], &conversion);
+    if (status != GRAFT_OK) fprintf(stderr, "%s\n", graft_conversion_message(conversion));
+    graft_conversion_destroy(conversion);
+    return status == GRAFT_OK ? 0 : 1;
+  }
   status = graft_convert(argv[1], &options, argv[2], &conversion);
   printf("%s", graft_conversion_report(conversion));
   if (status == GRAFT_OK && graft_conversion_report_json(conversion)[0] != '{') return 1; /* the same, for programs */

@@ -1,6 +1,7 @@
 // The house rules that a compiler does not see: which folder includes which, who may name Vulkan, how long files get.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -65,7 +66,8 @@ Table read_table() {
 // The longest folder of the table that holds `path`; empty for anything outside (system headers, generated code).
 // An op's reference stands beside the op but is built into the reference library, and counts as that.
 std::string folder_of(const Table& table, const std::string& path) {
-  if (path.starts_with("runtime/ops/") && (path.ends_with("_ref.cpp") || path.ends_with("_ref.h"))) return "runtime/reference";
+  if (path.starts_with("runtime/ops/") && (path.ends_with("_ref.cpp") || path.ends_with("_ref.h")))
+    return "runtime/reference";
   std::string best;
   for (const auto& [folder, allowed] : table) {
     if (path.starts_with(folder + "/") && folder.size() > best.size()) best = folder;
@@ -138,6 +140,32 @@ TEST(CheckLayers, OpFamiliesDoNotIncludeEachOther) {
       EXPECT_FALSE(other) << source.path << " includes " << include << " of another family";
     }
   }
+}
+
+// What the command line includes that no app can.
+bool is_inner(const std::string& include) {
+  for (const char* folder : {"runtime/", "platform/", "shaders/", "schema/", "tools/convert/"}) {
+    if (include.starts_with(folder)) return true;
+  }
+  return false;
+}
+
+TEST(CheckLayers, TheCommandLineComesToUseThePublicApiAlone) {
+  std::map<std::string, std::ptrdiff_t> listed;
+  std::ifstream file(kRoot / "tools/dev/inner_includes.txt");
+  for (std::string line; std::getline(file, line);) {
+    if (line.empty() || line[0] == '#') continue;
+    std::istringstream words(line);
+    std::string path;
+    words >> path >> listed[path];
+  }
+  for (const Source& source : read_sources()) {
+    if (!source.path.starts_with("tools/graft/")) continue;
+    const auto inner = std::count_if(source.includes.begin(), source.includes.end(), is_inner);
+    EXPECT_EQ(inner, listed[source.path]) << source.path << ": tools/dev/inner_includes.txt, which only shrinks";
+    listed.erase(source.path);
+  }
+  for (const auto& [path, count] : listed) ADD_FAILURE() << path << " is listed, but it is no file";
 }
 
 TEST(CheckLayers, FilesAreSmall) {

@@ -68,6 +68,64 @@ TEST_F(ConvertCApi, OptionsReachTheConverter) {
   EXPECT_TRUE(contains(message_, "q8_0")) << message_;
 }
 
+TEST_F(ConvertCApi, WhatTheCommandLineSaysOfInputsCanBeSaid) {
+  auto options = sized<graft_convert_options>();
+  options.open_count = 1;
+  EXPECT_EQ(convert_to(onnx_, out_, &options), GRAFT_INVALID_ARGUMENT);
+  graft_open_axis open = {"1st", "image", 0};
+  options.opens = &open;
+  EXPECT_EQ(convert_to(onnx_, out_, &options), GRAFT_INVALID_ARGUMENT);
+  EXPECT_TRUE(contains(message_, "1st")) << message_;
+  open = {"n", "nothing", 0};
+  EXPECT_NE(convert_to(onnx_, out_, &options), GRAFT_OK);
+  EXPECT_TRUE(contains(message_, "nothing")) << message_;
+  options = sized<graft_convert_options>();
+  const graft_input_contents contents[] = {{"image", "a.npy"}, {"image", "b.npy"}};
+  options.contents = contents;
+  options.content_count = 2;
+  EXPECT_EQ(convert_to(onnx_, out_, &options), GRAFT_INVALID_ARGUMENT);
+  EXPECT_TRUE(contains(message_, "twice")) << message_;
+  options.content_count = 1;
+  EXPECT_EQ(convert_to(onnx_, out_, &options), GRAFT_NOT_FOUND) << message_;
+  options = sized<graft_convert_options>();
+  options.fake_quantize = 1;
+  EXPECT_EQ(convert_to(onnx_, out_, &options), GRAFT_INVALID_ARGUMENT) << "it is no TFLite file";
+  const std::string weights = folder_.file("weights.safetensors");
+  options = sized<graft_convert_options>();
+  options.weights = weights.c_str();
+  EXPECT_EQ(convert_to(onnx_, out_, &options), GRAFT_NOT_FOUND) << message_;
+  ASSERT_EQ(convert_to(onnx_, out_), GRAFT_OK) << message_;
+  graft_conversion* made = nullptr;
+  ASSERT_EQ(graft_export(out_.c_str(), nullptr, weights.c_str(), &made), GRAFT_OK);
+  graft_conversion_destroy(made);
+  EXPECT_EQ(convert_to(onnx_, out_, &options), GRAFT_OK) << message_;
+}
+
+TEST_F(ConvertCApi, AConversionIsCancelledAndWritesNothing) {
+  int asked = 0;
+  auto options = sized<graft_convert_options>();
+  options.user = &asked;
+  options.cancelled = [](void* user) { return ++*static_cast<int*>(user) > 2 ? 1 : 0; };
+  EXPECT_EQ(convert_to(onnx_, out_, &options), GRAFT_CANCELLED) << message_;
+  EXPECT_EQ(asked, 3) << "not again afterwards";
+  EXPECT_FALSE(std::filesystem::exists(out_));
+  options.cancelled = [](void*) { return 0; };
+  EXPECT_EQ(convert_to(onnx_, out_, &options), GRAFT_OK) << message_;
+}
+
+TEST_F(ConvertCApi, ExampleNetworksAreWritten) {
+  const std::string path = folder_.file("example.onnx");
+  graft_conversion* made = nullptr;
+  std::size_t count = 0;
+  for (; const char* name = graft_convert_example_name(count); ++count) EXPECT_STRNE(name, "");
+  EXPECT_EQ(count, convert::example_names().size());
+  EXPECT_EQ(graft_convert_example("mlp", 0, path.c_str(), &made), GRAFT_OK) << graft_conversion_message(made);
+  graft_conversion_destroy(made);
+  EXPECT_EQ(convert_to(path, out_), GRAFT_OK) << message_;
+  EXPECT_EQ(graft_convert_example("gpt-9", 0, path.c_str(), &made), GRAFT_NOT_FOUND);
+  graft_conversion_destroy(made);
+}
+
 TEST_F(ConvertCApi, AGgufFileBecomesALanguageModel) {
   ASSERT_EQ(convert_to(kLanguageModel, out_), GRAFT_OK) << message_;
   EXPECT_TRUE(converted().tokenizer.has_value());

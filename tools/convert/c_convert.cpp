@@ -1,14 +1,19 @@
 // graft/convert.h
+#include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <initializer_list>
 #include <new>
+#include <span>
 
 #include "graft/convert.h"
+#include "platform/base/cancel.h"
 #include "runtime/core/quantized.h"
 #include "runtime/session/c_api/c_options.h"
 #include "tools/convert/adapter/adapter_files.h"
 #include "tools/convert/convert_file.h"
 #include "tools/convert/export_file.h"
+#include "tools/convert/onnx/example_onnx.h"
 
 struct graft_conversion {
   std::string message;
@@ -30,14 +35,56 @@ Status read_patterns(const char* const* given, std::size_t count, const char* wh
   return ok_status();
 }
 
-Result<FileOptions> file_options(const graft_convert_options* given) {
-  GRAFT_TRY_ASSIGN(const graft_convert_options options, c_api::read_options(given, "graft_convert_options"));
+Status need_names(std::size_t index, const char* what, std::initializer_list<const char*> names) {
+  for (const char* name : names) {
+    if (name == nullptr) return invalid("Number ", index, " of the ", what, " has no name.");
+  }
+  return ok_status();
+}
+
+template <typename Item>
+Result<std::span<const Item>> read_items(const Item* items, std::size_t count, const char* what) {
+  if (items == nullptr && count > 0) return invalid("There are to be ", count, " ", what, ", but they are NULL.");
+  return std::span(items, count);
+}
+
+Status read_inputs(const graft_convert_options& options, FileOptions& out) {
+  GRAFT_TRY_ASSIGN(const auto opens, read_items(options.opens, options.open_count, "opened axes"));
+  for (std::size_t i = 0; i < opens.size(); ++i) {
+    GRAFT_TRY(need_names(i, "opened axes", {opens[i].symbol, opens[i].input}));
+    if (opens[i].axis < 0) return invalid("Axis ", opens[i].axis, " of \"", opens[i].input, "\" is below 0.");
+    GRAFT_TRY_ASSIGN(OpenAxis open,
+                     open_axis(opens[i].symbol, opens[i].input, static_cast<std::size_t>(opens[i].axis)));
+    out.opens.push_back(std::move(open));
+  }
+  GRAFT_TRY_ASSIGN(const auto contents, read_items(options.contents, options.content_count, "contents"));
+  for (std::size_t i = 0; i < contents.size(); ++i) {
+    GRAFT_TRY(need_names(i, "contents", {contents[i].input, contents[i].file}));
+    if (!out.contents.emplace(contents[i].input, contents[i].file).second) {
+      return invalid("The contents of \"", contents[i].input, "\" are given twice.");
+    }
+  }
+  GRAFT_TRY_ASSIGN(const auto lengths, read_items(options.lengths, options.length_count, "lengths"));
+  for (std::size_t i = 0; i < lengths.size(); ++i) {
+    GRAFT_TRY(need_names(i, "lengths", {lengths[i].input}));
+    if (!out.lengths.emplace(lengths[i].input, lengths[i].count).second) {
+      return invalid("The length of \"", lengths[i].input, "\" is given twice.");
+    }
+  }
+  return ok_status();
+}
+
+Result<FileOptions> file_options(const graft_convert_options& options) {
   FileOptions out;
   GRAFT_TRY_ASSIGN(out.bindings, c_api::read_bindings(options.bindings, options.binding_count));
   GRAFT_TRY(read_patterns(options.constants, options.constant_count, "constants", out.constants));
   GRAFT_TRY(read_patterns(options.parameters, options.parameter_count, "parameters", out.parameters));
   out.weights.expand = options.expand != 0;
   GRAFT_TRY_ASSIGN(out.weights.quantize, parse_block_format(text_of(options.quantize)));
+  GRAFT_TRY(read_inputs(options, out));
+  out.weights_file = text_of(options.weights);
+  out.train_buffers = options.train_buffers != 0;
+  out.keep_grid = options.fake_quantize != 0;
   return out;
 }
 
@@ -56,8 +103,14 @@ Status check_apart(const char* source, const char* output) {
 
 Status convert_to(const char* path, const graft_convert_options* given, const char* output, graft_conversion& made) {
   GRAFT_TRY(need_paths({path, output}));
-  GRAFT_TRY_ASSIGN(const FileOptions options, file_options(given));
-  GRAFT_TRY(check_apart(path, output));
+  GRAFT_TRY_ASSIGN(const graft_convert_options asked, c_api::read_options(given, "graft_convert_options"));
+  GRAFT_TRY_ASSIGN(const FileOptions options, file_options(asked));
+  for (const char* source : {path, asked.weights}) {
+    if (source != nullptr) GRAFT_TRY(check_apart(source, output));
+  }
+  std::function<bool()> cancelled;
+  if (asked.cancelled != nullptr) cancelled = [&] { return asked.cancelled(asked.user) != 0; };
+  const CancelScope scope(std::move(cancelled));
   Report report;
   const auto converted = convert_file(os::system_files(), path, options, report);
   if (converted.ok() || !report.entries.empty()) {
@@ -65,6 +118,7 @@ Status convert_to(const char* path, const graft_convert_options* given, const ch
     made.report_json = report.json();
   }
   GRAFT_TRY(converted.status());
+  GRAFT_TRY(cancel_point());
   return save_model(os::system_files(), output, converted->model);
 }
 
@@ -76,6 +130,15 @@ Status convert_adapter_to(const char* path, const char* base, const char* output
   GRAFT_TRY_ASSIGN(const Model model, load_model(files, base, {.check = WeightCheck::at_once}));
   GRAFT_TRY_ASSIGN(const Model adapter, convert_adapter(files, path, model));
   return save_model(files, output, adapter);
+}
+
+Status write_example(const char* name, std::uint64_t seed, const char* output) {
+  GRAFT_TRY(need_paths({name, output}));
+  const auto names = example_names();
+  if (std::ranges::find(names, name) == names.end()) {
+    return error(Code::not_found, "There is no example network \"", name, "\".");
+  }
+  return write_example_onnx(name, output, seed);
 }
 
 Status export_to(const char* path, const graft_export_options* given, const char* output, graft_conversion& made) {
@@ -131,6 +194,20 @@ graft_status graft_export(const char* path, const graft_export_options* options,
                           graft_conversion** conversion) {
   return graft::convert::run(
       conversion, [&](graft_conversion& made) { return graft::convert::export_to(path, options, output, made); });
+}
+
+graft_status graft_convert_example(const char* name, uint64_t seed, const char* output, graft_conversion** conversion) {
+  return graft::convert::run(conversion,
+                             [&](graft_conversion&) { return graft::convert::write_example(name, seed, output); });
+}
+
+const char* graft_convert_example_name(size_t index) {
+  try {
+    static const auto names = graft::convert::example_names();
+    return index < names.size() ? names[index].c_str() : nullptr;
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
 }
 
 void graft_conversion_destroy(graft_conversion* conversion) { delete conversion; }

@@ -1,5 +1,7 @@
 #include "tools/convert/convert_file.h"
 
+#include <algorithm>
+#include <cctype>
 #include <cstring>
 
 #include "runtime/data/npy.h"
@@ -53,6 +55,14 @@ Result<HostTensor> read_contents(os::FileSystem& files, const std::string& path)
 }
 
 }  // namespace
+
+Result<OpenAxis> open_axis(const std::string& symbol, const std::string& input, std::size_t axis) {
+  const bool plain = std::ranges::all_of(symbol, [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
+  if (!plain || symbol.empty() || std::isdigit(static_cast<unsigned char>(symbol[0])) != 0) {
+    return invalid("\"", symbol, "\" is no name of a dimension: letters, digits and '_', and no digit first.");
+  }
+  return OpenAxis{symbol, input, axis};
+}
 
 Result<ConvertedFile> convert_file(os::FileSystem& files, const std::string& path, const FileOptions& options,
                                    Report& report) {

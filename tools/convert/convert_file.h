@@ -35,6 +35,9 @@ struct ConvertedFile {
   Model model;
 };
 
+/// invalid_argument: `symbol` is no name of a dimension.
+Result<OpenAxis> open_axis(const std::string& symbol, const std::string& input, std::size_t axis);
+
 /// An ONNX file, a TFLite file, a GGUF file, or a Hugging Face folder. `report` is filled as far as the file was
 /// understood, also where the model does not convert.
 Result<ConvertedFile> convert_file(os::FileSystem& files, const std::string& path, const FileOptions& options,

@@ -52,14 +52,12 @@ Status finish(const ConvertArguments& options, const convert::Report& report, co
 Result<convert::OpenAxis> parse_open(const std::string& text) {
   GRAFT_TRY_ASSIGN(const auto pair, parse_assignment(text, "--open"));
   const auto colon = pair.second.rfind(':');
-  convert::OpenAxis open{pair.first, pair.second.substr(0, colon), 0};
-  const bool symbol = std::all_of(pair.first.begin(), pair.first.end(),
-                                  [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
   const char* end = text.data() + text.size();
   const char* from = colon == std::string::npos ? end : end - (pair.second.size() - colon - 1);
-  const auto [stop, failure] = std::from_chars(from, end, open.axis);
-  if (!symbol || std::isdigit(static_cast<unsigned char>(pair.first[0])) != 0 || failure != std::errc() ||
-      stop != end) {
+  std::size_t axis = 0;
+  const auto [stop, failure] = std::from_chars(from, end, axis);
+  auto open = convert::open_axis(pair.first, pair.second.substr(0, colon), axis);
+  if (!open.ok() || failure != std::errc() || stop != end) {
     return invalid("--open takes SYMBOL=INPUT:AXIS, as in batch=x:0; \"", text, "\" is not that.");
   }
   return open;

@@ -6,14 +6,13 @@
 #include "runtime/session/text_data.h"
 #include "runtime/session/training.h"
 #include "tools/graft/adapted_model.h"
-#include "tools/graft/data_hints.h"
 #include "tools/graft/device.h"
 #include "tools/graft/evaluation_report.h"
 #include "tools/graft/model_io.h"
 #include "tools/graft/numbers.h"
+#include "tools/graft/open_data.h"
 #include "tools/graft/options.h"
 #include "tools/graft/output.h"
-#include "tools/graft/text_spec.h"
 #include "tools/graft/train_flags.h"
 
 namespace graft::cli {

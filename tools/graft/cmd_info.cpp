@@ -3,10 +3,8 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "runtime/core/op_def.h"
-#include "runtime/core/op_id.gen.h"
-#include "runtime/passes/bind.h"
-#include "runtime/session/session.h"
+#include "runtime/core/source_order.h"
+#include "runtime/session/layers.h"
 #include "runtime/session/text_model.h"
 #include "tools/graft/model_io.h"
 #include "tools/graft/options.h"
@@ -19,49 +17,6 @@ struct InfoArguments {
   std::vector<std::string> bind;
   bool json = false;
 };
-
-struct Layer {
-  std::string name;
-  std::string op;
-  std::string shape;
-  std::uint64_t parameters = 0;
-  std::uint64_t bytes = 0;  ///< of parameters and constants
-  std::uint64_t flops = 0;
-};
-
-std::uint64_t flops_of(const Graph& graph, const Node& node) {
-  const OpDef& def = op_def(node.op);
-  if (def.alias_input >= 0) return 0;
-  if (def.flops != nullptr) return def.flops(graph, node);
-  std::uint64_t count = 0;
-  for (const ValueId id : node.outputs) count += graph.value(id).shape.elements();
-  return count;
-}
-
-// Names and symbolic shapes come from the model; FLOPs from its bound twin, which has the same nodes.
-std::vector<Layer> layers_of(const Graph& graph, const Graph& bound) {
-  std::vector<Layer> layers;
-  std::vector<bool> counted(graph.values().size());
-  for (std::size_t i = 0; i < graph.nodes().size(); ++i) {
-    const Node& node = graph.nodes()[i];
-    if (node.op == Op::transpose && node.name.find(kLayoutSuffix) != std::string::npos) continue;
-    Layer layer{node.name, std::string(op_name(node.op)), source_shape(graph.value(node.outputs[0])).text(), 0, 0, 0};
-    for (const ValueId id : node.inputs) {
-      if (!id.valid() || counted[id.index]) continue;
-      const Value& value = graph.value(id);
-      if (value.kind != ValueKind::parameter && value.kind != ValueKind::constant && value.kind != ValueKind::state) {
-        continue;
-      }
-      counted[id.index] = true;  // a tied weight belongs to its first use
-      const std::uint64_t elements = value.shape.is_constant() ? value.shape.elements() : 0;
-      layer.bytes += storage_bytes(value.dtype, elements);
-      if (value.kind == ValueKind::parameter) layer.parameters += elements;
-    }
-    layer.flops = flops_of(bound, bound.nodes()[i]);
-    layers.push_back(std::move(layer));
-  }
-  return layers;
-}
 
 nlohmann::ordered_json ports(const Graph& graph, const std::vector<Output>& list) {
   nlohmann::ordered_json out = nlohmann::ordered_json::array();
@@ -149,8 +104,7 @@ Status run_info(const InfoArguments& options) {
   GRAFT_TRY_ASSIGN(const Model model, open_model(options.path));
   GRAFT_TRY_ASSIGN(const Bindings given, parse_bindings(options.bind));
   GRAFT_TRY_ASSIGN(const Bindings bindings, complete_bindings(model, given, true));
-  GRAFT_TRY_ASSIGN(const Graph bound, bind(model.graph, bindings));
-  const std::vector<Layer> layers = layers_of(model.graph, bound);
+  GRAFT_TRY_ASSIGN(const std::vector<Layer> layers, layers_of(model, bindings));
   if (!options.json) {
     print(model, options.path, layers, bindings);
     return ok_status();

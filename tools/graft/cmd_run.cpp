@@ -6,10 +6,10 @@
 
 #include "runtime/data/npy.h"
 #include "runtime/passes/precision.h"
+#include "runtime/session/data_hints.h"
 #include "runtime/session/session.h"
 #include "runtime/session/split_gradients.h"
 #include "tools/graft/adapted_model.h"
-#include "tools/graft/data_hints.h"
 #include "tools/graft/device.h"
 #include "tools/graft/model_io.h"
 #include "tools/graft/numbers.h"
@@ -93,15 +93,6 @@ Status bind_from_inputs(const Model& model, const Arrays& arrays, Bindings& bind
                        "\" has the shape ", given.text(), ".");
       }
     }
-  }
-  return ok_status();
-}
-
-/// Inputs without a file, which bind_from_inputs() lets pass where nothing reads them.
-Status feed_what_nothing_reads(Session& session, const Arrays& arrays) {
-  for (const PlanPort& port : session.plan().inputs) {
-    if (arrays.contains(port.name)) continue;
-    GRAFT_TRY(session.set_input(port.name, std::vector<std::byte>(port.bytes)));
   }
   return ok_status();
 }
@@ -244,7 +235,6 @@ Status run_model(const RunArguments& options, bool gradients) {
       }
     }
     for (const auto& [name, array] : arrays) GRAFT_TRY(feed(*session, name, array));
-    GRAFT_TRY(feed_what_nothing_reads(*session, arrays));
     GRAFT_TRY(session->run());
     if (!options.profile.empty()) {
       const Consumers consumers = consumers_of(profile);

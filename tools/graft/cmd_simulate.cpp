@@ -16,11 +16,11 @@
 #include "tools/graft/device.h"
 #include "tools/graft/metrics_file.h"
 #include "tools/graft/numbers.h"
+#include "tools/graft/open_data.h"
 #include "tools/graft/options.h"
 #include "tools/graft/output.h"
 #include "tools/graft/server_flags.h"
 #include "tools/graft/svg.h"
-#include "tools/graft/text_spec.h"
 #include "tools/graft/train_setup.h"
 
 namespace graft::cli {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/model/model.h"
+#include "runtime/session/layers.h"
 #include "tools/graft/command.h"
 
 namespace graft::cli {
@@ -15,8 +15,5 @@ Result<Model> open_model(const std::string& path, WeightCheck check = WeightChec
 /// --check, for commands that read weights when they use them or not at all.
 void add_check_flag(CLI::App& app, bool& check);
 inline WeightCheck when(bool check) { return check ? WeightCheck::at_once : WeightCheck::on_use; }
-
-/// `given`, then the model's own defaults, then 1 where `fill` is set; without it an error names what is unbound.
-Result<Bindings> complete_bindings(const Model& model, const Bindings& given, bool fill);
 
 }  // namespace graft::cli

@@ -7,12 +7,11 @@
 
 #include "runtime/lora/adapter.h"
 #include "runtime/session/text_data.h"
-#include "tools/graft/data_hints.h"
 #include "tools/graft/evaluation_report.h"
 #include "tools/graft/numbers.h"
+#include "tools/graft/open_data.h"
 #include "tools/graft/options.h"
 #include "tools/graft/output.h"
-#include "tools/graft/text_spec.h"
 
 namespace graft::cli {
 namespace {
@@ -22,9 +21,10 @@ bool uses_adapters(const TrainArguments& options) {
 }
 
 // "loss,patience=3,min-delta=0.01"
-Result<Monitors::EarlyStop> parse_early_stop(const std::string& text) {
+Result<train::Watch::EarlyStop> parse_early_stop(const std::string& text) {
   const std::vector<std::string> parts = split_list(text);
-  Monitors::EarlyStop stop;
+  train::Watch::EarlyStop stop;
+  stop.patience = 0;
   if (parts.empty()) return invalid("--early-stop takes METRIC,patience=N.");
   GRAFT_TRY_ASSIGN(stop.metric, train::parse_metric(parts[0]));
   bool has_patience = false;
@@ -55,11 +55,6 @@ std::size_t place_of(std::vector<train::Metric>& metrics, const train::Metric& m
   if (found != metrics.end()) return static_cast<std::size_t>(found - metrics.begin());
   metrics.push_back(metric);
   return metrics.size() - 1;
-}
-
-double value_of(const std::vector<train::MetricValue>& values, const train::Metric& metric) {
-  const auto found = std::ranges::find(values, metric.name, &train::MetricValue::name);
-  return found == values.end() ? std::nan("") : found->value;
 }
 
 Result<AdaptedModel> open_old(const TrainArguments& options) {
@@ -122,62 +117,35 @@ Result<Monitors> Monitors::create(const TrainArguments& options) {
   const EvaluationFlags& flags = options.evaluation;
   GRAFT_TRY_ASSIGN(out.metrics, train::parse_metrics(flags.metric));
   out.shown = out.metrics.size();
-  out.patience = flags.patience;
-  out.factor = options.train.gamma;
+  out.watch.patience = flags.patience;
+  out.watch.factor = options.train.gamma;
   if (options.train.schedule == "plateau") {
     if (options.held_out.empty() && options.split == 0) {
       return invalid("--schedule plateau looks at held-out data: give --eval or --eval-split.");
     }
-    if (!(out.factor < 1)) return invalid("--gamma ", out.factor, " must be below 1 for the plateau schedule.");
-    GRAFT_TRY_ASSIGN(out.plateau, train::parse_metric(flags.plateau_metric));
-    place_of(out.metrics, *out.plateau);
+    if (!(out.watch.factor < 1))
+      return invalid("--gamma ", out.watch.factor, " must be below 1 for the plateau schedule.");
+    GRAFT_TRY_ASSIGN(out.watch.plateau, train::parse_metric(flags.plateau_metric));
+    place_of(out.metrics, *out.watch.plateau);
   }
   if (!flags.early_stop.empty()) {
-    GRAFT_TRY_ASSIGN(out.early_stop, parse_early_stop(flags.early_stop));
-    place_of(out.metrics, out.early_stop->metric);
+    GRAFT_TRY_ASSIGN(out.watch.early_stop, parse_early_stop(flags.early_stop));
+    place_of(out.metrics, out.watch.early_stop->metric);
   }
   if (!flags.keep_best.empty()) {
-    GRAFT_TRY_ASSIGN(out.best, train::parse_metric(flags.keep_best));
-    place_of(out.metrics, *out.best);
+    GRAFT_TRY_ASSIGN(out.watch.best, train::parse_metric(flags.keep_best));
+    place_of(out.metrics, *out.watch.best);
   }
-  if (!flags.gates.empty() && out.best) return invalid("--keep-best and --gate both decide what -o holds; give one.");
-  if ((out.plateau || out.early_stop) && options.workers.number > 1) {
-    return invalid(out.plateau ? "--schedule plateau" : "--early-stop",
+  if (!flags.gates.empty() && out.watch.best)
+    return invalid("--keep-best and --gate both decide what -o holds; give one.");
+  if ((out.watch.plateau || out.watch.early_stop) && options.workers.number > 1) {
+    return invalid(out.watch.plateau ? "--schedule plateau" : "--early-stop",
                    " goes by evaluations, which one of several workers makes alone; give --workers 1.");
   }
   return out;
 }
 
 bool Monitors::needs_predictions() const { return std::ranges::any_of(metrics, train::needs_predictions); }
-
-Result<Monitors::Verdict> Monitors::observe(train::Trainer& trainer,
-                                            const std::vector<train::MetricValue>& values) const {
-  Verdict verdict;
-  train::TrainingState& state = trainer.state();
-  const auto of = [&](train::Monitor monitor) -> train::MonitorState& {
-    return state.monitors[static_cast<std::size_t>(monitor)];
-  };
-  state.evaluated_at = state.step;
-  if (plateau) {
-    train::MonitorState& its = of(train::Monitor::plateau);
-    train::observe(its, *plateau, value_of(values, *plateau), state.step, {.relative = 1e-4});
-    if (its.waited > patience) {
-      its.waited = 0;
-      verdict.learning_rate = trainer.options().optimizer.learning_rate * factor;
-      GRAFT_TRY(trainer.set_learning_rate(*verdict.learning_rate));
-    }
-  }
-  if (early_stop) {
-    train::MonitorState& its = of(train::Monitor::early_stop);
-    train::observe(its, early_stop->metric, value_of(values, early_stop->metric), state.step,
-                   {.absolute = early_stop->min_delta});
-    verdict.stop = its.waited >= early_stop->patience;
-  }
-  if (best) {
-    verdict.best = train::observe(of(train::Monitor::best), *best, value_of(values, *best), state.step, {});
-  }
-  return verdict;
-}
 
 Status pass_gate(gpu::Device& device, const TrainArguments& options, const train::TrainOptions& train_options,
                  const train::TrainerOptions& trainer_options, Model& model, data::Source& held_out) {

@@ -16,30 +16,12 @@ void refuse_idle_evaluation_flags(const CLI::App& app, const TrainArguments& opt
 
 /// What evaluations are asked for, and what follows from them.
 struct Monitors {
-  struct EarlyStop {
-    train::Metric metric;
-    std::uint64_t patience = 0;
-    double min_delta = 0;
-  };
   std::vector<train::Metric> metrics;  ///< all that are looked at, each once; those of --metric first
   std::size_t shown = 0;               ///< so many of them were asked for
-  std::optional<train::Metric> plateau;
-  std::uint64_t patience = 10;
-  double factor = 0.1;
-  std::optional<EarlyStop> early_stop;
-  std::optional<train::Metric> best;
+  train::Watch watch;
 
   static Result<Monitors> create(const TrainArguments& options);
   bool needs_predictions() const;
-  bool watches() const { return plateau || early_stop || best; }
-
-  /// What became of an evaluation. It is part of the run's state.
-  struct Verdict {
-    bool stop = false;
-    bool best = false;
-    std::optional<double> learning_rate;  ///< a new one
-  };
-  Result<Verdict> observe(train::Trainer& trainer, const std::vector<train::MetricValue>& values) const;
 };
 
 /// The gate of a run: judges `model` and saves it where it belongs. An error where it was refused.

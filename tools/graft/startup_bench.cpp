@@ -9,7 +9,7 @@
 #include "runtime/data/loader.h"
 #include "runtime/session/training.h"
 #include "tools/graft/model_io.h"
-#include "tools/graft/text_spec.h"
+#include "tools/graft/open_data.h"
 
 namespace graft::cli {
 namespace {

@@ -6,11 +6,11 @@
 #include <thread>
 
 #include "runtime/data/npy.h"
+#include "runtime/session/data_hints.h"
 #include "tools/graft/adapted_model.h"
 #include "tools/graft/budget.h"
 #include "tools/graft/checkpoint_flags.h"
 #include "tools/graft/config_file.h"
-#include "tools/graft/data_hints.h"
 #include "tools/graft/evaluation_report.h"
 #include "tools/graft/model_io.h"
 #include "tools/graft/numbers.h"
@@ -59,7 +59,7 @@ Status TrainRun::save_weights(const std::string& path, bool ema) {
 
 // What follows from an evaluation of the state as it is now.
 Status TrainRun::follow(const std::vector<train::MetricValue>& values) {
-  GRAFT_TRY_ASSIGN(const Monitors::Verdict verdict, monitors_.observe(trainer_, values));
+  GRAFT_TRY_ASSIGN(const train::Verdict verdict, train::observe(trainer_, monitors_.watch, values));
   if (verdict.learning_rate) std::printf("  no better: the learning rate is now %g\n", *verdict.learning_rate);
   if (verdict.best) {
     GRAFT_TRY(save_weights(options_.output, options_.train.ema > 0));
@@ -91,7 +91,7 @@ Status TrainRun::evaluate(const char* when, bool counts) {
   row.update(json_of(shown));
   metrics_.write(row);
   if (board_) board_->held_out(trainer_, row);
-  return counts && monitors_.watches() ? follow(evaluation.values) : ok_status();
+  return counts && monitors_.watch.watches() ? follow(evaluation.values) : ok_status();
 }
 
 // Whether the state was saved after an epoch or so many steps, before their evaluation.
@@ -401,14 +401,15 @@ Status TrainRun::write_model(train::FitEnd end) {
   if (options_.output.empty()) return ok_status();
   GRAFT_TRY(write_result(end));
   // All flags, beside the result: `graft train --config` takes them again.
-  return options_.config_text.empty() ? ok_status() : write_text(options_.output + ".config.json", options_.config_text);
+  return options_.config_text.empty() ? ok_status()
+                                      : write_text(options_.output + ".config.json", options_.config_text);
 }
 
 Status TrainRun::write_result(train::FitEnd end) {
   const train::MonitorState& best = trainer_.state().monitors[static_cast<std::size_t>(train::Monitor::best)];
-  if (monitors_.best && best.seen > 0 && (kept_best_ || std::filesystem::exists(options_.output))) {
+  if (monitors_.watch.best && best.seen > 0 && (kept_best_ || std::filesystem::exists(options_.output))) {
     std::printf("%s holds the weights of step %llu, whose %s of %.6g was the best.\n", options_.output.c_str(),
-                static_cast<unsigned long long>(best.best_step), monitors_.best->name.c_str(), best.best);
+                static_cast<unsigned long long>(best.best_step), monitors_.watch.best->name.c_str(), best.best);
     return ok_status();
   }
   if (!options_.evaluation.gates.empty()) {

@@ -6,10 +6,9 @@
 #include "platform/base/checked.h"
 #include "runtime/session/text_data.h"
 #include "tools/graft/budget.h"
-#include "tools/graft/data_hints.h"
 #include "tools/graft/monitor_flags.h"
+#include "tools/graft/open_data.h"
 #include "tools/graft/options.h"
-#include "tools/graft/text_spec.h"
 
 namespace graft::cli {
 namespace {

@@ -1,8 +1,8 @@
 /* Low-rank adapters (LoRA): a model's small trainable parts. Included by graft.h; see there for what holds for all. */
+#include "graft/graft.h"
+
 #ifndef GRAFT_ADAPTERS_H
 #define GRAFT_ADAPTERS_H
-
-#include "graft/graft.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,10 +1,11 @@
 /* graft's C ABI, beside the app's own work: runs and steps that do not block, and progress of calls. Part of graft.h,
  * whose rules hold.
  */
+#include "graft/graft.h"
+
 #ifndef GRAFT_ASYNC_H
 #define GRAFT_ASYNC_H
 
-#include "graft/graft.h"
 #include "graft/train.h"
 
 #ifdef __cplusplus

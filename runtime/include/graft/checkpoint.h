@@ -1,9 +1,9 @@
 /* graft's C ABI, checkpoints: a trainer's run kept in a folder, and resumed exactly. Part of graft.h, whose rules hold.
  */
+#include "graft/graft.h"
+
 #ifndef GRAFT_CHECKPOINT_H
 #define GRAFT_CHECKPOINT_H
-
-#include "graft/graft.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,10 +1,11 @@
 /* Data sets: opened as `graft train --data` opens them, in memory, or made by a function; shuffled, cut into batches
  * and read ahead by a thread, with a place that checkpoints keep. Part of graft.h, whose rules hold.
  */
+#include "graft/graft.h"
+
 #ifndef GRAFT_DATA_H
 #define GRAFT_DATA_H
 
-#include "graft/graft.h"
 #include "graft/train.h"
 
 #ifdef __cplusplus
@@ -29,6 +30,29 @@ typedef struct graft_field {
 /* "idx:IMAGES,LABELS", "csv:FILE?label=COLUMN", "npy:X.npy,Y.npy", "npy:image=A.npy,table=B.npy;label=Y.npy,box=Z.npy"
    or "digits:?count=1000", as docs/data.md has them. The message names the file or the option that is wrong. */
 GRAFT_API graft_status graft_data_open(graft_context* context, const char* spec, graft_data_set** set);
+/* How a data set is opened. */
+typedef struct graft_data_options {
+  size_t struct_size;
+  /* That the data is for: "text:FILE" and "jsonl:FILE" become its tokens, other sets are read for its inputs, and
+     labels get the numbers of its classes. NULL: nothing is known */
+  graft_model* model;
+  int evaluation;      /* 1: samples as they are, without augmentation, and labels of the model's classes alone */
+  int64_t length;      /* of samples of text, in tokens; 0: 128 */
+  int sequence_starts; /* 1: all samples of text say where their texts begin (graft_trainer_options.packed_sequences) */
+  const struct graft_media* media; /* reads pictures and sounds; its functions outlive the set; NULL: none are read */
+  uint64_t first;                  /* samples [first, first + count) alone, as in the last 5 % to evaluate on */
+  uint64_t count;                  /* 0: to the end */
+} graft_data_options;
+
+/* As graft_data_open, also "text:FILE", "jsonl:FILE", "folder:DIR" and "wav:DIR". Samples of text that hold several
+   have the field "sequence_starts"; a trainer that is made for the set keeps them apart. options may be NULL. */
+GRAFT_API graft_status graft_data_open_with(graft_context* context, const char* spec, const graft_data_options* options,
+                                            graft_data_set** set);
+/* Keeps the names of the set's classes in the model, whose outputs stand for them from now on. not_found: the set has
+   none. */
+GRAFT_API graft_status graft_model_keep_classes(graft_model* model, const graft_data_set* set);
+/* What number `index` of the model's classes is called; NULL where it does not say. Valid until the next call. */
+GRAFT_API const char* graft_model_class(graft_model* model, size_t index);
 /* Samples that the app keeps, unchanged, until the set is destroyed: a block for each field, with `samples` times its
    size of one sample. */
 GRAFT_API graft_status graft_data_from_memory(graft_context* context, const graft_field* fields, size_t field_count,
@@ -62,6 +86,7 @@ typedef struct graft_loader_options {
   uint64_t epochs;         /* 0: without end */
   uint64_t shuffle_buffer; /* samples, where nobody knows how many there are; 0: 1024 */
   uint64_t memory_limit;   /* bytes for batches and buffers; out_of_memory where it does not suffice; 0: none */
+  uint32_t read_threads;   /* that read samples where each is a file; 0: as many as cores, 8 at most */
 } graft_loader_options;
 
 /* Batches of samples. A set has one loader at a time. options may be NULL. */

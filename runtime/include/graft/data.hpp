@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "graft/base.hpp"
+#include "graft/media.h"
 
 namespace graft {
 inline namespace v0 {
@@ -35,6 +36,17 @@ struct LoaderOptions {
   std::uint64_t epochs = 0;             ///< 0: without end
   std::uint64_t shuffle_buffer = 1024;  ///< samples, where nobody knows how many there are
   std::uint64_t memory_limit = 0;
+  std::uint32_t read_threads = 0;  ///< where each sample is a file; 0: as many as cores, 8 at most
+};
+
+/// As graft_data_options; the model is that of Context::open_data().
+struct DataOptions {
+  bool evaluation = false;             ///< samples as they are, and labels of the model's classes alone
+  std::int64_t length = 0;             ///< of samples of text, in tokens; 0: 128
+  bool sequence_starts = false;        ///< samples of text say where their texts begin
+  const graft_media* media = nullptr;  ///< reads pictures and sounds
+  std::uint64_t first = 0;             ///< samples [first, first + count) alone
+  std::uint64_t count = 0;             ///< 0: to the end
 };
 
 /// Batches of a data set, read ahead.
@@ -87,6 +99,7 @@ class DataSet {
     raw.epochs = options.epochs;
     raw.shuffle_buffer = options.shuffle_buffer;
     raw.memory_limit = options.memory_limit;
+    raw.read_threads = options.read_threads;
     graft_loader* loader = nullptr;
     Status made = detail::to_status(graft_loader_create(handle_.get(), &raw, &loader), context_);
     if (!made.ok()) return made;

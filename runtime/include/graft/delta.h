@@ -2,10 +2,11 @@
  * what `graft delta` makes and applies. Part of graft.h, whose rules hold. It needs no device: see
  * graft_context_options.
  */
+#include "graft/graft.h"
+
 #ifndef GRAFT_DELTA_H
 #define GRAFT_DELTA_H
 
-#include "graft/graft.h"
 #include "graft/source.h"
 
 #ifdef __cplusplus

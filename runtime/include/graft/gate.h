@@ -1,5 +1,7 @@
 /* graft's C ABI, the gate: new weights take the place of old ones only where they hold on data that neither was trained
    on. Part of graft.h, whose rules hold. */
+#include "graft/graft.h"
+
 #ifndef GRAFT_GATE_H
 #define GRAFT_GATE_H
 

@@ -1,8 +1,8 @@
 /* Text from language models. Included by graft.h; its rules hold here as well. */
+#include "graft/graft.h"
+
 #ifndef GRAFT_GENERATE_H
 #define GRAFT_GENERATE_H
-
-#include "graft/graft.h"
 
 #ifdef __cplusplus
 extern "C" {

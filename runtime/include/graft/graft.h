@@ -119,7 +119,8 @@ typedef struct graft_context_options { /* What a context is made with. */
   graft_log_level log_level;
   graft_matmul_precision matmul_precision;
   graft_priority priority; /* of no effect on a device of the app's own, or whose driver has no such */
-  /* vkGetInstanceProcAddr of a Vulkan that is linked in, as MoltenVK is on iOS; vulkan_library is not looked for then */
+  /* vkGetInstanceProcAddr of a Vulkan that is linked in, as MoltenVK is on iOS; vulkan_library is not looked for then
+   */
   void (*vulkan_get_instance_proc_addr)(void);
 } graft_context_options;
 
@@ -129,10 +130,10 @@ GRAFT_API graft_status graft_context_create(const graft_context_options* options
 GRAFT_API void graft_context_destroy(graft_context* context);
 /* From any thread, and from callbacks: the call in progress on the context returns GRAFT_CANCELLED before its next
    submission to the device; without a call, nothing happens. Training, evaluation, running, generating and gradients
-   look at it, and the making of sessions and generators, after every few kernels; planning does not. Nothing has
-   changed then, but that the outputs of a session's last run are gone. A training step is left between two
-   micro-batches, at the latest when the one that has begun to change accumulators or parameters is done: ask again with
-   the same samples, and it goes on to the same bits. */
+   look at it, planning does between the orders that it tries, and the making of sessions and generators after every few
+   kernels. (For conversions see graft_convert_options.) Nothing has changed then, but that the outputs of a session's
+   last run are gone. A training step is left between two micro-batches, at the latest when the one that has begun to
+   change accumulators or parameters is done: ask again with the same samples, and it goes on to the same bits. */
 GRAFT_API void graft_cancel(graft_context* context);
 /* How much of the device calls on this context take, from any thread, also while one is in progress. It changes no bit.
    slice_ms: how long the device shall work at most before others get a turn, 0.5 to 60000; 0 for about 100. What was
@@ -228,6 +229,9 @@ typedef struct graft_session_options { /* What a session is planned for. */
   /* Inputs that are given as bytes or halves: see graft/inputs.h. There are no gradients with respect to these. */
   const struct graft_input_format* inputs;
   size_t input_count;
+  /* One of the model's signatures (graft/shapes.h): its outputs and no others, and only the inputs that they need.
+     NULL: all outputs */
+  const char* signature;
 } graft_session_options;
 
 typedef struct graft_memory { /* Bytes by class of memory, known before anything runs. */
@@ -276,14 +280,19 @@ GRAFT_API graft_status graft_session_output(graft_session* session, const char* 
 #include "graft/checkpoint.h"
 #include "graft/data.h"
 #include "graft/delta.h"
+#include "graft/devices.h"
+#include "graft/evaluate.h"
 #include "graft/gate.h"
 #include "graft/generate.h"
 #include "graft/inputs.h"
 #include "graft/language.h"
+#include "graft/media.h"
 #include "graft/memory.h"
 #include "graft/parameters.h"
+#include "graft/plan.h"
 #include "graft/shapes.h"
 #include "graft/snapshots.h"
 #include "graft/source.h"
 #include "graft/train.h"
+#include "graft/verify.h"
 #endif

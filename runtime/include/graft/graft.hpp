@@ -142,6 +142,7 @@ class Model {
     const auto inputs = detail::raw_formats(options.inputs);
     raw.inputs = inputs.data();
     raw.input_count = inputs.size();
+    raw.signature = detail::or_null(options.signature);
     graft_session* session = nullptr;
     Status made = status(graft_session_create(handle_.get(), &raw, &session));
     if (!made.ok()) return made;
@@ -242,6 +243,19 @@ class Context {
   /// A data set by a SPEC, as "csv:rows.csv?label=kind".
   Result<DataSet> open_data(const std::string& spec) {
     return data_set(nullptr, [&](graft_data_set** set) { return graft_data_open(handle_.get(), spec.c_str(), set); });
+  }
+  /// The same for a model: text becomes its tokens, labels its classes.
+  Result<DataSet> open_data(const std::string& spec, const Model& model, const DataOptions& options = {}) {
+    auto raw = detail::sized<graft_data_options>();
+    raw.model = model.get();
+    raw.evaluation = options.evaluation ? 1 : 0;
+    raw.length = options.length;
+    raw.sequence_starts = options.sequence_starts ? 1 : 0;
+    raw.media = options.media;
+    raw.first = options.first;
+    raw.count = options.count;
+    return data_set(nullptr,
+                    [&](graft_data_set** set) { return graft_data_open_with(handle_.get(), spec.c_str(), &raw, set); });
   }
   /// Samples that stay where they are, unchanged, while the set lives: a block for each field.
   Result<DataSet> data_from_memory(const std::vector<Field>& fields, const std::vector<const void*>& blocks,

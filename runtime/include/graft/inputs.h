@@ -1,10 +1,10 @@
 /* graft's C ABI, inputs in other element types: bytes of images, halves, which the device turns into the f32 numbers
  * that the model takes. Part of graft.h, whose rules hold.
  */
+#include "graft/graft.h"
+
 #ifndef GRAFT_INPUTS_H
 #define GRAFT_INPUTS_H
-
-#include "graft/graft.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,8 +1,8 @@
 /* Text as tokens, and conversations as prompts. Part of graft.h, whose rules hold. */
+#include "graft/graft.h"
+
 #ifndef GRAFT_LANGUAGE_H
 #define GRAFT_LANGUAGE_H
-
-#include "graft/graft.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,10 +1,11 @@
 /* graft's C ABI, memory: what training would take, a budget that changes while it runs, values of the forward pass, and
  * gradients of any number of samples within a budget. Part of graft.h, whose rules hold.
  */
+#include "graft/graft.h"
+
 #ifndef GRAFT_MEMORY_H
 #define GRAFT_MEMORY_H
 
-#include "graft/graft.h"
 #include "graft/train.h"
 
 #ifdef __cplusplus

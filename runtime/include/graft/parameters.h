@@ -1,10 +1,11 @@
 /* A model's numbers and words by name, and what an app may change in the course of a run. Part of graft.h, whose rules
  * hold.
  */
+#include "graft/graft.h"
+
 #ifndef GRAFT_PARAMETERS_H
 #define GRAFT_PARAMETERS_H
 
-#include "graft/graft.h"
 #include "graft/train.h"
 
 #ifdef __cplusplus

@@ -34,6 +34,7 @@ struct SessionOptions {
   bool resizable = false;               ///< resize() will be called; `bindings` are then the largest sizes
   bool train_mode = false;  ///< with `of`: batch norm by the batch's statistics, dropout at work; no model's outputs
   std::vector<InputFormat> inputs = {};  ///< of inputs that are given as bytes or halves
+  std::string signature = {};            ///< one of the model's: its outputs and no others
 };
 
 namespace detail {

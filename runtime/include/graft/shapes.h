@@ -1,9 +1,9 @@
 /* graft's C ABI, shapes: the names of dimensions that are not bound, and what a trainer's samples consist of, for
  * callers that check arrays before they hand pointers over. Part of graft.h, whose rules hold. */
+#include "graft/graft.h"
+
 #ifndef GRAFT_SHAPES_H
 #define GRAFT_SHAPES_H
-
-#include "graft/graft.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -13,6 +13,26 @@ extern "C" {
    Valid until the next call on this model. not_found where there is no such tensor or axis. */
 GRAFT_API graft_status graft_model_dimension(graft_model* model, graft_tensor_kind kind, size_t index, uint32_t axis,
                                              const char** name);
+
+/* ---- Signatures: entry points of a model, by name --------------------------------------------------------------- */
+
+/* How many the model has beside all its inputs and outputs together; 0 for NULL. */
+GRAFT_API size_t graft_model_signature_count(const graft_model* model);
+
+/* An entry point: what it needs and what it gives. */
+typedef struct graft_signature {
+  size_t struct_size;
+  const char* name; /* valid as long as the model, as all names */
+  size_t input_count;
+  size_t output_count;
+} graft_signature;
+
+/* not_found where index >= count. */
+GRAFT_API graft_status graft_model_signature(const graft_model* model, size_t index, graft_signature* signature);
+/* Tensor `tensor` of signature `index`; kind is GRAFT_INPUTS or GRAFT_OUTPUTS. A session that is made for a signature
+   gives outputs by these names; inputs keep those that the model has for them, as they are told here. */
+GRAFT_API graft_status graft_model_signature_tensor(const graft_model* model, size_t index, graft_tensor_kind kind,
+                                                    size_t tensor, graft_tensor_info* info);
 
 /* What one sample of graft_train_step and graft_evaluate consists of: the model's inputs in order, for packed sequences
    where their texts begin, and last the target. `dims` are those of one sample, without the batch; the name is valid as

@@ -2,10 +2,10 @@
  * graft_checkpoint_open writes and `graft checkpoint` reads. Part of graft.h, whose rules hold. It needs no device: see
  * graft_context_options.
  */
+#include "graft/graft.h"
+
 #ifndef GRAFT_SNAPSHOTS_H
 #define GRAFT_SNAPSHOTS_H
-
-#include "graft/graft.h"
 
 #ifdef __cplusplus
 extern "C" {

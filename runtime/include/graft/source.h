@@ -1,10 +1,10 @@
 /* Models and adapters that are no files of their own: in memory, a part of an open file (an asset inside an APK or a
  * zip archive, stored uncompressed), or behind a function that reads. Part of graft.h, whose rules hold.
  */
+#include "graft/graft.h"
+
 #ifndef GRAFT_SOURCE_H
 #define GRAFT_SOURCE_H
-
-#include "graft/graft.h"
 
 #ifdef __cplusplus
 extern "C" {

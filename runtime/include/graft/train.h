@@ -1,9 +1,9 @@
 /* graft's C ABI, training: losses, optimizers, schedules, steps. Part of graft.h, whose rules hold.
  */
+#include "graft/graft.h"
+
 #ifndef GRAFT_TRAIN_H
 #define GRAFT_TRAIN_H
-
-#include "graft/graft.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -44,11 +44,12 @@ typedef enum graft_optimizer GRAFT_ENUM_OF_INT {
 /* How the learning rate moves in the course of a run. */
 typedef enum graft_schedule GRAFT_ENUM_OF_INT {
   GRAFT_CONSTANT = 0,
-  GRAFT_LINEAR = 1,    /* to zero, or final_lr_factor, at total_steps */
-  GRAFT_COSINE = 2,    /* as well */
-  GRAFT_STEP = 3,      /* times gamma after each step_size steps */
-  GRAFT_ONE_CYCLE = 4, /* up and down over total_steps */
-  GRAFT_POLYNOMIAL = 5 /* to final_lr_factor at total_steps, as a power of what is left */
+  GRAFT_LINEAR = 1,     /* to zero, or final_lr_factor, at total_steps */
+  GRAFT_COSINE = 2,     /* as well */
+  GRAFT_STEP = 3,       /* times gamma after each step_size steps */
+  GRAFT_ONE_CYCLE = 4,  /* up and down over total_steps */
+  GRAFT_POLYNOMIAL = 5, /* to final_lr_factor at total_steps, as a power of what is left */
+  GRAFT_PLATEAU = 6     /* as graft_trainer_observe lets it fall */
 } graft_schedule;
 
 /* What a training run is made with. */
@@ -147,6 +148,10 @@ typedef struct graft_trainer_options {
   double div_factor;  /* of GRAFT_ONE_CYCLE; 0: 25 */
   double final_div_factor; /* of GRAFT_ONE_CYCLE; 0: 1e4 */
   double power;            /* of GRAFT_POLYNOMIAL; 0: 1 */
+  /* mu of a term mu/2 |w - w0|^2 that pulls to the weights that the run began with (FedProx); 0: none */
+  double proximal;
+  int predictions; /* 1: graft_evaluate_trainer gives metrics of predictions, too */
+  int no_fusion;   /* 1: every op and every tensor has dispatches of its own: the same bits, slower */
 } graft_trainer_options;
 
 /* What a step or an evaluation gives back. */

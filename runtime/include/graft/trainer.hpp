@@ -92,6 +92,9 @@ struct TrainerOptions {
   double div_factor = 25;                ///< of GRAFT_ONE_CYCLE
   double final_div_factor = 1e4;         ///< of GRAFT_ONE_CYCLE
   double power = 1;                      ///< of GRAFT_POLYNOMIAL
+  double proximal = 0;                   ///< pulls to the weights at the start (FedProx)
+  bool predictions = false;              ///< Evaluation::of() gives metrics of predictions, too
+  bool no_fusion = false;                ///< dispatches of its own for every op and tensor
 };
 
 namespace detail {
@@ -190,6 +193,9 @@ inline graft_trainer_options raw_options(const TrainerOptions& options, const st
   raw.div_factor = options.div_factor;
   raw.final_div_factor = options.final_div_factor;
   raw.power = options.power;
+  raw.proximal = options.proximal;
+  raw.predictions = options.predictions ? 1 : 0;
+  raw.no_fusion = options.no_fusion ? 1 : 0;
   return raw;
 }
 

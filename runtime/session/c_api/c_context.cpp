@@ -27,6 +27,23 @@ graft_memory memory_of(const MemoryByClass& memory) {
   return out;
 }
 
+void set_memory(const MemoryByClass& memory, graft_forecast& forecast) {
+  const graft_memory by_class = memory_of(memory);
+  forecast.weights = by_class.weights;
+  forecast.parameters = by_class.parameters;
+  forecast.gradients = by_class.gradients;
+  forecast.optimizer = by_class.optimizer;
+  forecast.activations = by_class.activations;
+  forecast.workspace = by_class.workspace;
+  forecast.staging = by_class.staging;
+  forecast.step_state = by_class.step_state;
+  forecast.total = by_class.total;
+}
+
+gpu::Target target_of(const graft_context& context) {
+  return context.device ? context.device->target() : gpu::Target{};
+}
+
 namespace {
 
 void forward_log(void* user, LogLevel level, std::string_view message) {

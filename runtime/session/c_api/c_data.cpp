@@ -5,8 +5,12 @@
 #include <limits>
 
 #include "platform/base/checked.h"
+#include "runtime/core/features.gen.h"
 #include "runtime/data/spec.h"
+#include "runtime/session/c_api/c_media.h"
 #include "runtime/session/c_api/c_trainer.h"
+#include "runtime/session/data_hints.h"
+#include "runtime/session/text_spec.h"
 
 using namespace graft;
 using namespace graft::c_api;
@@ -17,6 +21,16 @@ void configure_data(const graft_loader& loader, Configuration& configuration) {
   if (!loader.set->spec.empty()) configuration.try_emplace("data", loader.set->spec);
   configuration["data contents"] = loader.fingerprint;
   configuration["order"] = loader.order;
+}
+
+Status check_samples(const graft_trainer& trainer, const data::Source& source) {
+  const auto same = [](const data::Field& a, const data::Field& b) {
+    return a.name == b.name && a.dtype == b.dtype && a.shape == b.shape && a.role == b.role;
+  };
+  if (std::equal(trainer.fields.begin(), trainer.fields.end(), source.fields().begin(), source.fields().end(), same)) {
+    return ok_status();
+  }
+  return invalid("The trainer was made for other samples than this data set's: name it in graft_trainer_options.data.");
 }
 
 }  // namespace graft::c_api
@@ -60,28 +74,103 @@ graft_status make_set(graft_context* context, graft_data_set** set, std::string 
     if (set == nullptr) return invalid("A data set needs a place for its handle.");
     *set = nullptr;
     GRAFT_TRY_ASSIGN(auto source, make());
-    *set = new graft_data_set{context, std::move(spec), std::move(source)};
+    auto opened = std::make_unique<graft_data_set>();
+    opened->context = context;
+    opened->spec = std::move(spec);
+    opened->source = std::move(source);
+    *set = opened.release();
     return ok_status();
   });
 }
 
-Status check_samples(const graft_trainer& trainer, const data::Source& source) {
-  const auto same = [](const data::Field& a, const data::Field& b) {
-    return a.name == b.name && a.dtype == b.dtype && a.shape == b.shape && a.role == b.role;
-  };
-  if (std::equal(trainer.fields.begin(), trainer.fields.end(), source.fields().begin(), source.fields().end(), same)) {
-    return ok_status();
+Result<std::unique_ptr<data::Source>> open_text_for(const graft_model* model, const char* spec,
+                                                    const graft_data_options& options, os::FileSystem& files) {
+  if (model == nullptr) return invalid("Samples of text are tokens of a model: name it in graft_data_options.model.");
+  if constexpr (kHasText) {
+    return open_text_spec(spec, model->model,
+                          {.length = options.length, .sequence_starts = options.sequence_starts != 0}, files);
+  } else {
+    return unsupported("This build of graft leaves out text (GRAFT_TEXT).");
   }
-  return invalid("The trainer was made for other samples than this data set's: name it in graft_trainer_options.data.");
+}
+
+/// The samples that options.first and count leave.
+Result<std::unique_ptr<data::Source>> part_of(std::unique_ptr<data::Source> source, const graft_data_options& options) {
+  if (options.first == 0 && options.count == 0) return source;
+  const auto size = source->size();
+  if (!size || options.first >= *size) {
+    return invalid("There is no sample ", options.first, " of the data set, which has ",
+                   size ? cat(*size) : "an unknown number", " of them.");
+  }
+  const std::uint64_t left = *size - options.first;
+  return data::range(std::move(source), options.first, options.count == 0 ? left : std::min(left, options.count));
+}
+
+Result<std::unique_ptr<graft_data_set>> open_set(graft_context& context, const char* spec,
+                                                 const graft_data_options& options) {
+  if (spec == nullptr) return invalid("The data set's SPEC is NULL.");
+  auto set = std::make_unique<graft_data_set>();
+  set->context = &context;
+  set->spec = spec;
+  if (options.first != 0 || options.count != 0) set->spec += cat(" from ", options.first, ", ", options.count);
+  GRAFT_TRY_ASSIGN(set->codecs, read_media(options.media));
+  std::unique_ptr<data::Source> source;
+  if (is_text_spec(spec)) {
+    GRAFT_TRY_ASSIGN(source, open_text_for(options.model, spec, options, *context.files));
+  } else {
+    data::Hints hints;
+    if (options.model != nullptr) {
+      hints = options.evaluation != 0 ? hints_of(options.model->model) : training_hints_of(options.model->model);
+    }
+    hints.augment = options.evaluation == 0;
+    const data::FileOptions files = {
+        .files = context.files, .allocator = context.allocator, .codecs = set->codecs.get()};
+    GRAFT_TRY_ASSIGN(source, data::open_spec(spec, files, hints));
+  }
+  GRAFT_TRY_ASSIGN(set->source, part_of(std::move(source), options));
+  return set;
 }
 
 }  // namespace
 
-graft_status graft_data_open(graft_context* context, const char* spec, graft_data_set** set) {
-  return make_set(context, set, spec == nullptr ? "" : spec, [&]() -> Result<std::unique_ptr<data::Source>> {
-    if (spec == nullptr) return invalid("The data set's SPEC is NULL.");
-    return data::open_spec(spec, {.files = context->files, .allocator = context->allocator});
+graft_status graft_data_open_with(graft_context* context, const char* spec, const graft_data_options* options,
+                                  graft_data_set** set) {
+  return guarded(context, [&]() -> Status {
+    if (set == nullptr) return invalid("A data set needs a place for its handle.");
+    *set = nullptr;
+    GRAFT_TRY_ASSIGN(const graft_data_options given, read_options(options, "graft_data_options"));
+    GRAFT_TRY_ASSIGN(auto opened, open_set(*context, spec, given));
+    *set = opened.release();
+    return ok_status();
   });
+}
+
+graft_status graft_data_open(graft_context* context, const char* spec, graft_data_set** set) {
+  return graft_data_open_with(context, spec, nullptr, set);
+}
+
+graft_status graft_model_keep_classes(graft_model* model, const graft_data_set* set) {
+  if (model == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(model->context, [&]() -> Status {
+    if (set == nullptr) return invalid("graft_model_keep_classes needs a data set.");
+    const auto* names = data::class_names(*set->source);
+    if (names == nullptr) return error(Code::not_found, "The data set's labels have no names.");
+    keep_classes(names, model->model);
+    return ok_status();
+  });
+}
+
+const char* graft_model_class(graft_model* model, size_t index) {
+  if (model == nullptr) return nullptr;
+  const char* name = nullptr;
+  (void)guarded(model->context, [&] {
+    const auto names = classes_of(model->model);
+    if (index >= names.size()) return ok_status();
+    model->class_name = names[index];
+    name = model->class_name.c_str();
+    return ok_status();
+  });
+  return name;
 }
 
 graft_status graft_data_from_memory(graft_context* context, const graft_field* fields, size_t field_count,
@@ -170,6 +259,7 @@ graft_status graft_loader_create(graft_data_set* set, const graft_loader_options
     wanted.epochs = given.epochs;
     if (given.shuffle_buffer != 0) wanted.shuffle_buffer = given.shuffle_buffer;
     wanted.memory_limit = given.memory_limit;
+    wanted.threads = given.read_threads;
     wanted.allocator = set->context->allocator;
     auto made = std::make_unique<graft_loader>();
     made->context = set->context;

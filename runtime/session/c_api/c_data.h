@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "graft/data.h"
+#include "platform/media/media.h"
 #include "runtime/data/loader.h"
 #include "runtime/data/source.h"
 #include "runtime/session/c_api/c_handles.h"
@@ -16,7 +17,10 @@ struct graft_data_set {
   std::string spec = {};  ///< empty where it was not opened by one
   std::unique_ptr<graft::data::Source> source = nullptr;
   bool has_loader = false;
+  std::unique_ptr<graft::media::Codecs> codecs = nullptr;  ///< that the source reads with
   graft::c_api::Users users = {};
+
+  ~graft_data_set() { source.reset(); }  // it may read with the codecs
 };
 
 struct graft_loader {
@@ -36,6 +40,9 @@ struct graft_loader {
 };
 
 namespace graft::c_api {
+
+/// invalid_argument: the trainer was made for other samples.
+Status check_samples(const graft_trainer& trainer, const data::Source& source);
 
 /// What a run on the loader's data adds to its configuration, as `graft train` does.
 void configure_data(const graft_loader& loader, Configuration& configuration);

@@ -10,6 +10,7 @@
 
 #include "graft/graft.h"
 #include "platform/base/allocator.h"
+#include "platform/base/cancel.h"
 #include "platform/base/log.h"
 #include "platform/gpu/gpu.h"
 #include "platform/os/file.h"
@@ -25,6 +26,7 @@
 #include "runtime/session/checkpoint/checkpointing.h"
 #include "runtime/session/gate.h"
 #include "runtime/session/generator.h"
+#include "runtime/session/layers.h"
 #include "runtime/session/session.h"
 #include "runtime/train/trainer.h"
 
@@ -56,10 +58,14 @@ struct graft_model {
   bool allow_non_finite = false;  ///< in what is stored and saved
   std::string explanation = {};   ///< of the last forecast
   std::string dimension = {};     ///< of the last graft_model_dimension()
+  std::string class_name = {};    ///< of the last graft_model_class()
   // Where adapters are on: what `model` borrows its weights from.
   std::unique_ptr<graft::Model> base = nullptr;
   std::unique_ptr<graft::Model> adapters = nullptr;
   std::vector<std::unique_ptr<graft::Model>> merged_into = {};  ///< what it borrows from where adapters were merged
+  std::vector<graft::Layer> layers = {};                        ///< of the last graft_model_layers()
+  std::vector<graft_layer> layer_rows = {};                     ///< over them
+  std::vector<graft_damage> damage = {};                        ///< of the last graft_model_find_damage()
   std::unique_ptr<graft::GateReport> gate = nullptr;            ///< of the last graft_gate()
   graft::c_api::Users users = {};
 };
@@ -110,6 +116,7 @@ graft_status guarded(graft_context* context, Body&& body) {
       return GRAFT_INVALID_ARGUMENT;
     }
     context->control.forget_cancel();  // what came between two calls is of neither
+    const CancelScope planning([context] { return context->control.is_cancelled(); });
     const Status status = body();
     if (!status.ok()) context->message = status.message();
     return static_cast<graft_status>(status.code());
@@ -150,6 +157,9 @@ inline Result<DType> read_precision(graft_precision given) {
 
 graft_tensor_info info_of(const char* name, DType dtype, const Shape& shape);
 graft_memory memory_of(const MemoryByClass& memory);
+void set_memory(const MemoryByClass& memory, graft_forecast& forecast);
+/// What plans on this context are made for: its device, or without one what every device has.
+gpu::Target target_of(const graft_context& context);
 
 struct NamedValue {
   const char* name;

@@ -1,4 +1,4 @@
-#include "runtime/session/c_api/c_handles.h"
+#include "runtime/session/c_api/c_session.h"
 
 using namespace graft;
 using namespace graft::c_api;
@@ -36,7 +36,9 @@ Result<std::vector<passes::PackedInput>> read_formats(const graft_input_format* 
   return out;
 }
 
-Result<SessionOptions> session_options(const graft_session_options* given) {
+}  // namespace
+
+Result<SessionOptions> c_api::session_options_of(const graft_session_options* given) {
   GRAFT_TRY_ASSIGN(const graft_session_options options, read_options(given, "graft_session_options"));
   SessionOptions out;
   GRAFT_TRY_ASSIGN(out.bindings, read_bindings(options.bindings, options.binding_count));
@@ -48,6 +50,7 @@ Result<SessionOptions> session_options(const graft_session_options* given) {
   GRAFT_TRY_ASSIGN(out.gradients.packed, read_formats(options.inputs, options.input_count));
   GRAFT_TRY_ASSIGN(out.gradients.wrt, read_names(options.wrt, options.wrt_count, "wrt"));
   out.gradients.train_mode = options.train_mode != 0;
+  if (options.signature != nullptr) out.gradients.signature = options.signature;
   if (options.of != nullptr) {
     if (options.wrt_count == 0) return invalid("Gradients need names in wrt.");
     out.gradients.of = options.of;
@@ -57,14 +60,12 @@ Result<SessionOptions> session_options(const graft_session_options* given) {
   return out;
 }
 
-}  // namespace
-
 graft_status graft_session_create(graft_model* model, const graft_session_options* options, graft_session** session) {
   if (model == nullptr) return GRAFT_INVALID_ARGUMENT;
   return guarded(model->context, [&]() -> Status {
     if (session == nullptr) return invalid("graft_session_create needs a place for the session.");
     *session = nullptr;
-    GRAFT_TRY_ASSIGN(SessionOptions wanted, session_options(options));
+    GRAFT_TRY_ASSIGN(SessionOptions wanted, session_options_of(options));
     wanted.program.proof = model->context->proof.get();
     wanted.program.control = &model->context->control;
     GRAFT_TRY_ASSIGN(gpu::Device * device, device_of(*model->context));

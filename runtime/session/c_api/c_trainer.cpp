@@ -6,6 +6,7 @@
 #include "runtime/session/c_api/c_data.h"
 #include "runtime/session/c_api/c_distribute.h"
 #include "runtime/session/c_api/c_handles.h"
+#include "runtime/session/data_hints.h"
 #include "runtime/session/text_data.h"
 #include "runtime/session/training.h"
 
@@ -97,6 +98,7 @@ void read_optimizer(const graft_trainer_options& options, train::OptimizerKind k
   if (options.match_rms_adamw != 0) o.adjust = train::MuonAdjust::match_rms_adamw;
   o.adamw_parameters = split_names(options.adamw_for);
   o.ema = options.ema;
+  o.proximal = options.proximal;
   set_unless_zero(out.layer_decay, options.layer_decay);
 }
 
@@ -107,7 +109,8 @@ Result<train::TrainOptions> train_options(const graft_trainer_options& options) 
                                                   rmsprop, adagrad, adafactor, lamb,      muon};
   constexpr train::ScheduleKind kSchedules[] = {train::ScheduleKind::constant,  train::ScheduleKind::linear,
                                                 train::ScheduleKind::cosine,    train::ScheduleKind::step,
-                                                train::ScheduleKind::one_cycle, train::ScheduleKind::polynomial};
+                                                train::ScheduleKind::one_cycle, train::ScheduleKind::polynomial,
+                                                train::ScheduleKind::plateau};
   const auto optimizer = static_cast<unsigned>(options.optimizer);
   const auto schedule = static_cast<unsigned>(options.schedule);
   if (optimizer >= std::size(kOptimizers)) return invalid("There is no optimizer number ", optimizer, ".");
@@ -139,13 +142,10 @@ Result<train::TrainOptions> train_options(const graft_trainer_options& options) 
   out.seed = options.seed;
   out.freeze = split_names(options.freeze);
   out.fetch = split_names(options.fetch);
+  out.predictions = options.predictions != 0;
   GRAFT_TRY_ASSIGN(out.groups, read_groups(options.groups, options.group_count));
   GRAFT_TRY_ASSIGN(out.bindings, read_bindings(options.bindings, options.binding_count));
   return out;
-}
-
-gpu::Target target_of(const graft_context& context) {
-  return context.device ? context.device->target() : gpu::Target{};
 }
 
 Shape without_batch(const Shape& shape) {
@@ -205,35 +205,17 @@ train::PlanRequest plan_request(const graft_trainer_options& options) {
   request.slots = options.group != nullptr;
   request.checkpoints = options.checkpoints != 0;
   request.plan.budget = options.budget;
+  request.plan.fuse = request.plan.merge = options.no_fusion == 0;
   request.shrink_micro_batch = options.budget != 0 && options.micro_batch == 0;
   return request;
-}
-
-graft_forecast forecast_of(const train::TrainingPlan& plan, const std::string& explanation) {
-  const graft_memory memory = memory_of(plan.memory());
-  const Plan& step = plan.training.front().plan;
-  graft_forecast out{};
-  out.weights = memory.weights;
-  out.parameters = memory.parameters;
-  out.gradients = memory.gradients;
-  out.optimizer = memory.optimizer;
-  out.activations = memory.activations;
-  out.workspace = memory.workspace;
-  out.staging = memory.staging;
-  out.step_state = memory.step_state;
-  out.total = memory.total;
-  out.flops = step.flops;
-  out.extra_flops = step.recomputed_flops;
-  out.micro_batch = static_cast<std::uint32_t>(plan.micro_batch);
-  out.recomputed = static_cast<std::uint32_t>(step.recomputed.size());
-  out.explanation = explanation.c_str();
-  return out;
 }
 
 // The model that a trainer of these options takes: `masked` is made where samples hold several texts.
 Result<const Model*> trained_model(const Model& model, const graft_trainer_options& options,
                                    std::optional<Model>& masked) {
-  if (options.packed_sequences == 0) return &model;
+  if (options.packed_sequences == 0 && (options.data == nullptr || !has_packed_sequences(*options.data->source))) {
+    return &model;
+  }
   GRAFT_TRY_ASSIGN(masked, with_packed_sequences(model));
   return &*masked;
 }
@@ -243,6 +225,28 @@ Result<const Model*> trained_model(const Model& model, const graft_trainer_optio
 namespace graft::c_api {
 
 Result<train::TrainOptions> train_options_of(const graft_trainer_options& options) { return train_options(options); }
+
+Status plan_run(const Model& model, const graft_trainer_options& given, const gpu::Target& target, PlannedRun& out) {
+  GRAFT_TRY_ASSIGN(out.options, train_options(given));
+  train::scale_for_rounding(target, out.options);
+  GRAFT_TRY_ASSIGN(out.model, trained_model(model, given, out.masked));
+  if (given.data != nullptr) bind_length(*given.data->source, *out.model, out.options.bindings);
+  out.request = plan_request(given);
+  GRAFT_TRY_ASSIGN(out.plan, train::plan_training(out.model->graph, out.options, out.request, target));
+  return ok_status();
+}
+
+graft_forecast forecast_of(const train::TrainingPlan& plan, const std::string& explanation) {
+  const Plan& step = plan.training.front().plan;
+  graft_forecast out{};
+  set_memory(plan.memory(), out);
+  out.flops = step.flops;
+  out.extra_flops = step.recomputed_flops;
+  out.micro_batch = static_cast<std::uint32_t>(plan.micro_batch);
+  out.recomputed = static_cast<std::uint32_t>(step.recomputed.size());
+  out.explanation = explanation.c_str();
+  return out;
+}
 
 graft_metrics metrics_of(const train::Trainer& trainer, const train::Metrics& metrics, double learning_rate) {
   graft_metrics out{};
@@ -270,19 +274,14 @@ graft_status graft_forecast_training(graft_model* model, const graft_trainer_opt
   if (model == nullptr) return GRAFT_INVALID_ARGUMENT;
   return guarded(model->context, [&]() -> Status {
     GRAFT_TRY_ASSIGN(const graft_trainer_options given, read_options(options, "graft_trainer_options"));
-    GRAFT_TRY_ASSIGN(train::TrainOptions wanted, train_options(given));
-    const gpu::Target target = target_of(*model->context);
-    train::scale_for_rounding(target, wanted);
-    std::optional<Model> masked;
-    GRAFT_TRY_ASSIGN(const Model* trained, trained_model(model->model, given, masked));
-    GRAFT_TRY_ASSIGN(const train::TrainingPlan plan,
-                     train::plan_training(trained->graph, wanted, plan_request(given), target));
+    PlannedRun run;
+    GRAFT_TRY(plan_run(model->model, given, target_of(*model->context), run));
     model->explanation.clear();
-    for (const std::string& reason : plan.choice.reasons) {
+    for (const std::string& reason : run.plan->choice.reasons) {
       if (!model->explanation.empty()) model->explanation += '\n';
       model->explanation += reason;
     }
-    return write_info(forecast_of(plan, model->explanation), forecast, "graft_forecast");
+    return write_info(forecast_of(*run.plan, model->explanation), forecast, "graft_forecast");
   });
 }
 
@@ -300,6 +299,7 @@ graft_status graft_trainer_create(graft_model* model, const graft_trainer_option
     GRAFT_TRY_ASSIGN(const Model* trained, trained_model(model->model, given, made->masked));
     if (given.data != nullptr) {
       made->fields = given.data->source->fields();
+      bind_length(*given.data->source, *trained, wanted.bindings);
     } else {
       GRAFT_TRY_ASSIGN(made->fields, sample_fields(*trained, wanted));
     }

@@ -10,6 +10,33 @@ graft_metrics metrics_of(const train::Trainer& trainer, const train::Metrics& me
 /// What a trainer of these options is asked to do.
 Result<train::TrainOptions> train_options_of(const graft_trainer_options& options);
 
+/// A run as a trainer of these options would be planned.
+struct PlannedRun {
+  train::TrainOptions options;
+  std::optional<Model> masked = {};  ///< with packed sequences kept apart
+  const Model* model = nullptr;      ///< what is trained: it, or the model that was given
+  train::PlanRequest request = {};
+  std::optional<train::TrainingPlan> plan = {};
+};
+/// `out` may refer to `model` and is not moved from here on.
+Status plan_run(const Model& model, const graft_trainer_options& options, const gpu::Target& target, PlannedRun& out);
+/// Its explanation is borrowed.
+graft_forecast forecast_of(const train::TrainingPlan& plan, const std::string& explanation);
+
+/// What was changed outside of a step goes into a snapshot at once, where a checkpoint is open: the journal cannot
+/// bring it back. undo() where that fails.
+template <typename Undo>
+Status keep_change(graft_trainer& trainer, Undo undo) {
+  if (!trainer.checkpointer) return ok_status();
+  Status kept = trainer.checkpointer->save_change();
+  if (kept.ok()) return ok_status();
+  GRAFT_TRY(undo());
+  return kept;
+}
+
+/// invalid_argument in the middle of a step.
+Status need_step_end(const graft_trainer& trainer);
+
 /// After a whole step: it is recorded, where a checkpoint is open, and told.
 Status end_step(graft_trainer& trainer, const train::StepResult& result, graft_metrics* metrics);
 

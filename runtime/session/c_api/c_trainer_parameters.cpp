@@ -2,30 +2,16 @@
 #include "graft/parameters.h"
 
 #include "runtime/session/c_api/c_parameters.h"
+#include "runtime/session/c_api/c_trainer.h"
 
 using namespace graft;
 using namespace graft::c_api;
 
-namespace {
-
-Status need_step_end(const graft_trainer& trainer) {
+Status c_api::need_step_end(const graft_trainer& trainer) {
   if (trainer.trainer->state().samples_done == 0) return ok_status();
   return invalid("A step is half done: ", trainer.trainer->state().samples_done,
                  " of its samples are; this can be changed between two steps.");
 }
-
-/// What was changed outside of a step goes into a snapshot at once: the journal cannot bring it back. undo() where that
-/// fails.
-template <typename Undo>
-Status keep_change(graft_trainer& trainer, Undo undo) {
-  if (!trainer.checkpointer) return ok_status();
-  Status kept = trainer.checkpointer->save_change();
-  if (kept.ok()) return ok_status();
-  GRAFT_TRY(undo());
-  return kept;
-}
-
-}  // namespace
 
 graft_status graft_trainer_read(graft_trainer* trainer, const char* name, void* data, size_t bytes,
                                 graft_tensor_info* info) {

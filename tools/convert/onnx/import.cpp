@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "platform/base/cancel.h"
 #include "runtime/core/op_def.h"
 #include "tools/convert/onnx/untrained.h"
 
@@ -489,7 +490,10 @@ Result<Converted> Importer::run(const std::string& file_name, Report* report) {
   };
   Status status = check();
   if (status.ok()) {
-    for (const std::size_t index : order_) import_node(index);
+    for (const std::size_t index : order_) {
+      GRAFT_TRY(cancel_point());
+      import_node(index);
+    }
     for (std::size_t i = 0; i < source_.nodes.size(); ++i) {
       if (used_[i]) continue;
       const OnnxNode& node = source_.nodes[i];

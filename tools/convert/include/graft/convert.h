@@ -14,6 +14,25 @@ extern "C" {
 /* What a conversion reports. */
 typedef struct graft_conversion graft_conversion;
 
+/* An axis of size 1 of an input that becomes a named dimension. */
+typedef struct graft_open_axis {
+  const char* symbol; /* letters, digits and '_', not a digit first */
+  const char* input;
+  int64_t axis;
+} graft_open_axis;
+
+/* What one of an ONNX file's inputs holds once and for all. */
+typedef struct graft_input_contents {
+  const char* input;
+  const char* file; /* .npy */
+} graft_input_contents;
+
+/* How many tensors a sequence among an ONNX file's inputs holds, or an optional (1 or 0). */
+typedef struct graft_input_length {
+  const char* input;
+  int64_t count;
+} graft_input_length;
+
 /* How a model is converted. */
 typedef struct graft_convert_options {
   size_t struct_size;
@@ -27,6 +46,22 @@ typedef struct graft_convert_options {
   /* For language models: */
   const char* quantize; /* matrices become "q8_0", "q4_0", ...; NULL: they stay as they are */
   int expand;           /* 1: quantized matrices become f32, which can be trained */
+  /* For ONNX files: */
+  const char*
+      weights; /* a PyTorch checkpoint (.pth, .pt) or safetensors file with the graph's weights; NULL: its own */
+  const graft_open_axis* opens; /* TFLite files, too; unsupported where the graph fixes the axis */
+  size_t open_count;
+  const graft_input_contents* contents;
+  size_t content_count;
+  const graft_input_length* lengths;
+  size_t length_count;
+  int train_buffers; /* 1: grids, masks, tables of positions are trained, where a gradient reaches them */
+  /* For quantized TFLite files: */
+  int fake_quantize; /* 1: values are rounded to the file's grid, as integer devices do; forward alone */
+  /* Asked now and then from the calling thread; not 0: nothing is written, and the call returns GRAFT_CANCELLED. NULL:
+     nobody is asked. */
+  int (*cancelled)(void* user);
+  void* user;
 } graft_convert_options;
 
 /* Converts an ONNX file, a TFLite file, a GGUF file or a Hugging Face folder (config.json and safetensors) and writes
@@ -54,6 +89,12 @@ typedef struct graft_export_options {
    it came with. options may be NULL. *conversion as above; the report lists the files, and what a user should know. */
 GRAFT_API graft_status graft_export(const char* path, const graft_export_options* options, const char* output,
                                     graft_conversion** conversion);
+/* An untrained example network as an ONNX file, to try things with: graft_convert_example_name() of 0, 1, ... are the
+   networks. *conversion as above. not_found: no network of this name. */
+GRAFT_API graft_status graft_convert_example(const char* name, uint64_t seed, const char* output,
+                                             graft_conversion** conversion);
+/* The name of an example network; NULL where index is beyond the last. */
+GRAFT_API const char* graft_convert_example_name(size_t index);
 GRAFT_API void graft_conversion_destroy(graft_conversion* conversion);
 /* The sentence of the failure; "" where there was none. These are valid as long as the conversion. */
 GRAFT_API const char* graft_conversion_message(const graft_conversion* conversion);

@@ -1,8 +1,10 @@
 // The C++ API of conversion, over graft/convert.h; link libgraft_convert.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "graft/base.hpp"
@@ -11,6 +13,13 @@
 namespace graft {
 inline namespace v0 {
 
+/// As graft_open_axis.
+struct OpenAxis {
+  std::string symbol;
+  std::string input;
+  std::int64_t axis = 0;
+};
+
 /// As graft_convert_options.
 struct ConvertOptions {
   std::vector<Binding> bindings = {};        ///< sizes of named dimensions; the others stay open
@@ -18,6 +27,14 @@ struct ConvertOptions {
   std::vector<std::string> parameters = {};  ///< of some that are, although they look like constants
   std::string quantize = {};                 ///< matrices of a language model become "q8_0", "q4_0", ...
   bool expand = false;                       ///< quantized matrices become f32, which can be trained
+  std::string weights = {};                  ///< a .pth, .pt or safetensors file with an ONNX graph's weights
+  std::vector<OpenAxis> opens = {};          ///< axes of size 1 that become named dimensions
+  std::vector<std::pair<std::string, std::string>> contents = {};  ///< inputs and the .npy file of what each holds
+  std::vector<std::pair<std::string, std::int64_t>> lengths = {};  ///< tensors of a sequence among the inputs
+  bool train_buffers = false;                                      ///< grids, masks and tables are trained as well
+  bool fake_quantize = false;              ///< a quantized TFLite file's values keep to its grid
+  int (*cancelled)(void* user) = nullptr;  ///< asked now and then; not 0: the call ends with GRAFT_CANCELLED
+  void* user = nullptr;
 };
 
 /// What became of every operator, and what can be trained: as a table and as JSON.
@@ -40,8 +57,8 @@ inline Status ended(graft_status code, graft_conversion* made, ConvertReport* re
 
 }  // namespace detail
 
-/// Converts an ONNX file, a TFLite file, a GGUF file or a Hugging Face folder and writes `output` atomically. `report`, where given,
-/// is filled also for a model that does not convert.
+/// Converts an ONNX file, a TFLite file, a GGUF file or a Hugging Face folder and writes `output` atomically. `report`,
+/// where given, is filled also for a model that does not convert.
 inline Status convert(const std::string& path, const std::string& output, const ConvertOptions& options = {},
                       ConvertReport* report = nullptr) {
   const auto bindings = detail::raw_bindings(options.bindings);
@@ -55,6 +72,23 @@ inline Status convert(const std::string& path, const std::string& output, const 
   raw.parameter_count = parameters.size();
   raw.quantize = detail::or_null(options.quantize);
   raw.expand = options.expand ? 1 : 0;
+  raw.weights = detail::or_null(options.weights);
+  std::vector<graft_open_axis> opens;
+  for (const OpenAxis& open : options.opens) opens.push_back({open.symbol.c_str(), open.input.c_str(), open.axis});
+  raw.opens = opens.data();
+  raw.open_count = opens.size();
+  std::vector<graft_input_contents> contents;
+  for (const auto& [input, file] : options.contents) contents.push_back({input.c_str(), file.c_str()});
+  raw.contents = contents.data();
+  raw.content_count = contents.size();
+  std::vector<graft_input_length> lengths;
+  for (const auto& [input, count] : options.lengths) lengths.push_back({input.c_str(), count});
+  raw.lengths = lengths.data();
+  raw.length_count = lengths.size();
+  raw.train_buffers = options.train_buffers ? 1 : 0;
+  raw.fake_quantize = options.fake_quantize ? 1 : 0;
+  raw.cancelled = options.cancelled;
+  raw.user = options.user;
   graft_conversion* made = nullptr;
   const graft_status code = graft_convert(path.c_str(), &raw, output.c_str(), &made);
   return detail::ended(code, made, report);
@@ -65,6 +99,20 @@ inline Status convert_adapter(const std::string& path, const std::string& base, 
   graft_conversion* made = nullptr;
   const graft_status code = graft_convert_adapter(path.c_str(), base.c_str(), output.c_str(), &made);
   return detail::ended(code, made);
+}
+
+/// An untrained example network ("lenet", ...) as an ONNX file.
+inline Status convert_example(const std::string& name, const std::string& output, std::uint64_t seed = 0) {
+  graft_conversion* made = nullptr;
+  const graft_status code = graft_convert_example(name.c_str(), seed, output.c_str(), &made);
+  return detail::ended(code, made);
+}
+
+/// The names that it knows.
+inline std::vector<std::string> example_networks() {
+  std::vector<std::string> names;
+  while (const char* name = graft_convert_example_name(names.size())) names.emplace_back(name);
+  return names;
 }
 
 /// As graft_export_options.

@@ -4,14 +4,15 @@
 #include <string>
 #include <vector>
 
+#include "runtime/data/source.h"
 #include "runtime/data/spec.h"
 #include "runtime/model/model.h"
 
-namespace graft::cli {
+namespace graft {
 
 /// The names of classes that the model was trained on; empty where it does not say.
 std::vector<std::string> classes_of(const Model& model);
-/// Keeps them in the model; none: nothing changes.
+/// Keeps them in the model; null: nothing changes.
 void keep_classes(const std::vector<std::string>* classes, Model& model);
 
 /// For a data set that the model is evaluated on: `augment` is false, the classes are the model's.
@@ -19,4 +20,11 @@ data::Hints hints_of(const Model& model);
 /// For one that it is trained on: classes may be new.
 data::Hints training_hints_of(const Model& model);
 
-}  // namespace graft::cli
+/// Whether samples hold several texts, none of which is to see another (with_packed_sequences).
+bool has_packed_sequences(const data::Source& source);
+
+/// Binds what the model's inputs leave open (lengths, heights, widths) to the samples' sizes, where it is not bound
+/// yet.
+void bind_length(const data::Source& source, const Model& model, Bindings& bindings);
+
+}  // namespace graft

@@ -1,24 +1,17 @@
-#include "tools/graft/text_spec.h"
+#include "runtime/session/text_spec.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
-#ifdef GRAFT_HAVE_CODECS
-#include "platform/codecs/codecs.h"
-#endif
-#include "runtime/core/source_order.h"
-#include "runtime/data/spec.h"
-#include "runtime/passes/packed_sequences.h"
+#include "platform/base/json.h"
 #include "runtime/session/text_data.h"
 #include "runtime/session/text_model.h"
 #include "runtime/text/chat.h"
 #include "runtime/text/tokenizer.h"
-#include "tools/convert/tokenizer/tokenizer_load.h"
 
-namespace graft::cli {
+namespace graft {
 namespace {
 
-using JsonRecord = nlohmann::json;
+using JsonRecord = json::Value;
 
 constexpr std::uint64_t kLargestFile = (std::uint64_t{1} << 30) - 1;  // what a tokenizer takes at once
 constexpr std::int64_t kDefaultLength = 128;
@@ -26,12 +19,12 @@ constexpr std::string_view kOptions[] = {"tokenizer", "chat", "pack", "learn", "
 
 class TextReader {
  public:
-  TextReader(const data::Spec& spec, const Model& model, text::Tokenizer tokenizer)
-      : spec_(spec), model_(model), tokenizer_(std::move(tokenizer)) {}
+  TextReader(const data::Spec& spec, const Model& model, os::FileSystem& files, text::Tokenizer tokenizer)
+      : spec_(spec), model_(model), files_(files), tokenizer_(std::move(tokenizer)) {}
 
   Result<std::vector<TokenText>> read() {
     GRAFT_TRY(check_options());
-    GRAFT_TRY_ASSIGN(const auto file, os::system_files().map(spec_.arguments[0]));
+    GRAFT_TRY_ASSIGN(const auto file, files_.map(spec_.arguments[0]));
     const auto bytes = file->bytes();
     if (bytes.size() > kLargestFile) {
       return unsupported("The file \"", spec_.arguments[0], "\" has ", bytes.size(), " bytes; ", kLargestFile,
@@ -92,9 +85,11 @@ class TextReader {
   Status add_json(std::string_view text) {
     const std::size_t start = text.find_first_not_of(" \t\r\n");
     if (start != std::string_view::npos && text[start] == '[') {
-      const JsonRecord all = JsonRecord::parse(text, nullptr, false);
-      if (!all.is_array()) return invalid("The file is neither an array of JSON objects nor one object a line.");
-      for (std::size_t i = 0; i < all.size(); ++i) GRAFT_TRY(add_record(all[i]).with_context(cat("In record ", i)));
+      const auto all = json::parse(text);
+      if (!all.ok()) return invalid("The file is neither an array of JSON objects nor one object a line.");
+      for (std::size_t i = 0; i < all->items.size(); ++i) {
+        GRAFT_TRY(add_record(all->items[i]).with_context(cat("In record ", i)));
+      }
       return {};
     }
     std::uint64_t line = 0;
@@ -104,22 +99,25 @@ class TextReader {
       begin = end + 1;
       ++line;
       if (one.find_first_not_of(" \t\r") == std::string_view::npos) continue;
-      GRAFT_TRY(add_record(JsonRecord::parse(one, nullptr, false)).with_context(cat("In line ", line)));
+      const auto record = json::parse(one);
+      GRAFT_TRY((record.ok() ? add_record(*record) : no_object()).with_context(cat("In line ", line)));
     }
     return {};
   }
 
+  static Status no_object() { return invalid("It is no JSON object."); }
+
   static Result<std::string> text_of(const JsonRecord& record, const char* key) {
-    const auto found = record.find(key);
-    if (found != record.end() && found->is_string()) return found->get<std::string>();
+    const JsonRecord* found = record.find(key);
+    if (found != nullptr && found->is_string()) return found->text;
     return invalid("The record's \"", key, "\" is missing or no text.");
   }
 
   Status add_record(const JsonRecord& record) {
-    if (!record.is_object()) return invalid("It is no JSON object.");
-    if (record.contains("messages")) return add_messages(record["messages"]);
-    if (record.contains("instruction")) return add_instruction(record);
-    if (record.contains("prompt")) return add_completion(record);
+    if (!record.is_object()) return no_object();
+    if (const JsonRecord* messages = record.find("messages")) return add_messages(*messages);
+    if (record.find("instruction") != nullptr) return add_instruction(record);
+    if (record.find("prompt") != nullptr) return add_completion(record);
     GRAFT_TRY_ASSIGN(const std::string text, text_of(record, "text"));
     GRAFT_TRY(add_text(text));
     end_of_text(texts_.back());
@@ -129,7 +127,7 @@ class TextReader {
   Status add_completion(const JsonRecord& record) {
     GRAFT_TRY_ASSIGN(const std::string prompt, text_of(record, "prompt"));
     GRAFT_TRY_ASSIGN(const std::string completion,
-                     text_of(record, record.contains("response") ? "response" : "completion"));
+                     text_of(record, record.find("response") != nullptr ? "response" : "completion"));
     TokenText out;
     GRAFT_TRY_ASSIGN(const auto before, tokenizer_.encode(prompt));
     GRAFT_TRY_ASSIGN(const auto after, tokenizer_.encode(completion, {.add_special = false}));
@@ -142,8 +140,9 @@ class TextReader {
 
   Status add_instruction(const JsonRecord& record) {
     GRAFT_TRY_ASSIGN(std::string ask, text_of(record, "instruction"));
-    GRAFT_TRY_ASSIGN(const std::string answer, text_of(record, record.contains("response") ? "response" : "output"));
-    if (record.contains("input")) {
+    GRAFT_TRY_ASSIGN(const std::string answer,
+                     text_of(record, record.find("response") != nullptr ? "response" : "output"));
+    if (record.find("input") != nullptr) {
       GRAFT_TRY_ASSIGN(const std::string input, text_of(record, "input"));
       if (!input.empty()) ask += "\n\n### Input:\n" + input;
     }
@@ -153,7 +152,7 @@ class TextReader {
   Status add_messages(const JsonRecord& messages) {
     if (!messages.is_array()) return invalid("The record's \"messages\" is no array.");
     std::vector<text::ChatMessage> all;
-    for (const JsonRecord& message : messages) {
+    for (const JsonRecord& message : messages.items) {
       if (!message.is_object()) return invalid("One of the record's messages is no JSON object.");
       text::ChatMessage one;
       GRAFT_TRY_ASSIGN(one.role, text_of(message, "role"));
@@ -190,75 +189,44 @@ class TextReader {
 
   const data::Spec& spec_;
   const Model& model_;
+  os::FileSystem& files_;
   text::Tokenizer tokenizer_;
   std::vector<TokenText> texts_;
 };
 
-Result<text::Tokenizer> tokenizer_for(const data::Spec& spec, const Model& model) {
+Result<text::Tokenizer> tokenizer_for(const data::Spec& spec, const Model& model, const LoadVocabulary& load) {
   if (const auto path = spec.options.find("tokenizer"); path != spec.options.end()) {
-    GRAFT_TRY_ASSIGN(text::Vocabulary words, convert::load_vocabulary(os::system_files(), path->second));
+    if (!load) return unsupported("A tokenizer of other formats is read by graft convert alone; give the model one.");
+    GRAFT_TRY_ASSIGN(text::Vocabulary words, load(path->second));
     return text::Tokenizer::make(std::move(words));
   }
   return tokenizer_of(model);
 }
 
-Result<std::unique_ptr<data::Source>> open_text(const data::Spec& spec, const Model& model, std::int64_t length,
-                                                bool sequence_starts) {
+Result<std::unique_ptr<data::Source>> open_text(const data::Spec& spec, const Model& model, const TextOptions& options,
+                                                os::FileSystem& files) {
   if (spec.arguments.size() != 1) return invalid("A data set of this kind is written ", spec.kind, ":FILE.");
-  GRAFT_TRY_ASSIGN(text::Tokenizer tokenizer, tokenizer_for(spec, model));
-  TextReader reader(spec, model, std::move(tokenizer));
+  GRAFT_TRY_ASSIGN(text::Tokenizer tokenizer, tokenizer_for(spec, model, options.load));
+  TextReader reader(spec, model, files, std::move(tokenizer));
   GRAFT_TRY_ASSIGN(const auto texts, reader.read());
   const auto given = spec.options.find("pack");
   const std::string pack = given != spec.options.end() ? given->second : spec.kind == "text" ? "yes" : "no";
   if (pack != "yes" && pack != "no" && pack != "mixed")
     return invalid("Option pack=", pack, " must be yes, no or mixed.");
-  const TextWindows windows{.length = length == 0 ? kDefaultLength : length,
+  const TextWindows windows{.length = options.length == 0 ? kDefaultLength : options.length,
                             .packed = pack != "no",
                             .padding = reader.padding(),
-                            .sequence_starts = sequence_starts || (pack == "yes" && texts.size() > 1)};
+                            .sequence_starts = options.sequence_starts || (pack == "yes" && texts.size() > 1)};
   GRAFT_TRY_ASSIGN(auto source, text_source(texts, windows));
   return data::part_of(std::move(source), spec);
 }
 
 }  // namespace
 
-bool has_packed_sequences(const data::Source& source) {
-  return std::ranges::any_of(source.fields(),
-                             [](const data::Field& field) { return field.name == passes::kSequenceStartsInput; });
-}
-
-Result<std::unique_ptr<data::Source>> open_data(std::string_view text, const Model& model, std::int64_t length,
-                                                const data::Hints& hints, bool sequence_starts) {
-  if (!text.starts_with("text:") && !text.starts_with("jsonl:")) {
-    data::FileOptions files;
-#ifdef GRAFT_HAVE_CODECS
-    files.codecs = &codecs::system_codecs();
-#endif
-    return data::open_spec(text, files, hints);
-  }
+Result<std::unique_ptr<data::Source>> open_text_spec(std::string_view text, const Model& model,
+                                                     const TextOptions& options, os::FileSystem& files) {
   GRAFT_TRY_ASSIGN(const data::Spec spec, data::parse_spec(text));
-  return open_text(spec, model, length, sequence_starts).with_context(cat("While opening data set \"", text, "\""));
+  return open_text(spec, model, options, files).with_context(cat("While opening data set \"", text, "\""));
 }
 
-void bind_length(const data::Source& source, const Model& model, Bindings& bindings) {
-  const data::Field& first = source.fields().front();
-  const auto symbols = model.graph.symbols();
-  const bool text = first.dtype == DType::i32 && first.shape.rank() == 1;
-  if (text && std::ranges::find(symbols, "seq") != symbols.end()) bindings.emplace("seq", first.shape[0].value());
-  const auto inputs = model.graph.inputs();
-  for (const data::Field& field : source.fields()) {
-    if (field.role != data::Role::feature) continue;
-    const ValueId named = model.graph.find_value(field.name);
-    if (!named.valid() && (field.exact || &field != &first || inputs.empty())) continue;
-    const Value& value = model.graph.value(named.valid() ? named : inputs.front());
-    const Shape shape = source_shape(value);
-    if (value.kind != ValueKind::input || shape.rank() != field.shape.rank() + 1) continue;
-    for (std::size_t axis = 1; axis < shape.rank(); ++axis) {
-      const Dim& dim = shape[axis];
-      const bool one = !dim.is_constant() && dim.coefficient() == 1 && dim.symbols().find('*') == std::string::npos;
-      if (one && dim != shape[0]) bindings.emplace(dim.symbols(), field.shape[axis - 1].value());
-    }
-  }
-}
-
-}  // namespace graft::cli
+}  // namespace graft

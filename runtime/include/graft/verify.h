@@ -1,0 +1,55 @@
+/* Whether a model's file is whole, and whether a device computes its ops as double precision does: `graft verify`. Part
+ * of graft.h, whose rules hold.
+ */
+#include "graft/graft.h"
+
+#ifndef GRAFT_VERIFY_H
+#define GRAFT_VERIFY_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Bytes of a weight that are not what the file's checksums say. */
+typedef struct graft_damage {
+  const char* weight;
+  uint64_t first_byte; /* in the file */
+  uint64_t last_byte;
+} graft_damage;
+
+/* Reads all weights of the file. damage: all that is found, valid until the model's next call of this; *count 0: it is
+   whole. Needs no device, and a model that was opened without a check at once. */
+GRAFT_API graft_status graft_model_find_damage(graft_model* model, const graft_damage** damage, size_t* count);
+
+/* How ops are compared. */
+typedef struct graft_verify_options {
+  size_t struct_size;
+  const graft_binding* bindings; /* dimensions without one have the model's own size, else 1 */
+  size_t binding_count;
+  uint64_t seed;    /* of the random inputs; 0: 1 */
+  double tolerance; /* largest error over the root mean square; 0: 1e-4 */
+} graft_verify_options;
+
+/* What became of one node; texts are valid during the call. */
+typedef struct graft_node_verdict {
+  size_t struct_size;
+  const char* node;
+  const char* op;
+  double forward;      /* largest difference over the outputs' root mean square */
+  double gradient;     /* the same of gradients; -1: the op has none */
+  const char* failure; /* why it could not be compared; "" where it was */
+  int passed;
+} graft_node_verdict;
+
+/* Runs the model once in double precision on random inputs, and each node that differs from those before it on the
+   device, with the values that reached it, forward and backward; also as the device fuses them. `report` is told of
+   each on the calling thread (not 0 ends it: cancelled), and must not call graft; it may be NULL. device_error: some
+   differ; *nodes and *failed, which may be NULL, are set then, too. */
+GRAFT_API graft_status graft_model_verify(graft_model* model, const graft_verify_options* options,
+                                          int (*report)(void* user, const graft_node_verdict* verdict), void* user,
+                                          size_t* nodes, size_t* failed);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,120 @@
+/* What can be known before anything runs: devices, a model's layers, what training would take and what other choices
+   there are; and whether file and device are to be trusted.
+   usage: inspect_c MODEL CACHE_FOLDER [--self-test] */
+#include <graft/cache.h>
+#include <graft/graft.h>
+#include <stdio.h>
+
+static int fail(const graft_context* context, const char* what) {
+  fprintf(stderr, "%s: %s\n", what, graft_message(context));
+  return 1;
+}
+
+static void print_devices(void) {
+  graft_devices* devices = NULL;
+  if (graft_devices_find(NULL, &devices) != GRAFT_OK) printf("%s\n", graft_devices_message(devices));
+  for (size_t i = 0; i < graft_devices_count(devices); ++i) {
+    graft_device_info info = {0};
+    graft_device_fact fact = {0};
+    graft_device_quirk quirk = {0};
+    info.struct_size = sizeof info;
+    fact.struct_size = sizeof fact;
+    quirk.struct_size = sizeof quirk;
+    if (graft_devices_info(devices, i, &info) != GRAFT_OK) continue;
+    printf("%s, %llu bytes\n", info.name, (unsigned long long)info.memory);
+    for (size_t f = 0; graft_devices_fact(devices, i, f, &fact) == GRAFT_OK; ++f) {
+      if (fact.is_feature && fact.values[0]) printf("  %s\n", fact.text != NULL ? fact.text : fact.name);
+    }
+    for (size_t q = 0; graft_devices_quirk(devices, i, q, &quirk) == GRAFT_OK; ++q) {
+      printf("  %s: %s\n", quirk.action, quirk.reason);
+    }
+  }
+  graft_devices_destroy(devices);
+}
+
+static void count_kernel(void* user, const char* kernel, graft_kernel_verdict verdict, const char* why) {
+  size_t* counts = user;
+  ++counts[verdict];
+  if (verdict == GRAFT_KERNEL_FAILED) printf("%s: %s\n", kernel, why);
+}
+
+static int print_node(void* user, const graft_node_verdict* verdict) {
+  (void)user;
+  printf("%s: %g%s\n", verdict->node, verdict->forward, verdict->passed ? "" : " FAILED");
+  return 0;
+}
+
+static int plan(graft_context* context, graft_model* model) {
+  graft_trainer_options training = {0};
+  graft_plan_options options = {0};
+  graft_plan* plan = NULL;
+  graft_forecast forecast = {0};
+  const graft_plan_point* points = NULL;
+  size_t count = 0;
+  training.struct_size = sizeof training;
+  options.struct_size = sizeof options;
+  options.training = &training;
+  options.curve = 1;
+  forecast.struct_size = sizeof forecast;
+  if (graft_plan_create(model, &options, &plan) != GRAFT_OK || graft_plan_forecast(plan, &forecast) != GRAFT_OK ||
+      graft_plan_curve(plan, &points, &count) != GRAFT_OK) {
+    return fail(context, "plan");
+  }
+  printf("a step takes %llu bytes and %llu FLOPs\n", (unsigned long long)forecast.total,
+         (unsigned long long)forecast.flops);
+  for (size_t i = 0; i < count; ++i) {
+    printf("  with %llu bytes %llu FLOPs more\n", (unsigned long long)points[i].bytes,
+           (unsigned long long)points[i].extra_flops);
+  }
+  for (size_t i = 0; i < graft_plan_node_count(plan); ++i) {
+    graft_plan_node node = {0};
+    node.struct_size = sizeof node;
+    if (graft_plan_node_at(plan, i, &node) == GRAFT_OK) printf("  %s %s\n", node.op, node.name);
+  }
+  for (size_t i = 0; i < graft_plan_value_count(plan); ++i) {
+    graft_plan_value value = {0};
+    value.struct_size = sizeof value;
+    if (graft_plan_value_at(plan, i, &value) == GRAFT_OK && value.saved) printf("  saved: %s\n", value.name);
+  }
+  graft_plan_destroy(plan);
+  return 0;
+}
+
+int main(int argc, char** argv) {
+  graft_context* context = NULL;
+  graft_model* model = NULL;
+  const graft_layer* layers = NULL;
+  const graft_damage* damage = NULL;
+  size_t count = 0, kernels[3] = {0, 0, 0};
+  graft_context_options nowhere = {0};
+  if (argc < 3) return 2;
+  print_devices();
+  nowhere.struct_size = sizeof nowhere;
+  nowhere.device = "none";
+  const graft_status opened = graft_context_create(NULL, &context);
+  const int has_device = opened == GRAFT_OK;
+  if (!has_device) {
+    graft_context_destroy(context);
+    if (graft_context_create(&nowhere, &context) != GRAFT_OK) return fail(context, "context");
+  }
+  if (graft_model_load(context, argv[1], &model) != GRAFT_OK) return fail(context, "model");
+  if (graft_model_find_damage(model, &damage, &count) != GRAFT_OK) return fail(context, "file");
+  for (size_t i = 0; i < count; ++i) printf("%s is damaged\n", damage[i].weight);
+  if (graft_model_layers(model, NULL, 0, &layers, &count) != GRAFT_OK) return fail(context, "layers");
+  for (size_t i = 0; i < count; ++i) printf("%-12s %s %s\n", layers[i].op, layers[i].name, layers[i].shape);
+  if (plan(context, model) != 0) return 1;
+  if (has_device) {
+    graft_cache_options cache = {0};
+    cache.struct_size = sizeof cache;
+    cache.folder = argv[2];
+    if (graft_context_open_cache(context, &cache) != GRAFT_OK) return fail(context, "cache");
+    if (graft_model_verify(model, NULL, print_node, NULL, NULL, NULL) != GRAFT_OK) return fail(context, "verify");
+    if (argc > 3 && graft_context_self_test(context, count_kernel, kernels) != GRAFT_OK) return fail(context, "test");
+    if (argc <= 3 && graft_context_known_kernels(context, count_kernel, kernels) != GRAFT_OK)
+      return fail(context, "known");
+    printf("%zu kernels passed, %zu failed\n", kernels[GRAFT_KERNEL_PASSED], kernels[GRAFT_KERNEL_FAILED]);
+  }
+  graft_model_destroy(model);
+  graft_context_destroy(context);
+  return has_device ? 0 : 77;
+}
