@@ -1,4 +1,8 @@
 // The C ABI's forecast: what a trainer takes is known without making it, and without a device.
+#include <atomic>
+#include <chrono>
+#include <thread>
+
 #include "runtime/core/op_id.gen.h"
 #include "tests/support/c_api.h"
 
@@ -64,6 +68,34 @@ TEST(CApiForecast, NeedsNoDevice) {
   session.binding_count = 1;
   EXPECT_EQ(graft_session_create(h_.model, &session, &h_.session), GRAFT_INVALID_ARGUMENT);
   EXPECT_TRUE(contains(h_.message(), "no device")) << h_.message();
+}
+
+TEST(CApiForecast, CancellingEndsIt) {
+  const TemporaryFolder folder;
+  write_model(lenet(), folder.file("m.graft"));
+  CHandles h_;
+  auto context = sized<graft_context_options>();
+  context.device = "none";
+  ASSERT_EQ(graft_context_create(&context, &h_.context), GRAFT_OK) << h_.message();
+  ASSERT_EQ(graft_model_load(h_.context, folder.file("m.graft").c_str(), &h_.model), GRAFT_OK) << h_.message();
+  auto options = sized<graft_trainer_options>();
+  options.batch = 64;
+  options.budget = 1;  // a search that tries everything
+  auto forecast = sized<graft_forecast>();
+  const auto plan = [&] { return graft_forecast_training(h_.model, &options, &forecast); };
+  ASSERT_EQ(plan(), GRAFT_OUT_OF_MEMORY) << h_.message();
+  std::atomic<bool> over = false;
+  std::thread other([&] {
+    // What comes between two calls is of neither, so it is asked for again and again.
+    while (!over) {
+      graft_cancel(h_.context);
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+  });
+  EXPECT_EQ(plan(), GRAFT_CANCELLED) << h_.message();
+  over = true;
+  other.join();
+  EXPECT_EQ(plan(), GRAFT_OUT_OF_MEMORY) << "the next call is not cancelled";
 }
 
 }  // namespace
