@@ -21,8 +21,8 @@ SEEDS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../fuzz/corpus
 
 
 def save_npy(path, values, shape, kind="f"):
-    """`kind` is a typecode of array: f (float32), i (int32) or q (int64)."""
-    dtype = {"f": "<f4", "i": "<i4", "q": "<i8"}[kind]
+    """`kind` is a typecode of array: f (float32), i (int32), q (int64) or B (uint8)."""
+    dtype = {"f": "<f4", "i": "<i4", "q": "<i8", "B": "|u1"}[kind]
     header = "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }" % (dtype, "".join(f"{n}, " for n in shape))
     header += " " * (-(len(header) + 11) % 64) + "\n"
     with open(path, "wb") as out:

@@ -20,6 +20,23 @@ def means(losses):
     return [sum(losses[i:i + WINDOW]) / WINDOW for i in range(0, len(losses) - WINDOW + 1, WINDOW)]
 
 
+class Bytes(cli.CliTest):
+    def test_the_device_makes_numbers_of_bytes(self):
+        values = [i * 37 % 256 for i in range(2 * 784)]
+        # Exact in float32, so that both ways give the same bits.
+        cli.save_npy(self.path("floats.npy"), [v / 256 - 0.5 for v in values], (2, 1, 28, 28))
+        cli.save_npy(self.path("bytes.npy"), values, (2, 28, 28, 1), "B")
+        wanted = self.outputs("mlp.graft", "floats.npy")
+        flag = "image:scale=0.00390625,offset=-0.5,layout=nhwc"
+        self.assertEqual(self.outputs("mlp.graft", "bytes.npy", ("--bytes", flag)), wanted)
+        run = ("run", "mlp.graft", "--out", "out", "--input")
+        self.fails(*run, "image=bytes.npy", "--bytes", "image:size=2", says=["size=2"])
+        self.fails(*run, "image=bytes.npy", "--bytes", "picture", says=["picture"])
+        self.fails(*run, "image=floats.npy", "--bytes", "image", says=["no bytes"])
+        cli.save_npy(self.path("large.npy"), [256] * 784, (1, 1, 28, 28), "i")
+        self.fails(*run, "image=large.npy", "--bytes", "image", says=["256"])
+
+
 class Curves(cli.CliTest):
     def losses(self, precision, *flags):
         self.graft("train", *flags, "--steps", STEPS, "--seed", 1, "--precision", precision, "--quiet", "--metrics",

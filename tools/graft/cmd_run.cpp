@@ -1,5 +1,6 @@
 // graft run and graft grad: a model on .npy files, forward or differentiated.
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <memory>
@@ -39,6 +40,7 @@ struct RunArguments {
   std::string precision = "f32";
   bool allow_non_finite = false;
   std::vector<std::string> fetch;
+  std::vector<std::string> bytes;  ///< inputs that the device makes of bytes
 
   bool splits() const { return !budget.empty() || micro_batch != 0 || per_sample; }
 };
@@ -55,6 +57,62 @@ Result<Arrays> read_inputs(const RunArguments& options) {
     }
   }
   return arrays;
+}
+
+/// "0.5/1/2".
+Result<std::vector<float>> parse_numbers(const std::string& text) {
+  std::vector<float> numbers;
+  for (const std::string& part : split_text(text, '/')) {
+    float value = 0;
+    const auto [end, failure] = std::from_chars(part.data(), part.data() + part.size(), value);
+    if (failure != std::errc() || end != part.data() + part.size()) {
+      return invalid("--bytes takes numbers with slashes between; \"", part, "\" is none.");
+    }
+    numbers.push_back(value);
+  }
+  return numbers;
+}
+
+/// "image:scale=0.0039,offset=-0.5,layout=nhwc".
+Result<passes::PackedInput> parse_bytes(const std::string& text) {
+  const std::size_t colon = text.find(':');
+  passes::PackedInput input{text.substr(0, colon), passes::Packed::u8, false, {}, {}};
+  for (const std::string& item : split_list(colon == std::string::npos ? "" : text.substr(colon + 1))) {
+    GRAFT_TRY_ASSIGN(const auto pair, parse_assignment(item, "--bytes NAME:"));
+    if (pair.first == "scale" || pair.first == "offset") {
+      GRAFT_TRY_ASSIGN((pair.first == "scale" ? input.scale : input.offset), parse_numbers(pair.second));
+    } else if (pair.first == "layout" && (pair.second == "nhwc" || pair.second == "nchw")) {
+      input.channels_last = pair.second == "nhwc";
+    } else {
+      return invalid("--bytes knows scale, offset and layout=nhwc or nchw, not \"", item, "\".");
+    }
+  }
+  return input;
+}
+
+/// The file's integers as bytes, with the shape that the model takes.
+Status pack(const passes::PackedInput& input, Arrays& arrays) {
+  const auto found = arrays.find(input.name);
+  if (found == arrays.end()) return invalid("--bytes names \"", input.name, "\", which --input does not give.");
+  data::Array& array = found->second;
+  const std::uint64_t count = array.shape.elements();
+  if (array.dtype != DType::i32) return invalid("The file of \"", input.name, "\" holds no bytes.");
+  GRAFT_TRY_ASSIGN(HostBuffer bytes, HostBuffer::create(count, "bytes of an input"));
+  for (std::uint64_t i = 0; i < count; ++i) {
+    std::int32_t number = 0;
+    std::memcpy(&number, array.buffer.data() + i * sizeof number, sizeof number);
+    if (number < 0 || number > 255) {
+      return invalid("The file of \"", input.name, "\" holds ", number, ", which is no byte.");
+    }
+    bytes.data()[i] = static_cast<std::byte>(number);
+  }
+  array.buffer = std::move(bytes);
+  array.dtype = DType::f32;  // what the model gets
+  if (!input.channels_last || array.shape.rank() < 3) return ok_status();
+  std::vector<Dim> dims(array.shape.begin(), array.shape.end());
+  std::rotate(dims.begin() + 1, dims.end() - 1, dims.end());
+  array.shape = Shape(std::move(dims));
+  return ok_status();
 }
 
 /// Whether a node or an output needs it.
@@ -200,6 +258,12 @@ Status run_model(const RunArguments& options, bool gradients) {
   GRAFT_TRY(claim_outputs(options, model, gradients));
   GRAFT_TRY_ASSIGN(Arrays arrays, read_inputs(options));
   SessionOptions session_options;
+  std::vector<passes::PackedInput> packed;
+  for (const std::string& item : options.bytes) {
+    GRAFT_TRY_ASSIGN(passes::PackedInput input, parse_bytes(item));
+    GRAFT_TRY(pack(input, arrays));
+    packed.push_back(std::move(input));
+  }
   GRAFT_TRY_ASSIGN(session_options.precision, passes::parse_precision(options.precision));
   GRAFT_TRY_ASSIGN(session_options.bindings, parse_bindings(options.bind));
   GRAFT_TRY(bind_from_inputs(model, arrays, session_options.bindings));
@@ -214,6 +278,7 @@ Status run_model(const RunArguments& options, bool gradients) {
     }
   }
   session_options.gradients.fetch = split_lists(options.fetch);
+  session_options.gradients.packed = std::move(packed);
   Profile profile(1);
   if (!options.profile.empty()) session_options.program.observer = &profile;
   GRAFT_TRY_ASSIGN(auto device, OpenDevice::open(options.flags));
@@ -234,7 +299,14 @@ Status run_model(const RunArguments& options, bool gradients) {
                        "; what has more than one element needs a --cotangent of that shape.");
       }
     }
-    for (const auto& [name, array] : arrays) GRAFT_TRY(feed(*session, name, array));
+    for (const auto& [name, array] : arrays) {
+      const auto& formats = session_options.gradients.packed;
+      if (std::ranges::find(formats, name, &passes::PackedInput::name) != formats.end()) {
+        GRAFT_TRY(session->set_input(name, array.buffer.bytes()));
+      } else {
+        GRAFT_TRY(feed(*session, name, array));
+      }
+    }
     GRAFT_TRY(session->run());
     if (!options.profile.empty()) {
       const Consumers consumers = consumers_of(profile);
@@ -269,6 +341,10 @@ Action add_run(CLI::App& app) {
   add_common(app, *options);
   app.add_option("--budget", options->budget,
                  "Largest device memory, as in 64MiB; weights that it has no room for are streamed from the file");
+  app.add_option(
+      "--bytes", options->bytes,
+      "NAME:scale=S,offset=O,layout=nhwc: the file of this float input holds bytes, and the device makes byte * "
+      "S + O of them (S1/S2/S3 for channels), in the model's order of axes; repeatable");
   return [options] { return run_model(*options, false); };
 }
 
