@@ -26,6 +26,10 @@ void Attrs::set(std::string_view name, AttrValue value) {
   }
 }
 
+void Attrs::erase(std::string_view name) {
+  std::erase_if(items_, [&](const auto& item) { return item.first == name; });
+}
+
 const AttrValue* Attrs::find(std::string_view name) const {
   for (const auto& item : items_) {
     if (item.first == name) return &item.second;

@@ -32,6 +32,7 @@ class Attrs {
   }
 
   void set(std::string_view name, AttrValue value);
+  void erase(std::string_view name);  ///< nothing where it is absent
   bool has(std::string_view name) const { return find(name) != nullptr; }
   const AttrValue* find(std::string_view name) const;
   const std::vector<std::pair<std::string, AttrValue>>& items() const { return items_; }  ///< sorted by name

@@ -109,12 +109,8 @@ std::vector<std::string> Graph::symbols() const {
   std::set<std::string> found;
   for (const Value& value : values_) {
     for (const Dim& dim : value.shape) {
-      const std::string& symbols = dim.symbols();
-      for (std::size_t start = 0; start < symbols.size();) {
-        const std::size_t end = std::min(symbols.find('*', start), symbols.size());
-        found.insert(symbols.substr(start, end - start));
-        start = end + 1;
-      }
+      const auto names = dim.names();
+      found.insert(names.begin(), names.end());
     }
   }
   return {found.begin(), found.end()};

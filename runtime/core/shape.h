@@ -1,7 +1,8 @@
 // Dimensions that may be named symbols, and shapes of them.
 //
-// A Dim is a monomial: a constant coefficient times a product of symbols ("4*batch*seq"). That is closed under
-// what shapes do to symbolic axes (multiply, divide exactly, compare); anything else asks for the symbol to be bound.
+// A Dim is a coefficient times a product of factors ("4*batch*seq"). A factor is a symbol, a sum of such products
+// ("(height+2)"), or a sum divided and rounded down ("((height+2)//2)"), as windows, slices and pads make them. Equal
+// texts are equal sizes; of what cannot be written so (a minimum of two symbols), the symbol must be bound first.
 #pragma once
 
 #include <cstdint>
@@ -22,15 +23,18 @@ class Dim {
   Dim(std::int64_t value) : coefficient_(value) {}  // NOLINT: a number is a dimension
   /// A symbol such as "batch": letters, digits and '_', not starting with a digit. Requires a valid name.
   static Dim symbol(std::string_view name);
-  /// Reads what text() writes, as in "4*batch".
+  /// Reads what text() writes, as in "4*batch" or "3*((height+2)//2)".
   static Result<Dim> parse(std::string_view text);
 
   bool is_constant() const { return symbols_.empty(); }
   /// Requires is_constant().
   std::int64_t value() const;
   std::int64_t coefficient() const { return coefficient_; }
-  /// Sorted names joined with '*'; empty for a constant.
+  /// Sorted factors joined with '*'; empty for a constant.
   const std::string& symbols() const { return symbols_; }
+  /// A symbol and nothing else.
+  bool is_symbol() const;
+  std::vector<std::string> names() const;  ///< of the symbols in it, each once, sorted
   std::string text() const;
 
   friend bool operator==(const Dim&, const Dim&) = default;
@@ -38,12 +42,31 @@ class Dim {
  private:
   friend std::optional<Dim> multiply(const Dim& a, const Dim& b);
   friend std::optional<Dim> divide_exactly(const Dim& a, const Dim& b);
+  friend class DimMath;
   std::int64_t coefficient_ = 0;
   std::string symbols_;
 };
 
-std::optional<Dim> multiply(const Dim& a, const Dim& b);        ///< nullopt on overflow
+std::optional<Dim> multiply(const Dim& a, const Dim& b);        ///< nullopt on overflow, or a text of 1024 bytes
 std::optional<Dim> divide_exactly(const Dim& a, const Dim& b);  ///< nullopt when there is a remainder
+/// nullopt on overflow, or where the text would be longer than kMaxDimText.
+std::optional<Dim> add(const Dim& a, const Dim& b);
+std::optional<Dim> subtract(const Dim& a, const Dim& b);
+/// Rounded down; requires divisor >= 1. nullopt as of add().
+std::optional<Dim> divide_floor(const Dim& a, std::int64_t divisor);
+/// The least that it is where each symbol is 1 or more; nullopt where nothing says so.
+std::optional<std::int64_t> least(const Dim& dim);
+
+/// A dimension taken apart: coefficient * factors, each of which is floor(sum(terms) / divisor); a symbol is itself.
+struct DimFactor {
+  std::string symbol;      ///< where it is one
+  std::vector<Dim> terms;  ///< otherwise
+  std::int64_t divisor = 1;
+};
+std::vector<DimFactor> factors_of(const Dim& dim);
+
+/// Bytes of a sum's text; a product has at most twice as many.
+inline constexpr std::size_t kMaxDimText = 512;
 
 /// Values for symbols, as in {"batch": 32}.
 using Bindings = std::map<std::string, std::int64_t, std::less<>>;

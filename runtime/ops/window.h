@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "runtime/core/attrs.h"
+#include "runtime/core/shape.h"
 
 namespace graft {
 
@@ -31,6 +32,17 @@ Status read_window_ints(const Attrs& attrs, std::string_view name, std::int64_t 
     out[i] = values[i];
   }
   return ok_status();
+}
+
+/// How many windows of `extent` elements, `stride` apart, an axis has with `padding` elements more, which may be a
+/// symbol; the last window is a whole one.
+inline Result<Dim> window_count(const Dim& size, std::int64_t padding, std::int64_t extent, std::int64_t stride) {
+  const auto room = add(size, Dim(padding - extent));
+  const auto steps = room ? divide_floor(*room, stride) : std::nullopt;
+  const auto count = steps ? add(*steps, Dim(1)) : std::nullopt;
+  if (!count)
+    return invalid("An axis of ", size.text(), " elements cannot be written with windows over it; bind it first.");
+  return *count;
 }
 
 /// "height" for axis 0, "width" for axis 1.

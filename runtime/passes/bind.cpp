@@ -1,10 +1,43 @@
 // Replacing symbols: the graph is rebuilt node by node, so that every shape is inferred anew.
 #include "runtime/passes/bind.h"
 
+#include <algorithm>
+#include <limits>
+
 #include "runtime/core/op_def.h"
+#include "runtime/core/op_id.gen.h"
 
 namespace graft {
 namespace {
+
+constexpr std::int64_t kToEnd = std::numeric_limits<std::int32_t>::max();
+
+/// Of a slice along what was a symbol: ends that count from its end, or were symbols, as numbers. What lies beyond the
+/// axis is cut off, as ONNX and NumPy do.
+void number_slice(Attrs& attrs, const Shape& x) {
+  Ints starts = attrs.integers("starts"), ends = attrs.integers("ends");
+  const Ints steps = attrs.integers("steps");
+  if (starts.size() != x.rank() || ends.size() != x.rank() || steps.size() != x.rank()) return;  // inference says so
+  const Shape stops = attrs.has("stops") ? attrs.shape("stops") : Shape();
+  for (std::size_t axis = 0; axis < x.rank(); ++axis) {
+    if (steps[axis] < 1) continue;
+    const std::int64_t size = x[axis].value();
+    if (stops.rank() == x.rank() && stops[axis].value() != kToEnd) ends[axis] = stops[axis].value();
+    if (starts[axis] < 0) starts[axis] += size;
+    if (ends[axis] < 0) ends[axis] += size;
+    starts[axis] = std::clamp<std::int64_t>(starts[axis], 0, size);
+    if (ends[axis] != kToEnd) ends[axis] = std::clamp<std::int64_t>(ends[axis], starts[axis], size);
+  }
+  attrs.set("starts", std::move(starts));
+  attrs.set("ends", std::move(ends));
+  attrs.erase("stops");
+}
+
+void number_resize(Attrs& attrs) {
+  if (!attrs.has("to")) return;
+  attrs.set("sizes", attrs.shape("to").values());
+  attrs.erase("to");
+}
 
 Result<Attrs> bind(const Attrs& attrs, const Bindings& bindings) {
   Attrs out;
@@ -33,9 +66,8 @@ Result<Graph> bind(const Graph& graph, const Bindings& bindings) {
     GRAFT_TRY_ASSIGN(Shape shape, bind(value.shape, bindings));
     for (std::size_t axis = 0; axis < shape.rank(); ++axis) {
       if (shape[axis].is_constant()) continue;
-      const std::string& names = shape[axis].symbols();
       return invalid("The value \"", value.name, "\" has the shape ", shape.text(),
-                     "; bind each name to a size, as in ", names.substr(0, names.find('*')), "=32.");
+                     "; bind each name to a size, as in ", shape[axis].names().front(), "=32.");
     }
     GRAFT_TRY_ASSIGN(map[i], out.add_value(value.name, value.dtype, std::move(shape), value.kind));
     out.mutable_value(map[i]).source_perm = value.source_perm;
@@ -46,6 +78,8 @@ Result<Graph> bind(const Graph& graph, const Bindings& bindings) {
     std::vector<ValueId> inputs;
     for (const ValueId input : node.inputs) inputs.push_back(input.valid() ? map[input.index] : kNoValue);
     GRAFT_TRY_ASSIGN(Attrs attrs, bind(node.attrs, bindings));
+    if (node.op == Op::slice) number_slice(attrs, out.value(inputs[0]).shape);
+    if (node.op == Op::resize) number_resize(attrs);
     std::vector<std::string> names;
     for (const ValueId output : node.outputs) names.push_back(graph.value(output).name);
     GRAFT_TRY_ASSIGN(const NodeId id, out.add_node(node.op, std::move(inputs), std::move(attrs), node.name, names));

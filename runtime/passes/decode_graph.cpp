@@ -8,10 +8,6 @@
 namespace graft::passes {
 namespace {
 
-bool is_symbol(const Dim& dim) {
-  return dim.coefficient() == 1 && !dim.is_constant() && dim.symbols().find('*') == std::string::npos;
-}
-
 /// Makes nodes go on at the step state's position; counts the attentions among them.
 class DecodeAdapter {
  public:
@@ -57,8 +53,8 @@ Result<DecoderPorts> decoder_ports(const Graph& graph) {
   }
   ports.tokens = inputs[0];
   const Value& tokens = graph.value(ports.tokens);
-  if (tokens.dtype != DType::i32 || tokens.shape.rank() != 2 || !is_symbol(tokens.shape[0]) ||
-      !is_symbol(tokens.shape[1]) || tokens.shape[0] == tokens.shape[1]) {
+  if (tokens.dtype != DType::i32 || tokens.shape.rank() != 2 || !tokens.shape[0].is_symbol() ||
+      !tokens.shape[1].is_symbol() || tokens.shape[0] == tokens.shape[1]) {
     return unsupported("The input \"", tokens.name, "\" is ", dtype_name(tokens.dtype), tokens.shape.text(),
                        "; a model that generates text takes i32[batch, seq].");
   }

@@ -16,7 +16,8 @@ Result<bool> has_batch(const Graph& graph, const std::string& name, const std::s
   const Shape shape = source_shape(graph.value(id));
   for (std::size_t axis = 0; axis < shape.rank(); ++axis) {
     const Dim& dim = shape[axis];
-    if (dim.is_constant() || dim.symbols().find(batch) == std::string::npos) continue;
+    const auto names = dim.names();
+    if (std::find(names.begin(), names.end(), batch) == names.end()) continue;
     if (axis == 0 && dim == Dim::symbol(batch)) return true;
     return unsupported("\"", name, "\" has the shape ", shape.text(), ", which micro-batches cannot split: only a ",
                        "first axis of \"", batch, "\" can be.");

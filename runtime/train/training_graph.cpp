@@ -163,8 +163,7 @@ Result<std::string> batch_symbol(const Graph& model) {
     const Value& input = model.value(id);
     if (input.shape.rank() == 0 || input.shape[0].is_constant()) continue;
     const Dim& dim = input.shape[0];
-    const bool product = dim.coefficient() != 1 || dim.symbols().find('*') != std::string::npos;
-    if (product || (!symbol.empty() && symbol != dim.symbols())) {
+    if (!dim.is_symbol() || (!symbol.empty() && symbol != dim.symbols())) {
       return unsupported("The batch axis of the model's input \"", input.name, "\" is ", dim.text(),
                          "; all inputs must begin with one and the same symbol.");
     }

@@ -1,7 +1,8 @@
-// Dimensions as monomials, shapes, broadcasting, axes.
+// Dimensions, shapes, broadcasting, axes.
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <random>
 
 #include "runtime/core/shape.h"
 #include "runtime/passes/bind.h"
@@ -34,6 +35,88 @@ TEST(Dim, TextRoundTrips) {
   for (const char* text : {"", "4 batch", "a-b", "9223372036854775807*3", "2x", "*"}) {
     EXPECT_FALSE(Dim::parse(text).ok()) << text;
   }
+}
+
+TEST(Dim, AddsUpInOneForm) {
+  const Dim h = Dim::symbol("h");
+  const Dim h2 = *add(h, Dim(2));
+  EXPECT_EQ(h2.text(), "(h+2)");
+  EXPECT_EQ(*subtract(h2, Dim(2)), h);
+  EXPECT_EQ(subtract(h2, h2)->text(), "0");
+  EXPECT_EQ(add(h2, h2)->text(), "2*(h+2)");
+  EXPECT_EQ(*add(*multiply(Dim(2), h), Dim(4)), *multiply(Dim(2), h2)) << "the common divisor stands before the sum";
+  EXPECT_EQ(add(*multiply(kBatch, h), *multiply(Dim(3), kSeq))->text(), "(batch*h+3*seq)");
+  EXPECT_EQ(subtract(kSeq, h)->text(), "(-h+seq)");
+  EXPECT_EQ(multiply(*multiply(kBatch, h2), Dim(5))->text(), "5*(h+2)*batch");
+  EXPECT_FALSE(add(Dim(std::numeric_limits<std::int64_t>::max()), Dim(1)).has_value());
+}
+
+TEST(Dim, DividesDownInOneForm) {
+  const Dim h = Dim::symbol("h");
+  const auto half = [](const Dim& dim) { return *divide_floor(dim, 2); };
+  EXPECT_EQ(half(h).text(), "(h//2)");
+  EXPECT_EQ(half(*add(h, Dim(1))).text(), "((h+1)//2)");
+  EXPECT_EQ(half(*add(h, Dim(4))).text(), "((h//2)+2)") << "what is divisible stands outside";
+  EXPECT_EQ(half(*multiply(Dim(6), h)).text(), "3*h");
+  EXPECT_EQ(half(*add(*multiply(Dim(2), h), kSeq)).text(), "((seq//2)+h)");
+  EXPECT_EQ(half(*add(*multiply(Dim(2), h), Dim(-1))).text(), "(h-1)") << "down, not towards zero";
+  EXPECT_EQ(half(half(h)), *divide_floor(h, 4)) << "a quotient of a quotient is one";
+  EXPECT_EQ(half(half(*add(h, Dim(1)))).text(), "((h+1)//4)");
+  EXPECT_EQ(divide_floor(*multiply(Dim(2), h), 4)->text(), "(h//2)");
+}
+
+/// Whatever is put together, its value is that of the same steps in numbers, and its text reads back as the same.
+TEST(Dim, SaysWhatNumbersSay) {
+  std::mt19937 random(7);
+  for (int round = 0; round < 2000; ++round) {
+    const Bindings sizes = {{"h", 1 + random() % 9}, {"w", 1 + random() % 9}};
+    std::vector<Dim> dims = {Dim::symbol("h"), Dim::symbol("w"), Dim(3)};
+    std::vector<std::int64_t> values = {sizes.at("h"), sizes.at("w"), 3};
+    for (int step = 0; step < 8; ++step) {
+      const std::size_t a = random() % dims.size(), b = random() % dims.size();
+      const auto n = static_cast<std::int64_t>(random() % 4 + 1);
+      const std::int64_t floored = values[a] >= 0 ? values[a] / n : -((-values[a] + n - 1) / n);
+      switch (random() % 4) {
+        case 0: dims.push_back(add(dims[a], dims[b]).value()), values.push_back(values[a] + values[b]); break;
+        case 1: dims.push_back(subtract(dims[a], dims[b]).value()), values.push_back(values[a] - values[b]); break;
+        case 2: dims.push_back(multiply(dims[a], Dim(n)).value()), values.push_back(values[a] * n); break;
+        default: dims.push_back(divide_floor(dims[a], n).value()), values.push_back(floored); break;
+      }
+      const Dim& last = dims.back();
+      const auto bound = bind(last, sizes);
+      ASSERT_TRUE(bound.ok());
+      ASSERT_EQ(*bound, Dim(values.back())) << last.text();
+      const auto read = Dim::parse(last.text());
+      ASSERT_TRUE(read.ok()) << last.text();
+      ASSERT_EQ(*read, last) << last.text();
+      const auto least_value = least(last);
+      ASSERT_TRUE(!least_value || *least_value <= values.back()) << last.text();
+      if (last.text().size() > 150) break;
+    }
+  }
+}
+
+TEST(Dim, KnowsItsLeastValueAndItsNames) {
+  const Dim h = Dim::symbol("h");
+  EXPECT_EQ(least(*add(h, Dim(2))), 3);
+  EXPECT_EQ(least(*add(h, Dim(-3))), std::nullopt) << "nothing says that it is not negative";
+  EXPECT_EQ(least(*divide_floor(*add(h, Dim(3)), 4)), 1);
+  EXPECT_EQ(least(*subtract(h, kSeq)), std::nullopt);
+  const Dim both = *multiply(kBatch, *add(*multiply(h, kSeq), *divide_floor(h, 2)));
+  EXPECT_EQ(both.names(), (std::vector<std::string>{"batch", "h", "seq"}));
+  EXPECT_TRUE(h.is_symbol());
+  EXPECT_FALSE(both.is_symbol());
+}
+
+TEST(Dim, RefusesTextsThatAreNone) {
+  for (const char* text :
+       {"(h", "h)", "(h+)", "((h+1)/2)", "(h//0)", "(h//-2)", "(h//w)", "()", "(h++1)", "(h+1)(w+1)", "+", "h+1"}) {
+    EXPECT_FALSE(Dim::parse(text).ok()) << text;
+  }
+  std::string deep = "h";
+  for (int i = 0; i < 20; ++i) deep = "((w*" + deep + "+1)//3)";
+  EXPECT_FALSE(Dim::parse(deep).ok());
+  EXPECT_FALSE(Dim::parse(std::string(100000, '(')).ok());
 }
 
 TEST(Shape, CountsElementsAndRefusesTooMany) {

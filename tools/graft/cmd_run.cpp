@@ -144,7 +144,7 @@ Status bind_from_inputs(const Model& model, const Arrays& arrays, Bindings& bind
     }
     for (std::size_t axis = 0; axis < given.rank(); ++axis) {
       const Dim& dim = value.shape[axis];
-      if (dim.is_constant() || dim.coefficient() != 1 || dim.symbols().find('*') != std::string::npos) continue;
+      if (!dim.is_symbol()) continue;
       const auto [at, fresh] = bindings.emplace(dim.symbols(), given[axis].value());
       if (!fresh && at->second != given[axis].value()) {
         return invalid("The dimension \"", dim.symbols(), "\" is ", at->second, ", but the file of \"", value.name,

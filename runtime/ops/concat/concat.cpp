@@ -15,19 +15,18 @@ Status infer(InferContext& c) {
   const Shape& first = c.shape(0);
   GRAFT_TRY_ASSIGN(const std::size_t axis, normalize_axis(c.attrs().integer("axis"), first.rank()));
   Shape out = first;
-  std::int64_t total = 0;
+  Dim total(0);
   for (std::size_t i = 0; i < c.inputs(); ++i) {
     GRAFT_TRY(c.expect_dtype(i, c.dtype(0)));
     GRAFT_TRY(c.expect_rank(i, first.rank()));
-    if (c.inputs() == 1) break;  // its axis may be a symbol
     for (std::size_t other = 0; other < first.rank(); ++other) {
       if (other == axis || c.shape(i)[other] == first[other]) continue;
       return invalid("Its input ", i, " has the shape ", c.shape(i).text(), ", which differs from ", first.text(),
                      " in axis ", other, "; only axis ", axis, " may differ.");
     }
-    GRAFT_TRY_ASSIGN(const std::int64_t size, c.constant_dim(i, axis));
-    const auto sum = checked_add(total, size);
-    if (!sum) return invalid("The sizes of axis ", axis, " of its inputs add up to more than 2^63.");
+    const auto sum = add(total, c.shape(i)[axis]);
+    if (!sum)
+      return invalid("The sizes of axis ", axis, " of its inputs add up to more than 2^63, or to a text too long.");
     total = *sum;
     out[axis] = total;
   }

@@ -122,9 +122,9 @@ Status vjp_grad_weight(VjpContext& c) {
 
 // ---- conv_transpose(x, weight [I, kh, kw, O / groups], bias?) -> y: the data gradient of a convolution from y to x
 
-Status transposed_size(InferContext& c, const ConvWindow& window, std::size_t axis, std::int64_t padding,
-                       std::int64_t& size) {
-  GRAFT_TRY_ASSIGN(const std::int64_t in, c.constant_dim(0, axis + 1));
+Status transposed_size(InferContext& c, const ConvWindow& window, std::size_t axis, std::int64_t padding, Dim& out) {
+  const Dim& image = c.shape(0)[axis + 1];
+  const std::int64_t in = image.is_constant() ? image.value() : 1;
   GRAFT_TRY_ASSIGN(const std::int64_t kernel, c.constant_dim(1, axis + 1));
   constexpr std::int64_t kLimit = kMaxWindowExtent;
   if (in < 1 || kernel < 1 || in > kLimit || kernel > kLimit) {
@@ -135,8 +135,19 @@ Status transposed_size(InferContext& c, const ConvWindow& window, std::size_t ax
     return invalid("The attribute \"output_padding\" holds ", padding, "; it must be less than the stride ",
                    window.strides[axis], " or the dilation ", window.dilations[axis], ".");
   }
-  size = (in - 1) * window.strides[axis] + window.dilations[axis] * (kernel - 1) + 1 + padding - window.pads[axis] -
-         window.pads[axis + 2];
+  const std::int64_t more = window.dilations[axis] * (kernel - 1) + 1 + padding - window.pads[axis] -
+                            window.pads[axis + 2] - window.strides[axis];
+  if (!image.is_constant()) {
+    const auto strided = multiply(image, Dim(window.strides[axis])),
+               whole = strided ? add(*strided, Dim(more)) : std::nullopt;
+    if (!whole)
+      return invalid("The output of a transposed convolution over ", image.text(),
+                     " cannot be written; bind it first.");
+    out = *whole;
+    return ok_status();
+  }
+  const std::int64_t size = in * window.strides[axis] + more;
+  out = size;
   if (size < 1 || size > kLimit) {
     return invalid("A transposed convolution of ", c.shape(0).text(), " by ", c.shape(1).text(), " would give ", size,
                    " positions on axis ", axis + 1, "; there must be between 1 and ", kLimit, ".");
@@ -151,8 +162,7 @@ Status infer_transpose(InferContext& c) {
   if (padding.size() != 2) {
     return invalid("The attribute \"output_padding\" must hold 2 numbers; it holds ", padding.size(), ".");
   }
-  std::int64_t h = 0;
-  std::int64_t w = 0;
+  Dim h, w;
   GRAFT_TRY(transposed_size(c, window, 0, padding[0], h));
   GRAFT_TRY(transposed_size(c, window, 1, padding[1], w));
   GRAFT_TRY_ASSIGN(const std::int64_t channels, c.constant_dim(0, 3));

@@ -49,8 +49,6 @@ Result<std::int64_t> conv_output_size(const ConvWindow& window, std::size_t axis
 }
 
 Result<Shape> conv_output_shape(const ConvWindow& window, const Shape& x, const Shape& weight) {
-  GRAFT_TRY_ASSIGN(const std::int64_t h, number(x, 1, "image"));
-  GRAFT_TRY_ASSIGN(const std::int64_t w, number(x, 2, "image"));
   GRAFT_TRY_ASSIGN(const std::int64_t c, number(x, 3, "image"));
   GRAFT_TRY_ASSIGN(const std::int64_t o, number(weight, 0, "weight"));
   GRAFT_TRY_ASSIGN(const std::int64_t kh, number(weight, 1, "weight"));
@@ -65,9 +63,19 @@ Result<Shape> conv_output_shape(const ConvWindow& window, const Shape& x, const 
                    " channels per group; the input ", x.text(), " in ", window.groups, " groups gives ",
                    c / window.groups, ".");
   }
-  GRAFT_TRY_ASSIGN(const std::int64_t oh, conv_output_size(window, 0, h, kh));
-  GRAFT_TRY_ASSIGN(const std::int64_t ow, conv_output_size(window, 1, w, kw));
-  return Shape{x[0], oh, ow, o};
+  std::array<Dim, 2> out;
+  for (const std::size_t axis : {0, 1}) {
+    const std::int64_t kernel = axis == 0 ? kh : kw;
+    const Dim& size = x[axis + 1];
+    GRAFT_TRY_ASSIGN(const std::int64_t known,
+                     conv_output_size(window, axis, size.is_constant() ? size.value() : kMaxWindowExtent, kernel));
+    out[axis] = known;
+    if (size.is_constant()) continue;
+    const std::int64_t extent = window.dilations[axis] * (kernel - 1) + 1;
+    GRAFT_TRY_ASSIGN(out[axis],
+                     window_count(size, window.pads[axis] + window.pads[axis + 2], extent, window.strides[axis]));
+  }
+  return Shape{x[0], out[0], out[1], o};
 }
 
 ConvSizes conv_sizes(const Attrs& attrs, const Shape& x, const Shape& weight, const Shape& y) {

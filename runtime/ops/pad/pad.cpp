@@ -54,9 +54,11 @@ Result<Shape> padded_shape(const Shape& x, const Attrs& attrs) {
       return invalid("The attribute \"pads\" holds ", begin, " and ", end, " for axis ", axis, "; the limit is ",
                      kMaxPad, ".");
     }
-    if (!x[axis].is_constant()) {
-      return invalid("Axis ", axis, " of the padded shape ", x.text(), " is ", x[axis].text(),
-                     "; a number is needed to pad it.");
+    if (!x[axis].is_constant()) {  // what may be cropped or repeated is checked once it is a number
+      const auto padded = add(x[axis], Dim(begin + end));
+      if (!padded) return invalid("The padded axis ", x[axis].text(), " cannot be written; bind it first.");
+      dims.push_back(*padded);
+      continue;
     }
     const std::int64_t kept = x[axis].value() + std::min<std::int64_t>(begin, 0) + std::min<std::int64_t>(end, 0);
     if (kept < 0) {

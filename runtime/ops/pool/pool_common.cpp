@@ -5,14 +5,10 @@
 namespace graft::ops::pool {
 namespace {
 
-Result<std::int64_t> output_size(const PoolWindow& window, const Shape& x, std::size_t axis) {
+Result<Dim> output_size(const PoolWindow& window, const Shape& x, std::size_t axis) {
   const std::string_view name = window_axis_name(axis);
   const Dim& dim = x[axis + 1];
-  if (!dim.is_constant()) {
-    return invalid("Pooling needs a number for the ", name, " of ", x.text(), "; \"", dim.text(),
-                   "\" is a symbol. Bind it first.");
-  }
-  const std::int64_t size = dim.value();
+  const std::int64_t size = dim.is_constant() ? dim.value() : kMaxWindowExtent;
   if (size > kMaxWindowExtent || window.kernel[axis] > kMaxWindowExtent / window.dilations[axis]) {
     return invalid("Pooling over a ", name, " of ", size, " with a window of ", window.kernel[axis],
                    " and a dilation of ", window.dilations[axis], " is out of range; the limit is ", kMaxWindowExtent,
@@ -25,10 +21,18 @@ Result<std::int64_t> output_size(const PoolWindow& window, const Shape& x, std::
     return invalid("The padded ", name, " is ", padded, ", less than the ", extent, " that the pooling window spans.");
   }
   const std::int64_t stride = window.strides[axis];
+  if (!dim.is_constant()) {
+    // Whether the last window would begin in the padding depends on the size.
+    if (window.ceil_mode && stride != 1) {
+      return invalid("Pooling in ceil_mode needs a number for the ", name, " of ", x.text(), "; \"", dim.text(),
+                     "\" is a symbol. Bind it first.");
+    }
+    return window_count(dim, before + window.pads[axis + 2], extent, stride);
+  }
   const std::int64_t room = padded - extent;
-  if (!window.ceil_mode) return room / stride + 1;
+  if (!window.ceil_mode) return Dim(room / stride + 1);
   const std::int64_t windows = (room + stride - 1) / stride + 1;
-  return (windows - 1) * stride >= size + before ? windows - 1 : windows;
+  return Dim((windows - 1) * stride >= size + before ? windows - 1 : windows);
 }
 
 }  // namespace
@@ -47,8 +51,8 @@ Result<PoolWindow> read_pool_window(const Attrs& attrs) {
 
 Result<Shape> pool_output_shape(const PoolWindow& window, const Shape& x) {
   if (x.rank() != 4) return invalid("Pooling needs images [N, H, W, C]; it was given the shape ", x.text(), ".");
-  GRAFT_TRY_ASSIGN(const std::int64_t oh, output_size(window, x, 0));
-  GRAFT_TRY_ASSIGN(const std::int64_t ow, output_size(window, x, 1));
+  GRAFT_TRY_ASSIGN(const Dim oh, output_size(window, x, 0));
+  GRAFT_TRY_ASSIGN(const Dim ow, output_size(window, x, 1));
   return Shape{x[0], oh, ow, x[3]};
 }
 

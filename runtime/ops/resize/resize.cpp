@@ -17,7 +17,8 @@ namespace {
 
 constexpr AttrSpec kAttrs[] = {{"sizes", AttrType::integers, true}, {"mode", AttrType::text},
                                {"coordinates", AttrType::text},     {"nearest", AttrType::text},
-                               {"scale_h", AttrType::number},       {"scale_w", AttrType::number}};
+                               {"scale_h", AttrType::number},       {"scale_w", AttrType::number},
+                               {"to", AttrType::shape}};  // sizes that hold symbols; binding makes "sizes" of them
 constexpr AttrSpec kGradAttrs[] = {{"shape", AttrType::shape, true}, {"sizes", AttrType::integers, true},
                                    {"mode", AttrType::text},         {"coordinates", AttrType::text},
                                    {"nearest", AttrType::text},      {"scale_h", AttrType::number},
@@ -151,6 +152,12 @@ Shape resized(const Shape& x, const push::ResizePush& p) { return {x[0], p.out_s
 Status infer(InferContext& c) {
   GRAFT_TRY(c.expect_rank(0, 4));
   GRAFT_TRY(c.expect_dtype(0, DType::f32));
+  if (c.attrs().has("to")) {
+    const Shape to = c.attrs().shape("to"), &x = c.shape(0);
+    if (to.rank() != 2) return invalid("The attribute \"to\" has ", to.rank(), " entries; it takes 2.");
+    c.output(DType::f32, Shape{x[0], to[0], to[1], x[3]});
+    return ok_status();
+  }
   GRAFT_TRY_ASSIGN(const push::ResizePush p, make_push(c.shape(0), c.attrs()));
   c.output(DType::f32, resized(c.shape(0), p));
   return ok_status();

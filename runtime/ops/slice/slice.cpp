@@ -10,8 +10,12 @@
 namespace graft::ops::slice {
 namespace {
 
-constexpr AttrSpec kAttrs[] = {
-    {"starts", AttrType::integers, true}, {"ends", AttrType::integers, true}, {"steps", AttrType::integers, true}};
+/// Of an axis that is a symbol still, starts and ends below 0 count from its end, and "stops" holds ends that are
+/// symbols (others are kToEnd there); binding makes numbers in "starts" and "ends" of both.
+constexpr AttrSpec kAttrs[] = {{"starts", AttrType::integers, true},
+                               {"ends", AttrType::integers, true},
+                               {"steps", AttrType::integers, true},
+                               {"stops", AttrType::shape}};
 constexpr AttrSpec kGradAttrs[] = {{"shape", AttrType::shape, true},
                                    {"starts", AttrType::integers, true},
                                    {"ends", AttrType::integers, true},
@@ -36,6 +40,22 @@ Result<std::int64_t> sliced_size(std::int64_t size, std::int64_t start, std::int
   return span <= 0 ? 0 : (span + stride - 1) / stride;
 }
 
+/// The same where the size or the end is a symbol.
+Result<Dim> sliced_dim(const Dim& size, std::int64_t start, std::int64_t end, std::int64_t step, const Dim& stop) {
+  if (step < 1 || step > kToEnd)
+    return invalid("has the step ", step, "; along a symbol only forward steps are known.");
+  const auto from = start < 0 ? add(size, Dim(start)) : Dim(start);
+  const auto to = stop != Dim(kToEnd) ? stop : end == kToEnd ? size : end < 0 ? add(size, Dim(end)) : Dim(end);
+  const auto span = from && to ? subtract(*to, *from) : std::nullopt;
+  const auto room = span ? add(*span, Dim(step - 1)) : std::nullopt;
+  const auto count = room ? divide_floor(*room, step) : std::nullopt;
+  if (!count || (count->is_constant() && count->value() < 0)) {
+    return invalid("from ", start, " to ", stop != Dim(kToEnd) ? stop.text() : cat(end), " cannot be written; bind ",
+                   size.text(), " first.");
+  }
+  return *count;
+}
+
 Result<Shape> sliced_shape(const Shape& x, const Attrs& attrs) {
   const Ints starts = attrs.integers("starts");
   const Ints ends = attrs.integers("ends");
@@ -44,15 +64,22 @@ Result<Shape> sliced_shape(const Shape& x, const Attrs& attrs) {
     return invalid("The attributes \"starts\", \"ends\" and \"steps\" have ", starts.size(), ", ", ends.size(), " and ",
                    steps.size(), " entries; the sliced shape ", x.text(), " has ", x.rank(), " axes.");
   }
+  const Shape stops = attrs.has("stops") ? attrs.shape("stops") : Shape();
+  if (attrs.has("stops") && stops.rank() != x.rank()) {
+    return invalid("The attribute \"stops\" has ", stops.rank(), " entries; the sliced shape has ", x.rank(), " axes.");
+  }
   std::vector<Dim> dims;
   for (std::size_t axis = 0; axis < x.rank(); ++axis) {
-    if (starts[axis] == 0 && ends[axis] == kToEnd && steps[axis] == 1) {
+    const Dim stop = stops.rank() == 0 ? Dim(kToEnd) : stops[axis];
+    if (starts[axis] == 0 && ends[axis] == kToEnd && steps[axis] == 1 && stop == Dim(kToEnd)) {
       dims.push_back(x[axis]);
       continue;
     }
-    if (!x[axis].is_constant()) {
-      return invalid("Axis ", axis, " of the sliced shape ", x.text(), " is ", x[axis].text(),
-                     "; a number is needed to slice it.");
+    if (!x[axis].is_constant() || stop != Dim(kToEnd)) {
+      auto size = sliced_dim(x[axis], starts[axis], ends[axis], steps[axis], stop);
+      if (!size.ok()) return invalid("The slice of axis ", axis, " of ", x.text(), " ", size.status().message());
+      dims.push_back(*size);
+      continue;
     }
     auto size = sliced_size(x[axis].value(), starts[axis], ends[axis], steps[axis]);
     if (!size.ok()) return invalid("The slice of axis ", axis, " of ", x.text(), " ", size.status().message());

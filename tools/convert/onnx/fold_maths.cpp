@@ -1,4 +1,4 @@
-// Folds that compute: elementwise on numbers and, where that stays a monomial, on symbolic dimensions.
+// Folds that compute: elementwise on numbers and, where a dimension can say it, on symbolic ones.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -56,21 +56,31 @@ std::optional<std::int64_t> integer_math(const std::string& op, std::int64_t a, 
   return std::nullopt;
 }
 
-/// Dimensions are at least 1, which settles a few cases that monomials alone cannot.
+/// Symbols are at least 1, which settles what is larger in a few cases. ONNX divides towards zero: rounding down is the
+/// same of what is not negative.
 std::optional<Dim> symbol_math(const std::string& op, const Dim& a, const Dim& b) {
   if (a.is_constant() && b.is_constant()) {
     const auto value = integer_math(op, a.value(), b.value());
     return value ? std::optional<Dim>(Dim(*value)) : std::nullopt;
   }
   if (op == "Mul") return multiply(a, b);
-  if (op == "Div") return b == Dim(0) ? std::nullopt : divide_exactly(a, b);
-  if (op == "Add" && a == Dim(0)) return b;
-  if ((op == "Add" || op == "Sub") && b == Dim(0)) return a;
-  if (op == "Sub" && a == b) return Dim(0);
+  if (op == "Add") return add(a, b);
+  if (op == "Sub") return subtract(a, b);
+  const auto least_a = least(a), least_b = least(b);
+  const bool by_number = b.is_constant() && b.value() >= 1 && least_a.value_or(-1) >= 0;
+  if (op == "Div") {
+    if (const auto exact = b == Dim(0) ? std::nullopt : divide_exactly(a, b)) return exact;
+    return by_number ? divide_floor(a, b.value()) : std::nullopt;
+  }
   if (op == "Mod" && b.is_constant() && b.value() != 0 && divide_exactly(a, b)) return Dim(0);
-  if (op == "Max" && b.is_constant() && b.value() <= 1 && a.coefficient() > 0) return a;
-  if (op == "Max" && a.is_constant() && a.value() <= 1 && b.coefficient() > 0) return b;
-  return std::nullopt;
+  if (op == "Mod" && by_number) {
+    const auto whole = divide_floor(a, b.value()), part = whole ? multiply(*whole, b) : std::nullopt;
+    return part ? subtract(a, *part) : std::nullopt;
+  }
+  if (op != "Max" && op != "Min") return std::nullopt;
+  if (a.is_constant() && least_b && *least_b >= a.value()) return op == "Max" ? b : a;
+  if (b.is_constant() && least_a && *least_a >= b.value()) return op == "Max" ? a : b;
+  return a == b ? std::optional<Dim>(a) : std::nullopt;
 }
 
 std::optional<float> float_math(const std::string& op, float a, float b) {
@@ -128,8 +138,11 @@ std::optional<bool> compare_dims(const std::string& op, const Dim& a, const Dim&
   }
   if (a == b) return op != "Less" && op != "Greater";
   // A symbol is at least 1, so it differs from zero and from negative numbers.
-  const bool a_low = a.is_constant() && a.value() <= 0 && b.coefficient() > 0;
-  const bool b_low = b.is_constant() && b.value() <= 0 && a.coefficient() > 0;
+  const auto below = [](const Dim& low, const Dim& high) {
+    const auto difference = subtract(high, low);
+    return difference && least(*difference).value_or(0) >= 1;
+  };
+  const bool a_low = below(a, b), b_low = below(b, a);
   if (!a_low && !b_low) return std::nullopt;
   if (op == "Equal") return false;
   return (op == "Less" || op == "LessOrEqual") == a_low;

@@ -15,10 +15,13 @@ constexpr std::int64_t kBeforeFirst = std::numeric_limits<std::int32_t>::min();
 struct Ranges {
   explicit Ranges(std::size_t rank) : starts(rank, 0), ends(rank, kToEnd), steps(rank, 1) {}
   Ints starts, ends, steps;
+  std::vector<Dim> stops;  ///< ends that are symbols; kToEnd where "ends" holds, and empty where all do
 };
 
 ValueId slice_of(NodeContext& c, ValueId x, const Ranges& r) {
-  return c.emit(Op::slice, {x}, {{"starts", r.starts}, {"ends", r.ends}, {"steps", r.steps}});
+  Attrs attrs = {{"starts", r.starts}, {"ends", r.ends}, {"steps", r.steps}};
+  if (!r.stops.empty()) attrs.set("stops", Shape(r.stops));
+  return c.emit(Op::slice, {x}, std::move(attrs));
 }
 
 Status concat(NodeContext& c) {
@@ -113,9 +116,19 @@ Status clamp_range(std::int64_t size, std::int64_t& start, std::int64_t& end, st
   return {};
 }
 
+/// Ends may be sizes of other tensors.
+Result<std::vector<Dim>> slice_ends(NodeContext& c) {
+  if (c.opset >= 10 && c.has(2)) return c.dims(2, "ends");
+  GRAFT_TRY_ASSIGN(const std::optional<Ints> ends, c.ints_of("ends", 2));
+  if (!ends) return corrupt("its ends are missing");
+  return std::vector<Dim>(ends->begin(), ends->end());
+}
+
 Status slice(NodeContext& c) {
   GRAFT_TRY_ASSIGN(const std::optional<Ints> starts, c.ints_of("starts", 1));
-  GRAFT_TRY_ASSIGN(const std::optional<Ints> ends, c.ints_of("ends", 2));
+  GRAFT_TRY_ASSIGN(const std::vector<Dim> stops, slice_ends(c));
+  std::optional<Ints> ends = Ints();
+  for (const Dim& stop : stops) ends->push_back(stop.is_constant() ? stop.value() : kToEnd);
   GRAFT_TRY_ASSIGN(const std::optional<Ints> axes, c.ints_of("axes", 3));
   GRAFT_TRY_ASSIGN(const std::optional<Ints> steps, c.ints_of("steps", 4));
   if (!starts || !ends || starts->size() != ends->size() || (axes && axes->size() != starts->size()) ||
@@ -130,9 +143,21 @@ Status slice(NodeContext& c) {
     std::int64_t start = (*starts)[i], end = (*ends)[i];
     std::int64_t step = steps ? (*steps)[i] : 1;
     if (step == 0 || step > kToEnd || step < -kToEnd) return corrupt("its step is ", step);
-    if (!size.is_constant()) {
-      if (start == 0 && end >= kToEnd && step == 1) continue;
-      return unsupported("it takes a part of the symbolic axis ", size.text(), "; bind it (--bind NAME=SIZE)");
+    if (!size.is_constant() || !stops[i].is_constant()) {
+      if (stops[i] == size) end = kToEnd;
+      if (start == 0 && end >= kToEnd && step == 1 && (stops[i].is_constant() || stops[i] == size)) continue;
+      if (step < 1 || start < -kToEnd || start > kToEnd || end < -kToEnd) {
+        return unsupported("it takes a part of the symbolic axis ", size.text(), "; bind it (--bind NAME=SIZE)");
+      }
+      ranges.starts[axis] = start;
+      ranges.ends[axis] = std::min(end, kToEnd);
+      ranges.steps[axis] = step;
+      if (!stops[i].is_constant() && stops[i] != size) {
+        if (ranges.stops.empty()) ranges.stops.assign(c.rank(0), Dim(kToEnd));
+        ranges.stops[axis] = stops[i];
+      }
+      whole = false;
+      continue;
     }
     start = std::max<std::int64_t>(start, -kToEnd);
     end = std::max<std::int64_t>(end, -kToEnd);
@@ -247,14 +272,17 @@ Status center_crop_pad(NodeContext& c) {
 bool gather_one(NodeContext& c, std::size_t axis) {
   const HostTensor* indices = c.host(1);
   if (!indices || indices->symbolic() || indices->count() != 1 || !is_integer(c.type(1))) return false;
-  if (!c.shape(0)[axis].is_constant() || c.rank(1) > 1) return false;
-  const std::int64_t size = c.shape(0)[axis].value();
+  if (c.rank(1) > 1) return false;
   std::int64_t index = indices->ints[0];
-  if (index < 0) index += size;
-  if (index < 0 || index >= size) return false;
+  if (const Dim& dim = c.shape(0)[axis]; dim.is_constant()) {
+    if (index < 0) index += dim.value();
+    if (index < 0 || index >= dim.value()) return false;
+  } else if (index < -kToEnd || index >= kToEnd) {
+    return false;
+  }
   Ranges ranges(c.rank(0));
   ranges.starts[axis] = index;
-  ranges.ends[axis] = index + 1;
+  ranges.ends[axis] = index == -1 ? kToEnd : index + 1;
   const ValueId part = slice_of(c, c.in(0), ranges);
   std::vector<Dim> dims;
   for (std::size_t i = 0; i < c.rank(0); ++i) {

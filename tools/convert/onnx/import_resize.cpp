@@ -14,14 +14,12 @@ namespace {
 struct Target {
   std::vector<double> scales;  // per source axis; what the file gave, or size / input
   Ints sizes;                  // per source axis
+  std::vector<Dim> open;       // per source axis where some are symbols (their sizes count as 1); otherwise empty
 };
 
 Result<Ints> constant_sizes(const Shape& shape) {
   Ints sizes;
   for (std::size_t i = 0; i < shape.rank(); ++i) {
-    if (i >= 2 && !shape[i].is_constant()) {
-      return unsupported("it resizes the symbolic axis ", shape[i].text(), "; bind it (--bind NAME=SIZE)");
-    }
     if (shape[i].is_constant() && shape[i].value() < 1) return unsupported("its input is empty");
     sizes.push_back(shape[i].is_constant() ? shape[i].value() : 1);
   }
@@ -42,6 +40,11 @@ Result<std::vector<std::size_t>> target_axes(NodeContext& c, std::size_t count) 
   return axes;
 }
 
+std::vector<Dim>& open_axes(Target& t, const Shape& shape) {
+  if (t.open.empty()) t.open.assign(shape.begin(), shape.end());
+  return t.open;
+}
+
 Result<Target> from_scales(NodeContext& c, const std::vector<double>& given) {
   GRAFT_TRY_ASSIGN(const Ints in, constant_sizes(c.shape(0)));
   GRAFT_TRY_ASSIGN(const std::vector<std::size_t> axes, target_axes(c, given.size()));
@@ -50,6 +53,34 @@ Result<Target> from_scales(NodeContext& c, const std::vector<double>& given) {
     if (!(given[i] > 0) || given[i] > 65536) return corrupt("its scale ", given[i], " is out of range");
     t.scales[axes[i]] = given[i];
     t.sizes[axes[i]] = static_cast<std::int64_t>(std::floor(static_cast<double>(in[axes[i]]) * given[i]));
+    const Dim& dim = c.shape(0)[axes[i]];
+    if (dim.is_constant() || given[i] == 1) continue;
+    // Symbols are scaled by halves, quarters and so on: what files hold without rounding.
+    constexpr std::int64_t kParts = 64;
+    const double parts = given[i] * static_cast<double>(kParts);
+    const auto scaled =
+        parts == std::floor(parts) ? multiply(dim, Dim(static_cast<std::int64_t>(parts))) : std::nullopt;
+    const auto size = scaled ? divide_floor(*scaled, kParts) : std::nullopt;
+    if (!size) {
+      return unsupported("it resizes the symbolic axis ", dim.text(), " by ", given[i], "; bind it (--bind NAME=SIZE)");
+    }
+    open_axes(t, c.shape(0))[axes[i]] = *size;
+  }
+  return t;
+}
+
+/// Where a size or the axis is a symbol the scale is what they give once they are bound: 0 here.
+Result<Target> from_open_sizes(NodeContext& c, const std::vector<Dim>& given) {
+  GRAFT_TRY_ASSIGN(const Ints in, constant_sizes(c.shape(0)));
+  GRAFT_TRY_ASSIGN(const std::vector<std::size_t> axes, target_axes(c, given.size()));
+  if (c.attr_text("keep_aspect_ratio_policy", "stretch") != "stretch") {
+    return unsupported("its sizes depend on a symbol and keep a ratio; bind it (--bind NAME=SIZE)");
+  }
+  Target t{std::vector<double>(in.size(), 1.0), in};
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    if (given[i] == c.shape(0)[axes[i]]) continue;
+    open_axes(t, c.shape(0))[axes[i]] = given[i];
+    t.scales[axes[i]] = 0;
   }
   return t;
 }
@@ -113,11 +144,14 @@ Result<Target> read_target(NodeContext& c) {
     GRAFT_TRY_ASSIGN(const std::vector<Dim> dims, c.dims(3, "sizes"));
     Ints sizes;
     for (const Dim& dim : dims) sizes.push_back(dim.is_constant() ? dim.value() : 1);
+    const Shape& x = c.shape(0);
+    bool open = std::any_of(x.begin() + std::min<std::size_t>(2, x.rank()), x.end(),
+                            [](const Dim& d) { return !d.is_constant(); });
     for (std::size_t i = 0; i < dims.size(); ++i) {
-      const bool untouched = i < 2 && dims.size() == c.rank(0) && dims[i] == c.shape(0)[i];
-      if (!dims[i].is_constant() && !untouched)
-        return unsupported("its sizes depend on the symbol ", dims[i].symbols());
+      const bool untouched = i < 2 && dims.size() == c.rank(0) && dims[i] == x[i];
+      open = open || (!dims[i].is_constant() && !untouched);
     }
+    if (open) return from_open_sizes(c, dims);
     return from_sizes(c, sizes);
   }
   if (!c.has(scales)) return corrupt("neither its scales nor its sizes are given");
@@ -143,20 +177,21 @@ bool is_of_images(NodeContext& c, const Interpolation& how, const Target& t) {
                      how.coordinates == "asymmetric" || how.coordinates == "pytorch_half_pixel";
   return (rank == 3 || rank == 4) && known && how.mode != Interpolation::Mode::cubic && !how.antialias &&
          is_float(c.type(0)) && t.scales[0] == 1 && t.scales[1] == 1 &&
-         (how.coordinates != "align_corners" || whole(c, t));
+         (how.coordinates != "align_corners" || !t.open.empty() || whole(c, t));
 }
 
 Status resize_images(NodeContext& c, const Interpolation& how, const Target& t) {
   Spatial s;
   s.axes = c.rank(0) - 2;
   const bool one = s.axes == 1;
-  const ValueId y = c.emit(Op::resize, {image(c, 0, s)},
-                           {{"sizes", one ? Ints{1, t.sizes[2]} : Ints{t.sizes[2], t.sizes[3]}},
-                            {"mode", std::string(how.mode == Interpolation::Mode::nearest ? "nearest" : "linear")},
-                            {"coordinates", how.coordinates},
-                            {"nearest", how.nearest},
-                            {"scale_h", one ? 1.0 : t.scales[2]},
-                            {"scale_w", one ? t.scales[2] : t.scales[3]}});
+  Attrs attrs = {{"sizes", one ? Ints{1, t.sizes[2]} : Ints{t.sizes[2], t.sizes[3]}},
+                 {"mode", std::string(how.mode == Interpolation::Mode::nearest ? "nearest" : "linear")},
+                 {"coordinates", how.coordinates},
+                 {"nearest", how.nearest},
+                 {"scale_h", one ? 1.0 : t.scales[2]},
+                 {"scale_w", one ? t.scales[2] : t.scales[3]}};
+  if (!t.open.empty()) attrs.set("to", one ? Shape{Dim(1), t.open[2]} : Shape{t.open[2], t.open[3]});
+  const ValueId y = c.emit(Op::resize, {image(c, 0, s)}, std::move(attrs));
   out_image(c, 0, y, s, c.type(0));
   return {};
 }
@@ -225,6 +260,7 @@ ValueId extrapolated(NodeContext& c, ValueId y, std::size_t place, const Interpo
 
 Status resize_any(NodeContext& c, const Interpolation& how, const Target& t) {
   const std::size_t rank = c.rank(0);
+  if (!t.open.empty()) return unsupported("it resizes a symbolic axis in this mode; bind it (--bind NAME=SIZE)");
   std::vector<AxisResize> axes(rank);
   for (std::size_t i = 0; i < rank; ++i) {
     axes[i].in = c.shape(0)[i].is_constant() ? c.shape(0)[i].value() : 1;

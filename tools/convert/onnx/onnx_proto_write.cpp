@@ -42,12 +42,18 @@ std::string OnnxWriter::fresh() {
 
 std::string OnnxWriter::add(std::string_view op, const std::vector<std::string>& inputs,
                             const std::vector<Attr>& attrs) {
+  return add_all(op, inputs, 1, attrs)[0];
+}
+
+std::vector<std::string> OnnxWriter::add_all(std::string_view op, const std::vector<std::string>& inputs,
+                                             std::size_t outputs, const std::vector<Attr>& attrs) {
   onnx::NodeProto& node = *out_.add_node();
   node.set_op_type(std::string(op));
   for (const std::string& input : inputs) node.add_input(input);
-  std::string made = fresh();
-  node.set_name(made);
-  node.add_output(made);
+  std::vector<std::string> made;
+  while (made.size() < outputs) made.push_back(fresh());
+  node.set_name(made[0]);
+  for (const std::string& output : made) node.add_output(output);
   for (const auto& [name, value] : attrs) {
     onnx::AttributeProto& attr = *node.add_attribute();
     attr.set_name(std::string(name));
@@ -113,12 +119,18 @@ Result<std::string> OnnxWriter::symbol(const std::string& name) {
 Result<std::string> OnnxWriter::size(const Dim& dim) {
   if (dim.is_constant()) return ints({dim.value()});
   std::string product;
-  const std::string& all = dim.symbols();
-  for (std::size_t at = 0; at <= all.size();) {
-    const std::size_t end = std::min(all.find('*', at), all.size());
-    GRAFT_TRY_ASSIGN(const std::string factor, symbol(all.substr(at, end - at)));
-    product = product.empty() ? factor : add("Mul", {product, factor});
-    at = end + 1;
+  for (const DimFactor& factor : factors_of(dim)) {
+    std::string part;
+    if (!factor.symbol.empty()) {
+      GRAFT_TRY_ASSIGN(part, symbol(factor.symbol));
+    }
+    for (const Dim& term : factor.terms) {
+      GRAFT_TRY_ASSIGN(const std::string value, size(term));
+      part = part.empty() ? value : add("Add", {part, value});
+    }
+    // Towards zero, as ONNX has it: sizes are not negative.
+    if (factor.divisor != 1) part = add("Div", {part, ints({factor.divisor})});
+    product = product.empty() ? part : add("Mul", {product, part});
   }
   return dim.coefficient() == 1 ? product : add("Mul", {product, ints({dim.coefficient()})});
 }
@@ -213,7 +225,7 @@ Status OnnxWriter::write_node(const Node& node) {
       return unsupported("it reads a further result (\"", graph_.value(v).name, "\") of an op that has one in ONNX");
     }
   }
-  for (const auto write : {write_layer, write_move, write_elementwise}) {
+  for (const auto write : {write_recurrent, write_quantized, write_layer, write_move, write_elementwise}) {
     GRAFT_TRY_ASSIGN(const bool done, write(*this, node));
     if (done) return {};
   }

@@ -124,7 +124,23 @@ Status write_resize(OnnxWriter& w, const Node& node) {
   const Attrs& a = node.attrs;
   const Shape& x = w.shape(node.inputs[0]);
   const Ints sizes = a.integers("sizes");
-  if (!x[1].is_constant() || !x[2].is_constant() || !x[3].is_constant()) return unsupported("its sizes are symbolic");
+  const std::vector<OnnxWriter::Attr> how = {{"mode", a.text("mode", "nearest")},
+                                             {"coordinate_transformation_mode", a.text("coordinates", "half_pixel")},
+                                             {"nearest_mode", a.text("nearest", "round_prefer_floor")}};
+  if (a.has("to")) {
+    const Shape to = a.shape("to");
+    const double scale_h = a.number("scale_h"), scale_w = a.number("scale_w");
+    const std::string image = w.channels_first(node.inputs[0]);
+    std::vector<std::string> inputs = {
+        image, "", w.numbers({4}, {1, 1, static_cast<float>(scale_h), static_cast<float>(scale_w)})};
+    if (scale_h == 0 || scale_w == 0) {
+      GRAFT_TRY_ASSIGN(const std::string all, w.sizes(Shape{x[0], x[3], to[0], to[1]}));
+      inputs = {image, "", "", all};
+    }
+    w.is_channels_first(node.outputs[0], w.add("Resize", inputs, how));
+    return {};
+  }
+  if (!x[1].is_constant() || !x[2].is_constant()) return unsupported("its sizes are symbolic");
   std::vector<float> scales = {1, 1};
   for (std::size_t i = 0; i < 2; ++i) {
     const double in = static_cast<double>(x[i + 1].value());
@@ -135,11 +151,8 @@ Status write_resize(OnnxWriter& w, const Node& node) {
       scale = std::nextafter(scale, 65537.0F);
     scales.push_back(scale);
   }
-  const std::string mode = a.text("mode", "nearest");
-  w.is_channels_first(node.outputs[0], w.add("Resize", {w.channels_first(node.inputs[0]), "", w.numbers({4}, scales)},
-                                             {{"mode", mode},
-                                              {"coordinate_transformation_mode", a.text("coordinates", "half_pixel")},
-                                              {"nearest_mode", a.text("nearest", "round_prefer_floor")}}));
+  w.is_channels_first(node.outputs[0],
+                      w.add("Resize", {w.channels_first(node.inputs[0]), "", w.numbers({4}, scales)}, how));
   return {};
 }
 

@@ -22,6 +22,7 @@ class OnnxWriter {
 
   const Shape& shape(ValueId v) const { return graph_.value(v).shape; }
   DType dtype(ValueId v) const { return graph_.value(v).dtype; }
+  const Graph& graph() const { return graph_; }
 
   /// The value as graft has it, or with its channels (the last axis) in front of its rows and columns.
   std::string name(ValueId v);
@@ -32,6 +33,10 @@ class OnnxWriter {
 
   using Attr = std::pair<std::string_view, AttrValue>;
   std::string add(std::string_view op, const std::vector<std::string>& inputs, const std::vector<Attr>& attrs = {});
+  /// A node of several outputs, of which the names come back; last_node() is it, for attributes that AttrValue does not hold.
+  std::vector<std::string> add_all(std::string_view op, const std::vector<std::string>& inputs, std::size_t outputs,
+                                   const std::vector<Attr>& attrs = {});
+  onnx::NodeProto& last_node() { return *out_.mutable_node(out_.node_size() - 1); }
   std::string ints(const Ints& values);
   std::string numbers(const std::vector<std::int64_t>& dims, const std::vector<float>& values);
   /// A scalar of the type.
@@ -61,5 +66,7 @@ class OnnxWriter {
 Result<bool> write_elementwise(OnnxWriter& w, const Node& node);
 Result<bool> write_layer(OnnxWriter& w, const Node& node);
 Result<bool> write_move(OnnxWriter& w, const Node& node);
+Result<bool> write_recurrent(OnnxWriter& w, const Node& node);
+Result<bool> write_quantized(OnnxWriter& w, const Node& node);
 
 }  // namespace graft::convert

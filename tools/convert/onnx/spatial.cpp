@@ -52,8 +52,12 @@ Result<Window> read_window(NodeContext& c, const Ints& kernel) {
     }
     for (std::size_t i = 0; auto_pad != "VALID" && i < s.axes; ++i) {
       const Dim& size = c.shape(0)[i + 2];
+      if (!size.is_constant() && strides[i] == 1) {  // as much as a window has beyond one element
+        same_padding(auto_pad, (kernel[i] - 1) * dilations[i], pads[i], pads[i + s.axes]);
+        continue;
+      }
       if (!size.is_constant()) {
-        return unsupported("its auto_pad ", auto_pad, " needs the size of axis ", i + 2, "; bind ", size.symbols());
+        return unsupported("its auto_pad ", auto_pad, " needs the size of axis ", i + 2, "; bind ", size.text());
       }
       const std::int64_t out = (size.value() + strides[i] - 1) / strides[i];
       const std::int64_t total = (out - 1) * strides[i] + (kernel[i] - 1) * dilations[i] + 1 - size.value();
