@@ -65,6 +65,15 @@ inline Message typed_value(const std::string& name, const std::vector<std::int64
   }
   return Message().text(1, name).message(2, Message().message(1, Message().integer(1, type).message(2, shape)));
 }
+/// Of float32, with names for open dimensions.
+inline Message named_value(const std::string& name, const std::vector<std::string>& dims) {
+  Message shape;
+  for (const std::string& dim : dims) {
+    const bool number = dim[0] >= '0' && dim[0] <= '9';
+    shape.message(1, number ? Message().integer(1, std::stoull(dim)) : Message().text(2, dim));
+  }
+  return Message().text(1, name).message(2, Message().message(1, Message().integer(1, 1).message(2, shape)));
+}
 inline Message float_value(const std::string& name, const std::vector<std::int64_t>& dims) {
   return typed_value(name, dims, 1);
 }

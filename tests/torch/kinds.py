@@ -342,11 +342,11 @@ def outputs_of(model, inputs):
     return [part.numpy() for part in (y if isinstance(y, tuple) else (y,))]
 
 
-def check_forward(report, name, what, kind, folder, graft_model, model, inputs):
+def check_forward(report, name, what, kind, folder, graft_model, model, inputs, limit=FORWARD_TOLERANCE):
     feeds = [part for n in inputs for part in ("--input", f"{n}={folder}/{n}.npy")]
     graft("run", graft_model, *feeds, "--out", f"{folder}/out")
     for output, expected in zip(kind.outputs, outputs_of(model, inputs)):
-        report.check(name, f"{what} {output}", error(np.load(f"{folder}/out/{output}.npy"), expected), FORWARD_TOLERANCE)
+        report.check(name, f"{what} {output}", error(np.load(f"{folder}/out/{output}.npy"), expected), limit)
 
 
 def check(report, name, kind, folder):
@@ -390,7 +390,7 @@ def check(report, name, kind, folder):
             missing.append(n)
     report.check(name, f"weights after {STEPS} steps", worst, TRAINED_TOLERANCE)
     report.check(name, f"parameters without their name {missing[:2]}", len(missing), 0)
-    check_forward(report, name, "forward after", kind, folder, f"{folder}/trained.graft", model, inputs)
+    check_forward(report, name, "forward after", kind, folder, f"{folder}/trained.graft", model, inputs, TRAINED_TOLERANCE)
 
     graft("export", f"{folder}/trained.graft", "-o", f"{folder}/trained.onnx")
     results = onnx_runtime(folder, f"{folder}/trained.onnx", inputs)

@@ -66,6 +66,9 @@ Result<Target> from_scales(NodeContext& c, const std::vector<double>& given) {
     }
     open_axes(t, c.shape(0))[axes[i]] = *size;
   }
+  for (std::size_t i = 0; i < t.open.size(); ++i) {
+    if (t.open[i].is_constant()) t.open[i] = t.sizes[i];
+  }
   return t;
 }
 

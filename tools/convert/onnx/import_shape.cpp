@@ -188,22 +188,14 @@ Status folded_only(NodeContext& c) {
 }  // namespace
 
 const RuleEntry kShapeRules[] = {
-    {"Reshape", 1, 2, reshape},
-    {"Flatten", 1, 1, flatten},
-    {"Squeeze", 1, 2, squeeze},
-    {"Unsqueeze", 1, 2, unsqueeze},
-    {"Expand", 2, 2, expand},
-    {"Tile", 2, 2, tile},
-    {"Transpose", 1, 1, transpose},
-    {"ConstantOfShape", 1, 1, constant_of_shape},
-    {"Constant", 0, 0, constant},
-    {"Shape", 1, 1, folded_only},
-    {"Size", 1, 1, folded_only},
-    {"Range", 3, 3, folded_only},
-    {"NonZero", 1, 1, folded_only},
-    {"Unique", 1, 1, folded_only},
-    {"BitCast", 1, 1, folded_only},
-    {"TfIdfVectorizer", 1, 1, folded_only},
+    {"Reshape", 1, 2, reshape},     {"Flatten", 1, 1, flatten},
+    {"Squeeze", 1, 2, squeeze},     {"Unsqueeze", 1, 2, unsqueeze},
+    {"Expand", 2, 2, expand},       {"Tile", 2, 2, tile},
+    {"Transpose", 1, 1, transpose}, {"ConstantOfShape", 1, 1, constant_of_shape},
+    {"Constant", 0, 0, constant},   {"Shape", 1, 1, folded_only},
+    {"Size", 1, 1, folded_only},    {"Range", 3, 3, folded_only},
+    {"NonZero", 1, 1, folded_only}, {"Unique", 1, 1, folded_only},
+    {"BitCast", 1, 1, folded_only}, {"TfIdfVectorizer", 1, 1, folded_only},
     {nullptr, 0, 0, nullptr},
 };
 

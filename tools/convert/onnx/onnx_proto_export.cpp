@@ -119,7 +119,8 @@ Result<ExportReport> export_onnx(os::FileSystem& files, const std::string& path,
     ExportTensor tensor = export_tensor(value, *contents);
     report.bytes += tensor.bytes();
     ++report.tensors;
-    GRAFT_TRY(put(std::move(tensor), *found->second, *parsed).with_context(cat("The initializer \"", value.name, "\"")));
+    GRAFT_TRY(
+        put(std::move(tensor), *found->second, *parsed).with_context(cat("The initializer \"", value.name, "\"")));
   }
   std::string out;
   if (!file.SerializeToString(&out)) return invalid("The ONNX file would be larger than 2 GiB.");

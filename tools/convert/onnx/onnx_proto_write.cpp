@@ -18,6 +18,24 @@ onnx::TensorProto::DataType element_type(DType dtype) {
                                    : onnx::TensorProto::FLOAT;
 }
 
+/// As the source has it: on the device integers have 32 bits, and all floats are f32.
+onnx::TensorProto::DataType source_element_type(const Value& value) {
+  switch (value.source_type) {
+    case SourceType::same: return element_type(value.dtype);
+    case SourceType::i8: return onnx::TensorProto::INT8;
+    case SourceType::u8: return onnx::TensorProto::UINT8;
+    case SourceType::i16: return onnx::TensorProto::INT16;
+    case SourceType::u16: return onnx::TensorProto::UINT16;
+    case SourceType::u32: return onnx::TensorProto::UINT32;
+    case SourceType::i64: return onnx::TensorProto::INT64;
+    case SourceType::u64: return onnx::TensorProto::UINT64;
+    case SourceType::f64: return onnx::TensorProto::DOUBLE;
+    case SourceType::f16: return onnx::TensorProto::FLOAT16;
+    case SourceType::bf16: return onnx::TensorProto::BFLOAT16;
+  }
+  return element_type(value.dtype);
+}
+
 Ints to_channels_first(std::size_t rank) {
   Ints perm = {0, static_cast<std::int64_t>(rank) - 1};
   for (std::size_t i = 1; i + 1 < rank; ++i) perm.push_back(static_cast<std::int64_t>(i));
@@ -176,7 +194,7 @@ void OnnxWriter::is_channels_first(ValueId v, const std::string& made) {
 void OnnxWriter::add_value(onnx::ValueInfoProto& to, const std::string& name, const Value& value) {
   to.set_name(name);
   auto& type = *to.mutable_type()->mutable_tensor_type();
-  type.set_elem_type(element_type(value.dtype));
+  type.set_elem_type(source_element_type(value));
   type.mutable_shape();
   for (const Dim& dim : value.shape) {
     auto& out = *type.mutable_shape()->add_dim();
@@ -241,6 +259,9 @@ Status OnnxWriter::run() {
     if (value.kind == ValueKind::input) {
       add_value(*out_.add_input(), value.name, value);
       plain_[{i}] = value.name;
+      if (source_element_type(value) != element_type(value.dtype)) {
+        plain_[{i}] = add("Cast", {value.name}, {{"to", std::int64_t{element_type(value.dtype)}}});
+      }
     } else {
       GRAFT_TRY(add_weight({i}).with_context(cat("The weight \"", value.name, "\" cannot be written")));
     }
@@ -249,7 +270,12 @@ Status OnnxWriter::run() {
     GRAFT_TRY(write_node(node).with_context(cat("The node \"", node.name, "\" cannot be written")));
   }
   for (const Output& output : graph_.outputs()) {
-    if (const std::string from = name(output.value); from != output.name) {  // else an input or a weight
+    const Value& value = graph_.value(output.value);
+    std::string from = name(output.value);
+    if (source_element_type(value) != element_type(value.dtype)) {
+      from = add("Cast", {from}, {{"to", std::int64_t{source_element_type(value)}}});
+    }
+    if (from != output.name) {  // else an input or a weight
       onnx::NodeProto& node = *out_.add_node();
       node.set_op_type("Identity");
       node.set_name(output.name + "/out");

@@ -1,0 +1,168 @@
+// Dimensions that stay open through windows, slices, pads, resizing and shape arithmetic: bound when the model is
+// planned they give what they give bound at conversion.
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "runtime/passes/bind.h"
+#include "tests/support/model_tensors.h"
+#include "tests/support/onnx_writer.h"
+#include "tests/support/run_graph.h"
+#include "tools/convert/onnx/convert_onnx.h"
+
+namespace graft::test::convert_open_shapes_test {
+namespace {
+
+template <typename T>
+std::string raw(const std::vector<T>& values) {
+  return std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
+}
+
+Message int_tensor(const std::string& name, const std::vector<std::int64_t>& values) {
+  Message m = Message().integer(1, values.size());
+  return m.integer(2, 7).text(8, name).text(9, raw(values));
+}
+
+Message text_attribute(const std::string& name, const std::string& value) {
+  return Message().text(1, name).text(4, value).integer(20, 3);
+}
+
+std::vector<float> ramp(std::size_t count) {
+  std::vector<float> values(count);
+  for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<float>((i * 7) % 11) / 8 - 0.5F;
+  return values;
+}
+
+struct Row {
+  const char* name;
+  std::vector<Message> nodes;
+  std::vector<Message> initializers;
+  const char* shape;  ///< of y, where x is [batch, 2, height, 6]
+};
+
+OnnxParts parts_of(const Row& row) {
+  OnnxParts p;
+  p.opset = 17;
+  p.nodes = row.nodes;
+  p.inputs = {named_value("x", {"batch", "2", "height", "6"})};
+  p.initializers = row.initializers;
+  p.outputs = {float_value("y", {-1, -1, -1, -1})};
+  return p;
+}
+
+Result<convert::Converted> convert_row(const Row& row, const Bindings& bindings) {
+  const std::string file = onnx_file(parts_of(row));
+  GRAFT_TRY_ASSIGN(convert::OnnxGraph graph, convert::parse_onnx(std::as_bytes(std::span(file))));
+  convert::ConvertOptions options;
+  options.bindings = bindings;
+  return convert::convert_onnx(std::move(graph), "test.onnx", options);
+}
+
+RefTensor run(const Model& model, const Graph& graph, std::int64_t batch, std::int64_t height) {
+  RefTensors values = weights_of(model);
+  const std::vector<float> numbers = ramp(static_cast<std::size_t>(batch * 2 * height * 6));
+  values["x"] = {{batch, 2, height, 6}, {numbers.begin(), numbers.end()}};
+  const Status status = interpret(graph, values);
+  EXPECT_TRUE(status.ok()) << status.message();
+  return values[graph.value(graph.outputs()[0].value).name];
+}
+
+std::vector<Row> rows() {
+  const Message weight = float_tensor("w", {3, 2, 3, 3}, raw(ramp(54)));
+  const Message up = float_tensor("w", {2, 3, 2, 2}, raw(ramp(24)));
+  const Message scales = float_tensor("s", {4}, raw<float>({1, 1, 1.5, 2}));
+  const auto shape_of = [](const char* of, const char* as) {
+    return std::vector<Message>{onnx_node("Shape", {of}, {"all"}, {}), onnx_node("Gather", {"all", "axis"}, {as}, {})};
+  };
+  std::vector<Message> halves = shape_of("x", "h");
+  halves.push_back(onnx_node("Add", {"h", "one"}, {"h1"}, {}));
+  halves.push_back(onnx_node("Div", {"h1", "two"}, {"half"}, {}));
+  halves.push_back(onnx_node("Slice", {"x", "zero", "half", "axis"}, {"y"}, {}));
+  std::vector<Message> to_size = shape_of("x", "h");
+  to_size.push_back(
+      onnx_node("MaxPool", {"x"}, {"p"}, {ints_attribute("kernel_shape", {2, 2}), ints_attribute("strides", {2, 2})}));
+  to_size.push_back(onnx_node("Slice", {"all", "zero", "two", "zero"}, {"first"}, {}));
+  to_size.push_back(onnx_node("Concat", {"first", "h", "last"}, {"size"}, {int_attribute("axis", 0)}));
+  to_size.push_back(onnx_node("Resize", {"p", "", "", "size"}, {"y"}, {text_attribute("mode", "linear")}));
+  const std::vector<Message> flat = {onnx_node("Conv", {"x", "w"}, {"c"}, {ints_attribute("pads", {0, 1, 0, 1})}),
+                                     onnx_node("Flatten", {"c"}, {"f"}, {}),
+                                     onnx_node("Unsqueeze", {"f", "axes"}, {"y"}, {})};
+  const std::vector<Message> numbers = {int_tensor("zero", {0}), int_tensor("one", {1}),  int_tensor("two", {2}),
+                                        int_tensor("axis", {2}), int_tensor("last", {6}), int_tensor("axes", {2, 3})};
+  const auto with = [&](std::vector<Message> more) {
+    more.insert(more.end(), numbers.begin(), numbers.end());
+    return more;
+  };
+  return {
+      {"conv, stride 2",
+       {onnx_node("Conv", {"x", "w"}, {"y"},
+                  {ints_attribute("strides", {2, 2}), ints_attribute("pads", {1, 1, 1, 1})})},
+       with({weight}),
+       "[batch, 3, ((height+1)//2), 3]"},
+      {"conv as large as its input",
+       {onnx_node("Conv", {"x", "w"}, {"y"}, {text_attribute("auto_pad", "SAME_UPPER")})},
+       with({weight}),
+       "[batch, 3, height, 6]"},
+      {"dilated conv",
+       {onnx_node("Conv", {"x", "w"}, {"y"}, {ints_attribute("dilations", {2, 2})})},
+       with({weight}),
+       "[batch, 3, (height-4), 2]"},
+      {"transposed conv",
+       {onnx_node("ConvTranspose", {"x", "w"}, {"y"}, {ints_attribute("strides", {2, 2})})},
+       with({up}),
+       "[batch, 3, 2*height, 12]"},
+      {"pools",
+       {onnx_node("AveragePool", {"x"}, {"y"},
+                  {ints_attribute("kernel_shape", {3, 1}), ints_attribute("strides", {3, 1})})},
+       numbers,
+       "[batch, 2, (height//3), 6]"},
+      {"slice from both ends",
+       {onnx_node("Slice", {"x", "one", "end", "axis"}, {"y"}, {})},
+       with({int_tensor("end", {-1})}),
+       "[batch, 2, (height-2), 6]"},
+      {"every second row",
+       {onnx_node("Slice", {"x", "zero", "end", "axis", "two"}, {"y"}, {})},
+       with({int_tensor("end", {std::numeric_limits<std::int64_t>::max()})}),
+       "[batch, 2, ((height+1)//2), 6]"},
+      {"to a size that is computed", halves, numbers, "[batch, 2, ((height+1)//2), 6]"},
+      {"pad",
+       {onnx_node("Pad", {"x", "pads"}, {"y"}, {text_attribute("mode", "reflect")})},
+       with({int_tensor("pads", {0, 0, 2, 0, 0, 0, 1, 1})}),
+       "[batch, 2, (height+3), 7]"},
+      {"concat",
+       {onnx_node("Slice", {"x", "one", "end", "axis"}, {"most"}, {}),
+        onnx_node("Concat", {"x", "most"}, {"y"}, {int_attribute("axis", 2)})},
+       with({int_tensor("end", {std::numeric_limits<std::int64_t>::max()})}),
+       "[batch, 2, (2*height-1), 6]"},
+      {"resize by scales",
+       {onnx_node("Resize", {"x", "", "s"}, {"y"}, {text_attribute("mode", "nearest")})},
+       with({scales}),
+       "[batch, 2, (3*height//2), 12]"},
+      {"resize to another's size", to_size, numbers, "[batch, 2, height, 6]"},
+      {"flatten", flat, with({weight}), "[batch, 12*height, 1, 1]"},
+  };
+}
+
+TEST(OpenShapes, AreWhatTheyAreBoundAtConversion) {
+  for (const Row& row : rows()) {
+    SCOPED_TRACE(row.name);
+    auto open = convert_row(row, {});
+    ASSERT_TRUE(open.ok()) << open.status().message();
+    const Graph& graph = open->model.graph;
+    EXPECT_EQ(source_shape(graph.value(graph.outputs()[0].value)).text(), row.shape);
+    for (const std::int64_t height : {7, 8, 12}) {
+      const Bindings sizes = {{"batch", 2}, {"height", height}};
+      auto closed = convert_row(row, sizes);
+      ASSERT_TRUE(closed.ok()) << closed.status().message();
+      auto bound = bind(graph, sizes);
+      ASSERT_TRUE(bound.ok()) << bound.status().message();
+      const RefTensor actual = run(open->model, *bound, 2, height);
+      const RefTensor expected = run(closed->model, closed->model.graph, 2, height);
+      EXPECT_EQ(actual.dims, expected.dims) << height;
+      EXPECT_EQ(actual.data, expected.data) << height;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace graft::test::convert_open_shapes_test
