@@ -69,8 +69,7 @@ void bind_length(const data::Source& source, const Model& model, Bindings& bindi
     if (value.kind != ValueKind::input || shape.rank() != field.shape.rank() + 1) continue;
     for (std::size_t axis = 1; axis < shape.rank(); ++axis) {
       const Dim& dim = shape[axis];
-      const bool one = !dim.is_constant() && dim.coefficient() == 1 && dim.symbols().find('*') == std::string::npos;
-      if (one && dim != shape[0]) bindings.emplace(dim.symbols(), field.shape[axis - 1].value());
+      if (dim.is_symbol() && dim != shape[0]) bindings.emplace(dim.symbols(), field.shape[axis - 1].value());
     }
   }
 }
