@@ -8,10 +8,10 @@ packages="cmake ninja-build g++ ccache lld pkg-config
   libonnx-dev libprotobuf-dev protobuf-compiler libcli11-dev nlohmann-json3-dev
   libjpeg62-turbo-dev libpng-dev libwebp-dev libsndfile1-dev
   libgtest-dev"
-# Only the tests use these: PyTorch as an oracle, Pillow as one of pictures, SwiftShader (inside chromium-common) as a second Vulkan device, a
+# Only the tests use these: PyTorch as an oracle, Jinja as one of chat templates, Pillow as one of pictures, SwiftShader (inside chromium-common) as a second Vulkan device, a
 # cipher for encrypted checkpoint stores; what the Python package is built with; Gloo, which joins workers of several
 # processes.
-test_packages="python3-torch python3-onnx python3-numpy python3-pil chromium-common libssl-dev python3-dev pybind11-dev libgloo-dev"
+test_packages="python3-torch python3-onnx python3-jinja2 python3-numpy python3-pil chromium-common libssl-dev python3-dev pybind11-dev libgloo-dev"
 [ "${1:-}" = "--tests" ] && packages="$packages $test_packages"
 
 missing=""
