@@ -94,6 +94,13 @@ if(TARGET graft_cli)
   add_test(NAME torch/zoo
     COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/zoo.py $<TARGET_FILE:graft_cli>
       sensor_cnn tcn bert gpt)
+  # What differs most among the kinds; kinds.py without names takes all.
+  add_test(NAME torch/kinds
+    COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/kinds.py $<TARGET_FILE:graft_cli>
+      char_cnn unet_open gru two_heads)
+  add_test(NAME torch/kinds@all CONFIGURATIONS long
+    COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/kinds.py $<TARGET_FILE:graft_cli>)
+  set_tests_properties(torch/kinds@all PROPERTIES LABELS long TIMEOUT 7200 SKIP_RETURN_CODE 77 ENVIRONMENT ${tool_environment})
   # Masks alone, which it draws itself; without names all, on real data (label long, with GRAFT_TEST_DATA).
   if(TARGET graft_codecs)
     add_test(NAME torch/data_sets
@@ -105,7 +112,7 @@ if(TARGET graft_cli)
   endif()
   add_test(NAME torch/recurrent_parity
     COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/recurrent_parity.py $<TARGET_FILE:graft_cli>)
-  set_tests_properties(torch/quantized torch/spatial_parity torch/parity torch/recurrent_parity torch/decoder_parity torch/loss_parity torch/lora_parity torch/export_parity torch/formats torch/patterns torch/zoo
+  set_tests_properties(torch/quantized torch/spatial_parity torch/parity torch/recurrent_parity torch/decoder_parity torch/loss_parity torch/lora_parity torch/export_parity torch/formats torch/patterns torch/zoo torch/kinds
     PROPERTIES LABELS slow TIMEOUT 1800 SKIP_RETURN_CODE 77 ENVIRONMENT ${tool_environment})
 endif()
 
