@@ -81,18 +81,17 @@ class Parser {
     switch (text_[at_]) {
       case '{': return read_object(out, depth);
       case '[': return read_array(out, depth);
-      case '"': out.kind = Value::Kind::string; return read_string(out.text);
-      case 't': out.truth = true; return read_word("true", Value::Kind::boolean, out);
-      case 'f': return read_word("false", Value::Kind::boolean, out);
-      case 'n': return read_word("null", Value::Kind::null, out);
+      case '"': return read_string(out.held.emplace<std::string>());
+      case 't': out.held = true; return read_word("true");
+      case 'f': out.held = false; return read_word("false");
+      case 'n': return read_word("null");
       default: return read_number(out);
     }
   }
 
-  Status read_word(std::string_view word, Value::Kind kind, Value& out) {
+  Status read_word(std::string_view word) {
     if (text_.substr(at_, word.size()) != word) return wrong("stands no value");
     at_ += word.size();
-    out.kind = kind;
     return ok_status();
   }
 
@@ -114,9 +113,9 @@ class Parser {
       if (!take('-')) take('+');
       GRAFT_TRY(read_digits());
     }
-    out.kind = Value::Kind::number;
-    const auto read = std::from_chars(text_.data() + first, text_.data() + at_, out.number);
-    if (read.ec != std::errc() || !std::isfinite(out.number)) return wrong("stands a number that no double holds");
+    double& number = out.held.emplace<double>();
+    const auto read = std::from_chars(text_.data() + first, text_.data() + at_, number);
+    if (read.ec != std::errc() || !std::isfinite(number)) return wrong("stands a number that no double holds");
     return ok_status();
   }
 
@@ -182,10 +181,10 @@ class Parser {
 
   Status read_array(Value& out, int depth) {
     GRAFT_TRY(enter(depth));
-    out.kind = Value::Kind::array;
+    auto& items = out.held.emplace<Value::Items>();
     if (take(']')) return ok_status();
     do {
-      GRAFT_TRY(read(out.items.emplace_back(), depth + 1));
+      GRAFT_TRY(read(items.emplace_back(), depth + 1));
       skip_space();
     } while (take(','));
     return take(']') ? ok_status() : wrong("an array does not end");
@@ -193,12 +192,12 @@ class Parser {
 
   Status read_object(Value& out, int depth) {
     GRAFT_TRY(enter(depth));
-    out.kind = Value::Kind::object;
+    auto& members = out.held.emplace<Value::Members>();
     if (take('}')) return ok_status();
     do {
       skip_space();
       if (ends() || text_[at_] != '"') return wrong("a member has no name");
-      auto& [name, value] = out.members.emplace_back();
+      auto& [name, value] = members.emplace_back();
       GRAFT_TRY(read_string(name));
       skip_space();
       if (!take(':')) return wrong("a member has no value");
@@ -214,9 +213,22 @@ class Parser {
 
 }  // namespace
 
+const Value::Items& Value::items() const {
+  static const Items none;
+  const Items* const found = std::get_if<Items>(&held);
+  return found != nullptr ? *found : none;
+}
+
+const Value::Members& Value::members() const {
+  static const Members none;
+  const Members* const found = std::get_if<Members>(&held);
+  return found != nullptr ? *found : none;
+}
+
 const Value* Value::find(std::string_view name) const {
-  for (std::size_t i = members.size(); i-- > 0;) {
-    if (members[i].first == name) return &members[i].second;
+  const Members& all = members();
+  for (std::size_t i = all.size(); i-- > 0;) {
+    if (all[i].first == name) return &all[i].second;
   }
   return nullptr;
 }

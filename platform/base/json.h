@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "platform/base/status.h"
@@ -13,17 +14,20 @@ namespace graft::json {
 
 /// One value, as RFC 8259 has it.
 struct Value {
-  enum class Kind : std::uint8_t { null, boolean, number, string, array, object };
-  Kind kind = Kind::null;
-  bool truth = false;
-  double number = 0;
-  std::string text = {};
-  std::vector<Value> items = {};
-  std::vector<std::pair<std::string, Value>> members = {};  ///< in the text's order
+  using Items = std::vector<Value>;
+  using Members = std::vector<std::pair<std::string, Value>>;  ///< in the text's order
+  /// monostate is null. One of them at a time: a file may hold millions of numbers.
+  std::variant<std::monostate, bool, double, std::string, Items, Members> held = {};
 
-  bool is_string() const { return kind == Kind::string; }
-  bool is_array() const { return kind == Kind::array; }
-  bool is_object() const { return kind == Kind::object; }
+  bool is_string() const { return std::holds_alternative<std::string>(held); }
+  bool is_array() const { return std::holds_alternative<Items>(held); }
+  bool is_object() const { return std::holds_alternative<Members>(held); }
+  // Requires the kind; items and members are none where it is another.
+  bool truth() const { return std::get<bool>(held); }
+  double number() const { return std::get<double>(held); }
+  const std::string& text() const { return std::get<std::string>(held); }
+  const Items& items() const;
+  const Members& members() const;
   /// The member of this name, of several the last; null where there is none, or the value is no object.
   const Value* find(std::string_view name) const;
 };

@@ -14,9 +14,9 @@ std::vector<std::string> classes_of(const Model& model) {
   if (found == model.metadata.end()) return classes;
   const auto names = json::parse(found->second);
   if (!names.ok()) return classes;
-  for (const json::Value& name : names->items) {
+  for (const json::Value& name : names->items()) {
     if (!name.is_string()) return {};
-    classes.push_back(name.text);
+    classes.push_back(name.text());
   }
   return classes;
 }

@@ -87,8 +87,8 @@ class TextReader {
     if (start != std::string_view::npos && text[start] == '[') {
       const auto all = json::parse(text);
       if (!all.ok()) return invalid("The file is neither an array of JSON objects nor one object a line.");
-      for (std::size_t i = 0; i < all->items.size(); ++i) {
-        GRAFT_TRY(add_record(all->items[i]).with_context(cat("In record ", i)));
+      for (std::size_t i = 0; i < all->items().size(); ++i) {
+        GRAFT_TRY(add_record(all->items()[i]).with_context(cat("In record ", i)));
       }
       return {};
     }
@@ -109,7 +109,7 @@ class TextReader {
 
   static Result<std::string> text_of(const JsonRecord& record, const char* key) {
     const JsonRecord* found = record.find(key);
-    if (found != nullptr && found->is_string()) return found->text;
+    if (found != nullptr && found->is_string()) return found->text();
     return invalid("The record's \"", key, "\" is missing or no text.");
   }
 
@@ -152,7 +152,7 @@ class TextReader {
   Status add_messages(const JsonRecord& messages) {
     if (!messages.is_array()) return invalid("The record's \"messages\" is no array.");
     std::vector<text::ChatMessage> all;
-    for (const JsonRecord& message : messages.items) {
+    for (const JsonRecord& message : messages.items()) {
       if (!message.is_object()) return invalid("One of the record's messages is no JSON object.");
       text::ChatMessage one;
       GRAFT_TRY_ASSIGN(one.role, text_of(message, "role"));
