@@ -19,6 +19,8 @@ struct Value {
   /// monostate is null. One of them at a time: a file may hold millions of numbers.
   std::variant<std::monostate, bool, double, std::string, Items, Members> held = {};
 
+  enum class Kind : std::uint8_t { null, boolean, number, string, array, object };  ///< in the order of `held`
+  Kind kind() const { return static_cast<Kind>(held.index()); }
   bool is_string() const { return std::holds_alternative<std::string>(held); }
   bool is_array() const { return std::holds_alternative<Items>(held); }
   bool is_object() const { return std::holds_alternative<Members>(held); }

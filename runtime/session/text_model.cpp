@@ -26,23 +26,29 @@ std::vector<std::uint32_t> numbers_of(const Model& model, std::string_view key) 
 
 }  // namespace
 
-Result<std::vector<text::ChatPart>> render_chat(const Metadata& metadata, std::string_view format,
-                                                std::vector<text::ChatMessage> messages, bool ask) {
-  if (!format.empty()) return text::render_chat(format, messages, ask);
-  const auto own = metadata.find(kMetaChatFormat);
-  const auto jinja = metadata.find(kMetaChatTemplate);
-  if (own == metadata.end()) {
+Result<std::vector<text::ChatPart>> render_chat(const Metadata& metadata, const text::Tokenizer& tokenizer,
+                                                std::string_view format, const text::ChatRequest& request) {
+  const auto own = metadata.find(kMetaChatTemplate);
+  const auto named = metadata.find(kMetaChatFormat);
+  if (format.empty() && own != metadata.end()) {
+    const auto for_tools = metadata.find(kMetaToolTemplate);
+    const bool has_tools = !request.tools.empty() && for_tools != metadata.end();
+    GRAFT_TRY_ASSIGN(const auto program, text::jinja::Template::parse(has_tools ? for_tools->second : own->second));
+    return text::render_chat(program, tokenizer, request);
+  }
+  if (format.empty() && named != metadata.end()) format = named->second;
+  if (format.empty()) {
     std::string known;
     for (const std::string_view name : text::chat_formats()) known += (known.empty() ? "" : ", ") + std::string(name);
-    return invalid(jinja == metadata.end() ? "The model has no chat template"
-                                           : "The model's chat template is of no form that is recognized",
-                   "; name the format to use, one of ", known, ".");
+    return invalid("The model has no chat template; name the format to use, one of ", known, ".");
   }
-  if (jinja != metadata.end() && own->second == "chatml" && !messages.empty() && messages[0].role != "system") {
-    std::string system = text::chat_system_of(jinja->second);
-    if (!system.empty()) messages.insert(messages.begin(), {"system", std::move(system)});
+  const bool has_tools = !request.tools.empty() && request.tools != "[]";
+  if (has_tools || !request.documents.empty() || !request.variables.empty()) {
+    return invalid("The chat format \"", format,
+                   "\" has no place for tools, documents or variables; only a model's own template has.");
   }
-  return text::render_chat(own->second, messages, ask);
+  GRAFT_TRY_ASSIGN(const auto messages, text::messages_of_json(request.messages));
+  return text::render_chat(format, messages, request.ask);
 }
 
 Result<text::Tokenizer> tokenizer_of(const Model& model) {

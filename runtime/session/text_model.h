@@ -10,17 +10,21 @@
 
 namespace graft {
 
+/// Metadata beside kMetaChatTemplate: the template for conversations with tools.
+inline constexpr std::string_view kMetaToolTemplate = "text.chat_template.tool_use";
+
 /// not_found: the model carries none; unsupported: one of a form that this build does not read; corrupt: a damaged one.
 Result<text::Tokenizer> tokenizer_of(const Model& model);
 
 /// The ids of Model's kMetaStop, and the tokenizer's end of text.
 std::vector<text::TokenId> stop_tokens_of(const Model& model, const text::Tokenizer& tokenizer);
 
-/// As text::render_chat, in the format of that name or, where it is empty, that of the model whose metadata it is:
-/// recognized by its template, with the system's message that the template itself writes where the conversation has
-/// none. invalid_argument: the model has no template, or one of an unknown form; the sentence names the known ones.
-Result<std::vector<text::ChatPart>> render_chat(const Metadata& metadata, std::string_view format,
-                                                std::vector<text::ChatMessage> messages, bool ask);
+/// A conversation as the model whose metadata it is says it: by its own template. With `format`, or where the metadata
+/// names one and there is no template, by that format of text::chat_formats(). A template that fails is an error:
+/// nothing is guessed in its place. invalid_argument: neither template nor format (the sentence names the formats);
+/// tools, documents or variables with a format.
+Result<std::vector<text::ChatPart>> render_chat(const Metadata& metadata, const text::Tokenizer& tokenizer,
+                                                std::string_view format, const text::ChatRequest& request);
 
 /// Positions that the model was made for; nullopt where it does not say.
 std::optional<std::uint32_t> context_of(const Model& model);

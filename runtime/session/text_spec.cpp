@@ -1,11 +1,13 @@
 #include "runtime/session/text_spec.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "platform/base/json.h"
 #include "runtime/session/text_data.h"
 #include "runtime/session/text_model.h"
 #include "runtime/text/chat.h"
+#include "runtime/text/template/value.h"
 #include "runtime/text/tokenizer.h"
 
 namespace graft {
@@ -16,6 +18,30 @@ using JsonRecord = json::Value;
 constexpr std::uint64_t kLargestFile = (std::uint64_t{1} << 30) - 1;  // what a tokenizer takes at once
 constexpr std::int64_t kDefaultLength = 128;
 constexpr std::string_view kOptions[] = {"tokenizer", "chat", "pack", "learn", "skip", "count"};
+
+/// A value as JSON again, for the chat template.
+std::string json_of(const JsonRecord& value) {
+  std::string out;
+  switch (value.kind()) {
+    case JsonRecord::Kind::null: return "null";
+    case JsonRecord::Kind::boolean: return value.truth() ? "true" : "false";
+    case JsonRecord::Kind::string: return json::quoted(value.text());
+    case JsonRecord::Kind::number: {
+      const bool is_whole = std::fabs(value.number()) < 1e15 && value.number() == std::floor(value.number());
+      return is_whole ? std::to_string(static_cast<std::int64_t>(value.number()))
+                      : text::jinja::number_text(value.number());
+    }
+    case JsonRecord::Kind::array:
+      for (const JsonRecord& item : value.items()) out += (out.empty() ? "" : ",") + json_of(item);
+      return "[" + out + "]";
+    case JsonRecord::Kind::object:
+      for (const auto& [name, item] : value.members()) {
+        out += (out.empty() ? "" : ",") + json::quoted(name) + ":" + json_of(item);
+      }
+      return "{" + out + "}";
+  }
+  return out;
+}
 
 class TextReader {
  public:
@@ -115,7 +141,7 @@ class TextReader {
 
   Status add_record(const JsonRecord& record) {
     if (!record.is_object()) return no_object();
-    if (const JsonRecord* messages = record.find("messages")) return add_messages(*messages);
+    if (record.find("messages") != nullptr) return add_messages(record);
     if (record.find("instruction") != nullptr) return add_instruction(record);
     if (record.find("prompt") != nullptr) return add_completion(record);
     GRAFT_TRY_ASSIGN(const std::string text, text_of(record, "text"));
@@ -146,33 +172,34 @@ class TextReader {
       GRAFT_TRY_ASSIGN(const std::string input, text_of(record, "input"));
       if (!input.empty()) ask += "\n\n### Input:\n" + input;
     }
-    return add_chat({{"user", std::move(ask)}, {"assistant", answer}});
+    const text::ChatMessage turns[] = {{"user", std::move(ask)}, {"assistant", answer}};
+    return add_chat({.messages = text::json_of(turns), .ask = false});
   }
 
-  Status add_messages(const JsonRecord& messages) {
+  Status add_messages(const JsonRecord& record) {
+    const JsonRecord& messages = *record.find("messages");
     if (!messages.is_array()) return invalid("The record's \"messages\" is no array.");
-    std::vector<text::ChatMessage> all;
-    for (const JsonRecord& message : messages.items()) {
-      if (!message.is_object()) return invalid("One of the record's messages is no JSON object.");
-      text::ChatMessage one;
-      GRAFT_TRY_ASSIGN(one.role, text_of(message, "role"));
-      GRAFT_TRY_ASSIGN(one.text, text_of(message, "content"));
-      all.push_back(std::move(one));
+    text::ChatRequest request = {.messages = json_of(messages), .ask = false};
+    if (const JsonRecord* tools = record.find("tools"); tools != nullptr && tools->kind() != JsonRecord::Kind::null) {
+      request.tools = tools->is_string() ? tools->text() : json_of(*tools);
     }
-    return add_chat(all);
+    return add_chat(request);
   }
 
-  Status add_chat(const std::vector<text::ChatMessage>& messages) {
+  Status add_chat(const text::ChatRequest& request) {
     std::string format = option("chat");
-    if (format.empty() && !model_.metadata.contains(kMetaChatTemplate)) format = "alpaca";
-    GRAFT_TRY_ASSIGN(const auto parts, render_chat(model_.metadata, format, messages, false));
+    const bool says_how = model_.metadata.contains(kMetaChatTemplate) || model_.metadata.contains(kMetaChatFormat);
+    if (format.empty() && !says_how) format = "alpaca";
+    GRAFT_TRY_ASSIGN(const auto parts, render_chat(model_.metadata, tokenizer_, format, request));
     TokenText out;
-    out.add(tokenizer_.vocabulary().before, false);
+    // A template writes the token that begins a text itself.
+    if (!format.empty() || !model_.metadata.contains(kMetaChatTemplate)) out.add(tokenizer_.vocabulary().before, false);
     // Runs of parts that are learned, or are not, are encoded as one text each.
     for (std::size_t begin = 0; begin < parts.size();) {
       std::size_t end = begin + 1;
       while (end < parts.size() && parts[end].reply == parts[begin].reply) ++end;
-      GRAFT_TRY_ASSIGN(const auto tokens, text::encode_chat(tokenizer_, std::span(parts).subspan(begin, end - begin)));
+      GRAFT_TRY_ASSIGN(const auto tokens,
+                       text::encode_chat(tokenizer_, std::span(parts).subspan(begin, end - begin), begin > 0));
       out.add(tokens, parts[begin].reply || learn_all());
       begin = end;
     }

@@ -2,8 +2,8 @@
 //
 //   text:FILE    the whole file, in windows of TextOptions::length tokens; a token that ends a text ends a sequence
 //   jsonl:FILE   an object a line, or one array of objects: {"text"}, {"prompt", "completion"},
-//                {"instruction", "input", "output"} or {"messages": [{"role", "content"}]}; of all but the first, only
-//                the reply is learned
+//                {"instruction", "input", "output"} or {"messages": [{"role", "content"}], "tools"}; of all but the
+//                first, only the reply is learned
 //
 // Options: tokenizer=FILE (default: the model's own), chat=NAME (a chat format; default: the model's, else alpaca),
 // pack=yes|no|mixed (yes: several texts to a window, none of which sees another; mixed: they do; default yes for text,

@@ -131,31 +131,6 @@ Status check_roles(std::span<const ChatMessage> messages, bool ask) {
 
 std::span<const std::string_view> chat_formats() { return kFormats; }
 
-std::string_view chat_format_of(std::string_view jinja_template) {
-  const std::pair<std::string_view, std::string_view> marks[] = {{"<|im_start|>", "chatml"},
-                                                                 {"<|start_header_id|>", "llama3"},
-                                                                 {"<start_of_turn>", "gemma"},
-                                                                 {"[INST]", "llama2"},
-                                                                 {"### Instruction:", "alpaca"}};
-  for (const auto& [mark, format] : marks) {
-    if (jinja_template.find(mark) != std::string_view::npos) return format;
-  }
-  return {};
-}
-
-std::string chat_system_of(std::string_view jinja_template) {
-  // A whole message inside one of the program's strings; one of a conversation has an expression in its place. Line
-  // ends are written with a backslash there, or stand as they are.
-  for (const std::string_view start : {"<|im_start|>system\\n", "<|im_start|>system\n"}) {
-    const std::size_t begin = jinja_template.find(start);
-    if (begin == std::string_view::npos) continue;
-    const std::string_view rest = jinja_template.substr(begin + start.size());
-    const std::string_view text = rest.substr(0, rest.find("<|im_end|>"));
-    if (text.size() < rest.size() && text.find_first_of("'\"{}\\") == std::string_view::npos) return std::string(text);
-  }
-  return {};
-}
-
 Result<std::vector<ChatPart>> render_chat(std::string_view format, std::span<const ChatMessage> messages, bool ask) {
   using Render = void (*)(std::span<const ChatMessage>, bool, Parts&);
   constexpr Render kRenders[] = {alpaca, chatml, gemma, llama2, llama3};
@@ -169,12 +144,14 @@ Result<std::vector<ChatPart>> render_chat(std::string_view format, std::span<con
   return out.take();
 }
 
-Result<std::vector<TokenId>> encode_chat(const Tokenizer& tokenizer, std::span<const ChatPart> parts) {
+Result<std::vector<TokenId>> encode_chat(const Tokenizer& tokenizer, std::span<const ChatPart> parts, bool continued) {
   std::vector<TokenId> out;
   std::string text;
   const auto flush = [&]() -> Status {
     if (text.empty()) return {};
-    GRAFT_TRY_ASSIGN(const auto ids, tokenizer.encode(text, {.add_special = false, .parse_special = false}));
+    GRAFT_TRY_ASSIGN(
+        const auto ids,
+        tokenizer.encode(text, {.add_special = false, .parse_special = false, .continued = continued || !out.empty()}));
     out.insert(out.end(), ids.begin(), ids.end());
     text.clear();
     return {};

@@ -112,7 +112,7 @@ struct Tokenizer::State {
   void index_special();
   TokenId special_at(std::string_view text, bool parse_special) const;
   Status encode_stretch(std::string_view text, bool first, std::vector<TokenId>& out) const;
-  Status encode_all(std::string_view text, bool parse_special, std::vector<TokenId>& out) const;
+  Status encode_all(std::string_view text, const EncodeOptions& options, std::vector<TokenId>& out) const;
 
   Vocabulary vocabulary;
   PieceTable pieces;
@@ -159,10 +159,11 @@ Status Tokenizer::State::encode_stretch(std::string_view text, bool first, std::
   return encoder->encode(form, out);
 }
 
-Status Tokenizer::State::encode_all(std::string_view text, bool parse_special, std::vector<TokenId>& out) const {
+Status Tokenizer::State::encode_all(std::string_view text, const EncodeOptions& options,
+                                    std::vector<TokenId>& out) const {
   std::size_t begin = 0;
   for (std::size_t at = 0; at < text.size();) {
-    const TokenId id = special_at(text.substr(at), parse_special);
+    const TokenId id = special_at(text.substr(at), options.parse_special);
     if (id == kNoToken) {
       ++at;
       continue;
@@ -170,13 +171,13 @@ Status Tokenizer::State::encode_all(std::string_view text, bool parse_special, s
     const Token& token = vocabulary.tokens[static_cast<std::size_t>(id)];
     std::string_view stretch = text.substr(begin, at - begin);
     if (token.strip_left) stretch = stretch.substr(0, trailing_space(stretch));
-    GRAFT_TRY(encode_stretch(stretch, begin == 0, out));
+    GRAFT_TRY(encode_stretch(stretch, begin == 0 && !options.continued, out));
     out.push_back(id);
     at += token.text.size();
     if (token.strip_right) at += leading_space(text.substr(at));
     begin = at;
   }
-  return encode_stretch(text.substr(begin), begin == 0, out);
+  return encode_stretch(text.substr(begin), begin == 0 && !options.continued, out);
 }
 
 Tokenizer::Tokenizer(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -207,9 +208,13 @@ Result<std::vector<TokenId>> Tokenizer::encode(std::string_view text, const Enco
   const Vocabulary& vocabulary = state_->vocabulary;
   std::vector<TokenId> out;
   if (options.add_special) out = vocabulary.before;
-  GRAFT_TRY(state_->encode_all(text, options.parse_special, out));
+  GRAFT_TRY(state_->encode_all(text, options, out));
   if (options.add_special) out.insert(out.end(), vocabulary.after.begin(), vocabulary.after.end());
   return out;
+}
+
+std::span<const TokenId> Tokenizer::special_from(char first) const {
+  return state_->special[static_cast<unsigned char>(first)];
 }
 
 Result<std::string> Tokenizer::decode(std::span<const TokenId> ids, const DecodeOptions& options) const {

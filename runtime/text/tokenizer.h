@@ -19,6 +19,7 @@ struct EncodeOptions {
   bool add_special = true;     ///< put Vocabulary::before and after around the text
   bool parse_special = false;  ///< control tokens that are spelled out in the text become their ids; leave off for
                                ///< text from outside, which must not be able to forge them
+  bool continued = false;      ///< the text goes on with another: no space is put before it that only a first one gets
 };
 
 struct DecodeOptions {
@@ -44,6 +45,8 @@ class Tokenizer {
 
   /// The id of the token spelled `text` in the vocabulary, of any kind; kNoToken where there is none.
   TokenId find(std::string_view text) const;
+  /// Control and user-defined tokens whose spelling begins with that byte, the longest first.
+  std::span<const TokenId> special_from(char first) const;
   /// The bytes that a token adds to a text. Requires 0 <= id < size().
   std::string_view bytes_of(TokenId id) const;
   std::size_t size() const;

@@ -16,7 +16,7 @@ class LanguageTest(cli.LanguageTest):
     def test_convert_says_what_a_file_is(self):
         info = json.loads(self.graft("info", "tiny.graft", "--json"))
         self.assertEqual(info["metadata"]["source.format"], "gguf, llama")
-        self.assertEqual(info["metadata"]["text.chat_format"], "chatml")
+        self.assertIn("<|im_start|>", info["metadata"]["text.chat_template"])
         self.assertEqual(info["tokenizer"], "scored_bpe, 6 tokens")
         self.assertEqual([port["shape"] for port in info["inputs"]], ["[batch, seq]"])
         with open(self.path("renamed.bin"), "wb") as out, open(self.path("tiny.gguf"), "rb") as file:

@@ -24,6 +24,11 @@ CONFIG = {"model_type": "llama", "hidden_size": 16, "intermediate_size": 24, "nu
           "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": len(IDS), "max_position_embeddings": 512,
           "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "hidden_act": "silu", "tie_word_embeddings": True,
           "eos_token_id": END}
+CHATML = (
+    "{% if tools %}{{ tools | tojson }}{% endif %}{% for m in messages %}"
+    "{% if m.role == 'wizard' %}{{ raise_exception('No wizards') }}{% endif %}"
+    "<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}{{ mood }}")
 
 
 def ids(text):
@@ -31,7 +36,7 @@ def ids(text):
     return [IDS.get(letter, UNKNOWN) for letter in text.replace(" ", SPACE)]
 
 
-def write_model(folder):
+def write_model(folder, **tokenizer_config):
     os.makedirs(folder)
     shapes = {"model.embed_tokens": (len(IDS), 16), "model.norm": (16,)}
     for i in range(2):
@@ -48,7 +53,8 @@ def write_model(folder):
     tokenizer = {"added_tokens": [{"id": i, "content": name, "special": True} for i, name in enumerate(SPECIAL)],
                  "normalizer": None, "pre_tokenizer": None, "post_processor": None,
                  "model": {"type": "BPE", "unk_token": "<unk>", "vocab": IDS, "merges": []}}
-    for name, content in (("config", CONFIG), ("tokenizer", tokenizer), ("tokenizer_config", {"eos_token": "</s>"})):
+    for name, content in (("config", CONFIG), ("tokenizer", tokenizer),
+                          ("tokenizer_config", {"eos_token": "</s>", **tokenizer_config})):
         with open(f"{folder}/{name}.json", "w") as out:
             json.dump(content, out)
 
@@ -120,6 +126,17 @@ class TextData(cli.CliTest):
             marks += [int(mark) for _, mark in said]
         self.agrees(self.loss("jsonl:data.jsonl?chat=chatml", seq=96), self.mean([row], [marks]))
         self.assertEqual(sum(marks), len("Good day") + len("So long.") + 2)
+        # The same by a template of the model's own.
+        write_model(self.path("own"), chat_template=CHATML)
+        self.graft("convert", "own", "-o", "m.graft")
+        self.agrees(self.loss("jsonl:data.jsonl", seq=96), self.mean([row], [marks]))
+        self.write_lines({"messages": [{"role": role, "content": text} for role, text in talk], "tools": ["f"]})
+        tools = [UNKNOWN, UNKNOWN, *ids("f"), UNKNOWN, UNKNOWN]  # ["f"]
+        self.agrees(self.loss("jsonl:data.jsonl", seq=96), self.mean([tools + row], [[0] * len(tools) + marks]))
+        self.fails("eval", "m.graft", "--data", "jsonl:data.jsonl?chat=chatml", says=["line 1", "no place for tools"])
+        self.write_lines({"messages": [{"role": "wizard", "content": "x"}]})
+        self.fails("eval", "m.graft", "--data", "jsonl:data.jsonl", says=["line 1", "No wizards."])
+        self.graft("convert", "model", "-o", "m.graft")
         self.fails("eval", "m.graft", "--data", "jsonl:data.jsonl?chat=smoke", says=["smoke", "chatml"])
         self.write_lines({"messages": [{"role": "assistant", "content": "x"}]})
         self.fails("eval", "m.graft", "--data", "jsonl:data.jsonl", says=["line 1", "\"assistant\""])

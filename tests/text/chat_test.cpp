@@ -48,15 +48,6 @@ TEST(Chat, TellsWhatTheAssistantSays) {
   EXPECT_EQ(replies("alpaca", talk), "Hello</s>");
 }
 
-TEST(Chat, FindsWhatATemplateSaysOfItsOwn) {
-  const std::string before = "{% if messages[0]['role'] != 'system' %}{{ '";
-  EXPECT_EQ(chat_system_of(before + "<|im_start|>system\\nYou are graft.<|im_end|>\\n' }}"), "You are graft.");
-  EXPECT_EQ(chat_system_of(before + "<|im_start|>system\nYou are graft.<|im_end|>\n' }}"), "You are graft.");
-  EXPECT_EQ(chat_system_of("{{ '<|im_start|>system\\n' + messages[0].content + '<|im_end|>\\n' }}"), "");
-  EXPECT_EQ(chat_system_of("<|im_start|>system\\nnever ended"), "");
-  EXPECT_EQ(chat_system_of("{% for m in messages %}<|im_start|>{{ m.role }}"), "");
-}
-
 TEST(Chat, RefusesUnknownFormatsAndRolesOutOfTurn) {
   const auto message = [](std::string_view format, const std::vector<ChatMessage>& messages, bool ask) {
     return render_chat(format, messages, ask).status().message();
@@ -66,9 +57,6 @@ TEST(Chat, RefusesUnknownFormatsAndRolesOutOfTurn) {
   EXPECT_NE(message("chatml", {{"user", "a"}, {"user", "b"}}, false).find("Message 2"), std::string::npos);
   EXPECT_NE(message("chatml", {{"user", "a"}, {"assistant", "b"}}, true).find("does not end"), std::string::npos);
   EXPECT_FALSE(render_chat("chatml", {}, false).ok());
-  EXPECT_EQ(chat_format_of("{% for m in messages %}<|im_start|>{{ m.role }}"), "chatml");
-  EXPECT_EQ(chat_format_of("{{ bos_token }}[INST] {{ m }} [/INST]"), "llama2");
-  EXPECT_EQ(chat_format_of("{{ messages }}"), "");
 }
 
 TEST(Chat, MessagesForgeNoSpecialToken) {

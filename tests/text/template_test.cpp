@@ -73,8 +73,8 @@ TEST(Template, KnowsWhereBytesComeFrom) {
   ASSERT_TRUE(out.ok()) << out.status().message();
   EXPECT_EQ(out->text.bytes, "<s>USER:uASSISTANT:yx");
   const std::string expected = std::string("\0\0\0", 3) + "\1\1\1\1" + std::string(1, '\0') + "\1" +
-                               "\2\2\2\2\2\2\2\2\2" + std::string(1, '\0') + "\2\2";
-  EXPECT_EQ(out->text.marks, expected);
+                               "\1\1\1\1\1\1\1\1\1" + std::string(1, '\0') + "\2\2";
+  EXPECT_EQ(out->text.marks, expected) << "a role is not what the assistant says";
 }
 
 TEST(Template, TellsTheTimeThatItIsGiven) {

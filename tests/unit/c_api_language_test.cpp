@@ -147,6 +147,37 @@ TEST_F(Language, ConversationsAreThePromptsOfTheirFormat) {
   EXPECT_TRUE(contains(text, "[INST]")) << text;
 }
 
+TEST_F(Language, ConversationsAsJsonAreSaidByTheModelsTemplate) {
+  Model model = chat_model();
+  model.metadata[std::string(kMetaChatTemplate)] =
+      "{{ tools[0] }}{{ documents[0] }}{{ mood }}{% for m in messages %}{{ m.content }}<|im_end|>{% endfor %}";
+  const std::string path = folder_.file("template.graft");
+  ASSERT_TRUE(save_model(os::system_files(), path, model).ok());
+  graft_model* loaded = nullptr;
+  graft_tokenizer* tokenizer = nullptr;
+  ASSERT_EQ(graft_model_load(h_.context, path.c_str(), &loaded), GRAFT_OK) << h_.message();
+  ASSERT_EQ(graft_tokenizer_create(loaded, &tokenizer), GRAFT_OK) << h_.message();
+  auto options = sized<graft_chat_options>();
+  options.messages = R"([{"role": "user", "content": "hi"}])";
+  options.tools = R"(["k"])";
+  options.documents = R"(["o"])";
+  options.variables = R"({"mood": "g"})";
+  const char* text = "";
+  EXPECT_EQ(graft_chat_render(tokenizer, nullptr, 0, &options, &text, nullptr), GRAFT_OK) << h_.message();
+  EXPECT_STREQ(text, "koghi<|im_end|>");
+  const graft_chat_message message = {"user", "h"};
+  EXPECT_EQ(graft_chat_render(tokenizer, &message, 1, &options, &text, nullptr), GRAFT_INVALID_ARGUMENT);
+  EXPECT_TRUE(contains(h_.message(), "twice")) << h_.message();
+  options.messages = nullptr;
+  EXPECT_EQ(graft_chat_render(tokenizer, &message, 1, &options, &text, nullptr), GRAFT_OK) << h_.message();
+  EXPECT_STREQ(text, "kogh<|im_end|>");
+  options.format = "chatml";
+  EXPECT_EQ(graft_chat_render(tokenizer, &message, 1, &options, &text, nullptr), GRAFT_INVALID_ARGUMENT);
+  EXPECT_TRUE(contains(h_.message(), "no place")) << h_.message();
+  graft_tokenizer_destroy(tokenizer);
+  graft_model_destroy(loaded);
+}
+
 struct Tokens {
   std::vector<std::int32_t> tokens;
   std::size_t left = 1000;

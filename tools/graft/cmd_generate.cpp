@@ -4,34 +4,18 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "runtime/passes/precision.h"
-#include "runtime/session/generator.h"
-#include "runtime/session/text_model.h"
-#include "tools/graft/adapted_model.h"
-#include "tools/graft/device.h"
-#include "tools/graft/model_io.h"
+#include "tools/graft/generate_flags.h"
 #include "tools/graft/numbers.h"
-#include "tools/graft/options.h"
 
 namespace graft::cli {
 namespace {
 
-struct GenerateArguments {
-  DeviceFlags flags;
-  std::string path;
-  AdapterFlags adapter;
-  bool check = false;
+struct GenerateArguments : GenerateFlags {
   std::string prompt;
   std::string tokens;
-  std::string system;
-  std::string chat;
+  std::string messages;
   bool use_chat = false;
-  std::string budget;
-  std::string precision = "f32";
   bool echo = false;
-  bool json = false;
-  GeneratorOptions generator;
-  GenerateOptions generate;
 };
 
 Result<std::vector<text::TokenId>> parse_tokens(const std::string& list) {
@@ -53,10 +37,15 @@ Result<std::vector<text::TokenId>> prompt_ids(const GenerateArguments& options, 
   const text::Tokenizer* tokenizer = generator.tokenizer();
   if (tokenizer == nullptr) return invalid("The model carries no tokenizer; give --tokens instead of --prompt.");
   if (!options.use_chat) return tokenizer->encode(options.prompt);
-  std::vector<text::ChatMessage> messages;
-  if (!options.system.empty()) messages.push_back({"system", options.system});
-  messages.push_back({"user", options.prompt});
-  GRAFT_TRY_ASSIGN(const auto parts, render_chat(model.metadata, options.chat, std::move(messages), true));
+  GRAFT_TRY_ASSIGN(const std::string given, json_or_file(options.messages));
+  GRAFT_TRY_ASSIGN(text::ChatRequest request, request_of(options, given));
+  if (options.messages.empty()) {
+    std::vector<text::ChatMessage> messages;
+    if (!options.system.empty()) messages.push_back({"system", options.system});
+    messages.push_back({"user", options.prompt});
+    request.messages = text::json_of(messages);
+  }
+  GRAFT_TRY_ASSIGN(const auto parts, render_chat(model.metadata, *tokenizer, options.chat, request));
   return text::encode_chat(*tokenizer, parts);
 }
 
@@ -80,14 +69,7 @@ Status run_generate(const GenerateArguments& options) {
   const Model& model = opened.get();
   GRAFT_TRY_ASSIGN(auto device, OpenDevice::open(options.flags));
   {
-    GeneratorOptions wanted = options.generator;
-    GRAFT_TRY_ASSIGN(wanted.precision, passes::parse_precision(options.precision));
-    if (!options.budget.empty()) {
-      GRAFT_TRY_ASSIGN(wanted.plan.budget, parse_size(options.budget));
-    }
-    device->give_to(wanted.program);
-    GRAFT_TRY_ASSIGN(const auto generator, Generator::create(device->device(), model, wanted));
-    if (const std::string text = generator->streaming(); !text.empty()) std::fprintf(stderr, "%s\n", text.c_str());
+    GRAFT_TRY_ASSIGN(const auto generator, open_generator(options, model, *device));
     GRAFT_TRY_ASSIGN(const auto prompt, prompt_ids(options, model, *generator));
     const auto print = [](std::string_view text) {
       return std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
@@ -111,49 +93,29 @@ Status run_generate(const GenerateArguments& options) {
 
 Action add_generate(CLI::App& app) {
   auto options = std::make_shared<GenerateArguments>();
-  text::SamplingOptions& sampling = options->generate.sampling;
-  app.add_option("MODEL", options->path, "A .graft file")->required();
-  add_adapter_flags(app, options->adapter);
-  add_check_flag(app, options->check);
+  add_model_flags(app, *options);
   auto* source = app.add_option_group("Prompt");
   source->add_option("--prompt", options->prompt, "The text to continue");
   source->add_option("--tokens", options->tokens, "Token ids instead, as in 1,80,147");
+  auto* messages = source->add_option("--messages", options->messages,
+                                      "A conversation to answer: a JSON list of messages, or a file of one");
   source->require_option(1);
   auto* chat = app.add_option("--chat", options->chat,
                               "The prompt is what a user says, in the form alpaca, chatml, gemma, llama2 or llama3 "
-                              "(without one: the model's own)")
+                              "(without one: by the model's own template)")
                    ->expected(0, 1);
-  app.add_option("--system", options->system, "What the system says before it")->needs(chat);
-  app.add_option("--max-tokens", options->generate.max_tokens, "At most this many tokens (256)")
-      ->check(whole(0, UINT32_MAX));
-  app.add_option("--temperature", sampling.temperature, "0 (default): always the most probable token")
-      ->check(not_negative());
-  app.add_option("--top-k", sampling.top_k, "Only this many of the most probable tokens (all)")
-      ->check(whole(0, UINT32_MAX));
-  app.add_option("--top-p", sampling.top_p, "Only the most probable tokens that together reach this (1)")
-      ->check(number(0, 1));
-  app.add_option("--min-p", sampling.min_p, "Only tokens at least this many times as probable as the first (0)")
-      ->check(number(0, 1));
-  app.add_option("--repetition-penalty", sampling.repetition_penalty, "Factor against tokens said lately (1: none)")
-      ->check(positive());
-  app.add_option("--seed", sampling.seed, "Seed of sampling")->check(whole(0));
-  app.add_option("--stop", options->generate.stop, "The text ends before this; repeatable");
-  app.add_option("--context", options->generator.context, "Tokens of prompt and answer (the model's, at most 2048)")
-      ->check(whole(1, UINT32_MAX));
-  app.add_option("--budget", options->budget,
-                 "Largest device memory, as in 512MiB; weights that it has no room for are streamed from the file");
-  add_precision_flag(app, options->precision);
+  add_conversation_flags(app, *options)->needs(chat);
+  add_generator_flags(app, *options);
   app.add_flag("--echo", options->echo, "Print the prompt too");
-  app.add_flag("--json", options->json, "Print JSON, at the end");
-  add_device_flags(app, options->flags);
-  add_pace_flags(app, options->flags);
-  app.callback([&app, options] {
-    refuse_idle(app, options->generate.sampling.temperature == 0, {"--top-k", "--top-p", "--min-p", "--seed"},
-                "without --temperature: the most probable token is taken.");
+  app.callback([&app, options, chat, messages] {
+    refuse_idle_sampling(app, *options);
+    refuse_idle(app, chat->count() == 0 && messages->count() == 0, {"--tools", "--variables"},
+                "without --chat or --messages: no chat template is run.");
+    refuse_idle(app, messages->count() > 0, {"--system"}, "with --messages, which hold what the system says.");
     refuse_idle(app, options->json, {"--echo"}, "with --json, which has the prompt's tokens.");
   });
-  return [options, chat] {
-    options->use_chat = chat->count() > 0;
+  return [options, chat, messages] {
+    options->use_chat = chat->count() > 0 || messages->count() > 0;
     return run_generate(*options);
   };
 }

@@ -27,6 +27,7 @@ Action add_devices(CLI::App& app);
 Action add_checkpoint(CLI::App& app);
 Action add_compare(CLI::App& app);
 Action add_convert(CLI::App& app);
+Action add_chat(CLI::App& app);
 Action add_generate(CLI::App& app);
 Action add_info(CLI::App& app);
 Action add_plan(CLI::App& app);

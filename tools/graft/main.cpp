@@ -29,6 +29,7 @@ constexpr Command kCommands[] = {
     {"train", "Fine-tune a model", graft::cli::add_train},
     {"eval", "Measure loss and accuracy on a data set", graft::cli::add_eval},
     {"compare", "Say what changed from one model to another, sample by sample", graft::cli::add_compare},
+    {"chat", "Talk with a language model", graft::cli::add_chat},
     {"generate", "Generate text from a language model", graft::cli::add_generate},
     {"merge", "Add an adapter's product to the weights of its model", graft::cli::add_merge},
     {"export", "Write a model or an adapter as a Hugging Face folder, a GGUF, safetensors or ONNX file",

@@ -27,6 +27,9 @@ std::vector<std::string> split_list(const std::string& text);
 /// The same for a flag that may be given several times.
 std::vector<std::string> split_lists(const std::vector<std::string>& texts);
 
+/// JSON as it was typed, or what is in the file of that name.
+Result<std::string> json_or_file(const std::string& given);
+
 /// Writes a text to a file atomically, for --json, --svg and --metrics outputs.
 Status write_text(const std::string& path, const std::string& text);
 

@@ -43,21 +43,27 @@ GRAFT_API graft_status graft_tokenizer_decode(graft_tokenizer* tokenizer, const 
 
 /* One turn of a conversation. */
 typedef struct graft_chat_message {
-  const char* role; /* "system", "user" or "assistant" */
+  const char* role; /* "system", "user", "assistant", or another that the model's template knows */
   const char* text; /* UTF-8; it forges no special token */
 } graft_chat_message;
 
 /* How a conversation becomes a prompt. */
 typedef struct graft_chat_options {
   size_t struct_size;
-  const char* format; /* "alpaca", "chatml", "gemma", "llama2" or "llama3"; NULL: the model's own */
+  const char* format; /* "alpaca", "chatml", "gemma", "llama2" or "llama3"; NULL: the model's own template */
   int complete;       /* 1: the conversation as it is; 0: with what makes the assistant speak next */
+  /* For the model's own template, as JSON; each may be NULL. */
+  const char* messages;  /* in place of the list: [{"role": ..., "content": ..., "tool_calls": ...}, ...] */
+  const char* tools;     /* a list of functions that the model may call */
+  const char* documents; /* a list of what it may refer to */
+  const char* variables; /* an object of whatever else the template reads, as {"enable_thinking": false} */
 } graft_chat_options;
 
 /* A conversation as the prompt that the model was tuned on, for graft_generate_tokens. For the next turn, add what the
    model said as the assistant's message and what the user says then: the prompt begins as the one before, and the
-   generator computes its new tokens only. options may be NULL. invalid_argument: a model without a format of its own,
-   an unknown format or role, or roles in an order that the format cannot say. */
+   generator computes its new tokens only. options may be NULL. invalid_argument: a model without a template, an unknown
+   format or role, roles in an order that the format cannot say, or a template that fails or refuses the conversation:
+   the sentence names its line. Templates are bounded in time and memory. */
 GRAFT_API graft_status graft_chat_encode(graft_tokenizer* tokenizer, const graft_chat_message* messages,
                                          size_t message_count, const graft_chat_options* options, const int32_t** ids,
                                          size_t* count);

@@ -99,8 +99,12 @@ class Tokenizer {
 
   /// As graft_chat_options.
   struct ChatOptions {
-    std::string format = {};  ///< empty: the model's own
-    bool complete = false;    ///< the conversation as it is, without what makes the assistant speak next
+    std::string format = {};     ///< empty: the model's own
+    bool complete = false;       ///< the conversation as it is, without what makes the assistant speak next
+    std::string messages = {};   ///< JSON in place of the list of messages
+    std::string tools = {};      ///< JSON: functions that the model may call
+    std::string documents = {};  ///< JSON: what it may refer to
+    std::string variables = {};  ///< JSON: an object of whatever else the model's template reads
   };
   /// A conversation as a prompt for Generator::generate(tokens).
   Result<std::vector<std::int32_t>> chat(std::span<const ChatMessage> messages) {
@@ -153,6 +157,10 @@ class Tokenizer {
     auto raw = detail::sized<graft_chat_options>();
     raw.format = detail::or_null(options.format);
     raw.complete = options.complete ? 1 : 0;
+    raw.messages = detail::or_null(options.messages);
+    raw.tools = detail::or_null(options.tools);
+    raw.documents = detail::or_null(options.documents);
+    raw.variables = detail::or_null(options.variables);
     return raw;
   }
   detail::Handle<graft_tokenizer, graft_tokenizer_destroy> handle_;

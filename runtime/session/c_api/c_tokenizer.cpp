@@ -31,8 +31,14 @@ Result<std::vector<text::ChatPart>> render(const graft_tokenizer& tokenizer, con
     }
     read.push_back({messages[i].role, messages[i].text});
   }
-  const std::string_view format = options.format == nullptr ? "" : options.format;
-  return render_chat(tokenizer.metadata, format, std::move(read), options.complete == 0);
+  const auto given_text = [](const char* text) { return text == nullptr ? std::string() : std::string(text); };
+  if (options.messages != nullptr && count != 0) return invalid("Messages are given twice: as a list and as JSON.");
+  text::ChatRequest request = {.messages = options.messages == nullptr ? text::json_of(read) : options.messages,
+                               .tools = given_text(options.tools),
+                               .documents = given_text(options.documents),
+                               .variables = given_text(options.variables),
+                               .ask = options.complete == 0};
+  return render_chat(tokenizer.metadata, tokenizer.tokenizer, given_text(options.format), request);
 }
 
 void give_ids(const graft_tokenizer& tokenizer, const int32_t** ids, std::size_t* count) {

@@ -79,7 +79,10 @@ class JsonReader {
       GRAFT_TRY_ASSIGN(const std::string key, string());
       space();
       if (!take(":")) return wrong("a key has no value");
+      const char mark = mark_;
+      if (is_conversation_ && depth == 1 && key == "role") mark_ = kFromData;
       GRAFT_TRY_ASSIGN(const Value item, value(depth + 1));
+      mark_ = mark;
       dict->set(Value::object(Kind::string, new StringObject(heap_, marked(key, mark_))), item);
       space();
     } while (take(","));

@@ -10,7 +10,8 @@
 namespace graft::text::jinja {
 
 /// What stands in `json`, its texts with that mark. Of equal keys the last counts. With `is_conversation`, what the
-/// assistant's messages hold is marked as reply, from kFirstReply on. invalid_argument: no JSON, nested too deeply.
+/// assistant's messages hold, but for the role itself, is marked as reply, from kFirstReply on. invalid_argument: no
+/// JSON, nested too deeply.
 Result<Value> value_of_json(Heap& heap, std::string_view json, char mark, bool is_conversation = false);
 
 struct JsonForm {

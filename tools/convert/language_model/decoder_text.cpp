@@ -2,7 +2,8 @@
 
 #include <set>
 
-#include "runtime/text/chat.h"
+#include "runtime/session/text_model.h"
+#include "runtime/text/template/template.h"
 #include "runtime/text/tokenizer.h"
 #include "runtime/text/unicode.h"
 #include "runtime/text/vocabulary_bytes.h"
@@ -32,9 +33,14 @@ void note(const Status& status, const char* what, Report& report) {
   if (!status.ok()) report.notes.push_back(cat(what, " is left out: ", status.message()));
 }
 
-void add_template(std::string_view jinja, Model& model) {
-  set_metadata(model, kMetaChatTemplate, jinja);
-  set_metadata(model, kMetaChatFormat, text::chat_format_of(jinja));
+/// Keeps a template; says so where it cannot be run.
+void add_template(std::string_view key, std::string_view jinja, Model& model, Report& report) {
+  set_metadata(model, key, jinja);
+  const auto kept = model.metadata.find(key);
+  if (kept == model.metadata.end()) return;
+  if (const auto program = text::jinja::Template::parse(kept->second); !program.ok()) {
+    report.notes.push_back(cat(program.status().message(), " Conversations need a format by name."));
+  }
 }
 
 void add_stops(const std::set<std::int64_t>& ids, Model& model) {
@@ -66,17 +72,22 @@ Json optional_json(os::FileSystem& files, const std::string& path) {
   return json.ok() ? std::move(*json) : Json();
 }
 
-/// "chat_template": a program, or several with names, of which "default" counts.
-std::string template_of(os::FileSystem& files, const std::string& folder, const Json& tokenizer_config) {
-  if (const std::string path = folder + "/chat_template.jinja"; os::exists(files, path)) {
-    auto text = os::read_text_file(files, path, kLargestFile);
+/// The template of that name: of a file, or in "chat_template", which is a program or a list of several with names.
+std::string template_of(os::FileSystem& files, const std::string& folder, const Json& tokenizer_config,
+                        std::string_view name) {
+  const std::string file =
+      name == "default" ? "/chat_template.jinja" : cat("/additional_chat_templates/", name, ".jinja");
+  if (os::exists(files, folder + file)) {
+    auto text = os::read_text_file(files, folder + file, kLargestFile);
     if (text.ok()) return std::move(*text);
   }
   const Json* value = member(tokenizer_config, "chat_template");
   if (value == nullptr) return {};
-  if (!value->is_array()) return std::string(string_member(tokenizer_config, "chat_template"));
+  if (!value->is_array()) {
+    return name == "default" ? std::string(string_member(tokenizer_config, "chat_template")) : std::string();
+  }
   for (const Json& entry : *value) {
-    if (string_member(entry, "name") == "default") return std::string(string_member(entry, "template"));
+    if (string_member(entry, "name") == name) return std::string(string_member(entry, "template"));
   }
   return {};
 }
@@ -114,7 +125,9 @@ void add_folder_text(os::FileSystem& files, const std::string& folder, const Jso
   collect_ids(config, stops);
   collect_ids(optional_json(files, folder + "/generation_config.json"), stops);
   add_stops(stops, model);
-  add_template(template_of(files, folder, optional_json(files, folder + "/tokenizer_config.json")), model);
+  const Json words = optional_json(files, folder + "/tokenizer_config.json");
+  add_template(kMetaChatTemplate, template_of(files, folder, words, "default"), model, report);
+  add_template(kMetaToolTemplate, template_of(files, folder, words, "tool_use"), model, report);
 }
 
 void add_gguf_text(const GgufFile& file, const DecoderSpec& spec, Model& model, Report& report) {
@@ -126,7 +139,10 @@ void add_gguf_text(const GgufFile& file, const DecoderSpec& spec, Model& model, 
     if (id.ok() && *id >= 0 && *id < spec.vocabulary) stops.insert(*id);
   }
   add_stops(stops, model);
-  if (const auto jinja = file.text("tokenizer.chat_template"); jinja.ok()) add_template(*jinja, model);
+  for (const auto& [key, name] : {std::pair(kMetaChatTemplate, "tokenizer.chat_template"),
+                                  std::pair(kMetaToolTemplate, "tokenizer.chat_template.tool_use")}) {
+    if (const auto jinja = file.text(name); jinja.ok()) add_template(key, *jinja, model, report);
+  }
 }
 
 }  // namespace graft::convert

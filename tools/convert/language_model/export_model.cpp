@@ -149,6 +149,10 @@ OrderedJson tokenizer_config(const text::Vocabulary& vocabulary, const Model& mo
   if (pieces) out["add_eos_token"] = !vocabulary.after.empty();
   if (const auto jinja = model.metadata.find(kMetaChatTemplate); jinja != model.metadata.end()) {
     out["chat_template"] = jinja->second;
+    if (const auto tools = model.metadata.find(kMetaToolTemplate); tools != model.metadata.end()) {
+      out["chat_template"] = {{{"name", "default"}, {"template", jinja->second}},
+                              {{"name", "tool_use"}, {"template", tools->second}}};
+    }
   }
   return out;
 }
@@ -229,6 +233,9 @@ Status add_new_keys(const DecoderSource& source, const Model& model, GgufWriter&
   }
   if (const auto jinja = model.metadata.find(kMetaChatTemplate); jinja != model.metadata.end()) {
     out.add("tokenizer.chat_template", std::string_view(jinja->second));
+    if (const auto tools = model.metadata.find(kMetaToolTemplate); tools != model.metadata.end()) {
+      out.add("tokenizer.chat_template.tool_use", std::string_view(tools->second));
+    }
   }
   return {};
 }
