@@ -221,8 +221,14 @@ bool tf_idf_vectorizer(const FoldContext& c) {
 }  // namespace
 
 const FoldEntry kFoldContents[] = {
-    {"NonZero", 1, non_zero},     {"Unique", 1, unique},         {"BitCast", 1, bit_cast}, {"HannWindow", 1, window},
-    {"HammingWindow", 1, window}, {"BlackmanWindow", 1, window}, {nullptr, 0, nullptr},
+    {"NonZero", 1, non_zero},
+    {"Unique", 1, unique},
+    {"BitCast", 1, bit_cast},
+    {"HannWindow", 1, window},
+    {"HammingWindow", 1, window},
+    {"BlackmanWindow", 1, window},
+    {"TfIdfVectorizer", 1, tf_idf_vectorizer},
+    {nullptr, 0, nullptr},
 };
 
 }  // namespace graft::convert
