@@ -1,7 +1,8 @@
 // A Vulkan library that passes everything on to the system's loader, but whose device runs short of memory or does
 // nothing when the environment says so: for `graft --vulkan-library`.
 //
-// GRAFT_TEST_REFUSE_AFTER=FILE      the first submission once that file is not empty fails for lack of device memory
+// GRAFT_TEST_REFUSE_AFTER=FILE      the first submission once that file is not empty fails for lack of device memory;
+//                                   not the one with which a device is opened, whose failure is no verdict
 // GRAFT_TEST_ALLOW=N:BYTES          from the N-th submission on the driver allows so many bytes (VK_EXT_memory_budget);
 //                                   the device is one with memory of its own, so that this is believed
 // GRAFT_TEST_NO_HARDWARE=1          submissions succeed, but nothing of them runs, as with drivers made to compile
@@ -135,7 +136,7 @@ VKAPI_ATTR VkResult VKAPI_CALL create_device(VkPhysicalDevice physical, const Vk
 
 VKAPI_ATTR VkResult VKAPI_CALL submit(VkQueue queue, std::uint32_t count, const VkSubmitInfo* infos, VkFence fence) {
   ++state().submits;
-  if (state().refuse_after != nullptr && holds_something(state().refuse_after)) {
+  if (state().submits > 1 && state().refuse_after != nullptr && holds_something(state().refuse_after)) {
     state().refuse_after = nullptr;
     return VK_ERROR_OUT_OF_DEVICE_MEMORY;
   }
