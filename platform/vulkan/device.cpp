@@ -149,11 +149,8 @@ Status VulkanDevice::recognise(const DeviceOptions& options) {
   GRAFT_TRY_ASSIGN(const auto list, recorder->finish());
   const VkCommandBuffer commands[] = {static_cast<VulkanCommandList&>(*list).commands()};
   GRAFT_TRY(memory.flush());
-  const auto ticket = submissions.submit(commands);
-  // A device that is short of memory at this moment is one that runs: who needs the memory next is told.
-  if (!ticket.ok() && ticket.status().code() == Code::out_of_memory) return ok_status();
-  if (!ticket.ok()) return ticket.status();
-  GRAFT_TRY(submissions.wait(*ticket, std::chrono::minutes(1)));
+  GRAFT_TRY_ASSIGN(const gpu::Ticket ticket, submissions.submit(commands));
+  GRAFT_TRY(submissions.wait(ticket, std::chrono::minutes(1)));
   GRAFT_TRY(memory.invalidate());
   compiles_only = std::memcmp(to->mapped().data(), kSent.data(), sizeof kSent) != 0;
   return ok_status();

@@ -2,7 +2,7 @@
 // nothing when the environment says so: for `graft --vulkan-library`.
 //
 // GRAFT_TEST_REFUSE_AFTER=FILE      the first submission once that file is not empty fails for lack of device memory;
-//                                   not the one with which a device is opened, whose failure is no verdict
+//                                   not the one with which a device is opened, whose failure ends that
 // GRAFT_TEST_ALLOW=N:BYTES          from the N-th submission on the driver allows so many bytes (VK_EXT_memory_budget);
 //                                   the device is one with memory of its own, so that this is believed
 // GRAFT_TEST_NO_HARDWARE=1          submissions succeed, but nothing of them runs, as with drivers made to compile
