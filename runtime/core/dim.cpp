@@ -10,7 +10,8 @@
 namespace graft {
 namespace {
 
-constexpr int kMaxDepth = 8;  // of sums in sums: more would be a hostile file's
+constexpr int kMaxNesting = 16;  // of parentheses: what is written can be read, and reading calls itself
+constexpr std::int64_t kMaxCoefficient = std::int64_t{1} << 62;  // negatives and greatest divisors fit
 
 /// Splits at a separator that stands outside of all parentheses.
 std::vector<std::string_view> split(std::string_view text, char separator) {
@@ -27,6 +28,17 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
   parts.push_back(text.substr(start));
   return parts;
 }
+
+int nesting(std::string_view text) {
+  int depth = 0, most = 0;
+  for (const char c : text) {
+    depth += c == '(' ? 1 : c == ')' ? -1 : 0;
+    most = std::max(most, depth);
+  }
+  return most;
+}
+
+bool in_range(std::int64_t coefficient) { return coefficient >= -kMaxCoefficient && coefficient <= kMaxCoefficient; }
 
 std::string join(std::vector<std::string> parts) {
   std::sort(parts.begin(), parts.end());
@@ -72,6 +84,7 @@ class DimMath {
   static std::optional<Sum> sum_of(const Dim& dim) {
     Sum sum;
     if (dim.coefficient() == 0) return sum;
+    if (!in_range(dim.coefficient())) return std::nullopt;
     const auto factors = factors_of(dim);
     if (factors.size() != 1 || !factors[0].symbol.empty() || factors[0].divisor != 1) {
       sum[dim.symbols()] = dim.coefficient();
@@ -79,7 +92,7 @@ class DimMath {
     }
     for (const Dim& term : factors[0].terms) {
       const auto scaled = checked_mul(term.coefficient(), dim.coefficient());
-      if (!scaled) return std::nullopt;
+      if (!scaled || !in_range(*scaled)) return std::nullopt;
       sum[term.symbols()] = *scaled;
     }
     return sum;
@@ -115,7 +128,7 @@ class DimMath {
     if (!more) return std::nullopt;
     for (const auto& [symbols, coefficient] : *more) {
       const auto total = checked_add(sum[symbols], coefficient);
-      if (!total) return std::nullopt;
+      if (!total || !in_range(*total)) return std::nullopt;
       sum[symbols] = *total;
       if (*total == 0) sum.erase(symbols);
     }
@@ -145,7 +158,7 @@ class DimMath {
   }
 
   static std::optional<Dim> bounded(Dim dim) {
-    if (dim.symbols().size() > kMaxDimText) return std::nullopt;
+    if (dim.symbols().size() > kMaxDimText || nesting(dim.symbols()) > kMaxNesting) return std::nullopt;
     return dim;
   }
 
@@ -183,9 +196,9 @@ class DimMath {
 
 namespace {
 
-Result<Dim> parse_dim(std::string_view text, int depth);
+Result<Dim> parse_dim(std::string_view text);
 
-Result<Dim> parse_sum(std::string_view text, int depth) {
+Result<Dim> parse_sum(std::string_view text) {
   Dim sum(0);
   std::size_t start = 0;
   int open = 0;
@@ -195,7 +208,7 @@ Result<Dim> parse_sum(std::string_view text, int depth) {
     std::string_view part = text.substr(start, i - start);
     if (!part.empty() && part[0] == '+') part.remove_prefix(1);
     const bool negative = part.size() > 1 && part[0] == '-' && !(part[1] >= '0' && part[1] <= '9');
-    GRAFT_TRY_ASSIGN(const Dim term, parse_dim(negative ? part.substr(1) : part, depth));
+    GRAFT_TRY_ASSIGN(const Dim term, parse_dim(negative ? part.substr(1) : part));
     const auto total = negative ? subtract(sum, term) : add(sum, term);
     if (!total) return invalid("The dimension \"", text, "\" is too long or overflows.");
     sum = *total;
@@ -205,10 +218,9 @@ Result<Dim> parse_sum(std::string_view text, int depth) {
 }
 
 /// "(SUM)" or "(SUM//NUMBER)" without the outer parentheses.
-Result<Dim> parse_factor(std::string_view text, int depth) {
-  if (depth > kMaxDepth) return invalid("The dimension has sums in sums in sums, more than ", kMaxDepth, " deep.");
+Result<Dim> parse_factor(std::string_view text) {
   const auto parts = split(text, '/');
-  if (parts.size() == 1) return parse_sum(text, depth);
+  if (parts.size() == 1) return parse_sum(text);
   const auto divisor = parts.size() == 3 && parts[1].empty() ? number_of(parts[2]) : std::nullopt;
   if (!divisor || *divisor < 1)
     return invalid("\"", text, "\" is no dimension: it divides by something else than a number.");
@@ -216,13 +228,13 @@ Result<Dim> parse_factor(std::string_view text, int depth) {
   if (whole.size() > 1 && whole.front() == '(' && whole.back() == ')' && split(whole, '*').size() == 1) {
     whole = whole.substr(1, whole.size() - 2);
   }
-  GRAFT_TRY_ASSIGN(const Dim sum, parse_sum(whole, depth));
+  GRAFT_TRY_ASSIGN(const Dim sum, parse_sum(whole));
   const auto out = divide_floor(sum, *divisor);
   if (!out) return invalid("The dimension \"", text, "\" is too long or overflows.");
   return *out;
 }
 
-Result<Dim> parse_dim(std::string_view text, int depth) {
+Result<Dim> parse_dim(std::string_view text) {
   Dim dim(1);
   for (const std::string_view part : split(text, '*')) {
     Dim factor;
@@ -231,7 +243,7 @@ Result<Dim> parse_dim(std::string_view text, int depth) {
     } else if (valid_symbol(part)) {
       factor = Dim::symbol(part);
     } else if (part.size() > 2 && part.front() == '(' && part.back() == ')') {
-      GRAFT_TRY_ASSIGN(factor, parse_factor(part.substr(1, part.size() - 2), depth + 1));
+      GRAFT_TRY_ASSIGN(factor, parse_factor(part.substr(1, part.size() - 2)));
     } else {
       return invalid("\"", text, "\" is not a dimension: numbers and names joined with '*' are.");
     }
@@ -261,7 +273,10 @@ Dim Dim::symbol(std::string_view name) {
 
 Result<Dim> Dim::parse(std::string_view text) {
   if (text.size() > 2 * kMaxDimText) return invalid("A dimension has ", text.size(), " characters.");
-  return parse_dim(text, 0);
+  if (nesting(text) > kMaxNesting) {
+    return invalid("A dimension has parentheses that nest more than ", kMaxNesting, " deep.");
+  }
+  return parse_dim(text);
 }
 
 std::int64_t Dim::value() const {

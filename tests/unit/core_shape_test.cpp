@@ -108,6 +108,27 @@ TEST(Dim, KnowsItsLeastValueAndItsNames) {
   EXPECT_FALSE(both.is_symbol());
 }
 
+/// What is made can be read again: the limits of both are the same.
+TEST(Dim, EndsWhereItsTextWouldNotBeRead) {
+  Dim dim = Dim::symbol("h");
+  bool ended = false;
+  for (int i = 0; i < 200 && !ended; ++i) {
+    const auto more = add(*multiply(dim, Dim::symbol("w")), Dim(1));
+    const auto next = more ? divide_floor(*more, 3) : std::nullopt;
+    ended = !next;
+    if (ended) break;
+    dim = *next;
+    const auto read = Dim::parse(dim.text());
+    ASSERT_TRUE(read.ok()) << dim.text();
+    EXPECT_EQ(*read, dim);
+  }
+  EXPECT_TRUE(ended);
+  const std::int64_t least_number = std::numeric_limits<std::int64_t>::min();
+  EXPECT_FALSE(add(Dim::symbol("h"), Dim(least_number)).has_value());
+  EXPECT_FALSE(divide_floor(*multiply(Dim(least_number), Dim::symbol("h")), 6).has_value());
+  EXPECT_FALSE(Dim::parse("((-9223372036854775808*h+1)//6)").ok());
+}
+
 TEST(Dim, RefusesTextsThatAreNone) {
   for (const char* text :
        {"(h", "h)", "(h+)", "((h+1)/2)", "(h//0)", "(h//-2)", "(h//w)", "()", "(h++1)", "(h+1)(w+1)", "+", "h+1"}) {
