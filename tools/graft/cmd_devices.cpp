@@ -4,7 +4,6 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "shaders/kernels.gen.h"
 #include "tools/graft/caps_json.h"
 #include "tools/graft/device.h"
 
@@ -73,30 +72,16 @@ void print(const gpu::Target& target, std::size_t index) {
   }
 }
 
-// Kernels of which nothing is known.
-std::vector<std::string> unknown_kernels(const DeviceProfile& profile) {
-  std::vector<std::string> names;
-  for (std::uint16_t i = 0; i < static_cast<std::uint16_t>(shaders::KernelId::count_); ++i) {
-    const shaders::KernelInfo& info = shaders::kernel_info(static_cast<shaders::KernelId>(i));
-    if (!info.built()) continue;
-    const std::string name(info.name);
-    const auto begins = [&](const std::string& key) { return key == name || key.starts_with(name + "/"); };
-    const bool failed = std::ranges::any_of(profile.failed(), [&](const auto& entry) { return begins(entry.first); });
-    if (!failed && std::ranges::none_of(profile.passed(), begins)) names.push_back(name);
-  }
-  return names;
-}
-
 nlohmann::ordered_json to_json(const DeviceProfile& profile) {
   return {{"file", profile.path()},
           {"passed", profile.passed()},
           {"failed", profile.failed()},
-          {"untested", unknown_kernels(profile)},
+          {"untested", profile.unknown()},
           {"tuned", profile.tuned()}};
 }
 
 void print(const DeviceProfile& profile, bool tested) {
-  const auto unknown = unknown_kernels(profile);
+  const auto unknown = profile.unknown();
   if (profile.passed().empty() && profile.failed().empty() && profile.tuned().empty()) return;
   std::printf("    kernels   %zu passed the self-test%s, %zu failed; %zu choices are tuned\n", profile.passed().size(),
               tested ? "" : " before", profile.failed().size(), profile.tuned().size());

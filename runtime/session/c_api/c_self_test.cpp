@@ -2,31 +2,16 @@
 #include "graft/devices.h"
 #include "runtime/session/c_api/c_handles.h"
 #include "runtime/session/self_test/self_test.h"
-#include "shaders/kernels.gen.h"
 
 using namespace graft;
 using namespace graft::c_api;
 
 namespace {
 
-/// Kernels of which nothing is known.
-std::vector<std::string> unknown_kernels(const DeviceProfile& profile) {
-  std::vector<std::string> names;
-  for (std::uint16_t i = 0; i < static_cast<std::uint16_t>(shaders::KernelId::count_); ++i) {
-    const shaders::KernelInfo& info = shaders::kernel_info(static_cast<shaders::KernelId>(i));
-    if (!info.built()) continue;
-    const std::string name(info.name);
-    const auto begins = [&](const std::string& key) { return key == name || key.starts_with(name + "/"); };
-    const bool failed = std::ranges::any_of(profile.failed(), [&](const auto& entry) { return begins(entry.first); });
-    if (!failed && std::ranges::none_of(profile.passed(), begins)) names.push_back(name);
-  }
-  return names;
-}
-
 void tell(const DeviceProfile& profile, graft_kernel_report report, void* user) {
   for (const ProofKey& key : profile.passed()) report(user, key.c_str(), GRAFT_KERNEL_PASSED, "");
   for (const auto& [key, why] : profile.failed()) report(user, key.c_str(), GRAFT_KERNEL_FAILED, why.c_str());
-  for (const std::string& name : unknown_kernels(profile)) report(user, name.c_str(), GRAFT_KERNEL_UNTESTED, "");
+  for (const std::string& name : profile.unknown()) report(user, name.c_str(), GRAFT_KERNEL_UNTESTED, "");
 }
 
 RememberedDevice* remembered(graft_context& context) { return static_cast<RememberedDevice*>(context.proof.get()); }

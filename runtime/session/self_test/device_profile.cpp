@@ -201,6 +201,19 @@ void DeviceProfile::save() {
   write();
 }
 
+std::vector<std::string> DeviceProfile::unknown() const {
+  std::vector<std::string> names;
+  for (std::uint16_t i = 0; i < static_cast<std::uint16_t>(shaders::KernelId::count_); ++i) {
+    const shaders::KernelInfo& info = shaders::kernel_info(static_cast<shaders::KernelId>(i));
+    if (!info.built()) continue;
+    const std::string name(info.name);
+    const auto begins = [&](const std::string& key) { return key == name || key.starts_with(name + "/"); };
+    const bool failed = std::ranges::any_of(failed_, [&](const auto& entry) { return begins(entry.first); });
+    if (!failed && std::ranges::none_of(passed_, begins)) names.push_back(name);
+  }
+  return names;
+}
+
 gpu::Advice DeviceProfile::advice() const {
   gpu::Advice advice;
   for (const auto& [key, why] : failed_) advice.avoided.insert(key);

@@ -7,6 +7,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "platform/base/log.h"
 #include "platform/gpu/gpu.h"
@@ -34,6 +35,7 @@ class DeviceProfile {
   }
   const std::set<ProofKey>& passed() const { return passed_; }
   const std::map<ProofKey, std::string>& failed() const { return failed_; }  ///< with what was wrong
+  std::vector<std::string> unknown() const;  ///< kernels of this build of which nothing is known
   const std::map<std::string, std::string, std::less<>>& tuned() const { return tuned_; }
 
   /// Writes down, before a test runs, which kernels it is about to use for the first time. Where the process ends

@@ -236,12 +236,12 @@ bool NodeContext::is_trained(ValueId value) const {
 bool NodeContext::is_zero(ValueId value) const {
   const Graph& graph = importer_.model_.graph;
   while (value.valid() && graph.value(value).producer.valid()) {
-    const Node& node = graph.node(graph.value(value).producer);
-    if (node.op == Op::full) return node.attrs.number("value") == 0;
+    const Node& maker = graph.node(graph.value(value).producer);
+    if (maker.op == Op::full) return maker.attrs.number("value") == 0;
     const bool moves =
-        node.op == Op::reshape || node.op == Op::expand || node.op == Op::slice || node.op == Op::transpose;
+        maker.op == Op::reshape || maker.op == Op::expand || maker.op == Op::slice || maker.op == Op::transpose;
     if (!moves) return false;
-    value = node.inputs[0];
+    value = maker.inputs[0];
   }
   return false;
 }

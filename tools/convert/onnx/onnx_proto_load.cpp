@@ -140,8 +140,8 @@ Status Loader::fill_typed(const onnx::TensorProto& proto, std::uint64_t count, H
     case ElemType::bf16:
       GRAFT_TRY(expect(proto.int32_data_size()));
       for (const std::int32_t v : proto.int32_data()) {
-        const auto bits = static_cast<std::uint16_t>(v);
-        out.floats.push_back(out.type == ElemType::f16 ? half_to_float(bits) : bfloat_to_float(bits));
+        const auto half = static_cast<std::uint16_t>(v);
+        out.floats.push_back(out.type == ElemType::f16 ? half_to_float(half) : bfloat_to_float(half));
       }
       return {};
     default:
