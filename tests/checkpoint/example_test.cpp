@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "runtime/checkpoint/store.h"
+#include "tests/support/paths.h"
 #include "tests/support/power_files.h"
 
 namespace graft::test::example_test {
@@ -14,7 +15,7 @@ namespace {
 using namespace checkpoint;
 
 std::string document() {
-  std::ifstream file(std::string(GRAFT_SOURCE_DIR) + "/schema/CHECKPOINT_FORMAT.md");
+  std::ifstream file(source_dir() + "/schema/CHECKPOINT_FORMAT.md");
   std::ostringstream text;
   text << file.rdbuf();
   return text.str();

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "runtime/checkpoint/store.h"
+#include "tests/support/paths.h"
 #include "tests/support/store_script.h"
 #include "tests/support/temporary_folder.h"
 
@@ -16,7 +17,7 @@ using namespace checkpoint;
 using Bytes = std::vector<std::byte>;
 
 int read_with_script(const std::string& arguments) {
-  return std::system(cat("python3 -B " GRAFT_SOURCE_DIR "/tools/dev/read_checkpoint.py ", arguments).c_str());
+  return std::system(cat("python3 -B ", source_dir(), "/tools/dev/read_checkpoint.py ", arguments).c_str());
 }
 
 struct Written {

@@ -17,6 +17,7 @@
 #include "runtime/session/session.h"
 #include "tests/support/gpu_device.h"
 #include "tests/support/model_tensors.h"
+#include "tests/support/paths.h"
 #include "tests/support/run_graph.h"
 #include "tests/support/tar.h"
 #include "tools/convert/onnx/convert_onnx.h"

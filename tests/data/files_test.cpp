@@ -14,6 +14,7 @@
 #include "runtime/data/random.h"
 #include "runtime/data/spec.h"
 #include "tests/support/fault_files.h"
+#include "tests/support/paths.h"
 #include "tests/support/samples.h"
 #include "tests/support/temporary_folder.h"
 
@@ -336,10 +337,8 @@ TEST(Spec, ErrorsAreOneSentence) {
 }
 
 TEST(Mnist, LoadsWhereItIs) {
-  const char* given = std::getenv("GRAFT_TEST_DATA");
-  const std::string root = given != nullptr ? given : GRAFT_SOURCE_DIR "/../shared/data";
-  const std::string base = root + "/img-mnist-idx/t10k-";
-  if (!std::filesystem::exists(base + "labels-idx1-ubyte.gz")) GTEST_SKIP() << "MNIST is not in " << root;
+  const std::string base = test::test_data("img-mnist-idx/t10k-");
+  if (!std::filesystem::exists(base + "labels-idx1-ubyte.gz")) GTEST_SKIP() << "There is no " << base << "*.";
   auto source = open_spec("idx:" + base + "images-idx3-ubyte.gz," + base + "labels-idx1-ubyte.gz");
   ASSERT_TRUE(source.ok()) << source.status().message();
   EXPECT_EQ((*source)->size(), 10000u);

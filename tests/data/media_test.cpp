@@ -13,13 +13,14 @@
 #include "runtime/data/loader.h"
 #include "runtime/data/sound.h"
 #include "runtime/data/spec.h"
+#include "tests/support/paths.h"
 #include "tests/support/samples.h"
 #include "tests/support/temporary_folder.h"
 
 namespace graft::data::media_test {
 namespace {
 
-const std::string kFiles = std::string(GRAFT_SOURCE_DIR) + "/tests/fuzz/corpus/media/";
+const std::string kFiles = test::source_dir() + "/tests/fuzz/corpus/media/";
 const media::Codecs& codecs() { return codecs::system_codecs(); }
 
 std::string contents(const std::string& name) {

@@ -6,10 +6,12 @@
 #include <fstream>
 #include <iterator>
 
+#include "tests/support/paths.h"
+
 namespace graft::test {
 
 void expect_golden(const std::string& file, const std::string& text) {
-  const std::string path = std::string(GRAFT_SOURCE_DIR) + "/tests/golden/" + file;
+  const std::string path = source_dir() + "/tests/golden/" + file;
   if (std::getenv("GRAFT_UPDATE_GOLDEN") != nullptr) {
     std::ofstream(path) << text;
     return;

@@ -7,7 +7,7 @@
 
 #include "platform/os/file.h"
 #include "runtime/text/tokenizer.h"
-#include "tests/support/tar.h"
+#include "tests/support/paths.h"
 #include "tools/convert/tokenizer/tokenizer_load.h"
 
 namespace graft::text::loaders_test {

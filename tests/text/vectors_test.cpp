@@ -6,7 +6,7 @@
 
 #include "platform/os/file.h"
 #include "runtime/text/tokenizer.h"
-#include "tests/support/tar.h"
+#include "tests/support/paths.h"
 #include "tools/convert/tokenizer/tokenizer_load.h"
 #include "tools/convert/tokenizer/tokenizer_write.h"
 

@@ -9,15 +9,14 @@
 #include "runtime/data/spec.h"
 #include "runtime/train/fit.h"
 #include "tests/support/gpu_device.h"
+#include "tests/support/paths.h"
 #include "tests/support/tiny_training.h"
 
 namespace graft::train::mnist_test {
 namespace {
 
 TEST(Mnist, OneEpochIsEnough) {
-  const char* given = std::getenv("GRAFT_TEST_DATA");
-  const std::string folder =
-      std::string(given != nullptr ? given : GRAFT_SOURCE_DIR "/../shared/data") + "/img-mnist-idx/";
+  const std::string folder = test::test_data("img-mnist-idx/");
   if (!std::filesystem::exists(folder)) GTEST_SKIP() << "MNIST is not in " << folder;
   GRAFT_TEST_GPU(device);
   const auto open = [&](const std::string& part) {

@@ -11,11 +11,13 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/paths.h"
+
 namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kRoot = GRAFT_SOURCE_DIR;
+const fs::path kRoot = graft::test::source_dir();
 
 struct Source {
   std::string path;  ///< relative to the root, with '/'

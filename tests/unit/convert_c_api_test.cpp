@@ -5,12 +5,13 @@
 #include <fstream>
 
 #include "tests/support/c_api.h"
+#include "tests/support/paths.h"
 #include "tools/convert/onnx/example_onnx.h"
 
 namespace graft::test::convert_c_api_test {
 namespace {
 
-const std::string kLanguageModel = GRAFT_SOURCE_DIR "/tests/fuzz/corpus/gguf/llama";
+const std::string kLanguageModel = source_dir() + "/tests/fuzz/corpus/gguf/llama";
 
 class ConvertCApi : public testing::Test {
  protected:

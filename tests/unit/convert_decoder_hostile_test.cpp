@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "runtime/lora/adapter.h"
+#include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 #include "tools/convert/huggingface/hf_config.h"
 #include "tools/convert/huggingface/safetensors.h"
@@ -18,7 +19,7 @@ namespace graft::convert::convert_decoder_hostile_test {
 namespace {
 
 std::string seed(const std::string& name) {
-  std::ifstream file(std::string(GRAFT_SOURCE_DIR) + "/tests/fuzz/corpus/" + name, std::ios::binary);
+  std::ifstream file(test::source_dir() + "/tests/fuzz/corpus/" + name, std::ios::binary);
   EXPECT_TRUE(file.good()) << name;
   return {std::istreambuf_iterator<char>(file), {}};
 }

@@ -13,7 +13,7 @@
 #include "runtime/reference/interpreter.h"
 #include "tests/support/model_tensors.h"
 #include "tests/support/onnx_writer.h"
-#include "tests/support/tar.h"
+#include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/tflite_writer.h"
 #include "tools/convert/tflite/convert_tflite.h"

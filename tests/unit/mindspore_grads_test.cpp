@@ -8,8 +8,8 @@
 #include "platform/os/file.h"
 #include "runtime/autodiff/autodiff.h"
 #include "runtime/core/op_id.gen.h"
+#include "tests/support/paths.h"
 #include "tests/support/run_graph.h"
-#include "tests/support/tar.h"
 
 namespace graft::test::mindspore_grads_test {
 namespace {

@@ -16,11 +16,12 @@
 #include "runtime/model/format.h"
 #include "runtime/model/model.h"
 #include "tests/support/model_example.h"
+#include "tests/support/paths.h"
 
 namespace graft::test::model_format_test {
 namespace {
 
-const std::string kRoot = GRAFT_SOURCE_DIR;
+const std::string kRoot = source_dir();
 
 std::string read_text(const std::string& path) {
   std::ifstream file(path, std::ios::binary);

@@ -8,7 +8,7 @@
 
 #include "platform/base/text.h"
 #include "platform/os/file.h"
-#include "tests/support/tar.h"
+#include "tests/support/paths.h"
 #include "tools/convert/pytorch/pickle.h"
 #include "tools/convert/pytorch/state_dict.h"
 
@@ -16,7 +16,7 @@ namespace graft::test::state_dict_test {
 namespace {
 
 std::string seed(const std::string& name) {
-  std::ifstream in(cat(GRAFT_SOURCE_DIR, "/tests/fuzz/corpus/pickle/", name), std::ios::binary);
+  std::ifstream in(cat(source_dir(), "/tests/fuzz/corpus/pickle/", name), std::ios::binary);
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
