@@ -416,10 +416,14 @@ TEST(FuseNetworks, DevicesWithFewBuffersRunKernelsApartWhereNoneCanBeShared) {
   const auto few = test::checked_plan(g.graph, target);
   ASSERT_TRUE(few.ok()) << few.status().message();
   EXPECT_EQ(dispatches(*few), 2u);
-  target.caps.max_push_constants = 256;
-  const auto told = test::checked_plan(g.graph, target);
-  ASSERT_TRUE(told.ok()) << told.status().message();
-  EXPECT_EQ(dispatches(*told), 1u);
+  // One word tells the fifth place from one of the four: fused as soon as the push constants have room for it.
+  for (const std::uint32_t room : {132u, 136u, 256u}) {
+    target.caps.max_push_constants = room;
+    const auto told = test::checked_plan(g.graph, target);
+    ASSERT_TRUE(told.ok()) << told.status().message();
+    EXPECT_EQ(dispatches(*told), 1u) << room;
+    EXPECT_EQ(told->kernels[0].push_bytes, 128u) << "the case is to leave no room in 128 bytes";
+  }
 }
 
 std::vector<std::string> names(const Graph& graph) {

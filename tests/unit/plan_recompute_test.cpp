@@ -46,6 +46,12 @@ void build_adapted_chain(test::Network& net) {
   net.train(net.b.reshape(x, {256, 16}));
 }
 
+/// Whose very first node is wanted again.
+void build_from_the_first(test::Network& net) {
+  const ValueId x = net.add(Op::tanh, {net.input("x", {64, 32})});
+  net.train(net.linear(net.add(Op::tanh, {net.linear(net.b.mul(x, x), 32)}), 10));
+}
+
 struct Planned {
   test::Network net;
   gpu::Target target;
@@ -136,8 +142,8 @@ struct Weighed {
   Weighed(const Weighed&) = delete;
   Weighed& operator=(const Weighed&) = delete;
 
-  /// Peak and FLOPs of the graph that a choice makes, by the planner's own passes.
-  std::pair<std::uint64_t, std::uint64_t> rewired(const std::vector<char>& dropped) {
+  /// Peak and cost of the graph that a choice makes, by the planner's own passes.
+  std::pair<std::uint64_t, NodeCost> rewired(const std::vector<char>& dropped) {
     graph->drop(dropped);
     const std::vector<NodeId> order = graph->order();
     std::vector<std::uint64_t> bytes;
@@ -145,19 +151,21 @@ struct Weighed {
       bytes.push_back(draft.bytes[graph->original_value(v)]);
     }
     Storages storages = find_storages(graph->graph(), order, alias_roots(graph->graph()), bytes, true);
-    std::uint64_t flops = 0;
+    NodeCost sum;
     for (std::uint32_t i = 0; i < order.size(); ++i) {
       const NodeCost& cost = costs[graph->original(order[i]).index];
-      flops += cost.flops;
+      sum.flops += cost.flops;
+      sum.bytes += cost.bytes;
       storages.blocks.push_back({cost.scratch, i + 1, i + 1});
     }
     const auto live = live_bytes(storages.blocks, static_cast<std::uint32_t>(order.size()) + 2);
-    return {*std::max_element(live.begin(), live.end()), flops};
+    return {*std::max_element(live.begin(), live.end()), sum};
   }
 };
 
 TEST(PlanRecompute, CostsAreThoseOfTheRewiredGraph) {
   const std::function<void(test::Network&)> networks[] = {build_adapted_chain,
+                                                          build_from_the_first,
                                                           build_residual,
                                                           [](test::Network& n) { test::build_lenet(n, 32); },
                                                           [](test::Network& n) { test::build_resnet(n, 2, 8); },
@@ -169,13 +177,15 @@ TEST(PlanRecompute, CostsAreThoseOfTheRewiredGraph) {
     for (NodeCost& cost : w.costs) cost.scratch += random() % 2 == 0 ? random() % 5000 : 0;
     RecomputeEvaluator evaluate(*w.graph, w.draft.bytes, w.costs, true);
     std::vector<char> dropped(w.graph->candidates().size(), 0);
-    const std::uint64_t whole = w.rewired(dropped).second;
+    const NodeCost whole = w.rewired(dropped).second;
     for (int trial = 0; trial < 40; ++trial) {
       for (char& d : dropped) d = static_cast<char>(random() % 40 < static_cast<unsigned>(trial));
       const RecomputeCost cost = evaluate(dropped);
-      const auto [peak, flops] = w.rewired(dropped);
+      const auto [peak, sum] = w.rewired(dropped);
       EXPECT_EQ(cost.peak, peak);
-      EXPECT_EQ(cost.flops, flops - whole);
+      EXPECT_EQ(cost.flops, sum.flops - whole.flops);
+      EXPECT_EQ(cost.bytes, sum.bytes - whole.bytes);
+      EXPECT_EQ(cost.work, sum.work() - whole.work());
     }
   }
 }
