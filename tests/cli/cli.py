@@ -8,6 +8,7 @@ import ast
 import json
 import os
 import shutil
+import signal
 import struct
 import subprocess
 import sys
@@ -155,9 +156,13 @@ def main():
     """Runs the tests of the calling file; exit status 77 where there is no Vulkan device."""
     global GRAFT
     GRAFT = os.path.abspath(sys.argv.pop(1))
-    # Not the user's pipeline cache.
+    # Not the user's pipeline cache; but Mesa's, or each test would have the software driver compile every kernel again.
+    os.environ.setdefault("MESA_SHADER_CACHE_DIR", os.path.expanduser("~/.cache"))
     cache = tempfile.TemporaryDirectory(prefix="graft_cache_")
     os.environ["XDG_CACHE_HOME"] = cache.name
+    # What nohup or a shell's & has started ignores these, and so would its commands.
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
     if subprocess.run([GRAFT, "devices"], capture_output=True, timeout=TIMEOUT).returncode != 0:
         print("skipped: there is no Vulkan device")
         sys.exit(NO_DEVICE)

@@ -161,6 +161,7 @@ def fault(tool, stem, pattern):
 def check(tool, patterns):
     faults = files = 0
     with tempfile.TemporaryDirectory() as folder:
+        os.environ.setdefault("MESA_SHADER_CACHE_DIR", os.path.expanduser("~/.cache"))  # kernels are compiled once
         os.environ["XDG_CACHE_HOME"] = f"{folder}/cache"
         for name, pattern in patterns.items():
             for stem in write(name, pattern, folder):

@@ -493,6 +493,7 @@ def check(tool, wanted):
         if wanted and name not in wanted:
             continue
         with tempfile.TemporaryDirectory() as folder:
+            os.environ.setdefault("MESA_SHADER_CACHE_DIR", os.path.expanduser("~/.cache"))  # kernels are compiled once
             os.environ["XDG_CACHE_HOME"] = f"{folder}/cache"
             for what, measure, limit in (("forward", forward_error, FORWARD_TOLERANCE),
                                          ("training", training_error, entry.tolerance)):
