@@ -55,13 +55,14 @@ class WithoutSigpipe {
 };
 
 /// What one says first to each other in an exchange: of a fixed size, so that sizes are known to agree before anything
-/// of another size is sent.
+/// of another size is sent. A small part comes along.
+constexpr std::size_t kSmall = 1024;
 struct Header {
   std::uint64_t call = 0;
   std::uint64_t bytes = 0;
   std::uint32_t leaves = 0;
-  std::int32_t why = 0;  ///< graft_status
-  char reason[232] = {};
+  std::int32_t why = 0;     ///< graft_status
+  char words[kSmall] = {};  ///< the part where it is small; of one that leaves, the reason
 };
 
 /// What Gloo's workers tell each other, by way of the rendezvous: each sets a key of its own as often as the others.
@@ -136,7 +137,7 @@ class GlooGroup {
     if (context_ == nullptr) return;
     const WithoutSigpipe without;
     Header farewell{call_, 0, 1, why};
-    std::snprintf(farewell.reason, sizeof farewell.reason, "%s", message == nullptr ? "" : message);
+    std::snprintf(farewell.words, sizeof farewell.words, "%s", message == nullptr ? "" : message);
     std::vector<Header> copies(size_, farewell);
     // Whoever is gone already is none of this one's business. Others may leave as well: each hears the other then.
     std::vector<Header> heard(size_);
@@ -252,16 +253,20 @@ class GlooGroup {
   Status try_exchange(const void* const* out, const std::size_t* out_bytes, void* const* in,
                       const std::size_t* in_bytes, Clock::time_point until) {
     std::vector<Header> mine(size_), theirs(size_);
-    for (std::uint32_t r = 0; r < size_; ++r) mine[r] = {call_, out_bytes[r]};
+    for (std::uint32_t r = 0; r < size_; ++r) {
+      mine[r].call = call_;
+      mine[r].bytes = out_bytes[r];
+      if (out_bytes[r] != 0 && out_bytes[r] <= kSmall) std::memcpy(mine[r].words, out[r], out_bytes[r]);
+    }
     const auto said = [&](std::uint32_t r) { return std::pair<const void*, std::size_t>(&mine[r], sizeof(Header)); };
     const auto heard = [&](std::uint32_t r) { return std::pair<void*, std::size_t>(&theirs[r], sizeof(Header)); };
     const Status headers = transfer(said, heard, header_tag(), until);
     // A worker that left has said why before it closed its connection; that counts for more than the closing.
     for (std::uint32_t r = 0; r < size_; ++r) {
       if (r == rank_ || theirs[r].leaves == 0) continue;
-      theirs[r].reason[sizeof theirs[r].reason - 1] = '\0';
+      theirs[r].words[sizeof theirs[r].words - 1] = '\0';
       if (theirs[r].why == GRAFT_OK) return error(Code::cancelled, "Worker ", r, " has ended its work.");
-      return error(static_cast<Code>(theirs[r].why), "Worker ", r, " stopped: ", theirs[r].reason);
+      return error(static_cast<Code>(theirs[r].why), "Worker ", r, " stopped: ", theirs[r].words);
     }
     GRAFT_TRY(headers);
     for (std::uint32_t r = 0; r < size_; ++r) {
@@ -274,8 +279,12 @@ class GlooGroup {
       }
     }
     if (in_bytes[rank_] > 0) std::memcpy(in[rank_], out[rank_], in_bytes[rank_]);
-    return transfer([&](std::uint32_t r) { return std::pair(out[r], out_bytes[r]); },
-                    [&](std::uint32_t r) { return std::pair(in[r], in_bytes[r]); }, part_tag(), until);
+    for (std::uint32_t r = 0; r < size_; ++r) {
+      if (r != rank_ && in_bytes[r] != 0 && in_bytes[r] <= kSmall) std::memcpy(in[r], theirs[r].words, in_bytes[r]);
+    }
+    const auto rest = [](std::size_t bytes) { return bytes <= kSmall ? 0 : bytes; };
+    return transfer([&](std::uint32_t r) { return std::pair(out[r], rest(out_bytes[r])); },
+                    [&](std::uint32_t r) { return std::pair(in[r], rest(in_bytes[r])); }, part_tag(), until);
   }
 
   const std::unique_ptr<Rendezvous> rendezvous_;

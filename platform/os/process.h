@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 namespace graft::os {
 
@@ -9,5 +10,8 @@ std::uint64_t process_id();
 
 /// False only where there is surely none (of this machine, or of this container).
 bool process_is_alive(std::uint64_t id);
+
+/// Of this machine in its network; empty where the system does not say.
+std::string host_name();
 
 }  // namespace graft::os

@@ -4,6 +4,8 @@
 #include <cstring>
 
 #include "platform/base/checked.h"
+#include "platform/base/hash.h"
+#include "platform/os/process.h"
 
 namespace graft::distribute {
 namespace {
@@ -39,7 +41,20 @@ std::uint64_t elements_to_sum(std::uint64_t gradient_bytes, std::uint64_t worker
   return std::max<std::uint64_t>(ceil_div(piece, workers), 1);
 }
 
+std::uint64_t host_bytes(std::uint64_t gradient_bytes, std::uint64_t workers, std::uint64_t own, std::uint64_t slots) {
+  constexpr std::uint64_t kAtOnce = 2;  // that are computed and not yet sent
+  return (std::min(own, kAtOnce) + 1) * gradient_bytes + slots * ceil_div(gradient_bytes, workers);
+}
+
+std::vector<std::uint64_t> GroupExchange::all_slots() const {
+  std::vector<std::uint64_t> slots;
+  train::Share one = share();
+  for (one.rank = 0; one.rank < one.workers; ++one.rank) slots.push_back(one.of(step_.slots).count);
+  return slots;
+}
+
 Status GroupExchange::begin(Step& step) {
+  watch_.restart();
   step.newcomers = group_.rank() == 0 && group_.somebody_waits() ? 1 : 0;
   GRAFT_TRY(note(parcels_.share(std::as_bytes(std::span(&step, 1)), options_.between_steps)));
   differs_ = false;
@@ -67,25 +82,36 @@ Status GroupExchange::begin(Step& step) {
   }
   GRAFT_TRY(check_states(hashes));
   step.weights = weights;
+  step.wants_whole = read_as<Step>(parcels_.in(0)).wants_whole;
   step_ = step;
+  slots_ = all_slots();
   given_ = 0;
   own_results_.clear();
-  own_gradients_.clear();
-  own_gradients_.reserve(share().of(step.slots).count * step.gradient_bytes);
+  section_.loss_sum = 0;
+  GRAFT_TRY(transfer_.begin(slots_, step.gradient_bytes / sizeof(float)));
+  computing_ = 0;
+  waiting_ = watch_.seconds();
+  watch_.restart();
   return ok_status();
 }
 
 Status GroupExchange::give(std::uint64_t slot, const train::SlotPart& part) {
+  computing_ += watch_.seconds();
+  watch_.restart();
   if (slot != share().of(step_.slots).first + given_) return error(Code::internal, "Slot ", slot, " is not the next.");
   ++given_;
   const train::Metrics& m = part.metrics;
   const SlotResult result{m.loss_sum, m.correct, m.top5, m.has_correct, m.has_top5};
+  section_.loss_sum += m.loss_sum;
   append(own_results_, std::as_bytes(std::span(&result, 1)));
   append(own_results_, part.statistics);
-  for (const Capture::Entry& entry : part.gradients) append(own_gradients_, entry.bytes);
-  const std::uint64_t each = sizeof result + step_.statistics_bytes;
-  if (own_results_.size() == given_ * each && own_gradients_.size() == given_ * step_.gradient_bytes) return {};
-  return error(Code::internal, "Slot ", slot, " gave other sizes than were agreed upon.");
+  if (own_results_.size() != given_ * (sizeof result + step_.statistics_bytes)) {
+    return error(Code::internal, "Slot ", slot, " gave other sizes than were agreed upon.");
+  }
+  GRAFT_TRY(note(transfer_.give(part.gradients)));
+  waiting_ += watch_.seconds();
+  watch_.restart();
+  return ok_status();
 }
 
 /// What most workers have is right; where there is no such, what worker 0 has.
@@ -111,71 +137,120 @@ Status GroupExchange::note(Status sent) {
 }
 
 Status GroupExchange::reform() {
+  transfer_.stop();
   GRAFT_TRY(group_.reform());
   lost_ = lets_in_ = false;
+  paces_ = {};  // not all may have ended the last step
   parcels_ = Parcels(group_);
   return ok_status();
 }
 
-/// Metrics and statistics of all slots, in their order.
-Status GroupExchange::share_results() {
-  const std::uint64_t each = sizeof(SlotResult) + step_.statistics_bytes;
-  for (std::size_t rank = 0; rank < group_.size(); ++rank) {
-    std::ranges::copy(own_results_, parcels_.out(rank, own_results_.size()).begin());
-    parcels_.expect(rank, slots_at(rank) * each);
+/// Of this worker's elements the sum of all slots, then of all workers theirs.
+Status GroupExchange::share_sums(std::span<const std::span<const std::byte>> slots) {
+  if (sum_ == nullptr) {
+    const std::uint64_t most = elements_to_sum(step_.gradient_bytes, group_.size(), options_);
+    GRAFT_TRY_ASSIGN(sum_, SlotSum::create(device_, most));
   }
-  GRAFT_TRY(note(parcels_.send(options_.within_step)));
-  results_.clear();
-  for (std::size_t rank = 0; rank < group_.size(); ++rank) append(results_, parcels_.in(rank));
+  sums_.resize(step_.gradient_bytes);
+  on_wire_.resize(options_.wire == Wire::f32 ? 0 : transfer_.begin_of(group_.size()));
+  const std::span<std::byte> sums = options_.wire == Wire::f32 ? sums_ : on_wire_;
+  const std::span<std::byte> own = sums.subspan(transfer_.begin_of(group_.rank()), transfer_.own_bytes());
+  GRAFT_TRY(sum_->add(slots, options_.wire, own));
+  GRAFT_TRY(note(transfer_.spread(sums)));
+  // A worker that fails here is alone with it; the others hear of it as they begin the next step.
+  const std::uint64_t sum = hash64(own);
+  GRAFT_TRY(note(parcels_.share(std::as_bytes(std::span(&sum, 1)), options_.within_step)));
+  for (std::size_t rank = 0; rank < group_.size(); ++rank) {
+    const std::uint64_t begin = transfer_.begin_of(rank), bytes = transfer_.begin_of(rank + 1) - begin;
+    if (read_as<std::uint64_t>(parcels_.in(rank)) != hash64(sums.subspan(begin, bytes))) return changed(rank);
+  }
+  if (options_.wire != Wire::f32) unpack(on_wire_, options_.wire, sums_);
   return ok_status();
 }
 
-/// A piece at a time: each worker adds its part of all slots, then all get all parts.
-Status GroupExchange::share_gradients() {
-  const std::uint64_t workers = group_.size();
-  const std::uint64_t total = step_.gradient_bytes / sizeof(float);
-  const std::uint64_t piece = std::min(options_.piece, total);
-  if (sum_ == nullptr) {
-    GRAFT_TRY_ASSIGN(sum_, SlotSum::create(device_, elements_to_sum(step_.gradient_bytes, workers, options_)));
+Status GroupExchange::changed(std::size_t rank) const {
+  return corrupt("What worker ", rank, " sent to worker ", group_.rank(), " was changed on the way.");
+}
+
+void GroupExchange::end_section() {
+  const auto ns = [](double seconds) { return static_cast<std::uint64_t>(1e9 * seconds); };
+  train::WorkerSection& mine = section_;
+  const std::string host = os::host_name();
+  std::ranges::copy(std::string_view(host).substr(0, mine.host.size() - 1), mine.host.begin());
+  mine.step = step_.number + 1;
+  mine.epoch = step_.epoch;
+  mine.place = step_.place;
+  mine.first_sample = step_.first_sample;
+  mine.samples = step_.own_samples;
+  mine.seed = step_.seed;
+  mine.first_slot = share().of(step_.slots).first;
+  mine.slots = given_;
+  mine.weight = step_.own_weight;
+  mine.computing_ns = ns(computing_);
+  mine.waiting_ns = ns(waiting_);
+  ++mine.all_steps;
+  mine.all_samples += mine.samples;
+  mine.all_computing_ns += mine.computing_ns;
+  mine.all_waiting_ns += mine.waiting_ns;
+}
+
+/// Sections, metrics and statistics of all slots in their order, and whether what was sent came as it was.
+Status GroupExchange::share_results() {
+  const std::uint64_t each = sizeof(SlotResult) + step_.statistics_bytes;
+  constexpr std::uint64_t kBefore = sizeof(train::WorkerSection) + sizeof(std::uint64_t);
+  for (std::size_t rank = 0; rank < group_.size(); ++rank) {
+    const std::uint64_t sum = transfer_.sent_sum(rank);
+    const std::span<std::byte> out = parcels_.out(rank, kBefore + own_results_.size());
+    std::memcpy(out.data(), &section_, sizeof section_);
+    std::memcpy(out.data() + sizeof section_, &sum, sizeof sum);
+    std::ranges::copy(own_results_, out.begin() + kBefore);
+    parcels_.expect(rank, kBefore + slots_[rank] * each);
   }
-  sums_.resize(step_.gradient_bytes);
-  std::vector<std::span<const std::byte>> slots(step_.slots);
-  for (std::uint64_t first = 0; first < total; first += piece) {
-    const std::uint64_t count = std::min(piece, total - first);
-    // Bytes of the gradients that worker j adds.
-    const auto begin_of = [&](std::uint64_t j) { return (first + count * j / workers) * sizeof(float); };
-    const auto bytes_of = [&](std::uint64_t j) { return begin_of(j + 1) - begin_of(j); };
-    const std::uint64_t own_bytes = bytes_of(group_.rank());
-    for (std::uint64_t j = 0; j < workers; ++j) {
-      const std::span<std::byte> out = parcels_.out(j, given_ * bytes_of(j));
-      for (std::uint64_t k = 0; k < given_; ++k) {
-        std::memcpy(out.data() + k * bytes_of(j), own_gradients_.data() + k * step_.gradient_bytes + begin_of(j),
-                    bytes_of(j));
-      }
-      parcels_.expect(j, slots_at(j) * own_bytes);
+  GRAFT_TRY(note(parcels_.send(options_.within_step)));
+  results_.clear();
+  sections_.clear();
+  for (std::size_t rank = 0; rank < group_.size(); ++rank) {
+    const std::span<const std::byte> in = parcels_.in(rank);
+    if (read_as<std::uint64_t>(in.subspan(sizeof section_)) != transfer_.received_sum(rank)) return changed(rank);
+    sections_.push_back(read_as<train::WorkerSection>(in));
+    append(results_, in.subspan(kBefore));
+  }
+  if (options_.moves_shares) paces_.note(sections_);
+  return ok_status();
+}
+
+Status GroupExchange::gather(std::span<const std::span<std::byte>> parts, bool to_first) {
+  // A part is as large as a worker's share of the optimizer's state: it goes in pieces.
+  const std::uint64_t piece = std::max<std::uint64_t>(options_.piece / group_.size(), 1) * sizeof(float);
+  std::uint64_t longest = 0;
+  for (const std::span<std::byte> part : parts) longest = std::max<std::uint64_t>(longest, part.size());
+  const std::size_t rank = group_.rank();
+  for (std::uint64_t at = 0; at < longest; at += piece) {
+    const auto part_of = [&](std::size_t r) {
+      const std::uint64_t begin = std::min<std::uint64_t>(at, parts[r].size());
+      return parts[r].subspan(begin, std::min<std::uint64_t>(piece, parts[r].size() - begin));
+    };
+    for (std::size_t r = 0; r < group_.size(); ++r) {
+      const bool gives = r != rank && (!to_first || r == 0), takes = r != rank && (!to_first || rank == 0);
+      const std::span<std::byte> given = gives ? part_of(rank) : std::span<std::byte>();
+      std::ranges::copy(given, parcels_.out(r, given.size()).begin());
+      parcels_.expect(r, takes ? part_of(r).size() : 0);
     }
     GRAFT_TRY(note(parcels_.send(options_.within_step)));
-    auto slot = slots.begin();
-    for (std::uint64_t j = 0; j < workers; ++j) {
-      for (std::uint64_t k = 0; k < slots_at(j); ++k) *slot++ = parcels_.in(j).subspan(k * own_bytes, own_bytes);
-    }
-    const std::span<std::byte> own = std::span(sums_).subspan(begin_of(group_.rank()), own_bytes);
-    GRAFT_TRY(sum_->add(slots, own));
-    for (std::uint64_t j = 0; j < workers; ++j) {
-      std::ranges::copy(own, parcels_.out(j, own_bytes).begin());
-      parcels_.expect(j, bytes_of(j));
-    }
-    GRAFT_TRY(note(parcels_.send(options_.within_step)));
-    for (std::uint64_t j = 0; j < workers; ++j) {
-      std::ranges::copy(parcels_.in(j), sums_.begin() + static_cast<std::ptrdiff_t>(begin_of(j)));
-    }
+    for (std::size_t r = 0; r < group_.size(); ++r) std::ranges::copy(parcels_.in(r), part_of(r).begin());
   }
   return ok_status();
 }
 
 Result<train::SlotExchange::Sums> GroupExchange::end() {
+  computing_ += watch_.seconds();
+  watch_.restart();
+  auto slots = transfer_.end();
+  GRAFT_TRY(note(slots.status()));
+  waiting_ += watch_.seconds();
+  end_section();
   GRAFT_TRY(share_results());
-  GRAFT_TRY(share_gradients());
+  GRAFT_TRY(share_sums(*slots));
   Sums sums;
   statistics_.clear();
   const std::uint64_t each = sizeof(SlotResult) + step_.statistics_bytes;

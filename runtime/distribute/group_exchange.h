@@ -6,8 +6,11 @@
 #include <vector>
 
 #include "platform/group/group.h"
+#include "platform/os/clock.h"
+#include "runtime/distribute/paces.h"
 #include "runtime/distribute/parcels.h"
 #include "runtime/distribute/slot_sum.h"
+#include "runtime/distribute/slot_transfer.h"
 #include "runtime/train/slots.h"
 
 namespace graft::distribute {
@@ -16,9 +19,14 @@ struct ExchangeOptions {
   /// The longest wait for the others to begin a step, and in its middle. Rank 0 may evaluate and save between steps.
   std::chrono::nanoseconds between_steps = group::kNoDeadline;
   std::chrono::nanoseconds within_step = group::kNoDeadline;
-  /// Elements of all gradients together that are on their way at once: they bound what a step takes of host memory
-  /// beside one copy of the gradients for each slot of this worker.
+  /// Elements of all gradients together that are on their way at once: large ones are sent in pieces.
   std::uint64_t piece = std::uint64_t{1} << 22;
+  Wire wire = Wire::f32;  ///< the same for all
+  /// Slots are sent while the next ones are computed, by a thread of this exchange's own that calls the group
+  /// meanwhile.
+  bool overlap = false;
+  /// Whoever is slower gets fewer slots from step to step: share() changes between two.
+  bool moves_shares = false;
 };
 
 /// Where the others are waited for so long within a step: ten times as long between two, since worker 0 may evaluate
@@ -28,6 +36,9 @@ ExchangeOptions deadlines_of(std::chrono::nanoseconds within_step);
 /// Elements that one of so many workers adds at once.
 std::uint64_t elements_to_sum(std::uint64_t gradient_bytes, std::uint64_t workers, const ExchangeOptions& options = {});
 
+/// What a worker keeps of gradients in host memory, where it has so many of so many slots.
+std::uint64_t host_bytes(std::uint64_t gradient_bytes, std::uint64_t workers, std::uint64_t own, std::uint64_t slots);
+
 /// Piece j of the gradients goes from all workers to worker j, which adds all slots in their order; then everybody gets
 /// the sums. A worker with one slot sends and receives about twice its gradients in a step, as in a ring.
 ///
@@ -36,14 +47,17 @@ class GroupExchange : public train::SlotExchange {
  public:
   /// Group and device outlive it. `device`: of this worker's trainer.
   GroupExchange(group::Group& group, gpu::Device& device, const ExchangeOptions& options = {})
-      : group_(group), device_(device), options_(options), parcels_(group) {}
+      : group_(group), device_(device), options_(options), parcels_(group), transfer_(group, of_transfer(options)) {}
 
-  train::Share share() const override { return {group_.rank(), group_.size()}; }
+  train::Share share() const override { return {group_.rank(), group_.size(), paces_.costs()}; }
   Status begin(Step& step) override;
   Status give(std::uint64_t slot, const train::SlotPart& part) override;
   Result<Sums> end() override;
+  Status gather(std::span<const std::span<std::byte>> parts, bool to_first) override;
+  std::span<const train::WorkerSection> sections() const override { return sections_; }
   /// Unless what failed can be mended: differs(), or a newcomer.
   void leave(const Status& why) override {
+    transfer_.stop();
     if (!differs_ && !lets_in_) group_.leave(why);
   }
 
@@ -61,29 +75,42 @@ class GroupExchange : public train::SlotExchange {
   Status reform();
 
  private:
+  static SlotTransfer::Options of_transfer(const ExchangeOptions& options) {
+    return {options.wire, options.overlap, options.piece, options.within_step};
+  }
   /// Notes whether a worker is gone.
   Status note(Status sent);
   Status check_states(const std::vector<std::uint64_t>& hashes);
   Status share_results();
-  Status share_gradients();
-  std::uint64_t slots_at(std::uint64_t rank) const { return train::Share{rank, group_.size()}.of(step_.slots).count; }
+  Status share_sums(std::span<const std::span<const std::byte>> slots);
+  Status changed(std::size_t rank) const;
+  void end_section();
+  std::vector<std::uint64_t> all_slots() const;
 
   group::Group& group_;
   gpu::Device& device_;
   const ExchangeOptions options_;
   Parcels parcels_;
+  SlotTransfer transfer_;
+  Paces paces_;
   bool lost_ = false;
   bool differs_ = false;
   bool lets_in_ = false;          ///< reform() will let a newcomer in
   std::unique_ptr<SlotSum> sum_;  // made for the first step: a group whose workers disagree takes no memory
+  std::vector<train::WorkerSection> sections_;
 
   // Of the step in progress.
   Step step_;
+  std::vector<std::uint64_t> slots_;  ///< by worker
   std::uint64_t given_ = 0;
-  std::vector<std::byte> own_results_;    // metrics and statistics of each of this worker's slots
-  std::vector<std::byte> own_gradients_;  // of each of its slots
-  std::vector<std::byte> results_;        // of all slots
+  train::WorkerSection section_;  ///< this worker's; sums go on from step to step
+  os::Stopwatch watch_;           ///< since the last call returned, or was made
+  double computing_ = 0;          ///< seconds
+  double waiting_ = 0;
+  std::vector<std::byte> own_results_;  // metrics and statistics of each of this worker's slots
+  std::vector<std::byte> results_;      // of all slots
   std::vector<std::span<const std::byte>> statistics_;
+  std::vector<std::byte> on_wire_;  // sums, where they are sent in another form
   std::vector<std::byte> sums_;
 };
 

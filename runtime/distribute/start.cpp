@@ -10,7 +10,7 @@
 namespace graft::distribute {
 namespace {
 
-constexpr std::uint64_t kVersion = 2;          // of what workers say to each other
+constexpr std::uint64_t kVersion = 3;          // of what workers say to each other
 constexpr std::uint64_t kMostWords = 1 << 20;  // bytes
 
 struct Hello {
@@ -47,7 +47,7 @@ struct State {
   Sums epoch_metrics;
   Sums step_metrics;
   std::uint32_t seed = 0;
-  std::uint32_t unused = 0;
+  std::uint32_t is_whole = 1;  ///< worker 0 has the optimizer's state of all
 };
 
 std::string text_of(const std::map<std::string, std::string>& words) {
@@ -115,21 +115,26 @@ Status share_state(group::Group& group, train::Trainer& trainer, data::Loader* l
               trainer.options().optimizer.learning_rate,
               pack(now.epoch_metrics),
               pack(now.step_metrics),
-              now.seed};
+              now.seed,
+              trainer.has_whole_state() ? 1u : 0u};
   GRAFT_TRY(parcels.broadcast(std::as_writable_bytes(std::span(&state, 1)), deadline));
   cursor.resize(state.cursor_bytes);
   GRAFT_TRY(parcels.broadcast(cursor, deadline));
   constexpr std::size_t kPiece = std::size_t{4} << 20;
   std::vector<std::byte> bytes;
-  for (const train::NamedTensor& tensor : trainer.named_tensors()) {
+  std::vector<train::NamedTensor> tensors = trainer.named_tensors();
+  // Where the optimizer's state is shared out, each worker has its own first.
+  if (trainer.is_sharded()) std::ranges::sort(tensors, {}, &train::NamedTensor::name);
+  for (const train::NamedTensor& tensor : tensors) {
     if (tensor.kind == ValueKind::constant) continue;
+    if (state.is_whole == 0 && tensor.memory_class == MemoryClass::optimizer) continue;  // each keeps its own
     bytes.resize(tensor.bytes);
     if (group.rank() == 0) GRAFT_TRY(trainer.read(tensor.name, bytes));
     for (std::size_t at = 0; at < bytes.size(); at += kPiece) {
       const std::size_t count = std::min(kPiece, bytes.size() - at);
       GRAFT_TRY(parcels.broadcast(std::span(bytes).subspan(at, count), deadline));
     }
-    if (group.rank() != 0) GRAFT_TRY(trainer.write(tensor.name, bytes));
+    if (group.rank() != 0 && !trainer.is_elsewhere(tensor.name)) GRAFT_TRY(trainer.write(tensor.name, bytes));
   }
   if (group.rank() == 0) return ok_status();
   GRAFT_TRY_ASSIGN(data::Cursor place, data::parse_cursor(cursor));

@@ -20,6 +20,7 @@ Result<FitEnd> fit(Trainer& trainer, data::Loader& loader, const FitOptions& opt
       GRAFT_TRY_ASSIGN(batch, loader.next());
     }
     if (batch == nullptr) return FitEnd::done;
+    const bool ends_epoch = batch->last_of_epoch();  // on_step may call the loader
     std::optional<StepResult> result;
     for (;;) {
       auto taken = trainer.micro_step(*batch);
@@ -34,7 +35,7 @@ Result<FitEnd> fit(Trainer& trainer, data::Loader& loader, const FitOptions& opt
     if (!result) continue;  // the step comes again
     const PhaseScope scope(options.observer, HostPhase::report);
     if (options.on_step) GRAFT_TRY(options.on_step(*result));
-    if (batch->last_of_epoch() && options.on_epoch) GRAFT_TRY(options.on_epoch(trainer));
+    if (ends_epoch && options.on_epoch) GRAFT_TRY(options.on_epoch(trainer));
   }
 }
 

@@ -321,6 +321,7 @@ Result<ValueId> add_updates(Graph& graph, std::vector<Update> updates, ValueId l
   GRAFT_TRY(b.status());
   GRAFT_TRY(add_ema(b, updates, factors, options.optimizer.ema));
   for (std::size_t i = 0; i < updates.size(); ++i) {
+    if (!updates[i].steps) continue;
     GRAFT_TRY(add_step(b, updates[i], factors[std::min(i, factors.size() - 1)], options));
   }
   return norm;

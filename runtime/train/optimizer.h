@@ -37,6 +37,7 @@ struct Update {
   ValueId gradient;
   double rate_scale = 1;        ///< of the learning rate, beside that of the group
   SourcePerm source_perm = {};  ///< of the parameter
+  bool steps = true;            ///< false: another worker takes its step; its gradient counts for the norm
 };
 
 /// The state of loss scaling (shaders/loss_scale/loss_scale_state.h), also an output of the graph that holds the

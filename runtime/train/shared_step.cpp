@@ -43,6 +43,12 @@ Status Trainer::compute_slots(const data::Batch& batch, SlotExchange::Step& step
     GRAFT_TRY_ASSIGN(SizedProgram * sized, run_.training(size_of(own.first)));
     GRAFT_TRY_ASSIGN(step.weights, sized->feeder.weigh(batch, first, samples));
   }
+  step.seed = state_.seed;
+  step.epoch = batch.epoch();
+  step.place = batch.first();
+  step.first_sample = first;
+  step.own_samples = samples;
+  step.own_weight = step.weights.total(terms_);
   GRAFT_TRY(others.begin(step));
   weights_ = step.weights;
   if (weights_.is_nothing()) {
@@ -109,6 +115,7 @@ Result<StepResult> Trainer::shared_step(const data::Batch& batch) {
     }
     GRAFT_TRY_ASSIGN(step.state_hash, state_hash());
     step.number = state_.step;
+    step.wants_whole = is_sharded() && wants_whole_ && wants_whole_() ? 1 : 0;
     step.samples = batch.count();
     step.slots = ceil_div(batch.count(), static_cast<std::uint64_t>(plan().micro_batch));
     for (const Capture::Entry& entry : run_.gradients()->entries()) step.gradient_bytes += entry.bytes.size();
@@ -127,7 +134,11 @@ Result<StepResult> Trainer::shared_step(const data::Batch& batch) {
     if (!std::isfinite(sums.metrics.loss_sum)) state.loss_weight = std::nanf("");  // no step is taken
     GRAFT_TRY(execution_.run(*run_.update(), state));
     submissions_ += run_.update()->submissions();
-    return end_step(batch, *run_.update());
+    if (!is_sharded()) return end_step(batch, *run_.update());
+    GRAFT_TRY(share_parameters());
+    GRAFT_TRY_ASSIGN(const StepResult result, end_step(batch, *run_.update()));
+    if (step.wants_whole != 0) GRAFT_TRY(gather_state());
+    return result;
   };
   auto taken = take();
   if (taken.ok() || !run_.is_built()) return taken;

@@ -1,12 +1,26 @@
 #include "runtime/train/slots.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "platform/base/checked.h"
 
 namespace graft::train {
 
 SlotRange Share::of(std::uint64_t slots) const {
+  if (!costs.empty()) {
+    // Each slot goes to whoever would end it first. Which ones they are follows the ranks.
+    std::vector<std::uint64_t> counts(workers, 0);
+    for (std::uint64_t i = 0; i < slots; ++i) {
+      std::uint64_t next = 0;
+      for (std::uint64_t r = 1; r < workers; ++r) {
+        if ((counts[r] + 1) * costs[r] < (counts[next] + 1) * costs[next]) next = r;
+      }
+      ++counts[next];
+    }
+    return {std::accumulate(counts.begin(), counts.begin() + static_cast<std::ptrdiff_t>(rank), std::uint64_t{0}),
+            counts[rank]};
+  }
   const std::uint64_t each = slots / workers;
   const std::uint64_t more = slots % workers;  // workers that have one more
   return {rank * each + std::min(rank, more), each + (rank < more ? 1 : 0)};

@@ -10,10 +10,12 @@
 #include <cstdint>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "runtime/exec/capture.h"
 #include "runtime/train/loss_terms.h"
 #include "runtime/train/step_result.h"
+#include "runtime/train/worker_section.h"
 
 namespace graft::train {
 
@@ -27,8 +29,11 @@ struct SlotRange {
 struct Share {
   std::uint64_t rank = 0;
   std::uint64_t workers = 1;
+  /// By worker, what a slot takes it beside the others; empty: the same for all.
+  std::vector<std::uint64_t> costs = {};
 
-  /// Of a step of so many, the same for whoever asks: as even as can be, later workers have less.
+  /// Of a step of so many, the same for whoever asks: whoever takes longest takes as short as can be. Of workers that
+  /// are as fast, later ones have less.
   SlotRange of(std::uint64_t slots) const;
   /// The samples that these consist of, in a batch of so many: the first and their number.
   std::pair<std::uint64_t, std::uint64_t> of_samples(std::uint64_t micro_batch, std::uint64_t samples) const;
@@ -60,6 +65,14 @@ class SlotExchange {
     std::uint64_t statistics_bytes = 0;  ///< of a slot
     LossWeights weights;                 ///< what the loss is a mean over: this worker's, then those of all
     std::uint64_t newcomers = 0;         ///< worker 0: somebody wants to take part
+    std::uint64_t wants_whole = 0;       ///< worker 0: it needs the optimizer's state of all once the step is taken
+    // Not agreed upon: of this worker, for its section.
+    std::uint64_t seed = 0;
+    std::uint64_t epoch = 0;
+    std::uint64_t place = 0;         ///< samples of the epoch before the batch
+    std::uint64_t first_sample = 0;  ///< of the batch
+    std::uint64_t own_samples = 0;
+    double own_weight = 0;
   };
   virtual Status begin(Step& step) = 0;
   /// One of this worker's slots is computed.
@@ -71,6 +84,11 @@ class SlotExchange {
     std::span<const std::byte> gradients;                    ///< as the entries of SlotPart stand, one after another
   };
   virtual Result<Sums> end() = 0;
+  /// parts[r] is worker r's: what this one has is there, the others' come, all of sizes that are known to all; with
+  /// `to_first` to worker 0 alone.
+  virtual Status gather(std::span<const std::span<std::byte>> parts, bool to_first) = 0;
+  /// By rank, of the last step that end() was asked for; empty before the first.
+  virtual std::span<const WorkerSection> sections() const = 0;
   /// This worker takes no further step.
   virtual void leave(const Status& why) = 0;
 };

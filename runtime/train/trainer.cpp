@@ -294,6 +294,7 @@ Result<std::optional<StepResult>> Trainer::micro_step(const data::Batch& batch) 
   return with_recovery([&]() -> Result<std::optional<StepResult>> {
     GRAFT_TRY(shortages_.before_micro_step());
     GRAFT_TRY_ASSIGN(auto result, on_device([&] { return try_micro_step(batch); }));
+    if (result && is_sharded()) GRAFT_TRY(share_parameters());
     if (result) GRAFT_TRY(keep_copy_of_step());
     return result;
   });
@@ -311,7 +312,8 @@ Status Trainer::capture() {
   return on_device([&]() -> Status {
     GRAFT_TRY(check_settled());
     if (run_.capture() == nullptr) return invalid("This trainer was not planned for checkpoints.");
-    return execution_.note(run_.capture()->take());
+    GRAFT_TRY(execution_.note(run_.capture()->take()));
+    return is_sharded() ? add_elsewhere() : ok_status();
   });
 }
 
@@ -367,6 +369,7 @@ Status Trainer::trim(std::uint64_t bytes) {
 }
 
 Status Trainer::read(std::string_view name, std::span<std::byte> bytes) {
+  if (is_elsewhere(name)) return read_elsewhere(name, bytes);
   return on_device([&]() -> Status {
     GRAFT_TRY(check_settled());
     return run_.memory().read(name, bytes);
@@ -383,6 +386,10 @@ Status Trainer::set_learning_rate(double rate) {
 }
 
 Status Trainer::write(std::string_view name, std::span<const std::byte> bytes) {
+  if (is_elsewhere(name)) {
+    whole_[std::string(name)].assign(bytes.begin(), bytes.end());
+    return ok_status();
+  }
   if (!run_.is_built()) GRAFT_TRY(resume());
   GRAFT_TRY(check_settled());
   statistics_.clear();  // of a step that is no longer the one in progress
@@ -394,6 +401,9 @@ Status Trainer::write(std::string_view name, std::span<const std::byte> bytes) {
 std::vector<NamedTensor> Trainer::named_tensors() const {
   std::vector<NamedTensor> tensors;
   for (const Resident& r : plan().residents.entries()) {
+    tensors.push_back({r.name, r.kind, r.memory_class, r.dtype, &r.shape, r.bytes});
+  }
+  for (const auto& [owner, r] : plan().elsewhere) {
     tensors.push_back({r.name, r.kind, r.memory_class, r.dtype, &r.shape, r.bytes});
   }
   return tensors;

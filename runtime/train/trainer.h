@@ -5,15 +5,17 @@
 //   Execution       execution.h        runs its programs, and remembers a run that failed on the way
 //   Shortages       shortages.h        answers refused memory with a plan for less
 //   TrainingState   step_result.h      where the run is
-//   Trainer         here               steps (with other workers: slots.h, shared_step.cpp), evaluates, reads and
-//   writes
+//   Trainer         here               steps (with other workers: slots.h, shared_step.cpp, shards.cpp), evaluates,
+//   reads and writes
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -105,7 +107,7 @@ class Trainer {
   /// Copies all that training changes to memory of the host: captured() until the next call. Only where
   /// PlanRequest::checkpoints asked for it.
   Status capture();
-  const std::vector<Capture::Entry>& captured() const { return run_.capture()->entries(); }
+  const std::vector<Capture::Entry>& captured() const { return is_sharded() ? captured_ : run_.capture()->entries(); }
   /// 64 bits that tell whether two runs have the same parameters and running statistics. Where
   /// PlanRequest::checkpoints asked for it.
   Result<std::uint64_t> state_hash();
@@ -138,6 +140,21 @@ class Trainer {
   bool is_paused() const { return !run_.is_built(); }
   /// Steps are taken together with other workers: whole ones only.
   bool is_shared() const { return setup_.trainer.exchange != nullptr; }
+  /// What the workers said of themselves in the last step, by rank; empty where there is one.
+  std::span<const WorkerSection> sections() const {
+    return is_shared() ? setup_.trainer.exchange->sections() : std::span<const WorkerSection>();
+  }
+
+  /// Some of the optimizer's state is with other workers (PlanRequest::shard). It is among named_tensors() all the
+  /// same: read() and write() are then of a copy of it here, which worker 0 has where has_whole_state().
+  bool is_sharded() const { return setup_.trainer.request.shard.has_value(); }
+  bool is_elsewhere(std::string_view name) const;
+  /// By all workers together, between two steps: worker 0 gets that copy.
+  Status gather_state();
+  /// There is nothing elsewhere, or the copy is of now. Where not, capture() is refused.
+  bool has_whole_state() const { return !is_sharded() || has_whole_; }
+  /// Asked of worker 0 before each step: true makes the step end with gather_state(). Null: never.
+  void set_wants_whole_state(std::function<bool()> ask) { wants_whole_ = std::move(ask); }
   /// How often the device was lost and opened anew (TrainerOptions::reopen).
   std::uint64_t losses() const { return losses_; }
 
@@ -165,6 +182,11 @@ class Trainer {
   Status compute_slots(const data::Batch& batch, SlotExchange::Step& step, StepState& state);
   Status move_statistics(const SlotExchange::Sums& sums, const SlotExchange::Step& step, const StepState& state);
   Status write_gradients(std::span<const std::byte> sums);
+  Result<std::vector<std::span<std::byte>>> fill_parts(
+      const std::vector<std::pair<std::uint32_t, const Resident*>>& of);
+  Status share_parameters();
+  Status add_elsewhere();
+  Status read_elsewhere(std::string_view name, std::span<std::byte> bytes) const;
   Status keep_statistics();
   Status undo_statistics();
   Result<StepResult> end_step(const data::Batch& batch, const Program& last);
@@ -185,6 +207,13 @@ class Trainer {
   std::vector<std::byte> slot_statistics_;          ///< what a slot would move running statistics by
   std::optional<TrainingState> copied_at_;          ///< of the copy with the host; none: it is out of date
   std::uint64_t losses_ = 0;
+
+  // Of the optimizer's state that is with other workers.
+  std::map<std::string, std::vector<std::byte>, std::less<>> whole_;  ///< what is not there is zeros
+  bool has_whole_ = true;                                             ///< it is of now
+  std::vector<Capture::Entry> captured_;
+  std::vector<std::vector<std::byte>> parts_;  ///< by worker, of what all give each other
+  std::function<bool()> wants_whole_;
 };
 
 }  // namespace graft::train

@@ -42,7 +42,7 @@ Status add_backward(TrainingGraph& out, const TrainOptions& options, bool accumu
   std::vector<Update> updates;
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const std::string name = graph.value(parameters[i]).name;
-    TrainedTensor tensor{name, group_of(options, name), {}, {}};
+    TrainedTensor tensor{.name = name, .group = group_of(options, name)};
     tensor.source_perm = graph.value(parameters[i]).source_perm;
     if (const auto rate = rates.find(name); rate != rates.end()) tensor.rate_scale = rate->second;
     for (auto& state : optimizer_state(options.optimizer, name, graph.value(parameters[i]).shape, tensor.source_perm)) {
@@ -220,12 +220,13 @@ Result<TrainingGraph> build_training_graph(const Graph& model, std::int64_t samp
   return out;
 }
 
-Result<Graph> build_update_graph(const TrainingGraph& accumulating, const TrainOptions& options) {
+Result<Graph> build_update_graph(const TrainingGraph& accumulating, const TrainOptions& options,
+                                 std::optional<std::uint32_t> owner) {
   Graph graph;
   std::vector<Update> updates;
   for (const TrainedTensor& tensor : accumulating.tensors) {
     const Value& parameter = accumulating.graph.value(accumulating.graph.find_value(tensor.name));
-    Update update{kNoValue, kNoValue, tensor.rate_scale, tensor.source_perm};
+    Update update{kNoValue, kNoValue, tensor.rate_scale, tensor.source_perm, !owner || tensor.owner == *owner};
     GRAFT_TRY_ASSIGN(update.parameter, graph.add_value(tensor.name, DType::f32, parameter.shape, ValueKind::parameter));
     GRAFT_TRY_ASSIGN(update.gradient,
                      graph.add_value(tensor.accumulator, DType::f32, parameter.shape, ValueKind::state));

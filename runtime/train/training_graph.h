@@ -19,6 +19,7 @@ namespace graft::train {
 struct TrainedTensor {
   std::string name;
   std::uint32_t group = 0;                   ///< index into the arrays of the step state
+  std::uint32_t owner = 0;                   ///< the worker that takes its step, where PlanRequest::shard
   std::vector<std::string> optimizer_state;  ///< as in "fc.weight/exp_avg"
   std::string accumulator;                   ///< empty where gradients are not accumulated
   double rate_scale = 1;                     ///< of its layer
@@ -76,8 +77,10 @@ Result<TrainingGraph> build_training_graph(const Graph& model, std::int64_t samp
 Result<Graph> build_statistics_graph(const TrainingGraph& slot);
 
 /// Clips what was accumulated, takes the optimizer's step, and sets the accumulators to zero. No step is taken where
-/// the step state's loss_weight is not finite: the trainer's word that the loss is not.
-Result<Graph> build_update_graph(const TrainingGraph& accumulating, const TrainOptions& options);
+/// the step state's loss_weight is not finite: the trainer's word that the loss is not. `owner`: of its tensors alone,
+/// after clipping by the norm of all.
+Result<Graph> build_update_graph(const TrainingGraph& accumulating, const TrainOptions& options,
+                                 std::optional<std::uint32_t> owner = {});
 
 /// Output of build_hash_graph(): 64 bits.
 inline constexpr std::string_view kHashOutput = "state_hash";

@@ -1,5 +1,7 @@
 #include "runtime/train/training_plan.h"
 
+#include <algorithm>
+#include <functional>
 #include <set>
 
 #include "platform/base/checked.h"
@@ -45,6 +47,43 @@ Status fuse_graphs(TrainingGraphs& graphs, const gpu::Target& target, const Plan
   return graphs.update ? fuse_graph(*graphs.update, nullptr, target, options) : ok_status();
 }
 
+/// The largest tensor first, each to whoever has least.
+void deal_tensors(std::uint32_t workers, TrainingGraph& graph) {
+  const auto size_of = [&](const TrainedTensor* tensor) {
+    return graph.graph.value(graph.graph.find_value(tensor->name)).shape.elements();
+  };
+  std::vector<TrainedTensor*> tensors;
+  for (TrainedTensor& tensor : graph.tensors) tensors.push_back(&tensor);
+  std::ranges::stable_sort(tensors, std::greater<>(), size_of);
+  std::vector<std::uint64_t> loads(workers, 0);
+  for (TrainedTensor* const tensor : tensors) {
+    const auto least = std::ranges::min_element(loads);
+    tensor->owner = static_cast<std::uint32_t>(least - loads.begin());
+    *least += size_of(tensor);
+  }
+}
+
+/// The update of one of several workers that share the optimizer's state out.
+Status add_shard(const TrainOptions& options, const OptimizerShard& shard, TrainingPlan& out, TrainingGraphs& graphs) {
+  if (options.optimizer.ema > 0 || options.optimizer.proximal > 0) {
+    return unsupported("Running means of parameters and proximal terms are not shared out among workers: leave out ",
+                       "either them or the sharding of the optimizer.");
+  }
+  for (TrainingGraph& graph : graphs.training) deal_tensors(shard.workers, graph);
+  GRAFT_TRY_ASSIGN(graphs.update, build_update_graph(graphs.training.front(), options, shard.rank));
+  GRAFT_TRY(out.residents.add(*graphs.update));
+  GRAFT_TRY_ASSIGN(const Graph whole, build_update_graph(graphs.training.front(), options));
+  Residents all = out.residents;
+  GRAFT_TRY(all.add(whole));
+  for (const TrainedTensor& tensor : graphs.training.front().tensors) {
+    for (const std::string& name : tensor.optimizer_state) {
+      const Resident* const resident = all.find(name);
+      if (tensor.owner != shard.rank && resident != nullptr) out.elsewhere.push_back({tensor.owner, *resident});
+    }
+  }
+  return ok_status();
+}
+
 /// The training graphs come first: they decide what residents are counted as.
 Status add_training_graphs(const Graph& model, const TrainOptions& options, const PlanRequest& request,
                            TrainingPlan& out, TrainingGraphs& graphs) {
@@ -59,6 +98,7 @@ Status add_training_graphs(const Graph& model, const TrainOptions& options, cons
     GRAFT_TRY(out.residents.add(graphs.training.back().graph));
   }
   if (!out.accumulates) return {};
+  if (request.shard) return add_shard(options, *request.shard, out, graphs);
   GRAFT_TRY_ASSIGN(graphs.update, build_update_graph(graphs.training.front(), options));
   return out.residents.add(*graphs.update);
 }

@@ -10,6 +10,13 @@
 
 namespace graft::train {
 
+/// A worker that keeps the optimizer's state of some parameters alone, takes their step and gives them to the others
+/// (ZeRO-1): those with TrainedTensor::owner == rank.
+struct OptimizerShard {
+  std::uint32_t rank = 0;
+  std::uint32_t workers = 1;
+};
+
 struct PlanRequest {
   std::optional<std::uint64_t> samples;  ///< in the training set: tells how short the last batch is
   bool drop_last = false;                ///< the last batch is left out where it is short
@@ -18,6 +25,7 @@ struct PlanRequest {
   /// The state will be saved and hashed: see Trainer::capture() and state_hash(). Takes staging for a copy of it.
   bool checkpoints = false;
   bool slots = false;  ///< micro-batches are slots of a step that several workers take together: see slots.h
+  std::optional<OptimizerShard> shard;              ///< with slots
   std::optional<std::uint64_t> evaluation_samples;  ///< in the evaluation set
   PlanOptions plan;                                 ///< the budget is for the whole run: TrainingPlan::memory()
   /// Where memory or the budget does not suffice even if results are computed again (PlanOptions::recompute): halve the
@@ -53,6 +61,12 @@ struct TrainingPlan {
   std::vector<SizedPlan> evaluation;  ///< as training
   bool keeps_statistics = false;      ///< copies running statistics before a step, to bring them back where it fails
   std::vector<TrainedTensor> tensors;
+  /// State of the optimizer that another worker keeps (PlanRequest::shard), by owner.
+  struct Elsewhere {
+    std::uint32_t owner = 0;
+    Resident resident;
+  };
+  std::vector<Elsewhere> elsewhere;
   std::vector<std::string> untrained;
   std::string note;
   passes::PrecisionReport precision;  ///< of the training step

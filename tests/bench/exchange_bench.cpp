@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "graft/gloo.h"
+#include "platform/base/hash.h"
 #include "runtime/distribute/group_exchange.h"
 #include "runtime/session/callback_group.h"
 
@@ -51,32 +52,37 @@ void demand(const graft::Status& status) {
 }
 
 /// As GroupExchange, with one slot each.
-void sum_in_order(graft::distribute::Parcels& parcels, const graft::group::Group& group, std::span<float> data) {
-  const std::size_t workers = group.size(), piece = graft::distribute::ExchangeOptions().piece;
-  for (std::size_t first = 0; first < data.size(); first += piece) {
-    const std::size_t count = std::min(piece, data.size() - first);
-    const auto begin_of = [&](std::size_t j) { return first + count * j / workers; };
-    const auto part = [&](std::size_t j) { return data.subspan(begin_of(j), begin_of(j + 1) - begin_of(j)); };
-    const std::span<float> own = part(group.rank());
-    for (std::size_t j = 0; j < workers; ++j) {
-      std::ranges::copy(std::as_bytes(part(j)), parcels.out(j, part(j).size_bytes()).begin());
-      parcels.expect(j, own.size_bytes());
+void sum_in_order(graft::distribute::SlotTransfer& transfer, graft::distribute::Parcels& results,
+                  const graft::group::Group& group, std::span<float> data) {
+  using graft::distribute::Wire;
+  demand(transfer.begin(std::vector<std::uint64_t>(group.size(), 1), data.size()));
+  const graft::Capture::Entry gradients{nullptr, std::as_bytes(data)};
+  demand(transfer.give(std::span(&gradients, 1)));
+  auto slots = transfer.end();
+  demand(slots.status());
+  const std::span<std::byte> sums = std::as_writable_bytes(data);
+  graft::distribute::add_on_host(*slots, Wire::f32, true,
+                                 sums.subspan(transfer.begin_of(group.rank()), transfer.own_bytes()));
+  const auto share = [&](auto&& sum_for, auto&& sum_of) {
+    for (std::size_t r = 0; r < group.size(); ++r) {
+      const std::uint64_t sum = sum_for(r);
+      std::memcpy(results.out(r, sizeof sum).data(), &sum, sizeof sum);
+      results.expect(r, sizeof sum);
     }
-    demand(parcels.send(graft::group::kNoDeadline));
-    std::memcpy(own.data(), parcels.in(0).data(), own.size_bytes());
-    for (std::size_t j = 1; j < workers; ++j) {
-      const auto* const slot = reinterpret_cast<const float*>(parcels.in(j).data());
-      for (std::size_t i = 0; i < own.size(); ++i) own[i] += slot[i];
+    demand(results.send(graft::group::kNoDeadline));
+    for (std::size_t r = 0; r < group.size(); ++r) {
+      std::uint64_t sum = 0;
+      std::memcpy(&sum, results.in(r).data(), sizeof sum);
+      if (sum != sum_of(r)) demand(graft::corrupt("A part was changed on the way."));
     }
-    for (std::size_t j = 0; j < workers; ++j) {
-      std::ranges::copy(std::as_bytes(own), parcels.out(j, own.size_bytes()).begin());
-      parcels.expect(j, part(j).size_bytes());
-    }
-    demand(parcels.send(graft::group::kNoDeadline));
-    for (std::size_t j = 0; j < workers; ++j) {
-      std::ranges::copy(parcels.in(j), std::as_writable_bytes(part(j)).begin());
-    }
-  }
+  };
+  share([&](std::size_t r) { return transfer.sent_sum(r); }, [&](std::size_t r) { return transfer.received_sum(r); });
+  demand(transfer.spread(sums));
+  const auto part_sum = [&](std::size_t r) {
+    const std::uint64_t begin = transfer.begin_of(r);
+    return graft::hash64(sums.subspan(begin, transfer.begin_of(r + 1) - begin));
+  };
+  share([&](std::size_t) { return part_sum(group.rank()); }, part_sum);
 }
 
 int work(std::uint32_t rank, std::uint32_t workers, std::size_t bytes, int rounds, const std::string& folder,
@@ -98,13 +104,15 @@ int work(std::uint32_t rank, std::uint32_t workers, std::size_t bytes, int round
   context->connectFullMesh(store, device);
 
   std::vector<float> data(bytes / sizeof(float), 1.0f), words(16);
-  graft::distribute::Parcels small(group), parcels(group);
+  graft::distribute::Parcels small(group), results(group);
+  graft::distribute::SlotTransfer transfer(group,
+                                           {.overlap = true, .piece = graft::distribute::ExchangeOptions().piece});
   std::vector<double> own, ring, agreement;
   for (int i = 0; i < rounds; ++i) {
     agreement.push_back(
         seconds([&] { demand(small.share(std::as_bytes(std::span(words)), graft::group::kNoDeadline)); }));
     std::ranges::fill(data, 1.0f);
-    own.push_back(seconds([&] { sum_in_order(parcels, group, data); }));
+    own.push_back(seconds([&] { sum_in_order(transfer, results, group, data); }));
     if (data[0] != static_cast<float>(workers) || data.back() != data[0]) return std::fprintf(stderr, "wrong\n"), 1;
     std::ranges::fill(data, 1.0f);
     demand(small.share(std::as_bytes(std::span(words)), graft::group::kNoDeadline));  // all begin at once

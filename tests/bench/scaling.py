@@ -1,16 +1,17 @@
 """How much of N workers' time is work, by network: a simulation from measured costs. python3 scaling.py [NAME=VALUE ...]
 
-Prints, for each network and number of workers, the share of a step that is spent computing, where every worker has one
-micro-batch (so that N workers do N times the work of one), and what it was computed from.
+Prints, for each network and number of workers, the share of a step that is spent computing, where every worker has SLOTS
+micro-batches (so that N workers do N times the work of one), and what it was computed from.
 
-The model, step by step as graft does it, nothing overlapping:
+The model, step by step as graft does it:
   agreement      one exchange of a few bytes
+  slots          by pieces of PIECE elements: every worker sends each other one 1/N of the piece. While the next slot is
+                 computed, which hides as much of it as that takes; the last one shows
+  sums           every worker adds its 1/N of all slots up, and sends each other the sums, by such pieces
   results        one exchange of metrics and running statistics
-  gradients      by pieces of PIECE elements, two exchanges each: every worker sends each other one 1/N of the piece, adds up
-                 what it got, and sends each other the sum
-An exchange is two rounds, sizes and then bytes; a round costs LATENCY and MESSAGE for each other worker, and the bytes go
-out at the network's bandwidth while as many come in. Each byte that is sent or received is copied and summed up at HOST
-bytes a second, each byte that is added at ADD bytes a second.
+An exchange of few bytes is one round, of more two, sizes and then bytes; a round costs LATENCY and MESSAGE for each other
+worker, and the bytes go out at the network's bandwidth while as many come in. Each byte that is sent or received is copied
+and summed up at HOST bytes a second, each byte that is added at ADD bytes a second.
 
 LATENCY, MESSAGE, HOST and ADD are assumptions of a machine that has time for it. On two cores that others kept busy,
 exchange_bench showed 6 ms a round among four processes (docs/performance.md): measure there, and give what you find.
@@ -21,7 +22,7 @@ a device as many times faster would see.
 import math
 import sys
 
-COSTS = {"LATENCY": 1e-3, "MESSAGE": 50e-6, "HOST": 2e9, "ADD": 2e9, "PIECE": 1 << 22, "SPEEDUP": 1}
+COSTS = {"LATENCY": 1e-3, "MESSAGE": 50e-6, "HOST": 2e9, "ADD": 2e9, "PIECE": 1 << 22, "SPEEDUP": 1, "SLOTS": 1}
 # Name, seconds of a micro-batch's step (docs/performance.md), bytes of gradients.
 NETWORKS = (("ResNet-18, batch 8", 0.545, 4 * 11_689_512), ("135M LoRA (r 8), 128 tokens", 1.88, 4 * 921_600),
             ("135M full, 128 tokens", 3.22, 4 * 134_515_008))
@@ -29,18 +30,18 @@ BANDWIDTHS = (("1 Gbit/s", 1e9 / 8), ("10 Gbit/s", 1e10 / 8), ("100 Gbit/s", 1e1
 WORKERS = (2, 4, 8, 16, 32, 64, 128, 256)
 
 
-def exchange(costs, workers, bandwidth, sent):
+def exchange(costs, workers, bandwidth, sent, rounds=2):
     """Of so many bytes from every worker to all others together, and as many back."""
-    rounds = 2 * (costs["LATENCY"] + (workers - 1) * costs["MESSAGE"])
-    return rounds + sent / bandwidth + 2 * sent / costs["HOST"]
+    return rounds * (costs["LATENCY"] + (workers - 1) * costs["MESSAGE"]) + sent / bandwidth + 2 * sent / costs["HOST"]
 
 
-def overhead(costs, workers, bandwidth, gradients):
-    """Seconds of a step that one worker alone would not spend."""
-    small = 2 * exchange(costs, workers, bandwidth, 256 * (workers - 1))
+def overhead(costs, workers, bandwidth, gradients, computing):
+    """Seconds of a step that one worker alone would not spend; a slot is computed in `computing` seconds."""
+    small = 2 * exchange(costs, workers, bandwidth, 256 * (workers - 1), rounds=1)
     pieces = math.ceil(gradients / 4 / costs["PIECE"])
-    sent = gradients / pieces * (workers - 1) / workers
-    return small + pieces * 2 * exchange(costs, workers, bandwidth, sent) + gradients / costs["ADD"]
+    once = pieces * exchange(costs, workers, bandwidth, gradients / pieces * (workers - 1) / workers)
+    late = (costs["SLOTS"] - 1) * max(0, once - computing)
+    return small + late + 2 * once + costs["SLOTS"] * gradients / costs["ADD"]
 
 
 def main():
@@ -55,7 +56,8 @@ def main():
     for name, step, gradients in NETWORKS:
         step /= costs["SPEEDUP"]
         for network, bandwidth in BANDWIDTHS:
-            shares = (step / (step + overhead(costs, n, bandwidth, gradients)) for n in WORKERS)
+            work = costs["SLOTS"] * step
+            shares = (work / (work + overhead(costs, n, bandwidth, gradients, step)) for n in WORKERS)
             print(f"| {name} | {network} |", " | ".join(f"{100 * share:.0f} %" for share in shares), "|")
 
 

@@ -199,6 +199,22 @@ class Processes(CliTest):
             self.assertEqual(code, 0, said)
         self.same_as_one("left.graft", len(self.rows()))
 
+    def test_a_lost_part_of_the_optimizers_state_ends_the_run(self):
+        flags = ("--steps", 30, "--shard-optimizer", "--checkpoint", "kept", "--checkpoint-every", 3, "-o", "left.graft")
+        run = [self.start(rank, *flags, "--metrics", "metrics.jsonl", size=2) for rank in range(2)]
+        self.until_a_step()
+        run[1].kill()
+        code, said = self.said(run[0])
+        if code == 0:
+            self.skipTest("the run was over before anybody was killed")
+        self.assertEqual(code, 1, said)
+        self.assertIn("resume the run", said)
+        run[1].wait()
+        for process in [self.start(rank, *flags, "--resume", size=2) for rank in range(2)]:
+            code, said = self.said(process)
+            self.assertEqual(code, 0, said)
+        self.same_as_one("left.graft", 30)
+
     def test_the_signal_to_stop_saves_what_is_there(self):
         run = [self.start(rank, "--steps", 10000000, *flags, size=2)
                for rank, flags in ((0, ("--metrics", "metrics.jsonl", "-o", "out.graft")), (1, ()))]

@@ -2,12 +2,17 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <optional>
 #include <thread>
 
 #include "platform/group/in_process.h"
+#include "runtime/core/build.h"
+#include "runtime/core/op_id.gen.h"
 #include "runtime/distribute/group_exchange.h"
 #include "runtime/distribute/start.h"
 #include "runtime/train/fit.h"
@@ -41,6 +46,9 @@ struct Job {
   train::TrainOptions options;
   std::uint64_t steps = 6;
   std::uint64_t piece = 1 << 20;
+  bool overlaps = false;  ///< and shares follow what was measured
+  bool shards = false;    ///< of the optimizer's state
+  Wire wire = Wire::f32;
   std::optional<std::size_t> damaged;  ///< a bit of this worker's parameters is changed after the second step
 };
 
@@ -49,6 +57,7 @@ struct Outcome {
   Status status;
   Contents contents;
   std::vector<train::StepResult> results;
+  std::uint64_t optimizer_bytes = 0;
 };
 
 Outcome train(const Job& run, gpu::Device& device, GroupExchange* exchange, group::Group* heals_in = nullptr) {
@@ -59,11 +68,17 @@ Outcome train(const Job& run, gpu::Device& device, GroupExchange* exchange, grou
     trainer_options.request.samples = run.data.samples;
     trainer_options.request.slots = exchange != nullptr;
     trainer_options.exchange = exchange;
+    if (run.shards && exchange != nullptr) {
+      const train::Share share = exchange->share();
+      trainer_options.request.shard = {static_cast<std::uint32_t>(share.rank),
+                                       static_cast<std::uint32_t>(share.workers)};
+    }
     GRAFT_TRY_ASSIGN(const auto trainer, train::Trainer::create(device, run.model.graph, run.model.weight_of(),
                                                                 run.options, run.data.fields, trainer_options));
     EXPECT_EQ(trainer->device_bytes(), trainer->plan().memory().total());
     const auto source = run.data.source();
     data::LoaderOptions order{.batch = static_cast<std::uint64_t>(run.options.batch), .seed = 9};
+    if (run.overlaps) order.prefetch = 0;  // shares may move
     if (exchange != nullptr) {
       order.wanted = [&](std::uint64_t samples) {
         return exchange->share().of_samples(static_cast<std::uint64_t>(trainer->plan().micro_batch), samples);
@@ -90,7 +105,9 @@ Outcome train(const Job& run, gpu::Device& device, GroupExchange* exchange, grou
         return share_state(*heals_in, *trainer, loader.get(), group::kNoDeadline);
       };
     }
-    const Status fitted = detail::to_status(train::fit(*trainer, *loader, fit_options));
+    Status fitted = detail::to_status(train::fit(*trainer, *loader, fit_options));
+    if (fitted.ok()) fitted = trainer->gather_state();
+    out.optimizer_bytes = trainer->plan().memory()[MemoryClass::optimizer];
     out.contents = contents_of(*trainer);
     return fitted;
   };
@@ -107,7 +124,8 @@ std::vector<Outcome> train_together(const Job& run, std::size_t workers, std::ve
   for (std::size_t rank = 0; rank < workers; ++rank) {
     gpu::Device& device = device_of(rank);
     threads.emplace_back([&, rank] {
-      GroupExchange exchange(*ends[rank], device, {deadline, deadline, run.piece});
+      GroupExchange exchange(*ends[rank], device,
+                             {deadline, deadline, run.piece, run.wire, run.overlaps, run.overlaps});
       outcomes[rank] = train(run, device, &exchange, heals ? ends[rank].get() : nullptr);
     });
   }
@@ -134,6 +152,7 @@ class WorkersTest : public test::TrainerTest {
         for (const auto& [name, values] : one.contents) {
           // By bytes: the sign of a zero counts.
           const std::vector<float>& its = outcome.contents.at(name);
+          if (run.shards && &outcome != outcomes.data() && its.empty()) continue;  // it is with another
           ASSERT_EQ(its.size(), values.size());
           EXPECT_EQ(std::memcmp(its.data(), values.data(), values.size() * sizeof(float)), 0) << name;
         }
@@ -151,6 +170,206 @@ TEST_F(WorkersTest, EndWithTheBitsOfOne) {
   expect_as_one(run, {1, 2, 3, 4, 5});
   run.piece = 10;  // several pieces, the last of another size
   expect_as_one(run, {3});
+  run.overlaps = true;
+  expect_as_one(run, {3});
+}
+
+/// Two blocks with batch norm around what they are added to, and a stride.
+TinyModel tiny_resnet() {
+  TinyModel model;
+  Builder b(model.graph);
+  const auto layer = [&](ValueId x, const std::string& name, std::int64_t from, std::int64_t to, std::int64_t stride) {
+    const ValueId w = model.weight(name + ".weight", {to, 3, 3, from}, 0.4);
+    const ValueId bias = model.weight(name + ".bias", {to}, 0.2);
+    const ValueId scale = model.filled(name + ".bn.weight", {to}, 1);
+    const ValueId shift = model.weight(name + ".bn.bias", {to}, 0.3);
+    const ValueId mean = model.filled(name + ".bn.running_mean", {to}, 0, ValueKind::state);
+    const ValueId var = model.filled(name + ".bn.running_var", {to}, 1, ValueKind::state);
+    const Attrs window = {{"strides", Ints{stride, stride}},
+                          {"pads", Ints{1, 1, 1, 1}},
+                          {"dilations", Ints{1, 1}},
+                          {"groups", std::int64_t{1}}};
+    return b.node(Op::batch_norm, {b.node(Op::conv, {x, w, bias}, window), scale, shift, mean, var},
+                  {{"epsilon", 1e-5}});
+  };
+  const Dim batch = Dim::symbol("batch");
+  ValueId h = b.reshape(model.input("image", {1, 8, 8}), Shape{batch, 8, 8, 1});
+  h = b.node(Op::relu, {layer(h, "stem", 1, 4, 1)});
+  for (const char* block : {"block1", "block2"}) {
+    const ValueId inner = b.node(Op::relu, {layer(h, cat(block, ".first"), 4, 4, 1)});
+    h = b.node(Op::relu, {b.add(layer(inner, cat(block, ".second"), 4, 4, 1), h)});
+  }
+  h = b.node(Op::relu, {layer(h, "down", 4, 4, 2)});
+  const ValueId fc = model.weight("fc.weight", {64, 3}, 0.3);
+  model.graph.add_output("y", b.node(Op::matmul, {b.reshape(h, Shape{batch, 64}), fc}));
+  return model;
+}
+
+TEST_F(WorkersTest, ResidualBlocksWithBatchNorm) {
+  Job run{tiny_resnet(), tiny_data(21, {1, 8, 8}, 3), {}};
+  run.options.batch = 8;
+  run.options.micro_batch = 2;
+  run.steps = 3;
+  expect_as_one(run, {3});
+}
+
+TEST_F(WorkersTest, SendSlotsWhileTheNextAreComputed) {
+  Job run{tiny_cnn(4, 0.5), tiny_data(21, {1, 8, 8}, 4), {}};
+  run.options.batch = 8;
+  run.options.micro_batch = 1;  // four or eight slots each: more than are kept
+  run.overlaps = true;
+  run.steps = 6;
+  expect_as_one(run, {2});
+}
+
+TEST_F(WorkersTest, ShareTheOptimizersStateOut) {
+  Job run{tiny_cnn(4, 0.5), tiny_data(21, {1, 8, 8}, 4), {}};
+  run.options.batch = 8;
+  run.options.micro_batch = 2;
+  run.options.clip_norm = 0.5;
+  run.shards = true;
+  expect_as_one(run, {2, 3});
+  const std::vector<Outcome> three = train_together(run, 3);
+  std::uint64_t all = 0;
+  for (const Outcome& outcome : three) all += outcome.optimizer_bytes;
+  EXPECT_LT(three[0].optimizer_bytes, all);
+  run.shards = false;
+  EXPECT_EQ(train(run, *shared_device(), nullptr).optimizer_bytes, all);
+
+  run.shards = true;
+  run.options.clip_norm = 0;
+  run.options.precision = DType::f16;
+  run.options.loss_scaling = train::LossScaling{.initial = 0x1p40, .backoff_factor = 0x1p-8, .growth_interval = 2};
+  expect_as_one(run, {2});
+  run.options.optimizer.ema = 0.9;
+  for (const Outcome& outcome : train_together(run, 2)) {
+    EXPECT_EQ(outcome.status.code(), Code::unsupported) << outcome.status.message();
+  }
+}
+
+TEST_F(WorkersTest, SendLessWhereLessIsAskedFor) {
+  Job run{tiny_cnn(4, 0.5), tiny_data(24, {1, 8, 8}, 4), sgd(0.1, 8)};
+  run.options.micro_batch = 2;
+  run.wire = Wire::bf16;
+  run.piece = 50;
+  const Contents one = train(run, *shared_device(), nullptr).contents;
+  const Contents two = train_together(run, 2)[1].contents, three = train_together(run, 3)[0].contents;
+  EXPECT_EQ(two, three);  // rounding is by slot, whoever computed it
+  EXPECT_NE(two, one);
+  for (const auto& [name, values] : one) {
+    for (std::size_t i = 0; i < values.size(); ++i) EXPECT_NEAR(two.at(name)[i], values[i], 0.02) << name;
+  }
+}
+
+/// Two workers, of which the second takes ten times as long for a slot: the sums, and who had how many slots last.
+std::vector<std::pair<std::vector<float>, std::uint64_t>> take_at_two_paces(std::uint64_t steps) {
+  constexpr std::uint64_t kSlots = 6;
+  const auto ends = group::in_process(2);
+  std::vector<std::pair<std::vector<float>, std::uint64_t>> out(2);
+  const auto work = [&](std::size_t rank) -> Status {
+    GroupExchange exchange(*ends[rank], device_of(rank), {.overlap = true, .moves_shares = true});
+    for (std::uint64_t i = 0; i < steps; ++i) {
+      train::SlotExchange::Step step{.number = i, .samples = kSlots, .slots = kSlots, .gradient_bytes = 12};
+      GRAFT_TRY(exchange.begin(step));
+      const train::SlotRange own = exchange.share().of(kSlots);
+      for (std::uint64_t slot = own.first; slot < own.first + own.count; ++slot) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(rank == 0 ? 2 : 20));
+        const float of_slot = 1.0f / static_cast<float>(slot + 3);
+        const std::vector<float> gradients(3, of_slot);
+        const Capture::Entry entry{nullptr, std::as_bytes(std::span(gradients))};
+        GRAFT_TRY(exchange.give(slot, {{}, {}, std::span(&entry, 1)}));
+      }
+      GRAFT_TRY_ASSIGN(const auto sums, exchange.end());
+      out[rank].first.resize(3);
+      std::memcpy(out[rank].first.data(), sums.gradients.data(), 12);
+      out[rank].second = exchange.sections()[rank].slots;
+      EXPECT_EQ(exchange.sections()[1 - rank].slots, kSlots - out[rank].second);
+      EXPECT_EQ(exchange.sections()[1].step, i + 1);
+    }
+    return ok_status();
+  };
+  Status second;
+  std::thread other([&] { second = work(1); });
+  const Status first = work(0);
+  other.join();
+  EXPECT_TRUE(first.ok() && second.ok()) << first.message() << second.message();
+  return out;
+}
+
+TEST_F(WorkersTest, WhoeverIsSlowerGetsFewerSlots) {
+  const auto even = take_at_two_paces(1), moved = take_at_two_paces(5);
+  EXPECT_EQ(even[0].second, 3u);
+  EXPECT_GE(moved[0].second, 5u);
+  for (const auto& [sums, slots] : {even[1], moved[0], moved[1]}) EXPECT_EQ(sums, even[0].first);
+}
+
+TEST(Shares, FollowWhatASlotCosts) {
+  const auto counts = [](std::vector<std::uint64_t> costs, std::uint64_t slots) {
+    std::vector<std::uint64_t> all;
+    train::Share share{0, costs.size(), costs};
+    std::uint64_t next = 0;
+    for (; share.rank < share.workers; ++share.rank) {
+      EXPECT_EQ(share.of(slots).first, next);
+      next += share.of(slots).count;
+      all.push_back(share.of(slots).count);
+    }
+    EXPECT_EQ(next, slots);
+    return all;
+  };
+  using Counts = std::vector<std::uint64_t>;
+  EXPECT_EQ(counts({7, 7, 7}, 7), (Counts{3, 2, 2}));  // as where nothing is known
+  EXPECT_EQ(counts({1, 2, 4}, 7), (Counts{4, 2, 1}));
+  EXPECT_EQ(counts({9, 1}, 4), (Counts{0, 4}));
+  EXPECT_EQ(counts({1, 1, 1}, 2), (Counts{1, 1, 0}));
+}
+
+/// Numbers of all sizes, and those too small to be normal.
+TEST_F(WorkersTest, SlotsAreAddedAsTheDeviceAdds) {
+  constexpr std::size_t kCount = 5000;
+  std::vector<std::vector<float>> slots(3, std::vector<float>(kCount));
+  std::uint32_t bits = 12345;
+  for (std::vector<float>& slot : slots) {
+    for (float& x : slot) {
+      bits = bits * 1664525 + 1013904223;
+      x = std::ldexp(static_cast<float>(bits >> 8) / 0x1p24f - 0.5f, static_cast<int>(bits >> 5 & 127) - 149);
+    }
+  }
+  std::vector<std::span<const std::byte>> views;
+  for (const std::vector<float>& slot : slots) views.push_back(std::as_bytes(std::span(slot)));
+  std::vector<std::vector<float>> sums(2, std::vector<float>(kCount));
+  for (const auto where : {SlotSum::Where::by_trial, SlotSum::Where::device}) {
+    const auto sum = SlotSum::create(*shared_device(), 64, where).value();
+    EXPECT_TRUE(where == SlotSum::Where::by_trial || !sum->on_host());
+    std::vector<float>& to = sums[where == SlotSum::Where::device ? 1 : 0];
+    ASSERT_TRUE(sum->add(views, Wire::f32, std::as_writable_bytes(std::span(to))).ok());
+  }
+  EXPECT_EQ(std::memcmp(sums[0].data(), sums[1].data(), kCount * sizeof(float)), 0);
+  std::size_t small = 0;
+  for (std::size_t i = 0; i < kCount; ++i) {
+    const double wanted = double{slots[0][i]} + slots[1][i] + slots[2][i];
+    EXPECT_NEAR(sums[0][i], wanted, 1e-6 * std::abs(wanted) + 0x1p-124) << i;
+    small += std::abs(wanted) < 0x1p-126 ? 1 : 0;
+  }
+  EXPECT_GT(small, 20u);
+}
+
+TEST(Wire, RoundsToTheNearestAndKeepsWhatIsNoNumber) {
+  const auto through = [](float x) {
+    std::array<std::byte, 2> half = {};
+    pack(std::as_bytes(std::span(&x, 1)), Wire::bf16, half);
+    float y = 0;
+    unpack(half, Wire::bf16, std::as_writable_bytes(std::span(&y, 1)));
+    return y;
+  };
+  EXPECT_EQ(through(1.0f), 1.0f);
+  EXPECT_EQ(through(-0.0f), 0.0f);
+  EXPECT_TRUE(std::signbit(through(-0.0f)));
+  EXPECT_EQ(through(1.00390625f), 1.0f);       // halfway: to the even one
+  EXPECT_EQ(through(1.01171875f), 1.015625f);  // halfway: to the even one
+  EXPECT_EQ(through(1.0040f), 1.0078125f);     // just above half
+  EXPECT_TRUE(std::isinf(through(std::numeric_limits<float>::infinity())));
+  EXPECT_TRUE(std::isnan(through(std::numeric_limits<float>::quiet_NaN())));
+  EXPECT_TRUE(std::isnan(through(std::bit_cast<float>(0x7f800001u))));
 }
 
 TEST_F(WorkersTest, MoveRunningStatisticsInTheOrderOfSlots) {
@@ -226,10 +445,10 @@ TEST_F(WorkersTest, AFailureOfOneEndsAllAndChangesNothing) {
   Job shorter = run;
   shorter.steps = 2;
   const Outcome two = train(shorter, *shared_device(), nullptr);
-  // Four exchanges in a step: the third step's third.
+  // Five exchanges in a step: the third step's second, in which gradients go.
   for (const auto kind : {group::Fault::Kind::drop, group::Fault::Kind::corrupt, group::Fault::Kind::disconnect}) {
     SCOPED_TRACE(static_cast<int>(kind));
-    const auto outcomes = train_together(run, 2, {{kind, 1, 10, {}}}, std::chrono::milliseconds(500));
+    const auto outcomes = train_together(run, 2, {{kind, 1, 11, {}}}, std::chrono::milliseconds(500));
     for (const Outcome& outcome : outcomes) {
       EXPECT_FALSE(outcome.status.ok());
       EXPECT_NE(outcome.status.message().find("orker"), std::string::npos) << outcome.status.message();
@@ -237,7 +456,7 @@ TEST_F(WorkersTest, AFailureOfOneEndsAllAndChangesNothing) {
       EXPECT_EQ(outcome.results.size(), 2u);
     }
   }
-  const auto late = train_together(run, 2, {{group::Fault::Kind::delay, 0, 10, std::chrono::milliseconds(50)}});
+  const auto late = train_together(run, 2, {{group::Fault::Kind::delay, 0, 11, std::chrono::milliseconds(50)}});
   EXPECT_TRUE(late[0].status.ok() && late[1].status.ok());
 }
 

@@ -29,6 +29,7 @@ struct CheckpointArguments {
   bool remove = false;
   std::size_t keep = 1;
   bool json = false;
+  bool workers = false;
   bool in_place = false;
 };
 
@@ -36,9 +37,64 @@ Result<Store> open_store(const CheckpointArguments& options, StoreMode mode) {
   return Store::open(os::system_files(), options.folder, {.mode = mode});
 }
 
+nlohmann::ordered_json worker_json(std::size_t rank, const train::WorkerSection& w) {
+  return {{"worker", rank},
+          {"host", w.host.data()},
+          {"step", w.step},
+          {"epoch", w.epoch},
+          {"place", w.place},
+          {"first_sample", w.first_sample},
+          {"samples", w.samples},
+          {"seed", w.seed},
+          {"first_micro_batch", w.first_slot},
+          {"micro_batches", w.slots},
+          {"loss", w.loss()},
+          {"computing_seconds", 1e-9 * static_cast<double>(w.computing_ns)},
+          {"waiting_seconds", 1e-9 * static_cast<double>(w.waiting_ns)},
+          {"all_steps", w.all_steps},
+          {"all_samples", w.all_samples},
+          {"all_computing_seconds", 1e-9 * static_cast<double>(w.all_computing_ns)},
+          {"all_waiting_seconds", 1e-9 * static_cast<double>(w.all_waiting_ns)}};
+}
+
+void print_worker(const std::string& where, std::size_t rank, const train::WorkerSection& w) {
+  std::printf("%10s %8llu %6zu %-16s %5llu %8llu %12.6g %10.1f ms %10.1f ms %10llu\n", where.c_str(),
+              static_cast<unsigned long long>(w.step), rank, w.host.data(), static_cast<unsigned long long>(w.slots),
+              static_cast<unsigned long long>(w.samples), w.loss(), 1e-6 * static_cast<double>(w.computing_ns),
+              1e-6 * static_cast<double>(w.waiting_ns), static_cast<unsigned long long>(w.all_samples));
+}
+
+/// A line for each worker of each snapshot, and of the last journalled step.
+Status print_workers(const Store& store, bool json) {
+  std::vector<std::pair<std::string, std::vector<train::WorkerSection>>> all;
+  for (const auto& [number, snapshot] : store.snapshots()) {
+    GRAFT_TRY_ASSIGN(auto sections, sections_of(store, number));
+    all.emplace_back(cat(number), std::move(sections));
+  }
+  GRAFT_TRY_ASSIGN(auto last, journalled_sections(store));
+  all.emplace_back("journal", std::move(last));
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  if (!json) {
+    std::printf("%10s %8s %6s %-16s %5s %8s %12s %13s %13s %10s\n", "snapshot", "step", "worker", "host", "parts",
+                "samples", "loss", "computing", "waiting", "in all");
+  }
+  for (const auto& [where, sections] : all) {
+    for (std::size_t rank = 0; rank < sections.size(); ++rank) {
+      if (json) {
+        rows.push_back(worker_json(rank, sections[rank]));
+        rows.back()["snapshot"] = where;
+      } else {
+        print_worker(where, rank, sections[rank]);
+      }
+    }
+  }
+  if (json) print({{"workers", rows}});
+  return ok_status();
+}
+
 Status list(const CheckpointArguments& options) {
   GRAFT_TRY_ASSIGN(const Store store, open_store(options, StoreMode::read_only));
-  return print_list(store, options.json);
+  return options.workers ? print_workers(store, options.json) : print_list(store, options.json);
 }
 
 Status verify(const CheckpointArguments& options) {
@@ -200,7 +256,10 @@ Action add_checkpoint(CLI::App& app) {
     command->add_option("SNAPSHOT", options->snapshot, "Its number or a tag")->required();
     return command;
   };
-  sub("list", "Snapshots: step, loss, sizes, tags", list);
+  sub("list", "Snapshots: step, loss, sizes, tags", list)
+      ->add_flag("--workers", options->workers,
+                 "What each worker said of itself at each snapshot and at the last journalled step: its machine, its "
+                 "samples and their loss, its times");
   sub("verify", "Decode and compare everything; parameters must be finite", verify);
   add_snapshot(sub("diff", "What changed between two snapshots", diff))
       ->add_option("OTHER", options->other, "The number or a tag of the later one")

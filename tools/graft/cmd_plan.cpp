@@ -41,6 +41,7 @@ struct PlanArguments {
   std::string mode = "train";
   std::string budget;
   std::uint64_t workers = 1;
+  bool shard_optimizer = false;
   std::string caps;
   std::string svg;
   std::string html;
@@ -62,10 +63,11 @@ struct Planned {
 // Of one of several workers.
 struct WorkerForecast {
   std::uint64_t workers = 1;
-  std::uint64_t slots = 0;           ///< micro-batches of a step
-  std::uint64_t most = 0;            ///< of these, of one worker
-  std::uint64_t gradient_bytes = 0;  ///< of a micro-batch
-  MemoryByClass sum;                 ///< what adding them up takes
+  std::uint64_t slots = 0;       ///< micro-batches of a step
+  std::uint64_t most = 0;        ///< of these, of one worker
+  std::uint64_t host_bytes = 0;  ///< of gradients, in the host's memory
+  std::uint64_t sent_bytes = 0;  ///< in a step; as many are received
+  MemoryByClass sum;             ///< what adding gradients up takes of the device, at most
 };
 
 struct Forecast {
@@ -114,14 +116,17 @@ Result<train::TrainOptions> options_for_training(const Model& model, TrainFlags 
   return options;
 }
 
-Result<WorkerForecast> forecast_worker(std::uint64_t workers, const train::TrainOptions& options,
+Result<WorkerForecast> forecast_worker(const PlanArguments& given, const train::TrainOptions& options,
                                        const train::TrainingPlan& plan, const gpu::Target& target) {
-  WorkerForecast forecast{workers, 0, 0, 0, {}};
+  const std::uint64_t workers = given.workers;
+  WorkerForecast forecast{.workers = workers};
   forecast.slots = static_cast<std::uint64_t>(ceil_div(options.batch, plan.micro_batch));
   forecast.most = train::Share{0, workers}.of(forecast.slots).count;
-  forecast.gradient_bytes = Capture::planned_bytes(plan.residents, Capture::What::gradients);
-  GRAFT_TRY_ASSIGN(forecast.sum,
-                   distribute::SlotSum::planned(target, distribute::elements_to_sum(forecast.gradient_bytes, workers)));
+  const std::uint64_t gradients = Capture::planned_bytes(plan.residents, Capture::What::gradients);
+  forecast.host_bytes = distribute::host_bytes(gradients, workers, forecast.most, forecast.slots);
+  // Slots, their sum, and with a shared optimizer the parameters, which are as many.
+  forecast.sent_bytes = (forecast.most + (given.shard_optimizer ? 2 : 1)) * gradients * (workers - 1) / workers;
+  GRAFT_TRY_ASSIGN(forecast.sum, distribute::SlotSum::planned(target, distribute::elements_to_sum(gradients, workers)));
   return forecast;
 }
 
@@ -134,6 +139,7 @@ Result<Forecast> plan_for_training(const Model& model, const PlanArguments& give
   request.evaluation = false;
   request.plan = plan_options;
   request.slots = given.workers > 1;
+  if (request.slots && given.shard_optimizer) request.shard = {0, static_cast<std::uint32_t>(given.workers)};
   GRAFT_TRY(set_budget(given.budget, model.graph, options, target, request));
   GRAFT_TRY_ASSIGN(train::TrainingPlan training, train::plan_training(model.graph, options, request, target));
   Forecast forecast;
@@ -141,7 +147,7 @@ Result<Forecast> plan_for_training(const Model& model, const PlanArguments& give
   forecast.micro_batch = training.micro_batch;
   forecast.accumulates = training.accumulates;
   if (request.slots) {
-    GRAFT_TRY_ASSIGN(forecast.workers, forecast_worker(given.workers, options, training, target));
+    GRAFT_TRY_ASSIGN(forecast.workers, forecast_worker(given, options, training, target));
     for (std::size_t i = 0; i < kMemoryClasses; ++i) forecast.memory.bytes[i] += forecast.workers.sum.bytes[i];
   }
   forecast.choice = std::move(training.choice);
@@ -275,8 +281,8 @@ nlohmann::ordered_json forecast_json(const PlanArguments& options, const Forecas
     all["workers"] = {{"number", w.workers},
                       {"micro_batches", w.slots},
                       {"most_of_one", w.most},
-                      {"host_bytes", w.most * w.gradient_bytes},
-                      {"bytes_sent", (w.most + 1) * w.gradient_bytes * (w.workers - 1) / w.workers}};
+                      {"host_bytes", w.host_bytes},
+                      {"bytes_sent", w.sent_bytes}};
   }
   if (options.passes) all["passes"] = passes_json(forecast.passes);
   all["plans"] = std::move(plans);
@@ -301,8 +307,7 @@ void print_forecast(const PlanArguments& options, const Forecast& forecast, cons
         "%llu workers: each needs that, computes at most %llu of the %llu micro-batches of a step, keeps %s of "
         "the host's memory for their gradients, and sends and receives about %s in a step.\n",
         static_cast<unsigned long long>(w.workers), static_cast<unsigned long long>(w.most),
-        static_cast<unsigned long long>(w.slots), bytes_text(w.most * w.gradient_bytes).c_str(),
-        bytes_text((w.most + 1) * w.gradient_bytes * (w.workers - 1) / w.workers).c_str());
+        static_cast<unsigned long long>(w.slots), bytes_text(w.host_bytes).c_str(), bytes_text(w.sent_bytes).c_str());
   }
   if (options.curve && !forecast.curve.points.empty()) print_curve(forecast.curve);
 }
@@ -434,12 +439,14 @@ Action add_plan(CLI::App& app) {
   app.add_option("--workers", options->workers,
                  "Of so many workers of one run (graft train --workers): what each needs")
       ->check(whole(1, 1024));
+  app.add_flag("--shard-optimizer", options->shard_optimizer, "As of graft train: what worker 0 of these needs");
   add_train_flags(app, options->train);
   add_caps_flag(app, options->caps);
   add_device_flags(app, options->flags);
   app.callback([&app, options] {
     refuse_idle_train_flags(app, options->train);
     refuse_idle(app, options->mode != "train", {"--workers"}, cat("with --mode ", options->mode, "."));
+    refuse_idle(app, options->workers == 1, {"--shard-optimizer"}, "without --workers N.");
   });
   return [options] { return run_plan(*options); };
 }

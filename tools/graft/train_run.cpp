@@ -18,6 +18,7 @@
 #include "tools/graft/output.h"
 #include "tools/graft/trace.h"
 #include "tools/graft/train_samples.h"
+#include "tools/graft/workers.h"
 
 namespace graft::cli {
 namespace {
@@ -169,6 +170,15 @@ TrainRun::Waiting TrainRun::step_shown(const train::StepResult& result) const {
   if (shortages_ != 0) row["shortages"] = shortages_;
   if (overdrawn_) row["heap_overdrawn"] = true;
   std::string text = metrics_text(result.metrics, options_.train);
+  if (const auto sections = trainer_.sections(); !sections.empty()) {
+    std::string shares;
+    for (const train::WorkerSection& section : sections) {
+      shares += cat(shares.empty() ? "" : "/", section.slots);
+      row["shares"].push_back(section.slots);
+      row["computing"].push_back(1e-9 * static_cast<double>(section.computing_ns));
+    }
+    text += cat(", shares ", shares);
+  }
   if (result.skipped_steps > 0) text += cat(", ", result.skipped_steps, " steps left out (overflow)");
   return {step, std::move(text), std::move(row)};
 }
@@ -216,25 +226,35 @@ Result<train::FitEnd> TrainRun::take_steps(const std::atomic<bool>& stop, train:
   if (!progress_) progress_.emplace("step", ready_.total_steps, options_.quiet || !leads_);
   train::FitOptions fit_options;
   fit_options.steps = options_.steps;
-  fit_options.stop = leads_ ? &stop : nullptr;
+  // A signal waits for a step that brings what a checkpoint needs of the other workers.
+  std::atomic<bool> stop_now{false};
+  const auto can_stop = [&] { return checkpointer_ == nullptr || trainer_.has_whole_state(); };
+  const std::atomic<bool>* const stop_flag = trainer_.is_sharded() ? &stop_now : &stop;
+  fit_options.stop = leads_ ? stop_flag : nullptr;
   fit_options.end = [&] { return stop_; };
+  trainer_.set_wants_whole_state(
+      [&] { return checkpointer_ != nullptr && (stop || checkpointer_->wants_whole_state()); });
   fit_options.observer = profile_;
   fit_options.stop_within_steps = checkpointer_ != nullptr;
   fit_options.on_step = [&](const train::StepResult& result) -> Status {
-    if (exchange != nullptr) ready_.after_step();
-    return on_step(result);
+    if (exchange != nullptr) GRAFT_TRY(Workers::after_step(ready_, *exchange));
+    GRAFT_TRY(on_step(result));
+    stop_now = stop && can_stop();
+    return ok_status();
   };
   if (exchange != nullptr) {
     fit_options.go_on = [&](const Status& why) -> Status {
       acknowledge();
       progress_->finish();
       GRAFT_TRY(go_on(why));
-      fit_options.stop = leads_ ? &stop : nullptr;  // it may be another that leads now
+      fit_options.stop = leads_ ? stop_flag : nullptr;  // it may be another that leads now
       return ok_status();
     };
   }
   fit_options.on_epoch = [&](const train::Trainer&) { return on_epoch(); };
-  GRAFT_TRY_ASSIGN(const train::FitEnd end, train::fit(trainer_, loader_, fit_options));
+  auto end = train::fit(trainer_, loader_, fit_options);
+  trainer_.set_wants_whole_state(nullptr);
+  GRAFT_TRY(end.status());
   acknowledge();
   return end;
 }

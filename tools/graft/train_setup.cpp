@@ -72,6 +72,7 @@ void add_data(const TrainArguments& options, const std::string& fingerprint, Con
   configuration["data"] = options.data;
   configuration["data contents"] = fingerprint;
   configuration["order"] = order_text(!options.no_shuffle, options.drop_last);
+  if (options.workers.wire != "f32") configuration["precision"] += cat(", ", options.workers.wire, " on the wire");
 }
 
 Result<std::unique_ptr<PreparedRun>> prepare_run(OpenDevice& opened, const Model& model, const TrainArguments& options,
@@ -108,6 +109,10 @@ Result<std::unique_ptr<PreparedRun>> prepare_run(OpenDevice& opened, const Model
   train::TrainerOptions trainer_options;
   trainer_options.exchange = exchange;
   trainer_options.request.slots = exchange != nullptr;
+  if (exchange != nullptr && options.workers.shard_optimizer) {
+    const train::Share share = exchange->share();
+    trainer_options.request.shard = {static_cast<std::uint32_t>(share.rank), static_cast<std::uint32_t>(share.workers)};
+  }
   trainer_options.request.samples = source.size();
   trainer_options.request.drop_last = options.drop_last;
   trainer_options.request.evaluation = held_out != nullptr;

@@ -23,6 +23,8 @@ struct WorkerFlags {
   std::string devices;  ///< as --device takes them, one for each worker in turn; empty: that of --device for all
   std::uint64_t timeout = 120;  ///< seconds, of workers of other processes
   bool heal = false;            ///< workers whose parameters are others' get worker 0's
+  bool shard_optimizer = false;
+  std::string wire = "f32";  ///< how gradients are sent: f32 or bf16
 };
 
 /// What a run makes of its evaluations, and what becomes of its result.
@@ -88,11 +90,7 @@ struct PreparedRun {
   std::optional<data::Cursor> place;  ///< of several workers: where the data stood before the step in progress
   bool has_joined = false;            ///< this worker is no newcomer to them
 
-  /// After each step that several workers took.
-  void after_step() {
-    reads_all = false;
-    place = trainer->state().cursor;
-  }
+  train::Share share;  ///< of several workers: what the loader reads by
 };
 
 /// What worker 0 alone does: evaluation and profiles. A run of one worker is worker 0's.
@@ -109,7 +107,7 @@ struct DataSets {
 Result<DataSets> open_sets(const TrainArguments& options, const Model& model);
 
 /// Opens the data, plans, and puts the model on the device, which both outlive it. `exchange`: null for a run of one
-/// worker. `first`: nothing for other workers.
+/// worker. `first`: nothing for workers that never lead.
 Result<std::unique_ptr<PreparedRun>> prepare_run(OpenDevice& opened, const Model& model, const TrainArguments& options,
                                                  train::SlotExchange* exchange,
                                                  const std::optional<FirstWorker>& first);

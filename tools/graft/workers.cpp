@@ -23,21 +23,27 @@ constexpr const char* kGloo = "libgraft_gloo.so.0.1";
 /// Meetings after one failure: more would be no worker's fault.
 constexpr int kMostMeetings = 32;
 
-Status begin_together(group::Group& group, PreparedRun& run, const TrainArguments& options,
-                      std::chrono::nanoseconds deadline) {
+/// The loader reads this worker's samples alone.
+Status read_share(PreparedRun& run, train::Share share) {
+  const auto micro = static_cast<std::uint64_t>(run.trainer->plan().micro_batch);
+  run.share = share;
+  return run.loader->read_only([share = std::move(share), micro, &all = run.reads_all](std::uint64_t samples) {
+    return all ? std::pair(std::uint64_t{0}, samples) : share.of_samples(micro, samples);
+  });
+}
+
+Status begin_together(group::Group& group, PreparedRun& run, const train::SlotExchange& exchange,
+                      const TrainArguments& options, std::chrono::nanoseconds deadline) {
   Configuration words = configuration_of(*run.trainer);
   add_data(options, run.fingerprint, words);
+  words["--shard-optimizer"] = run.trainer->is_sharded() ? "yes" : "no";
   GRAFT_TRY(distribute::agree(group, words, !run.has_joined, deadline));
   run.has_joined = true;
   GRAFT_TRY(distribute::share_state(group, *run.trainer, run.loader.get(), deadline));
   run.place = run.loader->cursor();
   // Until a step is done that one worker began: what is begun together needs this worker's share alone.
   run.reads_all = run.trainer->state().samples_done != 0;
-  const auto micro = static_cast<std::uint64_t>(run.trainer->plan().micro_batch);
-  return run.loader->read_only(
-      [share = train::Share{group.rank(), group.size()}, micro, &all = run.reads_all](std::uint64_t samples) {
-        return all ? std::pair(std::uint64_t{0}, samples) : share.of_samples(micro, samples);
-      });
+  return read_share(run, exchange.share());
 }
 
 bool is_of_lost_worker(const Status& status) {
@@ -55,6 +61,12 @@ void add_worker_flags(CLI::App& app, WorkerFlags& flags) {
       ->check(whole(1, 1 << 20));
   app.add_flag("--heal", flags.heal,
                "Bring workers up to date whose parameters are not those of the others, instead of ending the run");
+  app.add_flag("--shard-optimizer", flags.shard_optimizer,
+               "Share the optimizer's state out among the workers: less memory each, the same bits; a lost worker ends "
+               "the run, which resumes from its checkpoint");
+  app.add_option("--wire", flags.wire,
+                 "How gradients are sent: f32, or bf16, half of it and not the bits of one worker (f32)")
+      ->check(CLI::IsMember({"f32", "bf16"}));
 }
 
 Result<std::unique_ptr<Workers>> Workers::create(const TrainArguments& options) {
@@ -67,6 +79,8 @@ Result<std::unique_ptr<Workers>> Workers::create(const TrainArguments& options) 
   }
   if (!launch && number == 1) {
     if (!options.workers.devices.empty()) return invalid("--devices is for several workers: --workers N.");
+    if (options.workers.shard_optimizer) return invalid("--shard-optimizer is for several workers: --workers N.");
+    if (options.workers.wire != "f32") return invalid("--wire is for several workers: --workers N.");
     return made;
   }
   if (options.recover_device) return unsupported("--recover-device is for runs of one worker.");
@@ -105,9 +119,19 @@ Workers::~Workers() {
   if (joined_.user != nullptr) gloo_.find_as<decltype(&graft_gloo_leave)>("graft_gloo_leave")(&joined_);
 }
 
-distribute::ExchangeOptions Workers::deadlines() const {
-  if (!launch_) return {};
-  return distribute::deadlines_of(std::chrono::seconds(options_.workers.timeout));
+distribute::ExchangeOptions Workers::exchange_options() const {
+  distribute::ExchangeOptions made;
+  if (launch_) made = distribute::deadlines_of(std::chrono::seconds(options_.workers.timeout));
+  made.overlap = made.moves_shares = true;
+  if (options_.workers.wire == "bf16") made.wire = distribute::Wire::bf16;
+  return made;
+}
+
+Status Workers::after_step(PreparedRun& run, const train::SlotExchange& exchange) {
+  run.reads_all = false;
+  run.place = run.trainer->state().cursor;
+  train::Share now = exchange.share();
+  return now.costs == run.share.costs ? ok_status() : read_share(run, std::move(now));
 }
 
 DeviceFlags Workers::device_of(std::size_t rank) const {
@@ -119,7 +143,7 @@ DeviceFlags Workers::device_of(std::size_t rank) const {
 
 std::unique_ptr<train::SlotExchange> Workers::exchange(gpu::Device& device) {
   if (group_.empty()) return nullptr;
-  return std::make_unique<distribute::GroupExchange>(*group_[0], device, deadlines());
+  return std::make_unique<distribute::GroupExchange>(*group_[0], device, exchange_options());
 }
 
 Status Workers::begin(PreparedRun& run, train::SlotExchange* exchange, const Model& model) {
@@ -134,7 +158,7 @@ Status Workers::begin(PreparedRun& run, train::SlotExchange* exchange, const Mod
                                       "for a worker"));
     threads_.push_back(std::move(thread));
   }
-  Status begun = begin_together(*group_[0], run, options_, deadlines().between_steps);
+  Status begun = begin_together(*group_[0], run, *exchange, options_, exchange_options().between_steps);
   if (launch_ && is_of_lost_worker(begun)) {
     begun = meet_again(*group_[0], run, static_cast<distribute::GroupExchange&>(*exchange), std::move(begun));
   }
@@ -162,15 +186,12 @@ Status Workers::begin(PreparedRun& run, train::SlotExchange* exchange, const Mod
 Status Workers::work_as(std::size_t rank, group::Group& group, const Model& model) {
   GRAFT_TRY_ASSIGN(auto opened, OpenDevice::open(device_of(rank)));
   {
-    distribute::GroupExchange exchange(group, opened->device(), deadlines());
+    distribute::GroupExchange exchange(group, opened->device(), exchange_options());
     GRAFT_TRY_ASSIGN(const auto run, prepare_run(*opened, model, options_, &exchange, std::nullopt));
-    GRAFT_TRY(begin_together(group, *run, options_, deadlines().between_steps));
+    GRAFT_TRY(begin_together(group, *run, exchange, options_, exchange_options().between_steps));
     train::FitOptions fit_options;
     fit_options.steps = options_.steps;
-    fit_options.on_step = [&](const train::StepResult&) {
-      run->after_step();
-      return ok_status();
-    };
+    fit_options.on_step = [&](const train::StepResult&) { return after_step(*run, exchange); };
     fit_options.go_on = [&](const Status& why) { return go_on(group, *run, exchange, why); };
     for (bool concluded = false; !concluded;) {
       GRAFT_TRY(detail::to_status(train::fit(*run->trainer, *run->loader, fit_options)));
@@ -189,9 +210,12 @@ Status Workers::go_on(group::Group& group, PreparedRun& run, train::SlotExchange
   if (options_.workers.heal && exchange.differs()) {
     if (group.rank() == 0) std::fprintf(stderr, "%s They get worker 0's state.\n", why.message().c_str());
     GRAFT_TRY(run.loader->restore(data::Cursor(*run.place)));
-    return begin_together(group, run, options_, deadlines().between_steps);
+    return begin_together(group, run, exchange, options_, exchange_options().between_steps);
   }
   if (!launch_ || !exchange.has_lost_worker()) return why;
+  if (run.trainer->is_sharded()) {
+    return Status(why).with_context("The optimizer's state was shared out, and a part of it is lost; resume the run");
+  }
   return meet_again(group, run, exchange, why);
 }
 
@@ -207,7 +231,7 @@ Status Workers::meet_again(group::Group& group, PreparedRun& run, distribute::Gr
       if (leads) std::fprintf(stderr, "This worker is worker 0 now.\n");
       GRAFT_TRY(when_it_leads_(leads));
     }
-    failed = begin_together(group, run, options_, deadlines().between_steps);
+    failed = begin_together(group, run, exchange, options_, exchange_options().between_steps);
   }
   GRAFT_TRY(std::move(failed));
   std::fprintf(stderr, "%zu workers go on from step %llu.\n", group.size(),
@@ -220,9 +244,10 @@ Result<bool> Workers::conclude(group::Group& group, PreparedRun& run, train::Slo
   const std::uint64_t step = run.trainer->state().step;
   bool finished = false;
   for (;;) {
-    auto all = distribute::end_together(group, finished, deadlines().between_steps);
+    auto all = distribute::end_together(group, finished, exchange_options().between_steps);
     if (all.ok() && *all) return true;
     if (all.ok()) {
+      GRAFT_TRY(run.trainer->gather_state());
       if (group.rank() != 0) continue;
       GRAFT_TRY(finish());
       finished = true;

@@ -36,6 +36,8 @@ class Workers {
   std::unique_ptr<train::SlotExchange> exchange(gpu::Device& device);
   /// Starts the other threads, sees that all workers were asked the same, and gives worker 0's state to all.
   Status begin(PreparedRun& run, train::SlotExchange* exchange, const Model& model);
+  /// After each step that several workers took.
+  static Status after_step(PreparedRun& run, const train::SlotExchange& exchange);
   /// FitOptions::go_on: those that are left go on, where these are processes; with --heal, those that differ.
   Status go_on(PreparedRun& run, train::SlotExchange& exchange, const Status& why);
   /// After the last step of the run, all together: worker 0 finishes it, and where it is gone before that, the one
@@ -53,7 +55,7 @@ class Workers {
   Result<bool> conclude(group::Group& group, PreparedRun& run, train::SlotExchange& exchange,
                         const std::function<Status()>& finish);
   Status work_as(std::size_t rank, group::Group& group, const Model& model);
-  distribute::ExchangeOptions deadlines() const;
+  distribute::ExchangeOptions exchange_options() const;
 
   const TrainArguments& options_;
   std::optional<Launch> launch_;  ///< none: threads

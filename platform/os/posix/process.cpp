@@ -16,4 +16,9 @@ bool process_is_alive(std::uint64_t id) {
   return ::kill(static_cast<pid_t>(id), 0) == 0 || errno != ESRCH;
 }
 
+std::string host_name() {
+  char name[256] = "";
+  return ::gethostname(name, sizeof name - 1) == 0 ? name : "";
+}
+
 }  // namespace graft::os

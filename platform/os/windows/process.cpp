@@ -17,4 +17,10 @@ bool process_is_alive(std::uint64_t id) {
   return alive;
 }
 
+std::string host_name() {
+  char name[256] = "";
+  DWORD size = sizeof name;
+  return GetComputerNameExA(ComputerNameDnsHostname, name, &size) != 0 ? name : "";
+}
+
 }  // namespace graft::os

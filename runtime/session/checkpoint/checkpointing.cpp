@@ -10,17 +10,6 @@
 namespace graft {
 namespace {
 
-constexpr std::uint32_t kStepRecord = 1;
-
-// What a step gave, to the bit: an exact replay gives the same.
-struct StepRecord {
-  std::uint64_t loss_bits = 0;
-  std::uint64_t count = 0;
-  std::uint64_t learning_rate_bits = 0;
-  std::uint64_t position = 0;  ///< in the data, after the step
-  std::uint64_t state_hash = 0;
-};
-
 template <typename T>
 std::span<const std::byte> bytes_of(const T& record) {
   return std::as_bytes(std::span(&record, 1));
@@ -28,7 +17,7 @@ std::span<const std::byte> bytes_of(const T& record) {
 
 std::string difference(std::span<const std::byte> known, std::span<const std::byte> now) {
   constexpr const char* kWhat[] = {"loss", "number of samples", "learning rate", "place in the data", "parameters"};
-  if (known.size() != now.size()) return "journal's format";
+  if (known.size() < now.size()) return "journal's format";
   for (std::size_t i = 0; i < std::size(kWhat); ++i) {
     if (std::memcmp(known.data() + 8 * i, now.data() + 8 * i, 8) != 0) return kWhat[i];
   }
@@ -46,6 +35,12 @@ Checkpointer::Checkpointer(checkpoint::Store store, const CheckpointOptions& opt
       configuration_(std::move(configuration)),
       frozen_(frozen_of(trainer, model)) {
   trainer_.set_before_replan([this] { wait_for_snapshot(); });
+}
+
+bool Checkpointer::wants_whole_state() const {
+  const std::uint64_t next = trainer_.state().step + 1;
+  const bool due = due_ || (options_.every != 0 && next % options_.every == 0);
+  return due && next >= retry_at_ && !thread_->busy();
 }
 
 Result<std::unique_ptr<Checkpointer>> Checkpointer::open(os::FileSystem& files, const CheckpointOptions& options,
@@ -152,7 +147,7 @@ Result<bool> Checkpointer::follow_journal(std::uint64_t from) {
     whole = whole && record.step == last + 1;
     last = record.step;
     StepRecord known;
-    if (record.step != now || record.payload.size() != sizeof known) continue;
+    if (record.step != now || record.payload.size() < sizeof known) continue;
     std::memcpy(&known, record.payload.data(), sizeof known);
     GRAFT_TRY_ASSIGN(const std::uint64_t hash, trainer_.state_hash());
     if (hash == known.state_hash) continue;
@@ -176,7 +171,7 @@ Status Checkpointer::take_over(data::Loader* loader) {
 }
 
 Status Checkpointer::replay(std::span<const std::byte> known, std::span<const std::byte> now) {
-  if (std::ranges::equal(known, now)) {
+  if (known.size() >= now.size() && std::ranges::equal(known.first(now.size()), now)) {
     ++replayed_;
     to_replay_.erase(trainer_.state().step);
     return ok_status();
@@ -195,7 +190,10 @@ Status Checkpointer::replay(std::span<const std::byte> known, std::span<const st
 
 /// A step that could not be journalled is still part of the run: a resume takes it again, only unchecked.
 void Checkpointer::journal(std::span<const std::byte> now) {
-  const checkpoint::JournalRecord record{kStepRecord, trainer_.state().step, {now.begin(), now.end()}};
+  checkpoint::JournalRecord record{kStepRecord, trainer_.state().step, {now.begin(), now.end()}};
+  // Of the step, or of the one before where the run has gone on alone.
+  const std::span<const std::byte> sections = std::as_bytes(trainer_.sections());
+  record.payload.insert(record.payload.end(), sections.begin(), sections.end());
   const checkpoint::JournalPolicy& policy = options_.journal;
   // The thread syncs, but not while it writes a snapshot.
   const bool each = policy.every == 1 && policy.max_delay_ms == 0;
@@ -254,6 +252,7 @@ Status Checkpointer::record_step(const train::StepResult& result) {
     journal(bytes_of(now));
   }
   if (!due_ || !to_replay_.empty() || state.step < retry_at_ || thread_->busy()) return ok_status();
+  if (!trainer_.has_whole_state()) return ok_status();  // the next step brings it
   return start_snapshot({});
 }
 

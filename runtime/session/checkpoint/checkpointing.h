@@ -68,6 +68,10 @@ class Checkpointer {
   /// corrupt where a replayed step gives another result than it did (another driver or device) and stop_on_mismatch.
   Status record(const train::StepResult& result);
 
+  /// Whether a snapshot will be due once the step to come is done: where the optimizer's state is shared out among
+  /// workers (Trainer::set_wants_whole_state), it is taken after a step that has brought it, and waits for one.
+  bool wants_whole_state() const;
+
   /// Once the steps that were recorded are as durable as the policy says.
   void acknowledge();
 

@@ -340,6 +340,11 @@ RunStreams::RunStreams(const train::Trainer& trainer, const Model& model, const 
     add(kRateStream, StreamKind::config, std::move(rate_bytes));
   }
   for (const auto& [worker, data] : user_data) add(kUserStream, StreamKind::other, data, worker);
+  for (std::uint32_t worker = 0; const train::WorkerSection& section : trainer.sections()) {
+    std::vector<std::byte> section_bytes;
+    append(section_bytes, section);
+    add(kWorkerStream, StreamKind::metrics, std::move(section_bytes), ++worker);
+  }
 }
 
 Status RunStreams::check_finite() const {

@@ -9,6 +9,7 @@
 #include "runtime/checkpoint/store.h"
 #include "runtime/data/loader.h"
 #include "runtime/model/model.h"
+#include "runtime/session/checkpoint/step_record.h"
 #include "runtime/train/trainer.h"
 
 namespace graft {
