@@ -1,4 +1,4 @@
-// ctest: slow. Attention over thousands of tokens, forward and backward; the reference takes most of the time.
+// ctest: costly. Attention over thousands of tokens, forward and backward; the reference takes most of the time.
 #include <cmath>
 #include <numeric>
 

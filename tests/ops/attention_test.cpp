@@ -1,4 +1,4 @@
-// ctest: slow. Some thirty cases whose pipelines a software device takes a second each to compile.
+// ctest: costly. Some thirty cases whose pipelines a software device takes a second each to compile.
 #include <cmath>
 
 #include "platform/gpu/presets.h"

@@ -1,3 +1,4 @@
+// ctest: costly
 #include "runtime/core/op_id.gen.h"
 #include "runtime/ops/choice.h"
 #include "shaders/kernels.gen.h"

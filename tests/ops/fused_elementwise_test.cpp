@@ -1,3 +1,4 @@
+// ctest: costly
 // Fused nodes: a program of elementwise functions by itself, as the epilogue of another op, and norms of sums.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// ctest: costly
 // The GEMM tiles that other devices would choose: shared memory instead of shuffles, the tiles of GPUs, their splits.
 #include "runtime/ops/gemm.h"
 #include "runtime/core/op_id.gen.h"

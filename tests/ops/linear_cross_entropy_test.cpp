@@ -1,3 +1,4 @@
+// ctest: costly
 #include <gtest/gtest.h>
 
 #include "runtime/core/op_id.gen.h"
