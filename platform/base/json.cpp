@@ -197,7 +197,8 @@ class Parser {
     do {
       skip_space();
       if (ends() || text_[at_] != '"') return wrong("a member has no name");
-      auto& [name, value] = members.emplace_back();
+      // Both are named: clang 14 has no pair() of a type that is not complete where the pair is first named.
+      auto& [name, value] = members.emplace_back(std::string(), Value());
       GRAFT_TRY(read_string(name));
       skip_space();
       if (!take(':')) return wrong("a member has no value");

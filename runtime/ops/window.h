@@ -1,6 +1,7 @@
 // Attributes of sliding windows (convolution, pooling): fixed counts of small integers.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string_view>
@@ -43,6 +44,31 @@ inline Result<Dim> window_count(const Dim& size, std::int64_t padding, std::int6
   if (!count)
     return invalid("An axis of ", size.text(), " elements cannot be written with windows over it; bind it first.");
   return *count;
+}
+
+/// The attribute "same" of a window over images: of each axis whether its pads follow from a size that is still a
+/// symbol, so that a window begins at every stride-th element. bind() makes numbers of it.
+enum class Same : std::int64_t { no, upper, lower };  ///< upper: what is odd goes behind
+inline Result<std::array<Same, 2>> read_same(const Attrs& attrs) {
+  std::array<std::int64_t, 2> given = {0, 0};
+  GRAFT_TRY(read_window_ints(attrs, "same", 0, given));
+  for (const std::int64_t mode : given) {
+    if (mode > 2) return invalid("The attribute \"same\" holds ", mode, "; 0, 1 and 2 are known.");
+  }
+  return std::array<Same, 2>{Same{given[0]}, Same{given[1]}};
+}
+/// Pads before and behind an axis of `size`.
+inline std::array<std::int64_t, 2> same_pads(Same mode, std::int64_t size, std::int64_t extent, std::int64_t stride) {
+  const std::int64_t total = std::max<std::int64_t>((size - 1) / stride * stride + extent - size, 0);
+  const std::int64_t less = total / 2, more = total - less;
+  return mode == Same::lower ? std::array{more, less} : std::array{less, more};
+}
+/// How many windows such an axis has.
+inline Result<Dim> same_count(const Dim& size, std::int64_t stride) {
+  if (size.is_constant()) {
+    return invalid("The pads of an axis of ", size.value(), " elements are numbers, not the attribute \"same\".");
+  }
+  return window_count(size, stride - 1, stride, stride);
 }
 
 /// "height" for axis 0, "width" for axis 1.

@@ -6,6 +6,7 @@
 
 #include "runtime/core/op_def.h"
 #include "runtime/core/op_id.gen.h"
+#include "runtime/ops/window.h"
 
 namespace graft {
 namespace {
@@ -37,6 +38,25 @@ void number_resize(Attrs& attrs) {
   if (!attrs.has("to")) return;
   attrs.set("sizes", attrs.shape("to").values());
   attrs.erase("to");
+}
+
+/// Of a window over images x [N, H, W, C] whose pads were to follow from its sizes.
+void number_same(Attrs& attrs, const Shape& x, const Ints& kernel) {
+  const auto same = read_same(attrs);
+  if (!attrs.has("same") || !same.ok() || x.rank() != 4 || kernel.size() != 2) return;  // inference says so
+  Ints pads = attrs.integers("pads");
+  const Ints strides = attrs.integers("strides"), dilations = attrs.integers("dilations");
+  pads.resize(4, 0);
+  for (std::size_t axis = 0; axis < 2; ++axis) {
+    if ((*same)[axis] == Same::no) continue;
+    const std::int64_t stride = strides.size() == 2 ? std::max<std::int64_t>(strides[axis], 1) : 1;
+    const std::int64_t extent = (kernel[axis] - 1) * (dilations.size() == 2 ? dilations[axis] : 1) + 1;
+    const auto [before, behind] = same_pads((*same)[axis], x[axis + 1].value(), extent, stride);
+    pads[axis] = before;
+    pads[axis + 2] = behind;
+  }
+  attrs.set("pads", std::move(pads));
+  attrs.erase("same");
 }
 
 Result<Attrs> bind(const Attrs& attrs, const Bindings& bindings) {
@@ -80,6 +100,15 @@ Result<Graph> bind(const Graph& graph, const Bindings& bindings) {
     GRAFT_TRY_ASSIGN(Attrs attrs, bind(node.attrs, bindings));
     if (node.op == Op::slice) number_slice(attrs, out.value(inputs[0]).shape);
     if (node.op == Op::resize) number_resize(attrs);
+    if (node.op == Op::conv) {
+      const Shape& weight = out.value(inputs[1]).shape;
+      if (weight.rank() == 4) {
+        number_same(attrs, out.value(inputs[0]).shape, {weight[1].value(), weight[2].value()});
+      }
+    }
+    if (node.op == Op::max_pool || node.op == Op::avg_pool) {
+      number_same(attrs, out.value(inputs[0]).shape, attrs.integers("kernel"));
+    }
     std::vector<std::string> names;
     for (const ValueId output : node.outputs) names.push_back(graph.value(output).name);
     GRAFT_TRY_ASSIGN(const NodeId id, out.add_node(node.op, std::move(inputs), std::move(attrs), node.name, names));

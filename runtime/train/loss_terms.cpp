@@ -235,7 +235,15 @@ Result<std::size_t> class_axis_of(const LossOptions& term, std::string_view outp
   }
   GRAFT_TRY_ASSIGN(std::size_t axis, normalize_axis(term.class_axis.value_or(usual), shape.rank(), "class axis"));
   if (axis == 0) return invalid("The class axis cannot be 0, the batch axis.");
-  if (term.class_axis || !term.target_shape) return axis;
+  if (!term.target_shape) return axis;
+  const bool as_many =
+      term.target_shape->elements() == shape.elements(1, shape.rank()) / shape.elements(axis, axis + 1);
+  if (term.class_axis) {
+    if (as_many) return axis;
+    return invalid("The classes of \"", output, "\" ", shape.text(), " are along axis ", axis,
+                   ", as --class-axis says, and labels of the shape ", term.target_shape->text(),
+                   " for each sample do not fit that.");
+  }
   const auto fits = [&](std::size_t at) {
     std::vector<Dim> rows;
     for (std::size_t i = 1; i < shape.rank(); ++i) {
@@ -247,10 +255,7 @@ Result<std::size_t> class_axis_of(const LossOptions& term, std::string_view outp
   for (std::size_t i = 1; i < shape.rank(); ++i) {
     if (fits(i)) found.push_back(i);
   }
-  if (found.empty() &&
-      term.target_shape->elements() == shape.elements(1, shape.rank()) / shape.elements(axis, axis + 1)) {
-    return axis;
-  }
+  if (found.empty() && as_many) return axis;
   if (found.empty()) {
     return invalid("No axis of \"", output, "\" ", shape.text(), " can be the class axis of labels of the shape ",
                    term.target_shape->text(), " for each sample: axis ", axis,

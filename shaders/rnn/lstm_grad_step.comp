@@ -17,7 +17,18 @@ layout(binding = 5) readonly buffer Lengths { int lengths[]; };
 layout(binding = 6) readonly buffer Peepholes { UNIT peepholes[]; };
 layout(binding = 7) writeonly buffer DGates { UNIT dgates[]; };
 
-const bool kInputForget = kOption == 1u;
+const bool kInputForget = (kOption & 1u) != 0u;
+const bool kClipsCell = (kOption & 2u) != 0u;
+
+// Of the gradient of a cell, what passes to what it was before it was limited, c. (The saved cell may be of 16 bits, and
+// then is no longer the limit itself.)
+UNIT through_limit(UNIT dc, UNIT c) {
+#ifdef QUADS
+  return mix(dc, vec4(0.0), greaterThanEqual(abs(c), vec4(p.clip)));
+#else
+  return abs(c) >= p.clip ? 0.0 : dc;
+#endif
+}
 
 void store(Own own, uint gate, UNIT value) {
   state[3u * p.place + gate_of(own, gate, 4u)] = value;
@@ -52,6 +63,7 @@ void main() {
   const UNIT dout = dh * active_c * slope(kFirst, 0u, kept[1], o);
   UNIT dc = state[p.place + index] + dh * o * slope(kThird, 2u, c, active_c);
   if (told(kHasPeepholes)) dc += dout * peepholes[p.hidden + own.at];
+  if (kClipsCell) dc = through_limit(dc, f * before + i * g);
   const UNIT df = dc * before;
   const UNIT di = (kInputForget ? dc * g - df : dc * g) * slope(kFirst, 0u, kept[0], i);
   const UNIT dforget = kInputForget ? UNIT(0.0) : df * slope(kFirst, 0u, kept[2], f);

@@ -14,7 +14,8 @@ layout(binding = 4) writeonly buffer Saved { UNIT saved_gates[]; };
 layout(binding = 5) writeonly buffer Y { UNIT y[]; };
 layout(binding = 6) writeonly buffer Cells { UNIT cells[]; };
 
-const bool kInputForget = kOption == 1u;
+const bool kInputForget = (kOption & 1u) != 0u;
+const bool kClipsCell = (kOption & 2u) != 0u;
 
 void store_gates(Own own, UNIT i, UNIT o, UNIT f, UNIT g) {
   saved_gates[p.gates_at + gate_of(own, 0u, 4u)] = i;
@@ -48,6 +49,7 @@ void main() {
   const UNIT f = kInputForget ? 1.0 - i : activated(kFirst, 0u, sums[2]);
   const UNIT g = activated(kSecond, 1u, sums[3]);
   c = f * c + i * g;
+  if (kClipsCell) c = clamp(c, UNIT(-p.clip), UNIT(p.clip));
   if (told(kHasPeepholes)) sums[1] += peepholes[p.hidden + own.at] * c;
   const UNIT o = activated(kFirst, 0u, sums[1]);
   const UNIT h = o * activated(kThird, 2u, c);

@@ -13,7 +13,7 @@ uint place;      // from one [rows, hidden] of the state to the next: count, rou
 uint step;       // its place in time
 uint products;   // where the products with the state stand in the state's memory
 uint flags;      // kHasProduct and so on (rnn_cell.glsl)
-float clip;
+float clip;      // of sums (kClips) or of an LSTM's cells
 float alpha[3];  // of the activations
 float beta[3];
 PUSH_END(RnnStepPush)

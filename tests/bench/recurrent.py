@@ -3,7 +3,8 @@
 Usage: recurrent.py GRAFT [--kind lstm|gru|rnn] [--hidden N] [--layers N] [--steps N] [--batch N] [--times N] [--rounds N]
 
 Both train the same network on the same batches with SGD; the steps of one stand between those of the other (rounds), so
-that a machine that is shared slows both alike. Printed is the median of each, and their ratio.
+that a machine that is shared slows both alike. PyTorch takes one thread and all in turn. Printed are the median and the
+least of each, and the ratio of medians.
 """
 
 import argparse
@@ -29,7 +30,8 @@ class Classifier(nn.Module):
         return self.head(self.layers(x)[0][:, -1])
 
 
-def torch_seconds(model, x, labels, times):
+def torch_seconds(model, x, labels, times, threads):
+    torch.set_num_threads(threads)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
     taken = []
     for _ in range(times):
@@ -69,11 +71,10 @@ def main():
         parser.add_argument(f"--{name}", type=int, default=value)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    torch.set_num_threads(os.cpu_count() or 1)
     torch.manual_seed(1)
     model = Classifier(options.kind, options.hidden, options.layers)
     x, labels = torch.randn(options.batch, options.steps, options.hidden), torch.randint(0, 10, (options.batch,))
-    ours, theirs = [], []
+    ours, theirs = [], {threads: [] for threads in (1, os.cpu_count() or 1)}
     with tempfile.TemporaryDirectory() as folder:
         os.environ["XDG_CACHE_HOME"] = f"{folder}/cache"
         torch.onnx.export(model, x, f"{folder}/net.onnx", input_names=["x"], output_names=["y"],
@@ -83,14 +84,19 @@ def main():
                        stdout=subprocess.DEVNULL)
         np.save(f"{folder}/x.npy", np.concatenate([x.numpy()] * (options.times + 2)))
         np.save(f"{folder}/y.npy", np.concatenate([labels.numpy()] * (options.times + 2)))
-        torch_seconds(model.train(), x, labels, 1)
+        torch_seconds(model.train(), x, labels, 1, 1)
         for _ in range(options.rounds):
-            theirs += torch_seconds(model, x, labels, options.times)
+            for threads, taken in theirs.items():
+                taken += torch_seconds(model, x, labels, options.times, threads)
             ours += graft_seconds(options.graft, folder, options.batch, options.times)
-    a, b = statistics.median(ours), statistics.median(theirs)
-    print(f"{options.kind} {options.hidden} x {options.layers} layers, {options.steps} steps, batch {options.batch}: graft "
-          f"{1e3 * a:.1f} ms, PyTorch {torch.__version__} ({torch.get_num_threads()} threads) {1e3 * b:.1f} ms, "
-          f"ratio {a / b:.2f}")
+    print(f"{options.kind} {options.hidden} x {options.layers} layers, {options.steps} steps, batch {options.batch}; median "
+          f"and least of {len(ours)} training steps, ms")
+    middle = statistics.median(ours)
+    print(f"  graft: {1e3 * middle:.1f}, {1e3 * min(ours):.1f}")
+    for threads, taken in theirs.items():
+        median = statistics.median(taken)
+        print(f"  PyTorch {torch.__version__}, threads {threads}: {1e3 * median:.1f}, {1e3 * min(taken):.1f}; ratio "
+              f"{middle / median:.2f}")
 
 
 if __name__ == "__main__":

@@ -46,6 +46,7 @@ Attrs reversed(Attrs attrs = {}) {
 }
 
 const Attrs kInputForget = {{"input_forget", std::int64_t{1}}, {"clip", 0.7}};
+const Attrs kCellClip = {{"cell_clip", 0.4}};
 const Attrs kResetsProduct = {{"linear_before_reset", std::int64_t{1}}};
 
 std::vector<OpCase> lstm_cases() {
@@ -53,6 +54,9 @@ std::vector<OpCase> lstm_cases() {
   frozen.inputs[1].grad = false;
   OpCase last = layer_case("last state alone", Op::lstm, {.state = true}, {});
   last.inputs[0].grad = false;
+  OpCase cell_clip = layer_case("limited cells", Op::lstm, {.state = true, .last_operand = true}, kCellClip);
+  cell_clip.low_precision_roundings =
+      0;  // in 16 bits some cells come to lie beyond the edge, where there is no gradient
   return {
       layer_case("plain", Op::lstm, {}, {}),
       layer_case("reverse from a state", Op::lstm, {.hidden = 5, .state = true}, reversed()),
@@ -63,6 +67,9 @@ std::vector<OpCase> lstm_cases() {
       layer_case("peepholes in reverse with lengths", Op::lstm,
                  {.state = true, .lengths = {3, 0, 4}, .last_operand = true}, reversed()),
       layer_case("coupled and clipped", Op::lstm, {.state = true, .last_operand = true}, kInputForget),
+      cell_clip,
+      layer_case("coupled with limited cells", Op::lstm, {.hidden = 5, .state = true},
+                 {{"cell_clip", 0.9}, {"input_forget", std::int64_t{1}}}),
       layer_case("other activations", Op::lstm, {.state = true},
                  {{"activations", std::string("HardSigmoid(0.3,0.4),Softsign,ScaledTanh(1.2,0.8)")}}),
       layer_case("one step of one row", Op::lstm, {.steps = 1, .rows = 1, .state = true}, {}),
@@ -141,6 +148,8 @@ TEST(RnnInfer, RefusesWhatDoesNotFit) {
   expect_infer_error(activations("Sigmoid,Tanh,Elu(1,2)"), "more numbers than its 1");
   expect_infer_error(activations("Sigmoid,Tanh,Elu(1"), "no ')'");
   expect_infer_error(layer_case("bad", Op::gru, {}, {{"clip", -1.0}}), "\"clip\" is -1");
+  expect_infer_error(layer_case("bad", Op::lstm, {}, {{"cell_clip", -1.0}}), "\"cell_clip\" is -1");
+  expect_infer_error(layer_case("bad", Op::lstm, {}, {{"clip", 1.0}, {"cell_clip", 1.0}}), "both clip and cell_clip");
 }
 
 }  // namespace

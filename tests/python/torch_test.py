@@ -149,6 +149,66 @@ class Torch(support.PackageTest):
         self.assertEqual(trainer.step(x, labels).learning_rate, 1e-12)
         self.assertLess(error(trainer.state_dict()["0.weight"], after["0.weight"]), 1e-6)
 
+    def test_losses_have_the_values_of_pytorch(self):
+        f = nn.functional
+        torch.manual_seed(3)
+        net = nn.Linear(6, 4)
+        x, labels = torch.randn(8, 6), torch.arange(8) % 4
+        model = self.converted(net, x)
+        y = net(x).detach()
+        ones, numbers, weights = f.one_hot(labels, 4).float(), torch.randn(8, 4), torch.tensor([1.0, 2.0, 3.0, 4.0])
+        shares = torch.softmax(numbers, 1)
+        p = torch.softmax(y, 1)[torch.arange(8), labels]
+        for options, target, expected in (
+                ({"loss": "cross_entropy", "class_weights": weights}, labels, f.cross_entropy(y, labels, weights)),
+                ({"loss": "focal", "focal_gamma": 1.5}, labels, -((1 - p) ** 1.5 * p.log()).mean()),
+                ({"loss": "bce", "pos_weight": [2]}, ones,
+                 f.binary_cross_entropy_with_logits(y, ones, pos_weight=torch.tensor([2.0]))),
+                ({"loss": "huber", "huber_delta": 0.5}, numbers, f.huber_loss(y, numbers, delta=0.5)),
+                ({"loss": "smooth_l1", "smooth_l1_beta": 0.5}, numbers, f.smooth_l1_loss(y, numbers, beta=0.5)),
+                ({"loss": "kl"}, shares, f.kl_div(torch.log_softmax(y, 1), shares, reduction="batchmean")),
+                ({"losses": "0.25*mse:output"}, numbers, 0.25 * f.mse_loss(y, numbers))):
+            found = model.trainer(batch=8, **options).evaluate(x, target).loss
+            self.assertAlmostEqual(found, float(expected), delta=1e-5 * float(expected), msg=f"{options}")
+
+    def test_a_loss_that_the_module_computes_needs_no_target(self):
+        class Own(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = nn.Linear(6, 4)
+
+            def forward(self, x):
+                return (self.layer(x) ** 2).mean(1)
+
+        torch.manual_seed(3)
+        net = Own()
+        x = torch.randn(8, 6)
+        trainer = self.converted(net, x).trainer(batch=8, loss="output", optimizer="sgd", learning_rate=0.1)
+        self.assertEqual([part.name for part in trainer.sample], ["x"])
+        optimizer = torch.optim.SGD(net.parameters(), 0.1)
+        for _ in range(4):
+            loss = net(x).mean()
+            self.assertAlmostEqual(trainer.evaluate(x).loss, float(loss.detach()), delta=1e-5)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            self.assertAlmostEqual(trainer.step(x).loss, float(loss.detach()), delta=1e-5)
+        with self.assertRaises(ValueError):
+            trainer.step(x, x)
+        with self.assertRaises(ValueError):
+            self.converted(network(), samples(2)[0]).trainer(batch=2).step(samples(2)[0])
+
+    def test_every_optimizer_learns(self):
+        torch.manual_seed(3)
+        x = torch.randn(16, 8)
+        labels = x[:, :4].argmax(1)
+        model = self.converted(nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4)), x)
+        for name, rate in (("lion", 0.01), ("rmsprop", 0.01), ("adagrad", 0.1), ("adafactor", 0.05), ("lamb", 0.05),
+                           ("muon", 0.05), ("adamw_8bit", 0.02)):
+            trainer = model.trainer(batch=16, optimizer=name, learning_rate=rate, ema=0.5)
+            losses = [trainer.step(x, labels).loss for _ in range(10)]
+            self.assertLess(losses[-1], 0.8 * losses[0], name)
+
     def test_frozen_parameters_stay(self):
         x, labels = samples(8)
         net = network()

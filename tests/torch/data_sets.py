@@ -1,11 +1,12 @@
 """Data sets of files, end to end: the commands of docs/data.md beside PyTorch, which trains the same network from the same
 start on the same batches. Each must reach PyTorch's accuracy within 1.5 points.
 
-Usage: data_sets.py GRAFT [NAME ...]
+Usage: data_sets.py GRAFT [NAME ...] [--data FOLDER]
 
 With GRAFT_TEST_DATA (or --data FOLDER) the real data of images, digits, sensors and text; `masks` draws its own.
 """
 
+import argparse
 import csv
 import glob
 import os
@@ -303,13 +304,16 @@ def masks(case):
 
 
 def main():
-    graft, *names = sys.argv[1:]
-    data = os.environ.get("GRAFT_TEST_DATA", "")
+    cases = {case.__name__: case for case in (images, digits, sensors, text, masks)}
+    parser = argparse.ArgumentParser()
+    parser.add_argument("graft")
+    parser.add_argument("names", nargs="*", choices=[[], *cases])
+    parser.add_argument("--data", default=os.environ.get("GRAFT_TEST_DATA", ""))
+    options = parser.parse_args()
+    graft, data = options.graft, options.data
     torch.set_num_threads(2)
     failed = []
-    for case in (images, digits, sensors, text, masks):
-        if names and case.__name__ not in names:
-            continue
+    for case in [cases[name] for name in options.names or cases]:
         if case is not masks and not os.path.isdir(data):
             print(f"{case.__name__}: skipped, for GRAFT_TEST_DATA names no folder with the data")
             continue

@@ -143,6 +143,13 @@ TEST(TrainingGraph, ClassAxisOfImages) {
   EXPECT_EQ(build_training_graph(model.graph, 4, last, GradientUse::step)->loss.classes, 3);
   last.loss.class_axis = 0;
   EXPECT_FALSE(build_training_graph(model.graph, 4, last, GradientUse::step).ok());
+  last.loss.class_axis = 1;
+  last.loss.target_shape = Shape{5, 3};
+  const auto misfit = build_training_graph(model.graph, 4, last, GradientUse::step);
+  ASSERT_FALSE(misfit.ok());
+  EXPECT_NE(misfit.status().message().find("along axis 1"), std::string::npos) << misfit.status().message();
+  last.loss.class_axis.reset();
+  EXPECT_EQ(build_training_graph(model.graph, 4, last, GradientUse::step)->loss.classes, 2);
 }
 
 TEST(BindBatch, SaysWhatDoesNotFit) {

@@ -4,6 +4,7 @@
 
 #include <limits>
 
+#include "runtime/core/source_order.h"
 #include "runtime/passes/bind.h"
 #include "tests/support/model_tensors.h"
 #include "tests/support/onnx_writer.h"
@@ -103,6 +104,29 @@ std::vector<Row> rows() {
        {onnx_node("Conv", {"x", "w"}, {"y"}, {text_attribute("auto_pad", "SAME_UPPER")})},
        with({weight}),
        "[batch, 3, height, 6]"},
+      {"conv with a stride and pads by the size",
+       {onnx_node("Conv", {"x", "w"}, {"y"},
+                  {ints_attribute("strides", {2, 2}), text_attribute("auto_pad", "SAME_LOWER")})},
+       with({weight}),
+       "[batch, 3, ((height+1)//2), 3]"},
+      {"pool with a stride and pads by the size",
+       {onnx_node("MaxPool", {"x"}, {"y"},
+                  {ints_attribute("kernel_shape", {4, 3}), ints_attribute("strides", {3, 3}),
+                   text_attribute("auto_pad", "SAME_UPPER")})},
+       numbers,
+       "[batch, 2, ((height+2)//3), 2]"},
+      {"pool whose last window may be a part",
+       {onnx_node(
+           "MaxPool", {"x"}, {"y"},
+           {ints_attribute("kernel_shape", {3, 3}), ints_attribute("strides", {2, 2}), int_attribute("ceil_mode", 1)})},
+       numbers,
+       "[batch, 2, (height//2), 3]"},
+      {"pool whose last window would begin in the padding",
+       {onnx_node("AveragePool", {"x"}, {"y"},
+                  {ints_attribute("kernel_shape", {2, 2}), ints_attribute("strides", {3, 3}),
+                   ints_attribute("pads", {1, 1, 1, 1}), int_attribute("ceil_mode", 1)})},
+       numbers,
+       "[batch, 2, ((height//3)+1), 3]"},
       {"dilated conv",
        {onnx_node("Conv", {"x", "w"}, {"y"}, {ints_attribute("dilations", {2, 2})})},
        with({weight}),
@@ -134,6 +158,11 @@ std::vector<Row> rows() {
         onnx_node("Concat", {"x", "most"}, {"y"}, {int_attribute("axis", 2)})},
        with({int_tensor("end", {std::numeric_limits<std::int64_t>::max()})}),
        "[batch, 2, (2*height-1), 6]"},
+      {"split in equal parts",
+       {onnx_node("Concat", {"x", "x"}, {"both"}, {int_attribute("axis", 2)}),
+        onnx_node("Split", {"both"}, {"first", "y"}, {int_attribute("axis", 2)})},
+       numbers,
+       "[batch, 2, height, 6]"},
       {"resize by scales",
        {onnx_node("Resize", {"x", "", "s"}, {"y"}, {text_attribute("mode", "nearest")})},
        with({scales}),

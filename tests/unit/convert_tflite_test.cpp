@@ -237,6 +237,61 @@ TEST(ConvertTflite, OperatorsOfOneInput) {
   }
 }
 
+/// Keras writes its LSTM layers so: gates apart, states that nothing gives, cells limited.
+TEST(ConvertTflite, RecurrentLayersLimitTheirCells) {
+  constexpr int kSteps = 5, kFeatures = 2, kUnits = 3;
+  const Floats x = waves(kSteps * kFeatures);
+  Floats w[4], r[4], b[4];  // input, forget, cell, output
+  TfliteWriter writer;
+  const int in = writer.tensor("x", {1, kSteps, kFeatures}), out = writer.tensor("y", {1, kSteps, kUnits});
+  std::vector<int> operands(24, -1);
+  operands[0] = in;
+  for (int g = 0; g < 4; ++g) {
+    const auto at = static_cast<std::size_t>(g);
+    w[g] = waves(kUnits * kFeatures, 1.1 + g);
+    r[g] = waves(kUnits * kUnits, 0.4 + g);
+    b[g] = {0.5 + g, 0.25, -0.5};
+    operands[1 + at] = writer.floats(cat("w", g), {kUnits, kFeatures}, as_floats(w[g]));
+    operands[5 + at] = writer.floats(cat("r", g), {kUnits, kUnits}, as_floats(r[g]));
+    operands[12 + at] = writer.floats(cat("b", g), {kUnits}, as_floats(b[g]));
+  }
+  for (const int state : {18, 19}) {
+    operands[static_cast<std::size_t>(state)] = writer.tensor(cat("state", state), {1, kUnits});
+    writer.graph().tensors.back()->is_variable = true;
+  }
+  tfl::UnidirectionalSequenceLSTMOptionsT options;
+  options.activation = tfl::Activation::TANH;
+  options.cell_clip = 0.75F;
+  writer.op(B::UNIDIRECTIONAL_SEQUENCE_LSTM, operands, {out}, options);
+  Floats h(kUnits), c(kUnits), wanted;
+  bool limited = false;
+  for (std::size_t t = 0; t < kSteps; ++t) {
+    const Floats before = h;
+    for (std::size_t j = 0; j < kUnits; ++j) {
+      const auto sum = [&](int g) {
+        double all = b[g][j];
+        for (std::size_t k = 0; k < kFeatures; ++k) all += w[g][j * kFeatures + k] * x[t * kFeatures + k];
+        for (std::size_t k = 0; k < kUnits; ++k) all += r[g][j * kUnits + k] * before[k];
+        return all;
+      };
+      const auto gate = [&](int g) { return 1 / (1 + std::exp(-sum(g))); };
+      const double cell = gate(1) * c[j] + gate(0) * std::tanh(sum(2));
+      c[j] = std::clamp(cell, -0.75, 0.75);
+      limited |= c[j] != cell;
+      h[j] = gate(3) * std::tanh(c[j]);
+      wanted.push_back(h[j]);
+    }
+  }
+  EXPECT_TRUE(limited);
+  expect_near(run(writer.file({in}, {out}), {{"x", x}}), wanted);
+  // What is refused is said for its own reason, although nothing makes the states.
+  writer.graph().operators.back()->inputs[9] = operands[5];
+  convert::Report report;
+  EXPECT_FALSE(converted(writer.file({in}, {out}), {}, &report).ok());
+  ASSERT_EQ(report.problems.size(), 1u);
+  EXPECT_NE(report.problems[0].find("peepholes"), std::string::npos) << report.problems[0];
+}
+
 TEST(ConvertTflite, PadsPacksSplitsAndMultiplies) {
   TfliteWriter w;
   const int x = w.tensor("x", {1, 4}), padded = w.tensor("p", {1, 6}), a = w.tensor("a", {1, 3}),

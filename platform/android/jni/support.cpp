@@ -206,6 +206,15 @@ const char* Fields::text(const char* name) {
   return texts_.back().get();
 }
 
+std::span<const double> Fields::reals(const char* name) {
+  const jfieldID id = field(name, "[D");
+  const auto array = id == nullptr ? nullptr : static_cast<jdoubleArray>(env_->GetObjectField(object_, id));
+  if (array == nullptr) return {};
+  std::vector<double>& numbers = numbers_.emplace_back(static_cast<std::size_t>(env_->GetArrayLength(array)));
+  env_->GetDoubleArrayRegion(array, 0, static_cast<jsize>(numbers.size()), numbers.data());
+  return numbers;
+}
+
 double Fields::real(const char* name) {
   const jfieldID id = field(name, "D");
   return id == nullptr ? 0 : env_->GetDoubleField(object_, id);
@@ -269,6 +278,11 @@ Blocks::~Blocks() {
 }
 
 bool Blocks::add(jobject block) {
+  if (block == nullptr) {
+    data_.push_back(nullptr);
+    bytes_.push_back(0);
+    return true;
+  }
   jobject data = env_->GetObjectField(block, g_found.block_data);
   const auto offset = static_cast<std::size_t>(env_->GetLongField(block, g_found.block_offset));
   const auto bytes = static_cast<std::size_t>(env_->GetLongField(block, g_found.block_bytes));

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <deque>
 #include <new>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -100,6 +101,7 @@ class Fields {
   bool ok() const { return ok_; }
   const char* text(const char* name);                       ///< null for null; valid as long as this object
   double real(const char* name);                            ///< of a double
+  std::span<const double> reals(const char* name);          ///< of a double[]; none for null; valid as a text
   int flag(const char* name);                               ///< of a boolean
   std::uint32_t count(const char* name);                    ///< of an int, which must not be negative
   std::uint64_t number(const char* name);                   ///< of a long, which must not be negative
@@ -121,6 +123,7 @@ class Fields {
   jobject object_;
   jclass class_ = nullptr;
   std::deque<Text> texts_;
+  std::deque<std::vector<double>> numbers_;
   bool ok_;
 };
 

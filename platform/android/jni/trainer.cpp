@@ -1,9 +1,55 @@
 // Training: forecasts, trainers, checkpoints.
+#include <cmath>
+#include <cstdint>
+
 #include "platform/android/jni/callbacks.h"
 #include "platform/android/jni/support.h"
 
 namespace graft::jni {
 namespace {
+
+void read_loss(Fields& fields, graft_trainer_options& options) {
+  options.losses = fields.text("losses");
+  options.class_axis = static_cast<int32_t>(fields.bits("classAxis"));
+  options.own_class_axis = options.class_axis != INT32_MIN;  // AXIS_OF_LABELS
+  const std::span<const double> classes = fields.reals("classWeights"), ones = fields.reals("posWeight");
+  options.class_weights = classes.data();
+  options.class_weight_count = classes.size();
+  options.pos_weight = ones.data();
+  options.pos_weight_count = ones.size();
+  options.sample_weights = fields.text("sampleWeights");
+  options.own_focal_gamma = 1;
+  options.focal_gamma = fields.real("focalGamma");
+  options.focal_alpha = fields.real("focalAlpha");
+  options.huber_delta = fields.real("huberDelta");
+  options.own_smooth_l1_beta = 1;
+  options.smooth_l1_beta = fields.real("smoothL1Beta");
+  options.margin = fields.real("margin");
+  options.own_margin = !std::isnan(options.margin);
+  options.temperature = fields.real("temperature");
+  options.blank = static_cast<int32_t>(fields.bits("blank"));
+  options.zero_infinity = fields.flag("zeroInfinity");
+  options.target_length = fields.count("targetLength");
+}
+
+void read_other_optimizers(Fields& fields, graft_trainer_options& options) {
+  options.alpha = fields.real("alpha");
+  options.centered = fields.flag("centered");
+  options.lr_decay = fields.real("lrDecay");
+  options.initial_accumulator_value = fields.real("initialAccumulatorValue");
+  options.beta2_decay = fields.real("beta2Decay");
+  options.epsilon2 = fields.real("epsilon2");
+  options.clip_threshold = fields.real("clipThreshold");
+  options.ns_steps = fields.count("nsSteps");
+  options.match_rms_adamw = fields.flag("matchRmsAdamw");
+  options.adamw_for = fields.text("adamwFor");
+  options.ema = fields.real("ema");
+  options.layer_decay = fields.real("layerDecay");
+  options.rise = fields.real("rise");
+  options.div_factor = fields.real("divFactor");
+  options.final_div_factor = fields.real("finalDivFactor");
+  options.power = fields.real("power");
+}
 
 graft_trainer_options read_trainer_options(Fields& fields, const Text& fetch, const Bindings& bindings) {
   auto options = sized<graft_trainer_options>();
@@ -43,6 +89,8 @@ graft_trainer_options read_trainer_options(Fields& fields, const Text& fetch, co
   options.frozen_statistics = fields.flag("frozenStatistics");
   options.optimizer_in_backward = fields.flag("optimizerInBackward");
   options.recover_device = fields.flag("recoverDevice");
+  read_loss(fields, options);
+  read_other_optimizers(fields, options);
   return options;
 }
 
@@ -172,6 +220,11 @@ GRAFT_JNI(jobject, fetch)(JNIEnv* env, jclass, jlong pointer, jstring name) {
 GRAFT_JNI(void, store)(JNIEnv* env, jclass, jlong pointer) {
   const auto& trainer = held<graft_trainer>(pointer);
   succeeded(env, trainer.context, graft_trainer_store(trainer.handle));
+}
+
+GRAFT_JNI(void, storeEma)(JNIEnv* env, jclass, jlong pointer) {
+  const auto& trainer = held<graft_trainer>(pointer);
+  succeeded(env, trainer.context, graft_trainer_store_ema(trainer.handle));
 }
 
 GRAFT_JNI(void, setBudget)(JNIEnv* env, jclass, jlong pointer, jlong bytes) {

@@ -128,27 +128,28 @@ class Trainer:
         self.model = model
         self._native = model._native.trainer(trainer_options(**options))
         parts = [TensorInfo(*info) for info in self._native.sample()]
-        self._inputs, self._target = parts[:-1], parts[-1]
+        self._sample = parts
 
     @property
     def sample(self) -> list[TensorInfo]:
-        """What one sample consists of, without the batch: the model's inputs in order, and last the target."""
-        return [*self._inputs, self._target]
+        """What one sample consists of, without the batch: the model's inputs in order; last the target, if there is one."""
+        return list(self._sample)
 
-    def step(self, x: Any, y: Any) -> Metrics:
+    def step(self, x: Any, y: Any = None) -> Metrics:
         """One optimizer step on at most `batch` samples; fewer are weighted correctly.
 
         x: the input as [samples, ...], or several in order, or by name. y: as [samples, ...]; integers for cross entropy,
-        else float32. After an error, ask again with the same samples: the step goes on where it stopped.
+        else float32; None where the loss has no target. After an error, ask again with the same samples: the step goes
+        on where it stopped.
         """
         return taken(Metrics, self._native.step(*self._samples(x, y)))
 
-    def micro_step(self, x: Any, y: Any) -> Optional[Metrics]:
+    def micro_step(self, x: Any, y: Any = None) -> Optional[Metrics]:
         """One micro-batch of the same step, and with the last one the update; None until then. Give the same samples."""
         metrics = self._native.micro_step(*self._samples(x, y))
         return None if metrics is None else taken(Metrics, metrics)
 
-    def evaluate(self, x: Any, y: Any) -> Metrics:
+    def evaluate(self, x: Any, y: Any = None) -> Metrics:
         """Loss and accuracy of any number of samples without training: dropout off, running statistics used."""
         return taken(Metrics, self._native.evaluate(*self._samples(x, y)))
 
@@ -260,15 +261,17 @@ class Trainer:
         """A new run from the parameters and running statistics of a snapshot (number or tag; "": the newest)."""
         self._native.warm_start(os.fspath(folder), snapshot)
 
-    def _samples(self, x: Any, y: Any) -> tuple[list[np.ndarray], np.ndarray, int]:
+    def _samples(self, x: Any, y: Any) -> tuple[list[np.ndarray], Optional[np.ndarray], int]:
         """Arrays in order, the target, how many samples; graft takes pointers, so all shapes are checked here."""
-        given = _in_order(self._inputs, x)
-        arrays = [as_array(value, info.dtype, f"The input {info.name!r}") for value, info in zip(given, self._inputs)]
-        target = as_array(y, self._target.dtype, "The target")
-        samples = target.shape[0] if target.ndim else 0
-        for array, info in zip([*arrays, target], self.sample):
+        inputs = self._sample if y is None else self._sample[:-1]
+        arrays = [as_array(value, info.dtype, f"The input {info.name!r}")
+                  for value, info in zip(_in_order(inputs, x), inputs)]
+        target = None if y is None else as_array(y, self._sample[-1].dtype, "The target")
+        last = arrays[-1] if target is None else target
+        samples = last.shape[0] if last.ndim else 0
+        for array, info in zip([*arrays] if target is None else [*arrays, target], self._sample):
             if array.shape != (samples, *info.shape):
-                what = "target" if info is self._target else f"input {info.name!r}"
+                what = "target" if array is target else f"input {info.name!r}"
                 raise ValueError(f"The {what} of {samples} samples is {[samples, *info.shape]}, and the array is "
                                  f"{list(array.shape)}.")
         return arrays, target, samples

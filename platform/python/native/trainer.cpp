@@ -1,6 +1,8 @@
 // Trainers.
 #include <pybind11/stl.h>
 
+#include <optional>
+
 #include "platform/python/native/arrays.h"
 #include "platform/python/native/handles.h"
 
@@ -12,19 +14,20 @@ struct Arrays {
   std::vector<const void*> inputs;
   const void* target = nullptr;
 
-  Arrays(const std::vector<py::array>& given, const py::array& wanted) : target(wanted.data()) {
+  Arrays(const std::vector<py::array>& given, const std::optional<py::array>& wanted)
+      : target(wanted ? wanted->data() : nullptr) {
     for (const py::array& array : given) inputs.push_back(array.data());
   }
 };
 
-Metrics step(TrainerHandle& self, const std::vector<py::array>& inputs, const py::array& target,
+Metrics step(TrainerHandle& self, const std::vector<py::array>& inputs, const std::optional<py::array>& target,
              std::uint32_t samples) {
   const Arrays arrays(inputs, target);
   return self.ask([&](auto& trainer) { return trainer.train_step(arrays.inputs, arrays.target, samples); });
 }
 
 /// None until the step's last micro-batch.
-py::object micro_step(TrainerHandle& self, const std::vector<py::array>& inputs, const py::array& target,
+py::object micro_step(TrainerHandle& self, const std::vector<py::array>& inputs, const std::optional<py::array>& target,
                       std::uint32_t samples) {
   const Arrays arrays(inputs, target);
   const auto metrics =
@@ -32,7 +35,7 @@ py::object micro_step(TrainerHandle& self, const std::vector<py::array>& inputs,
   return metrics ? py::cast(*metrics) : py::none();
 }
 
-Metrics evaluate(TrainerHandle& self, const std::vector<py::array>& inputs, const py::array& target,
+Metrics evaluate(TrainerHandle& self, const std::vector<py::array>& inputs, const std::optional<py::array>& target,
                  std::uint32_t samples) {
   const Arrays arrays(inputs, target);
   return self.ask([&](auto& trainer) { return trainer.evaluate(arrays.inputs, arrays.target, samples); });

@@ -15,7 +15,7 @@ namespace {
   {"strides", AttrType::integers}, {"pads", AttrType::integers}, {"dilations", AttrType::integers}, { \
     "groups", AttrType::integer                                                                       \
   }
-constexpr AttrSpec kConvAttrs[] = {GRAFT_CONV_WINDOW_ATTRS};
+constexpr AttrSpec kConvAttrs[] = {GRAFT_CONV_WINDOW_ATTRS, {"same", AttrType::integers}};
 constexpr AttrSpec kGradAttrs[] = {GRAFT_CONV_WINDOW_ATTRS, {"shape", AttrType::shape, true}};
 constexpr AttrSpec kTransposeAttrs[] = {GRAFT_CONV_WINDOW_ATTRS, {"output_padding", AttrType::integers}};
 #undef GRAFT_CONV_WINDOW_ATTRS
@@ -57,6 +57,7 @@ Status emit_conv_op(Emitter& e) {
 }
 
 Status vjp_conv(VjpContext& c) {
+  if (c.attrs().has("same")) return unsupported("Its pads follow from a size that is a symbol; bind it first.");
   const Attrs window = conv_window_attrs(c.attrs());
   if (c.needs(0)) {
     c.grad(0, c.b.node(Op::conv_grad_data, {c.dy(), c.in(1)}, with_shape(window, c.in_shape(0))));

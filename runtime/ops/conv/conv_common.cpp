@@ -20,6 +20,7 @@ Result<ConvWindow> read_conv_window(const Attrs& attrs) {
   GRAFT_TRY(read_window_ints(attrs, "strides", 1, window.strides));
   GRAFT_TRY(read_window_ints(attrs, "pads", 0, window.pads));
   GRAFT_TRY(read_window_ints(attrs, "dilations", 1, window.dilations));
+  GRAFT_TRY_ASSIGN(window.same, read_same(attrs));
   window.groups = attrs.integer("groups", 1);
   if (window.groups < 1) return invalid("The attribute \"groups\" is ", window.groups, "; it must be 1 or more.");
   return window;
@@ -70,6 +71,10 @@ Result<Shape> conv_output_shape(const ConvWindow& window, const Shape& x, const 
     GRAFT_TRY_ASSIGN(const std::int64_t known,
                      conv_output_size(window, axis, size.is_constant() ? size.value() : kMaxWindowExtent, kernel));
     out[axis] = known;
+    if (window.same[axis] != Same::no) {
+      GRAFT_TRY_ASSIGN(out[axis], same_count(size, window.strides[axis]));
+      continue;
+    }
     if (size.is_constant()) continue;
     const std::int64_t extent = window.dilations[axis] * (kernel - 1) + 1;
     GRAFT_TRY_ASSIGN(out[axis],

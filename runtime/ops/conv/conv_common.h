@@ -7,6 +7,7 @@
 
 #include "runtime/core/op_def.h"
 #include "runtime/ops/emitter.h"
+#include "runtime/ops/window.h"
 
 namespace graft::ops::conv {
 
@@ -16,6 +17,7 @@ struct ConvWindow {
   std::array<std::int64_t, 4> pads = {0, 0, 0, 0};
   std::array<std::int64_t, 2> dilations = {1, 1};
   std::int64_t groups = 1;
+  std::array<Same, 2> same = {Same::no, Same::no};  ///< of conv alone, before it is bound
 };
 
 /// Reads and checks the attributes; absent ones have the defaults of ConvWindow.

@@ -22,8 +22,9 @@ constexpr std::uint32_t kBlock = 2;  // lines and columns that those of gradient
   {"kernel", AttrType::integers, true}, {"strides", AttrType::integers}, {"pads", AttrType::integers}, { \
     "ceil_mode", AttrType::integer                                                                       \
   }
-constexpr AttrSpec kMaxAttrs[] = {GRAFT_POOL_ATTRS, {"dilations", AttrType::integers}};
-constexpr AttrSpec kAverageAttrs[] = {GRAFT_POOL_ATTRS, {"count_include_pad", AttrType::integer}};
+constexpr AttrSpec kMaxAttrs[] = {GRAFT_POOL_ATTRS, {"dilations", AttrType::integers}, {"same", AttrType::integers}};
+constexpr AttrSpec kAverageAttrs[] = {
+    GRAFT_POOL_ATTRS, {"count_include_pad", AttrType::integer}, {"same", AttrType::integers}};
 constexpr AttrSpec kMaxGradAttrs[] = {
     GRAFT_POOL_ATTRS, {"dilations", AttrType::integers}, {"shape", AttrType::shape, true}};
 constexpr AttrSpec kAverageGradAttrs[] = {

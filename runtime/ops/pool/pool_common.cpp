@@ -1,6 +1,6 @@
 #include "runtime/ops/pool/pool_common.h"
 
-#include "runtime/ops/window.h"
+#include <algorithm>
 
 namespace graft::ops::pool {
 namespace {
@@ -21,13 +21,18 @@ Result<Dim> output_size(const PoolWindow& window, const Shape& x, std::size_t ax
     return invalid("The padded ", name, " is ", padded, ", less than the ", extent, " that the pooling window spans.");
   }
   const std::int64_t stride = window.strides[axis];
+  if (window.same[axis] != Same::no) return same_count(dim, stride);
   if (!dim.is_constant()) {
-    // Whether the last window would begin in the padding depends on the size.
-    if (window.ceil_mode && stride != 1) {
-      return invalid("Pooling in ceil_mode needs a number for the ", name, " of ", x.text(), "; \"", dim.text(),
+    const std::int64_t behind = window.pads[axis + 2];
+    if (!window.ceil_mode) return window_count(dim, before + behind, extent, stride);
+    // Below, one window at most begins in the padding behind.
+    if (behind > extent) {
+      return invalid("Pooling in ceil_mode with a padding of ", behind,
+                     ", more than its window, needs a number for the ", name, " of ", x.text(), "; \"", dim.text(),
                      "\" is a symbol. Bind it first.");
     }
-    return window_count(dim, before + window.pads[axis + 2], extent, stride);
+    // The last window begins within the image or the padding before it, and reaches at most stride - 1 beyond its end.
+    return window_count(dim, before, std::max<std::int64_t>(1 + extent - behind - stride, 1), stride);
   }
   const std::int64_t room = padded - extent;
   if (!window.ceil_mode) return Dim(room / stride + 1);
@@ -44,6 +49,7 @@ Result<PoolWindow> read_pool_window(const Attrs& attrs) {
   GRAFT_TRY(read_window_ints(attrs, "strides", 1, window.strides));
   GRAFT_TRY(read_window_ints(attrs, "pads", 0, window.pads));
   GRAFT_TRY(read_window_ints(attrs, "dilations", 1, window.dilations));
+  GRAFT_TRY_ASSIGN(window.same, read_same(attrs));
   window.ceil_mode = attrs.flag("ceil_mode");
   window.count_include_pad = attrs.flag("count_include_pad");
   return window;

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "runtime/core/op_def.h"
+#include "runtime/ops/window.h"
 
 namespace graft::ops::pool {
 
@@ -15,6 +16,7 @@ struct PoolWindow {
   std::array<std::int64_t, 2> dilations = {1, 1};
   bool ceil_mode = false;
   bool count_include_pad = false;
+  std::array<Same, 2> same = {Same::no, Same::no};  ///< of max_pool and avg_pool, before they are bound
 };
 
 /// Reads and checks the attributes.

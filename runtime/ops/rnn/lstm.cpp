@@ -1,4 +1,6 @@
 // LSTM over a whole sequence, one direction; the products of its inputs with W, and biases, are ordinary nodes.
+#include <cmath>
+
 #include "runtime/core/op_id.gen.h"
 #include "runtime/ops/rnn/recurrence.h"
 
@@ -6,11 +8,14 @@ namespace graft::ops::rnn {
 namespace {
 
 constexpr std::int64_t kLstmGates = 4;  // input, output, forget, cell
-constexpr AttrSpec kLstmAttrs[] = {kReverseAttr, kActivationsAttr, kClipAttr, {"input_forget", AttrType::integer}};
+constexpr AttrSpec kInputForgetAttr = {"input_forget", AttrType::integer};
+constexpr AttrSpec kCellClipAttr = {"cell_clip", AttrType::number};
+constexpr AttrSpec kLstmAttrs[] = {kReverseAttr, kActivationsAttr, kClipAttr, kInputForgetAttr, kCellClipAttr};
 constexpr AttrSpec kLstmGradAttrs[] = {kReverseAttr,
                                        kActivationsAttr,
                                        kClipAttr,
-                                       {"input_forget", AttrType::integer},
+                                       kInputForgetAttr,
+                                       kCellClipAttr,
                                        {"weight_gradient", AttrType::integer},
                                        {"peephole_gradient", AttrType::integer}};
 
@@ -18,8 +23,25 @@ constexpr AttrSpec kLstmGradAttrs[] = {kReverseAttr,
 enum Forward : std::uint64_t { kH, kC, kForwardPlaces };
 enum Backward : std::uint64_t { kPassing, kDc, kFirstC, kDGates, kBackwardPlaces = kDGates + kLstmGates };
 
+/// kOption of the kernels.
+std::uint32_t option(const Attrs& attrs) {
+  return (attrs.flag("input_forget") ? 1u : 0u) | (attrs.number("cell_clip") > 0 ? 2u : 0u);
+}
+
+/// A cell that is limited, and whatever goes into activations if `clip` is given.
+Result<Cell> read_lstm_cell(const Attrs& attrs) {
+  GRAFT_TRY_ASSIGN(Cell cell, read_cell(attrs, kLstmActivations));
+  const double limit = attrs.number("cell_clip");
+  if (!(limit >= 0) || !std::isfinite(static_cast<float>(limit))) {
+    return invalid("The attribute \"cell_clip\" is ", limit, "; it must be finite and not negative (0: none).");
+  }
+  if (limit > 0 && cell.clip > 0) return unsupported("It has both clip and cell_clip, and one is supported.");
+  cell.state_clip = limit;
+  return cell;
+}
+
 Status infer_lstm(InferContext& c) {
-  GRAFT_TRY(read_cell(c.attrs(), kLstmActivations));
+  GRAFT_TRY(read_lstm_cell(c.attrs()));
   GRAFT_TRY_ASSIGN(const Shape y, check_gates(c, kLstmGates));
   const Shape row = {y[1], y[2]};
   for (const std::size_t i : {2, 3}) GRAFT_TRY(check_optional(c, i, row));
@@ -30,7 +52,7 @@ Status infer_lstm(InferContext& c) {
 }
 
 Status emit_lstm(Emitter& e) {
-  GRAFT_TRY_ASSIGN(const Cell cell, read_cell(e.attrs(), kLstmActivations));
+  GRAFT_TRY_ASSIGN(const Cell cell, read_lstm_cell(e.attrs()));
   GRAFT_TRY_ASSIGN(Recurrence r, Recurrence::make(e, e.out_shape(), kLstmGates, cell, kForwardPlaces, kLstmGates));
   if (r.empty()) return ok_status();
   GRAFT_TRY(r.load({{kH, optional_in(e, 2)}, {kC, optional_in(e, 3)}}));
@@ -42,11 +64,10 @@ Status emit_lstm(Emitter& e) {
                                            {e.out(0)},
                                            {e.out(4)}};
   const std::uint32_t peepholes = e.has(5) ? kHasPeepholes : 0;
-  const std::uint32_t input_forget = e.attrs().flag("input_forget") ? 1 : 0;
   for (std::uint64_t k = 0; k < r.steps(); ++k) {
     const bool multiplies = k > 0 || e.has(2);
     if (multiplies) GRAFT_TRY(r.multiply(kH, e.in(1), r.hidden(), kLstmGates * r.hidden(), true));
-    r.step(kKernel, r.time(k), peepholes | (multiplies ? kHasProduct : 0), input_forget, e.has(4), tensors);
+    r.step(kKernel, r.time(k), peepholes | (multiplies ? kHasProduct : 0), option(e.attrs()), e.has(4), tensors);
   }
   GRAFT_TRY(r.store(kH, e.out(1)));
   return r.store(kC, e.out(2));
@@ -85,7 +106,7 @@ Status vjp_lstm(VjpContext& c) {
 // --- lstm_grad(r, saved, cells, y?, h0?, c0?, lengths?, peepholes?, dy?, dy_h?, dy_c?)
 
 Status infer_lstm_grad(InferContext& c) {
-  GRAFT_TRY(read_cell(c.attrs(), kLstmActivations));
+  GRAFT_TRY(read_lstm_cell(c.attrs()));
   for (const std::size_t i : {0, 1, 2}) GRAFT_TRY(c.expect_dtype(i, DType::f32));
   GRAFT_TRY(c.expect_rank(2, 3));
   const Shape y = c.shape(2);
@@ -107,7 +128,7 @@ Status infer_lstm_grad(InferContext& c) {
 }
 
 Status emit_lstm_grad(Emitter& e) {
-  GRAFT_TRY_ASSIGN(const Cell cell, read_cell(e.attrs(), kLstmActivations));
+  GRAFT_TRY_ASSIGN(const Cell cell, read_lstm_cell(e.attrs()));
   const Shape& y = e.in_shape(2);
   GRAFT_TRY_ASSIGN(Recurrence r, Recurrence::make(e, y, kLstmGates, cell, kBackwardPlaces, 1));
   if (r.empty()) return ok_status();
@@ -121,17 +142,16 @@ Status emit_lstm_grad(Emitter& e) {
                                      {in_or(e, 7, r.nothing()), false},
                                      {e.out(0), true, kLstmGates}};
   const std::uint32_t flags = (e.has(8) ? kHasDy : 0) | (e.has(7) ? kHasPeepholes : 0);
-  const std::uint32_t input_forget = e.attrs().flag("input_forget") ? 1 : 0;
   for (std::uint64_t k = r.steps(); k-- > 0;) {
     const bool is_last = k + 1 == r.steps();
     if (!is_last) GRAFT_TRY(r.multiply(kDGates, e.in(0), kLstmGates * r.hidden(), r.hidden(), false));
     tensors[3].time = r.time(k == 0 ? 0 : k - 1);
-    r.step(kKernel, r.time(k), flags | (is_last ? 0 : kHasProduct) | (k == 0 ? kIsFirst : 0), input_forget, e.has(6),
-           tensors);
+    r.step(kKernel, r.time(k), flags | (is_last ? 0 : kHasProduct) | (k == 0 ? kIsFirst : 0), option(e.attrs()),
+           e.has(6), tensors);
   }
   if (r.steps() > 0) {
     GRAFT_TRY(r.multiply(kDGates, e.in(0), kLstmGates * r.hidden(), r.hidden(), false));
-    r.step(kKernel, r.time(0), flags | kHasProduct | kFinish, input_forget, e.has(6), tensors);
+    r.step(kKernel, r.time(0), flags | kHasProduct | kFinish, option(e.attrs()), e.has(6), tensors);
   }
   GRAFT_TRY(r.store(kPassing, e.out(1)));
   GRAFT_TRY(r.store(kDc, e.out(2)));
@@ -153,8 +173,9 @@ std::uint64_t lstm_grad_flops(const Graph& g, const Node& n) {
 
 }  // namespace
 
-/// lstm(gates, r, h0?, c0?, lengths?, peepholes?; reverse, activations, clip, input_forget)
+/// lstm(gates, r, h0?, c0?, lengths?, peepholes?; reverse, activations, clip, input_forget, cell_clip)
 ///   -> y, y_h, y_c, saved gates, cells.
+/// clip limits what goes into each activation, cell_clip the cell behind each step (TFLite's); one of the two at most.
 /// gates [steps, rows, 4 * hidden] are X W^T + bias, in ONNX's order: input, output, forget, cell. r [4 * hidden,
 /// hidden]. y [steps, rows, hidden] is zero beyond a row's length; y_h, y_c [rows, hidden] are the state behind the
 /// last step.

@@ -8,9 +8,12 @@ namespace {
 
 struct LstmRef {
   explicit LstmRef(const RefContext& c, std::size_t y_like, bool y_is_output)
-      : sizes(c, y_like, y_is_output, kLstmActivations), forgets_input(c.attrs().flag("input_forget")) {}
+      : sizes(c, y_like, y_is_output, kLstmActivations),
+        forgets_input(c.attrs().flag("input_forget")),
+        limit(c.attrs().number("cell_clip")) {}
   RefSizes sizes;
   bool forgets_input;
+  double limit;  ///< of cells; 0: none
 };
 
 }  // namespace
@@ -36,6 +39,7 @@ void ref_lstm(RefContext& c) {
       const double forget = l.forgets_input ? 1 - in : activated(f, s.clipped(forget_sum));
       const double cell = activated(g, s.clipped(sum(3)));
       cells[i] = forget * cells[i] + in * cell;
+      if (l.limit > 0) cells[i] = std::clamp(cells[i], -l.limit, l.limit);
       const double out_sum = sum(1) + peephole(1, cells[i]);
       const double out = activated(f, s.clipped(out_sum));
       state[i] = out * activated(h, s.clipped(cells[i]));
@@ -72,7 +76,8 @@ void ref_lstm_grad(RefContext& c) {
       const double c_before = k == 0 ? first_cells[i] : c.in(2)[s.time(k - 1) * s.row_elements() + i];
       const double shown = activated(h, s.clipped(c_now));
       const double dout = dh * shown * s.slope_of(f, kept(1), out);
-      const double dc = dcells[i] + dh * out * s.slope_of(h, c_now, shown) + dout * peephole(1);
+      const double own = dcells[i] + dh * out * s.slope_of(h, c_now, shown) + dout * peephole(1);
+      const double dc = l.limit > 0 && std::abs(c_now) >= l.limit ? 0 : own;
       const double din = (dc * cell - (l.forgets_input ? dc * c_before : 0)) * s.slope_of(f, kept(0), in);
       const double dforget = l.forgets_input ? 0 : dc * c_before * s.slope_of(f, kept(2), forget);
       dcells[i] = dc * forget + din * peephole(0) + dforget * peephole(2);

@@ -125,7 +125,7 @@ void Recurrence::step(StepKernel kernel, std::uint64_t time, std::uint32_t flags
   p.step = static_cast<std::uint32_t>(time);
   p.products = units(products_at_);
   p.flags = flags;
-  p.clip = static_cast<float>(cell_.clip);
+  p.clip = static_cast<float>(cell_.clip > 0 ? cell_.clip : cell_.state_clip);
   std::vector<Binding> bindings = {state()};
   for (const StepTensor& tensor : tensors) {
     const std::uint64_t at = tensor.time.value_or(time);

@@ -34,5 +34,10 @@ extern const FoldEntry kFoldMoves[], kFoldMaths[], kFoldContents[];
 bool fold_unary(const FoldContext& c, Op op);
 
 constexpr std::uint64_t kMaxFolded = std::uint64_t{1} << 20;  ///< elements of a folded result
+/// A rule is about to write out a table of a size that the file gives.
+inline Status check_table(std::uint64_t count, std::string_view of) {
+  if (count <= kMaxFolded) return {};
+  return unsupported("it needs a table of ", count, " ", of, "; ", kMaxFolded, " are supported");
+}
 
 }  // namespace graft::convert

@@ -246,7 +246,7 @@ Status Importer::add_inputs() {
     }
   }
   for (const auto& [name, length] : options_.lengths) {
-    const bool known = std::ranges::any_of(source_.inputs, [&](const OnnxValue& input) {
+    const bool known = std::ranges::any_of(source_.inputs, [&name = name](const OnnxValue& input) {
       return input.name == name && !input.tensor && (input.sequence || input.optional);
     });
     if (!known) return invalid("There is no sequence or optional \"", name, "\" among the inputs.");

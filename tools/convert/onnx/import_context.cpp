@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "runtime/core/op_id.gen.h"
+#include "tools/convert/onnx/fold.h"
 #include "tools/convert/onnx/import.h"
 
 namespace graft::convert {
@@ -192,7 +193,7 @@ ValueId NodeContext::cast(ValueId value, DType dtype) {
 }
 
 ValueId NodeContext::counting(const Dim& count) {
-  if (!count.is_constant()) {
+  if (!count.is_constant() || static_cast<std::uint64_t>(count.value()) > kMaxFolded) {
     return emit(Op::cumsum, {full(Shape{count}, 1, DType::i32)}, {{"exclusive", std::int64_t{1}}});
   }
   std::vector<std::int64_t> values(static_cast<std::size_t>(count.value()));

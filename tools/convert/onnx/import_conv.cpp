@@ -46,7 +46,7 @@ const Perm kVolumeWeights = {0, 3, 4, 2, 1};
 
 Status conv(NodeContext& c) {
   GRAFT_TRY_ASSIGN(const Weights w, weights(c));
-  GRAFT_TRY_ASSIGN(const Window window, read_window(c, w.kernel));
+  GRAFT_TRY_ASSIGN(const Window window, read_window(c, w.kernel, true));
   GRAFT_TRY(check_bias(c, c.shape(1)[0]));
   if (window.axes == 3) {
     const ValueId x = c.in(0, channels_last(5)), filters = c.in(1, kVolumeWeights);
@@ -55,9 +55,9 @@ Status conv(NodeContext& c) {
     return {};
   }
   GRAFT_TRY_ASSIGN(const Spatial s, widened(window));
-  const ValueId y =
-      c.emit(Op::conv, operands(c, s),
-             {{"strides", s.strides}, {"pads", s.pads}, {"dilations", s.dilations}, {"groups", c.attr("group", 1)}});
+  Attrs attrs = {{"strides", s.strides}, {"pads", s.pads}, {"dilations", s.dilations}, {"groups", c.attr("group", 1)}};
+  if (!s.same.empty()) attrs.set("same", s.same);
+  const ValueId y = c.emit(Op::conv, operands(c, s), attrs);
   out_image(c, 0, y, s, c.type(0));
   return {};
 }

@@ -104,13 +104,9 @@ Status negative_log_likelihood(NodeContext& c) {
   const Perm perm = channels_last(scores.rank());
   const ValueId x = c.in(0, perm);
   GRAFT_TRY_ASSIGN(const Rows rows, read_rows(c));
-  HostTensor classes;
-  classes.type = ElemType::i64;
-  classes.dims = {scores[1].value()};
-  for (std::int64_t i = 0; i < classes.dims[0]; ++i) classes.ints.push_back(i);
   std::vector<Dim> apart(c.shape(1).begin(), c.shape(1).end());
   apart.push_back(1);
-  const ValueId hot = c.emit(Op::equal, {c.reshape(rows.labels, Shape(apart)), c.constant(classes)});
+  const ValueId hot = c.emit(Op::equal, {c.reshape(rows.labels, Shape(apart)), c.counting(scores[1])});
   const ValueId picked = c.emit(Op::where, {hot, x, c.constant(HostTensor::scalar(0))});
   const auto last = static_cast<std::int64_t>(scores.rank()) - 1;
   const ValueId sum = c.emit(Op::reduce_sum, {picked}, {{"axes", Ints{last}}, {"keepdims", std::int64_t{0}}});

@@ -48,11 +48,34 @@ Status concat(NodeContext& c) {
   return {};
 }
 
+/// Of an axis that is a symbol: equal parts, where the symbol is so many times something, as of what was joined before.
+Status split_open(NodeContext& c, std::size_t axis) {
+  const Shape& x = c.shape(0);
+  const auto count = static_cast<std::int64_t>(c.node.outputs.size());
+  const auto part = divide_exactly(x[axis], Dim(count));
+  const bool sizes = c.has(1) || c.has_attr("split");
+  if (sizes || !part || x.rank() == Shape::kMaxRank || c.attr("num_outputs", count) != count) {
+    return unsupported("it splits the symbolic axis ", x[axis].text(), "; bind it (--bind NAME=SIZE)");
+  }
+  std::vector<Dim> apart = x.dims(), one = x.dims();
+  apart[axis] = Dim(count);
+  apart.insert(apart.begin() + static_cast<std::ptrdiff_t>(axis) + 1, *part);
+  one[axis] = *part;
+  const ValueId parts = c.reshape(c.in(0), Shape(apart));
+  Ranges ranges(apart.size());
+  for (std::int64_t k = 0; k < count; ++k) {
+    if (!c.wants(static_cast<std::size_t>(k))) continue;
+    ranges.starts[axis] = k;
+    ranges.ends[axis] = k + 1;
+    c.out(static_cast<std::size_t>(k), c.reshape(slice_of(c, parts, ranges), Shape(one)));
+  }
+  return {};
+}
+
 Status split(NodeContext& c) {
   GRAFT_TRY_ASSIGN(const std::size_t axis, c.axis(c.attr("axis", 0), c.rank(0)));
   const Dim& size = c.shape(0)[axis];
-  if (!size.is_constant())
-    return unsupported("it splits the symbolic axis ", size.text(), "; bind it (--bind NAME=SIZE)");
+  if (!size.is_constant()) return split_open(c, axis);
   GRAFT_TRY_ASSIGN(const std::optional<Ints> given, c.ints_of("split", 1));
   Ints parts;
   if (given) {

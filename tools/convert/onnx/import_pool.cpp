@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "runtime/core/op_id.gen.h"
+#include "tools/convert/onnx/fold.h"
 #include "tools/convert/onnx/quantized_values.h"
 #include "tools/convert/onnx/volume.h"
 
@@ -11,14 +12,17 @@ namespace graft::convert {
 namespace {
 
 Attrs window(const Spatial& s) {
-  return {{"kernel", s.kernel}, {"strides", s.strides}, {"pads", s.pads}, {"ceil_mode", std::int64_t{s.ceil_mode}}};
+  Attrs attrs = {
+      {"kernel", s.kernel}, {"strides", s.strides}, {"pads", s.pads}, {"ceil_mode", std::int64_t{s.ceil_mode}}};
+  if (!s.same.empty()) attrs.set("same", s.same);
+  return attrs;
 }
 
 /// Of opset 7 on, a kernel_shape is required; everything else has defaults.
 Result<Window> pool_window(NodeContext& c) {
   if (!is_float(c.type(0))) return unsupported("its input is ", elem_name(c.type(0)), ", and only floats are pooled");
   if (!c.has_attr("kernel_shape")) return corrupt("its attribute kernel_shape is missing");
-  return read_window(c, c.attr_ints("kernel_shape"));
+  return read_window(c, c.attr_ints("kernel_shape"), true);
 }
 
 bool is_dilated(const Window& w) {
@@ -72,6 +76,7 @@ Result<Found> max_of_volumes(NodeContext& c, const Window& w) {
   // A depth's place in the channel, and the place in its image.
   HostTensor places;
   places.type = ElemType::i32;
+  GRAFT_TRY(check_table(static_cast<std::uint64_t>(depth.in), "depths"));
   places.dims = {depth.in, 1, 1, 1};
   for (std::int64_t d = 0; d < depth.in; ++d) places.ints.push_back(d * in[2].value() * in[3].value());
   const ValueId index = c.emit(Op::add, {c.reshape(flat.index, apart), c.constant(places)});
@@ -108,6 +113,7 @@ Result<ValueId> source_indices(NodeContext& c, ValueId indices) {
     const ValueId column = c.emit(Op::sub, {indices, c.emit(Op::mul, {row, width})});
     indices = c.emit(Op::add, {c.emit(Op::mul, {column, number(in[2].value())}), row});
   }
+  GRAFT_TRY(check_table(in.elements(0, 2), "channels"));
   HostTensor offsets;
   offsets.type = ElemType::i64;
   const std::size_t rank = c.shape_of(indices).rank();

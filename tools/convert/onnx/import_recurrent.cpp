@@ -25,6 +25,7 @@ struct Layer {
   Dim steps, rows;
   std::vector<std::string> activations;  // a text for each direction
   double clip = 0;
+  double cell_clip = 0;  // TFLite's
 
   bool reverse(std::int64_t direction) const { return first_reverse || direction == 1; }
 };
@@ -153,6 +154,8 @@ Result<Layer> read_layer(NodeContext& c) {
   l.rows = c.shape(kX)[l.rows_first ? 0 : 1];
   l.clip = c.attr_number("clip", 0);
   if (l.clip < 0) return corrupt("its clip is ", l.clip);
+  if (c.node.domain == "tflite") l.cell_clip = c.attr_number("cell_clip", 0);
+  if (!(l.cell_clip >= 0)) return corrupt("its cell_clip is ", l.cell_clip);
   l.resets_product = l.op == Op::gru && c.attr("linear_before_reset", 0) != 0;
   GRAFT_TRY(read_activations(c, l));
   GRAFT_TRY(check_inputs(c, l));
@@ -215,6 +218,7 @@ Attrs attrs_of(const NodeContext& c, const Layer& l, std::int64_t direction) {
   Attrs attrs;
   if (l.reverse(direction)) attrs.set("reverse", std::int64_t{1});
   if (l.clip > 0) attrs.set("clip", l.clip);
+  if (l.cell_clip > 0) attrs.set("cell_clip", l.cell_clip);
   attrs.set("activations", l.activations[static_cast<std::size_t>(direction)]);
   if (l.op == Op::lstm && c.attr("input_forget", 0) != 0) attrs.set("input_forget", std::int64_t{1});
   if (l.resets_product) attrs.set("linear_before_reset", std::int64_t{1});
@@ -274,6 +278,7 @@ Status recurrent(NodeContext& c) {
 
 const RuleEntry kRecurrentRules[] = {
     {"LSTM", 3, 8, recurrent, Op::lstm},
+    {"tflite.LSTM", 3, 8, recurrent, Op::lstm},
     {"GRU", 3, 6, recurrent, Op::gru},
     {"RNN", 3, 6, recurrent, Op::rnn},
     {nullptr, 0, 0, nullptr},

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "runtime/core/op_id.gen.h"
+#include "tools/convert/onnx/fold.h"
 #include "tools/convert/onnx/sampling.h"
 #include "tools/convert/onnx/volume.h"
 
@@ -310,6 +311,7 @@ Result<Deformed> read_deformed(NodeContext& c) {
   d.out_h = rows.out;
   d.out_w = columns.out;
   d.points = d.out_h * d.out_w;
+  GRAFT_TRY(check_table(static_cast<std::uint64_t>(std::max<std::int64_t>(d.offset_groups, 0)), "groups of offsets"));
   const bool fits = shape[1].is_constant() && d.offset_groups >= 1 && shape[1].value() % d.offset_groups == 0;
   if (!fits) return corrupt("its channels cannot be parted into ", d.offset_groups, " groups of offsets");
   if (c.shape(2) != Shape{shape[0], 2 * d.offset_groups * d.taps, d.out_h, d.out_w}) {

@@ -22,23 +22,23 @@ Result<Ints> pair_of(NodeContext& c, const char* name) {
   return values;
 }
 
-/// Padding of an image's axes 1 and 2: top, left, bottom, right.
-Result<Ints> padding_of(NodeContext& c, std::size_t image, const Ints& kernel, const Ints& strides,
-                        const Ints& dilations) {
-  Ints pads(4, 0);
-  if (c.attr("same", 0) == 0) return pads;
+/// Sets padding of an image's axes 1 and 2: top, left, bottom, right.
+void set_padding(NodeContext& c, const Ints& kernel, const Ints& strides, const Ints& dilations, Attrs& attrs) {
+  Ints pads(4, 0), same(2, 0);
   for (std::size_t i = 0; i < 2; ++i) {
-    const Dim& size = c.shape(image)[i + 1];
+    if (c.attr("same", 0) == 0) break;
+    const Dim& size = c.shape(0)[i + 1];
     const std::int64_t extent = (kernel[i] - 1) * dilations[i] + 1;
     if (!size.is_constant() && strides[i] != 1) {
-      return unsupported("its padding SAME with a stride of ", strides[i], " needs the size of axis ", i + 1, "; bind ",
-                         size.symbols(), " (--bind NAME=SIZE)");
+      same[i] = 1;
+      continue;
     }
     const std::int64_t n = size.is_constant() ? size.value() : 1;
     const std::int64_t out = (n + strides[i] - 1) / strides[i];
     same_padding("SAME_UPPER", (out - 1) * strides[i] + extent - n, pads[i], pads[i + 2]);
   }
-  return pads;
+  attrs.set("pads", std::move(pads));
+  if (same != Ints{0, 0}) attrs.set("same", std::move(same));
 }
 
 Result<Ints> kernel_of(NodeContext& c) {
@@ -57,7 +57,6 @@ Status convolve(NodeContext& c, bool depthwise) {
   GRAFT_TRY_ASSIGN(const Ints kernel, kernel_of(c));
   GRAFT_TRY_ASSIGN(const Ints strides, pair_of(c, "strides"));
   GRAFT_TRY_ASSIGN(const Ints dilations, pair_of(c, "dilations"));
-  GRAFT_TRY_ASSIGN(const Ints pads, padding_of(c, 0, kernel, strides, dilations));
   const Dim channels = c.shape(0)[3];
   if (!channels.is_constant()) return unsupported("its channels are symbolic: ", channels.text());
   const std::int64_t per_group = depthwise ? 1 : c.shape(1)[3].value();
@@ -67,11 +66,9 @@ Status convolve(NodeContext& c, bool depthwise) {
   // [1, kh, kw, channels * multiplier] where there is a group for each channel; [out, kh, kw, in] else.
   std::vector<ValueId> inputs = {c.in(0), c.in(1, depthwise ? Perm{3, 1, 2, 0} : Perm{})};
   if (c.has(2)) inputs.push_back(c.in(2));
-  c.out(
-      0,
-      c.emit(
-          Op::conv, inputs,
-          {{"strides", strides}, {"pads", pads}, {"dilations", dilations}, {"groups", channels.value() / per_group}}));
+  Attrs attrs = {{"strides", strides}, {"dilations", dilations}, {"groups", channels.value() / per_group}};
+  set_padding(c, kernel, strides, dilations, attrs);
+  c.out(0, c.emit(Op::conv, inputs, attrs));
   return {};
 }
 
@@ -117,8 +114,8 @@ Status pool_2d(NodeContext& c) {
   GRAFT_TRY(need_images(c, 0));
   GRAFT_TRY_ASSIGN(const Ints kernel, pair_of(c, "kernel"));
   GRAFT_TRY_ASSIGN(const Ints strides, pair_of(c, "strides"));
-  GRAFT_TRY_ASSIGN(const Ints pads, padding_of(c, 0, kernel, strides, {1, 1}));
-  const Attrs window = {{"kernel", kernel}, {"strides", strides}, {"pads", pads}, {"ceil_mode", std::int64_t{0}}};
+  Attrs window = {{"kernel", kernel}, {"strides", strides}, {"ceil_mode", std::int64_t{0}}};
+  set_padding(c, kernel, strides, {1, 1}, window);
   c.out(0, c.emit(c.target, {c.in(0)}, window));
   return {};
 }

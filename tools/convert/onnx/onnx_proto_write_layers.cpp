@@ -1,4 +1,5 @@
 // Products, convolutions, pools, norms, resizing: images go channels-first.
+#include <algorithm>
 #include <cmath>
 
 #include "runtime/core/op_id.gen.h"
@@ -31,6 +32,14 @@ void write_matmul(OnnxWriter& w, const Node& node) {
   w.is(node.outputs[0], y);
 }
 
+/// Pads that follow from a size that is open; the other axis, if its size is known, has the pads that this gives it.
+void take_same(const Attrs& a, std::vector<OnnxWriter::Attr>& attrs) {
+  if (!a.has("same")) return;
+  const Ints same = a.integers("same");
+  std::erase_if(attrs, [](const OnnxWriter::Attr& attr) { return attr.first == "pads"; });
+  attrs.push_back({"auto_pad", std::string(std::ranges::find(same, 2) != same.end() ? "SAME_LOWER" : "SAME_UPPER")});
+}
+
 void write_conv(OnnxWriter& w, const Node& node) {
   const Attrs& a = node.attrs;
   std::vector<std::string> inputs = {w.channels_first(node.inputs[0]), w.channels_first(node.inputs[1])};
@@ -39,6 +48,7 @@ void write_conv(OnnxWriter& w, const Node& node) {
                                          {"pads", a.integers("pads", {0, 0, 0, 0})},
                                          {"dilations", a.integers("dilations", {1, 1})},
                                          {"group", a.integer("groups", 1)}};
+  take_same(a, attrs);
   if (node.op == Op::conv_transpose) attrs.push_back({"output_padding", a.integers("output_padding", {0, 0})});
   w.is_channels_first(node.outputs[0], w.add(node.op == Op::conv ? "Conv" : "ConvTranspose", inputs, attrs));
 }
@@ -49,6 +59,7 @@ Status write_pool(OnnxWriter& w, const Node& node) {
                                          {"strides", a.integers("strides", {1, 1})},
                                          {"pads", a.integers("pads", {0, 0, 0, 0})},
                                          {"ceil_mode", a.integer("ceil_mode")}};
+  take_same(a, attrs);
   const bool max = node.op == Op::max_pool;
   if (max) attrs.push_back({"dilations", a.integers("dilations", {1, 1})});
   if (!max) attrs.push_back({"count_include_pad", a.integer("count_include_pad")});

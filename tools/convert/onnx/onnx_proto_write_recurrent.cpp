@@ -111,6 +111,7 @@ Status write_direction(OnnxWriter& w, const Node& node) {
     inputs.push_back(with_axis(w, named(5), 0));
   }
   while (inputs.back().empty()) inputs.pop_back();
+  if (node.attrs.number("cell_clip") > 0) return unsupported("ONNX has no recurrent layer whose cells are limited.");
   std::vector<OnnxWriter::Attr> attrs = {{"hidden_size", hidden}};
   if (node.attrs.flag("reverse")) attrs.push_back({"direction", std::string("reverse")});
   if (const double clip = node.attrs.number("clip"); clip > 0) attrs.push_back({"clip", clip});

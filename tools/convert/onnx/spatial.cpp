@@ -16,7 +16,7 @@ bool same_padding(std::string_view auto_pad, std::int64_t total, std::int64_t& b
   return true;
 }
 
-Result<Window> read_window(NodeContext& c, const Ints& kernel) {
+Result<Window> read_window(NodeContext& c, const Ints& kernel, bool open_pads) {
   const std::size_t rank = c.rank(0);
   if (rank < 3 || rank > 5) {
     return unsupported("its input has ", rank, " axes, and only one to three spatial axes are supported (3 to 5 axes)");
@@ -56,6 +56,11 @@ Result<Window> read_window(NodeContext& c, const Ints& kernel) {
         same_padding(auto_pad, (kernel[i] - 1) * dilations[i], pads[i], pads[i + s.axes]);
         continue;
       }
+      if (!size.is_constant() && open_pads && s.axes < 3) {
+        s.same.resize(s.axes, 0);
+        s.same[i] = auto_pad == "SAME_UPPER" ? 1 : 2;
+        continue;
+      }
       if (!size.is_constant()) {
         return unsupported("its auto_pad ", auto_pad, " needs the size of axis ", i + 2, "; bind ", size.text());
       }
@@ -75,6 +80,7 @@ Result<Spatial> widened(const Window& window) {
   s.kernel = s.widened(window.kernel, 1);
   s.strides = s.widened(window.strides, 1);
   s.dilations = s.widened(window.dilations, 1);
+  if (!window.same.empty()) s.same = s.widened(window.same, 0);
   s.pads = s.axes == 2 ? window.pads : Ints{0, window.pads[0], 0, window.pads[1]};
   s.ceil_mode = window.ceil_mode;
   return s;

@@ -9,18 +9,21 @@ namespace graft::convert {
 struct Window {
   std::size_t axes = 2;
   Ints kernel, strides, dilations, pads;
+  Ints same;  ///< of each axis whether its pads follow from a symbol ("same" of runtime/ops/window.h); empty: of none
   bool ceil_mode = false;
 };
 
 /// Reads strides, dilations, pads or auto_pad of input 0, whose kernel is `kernel`. Errors: other than one to three
-/// spatial axes, lengths that do not fit, values that are not positive, negative pads.
-Result<Window> read_window(NodeContext& c, const Ints& kernel);
+/// spatial axes, lengths that do not fit, values that are not positive, negative pads. open_pads: the caller's op takes
+/// "same"; otherwise pads that follow from a symbol are refused.
+Result<Window> read_window(NodeContext& c, const Ints& kernel, bool open_pads = false);
 
 /// One or two spatial axes; one becomes two with a height of 1.
 struct Spatial {
   std::size_t axes = 2;
   Ints kernel, strides, dilations;
   Ints pads;  ///< top, left, bottom, right
+  Ints same;  ///< as Window's
   bool ceil_mode = false;
 
   /// [a] -> [1, a] where there is one axis only.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/core/op_id.gen.h"
+#include "tools/convert/onnx/fold.h"
 
 namespace graft::convert {
 
@@ -41,6 +42,7 @@ Result<AxisWindow> axis_window(NodeContext& c, const Window& window, std::size_t
   w.out = room / w.stride + 1;
   // A last window that is not whole counts where it begins in the image or the padding before it.
   if (window.ceil_mode && room % w.stride != 0 && w.out * w.stride < w.in + w.begin) ++w.out;
+  GRAFT_TRY(check_table(static_cast<std::uint64_t>(w.out), "windows along an axis"));
   constexpr std::int64_t kMostTaps = 1024;
   if (w.kernel > kMostTaps) return unsupported("its kernel of ", w.kernel, " is larger than ", kMostTaps);
   return w;

@@ -151,7 +151,9 @@ void OpContext::set_refusal(const std::string& why) {
   node.op = node.source_op = name_;
   node.domain = "tflite";
   node.refusal = why;
-  for (const TfliteTensor* tensor : inputs_) node.inputs.push_back(tensor == nullptr ? std::string() : tensor->name);
+  for (const TfliteTensor* tensor : inputs_) {  // what nothing makes, a state that TFLite keeps, would be another fault
+    node.inputs.push_back(tensor == nullptr || tensor->variable ? std::string() : tensor->name);
+  }
   for (const TfliteTensor* tensor : outputs_) node.outputs.push_back(tensor->name);
   if (node.outputs.empty()) node.outputs.push_back(cat("operator/", first_node_));
 }

@@ -99,17 +99,21 @@ Status read_quantization(const tfl::QuantizationParameters* from, const std::vec
     }
     to.axis = static_cast<std::size_t>(axis);
   }
-  const std::size_t zeros = from->zero_point() == nullptr ? 0 : from->zero_point()->size();
+  std::span<const std::uint8_t> points;  // as bytes: the verifier asks for an alignment of 4
+  if (const auto* given = from->zero_point(); given != nullptr)
+    points = {given->Data(), 8 * std::size_t{given->size()}};
+  const std::size_t zeros = points.size() / 8;
   if (zeros != 0 && zeros != 1 && zeros != count) return corrupt("has ", zeros, " zero points for ", count, " scales");
+  TfliteQuantization made{.axis = to.axis};
   for (std::size_t k = 0; k < count; ++k) {
     const float scale = from->scale()->Get(static_cast<flatbuffers::uoffset_t>(k));
     if (!std::isfinite(scale) || scale < 0) return corrupt("has the scale ", scale);
-    to.scale.push_back(scale);
-    const std::int64_t zero =
-        zeros == 0 ? 0 : from->zero_point()->Get(static_cast<flatbuffers::uoffset_t>(zeros == 1 ? 0 : k));
+    const std::int64_t zero = zeros == 0 ? 0 : element<std::int64_t>(points, zeros == 1 ? 0 : k);
     if (zero < -32768 || zero > 65535) return corrupt("has the zero point ", zero);
-    to.zero.push_back(zero);
+    made.scale.push_back(scale);
+    made.zero.push_back(zero);
   }
+  to = std::move(made);  // all of it or nothing
   return {};
 }
 

@@ -257,8 +257,9 @@ Status lstm(OpContext& c) {
   std::string x = c.in(0);
   if (!time_major) x = c.add("Transpose", {x}, {{"perm", ints_attr({1, 0, 2})}});
   OnnxAttrs attrs = {{"hidden_size", int_attr(units)}};
-  if (options != nullptr && options->cell_clip() > 0) return unsupported("it clips its cells");
-  const std::string y = c.add("LSTM", {x, w, r, bias}, std::move(attrs));
+  if (options != nullptr && options->proj_clip() > 0) return unsupported("it clips a projection");
+  if (options != nullptr && options->cell_clip() > 0) attrs["cell_clip"] = number_attr(options->cell_clip());
+  const std::string y = c.add("LSTM", {x, w, r, bias}, std::move(attrs), "tflite");
   std::string out = c.add("Squeeze", {y, c.constant(Ints{1})});  // its direction
   if (!time_major) out = c.add("Transpose", {out}, {{"perm", ints_attr({1, 0, 2})}});
   c.out(0, out);
@@ -332,7 +333,7 @@ const TfliteOp kTfliteMaths[] = {
     {B::FULLY_CONNECTED, 2, 3, fully_connected},
     {B::BATCH_MATMUL, 2, 2, batch_matmul},
     {B::CUMSUM, 2, 2, cumsum},
-    {B::UNIDIRECTIONAL_SEQUENCE_LSTM, 20, 24, lstm},
+    {B::UNIDIRECTIONAL_SEQUENCE_LSTM, 9, 24, lstm},
     {B::ADD, 0, 0, nullptr},
 };
 

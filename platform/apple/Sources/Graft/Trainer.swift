@@ -35,7 +35,8 @@ public struct Metrics: Sendable {
 /// Trains a model. Tasks and threads: see `Context`.
 public final class Trainer: @unchecked Sendable {
   public let model: Model
-  /// What one sample consists of: the model's inputs in order, and last the target; shapes without the batch.
+  /// What one sample consists of: the model's inputs in order, targets but the last, and last the target, if the loss
+  /// has one; shapes without the batch.
   public let sample: [TensorInfo]
   let pointer: OpaquePointer
   private let data: DataSet?
@@ -58,12 +59,13 @@ public final class Trainer: @unchecked Sendable {
   }
 
   /// How many samples these are; wrong types and sizes are refused, so that graft never reads beyond an array.
-  private func samples(_ inputs: [any TensorContents], _ target: any TensorContents) throws -> UInt32 {
-    if inputs.count != sample.count - 1 {
-      throw GraftError(.invalidArgument, "There are \(inputs.count) inputs; the model takes \(sample.count - 1).")
+  private func samples(_ inputs: [any TensorContents], _ target: (any TensorContents)?) throws -> UInt32 {
+    let wanted = sample.count - (target == nil ? 0 : 1)
+    if inputs.count != wanted {
+      throw GraftError(.invalidArgument, "There are \(inputs.count) inputs; the model takes \(wanted).")
     }
     var samples: Int?
-    for (part, contents) in zip(sample, inputs + [target]) {
+    for (part, contents) in zip(sample, inputs + (target.map { [$0] } ?? [])) {
       if let type = contents.elementType, type != part.elementType {
         throw GraftError(.invalidArgument, "\"\(part.name)\" is of \(part.elementType), not of \(type).")
       }
@@ -80,7 +82,7 @@ public final class Trainer: @unchecked Sendable {
   }
 
   private func metrics(
-    _ inputs: [any TensorContents], _ target: any TensorContents,
+    _ inputs: [any TensorContents], _ target: (any TensorContents)?,
     _ body: (UnsafePointer<UnsafeRawPointer?>?, Int, UnsafeRawPointer?, UInt32, inout graft_metrics) -> graft_status
   ) throws -> Metrics {
     let count = try samples(inputs, target)
@@ -88,9 +90,9 @@ public final class Trainer: @unchecked Sendable {
       var m = Metrics.empty
       try context.call {
         Arena.use { arena in
-          withPointers(inputs + [target]) { contents in
-            let pointers = arena.array(contents.dropLast().map(\.baseAddress))
-            return body(pointers, inputs.count, contents.last!.baseAddress, count, &m)
+          withPointers(inputs + (target.map { [$0] } ?? [])) { contents in
+            let pointers = arena.array(contents.prefix(inputs.count).map(\.baseAddress))
+            return body(pointers, inputs.count, target == nil ? nil : contents.last!.baseAddress, count, &m)
           }
         }
       }
@@ -109,6 +111,12 @@ public final class Trainer: @unchecked Sendable {
   @discardableResult
   public func step(_ input: some TensorContents, _ target: some TensorContents) throws -> Metrics {
     try step([input], target)
+  }
+
+  /// The same for a loss without a target.
+  @discardableResult
+  public func step(_ inputs: [any TensorContents]) throws -> Metrics {
+    try metrics(inputs, nil) { graft_train_step(pointer, $0, $1, $2, $3, &$4) }
   }
 
   /// The same, suspending until the step is done. A task that is cancelled cancels the call under way on this context.
@@ -143,6 +151,10 @@ public final class Trainer: @unchecked Sendable {
 
   public func evaluate(_ input: some TensorContents, _ target: some TensorContents) throws -> Metrics {
     try evaluate([input], target)
+  }
+
+  public func evaluate(_ inputs: [any TensorContents]) throws -> Metrics {
+    try metrics(inputs, nil) { graft_evaluate(pointer, $0, $1, $2, $3, &$4) }
   }
 
   /// One step on the loader's next batch, by a trainer that was made for its set (`Options.data`); nil: its epochs are
@@ -200,6 +212,9 @@ public final class Trainer: @unchecked Sendable {
 
   /// Copies the trained parameters into the model, for `Model.save` and for new sessions.
   public func store() throws { try context.call { graft_trainer_store(pointer) } }
+
+  /// The same with the running means of the parameters (`Options.ema`), which evaluations are of.
+  public func storeMean() throws { try context.call { graft_trainer_store_ema(pointer) } }
 
   public func memory() throws -> Memory { try Memory.of(context) { graft_trainer_memory(pointer, &$0) } }
 

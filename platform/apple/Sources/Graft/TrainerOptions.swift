@@ -4,13 +4,29 @@ import CGraft
 public enum Loss: UInt32, Sendable {
   case crossEntropy, mse, l1
   /// Of logits.
-  case bce
+  case bce, focal
+  case dice, huber, smoothL1
+  /// Of logits, from probabilities; a mean over samples.
+  case kl
+  /// Of the model's first two outputs; targets 1 and -1.
+  case cosine
+  /// Of its first three: anchor, positive, negative; no target.
+  case triplet
+  /// Of its first two, each row against all others of the batch; no target.
+  case infoNCE
+  /// Of logits [batch, time, classes]; labels end at the first below 0.
+  case ctc
+  /// An output of the model that is the loss; no target.
+  case output
 }
 
 public enum Optimizer: UInt32, Sendable {
   case adamW, adam, sgd
   /// AdamW with its state in 8 bits.
   case adamW8bit
+  case lion, rmsprop, adagrad, adafactor, lamb
+  /// Matrices; all else by AdamW.
+  case muon
 }
 
 public enum Schedule: UInt32, Sendable {
@@ -19,6 +35,10 @@ public enum Schedule: UInt32, Sendable {
   case linear, cosine
   /// Times `gamma` after each `stepSize` steps.
   case step
+  /// Up and down over `totalSteps`.
+  case oneCycle
+  /// To `finalLearningRateFactor` at `totalSteps`, as a power of what is left.
+  case polynomial
 }
 
 /// Options of the parameters whose name matches: '*' stands for any characters, '?' for one.
@@ -39,6 +59,9 @@ extension Trainer {
   /// With PyTorch's meaning of the numbers; what is not set has graft's default.
   public struct Options: Sendable {
     public var loss = Loss.crossEntropy
+    /// Terms, "ce:label+0.5*mse:box", instead of `loss`: kinds, and outputs of the model or targets by name. Of several
+    /// targets all but the last are inputs of a step, behind the model's.
+    public var losses: String?
     public var optimizer = Optimizer.adamW
     public var learningRate = 1e-3
     public var momentum = 0.0
@@ -53,6 +76,51 @@ extension Trainer {
     public var labelSmoothing = 0.0
     /// Rows with this label count for nothing.
     public var ignoreIndex: Int32 = -100
+    /// Of labels; nil: the one that the labels' shape lacks, else 1.
+    public var classAxis: Int?
+    /// Of cross entropy and focal loss, one for each class; none: 1.
+    public var classWeights: [Double] = []
+    /// Binary cross entropy: of ones, for all or for each of the last axis; none: 1.
+    public var positiveWeight: [Double] = []
+    /// Name of the target that holds a weight for each sample.
+    public var sampleWeights: String?
+    public var focalGamma = 2.0
+    /// Focal loss of targets: weight of ones against zeros; 0: none.
+    public var focalAlpha = 0.0
+    public var huberDelta = 1.0
+    public var smoothL1Beta = 1.0
+    /// nil: 0 of the cosine embedding, 1 of triplets.
+    public var margin: Double?
+    /// Of InfoNCE.
+    public var temperature = 0.07
+    /// CTC: the class of the blank; 0 where labels do not fit the time; labels of a sample, 0: half the time.
+    public var blank: Int32 = 0
+    public var zeroInfinity = false
+    public var targetLength = 0
+    /// RMSprop.
+    public var alpha = 0.99
+    public var centered = false
+    /// Adagrad.
+    public var learningRateDecay = 0.0
+    public var initialAccumulatorValue = 0.0
+    /// Adafactor.
+    public var beta2Decay = -0.8
+    public var epsilon2 = 1e-3
+    public var clipThreshold = 1.0
+    /// Muon; steps of the size of AdamW's; patterns of matrices that AdamW takes.
+    public var newtonSchulzSteps = 5
+    public var matchesAdamW = false
+    public var adamWFor: [String] = []
+    /// Weight of the past in a running mean of the parameters (`Trainer.storeMean`); 0: none.
+    public var ema = 0.0
+    /// Learning rate of a layer over that of the layer behind it.
+    public var layerDecay = 1.0
+    /// Of one-cycle.
+    public var rise = 0.3
+    public var divFactor = 25.0
+    public var finalDivFactor = 1e4
+    /// Of the polynomial schedule.
+    public var power = 1.0
     public var schedule = Schedule.constant
     public var warmupSteps: UInt64 = 0
     public var totalSteps: UInt64 = 0
@@ -144,8 +212,52 @@ extension Trainer {
         o.frozen_statistics = frozenStatistics ? 1 : 0
         o.optimizer_in_backward = optimizerInBackward ? 1 : 0
         o.recover_device = recoverDevice ? 1 : 0
+        try fillLoss(&o, arena)
+        try fillOptimizer(&o, arena)
         return try withExtendedLifetime(data) { try body(&o) }
       }
+    }
+
+    private func fillLoss(_ o: inout graft_trainer_options, _ arena: Arena) throws {
+      o.losses = arena.string(losses)
+      o.own_class_axis = classAxis == nil ? 0 : 1
+      o.class_axis = Int64(classAxis ?? 0)
+      o.class_weights = arena.array(classWeights)
+      o.class_weight_count = classWeights.count
+      o.pos_weight = arena.array(positiveWeight)
+      o.pos_weight_count = positiveWeight.count
+      o.sample_weights = arena.string(sampleWeights)
+      o.own_focal_gamma = 1
+      o.focal_gamma = focalGamma
+      o.focal_alpha = focalAlpha
+      o.huber_delta = huberDelta
+      o.own_smooth_l1_beta = 1
+      o.smooth_l1_beta = smoothL1Beta
+      o.own_margin = margin == nil ? 0 : 1
+      o.margin = margin ?? 0
+      o.temperature = temperature
+      o.blank = blank
+      o.zero_infinity = zeroInfinity ? 1 : 0
+      o.target_length = try unsigned(targetLength, "The target length")
+    }
+
+    private func fillOptimizer(_ o: inout graft_trainer_options, _ arena: Arena) throws {
+      o.alpha = alpha
+      o.centered = centered ? 1 : 0
+      o.lr_decay = learningRateDecay
+      o.initial_accumulator_value = initialAccumulatorValue
+      o.beta2_decay = beta2Decay
+      o.epsilon2 = epsilon2
+      o.clip_threshold = clipThreshold
+      o.ns_steps = try unsigned(newtonSchulzSteps, "The number of Newton-Schulz steps")
+      o.match_rms_adamw = matchesAdamW ? 1 : 0
+      o.adamw_for = adamWFor.isEmpty ? nil : arena.string(adamWFor.joined(separator: ","))
+      o.ema = ema
+      o.layer_decay = layerDecay
+      o.rise = rise
+      o.div_factor = divFactor
+      o.final_div_factor = finalDivFactor
+      o.power = power
     }
   }
 }

@@ -25,7 +25,7 @@ public final class Batch {
     return this;
   }
 
-  /** Labels as ints for cross entropy, else floats. */
+  /** Labels as ints for cross entropy, else floats. Left out where the loss has no target. */
   @NonNull
   public Batch target(@NonNull Object data) {
     target = data;
@@ -38,13 +38,14 @@ public final class Batch {
 
   /** The inputs and then the target, as `parts` (of one sample) says that they must be. */
   Block[] blocks(TensorInfo[] parts) {
-    int wanted = parts.length - 1;
+    boolean alone = target == null && inputs.size() == parts.length;
+    int wanted = alone ? parts.length : parts.length - 1;
     if (inputs.size() != wanted) {
       throw new GraftException.InvalidArgument(
           "The model has " + wanted + " inputs; " + inputs.size() + " were given.");
     }
     if (samples <= 0) throw new GraftException.InvalidArgument("There must be at least one sample.");
-    Block[] blocks = new Block[parts.length];
+    Block[] blocks = new Block[wanted + 1];  // the last stays null where there is no target
     for (int i = 0; i < parts.length; i++) {
       blocks[i] = Block.of(i < wanted ? inputs.get(i) : target, parts[i].name);
       blocks[i].check(parts[i], samples);

@@ -77,6 +77,7 @@ final class Jni {
   static native Metrics evaluate(long trainer, Block[] data, int samples);
   static native ByteBuffer fetch(long trainer, String name);
   static native void store(long trainer);
+  static native void storeEma(long trainer);
   static native void setBudget(long trainer, long bytes);
   static native void pause(long trainer);
   static native void trim(long trainer, long bytes);

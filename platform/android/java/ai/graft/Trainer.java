@@ -17,7 +17,10 @@ public final class Trainer implements Closeable {
     parts = Jni.trainerSample(pointer);
   }
 
-  /** What one sample consists of: the model's inputs in order, and last the target; shapes without the batch. */
+  /**
+   * What one sample consists of: the model's inputs in order, targets but the last, and last the target, if the loss has
+   * one; shapes without the batch.
+   */
   @NonNull
   public List<TensorInfo> sample() {
     return Collections.unmodifiableList(Arrays.asList(parts));
@@ -67,6 +70,11 @@ public final class Trainer implements Closeable {
   /** Copies the trained parameters into the model, for {@link Model#save} and for new sessions. */
   public void store() {
     own.run(Jni::store);
+  }
+
+  /** The same with the running means of the parameters (TrainerOptions.ema), which evaluations are of. */
+  public void storeEma() {
+    own.run(Jni::storeEma);
   }
 
   @NonNull

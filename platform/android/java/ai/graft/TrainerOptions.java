@@ -9,19 +9,32 @@ import java.util.Map;
 
 /** How a model is trained. In Kotlin: TrainerOptions().apply { batch = 64; checkpoints = true }. */
 public final class TrainerOptions {
-  /** In the order of graft_loss; BCE is of logits. */
-  public enum Loss { CROSS_ENTROPY, MSE, L1, BCE }
+  /** In the order of graft_loss; BCE, FOCAL, KL and CTC are of logits; TRIPLET, INFO_NCE and OUTPUT have no target. */
+  public enum Loss {
+    CROSS_ENTROPY, MSE, L1, BCE, FOCAL, DICE, HUBER, SMOOTH_L1, KL, COSINE, TRIPLET, INFO_NCE, CTC, OUTPUT
+  }
 
   /** In the order of graft_optimizer. */
-  public enum Optimizer { ADAMW, ADAM, SGD, ADAMW_8BIT }
+  public enum Optimizer { ADAMW, ADAM, SGD, ADAMW_8BIT, LION, RMSPROP, ADAGRAD, ADAFACTOR, LAMB, MUON }
 
-  /** In the order of graft_schedule; LINEAR and COSINE end at finalLrFactor after totalSteps, STEP is times gamma after each stepSize. */
-  public enum Schedule { CONSTANT, LINEAR, COSINE, STEP }
+  /**
+   * In the order of graft_schedule; LINEAR, COSINE and POLYNOMIAL end at finalLrFactor after totalSteps, ONE_CYCLE rises and
+   * falls over them, STEP is times gamma after each stepSize.
+   */
+  public enum Schedule { CONSTANT, LINEAR, COSINE, STEP, ONE_CYCLE, POLYNOMIAL }
+
+  /** Of classAxis: the axis that the labels' shape lacks, else 1. */
+  public static final int AXIS_OF_LABELS = Integer.MIN_VALUE;
 
   @NonNull public Loss loss = Loss.CROSS_ENTROPY;
+  /**
+   * Terms, "ce:label+0.5*mse:box", instead of loss: kinds, and outputs of the model or targets by name. Of several targets
+   * all but the last are inputs of a {@link Batch}, behind the model's. Null: loss, of the first output.
+   */
+  @Nullable public String losses;
   @NonNull public Optimizer optimizer = Optimizer.ADAMW;
   public double learningRate = 1e-3;
-  /** SGD. */
+  /** SGD, RMSPROP and MUON. */
   public double momentum;
   /** SGD. */
   public boolean nesterov;
@@ -42,6 +55,54 @@ public final class TrainerOptions {
   @Nullable public String freeze;
   /** Named dimensions other than the batch. */
   @NonNull public final Map<String, Long> bindings = new LinkedHashMap<>();
+  public int classAxis = AXIS_OF_LABELS;
+  /** Of CROSS_ENTROPY and FOCAL, one for each class; null: 1. */
+  @Nullable public double[] classWeights;
+  /** BCE: of ones, for all or for each of the last axis; null: 1. */
+  @Nullable public double[] posWeight;
+  /** Name of the target that holds a weight for each sample; null: none. */
+  @Nullable public String sampleWeights;
+  public double focalGamma = 2;
+  /** FOCAL, of targets: weight of ones against zeros; 0: none. */
+  public double focalAlpha;
+  public double huberDelta = 1;
+  public double smoothL1Beta = 1;
+  /** NaN: 0 of COSINE, 1 of TRIPLET. */
+  public double margin = Double.NaN;
+  /** INFO_NCE. */
+  public double temperature = 0.07;
+  /** CTC: the class of the blank. */
+  public int blank;
+  /** CTC: 0 where labels do not fit the time. */
+  public boolean zeroInfinity;
+  /** CTC: labels of a sample; 0: half the time. */
+  public int targetLength;
+  /** RMSPROP. */
+  public double alpha = 0.99;
+  public boolean centered;
+  /** ADAGRAD. */
+  public double lrDecay;
+  public double initialAccumulatorValue;
+  /** ADAFACTOR. */
+  public double beta2Decay = -0.8;
+  public double epsilon2 = 1e-3;
+  public double clipThreshold = 1;
+  /** MUON. */
+  public int nsSteps = 5;
+  /** MUON: steps of the size of AdamW's. */
+  public boolean matchRmsAdamw;
+  /** MUON: patterns of matrices that AdamW takes, separated by commas. */
+  @Nullable public String adamwFor;
+  /** Weight of the past in a running mean of the parameters ({@link Trainer#storeEma}); 0: none. */
+  public double ema;
+  /** Learning rate of a layer over that of the layer behind it. */
+  public double layerDecay = 1;
+  /** ONE_CYCLE. */
+  public double rise = 0.3;
+  public double divFactor = 25;
+  public double finalDivFactor = 1e4;
+  /** POLYNOMIAL. */
+  public double power = 1;
   /** A sample holds several texts, none of which sees another; one more input says where each begins. */
   public boolean packedSequences;
   /** Bytes of device memory; 0: no limit. */
@@ -53,7 +114,7 @@ public final class TrainerOptions {
   @NonNull public Precision precision = Precision.F32;
   /** Initial, and dynamic from there; 0: 65536 for F16, else none; below 0: none. */
   public double lossScale;
-  /** Of the Adams, as epsilon. */
+  /** Of the Adams, LION and LAMB, as epsilon. */
   public double beta1 = 0.9;
   public double beta2 = 0.999;
   public double epsilon = 1e-8;
@@ -61,7 +122,7 @@ public final class TrainerOptions {
   public double clipValue;
   /** Cross entropy: rows with this label count for nothing. */
   public int ignoreIndex = -100;
-  /** Share of the rate at the end of LINEAR and COSINE. */
+  /** Share of the rate at the end of LINEAR, COSINE and POLYNOMIAL. */
   public double finalLrFactor;
   public long stepSize = 1000;
   public double gamma = 0.1;

@@ -89,6 +89,53 @@ final class TrainTests {
     Files.delete(out);
   }
 
+  /** Terms of a loss as text, numbers and arrays arrive; each optimizer takes a step that lowers the loss. */
+  public static void takesEveryLossAndOptimizer() {
+    try (Context context = Tests.context(); Model model = context.load(file("mlp.graft"))) {
+      double whole;
+      try (Trainer trainer = model.trainer(Tests.trainerOptions())) {
+        whole = trainer.evaluate(x(0), labels(0)).loss;
+      }
+      TrainerOptions options = Tests.trainerOptions();
+      options.losses = "0.5*ce:y";
+      options.classWeights = new double[] {2, 2, 2};  // a mean by weights that are all alike
+      options.classAxis = -1;
+      try (Trainer trainer = model.trainer(options)) {
+        check(Math.abs(trainer.evaluate(x(0), labels(0)).loss - 0.5 * whole) < 1e-6, "half of the loss");
+      }
+      options.classWeights = new double[] {2, 2};
+      Tests.thrown(GraftException.InvalidArgument.class, "weight", () -> model.trainer(options).close());
+      options.losses = null;
+      options.classWeights = null;
+      options.loss = TrainerOptions.Loss.FOCAL;
+      options.focalGamma = 0;  // cross entropy
+      try (Trainer trainer = model.trainer(options)) {
+        check(Math.abs(trainer.evaluate(x(0), labels(0)).loss - whole) < 1e-5, "the focal loss without its factor");
+      }
+      for (TrainerOptions.Optimizer optimizer : TrainerOptions.Optimizer.values()) {
+        TrainerOptions other = Tests.trainerOptions();
+        other.optimizer = optimizer;
+        other.learningRate = 0.01;
+        other.ema = 0.5;
+        try (Trainer trainer = model.trainer(other)) {
+          double first = trainer.trainStep(x(0), labels(0)).loss;
+          for (int step = 0; step < 3; step++) trainer.trainStep(x(0), labels(0));
+          check(trainer.trainStep(x(0), labels(0)).loss < first, optimizer + " learns");
+          trainer.storeEma();
+        }
+      }
+      options.loss = TrainerOptions.Loss.OUTPUT;  // the mean of y: no target
+      try (Trainer trainer = model.trainer(options)) {
+        equal(1, trainer.sample().size(), "its parts");
+        Batch batch = new Batch(4).input(x(0));
+        double first = trainer.evaluate(batch).loss;
+        trainer.trainStep(batch);
+        check(trainer.evaluate(batch).loss < first, "the output falls");
+        Tests.thrown(GraftException.InvalidArgument.class, "inputs", () -> trainer.trainStep(x(0), labels(0)));
+      }
+    }
+  }
+
   public static void forecastsWithoutADevice() {
     long[] wanted = Tests.longs("forecast.i64");
     try (Context context = Tests.deviceless(); Model model = context.load(file("mlp.graft"))) {
