@@ -85,6 +85,8 @@ if(TARGET graft_cli)
   add_test(NAME torch/formats
     COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/formats.py $<TARGET_FILE:graft_cli>)
   add_test(NAME torch/patterns
+    COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/patterns.py $<TARGET_FILE:graft_cli> --every 3)
+  add_test(NAME torch/patterns@all CONFIGURATIONS long
     COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/patterns.py $<TARGET_FILE:graft_cli>)
   add_test(NAME torch/spatial_parity
     COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/spatial_parity.py $<TARGET_FILE:graft_cli>)
@@ -100,7 +102,7 @@ if(TARGET graft_cli)
       char_cnn unet_open gru two_heads)
   add_test(NAME torch/kinds@all CONFIGURATIONS long
     COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/kinds.py $<TARGET_FILE:graft_cli>)
-  set_tests_properties(torch/kinds@all PROPERTIES LABELS long TIMEOUT 7200 SKIP_RETURN_CODE 77 ENVIRONMENT ${tool_environment})
+  set_tests_properties(torch/kinds@all torch/patterns@all PROPERTIES LABELS long TIMEOUT 7200 SKIP_RETURN_CODE 77 ENVIRONMENT ${tool_environment})
   # Masks alone, which it draws itself; without names all, on real data (label long, with GRAFT_TEST_DATA).
   if(TARGET graft_codecs)
     add_test(NAME torch/data_sets

@@ -1,6 +1,7 @@
 """Sequences of small ONNX nodes that mean one op, as PyTorch's exporter and people spell them.
 
 Usage: patterns.py GRAFT [PATTERN ...]           converts and runs each; which ops it became
+       patterns.py GRAFT --every N                every Nth alone
        patterns.py --write FOLDER [PATTERN ...]   writes FOLDER/PATTERN.OPSET[.dynamic].onnx, inputs and outputs as .npy
        patterns.py --list [PATTERN ...]           prints the nodes of each, with their constants
 
@@ -176,7 +177,11 @@ def check(tool, patterns):
 
 def main():
     wanted = sys.argv[3 if sys.argv[1] == "--write" else 2:]
-    patterns = {n: p for n, p in all_patterns().items() if not wanted or n in wanted}
+    patterns = all_patterns()
+    if wanted and wanted[0] == "--every":
+        patterns = dict(list(patterns.items())[::int(wanted[1])])
+    elif wanted:
+        patterns = {n: p for n, p in patterns.items() if n in wanted}
     if sys.argv[1] == "--write":
         os.makedirs(sys.argv[2], exist_ok=True)
         for name, pattern in patterns.items():
