@@ -177,6 +177,14 @@ if(TARGET graft_cli AND GRAFT_TEST_PYTHON)
     ENVIRONMENT "${tool_environment};GRAFT_TEST_KILLS=300")
 endif()
 
+# All networks of cli/layout, which takes every third.
+if(TEST cli/layout)
+  add_test(NAME cli/layout@all CONFIGURATIONS long
+    COMMAND /usr/bin/python3 -B ${PROJECT_SOURCE_DIR}/tests/cli/layout_test.py $<TARGET_FILE:graft_cli>)
+  set_tests_properties(cli/layout@all PROPERTIES LABELS long TIMEOUT 7200 SKIP_RETURN_CODE 77
+    ENVIRONMENT "${tool_environment};GRAFT_TEST_ROWS=")
+endif()
+
 # A little of tools/dev/torture.sh, the same each time.
 if(TARGET graft_cli AND GRAFT_TEST_PYTHON AND CMAKE_SYSTEM_NAME STREQUAL "Linux" AND NOT GRAFT_SANITIZE)
   add_library(failing_calls MODULE ${PROJECT_SOURCE_DIR}/tests/torture/failing_calls.cpp)
