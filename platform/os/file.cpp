@@ -78,6 +78,12 @@ Status write_and_rename(FileSystem& files, const std::string& path, const std::f
   return status;
 }
 
+Result<std::uint64_t> size_within(const File& file, const std::string& path, std::uint64_t limit) {
+  GRAFT_TRY_ASSIGN(const std::uint64_t size, file.size());
+  if (size <= limit) return size;
+  return invalid("The file \"", path, "\" has ", bytes_text(size), ", more than the limit of ", bytes_text(limit), ".");
+}
+
 }  // namespace
 
 std::string parent_directory(std::string_view path) {
@@ -106,14 +112,17 @@ Status read_exactly(const File& file, std::uint64_t offset, std::span<std::byte>
 Result<HostBuffer> read_file(FileSystem& files, const std::string& path, std::uint64_t limit,
                              const HostAllocator& allocator) {
   GRAFT_TRY_ASSIGN(auto file, files.open(path, OpenMode::read));
-  GRAFT_TRY_ASSIGN(const std::uint64_t size, file->size());
-  if (size > limit) {
-    return invalid("The file \"", path, "\" has ", bytes_text(size), ", more than the limit of ", bytes_text(limit),
-                   ".");
-  }
+  GRAFT_TRY_ASSIGN(const std::uint64_t size, size_within(*file, path, limit));
   GRAFT_TRY_ASSIGN(auto buffer, HostBuffer::create(size, cat("the file \"", path, "\""), allocator));
   GRAFT_TRY(read_exactly(*file, 0, buffer.bytes(), path));
   return buffer;
+}
+
+Status read_file(FileSystem& files, const std::string& path, std::uint64_t limit, std::vector<std::byte>& bytes) {
+  GRAFT_TRY_ASSIGN(auto file, files.open(path, OpenMode::read));
+  GRAFT_TRY_ASSIGN(const std::uint64_t size, size_within(*file, path, limit));
+  bytes.resize(size);
+  return read_exactly(*file, 0, bytes, path);
 }
 
 Result<std::string> read_text_file(FileSystem& files, const std::string& path, std::uint64_t limit) {

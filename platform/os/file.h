@@ -110,6 +110,9 @@ Status read_exactly(const File& file, std::uint64_t offset, std::span<std::byte>
 Result<HostBuffer> read_file(FileSystem& files, const std::string& path, std::uint64_t limit,
                              const HostAllocator& allocator = default_host_allocator());
 
+/// The same, into `bytes`, which keeps its memory from file to file.
+Status read_file(FileSystem& files, const std::string& path, std::uint64_t limit, std::vector<std::byte>& bytes);
+
 /// As read_file, as text.
 Result<std::string> read_text_file(FileSystem& files, const std::string& path, std::uint64_t limit);
 

@@ -69,7 +69,14 @@ Status check_stream(const Manifest& manifest, const Stream& stream) {
   return ok_status();
 }
 
-Result<Manifest> from_tables(const fbckpt::Snapshot& file) {
+/// Whether a file's pairs, in the order in which they are written, are those of a map that was checked.
+bool says(const flatbuffers::Vector<flatbuffers::Offset<fbckpt::Pair>>& pairs, const Metadata::Map& map) {
+  return std::equal(pairs.begin(), pairs.end(), map.begin(), map.end(), [](const fbckpt::Pair* pair, const auto& entry) {
+    return pair->key()->string_view() == entry.first && pair->value()->string_view() == entry.second;
+  });
+}
+
+Result<Manifest> from_tables(const fbckpt::Snapshot& file, const Metadata& like) {
   Manifest manifest;
   manifest.chunk_bytes = file.chunk_bytes();
   manifest.meta.step = file.step();
@@ -82,14 +89,17 @@ Result<Manifest> from_tables(const fbckpt::Snapshot& file) {
       manifest.meta.tags.push_back(tag->str());
     }
   }
-  if (const auto* pairs = file.metadata()) {
+  if (const auto* pairs = file.metadata(); pairs != nullptr && says(*pairs, *like)) {
+    manifest.meta.metadata = like;
+  } else if (pairs != nullptr) {
     GRAFT_TRY(check_count(pairs->size(), "metadata entries"));
     std::size_t total = 0;
+    Metadata::Map& metadata = manifest.meta.metadata.edit();
     for (const auto* pair : *pairs) {
       GRAFT_TRY(check_name(pair->key()->string_view(), "A metadata key"));
       total += pair->value()->size();
       if (total > kMaxTextBytes) return corrupt("Its metadata has more than ", kMaxTextBytes, " bytes.");
-      if (!manifest.meta.metadata.emplace(pair->key()->str(), pair->value()->str()).second) {
+      if (!metadata.emplace(pair->key()->str(), pair->value()->str()).second) {
         return corrupt("It has the metadata key \"", pair->key()->str(), "\" twice.");
       }
     }
@@ -111,6 +121,7 @@ Result<Manifest> from_tables(const fbckpt::Snapshot& file) {
   }
   if (const auto* streams = file.streams()) {
     GRAFT_TRY(check_count(streams->size(), "streams"));
+    manifest.streams.reserve(streams->size());
     std::uint64_t total = 0;
     for (const auto* s : *streams) {
       GRAFT_TRY(check_name(s->name()->string_view(), "A stream's name"));
@@ -165,10 +176,10 @@ Status check(const Manifest& manifest) {
   }
   GRAFT_TRY(check_count(manifest.streams.size(), "streams"));
   GRAFT_TRY(check_count(manifest.meta.tags.size(), "tags"));
-  GRAFT_TRY(check_count(manifest.meta.metadata.size(), "metadata entries"));
+  GRAFT_TRY(check_count(manifest.meta.metadata->size(), "metadata entries"));
   for (const auto& tag : manifest.meta.tags) GRAFT_TRY(check_name(tag, "A tag"));
   std::size_t text = 0;
-  for (const auto& [key, value] : manifest.meta.metadata) {
+  for (const auto& [key, value] : *manifest.meta.metadata) {
     GRAFT_TRY(check_name(key, "A metadata key"));
     text += value.size();
     if (text > kMaxTextBytes) return invalid("The metadata has more than ", kMaxTextBytes, " bytes.");
@@ -192,7 +203,7 @@ std::vector<std::byte> encode_tables(const Manifest& manifest) {
   std::vector<flatbuffers::Offset<flatbuffers::String>> tags;
   for (const auto& tag : manifest.meta.tags) tags.push_back(builder.CreateString(tag));
   std::vector<flatbuffers::Offset<fbckpt::Pair>> pairs;
-  for (const auto& [key, value] : manifest.meta.metadata) {
+  for (const auto& [key, value] : *manifest.meta.metadata) {
     pairs.push_back(fbckpt::CreatePair(builder, builder.CreateString(key), builder.CreateString(value)));
   }
   std::vector<flatbuffers::Offset<fbckpt::Stream>> streams;
@@ -221,7 +232,7 @@ std::vector<std::byte> encode_tables(const Manifest& manifest) {
   return {bytes.begin(), bytes.end()};
 }
 
-Result<Manifest> decode_tables(std::span<const std::byte> tables, const Header& header) {
+Result<Manifest> decode_tables(std::span<const std::byte> tables, const Header& header, const Metadata& like) {
   flatbuffers::Verifier::Options options;
   options.max_depth = 8;
   options.max_tables = static_cast<std::uint32_t>(2 * kMaxListed + 1);
@@ -229,7 +240,7 @@ Result<Manifest> decode_tables(std::span<const std::byte> tables, const Header& 
   if (!verifier.VerifyBuffer<fbckpt::Snapshot>(nullptr)) {
     return corrupt("Its tables are malformed: the FlatBuffers verifier refuses them.");
   }
-  GRAFT_TRY_ASSIGN(Manifest manifest, from_tables(*flatbuffers::GetRoot<fbckpt::Snapshot>(tables.data())));
+  GRAFT_TRY_ASSIGN(Manifest manifest, from_tables(*flatbuffers::GetRoot<fbckpt::Snapshot>(tables.data()), like));
   manifest.number = header.number;
   manifest.parent = header.b;
   GRAFT_TRY(check(manifest));

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -71,13 +72,33 @@ struct Stream {
   std::optional<Hash128> frozen = {};  ///< of bytes that are not in the store; there are no chunks then
 };
 
+/// Text by key. The snapshots of a run mostly say the same and then share it, so that a store of thousands is read fast.
+class Metadata {
+ public:
+  using Map = std::map<std::string, std::string>;
+  const Map& operator*() const { return *map_; }
+  const Map* operator->() const { return map_.get(); }
+  /// This one's own from here on. Not while another thread copies it.
+  Map& edit() {
+    if (map_.use_count() != 1) map_ = std::make_shared<Map>(*map_);
+    return *map_;
+  }
+
+ private:
+  static const std::shared_ptr<Map>& none() {
+    static const auto empty = std::make_shared<Map>();
+    return empty;
+  }
+  std::shared_ptr<Map> map_ = none();
+};
+
 /// What the caller says about a snapshot.
 struct SnapshotMeta {
   std::uint64_t step = 0;
   double loss = 0;
   std::int64_t wall_clock_ms = 0;  ///< since 1970; for people
   std::vector<std::string> tags;
-  std::map<std::string, std::string> metadata;
+  Metadata metadata;
 };
 
 /// A snapshot. `chunks` is complete: it holds every chunk that decoding one of the streams needs, parents first.
@@ -95,8 +116,8 @@ struct Manifest {
 /// The tables, without the file's header. Requires a manifest that check() accepts.
 std::vector<std::byte> encode_tables(const Manifest& manifest);
 /// Reads the tables of a snapshot with this header; every rule of CHECKPOINT_FORMAT.md that needs no other file holds
-/// afterwards. `tables` must start at a multiple of 8 bytes.
-Result<Manifest> decode_tables(std::span<const std::byte> tables, const Header& header);
+/// afterwards. `tables` must start at a multiple of 8 bytes. Metadata that says what `like` says is shared with it.
+Result<Manifest> decode_tables(std::span<const std::byte> tables, const Header& header, const Metadata& like = {});
 /// The rules on what the tables mean: names, sizes, chains, limits.
 Status check(const Manifest& manifest);
 /// Where a stored chunk stands: segment and offset.

@@ -31,7 +31,8 @@ Result<std::vector<std::byte>> Sealer::open(std::span<const std::byte> associate
   return plain;
 }
 
-Result<Manifest> Sealer::decode_snapshot(std::span<const std::byte> bytes, std::uint64_t number) const {
+Result<Manifest> Sealer::decode_snapshot(std::span<const std::byte> bytes, std::uint64_t number,
+                                         const Metadata& like) const {
   GRAFT_TRY_ASSIGN(const Header header, read_header(FileKind::snapshot, bytes));
   if (header.store != store_ || header.number != number) {
     return corrupt("It is snapshot ", header.number, " of store ", header.store, ", not snapshot ", number,
@@ -42,9 +43,9 @@ Result<Manifest> Sealer::decode_snapshot(std::span<const std::byte> bytes, std::
   if (header.a != body.size() || body.empty()) {
     return corrupt("It declares ", header.a, " bytes of tables and has ", body.size(), ".");
   }
-  if (!on()) return decode_tables(body, header);
+  if (!on()) return decode_tables(body, header, like);
   GRAFT_TRY_ASSIGN(const auto tables, open(bytes.first(kHeaderFieldBytes), body, "snapshot's tables"));
-  return decode_tables(tables, header);
+  return decode_tables(tables, header, like);
 }
 
 std::vector<std::byte> Sealer::bound_to(const Chunk& chunk) const {

@@ -33,7 +33,8 @@ class Sealer {
                                       std::string_view what) const;
 
   /// Reads a whole snapshot file; see decode_tables().
-  Result<Manifest> decode_snapshot(std::span<const std::byte> bytes, std::uint64_t number) const;
+  Result<Manifest> decode_snapshot(std::span<const std::byte> bytes, std::uint64_t number,
+                                   const Metadata& like = {}) const;
 
   /// The bytes that a chunk's contents are bound to: they stay valid where it is moved.
   std::vector<std::byte> bound_to(const Chunk& chunk) const;

@@ -162,8 +162,14 @@ class Store {
   Status guess_root(const Listing& listing);
   Result<Root> parse_root(Header& header, std::vector<std::byte>& bytes) const;
   Status load_snapshots(const Listing& listing);
-  using SegmentSizes = std::unordered_map<std::uint64_t, std::uint64_t>;            ///< bytes by number
-  Result<Manifest> load_snapshot(std::uint64_t number, SegmentSizes& sizes) const;  ///< in any thread
+  using SegmentSizes = std::unordered_map<std::uint64_t, std::uint64_t>;  ///< bytes by number
+  /// What a thread that reads snapshots keeps from one to the next: they share segments, and most say the same.
+  struct Known {
+    SegmentSizes sizes;
+    std::vector<std::byte> bytes;
+    Metadata metadata;
+  };
+  Result<Manifest> load_snapshot(std::uint64_t number, Known& known) const;  ///< in any thread
   Status check_segments(const Manifest& manifest, SegmentSizes* sizes) const;
   Result<bool> good(std::uint64_t number);
   Status recover();

@@ -68,8 +68,8 @@ Result<SnapshotDiff> Store::diff(std::uint64_t a, std::uint64_t b) const {
   }
   std::set<std::string> keys;
   for (const auto* manifest : {left, right}) {
-    const auto& other = (manifest == left ? right : left)->meta.metadata;
-    for (const auto& [key, value] : manifest->meta.metadata) {
+    const Metadata::Map& other = *(manifest == left ? right : left)->meta.metadata;
+    for (const auto& [key, value] : *manifest->meta.metadata) {
       const auto found = other.find(key);
       if (found == other.end() || found->second != value) keys.insert(key);
     }

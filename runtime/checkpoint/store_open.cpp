@@ -128,8 +128,7 @@ Status Store::create_empty() {
 }
 
 Result<Store::Root> Store::parse_root(Header& header, std::vector<std::byte>& bytes) const {
-  GRAFT_TRY_ASSIGN(const auto file, os::read_file(*files_, file_path(FileKind::root, 0), kHeaderBytes + kMaxSealBytes));
-  bytes.assign(file.bytes().begin(), file.bytes().end());
+  GRAFT_TRY(os::read_file(*files_, file_path(FileKind::root, 0), kHeaderBytes + kMaxSealBytes, bytes));
   GRAFT_TRY_ASSIGN(header, read_header(FileKind::root, bytes));
   if (!header.sealed && bytes.size() != kHeaderBytes) return corrupt("It has ", bytes.size(), " bytes.");
   if (header.number == 0 || header.a >= header.number || header.b >= header.number || header.c >= header.number) {
@@ -191,11 +190,11 @@ Status Store::load_snapshots(const Listing& listing) {
   const std::size_t threads = sealer_.on() ? 1 : std::clamp<std::size_t>(numbers.size() / kPerThread, 1, cores);
   std::atomic<bool> exhausted = false;
   os::run_in_threads(threads, [&](std::size_t thread) {
-    SegmentSizes sizes;  // snapshots share segments: each is asked for its size once
+    Known known;
     const std::size_t end = numbers.size() * (thread + 1) / threads;
     try {
       for (std::size_t i = numbers.size() * thread / threads; i < end; ++i) {
-        loaded[i] = load_snapshot(numbers[i], sizes);
+        loaded[i] = load_snapshot(numbers[i], known);
       }
     } catch (const std::bad_alloc&) {  // it would end the process
       exhausted = true;
@@ -215,28 +214,31 @@ Status Store::load_snapshots(const Listing& listing) {
   return ok_status();
 }
 
-Result<Manifest> Store::load_snapshot(std::uint64_t number, SegmentSizes& sizes) const {
-  GRAFT_TRY_ASSIGN(const auto file,
-                   os::read_file(*files_, file_path(FileKind::snapshot, number), kMaxSnapshotFileBytes));
-  GRAFT_TRY_ASSIGN(Manifest manifest, sealer_.decode_snapshot(file.bytes(), number));
+Result<Manifest> Store::load_snapshot(std::uint64_t number, Known& known) const {
+  GRAFT_TRY(os::read_file(*files_, file_path(FileKind::snapshot, number), kMaxSnapshotFileBytes, known.bytes));
+  GRAFT_TRY_ASSIGN(Manifest manifest, sealer_.decode_snapshot(known.bytes, number, known.metadata));
+  known.metadata = manifest.meta.metadata;
   // Their segments are opened where one is to be used.
-  GRAFT_TRY(check_segments(manifest, &sizes));
+  GRAFT_TRY(check_segments(manifest, &known.sizes));
   return manifest;
 }
 
 /// Checks that the segments are there and long enough; without `sizes`, which remembers theirs, also that they are this
 /// store's, for which each is opened.
 Status Store::check_segments(const Manifest& manifest, SegmentSizes* sizes) const {
-  std::map<std::uint64_t, std::uint64_t> ends;
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> ends;
+  ends.reserve(manifest.chunks.size());
   for (const Chunk& chunk : manifest.chunks) {
     if (chunk.segment == 0 || chunk.segment >= root_.next) {
       return corrupt("A chunk lies in segment ", chunk.segment, "; those of this store are 1 to ", root_.next - 1, ".");
     }
-    std::uint64_t& end = ends[chunk.segment];
-    end = std::max(end, chunk.offset + chunk.stored_bytes);
+    ends.emplace_back(chunk.segment, chunk.offset + chunk.stored_bytes);
   }
+  std::sort(ends.begin(), ends.end());
   ChunkReader reader(*files_, path_, sealer_);
-  for (const auto& [segment, end] : ends) {
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    const auto [segment, end] = ends[i];
+    if (i + 1 < ends.size() && ends[i + 1].first == segment) continue;  // the largest end of a segment counts
     std::uint64_t size = 0;
     if (sizes == nullptr) {
       GRAFT_TRY_ASSIGN(size, reader.segment_bytes(segment));

@@ -68,7 +68,9 @@ TEST(CheckpointReader, AgreesWithTheStoreOnEveryCodec) {
     if (step == 4) {
       ASSERT_TRUE(store->prune({.keep_last = 2}).ok() && store->compact().ok());
     }
-    ASSERT_TRUE(store->put_snapshot(streams, {static_cast<std::uint64_t>(step), 0.5, 7, {"t"}, {{"k", "v"}}}).ok());
+    checkpoint::SnapshotMeta meta{static_cast<std::uint64_t>(step), 0.5, 7, {"t"}};
+    meta.metadata.edit()["k"] = "v";
+    ASSERT_TRUE(store->put_snapshot(streams, meta).ok());
     ASSERT_TRUE(store->append(step_record(static_cast<std::uint64_t>(step) + 1)).ok());
     for (const Chunk& chunk : store->snapshots().at(store->head()).chunks) codecs.insert(chunk.codec);
     const std::string out = folder.file(cat("out", step));

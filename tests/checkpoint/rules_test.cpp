@@ -21,7 +21,7 @@ Manifest with_metadata(std::map<std::string, std::string> metadata) {
   Manifest manifest;
   manifest.number = 1;
   manifest.chunk_bytes = 1024;
-  manifest.meta.metadata = std::move(metadata);
+  manifest.meta.metadata.edit() = std::move(metadata);
   return manifest;
 }
 
@@ -42,7 +42,7 @@ TEST(CheckpointRules, ListsHaveAMost) {
     Manifest tags = with_metadata({}), entries = tags;
     for (std::uint64_t i = 0; i < kMaxListed + more; ++i) {
       tags.meta.tags.push_back(std::to_string(i));
-      entries.meta.metadata[std::to_string(i)];
+      entries.meta.metadata.edit()[std::to_string(i)];
     }
     EXPECT_EQ(check(tags).ok(), more == 0);
     EXPECT_EQ(check(entries).ok(), more == 0);

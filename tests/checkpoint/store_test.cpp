@@ -47,7 +47,7 @@ TEST(CheckpointStore, EverySnapshotComesBackAfterReopening) {
   for (const auto& [number, streams] : expected) {
     const Manifest& manifest = store.snapshots().at(number);
     EXPECT_EQ(manifest.meta.step, number);
-    EXPECT_EQ(manifest.meta.metadata.at("model"), "script");
+    EXPECT_EQ(manifest.meta.metadata->at("model"), "script");
     for (const ChainCost& chain : chain_costs(manifest.chunks)) EXPECT_LE(chain.length, 4u);
     for (const auto& [name, bytes] : streams) {
       const auto got = store.restore(number, name, std::uint64_t{1} << 20);

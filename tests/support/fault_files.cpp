@@ -49,7 +49,7 @@ class FaultFile final : public os::File {
   }
   Status sync() override {
     GRAFT_TRY(count(state_, "sync", path_));
-    return base_->sync();
+    return state_.skip_sync ? ok_status() : base_->sync();
   }
 
  private:
@@ -91,7 +91,7 @@ Status FaultFiles::remove(const std::string& path) {
 }
 Status FaultFiles::sync_directory(const std::string& path) {
   GRAFT_TRY(count(state, "sync_directory", path));
-  return base_.sync_directory(path);
+  return state.skip_sync ? ok_status() : base_.sync_directory(path);
 }
 Result<std::unique_ptr<os::FileLock>> FaultFiles::lock(const std::string& path) {
   GRAFT_TRY(count(state, "lock", path));

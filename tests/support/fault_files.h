@@ -21,6 +21,7 @@ class FaultFiles final : public os::FileSystem {
     std::uint64_t fail_call = 0;  ///< from 1; 0: none
     bool keep_failing = false;    ///< every later call fails as well, as on a disk that stays full
     bool short_write = false;     ///< a failing write first writes half of its bytes
+    bool skip_sync = false;       ///< syncing is counted and done for nothing: thousands of files are written fast
     std::string failed;           ///< what was made to fail first, as in "sync"
   };
   State state;

@@ -87,6 +87,12 @@ void expect_every_barrier_needed(const Plan& plan) {
   EXPECT_EQ(barriers, plan.barriers);
 }
 
+std::size_t dispatches(const Plan& plan) {
+  std::size_t count = 0;
+  for (const Step& step : plan.steps) count += step.kind == StepKind::dispatch;
+  return count;
+}
+
 const PlanValue* find_value(const Plan& plan, std::string_view name) {
   for (const PlanValue& v : plan.values) {
     if (v.name == name) return &v;

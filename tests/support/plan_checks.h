@@ -50,6 +50,8 @@ Result<Plan> checked_plan(const Graph& graph, const gpu::Target& target = {}, co
 /// Takes away each barrier of the plan in turn: check_hazards() must find every one missing.
 void expect_every_barrier_needed(const Plan& plan);
 
+std::size_t dispatches(const Plan& plan);
+
 /// nullptr when the plan has no such value.
 const PlanValue* find_value(const Plan& plan, std::string_view name);
 /// Position in Plan::nodes; -1 when it is not there.

@@ -56,7 +56,8 @@ std::vector<StreamInput> inputs_of(const std::map<std::string, std::vector<std::
 }
 
 SnapshotMeta meta_of(std::uint64_t step) {
-  SnapshotMeta meta{step, 1.0 / static_cast<double>(step + 1), 1700000000000, {}, {{"model", "script"}}};
+  SnapshotMeta meta{step, 1.0 / static_cast<double>(step + 1), 1700000000000};
+  meta.metadata.edit()["model"] = "script";
   if (step % 2 == 0) meta.tags.push_back("even");
   return meta;
 }

@@ -255,12 +255,6 @@ const Case kCases[] = {
 
 class Fuse : public testing::TestWithParam<Case> {};
 
-std::size_t dispatches(const Plan& plan) {
-  std::size_t count = 0;
-  for (const Step& step : plan.steps) count += step.kind == StepKind::dispatch;
-  return count;
-}
-
 TEST_P(Fuse, NeedsFewerDispatchesAndBarriers) {
   GraphMaker g;
   GetParam().build(g);
@@ -270,8 +264,8 @@ TEST_P(Fuse, NeedsFewerDispatchesAndBarriers) {
   const auto apart = test::checked_plan(g.graph, target, {.fuse = false});
   ASSERT_TRUE(together.ok()) << together.status().message();
   ASSERT_TRUE(apart.ok()) << apart.status().message();
-  EXPECT_EQ(dispatches(*together), GetParam().together);
-  EXPECT_EQ(dispatches(*apart), GetParam().apart);
+  EXPECT_EQ(test::dispatches(*together), GetParam().together);
+  EXPECT_EQ(test::dispatches(*apart), GetParam().apart);
   EXPECT_LE(together->barriers, apart->barriers);
   EXPECT_LE(together->transient_bytes, apart->transient_bytes);
   test::expect_every_barrier_needed(*together);
@@ -381,10 +375,10 @@ TEST_P(Fuse, GivesTheSameBitsOfValuesKeptIn16Bits) {
     const auto together = test::checked_plan(*low_precision);
     const auto apart = test::checked_plan(*low_precision, {}, {.fuse = false});
     ASSERT_TRUE(together.ok() && apart.ok());
-    EXPECT_LE(dispatches(*together), dispatches(*apart));
+    EXPECT_LE(test::dispatches(*together), test::dispatches(*apart));
     // Of two dispatches, conversions of what is given may stand between.
     if (GetParam().together == 1 && GetParam().apart > 2) {
-      EXPECT_LT(dispatches(*together), dispatches(*apart));
+      EXPECT_LT(test::dispatches(*together), test::dispatches(*apart));
     }
     // Also numbers that f16 holds as subnormal ones, and such that sums and products leave the type's range.
     expect_same_bits(*low_precision, {1, 1, 1e-5, storage == DType::f16 ? 3e4 : 3e38, 1});
@@ -401,7 +395,7 @@ TEST(FuseNetworks, TrainingNeedsFewerDispatches) {
   const auto apart = test::checked_plan(net.graph, {}, {.fuse = false});
   ASSERT_TRUE(together.ok()) << together.status().message();
   ASSERT_TRUE(apart.ok()) << apart.status().message();
-  EXPECT_LT(dispatches(*together), dispatches(*apart));
+  EXPECT_LT(test::dispatches(*together), test::dispatches(*apart));
   EXPECT_EQ(together->flops, apart->flops);
   EXPECT_LE(together->transient_bytes, apart->transient_bytes);
 }
@@ -415,13 +409,13 @@ TEST(FuseNetworks, DevicesWithFewBuffersRunKernelsApartWhereNoneCanBeShared) {
   target.caps.max_storage_buffers_per_stage = 4;
   const auto few = test::checked_plan(g.graph, target);
   ASSERT_TRUE(few.ok()) << few.status().message();
-  EXPECT_EQ(dispatches(*few), 2u);
+  EXPECT_EQ(test::dispatches(*few), 2u);
   // One word tells the fifth place from one of the four: fused as soon as the push constants have room for it.
   for (const std::uint32_t room : {132u, 136u, 256u}) {
     target.caps.max_push_constants = room;
     const auto told = test::checked_plan(g.graph, target);
     ASSERT_TRUE(told.ok()) << told.status().message();
-    EXPECT_EQ(dispatches(*told), 1u) << room;
+    EXPECT_EQ(test::dispatches(*told), 1u) << room;
     EXPECT_EQ(told->kernels[0].push_bytes, 128u) << "the case is to leave no room in 128 bytes";
   }
 }
@@ -454,25 +448,6 @@ TEST(FuseGraph, AKernelThatFailedItsSelfTestIsNotChosen) {
   EXPECT_EQ(count(), 3u);
 }
 
-// The sum is there long before what it is multiplied by: with it, both addends would have to wait.
-TEST(FuseGraph, NothingIsKeptLongerThanItSaves) {
-  const auto nodes = [](bool wait) {
-    GraphMaker g;
-    const Shape shape = {64, 64};
-    const ValueId a = g.add(Op::exp, {g.input("x", shape)});
-    const ValueId b = g.add(Op::softmax, {g.input("z", shape)}, {{"axis", std::int64_t{1}}});
-    const ValueId sum = g.add(Op::add, {g.add(Op::softmax, {a}, {{"axis", std::int64_t{1}}}), b});
-    ValueId other = g.input("w", shape);
-    if (wait)
-      other =
-          g.add(Op::softmax, {g.add(Op::softmax, {other}, {{"axis", std::int64_t{1}}})}, {{"axis", std::int64_t{0}}});
-    g.output("y", g.add(Op::mul, {sum, other}));
-    return g.graph.nodes().size() - passes::fuse(g.graph, {})->graph.nodes().size();
-  };
-  EXPECT_EQ(nodes(false), 1u);
-  EXPECT_EQ(nodes(true), 0u);
-}
-
 // What another node reads in between, on the way to the reader, cannot be one node with it.
 TEST(FuseGraph, ANodeDoesNotWaitForItself) {
   GraphMaker g;
@@ -496,33 +471,6 @@ TEST(FuseGraph, ASplitProductWithAQuantizedWeightKeepsItsEpilogueApart) {
   target.caps.max_storage_buffers_per_stage = 16;
   const auto plan = test::checked_plan(g.graph, target);
   EXPECT_TRUE(plan.ok()) << plan.status().message();
-}
-
-// Forward results that the backward pass reads stay what they were; forward and backward nodes do not mix.
-TEST(FuseNetworks, TakeNoMoreMemory) {
-  const std::function<void(test::Network&)> networks[] = {
-      [](test::Network& net) { test::build_lenet(net, 64); }, [](test::Network& net) { test::build_resnet(net, 4, 3); },
-      [](test::Network& net) { test::build_transformer(net, 4, 2); },
-      [](test::Network& net) { test::build_u_net(net, 2, 2); }};
-  for (const auto& build : networks) {
-    test::Network net;
-    build(net);
-    for (const auto type : {gpu::DeviceType::cpu, gpu::DeviceType::discrete}) {
-      gpu::Target target;
-      target.caps.type = type;
-      target.caps.max_storage_buffers_per_stage = 16;
-      const auto fused = passes::fuse(net.graph, target);
-      ASSERT_TRUE(fused.ok()) << fused.status().message();
-      ASSERT_TRUE(validate(fused->graph).ok()) << validate(fused->graph).message();
-      const auto together = test::checked_plan(net.graph, target);
-      const auto apart = test::checked_plan(net.graph, target, {.fuse = false});
-      ASSERT_TRUE(together.ok()) << together.status().message();
-      ASSERT_TRUE(apart.ok()) << apart.status().message();
-      EXPECT_LE(dispatches(*together), dispatches(*apart));
-      EXPECT_EQ(together->flops, apart->flops);
-      EXPECT_LE(together->transient_bytes, apart->transient_bytes);
-    }
-  }
 }
 
 }  // namespace

@@ -82,7 +82,9 @@ TEST(LayoutRules, AReshapeLeavesTheElementsWhereTheyAre) {
       EXPECT_NE(std::find(fitting.begin(), fitting.end(), out), fitting.end()) << testing::PrintToString(out);
       EXPECT_EQ(rules.attrs(node, order).shape("shape"), ordered(shape_of(to), out));
       // And back from there: an arrangement whose result is held so, or none.
-      if (const auto back = rules.arrange_output(node, 0, out)) EXPECT_EQ(rules.output_order(node, *back, 0), out);
+      if (const auto back = rules.arrange_output(node, 0, out)) {
+        EXPECT_EQ(rules.output_order(node, *back, 0), out);
+      }
     } while (std::next_permutation(order.begin(), order.end()));
   }
   EXPECT_GT(allowed, 300u);

@@ -47,7 +47,7 @@ Status print_list(const checkpoint::Store& store, bool json) {
                       {"own_bytes", size.own_bytes},
                       {"made_ms", snapshot.meta.wall_clock_ms},
                       {"tags", snapshot.meta.tags},
-                      {"metadata", snapshot.meta.metadata},
+                      {"metadata", *snapshot.meta.metadata},
                       {"head", head}});
       continue;
     }

@@ -128,8 +128,8 @@ Status diff(const CheckpointArguments& options) {
 // The model file that was trained, from the flag or as the run noted it.
 Result<std::string> model_path(const CheckpointArguments& options, const Manifest& snapshot) {
   if (!options.model.empty()) return options.model;
-  const auto noted = snapshot.meta.metadata.find(std::string(kModelFile));
-  if (noted != snapshot.meta.metadata.end()) return noted->second;
+  const auto noted = snapshot.meta.metadata->find(std::string(kModelFile));
+  if (noted != snapshot.meta.metadata->end()) return noted->second;
   return invalid("The snapshot does not say which model was trained; name its file with --model.");
 }
 

@@ -79,10 +79,10 @@ const checkpoint::Store& Checkpointer::store() {
 
 Status Checkpointer::check_configuration(const checkpoint::Manifest& snapshot) const {
   for (const auto& [name, value] : configuration_) {
-    const auto saved = snapshot.meta.metadata.find(cat(kConfigPrefix, name));
-    const std::string then = saved == snapshot.meta.metadata.end() ? "" : plain_numbers(saved->second);
+    const auto saved = snapshot.meta.metadata->find(cat(kConfigPrefix, name));
+    const std::string then = saved == snapshot.meta.metadata->end() ? "" : plain_numbers(saved->second);
     const std::string now = plain_numbers(value);
-    if (saved != snapshot.meta.metadata.end() && then == now) continue;
+    if (saved != snapshot.meta.metadata->end() && then == now) continue;
     const std::string text = cat("The checkpoint was made with another ", name, ": ", what_differs(name, then, now));
     if (name == "model" || !options_.with_changes) return invalid(text, "; a resume goes on with the same.");
     report(text + ".");
@@ -262,9 +262,10 @@ checkpoint::SnapshotMeta Checkpointer::meta(const std::string& tag) const {
   meta.loss = last_loss_;
   meta.wall_clock_ms = os::wall_clock_ms();
   if (!tag.empty()) meta.tags.push_back(tag);
-  for (const auto& [name, value] : configuration_) meta.metadata[cat(kConfigPrefix, name)] = value;
-  for (const auto& [name, value] : options_.metadata) meta.metadata[cat(kUserPrefix, name)] = value;
-  if (!options_.model_file.empty()) meta.metadata[std::string(kModelFile)] = options_.model_file;
+  auto& metadata = meta.metadata.edit();
+  for (const auto& [name, value] : configuration_) metadata[cat(kConfigPrefix, name)] = value;
+  for (const auto& [name, value] : options_.metadata) metadata[cat(kUserPrefix, name)] = value;
+  if (!options_.model_file.empty()) metadata[std::string(kModelFile)] = options_.model_file;
   return meta;
 }
 

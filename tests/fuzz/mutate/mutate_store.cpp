@@ -111,7 +111,7 @@ class StoreMutator {
       manifest.meta.loss = extreme_number(random_);
       change(manifest.meta.step);
       manifest.meta.tags.push_back(odd_text(random_));
-      manifest.meta.metadata[odd_text(random_)] = odd_text(random_);
+      manifest.meta.metadata.edit()[odd_text(random_)] = odd_text(random_);
     } else if (what < 4 && !manifest.streams.empty()) {
       change_stream(random_.pick(manifest.streams));
     } else if (what == 4 && !manifest.streams.empty()) {
