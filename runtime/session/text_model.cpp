@@ -53,6 +53,8 @@ Result<std::vector<text::ChatPart>> render_chat(const Metadata& metadata, const 
 
 Result<text::Tokenizer> tokenizer_of(const Model& model) {
   if (!model.tokenizer) {
+    const auto why = model.metadata.find(kMetaTokenizerFault);
+    if (why != model.metadata.end()) return error(Code::not_found, "The model carries no tokenizer. ", why->second);
     return error(Code::not_found, "The model carries no tokenizer: it was converted from a source without one.");
   }
   if (model.tokenizer->format != text::kVocabularyFormat) {

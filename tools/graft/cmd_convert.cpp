@@ -44,7 +44,11 @@ void print(const ConvertArguments& options, const convert::Report& report) {
 Status finish(const ConvertArguments& options, const convert::Report& report, const Model& model) {
   print(options, report);
   GRAFT_TRY(save_output(options.output, model));
-  if (!options.json) std::printf("Wrote %s.\n", options.output.c_str());
+  if (options.json) return ok_status();
+  std::printf("Wrote %s.\n", options.output.c_str());
+  if (!report.tokenizer_fault.empty()) {
+    std::printf("It has no tokenizer, and takes token ids alone. %s\n", report.tokenizer_fault.c_str());
+  }
   return ok_status();
 }
 

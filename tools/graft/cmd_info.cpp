@@ -54,7 +54,7 @@ Layer total_of(const std::vector<Layer>& layers) {
 
 /// "scored_bpe, 2048 tokens", or what is wrong with it; nothing where the model has none.
 std::optional<std::string> tokenizer_text(const Model& model) {
-  if (!model.tokenizer) return std::nullopt;
+  if (!model.tokenizer && !model.metadata.contains(kMetaTokenizerFault)) return std::nullopt;
   const auto tokenizer = tokenizer_of(model);
   if (!tokenizer.ok()) return tokenizer.status().message();
   return cat(text::algorithm_name(tokenizer->vocabulary().algorithm), ", ", tokenizer->size(), " tokens");
@@ -75,6 +75,7 @@ std::string shortened(const std::string& text) {
 void print(const Model& model, const std::string& path, const std::vector<Layer>& layers, const Bindings& bindings) {
   std::printf("%s\n", path.c_str());
   for (const auto& [key, text] : model.metadata) {
+    if (key == kMetaTokenizerFault) continue;  // the line below says it whole
     if (text.find('\n') == std::string::npos) std::printf("  %-18s %s\n", key.c_str(), shortened(text).c_str());
   }
   if (const auto tokenizer = tokenizer_text(model)) std::printf("  %-18s %s\n", "tokenizer", tokenizer->c_str());

@@ -38,6 +38,7 @@ Action add_train(CLI::App& app);
 Action add_eval(CLI::App& app);
 Action add_merge(CLI::App& app);
 Action add_export(CLI::App& app);
+Action add_tokenize(CLI::App& app);
 Action add_verify(CLI::App& app);
 Action add_bench(CLI::App& app);
 

@@ -40,6 +40,7 @@ struct Report {
   std::vector<Entry> entries;
   std::vector<std::string> problems;    ///< every reason why the model cannot be converted, one sentence each
   std::vector<std::string> notes;       ///< what a user should know all the same
+  std::string tokenizer_fault;          ///< why a language model is without its tokenizer; empty for all others
   std::vector<std::string> fix_inputs;  ///< inputs whose values must be known at conversion (--fix)
   std::vector<Constant> constants;      ///< float tensors of the file that are not trained, and why
   std::vector<Trained> trained;         ///< the others; of ONNX and TFLite files

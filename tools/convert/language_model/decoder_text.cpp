@@ -29,8 +29,12 @@ Status add_tokenizer(Result<Vocabulary> loaded, const DecoderSpec& spec, Model& 
   return {};
 }
 
-void note(const Status& status, const char* what, Report& report) {
-  if (!status.ok()) report.notes.push_back(cat(what, " is left out: ", status.message()));
+/// What is wrong with the tokenizer goes with the model, too: whoever misses it there learns why.
+void note_tokenizer(const Status& status, Model& model, Report& report) {
+  if (status.ok()) return;
+  report.notes.push_back(cat("The tokenizer is left out: ", status.message()));
+  report.tokenizer_fault = status.message();
+  set_metadata(model, kMetaTokenizerFault, status.message());
 }
 
 /// Keeps a template; says so where it cannot be run.
@@ -120,7 +124,7 @@ void set_metadata(Model& model, std::string_view key, std::string_view given) {
 void add_folder_text(os::FileSystem& files, const std::string& folder, const Json& config, const DecoderSpec& spec,
                      Model& model, Report& report) {
   add_context(spec, model);
-  note(add_tokenizer(load_folder_vocabulary(files, folder, spec), spec, model, report), "The tokenizer", report);
+  note_tokenizer(add_tokenizer(load_folder_vocabulary(files, folder, spec), spec, model, report), model, report);
   std::set<std::int64_t> stops;
   collect_ids(config, stops);
   collect_ids(optional_json(files, folder + "/generation_config.json"), stops);
@@ -132,7 +136,7 @@ void add_folder_text(os::FileSystem& files, const std::string& folder, const Jso
 
 void add_gguf_text(const GgufFile& file, const DecoderSpec& spec, Model& model, Report& report) {
   add_context(spec, model);
-  note(add_tokenizer(load_gguf_vocabulary(file), spec, model, report), "The tokenizer", report);
+  note_tokenizer(add_tokenizer(load_gguf_vocabulary(file), spec, model, report), model, report);
   std::set<std::int64_t> stops;
   for (const char* key : {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id"}) {
     const auto id = file.integer(key);
