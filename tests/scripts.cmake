@@ -125,6 +125,16 @@ add_test(NAME text/templates COMMAND /usr/bin/python3 -B ${PROJECT_SOURCE_DIR}/t
   $<TARGET_FILE:render_templates>)
 set_tests_properties(text/templates PROPERTIES LABELS quick TIMEOUT 300 SKIP_RETURN_CODE 77)
 
+# Tokenizers beside Hugging Face's own library, npm's `tokenizers` (77: it is not there; NODE_PATH says where).
+add_executable(encode_texts text/encode_texts.cpp)
+target_link_libraries(encode_texts PRIVATE graft_test_support)
+find_program(GRAFT_TEST_NODE node)
+if(GRAFT_TEST_NODE)
+  add_test(NAME text/tokenizers CONFIGURATIONS long
+    COMMAND ${GRAFT_TEST_NODE} ${PROJECT_SOURCE_DIR}/tests/text/tokenizer_parity.js $<TARGET_FILE:encode_texts> --texts 10000)
+  set_tests_properties(text/tokenizers PROPERTIES LABELS long TIMEOUT 7200 SKIP_RETURN_CODE 77)
+endif()
+
 # The command line from outside.
 find_program(GRAFT_TEST_PYTHON python3)
 if(TARGET graft_cli AND GRAFT_TEST_PYTHON)

@@ -57,9 +57,10 @@ Result<text::Tokenizer> tokenizer_of(const Model& model) {
     if (why != model.metadata.end()) return error(Code::not_found, "The model carries no tokenizer. ", why->second);
     return error(Code::not_found, "The model carries no tokenizer: it was converted from a source without one.");
   }
-  if (model.tokenizer->format != text::kVocabularyFormat) {
-    return unsupported("The model's tokenizer is of the form \"", model.tokenizer->format, "\"; this build reads \"",
-                       text::kVocabularyFormat, "\".");
+  const std::string& format = model.tokenizer->format;
+  if (format != text::kVocabularyFormat && format != text::kVocabularyStepsFormat) {
+    return unsupported("The model's tokenizer is of the form \"", format, "\"; this build reads \"",
+                       text::kVocabularyFormat, "\" and \"", text::kVocabularyStepsFormat, "\".");
   }
   GRAFT_TRY_ASSIGN(text::Vocabulary vocabulary,
                    text::vocabulary_from_bytes(std::as_bytes(std::span(model.tokenizer->bytes))));

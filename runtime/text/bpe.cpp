@@ -3,7 +3,6 @@
 #include <unordered_map>
 
 #include "runtime/text/encoder.h"
-#include "runtime/text/split.h"
 #include "runtime/text/unicode.h"
 
 namespace graft::text {
@@ -27,9 +26,7 @@ struct Join {
 struct Candidate {
   Join join;
   std::int32_t left;
-  std::int32_t right;
-  std::uint32_t left_size;  ///< sizes when this was found: a candidate is stale once one has changed
-  std::uint32_t right_size;
+  std::uint32_t size;  ///< of both when this was found, for pairs by score
 
   bool operator<(const Candidate& other) const {  // std::priority_queue gives the greatest first
     return join.cost != other.join.cost ? join.cost > other.join.cost : left > other.left;
@@ -50,9 +47,10 @@ class Bpe final : public Encoder {
  private:
   bool over_bytes() const { return vocabulary_.algorithm == Algorithm::byte_bpe; }
   bool join_of(std::string_view text, const Symbol& left, const Symbol& right, Join& join) const;
-  std::vector<Symbol> symbols_of(std::string_view text) const;
+  TokenId find_symbol(std::string_view text, std::uint32_t at, std::uint32_t size) const;
+  Result<std::vector<Symbol>> symbols_of(std::string_view text) const;
+  Status append_unknown_symbol(std::string_view text, Symbol symbol, std::vector<Symbol>& out) const;
   void merge_all(std::string_view text, std::vector<Symbol>& symbols) const;
-  Status encode_span(std::string_view text, std::vector<TokenId>& out) const;
 
   const Vocabulary& vocabulary_;
   const PieceTable& pieces_;
@@ -63,7 +61,9 @@ Status Bpe::index_merges() {
   merges_.reserve(vocabulary_.merges.size());
   for (std::size_t rank = 0; rank < vocabulary_.merges.size(); ++rank) {
     const auto [left, right] = vocabulary_.merges[rank];
-    const std::string joined = cat(pieces_.piece(left), pieces_.piece(right));
+    std::string_view rest = pieces_.piece(right);
+    if (rest.starts_with(vocabulary_.inner_prefix)) rest.remove_prefix(vocabulary_.inner_prefix.size());
+    const std::string joined = cat(pieces_.piece(left), rest);
     const TokenId id = pieces_.find(joined);
     if (id == kNoToken) {
       return corrupt("Merge ", rank, " of the vocabulary joins tokens ", left, " and ", right,
@@ -88,54 +88,104 @@ bool Bpe::join_of(std::string_view text, const Symbol& left, const Symbol& right
   return true;
 }
 
-std::vector<Symbol> Bpe::symbols_of(std::string_view text) const {
+/// The token of one character, with the affixes that its place in the span asks for.
+TokenId Bpe::find_symbol(std::string_view text, std::uint32_t at, std::uint32_t size) const {
+  const std::string_view inner = at == 0 ? std::string_view() : vocabulary_.inner_prefix;
+  const std::string_view end = at + size < text.size() ? std::string_view() : vocabulary_.end_suffix;
+  if (inner.empty() && end.empty()) return pieces_.find(text.substr(at, size));
+  return pieces_.find(cat(inner, text.substr(at, size), end));
+}
+
+Result<std::vector<Symbol>> Bpe::symbols_of(std::string_view text) const {
   std::vector<Symbol> symbols;
   symbols.reserve(text.size());
+  Symbol unknown{};  // not yet among the symbols, as neighbours may join it; size 0 where there is none
+  const auto flush = [&] {
+    if (unknown.size != 0) symbols.push_back(unknown);
+    unknown.size = 0;
+  };
   for (std::uint32_t at = 0; at < text.size();) {
     const std::uint32_t size = over_bytes() ? 1 : first_code_point(text.substr(at)).size;
-    const auto index = static_cast<std::int32_t>(symbols.size());
     const TokenId id =
-        over_bytes() ? pieces_.byte_token(static_cast<unsigned char>(text[at])) : pieces_.find(text.substr(at, size));
-    symbols.push_back({at, size, index - 1, index + 1, id});
+        over_bytes() ? pieces_.byte_token(static_cast<unsigned char>(text[at])) : find_symbol(text, at, size);
+    const Symbol symbol{at, size, 0, 0, id};
     at += size;
+    // By scores a pair may join to a token although its parts are none.
+    if (id != kNoToken || vocabulary_.algorithm == Algorithm::scored_bpe) {
+      flush();
+      symbols.push_back(symbol);
+      continue;
+    }
+    const std::size_t before = symbols.size();
+    GRAFT_TRY(append_unknown_symbol(text, symbol, symbols));
+    if (symbols.size() == before || symbols.back().id != vocabulary_.unknown) continue;
+    symbols.pop_back();
+    if (unknown.size != 0 && vocabulary_.fuse_unknown) {
+      unknown.size += size;
+    } else {
+      flush();
+      unknown = {symbol.begin, size, 0, 0, vocabulary_.unknown};
+    }
   }
-  if (!symbols.empty()) symbols.back().next = -1;
+  flush();
+  for (std::size_t i = 0; i < symbols.size(); ++i) {
+    symbols[i].previous = static_cast<std::int32_t>(i) - 1;
+    symbols[i].next = i + 1 < symbols.size() ? static_cast<std::int32_t>(i) + 1 : -1;
+  }
   return symbols;
+}
+
+/// The bytes of a character as symbols of their own, or the unknown token.
+Status Bpe::append_unknown_symbol(std::string_view text, Symbol symbol, std::vector<Symbol>& out) const {
+  std::vector<TokenId> ids;
+  bool after_unknown = false;
+  GRAFT_TRY(append_unknown(vocabulary_, pieces_, text.substr(symbol.begin, symbol.size), after_unknown, ids));
+  const std::uint32_t size = symbol.size / static_cast<std::uint32_t>(ids.size());
+  for (std::uint32_t i = 0; i < ids.size(); ++i) out.push_back({symbol.begin + i * size, size, 0, 0, ids[i]});
+  return {};
 }
 
 void Bpe::merge_all(std::string_view text, std::vector<Symbol>& symbols) const {
   const auto at = [&](std::int32_t index) -> Symbol& { return symbols[static_cast<std::size_t>(index)]; };
+  const bool by_score = vocabulary_.algorithm == Algorithm::scored_bpe;
   std::priority_queue<Candidate> queue;
-  const auto consider = [&](std::int32_t left, std::int32_t right) {
-    if (left < 0 || right < 0) return;
+  const auto consider = [&](std::int32_t left) {
+    if (left < 0 || at(left).next < 0) return;
+    const Symbol& right = at(at(left).next);
     Join join{};
-    if (join_of(text, at(left), at(right), join)) queue.push({join, left, right, at(left).size, at(right).size});
+    if (join_of(text, at(left), right, join)) queue.push({join, left, at(left).size + right.size});
   };
-  for (std::int32_t i = 1; i < static_cast<std::int32_t>(symbols.size()); ++i) consider(i - 1, i);
+  for (std::int32_t i = 0; i < static_cast<std::int32_t>(symbols.size()); ++i) consider(i);
   while (!queue.empty()) {
     const Candidate best = queue.top();
     queue.pop();
     Symbol& left = at(best.left);
-    Symbol& right = at(best.right);
-    if (left.size != best.left_size || right.size != best.right_size) continue;
+    if (left.size == 0 || left.next < 0) continue;
+    Symbol& right = at(left.next);
+    // The pair may have changed since. By rank it still counts where it makes the same token.
+    Join now{};
+    if (by_score ? left.size + right.size != best.size
+                 : !join_of(text, left, right, now) || now.id != best.join.id) {
+      continue;
+    }
     left.size += right.size;
     left.id = best.join.id;
     left.next = right.next;
     right.size = 0;
     if (left.next >= 0) at(left.next).previous = best.left;
-    consider(left.previous, best.left);
-    consider(best.left, left.next);
+    consider(left.previous);
+    consider(best.left);
   }
 }
 
-Status Bpe::encode_span(std::string_view text, std::vector<TokenId>& out) const {
+Status Bpe::encode(std::string_view text, std::vector<TokenId>& out) const {
   if (vocabulary_.ignore_merges) {
     if (const TokenId id = pieces_.find(text); id != kNoToken) {
       out.push_back(id);
       return {};
     }
   }
-  std::vector<Symbol> symbols = symbols_of(text);
+  GRAFT_TRY_ASSIGN(std::vector<Symbol> symbols, symbols_of(text));
   merge_all(text, symbols);
   bool after_unknown = false;
   for (const Symbol& symbol : symbols) {
@@ -146,18 +196,6 @@ Status Bpe::encode_span(std::string_view text, std::vector<TokenId>& out) const 
       continue;
     }
     GRAFT_TRY(append_unknown(vocabulary_, pieces_, text.substr(symbol.begin, symbol.size), after_unknown, out));
-  }
-  return {};
-}
-
-Status Bpe::encode(std::string_view text, std::vector<TokenId>& out) const {
-  if (!over_bytes()) return encode_span(text, out);
-  const std::vector<CodePoint> points = code_points(text);
-  std::size_t begin = 0;
-  for (const std::uint32_t last : split_text(points, vocabulary_.splits)) {
-    const std::size_t end = points[last - 1].begin + points[last - 1].size;
-    GRAFT_TRY(encode_span(text.substr(begin, end - begin), out));
-    begin = end;
   }
   return {};
 }

@@ -23,8 +23,8 @@ class Trie {
   explicit Trie(std::string_view map)
       : units_(map.substr(4, word_at(map, 0))), strings_(map.substr(4 + units_.size())) {}
 
-  /// Bytes of the longest key at the start of `text`, 0 for none; its replacement goes to `out`.
-  std::size_t longest_match(std::string_view text, std::string_view& out) const {
+  /// Bytes of the longest key at the start of `text`, or of the `shortest`; 0 for none. Its replacement goes to `out`.
+  std::size_t match(std::string_view text, std::string_view& out, bool shortest = false) const {
     std::size_t matched = 0;
     std::uint32_t at = offset_of(unit(0));
     for (std::size_t i = 0; i < text.size(); ++i) {
@@ -39,6 +39,7 @@ class Trie {
       matched = i + 1;
       const std::string_view rest = strings_.substr(begin);
       out = rest.substr(0, rest.find('\0'));
+      if (shortest) break;
     }
     return matched;
   }
@@ -75,7 +76,7 @@ std::string apply_character_map(std::string_view map, std::string_view text) {
   std::string out;
   for (std::size_t at = 0; at < text.size();) {
     std::string_view replacement;
-    if (const std::size_t matched = trie.longest_match(text.substr(at), replacement); matched != 0) {
+    if (const std::size_t matched = trie.match(text.substr(at), replacement); matched != 0) {
       out += replacement;
       at += matched;
       continue;
@@ -83,6 +84,45 @@ std::string apply_character_map(std::string_view map, std::string_view text) {
     const std::size_t size = first_code_point(text.substr(at)).size;
     out += text.substr(at, size);
     at += size;
+  }
+  return out;
+}
+
+namespace {
+
+/// Whether a character goes on with the grapheme of the one before it, as far as graphemes of five bytes can tell.
+bool extends(char32_t before, char32_t value) {
+  if (before == '\r' && value == '\n') return true;
+  const CharClass cls = char_class(value);
+  const Category last = category(before);
+  const bool control = last == Category::cc || last == Category::zl || last == Category::zp ||
+                       (last == Category::cf && before != 0x200C && before != 0x200D) || before == kInvalidByte;
+  const bool mark = cls == CharClass::mark || cls == CharClass::nonspacing_mark || value == 0x200C || value == 0x200D ||
+                    (value >= 0x1F3FB && value <= 0x1F3FF);
+  return mark && !control;
+}
+
+}  // namespace
+
+std::string apply_to_graphemes(std::string_view map, std::string_view text) {
+  if (map.empty()) return std::string(text);
+  constexpr std::size_t kWhole = 6;
+  const Trie trie(map);
+  const std::vector<CodePoint> points = code_points(text);
+  std::string out;
+  for (std::size_t begin = 0, end = 0; begin < points.size(); begin = end) {
+    for (end = begin + 1; end < points.size() && extends(points[end - 1].value, points[end].value);) ++end;
+    const std::size_t last = points[end - 1].begin + points[end - 1].size;
+    const std::string_view grapheme = text.substr(points[begin].begin, last - points[begin].begin);
+    std::string_view replacement;
+    if (grapheme.size() < kWhole && trie.match(grapheme, replacement, true) != 0) {
+      out += replacement;
+      continue;
+    }
+    for (std::size_t i = begin; i < end; ++i) {
+      const std::string_view one = text.substr(points[i].begin, points[i].size);
+      out += trie.match(one, replacement, true) != 0 ? replacement : one;
+    }
   }
   return out;
 }

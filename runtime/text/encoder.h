@@ -14,7 +14,7 @@ namespace graft::text {
 class Encoder {
  public:
   virtual ~Encoder() = default;
-  /// Appends the tokens of `text`, which is normalized and in the form of PieceTable::find.
+  /// Appends the tokens of `text`, a span of Pipeline::cut.
   virtual Status encode(std::string_view text, std::vector<TokenId>& out) const = 0;
 };
 
@@ -23,6 +23,7 @@ class Encoder {
 Result<std::unique_ptr<Encoder>> make_bpe(const Vocabulary& vocabulary, const PieceTable& pieces);
 Result<std::unique_ptr<Encoder>> make_unigram(const Vocabulary& vocabulary, const PieceTable& pieces);
 Result<std::unique_ptr<Encoder>> make_word_piece(const Vocabulary& vocabulary, const PieceTable& pieces);
+std::unique_ptr<Encoder> make_word_level(const Vocabulary& vocabulary, const PieceTable& pieces);
 
 /// Appends the tokens for a stretch that no piece covers: its bytes where the vocabulary falls back on them, otherwise
 /// the unknown token, once for neighbours where `after_unknown` and the vocabulary fuses them. Sets `after_unknown`.

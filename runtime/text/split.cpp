@@ -63,6 +63,7 @@ class Scanner {
     const auto letter = [&](std::size_t i) -> char32_t {
       if (i >= size()) return 0;
       const char32_t v = points_[i].value;
+      if (any_case && v == 0x17F) return 's';  // the long s, whose other case is S
       return any_case && v >= 'A' && v <= 'Z' ? v + ('a' - 'A') : v;
     };
     const char32_t first = letter(at + 1);
@@ -147,6 +148,17 @@ std::vector<std::uint32_t> split_text(std::span<const CodePoint> points, std::sp
     ends = std::move(finer);
   }
   return ends;
+}
+
+std::vector<PatternMatch> split_matches(std::span<const CodePoint> points, Split split) {
+  std::vector<PatternMatch> out;
+  const Scanner scanner(points, split);
+  for (std::uint32_t at = 0; at < points.size();) {
+    const auto length = static_cast<std::uint32_t>(scanner.match(at));
+    if (length != 0) out.push_back({at, at + length});
+    at += length == 0 ? 1 : length;
+  }
+  return out;
 }
 
 }  // namespace graft::text

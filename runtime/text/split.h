@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "runtime/text/pattern.h"
 #include "runtime/text/unicode.h"
 #include "runtime/text/vocabulary.h"
 
@@ -13,5 +14,8 @@ namespace graft::text {
 /// Applies `splits` in order to the whole of `points`. Returns the end of each span, as an index into `points`, rising;
 /// the last one is points.size(). Nothing for an empty text.
 std::vector<std::uint32_t> split_text(std::span<const CodePoint> points, std::span<const Split> splits);
+
+/// What the scanner matches, from left to right.
+std::vector<PatternMatch> split_matches(std::span<const CodePoint> points, Split split);
 
 }  // namespace graft::text

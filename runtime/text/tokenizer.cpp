@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <unordered_map>
 
 #include "runtime/text/character_map.h"
 #include "runtime/text/encoder.h"
 #include "runtime/text/piece_table.h"
+#include "runtime/text/pipeline.h"
 #include "runtime/text/unicode.h"
 
 namespace graft::text {
@@ -48,31 +51,6 @@ Status check(const Vocabulary& vocabulary) {
   return check_character_map(vocabulary.character_map);
 }
 
-std::string collapsed_spaces(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c != ' ' || (!out.empty() && out.back() != ' ')) out += c;
-  }
-  if (!out.empty() && out.back() == ' ') out.pop_back();
-  return out;
-}
-
-std::string marked_spaces(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == ' ') {
-      out += kSpaceMark;
-    } else {
-      out += c;
-    }
-  }
-  return out;
-}
-
-bool marks_spaces(Algorithm algorithm) {
-  return algorithm == Algorithm::char_bpe || algorithm == Algorithm::scored_bpe || algorithm == Algorithm::unigram;
-}
-
 /// Where the white space at the end of `text` begins.
 std::size_t trailing_space(std::string_view text) {
   std::size_t end = 0;
@@ -80,6 +58,18 @@ std::size_t trailing_space(std::string_view text) {
     if (!is_white_space(point.value)) end = point.begin + point.size;
   }
   return end;
+}
+
+bool begins_with_word(std::string_view text) { return !text.empty() && is_word(first_code_point(text).value); }
+
+bool ends_in_word(std::string_view text) {
+  std::size_t begin = text.size();
+  while (begin > 0 && text.size() - begin < 4) {
+    --begin;
+    const CodePoint last = first_code_point(text.substr(begin));
+    if (last.value != kInvalidByte && last.size == text.size() - begin) return is_word(last.value);
+  }
+  return false;
 }
 
 std::size_t leading_space(std::string_view text) {
@@ -101,83 +91,118 @@ std::string_view algorithm_name(Algorithm algorithm) {
     case Algorithm::scored_bpe: return "scored_bpe";
     case Algorithm::unigram: return "unigram";
     case Algorithm::word_piece: return "word_piece";
+    case Algorithm::word_level: return "word_level";
   }
   return "";
 }
 
 /// On the heap, so that the encoder's references stay good when a Tokenizer moves.
 struct Tokenizer::State {
-  explicit State(Vocabulary given) : vocabulary(std::move(given)), pieces(vocabulary) {}
+  State(Vocabulary given, Pipeline steps)
+      : vocabulary(std::move(given)), pieces(vocabulary), pipeline(std::move(steps)) {}
 
-  void index_special();
-  TokenId special_at(std::string_view text, bool parse_special) const;
-  Status encode_stretch(std::string_view text, bool first, std::vector<TokenId>& out) const;
+  Status index_special();
+  TokenId special_at(std::string_view text, bool in_normal, bool parse_special) const;
+  template <typename OnStretch>
+  Status cut_at_special(std::string_view text, bool in_normal, bool parse_special, std::vector<TokenId>& out,
+                        OnStretch on_stretch) const;
+  Status encode_normal(std::string text, bool first, std::vector<TokenId>& out) const;
   Status encode_all(std::string_view text, const EncodeOptions& options, std::vector<TokenId>& out) const;
+  const std::string& spelling(TokenId id) const {
+    const auto normal = normal_spellings.find(id);
+    return normal != normal_spellings.end() ? normal->second : vocabulary.tokens[static_cast<std::size_t>(id)].text;
+  }
 
   Vocabulary vocabulary;
   PieceTable pieces;
+  Pipeline pipeline;
   std::unique_ptr<Encoder> encoder;
-  std::array<std::vector<TokenId>, 256> special;  ///< by first byte, longest first
+  std::array<std::vector<TokenId>, 256> named;                ///< all special tokens by first byte, longest first
+  std::array<std::vector<TokenId>, 256> special;              ///< those that are looked for in a text as it is
+  std::array<std::vector<TokenId>, 256> special_normal;       ///< those that are looked for in normalized text
+  std::unordered_map<TokenId, std::string> normal_spellings;  ///< of the latter, as normalized text has them
 };
 
-void Tokenizer::State::index_special() {
+Status Tokenizer::State::index_special() {
   for (std::size_t i = 0; i < vocabulary.tokens.size(); ++i) {
     const Token& token = vocabulary.tokens[i];
-    const bool is_special = token.kind == TokenKind::control || token.kind == TokenKind::user_defined;
-    if (is_special && !token.text.empty()) {
-      special[static_cast<unsigned char>(token.text[0])].push_back(static_cast<TokenId>(i));
+    const auto id = static_cast<TokenId>(i);
+    const bool is_special = token.kind == TokenKind::control || token.kind == TokenKind::user_defined ||
+                            token.kind == TokenKind::unknown;
+    if (!is_special || token.text.empty()) continue;
+    named[static_cast<unsigned char>(token.text[0])].push_back(id);
+    if (!token.normalized || !vocabulary.by_steps) {
+      special[static_cast<unsigned char>(token.text[0])].push_back(id);
+      continue;
     }
+    GRAFT_TRY_ASSIGN(std::string normal, pipeline.normalize(token.text, true));
+    if (normal.empty()) continue;
+    special_normal[static_cast<unsigned char>(normal[0])].push_back(id);
+    normal_spellings.emplace(id, std::move(normal));
   }
-  for (auto& ids : special) {
-    std::stable_sort(ids.begin(), ids.end(), [&](TokenId a, TokenId b) {
-      return vocabulary.tokens[static_cast<std::size_t>(a)].text.size() >
-             vocabulary.tokens[static_cast<std::size_t>(b)].text.size();
-    });
-  }
+  const auto sort = [](auto& table, auto size_of) {
+    for (auto& ids : table) std::ranges::stable_sort(ids, std::greater(), size_of);
+  };
+  sort(special, [&](TokenId id) { return spelling(id).size(); });
+  sort(special_normal, [&](TokenId id) { return spelling(id).size(); });
+  sort(named, [&](TokenId id) { return vocabulary.tokens[static_cast<std::size_t>(id)].text.size(); });
+  return {};
 }
 
 /// The special token at `text`'s start, the longest one; kNoToken where there is none.
-TokenId Tokenizer::State::special_at(std::string_view text, bool parse_special) const {
-  for (const TokenId id : special[static_cast<unsigned char>(text[0])]) {
-    const Token& token = vocabulary.tokens[static_cast<std::size_t>(id)];
-    if (token.kind == TokenKind::control && !parse_special) continue;
-    if (text.starts_with(token.text)) return id;
+TokenId Tokenizer::State::special_at(std::string_view text, bool in_normal, bool parse_special) const {
+  for (const TokenId id : (in_normal ? special_normal : special)[static_cast<unsigned char>(text[0])]) {
+    if (vocabulary.tokens[static_cast<std::size_t>(id)].kind != TokenKind::user_defined && !parse_special) continue;
+    if (text.starts_with(spelling(id))) return id;
   }
   return kNoToken;
 }
 
-Status Tokenizer::State::encode_stretch(std::string_view text, bool first, std::vector<TokenId>& out) const {
-  if (text.empty()) return {};
-  std::string form = vocabulary.normal_form_c ? normal_form_c(text) : std::string(text);
-  form = apply_character_map(vocabulary.character_map, form);
-  if (vocabulary.collapse_spaces) form = collapsed_spaces(form);
-  if (form.empty()) return {};
-  const bool prefixed =
-      vocabulary.space_prefix == SpacePrefix::every || (vocabulary.space_prefix == SpacePrefix::first && first);
-  if (prefixed && !(vocabulary.prefix_unless_spaced && form.starts_with(' '))) form.insert(form.begin(), ' ');
-  if (marks_spaces(vocabulary.algorithm)) form = marked_spaces(form);
-  return encoder->encode(form, out);
-}
-
-Status Tokenizer::State::encode_all(std::string_view text, const EncodeOptions& options,
-                                    std::vector<TokenId>& out) const {
+/// Calls on_stretch(stretch, where it begins) for what lies between special tokens, which go to `out` themselves.
+template <typename OnStretch>
+Status Tokenizer::State::cut_at_special(std::string_view text, bool in_normal, bool parse_special,
+                                        std::vector<TokenId>& out, OnStretch on_stretch) const {
   std::size_t begin = 0;
   for (std::size_t at = 0; at < text.size();) {
-    const TokenId id = special_at(text.substr(at), options.parse_special);
+    const TokenId id = special_at(text.substr(at), in_normal, parse_special);
     if (id == kNoToken) {
       ++at;
       continue;
     }
     const Token& token = vocabulary.tokens[static_cast<std::size_t>(id)];
+    const std::size_t end = at + spelling(id).size();
+    if (token.single_word && (ends_in_word(text.substr(0, at)) || begins_with_word(text.substr(end)))) {
+      at = end;
+      continue;
+    }
     std::string_view stretch = text.substr(begin, at - begin);
     if (token.strip_left) stretch = stretch.substr(0, trailing_space(stretch));
-    GRAFT_TRY(encode_stretch(stretch, begin == 0 && !options.continued, out));
+    if (!stretch.empty()) GRAFT_TRY(on_stretch(stretch, begin));
     out.push_back(id);
-    at += token.text.size();
+    at = end;
     if (token.strip_right) at += leading_space(text.substr(at));
     begin = at;
   }
-  return encode_stretch(text.substr(begin), begin == 0 && !options.continued, out);
+  return begin < text.size() ? on_stretch(text.substr(begin), begin) : Status();
+}
+
+Status Tokenizer::State::encode_normal(std::string text, bool first, std::vector<TokenId>& out) const {
+  GRAFT_TRY_ASSIGN(const Spans spans, pipeline.cut(std::move(text), first));
+  for (std::size_t i = 0; i < spans.spans.size(); ++i) GRAFT_TRY(encoder->encode(spans.at(i), out));
+  return {};
+}
+
+Status Tokenizer::State::encode_all(std::string_view text, const EncodeOptions& options,
+                                    std::vector<TokenId>& out) const {
+  const auto encode_stretch = [&](std::string_view stretch, std::size_t begin) -> Status {
+    const bool first = begin == 0 && !options.continued;
+    GRAFT_TRY_ASSIGN(std::string normal, pipeline.normalize(stretch, first));
+    if (normal_spellings.empty()) return encode_normal(std::move(normal), first, out);
+    return cut_at_special(normal, true, options.parse_special, out, [&](std::string_view part, std::size_t at) {
+      return encode_normal(std::string(part), first && at == 0, out);
+    });
+  };
+  return cut_at_special(text, false, options.parse_special, out, encode_stretch);
 }
 
 Tokenizer::Tokenizer(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -187,12 +212,14 @@ Tokenizer::~Tokenizer() = default;
 
 Result<Tokenizer> Tokenizer::make(Vocabulary vocabulary) {
   GRAFT_TRY(check(vocabulary));
-  auto state = std::make_unique<State>(std::move(vocabulary));
-  state->index_special();
-  const auto make_encoder = [&] {
+  GRAFT_TRY_ASSIGN(Pipeline pipeline, Pipeline::make(vocabulary));
+  auto state = std::make_unique<State>(std::move(vocabulary), std::move(pipeline));
+  GRAFT_TRY(state->index_special());
+  const auto make_encoder = [&]() -> Result<std::unique_ptr<Encoder>> {
     switch (state->vocabulary.algorithm) {
       case Algorithm::unigram: return make_unigram(state->vocabulary, state->pieces);
       case Algorithm::word_piece: return make_word_piece(state->vocabulary, state->pieces);
+      case Algorithm::word_level: return make_word_level(state->vocabulary, state->pieces);
       default: return make_bpe(state->vocabulary, state->pieces);
     }
   };
@@ -214,7 +241,7 @@ Result<std::vector<TokenId>> Tokenizer::encode(std::string_view text, const Enco
 }
 
 std::span<const TokenId> Tokenizer::special_from(char first) const {
-  return state_->special[static_cast<unsigned char>(first)];
+  return state_->named[static_cast<unsigned char>(first)];
 }
 
 Result<std::string> Tokenizer::decode(std::span<const TokenId> ids, const DecodeOptions& options) const {
@@ -240,7 +267,8 @@ Result<std::string> StreamDecoder::push(TokenId id) {
   const TokenKind kind = vocabulary.tokens[static_cast<std::size_t>(id)].kind;
   if (kind == TokenKind::control && options_.skip_control) return std::string();
   std::string_view bytes = tokenizer_->bytes_of(id);
-  const bool prefixed = vocabulary.algorithm == Algorithm::word_piece || vocabulary.space_prefix != SpacePrefix::none;
+  const bool prefixed = (vocabulary.algorithm == Algorithm::word_piece && !vocabulary.by_steps) ||
+                        vocabulary.space_prefix != SpacePrefix::none;
   if (kind != TokenKind::control && !bytes.empty()) {
     if (options_.at_start && prefixed && bytes.starts_with(' ')) bytes.remove_prefix(1);
     options_.at_start = false;

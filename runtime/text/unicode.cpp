@@ -32,7 +32,20 @@ std::uint32_t announced_size(unsigned char lead) {
 
 constexpr std::uint64_t kPartMask = 0x1FFFFF;
 
-void append_decomposed(std::u32string& out, char32_t value) {
+/// The full compatibility decomposition; empty where there is none.
+std::span<const std::uint32_t> compatibility(char32_t value) {
+  const auto found = std::lower_bound(kCompatibility.begin(), kCompatibility.end(), std::uint64_t{value} << 40);
+  if (value >= kInvalidByte || found == kCompatibility.end() || *found >> 40 != value) return {};
+  return kCompatibilityParts.subspan(*found & 0xFFFFFF, *found >> 24 & 0xFFFF);
+}
+
+void append_decomposed(std::u32string& out, char32_t value, bool compatible = false) {
+  if (compatible) {
+    if (const auto parts = compatibility(value); !parts.empty()) {
+      out.append(parts.begin(), parts.end());
+      return;
+    }
+  }
   if (value - kHangulFirst < kHangulCount) {
     const char32_t index = value - kHangulFirst;
     out += char32_t{kLeadFirst + index / (kVowels * kTails)};
@@ -45,8 +58,10 @@ void append_decomposed(std::u32string& out, char32_t value) {
     out += value;
     return;
   }
-  append_decomposed(out, static_cast<char32_t>(*found >> 22 & kPartMask));
-  if (const auto second = static_cast<char32_t>(*found >> 1 & kPartMask); second != 0) append_decomposed(out, second);
+  append_decomposed(out, static_cast<char32_t>(*found >> 22 & kPartMask), compatible);
+  if (const auto second = static_cast<char32_t>(*found >> 1 & kPartMask); second != 0) {
+    append_decomposed(out, second, compatible);
+  }
 }
 
 const std::unordered_map<std::uint64_t, char32_t>& compositions() {
@@ -171,7 +186,47 @@ std::string valid_utf8(std::string_view text) {
   return out;
 }
 
-CharClass char_class(char32_t value) { return static_cast<CharClass>(run_value(kClassRuns, value)); }
+Category category(char32_t value) { return static_cast<Category>(run_value(kCategoryRuns, value)); }
+
+CharClass char_class(char32_t value) {
+  const Category c = category(value);
+  if (c <= Category::cs) return CharClass::other;
+  if (c <= Category::lo) return CharClass::letter;
+  if (c == Category::mn) return CharClass::nonspacing_mark;
+  if (c <= Category::me) return CharClass::mark;
+  if (c <= Category::no) return CharClass::number;
+  if (c <= Category::po) return CharClass::punctuation;
+  return c <= Category::so ? CharClass::symbol : CharClass::separator;
+}
+
+std::uint8_t script(char32_t value) { return run_value(kScriptRuns, value); }
+
+std::uint8_t script_number(std::string_view name) {
+  const auto same = [](char a, char b) { return (a | 0x20) == (b | 0x20); };
+  for (std::size_t i = 1; i < kScriptNames.size(); ++i) {
+    if (std::ranges::equal(kScriptNames[i], name, same)) return static_cast<std::uint8_t>(i);
+  }
+  return 0;
+}
+
+bool is_word(char32_t v) {
+  const Category c = category(v);
+  if ((c >= Category::lu && c <= Category::nl) || c == Category::pc || v == 0x200C || v == 0x200D) return true;
+  // What is alphabetic without being a letter or a mark: circled and squared letters.
+  return (v >= 0x24B6 && v <= 0x24E9) || (v >= 0x1F130 && v <= 0x1F149) || (v >= 0x1F150 && v <= 0x1F169) ||
+         (v >= 0x1F170 && v <= 0x1F189);
+}
+
+bool is_punctuation(char32_t v) {
+  if (v < 0x80) return v > ' ' && v < 0x7F && char_class(v) != CharClass::letter && char_class(v) != CharClass::number;
+  return char_class(v) == CharClass::punctuation;
+}
+
+bool is_ideograph(char32_t v) {
+  return (v >= 0x4E00 && v <= 0x9FFF) || (v >= 0x3400 && v <= 0x4DBF) || (v >= 0x20000 && v <= 0x2A6DF) ||
+         (v >= 0x2A700 && v <= 0x2B81F) || (v >= 0x2B820 && v <= 0x2CEAF) || (v >= 0xF900 && v <= 0xFAFF) ||
+         (v >= 0x2F800 && v <= 0x2FA1F);
+}
 
 bool is_white_space(char32_t value) {
   if (value < 0x80) return value == ' ' || (value >= 9 && value <= 13);
@@ -188,9 +243,9 @@ char32_t to_lower(char32_t value) {
   return static_cast<char32_t>(static_cast<std::int32_t>(value) + run.delta);
 }
 
-std::u32string normal_form_d(std::u32string_view text) {
+std::u32string normal_form_d(std::u32string_view text, bool compatible) {
   std::u32string out;
-  for (const char32_t value : text) append_decomposed(out, value);
+  for (const char32_t value : text) append_decomposed(out, value, compatible);
   const auto cls = [](char32_t value) { return run_value(kCombiningRuns, value); };
   for (auto at = out.begin(); at != out.end();) {
     const auto marks = std::find_if(at, out.end(), [&](char32_t v) { return cls(v) != 0; });
@@ -200,14 +255,19 @@ std::u32string normal_form_d(std::u32string_view text) {
   return out;
 }
 
-std::string normal_form_c(std::string_view text) {
+std::string normal_form_c(std::string_view text) { return normal_form(NormalForm::c, text); }
+
+std::string normal_form(NormalForm form, std::string_view text) {
   if (std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; })) {
     return std::string(text);
   }
+  const bool compatible = form == NormalForm::kc || form == NormalForm::kd;
+  const bool composes = form == NormalForm::c || form == NormalForm::kc;
   std::string out;
   std::u32string run;
   const auto flush = [&] {
-    for (const char32_t value : compose(normal_form_d(run))) append_utf8(out, value);
+    const std::u32string parts = normal_form_d(run, compatible);
+    for (const char32_t value : composes ? compose(parts) : parts) append_utf8(out, value);
     run.clear();
   };
   for (const CodePoint& point : code_points(text)) {

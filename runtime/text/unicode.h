@@ -19,6 +19,11 @@ enum class CharClass : std::uint8_t {
   separator = 7,        ///< \p{Z}
 };
 
+/// General categories, in the order of the generated table.
+enum class Category : std::uint8_t {
+  cn, cc, cf, co, cs, lu, ll, lt, lm, lo, mn, mc, me, nd, nl, no, pc, pd, ps, pe, pi, pf, po, sm, sc, sk, so, zs, zl, zp
+};
+
 /// The value that a byte gets which is no part of valid UTF-8: above all code points, of class `other`.
 inline constexpr char32_t kInvalidByte = 0x110000;
 
@@ -44,15 +49,27 @@ std::size_t incomplete_tail(std::string_view text);
 /// `text` with every byte that is not valid UTF-8 replaced by U+FFFD.
 std::string valid_utf8(std::string_view text);
 
+Category category(char32_t value);
 CharClass char_class(char32_t value);
+/// Its script as a number: 0 where it has none.
+std::uint8_t script(char32_t value);
+/// The number of a script by name in any case, as in "Han"; 0 where there is none.
+std::uint8_t script_number(std::string_view name);
+/// \w: letters, marks, decimal digits, connecting punctuation, joiners and whatever else is alphabetic.
+bool is_word(char32_t value);
+/// \p{P}, and all printable ASCII that is neither letter, digit nor space.
+bool is_punctuation(char32_t value);
+bool is_ideograph(char32_t value);
 /// The property White_Space, as \s in a Unicode regular expression.
 bool is_white_space(char32_t value);
 /// The simple lower case form; `value` itself where there is none.
 char32_t to_lower(char32_t value);
 
-/// Normal form D: canonical decomposition in canonical order.
-std::u32string normal_form_d(std::u32string_view text);
+/// Normal form D: canonical decomposition in canonical order. KD where `compatible`.
+std::u32string normal_form_d(std::u32string_view text, bool compatible = false);
 /// Normal form C: D, then composed. Invalid bytes of `text` stay as they are.
 std::string normal_form_c(std::string_view text);
+enum class NormalForm : std::uint8_t { c, d, kc, kd };
+std::string normal_form(NormalForm form, std::string_view text);
 
 }  // namespace graft::text

@@ -51,7 +51,8 @@ def write_model(folder, **tokenizer_config):
         tensors[name + ".weight"] = "F32", shape, files.pack([1 + n / 4 if len(shape) == 1 else n / 2 for n in numbers])
     files.save_safetensors(f"{folder}/model.safetensors", tensors)
     tokenizer = {"added_tokens": [{"id": i, "content": name, "special": True} for i, name in enumerate(SPECIAL)],
-                 "normalizer": None, "pre_tokenizer": None, "post_processor": None,
+                 "normalizer": {"type": "Replace", "pattern": {"String": " "}, "content": SPACE},
+                 "pre_tokenizer": None, "post_processor": None,
                  "model": {"type": "BPE", "unk_token": "<unk>", "vocab": IDS, "merges": []}}
     for name, content in (("config", CONFIG), ("tokenizer", tokenizer),
                           ("tokenizer_config", {"eos_token": "</s>", **tokenizer_config})):

@@ -112,8 +112,8 @@ TEST(TokenizerJson, SmallFilesAndTheirFaults) {
   EXPECT_EQ(message("{" + model + R"(,"normalizer":{"type":"Strange"}})"),
             reading + "The normalizer \"Strange\" is not supported.");
   EXPECT_EQ(
-      message("{" + model + R"(,"pre_tokenizer":{"type":"Split","behavior":"Isolated","pattern":{"Regex":"x"}}})"),
-      reading + "The pre-tokenizer's pattern \"x\" is not known.");
+      message("{" + model + R"(,"pre_tokenizer":{"type":"Split","behavior":"Strange","pattern":{"Regex":"x"}}})"),
+      reading + "The split behavior \"Strange\" is not supported.");
 }
 
 TEST(TokenizerJson, UnigramAndWordPiece) {

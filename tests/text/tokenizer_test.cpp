@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/text/byte_alphabet.h"
+#include "runtime/text/pattern.h"
 #include "runtime/text/split.h"
 #include "runtime/text/unicode.h"
 #include "runtime/text/vocabulary_bytes.h"
@@ -245,6 +246,71 @@ TEST(Unicode, InvalidBytesStandAlone) {
       EXPECT_EQ(point.size, 1u);
     }
   }
+}
+
+/// The matches of a pattern, each in brackets.
+std::string matches(const std::string& regex, const std::string& text) {
+  const auto pattern = Pattern::parse(regex);
+  if (!pattern.ok()) return pattern.status().message();
+  const auto points = code_points(text);
+  std::vector<PatternMatch> found;
+  if (const Status done = pattern->find_all(points, found); !done.ok()) return done.message();
+  std::string out;
+  std::uint32_t last = 0;
+  const auto slice = [&](std::uint32_t a, std::uint32_t b) {
+    std::string part;
+    for (std::uint32_t i = a; i < b; ++i) append_utf8(part, points[i].value);
+    return part;
+  };
+  for (const PatternMatch& match : found) {
+    out += slice(last, match.begin) + "[" + slice(match.begin, match.end) + "]";
+    last = match.end;
+  }
+  return out + slice(last, static_cast<std::uint32_t>(points.size()));
+}
+
+TEST(Pattern, MatchesAsOnigurumaDoes) {
+  EXPECT_EQ(matches("a|ab", "ab"), "[a]b");
+  EXPECT_EQ(matches("(?:a|ab)c", "abc ac"), "[abc] [ac]");
+  EXPECT_EQ(matches("x{2,3}", "xxxxx x"), "[xxx][xx] x");
+  EXPECT_EQ(matches("x{2}+", "xxxxx"), "[xxxx]x");  // braces and a plus: pairs again and again
+  EXPECT_EQ(matches("x{,2}y{z", "xxy{z"), "[xxy{z]");
+  EXPECT_EQ(matches("a*?b", "aab"), "[aab]");
+  EXPECT_EQ(matches("a++ab|a", "aab"), "[a][a]b");
+  EXPECT_EQ(matches("(?>a+)a|b", "aab"), "aa[b]");
+  EXPECT_EQ(matches("(a*)*b", "aab"), "[aab]");
+  EXPECT_EQ(matches("(?:ab|a)(?:c|bcd)(?:d*)", "abcd"), "[abcd]");
+  EXPECT_EQ(matches("\\s+(?!\\S)|\\s+", "a   b  "), "a[  ][ ]b[  ]");
+  EXPECT_EQ(matches("(?<=a)b|(?<!a)c", "abac cb"), "a[b]ac [c]b");
+  EXPECT_EQ(matches("^a|b$", "a\nab\nb"), "[a]\n[a][b]\n[b]");
+  EXPECT_EQ(matches("\\Aa|b\\z", "a\nab\nb"), "[a]\nab\n[b]");
+  EXPECT_EQ(matches("\\bx\\b", "x xx x"), "[x] xx [x]");
+  EXPECT_EQ(matches("(?i:'s)", "'S's'\xC5\xBF's"), "['S]['s]['\xC5\xBF]['s]");
+  EXPECT_EQ(matches("[^\\p{L}\\d]+", "a1-\xC3\xA9_2"), "a1[-]\xC3\xA9[_]2");
+  EXPECT_EQ(matches("[\\p{Lu}-]", "A-b"), "[A][-]b");
+  EXPECT_EQ(matches("\\P{L}", "a1"), "a[1]");
+  EXPECT_EQ(matches("\\p{Han}+", "a\xE4\xBD\xA0\xE5\xA5\xBD" "b"), "a[\xE4\xBD\xA0\xE5\xA5\xBD]b");
+  EXPECT_EQ(matches("[\\x41-\\u0043]", "ABCD"), "[A][B][C]D");
+  EXPECT_EQ(matches("x*", "axx"), "[]a[xx]");
+}
+
+TEST(Pattern, WhatItRefuses) {
+  const std::string begin = "The tokenizer's pattern \"";
+  EXPECT_EQ(matches("(", ""), begin + "(\" has a group that is not closed.");
+  EXPECT_EQ(matches("a)", ""), begin + "a)\" has a \")\" that nothing opened.");
+  EXPECT_EQ(matches("[a", ""), begin + "[a\" has a class that is not closed.");
+  EXPECT_EQ(matches("*", ""), begin + "*\" has a quantifier with nothing to repeat.");
+  EXPECT_EQ(matches("(a)\\1", ""), begin + "(a)\\1\" has an escape, which graft does not support.");
+  EXPECT_EQ(matches("\\p{Strange}", ""),
+            begin + "\\p{Strange}\" has the property \"Strange\", which graft does not support.");
+  EXPECT_EQ(matches("((a{900}){900}){900}", ""),
+            begin + "((a{900}){900}){900}\" has too many parts or repetitions, which graft does not support.");
+  EXPECT_EQ(matches(std::string(200, '('), "").substr(0, 10), begin.substr(0, 10));
+}
+
+TEST(Pattern, AHostileOneEndsInTime) {
+  EXPECT_EQ(matches("(a+)+b", std::string(40, 'a')), "A pattern of the tokenizer takes too many steps on a text of 40 characters.");
+  EXPECT_EQ(matches("(?:a|a)*b|.", std::string(60, 'a')).substr(0, 9), "A pattern");
 }
 
 }  // namespace

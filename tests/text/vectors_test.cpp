@@ -84,7 +84,7 @@ void check_written(const Vocabulary& vocabulary, const std::string& name) {
   ASSERT_TRUE(file.ok()) << file.status().message();
   const bool json = vocabulary.algorithm != Algorithm::scored_bpe;
   EXPECT_EQ(file->name, json ? "tokenizer.json" : "tokenizer.model");
-  check(json ? convert::load_tokenizer_json(file->contents)
+  check(json ? convert::load_tokenizer_json(file->contents, convert::JsonForm::flags)
              : convert::load_sentencepiece(std::as_bytes(std::span(file->contents))),
         file->name);
   convert::GgufWriter writer;

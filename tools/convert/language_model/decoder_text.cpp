@@ -19,13 +19,14 @@ constexpr std::uint64_t kLargestFile = std::uint64_t{64} << 20;
 /// Keeps the vocabulary where a tokenizer can be made of it.
 Status add_tokenizer(Result<Vocabulary> loaded, const DecoderSpec& spec, Model& model, Report& report) {
   if (!loaded.ok()) return std::move(loaded).status();
+  const std::string format = text::vocabulary_format(*loaded);
   std::string bytes = text::vocabulary_to_bytes(*loaded);
   GRAFT_TRY_ASSIGN(const text::Tokenizer tokenizer, text::Tokenizer::make(std::move(*loaded)));
   if (tokenizer.size() > static_cast<std::size_t>(spec.vocabulary)) {
     report.notes.push_back(cat("The tokenizer has ", tokenizer.size(), " tokens, the model knows the first ",
                                spec.vocabulary, " of them."));
   }
-  model.tokenizer = TokenizerData{text::kVocabularyFormat, std::move(bytes)};
+  model.tokenizer = TokenizerData{format, std::move(bytes)};
   return {};
 }
 

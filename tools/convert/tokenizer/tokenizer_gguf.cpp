@@ -1,8 +1,9 @@
 // Vocabularies from the metadata of GGUF files.
 #include <algorithm>
 #include <array>
-#include <optional>
 
+#include "runtime/text/pipeline.h"
+#include "tools/convert/tokenizer/gguf_pre_tokenizers.h"
 #include "tools/convert/tokenizer/tokenizer_load.h"
 #include "tools/convert/tokenizer/vocabulary_parts.h"
 
@@ -14,34 +15,30 @@ using text::Split;
 using text::TokenId;
 using text::Vocabulary;
 
-struct PreName {
-  std::string_view name;
-  std::vector<Split> splits;
-};
-
-/// The names of "tokenizer.ggml.pre" that graft knows.
-const std::vector<PreName>& pre_names() {
-  static const std::vector<Split> gpt2{Split::gpt2}, llama3{Split::llama3}, qwen2{Split::qwen2},
-      digits{Split::digit, Split::gpt2},
-      deepseek_coder{Split::line_break, Split::spaced_letters, Split::spaced_punctuation, Split::cjk, Split::digit};
-  static const std::vector<PreName> names{
-      {"gpt-2", gpt2},       {"gpt2", gpt2},        {"mpt", gpt2},
-      {"olmo", gpt2},        {"phi-2", gpt2},       {"jais", gpt2},
-      {"roberta-bpe", gpt2}, {"jina-v2-en", gpt2},  {"llama-bpe", llama3},
-      {"llama3", llama3},    {"llama-v3", llama3},  {"smaug-bpe", llama3},
-      {"qwen2", qwen2},      {"stablelm2", qwen2},  {"deepseek-r1-qwen", qwen2},
-      {"starcoder", digits}, {"refact", digits},    {"command-r", digits},
-      {"smollm", digits},    {"codeshell", digits}, {"deepseek-coder", deepseek_coder}};
-  return names;
+Result<const PreTokenizer*> pre_tokenizer_of(const GgufFile& file) {
+  std::string_view name = "gpt-2";
+  if (file.has("tokenizer.ggml.pre")) {
+    GRAFT_TRY_ASSIGN(name, file.text("tokenizer.ggml.pre"));
+  }
+  if (const PreTokenizer* known = gguf_pre_tokenizer(name)) return known;
+  return unsupported("The pre-tokenizer \"", shown(name), "\" of the GGUF file is not known.");
 }
 
-Result<std::vector<Split>> splits_of(const GgufFile& file) {
-  if (!file.has("tokenizer.ggml.pre")) return std::vector<Split>{Split::gpt2};
-  GRAFT_TRY_ASSIGN(const std::string_view name, file.text("tokenizer.ggml.pre"));
-  for (const PreName& known : pre_names()) {
-    if (known.name == name) return known.splits;
+/// By flags where all patterns have scanners of their own, otherwise by steps.
+void cut_by(const PreTokenizer& pre, Vocabulary& out) {
+  for (const std::string_view pattern : pre.patterns) {
+    const auto known = text::known_split(pattern);
+    out.by_steps = out.by_steps || !known;
+    if (known) out.splits.push_back(*known);
+    out.pre_tokenizers.push_back({.kind = text::StepKind::split, .text = std::string(pattern)});
   }
-  return unsupported("The pre-tokenizer \"", shown(name), "\" of the GGUF file is not known.");
+  if (!out.by_steps) {
+    out.pre_tokenizers.clear();
+    return;
+  }
+  out.splits.clear();
+  out.pre_tokenizers.push_back({.kind = text::StepKind::byte_level});
+  out.decoders.push_back({.kind = text::StepKind::byte_level});
 }
 
 Status read_tokens(const GgufFile& file, Vocabulary& out) {
@@ -90,11 +87,11 @@ Status read_family(const GgufFile& file, Vocabulary& out, bool& add_bos, bool& a
   GRAFT_TRY_ASSIGN(const std::string_view model, file.text("tokenizer.ggml.model"));
   if (model == "gpt2") {
     out.algorithm = Algorithm::byte_bpe;
-    GRAFT_TRY_ASSIGN(out.splits, splits_of(file));
+    GRAFT_TRY_ASSIGN(const PreTokenizer* pre, pre_tokenizer_of(file));
+    cut_by(*pre, out);
     GRAFT_TRY_ASSIGN(const auto merges, file.texts("tokenizer.ggml.merges"));
     GRAFT_TRY_ASSIGN(out.merges, parse_merges(out, merges));
-    out.ignore_merges = out.splits.front() == Split::llama3;
-    add_bos = out.ignore_merges;
+    out.ignore_merges = add_bos = pre->whole_words;
   } else if (model == "llama" || model == "t5") {
     out.algorithm = model == "t5" ? Algorithm::unigram : Algorithm::scored_bpe;
     out.byte_fallback = true;
@@ -141,11 +138,24 @@ Result<Vocabulary> read_vocabulary(const GgufFile& file) {
 
 }  // namespace
 
-std::string_view gguf_pre_name(std::span<const Split> splits) {
-  for (const PreName& known : pre_names()) {
-    if (std::ranges::equal(known.splits, splits)) return known.name;
+std::string_view gguf_pre_name(const Vocabulary& vocabulary) {
+  if (vocabulary.algorithm != Algorithm::byte_bpe || !vocabulary.normalizers.empty()) return {};
+  std::vector<std::string_view> patterns;
+  for (const Split split : vocabulary.splits) patterns.push_back(text::split_pattern(split));
+  for (const text::Step& step : vocabulary.pre_tokenizers) {
+    if (step.kind == text::StepKind::byte_level) {
+      if (step.flag_a) return {};
+      if (step.flag_b) patterns.push_back(text::split_pattern(Split::gpt2));
+    } else if (step.kind == text::StepKind::digits && step.behavior == text::Behavior::isolated) {
+      patterns.push_back(text::split_pattern(Split::digit));
+    } else if (step.kind == text::StepKind::split && !step.flag_a && !step.flag_b &&
+               step.behavior == text::Behavior::isolated) {
+      patterns.push_back(step.text);
+    } else {
+      return {};
+    }
   }
-  return {};
+  return gguf_pre_name_of(patterns, vocabulary.ignore_merges);
 }
 
 Result<Vocabulary> load_gguf_vocabulary(const GgufFile& file) {

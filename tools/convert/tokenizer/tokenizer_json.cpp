@@ -79,9 +79,8 @@ Status read_unknown(const Json& model, Vocabulary& out) {
 
 Status read_bpe(const Json& model, Vocabulary& out) {
   out.algorithm = Algorithm::char_bpe;  // byte_bpe once a step of pre-tokenization says so
-  for (const char* affix : {"continuing_subword_prefix", "end_of_word_suffix"}) {
-    if (!string_member(model, affix).empty()) return unsupported("BPE with a \"", affix, "\" is not supported.");
-  }
+  out.inner_prefix = string_member(model, "continuing_subword_prefix");
+  out.end_suffix = string_member(model, "end_of_word_suffix");
   const Json* vocab = member(model, "vocab");
   if (vocab == nullptr) return corrupt("The model has no vocabulary.");
   GRAFT_TRY(read_vocab_object(*vocab, out));
@@ -115,12 +114,20 @@ Status read_word_piece(const Json& model, Vocabulary& out) {
   if (vocab == nullptr) return corrupt("The model has no vocabulary.");
   GRAFT_TRY(read_vocab_object(*vocab, out));
   if (member(model, "max_input_chars_per_word") != nullptr) {
-    GRAFT_TRY(integer_member(model, "max_input_chars_per_word", 100, 100));
+    GRAFT_TRY_ASSIGN(const std::int64_t most, integer_member(model, "max_input_chars_per_word", 0, UINT32_MAX));
+    out.longest_word = static_cast<std::uint32_t>(most);
   }
-  if (const auto prefix = string_member(model, "continuing_subword_prefix"); prefix != "##") {
-    return unsupported("WordPiece with the prefix \"", shown(prefix),
-                       "\" for pieces inside of words is not supported.");
-  }
+  const Json* prefix = member(model, "continuing_subword_prefix");
+  out.inner_prefix = prefix != nullptr ? string_member(model, "continuing_subword_prefix") : "##";
+  GRAFT_TRY(read_unknown(model, out));
+  return {};
+}
+
+Status read_word_level(const Json& model, Vocabulary& out) {
+  out.algorithm = Algorithm::word_level;
+  const Json* vocab = member(model, "vocab");
+  if (vocab == nullptr) return corrupt("The model has no vocabulary.");
+  GRAFT_TRY(read_vocab_object(*vocab, out));
   return read_unknown(model, out);
 }
 
@@ -130,27 +137,39 @@ Status read_added(const Json& added, Vocabulary& out) {
   for (const Json& entry : added) {
     GRAFT_TRY_ASSIGN(const std::int64_t id, integer_member(entry, "id", 0, largest));
     Token& token = token_at(out, id);
+    token.apart = token.kind == TokenKind::unused;
     token.text = string_member(entry, "content");
     if (token.text.empty()) return corrupt("Added token ", id, " has no content.");
     token.kind = flag_member(entry, "special", false) ? TokenKind::control : TokenKind::user_defined;
     token.strip_left = flag_member(entry, "lstrip", false);
     token.strip_right = flag_member(entry, "rstrip", false);
+    token.single_word = flag_member(entry, "single_word", false);
+    token.normalized = flag_member(entry, "normalized", token.kind == TokenKind::user_defined);
   }
   return {};
 }
 
-/// Names the kinds that follow from spelling, once all tokens are there.
-void finish_kinds(Vocabulary& out) {
+/// <0xNN> where the model falls back on bytes.
+void finish_bytes(Vocabulary& out) {
   for (Token& token : out.tokens) {
-    if (token.kind != TokenKind::normal) continue;
-    if (out.byte_fallback && token.text.size() == 6 && token.text.starts_with("<0x")) token.kind = TokenKind::byte;
-    if (out.algorithm != Algorithm::word_piece) continue;
+    if (token.kind == TokenKind::normal && out.byte_fallback && token.text.size() == 6 && token.text.starts_with("<0x")) {
+      token.kind = TokenKind::byte;
+    }
+  }
+}
+
+/// The forms that go without steps: pieces as SentencePiece and GGUF spell them, and the unknown token's kind.
+void finish_flagged(Vocabulary& out) {
+  for (Token& token : out.tokens) {
+    token.single_word = token.normalized = token.apart = false;
+    if (token.kind != TokenKind::normal || out.algorithm != Algorithm::word_piece) continue;
     token.text = token.text.starts_with("##") ? token.text.substr(2) : "\xE2\x96\x81" + token.text;
   }
+  if (out.algorithm == Algorithm::word_piece) out.inner_prefix.clear();
   if (out.unknown != text::kNoToken) out.tokens[static_cast<std::size_t>(out.unknown)].kind = TokenKind::unknown;
 }
 
-Result<Vocabulary> read_document(std::string_view json) {
+Result<Vocabulary> read_document(std::string_view json, JsonForm form) {
   GRAFT_TRY_ASSIGN(const Json document, parse_json(json));
   const Json* model = member(document, "model");
   if (model == nullptr) return corrupt("The file has no \"model\".");
@@ -163,19 +182,32 @@ Result<Vocabulary> read_document(std::string_view json) {
     GRAFT_TRY(read_unigram(*model, out));
   } else if (type == "WordPiece") {
     GRAFT_TRY(read_word_piece(*model, out));
+  } else if (type == "WordLevel") {
+    GRAFT_TRY(read_word_level(*model, out));
   } else {
     return unsupported("The tokenizer model \"", shown(type), "\" is not supported.");
   }
   if (const Json* added = member(document, "added_tokens")) GRAFT_TRY(read_added(*added, out));
-  finish_kinds(out);
-  GRAFT_TRY(read_json_steps(document, out));
-  return out;
+  finish_bytes(out);
+  GRAFT_TRY(read_json_post_processor(document, out));
+  Vocabulary stepped = out;
+  const Status by_steps = read_json_steps(document, stepped);
+  const bool hashes = out.algorithm != Algorithm::word_piece || out.inner_prefix == "##";
+  if (out.algorithm == Algorithm::word_piece && hashes) out.inner_prefix.clear();
+  const Status by_flags = hashes ? read_json_flags(document, out) : by_steps;
+  if (by_flags.ok() && hashes && (form == JsonForm::flags || (by_steps.ok() && flags_suffice(stepped, out)))) {
+    finish_flagged(out);
+    return out;
+  }
+  if (form == JsonForm::flags) return by_flags;
+  if (!by_steps.ok()) return by_steps;
+  return stepped;
 }
 
 }  // namespace
 
-Result<Vocabulary> load_tokenizer_json(std::string_view json) {
-  return read_document(json).with_context("While reading tokenizer.json");
+Result<Vocabulary> load_tokenizer_json(std::string_view json, JsonForm form) {
+  return read_document(json, form).with_context("While reading tokenizer.json");
 }
 
 Result<Vocabulary> load_vocab_and_merges(std::string_view vocab_json, std::string_view merges_txt,

@@ -7,11 +7,17 @@
 
 namespace graft::convert {
 
-/// Reads normalizer, pre_tokenizer and post_processor into `out`, whose tokens are complete.
+/// Reads normalizer, pre_tokenizer and decoder into the steps of `out`, whose tokens are complete.
 /// unsupported: a step that graft does not have, by name.
 Status read_json_steps(const Json& document, text::Vocabulary& out);
 
-/// The regular expression of a step, as models write it into their files.
-std::string_view split_pattern(text::Split split);
+/// Reads normalizer and pre_tokenizer into the flags of `out`, as far as flags can say them. unsupported: they cannot.
+Status read_json_flags(const Json& document, text::Vocabulary& out);
+
+/// Whether the flags of one do what the steps of the other do, whatever the text: the other is then not needed.
+bool flags_suffice(const text::Vocabulary& stepped, const text::Vocabulary& flagged);
+
+/// Reads what is put around a text.
+Status read_json_post_processor(const Json& document, text::Vocabulary& out);
 
 }  // namespace graft::convert

@@ -15,12 +15,17 @@ namespace graft::convert {
 /// From the "tokenizer.ggml.*" metadata: models gpt2, llama, t5 and bert.
 Result<text::Vocabulary> load_gguf_vocabulary(const GgufFile& file);
 
-/// A name of "tokenizer.ggml.pre" for these steps of pre-tokenization; empty where there is none.
-std::string_view gguf_pre_name(std::span<const text::Split> splits);
+/// A name of "tokenizer.ggml.pre" for how a byte_bpe vocabulary cuts text; empty where there is none.
+std::string_view gguf_pre_name(const text::Vocabulary& vocabulary);
 
-/// From the contents of a tokenizer.json: models BPE, Unigram and WordPiece.
-/// unsupported: a normalizer or pre-tokenizer that graft does not have, by name.
-Result<text::Vocabulary> load_tokenizer_json(std::string_view json);
+enum class JsonForm {
+  exact,  ///< the ids of Hugging Face's library: by steps, unless flags say just the same
+  flags   ///< by flags, as GGUF and SentencePiece files say it, although some texts may be cut otherwise
+};
+
+/// From the contents of a tokenizer.json: models BPE, Unigram, WordPiece and WordLevel.
+/// unsupported: a normalizer, pre-tokenizer or decoder that graft does not have, by name.
+Result<text::Vocabulary> load_tokenizer_json(std::string_view json, JsonForm form = JsonForm::exact);
 
 /// From the contents of a vocab.json and a merges.txt of byte-level BPE. Such a pair does not say how text is split,
 /// nor which tokens are special: `splits` says the one, and added_tokens.json (may be empty) the other.

@@ -8,9 +8,9 @@
 #include <set>
 
 #include "runtime/text/piece_table.h"
+#include "runtime/text/pipeline.h"
 #include "runtime/text/unicode.h"
 #include "tools/convert/tokenizer/base64.h"
-#include "tools/convert/tokenizer/tokenizer_json.h"
 #include "tools/convert/tokenizer/tokenizer_load.h"
 
 namespace graft::convert {
@@ -96,7 +96,7 @@ OrderedJson pre_tokenizer(const Vocabulary& v) {
         steps.push_back({{"type", "Digits"}, {"individual_digits", true}});
       } else {
         steps.push_back({{"type", "Split"},
-                         {"pattern", {{"Regex", split_pattern(v.splits[i])}}},
+                         {"pattern", {{"Regex", text::split_pattern(v.splits[i])}}},
                          {"behavior", "Isolated"},
                          {"invert", false}});
       }
@@ -157,10 +157,10 @@ OrderedJson added_tokens(const Vocabulary& v) {
     if (!special && token.kind != TokenKind::user_defined) continue;
     out.push_back({{"id", i},
                    {"content", token.text},
-                   {"single_word", false},
+                   {"single_word", token.single_word},
                    {"lstrip", token.strip_left},
                    {"rstrip", token.strip_right},
-                   {"normalized", false},
+                   {"normalized", token.normalized},
                    {"special", special}});
   }
   return out;
@@ -171,6 +171,7 @@ std::string vocabulary_members(const Vocabulary& v) {
   std::string out = v.algorithm == Algorithm::unigram ? "\"vocab\":[" : "\"vocab\":{";
   bool first = true;
   for (std::size_t i = 0; i < v.tokens.size(); ++i) {
+    if (v.tokens[i].apart) continue;
     if (v.algorithm == Algorithm::unigram) {
       out += cat(first ? "" : ",", "[", quoted(v.tokens[i].text), ",", nlohmann::json(v.tokens[i].score).dump(), "]");
     } else if (!v.tokens[i].text.empty()) {
@@ -181,6 +182,7 @@ std::string vocabulary_members(const Vocabulary& v) {
     first = false;
   }
   if (v.algorithm == Algorithm::unigram) return out + "]";
+  if (v.algorithm == Algorithm::word_piece || v.algorithm == Algorithm::word_level) return out + "}";
   out += "},\"merges\":[";
   for (std::size_t i = 0; i < v.merges.size(); ++i) {
     const auto& [left, right] = v.merges[i];
@@ -196,11 +198,20 @@ OrderedJson model_head(const Vocabulary& v) {
     if (v.unknown != text::kNoToken) out["unk_id"] = v.unknown;
     return out;
   }
+  if (v.algorithm == Algorithm::word_piece || v.algorithm == Algorithm::word_level) {
+    OrderedJson out = {{"type", v.algorithm == Algorithm::word_level ? "WordLevel" : "WordPiece"}, {"unk_token", ""}};
+    if (v.unknown != text::kNoToken) out["unk_token"] = v.tokens[static_cast<std::size_t>(v.unknown)].text;
+    if (v.algorithm == Algorithm::word_level) return out;
+    out["continuing_subword_prefix"] = v.inner_prefix;
+    out["max_input_chars_per_word"] = v.longest_word;
+    return out;
+  }
+  const auto or_null = [](const std::string& text) { return text.empty() ? OrderedJson(nullptr) : OrderedJson(text); };
   OrderedJson out = {{"type", "BPE"},
                      {"dropout", nullptr},
                      {"unk_token", nullptr},
-                     {"continuing_subword_prefix", nullptr},
-                     {"end_of_word_suffix", nullptr},
+                     {"continuing_subword_prefix", or_null(v.inner_prefix)},
+                     {"end_of_word_suffix", or_null(v.end_suffix)},
                      {"fuse_unk", v.fuse_unknown},
                      {"byte_fallback", v.byte_fallback},
                      {"ignore_merges", v.ignore_merges}};
@@ -214,16 +225,25 @@ std::string with_members(std::string outer, const std::string& inner) {
   return outer + "," + inner + "}";
 }
 
+/// The four parts around the model: as the source had them, or as flags say them.
+OrderedJson parts_around(const Vocabulary& v) {
+  if (v.by_steps && !v.source_json.empty()) {
+    OrderedJson source = OrderedJson::parse(v.source_json, nullptr, false);
+    if (source.is_object()) return source;
+  }
+  return {{"normalizer", normalizer(v)},
+          {"pre_tokenizer", pre_tokenizer(v)},
+          {"post_processor", post_processor(v)},
+          {"decoder", decoder(v)}};
+}
+
 Result<std::string> tokenizer_json(const Vocabulary& v) {
   GRAFT_TRY(check_spellings(v));
-  const OrderedJson document = {{"version", "1.0"},
+  OrderedJson document = {{"version", "1.0"},
                                 {"truncation", nullptr},
                                 {"padding", nullptr},
-                                {"added_tokens", added_tokens(v)},
-                                {"normalizer", normalizer(v)},
-                                {"pre_tokenizer", pre_tokenizer(v)},
-                                {"post_processor", post_processor(v)},
-                                {"decoder", decoder(v)}};
+                                {"added_tokens", added_tokens(v)}};
+  document.update(parts_around(v));
   const std::string model = with_members(model_head(v).dump(), vocabulary_members(v));
   return with_members(document.dump(), "\"model\":" + model);
 }
@@ -290,7 +310,9 @@ std::vector<std::string> vocabulary_differences(const Vocabulary& a, const Vocab
       {same_tokens(a, b), "the tokens"},
       {same_scores(a, b), "the scores"},
       {a.merges == b.merges, "the merges"},
-      {a.splits == b.splits, "the pre-tokenizer"},
+      {a.splits == b.splits && a.by_steps == b.by_steps && a.pre_tokenizers == b.pre_tokenizers, "the pre-tokenizer"},
+      {a.normalizers == b.normalizers, "the normalizer"},
+      {a.inner_prefix == b.inner_prefix && a.end_suffix == b.end_suffix, "what marks the parts of words"},
       {a.before == b.before && a.after == b.after, "what is put around a text"},
       {a.bos == b.bos && a.eos == b.eos, "the first and last token of a text"},
       {a.unknown == b.unknown, "the unknown token"},
@@ -326,12 +348,12 @@ Result<TokenizerFile> tokenizer_file(const Vocabulary& vocabulary) {
   if (vocabulary.algorithm == Algorithm::scored_bpe) {
     out = {"tokenizer.model", sentencepiece(vocabulary)};
     GRAFT_TRY_ASSIGN(read, load_sentencepiece(std::as_bytes(std::span(out.contents))));
-  } else if (vocabulary.algorithm == Algorithm::word_piece) {
+  } else if (vocabulary.algorithm == Algorithm::word_piece && !vocabulary.by_steps) {
     return unsupported("A tokenizer of type word_piece cannot be written.");
   } else {
     GRAFT_TRY_ASSIGN(std::string json, tokenizer_json(vocabulary));
     out = {"tokenizer.json", std::move(json)};
-    GRAFT_TRY_ASSIGN(read, load_tokenizer_json(out.contents));
+    GRAFT_TRY_ASSIGN(read, load_tokenizer_json(out.contents, vocabulary.by_steps ? JsonForm::exact : JsonForm::flags));
   }
   take_named_ids(vocabulary, read);
   const auto differences = vocabulary_differences(vocabulary, read);

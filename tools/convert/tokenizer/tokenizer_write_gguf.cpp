@@ -71,7 +71,7 @@ Status add_keys(const Vocabulary& v, GgufWriter& out) {
   const bool bytes = v.algorithm == Algorithm::byte_bpe;
   out.add("tokenizer.ggml.model", bytes ? "gpt2" : v.algorithm == Algorithm::unigram ? "t5" : "llama");
   if (bytes) {
-    const std::string_view pre = gguf_pre_name(v.splits);
+    const std::string_view pre = gguf_pre_name(v);
     if (pre.empty()) return unsupported("GGUF has no name for its pre-tokenizer.");
     out.add("tokenizer.ggml.pre", pre);
   } else {
@@ -101,7 +101,26 @@ Status add_keys(const Vocabulary& v, GgufWriter& out) {
 
 }  // namespace
 
-Status add_gguf_tokenizer(const Vocabulary& vocabulary, GgufWriter& out, std::vector<std::string>& notes) {
+namespace {
+
+/// What GGUF can say of a vocabulary that works by steps: the same where its pre-tokenizer has a name there, otherwise
+/// the nearest that flags can say.
+Result<Vocabulary> for_gguf(const Vocabulary& v, std::vector<std::string>& notes) {
+  if (!v.by_steps || !gguf_pre_name(v).empty()) return v;
+  GRAFT_TRY_ASSIGN(const TokenizerFile file, tokenizer_file(v));
+  GRAFT_TRY_ASSIGN(Vocabulary out, load_tokenizer_json(file.contents, JsonForm::flags));
+  out.bos = v.bos;
+  out.eos = v.eos;
+  out.pad = v.pad;
+  out.mask = v.mask;
+  notes.push_back("The steps of the tokenizer are said as GGUF says them: some texts may be cut otherwise.");
+  return out;
+}
+
+}  // namespace
+
+Status add_gguf_tokenizer(const Vocabulary& full, GgufWriter& out, std::vector<std::string>& notes) {
+  GRAFT_TRY_ASSIGN(const Vocabulary vocabulary, for_gguf(full, notes));
   if (vocabulary.algorithm == Algorithm::word_piece) {
     return unsupported("A tokenizer of type word_piece cannot be written.");
   }
