@@ -16,7 +16,8 @@ inline constexpr std::string_view kMetaToolTemplate = "text.chat_template.tool_u
 /// Metadata of a model that was converted without its tokenizer: one sentence that says why.
 inline constexpr std::string_view kMetaTokenizerFault = "text.no_tokenizer";
 
-/// not_found: the model carries none, and the sentence says why; unsupported: one of a form that this build does not read; corrupt: a damaged one.
+/// not_found: the model carries none, and the sentence says why; unsupported: one of a form that this build does not
+/// read; corrupt: a damaged one.
 Result<text::Tokenizer> tokenizer_of(const Model& model);
 
 /// The ids of Model's kMetaStop, and the tokenizer's end of text.

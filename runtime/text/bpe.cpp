@@ -164,8 +164,7 @@ void Bpe::merge_all(std::string_view text, std::vector<Symbol>& symbols) const {
     Symbol& right = at(left.next);
     // The pair may have changed since. By rank it still counts where it makes the same token.
     Join now{};
-    if (by_score ? left.size + right.size != best.size
-                 : !join_of(text, left, right, now) || now.id != best.join.id) {
+    if (by_score ? left.size + right.size != best.size : !join_of(text, left, right, now) || now.id != best.join.id) {
       continue;
     }
     left.size += right.size;

@@ -160,8 +160,7 @@ class PatternSearch {
   }
 
   bool take_run(const Step& now, std::uint32_t step, std::uint32_t& at) {
-    const std::uint32_t most =
-        static_cast<std::uint32_t>(std::min<std::uint64_t>(points_.size() - at, now.most));
+    const std::uint32_t most = static_cast<std::uint32_t>(std::min<std::uint64_t>(points_.size() - at, now.most));
     if (most < now.least) return false;
     const std::uint32_t wanted = now.greed == Pattern::Greed::least ? now.least : most;
     std::uint32_t taken = 0;

@@ -24,7 +24,7 @@ struct CharSet {
   };
   bool negated = false;
   std::vector<Range> ranges;
-  std::uint32_t categories = 0;  ///< bit i: Category i
+  std::uint32_t categories = 0;                        ///< bit i: Category i
   std::vector<std::pair<std::uint8_t, bool>> scripts;  ///< a script, and whether all others are meant
   bool space = false, no_space = false, word = false, no_word = false;
   std::uint64_t ascii[2] = {};  ///< holds() of the first 128 code points

@@ -17,11 +17,23 @@ constexpr std::string_view kCategoryNames[] = {"Cn", "Cc", "Cf", "Co", "Cs", "Lu
 constexpr std::uint32_t kAllCategories = (1u << std::size(kCategoryNames)) - 1;
 
 /// Longer names of properties, without case and marks between words.
-constexpr std::pair<std::string_view, std::string_view> kLongNames[] = {
-    {"letter", "L"},          {"mark", "M"},           {"number", "N"},      {"punctuation", "P"}, {"punct", "P"},
-    {"symbol", "S"},          {"separator", "Z"},      {"other", "C"},       {"uppercaseletter", "Lu"},
-    {"lowercaseletter", "Ll"}, {"titlecaseletter", "Lt"}, {"modifierletter", "Lm"}, {"otherletter", "Lo"},
-    {"nonspacingmark", "Mn"}, {"decimalnumber", "Nd"}, {"digit", "Nd"},      {"cntrl", "Cc"}};
+constexpr std::pair<std::string_view, std::string_view> kLongNames[] = {{"letter", "L"},
+                                                                        {"mark", "M"},
+                                                                        {"number", "N"},
+                                                                        {"punctuation", "P"},
+                                                                        {"punct", "P"},
+                                                                        {"symbol", "S"},
+                                                                        {"separator", "Z"},
+                                                                        {"other", "C"},
+                                                                        {"uppercaseletter", "Lu"},
+                                                                        {"lowercaseletter", "Ll"},
+                                                                        {"titlecaseletter", "Lt"},
+                                                                        {"modifierletter", "Lm"},
+                                                                        {"otherletter", "Lo"},
+                                                                        {"nonspacingmark", "Mn"},
+                                                                        {"decimalnumber", "Nd"},
+                                                                        {"digit", "Nd"},
+                                                                        {"cntrl", "Cc"}};
 
 /// The categories of "L", "Lu" or "Letter"; 0 where that is no such name.
 std::uint32_t categories_of(std::string_view name) {
@@ -223,7 +235,8 @@ class PatternParser {
     out_.steps_.resize(begin);
     out_.slots_ = slots;
     const std::size_t copies = std::size_t{repeat.least} + (repeat.most == UINT32_MAX ? 1 : repeat.most - repeat.least);
-    if (out_.steps_.size() + copies * (body.size() + 4) > kLongestProgram) return lacks("too many parts or repetitions");
+    if (out_.steps_.size() + copies * (body.size() + 4) > kLongestProgram)
+      return lacks("too many parts or repetitions");
     const bool possessive = repeat.greed == Greed::possessive;
     if (possessive) emit({.op = Op::atomic});
     const auto copy = [&] {
@@ -366,12 +379,10 @@ class PatternParser {
   }
 
   Status posix(CharSet& out) {
-    for (const auto& [name, categories] : {std::pair{"[:alpha:]", categories_of("L") | categories_of("M")},
-                                           std::pair{"[:digit:]", categories_of("Nd")},
-                                           std::pair{"[:punct:]", categories_of("P")},
-                                           std::pair{"[:upper:]", categories_of("Lu")},
-                                           std::pair{"[:lower:]", categories_of("Ll")},
-                                           std::pair{"[:cntrl:]", categories_of("Cc")}}) {
+    for (const auto& [name, categories] :
+         {std::pair{"[:alpha:]", categories_of("L") | categories_of("M")}, std::pair{"[:digit:]", categories_of("Nd")},
+          std::pair{"[:punct:]", categories_of("P")}, std::pair{"[:upper:]", categories_of("Lu")},
+          std::pair{"[:lower:]", categories_of("Ll")}, std::pair{"[:cntrl:]", categories_of("Cc")}}) {
       if (!take(name)) continue;
       out.categories |= categories;
       return {};

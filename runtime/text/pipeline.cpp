@@ -156,7 +156,8 @@ void flags_as_steps(const Vocabulary& v, std::vector<Step>& normal, std::vector<
   }
   const bool marks = v.algorithm != Algorithm::byte_bpe;
   if (v.space_prefix != SpacePrefix::none) {
-    normal.push_back({.kind = StepKind::prepend, .prefix = v.space_prefix, .flag_a = v.prefix_unless_spaced, .text = " "});
+    normal.push_back(
+        {.kind = StepKind::prepend, .prefix = v.space_prefix, .flag_a = v.prefix_unless_spaced, .text = " "});
   }
   if (marks) {
     normal.push_back({.kind = StepKind::replace, .flag_a = true, .text = " ", .with = std::string(kSpaceMark)});
@@ -171,9 +172,7 @@ Status check_size(std::size_t bytes, std::size_t most) {
 
 }  // namespace
 
-Step step_of(Split split) {
-  return {.kind = StepKind::split, .text = std::string(split_pattern(split))};
-}
+Step step_of(Split split) { return {.kind = StepKind::split, .text = std::string(split_pattern(split))}; }
 
 std::optional<Split> known_split(std::string_view pattern) {
   for (const KnownPattern& known : kPatterns) {
@@ -281,8 +280,8 @@ void prefix_spans(const Step& step, Spans& spans, bool first) {
       }
     }
     const bool begins = first && i == 0 && spans.spans[i].begin == 0;
-    const bool wanted = meta ? step.prefix == SpacePrefix::every || (step.prefix == SpacePrefix::first && begins)
-                             : step.flag_a;
+    const bool wanted =
+        meta ? step.prefix == SpacePrefix::every || (step.prefix == SpacePrefix::first && begins) : step.flag_a;
     if (wanted && !std::string_view(out.text).substr(begin).starts_with(prefix)) out.text.insert(begin, prefix);
     out.spans.push_back({begin, static_cast<std::uint32_t>(out.text.size())});
   }
@@ -364,8 +363,7 @@ Status Pipeline::cut_by(const Stage& stage, Spans& spans, bool first) const {
         break;
       default: break;
     }
-    std::vector<Piece> pieces =
-        step.kind == StepKind::scripts ? by_script(points) : pieces_between(matches, size);
+    std::vector<Piece> pieces = step.kind == StepKind::scripts ? by_script(points) : pieces_between(matches, size);
     if (inverse) {
       for (Piece& piece : pieces) piece.matches = !piece.matches;
     }

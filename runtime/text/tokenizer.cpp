@@ -127,8 +127,8 @@ Status Tokenizer::State::index_special() {
   for (std::size_t i = 0; i < vocabulary.tokens.size(); ++i) {
     const Token& token = vocabulary.tokens[i];
     const auto id = static_cast<TokenId>(i);
-    const bool is_special = token.kind == TokenKind::control || token.kind == TokenKind::user_defined ||
-                            token.kind == TokenKind::unknown;
+    const bool is_special =
+        token.kind == TokenKind::control || token.kind == TokenKind::user_defined || token.kind == TokenKind::unknown;
     if (!is_special || token.text.empty()) continue;
     named[static_cast<unsigned char>(token.text[0])].push_back(id);
     if (!token.normalized || !vocabulary.by_steps) {

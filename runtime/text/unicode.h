@@ -21,7 +21,36 @@ enum class CharClass : std::uint8_t {
 
 /// General categories, in the order of the generated table.
 enum class Category : std::uint8_t {
-  cn, cc, cf, co, cs, lu, ll, lt, lm, lo, mn, mc, me, nd, nl, no, pc, pd, ps, pe, pi, pf, po, sm, sc, sk, so, zs, zl, zp
+  cn,
+  cc,
+  cf,
+  co,
+  cs,
+  lu,
+  ll,
+  lt,
+  lm,
+  lo,
+  mn,
+  mc,
+  me,
+  nd,
+  nl,
+  no,
+  pc,
+  pd,
+  ps,
+  pe,
+  pi,
+  pf,
+  po,
+  sm,
+  sc,
+  sk,
+  so,
+  zs,
+  zl,
+  zp
 };
 
 /// The value that a byte gets which is no part of valid UTF-8: above all code points, of class `other`.

@@ -25,7 +25,8 @@ extern const std::span<const std::uint64_t> kDecompositions;
 /// In order: code point << 40 | count << 24 | where in kCompatibilityParts its full compatibility decomposition begins.
 extern const std::span<const std::uint64_t> kCompatibility;
 extern const std::span<const std::uint32_t> kCompatibilityParts;
-/// Scripts as perl spells them, the first for what has none; run starts in order: code point << 8 | index of the script.
+/// Scripts as perl spells them, the first for what has none; run starts in order: code point << 8 | index of the
+/// script.
 extern const std::span<const std::string_view> kScriptNames;
 extern const std::span<const std::uint32_t> kScriptRuns;
 

@@ -67,16 +67,16 @@ enum class StepKind : std::uint8_t {
   collapse_spaces,   ///< runs of spaces become one, none at the ends
   byte_alphabet,     ///< each byte becomes its printable character
   // These cut it into spans.
-  split,             ///< at matches of `text` (flag_a: as it stands; flag_b: at what lies between them)
-  metaspace,         ///< spaces become `text`, which a span may get before it (`prefix`); flag_b: cut before each
-  digits,            ///< at numbers, each character (Behavior::isolated) or run (contiguous)
-  byte_level,        ///< flag_a: a space before each span; flag_b: cut by GPT-2's pattern; then byte_alphabet
-  punctuation,       ///< at punctuation
-  scripts,           ///< where the script changes
-  words,             ///< runs of \w and of what is neither that nor white space, which goes
-  white_space,       ///< at white space, which goes
-  delimiter,         ///< at the character `text`, which goes
-  ideographs,        ///< each ideograph is a span
+  split,        ///< at matches of `text` (flag_a: as it stands; flag_b: at what lies between them)
+  metaspace,    ///< spaces become `text`, which a span may get before it (`prefix`); flag_b: cut before each
+  digits,       ///< at numbers, each character (Behavior::isolated) or run (contiguous)
+  byte_level,   ///< flag_a: a space before each span; flag_b: cut by GPT-2's pattern; then byte_alphabet
+  punctuation,  ///< at punctuation
+  scripts,      ///< where the script changes
+  words,        ///< runs of \w and of what is neither that nor white space, which goes
+  white_space,  ///< at white space, which goes
+  delimiter,    ///< at the character `text`, which goes
+  ideographs,   ///< each ideograph is a span
   // These make text of tokens; replace, strip (of `text`), metaspace and byte_level (the bytes again) do, too.
   byte_fallback,  ///< <0xNN> is a byte
   fuse,           ///< what follows sees the whole text

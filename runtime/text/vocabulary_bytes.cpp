@@ -1,5 +1,5 @@
-// Little endian, in the order of vocabulary_to_bytes: a number is 4 bytes, a list is its count and its items. The second
-// form has steps and what belongs to them at the end.
+// Little endian, in the order of vocabulary_to_bytes: a number is 4 bytes, a list is its count and its items. The
+// second form has steps and what belongs to them at the end.
 #include "runtime/text/vocabulary_bytes.h"
 
 #include <array>
@@ -18,8 +18,8 @@ constexpr std::uint8_t kMostTokenFlags = 31;
 template <typename T>
 auto flags_of_token(T& token) {
   using Bool = std::conditional_t<std::is_const_v<T>, const bool, bool>;
-  return std::to_array<Bool*>({&token.strip_left, &token.strip_right, &token.single_word, &token.normalized,
-                               &token.apart});
+  return std::to_array<Bool*>(
+      {&token.strip_left, &token.strip_right, &token.single_word, &token.normalized, &token.apart});
 }
 
 template <typename V>

@@ -1,8 +1,8 @@
 // Texts as ids, for comparisons with other libraries: tests/text/tokenizer_parity.js.
 //
 // Usage: encode_texts TOKENIZER < LINES
-// TOKENIZER is a tokenizer.json, a GGUF file, a SentencePiece model or a folder. A line is a text as JSON; the answer is
-// a line with its ids and the text that they decode to, or with the error.
+// TOKENIZER is a tokenizer.json, a GGUF file, a SentencePiece model or a folder. A line is a text as JSON; the answer
+// is a line with its ids and the text that they decode to, or with the error.
 #include <cstdio>
 #include <iostream>
 #include <nlohmann/json.hpp>

@@ -111,9 +111,8 @@ TEST(TokenizerJson, SmallFilesAndTheirFaults) {
             reading + "Merge 0 of the tokenizer names \"c\", which is no token.");
   EXPECT_EQ(message("{" + model + R"(,"normalizer":{"type":"Strange"}})"),
             reading + "The normalizer \"Strange\" is not supported.");
-  EXPECT_EQ(
-      message("{" + model + R"(,"pre_tokenizer":{"type":"Split","behavior":"Strange","pattern":{"Regex":"x"}}})"),
-      reading + "The split behavior \"Strange\" is not supported.");
+  EXPECT_EQ(message("{" + model + R"(,"pre_tokenizer":{"type":"Split","behavior":"Strange","pattern":{"Regex":"x"}}})"),
+            reading + "The split behavior \"Strange\" is not supported.");
 }
 
 TEST(TokenizerJson, UnigramAndWordPiece) {

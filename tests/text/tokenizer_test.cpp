@@ -289,7 +289,10 @@ TEST(Pattern, MatchesAsOnigurumaDoes) {
   EXPECT_EQ(matches("[^\\p{L}\\d]+", "a1-\xC3\xA9_2"), "a1[-]\xC3\xA9[_]2");
   EXPECT_EQ(matches("[\\p{Lu}-]", "A-b"), "[A][-]b");
   EXPECT_EQ(matches("\\P{L}", "a1"), "a[1]");
-  EXPECT_EQ(matches("\\p{Han}+", "a\xE4\xBD\xA0\xE5\xA5\xBD" "b"), "a[\xE4\xBD\xA0\xE5\xA5\xBD]b");
+  EXPECT_EQ(matches("\\p{Han}+",
+                    "a\xE4\xBD\xA0\xE5\xA5\xBD"
+                    "b"),
+            "a[\xE4\xBD\xA0\xE5\xA5\xBD]b");
   EXPECT_EQ(matches("[\\x41-\\u0043]", "ABCD"), "[A][B][C]D");
   EXPECT_EQ(matches("x*", "axx"), "[]a[xx]");
 }
@@ -309,7 +312,8 @@ TEST(Pattern, WhatItRefuses) {
 }
 
 TEST(Pattern, AHostileOneEndsInTime) {
-  EXPECT_EQ(matches("(a+)+b", std::string(40, 'a')), "A pattern of the tokenizer takes too many steps on a text of 40 characters.");
+  EXPECT_EQ(matches("(a+)+b", std::string(40, 'a')),
+            "A pattern of the tokenizer takes too many steps on a text of 40 characters.");
   EXPECT_EQ(matches("(?:a|a)*b|.", std::string(60, 'a')).substr(0, 9), "A pattern");
 }
 

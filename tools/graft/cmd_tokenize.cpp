@@ -106,8 +106,7 @@ Result<std::string> input_text(const TokenizeArguments& options) {
 Result<std::vector<std::int32_t>> parse_ids(const std::string& text) {
   constexpr const char* kBetween = ", \t\r\n[]";
   std::vector<std::int32_t> out;
-  for (std::size_t at = text.find_first_not_of(kBetween); at < text.size();
-       at = text.find_first_not_of(kBetween, at)) {
+  for (std::size_t at = text.find_first_not_of(kBetween); at < text.size(); at = text.find_first_not_of(kBetween, at)) {
     const std::size_t end = std::min(text.find_first_of(kBetween, at), text.size());
     const std::string item = text.substr(at, end - at);
     std::int32_t id = 0;

@@ -15,8 +15,8 @@ using text::TokenId;
 using text::TokenKind;
 using text::Vocabulary;
 
-/// Ids take room up to the largest: it is at most eight times the number of tokens, and 4096 for small vocabularies whose
-/// added tokens stand apart.
+/// Ids take room up to the largest: it is at most eight times the number of tokens, and 4096 for small vocabularies
+/// whose added tokens stand apart.
 std::int64_t largest_id(std::size_t tokens) {
   constexpr std::size_t kFactor = 8, kApart = 4096, kLimit = (1 << 24) - 1;
   return static_cast<std::int64_t>(std::min(kFactor * std::min(tokens, kLimit) + kApart, kLimit));
@@ -152,7 +152,8 @@ Status read_added(const Json& added, Vocabulary& out) {
 /// <0xNN> where the model falls back on bytes.
 void finish_bytes(Vocabulary& out) {
   for (Token& token : out.tokens) {
-    if (token.kind == TokenKind::normal && out.byte_fallback && token.text.size() == 6 && token.text.starts_with("<0x")) {
+    if (token.kind == TokenKind::normal && out.byte_fallback && token.text.size() == 6 &&
+        token.text.starts_with("<0x")) {
       token.kind = TokenKind::byte;
     }
   }

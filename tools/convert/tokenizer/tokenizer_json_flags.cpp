@@ -125,20 +125,22 @@ bool same_meaning(const Vocabulary& stepped, const Vocabulary& flagged) {
     // Special tokens are found as they are spelled, in templates above all; a normalizer that puts something before a
     // text would hide them.
     const bool marking = flagged.algorithm == Algorithm::char_bpe && token.kind != text::TokenKind::user_defined;
-    if (token.normalized && !marking && !normal.empty() && !(flagged.normal_form_c && normal.size() == 1 && is_ascii(token.text))) {
+    if (token.normalized && !marking && !normal.empty() &&
+        !(flagged.normal_form_c && normal.size() == 1 && is_ascii(token.text))) {
       return false;
     }
   }
   if (flagged.algorithm == Algorithm::byte_bpe) {
     const bool prefix = !cuts.empty() && cuts.back().flag_a && cuts.back().kind == StepKind::byte_level;
-    const bool decodes = stepped.decoders.empty() ||
-                         (stepped.decoders.size() == 1 && stepped.decoders[0].kind == StepKind::byte_level);
+    const bool decodes =
+        stepped.decoders.empty() || (stepped.decoders.size() == 1 && stepped.decoders[0].kind == StepKind::byte_level);
     const bool plain = std::ranges::all_of(cuts, [](const text::Step& step) {
       return step.behavior == text::Behavior::isolated && !(step.kind == StepKind::split && step.flag_b);
     });
     return stepped.algorithm == Algorithm::byte_bpe && plain && decodes && (!prefix || cuts.size() == 1);
   }
-  if (flagged.algorithm != Algorithm::char_bpe || stepped.algorithm != Algorithm::char_bpe || !cuts.empty()) return false;
+  if (flagged.algorithm != Algorithm::char_bpe || stepped.algorithm != Algorithm::char_bpe || !cuts.empty())
+    return false;
   if (normal.empty() || normal.size() > 2 || flagged.collapse_spaces || flagged.normal_form_c) return false;
   const bool marks = normal.back().kind == StepKind::replace && normal.back().flag_a;
   const bool prefix = normal.size() == 2 && normal.front().kind == StepKind::prepend;

@@ -69,11 +69,14 @@ Status read_metaspace(const Json& step, Step& out) {
 }
 
 Status read_normalizer(const Json& json, Vocabulary& out) {
-  constexpr std::pair<std::string_view, StepKind> kPlain[] = {
-      {"NFC", StepKind::nfc},           {"NFD", StepKind::nfd},
-      {"NFKC", StepKind::nfkc},         {"NFKD", StepKind::nfkd},
-      {"Lowercase", StepKind::lower_case}, {"StripAccents", StepKind::drop_marks},
-      {"Nmt", StepKind::nmt},           {"ByteLevel", StepKind::byte_alphabet}};
+  constexpr std::pair<std::string_view, StepKind> kPlain[] = {{"NFC", StepKind::nfc},
+                                                              {"NFD", StepKind::nfd},
+                                                              {"NFKC", StepKind::nfkc},
+                                                              {"NFKD", StepKind::nfkd},
+                                                              {"Lowercase", StepKind::lower_case},
+                                                              {"StripAccents", StepKind::drop_marks},
+                                                              {"Nmt", StepKind::nmt},
+                                                              {"ByteLevel", StepKind::byte_alphabet}};
   const std::string_view type = string_member(json, "type");
   Step step;
   for (const auto& [name, kind] : kPlain) {
@@ -98,7 +101,8 @@ Status read_normalizer(const Json& json, Vocabulary& out) {
   } else if (type == "BertNormalizer") {
     const bool lower = flag_member(json, "lowercase", true);
     if (flag_member(json, "clean_text", true)) out.normalizers.push_back({.kind = StepKind::clean});
-    if (flag_member(json, "handle_chinese_chars", true)) out.normalizers.push_back({.kind = StepKind::space_ideographs});
+    if (flag_member(json, "handle_chinese_chars", true))
+      out.normalizers.push_back({.kind = StepKind::space_ideographs});
     if (flag_member(json, "strip_accents", lower)) {
       out.normalizers.push_back({.kind = StepKind::nfd});
       out.normalizers.push_back({.kind = StepKind::drop_nonspacing});
@@ -254,7 +258,8 @@ Status read_json_steps(const Json& document, Vocabulary& out) {
   const auto spells = [](const Step& step) {
     return step.kind == StepKind::byte_level || step.kind == StepKind::byte_alphabet;
   };
-  const bool once = std::ranges::count_if(out.pre_tokenizers, spells) == 1 && std::ranges::none_of(out.normalizers, spells);
+  const bool once =
+      std::ranges::count_if(out.pre_tokenizers, spells) == 1 && std::ranges::none_of(out.normalizers, spells);
   if (out.algorithm == Algorithm::char_bpe && bytes && once && out.inner_prefix.empty() && out.end_suffix.empty() &&
       !out.byte_fallback) {
     out.algorithm = Algorithm::byte_bpe;

@@ -239,10 +239,8 @@ OrderedJson parts_around(const Vocabulary& v) {
 
 Result<std::string> tokenizer_json(const Vocabulary& v) {
   GRAFT_TRY(check_spellings(v));
-  OrderedJson document = {{"version", "1.0"},
-                                {"truncation", nullptr},
-                                {"padding", nullptr},
-                                {"added_tokens", added_tokens(v)}};
+  OrderedJson document = {
+      {"version", "1.0"}, {"truncation", nullptr}, {"padding", nullptr}, {"added_tokens", added_tokens(v)}};
   document.update(parts_around(v));
   const std::string model = with_members(model_head(v).dump(), vocabulary_members(v));
   return with_members(document.dump(), "\"model\":" + model);
