@@ -44,13 +44,14 @@ class Buffer {
 /// Memory that another API, device or part of the app allocated, as one whole.
 struct ExternalMemory {
   enum class Kind : std::uint8_t {
-    opaque_fd,     ///< exported by Vulkan on the same GPU and driver
-    dma_buf,       ///< of Linux: cameras, video decoders, displays
-    host_pointer,  ///< of the app's own memory
+    opaque_fd,        ///< exported by Vulkan on the same GPU and driver
+    dma_buf,          ///< of Linux: cameras, video decoders, displays
+    host_pointer,     ///< of the app's own memory
+    hardware_buffer,  ///< of Android: an AHardwareBuffer of blobs
   };
   Kind kind{};
   int fd = -1;              ///< of the first two; stays the caller's
-  void* pointer = nullptr;  ///< of the last
+  void* pointer = nullptr;  ///< of the others
   std::uint64_t bytes = 0;  ///< of the whole allocation
   /// Index of the memory type that it was allocated with, which opaque_fd needs where the device has several.
   std::optional<std::uint32_t> memory_type = {};

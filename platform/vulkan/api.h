@@ -92,6 +92,7 @@ namespace graft::vulkan {
 #define GRAFT_VK_DEVICE_OPTIONAL_FUNCTIONS(X)        \
   X(CmdBeginDebugUtilsLabelEXT)                      \
   X(CmdEndDebugUtilsLabelEXT)                        \
+  X(GetAndroidHardwareBufferPropertiesANDROID)       \
   X(SetDebugUtilsObjectNameEXT)                      \
   X(GetMemoryFdPropertiesKHR)                        \
   X(GetMemoryHostPointerPropertiesEXT)               \

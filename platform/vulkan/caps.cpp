@@ -11,16 +11,26 @@ namespace {
 
 // Everything here is optional; Caps says which of it is there. The portability subset is no wish: a device that offers
 // it must be made with it. What it takes away belongs to pictures and events, which graft does not use.
-constexpr std::array kWantedExtensions = {
-    VK_KHR_TIMELINE_SEMAPHORE_EXTENSION_NAME,      VK_KHR_8BIT_STORAGE_EXTENSION_NAME,
-    VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME,     VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME,
-    VK_KHR_DRIVER_PROPERTIES_EXTENSION_NAME,       VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME,
-    VK_KHR_VULKAN_MEMORY_MODEL_EXTENSION_NAME,     VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME,
-    VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME,         VK_NV_COOPERATIVE_MATRIX_2_EXTENSION_NAME,
-    VK_KHR_MAINTENANCE_4_EXTENSION_NAME,           VK_EXT_MEMORY_BUDGET_EXTENSION_NAME,
-    VK_KHR_PORTABILITY_SUBSET_EXTENSION_NAME,      VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME,
-    VK_EXT_EXTERNAL_MEMORY_DMA_BUF_EXTENSION_NAME, VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME,
-    VK_KHR_GLOBAL_PRIORITY_EXTENSION_NAME,         VK_EXT_GLOBAL_PRIORITY_EXTENSION_NAME};
+constexpr std::array kWantedExtensions = {VK_KHR_TIMELINE_SEMAPHORE_EXTENSION_NAME,
+                                          VK_KHR_8BIT_STORAGE_EXTENSION_NAME,
+                                          VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME,
+                                          VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME,
+                                          VK_KHR_DRIVER_PROPERTIES_EXTENSION_NAME,
+                                          VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME,
+                                          VK_KHR_VULKAN_MEMORY_MODEL_EXTENSION_NAME,
+                                          VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME,
+                                          VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME,
+                                          VK_NV_COOPERATIVE_MATRIX_2_EXTENSION_NAME,
+                                          VK_KHR_MAINTENANCE_4_EXTENSION_NAME,
+                                          VK_EXT_MEMORY_BUDGET_EXTENSION_NAME,
+                                          VK_KHR_PORTABILITY_SUBSET_EXTENSION_NAME,
+                                          VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME,
+                                          VK_EXT_EXTERNAL_MEMORY_DMA_BUF_EXTENSION_NAME,
+                                          VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME,
+                                          VK_ANDROID_EXTERNAL_MEMORY_ANDROID_HARDWARE_BUFFER_EXTENSION_NAME,
+                                          VK_EXT_QUEUE_FAMILY_FOREIGN_EXTENSION_NAME,  // which that one asks for
+                                          VK_KHR_GLOBAL_PRIORITY_EXTENSION_NAME,
+                                          VK_EXT_GLOBAL_PRIORITY_EXTENSION_NAME};
 
 gpu::DeviceType device_type(VkPhysicalDeviceType type) {
   switch (type) {

@@ -1,5 +1,5 @@
 // Buffers over memory that others allocated (VK_KHR_external_memory_fd, VK_EXT_external_memory_dma_buf,
-// VK_EXT_external_memory_host).
+// VK_EXT_external_memory_host, VK_ANDROID_external_memory_android_hardware_buffer).
 #include <bit>
 
 #include "platform/vulkan/objects.h"
@@ -24,6 +24,9 @@ Importing importing(ExternalMemory::Kind kind) {
       return {VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME, VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT};
     case ExternalMemory::Kind::dma_buf:
       return {VK_EXT_EXTERNAL_MEMORY_DMA_BUF_EXTENSION_NAME, VK_EXTERNAL_MEMORY_HANDLE_TYPE_DMA_BUF_BIT_EXT};
+    case ExternalMemory::Kind::hardware_buffer:
+      return {VK_ANDROID_EXTERNAL_MEMORY_ANDROID_HARDWARE_BUFFER_EXTENSION_NAME,
+              VK_EXTERNAL_MEMORY_HANDLE_TYPE_ANDROID_HARDWARE_BUFFER_BIT_ANDROID};
     case ExternalMemory::Kind::host_pointer: break;
   }
   return {VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME, VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT};
@@ -65,23 +68,33 @@ Status check_host_memory(Context& context, const ExternalMemory& memory) {
                  " bytes at ", memory.pointer, " are not.");
 }
 
-/// The memory types that this handle can be imported as; all where Vulkan does not say.
-Result<std::uint32_t> importable_types(Context& context, const ExternalMemory& memory, int fd) {
+/// As what a handle can be imported.
+struct Importable {
+  std::uint32_t types = ~0u;  ///< of memory; all where Vulkan does not say
+  std::uint64_t bytes = 0;    ///< of the allocation
+};
+
+Result<Importable> importable(Context& context, const ExternalMemory& memory, int fd) {
   VkResult result = VK_SUCCESS;
-  std::uint32_t types = ~0u;
+  Importable out{.bytes = memory.bytes};
   if (memory.kind == ExternalMemory::Kind::dma_buf && context.fn.GetMemoryFdPropertiesKHR != nullptr) {
     VkMemoryFdPropertiesKHR found{VK_STRUCTURE_TYPE_MEMORY_FD_PROPERTIES_KHR};
     result = GRAFT_VK_DEVICE_CALL(context, GetMemoryFdPropertiesKHR, VK_EXTERNAL_MEMORY_HANDLE_TYPE_DMA_BUF_BIT_EXT, fd,
                                   &found);
-    types = found.memoryTypeBits;
+    out.types = found.memoryTypeBits;
   } else if (memory.kind == ExternalMemory::Kind::host_pointer) {
     VkMemoryHostPointerPropertiesEXT found{VK_STRUCTURE_TYPE_MEMORY_HOST_POINTER_PROPERTIES_EXT};
     result = GRAFT_VK_DEVICE_CALL(context, GetMemoryHostPointerPropertiesEXT,
                                   VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT, memory.pointer, &found);
-    types = found.memoryTypeBits;
+    out.types = found.memoryTypeBits;
+  } else if (memory.kind == ExternalMemory::Kind::hardware_buffer) {
+    VkAndroidHardwareBufferPropertiesANDROID found{VK_STRUCTURE_TYPE_ANDROID_HARDWARE_BUFFER_PROPERTIES_ANDROID};
+    result = GRAFT_VK_DEVICE_CALL(context, GetAndroidHardwareBufferPropertiesANDROID,
+                                  static_cast<AHardwareBuffer*>(memory.pointer), &found);
+    out = {found.memoryTypeBits, found.allocationSize};
   }
   if (result != VK_SUCCESS) return context.failed(result, "asking for memory types", "Importing memory");
-  return types;
+  return out;
 }
 
 }  // namespace
@@ -95,9 +108,11 @@ Result<std::unique_ptr<gpu::Buffer>> VulkanBuffer::import(Owner& owner, const Ex
   }
   GRAFT_TRY(gpu::check_buffer_size(memory.bytes, name, context.caps()));
   const bool host = memory.kind == ExternalMemory::Kind::host_pointer;
+  const bool android = memory.kind == ExternalMemory::Kind::hardware_buffer;
   if (host) GRAFT_TRY(check_host_memory(context, memory));
-  OwnFd fd(host ? -1 : memory.fd);
-  if (!host && fd.get() < 0) return invalid("The memory of \"", name, "\" has no valid file descriptor.");
+  if (android && memory.pointer == nullptr) return invalid("The AHardwareBuffer of \"", name, "\" is NULL.");
+  OwnFd fd(host || android ? -1 : memory.fd);
+  if (!host && !android && fd.get() < 0) return invalid("The memory of \"", name, "\" has no valid file descriptor.");
 
   std::unique_ptr<VulkanBuffer> buffer(new VulkanBuffer(owner, memory.bytes, name));
   const auto doing = [&] { return cat("Importing ", bytes_text(memory.bytes), " as \"", name, "\""); };
@@ -111,11 +126,11 @@ Result<std::unique_ptr<gpu::Buffer>> VulkanBuffer::import(Owner& owner, const Ex
   if (result != VK_SUCCESS) return context.failed(result, "vkCreateBuffer", doing());
   VkMemoryRequirements needs{};
   context.fn.GetBufferMemoryRequirements(context.device, buffer->handle_, &needs);
-  if (needs.size > memory.bytes) {
+  GRAFT_TRY_ASSIGN(const Importable found, importable(context, memory, fd.get()));
+  if (needs.size > found.bytes) {
     return invalid("A buffer of ", memory.bytes, " bytes needs an allocation of ", needs.size, " here.");
   }
-  GRAFT_TRY_ASSIGN(const std::uint32_t importable, importable_types(context, memory, fd.get()));
-  std::uint32_t types = needs.memoryTypeBits & importable;
+  std::uint32_t types = needs.memoryTypeBits & found.types;
   if (memory.memory_type) types &= *memory.memory_type < 32 ? 1u << *memory.memory_type : 0u;
   if (types == 0) return unsupported("The memory of \"", name, "\" has a type that buffers cannot be made of.");
 
@@ -125,9 +140,13 @@ Result<std::unique_ptr<gpu::Buffer>> VulkanBuffer::import(Owner& owner, const Ex
   VkImportMemoryHostPointerInfoEXT by_pointer{VK_STRUCTURE_TYPE_IMPORT_MEMORY_HOST_POINTER_INFO_EXT};
   by_pointer.handleType = how.type;
   by_pointer.pHostPointer = memory.pointer;
+  VkImportAndroidHardwareBufferInfoANDROID by_buffer{VK_STRUCTURE_TYPE_IMPORT_ANDROID_HARDWARE_BUFFER_INFO_ANDROID};
+  by_buffer.buffer = static_cast<AHardwareBuffer*>(memory.pointer);
   VkMemoryAllocateInfo allocate{VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO};
-  allocate.pNext = host ? static_cast<const void*>(&by_pointer) : &by_fd;
-  allocate.allocationSize = memory.bytes;
+  allocate.pNext = host      ? static_cast<const void*>(&by_pointer)
+                   : android ? static_cast<const void*>(&by_buffer)
+                             : &by_fd;
+  allocate.allocationSize = found.bytes;
   allocate.memoryTypeIndex = static_cast<std::uint32_t>(std::countr_zero(types));
   result = GRAFT_VK_DEVICE_CALL(context, AllocateMemory, &allocate, nullptr, &buffer->imported_);
   if (result != VK_SUCCESS) return context.failed(result, "vkAllocateMemory", doing());

@@ -4,6 +4,7 @@
 
 #define VK_NO_PROTOTYPES
 #include <vulkan/vulkan.h>
+#include <vulkan/vulkan_android.h>  // names its types itself, and is there for every platform
 
 #include <cstdint>
 

@@ -208,6 +208,8 @@ TEST_F(CApiExternal, WhatDoesNotSuitIsRefused) {
   given.memory_type = 40;
   refused("x", given, GRAFT_UNSUPPORTED, "has a type");
   given = memory.described(0);
+  given.kind = GRAFT_EXTERNAL_HARDWARE_BUFFER;  // of Android alone
+  refused("x", given, GRAFT_UNSUPPORTED, "lacks VK_ANDROID_external_memory_android_hardware_buffer");
   given.kind = static_cast<graft_external_kind>(7);
   refused("x", given, GRAFT_INVALID_ARGUMENT, "no kind number 7");
   given = memory.described(0);

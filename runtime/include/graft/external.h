@@ -14,14 +14,19 @@ extern "C" {
 typedef enum graft_external_kind GRAFT_ENUM_OF_INT {
   GRAFT_EXTERNAL_OPAQUE_FD = 0, /* exported by Vulkan on the same GPU and driver (VK_KHR_external_memory_fd) */
   GRAFT_EXTERNAL_DMA_BUF = 1,   /* of Linux: cameras, video decoders, displays (VK_EXT_external_memory_dma_buf) */
-  GRAFT_EXTERNAL_HOST = 2       /* the app's own memory (VK_EXT_external_memory_host) */
+  GRAFT_EXTERNAL_HOST = 2,      /* the app's own memory (VK_EXT_external_memory_host) */
+  /* An AHardwareBuffer of Android, of the format BLOB and with the usage GPU_DATA_BUFFER
+     (VK_ANDROID_external_memory_android_hardware_buffer); graft keeps
+     it while it is bound, so that the caller may release it at once. */
+  GRAFT_EXTERNAL_HARDWARE_BUFFER = 3
 } graft_external_kind;
 
 typedef struct graft_external_memory { /* One whole allocation, and where in it a tensor begins. */
   size_t struct_size;
   graft_external_kind kind;
   int fd;               /* of the first two kinds; stays the caller's, who may close it when the call returns */
-  void* pointer;        /* of the last; as Vulkan asks, address and size are multiples of a page or more */
+  void* pointer;        /* of the others: the AHardwareBuffer, or where the app's memory begins; as Vulkan asks, that
+                           and its size are multiples of a page or more */
   uint64_t bytes;       /* of the allocation, as its maker allocated it */
   uint64_t offset;      /* of the tensor: a multiple of 256 suits every device */
   int own_memory_type;  /* 1: memory_type counts; an opaque fd needs it where the device has several types */

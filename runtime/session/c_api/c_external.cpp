@@ -12,7 +12,7 @@ graft_status graft_session_bind(graft_session* session, const char* name, const 
     if (memory == nullptr) return session->session->bind(name, std::nullopt);
     GRAFT_TRY_ASSIGN(const graft_external_memory given, read_options(memory, "graft_external_memory"));
     const auto kind = static_cast<unsigned>(given.kind);
-    if (kind > GRAFT_EXTERNAL_HOST) return invalid("There is no kind number ", kind, " of external memory.");
+    if (kind > GRAFT_EXTERNAL_HARDWARE_BUFFER) return invalid("There is no kind number ", kind, " of external memory.");
     gpu::ExternalMemory external{
         static_cast<gpu::ExternalMemory::Kind>(kind), given.fd, given.pointer, given.bytes, {}};
     if (given.own_memory_type != 0) external.memory_type = given.memory_type;
