@@ -126,6 +126,42 @@ class Arrays(support.PackageTest):
             session.run({"image": x})
 
 
+    def test_a_trainer_takes_bytes(self):
+        pixels = np.random.default_rng(3).integers(0, 256, (4, 28, 28, 1), dtype=np.uint8)
+        labels = np.arange(4)
+        states = []
+        for formats in (None, {"image": graft.InputFormat("uint8", channels_last=True, scale=1 / 256, offset=-0.5)}):
+            trainer = self.example().trainer(batch=4, micro_batch=3, formats=formats)
+            x = pixels if formats else pixels.transpose(0, 3, 1, 2) * np.float32(1 / 256) - np.float32(0.5)
+            trainer.step(x, labels)
+            states.append(trainer.state_dict())
+        self.assertEqual(trainer.sample[0], graft.TensorInfo("image", "uint8", (28, 28, 1)))
+        for name, array in states[0].items():
+            np.testing.assert_array_equal(array, states[1][name], name)
+
+    def test_progress_is_told_and_ends_calls(self):
+        told = []
+        self.addCleanup(self.context.set_progress, None)
+        self.context.set_progress(lambda *at: told.append(at))
+        trainer = self.example().trainer(batch=4, micro_batch=2)
+        x, labels = images(4)
+        trainer.step(x, labels)
+        self.assertEqual([at for at in told if at[0] == "samples"], [("samples", 2, 4), ("samples", 4, 4)])
+        self.assertLessEqual({"plan", "kernels"}, {at[0] for at in told})
+        self.context.set_progress(lambda stage, done, total: stage != "samples")
+        with self.assertRaises(graft.Cancelled):
+            trainer.step(x, labels)
+
+        def fails(stage, done, total):
+            raise LookupError(stage)
+
+        self.context.set_progress(fails)
+        with self.assertRaisesRegex(LookupError, "plan"):
+            self.example().trainer(batch=4)
+        self.context.set_progress(None)
+        trainer.step(x, labels)
+
+
 class Errors(support.PackageTest):
     def test_statuses_are_exceptions_that_python_knows(self):
         model = self.example()

@@ -161,6 +161,7 @@ GRAFT_JNI(jlong, generatorCreate)(JNIEnv* env, jclass, jlong pointer, jobject ja
     options.prefill = fields.count("prefill");
     options.budget = fields.number("budget");
     options.precision = fields.choice<graft_precision>("precision", "Lai/graft/Precision;");
+    options.recover_device = fields.flag("recoverDevice");
     if (!fields.ok()) return 0;
     graft_generator* generator = nullptr;
     if (!succeeded(env, model.context, graft_generator_create(model.handle, &options, &generator))) return 0;

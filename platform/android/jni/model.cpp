@@ -54,6 +54,7 @@ GRAFT_JNI(jlong, contextCreate)(JNIEnv* env, jclass, jobject java, jlong callbac
     options.log_level = fields.choice<graft_log_level>("logLevel", "Lai/graft/Context$LogLevel;");
     options.matmul_precision =
         fields.choice<graft_matmul_precision>("matmulPrecision", "Lai/graft/Context$MatmulPrecision;");
+    options.priority = fields.choice<graft_priority>("priority", "Lai/graft/Context$Priority;");
     if (!fields.ok()) return 0;
     if (callbacks != 0) {
       options.log = Callbacks::log;

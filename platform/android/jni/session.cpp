@@ -25,6 +25,9 @@ GRAFT_JNI(jlong, sessionCreate)
     options.fetch = fetch.data();
     options.fetch_count = fetch.size();
     options.train_mode = fields.flag("trainMode");
+    options.resizable = fields.flag("resizable");
+    options.signature = fields.text("signature");
+    options.recover_device = fields.flag("recoverDevice");
     if (!fields.ok()) return 0;
     graft_session* session = nullptr;
     if (!succeeded(env, model.context, graft_session_create(model.handle, &options, &session))) return 0;
@@ -56,6 +59,20 @@ GRAFT_JNI(void, setInput)(JNIEnv* env, jclass, jlong pointer, jstring name, jobj
 GRAFT_JNI(void, sessionRun)(JNIEnv* env, jclass, jlong pointer) {
   const auto& session = held<graft_session>(pointer);
   succeeded(env, session.context, graft_session_run(session.handle));
+}
+
+GRAFT_JNI(void, sessionResize)(JNIEnv* env, jclass, jlong pointer, jobjectArray dimensions, jlongArray sizes) {
+  guarded(env, [&] {
+    const auto& session = held<graft_session>(pointer);
+    const Bindings bindings(env, dimensions, sizes);
+    if (!bindings.ok()) return;
+    succeeded(env, session.context, graft_session_resize(session.handle, bindings.data(), bindings.size()));
+  });
+}
+
+GRAFT_JNI(void, sessionPause)(JNIEnv* env, jclass, jlong pointer) {
+  const auto& session = held<graft_session>(pointer);
+  succeeded(env, session.context, graft_session_pause(session.handle));
 }
 
 GRAFT_JNI(jobject, sessionOutput)(JNIEnv* env, jclass, jlong pointer, jstring name) {

@@ -16,10 +16,11 @@ if TYPE_CHECKING:
 class Generator:
     """Writes text with a language model; made by Model.generator()."""
 
-    def __init__(self, model: "Model", *, context: int, prefill: int, budget: int, precision: str) -> None:
+    def __init__(self, model: "Model", *, context: int, prefill: int, budget: int, precision: str,
+                 recover_device: bool) -> None:
         self.model = model
         options = fill(_graft.GeneratorOptions(), context=context, prefill=prefill, budget=budget,
-                       precision=word("precision", precision, PRECISIONS))
+                       precision=word("precision", precision, PRECISIONS), recover_device=recover_device)
         self._native = model._native.generator(options)
 
     def generate(self, prompt: str, *, max_tokens: int = 256, temperature: float = 0, top_k: int = 0, top_p: float = 1,

@@ -5,18 +5,20 @@ from __future__ import annotations
 import logging
 import os
 import weakref
-from typing import Any, Iterable, Iterator, Mapping, Optional, Sequence, Union
+from typing import Any, Callable, Iterable, Iterator, Mapping, Optional, Sequence, Union
 
 import numpy as np
 
 from . import _graft
 from ._errors import InvalidArgument
 from ._generator import Generator, Tokenizer
-from ._tensors import ELEMENTS, PRECISIONS, InputFormat, Memory, TensorInfo, as_array, fill, new_weights, taken, word
+from ._tensors import PRECISIONS, InputFormat, Memory, TensorInfo, as_array, fill, native_formats, new_weights, taken, word
 from ._trainer import Forecast, Trainer, trainer_options
 
 _Path = Union[str, "os.PathLike[str]"]
 _INPUTS, _OUTPUTS, _PARAMETERS, _BUFFERS, _CONSTANTS = range(5)
+#: What a call is at, as set_progress() tells it.
+_STAGES = ("kernels", "samples", "prompt", "answer", "plan")
 _LEVELS = (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR)
 
 
@@ -68,6 +70,19 @@ class Context:
         which it works, 0.01 to 1.
         """
         self._native.set_pace(slice_ms, duty)
+
+    def set_progress(self, told: Optional[Callable[[str, int, int], Any]]) -> None:
+        """Has told(stage, done, total) called in the course of calls; None: nobody is told.
+
+        stage: "kernels" that are compiled, "samples" of a step or an evaluation, tokens of a "prompt" or an "answer",
+        steps of a "plan". total: 0 where it is not known. False ends the call with Cancelled, as cancel() does; what told
+        raises ends it as well and is raised by it. It must not call graft with this context.
+        """
+        if told is None:
+            self._native.set_progress(None)
+        else:
+            self._native.set_progress(lambda stage, done, total: told(
+                _STAGES[stage] if stage < len(_STAGES) else str(stage), done, total))
 
     def load(self, path: _Path, *, check: str = "on_use") -> "Model":
         """A .graft file, whose weights are mapped: do not change it while the model lives.
@@ -149,11 +164,11 @@ class Model:
     def session(self, bindings: Optional[Mapping[str, int]] = None, *, of: Optional[str] = None, wrt: Sequence[str] = (),
                 budget: int = 0, precision: str = "float32", allow_non_finite: bool = False, fetch: Sequence[str] = (),
                 train_mode: bool = False, largest: Optional[Mapping[str, int]] = None,
-                formats: Optional[Mapping[str, InputFormat]] = None) -> "Session":
+                formats: Optional[Mapping[str, InputFormat]] = None, recover_device: bool = False) -> "Session":
         """See Session."""
         return Session(self, bindings, of=of, wrt=wrt, budget=budget, precision=precision,
                        allow_non_finite=allow_non_finite, fetch=fetch, train_mode=train_mode, largest=largest,
-                       formats=formats)
+                       formats=formats, recover_device=recover_device)
 
     def run(self, inputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
         """All outputs for these inputs, once; a session plans once for many runs."""
@@ -174,14 +189,16 @@ class Model:
                        bindings=_bound(self.inputs, arrays, bindings or {}))
         return self._native.gradients(options, arrays)
 
-    def generator(self, *, context: int = 0, prefill: int = 0, budget: int = 0,
-                  precision: str = "float32") -> Generator:
+    def generator(self, *, context: int = 0, prefill: int = 0, budget: int = 0, precision: str = "float32",
+                  recover_device: bool = False) -> Generator:
         """A Generator, for language models.
 
         context: tokens of prompt and answer together; 0: the model's own, at most 2048. prefill: tokens of a prompt
-        taken at a time; 0: 64. budget: largest device memory in bytes, 0 for no limit.
+        taken at a time; 0: 64. budget: largest device memory in bytes, 0 for no limit. recover_device: where the device
+        is lost it is opened anew, and a text goes on to the same bits.
         """
-        made = Generator(self, context=context, prefill=prefill, budget=budget, precision=precision)
+        made = Generator(self, context=context, prefill=prefill, budget=budget, precision=precision,
+                         recover_device=recover_device)
         self._users.add(made)
         return made
 
@@ -265,13 +282,14 @@ class Session:
     largest: the largest sizes of all named dimensions, in place of `bindings`. Memory is taken for these, once; a run
         of smaller arrays plans at the first use of its sizes and not again.
     formats: inputs by name that are given as bytes or halves; see InputFormat.
+    recover_device: a run on which the device is lost opens it anew and is done there, to the same bits.
     """
 
     def __init__(self, model: Model, bindings: Optional[Mapping[str, int]] = None, *, of: Optional[str] = None,
                  wrt: Sequence[str] = (), budget: int = 0, precision: str = "float32", allow_non_finite: bool = False,
                  fetch: Sequence[str] = (), train_mode: bool = False,
                  largest: Optional[Mapping[str, int]] = None,
-                 formats: Optional[Mapping[str, InputFormat]] = None) -> None:
+                 formats: Optional[Mapping[str, InputFormat]] = None, recover_device: bool = False) -> None:
         if bindings and largest:
             raise ValueError("A session has sizes that stay (bindings) or that may change (largest), not both.")
         self.model = model
@@ -283,8 +301,8 @@ class Session:
         self._options = fill(_graft.SessionOptions(), of=of, wrt=self._wrt, budget=budget,
                              precision=word("precision", precision, PRECISIONS), allow_non_finite=allow_non_finite,
                              fetch=[fetch] if isinstance(fetch, str) else list(fetch), train_mode=train_mode,
-                             resizable=bool(largest),
-                             inputs=[_native_format(name, format) for name, format in (formats or {}).items()])
+                             resizable=bool(largest), inputs=native_formats(formats),
+                             recover_device=recover_device)
         self._inputs = [formats[info.name].given(info) if info.name in (formats or {}) else info
                         for info in model.inputs]
         self._outputs = [] if train_mode else [info.name for info in model.outputs]
@@ -338,13 +356,6 @@ class Session:
         self._native = None  # its memory goes before the next plan takes some
         self._native = self.model._native.session(fill(self._options, bindings=bindings))
         self._bindings = dict(bindings)
-
-
-def _native_format(name: str, format: InputFormat) -> Any:
-    numbers = {what: [float(x) for x in np.ravel(np.asarray(given, dtype="float64"))]
-               for what, given in (("scale", format.scale), ("offset", format.offset))}
-    return fill(_graft.InputFormat(), name=name, element=word("element type", format.dtype, ELEMENTS),
-                channels_last=format.channels_last, **numbers)
 
 
 def _is_name(axis: Union[int, str]) -> bool:

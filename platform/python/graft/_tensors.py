@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Mapping, NamedTuple, Sequence, Union
+from typing import Any, Mapping, NamedTuple, Optional, Sequence, Union
 
 import numpy as np
+
+from . import _graft
 
 
 class TensorInfo(NamedTuple):
@@ -16,7 +18,7 @@ class TensorInfo(NamedTuple):
 
 
 class InputFormat(NamedTuple):
-    """How a session takes one of its float32 inputs: the device makes array * scale + offset of it.
+    """How a session or a trainer takes one of its float32 inputs: the device makes array * scale + offset of it.
 
     Pixels of 0 to 255 that PyTorch normalises by mean and std have scale 1 / (255 * std) and offset -mean / std.
     """
@@ -34,7 +36,7 @@ class InputFormat(NamedTuple):
         return TensorInfo(info.name, "uint16" if self.dtype == "bfloat16" else self.dtype, shape)
 
 
-ELEMENTS = ("uint8", "int8", "float16", "bfloat16")
+_ELEMENTS = ("uint8", "int8", "float16", "bfloat16")
 
 
 class Memory(NamedTuple):
@@ -73,6 +75,17 @@ def word(what: str, value: str, words: tuple[str, ...]) -> int:
     if value not in words:
         raise ValueError(f"There is no {what} {value!r}; there are {', '.join(words)}.")
     return words.index(value)
+
+
+def native_formats(formats: Optional[Mapping[str, InputFormat]]) -> list[Any]:
+    """Formats of inputs as the native module takes them."""
+    made = []
+    for name, format in (formats or {}).items():
+        numbers = {what: [float(x) for x in np.ravel(np.asarray(given, dtype="float64"))]
+                   for what, given in (("scale", format.scale), ("offset", format.offset))}
+        made.append(fill(_graft.InputFormat(), name=name, element=word("element type", format.dtype, _ELEMENTS),
+                         channels_last=format.channels_last, **numbers))
+    return made
 
 
 PRECISIONS = ("float32", "float16", "bfloat16")

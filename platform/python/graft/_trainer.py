@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Iterable, Mapping, NamedTuple, Optional, 
 import numpy as np
 
 from . import _graft
-from ._tensors import PRECISIONS, Memory, TensorInfo, as_array, fill, new_weights, taken, word
+from ._tensors import PRECISIONS, InputFormat, Memory, TensorInfo, as_array, fill, native_formats, new_weights, taken, word
 
 if TYPE_CHECKING:
     from ._model import Model
@@ -65,7 +65,8 @@ def trainer_options(*, loss: str = "cross_entropy", optimizer: str = "adamw", le
                     epsilon: float = 0, clip_value: float = 0, ignore_index: int = -100, final_lr_factor: float = 0,
                     step_size: int = 1000, gamma: float = 0.1, growth_interval: int = 2000,
                     frozen_statistics: bool = False, optimizer_in_backward: bool = False,
-                    recover_device: bool = False, adamw_for: Sequence[str] = (), **more: Any) -> Any:
+                    recover_device: bool = False, adamw_for: Sequence[str] = (),
+                    formats: Optional[Mapping[str, InputFormat]] = None, **more: Any) -> Any:
     """The options of Trainer as the native module takes them."""
     patterns = [freeze] if isinstance(freeze, str) else list(freeze)
     for name in more:
@@ -85,7 +86,7 @@ def trainer_options(*, loss: str = "cross_entropy", optimizer: str = "adamw", le
         step_size=step_size, gamma=gamma, growth_interval=growth_interval, frozen_statistics=frozen_statistics,
         optimizer_in_backward=optimizer_in_backward, recover_device=recover_device,
         adamw_for=adamw_for if isinstance(adamw_for, str) else ",".join(adamw_for), **plain,
-        groups=[fill(_graft.ParameterGroup(), **group) for group in groups])
+        groups=[fill(_graft.ParameterGroup(), **group) for group in groups], inputs=native_formats(formats))
 
 
 class Trainer:
@@ -119,6 +120,7 @@ class Trainer:
         growth_interval: steps without overflow that double it.
     groups: options of the parameters whose names match, the first group that does deciding, as in
         [{"pattern": "head.*", "learning_rate_scale": 10, "weight_decay": 0}].
+    formats: inputs by name that are given as bytes or halves; see InputFormat.
     seed: of dropout.
 
     The model's own parameters change by store() only.

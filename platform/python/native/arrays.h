@@ -13,9 +13,18 @@ namespace graft::python {
 
 namespace py = pybind11;
 
-/// "float32", "int32", or "bool", which graft keeps in words.
+/// As numpy calls it; "bool", which graft keeps in words, and "uint16" for bfloat16, which numpy does not have.
 inline const char* dtype_name(graft_dtype dtype) {
-  return dtype == GRAFT_I32 ? "int32" : dtype == GRAFT_BOOL32 ? "bool" : "float32";
+  switch (dtype) {
+    case GRAFT_F32: return "float32";
+    case GRAFT_I32: return "int32";
+    case GRAFT_BOOL32: return "bool";
+    case GRAFT_U8: return "uint8";
+    case GRAFT_I8: return "int8";
+    case GRAFT_F16: return "float16";
+    case GRAFT_BF16: return "uint16";
+  }
+  return "";
 }
 
 /// A fresh array of a tensor's shape; numbers of type bool are int32.

@@ -137,6 +137,7 @@ void add_context(py::module_& module) {
            [](ContextHandle& self, double slice_ms, double duty) {
              if (const Status set = self.context().set_pace(slice_ms, duty); !set.ok()) raise(set);
            })
+      .def("set_progress", [](ContextHandle& self, py::object told) { self.set_progress(std::move(told)); })
       .def("open_cache", open_cache)
       .def("load", load);
   add_model(module);

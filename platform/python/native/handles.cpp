@@ -12,7 +12,31 @@ void raise(const Status& status) {
 ContextHandle::~ContextHandle() {
   // graft's own threads may end here; none of them waits for the interpreter.
   py::gil_scoped_release released;
+  progress_.reset();
   context_.reset();
+}
+
+void ContextHandle::set_progress(py::object told) {
+  check(call([&] {
+    progress_.reset();
+    return Status();
+  }));
+  told_ = std::move(told);
+  if (told_->is_none()) return;
+  check(call([&] {
+    progress_ = std::make_unique<graft::Progress>(
+        context_->get(), [this](graft_stage stage, std::uint64_t done, std::uint64_t total) {
+          const py::gil_scoped_acquire acquired;
+          try {
+            if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+            return !(*told_)(static_cast<int>(stage), done, total).is(py::bool_(false));
+          } catch (py::error_already_set& error) {
+            raised_.emplace(std::move(error));
+            return false;
+          }
+        });
+    return Status();
+  }));
 }
 
 void ContextHandle::open(ContextOptions options, py::object log) {

@@ -52,8 +52,17 @@ class ContextHandle {
       return made;
     }();
     deliver_log();
+    if (raised_) {
+      py::error_already_set raised = std::move(*raised_);
+      raised_.reset();
+      throw raised;
+    }
     return result;
   }
+
+  /// `told` gets (stage, done, total) on threads that call graft; False ends the call, and what it raises is raised by
+  /// the call, which ends. None: nobody is told.
+  void set_progress(py::object told);
 
   /// Destroys what `destroy` holds: now, or after the call that this thread is in.
   void retire(std::function<void()> destroy);
@@ -69,7 +78,10 @@ class ContextHandle {
   std::mutex log_mutex_;
   std::vector<std::pair<int, std::string>> log_lines_;
   std::optional<py::object> log_;
+  std::optional<py::object> told_;
+  std::optional<py::error_already_set> raised_;  // by told_
   std::optional<graft::Context> context_;
+  std::unique_ptr<graft::Progress> progress_;
 };
 
 /// The value of a Result, or its exception.

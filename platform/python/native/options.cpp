@@ -74,7 +74,8 @@ void add_trainer_options(py::module_& module) {
       .def_readwrite("growth_interval", &TrainerOptions::growth_interval)
       .def_readwrite("frozen_statistics", &TrainerOptions::frozen_statistics)
       .def_readwrite("optimizer_in_backward", &TrainerOptions::optimizer_in_backward)
-      .def_readwrite("recover_device", &TrainerOptions::recover_device);
+      .def_readwrite("recover_device", &TrainerOptions::recover_device)
+      .def_readwrite("inputs", &TrainerOptions::inputs);
   options.def_readwrite("losses", &TrainerOptions::losses)
       .def_readwrite("class_axis", &TrainerOptions::class_axis)
       .def_readwrite("class_weights", &TrainerOptions::class_weights)
@@ -126,6 +127,7 @@ void add_running_options(py::module_& module) {
       .def_readwrite("train_mode", &SessionOptions::train_mode)
       .def_readwrite("resizable", &SessionOptions::resizable)
       .def_readwrite("inputs", &SessionOptions::inputs)
+      .def_readwrite("recover_device", &SessionOptions::recover_device)
       .def_readwrite("allow_non_finite", &SessionOptions::allow_non_finite);
   py::class_<GradientOptions> gradients(module, "GradientOptions");
   gradients.def(py::init<>());
@@ -141,7 +143,8 @@ void add_running_options(py::module_& module) {
   number(generator, "precision", &GeneratorOptions::precision);
   generator.def_readwrite("context", &GeneratorOptions::context)
       .def_readwrite("prefill", &GeneratorOptions::prefill)
-      .def_readwrite("budget", &GeneratorOptions::budget);
+      .def_readwrite("budget", &GeneratorOptions::budget)
+      .def_readwrite("recover_device", &GeneratorOptions::recover_device);
   py::class_<GenerateOptions>(module, "GenerateOptions")
       .def(py::init<>())
       .def_readwrite("max_tokens", &GenerateOptions::max_tokens)

@@ -17,7 +17,7 @@ public enum Precision: UInt32, Sendable { case float32, float16, bfloat16 }
 public enum WeightCheck: UInt32, Sendable { case onUse, atOnce, never }
 
 /// What a call is at, and what is counted there.
-public enum Stage: UInt32, Sendable { case kernels, samples, prompt }
+public enum Stage: UInt32, Sendable { case kernels, samples, prompt, answer, plan }
 
 /// A device. Any thread and any task may use a context and what was made from it: one call runs at a time, others wait.
 /// Contexts are independent of each other. Whatever was made from a context keeps it.

@@ -23,6 +23,9 @@ public final class Context implements Closeable {
   /** What products of f32 values may become on matrix units; in the order of graft_matmul_precision. */
   public enum MatmulPrecision { HIGHEST, HIGH, MEDIUM }
 
+  /** Of the device's work among that of all programs, where the driver has such; in the order of graft_priority. */
+  public enum Priority { MEDIUM, LOW, HIGH }
+
   /** When a file's weights are compared with its checksums; in the order of graft_weight_check. */
   public enum WeightCheck { ON_USE, AT_ONCE, NEVER }
 
@@ -37,6 +40,7 @@ public final class Context implements Closeable {
     @Nullable public Log log;
     @NonNull public LogLevel logLevel = LogLevel.INFO;
     @NonNull public MatmulPrecision matmulPrecision = MatmulPrecision.HIGHEST;
+    @NonNull public Priority priority = Priority.MEDIUM;
   }
 
   private final Owner own;

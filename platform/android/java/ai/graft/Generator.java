@@ -16,6 +16,8 @@ public final class Generator implements Closeable {
     /** Bytes of device memory; 0: no limit. */
     public long budget;
     @NonNull public Precision precision = Precision.F32;
+    /** Where the device is lost it is opened anew, and a text goes on to the same bits. */
+    public boolean recoverDevice;
   }
 
   /** How one text is drawn. */

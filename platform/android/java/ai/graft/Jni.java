@@ -38,6 +38,8 @@ final class Jni {
   static native long[] sessionMemory(long session);
   static native void setInput(long session, String name, Block data);
   static native void sessionRun(long session);
+  static native void sessionResize(long session, String[] dimensions, long[] sizes);
+  static native void sessionPause(long session);
   static native ByteBuffer sessionOutput(long session, String name);
   static native TensorInfo sessionOutputInfo(long session, String name);
   static native void sessionSwapAdapters(long session, String path);

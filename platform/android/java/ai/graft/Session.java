@@ -27,6 +27,12 @@ public final class Session implements Closeable {
     @NonNull public final List<String> fetch = new ArrayList<>();
     /** With "of": batch norm by the batch's statistics, dropout at work; without the model's outputs. */
     public boolean trainMode;
+    /** {@link #resize} will be called; the bindings are then the largest sizes. */
+    public boolean resizable;
+    /** One of the model's signatures: its outputs and no others; null: all outputs. */
+    @Nullable public String signature;
+    /** A call on which the device is lost opens it anew and is done there, to the same bits. */
+    public boolean recoverDevice;
 
     @NonNull
     public Options bind(@NonNull String dimension, long size) {
@@ -48,6 +54,19 @@ public final class Session implements Closeable {
   public void setInput(@NonNull String name, @NonNull Object data) {
     Block block = Block.of(data, name);
     own.run(p -> Jni.setInput(p, name, block));
+  }
+
+  /**
+   * Other sizes for named dimensions, each at most that of the options. They are planned when they come for the first time;
+   * memory is what the largest need. All inputs are to be set again, unless nothing changes.
+   */
+  public void resize(@NonNull Map<String, Long> sizes) {
+    own.run(p -> Jni.sessionResize(p, Names.of(sizes), Names.sizes(sizes)));
+  }
+
+  /** Gives all device memory back; the next call that needs the device builds everything again, to the same bits. */
+  public void pause() {
+    own.run(Jni::sessionPause);
   }
 
   /** Blocks until the outputs are there. */

@@ -73,6 +73,26 @@ final class RunTests {
     }
   }
 
+  public static void sizesChangeWithinABound() {
+    Session.Options options = Tests.fourSamples();
+    options.resizable = true;
+    options.recoverDevice = true;
+    try (Context context = Tests.context(); Model model = context.load(file("mlp.graft"));
+         Session session = model.session(options)) {
+      session.setInput("x", x(0));
+      session.run();
+      float[] whole = session.floats("y");
+      equal(floats("y.f32"), whole, "y");
+      session.resize(Map.of("batch", 2L));
+      session.setInput("x", Arrays.copyOf(x(0), x(0).length / 2));
+      session.run();
+      equal(Arrays.copyOf(whole, whole.length / 2), session.floats("y"), "y of two");
+      session.pause();
+      session.run();
+      equal(Arrays.copyOf(whole, whole.length / 2), session.floats("y"), "y after a pause");
+    }
+  }
+
   public static void buffersAreNotCopied() {
     try (Context context = Tests.context(); Model model = context.load(file("mlp.graft"));
          Session session = model.session(Tests.fourSamples())) {
