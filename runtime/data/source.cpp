@@ -162,9 +162,9 @@ Status check_fields(std::span<const Field> fields) {
                      "; a sample's shape must be made of numbers alone.");
     }
     GRAFT_TRY_ASSIGN(const Dim elements, field.shape.element_count());
-    if (static_cast<std::uint64_t>(elements.value()) > kMaxFieldBytes / dtype_size(field.dtype)) {
+    if (static_cast<std::uint64_t>(elements.value()) > kMaxFieldBytes / field.element_bytes()) {
       return invalid("Field \"", field.name, "\" has ", elements.value(), " elements in each sample, more than ",
-                     kMaxFieldBytes / dtype_size(field.dtype), ".");
+                     kMaxFieldBytes / field.element_bytes(), ".");
     }
     if (field.role == Role::weight && (field.dtype != DType::f32 || field.shape.elements() != 1)) {
       return invalid("The sample weights \"", field.name, "\" of a data set are of type ", dtype_name(field.dtype),

@@ -16,6 +16,7 @@
 
 #include "platform/base/status.h"
 #include "runtime/core/dtype.h"
+#include "runtime/core/packed.h"
 #include "runtime/core/shape.h"
 
 namespace graft::data {
@@ -35,7 +36,12 @@ struct Field {
   bool exact = false;  ///< whoever made the data set chose the name: it is for the input of this name and no other
   std::vector<std::string> classes = {};  ///< of a label: what its numbers 0, 1, .. stand for; empty: nobody knows
 
-  std::uint64_t bytes() const { return shape.elements() * dtype_size(dtype); }
+  /// A feature that the device turns into f32 (dtype): as which its elements are given.
+  std::optional<Packed> packed = {};
+
+  std::uint64_t element_bytes() const { return packed ? packed_size(*packed) : dtype_size(dtype); }
+  std::uint64_t bytes() const { return shape.elements() * element_bytes(); }
+  std::string_view type_name() const { return packed ? packed_name(*packed) : dtype_name(dtype); }
 };
 
 /// Where a sample goes: for each field, Field::bytes() bytes.

@@ -17,6 +17,8 @@ enum class Stage : std::uint8_t {
   kernels,  ///< that were compiled
   samples,  ///< of a step or an evaluation
   prompt,   ///< tokens in the caches
+  answer,   ///< tokens that were generated
+  plan,     ///< steps of planning
 };
 
 /// Threads: set_*() and cancel() from any; used(), rest() and report() on the device's.

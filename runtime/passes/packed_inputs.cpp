@@ -85,11 +85,14 @@ Result<Graph> pack_inputs(const Graph& graph, std::span<const PackedInput> input
   return std::move(copy.graph);
 }
 
-Shape packed_shape(const Graph& graph, std::string_view name) {
+std::vector<PackedShape> packed_shapes(const Graph& graph) {
+  std::vector<PackedShape> all;
   for (const Node& node : graph.nodes()) {
-    if (node.op == Op::fused_unpack && graph.value(node.inputs[0]).name == name) return node.attrs.shape("shape");
+    if (node.op != Op::fused_unpack) continue;
+    all.push_back(
+        {graph.value(node.inputs[0]).name, static_cast<Packed>(node.attrs.integer("kind")), node.attrs.shape("shape")});
   }
-  return {};
+  return all;
 }
 
 std::optional<std::uint64_t> find_non_finite(Packed element, std::span<const std::byte> bytes) {

@@ -11,13 +11,11 @@
 #include <vector>
 
 #include "runtime/core/graph.h"
+#include "runtime/core/packed.h"
 
 namespace graft::passes {
 
-/// Numbers as in fused_unpack's attribute.
-enum class Packed : std::uint8_t { u8, i8, f16, bf16 };
-
-constexpr std::size_t packed_size(Packed element) { return element == Packed::u8 || element == Packed::i8 ? 1 : 2; }
+using graft::Packed;
 
 /// How an f32 input is given. The model gets x * scale + offset.
 struct PackedInput {
@@ -33,8 +31,13 @@ struct PackedInput {
 /// numbers for another count of channels or that are not finite.
 Result<Graph> pack_inputs(const Graph& graph, std::span<const PackedInput> inputs);
 
-/// As which the elements of one of these inputs of such a graph are given.
-Shape packed_shape(const Graph& graph, std::string_view name);
+/// How one of these inputs of such a graph is given.
+struct PackedShape {
+  std::string input;
+  Packed element = Packed::u8;
+  Shape shape;
+};
+std::vector<PackedShape> packed_shapes(const Graph& graph);
 
 /// The first element that is no finite number; bytes are all finite.
 std::optional<std::uint64_t> find_non_finite(Packed element, std::span<const std::byte> bytes);

@@ -125,35 +125,9 @@ Result<std::unique_ptr<Generator>> Generator::create(gpu::Device& device, const 
   out->device_ = &device;
   out->model_ = &model;
   out->program_options_ = options.program;
+  out->reopen_ = options.reopen;
   out->decoding_ = std::move(decoding);
   return out;
-}
-
-Status Generator::pause() {
-  if (paused_) return ok_status();
-  GRAFT_TRY(prefill_->settle());
-  GRAFT_TRY(decode_->settle());
-  Paused paused{residents(), prefill_plan(), decode_plan(), {}};
-  GRAFT_TRY(read_residents(*memory_, changes_on_device, paused.state));
-  prefill_.reset();
-  decode_.reset();
-  memory_.reset();
-  paused_ = std::move(paused);
-  return ok_status();
-}
-
-Status Generator::resume() {
-  if (!paused_) return ok_status();
-  const Plan* const plans[] = {&paused_->prefill, &paused_->decode};
-  GRAFT_TRY_ASSIGN(auto memory, Memory::create(*device_, paused_->residents, plans));
-  GRAFT_TRY(upload_weights(*memory, *model_, decoding_));
-  GRAFT_TRY(write_residents(*memory, paused_->state));
-  GRAFT_TRY_ASSIGN(auto prefill, Program::create(*memory, paused_->prefill, program_options_));
-  GRAFT_TRY_ASSIGN(decode_, Program::create(*memory, paused_->decode, program_options_));
-  memory_ = std::move(memory);
-  prefill_ = std::move(prefill);
-  paused_.reset();
-  return ok_status();
 }
 
 MemoryByClass Generator::memory() const {
@@ -183,26 +157,13 @@ Status Generator::check(std::span<const TokenId> prompt, const GenerateOptions& 
   return ok_status();
 }
 
-/// Appends tokens to the cached ones. The program may take more tokens than there are; the rest is never seen, because
-/// what the caches hold past the tokens that count is overwritten before a query may look there.
-Status Generator::run(Program& program, std::span<const TokenId> tokens) {
-  const auto staging = program.input(0);
-  std::memcpy(staging.data(), tokens.data(), tokens.size_bytes());
-  std::fill(staging.begin() + static_cast<std::ptrdiff_t>(tokens.size_bytes()), staging.end(), std::byte{0});
-  StepState state;
-  state.position = static_cast<std::uint32_t>(cached_.size());
-  GRAFT_TRY(program.run({}, state));
-  cached_.insert(cached_.end(), tokens.begin(), tokens.end());
-  return ok_status();
-}
-
 /// All tokens but the last, which the first decode step takes.
 Status Generator::prefill(std::span<const TokenId> prompt) {
   const std::size_t chunk = prefill_->plan().inputs[0].bytes / sizeof(TokenId);
   const auto rest = prompt.first(prompt.size() - 1);
   while (cached_.size() < rest.size()) {
     const std::size_t count = std::min(chunk, rest.size() - cached_.size());
-    GRAFT_TRY(run(count == 1 ? *decode_ : *prefill_, rest.subspan(cached_.size(), count)));
+    GRAFT_TRY(run(rest.subspan(cached_.size(), count)));
     if (program_options_.control != nullptr) {
       program_options_.control->report(Stage::prompt, cached_.size(), rest.size());
     }
@@ -211,7 +172,7 @@ Status Generator::prefill(std::span<const TokenId> prompt) {
 }
 
 Result<std::span<const float>> Generator::decode(TokenId token) {
-  GRAFT_TRY(run(*decode_, {&token, 1}));
+  GRAFT_TRY(run({&token, 1}));
   const auto bytes = decode_->output(std::size_t{0});
   return std::span(reinterpret_cast<const float*>(bytes.data()), bytes.size() / sizeof(float));
 }
@@ -223,7 +184,7 @@ Result<Generated> Generator::generate(std::span<const TokenId> prompt, const Gen
   Generated out;
   out.prompt_tokens = static_cast<std::uint32_t>(prompt.size());
   const auto common = std::mismatch(cached_.begin(), cached_.end(), prompt.begin(), prompt.end() - 1).first;
-  cached_.erase(common, cached_.end());
+  forget_from(static_cast<std::size_t>(common - cached_.begin()));
   out.reused_tokens = static_cast<std::uint32_t>(cached_.size());
   auto start = std::chrono::steady_clock::now();
   GRAFT_TRY(prefill(prompt));
@@ -249,6 +210,9 @@ Result<Generated> Generator::generate(std::span<const TokenId> prompt, const Gen
     const bool last = options.on_token && !options.on_token(next, logits);
     const bool padding = tokenizer_ && static_cast<std::size_t>(next) >= tokenizer_->size();  // of the vocabulary
     if (!padding) GRAFT_TRY(stream.push(next));
+    if (program_options_.control != nullptr) {
+      program_options_.control->report(Stage::answer, out.tokens.size(), options.max_tokens);
+    }
     if (stream.stopped() || stream.refused() || last) {
       out.reason = stream.stopped() ? StopReason::stop_string : StopReason::callback;
       break;
@@ -266,12 +230,6 @@ Result<Generated> Generator::generate(std::string_view prompt, const GenerateOpt
   if (!tokenizer_) return error(Code::not_found, "The model carries no tokenizer, so that it takes token ids only.");
   GRAFT_TRY_ASSIGN(const auto ids, tokenizer_->encode(prompt));
   return generate(ids, options, on_text);
-}
-
-Status Generator::swap_adapters(const Model* adapter) {
-  GRAFT_TRY(resume());
-  cached_.clear();  // keys and values of the other adapters
-  return adapters_.swap(*memory_, adapter);
 }
 
 }  // namespace graft

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/exec/host_state.h"
+#include "runtime/exec/lost_device.h"
 #include "runtime/exec/program.h"
 #include "runtime/lora/live_adapters.h"
 #include "runtime/model/model.h"
@@ -24,6 +25,10 @@ struct GeneratorOptions {
   DType precision = DType::f32;
   PlanOptions plan;
   ProgramOptions program;
+  /// Gives another device where this one is lost. A call goes on there to the same bits: what the caches held is
+  /// computed again, by the same steps. Adapters that are swapped in are kept with the host. Empty: such a call is
+  /// device_lost.
+  Reopen reopen = {};
 };
 
 /// Gets each token as it is chosen, and the scores that the model gave (before sampling); false: it is the last.
@@ -90,10 +95,28 @@ class Generator {
     Residents residents;
     Plan prefill, decode;
     HostState state;
+    bool lost = false;  ///< the caches were lost with a device
+  };
+  /// Tokens that one run appended.
+  struct CachedRun {
+    std::uint32_t tokens;
+    bool single;  ///< by the program for one token
   };
   Generator() = default;
   Status check(std::span<const text::TokenId> prompt, const GenerateOptions& options) const;
-  Status run(Program& program, std::span<const text::TokenId> tokens);
+  /// Repeats the attempt on another device where this one is lost.
+  template <typename Try>
+  Status on_device(Try attempt) {
+    return through_losses(reopen_, attempt, [&](const Status&) { return recover(); });
+  }
+  Status recover();
+  Status replay();
+  Status keep_adapters();
+  Status try_pause();
+  Status try_resume();
+  Status try_run(std::span<const text::TokenId> tokens, bool single);
+  void forget_from(std::size_t tokens);
+  Status run(std::span<const text::TokenId> tokens);
   Status prefill(std::span<const text::TokenId> prompt);
   Result<std::span<const float>> decode(text::TokenId token);
 
@@ -112,6 +135,10 @@ class Generator {
   std::optional<text::Tokenizer> tokenizer_;
   std::vector<text::TokenId> stop_tokens_;
   std::vector<text::TokenId> cached_;  ///< whose keys and values the caches hold
+  std::vector<CachedRun> runs_;        ///< how they were computed
+  HostState kept_, next_kept_;         ///< adapters that were swapped in, where the device may be lost
+  bool must_replay_ = false;           ///< they do not hold it: it was lost with the device
+  Reopen reopen_;
   LiveAdapters adapters_;
   std::uint32_t context_ = 0;
   std::int64_t vocabulary_ = 0;

@@ -276,43 +276,6 @@ Status Session::upload(Memory& memory) {
   return upload_weights(memory, *model_, sizes_.front()->graph, constants_, &streamed_constants_);
 }
 
-Status Session::pause() {
-  if (paused_) return ok_status();
-  GRAFT_TRY(now_->program->settle());
-  GRAFT_TRY(unbind_all());
-  Paused paused{memory_->residents(), sizes_.front()->program->plan(), plan(), {}, {}};
-  GRAFT_TRY(read_residents(*memory_, changes_on_device, paused.state));
-  for (std::size_t i = 0; i < given_.size(); ++i) {
-    const auto staging = now_->program->input(i);
-    paused.inputs.emplace_back(staging.begin(), staging.end());
-  }
-  for (auto& sized : sizes_) sized->program.reset();
-  std::erase_if(sizes_, [&](const auto& sized) { return sized.get() != now_ && sized != sizes_.front(); });
-  memory_.reset();
-  paused_ = std::move(paused);
-  return ok_status();
-}
-
-Status Session::resume() {
-  if (!paused_) return ok_status();
-  const Plan* const plans[] = {&paused_->bound, &paused_->plan};
-  GRAFT_TRY_ASSIGN(auto memory, Memory::create(*device_, paused_->residents, plans));
-  GRAFT_TRY(upload(*memory));
-  GRAFT_TRY(write_residents(*memory, paused_->state));
-  GRAFT_TRY_ASSIGN(auto bound, Program::create(*memory, paused_->bound, options_.program));
-  std::unique_ptr<Program> now;
-  if (now_ != sizes_.front().get()) {
-    GRAFT_TRY_ASSIGN(now, Program::create(*memory, paused_->plan, options_.program));
-  }
-  Program& current = now ? *now : *bound;
-  for (std::size_t i = 0; i < given_.size(); ++i) std::ranges::copy(paused_->inputs[i], current.input(i).begin());
-  memory_ = std::move(memory);
-  sizes_.front()->program = std::move(bound);
-  if (now) now_->program = std::move(now);
-  paused_.reset();
-  return ok_status();
-}
-
 std::string Session::streaming() const {
   const Plan* const plans[] = {&plan()};
   return streaming_text(paused_ ? paused_->residents : memory_->residents(), plans);
@@ -321,8 +284,10 @@ std::string Session::streaming() const {
 Status Session::check_input(const PlanPort& port, std::span<const std::byte> bytes) const {
   const auto& formats = options_.gradients.packed;
   if (const auto packed = std::ranges::find(formats, port.name, &passes::PackedInput::name); packed != formats.end()) {
-    const Shape shape = passes::packed_shape(now_->graph, port.name);
-    const std::uint64_t wanted = shape.elements() * passes::packed_size(packed->element);
+    const auto shapes = passes::packed_shapes(now_->graph);
+    const auto known = std::ranges::find(shapes, port.name, &passes::PackedShape::input);
+    const Shape shape = known == shapes.end() ? Shape() : known->shape;  // read by nothing that is left
+    const std::uint64_t wanted = shape.elements() * packed_size(packed->element);
     if (bytes.size() != wanted) {
       return invalid("The input \"", port.name, "\" has the shape ", shape.text(), " and takes ", wanted, " bytes; ",
                      bytes.size(), " were given.");
@@ -342,7 +307,13 @@ Status Session::check_input(const PlanPort& port, std::span<const std::byte> byt
 }
 
 Status Session::set_input(std::string_view name, std::span<const std::byte> bytes) {
-  GRAFT_TRY(resume());
+  return on_device([&]() -> Status {
+    GRAFT_TRY(try_resume());
+    return try_set_input(name, bytes);
+  });
+}
+
+Status Session::try_set_input(std::string_view name, std::span<const std::byte> bytes) {
   const auto& ports = plan().inputs;
   for (std::size_t i = 0; i < ports.size(); ++i) {
     if (ports[i].name != name) continue;
@@ -351,13 +322,22 @@ Status Session::set_input(std::string_view name, std::span<const std::byte> byte
     given_[i] = true;
     const auto staging = now_->program->input(i);
     if (!staging.empty()) std::ranges::fill(std::ranges::copy(bytes, staging.begin()).out, staging.end(), std::byte{0});
+    if (options_.reopen) {
+      copies_.resize(ports.size());
+      copies_[i].assign(bytes.begin(), bytes.end());
+    }
     return ok_status();
   }
   return error(Code::not_found, "The model has no input \"", name, "\".");
 }
 
 Status Session::bind(std::string_view name, const std::optional<gpu::ExternalMemory>& memory, std::uint64_t offset) {
-  GRAFT_TRY(resume());
+  return on_device([&] { return try_bind(name, memory, offset); });
+}
+
+Status Session::try_bind(std::string_view name, const std::optional<gpu::ExternalMemory>& memory,
+                         std::uint64_t offset) {
+  GRAFT_TRY(try_resume());
   Program& program = *now_->program;
   std::unique_ptr<gpu::Buffer> buffer;
   if (memory) {
@@ -379,7 +359,7 @@ Status Session::bind(std::string_view name, const std::optional<gpu::ExternalMem
 Status Session::unbind_all() {
   while (!now_->imported.empty()) {
     const std::string name = now_->imported.begin()->first;
-    GRAFT_TRY(bind(name, std::nullopt));
+    GRAFT_TRY(try_bind(name, std::nullopt, 0));
     now_->imported.erase(name);
   }
   return ok_status();
@@ -389,8 +369,11 @@ Status Session::run(const StepState& state) {
   for (std::size_t i = 0; i < given_.size(); ++i) {
     if (!given_[i] && plan().inputs[i].used) return invalid("The input \"", plan().inputs[i].name, "\" was not given.");
   }
-  GRAFT_TRY(resume());
-  return now_->program->run({}, state);
+  return on_device([&]() -> Status {
+    GRAFT_TRY(try_resume());
+    GRAFT_TRY(now_->program->run({}, state));
+    return options_.reopen && now_->program->wrote_residents() ? keep_copy() : ok_status();
+  });
 }
 
 }  // namespace graft

@@ -12,6 +12,7 @@
 #include "platform/gpu/gpu.h"
 #include "runtime/core/source_order.h"
 #include "runtime/exec/host_state.h"
+#include "runtime/exec/lost_device.h"
 #include "runtime/exec/program.h"
 #include "runtime/lora/live_adapters.h"
 #include "runtime/model/model.h"
@@ -72,6 +73,9 @@ struct SessionOptions {
   ProgramOptions program;
   /// Whether f32 inputs may hold NaN and infinity; without, set_input() refuses them.
   bool allow_non_finite = false;
+  /// Gives another device where this one is lost; then inputs, and what changes on the device, are kept with the host
+  /// as well, and a call on which the device is lost is repeated on the other. Empty: such a call is device_lost.
+  Reopen reopen = {};
   /// Plans as for a lesser device; the default is the device's own capabilities.
   std::optional<gpu::Target> target = {};
 };
@@ -111,10 +115,7 @@ class Session {
   /// Every input that something reads must have been set. No allocation after the first run.
   Status run(const StepState& state = {});
   /// Other adapters in place of those that are on (LiveAdapters::swap); outputs change with the next run.
-  Status swap_adapters(const Model* adapter) {
-    GRAFT_TRY(resume());
-    return adapters_.swap(*memory_, adapter);
-  }
+  Status swap_adapters(const Model* adapter);
   /// The output of the last run, valid until the next; empty when there is no such output.
   std::span<const std::byte> output(std::string_view name) const {
     return is_paused() ? std::span<const std::byte>() : now_->program->output(name);
@@ -144,6 +145,18 @@ class Session {
     HostState state;
     std::vector<std::vector<std::byte>> inputs;
   };
+  /// Repeats the attempt on another device where this one is lost.
+  template <typename Try>
+  Status on_device(Try attempt) {
+    return through_losses(options_.reopen, attempt, [&](const Status& why) { return recover(why); });
+  }
+  Status recover(const Status& why);
+  Status keep_copy();
+  Status try_pause();
+  Status try_resume();
+  Status try_set_input(std::string_view name, std::span<const std::byte> bytes);
+  Status try_bind(std::string_view name, const std::optional<gpu::ExternalMemory>& memory, std::uint64_t offset);
+  Status try_resize(const Bindings& bindings);
   Status unbind_all();
   Status check_input(const PlanPort& port, std::span<const std::byte> bytes) const;
   Result<Bindings> within_bound(const Bindings& sizes) const;
@@ -162,6 +175,9 @@ class Session {
   std::vector<std::unique_ptr<Sized>> sizes_;  ///< the bound, then others, the oldest first
   Sized* now_ = nullptr;
   std::vector<bool> given_;
+  // With SessionOptions::reopen: inputs as they were given, and what the device alone has.
+  std::vector<std::vector<std::byte>> copies_;
+  HostState kept_, next_kept_;
   LiveAdapters adapters_;
   std::vector<HostBuffer> streamed_constants_;  ///< folded ones, which the device takes anew for each use
 };

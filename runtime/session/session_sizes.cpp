@@ -94,7 +94,11 @@ Result<std::unique_ptr<Session::Sized>> Session::make_sized(const Bindings& bind
 Status Session::resize(const Bindings& sizes) {
   GRAFT_TRY_ASSIGN(const Bindings bindings, within_bound(sizes));
   if (bindings == now_->bindings) return ok_status();
-  GRAFT_TRY(resume());
+  return on_device([&] { return try_resize(bindings); });
+}
+
+Status Session::try_resize(const Bindings& bindings) {
+  GRAFT_TRY(try_resume());
   GRAFT_TRY(now_->program->settle());
   GRAFT_TRY(unbind_all());
   auto at = std::ranges::find(sizes_, bindings, [](const auto& sized) -> const Bindings& { return sized->bindings; });
@@ -106,6 +110,7 @@ Status Session::resize(const Bindings& sizes) {
   }
   now_ = at->get();
   given_.assign(plan().inputs.size(), false);  // they share the place of their bytes
+  copies_.clear();
   return ok_status();
 }
 

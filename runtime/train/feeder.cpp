@@ -92,7 +92,11 @@ Rows count_rows(const LossCount& count, const data::Field& field, std::span<cons
 
 Status Feeder::add(const data::Field& field, std::size_t index, const PlanPort& port, std::size_t input,
                    const SourcePerm& perm) {
-  Route route{index, input, field.shape.elements(), false, false, {}, {}};
+  if (field.packed) {
+    return invalid("Field \"", field.name, "\" of the data is given as ", field.type_name(), ", and the input \"",
+                   port.name, "\" of the trainer as ", dtype_name(port.dtype), ".");
+  }
+  Route route{.field = index, .input = input, .elements = field.shape.elements()};
   if (route.elements * samples_ != port.shape.elements()) {
     return invalid("The input \"", port.name, "\" has the shape ", port.shape.text(), " for ", samples_,
                    " samples, but field \"", field.name, "\" of the data has the shape ", field.shape.text(),
@@ -109,6 +113,26 @@ Status Feeder::add(const data::Field& field, std::size_t index, const PlanPort& 
     route.order = element_order(port.shape.values(), perm);
   }
   routes_.push_back(std::move(route));
+  return {};
+}
+
+Status Feeder::add_packed(const data::Field& field, std::size_t index, const passes::PackedShape& given,
+                          std::size_t input) {
+  if (field.packed != given.element) {
+    return invalid("The input \"", given.input, "\" of the trainer is given as ", packed_name(given.element),
+                   ", but field \"", field.name, "\" of the data as ", field.type_name(), ".");
+  }
+  const Route route{.field = index,
+                    .input = input,
+                    .elements = field.shape.elements(),
+                    .bytes = packed_size(given.element),
+                    .packed = given.element};
+  if (route.elements * samples_ != given.shape.elements()) {
+    return invalid("The input \"", given.input, "\" has the shape ", given.shape.text(), " for ", samples_,
+                   " samples, but field \"", field.name, "\" of the data has the shape ", field.shape.text(),
+                   " for each.");
+  }
+  routes_.push_back(route);
   return {};
 }
 
@@ -177,6 +201,11 @@ Result<Feeder> Feeder::create(const std::vector<data::Field>& fields, const Grap
       return invalid("The data set has no field for the model's input \"", inputs[i].name, "\" of shape ",
                      inputs[i].shape.text(), ".");
     }
+    const auto packed = std::ranges::find(sized.packed, inputs[i].name, &passes::PackedShape::input);
+    if (packed != sized.packed.end()) {
+      GRAFT_TRY(feeder.add_packed(fields[field_of[i]], field_of[i], *packed, i));
+      continue;
+    }
     SourcePerm perm;
     if (const ValueId value = model.find_value(inputs[i].name); value.valid()) perm = model.value(value).source_perm;
     GRAFT_TRY(feeder.add(fields[field_of[i]], field_of[i], inputs[i], i, perm));
@@ -209,9 +238,19 @@ Status Feeder::check_integers(const Route& route, const data::Batch& batch, std:
   return ok_status();
 }
 
+Status Feeder::check_halves(const Route& route, const data::Batch& batch, std::uint64_t first,
+                            std::uint64_t count) const {
+  const std::uint64_t each = route.elements * route.bytes;
+  const auto at = passes::find_non_finite(*route.packed, batch.field(route.field).subspan(first * each, count * each));
+  if (!at) return ok_status();
+  return invalid("Field \"", fields_[route.field].name, "\" of ", batch.name_of(first + *at / route.elements),
+                 " is not finite at element ", *at % route.elements, ".");
+}
+
 Status Feeder::check(const data::Batch& batch, std::uint64_t first, std::uint64_t count) const {
   for (const Route& route : routes_) {
     if (route.to_integer) GRAFT_TRY(check_integers(route, batch, first, count));
+    if (route.packed) GRAFT_TRY(check_halves(route, batch, first, count));
     if (!route.rule || route.to_integer) continue;
     const std::span<const std::byte> bytes =
         batch.field(route.field).subspan(first * route.elements * 4, count * route.elements * 4);
@@ -229,10 +268,12 @@ Status Feeder::check(const data::Batch& batch, std::uint64_t first, std::uint64_
 void Feeder::copy(const data::Batch& batch, std::uint64_t first, Program& program) const {
   for (const Route& route : routes_) {
     const std::uint64_t count = samples_ * route.elements;
-    const std::byte* from = batch.field(route.field).data() + first * route.elements * 4;
-    std::byte* to = program.input(route.input).data();
+    const std::byte* from = batch.field(route.field).data() + first * route.elements * route.bytes;
+    const std::span<std::byte> staging = program.input(route.input);
+    std::byte* to = staging.data();
     if (route.order.empty() && !route.to_float && !route.to_integer) {
-      std::memcpy(to, from, count * 4);
+      std::memcpy(to, from, count * route.bytes);
+      std::ranges::fill(staging.subspan(count * route.bytes), std::byte{0});  // to the end of the last word
       continue;
     }
     for (std::uint64_t i = 0; i < count; ++i) {

@@ -41,6 +41,8 @@ class Feeder {
     std::size_t field = 0;
     std::size_t input = 0;                  // of the program
     std::uint64_t elements = 0;             // of one sample
+    std::uint64_t bytes = 4;                // of an element
+    std::optional<Packed> packed = {};      // which the device unpacks
     bool to_float = false;                  // i32 -> f32
     bool to_integer = false;                // f32 -> i32, where each is one: check() refuses others
     std::optional<passes::InputRule> rule;  // none: anything goes
@@ -53,6 +55,8 @@ class Feeder {
   };
   Status add(const data::Field& field, std::size_t index, const PlanPort& port, std::size_t input,
              const SourcePerm& perm);
+  Status add_packed(const data::Field& field, std::size_t index, const passes::PackedShape& given, std::size_t input);
+  Status check_halves(const Route& route, const data::Batch& batch, std::uint64_t first, std::uint64_t count) const;
 
   Status check_integers(const Route& route, const data::Batch& batch, std::uint64_t first, std::uint64_t count) const;
 

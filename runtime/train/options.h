@@ -11,6 +11,7 @@
 #include "platform/gpu/gpu.h"
 #include "runtime/core/dtype.h"
 #include "runtime/core/shape.h"
+#include "runtime/passes/packed_inputs.h"
 #include "runtime/train/schedule.h"
 
 namespace graft::train {
@@ -182,6 +183,9 @@ struct TrainOptions {
   /// Values of the forward pass to read after each step: Trainer::fetch(). Each is kept to the end of the step and
   /// copied.
   std::vector<std::string> fetch;
+
+  /// Inputs that samples give in fewer than 32 bits (data::Field::packed). They cannot be fetched.
+  std::vector<passes::PackedInput> inputs;
 
   std::uint32_t seed = 0;
   /// Sizes of symbolic dimensions other than the batch.

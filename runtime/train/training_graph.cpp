@@ -147,6 +147,17 @@ Result<Graph> with_ema(const Graph& graph, LossNodes& loss, const Residents& tra
   return out;
 }
 
+/// The model bound, with its inputs as samples give them.
+Result<Graph> bind_inputs(const Graph& model, std::int64_t samples, const TrainOptions& options) {
+  GRAFT_TRY_ASSIGN(Graph bound, bind_batch(model, samples, options.bindings));
+  if (options.inputs.empty()) return bound;
+  for (const passes::PackedInput& input : options.inputs) {
+    if (std::ranges::find(options.fetch, input.name) == options.fetch.end()) continue;
+    return invalid("The input \"", input.name, "\" is given in a format of its own, and cannot be fetched.");
+  }
+  return passes::pack_inputs(bound, options.inputs);
+}
+
 /// Runs the passes over a forward graph with its loss.
 Status prepare(Graph& graph, LossNodes& loss, bool inference) {
   GRAFT_TRY_ASSIGN(passes::Prepared prepared, passes::prepare(graph, {}, {.inference = inference}));
@@ -192,7 +203,7 @@ Result<TrainingGraph> build_training_graph(const Graph& model, std::int64_t samp
                                            GradientUse use) {
   TrainingGraph out;
   GRAFT_TRY(check_names(model, options));
-  GRAFT_TRY_ASSIGN(const Graph bound, bind_batch(model, samples, options.bindings));
+  GRAFT_TRY_ASSIGN(const Graph bound, bind_inputs(model, samples, options));
   GRAFT_TRY_ASSIGN(LossInputs targets, loss_inputs(bound, options, &out.note));
   const passes::TrainModeOptions mode{options.freeze, options.batch_statistics, options.batch_norm_momentum};
   GRAFT_TRY_ASSIGN(passes::TrainModeGraph forward, passes::to_train_mode(bound, all_of(targets), mode));
@@ -213,6 +224,7 @@ Result<TrainingGraph> build_training_graph(const Graph& model, std::int64_t samp
   if (use == GradientUse::slot) give_out_statistics(out);
   GRAFT_TRY(prepare(out.graph, out.loss, false));
   out.rules = passes::input_rules(out.graph);
+  out.packed = passes::packed_shapes(out.graph);
   GRAFT_TRY(add_backward(out, options, use != GradientUse::step));
   GRAFT_TRY_ASSIGN(out.precision,
                    passes::store_results(out.graph, options.precision, passes::low_precision_weights(model),
@@ -300,7 +312,7 @@ Result<Graph> build_hash_graph(const Residents& residents) {
 Result<EvaluationGraph> build_evaluation_graph(const Graph& model, std::int64_t samples, const TrainOptions& options,
                                                const Residents* trained) {
   EvaluationGraph out;
-  GRAFT_TRY_ASSIGN(out.graph, bind_batch(model, samples, options.bindings));
+  GRAFT_TRY_ASSIGN(out.graph, bind_inputs(model, samples, options));
   GRAFT_TRY_ASSIGN(const LossInputs targets, loss_inputs(out.graph, options, nullptr));
   out.graph.clear_outputs();
   GRAFT_TRY_ASSIGN(out.loss, add_loss(out.graph, targets, samples, options));
@@ -313,6 +325,7 @@ Result<EvaluationGraph> build_evaluation_graph(const Graph& model, std::int64_t 
   }
   GRAFT_TRY(prepare(out.graph, out.loss, true));
   out.rules = passes::input_rules(out.graph);
+  out.packed = passes::packed_shapes(out.graph);
   passes::WeightNames weights = passes::low_precision_weights(model);
   for (const Value& value : out.graph.values()) {
     const Resident* const resident = trained != nullptr ? trained->find(value.name) : nullptr;

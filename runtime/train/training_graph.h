@@ -39,6 +39,7 @@ struct TrainingGraph {
   Graph graph;     ///< outputs: those of add_loss_outputs(), and squared_norm where it is clipped by norm
   LossNodes loss;  ///< ids into graph
   std::vector<passes::InputRule> rules;
+  std::vector<passes::PackedShape> packed;
   std::vector<TrainedTensor> tensors;
   std::vector<SlotStatistic> statistics;  ///< of a slot
   std::vector<std::string> untrained;     ///< parameters that the loss does not depend on, or that are not floats
@@ -95,6 +96,7 @@ struct EvaluationGraph {
   Graph graph;
   LossNodes loss;
   std::vector<passes::InputRule> rules;
+  std::vector<passes::PackedShape> packed;
 };
 Result<EvaluationGraph> build_evaluation_graph(const Graph& model, std::int64_t samples, const TrainOptions& options,
                                                const Residents* trained);

@@ -21,7 +21,7 @@ std::string while_planning(std::string_view what, std::int64_t samples) {
 template <typename G>
 Result<SizedPlan> make_sized(const G& graph, std::int64_t samples, const Residents& residents,
                              const gpu::Target& target, const PlanOptions& options) {
-  SizedPlan sized{samples, graph.loss, graph.rules, {}};
+  SizedPlan sized{samples, graph.loss, graph.rules, graph.packed, {}};
   GRAFT_TRY_ASSIGN(sized.plan, make_plan(graph.graph, target, residents, options));
   return sized;
 }

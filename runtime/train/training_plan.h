@@ -38,6 +38,7 @@ struct SizedPlan {
   std::int64_t samples = 0;
   LossNodes loss;  ///< ids are indices of PlanPort::value
   std::vector<passes::InputRule> rules;
+  std::vector<passes::PackedShape> packed;  ///< inputs that are given so
   Plan plan;
 };
 

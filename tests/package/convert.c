@@ -4,6 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
+/* An app would move a bar; 1 would end the conversion. */
+static int progress(void* user, uint64_t done, uint64_t total) {
+  *(uint64_t*)user = total;
+  return done > total;
+}
+
 int main(int argc, char** argv) {
   graft_conversion* conversion = NULL;
   graft_convert_options options = {0};
@@ -16,7 +22,11 @@ int main(int argc, char** argv) {
     graft_conversion_destroy(conversion);
     return status == GRAFT_OK ? 0 : 1;
   }
+  uint64_t parts = 0;
+  options.progress = progress;
+  options.user = &parts;
   status = graft_convert(argv[1], &options, argv[2], &conversion);
+  if (status == GRAFT_OK && parts == 0) return 1; /* it was told of */
   printf("%s", graft_conversion_report(conversion));
   if (status == GRAFT_OK && graft_conversion_report_json(conversion)[0] != '{') return 1; /* the same, for programs */
   if (status != GRAFT_OK) fprintf(stderr, "%s\n", graft_conversion_message(conversion));

@@ -47,9 +47,23 @@ static int train(graft_context* context, graft_model* model, const char* spec, c
   graft_metrics metrics = {0};
   metrics.struct_size = sizeof metrics;
   int more = 1;
+  graft_task* task = NULL;
+  graft_status outcome = GRAFT_OK;
+  if (graft_task_create(context, &task) != GRAFT_OK) return 1;
   while (more && metrics.step < until) {
-    if (graft_train_next(trainer, loader, &more, &metrics) != GRAFT_OK) return fail(context, "step");
+    if (metrics.step % 2 == 0) {
+      if (graft_train_next(trainer, loader, &more, &metrics) != GRAFT_OK) return fail(context, "step");
+      continue;
+    }
+    /* Every second one beside the app, which would draw a frame instead of looking again: the same steps. */
+    if (graft_train_next_async(trainer, loader, &more, &metrics, graft_task_done, task) != GRAFT_OK) return 1;
+    while (graft_task_wait(task, 10, &outcome) == GRAFT_TIMEOUT) continue;
+    if (outcome != GRAFT_OK) {
+      fprintf(stderr, "step: %s\n", graft_task_message(task));
+      return 1;
+    }
   }
+  graft_task_destroy(task);
   printf("step %llu, loss %f\n", (unsigned long long)metrics.step, metrics.loss);
   if (graft_checkpoint_save(trainer, NULL) != GRAFT_OK) return fail(context, "save checkpoint");
   if (graft_trainer_store(trainer) != GRAFT_OK) return fail(context, "store");

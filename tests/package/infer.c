@@ -58,6 +58,23 @@ int main(int argc, char** argv) {
   const struct timespec moment = {0, 1000000};
   while (atomic_load(&state) == 0) thrd_sleep(&moment, NULL);
   if (atomic_load(&state) != 1 || compiled == 0) return 1;
+  /* Or with a task, which can be waited for and cancelled: nobody needs the second frame. */
+  graft_task* frames[2] = {NULL, NULL};
+  for (int i = 0; i < 2; ++i) {
+    if (graft_task_create(context, &frames[i]) != GRAFT_OK) return 1;
+    if (graft_session_run_async(session, graft_task_done, frames[i]) != GRAFT_OK) return 1;
+  }
+  graft_task_cancel(frames[1]);
+  for (int i = 0; i < 2; ++i) {
+    graft_status outcome = GRAFT_OK;
+    if (graft_task_wait(frames[i], 60e3, &outcome) != GRAFT_OK) return 1;
+    if (outcome != GRAFT_OK && (i == 0 || outcome != GRAFT_CANCELLED)) {
+      fprintf(stderr, "frame %d: %s\n", i, graft_task_message(frames[i]));
+      return 1;
+    }
+    graft_task_destroy(frames[i]);
+  }
+  if (graft_session_run(session) != GRAFT_OK) return fail(context, "run");
   const void* data = NULL;
   size_t bytes = 0;
   if (graft_session_output(session, output.name, &data, &bytes, NULL) != GRAFT_OK) return fail(context, "output");

@@ -83,6 +83,13 @@ int main(int argc, char** argv) {
   memory.struct_size = sizeof memory;
   if (graft_generator_memory(generator, &memory) != GRAFT_OK || memory.total == 0) return fail(context, "memory");
   if (graft_generate(generator, argv[2], &options, &text, NULL) != GRAFT_OK) return fail(context, "text");
+  /* A text that is written beside the app. */
+  graft_task* task = NULL;
+  graft_status outcome = GRAFT_OK;
+  if (graft_task_create(context, &task) != GRAFT_OK) return 1;
+  if (graft_generate_async(generator, argv[2], &options, graft_task_done, task) != GRAFT_OK) return 1;
+  if (graft_task_wait(task, -1, &outcome) != GRAFT_OK || outcome != GRAFT_OK) return 1;
+  graft_task_destroy(task);
   if (graft_generator_pause(generator) != GRAFT_OK) return fail(context, "pause");
   if (graft_generator_resume(generator) != GRAFT_OK) return fail(context, "resume");
   if (graft_generator_swap_adapters(generator, NULL) != GRAFT_OK) printf("%s\n", graft_message(context));

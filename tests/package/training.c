@@ -165,6 +165,23 @@ int main(int argc, char** argv) {
   printf("%s\n", graft_status_name(GRAFT_OUT_OF_MEMORY));
   if (graft_evaluate(trainer, inputs, 1, labels, SAMPLES, &metrics) != GRAFT_OK) return fail(context, "evaluate");
   graft_trainer_destroy(trainer);
+  /* The same pictures as bytes, which the device scales. */
+  const float scale = 1.0f / 255;
+  graft_input_format pixels = {0};
+  pixels.name = input.name;
+  pixels.element = GRAFT_ELEMENT_U8;
+  pixels.scale = &scale;
+  pixels.scale_count = 1;
+  options.fetch = NULL;
+  options.inputs = &pixels;
+  options.input_count = 1;
+  if (graft_trainer_create(model, &options, &trainer) != GRAFT_OK) return fail(context, "trainer of bytes");
+  if (graft_trainer_sample(trainer, 0, &part) != GRAFT_OK || part.dtype != GRAFT_U8) return fail(context, "sample");
+  unsigned char* bytes_of_pictures = calloc(elements, 1);
+  inputs[0] = bytes_of_pictures;
+  if (graft_train_step(trainer, inputs, 1, labels, SAMPLES, NULL) != GRAFT_OK) return fail(context, "step of bytes");
+  free(bytes_of_pictures);
+  graft_trainer_destroy(trainer);
   graft_model_destroy(model);
   graft_context_destroy(context);
   free(x);

@@ -1,7 +1,7 @@
 // A device that is given back, or lost, while training runs: the run goes on to the same bits.
 #include <gtest/gtest.h>
 
-#include "tests/support/gpu_device.h"
+#include "tests/support/lost_devices.h"
 #include "tests/support/state_hash.h"
 #include "tests/support/trainer_fixture.h"
 
@@ -11,31 +11,6 @@ namespace {
 using namespace test;
 
 constexpr std::uint64_t kBatch = 8;
-constexpr int kDeviceLost = -4;  // VK_ERROR_DEVICE_LOST
-
-/// Devices of which one after the other is lost, at a call that a test chooses.
-struct Devices {
-  vulkan::CallFaults faults;
-  std::vector<std::unique_ptr<gpu::Device>> all;
-  Status refused;  ///< given in place of another device
-
-  Devices() { faults.result = kDeviceLost; }
-  Result<gpu::Device*> open() {
-    GRAFT_TRY(refused);
-    vulkan::DeviceOptions options = test_device_options();
-    options.instance.validation = nullptr;
-    options.instance.faults = &faults;
-    GRAFT_TRY_ASSIGN(auto device, vulkan::create_device(options));
-    all.push_back(std::move(device));
-    return all.back().get();
-  }
-  std::uint64_t bytes() const {
-    std::uint64_t sum = 0;
-    for (const auto& device : all) sum += device->memory().reserved_bytes;
-    return sum;
-  }
-};
-
 class Recovery : public TrainerTest {
  protected:
   Recovery() {

@@ -40,6 +40,48 @@ int take_piece(void* user, const char* text, std::size_t bytes) {
   return --pieces.left > 0 ? 1 : 0;
 }
 
+struct Answered {
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> all;
+  static void tell(void* user, graft_stage stage, std::uint64_t done, std::uint64_t total) {
+    if (stage == GRAFT_STAGE_ANSWER) static_cast<Answered*>(user)->all.emplace_back(done, total);
+  }
+};
+
+TEST_F(CGenerator, GeneratesBesideTheApp) {
+  ASSERT_EQ(graft_generator_create(h_.model, nullptr, &generator_), GRAFT_OK) << h_.message();
+  auto options = sized<graft_generate_options>();
+  options.max_tokens = 12;
+  options.temperature = 1.5;
+  options.seed = 11;
+  const char* text = nullptr;
+  std::size_t bytes = 0;
+  ASSERT_EQ(graft_generate(generator_, "abc", &options, &text, &bytes), GRAFT_OK) << h_.message();
+  const std::string expected(text, bytes);
+  Pieces pieces;
+  options.on_text = take_piece;
+  options.user = &pieces;
+  Answered answered;
+  ASSERT_EQ(graft_set_progress(h_.context, Answered::tell, &answered), GRAFT_OK);
+  graft_task* task = nullptr;
+  ASSERT_EQ(graft_task_create(h_.context, &task), GRAFT_OK);
+  std::string prompt = "abc";
+  ASSERT_EQ(graft_generate_async(generator_, prompt.c_str(), &options, graft_task_done, task), GRAFT_OK);
+  prompt.assign("xyz");  // it was copied
+  options = {};
+  graft_status outcome = GRAFT_INTERNAL;
+  ASSERT_EQ(graft_task_wait(task, -1, &outcome), GRAFT_OK);
+  ASSERT_EQ(outcome, GRAFT_OK) << graft_task_message(task);
+  EXPECT_EQ(pieces.text, expected);
+  auto last = sized<graft_generated>();
+  ASSERT_EQ(graft_generator_last(generator_, &last), GRAFT_OK);
+  EXPECT_EQ(std::string(last.text, last.bytes), expected);
+  ASSERT_EQ(answered.all.size(), last.token_count);
+  for (std::size_t i = 0; i < answered.all.size(); ++i)
+    EXPECT_EQ(answered.all[i], (std::pair<std::uint64_t, std::uint64_t>(i + 1, 12)));
+  EXPECT_EQ(graft_generate_async(generator_, nullptr, nullptr, graft_task_done, task), GRAFT_INVALID_ARGUMENT);
+  graft_task_destroy(task);
+}
+
 TEST_F(CGenerator, StreamsATextAndEndsItOnRequest) {
   ASSERT_EQ(graft_generator_create(h_.model, nullptr, &generator_), GRAFT_OK) << h_.message();
   auto memory = sized<graft_memory>();

@@ -114,6 +114,35 @@ TEST_F(ConvertCApi, AConversionIsCancelledAndWritesNothing) {
   EXPECT_EQ(convert_to(onnx_, out_, &options), GRAFT_OK) << message_;
 }
 
+struct Parts {
+  std::vector<std::uint64_t> done;
+  std::uint64_t total = 0;
+  std::size_t most = 1000;
+  static int tell(void* user, std::uint64_t done, std::uint64_t total) {
+    auto* parts = static_cast<Parts*>(user);
+    parts->done.push_back(done);
+    parts->total = total;
+    return parts->done.size() == parts->most ? 1 : 0;
+  }
+};
+
+TEST_F(ConvertCApi, AConversionTellsHowFarItIs) {
+  Parts parts;
+  auto options = sized<graft_convert_options>();
+  options.user = &parts;
+  options.progress = Parts::tell;
+  EXPECT_EQ(convert_to(onnx_, out_, &options), GRAFT_OK) << message_;
+  ASSERT_GT(parts.total, 2u);
+  ASSERT_EQ(parts.done.size(), parts.total);
+  for (std::size_t i = 0; i < parts.done.size(); ++i) EXPECT_EQ(parts.done[i], i);
+  std::filesystem::remove(out_);
+  parts = {};
+  parts.most = 2;
+  EXPECT_EQ(convert_to(onnx_, out_, &options), GRAFT_CANCELLED) << message_;
+  EXPECT_EQ(parts.done.size(), 2u) << "not told again afterwards";
+  EXPECT_FALSE(std::filesystem::exists(out_));
+}
+
 TEST_F(ConvertCApi, ExampleNetworksAreWritten) {
   const std::string path = folder_.file("example.onnx");
   graft_conversion* made = nullptr;

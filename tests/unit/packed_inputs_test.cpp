@@ -136,6 +136,39 @@ TEST_F(PackedInputs, Halves) {
   EXPECT_NE(few.message().find("[1, 3, 5, 7] and takes 210 bytes; 7 were given"), std::string::npos) << few.message();
 }
 
+// What torchvision.transforms.Normalize computes of a picture's bytes, by a reference in double precision.
+TEST_F(PackedInputs, MeanAndDeviationOfEachChannel) {
+  constexpr double kMean[] = {0.485, 0.456, 0.406}, kDeviation[] = {0.229, 0.224, 0.225};
+  auto parsed = parse_graph("input x: f32[1, 3, 16, 16]\ny = add(x, x)\noutput y");
+  ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+  Model model;
+  model.graph = std::move(parsed->graph);
+  PackedInput format{"x", Packed::u8, true, {}, {}};
+  for (std::size_t c = 0; c < 3; ++c) {
+    format.scale.push_back(static_cast<float>(1 / (255 * kDeviation[c])));
+    format.offset.push_back(static_cast<float>(-kMean[c] / kDeviation[c]));
+  }
+  SessionOptions options;
+  options.gradients.packed = {format};
+  auto session = Session::create(*device_, model, options);
+  ASSERT_TRUE(session.ok()) << session.status().message();
+  std::vector<std::uint8_t> pixels(3 * 256);
+  for (std::size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<std::uint8_t>(i / 3 + 85 * (i % 3));
+  ASSERT_TRUE((*session)->set_input("x", bytes_of(pixels)).ok());
+  ASSERT_TRUE((*session)->run().ok());
+  std::vector<float> y(3 * 256);
+  const auto out = (*session)->output("y");
+  ASSERT_EQ(out.size(), y.size() * sizeof(float));
+  std::memcpy(y.data(), out.data(), out.size());
+  for (std::size_t i = 0; i < pixels.size(); ++i) {
+    const std::size_t c = i % 3;
+    const double wanted = 2 * (pixels[i] / 255.0 - kMean[c]) / kDeviation[c];
+    // Scale and offset are rounded to f32 once, and so are their product and sum.
+    const double size = 2 * (pixels[i] / 255.0 + kMean[c]) / kDeviation[c];
+    EXPECT_NEAR(double{y[c * 256 + i / 3]}, wanted, size * 0x1p-23) << int{pixels[i]} << " in channel " << c;
+  }
+}
+
 TEST_F(PackedInputs, WhatCannotBeIsRefused) {
   const float infinite = std::numeric_limits<float>::infinity();
   const std::pair<PackedInput, const char*> wrong[] = {

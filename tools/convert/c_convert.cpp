@@ -108,9 +108,10 @@ Status convert_to(const char* path, const graft_convert_options* given, const ch
   for (const char* source : {path, asked.weights}) {
     if (source != nullptr) GRAFT_TRY(check_apart(source, output));
   }
-  std::function<bool()> cancelled;
-  if (asked.cancelled != nullptr) cancelled = [&] { return asked.cancelled(asked.user) != 0; };
-  const CancelScope scope(std::move(cancelled));
+  const CancelScope scope([&](std::uint64_t done, std::uint64_t total) {
+    if (asked.cancelled != nullptr && asked.cancelled(asked.user) != 0) return true;
+    return asked.progress != nullptr && total != 0 && asked.progress(asked.user, done, total) != 0;
+  });
   Report report;
   const auto converted = convert_file(os::system_files(), path, options, report);
   if (converted.ok() || !report.entries.empty()) {

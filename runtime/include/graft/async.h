@@ -6,6 +6,8 @@
 #ifndef GRAFT_ASYNC_H
 #define GRAFT_ASYNC_H
 
+#include "graft/data.h"
+#include "graft/generate.h"
 #include "graft/train.h"
 
 #ifdef __cplusplus
@@ -27,11 +29,45 @@ GRAFT_API graft_status graft_train_step_async(graft_trainer* trainer, const void
                                               const void* target, uint32_t samples, graft_metrics* metrics,
                                               graft_done done, void* user);
 
+/* graft_train_next in the same way; `more` and `metrics`, which may be NULL, must stay where they are. */
+GRAFT_API graft_status graft_train_next_async(graft_trainer* trainer, graft_loader* loader, int* more,
+                                              graft_metrics* metrics, graft_done done, void* user);
+/* graft_generate in the same way: callbacks of the options come on a thread of the context, what they refer to must
+   stay, the prompt, the options and their stop strings need not. graft_generator_last has what was generated. */
+GRAFT_API graft_status graft_generate_async(graft_generator* generator, const char* prompt,
+                                            const graft_generate_options* options, graft_done done, void* user);
+
+/* ---- Tasks: to wait for what was asked for, and to cancel that alone ------------------------------------------- */
+
+/* One thing at a time that was asked for: give graft_task_done for `done` and the task for `user` to any function
+   above. Its functions take no lock of the context, so that they do not wait for calls. */
+typedef struct graft_task graft_task;
+
+/* It serves for one thing after another. */
+GRAFT_API graft_status graft_task_create(graft_context* context, graft_task** task);
+/* What was asked for goes on. */
+GRAFT_API void graft_task_destroy(graft_task* task);
+/* A graft_done; not to be called. */
+GRAFT_API void graft_task_done(void* task, graft_status status, const char* message);
+/* Waits until what the task was given to is over, and writes how it ended to `outcome`. GRAFT_TIMEOUT: it is not over
+   after so many milliseconds; 0 only looks, below 0 waits without end. GRAFT_INVALID_ARGUMENT: it was given to nothing,
+   or what it waits for could not be over before this callback returns. */
+GRAFT_API graft_status graft_task_wait(graft_task* task, double timeout_ms, graft_status* outcome);
+/* The sentence of the failure, once it is over; else "". Valid until the task is given to something else. */
+GRAFT_API const char* graft_task_message(graft_task* task);
+/* What waits does not begin; what has begun ends as by graft_cancel. Both end as GRAFT_CANCELLED; nothing else of the
+   context does. From any thread. */
+GRAFT_API void graft_task_cancel(graft_task* task);
+
+/* ---- Progress --------------------------------------------------------------------------------------------------- */
+
 /* What a call is at, and what is counted there. */
 typedef enum graft_stage GRAFT_ENUM_OF_INT {
   GRAFT_STAGE_KERNELS = 0, /* kernels that are compiled, where a session, generator or trainer is made */
   GRAFT_STAGE_SAMPLES = 1, /* samples of a training step or an evaluation */
-  GRAFT_STAGE_PROMPT = 2   /* tokens of a prompt that the caches take in */
+  GRAFT_STAGE_PROMPT = 2,  /* tokens of a prompt that the caches take in */
+  GRAFT_STAGE_ANSWER = 3,  /* tokens that were generated, of at most so many */
+  GRAFT_STAGE_PLAN = 4     /* passes over graphs and orders that planning went through; nobody knows how many follow */
 } graft_stage;
 
 /* Told how far a call is, on that call's thread: `done` of `total`, or total 0 where it is not known. It must not call

@@ -1,6 +1,8 @@
-// graft/async.h for C++: futures of runs and steps, and progress. Included by graft.hpp.
+// graft/async.h for C++: futures of runs and steps, tasks that can be cancelled, progress. Included by graft.hpp.
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <functional>
 #include <future>
 #include <memory>
@@ -8,6 +10,8 @@
 #include <vector>
 
 #include "graft/async.h"
+#include "graft/data.hpp"
+#include "graft/language.hpp"
 #include "graft/session.hpp"
 #include "graft/trainer.hpp"
 
@@ -51,6 +55,82 @@ inline std::future<Status> train_step_async(Trainer& trainer, const std::vector<
     return graft_train_step_async(trainer.get(), inputs.data(), inputs.size(), target, samples, &metrics, done, user);
   });
 }
+
+/// See graft_train_next_async: `more` and `metrics` stay where they are until the future is ready.
+inline std::future<Status> train_next_async(Trainer& trainer, Loader& loader, int& more, Metrics& metrics) {
+  metrics.struct_size = sizeof metrics;
+  return detail::ask_async(trainer.context(), [&](graft_done done, void* user) {
+    return graft_train_next_async(trainer.get(), loader.get(), &more, &metrics, done, user);
+  });
+}
+
+/// One thing at a time that was asked for, to wait for and to cancel alone: see graft_task.
+class Task {
+ public:
+  /// For what is made from this context.
+  static Result<Task> create(graft_context* context) {
+    graft_task* handle = nullptr;
+    Status made = of(graft_task_create(context, &handle));
+    if (!made.ok()) return made;
+    return Task(handle);
+  }
+  /// See graft_session_run_async.
+  Status run(Session& session) { return of(graft_session_run_async(session.get(), graft_task_done, get())); }
+  /// See graft_train_step_async.
+  Status train_step(Trainer& trainer, const std::vector<const void*>& inputs, const void* target, std::uint32_t samples,
+                    Metrics& metrics) {
+    metrics.struct_size = sizeof metrics;
+    return of(graft_train_step_async(trainer.get(), inputs.data(), inputs.size(), target, samples, &metrics,
+                                     graft_task_done, get()));
+  }
+  /// See graft_train_next_async.
+  Status train_next(Trainer& trainer, Loader& loader, int& more, Metrics& metrics) {
+    metrics.struct_size = sizeof metrics;
+    return of(graft_train_next_async(trainer.get(), loader.get(), &more, &metrics, graft_task_done, get()));
+  }
+  /// How it ended, once it is over; GRAFT_TIMEOUT where it is not by then.
+  template <typename Rep, typename Period>
+  Status wait(std::chrono::duration<Rep, Period> timeout) {
+    return ended(std::chrono::duration<double, std::milli>(timeout).count());
+  }
+  Status wait() { return ended(-1); }          ///< without end
+  void cancel() { graft_task_cancel(get()); }  ///< that alone; from any thread
+  /// For other functions of graft/async.h, with graft_task_done.
+  graft_task* get() const { return handle_.get(); }
+
+ private:
+  explicit Task(graft_task* handle) : handle_(handle) {}
+  static Status of(graft_status code) { return code == GRAFT_OK ? Status() : Status(code, graft_status_name(code)); }
+  Status ended(double timeout_ms) {
+    graft_status outcome = GRAFT_OK;
+    Status waited = of(graft_task_wait(get(), timeout_ms, &outcome));
+    return waited.ok() ? Status(outcome, graft_task_message(get())) : waited;
+  }
+  detail::Handle<graft_task, graft_task_destroy> handle_;
+};
+
+/// As long as it lives, a function is told how far calls on a context are: see graft_progress.
+class Progress {
+ public:
+  /// false: the call ends as by graft_cancel.
+  using Told = std::function<bool(graft_stage stage, std::uint64_t done, std::uint64_t total)>;
+
+  /// The context outlives it. Not in a callback.
+  Progress(graft_context* context, Told told) : context_(context), told_(std::move(told)) {
+    (void)graft_set_progress(context_, tell, this);
+  }
+  ~Progress() { (void)graft_set_progress(context_, nullptr, nullptr); }
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+ private:
+  static void tell(void* user, graft_stage stage, std::uint64_t done, std::uint64_t total) {
+    const auto* const progress = static_cast<const Progress*>(user);
+    if (!progress->told_(stage, done, total)) graft_cancel(progress->context_);
+  }
+  graft_context* context_;
+  Told told_;
+};
 
 }  // namespace v0
 }  // namespace graft

@@ -20,7 +20,7 @@ typedef struct graft_loader graft_loader;
 /* One tensor of a sample. */
 typedef struct graft_field {
   const char* name;
-  graft_dtype dtype; /* GRAFT_F32 or GRAFT_I32 */
+  graft_dtype dtype; /* GRAFT_F32 or GRAFT_I32; of an input also bytes and halves (graft_trainer_options.inputs) */
   uint32_t rank;
   int64_t dims[GRAFT_MAX_RANK]; /* of one sample: without the batch */
   int is_label;                 /* 0: an input of the model, by name; 1: a target, which the loss compares with; 2: how

@@ -45,7 +45,8 @@ class Evaluation {
                                const TrainerOptions& training = {}) {
     const auto bindings = detail::raw_bindings(training.bindings);
     const auto groups = detail::raw_groups(training.groups);
-    const graft_trainer_options raw = detail::raw_options(training, bindings, "", groups);
+    const auto inputs = detail::raw_formats(training.inputs);
+    const graft_trainer_options raw = detail::raw_options(training, bindings, "", groups, inputs);
     return make(options, &raw, model.context(), [&](const auto* wanted, graft_evaluation** made) {
       return graft_evaluate_model(model.get(), data.get(), wanted, made);
     });

@@ -15,6 +15,9 @@ typedef struct graft_generator_options {
   uint32_t prefill; /* tokens of a prompt taken at a time; 0: 64 */
   uint64_t budget;  /* largest device memory in bytes, 0 for no limit */
   graft_precision precision;
+  /* 1: the generator outlives its device, as graft_session_options.recover_device has it: what its caches held is
+     computed again by the same steps, and a text goes on where it was, to the same bits. */
+  int recover_device;
 } graft_generator_options;
 
 /* How one text is made. */

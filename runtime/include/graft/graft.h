@@ -62,8 +62,17 @@ typedef enum graft_status GRAFT_ENUM_OF_INT {
   GRAFT_INTERNAL = 11         /* a bug in graft */
 } graft_status;
 
-/* Element types of tensors that cross the interface: f32, i32, and booleans as 32-bit words. */
-typedef enum graft_dtype GRAFT_ENUM_OF_INT { GRAFT_F32 = 0, GRAFT_I32 = 1, GRAFT_BOOL32 = 2 } graft_dtype;
+/* Element types of tensors that cross the interface: f32, i32, and booleans as 32-bit words. The others are those of
+   samples that a trainer takes as bytes or halves (graft/inputs.h), in the order of graft_element. */
+typedef enum graft_dtype GRAFT_ENUM_OF_INT {
+  GRAFT_F32 = 0,
+  GRAFT_I32 = 1,
+  GRAFT_BOOL32 = 2,
+  GRAFT_U8 = 3,
+  GRAFT_I8 = 4,
+  GRAFT_F16 = 5,
+  GRAFT_BF16 = 6
+} graft_dtype;
 
 /* How grave a line of the log is. */
 typedef enum graft_log_level GRAFT_ENUM_OF_INT {
@@ -232,6 +241,10 @@ typedef struct graft_session_options { /* What a session is planned for. */
   /* One of the model's signatures (graft/shapes.h): its outputs and no others, and only the inputs that they need.
      NULL: all outputs */
   const char* signature;
+  /* 1: the session outlives its device, as graft_trainer_options.recover_device has it. Its inputs, and adapters that
+     are swapped in, are kept in host memory as well; a call on which the device is lost opens it anew, builds
+     everything again and repeats what it did, to the same bits. What was bound (graft/external.h) ends. */
+  int recover_device;
 } graft_session_options;
 
 typedef struct graft_memory { /* Bytes by class of memory, known before anything runs. */

@@ -143,6 +143,7 @@ class Model {
     raw.inputs = inputs.data();
     raw.input_count = inputs.size();
     raw.signature = detail::or_null(options.signature);
+    raw.recover_device = options.recover_device ? 1 : 0;
     graft_session* session = nullptr;
     Status made = status(graft_session_create(handle_.get(), &raw, &session));
     if (!made.ok()) return made;
@@ -166,6 +167,7 @@ class Model {
     raw.prefill = options.prefill;
     raw.budget = options.budget;
     raw.precision = options.precision;
+    raw.recover_device = options.recover_device ? 1 : 0;
     graft_generator* generator = nullptr;
     Status made = status(graft_generator_create(handle_.get(), &raw, &generator));
     if (!made.ok()) return made;
@@ -185,7 +187,8 @@ class Model {
     const auto bindings = detail::raw_bindings(options.bindings);
     const std::string fetch = detail::joined(options.fetch);
     const auto groups = detail::raw_groups(options.groups);
-    const graft_trainer_options raw = detail::raw_options(options, bindings, fetch, groups);
+    const auto inputs = detail::raw_formats(options.inputs);
+    const graft_trainer_options raw = detail::raw_options(options, bindings, fetch, groups, inputs);
     graft_trainer* trainer = nullptr;
     Status made = status(graft_trainer_create(handle_.get(), &raw, &trainer));
     if (!made.ok()) return made;
@@ -197,7 +200,8 @@ class Model {
     const auto bindings = detail::raw_bindings(options.bindings);
     const std::string fetch = detail::joined(options.fetch);
     const auto groups = detail::raw_groups(options.groups);
-    const graft_trainer_options raw = detail::raw_options(options, bindings, fetch, groups);
+    const auto inputs = detail::raw_formats(options.inputs);
+    const graft_trainer_options raw = detail::raw_options(options, bindings, fetch, groups, inputs);
     Forecast forecast = detail::sized<Forecast>();
     Status made = status(graft_forecast_training(handle_.get(), &raw, &forecast));
     if (!made.ok()) return made;

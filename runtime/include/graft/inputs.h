@@ -18,8 +18,9 @@ typedef enum graft_element GRAFT_ENUM_OF_INT {
   GRAFT_ELEMENT_BF16 = 3 /* the upper half of an f32 */
 } graft_element;
 
-/* How one input of a session is given: see graft_session_options. The model gets x * scale + offset, so pixels of 0 to
-   255 that PyTorch normalises by mean and std of 0 to 1 have scale 1 / (255 * std) and offset -mean / std. */
+/* How one input of a session or of a trainer's samples is given: see their options. The model gets x * scale + offset,
+   so pixels of 0 to 255 that PyTorch normalises by mean and std of 0 to 1 have scale 1 / (255 * std) and offset -mean /
+   std. */
 typedef struct graft_input_format {
   const char* name; /* of an f32 input */
   graft_element element;

@@ -21,6 +21,7 @@ struct GeneratorOptions {
   std::uint32_t prefill = 0;  ///< tokens of a prompt taken at a time; 0: 64
   std::uint64_t budget = 0;   ///< bytes of device memory; 0: no limit
   graft_precision precision = GRAFT_PRECISION_F32;
+  bool recover_device = false;  ///< goes on where the device was lost
 };
 
 /// As graft_generate_options.

@@ -35,6 +35,7 @@ struct SessionOptions {
   bool train_mode = false;  ///< with `of`: batch norm by the batch's statistics, dropout at work; no model's outputs
   std::vector<InputFormat> inputs = {};  ///< of inputs that are given as bytes or halves
   std::string signature = {};            ///< one of the model's: its outputs and no others
+  bool recover_device = false;           ///< goes on where the device was lost
 };
 
 namespace detail {

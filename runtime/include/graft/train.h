@@ -101,8 +101,8 @@ typedef struct graft_trainer_options {
   int optimizer_in_backward;
   /* 1: the trainer outlives its device (a driver that was reset or updated, a GPU that was taken out). What training
      changes is copied to host memory after each step, twice in all; a call on which the device is lost opens it anew
-     and begins the step again, to the same bits. Sessions and generators of the context have to be made anew. 0: such a
-     call is GRAFT_DEVICE_LOST, and a new context can go on from a checkpoint. */
+     and begins the step again, to the same bits. Sessions and generators have an option of their own. 0: such a call is
+     GRAFT_DEVICE_LOST, and a new context can go on from a checkpoint. */
   int recover_device;
   /* Steps are taken together with other workers (graft/distribute.h); outlives the trainer. NULL: alone. Not with fetch
      or recover_device. */
@@ -152,6 +152,10 @@ typedef struct graft_trainer_options {
   double proximal;
   int predictions; /* 1: graft_evaluate_trainer gives metrics of predictions, too */
   int no_fusion;   /* 1: every op and every tensor has dispatches of its own: the same bits, slower */
+  /* Inputs of samples that are given as bytes or halves, which the device turns into what the model takes: see
+     graft/inputs.h. With `data`, its fields of these names have that element type. Not with fetch of these. */
+  const struct graft_input_format* inputs;
+  size_t input_count;
 } graft_trainer_options;
 
 /* What a step or an evaluation gives back. */

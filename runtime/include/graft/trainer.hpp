@@ -11,6 +11,7 @@
 #include "graft/checkpoint.hpp"
 #include "graft/data.hpp"
 #include "graft/distribute.h"
+#include "graft/session.hpp"
 
 namespace graft {
 inline namespace v0 {
@@ -95,6 +96,7 @@ struct TrainerOptions {
   double proximal = 0;                   ///< pulls to the weights at the start (FedProx)
   bool predictions = false;              ///< Evaluation::of() gives metrics of predictions, too
   bool no_fusion = false;                ///< dispatches of its own for every op and tensor
+  std::vector<InputFormat> inputs = {};  ///< of samples that are given as bytes or halves
 };
 
 namespace detail {
@@ -131,9 +133,10 @@ inline void add_loss_options(const TrainerOptions& options, graft_trainer_option
   raw.target_length = options.target_length;
 }
 
-/// `bindings`, `fetch` and `groups` must outlive the result.
+/// `bindings`, `fetch`, `groups` and `inputs` must outlive the result.
 inline graft_trainer_options raw_options(const TrainerOptions& options, const std::vector<graft_binding>& bindings,
-                                         const std::string& fetch, const std::vector<graft_parameter_group>& groups) {
+                                         const std::string& fetch, const std::vector<graft_parameter_group>& groups,
+                                         const std::vector<graft_input_format>& inputs) {
   auto raw = detail::sized<graft_trainer_options>();
   raw.loss = options.loss;
   raw.optimizer = options.optimizer;
@@ -196,6 +199,8 @@ inline graft_trainer_options raw_options(const TrainerOptions& options, const st
   raw.proximal = options.proximal;
   raw.predictions = options.predictions ? 1 : 0;
   raw.no_fusion = options.no_fusion ? 1 : 0;
+  raw.inputs = inputs.data();
+  raw.input_count = inputs.size();
   return raw;
 }
 

@@ -1,12 +1,37 @@
 // Calls that a context's own thread makes.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "runtime/session/c_api/c_handles.h"
 
 namespace graft::c_api {
+
+/// The task that was given to be told; null where somebody else is.
+inline graft_task* task_of(graft_done done, void* user) {
+  return done == graft_task_done ? static_cast<graft_task*>(user) : nullptr;
+}
+
+/// Takes something up. invalid_argument where there is no task, it is of another context, or not done with the last.
+graft_status take_up(graft_task* task, const graft_context* context);
+/// It will not come to it.
+void give_up(graft_task& task);
+
+/// What a task is given to runs as long as this lives, where graft_task_cancel reaches it.
+class Running {
+ public:
+  explicit Running(graft_task* task);
+  ~Running();
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+  bool is_cancelled() const { return cancelled_; }  ///< before it ran
+
+ private:
+  graft_task* task_;
+  bool cancelled_ = false;
+};
 
 /// Has `body(handle)`, a Status, run as a call of its own on the context's thread and told to `done`. It does not wait
 /// for the call in progress, so it leaves no message. The handle lives until then, though the app may destroy it.
@@ -16,25 +41,34 @@ graft_status ask(Handle* handle, graft_done done, void* user, Body body) {
   graft_context* const context = handle->context;
   const bool in_callback = CallbackScope::active() || context->owner.load() == std::this_thread::get_id();
   if (in_callback) return GRAFT_INVALID_ARGUMENT;
+  graft_task* const task = task_of(done, user);
+  if (done == graft_task_done) {
+    if (const graft_status begun = take_up(task, context); begun != GRAFT_OK) return begun;
+  }
+  graft_status asked = GRAFT_OUT_OF_MEMORY;
   try {
     // In the order in which they have to go: the last may be the context, with the thread that this runs on.
-    auto job = [context = Ref<graft_context>(context), of = Ref<Handle>(handle), done, user,
-                body = std::move(body)]() mutable {
+    auto job = [context = Ref<graft_context>(context), its = Ref<graft_task>(task), of = Ref<Handle>(handle), done,
+                user, body = std::optional(std::move(body))]() mutable {
       std::string message;
-      const graft_status status = guarded(context, [&] {
-        Status result = body(*of);
+      const graft_status status = guarded(context, [&]() -> Status {
+        const Running running(its);
+        Status result =
+            running.is_cancelled() ? error(Code::cancelled, "It was cancelled before it began.") : (*body)(*of);
         message = result.message();
         return result;
       });
       if (status != GRAFT_OK && message.empty()) message = graft_status_name(status);
       done(user, status, message.c_str());
-      const CallScope<graft_context> call(*context);  // what goes with the handle is the device's
+      const CallScope<graft_context> call(*context);  // what goes with the handles is the device's
+      body.reset();
       of = nullptr;
     };
-    return static_cast<graft_status>(context->worker.ask(std::move(job)).code());
+    asked = static_cast<graft_status>(context->worker.ask(std::move(job)).code());
   } catch (const std::bad_alloc&) {
-    return GRAFT_OUT_OF_MEMORY;
   }
+  if (asked != GRAFT_OK && task != nullptr) give_up(*task);
+  return asked;
 }
 
 }  // namespace graft::c_api

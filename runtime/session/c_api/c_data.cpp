@@ -7,6 +7,7 @@
 #include "platform/base/checked.h"
 #include "runtime/core/features.gen.h"
 #include "runtime/data/spec.h"
+#include "runtime/session/c_api/c_async.h"
 #include "runtime/session/c_api/c_media.h"
 #include "runtime/session/c_api/c_trainer.h"
 #include "runtime/session/data_hints.h"
@@ -23,9 +24,15 @@ void configure_data(const graft_loader& loader, Configuration& configuration) {
   configuration["order"] = loader.order;
 }
 
+graft_tensor_info info_of(const data::Field& field) {
+  graft_tensor_info info = info_of(field.name.c_str(), field.dtype, field.shape);
+  if (field.packed) info.dtype = static_cast<graft_dtype>(GRAFT_U8 + static_cast<int>(*field.packed));
+  return info;
+}
+
 Status check_samples(const graft_trainer& trainer, const data::Source& source) {
   const auto same = [](const data::Field& a, const data::Field& b) {
-    return a.name == b.name && a.dtype == b.dtype && a.shape == b.shape && a.role == b.role;
+    return a.name == b.name && a.dtype == b.dtype && a.packed == b.packed && a.shape == b.shape && a.role == b.role;
   };
   if (std::equal(trainer.fields.begin(), trainer.fields.end(), source.fields().begin(), source.fields().end(), same)) {
     return ok_status();
@@ -43,9 +50,14 @@ Result<std::vector<data::Field>> read_fields(const graft_field* fields, std::siz
   for (std::size_t i = 0; i < count; ++i) {
     const graft_field& given = fields[i];
     if (given.name == nullptr) return invalid("The name of field ", i, " is NULL.");
-    if (given.dtype != GRAFT_F32 && given.dtype != GRAFT_I32) {
-      return invalid("The field \"", given.name, "\" is of dtype number ", static_cast<unsigned>(given.dtype),
-                     "; f32 and i32 are known.");
+    const auto dtype = static_cast<unsigned>(given.dtype);
+    const bool is_packed = dtype >= GRAFT_U8 && dtype <= GRAFT_BF16;
+    if (dtype != GRAFT_F32 && dtype != GRAFT_I32 && !is_packed) {
+      return invalid("The field \"", given.name, "\" is of dtype number ", dtype,
+                     "; f32, i32, and of inputs bytes and halves are known.");
+    }
+    if (is_packed && given.is_label != 0) {
+      return invalid("The field \"", given.name, "\" is of bytes or halves, which only inputs of the model are.");
     }
     if (given.rank > GRAFT_MAX_RANK) {
       return invalid("The field \"", given.name, "\" has ", given.rank, " axes; the limit is ", GRAFT_MAX_RANK, ".");
@@ -62,6 +74,9 @@ Result<std::vector<data::Field>> read_fields(const graft_field* fields, std::siz
     }
     out.push_back({given.name, given.dtype == GRAFT_F32 ? DType::f32 : DType::i32, Shape(std::move(dims)),
                    static_cast<data::Role>(given.is_label)});
+    if (!is_packed) continue;
+    out.back().dtype = DType::f32;
+    out.back().packed = static_cast<Packed>(dtype - GRAFT_U8);
   }
   GRAFT_TRY(data::check_fields(out));
   return out;
@@ -226,7 +241,7 @@ graft_status graft_data_field(const graft_data_set* set, size_t index, graft_fie
     if (index >= fields.size()) {
       return error(Code::not_found, "There are ", fields.size(), " fields; number ", index, " is not one.");
     }
-    const graft_tensor_info info = info_of(fields[index].name.c_str(), fields[index].dtype, fields[index].shape);
+    const graft_tensor_info info = info_of(fields[index]);
     graft_field out{};
     out.name = info.name;
     out.dtype = info.dtype;
@@ -296,28 +311,43 @@ graft_status graft_loader_next(graft_loader* loader, graft_batch* batch) {
   });
 }
 
+namespace {
+
+Status train_next(graft_trainer& trainer, graft_loader& loader, int& more, graft_metrics* metrics) {
+  if (&*loader.context != &*trainer.context) return invalid("The loader and the trainer are of two contexts.");
+  if (metrics != nullptr) GRAFT_TRY(check_info(metrics, "graft_metrics"));
+  GRAFT_TRY(check_samples(trainer, *loader.set->source));
+  more = 1;
+  if (loader.pending == nullptr) {
+    GRAFT_TRY_ASSIGN(loader.pending, loader.loader->next());
+  }
+  if (loader.pending == nullptr) {
+    more = 0;
+    return ok_status();
+  }
+  const auto result = trainer.trainer->train_step(*loader.pending);
+  // Samples that are themselves at fault would be so the next time: the step was thrown away, and others follow.
+  const bool refused = result.status().code() == Code::invalid_argument && trainer.trainer->state().samples_done == 0;
+  if (result.ok() || refused) loader.pending = nullptr;
+  GRAFT_TRY(Status(result.status()));
+  return end_step(trainer, *result, metrics);
+}
+
+}  // namespace
+
 graft_status graft_train_next(graft_trainer* trainer, graft_loader* loader, int* more, graft_metrics* metrics) {
   if (trainer == nullptr) return GRAFT_INVALID_ARGUMENT;
   return guarded(trainer->context, [&]() -> Status {
     if (loader == nullptr || more == nullptr) return invalid("graft_train_next needs a loader and a place for more.");
-    if (&*loader->context != &*trainer->context) return invalid("The loader and the trainer are of two contexts.");
-    if (metrics != nullptr) GRAFT_TRY(check_info(metrics, "graft_metrics"));
-    GRAFT_TRY(check_samples(*trainer, *loader->set->source));
-    *more = 1;
-    if (loader->pending == nullptr) {
-      GRAFT_TRY_ASSIGN(loader->pending, loader->loader->next());
-    }
-    if (loader->pending == nullptr) {
-      *more = 0;
-      return ok_status();
-    }
-    const auto result = trainer->trainer->train_step(*loader->pending);
-    // Samples that are themselves at fault would be so the next time: the step was thrown away, and others follow.
-    const bool refused =
-        result.status().code() == Code::invalid_argument && trainer->trainer->state().samples_done == 0;
-    if (result.ok() || refused) loader->pending = nullptr;
-    GRAFT_TRY(Status(result.status()));
-    return end_step(*trainer, *result, metrics);
+    return train_next(*trainer, *loader, *more, metrics);
+  });
+}
+
+graft_status graft_train_next_async(graft_trainer* trainer, graft_loader* loader, int* more, graft_metrics* metrics,
+                                    graft_done done, void* user) {
+  if (loader == nullptr || more == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return ask(trainer, done, user, [loader = Ref<graft_loader>(loader), more, metrics](graft_trainer& of) {
+    return train_next(of, *loader, *more, metrics);
   });
 }
 

@@ -41,6 +41,9 @@ struct graft_loader {
 
 namespace graft::c_api {
 
+/// A field of samples; the name is borrowed.
+graft_tensor_info info_of(const data::Field& field);
+
 /// invalid_argument: the trainer was made for other samples.
 Status check_samples(const graft_trainer& trainer, const data::Source& source);
 

@@ -1,3 +1,4 @@
+#include "runtime/session/c_api/c_async.h"
 #include "runtime/session/c_api/c_swap.h"
 
 using namespace graft;
@@ -22,11 +23,10 @@ Result<GenerateOptions> generate_options(const graft_generate_options& given) {
   return out;
 }
 
-/// `prompt`: text or tokens.
+/// `prompt`: text or tokens. `given`: whose callbacks are told.
 template <typename Prompt>
-Status generate(graft_generator& generator, Prompt prompt, const graft_generate_options* options) {
-  GRAFT_TRY_ASSIGN(const graft_generate_options given, read_options(options, "graft_generate_options"));
-  GRAFT_TRY_ASSIGN(GenerateOptions wanted, generate_options(given));
+Status generate(graft_generator& generator, Prompt prompt, const graft_generate_options& given,
+                GenerateOptions wanted) {
   if (given.on_token != nullptr) {
     wanted.on_token = [&](text::TokenId token, std::span<const float> logits) {
       return given.on_token(given.user, token, logits.data(), logits.size()) != 0;
@@ -38,6 +38,13 @@ Status generate(graft_generator& generator, Prompt prompt, const graft_generate_
   }
   GRAFT_TRY_ASSIGN(generator.last, generator.generator->generate(prompt, wanted, on_text));
   return ok_status();
+}
+
+template <typename Prompt>
+Status generate(graft_generator& generator, Prompt prompt, const graft_generate_options* options) {
+  GRAFT_TRY_ASSIGN(const graft_generate_options given, read_options(options, "graft_generate_options"));
+  GRAFT_TRY_ASSIGN(GenerateOptions wanted, generate_options(given));
+  return generate(generator, prompt, given, std::move(wanted));
 }
 
 graft_generated generated_info(const Generated& from) {
@@ -76,6 +83,9 @@ graft_status graft_generator_create(graft_model* model, const graft_generator_op
     GRAFT_TRY_ASSIGN(gpu::Device * device, device_of(*model->context));
     wanted.program.proof = model->context->proof.get();
     wanted.program.control = &model->context->control;
+    if (given.recover_device != 0) {
+      wanted.reopen = [&context = *model->context](gpu::Device& lost) { return reopen_device(context, lost); };
+    }
     GRAFT_TRY_ASSIGN(auto made, Generator::create(*device, model->model, wanted));
     *generator = new graft_generator{model->context, model, std::move(made), {}};
     return ok_status();
@@ -112,6 +122,23 @@ graft_status graft_generate(graft_generator* generator, const char* prompt, cons
     if (bytes != nullptr) *bytes = generator->last.text.size();
     return ok_status();
   });
+}
+
+graft_status graft_generate_async(graft_generator* generator, const char* prompt, const graft_generate_options* options,
+                                  graft_done done, void* user) {
+  if (generator == nullptr || prompt == nullptr) return GRAFT_INVALID_ARGUMENT;
+  try {
+    const auto given = read_options(options, "graft_generate_options");
+    if (!given.ok()) return static_cast<graft_status>(given.status().code());
+    auto wanted = generate_options(*given);
+    if (!wanted.ok()) return static_cast<graft_status>(wanted.status().code());
+    const auto job = [prompt = std::string(prompt), given = *given, wanted = *std::move(wanted)](graft_generator& of) {
+      return generate(of, std::string_view(prompt), given, wanted);
+    };
+    return ask(generator, done, user, job);
+  } catch (const std::bad_alloc&) {
+    return GRAFT_OUT_OF_MEMORY;
+  }
 }
 
 graft_status graft_generate_tokens(graft_generator* generator, const int32_t* prompt, size_t count,

@@ -1,6 +1,7 @@
 // What stands behind the opaque handles of graft.h, and how each entry point keeps its promises.
 #pragma once
 
+#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -95,6 +96,20 @@ struct graft_trainer {
   graft::c_api::Users users;
 };
 
+/// Something that was asked for beside the app. Its mutex is its own: no call on it waits for the context.
+struct graft_task {
+  enum class State : std::uint8_t { idle, waits, runs, over };
+
+  graft::c_api::Ref<graft_context> context;
+  std::mutex mutex;
+  std::condition_variable changed;
+  State state = State::idle;
+  bool cancelled = false;  ///< what waits or runs
+  graft_status outcome = GRAFT_OK;
+  std::string message;
+  graft::c_api::Users users;
+};
+
 struct graft_generator {
   graft::c_api::Ref<graft_context> context;
   graft::c_api::Ref<graft_model> model;
@@ -116,7 +131,11 @@ graft_status guarded(graft_context* context, Body&& body) {
       return GRAFT_INVALID_ARGUMENT;
     }
     context->control.forget_cancel();  // what came between two calls is of neither
-    const CancelScope planning([context] { return context->control.is_cancelled(); });
+    std::uint64_t looked = 0;
+    const CancelScope planning([context, &looked](std::uint64_t, std::uint64_t) {
+      context->control.report(Stage::plan, ++looked, 0);
+      return context->control.is_cancelled();
+    });
     const Status status = body();
     if (!status.ok()) context->message = status.message();
     return static_cast<graft_status>(status.code());
@@ -139,6 +158,10 @@ inline Result<graft::gpu::Device*> device_of(const graft_context& context) {
 
 /// Opens the context's device anew after it was lost.
 Result<graft::gpu::Device*> reopen_device(graft_context& context);
+/// The same for what still has an earlier one: others may have opened it anew meanwhile.
+inline Result<graft::gpu::Device*> reopen_device(graft_context& context, const graft::gpu::Device& lost) {
+  return context.device.get() == &lost ? reopen_device(context) : context.device.get();
+}
 
 /// Sessions, generators and trainers refer to a model's weights and graph. what: "its adapters change".
 inline Status check_unused(const graft_model& model, const char* what) {

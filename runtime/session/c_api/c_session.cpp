@@ -20,7 +20,9 @@ Result<std::vector<float>> read_floats(const float* numbers, std::size_t count, 
   return std::vector<float>(numbers, numbers + count);
 }
 
-Result<std::vector<passes::PackedInput>> read_formats(const graft_input_format* formats, std::size_t count) {
+}  // namespace
+
+Result<std::vector<passes::PackedInput>> c_api::read_formats(const graft_input_format* formats, std::size_t count) {
   if (formats == nullptr && count != 0) return invalid("There are to be ", count, " formats of inputs, which is NULL.");
   std::vector<passes::PackedInput> out;
   for (std::size_t i = 0; i < count; ++i) {
@@ -35,8 +37,6 @@ Result<std::vector<passes::PackedInput>> read_formats(const graft_input_format* 
   }
   return out;
 }
-
-}  // namespace
 
 Result<SessionOptions> c_api::session_options_of(const graft_session_options* given) {
   GRAFT_TRY_ASSIGN(const graft_session_options options, read_options(given, "graft_session_options"));
@@ -66,6 +66,10 @@ graft_status graft_session_create(graft_model* model, const graft_session_option
     if (session == nullptr) return invalid("graft_session_create needs a place for the session.");
     *session = nullptr;
     GRAFT_TRY_ASSIGN(SessionOptions wanted, session_options_of(options));
+    GRAFT_TRY_ASSIGN(const graft_session_options given, read_options(options, "graft_session_options"));
+    if (given.recover_device != 0) {
+      wanted.reopen = [&context = *model->context](gpu::Device& lost) { return reopen_device(context, lost); };
+    }
     wanted.program.proof = model->context->proof.get();
     wanted.program.control = &model->context->control;
     GRAFT_TRY_ASSIGN(gpu::Device * device, device_of(*model->context));

@@ -6,6 +6,7 @@
 #include "runtime/session/c_api/c_data.h"
 #include "runtime/session/c_api/c_distribute.h"
 #include "runtime/session/c_api/c_handles.h"
+#include "runtime/session/c_api/c_session.h"
 #include "runtime/session/data_hints.h"
 #include "runtime/session/text_data.h"
 #include "runtime/session/training.h"
@@ -145,6 +146,7 @@ Result<train::TrainOptions> train_options(const graft_trainer_options& options) 
   out.predictions = options.predictions != 0;
   GRAFT_TRY_ASSIGN(out.groups, read_groups(options.groups, options.group_count));
   GRAFT_TRY_ASSIGN(out.bindings, read_bindings(options.bindings, options.binding_count));
+  GRAFT_TRY_ASSIGN(out.inputs, read_formats(options.inputs, options.input_count));
   return out;
 }
 
@@ -160,6 +162,11 @@ Result<std::vector<data::Field>> sample_fields(const Model& model, const train::
     const ValueId bound = evaluation.graph.find_value(model.graph.value(id).name);
     const Value& value = evaluation.graph.value(bound);
     fields.push_back({value.name, value.dtype, without_batch(value.shape), data::Role::feature});
+    const auto packed = std::ranges::find(evaluation.packed, value.name, &passes::PackedShape::input);
+    if (packed == evaluation.packed.end()) continue;
+    fields.back().dtype = DType::f32;
+    fields.back().shape = without_batch(packed->shape);
+    fields.back().packed = packed->element;
   }
   const auto add_label = [&](ValueId id) {
     if (!id.valid()) return;
@@ -419,7 +426,7 @@ graft_status graft_trainer_sample(const graft_trainer* trainer, size_t index, gr
       return error(Code::not_found, "A sample has ", trainer->fields.size(), " parts; number ", index, " is not one.");
     }
     const data::Field& field = trainer->fields[index];
-    *info = info_of(field.name.c_str(), field.dtype, field.shape);
+    *info = info_of(field);
     return ok_status();
   });
 }

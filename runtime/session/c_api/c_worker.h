@@ -21,10 +21,15 @@ class Worker {
 
   /// out_of_memory where the system gives no thread: the first job starts it. Jobs must not throw.
   Status ask(std::function<void()> job);
+  /// Whether a job is asking.
+  bool is_this_thread() const {
+    const std::lock_guard starting(starting_);
+    return thread_.get_id() == std::this_thread::get_id();
+  }
 
  private:
   struct Queue;
-  std::mutex starting_;
+  mutable std::mutex starting_;
   std::shared_ptr<Queue> queue_;
   std::thread thread_;
 };

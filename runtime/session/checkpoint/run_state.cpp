@@ -254,6 +254,14 @@ Configuration configuration_of(const train::Trainer& trainer) {
     out["groups"] += cat(group.pattern, ' ', exact_text(group.learning_rate_scale), ' ',
                          group.weight_decay ? exact_text(*group.weight_decay) : "-", ' ');
   }
+  for (const passes::PackedInput& input : options.inputs) {
+    out["inputs"] += cat(input.name, ' ', packed_name(input.element), ' ', input.channels_last ? "last" : "first");
+    for (const auto* numbers : {&input.scale, &input.offset}) {
+      out["inputs"] += " x";
+      for (const float number : *numbers) out["inputs"] += cat(' ', exact_text(double{number}));
+    }
+    out["inputs"] += ' ';
+  }
   return out;
 }
 
@@ -261,7 +269,7 @@ Result<std::string> fingerprint_of(data::Source& source) {
   constexpr std::uint64_t kSamples = 64;
   std::string text;
   for (const data::Field& field : source.fields()) {
-    text += cat(field.name, ' ', dtype_name(field.dtype), ' ', field.shape.text(), '\n');
+    text += cat(field.name, ' ', field.type_name(), ' ', field.shape.text(), '\n');
   }
   if (source.size()) text += cat(*source.size());
   std::vector<std::byte> sample(data::sample_bytes(source));

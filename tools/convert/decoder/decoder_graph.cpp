@@ -225,7 +225,7 @@ Status DecoderBuilder::build() {
   GRAFT_TRY(add_frequencies());
   ValueId x = embed(tokens);
   for (std::size_t i = 0; i < spec_.layers.size() && b_.status().ok(); ++i) {
-    GRAFT_TRY(cancel_point());
+    GRAFT_TRY(cancel_point(i, spec_.layers.size()));
     x = decode_layer(x, static_cast<std::int64_t>(i));
   }
   x = norm(x, &Names::final_norm, kNoLayer, spec_.hidden);

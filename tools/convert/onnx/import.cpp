@@ -490,9 +490,9 @@ Result<Converted> Importer::run(const std::string& file_name, Report* report) {
   };
   Status status = check();
   if (status.ok()) {
-    for (const std::size_t index : order_) {
-      GRAFT_TRY(cancel_point());
-      import_node(index);
+    for (std::size_t i = 0; i < order_.size(); ++i) {
+      GRAFT_TRY(cancel_point(i, order_.size()));
+      import_node(order_[i]);
     }
     for (std::size_t i = 0; i < source_.nodes.size(); ++i) {
       if (used_[i]) continue;

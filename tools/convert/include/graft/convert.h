@@ -62,6 +62,9 @@ typedef struct graft_convert_options {
      nobody is asked. */
   int (*cancelled)(void* user);
   void* user;
+  /* Told from the calling thread how far the conversion is: so many of a file's nodes or layers; then not 0 ends it as
+     `cancelled` does. NULL: nobody is told. */
+  int (*progress)(void* user, uint64_t done, uint64_t total);
 } graft_convert_options;
 
 /* Converts an ONNX file, a TFLite file, a GGUF file or a Hugging Face folder (config.json and safetensors) and writes

@@ -35,6 +35,7 @@ struct ConvertOptions {
   bool fake_quantize = false;              ///< a quantized TFLite file's values keep to its grid
   int (*cancelled)(void* user) = nullptr;  ///< asked now and then; not 0: the call ends with GRAFT_CANCELLED
   void* user = nullptr;
+  int (*progress)(void* user, std::uint64_t done, std::uint64_t total) = nullptr;  ///< told how far it is; as above
 };
 
 /// What became of every operator, and what can be trained: as a table and as JSON.
@@ -89,6 +90,7 @@ inline Status convert(const std::string& path, const std::string& output, const 
   raw.fake_quantize = options.fake_quantize ? 1 : 0;
   raw.cancelled = options.cancelled;
   raw.user = options.user;
+  raw.progress = options.progress;
   graft_conversion* made = nullptr;
   const graft_status code = graft_convert(path.c_str(), &raw, output.c_str(), &made);
   return detail::ended(code, made, report);
