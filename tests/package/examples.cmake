@@ -17,7 +17,7 @@ set(missing "")
 foreach(listed symbols.txt convert_symbols.txt)
   file(STRINGS ${CMAKE_CURRENT_LIST_DIR}/${listed} functions)
   foreach(function IN LISTS functions)
-    if(NOT text MATCHES "[^a-z_]${function}\\(")
+    if(NOT text MATCHES "[^a-z_]${function}[(,]")  # called, or given to a call
       string(APPEND missing " ${function}")
     endif()
   endforeach()

@@ -1,12 +1,15 @@
-// Sessions and generators whose device is lost, at any call: they go on with another, to the same bits.
+// Sessions and generators whose device is lost, at whatever call: they go on with another, to the same bits.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <random>
 
 #include "runtime/lora/adapter.h"
+#include "runtime/session/c_api/c_handles.h"
 #include "runtime/session/generator.h"
 #include "runtime/session/session.h"
+#include "tests/support/c_api.h"
 #include "tests/support/letter_model.h"
 #include "tests/support/lost_devices.h"
 
@@ -30,26 +33,30 @@ Model with_adapters(const Model& base, std::uint32_t seed) {
   return std::move(*model);
 }
 
-/// Does `work` after begin(), with the device lost at each of its calls in turn.
+/// Does `work` after begin(), with the device lost at some of its calls, of the whole range, in turn.
 template <typename Begin, typename Work>
-void lose_at_every_call(Devices& devices, const Begin& begin, const Work& work) {
+void lose_in(Devices& devices, const Begin& begin, const Work& work) {
+  constexpr std::uint64_t kMost = 4;  // each builds everything again
   begin();
   const std::uint64_t before = devices.faults.calls;
   work();
   const std::uint64_t calls = devices.faults.calls - before;
   ASSERT_GE(calls, 2u) << "submissions and waits";
-  std::size_t opened = devices.all.size();
-  for (std::uint64_t call = 1; call <= calls; ++call) {
+  const std::uint64_t tried = std::min(calls, kMost);
+  for (std::uint64_t i = 0; i < tried; ++i) {
+    const std::uint64_t call = 1 + i * (calls - 1) / (tried - 1);
     begin();
+    const gpu::Device* const old = devices.all.back().get();
     devices.faults.fail_call = devices.faults.calls + call;
     work();
     devices.faults.fail_call = 0;
-    EXPECT_EQ(devices.all.size(), ++opened) << "call " << call << ' ' << devices.faults.failed;
+    EXPECT_NE(devices.all.back().get(), old) << "call " << call << " of " << calls << ' ' << devices.faults.failed;
+    devices.all.erase(devices.all.begin(), devices.all.end() - 1);  // nothing is left on the lost one
     if (testing::Test::HasFailure()) return;
   }
 }
 
-TEST(SessionRecovery, ADeviceThatIsLostAtAnyCallChangesNoBit) {
+TEST(SessionRecovery, ADeviceThatIsLostChangesNoBit) {
   Devices devices;
   const auto device = devices.open();
   if (!device.ok()) GTEST_SKIP() << device.status().message();
@@ -76,19 +83,19 @@ TEST(SessionRecovery, ADeviceThatIsLostAtAnyCallChangesNoBit) {
   };
   set(6);
   const Bytes with_first = run();
-  lose_at_every_call(
+  lose_in(
       devices, [] {}, [&] { EXPECT_EQ(run(), with_first); });
   // Adapters that were swapped in come back, too, however often.
   ASSERT_TRUE((*session)->swap_adapters(&*other).ok());
   const Bytes with_other = run();
   ASSERT_NE(with_other, with_first);
-  lose_at_every_call(
+  lose_in(
       devices, [] {}, [&] { EXPECT_EQ(run(), with_other); });
   const auto swap = [&](const Model* adapters) {
     const Status swapped = (*session)->swap_adapters(adapters);
     EXPECT_TRUE(swapped.ok()) << swapped.message();
   };
-  lose_at_every_call(
+  lose_in(
       devices, [&] { swap(&*first_adapters); },
       [&] {
         swap(&*other);
@@ -101,14 +108,14 @@ TEST(SessionRecovery, ADeviceThatIsLostAtAnyCallChangesNoBit) {
   };
   resize(3);
   const Bytes shorter = run();
-  lose_at_every_call(
+  lose_in(
       devices, [&] { resize(6); },
       [&] {
         resize(3);
         EXPECT_EQ(run(), shorter);
       });
   // What waits with the host needs no device, but a pause and what follows do.
-  lose_at_every_call(
+  lose_in(
       devices, [] {},
       [&] {
         const Status paused = (*session)->pause();
@@ -178,12 +185,45 @@ TEST(GeneratorRecovery, ATextGoesOnToTheSameBits) {
   generate(second);
   const auto expected = logits;
   ASSERT_EQ(expected.size(), 3u);
-  lose_at_every_call(devices, begin, [&] {
+  lose_in(devices, begin, [&] {
     generate(second);
     EXPECT_EQ(logits, expected);
   });
   generator->reset();
   EXPECT_EQ(devices.bytes(), 0u) << "nothing leaked";
+}
+
+using CApiRecovery = CApi;
+
+TEST_F(CApiRecovery, SessionsOfAContextGoOnOnOneNewDevice) {
+  static vulkan::CallFaults faults;  // outlives the context, which refers to it
+  faults.result = kDeviceLost;
+  h_.context->device_options.instance.faults = &faults;
+  ASSERT_TRUE(c_api::reopen_device(*h_.context).ok()) << "a device whose calls can be made to fail";
+  const std::vector<float> expected = run_model(h_.model);
+  const graft_binding batch = {"batch", kSamples};
+  auto options = sized<graft_session_options>();
+  options.bindings = &batch;
+  options.binding_count = 1;
+  graft_session* sessions[3] = {};
+  for (graft_session*& session : sessions) {
+    options.recover_device = &session == &sessions[2] ? 0 : 1;
+    ASSERT_EQ(graft_session_create(h_.model, &options, &session), GRAFT_OK) << h_.message();
+    ASSERT_EQ(graft_session_set_input(session, "x", batch_.x.data(), batch_.bytes()), GRAFT_OK) << h_.message();
+  }
+  const std::size_t before = h_.context->lost.size();
+  const gpu::Device* const old = h_.context->device.get();
+  faults.fail_call = faults.calls + 1;
+  ASSERT_EQ(graft_session_run(sessions[0]), GRAFT_OK) << h_.message();
+  EXPECT_FALSE(faults.failed.empty()) << "it was lost";
+  EXPECT_EQ(output(sessions[0]), expected);
+  EXPECT_NE(h_.context->device.get(), old);
+  EXPECT_EQ(h_.context->lost.size(), before + 1);
+  ASSERT_EQ(graft_session_run(sessions[1]), GRAFT_OK) << h_.message();  // whose device is the lost one
+  EXPECT_EQ(output(sessions[1]), expected);
+  EXPECT_EQ(h_.context->lost.size(), before + 1) << "it takes the one that was opened meanwhile";
+  EXPECT_EQ(graft_session_run(sessions[2]), GRAFT_DEVICE_LOST);
+  for (graft_session* session : sessions) graft_session_destroy(session);
 }
 
 }  // namespace

@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-typedef struct graft_gate_options {
+typedef struct graft_gate_options { /* What new weights are held against. */
   size_t struct_size;
   const char* conditions;                /* "accuracy>=0.9,loss<=0.5": all must hold */
   double margin;                         /* by how much each of these metrics may be worse than the old model's */
