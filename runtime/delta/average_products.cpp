@@ -120,6 +120,10 @@ Result<Products> average_products(const std::vector<Delta>& deltas, std::uint32_
     GRAFT_TRY_ASSIGN(const auto found, adapter_layers(shapes));
     const double weight = weighing == Weighing::samples ? static_cast<double>(delta.samples) : delta.clients;
     for (const AdapterLayer& layer : found) {
+      if (layer.dora) {
+        return unsupported("The adapter of the layer \"", layer.layer,
+                           "\" is DoRA, whose products are not averaged; average the factors.");
+      }
       GRAFT_TRY(stack(delta, layer, weight / total, layers[layer.layer]));
       largest = std::max(largest, static_cast<std::uint32_t>(layer.rank));
       if (scale == 0) scale = layer.scale();

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <map>
 
+#include "platform/base/half.h"
 #include "platform/base/numbers.h"
 #include "runtime/core/quantized.h"
 
@@ -69,15 +70,16 @@ Result<std::vector<AdapterLayer>> entries_of(const Model& base, const Model& ada
   return out;
 }
 
-/// Weights of equal rank and alpha together: they are targets by their whole names.
+/// Weights of equal rank, alpha and kind together: they are targets by their whole names.
 std::vector<LoraOptions> grouped(const std::vector<AdapterLayer>& entries) {
   std::vector<LoraOptions> out;
   for (const AdapterLayer& entry : entries) {
-    auto group =
-        std::ranges::find_if(out, [&](const auto& o) { return o.rank == entry.rank && o.alpha == entry.alpha; });
+    auto group = std::ranges::find_if(
+        out, [&](const auto& o) { return o.rank == entry.rank && o.alpha == entry.alpha && o.dora == entry.dora; });
     if (group == out.end()) {
       out.emplace_back().rank = entry.rank;
       out.back().alpha = entry.alpha;
+      out.back().dora = entry.dora;
       group = out.end() - 1;
     }
     group->targets.push_back(entry.layer);
@@ -89,7 +91,54 @@ std::vector<LoraOptions> grouped(const std::vector<AdapterLayer>& entries) {
 struct Site : LoraSite {
   std::int64_t rank = 0;
   double scale = 0;
+
+  std::vector<std::string> parameters() const {
+    std::vector<std::string> names = {a, b};
+    if (!magnitude.empty()) names.push_back(magnitude);
+    return names;
+  }
 };
+
+/// The numbers that a weight's blocks, or its numbers of 16 bits, stand for.
+Result<std::vector<float>> weight_as_floats(const Model& base, const std::string& name) {
+  const ValueId id = base.graph.find_value(name);
+  const Value& value = base.graph.value(id);
+  const auto bytes = base.weight(id);
+  if (!bytes) return invalid("The weight \"", name, "\" has no contents.");
+  std::vector<float> out(value.shape.elements());
+  if (is_quantized(value.dtype)) {
+    dequantize(value.dtype, *bytes, out);
+  } else if (value.dtype == DType::f32) {
+    std::memcpy(out.data(), bytes->data(), bytes->size());
+  } else if (value.dtype == DType::f16 || value.dtype == DType::bf16) {
+    for (std::size_t n = 0; n < out.size(); ++n) {
+      std::uint16_t word = 0;
+      std::memcpy(&word, bytes->data() + 2 * n, 2);
+      out[n] = value.dtype == DType::f16 ? half_to_float(word) : bfloat_to_float(word);
+    }
+  } else {
+    return unsupported("The weight \"", name, "\" is of type ", dtype_name(value.dtype),
+                       "; adapters are merged into floats and blocks.");
+  }
+  return out;
+}
+
+/// Of each row of the weight as [out, in]; ones where there are only shapes to plan with.
+Result<std::vector<float>> squared_norms(const Model& base, const LoraSite& site) {
+  std::vector<float> out(static_cast<std::size_t>(site.out), 1.0f);
+  if (base.weight_bytes() == 0) return out;
+  GRAFT_TRY_ASSIGN(const std::vector<float> weight, weight_as_floats(base, site.weight));
+  const auto in = static_cast<std::size_t>(site.in);
+  for (std::size_t n = 0; n < out.size(); ++n) {
+    double sum = 0;
+    for (std::size_t k = 0; k < in; ++k) {
+      const double w = weight[site.transposed ? n * in + k : k * out.size() + n];
+      sum += w * w;
+    }
+    out[n] = static_cast<float>(sum);
+  }
+  return out;
+}
 
 struct Attached {
   Model model;
@@ -106,11 +155,16 @@ Result<Attached> attach(const Model& base, std::span<const LoraOptions> groups) 
     graph = &out.model.graph;
   }
   for (const Site& site : out.sites) {  // those of earlier groups were frozen by later ones
-    for (const std::string& name : {site.a, site.b}) {
+    for (const std::string& name : site.parameters()) {
       out.model.graph.mutable_value(out.model.graph.find_value(name)).kind = ValueKind::parameter;
     }
   }
   GRAFT_TRY(borrow_rest(base, out.model));
+  for (const Site& site : out.sites) {
+    if (site.magnitude.empty()) continue;
+    GRAFT_TRY_ASSIGN(const std::vector<float> squares, squared_norms(base, site));
+    GRAFT_TRY(copy_floats(out.model, site.squared_norm, squares));
+  }
   if (base.weight_bytes() > 0) out.model.metadata.insert_or_assign(std::string(kMetaAdapterBase), name_of_base(base));
   out.model.metadata.insert_or_assign(std::string(kMetaAdapter), "lora");
   out.model.metadata.insert_or_assign(std::string(kMetaAdapterRank), cat(groups.front().rank));
@@ -129,9 +183,9 @@ Result<Attached> attach(const Model& base, const Model& adapter) {
   return out;
 }
 
-/// weight += scale B A, or its transpose where the weight is [in, out].
+/// weight += scale B A, or its transpose where the weight is [in, out]; with magnitudes, rows of that length.
 std::vector<float> merged(std::span<const float> weight, std::span<const float> a, std::span<const float> b,
-                          const Site& site) {
+                          std::span<const float> magnitude, const Site& site) {
   std::vector<float> sum(weight.begin(), weight.end());
   const auto in = static_cast<std::size_t>(site.in);
   const auto out = static_cast<std::size_t>(site.out);
@@ -143,30 +197,16 @@ std::vector<float> merged(std::span<const float> weight, std::span<const float> 
       const double factor = site.scale * b[n * rank + r];
       for (std::size_t k = 0; k < in; ++k) row[k] += factor * a[r * in + k];
     }
+    const auto at = [&](std::size_t k) -> float& { return sum[site.transposed ? n * in + k : k * out + n]; };
+    double squares = 0;
     for (std::size_t k = 0; k < in; ++k) {
-      float& w = sum[site.transposed ? n * in + k : k * out + n];
-      w = static_cast<float>(w + row[k]);
+      row[k] += at(k);
+      squares += row[k] * row[k];
     }
+    const double factor = magnitude.empty() || squares == 0 ? 1 : magnitude[n] / std::sqrt(squares);
+    for (std::size_t k = 0; k < in; ++k) at(k) = static_cast<float>(factor * row[k]);
   }
   return sum;
-}
-
-/// The numbers that a weight's blocks, or its numbers of 16 bits, stand for.
-Result<std::vector<float>> weight_as_floats(const Model& base, const std::string& name) {
-  const ValueId id = base.graph.find_value(name);
-  const Value& value = base.graph.value(id);
-  const auto bytes = base.weight(id);
-  if (!bytes) return invalid("The weight \"", name, "\" has no contents.");
-  std::vector<float> out(value.shape.elements());
-  if (is_quantized(value.dtype)) {
-    dequantize(value.dtype, *bytes, out);
-  } else if (value.dtype == DType::f32) {
-    std::memcpy(out.data(), bytes->data(), bytes->size());
-  } else {
-    return unsupported("The weight \"", name, "\" is of type ", dtype_name(value.dtype),
-                       "; adapters can be merged into f32 weights and blocks.");
-  }
-  return out;
 }
 
 /// A merged weight is f32 and can be trained, or blocks that are frozen.
@@ -244,7 +284,8 @@ Result<std::vector<AdapterLayer>> adapter_layers(const Model& adapter) {
     }
     const std::string layer = value.name.substr(0, value.name.size() - kLoraA.size());
     const auto own = alphas.find(layer);
-    out.push_back({layer, value.shape[0].value(), own == alphas.end() ? alpha : own->second});
+    out.push_back({layer, value.shape[0].value(), own == alphas.end() ? alpha : own->second,
+                   adapter.graph.find_value(layer + std::string(kLoraMagnitude)).valid()});
   }
   if (out.empty()) return invalid("The adapter adapts nothing.");
   return out;
@@ -263,6 +304,11 @@ Result<Model> with_lora(const Model& base, const LoraOptions& options, std::uint
   for (const Site& site : made.sites) {
     GRAFT_TRY(copy_floats(made.model, site.a, initial_lora_a(site, options.rank, seed)));
     GRAFT_TRY(copy_floats(made.model, site.b, std::vector<float>(static_cast<std::size_t>(site.out * options.rank))));
+    if (site.magnitude.empty()) continue;
+    GRAFT_TRY_ASSIGN(const auto squares, floats_of(made.model, site.squared_norm));
+    std::vector<float> lengths(squares.begin(), squares.end());
+    for (float& x : lengths) x = std::sqrt(x);
+    GRAFT_TRY(copy_floats(made.model, site.magnitude, lengths));
   }
   return std::move(made.model);
 }
@@ -290,7 +336,7 @@ Result<Model> adapter_of(const Model& adapted) {
 Result<Model> with_adapter(const Model& base, const Model& adapter) {
   GRAFT_TRY_ASSIGN(Attached made, attach(base, adapter));
   for (const Site& site : made.sites) {
-    for (const std::string& name : {site.a, site.b}) {
+    for (const std::string& name : site.parameters()) {
       GRAFT_TRY_ASSIGN(const auto numbers, floats_of(adapter, name));
       GRAFT_TRY(made.model.view_weight(made.model.graph.find_value(name), std::as_bytes(numbers)));
     }
@@ -306,12 +352,20 @@ Result<Model> merge_adapter(const Model& base, const Model& adapter, std::option
     GRAFT_TRY_ASSIGN(const auto w, weight_as_floats(base, site.weight));
     GRAFT_TRY_ASSIGN(const auto a, floats_of(adapter, site.a));
     GRAFT_TRY_ASSIGN(const auto b, floats_of(adapter, site.b));
+    std::span<const float> magnitude;
+    if (!site.magnitude.empty()) {
+      GRAFT_TRY_ASSIGN(magnitude, floats_of(adapter, site.magnitude));
+    }
+    if (!magnitude.empty() && magnitude.size() != static_cast<std::size_t>(site.out)) {
+      return invalid("The adapter's \"", site.magnitude, "\" has ", magnitude.size(), " numbers; the layer has ",
+                     site.out, " outputs.");
+    }
     if (a.size() != static_cast<std::size_t>(site.in * site.rank) ||
         b.size() != static_cast<std::size_t>(site.out * site.rank)) {
       return invalid("The adapter's matrices \"", site.a, "\" and \"", site.b, "\" do not fit \"", site.weight,
                      "\" of shape ", weight.shape.text(), ".");
     }
-    GRAFT_TRY(set_merged(model, site.weight, merged(w, a, b, site), blocks));
+    GRAFT_TRY(set_merged(model, site.weight, merged(w, a, b, magnitude, site), blocks));
   }
   return model;
 }

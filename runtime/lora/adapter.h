@@ -29,14 +29,11 @@ inline constexpr std::string_view kMetaHeads = "text.heads";    ///< of queries 
 inline constexpr std::string_view kMetaPairs =
     "text.rope_pairs";  ///< rows of a head that turn together: "halves" apart, or "neighbours"
 
-/// What the names of a layer's two matrices add to the layer's: A is [rank, in], B is [out, rank].
-inline constexpr std::string_view kLoraA = ".lora_A.weight";
-inline constexpr std::string_view kLoraB = ".lora_B.weight";
-
 struct AdapterLayer {
   std::string layer;
   std::int64_t rank = 0;
   double alpha = 0;
+  bool dora = false;                                                  ///< it has a magnitude
   double scale() const { return alpha / static_cast<double>(rank); }  ///< of B A
 };
 /// What an adapter file adapts. invalid_argument: no adapter, or metadata that is none.

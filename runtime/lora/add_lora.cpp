@@ -17,6 +17,7 @@ namespace graft {
 namespace {
 
 constexpr std::int64_t kMaxRank = 4096;
+constexpr double kLeastSquare = 1e-24;  ///< added to squared lengths: one of 0 is divided by
 
 /// Splits at `separator`; an empty text has no parts.
 std::vector<std::string_view> parts_of(std::string_view text, char separator) {
@@ -38,6 +39,12 @@ template <typename Number>
 Status parse_option(std::string_view name, std::string_view text, Number& number) {
   if (whole_number(text, number)) return {};
   return out_of_range(name, cat('"', text, '"'), std::is_integral_v<Number> ? "a whole number" : "a number");
+}
+
+Status parse_flag(std::string_view name, std::string_view text, bool& flag) {
+  if (text != "yes" && text != "no") return out_of_range(name, cat('"', text, '"'), "yes or no");
+  flag = text == "yes";
+  return {};
 }
 
 bool is_target(std::string_view target, std::string_view name) {
@@ -70,6 +77,9 @@ class Adder {
   struct Adapter {
     ValueId a;
     ValueId b;
+    ValueId magnitude = kNoValue;
+    ValueId squared_norm = kNoValue;
+    ValueId factor = kNoValue;  ///< magnitude over length, once it is in the graph
   };
 
   /// The weight of a linear layer: rank 2, made by no node, times rows that are not transposed.
@@ -106,9 +116,13 @@ class Adder {
       const Value& weight = source_.value(id);
       const bool transposed = node.attrs.flag("trans_b");
       const std::string layer = layer_of(weight.name);
-      out_.sites.push_back({weight.name, layer + ".lora_A.weight", layer + ".lora_B.weight",
-                            weight.shape[transposed ? 1 : 0].value(), weight.shape[transposed ? 0 : 1].value(),
-                            transposed});
+      LoraSite& site = out_.sites.emplace_back();
+      site = {weight.name, layer + std::string(kLoraA), layer + std::string(kLoraB)};
+      if (options_.dora) site.magnitude = layer + std::string(kLoraMagnitude);
+      if (options_.dora) site.squared_norm = layer + ".squared_norm";
+      site.in = weight.shape[transposed ? 1 : 0].value();
+      site.out = weight.shape[transposed ? 0 : 1].value();
+      site.transposed = transposed;
     }
     for (std::size_t t = 0; t < used.size(); ++t) {
       if (used[t]) continue;
@@ -133,6 +147,11 @@ class Adder {
                      out_.graph.add_value(site.a, DType::f32, {options_.rank, site.in}, ValueKind::parameter));
     GRAFT_TRY_ASSIGN(adapter.b,
                      out_.graph.add_value(site.b, DType::f32, {site.out, options_.rank}, ValueKind::parameter));
+    if (!options_.dora) return {};
+    GRAFT_TRY_ASSIGN(adapter.magnitude,
+                     out_.graph.add_value(site.magnitude, DType::f32, {site.out}, ValueKind::parameter));
+    GRAFT_TRY_ASSIGN(adapter.squared_norm,
+                     out_.graph.add_value(site.squared_norm, DType::f32, {site.out}, ValueKind::constant));
     return {};
   }
 
@@ -155,7 +174,40 @@ class Adder {
     return adapter == adapters_.end() ? ok_status() : adapt(node, adapter->second);
   }
 
-  Status adapt(const Node& node, const Adapter& adapter) {
+  /// One node's result, where nothing has failed so far.
+  ValueId add(Status& status, Op op, std::vector<ValueId> inputs, Attrs attrs, const std::string& name) {
+    if (!status.ok()) return kNoValue;
+    const auto made = out_.graph.add_node(op, std::move(inputs), std::move(attrs), name);
+    if (!made.ok()) status = made.status();
+    return made.ok() ? out_.graph.node(*made).outputs[0] : kNoValue;
+  }
+
+  /// DoRA's m / |W + s B A| by rows, [out], without the sum as a matrix:
+  /// |W + s B A|^2 = |W|^2 + sum over r of B^T (2 s A W^T + s^2 A A^T B^T).
+  Result<ValueId> length_factor(const Node& node, Adapter& adapter, const std::string& layer) {
+    if (adapter.factor.valid()) return adapter.factor;
+    Status status;
+    const double s = options_.scale();
+    const auto times = [](double factor) { return Attrs{{"alpha", factor}, {"beta", 0.0}}; };
+    const std::string name = layer + ".dora";
+    const Attrs as_weight = {{"trans_b", std::int64_t{node.attrs.flag("trans_b")}}};
+    const ValueId aw = add(status, Op::matmul, {adapter.a, values_[node.inputs[1].index]}, as_weight, name + ".aw");
+    const ValueId aa = add(status, Op::matmul, {adapter.a, adapter.a}, {{"trans_b", std::int64_t{1}}}, name + ".aa");
+    const ValueId bt = add(status, Op::transpose, {adapter.b}, {{"perm", Ints{1, 0}}}, name + ".b");
+    ValueId inner = add(status, Op::affine, {add(status, Op::matmul, {aa, bt}, {}, name + ".aab")}, times(s * s), name);
+    inner = add(status, Op::add, {inner, add(status, Op::affine, {aw}, times(2 * s), name)}, {}, name);
+    const ValueId change = add(status, Op::reduce_sum, {add(status, Op::mul, {bt, inner}, {}, name)},
+                               {{"axes", Ints{0}}, {"keepdims", std::int64_t{0}}}, name + ".change");
+    const ValueId squared = add(status, Op::add, {adapter.squared_norm, change}, {}, name + ".squared");
+    // A row of zeros stays one: its m is 0.
+    const ValueId safe = add(status, Op::affine, {squared}, {{"alpha", 1.0}, {"beta", kLeastSquare}}, name);
+    const ValueId length = add(status, Op::sqrt, {safe}, {}, name + ".length");
+    adapter.factor = add(status, Op::div, {adapter.magnitude, length}, {}, name + ".factor");
+    if (!status.ok()) return status;
+    return adapter.factor;
+  }
+
+  Status adapt(const Node& node, Adapter& adapter) {
     const std::string layer = layer_of(source_.value(node.inputs[1]).name);
     ValueId x = values_[node.inputs[0].index];
     if (options_.dropout > 0) {
@@ -167,6 +219,13 @@ class Adder {
     GRAFT_TRY_ASSIGN(const NodeId lora, out_.graph.add_node(Op::lora, {y, x, adapter.a, adapter.b},
                                                             {{"scale", options_.scale()}}, layer + ".lora"));
     y = out_.graph.node(lora).outputs[0];
+    if (!adapter.magnitude.valid()) return {};
+    if (node.inputs.size() > 2 && node.inputs[2].valid()) {
+      return unsupported("The layer \"", layer, "\" adds its bias in the product, which DoRA would scale too.");
+    }
+    GRAFT_TRY_ASSIGN(const ValueId factor, length_factor(node, adapter, layer));
+    GRAFT_TRY_ASSIGN(const NodeId scaled, out_.graph.add_node(Op::mul, {y, factor}, {}, layer + ".dora"));
+    y = out_.graph.node(scaled).outputs[0];
     return {};
   }
 
@@ -182,6 +241,7 @@ class Adder {
 Result<LoraOptions> parse_lora(std::string_view text) {
   LoraOptions options;
   std::set<std::string_view> given;
+  bool by_root = false;
   for (const std::string_view part : parts_of(text, ',')) {
     const std::size_t equals = part.find('=');
     if (equals == std::string_view::npos)
@@ -197,14 +257,21 @@ Result<LoraOptions> parse_lora(std::string_view text) {
     } else if (name == "dropout") {
       GRAFT_TRY(parse_option(name, value, options.dropout));
     } else if (name == "targets") {
+      if (value == "all-linear") continue;
       for (const std::string_view target : parts_of(value, '|')) options.targets.emplace_back(target);
+    } else if (name == "dora") {
+      GRAFT_TRY(parse_flag(name, value, options.dora));
+    } else if (name == "rslora") {
+      GRAFT_TRY(parse_flag(name, value, by_root));
     } else {
-      return invalid("There is no adapter option \"", name, "\"; there are r, alpha, dropout and targets.");
+      return invalid("There is no adapter option \"", name,
+                     "\"; there are r, alpha, dropout, targets, dora and rslora.");
     }
   }
   if (!given.contains("alpha")) options.alpha = 2 * static_cast<double>(options.rank);
   GRAFT_TRY(check(options));
   if (options.alpha <= 0) return out_of_range("alpha", options.alpha, "above 0");
+  if (by_root) options.alpha *= std::sqrt(static_cast<double>(options.rank));
   return options;
 }
 

@@ -1,5 +1,7 @@
 // Low-rank adapters: y = x W^T becomes y + (alpha / r) (x A^T) B^T with W frozen and A, B trained.
 // E. Hu et al., "LoRA: Low-Rank Adaptation of Large Language Models", 2021; names and initial values as in PEFT.
+// rsLoRA: D. Kalajdzievski, "A Rank Stabilization Scaling Factor for Fine-Tuning with LoRA", 2023. DoRA: S. Liu et al.,
+// "DoRA: Weight-Decomposed Low-Rank Adaptation", 2024.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +13,19 @@
 
 namespace graft {
 
+/// What the names of a layer's matrices add to the layer's: A is [rank, in], B is [out, rank]. DoRA has a vector of
+/// [out] too.
+inline constexpr std::string_view kLoraA = ".lora_A.weight";
+inline constexpr std::string_view kLoraB = ".lora_B.weight";
+inline constexpr std::string_view kLoraMagnitude = ".lora_magnitude_vector";
+
 struct LoraOptions {
   std::int64_t rank = 8;
   double alpha = 16;
   double dropout = 0;  ///< of what goes into A, in training
+  /// Each row of W + scale B A is brought to a length m that is trained, and starts as the length of W's row. Gradients
+  /// go through the length too; PEFT leaves that part of them out.
+  bool dora = false;
   /// Weights that are adapted: parts of dotted names (q_proj) or patterns (*attn*). Empty: every linear layer but one
   /// whose result is an output of the model.
   std::vector<std::string> targets;
@@ -22,7 +33,9 @@ struct LoraOptions {
   double scale() const { return alpha / static_cast<double>(rank); }
 };
 
-/// "r=8,alpha=16,dropout=0.05,targets=q_proj|v_proj", any part may be missing; alpha is then 2 r.
+/// "r=8,alpha=16,dropout=0.05,targets=q_proj|v_proj,dora=yes,rslora=yes", any part may be missing; alpha is then 2 r.
+/// targets=all-linear is as none. With rslora the result's alpha is sqrt(r) times what is written, so that the scale is
+/// alpha / sqrt(r).
 Result<LoraOptions> parse_lora(std::string_view text);
 /// Errors name the option, its value and its limits.
 Status check(const LoraOptions& options);
@@ -32,6 +45,8 @@ struct LoraSite {
   std::string weight;
   std::string a;  ///< "model.layers.0.self_attn.q_proj.lora_A.weight"
   std::string b;
+  std::string magnitude;     ///< DoRA's m, [out]; empty: LoRA
+  std::string squared_norm;  ///< a constant, [out], for the squared lengths of the weight's rows; empty: LoRA
   std::int64_t in = 0;
   std::int64_t out = 0;
   bool transposed = false;  ///< the weight is [out, in]

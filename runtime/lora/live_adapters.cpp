@@ -25,7 +25,8 @@ Result<std::span<const float>> matrix(const Model& adapter, const std::string& n
 }  // namespace
 
 bool changes_on_device(const Resident& resident) {
-  return resident.kind == ValueKind::state || resident.name.ends_with(kLoraA) || resident.name.ends_with(kLoraB);
+  return resident.kind == ValueKind::state || resident.name.ends_with(kLoraA) || resident.name.ends_with(kLoraB) ||
+         resident.name.ends_with(kLoraMagnitude);
 }
 
 LiveAdapters::LiveAdapters(const Graph& graph, std::string base) : base_(std::move(base)) {
@@ -35,6 +36,7 @@ LiveAdapters::LiveAdapters(const Graph& graph, std::string base) : base_(std::mo
     const Value& b = graph.value(node.inputs[3]);
     if (!a.name.ends_with(kLoraA)) continue;
     const std::string layer = a.name.substr(0, a.name.size() - kLoraA.size());
+    dora_ = dora_ || graph.find_value(layer + std::string(kLoraMagnitude)).valid();
     // A weight that several layers share has one adapter.
     if (std::ranges::any_of(sites_, [&](const Site& site) { return site.layer == layer; })) continue;
     sites_.push_back({layer, a.shape[0].value(), a.shape[1].value(), b.shape[0].value(), node.attrs.number("scale")});
@@ -68,6 +70,7 @@ Result<LiveAdapters::Matrices> LiveAdapters::matrices(const Site& site, const Mo
 
 Status LiveAdapters::swap(Memory& memory, const Model* adapter) const {
   if (sites_.empty()) return invalid("The running model was made without adapters; none can be put on.");
+  if (dora_) return unsupported("The running model's adapters are DoRA, which is not swapped; load the model anew.");
   std::vector<AdapterLayer> layers;
   if (adapter != nullptr) {
     GRAFT_TRY(check_base(base_text(*adapter), base_));
@@ -80,6 +83,9 @@ Status LiveAdapters::swap(Memory& memory, const Model* adapter) const {
     made[i].b.resize(static_cast<std::size_t>(site.out * site.rank));
   }
   for (const AdapterLayer& layer : layers) {
+    if (layer.dora) {
+      return unsupported("The adapter of the layer \"", layer.layer, "\" is DoRA, which is not swapped in.");
+    }
     const auto site = std::ranges::find_if(sites_, [&](const Site& s) { return s.layer == layer.layer; });
     if (site == sites_.end()) {
       return error(Code::not_found, "The adapter is of the layer \"", layer.layer,

@@ -77,8 +77,8 @@ def check_family(report, case, config):
         report.check(case, f"tensors that differ after both {sorted(differing)[:1]}", len(differing), 0)
 
 
-def random_adapter(config, weights, generator):
-    """layer -> (A, B, alpha): ranks and alphas differ by kind of layer."""
+def random_adapter(config, weights, generator, dora=False):
+    """layer -> (A, B, alpha, DoRA's magnitude or None): ranks and alphas differ by kind of layer."""
     out = {}
     for name in weights:
         kind = name.split(".")[-2]
@@ -88,28 +88,34 @@ def random_adapter(config, weights, generator):
         rank = 3 if kind == "down_proj" else 4
         alpha = 5.0 if kind == "q_proj" else 8.0
         a, b = (torch.randn(shape, generator=generator) * 0.3 for shape in ((rank, columns), (rows, rank)))
-        out[name[:-len(".weight")]] = a, b, alpha
+        lengths = weights[name].norm(dim=1) * (1 + 0.2 * torch.randn(rows, generator=generator)) if dora else None
+        out[name[:-len(".weight")]] = a, b, alpha, lengths
     return out
 
 
 def adapted(weights, adapter, alpha=None):
     out = dict(weights)
-    for layer, (a, b, own) in adapter.items():
-        out[layer + ".weight"] = weights[layer + ".weight"] + (alpha or own) / len(a) * b @ a
+    for layer, (a, b, own, lengths) in adapter.items():
+        weight = weights[layer + ".weight"] + (alpha or own) / len(a) * b @ a
+        out[layer + ".weight"] = (weight if lengths is None
+                                  else lengths[:, None] * weight / weight.norm(dim=1, keepdim=True))
     return out
 
 
 def write_peft(folder, adapter):
     """By hand, as PEFT's save_pretrained writes it."""
     os.makedirs(folder)
+    dora = any(lengths is not None for *_, lengths in adapter.values())
     config = {"peft_type": "LORA", "r": 4, "lora_alpha": 8, "bias": "none", "target_modules": ["all-linear"],
-              "rank_pattern": {"down_proj": 3}, "alpha_pattern": {"q_proj": 5.0}, "use_dora": False}
+              "rank_pattern": {"down_proj": 3}, "alpha_pattern": {"q_proj": 5.0}, "use_dora": dora}
     with open(f"{folder}/adapter_config.json", "w") as out:
         json.dump(config, out)
     tensors = {}
-    for layer, (a, b, _) in adapter.items():
+    for layer, (a, b, _, lengths) in adapter.items():
         tensors[f"base_model.model.{layer}.lora_A.weight"] = a
         tensors[f"base_model.model.{layer}.lora_B.weight"] = b
+        if dora:
+            tensors[f"base_model.model.{layer}.lora_magnitude_vector"] = lengths
     decoders.save_safetensors(f"{folder}/adapter_model.safetensors", tensors)
 
 
@@ -121,7 +127,7 @@ def paired(matrix, heads):
 def write_gguf_adapter(path, config, adapter, alpha):
     tensors = {}
     heads = {"q_proj": config["num_attention_heads"], "k_proj": config["num_key_value_heads"]}
-    for layer, (a, b, _) in adapter.items():
+    for layer, (a, b, *_) in adapter.items():
         name = gguf_name(config, layer + ".weight")
         kind = layer.split(".")[-1]
         tensors[name + ".lora_a"] = plain(a)
@@ -134,6 +140,7 @@ def check_adapters(report):
     config = like(LLAMA, vocab_size=41)
     weights = decoders.random_weights(config, seed=3)
     adapter = random_adapter(config, weights, torch.Generator().manual_seed(5))
+    dora = random_adapter(config, weights, torch.Generator().manual_seed(6), dora=True)
     tokens = torch.randint(0, config["vocab_size"], (2, 9))
     with tempfile.TemporaryDirectory() as folder:
         write_folder(f"{folder}/model", config, weights)
@@ -142,9 +149,10 @@ def check_adapters(report):
         graft("export", base, "-o", f"{folder}/model.gguf")
         graft("convert", f"{folder}/model.gguf", "-o", gguf)
         write_peft(f"{folder}/peft", adapter)
+        write_peft(f"{folder}/dora", dora)
         write_gguf_adapter(f"{folder}/adapter.gguf", config, adapter, 6.0)
-        for source, alpha in (("peft", None), ("adapter.gguf", 6.0)):
-            expected = decoders.forward(config, adapted(weights, adapter, alpha), tokens).numpy()
+        for source, made, alpha in (("peft", adapter, None), ("dora", dora, None), ("adapter.gguf", adapter, 6.0)):
+            expected = decoders.forward(config, adapted(weights, made, alpha), tokens).numpy()
             for kind, model in (("folder", base), ("GGUF", gguf)):
                 np.save(f"{folder}/tokens.npy", tokens.numpy().astype(np.int32))
                 graft("run", model, "--adapter", f"{folder}/{source}", "--input", f"tokens={folder}/tokens.npy", "--out",

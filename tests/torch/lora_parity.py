@@ -59,14 +59,29 @@ def batches(config):
     return tokens, labels
 
 
+def peft_matrices(path, folder):
+    """What an adapter file holds, by the name of the weight: A, B and a magnitude, as it is exported."""
+    graft("export", path, "-o", f"{folder}/peft")
+    out = {}
+    for name, tensor in decoders.load_safetensors(f"{folder}/peft/adapter_model.safetensors").items():
+        layer, what = name.removeprefix("base_model.model.").split(".lora_")
+        position = ["A.weight", "B.weight", "magnitude_vector"].index(what)
+        out.setdefault(layer + ".weight", [None] * 3)[position] = tensor.clone().requires_grad_()
+    return out
+
+
+def weight_with(weight, a, b, magnitude=None):
+    weight = weight + ALPHA / RANK * b @ a
+    return weight if magnitude is None else magnitude[:, None] * weight / weight.norm(dim=1, keepdim=True)
+
+
 def torch_curve(config, weights, adapters, tokens, labels):
     optimizer = torch.optim.AdamW([m for pair in adapters.values() for m in pair], lr=RATE, weight_decay=0)
     losses = []
     for step in range(STEPS):
         first = step * BATCH % len(tokens)
         x, y = tokens[first:first + BATCH], labels[first:first + BATCH]
-        adapted = {name: w + ALPHA / RANK * adapters[name][1] @ adapters[name][0] if name in adapters else w
-                   for name, w in weights.items()}
+        adapted = {name: weight_with(w, *adapters[name]) if name in adapters else w for name, w in weights.items()}
         loss = F.cross_entropy(decoders.forward(config, adapted, x).flatten(0, 1), y.flatten())
         optimizer.zero_grad()
         loss.backward()
@@ -75,9 +90,9 @@ def torch_curve(config, weights, adapters, tokens, labels):
     return losses
 
 
-def graft_curve(folder, path, steps, rate, output):
+def graft_curve(folder, path, steps, rate, output, more=""):
     graft("train", path, "--data", f"npy:{folder}/x.npy,{folder}/y.npy?integers=yes", "--seq", str(LENGTH), "--batch", str(BATCH),
-          "--lora", f"r={RANK},alpha={ALPHA}", "--lr", str(rate), "--weight-decay", "0", "--steps", str(steps),
+          "--lora", f"r={RANK},alpha={ALPHA}{more}", "--lr", str(rate), "--weight-decay", "0", "--steps", str(steps),
           "--no-shuffle", "--seed", "11", "--quiet", "--metrics", f"{folder}/metrics.jsonl", "-o", output)
     with open(f"{folder}/metrics.jsonl") as file:
         return [json.loads(line)["loss"] for line in file]
@@ -100,12 +115,41 @@ def check_curve(report, case, config, weights, path, folder, tolerance):
                  max(abs(a - b) for a, b in zip(actual, expected)), tolerance)
 
 
+def check_dora(report, case, config, weights, path, folder):
+    """Lengths of rows trained too; and rsLoRA, whose scale is that of another alpha."""
+    tokens, labels = batches(config)
+    graft_curve(folder, path, 1, 0, f"{folder}/start.graft", ",dora=yes")
+    adapters = peft_matrices(f"{folder}/start.graft", folder)
+    for name, (_, b, magnitude) in adapters.items():
+        assert float(b.detach().abs().max()) == 0, "B starts as zeros"
+        assert torch.allclose(magnitude, weights[name].norm(dim=1), rtol=1e-5), "a magnitude starts as the row's length"
+    start = {name: [part.detach().clone() for part in parts] for name, parts in adapters.items()}
+    expected = torch_curve(config, weights, adapters, tokens, labels)
+    actual = graft_curve(folder, path, STEPS, RATE, f"{folder}/end.graft", ",dora=yes")
+    assert len(actual) == STEPS
+    report.check(case, f"DoRA, losses of {STEPS} steps, {expected[0]:.3f} to {expected[-1]:.3f}",
+                 max(abs(a - b) for a, b in zip(actual, expected)), CURVE_TOLERANCE)
+    ended = peft_matrices(f"{folder}/end.graft", folder)
+    assert all(float((ended[name][2].detach() - start[name][2]).abs().max()) > 1e-3 for name in ended), "lengths learn"
+    worst = max(float((x.detach() - y.detach()).abs().max()) for name in ended for x, y in zip(ended[name], adapters[name]))
+    report.check(case, "DoRA, matrices and lengths after", worst, 2 * CURVE_TOLERANCE)
+    plain = graft_curve(folder, path, 3, RATE, f"{folder}/a.graft", ",rslora=yes")
+    scaled = graft_curve(folder, path, 3, RATE, f"{folder}/b.graft", ",targets=all-linear")
+    graft_curve(folder, path, 3, RATE, f"{folder}/c.graft")
+    assert plain != scaled, "rsLoRA has a larger scale"
+    with open(f"{folder}/b.graft", "rb") as one, open(f"{folder}/c.graft", "rb") as other:
+        assert one.read() == other.read(), "all linear layers are the default"
+
+
 def check_family(report, case, config):
     weights = decoders.random_weights(config, seed=1)
     with tempfile.TemporaryDirectory() as folder:
         write_folder(f"{folder}/model", config, weights)
         graft("convert", f"{folder}/model", "-o", f"{folder}/a.graft")
         check_curve(report, case, config, weights, f"{folder}/a.graft", folder, CURVE_TOLERANCE)
+        if case == "llama":
+            os.rename(f"{folder}/a.graft", f"{folder}/base.graft")
+            check_dora(report, case, config, weights, f"{folder}/base.graft", folder)
 
 
 def check_blocks(report, name):

@@ -99,6 +99,51 @@ TEST_F(CApi, MergedAdaptersAreAnOrdinaryModel) {
   EXPECT_EQ(run_model(h_.model), merged);
 }
 
+TEST_F(CApi, AdaptersWithLengthsAreTrainedSavedAndMerged) {
+  const std::vector<float> plain = run_model(h_.model);
+  EXPECT_EQ(graft_model_add_adapters(h_.model, "dora=1", 1), GRAFT_INVALID_ARGUMENT);
+  EXPECT_TRUE(contains(h_.message(), "must be yes or no")) << h_.message();
+  ASSERT_EQ(graft_model_add_adapters(h_.model, "r=2,targets=all-linear,dora=yes,rslora=yes", 1), GRAFT_OK)
+      << h_.message();
+  ASSERT_EQ(graft_model_load_adapters(h_.model, nullptr), GRAFT_OK) << h_.message();
+  ASSERT_EQ(graft_model_add_adapters(h_.model, "r=2,targets=fc1|fc2,dora=yes", 1), GRAFT_OK) << h_.message();
+  EXPECT_EQ(graft_model_count(h_.model, GRAFT_PARAMETERS), 6u) << "two matrices and lengths for each of two layers";
+  const std::vector<float> start = run_model(h_.model);
+  // Lengths over lengths are 1 to a rounding of the root and one of the division.
+  for (std::size_t i = 0; i < plain.size(); ++i) EXPECT_NEAR(start[i], plain[i], 1e-6F * (1 + std::abs(plain[i])));
+
+  ASSERT_EQ(open_trainer(trainer_options()), GRAFT_OK) << h_.message();
+  auto metrics = sized<graft_metrics>();
+  ASSERT_EQ(batch_.step(h_.trainer, &metrics), GRAFT_OK) << h_.message();
+  const double first = metrics.loss;
+  for (int i = 0; i < 30; ++i) ASSERT_EQ(batch_.step(h_.trainer, &metrics), GRAFT_OK) << h_.message();
+  EXPECT_LT(metrics.loss, first);
+  ASSERT_EQ(graft_trainer_store(h_.trainer), GRAFT_OK) << h_.message();
+  graft_trainer_destroy(h_.trainer);
+  h_.trainer = nullptr;
+  const std::vector<float> trained = run_model(h_.model);
+  const std::string adapters = folder_.file("adapters.graft");
+  ASSERT_EQ(graft_model_save_adapters(h_.model, adapters.c_str()), GRAFT_OK) << h_.message();
+
+  // A running model has no room for lengths, and its own have no other's.
+  ASSERT_EQ(open_session(), GRAFT_OK) << h_.message();
+  EXPECT_EQ(graft_session_swap_adapters(h_.session, nullptr), GRAFT_UNSUPPORTED);
+  graft_session_destroy(h_.session);
+  h_.session = nullptr;
+  ASSERT_EQ(graft_model_add_adapters(h_.model, "r=2,targets=fc1|fc2", 1), GRAFT_OK) << h_.message();
+  ASSERT_EQ(open_session(), GRAFT_OK) << h_.message();
+  EXPECT_EQ(graft_session_swap_adapters(h_.session, adapters.c_str()), GRAFT_UNSUPPORTED);
+  EXPECT_TRUE(contains(h_.message(), "is DoRA")) << h_.message();
+  graft_session_destroy(h_.session);
+  h_.session = nullptr;
+
+  ASSERT_EQ(graft_model_load_adapters(h_.model, adapters.c_str()), GRAFT_OK) << h_.message();
+  EXPECT_EQ(run_model(h_.model), trained) << "bit for bit";
+  ASSERT_EQ(graft_model_merge_adapters(h_.model, nullptr), GRAFT_OK) << h_.message();
+  const std::vector<float> merged = run_model(h_.model);
+  for (std::size_t i = 0; i < merged.size(); ++i) EXPECT_NEAR(merged[i], trained[i], 1e-5F * (1 + std::abs(merged[i])));
+}
+
 TEST_F(CApi, ALiveSessionTakesOtherAdapters) {
   const std::string first = folder_.file("first.graft");
   const std::string second = folder_.file("second.graft");

@@ -148,7 +148,8 @@ void add_train_flags(CLI::App& app, TrainFlags& flags) {
   app.add_option("--accumulate", flags.accumulate, "Micro-batches per optimizer step (1)")->check(whole(1, INT32_MAX));
   app.add_flag("--frozen-statistics", flags.frozen_statistics, "Batch norm keeps and uses its running statistics");
   app.add_option("--lora", flags.lora,
-                 "Train adapters of low rank and nothing else: r=8,alpha=16,dropout=0,targets=q_proj|v_proj");
+                 "Train adapters of low rank and nothing else: "
+                 "r=8,alpha=16,dropout=0,targets=q_proj|v_proj,dora=yes,rslora=yes");
   app.add_option("--seed", flags.seed, "Seed of shuffling, dropout and generated data")->check(whole(0, UINT32_MAX));
   app.add_option("--bind", flags.bind, "Sizes of named dimensions other than the batch");
 }

@@ -150,6 +150,10 @@ Result<ExportReport> export_gguf_adapter(os::FileSystem& files, const std::strin
   }
   GRAFT_TRY_ASSIGN(const auto layers, adapter_layers(adapter));
   for (const AdapterLayer& layer : layers) {
+    if (layer.dora) {
+      return unsupported("The adapter of the layer \"", layer.layer,
+                         "\" is DoRA, which GGUF files do not hold; merge it, or write a PEFT folder.");
+    }
     if (layer.alpha == layers.front().alpha) continue;
     return unsupported("The layers \"", layers.front().layer, "\" and \"", layer.layer, "\" have the alphas ",
                        layers.front().alpha, " and ", layer.alpha, "; a GGUF file holds one for all.");

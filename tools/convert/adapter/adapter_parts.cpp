@@ -41,6 +41,11 @@ Status AdapterBuilder::add_b(const std::string& layer, const SourceTensor& tenso
   return corrupt("The layer \"", layer, "\" has two matrices B.");
 }
 
+Status AdapterBuilder::add_magnitude(const std::string& layer, const SourceTensor& tensor) {
+  if (std::exchange(layers_[layer].magnitude, &tensor) == nullptr) return {};
+  return corrupt("The layer \"", layer, "\" has two magnitudes.");
+}
+
 Status AdapterBuilder::check(const std::string& layer, const Pair& pair) {
   if (pair.a == nullptr || pair.b == nullptr) {
     return corrupt("The layer \"", layer, "\" has a matrix ", pair.a == nullptr ? "B and no A." : "A and no B.");
@@ -50,6 +55,10 @@ Status AdapterBuilder::check(const std::string& layer, const Pair& pair) {
   if (a.size() != 2 || b.size() != 2 || a[0] != b[1] || a[0] < 1 || a[1] < 1 || b[0] < 1) {
     return corrupt("The layer \"", layer, "\" has matrices of shapes ", Shape::of(a).text(), " and ",
                    Shape::of(b).text(), "; [rank, in] and [out, rank] are needed.");
+  }
+  if (pair.magnitude != nullptr && pair.magnitude->dims != std::vector<std::int64_t>{b[0]}) {
+    return corrupt("The layer \"", layer, "\" has magnitudes of shape ", Shape::of(pair.magnitude->dims).text(), "; [",
+                   b[0], "] are needed.");
   }
   return {};
 }
@@ -69,6 +78,11 @@ Result<Model> AdapterBuilder::finish(bool neighbours, const std::map<std::string
     b.source = *pair.b;
     b.pairs = reorder(layout, layer, neighbours, layout && layout->neighbours, b.heads);
     GRAFT_TRY(add_matrix(layer + std::string(kLoraB), std::move(b), out));
+    if (pair.magnitude == nullptr) continue;
+    ExportTensor m;
+    m.source = *pair.magnitude;
+    m.pairs = reorder(layout, layer, neighbours, layout && layout->neighbours, m.heads);
+    GRAFT_TRY(add_matrix(layer + std::string(kLoraMagnitude), std::move(m), out));
   }
   out.metadata[std::string(kMetaAdapter)] = "lora";
   out.metadata[std::string(kMetaAdapterRank)] = cat(layers_.begin()->second.a->dims[0]);
@@ -89,13 +103,13 @@ Result<std::vector<ExportTensor>> adapter_tensors(const Model& adapter, bool nei
   for (std::uint32_t i = 0; i < adapter.graph.values().size(); ++i) {
     const Value& value = adapter.graph.values()[i];
     const auto bytes = adapter.weight({i});
-    const bool is_b = value.name.ends_with(kLoraB);
-    if (!bytes || (!is_b && !value.name.ends_with(kLoraA))) {
+    const bool of_outputs = value.name.ends_with(kLoraB) || value.name.ends_with(kLoraMagnitude);
+    if (!bytes || (!of_outputs && !value.name.ends_with(kLoraA))) {
       return unsupported("The adapter's \"", value.name, "\" is no matrix of LoRA, and cannot be written.");
     }
     out.push_back(export_tensor(value, *bytes));
     out.back().dtype = dtype.value_or(value.dtype);
-    if (is_b) {
+    if (of_outputs) {
       out.back().pairs = reorder(layout, value.name, layout && layout->neighbours, neighbours, out.back().heads);
     }
   }

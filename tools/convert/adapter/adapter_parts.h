@@ -20,6 +20,7 @@ class AdapterBuilder {
   /// A is [rank, in], B is [out, rank]. `pairs` is what rows of B have to be put into, for queries and keys.
   Status add_a(const std::string& layer, const SourceTensor& tensor);
   Status add_b(const std::string& layer, const SourceTensor& tensor);
+  Status add_magnitude(const std::string& layer, const SourceTensor& tensor);  ///< [out], of DoRA
 
   /// `alpha_of(layer, rank)`. `neighbours`: how the file orders rows of queries and keys, where the base's metadata
   /// says which those are. corrupt: a layer with one matrix only, ranks that contradict each other.
@@ -37,6 +38,7 @@ class AdapterBuilder {
   struct Pair {
     const SourceTensor* a = nullptr;
     const SourceTensor* b = nullptr;
+    const SourceTensor* magnitude = nullptr;
   };
   static Status check(const std::string& layer, const Pair& pair);
   Result<Model> finish(bool neighbours, const std::map<std::string, double>& alphas) const;
@@ -45,8 +47,8 @@ class AdapterBuilder {
   std::map<std::string, Pair> layers_;
 };
 
-/// The adapter's matrices on their way out, A and B of each layer, named `<layer>.lora_A.weight` and so on. B's rows
-/// are put into the order that the file wants, where the adapter remembers its base's.
+/// The adapter's matrices on their way out, A and B of each layer, named `<layer>.lora_A.weight` and so on, and DoRA's
+/// magnitudes. Rows of outputs are put into the order that the file wants, where the adapter remembers its base's.
 Result<std::vector<ExportTensor>> adapter_tensors(const Model& adapter, bool neighbours, std::optional<DType> dtype);
 
 }  // namespace graft::convert

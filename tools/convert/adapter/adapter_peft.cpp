@@ -29,6 +29,7 @@ struct Pattern {
 struct PeftConfig {
   double alpha = 8;
   bool by_root = false;  ///< scaled by alpha / sqrt(r)
+  bool dora = false;
   std::vector<Pattern> alphas;
 
   double alpha_of(std::string_view layer, std::int64_t rank) const {
@@ -63,7 +64,6 @@ Result<PeftConfig> read_config(std::string_view text) {
   if (const auto type = string_member(config, "peft_type"); type != "LORA") {
     return unsupported("It is of the type \"", type, "\"; LORA is read.");
   }
-  if (flag_member(config, "use_dora", false)) return unsupported("It is a DoRA adapter (\"use_dora\"); LoRA is read.");
   if (const auto bias = string_member(config, "bias"); !bias.empty() && bias != "none") {
     return unsupported("It trains biases (\"bias\": \"", bias, "\"); matrices are read.");
   }
@@ -74,11 +74,13 @@ Result<PeftConfig> read_config(std::string_view text) {
   }
   out.alpha = alpha->get<double>();
   out.by_root = flag_member(config, "use_rslora", false);
+  out.dora = flag_member(config, "use_dora", false);
   GRAFT_TRY_ASSIGN(out.alphas, read_patterns(config, "alpha_pattern"));
   return out;
 }
 
-/// "base_model.model.model.layers.0.mlp.up_proj.lora_A.weight" -> the layer, and which matrix; ' ' for another tensor.
+/// "base_model.model.model.layers.0.mlp.up_proj.lora_A.weight" -> the layer, and which matrix; 'm' for a magnitude, ' '
+/// for another tensor.
 struct PeftName {
   std::string layer;
   char matrix = ' ';
@@ -92,6 +94,10 @@ PeftName split_name(std::string_view name) {
     PeftName out = split_name(rest);
     if (inner) out.layer.insert(0, "model.");
     return out;
+  }
+  for (const char* ending : {"", ".weight", ".default.weight"}) {
+    const std::string whole = cat(kLoraMagnitude, ending);
+    if (name.ends_with(whole)) return {std::string(name.substr(0, name.size() - whole.size())), 'm'};
   }
   for (const char matrix : {'A', 'B'}) {
     for (const char* ending : {".weight", ".default.weight"}) {
@@ -134,7 +140,7 @@ OrderedJson config_of(const std::vector<AdapterLayer>& layers, const Model& adap
           {"alpha_pattern", alphas},
           {"target_modules", targets},
           {"task_type", layout ? OrderedJson("CAUSAL_LM") : OrderedJson(nullptr)},
-          {"use_dora", false},
+          {"use_dora", layers.front().dora},
           {"use_rslora", false}};
 }
 
@@ -148,14 +154,23 @@ Result<Model> read_peft(std::string_view config, std::span<const std::byte> safe
   GRAFT_TRY(read_safetensors(safetensors, tensors, skipped).with_context(context));
   if (!skipped.empty()) return unsupported("The adapter's tensor ", skipped.front(), " is of no type that is read.");
   AdapterBuilder builder(base);
+  std::size_t layers = 0, magnitudes = 0;
   for (const auto& [name, tensor] : tensors.by_name) {
     const PeftName split = split_name(name);
     if (split.matrix == ' ' || split.layer.empty()) {
       return unsupported("The adapter's tensor \"", name, "\" is no matrix A or B of a linear layer; others ",
                          "(embeddings, biases, whole modules) are not read.");
     }
-    GRAFT_TRY((split.matrix == 'A' ? builder.add_a(split.layer, tensor) : builder.add_b(split.layer, tensor))
-                  .with_context(context));
+    const auto add = split.matrix == 'A'   ? &AdapterBuilder::add_a
+                     : split.matrix == 'B' ? &AdapterBuilder::add_b
+                                           : &AdapterBuilder::add_magnitude;
+    GRAFT_TRY((builder.*add)(split.layer, tensor).with_context(context));
+    magnitudes += split.matrix == 'm' ? 1 : 0;
+    layers += split.matrix == 'A' ? 1 : 0;
+  }
+  if (magnitudes != (options.dora ? layers : 0)) {
+    return corrupt("The adapter of ", layers, " layers has ", magnitudes, " magnitudes, and \"use_dora\" is ",
+                   options.dora ? "true." : "false.");
   }
   return builder
       .build(false, [&](const std::string& layer, std::int64_t rank) { return options.alpha_of(layer, rank); })
@@ -167,6 +182,9 @@ Result<ExportReport> export_peft(os::FileSystem& files, const std::string& folde
   GRAFT_TRY_ASSIGN(const auto layers, adapter_layers(adapter));
   GRAFT_TRY_ASSIGN(std::vector<ExportTensor> tensors, adapter_tensors(adapter, false, options.dtype));
   ExportReport report;
+  if (std::ranges::any_of(layers, [&](const AdapterLayer& layer) { return layer.dora != layers.front().dora; })) {
+    return unsupported("Some layers of the adapter are DoRA and some are not; PEFT has one kind for all.");
+  }
   for (ExportTensor& tensor : tensors) {
     tensor.name.insert(0, kPrefix);
     report.bytes += tensor.bytes();
