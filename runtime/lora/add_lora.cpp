@@ -159,6 +159,13 @@ class Adder {
     const Node& node = source_.node(id);
     std::vector<ValueId> inputs;
     for (const ValueId input : node.inputs) inputs.push_back(input.valid() ? values_[input.index] : kNoValue);
+    const ValueId weight = weight_of(node);
+    const auto adapter = weight.valid() ? adapters_.find(source_.value(weight).name) : adapters_.end();
+    ValueId bias = kNoValue;  // taken out of the product, which DoRA scales
+    if (adapter != adapters_.end() && options_.dora && inputs.size() > 2) {
+      bias = inputs[2];
+      inputs.resize(2);
+    }
     std::vector<std::string> names;
     for (const ValueId output : node.outputs) names.push_back(source_.value(output).name);
     GRAFT_TRY_ASSIGN(const NodeId made, out_.graph.add_node(node.op, std::move(inputs), node.attrs, node.name, names));
@@ -168,10 +175,13 @@ class Adder {
       out_.graph.mutable_value(output).source_perm = source_.value(node.outputs[i]).source_perm;
       out_.graph.mutable_value(output).source_type = source_.value(node.outputs[i]).source_type;
     }
-    const ValueId weight = weight_of(node);
-    if (!weight.valid()) return {};
-    const auto adapter = adapters_.find(source_.value(weight).name);
-    return adapter == adapters_.end() ? ok_status() : adapt(node, adapter->second);
+    if (adapter == adapters_.end()) return {};
+    GRAFT_TRY(adapt(node, adapter->second));
+    if (!bias.valid()) return {};
+    ValueId& y = values_[node.outputs[0].index];
+    GRAFT_TRY_ASSIGN(const NodeId sum, out_.graph.add_node(Op::add, {y, bias}, {}, node.name + ".bias"));
+    y = out_.graph.node(sum).outputs[0];
+    return {};
   }
 
   /// One node's result, where nothing has failed so far.
@@ -220,9 +230,6 @@ class Adder {
                                                             {{"scale", options_.scale()}}, layer + ".lora"));
     y = out_.graph.node(lora).outputs[0];
     if (!adapter.magnitude.valid()) return {};
-    if (node.inputs.size() > 2 && node.inputs[2].valid()) {
-      return unsupported("The layer \"", layer, "\" adds its bias in the product, which DoRA would scale too.");
-    }
     GRAFT_TRY_ASSIGN(const ValueId factor, length_factor(node, adapter, layer));
     GRAFT_TRY_ASSIGN(const NodeId scaled, out_.graph.add_node(Op::mul, {y, factor}, {}, layer + ".dora"));
     y = out_.graph.node(scaled).outputs[0];
