@@ -400,7 +400,7 @@ class AdapterTest(FilesTest):
             self.fails("run", "tiny.graft", "--adapter", "peft", "--input", "tokens=tokens.npy", "--out", "out", says=says)
 
         self.logits("tiny.graft")  # writes tokens.npy
-        wrong(["DoRA"], use_dora=True)
+        wrong(["0 magnitudes", "\"use_dora\" is true"], use_dora=True)
         wrong(["\"IA3\"", "LORA"], peft_type="IA3")
         wrong(["lora_alpha"], lora_alpha="much")
         wrong(["bias"], bias="all")
@@ -412,6 +412,7 @@ class AdapterTest(FilesTest):
             "[rank, in]": {**tensors, name: ("F32", (4, 4), tensors[name][2])},
             "does not have": {k.replace("layers.1", "layers.7"): v for k, v in tensors.items()},
             "no matrix A or B": {**tensors, "base_model.model.model.norm.weight": ("F32", (1,), b"\0\0\0\0")},
+            "1 magnitudes": {**tensors, name.replace("lora_A.weight", "lora_magnitude_vector"): ("F32", (1,), b"\0\0\0\0")},
             "do not lie": None}
         for says, content in changed.items():
             if content is None:
