@@ -71,9 +71,10 @@ Status check_stream(const Manifest& manifest, const Stream& stream) {
 
 /// Whether a file's pairs, in the order in which they are written, are those of a map that was checked.
 bool says(const flatbuffers::Vector<flatbuffers::Offset<fbckpt::Pair>>& pairs, const Metadata::Map& map) {
-  return std::equal(pairs.begin(), pairs.end(), map.begin(), map.end(), [](const fbckpt::Pair* pair, const auto& entry) {
-    return pair->key()->string_view() == entry.first && pair->value()->string_view() == entry.second;
-  });
+  return std::equal(pairs.begin(), pairs.end(), map.begin(), map.end(),
+                    [](const fbckpt::Pair* pair, const auto& entry) {
+                      return pair->key()->string_view() == entry.first && pair->value()->string_view() == entry.second;
+                    });
 }
 
 Result<Manifest> from_tables(const fbckpt::Snapshot& file, const Metadata& like) {

@@ -72,7 +72,8 @@ struct Stream {
   std::optional<Hash128> frozen = {};  ///< of bytes that are not in the store; there are no chunks then
 };
 
-/// Text by key. The snapshots of a run mostly say the same and then share it, so that a store of thousands is read fast.
+/// Text by key. The snapshots of a run mostly say the same and then share it, so that a store of thousands is read
+/// fast.
 class Metadata {
  public:
   using Map = std::map<std::string, std::string>;

@@ -106,6 +106,7 @@ std::map<std::uint64_t, SnapshotSize> Store::sizes() const {
   }
   std::size_t at = 0;
   std::vector<std::size_t> order;
+  order.reserve(ends.size());
   for (const auto& [segment, end] : ends) order.push_back(end);
   std::sort(order.begin(), order.end());
   for (const std::size_t end : order) {

@@ -37,7 +37,7 @@ void replace_all(std::string& text, std::string_view from, std::string_view to) 
 /// The spaces before punctuation and short forms that BERT's decoder takes away.
 void tidy(std::string& text) {
   constexpr std::pair<std::string_view, std::string_view> kTidied[] = {
-      {" .", "."},   {" ?", "?"},           {" !", "!"},   {" ,", ","},     {" ' ", "'"},  {" n't", "n't"},
+      {" .", "."},   {" ?", "?"},           {" !", "!"},   {" ,", ","},     {" ' ", "'"},   {" n't", "n't"},
       {" 'm", "'m"}, {" do not", " don't"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
   for (const auto& [from, to] : kTidied) replace_all(text, from, to);
 }
