@@ -301,7 +301,9 @@ TEST(OnnxConformance, CasesOfAFolder) {
     std::printf("%-8s %s%s%s\n", verdict, c.name.c_str(), outcome.why.empty() ? "" : ": ", outcome.why.c_str());
     std::fflush(stdout);  // the last line names the culprit of a crash
     EXPECT_NE(outcome.verdict, Verdict::wrong) << c.name << ": " << outcome.why;
-    if (outcome.verdict == Verdict::unsupported) EXPECT_FALSE(outcome.why.empty()) << c.name;
+    if (outcome.verdict == Verdict::unsupported) {
+      EXPECT_FALSE(outcome.why.empty()) << c.name;
+    }
   }
   std::printf("\n%zu right, %zu refused, %zu wrong of %zu\n", counts[Verdict::passed], counts[Verdict::unsupported],
               counts[Verdict::wrong], cases.size());

@@ -133,10 +133,17 @@ def check_dora(report, case, config, weights, path, folder, tolerance):
     assert all(float((ended[name][2].detach() - start[name][2]).abs().max()) > 1e-3 for name in ended), "lengths learn"
     worst = max(float((x.detach() - y.detach()).abs().max()) for name in ended for x, y in zip(ended[name], adapters[name]))
     report.check(case, "DoRA, matrices and lengths after", worst, 2 * tolerance)
-    plain = graft_curve(folder, path, 3, RATE, f"{folder}/a.graft", ",rslora=yes")
-    scaled = graft_curve(folder, path, 3, RATE, f"{folder}/b.graft", ",targets=all-linear")
+    try:
+        graft("export", f"{folder}/end.graft", "-o", f"{folder}/end.gguf")
+        raise AssertionError("a GGUF file has no place for lengths")
+    except RuntimeError as refused:
+        assert "is DoRA, which GGUF files do not hold" in str(refused), refused
+    graft_curve(folder, path, 3, RATE, f"{folder}/a.graft", ",rslora=yes")
+    graft("export", f"{folder}/a.graft", "-o", f"{folder}/rslora")
+    with open(f"{folder}/rslora/adapter_config.json") as file:
+        assert json.load(file)["lora_alpha"] == ALPHA * RANK ** 0.5, "the scale is alpha / sqrt(r)"
+    graft_curve(folder, path, 3, RATE, f"{folder}/b.graft", ",targets=all-linear")
     graft_curve(folder, path, 3, RATE, f"{folder}/c.graft")
-    assert plain != scaled, "rsLoRA has a larger scale"
     with open(f"{folder}/b.graft", "rb") as one, open(f"{folder}/c.graft", "rb") as other:
         assert one.read() == other.read(), "all linear layers are the default"
 
