@@ -2,6 +2,7 @@
 // nobody.
 #pragma once
 
+#include <algorithm>
 #include <list>
 
 #include "platform/gloo/wire.h"
@@ -33,6 +34,8 @@ class Door {
 
   /// Whoever has come so far is let go.
   void clear();
+  /// At no other address than the first any more.
+  void keep_first() { servers_.resize(std::min<std::size_t>(servers_.size(), 1)); }
   /// Nobody can come any more.
   void close();
 

@@ -17,6 +17,7 @@
 #include <string_view>
 
 #include "graft/gloo.h"
+#include "platform/gloo/pulse.h"
 #include "platform/gloo/rendezvous.h"
 
 namespace graft::gloo_group {
@@ -25,6 +26,8 @@ namespace {
 constexpr std::chrono::milliseconds kForever = std::chrono::hours(24 * 30);
 /// For the others to come and hear why one leaves: they may be computing.
 constexpr std::chrono::milliseconds kFarewell{5000};
+/// In a tag: of parts, not of headers.
+constexpr std::uint64_t kParts = 1ull << 63;
 /// With workers that stand still after a failure, beside the time that they may compute.
 constexpr std::chrono::milliseconds kPatience{2000};
 
@@ -54,8 +57,8 @@ class WithoutSigpipe {
   bool was_pending_ = false;
 };
 
-/// What one says first to each other in an exchange: of a fixed size, so that sizes are known to agree before anything
-/// of another size is sent. A small part comes along.
+/// What one says to each other in an exchange, of a fixed size. A small part comes along; a large one at the same time
+/// by its size: Gloo sends nothing before the other end waits for just that, and aborts where sizes differ.
 constexpr std::size_t kSmall = 1024;
 struct Header {
   std::uint64_t call = 0;
@@ -90,10 +93,10 @@ class Store : public ::gloo::rendezvous::Store {
 
 class GlooGroup {
  public:
-  static Result<std::unique_ptr<GlooGroup>> join(const RendezvousOptions& options) {
+  static Result<std::unique_ptr<GlooGroup>> join(const RendezvousOptions& options, std::chrono::milliseconds silence) {
     const WithoutSigpipe without;
     GRAFT_TRY_ASSIGN(auto rendezvous, Rendezvous::join(options));
-    std::unique_ptr<GlooGroup> made(new GlooGroup(std::move(rendezvous), options.timeout));
+    std::unique_ptr<GlooGroup> made(new GlooGroup(std::move(rendezvous), options.timeout, silence));
     GRAFT_TRY(made->connect());
     return made;
   }
@@ -126,10 +129,14 @@ class GlooGroup {
       longest_absence_ =
           std::max(longest_absence_, std::chrono::duration_cast<std::chrono::milliseconds>(begun - last_));
     }
-    broken_ = try_exchange(out, out_bytes, in, in_bytes, Clock::now() + wait);
+    Posted posted(2 * std::size_t{size_});
+    broken_ = try_exchange(out, out_bytes, in, in_bytes, Clock::now() + wait, posted);
     ++call_;
     last_ = Clock::now();
-    if (!broken_.ok()) close();
+    if (!broken_.ok()) {
+      name_the_silent();
+      close();  // before what was posted goes
+    }
     return broken_;
   }
 
@@ -153,7 +160,7 @@ class GlooGroup {
     }
     const auto until = Clock::now() + kFarewell;
     for (std::uint32_t r = 0; r < size_; ++r) {
-      if (sent[r] != nullptr) static_cast<void>(finish(r, until, [&](auto left) { sent[r]->waitSend(left); }));
+      if (sent[r] != nullptr) static_cast<void>(finish(r, until, *sent[r], true));
     }
     sent.clear();
     received.clear();
@@ -163,9 +170,16 @@ class GlooGroup {
 
  private:
   using Buffer = std::unique_ptr<::gloo::transport::UnboundBuffer>;
+  /// To and from one other.
+  struct Pair {
+    Buffer sent, received;
+  };
+  /// Headers by rank, then parts.
+  using Posted = std::vector<Pair>;
 
-  GlooGroup(std::unique_ptr<Rendezvous> rendezvous, std::chrono::milliseconds timeout)
-      : rendezvous_(std::move(rendezvous)), timeout_(timeout) {}
+  GlooGroup(std::unique_ptr<Rendezvous> rendezvous, std::chrono::milliseconds timeout,
+            std::chrono::milliseconds silence)
+      : rendezvous_(std::move(rendezvous)), timeout_(timeout), silence_(silence) {}
 
   Status connect() {
     rank_ = rendezvous_->rank();
@@ -181,8 +195,33 @@ class GlooGroup {
       context->connectFullMesh(store, device);
       context_ = std::move(context);
     });
+    if (broken_.ok() && silence_.count() > 0 && size_ > 1) {
+      auto started = Pulse::start(rendezvous_->lines(), silence_, [this] { stop_waiting(); });
+      if (started.ok()) pulse_ = std::move(*started);
+      broken_ = started.status();
+    }
     if (broken_.ok()) return {};
     return Status(broken_).with_context("While the workers were connected");
+  }
+
+  /// What this worker waits for ends.
+  void stop_waiting() {
+    const std::lock_guard lock(waiting_mutex_);
+    if (waiting_ == nullptr) return;
+    waiting_->abortWaitRecv();
+    waiting_->abortWaitSend();
+  }
+
+  /// Whoever is silent is why an exchange failed, whatever this worker saw of it.
+  void name_the_silent() {
+    if (pulse_ == nullptr || (broken_.code() != Code::io_error && broken_.code() != Code::timeout)) return;
+    const auto silent = pulse_->silent();
+    if (!silent || *silent >= size_) return;
+    if (rank_ == 0) pulse_->tell(*silent);
+    char seconds[32];
+    std::snprintf(seconds, sizeof seconds, "%.1f", 1e-3 * static_cast<double>(silence_.count()));
+    broken_ = error(Code::timeout, "Worker ", *silent, " has said nothing for ", seconds,
+                    " s: it stands still, or is cut off.");
   }
 
   template <typename Body>
@@ -199,96 +238,126 @@ class GlooGroup {
     return {};
   }
 
-  std::uint64_t header_tag() const { return 2 * call_; }
-  std::uint64_t part_tag() const { return 2 * call_ + 1; }
+  std::uint64_t header_tag() const { return call_; }
+  /// Who has sent this worker's header of a call is at most one call ahead.
+  std::uint64_t part_tag(std::size_t bytes) const { return kParts | (call_ & 0x7fff) << 48 | bytes; }
 
   void close() {
+    pulse_.reset();
     static_cast<void>(caught([&] {
       if (context_ != nullptr) context_->closeConnections();
     }));
     context_.reset();
   }
 
-  /// Posts one buffer to and one from each other, and waits for all.
-  Status transfer(const std::function<std::pair<const void*, std::size_t>(std::uint32_t)>& out,
-                  const std::function<std::pair<void*, std::size_t>(std::uint32_t)>& in, std::uint64_t tag,
-                  Clock::time_point until) {
-    std::vector<Buffer> sent(size_), received(size_);
-    for (std::uint32_t i = 1; i < size_; ++i) {
-      const std::uint32_t to = (rank_ + i) % size_, from = (rank_ + size_ - i) % size_;
-      const std::pair<const void*, std::size_t> given = out(to);
-      const std::pair<void*, std::size_t> wanted = in(from);
-      const Status posted = caught([&] {
-        if (wanted.second > 0) {
-          received[from] = context_->createUnboundBuffer(wanted.first, wanted.second);
-          received[from]->recv(static_cast<int>(from), tag);
-        }
-        if (given.second > 0) {
-          sent[to] = context_->createUnboundBuffer(const_cast<void*>(given.first), given.second);
-          sent[to]->send(static_cast<int>(to), tag);
-        }
-      });
-      if (!posted.ok()) {
-        const std::string who = to == from ? cat(to) : cat(to, " or ", from);
-        return error(Code::io_error, "Worker ", who, " is gone: ", posted.message());
+  /// To `to` and from `from`, of sizes that may be 0.
+  Status post(Posted& posted, std::size_t at, std::uint32_t to, std::uint32_t from,
+              std::pair<const void*, std::size_t> given, std::uint64_t given_tag, std::pair<void*, std::size_t> wanted,
+              std::uint64_t wanted_tag) {
+    const Status done = caught([&] {
+      if (wanted.second > 0) {
+        Buffer& received = posted[at + from].received;
+        received = context_->createUnboundBuffer(wanted.first, wanted.second);
+        received->recv(static_cast<int>(from), wanted_tag);
       }
+      if (given.second > 0) {
+        Buffer& sent = posted[at + to].sent;
+        sent = context_->createUnboundBuffer(const_cast<void*>(given.first), given.second);
+        sent->send(static_cast<int>(to), given_tag);
+      }
+    });
+    if (done.ok()) return done;
+    const std::string who = to == from ? cat(to) : cat(to, " or ", from);
+    return error(Code::io_error, "Worker ", who, " is gone: ", done.message());
+  }
+
+  Status finish(std::uint32_t rank, Clock::time_point until, ::gloo::transport::UnboundBuffer& buffer, bool sends) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now());
+    {
+      const std::lock_guard lock(waiting_mutex_);
+      waiting_ = &buffer;
     }
+    bool came = true;
+    Status done = caught([&] {
+      const auto wait = std::max(left, std::chrono::milliseconds(1));
+      came = sends ? buffer.waitSend(wait) : buffer.waitRecv(wait);
+    });
+    {
+      const std::lock_guard lock(waiting_mutex_);
+      waiting_ = nullptr;
+    }
+    if (done.ok() && came) return done;
+    if (done.ok() || Clock::now() >= until) {
+      return error(Code::timeout, "Worker ", rank, " did not come to an exchange in time.");
+    }
+    return error(Code::io_error, "Worker ", rank, " is gone: ", done.message());
+  }
+
+  /// All that came, or went.
+  Status finish(Posted& posted, std::size_t at, Clock::time_point until, bool sends) {
     for (std::uint32_t i = 1; i < size_; ++i) {
-      const std::uint32_t to = (rank_ + i) % size_, from = (rank_ + size_ - i) % size_;
-      if (received[from] != nullptr) GRAFT_TRY(finish(from, until, [&](auto left) { received[from]->waitRecv(left); }));
-      if (sent[to] != nullptr) GRAFT_TRY(finish(to, until, [&](auto left) { sent[to]->waitSend(left); }));
+      const std::uint32_t other = sends ? (rank_ + i) % size_ : (rank_ + size_ - i) % size_;
+      const Buffer& buffer = sends ? posted[at + other].sent : posted[at + other].received;
+      if (buffer != nullptr) GRAFT_TRY(finish(other, until, *buffer, sends));
     }
     return {};
   }
 
-  template <typename Wait>
-  static Status finish(std::uint32_t rank, Clock::time_point until, const Wait& wait) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now());
-    Status done = caught([&] { wait(std::max(left, std::chrono::milliseconds(1))); });
-    if (done.ok()) return done;
-    if (Clock::now() >= until) return error(Code::timeout, "Worker ", rank, " did not come to an exchange in time.");
-    return error(Code::io_error, "Worker ", rank, " is gone: ", done.message());
+  Status try_exchange(const void* const* out, const std::size_t* out_bytes, void* const* in,
+                      const std::size_t* in_bytes, Clock::time_point until, Posted& posted) {
+    const auto large = [](std::size_t bytes) { return bytes <= kSmall ? 0 : bytes; };
+    mine_.resize(size_);
+    theirs_.resize(size_);
+    Status headers;
+    for (std::uint32_t i = 1; i < size_ && headers.ok(); ++i) {
+      const std::uint32_t to = (rank_ + i) % size_, from = (rank_ + size_ - i) % size_;
+      theirs_[from].leaves = 0;
+      mine_[to].call = call_;
+      mine_[to].bytes = out_bytes[to];
+      if (out_bytes[to] != 0 && out_bytes[to] <= kSmall) std::memcpy(mine_[to].words, out[to], out_bytes[to]);
+      headers = post(posted, 0, to, from, {&mine_[to], sizeof(Header)}, header_tag(), {&theirs_[from], sizeof(Header)},
+                     header_tag());
+      if (headers.ok()) {
+        headers = post(posted, size_, to, from, {out[to], large(out_bytes[to])}, part_tag(out_bytes[to]),
+                       {in[from], large(in_bytes[from])}, part_tag(in_bytes[from]));
+      }
+    }
+    if (headers.ok()) headers = finish(posted, 0, until, false);
+    GRAFT_TRY(check_headers(out_bytes, in_bytes, std::move(headers)));
+    if (in_bytes[rank_] > 0) std::memcpy(in[rank_], out[rank_], in_bytes[rank_]);
+    for (std::uint32_t r = 0; r < size_; ++r) {
+      if (r != rank_ && in_bytes[r] != 0 && in_bytes[r] <= kSmall) std::memcpy(in[r], theirs_[r].words, in_bytes[r]);
+    }
+    GRAFT_TRY(finish(posted, size_, until, false));
+    GRAFT_TRY(finish(posted, size_, until, true));
+    return finish(posted, 0, until, true);
   }
 
-  Status try_exchange(const void* const* out, const std::size_t* out_bytes, void* const* in,
-                      const std::size_t* in_bytes, Clock::time_point until) {
-    std::vector<Header> mine(size_), theirs(size_);
-    for (std::uint32_t r = 0; r < size_; ++r) {
-      mine[r].call = call_;
-      mine[r].bytes = out_bytes[r];
-      if (out_bytes[r] != 0 && out_bytes[r] <= kSmall) std::memcpy(mine[r].words, out[r], out_bytes[r]);
-    }
-    const auto said = [&](std::uint32_t r) { return std::pair<const void*, std::size_t>(&mine[r], sizeof(Header)); };
-    const auto heard = [&](std::uint32_t r) { return std::pair<void*, std::size_t>(&theirs[r], sizeof(Header)); };
-    const Status headers = transfer(said, heard, header_tag(), until);
+  Status check_headers(const std::size_t* out_bytes, const std::size_t* in_bytes, Status came) {
     // A worker that left has said why before it closed its connection; that counts for more than the closing.
     for (std::uint32_t r = 0; r < size_; ++r) {
-      if (r == rank_ || theirs[r].leaves == 0) continue;
-      theirs[r].words[sizeof theirs[r].words - 1] = '\0';
-      if (theirs[r].why == GRAFT_OK) return error(Code::cancelled, "Worker ", r, " has ended its work.");
-      return error(static_cast<Code>(theirs[r].why), "Worker ", r, " stopped: ", theirs[r].words);
+      Header& header = theirs_[r];
+      if (r == rank_ || header.leaves == 0) continue;
+      header.words[sizeof header.words - 1] = '\0';
+      if (header.why == GRAFT_OK) return error(Code::cancelled, "Worker ", r, " has ended its work.");
+      return error(static_cast<Code>(header.why), "Worker ", r, " stopped: ", header.words);
     }
-    GRAFT_TRY(headers);
+    GRAFT_TRY(std::move(came));
     for (std::uint32_t r = 0; r < size_; ++r) {
-      const std::uint64_t bytes = r == rank_ ? out_bytes[r] : theirs[r].bytes;
-      if (r != rank_ && theirs[r].call != call_) {
-        return invalid("Worker ", r, " is at exchange ", theirs[r].call, ", worker ", rank_, " at ", call_, ".");
+      const std::uint64_t bytes = r == rank_ ? out_bytes[r] : theirs_[r].bytes;
+      if (r != rank_ && theirs_[r].call != call_) {
+        return invalid("Worker ", r, " is at exchange ", theirs_[r].call, ", worker ", rank_, " at ", call_, ".");
       }
       if (bytes != in_bytes[r]) {
         return invalid("Worker ", r, " gives worker ", rank_, " ", bytes, " bytes; it waits for ", in_bytes[r], ".");
       }
     }
-    if (in_bytes[rank_] > 0) std::memcpy(in[rank_], out[rank_], in_bytes[rank_]);
-    for (std::uint32_t r = 0; r < size_; ++r) {
-      if (r != rank_ && in_bytes[r] != 0 && in_bytes[r] <= kSmall) std::memcpy(in[r], theirs[r].words, in_bytes[r]);
-    }
-    const auto rest = [](std::size_t bytes) { return bytes <= kSmall ? 0 : bytes; };
-    return transfer([&](std::uint32_t r) { return std::pair(out[r], rest(out_bytes[r])); },
-                    [&](std::uint32_t r) { return std::pair(in[r], rest(in_bytes[r])); }, part_tag(), until);
+    return {};
   }
 
   const std::unique_ptr<Rendezvous> rendezvous_;
   const std::chrono::milliseconds timeout_;
+  const std::chrono::milliseconds silence_;  ///< 0: nobody listens
   std::uint32_t rank_ = 0;
   std::uint32_t size_ = 1;
   std::uint64_t call_ = 0;
@@ -296,6 +365,10 @@ class GlooGroup {
   std::chrono::milliseconds longest_absence_{};  // between two: what a step takes the others, too
   Status broken_;
   std::shared_ptr<::gloo::Context> context_;
+  std::vector<Header> mine_, theirs_;  // of the exchange in progress
+  std::mutex waiting_mutex_;
+  ::gloo::transport::UnboundBuffer* waiting_ = nullptr;
+  std::unique_ptr<Pulse> pulse_;
 };
 
 graft_status say(const Status& status, char* message, std::size_t bytes) {
@@ -358,11 +431,13 @@ Status join(const graft_gloo_options& options, graft_group& group) {
   }
   const std::uint64_t wait =
       options.timeout_ms == 0 ? kFiveMinutes : std::min<std::uint64_t>(options.timeout_ms, 1ull << 40);
+  const std::uint64_t silence = std::min<std::uint64_t>(options.silence_ms, 1ull << 40);
   GRAFT_TRY_ASSIGN(auto joined,
                    GlooGroup::join({options.rank, options.size, options.address, options.port,
-                                    options.secret == nullptr ? "" : options.secret, std::chrono::milliseconds(wait)}));
+                                    options.secret == nullptr ? "" : options.secret, std::chrono::milliseconds(wait)},
+                                   std::chrono::milliseconds(silence)));
   const std::uint32_t rank = joined->rank(), size = joined->size();
-  group = {sizeof group, rank, size, joined.release(), exchange, leave, reform, waiting};
+  group = {sizeof group, rank, size, joined.release(), exchange, leave, reform, waiting, 0, 0, 0};
   return {};
 }
 

@@ -50,14 +50,15 @@ Result<std::unique_ptr<Rendezvous>> Rendezvous::join(const RendezvousOptions& op
   std::unique_ptr<Rendezvous> made(new Rendezvous(options));
   GRAFT_TRY(made->find_masters());
   if (options.rank != 0) {
-    GRAFT_TRY(made->come_in());
+    GRAFT_TRY(made->come_in(made->masters_));
   } else if (Status opened = made->door_.open(made->masters_.front()); opened.ok()) {
     made->local_address_ = made->door_.address().text();
     GRAFT_TRY(made->receive());
   } else {
     // A run may go on there, which lost its worker 0.
-    made->until_ = std::min(made->until_, Clock::now() + kCourtesy);
-    if (!made->come_in().ok()) return opened;
+    made->until_ = std::min(made->until_, Clock::now() + 2 * kCourtesy);
+    if (const Status in = made->come_in(made->masters_); !in.ok())
+      return error(opened.code(), opened.message(), " ", in.message());
   }
   GRAFT_TRY(made->share_addresses());
   return made;
@@ -66,6 +67,8 @@ Result<std::unique_ptr<Rendezvous>> Rendezvous::join(const RendezvousOptions& op
 /// Whether the caller becomes one of the guests of a run that begins; an error ends it.
 Result<bool> Rendezvous::judge(Caller& caller, std::vector<Caller>& guests) {
   const Answer& answer = caller.answer;
+  // Two of them wait for one run, of which they may both hear that it goes on elsewhere: this one looks again.
+  if (answer.rank == 0 && answer.size == size_) return false;
   auto verdict = Verdict::welcome;
   if (answer.size != size_ || answer.rank == 0 || answer.rank >= size_) {
     verdict = Verdict::other_size;
@@ -91,7 +94,9 @@ Status Rendezvous::receive() {
   while (guests.size() + 1 < size_) {
     GRAFT_TRY_ASSIGN(std::vector<Caller> callers, door_.look(Doing::meets, kLook));
     for (Caller& caller : callers) {
-      if (caller.answer.rank == kElsewhere) return go_elsewhere(caller);
+      // It takes part already, and looks for a worker 0 that was here before.
+      const bool goes_on = caller.answer.rank == kElsewhere || caller.answer.number != kNoNumber;
+      if (goes_on) return go_elsewhere(caller);
       GRAFT_TRY(detail::to_status(judge(caller, guests)));
     }
     std::erase_if(guests, [](const Caller& guest) { return guest.socket.is_closed(); });  // it may be started again
@@ -136,10 +141,10 @@ Status Rendezvous::seat(std::vector<Caller> guests) {
 }
 
 /// To a worker 0 that may not be there yet, or to a run that goes on already.
-Status Rendezvous::come_in() {
+Status Rendezvous::come_in(const std::vector<Address>& places) {
   Status last = error(Code::timeout, "it does not answer.");
   for (; Clock::now() < until_; std::this_thread::sleep_for(kLook)) {
-    for (const Address& master : masters_) {
+    for (const Address& master : places) {
       auto socket = connect_to(master, std::min(until_, Clock::now() + kCourtesy));
       if (!socket.ok()) {
         last = socket.status();
@@ -153,7 +158,8 @@ Status Rendezvous::come_in() {
       }
       last = answer(std::move(*socket), challenge, until_);
       if (last.ok() || last.code() == Code::invalid_argument) return last;
-      if (challenge.doing == static_cast<std::uint32_t>(Doing::runs)) continue;  // whom it came to may have gone
+      // Whom it came to may have gone, or be a worker 0 as well.
+      if (challenge.doing == static_cast<std::uint32_t>(Doing::runs) || options_.rank == 0) continue;
       return invalid("Worker 0 at ", options_.address, " port ", options_.port,
                      " did not take this one in: the secrets differ, or it ended.");
     }
@@ -163,24 +169,25 @@ Status Rendezvous::come_in() {
 }
 
 /// A worker 0 that was started again while the others go on without it.
-Status Rendezvous::go_elsewhere(const Caller& messenger) {
+Status Rendezvous::go_elsewhere(Caller& messenger) {
   Address there = other_end(messenger.socket);
   there.set_port(static_cast<std::uint16_t>(messenger.answer.port));
+  messenger.socket.close();
   door_.close();
-  masters_ = {there};
   number_ = kNoNumber;
-  return come_in();
+  return come_in({there});
 }
 
 /// Takes the place that it is given.
 Status Rendezvous::answer(Socket socket, const Challenge& challenge, Clock::time_point until) {
+  // Where those look who come later, worker 0 alone listens.
+  door_.keep_first();
+  const bool at_a_master = std::ranges::any_of(masters_, [&](const Address& m) { return door_.is_open_at(m); });
+  if (at_a_master) door_.close();
   if (!door_.is_open()) {
     Address own = own_end(socket);
-    own.set_port(options_.port);
-    if (!door_.open(own).ok()) {
-      own.set_port(0);
-      GRAFT_TRY(door_.open(own));
-    }
+    own.set_port(0);
+    GRAFT_TRY(door_.open(own));
   }
   Answer answer;
   GRAFT_TRY_ASSIGN(answer.nonce, draw());
@@ -250,6 +257,13 @@ Result<std::vector<Blob>> Rendezvous::gather(const Blob& own) {
     for (const Blob& blob : all) GRAFT_TRY(send_blob(others_[r], blob, until_));
   }
   return all;
+}
+
+std::vector<Pulse::Line> Rendezvous::lines() const {
+  if (rank_ != 0) return {{0, first_.get()}};
+  std::vector<Pulse::Line> lines;
+  for (std::uint32_t r = 1; r < size_; ++r) lines.push_back({r, others_[r].get()});
+  return lines;
 }
 
 bool Rendezvous::somebody_waits() {

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "platform/gloo/door.h"
+#include "platform/gloo/pulse.h"
 
 namespace graft::gloo_group {
 
@@ -38,6 +39,9 @@ class Rendezvous {
   /// The blobs of all workers, by rank. All call it as often.
   Result<std::vector<Blob>> gather(const Blob& own);
 
+  /// The connections to worker 0, or of worker 0 to all, on which nothing is said between gather() and meet_again().
+  std::vector<Pulse::Line> lines() const;
+
   /// Those that are left meet again, and those that wait outside come in, with ranks in the order of their numbers.
   /// Each looks at where the others can be reached: who refuses is gone, who does not answer within `patience` stands
   /// still. not_found where those who stand still are as many as the others, or more: they may go on by themselves.
@@ -59,8 +63,8 @@ class Rendezvous {
   Status receive();
   Result<bool> judge(Caller& caller, std::vector<Caller>& guests);
   Status seat(std::vector<Caller> guests);
-  Status come_in();
-  Status go_elsewhere(const Caller& messenger);
+  Status come_in(const std::vector<Address>& places);
+  Status go_elsewhere(Caller& messenger);
   Status answer(Socket socket, const Challenge& challenge, Clock::time_point until);
   Status share_addresses();
   void hang_up();

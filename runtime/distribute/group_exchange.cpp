@@ -157,12 +157,16 @@ Status GroupExchange::share_sums(std::span<const std::span<const std::byte>> slo
   const std::span<std::byte> own = sums.subspan(transfer_.begin_of(group_.rank()), transfer_.own_bytes());
   GRAFT_TRY(sum_->add(slots, options_.wire, own));
   GRAFT_TRY(note(transfer_.spread(sums)));
-  // A worker that fails here is alone with it; the others hear of it as they begin the next step.
-  const std::uint64_t sum = hash64(own);
-  GRAFT_TRY(note(parcels_.share(std::as_bytes(std::span(&sum, 1)), options_.within_step)));
+  own_sum_ = hash64(own);
+  return ok_status();
+}
+
+/// A worker that fails here is alone with it; the others hear of it as they begin the next step.
+Status GroupExchange::check_sums(const std::vector<std::uint64_t>& wanted) {
+  const std::span<const std::byte> sums = options_.wire == Wire::f32 ? sums_ : on_wire_;
   for (std::size_t rank = 0; rank < group_.size(); ++rank) {
     const std::uint64_t begin = transfer_.begin_of(rank), bytes = transfer_.begin_of(rank + 1) - begin;
-    if (read_as<std::uint64_t>(parcels_.in(rank)) != hash64(sums.subspan(begin, bytes))) return changed(rank);
+    if (rank != group_.rank() && wanted[rank] != hash64(sums.subspan(begin, bytes))) return changed(rank);
   }
   if (options_.wire != Wire::f32) unpack(on_wire_, options_.wire, sums_);
   return ok_status();
@@ -194,29 +198,29 @@ void GroupExchange::end_section() {
   mine.all_waiting_ns += mine.waiting_ns;
 }
 
-/// Sections, metrics and statistics of all slots in their order, and whether what was sent came as it was.
+/// Sections, metrics and statistics of all slots in their order, and whether the sums came as they were.
 Status GroupExchange::share_results() {
   const std::uint64_t each = sizeof(SlotResult) + step_.statistics_bytes;
   constexpr std::uint64_t kBefore = sizeof(train::WorkerSection) + sizeof(std::uint64_t);
   for (std::size_t rank = 0; rank < group_.size(); ++rank) {
-    const std::uint64_t sum = transfer_.sent_sum(rank);
     const std::span<std::byte> out = parcels_.out(rank, kBefore + own_results_.size());
     std::memcpy(out.data(), &section_, sizeof section_);
-    std::memcpy(out.data() + sizeof section_, &sum, sizeof sum);
+    std::memcpy(out.data() + sizeof section_, &own_sum_, sizeof own_sum_);
     std::ranges::copy(own_results_, out.begin() + kBefore);
     parcels_.expect(rank, kBefore + slots_[rank] * each);
   }
   GRAFT_TRY(note(parcels_.send(options_.within_step)));
   results_.clear();
   sections_.clear();
+  std::vector<std::uint64_t> sums;
   for (std::size_t rank = 0; rank < group_.size(); ++rank) {
     const std::span<const std::byte> in = parcels_.in(rank);
-    if (read_as<std::uint64_t>(in.subspan(sizeof section_)) != transfer_.received_sum(rank)) return changed(rank);
+    sums.push_back(read_as<std::uint64_t>(in.subspan(sizeof section_)));
     sections_.push_back(read_as<train::WorkerSection>(in));
     append(results_, in.subspan(kBefore));
   }
   if (options_.moves_shares) paces_.note(sections_);
-  return ok_status();
+  return check_sums(sums);
 }
 
 Status GroupExchange::gather(std::span<const std::span<std::byte>> parts, bool to_first) {
@@ -249,8 +253,8 @@ Result<train::SlotExchange::Sums> GroupExchange::end() {
   GRAFT_TRY(note(slots.status()));
   waiting_ += watch_.seconds();
   end_section();
-  GRAFT_TRY(share_results());
   GRAFT_TRY(share_sums(*slots));
+  GRAFT_TRY(share_results());
   Sums sums;
   statistics_.clear();
   const std::uint64_t each = sizeof(SlotResult) + step_.statistics_bytes;

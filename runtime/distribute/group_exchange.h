@@ -83,6 +83,7 @@ class GroupExchange : public train::SlotExchange {
   Status check_states(const std::vector<std::uint64_t>& hashes);
   Status share_results();
   Status share_sums(std::span<const std::span<const std::byte>> slots);
+  Status check_sums(const std::vector<std::uint64_t>& wanted);
   Status changed(std::size_t rank) const;
   void end_section();
   std::vector<std::uint64_t> all_slots() const;
@@ -112,6 +113,7 @@ class GroupExchange : public train::SlotExchange {
   std::vector<std::span<const std::byte>> statistics_;
   std::vector<std::byte> on_wire_;  // sums, where they are sent in another form
   std::vector<std::byte> sums_;
+  std::uint64_t own_sum_ = 0;  ///< checksum of this worker's elements of it
 };
 
 }  // namespace graft::distribute

@@ -43,22 +43,30 @@ float flushed(float x) {
   return (bits & 0x7f800000) == 0 ? std::bit_cast<float>(bits & 0x80000000) : x;
 }
 
-/// In blocks, so that compilers see loops of a known length.
+//// In blocks, so that compilers see loops of a known length.
+constexpr std::size_t kBlock = 1024;
+
+template <bool kFlushes>
+void add_block(std::array<float, kBlock>& sum, const std::byte* next) {
+  for (std::size_t i = 0; i < kBlock; ++i) {
+    float x = 0;
+    std::memcpy(&x, next + i * sizeof x, sizeof x);  // it may stand anywhere
+    sum[i] = kFlushes ? flushed(flushed(sum[i]) + flushed(x)) : sum[i] + x;
+  }
+}
+
 template <bool kFlushes>
 void add_blocks(std::span<const std::span<const std::byte>> slots, Wire wire, std::span<std::byte> out) {
-  constexpr std::size_t kBlock = 1024;
   std::array<float, kBlock> sum, next = {};
   const std::size_t each = bytes_of(wire), elements = out.size() / each;
   for (std::size_t at = 0; at < elements; at += kBlock) {
     const std::size_t count = std::min(kBlock, elements - at);
     sum = {};
     for (const std::span<const std::byte> slot : slots) {
-      unpack(slot.subspan(at * each, count * each), wire, std::as_writable_bytes(std::span(next).first(count)));
-      if constexpr (kFlushes) {
-        for (std::size_t i = 0; i < kBlock; ++i) sum[i] = flushed(flushed(sum[i]) + flushed(next[i]));
-      } else {
-        for (std::size_t i = 0; i < kBlock; ++i) sum[i] += next[i];
-      }
+      const std::span<const std::byte> from = slot.subspan(at * each, count * each);
+      const bool as_it_is = wire == Wire::f32 && count == kBlock;
+      if (!as_it_is) unpack(from, wire, std::as_writable_bytes(std::span(next).first(count)));
+      add_block<kFlushes>(sum, as_it_is ? from.data() : std::as_bytes(std::span(next)).data());
     }
     pack(std::as_bytes(std::span(sum).first(count)), wire, out.subspan(at * each, count * each));
   }

@@ -1,6 +1,7 @@
 #include "runtime/distribute/slot_transfer.h"
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 
 #include "platform/base/checked.h"
@@ -13,21 +14,37 @@ namespace {
 /// With a thread: one slot on its way, and the next.
 constexpr std::uint64_t kAhead = 2;
 
-void add_to(std::uint64_t& sum, std::span<const std::byte> bytes) {
-  constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15;  // parts that change places show
-  sum = sum * kOdd + hash64(bytes);
+/// The checksum behind a worker's part of a slot.
+constexpr std::uint64_t kSum = sizeof(std::uint64_t);
+
+void seal(std::span<std::byte> part) {
+  const std::uint64_t sum = hash64(part.first(part.size() - kSum));
+  std::memcpy(part.data() + part.size() - kSum, &sum, kSum);
+}
+
+bool is_whole(std::span<const std::byte> part) {
+  std::uint64_t sum = 0;
+  std::memcpy(&sum, part.data() + part.size() - kSum, kSum);
+  return sum == hash64(part.first(part.size() - kSum));
 }
 
 }  // namespace
 
+std::uint64_t SlotTransfer::first_element(std::uint64_t worker) const { return elements_ * worker / group_->size(); }
+
 std::uint64_t SlotTransfer::begin_of(std::uint64_t worker) const {
-  return elements_ * worker / group_->size() * bytes_of(options_.wire);
+  return first_element(worker) * bytes_of(options_.wire);
 }
 
-std::uint64_t SlotTransfer::own_bytes() const { return begin_of(group_->rank() + 1) - begin_of(group_->rank()); }
+std::uint64_t SlotTransfer::own_bytes() const { return part_of(group_->rank()).size - kSum; }
+
+/// Where it is among the parts of a slot, with its checksum.
+SlotTransfer::Part SlotTransfer::part_of(std::uint64_t worker) const {
+  return {begin_of(worker) + worker * kSum, begin_of(worker + 1) - begin_of(worker) + kSum};
+}
 
 /// Of each worker's elements, how many bytes are on their way at once.
-std::uint64_t SlotTransfer::part_bytes() const {
+std::uint64_t SlotTransfer::piece_bytes() const {
   return std::max<std::uint64_t>(options_.piece / group_->size(), 1) * bytes_of(options_.wire);
 }
 
@@ -38,13 +55,11 @@ Status SlotTransfer::begin(std::vector<std::uint64_t> slots, std::uint64_t eleme
   given_ = rounds_ = 0;
   stopping_ = false;
   failed_ = {};
-  sent_.assign(group_->size(), 0);
-  received_sums_.assign(group_->size(), 0);
   const std::uint64_t mine = slots_[group_->rank()];
   own_.resize(options_.overlap ? std::min(mine, kAhead) : mine);
-  for (std::vector<std::byte>& slot : own_) slot.resize(elements * bytes_of(options_.wire));
+  for (std::vector<std::byte>& slot : own_) slot.resize(part_of(group_->size()).begin);
   received_.resize(std::accumulate(slots_.begin(), slots_.end(), std::uint64_t{0}));
-  for (std::vector<std::byte>& slot : received_) slot.resize(own_bytes());
+  for (std::vector<std::byte>& slot : received_) slot.resize(part_of(group_->rank()).size);
   if (!options_.overlap) return ok_status();
   GRAFT_TRY_ASSIGN(thread_, os::start_thread(
                                 [this] {
@@ -63,26 +78,46 @@ Status SlotTransfer::give(std::span<const Capture::Entry> gradients) {
     const auto has_room = [&] { return given_ < rounds_ + own_.size(); };
     if (thread_.joinable()) changed_.wait(lock, [&] { return has_room() || !failed_.ok(); });
     if (!failed_.ok()) return failed_;
-    if (!has_room()) return error(Code::internal, "More slots came than were agreed upon.");
+    if (!has_room() || given_ >= slots_[group_->rank()])
+      return error(Code::internal, "More slots came than were agreed upon.");
   }
-  std::span<std::byte> to = own_[given_ % own_.size()];
-  for (const Capture::Entry& entry : gradients) {
-    const std::uint64_t bytes = entry.bytes.size() / sizeof(float) * bytes_of(options_.wire);
-    if (bytes > to.size()) return error(Code::internal, "A slot gave more gradients than were agreed upon.");
-    pack(entry.bytes, options_.wire, to.first(bytes));
-    to = to.subspan(bytes);
-  }
-  if (!to.empty()) return error(Code::internal, "A slot gave fewer gradients than were agreed upon.");
+  GRAFT_TRY(pack_parts(gradients));
   const std::lock_guard lock(mutex_);
   ++given_;
   changed_.notify_all();
   return ok_status();
 }
 
+/// Each worker's part, this one's own to where those of the others come.
+Status SlotTransfer::pack_parts(std::span<const Capture::Entry> gradients) {
+  const std::size_t rank = group_->rank();
+  std::uint64_t element = 0, worker = 0;
+  for (const Capture::Entry& entry : gradients) {
+    std::span<const std::byte> from = entry.bytes;
+    if (from.size() / sizeof(float) > elements_ - element) {
+      return error(Code::internal, "A slot gave more gradients than were agreed upon.");
+    }
+    while (!from.empty()) {
+      while (element == first_element(worker + 1)) ++worker;
+      const std::uint64_t count =
+          std::min<std::uint64_t>(from.size() / sizeof(float), first_element(worker + 1) - element);
+      const std::uint64_t at = (element - first_element(worker)) * bytes_of(options_.wire);
+      const std::span<std::byte> to = worker == rank
+                                          ? std::span(received_[first_slot(rank) + given_]).subspan(at)
+                                          : std::span(own_[given_ % own_.size()]).subspan(part_of(worker).begin + at);
+      pack(from.first(count * sizeof(float)), options_.wire, to.first(count * bytes_of(options_.wire)));
+      from = from.subspan(count * sizeof(float));
+      element += count;
+    }
+  }
+  if (element != elements_) return error(Code::internal, "A slot gave fewer gradients than were agreed upon.");
+  return ok_status();
+}
+
 Status SlotTransfer::transfer() {
   const std::uint64_t most = *std::ranges::max_element(slots_);
   for (std::uint64_t round = 0; round < most; ++round) {
-    std::span<const std::byte> own;
+    std::span<std::byte> own;
     {
       std::unique_lock lock(mutex_);
       const bool gives = round < slots_[group_->rank()];
@@ -98,35 +133,37 @@ Status SlotTransfer::transfer() {
   return ok_status();
 }
 
+std::uint64_t SlotTransfer::first_slot(std::size_t worker) const {
+  return std::accumulate(slots_.begin(), slots_.begin() + static_cast<std::ptrdiff_t>(worker), std::uint64_t{0});
+}
+
 /// `own`: empty where this worker has no such slot.
-Status SlotTransfer::send_round(std::uint64_t round, std::span<const std::byte> own) {
+Status SlotTransfer::send_round(std::uint64_t round, std::span<std::byte> own) {
   const std::size_t workers = group_->size(), rank = group_->rank();
+  std::vector<std::span<std::byte>> given(workers), taken(workers);
+  std::uint64_t longest = 0;
+  for (std::size_t j = 0; j < workers; ++j) {
+    const auto [begin, size] = part_of(j);
+    longest = std::max(longest, size);
+    if (j == rank) continue;
+    if (!own.empty()) given[j] = own.subspan(begin, size);
+    if (round < slots_[j]) taken[j] = received_[first_slot(j) + round];
+    if (!given[j].empty()) seal(given[j]);
+  }
   std::vector<std::span<const std::byte>> out(workers);
   std::vector<std::span<std::byte>> in(workers);
-  const std::uint64_t longest = ceil_div<std::uint64_t>(elements_, workers) * bytes_of(options_.wire);
-  for (std::uint64_t at = 0; at < longest; at += part_bytes()) {
-    const auto part_of = [&](std::uint64_t bytes) {
-      const std::uint64_t begin = std::min(at, bytes);
-      return std::pair(begin, std::min(part_bytes(), bytes - begin));
+  for (std::uint64_t at = 0; at < longest; at += piece_bytes()) {
+    const auto piece_of = [&](std::span<std::byte> part) {
+      const std::uint64_t begin = std::min<std::uint64_t>(at, part.size());
+      return part.subspan(begin, std::min<std::uint64_t>(piece_bytes(), part.size() - begin));
     };
-    std::uint64_t first = 0;  // slot of worker j
-    for (std::size_t j = 0; j < workers; ++j) {
-      const auto [begin, bytes] = part_of(begin_of(j + 1) - begin_of(j));
-      const auto [own_begin, own_part] = part_of(own_bytes());
-      const bool takes = j != rank && round < slots_[j];
-      out[j] = own.empty() || j == rank ? std::span<const std::byte>() : own.subspan(begin_of(j) + begin, bytes);
-      in[j] = takes ? std::span(received_[first + round]).subspan(own_begin, own_part) : std::span<std::byte>();
-      if (j == rank && !own.empty()) {
-        std::ranges::copy(own.subspan(begin_of(j) + begin, bytes),
-                          received_[first + round].begin() + static_cast<std::ptrdiff_t>(begin));
-      }
-      first += slots_[j];
-    }
+    std::ranges::transform(given, out.begin(), piece_of);
+    std::ranges::transform(taken, in.begin(), piece_of);
     GRAFT_TRY(group_->exchange(out, in, options_.deadline));
-    for (std::size_t j = 0; j < workers; ++j) {
-      if (!out[j].empty()) add_to(sent_[j], out[j]);
-      if (!in[j].empty()) add_to(received_sums_[j], in[j]);
-    }
+  }
+  for (std::size_t j = 0; j < workers; ++j) {
+    if (taken[j].empty() || is_whole(taken[j])) continue;
+    return corrupt("What worker ", j, " sent to worker ", rank, " was changed on the way.");
   }
   return ok_status();
 }
@@ -139,7 +176,8 @@ Result<std::span<const std::span<const std::byte>>> SlotTransfer::end() {
   } else {
     GRAFT_TRY(transfer());
   }
-  views_.assign(received_.begin(), received_.end());
+  views_.clear();
+  for (const std::vector<std::byte>& slot : received_) views_.push_back(std::span(slot).first(own_bytes()));
   return std::span<const std::span<const std::byte>>(views_);
 }
 
@@ -148,10 +186,10 @@ Status SlotTransfer::spread(std::span<std::byte> sums) {
   std::vector<std::span<const std::byte>> out(workers);
   std::vector<std::span<std::byte>> in(workers);
   const std::uint64_t longest = ceil_div<std::uint64_t>(elements_, workers) * bytes_of(options_.wire);
-  for (std::uint64_t at = 0; at < longest; at += part_bytes()) {
+  for (std::uint64_t at = 0; at < longest; at += piece_bytes()) {
     const auto part_of = [&](std::size_t j) {
       const std::uint64_t begin = std::min(begin_of(j) + at, begin_of(j + 1));
-      return sums.subspan(begin, std::min(part_bytes(), begin_of(j + 1) - begin));
+      return sums.subspan(begin, std::min(piece_bytes(), begin_of(j + 1) - begin));
     };
     for (std::size_t j = 0; j < workers; ++j) {
       if (j == rank) continue;

@@ -16,7 +16,8 @@
 namespace graft::distribute {
 
 /// Worker j gets elements j / N to (j + 1) / N of every slot. In round i all who have so many give their slot i, a
-/// piece at a time; with a thread, while the next one is computed, and no more than two are kept for it.
+/// piece at a time; with a thread, while the next one is computed, and no more than two are kept for it. Each part has
+/// its checksum behind it: one that was changed on the way goes into no sum.
 ///
 /// Threads: one; its own calls Group::exchange() between begin() and end() or stop().
 class SlotTransfer {
@@ -48,14 +49,20 @@ class SlotTransfer {
   /// In the form of the wire: where the elements of a worker begin.
   std::uint64_t begin_of(std::uint64_t worker) const;
   std::uint64_t own_bytes() const;
-  /// Checksums of the slots that went to and came from worker r in the step, for it to compare.
-  std::uint64_t sent_sum(std::size_t r) const { return sent_[r]; }
-  std::uint64_t received_sum(std::size_t r) const { return received_sums_[r]; }
 
  private:
+  /// Of a slot, in bytes.
+  struct Part {
+    std::uint64_t begin = 0;
+    std::uint64_t size = 0;
+  };
   Status transfer();
-  Status send_round(std::uint64_t round, std::span<const std::byte> own);
-  std::uint64_t part_bytes() const;
+  Status pack_parts(std::span<const Capture::Entry> gradients);
+  Status send_round(std::uint64_t round, std::span<std::byte> own);
+  std::uint64_t first_element(std::uint64_t worker) const;
+  std::uint64_t first_slot(std::size_t worker) const;
+  Part part_of(std::uint64_t worker) const;
+  std::uint64_t piece_bytes() const;
 
   group::Group* group_;
   Options options_;
@@ -64,7 +71,6 @@ class SlotTransfer {
   std::vector<std::vector<std::byte>> own_;       ///< slots of this worker that are still to be sent, a ring
   std::vector<std::vector<std::byte>> received_;  ///< by slot
   std::vector<std::span<const std::byte>> views_;
-  std::vector<std::uint64_t> sent_, received_sums_;
 
   std::thread thread_;
   std::mutex mutex_;

@@ -10,7 +10,7 @@
 namespace graft::distribute {
 namespace {
 
-constexpr std::uint64_t kVersion = 3;          // of what workers say to each other
+constexpr std::uint64_t kVersion = 4;          // of what workers say to each other
 constexpr std::uint64_t kMostWords = 1 << 20;  // bytes
 
 struct Hello {

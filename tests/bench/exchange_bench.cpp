@@ -1,5 +1,7 @@
 // What workers send each other in a step, over libgraft_gloo, beside Gloo's own all-reduce (its ring) in the same run:
 // exchange_bench [WORKERS [MIB [ROUNDS]]]
+// exchange_bench --step RANK WORKERS ADDRESS BYTES SLOTS SECONDS STEPS: one worker of several, wherever they are
+// (links.py), that take steps of so many slots each, which are slept instead of computed.
 //
 // The workers are processes on loopback. Each has one slot's gradients; piece j of all goes to worker j, which adds the
 // slots up in their order, on the host; then all get all sums. Prints the median of each way, what the agreement before
@@ -22,6 +24,8 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <string_view>
+#include <thread>
 #include <vector>
 
 #include "graft/gloo.h"
@@ -51,45 +55,41 @@ void demand(const graft::Status& status) {
   std::exit(1);
 }
 
-/// As GroupExchange, with one slot each.
+/// As GroupExchange, with so many slots each, of which each takes so long.
 void sum_in_order(graft::distribute::SlotTransfer& transfer, graft::distribute::Parcels& results,
-                  const graft::group::Group& group, std::span<float> data) {
+                  const graft::group::Group& group, std::span<float> data, std::uint64_t own_slots = 1,
+                  std::chrono::duration<double> each = {}) {
   using graft::distribute::Wire;
-  demand(transfer.begin(std::vector<std::uint64_t>(group.size(), 1), data.size()));
+  demand(transfer.begin(std::vector<std::uint64_t>(group.size(), own_slots), data.size()));
   const graft::Capture::Entry gradients{nullptr, std::as_bytes(data)};
-  demand(transfer.give(std::span(&gradients, 1)));
+  for (std::uint64_t slot = 0; slot < own_slots; ++slot) {
+    if (each.count() > 0) std::this_thread::sleep_for(each);
+    demand(transfer.give(std::span(&gradients, 1)));
+  }
   auto slots = transfer.end();
   demand(slots.status());
   const std::span<std::byte> sums = std::as_writable_bytes(data);
   graft::distribute::add_on_host(*slots, Wire::f32, true,
                                  sums.subspan(transfer.begin_of(group.rank()), transfer.own_bytes()));
-  const auto share = [&](auto&& sum_for, auto&& sum_of) {
-    for (std::size_t r = 0; r < group.size(); ++r) {
-      const std::uint64_t sum = sum_for(r);
-      std::memcpy(results.out(r, sizeof sum).data(), &sum, sizeof sum);
-      results.expect(r, sizeof sum);
-    }
-    demand(results.send(graft::group::kNoDeadline));
-    for (std::size_t r = 0; r < group.size(); ++r) {
-      std::uint64_t sum = 0;
-      std::memcpy(&sum, results.in(r).data(), sizeof sum);
-      if (sum != sum_of(r)) demand(graft::corrupt("A part was changed on the way."));
-    }
-  };
-  share([&](std::size_t r) { return transfer.sent_sum(r); }, [&](std::size_t r) { return transfer.received_sum(r); });
   demand(transfer.spread(sums));
   const auto part_sum = [&](std::size_t r) {
     const std::uint64_t begin = transfer.begin_of(r);
     return graft::hash64(sums.subspan(begin, transfer.begin_of(r + 1) - begin));
   };
-  share([&](std::size_t) { return part_sum(group.rank()); }, part_sum);
+  const std::uint64_t own = part_sum(group.rank());
+  demand(results.share(std::as_bytes(std::span(&own, 1)), graft::group::kNoDeadline));
+  for (std::size_t r = 0; r < group.size(); ++r) {
+    std::uint64_t sum = 0;
+    std::memcpy(&sum, results.in(r).data(), sizeof sum);
+    if (r != group.rank() && sum != part_sum(r)) demand(graft::corrupt("A part was changed on the way."));
+  }
 }
 
 int work(std::uint32_t rank, std::uint32_t workers, std::size_t bytes, int rounds, const std::string& folder,
          std::uint16_t port) {
   std::array<char, 512> message = {};
   graft_group joined = {};
-  const graft_gloo_options options = {sizeof options, rank, workers, "127.0.0.1", port, nullptr, 20'000};
+  const graft_gloo_options options = {sizeof options, rank, workers, "127.0.0.1", port, nullptr, 20'000, 0};
   if (graft_gloo_join(&options, &joined, message.data(), message.size()) != GRAFT_OK) {
     std::fprintf(stderr, "%s\n", message.data());
     return 1;
@@ -135,9 +135,43 @@ int work(std::uint32_t rank, std::uint32_t workers, std::size_t bytes, int round
   return 0;
 }
 
+/// One worker of several machines, or of several network namespaces.
+int take_steps(char** words) {
+  const auto rank = static_cast<std::uint32_t>(std::atoi(words[0])),
+             workers = static_cast<std::uint32_t>(std::atoi(words[1]));
+  const auto elements = static_cast<std::size_t>(std::atoll(words[3])) / sizeof(float);
+  const auto slots = static_cast<std::uint64_t>(std::atoi(words[4]));
+  const double each = std::atof(words[5]);
+  std::array<char, 512> message = {};
+  graft_group joined = {};
+  const graft_gloo_options options = {sizeof options, rank, workers, words[2], 29471, "links", 60'000, 0};
+  if (graft_gloo_join(&options, &joined, message.data(), message.size()) != GRAFT_OK) {
+    return std::fprintf(stderr, "%s\n", message.data()), 1;
+  }
+  graft::CallbackGroup group(joined);
+  std::vector<float> data(elements, 1.0f), words_of_step(32);
+  graft::distribute::Parcels small(group), results(group);
+  graft::distribute::SlotTransfer transfer(group,
+                                           {.overlap = true, .piece = graft::distribute::ExchangeOptions().piece});
+  std::vector<double> steps;
+  for (int i = 0; i < std::atoi(words[6]); ++i) {
+    steps.push_back(seconds([&] {
+      demand(small.share(std::as_bytes(std::span(words_of_step)), graft::group::kNoDeadline));
+      sum_in_order(transfer, results, group, data, slots, std::chrono::duration<double>(each));
+    }));
+  }
+  if (rank == 0) {
+    const double step = median(steps), work = static_cast<double>(slots) * each;
+    std::printf("%.4f s a step, of which %.4f s are work: %.1f %%\n", step, work, 100 * work / step);
+  }
+  graft_gloo_leave(&joined);
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc == 9 && std::string_view(argv[1]) == "--step") return take_steps(argv + 2);
   const auto workers = static_cast<std::uint32_t>(argc > 1 ? std::atoi(argv[1]) : 4);
   const std::size_t bytes = static_cast<std::size_t>((argc > 2 ? std::atof(argv[2]) : 9.5367) * (1 << 20)) / 4 * 4;
   const int rounds = argc > 3 ? std::atoi(argv[3]) : 21;

@@ -5,63 +5,13 @@ import os
 import random
 import signal
 import socket
-import subprocess
 import time
 
 import cli
-from cli import CliTest
-
-WHERE = ("MASTER_ADDR", "MASTER_PORT")
-WHO = ("GRAFT_RANK", "GRAFT_WORLD_SIZE", "GRAFT_SECRET", "RANK", "WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "PMI_RANK",
-       "SLURM_PROCID", "SLURM_STEPID", "TF_CONFIG", "SM_HOSTS", *WHERE, *(f"GRAFT_{name}" for name in WHERE))
+from processes import ProcessTest, free_port
 
 
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
-
-
-class Processes(CliTest):
-    FLAGS = ("train", "lenet.graft", "--data", "npy:x.npy,y.npy", "--batch", 4, "--accumulate", 3, "--seed", 3, "--quiet",
-             "--worker-timeout", 2)
-
-    def setUp(self):
-        super().setUp()
-        folder = os.path.join(os.path.dirname(cli.GRAFT), "../../platform/gloo")
-        if not os.path.exists(os.path.join(folder, "libgraft_gloo.so.0.1")):
-            self.skipTest("libgraft_gloo is not built")
-        self.graft("convert", "--example", "lenet", "-o", "lenet.onnx")
-        self.graft("convert", "lenet.onnx", "-o", "lenet.graft")
-        self.images(64)
-        self.labels([i % 10 for i in range(64)])
-        self.clean = {name: value for name, value in os.environ.items() if name not in WHO}
-        self.port = free_port()
-
-    def start(self, rank, *flags, size=3, secret="a secret of the test", **variables):
-        environment = {**self.clean, "GRAFT_RANK": str(rank), "GRAFT_WORLD_SIZE": str(size), "GRAFT_SECRET": secret,
-                       "GRAFT_MASTER_ADDR": "127.0.0.1", "GRAFT_MASTER_PORT": str(self.port), **variables}
-        process = subprocess.Popen([cli.GRAFT, *map(str, self.FLAGS), *map(str, flags)], cwd=self.folder,
-                                   env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        self.addCleanup(process.stdout.close)
-        self.addCleanup(process.stderr.close)
-        self.addCleanup(process.wait)
-        self.addCleanup(process.kill)
-        return process
-
-    @staticmethod
-    def said(process):
-        out, errors = process.communicate(timeout=cli.TIMEOUT)
-        return process.returncode, out + errors
-
-    def until_a_step(self):
-        deadline = time.monotonic() + cli.TIMEOUT
-        while time.monotonic() < deadline:
-            if os.path.exists(self.path("metrics.jsonl")) and os.path.getsize(self.path("metrics.jsonl")) > 0:
-                return
-            time.sleep(0.01)
-        self.fail("no step was taken")
-
+class Processes(ProcessTest):
     def test_they_write_the_file_of_one(self):
         self.graft(*self.FLAGS, "-o", "one.graft")
         # Strangers come first, and stay: with nonsense, with nothing, with half an answer.
@@ -86,36 +36,6 @@ class Processes(CliTest):
             code, said = self.said(process)
             self.assertEqual(code, 0, said)
         with open(self.path("one.graft"), "rb") as a, open(self.path("three.graft"), "rb") as b:
-            self.assertEqual(a.read(), b.read())
-
-    def rows(self, kind="step"):
-        """Of the metrics file, as far as it is whole."""
-        try:
-            with open(self.path("metrics.jsonl"), encoding="utf-8") as file:
-                lines = file.read().split("\n")[:-1]
-        except FileNotFoundError:
-            return []
-        return [row for row in map(json.loads, lines) if row["kind"] == kind]
-
-    def reads(self, process, words):
-        """What it says up to these words."""
-        lines = []
-        while not lines or words not in lines[-1]:
-            lines.append(process.stderr.readline())
-            self.assertTrue(lines[-1], "".join(lines))
-
-    def until(self, what, condition):
-        deadline = time.monotonic() + cli.TIMEOUT
-        while time.monotonic() < deadline:
-            if condition():
-                return
-            time.sleep(0.01)
-        self.fail(f"{what} did not come to pass")
-
-    def same_as_one(self, name, steps):
-        """What one worker writes after as many steps."""
-        self.graft(*self.FLAGS, "--steps", steps, "-o", "one.graft")
-        with open(self.path("one.graft"), "rb") as a, open(self.path(name), "rb") as b:
             self.assertEqual(a.read(), b.read())
 
     def test_a_run_goes_on_without_whoever_is_killed_or_stands_still(self):
@@ -198,22 +118,6 @@ class Processes(CliTest):
             code, said = self.said(process)
             self.assertEqual(code, 0, said)
         self.same_as_one("left.graft", len(self.rows()))
-
-    def test_a_lost_part_of_the_optimizers_state_ends_the_run(self):
-        flags = ("--steps", 30, "--shard-optimizer", "--checkpoint", "kept", "--checkpoint-every", 3, "-o", "left.graft")
-        run = [self.start(rank, *flags, "--metrics", "metrics.jsonl", size=2) for rank in range(2)]
-        self.until_a_step()
-        run[1].kill()
-        code, said = self.said(run[0])
-        if code == 0:
-            self.skipTest("the run was over before anybody was killed")
-        self.assertEqual(code, 1, said)
-        self.assertIn("resume the run", said)
-        run[1].wait()
-        for process in [self.start(rank, *flags, "--resume", size=2) for rank in range(2)]:
-            code, said = self.said(process)
-            self.assertEqual(code, 0, said)
-        self.same_as_one("left.graft", 30)
 
     def test_the_signal_to_stop_saves_what_is_there(self):
         run = [self.start(rank, "--steps", 10000000, *flags, size=2)

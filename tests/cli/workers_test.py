@@ -7,6 +7,7 @@ import subprocess
 import time
 
 import cli
+import small_network
 from cli import CliTest, LanguageTest
 
 
@@ -175,13 +176,31 @@ class Workers(CliTest):
         self.fails(*self.FLAGS, "--workers", 2, "-o", "bad.graft", says=("sample 89", "12"))
 
 
+class WorkersOfASmallNetwork(CliTest):
+    """What is drawn and what is kept from sample to sample: dropout, batch norm, in a residual block."""
+
+    def test_any_number_writes_the_same_file(self):
+        small_network.write(self.path("small.onnx"))
+        self.graft("convert", "small.onnx", "-o", "small.graft")
+        cli.save_npy(self.path("x.npy"), cli.random_floats(30 * 64, 5), (30, 1, 8, 8))
+        self.labels([i % 4 for i in range(30)])
+        flags = ("train", "small.graft", "--data", "npy:x.npy,y.npy", "--batch", 2, "--accumulate", 4, "--epochs", 2, "--seed", 3,
+                 "--clip-norm", 1, "--quiet")
+        files = []
+        for more in ((), *(("--workers", number) for number in (2, 3, 4)), ("--workers", 3, "--shard-optimizer")):
+            self.graft(*flags, *more, "-o", "out.graft")
+            with open(self.path("out.graft"), "rb") as file:
+                files.append(file.read())
+        self.assertEqual([file == files[0] for file in files], [True] * 5)
+
+
 class WorkersOfALanguageModel(LanguageTest):
     def test_adapters_and_ragged_texts(self):
         with open(self.path("texts.jsonl"), "w", encoding="utf-8") as file:
             for i in range(11):
                 file.write(json.dumps({"text": "ab" + "b" * (i * 3 % 7)}) + "\n")
         flags = ("train", "tiny.graft", "--data", "jsonl:texts.jsonl", "--seq", 16, "--batch", 1, "--accumulate", 4, "--epochs",
-                 2, "--lora", "r=2,alpha=4", "--lr", 1e-2, "--seed", 5, "--quiet")
+                 2, "--lora", "r=2,alpha=4,dropout=0.1", "--lr", 1e-2, "--seed", 5, "--quiet")
         files = []
         for name, more in (("one", ()), ("two", ("--workers", 2)), ("five", ("--workers", 5, "--shard-optimizer"))):
             self.graft(*flags, *more, "-o", f"{name}.graft")

@@ -445,10 +445,10 @@ TEST_F(WorkersTest, AFailureOfOneEndsAllAndChangesNothing) {
   Job shorter = run;
   shorter.steps = 2;
   const Outcome two = train(shorter, *shared_device(), nullptr);
-  // Five exchanges in a step: the third step's second, in which gradients go.
+  // Four exchanges in a step: the third step's second, in which gradients go.
   for (const auto kind : {group::Fault::Kind::drop, group::Fault::Kind::corrupt, group::Fault::Kind::disconnect}) {
     SCOPED_TRACE(static_cast<int>(kind));
-    const auto outcomes = train_together(run, 2, {{kind, 1, 11, {}}}, std::chrono::milliseconds(500));
+    const auto outcomes = train_together(run, 2, {{kind, 1, 9, {}}}, std::chrono::milliseconds(500));
     for (const Outcome& outcome : outcomes) {
       EXPECT_FALSE(outcome.status.ok());
       EXPECT_NE(outcome.status.message().find("orker"), std::string::npos) << outcome.status.message();
@@ -456,7 +456,7 @@ TEST_F(WorkersTest, AFailureOfOneEndsAllAndChangesNothing) {
       EXPECT_EQ(outcome.results.size(), 2u);
     }
   }
-  const auto late = train_together(run, 2, {{group::Fault::Kind::delay, 0, 11, std::chrono::milliseconds(50)}});
+  const auto late = train_together(run, 2, {{group::Fault::Kind::delay, 0, 9, std::chrono::milliseconds(50)}});
   EXPECT_TRUE(late[0].status.ok() && late[1].status.ok());
 }
 

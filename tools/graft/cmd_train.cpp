@@ -88,6 +88,7 @@ Status train_on(OpenDevice& opened, Model& model, const TrainArguments& options,
   GRAFT_TRY(workers.begin(*ready, exchange.get(), model));
   if (began_it) GRAFT_TRY(run.begin());
   const auto end = train_together(run, *ready, workers, exchange.get());
+  if (workers.starts_anew()) return end.status();
   const Status others = workers.end(end.status());
   if (end.status().code() == Code::cancelled && !workers.leads()) return ok_status();  // worker 0 has ended the run
   GRAFT_TRY(end.status());
@@ -100,7 +101,8 @@ void stop_at(int signal) {
   if (std::signal(signal, on_signal) == SIG_IGN) std::signal(signal, SIG_IGN);
 }
 
-Status run_train(const TrainArguments& options) {
+Status run_train(const TrainArguments& given) {
+  TrainArguments options = given;
   GRAFT_TRY(detail::to_status(checkpoint_options(options.checkpoint)));
   if (options.fetch.empty() != options.fetch_folder.empty()) return invalid("--fetch NAMES goes with --fetch-out DIR.");
   if (options.steps > 0 && options.epochs > 0) return invalid("Give --steps or --epochs, not both.");
@@ -110,7 +112,16 @@ Status run_train(const TrainArguments& options) {
                                                     options.train.lora, options.train.seed));
   for (const int signal : kStopSignals) stop_at(signal);
   GRAFT_TRY_ASSIGN(auto device, OpenDevice::open(workers->device()));
-  GRAFT_TRY(train_on(*device, model.get(), options, *workers));
+  Status trained = train_on(*device, model.get(), options, *workers);
+  while (!trained.ok() && workers->starts_anew()) {
+    std::fprintf(stderr, "%s\n", trained.message().c_str());
+    GRAFT_TRY(workers->meet_anew());
+    options.checkpoint.options.resume = true;
+    options.checkpoint.options.from.clear();
+    options.checkpoint.warm_start.clear();
+    trained = train_on(*device, model.get(), options, *workers);
+  }
+  GRAFT_TRY(std::move(trained));
   return device->close();
 }
 

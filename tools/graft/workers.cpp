@@ -62,8 +62,8 @@ void add_worker_flags(CLI::App& app, WorkerFlags& flags) {
   app.add_flag("--heal", flags.heal,
                "Bring workers up to date whose parameters are not those of the others, instead of ending the run");
   app.add_flag("--shard-optimizer", flags.shard_optimizer,
-               "Share the optimizer's state out among the workers: less memory each, the same bits; a lost worker ends "
-               "the run, which resumes from its checkpoint");
+               "Share the optimizer's state out among the workers: less memory each, the same bits; where one is lost, "
+               "the others go on from the last checkpoint");
   app.add_option("--wire", flags.wire,
                  "How gradients are sent: f32, or bf16, half of it and not the bits of one worker (f32)")
       ->check(CLI::IsMember({"f32", "bf16"}));
@@ -104,8 +104,8 @@ Status Workers::join(const Launch& launch) {
   std::fprintf(stderr, "Worker %u of %u (by %s), by way of %s port %u.\n", launch.rank, launch.size, launch.by.c_str(),
                launch.address.c_str(), launch.port);
   const char* const secret = std::getenv("GRAFT_SECRET");
-  const graft_gloo_options options = {
-      sizeof options, launch.rank, launch.size, launch.address.c_str(), launch.port, secret, 0};
+  const graft_gloo_options options = {sizeof options, launch.rank, launch.size, launch.address.c_str(),
+                                      launch.port,    secret,      0,           1000 * options_.workers.timeout};
   std::array<char, 512> message = {};
   const graft_status status = enter(&options, &joined_, message.data(), message.size());
   if (status != GRAFT_OK) return error(static_cast<Code>(status), message.data());
@@ -149,6 +149,7 @@ std::unique_ptr<train::SlotExchange> Workers::exchange(gpu::Device& device) {
 Status Workers::begin(PreparedRun& run, train::SlotExchange* exchange, const Model& model) {
   if (group_.empty()) return ok_status();
   led_ = leads();
+  run.has_joined = has_joined_;
   for (std::size_t rank = 1; rank < group_.size(); ++rank) {
     GRAFT_TRY_ASSIGN(auto thread, os::start_thread(
                                       [this, rank, &model] {
@@ -213,10 +214,26 @@ Status Workers::go_on(group::Group& group, PreparedRun& run, train::SlotExchange
     return begin_together(group, run, exchange, options_, exchange_options().between_steps);
   }
   if (!launch_ || !exchange.has_lost_worker()) return why;
-  if (run.trainer->is_sharded()) {
-    return Status(why).with_context("The optimizer's state was shared out, and a part of it is lost; resume the run");
+  if (!run.trainer->is_sharded()) return meet_again(group, run, exchange, why);
+  if (options_.checkpoint.options.folder.empty()) {
+    return Status(why).with_context(
+        "The optimizer's state was shared out, a part of it is lost, and without --checkpoint there is no copy; start "
+        "the "
+        "run anew");
   }
-  return meet_again(group, run, exchange, why);
+  starts_anew_ = true;
+  return why;
+}
+
+Status Workers::meet_anew() {
+  starts_anew_ = false;
+  has_joined_ = true;
+  std::fprintf(stderr, "A part of the optimizer's state is lost: the others go on from the last checkpoint.\n");
+  Status met = error(Code::timeout, "they have not met.");
+  for (int i = 0; i < kMostMeetings && is_of_lost_worker(met); ++i) met = group_[0]->reform();
+  GRAFT_TRY(std::move(met));
+  std::fprintf(stderr, "%zu workers go on%s.\n", group_[0]->size(), leads() ? "; this one is worker 0" : "");
+  return ok_status();
 }
 
 Status Workers::meet_again(group::Group& group, PreparedRun& run, distribute::GroupExchange& exchange, Status failed) {

@@ -40,6 +40,10 @@ class Workers {
   static Status after_step(PreparedRun& run, const train::SlotExchange& exchange);
   /// FitOptions::go_on: those that are left go on, where these are processes; with --heal, those that differ.
   Status go_on(PreparedRun& run, train::SlotExchange& exchange, const Status& why);
+  /// Why that was refused: a part of the optimizer's state is lost, and the run is to be prepared anew, from its last
+  /// checkpoint, by those that meet here.
+  bool starts_anew() const { return starts_anew_; }
+  Status meet_anew();
   /// After the last step of the run, all together: worker 0 finishes it, and where it is gone before that, the one
   /// after it. False: the run went back a step. `exchange` may be null.
   Result<bool> conclude(PreparedRun& run, train::SlotExchange* exchange, const std::function<Status()>& finish);
@@ -65,6 +69,8 @@ class Workers {
   std::vector<std::thread> threads_;
   std::vector<Status> ended_;  ///< by thread's rank
   bool led_ = false;           ///< when_it_leads_() was told so
+  bool has_joined_ = false;    ///< this process is no newcomer to the others
+  bool starts_anew_ = false;
   std::function<Status(bool leads)> when_it_leads_;
 };
 
