@@ -93,7 +93,7 @@ static int train(worker* self) {
   graft_model* model = NULL;
   graft_trainer* trainer = NULL;
   graft_tensor_info info;
-  const graft_group group = {sizeof group, self->rank, WORKERS, self, exchange, leave, NULL, NULL};
+  const graft_group group = {sizeof group, self->rank, WORKERS, self, exchange, leave, NULL, NULL, 0, 0, 0};
   graft_trainer_options options = {0};
   options.struct_size = sizeof options;
   options.batch = BATCH;

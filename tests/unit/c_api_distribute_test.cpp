@@ -1,6 +1,9 @@
 // The C ABI: a group of the app's own, asked of graft/distribute.h. tests/package/workers.c has two workers of it.
 #include "graft/distribute.h"
 
+#include <thread>
+
+#include "platform/group/in_process.h"
 #include "runtime/session/c_api/c_handles.h"
 #include "tests/support/c_api.h"
 #include "tests/support/state_hash.h"
@@ -13,7 +16,7 @@ struct Echo {
   int calls = 0;
   int gone_at = -1;     ///< the call that fails; -1: none
   bool broken = false;  ///< until reform()
-  graft_group group = {sizeof(graft_group), 0, 1, this, exchange, leave, reform, nullptr};
+  graft_group group = {sizeof(graft_group), 0, 1, this, exchange, leave, reform, nullptr, 0, 0, 0};
 
   static graft_status exchange(void* user, const void* const* out, const std::size_t* out_bytes, void* const* in,
                                const std::size_t* in_bytes, std::uint64_t, char* message, std::size_t bytes) {
@@ -109,6 +112,132 @@ TEST_F(CApi, ARunGoesOnWithoutAWorker) {
     EXPECT_EQ(failures, 1);
     EXPECT_EQ(state_text(*h_.trainer->trainer), alone);
   }
+}
+
+/// One worker of several threads, with a context of its own.
+class Thread {
+ public:
+  Thread(std::unique_ptr<group::Group> end, const std::string& path) : end_(std::move(end)) {
+    const auto context = context_options(device_);
+    EXPECT_EQ(graft_context_create(&context, &h_.context), GRAFT_OK);
+    EXPECT_EQ(graft_model_load(h_.context, path.c_str(), &h_.model), GRAFT_OK) << h_.message();
+    group_ = {sizeof group_,
+              static_cast<std::uint32_t>(end_->rank()),
+              static_cast<std::uint32_t>(end_->size()),
+              this,
+              exchange,
+              leave,
+              nullptr,
+              nullptr,
+              0,
+              0,
+              0};
+  }
+  graft_group& group() { return group_; }
+  CHandles& handles() { return h_; }
+  void open(graft_trainer_options options) {
+    options.group = &group_;
+    ASSERT_EQ(graft_trainer_create(h_.model, &options, &h_.trainer), GRAFT_OK) << h_.message();
+  }
+
+ private:
+  static graft_status exchange(void* user, const void* const* out, const std::size_t* out_bytes, void* const* in,
+                               const std::size_t* in_bytes, std::uint64_t, char* message, std::size_t bytes) {
+    auto& self = *static_cast<Thread*>(user);
+    std::vector<std::span<const std::byte>> given;
+    std::vector<std::span<std::byte>> taken;
+    for (std::size_t r = 0; r < self.end_->size(); ++r) {
+      given.emplace_back(static_cast<const std::byte*>(out[r]), out_bytes[r]);
+      taken.emplace_back(static_cast<std::byte*>(in[r]), in_bytes[r]);
+    }
+    const Status done = self.end_->exchange(given, taken, graft::group::kNoDeadline);
+    std::snprintf(message, bytes, "%s", done.message().c_str());
+    return static_cast<graft_status>(done.code());
+  }
+  static void leave(void* user, graft_status why, const char* message) {
+    static_cast<Thread*>(user)->end_->leave(Status(static_cast<Code>(why), message));
+  }
+
+  const std::unique_ptr<group::Group> end_;
+  graft_group group_ = {};
+  std::string device_;
+  CHandles h_;
+};
+
+TEST_F(CApi, TheOptimizersStateIsSharedOut) {
+  constexpr int kSteps = 4;
+  auto options = trainer_options();
+  options.optimizer = GRAFT_ADAMW;
+  options.micro_batch = 1;
+  options.checkpoints = 1;
+  ASSERT_EQ(open_trainer(options), GRAFT_OK) << h_.message();
+  auto whole = sized<graft_memory>();
+  ASSERT_EQ(graft_trainer_memory(h_.trainer, &whole), GRAFT_OK);
+  for (int i = 0; i < kSteps; ++i) ASSERT_EQ(batch_.step(h_.trainer), GRAFT_OK) << h_.message();
+  const std::string alone = state_text(*h_.trainer->trainer);
+
+  auto ends = graft::group::in_process(2);
+  std::vector<std::unique_ptr<Thread>> workers;
+  for (auto& end : ends) workers.push_back(std::make_unique<Thread>(std::move(end), path_));
+  const std::string folder = folder_.file("kept");
+  const auto work = [&](std::size_t rank) {
+    Thread& self = *workers[rank];
+    self.group().shard_optimizer = self.group().moves_shares = 1;
+    self.open(options);
+    graft_trainer* const trainer = self.handles().trainer;
+    const auto good = [&](graft_status status) { EXPECT_EQ(status, GRAFT_OK) << self.handles().message(); };
+    auto part = sized<graft_memory>();
+    good(graft_trainer_memory(trainer, &part));
+    EXPECT_LT(part.optimizer, whole.optimizer);
+    auto keep = sized<graft_checkpoint_options>();
+    keep.folder = folder.c_str();
+    keep.every = 2;  // the step brings what the snapshot needs
+    if (rank == 0) good(graft_checkpoint_open(trainer, &keep, nullptr));
+    good(graft_trainer_join(trainer, nullptr, nullptr));
+    for (int i = 0; i < kSteps - 1; ++i) good(batch_.step(trainer));
+    if (rank == 0) EXPECT_EQ(graft_checkpoint_save(trainer, nullptr), GRAFT_INVALID_ARGUMENT);
+    good(batch_.step(trainer));
+    good(graft_trainer_gather(trainer));
+    if (rank == 0) {
+      good(graft_checkpoint_save(trainer, "end"));
+      good(graft_checkpoint_close(trainer));
+    }
+  };
+  std::thread second([&] { work(1); });
+  work(0);
+  second.join();
+  // One worker goes on from there, with the state of one.
+  ASSERT_EQ(open_trainer(options), GRAFT_OK) << h_.message();
+  auto keep = sized<graft_checkpoint_options>();
+  keep.folder = folder.c_str();
+  keep.resume = 1;
+  ASSERT_EQ(graft_checkpoint_open(h_.trainer, &keep, nullptr), GRAFT_OK) << h_.message();
+  EXPECT_EQ(state_text(*h_.trainer->trainer), alone);
+}
+
+TEST_F(CApi, HalfTheBytesAreOtherBits) {
+  auto options = trainer_options();
+  options.micro_batch = 1;
+  ASSERT_EQ(open_trainer(options), GRAFT_OK) << h_.message();
+  for (int i = 0; i < 2; ++i) ASSERT_EQ(batch_.step(h_.trainer), GRAFT_OK) << h_.message();
+  const std::string alone = state_text(*h_.trainer->trainer);
+  auto ends = graft::group::in_process(2);
+  std::vector<std::unique_ptr<Thread>> workers;
+  for (auto& end : ends) workers.push_back(std::make_unique<Thread>(std::move(end), path_));
+  std::string texts[2];
+  const auto work = [&](std::size_t rank) {
+    workers[rank]->group().bf16_wire = 1;
+    workers[rank]->open(options);
+    graft_trainer* const trainer = workers[rank]->handles().trainer;
+    EXPECT_EQ(graft_trainer_join(trainer, nullptr, nullptr), GRAFT_OK) << workers[rank]->handles().message();
+    for (int i = 0; i < 2; ++i) EXPECT_EQ(batch_.step(trainer), GRAFT_OK) << workers[rank]->handles().message();
+    texts[rank] = state_text(*trainer->trainer);
+  };
+  std::thread second([&] { work(1); });
+  work(0);
+  second.join();
+  EXPECT_EQ(texts[0], texts[1]);
+  EXPECT_NE(texts[0], alone);
 }
 
 }  // namespace

@@ -1,8 +1,9 @@
 /* graft's C ABI, several workers of one run. Part of graft.h, whose rules hold.
  *
- * Each worker makes a trainer of the same model and options, with a graft_group of its own, and takes the same steps. The
- * micro-batches of a step are shared among the workers; their gradients are added up in their order whoever computed
- * them, so that all workers have the bits that one alone would have, on devices and drivers that give the same bits.
+ * Each worker makes a trainer of the same model and options, with a graft_group of its own, and takes the same steps.
+ * The micro-batches of a step are shared among the workers; their gradients are added up in their order whoever
+ * computed them, so that all workers have the bits that one alone would have, on devices and drivers that give the same
+ * bits.
  */
 #ifndef GRAFT_DISTRIBUTE_H
 #define GRAFT_DISTRIBUTE_H
@@ -20,38 +21,54 @@ typedef struct graft_group {
   uint32_t rank; /* 0 to size - 1 */
   uint32_t size;
   void* user; /* for the functions */
-  /* Gives out_bytes[r] bytes of out[r] to worker r and takes in_bytes[r] bytes to in[r] from it, for every r, this worker
-   * included. Returns when `out` may change. Fails, with a sentence in `message`, where a worker is gone or does not come
-   * within deadline_ms (UINT64_MAX: no deadline); then every later call fails as well. */
+  /* Gives out_bytes[r] bytes of out[r] to worker r and takes in_bytes[r] bytes to in[r] from it, for every r, this
+   * worker included. Returns when `out` may change. Fails, with a sentence in `message`, where a worker is gone or does
+   * not come within deadline_ms (UINT64_MAX: no deadline); then every later call fails as well. */
   graft_status (*exchange)(void* user, const void* const* out, const size_t* out_bytes, void* const* in,
                            const size_t* in_bytes, uint64_t deadline_ms, char* message, size_t message_bytes);
   /* This worker makes no further call: what the others wait for fails, and says why. GRAFT_OK: its work is done. */
   void (*leave)(void* user, graft_status why, const char* message);
-  /* After exchange() has failed because a worker is gone: those that are left meet again, with new ranks in the order of
-   * the old ones, and whoever waited to take part behind them. The run goes on with them, from the step that worker 0 is
-   * at, who may be another than before. NULL: the group ends with its first failure. */
+  /* After exchange() has failed because a worker is gone: those that are left meet again, with new ranks in the order
+   * of the old ones, and whoever waited to take part behind them. The run goes on with them, from the step that worker
+   * 0 is at, who may be another than before. NULL: the group ends with its first failure. */
   graft_status (*reform)(void* user, uint32_t* rank, uint32_t* size, char* message, size_t message_bytes);
   /* Asked of worker 0 before each step: whether somebody waits to take part. Not 0: the step fails as if a worker were
    * gone, and reform() lets it in. Does not wait. NULL: nobody comes later. */
   int (*waiting)(void* user);
+
+  /* How they share a step, the same for all workers. 0: as they always do. */
+  /* Not 0: each keeps the optimizer's state of some parameters alone (ZeRO-1), to the same bits. Worker 0's checkpoint
+   * asks the others for theirs by itself; before graft_checkpoint_save() all call graft_trainer_gather(). Where a
+   * worker is lost, its part is: make new trainers and resume from the checkpoint. */
+  int shard_optimizer;
+  /* Not 0: whoever is slower gets fewer micro-batches from step to step, which changes no bit. Loaders follow by
+   * themselves; whoever gives samples asks graft_trainer_share() before each step. */
+  int moves_shares;
+  /* Not 0: gradients are rounded to bf16 on their way, half the bytes. Not the bits of one worker, though the same for
+   * any number of several. */
+  int bf16_wire;
 } graft_group;
 
 /* Of a trainer with graft_trainer_options.group, before its first step and by all workers: sees that all trainers were
- * made alike (GRAFT_INVALID_ARGUMENT names what differs), and gives worker 0's state to all. Worker 0 opens its checkpoint
- * before that; the others need none. Steps are then taken together, by graft_train_step or graft_train_next. `loader`: the
- * one of graft_train_next, which from here on reads this worker's samples only; NULL where the app gives the samples.
- * *step, unless NULL: the steps that are done.
+ * made alike (GRAFT_INVALID_ARGUMENT names what differs), and gives worker 0's state to all. Worker 0 opens its
+ * checkpoint before that; the others need none. Steps are then taken together, by graft_train_step or graft_train_next.
+ * `loader`: the one of graft_train_next, which from here on reads this worker's samples only; NULL where the app gives
+ * the samples. *step, unless NULL: the steps that are done.
  *
  * An error ends the group. But where a step fails with GRAFT_IO_ERROR or GRAFT_TIMEOUT because a worker is gone or
  * another one waits, and the group has reform(), all that are left call this again and go on from *step: the one that
- * failed, or, for a worker that had just ended it, that one once more. graft_trainer_rank() says who a worker is then. */
+ * failed, or, for a worker that had just ended it, that one once more. graft_trainer_rank() says who a worker is then.
+ */
 GRAFT_API graft_status graft_trainer_join(graft_trainer* trainer, graft_loader* loader, uint64_t* step);
 /* Which of how many workers this one is now: reform() changes both. */
 GRAFT_API graft_status graft_trainer_rank(const graft_trainer* trainer, uint32_t* rank, uint32_t* size);
-/* Which samples of a step's batch of `samples` this worker computes; the contents of the others are not looked at. Where
- * a resumed run is in the middle of a step, that step needs all of them: *count is `samples`. */
+/* Which samples of a step's batch of `samples` this worker computes; the contents of the others are not looked at.
+ * Where a resumed run is in the middle of a step, that step needs all of them: *count is `samples`. */
 GRAFT_API graft_status graft_trainer_share(const graft_trainer* trainer, uint32_t samples, uint32_t* first,
                                            uint32_t* count);
+/* With graft_group.shard_optimizer, by all workers between the same steps: until the next one worker 0 has the
+ * optimizer's state of all, for graft_checkpoint_save(). Else nothing is to be done. */
+GRAFT_API graft_status graft_trainer_gather(graft_trainer* trainer);
 
 #ifdef __cplusplus
 }

@@ -61,6 +61,8 @@ graft_status graft_checkpoint_open(graft_trainer* trainer, const graft_checkpoin
                                                      trainer->model->model, std::move(configuration)));
     GRAFT_TRY(detail::to_status(opened->begin(given.loader == nullptr ? nullptr : given.loader->loader.get())));
     trainer->checkpointer = std::move(opened);
+    trainer->trainer->set_wants_whole_state(
+        [trainer] { return trainer->checkpointer && trainer->checkpointer->wants_whole_state(); });
     if (info == nullptr) return ok_status();
     graft_checkpoint_info out{};
     out.step = trainer->trainer->state().step;

@@ -8,6 +8,7 @@
 #include "runtime/core/features.gen.h"
 #include "runtime/data/spec.h"
 #include "runtime/session/c_api/c_async.h"
+#include "runtime/session/c_api/c_distribute.h"
 #include "runtime/session/c_api/c_media.h"
 #include "runtime/session/c_api/c_trainer.h"
 #include "runtime/session/data_hints.h"
@@ -330,6 +331,7 @@ Status train_next(graft_trainer& trainer, graft_loader& loader, int& more, graft
   const bool refused = result.status().code() == Code::invalid_argument && trainer.trainer->state().samples_done == 0;
   if (result.ok() || refused) loader.pending = nullptr;
   GRAFT_TRY(Status(result.status()));
+  GRAFT_TRY(follow_shares(trainer, *loader.loader));
   return end_step(trainer, *result, metrics);
 }
 

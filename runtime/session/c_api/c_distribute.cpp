@@ -28,7 +28,8 @@ Status go_back(graft_trainer& trainer, graft_loader* loader) {
 
 namespace graft::c_api {
 
-Status make_exchange(const graft_trainer_options& options, gpu::Device& device, graft_trainer& trainer) {
+Status make_exchange(const graft_trainer_options& options, gpu::Device& device, train::PlanRequest& request,
+                     graft_trainer& trainer) {
   if (options.group == nullptr) return ok_status();
   graft_group given = {};  // without what the caller's (maybe older, smaller) struct lacks
   const std::size_t size = options.group->struct_size;
@@ -45,9 +46,22 @@ Status make_exchange(const graft_trainer_options& options, gpu::Device& device, 
   }
   if (options.group_timeout_ms != 0) trainer.group_timeout = std::chrono::milliseconds(options.group_timeout_ms);
   trainer.group = std::make_unique<CallbackGroup>(given);
-  trainer.exchange = std::make_unique<distribute::GroupExchange>(*trainer.group, device,
-                                                                 distribute::deadlines_of(trainer.group_timeout));
+  distribute::ExchangeOptions how = distribute::deadlines_of(trainer.group_timeout);
+  how.moves_shares = given.moves_shares != 0;
+  if (given.bf16_wire != 0) how.wire = distribute::Wire::bf16;
+  if (given.shard_optimizer != 0) request.shard = {given.rank, given.size};
+  trainer.exchange = std::make_unique<distribute::GroupExchange>(*trainer.group, device, how);
   return ok_status();
+}
+
+Status follow_shares(graft_trainer& trainer, data::Loader& loader) {
+  if (trainer.exchange == nullptr) return ok_status();
+  train::Share now = trainer.exchange->share();
+  if (now.costs == trainer.share.costs && now.workers == trainer.share.workers) return ok_status();
+  trainer.share = now;
+  const auto micro = static_cast<std::uint64_t>(trainer.trainer->plan().micro_batch);
+  return loader.read_only(
+      [share = std::move(now), micro](std::uint64_t samples) { return share.of_samples(micro, samples); });
 }
 
 }  // namespace graft::c_api
@@ -60,10 +74,16 @@ graft_status graft_trainer_join(graft_trainer* trainer, graft_loader* loader, ui
       return invalid("The loader belongs to another context than the trainer.");
     }
     if (trainer->exchange->has_lost_worker()) {
+      if (trainer->trainer->is_sharded()) {
+        return unsupported(
+            "The optimizer's state was shared out, and a part of it is lost: make new trainers, and resume from the "
+            "checkpoint.");
+      }
       GRAFT_TRY(trainer->exchange->reform());
       GRAFT_TRY(go_back(*trainer, loader));
     }
     Configuration words = configuration_of(*trainer->trainer);
+    words["shard_optimizer"] = trainer->trainer->is_sharded() ? "yes" : "no";
     if (loader != nullptr) {
       words["data contents"] = loader->fingerprint;
       words["order"] = loader->order;
@@ -81,13 +101,15 @@ graft_status graft_trainer_join(graft_trainer* trainer, graft_loader* loader, ui
     if (step != nullptr) *step = state.step;
     if (batches == nullptr) return ok_status();
     if (state.step == 0) trainer->first_place = batches->cursor();
-    // A step that is half done needs the whole of its batch; the ones behind it are then read whole as well.
-    if (state.samples_done != 0) return batches->read_only(nullptr);
-    const auto micro = static_cast<std::uint64_t>(trainer->trainer->plan().micro_batch);
-    return batches->read_only([share = trainer->exchange->share(), micro](std::uint64_t samples) {
-      return share.of_samples(micro, samples);
-    });
+    // A step that is half done needs the whole of its batch; the ones behind it are read as they are shared.
+    trainer->share = {};
+    return state.samples_done != 0 ? batches->read_only(nullptr) : follow_shares(*trainer, *batches);
   });
+}
+
+graft_status graft_trainer_gather(graft_trainer* trainer) {
+  if (trainer == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(trainer->context, [&] { return trainer->trainer->gather_state(); });
 }
 
 graft_status graft_trainer_rank(const graft_trainer* trainer, uint32_t* rank, uint32_t* size) {

@@ -5,7 +5,12 @@
 
 namespace graft::c_api {
 
-/// The trainer's group and exchange, where the options have a group.
-Status make_exchange(const graft_trainer_options& options, gpu::Device& device, graft_trainer& trainer);
+/// The trainer's group and exchange, where the options have a group, and the part of the optimizer's state that it
+/// keeps.
+Status make_exchange(const graft_trainer_options& options, gpu::Device& device, train::PlanRequest& request,
+                     graft_trainer& trainer);
+
+/// After a step: where shares have moved, the loader reads by them.
+Status follow_shares(graft_trainer& trainer, data::Loader& loader);
 
 }  // namespace graft::c_api

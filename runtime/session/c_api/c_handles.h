@@ -87,7 +87,8 @@ struct graft_trainer {
   bool has_joined = false;                      ///< no newcomer to the group
   std::chrono::nanoseconds group_timeout = graft::group::kNoDeadline;
   std::unique_ptr<graft::distribute::GroupExchange> exchange;
-  graft::data::Cursor first_place;  ///< of the loader, before the first step of all workers
+  graft::train::Share share = {.workers = 0};  ///< that its loader reads by
+  graft::data::Cursor first_place;             ///< of the loader, before the first step of all workers
   std::unique_ptr<graft::train::Trainer> trainer;
   std::vector<std::span<const std::byte>> blocks;  ///< of the caller's arrays, for one call
   graft::data::Batch batch;                        ///< over them

@@ -321,7 +321,7 @@ graft_status graft_trainer_create(graft_model* model, const graft_trainer_option
       trainer_options.reopen = [&context = *model->context] { return reopen_device(context); };  // which it holds
     }
     GRAFT_TRY_ASSIGN(gpu::Device * device, device_of(*model->context));
-    GRAFT_TRY(make_exchange(given, *device, *made));
+    GRAFT_TRY(make_exchange(given, *device, trainer_options.request, *made));
     trainer_options.exchange = made->exchange.get();
     GRAFT_TRY_ASSIGN(made->trainer, create_trainer(*device, *trained, wanted, made->fields, trainer_options));
     *trainer = made.release();
