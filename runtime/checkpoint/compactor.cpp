@@ -9,9 +9,7 @@ namespace {
 std::set<Place> used_places(const std::map<std::uint64_t, Manifest>& snapshots) {
   std::set<Place> used;
   for (const auto& [number, manifest] : snapshots) {
-    for (const Stream& stream : manifest.streams) {
-      for (const std::uint32_t index : stream.chunks) used.insert(place_of(manifest.chunks[index]));
-    }
+    for (const std::uint32_t index : manifest.indices) used.insert(place_of(manifest.chunks[index]));
   }
   return used;
 }
@@ -40,24 +38,20 @@ CompactionPlan plan_compaction(const std::map<std::uint64_t, Manifest>& snapshot
   std::map<Place, Chunk> live;
   const auto is_rebased = [&](const Place& place) { return rebased.count(place) != 0; };
   for (const auto& [number, manifest] : snapshots) {  // oldest first: what follows a rebased chunk has a short chain
-    for (const Stream& stream : manifest.streams) {
-      for (const std::uint32_t index : stream.chunks) {
-        const Place place = place_of(manifest.chunks[index]);
-        if (manifest.chunks[index].parent == kNoParent || is_rebased(place)) continue;
-        std::vector<Chunk> chain = chain_of(manifest, index);
-        if (!worth_rebasing(chain, used, rebased, options)) continue;
-        rebased.insert(place);
-        plan.rebased.push_back(std::move(chain));
-        plan.written_bytes += manifest.chunks[index].decoded_bytes;
-      }
+    for (const std::uint32_t index : manifest.indices) {
+      const Place place = place_of(manifest.chunks[index]);
+      if (manifest.chunks[index].parent == kNoParent || is_rebased(place)) continue;
+      std::vector<Chunk> chain = chain_of(manifest, index);
+      if (!worth_rebasing(chain, used, rebased, options)) continue;
+      rebased.insert(place);
+      plan.rebased.push_back(std::move(chain));
+      plan.written_bytes += manifest.chunks[index].decoded_bytes;
     }
   }
   for (const auto& [number, manifest] : snapshots) {
-    for (const Stream& stream : manifest.streams) {
-      for (std::uint32_t i : stream.chunks) {
-        for (; i != kNoParent && !is_rebased(place_of(manifest.chunks[i])); i = manifest.chunks[i].parent) {
-          live.emplace(place_of(manifest.chunks[i]), manifest.chunks[i]);
-        }
+    for (std::uint32_t i : manifest.indices) {
+      for (; i != kNoParent && !is_rebased(place_of(manifest.chunks[i])); i = manifest.chunks[i].parent) {
+        live.emplace(place_of(manifest.chunks[i]), manifest.chunks[i]);
       }
     }
   }
@@ -130,10 +124,8 @@ Manifest Compactor::remapped(const Manifest& manifest) const {
     chunk.parent = needs_parent(chunk.codec) ? parent : kNoParent;
   }
   std::vector<bool> needed(chunks.size());
-  for (const Stream& stream : manifest.streams) {
-    for (std::uint32_t i : stream.chunks) {
-      for (; i != kNoParent && !needed[i]; i = chunks[i].parent) needed[i] = true;
-    }
+  for (std::uint32_t i : manifest.indices) {
+    for (; i != kNoParent && !needed[i]; i = chunks[i].parent) needed[i] = true;
   }
   Manifest out = manifest;
   out.chunks.clear();
@@ -144,9 +136,7 @@ Manifest Compactor::remapped(const Manifest& manifest) const {
     if (chunks[i].parent != kNoParent) chunks[i].parent = index[chunks[i].parent];
     out.chunks.push_back(chunks[i]);
   }
-  for (Stream& stream : out.streams) {
-    for (std::uint32_t& i : stream.chunks) i = index[i];
-  }
+  for (std::uint32_t& i : out.indices) i = index[i];
   return out;
 }
 

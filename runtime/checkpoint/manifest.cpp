@@ -51,33 +51,96 @@ Status check_chunk(const Manifest& manifest, std::size_t index, std::vector<std:
   return ok_status();
 }
 
-Status check_stream(const Manifest& manifest, const Stream& stream) {
+Status check_stream(const Stream& stream) {
   GRAFT_TRY(check_name(stream.name, "A stream's name"));
   const auto bad = [&](const auto&... parts) { return corrupt("The stream \"", stream.name, "\" ", parts...); };
   if (stream.kind > StreamKind::other || stream.element > Element::bf16) return bad("has an unknown kind or element.");
+  return ok_status();
+}
+
+Status check_chunks_of(const Manifest& manifest, const Stream& stream) {
+  const auto bad = [&](const auto&... parts) { return corrupt("The stream \"", stream.name, "\" ", parts...); };
   const std::uint64_t size = manifest.chunk_bytes;
   const std::uint64_t chunks = stream.frozen ? 0 : stream.bytes / size + (stream.bytes % size != 0 ? 1 : 0);
-  if (stream.chunks.size() != chunks) {
-    return bad("of ", stream.bytes, " bytes has ", stream.chunks.size(), " chunks instead of ", chunks, ".");
+  if (stream.count != chunks) {
+    return bad("of ", stream.bytes, " bytes has ", stream.count, " chunks instead of ", chunks, ".");
   }
-  for (std::size_t i = 0; i < stream.chunks.size(); ++i) {
-    if (stream.chunks[i] >= manifest.chunks.size())
-      return bad("names chunk ", stream.chunks[i], ", which is not there.");
-    const std::uint64_t expected = std::min(size, stream.bytes - i * size);
-    if (manifest.chunks[stream.chunks[i]].decoded_bytes != expected) return bad("has a chunk of a wrong size.");
+  std::uint64_t left = stream.bytes;
+  for (const std::uint32_t index : manifest.chunks_of(stream)) {
+    if (index >= manifest.chunks.size()) return bad("names chunk ", index, ", which is not there.");
+    if (manifest.chunks[index].decoded_bytes != std::min(size, left)) return bad("has a chunk of a wrong size.");
+    left -= manifest.chunks[index].decoded_bytes;
+  }
+  return ok_status();
+}
+
+Status check_streams(const std::vector<Stream>& streams) {
+  std::vector<std::pair<std::uint32_t, std::string_view>> names;
+  names.reserve(streams.size());
+  for (const Stream& stream : streams) {
+    GRAFT_TRY(check_stream(stream));
+    names.emplace_back(stream.worker, stream.name);
+  }
+  std::sort(names.begin(), names.end());
+  if (const auto twice = std::adjacent_find(names.begin(), names.end()); twice != names.end()) {
+    return invalid("Two streams of worker ", twice->first, " are called \"", twice->second, "\".");
+  }
+  return ok_status();
+}
+
+Status check_metadata(const std::map<std::string, std::string>& metadata) {
+  GRAFT_TRY(check_count(metadata.size(), "metadata entries"));
+  std::size_t text = 0;
+  for (const auto& [key, value] : metadata) {
+    GRAFT_TRY(check_name(key, "A metadata key"));
+    text += value.size();
+    if (text > kMaxTextBytes) return invalid("The metadata has more than ", kMaxTextBytes, " bytes.");
   }
   return ok_status();
 }
 
 /// Whether a file's pairs, in the order in which they are written, are those of a map that was checked.
-bool says(const flatbuffers::Vector<flatbuffers::Offset<fbckpt::Pair>>& pairs, const Metadata::Map& map) {
+bool says(const flatbuffers::Vector<flatbuffers::Offset<fbckpt::Pair>>& pairs,
+          const std::map<std::string, std::string>& map) {
   return std::equal(pairs.begin(), pairs.end(), map.begin(), map.end(),
                     [](const fbckpt::Pair* pair, const auto& entry) {
                       return pair->key()->string_view() == entry.first && pair->value()->string_view() == entry.second;
                     });
 }
 
-Result<Manifest> from_tables(const fbckpt::Snapshot& file, const Metadata& like) {
+std::uint32_t chunk_count(const fbckpt::Stream& stream) {
+  return stream.chunks() != nullptr ? stream.chunks()->size() : 0;
+}
+
+std::optional<Hash128> frozen_hash(const fbckpt::Stream& stream) {
+  const fbckpt::Hash* hash = stream.frozen();
+  return hash != nullptr ? std::optional(Hash128{hash->low(), hash->high()}) : std::nullopt;
+}
+
+/// Whether a file's streams, but for which chunks they have, are those of a manifest that was checked.
+bool says(const flatbuffers::Vector<flatbuffers::Offset<fbckpt::Stream>>& streams, const std::vector<Stream>& known) {
+  return std::equal(
+      streams.begin(), streams.end(), known.begin(), known.end(), [](const fbckpt::Stream* s, const Stream& stream) {
+        return s->bytes() == stream.bytes && s->worker() == stream.worker && chunk_count(*s) == stream.count &&
+               s->name()->string_view() == stream.name && static_cast<StreamKind>(s->kind()) == stream.kind &&
+               static_cast<Element>(s->element()) == stream.element && frozen_hash(*s) == stream.frozen;
+      });
+}
+
+Result<std::vector<Stream>> read_streams(const flatbuffers::Vector<flatbuffers::Offset<fbckpt::Stream>>& streams) {
+  std::vector<Stream> out;
+  out.reserve(streams.size());
+  std::uint32_t first = 0;
+  for (const auto* s : streams) {
+    GRAFT_TRY(check_name(s->name()->string_view(), "A stream's name"));
+    out.push_back({s->name()->str(), static_cast<StreamKind>(s->kind()), static_cast<Element>(s->element()), s->bytes(),
+                   s->worker(), frozen_hash(*s), first, chunk_count(*s)});
+    first += chunk_count(*s);
+  }
+  return out;
+}
+
+Result<Manifest> from_tables(const fbckpt::Snapshot& file, const Alike& like) {
   Manifest manifest;
   manifest.chunk_bytes = file.chunk_bytes();
   manifest.meta.step = file.step();
@@ -90,12 +153,12 @@ Result<Manifest> from_tables(const fbckpt::Snapshot& file, const Metadata& like)
       manifest.meta.tags.push_back(tag->str());
     }
   }
-  if (const auto* pairs = file.metadata(); pairs != nullptr && says(*pairs, *like)) {
-    manifest.meta.metadata = like;
+  if (const auto* pairs = file.metadata(); pairs != nullptr && says(*pairs, *like.metadata)) {
+    manifest.meta.metadata = like.metadata;
   } else if (pairs != nullptr) {
     GRAFT_TRY(check_count(pairs->size(), "metadata entries"));
     std::size_t total = 0;
-    Metadata::Map& metadata = manifest.meta.metadata.edit();
+    auto& metadata = manifest.meta.metadata.edit();
     for (const auto* pair : *pairs) {
       GRAFT_TRY(check_name(pair->key()->string_view(), "A metadata key"));
       total += pair->value()->size();
@@ -122,20 +185,19 @@ Result<Manifest> from_tables(const fbckpt::Snapshot& file, const Metadata& like)
   }
   if (const auto* streams = file.streams()) {
     GRAFT_TRY(check_count(streams->size(), "streams"));
-    manifest.streams.reserve(streams->size());
-    std::uint64_t total = 0;
+    std::uint64_t total = 0;  // tables may share their vectors: what will be copied is counted
+    for (const auto* s : *streams) total += chunk_count(*s);
+    if (total > kMaxSnapshotFileBytes / 4) return corrupt("Its streams have too many chunks.");
+    if (says(*streams, *like.streams)) {
+      manifest.streams = like.streams;
+    } else {
+      GRAFT_TRY_ASSIGN(manifest.streams.edit(), read_streams(*streams));
+    }
+    manifest.indices.reserve(total);
     for (const auto* s : *streams) {
-      GRAFT_TRY(check_name(s->name()->string_view(), "A stream's name"));
-      Stream stream{
-          s->name()->str(), static_cast<StreamKind>(s->kind()), static_cast<Element>(s->element()), s->bytes(), {},
-          s->worker()};
-      if (const auto* hash = s->frozen()) stream.frozen = Hash128{hash->low(), hash->high()};
       if (const auto* indices = s->chunks()) {
-        total += indices->size();  // vectors may be shared as well: what is copied is counted
-        if (total > kMaxSnapshotFileBytes / 4) return corrupt("Its streams have too many chunks.");
-        stream.chunks.assign(indices->begin(), indices->end());
+        manifest.indices.insert(manifest.indices.end(), indices->begin(), indices->end());
       }
-      manifest.streams.push_back(std::move(stream));
     }
   }
   return manifest;
@@ -144,7 +206,7 @@ Result<Manifest> from_tables(const fbckpt::Snapshot& file, const Metadata& like)
 }  // namespace
 
 const Stream* Manifest::find(std::string_view name, std::uint32_t worker) const {
-  for (const Stream& stream : streams)
+  for (const Stream& stream : *streams)
     if (stream.worker == worker && stream.name == name) return &stream;
   return nullptr;
 }
@@ -167,7 +229,7 @@ std::vector<ChainCost> chain_costs(const std::vector<Chunk>& chunks) {
   return costs;
 }
 
-Status check(const Manifest& manifest) {
+Status check(const Manifest& manifest, const Alike& like) {
   if (manifest.chunk_bytes < kMinChunkBytes || manifest.chunk_bytes > kMaxChunkBytes || manifest.chunk_bytes % 8 != 0) {
     return corrupt("Its chunks have ", manifest.chunk_bytes, " bytes; a multiple of 8 from ", kMinChunkBytes, " to ",
                    kMaxChunkBytes, " is allowed.");
@@ -175,27 +237,14 @@ Status check(const Manifest& manifest) {
   if (manifest.parent >= manifest.number) {
     return corrupt("Snapshot ", manifest.number, " says that it follows snapshot ", manifest.parent, ".");
   }
-  GRAFT_TRY(check_count(manifest.streams.size(), "streams"));
+  GRAFT_TRY(check_count(manifest.streams->size(), "streams"));
   GRAFT_TRY(check_count(manifest.meta.tags.size(), "tags"));
-  GRAFT_TRY(check_count(manifest.meta.metadata->size(), "metadata entries"));
   for (const auto& tag : manifest.meta.tags) GRAFT_TRY(check_name(tag, "A tag"));
-  std::size_t text = 0;
-  for (const auto& [key, value] : *manifest.meta.metadata) {
-    GRAFT_TRY(check_name(key, "A metadata key"));
-    text += value.size();
-    if (text > kMaxTextBytes) return invalid("The metadata has more than ", kMaxTextBytes, " bytes.");
-  }
+  if (!manifest.meta.metadata.is(like.metadata)) GRAFT_TRY(check_metadata(*manifest.meta.metadata));
   std::vector<std::uint32_t> chains(manifest.chunks.size(), 1);
   for (std::size_t i = 0; i < manifest.chunks.size(); ++i) GRAFT_TRY(check_chunk(manifest, i, chains));
-  std::vector<std::pair<std::uint32_t, std::string_view>> names;
-  for (const Stream& stream : manifest.streams) {
-    GRAFT_TRY(check_stream(manifest, stream));
-    names.emplace_back(stream.worker, stream.name);
-  }
-  std::sort(names.begin(), names.end());
-  if (const auto twice = std::adjacent_find(names.begin(), names.end()); twice != names.end()) {
-    return invalid("Two streams of worker ", twice->first, " are called \"", twice->second, "\".");
-  }
+  if (!manifest.streams.is(like.streams)) GRAFT_TRY(check_streams(*manifest.streams));
+  for (const Stream& stream : *manifest.streams) GRAFT_TRY(check_chunks_of(manifest, stream));
   return ok_status();
 }
 
@@ -208,9 +257,10 @@ std::vector<std::byte> encode_tables(const Manifest& manifest) {
     pairs.push_back(fbckpt::CreatePair(builder, builder.CreateString(key), builder.CreateString(value)));
   }
   std::vector<flatbuffers::Offset<fbckpt::Stream>> streams;
-  for (const Stream& s : manifest.streams) {
+  for (const Stream& s : *manifest.streams) {
     const auto name = builder.CreateString(s.name);
-    const auto chunks = builder.CreateVector(s.chunks);
+    const auto indices = manifest.chunks_of(s);
+    const auto chunks = builder.CreateVector(indices.data(), indices.size());
     const fbckpt::Hash hash = s.frozen ? fbckpt::Hash(s.frozen->low, s.frozen->high) : fbckpt::Hash();
     streams.push_back(fbckpt::CreateStream(builder, name, static_cast<fbckpt::StreamKind>(s.kind),
                                            static_cast<fbckpt::Element>(s.element), s.bytes, chunks, s.worker,
@@ -233,7 +283,7 @@ std::vector<std::byte> encode_tables(const Manifest& manifest) {
   return {bytes.begin(), bytes.end()};
 }
 
-Result<Manifest> decode_tables(std::span<const std::byte> tables, const Header& header, const Metadata& like) {
+Result<Manifest> decode_tables(std::span<const std::byte> tables, const Header& header, const Alike& like) {
   flatbuffers::Verifier::Options options;
   options.max_depth = 8;
   options.max_tables = static_cast<std::uint32_t>(2 * kMaxListed + 1);
@@ -244,7 +294,7 @@ Result<Manifest> decode_tables(std::span<const std::byte> tables, const Header& 
   GRAFT_TRY_ASSIGN(Manifest manifest, from_tables(*flatbuffers::GetRoot<fbckpt::Snapshot>(tables.data()), like));
   manifest.number = header.number;
   manifest.parent = header.b;
-  GRAFT_TRY(check(manifest));
+  GRAFT_TRY(check(manifest, like));
   return manifest;
 }
 

@@ -67,31 +67,37 @@ struct Stream {
   StreamKind kind = StreamKind::other;
   Element element = Element::bytes;
   std::uint64_t bytes = 0;
-  std::vector<std::uint32_t> chunks;
   std::uint32_t worker = 0;            ///< whose section it is in; 0: what all workers share
   std::optional<Hash128> frozen = {};  ///< of bytes that are not in the store; there are no chunks then
+  std::uint32_t first = 0;             ///< of its chunks, in Manifest::indices
+  std::uint32_t count = 0;             ///< of its chunks
+
+  friend bool operator==(const Stream&, const Stream&) = default;
 };
 
-/// Text by key. The snapshots of a run mostly say the same and then share it, so that a store of thousands is read
-/// fast.
-class Metadata {
+/// What the snapshots of a run mostly have alike; they share it then, so that a store of thousands is read fast.
+template <class T>
+class Shared {
  public:
-  using Map = std::map<std::string, std::string>;
-  const Map& operator*() const { return *map_; }
-  const Map* operator->() const { return map_.get(); }
+  const T& operator*() const { return *value_; }
+  const T* operator->() const { return value_.get(); }
+  bool is(const Shared& other) const { return value_ == other.value_; }
   /// This one's own from here on. Not while another thread copies it.
-  Map& edit() {
-    if (map_.use_count() != 1) map_ = std::make_shared<Map>(*map_);
-    return *map_;
+  T& edit() {
+    if (value_.use_count() != 1) value_ = std::make_shared<T>(*value_);
+    return *value_;
   }
 
  private:
-  static const std::shared_ptr<Map>& none() {
-    static const auto empty = std::make_shared<Map>();
+  static const std::shared_ptr<T>& none() {
+    static const auto empty = std::make_shared<T>();
     return empty;
   }
-  std::shared_ptr<Map> map_ = none();
+  std::shared_ptr<T> value_ = none();
 };
+
+using Metadata = Shared<std::map<std::string, std::string>>;  ///< text by key
+using Streams = Shared<std::vector<Stream>>;
 
 /// What the caller says about a snapshot.
 struct SnapshotMeta {
@@ -108,19 +114,31 @@ struct Manifest {
   std::uint64_t parent = 0;  ///< the snapshot before; 0: none. It need not exist any more.
   std::uint32_t chunk_bytes = 0;
   SnapshotMeta meta;
-  std::vector<Stream> streams;
+  Streams streams;
+  std::vector<std::uint32_t> indices;  ///< of the streams' chunks, stream after stream
   std::vector<Chunk> chunks;
 
   const Stream* find(std::string_view name, std::uint32_t worker = 0) const;
+  /// In the order of the stream's bytes.
+  std::span<const std::uint32_t> chunks_of(const Stream& stream) const {
+    return std::span(indices).subspan(stream.first, stream.count);
+  }
+};
+
+/// What a snapshot may share with one that was read before it.
+struct Alike {
+  Metadata metadata;
+  Streams streams;
 };
 
 /// The tables, without the file's header. Requires a manifest that check() accepts.
 std::vector<std::byte> encode_tables(const Manifest& manifest);
 /// Reads the tables of a snapshot with this header; every rule of CHECKPOINT_FORMAT.md that needs no other file holds
-/// afterwards. `tables` must start at a multiple of 8 bytes. Metadata that says what `like` says is shared with it.
-Result<Manifest> decode_tables(std::span<const std::byte> tables, const Header& header, const Metadata& like = {});
-/// The rules on what the tables mean: names, sizes, chains, limits.
-Status check(const Manifest& manifest);
+/// afterwards. `tables` must start at a multiple of 8 bytes. What is as in `like`, of a good manifest, is shared with
+/// it.
+Result<Manifest> decode_tables(std::span<const std::byte> tables, const Header& header, const Alike& like = {});
+/// The rules on what the tables mean: names, sizes, chains, limits. What is shared with `like` is not looked at again.
+Status check(const Manifest& manifest, const Alike& like = {});
 /// Where a stored chunk stands: segment and offset.
 using Place = std::pair<std::uint64_t, std::uint64_t>;
 inline Place place_of(const Chunk& chunk) { return {chunk.segment, chunk.offset}; }

@@ -32,7 +32,7 @@ Result<std::vector<std::byte>> Sealer::open(std::span<const std::byte> associate
 }
 
 Result<Manifest> Sealer::decode_snapshot(std::span<const std::byte> bytes, std::uint64_t number,
-                                         const Metadata& like) const {
+                                         const Alike& like) const {
   GRAFT_TRY_ASSIGN(const Header header, read_header(FileKind::snapshot, bytes));
   if (header.store != store_ || header.number != number) {
     return corrupt("It is snapshot ", header.number, " of store ", header.store, ", not snapshot ", number,

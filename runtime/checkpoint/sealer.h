@@ -34,7 +34,7 @@ class Sealer {
 
   /// Reads a whole snapshot file; see decode_tables().
   Result<Manifest> decode_snapshot(std::span<const std::byte> bytes, std::uint64_t number,
-                                   const Metadata& like = {}) const;
+                                   const Alike& like = {}) const;
 
   /// The bytes that a chunk's contents are bound to: they stay valid where it is moved.
   std::vector<std::byte> bound_to(const Chunk& chunk) const;

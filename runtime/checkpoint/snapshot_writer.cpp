@@ -16,9 +16,7 @@ SnapshotWriter::SnapshotWriter(os::FileSystem& files, const std::string& path, c
   if (!base_) return;
   manifest_.parent = base_->number;
   base_chains_ = chain_costs(base_->chunks);
-  for (const Stream& stream : base_->streams) {
-    for (const std::uint32_t index : stream.chunks) base_by_hash_.emplace(base_->chunks[index].hash.low, index);
-  }
+  for (const std::uint32_t index : base_->indices) base_by_hash_.emplace(base_->chunks[index].hash.low, index);
 }
 
 Status SnapshotWriter::add(const StreamInput& input) {
@@ -27,7 +25,8 @@ Status SnapshotWriter::add(const StreamInput& input) {
     return invalid("The stream \"", input.name, "\" asks for zstd level ", input.zstd_level, "; 1 to ", kMaxZstdLevel,
                    " are allowed.");
   }
-  Stream stream{std::string(input.name), input.kind, input.element, input.bytes.size(), {}, input.worker};
+  Stream stream{std::string(input.name), input.kind, input.element, input.bytes.size(), input.worker};
+  stream.first = static_cast<std::uint32_t>(manifest_.indices.size());
   if (input.frozen) {
     if (!input.bytes.empty()) return invalid("The stream \"", input.name, "\" is frozen and has bytes.");
     stream.bytes = input.frozen->bytes;
@@ -38,14 +37,14 @@ Status SnapshotWriter::add(const StreamInput& input) {
       base_ && base_->chunk_bytes == options_.chunk_bytes ? base_->find(input.name, input.worker) : nullptr;
   for (std::size_t at = 0; at < input.bytes.size(); at += options_.chunk_bytes) {
     const auto bytes = input.bytes.subspan(at, std::min<std::size_t>(options_.chunk_bytes, input.bytes.size() - at));
-    const std::size_t position = stream.chunks.size();
-    const bool has_base = before != nullptr && position < before->chunks.size();
+    const bool has_base = before != nullptr && stream.count < before->count;
     GRAFT_TRY_ASSIGN(const std::uint32_t index,
-                     add_chunk(bytes, input, has_base ? before->chunks[position] : kNoParent));
-    stream.chunks.push_back(index);
+                     add_chunk(bytes, input, has_base ? base_->chunks_of(*before)[stream.count] : kNoParent));
+    manifest_.indices.push_back(index);
+    ++stream.count;
   }
   report_.raw_bytes += input.bytes.size();
-  manifest_.streams.push_back(std::move(stream));
+  manifest_.streams.edit().push_back(std::move(stream));
   return ok_status();
 }
 
@@ -116,6 +115,7 @@ std::uint32_t SnapshotWriter::import(std::uint32_t base_index) {
 
 Status SnapshotWriter::finish() {
   GRAFT_TRY(check(manifest_));
+  if (base_ && *manifest_.streams == *base_->streams) manifest_.streams = base_->streams;
   report_.stored_bytes = segment_.bytes();
   GRAFT_TRY(segment_.sync());
   finished_ = true;

@@ -167,7 +167,7 @@ class Store {
   struct Known {
     SegmentSizes sizes;
     std::vector<std::byte> bytes;
-    Metadata metadata;
+    Alike alike;
   };
   Result<Manifest> load_snapshot(std::uint64_t number, Known& known) const;  ///< in any thread
   Status check_segments(const Manifest& manifest, SegmentSizes* sizes) const;

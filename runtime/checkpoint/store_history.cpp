@@ -23,10 +23,12 @@ StreamDiff diff_streams(const Manifest& in_a, const Stream* a, const Manifest& i
   StreamDiff diff{one.name, one.worker};
   diff.bytes_a = a != nullptr ? a->bytes : 0;
   diff.bytes_b = b != nullptr ? b->bytes : 0;
-  const std::size_t chunks_a = a != nullptr ? a->chunks.size() : 0, chunks_b = b != nullptr ? b->chunks.size() : 0;
-  for (std::size_t i = 0; i < std::max(chunks_a, chunks_b); ++i) {
-    const Chunk* left = i < chunks_a ? &in_a.chunks[a->chunks[i]] : nullptr;
-    const Chunk* right = i < chunks_b ? &in_b.chunks[b->chunks[i]] : nullptr;
+  using Indices = std::span<const std::uint32_t>;
+  const Indices chunks_a = a != nullptr ? in_a.chunks_of(*a) : Indices{};
+  const Indices chunks_b = b != nullptr ? in_b.chunks_of(*b) : Indices{};
+  for (std::size_t i = 0; i < std::max(chunks_a.size(), chunks_b.size()); ++i) {
+    const Chunk* left = i < chunks_a.size() ? &in_a.chunks[chunks_a[i]] : nullptr;
+    const Chunk* right = i < chunks_b.size() ? &in_b.chunks[chunks_b[i]] : nullptr;
     if (left != nullptr && right != nullptr && left->hash == right->hash &&
         left->decoded_bytes == right->decoded_bytes) {
       ++diff.shared_chunks;
@@ -53,22 +55,22 @@ Result<SnapshotDiff> Store::diff(std::uint64_t a, std::uint64_t b) const {
   SnapshotDiff diff;
   const auto index = [](const Manifest& manifest) {
     std::map<std::pair<std::uint32_t, std::string_view>, const Stream*> streams;
-    for (const Stream& stream : manifest.streams) streams[{stream.worker, stream.name}] = &stream;
+    for (const Stream& stream : *manifest.streams) streams[{stream.worker, stream.name}] = &stream;
     return streams;
   };
   const auto in_a = index(*left), in_b = index(*right);
-  for (const Stream& stream : right->streams) {
+  for (const Stream& stream : *right->streams) {
     const auto found = in_a.find({stream.worker, stream.name});
     diff.streams.push_back(diff_streams(*left, found == in_a.end() ? nullptr : found->second, *right, &stream));
   }
-  for (const Stream& stream : left->streams) {
+  for (const Stream& stream : *left->streams) {
     if (in_b.count({stream.worker, stream.name}) == 0) {
       diff.streams.push_back(diff_streams(*left, &stream, *right, nullptr));
     }
   }
   std::set<std::string> keys;
   for (const auto* manifest : {left, right}) {
-    const Metadata::Map& other = *(manifest == left ? right : left)->meta.metadata;
+    const auto& other = *(manifest == left ? right : left)->meta.metadata;
     for (const auto& [key, value] : *manifest->meta.metadata) {
       const auto found = other.find(key);
       if (found == other.end() || found->second != value) keys.insert(key);
@@ -89,8 +91,13 @@ std::map<std::uint64_t, SnapshotSize> Store::sizes() const {
     std::uint64_t bytes = 0;
   };
   std::unordered_map<std::uint64_t, std::size_t> ends;  // of each segment's uses: sorting them all at once takes longer
+  std::pair<std::uint64_t, std::size_t*> last = {0, nullptr};  // neighbours mostly lie in one segment
+  const auto end_of = [&](std::uint64_t segment) -> std::size_t& {
+    if (last.second == nullptr || last.first != segment) last = {segment, &ends[segment]};
+    return *last.second;
+  };
   for (const auto& [number, manifest] : snapshots_) {
-    for (const Chunk& chunk : manifest.chunks) ++ends[chunk.segment];
+    for (const Chunk& chunk : manifest.chunks) ++end_of(chunk.segment);
   }
   std::size_t all = 0;
   for (auto& [segment, end] : ends) all += std::exchange(end, all);
@@ -98,10 +105,10 @@ std::map<std::uint64_t, SnapshotSize> Store::sizes() const {
   std::map<std::uint64_t, SnapshotSize> out;
   for (const auto& [number, manifest] : snapshots_) {
     SnapshotSize& size = out.emplace_hint(out.end(), number, SnapshotSize{})->second;
-    for (const Stream& stream : manifest.streams) size.raw_bytes += stream.frozen ? 0 : stream.bytes;
+    for (const Stream& stream : *manifest.streams) size.raw_bytes += stream.frozen ? 0 : stream.bytes;
     for (const Chunk& chunk : manifest.chunks) {
       size.stored_bytes += chunk.stored_bytes;
-      uses[ends.at(chunk.segment)++] = {chunk.offset, number, chunk.stored_bytes};
+      uses[end_of(chunk.segment)++] = {chunk.offset, number, chunk.stored_bytes};
     }
   }
   std::size_t at = 0;

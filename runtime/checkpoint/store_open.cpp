@@ -3,6 +3,7 @@
 #include <array>
 #include <atomic>
 #include <new>
+#include <optional>
 #include <thread>
 
 #include "platform/base/checked.h"
@@ -216,8 +217,8 @@ Status Store::load_snapshots(const Listing& listing) {
 
 Result<Manifest> Store::load_snapshot(std::uint64_t number, Known& known) const {
   GRAFT_TRY(os::read_file(*files_, file_path(FileKind::snapshot, number), kMaxSnapshotFileBytes, known.bytes));
-  GRAFT_TRY_ASSIGN(Manifest manifest, sealer_.decode_snapshot(known.bytes, number, known.metadata));
-  known.metadata = manifest.meta.metadata;
+  GRAFT_TRY_ASSIGN(Manifest manifest, sealer_.decode_snapshot(known.bytes, number, known.alike));
+  known.alike = {manifest.meta.metadata, manifest.streams};
   // Their segments are opened where one is to be used.
   GRAFT_TRY(check_segments(manifest, &known.sizes));
   return manifest;
@@ -226,28 +227,32 @@ Result<Manifest> Store::load_snapshot(std::uint64_t number, Known& known) const 
 /// Checks that the segments are there and long enough; without `sizes`, which remembers theirs, also that they are this
 /// store's, for which each is opened.
 Status Store::check_segments(const Manifest& manifest, SegmentSizes* sizes) const {
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> ends;
-  ends.reserve(manifest.chunks.size());
+  SegmentSizes opened;
+  std::optional<ChunkReader> reader;
+  const auto size_of = [&](std::uint64_t segment) -> Result<std::uint64_t> {
+    SegmentSizes& known = sizes != nullptr ? *sizes : opened;
+    if (const auto found = known.find(segment); found != known.end()) return found->second;
+    std::uint64_t size = 0;
+    if (sizes == nullptr) {
+      if (!reader) reader.emplace(*files_, path_, sealer_);
+      GRAFT_TRY_ASSIGN(size, reader->segment_bytes(segment));
+    } else {
+      GRAFT_TRY_ASSIGN(const os::FileInfo info, files_->info(file_path(FileKind::segment, segment)));
+      size = info.size;
+    }
+    known.emplace(segment, size);
+    return size;
+  };
+  std::uint64_t segment = 0, size = 0;  // of the chunk before: neighbours mostly lie in one segment
   for (const Chunk& chunk : manifest.chunks) {
     if (chunk.segment == 0 || chunk.segment >= root_.next) {
       return corrupt("A chunk lies in segment ", chunk.segment, "; those of this store are 1 to ", root_.next - 1, ".");
     }
-    ends.emplace_back(chunk.segment, chunk.offset + chunk.stored_bytes);
-  }
-  std::sort(ends.begin(), ends.end());
-  ChunkReader reader(*files_, path_, sealer_);
-  for (std::size_t i = 0; i < ends.size(); ++i) {
-    const auto [segment, end] = ends[i];
-    if (i + 1 < ends.size() && ends[i + 1].first == segment) continue;  // the largest end of a segment counts
-    std::uint64_t size = 0;
-    if (sizes == nullptr) {
-      GRAFT_TRY_ASSIGN(size, reader.segment_bytes(segment));
-    } else if (const auto known = sizes->find(segment); known != sizes->end()) {
-      size = known->second;
-    } else {
-      GRAFT_TRY_ASSIGN(const os::FileInfo info, files_->info(file_path(FileKind::segment, segment)));
-      size = sizes->emplace(segment, info.size).first->second;
+    if (chunk.segment != segment) {
+      GRAFT_TRY_ASSIGN(size, size_of(chunk.segment));
+      segment = chunk.segment;
     }
+    const std::uint64_t end = chunk.offset + chunk.stored_bytes;
     if (size < end) return corrupt("Segment ", segment, " has ", size, " bytes; ", end, " are referred to.");
   }
   return ok_status();

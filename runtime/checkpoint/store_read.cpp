@@ -42,7 +42,7 @@ Status Store::restore(std::uint64_t number, std::string_view name, std::span<std
   }
   ChunkReader reader(*files_, path_, sealer_);
   std::size_t done = 0;
-  for (const std::uint32_t index : stream->chunks) {
+  for (const std::uint32_t index : manifest->chunks_of(*stream)) {
     auto bytes = reader.read(*manifest, index);
     if (!bytes.ok()) {
       return std::move(bytes).status().with_context(

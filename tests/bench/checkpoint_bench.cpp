@@ -74,7 +74,7 @@ double zstd3(const std::vector<Tensor>& tensors) {
 
 void restore_all(const Store& store, Sums& sums) {
   const Stopwatch watch;
-  for (const Stream& stream : store.snapshots().at(store.head()).streams) {
+  for (const Stream& stream : *store.snapshots().at(store.head()).streams) {
     GRAFT_CHECK(store.restore(store.head(), stream.name, stream.bytes).ok());
   }
   sums.restore_seconds += watch.seconds();

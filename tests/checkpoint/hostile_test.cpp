@@ -37,7 +37,8 @@ Manifest plain_manifest() {
   chunk.stored_checksum = checksum64(zeros);
   chunk.stored_bytes = chunk.decoded_bytes = 64;
   manifest.chunks = {chunk};
-  manifest.streams = {{"w", StreamKind::other, Element::f32, 64, {0}}};
+  manifest.streams.edit() = {{.name = "w", .element = Element::f32, .bytes = 64, .count = 1}};
+  manifest.indices = {0};
   return manifest;
 }
 
@@ -85,9 +86,9 @@ TEST(CheckpointHostile, TablesThatBreakARuleAreRefusedBeforeAnythingIsDecoded) {
        }},
       {"parent without codec", [&](Manifest& m) { chain(m, 2), m.chunks[1].codec = Codec::planes; }},
       {"codec without parent", [](Manifest& m) { m.chunks[0].codec = Codec::delta_planes; }},
-      {"huge stream", [](Manifest& m) { m.streams[0].bytes = std::uint64_t{1} << 60; }},
-      {"largest stream", [](Manifest& m) { m.streams[0].bytes = ~std::uint64_t{0}; }},
-      {"missing chunk", [](Manifest& m) { m.streams[0].chunks = {9}; }},
+      {"huge stream", [](Manifest& m) { m.streams.edit()[0].bytes = std::uint64_t{1} << 60; }},
+      {"largest stream", [](Manifest& m) { m.streams.edit()[0].bytes = ~std::uint64_t{0}; }},
+      {"missing chunk", [](Manifest& m) { m.indices = {9}; }},
       {"huge chunk", [](Manifest& m) { m.chunk_bytes = 1u << 31, m.chunks[0].decoded_bytes = 1u << 31; }},
       {"chunk larger than chunks", [](Manifest& m) { m.chunks[0].decoded_bytes = 65; }},
       {"no chunk size", [](Manifest& m) { m.chunk_bytes = 0; }},
@@ -101,9 +102,9 @@ TEST(CheckpointHostile, TablesThatBreakARuleAreRefusedBeforeAnythingIsDecoded) {
       {"unknown codec", [](Manifest& m) { m.chunks[0].codec = static_cast<Codec>(9); }},
       {"elements of 8 bytes", [](Manifest& m) { m.chunks[0].element_bytes = 8; }},
       {"elements of 0 bytes", [](Manifest& m) { m.chunks[0].element_bytes = 0; }},
-      {"same name twice", [](Manifest& m) { m.streams.push_back(m.streams[0]); }},
-      {"no name", [](Manifest& m) { m.streams[0].name.clear(); }},
-      {"zero byte in a name", [](Manifest& m) { m.streams[0].name = std::string("a\0b", 3); }},
+      {"same name twice", [](Manifest& m) { m.streams.edit().push_back((*m.streams)[0]); }},
+      {"no name", [](Manifest& m) { m.streams.edit()[0].name.clear(); }},
+      {"zero byte in a name", [](Manifest& m) { m.streams.edit()[0].name = std::string("a\0b", 3); }},
       {"parent of itself", [](Manifest& m) { m.parent = 1; }},
   };
   const std::vector<std::byte> zeros(64);
@@ -127,7 +128,7 @@ TEST(CheckpointHostile, ABombFillsNoMoreThanItsDeclaredSize) {
   bomb.resize(ZSTD_compress(bomb.data(), bomb.size(), large.data(), large.size(), 19));
   Manifest manifest = plain_manifest();
   manifest.chunk_bytes = kMaxChunkBytes;
-  manifest.streams[0].bytes = kMaxChunkBytes;
+  manifest.streams.edit()[0].bytes = kMaxChunkBytes;
   Chunk& chunk = manifest.chunks[0];
   chunk.decoded_bytes = kMaxChunkBytes;
   chunk.stored_bytes = static_cast<std::uint32_t>(bomb.size());
@@ -146,7 +147,7 @@ TEST(CheckpointHostile, ASparseChunkThatDeclaresMoreThanItHasIsRefused) {
     std::vector<std::byte> stored(64);
     std::memcpy(&stored[32], &count, 4);  // the chunk that follows the 32 bytes of zeros
     Manifest manifest = plain_manifest();
-    manifest.streams[0].bytes = 32;
+    manifest.streams.edit()[0].bytes = 32;
     Chunk& parent = manifest.chunks[0];
     parent.stored_bytes = parent.decoded_bytes = 32;
     parent.hash = hash128(std::span(stored).first(32));
@@ -158,7 +159,7 @@ TEST(CheckpointHostile, ASparseChunkThatDeclaresMoreThanItHasIsRefused) {
     child.parent = 0;
     child.stored_checksum = checksum64(std::span(stored).last(32));
     manifest.chunks.push_back(child);
-    manifest.streams[0].chunks = {1};
+    manifest.indices = {1};
     PowerFiles files(store_of(manifest, stored));
     const auto store = open_image(files);
     ASSERT_TRUE(store.ok() && store->damaged().empty());
@@ -170,8 +171,9 @@ TEST(CheckpointHostile, ASparseChunkThatDeclaresMoreThanItHasIsRefused) {
 
 TEST(CheckpointHostile, AStreamThatRepeatsOneChunkTakesNoMoreThanTheLimit) {
   Manifest manifest = plain_manifest();
-  manifest.streams[0].chunks.assign(1 << 20, 0);
-  manifest.streams[0].bytes = std::uint64_t{64} << 20;
+  manifest.indices.assign(1 << 20, 0);
+  manifest.streams.edit()[0].count = 1 << 20;
+  manifest.streams.edit()[0].bytes = std::uint64_t{64} << 20;
   const std::vector<std::byte> zeros(64);
   PowerFiles files(store_of(manifest, zeros));
   const auto store = open_image(files);
@@ -183,7 +185,7 @@ TEST(CheckpointHostile, AStreamThatRepeatsOneChunkTakesNoMoreThanTheLimit) {
 
 TEST(CheckpointHostile, NamesInTheFolderAndInTablesAreNeverPaths) {
   Manifest manifest = plain_manifest();
-  manifest.streams[0].name = "../../etc/passwd";
+  manifest.streams.edit()[0].name = "../../etc/passwd";
   const std::vector<std::byte> zeros(64);
   auto image = store_of(manifest, zeros);
   const auto copy = image.at("s/" + file_name(FileKind::snapshot, 1));

@@ -136,8 +136,8 @@ TEST(CheckpointStore, AStreamThatGrowsIsWrittenWholeWhereItIsNew) {
   ASSERT_TRUE(report.ok()) << report.status().message();
   const Manifest& manifest = store.snapshots().at(2);
   const Stream* stream = manifest.find("b");
-  ASSERT_TRUE(stream != nullptr && stream->chunks.size() == 2);
-  EXPECT_EQ(manifest.chunks[stream->chunks[1]].parent, kNoParent);
+  ASSERT_TRUE(stream != nullptr && stream->count == 2);
+  EXPECT_EQ(manifest.chunks[manifest.chunks_of(*stream)[1]].parent, kNoParent);
   EXPECT_EQ(read_state(store).value().streams.at("b"), grown);
 }
 

@@ -53,7 +53,7 @@ void read_all(const Store& store) {
   for (const auto& [number, manifest] : store.snapshots()) {
     (void)store.sizes().at(number);
     (void)store.diff(number, store.snapshots().begin()->first);
-    for (const Stream& stream : manifest.streams) {
+    for (const Stream& stream : *manifest.streams) {
       const auto bytes = store.restore(number, stream.name, std::uint64_t{1} << 20, stream.worker);
       if (bytes.ok() && bytes->size() != stream.bytes) std::abort();
     }

@@ -16,7 +16,7 @@ Result<StoreState> read_state(const Store& store) {
     const Manifest& manifest = store.snapshots().at(store.head());
     state.step = manifest.meta.step;
     state.tags = manifest.meta.tags;
-    for (const Stream& stream : manifest.streams) {
+    for (const Stream& stream : *manifest.streams) {
       GRAFT_TRY_ASSIGN(const HostBuffer buffer, store.restore(store.head(), stream.name, std::uint64_t{1} << 24));
       state.streams[stream.name].assign(buffer.bytes().begin(), buffer.bytes().end());
     }

@@ -176,7 +176,7 @@ Status export_tensors(const CheckpointArguments& options) {
   GRAFT_TRY(outputs.file("-o", options.output));
   std::vector<convert::ExportTensor> tensors;
   std::vector<HostBuffer> contents;
-  for (const auto& stream : snapshot.streams) {
+  for (const auto& stream : *snapshot.streams) {
     const auto layout = layouts.find(stream.name);
     if (layout == layouts.end() || stream.worker != 0) continue;
     convert::ExportTensor tensor;

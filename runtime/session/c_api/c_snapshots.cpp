@@ -108,7 +108,7 @@ graft_status graft_store_metadata(graft_store* store, const char* name, const ch
   return on_store(store, [&]() -> Status {
     if (key == nullptr) return invalid("The key of the metadata is NULL.");
     GRAFT_TRY_ASSIGN(const std::uint64_t number, number_of(*store, name));
-    const checkpoint::Metadata::Map& metadata = *store->store->snapshots().at(number).meta.metadata;
+    const auto& metadata = *store->store->snapshots().at(number).meta.metadata;
     const auto found = metadata.find(cat(kUserPrefix, key));
     if (found == metadata.end()) return error(Code::not_found, "Snapshot ", number, " has no metadata \"", key, "\".");
     if (value != nullptr) *value = found->second.c_str();

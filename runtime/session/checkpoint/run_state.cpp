@@ -367,7 +367,7 @@ Status RunStreams::check_finite() const {
 }
 
 Result<std::string> find_non_finite(const Store& store, std::uint64_t number) {
-  for (const checkpoint::Stream& stream : store.snapshots().at(number).streams) {
+  for (const checkpoint::Stream& stream : *store.snapshots().at(number).streams) {
     if (stream.kind != StreamKind::parameter || stream.frozen) continue;
     GRAFT_TRY_ASSIGN(const HostBuffer contents, store.restore(number, stream.name, stream.bytes, stream.worker));
     if (graft::find_non_finite(contents.bytes(), dtype_of(stream.element))) return stream.name;
@@ -400,7 +400,7 @@ std::map<std::string, FrozenBytes> frozen_of(const train::Trainer& trainer, cons
 }
 
 Status check_frozen(const checkpoint::Manifest& snapshot, const std::map<std::string, FrozenBytes>& frozen) {
-  for (const checkpoint::Stream& stream : snapshot.streams) {
+  for (const checkpoint::Stream& stream : *snapshot.streams) {
     if (!stream.frozen) continue;
     const auto now = frozen.find(stream.name);
     if (now != frozen.end() && now->second.hash == *stream.frozen) continue;
@@ -452,7 +452,7 @@ Status restore_run(const Store& store, std::uint64_t number, train::Trainer& tra
   }
   GRAFT_TRY(restore_rate(store, number, trainer));
   user_data.clear();
-  for (const checkpoint::Stream& stream : store.snapshots().at(number).streams) {
+  for (const checkpoint::Stream& stream : *store.snapshots().at(number).streams) {
     if (stream.name != kUserStream) continue;
     GRAFT_TRY_ASSIGN(const HostBuffer bytes, store.restore(number, kUserStream, kMaxSmallStream, stream.worker));
     user_data[stream.worker].assign(bytes.bytes().begin(), bytes.bytes().end());

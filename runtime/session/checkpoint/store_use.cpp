@@ -8,7 +8,7 @@ Result<std::size_t> restore_to_model(const checkpoint::Store& store, std::uint64
   const auto snapshot = store.snapshots().find(number);
   if (snapshot == store.snapshots().end()) return error(Code::not_found, "There is no snapshot ", number, ".");
   std::vector<std::pair<ValueId, HostBuffer>> all;
-  for (const checkpoint::Stream& stream : snapshot->second.streams) {
+  for (const checkpoint::Stream& stream : *snapshot->second.streams) {
     const ValueId value = model.graph.find_value(stream.name);
     if (!value.valid() || stream.frozen) continue;
     const Value& wanted = model.graph.value(value);

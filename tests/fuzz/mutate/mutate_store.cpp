@@ -112,16 +112,17 @@ class StoreMutator {
       change(manifest.meta.step);
       manifest.meta.tags.push_back(odd_text(random_));
       manifest.meta.metadata.edit()[odd_text(random_)] = odd_text(random_);
-    } else if (what < 4 && !manifest.streams.empty()) {
-      change_stream(random_.pick(manifest.streams));
-    } else if (what == 4 && !manifest.streams.empty()) {
-      manifest.streams.push_back(Stream(random_.pick(manifest.streams)));
+    } else if (what < 4 && !manifest.streams->empty()) {
+      change_stream(manifest, random_.pick(manifest.streams.edit()));
+    } else if (what == 4 && !manifest.streams->empty()) {
+      auto& streams = manifest.streams.edit();
+      streams.push_back(Stream(random_.pick(streams)));
     } else if (!manifest.chunks.empty()) {
       change_chunk(random_.pick(manifest.chunks));
     }
   }
 
-  void change_stream(Stream& stream) {
+  void change_stream(Manifest& manifest, Stream& stream) {
     switch (random_.below(8)) {
       case 0: stream.name = odd_text(random_); break;
       case 1: change(stream.bytes); break;
@@ -129,9 +130,17 @@ class StoreMutator {
       case 3: stream.kind = static_cast<StreamKind>(random_.below(12)); break;
       case 4: change(stream.worker); break;
       case 5: stream.frozen = Hash128{.low = random_.next(), .high = random_.next()}; break;
-      case 6: stream.chunks.push_back(static_cast<std::uint32_t>(random_.below(8))); break;
+      case 6: {  // one more chunk: its indices stand at the end of all then
+        const auto indices = manifest.chunks_of(stream);
+        std::vector<std::uint32_t> longer(indices.begin(), indices.end());
+        longer.push_back(static_cast<std::uint32_t>(random_.below(8)));
+        stream.first = static_cast<std::uint32_t>(manifest.indices.size());
+        ++stream.count;
+        manifest.indices.insert(manifest.indices.end(), longer.begin(), longer.end());
+        break;
+      }
       default:
-        if (!stream.chunks.empty()) change(random_.pick(stream.chunks));
+        if (stream.count != 0) change(manifest.indices[stream.first + random_.below(stream.count)]);
     }
   }
 
