@@ -12,6 +12,7 @@
 #include "runtime/plan/stream_choice.h"
 #include "runtime/session/session.h"
 #include "runtime/session/text_model.h"
+#include "runtime/text/grammar/json_schema.h"
 
 namespace graft {
 namespace {
@@ -23,6 +24,25 @@ constexpr std::uint32_t kUsualContext = 2048;
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
+
+/// The model for one token, for `chunk` of a prompt, and for a token with a draft behind it where there are drafts.
+Result<std::vector<Graph>> decode_graphs(const Graph& graph, DType precision, std::uint32_t chunk,
+                                         std::uint32_t context, std::uint32_t draft) {
+  GRAFT_TRY(passes::check_precision(precision));
+  std::vector<Graph> out;
+  GRAFT_TRY_ASSIGN(out.emplace_back(), passes::decode_graph(graph, 1, context, true));
+  GRAFT_TRY_ASSIGN(out.emplace_back(), passes::decode_graph(graph, chunk, context, false));
+  if (draft != 0) {
+    GRAFT_TRY_ASSIGN(out.emplace_back(), passes::decode_graph(graph, draft + 1, context, true));
+  }
+  const passes::WeightNames weights = passes::low_precision_weights(graph);
+  for (Graph& one : out) {
+    GRAFT_TRY(passes::store_results(one, precision, weights, passes::Parameters::frozen));
+  }
+  return out;
+}
+
+}  // namespace
 
 /// The text of tokens as it becomes certain, up to a stop string.
 class TextStream {
@@ -61,8 +81,6 @@ class TextStream {
   bool refused_ = false;
 };
 
-}  // namespace
-
 std::string_view stop_reason_name(StopReason reason) {
   switch (reason) {
     case StopReason::end_of_text: return "end_of_text";
@@ -92,22 +110,24 @@ Result<std::unique_ptr<Generator>> Generator::create(gpu::Device& device, const 
     out->tokenizer_.emplace(std::move(tokenizer));
   }
   const std::uint32_t chunk = std::clamp<std::uint32_t>(options.prefill, 1, out->context_);
-  GRAFT_TRY(passes::check_precision(options.precision));
-  GRAFT_TRY_ASSIGN(Graph filling, passes::decode_graph(model.graph, chunk, out->context_, false));
-  GRAFT_TRY_ASSIGN(Graph decoding, passes::decode_graph(model.graph, 1, out->context_, true));
-  const passes::WeightNames weights = passes::low_precision_weights(model.graph);
-  for (Graph* graph : {&filling, &decoding}) {
-    GRAFT_TRY(passes::store_results(*graph, options.precision, weights, passes::Parameters::frozen));
+  out->longest_draft_ = std::min(options.prompt_lookup, out->context_ - 1);
+  GRAFT_TRY_ASSIGN(std::vector<Graph> graphs,
+                   decode_graphs(model.graph, options.precision, chunk, out->context_, out->longest_draft_));
+  std::vector<Graph> fused;
+  for (const Graph& graph : graphs) {
+    GRAFT_TRY_ASSIGN(Graph as_run, fused_graph(graph, device.target(), options.plan));
+    fused.push_back(std::move(as_run));
   }
-  GRAFT_TRY_ASSIGN(const Graph fused_decoding, fused_graph(decoding, device.target(), options.plan));
-  GRAFT_TRY_ASSIGN(const Graph fused_filling, fused_graph(filling, device.target(), options.plan));
-  const Graph* const graphs[] = {&fused_decoding, &fused_filling};
-  GRAFT_TRY_ASSIGN(const Residents residents, residents_within(device.target(), graphs, options.plan));
-  Plan prefill_plan, decode_plan;
-  const Plan* plans[] = {&prefill_plan, &decode_plan};
+  std::vector<const Graph*> run;
+  std::vector<Plan> made(graphs.size());
+  std::vector<const Plan*> plans;
+  for (const Graph& graph : fused) run.push_back(&graph);
+  for (const Plan& plan : made) plans.push_back(&plan);
+  GRAFT_TRY_ASSIGN(const Residents residents, residents_within(device.target(), run, options.plan));
   const auto make = [&]() -> Status {
-    GRAFT_TRY_ASSIGN(prefill_plan, plan_fused(filling, device.target(), residents, options.plan));
-    GRAFT_TRY_ASSIGN(decode_plan, plan_fused(decoding, device.target(), residents, options.plan));
+    for (std::size_t i = 0; i < graphs.size(); ++i) {
+      GRAFT_TRY_ASSIGN(made[i], plan_fused(graphs[i], device.target(), residents, options.plan));
+    }
     return ok_status();
   };
   GRAFT_TRY(make_proven(options.program.proof, device, make, [&] { return std::span<const Plan* const>(plans); }));
@@ -117,28 +137,45 @@ Result<std::unique_ptr<Generator>> Generator::create(gpu::Device& device, const 
                  bytes_text(need), ", more than the budget of ", bytes_text(options.plan.budget), ".");
   }
   GRAFT_TRY_ASSIGN(out->memory_, Memory::create(device, residents, plans));
-  GRAFT_TRY(upload_weights(*out->memory_, model, decoding));
+  GRAFT_TRY(upload_weights(*out->memory_, model, graphs[0]));
   ProgramOptions first = options.program;
   first.cancellable_build = true;
-  GRAFT_TRY_ASSIGN(out->prefill_, Program::create(*out->memory_, std::move(prefill_plan), first));
-  GRAFT_TRY_ASSIGN(out->decode_, Program::create(*out->memory_, std::move(decode_plan), first));
+  std::optional<Plan> verify;
+  if (made.size() > 2) verify = std::move(made[2]);
+  GRAFT_TRY(out->create_programs(std::move(made[1]), std::move(made[0]), std::move(verify), first));
   out->device_ = &device;
   out->model_ = &model;
   out->program_options_ = options.program;
   out->reopen_ = options.reopen;
-  out->decoding_ = std::move(decoding);
+  out->decoding_ = std::move(graphs[0]);
+  if (out->verify_ != nullptr) GRAFT_TRY(out->compare_verified());
   return out;
 }
 
-MemoryByClass Generator::memory() const {
-  const Plan* plans[] = {&prefill_plan(), &decode_plan()};
-  return Memory::planned(residents(), plans);
+Status Generator::create_programs(Plan prefill, Plan decode, std::optional<Plan> verify,
+                                  const ProgramOptions& options) {
+  GRAFT_TRY_ASSIGN(prefill_, Program::create(*memory_, std::move(prefill), options));
+  GRAFT_TRY_ASSIGN(decode_, Program::create(*memory_, std::move(decode), options));
+  if (verify) {
+    GRAFT_TRY_ASSIGN(verify_, Program::create(*memory_, *std::move(verify), options));
+  }
+  return ok_status();
 }
 
-std::string Generator::streaming() const {
-  const Plan* plans[] = {&decode_plan(), &prefill_plan()};
-  return streaming_text(residents(), plans);
+const Plan* Generator::verify_plan() const {
+  if (paused_) return paused_->verify ? &*paused_->verify : nullptr;
+  return verify_ ? &verify_->plan() : nullptr;
 }
+
+std::vector<const Plan*> Generator::plans() const {
+  std::vector<const Plan*> all = {&decode_plan(), &prefill_plan()};
+  if (verify_plan() != nullptr) all.push_back(verify_plan());
+  return all;
+}
+
+MemoryByClass Generator::memory() const { return Memory::planned(residents(), plans()); }
+
+std::string Generator::streaming() const { return streaming_text(residents(), plans()); }
 
 Status Generator::check(std::span<const TokenId> prompt, const GenerateOptions& options) const {
   GRAFT_TRY(text::check_sampling(options.sampling));
@@ -150,6 +187,17 @@ Status Generator::check(std::span<const TokenId> prompt, const GenerateOptions& 
   }
   if (prompt.size() >= context_) {
     return invalid("The prompt has ", prompt.size(), " tokens, which leaves no room in a context of ", context_, ".");
+  }
+  for (const text::LogitBias& bias : options.sampling.bias) {
+    if (bias.token >= vocabulary_) {
+      return invalid("A bias is for token ", bias.token, "; the model knows ", vocabulary_, " tokens.");
+    }
+  }
+  if (!options.grammar.empty() && !options.json_schema.empty()) {
+    return invalid("A text follows a grammar or a JSON schema, and both were given.");
+  }
+  if ((!options.grammar.empty() || !options.json_schema.empty()) && !tokenizer_) {
+    return error(Code::not_found, "A grammar needs a tokenizer, and the model carries none.");
   }
   if (!options.stop.empty() && !tokenizer_) {
     return error(Code::not_found, "Stop strings need a tokenizer, and the model carries none.");
@@ -173,13 +221,121 @@ Status Generator::prefill(std::span<const TokenId> prompt) {
 
 Result<std::span<const float>> Generator::decode(TokenId token) {
   GRAFT_TRY(run({&token, 1}));
-  const auto bytes = decode_->output(std::size_t{0});
-  return std::span(reinterpret_cast<const float*>(bytes.data()), bytes.size() / sizeof(float));
+  return logits_of(*decode_, 0);
+}
+
+std::span<const float> Generator::logits_of(const Program& program, std::size_t row) const {
+  const auto bytes = program.output(std::size_t{0});
+  const auto width = static_cast<std::size_t>(vocabulary_);
+  return std::span(reinterpret_cast<const float*>(bytes.data()), bytes.size() / sizeof(float))
+      .subspan(row * width, width);
+}
+
+/// The scores for what follows `text`, whose last token the caches do not hold yet: from the last draft, where it was
+/// right so far, by a run with a new one, or by a run for this token alone.
+Result<std::span<const float>> Generator::decode_ahead(std::span<const TokenId> text, Generated& out) {
+  const TokenId token = text.back();
+  if (next_row_ != 0) {
+    if (next_row_ < ahead_.size() && ahead_[next_row_] == token) {
+      note_run({&token, 1}, true);
+      ++out.right_drafts;
+      return logits_of(*verify_, next_row_++);
+    }
+    lookup_.judge(next_row_ - 1);
+    next_row_ = 0;
+  }
+  if (!verifies_drafts_ || context_ - cached_.size() <= longest_draft_) return decode(token);
+  const auto draft = lookup_.draft(text);
+  if (draft.empty()) return decode(token);
+  ahead_.assign(1, token);
+  ahead_.insert(ahead_.end(), draft.begin(), draft.end());
+  const Status verified = on_device([&]() -> Status {
+    GRAFT_TRY(try_resume());
+    return try_verify(ahead_);
+  });
+  GRAFT_TRY(verified);
+  out.drafted_tokens += static_cast<std::uint32_t>(draft.size());
+  next_row_ = 1;
+  return logits_of(*verify_, 0);
+}
+
+/// Begins a text that follows a grammar, where one is asked for. The last one is kept with what was found out about it.
+Status Generator::constrain(const GenerateOptions& options) {
+  is_constrained_ = !options.grammar.empty() || !options.json_schema.empty();
+  if (!is_constrained_) return {};
+  if (!constraint_ || constraint_->grammar != options.grammar || constraint_->json_schema != options.json_schema) {
+    constraint_.reset();
+    std::string rules = options.grammar;
+    if (!options.json_schema.empty()) {
+      GRAFT_TRY_ASSIGN(rules, text::grammar_of_schema(options.json_schema));
+    }
+    GRAFT_TRY_ASSIGN(text::Grammar grammar, text::Grammar::parse(rules));
+    if (!token_table_) token_table_ = std::make_unique<text::TokenTable>(*tokenizer_);
+    constraint_ = std::make_unique<Constraint>(Constraint{options.grammar, options.json_schema, std::move(grammar)});
+    constraint_->matcher = std::make_unique<text::GrammarMatcher>(constraint_->rules, *token_table_);
+  }
+  return constraint_->matcher->restart();
+}
+
+/// A bit for each token that may come next; empty: any may.
+Result<std::span<const std::uint64_t>> Generator::allowed_tokens() {
+  if (!is_constrained_) return std::span<const std::uint64_t>();
+  GRAFT_TRY_ASSIGN(const auto text, constraint_->matcher->allowed());
+  allowed_.assign(text.begin(), text.end());
+  if (constraint_->matcher->may_end()) {
+    for (const TokenId id : stop_tokens_) {
+      const auto at = static_cast<std::size_t>(id);
+      if (at / 64 < allowed_.size()) allowed_[at / 64] |= std::uint64_t{1} << (at % 64);
+    }
+  }
+  if (std::ranges::all_of(allowed_, [](std::uint64_t word) { return word == 0; })) {
+    return unsupported("No token of the model goes on as the grammar asks.");
+  }
+  return std::span<const std::uint64_t>(allowed_);
+}
+
+/// Chooses the token behind `text` and adds it; false: the text ends, for `out`'s reason.
+Result<bool> Generator::add_token(const GenerateOptions& options, text::Sampler& sampler, std::vector<TokenId>& text,
+                                  TextStream& stream, Generated& out) {
+  if (cached_.size() == context_) {
+    out.reason = StopReason::context_full;
+    return false;
+  }
+  if (is_constrained_ && constraint_->matcher->must_end()) {
+    out.reason = StopReason::end_of_text;
+    return false;
+  }
+  GRAFT_TRY_ASSIGN(const auto allowed, allowed_tokens());
+  GRAFT_TRY_ASSIGN(const auto logits, decode_ahead(text, out));
+  GRAFT_TRY_ASSIGN(const TokenId next, sampler.next(logits, text, allowed));
+  if (std::find(stop_tokens_.begin(), stop_tokens_.end(), next) != stop_tokens_.end()) {
+    out.reason = StopReason::end_of_text;
+    return false;
+  }
+  if (is_constrained_) GRAFT_TRY(constraint_->matcher->accept(next));
+  text.push_back(next);
+  out.tokens.push_back(next);
+  if (options.log_probabilities) {
+    out.log_probabilities.push_back(text::log_probability(logits, next, options.most_probable, out.most_probable));
+  }
+  const bool last = options.on_token && !options.on_token(next, logits);
+  const bool padding = tokenizer_ && static_cast<std::size_t>(next) >= tokenizer_->size();  // of the vocabulary
+  if (!padding) GRAFT_TRY(stream.push(next));
+  if (program_options_.control != nullptr) {
+    program_options_.control->report(Stage::answer, out.tokens.size(), options.max_tokens);
+  }
+  if (stream.stopped() || stream.refused() || last) {
+    out.reason = stream.stopped() ? StopReason::stop_string : StopReason::callback;
+    return false;
+  }
+  return true;
 }
 
 Result<Generated> Generator::generate(std::span<const TokenId> prompt, const GenerateOptions& options,
                                       const TextCallback& on_text) {
+  const auto begun = std::chrono::steady_clock::now();
   GRAFT_TRY(check(prompt, options));
+  GRAFT_TRY(constrain(options));
   GRAFT_TRY(resume());
   Generated out;
   out.prompt_tokens = static_cast<std::uint32_t>(prompt.size());
@@ -192,31 +348,13 @@ Result<Generated> Generator::generate(std::span<const TokenId> prompt, const Gen
   start = std::chrono::steady_clock::now();
   TextStream stream(tokenizer(), options, on_text);
   text::Sampler sampler(options.sampling);
+  lookup_ = text::PromptLookup(longest_draft_);
+  next_row_ = 0;
   std::vector<TokenId> all(prompt.begin(), prompt.end());
   out.reason = StopReason::max_tokens;
-  while (out.tokens.size() < options.max_tokens) {
-    if (cached_.size() == context_) {
-      out.reason = StopReason::context_full;
-      break;
-    }
-    GRAFT_TRY_ASSIGN(const auto logits, decode(all.back()));
-    GRAFT_TRY_ASSIGN(const TokenId next, sampler.next(logits, all));
-    if (std::find(stop_tokens_.begin(), stop_tokens_.end(), next) != stop_tokens_.end()) {
-      out.reason = StopReason::end_of_text;
-      break;
-    }
-    all.push_back(next);
-    out.tokens.push_back(next);
-    const bool last = options.on_token && !options.on_token(next, logits);
-    const bool padding = tokenizer_ && static_cast<std::size_t>(next) >= tokenizer_->size();  // of the vocabulary
-    if (!padding) GRAFT_TRY(stream.push(next));
-    if (program_options_.control != nullptr) {
-      program_options_.control->report(Stage::answer, out.tokens.size(), options.max_tokens);
-    }
-    if (stream.stopped() || stream.refused() || last) {
-      out.reason = stream.stopped() ? StopReason::stop_string : StopReason::callback;
-      break;
-    }
+  for (bool more = true; more && out.tokens.size() < options.max_tokens;) {
+    GRAFT_TRY_ASSIGN(more, add_token(options, sampler, all, stream, out));
+    if (out.first_token_seconds == 0) out.first_token_seconds = seconds_since(begun);
   }
   GRAFT_TRY(stream.finish());
   if (stream.stopped()) out.reason = StopReason::stop_string;

@@ -10,18 +10,63 @@ namespace graft {
 
 using text::TokenId;
 
-/// Appends tokens to the cached ones. The program may take more tokens than there are; the rest is never seen, because
-/// what the caches hold past the tokens that count is overwritten before a query may look there.
-Status Generator::try_run(std::span<const TokenId> tokens, bool single) {
-  Program& program = single ? *decode_ : *prefill_;
+/// Computes tokens behind the cached ones. The program may take more tokens than there are; the rest is never seen,
+/// because what the caches hold past the tokens that count is overwritten before a query may look there.
+Status Generator::start(Program& program, std::span<const TokenId> tokens) {
   const auto staging = program.input(0);
   std::memcpy(staging.data(), tokens.data(), tokens.size_bytes());
   std::fill(staging.begin() + static_cast<std::ptrdiff_t>(tokens.size_bytes()), staging.end(), std::byte{0});
   StepState state;
   state.position = static_cast<std::uint32_t>(cached_.size());
-  GRAFT_TRY(program.run({}, state));
+  return program.run({}, state);
+}
+
+void Generator::note_run(std::span<const TokenId> tokens, bool single) {
   cached_.insert(cached_.end(), tokens.begin(), tokens.end());
   runs_.push_back({static_cast<std::uint32_t>(tokens.size()), single});
+}
+
+/// Appends tokens to the cached ones.
+Status Generator::try_run(std::span<const TokenId> tokens, bool single) {
+  GRAFT_TRY(start(single ? *decode_ : *prefill_, tokens));
+  note_run(tokens, single);
+  return ok_status();
+}
+
+/// Appends the first token, and computes the others behind it: they count once the text is found to go on so. Their
+/// bits are those of runs for one token, by which a lost cache is filled again.
+Status Generator::try_verify(std::span<const TokenId> tokens) {
+  GRAFT_TRY(start(*verify_, tokens));
+  note_run(tokens.first(1), true);
+  return ok_status();
+}
+
+/// Whether a row among several has the bits that it has alone: a comparison behind a prompt of made-up tokens, so that
+/// all that prompt lookup may change is how long a text takes.
+Status Generator::compare_verified() {
+  const std::size_t count = verify_->plan().inputs[0].bytes / sizeof(TokenId);
+  const std::size_t chunk = prefill_->plan().inputs[0].bytes / sizeof(TokenId);
+  const auto width = static_cast<std::size_t>(vocabulary_);
+  auto held = std::exchange(cached_, {});
+  auto held_runs = std::exchange(runs_, {});
+  std::vector<TokenId> tokens(std::min<std::size_t>(chunk, context_ - count) + count);
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    tokens[i] = static_cast<TokenId>((7919 * (i + 1)) % width);
+  }
+  const auto rows = std::span<const TokenId>(tokens).last(count);
+  if (tokens.size() > count) GRAFT_TRY(try_run(std::span<const TokenId>(tokens).first(tokens.size() - count), false));
+  std::vector<float> alone;
+  alone.reserve(count * width);
+  for (const TokenId token : rows) {
+    GRAFT_TRY(try_run({&token, 1}, true));
+    const auto logits = logits_of(*decode_, 0);
+    alone.insert(alone.end(), logits.begin(), logits.end());
+  }
+  forget_from(tokens.size() - count);
+  GRAFT_TRY(start(*verify_, rows));
+  verifies_drafts_ = std::memcmp(alone.data(), logits_of(*verify_, 0).data(), alone.size() * sizeof(float)) == 0;
+  cached_ = std::move(held);
+  runs_ = std::move(held_runs);
   return ok_status();
 }
 
@@ -62,25 +107,40 @@ Status Generator::try_pause() {
   if (paused_) return ok_status();
   GRAFT_TRY(prefill_->settle());
   GRAFT_TRY(decode_->settle());
-  Paused paused{residents(), prefill_plan(), decode_plan(), {}, false};
+  if (verify_ != nullptr) GRAFT_TRY(verify_->settle());
+  Paused paused = as_paused({}, false);
   GRAFT_TRY(read_residents(*memory_, changes_on_device, paused.state));
-  prefill_.reset();
-  decode_.reset();
-  memory_.reset();
+  give_back();
   paused_ = std::move(paused);
   return ok_status();
 }
 
+Generator::Paused Generator::as_paused(HostState state, bool lost) const {
+  std::optional<Plan> verify;
+  if (verify_plan() != nullptr) verify = *verify_plan();
+  return {residents(), prefill_plan(), decode_plan(), std::move(verify), std::move(state), lost};
+}
+
+void Generator::give_back() {
+  prefill_.reset();
+  decode_.reset();
+  verify_.reset();
+  memory_.reset();
+}
+
 Status Generator::try_resume() {
   if (paused_) {
-    const Plan* const plans[] = {&paused_->prefill, &paused_->decode};
-    GRAFT_TRY_ASSIGN(auto memory, Memory::create(*device_, paused_->residents, plans));
-    GRAFT_TRY(upload_weights(*memory, *model_, decoding_));
-    GRAFT_TRY(write_residents(*memory, paused_->state));
-    GRAFT_TRY_ASSIGN(auto prefill, Program::create(*memory, paused_->prefill, program_options_));
-    GRAFT_TRY_ASSIGN(decode_, Program::create(*memory, paused_->decode, program_options_));
-    memory_ = std::move(memory);
-    prefill_ = std::move(prefill);
+    GRAFT_TRY_ASSIGN(memory_, Memory::create(*device_, paused_->residents, plans()));
+    const auto restore = [&]() -> Status {
+      GRAFT_TRY(upload_weights(*memory_, *model_, decoding_));
+      GRAFT_TRY(write_residents(*memory_, paused_->state));
+      GRAFT_TRY(create_programs(paused_->prefill, paused_->decode, paused_->verify, program_options_));
+      return paused_->lost && verify_ != nullptr ? compare_verified() : ok_status();  // on what may be another device
+    };
+    if (const Status done = restore(); !done.ok()) {
+      give_back();
+      return done;
+    }
     if (paused_->lost) kept_ = std::move(paused_->state);
     paused_.reset();
   }
@@ -116,10 +176,8 @@ Status Generator::keep_adapters() {
 /// As if it were paused, on a new device, but for what the caches held.
 Status Generator::recover() {
   if (!paused_) {
-    Paused paused{residents(), prefill_plan(), decode_plan(), std::exchange(kept_, {}), true};
-    prefill_.reset();
-    decode_.reset();
-    memory_.reset();
+    Paused paused = as_paused(std::exchange(kept_, {}), true);
+    give_back();
     paused_ = std::move(paused);
     must_replay_ = !cached_.empty();
   }

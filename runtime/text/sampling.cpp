@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "runtime/core/philox.h"
 
@@ -15,6 +16,12 @@ Status check_sampling(const SamplingOptions& o) {
   if (!(o.min_p >= 0 && o.min_p <= 1)) return invalid("min-p is ", o.min_p, "; it must lie between 0 and 1.");
   if (!(o.repetition_penalty > 0 && o.repetition_penalty <= 1000)) {
     return invalid("The repetition penalty is ", o.repetition_penalty, "; it must lie above 0, at most at 1000.");
+  }
+  for (const LogitBias& b : o.bias) {
+    if (b.token < 0) return invalid("A bias is for token ", b.token, ", which is none.");
+    if (!(b.bias <= 1e6) || (b.bias < -1e6 && b.bias != -INFINITY)) {
+      return invalid("The bias of token ", b.token, " is ", b.bias, "; it must lie between -1e6 and 1e6, or be -inf.");
+    }
   }
   return {};
 }
@@ -51,7 +58,9 @@ void Sampler::keep_most_probable() {
   }
   std::size_t kept = 0;
   double reached = 0;
-  while (kept < most && (kept == 0 || (reached < options_.top_p * total && weights_[kept] >= options_.min_p))) {
+  // What has no chance is never kept: a draw that rounding takes to the end would fall on it.
+  while (kept < most && (kept == 0 || weights_[kept] > 0) &&
+         (kept == 0 || (reached < options_.top_p * total && weights_[kept] >= options_.min_p))) {
     reached += weights_[kept++];
   }
   candidates_.resize(kept);
@@ -68,7 +77,7 @@ double Sampler::random() {
   return static_cast<double>(bits >> 11) * 0x1p-53;
 }
 
-Result<TokenId> Sampler::next(std::span<const float> logits, std::span<const TokenId> history) {
+Status Sampler::take(std::span<const float> logits) {
   candidates_.resize(logits.size());
   bool possible = false;
   for (std::size_t i = 0; i < logits.size(); ++i) {
@@ -78,7 +87,26 @@ Result<TokenId> Sampler::next(std::span<const float> logits, std::span<const Tok
     candidates_[i] = {static_cast<TokenId>(i), logits[i]};
     possible = possible || logits[i] != -INFINITY;
   }
-  if (!possible) return internal_error("The model gives no token a chance.");
+  return possible ? ok_status() : internal_error("The model gives no token a chance.");
+}
+
+Status Sampler::add_bias(std::span<const std::uint64_t> allowed) {
+  if (options_.bias.empty() && allowed.empty()) return {};
+  for (std::size_t i = 0; !allowed.empty() && i < candidates_.size(); ++i) {
+    if (i / 64 >= allowed.size() || (allowed[i / 64] >> (i % 64) & 1) == 0) candidates_[i].logit = -INFINITY;
+  }
+  for (const LogitBias& b : options_.bias) {
+    if (static_cast<std::size_t>(b.token) < candidates_.size())
+      candidates_[static_cast<std::size_t>(b.token)].logit += b.bias;
+  }
+  const bool possible = std::ranges::any_of(candidates_, [](const Candidate& c) { return c.logit != -INFINITY; });
+  return possible ? ok_status() : invalid("Every token that the model would say is forbidden.");
+}
+
+Result<TokenId> Sampler::next(std::span<const float> logits, std::span<const TokenId> history,
+                              std::span<const std::uint64_t> allowed) {
+  GRAFT_TRY(take(logits));
+  GRAFT_TRY(add_bias(allowed));
   penalize(history);
   if (options_.temperature == 0) {
     const auto best = std::max_element(candidates_.begin(), candidates_.end(),
@@ -94,6 +122,25 @@ Result<TokenId> Sampler::next(std::span<const float> logits, std::span<const Tok
     if (rest < 0) return candidates_[i].id;
   }
   return candidates_.back().id;
+}
+
+float log_probability(std::span<const float> logits, TokenId token, std::size_t most,
+                      std::vector<TokenProbability>& out) {
+  const double highest = *std::ranges::max_element(logits);
+  double sum = 0;
+  for (const float logit : logits) sum += std::exp(logit - highest);
+  const double whole = highest + std::log(sum);
+  const auto of = [&](TokenId id) { return static_cast<float>(logits[static_cast<std::size_t>(id)] - whole); };
+  std::vector<TokenId> ids(most == 0 ? 0 : logits.size());
+  std::iota(ids.begin(), ids.end(), 0);
+  most = std::min(most, ids.size());
+  std::partial_sort(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(most), ids.end(), [&](TokenId a, TokenId b) {
+    const float x = logits[static_cast<std::size_t>(a)];
+    const float y = logits[static_cast<std::size_t>(b)];
+    return x != y ? x > y : a < b;
+  });
+  for (std::size_t i = 0; i < most; ++i) out.push_back({ids[i], of(ids[i])});
+  return of(token);
 }
 
 std::string StopFinder::push(std::string_view piece) {

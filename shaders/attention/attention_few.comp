@@ -52,10 +52,11 @@ void main() {
       result[r * kVectors + i] = vec4(0.0);
     }
   }
-  // Keys [begin, end) are those that some row sees.
+  // Keys [begin, end) hold those that some row sees. A key has its lane whatever the rows are, so that a row gets the
+  // same bits alone and among others: what it does not see leaves no trace.
   int begin = 0;
   int end = int(p.keys);
-  if (p.window != 0) begin = max(begin, place[0] - p.window + 1);
+  if (p.window != 0) begin = max(begin, place[0] - p.window + 1) / int(kLanes) * int(kLanes);
   if (p.causal != 0) end = min(end, place[kRows - 1] + 1);
   if (p.window != 0) end = min(end, place[kRows - 1] + p.window);
 

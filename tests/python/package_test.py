@@ -357,6 +357,16 @@ class Text(support.PackageTest):
         drawn = {generator.generate("ab", max_tokens=12, temperature=2, seed=seed) for seed in range(8)}
         self.assertGreater(len(drawn), 1)
 
+    def test_texts_follow_a_grammar(self):
+        generator = self.language_model().generator(prompt_lookup=3)
+        text = generator.generate("ab", **self.DRAWN, grammar='root ::= ("a" | "b"){4}')
+        self.assertRegex(text, "^[ab]{4}$")
+        self.assertEqual(generator.generate("ab", **self.DRAWN), self.language_model().generator().generate("ab", **self.DRAWN))
+        with self.assertRaisesRegex(graft.InvalidArgument, "never defined"):
+            generator.generate("ab", grammar="root ::= x")
+        with self.assertRaisesRegex(graft.Unsupported, "minProperties"):
+            generator.generate("ab", json_schema='{"type": "object", "minProperties": 3}')
+
     def test_texts_become_tokens_and_back(self):
         tokenizer = self.language_model().tokenizer()
         tokens = tokenizer.encode("abb")

@@ -63,6 +63,36 @@ TEST(Sampling, GreedyIsTheFirstOfTheBestAndSeedsDecide) {
   EXPECT_NE(drawn(7), drawn(8));
 }
 
+TEST(Sampling, BiasComesBeforeAllElse) {
+  EXPECT_EQ(*Sampler({.bias = {{1, 2}}}).next(kLogits, {}), 1) << "log 0.1 + 2 is above log 0.4";
+  EXPECT_EQ(*Sampler({.bias = {{1, 1}, {1, 1}}}).next(kLogits, {}), 1) << "they add up";
+  const auto without = shares({.temperature = 1, .bias = {{0, -INFINITY}}});
+  EXPECT_EQ(without.count(0), 0u);
+  EXPECT_NEAR(without.at(2), 0.3 / 0.6, kNear);
+  EXPECT_EQ(*Sampler({.bias = {{9, 50}}}).next(kLogits, {}), 0) << "of no token of this model";
+  const SamplingOptions all = {.bias = {{0, -INFINITY}, {1, -INFINITY}, {2, -INFINITY}, {3, -INFINITY}}};
+  EXPECT_EQ(Sampler(all).next(kLogits, {}).status().code(), Code::invalid_argument);
+  EXPECT_FALSE(check_sampling({.bias = {{-1, 1}}}).ok());
+  EXPECT_FALSE(check_sampling({.bias = {{1, NAN}}}).ok());
+  EXPECT_FALSE(check_sampling({.bias = {{1, INFINITY}}}).ok());
+}
+
+TEST(Sampling, LogProbabilitiesAreThoseOfTheScores) {
+  std::vector<TokenProbability> best;
+  EXPECT_NEAR(log_probability(kLogits, 1, 0, best), std::log(0.1), 1e-6);
+  EXPECT_TRUE(best.empty());
+  const std::vector<float> shifted = {1000 + kLogits[0], 1000 + kLogits[1], 1000 + kLogits[2], -INFINITY};
+  EXPECT_NEAR(log_probability(shifted, 2, 2, best), std::log(0.3 / 0.8), 1e-4) << "no exponential overflows";
+  ASSERT_EQ(best.size(), 2u);
+  EXPECT_EQ(best[0].token, 0);
+  EXPECT_EQ(best[1].token, 2);
+  EXPECT_NEAR(best[0].log_probability, std::log(0.5), 1e-4);
+  best.clear();
+  log_probability(std::vector<float>{1, 3, 3}, 0, 9, best);
+  ASSERT_EQ(best.size(), 3u) << "as many as there are";
+  EXPECT_EQ(best[0].token, 1) << "of equals the lower id";
+}
+
 TEST(Sampling, RefusesWhatIsNoNumber) {
   EXPECT_FALSE(Sampler({}).next(std::vector<float>{0, NAN}, {}).ok());
   EXPECT_FALSE(Sampler({.temperature = 1}).next(std::vector<float>{INFINITY, 0}, {}).ok());

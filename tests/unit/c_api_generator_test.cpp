@@ -112,6 +112,39 @@ TEST_F(CGenerator, StreamsATextAndEndsItOnRequest) {
   EXPECT_EQ(std::string(text), whole.substr(0, whole.find(stop)));
 }
 
+TEST_F(CGenerator, TellsProbabilitiesTakesBiasesAndDrafts) {
+  auto planned = sized<graft_generator_options>();
+  planned.prompt_lookup = 3;
+  ASSERT_EQ(graft_generator_create(h_.model, &planned, &generator_), GRAFT_OK) << h_.message();
+  auto options = sized<graft_generate_options>();
+  options.max_tokens = 3;
+  options.log_probabilities = 1;
+  options.most_probable = 2;
+  ASSERT_EQ(graft_generate(generator_, "abcabc", &options, nullptr, nullptr), GRAFT_OK) << h_.message();
+  auto last = sized<graft_generated>();
+  ASSERT_EQ(graft_generator_last(generator_, &last), GRAFT_OK);
+  ASSERT_EQ(last.token_count, 3u);
+  ASSERT_NE(last.log_probabilities, nullptr);
+  ASSERT_EQ(last.most_probable_count, 2u);
+  EXPECT_EQ(last.most_probable[0].token, last.tokens[0]);
+  EXPECT_EQ(last.most_probable[0].log_probability, last.log_probabilities[0]);
+  EXPECT_LT(last.most_probable[1].log_probability, last.log_probabilities[0]);
+  EXPECT_GT(last.first_token_ms, 0);
+  EXPECT_GT(last.drafted_tokens, 0u) << "the prompt repeats itself";
+  const std::int32_t second = last.most_probable[1].token;
+  const graft_logit_bias never[] = {{last.tokens[0], -INFINITY}};
+  options.bias = never;
+  options.bias_count = 1;
+  options.log_probabilities = 0;
+  ASSERT_EQ(graft_generate(generator_, "abcabc", &options, nullptr, nullptr), GRAFT_OK) << h_.message();
+  ASSERT_EQ(graft_generator_last(generator_, &last), GRAFT_OK);
+  EXPECT_EQ(last.tokens[0], second);
+  EXPECT_EQ(last.log_probabilities, nullptr);
+  EXPECT_EQ(last.most_probable_count, 0u);
+  options.bias = nullptr;
+  EXPECT_EQ(graft_generate(generator_, "abc", &options, nullptr, nullptr), GRAFT_INVALID_ARGUMENT);
+}
+
 TEST_F(CGenerator, TakesOtherAdaptersBetweenTexts) {
   // A text of the model with adapters of the seed, whose B is made anything but zero.
   const auto write = [&](const std::string& path, std::uint32_t seed) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "runtime/passes/decode_graph.h"
@@ -127,6 +128,80 @@ TEST_F(GeneratorTest, TextsEndForAReason) {
     EXPECT_EQ(out->tokens.size() + 3, 48u + 1) << "the last token was drawn, and needs no place";
   }
   EXPECT_TRUE(ended && filled) << "forty texts of a random model end in both ways";
+}
+
+TEST_F(GeneratorTest, DraftsChangeNoBitOfWhatIsGenerated) {
+  for (const test::LetterModel& kind : {ids_only(), ids_only({.window = 5}), ids_only({.learned_positions = true})}) {
+    const Model model = test::letter_model(kind);
+    const auto plain = make(model, {.prefill = 8});
+    for (const std::uint32_t longest : {1u, 3u, 7u}) {
+      const auto ahead = make(model, {.prefill = 8, .prompt_lookup = longest});
+      ASSERT_TRUE(ahead->verifies_drafts()) << longest;
+      std::uint32_t drafted = 0;
+      for (std::uint64_t seed = 0; seed < 6; ++seed) {
+        Tokens prompt = {static_cast<TokenId>(seed), 3, 1, 4, 1, 5, 3, 1, 4, 1};
+        std::vector<float> scores, same_scores;
+        const auto into = [](std::vector<float>& all) {
+          return [&all](TokenId, std::span<const float> logits) {
+            all.insert(all.end(), logits.begin(), logits.end());
+            return true;
+          };
+        };
+        GenerateOptions options = {.max_tokens = 60, .sampling = {.temperature = seed * 0.3, .seed = seed}};
+        options.on_token = into(scores);
+        const Generated expected = run(*plain, prompt, options);
+        options.on_token = into(same_scores);
+        const Generated got = run(*ahead, prompt, options);
+        EXPECT_EQ(got.tokens, expected.tokens) << "seed " << seed << ", drafts of " << longest;
+        EXPECT_EQ(got.reason, expected.reason);
+        EXPECT_EQ(same_scores, scores) << "bit for bit";
+        drafted += got.drafted_tokens;
+        EXPECT_LE(got.right_drafts, got.drafted_tokens);
+      }
+      EXPECT_GT(drafted, 0u);
+    }
+  }
+}
+
+TEST_F(GeneratorTest, DraftsOutliveAPause) {
+  const Model model = test::letter_model(ids_only());
+  const auto plain = make(model);
+  const auto ahead = make(model, {.prompt_lookup = 3});
+  const Tokens prompt = {3, 1, 4, 1, 5, 3, 1, 4, 1};
+  const Generated first = run(*ahead, prompt, {.max_tokens = 9});
+  ASSERT_TRUE(ahead->pause().ok());
+  Tokens longer = prompt;
+  longer.insert(longer.end(), first.tokens.begin(), first.tokens.end());
+  const Generated more = run(*ahead, longer, {.max_tokens = 9});
+  EXPECT_GT(more.reused_tokens, prompt.size());
+  EXPECT_EQ(more.tokens, run(*plain, longer, {.max_tokens = 9}).tokens);
+}
+
+TEST_F(GeneratorTest, TellsProbabilitiesAndTheTimeOfTheFirstToken) {
+  const Model model = test::letter_model(ids_only());
+  const auto generator = make(model);
+  GenerateOptions options = {.max_tokens = 4, .log_probabilities = true, .most_probable = 3};
+  std::vector<float> expected;
+  options.on_token = [&](TokenId token, std::span<const float> logits) {
+    double sum = 0;
+    for (const float logit : logits) sum += std::exp(double{logit});
+    expected.push_back(static_cast<float>(logits[static_cast<std::size_t>(token)] - std::log(sum)));
+    return true;
+  };
+  const Generated out = run(*generator, kPrompt, options);
+  ASSERT_EQ(out.log_probabilities.size(), 4u);
+  ASSERT_EQ(out.most_probable.size(), 12u);
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_NEAR(out.log_probabilities[i], expected[i], 1e-5);
+    EXPECT_EQ(out.most_probable[3 * i].token, out.tokens[i]) << "the most probable is what was taken";
+    EXPECT_EQ(out.most_probable[3 * i].log_probability, out.log_probabilities[i]);
+  }
+  EXPECT_GT(out.first_token_seconds, 0);
+  EXPECT_LE(out.first_token_seconds, out.prefill_seconds + out.decode_seconds + 1e-3);
+  options.sampling.bias = {{out.tokens[0], -INFINITY}};
+  EXPECT_EQ(run(*generator, kPrompt, options).tokens[0], out.most_probable[1].token) << "the next best";
+  options.sampling.bias = {{17, 1}};
+  EXPECT_NE(generator->generate(kPrompt, options).status().message().find("token 17"), std::string::npos);
 }
 
 TEST_F(GeneratorTest, PlannedIsAllocatedAndCachesAreActivations) {

@@ -90,8 +90,9 @@ class Talk {
     const auto print = [](std::string_view text) {
       return std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
     };
-    GRAFT_TRY_ASSIGN(const Generated said, generator_.generate(tokens, options_.generate,
-                                                               options_.json ? TextCallback() : TextCallback(print)));
+    GRAFT_TRY_ASSIGN(const GenerateOptions wanted, generate_options(options_));
+    GRAFT_TRY_ASSIGN(const Generated said,
+                     generator_.generate(tokens, wanted, options_.json ? TextCallback() : TextCallback(print)));
     messages_.push_back({{"role", "assistant"}, {"content", said.text}});
     said_ = asked_ + said.text;
     tokens.insert(tokens.end(), said.tokens.begin(), said.tokens.end());
@@ -128,6 +129,7 @@ Status run_chat(const ChatArguments& options) {
     if (generator->tokenizer() == nullptr) return invalid("The model carries no tokenizer: it cannot be talked to.");
     Talk talk(options, model, *generator);
     GRAFT_TRY(talk.begin());
+    bool spoken = false;
     // A person sees what went wrong and may go on; a program must not take silence for an answer.
     const bool is_terminal = isatty(STDIN_FILENO) == 1;
     const auto ask = [&](std::string& line) {
@@ -136,6 +138,8 @@ Status run_chat(const ChatArguments& options) {
     };
     for (std::string line; ask(line);) {
       if (line.empty()) continue;
+      std::optional<FirstUse> first;
+      if (!std::exchange(spoken, true)) first.emplace(device->control());
       const Status heard = talk.hear(line);
       if (!heard.ok() && !is_terminal) return heard;
       if (!heard.ok()) std::fprintf(stderr, "graft: %s\n", heard.message().c_str());

@@ -49,18 +49,50 @@ Result<std::vector<text::TokenId>> prompt_ids(const GenerateArguments& options, 
   return text::encode_chat(*tokenizer, parts);
 }
 
-void print_json(const Generated& result, std::span<const text::TokenId> prompt, const Generator& generator) {
+nlohmann::ordered_json token_json(text::TokenId token, float log_probability, const Generator& generator) {
+  nlohmann::ordered_json out = {{"token", token}};
+  const text::Tokenizer* tokenizer = generator.tokenizer();
+  if (tokenizer != nullptr && static_cast<std::size_t>(token) < tokenizer->size()) {
+    const auto text = tokenizer->decode({&token, 1}, {.skip_control = false, .at_start = false});
+    if (text.ok()) out["text"] = *text;
+  }
+  out["logprob"] = log_probability;
+  return out;
+}
+
+/// Of every token, with the most probable ones in its place.
+nlohmann::ordered_json log_probabilities_json(const Generated& result, const Generator& generator) {
+  auto out = nlohmann::ordered_json::array();
+  const std::size_t beside = result.tokens.empty() ? 0 : result.most_probable.size() / result.tokens.size();
+  for (std::size_t i = 0; i < result.tokens.size(); ++i) {
+    auto token = token_json(result.tokens[i], result.log_probabilities[i], generator);
+    for (const text::TokenProbability& other : std::span(result.most_probable).subspan(i * beside, beside)) {
+      token["top"].push_back(token_json(other.token, other.log_probability, generator));
+    }
+    out.push_back(std::move(token));
+  }
+  return out;
+}
+
+void print_json(const Generated& result, std::span<const text::TokenId> prompt, const Generator& generator,
+                const GenerateArguments& options) {
   const auto rate = [](double count, double seconds) { return seconds > 0 ? count / seconds : 0; };
-  const nlohmann::ordered_json all = {
+  nlohmann::ordered_json all = {
       {"text", result.text},
       {"prompt_tokens", std::vector<text::TokenId>(prompt.begin(), prompt.end())},
       {"tokens", result.tokens},
       {"stopped_by", stop_reason_name(result.reason)},
+      {"first_token_seconds", result.first_token_seconds},
       {"prefill_seconds", result.prefill_seconds},
       {"decode_seconds", result.decode_seconds},
       {"decode_tokens_per_second", rate(static_cast<double>(result.tokens.size()), result.decode_seconds)},
       {"context", generator.context()},
       {"device_bytes", generator.memory().total()}};
+  if (options.generator.prompt_lookup != 0) {
+    all["drafted_tokens"] = result.drafted_tokens;
+    all["right_drafts"] = result.right_drafts;
+  }
+  if (options.logprobs) all["logprobs"] = log_probabilities_json(result, generator);
   std::printf("%s\n", all.dump(2).c_str());
 }
 
@@ -74,11 +106,13 @@ Status run_generate(const GenerateArguments& options) {
     const auto print = [](std::string_view text) {
       return std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
     };
+    GRAFT_TRY_ASSIGN(const GenerateOptions wanted, generate_options(options));
     if (options.echo && !options.json) print(options.prompt);
-    GRAFT_TRY_ASSIGN(const Generated result, generator->generate(prompt, options.generate,
-                                                                 options.json ? TextCallback() : TextCallback(print)));
+    const FirstUse first(device->control());
+    GRAFT_TRY_ASSIGN(const Generated result,
+                     generator->generate(prompt, wanted, options.json ? TextCallback() : TextCallback(print)));
     if (options.json) {
-      print_json(result, prompt, *generator);
+      print_json(result, prompt, *generator, options);
     } else {
       std::printf("\n");
       std::fprintf(stderr, "%u tokens of prompt in %.2f s, %zu tokens in %.2f s; stopped by %s\n", result.prompt_tokens,

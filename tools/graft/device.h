@@ -65,6 +65,7 @@ class OpenDevice {
     program.proof = remembered_.get();
     program.control = &control_;
   }
+  RunControl& control() { return control_; }
   /// The device anew, after it was lost; what was made of the old one may still be destroyed.
   Result<gpu::Device*> reopen();
   Status close();

@@ -1,9 +1,37 @@
 #include "tools/graft/generate_flags.h"
 
+#include <charconv>
+#include <cmath>
+
 #include "runtime/passes/precision.h"
 #include "tools/graft/numbers.h"
+#include "tools/graft/progress.h"
 
 namespace graft::cli {
+namespace {
+
+/// "15=-2.5", "15=-inf".
+Result<std::vector<text::LogitBias>> parse_biases(const std::vector<std::string>& given) {
+  std::vector<text::LogitBias> out;
+  for (const std::string& item : split_lists(given)) {
+    text::LogitBias bias;
+    const char* const end = item.data() + item.size();
+    const auto token = std::from_chars(item.data(), end, bias.token);
+    auto number = token;
+    if (token.ec == std::errc() && token.ptr != end && *token.ptr == '=') {
+      number = std::from_chars(token.ptr + 1, end, bias.bias);
+    } else {
+      number.ec = std::errc::invalid_argument;
+    }
+    if (number.ec != std::errc() || number.ptr != end) {
+      return invalid("\"", item, "\" of --logit-bias is not of the form TOKEN=BIAS, as in 15=-2.5 or 15=-inf.");
+    }
+    out.push_back(bias);
+  }
+  return out;
+}
+
+}  // namespace
 
 void add_model_flags(CLI::App& app, GenerateFlags& options) {
   app.add_option("MODEL", options.path, "A .graft file")->required();
@@ -34,6 +62,20 @@ void add_generator_flags(CLI::App& app, GenerateFlags& options) {
       ->check(positive());
   app.add_option("--seed", sampling.seed, "Seed of sampling")->check(whole(0));
   app.add_option("--stop", options.generate.stop, "The text ends before this; repeatable");
+  app.add_option("--logit-bias", options.logit_bias,
+                 "TOKEN=BIAS: what is added to a token's score, as in 15=-2.5, or 15=-inf for never; repeatable");
+  app.add_option("--logprobs", options.logprobs,
+                 "Of every token its log-probability, and of so many of the most probable in its place; with --json")
+      ->check(whole(0, UINT32_MAX));
+  app.add_option("--prompt-lookup", options.generator.prompt_lookup,
+                 "Guess so many tokens from what the text says before and verify them in one run: the same text, "
+                 "sooner where it repeats itself (0: none)")
+      ->check(whole(0, 64));
+  auto* grammar = app.add_option("--grammar", options.grammar,
+                                 "A file of rules that the text has to follow, in llama.cpp's language (GBNF)");
+  app.add_option("--json-schema", options.json_schema,
+                 "The text is JSON that this schema allows: a file, or the schema itself")
+      ->excludes(grammar);
   app.add_option("--context", options.generator.context, "Tokens of prompt and answer (the model's, at most 2048)")
       ->check(whole(1, UINT32_MAX));
   app.add_option("--budget", options.budget,
@@ -47,6 +89,7 @@ void add_generator_flags(CLI::App& app, GenerateFlags& options) {
 void refuse_idle_sampling(const CLI::App& app, const GenerateFlags& options) {
   refuse_idle(app, options.generate.sampling.temperature == 0, {"--top-k", "--top-p", "--min-p", "--seed"},
               "without --temperature: the most probable token is taken.");
+  refuse_idle(app, !options.json, {"--logprobs"}, "without --json, which has them.");
 }
 
 Result<std::unique_ptr<Generator>> open_generator(const GenerateFlags& options, const Model& model,
@@ -57,9 +100,42 @@ Result<std::unique_ptr<Generator>> open_generator(const GenerateFlags& options, 
     GRAFT_TRY_ASSIGN(wanted.plan.budget, parse_size(options.budget));
   }
   device.give_to(wanted.program);
-  GRAFT_TRY_ASSIGN(auto generator, Generator::create(device.device(), model, wanted));
+  std::unique_ptr<Progress> kernels;
+  const auto start = std::chrono::steady_clock::now();
+  device.control().set_progress([&](Stage stage, std::uint64_t done, std::uint64_t total) {
+    // Nobody wants to read of what takes no time.
+    if (stage != Stage::kernels || std::chrono::steady_clock::now() - start < std::chrono::seconds(2)) return;
+    if (done == 0 || !kernels) kernels = std::make_unique<Progress>("kernels", total, false);
+    kernels->update(done, "made ready");
+  });
+  auto made = Generator::create(device.device(), model, wanted);
+  device.control().set_progress({});
+  kernels.reset();
+  GRAFT_TRY_ASSIGN(auto generator, std::move(made));
+  if (wanted.prompt_lookup != 0 && !generator->verifies_drafts()) {
+    std::fprintf(stderr,
+                 "On this device a token among several gets other bits than alone: --prompt-lookup does nothing.\n");
+  }
   if (const std::string text = generator->streaming(); !text.empty()) std::fprintf(stderr, "%s\n", text.c_str());
   return generator;
+}
+
+Result<GenerateOptions> generate_options(const GenerateFlags& options) {
+  GenerateOptions out = options.generate;
+  GRAFT_TRY_ASSIGN(out.sampling.bias, parse_biases(options.logit_bias));
+  out.log_probabilities = options.logprobs.has_value();
+  out.most_probable = options.logprobs.value_or(0);
+  if (!options.grammar.empty()) {
+    GRAFT_TRY_ASSIGN(out.grammar, text_of_file(options.grammar));
+    if (out.grammar.empty()) return invalid("The grammar \"", options.grammar, "\" is empty.");
+  }
+  GRAFT_TRY_ASSIGN(out.json_schema, json_or_file(options.json_schema));
+  return out;
+}
+
+FirstUse::FirstUse(RunControl& control)
+    : control_(control), notice_("The driver compiles kernels as they are first used; the text begins after that ...") {
+  control_.set_progress([this](Stage, std::uint64_t, std::uint64_t) { notice_.done(); });
 }
 
 Result<text::ChatRequest> request_of(const GenerateFlags& options, std::string messages) {

@@ -2,13 +2,16 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "runtime/session/generator.h"
 #include "runtime/session/text_model.h"
 #include "tools/graft/adapted_model.h"
 #include "tools/graft/device.h"
 #include "tools/graft/options.h"
+#include "tools/graft/progress.h"
 
 namespace graft::cli {
 
@@ -22,8 +25,11 @@ struct GenerateFlags {
   std::string budget;
   std::string precision = "f32";
   bool json = false;
+  std::string grammar, json_schema;
+  std::vector<std::string> logit_bias;
+  std::optional<std::uint32_t> logprobs;
   GeneratorOptions generator;
-  GenerateOptions generate;
+  GenerateOptions generate;  ///< but for what generate_options() reads
 };
 
 /// The model's path and adapters.
@@ -36,6 +42,20 @@ void add_generator_flags(CLI::App& app, GenerateFlags& options);
 void refuse_idle_sampling(const CLI::App& app, const GenerateFlags& options);
 
 Result<std::unique_ptr<Generator>> open_generator(const GenerateFlags& options, const Model& model, OpenDevice& device);
+
+/// How a text is made. A failure names the flag.
+Result<GenerateOptions> generate_options(const GenerateFlags& options);
+
+/// Says on stderr why nothing comes yet, where a first text takes its time: drivers compile kernels at their first use.
+class FirstUse {
+ public:
+  explicit FirstUse(RunControl& control);
+  ~FirstUse() { control_.set_progress({}); }
+
+ private:
+  RunControl& control_;
+  WaitNotice notice_;
+};
 
 /// What stands around the messages.
 Result<text::ChatRequest> request_of(const GenerateFlags& options, std::string messages);

@@ -84,10 +84,14 @@ Status write_text(const std::string& path, const std::string& text) {
   return os::atomic_write_file(os::system_files(), path, text);
 }
 
+Result<std::string> text_of_file(const std::string& path) {
+  return os::read_text_file(os::system_files(), path, std::uint64_t{64} << 20);
+}
+
 Result<std::string> json_or_file(const std::string& given) {
   const std::size_t begin = given.find_first_not_of(" \t\r\n");
   if (begin == std::string::npos || given[begin] == '[' || given[begin] == '{') return given;
-  return os::read_text_file(os::system_files(), given, std::uint64_t{64} << 20);
+  return text_of_file(given);
 }
 
 std::string grouped(std::uint64_t number) {

@@ -30,6 +30,9 @@ std::vector<std::string> split_lists(const std::vector<std::string>& texts);
 /// JSON as it was typed, or what is in the file of that name.
 Result<std::string> json_or_file(const std::string& given);
 
+/// What is in a file, of at most 64 MiB.
+Result<std::string> text_of_file(const std::string& path);
+
 /// Writes a text to a file atomically, for --json, --svg and --metrics outputs.
 Status write_text(const std::string& path, const std::string& text);
 

@@ -13,6 +13,7 @@ namespace {
 using SteadyClock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kRedraw{100};
 constexpr std::chrono::seconds kPlainLine{5};
+constexpr std::chrono::seconds kPatience{2};
 constexpr std::uint64_t kBarWidth = 28;
 
 }  // namespace
@@ -26,6 +27,24 @@ std::string duration_text(double seconds) {
     std::snprintf(text.data(), text.size(), "%ld min %02ld s", whole / 60, whole % 60);
   }
   return text.data();
+}
+
+WaitNotice::WaitNotice(std::string text) {
+  thread_ = std::thread([this, text = std::move(text)] {
+    std::unique_lock lock(mutex_);
+    if (!changed_.wait_for(lock, kPatience, [this] { return done_; })) std::fprintf(stderr, "%s\n", text.c_str());
+  });
+}
+
+WaitNotice::~WaitNotice() {
+  done();
+  thread_.join();
+}
+
+void WaitNotice::done() {
+  const std::lock_guard lock(mutex_);
+  done_ = true;
+  changed_.notify_all();
 }
 
 Progress::Progress(std::string what, std::uint64_t total, bool quiet)

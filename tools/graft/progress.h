@@ -2,8 +2,11 @@
 #pragma once
 
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
+#include <mutex>
 #include <string>
+#include <thread>
 
 namespace graft::cli {
 
@@ -32,6 +35,22 @@ class Progress {
   bool stale_ = false;
   std::chrono::steady_clock::time_point start_;
   std::chrono::steady_clock::time_point last_;
+};
+
+/// A line on stderr for who waits: it comes after two seconds, unless done() came first.
+class WaitNotice {
+ public:
+  explicit WaitNotice(std::string text);
+  ~WaitNotice();
+  WaitNotice(const WaitNotice&) = delete;
+  WaitNotice& operator=(const WaitNotice&) = delete;
+  void done();
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool done_ = false;
+  std::thread thread_;
 };
 
 /// "1.2 s", "3 min 04 s".

@@ -17,24 +17,26 @@ class Generator:
     """Writes text with a language model; made by Model.generator()."""
 
     def __init__(self, model: "Model", *, context: int, prefill: int, budget: int, precision: str,
-                 recover_device: bool) -> None:
+                 recover_device: bool, prompt_lookup: int) -> None:
         self.model = model
         options = fill(_graft.GeneratorOptions(), context=context, prefill=prefill, budget=budget,
-                       precision=word("precision", precision, PRECISIONS), recover_device=recover_device)
+                       precision=word("precision", precision, PRECISIONS), recover_device=recover_device,
+                       prompt_lookup=prompt_lookup)
         self._native = model._native.generator(options)
 
     def generate(self, prompt: str, *, max_tokens: int = 256, temperature: float = 0, top_k: int = 0, top_p: float = 1,
                  min_p: float = 0, repetition_penalty: float = 1, seed: int = 0, stop: Sequence[str] = (),
-                 on_text: Optional[Callable[[str], Any]] = None) -> str:
+                 grammar: str = "", json_schema: str = "", on_text: Optional[Callable[[str], Any]] = None) -> str:
         """What the model says after the prompt. One that begins as the one before costs its new part only.
 
         temperature: 0 always takes the most probable token. top_k, top_p, min_p narrow what is drawn from, 0, 1 and 0
         do not. stop: the text ends before any of these. on_text gets each piece of text once it is certain; if it gives
-        False the text ends, and what it raises is raised here. It must not call graft with this context.
+        False the text ends, and what it raises is raised here. It must not call graft with this context. grammar: rules
+        that the text follows, as llama.cpp has them (GBNF); json_schema: it is JSON that this schema, as JSON, allows.
         """
         options = fill(_graft.GenerateOptions(), max_tokens=max_tokens, temperature=temperature, top_k=top_k, top_p=top_p,
                        min_p=min_p, repetition_penalty=repetition_penalty, seed=seed,
-                       stop=[stop] if isinstance(stop, str) else list(stop))
+                       grammar=grammar, json_schema=json_schema, stop=[stop] if isinstance(stop, str) else list(stop))
         pieces = None
         if on_text is not None:
             decoder = codecs.getincrementaldecoder("utf-8")("replace")

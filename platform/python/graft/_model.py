@@ -190,15 +190,16 @@ class Model:
         return self._native.gradients(options, arrays)
 
     def generator(self, *, context: int = 0, prefill: int = 0, budget: int = 0, precision: str = "float32",
-                  recover_device: bool = False) -> Generator:
+                  recover_device: bool = False, prompt_lookup: int = 0) -> Generator:
         """A Generator, for language models.
 
         context: tokens of prompt and answer together; 0: the model's own, at most 2048. prefill: tokens of a prompt
         taken at a time; 0: 64. budget: largest device memory in bytes, 0 for no limit. recover_device: where the device
-        is lost it is opened anew, and a text goes on to the same bits.
+        is lost it is opened anew, and a text goes on to the same bits. prompt_lookup: tokens that are guessed from what
+        the text says before, and verified in one run: the same text, sooner where it repeats itself; 0: none.
         """
         made = Generator(self, context=context, prefill=prefill, budget=budget, precision=precision,
-                         recover_device=recover_device)
+                         recover_device=recover_device, prompt_lookup=prompt_lookup)
         self._users.add(made)
         return made
 

@@ -144,6 +144,7 @@ void add_running_options(py::module_& module) {
   generator.def_readwrite("context", &GeneratorOptions::context)
       .def_readwrite("prefill", &GeneratorOptions::prefill)
       .def_readwrite("budget", &GeneratorOptions::budget)
+      .def_readwrite("prompt_lookup", &GeneratorOptions::prompt_lookup)
       .def_readwrite("recover_device", &GeneratorOptions::recover_device);
   py::class_<GenerateOptions>(module, "GenerateOptions")
       .def(py::init<>())
@@ -154,6 +155,8 @@ void add_running_options(py::module_& module) {
       .def_readwrite("min_p", &GenerateOptions::min_p)
       .def_readwrite("repetition_penalty", &GenerateOptions::repetition_penalty)
       .def_readwrite("seed", &GenerateOptions::seed)
+      .def_readwrite("grammar", &GenerateOptions::grammar)
+      .def_readwrite("json_schema", &GenerateOptions::json_schema)
       .def_readwrite("stop", &GenerateOptions::stop);
 }
 

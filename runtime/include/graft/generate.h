@@ -18,7 +18,17 @@ typedef struct graft_generator_options {
   /* 1: the generator outlives its device, as graft_session_options.recover_device has it: what its caches held is
      computed again by the same steps, and a text goes on where it was, to the same bits. */
   int recover_device;
+  /* Tokens that are guessed from what the text says before, and verified in one run (prompt lookup decoding); 0: none.
+     What is generated stays the same, bit for bit: the device is found to give a token among several the bits that it
+     has alone, or no guesses are made. Worth it where answers repeat their prompts: 3 is a good number on CPUs. */
+  uint32_t prompt_lookup;
 } graft_generator_options;
+
+/* Something that is added to a token's score before it is chosen. */
+typedef struct graft_logit_bias {
+  int32_t token;
+  float bias; /* -INFINITY: never this token */
+} graft_logit_bias;
 
 /* How one text is made. */
 typedef struct graft_generate_options {
@@ -40,6 +50,14 @@ typedef struct graft_generate_options {
      before temperature and penalties; 0 makes it the last. The token that ends a text is not given. May be NULL; it
      must not call graft with this context. */
   int (*on_token)(void* user, int32_t token, const float* logits, size_t vocabulary);
+  const graft_logit_bias* bias; /* bias_count of them; those of one token add up. May be NULL */
+  size_t bias_count;
+  int log_probabilities;  /* 1: graft_generated has those of all tokens */
+  uint32_t most_probable; /* and those of so many most probable tokens beside each */
+  /* What the text has to follow, one of the two at most; NULL: anything. Tokens that would leave it are never chosen,
+     and the text ends where nothing may follow it. Both are bounded in time and memory. */
+  const char* grammar;     /* rules as llama.cpp has them (GBNF), beginning with "root" */
+  const char* json_schema; /* JSON: the text is JSON that this schema allows */
 } graft_generate_options;
 
 /* Why a text ended. */
@@ -51,6 +69,12 @@ typedef enum graft_stop_reason GRAFT_ENUM_OF_INT {
   GRAFT_STOP_CALLBACK = 4
 } graft_stop_reason;
 
+/* How probable a model finds a token. */
+typedef struct graft_token_probability {
+  int32_t token;
+  float log_probability; /* natural logarithm, before any bias, penalty and temperature */
+} graft_token_probability;
+
 /* What a call generated. Pointers are valid until the generator's next call. */
 typedef struct graft_generated {
   size_t struct_size;
@@ -60,9 +84,15 @@ typedef struct graft_generated {
   size_t token_count;
   graft_stop_reason reason;
   uint32_t prompt_tokens;
-  uint32_t cached_tokens; /* of the prompt, that the call before had computed */
-  double prompt_ms;       /* for the other tokens of the prompt */
-  double generated_ms;    /* for what was generated */
+  uint32_t cached_tokens;                       /* of the prompt, that the call before had computed */
+  double prompt_ms;                             /* for the other tokens of the prompt */
+  double generated_ms;                          /* for what was generated */
+  double first_token_ms;                        /* from the call to its first token */
+  uint32_t drafted_tokens;                      /* guessed by prompt lookup */
+  uint32_t right_drafts;                        /* of these, what the model said as well */
+  const float* log_probabilities;               /* one for each token; NULL unless asked for */
+  const graft_token_probability* most_probable; /* most_probable_count for each token, the most probable first */
+  uint32_t most_probable_count;
 } graft_generated;
 
 /* Plans, records and allocates everything, caches included. unsupported where the model is no language model that can

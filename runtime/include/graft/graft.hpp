@@ -168,6 +168,7 @@ class Model {
     raw.budget = options.budget;
     raw.precision = options.precision;
     raw.recover_device = options.recover_device ? 1 : 0;
+    raw.prompt_lookup = options.prompt_lookup;
     graft_generator* generator = nullptr;
     Status made = status(graft_generator_create(handle_.get(), &raw, &generator));
     if (!made.ok()) return made;

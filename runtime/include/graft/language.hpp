@@ -21,8 +21,14 @@ struct GeneratorOptions {
   std::uint32_t prefill = 0;  ///< tokens of a prompt taken at a time; 0: 64
   std::uint64_t budget = 0;   ///< bytes of device memory; 0: no limit
   graft_precision precision = GRAFT_PRECISION_F32;
-  bool recover_device = false;  ///< goes on where the device was lost
+  bool recover_device = false;      ///< goes on where the device was lost
+  std::uint32_t prompt_lookup = 0;  ///< tokens that are guessed from the text and verified in one run; 0: none
 };
+
+/// As graft_logit_bias.
+using LogitBias = graft_logit_bias;
+/// As graft_token_probability.
+using TokenProbability = graft_token_probability;
 
 /// As graft_generate_options.
 struct GenerateOptions {
@@ -37,6 +43,11 @@ struct GenerateOptions {
   std::function<bool(std::string_view)> on_text = {};  ///< gets pieces as they become certain; false ends the text
   /// Gets each token as it is chosen, and the model's scores for its place; false makes it the last.
   std::function<bool(std::int32_t token, std::span<const float> logits)> on_token = {};
+  std::vector<LogitBias> bias = {};  ///< what is added to tokens' scores
+  bool log_probabilities = false;    ///< Generated has those of all tokens
+  std::uint32_t most_probable = 0;   ///< and those of so many most probable tokens beside each
+  /// What the text has to follow, one of the two at most: rules as llama.cpp has them (GBNF), or a JSON schema.
+  std::string grammar = {}, json_schema = {};
 };
 
 /// As graft_generated, on its own feet.
@@ -48,6 +59,11 @@ struct Generated {
   std::uint32_t cached_tokens = 0;  ///< of the prompt, that the call before had computed
   double prompt_ms = 0;
   double generated_ms = 0;
+  double first_token_ms = 0;  ///< from the call to its first token
+  std::uint32_t drafted_tokens = 0;
+  std::uint32_t right_drafts = 0;
+  std::vector<float> log_probabilities;         ///< one for each token, where asked for
+  std::vector<TokenProbability> most_probable;  ///< as many for each token, the most probable first
 };
 
 /// One turn of a conversation.
@@ -211,6 +227,14 @@ class Generator {
     out.cached_tokens = raw.cached_tokens;
     out.prompt_ms = raw.prompt_ms;
     out.generated_ms = raw.generated_ms;
+    out.first_token_ms = raw.first_token_ms;
+    out.drafted_tokens = raw.drafted_tokens;
+    out.right_drafts = raw.right_drafts;
+    if (raw.log_probabilities != nullptr) {
+      out.log_probabilities.assign(raw.log_probabilities, raw.log_probabilities + raw.token_count);
+      const std::size_t all = raw.token_count * raw.most_probable_count;
+      out.most_probable.assign(raw.most_probable, raw.most_probable + all);
+    }
     return out;
   }
   graft_generator* get() const { return handle_.get(); }  ///< for what only the C ABI has
@@ -236,6 +260,12 @@ class Generator {
       options.seed = from.seed;
       options.stop = stop.data();
       options.stop_count = stop.size();
+      options.bias = from.bias.data();
+      options.bias_count = from.bias.size();
+      options.log_probabilities = from.log_probabilities ? 1 : 0;
+      options.most_probable = from.most_probable;
+      options.grammar = detail::or_null(from.grammar);
+      options.json_schema = detail::or_null(from.json_schema);
       options.user = const_cast<GenerateOptions*>(&from);  // handed back as const
       if (from.on_text) {
         options.on_text = [](void* user, const char* text, std::size_t bytes) {

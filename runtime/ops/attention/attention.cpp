@@ -226,14 +226,18 @@ void dispatch(Emitter& e, const Job& job, Kernels kernels, std::uint64_t count, 
   e.dispatches().back().specialization = constants_of(e, job, variant);
 }
 
-// Rows that a workgroup of attention_few.comp takes; 0: the problem is none of its.
+// Rows that a workgroup of attention_few.comp takes; 0: the problem is none of its. A few queries always are, so that
+// each gets the bits that it has alone (Generator::compare_verified).
 constexpr std::uint32_t kFewRows = 16;
+constexpr std::uint32_t kFewQueries = 8;
 constexpr std::uint32_t kFewVectors = 32;  // in registers, twice
 std::uint32_t few_rows_of(Emitter& e, const Job& job) {
   constexpr std::array kKernels = {shaders::KernelId::attention_few__f32};
   const push::AttentionPush& p = job.push;
   const std::uint64_t rows = std::uint64_t{p.queries} * p.group;
-  if (rows > kFewRows || !job.vectors || p.dim / 4 > kFewVectors / 2 || p.has_sequences != 0 || job.masked) return 0;
+  if ((rows > kFewRows && p.queries > kFewQueries) || !job.vectors || p.dim / 4 > kFewVectors / 2 ||
+      p.has_sequences != 0 || job.masked)
+    return 0;
   const ChoiceShape shape{rows, p.keys, p.dim, job.batch};
   if (e.note(choose(Family::attention_few, e.target(), shape, kKernels)).kernel != 0) return 0;
   const auto tiles = ceil_div<std::uint64_t>(rows, std::min<std::uint64_t>(4, kFewVectors / (p.dim / 4)));

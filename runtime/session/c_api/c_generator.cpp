@@ -20,6 +20,14 @@ Result<GenerateOptions> generate_options(const graft_generate_options& given) {
     if (given.stop[i] == nullptr) return invalid("Stop string ", i, " is NULL.");
     out.stop.emplace_back(given.stop[i]);
   }
+  if (given.bias == nullptr && given.bias_count != 0) return invalid("Biases were promised, and bias is NULL.");
+  for (std::size_t i = 0; i < given.bias_count; ++i) {
+    out.sampling.bias.push_back({given.bias[i].token, given.bias[i].bias});
+  }
+  out.log_probabilities = given.log_probabilities != 0;
+  out.most_probable = given.most_probable;
+  if (given.grammar != nullptr) out.grammar = given.grammar;
+  if (given.json_schema != nullptr) out.json_schema = given.json_schema;
   return out;
 }
 
@@ -63,6 +71,14 @@ graft_generated generated_info(const Generated& from) {
   out.cached_tokens = from.reused_tokens;
   out.prompt_ms = 1e3 * from.prefill_seconds;
   out.generated_ms = 1e3 * from.decode_seconds;
+  out.first_token_ms = 1e3 * from.first_token_seconds;
+  out.drafted_tokens = from.drafted_tokens;
+  out.right_drafts = from.right_drafts;
+  if (from.log_probabilities.empty()) return out;
+  static_assert(sizeof(graft_token_probability) == sizeof(text::TokenProbability));
+  out.log_probabilities = from.log_probabilities.data();
+  out.most_probable = reinterpret_cast<const graft_token_probability*>(from.most_probable.data());
+  out.most_probable_count = static_cast<std::uint32_t>(from.most_probable.size() / from.tokens.size());
   return out;
 }
 
@@ -79,6 +95,7 @@ graft_status graft_generator_create(graft_model* model, const graft_generator_op
     wanted.context = given.context;
     if (given.prefill != 0) wanted.prefill = given.prefill;
     wanted.plan.budget = given.budget;
+    wanted.prompt_lookup = given.prompt_lookup;
     GRAFT_TRY_ASSIGN(wanted.precision, read_precision(given.precision));
     GRAFT_TRY_ASSIGN(gpu::Device * device, device_of(*model->context));
     wanted.program.proof = model->context->proof.get();

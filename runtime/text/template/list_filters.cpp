@@ -104,7 +104,7 @@ Value filter_sort(Run& run, const Value& value, const Given& given) {
     }
     std::vector<Value> parts;
     const std::vector<std::string> paths =
-        given[2].is(Kind::string) ? split_text(given[2].string().bytes, ',') : std::vector<std::string>{};
+        given[2].is(Kind::string) ? graft::split_text(given[2].string().bytes, ',') : std::vector<std::string>{};
     if (paths.empty()) parts.push_back(key_of(run, run.attribute_path(item, given[2]), is_true(given[1])));
     for (const std::string& path : paths) {
       parts.push_back(key_of(run, run.attribute_path(item, run.text(path)), is_true(given[1])));

@@ -181,7 +181,7 @@ Value Run::attribute_path(const Value& of, const Value& path) {
 }
 
 std::vector<Value> Run::bind(std::string_view what, std::string_view parameters, const Arguments& arguments) {
-  const std::vector<std::string> names = split_text(parameters, ',');
+  const std::vector<std::string> names = graft::split_text(parameters, ',');
   std::vector<Value> out(names.size(), Value::absent());
   if (arguments.positional.size() > names.size()) {
     fail(what, " takes ", names.size(), " arguments at most, and gets ", arguments.positional.size());
