@@ -1,13 +1,10 @@
 // ctest: long
 // Drafts change nothing of what a real model says: 200 prompts.
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "graft/convert.h"
-#include "graft/graft.hpp"
-#include "graft/language.hpp"
 #include "platform/os/file.h"
 #include "tests/support/c_api.h"
 #include "tests/support/paths.h"
