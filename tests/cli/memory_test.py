@@ -44,6 +44,49 @@ class Capabilities(CliTest):
         self.assertEqual(self.plan(wide)["device"], "A CPU's")
         self.fails("bench", "ops", "--filter", "NN 256", "--caps", "caps.json", says=["subgroups of 64", "cannot run"])
 
+    def test_a_time_is_estimated_by_the_figures_of_a_device(self):
+        fast = {"device": "made up", "gemm_gflops": 1e9, "copy_gbps": 1e9, "transfer_gbps": 1e9, "dispatch_us": 0,
+                "barrier_us": 0, "submit_us": 0}
+
+        def planned(*flags, **slow):
+            with open(self.path("figures.json"), "w") as file:
+                json.dump({**fast, **slow}, file)
+            plan = json.loads(self.graft("plan", "lenet.graft", *flags, "--json", "--time", "figures.json"))
+            self.assertEqual(plan["time"]["device"], "made up")
+            nodes = plan["plans"][0]["nodes"]
+            return plan["time"], {what: sum(node[what] for node in nodes) for what in ("flops", "bytes", "dispatches")}
+
+        infer = ("--mode", "infer", "--bind", "batch=64")
+        for flags in (infer, ("--batch", 64)):
+            time, work = planned(*flags, gemm_gflops=1)
+            self.assertAlmostEqual(time["seconds"] / (work["flops"] / 1e9), 1, 5)
+            self.assertAlmostEqual(time["arithmetic_s"], time["seconds"], 8)
+        time, work = planned(*infer, copy_gbps=1)
+        self.assertAlmostEqual(time["memory_s"] / (work["bytes"] / 1e9), 1, 5)
+        time, work = planned(*infer, dispatch_us=1e6)
+        self.assertEqual(round(time["dispatching_s"]), work["dispatches"] + 2)  # with the input's copy and the output's
+        whole, parts = (planned("--batch", 64, "--accumulate", n, gemm_gflops=1)[0]["seconds"] for n in (1, 4))
+        self.assertAlmostEqual(parts / whole, 4, 1)
+        self.assertIn("made up", self.graft("plan", "lenet.graft", "--batch", 8, "--time", json.dumps(fast)))
+        del fast["copy_gbps"]
+        for bad, says in ((fast, "copy_gbps"), ({**fast, "copy_gbps": 0}, "copy_gbps"), ([], "bench device")):
+            self.fails("plan", "lenet.graft", "--batch", 8, "--time", json.dumps(bad), says=[says])
+        self.refused("plan", "lenet.graft", "--batch", 8, "--accumulate", 2, "--workers", 2, "--time", "x.json", names="--time")
+
+    def test_estimates_are_compared_with_what_is_measured(self):
+        bench = json.loads(self.graft("bench", "ops", "--alone", "--repeat", 1, "--filter", "softmax", "--filter", "NN 256",
+                                      "--json"))
+        cases = bench["cases"]
+        self.assertGreater(len(cases), 1)
+
+        def ranks(what):
+            order = sorted(case[what] for case in cases)
+            return [order.index(case[what]) for case in cases]
+
+        squares = sum((a - b) ** 2 for a, b in zip(ranks("median_s"), ranks("estimated_s")))
+        n = len(cases)
+        self.assertAlmostEqual(bench["estimates"]["rank_correlation"], 1 - 6 * squares / (n * (n * n - 1)))
+
     def test_real_gpus_are_known_by_name(self):
         fits = self.graft("plan", "lenet.graft", "--bind", "batch=64", "--caps", "mali-g78", "--fits-device")
         self.assertIn("6.00 GiB", fits.splitlines()[-1])

@@ -1,8 +1,10 @@
 #include "tools/graft/bench_rows.h"
 
+#include <algorithm>
 #include <cstdio>
 
 #include "platform/base/status.h"
+#include "tools/graft/time_estimate.h"
 
 namespace graft::cli {
 namespace {
@@ -22,6 +24,10 @@ double gemm_share(const Row& row, const DeviceFigures& figures) {
 
 double bytes_share(const Row& row, const DeviceFigures& figures) {
   return per_second(row.bytes, row.time.median) / figures.copy_bytes;
+}
+
+double estimated_seconds(const Row& row, const DeviceFigures& figures) {
+  return estimate_dispatch(row.flops, row.bytes, false, figures).seconds();
 }
 
 }  // namespace
@@ -50,6 +56,7 @@ nlohmann::ordered_json row_json(const Row& row, const DeviceFigures& figures) {
                                 {"median_s", row.time.median},
                                 {"best_s", row.time.best},
                                 {"first_s", row.time.first},
+                                {"estimated_s", estimated_seconds(row, figures)},
                                 {"gflops", per_second(row.flops, row.time.median) * 1e-9},
                                 {"share_of_arithmetic", flops_share(row, figures)},
                                 {"share_of_gemm", gemm_share(row, figures)},
@@ -60,6 +67,33 @@ nlohmann::ordered_json row_json(const Row& row, const DeviceFigures& figures) {
     out["times_" + rival.name] = rival.time.median / row.time.median;
   }
   return out;
+}
+
+EstimateQuality estimate_quality(const std::vector<Row>& rows, const DeviceFigures& figures) {
+  std::vector<double> measured, estimated, ratios;
+  for (const Row& row : rows) {
+    measured.push_back(row.time.median);
+    estimated.push_back(estimated_seconds(row, figures));
+    ratios.push_back(measured.back() / estimated.back());
+  }
+  if (rows.empty()) return {};
+  std::sort(ratios.begin(), ratios.end());
+  return {rank_correlation(measured, estimated), ratios[ratios.size() / 4], ratios[ratios.size() * 3 / 4]};
+}
+
+void print_estimate_quality(const std::vector<Row>& rows, const DeviceFigures& figures) {
+  if (rows.size() < 2) return;
+  const EstimateQuality quality = estimate_quality(rows, figures);
+  std::printf(
+      "\nEstimates of graft plan --time: rank correlation with these %zu medians %.3f; half of them take %.2g to "
+      "%.2g times as long.\n",
+      rows.size(), quality.rank_correlation, quality.low, quality.high);
+}
+
+nlohmann::ordered_json estimate_quality_json(const std::vector<Row>& rows, const DeviceFigures& figures) {
+  const EstimateQuality quality = estimate_quality(rows, figures);
+  return {{"rank_correlation", quality.rank_correlation},
+          {"measured_by_estimated_quartiles", {quality.low, quality.high}}};
 }
 
 void print_figures(const DeviceFigures& f) {

@@ -31,6 +31,16 @@ void print_row_titles();
 void print_row(const Row& row, const DeviceFigures& figures);
 nlohmann::ordered_json row_json(const Row& row, const DeviceFigures& figures);
 
+/// How well graft plan --time, which knows these figures alone, foretells the medians: rank correlation, and the middle
+/// half of measured by estimated.
+struct EstimateQuality {
+  double rank_correlation = 0;
+  double low = 0, high = 0;  ///< quartiles of measured by estimated time
+};
+EstimateQuality estimate_quality(const std::vector<Row>& rows, const DeviceFigures& figures);
+void print_estimate_quality(const std::vector<Row>& rows, const DeviceFigures& figures);
+nlohmann::ordered_json estimate_quality_json(const std::vector<Row>& rows, const DeviceFigures& figures);
+
 void print_figures(const DeviceFigures& figures);
 nlohmann::ordered_json figures_json(const DeviceFigures& figures);
 

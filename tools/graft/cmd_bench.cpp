@@ -127,7 +127,7 @@ Status bench_device(gpu::Device& device, const BenchArguments& options) {
 }
 
 Status bench_ops(gpu::Device& device, const BenchArguments& options) {
-  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  std::vector<Row> rows;
   gpu::Target target = device.target();
   if (!options.caps.empty()) GRAFT_TRY(apply_caps_to_run(options.caps, target));
   GRAFT_TRY_ASSIGN(const DType storage, passes::parse_precision(options.language.precision));
@@ -148,8 +148,8 @@ Status bench_ops(gpu::Device& device, const BenchArguments& options) {
     if (options.alone || storage != DType::f32) c.rivals.clear();  // rivals read f32
     auto row = run_case(device, target, c, options.repeat, options.clock(), storage);
     if (!row.ok()) return std::move(row).status().with_context(cat("In the benchmark \"", c.name, "\""));
-    rows.push_back(row_json(*row, figures));
     if (!options.json) print_row(*row, figures);
+    rows.push_back(std::move(*row));
   }
   if (rows.empty()) return invalid("No benchmark has \"", options.filters.front(), "\" in its name.");
   if (options.json) {
@@ -157,8 +157,12 @@ Status bench_ops(gpu::Device& device, const BenchArguments& options) {
     out["figures"] = figures_json(figures);
     out["repeat"] = options.repeat;
     out["precision"] = dtype_name(storage);
-    out["cases"] = rows;
+    out["estimates"] = estimate_quality_json(rows, figures);
+    out["cases"] = nlohmann::ordered_json::array();
+    for (const Row& row : rows) out["cases"].push_back(row_json(row, figures));
     std::printf("%s\n", out.dump(2).c_str());
+  } else {
+    print_estimate_quality(rows, figures);
   }
   return ok_status();
 }
@@ -228,6 +232,7 @@ Status bench_nodes(gpu::Device& device, const Model& model, const BenchArguments
     out["figures"] = figures_json(figures);
     out["model"] = options.what;
     out["forward"] = row_json(total, figures);
+    out["estimates"] = estimate_quality_json(rows, figures);
     out["submissions"] = session->program().submissions();
     out["nodes"] = all;
     std::printf("%s\n", out.dump(2).c_str());
@@ -238,6 +243,7 @@ Status bench_nodes(gpu::Device& device, const Model& model, const BenchArguments
   print_row_titles();
   print_row(total, figures);
   for (const Row& row : rows) print_row(row, figures);
+  print_estimate_quality(rows, figures);
   std::printf("\n%u submissions of %zu copies and dispatches, %u barriers.\n", session->program().submissions(),
               session->plan().steps.size(), session->plan().barriers);
   return ok_status();

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <optional>
 
 #include "platform/base/checked.h"
 #include "runtime/distribute/group_exchange.h"
@@ -27,6 +28,7 @@
 #include "tools/graft/plan_report.h"
 #include "tools/graft/quantize_flag.h"
 #include "tools/graft/svg_memory.h"
+#include "tools/graft/time_estimate.h"
 #include "tools/graft/train_flags.h"
 
 namespace graft::cli {
@@ -53,6 +55,7 @@ struct PlanArguments {
   bool ops = false;
   std::string fetch;
   std::string quantize;
+  std::string time;  // figures of a device
 };
 
 struct Planned {
@@ -75,10 +78,13 @@ struct Forecast {
   WorkerForecast workers;
   MemoryByClass memory;  ///< of the whole run
   std::int64_t micro_batch = 0;
+  std::int64_t micro_batches = 1;  ///< of a step
   bool accumulates = false;
   train::BudgetChoice choice;
   passes::PrecisionReport precision;
   train::TrainingCurve curve;            ///< no points where it was not asked for
+  std::optional<KnownFigures> figures;   ///< of a device whose time was asked for
+  TimeEstimate time;                     ///< of a step or a forward pass there
   std::vector<passes::PassNote> passes;  ///< likewise
 };
 
@@ -146,6 +152,7 @@ Result<Forecast> plan_for_training(const Model& model, const PlanArguments& give
   forecast.memory = training.memory();
   forecast.micro_batch = training.micro_batch;
   forecast.accumulates = training.accumulates;
+  forecast.micro_batches = static_cast<std::int64_t>(ceil_div(options.batch, training.micro_batch));
   if (request.slots) {
     GRAFT_TRY_ASSIGN(forecast.workers, forecast_worker(given, options, training, target));
     for (std::size_t i = 0; i < kMemoryClasses; ++i) forecast.memory.bytes[i] += forecast.workers.sum.bytes[i];
@@ -164,6 +171,24 @@ Result<Forecast> plan_for_training(const Model& model, const PlanArguments& give
     GRAFT_TRY_ASSIGN(forecast.curve, train::training_curve(model.graph, options, request, target));
   }
   return forecast;
+}
+
+TimeEstimate estimate_plan(const Plan& plan, const DeviceFigures& figures) {
+  TimeEstimate time{.dispatching = figures.submit_seconds};
+  for (const Step& step : plan.steps) {
+    time.add(step.kind == StepKind::dispatch ? estimate_dispatch(step.flops, step.bytes, step.barrier_before, figures)
+                                             : estimate_copy(step.bindings[0].size, figures),
+             1);
+  }
+  return time;
+}
+
+Status estimate_time(const std::string& given, Forecast& forecast) {
+  GRAFT_TRY_ASSIGN(forecast.figures, read_figures(given));
+  const DeviceFigures& figures = forecast.figures->figures;
+  forecast.time.add(estimate_plan(forecast.plans[0].plan, figures), static_cast<double>(forecast.micro_batches));
+  if (forecast.plans.size() > 1) forecast.time.add(estimate_plan(forecast.plans[1].plan, figures), 1);
+  return ok_status();
 }
 
 // What the passes do with the network alone: a loss comes after it, and gradients after that.
@@ -284,6 +309,13 @@ nlohmann::ordered_json forecast_json(const PlanArguments& options, const Forecas
                       {"host_bytes", w.host_bytes},
                       {"bytes_sent", w.sent_bytes}};
   }
+  if (forecast.figures) {
+    all["time"] = {{"device", forecast.figures->device},
+                   {"seconds", forecast.time.seconds()},
+                   {"arithmetic_s", forecast.time.arithmetic},
+                   {"memory_s", forecast.time.memory},
+                   {"dispatching_s", forecast.time.dispatching}};
+  }
   if (options.passes) all["passes"] = passes_json(forecast.passes);
   all["plans"] = std::move(plans);
   return all;
@@ -308,6 +340,12 @@ void print_forecast(const PlanArguments& options, const Forecast& forecast, cons
         "the host's memory for their gradients, and sends and receives about %s in a step.\n",
         static_cast<unsigned long long>(w.workers), static_cast<unsigned long long>(w.most),
         static_cast<unsigned long long>(w.slots), bytes_text(w.host_bytes).c_str(), bytes_text(w.sent_bytes).c_str());
+  }
+  if (forecast.figures) {
+    std::printf("By the figures of %s %s takes about %.3g ms: arithmetic %.3g, memory %.3g, dispatches %.3g.\n",
+                forecast.figures->device.c_str(), options.mode == "train" ? "a step" : "it",
+                1e3 * forecast.time.seconds(), 1e3 * forecast.time.arithmetic, 1e3 * forecast.time.memory,
+                1e3 * forecast.time.dispatching);
   }
   if (options.curve && !forecast.curve.points.empty()) print_curve(forecast.curve);
 }
@@ -406,6 +444,7 @@ Status run_plan(const PlanArguments& options) {
   if (options.passes) {
     GRAFT_TRY_ASSIGN(forecast.passes, run_passes(model, options, bindings));
   }
+  if (!options.time.empty()) GRAFT_TRY(estimate_time(options.time, forecast));
   if (options.json) {
     std::printf("%s\n", forecast_json(options, forecast, target).dump(2).c_str());
   } else {
@@ -434,6 +473,9 @@ Action add_plan(CLI::App& app) {
       "--ops", options->ops,
       "Print the ops and kernels that a build of graft needs for this model (GRAFT_OPS), on all known devices or "
       "on that of --caps or --device");
+  app.add_option("--time", options->time,
+                 "Estimate how long a step takes on the device whose figures these are: what graft bench device --json "
+                 "printed there, or a file of it");
   app.add_flag("--fits-device", options->fits_device, "Fail where the device's memory does not suffice");
   add_quantize_flag(app, options->quantize);
   app.add_option("--workers", options->workers,
@@ -446,6 +488,7 @@ Action add_plan(CLI::App& app) {
   app.callback([&app, options] {
     refuse_idle_train_flags(app, options->train);
     refuse_idle(app, options->mode != "train", {"--workers"}, cat("with --mode ", options->mode, "."));
+    refuse_idle(app, options->workers > 1, {"--time"}, "with --workers: what the network takes is not known.");
     refuse_idle(app, options->workers == 1, {"--shard-optimizer"}, "without --workers N.");
   });
   return [options] { return run_plan(*options); };
