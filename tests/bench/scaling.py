@@ -9,12 +9,12 @@ The model, step by step as graft does it:
                  computed, which hides as much of it as that takes; the last one shows
   sums           every worker adds its 1/N of all slots up, and sends each other the sums, by such pieces
   results        one exchange of metrics and running statistics
-An exchange of few bytes is one round, of more two, sizes and then bytes; a round costs LATENCY and MESSAGE for each other
-worker, and the bytes go out at the network's bandwidth while as many come in. Each byte that is sent or received is copied
-and summed up at HOST bytes a second, each byte that is added at ADD bytes a second.
+An exchange is one round, which costs LATENCY and MESSAGE for each other worker, and the bytes go out at the network's
+bandwidth while as many come in. Each byte that is sent or received is copied and summed up at HOST bytes a second, each byte that is added at ADD bytes a second.
 
 LATENCY, MESSAGE, HOST and ADD are assumptions of a machine that has time for it. On two cores that others kept busy,
-exchange_bench showed 6 ms a round among four processes (docs/performance.md): measure there, and give what you find.
+exchange_bench showed 0.5 to 2 ms a round between two processes and 3 to 8 ms among four (docs/performance.md): measure
+there, and give what you find. links.py measures up to four workers behind links of such bandwidths.
 To 256 workers this is arithmetic, not measurement. Step times are of lavapipe on two cores; SPEEDUP=100 asks what
 a device as many times faster would see.
 """
@@ -30,14 +30,14 @@ BANDWIDTHS = (("1 Gbit/s", 1e9 / 8), ("10 Gbit/s", 1e10 / 8), ("100 Gbit/s", 1e1
 WORKERS = (2, 4, 8, 16, 32, 64, 128, 256)
 
 
-def exchange(costs, workers, bandwidth, sent, rounds=2):
+def exchange(costs, workers, bandwidth, sent):
     """Of so many bytes from every worker to all others together, and as many back."""
-    return rounds * (costs["LATENCY"] + (workers - 1) * costs["MESSAGE"]) + sent / bandwidth + 2 * sent / costs["HOST"]
+    return costs["LATENCY"] + (workers - 1) * costs["MESSAGE"] + sent / bandwidth + 2 * sent / costs["HOST"]
 
 
 def overhead(costs, workers, bandwidth, gradients, computing):
     """Seconds of a step that one worker alone would not spend; a slot is computed in `computing` seconds."""
-    small = 2 * exchange(costs, workers, bandwidth, 256 * (workers - 1), rounds=1)
+    small = 2 * exchange(costs, workers, bandwidth, 256 * (workers - 1))
     pieces = math.ceil(gradients / 4 / costs["PIECE"])
     once = pieces * exchange(costs, workers, bandwidth, gradients / pieces * (workers - 1) / workers)
     late = (costs["SLOTS"] - 1) * max(0, once - computing)

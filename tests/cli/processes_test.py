@@ -185,6 +185,27 @@ class Processes(ProcessTest):
             done = self.run_graft(*self.FLAGS, env={**self.clean, **environment})
             self.assertEqual(done.returncode, 0, done.stderr)
 
+    def test_the_first_launcher_counts_and_two_must_agree(self):
+        where = {"GRAFT_MASTER_ADDR": "no-such-host.invalid", "GRAFT_MASTER_PORT": "7"}
+        launchers = [  # in their order: what the text calls them, and how each says "worker RANK of 3"
+            ("GRAFT_RANK", lambda rank: {"GRAFT_RANK": str(rank), "GRAFT_WORLD_SIZE": "3"}),
+            ("torchrun's", lambda rank: {"RANK": str(rank), "WORLD_SIZE": "3"}),
+            ("Open MPI's", lambda rank: {"OMPI_COMM_WORLD_RANK": str(rank), "OMPI_COMM_WORLD_SIZE": "3"}),
+            ("PMI's", lambda rank: {"PMI_RANK": str(rank), "PMI_SIZE": "3"}),
+            ("Slurm's", lambda rank: {"SLURM_PROCID": str(rank), "SLURM_NTASKS": "3", "SLURM_STEPID": "0"}),
+            ("TF_CONFIG", lambda rank: {"TF_CONFIG": json.dumps(
+                {"cluster": {"worker": ["a:1", "b:1", "c:1"]}, "task": {"type": "worker", "index": rank}})}),
+            ("SageMaker's", lambda rank: {"SM_HOSTS": '["a", "b", "c"]', "SM_CURRENT_HOST": "abc"[rank]})]
+        for (first, of_first), (second, of_second) in zip(launchers, [*launchers[1:], launchers[0]]):
+            if second == launchers[0][0]:
+                first, of_first, second, of_second = second, of_second, first, of_first
+            for rank in (1, 2):
+                with self.subTest(first=first, second=second, rank=rank):
+                    done = self.run_graft(*self.FLAGS, env={**self.clean, **where, **of_second(rank), **of_first(1)})
+                    self.assertEqual(done.returncode, 1, done.stderr)
+                    self.assertIn(f"Worker 1 of 3 (by {first}" if rank == 1 else " this is worker 1 of 3, by ", done.stderr)
+                    self.assertEqual(f"By {first}" in done.stderr and f", by {second}" in done.stderr, rank == 2, done.stderr)
+
 
 if __name__ == "__main__":
     cli.main()

@@ -291,7 +291,8 @@ Action add_simulate(CLI::App& app) {
   app.add_option("--per-round", options->per_round, "Clients that a round takes, at random (all)")->check(whole(1));
   app.add_option("--drop", options->drop, "Share of them that do not report, at random (0)")
       ->check(number(0, 1, Ends::open_above));
-  app.add_option("--local-epochs", options->local_epochs, "Times through its samples that a client trains (1)")
+  app.add_option("--local-epochs", options->local_epochs,
+                 "Times through its samples that a client trains (1); with few rounds, 3 to 5 reach further")
       ->check(whole(1));
   app.add_option("--split", options->split,
                  "iid, dirichlet=ALPHA (labels are shared out unevenly) or shards=N (pieces of single labels)");

@@ -2,7 +2,8 @@
  *
  * Worker 0 listens at `address`; the others come to it, prove that they know the secret (HMAC-SHA256), and are told of
  * each other. What is exchanged after that is neither encrypted nor authenticated: use it in a network that you trust.
- * A worker that is killed is noticed by its closed connection, one that stands still by its silence, or at the deadline. */
+ * A worker that is killed is noticed by its closed connection, one that stands still by its silence, or at the
+ * deadline. */
 #ifndef GRAFT_GLOO_H
 #define GRAFT_GLOO_H
 
@@ -16,12 +17,14 @@ typedef struct graft_gloo_options {
   size_t struct_size;
   uint32_t rank;
   uint32_t size;
-  const char* address; /* worker 0's host or IP address; worker 0 binds to it alone, the others to the interface that leads there */
+  const char* address; /* worker 0's host or IP address; worker 0 binds to it alone, the others to the interface that
+                          leads there */
   uint16_t port;
   const char* secret;  /* of all workers; NULL or empty: none, for loopback addresses only */
   uint64_t timeout_ms; /* longest wait for all workers to come; 0: five minutes */
   /* A worker whose process says nothing for so long stands still, or is cut off: whoever waits for it goes on without
-   * it, however late the deadline. A thread of the library says it, also while the worker computes. 0: nobody listens. */
+   * it, however late the deadline. A thread of the library says it, also while the worker computes. 0: nobody listens.
+   */
   uint64_t silence_ms;
 } graft_gloo_options;
 
