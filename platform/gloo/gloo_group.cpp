@@ -162,10 +162,8 @@ class GlooGroup {
     for (std::uint32_t r = 0; r < size_; ++r) {
       if (sent[r] != nullptr) static_cast<void>(finish(r, until, *sent[r], true));
     }
-    sent.clear();
-    received.clear();
     broken_ = error(Code::cancelled, "This worker has left.");
-    close();
+    close();  // before what was posted goes
   }
 
  private:

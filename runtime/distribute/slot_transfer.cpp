@@ -56,11 +56,12 @@ Status SlotTransfer::begin(std::vector<std::uint64_t> slots, std::uint64_t eleme
   stopping_ = false;
   failed_ = {};
   const std::uint64_t mine = slots_[group_->rank()];
-  own_.resize(options_.overlap ? std::min(mine, kAhead) : mine);
+  overlaps_ = options_.overlap && *std::ranges::max_element(slots_) > 1;  // of one slot nothing can be hidden
+  own_.resize(overlaps_ ? std::min(mine, kAhead) : mine);
   for (std::vector<std::byte>& slot : own_) slot.resize(part_of(group_->size()).begin);
   received_.resize(std::accumulate(slots_.begin(), slots_.end(), std::uint64_t{0}));
   for (std::vector<std::byte>& slot : received_) slot.resize(part_of(group_->rank()).size);
-  if (!options_.overlap) return ok_status();
+  if (!overlaps_) return ok_status();
   GRAFT_TRY_ASSIGN(thread_, os::start_thread(
                                 [this] {
                                   Status done = transfer();
@@ -170,7 +171,7 @@ Status SlotTransfer::send_round(std::uint64_t round, std::span<std::byte> own) {
 
 Result<std::span<const std::span<const std::byte>>> SlotTransfer::end() {
   if (given_ != slots_[group_->rank()]) return error(Code::internal, "Fewer slots came than were agreed upon.");
-  if (options_.overlap) {
+  if (overlaps_) {
     thread_.join();
     GRAFT_TRY(Status(failed_));
   } else {

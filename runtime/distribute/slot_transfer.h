@@ -78,6 +78,7 @@ class SlotTransfer {
   std::uint64_t given_ = 0;   ///< slots of this worker
   std::uint64_t rounds_ = 0;  ///< that are done
   bool stopping_ = false;
+  bool overlaps_ = false;  ///< in this step
   Status failed_;
 };
 

@@ -89,7 +89,7 @@ int work(std::uint32_t rank, std::uint32_t workers, std::size_t bytes, int round
          std::uint16_t port) {
   std::array<char, 512> message = {};
   graft_group joined = {};
-  const graft_gloo_options options = {sizeof options, rank, workers, "127.0.0.1", port, nullptr, 20'000, 0};
+  const graft_gloo_options options = {sizeof options, rank, workers, "127.0.0.1", port, nullptr, 20'000, 10'000};
   if (graft_gloo_join(&options, &joined, message.data(), message.size()) != GRAFT_OK) {
     std::fprintf(stderr, "%s\n", message.data());
     return 1;
@@ -144,7 +144,7 @@ int take_steps(char** words) {
   const double each = std::atof(words[5]);
   std::array<char, 512> message = {};
   graft_group joined = {};
-  const graft_gloo_options options = {sizeof options, rank, workers, words[2], 29471, "links", 60'000, 0};
+  const graft_gloo_options options = {sizeof options, rank, workers, words[2], 29471, "links", 60'000, 10'000};
   if (graft_gloo_join(&options, &joined, message.data(), message.size()) != GRAFT_OK) {
     return std::fprintf(stderr, "%s\n", message.data()), 1;
   }

@@ -40,7 +40,8 @@ def machines(count, rate):
             run("tc", "-n", name, "qdisc", "add", "dev", f"gw{i}", *shape)  # from it
         yield names
     finally:
-        for name in names:
+        for i, name in enumerate(names):
+            subprocess.run(["ip", "link", "del", f"gv{i}"], stderr=subprocess.DEVNULL, check=False)
             subprocess.run(["ip", "netns", "del", name], stderr=subprocess.DEVNULL, check=False)
         subprocess.run(["ip", "link", "del", "graftbr"], stderr=subprocess.DEVNULL, check=False)
 
