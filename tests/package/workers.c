@@ -1,5 +1,5 @@
-/* Two workers of one run, over a group of the app's own: threads that meet at a counter. They end with the bits of a
-   run of one. usage: workers_c MODEL */
+/* Two workers of one run, over a group of the app's own: threads that meet at a counter. Each keeps the optimizer's
+   state of its part of the parameters. They end with the bits of a run of one. usage: workers_c MODEL */
 #include <graft/distribute.h>
 #include <graft/graft.h>
 #include <stdint.h>
@@ -93,7 +93,8 @@ static int train(worker* self) {
   graft_model* model = NULL;
   graft_trainer* trainer = NULL;
   graft_tensor_info info;
-  const graft_group group = {sizeof group, self->rank, WORKERS, self, exchange, leave, NULL, NULL, 0, 0, 0};
+  graft_group group = {sizeof group, self->rank, WORKERS, self, exchange, leave, NULL, NULL, 0, 0, 0};
+  group.shard_optimizer = 1;
   graft_trainer_options options = {0};
   options.struct_size = sizeof options;
   options.batch = BATCH;
@@ -122,6 +123,8 @@ static int train(worker* self) {
       good = graft_trainer_rank(trainer, &rank, &size) == GRAFT_OK && rank == self->rank && size == WORKERS;
     }
   }
+  /* Then worker 0 could write the state of both by graft_checkpoint_save(). */
+  if (good && !self->alone) good = graft_trainer_gather(trainer) == GRAFT_OK;
   if (!good) fprintf(stderr, "worker %u: %s\n", self->rank, graft_message(context));
   graft_trainer_destroy(trainer);
   graft_model_destroy(model);
