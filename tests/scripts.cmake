@@ -80,6 +80,10 @@ if(TARGET graft_cli)
     COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/loss_parity.py $<TARGET_FILE:graft_cli>)
   add_test(NAME torch/lora_parity
     COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/lora_parity.py $<TARGET_FILE:graft_cli>)
+  add_test(NAME torch/preference_parity
+    COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/preference_parity.py $<TARGET_FILE:graft_cli> dpo)
+  add_test(NAME torch/preference_parity@all CONFIGURATIONS long
+    COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/preference_parity.py $<TARGET_FILE:graft_cli>)
   add_test(NAME torch/export_parity
     COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/export_parity.py $<TARGET_FILE:graft_cli>)
   add_test(NAME torch/formats
@@ -102,7 +106,7 @@ if(TARGET graft_cli)
       char_cnn unet_open gru two_heads)
   add_test(NAME torch/kinds@all CONFIGURATIONS long
     COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/kinds.py $<TARGET_FILE:graft_cli>)
-  set_tests_properties(torch/kinds@all torch/patterns@all PROPERTIES LABELS long TIMEOUT 7200 SKIP_RETURN_CODE 77 ENVIRONMENT ${tool_environment})
+  set_tests_properties(torch/kinds@all torch/patterns@all torch/preference_parity@all PROPERTIES LABELS long TIMEOUT 7200 SKIP_RETURN_CODE 77 ENVIRONMENT ${tool_environment})
   # Masks alone, which it draws itself; without names all, on real data (label long, with GRAFT_TEST_DATA).
   if(TARGET graft_codecs)
     add_test(NAME torch/data_sets
@@ -114,7 +118,7 @@ if(TARGET graft_cli)
   endif()
   add_test(NAME torch/recurrent_parity
     COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/recurrent_parity.py $<TARGET_FILE:graft_cli>)
-  set_tests_properties(torch/quantized torch/spatial_parity torch/parity torch/recurrent_parity torch/decoder_parity torch/loss_parity torch/lora_parity torch/export_parity torch/formats torch/patterns torch/zoo torch/kinds
+  set_tests_properties(torch/quantized torch/spatial_parity torch/parity torch/recurrent_parity torch/decoder_parity torch/loss_parity torch/lora_parity torch/preference_parity torch/export_parity torch/formats torch/patterns torch/zoo torch/kinds
     PROPERTIES LABELS slow TIMEOUT 1800 SKIP_RETURN_CODE 77 ENVIRONMENT ${tool_environment})
 endif()
 

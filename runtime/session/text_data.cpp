@@ -23,10 +23,18 @@ class Samples {
       learned_[start] = false;
       if (!windows.packed) add(start, tokens_.size());
     }
-    if (!windows.packed) return;
-    const auto length = static_cast<std::uint64_t>(windows.length);
-    for (std::uint64_t first = 0; first + length < tokens_.size(); first += length) add(first, tokens_.size());
+    summary_.records = texts.size();
+    summary_.length = windows.length;
+    if (windows.packed) {
+      const auto length = static_cast<std::uint64_t>(windows.length);
+      std::uint64_t first = 0;
+      for (; first + length < tokens_.size(); first += length) add(first, tokens_.size());
+      if (first + 1 < tokens_.size()) summary_.rest = tokens_.size() - first - 1;
+    }
+    summary_.samples = summary_.pieces = samples_.size();
   }
+
+  const TextSummary& summary() const { return summary_; }
 
   std::uint64_t count() const { return samples_.size(); }
 
@@ -61,10 +69,20 @@ class Samples {
   /// Positions [first, end), of which a sample holds as many as it is long; none where none of them is learned.
   void add(std::uint64_t first, std::uint64_t end) {
     const std::uint64_t last = std::min(end, first + static_cast<std::uint64_t>(windows_.length) + 1);
-    for (std::uint64_t i = first + 1; i < last; ++i) {
-      if (!learned_[i]) continue;
+    const auto at = learned_.begin();
+    const auto learned = std::count(at + static_cast<std::ptrdiff_t>(std::min(first + 1, last)),
+                                    at + static_cast<std::ptrdiff_t>(last), true);
+    if (learned > 0) {
       samples_.push_back({first, end});
-      return;
+      summary_.tokens += std::min(last - first, static_cast<std::uint64_t>(windows_.length));
+      summary_.learned += static_cast<std::uint64_t>(learned);
+    } else {
+      TextSummary::Dropped& dropped = summary_.dropped[TextSummary::nothing_fits];
+      if (dropped.count++ == 0) dropped.first = cat("token ", first);
+    }
+    if (!windows_.packed && last < end) {
+      ++summary_.cut;
+      summary_.cut_tokens += end - last;
     }
   }
 
@@ -73,6 +91,7 @@ class Samples {
   std::vector<bool> learned_;
   std::vector<std::uint64_t> starts_;  ///< where texts begin
   std::vector<Sample> samples_;
+  TextSummary summary_;
 };
 
 }  // namespace
@@ -82,7 +101,8 @@ void TokenText::add(const std::vector<text::TokenId>& more, bool learn) {
   learned.insert(learned.end(), more.size(), learn);
 }
 
-Result<std::unique_ptr<data::Source>> text_source(const std::vector<TokenText>& texts, const TextWindows& windows) {
+Result<std::unique_ptr<data::Source>> text_source(const std::vector<TokenText>& texts, const TextWindows& windows,
+                                                  TextSummary* summary) {
   if (windows.length < 1 || windows.length > INT32_MAX) {
     return invalid("Samples of ", windows.length, " tokens were asked for; 1 to 2^31 - 1 can be.");
   }
@@ -93,6 +113,7 @@ Result<std::unique_ptr<data::Source>> text_source(const std::vector<TokenText>& 
     return invalid("The ", texts.size(), " texts of ", tokens, " tokens in all make no sample of ", windows.length,
                    " tokens with one that is to be learned.");
   }
+  if (summary != nullptr) *summary = samples->summary();
   const Shape shape = {windows.length};
   std::vector<data::Field> fields = {{"tokens", DType::i32, shape, data::Role::feature}};
   if (windows.sequence_starts)

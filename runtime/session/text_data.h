@@ -7,6 +7,7 @@
 
 #include "runtime/data/source.h"
 #include "runtime/model/model.h"
+#include "runtime/session/text_summary.h"
 #include "runtime/text/vocabulary.h"
 
 namespace graft {
@@ -38,7 +39,9 @@ struct TextWindows {
 /// `sequence_starts` also "sequence_starts" i32 [length]: the index of the first token of the position's text in this
 /// sample, -1 for padding. Packed windows overlap by one token, so that every token but the first is some position's
 /// label, and what is left at the end and is no whole window is dropped. An error where no sample comes of it.
-Result<std::unique_ptr<data::Source>> text_source(const std::vector<TokenText>& texts, const TextWindows& windows);
+/// `summary` (may be null) tells what became of the texts.
+Result<std::unique_ptr<data::Source>> text_source(const std::vector<TokenText>& texts, const TextWindows& windows,
+                                                  TextSummary* summary = nullptr);
 
 /// The language model with packed sequences kept apart (passes::packed_sequences). Borrows the weights of `base`, which
 /// must outlive it; parameters keep their names.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "runtime/session/text_forms.h"
 #include "runtime/text/vocabulary_bytes.h"
 
 namespace graft {
@@ -24,6 +25,16 @@ std::vector<std::uint32_t> numbers_of(const Model& model, std::string_view key) 
   return out;
 }
 
+/// Whether a template prints what a message holds as a text, rather than as a list of parts.
+bool prints_texts(const text::jinja::Template& program, const text::Tokenizer& tokenizer) {
+  constexpr std::string_view kProbe = "probe5f1c";
+  const text::ChatMessage message[] = {{"user", std::string(kProbe)}};
+  const auto parts = text::render_chat(program, tokenizer, {.messages = text::json_of(message), .ask = false});
+  return parts.ok() && std::ranges::any_of(*parts, [&](const text::ChatPart& part) {
+           return part.text.find(kProbe) != std::string::npos;
+         });
+}
+
 }  // namespace
 
 Result<std::vector<text::ChatPart>> render_chat(const Metadata& metadata, const text::Tokenizer& tokenizer,
@@ -34,7 +45,13 @@ Result<std::vector<text::ChatPart>> render_chat(const Metadata& metadata, const 
     const auto for_tools = metadata.find(kMetaToolTemplate);
     const bool has_tools = !request.tools.empty() && for_tools != metadata.end();
     GRAFT_TRY_ASSIGN(const auto program, text::jinja::Template::parse(has_tools ? for_tools->second : own->second));
-    return text::render_chat(program, tokenizer, request);
+    const auto parsed = json::parse(request.messages);
+    if (!parsed.ok() || !has_parts(*parsed) || !prints_texts(program, tokenizer)) {
+      return text::render_chat(program, tokenizer, request);
+    }
+    text::ChatRequest joined = request;
+    GRAFT_TRY_ASSIGN(joined.messages, with_joined_parts(*parsed));
+    return text::render_chat(program, tokenizer, joined);
   }
   if (format.empty() && named != metadata.end()) format = named->second;
   if (format.empty()) {
@@ -47,7 +64,12 @@ Result<std::vector<text::ChatPart>> render_chat(const Metadata& metadata, const 
     return invalid("The chat format \"", format,
                    "\" has no place for tools, documents or variables; only a model's own template has.");
   }
-  GRAFT_TRY_ASSIGN(const auto messages, text::messages_of_json(request.messages));
+  const auto parsed = json::parse(request.messages);
+  std::string list = request.messages;
+  if (parsed.ok() && has_parts(*parsed)) {
+    GRAFT_TRY_ASSIGN(list, with_joined_parts(*parsed));
+  }
+  GRAFT_TRY_ASSIGN(const auto messages, text::messages_of_json(list));
   return text::render_chat(format, messages, request.ask);
 }
 

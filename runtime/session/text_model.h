@@ -25,7 +25,8 @@ std::vector<text::TokenId> stop_tokens_of(const Model& model, const text::Tokeni
 
 /// A conversation as the model whose metadata it is says it: by its own template. With `format`, or where the metadata
 /// names one and there is no template, by that format of text::chat_formats(). A template that fails is an error:
-/// nothing is guessed in its place. invalid_argument: neither template nor format (the sentence names the formats);
+/// nothing is guessed in its place. Contents that are lists of texts are joined by line ends, unless the template reads
+/// such lists. invalid_argument: neither template nor format (the sentence names the formats);
 /// tools, documents or variables with a format.
 Result<std::vector<text::ChatPart>> render_chat(const Metadata& metadata, const text::Tokenizer& tokenizer,
                                                 std::string_view format, const text::ChatRequest& request);

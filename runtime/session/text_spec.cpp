@@ -1,225 +1,42 @@
 #include "runtime/session/text_spec.h"
 
 #include <algorithm>
-#include <cmath>
 
-#include "platform/base/json.h"
+#include "runtime/data/spec_reader.h"
+#include "runtime/passes/packed_sequences.h"
 #include "runtime/session/text_data.h"
 #include "runtime/session/text_model.h"
-#include "runtime/text/chat.h"
-#include "runtime/text/template/value.h"
+#include "runtime/session/text_record_source.h"
 #include "runtime/text/tokenizer.h"
 
 namespace graft {
 namespace {
 
-using JsonRecord = json::Value;
-
-constexpr std::uint64_t kLargestFile = (std::uint64_t{1} << 30) - 1;  // what a tokenizer takes at once
 constexpr std::int64_t kDefaultLength = 128;
-constexpr std::string_view kOptions[] = {"tokenizer", "chat", "pack", "learn", "skip", "count"};
+constexpr std::string_view kTextSpecOptions[] = {"tokenizer", "chat", "pack", "learn", "on-long", "skip", "count"};
 
-/// A value as JSON again, for the chat template.
-std::string json_of(const JsonRecord& value) {
-  std::string out;
-  switch (value.kind()) {
-    case JsonRecord::Kind::null: return "null";
-    case JsonRecord::Kind::boolean: return value.truth() ? "true" : "false";
-    case JsonRecord::Kind::string: return json::quoted(value.text());
-    case JsonRecord::Kind::number: {
-      const bool is_whole = std::fabs(value.number()) < 1e15 && value.number() == std::floor(value.number());
-      return is_whole ? std::to_string(static_cast<std::int64_t>(value.number()))
-                      : text::jinja::number_text(value.number());
-    }
-    case JsonRecord::Kind::array:
-      for (const JsonRecord& item : value.items()) out += (out.empty() ? "" : ",") + json_of(item);
-      return "[" + out + "]";
-    case JsonRecord::Kind::object:
-      for (const auto& [name, item] : value.members()) {
-        out += (out.empty() ? "" : ",") + json::quoted(name) + ":" + json_of(item);
-      }
-      return "{" + out + "}";
-  }
-  return out;
+std::string option_of(const data::Spec& spec, std::string_view name) {
+  const auto found = spec.options.find(name);
+  return found == spec.options.end() ? std::string() : found->second;
 }
 
-class TextReader {
- public:
-  TextReader(const data::Spec& spec, const Model& model, os::FileSystem& files, text::Tokenizer tokenizer)
-      : spec_(spec), model_(model), files_(files), tokenizer_(std::move(tokenizer)) {}
-
-  Result<std::vector<TokenText>> read() {
-    GRAFT_TRY(check_options());
-    GRAFT_TRY_ASSIGN(const auto file, files_.map(spec_.arguments[0]));
-    const auto bytes = file->bytes();
-    if (bytes.size() > kLargestFile) {
-      return unsupported("The file \"", spec_.arguments[0], "\" has ", bytes.size(), " bytes; ", kLargestFile,
-                         " can be read as text.");
-    }
-    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    if (spec_.kind == "text") {
-      GRAFT_TRY(add_text(text));
-      split_at_ends();
-    } else {
-      GRAFT_TRY(add_json(text));
-    }
-    return std::move(texts_);
+Status check_text_options(const data::Spec& spec) {
+  if (spec.arguments.size() != 1) return invalid("A data set of this kind is written ", spec.kind, ":FILE.");
+  for (const auto& [name, value] : spec.options) {
+    if (std::ranges::find(kTextSpecOptions, name) != std::end(kTextSpecOptions)) continue;
+    return invalid("\"", spec.kind, ":\" data sets have no option \"", name,
+                   "\"; they have tokenizer, chat, pack, learn, on-long, skip and count.");
   }
-
-  text::TokenId padding() const {
-    const text::Vocabulary& words = tokenizer_.vocabulary();
-    return words.pad >= 0 ? words.pad : std::max(words.eos, 0);
+  if (const std::string learn = option_of(spec, "learn"); !learn.empty() && learn != "all")
+    return invalid("Option learn=", learn, " of a data set must be all.");
+  const std::string pack = option_of(spec, "pack");
+  if (!pack.empty() && pack != "yes" && pack != "no" && pack != "mixed")
+    return invalid("Option pack=", pack, " must be yes, no or mixed.");
+  if (spec.options.contains("on-long") && (spec.kind == "text" || pack == "mixed")) {
+    return invalid("Option on-long has no place where texts stand one after another: they are cut into windows.");
   }
-
- private:
-  Status check_options() const {
-    for (const auto& [name, value] : spec_.options) {
-      if (std::ranges::find(kOptions, name) != std::end(kOptions)) continue;
-      return invalid("\"", spec_.kind, ":\" data sets have no option \"", name,
-                     "\"; they have tokenizer, chat, pack, learn, skip and count.");
-    }
-    if (const std::string learn = option("learn"); !learn.empty() && learn != "all")
-      return invalid("Option learn=", learn, " of a data set must be all.");
-    return {};
-  }
-
-  std::string option(std::string_view name) const {
-    const auto found = spec_.options.find(name);
-    return found == spec_.options.end() ? std::string() : found->second;
-  }
-
-  Status add_text(std::string_view text) {
-    TokenText out;
-    GRAFT_TRY_ASSIGN(const auto tokens, tokenizer_.encode(text));
-    out.add(tokens, true);
-    texts_.push_back(std::move(out));
-    return {};
-  }
-
-  /// A file of plain text may hold many, each with the token that ends it.
-  void split_at_ends() {
-    const TokenText all = std::move(texts_.back());
-    texts_.back() = {};
-    for (const text::TokenId token : all.tokens) {
-      texts_.back().add({token}, true);
-      if (token == tokenizer_.vocabulary().eos) texts_.emplace_back();
-    }
-    std::erase_if(texts_, [](const TokenText& text) { return text.tokens.empty(); });
-  }
-
-  /// One array, or an object a line.
-  Status add_json(std::string_view text) {
-    const std::size_t start = text.find_first_not_of(" \t\r\n");
-    if (start != std::string_view::npos && text[start] == '[') {
-      const auto all = json::parse(text);
-      if (!all.ok()) return invalid("The file is neither an array of JSON objects nor one object a line.");
-      for (std::size_t i = 0; i < all->items().size(); ++i) {
-        GRAFT_TRY(add_record(all->items()[i]).with_context(cat("In record ", i)));
-      }
-      return {};
-    }
-    std::uint64_t line = 0;
-    for (std::size_t begin = 0; begin < text.size();) {
-      const std::size_t end = std::min(text.find('\n', begin), text.size());
-      const std::string_view one = text.substr(begin, end - begin);
-      begin = end + 1;
-      ++line;
-      if (one.find_first_not_of(" \t\r") == std::string_view::npos) continue;
-      const auto record = json::parse(one);
-      GRAFT_TRY((record.ok() ? add_record(*record) : no_object()).with_context(cat("In line ", line)));
-    }
-    return {};
-  }
-
-  static Status no_object() { return invalid("It is no JSON object."); }
-
-  static Result<std::string> text_of(const JsonRecord& record, const char* key) {
-    const JsonRecord* found = record.find(key);
-    if (found != nullptr && found->is_string()) return found->text();
-    return invalid("The record's \"", key, "\" is missing or no text.");
-  }
-
-  Status add_record(const JsonRecord& record) {
-    if (!record.is_object()) return no_object();
-    if (record.find("messages") != nullptr) return add_messages(record);
-    if (record.find("instruction") != nullptr) return add_instruction(record);
-    if (record.find("prompt") != nullptr) return add_completion(record);
-    GRAFT_TRY_ASSIGN(const std::string text, text_of(record, "text"));
-    GRAFT_TRY(add_text(text));
-    end_of_text(texts_.back());
-    return {};
-  }
-
-  Status add_completion(const JsonRecord& record) {
-    GRAFT_TRY_ASSIGN(const std::string prompt, text_of(record, "prompt"));
-    GRAFT_TRY_ASSIGN(const std::string completion,
-                     text_of(record, record.find("response") != nullptr ? "response" : "completion"));
-    TokenText out;
-    GRAFT_TRY_ASSIGN(const auto before, tokenizer_.encode(prompt));
-    GRAFT_TRY_ASSIGN(const auto after, tokenizer_.encode(completion, {.add_special = false}));
-    out.add(before, learn_all());
-    out.add(after, true);
-    end_of_text(out);
-    texts_.push_back(std::move(out));
-    return {};
-  }
-
-  Status add_instruction(const JsonRecord& record) {
-    GRAFT_TRY_ASSIGN(std::string ask, text_of(record, "instruction"));
-    GRAFT_TRY_ASSIGN(const std::string answer,
-                     text_of(record, record.find("response") != nullptr ? "response" : "output"));
-    if (record.find("input") != nullptr) {
-      GRAFT_TRY_ASSIGN(const std::string input, text_of(record, "input"));
-      if (!input.empty()) ask += "\n\n### Input:\n" + input;
-    }
-    const text::ChatMessage turns[] = {{"user", std::move(ask)}, {"assistant", answer}};
-    return add_chat({.messages = text::json_of(turns), .ask = false});
-  }
-
-  Status add_messages(const JsonRecord& record) {
-    const JsonRecord& messages = *record.find("messages");
-    if (!messages.is_array()) return invalid("The record's \"messages\" is no array.");
-    text::ChatRequest request = {.messages = json_of(messages), .ask = false};
-    if (const JsonRecord* tools = record.find("tools"); tools != nullptr && tools->kind() != JsonRecord::Kind::null) {
-      request.tools = tools->is_string() ? tools->text() : json_of(*tools);
-    }
-    return add_chat(request);
-  }
-
-  Status add_chat(const text::ChatRequest& request) {
-    std::string format = option("chat");
-    const bool says_how = model_.metadata.contains(kMetaChatTemplate) || model_.metadata.contains(kMetaChatFormat);
-    if (format.empty() && !says_how) format = "alpaca";
-    GRAFT_TRY_ASSIGN(const auto parts, render_chat(model_.metadata, tokenizer_, format, request));
-    TokenText out;
-    // A template writes the token that begins a text itself.
-    if (!format.empty() || !model_.metadata.contains(kMetaChatTemplate)) out.add(tokenizer_.vocabulary().before, false);
-    // Runs of parts that are learned, or are not, are encoded as one text each.
-    for (std::size_t begin = 0; begin < parts.size();) {
-      std::size_t end = begin + 1;
-      while (end < parts.size() && parts[end].reply == parts[begin].reply) ++end;
-      GRAFT_TRY_ASSIGN(const auto tokens,
-                       text::encode_chat(tokenizer_, std::span(parts).subspan(begin, end - begin), begin > 0));
-      out.add(tokens, parts[begin].reply || learn_all());
-      begin = end;
-    }
-    texts_.push_back(std::move(out));
-    return {};
-  }
-
-  bool learn_all() const { return option("learn") == "all"; }
-
-  void end_of_text(TokenText& text) const {
-    const text::TokenId eos = tokenizer_.vocabulary().eos;
-    if (eos >= 0 && (text.tokens.empty() || text.tokens.back() != eos)) text.add({eos}, true);
-  }
-
-  const data::Spec& spec_;
-  const Model& model_;
-  os::FileSystem& files_;
-  text::Tokenizer tokenizer_;
-  std::vector<TokenText> texts_;
-};
+  return {};
+}
 
 Result<text::Tokenizer> tokenizer_for(const data::Spec& spec, const Model& model, const LoadVocabulary& load) {
   if (const auto path = spec.options.find("tokenizer"); path != spec.options.end()) {
@@ -230,30 +47,199 @@ Result<text::Tokenizer> tokenizer_for(const data::Spec& spec, const Model& model
   return tokenizer_of(model);
 }
 
-Result<std::unique_ptr<data::Source>> open_text(const data::Spec& spec, const Model& model, const TextOptions& options,
-                                                os::FileSystem& files) {
-  if (spec.arguments.size() != 1) return invalid("A data set of this kind is written ", spec.kind, ":FILE.");
+/// A file of plain text may hold many, each with the token that ends it.
+std::vector<TokenText> split_at_ends(const TokenText& all, text::TokenId eos) {
+  std::vector<TokenText> texts(1);
+  for (const text::TokenId token : all.tokens) {
+    texts.back().add({token}, true);
+    if (token == eos) texts.emplace_back();
+  }
+  std::erase_if(texts, [](const TokenText& text) { return text.tokens.empty(); });
+  return texts;
+}
+
+/// Records [skip, skip + count) alone.
+Status take_part(const data::Spec& spec, RecordFile& file) {
+  GRAFT_TRY_ASSIGN(const auto skip, data::whole_option(spec, "skip"));
+  GRAFT_TRY_ASSIGN(const auto count, data::whole_option(spec, "count"));
+  if (!skip && !count) return {};
+  const std::uint64_t size = file.count(), first = skip.value_or(0);
+  if (first >= size) return invalid("Option skip=", first, " leaves nothing of a file of ", size, " records.");
+  if (count == 0U) {
+    return invalid("Option count=0 must be 1 to ", size - first, ", the records that there are",
+                   first > 0 ? cat(" after the first ", first) : "", ".");
+  }
+  file.keep(first, std::min(count.value_or(size - first), size - first));
+  return {};
+}
+
+/// Why the model cannot keep sequences apart; empty: it can.
+std::string why_not_packed(const Model& model) {
+  const auto masked = with_packed_sequences(model);
+  return masked.ok() ? std::string() : masked.status().message();
+}
+
+/// The tokens of a sample with a label of its own behind each text's last one.
+Result<std::vector<ShownToken>> shown_sample(data::Source& source, std::uint64_t index,
+                                             const text::Tokenizer& tokenizer) {
+  const std::size_t fields = source.fields().size();
+  const auto label = static_cast<std::size_t>(std::ranges::find(source.fields(), "label", &data::Field::name) -
+                                              source.fields().begin());
+  const auto length = static_cast<std::size_t>(source.fields().front().shape.elements());
+  std::vector<std::vector<std::int32_t>> read(fields, std::vector<std::int32_t>(length));
+  std::vector<std::byte*> places;
+  places.reserve(fields);
+  for (auto& field : read) places.push_back(reinterpret_cast<std::byte*>(field.data()));
+  GRAFT_TRY_ASSIGN(const bool more, source.read(index, places));
+  std::vector<ShownToken> out;
+  if (!more) return out;
+  const auto &tokens = read.front(), &labels = read[label];
+  const bool says_starts = source.fields()[1].name == passes::kSequenceStartsInput;
+  const auto start_at = [&](std::size_t i) { return says_starts ? read[1][i] : 0; };
+  const auto add = [&](text::TokenId token, bool learned, bool begins) -> Status {
+    ShownToken shown{.text = {}, .learned = learned, .begins = begins};
+    GRAFT_TRY_ASSIGN(shown.text, tokenizer.decode(std::span(&token, 1), {.skip_control = false, .at_start = begins}));
+    out.push_back(std::move(shown));
+    return {};
+  };
+  std::size_t end = length;  // of what is no padding
+  while (end > 0 && labels[end - 1] == kNoLabel && (start_at(end - 1) < 0 || tokens[end - 1] == tokens.back())) --end;
+  for (std::size_t i = 0; i < end; ++i) {
+    if (start_at(i) < 0) continue;  // padding
+    const bool begins = i == 0 || start_at(i) != start_at(i - 1);
+    GRAFT_TRY(add(tokens[i], !begins && labels[i - 1] != kNoLabel, begins));
+    const bool ends = i + 1 == end || start_at(i + 1) != start_at(i);
+    if (ends && labels[i] != kNoLabel) GRAFT_TRY(add(labels[i], true, false));
+  }
+  return out;
+}
+
+/// All texts one after another, in windows.
+Result<TextSet> in_windows(const std::vector<TokenText>& texts, const TextWindows& windows) {
+  TextSet set;
+  GRAFT_TRY_ASSIGN(set.source, text_source(texts, windows, &set.summary));
+  return set;
+}
+
+Result<TextSet> open_plain(const data::Spec& spec, const TextEncoder& encoder, TextWindows windows,
+                           os::FileSystem& files) {
+  const std::string pack = option_of(spec, "pack");
+  GRAFT_TRY_ASSIGN(const std::string text, read_text(spec.arguments[0], {.files = &files}));
+  GRAFT_TRY_ASSIGN(const TokenText all, encoder.plain(text));
+  const auto texts = split_at_ends(all, encoder.tokenizer().vocabulary().eos);
+  windows.packed = pack != "no";
+  windows.sequence_starts = windows.sequence_starts || (pack != "no" && pack != "mixed" && texts.size() > 1);
+  GRAFT_TRY_ASSIGN(TextSet set, in_windows(texts, windows));
+  GRAFT_TRY_ASSIGN(set.source, data::part_of(std::move(set.source), spec));
+  return set;
+}
+
+/// As pack=mixed has it.
+Result<TextSet> open_mixed(const RecordFile& file, const TextEncoder& encoder, const TextWindows& windows) {
+  std::vector<TokenText> texts;
+  std::uint64_t tokens = 0;
+  for (std::uint64_t i = 0; i < file.count(); ++i) {
+    GRAFT_TRY_ASSIGN(const std::string json, file.read(i));
+    auto text = encoder.record(json);
+    if (!text.ok()) return std::move(text).status().with_context(cat("In ", file.name_of(i)));
+    tokens += text->tokens.size();
+    if (tokens > kLargestText) {
+      return unsupported("pack=mixed takes files of ", kLargestText, " tokens at most; pack=yes takes any.");
+    }
+    texts.push_back(std::move(*text));
+  }
+  return in_windows(texts, windows);
+}
+
+Result<TextSet> open_records(const data::Spec& spec, const Model& model, TextEncoder encoder,
+                             const TextWindows& windows, const TextOptions& options, os::FileSystem& files) {
+  GRAFT_TRY_ASSIGN(RecordFile file, RecordFile::open(spec.arguments[0], {.files = &files}));
+  GRAFT_TRY(take_part(spec, file));
+  const std::string pack = option_of(spec, "pack"), on_long = option_of(spec, "on-long");
+  if (pack == "mixed") return open_mixed(file, encoder, windows);
+  RecordSamples samples{.length = windows.length,
+                        .packed = pack != "no",
+                        .sequence_starts = windows.sequence_starts,
+                        .on_long = options.on_long,
+                        .kept_bytes = options.kept_bytes};
+  if (!on_long.empty()) {
+    GRAFT_TRY_ASSIGN(samples.on_long, parse_on_long(on_long));
+  }
+  const std::string why = pack.empty() ? why_not_packed(model) : std::string();
+  samples.packed = samples.packed && why.empty();
+  GRAFT_TRY_ASSIGN(auto source, TextRecordSource::create(std::move(file), std::move(encoder), samples));
+  TextSet set;
+  set.summary = source->summary();
+  set.summary.unpacked = why;
+  set.source = std::move(source);
+  return set;
+}
+
+Result<TextSet> open_pairs(const data::Spec& spec, TextEncoder encoder, const TextOptions& options,
+                           os::FileSystem& files) {
+  if (spec.kind != "jsonl") return invalid("Preferences are records of a jsonl: data set.");
+  if (!option_of(spec, "pack").empty()) return invalid("Option pack has no place here: a sample is a pair of texts.");
+  GRAFT_TRY_ASSIGN(RecordFile file, RecordFile::open(spec.arguments[0], {.files = &files}));
+  GRAFT_TRY(take_part(spec, file));
+  PairSamples samples{.length = options.length == 0 ? kDefaultLength : options.length,
+                      .preference = options.preference,
+                      .on_long = options.on_long};
+  if (const std::string on_long = option_of(spec, "on-long"); !on_long.empty()) {
+    GRAFT_TRY_ASSIGN(samples.on_long, parse_on_long(on_long));
+  }
+  GRAFT_TRY_ASSIGN(auto source, TextPairSource::create(std::move(file), std::move(encoder), samples));
+  TextSet set;
+  set.summary = source->summary();
+  set.source = std::move(source);
+  return set;
+}
+
+Result<TextSet> open_text(const data::Spec& spec, const Model& model, const TextOptions& options,
+                          os::FileSystem& files) {
+  GRAFT_TRY(check_text_options(spec));
   GRAFT_TRY_ASSIGN(text::Tokenizer tokenizer, tokenizer_for(spec, model, options.load));
-  TextReader reader(spec, model, files, std::move(tokenizer));
-  GRAFT_TRY_ASSIGN(const auto texts, reader.read());
-  const auto given = spec.options.find("pack");
-  const std::string pack = given != spec.options.end() ? given->second : spec.kind == "text" ? "yes" : "no";
-  if (pack != "yes" && pack != "no" && pack != "mixed")
-    return invalid("Option pack=", pack, " must be yes, no or mixed.");
+  TextEncoder encoder(model.metadata, std::move(tokenizer),
+                      {.chat = option_of(spec, "chat"), .learn_all = option_of(spec, "learn") == "all"});
   const TextWindows windows{.length = options.length == 0 ? kDefaultLength : options.length,
-                            .packed = pack != "no",
-                            .padding = reader.padding(),
-                            .sequence_starts = options.sequence_starts || (pack == "yes" && texts.size() > 1)};
-  GRAFT_TRY_ASSIGN(auto source, text_source(texts, windows));
-  return data::part_of(std::move(source), spec);
+                            .padding = encoder.padding(),
+                            .sequence_starts = options.sequence_starts};
+  std::optional<text::Tokenizer> words;  // a source of records keeps the encoder with its own
+  if (options.show > 0) {
+    GRAFT_TRY_ASSIGN(words, tokenizer_for(spec, model, options.load));
+  }
+  const bool pairs = options.preference != Preference::none;
+  auto set = pairs                 ? open_pairs(spec, std::move(encoder), options, files)
+             : spec.kind == "text" ? open_plain(spec, encoder, windows, files)
+                                   : open_records(spec, model, std::move(encoder), windows, options, files);
+  GRAFT_TRY(set.status());
+  for (std::uint64_t i = 0; i < std::min(options.show, set->source->size().value_or(0)); ++i) {
+    GRAFT_TRY_ASSIGN(auto shown, shown_sample(*set->source, i, *words));
+    set->shown.push_back(std::move(shown));
+  }
+  return set;
 }
 
 }  // namespace
 
-Result<std::unique_ptr<data::Source>> open_text_spec(std::string_view text, const Model& model,
-                                                     const TextOptions& options, os::FileSystem& files) {
+Result<OnLong> parse_on_long(std::string_view text) {
+  constexpr std::pair<std::string_view, OnLong> kNames[] = {
+      {"cut", OnLong::cut}, {"drop", OnLong::drop}, {"error", OnLong::error}, {"split", OnLong::split}};
+  for (const auto& [name, what] : kNames) {
+    if (name == text) return what;
+  }
+  return invalid("on-long=", text, " must be cut, drop, error or split.");
+}
+
+Result<TextSet> open_text_set(std::string_view text, const Model& model, const TextOptions& options,
+                              os::FileSystem& files) {
   GRAFT_TRY_ASSIGN(const data::Spec spec, data::parse_spec(text));
   return open_text(spec, model, options, files).with_context(cat("While opening data set \"", text, "\""));
+}
+
+Result<std::unique_ptr<data::Source>> open_text_spec(std::string_view text, const Model& model,
+                                                     const TextOptions& options, os::FileSystem& files) {
+  GRAFT_TRY_ASSIGN(TextSet set, open_text_set(text, model, options, files));
+  return std::move(set.source);
 }
 
 }  // namespace graft

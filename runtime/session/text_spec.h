@@ -1,13 +1,19 @@
 // Data sets of text for language models, beside those of runtime/data/spec.h.
 //
 //   text:FILE    the whole file, in windows of TextOptions::length tokens; a token that ends a text ends a sequence
-//   jsonl:FILE   an object a line, or one array of objects: {"text"}, {"prompt", "completion"},
-//                {"instruction", "input", "output"} or {"messages": [{"role", "content"}], "tools"}; of all but the
-//                first, only the reply is learned
+//   jsonl:FILE   an object a line, or one array of objects: {"text"}, {"prompt", "completion"} (texts or lists of
+//                messages), {"instruction", "input", "output", "system", "history"}, {"messages": [{"role",
+//                "content"}]} or {"conversations": [{"from", "value"}]}, with "tools"; of all but the first, only the
+//                reply is learned. The file may be larger than memory
+//
+// For losses of preferences (TextOptions::preference) an object is {"prompt", "chosen", "rejected"}, or {"prompt",
+// "completion", "label"}, of texts or lists of messages.
 //
 // Options: tokenizer=FILE (default: the model's own), chat=NAME (a chat format; default: the model's, else alpaca),
-// pack=yes|no|mixed (yes: several texts to a window, none of which sees another; mixed: they do; default yes for text,
-// no for jsonl), learn=all (jsonl: prompts are learned too), skip=N, count=N.
+// pack=yes|no|mixed (yes, the default: several texts to a sample, none of which sees another; mixed: all one after
+// another, and they do), on-long=cut|drop|error|split (jsonl: what becomes of texts longer than a sample; default: what
+// is learned as a whole is split, all else cut), learn=all (jsonl: prompts are learned too), skip=N, count=N (of jsonl
+// records, of text samples). Files may be gzip-compressed.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +23,9 @@
 #include <string_view>
 
 #include "platform/os/file.h"
-#include "runtime/data/source.h"
-#include "runtime/data/spec.h"
-#include "runtime/model/model.h"
+#include "runtime/session/data_hints.h"
+#include "runtime/session/text_pair_source.h"
+#include "runtime/session/text_summary.h"
 #include "runtime/text/vocabulary.h"
 
 namespace graft {
@@ -28,14 +34,35 @@ namespace graft {
 using LoadVocabulary = std::function<Result<text::Vocabulary>(const std::string& path)>;
 
 struct TextOptions {
-  std::int64_t length = 0;       ///< of samples: the size of the dimension "seq"; 0: 128
-  bool sequence_starts = false;  ///< samples that hold several texts have that field in any case; here, all have
-  LoadVocabulary load = {};      ///< null: the option tokenizer=FILE is refused
+  std::int64_t length = 0;           ///< of samples: the size of the dimension "seq"; 0: 128
+  bool sequence_starts = false;      ///< samples that hold several texts have that field in any case; here, all have
+  LoadVocabulary load = {};          ///< null: the option tokenizer=FILE is refused
+  OnLong on_long = OnLong::by_kind;  ///< where the option on-long says nothing
+  Preference preference = Preference::none;             ///< jsonl: samples of two texts, each of `length` tokens
+  std::uint64_t show = 0;                               ///< samples of TextSet::shown
+  std::uint64_t kept_bytes = std::uint64_t{256} << 20;  ///< of tokens, in memory; jsonl
+};
+
+/// A token of a sample as people see it.
+struct ShownToken {
+  std::string text;
+  bool learned = false;
+  bool begins = false;  ///< a text
+};
+
+struct TextSet {
+  std::unique_ptr<data::Source> source;
+  TextSummary summary;
+  std::vector<std::vector<ShownToken>> shown;  ///< the first samples
 };
 
 /// Whether it names text.
 inline bool is_text_spec(std::string_view spec) { return spec.starts_with("text:") || spec.starts_with("jsonl:"); }
+/// "cut", "drop", "error" or "split".
+Result<OnLong> parse_on_long(std::string_view text);
 /// Opens such a data set. Samples that hold several texts have the field "sequence_starts" (with_packed_sequences).
+Result<TextSet> open_text_set(std::string_view spec, const Model& model, const TextOptions& options,
+                              os::FileSystem& files = os::system_files());
 Result<std::unique_ptr<data::Source>> open_text_spec(std::string_view spec, const Model& model,
                                                      const TextOptions& options,
                                                      os::FileSystem& files = os::system_files());

@@ -172,6 +172,7 @@ Result<Feeder> Feeder::create(const std::vector<data::Field>& fields, const Grap
     return ok_status();
   };
   GRAFT_TRY(take_label(loss.sample_weights, loss.weights_field));
+  GRAFT_TRY(take_label(loss.reference, std::string(kReferenceField)));
   for (std::size_t t = 0; t < loss.targets.size(); ++t) GRAFT_TRY(take_label(loss.targets[t], loss.fields[t]));
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (field_of[i] != fields.size()) continue;

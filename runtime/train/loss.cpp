@@ -12,12 +12,6 @@
 namespace graft::train {
 namespace {
 
-/// The head of a language model: logits [batch, .., classes] = hidden W^T with a weight W [classes, d] of its own.
-struct Head {
-  ValueId hidden;
-  ValueId weight;
-};
-
 /// The head, where the loss can take its product with it, so that the logits never exist as a whole.
 std::optional<Head> find_head(const Graph& graph, ValueId logits, const TrainOptions& options) {
   const LossOptions& term = options.loss;
@@ -33,12 +27,7 @@ std::optional<Head> find_head(const Graph& graph, ValueId logits, const TrainOpt
       *term.target_shape != Shape(std::vector<Dim>(value.shape.begin() + 1, value.shape.end() - 1))) {
     return {};
   }
-  const Node& node = graph.node(value.producer);
-  const bool product = node.op == Op::matmul && node.attrs.flag("trans_b") && !node.attrs.flag("trans_a");
-  if (!product || node.inputs.size() > 2) return {};
-  const Value& weight = graph.value(node.inputs[1]);
-  if (weight.shape.rank() != 2 || weight.producer.valid()) return {};
-  return Head{node.inputs[0], node.inputs[1]};
+  return head_of_logits(graph, logits);
 }
 
 ValueId sum_of(Builder& b, ValueId rows) { return b.reduce_sum(rows, {}, false); }
@@ -167,6 +156,17 @@ Result<ValueId> term_sum(TermBuilder& t, bool several) {
 
 }  // namespace
 
+std::optional<Head> head_of_logits(const Graph& graph, ValueId logits) {
+  const NodeId producer = graph.value(logits).producer;
+  if (!producer.valid()) return {};
+  const Node& node = graph.node(producer);
+  const bool product = node.op == Op::matmul && node.attrs.flag("trans_b") && !node.attrs.flag("trans_a");
+  if (!product || node.inputs.size() > 2) return {};
+  const Value& weight = graph.value(node.inputs[1]);
+  if (weight.shape.rank() != 2 || weight.producer.valid()) return {};
+  return Head{node.inputs[0], node.inputs[1]};
+}
+
 Result<LossInputs> loss_inputs(const Graph& graph, const TrainOptions& options, std::string* note) {
   if (graph.outputs().empty()) return invalid("The model has no output to take a loss of.");
   const auto terms = loss_terms(options);
@@ -213,7 +213,7 @@ Result<LossNodes> add_loss(Graph& graph, const LossInputs& inputs, std::int64_t 
     }
     GRAFT_TRY_ASSIGN(const ValueId sum, term_sum(t, terms.size() > 1));
     loss.sum = i == 0 ? sum : b.add(loss.sum, sum);
-    loss.predictions[i] = t.of[0];
+    loss.predictions[i] = t.prediction.valid() ? t.prediction : t.of[0];
     if (i == 0 && options.metrics) count_correct(b, loss, *terms[0], t.of[0]);
   }
   GRAFT_TRY(b.status());
@@ -223,6 +223,7 @@ Result<LossNodes> add_loss(Graph& graph, const LossInputs& inputs, std::int64_t 
 void add_loss_outputs(Graph& graph, const LossNodes& loss) {
   graph.add_output(std::string(kLossOutput), loss.sum);
   if (loss.correct.valid()) graph.add_output(std::string(kCorrectOutput), loss.correct);
+  if (loss.margin.valid()) graph.add_output(std::string(kMarginOutput), loss.margin);
   if (loss.top5.valid()) graph.add_output(std::string(kTop5Output), loss.top5);
 }
 

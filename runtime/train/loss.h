@@ -15,6 +15,7 @@ namespace graft::train {
 inline constexpr std::string_view kLossOutput = "loss";        ///< summed over rows or elements
 inline constexpr std::string_view kCorrectOutput = "correct";  ///< rows whose most likely class is right
 inline constexpr std::string_view kTop5Output = "top5";        ///< rows whose class is among the five most likely
+inline constexpr std::string_view kMarginOutput = "margin";    ///< of preferences: reward margins, summed over samples
 /// Output "prediction:I" of an evaluation (TrainOptions::predictions): what term I is taken of first, with its classes
 /// as they stand in the model's output.
 inline constexpr std::string_view kPredictionPrefix = "prediction:";
@@ -32,8 +33,10 @@ struct LossNodes {
   std::vector<std::string> fields;      ///< by term: the field of the data that it takes; empty: the next of them
   ValueId sample_weights = kNoValue;    ///< a new input too
   std::string weights_field;            ///< of the data
+  ValueId reference = kNoValue;         ///< of preferences: a new input too, of the field kReferenceField
   std::vector<ValueId> predictions;     ///< by term
-  ValueId correct = kNoValue;           ///< cross entropy or focal loss of labels first, with metrics
+  ValueId correct = kNoValue;           ///< cross entropy or focal loss of labels first, with metrics; preferences
+  ValueId margin = kNoValue;            ///< preferences
   ValueId top5 = kNoValue;              ///< the same, with more than five classes
   std::int64_t classes = 0;             ///< of the first term, where it has labels
   std::vector<std::size_t> class_axes;  ///< by term: of its prediction; 0: it has no labels
@@ -47,7 +50,7 @@ struct LossNodes {
     const auto move = [&](ValueId& id) {
       if (id.valid()) id = of(id);
     };
-    for (ValueId* const id : {&sum, &sample_weights, &correct, &top5}) move(*id);
+    for (ValueId* const id : {&sum, &sample_weights, &reference, &correct, &margin, &top5}) move(*id);
     for (ValueId& id : targets) move(id);
     for (ValueId& id : predictions) move(id);
   }

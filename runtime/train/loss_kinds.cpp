@@ -393,6 +393,10 @@ Result<ValueId> add_term(TermBuilder& t) {
     case Loss::info_nce: return info_nce(t);
     case Loss::ctc: return ctc(t);
     case Loss::output: return given(t);
+    case Loss::dpo:
+    case Loss::ipo:
+    case Loss::orpo:
+    case Loss::kto: return add_preference(t);
   }
   return internal_error("A loss of an unknown kind.");
 }

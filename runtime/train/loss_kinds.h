@@ -1,6 +1,7 @@
 // What each kind of loss is, in ops. Internal to runtime/train.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "runtime/train/loss.h"
@@ -13,12 +14,24 @@ struct TermBuilder {
   const LossOptions& options;
   std::vector<ValueId> of;  ///< predictions, in the source's order of axes
   std::int64_t samples = 0;
-  std::size_t number = 0;  ///< of the term
-  LossNodes& loss;         ///< gets targets, counts, classes
+  std::size_t number = 0;         ///< of the term
+  LossNodes& loss;                ///< gets targets, counts, classes
+  ValueId prediction = kNoValue;  ///< in place of the first of `of`, where it is set
   /// Constants and inputs of its own.
   Result<ValueId> constant(std::string_view name, Shape shape, std::vector<float> contents);
   Result<ValueId> target(DType dtype, Shape shape);
 };
+
+/// The head of a language model: logits [batch, .., classes] = hidden W^T with a weight W [classes, d] of its own.
+struct Head {
+  ValueId hidden;
+  ValueId weight;
+};
+/// Whether logits come of such a product.
+std::optional<Head> head_of_logits(const Graph& graph, ValueId logits);
+
+/// The losses of preferences.
+Result<ValueId> add_preference(TermBuilder& t);
 
 /// The loss of each row or element, the batch axis first; counts[number] says what its mean is over.
 Result<ValueId> add_term(TermBuilder& t);

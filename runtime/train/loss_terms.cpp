@@ -30,6 +30,10 @@ constexpr LossName kLosses[] = {{"ce", Loss::cross_entropy},
                                 {"info_nce", Loss::info_nce},
                                 {"ctc", Loss::ctc},
                                 {"output", Loss::output},
+                                {"dpo", Loss::dpo},
+                                {"ipo", Loss::ipo},
+                                {"orpo", Loss::orpo},
+                                {"kto", Loss::kto},
                                 {"cross_entropy", Loss::cross_entropy},
                                 {"mae", Loss::l1},
                                 {"bce_with_logits", Loss::bce},
@@ -56,6 +60,10 @@ Status check_term(const LossOptions& term) {
   GRAFT_TRY(check_range("margin", term.margin.value_or(0), term.kind == Loss::cosine ? -1 : 0,
                         term.kind == Loss::cosine ? 1 : kLargeOption));
   GRAFT_TRY(check_range("temperature", term.temperature, 1e-6, 1e6));
+  if (term.kind == Loss::dpo) GRAFT_TRY(check_range("label smoothing of dpo", term.label_smoothing, 0, 0.5));
+  GRAFT_TRY(check_range("beta of preferences", term.preference_beta, 1e-6, 1e6));
+  GRAFT_TRY(check_range("weight of desirable samples", term.desirable_weight, 0, 1e6));
+  GRAFT_TRY(check_range("weight of undesirable samples", term.undesirable_weight, 0, 1e6));
   return check_range("blank", term.blank, 0, 1 << 24);
 }
 
@@ -162,8 +170,16 @@ std::size_t outputs_of(Loss loss) {
 bool has_target(Loss loss) { return loss != Loss::triplet && loss != Loss::info_nce && loss != Loss::output; }
 
 bool needs_whole_batch(const TrainOptions& options) {
-  return std::ranges::any_of(loss_terms(options), [](const LossOptions* term) { return term->kind == Loss::info_nce; });
+  return std::ranges::any_of(loss_terms(options), [](const LossOptions* term) {
+    return term->kind == Loss::info_nce || term->kind == Loss::kto;
+  });
 }
+
+bool is_preference(Loss loss) {
+  return loss == Loss::dpo || loss == Loss::ipo || loss == Loss::orpo || loss == Loss::kto;
+}
+
+bool needs_reference(Loss loss) { return is_preference(loss) && loss != Loss::orpo; }
 
 Status check_losses(const TrainOptions& options) {
   const auto terms = loss_terms(options);
@@ -176,8 +192,13 @@ Status check_losses(const TrainOptions& options) {
   }
   const bool parts = options.micro_batch != 0 && options.micro_batch < options.batch;
   if (needs_whole_batch(options) && parts) {
-    return invalid("info_nce compares the samples of a batch with each other: micro-batches of ", options.micro_batch,
-                   " would change it.");
+    const bool kto = std::ranges::any_of(terms, [](const LossOptions* term) { return term->kind == Loss::kto; });
+    return invalid(kto ? "kto" : "info_nce", " compares the samples of a batch with each other: micro-batches of ",
+                   options.micro_batch, " would change it.");
+  }
+  if (terms.size() > 1 &&
+      std::ranges::any_of(terms, [](const LossOptions* term) { return is_preference(term->kind); })) {
+    return invalid("A loss of preferences stands alone: it has no other terms beside it.");
   }
   if (!options.sample_weights.empty() &&
       std::ranges::any_of(terms, [](const LossOptions* term) { return term->kind == Loss::output; })) {
@@ -190,7 +211,8 @@ Status set_targets(const Graph& model, const std::vector<data::Field>& fields, T
   std::vector<const data::Field*> labels;
   for (const data::Field& field : fields) {
     if (field.role == data::Role::weight && options.sample_weights.empty()) options.sample_weights = field.name;
-    if (field.role == data::Role::label && field.name != options.sample_weights) labels.push_back(&field);
+    const bool other = field.name == options.sample_weights || field.name == kReferenceField;
+    if (field.role == data::Role::label && !other) labels.push_back(&field);
   }
   const auto find = [&](const std::string& name) -> const data::Field* {
     const auto found = std::ranges::find(labels, name, [](const data::Field* field) { return field->name; });

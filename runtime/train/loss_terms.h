@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/core/graph.h"
@@ -38,6 +39,9 @@ bool is_dense(const LossOptions& term, const Shape& output);
 /// lacks, else `usual`. Errors name the output and both shapes; `note` (may be null) says which of several was taken.
 Result<std::size_t> class_axis_of(const LossOptions& term, std::string_view output, const Shape& shape,
                                   std::int64_t usual, std::string* note);
+
+/// Of samples of preferences: what a reference model says of their two texts (loss_preference.cpp).
+inline constexpr std::string_view kReferenceField = "reference";
 
 /// Over what a term is the mean: rows or elements of a sample, those of ignored labels aside, each by its weight.
 struct LossCount {

@@ -32,7 +32,16 @@ enum class Loss : std::uint8_t {
   info_nce,  ///< of two outputs, pairs by rows: each against all others of the batch; no targets
   ctc,       ///< of logits [batch, time, classes], with labels that end at the first below 0
   output,    ///< an output of the graph that is the loss; no targets
+  // Of language models, from pairs of texts in a sample (loss_preference.cpp).
+  dpo,   ///< R. Rafailov et al., "Direct Preference Optimization", 2023
+  ipo,   ///< M. Azar et al., "A General Theoretical Paradigm to Understand Learning from Human Preferences", 2023
+  orpo,  ///< J. Hong et al., "ORPO: Monolithic Preference Optimization without Reference Model", 2024
+  kto,   ///< K. Ethayarajh et al., "KTO: Model Alignment as Prospect Theoretic Optimization", 2024
 };
+/// Of pairs of texts: samples hold two, one after the other.
+bool is_preference(Loss loss);
+/// Compares with what a reference model says of the same texts.
+bool needs_reference(Loss loss);
 std::string_view loss_name(Loss loss);  ///< "ce", "mse", ...: as the command line takes them
 Result<Loss> parse_loss(std::string_view name);
 
@@ -40,7 +49,7 @@ Result<Loss> parse_loss(std::string_view name);
 struct LossOptions {
   Loss kind = Loss::cross_entropy;
   std::string output;  ///< the model's output that it is taken of, several with commas between; empty: the first ones
-  double label_smoothing = 0;              ///< cross entropy, [0, 1)
+  double label_smoothing = 0;              ///< cross entropy, dpo (share of wrong pairs), [0, 1)
   std::int32_t ignore_index = -100;        ///< cross entropy, focal, dice: rows with this label count for nothing
   std::optional<std::int64_t> class_axis;  ///< of labels; default: the one that `target_shape` lacks, else 1, but the
                                            ///< last one of logits of a language model (add_loss)
@@ -52,10 +61,13 @@ struct LossOptions {
   double focal_alpha = -1;  ///< focal with targets of the output's shape: weight of ones against zeros; below 0: none
   double delta = 1;         ///< huber
   double beta = 1;          ///< smooth_l1
-  std::optional<double> margin;  ///< cosine (0), triplet (1)
-  double temperature = 0.07;     ///< info_nce
-  std::int32_t blank = 0;        ///< ctc
-  bool zero_infinity = false;    ///< ctc: 0 instead of infinity where labels do not fit the time
+  std::optional<double> margin;   ///< cosine (0), triplet (1)
+  double temperature = 0.07;      ///< info_nce
+  std::int32_t blank = 0;         ///< ctc
+  double preference_beta = 0.1;   ///< dpo, ipo, kto: how much leaving the reference costs; orpo: weight of the odds
+  double desirable_weight = 1;    ///< kto: of samples that are wanted
+  double undesirable_weight = 1;  ///< kto: of the others
+  bool zero_infinity = false;     ///< ctc: 0 instead of infinity where labels do not fit the time
   /// Of the targets, without the batch: where it is known it tells the class axis, and labels from targets of the
   /// output's shape. set_targets() (loss_terms.h) finds it.
   std::optional<Shape> target_shape;

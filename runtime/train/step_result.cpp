@@ -82,7 +82,7 @@ Metrics metrics_of(const Program& program) {
   Metrics metrics;
   metrics.loss_sum = scalar(program, kLossOutput);
   metrics.correct = scalar(program, kCorrectOutput);
-  metrics.top5 = scalar(program, kTop5Output);
+  metrics.top5 = scalar(program, has_output(program, kMarginOutput) ? kMarginOutput : kTop5Output);
   metrics.has_correct = has_output(program, kCorrectOutput);
   metrics.has_top5 = has_output(program, kTop5Output);
   return metrics;

@@ -18,7 +18,7 @@ struct Metrics {
   std::uint64_t count = 0;  ///< rows that count (cross entropy), or elements
   double weight = 0;  ///< what the loss is a mean over: rows or elements by their weights; samples of several terms
   double correct = 0;
-  double top5 = 0;
+  double top5 = 0;  ///< of preferences: reward margins
   bool has_correct = false;
   bool has_top5 = false;
 
@@ -26,6 +26,8 @@ struct Metrics {
   double perplexity() const { return std::exp(loss()); }  ///< of cross entropy
   double accuracy() const { return count == 0 ? 0 : correct / static_cast<double>(count); }
   double top5_accuracy() const { return count == 0 ? 0 : top5 / static_cast<double>(count); }
+  /// Of preferences: by how much the chosen text is rewarded more, a mean over samples.
+  double reward_margin() const { return count == 0 ? 0 : top5 / static_cast<double>(count); }
   void add(const Metrics& other);
   friend bool operator==(const Metrics&, const Metrics&) = default;
 };

@@ -3,19 +3,60 @@
 #include "tools/convert/adapter/adapter_files.h"
 #include "tools/graft/model_io.h"
 
+#include <charconv>
+#include <filesystem>
+
 namespace graft::cli {
 
 void add_adapter_flags(CLI::App& app, AdapterFlags& flags, bool required) {
-  auto* file = app.add_option("--adapter", flags.file,
-                              "An adapter for the model: of graft train --lora, a PEFT folder, or a GGUF file")
+  auto* file = app.add_option("--adapter", flags.files,
+                              "An adapter for the model: of graft train --lora, a PEFT folder, or a GGUF file; several "
+                              "are added up, each by its weight in FILE=WEIGHT (1)")
                    ->required(required);
   app.add_flag("--any-base", flags.any_base, "Take the adapter although it was made for other weights")->needs(file);
 }
 
+double take_adapter_weight(std::string& file) {
+  const std::size_t equals = file.rfind('=');
+  std::error_code ignored;
+  if (equals == std::string::npos || equals == 0 || std::filesystem::exists(file, ignored)) return 1;
+  double weight = 1;
+  const char* const end = file.data() + file.size();
+  const auto [stop, failure] = std::from_chars(file.data() + equals + 1, end, weight);
+  if (failure != std::errc() || stop != end) return 1;
+  file.resize(equals);
+  return weight;
+}
+
+std::vector<std::string> adapter_files(const AdapterFlags& flags) {
+  std::vector<std::string> files = flags.files;
+  for (std::string& file : files) take_adapter_weight(file);
+  return files;
+}
+
+namespace {
+
+std::string names_text(const AdapterFlags& flags) {
+  std::string text;
+  for (const std::string& file : flags.files) text += (text.empty() ? "" : "\" and \"") + file;
+  return text;
+}
+
+}  // namespace
+
 Result<Model> read_adapter(const AdapterFlags& flags, const Model& base) {
-  GRAFT_TRY_ASSIGN(Model adapter, convert::open_adapter(os::system_files(), flags.file, base));
-  if (flags.any_base) adapter.metadata.erase(std::string(kMetaAdapterBase));
-  return adapter;
+  std::vector<Model> read;
+  std::vector<double> weights;
+  for (std::string file : flags.files) {
+    weights.push_back(take_adapter_weight(file));
+    GRAFT_TRY_ASSIGN(Model adapter, convert::open_adapter(os::system_files(), file, base));
+    if (flags.any_base) adapter.metadata.erase(std::string(kMetaAdapterBase));
+    read.push_back(std::move(adapter));
+  }
+  if (read.size() == 1 && weights.front() == 1) return std::move(read.front());
+  std::vector<WeightedAdapter> all;
+  for (std::size_t i = 0; i < read.size(); ++i) all.push_back({&read[i], weights[i]});
+  return combine_adapters(all);
 }
 
 Result<AdaptedModel> open_adapted(const std::string& path, const AdapterFlags& adapter, WeightCheck check,
@@ -26,16 +67,17 @@ Result<AdaptedModel> open_adapted(const std::string& path, const AdapterFlags& a
 
 Result<AdaptedModel> put_adapters_on(Model base, const AdapterFlags& adapter, const std::string& lora,
                                      std::uint32_t seed) {
-  if (!adapter.file.empty() && !lora.empty()) {
+  if (!adapter.files.empty() && !lora.empty()) {
     return invalid("Give --lora for fresh adapters or --adapter for those of a file, not both.");
   }
   AdaptedModel made;
   made.base = std::move(base);
-  if (!adapter.file.empty()) {
+  if (!adapter.files.empty()) {
     GRAFT_TRY_ASSIGN(made.adapter, read_adapter(adapter, made.base));
     auto adapted = with_adapter(made.base, made.adapter);
     if (!adapted.ok())
-      return std::move(adapted).status().with_context(cat("While putting the adapter \"", adapter.file, "\" on"));
+      return std::move(adapted).status().with_context(
+          cat("While putting the adapter \"", names_text(adapter), "\" on"));
     made.adapted = std::move(*adapted);
   } else if (!lora.empty()) {
     GRAFT_TRY_ASSIGN(const LoraOptions options, parse_lora(lora));

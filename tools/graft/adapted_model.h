@@ -3,8 +3,9 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
-#include "runtime/lora/adapter.h"
+#include "runtime/lora/combine.h"
 #include "tools/graft/command.h"
 
 namespace graft::cli {
@@ -20,12 +21,18 @@ struct AdaptedModel {
 
 /// --adapter and --any-base.
 struct AdapterFlags {
-  std::string file;  ///< empty: none
+  std::vector<std::string> files;  ///< FILE, or FILE=WEIGHT where there is no such file; empty: none
   bool any_base = false;
 };
 void add_adapter_flags(CLI::App& app, AdapterFlags& flags, bool required = false);
 
-/// The file's adapters, in graft's form, for `base`; another base than theirs is refused unless --any-base is given.
+/// "0.7" of "FILE=0.7"; 1 where the text is the name of a file or ends in no number. The name alone stays in `file`.
+double take_adapter_weight(std::string& file);
+/// The names alone.
+std::vector<std::string> adapter_files(const AdapterFlags& flags);
+
+/// The files' adapters together, in graft's form, for `base`; another base than theirs is refused unless --any-base is
+/// given.
 Result<Model> read_adapter(const AdapterFlags& flags, const Model& base);
 
 /// `lora` is what --lora says; empty: no fresh adapters. Not both of them.

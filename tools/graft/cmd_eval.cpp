@@ -3,7 +3,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "runtime/session/text_data.h"
+#include "runtime/session/preference.h"
 #include "runtime/session/training.h"
 #include "tools/graft/adapted_model.h"
 #include "tools/graft/device.h"
@@ -21,6 +21,7 @@ namespace {
 struct EvalArguments {
   DeviceFlags device;
   TrainFlags train;
+  TextFlags text;
   std::string path;
   std::string data;
   bool check = false;
@@ -36,6 +37,7 @@ void print(const Evaluation& evaluation, std::uint64_t samples, const EvalArgume
   if (options.json) {
     nlohmann::ordered_json row = {{"loss", metrics.loss()}, {"samples", samples}};
     if (metrics.has_correct) row["accuracy"] = metrics.accuracy();
+    if (preference_of(options.train) != Preference::none) row["reward_margin"] = metrics.reward_margin();
     if (perplexity) row["perplexity"] = metrics.perplexity();
     if (metrics.has_top5) row["top5"] = metrics.top5_accuracy();
     row.update(json_of(evaluation.values));
@@ -47,6 +49,7 @@ void print(const Evaluation& evaluation, std::uint64_t samples, const EvalArgume
   std::printf("loss %.6g", metrics.loss());
   if (perplexity) std::printf(", perplexity %.4g", metrics.perplexity());
   if (metrics.has_correct) std::printf(", accuracy %.2f%%", 100 * metrics.accuracy());
+  if (preference_of(options.train) != Preference::none) std::printf(", reward margin %.4f", metrics.reward_margin());
   if (metrics.has_top5) std::printf(", top-5 %.2f%%", 100 * metrics.top5_accuracy());
   std::printf("%s (%llu samples)\n", text_of(evaluation.values).c_str(), static_cast<unsigned long long>(samples));
   constexpr std::uint64_t kMostInText = 40;
@@ -57,13 +60,19 @@ void print(const Evaluation& evaluation, std::uint64_t samples, const EvalArgume
 
 Status run_eval(const EvalArguments& options) {
   GRAFT_TRY_ASSIGN(AdaptedModel opened, open_adapted(options.path, options.train.adapter, when(options.check)));
-  GRAFT_TRY_ASSIGN(const auto source, open_data(options.data, opened.get(), options.train.seq, hints_of(opened.get())));
+  TextInfo info;
+  TextFlags text = options.text;
+  text.preference = preference_of(options.train);
+  GRAFT_TRY_ASSIGN(auto source, open_data(options.data, opened.get(), options.train.seq, hints_of(opened.get()), false,
+                                          text, &info));
+  print_summary("Data: ", info, options.json);
   std::optional<Model> masked;
   if (has_packed_sequences(*source)) {
     GRAFT_TRY_ASSIGN(masked, with_packed_sequences(opened.get()));
   }
   const Model& model = masked ? *masked : opened.get();
   GRAFT_TRY_ASSIGN(train::TrainOptions train_options, cli::train_options(options.train, 0));
+  if (has_pairs(*source)) train_options.bindings.erase("seq");  // of one text, of which samples hold two
   bind_length(*source, model, train_options.bindings);
   EvaluationOptions evaluation_options;
   evaluation_options.train = train_options;
@@ -75,6 +84,15 @@ Status run_eval(const EvalArguments& options) {
   GRAFT_TRY(outputs.file("--confusion", options.confusion));
   GRAFT_TRY_ASSIGN(auto device, OpenDevice::open(options.device));
   device->give_to(evaluation_options.trainer.program);
+  if (needs_reference(options.train)) {
+    ReferenceOptions how{.batch = options.train.batch, .precision = train_options.precision};
+    for (const auto& [name, size] : train_options.bindings) {
+      if (name != "seq") how.bindings.emplace(name, size);
+    }
+    how.trainer = evaluation_options.trainer;
+    GRAFT_TRY_ASSIGN(auto references, log_probabilities(device->device(), opened.base, *source, how));
+    GRAFT_TRY_ASSIGN(source, with_references(std::move(source), std::move(references)));
+  }
   GRAFT_TRY_ASSIGN(const Evaluation evaluation, evaluate_model(device->device(), model, *source, evaluation_options));
   const auto* known = data::class_names(*source);
   const std::vector<std::string> names = known != nullptr ? *known : classes_of(opened.get());
@@ -94,6 +112,7 @@ Action add_eval(CLI::App& app) {
   app.add_flag("--json", options->json, "Print JSON");
   app.add_option("--metric", options->metric, cat("More of them, as in f1,auroc: ", train::metric_names()));
   app.add_option("--confusion", options->confusion, "Print the confusion matrix and draw it to this SVG file");
+  add_long_flag(app, options->text);
   add_precision_flag(app, options->train.precision);
   add_loss_flags(app, options->train);
   add_check_flag(app, options->check);

@@ -235,7 +235,7 @@ Status run_split(gpu::Device& device, const Model& model, const RunArguments& op
 Status claim_outputs(const RunArguments& options, const Model& model, bool gradients) {
   Outputs outputs;
   outputs.reads("the model", options.path);
-  outputs.reads("the adapter", options.adapter.file);
+  for (const std::string& file : adapter_files(options.adapter)) outputs.reads("the adapter", file);
   outputs.reads("the cotangent", options.cotangent);
   for (const std::string& item : options.inputs) {
     GRAFT_TRY_ASSIGN(const auto pair, parse_assignment(item, "--input"));

@@ -246,7 +246,7 @@ Status simulate(OpenDevice& opened, Model& model, const SimulateArguments& optio
     GRAFT_TRY(write_text(options.train.svg, loss_svg("Loss by round", all.losses, all.held_out_losses, caption)));
   }
   if (!options.train.output.empty()) {
-    const bool adapters = !options.train.train.lora.empty() || !options.train.train.adapter.file.empty();
+    const bool adapters = !options.train.train.lora.empty() || !options.train.train.adapter.files.empty();
     if (adapters) {
       GRAFT_TRY_ASSIGN(const Model adapter, adapter_of(global));
       GRAFT_TRY(save_output(options.train.output, adapter));
@@ -263,7 +263,7 @@ Status run_simulate(const SimulateArguments& options) {
   const TrainArguments& train = options.train;
   Outputs outputs;
   outputs.replaces("the model", train.path, train.in_place);
-  outputs.reads("the adapter", train.train.adapter.file);
+  for (const std::string& file : adapter_files(train.train.adapter)) outputs.reads("the adapter", file);
   outputs.reads_data(train.data);
   outputs.reads_data(train.held_out);
   GRAFT_TRY(outputs.file("-o", train.output));

@@ -37,7 +37,9 @@ void on_signal(int) {
 Status claim_outputs(const TrainArguments& options) {
   Outputs outputs;
   outputs.replaces("the model", options.path, options.in_place);
-  outputs.replaces("the adapter", options.train.adapter.file, options.in_place);
+  for (const std::string& file : adapter_files(options.train.adapter)) {
+    outputs.replaces("the adapter", file, options.in_place);
+  }
   outputs.reads_data(options.data);
   outputs.reads_data(options.held_out);
   outputs.reads("the checkpoint store", options.checkpoint.options.folder);
@@ -65,11 +67,11 @@ Result<train::FitEnd> train_together(TrainRun& run, PreparedRun& ready, Workers&
   }
 }
 
-Status train_on(OpenDevice& opened, Model& model, const TrainArguments& options, Workers& workers) {
+Status train_on(OpenDevice& opened, const Model& base, Model& model, const TrainArguments& options, Workers& workers) {
   const auto exchange = workers.exchange(opened.device());
   Profile profile(options.profile_steps);
   Profile* const watched = options.profile.empty() || !workers.leads() ? nullptr : &profile;
-  GRAFT_TRY_ASSIGN(const auto ready, prepare_run(opened, model, options, exchange.get(), FirstWorker{watched}));
+  GRAFT_TRY_ASSIGN(const auto ready, prepare_run(opened, base, model, options, exchange.get(), FirstWorker{watched}));
   train::Trainer& trainer = *ready->trainer;
   if (workers.leads()) {
     std::fprintf(stderr, "Training %zu tensors on %s: %s of device memory%s%s\n", trainer.plan().tensors.size(),
@@ -85,7 +87,7 @@ Status train_on(OpenDevice& opened, Model& model, const TrainArguments& options,
     return run.take_over();
   });
   const bool began_it = workers.leads();
-  GRAFT_TRY(workers.begin(*ready, exchange.get(), model));
+  GRAFT_TRY(workers.begin(*ready, exchange.get(), base, model));
   if (began_it) GRAFT_TRY(run.begin());
   const auto end = train_together(run, *ready, workers, exchange.get());
   if (workers.starts_anew()) return end.status();
@@ -112,14 +114,14 @@ Status run_train(const TrainArguments& given) {
                                                     options.train.lora, options.train.seed));
   for (const int signal : kStopSignals) stop_at(signal);
   GRAFT_TRY_ASSIGN(auto device, OpenDevice::open(workers->device()));
-  Status trained = train_on(*device, model.get(), options, *workers);
+  Status trained = train_on(*device, model.base, model.get(), options, *workers);
   while (!trained.ok() && workers->starts_anew()) {
     std::fprintf(stderr, "%s\n", trained.message().c_str());
     GRAFT_TRY(workers->meet_anew());
     options.checkpoint.options.resume = true;
     options.checkpoint.options.from.clear();
     options.checkpoint.warm_start.clear();
-    trained = train_on(*device, model.get(), options, *workers);
+    trained = train_on(*device, model.base, model.get(), options, *workers);
   }
   GRAFT_TRY(std::move(trained));
   return device->close();
@@ -138,6 +140,10 @@ Action add_train(CLI::App& app) {
   app.add_option("--eval", options->held_out, "A data set to evaluate on before training and after each epoch");
   app.add_option("--eval-split", options->split, "Share of --data to evaluate on instead, as in 0.05: its last samples")
       ->check(number(0, 1, Ends::open));
+  add_long_flag(app, options->text);
+  app.add_option("--show-samples", options->text.show,
+                 "Print the tokens of the first samples of text, and which of them are learned")
+      ->check(whole(1, 1000));
   app.add_option("--epochs", options->epochs, "Times through the data (1)")->check(whole(1));
   app.add_option("--steps", options->steps, "Optimizer steps, instead of epochs")->check(whole(1));
   app.add_option("--budget", options->budget, kBudgetHelp);

@@ -17,7 +17,7 @@ namespace graft::cli {
 namespace {
 
 bool uses_adapters(const TrainArguments& options) {
-  return !options.train.lora.empty() || !options.train.adapter.file.empty();
+  return !options.train.lora.empty() || !options.train.adapter.files.empty();
 }
 
 // "loss,patience=3,min-delta=0.01"
@@ -61,7 +61,7 @@ Result<AdaptedModel> open_old(const TrainArguments& options) {
   const std::string& against = options.evaluation.against;
   if (!uses_adapters(options)) return open_adapted(against, {}, WeightCheck::at_once);
   AdapterFlags adapter = options.train.adapter;
-  adapter.file = against;
+  adapter.files = {against};
   return open_adapted(options.path, adapter, WeightCheck::at_once);
 }
 

@@ -7,6 +7,7 @@
 #include "runtime/passes/precision.h"
 #include "runtime/train/loss_terms.h"
 #include "tools/graft/numbers.h"
+#include "tools/graft/open_data.h"
 #include "tools/graft/options.h"
 
 namespace graft::cli {
@@ -55,7 +56,9 @@ void add_plain_loss_flags(CLI::App& app, TrainFlags& flags) {
                      " (default ce); ce:LABEL+0.5*mse:BOX adds several up, each of an output of the "
                      "model or with a field of the data, or OUTPUT=FIELD"));
   app.add_option("--loss-of", flags.output, "The output that the loss is taken of (default: the first)");
-  app.add_option("--label-smoothing", flags.label_smoothing, "For ce, from 0 to 1")->check(number(0, 1));
+  app.add_option("--label-smoothing", flags.label_smoothing,
+                 "For ce, from 0 to 1; for dpo the share of wrong pairs, to 0.5")
+      ->check(number(0, 1));
   app.add_option("--ignore-index", flags.ignore_index,
                  "For ce, focal and dice: rows with this label count for nothing (-100)")
       ->check(whole(INT32_MIN, INT32_MAX));
@@ -71,6 +74,10 @@ void add_plain_loss_flags(CLI::App& app, TrainFlags& flags) {
   app.add_option("--smooth-l1-beta", flags.smooth_l1_beta, "For smooth_l1 (1)")->check(not_negative());
   app.add_option("--margin", flags.margin, "For cosine (0) and triplet (1)");
   app.add_option("--temperature", flags.temperature, "For info_nce (0.07)")->check(positive());
+  app.add_option("--beta", flags.preference_beta, "For dpo, ipo, orpo and kto (0.1)")->check(positive());
+  app.add_option("--desirable-weight", flags.desirable_weight, "For kto: of texts that are wanted (1)")
+      ->check(not_negative());
+  app.add_option("--undesirable-weight", flags.undesirable_weight, "For kto: of the others (1)")->check(not_negative());
   app.add_option("--blank", flags.blank, "For ctc: the class of the blank (0)")->check(whole(0, 1 << 24));
   app.add_flag("--zero-infinity", flags.zero_infinity, "For ctc: 0 where the labels do not fit the time");
   app.add_option("--seq", flags.seq, "Tokens of a sample, for language models: the dimension \"seq\"")->check(whole(1));
@@ -161,6 +168,23 @@ bool is_cross_entropy(const TrainFlags& flags) {
 
 namespace {
 
+train::Loss first_loss(const TrainFlags& flags) {
+  const auto terms = train::parse_losses(flags.loss);
+  return terms.ok() ? terms->front().kind : train::Loss::cross_entropy;
+}
+
+}  // namespace
+
+Preference preference_of(const TrainFlags& flags) {
+  const train::Loss loss = first_loss(flags);
+  if (loss == train::Loss::kto) return Preference::labelled;
+  return train::is_preference(loss) ? Preference::pairs : Preference::none;
+}
+
+bool needs_reference(const TrainFlags& flags) { return train::needs_reference(first_loss(flags)); }
+
+namespace {
+
 void refuse_idle_loss_flags(const CLI::App& app, const TrainFlags& flags) {
   using train::Loss;
   const auto terms = train::parse_losses(flags.loss);
@@ -170,7 +194,9 @@ void refuse_idle_loss_flags(const CLI::App& app, const TrainFlags& flags) {
         *terms, [&](const train::LossOptions& term) { return std::ranges::find(kinds, term.kind) != kinds.end(); });
     refuse_idle(app, !used, names, cat("with --loss ", flags.loss, ", only with ", with, "."));
   };
-  only({"--label-smoothing"}, {Loss::cross_entropy}, "ce");
+  only({"--label-smoothing"}, {Loss::cross_entropy, Loss::dpo}, "ce and dpo");
+  only({"--beta"}, {Loss::dpo, Loss::ipo, Loss::orpo, Loss::kto}, "dpo, ipo, orpo and kto");
+  only({"--desirable-weight", "--undesirable-weight"}, {Loss::kto}, "kto");
   only({"--ignore-index"}, {Loss::cross_entropy, Loss::focal, Loss::dice}, "ce, focal and dice");
   only({"--class-axis"}, {Loss::cross_entropy, Loss::focal, Loss::dice, Loss::kl, Loss::ctc},
        "ce, focal, dice, kl and ctc");
@@ -272,6 +298,9 @@ Status set_losses(const TrainFlags& flags, train::TrainOptions& options) {
   like.beta = flags.smooth_l1_beta;
   if (!std::isnan(flags.margin)) like.margin = flags.margin;
   like.temperature = flags.temperature;
+  like.preference_beta = flags.preference_beta;
+  like.desirable_weight = flags.desirable_weight;
+  like.undesirable_weight = flags.undesirable_weight;
   like.blank = static_cast<std::int32_t>(flags.blank);
   like.zero_infinity = flags.zero_infinity;
   GRAFT_TRY_ASSIGN(auto terms, train::parse_losses(flags.loss, like));

@@ -10,6 +10,9 @@
 #include "tools/graft/adapted_model.h"
 #include "tools/graft/command.h"
 
+namespace graft {
+enum class Preference : std::uint8_t;
+}
 namespace graft::cli {
 
 struct TrainFlags {
@@ -27,6 +30,9 @@ struct TrainFlags {
   double smooth_l1_beta = 1;
   double margin = NAN;  ///< not given
   double temperature = 0.07;
+  double preference_beta = 0.1;
+  double desirable_weight = 1;
+  double undesirable_weight = 1;
   std::int64_t blank = 0;
   bool zero_infinity = false;
   std::string optimizer = "adamw";
@@ -93,6 +99,10 @@ Result<Bindings> bindings_of(const TrainFlags& flags);
 
 /// Whether the loss is cross entropy alone, whose exponent is the perplexity.
 bool is_cross_entropy(const TrainFlags& flags);
+/// What the records of a data set are for the loss.
+Preference preference_of(const TrainFlags& flags);
+/// Whether it compares with a reference model.
+bool needs_reference(const TrainFlags& flags);
 
 /// `total_steps` is where linear and cosine schedules end; 0 where it is not known (graft plan).
 Result<train::TrainOptions> train_options(const TrainFlags& flags, std::uint64_t total_steps);

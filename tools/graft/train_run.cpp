@@ -29,7 +29,10 @@ constexpr std::chrono::seconds kTryStoreAgain{5};
 
 std::string metrics_text(const train::Metrics& metrics, const TrainFlags& flags) {
   char text[128];
-  if (metrics.has_correct) {
+  if (preference_of(flags) != Preference::none) {
+    std::snprintf(text, sizeof text, "loss %.4f, accuracy %.2f%%, reward margin %.4f", metrics.loss(),
+                  100 * metrics.accuracy(), metrics.reward_margin());
+  } else if (metrics.has_correct) {
     std::snprintf(text, sizeof text, "loss %.4f, accuracy %.2f%%", metrics.loss(), 100 * metrics.accuracy());
   } else if (is_cross_entropy(flags)) {
     std::snprintf(text, sizeof text, "loss %.4f, perplexity %.4g", metrics.loss(), metrics.perplexity());
@@ -43,6 +46,7 @@ nlohmann::ordered_json metrics_json(const char* kind, const train::Metrics& metr
   nlohmann::ordered_json row = {{"kind", kind}, {"loss", metrics.loss()}};
   if (metrics.has_correct) row["accuracy"] = metrics.accuracy();
   if (!metrics.has_correct && is_cross_entropy(flags)) row["perplexity"] = metrics.perplexity();
+  if (preference_of(flags) != Preference::none) row["reward_margin"] = metrics.reward_margin();
   if (metrics.has_top5) row["top5"] = metrics.top5_accuracy();
   return row;
 }
@@ -53,7 +57,7 @@ nlohmann::ordered_json metrics_json(const char* kind, const train::Metrics& metr
 Status TrainRun::save_weights(const std::string& path, bool ema) {
   GRAFT_TRY(copy_to_model(trainer_, model_, default_host_allocator(), false, ema));
   keep_classes(data::class_names(loader_.source()), model_);
-  if (options_.train.lora.empty() && options_.train.adapter.file.empty()) return save_output(path, model_);
+  if (options_.train.lora.empty() && options_.train.adapter.files.empty()) return save_output(path, model_);
   GRAFT_TRY_ASSIGN(const Model adapter, adapter_of(model_));
   return save_output(path, adapter);
 }
@@ -285,6 +289,11 @@ Status TrainRun::open_store() {
 Status TrainRun::begin() {
   if (profile_ != nullptr) profile_->set_next(trainer_.state().step + 1);
   if (!options_.metrics.empty()) GRAFT_TRY(metrics_.open(options_.metrics, trainer_.state().step));
+  if (const TextInfo& info = ready_.training_info; info.is_text && trainer_.state().step == 0) {
+    nlohmann::ordered_json row = {{"kind", "data"}};
+    row.update(nlohmann::ordered_json::parse(graft::json_of(info.summary)));
+    metrics_.write(row);
+  }
   GRAFT_TRY(prepare());
   GRAFT_TRY(evaluate("before", is_evaluation_due()));
   GRAFT_TRY(show_samples());

@@ -4,10 +4,9 @@
 #include <cmath>
 
 #include "platform/base/checked.h"
-#include "runtime/session/text_data.h"
+#include "runtime/session/preference.h"
 #include "tools/graft/budget.h"
 #include "tools/graft/monitor_flags.h"
-#include "tools/graft/open_data.h"
 #include "tools/graft/options.h"
 
 namespace graft::cli {
@@ -32,10 +31,12 @@ bool knows_all(const std::vector<std::string>& known, const data::Source& source
 Result<DataSets> open_sets(const TrainArguments& options, const Model& model) {
   bool sequence_starts = false;
   data::Hints hints = training_hints_of(model);
-  const auto open = [&](const std::string& spec) {
-    return open_data(spec, model, options.train.seq, hints, sequence_starts);
-  };
   DataSets sets;
+  const auto open = [&](const std::string& spec, bool held_out = false) {
+    return open_data(spec, model, options.train.seq, hints, sequence_starts,
+                     {options.text.on_long, held_out ? 0 : options.text.show, preference_of(options.train)},
+                     held_out ? &sets.held_out_info : &sets.training_info);
+  };
   GRAFT_TRY_ASSIGN(sets.training, open(options.data));
   if (const auto known = classes_of(model); knows_all(known, *sets.training)) {
     hints.classes = known;
@@ -46,7 +47,7 @@ Result<DataSets> open_sets(const TrainArguments& options, const Model& model) {
   if (const auto* classes = data::class_names(*sets.training)) hints.classes = *classes;
   hints.augment = false;  // of what the training is measured on
   if (!options.held_out.empty()) {
-    GRAFT_TRY_ASSIGN(sets.held_out, open(options.held_out));
+    GRAFT_TRY_ASSIGN(sets.held_out, open(options.held_out, true));
     // One graph serves both.
     if (has_packed_sequences(*sets.held_out) && !sequence_starts) {
       sequence_starts = true;
@@ -62,11 +63,44 @@ Result<DataSets> open_sets(const TrainArguments& options, const Model& model) {
   }
   const double wanted = std::round(options.split * static_cast<double>(*size));
   const auto held = std::clamp<std::uint64_t>(static_cast<std::uint64_t>(wanted), 1, *size - 1);
-  GRAFT_TRY_ASSIGN(sets.held_out, open(options.data));
+  GRAFT_TRY_ASSIGN(sets.held_out, open(options.data, true));
+  sets.held_out_info = {};  // the summary of the whole set tells of both
   GRAFT_TRY_ASSIGN(sets.held_out, data::range(std::move(sets.held_out), *size - held, held));
   GRAFT_TRY_ASSIGN(sets.training, data::range(std::move(sets.training), 0, *size - held));
   return sets;
 }
+
+namespace {
+
+/// What `base` makes of a set's texts becomes part of its samples; kept in the run's folder, where it has one.
+Status add_reference(OpenDevice& opened, const Model& base, const TrainArguments& options, const char* name,
+                     std::unique_ptr<data::Source>& source) {
+  GRAFT_TRY_ASSIGN(const train::TrainOptions train, cli::train_options(options.train, 0));
+  ReferenceOptions how{.batch = options.train.batch, .precision = train.precision, .bindings = train.bindings};
+  how.bindings.erase("seq");  // of one text
+  opened.give_to(how.trainer.program);
+  const std::string& folder = options.checkpoint.options.folder;
+  const std::string path = folder.empty() ? std::string() : cat(folder, "/reference-", name);
+  GRAFT_TRY_ASSIGN(const std::string contents, fingerprint_of(*source));
+  const std::string of = cat(contents, ' ', name_of_base(base));
+  if (!path.empty()) {
+    auto kept = read_references(os::system_files(), path, of, *source->size());
+    if (kept.ok()) {
+      GRAFT_TRY_ASSIGN(source, with_references(std::move(source), std::move(*kept)));
+      return ok_status();
+    }
+    if (kept.status().code() != Code::not_found) return std::move(kept).status();
+  }
+  GRAFT_TRY_ASSIGN(auto references, log_probabilities(opened.device(), base, *source, how));
+  if (!path.empty()) {
+    GRAFT_TRY(os::make_directories(os::system_files(), folder));
+    GRAFT_TRY(write_references(os::system_files(), path, of, references));
+  }
+  GRAFT_TRY_ASSIGN(source, with_references(std::move(source), std::move(references)));
+  return ok_status();
+}
+
+}  // namespace
 
 void add_data(const TrainArguments& options, const std::string& fingerprint, Configuration& configuration) {
   configuration["data"] = options.data;
@@ -75,22 +109,32 @@ void add_data(const TrainArguments& options, const std::string& fingerprint, Con
   if (options.workers.wire != "f32") configuration["precision"] += cat(", ", options.workers.wire, " on the wire");
 }
 
-Result<std::unique_ptr<PreparedRun>> prepare_run(OpenDevice& opened, const Model& model, const TrainArguments& options,
-                                                 train::SlotExchange* exchange,
+Result<std::unique_ptr<PreparedRun>> prepare_run(OpenDevice& opened, const Model& base, const Model& model,
+                                                 const TrainArguments& options, train::SlotExchange* exchange,
                                                  const std::optional<FirstWorker>& first) {
   auto run = std::make_unique<PreparedRun>();
   GRAFT_TRY_ASSIGN(DataSets sets, open_sets(options, model));
+  const bool checkpoints = !options.checkpoint.options.folder.empty();
+  if (checkpoints || exchange != nullptr) {  // now: later the loader's thread reads the source
+    GRAFT_TRY_ASSIGN(run->fingerprint, fingerprint_of(*sets.training));
+  }
+  if (needs_reference(options.train)) {
+    GRAFT_TRY(add_reference(opened, base, options, "training", sets.training));
+    if (sets.held_out) GRAFT_TRY(add_reference(opened, base, options, "held-out", sets.held_out));
+  }
   run->source = std::move(sets.training);
   run->held_out = std::move(sets.held_out);
+  run->training_info = std::move(sets.training_info);
+  if (first) {
+    print_summary("Data: ", run->training_info, options.quiet);
+    print_summary("Held-out data: ", sets.held_out_info, options.quiet);
+    print_shown(run->training_info);
+  }
   const data::Source& source = *run->source;
   if (!first) run->held_out.reset();
   const data::Source* const held_out = run->held_out.get();
   if (has_packed_sequences(source)) {
     GRAFT_TRY_ASSIGN(run->masked, with_packed_sequences(model));
-  }
-  const bool checkpoints = !options.checkpoint.options.folder.empty();
-  if (checkpoints || exchange != nullptr) {  // now: later the loader's thread reads the source
-    GRAFT_TRY_ASSIGN(run->fingerprint, fingerprint_of(*run->source));
   }
   data::LoaderOptions loader_options;
   loader_options.batch = static_cast<std::uint64_t>(options.train.batch * options.train.accumulate);
@@ -102,6 +146,7 @@ Result<std::unique_ptr<PreparedRun>> prepare_run(OpenDevice& opened, const Model
   run->total_steps = options.steps > 0 ? options.steps : steps_of(source, loader_options);
 
   GRAFT_TRY_ASSIGN(train::TrainOptions train_options, cli::train_options(options.train, run->total_steps));
+  if (has_pairs(source)) train_options.bindings.erase("seq");  // --seq is of one text, of which samples hold two
   bind_length(source, model, train_options.bindings);
   train_options.fetch = split_list(options.fetch);
   GRAFT_TRY_ASSIGN(const Monitors monitors, Monitors::create(options));

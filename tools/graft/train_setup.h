@@ -11,6 +11,7 @@
 #include "runtime/session/training.h"
 #include "tools/graft/checkpoint_flags.h"
 #include "tools/graft/device.h"
+#include "tools/graft/open_data.h"
 #include "tools/graft/profile.h"
 #include "tools/graft/train_flags.h"
 #include "tools/graft/train_samples.h"
@@ -45,6 +46,7 @@ struct EvaluationFlags {
 struct TrainArguments {
   DeviceFlags device;
   TrainFlags train;
+  TextFlags text;
   std::string path;
   std::string data;
   std::string held_out;
@@ -79,8 +81,9 @@ struct TrainArguments {
 struct PreparedRun {
   std::unique_ptr<data::Source> source;
   std::unique_ptr<data::Source> held_out;  ///< may be null
-  std::string fingerprint;                 ///< of the source; empty: nobody asks for it
-  std::optional<Model> masked;             ///< the model with packed sequences kept apart
+  TextInfo training_info;
+  std::string fingerprint;      ///< of the source; empty: nobody asks for it
+  std::optional<Model> masked;  ///< the model with packed sequences kept apart
   std::unique_ptr<train::Trainer> trainer;
   /// Of several workers: the loader reads whole batches, not this worker's share alone.
   std::atomic<bool> reads_all = false;
@@ -101,15 +104,16 @@ struct FirstWorker {
 struct DataSets {
   std::unique_ptr<data::Source> training;
   std::unique_ptr<data::Source> held_out;  ///< may be null
+  TextInfo training_info, held_out_info;
 };
 
 /// --data, and what --eval or --eval-split name.
 Result<DataSets> open_sets(const TrainArguments& options, const Model& model);
 
 /// Opens the data, plans, and puts the model on the device, which both outlive it. `exchange`: null for a run of one
-/// worker. `first`: nothing for workers that never lead.
-Result<std::unique_ptr<PreparedRun>> prepare_run(OpenDevice& opened, const Model& model, const TrainArguments& options,
-                                                 train::SlotExchange* exchange,
+/// worker. `first`: nothing for workers that never lead. `base`: the model without adapters.
+Result<std::unique_ptr<PreparedRun>> prepare_run(OpenDevice& opened, const Model& base, const Model& model,
+                                                 const TrainArguments& options, train::SlotExchange* exchange,
                                                  const std::optional<FirstWorker>& first);
 
 /// What a resume compares of the data.

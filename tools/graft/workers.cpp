@@ -146,14 +146,14 @@ std::unique_ptr<train::SlotExchange> Workers::exchange(gpu::Device& device) {
   return std::make_unique<distribute::GroupExchange>(*group_[0], device, exchange_options());
 }
 
-Status Workers::begin(PreparedRun& run, train::SlotExchange* exchange, const Model& model) {
+Status Workers::begin(PreparedRun& run, train::SlotExchange* exchange, const Model& base, const Model& model) {
   if (group_.empty()) return ok_status();
   led_ = leads();
   run.has_joined = has_joined_;
   for (std::size_t rank = 1; rank < group_.size(); ++rank) {
     GRAFT_TRY_ASSIGN(auto thread, os::start_thread(
-                                      [this, rank, &model] {
-                                        ended_[rank] = work_as(rank, *group_[rank], model);
+                                      [this, rank, &base, &model] {
+                                        ended_[rank] = work_as(rank, *group_[rank], base, model);
                                         group_[rank]->leave(ended_[rank]);
                                       },
                                       "for a worker"));
@@ -184,11 +184,11 @@ Status Workers::begin(PreparedRun& run, train::SlotExchange* exchange, const Mod
   return ok_status();
 }
 
-Status Workers::work_as(std::size_t rank, group::Group& group, const Model& model) {
+Status Workers::work_as(std::size_t rank, group::Group& group, const Model& base, const Model& model) {
   GRAFT_TRY_ASSIGN(auto opened, OpenDevice::open(device_of(rank)));
   {
     distribute::GroupExchange exchange(group, opened->device(), exchange_options());
-    GRAFT_TRY_ASSIGN(const auto run, prepare_run(*opened, model, options_, &exchange, std::nullopt));
+    GRAFT_TRY_ASSIGN(const auto run, prepare_run(*opened, base, model, options_, &exchange, std::nullopt));
     GRAFT_TRY(begin_together(group, *run, exchange, options_, exchange_options().between_steps));
     train::FitOptions fit_options;
     fit_options.steps = options_.steps;

@@ -35,7 +35,7 @@ class Workers {
   /// Null where it is alone.
   std::unique_ptr<train::SlotExchange> exchange(gpu::Device& device);
   /// Starts the other threads, sees that all workers were asked the same, and gives worker 0's state to all.
-  Status begin(PreparedRun& run, train::SlotExchange* exchange, const Model& model);
+  Status begin(PreparedRun& run, train::SlotExchange* exchange, const Model& base, const Model& model);
   /// After each step that several workers took.
   static Status after_step(PreparedRun& run, const train::SlotExchange& exchange);
   /// FitOptions::go_on: those that are left go on, where these are processes; with --heal, those that differ.
@@ -58,7 +58,7 @@ class Workers {
   Status meet_again(group::Group& group, PreparedRun& run, distribute::GroupExchange& exchange, Status failed);
   Result<bool> conclude(group::Group& group, PreparedRun& run, train::SlotExchange& exchange,
                         const std::function<Status()>& finish);
-  Status work_as(std::size_t rank, group::Group& group, const Model& model);
+  Status work_as(std::size_t rank, group::Group& group, const Model& base, const Model& model);
   distribute::ExchangeOptions exchange_options() const;
 
   const TrainArguments& options_;

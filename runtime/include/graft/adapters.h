@@ -15,6 +15,10 @@ extern "C" {
 GRAFT_API graft_status graft_model_add_adapters(graft_model* model, const char* options, uint32_t seed);
 /* Gives it the adapters of a file in place of any that it has; NULL: none. */
 GRAFT_API graft_status graft_model_load_adapters(graft_model* model, const char* path);
+/* Several files' adapters at once, each with the weight that its product is multiplied by; weights NULL: 1 each. They
+   become one adapter, whose rank is the sum of theirs. Not of DoRA. */
+GRAFT_API graft_status graft_model_load_adapters_together(graft_model* model, const char* const* paths,
+                                                          const double* weights, size_t count);
 /* Writes the adapters alone, atomically. */
 GRAFT_API graft_status graft_model_save_adapters(graft_model* model, const char* path);
 

@@ -30,6 +30,13 @@ typedef struct graft_field {
 /* "idx:IMAGES,LABELS", "csv:FILE?label=COLUMN", "npy:X.npy,Y.npy", "npy:image=A.npy,table=B.npy;label=Y.npy,box=Z.npy"
    or "digits:?count=1000", as docs/data.md has them. The message names the file or the option that is wrong. */
 GRAFT_API graft_status graft_data_open(graft_context* context, const char* spec, graft_data_set** set);
+/* What records of "jsonl:FILE" are. */
+typedef enum graft_preference GRAFT_ENUM_OF_INT {
+  GRAFT_NO_PREFERENCE = 0,
+  GRAFT_PREFERENCE_PAIRS = 1,   /* {"prompt", "chosen", "rejected"}: for GRAFT_LOSS_DPO, _IPO and _ORPO */
+  GRAFT_PREFERENCE_LABELLED = 2 /* {"prompt", "completion", "label"}: for GRAFT_LOSS_KTO */
+} graft_preference;
+
 /* How a data set is opened. */
 typedef struct graft_data_options {
   size_t struct_size;
@@ -42,6 +49,9 @@ typedef struct graft_data_options {
   const struct graft_media* media; /* reads pictures and sounds; its functions outlive the set; NULL: none are read */
   uint64_t first;                  /* samples [first, first + count) alone, as in the last 5 % to evaluate on */
   uint64_t count;                  /* 0: to the end */
+  /* Samples hold two texts of `length` tokens each, one after the other: the dimension "seq" is twice that. A trainer
+     of the loss takes packed sequences. */
+  graft_preference preference;
 } graft_data_options;
 
 /* As graft_data_open, also "text:FILE", "jsonl:FILE", "folder:DIR" and "wav:DIR". Samples of text that hold several
@@ -65,6 +75,10 @@ typedef int (*graft_read_sample)(void* user, uint64_t index, void* const* out);
 GRAFT_API graft_status graft_data_from_callback(graft_context* context, const graft_field* fields, size_t field_count,
                                                 uint64_t samples, graft_read_sample read, void* user,
                                                 graft_data_set** set);
+/* What `model`, without adapters, makes of the texts of a set of preferences becomes part of its samples:
+   GRAFT_LOSS_DPO, GRAFT_LOSS_IPO and GRAFT_LOSS_KTO learn by the difference to it. Computed once, on the device; the
+   model is on it for as long. `batch` samples at once; 0: 8. Before the set has a loader. */
+GRAFT_API graft_status graft_data_add_reference(graft_data_set* set, graft_model* model, uint32_t batch);
 GRAFT_API void graft_data_destroy(graft_data_set* set);
 /* 0 where nobody knows. */
 GRAFT_API uint64_t graft_data_samples(const graft_data_set* set);

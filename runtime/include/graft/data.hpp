@@ -41,12 +41,13 @@ struct LoaderOptions {
 
 /// As graft_data_options; the model is that of Context::open_data().
 struct DataOptions {
-  bool evaluation = false;             ///< samples as they are, and labels of the model's classes alone
-  std::int64_t length = 0;             ///< of samples of text, in tokens; 0: 128
-  bool sequence_starts = false;        ///< samples of text say where their texts begin
-  const graft_media* media = nullptr;  ///< reads pictures and sounds
-  std::uint64_t first = 0;             ///< samples [first, first + count) alone
-  std::uint64_t count = 0;             ///< 0: to the end
+  bool evaluation = false;                            ///< samples as they are, and labels of the model's classes alone
+  std::int64_t length = 0;                            ///< of samples of text, in tokens; 0: 128
+  bool sequence_starts = false;                       ///< samples of text say where their texts begin
+  const graft_media* media = nullptr;                 ///< reads pictures and sounds
+  std::uint64_t first = 0;                            ///< samples [first, first + count) alone
+  std::uint64_t count = 0;                            ///< 0: to the end
+  graft_preference preference = GRAFT_NO_PREFERENCE;  ///< samples hold two texts of that length
 };
 
 /// Batches of a data set, read ahead.
@@ -104,6 +105,10 @@ class DataSet {
     Status made = detail::to_status(graft_loader_create(handle_.get(), &raw, &loader), context_);
     if (!made.ok()) return made;
     return Loader(loader, context_);
+  }
+  /// What a model without adapters (Model::get()) makes of the texts of preferences becomes part of the samples.
+  Status add_reference(graft_model* model, std::uint32_t batch = 0) {
+    return detail::to_status(graft_data_add_reference(handle_.get(), model, batch), context_);
   }
   /// For what only the C ABI has.
   graft_data_set* get() const { return handle_.get(); }

@@ -112,6 +112,16 @@ class Model {
     const graft_source raw = source.raw();
     return status(graft_model_load_adapters_source(handle_.get(), &raw));
   }
+  /// Those of several files at once, each with the weight that its product is multiplied by.
+  Status load_adapters(const std::vector<std::pair<std::string, double>>& files) {
+    std::vector<const char*> paths;
+    std::vector<double> weights;
+    for (const auto& [path, weight] : files) {
+      paths.push_back(path.c_str());
+      weights.push_back(weight);
+    }
+    return status(graft_model_load_adapters_together(handle_.get(), paths.data(), weights.data(), files.size()));
+  }
   /// Adds their product to the weights: from then on there are none. Merged matrices become blocks of the format
   /// `quantize` ("q8_0", ...), frozen; "": f32.
   Status merge_adapters(const std::string& quantize = {}) {
@@ -259,6 +269,7 @@ class Context {
     raw.media = options.media;
     raw.first = options.first;
     raw.count = options.count;
+    raw.preference = options.preference;
     return data_set(nullptr,
                     [&](graft_data_set** set) { return graft_data_open_with(handle_.get(), spec.c_str(), &raw, set); });
   }

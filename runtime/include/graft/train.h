@@ -24,7 +24,12 @@ typedef enum graft_loss GRAFT_ENUM_OF_INT {
   GRAFT_LOSS_TRIPLET = 10,  /* of its first three: anchor, positive, negative; no target */
   GRAFT_LOSS_INFO_NCE = 11, /* of its first two, each row against all others of the batch; no target */
   GRAFT_LOSS_CTC = 12,      /* of logits [batch, time, classes]; labels end at the first below 0 */
-  GRAFT_LOSS_OUTPUT = 13    /* an output of the graph that is the loss; no target */
+  GRAFT_LOSS_OUTPUT = 13,   /* an output of the graph that is the loss; no target */
+  /* Of language models, from preferences: samples as graft_data_options.preference makes them. */
+  GRAFT_LOSS_DPO = 14,
+  GRAFT_LOSS_IPO = 15,
+  GRAFT_LOSS_ORPO = 16, /* needs no reference */
+  GRAFT_LOSS_KTO = 17   /* of single texts that are wanted or not; whole batches only */
 } graft_loss;
 
 /* Optimizers, with PyTorch's meaning of their numbers. */
@@ -156,6 +161,10 @@ typedef struct graft_trainer_options {
      graft/inputs.h. With `data`, its fields of these names have that element type. Not with fetch of these. */
   const struct graft_input_format* inputs;
   size_t input_count;
+  double preference_beta; /* of DPO, IPO, ORPO and KTO; 0: 0.1. label_smoothing of DPO: the share of wrong pairs */
+  int own_kto_weights;
+  double desirable_weight; /* KTO: of texts that are wanted; 1 without own_kto_weights */
+  double undesirable_weight;
 } graft_trainer_options;
 
 /* What a step or an evaluation gives back. */
@@ -168,6 +177,7 @@ typedef struct graft_metrics {
   double loss_scale;      /* of the next step; 1 where there is none */
   uint64_t skipped_steps; /* of the whole run: their loss (then not finite here) or gradients overflowed, and
                              they changed nothing but the scale; 50 in a row are an error */
+  double reward_margin;   /* of DPO, IPO, ORPO and KTO, a mean over samples; NaN of other losses */
 } graft_metrics;
 
 /* The model's own parameters change only by graft_trainer_store. options may be NULL. */

@@ -74,6 +74,9 @@ struct TrainerOptions {
   double smooth_l1_beta = 1;
   std::optional<double> margin = {};     ///< default: 0 of the cosine embedding, 1 of triplets
   double temperature = 0.07;             ///< InfoNCE
+  double preference_beta = 0.1;          ///< DPO, IPO, ORPO, KTO
+  double desirable_weight = 1;           ///< KTO: of texts that are wanted
+  double undesirable_weight = 1;         ///< KTO: of the others
   std::int32_t blank = 0;                ///< CTC
   bool zero_infinity = false;            ///< CTC
   std::uint32_t target_length = 0;       ///< CTC: labels of a sample; 0: half the time, or what `data` says
@@ -128,6 +131,10 @@ inline void add_loss_options(const TrainerOptions& options, graft_trainer_option
   raw.own_margin = options.margin ? 1 : 0;
   raw.margin = options.margin.value_or(0);
   raw.temperature = options.temperature;
+  raw.preference_beta = options.preference_beta;
+  raw.own_kto_weights = 1;
+  raw.desirable_weight = options.desirable_weight;
+  raw.undesirable_weight = options.undesirable_weight;
   raw.blank = options.blank;
   raw.zero_infinity = options.zero_infinity ? 1 : 0;
   raw.target_length = options.target_length;

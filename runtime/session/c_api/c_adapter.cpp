@@ -53,6 +53,25 @@ graft_status graft_model_load_adapters_source(graft_model* model, const graft_so
   });
 }
 
+graft_status graft_model_load_adapters_together(graft_model* model, const char* const* paths, const double* weights,
+                                                size_t count) {
+  if (model == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(model->context, [&]() -> Status {
+    GRAFT_TRY(check_unused(*model, "its adapters change"));
+    if (paths == nullptr || count == 0) return invalid("graft_model_load_adapters_together needs paths.");
+    std::vector<Model> read;
+    std::vector<WeightedAdapter> all;
+    read.reserve(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      if (paths[i] == nullptr) return invalid("Path ", i, " of the adapters is NULL.");
+      GRAFT_TRY_ASSIGN(Model one, load_model(*model->context->files, paths[i], kAtOnce));
+      read.push_back(std::move(one));
+      all.push_back({&read.back(), weights == nullptr ? 1 : weights[i]});
+    }
+    return load_onto(*model, combine_adapters(all));
+  });
+}
+
 graft_status graft_model_save_adapters(graft_model* model, const char* path) {
   if (model == nullptr) return GRAFT_INVALID_ARGUMENT;
   return guarded(model->context, [&]() -> Status {

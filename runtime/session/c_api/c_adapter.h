@@ -4,7 +4,7 @@
 #include <memory>
 #include <utility>
 
-#include "runtime/lora/adapter.h"
+#include "runtime/lora/combine.h"
 #include "runtime/session/c_api/c_handles.h"
 
 namespace graft::c_api {

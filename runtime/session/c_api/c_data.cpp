@@ -12,6 +12,7 @@
 #include "runtime/session/c_api/c_media.h"
 #include "runtime/session/c_api/c_trainer.h"
 #include "runtime/session/data_hints.h"
+#include "runtime/session/preference.h"
 #include "runtime/session/text_spec.h"
 
 using namespace graft;
@@ -101,10 +102,15 @@ graft_status make_set(graft_context* context, graft_data_set** set, std::string 
 
 Result<std::unique_ptr<data::Source>> open_text_for(const graft_model* model, const char* spec,
                                                     const graft_data_options& options, os::FileSystem& files) {
+  const auto preference = static_cast<unsigned>(options.preference);
+  if (preference > GRAFT_PREFERENCE_LABELLED) return invalid("There is no preference number ", preference, ".");
   if (model == nullptr) return invalid("Samples of text are tokens of a model: name it in graft_data_options.model.");
   if constexpr (kHasText) {
     return open_text_spec(spec, model->model,
-                          {.length = options.length, .sequence_starts = options.sequence_starts != 0}, files);
+                          {.length = options.length,
+                           .sequence_starts = options.sequence_starts != 0,
+                           .preference = static_cast<Preference>(options.preference)},
+                          files);
   } else {
     return unsupported("This build of graft leaves out text (GRAFT_TEXT).");
   }
@@ -223,6 +229,25 @@ graft_status graft_data_from_callback(graft_context* context, const graft_field*
     };
     return data::from_generator(std::move(known), generate,
                                 samples == 0 ? std::nullopt : std::optional<std::uint64_t>(samples));
+  });
+}
+
+graft_status graft_data_add_reference(graft_data_set* set, graft_model* model, uint32_t batch) {
+  if (set == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(set->context, [&]() -> Status {
+    if (model == nullptr) return invalid("graft_data_add_reference needs the model that is the reference.");
+    if (&*model->context != &*set->context) return invalid("The model and the data set are of two contexts.");
+    if (set->has_loader) return invalid("The data set has a loader already: its samples are read.");
+    if constexpr (kHasText && kHasTraining) {
+      ReferenceOptions options;
+      if (batch != 0) options.batch = batch;
+      GRAFT_TRY_ASSIGN(gpu::Device* const device, device_of(*set->context));
+      GRAFT_TRY_ASSIGN(auto references, log_probabilities(*device, model->model, *set->source, options));
+      GRAFT_TRY_ASSIGN(set->source, with_references(std::move(set->source), std::move(references)));
+      return ok_status();
+    } else {
+      return unsupported("This build of graft leaves out text or training.");
+    }
   });
 }
 

@@ -45,8 +45,8 @@ Result<std::vector<double>> read_weights(const char* what, const double* numbers
 
 Status read_losses(const graft_trainer_options& options, train::TrainOptions& out) {
   using enum train::Loss;
-  constexpr train::Loss kLosses[] = {cross_entropy, mse, l1,     bce,     focal,    dice, huber,
-                                     smooth_l1,     kl,  cosine, triplet, info_nce, ctc,  output};
+  constexpr train::Loss kLosses[] = {cross_entropy, mse,     l1,       bce, focal,  dice, huber, smooth_l1, kl,
+                                     cosine,        triplet, info_nce, ctc, output, dpo,  ipo,   orpo,      kto};
   train::LossOptions term;
   const auto loss = static_cast<unsigned>(options.loss);
   if (loss >= std::size(kLosses)) return invalid("There is no loss number ", loss, ".");
@@ -64,6 +64,11 @@ Status read_losses(const graft_trainer_options& options, train::TrainOptions& ou
   if (options.own_margin != 0) term.margin = options.margin;
   set_unless_zero(term.temperature, options.temperature);
   term.blank = options.blank;
+  set_unless_zero(term.preference_beta, options.preference_beta);
+  if (options.own_kto_weights != 0) {
+    term.desirable_weight = options.desirable_weight;
+    term.undesirable_weight = options.undesirable_weight;
+  }
   term.zero_infinity = options.zero_infinity != 0;
   std::vector<train::LossOptions> terms = {term};
   if (options.losses != nullptr) {
@@ -175,6 +180,7 @@ Result<std::vector<data::Field>> sample_fields(const Model& model, const train::
     if (!known) fields.push_back({target.name, target.dtype, without_batch(target.shape), data::Role::label});
   };
   for (const ValueId id : evaluation.loss.targets) add_label(id);
+  add_label(evaluation.loss.reference);
   add_label(evaluation.loss.sample_weights);
   return fields;
 }
@@ -260,6 +266,8 @@ graft_metrics metrics_of(const train::Trainer& trainer, const train::Metrics& me
   out.step = trainer.state().step;
   out.loss = metrics.loss();
   out.accuracy = metrics.has_correct ? metrics.accuracy() : std::nan("");
+  const bool prefers = train::is_preference(trainer.options().loss.kind);
+  out.reward_margin = prefers ? metrics.reward_margin() : std::nan("");
   out.learning_rate = learning_rate;
   out.loss_scale = 1;
   return out;

@@ -187,6 +187,9 @@ std::string loss_text(const train::LossOptions& term) {
   add("beta", term.beta, usual.beta);
   add("temperature", term.temperature, usual.temperature);
   add("blank", term.blank, usual.blank);
+  add("preference-beta", term.preference_beta, usual.preference_beta);
+  add("desirable-weight", term.desirable_weight, usual.desirable_weight);
+  add("undesirable-weight", term.undesirable_weight, usual.undesirable_weight);
   add("zero-infinity", term.zero_infinity ? 1 : 0, 0);
   return text;
 }

@@ -1,0 +1,129 @@
+// The C ABI: preferences against a reference, and several adapters at once.
+#include <cmath>
+
+#include "tests/support/c_api.h"
+#include "tests/support/letter_model.h"
+
+namespace graft::test::c_api_preference_test {
+namespace {
+
+constexpr std::string_view kPairs =
+    R"({"prompt": "ab", "chosen": "c", "rejected": "dd"}
+{"prompt": "a", "chosen": "ef", "rejected": "gp"}
+{"prompt": "c", "chosen": "ab", "rejected": "ac"}
+{"prompt": "p", "chosen": "o", "rejected": "n"}
+)";
+
+class CPreference : public CApi {
+ protected:
+  void SetUp() override {
+    CApi::SetUp();
+    if (h_.context == nullptr || h_.model == nullptr) return;
+    const std::string path = folder_.file("letters.graft");
+    ASSERT_TRUE(save_model(os::system_files(), path, letter_model()).ok());
+    graft_model_destroy(h_.model);
+    h_.model = nullptr;
+    ASSERT_EQ(graft_model_load(h_.context, path.c_str(), &h_.model), GRAFT_OK) << h_.message();
+    ASSERT_EQ(graft_model_load(h_.context, path.c_str(), &base_), GRAFT_OK) << h_.message();
+  }
+  void TearDown() override {
+    graft_loader_destroy(loader_);
+    graft_trainer_destroy(h_.trainer);
+    h_.trainer = nullptr;
+    graft_data_destroy(set_);
+    graft_model_destroy(base_);
+  }
+
+  graft_status open(std::string_view text, graft_preference preference) {
+    graft_data_destroy(set_);
+    auto options = sized<graft_data_options>();
+    options.model = base_;
+    options.length = 8;
+    options.preference = preference;
+    const std::string spec = "jsonl:" + folder_.write("pairs.jsonl", text);
+    return graft_data_open_with(h_.context, spec.c_str(), &options, &set_);
+  }
+
+  graft_model* base_ = nullptr;
+  graft_data_set* set_ = nullptr;
+  graft_loader* loader_ = nullptr;
+};
+
+TEST_F(CPreference, PairsAreLearnedAgainstTheModelWithoutAdapters) {
+  ASSERT_EQ(open(kPairs, GRAFT_PREFERENCE_PAIRS), GRAFT_OK) << h_.message();
+  ASSERT_EQ(graft_data_field_count(set_), 4U);
+  graft_field field{};
+  ASSERT_EQ(graft_data_field(set_, 3, &field), GRAFT_OK);
+  EXPECT_STREQ(field.name, "reference");
+  EXPECT_EQ(field.dims[0], 2);
+  ASSERT_EQ(graft_data_field(set_, 0, &field), GRAFT_OK);
+  EXPECT_EQ(field.dims[0], 16) << "two texts";
+  ASSERT_EQ(graft_data_add_reference(set_, base_, 3), GRAFT_OK) << h_.message();
+  ASSERT_EQ(graft_model_add_adapters(h_.model, "r=4", 1), GRAFT_OK) << h_.message();
+  auto options = sized<graft_trainer_options>();
+  options.loss = GRAFT_LOSS_DPO;
+  options.preference_beta = 0.5;
+  options.learning_rate = 2e-2;
+  options.batch = 4;
+  options.data = set_;
+  ASSERT_EQ(open_trainer(options), GRAFT_OK) << h_.message();
+  auto order = sized<graft_loader_options>();
+  order.batch = 4;
+  ASSERT_EQ(graft_loader_create(set_, &order, &loader_), GRAFT_OK) << h_.message();
+  EXPECT_EQ(graft_data_add_reference(set_, base_, 3), GRAFT_INVALID_ARGUMENT) << "its samples are read";
+  auto first = sized<graft_metrics>(), last = sized<graft_metrics>();
+  int more = 0;
+  ASSERT_EQ(graft_train_next(h_.trainer, loader_, &more, &first), GRAFT_OK) << h_.message();
+  for (int i = 0; i < 20; ++i) ASSERT_EQ(graft_train_next(h_.trainer, loader_, &more, &last), GRAFT_OK) << h_.message();
+  EXPECT_NEAR(first.loss, std::log(2.0), 1e-5) << "adapters begin as nothing";
+  EXPECT_NEAR(first.reward_margin, 0, 1e-5);
+  EXPECT_LT(last.loss, 0.5);
+  EXPECT_GT(last.reward_margin, 0.3);
+  EXPECT_EQ(last.accuracy, 1);
+}
+
+TEST_F(CPreference, WhatIsWrongIsSaid) {
+  EXPECT_EQ(open("{\"text\": \"abcd\"}\n", GRAFT_NO_PREFERENCE), GRAFT_OK) << h_.message();
+  EXPECT_EQ(graft_data_add_reference(set_, base_, 0), GRAFT_INVALID_ARGUMENT);
+  EXPECT_TRUE(contains(h_.message(), "no preferences")) << h_.message();
+  EXPECT_EQ(open(kPairs, static_cast<graft_preference>(7)), GRAFT_INVALID_ARGUMENT);
+  EXPECT_EQ(open(kPairs, GRAFT_PREFERENCE_LABELLED), GRAFT_INVALID_ARGUMENT);
+  EXPECT_TRUE(contains(h_.message(), "line 1")) << h_.message();
+  ASSERT_EQ(open(kPairs, GRAFT_PREFERENCE_PAIRS), GRAFT_OK) << h_.message();
+  EXPECT_EQ(graft_data_add_reference(set_, nullptr, 0), GRAFT_INVALID_ARGUMENT);
+  EXPECT_EQ(graft_data_add_reference(nullptr, base_, 0), GRAFT_INVALID_ARGUMENT);
+}
+
+using CAdapters = CApi;
+
+TEST_F(CAdapters, SeveralAddUpByTheirWeights) {
+  const std::vector<float> plain = run_model(h_.model);
+  ASSERT_EQ(graft_model_add_adapters(h_.model, "r=2,targets=fc1|fc2", 1), GRAFT_OK) << h_.message();
+  ASSERT_EQ(open_trainer(trainer_options()), GRAFT_OK) << h_.message();
+  for (int i = 0; i < 20; ++i) ASSERT_EQ(batch_.step(h_.trainer), GRAFT_OK) << h_.message();
+  ASSERT_EQ(graft_trainer_store(h_.trainer), GRAFT_OK) << h_.message();
+  graft_trainer_destroy(h_.trainer);
+  h_.trainer = nullptr;
+  const std::vector<float> trained = run_model(h_.model);
+  const std::string path = folder_.file("a.graft");
+  ASSERT_EQ(graft_model_save_adapters(h_.model, path.c_str()), GRAFT_OK) << h_.message();
+  const char* const twice[] = {path.c_str(), path.c_str()};
+  const auto with = [&](double a, double b) {
+    const double weights[] = {a, b};
+    EXPECT_EQ(graft_model_load_adapters_together(h_.model, twice, weights, 2), GRAFT_OK) << h_.message();
+    return run_model(h_.model);
+  };
+  const std::vector<float> halves = with(0.25, 0.75), nothing = with(1, -1);
+  for (std::size_t i = 0; i < plain.size(); ++i) {
+    EXPECT_NEAR(halves[i], trained[i], 1e-5);
+    EXPECT_NEAR(nothing[i], plain[i], 1e-5);
+  }
+  EXPECT_NE(trained, plain);
+  EXPECT_EQ(graft_model_load_adapters_together(h_.model, nullptr, nullptr, 2), GRAFT_INVALID_ARGUMENT);
+  EXPECT_EQ(graft_model_load_adapters_together(h_.model, twice, nullptr, 0), GRAFT_INVALID_ARGUMENT);
+  const double infinite[] = {1, INFINITY};
+  EXPECT_EQ(graft_model_load_adapters_together(h_.model, twice, infinite, 2), GRAFT_INVALID_ARGUMENT);
+}
+
+}  // namespace
+}  // namespace graft::test::c_api_preference_test
