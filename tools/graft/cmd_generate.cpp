@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/graft/generate_flags.h"
+#include "tools/graft/model_io.h"
 #include "tools/graft/numbers.h"
 
 namespace graft::cli {
