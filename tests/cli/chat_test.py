@@ -7,11 +7,11 @@ import json
 import re
 
 import cli
-import text_data_test as letters
+import letter_text as letters
 
 
 def tokens(text):
-    """As text_data_test.ids(), with special tokens where they are spelled out."""
+    """As letter_text.ids(), with special tokens where they are spelled out."""
     parts = re.split("(" + "|".join(map(re.escape, letters.SPECIAL)) + ")", text)
     return sum(([letters.IDS[part]] if part in letters.SPECIAL else letters.ids(part) for part in parts), [])
 

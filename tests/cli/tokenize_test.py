@@ -6,7 +6,7 @@ Usage: tokenize_test.py GRAFT [-v] [TEST ...]
 import json
 
 import cli
-import text_data_test as letters
+import letter_text as letters
 
 
 class Tokenize(cli.CliTest):

@@ -1,5 +1,6 @@
 /* A conversation of two turns with a language model: prompts of messages, tokens as they come, why each text ended.
-   usage: language MODEL FIRST SECOND, where FIRST and SECOND are what the user says */
+   With PAIRS, a file of lines {"prompt", "chosen", "rejected"}, adapters then learn what is preferred.
+   usage: language MODEL FIRST SECOND [PAIRS], where FIRST and SECOND are what the user says */
 #include <graft/graft.h>
 #include <stdio.h>
 #include <string.h>
@@ -26,8 +27,48 @@ static int on_token(void* user, int32_t token, const float* logits, size_t vocab
   return 1; /* go on */
 }
 
+/* A step of direct preference optimization: adapters on `model`, and the same model without any as the reference. */
+static int prefer(graft_context* context, graft_model* model, const char* path, const char* pairs) {
+  char spec[4096];
+  snprintf(spec, sizeof spec, "jsonl:%s", pairs);
+  graft_model* base = NULL;
+  graft_data_set* set = NULL;
+  graft_loader* loader = NULL;
+  graft_trainer* trainer = NULL;
+  if (graft_model_load(context, path, &base) != GRAFT_OK) return fail(context, "base");
+  graft_data_options data = {0};
+  data.struct_size = sizeof data;
+  data.model = base;
+  data.length = 64;
+  data.preference = GRAFT_PREFERENCE_PAIRS;
+  if (graft_data_open_with(context, spec, &data, &set) != GRAFT_OK) return fail(context, "pairs");
+  if (graft_data_add_reference(set, base, 0) != GRAFT_OK) return fail(context, "reference");
+  graft_model_destroy(base);
+  if (graft_model_add_adapters(model, "r=4", 1) != GRAFT_OK) return fail(context, "adapters");
+  graft_trainer_options options = {0};
+  options.struct_size = sizeof options;
+  options.loss = GRAFT_LOSS_DPO;
+  options.learning_rate = 1e-3;
+  options.batch = 1;
+  options.data = set;
+  graft_loader_options order = {0};
+  order.struct_size = sizeof order;
+  order.batch = 1;
+  graft_metrics metrics = {0};
+  metrics.struct_size = sizeof metrics;
+  int more = 0;
+  if (graft_trainer_create(model, &options, &trainer) != GRAFT_OK) return fail(context, "trainer");
+  if (graft_loader_create(set, &order, &loader) != GRAFT_OK) return fail(context, "loader");
+  if (graft_train_next(trainer, loader, &more, &metrics) != GRAFT_OK) return fail(context, "step");
+  printf("loss %g; the chosen text is rewarded by %g more\n", metrics.loss, metrics.reward_margin);
+  graft_loader_destroy(loader);
+  graft_trainer_destroy(trainer);
+  graft_data_destroy(set);
+  return 0;
+}
+
 int main(int argc, char** argv) {
-  if (argc != 4) return 2;
+  if (argc != 4 && argc != 5) return 2;
   graft_context* context = NULL;
   if (graft_context_create(NULL, &context) != GRAFT_OK) {
     fail(context, "context");
@@ -95,6 +136,7 @@ int main(int argc, char** argv) {
   if (graft_generator_swap_adapters(generator, NULL) != GRAFT_OK) printf("%s\n", graft_message(context));
   graft_generator_destroy(generator);
   graft_tokenizer_destroy(tokenizer);
+  if (argc == 5 && prefer(context, model, argv[1], argv[4]) != 0) return 1;
   graft_model_destroy(model);
   graft_context_destroy(context);
   return 0;

@@ -63,6 +63,10 @@ static int swap_adapters(graft_context* context, graft_model* model, const char*
   if (graft_session_swap_adapters(session, NULL) != GRAFT_OK) return fail(context, "without adapters");
   if (graft_session_swap_adapters(session, adapters) != GRAFT_OK) return fail(context, "with adapters");
   graft_session_destroy(session);
+  /* Of several files' adapters each counts by its weight: here the same ones, as strong as alone. */
+  const char* const two[] = {adapters, adapters};
+  const double weights[] = {0.25, 0.75};
+  if (graft_model_load_adapters_together(model, two, weights, 2) != GRAFT_OK) return fail(context, "two adapters");
   if (graft_model_load_adapters(model, NULL) != GRAFT_OK) return fail(context, "taking adapters off");
   /* Fresh adapters add nothing: the model is what it was once they are merged. */
   if (graft_model_add_adapters(model, "r=1", 3) != GRAFT_OK) return fail(context, "fresh adapters");

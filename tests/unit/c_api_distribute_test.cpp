@@ -195,7 +195,9 @@ TEST_F(CApi, TheOptimizersStateIsSharedOut) {
     if (rank == 0) good(graft_checkpoint_open(trainer, &keep, nullptr));
     good(graft_trainer_join(trainer, nullptr, nullptr));
     for (int i = 0; i < kSteps - 1; ++i) good(batch_.step(trainer));
-    if (rank == 0) EXPECT_EQ(graft_checkpoint_save(trainer, nullptr), GRAFT_INVALID_ARGUMENT);
+    if (rank == 0) {
+      EXPECT_EQ(graft_checkpoint_save(trainer, nullptr), GRAFT_INVALID_ARGUMENT);
+    }
     good(batch_.step(trainer));
     good(graft_trainer_gather(trainer));
     if (rank == 0) {
