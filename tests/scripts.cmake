@@ -243,7 +243,7 @@ endif()
 
 # What takes longest starts first, so that no core waits for it at the end; in the order of what they took last.
 set(cost 100)
-foreach(test IN ITEMS torch/decoder_parity torch/loss_parity torch/parity unit/c_api_faults cli/processes cli/workers
+foreach(test IN ITEMS cli/preference torch/decoder_parity torch/loss_parity torch/parity unit/c_api_faults cli/processes cli/workers
     cli/language_training cli/resume cli/runs torch/spatial_parity ops/unary@swiftshader cli/layout cli/precision
     package/embed torch/lora_parity torch/zoo torch/patterns train/language_model cli/export torture/short)
   if(TEST ${test})
