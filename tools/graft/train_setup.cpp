@@ -82,7 +82,7 @@ Status add_reference(OpenDevice& opened, const Model& base, const TrainArguments
   const std::string& folder = options.checkpoint.options.folder;
   const std::string path = folder.empty() ? std::string() : cat(folder, "/reference-", name);
   GRAFT_TRY_ASSIGN(const std::string contents, fingerprint_of(*source));
-  const std::string of = cat(contents, ' ', name_of_base(base));
+  const std::string of = cat(contents, ' ', name_of_base(base), ' ', options.train.precision);
   if (!path.empty()) {
     auto kept = read_references(os::system_files(), path, of, *source->size());
     if (kept.ok()) {
