@@ -2,22 +2,21 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 
 namespace graft {
 
 std::string bytes_text(unsigned long long bytes) {
   static constexpr std::array<const char*, 5> kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
-  if (bytes < 1024) return cat(bytes, " B");
-  double scaled = static_cast<double>(bytes);
   std::size_t unit = 0;
-  while (scaled >= 1024.0 && unit + 1 < kUnits.size()) {
-    scaled /= 1024.0;
-    ++unit;
-  }
-  std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), "%.2f %s", scaled, kUnits[unit]);
-  return text.data();
+  while (bytes >> 10 * unit >= 1024 && unit + 1 < kUnits.size()) ++unit;
+  if (unit == 0) return std::to_string(bytes) + " B";
+  // Two digits, ties to even, as printf has them; lists of thousands of sizes are made so.
+  const unsigned long long one = 1ull << 10 * unit, rest = bytes % one * 100 % one;
+  unsigned long long hundredths = bytes / one * 100 + bytes % one * 100 / one;
+  if (rest > one / 2 || (rest == one / 2 && hundredths % 2 == 1)) ++hundredths;
+  std::string text = std::to_string(hundredths / 100);
+  text.append({'.', static_cast<char>('0' + hundredths / 10 % 10), static_cast<char>('0' + hundredths % 10), ' '});
+  return text += kUnits[unit];
 }
 
 std::string shown(std::string_view text) {

@@ -115,7 +115,7 @@ bool Compactor::changes(const Manifest& manifest) const {
 }
 
 Manifest Compactor::remapped(const Manifest& manifest) const {
-  std::vector<Chunk> chunks = manifest.chunks;
+  Rows<Chunk> chunks = manifest.chunks;
   for (Chunk& chunk : chunks) {
     const auto found = now_.find(place_of(chunk));
     if (found == now_.end()) continue;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstdio>
 #include <cstring>
 
 namespace graft::checkpoint {
@@ -97,9 +96,9 @@ Result<Header> read_header(FileKind kind, std::span<const std::byte> bytes) {
 
 std::string file_name(FileKind kind, std::uint64_t number) {
   if (kind == FileKind::root) return std::string(kRootName);
-  char digits[17];
-  std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(number));
-  return std::string(prefix(kind)) + digits;
+  std::string name(prefix(kind));
+  for (int shift = 60; shift >= 0; shift -= 4) name += "0123456789abcdef"[number >> shift & 15];
+  return name;
 }
 
 std::optional<std::uint64_t> file_number(FileKind kind, std::string_view name) {

@@ -142,6 +142,8 @@ Result<std::vector<Stream>> read_streams(const flatbuffers::Vector<flatbuffers::
 
 Result<Manifest> from_tables(const fbckpt::Snapshot& file, const Alike& like) {
   Manifest manifest;
+  manifest.indices = Rows<std::uint32_t>(SlabAllocator<std::uint32_t>(like.slab));
+  manifest.chunks = Rows<Chunk>(SlabAllocator<Chunk>(like.slab));
   manifest.chunk_bytes = file.chunk_bytes();
   manifest.meta.step = file.step();
   manifest.meta.loss = file.loss();
@@ -218,7 +220,7 @@ std::vector<Chunk> chain_of(const Manifest& manifest, std::uint32_t index) {
   return chain;
 }
 
-std::vector<ChainCost> chain_costs(const std::vector<Chunk>& chunks) {
+std::vector<ChainCost> chain_costs(std::span<const Chunk> chunks) {
   std::vector<ChainCost> costs(chunks.size());
   for (std::size_t i = 0; i < chunks.size(); ++i) {
     costs[i].bytes = std::uint64_t{chunks[i].stored_bytes} + chunks[i].decoded_bytes;

@@ -15,6 +15,7 @@
 #include "platform/base/status.h"
 #include "runtime/checkpoint/codec.h"
 #include "runtime/checkpoint/format.h"
+#include "runtime/checkpoint/slab.h"
 
 namespace graft::checkpoint {
 
@@ -115,8 +116,8 @@ struct Manifest {
   std::uint32_t chunk_bytes = 0;
   SnapshotMeta meta;
   Streams streams;
-  std::vector<std::uint32_t> indices;  ///< of the streams' chunks, stream after stream
-  std::vector<Chunk> chunks;
+  Rows<std::uint32_t> indices;  ///< of the streams' chunks, stream after stream
+  Rows<Chunk> chunks;
 
   const Stream* find(std::string_view name, std::uint32_t worker = 0) const;
   /// In the order of the stream's bytes.
@@ -129,6 +130,7 @@ struct Manifest {
 struct Alike {
   Metadata metadata;
   Streams streams;
+  std::shared_ptr<Slab> slab = {};  ///< null: none; in which the tables are to lie
 };
 
 /// The tables, without the file's header. Requires a manifest that check() accepts.
@@ -151,6 +153,6 @@ struct ChainCost {
 /// All that must be decoded for chunk `index`, it last.
 std::vector<Chunk> chain_of(const Manifest& manifest, std::uint32_t index);
 /// For each chunk; requires parents before children.
-std::vector<ChainCost> chain_costs(const std::vector<Chunk>& chunks);
+std::vector<ChainCost> chain_costs(std::span<const Chunk> chunks);
 
 }  // namespace graft::checkpoint

@@ -18,12 +18,12 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "platform/base/allocator.h"
 #include "platform/base/status.h"
 #include "platform/os/file.h"
+#include "runtime/checkpoint/by_segment.h"
 #include "runtime/checkpoint/journal.h"
 #include "runtime/checkpoint/manifest.h"
 #include "runtime/checkpoint/sealer.h"
@@ -140,7 +140,7 @@ class Store {
     std::set<std::uint64_t> segments;  ///< that its tables may refer to
   };
   struct Listing {
-    std::set<std::uint64_t> snapshots, segments, journals;
+    std::vector<std::uint64_t> snapshots, segments, journals;  ///< ascending
     std::vector<std::string> leftovers;
     bool root = false;
   };
@@ -162,15 +162,15 @@ class Store {
   Status guess_root(const Listing& listing);
   Result<Root> parse_root(Header& header, std::vector<std::byte>& bytes) const;
   Status load_snapshots(const Listing& listing);
-  using SegmentSizes = std::unordered_map<std::uint64_t, std::uint64_t>;  ///< bytes by number
+  static std::size_t threads_for(std::size_t snapshots);  ///< to read or count that many in
   /// What a thread that reads snapshots keeps from one to the next: they share segments, and most say the same.
   struct Known {
-    SegmentSizes sizes;
+    BySegment<std::uint64_t> sizes;  ///< of segments
     std::vector<std::byte> bytes;
     Alike alike;
   };
   Result<Manifest> load_snapshot(std::uint64_t number, Known& known) const;  ///< in any thread
-  Status check_segments(const Manifest& manifest, SegmentSizes* sizes) const;
+  Status check_segments(const Manifest& manifest, BySegment<std::uint64_t>* sizes) const;
   Result<bool> good(std::uint64_t number);
   Status recover();
   void step_back(std::uint64_t damaged_head);

@@ -3,9 +3,9 @@
 #include <map>
 #include <set>
 #include <tuple>
-#include <unordered_map>
 #include <utility>
 
+#include "platform/os/threads.h"
 #include "runtime/checkpoint/store.h"
 
 namespace graft::checkpoint {
@@ -87,46 +87,57 @@ Result<SnapshotDiff> Store::diff(std::uint64_t a, std::uint64_t b) const {
 std::map<std::uint64_t, SnapshotSize> Store::sizes() const {
   struct Use {
     std::uint64_t offset = 0;
-    std::uint64_t snapshot = 0;
-    std::uint64_t bytes = 0;
+    std::uint32_t snapshot = 0;  ///< the how manieth
+    std::uint32_t bytes = 0;
   };
-  std::unordered_map<std::uint64_t, std::size_t> ends;  // of each segment's uses: sorting them all at once takes longer
-  std::pair<std::uint64_t, std::size_t*> last = {0, nullptr};  // neighbours mostly lie in one segment
-  const auto end_of = [&](std::uint64_t segment) -> std::size_t& {
-    if (last.second == nullptr || last.first != segment) last = {segment, &ends[segment]};
-    return *last.second;
-  };
+  // Sorted segment by segment: sorting all uses at once takes longer.
+  BySegment<std::size_t> ends;
   for (const auto& [number, manifest] : snapshots_) {
-    for (const Chunk& chunk : manifest.chunks) ++end_of(chunk.segment);
+    for (const Chunk& chunk : manifest.chunks) ++ends[chunk.segment];
   }
+  std::vector<std::size_t> starts;
   std::size_t all = 0;
-  for (auto& [segment, end] : ends) all += std::exchange(end, all);
+  for (auto& [segment, end] : ends.all()) {
+    starts.push_back(all);
+    all += std::exchange(end, all);
+  }
+  starts.push_back(all);
   std::vector<Use> uses(all);
-  std::map<std::uint64_t, SnapshotSize> out;
+  std::vector<SnapshotSize> sizes(snapshots_.size());
+  std::uint32_t index = 0;
   for (const auto& [number, manifest] : snapshots_) {
-    SnapshotSize& size = out.emplace_hint(out.end(), number, SnapshotSize{})->second;
+    SnapshotSize& size = sizes[index];
     for (const Stream& stream : *manifest.streams) size.raw_bytes += stream.frozen ? 0 : stream.bytes;
     for (const Chunk& chunk : manifest.chunks) {
       size.stored_bytes += chunk.stored_bytes;
-      uses[end_of(chunk.segment)++] = {chunk.offset, number, chunk.stored_bytes};
+      uses[ends[chunk.segment]++] = {chunk.offset, index, chunk.stored_bytes};
     }
+    ++index;
   }
-  std::size_t at = 0;
-  std::vector<std::size_t> order;
-  order.reserve(ends.size());
-  for (const auto& [segment, end] : ends) order.push_back(end);
-  std::sort(order.begin(), order.end());
-  for (const std::size_t end : order) {
-    std::sort(&uses[at], &uses[0] + end, [](const Use& a, const Use& b) {
-      return std::tie(a.offset, a.snapshot) < std::tie(b.offset, b.snapshot);
-    });
-    while (at != end) {
-      const std::size_t first = at;
-      while (at != end && uses[at].offset == uses[first].offset) ++at;
-      const std::uint64_t owner = uses[first].snapshot;
-      if (owner != uses[at - 1].snapshot) continue;
-      for (std::size_t i = first; i != at; ++i) out.at(owner).own_bytes += uses[i].bytes;
+  // What each thread finds: the bytes that one snapshot alone refers to.
+  const std::size_t threads = threads_for(snapshots_.size());
+  std::vector<std::vector<std::uint64_t>> own(threads, std::vector<std::uint64_t>(sizes.size()));
+  os::run_in_threads(threads, [&](std::size_t thread) {
+    const std::size_t segments = starts.size() - 1;
+    for (std::size_t s = segments * thread / threads; s < segments * (thread + 1) / threads; ++s) {
+      const auto begin = uses.begin() + static_cast<std::ptrdiff_t>(starts[s]);
+      const auto end = uses.begin() + static_cast<std::ptrdiff_t>(starts[s + 1]);
+      std::sort(begin, end, [](const Use& a, const Use& b) {
+        return std::tie(a.offset, a.snapshot) < std::tie(b.offset, b.snapshot);
+      });
+      for (auto at = begin; at != end;) {
+        const auto first = at;
+        std::uint64_t bytes = 0;
+        for (; at != end && at->offset == first->offset; ++at) bytes += at->bytes;
+        if (first->snapshot == std::prev(at)->snapshot) own[thread][first->snapshot] += bytes;
+      }
     }
+  });
+  std::map<std::uint64_t, SnapshotSize> out;
+  index = 0;
+  for (const auto& [number, manifest] : snapshots_) {
+    for (const auto& found : own) sizes[index].own_bytes += found[index];
+    out.emplace_hint(out.end(), number, sizes[index++]);
   }
   return out;
 }

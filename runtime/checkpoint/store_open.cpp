@@ -50,7 +50,9 @@ Status check_options(const StoreOptions& options) {
 }  // namespace
 
 std::string Store::file_path(FileKind kind, std::uint64_t number) const {
-  return path_ + "/" + file_name(kind, number);
+  std::string path;
+  path.reserve(path_.size() + 32);
+  return path.append(path_).append("/").append(file_name(kind, number));
 }
 
 Status Store::check_writable() const {
@@ -83,16 +85,21 @@ Result<Store::Listing> Store::list_files() const {
   Listing listing;
   for (const auto& entry : entries) {
     if (entry.type != os::EntryType::file) continue;
-    const std::string& name = entry.name;
-    if (name == kRootName) listing.root = true;
-    const std::string replaced = name.substr(0, name.find(".tmp"));
-    const bool ours = replaced == kRootName || file_number(FileKind::snapshot, replaced);
-    if (ours && replaced != name) listing.leftovers.push_back(name);
-    if (const auto n = file_number(FileKind::snapshot, name)) listing.snapshots.insert(*n);
-    if (const auto n = file_number(FileKind::segment, name)) listing.segments.insert(*n);
-    if (const auto n = file_number(FileKind::journal, name)) listing.journals.insert(*n);
+    const std::string_view name = entry.name;
+    const std::string_view replaced = name.substr(0, name.find(".tmp"));
+    if (replaced != name) {
+      if (replaced == kRootName || file_number(FileKind::snapshot, replaced)) listing.leftovers.push_back(entry.name);
+    } else if (const auto snapshot = file_number(FileKind::snapshot, name)) {
+      listing.snapshots.push_back(*snapshot);
+    } else if (const auto segment = file_number(FileKind::segment, name)) {
+      listing.segments.push_back(*segment);
+    } else if (const auto journal = file_number(FileKind::journal, name)) {
+      listing.journals.push_back(*journal);
+    } else if (name == kRootName) {
+      listing.root = true;
+    }
   }
-  return listing;
+  return listing;  // names are sorted, and with them the numbers, which have all their digits
 }
 
 Status Store::initialize() {
@@ -117,7 +124,7 @@ Status Store::initialize() {
 /// A power cut during creation can leave one journal without a header; it never held anything.
 bool Store::creation_was_cut_off(const Listing& listing) const {
   if (listing.root || !listing.snapshots.empty() || !listing.segments.empty()) return false;
-  if (listing.journals.size() != 1 || *listing.journals.begin() != 0) return false;
+  if (listing.journals.size() != 1 || listing.journals.front() != 0) return false;
   const auto journal = read_journal(*files_, file_path(FileKind::journal, 0), 0, options_.cipher);
   return !journal.ok() && is_damage(journal.status());
 }
@@ -159,7 +166,7 @@ Status Store::read_root(const Listing& listing, bool& trusted) {
 Status Store::guess_root(const Listing& listing) {
   std::uint64_t largest = 0;
   for (const auto* numbers : {&listing.snapshots, &listing.segments, &listing.journals}) {
-    if (!numbers->empty()) largest = std::max(largest, *numbers->rbegin());
+    if (!numbers->empty()) largest = std::max(largest, numbers->back());
   }
   std::string why;
   if (largest == ~std::uint64_t{0}) return corrupt("The numbers of its files leave none free.");
@@ -175,6 +182,13 @@ Status Store::guess_root(const Listing& listing) {
   return corrupt("Neither ROOT nor any journal is readable, so nothing says where training stood.", why);
 }
 
+std::size_t Store::threads_for(std::size_t snapshots) {
+  constexpr std::size_t kPerThread = 512;  // fewer are read in the time that a thread takes to start
+  constexpr std::size_t kMostThreads = 8;
+  const std::size_t cores = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, kMostThreads);
+  return std::clamp<std::size_t>(snapshots / kPerThread, 1, cores);
+}
+
 /// A store may hold thousands of snapshots, and reading one is a few system calls: threads share them. A cipher is the
 /// caller's, and is not asked to be used in several.
 Status Store::load_snapshots(const Listing& listing) {
@@ -185,18 +199,17 @@ Status Store::load_snapshots(const Listing& listing) {
   std::vector<Result<Manifest>> loaded;
   loaded.reserve(numbers.size());
   for (std::size_t i = 0; i < numbers.size(); ++i) loaded.emplace_back(Manifest{});
-  constexpr std::size_t kPerThread = 512;  // fewer are read in the time that a thread takes to start
-  constexpr std::size_t kMostThreads = 8;
-  const std::size_t cores = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, kMostThreads);
-  const std::size_t threads = sealer_.on() ? 1 : std::clamp<std::size_t>(numbers.size() / kPerThread, 1, cores);
+  const std::size_t threads = sealer_.on() ? 1 : threads_for(numbers.size());
   std::atomic<bool> exhausted = false;
   os::run_in_threads(threads, [&](std::size_t thread) {
     Known known;
+    if (threads > 1) known.alike.slab = std::make_shared<Slab>();  // a few snapshots are not worth its pages
     const std::size_t end = numbers.size() * (thread + 1) / threads;
     try {
       for (std::size_t i = numbers.size() * thread / threads; i < end; ++i) {
         loaded[i] = load_snapshot(numbers[i], known);
       }
+      if (known.alike.slab != nullptr) known.alike.slab->close();
     } catch (const std::bad_alloc&) {  // it would end the process
       exhausted = true;
     }
@@ -218,7 +231,8 @@ Status Store::load_snapshots(const Listing& listing) {
 Result<Manifest> Store::load_snapshot(std::uint64_t number, Known& known) const {
   GRAFT_TRY(os::read_file(*files_, file_path(FileKind::snapshot, number), kMaxSnapshotFileBytes, known.bytes));
   GRAFT_TRY_ASSIGN(Manifest manifest, sealer_.decode_snapshot(known.bytes, number, known.alike));
-  known.alike = {manifest.meta.metadata, manifest.streams};
+  known.alike.metadata = manifest.meta.metadata;
+  known.alike.streams = manifest.streams;
   // Their segments are opened where one is to be used.
   GRAFT_TRY(check_segments(manifest, &known.sizes));
   return manifest;
@@ -226,34 +240,30 @@ Result<Manifest> Store::load_snapshot(std::uint64_t number, Known& known) const 
 
 /// Checks that the segments are there and long enough; without `sizes`, which remembers theirs, also that they are this
 /// store's, for which each is opened.
-Status Store::check_segments(const Manifest& manifest, SegmentSizes* sizes) const {
-  SegmentSizes opened;
+Status Store::check_segments(const Manifest& manifest, BySegment<std::uint64_t>* sizes) const {
+  BySegment<std::uint64_t> opened;
+  BySegment<std::uint64_t>& known = sizes != nullptr ? *sizes : opened;
   std::optional<ChunkReader> reader;
-  const auto size_of = [&](std::uint64_t segment) -> Result<std::uint64_t> {
-    SegmentSizes& known = sizes != nullptr ? *sizes : opened;
-    if (const auto found = known.find(segment); found != known.end()) return found->second;
-    std::uint64_t size = 0;
+  const auto find_size = [&](std::uint64_t segment) -> Result<std::uint64_t> {
     if (sizes == nullptr) {
       if (!reader) reader.emplace(*files_, path_, sealer_);
-      GRAFT_TRY_ASSIGN(size, reader->segment_bytes(segment));
-    } else {
-      GRAFT_TRY_ASSIGN(const os::FileInfo info, files_->info(file_path(FileKind::segment, segment)));
-      size = info.size;
+      return reader->segment_bytes(segment);
     }
-    known.emplace(segment, size);
-    return size;
+    GRAFT_TRY_ASSIGN(const os::FileInfo info, files_->info(file_path(FileKind::segment, segment)));
+    return info.size;
   };
-  std::uint64_t segment = 0, size = 0;  // of the chunk before: neighbours mostly lie in one segment
   for (const Chunk& chunk : manifest.chunks) {
-    if (chunk.segment == 0 || chunk.segment >= root_.next) {
-      return corrupt("A chunk lies in segment ", chunk.segment, "; those of this store are 1 to ", root_.next - 1, ".");
+    const std::uint64_t segment = chunk.segment;
+    if (segment == 0 || segment >= root_.next) {
+      return corrupt("A chunk lies in segment ", segment, "; those of this store are 1 to ", root_.next - 1, ".");
     }
-    if (chunk.segment != segment) {
-      GRAFT_TRY_ASSIGN(size, size_of(chunk.segment));
-      segment = chunk.segment;
+    const std::uint64_t* size = known.find(segment);
+    if (size == nullptr) {
+      GRAFT_TRY_ASSIGN(const std::uint64_t found, find_size(segment));
+      size = &(known[segment] = found);
     }
     const std::uint64_t end = chunk.offset + chunk.stored_bytes;
-    if (size < end) return corrupt("Segment ", segment, " has ", size, " bytes; ", end, " are referred to.");
+    if (*size < end) return corrupt("Segment ", segment, " has ", *size, " bytes; ", end, " are referred to.");
   }
   return ok_status();
 }
@@ -335,8 +345,8 @@ void Store::step_back(std::uint64_t damaged_head) {
 /// What a crash left behind. Failing to delete it harms nothing: it is tried again next time.
 void Store::remove_leftovers(const Listing& listing) {
   for (const auto& name : listing.leftovers) (void)files_->remove(path_ + "/" + name);
-  const auto remove = [&](FileKind kind, const std::set<std::uint64_t>& numbers) {
-    for (auto it = numbers.lower_bound(root_.next); it != numbers.end(); ++it)
+  const auto remove = [&](FileKind kind, const std::vector<std::uint64_t>& numbers) {
+    for (auto it = std::lower_bound(numbers.begin(), numbers.end(), root_.next); it != numbers.end(); ++it)
       (void)files_->remove(file_path(kind, *it));
   };
   remove(FileKind::snapshot, listing.snapshots);

@@ -2,6 +2,12 @@
 // 10,000 snapshots of a small model: opening and listing them takes a few calls of the file system for each.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
 #include "runtime/checkpoint/store.h"
 #include "tests/support/fault_files.h"
 #include "tests/support/store_script.h"
@@ -40,6 +46,35 @@ TEST(ManySnapshots, AreOpenedAndListedWithAFewCallsEach) {
   // A manifest is opened, its size asked and its bytes read, and the size of its own segment asked; closing is not
   // counted.
   EXPECT_LE(calls(kAll) - few, 4 * (kAll - kFirst));
+
+  // Threads read the tables into memory that they share, and count in it; copies are on their own.
+  FaultFiles files;
+  std::vector<checkpoint::Manifest> copies;
+  {
+    const auto read = Store::open(files, path, {StoreMode::read_only});
+    ASSERT_TRUE(read.ok());
+    std::map<checkpoint::Place, std::pair<std::set<std::uint64_t>, std::uint64_t>> uses;  // by whom, and bytes in all
+    for (const auto& [number, manifest] : read->snapshots()) {
+      for (const checkpoint::Chunk& chunk : manifest.chunks) {
+        auto& use = uses[checkpoint::place_of(chunk)];
+        use.first.insert(number);
+        use.second += chunk.stored_bytes;
+      }
+      if (number % 100 == 0) copies.push_back(manifest);
+    }
+    std::map<std::uint64_t, std::uint64_t> own;
+    for (const auto& [place, use] : uses) {
+      if (use.first.size() == 1) own[*use.first.begin()] += use.second;
+    }
+    for (const auto& [number, size] : read->sizes()) ASSERT_EQ(size.own_bytes, own[number]) << number;
+  }
+  ASSERT_FALSE(copies.empty());
+  for (const checkpoint::Manifest& copy : copies) {
+    const checkpoint::Manifest& written = store->snapshots().at(copy.number);
+    EXPECT_EQ(copy.indices, written.indices);
+    EXPECT_TRUE(std::equal(copy.chunks.begin(), copy.chunks.end(), written.chunks.begin(), written.chunks.end(),
+                           [](const auto& a, const auto& b) { return a.hash == b.hash && a.parent == b.parent; }));
+  }
 }
 
 }  // namespace

@@ -1,11 +1,14 @@
 // Status and Result, checked arithmetic, the host allocator, the log sink and toggles.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <cstdio>
 #include <limits>
 #include <memory>
+#include <random>
 
 #include "platform/base/allocator.h"
 #include "platform/base/checked.h"
@@ -64,6 +67,17 @@ TEST(Text, Bytes) {
   EXPECT_EQ(bytes_text(1023), "1023 B");
   EXPECT_EQ(bytes_text(1536), "1.50 KiB");
   EXPECT_EQ(bytes_text(3ull << 30), "3.00 GiB");
+  EXPECT_EQ(bytes_text(5000ull << 40), "5000.00 TiB");
+  std::mt19937_64 random(7);
+  for (int i = 0; i < 2000; ++i) {  // as printf rounds; ties are such as 1152.0 + 1 / 8
+    const std::uint64_t bytes = (1024 + random() % (std::uint64_t{1} << random() % 50)) & ~(i % 2 * 127ull);
+    int unit = 0;
+    while (bytes >> 10 * unit >= 1024 && unit < 4) ++unit;
+    char text[64];
+    std::snprintf(text, sizeof text, "%.2f %s", std::ldexp(static_cast<double>(bytes), -10 * unit),
+                  std::array{"B", "KiB", "MiB", "GiB", "TiB"}[static_cast<std::size_t>(unit)]);
+    if (unit != 0) EXPECT_EQ(bytes_text(bytes), text) << bytes;
+  }
 }
 
 struct CountingHeap {

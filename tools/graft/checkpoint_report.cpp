@@ -1,5 +1,6 @@
 #include "tools/graft/checkpoint_report.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <ctime>
 #include <nlohmann/json.hpp>
@@ -7,13 +8,30 @@
 namespace graft::cli {
 namespace {
 
-std::string time_text(std::int64_t milliseconds) {
-  const std::time_t seconds = milliseconds / 1000;
-  char text[32] = "";
-  std::tm parts{};
-  if (gmtime_r(&seconds, &parts) != nullptr) std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &parts);
-  return text;
-}
+/// As in "2026-01-31 12:30:00", in UTC. Thousands of snapshots are of a few days.
+class TimeText {
+ public:
+  std::string of(std::int64_t milliseconds) {
+    constexpr std::time_t kDay = 86400;
+    const std::time_t seconds = std::max<std::int64_t>(milliseconds, 0) / 1000, day = seconds / kDay;
+    if (day_ != day) {
+      std::tm parts{};
+      char text[32];
+      const bool told = gmtime_r(&seconds, &parts) != nullptr && std::strftime(text, sizeof text, "%F", &parts) != 0;
+      date_ = told ? text : "?";
+      day_ = day;
+    }
+    const auto digits = [](std::time_t n) {
+      return std::string{static_cast<char>('0' + n / 10), static_cast<char>('0' + n % 10)};
+    };
+    const std::time_t second = seconds % kDay;
+    return date_ + ' ' + digits(second / 3600) + ':' + digits(second / 60 % 60) + ':' + digits(second % 60);
+  }
+
+ private:
+  std::time_t day_ = -1;
+  std::string date_;
+};
 
 const char* difference_name(checkpoint::Difference difference) {
   switch (difference) {
@@ -35,6 +53,7 @@ Status print_list(const checkpoint::Store& store, bool json) {
     std::printf("%8s %10s %12s %12s %12s %12s  %-20s %s\n", "number", "step", "loss", "state", "stored", "alone",
                 "made (UTC)", "tags");
   const auto sizes = store.sizes();
+  TimeText time_text;
   for (const auto& [number, snapshot] : store.snapshots()) {
     const bool head = number == store.head();
     const checkpoint::SnapshotSize& size = sizes.at(number);
@@ -56,7 +75,7 @@ Status print_list(const checkpoint::Store& store, bool json) {
     std::printf("%8llu %10llu %12.6g %12s %12s %12s  %-20s %s%s\n", static_cast<unsigned long long>(number),
                 static_cast<unsigned long long>(snapshot.meta.step), snapshot.meta.loss,
                 bytes_text(size.raw_bytes).c_str(), bytes_text(size.stored_bytes).c_str(),
-                bytes_text(size.own_bytes).c_str(), time_text(snapshot.meta.wall_clock_ms).c_str(), tags.c_str(),
+                bytes_text(size.own_bytes).c_str(), time_text.of(snapshot.meta.wall_clock_ms).c_str(), tags.c_str(),
                 head ? "<- training goes on from here" : "");
   }
   if (json) {

@@ -246,9 +246,9 @@ class PosixFileSystem final : public FileSystem {
     std::vector<DirectoryEntry> entries;
     errno = 0;
     while (const dirent* entry = ::readdir(directory)) {
-      const std::string name = entry->d_name;
+      const std::string_view name = entry->d_name;
       if (name != "." && name != "..") {
-        entries.push_back({name, type_of(::dirfd(directory), *entry)});
+        entries.push_back({std::string(name), type_of(::dirfd(directory), *entry)});
       }
       errno = 0;
     }
