@@ -203,6 +203,15 @@ void quantize(DType dtype, std::span<const float> in, std::span<std::byte> out) 
   }
 }
 
+std::optional<DType> fitting_blocks(DType wanted, std::uint64_t row) {
+  if (row % dtype_block(wanted).elements == 0) return wanted;
+  const DType smaller = wanted == DType::q4_k   ? DType::q5_0
+                        : wanted == DType::q5_k ? DType::q5_1
+                        : wanted == DType::q6_k ? DType::q8_0
+                                                : wanted;
+  return row % dtype_block(smaller).elements == 0 ? std::optional(smaller) : std::nullopt;
+}
+
 std::vector<std::string> block_format_names() {
   std::vector<std::string> names;
   for (const DType dtype : kBlockFormats) names.emplace_back(dtype_name(dtype));

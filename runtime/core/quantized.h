@@ -25,6 +25,10 @@ void dequantize(DType dtype, std::span<const std::byte> blocks, std::span<float>
 /// hold become infinite. Requires out.size() == storage_bytes(dtype, in.size()) and finite numbers.
 void quantize(DType dtype, std::span<const float> in, std::span<std::byte> out);
 
+/// What rows of so many elements become where `wanted` was asked for: that, where they are whole blocks; of blocks of
+/// 256, the next better ones of 32, as llama.cpp takes (Q4_K: Q5_0, Q5_K: Q5_1, Q6_K: Q8_0). nullopt: neither fits.
+std::optional<DType> fitting_blocks(DType wanted, std::uint64_t row);
+
 /// The formats of blocks that matrices can be quantized to, by name.
 std::vector<std::string> block_format_names();
 /// The format of that name; nullopt where it is empty. invalid_argument names those that there are.

@@ -214,12 +214,13 @@ Status set_merged(Model& model, const std::string& name, const std::vector<float
                   std::optional<DType> blocks) {
   const ValueId id = model.graph.find_value(name);
   Value& value = model.graph.mutable_value(id);
-  const DType dtype = blocks.value_or(DType::f32);
   const std::int64_t columns = value.shape[value.shape.rank() - 1].value();
-  if (columns % dtype_block(dtype).elements != 0) {
+  const auto fitting = blocks ? fitting_blocks(*blocks, static_cast<std::uint64_t>(columns)) : DType::f32;
+  if (!fitting) {
     return invalid("Rows of the weight \"", name, "\" have ", columns, " elements, no multiple of the ",
-                   dtype_block(dtype).elements, " of a ", dtype_name(dtype), " block.");
+                   dtype_block(*blocks).elements, " of a ", dtype_name(*blocks), " block.");
   }
+  const DType dtype = *fitting;
   if (value.dtype != dtype) value.kind = blocks ? ValueKind::constant : ValueKind::parameter;
   value.dtype = dtype;
   if (!blocks) return copy_floats(model, name, numbers);

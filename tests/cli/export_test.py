@@ -109,7 +109,9 @@ class ExportTest(FilesTest):
         wide = struct.unpack("<96f", b"".join(b"\0\0" + up[i:i + 2] for i in range(0, len(up), 2)))
         self.assertEqual(tensors["blk.0.ffn_up.weight"][2], struct.pack("<96e", *wide))
         told = self.told("tiny.graft", "-o", "q8.gguf", "--dtype", "q8_0")
-        self.assertIn("whole number of blocks", told["notes"][0])
+        self.assertIn("become f16: the rows are no whole number of q8_0 blocks", told["notes"][0])
+        _, tensors = files.load_gguf(self.path("q8.gguf"))  # rows of 8 and 12
+        self.assertEqual({len(dims): kind for kind, dims, _ in tensors.values()}, {1: 0, 2: 1})
         self.fails("export", "tiny.graft", "-o", "x.safetensors", "--dtype", "q8_0", says=["q8_0", "bf16"])
         self.fails("export", "tiny.graft", "-o", "x.onnx", says=["--source"])
         self.assertFalse(os.path.exists(self.path("x.safetensors")))

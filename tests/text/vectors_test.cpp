@@ -89,7 +89,7 @@ void check_written(const Vocabulary& vocabulary, const std::string& name) {
         file->name);
   convert::GgufWriter writer;
   std::vector<std::string> notes;
-  const Status added = convert::add_gguf_tokenizer(vocabulary, writer, notes);
+  const Status added = convert::add_gguf_tokenizer(vocabulary, 0, writer, notes);
   ASSERT_TRUE(added.ok()) << added.message();
   const auto bytes = writer.bytes({});
   ASSERT_TRUE(bytes.ok());

@@ -58,6 +58,22 @@ CASES = {
         "type": "longrope", "short_factor": [1.0, 1.25, 1.5, 2.5], "long_factor": [1.0, 2.0, 8.0, 30.0]}),
     "smollm3": like(LLAMA, model_type="smollm3", num_hidden_layers=5),
     "smollm3_listed": like(LLAMA, model_type="smollm3", num_hidden_layers=3, no_rope_layers=[0, 1, 1]),
+    "phi4_mini": like(LLAMA, model_type="phi3", head_dim=8, partial_rotary_factor=0.75, tie_word_embeddings=True,
+                      original_max_position_embeddings=32, rope_scaling={
+                          "type": "longrope", "short_factor": [1.0, 1.25, 1.5], "long_factor": [1.0, 2.0, 8.0]}),
+    "granite": like(LLAMA, model_type="granite", embedding_multiplier=3.0, residual_multiplier=0.4,
+                    attention_multiplier=0.25, logits_scaling=2.0, tie_word_embeddings=True),
+    "olmo2": like(LLAMA, model_type="olmo2"),
+    "stablelm": like(LLAMA, model_type="stablelm", head_dim=8, partial_rotary_factor=0.25, layer_norm_eps=1e-5,
+                     use_qkv_bias=True),
+    "stablelm_parallel": like(LLAMA, model_type="stablelm", head_dim=8, partial_rotary_factor=0.5,
+                              layer_norm_eps=1e-5, use_parallel_residual=True),
+    "gemma2": like(LLAMA, model_type="gemma2", head_dim=8, sliding_window=4, query_pre_attn_scalar=8,
+                   hidden_activation="gelu_pytorch_tanh", attn_logit_softcapping=2.0, final_logit_softcapping=3.0,
+                   tie_word_embeddings=True),
+    "falcon": {"model_type": "falcon", "hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 6,
+               "vocab_size": 37, "layer_norm_epsilon": 1e-5, "multi_query": True, "parallel_attn": True, "bias": False,
+               "alibi": False, "new_decoder_architecture": False, "rope_theta": 10000.0, "tie_word_embeddings": True},
     "gpt2": {"model_type": "gpt2", "n_embd": 24, "n_head": 3, "n_layer": 2, "n_positions": 32, "vocab_size": 37,
              "layer_norm_epsilon": 1e-5, "activation_function": "gelu_new"},
 }
@@ -201,16 +217,19 @@ QUANTIZE_TOLERANCE = {"q8_0": 0.02, "q4_0": 0.3, "q4_1": 0.3, "q4_k": 0.3, "q5_0
                       "q6_k": 0.07}
 
 
-def check_quantize(report, name):
-    """graft's own blocks of a model's matrices."""
-    config = like(CASES["qwen2"], hidden_size=256, intermediate_size=256, num_attention_heads=8, num_key_value_heads=8,
-                  num_hidden_layers=1)
+def check_quantize(report, name, columns=256):
+    """graft's own blocks of a model's matrices; where rows are no whole blocks of 256, the next better ones of 32."""
+    config = like(CASES["qwen2"], hidden_size=columns, intermediate_size=columns, num_attention_heads=8,
+                  num_key_value_heads=8, num_hidden_layers=1)
     weights = decoders.random_weights(config, seed=8)
     tokens = torch.randint(0, config["vocab_size"], (1, 9))
     expected = decoders.forward(config, weights, tokens).numpy()
     with tempfile.TemporaryDirectory() as folder:
         write_folder(f"{folder}/model", config, weights)
-        graft("convert", f"{folder}/model", "-o", f"{folder}/a.graft", "--quantize", name)
+        told = graft("convert", f"{folder}/model", "-o", f"{folder}/a.graft", "--quantize", name)
+        kept = {"q4_k": "q5_0", "q5_k": "q5_1", "q6_k": "q8_0"}[name] if columns != 256 else name
+        report.check(name, f"says that rows of {columns} are {kept}",
+                     float(f"of {kept} blocks" not in told or (kept != name) != (f"of {name}'s" in told)), 0)
         value = error(run_logits(f"{folder}/a.graft", tokens, folder), expected)
         report.check(name, "logits of its own blocks", value, QUANTIZE_TOLERANCE[name])
         report.check(name, "which are not f32", float(value < 1e-4), 0)
@@ -309,6 +328,8 @@ def main():
         if not wanted or "gguf" in wanted:
             check_blocks(report, name)
             check_quantize(report, name)
+    if not wanted or "gguf" in wanted:
+        check_quantize(report, "q4_k", 96)
     if not wanted or "stories260k" in wanted:
         check_stories_260k(report)
     if not wanted or "stories" in wanted:

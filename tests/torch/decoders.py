@@ -91,11 +91,13 @@ def rotate(x, inverse, magnitude, interleaved=False):
     return torch.cat((head, rest), -1)
 
 
-def attend(q, k, v, scale, window):
-    """Causal; q [batch, heads, seq, dim], k and v with fewer heads maybe."""
+def attend(q, k, v, scale, window, cap=None):
+    """Causal; q [batch, heads, seq, dim], k and v with fewer heads maybe. `cap`: scores are cap * tanh(score / cap)."""
     group = q.shape[1] // k.shape[1]
     k, v = k.repeat_interleave(group, 1), v.repeat_interleave(group, 1)
     scores = q @ k.transpose(-1, -2) * scale
+    if cap:
+        scores = cap * torch.tanh(scores / cap)
     places = torch.arange(q.shape[2])
     ahead = places[None, :] - places[:, None]
     hidden = (ahead > 0) | ((ahead <= -window) if window else torch.zeros_like(ahead, dtype=torch.bool))
@@ -134,19 +136,58 @@ def turns(config, layer):
     return (layer + 1) % config.get("no_rope_layer_interval", 4) != 0
 
 
+def falcon(config, w, tokens):
+    """With one head of keys and values, which all heads of queries share."""
+    hidden, heads = config["hidden_size"], config["num_attention_heads"]
+    dim = hidden // heads
+    norm = lambda x, name: F.layer_norm(x, (hidden,), w[name + ".weight"], w[name + ".bias"],
+                                        config["layer_norm_epsilon"])
+    linear = lambda x, name: F.linear(x, w[name + ".weight"], w.get(name + ".bias"))
+    inverse, magnitude = frequencies(config, dim, config["rope_theta"], None)
+    x = w["transformer.word_embeddings.weight"][tokens]
+    for i in range(config["num_hidden_layers"]):
+        p = f"transformer.h.{i}."
+        read = norm(x, p + "input_layernorm")
+        q, k, v = (split_heads(part, dim) for part in
+                   linear(read, p + "self_attention.query_key_value").split([hidden, dim, dim], -1))
+        q, k = rotate(q, inverse, magnitude), rotate(k, inverse, magnitude)
+        mixed = linear(merge_heads(attend(q, k, v, dim ** -0.5, 0)), p + "self_attention.dense")
+        if not config["parallel_attn"]:
+            x = x + mixed
+            read, mixed = norm(x, p + "post_attention_layernorm"), 0
+        x = x + mixed + linear(F.gelu(linear(read, p + "mlp.dense_h_to_4h")), p + "mlp.dense_4h_to_h")
+    head = w["transformer.word_embeddings.weight" if config["tie_word_embeddings"] else "lm_head.weight"]
+    return norm(x, "transformer.ln_f") @ head.T
+
+
+def query_key_norms(config):
+    """Sizes of the norms of queries and of keys; None: there are none."""
+    dim = config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"]
+    if config["model_type"] in ("gemma3_text", "qwen3"):
+        return dim, dim
+    if config["model_type"] == "olmo2":
+        return config["num_attention_heads"] * dim, config["num_key_value_heads"] * dim
+    return None
+
+
 def decoder(config, w, tokens, interleaved=False):
-    """Llama and its relatives, and Gemma 3."""
+    """Llama and its relatives, Gemma 2 and 3, Granite, OLMo 2 and StableLM."""
     kind = config["model_type"]
-    gemma = kind == "gemma3_text"
+    gemma = kind.startswith("gemma")
+    after = gemma or kind == "olmo2"  # norms of what is added
     dim = config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"]
     kv = config["num_key_value_heads"]
-    epsilon = config["rms_norm_eps"]
     unit = 1 if gemma else 0
-    norm = lambda x, name: rms_norm(x, w[name + ".weight"] + unit, epsilon)
+    if kind == "stablelm":
+        norm = lambda x, name: F.layer_norm(x, x.shape[-1:], w[name + ".weight"], w[name + ".bias"],
+                                            config["layer_norm_eps"])
+    else:
+        norm = lambda x, name: rms_norm(x, w[name + ".weight"] + unit, config["rms_norm_eps"])
     linear = lambda x, name: F.linear(x, w[name + ".weight"], w.get(name + ".bias"))
     gelu = lambda x: 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x ** 3)))
     turned = int(dim * config.get("partial_rotary_factor", 1))
-    x = w["model.embed_tokens.weight"][tokens]
+    grow = config.get("residual_multiplier", 1)
+    x = w["model.embed_tokens.weight"][tokens] * config.get("embedding_multiplier", 1)
     if gemma:
         x = x * math.sqrt(config["hidden_size"])
     for i in range(config["num_hidden_layers"]):
@@ -154,38 +195,53 @@ def decoder(config, w, tokens, interleaved=False):
         window = (config.get("sliding_window") or 0) if config.get("use_sliding_window", True) else 0
         theta, scaling = config["rope_theta"], config.get("rope_scaling")
         if gemma:
-            local = (i + 1) % config["sliding_window_pattern"] != 0
+            local = (i + 1) % (2 if kind == "gemma2" else config["sliding_window_pattern"]) != 0
             window = window if local else 0
-            theta, scaling = (config["rope_local_base_freq"], None) if local else (theta, scaling)
+            if kind == "gemma3_text":
+                theta, scaling = (config["rope_local_base_freq"], None) if local else (theta, scaling)
         inverse, magnitude = frequencies(config, turned, theta, scaling)
-        h = norm(x, p + "input_layernorm")
+        read = h = x if kind == "olmo2" else norm(x, p + "input_layernorm")
         if kind == "phi3":
             q, k, v = linear(h, p + "self_attn.qkv_proj").split(
                 [config["num_attention_heads"] * dim, kv * dim, kv * dim], -1)
         else:
             q, k, v = (linear(h, p + f"self_attn.{n}_proj") for n in "qkv")
+        norms = query_key_norms(config)
+        whole = norms and norms[0] != dim  # of all heads together
+        if whole:
+            q, k = norm(q, p + "self_attn.q_norm"), norm(k, p + "self_attn.k_norm")
         q, k, v = (split_heads(part, dim) for part in (q, k, v))
-        if gemma or kind == "qwen3":
+        if norms and not whole:
             q, k = norm(q, p + "self_attn.q_norm"), norm(k, p + "self_attn.k_norm")
         if kind != "smollm3" or turns(config, i):
             q, k = (rotate(part, inverse, magnitude, interleaved) for part in (q, k))
-        scale = config["query_pre_attn_scalar"] ** -0.5 if gemma else dim ** -0.5
-        h = linear(merge_heads(attend(q, k, v, scale, window)), p + "self_attn.o_proj")
-        x = x + (norm(h, p + "post_attention_layernorm") if gemma else h)
-        h = norm(x, p + ("pre_feedforward_layernorm" if gemma else "post_attention_layernorm"))
+        scale = config["query_pre_attn_scalar"] ** -0.5 if gemma else config.get("attention_multiplier", dim ** -0.5)
+        cap = config.get("attn_logit_softcapping")
+        h = linear(merge_heads(attend(q, k, v, scale, window, cap)), p + "self_attn.o_proj")
+        x = x + (norm(h, p + "post_attention_layernorm") if after else h) * grow
+        if kind == "olmo2":
+            h = x
+        elif config.get("use_parallel_residual"):
+            h = read
+        else:
+            h = norm(x, p + ("pre_feedforward_layernorm" if gemma else "post_attention_layernorm"))
         if kind == "phi3":
             gate, up = linear(h, p + "mlp.gate_up_proj").chunk(2, -1)
         else:
             gate, up = linear(h, p + "mlp.gate_proj"), linear(h, p + "mlp.up_proj")
         h = linear((gelu(gate) if gemma else F.silu(gate)) * up, p + "mlp.down_proj")
-        x = x + (norm(h, p + "post_feedforward_layernorm") if gemma else h)
+        x = x + (norm(h, p + "post_feedforward_layernorm") if after else h) * grow
     x = norm(x, "model.norm")
-    return x @ (w["model.embed_tokens.weight"] if config["tie_word_embeddings"] else w["lm_head.weight"]).T
+    logits = x @ (w["model.embed_tokens.weight"] if config["tie_word_embeddings"] else w["lm_head.weight"]).T
+    logits, cap = logits / config.get("logits_scaling", 1), config.get("final_logit_softcapping")
+    return cap * torch.tanh(logits / cap) if cap else logits
 
 
 def forward(config, w, tokens, interleaved=False):
     if config["model_type"] == "gpt2":
         return gpt2(config, w, tokens)
+    if config["model_type"] == "falcon":
+        return falcon(config, w, tokens)
     return decoder(config, w, tokens, interleaved)
 
 
@@ -214,32 +270,54 @@ def random_weights(config, seed):
             add(p + "mlp.c_proj", 4 * n, n, bias=n)
         add("transformer.ln_f", n, bias=True)
         return out
-    n, f = config["hidden_size"], config["intermediate_size"]
+    n = config["hidden_size"]
+    if kind == "falcon":
+        dim = n // config["num_attention_heads"]
+        add("transformer.word_embeddings", config["vocab_size"], n)
+        for i in range(config["num_hidden_layers"]):
+            p, bias = f"transformer.h.{i}.", config["bias"]
+            add(p + "input_layernorm", n, bias=True)
+            if not config["parallel_attn"]:
+                add(p + "post_attention_layernorm", n, bias=True)
+            add(p + "self_attention.query_key_value", n + 2 * dim, n, bias=bias)
+            add(p + "self_attention.dense", n, n, bias=bias)
+            add(p + "mlp.dense_h_to_4h", 4 * n, n, bias=bias)
+            add(p + "mlp.dense_4h_to_h", n, 4 * n, bias=bias)
+        add("transformer.ln_f", n, bias=True)
+        if not config["tie_word_embeddings"]:
+            add("lm_head", config["vocab_size"], n)
+        return out
+    f = config["intermediate_size"]
     heads, kv = config["num_attention_heads"], config["num_key_value_heads"]
     dim = config.get("head_dim") or n // heads
-    gemma = kind == "gemma3_text"
+    layer_norm = kind == "stablelm"
     add("model.embed_tokens", config["vocab_size"], n)
     for i in range(config["num_hidden_layers"]):
         p = f"model.layers.{i}."
         norms = ["input_layernorm", "post_attention_layernorm"]
-        norms += ["pre_feedforward_layernorm", "post_feedforward_layernorm"] if gemma else []
+        if kind.startswith("gemma"):
+            norms += ["pre_feedforward_layernorm", "post_feedforward_layernorm"]
+        if kind == "olmo2":
+            norms = ["post_attention_layernorm", "post_feedforward_layernorm"]
+        if config.get("use_parallel_residual"):
+            norms = ["input_layernorm"]
         for name in norms:
-            add(p + name, n)
+            add(p + name, n, bias=layer_norm)
         if kind == "phi3":
             add(p + "self_attn.qkv_proj", (heads + 2 * kv) * dim, n)
             add(p + "mlp.gate_up_proj", 2 * f, n)
         else:
-            biased = kind == "qwen2" or config.get("attention_bias", False)
+            biased = kind == "qwen2" or config.get("attention_bias", False) or config.get("use_qkv_bias", False)
             for name, rows in (("q", heads), ("k", kv), ("v", kv)):
                 add(p + f"self_attn.{name}_proj", rows * dim, n, bias=biased)
             add(p + "mlp.gate_proj", f, n, bias=config.get("mlp_bias", False))
             add(p + "mlp.up_proj", f, n, bias=config.get("mlp_bias", False))
-        if gemma or kind == "qwen3":
-            add(p + "self_attn.q_norm", dim)
-            add(p + "self_attn.k_norm", dim)
+        if query_key_norms(config):
+            for name, size in zip("qk", query_key_norms(config)):
+                add(p + f"self_attn.{name}_norm", size)
         add(p + "self_attn.o_proj", n, heads * dim, bias=config.get("attention_bias", False))
         add(p + "mlp.down_proj", n, f, bias=config.get("mlp_bias", False))
-    add("model.norm", n)
+    add("model.norm", n, bias=layer_norm)
     if not config["tie_word_embeddings"]:
         add("lm_head", config["vocab_size"], n)
     return out

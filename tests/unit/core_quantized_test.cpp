@@ -149,6 +149,17 @@ TEST(Quantized, ErrorIsAtMostAStepOfTheBlock) {
   }
 }
 
+TEST(Quantized, RowsThatAreNoWholeBlocksTakeTheNextBetterOnes) {
+  EXPECT_EQ(fitting_blocks(DType::q4_k, 512), DType::q4_k);
+  EXPECT_EQ(fitting_blocks(DType::q4_k, 896), DType::q5_0);
+  EXPECT_EQ(fitting_blocks(DType::q5_k, 896), DType::q5_1);
+  EXPECT_EQ(fitting_blocks(DType::q6_k, 896), DType::q8_0);
+  EXPECT_EQ(fitting_blocks(DType::q4_0, 896), DType::q4_0);
+  EXPECT_EQ(fitting_blocks(DType::q6_k, 900), std::nullopt);
+  EXPECT_EQ(fitting_blocks(DType::q4_0, 900), std::nullopt);
+  EXPECT_EQ(fitting_blocks(DType::f16, 900), DType::f16);
+}
+
 TEST(Quantized, ZerosStayZeros) {
   const std::vector<float> x(256);
   for (const DType dtype : kAll) {

@@ -64,8 +64,11 @@ std::vector<std::string> decoder_differences(const DecoderSpec& a, const Decoder
       {"the number of layers", number(a.layers.size()), number(b.layers.size())},
       {"the kind of norm", number(a.layer_norm), number(b.layer_norm)},
       {"the epsilon of norms", a.epsilon, b.epsilon},
+      {"norms before attention and feed-forward", number(a.before_norms), number(b.before_norms)},
       {"norms after attention and feed-forward", number(a.after_norms), number(b.after_norms)},
       {"norms of queries and keys", number(a.query_key_norm), number(b.query_key_norm)},
+      {"norms of all heads' queries and keys", number(a.whole_query_key_norm), number(b.whole_query_key_norm)},
+      {"attention beside feed-forward", number(a.parallel), number(b.parallel)},
       {"queries, keys and values in one matrix", number(a.fused_qkv), number(b.fused_qkv)},
       {"biases of queries, keys and values", number(a.qkv_bias), number(b.qkv_bias)},
       {"the bias of the attention's output", number(a.attention_output_bias), number(b.attention_output_bias)},
@@ -76,8 +79,10 @@ std::vector<std::string> decoder_differences(const DecoderSpec& a, const Decoder
       {"learned positions", number(a.learned_positions), number(b.learned_positions)},
       {"the head's own matrix", number(a.tied), number(b.tied)},
       {"the scale of the embedding", a.embedding_scale, b.embedding_scale},
+      {"the scale of what layers add", a.residual_scale, b.residual_scale},
       {"the scale of attention", attention_scale(a), attention_scale(b)},
       {"the soft cap of attention", a.attention_softcap, b.attention_softcap},
+      {"the scale of logits", a.logit_divisor, b.logit_divisor},
       {"the soft cap of logits", a.logit_softcap, b.logit_softcap}};
   std::vector<std::string> out;
   for (const Part& part : parts) {

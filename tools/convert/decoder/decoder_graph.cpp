@@ -1,5 +1,6 @@
 #include "tools/convert/decoder/decoder_graph.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "platform/base/cancel.h"
@@ -33,6 +34,7 @@ class DecoderBuilder {
   ValueId columns(ValueId x, std::int64_t first, std::int64_t count, const std::string& name);
   ValueId heads_of(ValueId x, std::int64_t heads, const std::string& name);
   ValueId rotate(ValueId x, const LayerSpec& layer, const std::string& name);
+  ValueId scaled(ValueId x, double factor, const std::string& name);
   ValueId softcap(ValueId x, double cap, const std::string& name);
   ValueId activate(ValueId x, const std::string& name);
   ValueId gated(ValueId gate, ValueId up, const std::string& name);
@@ -108,6 +110,10 @@ ValueId DecoderBuilder::rotate(ValueId x, const LayerSpec& layer, const std::str
   return b_.node(Op::rope, {x, kNoValue, frequencies}, std::move(attrs), name);
 }
 
+ValueId DecoderBuilder::scaled(ValueId x, double factor, const std::string& name) {
+  return factor == 1 ? x : b_.node(Op::affine, {x}, {{"alpha", factor}}, name);
+}
+
 ValueId DecoderBuilder::softcap(ValueId x, double cap, const std::string& name) {
   if (cap == 0) return x;
   return b_.scale(b_.node(Op::tanh, {b_.scale(x, 1 / cap)}, {}, name), cap);
@@ -137,7 +143,7 @@ ValueId DecoderBuilder::embed(ValueId tokens) {
   embedding_ = weight(&Names::embedding, kNoLayer, ".weight", {spec_.vocabulary, spec_.hidden});
   const std::string name = weights_.name(&Names::embedding);
   ValueId x = b_.node(Op::gather, {embedding_, tokens}, {{"axis", std::int64_t{0}}}, name);
-  if (spec_.embedding_scale != 1) x = b_.node(Op::affine, {x}, {{"alpha", spec_.embedding_scale}}, name + ".scaled");
+  x = scaled(x, spec_.embedding_scale, name + ".scaled");
   if (!spec_.learned_positions) return x;
   const ValueId table = weight(&Names::positions, kNoLayer, ".weight", {spec_.context, spec_.hidden});
   const ValueId places = b_.node(Op::positions, {}, {{"shape", Shape{seq_}}}, "positions");
@@ -164,6 +170,10 @@ ValueId DecoderBuilder::attention(ValueId x, std::int64_t layer) {
   const LayerSpec& kind = spec_.layers[static_cast<std::size_t>(layer)];
   const std::string name = cat("layers.", layer, ".attention");
   Heads h = project(x, layer);
+  if (spec_.whole_query_key_norm) {
+    h.query = norm(h.query, &Names::query_norm, layer, spec_.heads * spec_.head_dim);
+    h.key = norm(h.key, &Names::key_norm, layer, spec_.kv_heads * spec_.head_dim);
+  }
   h.query = heads_of(h.query, spec_.heads, name + ".q");
   h.key = heads_of(h.key, spec_.kv_heads, name + ".k");
   h.value = heads_of(h.value, spec_.kv_heads, name + ".v");
@@ -200,11 +210,15 @@ ValueId DecoderBuilder::feed_forward(ValueId x, std::int64_t layer) {
 }
 
 ValueId DecoderBuilder::decode_layer(ValueId x, std::int64_t layer) {
-  ValueId mixed = attention(norm(x, &Names::attention_norm, layer, spec_.hidden), layer);
+  const ValueId read = spec_.before_norms ? norm(x, &Names::attention_norm, layer, spec_.hidden) : x;
+  ValueId mixed = attention(read, layer);
   if (spec_.after_norms) mixed = norm(mixed, &Names::after_attention_norm, layer, spec_.hidden);
+  mixed = scaled(mixed, spec_.residual_scale, cat("layers.", layer, ".attention.scaled"));
   x = b_.node(Op::add, {x, mixed}, {}, cat("layers.", layer, ".attention.residual"));
-  ValueId fed = feed_forward(norm(x, &Names::ffn_norm, layer, spec_.hidden), layer);
+  const ValueId then = spec_.parallel ? read : spec_.before_norms ? norm(x, &Names::ffn_norm, layer, spec_.hidden) : x;
+  ValueId fed = feed_forward(then, layer);
   if (spec_.after_norms) fed = norm(fed, &Names::after_ffn_norm, layer, spec_.hidden);
+  fed = scaled(fed, spec_.residual_scale, cat("layers.", layer, ".mlp.scaled"));
   return b_.node(Op::add, {x, fed}, {}, cat("layers.", layer, ".mlp.residual"));
 }
 
@@ -234,6 +248,7 @@ Status DecoderBuilder::build() {
   } else {
     x = linear(x, &Names::head, kNoLayer, spec_.hidden, spec_.vocabulary, false);
   }
+  x = scaled(x, 1 / spec_.logit_divisor, "lm_head.scaled");
   x = softcap(x, spec_.logit_softcap, "lm_head.softcap");
   GRAFT_TRY(b_.status());
   graph_.add_output(std::string(kLogitsOutput), x);
@@ -253,7 +268,8 @@ Status check_spec(const DecoderSpec& spec) {
     return invalid("The model has ", spec.layers.size(), " layers; 1 to ", kMostLayers, " can be.");
   }
   if (spec.learned_positions && spec.context < 1) return invalid("The model's number of positions is not known.");
-  if (!(spec.epsilon >= 0) || !std::isfinite(spec.attention_scale) || !std::isfinite(spec.embedding_scale)) {
+  const double scales[] = {spec.attention_scale, spec.embedding_scale, spec.residual_scale, 1 / spec.logit_divisor};
+  if (!(spec.epsilon >= 0) || !std::ranges::all_of(scales, [](double x) { return std::isfinite(x); })) {
     return invalid("One of the model's numbers (epsilon of norms, scales) is negative or not finite.");
   }
   return {};

@@ -33,6 +33,27 @@ const TensorNames kGemmaNames = [] {
   return names;
 }();
 
+const TensorNames kFalconNames = {.embedding = "transformer.word_embeddings",
+                                  .positions = "",
+                                  .layer = "transformer.h.",
+                                  .attention_norm = "input_layernorm",
+                                  .query = "",
+                                  .key = "",
+                                  .value = "",
+                                  .query_key_value = "self_attention.query_key_value",
+                                  .attention_output = "self_attention.dense",
+                                  .query_norm = "",
+                                  .key_norm = "",
+                                  .after_attention_norm = "",
+                                  .ffn_norm = "post_attention_layernorm",
+                                  .gate = "",
+                                  .up = "mlp.dense_h_to_4h",
+                                  .gate_up = "",
+                                  .down = "mlp.dense_4h_to_h",
+                                  .after_ffn_norm = "",
+                                  .final_norm = "transformer.ln_f",
+                                  .head = "lm_head"};
+
 const TensorNames kGpt2Names = {.embedding = "transformer.wte",
                                 .positions = "transformer.wpe",
                                 .layer = "transformer.h.",

@@ -56,9 +56,11 @@ struct TensorNames {
   std::string_view final_norm;
   std::string_view head;
 };
-extern const TensorNames kLlamaNames;  ///< of Hugging Face: Llama, Mistral, Qwen, SmolLM, Phi-3
-extern const TensorNames kGemmaNames;  ///< of Hugging Face: Gemma 3
-extern const TensorNames kGpt2Names;   ///< of Hugging Face: GPT-2
+// Of Hugging Face; which family has which: families.h.
+extern const TensorNames kLlamaNames;
+extern const TensorNames kGemmaNames;
+extern const TensorNames kFalconNames;
+extern const TensorNames kGpt2Names;
 extern const TensorNames kGgufNames;
 
 /// A tensor's name in another table: "model.layers.3.mlp.up_proj.weight" -> "blk.3.ffn_up.weight". The end of the name
@@ -78,13 +80,16 @@ struct DecoderSpec {
 
   bool layer_norm = false;  ///< else RMS norm
   double epsilon = 1e-5;
-  bool norm_add_unit = false;   ///< norms multiply by 1 + weight
-  bool after_norms = false;     ///< norms also after attention and feed-forward
-  bool query_key_norm = false;  ///< per head
+  bool norm_add_unit = false;         ///< norms multiply by 1 + weight
+  bool before_norms = true;           ///< of what attention and feed-forward read
+  bool after_norms = false;           ///< of what they give, before the residual is added
+  bool query_key_norm = false;        ///< per head
+  bool whole_query_key_norm = false;  ///< of all heads together
   bool fused_qkv = false;
   bool qkv_bias = false;
   bool attention_output_bias = false;
-  bool gated = true;  ///< feed-forward: down(activation(gate(x)) * up(x)), else down(activation(up(x)))
+  bool parallel = false;  ///< feed-forward reads what attention reads, and both are added at once
+  bool gated = true;      ///< feed-forward: down(activation(gate(x)) * up(x)), else down(activation(up(x)))
   bool fused_gate_up = false;
   bool ffn_bias = false;
   Activation activation = Activation::silu;
@@ -92,8 +97,10 @@ struct DecoderSpec {
   bool learned_positions = false;
   bool tied = false;  ///< the head's matrix is the embedding's
   double embedding_scale = 1;
+  double residual_scale = 1;   ///< of what attention and feed-forward give
   double attention_scale = 0;  ///< 0: 1 / sqrt(head_dim)
   double attention_softcap = 0;
+  double logit_divisor = 1;
   double logit_softcap = 0;
   RopeSpec rope;
   RopeSpec local_rope;

@@ -39,9 +39,9 @@ DType DecoderWeights::dtype_for(DType given, const Shape& shape) {
   if (matrix && is_quantized(given)) {
     if (!options_.expand) wanted = given;
   } else if (matrix && options_.quantize) {
-    const bool fits = shape[1].value() % dtype_block(*options_.quantize).elements == 0;
-    if (fits) wanted = *options_.quantize;
-    unfit_ += !fits;
+    const auto blocks = fitting_blocks(*options_.quantize, static_cast<std::uint64_t>(shape[1].value()));
+    wanted = blocks.value_or(DType::f32);
+    unfit_ += !blocks;
   }
   if (is_quantized(wanted)) ++quantized_[wanted];
   expanded_ += wanted == DType::f32 && given != DType::f32;
@@ -63,8 +63,11 @@ Status DecoderWeights::fill(ValueId value, const SourceTensor& tensor, DType wan
 std::vector<std::string> DecoderWeights::notes() const {
   std::vector<std::string> out;
   for (const auto& [dtype, count] : quantized_) {
-    out.push_back(
-        cat(count, " matrices are of ", dtype_name(dtype), " blocks, frozen; adapters can be trained on them."));
+    const bool next = options_.quantize && dtype_block(dtype).elements < dtype_block(*options_.quantize).elements;
+    const std::string why =
+        next ? cat(", since their rows are no whole number of ", dtype_name(*options_.quantize), "'s") : std::string();
+    out.push_back(cat(count, count == 1 ? " matrix is of " : " matrices are of ", dtype_name(dtype), " blocks", why,
+                      ", frozen; adapters can be trained on them."));
   }
   if (expanded_ != 0) out.push_back(cat(expanded_, " tensors of other types became f32."));
   if (unfit_ != 0) out.push_back(cat(unfit_, " matrices stay f32: their rows are no whole number of blocks."));

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "platform/base/checked.h"
+#include "tools/convert/decoder/families.h"
 #include "tools/convert/decoder/rope_scaling.h"
 
 namespace graft::convert {
@@ -27,6 +28,8 @@ class GgufReader {
   Result<GgufModel> read_model();
   Status read_sizes();
   Status read_family();
+  Status read_windows();
+  Status read_own();
   Status read_rope();
   Status read_rope_factors(std::int64_t turned);
   /// Out of the tensors.
@@ -144,8 +147,9 @@ Status GgufReader::read_family() {
   spec_.qkv_bias = has("blk.0.attn_q.bias") || has("blk.0.attn_qkv.bias");
   spec_.attention_output_bias = has("blk.0.attn_output.bias");
   spec_.ffn_bias = has("blk.0.ffn_down.bias");
-  spec_.query_key_norm = has("blk.0.attn_q_norm.weight");
-  model_.own_names = arch_ == "gemma3" ? &kGemmaNames : arch_ == "gpt2" ? &kGpt2Names : &kLlamaNames;
+  const bool query_norm = has("blk.0.attn_q_norm.weight");
+  (arch_ == "olmo2" ? spec_.whole_query_key_norm : spec_.query_key_norm) = query_norm;
+  model_.own_names = family_of_architecture(arch_)->names;
   if (arch_ == "gpt2") {
     spec_.layer_norm = spec_.fused_qkv = spec_.learned_positions = true;
     spec_.gated = false;
@@ -153,32 +157,67 @@ Status GgufReader::read_family() {
     GRAFT_TRY_ASSIGN(spec_.epsilon, real("attention.layer_norm_epsilon", 1e-5));
     return {};
   }
-  GRAFT_TRY_ASSIGN(spec_.epsilon, real("attention.layer_norm_rms_epsilon", 1e-5));
+  spec_.layer_norm = arch_ == "stablelm" || arch_ == "falcon";
+  GRAFT_TRY_ASSIGN(spec_.epsilon,
+                   real(spec_.layer_norm ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon", 1e-5));
   GRAFT_TRY(read_rope());
   // Writers of this architecture order rows of queries and keys so that neighbours turn together.
   spec_.rope.interleaved = gguf_pairs_neighbours(arch_);
   if (arch_ == "smollm3") stop_turning(kNoRopeInterval, spec_);
   if (arch_ == "phi3") spec_.fused_qkv = spec_.fused_gate_up = true;
-  if (arch_ != "gemma3" && arch_ != "phi3" && arch_ != "llama") return {};
+  GRAFT_TRY(read_windows());
+  return read_own();
+}
+
+Status GgufReader::read_windows() {
+  if (arch_ != "gemma2" && arch_ != "gemma3" && arch_ != "phi3" && arch_ != "llama") return {};
   GRAFT_TRY_ASSIGN(const std::int64_t window, file_.has(key("attention.sliding_window"))
                                                   ? size("attention.sliding_window")
                                                   : Result<std::int64_t>(0));
   if (arch_ == "llama" && window != 0) spec_.family = "mistral";  // whose files bear the other's name
-  const std::size_t global = arch_ == "gemma3" ? 6 : 0;           // each such layer sees everything
+  // Each such layer sees everything.
+  const std::size_t global = arch_ == "gemma3" ? 6 : arch_ == "gemma2" ? 2 : 0;
   for (std::size_t i = 0; i < spec_.layers.size(); ++i) {
     if (global != 0 && (i + 1) % global == 0) continue;
     spec_.layers[i].window = window;
-    spec_.layers[i].local_rope = global != 0;
+    spec_.layers[i].local_rope = arch_ == "gemma3";
   }
-  if (arch_ != "gemma3") return {};
+  return {};
+}
+
+/// What one architecture alone has.
+Status GgufReader::read_own() {
+  if (arch_ == "olmo2") {
+    spec_.before_norms = false;
+    spec_.after_norms = true;
+  }
+  if (arch_ == "stablelm") {
+    if (spec_.query_key_norm) return unsupported("Norms of queries and keys of a StableLM are not supported.");
+    spec_.parallel = !has("blk.0.ffn_norm.weight");
+  }
+  if (arch_ == "falcon") {
+    spec_.fused_qkv = spec_.parallel = true;
+    spec_.gated = false;
+    spec_.activation = Activation::gelu;
+    if (has("blk.0.attn_norm_2.weight")) return unsupported("A Falcon with two norms in each layer is not supported.");
+  }
+  if (arch_ == "granite") {
+    GRAFT_TRY_ASSIGN(spec_.embedding_scale, real("embedding_scale", 1));
+    GRAFT_TRY_ASSIGN(spec_.residual_scale, real("residual_scale", 1));
+    GRAFT_TRY_ASSIGN(spec_.attention_scale, real("attention.scale", 0));
+    GRAFT_TRY_ASSIGN(spec_.logit_divisor, real("logit_scale", 1));
+  }
+  if (arch_ != "gemma2" && arch_ != "gemma3") return {};
   spec_.after_norms = true;  // whose weights have 1 added already
   spec_.activation = Activation::gelu_tanh;
   spec_.embedding_scale = std::sqrt(static_cast<double>(spec_.hidden));
   // The largest of its models is the one that scales by another number; files do not tell.
-  constexpr std::size_t kLayersOfLargest = 62;
-  const std::int64_t scaled = spec_.layers.size() == kLayersOfLargest ? spec_.hidden / spec_.heads : spec_.head_dim;
+  const std::size_t largest = arch_ == "gemma3" ? 62 : 46;
+  const std::int64_t scaled = spec_.layers.size() == largest ? spec_.hidden / spec_.heads : spec_.head_dim;
   spec_.attention_scale = 1 / std::sqrt(static_cast<double>(scaled));
-  GRAFT_TRY_ASSIGN(spec_.local_rope.theta, real("rope.freq_base_swa", 10000));
+  GRAFT_TRY_ASSIGN(spec_.attention_softcap, real("attn_logit_softcapping", arch_ == "gemma2" ? 50 : 0));
+  GRAFT_TRY_ASSIGN(spec_.logit_softcap, real("final_logit_softcapping", arch_ == "gemma2" ? 30 : 0));
+  GRAFT_TRY_ASSIGN(spec_.local_rope.theta, real("rope.freq_base_swa", 10000));  // gemma3's
   return {};
 }
 
@@ -196,9 +235,8 @@ Result<GgufModel> GgufReader::read(SourceTensors tensors) {
 
 Status GgufReader::read_architecture() {
   GRAFT_TRY_ASSIGN(arch_, file_.text("general.architecture"));
-  if (gguf_architecture(arch_) != arch_) {
-    return unsupported("The architecture \"", arch_, "\" is not supported; llama, qwen2, qwen3, smollm3, gemma3, phi3 ",
-                       "and gpt2 are.");
+  if (family_of_architecture(arch_) == nullptr) {
+    return unsupported("The architecture \"", shown(arch_), "\" is not supported; ", family_names(), " are.");
   }
   return {};
 }

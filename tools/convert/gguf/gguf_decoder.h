@@ -16,7 +16,7 @@ struct GgufModel {
   std::vector<std::string> skipped;        ///< tensors of types that graft does not read
 };
 
-/// Architectures llama, qwen2, qwen3, smollm3, gemma3, phi3 and gpt2.
+/// The architectures of families.h.
 /// unsupported: another one, or an option that graft does not have; corrupt: keys missing or numbers that cannot be.
 Result<GgufModel> read_gguf_decoder(const GgufFile& file);
 /// The same with the tensors of another place, named as in GGUF files. `tensors` of the result are these.

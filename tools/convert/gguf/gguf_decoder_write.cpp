@@ -2,8 +2,9 @@
 #include <algorithm>
 
 #include "tools/convert/decoder/decoder_compare.h"
-#include "tools/convert/gguf/gguf_decoder.h"
+#include "tools/convert/decoder/families.h"
 #include "tools/convert/decoder/rope_scaling.h"
+#include "tools/convert/gguf/gguf_decoder.h"
 
 namespace graft::convert {
 namespace {
@@ -40,15 +41,13 @@ void write_rope(const DecoderSpec& spec, Keys& keys) {
 }  // namespace
 
 std::string_view gguf_architecture(std::string_view family) {
-  if (family == "mistral") return "llama";
-  for (const std::string_view known : {"llama", "qwen2", "qwen3", "smollm3", "gemma3", "phi3", "gpt2"}) {
-    if (family == known) return known;
-  }
-  return {};
+  const Family* const found = find_family(family);
+  return found != nullptr ? found->architecture : std::string_view();
 }
 
 bool gguf_pairs_neighbours(std::string_view architecture) {
-  return architecture == "llama" || architecture == "smollm3";
+  const Family* const found = family_of_architecture(architecture);
+  return found != nullptr && found->neighbours;
 }
 
 std::vector<RopeFactors> gguf_rope_factors(const DecoderSpec& spec) {
@@ -87,7 +86,16 @@ Status write_gguf_decoder(const DecoderSpec& spec, GgufWriter& out) {
   const auto window =
       std::find_if(spec.layers.begin(), spec.layers.end(), [](const LayerSpec& layer) { return layer.window != 0; });
   if (window != spec.layers.end()) keys.size("attention.sliding_window", window->window);
-  if (spec.after_norms) keys.real("rope.freq_base_swa", spec.local_rope.theta);
+  if (spec.family == "gemma3") keys.real("rope.freq_base_swa", spec.local_rope.theta);
+  if (spec.attention_softcap != 0) keys.real("attn_logit_softcapping", spec.attention_softcap);
+  if (spec.logit_softcap != 0) keys.real("final_logit_softcapping", spec.logit_softcap);
+  if (spec.family == "stablelm") out.add(cat(architecture, ".use_parallel_residual"), spec.parallel);
+  if (spec.family == "falcon") keys.text("tensor_data_layout", "jploski");
+  if (spec.family != "granite") return {};
+  keys.real("embedding_scale", spec.embedding_scale);
+  keys.real("residual_scale", spec.residual_scale);
+  keys.real("attention.scale", spec.attention_scale);
+  keys.real("logit_scale", spec.logit_divisor);
   return {};
 }
 

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "tools/convert/decoder/families.h"
 #include "tools/convert/decoder/rope_scaling.h"
 
 namespace graft::convert {
@@ -98,12 +99,16 @@ class ConfigReader {
   Status read_rope(const Json* parameters, RopeSpec& rope);
   Status read_ropes();
   Status read_windows();
-  Status read_gemma3();
+  Status read_gemma();
+  Status read_granite();
+  Status read_olmo2();
+  Status read_stablelm();
+  Status read_falcon();
   Status read_turning_layers();  ///< of SmolLM 3
   Status read_gpt2();
 
   const Json& config_;
-  HfModel model_{{}, &kLlamaNames};
+  HfModel model_;
   DecoderSpec& spec_ = model_.spec;
 };
 
@@ -126,7 +131,7 @@ Status ConfigReader::read_common() {
 }
 
 Status ConfigReader::read_rope(const Json* parameters, RopeSpec& rope) {
-  const double share = number_member(config_, "partial_rotary_factor", 1);
+  const double share = number_member(config_, "partial_rotary_factor", spec_.family == "stablelm" ? 0.25 : 1);
   if (!(share > 0 && share <= 1)) return corrupt("\"partial_rotary_factor\" is ", share, "; it must be in (0, 1].");
   const auto turned = static_cast<std::int64_t>(share * static_cast<double>(spec_.head_dim));
   rope.rotated = share < 1 ? turned : 0;
@@ -154,7 +159,7 @@ Status ConfigReader::read_windows() {
   GRAFT_TRY_ASSIGN(const std::int64_t window, size_or(config_, "sliding_window", 0));
   if (window == 0 || !flag_member(config_, "use_sliding_window", true)) return {};
   GRAFT_TRY_ASSIGN(std::int64_t pattern, size_or(config_, "sliding_window_pattern", 0));
-  if (pattern == 0) pattern = spec_.family == "gemma3" ? 6 : 0;
+  if (pattern == 0) pattern = spec_.family == "gemma3" ? 6 : spec_.family == "gemma2" ? 2 : 0;
   const bool own_range = spec_.family == "qwen2" || spec_.family == "qwen3";  // from max_window_layers on
   GRAFT_TRY_ASSIGN(const std::int64_t from, size_or(config_, "max_window_layers", own_range ? kMost : 0));
   const Json* types = member(config_, "layer_types");
@@ -176,10 +181,10 @@ Status ConfigReader::read_windows() {
   return {};
 }
 
-Status ConfigReader::read_gemma3() {
-  model_.names = &kGemmaNames;
+Status ConfigReader::read_gemma() {
   GRAFT_TRY(read_common());
-  spec_.norm_add_unit = spec_.after_norms = spec_.query_key_norm = true;
+  spec_.norm_add_unit = spec_.after_norms = true;
+  spec_.query_key_norm = spec_.family == "gemma3";
   spec_.embedding_scale = std::sqrt(static_cast<double>(spec_.hidden));
   const double scalar = number_member(config_, "query_pre_attn_scalar", 0);
   if (!(scalar > 0)) return corrupt("\"query_pre_attn_scalar\" is ", scalar, "; it must be positive.");
@@ -187,12 +192,68 @@ Status ConfigReader::read_gemma3() {
   spec_.attention_softcap = number_member(config_, "attn_logit_softcapping", 0);
   spec_.logit_softcap = number_member(config_, "final_logit_softcapping", 0);
   GRAFT_TRY(read_windows());
-  for (LayerSpec& layer : spec_.layers) layer.local_rope = layer.window != 0;
+  for (LayerSpec& layer : spec_.layers) layer.local_rope = spec_.family == "gemma3" && layer.window != 0;
+  return {};
+}
+
+Status ConfigReader::read_granite() {
+  GRAFT_TRY(read_common());
+  spec_.embedding_scale = number_member(config_, "embedding_multiplier", 1);
+  spec_.residual_scale = number_member(config_, "residual_multiplier", 1);
+  spec_.attention_scale = number_member(config_, "attention_multiplier", 1);
+  spec_.logit_divisor = number_member(config_, "logits_scaling", 1);
+  return {};
+}
+
+Status ConfigReader::read_olmo2() {
+  GRAFT_TRY(read_common());
+  spec_.epsilon = number_member(config_, "rms_norm_eps", 1e-5);
+  spec_.before_norms = false;
+  spec_.after_norms = spec_.whole_query_key_norm = true;
+  return {};
+}
+
+Status ConfigReader::read_stablelm() {
+  GRAFT_TRY(read_common());
+  spec_.layer_norm = true;
+  spec_.epsilon = number_member(config_, "layer_norm_eps", 1e-5);
+  spec_.qkv_bias = flag_member(config_, "use_qkv_bias", false);
+  spec_.attention_output_bias = spec_.ffn_bias = false;
+  spec_.parallel = flag_member(config_, "use_parallel_residual", false);
+  if (!flag_member(config_, "qk_layernorm", false)) return {};
+  return unsupported("\"qk_layernorm\" of a StableLM is not supported.");
+}
+
+Status ConfigReader::read_falcon() {
+  for (const char* name : {"alibi", "new_decoder_architecture"}) {
+    if (flag_member(config_, name, false)) return unsupported("\"", name, "\" of a Falcon is not supported.");
+  }
+  GRAFT_TRY_ASSIGN(spec_.hidden, size_of(config_, "hidden_size"));
+  GRAFT_TRY_ASSIGN(spec_.heads, size_of(config_, "num_attention_heads"));
+  const bool one_key_head = flag_member(config_, "multi_query", true);
+  if (!one_key_head) return unsupported("A Falcon without \"multi_query\" is not supported.");
+  spec_.kv_heads = 1;
+  spec_.head_dim = std::max<std::int64_t>(spec_.hidden / spec_.heads, 1);
+  GRAFT_TRY_ASSIGN(spec_.ffn, size_or(config_, "ffn_hidden_size", 4 * spec_.hidden));
+  GRAFT_TRY_ASSIGN(spec_.vocabulary, size_of(config_, "vocab_size"));
+  GRAFT_TRY_ASSIGN(spec_.context, size_or(config_, "max_position_embeddings", 2048));
+  GRAFT_TRY_ASSIGN(const std::int64_t layers, integer_member(config_, "num_hidden_layers", 1, 1000));
+  spec_.layers.resize(static_cast<std::size_t>(layers));
+  spec_.epsilon = number_member(config_, "layer_norm_epsilon", 1e-5);
+  const std::string_view activation = string_member(config_, "activation");
+  if (!activation.empty() && activation != "gelu") {
+    return unsupported("The activation \"", shown(activation), "\" of a Falcon is not supported.");
+  }
+  spec_.activation = Activation::gelu;
+  spec_.layer_norm = spec_.fused_qkv = true;
+  spec_.gated = false;
+  spec_.parallel = flag_member(config_, "parallel_attn", true);
+  spec_.qkv_bias = spec_.attention_output_bias = spec_.ffn_bias = flag_member(config_, "bias", false);
+  spec_.tied = flag_member(config_, "tie_word_embeddings", true);
   return {};
 }
 
 Status ConfigReader::read_gpt2() {
-  model_.names = &kGpt2Names;
   GRAFT_TRY_ASSIGN(spec_.hidden, size_of(config_, "n_embd"));
   GRAFT_TRY_ASSIGN(spec_.heads, size_of(config_, "n_head"));
   spec_.kv_heads = spec_.heads;
@@ -224,12 +285,21 @@ Result<HfModel> ConfigReader::read(std::string_view type) {
         "The weights are quantized (\"quantization_config\"); GGUF files are what graft reads quantized.");
   }
   spec_.family = type;
+  model_.names = find_family(type)->names;
   if (type == "gpt2") {
     GRAFT_TRY(read_gpt2());
     return std::move(model_);
   }
-  if (spec_.family == "gemma3") {
-    GRAFT_TRY(read_gemma3());
+  if (type == "gemma2" || type == "gemma3") {
+    GRAFT_TRY(read_gemma());
+  } else if (type == "granite") {
+    GRAFT_TRY(read_granite());
+  } else if (type == "olmo2") {
+    GRAFT_TRY(read_olmo2());
+  } else if (type == "stablelm") {
+    GRAFT_TRY(read_stablelm());
+  } else if (type == "falcon") {
+    GRAFT_TRY(read_falcon());
   } else {
     GRAFT_TRY(read_common());
     if (type == "qwen2") spec_.qkv_bias = true;
@@ -259,7 +329,23 @@ Status ConfigReader::read_turning_layers() {
   return {};
 }
 
-/// Files leave out options whose value is that of the first model of this family.
+/// Files leave out options whose value is that of the first model of their family.
+Result<HfModel> read_gemma2(const Json& given) {
+  Json config = {{"num_attention_heads", 8},
+                 {"num_key_value_heads", 4},
+                 {"head_dim", 256},
+                 {"vocab_size", 256000},
+                 {"max_position_embeddings", 8192},
+                 {"sliding_window", 4096},
+                 {"query_pre_attn_scalar", 256},
+                 {"hidden_activation", "gelu_pytorch_tanh"},
+                 {"attn_logit_softcapping", 50.0},
+                 {"final_logit_softcapping", 30.0},
+                 {"tie_word_embeddings", true}};
+  config.update(given);
+  return ConfigReader(config).read("gemma2");
+}
+
 Result<HfModel> read_gemma3_text(const Json& given) {
   Json config = {{"num_attention_heads", 8},
                  {"num_key_value_heads", 4},
@@ -285,11 +371,9 @@ Result<HfModel> read_hf_config(const Json& config) {
     return read_gemma3_text(*text);
   }
   if (type == "gemma3_text") return read_gemma3_text(config);
-  for (const char* known : {"llama", "mistral", "qwen2", "qwen3", "smollm3", "phi3", "gpt2"}) {
-    if (type == known) return ConfigReader(config).read(type);
-  }
-  return unsupported("The model type \"", shown(type),
-                     "\" is not supported; llama, mistral, qwen2, qwen3, smollm3, gemma3, ", "phi3 and gpt2 are.");
+  if (type == "gemma2") return read_gemma2(config);
+  if (find_family(type) != nullptr) return ConfigReader(config).read(type);
+  return unsupported("The model type \"", shown(type), "\" is not supported; ", family_names(), " are.");
 }
 
 }  // namespace graft::convert

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "platform/base/status.h"
-#include "tools/convert/decoder/decoder_spec.h"
 #include "tools/convert/common/json_access.h"
+#include "tools/convert/decoder/decoder_spec.h"
 
 namespace graft::convert {
 
@@ -12,7 +12,7 @@ struct HfModel {
   const TensorNames* names = nullptr;
 };
 
-/// Model types llama, mistral, qwen2, qwen3, smollm3, gemma3_text (and the text part of gemma3), phi3, gpt2.
+/// The model types of families.h, and the text part of gemma3.
 /// unsupported: another type, or an option that graft does not have, by name; corrupt: numbers that cannot be.
 Result<HfModel> read_hf_config(const Json& config);
 

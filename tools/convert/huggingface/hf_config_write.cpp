@@ -5,20 +5,12 @@
 #include <cmath>
 
 #include "tools/convert/decoder/decoder_compare.h"
-#include "tools/convert/huggingface/hf_config.h"
+#include "tools/convert/decoder/families.h"
 #include "tools/convert/decoder/rope_scaling.h"
+#include "tools/convert/huggingface/hf_config.h"
 
 namespace graft::convert {
 namespace {
-
-struct Family {
-  const char* name;
-  const char* architecture;
-};
-constexpr Family kFamilies[] = {{"llama", "LlamaForCausalLM"},     {"mistral", "MistralForCausalLM"},
-                                {"qwen2", "Qwen2ForCausalLM"},     {"qwen3", "Qwen3ForCausalLM"},
-                                {"gemma3", "Gemma3ForCausalLM"},   {"phi3", "Phi3ForCausalLM"},
-                                {"smollm3", "SmolLM3ForCausalLM"}, {"gpt2", "GPT2LMHeadModel"}};
 
 const char* activation_name(Activation activation) {
   switch (activation) {
@@ -117,6 +109,49 @@ void add_windows(const DecoderSpec& spec, OrderedJson& out) {
   out["layer_types"] = std::move(types);
 }
 
+Status add_falcon(const DecoderSpec& spec, OrderedJson& out) {
+  out["hidden_size"] = spec.hidden;
+  out["ffn_hidden_size"] = spec.ffn;
+  out["num_hidden_layers"] = spec.layers.size();
+  out["num_attention_heads"] = spec.heads;
+  out["vocab_size"] = spec.vocabulary;
+  if (spec.context > 0) out["max_position_embeddings"] = spec.context;
+  out["layer_norm_epsilon"] = plain(spec.epsilon);
+  out["activation"] = activation_name(spec.activation);
+  out["multi_query"] = true;
+  out["alibi"] = out["new_decoder_architecture"] = false;
+  out["parallel_attn"] = spec.parallel;
+  out["bias"] = spec.ffn_bias;
+  out["tie_word_embeddings"] = spec.tied;
+  return add_rope(spec, out);
+}
+
+/// What one family alone has.
+void add_own(const DecoderSpec& spec, OrderedJson& out) {
+  if (spec.family == "smollm3") {
+    for (const LayerSpec& layer : spec.layers) out["no_rope_layers"].push_back(layer.rotates ? 1 : 0);
+  }
+  if (spec.family == "granite") {
+    out["embedding_multiplier"] = plain(spec.embedding_scale);
+    out["residual_multiplier"] = plain(spec.residual_scale);
+    out["attention_multiplier"] =
+        plain(spec.attention_scale != 0 ? spec.attention_scale : 1 / std::sqrt(static_cast<double>(spec.head_dim)));
+    out["logits_scaling"] = plain(spec.logit_divisor);
+  }
+  if (spec.family == "stablelm") {
+    out["layer_norm_eps"] = plain(spec.epsilon);
+    out["use_qkv_bias"] = spec.qkv_bias;
+    out["use_parallel_residual"] = spec.parallel;
+  }
+  if (spec.family != "gemma2" && spec.family != "gemma3") return;
+  const double scale = spec.attention_scale;
+  out["query_pre_attn_scalar"] = scale > 0 ? std::round(1 / (scale * scale)) : static_cast<double>(spec.head_dim);
+  if (spec.family == "gemma3") out["rope_local_base_freq"] = plain(spec.local_rope.theta);
+  const std::pair<const char*, double> caps[] = {{"attn_logit_softcapping", spec.attention_softcap},
+                                                 {"final_logit_softcapping", spec.logit_softcap}};
+  for (const auto& [key, cap] : caps) out[key] = cap != 0 ? OrderedJson(plain(cap)) : OrderedJson(nullptr);
+}
+
 Status add_common(const DecoderSpec& spec, OrderedJson& out) {
   out["hidden_size"] = spec.hidden;
   out["intermediate_size"] = spec.ffn;
@@ -126,36 +161,33 @@ Status add_common(const DecoderSpec& spec, OrderedJson& out) {
   out["head_dim"] = spec.head_dim;
   out["vocab_size"] = spec.vocabulary;
   if (spec.context > 0) out["max_position_embeddings"] = whole_context(spec);
-  out[spec.family == "gemma3" ? "hidden_activation" : "hidden_act"] = activation_name(spec.activation);
-  out["rms_norm_eps"] = plain(spec.epsilon);
+  const bool gemma = spec.family == "gemma2" || spec.family == "gemma3";
+  out[gemma ? "hidden_activation" : "hidden_act"] = activation_name(spec.activation);
+  if (!spec.layer_norm) out["rms_norm_eps"] = plain(spec.epsilon);
   out["tie_word_embeddings"] = spec.tied;
-  if (spec.family == "llama" || spec.family == "qwen3") {
+  const bool mlp_bias = spec.family == "llama" || spec.family == "granite";
+  if (mlp_bias || spec.family == "qwen3" || spec.family == "olmo2") {
     out["attention_bias"] = spec.attention_output_bias;
-    if (spec.family == "llama") out["mlp_bias"] = spec.ffn_bias;
+    if (mlp_bias) out["mlp_bias"] = spec.ffn_bias;
   }
   GRAFT_TRY(add_rope(spec, out));
   add_windows(spec, out);
-  if (spec.family == "smollm3") {
-    for (const LayerSpec& layer : spec.layers) out["no_rope_layers"].push_back(layer.rotates ? 1 : 0);
-  }
-  if (spec.family != "gemma3") return {};
-  const double scale = spec.attention_scale;
-  out["query_pre_attn_scalar"] = scale > 0 ? std::round(1 / (scale * scale)) : static_cast<double>(spec.head_dim);
-  out["rope_local_base_freq"] = plain(spec.local_rope.theta);
+  add_own(spec, out);
   return {};
 }
 
 }  // namespace
 
 Result<OrderedJson> write_hf_config(const DecoderSpec& spec) {
-  const auto* const family = std::ranges::find_if(kFamilies, [&](const Family& f) { return spec.family == f.name; });
-  if (family == std::end(kFamilies)) {
+  const Family* const family = find_family(spec.family);
+  if (family == nullptr) {
     return unsupported("A config.json of the family \"", spec.family, "\" cannot be written.");
   }
-  OrderedJson out = {{"architectures", {family->architecture}},
-                     {"model_type", spec.family == "gemma3" ? "gemma3_text" : family->name}};
+  OrderedJson out = {{"architectures", {family->class_name}}, {"model_type", family->model_type}};
   if (spec.family == "gpt2") {
     add_gpt2(spec, out);
+  } else if (spec.family == "falcon") {
+    GRAFT_TRY(add_falcon(spec, out));
   } else {
     GRAFT_TRY(add_common(spec, out));
   }

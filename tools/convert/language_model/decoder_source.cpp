@@ -7,6 +7,7 @@
 #include "platform/base/checked.h"
 #include "runtime/lora/adapter.h"
 #include "runtime/session/text_model.h"
+#include "tools/convert/decoder/families.h"
 #include "tools/convert/gguf/gguf_write.h"
 #include "tools/convert/huggingface/hf_config.h"
 #include "tools/convert/language_model/decoder_text.h"
@@ -172,7 +173,8 @@ void remember_layout(const DecoderSpec& spec, Model& model) {
 }
 
 const TensorNames& DecoderLayout::names() const {
-  return family == "gpt2" ? kGpt2Names : family == "gemma3" ? kGemmaNames : kLlamaNames;
+  const Family* const found = find_family(family);
+  return found != nullptr ? *found->names : kLlamaNames;
 }
 
 std::int64_t DecoderLayout::paired_heads(std::string_view name) const {

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <nlohmann/json.hpp>
 
+#include "runtime/core/quantized.h"
 #include "tools/convert/decoder/decoder_compare.h"
+#include "tools/convert/decoder/families.h"
 #include "tools/convert/gguf/gguf_decoder.h"
 #include "tools/convert/huggingface/hf_config.h"
 #include "tools/convert/huggingface/safetensors_write.h"
@@ -14,19 +17,25 @@
 namespace graft::convert {
 namespace {
 
-/// The dtype that was asked for, where the rows are whole blocks of it.
-DType chosen(const ExportTensor& tensor, const ExportOptions& options, std::vector<std::string>& unfit) {
+/// Matrices whose rows are no whole blocks of what was asked for, by what they become.
+using Unfit = std::map<DType, std::vector<std::string>>;
+
+/// The dtype that was asked for, or where rows are no whole blocks of it the nearest that they can be, as llama.cpp
+/// does.
+DType chosen(const ExportTensor& tensor, const ExportOptions& options, Unfit& unfit) {
   if (!options.dtype) return tensor.dtype;
-  const auto dims = tensor.dims();
-  const bool fits = !dims.empty() && dims.back() % dtype_block(*options.dtype).elements == 0;
-  if (!fits) unfit.push_back(tensor.name);
-  return fits ? *options.dtype : tensor.dtype;
+  const auto row = static_cast<std::uint64_t>(tensor.dims().back());
+  const DType dtype = fitting_blocks(*options.dtype, row).value_or(DType::f16);
+  if (dtype != *options.dtype) unfit[dtype].push_back(tensor.name);
+  return dtype;
 }
 
-void note_unfit(const std::vector<std::string>& unfit, ExportReport& report) {
-  if (unfit.empty()) return;
-  report.notes.push_back(cat(unfit.size(), " matrices keep their type: their rows are no whole number of blocks (",
-                             unfit.front(), unfit.size() > 1 ? ", ..." : "", ")."));
+void note_unfit(const Unfit& unfit, const ExportOptions& options, ExportReport& report) {
+  for (const auto& [dtype, names] : unfit) {
+    report.notes.push_back(cat(names.size(), names.size() == 1 ? " matrix becomes " : " matrices become ",
+                               dtype_name(dtype), ": the rows are no whole number of ", dtype_name(*options.dtype),
+                               " blocks (", names.front(), names.size() > 1 ? ", ..." : "", ")."));
+  }
 }
 
 Status check_dtype(const ExportOptions& options) {
@@ -74,7 +83,8 @@ void move_layout(ExportTensor& tensor, const DecoderLayout& layout, bool to_gguf
     tensor.heads = heads;
   }
   // Folders of Gemma hold the weights of norms less one, folders of GPT-2 matrices as [in, out].
-  if (layout.family == "gemma3" && is_norm(tensor.name, layout)) tensor.added = to_gguf ? 1.0f : -1.0f;
+  const Family* const family = find_family(layout.family);
+  if (family != nullptr && family->unit_norms && is_norm(tensor.name, layout)) tensor.added = to_gguf ? 1.0f : -1.0f;
   if (layout.family == "gpt2" && is_layer_matrix(tensor, layout)) tensor.perm = {1, 0};
 }
 
@@ -221,14 +231,17 @@ void add_storage_keys(const std::vector<ExportTensor>& tensors, const DecoderSou
   if (blocks) out.add("general.quantization_version", std::uint32_t{2});
 }
 
-Status add_new_keys(const DecoderSource& source, const Model& model, GgufWriter& out, ExportReport& report) {
+Status add_new_keys(const DecoderSource& source, const Model& model, const std::vector<ExportTensor>& tensors,
+                    GgufWriter& out, ExportReport& report) {
   GRAFT_TRY(write_gguf_decoder(source.spec, out));
   out.add("general.type", "model");
   if (const auto name = model.metadata.find(kMetaSourceFile); name != model.metadata.end()) {
     out.add("general.name", std::string_view(name->second));
   }
   if (const auto vocabulary = vocabulary_of(model)) {
-    const Status added = add_gguf_tokenizer(*vocabulary, out, report.notes);
+    const auto embedding = std::ranges::find(tensors, "token_embd.weight", &ExportTensor::name);
+    const std::size_t rows = embedding != tensors.end() ? static_cast<std::size_t>(embedding->dims().front()) : 0;
+    const Status added = add_gguf_tokenizer(*vocabulary, rows, out, report.notes);
     if (!added.ok()) report.notes.push_back(cat("The tokenizer is left out: ", added.message()));
   }
   if (const auto jinja = model.metadata.find(kMetaChatTemplate); jinja != model.metadata.end()) {
@@ -262,14 +275,14 @@ Status check_gguf(const DecoderSource& source, const std::vector<ExportTensor>& 
 std::vector<ExportTensor> gguf_tensors(const DecoderSource& source, const Model& model, const ExportOptions& options,
                                        ExportReport& report) {
   std::vector<ExportTensor> out = weights_of(model, source.layout);
-  std::vector<std::string> unfit;
+  Unfit unfit;
   for (ExportTensor& tensor : out) {
     if (!source.gguf) move_layout(tensor, source.layout, true);
     const bool matrix = tensor.source.dims.size() > 1;
     tensor.dtype = matrix ? chosen(tensor, options, unfit) : DType::f32;
     tensor.name = renamed(tensor.name, source.layout.names(), kGgufNames);
   }
-  note_unfit(unfit, report);
+  note_unfit(unfit, options, report);
   for (const RopeFactors& factors : source.rope_factors) {
     ExportTensor& tensor = out.emplace_back();
     tensor.name = factors.name;
@@ -334,7 +347,7 @@ Result<ExportReport> export_gguf(os::FileSystem& files, const std::string& path,
       }
     }
   } else {
-    GRAFT_TRY(add_new_keys(*source, model, writer, report));
+    GRAFT_TRY(add_new_keys(*source, model, tensors, writer, report));
     add_storage_keys(tensors, *source, writer);
     GRAFT_TRY(check_gguf(*source, tensors, writer, report));
   }

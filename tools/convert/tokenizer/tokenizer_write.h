@@ -18,9 +18,12 @@ struct TokenizerFile {
 /// What is written reads back as the same vocabulary. unsupported: what the format cannot say, by name.
 Result<TokenizerFile> tokenizer_file(const text::Vocabulary& vocabulary);
 
-/// The keys "tokenizer.ggml.*". What the format cannot say is told in `notes`; unsupported (and nothing added) where
-/// the tokens themselves would be others.
-Status add_gguf_tokenizer(const text::Vocabulary& vocabulary, GgufWriter& out, std::vector<std::string>& notes);
+/// The keys "tokenizer.ggml.*". Where the model's embedding has more rows than there are tokens (`rows`), the others
+/// are called "[PAD151665]" and so on, as llama.cpp's converter calls them: its readers want a token for each row. What
+/// the format cannot say is told in `notes`; unsupported (and nothing added) where the tokens themselves would be
+/// others.
+Status add_gguf_tokenizer(const text::Vocabulary& vocabulary, std::size_t rows, GgufWriter& out,
+                          std::vector<std::string>& notes);
 
 /// Merges as lines of two tokens, as GGUF and older tokenizer.json files have them.
 std::vector<std::string> merge_lines(const text::Vocabulary& vocabulary);

@@ -119,13 +119,20 @@ Result<Vocabulary> for_gguf(const Vocabulary& v, std::vector<std::string>& notes
 
 }  // namespace
 
-Status add_gguf_tokenizer(const Vocabulary& full, GgufWriter& out, std::vector<std::string>& notes) {
+Status add_gguf_tokenizer(const Vocabulary& full, std::size_t rows, GgufWriter& out, std::vector<std::string>& notes) {
   GRAFT_TRY_ASSIGN(const Vocabulary vocabulary, for_gguf(full, notes));
   if (vocabulary.algorithm == Algorithm::word_piece) {
     return unsupported("A tokenizer of type word_piece cannot be written.");
   }
   Vocabulary given = vocabulary;
   const bool exact = given.algorithm != Algorithm::char_bpe || score_by_merges(given);
+  if (given.tokens.size() < rows) {
+    notes.push_back(cat("The embedding has ", rows, " rows and the tokenizer ", given.tokens.size(),
+                        " tokens; those that are missing are called [PAD", given.tokens.size(), "] and so on."));
+  }
+  while (given.tokens.size() < rows) {
+    given.tokens.push_back({.text = cat("[PAD", given.tokens.size(), "]"), .kind = TokenKind::unused});
+  }
   GgufWriter alone;
   GRAFT_TRY(add_keys(given, alone));
   GRAFT_TRY_ASSIGN(const std::string bytes, alone.bytes({}));
