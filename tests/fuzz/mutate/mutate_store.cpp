@@ -168,7 +168,7 @@ class StoreMutator {
   }
 
   /// Checksums and hashes of what the chunks hold now, where that can be decoded.
-  void seal_chunks(std::vector<Chunk>& chunks) {
+  void seal_chunks(std::span<Chunk> chunks) {
     ChunkDecoder decoder;
     std::vector<std::vector<std::byte>> decoded(chunks.size());
     for (std::size_t i = 0; i < chunks.size(); ++i) {
