@@ -17,6 +17,7 @@
 #include <string_view>
 
 #include "graft/gloo.h"
+#include "platform/gloo/loop_thread.h"
 #include "platform/gloo/pulse.h"
 #include "platform/gloo/rendezvous.h"
 
@@ -149,15 +150,17 @@ class GlooGroup {
     // Whoever is gone already is none of this one's business. Others may leave as well: each hears the other then.
     std::vector<Header> heard(size_);
     std::vector<Buffer> sent(size_), received(size_);
-    for (std::uint32_t r = 0; r < size_; ++r) {
-      if (r == rank_) continue;
-      static_cast<void>(caught([&] {
-        received[r] = context_->createUnboundBuffer(&heard[r], sizeof heard[r]);
-        received[r]->recv(static_cast<int>(r), header_tag());
-        sent[r] = context_->createUnboundBuffer(&copies[r], sizeof copies[r]);
-        sent[r]->send(static_cast<int>(r), header_tag());
-      }));
-    }
+    static_cast<void>(on_loop([&] {
+      for (std::uint32_t r = 0; r < size_; ++r) {
+        if (r == rank_) continue;
+        static_cast<void>(caught([&] {
+          received[r] = context_->createUnboundBuffer(&heard[r], sizeof heard[r]);
+          received[r]->recv(static_cast<int>(r), header_tag());
+          sent[r] = context_->createUnboundBuffer(&copies[r], sizeof copies[r]);
+          sent[r]->send(static_cast<int>(r), header_tag());
+        }));
+      }
+    }));
     const auto until = Clock::now() + kFarewell;
     for (std::uint32_t r = 0; r < size_; ++r) {
       if (sent[r] != nullptr) static_cast<void>(finish(r, until, *sent[r], true));
@@ -191,6 +194,9 @@ class GlooGroup {
       context->setTimeout(timeout_);
       Store store(*rendezvous_);
       context->connectFullMesh(store, device);
+      auto loop = LoopThread::of(device);
+      if (!loop.ok()) throw std::runtime_error(loop.status().message());
+      loop_ = std::move(*loop);
       context_ = std::move(context);
     });
     if (broken_.ok() && silence_.count() > 0 && size_ > 1) {
@@ -246,27 +252,35 @@ class GlooGroup {
       if (context_ != nullptr) context_->closeConnections();
     }));
     context_.reset();
+    loop_.reset();
   }
 
-  /// To `to` and from `from`, of sizes that may be 0.
-  Status post(Posted& posted, std::size_t at, std::uint32_t to, std::uint32_t from,
-              std::pair<const void*, std::size_t> given, std::uint64_t given_tag, std::pair<void*, std::size_t> wanted,
-              std::uint64_t wanted_tag) {
+  /// What `body` posts.
+  Status on_loop(const std::function<void()>& body) {
+    return caught([&] { loop_->run(body); });
+  }
+
+  Status send(Posted& posted, std::size_t at, std::uint32_t to, const void* data, std::size_t bytes,
+              std::uint64_t tag) {
+    if (bytes == 0) return {};
     const Status done = caught([&] {
-      if (wanted.second > 0) {
-        Buffer& received = posted[at + from].received;
-        received = context_->createUnboundBuffer(wanted.first, wanted.second);
-        received->recv(static_cast<int>(from), wanted_tag);
-      }
-      if (given.second > 0) {
-        Buffer& sent = posted[at + to].sent;
-        sent = context_->createUnboundBuffer(const_cast<void*>(given.first), given.second);
-        sent->send(static_cast<int>(to), given_tag);
-      }
+      Buffer& sent = posted[at + to].sent;
+      sent = context_->createUnboundBuffer(const_cast<void*>(data), bytes);
+      sent->send(static_cast<int>(to), tag);
     });
     if (done.ok()) return done;
-    const std::string who = to == from ? cat(to) : cat(to, " or ", from);
-    return error(Code::io_error, "Worker ", who, " is gone: ", done.message());
+    return error(Code::io_error, "Worker ", to, " is gone: ", done.message());
+  }
+
+  Status receive(Posted& posted, std::size_t at, std::uint32_t from, void* data, std::size_t bytes, std::uint64_t tag) {
+    if (bytes == 0) return {};
+    const Status done = caught([&] {
+      Buffer& received = posted[at + from].received;
+      received = context_->createUnboundBuffer(data, bytes);
+      received->recv(static_cast<int>(from), tag);
+    });
+    if (done.ok()) return done;
+    return error(Code::io_error, "Worker ", from, " is gone: ", done.message());
   }
 
   Status finish(std::uint32_t rank, Clock::time_point until, ::gloo::transport::UnboundBuffer& buffer, bool sends) {
@@ -301,25 +315,39 @@ class GlooGroup {
     return {};
   }
 
+  /// What goes and comes in this exchange.
+  Status post(Posted& posted, const void* const* out, const std::size_t* out_bytes, void* const* in,
+              const std::size_t* in_bytes) {
+    const auto large = [](std::size_t bytes) { return bytes <= kSmall ? 0 : bytes; };
+    for (std::uint32_t i = 1; i < size_; ++i) {
+      const std::uint32_t from = (rank_ + size_ - i) % size_;
+      GRAFT_TRY(receive(posted, 0, from, &theirs_[from], sizeof(Header), header_tag()));
+      GRAFT_TRY(receive(posted, size_, from, in[from], large(in_bytes[from]), part_tag(in_bytes[from])));
+    }
+    for (std::uint32_t i = 1; i < size_; ++i) {
+      const std::uint32_t to = (rank_ + i) % size_;
+      GRAFT_TRY(send(posted, 0, to, &mine_[to], sizeof(Header), header_tag()));
+    }
+    for (std::uint32_t i = 1; i < size_; ++i) {
+      const std::uint32_t to = (rank_ + i) % size_;
+      GRAFT_TRY(send(posted, size_, to, out[to], large(out_bytes[to]), part_tag(out_bytes[to])));
+    }
+    return {};
+  }
+
   Status try_exchange(const void* const* out, const std::size_t* out_bytes, void* const* in,
                       const std::size_t* in_bytes, Clock::time_point until, Posted& posted) {
-    const auto large = [](std::size_t bytes) { return bytes <= kSmall ? 0 : bytes; };
     mine_.resize(size_);
     theirs_.resize(size_);
-    Status headers;
-    for (std::uint32_t i = 1; i < size_ && headers.ok(); ++i) {
-      const std::uint32_t to = (rank_ + i) % size_, from = (rank_ + size_ - i) % size_;
-      theirs_[from].leaves = 0;
-      mine_[to].call = call_;
-      mine_[to].bytes = out_bytes[to];
-      if (out_bytes[to] != 0 && out_bytes[to] <= kSmall) std::memcpy(mine_[to].words, out[to], out_bytes[to]);
-      headers = post(posted, 0, to, from, {&mine_[to], sizeof(Header)}, header_tag(), {&theirs_[from], sizeof(Header)},
-                     header_tag());
-      if (headers.ok()) {
-        headers = post(posted, size_, to, from, {out[to], large(out_bytes[to])}, part_tag(out_bytes[to]),
-                       {in[from], large(in_bytes[from])}, part_tag(in_bytes[from]));
-      }
+    for (std::uint32_t r = 0; r < size_; ++r) {
+      theirs_[r].leaves = 0;
+      mine_[r].call = call_;
+      mine_[r].bytes = out_bytes[r];
+      if (out_bytes[r] != 0 && out_bytes[r] <= kSmall) std::memcpy(mine_[r].words, out[r], out_bytes[r]);
     }
+    Status headers;
+    const Status posts = on_loop([&] { headers = post(posted, out, out_bytes, in, in_bytes); });
+    if (!posts.ok()) headers = posts;
     if (headers.ok()) headers = finish(posted, 0, until, false);
     GRAFT_TRY(check_headers(out_bytes, in_bytes, std::move(headers)));
     if (in_bytes[rank_] > 0) std::memcpy(in[rank_], out[rank_], in_bytes[rank_]);
@@ -363,6 +391,7 @@ class GlooGroup {
   std::chrono::milliseconds longest_absence_{};  // between two: what a step takes the others, too
   Status broken_;
   std::shared_ptr<::gloo::Context> context_;
+  std::unique_ptr<LoopThread> loop_;
   std::vector<Header> mine_, theirs_;  // of the exchange in progress
   std::mutex waiting_mutex_;
   ::gloo::transport::UnboundBuffer* waiting_ = nullptr;

@@ -21,6 +21,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <span>
 #include <string>
@@ -47,6 +48,14 @@ double seconds(const Body& body) {
   const auto begun = Clock::now();
   body();
   return std::chrono::duration<double>(Clock::now() - begun).count();
+}
+
+/// Of all threads of this worker.
+template <typename Body>
+double processor_seconds(const Body& body) {
+  const std::clock_t begun = std::clock();
+  body();
+  return static_cast<double>(std::clock() - begun) / CLOCKS_PER_SEC;
 }
 
 void demand(const graft::Status& status) {
@@ -107,29 +116,33 @@ int work(std::uint32_t rank, std::uint32_t workers, std::size_t bytes, int round
   graft::distribute::Parcels small(group), results(group);
   graft::distribute::SlotTransfer transfer(group,
                                            {.overlap = true, .piece = graft::distribute::ExchangeOptions().piece});
-  std::vector<double> own, ring, agreement;
+  std::vector<double> own, ring, agreement, own_work, ring_work;
   for (int i = 0; i < rounds; ++i) {
     agreement.push_back(
         seconds([&] { demand(small.share(std::as_bytes(std::span(words)), graft::group::kNoDeadline)); }));
     std::ranges::fill(data, 1.0f);
-    own.push_back(seconds([&] { sum_in_order(transfer, results, group, data); }));
+    own_work.push_back(
+        processor_seconds([&] { own.push_back(seconds([&] { sum_in_order(transfer, results, group, data); })); }));
     if (data[0] != static_cast<float>(workers) || data.back() != data[0]) return std::fprintf(stderr, "wrong\n"), 1;
     std::ranges::fill(data, 1.0f);
     demand(small.share(std::as_bytes(std::span(words)), graft::group::kNoDeadline));  // all begin at once
-    ring.push_back(seconds([&] {
-      gloo::AllreduceOptions all(context);
-      all.setOutput(data.data(), data.size());
-      all.setReduceFunction(static_cast<void (*)(void*, const void*, const void*, size_t)>(&gloo::sum<float>));
-      all.setAlgorithm(gloo::AllreduceOptions::Algorithm::RING);
-      gloo::allreduce(all);
+    ring_work.push_back(processor_seconds([&] {
+      ring.push_back(seconds([&] {
+        gloo::AllreduceOptions all(context);
+        all.setOutput(data.data(), data.size());
+        all.setReduceFunction(static_cast<void (*)(void*, const void*, const void*, size_t)>(&gloo::sum<float>));
+        all.setAlgorithm(gloo::AllreduceOptions::Algorithm::RING);
+        gloo::allreduce(all);
+      }));
     }));
     demand(small.share(std::as_bytes(std::span(words)), graft::group::kNoDeadline));
   }
   if (rank == 0) {
     std::printf(
-        "%u workers, %.1f MB: in the order of slots %.1f ms, Gloo's ring %.1f ms (%.2f times); agreement %.3f ms\n",
+        "%u workers, %.1f MB: in the order of slots %.1f ms, Gloo's ring %.1f ms (%.2f times); agreement %.3f ms; "
+        "processor time of a worker %.1f and %.1f ms (%.2f times)\n",
         workers, static_cast<double>(bytes) * 1e-6, 1e3 * median(own), 1e3 * median(ring), median(own) / median(ring),
-        1e3 * median(agreement));
+        1e3 * median(agreement), 1e3 * median(own_work), 1e3 * median(ring_work), median(own_work) / median(ring_work));
   }
   graft_gloo_leave(&joined);
   return 0;
