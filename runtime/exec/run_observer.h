@@ -12,10 +12,23 @@ namespace graft {
 class Program;
 
 /// What the host does for a step, in the order of a step. `wait` is for the device to finish; `report` is what comes
-/// after the step: metrics, progress, checkpoints.
-enum class HostPhase : std::uint8_t { data, upload, compile, record, refill, submit, wait, readback, report };
-inline constexpr std::string_view kHostPhaseNames[] = {"data",   "upload", "compile",  "record", "refill",
-                                                       "submit", "wait",   "readback", "report"};
+/// after the step: metrics, progress, checkpoints. Of several workers: `agree` is what they do before a step, the hash
+/// of the parameters included, whose submission and waiting count there as well; `exchange` is gradients and sums.
+enum class HostPhase : std::uint8_t {
+  data,
+  agree,
+  upload,
+  compile,
+  record,
+  refill,
+  submit,
+  wait,
+  exchange,
+  readback,
+  report
+};
+inline constexpr std::string_view kHostPhaseNames[] = {"data",   "agree", "upload",   "compile",  "record", "refill",
+                                                       "submit", "wait",  "exchange", "readback", "report"};
 
 /// Device time of one step of a plan, in seconds of the device's clock, which begins anywhere.
 struct StepTime {

@@ -53,7 +53,6 @@ Status emit_total(Emitter& e, shaders::KernelId partial, shaders::KernelId total
     push.per_group = static_cast<std::uint32_t>(per_group);
     push.groups = static_cast<std::uint32_t>(ceil_div(n, per_group));
     push.slots = static_cast<std::uint32_t>(slots);
-    if constexpr (requires { push.key; }) push.key = hash_key(input, first);
     e.dispatch(partial, {},
                {part_of(e.in(input), first, n), part_of({sums, Access::write}, words * i * slots, words * slots)}, push,
                e.spread(push.groups));

@@ -49,7 +49,10 @@ Status Trainer::compute_slots(const data::Batch& batch, SlotExchange::Step& step
   step.first_sample = first;
   step.own_samples = samples;
   step.own_weight = step.weights.total(terms_);
-  GRAFT_TRY(others.begin(step));
+  {
+    const PhaseScope scope(setup_.trainer.program.observer, HostPhase::agree);
+    GRAFT_TRY(others.begin(step));
+  }
   weights_ = step.weights;
   if (weights_.is_nothing()) {
     return invalid("All labels of step ", step.number, "'s batch are ", setup_.options.loss.ignore_index,
@@ -69,7 +72,10 @@ Status Trainer::compute_slots(const data::Batch& batch, SlotExchange::Step& step
     const Metrics part = metrics_of(*sized->program);
     take_statistics(*sized->program, slot_statistics_);
     GRAFT_TRY(run_.gradients()->take());
-    GRAFT_TRY(others.give(slot, {part, slot_statistics_, run_.gradients()->entries()}));
+    {
+      const PhaseScope scope(setup_.trainer.program.observer, HostPhase::exchange);
+      GRAFT_TRY(others.give(slot, {part, slot_statistics_, run_.gradients()->entries()}));
+    }
     report_progress((slot + 1 - own.first) * micro, samples);
   }
   return ok_status();
@@ -113,7 +119,10 @@ Result<StepResult> Trainer::shared_step(const data::Batch& batch) {
     if (batch.count() == 0 || batch.count() > static_cast<std::uint64_t>(setup_.options.batch)) {
       return invalid("A batch of ", batch.count(), " samples came, but the plan is for ", setup_.options.batch, ".");
     }
-    GRAFT_TRY_ASSIGN(step.state_hash, state_hash());
+    {
+      const PhaseScope scope(setup_.trainer.program.observer, HostPhase::agree);
+      GRAFT_TRY_ASSIGN(step.state_hash, state_hash());
+    }
     step.number = state_.step;
     step.wants_whole = is_sharded() && wants_whole_ && wants_whole_() ? 1 : 0;
     step.samples = batch.count();
@@ -126,7 +135,11 @@ Result<StepResult> Trainer::shared_step(const data::Batch& batch) {
     set_step(setup_.options, state_.step, state);
     GRAFT_TRY(keep_statistics());
     GRAFT_TRY(compute_slots(batch, step, state));
-    GRAFT_TRY_ASSIGN(const SlotExchange::Sums sums, others.end());
+    const auto summed = [&] {
+      const PhaseScope scope(setup_.trainer.program.observer, HostPhase::exchange);
+      return others.end();
+    };
+    GRAFT_TRY_ASSIGN(const SlotExchange::Sums sums, summed());
     GRAFT_TRY(undo_statistics());  // of this worker's slots
     GRAFT_TRY(move_statistics(sums, step, state));
     GRAFT_TRY(write_gradients(sums.gradients));

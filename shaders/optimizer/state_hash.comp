@@ -6,21 +6,21 @@
 //! variant f32_total : -DTOTAL
 #version 450
 #extension GL_GOOGLE_include_directive : require
-layout(local_size_x = 128) in;
+layout(local_size_x = 128) in;  // kHashInvocations
 #include "shaders/optimizer/state_hash_push.h"
 #include "shaders/common/table.glsl"
 
 layout(std430, set = 0, binding = 0) readonly buffer X { uint x[]; };
 layout(std430, set = 0, binding = 1) writeonly buffer Sum { uint sum[]; };
 
-shared uvec2 lanes[128];
-
 #ifdef TOTAL
-uvec2 term(uint i) { return uvec2(x[2u * i], x[2u * i + 1u]); }
+shared uvec2 lanes[128];
 #else
-uvec2 term(uint i) {
+const uint kAtOnce = 8u;
+
+uvec2 term(uint i, uint value) {
   const uint key = p.key + i * 0x9E3779B1u;
-  uint word = (x[BASE(0) + i] ^ key) * 0xC2B2AE3Du;
+  uint word = (value ^ key) * 0xC2B2AE3Du;
   word ^= word >> 15;
   uint first = word * 0x27D4EB2Fu;
   first ^= first >> 13;
@@ -32,19 +32,9 @@ uvec2 term(uint i) {
 
 void main() {
   const uint lane = gl_LocalInvocationIndex;
-#ifdef TOTAL
-  const uint group = 0u;
-  const uint begin = 0u;
-  const uint end = p.count;
-#else
-  if (!find_tensor()) return;  // the whole workgroup
-  const uint group = tensor_workgroup();
-  if (group >= p.groups) return;  // the whole workgroup
-  const uint begin = group * p.per_group;
-  const uint end = min(begin + p.per_group, p.count);
-#endif
   uvec2 total = uvec2(0u);
-  for (uint i = begin + lane; i < end; i += 128u) total += term(i);
+#ifdef TOTAL
+  for (uint i = lane; i < p.count; i += 128u) total += uvec2(x[2u * i], x[2u * i + 1u]);
   lanes[lane] = total;
   barrier();
   for (uint half_count = 64u; half_count > 0u; half_count >>= 1) {
@@ -52,12 +42,24 @@ void main() {
     barrier();
   }
   if (lane == 0u) {
-    sum[BASE(1) + 2u * group] = lanes[0].x;
-    sum[BASE(1) + 2u * group + 1u] = lanes[0].y;
+    sum[0] = lanes[0].x;
+    sum[1] = lanes[0].y;
   }
-#ifndef TOTAL
-  if (group == 0u) {
-    for (uint word = 2u * p.groups + lane; word < 2u * p.slots; word += 128u) sum[BASE(1) + word] = 0u;
+#else
+  // Every invocation has a sum of its own, and several terms a turn: on CPU devices both a kernel with a barrier and a
+  // turn of a loop cost more than the terms.
+  if (!find_tensor()) return;
+  const uint group = tensor_workgroup();
+  if (group >= p.groups) return;
+  const uint base = BASE(0);
+  const uint end = min((group + 1u) * p.per_group, p.count);
+  uint i = group * p.per_group + lane;
+  for (; i + (kAtOnce - 1u) * 128u < end; i += kAtOnce * 128u) {
+    for (uint k = 0u; k < kAtOnce; ++k) total += term(i + k * 128u, x[base + i + k * 128u]);
   }
+  for (; i < end; i += 128u) total += term(i, x[base + i]);
+  const uint place = BASE(1) + 2u * (group * 128u + lane);
+  sum[place] = total.x;
+  sum[place + 1u] = total.y;
 #endif
 }

@@ -207,7 +207,8 @@ void print_consumers(const Consumers& all, const Profile& profile) {
   for (std::size_t i = 0; i < std::size(kHostPhaseNames); ++i) {
     const auto phase = static_cast<HostPhase>(i);
     if (phase == HostPhase::compile || phase == HostPhase::record) continue;
-    if (phase == HostPhase::refill && all.host_seconds[i] == 0) continue;
+    const bool is_rare = phase == HostPhase::refill || phase == HostPhase::agree || phase == HostPhase::exchange;
+    if (is_rare && all.host_seconds[i] == 0) continue;
     std::printf(" %s %.3f ms,", kHostPhaseNames[i].data(), all.host_seconds[i] * 1e3 / steps);
   }
   std::printf(" in each step; compiling %.1f ms and recording %.1f ms in all.\n",
