@@ -5,6 +5,7 @@
 
 #include "platform/base/half.h"
 #include "platform/base/text.h"
+#include "runtime/core/quantized_fit.h"
 
 namespace graft {
 namespace {
@@ -75,9 +76,13 @@ std::uint32_t code(float value, std::uint32_t top) {
   return static_cast<std::uint32_t>(std::clamp(std::nearbyint(value), 0.0f, static_cast<float>(top)));
 }
 
-/// The number of the largest magnitude, with its sign: the code furthest from zero is at the negative end.
-float signed_extreme(std::span<const float> x) {
-  return *std::ranges::max_element(x, [](float a, float b) { return std::abs(a) < std::abs(b); });
+/// The fit of a group: by the extremes where no weights are given.
+GroupFit fit(std::span<const float> x, std::span<const float> weights, const CodeRange& range) {
+  return weights.empty() ? fit_extremes(x, range) : fit_least_error(x, weights, range);
+}
+
+std::span<const float> part(std::span<const float> weights, std::size_t first, std::size_t count) {
+  return weights.empty() ? weights : weights.subspan(first, count);
 }
 
 void put_codes(DType dtype, Byte* at, const std::uint32_t (&q)[32]) {
@@ -89,8 +94,8 @@ void put_codes(DType dtype, Byte* at, const std::uint32_t (&q)[32]) {
   for (std::uint32_t i = 0; i < 16; ++i) at[i] = static_cast<Byte>((q[i] & 15u) | (q[i + 16] & 15u) << 4);
 }
 
-void quantize_q8_0(std::span<const float> x, Byte* b) {
-  const float d = std::abs(signed_extreme(x)) / 127;
+void quantize_q8_0(std::span<const float> x, std::span<const float> weights, Byte* b) {
+  const float d = std::abs(fit(x, weights, {-127, 127}).scale);
   put_half(b, d);
   const float scale = inverse(stored(d));
   for (std::size_t i = 0; i < 32; ++i) {
@@ -98,31 +103,33 @@ void quantize_q8_0(std::span<const float> x, Byte* b) {
   }
 }
 
-void quantize_small(DType dtype, std::span<const float> x, Byte* b) {
+void quantize_small(DType dtype, std::span<const float> x, std::span<const float> weights, Byte* b) {
   const bool five = dtype == DType::q5_0 || dtype == DType::q5_1;
   const bool has_min = dtype == DType::q4_1 || dtype == DType::q5_1;
-  const std::uint32_t top = five ? 31 : 15;
-  const float middle = five ? 16 : 8;
-  const float least = *std::ranges::min_element(x);
-  const float d =
-      has_min ? (*std::ranges::max_element(x) - least) / static_cast<float>(top) : signed_extreme(x) / -middle;
-  put_half(b, d);
-  if (has_min) put_half(b + 2, least);
-  const float scale = inverse(stored(d));
-  const float shift = has_min ? stored(least) : 0;
+  const int top = five ? 31 : 15;
+  const int middle = five ? 16 : 8;
+  const GroupFit group =
+      fit(x, weights, has_min ? CodeRange{0, top, CodeRange::Min::any} : CodeRange{-middle, top - middle});
+  put_half(b, group.scale);
+  if (has_min) put_half(b + 2, group.min);
+  const float scale = inverse(stored(group.scale));
+  const float shift = has_min ? stored(group.min) : 0;
   std::uint32_t q[32];
-  for (std::size_t i = 0; i < 32; ++i) q[i] = code((x[i] - shift) * scale + (has_min ? 0 : middle), top);
+  for (std::size_t i = 0; i < 32; ++i) {
+    q[i] = code((x[i] - shift) * scale + (has_min ? 0 : static_cast<float>(middle)), static_cast<std::uint32_t>(top));
+  }
   put_codes(dtype, b + (has_min ? 4 : 2), q);
 }
 
-void quantize_k(DType dtype, std::span<const float> x, Byte* b) {
+void quantize_k(DType dtype, std::span<const float> x, std::span<const float> weights, Byte* b) {
   const std::uint32_t top = dtype == DType::q5_k ? 31 : 15;
   float scales[8];
   float mins[8];  // of what is subtracted: at least 0
   for (std::size_t j = 0; j < 8; ++j) {
-    const auto group = x.subspan(32 * j, 32);
-    mins[j] = -std::min(*std::ranges::min_element(group), 0.0f);
-    scales[j] = std::max(*std::ranges::max_element(group) + mins[j], 0.0f) / static_cast<float>(top);
+    const GroupFit group =
+        fit(x.subspan(32 * j, 32), part(weights, 32 * j, 32), {0, static_cast<int>(top), CodeRange::Min::at_most_zero});
+    scales[j] = std::max(group.scale, 0.0f);
+    mins[j] = -group.min;
   }
   const float d = *std::ranges::max_element(scales) / 63;
   const float dmin = *std::ranges::max_element(mins) / 63;
@@ -144,10 +151,12 @@ void quantize_k(DType dtype, std::span<const float> x, Byte* b) {
   }
 }
 
-void quantize_q6_k(std::span<const float> x, Byte* b) {
+void quantize_q6_k(std::span<const float> x, std::span<const float> weights, Byte* b) {
   float scales[16];
-  for (std::size_t j = 0; j < 16; ++j) scales[j] = signed_extreme(x.subspan(16 * j, 16)) / -32;
-  const float d = signed_extreme(scales) / -128;
+  for (std::size_t j = 0; j < 16; ++j) {
+    scales[j] = fit(x.subspan(16 * j, 16), part(weights, 16 * j, 16), {-32, 31}).scale;
+  }
+  const float d = fit_extremes(scales, {-128, 127}).scale;
   std::fill_n(b, dtype_block(DType::q6_k).bytes, Byte{0});
   put_half(b + 208, d);
   for (std::uint32_t i = 0; i < 256; ++i) {
@@ -188,17 +197,20 @@ void dequantize(DType dtype, std::span<const std::byte> blocks, std::span<float>
   }
 }
 
-void quantize(DType dtype, std::span<const float> in, std::span<std::byte> out) {
+void quantize(DType dtype, std::span<const float> in, std::span<std::byte> out) { quantize(dtype, in, {}, out); }
+
+void quantize(DType dtype, std::span<const float> in, std::span<const float> weights, std::span<std::byte> out) {
   const DTypeBlock block = dtype_block(dtype);
   auto* to = reinterpret_cast<Byte*>(out.data());
   for (std::size_t i = 0; i < in.size(); i += block.elements, to += block.bytes) {
     const auto x = in.subspan(i, block.elements);
+    const auto w = weights.empty() ? weights : weights.subspan(i % weights.size(), block.elements);
     switch (dtype) {
-      case DType::q8_0: quantize_q8_0(x, to); break;
+      case DType::q8_0: quantize_q8_0(x, w, to); break;
       case DType::q4_k:
-      case DType::q5_k: quantize_k(dtype, x, to); break;
-      case DType::q6_k: quantize_q6_k(x, to); break;
-      default: quantize_small(dtype, x, to); break;
+      case DType::q5_k: quantize_k(dtype, x, w, to); break;
+      case DType::q6_k: quantize_q6_k(x, w, to); break;
+      default: quantize_small(dtype, x, w, to); break;
     }
   }
 }

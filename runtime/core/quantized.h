@@ -24,6 +24,9 @@ void dequantize(DType dtype, std::span<const std::byte> blocks, std::span<float>
 /// Quantizes whole blocks by their extremes, without searching for better scales. Numbers beyond what f16 scales can
 /// hold become infinite. Requires out.size() == storage_bytes(dtype, in.size()) and finite numbers.
 void quantize(DType dtype, std::span<const float> in, std::span<std::byte> out);
+/// The same with scales that leave the least sum of weights[column] * error^2. `weights` has a number for each column
+/// of a row, none negative; rows are whole blocks. About fifty times slower.
+void quantize(DType dtype, std::span<const float> in, std::span<const float> weights, std::span<std::byte> out);
 
 /// What rows of so many elements become where `wanted` was asked for: that, where they are whole blocks; of blocks of
 /// 256, the next better ones of 32, as llama.cpp takes (Q4_K: Q5_0, Q5_K: Q5_1, Q6_K: Q8_0). nullopt: neither fits.

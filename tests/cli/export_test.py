@@ -27,11 +27,13 @@ GGUF_NAMES = {"q_proj": "attn_q", "k_proj": "attn_k", "v_proj": "attn_v", "o_pro
               "gate_proj": "ffn_gate", "up_proj": "ffn_up", "down_proj": "ffn_down"}
 
 
-def tiny_weights():
-    shapes = {"model.embed_tokens.weight": (16, 8), "lm_head.weight": (16, 8), "model.norm.weight": (8,)}
+def tiny_weights(times=1):
+    """`times` as wide."""
+    n = 8 * times
+    shapes = {"model.embed_tokens.weight": (16, n), "lm_head.weight": (16, n), "model.norm.weight": (n,)}
     for i in range(2):
         for name, shape in {"input_layernorm": (8,), "post_attention_layernorm": (8,), **LINEAR}.items():
-            shapes[f"model.layers.{i}.{name}.weight"] = shape
+            shapes[f"model.layers.{i}.{name}.weight"] = tuple(times * size for size in shape)
     out = {}
     for seed, (name, shape) in enumerate(shapes.items()):
         count = shape[0] * (shape[1] if len(shape) > 1 else 1)
@@ -45,10 +47,10 @@ def rows_of(tensor):
 
 
 class FilesTest(cli.CliTest):
-    def write_tiny(self, weights=None):
+    def write_tiny(self, weights=None, **config):
         os.makedirs(self.path("tiny"), exist_ok=True)
         with open(self.path("tiny/config.json"), "w") as out:
-            json.dump(CONFIG, out)
+            json.dump({**CONFIG, **config}, out)
         files.save_safetensors(self.path("tiny/model.safetensors"), weights or tiny_weights())
         self.graft("convert", "tiny", "-o", "tiny.graft")
 
@@ -116,6 +118,44 @@ class ExportTest(FilesTest):
         self.fails("export", "tiny.graft", "-o", "x.onnx", says=["--source"])
         self.assertFalse(os.path.exists(self.path("x.safetensors")))
         self.assertEqual(self.run_graft("export", "tiny.graft", "-o", "x", "--dtype", "q3").returncode, 2)
+
+    def write_imatrix(self, path, sums):
+        """As llama.cpp writes it: name -> sums of squares, over 2 tokens."""
+        tensors = {}
+        for name, numbers in sums.items():
+            tensors[f"{name}.in_sum2"] = numbers
+            tensors[f"{name}.counts"] = [2.0]
+        text = lambda string: struct.pack("<Q", len(string)) + string.encode()
+        head = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), 1)
+        head += text("general.type") + struct.pack("<I", 8) + text("imatrix")
+        blocks = b""
+        for name, numbers in tensors.items():
+            head += text(name) + struct.pack("<IQIQ", 1, len(numbers), 0, len(blocks))
+            blocks += struct.pack(f"<{len(numbers)}f", *numbers)
+            blocks += b"\0" * (-len(blocks) % 32)
+        with open(self.path(path), "wb") as out:
+            out.write(head + b"\0" * (-len(head) % 32) + blocks)
+
+    def test_importance(self):
+        """A matrix of rows of 32, of whose columns two matter."""
+        self.write_tiny(tiny_weights(4), hidden_size=32, intermediate_size=48)
+        names = [f"blk.0.{name}.weight" for name in ("attn_q", "attn_k", "ffn_up")]
+        self.write_imatrix("im.gguf", {name: [100.0, 100.0] + [0.01] * 30 for name in names})
+        plain = self.told("tiny.graft", "-o", "plain.gguf", "--dtype", "q4_0")
+        searched = self.told("tiny.graft", "-o", "searched.gguf", "--dtype", "q4_0", "--imatrix", "im.gguf")
+        self.assertIn("in 3 matrices", " ".join(searched["notes"]))
+        errors = {block["name"]: block for block in searched["blocks"]}
+        self.assertEqual({block["name"] for block in plain["blocks"]}, set(errors))
+        self.assertEqual({name for name, block in errors.items() if block["weighted"]}, set(names))
+        for block in plain["blocks"]:
+            self.assertLess(errors[block["name"]]["error"], block["error"], block["name"])
+        self.write_imatrix("other.gguf", {names[0]: [1.0] * 16})
+        flags = ("export", "tiny.graft", "-o", "x.gguf", "--dtype")
+        self.fails(*flags, "q4_0", "--imatrix", "other.gguf", says=["attn_q", "another model"])
+        self.fails(*flags, "q4_0", "--imatrix", "plain.gguf", says=["importance matrix"])
+        self.fails(*flags, "q4_0", "--imatrix", "no.gguf", says=["no.gguf"])
+        self.fails(*flags, "f16", "--imatrix", "im.gguf", says=["blocks"])
+        self.assertFalse(os.path.exists(self.path("x.gguf")))
 
     def test_gguf_files_come_back(self):
         for seed in ("llama", "gemma3", "gpt2", "phi3", "qwen3", "blocks"):

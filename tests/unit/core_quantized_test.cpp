@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -146,6 +149,64 @@ TEST(Quantized, ErrorIsAtMostAStepOfTheBlock) {
     for (std::size_t i = 0; i < x.size(); ++i) {
       EXPECT_NEAR(y[i], x[i], 8.0 / std::exp2(bits)) << dtype_name(dtype) << " element " << i;
     }
+  }
+}
+
+double weighted_error(DType dtype, std::span<const float> x, std::span<const float> weights, const Bytes& blocks) {
+  std::vector<float> y(x.size());
+  dequantize(dtype, blocks, y);
+  double sum = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const double error = static_cast<double>(x[i]) - y[i];
+    sum += weights[i % weights.size()] * error * error;
+  }
+  return sum;
+}
+
+TEST(Quantized, SearchedScalesLeaveLessErrorWhereItWeighs) {
+  std::mt19937 random(4);
+  std::normal_distribution<float> normal;
+  constexpr std::size_t kRow = 512;
+  std::vector<float> x(16 * kRow);
+  std::vector<float> weights(kRow);
+  for (float& value : x) value = normal(random);
+  for (float& weight : weights) weight = std::exp(2 * normal(random));  // as activations are: a few matter most
+  for (const DType dtype : kAll) {
+    Bytes fast(storage_bytes(dtype, x.size()));
+    Bytes searched = fast;
+    quantize(dtype, x, fast);
+    quantize(dtype, x, weights, searched);
+    // Measured: 0.35 to 0.60 of the error in 4 bits, 0.83 in 8, where all that is left is the rounding itself.
+    EXPECT_LT(weighted_error(dtype, x, weights, searched), 0.9 * weighted_error(dtype, x, weights, fast))
+        << dtype_name(dtype);
+  }
+}
+
+/// Blocks of one scale, tried closely: no scale leaves much less than the one that was found.
+TEST(Quantized, SearchedScalesAreNearTheBestOfAThousand) {
+  std::mt19937 random(5);
+  std::normal_distribution<float> normal;
+  for (int block = 0; block < 20; ++block) {
+    std::vector<float> x(32);
+    std::vector<float> weights(32);
+    for (float& value : x) value = normal(random);
+    for (float& weight : weights) weight = block == 0 ? 0 : std::exp(normal(random));
+    const std::vector<float> alike(32, 1.0f);
+    const std::vector<float>& counted = block == 0 ? alike : weights;  // weights of 0 all count alike
+    Bytes found(storage_bytes(DType::q4_0, 32));
+    quantize(DType::q4_0, x, weights, found);
+    double best = std::numeric_limits<double>::infinity();
+    for (int i = -1000; i <= 1000; ++i) {
+      const double scale = i * 0.0008;
+      double sum = 0;
+      for (std::size_t k = 0; k < 32 && i != 0; ++k) {
+        const double error = x[k] - scale * std::clamp(std::nearbyint(x[k] / scale), -8.0, 7.0);
+        sum += counted[k] * error * error;
+      }
+      if (i != 0) best = std::min(best, sum);
+    }
+    // 19 scales are tried, each then made the best for its codes: up to a tenth is left on the table.
+    EXPECT_LT(weighted_error(DType::q4_0, x, counted, found), 1.25 * best) << block;
   }
 }
 

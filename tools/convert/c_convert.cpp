@@ -148,9 +148,10 @@ Status export_to(const char* path, const graft_export_options* given, const char
   GRAFT_TRY(check_apart(path, output));
   os::FileSystem& files = os::system_files();
   GRAFT_TRY_ASSIGN(const Model model, load_model(files, path, {.check = WeightCheck::at_once}));
-  GRAFT_TRY_ASSIGN(const ExportReport report, export_file(files, model, output,
-                                                          {text_of(options.format), text_of(options.dtype),
-                                                           text_of(options.source), options.allow_non_finite != 0}));
+  GRAFT_TRY_ASSIGN(const ExportReport report,
+                   export_file(files, model, output,
+                               {text_of(options.format), text_of(options.dtype), text_of(options.source),
+                                options.allow_non_finite != 0, text_of(options.imatrix)}));
   made.report_json = report.json();
   for (const std::string& note : report.notes) made.report += note + "\n";
   for (const std::string& file : report.files) made.report += cat("Wrote ", file, ".\n");

@@ -51,8 +51,16 @@ Result<ExportReport> export_file(os::FileSystem& files, const Model& model, cons
                                  const ExportFileOptions& options) {
   const std::string format = export_format(options.format, output);
   GRAFT_TRY(check_format(format));
-  GRAFT_TRY_ASSIGN(const ExportOptions tensors, tensor_options(options));
+  GRAFT_TRY_ASSIGN(ExportOptions tensors, tensor_options(options));
   if (!options.allow_non_finite) GRAFT_TRY(model.check_finite());
+  Importance importance;
+  if (!options.imatrix.empty()) {
+    if (format != "gguf" || !tensors.dtype || !is_quantized(*tensors.dtype)) {
+      return invalid("An importance matrix is for blocks of GGUF files: name such a type of matrices.");
+    }
+    GRAFT_TRY_ASSIGN(importance, read_imatrix(files, options.imatrix));
+    tensors.importance = &importance;
+  }
   if (is_adapter(model)) {
     if (format == "gguf") return export_gguf_adapter(files, output, model, tensors);
     if (format == "folder") return export_peft(files, output, model, tensors);

@@ -15,6 +15,7 @@ struct ExportFileOptions {
   std::string dtype;   ///< one of export_dtypes(), for matrices; empty: what they are
   std::string source;  ///< of an ONNX or TFLite file: the one that the model was converted from, whose graph stays
   bool allow_non_finite = false;
+  std::string imatrix = {};  ///< llama.cpp's file of what errors weigh, for blocks of GGUF files; empty: none
 };
 
 std::vector<std::string> export_formats();

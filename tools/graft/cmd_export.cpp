@@ -16,6 +16,7 @@ struct ExportArguments {
   std::string format;
   std::string dtype;
   std::string source;  ///< of an ONNX file
+  std::string imatrix;
   bool json = false;
   bool in_place = false;
   bool allow_non_finite = false;
@@ -40,6 +41,7 @@ constexpr const char* kFolderFiles[] = {"config.json",           "model.safetens
 Status run_export(const ExportArguments& options) {
   Outputs outputs;
   outputs.reads("the model", options.path);
+  if (!options.imatrix.empty()) outputs.reads("the importance matrix", options.imatrix);
   outputs.replaces("the source file", options.source, options.in_place);
   if (format_of(options) == "folder") {
     GRAFT_TRY(outputs.folder("-o", options.output, {std::begin(kFolderFiles), std::end(kFolderFiles)}));
@@ -55,7 +57,7 @@ Status run_export(const ExportArguments& options) {
         cat("\"", options.path, "\" was not exported (--allow-non-finite does it in any case)")));
   }
   auto report = convert::export_file(os::system_files(), model, options.output,
-                                     {options.format, options.dtype, options.source, true});
+                                     {options.format, options.dtype, options.source, true, options.imatrix});
   if (!report.ok()) return std::move(report).status().with_context(cat("\"", options.path, "\" was not exported"));
   print(options, *report);
   return ok_status();
@@ -78,6 +80,9 @@ Action add_export(CLI::App& app) {
   app.add_option("--source", options->source,
                  "The ONNX or TFLite file that the model was converted from, whose graph stays (default for ONNX: "
                  "graft's own graph)");
+  app.add_option("--imatrix", options->imatrix,
+                 "For blocks of GGUF files: llama.cpp's importance matrix; scales are then searched that leave the "
+                 "least error where it matters");
   add_in_place_flag(app, options->in_place);
   app.add_flag("--allow-non-finite", options->allow_non_finite, "Export weights that hold NaN or infinity, too");
   app.add_flag("--json", options->json, "Print what was written as JSON");

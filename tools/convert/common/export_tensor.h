@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -24,8 +25,10 @@ struct ExportTensor {
   DType dtype = DType::f32;  ///< to be written
   SourcePerm perm;           ///< Value::source_perm; {1, 0} transposes a matrix
   PairOrder pairs = PairOrder::keep;
-  std::int64_t heads = 0;  ///< of the rows, where `pairs` says something
-  float added = 0;         ///< to every number
+  std::int64_t heads = 0;                  ///< of the rows, where `pairs` says something
+  float added = 0;                         ///< to every number
+  std::span<const float> importance = {};  ///< of each column for blocks: what its errors weigh; empty: all the same
+  bool searched = false;                   ///< scales of blocks are searched for the least error, not the extremes'
 
   std::vector<std::int64_t> dims() const;  ///< as written
   std::uint64_t bytes() const;             ///< as written
@@ -35,6 +38,8 @@ struct ExportTensor {
 struct ExportBytes {
   std::span<const std::byte> bytes;
   HostBuffer owned;  ///< empty where `bytes` are the source's
+  /// Of blocks that were made: the root of sum(weight * error^2) / sum(weight * number^2).
+  std::optional<double> error = {};
 };
 
 /// Numbers that stay as they are keep their bits; f16 and bf16 are rounded to the nearest, ties to even.

@@ -118,12 +118,13 @@ std::string GgufWriter::header(std::span<const ExportTensor> tensors) const {
 }
 
 template <typename Append>
-Status GgufWriter::write_to(std::span<const ExportTensor> tensors, Append append_bytes) const {
+Status GgufWriter::write_to(std::span<const ExportTensor> tensors, const Told& told, Append append_bytes) const {
   const std::string head = header(tensors);
   GRAFT_TRY(append_bytes(std::as_bytes(std::span(head))));
   const std::string padding(alignment_, '\0');
   for (const ExportTensor& tensor : tensors) {
     GRAFT_TRY_ASSIGN(const ExportBytes made, export_bytes(tensor));
+    if (told) told(tensor, made);
     if (!made.bytes.empty()) GRAFT_TRY(append_bytes(made.bytes));
     const std::uint64_t missing = align_up(made.bytes.size(), alignment_) - made.bytes.size();
     if (missing != 0) GRAFT_TRY(append_bytes(std::as_bytes(std::span(padding)).first(missing)));
@@ -131,15 +132,16 @@ Status GgufWriter::write_to(std::span<const ExportTensor> tensors, Append append
   return ok_status();
 }
 
-Status GgufWriter::write(os::FileSystem& files, const std::string& path, std::span<const ExportTensor> tensors) const {
+Status GgufWriter::write(os::FileSystem& files, const std::string& path, std::span<const ExportTensor> tensors,
+                         const Told& told) const {
   return os::atomic_write_file(files, path, [&](os::File& file) -> Status {
-    return write_to(tensors, [&](std::span<const std::byte> bytes) { return file.append(bytes); });
+    return write_to(tensors, told, [&](std::span<const std::byte> bytes) { return file.append(bytes); });
   });
 }
 
 Result<std::string> GgufWriter::bytes(std::span<const ExportTensor> tensors) const {
   std::string out;
-  GRAFT_TRY(write_to(tensors, [&](std::span<const std::byte> bytes) -> Status {
+  GRAFT_TRY(write_to(tensors, {}, [&](std::span<const std::byte> bytes) -> Status {
     out.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     return ok_status();
   }));

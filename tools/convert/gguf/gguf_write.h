@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <set>
 #include <span>
 #include <string>
@@ -32,7 +33,10 @@ class GgufWriter {
   void align(std::uint32_t alignment);
 
   /// Replaces `path` atomically; tensors are made and written one after another. Their dtypes are floats and blocks.
-  Status write(os::FileSystem& files, const std::string& path, std::span<const ExportTensor> tensors) const;
+  /// `told` hears of each as it was made.
+  using Told = std::function<void(const ExportTensor&, const ExportBytes&)>;
+  Status write(os::FileSystem& files, const std::string& path, std::span<const ExportTensor> tensors,
+               const Told& told = {}) const;
   /// The same in memory.
   Result<std::string> bytes(std::span<const ExportTensor> tensors) const;
 
@@ -45,7 +49,7 @@ class GgufWriter {
   void put_array(GgufType element, std::span<const Number> numbers);
   std::string header(std::span<const ExportTensor> tensors) const;
   template <typename Append>
-  Status write_to(std::span<const ExportTensor> tensors, Append append) const;
+  Status write_to(std::span<const ExportTensor> tensors, const Told& told, Append append) const;
 
   std::string entries_;
   std::set<std::string, std::less<>> keys_;

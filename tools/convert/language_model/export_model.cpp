@@ -1,7 +1,9 @@
 #include "tools/convert/language_model/export_model.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -272,8 +274,40 @@ Status check_gguf(const DecoderSource& source, const std::vector<ExportTensor>& 
   return {};
 }
 
-std::vector<ExportTensor> gguf_tensors(const DecoderSource& source, const Model& model, const ExportOptions& options,
-                                       ExportReport& report) {
+/// What errors of its columns weigh, where the matrix becomes blocks and somebody knows.
+Status weigh(const ExportOptions& options, ExportTensor& tensor) {
+  if (options.importance == nullptr || !is_quantized(tensor.dtype) || tensor.dtype == tensor.source.dtype) return {};
+  tensor.searched = true;
+  const auto found = options.importance->find(tensor.name);
+  if (found == options.importance->end()) return {};
+  if (found->second.size() != static_cast<std::size_t>(tensor.dims().back())) {
+    return invalid("The importance matrix has ", found->second.size(), " numbers for \"", tensor.name,
+                   "\", whose rows have ", tensor.dims().back(), ": it is another model's.");
+  }
+  tensor.importance = found->second;
+  return {};
+}
+
+void note_importance(const std::vector<ExportTensor>& tensors, const ExportOptions& options, ExportReport& report) {
+  if (options.importance == nullptr) return;
+  const auto with = std::ranges::count_if(tensors, [](const ExportTensor& t) { return !t.importance.empty(); });
+  report.notes.push_back(cat("The importance matrix says what errors weigh in ", with, " matrices",
+                             with == 0 ? "; it is another model's, or none becomes blocks." : "."));
+}
+
+void note_errors(ExportReport& report) {
+  if (report.blocks.empty()) return;
+  const auto worst = std::ranges::max_element(report.blocks, {}, &BlockError::error);
+  double sum = 0;
+  for (const BlockError& block : report.blocks) sum += block.error;
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), "%.2f%% in the mean, %.2f%% at most",
+                100 * sum / static_cast<double>(report.blocks.size()), 100 * worst->error);
+  report.notes.push_back(cat("Blocks differ from the numbers by ", text.data(), " (", worst->name, ")."));
+}
+
+Result<std::vector<ExportTensor>> gguf_tensors(const DecoderSource& source, const Model& model,
+                                               const ExportOptions& options, ExportReport& report) {
   std::vector<ExportTensor> out = weights_of(model, source.layout);
   Unfit unfit;
   for (ExportTensor& tensor : out) {
@@ -281,7 +315,9 @@ std::vector<ExportTensor> gguf_tensors(const DecoderSource& source, const Model&
     const bool matrix = tensor.source.dims.size() > 1;
     tensor.dtype = matrix ? chosen(tensor, options, unfit) : DType::f32;
     tensor.name = renamed(tensor.name, source.layout.names(), kGgufNames);
+    GRAFT_TRY(weigh(options, tensor));
   }
+  note_importance(out, options, report);
   note_unfit(unfit, options, report);
   for (const RopeFactors& factors : source.rope_factors) {
     ExportTensor& tensor = out.emplace_back();
@@ -304,7 +340,13 @@ bool is_kept(const Value& value) {
 }  // namespace
 
 std::string ExportReport::json() const {
-  const nlohmann::ordered_json out = {{"files", files}, {"tensors", tensors}, {"bytes", bytes}, {"notes", notes}};
+  nlohmann::ordered_json out = {{"files", files}, {"tensors", tensors}, {"bytes", bytes}, {"notes", notes}};
+  for (const BlockError& block : blocks) {
+    out["blocks"].push_back({{"name", block.name},
+                             {"dtype", dtype_name(block.dtype)},
+                             {"error", block.error},
+                             {"weighted", block.weighted}});
+  }
   return out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
@@ -335,7 +377,7 @@ Result<ExportReport> export_gguf(os::FileSystem& files, const std::string& path,
   GRAFT_TRY_ASSIGN(const auto source, source_of(model));
   ExportReport report;
   if (!source->gguf) GRAFT_TRY(check_pairs(*source));
-  const std::vector<ExportTensor> tensors = gguf_tensors(*source, model, options, report);
+  GRAFT_TRY_ASSIGN(const std::vector<ExportTensor> tensors, gguf_tensors(*source, model, options, report));
   GgufWriter writer;
   if (source->gguf) {
     writer.align(static_cast<std::uint32_t>(source->gguf->alignment()));
@@ -353,7 +395,10 @@ Result<ExportReport> export_gguf(os::FileSystem& files, const std::string& path,
   }
   count(tensors, report);
   report.files = {path};
-  GRAFT_TRY(writer.write(files, path, tensors));
+  GRAFT_TRY(writer.write(files, path, tensors, [&](const ExportTensor& tensor, const ExportBytes& made) {
+    if (made.error) report.blocks.push_back({tensor.name, tensor.dtype, *made.error, !tensor.importance.empty()});
+  }));
+  note_errors(report);
   return report;
 }
 

@@ -7,6 +7,7 @@
 
 #include "platform/os/file.h"
 #include "runtime/model/model.h"
+#include "tools/convert/gguf/imatrix.h"
 
 namespace graft::convert {
 
@@ -14,12 +15,24 @@ struct ExportOptions {
   /// What matrices become; nullopt: what they are, and f32 where the file has no such type. Vectors stay f32 in GGUF
   /// files (whose readers ask for it) and become this elsewhere.
   std::optional<DType> dtype = {};
+  /// For blocks of GGUF files: what errors of each matrix's columns weigh (tools/convert/gguf/imatrix.h); those
+  /// of others weigh the same. Null: by the extremes of each block, without a search.
+  const Importance* importance = nullptr;
+};
+
+/// What became of a matrix that was made blocks.
+struct BlockError {
+  std::string name;  ///< in the file
+  DType dtype = DType::f32;
+  double error = 0;       ///< root of sum(weight * error^2) / sum(weight * number^2)
+  bool weighted = false;  ///< by ExportOptions::importance; else all weights are 1
 };
 
 struct ExportReport {
   std::vector<std::string> files;  ///< that were written, as paths
   std::size_t tensors = 0;
-  std::uint64_t bytes = 0;         ///< of the tensors
+  std::uint64_t bytes = 0;  ///< of the tensors
+  std::vector<BlockError> blocks;
   std::vector<std::string> notes;  ///< what a user should know, one sentence each
 
   std::string json() const;

@@ -86,6 +86,9 @@ typedef struct graft_export_options {
   const char* dtype;  /* what matrices become: "f16", "q8_0", ...; NULL: what they are */
   const char* source; /* for "onnx" and "tflite": the file that the model was converted from, whose graph stays */
   int allow_non_finite;
+  const char* imatrix; /* for blocks of GGUF files: llama.cpp's importance matrix (a GGUF file), by which scales are
+                          searched that leave the least error where it matters; NULL: none. The report has the error of
+                          each matrix. */
 } graft_export_options;
 
 /* A .graft file, of a model or of adapters, back to a format of other programs, under the names and in the layout that
