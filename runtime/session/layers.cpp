@@ -19,6 +19,34 @@ std::uint64_t flops_of(const Graph& graph, const Node& node) {
   return count;
 }
 
+/// Symbols that an input has behind its first axis: lengths, heights, widths.
+std::vector<std::string> inner_symbols(const Graph& graph, const std::vector<std::string>& among) {
+  std::vector<std::string> out;
+  for (const std::string& symbol : among) {
+    bool inner = false;
+    for (const ValueId id : graph.inputs()) {
+      const Shape& shape = graph.value(id).shape;
+      for (std::size_t axis = 1; axis < shape.rank(); ++axis) inner = inner || shape[axis] == Dim::symbol(symbol);
+    }
+    if (inner) out.push_back(symbol);
+  }
+  return out;
+}
+
+/// Pictures of one pixel are too small for most networks: the smallest power of two that the graph takes, if any.
+void enlarge(const Graph& graph, const std::vector<std::string>& filled, Bindings& bindings) {
+  constexpr std::int64_t kMost = 1024;
+  const std::vector<std::string> inner = inner_symbols(graph, filled);
+  if (inner.empty()) return;
+  Bindings tried = bindings;
+  for (std::int64_t size = 1; size <= kMost; size *= 2) {
+    for (const std::string& symbol : inner) tried[symbol] = size;
+    if (!graft::bind(graph, tried).ok()) continue;
+    bindings = std::move(tried);
+    return;
+  }
+}
+
 }  // namespace
 
 Result<Bindings> complete_bindings(const Model& model, const Bindings& given, bool fill) {
@@ -31,16 +59,19 @@ Result<Bindings> complete_bindings(const Model& model, const Bindings& given, bo
   }
   Bindings bindings = given;
   std::string unbound;
+  std::vector<std::string> filled;
   for (const std::string& symbol : symbols) {
     if (bindings.contains(symbol)) continue;
     if (const auto found = model.symbol_defaults.find(symbol); found != model.symbol_defaults.end()) {
       bindings[symbol] = found->second;
     } else if (fill) {
       bindings[symbol] = 1;
+      filled.push_back(symbol);
     } else {
       unbound += (unbound.empty() ? "" : ",") + symbol + "=N";
     }
   }
+  enlarge(model.graph, filled, bindings);
   if (!unbound.empty()) return invalid("The model has dimensions without a size; give --bind ", unbound, ".");
   return bindings;
 }

@@ -9,7 +9,8 @@
 
 namespace graft {
 
-/// `given`, then the model's own defaults, then 1 where `fill` is set; without it an error names what is unbound.
+/// `given`, then the model's own defaults, then 1 where `fill` is set, or of lengths, heights and widths the smallest
+/// power of two that the graph takes; without it an error names what is unbound.
 Result<Bindings> complete_bindings(const Model& model, const Bindings& given, bool fill);
 
 struct Layer {

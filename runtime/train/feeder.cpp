@@ -36,6 +36,14 @@ std::optional<std::int32_t> whole_at(const std::byte* at) {
   return static_cast<std::int32_t>(number);
 }
 
+/// 0 or 1, of four bytes of a float or an integer; nullopt of anything else.
+std::optional<std::int32_t> truth_at(const std::byte* at, DType dtype) {
+  std::int32_t number = 0;
+  std::memcpy(&number, at, 4);
+  const auto whole = dtype == DType::f32 ? whole_at(at) : number;
+  return whole == 0 || whole == 1 ? whole : std::nullopt;
+}
+
 /// Fields of names that are meant for something which is not there. An input that nothing reads may be given.
 Status check_taken(const std::vector<data::Field>& fields, const std::vector<bool>& taken, const Graph& model,
                    const std::vector<PlanPort>& inputs) {
@@ -104,7 +112,8 @@ Status Feeder::add(const data::Field& field, std::size_t index, const PlanPort& 
   }
   route.to_float = port.dtype == DType::f32 && field.dtype == DType::i32;
   route.to_integer = port.dtype == DType::i32 && field.dtype == DType::f32 && field.role == data::Role::feature;
-  if (port.dtype != field.dtype && !route.to_float && !route.to_integer) {
+  route.to_truth = port.dtype == DType::boolean && (field.dtype == DType::f32 || field.dtype == DType::i32);
+  if (port.dtype != field.dtype && !route.to_float && !route.to_integer && !route.to_truth) {
     return invalid("The input \"", port.name, "\" is of type ", dtype_name(port.dtype), ", but field \"", field.name,
                    "\" of the data is of type ", dtype_name(field.dtype), ".");
   }
@@ -219,6 +228,18 @@ Result<Feeder> Feeder::create(const std::vector<data::Field>& fields, const Grap
   return feeder;
 }
 
+Status Feeder::check_truths(const Route& route, const data::Batch& batch, std::uint64_t first,
+                            std::uint64_t count) const {
+  const std::span<const std::byte> bytes = batch.field(route.field);
+  const data::Field& field = fields_[route.field];
+  for (std::uint64_t i = first * route.elements; i < (first + count) * route.elements; ++i) {
+    if (truth_at(bytes.data() + 4 * i, field.dtype)) continue;
+    return invalid("Field \"", field.name, "\" of ", batch.name_of(i / route.elements),
+                   " holds a number that is neither 0 nor 1, but the model's input takes truth values.");
+  }
+  return ok_status();
+}
+
 Status Feeder::check_integers(const Route& route, const data::Batch& batch, std::uint64_t first,
                               std::uint64_t count) const {
   const std::span<const std::byte> bytes = batch.field(route.field);
@@ -251,6 +272,7 @@ Status Feeder::check_halves(const Route& route, const data::Batch& batch, std::u
 Status Feeder::check(const data::Batch& batch, std::uint64_t first, std::uint64_t count) const {
   for (const Route& route : routes_) {
     if (route.to_integer) GRAFT_TRY(check_integers(route, batch, first, count));
+    if (route.to_truth) GRAFT_TRY(check_truths(route, batch, first, count));
     if (route.packed) GRAFT_TRY(check_halves(route, batch, first, count));
     if (!route.rule || route.to_integer) continue;
     const std::span<const std::byte> bytes =
@@ -272,7 +294,7 @@ void Feeder::copy(const data::Batch& batch, std::uint64_t first, Program& progra
     const std::byte* from = batch.field(route.field).data() + first * route.elements * route.bytes;
     const std::span<std::byte> staging = program.input(route.input);
     std::byte* to = staging.data();
-    if (route.order.empty() && !route.to_float && !route.to_integer) {
+    if (route.order.empty() && !route.to_float && !route.to_integer && !route.to_truth) {
       std::memcpy(to, from, count * route.bytes);
       std::ranges::fill(staging.subspan(count * route.bytes), std::byte{0});  // to the end of the last word
       continue;
@@ -288,6 +310,9 @@ void Feeder::copy(const data::Batch& batch, std::uint64_t first, Program& progra
       } else if (route.to_integer) {
         const std::int32_t whole = whole_at(at).value_or(0);
         std::memcpy(to + 4 * i, &whole, 4);
+      } else if (route.to_truth) {
+        const std::int32_t truth = truth_at(at, fields_[route.field].dtype).value_or(0);
+        std::memcpy(to + 4 * i, &truth, 4);
       } else {
         std::memcpy(to + 4 * i, at, 4);
       }

@@ -45,6 +45,7 @@ class Feeder {
     std::optional<Packed> packed = {};      // which the device unpacks
     bool to_float = false;                  // i32 -> f32
     bool to_integer = false;                // f32 -> i32, where each is one: check() refuses others
+    bool to_truth = false;                  // f32 or i32 -> boolean, where each is 0 or 1: check() refuses others
     std::optional<passes::InputRule> rule;  // none: anything goes
     std::vector<std::uint32_t> order;       // element i of the input is element order[i] of the field; empty: the same
   };
@@ -58,6 +59,7 @@ class Feeder {
   Status add_packed(const data::Field& field, std::size_t index, const passes::PackedShape& given, std::size_t input);
   Status check_halves(const Route& route, const data::Batch& batch, std::uint64_t first, std::uint64_t count) const;
 
+  Status check_truths(const Route& route, const data::Batch& batch, std::uint64_t first, std::uint64_t count) const;
   Status check_integers(const Route& route, const data::Batch& batch, std::uint64_t first, std::uint64_t count) const;
 
   std::uint64_t samples_ = 0;

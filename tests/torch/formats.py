@@ -182,7 +182,63 @@ def check_inputs(report):
                      FORWARD_TOLERANCE)
 
 
-CHECKS = {"checkpoints": check_checkpoints, "onnx_out": check_onnx_out, "inputs": check_inputs}
+class Masked(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 3)
+
+    def forward(self, x, mask):
+        return self.layer(torch.where(mask, x, torch.zeros(1)))
+
+
+def check_truth_values(report):
+    """Data for an input of truth values: as such, or as zeros and ones of other types."""
+    torch.manual_seed(5)
+    model, x, mask = Masked().eval(), torch.randn(6, 4), torch.rand(6, 4) < 0.5
+    with tempfile.TemporaryDirectory() as folder:
+        axes = {n: {0: "batch"} for n in ("x", "mask", "y")}
+        torch.onnx.export(model, (x, mask), f"{folder}/m.onnx", input_names=["x", "mask"], output_names=["y"], dynamic_axes=axes,
+                          opset_version=14)
+        graft("convert", f"{folder}/m.onnx", "-o", f"{folder}/m.graft")
+        labels = torch.randint(0, 3, (6,))
+        np.save(f"{folder}/x.npy", x.numpy())
+        np.save(f"{folder}/y.npy", labels.numpy())
+        with torch.no_grad():
+            expected = float(nn.functional.cross_entropy(model(x, mask), labels))
+        for kind in (np.bool_, np.float32, np.uint8):
+            np.save(f"{folder}/mask.npy", mask.numpy().astype(kind))
+            text_of = graft("eval", f"{folder}/m.graft", "--data", f"npy:x={folder}/x.npy,mask={folder}/mask.npy;y={folder}/y.npy",
+                            "--loss", "ce")
+            report.check("truth values", f"loss of a mask of {kind.__name__}",
+                         abs(float(text_of.split("loss ")[1].split(",")[0]) - expected), FORWARD_TOLERANCE)
+        np.save(f"{folder}/mask.npy", np.float32(mask.numpy()) * 2)
+        answer = refused("eval", f"{folder}/m.graft", "--data", f"npy:x={folder}/x.npy,mask={folder}/mask.npy;y={folder}/y.npy")
+        report.check("truth values", "a mask of twos is refused", float("neither 0 nor 1" not in answer), 0)
+
+
+def check_copies(report):
+    """A fresh network's equal tensors are written once; after training each has numbers of its own."""
+    torch.manual_seed(2)
+    model, x = images()
+    labels = torch.randint(0, 5, (2,))
+    with tempfile.TemporaryDirectory() as folder:
+        save_onnx(model, x, f"{folder}/m.onnx")
+        copies = [n.output[0] for n in onnx.load(f"{folder}/m.onnx").graph.node if n.op_type == "Identity"]
+        report.check("copies", "the exporter writes some", float(not copies), 0)
+        graft("convert", f"{folder}/m.onnx", "-o", f"{folder}/m.graft")
+        np.save(f"{folder}/xs.npy", x.numpy())
+        np.save(f"{folder}/ys.npy", labels.numpy())
+        graft("train", f"{folder}/m.graft", "--data", f"npy:{folder}/xs.npy,{folder}/ys.npy", "--steps", 1, "--batch", 2, "--lr",
+              0.05, "--optimizer", "sgd", "--quiet", "-o", f"{folder}/trained.graft")
+        graft("export", f"{folder}/trained.graft", "--source", f"{folder}/m.onnx", "-o", f"{folder}/out.onnx")
+        onnx.checker.check_model(onnx.load(f"{folder}/out.onnx"), full_check=True)
+        graft("convert", f"{folder}/out.onnx", "-o", f"{folder}/again.graft")
+        report.check("copies", "forward of the file with new weights",
+                     error(run(folder, "again.graft", x=x), run(folder, "trained.graft", x=x)), FORWARD_TOLERANCE)
+
+
+CHECKS = {"checkpoints": check_checkpoints, "onnx_out": check_onnx_out, "inputs": check_inputs,
+          "truth_values": check_truth_values, "copies": check_copies}
 
 
 def main():

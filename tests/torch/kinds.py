@@ -4,14 +4,13 @@ steps of SGD by `graft train` without a flag that freezes anything, and exported
 Usage: kinds.py GRAFT [NETWORK ...]     (GRAFT: the command line tool; run with a Python that has torch and onnx)
 Exit status: 0 all agree, 1 some do not, 77 torch or onnx is not installed.
 
-Where ONNXRUNTIME_NODE names a folder in which `npm install onnxruntime-node` was run, ONNX Runtime runs the exported files too.
 The large ones of the same kind (MobileNets, EfficientNet, ConvNeXt, U-Net, ViT, BERT, GPT, PointNet, TCN, ResNet) are in zoo.py.
+What ONNX Runtime makes of exports is told by judge.py.
 """
 
 import collections
 import json
 import os
-import subprocess
 import sys
 import tempfile
 import warnings
@@ -296,38 +295,6 @@ KINDS = {
                           torch_loss=lambda y, t: F.cross_entropy(y[0].movedim(-1, 1), t["label"])),
 }
 
-# Runs FILE.onnx over FOLDER/feeds.json (name to [type, dims, numbers]) and prints each output's numbers.
-ORT_SCRIPT = """
-const ort = require('onnxruntime-node'), fs = require('fs');
-const [model, feeds] = process.argv.slice(1);
-(async () => {
-  const session = await ort.InferenceSession.create(model, {logSeverityLevel: 3});
-  const tensors = {};
-  for (const [name, [type, dims, data]] of Object.entries(JSON.parse(fs.readFileSync(feeds))))
-    if (session.inputNames.includes(name)) tensors[name] = new ort.Tensor(type, type === 'int64' ?
-        BigInt64Array.from(data.map(BigInt)) : Float32Array.from(data), dims);
-  const results = await session.run(tensors), out = {};
-  for (const name of session.outputNames) out[name] = Array.from(results[name].data);
-  console.log(JSON.stringify(out));
-})().catch(e => { console.error(e.message); process.exit(1); });
-"""
-
-
-def onnx_runtime(folder, model, inputs):
-    """What ONNX Runtime makes of a file: outputs by name, flat; None where it is not installed."""
-    home = os.environ.get("ONNXRUNTIME_NODE")
-    if not home:
-        return None
-    with open(f"{folder}/feeds.json", "w") as file:
-        json.dump({n: ["int64" if t.dtype == torch.int64 else "float32", list(t.shape), t.flatten().tolist()]
-                   for n, t in inputs.items()}, file)
-    done = subprocess.run(["node", "-e", ORT_SCRIPT, model, f"{folder}/feeds.json"], capture_output=True, text=True, check=False,
-                          env={**os.environ, "NODE_PATH": f"{home}/node_modules"})
-    if done.returncode != 0:
-        raise RuntimeError(f"ONNX Runtime refuses {os.path.basename(model)}: {done.stderr.strip().splitlines()[-1]}")
-    return json.loads(done.stdout)
-
-
 def read_safetensors(path):
     with open(path, "rb") as file:
         header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
@@ -361,6 +328,7 @@ def check(report, name, kind, folder):
                           output_names=list(kind.outputs), dynamic_axes=axes, opset_version=14,
                           training=torch.onnx.TrainingMode.PRESERVE, do_constant_folding=False)
     graft("convert", f"{folder}/net.onnx", "-o", f"{folder}/net.graft")
+    graft("info", f"{folder}/net.graft")  # with sizes of its own choice where they are open
     for n, tensor in {**inputs, **targets}.items():
         np.save(f"{folder}/{n}.npy", tensor.numpy())
         np.save(f"{folder}/{n}.train.npy", np.concatenate([tensor.numpy()] * STEPS))
@@ -391,12 +359,6 @@ def check(report, name, kind, folder):
     report.check(name, f"weights after {STEPS} steps", worst, TRAINED_TOLERANCE)
     report.check(name, f"parameters without their name {missing[:2]}", len(missing), 0)
     check_forward(report, name, "forward after", kind, folder, f"{folder}/trained.graft", model, inputs, TRAINED_TOLERANCE)
-
-    graft("export", f"{folder}/trained.graft", "-o", f"{folder}/trained.onnx")
-    results = onnx_runtime(folder, f"{folder}/trained.onnx", inputs)
-    if results is not None:
-        for output, expected in zip(kind.outputs, outputs_of(model, inputs)):
-            report.check(name, f"ONNX Runtime's {output}", error(np.array(results[output]), expected.flatten()), TRAINED_TOLERANCE)
 
 
 def main():

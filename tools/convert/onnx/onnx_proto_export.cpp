@@ -1,5 +1,6 @@
 #include <onnx/onnx_pb.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <map>
@@ -91,6 +92,32 @@ Status put(ExportTensor tensor, onnx::TensorProto& to, const OnnxGraph& graph) {
   return {};
 }
 
+using Initializers = std::map<std::string, onnx::TensorProto*, std::less<>>;
+
+/// Exporters write equal tensors once, and give the others' names to copies of it (Identity): a copy that was trained
+/// becomes an initializer of its own. nullptr where the name is no copy.
+onnx::TensorProto* own_initializer(onnx::GraphProto& graph, const std::string& name, Initializers& initializers) {
+  const auto copies = [](const onnx::NodeProto& node, const std::string& made) {
+    return node.op_type() == "Identity" && node.input_size() == 1 && node.output_size() == 1 && node.output(0) == made;
+  };
+  std::string from = name;
+  for (int hops = 0; hops < graph.node_size() && !initializers.contains(from); ++hops) {
+    const auto node = std::ranges::find_if(graph.node(), [&](const auto& n) { return copies(n, from); });
+    if (node == graph.node().end()) return nullptr;
+    from = node->input(0);
+  }
+  const auto found = initializers.find(from);
+  if (found == initializers.end()) return nullptr;
+  auto& nodes = *graph.mutable_node();
+  nodes.erase(std::remove_if(nodes.begin(), nodes.end(), [&](const auto& node) { return copies(node, name); }),
+              nodes.end());
+  onnx::TensorProto& own = *graph.add_initializer();
+  own = *found->second;  // its type and shape: what it holds is written next
+  own.set_name(name);
+  initializers[name] = &own;
+  return &own;
+}
+
 }  // namespace
 
 Result<ExportReport> export_onnx(os::FileSystem& files, const std::string& path, const Model& model,
@@ -104,7 +131,7 @@ Result<ExportReport> export_onnx(os::FileSystem& files, const std::string& path,
   if (!file.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     return corrupt("\"", source, "\" is not a complete ONNX model.");
   }
-  std::map<std::string, onnx::TensorProto*, std::less<>> initializers;
+  Initializers initializers;
   for (onnx::TensorProto& tensor : *file.mutable_graph()->mutable_initializer()) initializers[tensor.name()] = &tensor;
   ExportReport report;
   for (std::uint32_t i = 0; i < model.graph.values().size(); ++i) {
@@ -113,14 +140,15 @@ Result<ExportReport> export_onnx(os::FileSystem& files, const std::string& path,
     const bool kept = value.kind == ValueKind::parameter || value.kind == ValueKind::state;
     if (!contents || !kept) continue;
     const auto found = initializers.find(value.name);
-    if (found == initializers.end()) {
+    onnx::TensorProto* const to =
+        found != initializers.end() ? found->second : own_initializer(*file.mutable_graph(), value.name, initializers);
+    if (to == nullptr) {
       return error(Code::not_found, "The parameter \"", value.name, "\" is no initializer of \"", source, "\".");
     }
     ExportTensor tensor = export_tensor(value, *contents);
     report.bytes += tensor.bytes();
     ++report.tensors;
-    GRAFT_TRY(
-        put(std::move(tensor), *found->second, *parsed).with_context(cat("The initializer \"", value.name, "\"")));
+    GRAFT_TRY(put(std::move(tensor), *to, *parsed).with_context(cat("The initializer \"", value.name, "\"")));
   }
   std::string out;
   if (!file.SerializeToString(&out)) return invalid("The ONNX file would be larger than 2 GiB.");

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstring>
 
 #include "runtime/core/op_def.h"
 #include "runtime/core/op_id.gen.h"
@@ -9,8 +10,9 @@
 namespace graft::convert {
 namespace {
 
-constexpr std::int64_t kOpset = 17;
-constexpr std::int64_t kIrVersion = 8;
+constexpr std::int64_t kOldestOpset = 17;  // newer ones only where a node needs it
+
+std::int64_t ir_version(std::int64_t opset) { return opset < 19 ? 8 : opset < 21 ? 9 : 10; }
 
 onnx::TensorProto::DataType element_type(DType dtype) {
   return dtype == DType::i32       ? onnx::TensorProto::INT32
@@ -34,6 +36,17 @@ onnx::TensorProto::DataType source_element_type(const Value& value) {
     case SourceType::bf16: return onnx::TensorProto::BFLOAT16;
   }
   return element_type(value.dtype);
+}
+
+/// Truth values have 32 bits on the device, and 8 in the file.
+std::string bytes_of_words(const std::string& raw) {
+  std::string out;
+  for (std::size_t at = 0; at + sizeof(std::int32_t) <= raw.size(); at += sizeof(std::int32_t)) {
+    std::int32_t word = 0;
+    std::memcpy(&word, raw.data() + at, sizeof word);
+    out += static_cast<char>(word != 0);
+  }
+  return out;
 }
 
 Ints to_channels_first(std::size_t rank) {
@@ -107,6 +120,40 @@ std::string OnnxWriter::numbers(const std::vector<std::int64_t>& dims, const std
   tensor.set_data_type(onnx::TensorProto::FLOAT);
   for (const std::int64_t dim : dims) tensor.add_dims(dim);
   for (const float value : values) tensor.add_float_data(value);
+  return tensor.name();
+}
+
+bool OnnxWriter::is_read(ValueId v) const {
+  return std::ranges::any_of(graph_.outputs(), [&](const Output& output) { return output.value == v; }) ||
+         std::ranges::any_of(graph_.nodes(),
+                             [&](const Node& node) { return std::ranges::find(node.inputs, v) != node.inputs.end(); });
+}
+
+Status OnnxWriter::need_opset(std::int64_t opset) {
+  if (opset_ >= opset) return {};
+  needed_ = std::max(needed_, opset);
+  return unsupported("it needs opset ", opset);
+}
+
+std::string OnnxWriter::cast(const std::string& x, std::int64_t to) { return add("Cast", {x}, {{"to", to}}); }
+
+std::string OnnxWriter::reduced(std::string_view op, const std::string& x, const Ints& axes, bool keep) {
+  std::vector<std::string> inputs = {x};
+  std::vector<Attr> attrs = {{"keepdims", std::int64_t{keep}}};
+  if (opset_ >= 18 || op == "ReduceSum") {
+    if (!axes.empty()) inputs.push_back(ints(axes));
+  } else if (!axes.empty()) {
+    attrs.push_back({"axes", axes});
+  }
+  return add(op, inputs, attrs);
+}
+
+std::string OnnxWriter::raw(int type, const std::vector<std::int64_t>& dims, std::string_view bytes) {
+  onnx::TensorProto& tensor = *out_.add_initializer();
+  tensor.set_name(fresh());
+  tensor.set_data_type(type);
+  for (const std::int64_t dim : dims) tensor.add_dims(dim);
+  tensor.set_raw_data(std::string(bytes));
   return tensor.name();
 }
 
@@ -206,19 +253,31 @@ void OnnxWriter::add_value(onnx::ValueInfoProto& to, const std::string& name, co
   }
 }
 
+/// Whether an output of the graph has its name, but another type than the device's: the name is that of the cast.
+bool OnnxWriter::becomes_output(ValueId v) const {
+  const Value& value = graph_.value(v);
+  return source_element_type(value) != element_type(value.dtype) &&
+         std::ranges::any_of(graph_.outputs(), [&](const Output& output) { return output.name == value.name; });
+}
+
 Status OnnxWriter::add_weight(ValueId v) {
   const Value& value = graph_.value(v);
   const auto contents = model_.weight(v);
   if (!contents) return unsupported("it has no contents");
+  if (value.dtype == DType::i32 && is_packed_weight(graph_, v)) {
+    plain_[v] = value.name;  // nobody asks for it by this name
+    return {};
+  }
   if (is_quantized(value.dtype)) return unsupported("it is kept in blocks of ", dtype_name(value.dtype));
   onnx::TensorProto& tensor = *out_.add_initializer();
-  tensor.set_name(value.name);
+  tensor.set_name(becomes_output(v) ? fresh() : value.name);
   tensor.set_data_type(element_type(value.dtype));
   if (value.dtype == DType::i32 || value.dtype == DType::boolean) {
     if (!value.source_perm.empty()) return unsupported("its integers have another order of axes in the source");
     for (const std::int64_t dim : value.shape.values()) tensor.add_dims(dim);
-    tensor.set_raw_data(std::string(reinterpret_cast<const char*>(contents->data()), contents->size()));
-    plain_[v] = value.name;
+    std::string raw(reinterpret_cast<const char*>(contents->data()), contents->size());
+    tensor.set_raw_data(value.dtype == DType::boolean ? bytes_of_words(raw) : raw);
+    plain_[v] = tensor.name();
     return {};
   }
   ExportTensor source = export_tensor(value, *contents);
@@ -228,11 +287,11 @@ Status OnnxWriter::add_weight(ValueId v) {
   tensor.set_raw_data(std::string(reinterpret_cast<const char*>(made.bytes.data()), made.bytes.size()));
   const Ints perm(value.source_perm.begin(), value.source_perm.end());
   if (perm.empty()) {
-    plain_[v] = value.name;
+    plain_[v] = tensor.name();
   } else if (perm == to_channels_last(perm.size())) {
-    first_[v] = value.name;
+    first_[v] = tensor.name();
   } else {
-    plain_[v] = add("Transpose", {value.name}, {{"perm", perm}});
+    plain_[v] = add("Transpose", {tensor.name()}, {{"perm", perm}});
   }
   return {};
 }
@@ -243,7 +302,8 @@ Status OnnxWriter::write_node(const Node& node) {
       return unsupported("it reads a further result (\"", graph_.value(v).name, "\") of an op that has one in ONNX");
     }
   }
-  for (const auto write : {write_recurrent, write_quantized, write_layer, write_move, write_elementwise}) {
+  for (const auto write : {write_recurrent, write_quantized, write_layer, write_move, write_transformer, write_integer,
+                           write_elementwise}) {
     GRAFT_TRY_ASSIGN(const bool done, write(*this, node));
     if (done) return {};
   }
@@ -287,15 +347,26 @@ Status OnnxWriter::run() {
   return {};
 }
 
+/// As the oldest opset that has all nodes.
+Result<std::int64_t> write_graph(const Model& model, onnx::ModelProto& file) {
+  for (std::int64_t opset = kOldestOpset;;) {
+    file.clear_graph();
+    OnnxWriter writer(model, *file.mutable_graph(), opset);
+    const Status status = writer.run();
+    if (status.ok()) return opset;
+    if (writer.needed() <= opset) return status;
+    opset = writer.needed();
+  }
+}
+
 Result<ExportReport> write_onnx(os::FileSystem& files, const std::string& path, const Model& model) {
   onnx::ModelProto file;
-  file.set_ir_version(kIrVersion);
+  GRAFT_TRY_ASSIGN(const std::int64_t opset, write_graph(model, file));
+  file.set_ir_version(ir_version(opset));
   file.set_producer_name("graft");
-  auto& opset = *file.add_opset_import();
-  opset.set_domain("");
-  opset.set_version(kOpset);
-  OnnxWriter writer(model, *file.mutable_graph());
-  GRAFT_TRY(writer.run());
+  auto& import = *file.add_opset_import();
+  import.set_domain("");
+  import.set_version(opset);
   ExportReport report;
   for (const Value& value : model.graph.values()) {
     report.tensors += value.kind == ValueKind::parameter || value.kind == ValueKind::state;
@@ -303,7 +374,8 @@ Result<ExportReport> write_onnx(os::FileSystem& files, const std::string& path, 
   std::string out;
   if (!file.SerializeToString(&out)) return invalid("The ONNX file would be larger than 2 GiB.");
   report.bytes = out.size();
-  report.notes.push_back("The graph is graft's own, as opset 17: names of inner values may differ from the source's.");
+  report.notes.push_back(
+      cat("The graph is graft's own, as opset ", opset, ": names of inner values may differ from the source's."));
   report.files = {path};
   GRAFT_TRY(os::atomic_write_file(files, path, out));
   return report;

@@ -74,18 +74,6 @@ const char* named(const Named (&table)[N], Op op) {
   return found == std::end(table) ? nullptr : found->onnx;
 }
 
-std::string gelu(OnnxWriter& w, const std::string& x, bool tanh) {
-  std::string inner;
-  if (tanh) {
-    const std::string cube = w.add("Mul", {w.add("Mul", {x, x}), x});
-    const std::string sum = w.add("Add", {x, w.add("Mul", {cube, w.number(0.044715)})});
-    inner = w.add("Tanh", {w.add("Mul", {sum, w.number(0.7978845608028654)})});
-  } else {
-    inner = w.add("Erf", {w.add("Mul", {x, w.number(0.7071067811865476)})});
-  }
-  return w.add("Mul", {w.add("Mul", {x, w.number(0.5)}), w.add("Add", {inner, w.number(1)})});
-}
-
 std::string affine(OnnxWriter& w, const Node& node, const std::string& x) {
   const DType dtype = w.dtype(node.inputs[0]);
   const double alpha = node.attrs.number("alpha", 1), beta = node.attrs.number("beta", 0);
@@ -112,7 +100,7 @@ std::string composed(OnnxWriter& w, const Node& node, const std::string& x) {
     case Op::square: return w.add("Mul", {x, x});
     case Op::silu: return w.add("Mul", {x, w.add("Sigmoid", {x})});
     case Op::mish: return w.add("Mul", {x, w.add("Tanh", {w.add("Softplus", {x})})});
-    case Op::gelu: return gelu(w, x, a.text("approximate", "none") == "tanh");
+    case Op::gelu: return w.gelu(x, a.text("approximate", "none") == "tanh");
     case Op::affine: return affine(w, node, x);
     case Op::clip: return clip(w, node, x);
     case Op::leaky_relu: return w.add("LeakyRelu", {x}, {{"alpha", a.number("alpha", 0.01)}});
@@ -134,21 +122,22 @@ std::string composed(OnnxWriter& w, const Node& node, const std::string& x) {
 }
 
 std::string cast_to(OnnxWriter& w, const std::string& x, DType dtype) {
-  const std::int64_t type = dtype == DType::f32 ? 1 : dtype == DType::i32 ? 6 : 9;
-  return w.add("Cast", {x}, {{"to", type}});
-}
-
-std::string reduction(OnnxWriter& w, const Node& node, const char* op, const std::string& x) {
-  const Ints axes = node.attrs.integers("axes");
-  std::vector<OnnxWriter::Attr> attrs = {{"keepdims", node.attrs.integer("keepdims")}};
-  if (node.op != Op::reduce_sum) {
-    if (!axes.empty()) attrs.push_back({"axes", axes});
-    return w.add(op, {x}, attrs);
-  }
-  return axes.empty() ? w.add(op, {x}, attrs) : w.add(op, {x, w.ints(axes)}, attrs);
+  return w.cast(x, dtype == DType::f32 ? 1 : dtype == DType::i32 ? 6 : 9);
 }
 
 }  // namespace
+
+std::string OnnxWriter::gelu(const std::string& x, bool tanh) {
+  std::string inner;
+  if (tanh) {
+    const std::string cube = add("Mul", {add("Mul", {x, x}), x});
+    const std::string sum = add("Add", {x, add("Mul", {cube, number(0.044715)})});
+    inner = add("Tanh", {add("Mul", {sum, number(0.7978845608028654)})});
+  } else {
+    inner = add("Erf", {add("Mul", {x, number(0.7071067811865476)})});
+  }
+  return add("Mul", {add("Mul", {x, number(0.5)}), add("Add", {inner, number(1)})});
+}
 
 Result<bool> write_elementwise(OnnxWriter& w, const Node& node) {
   if (node.inputs.empty()) return false;
@@ -161,7 +150,7 @@ Result<bool> write_elementwise(OnnxWriter& w, const Node& node) {
     for (const ValueId v : node.inputs) inputs.push_back(w.name(v));
     y = w.add(plain, inputs);
   } else if (const char* reduce = named(kReductions, node.op)) {
-    y = reduction(w, node, reduce, x);
+    y = w.reduced(reduce, x, node.attrs.integers("axes"), node.attrs.flag("keepdims"));
   } else if (node.op == Op::arg_max || node.op == Op::arg_min) {
     const std::string index = w.add(node.op == Op::arg_max ? "ArgMax" : "ArgMin", {x},
                                     {{"axis", node.attrs.integer("axis")},

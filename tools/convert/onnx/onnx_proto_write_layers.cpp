@@ -89,8 +89,14 @@ Status write_layer_norm(OnnxWriter& w, const Node& node) {
   }
   std::vector<std::string> inputs = {w.name(node.inputs[0]), scale};
   if (has(node, 2)) inputs.push_back(w.name(node.inputs[2]));
-  w.is(node.outputs[0],
-       w.add("LayerNormalization", inputs, {{"axis", axis}, {"epsilon", node.attrs.number("epsilon", 1e-5)}}));
+  const auto made = w.add_all("LayerNormalization", inputs, node.outputs.size(),
+                              {{"axis", axis}, {"epsilon", node.attrs.number("epsilon", 1e-5)}});
+  w.is(node.outputs[0], made[0]);
+  for (std::size_t i = 1; i < made.size(); ++i) {  // mean and the inverse of the deviation: without axes of size 1 here
+    if (!w.is_read(node.outputs[i])) continue;
+    GRAFT_TRY_ASSIGN(const std::string sizes, w.reshape_sizes(w.shape(node.outputs[i])));
+    w.is(node.outputs[i], w.add("Reshape", {made[i], sizes}));
+  }
   return {};
 }
 
@@ -120,7 +126,7 @@ void write_rms_norm(OnnxWriter& w, const Node& node) {
   Ints axes;
   for (axis = axis < 0 ? axis + rank : axis; axis < rank; ++axis) axes.push_back(axis);
   const std::string x = w.name(node.inputs[0]);
-  const std::string mean = w.add("ReduceMean", {w.add("Mul", {x, x})}, {{"axes", axes}, {"keepdims", std::int64_t{1}}});
+  const std::string mean = w.reduced("ReduceMean", w.add("Mul", {x, x}), axes, true);
   const std::string root = w.add("Sqrt", {w.add("Add", {mean, w.number(node.attrs.number("epsilon", 1e-5))})});
   std::string y = w.add("Div", {x, root});
   if (has(node, 1)) {
@@ -129,6 +135,25 @@ void write_rms_norm(OnnxWriter& w, const Node& node) {
     y = w.add("Mul", {y, scale});
   }
   w.is(node.outputs[0], y);
+}
+
+/// Of rows of logits; labels that are ignored give 0.
+Status write_cross_entropy(OnnxWriter& w, const Node& node) {
+  const double smoothing = node.attrs.number("label_smoothing");
+  const std::string labels = w.name(node.inputs[1]);
+  const std::string ignored =
+      w.add("Equal", {labels, w.number(static_cast<double>(node.attrs.integer("ignore_index", -100)), DType::i32)});
+  const std::string safe = w.add("Where", {ignored, w.number(0, DType::i32), labels});
+  const std::string logs = w.add("LogSoftmax", {w.name(node.inputs[0])}, {{"axis", std::int64_t{-1}}});
+  const std::string index = w.add("Unsqueeze", {safe, w.ints({-1})});
+  std::string loss = w.add("GatherElements", {logs, index}, {{"axis", std::int64_t{-1}}});
+  loss = w.add("Squeeze", {loss, w.ints({-1})});
+  if (smoothing != 0) {
+    const std::string all = w.reduced("ReduceMean", logs, {-1}, false);
+    loss = w.add("Add", {w.add("Mul", {loss, w.number(1 - smoothing)}), w.add("Mul", {all, w.number(smoothing)})});
+  }
+  w.is(node.outputs[0], w.add("Where", {ignored, w.number(0), w.add("Neg", {loss})}));
+  return {};
 }
 
 Status write_resize(OnnxWriter& w, const Node& node) {
@@ -180,6 +205,7 @@ Result<bool> write_layer(OnnxWriter& w, const Node& node) {
     case Op::layer_norm: GRAFT_TRY(write_layer_norm(w, node)); return true;
     case Op::group_norm: GRAFT_TRY(write_group_norm(w, node)); return true;
     case Op::rms_norm: write_rms_norm(w, node); return true;
+    case Op::cross_entropy: GRAFT_TRY(write_cross_entropy(w, node)); return true;
     case Op::resize: GRAFT_TRY(write_resize(w, node)); return true;
     default: return false;
   }

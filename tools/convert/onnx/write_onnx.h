@@ -7,9 +7,9 @@
 
 namespace graft::convert {
 
-/// Writes the model's forward graph in opset 17, with its weights in the source's layout under their names, its inputs,
-/// outputs and symbols. Ops that ONNX lacks are composed of those that it has. unsupported: one that cannot be, which
-/// is named, or weights kept in blocks.
+/// Writes the model's forward graph in the oldest opset from 17 on that has all nodes, with its weights in the source's
+/// layout under their names, its inputs, outputs and symbols. Ops that ONNX lacks are composed of those that it has.
+/// unsupported: one that cannot be, which is named, or weights kept in blocks.
 Result<ExportReport> write_onnx(os::FileSystem& files, const std::string& path, const Model& model);
 
 }  // namespace graft::convert
