@@ -119,6 +119,9 @@ if(TARGET graft_cli)
     set_tests_properties(torch/data_sets PROPERTIES LABELS slow TIMEOUT 1800 SKIP_RETURN_CODE 77 ENVIRONMENT "${tool_environment}")
     set_tests_properties(torch/data_sets@all PROPERTIES LABELS long TIMEOUT 7200 SKIP_RETURN_CODE 77 ENVIRONMENT "${tool_environment}")
   endif()
+  add_test(NAME torch/tflite_twins
+    COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/tflite_twins.py $<TARGET_FILE:graft_cli>)
+  set_tests_properties(torch/tflite_twins PROPERTIES LABELS slow TIMEOUT 600 SKIP_RETURN_CODE 77 ENVIRONMENT "${tool_environment}")
   add_test(NAME torch/judge
     COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/judge.py $<TARGET_FILE:graft_cli> --every 25)
   add_test(NAME torch/judge@all CONFIGURATIONS long

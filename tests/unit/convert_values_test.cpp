@@ -283,6 +283,46 @@ TEST(ConvertValues, IntegersBeyondInt32AreRefused) {
   EXPECT_NE(result.status().message().find("2199023255552"), std::string::npos) << result.status().message();
 }
 
+// Sizes and indices are multiplied so; all products are summed as integers.
+TEST(ConvertValues, MatricesOfIntegersAreMultiplied) {
+  OnnxParts p;
+  p.inputs = {typed_value("a", {2, 1, 2, 3}, 7), typed_value("b", {4, 3, 2}, 7), typed_value("v", {3}, 7)};
+  p.outputs = {typed_value("y", {2, 4, 2, 2}, 7), typed_value("z", {2, 1, 2}, 7), typed_value("w", {}, 7)};
+  p.nodes = {onnx_node("MatMul", {"a", "b"}, {"y"}), onnx_node("MatMul", {"a", "v"}, {"z"}),
+             onnx_node("MatMul", {"v", "v"}, {"w"})};
+  const auto result = converted(p);
+  RefTensors tensors;
+  for (const ValueId id : result.model.graph.inputs()) {
+    const Value& value = result.model.graph.value(id);
+    RefTensor& tensor = tensors[value.name] = {value.shape.values(), {}};
+    for (std::uint64_t i = 0; i < value.shape.elements(); ++i) {
+      tensor.data.push_back(static_cast<double>(i) * 1001 - 3000);
+    }
+  }
+  const auto a = tensors["a"].data, b = tensors["b"].data, v = tensors["v"].data;
+  ASSERT_TRUE(interpret(result.model.graph, tensors).ok());
+  for (std::size_t i = 0; i < 32; ++i) {
+    const std::size_t item = i / 16, other = i / 4 % 4, row = i / 2 % 2, column = i % 2;
+    double sum = 0;
+    for (std::size_t k = 0; k < 3; ++k) sum += a[item * 6 + row * 3 + k] * b[other * 6 + k * 2 + column];
+    EXPECT_EQ(tensors["y"].data[i], sum) << i;
+  }
+  EXPECT_EQ(tensors["z"].dims, (std::vector<std::int64_t>{2, 1, 2}));
+  EXPECT_EQ(tensors["z"].data[3], a[9] * v[0] + a[10] * v[1] + a[11] * v[2]);
+  EXPECT_EQ(tensors["w"].dims, std::vector<std::int64_t>{});
+  EXPECT_EQ(tensors["w"].data[0], v[0] * v[0] + v[1] * v[1] + v[2] * v[2]);
+}
+
+// 1.8 of 5 pixels are 9 in f32, in which exporters count, though the f32 next to 1.8 is less than it.
+TEST(ConvertValues, ResizingCountsPixelsInF32) {
+  OnnxParts p;
+  p.inputs = {float_value("x", {1, 1, 5, 5})};
+  p.outputs = {float_value("y", {1, 1, 9, 8})};
+  p.initializers = {float_tensor("scales", {4}, floats({1, 1, 1.8F, 1.75F}))};
+  p.nodes = {onnx_node("Resize", {"x", "", "scales"}, {"y"})};
+  EXPECT_EQ(named(converted(p).model.graph, "y").shape, (Shape{1, 1, 9, 8}));
+}
+
 TEST(ConvertValues, InputsCanBeFixed) {
   OnnxParts p;
   p.inputs = {float_value("x", {2, 3}),

@@ -14,7 +14,42 @@ Status floats(NodeContext& c) {
   return {};
 }
 
+/// Products of 32-bit integers, exact modulo 2^32: all of them, then their sums. Files multiply shapes and indices so.
+Status integer_matmul(NodeContext& c) {
+  constexpr std::uint64_t kMostProducts = 1 << 22;
+  Shape a = c.shape(0), b = c.shape(1);
+  const bool row = a.rank() == 1, column = b.rank() == 1;
+  if (a.rank() == 0 || b.rank() == 0) return corrupt("an operand has no axes");
+  if (!a.is_constant() || !b.is_constant()) return unsupported("it multiplies integers of symbolic sizes; bind them");
+  std::vector<Dim> left(a.begin(), a.end()), right(b.begin(), b.end());
+  if (row) left.insert(left.begin(), Dim(1));
+  if (column) right.push_back(Dim(1));
+  if (left.back() != right[right.size() - 2]) {
+    return corrupt("its operands ", a.text(), " and ", b.text(), " do not fit each other");
+  }
+  left.push_back(Dim(1));                 // [.., rows, inner, 1]
+  right.insert(right.end() - 2, Dim(1));  // [.., 1, inner, columns]
+  GRAFT_TRY_ASSIGN(const Shape all, broadcast(Shape(left), Shape(right)));
+  if (all.elements() > kMostProducts) {
+    return unsupported("it takes ", all.elements(), " products of integers, and ", kMostProducts, " are supported");
+  }
+  const ValueId products = c.emit(Op::mul, {c.reshape(c.in(0), Shape(left)), c.reshape(c.in(1), Shape(right))});
+  const auto inner = static_cast<std::int64_t>(all.rank()) - 2;
+  ValueId y = c.emit(Op::reduce_sum, {products}, {{"axes", Ints{inner}}, {"keepdims", std::int64_t{0}}});
+  if (row || column) {
+    std::vector<Dim> dims(all.begin(), all.end());
+    dims.erase(dims.end() - 2);
+    if (column) dims.pop_back();
+    if (row) dims.erase(dims.end() - (column ? 1 : 2));
+    y = c.reshape(y, Shape(dims));
+  }
+  c.out(0, y);
+  return {};
+}
+
 Status matmul(NodeContext& c) {
+  const bool wide = is_integer(c.type(0)) && elem_bits(c.type(0)) >= 32;
+  if (wide && c.type(1) == c.type(0)) return integer_matmul(c);
   GRAFT_TRY(floats(c));
   c.out(0, c.emit(Op::matmul, {c.in(0), c.in(1)}, {{"trans_a", std::int64_t{0}}, {"trans_b", std::int64_t{0}}}));
   return {};

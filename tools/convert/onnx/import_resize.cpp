@@ -52,7 +52,9 @@ Result<Target> from_scales(NodeContext& c, const std::vector<double>& given) {
   for (std::size_t i = 0; i < given.size(); ++i) {
     if (!(given[i] > 0) || given[i] > 65536) return corrupt("its scale ", given[i], " is out of range");
     t.scales[axes[i]] = given[i];
-    t.sizes[axes[i]] = static_cast<std::int64_t>(std::floor(static_cast<double>(in[axes[i]]) * given[i]));
+    // In f32, as runtimes multiply them: 1.8 of 5 is 9, though the f32 next to 1.8 is less than it.
+    const float size_of_scale = static_cast<float>(in[axes[i]]) * static_cast<float>(given[i]);
+    t.sizes[axes[i]] = static_cast<std::int64_t>(std::floor(size_of_scale));
     const Dim& dim = c.shape(0)[axes[i]];
     if (dim.is_constant() || given[i] == 1) continue;
     // Symbols are scaled by halves, quarters and so on: what files hold without rounding.

@@ -29,6 +29,7 @@ class Reader {
     if (file_.model().description() != nullptr) out_.producer = shown(file_.model().description()->str());
     GRAFT_TRY(read_ends());
     GRAFT_TRY(read_operators());
+    round_inputs();
     GRAFT_TRY(read_constants());
     tell_quantization();
     return std::move(out_);
@@ -97,6 +98,37 @@ class Reader {
     }
     GRAFT_TRY(entry->translate(c));
     return c.check();
+  }
+
+  /// Integer devices are given steps of the grid: whoever reads an input reads it rounded to them.
+  void round_inputs() {
+    if (!options_.keep_grid) return;
+    for (const TfliteTensor* tensor : ends_) {
+      const TfliteQuantization& q = tensor->quantization;
+      const auto range = quantized_range(tensor->type);
+      const bool is_input = std::ranges::any_of(out_.inputs, [&](const auto& v) { return v.name == tensor->name; });
+      if (!is_input || !range || q.scale.size() != 1 || q.zero.empty() || q.scale[0] == 0) continue;
+      const std::string base = cat(tensor->name, "/graft_grid");
+      for (OnnxNode& node : out_.nodes) std::ranges::replace(node.inputs, tensor->name, cat(base, "_3"));
+      std::size_t made = 0;
+      const auto number = [&](float value) {
+        std::string name = cat(base, "/number_", out_.initializers.size());
+        out_.initializers.push_back({name, std::make_shared<HostTensor>(HostTensor::scalar(value)), {}, true});
+        return name;
+      };
+      const auto add = [&](const char* op, std::vector<std::string> inputs) {
+        OnnxNode& node = out_.nodes.emplace_back();
+        node.op = op;
+        node.inputs = std::move(inputs);
+        node.outputs = {cat(base, "_", made++)};
+        return node.outputs[0];
+      };
+      const std::string scale = number(q.scale[0]);
+      const std::string steps = add("Round", {add("Div", {tensor->name, scale})});
+      const std::string low = number(static_cast<float>(range->low - q.zero[0]));
+      const std::string kept = add("Clip", {steps, low, number(static_cast<float>(range->high - q.zero[0]))});
+      add("Mul", {kept, scale});
+    }
   }
 
   /// Only what something reads: the rest of a file costs nothing.
