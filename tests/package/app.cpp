@@ -150,6 +150,27 @@ bool learns_from_sets(graft::Context& context, graft::Model& model) {
   return steps == 4 && held.ok() && held->samples() == 8;
 }
 
+/// One worker of a group that the program makes: it is alone in it.
+bool works_in_a_group(graft::Model& model) {
+  const auto exchange = [](void*, const void* const* out, const std::size_t* out_bytes, void* const* in,
+                           const std::size_t*, std::uint64_t, char*, std::size_t) {
+    if (out_bytes[0] > 0) std::memcpy(in[0], out[0], out_bytes[0]);
+    return GRAFT_OK;
+  };
+  const auto leave = [](void*, graft_status, const char*) {};
+  graft_group group{};
+  group.struct_size = sizeof group;
+  group.size = 1;
+  group.exchange = exchange;
+  group.leave = leave;
+  auto trainer = model.trainer({.batch = 8, .micro_batch = 2, .group = &group});
+  if (!trainer.ok() || !trainer->join().ok()) return false;
+  auto rank = trainer->rank();
+  auto share = trainer->share(8);
+  return rank.ok() && rank->rank == 0 && rank->size == 1 && share.ok() && share->first == 0 && share->count == 8 &&
+         trainer->gather().ok();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -168,6 +189,7 @@ int main(int argc, char** argv) {
   if (!says_so(*model)) return fail("conversation", graft::Status());
   if (!are_read_and_written(*model)) return fail("parameters", graft::Status());
   if (!learns_from_sets(*context, *model)) return fail("data sets", graft::Status());
+  if (!works_in_a_group(*model)) return fail("a group", graft::Status());
   if (!is_kept(*context, *model, std::string(argv[2]) + "/kept")) return fail("snapshots", graft::Status());
   if (!is_federated(*context, argv[1])) return fail("deltas", graft::Status());
   return sources(*context, argv[1], argv[2]);
