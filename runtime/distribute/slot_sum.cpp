@@ -43,7 +43,7 @@ float flushed(float x) {
   return (bits & 0x7f800000) == 0 ? std::bit_cast<float>(bits & 0x80000000) : x;
 }
 
-//// In blocks, so that compilers see loops of a known length.
+// In blocks, so that compilers see loops of a known length.
 constexpr std::size_t kBlock = 1024;
 
 template <bool kFlushes>
@@ -51,7 +51,7 @@ void add_block(std::array<float, kBlock>& sum, const std::byte* next) {
   for (std::size_t i = 0; i < kBlock; ++i) {
     float x = 0;
     std::memcpy(&x, next + i * sizeof x, sizeof x);  // it may stand anywhere
-    sum[i] = kFlushes ? flushed(flushed(sum[i]) + flushed(x)) : sum[i] + x;
+    sum[i] = kFlushes ? flushed(sum[i] + flushed(x)) : sum[i] + x;  // the sum so far is flushed
   }
 }
 
