@@ -50,7 +50,7 @@ template <bool kFlushes>
 void add_block(std::array<float, kBlock>& sum, const std::byte* next) {
   for (std::size_t i = 0; i < kBlock; ++i) {
     float x = 0;
-    std::memcpy(&x, next + i * sizeof x, sizeof x);  // it may stand anywhere
+    std::memcpy(&x, next + i * sizeof x, sizeof x);                 // it may stand anywhere
     sum[i] = kFlushes ? flushed(sum[i] + flushed(x)) : sum[i] + x;  // the sum so far is flushed
   }
 }
