@@ -69,6 +69,8 @@ CASES = {
     "grid sample, border": sampled("bilinear", "border", True),
     "grid sample, reflection": sampled("bilinear", "reflection", False),
     "grid sample, bicubic": sampled("bicubic", "zeros", False),
+    "grid sample, bicubic, border": sampled("bicubic", "border", False),
+    "grid sample, bicubic, reflection": sampled("bicubic", "reflection", True),
     "local response norm": behind(lambda x: nn.LocalResponseNorm(3)(x)),
     "lp pool": behind(lambda x: F.lp_pool2d(x, 2, 3, 2)),
 }

@@ -313,6 +313,30 @@ TEST(ConvertValues, MatricesOfIntegersAreMultiplied) {
   EXPECT_EQ(tensors["w"].data[0], v[0] * v[0] + v[1] * v[1] + v[2] * v[2]);
 }
 
+// ONNX Runtime's quantizer writes sums so: of what the integers stand for, quantized again.
+TEST(ConvertValues, SumsOfQuantizedNumbers) {
+  OnnxParts p;
+  p.inputs = {typed_value("a", {4}, 2), typed_value("b", {1}, 2)};
+  p.outputs = {typed_value("y", {4}, 2)};
+  const auto byte = [](const std::string& name, char value) {
+    return Message().integer(2, 2).text(8, name).text(9, std::string(1, value));
+  };
+  p.initializers = {float_tensor("as", {}, floats({0.5F})),  byte("az", 10),
+                    float_tensor("bs", {}, floats({0.25F})), byte("bz", 2),
+                    float_tensor("ys", {}, floats({1.0F})),  byte("yz", 3)};
+  const Message node = onnx_node("QLinearAdd", {"a", "as", "az", "b", "bs", "bz", "ys", "yz"}, {"y"});
+  p.nodes = {Message(node).text(7, "com.microsoft")};
+  const auto result = converted(p);
+  const Value& y = result.model.graph.value(result.model.graph.outputs()[0].value);
+  EXPECT_EQ(y.source_type, SourceType::u8);
+  RefTensors tensors = weights_of(result.model);
+  tensors["a"] = {{4}, {0, 10, 13, 255}};
+  tensors["b"] = {{1}, {6}};
+  ASSERT_TRUE(interpret(result.model.graph, tensors).ok());
+  // (a - 10) / 2 + 1, rounded to even, + 3, cut off at 0.
+  EXPECT_EQ(tensors[y.name].data, (std::vector<double>{0, 4, 5, 127}));
+}
+
 // 1.8 of 5 pixels are 9 in f32, in which exporters count, though the f32 next to 1.8 is less than it.
 TEST(ConvertValues, ResizingCountsPixelsInF32) {
   OnnxParts p;

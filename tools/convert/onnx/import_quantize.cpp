@@ -80,12 +80,74 @@ Status dynamic_quantize_linear(NodeContext& c) {
   return {};
 }
 
+// ---- ONNX Runtime's own operators, which its quantizer writes beside QLinearConv: what they mean is the operator on
+// the numbers that the integers stand for, quantized again.
+
+Result<Attrs> whole_tensor(NodeContext& c, std::size_t i, std::size_t scale) {
+  const ElemType type = c.type(i);
+  if (type != ElemType::i8 && type != ElemType::u8) return unsupported("its input ", i, " is ", elem_name(type));
+  if (c.rank(scale) > 1 || (c.rank(scale) == 1 && c.shape(scale)[0] != Dim(1))) {
+    return unsupported("its scale ", scale, " has the shape ", c.shape(scale).text(), " instead of one number");
+  }
+  return Attrs{{"type", elem_name(type)}, {"axis", std::int64_t{0}}, {"block_size", std::int64_t{0}}};
+}
+
+/// Input i as floats; its scale and zero point follow it.
+Result<ValueId> number_of(NodeContext& c, std::size_t i) {
+  GRAFT_TRY_ASSIGN(const Attrs attrs, whole_tensor(c, i, i + 1));
+  std::vector<ValueId> inputs = {c.in(i), c.in(i + 1)};
+  if (c.has(i + 2)) inputs.push_back(c.in(i + 2));
+  return c.emit(Op::dequantize, inputs, attrs);
+}
+
+/// y by the scale at an input and the zero point behind it, as integers of the type of input 0.
+Status put_quantized(NodeContext& c, ValueId y, std::size_t scale) {
+  const ElemType type = c.has(scale + 1) ? c.type(scale + 1) : c.type(0);
+  const Attrs attrs = {{"type", elem_name(type)}, {"axis", std::int64_t{0}}, {"block_size", std::int64_t{0}}};
+  std::vector<ValueId> inputs = {y, c.in(scale)};
+  if (c.has(scale + 1)) inputs.push_back(c.in(scale + 1));
+  c.out_typed(0, c.emit(Op::quantize, inputs, attrs), type);
+  return {};
+}
+
+/// Add and Mul.
+Status quantized_binary(NodeContext& c) {
+  GRAFT_TRY_ASSIGN(const ValueId a, number_of(c, 0));
+  GRAFT_TRY_ASSIGN(const ValueId b, number_of(c, 3));
+  return put_quantized(c, c.emit(c.target, {a, b}), 6);
+}
+
+Status quantized_sigmoid(NodeContext& c) {
+  GRAFT_TRY_ASSIGN(const ValueId x, number_of(c, 0));
+  return put_quantized(c, c.emit(Op::sigmoid, {x}), 3);
+}
+
+Status quantized_leaky_relu(NodeContext& c) {
+  GRAFT_TRY_ASSIGN(const ValueId x, number_of(c, 0));
+  return put_quantized(c, c.emit(Op::leaky_relu, {x}, {{"alpha", c.attr_number("alpha", 0.01)}}), 3);
+}
+
+Status quantized_global_average_pool(NodeContext& c) {
+  if (c.rank(0) < 3) return corrupt("its input has ", c.rank(0), " axes");
+  const bool last = c.attr("channels_last", 0) != 0;
+  const auto rank = static_cast<std::int64_t>(c.rank(0));
+  Ints axes;
+  for (std::int64_t axis = last ? 1 : 2; axis < (last ? rank - 1 : rank); ++axis) axes.push_back(axis);
+  GRAFT_TRY_ASSIGN(const ValueId x, number_of(c, 0));
+  return put_quantized(c, c.emit(Op::reduce_mean, {x}, {{"axes", axes}, {"keepdims", std::int64_t{1}}}), 3);
+}
+
 }  // namespace
 
 const RuleEntry kQuantizeRules[] = {
     {"QuantizeLinear", 2, 3, quantize_linear},
     {"DequantizeLinear", 2, 3, dequantize_linear},
     {"DynamicQuantizeLinear", 1, 1, dynamic_quantize_linear},
+    {"com.microsoft.QLinearAdd", 7, 8, quantized_binary, Op::add},
+    {"com.microsoft.QLinearMul", 7, 8, quantized_binary, Op::mul},
+    {"com.microsoft.QLinearSigmoid", 4, 5, quantized_sigmoid},
+    {"com.microsoft.QLinearLeakyRelu", 4, 5, quantized_leaky_relu},
+    {"com.microsoft.QLinearGlobalAveragePool", 5, 5, quantized_global_average_pool},
     {nullptr, 0, 0, nullptr},
 };
 

@@ -71,8 +71,11 @@ Status grid_sample(NodeContext& c) {
     ValueId at = c.reshape(part_of(c, flat, 2, column, column + 1), Shape{grid[0], points});
     const double size = static_cast<double>(axis.size);
     at = corners ? affine(c, at, (size - 1) / 2, (size - 1) / 2) : affine(c, at, size / 2, (size - 1) / 2);
+    // Four pixels are weighed by where the point lies, also where it lies outside: the border holds each of them by
+    // itself.
+    const bool as_it_is = cubic && beyond == Beyond::border;
     taps.push_back(nearest ? nearest_tap(c, at, axis)
-                   : cubic ? cubic_taps(c, brought_inside(c, at, axis), axis, -0.75)
+                   : cubic ? cubic_taps(c, as_it_is ? at : brought_inside(c, at, axis), axis, -0.75)
                            : linear_taps(c, brought_inside(c, at, axis), axis));
   }
   Taps all = combined(c, taps, x.sizes);
