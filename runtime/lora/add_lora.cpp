@@ -90,8 +90,17 @@ class Adder {
     return kept && weight.shape.rank() == 2 && weight.shape.is_constant() ? node.inputs[1] : kNoValue;
   }
 
+  /// Whether it is what an output is, or is before that is scaled and capped.
   bool is_output(ValueId value) const {
-    return std::ranges::any_of(source_.outputs(), [&](const Output& output) { return output.value == value; });
+    return std::ranges::any_of(source_.outputs(), [&](const Output& output) {
+      ValueId v = output.value;
+      const auto is_scale = [](Op op) { return op == Op::affine || op == Op::tanh; };
+      for (NodeId by = source_.value(v).producer; v != value && by.valid() && is_scale(source_.node(by).op);
+           by = source_.value(v).producer) {
+        v = source_.node(by).inputs[0];
+      }
+      return v == value;
+    });
   }
 
   bool wanted(const Node& node, std::string_view weight, std::vector<bool>& used) const {

@@ -1,6 +1,7 @@
 #include "runtime/train/loss.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
 #include "platform/base/text.h"
@@ -42,7 +43,8 @@ Status add_head_loss(TermBuilder& t, const Head& head) {
   t.loss.counts[0] = {static_cast<double>(hidden.elements(1, hidden.rank() - 1)), true, t.options.ignore_index, {}};
   t.loss.sum = sum_of(t.b, t.b.node(Op::linear_cross_entropy, {head.hidden, head.weight, target},
                                     {{"ignore_index", std::int64_t{t.options.ignore_index}},
-                                     {"label_smoothing", t.options.label_smoothing}}));
+                                     {"label_smoothing", t.options.label_smoothing},
+                                     {"softcap", head.softcap}}));
   return t.b.status();
 }
 
@@ -156,7 +158,42 @@ Result<ValueId> term_sum(TermBuilder& t, bool several) {
 
 }  // namespace
 
+namespace {
+
+const Node* producer_of(const Graph& graph, ValueId v, Op op) {
+  const NodeId producer = graph.value(v).producer;
+  return producer.valid() && graph.node(producer).op == op ? &graph.node(producer) : nullptr;
+}
+
+struct Scaled {
+  ValueId of;
+  double by;
+};
+/// A value that is another one times a number.
+std::optional<Scaled> scaled(const Graph& graph, ValueId v) {
+  const Node* node = producer_of(graph, v, Op::affine);
+  if (node == nullptr || node->attrs.number("beta", 0) != 0) return {};
+  return Scaled{node->inputs[0], node->attrs.number("alpha", 1)};
+}
+
+/// Of cap tanh(x / cap) x and the cap.
+std::optional<Scaled> capped(const Graph& graph, ValueId logits) {
+  const auto outer = scaled(graph, logits);
+  const Node* tanh = outer ? producer_of(graph, outer->of, Op::tanh) : nullptr;
+  const auto inner = tanh != nullptr ? scaled(graph, tanh->inputs[0]) : std::nullopt;
+  if (!inner || !(outer->by > 0) || std::abs(outer->by * inner->by - 1) > 1e-6) return {};
+  return Scaled{inner->of, outer->by};
+}
+
+}  // namespace
+
 std::optional<Head> head_of_logits(const Graph& graph, ValueId logits) {
+  if (const auto cap = capped(graph, logits)) {
+    auto head = head_of_logits(graph, cap->of);
+    if (!head || head->softcap != 0) return {};
+    head->softcap = cap->by;
+    return head;
+  }
   const NodeId producer = graph.value(logits).producer;
   if (!producer.valid()) return {};
   const Node& node = graph.node(producer);

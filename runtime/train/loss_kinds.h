@@ -22,10 +22,12 @@ struct TermBuilder {
   Result<ValueId> target(DType dtype, Shape shape);
 };
 
-/// The head of a language model: logits [batch, .., classes] = hidden W^T with a weight W [classes, d] of its own.
+/// The head of a language model: logits [batch, .., classes] = hidden W^T with a weight W [classes, d] of its own,
+/// capped where softcap is not 0: softcap tanh(hidden W^T / softcap).
 struct Head {
   ValueId hidden;
   ValueId weight;
+  double softcap = 0;
 };
 /// Whether logits come of such a product.
 std::optional<Head> head_of_logits(const Graph& graph, ValueId logits);

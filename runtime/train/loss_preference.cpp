@@ -46,8 +46,9 @@ class PreferenceTerm {
     const Shape halves = Shape::of({t_.samples, 2, shape[1].value() / 2});
     GRAFT_TRY_ASSIGN(const ValueId labels, t_.target(DType::i32, places));
     t_.loss.counts[t_.number].per_sample = 1;
-    const Attrs attrs = {{"ignore_index", std::int64_t{t_.options.ignore_index}}, {"label_smoothing", 0.0}};
+    Attrs attrs = {{"ignore_index", std::int64_t{t_.options.ignore_index}}, {"label_smoothing", 0.0}};
     const auto head = head_of_logits(b_.graph(), t_.of[0]);
+    if (head) attrs.set("softcap", head->softcap);
     const ValueId costs = head ? b_.node(Op::linear_cross_entropy, {head->hidden, head->weight, labels}, attrs)
                                : b_.node(Op::cross_entropy, {t_.of[0], labels}, attrs);
     const ValueId ignored = b_.node(Op::equal, {labels, b_.full({}, t_.options.ignore_index, DType::i32)});

@@ -1,4 +1,5 @@
-// A chunk of logits becomes the loss's gradient with respect to them, in place: dloss (softmax - target).
+// A chunk of logits becomes the loss's gradient with respect to them, in place: dloss (softmax - target). Where they are
+// capped, with respect to what they were before: x = cap tanh(z / cap) has the slope 1 - (x / cap)^2.
 //! variant f32 :
 #version 450
 #extension GL_GOOGLE_include_directive : require
@@ -21,6 +22,7 @@ void main() {
   const bool valid = label >= 0 && label < int(p.vocabulary);
   const float hit = int(p.first + i - at * p.columns) == label ? 1.0 - p.smoothing : 0.0;
   const float target = hit + p.smoothing / float(p.vocabulary);
-  const float slope = exp_accurate(x[i] - log_sum[row]) - target;
+  float slope = exp_accurate(x[i] - log_sum[row]) - target;
+  if (p.cap != 0.0) slope *= 1.0 - (x[i] / p.cap) * (x[i] / p.cap);
   x[i] = label == p.ignore_index ? 0.0 : valid ? dloss[row] * slope : nan();
 }

@@ -13,4 +13,5 @@ uint vocabulary;
 int ignore_index;
 uint last;   // 1: the vocabulary's last chunk
 float smoothing;  // share of the target that all classes have
+float cap;        // of the logits, which are capped already; 0: none
 PUSH_END(LinearCrossEntropyPush)

@@ -72,6 +72,12 @@ std::vector<OpCase> cases() {
   smooth = labels(one("smoothed, two chunks with ignored rows", {2048}, 2, 520), every_third_ignored(2048, 520));
   smooth.attrs = {{"label_smoothing", 0.3}};
   all.push_back(smooth);
+  OpCase capped = labels(one("capped, with ignored rows", {19}, 7, 33), every_third_ignored(19, 33));
+  capped.attrs = {{"softcap", 1.5}};
+  all.push_back(capped);
+  capped = labels(one("capped, two chunks with ignored rows", {2048}, 2, 520), every_third_ignored(2048, 520));
+  capped.attrs = {{"softcap", 0.5}, {"label_smoothing", 0.1}};
+  all.push_back(capped);
   // NaN would spoil the differences; the device's NaN is compared with the reference's.
   OpCase outside = labels(one("labels out of range", {5}, 4, 6), {0, 6, -1, 5, 2147483647});
   outside.gradient = false;

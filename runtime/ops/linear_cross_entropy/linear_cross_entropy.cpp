@@ -1,6 +1,7 @@
 // The head of a language model and its loss in one: the logits exist a chunk of the vocabulary at a time, so that
 // memory does not grow with vocabulary times rows. Rows with the ignored label are left out of the products.
 #include <algorithm>
+#include <cmath>
 
 #include "platform/base/checked.h"
 #include "runtime/core/op_id.gen.h"
@@ -10,15 +11,19 @@
 #include "runtime/ops/rows.h"
 #include "runtime/ops/weight_gemm.h"
 #include "shaders/kernels.gen.h"
+#include "shaders/linear_cross_entropy/linear_cross_entropy_cap_push.h"
 #include "shaders/linear_cross_entropy/linear_cross_entropy_push.h"
 #include "shaders/linear_cross_entropy/linear_cross_entropy_rows_push.h"
 
 namespace graft::ops::linear_cross_entropy {
 namespace {
 
-constexpr AttrSpec kAttrs[] = {{"ignore_index", AttrType::integer}, {"label_smoothing", AttrType::number}};
-constexpr AttrSpec kGradAttrs[] = {
-    {"ignore_index", AttrType::integer}, {"label_smoothing", AttrType::number}, {"weight_gradient", AttrType::integer}};
+constexpr AttrSpec kAttrs[] = {
+    {"ignore_index", AttrType::integer}, {"label_smoothing", AttrType::number}, {"softcap", AttrType::number}};
+constexpr AttrSpec kGradAttrs[] = {{"ignore_index", AttrType::integer},
+                                   {"label_smoothing", AttrType::number},
+                                   {"softcap", AttrType::number},
+                                   {"weight_gradient", AttrType::integer}};
 constexpr std::uint64_t kChunkBytes = 4u << 20;  // of logits at once
 constexpr std::uint64_t kMinChunk = 256;         // columns: fewer make poor products
 constexpr std::uint64_t kWorkgroup = 128;        // of the kernels
@@ -37,6 +42,9 @@ Status check(InferContext& c) {
   const double smoothing = c.attrs().number("label_smoothing");
   if (!(smoothing >= 0 && smoothing <= 1)) {
     return invalid("The attribute \"label_smoothing\" is ", smoothing, "; it must lie between 0 and 1.");
+  }
+  if (const double cap = c.attrs().number("softcap"); !(cap >= 0 && std::isfinite(cap))) {
+    return invalid("The attribute \"softcap\" is ", cap, "; it is at least 0, which stands for none.");
   }
   if (c.shape(1)[0] == Dim(0)) return invalid("The weight of shape ", c.shape(1).text(), " has no classes.");
   return c.expect_shape(2, Shape(std::vector<Dim>(hidden.begin(), hidden.end() - 1)));
@@ -67,6 +75,7 @@ struct Head {
   DType dtype;
   std::int32_t ignore;
   float smoothing;
+  float cap;
 };
 
 Result<Head> head_of(const Emitter& e) {
@@ -76,6 +85,7 @@ Result<Head> head_of(const Emitter& e) {
   h.width = e.in_shape(1).elements(1, 2);
   h.dtype = e.in_dtype(1);
   h.smoothing = static_cast<float>(e.attrs().number("label_smoothing"));
+  h.cap = static_cast<float>(e.attrs().number("softcap"));
   // An ignored index beyond 32 bits ignores nothing.
   const std::int64_t ignore = e.attrs().integer("ignore_index", -100);
   h.ignore = static_cast<std::int32_t>(std::clamp<std::int64_t>(ignore, INT32_MIN, INT32_MAX));
@@ -107,7 +117,8 @@ push::LinearCrossEntropyPush chunk_push(const Head& h, std::uint64_t first, std:
           .vocabulary = static_cast<std::uint32_t>(h.vocabulary),
           .ignore_index = h.ignore,
           .last = first + count == h.vocabulary ? 1u : 0u,
-          .smoothing = h.smoothing};
+          .smoothing = h.smoothing,
+          .cap = h.cap};
 }
 
 WeightGemm chunk_gemm(Emitter& e, const Head& h, const Slot& order, std::uint64_t first, std::uint64_t count) {
@@ -119,12 +130,19 @@ WeightGemm chunk_gemm(Emitter& e, const Head& h, const Slot& order, std::uint64_
   return gemm;
 }
 
-// logits [rows that count, count] of the chunk.
-Status emit_logits(Emitter& e, WeightGemm gemm, const Slot& logits) {
+// logits [rows that count, count] of the chunk, capped.
+Status emit_logits(Emitter& e, const Head& h, WeightGemm gemm, const Slot& order, const Slot& logits) {
   gemm.a = e.in(0);
   gemm.out = {logits, Access::write};
   gemm.ordered_a = true;
-  return emit_weight_gemm(e, gemm);
+  GRAFT_TRY(emit_weight_gemm(e, gemm));
+  if (h.cap == 0) return ok_status();
+  const push::LinearCrossEntropyCapPush push = {
+      .rows = static_cast<std::uint32_t>(h.rows), .columns = static_cast<std::uint32_t>(gemm.rows), .cap = h.cap};
+  e.dispatch(shaders::KernelId::linear_cross_entropy_cap__f32, {},
+             {{logits, Access::read_write}, {order, Access::read}}, push,
+             e.spread(ceil_div(h.rows * gemm.rows, kWorkgroup)));
+  return ok_status();
 }
 
 template <typename Run>
@@ -146,7 +164,7 @@ Status emit(Emitter& e) {
   const Slot logits = scratch_logits(e, h);
   const Slot stats = e.scratch(4 * h.rows * sizeof(float));
   return for_each_chunk(h, [&](std::uint64_t first, std::uint64_t count) -> Status {
-    GRAFT_TRY(emit_logits(e, chunk_gemm(e, h, order, first, count), logits));
+    GRAFT_TRY(emit_logits(e, h, chunk_gemm(e, h, order, first, count), order, logits));
     const RowSchedule schedule = row_schedule(e, h.rows, count, 1);
     // All but the last chunk leave the losses alone; they are bound all the same.
     e.dispatch(shaders::KernelId::linear_cross_entropy__f32, {schedule.slices, schedule.rows_first, schedule.vector},
@@ -180,7 +198,7 @@ Status emit_grad(Emitter& e) {
   if (!weight_gradient) GRAFT_TRY(emit_fill(e, e.out(0), h.rows * h.width, 0));
   return for_each_chunk(h, [&](std::uint64_t first, std::uint64_t count) -> Status {
     WeightGemm gemm = chunk_gemm(e, h, order, first, count);
-    GRAFT_TRY(emit_logits(e, gemm, logits));
+    GRAFT_TRY(emit_logits(e, h, gemm, order, logits));
     e.dispatch(shaders::KernelId::linear_cross_entropy_grad__f32, {},
                {{logits, Access::read_write}, e.in(2), {order, Access::read}, e.in(3), e.in(4)},
                chunk_push(h, first, count), e.spread(ceil_div(h.rows * count, kWorkgroup)));
@@ -215,9 +233,10 @@ std::uint64_t grad_flops(const Graph& graph, const Node& node) {
 
 }  // namespace
 
-/// linear_cross_entropy(hidden [.., d], weight [V, d], labels i32 [..]; ignore_index = -100, label_smoothing = 0) ->
-/// loss per row [..], and log sum exp of its logits [..], which the gradient takes. As cross_entropy(matmul(hidden,
-/// weight^T), labels) with the same attributes.
+/// linear_cross_entropy(hidden [.., d], weight [V, d], labels i32 [..]; ignore_index = -100, label_smoothing = 0,
+/// softcap = 0) -> loss per row [..], and log sum exp of its logits [..], which the gradient takes. As
+/// cross_entropy(x, labels) with the same attributes, where x = matmul(hidden, weight^T), or with a softcap
+/// softcap tanh(x / softcap).
 extern const OpDef op_linear_cross_entropy;
 const OpDef op_linear_cross_entropy = {.name = "linear_cross_entropy",
                                        .attrs = kAttrs,
@@ -229,8 +248,8 @@ const OpDef op_linear_cross_entropy = {.name = "linear_cross_entropy",
                                        .flops = product_flops,
                                        .quantized_inputs = 0b10};
 
-/// linear_cross_entropy_grad(hidden, weight, labels, log_sum, dloss; ignore_index, label_smoothing, weight_gradient) ->
-/// dhidden, and with weight_gradient dweight. The logits are computed anew.
+/// linear_cross_entropy_grad(hidden, weight, labels, log_sum, dloss; ignore_index, label_smoothing, softcap,
+/// weight_gradient) -> dhidden, and with weight_gradient dweight. The logits are computed anew.
 extern const OpDef op_linear_cross_entropy_grad;
 const OpDef op_linear_cross_entropy_grad = {
     .name = "linear_cross_entropy_grad",

@@ -19,10 +19,12 @@ template <typename Fn>
 void for_each_row(RefContext& c, Fn fn) {
   const auto vocabulary = static_cast<std::size_t>(c.in_dims(1)[0]);
   const auto width = static_cast<std::size_t>(c.in_dims(1)[1]);
+  const double cap = c.attrs().number("softcap");
   for (std::size_t r = 0; r < c.in(2).size(); ++r) {
     Row row{c.in(0).subspan(r * width, width), std::vector<double>(vocabulary), c.in(2)[r], 0, false, false};
     for (std::size_t v = 0; v < vocabulary; ++v) {
       for (std::size_t i = 0; i < width; ++i) row.logits[v] += row.hidden[i] * c.in(1)[v * width + i];
+      if (cap != 0) row.logits[v] = cap * std::tanh(row.logits[v] / cap);
     }
     const double top = *std::ranges::max_element(row.logits);
     double sum = 0;
@@ -51,13 +53,16 @@ void ref_linear_cross_entropy(RefContext& c) {
 void ref_linear_cross_entropy_grad(RefContext& c) {
   const bool weight_gradient = c.attrs().flag("weight_gradient");
   const double smoothing = c.attrs().number("label_smoothing");
+  const double cap = c.attrs().number("softcap");
   for_each_row(c, [&](std::size_t r, const Row& row) {
     if (row.ignored) return;
     const std::size_t width = row.hidden.size();
     for (std::size_t v = 0; v < row.logits.size(); ++v) {
       const double target = (static_cast<double>(v) == row.label ? 1 - smoothing : 0) +
                             smoothing / static_cast<double>(row.logits.size());
-      const double slope = row.valid ? c.in(4)[r] * (std::exp(row.logits[v] - c.in(3)[r]) - target) : std::nan("");
+      const double capped = cap != 0 ? 1 - row.logits[v] * row.logits[v] / (cap * cap) : 1;
+      const double slope =
+          row.valid ? capped * c.in(4)[r] * (std::exp(row.logits[v] - c.in(3)[r]) - target) : std::nan("");
       for (std::size_t i = 0; i < width; ++i) {
         c.out(0)[r * width + i] += slope * c.in(1)[v * width + i];
         if (weight_gradient) c.out(1)[v * width + i] += slope * row.hidden[i];

@@ -243,12 +243,13 @@ Status DecoderBuilder::build() {
     x = decode_layer(x, static_cast<std::int64_t>(i));
   }
   x = norm(x, &Names::final_norm, kNoLayer, spec_.hidden);
+  // What the head reads rather than what it gives: a loss takes the head's product with it, but no scale behind it.
+  x = scaled(x, 1 / spec_.logit_divisor, "lm_head.scaled");
   if (spec_.tied) {
     x = b_.node(Op::matmul, {x, embedding_}, {{"trans_b", std::int64_t{1}}}, weights_.name(&Names::head));
   } else {
     x = linear(x, &Names::head, kNoLayer, spec_.hidden, spec_.vocabulary, false);
   }
-  x = scaled(x, 1 / spec_.logit_divisor, "lm_head.scaled");
   x = softcap(x, spec_.logit_softcap, "lm_head.softcap");
   GRAFT_TRY(b_.status());
   graph_.add_output(std::string(kLogitsOutput), x);
