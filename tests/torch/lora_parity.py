@@ -153,6 +153,8 @@ def check_family(report, case, config):
     with tempfile.TemporaryDirectory() as folder:
         write_folder(f"{folder}/model", config, weights)
         graft("convert", f"{folder}/model", "-o", f"{folder}/a.graft")
+        ops = graft("plan", f"{folder}/a.graft", "--lora", "r=4", "--bind", "batch=2,seq=8", "--ops", "--device", "0").split()
+        report.check(case, "logits are whole", float("linear_cross_entropy" not in ops or "cross_entropy" in ops), 0)
         check_curve(report, case, config, weights, f"{folder}/a.graft", folder, CURVE_TOLERANCE)
         if case == "llama":
             os.rename(f"{folder}/a.graft", f"{folder}/base.graft")
@@ -180,7 +182,7 @@ def check_blocks(report, name):
 def main():
     parity.GRAFT = os.path.abspath(sys.argv[1])
     report = Report()
-    for case in ("llama", "llama_tied", "qwen3_tied", "gemma3"):
+    for case in ("llama", "llama_tied", "qwen3_tied", "gemma2", "gemma3"):
         check_family(report, case, CASES[case])
     for name in ("q8_0", "q4_0"):
         check_blocks(report, name)
