@@ -115,9 +115,16 @@ class ExportTest(FilesTest):
         _, tensors = files.load_gguf(self.path("q8.gguf"))  # rows of 8 and 12
         self.assertEqual({len(dims): kind for kind, dims, _ in tensors.values()}, {1: 0, 2: 1})
         self.fails("export", "tiny.graft", "-o", "x.safetensors", "--dtype", "q8_0", says=["q8_0", "bf16"])
-        self.fails("export", "tiny.graft", "-o", "x.onnx", says=["--source"])
         self.assertFalse(os.path.exists(self.path("x.safetensors")))
         self.assertEqual(self.run_graft("export", "tiny.graft", "-o", "x", "--dtype", "q3").returncode, 2)
+
+    def test_a_language_model_as_onnx(self):
+        """Which has no op of its own for what the graph does, but can compose it."""
+        self.write_tiny()
+        self.graft("export", "tiny.graft", "-o", "tiny.onnx")
+        self.graft("convert", "tiny.onnx", "--bind", "batch=2,seq=4", "-o", "onnx.graft")
+        # The same ops in another order of sums.
+        self.assertLess(cli.difference(self.logits("onnx.graft"), self.logits("tiny.graft")), 1e-5)
 
     def write_imatrix(self, path, sums):
         """As llama.cpp writes it: name -> sums of squares, over 2 tokens."""
