@@ -22,6 +22,7 @@ try:
     from torch import nn
     from torch.nn import functional as F
 
+    from kinds import read_safetensors
     from networks import scatter_affine
 except ImportError as missing:
     print(f"skipped: {missing}")
@@ -468,7 +469,8 @@ def forward_error(tool, name, folder):
 
 
 def training_error(tool, name, folder):
-    """The largest difference from PyTorch's loss, relative to it, over a few steps of SGD in train mode."""
+    """The largest difference from PyTorch over a few steps of SGD in train mode: of the losses, relative to each, and of the
+    parameters after them, by the norm of each."""
     model, batch, steps = export(name, f"{folder}/net.onnx", dropout=False), NETWORKS[name].batch, NETWORKS[name].steps
     graft(tool, "convert", f"{folder}/net.onnx", "-o", f"{folder}/net.graft")
     x, labels, flags = data_flags(folder, name, batch, steps)
@@ -483,7 +485,14 @@ def training_error(tool, name, folder):
         loss.backward()
         optimizer.step()
         expected.append(float(loss))
-    return max(abs(a - b) / abs(b) for a, b in zip(actual, expected, strict=True))
+    graft(tool, "export", f"{folder}/trained.graft", "-o", f"{folder}/trained.safetensors")
+    trained = read_safetensors(f"{folder}/trained.safetensors")
+    missing = [n for n, _ in model.named_parameters() if n not in trained]
+    if missing:
+        raise RuntimeError(f"{len(missing)} parameters lost their names: {missing[0]}")
+    weights = [float(np.linalg.norm(trained[n] - p.detach().numpy()) / max(float(p.detach().norm()), 1e-12))
+               for n, p in model.named_parameters()]
+    return max(*(abs(a - b) / abs(b) for a, b in zip(actual, expected, strict=True)), *weights)
 
 
 def check(tool, wanted):

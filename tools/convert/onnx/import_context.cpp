@@ -63,7 +63,9 @@ Status Importer::must_be_known(const Record& record, std::string_view what) {
     }
   }
   return unsupported("its ", what, " \"", record.name, "\" must be known at conversion, but ",
-                     is_input ? "is an input of the model" : "is computed from the model's inputs");
+                     is_input
+                         ? cat("is an input of the model (--constant '", record.name, "=FILE.npy' gives its contents)")
+                         : std::string("is computed from the model's inputs"));
 }
 
 Result<std::vector<Dim>> NodeContext::dims(std::size_t i, std::string_view what) {
