@@ -258,20 +258,19 @@ def outputs_of(path, item, folder, flags):
 
 
 def convert(item, folder):
-    """Inputs that shapes depend on become constants, as the tool asks for them."""
+    """Inputs that shapes depend on become constants, as the tool asks for them; the item with what is left."""
     flags = ["--expand"] if item.name == "trained" else []
-    for _ in range(8):
+    inputs = dict(item.inputs)
+    while True:
         try:
             graft("convert", item.model, "-o", f"{folder}/net.graft", *flags)
-            return
+            return item._replace(inputs=inputs)
         except RuntimeError as problem:
             wanted = re.search(r"--constant '?([^'=]+)=", str(problem))
-            if wanted is None or wanted.group(1) not in item.inputs or not os.path.isfile(item.model):
+            if wanted is None or wanted.group(1) not in inputs:
                 raise Unable(str(problem).strip().splitlines()[-1]) from None
-            name = wanted.group(1)
-            np.save(f"{folder}/constant.{len(flags)}.npy", item.inputs[name])
-            flags += ["--constant", f"{name}={folder}/constant.{len(flags)}.npy"]
-    raise Unable("it asks for ever more constants")
+            np.save(f"{folder}/constant.{len(flags)}.npy", inputs.pop(wanted.group(1)))
+            flags += ["--constant", f"{wanted.group(1)}={folder}/constant.{len(flags)}.npy"]
 
 
 def train(item, folder, outputs):
@@ -294,7 +293,7 @@ def train(item, folder, outputs):
 
 
 def check(judge, group, item, folder):
-    convert(item, folder)
+    item = convert(item, folder)
     flags = feeds(item, folder)
     graft("export", f"{folder}/net.graft", "-o", f"{folder}/own.onnx")
     try:
