@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <tuple>
+#include <unordered_map>
 #include <utility>
+#include <vector>
 
-#include "platform/os/threads.h"
 #include "runtime/checkpoint/store.h"
 
 namespace graft::checkpoint {
@@ -47,6 +47,46 @@ StreamDiff diff_streams(const Manifest& in_a, const Stream* a, const Manifest& i
   return diff;
 }
 
+/// Who uses the chunks of a segment. Snapshots mostly name them in the same order: the next one is looked at first.
+class SegmentUses {
+ public:
+  static constexpr std::uint32_t kNobody = ~std::uint32_t{0}, kSeveral = kNobody - 1;
+  struct Use {
+    std::uint64_t offset = 0;
+    std::uint64_t bytes = 0;  ///< that its only user names
+    std::uint32_t user = kNobody;
+  };
+
+  Use& at(std::uint64_t offset) {
+    if (next_ < uses_.size() && uses_[next_].offset == offset) return uses_[next_++];
+    const std::size_t found = find(offset);
+    next_ = found + 1;
+    return uses_[found];
+  }
+
+ private:
+  std::size_t find(std::uint64_t offset) {
+    constexpr std::size_t kFew = 64;  // are compared one by one
+    if (uses_.size() <= kFew) {
+      for (std::size_t i = 0; i < uses_.size(); ++i)
+        if (uses_[i].offset == offset) return i;
+    } else if (const auto found = places_.find(offset); found != places_.end()) {
+      return found->second;
+    }
+    uses_.push_back({.offset = offset});
+    if (uses_.size() == kFew + 1) {
+      for (std::size_t i = 0; i < uses_.size(); ++i) places_.emplace(uses_[i].offset, i);
+    } else if (uses_.size() > kFew) {
+      places_.emplace(offset, uses_.size() - 1);
+    }
+    return uses_.size() - 1;
+  }
+
+  std::vector<Use> uses_;                                  ///< in the order in which they were first named
+  std::unordered_map<std::uint64_t, std::size_t> places_;  ///< by offset; empty while there are few
+  std::size_t next_ = 0;
+};
+
 }  // namespace
 
 Result<SnapshotDiff> Store::diff(std::uint64_t a, std::uint64_t b) const {
@@ -85,60 +125,29 @@ Result<SnapshotDiff> Store::diff(std::uint64_t a, std::uint64_t b) const {
 }
 
 std::map<std::uint64_t, SnapshotSize> Store::sizes() const {
-  struct Use {
-    std::uint64_t offset = 0;
-    std::uint32_t snapshot = 0;  ///< the how manieth
-    std::uint32_t bytes = 0;
-  };
-  // Sorted segment by segment: sorting all uses at once takes longer.
-  BySegment<std::size_t> ends;
-  for (const auto& [number, manifest] : snapshots_) {
-    for (const Chunk& chunk : manifest.chunks) ++ends[chunk.segment];
-  }
-  std::vector<std::size_t> starts;
-  std::size_t all = 0;
-  for (auto& [segment, end] : ends.all()) {
-    starts.push_back(all);
-    all += std::exchange(end, all);
-  }
-  starts.push_back(all);
-  std::vector<Use> uses(all);
   std::vector<SnapshotSize> sizes(snapshots_.size());
+  BySegment<SegmentUses> segments;
   std::uint32_t index = 0;
   for (const auto& [number, manifest] : snapshots_) {
     SnapshotSize& size = sizes[index];
     for (const Stream& stream : *manifest.streams) size.raw_bytes += stream.frozen ? 0 : stream.bytes;
     for (const Chunk& chunk : manifest.chunks) {
       size.stored_bytes += chunk.stored_bytes;
-      uses[ends[chunk.segment]++] = {chunk.offset, index, chunk.stored_bytes};
+      SegmentUses::Use& use = segments[chunk.segment].at(chunk.offset);
+      if (use.user == SegmentUses::kNobody) use.user = index;
+      if (use.user == index) {
+        use.bytes += chunk.stored_bytes;
+        size.own_bytes += chunk.stored_bytes;
+      } else if (use.user != SegmentUses::kSeveral) {
+        sizes[use.user].own_bytes -= use.bytes;
+        use.user = SegmentUses::kSeveral;
+      }
     }
     ++index;
   }
-  // What each thread finds: the bytes that one snapshot alone refers to.
-  const std::size_t threads = threads_for(snapshots_.size());
-  std::vector<std::vector<std::uint64_t>> own(threads, std::vector<std::uint64_t>(sizes.size()));
-  os::run_in_threads(threads, [&](std::size_t thread) {
-    const std::size_t segments = starts.size() - 1;
-    for (std::size_t s = segments * thread / threads; s < segments * (thread + 1) / threads; ++s) {
-      const auto begin = uses.begin() + static_cast<std::ptrdiff_t>(starts[s]);
-      const auto end = uses.begin() + static_cast<std::ptrdiff_t>(starts[s + 1]);
-      std::sort(begin, end, [](const Use& a, const Use& b) {
-        return std::tie(a.offset, a.snapshot) < std::tie(b.offset, b.snapshot);
-      });
-      for (auto at = begin; at != end;) {
-        const auto first = at;
-        std::uint64_t bytes = 0;
-        for (; at != end && at->offset == first->offset; ++at) bytes += at->bytes;
-        if (first->snapshot == std::prev(at)->snapshot) own[thread][first->snapshot] += bytes;
-      }
-    }
-  });
   std::map<std::uint64_t, SnapshotSize> out;
   index = 0;
-  for (const auto& [number, manifest] : snapshots_) {
-    for (const auto& found : own) sizes[index].own_bytes += found[index];
-    out.emplace_hint(out.end(), number, sizes[index++]);
-  }
+  for (const auto& [number, manifest] : snapshots_) out.emplace_hint(out.end(), number, sizes[index++]);
   return out;
 }
 

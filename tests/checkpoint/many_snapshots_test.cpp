@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
+#include <random>
 #include <set>
 #include <utility>
 #include <vector>
@@ -18,6 +20,45 @@ namespace {
 
 using checkpoint::Store;
 using checkpoint::StoreMode;
+
+/// What each snapshot alone refers to, counted plainly.
+void expect_own_bytes(const Store& store) {
+  std::map<checkpoint::Place, std::pair<std::set<std::uint64_t>, std::uint64_t>> uses;  // by whom, and bytes in all
+  for (const auto& [number, manifest] : store.snapshots()) {
+    for (const checkpoint::Chunk& chunk : manifest.chunks) {
+      auto& use = uses[checkpoint::place_of(chunk)];
+      use.first.insert(number);
+      use.second += chunk.stored_bytes;
+    }
+  }
+  std::map<std::uint64_t, std::uint64_t> own;
+  for (const auto& [place, use] : uses) {
+    if (use.first.size() == 1) own[*use.first.begin()] += use.second;
+  }
+  for (const auto& [number, size] : store.sizes()) ASSERT_EQ(size.own_bytes, own[number]) << number;
+}
+
+/// Segments of many chunks, which later snapshots name in other orders, some of them not.
+TEST(ManySnapshots, SharesAreCountedInAnyOrder) {
+  const TemporaryFolder folder;
+  FaultFiles files;
+  files.state.skip_sync = true;
+  auto store = Store::open(files, folder.file("store"), {StoreMode::create, 64, 4});
+  ASSERT_TRUE(store.ok());
+  std::mt19937 random(3);
+  std::vector<std::array<std::byte, 64>> chunks(200);
+  for (auto& chunk : chunks) {
+    for (std::byte& byte : chunk) byte = static_cast<std::byte>(random());
+  }
+  for (std::uint64_t step = 1; step <= 12; ++step) {
+    std::vector<std::byte> bytes;
+    for (const auto& chunk : chunks) bytes.insert(bytes.end(), chunk.begin(), chunk.end());
+    ASSERT_TRUE(put(*store, step, {{"w", bytes}}).ok());
+    std::shuffle(chunks.begin(), chunks.end(), random);
+    for (int i = 0; i < 20; ++i) chunks[random() % chunks.size()][7] = static_cast<std::byte>(random());
+    expect_own_bytes(*store);
+  }
+}
 
 TEST(ManySnapshots, AreOpenedAndListedWithAFewCallsEach) {
   const TemporaryFolder folder;
@@ -53,20 +94,10 @@ TEST(ManySnapshots, AreOpenedAndListedWithAFewCallsEach) {
   {
     const auto read = Store::open(files, path, {StoreMode::read_only});
     ASSERT_TRUE(read.ok());
-    std::map<checkpoint::Place, std::pair<std::set<std::uint64_t>, std::uint64_t>> uses;  // by whom, and bytes in all
+    expect_own_bytes(*read);
     for (const auto& [number, manifest] : read->snapshots()) {
-      for (const checkpoint::Chunk& chunk : manifest.chunks) {
-        auto& use = uses[checkpoint::place_of(chunk)];
-        use.first.insert(number);
-        use.second += chunk.stored_bytes;
-      }
       if (number % 100 == 0) copies.push_back(manifest);
     }
-    std::map<std::uint64_t, std::uint64_t> own;
-    for (const auto& [place, use] : uses) {
-      if (use.first.size() == 1) own[*use.first.begin()] += use.second;
-    }
-    for (const auto& [number, size] : read->sizes()) ASSERT_EQ(size.own_bytes, own[number]) << number;
   }
   ASSERT_FALSE(copies.empty());
   for (const checkpoint::Manifest& copy : copies) {

@@ -33,6 +33,11 @@ class TimeText {
   std::string date_;
 };
 
+void add_right(std::string& lines, std::string_view text, std::size_t width) {
+  if (text.size() < width) lines.append(width - text.size(), ' ');
+  lines += text;
+}
+
 const char* difference_name(checkpoint::Difference difference) {
   switch (difference) {
     case checkpoint::Difference::same: return "same";
@@ -54,6 +59,7 @@ Status print_list(const checkpoint::Store& store, bool json) {
                 "made (UTC)", "tags");
   const auto sizes = store.sizes();
   TimeText time_text;
+  std::string lines;  // thousands are formatted faster so than by printf
   for (const auto& [number, snapshot] : store.snapshots()) {
     const bool head = number == store.head();
     const checkpoint::SnapshotSize& size = sizes.at(number);
@@ -72,11 +78,16 @@ Status print_list(const checkpoint::Store& store, bool json) {
     }
     std::string tags;
     for (const std::string& tag : snapshot.meta.tags) tags += tag + ' ';
-    std::printf("%8llu %10llu %12.6g %12s %12s %12s  %-20s %s%s\n", static_cast<unsigned long long>(number),
-                static_cast<unsigned long long>(snapshot.meta.step), snapshot.meta.loss,
-                bytes_text(size.raw_bytes).c_str(), bytes_text(size.stored_bytes).c_str(),
-                bytes_text(size.own_bytes).c_str(), time_text.of(snapshot.meta.wall_clock_ms).c_str(), tags.c_str(),
-                head ? "<- training goes on from here" : "");
+    add_right(lines, std::to_string(number), 8);
+    add_right(lines, std::to_string(snapshot.meta.step), 11);
+    char loss[32];
+    std::snprintf(loss, sizeof loss, "%.6g", snapshot.meta.loss);
+    add_right(lines, loss, 13);
+    for (const std::uint64_t bytes : {size.raw_bytes, size.stored_bytes, size.own_bytes}) {
+      add_right(lines, bytes_text(bytes), 13);
+    }
+    lines.append("  ").append(time_text.of(snapshot.meta.wall_clock_ms)).append("  ").append(tags);
+    lines.append(head ? "<- training goes on from here\n" : "\n");
   }
   if (json) {
     nlohmann::ordered_json damaged = nlohmann::ordered_json::object();
@@ -84,6 +95,7 @@ Status print_list(const checkpoint::Store& store, bool json) {
     print({{"snapshots", rows}, {"journalled_steps", store.journal().size()}, {"damaged", damaged}});
     return ok_status();
   }
+  std::fwrite(lines.data(), 1, lines.size(), stdout);
   std::printf("%zu steps are journalled after it.\n", store.journal().size());
   for (const auto& [number, reason] : store.damaged()) {
     std::printf("Snapshot %llu is damaged: %s\n", static_cast<unsigned long long>(number), reason.c_str());
