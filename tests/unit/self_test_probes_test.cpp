@@ -127,6 +127,7 @@ bool is_of_f16(const shaders::KernelInfo& kernel) {
 const std::map<std::string_view, std::string_view> kNeverLowPrecision = {
     {"positions__f32", "kept in f32 wherever they are"},
     {"linear_cross_entropy__f32", "sums of losses; logits are scratch"},
+    {"linear_cross_entropy_cap__f32", "as linear_cross_entropy__f32"},
     {"linear_cross_entropy_rows__f32", "as linear_cross_entropy__f32"},
     {"norm_stats_finish__f32", "from scratch to statistics"},
     {"state_hash__f32_total", "from scratch to a word"},
