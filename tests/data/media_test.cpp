@@ -185,7 +185,8 @@ std::vector<std::string> batches(Source& source, std::uint32_t threads, std::uin
   std::vector<std::string> all;
   Cursor cursor;
   for (std::size_t i = 0;; ++i) {
-    if (i == from && i > 0) {  // killed here: another loader goes on
+    if (i == from && i > 0) {  // killed here: another loader goes on, once the first reads no more
+      loader->reset();
       loader = Loader::create(source, {.batch = 4, .seed = 7, .epochs = 2, .threads = threads, .prefetch = prefetch});
       EXPECT_TRUE((*loader)->restore(cursor).ok());
     }
