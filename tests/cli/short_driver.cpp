@@ -43,10 +43,10 @@ struct State {
   bool budgets() const { return allow_from != 0; }
 };
 
-// One device, one thread: as `graft train` uses it. Never destroyed.
+// One device, one thread: as `graft train` uses it. Gone with the library, which the loader unloads.
 State& state() {
-  static State* const s = new State;
-  return *s;
+  static State s;
+  return s;
 }
 
 bool holds_something(const char* path) {
