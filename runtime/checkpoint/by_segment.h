@@ -29,7 +29,6 @@ class BySegment {
     if (T* known = find(segment)) return *known;
     return all_[segment];
   }
-  std::unordered_map<std::uint64_t, T>& all() { return all_; }
 
  private:
   struct Recent {

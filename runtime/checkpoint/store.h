@@ -162,7 +162,6 @@ class Store {
   Status guess_root(const Listing& listing);
   Result<Root> parse_root(Header& header, std::vector<std::byte>& bytes) const;
   Status load_snapshots(const Listing& listing);
-  static std::size_t threads_for(std::size_t snapshots);  ///< to read or count that many in
   /// What a thread that reads snapshots keeps from one to the next: they share segments, and most say the same.
   struct Known {
     BySegment<std::uint64_t> sizes;  ///< of segments

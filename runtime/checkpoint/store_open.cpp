@@ -47,6 +47,14 @@ Status check_options(const StoreOptions& options) {
   return ok_status();
 }
 
+/// In how many that many are read.
+std::size_t threads_for(std::size_t snapshots) {
+  constexpr std::size_t kPerThread = 512;  // fewer are read in the time that a thread takes to start
+  constexpr std::size_t kMostThreads = 8;
+  const std::size_t cores = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, kMostThreads);
+  return std::clamp<std::size_t>(snapshots / kPerThread, 1, cores);
+}
+
 }  // namespace
 
 std::string Store::file_path(FileKind kind, std::uint64_t number) const {
@@ -180,13 +188,6 @@ Status Store::guess_root(const Listing& listing) {
     return ok_status();
   }
   return corrupt("Neither ROOT nor any journal is readable, so nothing says where training stood.", why);
-}
-
-std::size_t Store::threads_for(std::size_t snapshots) {
-  constexpr std::size_t kPerThread = 512;  // fewer are read in the time that a thread takes to start
-  constexpr std::size_t kMostThreads = 8;
-  const std::size_t cores = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, kMostThreads);
-  return std::clamp<std::size_t>(snapshots / kPerThread, 1, cores);
 }
 
 /// A store may hold thousands of snapshots, and reading one is a few system calls: threads share them. A cipher is the

@@ -88,7 +88,7 @@ TEST(ManySnapshots, AreOpenedAndListedWithAFewCallsEach) {
   // counted.
   EXPECT_LE(calls(kAll) - few, 4 * (kAll - kFirst));
 
-  // Threads read the tables into memory that they share, and count in it; copies are on their own.
+  // Threads read the tables into memory that goes with the last of them; copies are on their own.
   FaultFiles files;
   std::vector<checkpoint::Manifest> copies;
   {

@@ -176,8 +176,8 @@ TEST(Quantized, SearchedScalesLeaveLessErrorWhereItWeighs) {
     Bytes searched = fast;
     quantize(dtype, x, fast);
     quantize(dtype, x, weights, searched);
-    // Measured: 0.35 to 0.60 of the error in 4 bits, 0.83 in 8, where all that is left is the rounding itself.
-    EXPECT_LT(weighted_error(dtype, x, weights, searched), 0.9 * weighted_error(dtype, x, weights, fast))
+    // Measured: 0.39 (q4_1) to 0.65 (q5_0).
+    EXPECT_LT(weighted_error(dtype, x, weights, searched), 0.75 * weighted_error(dtype, x, weights, fast))
         << dtype_name(dtype);
   }
 }
@@ -205,7 +205,7 @@ TEST(Quantized, SearchedScalesAreNearTheBestOfAThousand) {
       }
       if (i != 0) best = std::min(best, sum);
     }
-    // 19 scales are tried, each then made the best for its codes: up to a tenth is left on the table.
+    // Of 20 blocks 14 get the best one, and none more than 1.22 times its error: twenty are tried, and rounded to f16.
     EXPECT_LT(weighted_error(DType::q4_0, x, counted, found), 1.25 * best) << block;
   }
 }

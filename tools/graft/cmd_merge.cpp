@@ -56,7 +56,9 @@ Action add_merge(CLI::App& app) {
   add_adapter_flags(app, options->adapter, true);
   app.add_option("-o,--output", options->output, "The merged model")->required();
   add_in_place_flag(app, options->in_place);
-  add_quantize_flag(app, options->quantize, "Merged matrices become blocks of this format, frozen");
+  add_quantize_flag(app, options->quantize,
+                    "Merged matrices become blocks of this format, frozen; rows that are no whole blocks of 256 the "
+                    "next better blocks of 32");
   app.add_flag("--adapter-only", options->apart,
                "Write the adapters alone, several as one whose rank is the sum of theirs; the model stays as it is");
   app.callback([&app, options] { refuse_idle(app, options->apart, {"--quantize"}, "with --adapter-only."); });

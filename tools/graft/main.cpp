@@ -20,7 +20,7 @@ using graft::cli::Command;
 constexpr Command kCommands[] = {
     {"devices", "List Vulkan devices, their features and limits, and which kernels pass a self-test",
      graft::cli::add_devices},
-    {"convert", "Convert an ONNX file, a GGUF file or a Hugging Face folder into a .graft file",
+    {"convert", "Convert an ONNX, TFLite or GGUF file or a Hugging Face folder into a .graft file",
      graft::cli::add_convert},
     {"info", "Summarise a model: layers, shapes, parameters, bytes, FLOPs", graft::cli::add_info},
     {"plan", "Show memory and cost before anything runs; needs no GPU", graft::cli::add_plan},
@@ -33,7 +33,7 @@ constexpr Command kCommands[] = {
     {"generate", "Generate text from a language model", graft::cli::add_generate},
     {"tokenize", "Show text as a language model's tokens, count them, or make text of them", graft::cli::add_tokenize},
     {"merge", "Add an adapter's product to the weights of its model", graft::cli::add_merge},
-    {"export", "Write a model or an adapter as a Hugging Face folder, a GGUF, safetensors or ONNX file",
+    {"export", "Write a model or an adapter as a Hugging Face folder, a GGUF, safetensors, ONNX or TFLite file",
      graft::cli::add_export},
     {"checkpoint", "List, verify, prune and restore checkpoints of training", graft::cli::add_checkpoint},
     {"delta", "Make, average and apply what training changed, for devices that come and go", graft::cli::add_delta},

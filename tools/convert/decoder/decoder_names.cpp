@@ -33,27 +33,6 @@ const TensorNames kGemmaNames = [] {
   return names;
 }();
 
-const TensorNames kFalconNames = {.embedding = "transformer.word_embeddings",
-                                  .positions = "",
-                                  .layer = "transformer.h.",
-                                  .attention_norm = "input_layernorm",
-                                  .query = "",
-                                  .key = "",
-                                  .value = "",
-                                  .query_key_value = "self_attention.query_key_value",
-                                  .attention_output = "self_attention.dense",
-                                  .query_norm = "",
-                                  .key_norm = "",
-                                  .after_attention_norm = "",
-                                  .ffn_norm = "post_attention_layernorm",
-                                  .gate = "",
-                                  .up = "mlp.dense_h_to_4h",
-                                  .gate_up = "",
-                                  .down = "mlp.dense_4h_to_h",
-                                  .after_ffn_norm = "",
-                                  .final_norm = "transformer.ln_f",
-                                  .head = "lm_head"};
-
 const TensorNames kGpt2Names = {.embedding = "transformer.wte",
                                 .positions = "transformer.wpe",
                                 .layer = "transformer.h.",
@@ -74,6 +53,19 @@ const TensorNames kGpt2Names = {.embedding = "transformer.wte",
                                 .after_ffn_norm = "",
                                 .final_norm = "transformer.ln_f",
                                 .head = "lm_head"};
+
+const TensorNames kFalconNames = [] {
+  TensorNames names = kGpt2Names;
+  names.embedding = "transformer.word_embeddings";
+  names.positions = "";
+  names.attention_norm = "input_layernorm";
+  names.query_key_value = "self_attention.query_key_value";
+  names.attention_output = "self_attention.dense";
+  names.ffn_norm = "post_attention_layernorm";
+  names.up = "mlp.dense_h_to_4h";
+  names.down = "mlp.dense_4h_to_h";
+  return names;
+}();
 
 const TensorNames kGgufNames = {.embedding = "token_embd",
                                 .positions = "position_embd",
