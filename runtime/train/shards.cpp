@@ -77,6 +77,7 @@ Status Trainer::gather_state() {
   GRAFT_TRY(setup_.trainer.exchange->gather(parts, true));
   has_whole_ = true;
   if (setup_.trainer.request.shard->rank != 0) return ok_status();
+  shortages_.tell_before_invalidation();
   std::vector<std::span<const std::byte>> from(parts.begin(), parts.end());
   for (const auto& [owner, resident] : all) {
     const std::span<const std::byte> bytes = from[owner].first(resident->bytes);

@@ -37,7 +37,7 @@ Status Shortages::end_unfinished(Status why, int& attempts) {
 
 /// Builds for another plan and moves the state over.
 Status Shortages::go_on_with(TrainingPlan plan, const std::string& why) {
-  tell_before_replan();
+  tell_before_invalidation();
   FetchedValues fetched;
   if (state_.samples_done != 0) fetched = std::move(run_.fetched());  // of micro-batches that are not run again
   if (run_.is_built()) GRAFT_TRY(run_.keep_state_in_shortage());

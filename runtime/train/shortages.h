@@ -38,10 +38,10 @@ class Shortages {
   bool within_step() const { return state_.samples_done != 0 || execution_.is_unfinished(); }
   std::uint64_t count() const { return count_; }
   bool heap_overdrawn() const { return heap_overdrawn_; }
-  void set_before_replan(std::function<void()> call) { before_replan_ = std::move(call); }
+  void set_before_invalidation(std::function<void()> call) { before_invalidation_ = std::move(call); }
   /// Whoever uses an earlier capture lets it go.
-  void tell_before_replan() const {
-    if (before_replan_) before_replan_();
+  void tell_before_invalidation() const {
+    if (before_invalidation_) before_invalidation_();
   }
 
  private:
@@ -60,7 +60,7 @@ class Shortages {
   bool shrink_at_boundary_ = false;  ///< a step ended under a plan that the device refuses
   bool heap_overdrawn_ = false;
   std::uint64_t count_ = 0;
-  std::function<void()> before_replan_;
+  std::function<void()> before_invalidation_;
 };
 
 }  // namespace graft::train

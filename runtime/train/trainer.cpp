@@ -276,7 +276,7 @@ Status Trainer::recover(const Status& why) {
   if (!copied_at_ && !run_.has_kept()) return why;  // there is no copy of now
   setup_.trainer.log(LogLevel::warning, "In step ", state_.step, " the device was lost (", why.message(),
                      "); it is opened anew, and the step begun again.");
-  shortages_.tell_before_replan();
+  shortages_.tell_before_invalidation();
   run_.tear_down();
   execution_.forget();
   if (!run_.has_kept()) state_ = *copied_at_;
@@ -332,7 +332,7 @@ Status Trainer::pause() {
   if (!run_.is_built()) return {};
   if (execution_.has_changed_residents()) return check_settled();
   GRAFT_TRY(execution_.settle());
-  shortages_.tell_before_replan();
+  shortages_.tell_before_invalidation();
   FetchedValues fetched = std::move(run_.fetched());
   Status kept = run_.keep_state();
   if (kept.ok()) run_.tear_down();
@@ -387,6 +387,7 @@ Status Trainer::set_learning_rate(double rate) {
 
 Status Trainer::write(std::string_view name, std::span<const std::byte> bytes) {
   if (is_elsewhere(name)) {
+    shortages_.tell_before_invalidation();
     whole_[std::string(name)].assign(bytes.begin(), bytes.end());
     return ok_status();
   }

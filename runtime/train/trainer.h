@@ -119,8 +119,10 @@ class Trainer {
   std::uint64_t shortages() const { return shortages_.count(); }
   /// The driver allows no more memory than is held, as of the last step, and no plan is smaller: the run goes on.
   bool heap_overdrawn() const { return shortages_.heap_overdrawn(); }
-  /// Is called before such a new plan: once it returns, nothing of an earlier capture() may be in use. Null: nothing.
-  void set_before_replan(std::function<void()> call) { shortages_.set_before_replan(std::move(call)); }
+  /// Is called before anything but capture() invalidates captured(): such a new plan, pause(), and where the
+  /// optimizer's state is shared out, gather_state() and write(). Once it returns, nothing of captured() may be in use.
+  /// Null: nothing.
+  void set_before_invalidation(std::function<void()> call) { shortages_.set_before_invalidation(std::move(call)); }
 
   /// Between two steps: plans anew for another budget (0: none) and moves all that training has changed over, so that
   /// the run goes on where it is. As long as the micro-batch stays the same the bits do, too. Nothing of an earlier
@@ -133,8 +135,8 @@ class Trainer {
 
   /// Gives all device memory back: what training changes waits with the host, also in the middle of a step. The next
   /// call that needs the device, or resume(), builds everything again, and the run goes on to the same bits. Nothing of
-  /// an earlier capture() may be in use (set_before_replan() is told). On failure nothing changed; invalid_argument
-  /// where a step that failed on the way has to be asked for again first.
+  /// an earlier capture() may be in use (set_before_invalidation() is told). On failure nothing changed;
+  /// invalid_argument where a step that failed on the way has to be asked for again first.
   Status pause();
   Status resume();
   bool is_paused() const { return !run_.is_built(); }
@@ -149,7 +151,8 @@ class Trainer {
   /// same: read() and write() are then of a copy of it here, which worker 0 has where has_whole_state().
   bool is_sharded() const { return setup_.trainer.request.shard.has_value(); }
   bool is_elsewhere(std::string_view name) const;
-  /// By all workers together, between two steps: worker 0 gets that copy.
+  /// By all workers together, between two steps: worker 0 gets that copy. It invalidates captured(), of which the copy
+  /// is a part (set_before_invalidation() is told).
   Status gather_state();
   /// There is nothing elsewhere, or the copy is of now. Where not, capture() is refused.
   bool has_whole_state() const { return !is_sharded() || has_whole_; }

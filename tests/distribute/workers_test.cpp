@@ -48,6 +48,7 @@ struct Job {
   std::uint64_t piece = 1 << 20;
   bool overlaps = false;  ///< and shares follow what was measured
   bool shards = false;    ///< of the optimizer's state
+  bool captures = false;  ///< worker 0 keeps what it captured after the first step as long as it may
   Wire wire = Wire::f32;
   std::optional<std::size_t> damaged;  ///< a bit of this worker's parameters is changed after the second step
 };
@@ -58,7 +59,26 @@ struct Outcome {
   Contents contents;
   std::vector<train::StepResult> results;
   std::uint64_t optimizer_bytes = 0;
+  std::vector<std::byte> captured;       ///< after the first step
+  std::vector<std::byte> captured_last;  ///< the same memory when the trainer says that it goes
 };
+
+std::vector<std::byte> bytes_of(const std::vector<Capture::Entry>& captured) {
+  std::vector<std::byte> out;
+  for (const Capture::Entry& entry : captured) out.insert(out.end(), entry.bytes.begin(), entry.bytes.end());
+  return out;
+}
+
+/// As a thread does that writes a snapshot beside the steps. The state is brought together in each step.
+Status capture_once(train::Trainer& trainer, Outcome& out) {
+  if (trainer.state().step != 1) return ok_status();
+  GRAFT_TRY(trainer.capture());
+  out.captured = bytes_of(trainer.captured());
+  trainer.set_before_invalidation([&] {
+    if (out.captured_last.empty()) out.captured_last = bytes_of(trainer.captured());
+  });
+  return ok_status();
+}
 
 Outcome train(const Job& run, gpu::Device& device, GroupExchange* exchange, group::Group* heals_in = nullptr) {
   Outcome out;
@@ -67,6 +87,7 @@ Outcome train(const Job& run, gpu::Device& device, GroupExchange* exchange, grou
     trainer_options.request.evaluation = false;
     trainer_options.request.samples = run.data.samples;
     trainer_options.request.slots = exchange != nullptr;
+    trainer_options.request.checkpoints = run.captures;
     trainer_options.exchange = exchange;
     if (run.shards && exchange != nullptr) {
       const train::Share share = exchange->share();
@@ -85,10 +106,13 @@ Outcome train(const Job& run, gpu::Device& device, GroupExchange* exchange, grou
       };
     }
     GRAFT_TRY_ASSIGN(const auto loader, data::Loader::create(*source, order));
+    const bool captures = run.captures && exchange != nullptr && exchange->share().rank == 0;
+    if (captures) trainer->set_wants_whole_state([] { return true; });
     train::FitOptions fit_options;
     fit_options.steps = run.steps;
     fit_options.on_step = [&](const train::StepResult& result) {
       out.results.push_back(result);
+      if (captures) GRAFT_TRY(capture_once(*trainer, out));
       const bool hit = exchange != nullptr && run.damaged == exchange->share().rank && trainer->state().step == 2;
       if (!hit) return ok_status();
       std::vector<std::byte> bytes(3 * sizeof(float));
@@ -245,6 +269,20 @@ TEST_F(WorkersTest, ShareTheOptimizersStateOut) {
   for (const Outcome& outcome : train_together(run, 2)) {
     EXPECT_EQ(outcome.status.code(), Code::unsupported) << outcome.status.message();
   }
+}
+
+// A snapshot may still be written from the copy when the state of a later step comes together.
+TEST_F(WorkersTest, SayBeforeTheCopyOfTheOptimizersStateChanges) {
+  Job run{tiny_mlp(5, 7, 3), tiny_data(21, {5}, 3), {}};
+  run.options.batch = 8;
+  run.options.micro_batch = 3;
+  run.options.optimizer.kind = train::OptimizerKind::adamw;
+  run.shards = run.captures = true;
+  run.steps = 3;
+  const std::vector<Outcome> outcomes = train_together(run, 2);
+  for (const Outcome& outcome : outcomes) ASSERT_TRUE(outcome.status.ok()) << outcome.status.message();
+  ASSERT_FALSE(outcomes[0].captured.empty());
+  EXPECT_EQ(outcomes[0].captured_last, outcomes[0].captured);
 }
 
 TEST_F(WorkersTest, SendLessWhereLessIsAskedFor) {

@@ -67,7 +67,7 @@ TEST_F(Recovery, APausedRunHoldsNothingAndGoesOnToTheSameBits) {
   ASSERT_TRUE(made.ok()) << made.status().message();
   Trainer& trainer = **made;
   int told = 0;
-  trainer.set_before_replan([&] { ++told; });
+  trainer.set_before_invalidation([&] { ++told; });
   const auto pause = [&] {
     const Status paused = trainer.pause();
     ASSERT_TRUE(paused.ok()) << paused.message();

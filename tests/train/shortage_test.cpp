@@ -188,7 +188,7 @@ TEST_F(Shortage, EvaluationHashAndCaptureAreAnsweredToo) {
   const Metrics metrics = trainer->evaluate(*source).value();
   const std::uint64_t hash = trainer->state_hash().value();
   int before_replan = 0;
-  trainer->set_before_replan([&] { ++before_replan; });
+  trainer->set_before_invalidation([&] { ++before_replan; });
   const auto refused = [&](auto work) {
     const std::uint64_t shortages = trainer->shortages();
     device.refuse_call(1);

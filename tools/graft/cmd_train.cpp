@@ -80,7 +80,7 @@ Status train_on(OpenDevice& opened, const Model& base, Model& model, const Train
     for (const std::string& reason : trainer.plan().choice.reasons) std::fprintf(stderr, "%s\n", reason.c_str());
   }
   TrainRun run(options, opened, model, *ready, watched);
-  if (workers.leads()) GRAFT_TRY(run.open_store());
+  if (workers.leads()) GRAFT_TRY(run.open_store(workers.has_met()));
   workers.when_it_leads([&](bool leads) -> Status {
     if (!leads) return run.step_down(), ok_status();
     GRAFT_TRY(claim_outputs(options));

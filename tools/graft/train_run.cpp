@@ -263,24 +263,30 @@ Result<train::FitEnd> TrainRun::take_steps(const std::atomic<bool>& stop, train:
   return end;
 }
 
-Status TrainRun::open_checkpointer(const CheckpointOptions& checkpoint) {
+/// A process that is killed gives one thing back after another, and the store's lock with the last of its threads.
+Status TrainRun::open_checkpointer(const CheckpointOptions& checkpoint, std::chrono::milliseconds patience) {
   CheckpointOptions all = checkpoint;
   all.report = [](const std::string& text) { std::fprintf(stderr, "checkpoint: %s\n", text.c_str()); };
   all.late_sync = true;
   all.model_file = std::filesystem::absolute(options_.path).string();
   Configuration configuration = configuration_of(trainer_);
   add_data(options_, ready_.fingerprint, configuration);
-  GRAFT_TRY_ASSIGN(checkpointer_,
-                   Checkpointer::open(os::system_files(), all, trainer_, model_, std::move(configuration)));
-  return ok_status();
+  const auto until = std::chrono::steady_clock::now() + patience;
+  for (;;) {
+    auto opened = Checkpointer::open(os::system_files(), all, trainer_, model_, configuration);
+    if (opened.ok()) checkpointer_ = std::move(opened).value();
+    const bool again = opened.status().code() == Code::io_error && std::chrono::steady_clock::now() < until;
+    if (!again) return opened.status();
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
 }
 
-Status TrainRun::open_store() {
+Status TrainRun::open_store(bool anew) {
   leads_ = true;
   GRAFT_TRY_ASSIGN(const CheckpointOptions checkpoint, checkpoint_options(options_.checkpoint));
   if (!options_.checkpoint.warm_start.empty()) GRAFT_TRY(warm_start(options_.checkpoint.warm_start, trainer_));
   if (checkpoint.folder.empty()) return ok_status();
-  GRAFT_TRY(open_checkpointer(checkpoint));
+  GRAFT_TRY(open_checkpointer(checkpoint, anew ? std::chrono::seconds(10) : std::chrono::seconds(0)));
   GRAFT_TRY_ASSIGN(const std::uint64_t step, checkpointer_->begin(&loader_));
   if (checkpoint.resume) std::fprintf(stderr, "Going on from step %llu.\n", static_cast<unsigned long long>(step));
   return ok_status();
@@ -309,13 +315,7 @@ Status TrainRun::take_store() {
   checkpoint.resume = true;
   checkpoint.from.clear();
   checkpoint.looks_deep = false;
-  constexpr int kAttempts = 20;  // a process that is killed gives one thing back after another
-  Status opened;
-  for (int i = 0; i < kAttempts; ++i) {
-    opened = open_checkpointer(checkpoint);
-    if (opened.code() != Code::io_error) break;
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
+  const Status opened = open_checkpointer(checkpoint, std::chrono::milliseconds(200));
   if (!opened.ok()) {
     if (no_store_.ok()) {
       std::fprintf(stderr, "checkpoint: %s Training goes on without, and looks again.\n", opened.message().c_str());

@@ -39,8 +39,9 @@ class TrainRun {
         ready_(ready),
         profile_(profile) {}
 
-  /// The worker that leads a run from its beginning: opens its checkpoint, from which it may go on.
-  Status open_store();
+  /// The worker that leads a run from its beginning: opens its checkpoint, from which it may go on. `anew`: another led
+  /// it before, and its process may be ending still.
+  Status open_store(bool anew);
   /// And what else it writes; shows how good the model is now.
   Status begin();
   /// From now on this worker leads.
@@ -63,7 +64,7 @@ class TrainRun {
     std::string text;
     nlohmann::ordered_json row;
   };
-  Status open_checkpointer(const CheckpointOptions& checkpoint);
+  Status open_checkpointer(const CheckpointOptions& checkpoint, std::chrono::milliseconds patience);
   Status take_store();
   Status write_what_is_missing();
   Status prepare();

@@ -44,6 +44,8 @@ class Workers {
   /// checkpoint, by those that meet here.
   bool starts_anew() const { return starts_anew_; }
   Status meet_anew();
+  /// The workers of this run have met before.
+  bool has_met() const { return has_joined_; }
   /// After the last step of the run, all together: worker 0 finishes it, and where it is gone before that, the one
   /// after it. False: the run went back a step. `exchange` may be null.
   Result<bool> conclude(PreparedRun& run, train::SlotExchange* exchange, const std::function<Status()>& finish);

@@ -34,7 +34,7 @@ Checkpointer::Checkpointer(checkpoint::Store store, const CheckpointOptions& opt
       model_(model),
       configuration_(std::move(configuration)),
       frozen_(frozen_of(trainer, model)) {
-  trainer_.set_before_replan([this] { wait_for_snapshot(); });
+  trainer_.set_before_invalidation([this] { wait_for_snapshot(); });
 }
 
 bool Checkpointer::wants_whole_state() const {

@@ -44,7 +44,7 @@ struct CheckpointOptions {
 /// Threads: the trainer's. The trainer must have been planned for checkpoints, and outlive it, as must the model.
 class Checkpointer {
  public:
-  ~Checkpointer() { trainer_.set_before_replan(nullptr); }
+  ~Checkpointer() { trainer_.set_before_invalidation(nullptr); }
   Checkpointer(const Checkpointer&) = delete;
   Checkpointer& operator=(const Checkpointer&) = delete;
   /// Makes the store where there is none. An existing store with snapshots must be resumed from, or is an error:
