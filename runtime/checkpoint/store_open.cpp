@@ -47,6 +47,8 @@ Status check_options(const StoreOptions& options) {
   return ok_status();
 }
 
+constexpr std::size_t kPerBlock = 64;  ///< snapshots that a thread reads at a time
+
 /// In how many that many are read.
 std::size_t threads_for(std::size_t snapshots) {
   constexpr std::size_t kPerThread = 512;  // fewer are read in the time that a thread takes to start
@@ -202,13 +204,15 @@ Status Store::load_snapshots(const Listing& listing) {
   for (std::size_t i = 0; i < numbers.size(); ++i) loaded.emplace_back(Manifest{});
   const std::size_t threads = sealer_.on() ? 1 : threads_for(numbers.size());
   std::atomic<bool> exhausted = false;
-  os::run_in_threads(threads, [&](std::size_t thread) {
+  std::atomic<std::size_t> next = 0;
+  os::run_in_threads(threads, [&](std::size_t) {
     Known known;
     if (threads > 1) known.alike.slab = std::make_shared<Slab>();  // a few snapshots are not worth its pages
-    const std::size_t end = numbers.size() * (thread + 1) / threads;
     try {
-      for (std::size_t i = numbers.size() * thread / threads; i < end; ++i) {
-        loaded[i] = load_snapshot(numbers[i], known);
+      // In blocks, as they come: a core that others use too must not be waited for.
+      for (std::size_t begin = 0; (begin = next.fetch_add(kPerBlock)) < numbers.size();) {
+        const std::size_t end = std::min(begin + kPerBlock, numbers.size());
+        for (std::size_t i = begin; i < end; ++i) loaded[i] = load_snapshot(numbers[i], known);
       }
       if (known.alike.slab != nullptr) known.alike.slab->close();
     } catch (const std::bad_alloc&) {  // it would end the process

@@ -1,6 +1,10 @@
 // graft/snapshots.h: the folder that a run is kept in.
 #include "graft/snapshots.h"
 
+#include <algorithm>
+#include <utility>
+#include <vector>
+
 #include "runtime/session/c_api/c_cipher.h"
 #include "runtime/session/c_api/c_handles.h"
 #include "runtime/session/checkpoint/run_state.h"
@@ -13,7 +17,8 @@ struct graft_store {
   Ref<graft_context> context;
   std::unique_ptr<checkpoint::Cipher> cipher = nullptr;  // before the store, which uses it
   std::optional<checkpoint::Store> store = {};
-  std::string text = {};  // of the last call
+  std::vector<std::pair<std::uint64_t, checkpoint::SnapshotSize>> sizes = {};  // empty: not asked for since a change
+  std::string text = {};                                                       // of the last call
   checkpoint::SnapshotDiff diff = {};
   std::vector<graft_stream_difference> streams = {};
   Users users = {};
@@ -25,9 +30,20 @@ Result<std::uint64_t> number_of(const graft_store& store, const char* name) {
   return find_snapshot(*store.store, name == nullptr ? "" : name);
 }
 
+/// By number. Found together, which for one takes as long as for all.
+const auto& sizes_of(graft_store& store) {
+  if (store.sizes.empty()) {
+    const auto sizes = store.store->sizes();
+    store.sizes.assign(sizes.begin(), sizes.end());
+  }
+  return store.sizes;
+}
+
 Status tell(graft_store& store, std::uint64_t number, graft_snapshot* snapshot) {
   const checkpoint::Manifest& manifest = store.store->snapshots().at(number);
-  const checkpoint::SnapshotSize size = store.store->sizes().at(number);
+  const auto& sizes = sizes_of(store);
+  const checkpoint::SnapshotSize size =
+      std::ranges::lower_bound(sizes, number, {}, [](const auto& one) { return one.first; })->second;
   store.text.clear();
   for (const std::string& tag : manifest.meta.tags) store.text += (store.text.empty() ? "" : "\n") + tag;
   graft_snapshot out{};
@@ -89,11 +105,11 @@ size_t graft_store_count(const graft_store* store) { return store == nullptr ? 0
 
 graft_status graft_store_snapshot(graft_store* store, size_t index, graft_snapshot* snapshot) {
   return on_store(store, [&]() -> Status {
-    const auto& all = store->store->snapshots();
+    const auto& all = sizes_of(*store);
     if (index >= all.size()) {
       return error(Code::not_found, "There are ", all.size(), " snapshots; number ", index, " is not one.");
     }
-    return tell(*store, std::next(all.begin(), static_cast<std::ptrdiff_t>(index))->first, snapshot);
+    return tell(*store, all[index].first, snapshot);
   });
 }
 
@@ -174,6 +190,7 @@ graft_status graft_store_untag(graft_store* store, const char* name, const char*
 
 graft_status graft_store_prune(graft_store* store, size_t keep, size_t* removed, uint64_t* freed_bytes) {
   return on_store(store, [&]() -> Status {
+    store->sizes.clear();
     GRAFT_TRY_ASSIGN(const PrunedStore pruned, prune_store(*store->store, keep));
     if (removed != nullptr) *removed = pruned.removed.size();
     if (freed_bytes != nullptr) *freed_bytes = pruned.freed_bytes;
