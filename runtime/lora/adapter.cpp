@@ -9,6 +9,7 @@
 #include "platform/base/half.h"
 #include "platform/base/numbers.h"
 #include "runtime/core/quantized.h"
+#include "runtime/lora/pissa.h"
 
 namespace graft {
 namespace {
@@ -98,30 +99,6 @@ struct Site : LoraSite {
     return names;
   }
 };
-
-/// The numbers that a weight's blocks, or its numbers of 16 bits, stand for.
-Result<std::vector<float>> weight_as_floats(const Model& base, const std::string& name) {
-  const ValueId id = base.graph.find_value(name);
-  const Value& value = base.graph.value(id);
-  const auto bytes = base.weight(id);
-  if (!bytes) return invalid("The weight \"", name, "\" has no contents.");
-  std::vector<float> out(value.shape.elements());
-  if (is_quantized(value.dtype)) {
-    dequantize(value.dtype, *bytes, out);
-  } else if (value.dtype == DType::f32) {
-    std::memcpy(out.data(), bytes->data(), bytes->size());
-  } else if (value.dtype == DType::f16 || value.dtype == DType::bf16) {
-    for (std::size_t n = 0; n < out.size(); ++n) {
-      std::uint16_t word = 0;
-      std::memcpy(&word, bytes->data() + 2 * n, 2);
-      out[n] = value.dtype == DType::f16 ? half_to_float(word) : bfloat_to_float(word);
-    }
-  } else {
-    return unsupported("The weight \"", name, "\" is of type ", dtype_name(value.dtype),
-                       "; adapters are merged into floats and blocks.");
-  }
-  return out;
-}
 
 /// Of each row of the weight as [out, in]; ones where there are only shapes to plan with.
 Result<std::vector<float>> squared_norms(const Model& base, const LoraSite& site) {
@@ -234,6 +211,29 @@ Status set_merged(Model& model, const std::string& name, const std::vector<float
 
 }  // namespace
 
+Result<std::vector<float>> weight_as_floats(const Model& base, const std::string& name) {
+  const ValueId id = base.graph.find_value(name);
+  const Value& value = base.graph.value(id);
+  const auto bytes = base.weight(id);
+  if (!bytes) return invalid("The weight \"", name, "\" has no contents.");
+  std::vector<float> out(value.shape.elements());
+  if (is_quantized(value.dtype)) {
+    dequantize(value.dtype, *bytes, out);
+  } else if (value.dtype == DType::f32) {
+    std::memcpy(out.data(), bytes->data(), bytes->size());
+  } else if (value.dtype == DType::f16 || value.dtype == DType::bf16) {
+    for (std::size_t n = 0; n < out.size(); ++n) {
+      std::uint16_t word = 0;
+      std::memcpy(&word, bytes->data() + 2 * n, 2);
+      out[n] = value.dtype == DType::f16 ? half_to_float(word) : bfloat_to_float(word);
+    }
+  } else {
+    return unsupported("The weight \"", name, "\" is of type ", dtype_name(value.dtype),
+                       "; adapters are merged into floats and blocks.");
+  }
+  return out;
+}
+
 Status borrow_rest(const Model& base, Model& model) {
   model.metadata = base.metadata;
   model.symbol_defaults = base.symbol_defaults;
@@ -302,7 +302,9 @@ Result<Model> borrow_model(const Model& base) {
 
 Result<Model> with_lora(const Model& base, const LoraOptions& options, std::uint32_t seed) {
   GRAFT_TRY_ASSIGN(Attached made, attach(base, std::span(&options, 1)));
+  if (options.pissa) GRAFT_TRY(start_pissa(base, {made.sites.begin(), made.sites.end()}, options, made.model));
   for (const Site& site : made.sites) {
+    if (options.pissa) break;
     GRAFT_TRY(copy_floats(made.model, site.a, initial_lora_a(site, options.rank, seed)));
     GRAFT_TRY(copy_floats(made.model, site.b, std::vector<float>(static_cast<std::size_t>(site.out * options.rank))));
     if (site.magnitude.empty()) continue;
@@ -324,13 +326,26 @@ Result<Model> adapter_of(const Model& adapted) {
   for (const std::string_view key : {kMetaAdapterBase, kMetaAdapterAlphas, kMetaFamily, kMetaHeads, kMetaPairs}) {
     if (const auto found = adapted.metadata.find(key); found != adapted.metadata.end()) adapter.metadata.insert(*found);
   }
+  bool twice = false;
   for (const ValueId id : adapted.graph.of_kind(ValueKind::parameter)) {
     const Value& value = adapted.graph.value(id);
+    if (has_pissa(adapted.graph, value.name)) {
+      GRAFT_TRY(add_with_start(adapted, value.name, adapter));
+      twice = true;
+      continue;
+    }
     GRAFT_TRY_ASSIGN(const ValueId made,
                      adapter.graph.add_value(value.name, value.dtype, value.shape, ValueKind::parameter));
     if (!adapted.weight(id)) return invalid("The adapter's matrix \"", value.name, "\" has no contents.");
     GRAFT_TRY(adapter.borrow_weight(made, adapted, id));
   }
+  if (!twice) return adapter;
+  std::int64_t rank = 0;
+  double alpha = 0;
+  GRAFT_TRY(read_number(adapter, kMetaAdapterRank, rank));
+  GRAFT_TRY(read_number(adapter, kMetaAdapterAlpha, alpha));
+  adapter.metadata.insert_or_assign(std::string(kMetaAdapterRank), cat(2 * rank));
+  adapter.metadata.insert_or_assign(std::string(kMetaAdapterAlpha), exact_text(2 * alpha));
   return adapter;
 }
 

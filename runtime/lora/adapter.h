@@ -53,6 +53,7 @@ std::string exact_text(double number);
 Result<Model> with_lora(const Model& base, const LoraOptions& options, std::uint32_t seed);
 
 /// The adapters alone of a model that with_lora() or with_adapter() made, as a model of its own. Borrows as above.
+/// Those of PiSSA have what they began with beside them, subtracted, at twice the rank: any program can put them on.
 Result<Model> adapter_of(const Model& adapted);
 
 /// The model with the adapters of an adapter file. Borrows the weights of both. Errors name the adapter's weight that
@@ -62,6 +63,9 @@ Result<Model> with_adapter(const Model& base, const Model& adapter);
 /// The model with the adapters added to its weights. Borrows the others from `base`. Merged weights become f32
 /// parameters, or frozen blocks of the type `blocks`, whatever they were.
 Result<Model> merge_adapter(const Model& base, const Model& adapter, std::optional<DType> blocks = {});
+
+/// The numbers that a weight's blocks, or its numbers of 16 bits, stand for.
+Result<std::vector<float>> weight_as_floats(const Model& base, const std::string& name);
 
 /// Gives `model` all of `base` but its graph and signatures; weights go, borrowed, to values of the same name.
 Status borrow_rest(const Model& base, Model& model);

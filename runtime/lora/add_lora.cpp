@@ -80,6 +80,8 @@ class Adder {
     ValueId magnitude = kNoValue;
     ValueId squared_norm = kNoValue;
     ValueId factor = kNoValue;  ///< magnitude over length, once it is in the graph
+    ValueId pissa_a = kNoValue;
+    ValueId pissa_b = kNoValue;
   };
 
   /// The weight of a linear layer: rank 2, made by no node, times rows that are not transposed.
@@ -129,9 +131,16 @@ class Adder {
       site = {weight.name, layer + std::string(kLoraA), layer + std::string(kLoraB)};
       if (options_.dora) site.magnitude = layer + std::string(kLoraMagnitude);
       if (options_.dora) site.squared_norm = layer + ".squared_norm";
+      if (options_.pissa) site.pissa_a = layer + std::string(kPissaA);
+      if (options_.pissa) site.pissa_b = layer + std::string(kPissaB);
       site.in = weight.shape[transposed ? 1 : 0].value();
       site.out = weight.shape[transposed ? 0 : 1].value();
       site.transposed = transposed;
+      if (options_.pissa && options_.rank > std::min(site.in, site.out)) {
+        return invalid("The adapter option r (rank) is ", options_.rank, ", but the weight \"", site.weight, "\" of ",
+                       weight.shape.text(), " has only ", std::min(site.in, site.out),
+                       " directions to begin with: with init=pissa a rank is at most that.");
+      }
     }
     for (std::size_t t = 0; t < used.size(); ++t) {
       if (used[t]) continue;
@@ -156,6 +165,13 @@ class Adder {
                      out_.graph.add_value(site.a, DType::f32, {options_.rank, site.in}, ValueKind::parameter));
     GRAFT_TRY_ASSIGN(adapter.b,
                      out_.graph.add_value(site.b, DType::f32, {site.out, options_.rank}, ValueKind::parameter));
+    if (options_.pissa) {
+      const auto constant = [&](const std::string& name, Shape shape) {
+        return out_.graph.add_value(name, DType::f32, std::move(shape), ValueKind::constant);
+      };
+      GRAFT_TRY_ASSIGN(adapter.pissa_a, constant(site.pissa_a, {options_.rank, site.in}));
+      GRAFT_TRY_ASSIGN(adapter.pissa_b, constant(site.pissa_b, {site.out, options_.rank}));
+    }
     if (!options_.dora) return {};
     GRAFT_TRY_ASSIGN(adapter.magnitude,
                      out_.graph.add_value(site.magnitude, DType::f32, {site.out}, ValueKind::parameter));
@@ -229,6 +245,7 @@ class Adder {
   Status adapt(const Node& node, Adapter& adapter) {
     const std::string layer = layer_of(source_.value(node.inputs[1]).name);
     ValueId x = values_[node.inputs[0].index];
+    const ValueId whole = x;
     if (options_.dropout > 0) {
       GRAFT_TRY_ASSIGN(const NodeId dropout,
                        out_.graph.add_node(Op::dropout, {x}, {{"p", options_.dropout}}, layer + ".lora_dropout"));
@@ -238,6 +255,11 @@ class Adder {
     GRAFT_TRY_ASSIGN(const NodeId lora, out_.graph.add_node(Op::lora, {y, x, adapter.a, adapter.b},
                                                             {{"scale", options_.scale()}}, layer + ".lora"));
     y = out_.graph.node(lora).outputs[0];
+    if (adapter.pissa_a.valid()) {
+      GRAFT_TRY_ASSIGN(const NodeId pissa, out_.graph.add_node(Op::lora, {y, whole, adapter.pissa_a, adapter.pissa_b},
+                                                               {{"scale", -options_.scale()}}, layer + ".pissa"));
+      y = out_.graph.node(pissa).outputs[0];
+    }
     if (!adapter.magnitude.valid()) return {};
     GRAFT_TRY_ASSIGN(const ValueId factor, length_factor(node, adapter, layer));
     GRAFT_TRY_ASSIGN(const NodeId scaled, out_.graph.add_node(Op::mul, {y, factor}, {}, layer + ".dora"));
@@ -279,9 +301,12 @@ Result<LoraOptions> parse_lora(std::string_view text) {
       GRAFT_TRY(parse_flag(name, value, options.dora));
     } else if (name == "rslora") {
       GRAFT_TRY(parse_flag(name, value, by_root));
+    } else if (name == "init") {
+      if (value != "default" && value != "pissa") return out_of_range(name, cat('"', value, '"'), "default or pissa");
+      options.pissa = value == "pissa";
     } else {
       return invalid("There is no adapter option \"", name,
-                     "\"; there are r, alpha, dropout, targets, dora and rslora.");
+                     "\"; there are r, alpha, dropout, targets, dora, rslora and init.");
     }
   }
   if (!given.contains("alpha")) options.alpha = 2 * static_cast<double>(options.rank);
@@ -296,6 +321,12 @@ Status check(const LoraOptions& options) {
     return out_of_range("r (rank)", options.rank, cat("1 to ", kMaxRank));
   }
   if (!std::isfinite(options.alpha)) return out_of_range("alpha", options.alpha, "finite");
+  if (options.pissa && options.rank > kMaxRank / 2) {  // files hold twice as many
+    return out_of_range("r (rank)", options.rank, cat("1 to ", kMaxRank / 2, " with init=pissa"));
+  }
+  if (options.pissa && options.dora)
+    return unsupported("The adapter options init=pissa and dora=yes do not go together.");
+  if (options.pissa && options.alpha <= 0) return out_of_range("alpha", options.alpha, "above 0 with init=pissa");
   if (options.dropout >= 0 && options.dropout < 1) return {};
   return out_of_range("dropout", options.dropout, "in [0, 1)");
 }

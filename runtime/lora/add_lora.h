@@ -1,7 +1,8 @@
 // Low-rank adapters: y = x W^T becomes y + (alpha / r) (x A^T) B^T with W frozen and A, B trained.
 // E. Hu et al., "LoRA: Low-Rank Adaptation of Large Language Models", 2021; names and initial values as in PEFT.
 // rsLoRA: D. Kalajdzievski, "A Rank Stabilization Scaling Factor for Fine-Tuning with LoRA", 2023. DoRA: S. Liu et al.,
-// "DoRA: Weight-Decomposed Low-Rank Adaptation", 2024.
+// "DoRA: Weight-Decomposed Low-Rank Adaptation", 2024. PiSSA: F. Meng et al., "PiSSA: Principal Singular Values and
+// Singular Vectors Adaptation of Large Language Models", 2024.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +19,9 @@ namespace graft {
 inline constexpr std::string_view kLoraA = ".lora_A.weight";
 inline constexpr std::string_view kLoraB = ".lora_B.weight";
 inline constexpr std::string_view kLoraMagnitude = ".lora_magnitude_vector";
+/// And of the constants that hold A and B as PiSSA begins with them.
+inline constexpr std::string_view kPissaA = ".pissa_A.weight";
+inline constexpr std::string_view kPissaB = ".pissa_B.weight";
 
 struct LoraOptions {
   std::int64_t rank = 8;
@@ -26,6 +30,10 @@ struct LoraOptions {
   /// Each row of W + scale B A is brought to a length m that is trained, and starts as the length of W's row. Gradients
   /// go through the length too; PEFT leaves that part of them out.
   bool dora = false;
+  /// A and B begin as the strongest directions of the weight (principal.h), in place of noise and zeros. What stays
+  /// frozen is the weight without them: y = x W^T + scale (x A^T) B^T - scale (x A0^T) B0^T, so that the weight itself
+  /// is left as it is.
+  bool pissa = false;
   /// Weights that are adapted: parts of dotted names (q_proj) or patterns (*attn*). Empty: every linear layer but one
   /// whose result is an output of the model.
   std::vector<std::string> targets;
@@ -33,7 +41,8 @@ struct LoraOptions {
   double scale() const { return alpha / static_cast<double>(rank); }
 };
 
-/// "r=8,alpha=16,dropout=0.05,targets=q_proj|v_proj,dora=yes,rslora=yes", any part may be missing; alpha is then 2 r.
+/// "r=8,alpha=16,dropout=0.05,targets=q_proj|v_proj,dora=yes,rslora=yes,init=pissa", any part may be missing; alpha is
+/// then 2 r, init is "default".
 /// targets=all-linear is as none. With rslora the result's alpha is sqrt(r) times what is written, so that the scale is
 /// alpha / sqrt(r).
 Result<LoraOptions> parse_lora(std::string_view text);
@@ -47,6 +56,8 @@ struct LoraSite {
   std::string b;
   std::string magnitude;     ///< DoRA's m, [out]; empty: LoRA
   std::string squared_norm;  ///< a constant, [out], for the squared lengths of the weight's rows; empty: LoRA
+  std::string pissa_a;       ///< constants like a and b, for what PiSSA begins with; empty: no PiSSA
+  std::string pissa_b;
   std::int64_t in = 0;
   std::int64_t out = 0;
   bool transposed = false;  ///< the weight is [out, in]

@@ -37,6 +37,7 @@ LiveAdapters::LiveAdapters(const Graph& graph, std::string base) : base_(std::mo
     if (!a.name.ends_with(kLoraA)) continue;
     const std::string layer = a.name.substr(0, a.name.size() - kLoraA.size());
     dora_ = dora_ || graph.find_value(layer + std::string(kLoraMagnitude)).valid();
+    pissa_ = pissa_ || graph.find_value(layer + std::string(kPissaA)).valid();
     // A weight that several layers share has one adapter.
     if (std::ranges::any_of(sites_, [&](const Site& site) { return site.layer == layer; })) continue;
     sites_.push_back({layer, a.shape[0].value(), a.shape[1].value(), b.shape[0].value(), node.attrs.number("scale")});
@@ -71,6 +72,11 @@ Result<LiveAdapters::Matrices> LiveAdapters::matrices(const Site& site, const Mo
 Status LiveAdapters::swap(Memory& memory, const Model* adapter) const {
   if (sites_.empty()) return invalid("The running model was made without adapters; none can be put on.");
   if (dora_) return unsupported("The running model's adapters are DoRA, which is not swapped; load the model anew.");
+  if (pissa_) {
+    return unsupported(
+        "The running model's adapters began with init=pissa, and its weights lack what they began with; "
+        "save them, and load the model anew.");
+  }
   std::vector<AdapterLayer> layers;
   if (adapter != nullptr) {
     GRAFT_TRY(check_base(base_text(*adapter), base_));

@@ -22,7 +22,8 @@ class LiveAdapters {
 
   /// Writes the matrices of an adapter file; layers that it lacks run as without one. Ranks may be smaller than those
   /// in place. The programs' scale stays, so B is multiplied by the ratio of the file's scale to it. nullptr: all
-  /// layers run as without adapters. unsupported: DoRA. Nothing changes where the file does not fit: its error names
+  /// layers run as without adapters. unsupported: DoRA, PiSSA of
+  /// this run. Nothing changes where the file does not fit: its error names
   /// the layer.
   Status swap(Memory& memory, const Model* adapter) const;
 
@@ -37,7 +38,8 @@ class LiveAdapters {
   };
   static Result<Matrices> matrices(const Site& site, const Model& adapter, double scale, std::int64_t rank);
   std::vector<Site> sites_;
-  bool dora_ = false;  ///< there are magnitudes too
+  bool dora_ = false;   ///< there are magnitudes too
+  bool pissa_ = false;  ///< what the adapters began with is taken off the weights
   std::string base_;
 };
 

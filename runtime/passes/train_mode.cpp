@@ -1,6 +1,7 @@
 #include "runtime/passes/train_mode.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "platform/base/text.h"
 #include "runtime/core/op_def.h"
@@ -8,6 +9,8 @@
 
 namespace graft::passes {
 namespace {
+
+constexpr std::int64_t kNeftuneStream = 0x4e454654;  // dropout's streams count from 0
 
 class Copier {
  public:
@@ -21,6 +24,11 @@ class Copier {
     for (std::uint32_t i = 0; i < source_.values().size(); ++i) GRAFT_TRY(copy_value(ValueId{i}));
     for (std::uint32_t i = 0; i < source_.nodes().size(); ++i) {
       if (wanted[i]) GRAFT_TRY(copy_node(source_.nodes()[i]));
+    }
+    if (options_.neftune_alpha != 0 && !noisy_) {
+      return invalid(
+          "NEFTune adds noise to the embeddings of tokens, but the model looks up no rows of a matrix by its ",
+          "first input.");
     }
     return std::move(out_);
   }
@@ -72,6 +80,33 @@ class Copier {
     GRAFT_TRY_ASSIGN(const NodeId id,
                      out_.graph.add_node(node.op, std::move(inputs), std::move(attrs), node.name, names));
     for (std::size_t i = 0; i < node.outputs.size(); ++i) adopt(node.outputs[i], out_.graph.node(id).outputs[i]);
+    return options_.neftune_alpha != 0 && embeds_tokens(node) ? add_noise(node) : ok_status();
+  }
+
+  bool embeds_tokens(const Node& node) const {
+    if (node.op != Op::gather || node.attrs.integer("axis") != 0 || source_.inputs().empty()) return false;
+    const Value& table = source_.value(node.inputs[0]);
+    const ValueId tokens = source_.inputs().front();
+    return node.inputs[1] == tokens && source_.value(tokens).shape.rank() == 2 && table.shape.rank() == 2 &&
+           (table.kind == ValueKind::parameter || table.kind == ValueKind::constant);
+  }
+
+  /// Whoever reads the rows reads them with noise. Of a decoder whose head is the embedding, the head has none.
+  Status add_noise(const Node& node) {
+    ValueId& rows = out_.values[node.outputs[0].index];
+    const Shape shape = out_.graph.value(rows).shape;
+    const double places = static_cast<double>(shape[1].value()) * static_cast<double>(shape[2].value());
+    const double bound = options_.neftune_alpha / std::sqrt(places);
+    const std::string name = source_.value(node.outputs[0]).name + ".neftune";
+    GRAFT_TRY_ASSIGN(
+        const NodeId noise,
+        out_.graph.add_node(
+            Op::random_uniform, {},
+            {{"shape", shape}, {"stream", kNeftuneStream + noisy_++}, {"offset", -bound}, {"factor", 2 * bound}},
+            name));
+    GRAFT_TRY_ASSIGN(const NodeId sum,
+                     out_.graph.add_node(Op::add, {rows, out_.graph.node(noise).outputs[0]}, {}, name + ".sum"));
+    rows = out_.graph.node(sum).outputs[0];
     return {};
   }
 
@@ -100,6 +135,7 @@ class Copier {
   const TrainModeOptions& options_;
   TrainModeGraph out_;
   std::int64_t next_stream_ = 0;
+  std::int64_t noisy_ = 0;       // lookups that have noise
   std::vector<bool> read_;       // by value: by a node that is copied
   std::vector<bool> statistic_;  // by value: as running mean or variance
 };

@@ -129,6 +129,7 @@ Status check(const TrainOptions& options) {
   GRAFT_TRY(check_scaling(loss_scaling_of(options)));
   GRAFT_TRY(check_losses(options));
   GRAFT_TRY(check_range("clip value", options.clip_value, 0, kLargeOption));
+  GRAFT_TRY(check_range("NEFTune's alpha", options.neftune_alpha, 0, 1e6));
   GRAFT_TRY(check_range("layer decay", options.layer_decay, 1e-6, 1));
   GRAFT_TRY(check_range("clip norm", options.clip_norm, 0, kLargeOption));
   if (options.optimizer_in_backward && (options.clip_norm > 0 || loss_scaling_of(options))) {

@@ -191,6 +191,7 @@ struct TrainOptions {
   std::optional<double> batch_norm_momentum;  ///< weight of the new statistics in the running ones; default: the
                                               ///< model's, else 0.1
   bool metrics = true;                        ///< cross entropy: count right answers
+  double neftune_alpha = 0;                   ///< of noise on embeddings of tokens (passes/train_mode.h); 0: none
 
   /// Values of the forward pass to read after each step: Trainer::fetch(). Each is kept to the end of the step and
   /// copied.

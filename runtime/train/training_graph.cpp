@@ -205,7 +205,8 @@ Result<TrainingGraph> build_training_graph(const Graph& model, std::int64_t samp
   GRAFT_TRY(check_names(model, options));
   GRAFT_TRY_ASSIGN(const Graph bound, bind_inputs(model, samples, options));
   GRAFT_TRY_ASSIGN(LossInputs targets, loss_inputs(bound, options, &out.note));
-  const passes::TrainModeOptions mode{options.freeze, options.batch_statistics, options.batch_norm_momentum};
+  const passes::TrainModeOptions mode{options.freeze, options.batch_statistics, options.batch_norm_momentum,
+                                        options.neftune_alpha};
   GRAFT_TRY_ASSIGN(passes::TrainModeGraph forward, passes::to_train_mode(bound, all_of(targets), mode));
   for (const ValueId id : bound.of_kind(ValueKind::parameter)) {
     const bool left_out = !forward.values[id.index].valid() && !any_matches(options.freeze, bound.value(id).name);

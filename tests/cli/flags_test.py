@@ -53,7 +53,9 @@ class FlagsTest(cli.CliTest):
                 "--lora": {"r=0": "option r (rank) is 0", "r=x": 'option r is "x"', "r=1e3": "whole number",
                            "r=99999999999999999999": "option r is", "r=4097": "1 to 4096", "alpha=nan": "option alpha is nan",
                            "alpha=-1": "option alpha is -1", "alpha=": "option alpha", "dropout=1": "option dropout is 1",
-                           "r=2,rank=4": "given twice", "size=4": '"size"'},
+                           "r=2,rank=4": "given twice", "size=4": '"size"', "init=svd": "default or pissa",
+                           "init=pissa,dora=yes": "do not go together", "init=pissa,r=2049": "1 to 2048 with init=pissa",
+                           "init=pissa,r=2000": "directions to begin with"},
                 "--group": {"*:lr=-1": "lr must be a number", "*:lr=nan": "not nan", "*:weight_decay=1e999": "not 1e999",
                             "*:weight_decay=1e31": "from 0 to 1e+30", "*:lr=": '"lr="', "*:": '"*:"', "*": '"*"',
                             "*:lr=1,lr=2": "gives lr", "*:size=1": '"size"'}}.items():

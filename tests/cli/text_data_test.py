@@ -120,7 +120,7 @@ class TextData(LetterTest):
     def test_adapters_of_a_killed_run_are_the_same_to_the_byte(self):
         self.write_lines(*({"prompt": p, "completion": c} for p, c in self.PAIRS * 5))
         flags = ["--data", "jsonl:data.jsonl", "--seq", LENGTH, "--batch", 2, "--accumulate", 2, "--lora",
-                 "r=2,dropout=0.1", "--lr", "0.01", "--steps", 60, "--seed", 3, "--quiet"]
+                 "r=2,dropout=0.1", "--neftune", 5, "--lr", "0.01", "--steps", 60, "--seed", 3, "--quiet"]
         start = time.monotonic()
         self.graft("train", "m.graft", *flags, "-o", "whole.graft")
         length = time.monotonic() - start
@@ -140,6 +140,10 @@ class TextData(LetterTest):
         self.assertGreater(kills, 0)
         with open(self.path("whole.graft"), "rb") as whole, open(self.path("resumed.graft"), "rb") as resumed:
             self.assertEqual(whole.read(), resumed.read())
+        others = [flag for flag in flags if flag not in ("--neftune", 5)]
+        store = ("--checkpoint", "store", "--resume")
+        self.fails("train", "m.graft", *others, *store, says=("another loss", "neftune 5"))
+        self.fails("train", "m.graft", *others, *store, "--neftune", 4, says=("neftune 4 now, 5 then",))
 
 
 if __name__ == "__main__":

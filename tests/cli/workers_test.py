@@ -200,7 +200,7 @@ class WorkersOfALanguageModel(LanguageTest):
             for i in range(11):
                 file.write(json.dumps({"text": "ab" + "b" * (i * 3 % 7)}) + "\n")
         flags = ("train", "tiny.graft", "--data", "jsonl:texts.jsonl", "--seq", 16, "--batch", 1, "--accumulate", 4, "--epochs",
-                 2, "--lora", "r=2,alpha=4,dropout=0.1", "--lr", 1e-2, "--seed", 5, "--quiet")
+                 2, "--lora", "r=2,alpha=4,dropout=0.1", "--neftune", 5, "--lr", 1e-2, "--seed", 5, "--quiet")
         files = []
         for name, more in (("one", ()), ("two", ("--workers", 2)), ("five", ("--workers", 5, "--shard-optimizer"))):
             self.graft(*flags, *more, "-o", f"{name}.graft")

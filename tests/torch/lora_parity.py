@@ -90,10 +90,10 @@ def torch_curve(config, weights, adapters, tokens, labels):
     return losses
 
 
-def graft_curve(folder, path, steps, rate, output, more=""):
+def graft_curve(folder, path, steps, rate, output, more="", *flags):
     graft("train", path, "--data", f"npy:{folder}/x.npy,{folder}/y.npy?integers=yes", "--seq", str(LENGTH), "--batch", str(BATCH),
           "--lora", f"r={RANK},alpha={ALPHA}{more}", "--lr", str(rate), "--weight-decay", "0", "--steps", str(steps),
-          "--no-shuffle", "--seed", "11", "--quiet", "--metrics", f"{folder}/metrics.jsonl", "-o", output)
+          "--no-shuffle", "--seed", "11", "--quiet", "--metrics", f"{folder}/metrics.jsonl", "-o", output, *flags)
     with open(f"{folder}/metrics.jsonl") as file:
         return [json.loads(line)["loss"] for line in file]
 
@@ -148,6 +148,62 @@ def check_dora(report, case, config, weights, path, folder, tolerance):
         assert one.read() == other.read(), "all linear layers are the default"
 
 
+def principal(weight):
+    """A and B of the weight's largest singular values, as Meng et al. 2024 begin with them."""
+    u, s, v = torch.linalg.svd(weight.double(), full_matrices=False)
+    root = (s[:RANK] / (ALPHA / RANK)).sqrt()
+    return [(root[:, None] * v[:RANK]).float(), (u[:, :RANK] * root).float()]
+
+
+def check_pissa(report, case, config, weights, path, folder, tolerance):
+    """Adapters that begin as the weight's strongest directions, against torch's own singular vectors: their signs may
+    differ, which changes no loss. A file holds [A; A0] and [B, -B0]."""
+    tokens, labels = batches(config)
+    saved = lambda name: {key: [part.detach() for part in parts if part is not None]
+                          for key, parts in peft_matrices(f"{folder}/{name}.graft", folder).items()}
+    graft_curve(folder, path, 1, 0, f"{folder}/start.graft", ",init=pissa")
+    began = saved("start")
+    adapters = {name: [part.requires_grad_() for part in principal(weights[name])] for name in began}
+    rest = {name: weights[name] - ALPHA / RANK * (b @ a).detach() for name, (a, b) in adapters.items()}
+    rest = {**weights, **rest}
+    for name, (a, b) in began.items():
+        assert torch.equal(a[:RANK], a[RANK:]) and torch.equal(b[:, :RANK], -b[:, RANK:]), "nothing was learned yet"
+    worst = max(parity.error((b[:, :RANK] @ a[:RANK]).numpy(), (adapters[name][1] @ adapters[name][0]).detach().numpy())
+                for name, (a, b) in began.items())
+    report.check(case, "PiSSA, what adapters begin with", worst, 1e-4)
+
+    first = F.cross_entropy(decoders.forward(config, weights, tokens[:BATCH]).flatten(0, 1), labels[:BATCH].flatten())
+    again = F.cross_entropy(decoders.forward(config, {name: weight_with(w, *adapters[name]) if name in adapters else w
+                                                      for name, w in rest.items()}, tokens[:BATCH]).flatten(0, 1),
+                            labels[:BATCH].flatten())
+    again.backward()
+    one = graft_curve(folder, path, 1, 1, f"{folder}/one.graft", ",init=pissa", "--optimizer", "sgd")
+    report.check(case, "PiSSA, loss before the first step", max(abs(one[0] - float(first)), abs(one[0] - float(again))), 1e-5)
+    worst = 0
+    for name, (a, b) in saved("one").items():
+        (first_a, first_b) = adapters[name]
+        for got, start, torchs, gradient in ((a[:RANK], a[RANK:], first_a.detach(), first_a.grad),
+                                             (b[:, :RANK].T, -b[:, RANK:].T, first_b.detach().T, first_b.grad.T)):
+            signs = (start * torchs).sum(1, keepdim=True).sign()
+            worst = max(worst, parity.error(((start - got) * signs).numpy(), gradient.numpy()))
+    report.check(case, "PiSSA, gradients", worst, parity.GRADIENT_TOLERANCE)
+
+    expected = torch_curve(config, rest, adapters, tokens, labels)
+    actual = graft_curve(folder, path, STEPS, RATE, f"{folder}/end.graft", ",init=pissa")
+    report.check(case, f"PiSSA, losses of {STEPS} steps, {expected[0]:.3f} to {expected[-1]:.3f}",
+                 max(abs(a - b) for a, b in zip(actual, expected, strict=True)), tolerance)
+    graft("merge", path, "--adapter", f"{folder}/end.graft", "-o", f"{folder}/merged.graft")
+    graft("export", f"{folder}/merged.graft", "-o", f"{folder}/merged.safetensors")
+    merged, ended = decoders.load_safetensors(f"{folder}/merged.safetensors"), saved("end")
+    worst = 0
+    for name, (a, b) in ended.items():
+        there = merged.get(name, merged.get(gguf_name(config, name)))
+        exact = weights[name].double() + ALPHA / RANK * (b.double() @ a.double())
+        worst = max(worst, parity.error(there.numpy(), exact.float().numpy()))
+        assert parity.error(there.numpy(), weight_with(rest[name], *adapters[name]).detach().numpy()) < 10 * tolerance
+    report.check(case, "PiSSA, merged weights", worst, 1e-6)
+
+
 def check_family(report, case, config):
     weights = decoders.random_weights(config, seed=1)
     with tempfile.TemporaryDirectory() as folder:
@@ -159,6 +215,7 @@ def check_family(report, case, config):
         if case == "llama":
             os.rename(f"{folder}/a.graft", f"{folder}/base.graft")
             check_dora(report, case, config, weights, f"{folder}/base.graft", folder, CURVE_TOLERANCE)
+            check_pissa(report, case, config, weights, f"{folder}/base.graft", folder, CURVE_TOLERANCE)
 
 
 def check_blocks(report, name):
@@ -177,6 +234,7 @@ def check_blocks(report, name):
         if name == "q8_0":
             os.rename(f"{folder}/a.graft", f"{folder}/base.graft")
             check_dora(report, name, config, weights, f"{folder}/base.graft", folder, QUANTIZED_TOLERANCE)
+            check_pissa(report, name, config, weights, f"{folder}/base.graft", folder, QUANTIZED_TOLERANCE)
 
 
 def main():

@@ -4,12 +4,14 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <set>
 
 #include "runtime/exec/memory.h"
 #include "runtime/passes/train_mode.h"
 #include "runtime/plan/hazards.h"
 #include "runtime/train/training_plan.h"
+#include "tests/support/tiny_decoder.h"
 #include "tests/support/tiny_training.h"
 
 namespace graft::train::training_graph_test {
@@ -61,6 +63,35 @@ TEST(TrainMode, ReplacesBatchNormAndStartsDropout) {
   EXPECT_EQ(count(still.graph, Op::batch_norm_update), 0u);
   EXPECT_EQ(still.graph.value(still.graph.find_value("bn.weight")).kind, ValueKind::constant);
   EXPECT_EQ(still.graph.value(still.graph.find_value("fc.weight")).kind, ValueKind::parameter);
+}
+
+TEST(TrainMode, AddsNoiseToEmbeddings) {
+  const TinyModel model = test::tiny_llama({.tied = true});
+  const Graph bound = bind_batch(model.graph, 3, {{"seq", 8}}).value();
+  passes::TrainModeOptions noisy;
+  noisy.neftune_alpha = 5;
+  const ValueId target = bound.outputs()[0].value;
+  const passes::TrainModeGraph made = passes::to_train_mode(bound, target, noisy).value();
+  ASSERT_TRUE(validate(made.graph).ok()) << validate(made.graph).message();
+  std::size_t lookups = 0;
+  for (const Node& node : made.graph.nodes()) {
+    if (node.op == Op::gather) ++lookups;
+    if (node.op != Op::random_uniform) continue;
+    const Shape& shape = made.graph.value(node.outputs[0]).shape;
+    ASSERT_EQ(shape.rank(), 3u);
+    EXPECT_EQ(shape[0], Dim(3));
+    const double bound_of_it = 5 / std::sqrt(8.0 * static_cast<double>(shape[2].value()));
+    EXPECT_DOUBLE_EQ(node.attrs.number("offset"), -bound_of_it);
+    EXPECT_DOUBLE_EQ(node.attrs.number("factor"), 2 * bound_of_it);
+  }
+  EXPECT_EQ(count(made.graph, Op::random_uniform), lookups);
+  EXPECT_EQ(lookups, 1u);
+  EXPECT_EQ(count(passes::to_train_mode(bound, target, {}).value().graph, Op::random_uniform), 0u);
+
+  const TinyModel image = tiny_mlp(3, 4, 5);
+  const Graph pictures = bind_batch(image.graph, 2, {}).value();
+  const auto refused = passes::to_train_mode(pictures, pictures.outputs()[0].value, noisy);
+  EXPECT_NE(refused.status().message().find("looks up no rows"), std::string::npos) << refused.status().message();
 }
 
 TEST(LossInput, TakesWhatGoesIntoASoftmax) {

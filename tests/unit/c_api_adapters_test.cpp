@@ -146,6 +146,45 @@ TEST_F(Adapters, WithLengthsAreTrainedSavedAndMerged) {
   for (std::size_t i = 0; i < merged.size(); ++i) EXPECT_NEAR(merged[i], trained[i], 1e-5F * (1 + std::abs(merged[i])));
 }
 
+TEST_F(Adapters, ThatBeginAsTheWeightsDirectionsAreTrainedSavedAndMerged) {
+  const std::vector<float> plain = run_model(h_.model);
+  EXPECT_EQ(graft_model_add_adapters(h_.model, "init=svd", 1), GRAFT_INVALID_ARGUMENT);
+  EXPECT_EQ(graft_model_add_adapters(h_.model, "init=pissa,dora=yes", 1), GRAFT_UNSUPPORTED);
+  ASSERT_EQ(graft_model_add_adapters(h_.model, "r=2,alpha=6,targets=fc1|fc2,init=pissa", 1), GRAFT_OK) << h_.message();
+  EXPECT_EQ(graft_model_count(h_.model, GRAFT_PARAMETERS), 4u) << "two matrices for each of two layers";
+  const std::vector<float> start = run_model(h_.model);
+  // What is added and taken off again is no larger than what the weight gives: a few roundings.
+  for (std::size_t i = 0; i < plain.size(); ++i) EXPECT_NEAR(start[i], plain[i], 1e-5F * (1 + std::abs(plain[i])));
+  train_and_store();
+  graft_trainer_destroy(h_.trainer);
+  h_.trainer = nullptr;
+  const std::vector<float> trained = run_model(h_.model);
+  EXPECT_NE(trained, start);
+  const std::string adapters = folder_.file("adapters.graft");
+  ASSERT_EQ(graft_model_save_adapters(h_.model, adapters.c_str()), GRAFT_OK) << h_.message();
+
+  // Without its adapters the running model would lack what they began with.
+  ASSERT_EQ(open_session(), GRAFT_OK) << h_.message();
+  EXPECT_EQ(graft_session_swap_adapters(h_.session, nullptr), GRAFT_UNSUPPORTED);
+  EXPECT_TRUE(contains(h_.message(), "init=pissa")) << h_.message();
+  graft_session_destroy(h_.session);
+  h_.session = nullptr;
+
+  // A file holds both, as any adapter of twice the rank.
+  ASSERT_EQ(graft_model_load_adapters(h_.model, adapters.c_str()), GRAFT_OK) << h_.message();
+  const std::vector<float> loaded = run_model(h_.model);
+  for (std::size_t i = 0; i < loaded.size(); ++i)
+    EXPECT_NEAR(loaded[i], trained[i], 1e-5F * (1 + std::abs(trained[i])));
+  ASSERT_EQ(open_session(), GRAFT_OK) << h_.message();
+  EXPECT_EQ(graft_session_swap_adapters(h_.session, nullptr), GRAFT_OK) << h_.message();
+  graft_session_destroy(h_.session);
+  h_.session = nullptr;
+  ASSERT_EQ(graft_model_merge_adapters(h_.model, nullptr), GRAFT_OK) << h_.message();
+  const std::vector<float> merged = run_model(h_.model);
+  for (std::size_t i = 0; i < merged.size(); ++i)
+    EXPECT_NEAR(merged[i], trained[i], 1e-5F * (1 + std::abs(trained[i])));
+}
+
 TEST_F(Adapters, ALiveSessionTakesOthers) {
   const std::string first = folder_.file("first.graft");
   const std::string second = folder_.file("second.graft");

@@ -156,7 +156,10 @@ void add_train_flags(CLI::App& app, TrainFlags& flags) {
   app.add_flag("--frozen-statistics", flags.frozen_statistics, "Batch norm keeps and uses its running statistics");
   app.add_option("--lora", flags.lora,
                  "Train adapters of low rank and nothing else: "
-                 "r=8,alpha=16,dropout=0,targets=q_proj|v_proj,dora=yes,rslora=yes");
+                 "r=8,alpha=16,dropout=0,targets=q_proj|v_proj,dora=yes,rslora=yes,init=pissa");
+  app.add_option("--neftune", flags.neftune,
+                 "For language models: noise on embeddings in training, by NEFTune's alpha, as in 5")
+      ->check(not_negative());
   app.add_option("--seed", flags.seed, "Seed of shuffling, dropout and generated data")->check(whole(0, UINT32_MAX));
   app.add_option("--bind", flags.bind, "Sizes of named dimensions other than the batch");
 }
@@ -374,6 +377,7 @@ Result<train::TrainOptions> train_options(const TrainFlags& flags, std::uint64_t
   options.batch = flags.batch * flags.accumulate;
   options.micro_batch = flags.batch;
   options.batch_statistics = !flags.frozen_statistics;
+  options.neftune_alpha = flags.neftune;
   options.seed = flags.seed;
   GRAFT_TRY_ASSIGN(options.bindings, bindings_of(flags));
   GRAFT_TRY(train::check(options));

@@ -78,6 +78,7 @@ struct TrainFlags {
   std::int64_t batch = 32;
   std::int64_t accumulate = 1;
   bool frozen_statistics = false;
+  double neftune = 0;
   std::uint32_t seed = 0;
   std::vector<std::string> bind;
   std::int64_t seq = 0;  ///< 0: what --bind or the model says

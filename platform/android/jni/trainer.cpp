@@ -49,6 +49,7 @@ void read_other_optimizers(Fields& fields, graft_trainer_options& options) {
   options.div_factor = fields.real("divFactor");
   options.final_div_factor = fields.real("finalDivFactor");
   options.power = fields.real("power");
+  options.neftune_alpha = fields.real("neftuneAlpha");
 }
 
 graft_trainer_options read_trainer_options(Fields& fields, const Text& fetch, const Bindings& bindings) {

@@ -22,7 +22,7 @@ _PLAIN = frozenset({
     "losses", "class_axis", "class_weights", "pos_weight", "sample_weights", "focal_gamma", "focal_alpha", "huber_delta",
     "smooth_l1_beta", "margin", "temperature", "blank", "zero_infinity", "target_length", "alpha", "centered", "lr_decay",
     "initial_accumulator_value", "beta2_decay", "epsilon2", "clip_threshold", "ns_steps", "match_rms_adamw", "ema",
-    "layer_decay", "rise", "div_factor", "final_div_factor", "power"})
+    "layer_decay", "rise", "div_factor", "final_div_factor", "power", "neftune_alpha"})
 
 
 class Metrics(NamedTuple):
@@ -114,14 +114,15 @@ class Trainer:
     batch: samples of one optimizer step. micro_batch: samples on the device at once; 0: the whole batch, or as many as
         fit the budget. budget: largest device memory in bytes, 0 for no limit.
     freeze: patterns of parameter names ("*", "?"). bindings: sizes of named dimensions other than the batch's.
-    packed_sequences: a sample of a language model holds several texts, and has one more input.
+    packed_sequences: a sample of a language model holds several texts, and has one more input. neftune_alpha: of noise on
+        the embeddings of tokens in training; 0: none.
     fetch: values of the forward pass that fetch() gives. checkpoints: open_checkpoint() will be called.
     precision: "float32", "float16" or "bfloat16"; loss_scale: initial; 0: 65536 for float16, else none; below 0: none;
         growth_interval: steps without overflow that double it.
     groups: options of the parameters whose names match, the first group that does deciding, as in
         [{"pattern": "head.*", "learning_rate_scale": 10, "weight_decay": 0}].
     formats: inputs by name that are given as bytes or halves; see InputFormat.
-    seed: of dropout.
+    seed: of dropout and noise.
 
     The model's own parameters change by store() only.
     """

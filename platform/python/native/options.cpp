@@ -105,7 +105,8 @@ void add_trainer_options(py::module_& module) {
       .def_readwrite("rise", &TrainerOptions::rise)
       .def_readwrite("div_factor", &TrainerOptions::div_factor)
       .def_readwrite("final_div_factor", &TrainerOptions::final_div_factor)
-      .def_readwrite("power", &TrainerOptions::power);
+      .def_readwrite("power", &TrainerOptions::power)
+      .def_readwrite("neftune_alpha", &TrainerOptions::neftune_alpha);
 }
 
 void add_running_options(py::module_& module) {

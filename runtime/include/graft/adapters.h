@@ -10,8 +10,9 @@ extern "C" {
 
 /* While a model has adapters, everything else is frozen, and graft_trainer_store stores the adapters. The model
    must have no sessions, generators or trainers when they change or are merged. */
-/* Fresh adapters in place of any that it has: "r=8,alpha=16,dropout=0,targets=q_proj|v_proj,dora=no,rslora=no", any
-   part of which may be left out; NULL for the defaults. */
+/* Fresh adapters in place of any that it has:
+   "r=8,alpha=16,dropout=0,targets=q_proj|v_proj,dora=no,rslora=no,init=default", any part of which may be left out;
+   NULL for the defaults. */
 GRAFT_API graft_status graft_model_add_adapters(graft_model* model, const char* options, uint32_t seed);
 /* Gives it the adapters of a file in place of any that it has; NULL: none. */
 GRAFT_API graft_status graft_model_load_adapters(graft_model* model, const char* path);

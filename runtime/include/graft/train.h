@@ -165,6 +165,9 @@ typedef struct graft_trainer_options {
   int own_kto_weights;
   double desirable_weight; /* KTO: of texts that are wanted; 1 without own_kto_weights */
   double undesirable_weight;
+  /* NEFTune, for language models: in training the embeddings of tokens get noise, uniform in
+     +-neftune_alpha / sqrt(tokens of a sample * width); 0: none. */
+  double neftune_alpha;
 } graft_trainer_options;
 
 /* What a step or an evaluation gives back. */

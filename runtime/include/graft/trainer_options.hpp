@@ -98,6 +98,7 @@ struct TrainerOptions {
   bool predictions = false;              ///< Evaluation::of() gives metrics of predictions, too
   bool no_fusion = false;                ///< dispatches of its own for every op and tensor
   std::vector<InputFormat> inputs = {};  ///< of samples that are given as bytes or halves
+  double neftune_alpha = 0;              ///< of noise on the embeddings of tokens: see graft_trainer_options
 };
 
 namespace detail {
@@ -206,6 +207,7 @@ inline graft_trainer_options raw_options(const TrainerOptions& options, const st
   raw.no_fusion = options.no_fusion ? 1 : 0;
   raw.inputs = inputs.data();
   raw.input_count = inputs.size();
+  raw.neftune_alpha = options.neftune_alpha;
   return raw;
 }
 

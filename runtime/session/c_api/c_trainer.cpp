@@ -133,6 +133,7 @@ Result<train::TrainOptions> train_options(const graft_trainer_options& options) 
   out.clip_value = options.clip_value;
   out.optimizer_in_backward = options.optimizer_in_backward != 0;
   out.batch_statistics = options.frozen_statistics == 0;
+  out.neftune_alpha = options.neftune_alpha;
   out.schedule.kind = kSchedules[schedule];
   out.schedule.warmup_steps = options.warmup_steps;
   out.schedule.total_steps = options.total_steps;

@@ -241,6 +241,7 @@ Configuration configuration_of(const train::Trainer& trainer) {
     out["loss"] += cat(out["loss"].empty() ? "" : " + ", loss_text(*term));
   }
   if (!options.sample_weights.empty()) out["loss"] += cat(" weights ", options.sample_weights);
+  if (options.neftune_alpha != 0) out["loss"] += cat(" neftune ", exact_text(options.neftune_alpha));
   out["precision"] = std::string(dtype_name(options.precision));
   if (const auto scaling = train::loss_scaling_of(options)) {
     out["precision"] += cat(" scale ", exact_text(scaling->initial), ' ', exact_text(scaling->growth_factor), ' ',

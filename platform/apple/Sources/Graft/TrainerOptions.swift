@@ -115,6 +115,8 @@ extension Trainer {
     public var ema = 0.0
     /// Learning rate of a layer over that of the layer behind it.
     public var layerDecay = 1.0
+    /// NEFTune, for language models: of noise on the embeddings of tokens in training; 0: none.
+    public var neftuneAlpha = 0.0
     /// Of one-cycle.
     public var rise = 0.3
     public var divFactor = 25.0
@@ -258,6 +260,7 @@ extension Trainer {
       o.div_factor = divFactor
       o.final_div_factor = finalDivFactor
       o.power = power
+      o.neftune_alpha = neftuneAlpha
     }
   }
 }

@@ -105,6 +105,8 @@ public final class TrainerOptions {
   public double power = 1;
   /** A sample holds several texts, none of which sees another; one more input says where each begins. */
   public boolean packedSequences;
+  /** NEFTune, for language models: of noise on the embeddings of tokens in training; 0: none. */
+  public double neftuneAlpha;
   /** Bytes of device memory; 0: no limit. */
   public long budget;
   /** {@link Trainer#openCheckpoint} will be called: takes memory for a copy of the state. */
