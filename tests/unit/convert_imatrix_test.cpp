@@ -66,7 +66,9 @@ TEST(Imatrix, CutAndFlippedFilesEndWell) {
   for (std::size_t size = 0; size < whole.size(); ++size) {
     const auto cut = read(whole.substr(0, size));
     // Padding at the end may be cut without loss.
-    if (cut.ok()) EXPECT_GT(size + 32, whole.size()) << size;
+    if (cut.ok()) {
+      EXPECT_GT(size + 32, whole.size()) << size;
+    }
   }
   for (std::size_t bit = 0; bit < 8 * whole.size(); ++bit) {
     std::string bytes = whole;

@@ -76,7 +76,9 @@ TEST(Text, Bytes) {
     char text[64];
     std::snprintf(text, sizeof text, "%.2f %s", std::ldexp(static_cast<double>(bytes), -10 * unit),
                   std::array{"B", "KiB", "MiB", "GiB", "TiB"}[static_cast<std::size_t>(unit)]);
-    if (unit != 0) EXPECT_EQ(bytes_text(bytes), text) << bytes;
+    if (unit != 0) {
+      EXPECT_EQ(bytes_text(bytes), text) << bytes;
+    }
   }
 }
 

@@ -29,7 +29,9 @@ Model model_of(std::string_view text) {
   model.graph = parsed->graph;
   for (std::uint32_t i = 0; i < model.graph.values().size(); ++i) {
     const Value& value = model.graph.values()[i];
-    if (value.kind == ValueKind::constant) EXPECT_TRUE(model.copy_weight({i}, value.contents).ok());
+    if (value.kind == ValueKind::constant) {
+      EXPECT_TRUE(model.copy_weight({i}, value.contents).ok());
+    }
     if (value.kind != ValueKind::parameter) continue;
     std::vector<float> numbers;
     for (std::uint64_t k = 0; k < value.shape.elements(); ++k)
