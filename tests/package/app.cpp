@@ -4,6 +4,7 @@
 #include <graft/graft.hpp>
 #include <graft/vulkan.hpp>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -66,7 +67,13 @@ bool says_so(graft::Model& model) {
   if (!said.ok() || said->tokens != tokens || said->prompt_tokens != prompt->size()) return false;
   auto spelled = tokenizer->decode(*prompt, {.spell_special = true});
   auto again = tokenizer->encode(*text, {.bare = true, .parse_special = true});
-  return spelled.ok() && *spelled == *text && again.ok() && *again == *prompt;
+  if (!spelled.ok() || *spelled != *text || !again.ok() || *again != *prompt) return false;
+  auto embedder = model.embedder({.pooling = GRAFT_POOLING_LAST, .normalize = true, .batch = 2});
+  if (!embedder.ok()) return false;
+  const std::vector<std::vector<std::int32_t>> both = {*prompt, *again};
+  auto vectors = embedder->embed(both);
+  return vectors.ok() && vectors->numbers.size() == 2 * embedder->width() &&
+         std::ranges::equal((*vectors)[0], (*vectors)[1]);
 }
 
 /// Weights and words by name, of a model and of a trainer.

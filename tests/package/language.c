@@ -67,6 +67,38 @@ static int prefer(graft_context* context, graft_model* model, const char* path, 
   return 0;
 }
 
+/* How near two texts are to each other: the cosine of the angle between their vectors. */
+static int compare(graft_context* context, graft_model* model, const char* first, const char* second,
+                   graft_tokenizer* tokenizer) {
+  graft_embedder_options options = {0};
+  options.struct_size = sizeof options;
+  options.pooling = GRAFT_POOLING_MEAN;
+  options.normalize = 1;
+  options.length = 32;
+  options.cut = 1;
+  graft_embedder* embedder = NULL;
+  if (graft_embedder_create(model, &options, &embedder) != GRAFT_OK) return fail(context, "embedder");
+  const char* texts[2] = {first, second};
+  const float* vectors = NULL;
+  const uint32_t* tokens = NULL;
+  if (graft_embed(embedder, texts, 2, &vectors, &tokens) != GRAFT_OK) return fail(context, "embed");
+  const size_t width = graft_embedder_width(embedder);
+  double cosine = 0;
+  for (size_t i = 0; i < width; ++i) cosine += vectors[i] * vectors[width + i];
+  graft_memory memory = {0};
+  memory.struct_size = sizeof memory;
+  if (graft_embedder_memory(embedder, &memory) != GRAFT_OK) return fail(context, "memory");
+  printf("cosine %g of texts of %u and %u tokens (at most %zu), in %llu bytes\n", cosine, (unsigned)tokens[0],
+         (unsigned)tokens[1], graft_embedder_length(embedder), (unsigned long long)memory.total);
+  /* The same of tokens. */
+  const int32_t* ids = NULL;
+  size_t count = 0;
+  if (graft_tokenizer_encode(tokenizer, first, strlen(first), NULL, &ids, &count) != GRAFT_OK) return 1;
+  if (graft_embed_tokens(embedder, &ids, &count, 1, &vectors) != GRAFT_OK) return fail(context, "tokens");
+  graft_embedder_destroy(embedder);
+  return 0;
+}
+
 int main(int argc, char** argv) {
   if (argc != 4 && argc != 5) return 2;
   graft_context* context = NULL;
@@ -135,6 +167,7 @@ int main(int argc, char** argv) {
   if (graft_generator_resume(generator) != GRAFT_OK) return fail(context, "resume");
   if (graft_generator_swap_adapters(generator, NULL) != GRAFT_OK) printf("%s\n", graft_message(context));
   graft_generator_destroy(generator);
+  if (compare(context, model, argv[2], argv[3], tokenizer) != 0) return 1;
   graft_tokenizer_destroy(tokenizer);
   if (argc == 5 && prefer(context, model, argv[1], argv[4]) != 0) return 1;
   graft_model_destroy(model);

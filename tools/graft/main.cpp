@@ -31,6 +31,7 @@ constexpr Command kCommands[] = {
     {"compare", "Say what changed from one model to another, sample by sample", graft::cli::add_compare},
     {"chat", "Talk with a language model", graft::cli::add_chat},
     {"generate", "Generate text from a language model", graft::cli::add_generate},
+    {"embed", "Turn texts into vectors", graft::cli::add_embed},
     {"tokenize", "Show text as a language model's tokens, count them, or make text of them", graft::cli::add_tokenize},
     {"merge", "Add an adapter's product to the weights of its model", graft::cli::add_merge},
     {"export", "Write a model or an adapter as a Hugging Face folder, a GGUF, safetensors, ONNX or TFLite file",

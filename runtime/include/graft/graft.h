@@ -294,6 +294,7 @@ GRAFT_API graft_status graft_session_output(graft_session* session, const char* 
 #include "graft/data.h"
 #include "graft/delta.h"
 #include "graft/devices.h"
+#include "graft/embed.h"
 #include "graft/evaluate.h"
 #include "graft/gate.h"
 #include "graft/generate.h"

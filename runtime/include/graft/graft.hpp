@@ -185,6 +185,24 @@ class Model {
     return Generator(generator, context_);
   }
 
+  /// Vectors of texts, for a language model or an encoder: plans a batch of them.
+  Result<Embedder> embedder(const EmbedderOptions& options = {}) {
+    auto raw = detail::sized<graft_embedder_options>();
+    raw.pooling = options.pooling;
+    raw.normalize = options.normalize ? 1 : 0;
+    raw.cut = options.cut ? 1 : 0;
+    raw.length = options.length;
+    raw.batch = options.batch;
+    raw.of = detail::or_null(options.of);
+    raw.precision = options.precision;
+    raw.budget = options.budget;
+    raw.recover_device = options.recover_device ? 1 : 0;
+    graft_embedder* embedder = nullptr;
+    Status made = status(graft_embedder_create(handle_.get(), &raw, &embedder));
+    if (!made.ok()) return made;
+    return Embedder(embedder, context_);
+  }
+
   /// How the model's text becomes tokens; needs the model no longer.
   Result<Tokenizer> tokenizer() {
     graft_tokenizer* tokenizer = nullptr;

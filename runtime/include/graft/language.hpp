@@ -290,5 +290,78 @@ class Generator {
   graft_context* context_;
 };
 
+/// As graft_embedder_options.
+struct EmbedderOptions {
+  graft_pooling pooling = GRAFT_POOLING_MEAN;
+  bool normalize = false;    ///< vectors of length 1
+  bool cut = false;          ///< longer texts at their end; without, they are refused
+  std::uint32_t length = 0;  ///< most tokens of a text; 0: the model's own context, at most 512
+  std::uint32_t batch = 8;   ///< texts on the device at once
+  std::string of = {};       ///< the value that is pooled; empty: the last hidden state
+  graft_precision precision = GRAFT_PRECISION_F32;
+  std::uint64_t budget = 0;     ///< bytes of device memory; 0: no limit
+  bool recover_device = false;  ///< goes on where the device was lost
+};
+
+/// Vectors of texts, one after the other.
+struct Embeddings {
+  std::size_t width = 0;
+  std::vector<float> numbers;
+  std::vector<std::uint32_t> token_counts;  ///< of each text before it was cut; empty where tokens were given
+  /// The vector of one of them.
+  std::span<const float> operator[](std::size_t text) const { return std::span(numbers).subspan(text * width, width); }
+};
+
+/// Turns texts into vectors; see graft/embed.h.
+class Embedder {
+ public:
+  std::size_t width() const { return graft_embedder_width(handle_.get()); }    ///< numbers of a vector
+  std::size_t length() const { return graft_embedder_length(handle_.get()); }  ///< most tokens of a text
+  /// A vector for each text.
+  Result<Embeddings> embed(std::span<const std::string> texts) {
+    std::vector<const char*> raw;
+    for (const std::string& text : texts) raw.push_back(text.c_str());
+    const std::uint32_t* counts = nullptr;
+    auto made = vectors(texts.size(), [&](const float** out) {
+      return graft_embed(handle_.get(), raw.data(), raw.size(), out, &counts);
+    });
+    if (made.ok()) made->token_counts.assign(counts, counts + texts.size());
+    return made;
+  }
+  /// The same of tokens, as Tokenizer gives them.
+  Result<Embeddings> embed(std::span<const std::vector<std::int32_t>> texts) {
+    std::vector<const std::int32_t*> ids;
+    std::vector<std::size_t> counts;
+    for (const auto& text : texts) {
+      ids.push_back(text.data());
+      counts.push_back(text.size());
+    }
+    return vectors(texts.size(), [&](const float** out) {
+      return graft_embed_tokens(handle_.get(), ids.data(), counts.data(), texts.size(), out);
+    });
+  }
+  /// Bytes that it holds on device and host, by class.
+  Result<Memory> memory() const {
+    auto memory = detail::sized<Memory>();
+    Status got = detail::to_status(graft_embedder_memory(handle_.get(), &memory), context_);
+    if (!got.ok()) return got;
+    return memory;
+  }
+  graft_embedder* get() const { return handle_.get(); }  ///< for what only the C ABI has
+
+ private:
+  friend class Model;
+  Embedder(graft_embedder* handle, graft_context* context) : handle_(handle), context_(context) {}
+  template <typename Call>
+  Result<Embeddings> vectors(std::size_t count, Call call) {
+    const float* numbers = nullptr;
+    Status done = detail::to_status(call(&numbers), context_);
+    if (!done.ok()) return done;
+    return Embeddings{width(), std::vector<float>(numbers, numbers + count * width()), {}};
+  }
+  detail::Handle<graft_embedder, graft_embedder_destroy> handle_;
+  graft_context* context_;
+};
+
 }  // namespace v0
 }  // namespace graft

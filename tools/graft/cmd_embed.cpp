@@ -1,0 +1,254 @@
+// graft embed: vectors of texts, over the C interface alone.
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "graft/cache.h"
+#include "graft/graft.h"
+#include "tools/graft/adapted_model.h"
+#include "tools/graft/command.h"
+#include "tools/graft/device.h"
+#include "tools/graft/numbers.h"
+#include "tools/graft/options.h"
+#include "tools/graft/output.h"
+
+namespace graft::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct EmbedArguments {
+  DeviceFlags flags;
+  std::string path;
+  std::vector<std::string> adapters;
+  std::vector<std::string> texts;
+  std::string file;
+  std::string pooling = "mean";
+  std::string on_long = "error";
+  bool normalize = false;
+  std::string of;
+  std::uint32_t length = 0;
+  std::uint32_t batch = 8;
+  std::string budget;
+  std::string precision = "f32";
+  std::string output;
+};
+
+struct Destroy {
+  void operator()(graft_context* context) const { graft_context_destroy(context); }
+  void operator()(graft_model* model) const { graft_model_destroy(model); }
+  void operator()(graft_embedder* embedder) const { graft_embedder_destroy(embedder); }
+};
+template <typename T>
+using Owned = std::unique_ptr<T, Destroy>;
+
+void write_log(void*, graft_log_level level, const char* message) {
+  static constexpr const char* kNames[] = {"debug", "info", "warning", "error"};
+  std::fprintf(stderr, "graft [%s] %s\n", kNames[level], message);
+}
+
+/// What a call's failure says.
+Status checked(graft_status status, const graft_context* context) {
+  if (status == GRAFT_OK) return {};
+  return error(static_cast<Code>(status), graft_message(context));
+}
+
+Result<Owned<graft_context>> open_context(const DeviceFlags& flags) {
+  graft_context_options options = {};
+  options.struct_size = sizeof options;
+  if (!flags.device.empty()) options.device = flags.device.c_str();
+  if (!flags.library.empty()) options.vulkan_library = flags.library.c_str();
+  options.log = write_log;
+  options.log_level = flags.verbose ? GRAFT_LOG_DEBUG : GRAFT_LOG_ERROR;
+  if (flags.matmul_precision == "high") options.matmul_precision = GRAFT_MATMUL_HIGH;
+  if (flags.matmul_precision == "medium") options.matmul_precision = GRAFT_MATMUL_MEDIUM;
+  graft_context* made = nullptr;
+  const graft_status created = graft_context_create(&options, &made);
+  Owned<graft_context> context(made);
+  GRAFT_TRY(checked(created, made));
+  graft_cache_options cache = {};
+  cache.struct_size = sizeof cache;
+  const std::string folder = cache_folder(flags);
+  cache.folder = folder.c_str();
+  cache.skip_self_test = flags.no_self_test ? 1 : 0;
+  if (!folder.empty()) GRAFT_TRY(checked(graft_context_open_cache(made, &cache), made));
+  return context;
+}
+
+Result<Owned<graft_model>> open_with_adapters(graft_context* context, const EmbedArguments& options) {
+  graft_model* made = nullptr;
+  const graft_status loaded = graft_model_load(context, options.path.c_str(), &made);
+  Owned<graft_model> model(made);
+  GRAFT_TRY(checked(loaded, context));
+  if (options.adapters.empty()) return model;
+  std::vector<std::string> files = options.adapters;
+  std::vector<double> weights;
+  for (std::string& file : files) weights.push_back(take_adapter_weight(file));
+  std::vector<const char*> paths;
+  for (const std::string& file : files) paths.push_back(file.c_str());
+  const bool plain = files.size() == 1 && weights[0] == 1;  // DoRA's stand alone
+  GRAFT_TRY(checked(plain ? graft_model_load_adapters(made, paths[0])
+                          : graft_model_load_adapters_together(made, paths.data(), weights.data(), paths.size()),
+                    context));
+  return model;
+}
+
+Result<Owned<graft_embedder>> open_embedder(graft_context* context, graft_model* model, const EmbedArguments& given) {
+  graft_embedder_options options = {};
+  options.struct_size = sizeof options;
+  options.pooling = given.pooling == "last"  ? GRAFT_POOLING_LAST
+                    : given.pooling == "cls" ? GRAFT_POOLING_CLS
+                                             : GRAFT_POOLING_MEAN;
+  options.normalize = given.normalize ? 1 : 0;
+  options.cut = given.on_long == "cut" ? 1 : 0;
+  options.length = given.length;
+  options.batch = given.batch;
+  if (!given.of.empty()) options.of = given.of.c_str();
+  options.precision = given.precision == "f16"    ? GRAFT_PRECISION_F16
+                      : given.precision == "bf16" ? GRAFT_PRECISION_BF16
+                                                  : GRAFT_PRECISION_F32;
+  if (!given.budget.empty()) {
+    GRAFT_TRY_ASSIGN(options.budget, parse_size(given.budget));
+  }
+  graft_embedder* made = nullptr;
+  const graft_status created = graft_embedder_create(model, &options, &made);
+  Owned<graft_embedder> embedder(made);
+  GRAFT_TRY(checked(created, context));
+  return embedder;
+}
+
+/// The lines of a file; of one that ends in .jsonl the field "text" of each.
+Result<std::vector<std::string>> read_texts(const std::string& path) {
+  std::ifstream opened;
+  if (path != "-") {
+    opened.open(path, std::ios::binary);
+    if (!opened) return error(Code::not_found, "The file \"", path, "\" cannot be read.");
+  }
+  std::istream& in = path == "-" ? std::cin : opened;
+  const bool records = path.ends_with(".jsonl");
+  std::vector<std::string> out;
+  std::string line;
+  for (std::size_t number = 1; std::getline(in, line); ++number) {
+    if (line.ends_with('\r')) line.pop_back();
+    if (line.empty()) continue;
+    if (records) {
+      const Json record = Json::parse(line, nullptr, false);
+      if (!record.is_object() || !record.contains("text") || !record["text"].is_string()) {
+        return invalid("Line ", number, " of \"", path, "\" is no JSON object with a \"text\".");
+      }
+      line = record["text"].get<std::string>();
+    }
+    if (line.find('\0') != std::string::npos) return invalid("Line ", number, " of \"", path, "\" holds a zero byte.");
+    out.push_back(std::move(line));
+    line.clear();
+  }
+  if (out.empty()) return invalid("\"", path, "\" holds no text.");
+  return out;
+}
+
+std::string npy_text(std::span<const float> vectors, std::size_t rows, std::size_t width) {
+  std::string header =
+      cat("{'descr': '<f4', 'fortran_order': False, 'shape': (", rows, ", ", width, "), }");  // NumPy's format 1.0
+  constexpr std::size_t kBefore = 10, kMultiple = 64;
+  header.resize((kBefore + header.size() + kMultiple) / kMultiple * kMultiple - kBefore - 1, ' ');
+  header += '\n';
+  std::string out("\x93NUMPY\x01\x00", 8);
+  out += static_cast<char>(header.size() & 0xff);
+  out += static_cast<char>(header.size() >> 8);
+  out += header;
+  return out.append(reinterpret_cast<const char*>(vectors.data()), vectors.size_bytes());
+}
+
+std::string json_lines(std::span<const float> vectors, std::size_t width, std::span<const std::string> texts,
+                       std::span<const std::uint32_t> counts) {
+  std::string out;
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    Json line = {{"text", texts[i]}, {"tokens", counts[i]}};
+    line["embedding"] = vectors.subspan(i * width, width);
+    out += line.dump(-1, ' ', false, Json::error_handler_t::replace) + '\n';
+  }
+  return out;
+}
+
+Status run_embed(const EmbedArguments& options) {
+  Outputs outputs;
+  outputs.reads("the model", options.path);
+  outputs.reads("the texts", options.file == "-" ? std::string() : options.file);
+  for (std::string file : options.adapters) {
+    take_adapter_weight(file);
+    outputs.reads("the adapter", file);
+  }
+  GRAFT_TRY(outputs.file("-o", options.output));
+  std::vector<std::string> texts = options.texts;
+  if (!options.file.empty()) {
+    GRAFT_TRY_ASSIGN(texts, read_texts(options.file));
+  }
+  GRAFT_TRY_ASSIGN(const auto context, open_context(options.flags));
+  GRAFT_TRY_ASSIGN(const auto model, open_with_adapters(context.get(), options));
+  GRAFT_TRY_ASSIGN(const auto embedder, open_embedder(context.get(), model.get(), options));
+  std::vector<const char*> pointers;
+  for (const std::string& text : texts) pointers.push_back(text.c_str());
+  const float* vectors = nullptr;
+  const std::uint32_t* counted = nullptr;
+  GRAFT_TRY(checked(graft_embed(embedder.get(), pointers.data(), pointers.size(), &vectors, &counted), context.get()));
+  const std::size_t width = graft_embedder_width(embedder.get()), length = graft_embedder_length(embedder.get());
+  const std::span<const float> all(vectors, texts.size() * width);
+  const std::span<const std::uint32_t> counts(counted, texts.size());
+  const auto cut = std::ranges::count_if(counts, [&](std::uint32_t count) { return count > length; });
+  if (cut > 0)
+    std::fprintf(stderr, "%td of %zu texts are longer than %zu tokens and cut.\n", cut, texts.size(), length);
+  if (options.output.empty()) {
+    const std::string lines = json_lines(all, width, texts, counts);
+    std::fwrite(lines.data(), 1, lines.size(), stdout);
+    return {};
+  }
+  const bool npy = options.output.ends_with(".npy");
+  GRAFT_TRY(
+      write_text(options.output, npy ? npy_text(all, texts.size(), width) : json_lines(all, width, texts, counts)));
+  std::printf("%s  f32[%zu, %zu]\n", options.output.c_str(), texts.size(), width);
+  return {};
+}
+
+}  // namespace
+
+Action add_embed(CLI::App& app) {
+  auto options = std::make_shared<EmbedArguments>();
+  app.add_option("MODEL", options->path, "A .graft file of a language model or an encoder of texts")->required();
+  auto* source = app.add_option_group("Texts");
+  source->add_option("--text", options->texts, "A text; repeatable");
+  source->add_option(
+      "--file", options->file,
+      "A file with a text in each line, or with a \"text\" in each record of a .jsonl file; - is standard "
+      "input; empty lines are passed over");
+  source->require_option(1);
+  app.add_option("--pooling", options->pooling,
+                 "Whose vectors stand for a text: mean of all tokens, last, or cls, the first")
+      ->check(CLI::IsMember({"mean", "last", "cls"}));
+  app.add_flag("--normalize", options->normalize, "Vectors of length 1");
+  app.add_option("--of", options->of, "The value that is pooled, by the source model's name (the last hidden state)");
+  app.add_option("--length", options->length, "Most tokens of a text (the model's own context, at most 512)")
+      ->check(whole(1, INT32_MAX));
+  app.add_option("--on-long", options->on_long, "What becomes of longer texts: error or cut, at their end")
+      ->check(CLI::IsMember({"error", "cut"}));
+  app.add_option("--batch", options->batch, "Texts on the device at once (8)")->check(whole(1, 65536));
+  app.add_option("--adapter", options->adapters,
+                 "Adapters to put on, a .graft file; FILE=WEIGHT, several are added up");
+  app.add_option("--budget", options->budget, "Largest device memory, as in 256MiB");
+  app.add_option("--precision", options->precision, "How results on the way are kept: f32, f16 or bf16")
+      ->check(CLI::IsMember({"f32", "f16", "bf16"}));
+  app.add_option("-o,--output", options->output, "A .npy file, or lines of JSON; without it, these on standard output");
+  auto& flags = options->flags;
+  app.add_option("--device", flags.device, "Index or part of the name of the device (see: graft devices)");
+  app.add_option("--vulkan-library", flags.library, "Loader or driver to load instead of libvulkan.so.1");
+  app.add_option("--matmul-precision", flags.matmul_precision, "Products of f32 values: highest, high or medium")
+      ->check(CLI::IsMember({"highest", "high", "medium"}));
+  app.add_option("--cache", flags.cache, "Folder for what is remembered of the device; \"none\" for no files");
+  app.add_flag("--no-self-test", flags.no_self_test, "Use kernels on this device without testing them first");
+  app.add_flag("--verbose", flags.verbose, "Show graft's log on stderr");
+  return [options] { return run_embed(*options); };
+}
+
+}  // namespace graft::cli
