@@ -4,6 +4,8 @@
 #include <chrono>
 #include <cstring>
 
+#include "runtime/core/liveness.h"
+#include "runtime/core/op_id.gen.h"
 #include "runtime/exec/kernel_proof.h"
 #include "runtime/exec/plan_fused.h"
 #include "runtime/lora/adapter.h"
@@ -25,10 +27,23 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
+/// Keys and values that stay from step to step are kept as `storage`: each is rounded once, as it is appended.
+void store_caches(Graph& graph, DType storage) {
+  const std::vector<std::uint32_t> roots = alias_roots(graph);
+  std::vector<bool> caches(roots.size());
+  for (const Node& node : graph.nodes()) {
+    if (node.op == Op::cache_append) caches[roots[node.inputs[0].index]] = true;
+  }
+  for (std::uint32_t v = 0; v < roots.size(); ++v) {
+    if (caches[roots[v]]) graph.mutable_value({v}).storage = storage;
+  }
+}
+
 /// The model for one token, for `chunk` of a prompt, and for a token with a draft behind it where there are drafts.
-Result<std::vector<Graph>> decode_graphs(const Graph& graph, DType precision, std::uint32_t chunk,
+Result<std::vector<Graph>> decode_graphs(const Graph& graph, const GeneratorOptions& options, std::uint32_t chunk,
                                          std::uint32_t context, std::uint32_t draft) {
-  GRAFT_TRY(passes::check_precision(precision));
+  GRAFT_TRY(passes::check_precision(options.precision));
+  GRAFT_TRY(passes::check_precision(options.cache));
   std::vector<Graph> out;
   GRAFT_TRY_ASSIGN(out.emplace_back(), passes::decode_graph(graph, 1, context, true));
   GRAFT_TRY_ASSIGN(out.emplace_back(), passes::decode_graph(graph, chunk, context, false));
@@ -37,7 +52,8 @@ Result<std::vector<Graph>> decode_graphs(const Graph& graph, DType precision, st
   }
   const passes::WeightNames weights = passes::low_precision_weights(graph);
   for (Graph& one : out) {
-    GRAFT_TRY(passes::store_results(one, precision, weights, passes::Parameters::frozen));
+    GRAFT_TRY(passes::store_results(one, options.precision, weights, passes::Parameters::frozen));
+    store_caches(one, options.cache);
   }
   return out;
 }
@@ -112,7 +128,7 @@ Result<std::unique_ptr<Generator>> Generator::create(gpu::Device& device, const 
   const std::uint32_t chunk = std::clamp<std::uint32_t>(options.prefill, 1, out->context_);
   out->longest_draft_ = std::min(options.prompt_lookup, out->context_ - 1);
   GRAFT_TRY_ASSIGN(std::vector<Graph> graphs,
-                   decode_graphs(model.graph, options.precision, chunk, out->context_, out->longest_draft_));
+                   decode_graphs(model.graph, options, chunk, out->context_, out->longest_draft_));
   std::vector<Graph> fused;
   for (const Graph& graph : graphs) {
     GRAFT_TRY_ASSIGN(Graph as_run, fused_graph(graph, device.target(), options.plan));

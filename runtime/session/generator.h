@@ -26,8 +26,10 @@ struct GeneratorOptions {
   /// Tokens that are guessed from what the text says before and verified in one run (prompt lookup); 0: none. What is
   /// generated is the same: such a run is used where it is found to give the bits of one token at a time.
   std::uint32_t prompt_lookup = 0;
-  /// How the device keeps results on the way, and weights: f32, f16 or bf16. Caches stay f32.
+  /// How the device keeps results on the way, and weights: f32, f16 or bf16.
   DType precision = DType::f32;
+  /// How the caches keep keys and values: the same, whatever precision is.
+  DType cache = DType::f32;
   PlanOptions plan;
   ProgramOptions program;
   /// Gives another device where this one is lost. A call goes on there to the same bits: what the caches held is

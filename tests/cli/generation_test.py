@@ -23,6 +23,20 @@ class GenerationTest(cli.LanguageTest):
             self.assertNotIn("drafted_tokens", plain)
         self.refused("generate", "tiny.graft", *self.PROMPT, "--prompt-lookup", "65", names="--prompt-lookup")
 
+    def test_caches_in_16_bits_change_scores_a_little(self):
+        scores = lambda *flags: [other["logprob"] for other in sorted(
+            self.generated(*self.PROMPT, "--max-tokens", "1", "--logprobs", "6", *flags)["logprobs"][0]["top"],
+            key=lambda other: other["token"])]
+        plain = scores()
+        for kind, near in (("f16", 1e-2), ("bf16", 1e-1)):
+            rounded = scores("--kv", kind)
+            self.assertNotEqual(rounded, plain)
+            self.assertLess(max(abs(a - b) for a, b in zip(rounded, plain)), near)
+            ahead = self.generated(*self.PROMPT, "--max-tokens", "20", "--kv", kind, "--prompt-lookup", "3")
+            self.assertEqual(ahead["tokens"], self.generated(*self.PROMPT, "--max-tokens", "20", "--kv", kind)["tokens"])
+        self.assertEqual(scores("--kv", "f32"), plain)
+        self.refused("generate", "tiny.graft", *self.PROMPT, "--kv", "q8_0", names="--kv")
+
     def test_log_probabilities(self):
         out = self.generated(*self.PROMPT, "--max-tokens", "3", "--logprobs", "6")
         self.assertEqual(len(out["logprobs"]), len(out["tokens"]))

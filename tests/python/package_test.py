@@ -4,6 +4,7 @@ import gc
 import hashlib
 import itertools
 import logging
+import math
 import os
 import subprocess
 import sys
@@ -259,6 +260,22 @@ class Lifetimes(support.PackageTest):
         # 40 MB. 16 MiB is what the allocator and the driver keep.
         self.assertLess(resident_bytes() - before, 16 << 20)
 
+    def test_kinds_of_adapters_begin_as_the_model(self):
+        def score(model):
+            generator = model.generator()
+            generator.generate("ab", max_tokens=1, logit_bias={1: 1e4}, log_probabilities=True)
+            return generator.last().log_probabilities[0]
+
+        plain = score(self.language_model())
+        for options, parts in (({}, 2), ({"rslora": True}, 2), ({"dora": True}, 3), ({"init": "pissa"}, 2)):
+            model = self.language_model()
+            model.add_adapters(r=2, targets=["q_proj"], **options)
+            layers = {name.split(".lora_")[0] for name, _ in model.named_parameters()}
+            self.assertEqual(len(list(model.named_parameters())), parts * len(layers), options)
+            self.assertAlmostEqual(score(model), plain, places=5, msg=str(options))
+        with self.assertRaisesRegex(graft.InvalidArgument, "default or pissa"):
+            self.language_model().add_adapters(init="svd")
+
     def test_adapters_change_an_unused_model_only(self):
         model = self.language_model()
         generator = model.generator()
@@ -366,6 +383,42 @@ class Text(support.PackageTest):
             generator.generate("ab", grammar="root ::= x")
         with self.assertRaisesRegex(graft.Unsupported, "minProperties"):
             generator.generate("ab", json_schema='{"type": "object", "minProperties": 3}')
+
+    def test_scores_of_tokens(self):
+        model = self.language_model()
+        generator, count = model.generator(), len(model.tokenizer())
+        generator.generate("ab", max_tokens=3, temperature=2, seed=3, most_probable=count)
+        drawn = generator.last()
+        self.assertEqual(len(drawn.log_probabilities), len(drawn.tokens))
+        self.assertGreater(len(drawn.tokens), 0)
+        for token, score, place in zip(drawn.tokens, drawn.log_probabilities, drawn.most_probable):
+            self.assertAlmostEqual(sum(math.exp(other) for _, other in place), 1, places=5)
+            self.assertEqual(dict(place)[token], score)
+            self.assertEqual([other for _, other in place], sorted((other for _, other in place), reverse=True))
+        self.assertEqual(drawn.stopped_by, "max_tokens" if len(drawn.tokens) == 3 else "end_of_text")
+
+        # What is added to a score chooses the token, and changes no log-probability, which are the model's.
+        generator.generate("ab", max_tokens=1, logit_bias={drawn.tokens[0]: 1e4}, log_probabilities=True)
+        forced = generator.last()
+        self.assertEqual(forced.tokens, drawn.tokens[:1])
+        self.assertAlmostEqual(forced.log_probabilities[0], drawn.log_probabilities[0], places=5)
+        self.assertEqual(forced.most_probable, [])
+        never = {token: -math.inf for token in range(count) if token != drawn.tokens[0]}
+        generator.generate(model.tokenizer().encode("ab"), max_tokens=1, logit_bias=never)
+        self.assertEqual(generator.last().tokens, drawn.tokens[:1], "the same after tokens, and without all others")
+        self.assertEqual(generator.last().log_probabilities, [])
+        with self.assertRaises(graft.InvalidArgument):
+            generator.generate("ab", logit_bias={count + 1000: 1})
+        with self.assertRaises(graft.InvalidArgument):
+            generator.generate([])
+
+    def test_caches_in_half_of_the_memory(self):
+        model = self.language_model()
+        whole, half = model.generator(), model.generator(cache="float16")
+        self.assertLess(half.memory().total, whole.memory().total)
+        for generator in (whole, half):
+            generator.generate("abb", max_tokens=1, log_probabilities=True, logit_bias={1: 1e4})
+        self.assertAlmostEqual(whole.last().log_probabilities[0], half.last().log_probabilities[0], places=2)
 
     def test_texts_become_tokens_and_back(self):
         tokenizer = self.language_model().tokenizer()

@@ -71,6 +71,40 @@ TEST_F(GeneratorTest, CachesGiveWhatTheWholeModelGives) {
   }
 }
 
+// Each key and value is rounded once: f16 keeps 11 bits of it, bf16 8, and the scores of two layers nearly as many.
+TEST_F(GeneratorTest, CachesOf16BitsTakeHalfOfTheMemory) {
+  const auto scores = [&](const Model& model, DType cache, bool pauses, std::uint64_t& bytes) {
+    const auto generator = make(model, {.context = 40, .prefill = 5, .cache = cache});
+    std::vector<float> out;
+    GenerateOptions options = {.max_tokens = 1};
+    options.on_token = [&](TokenId, std::span<const float> logits) {
+      out.assign(logits.begin(), logits.end());
+      return true;
+    };
+    if (pauses) {
+      run(*generator, Tokens(kPrompt.begin(), kPrompt.end() - 3), {.max_tokens = 1});
+      EXPECT_TRUE(generator->pause().ok());
+    }
+    EXPECT_EQ(run(*generator, kPrompt, options).reused_tokens, pauses ? kPrompt.size() - 3 : 0);
+    bytes = generator->memory().total();
+    return out;
+  };
+  for (const test::LetterModel& kind : {ids_only(), ids_only({.window = 5})}) {
+    const Model model = test::letter_model(kind);
+    std::uint64_t whole_bytes = 0, bytes = 0;
+    const std::vector<float> whole = scores(model, DType::f32, false, whole_bytes);
+    for (const auto& [cache, near] : {std::pair(DType::f16, 1e-2F), std::pair(DType::bf16, 1e-1F)}) {
+      const std::vector<float> half = scores(model, cache, false, bytes);
+      // Two layers of keys and values: 2 heads of 4 numbers, 40 tokens; places are aligned to some 256 bytes.
+      EXPECT_NEAR(static_cast<double>(whole_bytes - bytes), 2 * 2 * 8 * 40 * 2, 2048);
+      EXPECT_NE(half, whole);
+      ASSERT_EQ(half.size(), whole.size());
+      for (std::size_t i = 0; i < whole.size(); ++i) EXPECT_NEAR(half[i], whole[i], near);
+      EXPECT_EQ(scores(model, cache, true, bytes), half) << "what waits with the host comes back to the bit";
+    }
+  }
+}
+
 TEST_F(GeneratorTest, APromptThatGoesOnCostsItsNewTokensOnly) {
   const Model model = test::letter_model(ids_only());
   const auto generator = make(model, {.prefill = 4});

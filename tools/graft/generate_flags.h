@@ -24,6 +24,7 @@ struct GenerateFlags {
   std::string system, tools, variables;
   std::string budget;
   std::string precision = "f32";
+  std::string cache = "f32";
   bool json = false;
   std::string grammar, json_schema;
   std::vector<std::string> logit_bias;

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 import os
-from typing import TYPE_CHECKING, Any, Callable, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Callable, Mapping, NamedTuple, Optional, Sequence, Union
 
 from . import _graft
 from ._tensors import PRECISIONS, Memory, fill, taken, word
@@ -13,30 +13,48 @@ if TYPE_CHECKING:
     from ._model import Model
 
 
+class Generated(NamedTuple):
+    """The last text of a generator."""
+
+    text: str
+    tokens: list[int]  #: without the one that ended it
+    stopped_by: str  #: "end_of_text", "max_tokens", "stop_string", "context_full" or "callback"
+    prompt_tokens: int
+    cached_tokens: int  #: of the prompt, that the text before had computed
+    log_probabilities: list[float]  #: of each token, where they were asked for
+    most_probable: list[list[tuple[int, float]]]  #: in each token's place, tokens and log-probabilities, best first
+
+
 class Generator:
     """Writes text with a language model; made by Model.generator()."""
 
     def __init__(self, model: "Model", *, context: int, prefill: int, budget: int, precision: str,
-                 recover_device: bool, prompt_lookup: int) -> None:
+                 recover_device: bool, prompt_lookup: int, cache: str) -> None:
         self.model = model
         options = fill(_graft.GeneratorOptions(), context=context, prefill=prefill, budget=budget,
                        precision=word("precision", precision, PRECISIONS), recover_device=recover_device,
-                       prompt_lookup=prompt_lookup)
+                       prompt_lookup=prompt_lookup, cache=word("cache", cache, PRECISIONS))
         self._native = model._native.generator(options)
 
-    def generate(self, prompt: str, *, max_tokens: int = 256, temperature: float = 0, top_k: int = 0, top_p: float = 1,
+    def generate(self, prompt: Union[str, Sequence[int]], *, max_tokens: int = 256, temperature: float = 0, top_k: int = 0, top_p: float = 1,
                  min_p: float = 0, repetition_penalty: float = 1, seed: int = 0, stop: Sequence[str] = (),
-                 grammar: str = "", json_schema: str = "", on_text: Optional[Callable[[str], Any]] = None) -> str:
-        """What the model says after the prompt. One that begins as the one before costs its new part only.
+                 grammar: str = "", json_schema: str = "", logit_bias: Optional[Mapping[int, float]] = None,
+                 log_probabilities: bool = False, most_probable: int = 0,
+                 on_text: Optional[Callable[[str], Any]] = None) -> str:
+        """What the model says after the prompt, text or token ids. One that begins as the one before costs its new part only.
 
         temperature: 0 always takes the most probable token. top_k, top_p, min_p narrow what is drawn from, 0, 1 and 0
         do not. stop: the text ends before any of these. on_text gets each piece of text once it is certain; if it gives
         False the text ends, and what it raises is raised here. It must not call graft with this context. grammar: rules
         that the text follows, as llama.cpp has them (GBNF); json_schema: it is JSON that this schema, as JSON, allows.
+        logit_bias: what is added to the scores of tokens, by their ids; -inf: never. log_probabilities: last() has that of
+        each token, and of the most_probable tokens in its place.
         """
         options = fill(_graft.GenerateOptions(), max_tokens=max_tokens, temperature=temperature, top_k=top_k, top_p=top_p,
                        min_p=min_p, repetition_penalty=repetition_penalty, seed=seed,
-                       grammar=grammar, json_schema=json_schema, stop=[stop] if isinstance(stop, str) else list(stop))
+                       grammar=grammar, json_schema=json_schema,
+                       bias={int(token): float(bias) for token, bias in (logit_bias or {}).items()},
+                       log_probabilities=log_probabilities or most_probable > 0, most_probable=most_probable, stop=[stop] if isinstance(stop, str) else list(stop))
         pieces = None
         if on_text is not None:
             decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -45,7 +63,17 @@ class Generator:
                 text = decoder.decode(piece)
                 return on_text(text) if text else None
 
-        return self._native.generate(prompt, options, pieces).decode("utf-8", "replace")
+        if isinstance(prompt, str):
+            return self._native.generate(prompt, options, pieces).decode("utf-8", "replace")
+        tokens = [int(token) for token in prompt]
+        return self._native.generate_tokens(tokens, options, pieces).decode("utf-8", "replace")
+
+    def last(self) -> Generated:
+        """What the last text was made of."""
+        found = self._native.last()
+        reasons = ("end_of_text", "max_tokens", "stop_string", "context_full", "callback")
+        return Generated(found["text"].decode("utf-8", "replace"), found["tokens"], reasons[found["reason"]],
+                         found["prompt_tokens"], found["cached_tokens"], found["log_probabilities"], found["most_probable"])
 
     def pause(self) -> None:
         """Gives all device memory back until the next call; what was said so far stays known."""

@@ -190,16 +190,17 @@ class Model:
         return self._native.gradients(options, arrays)
 
     def generator(self, *, context: int = 0, prefill: int = 0, budget: int = 0, precision: str = "float32",
-                  recover_device: bool = False, prompt_lookup: int = 0) -> Generator:
+                  recover_device: bool = False, prompt_lookup: int = 0, cache: str = "float32") -> Generator:
         """A Generator, for language models.
 
         context: tokens of prompt and answer together; 0: the model's own, at most 2048. prefill: tokens of a prompt
         taken at a time; 0: 64. budget: largest device memory in bytes, 0 for no limit. recover_device: where the device
         is lost it is opened anew, and a text goes on to the same bits. prompt_lookup: tokens that are guessed from what
-        the text says before, and verified in one run: the same text, sooner where it repeats itself; 0: none.
+        the text says before, and verified in one run: the same text, sooner where it repeats itself; 0: none. cache: how
+        keys and values of earlier tokens are kept; "float16" and "bfloat16" take half of the memory.
         """
         made = Generator(self, context=context, prefill=prefill, budget=budget, precision=precision,
-                         recover_device=recover_device, prompt_lookup=prompt_lookup)
+                         recover_device=recover_device, prompt_lookup=prompt_lookup, cache=cache)
         self._users.add(made)
         return made
 
@@ -229,14 +230,17 @@ class Model:
     # ---- Adapters -----------------------------------------------------------------------------------------------
 
     def add_adapters(self, *, r: int = 8, alpha: float = 16, dropout: float = 0, targets: Iterable[str] = (),
-                     seed: int = 0) -> None:
+                     dora: bool = False, rslora: bool = False, init: str = "default", seed: int = 0) -> None:
         """Gives the model fresh low-rank adapters in place of any that it has; all else is frozen from then on.
 
-        targets: names of layers, or parts of them, such as "q_proj"; none: the default ones. Sessions, generators and
+        targets: names of layers, or parts of them, such as "q_proj"; none: the default ones. dora: the lengths of rows
+        are trained, too. rslora: the scale is alpha over the root of r. init: "pissa" lets them begin as the strongest
+        directions of the weights. Sessions, generators and
         trainers of the model must be gone.
         """
         self._unused("add_adapters")
-        options = f"r={r},alpha={alpha},dropout={dropout}"
+        flag = {True: "yes", False: "no"}
+        options = f"r={r},alpha={alpha},dropout={dropout},dora={flag[bool(dora)]},rslora={flag[bool(rslora)]},init={init}"
         names = [targets] if isinstance(targets, str) else list(targets)
         if names:
             options += ",targets=" + "|".join(names)

@@ -142,6 +142,7 @@ void add_running_options(py::module_& module) {
   py::class_<GeneratorOptions> generator(module, "GeneratorOptions");
   generator.def(py::init<>());
   number(generator, "precision", &GeneratorOptions::precision);
+  number(generator, "cache", &GeneratorOptions::cache);
   generator.def_readwrite("context", &GeneratorOptions::context)
       .def_readwrite("prefill", &GeneratorOptions::prefill)
       .def_readwrite("budget", &GeneratorOptions::budget)
@@ -158,6 +159,14 @@ void add_running_options(py::module_& module) {
       .def_readwrite("seed", &GenerateOptions::seed)
       .def_readwrite("grammar", &GenerateOptions::grammar)
       .def_readwrite("json_schema", &GenerateOptions::json_schema)
+      .def_readwrite("log_probabilities", &GenerateOptions::log_probabilities)
+      .def_readwrite("most_probable", &GenerateOptions::most_probable)
+      .def_property(
+          "bias", [](const GenerateOptions&) { return py::none(); },
+          [](GenerateOptions& options, const std::map<std::int32_t, float>& bias) {
+            options.bias.clear();
+            for (const auto& [token, score] : bias) options.bias.push_back({token, score});
+          })
       .def_readwrite("stop", &GenerateOptions::stop);
 }
 

@@ -18,9 +18,20 @@ py::object output(SessionHandle& self, const std::string& name) {
   });
 }
 
-/// `on_text` gets bytes, and ends the text by False; what it raises ends the text and is raised again.
-py::bytes generate(GeneratorHandle& self, const std::string& prompt, GenerateOptions options,
-                   const py::object& on_text) {
+Result<std::string> text_of(Generator& generator, const std::string& prompt, const GenerateOptions& options) {
+  return generator.generate(prompt, options);
+}
+Result<std::string> text_of(Generator& generator, const std::vector<std::int32_t>& prompt,
+                            const GenerateOptions& options) {
+  auto made = generator.generate(std::span<const std::int32_t>(prompt), options);
+  if (!made.ok()) return made.status();
+  return std::move(made->text);
+}
+
+/// `prompt`: text or tokens. `on_text` gets bytes, and ends the text by False; what it raises ends the text and is
+/// raised again.
+template <typename Prompt>
+py::bytes generate(GeneratorHandle& self, const Prompt& prompt, GenerateOptions options, const py::object& on_text) {
   std::optional<py::error_already_set> raised;
   // Also without a callback: Ctrl-C ends the text.
   options.on_text = [&](std::string_view piece) {
@@ -34,9 +45,33 @@ py::bytes generate(GeneratorHandle& self, const std::string& prompt, GenerateOpt
     }
   };
   const auto context = self.context();
-  auto text = context->call([&] { return self->generate(prompt, options); });
+  auto text = context->call([&] { return text_of(*self, prompt, options); });
   if (raised) throw std::move(*raised);
   return py::bytes(value_of(std::move(text)));
+}
+
+/// What the last text was: tokens, why it ended (a number), costs, and its scores where they were asked for.
+py::dict last(GeneratorHandle& self) {
+  const Generated found = self.ask([](auto& generator) { return generator.last(); });
+  py::dict out;
+  out["text"] = py::bytes(found.text);
+  out["tokens"] = found.tokens;
+  out["reason"] = static_cast<int>(found.reason);
+  out["prompt_tokens"] = found.prompt_tokens;
+  out["cached_tokens"] = found.cached_tokens;
+  out["log_probabilities"] = found.log_probabilities;
+  const std::size_t beside = found.tokens.empty() ? 0 : found.most_probable.size() / found.tokens.size();
+  py::list most;
+  for (std::size_t i = 0; i < found.tokens.size() && beside > 0; ++i) {
+    py::list place;
+    for (std::size_t k = 0; k < beside; ++k) {
+      const TokenProbability& one = found.most_probable[i * beside + k];
+      place.append(py::make_tuple(one.token, one.log_probability));
+    }
+    most.append(place);
+  }
+  out["most_probable"] = most;
+  return out;
 }
 
 void resize(SessionHandle& self, const std::map<std::string, std::int64_t>& sizes) {
@@ -79,7 +114,9 @@ void add_generator(py::module_& module) {
       .def("encode", encode)
       .def("decode", decode);
   py::class_<GeneratorHandle, std::shared_ptr<GeneratorHandle>>(module, "Generator")
-      .def("generate", generate)
+      .def("generate", generate<std::string>)
+      .def("generate_tokens", generate<std::vector<std::int32_t>>)
+      .def("last", last)
       .def("memory", [](GeneratorHandle& self) { return self.ask([](auto& generator) { return generator.memory(); }); })
       .def("pause", [](GeneratorHandle& self) { self.tell([](auto& generator) { return generator.pause(); }); })
       .def("swap_adapters", [](GeneratorHandle& self, const std::string& path) {

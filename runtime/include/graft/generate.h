@@ -22,6 +22,7 @@ typedef struct graft_generator_options {
      What is generated stays the same, bit for bit: the device is found to give a token among several the bits that it
      has alone, or no guesses are made. Worth it where answers repeat their prompts: 3 is a good number on CPUs. */
   uint32_t prompt_lookup;
+  graft_precision cache; /* how keys and values of earlier tokens are kept; f16 and bf16 take half of the memory */
 } graft_generator_options;
 
 /* Something that is added to a token's score before it is chosen. */

@@ -179,6 +179,7 @@ class Model {
     raw.precision = options.precision;
     raw.recover_device = options.recover_device ? 1 : 0;
     raw.prompt_lookup = options.prompt_lookup;
+    raw.cache = options.cache;
     graft_generator* generator = nullptr;
     Status made = status(graft_generator_create(handle_.get(), &raw, &generator));
     if (!made.ok()) return made;

@@ -97,6 +97,7 @@ graft_status graft_generator_create(graft_model* model, const graft_generator_op
     wanted.plan.budget = given.budget;
     wanted.prompt_lookup = given.prompt_lookup;
     GRAFT_TRY_ASSIGN(wanted.precision, read_precision(given.precision));
+    GRAFT_TRY_ASSIGN(wanted.cache, read_precision(given.cache));
     GRAFT_TRY_ASSIGN(gpu::Device * device, device_of(*model->context));
     wanted.program.proof = model->context->proof.get();
     wanted.program.control = &model->context->control;
