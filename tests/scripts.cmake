@@ -90,6 +90,8 @@ if(TARGET graft_cli)
     COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/preference_parity.py $<TARGET_FILE:graft_cli>)
   add_test(NAME torch/export_parity
     COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/export_parity.py $<TARGET_FILE:graft_cli>)
+  add_test(NAME torch/random_networks CONFIGURATIONS long
+    COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/random_networks.py $<TARGET_FILE:graft_cli>)
   add_test(NAME torch/llama_cpp_parity CONFIGURATIONS long
     COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/llama_cpp_parity.py $<TARGET_FILE:graft_cli>)
   add_test(NAME torch/formats
@@ -112,7 +114,7 @@ if(TARGET graft_cli)
       char_cnn unet_open gru two_heads)
   add_test(NAME torch/kinds@all CONFIGURATIONS long
     COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/kinds.py $<TARGET_FILE:graft_cli>)
-  set_tests_properties(torch/kinds@all torch/patterns@all torch/preference_parity@all torch/llama_cpp_parity
+  set_tests_properties(torch/kinds@all torch/patterns@all torch/preference_parity@all torch/random_networks torch/llama_cpp_parity
     PROPERTIES LABELS long TIMEOUT 7200 SKIP_RETURN_CODE 77 ENVIRONMENT ${tool_environment})
   # Masks alone, which it draws itself; without names all, on real data (label long, with GRAFT_TEST_DATA).
   if(TARGET graft_codecs)

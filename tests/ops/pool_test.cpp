@@ -37,6 +37,8 @@ std::vector<OpCase> max_cases() {
           {{"kernel", Ints{2, 3}}, {"strides", Ints{3, 3}}, {"dilations", Ints{3, 2}}, {"pads", Ints{1, 2, 3, 2}}}),
       max("ceil", {1, 7, 8, 2}, {1, 4, 4, 2},
           {{"kernel", Ints{2, 3}}, {"strides", Ints{2, 2}}, {"ceil_mode", std::int64_t{1}}}),
+      max("ceil of less than a window", {1, 1, 5, 2}, {1, 1, 3, 2},
+          {{"kernel", Ints{2, 2}}, {"strides", Ints{2, 2}}, {"ceil_mode", std::int64_t{1}}}),
       max("ceil drops a window in the padding", {1, 5, 5, 1}, {1, 2, 2, 1},
           {{"kernel", Ints{2, 2}},
            {"strides", Ints{3, 3}},
@@ -107,6 +109,8 @@ std::vector<OpCase> average_cases() {
        {{"kernel", Ints{3, 2}}, {"strides", Ints{2, 1}}, {"pads", Ints{0, 1, 2, 0}}});
   both(all, "ceil", {1, 7, 8, 2}, {1, 4, 4, 2},
        {{"kernel", Ints{3, 3}}, {"strides", Ints{2, 2}}, {"pads", Ints{1, 0, 0, 0}}, {"ceil_mode", std::int64_t{1}}});
+  both(all, "ceil of less than a window", {1, 2, 1, 2}, {1, 1, 1, 2},
+       {{"kernel", Ints{3, 2}}, {"strides", Ints{2, 2}}, {"ceil_mode", std::int64_t{1}}});
   both(all, "ceil past the padding", {1, 6, 6, 1}, {1, 3, 3, 1},
        {{"kernel", Ints{4, 4}}, {"strides", Ints{3, 3}}, {"pads", Ints{1, 1, 1, 1}}, {"ceil_mode", std::int64_t{1}}});
   return all;

@@ -231,6 +231,22 @@ TEST(ConvertValues, WeightsStayParametersBehindComputations) {
   EXPECT_EQ(tensors.at(graph.value(graph.outputs()[1].value).name).data, (std::vector<double>{1, 2}));
 }
 
+// As where a layer normalizes its weight: a shape is known whatever is in it, and however much.
+TEST(ConvertValues, ShapesOfLargeWeightsAreKnown) {
+  constexpr std::size_t kSide = 100;
+  OnnxParts p;
+  p.opset = 13;
+  p.inputs = {float_value("x", {-1, kSide})};
+  p.outputs = {float_value("y", {-1, kSide})};
+  p.initializers = {float_tensor("w", {kSide, kSide}, floats(std::vector<float>(kSide * kSide, 0.5F)))};
+  p.nodes = {onnx_node("ReduceL2", {"w"}, {"n"}, {ints_attribute("axes", {1}), int_attribute("keepdims", 1)}),
+             onnx_node("Shape", {"w"}, {"s"}), onnx_node("Expand", {"n", "s"}, {"e"}),
+             onnx_node("Div", {"w", "e"}, {"d"}), onnx_node("MatMul", {"x", "d"}, {"y"})};
+  const auto result = converted(p);
+  EXPECT_EQ(named(result.model.graph, "w").kind, ValueKind::parameter);
+  EXPECT_EQ(count_ops(result.model.graph, Op::matmul), 1u);
+}
+
 TEST(ConvertValues, KindsOfWeights) {
   OnnxParts p;
   p.inputs = {float_value("x", {1, 2, 3, 3})};

@@ -14,14 +14,16 @@ Result<Dim> output_size(const PoolWindow& window, const Shape& x, std::size_t ax
                    " and a dilation of ", window.dilations[axis], " is out of range; the limit is ", kMaxWindowExtent,
                    ".");
   }
+  const std::int64_t stride = window.strides[axis];
+  if (window.same[axis] != Same::no) return same_count(dim, stride);  // with as much padding as that takes
   const std::int64_t before = window.pads[axis];
   const std::int64_t padded = size + before + window.pads[axis + 2];
   const std::int64_t extent = window.dilations[axis] * (window.kernel[axis] - 1) + 1;
-  if (padded < extent) {
+  const bool one_cut_off = window.ceil_mode && padded < extent && padded + stride > extent;  // begins in the image
+  if (padded < extent && !one_cut_off) {
     return invalid("The padded ", name, " is ", padded, ", less than the ", extent, " that the pooling window spans.");
   }
-  const std::int64_t stride = window.strides[axis];
-  if (window.same[axis] != Same::no) return same_count(dim, stride);
+  if (one_cut_off) return Dim(1);
   if (!dim.is_constant()) {
     const std::int64_t behind = window.pads[axis + 2];
     if (!window.ceil_mode) return window_count(dim, before + behind, extent, stride);

@@ -283,17 +283,17 @@ bool Importer::try_fold(std::size_t index, Report::Entry& entry) {
   std::vector<const Shape*> shapes;
   bool trainable = false;
   unsigned depth = 0;
+  const bool by_shape = node.op == "Shape" || node.op == "Size";  // whatever is in it, and however much
   for (const std::string& name : node.inputs) {
     Record* record = name.empty() ? nullptr : find(name);
     inputs.push_back(record ? record->host.get() : nullptr);
     shapes.push_back(record ? &record->shape : nullptr);
-    if (record && record->host) {
+    if (record && record->host && !by_shape) {
       trainable |= record->trainable;
       depth = std::max(depth, record->depth);
       if (record->host->count() > (record->trainable ? kMaxTrainableFold : kMaxFoldElements)) return false;
     }
   }
-  if (node.op == "Shape" || node.op == "Size") trainable = false;
   if (trainable && depth >= kMaxDeferredDepth) return false;
   if (trainable && node.op == "Identity") return false;  // an alias serves better
   std::vector<HostTensor> outputs;

@@ -38,10 +38,11 @@ Result<AxisWindow> axis_window(NodeContext& c, const Window& window, std::size_t
                size.value(),
                1};
   const std::int64_t room = w.in + w.begin + w.end - (w.dilation * (w.kernel - 1) + 1);
-  if (room < 0) return corrupt("its kernel is larger than the padded axis ", i + 2);
-  w.out = room / w.stride + 1;
+  const bool one_cut_off = window.ceil_mode && room < 0 && room > -w.stride;
+  if (room < 0 && !one_cut_off) return corrupt("its kernel is larger than the padded axis ", i + 2);
+  w.out = one_cut_off ? 1 : room / w.stride + 1;
   // A last window that is not whole counts where it begins in the image or the padding before it.
-  if (window.ceil_mode && room % w.stride != 0 && w.out * w.stride < w.in + w.begin) ++w.out;
+  if (window.ceil_mode && !one_cut_off && room % w.stride != 0 && w.out * w.stride < w.in + w.begin) ++w.out;
   GRAFT_TRY(check_table(static_cast<std::uint64_t>(w.out), "windows along an axis"));
   constexpr std::int64_t kMostTaps = 1024;
   if (w.kernel > kMostTaps) return unsupported("its kernel of ", w.kernel, " is larger than ", kMostTaps);
