@@ -15,9 +15,9 @@ namespace {
 
 constexpr std::size_t kMore = 8;    ///< directions beside those that are wanted
 constexpr std::size_t kWhole = 64;  ///< matrices with a side of up to this are taken as a whole
-constexpr int kRounds = 24;
+constexpr int kRounds = 12;
 constexpr int kSweeps = 40;
-constexpr double kSettled = 1e-9;
+constexpr double kSettled = 1e-8;
 constexpr double kNothing = 1e-13;  ///< of a length that is left of another
 
 /// Vectors of `length` as rows.
@@ -26,7 +26,7 @@ struct Vectors {
   std::size_t length = 0;
   std::vector<double> numbers;
 
-  Vectors(std::size_t count, std::size_t length) : count(count), length(length), numbers(count * length) {}
+  Vectors(std::size_t many, std::size_t long_each) : count(many), length(long_each), numbers(many * long_each) {}
   double* row(std::size_t i) { return numbers.data() + i * length; }
   const double* row(std::size_t i) const { return numbers.data() + i * length; }
 };
@@ -77,7 +77,14 @@ class Matrix {
  private:
   double at(std::size_t row, std::size_t column) const { return numbers_[row * columns_ + column]; }
   static void add(double factor, const double* from, double* to, std::size_t n) {
-    for (std::size_t j = 0; j < n; ++j) to[j] += factor * from[j];
+    constexpr std::size_t kBlock = 8;  // by vector instructions, for what is written is read before
+    std::size_t j = 0;
+    for (; j + kBlock <= n; j += kBlock) {
+      double sums[kBlock];
+      for (std::size_t k = 0; k < kBlock; ++k) sums[k] = to[j + k] + factor * from[j + k];
+      for (std::size_t k = 0; k < kBlock; ++k) to[j + k] = sums[k];
+    }
+    for (; j < n; ++j) to[j] += factor * from[j];
   }
   std::span<const float> numbers_;
   std::size_t rows_, columns_;

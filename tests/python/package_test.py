@@ -420,6 +420,28 @@ class Text(support.PackageTest):
             generator.generate("abb", max_tokens=1, log_probabilities=True, logit_bias={1: 1e4})
         self.assertAlmostEqual(whole.last().log_probabilities[0], half.last().log_probabilities[0], places=2)
 
+    def test_texts_become_vectors(self):
+        model = self.language_model()
+        tokenizer, embedder = model.tokenizer(), model.embedder(normalize=True, batch=2)
+        texts = ["abb", "ab", "abb"]
+        vectors = embedder.embed(texts)
+        self.assertEqual((vectors.shape, vectors.dtype), ((3, embedder.width), np.float32))
+        np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, rtol=1e-6)
+        np.testing.assert_array_equal(embedder.embed([tokenizer.encode(text) for text in texts]), vectors)
+        np.testing.assert_array_equal(embedder.embed("ab"), vectors[1:2])
+        self.assertGreater(embedder.memory().total, 0)
+        # The last token's vector is what the head reads, and the mean is that of several.
+        last = model.embedder(pooling="last").embed(texts)
+        each = [model.embedder(pooling="last").embed([tokenizer.encode("abb")[:count + 1]])[0]
+                for count in range(len(tokenizer.encode("abb")))]
+        np.testing.assert_allclose(last[2], each[-1], rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(model.embedder().embed("abb")[0], np.mean(each, axis=0), rtol=1e-4, atol=1e-5)
+        with self.assertRaisesRegex(graft.InvalidArgument, "Text 1 has"):
+            model.embedder(length=2).embed([[1], [1, 2, 3]])
+        self.assertEqual(model.embedder(length=2, cut=True).embed([[1, 2, 3]]).shape, (1, embedder.width))
+        with self.assertRaises(ValueError):
+            model.embedder(pooling="max")
+
     def test_texts_become_tokens_and_back(self):
         tokenizer = self.language_model().tokenizer()
         tokens = tokenizer.encode("abb")

@@ -36,11 +36,11 @@ struct Known {
   Rows u, v;
   std::vector<double> values;
 
-  Known(std::size_t rows, std::size_t columns, std::size_t rank, double falls, unsigned seed)
-      : rows(rows), columns(columns) {
+  Known(std::size_t height, std::size_t width, std::size_t rank, double falls, unsigned seed)
+      : rows(height), columns(width) {
     std::mt19937 random(seed);
-    u = orthonormal(rank, rows, random);
-    v = orthonormal(rank, columns, random);
+    u = orthonormal(rank, height, random);
+    v = orthonormal(rank, width, random);
     for (std::size_t i = 0; i < rank; ++i) values.push_back(3 * std::pow(falls, static_cast<double>(i)));
   }
   double element(std::size_t i, std::size_t k, std::size_t rank) const {

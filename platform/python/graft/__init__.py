@@ -12,14 +12,14 @@ loss goes in, tensors of PyTorch on the CPU as well.
 from ._convert_models import ConvertReport, ExportReport, convert, convert_adapter, export
 from ._errors import (Cancelled, Corrupt, DeviceError, DeviceLost, Error, Internal, InvalidArgument, IoError, NotFound,
                       OutOfMemory, Timeout, Unsupported)
-from ._generator import Generated, Generator, Tokenizer
+from ._generator import Embedder, Generated, Generator, Tokenizer
 from ._graft import __version__
 from ._model import Context, Model, Session, load
 from ._tensors import InputFormat, Memory, TensorInfo
 from ._trainer import CheckpointInfo, Forecast, Metrics, Trainer
 
 __all__ = [
-    "Cancelled", "CheckpointInfo", "Context", "ConvertReport", "Corrupt", "DeviceError", "DeviceLost", "Error", "ExportReport", "Forecast", "Generated", "Generator",
+    "Cancelled", "CheckpointInfo", "Context", "ConvertReport", "Corrupt", "DeviceError", "DeviceLost", "Embedder", "Error", "ExportReport", "Forecast", "Generated", "Generator",
     "InputFormat", "Internal", "InvalidArgument", "IoError", "Memory", "Metrics", "Model", "NotFound", "OutOfMemory", "Session",
     "TensorInfo", "Timeout", "Tokenizer", "Trainer", "Unsupported", "__version__", "convert", "convert_adapter", "export", "load"
 ]

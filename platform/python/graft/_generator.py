@@ -6,6 +6,8 @@ import codecs
 import os
 from typing import TYPE_CHECKING, Any, Callable, Mapping, NamedTuple, Optional, Sequence, Union
 
+import numpy as np
+
 from . import _graft
 from ._tensors import PRECISIONS, Memory, fill, taken, word
 
@@ -86,6 +88,34 @@ class Generator:
     def swap_adapters(self, path: Optional[Union[str, "os.PathLike[str]"]]) -> None:
         """The adapters of a file in place of those that the model had, without planning anew; None: as without any."""
         self._native.swap_adapters("" if path is None else os.fspath(path))
+
+
+class Embedder:
+    """Turns texts into vectors; made by Model.embedder()."""
+
+    def __init__(self, model: "Model", *, pooling: str, normalize: bool, cut: bool, length: int, batch: int, of: str,
+                 budget: int, precision: str, recover_device: bool) -> None:
+        self.model = model
+        options = fill(_graft.EmbedderOptions(), pooling=word("pooling", pooling, ("mean", "last", "cls")),
+                       normalize=normalize, cut=cut, length=length, batch=batch, of=of, budget=budget,
+                       precision=word("precision", precision, PRECISIONS), recover_device=recover_device)
+        self._native = model._native.embedder(options)
+
+    @property
+    def width(self) -> int:
+        """Numbers of a vector."""
+        return self._native.width()
+
+    def embed(self, texts: Union[str, Sequence[Union[str, Sequence[int]]]]) -> np.ndarray:
+        """Rows of float32, one for each text; texts are all str, or all token ids. A text's vector depends on no other."""
+        given = [texts] if isinstance(texts, str) else list(texts)
+        if all(isinstance(text, str) for text in given):
+            return self._native.embed(given)
+        return self._native.embed_tokens([[int(token) for token in text] for text in given])
+
+    def memory(self) -> Memory:
+        """Bytes by class of memory."""
+        return taken(Memory, self._native.memory())
 
 
 class Tokenizer:

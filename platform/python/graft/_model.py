@@ -11,7 +11,7 @@ import numpy as np
 
 from . import _graft
 from ._errors import InvalidArgument
-from ._generator import Generator, Tokenizer
+from ._generator import Embedder, Generator, Tokenizer
 from ._tensors import PRECISIONS, InputFormat, Memory, TensorInfo, as_array, fill, native_formats, new_weights, taken, word
 from ._trainer import Forecast, Trainer, trainer_options
 
@@ -201,6 +201,20 @@ class Model:
         """
         made = Generator(self, context=context, prefill=prefill, budget=budget, precision=precision,
                          recover_device=recover_device, prompt_lookup=prompt_lookup, cache=cache)
+        self._users.add(made)
+        return made
+
+    def embedder(self, *, pooling: str = "mean", normalize: bool = False, cut: bool = False, length: int = 0, batch: int = 8,
+                 of: str = "", budget: int = 0, precision: str = "float32", recover_device: bool = False) -> Embedder:
+        """An Embedder, for language models and encoders of texts.
+
+        pooling: "mean" of the vectors of all tokens, "last", or "cls", the first. normalize: vectors of length 1. length:
+        most tokens of a text; 0: the model's own context, at most 512; longer ones are refused, or with cut cut at their
+        end. batch: texts on the device at once. of: the value that is pooled; "": the last hidden state. budget: largest
+        device memory in bytes, 0 for no limit.
+        """
+        made = Embedder(self, pooling=pooling, normalize=normalize, cut=cut, length=length, batch=batch, of=of,
+                        budget=budget, precision=precision, recover_device=recover_device)
         self._users.add(made)
         return made
 

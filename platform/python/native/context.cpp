@@ -103,6 +103,8 @@ void add_model(py::module_& module) {
                          const SessionOptions& options) { return made_from(self, options, &graft::Model::session); })
       .def("trainer", [](const std::shared_ptr<ModelHandle>& self,
                          const TrainerOptions& options) { return made_from(self, options, &graft::Model::trainer); })
+      .def("embedder", [](const std::shared_ptr<ModelHandle>& self,
+                          const EmbedderOptions& options) { return made_from(self, options, &graft::Model::embedder); })
       .def("generator",
            [](const std::shared_ptr<ModelHandle>& self, const GeneratorOptions& options) {
              return made_from(self, options, &graft::Model::generator);

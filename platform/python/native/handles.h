@@ -137,6 +137,7 @@ using ModelHandle = Owned<graft::Model, ContextHandle>;
 using SessionHandle = Owned<graft::Session, ModelHandle>;
 using TrainerHandle = Owned<graft::Trainer, ModelHandle>;
 using GeneratorHandle = Owned<graft::Generator, ModelHandle>;
+using EmbedderHandle = Owned<graft::Embedder, ModelHandle>;
 using TokenizerHandle = Owned<graft::Tokenizer, ModelHandle>;
 
 // What each file adds to the module.

@@ -148,6 +148,17 @@ void add_running_options(py::module_& module) {
       .def_readwrite("budget", &GeneratorOptions::budget)
       .def_readwrite("prompt_lookup", &GeneratorOptions::prompt_lookup)
       .def_readwrite("recover_device", &GeneratorOptions::recover_device);
+  py::class_<EmbedderOptions> embedder(module, "EmbedderOptions");
+  embedder.def(py::init<>());
+  number(embedder, "pooling", &EmbedderOptions::pooling);
+  number(embedder, "precision", &EmbedderOptions::precision);
+  embedder.def_readwrite("normalize", &EmbedderOptions::normalize)
+      .def_readwrite("cut", &EmbedderOptions::cut)
+      .def_readwrite("length", &EmbedderOptions::length)
+      .def_readwrite("batch", &EmbedderOptions::batch)
+      .def_readwrite("of", &EmbedderOptions::of)
+      .def_readwrite("budget", &EmbedderOptions::budget)
+      .def_readwrite("recover_device", &EmbedderOptions::recover_device);
   py::class_<GenerateOptions>(module, "GenerateOptions")
       .def(py::init<>())
       .def_readwrite("max_tokens", &GenerateOptions::max_tokens)

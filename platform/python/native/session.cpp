@@ -74,6 +74,15 @@ py::dict last(GeneratorHandle& self) {
   return out;
 }
 
+/// Vectors of texts or of tokens as rows of an array.
+template <typename Texts>
+py::array embed(EmbedderHandle& self, const Texts& texts) {
+  const Embeddings made = self.ask([&](auto& embedder) { return embedder.embed(texts); });
+  py::array_t<float> rows({texts.size(), made.width});
+  std::copy(made.numbers.begin(), made.numbers.end(), rows.mutable_data());
+  return rows;
+}
+
 void resize(SessionHandle& self, const std::map<std::string, std::int64_t>& sizes) {
   std::vector<Binding> bindings;
   for (const auto& [name, size] : sizes) bindings.push_back({name, size});
@@ -113,6 +122,14 @@ void add_generator(py::module_& module) {
            })
       .def("encode", encode)
       .def("decode", decode);
+  py::class_<EmbedderHandle, std::shared_ptr<EmbedderHandle>>(module, "Embedder")
+      .def("embed", embed<std::vector<std::string>>)
+      .def("embed_tokens", embed<std::vector<std::vector<std::int32_t>>>)
+      .def("width",
+           [](EmbedderHandle& self) {
+             return self.ask([](auto& embedder) -> Result<std::size_t> { return embedder.width(); });
+           })
+      .def("memory", [](EmbedderHandle& self) { return self.ask([](auto& embedder) { return embedder.memory(); }); });
   py::class_<GeneratorHandle, std::shared_ptr<GeneratorHandle>>(module, "Generator")
       .def("generate", generate<std::string>)
       .def("generate_tokens", generate<std::vector<std::int32_t>>)
