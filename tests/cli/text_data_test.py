@@ -145,6 +145,24 @@ class TextData(LetterTest):
         self.fails("train", "m.graft", *others, *store, says=("another loss", "neftune 5"))
         self.fails("train", "m.graft", *others, *store, "--neftune", 4, says=("neftune 4 now, 5 then",))
 
+    def test_adapters_that_begin_as_directions_resume_to_the_byte(self):
+        self.write_lines(*({"prompt": p, "completion": c} for p, c in self.PAIRS * 5))
+        flags = ["--data", "jsonl:data.jsonl", "--seq", LENGTH, "--batch", 2, "--accumulate", 2, "--lr", "0.01", "--seed", 3, "--quiet"]
+        begins = ["--lora", "r=2,dropout=0.1,init=pissa"]
+        store = ["--checkpoint", "store"]
+        self.graft("train", "m.graft", *flags, *begins, "--steps", 6, "-o", "whole.graft")
+        self.graft("train", "m.graft", *flags, *begins, *store, "--steps", 3)
+        self.fails("train", "m.graft", *flags, "--lora", "r=2,dropout=0.1", *store, "--resume", "--steps", 6, says=("another model",))
+        self.graft("train", "m.graft", *flags, *begins, *store, "--resume", "--steps", 6, "-o", "resumed.graft")
+        with open(self.path("whole.graft"), "rb") as whole, open(self.path("resumed.graft"), "rb") as resumed:
+            self.assertEqual(whole.read(), resumed.read())
+        # Of twice the rank, which any program puts on; and goes on from.
+        self.graft("export", "whole.graft", "-o", "peft")
+        with open(self.path("peft/adapter_config.json")) as file:
+            config = json.load(file)
+        self.assertEqual((config["r"], config["lora_alpha"]), (4, 8))
+        self.graft("train", "m.graft", *flags, "--adapter", "peft", "--steps", 1, "-o", "more.graft")
+
 
 if __name__ == "__main__":
     cli.main()
