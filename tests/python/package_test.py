@@ -384,6 +384,22 @@ class Text(support.PackageTest):
         with self.assertRaisesRegex(graft.Unsupported, "minProperties"):
             generator.generate("ab", json_schema='{"type": "object", "minProperties": 3}')
 
+    def test_noise_on_embeddings_is_of_training_alone(self):
+        model = self.language_model()
+        x, y = np.array([[1, 2, 3, 4]]), np.array([[2, 3, 4, 5]])
+        losses, held_out = [], []
+        for alpha in (0, 5, 5):
+            trainer = model.trainer(batch=1, bindings={"seq": 4}, learning_rate=1e-12, neftune_alpha=alpha, seed=1)
+            held_out.append(trainer.evaluate(x, y).loss)
+            losses.append([trainer.step(x, y).loss for _ in range(2)])
+        self.assertEqual(len(set(held_out)), 1)
+        self.assertAlmostEqual(losses[0][0], losses[0][1], places=6)
+        self.assertGreater(abs(losses[1][0] - losses[0][0]), 1e-5)
+        self.assertNotEqual(losses[1][0], losses[1][1], "each step has noise of its own")
+        self.assertEqual(losses[1], losses[2])
+        with self.assertRaisesRegex(graft.InvalidArgument, "NEFTune"):
+            model.trainer(batch=1, bindings={"seq": 4}, neftune_alpha=-1)
+
     def test_scores_of_tokens(self):
         model = self.language_model()
         generator, count = model.generator(), len(model.tokenizer())

@@ -29,7 +29,44 @@ def samples(count):
     return torch.randn(3, 1, 8, 8)[labels] + 0.5 * torch.randn(count, 1, 8, 8), labels
 
 
+class Encoder(nn.Module):
+    """As BERT is: tokens, places and segments looked up, attention that sees all of a text and none of its padding."""
+
+    def __init__(self, masked=True, width=16):
+        super().__init__()
+        torch.manual_seed(5)
+        self.tokens, self.places, self.segments = nn.Embedding(23, width), nn.Embedding(32, width), nn.Embedding(2, width)
+        self.query, self.key, self.value = (nn.Linear(width, width) for _ in range(3))
+        self.norm, self.out, self.masked = nn.LayerNorm(width), nn.Linear(width, width), masked
+
+    def forward(self, input_ids, attention_mask=None, token_type_ids=None):
+        x = self.tokens(input_ids)
+        if self.masked:
+            places = torch.cumsum(torch.ones_like(input_ids), 1) - 1
+            x = x + self.places(places) + self.segments(token_type_ids)
+        scores = self.query(x) @ self.key(x).transpose(-1, -2) / 4
+        if self.masked:
+            scores = scores + (1 - attention_mask[:, None, :].float()) * -1e4
+        return self.norm(x + self.out(scores.softmax(-1) @ self.value(x)))
+
+
 class Torch(support.PackageTest):
+    def test_vectors_of_texts_are_those_of_an_encoder(self):
+        texts = [[1, 5, 7], [2], [22, 3, 9, 4, 4, 8, 1, 17, 11, 3, 2, 2, 19, 5, 6, 7, 8, 9], [4, 5, 6]]
+        for masked in (True, False):
+            net = Encoder(masked).eval()
+            names = ["input_ids", "attention_mask", "token_type_ids"][:3 if masked else 1]
+            example = tuple(torch.ones(2, 6, dtype=torch.int64) for _ in names)
+            model = self.converted(net, example, f"{masked}.graft", output_names=["last_hidden_state"], input_names=names,
+                                   dynamic_axes={name: {1: "seq"} for name in [*names, "last_hidden_state"]})
+            states = []
+            for text in texts:
+                given = torch.tensor([text])
+                states.append(net(given, torch.ones_like(given), torch.zeros_like(given)).detach()[0])
+            for pooling, pool in (("mean", lambda x: x.mean(0)), ("last", lambda x: x[-1]), ("cls", lambda x: x[0])):
+                found = model.embedder(pooling=pooling, length=20, batch=2).embed(texts)
+                self.assertLess(error(found, torch.stack([pool(x) for x in states])), FORWARD_TOLERANCE, (masked, pooling))
+
     def test_outputs_are_those_of_the_module(self):
         x, _ = samples(6)
         net = network()
