@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "platform/gpu/caps_fields.h"
+#include "platform/gpu/figures.h"
 
 namespace graft::gpu {
 namespace {
@@ -96,6 +97,12 @@ constexpr std::string_view kTurnipSource =
 constexpr Bindings kTurnip = {.allocation = kAll32, .alignment = 4, .buffers = 1u << 24, .push = 256};
 constexpr unsigned kTurnipCan = kSubgroups | kFloat16 | kInt8 | kDot | kTimeline;
 constexpr Workgroup kTurnipWide = {.shared = 32768, .invocations = 2048, .size = kCube1024};
+
+constexpr std::string_view kRadvSource =
+    "https://gitlab.freedesktop.org/mesa/mesa/-/blob/main/src/amd/vulkan/radv_physical_device.c";
+constexpr Bindings kRadv = {.range = kAll32, .allocation = kAll32 - 3, .alignment = 4, .buffers = 8388606, .push = 256};
+constexpr unsigned kRadvCan = kSubgroups | kSmallTypes | kInt64 | kDot | kTimeline;
+constexpr Workgroup kRadvWide = {.shared = 65536, .invocations = 1024, .size = kCube1024};
 
 // Heaps: Mesa's drivers for chips that share the host's memory offer half of up to 4 GiB, three quarters of more.
 // Where drivers of one GPU differ, the summary names the one that the numbers are of.
@@ -195,6 +202,25 @@ constexpr Gpu kGpus[] = {
      .group = {.shared = 49152, .invocations = 1024, .size = kCube1024, .count = {2147483647, 65535, 65535}},
      .subgroup = 32,
      .can = kStore8 | kDot | kTimeline},
+    // What RADV 22.3 says of POLARIS10, VEGA10 and NAVI21 without hardware (RADV_FORCE_FAMILY).
+    {.name = "radeon-gfx8",
+     .summary = "Radeon RX 400 and 500, Mesa's RADV, 8 GiB",
+     .source = kRadvSource,
+     .heap = 8 * kGiB,
+     .bindings = kRadv,
+     .group = kRadvWide,
+     .subgroup = 64,
+     .can = kRadvCan & ~unsigned{kFloat16},
+     .type = DeviceType::discrete},
+    {.name = "radeon-gfx9",
+     .summary = "Radeon RX Vega, RX 5000 and later, Mesa's RADV, 8 GiB",
+     .source = kRadvSource,
+     .heap = 8 * kGiB,
+     .bindings = kRadv,
+     .group = kRadvWide,
+     .subgroup = 64,
+     .can = kRadvCan,
+     .type = DeviceType::discrete},
     // Types and operations: of this generation's report 17937 at vulkan.gpuinfo.org.
     {.name = "nvidia-gtx-1060",
      .summary = "NVIDIA GTX 1060 of 6 GiB, NVIDIA's driver 535",
@@ -304,6 +330,8 @@ Status apply_caps_preset(std::string_view name, Target& target) {
     }
     names += (names.empty() ? "" : ", ") + std::string(preset.name);
   }
+  if (const Figures* const figures = find_figures(name)) return apply_figures(*figures, target);
+  for (const Figures& figures : known_figures()) names += ", " + std::string(figures.name);
   return invalid("There are no capabilities \"", name, "\"; there are: ", names, ".");
 }
 

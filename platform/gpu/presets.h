@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "platform/base/status.h"
+#include "platform/gpu/figures.h"
 #include "platform/gpu/target.h"
 
 namespace graft::gpu {
@@ -21,7 +22,8 @@ struct CapsPreset {
 
 std::span<const CapsPreset> caps_presets();
 
-/// Applies the preset `name`. invalid_argument, which lists all presets, if there is none of that name.
+/// Applies the preset `name`, or that of one GPU of known_figures(). invalid_argument, which lists all presets and
+/// GPUs, if there is none of that name.
 Status apply_caps_preset(std::string_view name, Target& target);
 
 /// `wanted`, restricted to what `device` has, so that kernels can run on it. The subgroup size stays as wanted, because

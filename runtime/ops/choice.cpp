@@ -409,6 +409,14 @@ std::string_view family_name(Family family) {
 }
 
 std::span<const Variant> variants() { return kVariants; }
+
+const Variant* variant_named(std::string_view key, std::string_view name) {
+  const std::string_view family = key.substr(0, key.find(' '));
+  const auto* const it = std::ranges::find_if(
+      kVariants, [&](const Variant& v) { return v.name == name && family_name(v.family) == family; });
+  return it == std::end(kVariants) ? nullptr : it;
+}
+
 std::span<const Rule> rules() { return kRules; }
 
 bool rounds_to_f16(const gpu::Target& target) {
@@ -467,7 +475,7 @@ Choice choose(Family family, const gpu::Target& target, const ChoiceShape& shape
     const std::string_view kernel = shaders::kernel_info(kernels[v->kernel]).name;
     return !target.advice.avoided.contains(kernel) && !target.advice.avoided.contains(cat(kernel, "/", v->name));
   };
-  Choice choice{.key = key_of(family, shape, kernels, detail)};
+  Choice choice{.shape = shape, .key = key_of(family, shape, kernels, detail)};
   if (const auto tuned = target.advice.tuned.find(choice.key); tuned != target.advice.tuned.end()) {
     choice.variant = find_variant(family, tuned->second);
     choice.why = "the fastest of those measured on this device";

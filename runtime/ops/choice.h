@@ -57,6 +57,7 @@ struct ChoiceShape {
   std::uint64_t batches = 1;
   bool rounded = false;  ///< operands have, or may be rounded to, fewer bits than f32, and a kernel takes them so
   gpu::MatrixShape::Operand operand = gpu::MatrixShape::Operand::f16;  ///< for matrix units, if rounded
+  friend bool operator==(const ChoiceShape&, const ChoiceShape&) = default;
 };
 
 struct Variant {
@@ -75,12 +76,15 @@ struct Rule {
 };
 
 std::span<const Variant> variants();
+/// The variant of this name of the family that a key (Choice::key) begins with; null where there is none.
+const Variant* variant_named(std::string_view key, std::string_view name);
 std::span<const Rule> rules();
 
 struct Choice {
   const Variant* variant = nullptr;  ///< never null
   std::string_view why;
   bool none_left = false;  ///< all variants failed their self-test: any of them would compute wrong results
+  ChoiceShape shape = {};  ///< as it was asked for
   std::string key;         ///< into Advice::tuned: the family, the op's kernel, the shape rounded to powers of two
 };
 

@@ -95,7 +95,7 @@ void add_node(const Draft& d, Plan& plan, std::uint32_t position) {
   info.whole_scratch_bytes = info.scratch_bytes + emission.withheld;
   info.live_bytes = d.live[position + 1];
   for (const Choice& choice : emission.choices) {
-    info.choices.push_back({choice.key, std::string(choice.variant->name), std::string(choice.why)});
+    info.choices.push_back({choice.key, std::string(choice.variant->name), std::string(choice.why), choice.shape});
   }
   for (std::uint32_t i = 0; i < dispatches; ++i) {
     const DispatchDesc& dispatch = emission.dispatches[i];

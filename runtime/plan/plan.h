@@ -83,6 +83,7 @@ struct PlanChoice {
   std::string key;
   std::string variant;
   std::string why;
+  ChoiceShape shape = {};  ///< of the problem, where the key has powers of two
   friend bool operator==(const PlanChoice&, const PlanChoice&) = default;
 };
 

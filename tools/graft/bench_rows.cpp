@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "platform/base/status.h"
 #include "tools/graft/time_estimate.h"
 
 namespace graft::cli {
@@ -24,10 +23,6 @@ double gemm_share(const Row& row, const DeviceFigures& figures) {
 
 double bytes_share(const Row& row, const DeviceFigures& figures) {
   return per_second(row.bytes, row.time.median) / figures.copy_bytes;
-}
-
-double estimated_seconds(const Row& row, const DeviceFigures& figures) {
-  return estimate_dispatch(row.flops, row.bytes, false, figures).seconds();
 }
 
 }  // namespace
@@ -56,7 +51,7 @@ nlohmann::ordered_json row_json(const Row& row, const DeviceFigures& figures) {
                                 {"median_s", row.time.median},
                                 {"best_s", row.time.best},
                                 {"first_s", row.time.first},
-                                {"estimated_s", estimated_seconds(row, figures)},
+                                {"estimated_s", row.estimated},
                                 {"gflops", per_second(row.flops, row.time.median) * 1e-9},
                                 {"share_of_arithmetic", flops_share(row, figures)},
                                 {"share_of_gemm", gemm_share(row, figures)},
@@ -69,11 +64,11 @@ nlohmann::ordered_json row_json(const Row& row, const DeviceFigures& figures) {
   return out;
 }
 
-EstimateQuality estimate_quality(const std::vector<Row>& rows, const DeviceFigures& figures) {
+EstimateQuality estimate_quality(const std::vector<Row>& rows) {
   std::vector<double> measured, estimated, ratios;
   for (const Row& row : rows) {
     measured.push_back(row.time.median);
-    estimated.push_back(estimated_seconds(row, figures));
+    estimated.push_back(row.estimated);
     ratios.push_back(measured.back() / estimated.back());
   }
   if (rows.empty()) return {};
@@ -81,17 +76,17 @@ EstimateQuality estimate_quality(const std::vector<Row>& rows, const DeviceFigur
   return {rank_correlation(measured, estimated), ratios[ratios.size() / 4], ratios[ratios.size() * 3 / 4]};
 }
 
-void print_estimate_quality(const std::vector<Row>& rows, const DeviceFigures& figures) {
+void print_estimate_quality(const std::vector<Row>& rows) {
   if (rows.size() < 2) return;
-  const EstimateQuality quality = estimate_quality(rows, figures);
+  const EstimateQuality quality = estimate_quality(rows);
   std::printf(
       "\nEstimates of graft plan --time: rank correlation with these %zu medians %.3f; half of them take %.2g to "
       "%.2g times as long.\n",
       rows.size(), quality.rank_correlation, quality.low, quality.high);
 }
 
-nlohmann::ordered_json estimate_quality_json(const std::vector<Row>& rows, const DeviceFigures& figures) {
-  const EstimateQuality quality = estimate_quality(rows, figures);
+nlohmann::ordered_json estimate_quality_json(const std::vector<Row>& rows) {
+  const EstimateQuality quality = estimate_quality(rows);
   return {{"rank_correlation", quality.rank_correlation},
           {"measured_by_estimated_quartiles", {quality.low, quality.high}}};
 }

@@ -20,6 +20,7 @@ struct Row {
   std::uint64_t flops = 0;
   std::uint64_t bytes = 0;  ///< read plus written, each operand once
   Timing time;
+  double estimated = 0;  ///< seconds, as graft plan --time has it; 0: not estimated
   struct Rival {
     std::string name;
     Timing time;
@@ -37,9 +38,9 @@ struct EstimateQuality {
   double rank_correlation = 0;
   double low = 0, high = 0;  ///< quartiles of measured by estimated time
 };
-EstimateQuality estimate_quality(const std::vector<Row>& rows, const DeviceFigures& figures);
-void print_estimate_quality(const std::vector<Row>& rows, const DeviceFigures& figures);
-nlohmann::ordered_json estimate_quality_json(const std::vector<Row>& rows, const DeviceFigures& figures);
+EstimateQuality estimate_quality(const std::vector<Row>& rows);
+void print_estimate_quality(const std::vector<Row>& rows);
+nlohmann::ordered_json estimate_quality_json(const std::vector<Row>& rows);
 
 void print_figures(const DeviceFigures& figures);
 nlohmann::ordered_json figures_json(const DeviceFigures& figures);

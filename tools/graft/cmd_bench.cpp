@@ -20,6 +20,7 @@
 #include "tools/graft/numbers.h"
 #include "tools/graft/options.h"
 #include "tools/graft/startup_bench.h"
+#include "tools/graft/time_estimate.h"
 #include "tools/graft/tune.h"
 
 namespace graft::cli {
@@ -67,8 +68,9 @@ void keep_as(DType storage, Graph& graph) {
   }
 }
 
+// `speed`: what to estimate its time by; null: none.
 Result<Row> run_case(gpu::Device& device, const gpu::Target& target, const BenchCase& c, int repeat, Clock clock,
-                     DType storage = DType::f32) {
+                     const gpu::Speed* speed = nullptr, DType storage = DType::f32) {
   GRAFT_TRY_ASSIGN(Graph graph, c.build());
   keep_as(storage, graph);
   Residents residents(target.caps);
@@ -82,6 +84,9 @@ Result<Row> run_case(gpu::Device& device, const gpu::Target& target, const Bench
       const Value& value = graph.value(node.inputs[i]);
       row.bytes += storage_bytes(stored_dtype(value), value.shape.elements());
     }
+  }
+  if (speed != nullptr) {
+    for (const TimeEstimate& node : estimate_plan(plan, target, *speed).nodes) row.estimated += node.seconds();
   }
   for (const BenchCase::Rival& rival : c.rivals) {
     Plan other = plan;
@@ -132,6 +137,7 @@ Status bench_ops(gpu::Device& device, const BenchArguments& options) {
   if (!options.caps.empty()) GRAFT_TRY(apply_caps_to_run(options.caps, target));
   GRAFT_TRY_ASSIGN(const DType storage, passes::parse_precision(options.language.precision));
   GRAFT_TRY_ASSIGN(const DeviceFigures figures, measure_yardsticks(device, options));
+  const gpu::Speed speed = measured_speed(figures, device.target());
   if (!options.json) {
     print_device(device, figures);
     std::printf(
@@ -146,7 +152,7 @@ Status bench_ops(gpu::Device& device, const BenchArguments& options) {
   for (BenchCase& c : cases) {
     if (!options.wants(c)) continue;
     if (options.alone || storage != DType::f32) c.rivals.clear();  // rivals read f32
-    auto row = run_case(device, target, c, options.repeat, options.clock(), storage);
+    auto row = run_case(device, target, c, options.repeat, options.clock(), &speed, storage);
     if (!row.ok()) return std::move(row).status().with_context(cat("In the benchmark \"", c.name, "\""));
     if (!options.json) print_row(*row, figures);
     rows.push_back(std::move(*row));
@@ -157,12 +163,12 @@ Status bench_ops(gpu::Device& device, const BenchArguments& options) {
     out["figures"] = figures_json(figures);
     out["repeat"] = options.repeat;
     out["precision"] = dtype_name(storage);
-    out["estimates"] = estimate_quality_json(rows, figures);
+    out["estimates"] = estimate_quality_json(rows);
     out["cases"] = nlohmann::ordered_json::array();
     for (const Row& row : rows) out["cases"].push_back(row_json(row, figures));
     std::printf("%s\n", out.dump(2).c_str());
   } else {
-    print_estimate_quality(rows, figures);
+    print_estimate_quality(rows);
   }
   return ok_status();
 }
@@ -215,13 +221,18 @@ Status bench_nodes(gpu::Device& device, const Model& model, const BenchArguments
     if (i > 0) totals.push_back(sum);
   }
   std::sort(totals.begin(), totals.end());
+  const gpu::Target& target = session_options.target ? *session_options.target : device.target();
+  const PlanTime estimates = estimate_plan(session->plan(), target, measured_speed(figures, device.target()));
   std::vector<Row> rows;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     if (nodes[i].empty()) continue;
     std::sort(nodes[i].begin(), nodes[i].end());
     const PlanNode& node = session->plan().nodes[i];
-    rows.push_back(
-        {node.name + " (" + node.op + ")", node.flops, node.bytes, {nodes[i].front(), nodes[i][nodes[i].size() / 2]}});
+    rows.push_back({node.name + " (" + node.op + ")",
+                    node.flops,
+                    node.bytes,
+                    {nodes[i].front(), nodes[i][nodes[i].size() / 2]},
+                    estimates.nodes[i].seconds()});
   }
   std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.time.median > b.time.median; });
   const Row total{"forward", session->plan().flops, 0, {totals.front(), totals[totals.size() / 2]}};
@@ -232,7 +243,7 @@ Status bench_nodes(gpu::Device& device, const Model& model, const BenchArguments
     out["figures"] = figures_json(figures);
     out["model"] = options.what;
     out["forward"] = row_json(total, figures);
-    out["estimates"] = estimate_quality_json(rows, figures);
+    out["estimates"] = estimate_quality_json(rows);
     out["submissions"] = session->program().submissions();
     out["nodes"] = all;
     std::printf("%s\n", out.dump(2).c_str());
@@ -243,7 +254,7 @@ Status bench_nodes(gpu::Device& device, const Model& model, const BenchArguments
   print_row_titles();
   print_row(total, figures);
   for (const Row& row : rows) print_row(row, figures);
-  print_estimate_quality(rows, figures);
+  print_estimate_quality(rows);
   std::printf("\n%u submissions of %zu copies and dispatches, %u barriers.\n", session->program().submissions(),
               session->plan().steps.size(), session->plan().barriers);
   return ok_status();
@@ -271,8 +282,13 @@ Status run_tune(OpenDevice& device, const BenchArguments& options) {
   DeviceProfile& profile = device.remembered()->profile();
   const bool kept = options.caps.empty();
   if (!kept) GRAFT_TRY(apply_caps_to_run(options.caps, target));
-  GRAFT_TRY_ASSIGN(const auto choices,
-                   tune(device.device(), target, graphs, options.repeat, options.clock(), kept ? &profile : nullptr));
+  std::optional<gpu::Speed> speed;
+  if (options.json) {
+    GRAFT_TRY_ASSIGN(const DeviceFigures figures, measure_yardsticks(device.device(), options));
+    speed = measured_speed(figures, device.device().target());
+  }
+  GRAFT_TRY_ASSIGN(const auto choices, tune(device.device(), target, graphs, options.repeat, options.clock(),
+                                            kept ? &profile : nullptr, speed ? &*speed : nullptr));
   const std::string path = kept ? profile.path() : "";
   if (options.json) {
     nlohmann::ordered_json out = device_json(device.device());

@@ -11,7 +11,6 @@
 #include "runtime/passes/pipeline.h"
 #include "runtime/passes/precision.h"
 #include "runtime/passes/train_mode.h"
-#include "runtime/plan/plan.h"
 #include "runtime/plan/stream_choice.h"
 #include "runtime/session/session.h"
 #include "runtime/train/training_plan.h"
@@ -55,7 +54,7 @@ struct PlanArguments {
   bool ops = false;
   std::string fetch;
   std::string quantize;
-  std::string time;  // figures of a device
+  std::optional<std::string> time;  // figures of a device; empty: of the one that is planned for
 };
 
 struct Planned {
@@ -83,8 +82,8 @@ struct Forecast {
   train::BudgetChoice choice;
   passes::PrecisionReport precision;
   train::TrainingCurve curve;            ///< no points where it was not asked for
-  std::optional<KnownFigures> figures;   ///< of a device whose time was asked for
-  TimeEstimate time;                     ///< of a step or a forward pass there
+  std::optional<KnownSpeed> speed;       ///< of a device whose time was asked for
+  ModelTime time;                         ///< of a step or a forward pass there
   std::vector<passes::PassNote> passes;  ///< likewise
 };
 
@@ -173,21 +172,11 @@ Result<Forecast> plan_for_training(const Model& model, const PlanArguments& give
   return forecast;
 }
 
-TimeEstimate estimate_plan(const Plan& plan, const DeviceFigures& figures) {
-  TimeEstimate time{.dispatching = figures.submit_seconds};
-  for (const Step& step : plan.steps) {
-    time.add(step.kind == StepKind::dispatch ? estimate_dispatch(step.flops, step.bytes, step.barrier_before, figures)
-                                             : estimate_copy(step.bindings[0].size, figures),
-             1);
-  }
-  return time;
-}
-
-Status estimate_time(const std::string& given, Forecast& forecast) {
-  GRAFT_TRY_ASSIGN(forecast.figures, read_figures(given));
-  const DeviceFigures& figures = forecast.figures->figures;
-  forecast.time.add(estimate_plan(forecast.plans[0].plan, figures), static_cast<double>(forecast.micro_batches));
-  if (forecast.plans.size() > 1) forecast.time.add(estimate_plan(forecast.plans[1].plan, figures), 1);
+Status estimate_time(const std::string& given, const gpu::Target& target, Forecast& forecast) {
+  GRAFT_TRY_ASSIGN(forecast.speed, read_speed(given, target));
+  const gpu::Speed& speed = forecast.speed->speed;
+  forecast.time.add(forecast.plans[0].plan, target, speed, static_cast<double>(forecast.micro_batches));
+  if (forecast.plans.size() > 1) forecast.time.add(forecast.plans[1].plan, target, speed, 1);
   return ok_status();
 }
 
@@ -309,13 +298,7 @@ nlohmann::ordered_json forecast_json(const PlanArguments& options, const Forecas
                       {"host_bytes", w.host_bytes},
                       {"bytes_sent", w.sent_bytes}};
   }
-  if (forecast.figures) {
-    all["time"] = {{"device", forecast.figures->device},
-                   {"seconds", forecast.time.seconds()},
-                   {"arithmetic_s", forecast.time.arithmetic},
-                   {"memory_s", forecast.time.memory},
-                   {"dispatching_s", forecast.time.dispatching}};
-  }
+  if (forecast.speed) all["time"] = time_json(forecast.time, *forecast.speed);
   if (options.passes) all["passes"] = passes_json(forecast.passes);
   all["plans"] = std::move(plans);
   return all;
@@ -341,12 +324,7 @@ void print_forecast(const PlanArguments& options, const Forecast& forecast, cons
         static_cast<unsigned long long>(w.workers), static_cast<unsigned long long>(w.most),
         static_cast<unsigned long long>(w.slots), bytes_text(w.host_bytes).c_str(), bytes_text(w.sent_bytes).c_str());
   }
-  if (forecast.figures) {
-    std::printf("By the figures of %s %s takes about %.3g ms: arithmetic %.3g, memory %.3g, dispatches %.3g.\n",
-                forecast.figures->device.c_str(), options.mode == "train" ? "a step" : "it",
-                1e3 * forecast.time.seconds(), 1e3 * forecast.time.arithmetic, 1e3 * forecast.time.memory,
-                1e3 * forecast.time.dispatching);
-  }
+  if (forecast.speed) print_time(forecast.time, *forecast.speed, options.mode == "train" ? "a step" : "it");
   if (options.curve && !forecast.curve.points.empty()) print_curve(forecast.curve);
 }
 
@@ -444,7 +422,7 @@ Status run_plan(const PlanArguments& options) {
   if (options.passes) {
     GRAFT_TRY_ASSIGN(forecast.passes, run_passes(model, options, bindings));
   }
-  if (!options.time.empty()) GRAFT_TRY(estimate_time(options.time, forecast));
+  if (options.time) GRAFT_TRY(estimate_time(*options.time, target, forecast));
   if (options.json) {
     std::printf("%s\n", forecast_json(options, forecast, target).dump(2).c_str());
   } else {
@@ -473,9 +451,12 @@ Action add_plan(CLI::App& app) {
       "--ops", options->ops,
       "Print the ops and kernels that a build of graft needs for this model (GRAFT_OPS), on all known devices or "
       "on that of --caps or --device");
-  app.add_option("--time", options->time,
-                 "Estimate how long a step takes on the device whose figures these are: what graft bench device --json "
-                 "printed there, or a file of it");
+  app.add_option_function<std::string>(
+         "--time", [options](const std::string& figures) { options->time = figures; },
+         "Estimate how long a step takes: by public figures of the device that is planned for, or by FIGURES, what "
+         "graft bench device --json printed there (or a file of it), or a GPU's name as of --caps")
+      ->expected(0, 1)
+      ->type_name("[FIGURES]");
   app.add_flag("--fits-device", options->fits_device, "Fail where the device's memory does not suffice");
   add_quantize_flag(app, options->quantize);
   app.add_option("--workers", options->workers,

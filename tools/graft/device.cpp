@@ -58,6 +58,7 @@ nlohmann::ordered_json matmul_precision_json(const gpu::Target& target) {
 void add_caps_flag(CLI::App& app, std::string& given) {
   std::string names;
   for (const gpu::CapsPreset& p : gpu::caps_presets()) names += cat("\n  ", p.name, ": ", p.summary);
+  for (const gpu::Figures& f : gpu::known_figures()) names += cat("\n  ", f.name, ": ", f.summary);
   app.add_option("--caps", given,
                  "As for another device: FILE.json, as graft devices --json prints it there, or" + names);
 }

@@ -1,40 +1,46 @@
-// How long dispatches take, estimated from what a device reaches when nothing but one thing is asked of it: the larger
-// of arithmetic and memory, and the handing out. It ranks; it does not know caches, latency, or how well a kernel suits
-// a device. Source: Williams, Waterman, Patterson, "Roofline: an insightful visual performance model for multicore
-// architectures", Communications of the ACM 52 (4), 2009.
+// graft plan --time: by which figures of a device a plan's time is estimated, and how it is told.
 #pragma once
 
-#include <cstdint>
+#include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 
+#include "runtime/plan/plan_time.h"
 #include "tools/graft/device_bench.h"
 
 namespace graft::cli {
 
-/// Sums in seconds. Of a dispatch that memory takes longer than its arithmetic, all but the handing out is `memory`.
-struct TimeEstimate {
-  double arithmetic = 0;
-  double memory = 0;
-  double dispatching = 0;  ///< with barriers and the submission
-
-  double seconds() const { return arithmetic + memory + dispatching; }
-  void add(const TimeEstimate& other, double times);
-};
-
-/// A dispatch of so many FLOPs that reads and writes so many bytes.
-TimeEstimate estimate_dispatch(std::uint64_t flops, std::uint64_t bytes, bool barrier, const DeviceFigures& figures);
-/// A copy by a command.
-TimeEstimate estimate_copy(std::uint64_t bytes, const DeviceFigures& figures);
-
-struct KnownFigures {
+/// A speed, and whose it is.
+struct KnownSpeed {
   std::string device;
-  DeviceFigures figures;
+  gpu::Speed speed;
+  bool measured = false;  ///< else by public figures
 };
 
-/// What graft bench device --json printed, or a file of it. invalid_argument where a figure that an estimate needs is
-/// missing or no number above 0; as reading gives it.
-Result<KnownFigures> read_figures(const std::string& given);
+/// Of what measure_device() found on the target's device.
+gpu::Speed measured_speed(const DeviceFigures& figures, const gpu::Target& target);
+
+/// `given`: what graft bench device --json printed, or a file of it, or a name of gpu::known_figures(), or
+/// "llvmpipe"; empty: what is known of the target, by its name. invalid_argument where nothing is known of the target,
+/// or a figure that an estimate needs is missing or no number above 0; as reading gives it.
+Result<KnownSpeed> read_speed(const std::string& given, const gpu::Target& target);
+
+/// Of a step: its plan so many times, and once what updates the parameters after that.
+struct ModelTime {
+  TimeEstimate all;
+  struct Node {
+    std::string name;
+    std::string op;
+    TimeEstimate time;
+  };
+  std::vector<Node> nodes;  ///< the longest first
+
+  void add(const Plan& plan, const gpu::Target& target, const gpu::Speed& speed, double times);
+};
+
+/// `what`: "a step" or "it".
+void print_time(const ModelTime& time, const KnownSpeed& known, const char* what);
+nlohmann::ordered_json time_json(const ModelTime& time, const KnownSpeed& known);
 
 /// Spearman's coefficient of rank correlation, with mean ranks of equal numbers: 1 where both rise together, 0 where
 /// one says nothing of the other or there are fewer than two. Requires lists of one length.

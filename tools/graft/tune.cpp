@@ -10,6 +10,7 @@
 #include "runtime/session/session.h"
 #include "runtime/train/training_graph.h"
 #include "tools/graft/model_io.h"
+#include "tools/graft/time_estimate.h"
 
 namespace graft::cli {
 namespace {
@@ -45,8 +46,8 @@ const PlanChoice* find_choice(const Plan& plan, const std::string& key) {
 
 class Tuner {
  public:
-  Tuner(gpu::Device& device, const gpu::Target& target, int repeat, Clock clock)
-      : device_(device), target_(target), repeat_(repeat), clock_(clock) {}
+  Tuner(gpu::Device& device, const gpu::Target& target, int repeat, Clock clock, const gpu::Speed* speed)
+      : device_(device), target_(target), repeat_(repeat), clock_(clock), speed_(speed) {}
 
   Status tune(const Graph& network) {
     GRAFT_TRY_ASSIGN(const Graph graph, fused_graph(network, target_));
@@ -80,14 +81,17 @@ class Tuner {
     TunedChoice out{.key = key, .usual = chosen->variant, .best = chosen->variant};
     GRAFT_TRY_ASSIGN(const Timing time, time_plan(device_, graph, residents, usual, repeat_, clock_));
     out.usual_seconds = out.best_seconds = time.best;
+    out.measured.push_back({out.usual, time.best, estimated(usual)});
     for (const Variant& variant : variants()) {
       if (key.substr(0, key.find(' ')) != family_name(variant.family) || variant.name == out.usual) continue;
       target_.advice.tuned[key] = std::string(variant.name);
       auto plan = make_plan(graph, target_, residents);
       const PlanChoice* taken = plan.ok() ? find_choice(*plan, key) : nullptr;
       if (taken == nullptr || taken->variant != variant.name) continue;
+      const double estimate = estimated(*plan);
       GRAFT_TRY_ASSIGN(const Timing other, time_plan(device_, graph, residents, std::move(*plan), repeat_, clock_));
       ++out.candidates;
+      out.measured.push_back({std::string(variant.name), other.best, estimate});
       if (other.best >= out.best_seconds) continue;
       out.best_seconds = other.best;
       out.best = std::string(variant.name);
@@ -102,10 +106,18 @@ class Tuner {
     return ok_status();
   }
 
+  double estimated(const Plan& plan) const {
+    double seconds = 0;
+    if (speed_ == nullptr) return seconds;
+    for (const TimeEstimate& node : estimate_plan(plan, target_, *speed_).nodes) seconds += node.seconds();
+    return seconds;
+  }
+
   gpu::Device& device_;
   gpu::Target target_;
   int repeat_;
   Clock clock_;
+  const gpu::Speed* speed_;
   std::set<std::string> seen_;
   std::vector<TunedChoice> choices_;
 };
@@ -113,8 +125,8 @@ class Tuner {
 }  // namespace
 
 Result<std::vector<TunedChoice>> tune(gpu::Device& device, const gpu::Target& target, std::span<const Graph> graphs,
-                                      int repeat, Clock clock, DeviceProfile* profile) {
-  Tuner tuner(device, target, repeat, clock);
+                                      int repeat, Clock clock, DeviceProfile* profile, const gpu::Speed* speed) {
+  Tuner tuner(device, target, repeat, clock, speed);
   for (const Graph& graph : graphs) GRAFT_TRY(tuner.tune(graph));
   if (profile != nullptr) {
     profile->set_tuned(tuner.target().advice.tuned);
@@ -161,6 +173,11 @@ nlohmann::ordered_json tuned_json(const std::vector<TunedChoice>& choices) {
                     {"best", c.best},
                     {"best_seconds", c.best_seconds},
                     {"candidates", c.candidates}});
+    nlohmann::ordered_json measured = nlohmann::ordered_json::array();
+    for (const TunedChoice::Measured& m : c.measured) {
+      measured.push_back({{"variant", m.variant}, {"seconds", m.seconds}, {"estimated_s", m.estimated}});
+    }
+    rows.back()["measured"] = std::move(measured);
   }
   return rows;
 }

@@ -19,14 +19,22 @@ struct TunedChoice {
   double usual_seconds = 0;
   double best_seconds = 0;
   std::size_t candidates = 0;
+  struct Measured {
+    std::string variant;
+    double seconds = 0;
+    double estimated = 0;  ///< as graft plan --time has it; 0: not asked for
+  };
+  std::vector<Measured> measured;  ///< the usual one first
 };
 
 /// Times every variant that the device can run, once for every choice that nodes of these graphs (bound) make. What is
 /// faster than the rules' choice by 3 % or more goes into the profile, which is saved, and into the device's advice;
 /// what was tuned for these choices before is forgotten first.
 /// `target`: the device's, or those of a lesser one, whose choices are then measured but not kept.
+/// `speed`: what to estimate times by, for a comparison; null: nothing is estimated.
 Result<std::vector<TunedChoice>> tune(gpu::Device& device, const gpu::Target& target, std::span<const Graph> graphs,
-                                      int repeat, Clock clock, DeviceProfile* profile);
+                                      int repeat, Clock clock, DeviceProfile* profile,
+                                      const gpu::Speed* speed = nullptr);
 
 /// The model's forward pass and, where it can be trained on labels, its training step.
 Result<std::vector<Graph>> graphs_of_model(const Model& model, const Bindings& given);

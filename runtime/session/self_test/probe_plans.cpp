@@ -20,13 +20,7 @@ std::string_view kernel_of(std::string_view choice_key) {
   return choice_key.substr(0, choice_key.find(' '));
 }
 
-const Variant* variant_of(const PlanChoice& choice) {
-  const auto all = variants();
-  const auto found = std::ranges::find_if(all, [&](const Variant& v) {
-    return v.name == choice.variant && family_name(v.family) == family_of(choice.key);
-  });
-  return found == all.end() ? nullptr : &*found;
-}
+const Variant* variant_of(const PlanChoice& choice) { return variant_named(choice.key, choice.variant); }
 
 // The tiles that rules may choose for a kernel which is the `number`th of its family.
 std::vector<std::string_view> tile_names(const gpu::Target& target, std::uint8_t number,
