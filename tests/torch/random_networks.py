@@ -1,5 +1,5 @@
-"""Networks put together at random from what people write in PyTorch, exported by it and compared: forward, and gradients of every
-parameter and of the input, against PyTorch in double precision.
+"""Networks put together at random from what people write in PyTorch, exported by it and compared: forward, gradients of every
+parameter and of the input, and two steps of training, against PyTorch in double precision.
 
     random_networks.py GRAFT [COUNT [FIRST_SEED]]     (run with a Python that has torch and onnx)
 
@@ -9,6 +9,7 @@ not installed.
 """
 
 import collections
+import copy
 import inspect
 import os
 import random
@@ -27,13 +28,15 @@ except ImportError as missing:
     sys.exit(77)
 
 import parity
+from kinds import read_safetensors
 from parity import graft
 
 EXPORTED, COMPARED = 3, 5
 MOST_ELEMENTS = 6000  # of a sample: kernels are not what is looked at
 
 # f32 against f64. Beyond it by PyTorch's own difference between the two, times this.
-FORWARD, GRADIENT, OWN = 1e-4, 1e-3, 30
+FORWARD, GRADIENT, TRAINED, OWN = 1e-4, 1e-3, 2e-3, 30
+RATE, STEPS = 0.05, 2
 
 
 class Do(nn.Module):
@@ -371,7 +374,10 @@ def compare(model, shape, opset, folder):
         return f"forward is {distance(out, y):.1e} off (PyTorch in f32 {distance(y32, y):.1e})"
     with open(path, "rb") as file:
         known = file.read()
-    there = [i for i, name in enumerate(names) if name == "x" or name.encode() in known]  # the rest is in no result
+    # The rest is in no result, or only behind what has no gradient, as where the nearest is taken.
+    there = [i for i, name in enumerate(names) if (name == "x" or name.encode() in known) and bool(g[i].any())]
+    if not there:
+        return ""
     graft("grad", path, "--input", f"x={folder}/x.npy", "--of", "y", "--cotangent", f"{folder}/cotangent.npy", "--wrt",
           ",".join(names[i] for i in there), "--out", f"{folder}/grad")
     largest = max(float(one.norm()) for one in g)
@@ -383,6 +389,45 @@ def compare(model, shape, opset, folder):
         off, own = float((actual - g[i]).norm()) / scale, float((g32[i].double() - g[i]).norm()) / scale
         if not off <= GRADIENT + OWN * own:
             return f"the gradient of {names[i]} is {off:.1e} off (PyTorch in f32 {own:.1e})"
+    return ""
+
+
+def train(model, x, target):
+    """The same steps as graft takes: what all its tensors became."""
+    optimizer = torch.optim.SGD(model.parameters(), lr=RATE)
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        F.mse_loss(model(x), target).backward()
+        optimizer.step()
+    return {name: tensor.detach().double() for name, tensor in model.state_dict().items() if tensor.is_floating_point()}
+
+
+def compare_training(model, shape, folder):
+    """Some steps with batch norm as in training: how far each tensor moves. "" where all agree, or what does not."""
+    if any(isinstance(m, nn.modules.dropout._DropoutNd) and m.p > 0 for m in model.modules()) or not list(model.parameters()):
+        return ""
+    before = {name: tensor.double() for name, tensor in copy.deepcopy(model).state_dict().items() if tensor.is_floating_point()}
+    x = torch.randn(COMPARED, *shape)
+    with torch.no_grad():
+        target = torch.randn_like(model(x))
+    for name, tensor in (("x", x), ("t", target)):
+        np.save(f"{folder}/{name}.npy", np.concatenate([tensor.numpy()] * STEPS))
+    in_f32 = train(copy.deepcopy(model).train(), x, target)
+    wanted = train(copy.deepcopy(model).double().train(), x.double(), target.double())
+    graft("train", f"{folder}/model.graft", "--data", f"npy:x={folder}/x.npy;t={folder}/t.npy", "--loss", "mse", "--batch", COMPARED, "--steps",
+          STEPS, "--no-shuffle", "--optimizer", "sgd", "--lr", RATE, "--quiet", "-o", f"{folder}/trained.graft")
+    graft("export", f"{folder}/trained.graft", "-o", f"{folder}/trained.safetensors")
+    got = read_safetensors(f"{folder}/trained.safetensors")
+    moved = {name: float((wanted[name] - before[name]).norm()) for name in wanted}
+    largest = max(moved.values())
+    for name in wanted:
+        if name not in got:
+            continue  # it is in no result
+        scale = max(moved[name], 1e-3 * largest, 1e-9)
+        off = float((torch.from_numpy(got[name].copy()).double() - wanted[name]).norm()) / scale
+        own = float((in_f32[name] - wanted[name]).norm()) / scale
+        if not off <= TRAINED + OWN * own:
+            return f"{name} is {off:.1e} of its way off after {STEPS} steps (PyTorch in f32 {own:.1e})"
     return ""
 
 
@@ -399,7 +444,7 @@ def main():
         model, shape, opset = network(seed)
         with tempfile.TemporaryDirectory() as folder:
             try:
-                wrong = compare(model, shape, opset, folder)
+                wrong = compare(model, shape, opset, folder) or compare_training(model, shape, folder)
             except Refused as refusal:
                 told["refused"] += 1
                 print(f"{seed}: refused: {refusal}", flush=True)
