@@ -478,7 +478,7 @@ Choice choose(Family family, const gpu::Target& target, const ChoiceShape& shape
   Choice choice{.shape = shape, .key = key_of(family, shape, kernels, detail)};
   if (const auto tuned = target.advice.tuned.find(choice.key); tuned != target.advice.tuned.end()) {
     choice.variant = find_variant(family, tuned->second);
-    choice.why = "the fastest of those measured on this device";
+    choice.why = "what graft bench --tune found for this device";
     if (can(choice.variant)) return choice;
   }
   for (const Rule& rule : kRules) {

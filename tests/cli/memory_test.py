@@ -99,6 +99,30 @@ class Capabilities(CliTest):
         self.fails(*step, "--time", "adreno-999", says=["adreno-999"])
         self.assertIn("llvmpipe on two cores", self.graft(*step, "--time", "llvmpipe"))
 
+    def test_variants_are_ranked_by_estimates(self):
+        def ranked(*flags):
+            done = json.loads(self.graft("bench", "ops", "--tune", "--estimate", "--filter", "NN 256", *flags, "--json"))
+            self.assertTrue(done["estimated"])
+            return done["file"], {choice["key"]: choice for choice in done["choices"]}
+
+        file, choices = ranked("--caps", "navi21")
+        self.assertEqual(file, "", "of another device nothing is kept")
+        tiles = next(choice for key, choice in choices.items() if key.startswith("gemm "))
+        times = {row["variant"]: row["seconds"] for row in tiles["measured"]}
+        self.assertTrue(all(row["seconds"] == row["estimated_s"] > 0 for row in tiles["measured"]))
+        # 64 workgroups of 64 invocations for its 72 units, where tiles of 64 x 64 would be 16.
+        self.assertLess(times["shared 64x8x4x4"], times["shared 128x8x4x8"])
+        for key, choice in choices.items():
+            self.assertTrue(key.startswith("gemm "), "others are not told apart")
+            fastest = min(row["seconds"] for row in choice["measured"])
+            worth = fastest <= 0.9 * choice["usual_seconds"]
+            self.assertEqual(choice["best_seconds"], fastest if worth else choice["usual_seconds"])
+            self.assertEqual(choice["best"] != choice["usual"], worth)
+        self.assertIn("figures of Radeon RX 6800 XT", self.graft("bench", "ops", "--tune", "--estimate", "--filter", "NN 256",
+                                                                "--caps", "navi21"))
+        self.assertEqual(ranked("--cache", self.path("kept"))[0][:len(self.folder)], self.folder)
+        self.refused("bench", "ops", "--estimate", names="--estimate")
+
     def test_estimates_are_compared_with_what_is_measured(self):
         bench = json.loads(self.graft("bench", "ops", "--alone", "--repeat", 1, "--filter", "softmax", "--filter", "NN 256",
                                       "--json"))

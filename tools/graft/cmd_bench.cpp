@@ -39,6 +39,7 @@ struct BenchArguments {
   bool nodes = false;
   LanguageBenchFlags language;
   bool tune = false;
+  bool estimate = false;
   std::string model;  // of "startup" and "kernels"
   bool compile_only = false;
   std::string dump;  // folder
@@ -282,21 +283,25 @@ Status run_tune(OpenDevice& device, const BenchArguments& options) {
   DeviceProfile& profile = device.remembered()->profile();
   const bool kept = options.caps.empty();
   if (!kept) GRAFT_TRY(apply_caps_to_run(options.caps, target));
-  std::optional<gpu::Speed> speed;
-  if (options.json) {
+  std::optional<KnownSpeed> speed;
+  if (const gpu::Figures* const known = gpu::figures_of(target.caps); options.estimate && known != nullptr) {
+    speed = KnownSpeed{std::string(known->summary), gpu::speed_of(*known)};
+  } else if (options.json || options.estimate) {
     GRAFT_TRY_ASSIGN(const DeviceFigures figures, measure_yardsticks(device.device(), options));
-    speed = measured_speed(figures, device.device().target());
+    speed = KnownSpeed{device.device().caps().device_name, measured_speed(figures, device.device().target()), true};
   }
-  GRAFT_TRY_ASSIGN(const auto choices, tune(device.device(), target, graphs, options.repeat, options.clock(),
-                                            kept ? &profile : nullptr, speed ? &*speed : nullptr));
+  GRAFT_TRY_ASSIGN(const auto choices,
+                   tune(device.device(), target, graphs, options.repeat, options.clock(), kept ? &profile : nullptr,
+                        speed ? &speed->speed : nullptr, !options.estimate));
   const std::string path = kept ? profile.path() : "";
   if (options.json) {
     nlohmann::ordered_json out = device_json(device.device());
     out["file"] = path;
+    out["estimated"] = options.estimate;
     out["choices"] = tuned_json(choices);
     std::printf("%s\n", out.dump(2).c_str());
   } else {
-    print_tuned(choices);
+    print_tuned(choices, options.estimate ? speed->device : "");
     std::printf("%s%s\n", path.empty() ? "Nothing is kept." : "Kept in ", path.c_str());
   }
   return ok_status();
@@ -388,6 +393,9 @@ Action add_bench(CLI::App& app) {
   app.add_flag(
       "--tune", options->tune,
       "Measure the variants of every kernel that WHAT chooses one of, and remember the fastest for this device");
+  app.add_flag("--estimate", options->estimate,
+               "With --tune: run nothing, and take the variants that graft plan --time ranks first, by the device's "
+               "public figures where they are known");
   app.add_option("--filter", options->filters, "Only benchmarks whose name holds this; several may be given")
       ->allow_extra_args(false);
   app.add_option("--bind", options->bind, "Sizes of named dimensions of the model (default 1)");
@@ -400,8 +408,10 @@ Action add_bench(CLI::App& app) {
   app.add_flag("--json", options->json, "Print JSON");
   add_caps_flag(app, options->caps);
   add_device_flags(app, options->flags);
-  app.callback(
-      [&app, options] { refuse_idle(app, options->what != "kernels", {"--compile-only"}, "but with kernels."); });
+  app.callback([&app, options] {
+    refuse_idle(app, options->what != "kernels", {"--compile-only"}, "but with kernels.");
+    refuse_idle(app, !options->tune, {"--estimate"}, "without --tune.");
+  });
   return [options] { return run_bench(*options); };
 }
 

@@ -32,14 +32,17 @@ struct TunedChoice {
 /// what was tuned for these choices before is forgotten first.
 /// `target`: the device's, or those of a lesser one, whose choices are then measured but not kept.
 /// `speed`: what to estimate times by, for a comparison; null: nothing is estimated.
+/// `run`: false: nothing runs, and choices are made by the estimates, where these differ by a tenth or more: of tiles
+/// of products and convolutions alone.
 Result<std::vector<TunedChoice>> tune(gpu::Device& device, const gpu::Target& target, std::span<const Graph> graphs,
                                       int repeat, Clock clock, DeviceProfile* profile,
-                                      const gpu::Speed* speed = nullptr);
+                                      const gpu::Speed* speed = nullptr, bool run = true);
 
 /// The model's forward pass and, where it can be trained on labels, its training step.
 Result<std::vector<Graph>> graphs_of_model(const Model& model, const Bindings& given);
 
-void print_tuned(const std::vector<TunedChoice>& choices);
+/// `estimated`: by whose figures the times are, where they were not measured.
+void print_tuned(const std::vector<TunedChoice>& choices, const std::string& estimated);
 nlohmann::ordered_json tuned_json(const std::vector<TunedChoice>& choices);
 
 }  // namespace graft::cli
