@@ -194,6 +194,19 @@ class Walker {
 
 }  // namespace
 
+std::vector<bool> differentiable(const Graph& graph, const std::vector<Target>& targets) {
+  std::vector<bool> leads(graph.values().size());
+  for (const Target& target : targets) leads[target.value.index] = is_float(graph.value(target.value).dtype);
+  for (auto node = graph.nodes().rbegin(); node != graph.nodes().rend(); ++node) {
+    if (std::holds_alternative<NoGrad>(op_def(node->op).gradient)) continue;
+    if (std::ranges::none_of(node->outputs, [&](ValueId id) { return leads[id.index]; })) continue;
+    for (const ValueId in : node->inputs) {
+      if (in.valid() && is_float(graph.value(in).dtype)) leads[in.index] = true;
+    }
+  }
+  return leads;
+}
+
 Result<std::vector<ValueId>> add_gradients(Graph& graph, const std::vector<Target>& targets,
                                            const std::vector<ValueId>& wrt) {
   return Walker(graph, targets, wrt).run();

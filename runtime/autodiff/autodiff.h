@@ -25,4 +25,7 @@ struct Target {
 Result<std::vector<ValueId>> add_gradients(Graph& graph, const std::vector<Target>& targets,
                                            const std::vector<ValueId>& wrt);
 
+/// Of each value whether ops that have gradients lead from it to a target: what add_gradients() takes as wrt.
+std::vector<bool> differentiable(const Graph& graph, const std::vector<Target>& targets);
+
 }  // namespace graft

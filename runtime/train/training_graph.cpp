@@ -20,13 +20,19 @@ Result<ValueId> loss_sum_state(Graph& graph) {
 
 Status add_backward(TrainingGraph& out, const TrainOptions& options, bool accumulate) {
   Graph& graph = out.graph;
-  std::vector<ValueId> parameters;
+  const std::vector<bool> leads = differentiable(graph, {{out.loss.sum, kNoValue}});
+  std::vector<ValueId> parameters, blocked;
   for (const ValueId id : graph.of_kind(ValueKind::parameter)) {
-    if (graph.value(id).dtype == DType::f32) {
-      parameters.push_back(id);
-    } else {
-      out.untrained.push_back(graph.value(id).name);
+    const bool is_f32 = graph.value(id).dtype == DType::f32;
+    if (is_f32) (leads[id.index] ? parameters : blocked).push_back(id);
+    if (!is_f32 || !leads[id.index]) out.untrained.push_back(graph.value(id).name);
+  }
+  if (parameters.empty()) std::swap(parameters, blocked);  // the gradient's error says what stands in the way
+  for (std::size_t i = 0; i < blocked.size(); ++i) {
+    if (i == 0) {
+      out.note += cat(out.note.empty() ? "" : " ", "Not trained, for nothing on the way to the loss has a gradient: ");
     }
+    out.note += cat(i > 0 ? ", \"" : "\"", graph.value(blocked[i]).name, i + 1 < blocked.size() ? "\"" : "\".");
   }
   if (parameters.empty())
     return invalid("There is nothing to train: the loss depends on no parameter that is not frozen.");
@@ -206,7 +212,7 @@ Result<TrainingGraph> build_training_graph(const Graph& model, std::int64_t samp
   GRAFT_TRY_ASSIGN(const Graph bound, bind_inputs(model, samples, options));
   GRAFT_TRY_ASSIGN(LossInputs targets, loss_inputs(bound, options, &out.note));
   const passes::TrainModeOptions mode{options.freeze, options.batch_statistics, options.batch_norm_momentum,
-                                        options.neftune_alpha};
+                                      options.neftune_alpha};
   GRAFT_TRY_ASSIGN(passes::TrainModeGraph forward, passes::to_train_mode(bound, all_of(targets), mode));
   for (const ValueId id : bound.of_kind(ValueKind::parameter)) {
     const bool left_out = !forward.values[id.index].valid() && !any_matches(options.freeze, bound.value(id).name);

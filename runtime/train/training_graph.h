@@ -42,7 +42,7 @@ struct TrainingGraph {
   std::vector<passes::PackedShape> packed;
   std::vector<TrainedTensor> tensors;
   std::vector<SlotStatistic> statistics;  ///< of a slot
-  std::vector<std::string> untrained;     ///< parameters that the loss does not depend on, or that are not floats
+  std::vector<std::string> untrained;     ///< parameters: not floats, or no gradient leads from the loss to them
   std::string note;                       ///< what the loss chose that was not said
   passes::PrecisionReport precision;
 };

@@ -414,12 +414,14 @@ def compare_training(model, shape, folder):
         np.save(f"{folder}/{name}.npy", np.concatenate([tensor.numpy()] * STEPS))
     in_f32 = train(copy.deepcopy(model).train(), x, target)
     wanted = train(copy.deepcopy(model).double().train(), x.double(), target.double())
+    moved = {name: float((wanted[name] - before[name]).norm()) for name in wanted}
+    largest = max(moved.values())
+    if largest == 0:
+        return ""
     graft("train", f"{folder}/model.graft", "--data", f"npy:x={folder}/x.npy;t={folder}/t.npy", "--loss", "mse", "--batch", COMPARED, "--steps",
           STEPS, "--no-shuffle", "--optimizer", "sgd", "--lr", RATE, "--quiet", "-o", f"{folder}/trained.graft")
     graft("export", f"{folder}/trained.graft", "-o", f"{folder}/trained.safetensors")
     got = read_safetensors(f"{folder}/trained.safetensors")
-    moved = {name: float((wanted[name] - before[name]).norm()) for name in wanted}
-    largest = max(moved.values())
     for name in wanted:
         if name not in got:
             continue  # it is in no result

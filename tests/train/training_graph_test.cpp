@@ -142,6 +142,31 @@ TEST(TrainingGraph, NamesWhatItTrainsAndWhatItDoesNot) {
   EXPECT_EQ(count(update, Op::zero_state), 3u);
 }
 
+/// y + 1 where x is larger than the parameter.
+TinyModel with_a_threshold() {
+  TinyModel model = tiny_mlp(3, 4, 5);
+  Builder b(model.graph);
+  const ValueId threshold = model.weight("threshold", {1}, 1);
+  const ValueId y = model.graph.outputs()[0].value;
+  const ValueId larger = b.node(Op::cast, {b.node(Op::less, {threshold, y}, {}, "compare")}, {{"to", std::int64_t{0}}});
+  model.graph.clear_outputs();
+  model.graph.add_output("y", b.add(y, larger));
+  return model;
+}
+
+TEST(TrainingGraph, LeavesAloneWhatNoGradientReachesAndSaysSo) {
+  const TinyModel model = with_a_threshold();
+  const auto graph = build_training_graph(model.graph, 6, {}, GradientUse::accumulate).value();
+  EXPECT_EQ(graph.untrained, std::vector<std::string>{"threshold"});
+  EXPECT_EQ(graph.tensors.size(), 4u);
+  EXPECT_NE(graph.note.find("has a gradient: \"threshold\"."), std::string::npos) << graph.note;
+  TrainOptions alone;
+  alone.freeze = {"fc*"};
+  const auto none = build_training_graph(model.graph, 6, alone, GradientUse::accumulate);
+  EXPECT_NE(none.status().message().find("\"compare\" (less) stands in the way"), std::string::npos)
+      << none.status().message();
+}
+
 TEST(TrainingGraph, RefusesNamesThatStandForNothing) {
   const TinyModel model = tiny_mlp(3, 4, 5);
   const auto refusal = [&](const TrainOptions& options) {

@@ -109,6 +109,9 @@ TEST_F(AutodiffTest, SaysWhyThereIsNone) {
   const ValueId rough = b_.reduce_sum(
       b_.node(Op::cast, {b_.node(Op::less, {apart, x}, {}, "compare")}, {{"to", std::int64_t{0}}}), {}, false);
   ASSERT_TRUE(b_.status().ok()) << b_.status().message();
+  EXPECT_TRUE(differentiable(graph_, {{y, kNoValue}})[x.index]);
+  EXPECT_FALSE(differentiable(graph_, {{y, kNoValue}})[apart.index]);
+  EXPECT_FALSE(differentiable(graph_, {{rough, kNoValue}})[x.index]);
   EXPECT_NE(refusal({{y, kNoValue}}, {apart}).find("does not depend on it"), std::string::npos);
   EXPECT_NE(refusal({{y, kNoValue}}, {labels}).find("type i32"), std::string::npos);
   EXPECT_NE(refusal({{rough, kNoValue}}, {apart}).find("compare"), std::string::npos);
