@@ -8,6 +8,7 @@
 
 #include "platform/base/half.h"
 #include "platform/base/numbers.h"
+#include "runtime/core/op_id.gen.h"
 #include "runtime/core/quantized.h"
 #include "runtime/lora/pissa.h"
 
@@ -115,6 +116,22 @@ Result<std::vector<float>> squared_norms(const Model& base, const LoraSite& site
     out[n] = static_cast<float>(sum);
   }
   return out;
+}
+
+/// A weight that something else reads as well, as the embedding of a model whose head it is: the adapter is of the
+/// products alone.
+Status check_read_by_products_alone(const Graph& graph, const std::string& weight) {
+  const ValueId id = graph.find_value(weight);
+  for (const Node& node : graph.nodes()) {
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      const bool adapted = node.op == Op::matmul && i == 1 && !node.attrs.flag("trans_a");
+      if (node.inputs[i] != id || adapted) continue;
+      return unsupported("The weight \"", weight, "\" is also read by \"", node.name,
+                         "\", which its adapter does not change: added to it, the adapter would change both. Keep the "
+                         "adapter beside the model.");
+    }
+  }
+  return ok_status();
 }
 
 struct Attached {
@@ -364,6 +381,7 @@ Result<Model> merge_adapter(const Model& base, const Model& adapter, std::option
   GRAFT_TRY_ASSIGN(const Attached made, attach(base, adapter));
   GRAFT_TRY_ASSIGN(Model model, borrow_model(base));
   for (const Site& site : made.sites) {
+    GRAFT_TRY(check_read_by_products_alone(base.graph, site.weight));
     const Value& weight = base.graph.value(base.graph.find_value(site.weight));
     GRAFT_TRY_ASSIGN(const auto w, weight_as_floats(base, site.weight));
     GRAFT_TRY_ASSIGN(const auto a, floats_of(adapter, site.a));

@@ -61,7 +61,8 @@ Result<Model> adapter_of(const Model& adapted);
 Result<Model> with_adapter(const Model& base, const Model& adapter);
 
 /// The model with the adapters added to its weights. Borrows the others from `base`. Merged weights become f32
-/// parameters, or frozen blocks of the type `blocks`, whatever they were.
+/// parameters, or frozen blocks of the type `blocks`, whatever they were. unsupported: an adapted weight that something
+/// else than its products reads, as an embedding that is also the head.
 Result<Model> merge_adapter(const Model& base, const Model& adapter, std::optional<DType> blocks = {});
 
 /// The numbers that a weight's blocks, or its numbers of 16 bits, stand for.

@@ -99,6 +99,16 @@ class SeveralAdapters(LetterTest):
         self.fails("merge", "m.graft", "--adapter", "a.graft", "--adapter", "c.graft", "-o", "x.graft", says=["made for"])
         self.graft("merge", "m.graft", "--adapter", "a.graft", "--adapter", "c.graft", "--any-base", "-o", "x.graft")
 
+    def test_an_adapter_of_a_head_that_is_the_embedding_stays_beside_the_model(self):
+        self.write_lines({"text": "abc def ghi"})
+        self.graft("train", "m.graft", "--data", "jsonl:data.jsonl", "--seq", 8, "--batch", 1, "--steps", 2, "--lr", "0.1",
+                   "--lora", "r=2,targets=embed_tokens", "--quiet", "-o", "head.graft")
+        rows = [ids("abc def")]
+        self.assertNotEqual(self.surprises(rows), self.surprises(rows, "m.graft", "--adapter", "head.graft"))
+        self.fails("merge", "m.graft", "--adapter", "head.graft", "-o", "x.graft", says=("also read by", "would change both"))
+        for output in ("peft", "head.gguf"):
+            self.fails("export", "head.graft", "-o", output, says=("of the head alone",))
+
 
 if __name__ == "__main__":
     cli.main()

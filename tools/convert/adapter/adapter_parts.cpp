@@ -107,6 +107,10 @@ Result<std::vector<ExportTensor>> adapter_tensors(const Model& adapter, bool nei
     if (!bytes || (!of_outputs && !value.name.ends_with(kLoraA))) {
       return unsupported("The adapter's \"", value.name, "\" is no matrix of LoRA, and cannot be written.");
     }
+    if (layout && value.name == cat(layout->names().embedding, kLoraA)) {
+      return unsupported("The adapter of \"", layout->names().embedding,
+                         "\" is of the head alone, which other programs would put on the embedding as well.");
+    }
     out.push_back(export_tensor(value, *bytes));
     out.back().dtype = dtype.value_or(value.dtype);
     if (of_outputs) {
