@@ -372,7 +372,8 @@ TEST_F(WorkersTest, AFailureOfOneEndsAllAndChangesNothing) {
   // Four exchanges in a step: the third step's second, in which gradients go.
   for (const auto kind : {group::Fault::Kind::drop, group::Fault::Kind::corrupt, group::Fault::Kind::disconnect}) {
     SCOPED_TRACE(static_cast<int>(kind));
-    const auto outcomes = train_together(run, 2, {{kind, 1, 9, {}}}, std::chrono::milliseconds(500));
+    // Only what is dropped is waited for; a slow machine must not be late before.
+    const auto outcomes = train_together(run, 2, {{kind, 1, 9, {}}}, std::chrono::seconds(5));
     for (const Outcome& outcome : outcomes) {
       EXPECT_FALSE(outcome.status.ok());
       EXPECT_NE(outcome.status.message().find("orker"), std::string::npos) << outcome.status.message();
