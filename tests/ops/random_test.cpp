@@ -43,7 +43,7 @@ TEST(RandomNumbers, AreDistributedAsTheySay) {
     for (const double x : values["r"].data) {
       sum += x;
       squares += x * x;
-      if (!normal) ASSERT_TRUE(x >= 0 && x < 1) << x;
+      ASSERT_TRUE(normal || (x >= 0 && x < 1)) << x;
     }
     const double mean = sum / kCount, variance = squares / kCount - mean * mean;
     EXPECT_NEAR(mean, normal ? 0 : 0.5, 5 * std::sqrt((normal ? 1 : 1.0 / 12) / kCount));
