@@ -54,14 +54,13 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   app.fallthrough(false);
   const std::string_view first = argc > 1 ? argv[1] : "-";
-  const bool named = std::ranges::find(kCommands, first, &Command::name) != std::end(kCommands);
   std::vector<std::pair<CLI::App*, Action>> actions;
   for (const Command& command : kCommands) {
     CLI::App* sub = app.add_subcommand(command.name, command.summary);
-    // The others' options would only take time.
-    if (!named || first == command.name) actions.emplace_back(sub, command.add(*sub));
+    // The others' options would only take time and memory.
+    if (first == command.name) actions.emplace_back(sub, command.add(*sub));
   }
-  if (!named && !first.starts_with('-')) {
+  if (actions.empty() && !first.starts_with('-')) {
     fail(graft::cat("There is no command \"", first, "\"; graft --help lists those that there are."));
     return 2;
   }
