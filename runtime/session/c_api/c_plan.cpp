@@ -59,8 +59,9 @@ Status plan_inference(const graft_model& model, const graft_plan_options& given,
   return ok_status();
 }
 
-Status plan_training_step(const graft_model& model, const graft_plan_options& given, const gpu::Target& target,
-                          graft_plan& out) {
+/// Inline, so that a library without training does not hold it, whatever is optimized.
+inline Status plan_training_step(const graft_model& model, const graft_plan_options& given, const gpu::Target& target,
+                                 graft_plan& out) {
   GRAFT_TRY_ASSIGN(const graft_trainer_options options, read_options(given.training, "graft_trainer_options"));
   PlannedRun run;
   GRAFT_TRY(plan_run(model.model, options, target, run));
