@@ -16,8 +16,9 @@ extern "C" const char* __lsan_default_suppressions() {
 
 #ifdef __SANITIZE_THREAD__
 extern "C" const char* __tsan_default_suppressions() {
-  return "race:libVkLayer\n"       // the layers' own threads, which are built without the sanitizer
-         "race:ld-linux\n"         // the loader's own memory, under a lock that is not seen
+  return "race:libVkLayer\n"  // the layers' own threads, which are built without the sanitizer
+         "race:ld-linux\n"    // the loader's own memory, under a lock that is not seen
+         "race:llvm::sys::DynamicLibrary::getPermanentLibrary\n"  // two devices are opened, one soon after the other
          "deadlock:libVkLayer\n";  // the layers take their own locks in different orders when lists are submitted
 }
 #endif
