@@ -109,8 +109,7 @@ Result<ValueId> Embedder::hidden_state(const Model& model) const {
     return graph.outputs()[0].value;
   }
   return unsupported(
-      "The model has no head whose input would be its last hidden state, and no output \"last_hidden_state\": name "
-      "the ",
+      "The model has no head whose input would be its last hidden state, and no output \"last_hidden_state\": name the "
       "value that is to be pooled.");
 }
 

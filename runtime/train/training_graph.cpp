@@ -30,7 +30,8 @@ Status add_backward(TrainingGraph& out, const TrainOptions& options, bool accumu
   if (parameters.empty()) std::swap(parameters, blocked);  // the gradient's error says what stands in the way
   for (std::size_t i = 0; i < blocked.size(); ++i) {
     if (i == 0) {
-      out.note += cat(out.note.empty() ? "" : " ", "Not trained, for nothing on the way to the loss has a gradient: ");
+      out.note +=
+          cat(out.note.empty() ? "" : " ", "Not trained, for all ways to the loss lead through what has no gradient: ");
     }
     out.note += cat(i > 0 ? ", \"" : "\"", graph.value(blocked[i]).name, i + 1 < blocked.size() ? "\"" : "\".");
   }

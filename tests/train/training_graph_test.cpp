@@ -159,7 +159,7 @@ TEST(TrainingGraph, LeavesAloneWhatNoGradientReachesAndSaysSo) {
   const auto graph = build_training_graph(model.graph, 6, {}, GradientUse::accumulate).value();
   EXPECT_EQ(graph.untrained, std::vector<std::string>{"threshold"});
   EXPECT_EQ(graph.tensors.size(), 4u);
-  EXPECT_NE(graph.note.find("has a gradient: \"threshold\"."), std::string::npos) << graph.note;
+  EXPECT_NE(graph.note.find("has no gradient: \"threshold\"."), std::string::npos) << graph.note;
   TrainOptions alone;
   alone.freeze = {"fc*"};
   const auto none = build_training_graph(model.graph, 6, alone, GradientUse::accumulate);
