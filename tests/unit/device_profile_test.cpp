@@ -48,6 +48,7 @@ class DeviceProfileTest : public testing::Test {
 
 TEST_F(DeviceProfileTest, RemembersVerdictsAndTunedChoices) {
   written();
+  written();
   const auto profile = open();
   EXPECT_EQ(log_.text, "");
   EXPECT_TRUE(profile->known("k1") && profile->known("k2") && profile->known("k4") && !profile->known("k5"));
@@ -56,6 +57,44 @@ TEST_F(DeviceProfileTest, RemembersVerdictsAndTunedChoices) {
   const gpu::Advice advice = profile->advice();
   EXPECT_EQ(advice.avoided, (std::set<std::string, std::less<>>{"k2"}));
   EXPECT_EQ(advice.tuned.at("gemm k 8x8x8x1"), "tile 4");
+}
+
+// Once may be the driver's want of memory. Starts without such a failure do not bring the verdict nearer.
+TEST_F(DeviceProfileTest, WhatFailedInTwoProcessesHasFailed) {
+  const auto fails = [&] {
+    const auto profile = open();
+    EXPECT_FALSE(profile->known("wrong"));
+    profile->begin_probe({"wrong"});
+    profile->fail("wrong", "differs by 3");
+    EXPECT_TRUE(profile->advice().avoided.contains("wrong")) << "in this process";
+    profile->save();
+    EXPECT_TRUE(profile->failed().contains("wrong"));
+  };
+  fails();
+  EXPECT_FALSE(open()->advice().avoided.contains("wrong"));
+  open()->save();
+  fails();
+  EXPECT_EQ(open()->failed().at("wrong"), "differs by 3");
+  open()->save();
+  EXPECT_TRUE(open()->failed().contains("wrong")) << "for good";
+}
+
+TEST_F(DeviceProfileTest, WhatPassesAfterItFailedIsAsGoodAsNew) {
+  for (const bool fails : {true, false, true}) {
+    const auto profile = open();
+    EXPECT_EQ(profile->passed().contains("shaky"), false);
+    EXPECT_FALSE(profile->failed().contains("shaky"));
+    profile->forget_verdicts();
+    profile->begin_probe({"shaky"});
+    fails ? profile->fail("shaky", "differs") : profile->pass("shaky");
+    profile->save();
+    if (!fails) {
+      EXPECT_TRUE(open()->passed().contains("shaky"));
+      profile->forget_verdicts();
+      profile->save();
+    }
+  }
+  EXPECT_FALSE(open()->known("shaky"));
 }
 
 // Once may be a user's doing, or the system's for want of memory.

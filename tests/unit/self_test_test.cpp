@@ -148,7 +148,7 @@ TEST(SelfTest, AWrongKernelIsReplacedForGood) {
     natural = shaders::kernel_info(plan->kernels[0].id).name;
   }
   if (natural == "matmul__f32") GTEST_SKIP() << "this device has one kernel for products";
-  for (int start = 0; start < 2; ++start) {
+  for (int start = 0; start < 3; ++start) {
     FaultyDevice faulty(*device, natural, FaultyDevice::Fault::wrong);
     const auto proof = remember(faulty, folder);
     ASSERT_TRUE(proof.ok());
@@ -156,7 +156,7 @@ TEST(SelfTest, AWrongKernelIsReplacedForGood) {
     ASSERT_TRUE(outcome.status.ok()) << outcome.status.message();
     EXPECT_TRUE(any_of(outcome.kernels, "matmul__f32/")) << *outcome.kernels.begin();
     EXPECT_FALSE((*proof)->profile().failed().empty());
-    EXPECT_EQ(faulty.used > 0, start == 0) << "it is not tried again";
+    EXPECT_EQ(faulty.used > 0, start < 2) << "it is not tried a third time";
   }
   device->set_advice({});
   expect_no_validation_messages();
@@ -207,7 +207,7 @@ TEST(SelfTest, AWrongEpilogueLeavesTheKernelAsItWas) {
   const TemporaryFolder folder;
   GraphMaker g;
   conv_with_epilogue(g);
-  for (int start = 0; start < 2; ++start) {
+  for (int start = 0; start < 3; ++start) {
     FaultyDevice faulty(*device, epilogue_kernel(), FaultyDevice::Fault::wrong);
     faulty.edit().caps.type = gpu::DeviceType::discrete;
     const auto natural = checked_plan(g.graph, faulty.target());
@@ -224,7 +224,7 @@ TEST(SelfTest, AWrongEpilogueLeavesTheKernelAsItWas) {
     for (const auto& [key, why] : (*proof)->profile().failed()) {
       EXPECT_TRUE(key.starts_with(epilogue_kernel())) << key << " is blamed too: " << why;
     }
-    EXPECT_EQ(faulty.used > 0, start == 0) << "it is not tried again";
+    EXPECT_EQ(faulty.used > 0, start < 2) << "it is not tried a third time";
   }
   device->set_advice({});
   validation_messages().take();  // what does nothing writes elsewhere than the plan says
@@ -265,13 +265,13 @@ TEST(SelfTest, AWrongFormForElementsOf16BitsIsMadeAgainOverWords) {
   const auto low_precision = keep_low_precision(g.graph, DType::f16);
   ASSERT_TRUE(low_precision.ok()) << low_precision.status().message();
   const TemporaryFolder folder;
-  for (int start = 0; start < 2; ++start) {
+  for (int start = 0; start < 3; ++start) {
     FaultyDevice faulty(*device, has_16bit_elements, FaultyDevice::Fault::wrong);
     const auto proof = remember(faulty, folder);
     ASSERT_TRUE(proof.ok());
     const Outcome outcome = prove(**proof, faulty, *low_precision);
     ASSERT_TRUE(outcome.status.ok()) << outcome.status.message();
-    EXPECT_EQ(faulty.used > 0, start == 0) << "it is not tried again";
+    EXPECT_EQ(faulty.used > 0, start < 2) << "it is not tried a third time";
     EXPECT_FALSE((*proof)->profile().failed().empty());
     for (const auto& [key, why] : (*proof)->profile().failed()) EXPECT_TRUE(key.ends_with("@f16")) << key << why;
     int forms = 0;

@@ -57,7 +57,8 @@ void add_worker_flags(CLI::App& app, WorkerFlags& flags) {
                  "Share the micro-batches of each step (--accumulate) among so many devices, to the same bits (1)")
       ->check(whole(1, kMostWorkers));
   app.add_option("--devices", flags.devices, "One for each worker in turn, as in 0,1 (default: that of --device)");
-  app.add_option("--worker-timeout", flags.timeout, "Seconds that a worker of another process is waited for (120)")
+  app.add_option("--worker-timeout", flags.timeout,
+                 "Seconds that a process may be silent; one that runs is waited for ten times as long (120)")
       ->check(whole(1, 1 << 20));
   app.add_flag("--heal", flags.heal,
                "Bring workers up to date whose parameters are not those of the others, instead of ending the run");
@@ -121,7 +122,8 @@ Workers::~Workers() {
 
 distribute::ExchangeOptions Workers::exchange_options() const {
   distribute::ExchangeOptions made;
-  if (launch_) made = distribute::deadlines_of(std::chrono::seconds(options_.workers.timeout));
+  // Whoever stands still is found by its silence. One that runs is slow, or compiles: it gets longer, as between steps.
+  if (launch_) made.within_step = made.between_steps = 10 * std::chrono::seconds(options_.workers.timeout);
   made.overlap = made.moves_shares = true;
   if (options_.workers.wire == "bf16") made.wire = distribute::Wire::bf16;
   return made;

@@ -91,7 +91,7 @@ void DeviceProfile::load() {
   }
   const bool ended = !probing_.empty();
   for (const ProofKey& key : std::set<ProofKey>(probing_)) {  // fail() takes them out
-    if (died_.insert(key).second) {
+    if (doubted_.insert(key).second) {
       log_(LogLevel::info, "The process ended while kernel ", key, " was tested; it is tested again.");
       continue;
     }
@@ -132,12 +132,13 @@ bool DeviceProfile::parse_line(const std::string& line) {
     passed_.insert(key);
   } else if (word == "failed") {
     failed_[key] = value;
+    doubted_.insert(key);
   } else if (word == "untested") {
     untested_.insert(key);
   } else if (word == "probing") {
     probing_.insert(key);
-  } else if (word == "died") {
-    died_.insert(key);
+  } else if (word == "doubted") {
+    doubted_.insert(key);
   } else if (word == "tuned") {
     tuned_[key] = value;
   } else {
@@ -149,10 +150,14 @@ bool DeviceProfile::parse_line(const std::string& line) {
 std::string DeviceProfile::text() const {
   std::string text = cat(kTitle, "\n", identity_);
   for (const ProofKey& key : passed_) text += cat("passed\t", key, "\n");
-  for (const auto& [key, why] : failed_) text += cat("failed\t", key, "\t", one_line(why), "\n");
+  for (const auto& [key, why] : failed_) {
+    text += doubted_.contains(key) ? cat("failed\t", key, "\t", one_line(why), "\n") : cat("doubted\t", key, "\n");
+  }
   for (const ProofKey& key : untested_) text += cat("untested\t", key, "\n");
   for (const ProofKey& key : probing_) text += cat("probing\t", key, "\n");
-  for (const ProofKey& key : died_) text += cat("died\t", key, "\n");
+  for (const ProofKey& key : doubted_) {
+    if (!failed_.contains(key)) text += cat("doubted\t", key, "\n");
+  }
   for (const auto& [key, variant] : tuned_) text += cat("tuned\t", key, "\t", variant, "\n");
   return text + cat(kChecksum, checksum_of(text), "\n");
 }
@@ -170,13 +175,13 @@ void DeviceProfile::begin_probe(const std::set<ProofKey>& suspects) {
 
 void DeviceProfile::pass(const ProofKey& key) {
   probing_.erase(key);
-  died_.erase(key);
-  if (!failed_.contains(key)) passed_.insert(key);
+  if (failed_.contains(key)) return;
+  doubted_.erase(key);
+  passed_.insert(key);
 }
 
 void DeviceProfile::fail(const ProofKey& key, const std::string& why) {
   probing_.erase(key);
-  died_.erase(key);
   passed_.erase(key);
   failed_[key] = why;
 }
@@ -186,14 +191,14 @@ void DeviceProfile::forget_verdicts() {
   failed_.clear();
   untested_.clear();
   probing_.clear();
-  died_.clear();
+  doubted_.clear();
 }
 
 void DeviceProfile::adopt_verdicts(const DeviceProfile& other) {
   passed_ = other.passed_;
   failed_ = other.failed_;
   untested_ = other.untested_;
-  died_.clear();
+  doubted_ = other.doubted_;
 }
 
 void DeviceProfile::save() {

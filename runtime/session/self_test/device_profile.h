@@ -44,6 +44,8 @@ class DeviceProfile {
   void begin_probe(const std::set<ProofKey>& suspects);
   /// Ends the probe. Not written before the next begin_probe() or save().
   void pass(const ProofKey& key);
+  /// For as long as this object lives. A driver that is short of memory may give wrong results instead of an error: so
+  /// the file holds a kernel as failed only after its test failed in two processes, or ended them.
   void fail(const ProofKey& key, const std::string& why);
   /// No probe reaches it: it is used all the same, and not looked for again.
   void leave_untested(const ProofKey& key) { untested_.insert(key); }
@@ -76,7 +78,7 @@ class DeviceProfile {
   std::map<ProofKey, std::string> failed_;
   std::set<ProofKey> untested_;
   std::set<ProofKey> probing_;
-  std::set<ProofKey> died_;  ///< the process ended once while they were tested, and they have no verdict yet
+  std::set<ProofKey> doubted_;  ///< an earlier process ended while they were tested, or found them wrong
   std::map<std::string, std::string, std::less<>> tuned_;
 };
 
