@@ -429,7 +429,8 @@ def compare_training(model, shape, folder):
     for name in wanted:
         if name not in got:
             continue  # it is in no result
-        scale = max(moved[name], 1e-3 * largest, 1e-9)
+        # Weights are f32: what moved by less than they can tell apart is no move.
+        scale = max(moved[name], 1e-3 * largest, 1e-4 * float(before[name].norm()), 1e-9)
         off = float((torch.from_numpy(got[name].copy()).double() - wanted[name]).norm()) / scale
         own = float((in_f32[name] - wanted[name]).norm()) / scale
         if not off <= TRAINED + OWN * own:

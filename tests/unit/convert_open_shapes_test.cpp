@@ -172,8 +172,106 @@ std::vector<Row> rows() {
   };
 }
 
-TEST(OpenShapes, AreWhatTheyAreBoundAtConversion) {
-  for (const Row& row : rows()) {
+/// Where x is a volume [batch, 2, height, 6, 1], whose first axis is open, or [batch, 1, 2, height, 6].
+std::vector<Row> rows_of_volumes() {
+  const auto volume = [](std::int64_t axis, const char* op, const std::vector<std::string>& inputs,
+                         const std::vector<Message>& attributes) {
+    return std::vector<Message>{onnx_node("Unsqueeze", {"x", axis == 4 ? "four" : "one"}, {"v"}, {}),
+                                onnx_node(op, inputs, {"y"}, attributes)};
+  };
+  const Message filters = float_tensor("w", {3, 2, 3, 2, 1}, raw(ramp(36)));
+  const Message up = float_tensor("u", {1, 2, 2, 3, 2}, raw(ramp(24)));
+  const Message deep = float_tensor("d", {2, 2, 3, 1, 1}, raw(ramp(12)));
+  const std::vector<Message> all = {int_tensor("four", {4}), int_tensor("one", {1}), filters, up, deep};
+  const auto kernel = [](const std::vector<std::int64_t>& sizes) { return ints_attribute("kernel_shape", sizes); };
+  return {
+      {"convolution along an open depth",
+       volume(4, "Conv", {"v", "w"},
+              {ints_attribute("strides", {2, 1, 1}), ints_attribute("pads", {1, 0, 0, 1, 0, 0})}),
+       all, "[batch, 3, ((height+1)//2), 5, 1]"},
+      {"transposed along an open depth", volume(4, "ConvTranspose", {"v", "d"}, {ints_attribute("strides", {2, 1, 1})}),
+       all, "[batch, 2, (2*height+1), 6, 1]"},
+      {"transposed along an open height",
+       volume(1, "ConvTranspose", {"v", "u"},
+              {ints_attribute("strides", {1, 2, 1}), ints_attribute("pads", {0, 1, 0, 0, 1, 0})}),
+       all, "[batch, 2, 3, (2*height-1), 7]"},
+      {"maximum, a last window may be a part",
+       volume(4, "MaxPool", {"v"},
+              {kernel({3, 2, 1}), ints_attribute("strides", {2, 2, 1}), int_attribute("ceil_mode", 1)}),
+       all, "[batch, 2, (height//2), 3, 1]"},
+      {"average over the image",
+       volume(4, "AveragePool", {"v"},
+              {kernel({3, 2, 1}), ints_attribute("strides", {2, 1, 1}), ints_attribute("pads", {1, 1, 0, 1, 0, 0})}),
+       all, "[batch, 2, ((height+1)//2), 6, 1]"},
+      {"average over the padding, a last window may be a part",
+       volume(1, "AveragePool", {"v"},
+              {kernel({2, 2, 2}), ints_attribute("strides", {1, 3, 2}), ints_attribute("pads", {0, 1, 1, 0, 1, 1}),
+               int_attribute("ceil_mode", 1), int_attribute("count_include_pad", 1)}),
+       all, "[batch, 1, 1, ((height//3)+1), 4]"},
+      {"norm over dilated windows",
+       volume(4, "LpPool", {"v"}, {kernel({2, 2, 1}), ints_attribute("dilations", {2, 1, 1})}), all,
+       "[batch, 2, (height-2), 5, 1]"},
+  };
+}
+
+/// Contents that follow from sizes: places are counted, and a size is a number.
+std::vector<Row> rows_of_sizes() {
+  const std::vector<Message> numbers = {int_tensor("zero", {0}),
+                                        int_tensor("two", {2}),
+                                        int_tensor("axis", {2}),
+                                        int_tensor("back", {-1}),
+                                        int_tensor("far", {-std::numeric_limits<std::int64_t>::max()}),
+                                        int_tensor("none", {}),
+                                        float_tensor("step", {}, raw<float>({2})),
+                                        float_tensor("begin", {}, raw<float>({1}))};
+  const auto with_size = [](std::vector<Message> nodes) {
+    nodes.insert(nodes.begin(),
+                 {onnx_node("Shape", {"x"}, {"all"}, {}), onnx_node("Gather", {"all", "axis"}, {"h"}, {}),
+                  onnx_node("Squeeze", {"h"}, {"n"}, {}), onnx_node("Cast", {"n"}, {"f"}, {int_attribute("to", 1)})});
+    return nodes;
+  };
+  return {
+      {"divided by a size", with_size({onnx_node("Div", {"x", "f"}, {"y"}, {})}), numbers, "[batch, 2, height, 6]"},
+      {"by several",
+       with_size({onnx_node("Slice", {"all", "axis", "far_end"}, {"image"}, {}),
+                  onnx_node("Cast", {"image"}, {"floats"}, {int_attribute("to", 1)}),
+                  onnx_node("ReduceProd", {"floats"}, {"pixels"}, {}), onnx_node("Mul", {"x", "pixels"}, {"y"}, {})}),
+       [&] {
+         auto m = numbers;
+         m.push_back(int_tensor("far_end", {4}));
+         return m;
+       }(),
+       "[batch, 2, height, 6]"},
+      {"backwards",
+       {onnx_node("Slice", {"x", "back", "far", "axis", "back"}, {"y"}, {})},
+       numbers,
+       "[batch, 2, height, 6]"},
+      {"places of floats",
+       with_size({onnx_node("Range", {"begin", "f", "step"}, {"places"}, {}),
+                  onnx_node("Reshape", {"places", "column"}, {"y"}, {})}),
+       [&] {
+         auto m = numbers;
+         m.push_back(int_tensor("column", {1, 1, -1, 1}));
+         return m;
+       }(),
+       "[1, 1, (height//2), 1]"},
+      {"places from a size down",
+       with_size({onnx_node("Squeeze", {"zero"}, {"z"}, {}), onnx_node("Squeeze", {"minus"}, {"m"}, {}),
+                  onnx_node("Range", {"n", "z", "m"}, {"places"}, {}),
+                  onnx_node("Cast", {"places"}, {"p"}, {int_attribute("to", 1)}),
+                  onnx_node("Reshape", {"p", "column"}, {"y"}, {})}),
+       [&] {
+         auto m = numbers;
+         m.push_back(int_tensor("column", {1, 1, -1, 1}));
+         m.push_back(int_tensor("minus", {-3}));
+         return m;
+       }(),
+       "[1, 1, ((height+2)//3), 1]"},
+  };
+}
+
+void expect_bound_later(const std::vector<Row>& rows) {
+  for (const Row& row : rows) {
     SCOPED_TRACE(row.name);
     auto open = convert_row(row, {});
     ASSERT_TRUE(open.ok()) << open.status().message();
@@ -188,10 +286,17 @@ TEST(OpenShapes, AreWhatTheyAreBoundAtConversion) {
       const RefTensor actual = run(open->model, *bound, 2, height);
       const RefTensor expected = run(closed->model, closed->model.graph, 2, height);
       EXPECT_EQ(actual.dims, expected.dims) << height;
-      EXPECT_EQ(actual.data, expected.data) << height;
+      ASSERT_EQ(actual.data.size(), expected.data.size()) << height;
+      for (std::size_t i = 0; i < actual.data.size(); ++i) {  // shares of windows are f32 where they are known
+        EXPECT_NEAR(actual.data[i], expected.data[i], 1e-6) << height << " at " << i;
+      }
     }
   }
 }
+
+TEST(OpenShapes, AreWhatTheyAreBoundAtConversion) { expect_bound_later(rows()); }
+TEST(OpenShapes, OfVolumes) { expect_bound_later(rows_of_volumes()); }
+TEST(OpenShapes, AsContents) { expect_bound_later(rows_of_sizes()); }
 
 }  // namespace
 }  // namespace graft::test::convert_open_shapes_test

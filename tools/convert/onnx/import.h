@@ -117,6 +117,10 @@ class Importer {
   Status ensure_value(Record& record, const Perm& wanted);
   Result<ValueId> value_in(Record& record, const Perm& perm);
   Status materialise(Record& record, const Perm& perm);
+  /// Of contents that are sizes, some of them symbols.
+  Status materialise_sizes(Record& record);
+  /// A size as a number [1] of i32.
+  Result<ValueId> size_value(const Dim& size, const std::string& name);
   /// Packed words, or a parameter, and the node that makes numbers of them.
   Status materialise_quantized(Record& record, const Perm& perm);
   /// A value of this name, or of the first free one made of it.
@@ -227,6 +231,10 @@ class NodeContext {
   ValueId cast(ValueId value, DType dtype);
   /// 0, 1, 2, ..., as i32.
   ValueId counting(const Dim& count);
+  /// A size as a number of i32 without axes.
+  ValueId size(const Dim& size);
+  /// The contents of input i as integers, also of one that a Cast makes floats of; nullptr where they are not known.
+  const HostTensor* whole_host(std::size_t i) const;
   /// Rounded to, or reduced to the low bits of, what the type holds; the value itself for types of 32 bits and more.
   ValueId narrowed(ValueId value, ElemType type, Attrs more = {});
   /// The same for integers alone: results of arithmetic on narrow integers. Floats stay as they are.

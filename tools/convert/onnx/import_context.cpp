@@ -46,12 +46,17 @@ Status Importer::must_be_known(const Record& record, std::string_view what) {
   for (const OnnxValue& input : source_.inputs) inputs.insert(input.name);
   const bool is_input = inputs.contains(record.name);
   // Of what it is computed from, numbers and lists of them are what may well be fixed; not whole images.
+  bool of_sizes = false;
   Names open = {record.name};
   while (!open.empty()) {
     const std::string name = open.back();
     open.pop_back();
     const Record* known = find(name);
-    if (!seen.insert(name).second || (known != nullptr && known->host != nullptr)) continue;
+    if (!seen.insert(name).second) continue;
+    if (known != nullptr && known->host != nullptr) {
+      of_sizes |= known->host->symbolic();
+      continue;
+    }
     if (inputs.contains(name)) {
       auto& fix = report_.fix_inputs;
       const bool small = known != nullptr && known->shape.rank() <= 1;
@@ -61,6 +66,9 @@ Status Importer::must_be_known(const Record& record, std::string_view what) {
         open.insert(open.end(), reads.begin(), reads.end());
       }
     }
+  }
+  if (of_sizes && report_.fix_inputs.empty()) {
+    return unsupported("its ", what, " is computed from a symbolic dimension; bind it (--bind NAME=SIZE)");
   }
   return unsupported("its ", what, " \"", record.name, "\" must be known at conversion, but ",
                      is_input
@@ -201,6 +209,23 @@ ValueId NodeContext::counting(const Dim& count) {
   std::vector<std::int64_t> values(static_cast<std::size_t>(count.value()));
   std::iota(values.begin(), values.end(), std::int64_t{0});
   return constant(HostTensor::of_ints(std::move(values)));
+}
+
+ValueId NodeContext::size(const Dim& size) {
+  if (!status_.ok()) return kNoValue;
+  const auto value = importer_.size_value(size, base_);
+  if (!value.ok()) fail(value.status());
+  return value.ok() ? reshape(*value, Shape{}) : kNoValue;
+}
+
+const HostTensor* NodeContext::whole_host(std::size_t i) const {
+  if (host(i) != nullptr || !has(i)) return host(i);
+  const auto producer = importer_.producer_.find(node.inputs[i]);
+  if (producer == importer_.producer_.end()) return nullptr;
+  const OnnxNode& maker = importer_.node_at(producer->second);
+  if (maker.op != "Cast" || maker.inputs.empty()) return nullptr;
+  const Record* of = importer_.find(maker.inputs[0]);
+  return of != nullptr && is_integer(of->type) ? of->host.get() : nullptr;
 }
 
 ValueId NodeContext::narrowed(ValueId value, ElemType type, Attrs more) {

@@ -147,6 +147,13 @@ Result<std::vector<Dim>> slice_ends(NodeContext& c) {
   return std::vector<Dim>(ends->begin(), ends->end());
 }
 
+/// From the last element of an axis that is a symbol to its first.
+ValueId reversed(NodeContext& c, ValueId x, std::size_t axis) {
+  const ValueId places = c.emit(Op::cumsum, {c.full(Shape{c.shape(0)[axis]}, 1, DType::i32)},
+                                {{"exclusive", std::int64_t{1}}, {"reverse", std::int64_t{1}}});
+  return c.emit(Op::gather, {x, places}, {{"axis", static_cast<std::int64_t>(axis)}});
+}
+
 Status slice(NodeContext& c) {
   GRAFT_TRY_ASSIGN(const std::optional<Ints> starts, c.ints_of("starts", 1));
   GRAFT_TRY_ASSIGN(const std::vector<Dim> stops, slice_ends(c));
@@ -159,6 +166,7 @@ Status slice(NodeContext& c) {
     return corrupt("its starts, ends, axes and steps differ in length or exceed the ", c.rank(0), " axes of its input");
   }
   Ranges ranges(c.rank(0));
+  std::vector<std::size_t> turned;
   bool whole = true;
   for (std::size_t i = 0; i < starts->size(); ++i) {
     GRAFT_TRY_ASSIGN(const std::size_t axis, c.axis(axes ? (*axes)[i] : static_cast<std::int64_t>(i), c.rank(0)));
@@ -169,6 +177,10 @@ Status slice(NodeContext& c) {
     if (!size.is_constant() || !stops[i].is_constant()) {
       if (stops[i] == size) end = kToEnd;
       if (start == 0 && end >= kToEnd && step == 1 && (stops[i].is_constant() || stops[i] == size)) continue;
+      if (step == -1 && (start == -1 || start >= kToEnd) && end <= -kToEnd) {
+        turned.push_back(axis);
+        continue;
+      }
       if (step < 1 || start < -kToEnd || start > kToEnd || end < -kToEnd) {
         return unsupported("it takes a part of the symbolic axis ", size.text(), "; bind it (--bind NAME=SIZE)");
       }
@@ -191,11 +203,13 @@ Status slice(NodeContext& c) {
     ranges.steps[axis] = step;
     whole = false;
   }
-  if (whole) {
+  if (whole && turned.empty()) {
     c.alias(0, 0);
     return {};
   }
-  c.out(0, slice_of(c, c.in(0), ranges));
+  ValueId x = c.in(0);
+  for (const std::size_t axis : turned) x = reversed(c, x, axis);
+  c.out(0, whole ? x : slice_of(c, x, ranges));
   return {};
 }
 

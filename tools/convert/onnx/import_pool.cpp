@@ -72,13 +72,15 @@ Result<Found> max_of_volumes(NodeContext& c, const Window& w) {
     const Found best = max_of_images(c, c.reshape(values, Shape{in[0], in[1], pixels, in[4]}), along);
     return Found{c.reshape(best.value, Shape{in[0], depth.out, out[1], out[2], in[4]}), kNoValue};
   }
-  if (!in[2].is_constant() || !in[3].is_constant()) return unsupported("its indices need constant shapes");
+  if (depth.is_open() || !in[2].is_constant() || !in[3].is_constant()) {
+    return unsupported("its indices need constant shapes");
+  }
   // A depth's place in the channel, and the place in its image.
   HostTensor places;
   places.type = ElemType::i32;
-  GRAFT_TRY(check_table(static_cast<std::uint64_t>(depth.in), "depths"));
-  places.dims = {depth.in, 1, 1, 1};
-  for (std::int64_t d = 0; d < depth.in; ++d) places.ints.push_back(d * in[2].value() * in[3].value());
+  GRAFT_TRY(check_table(static_cast<std::uint64_t>(depth.in.value()), "depths"));
+  places.dims = {depth.in.value(), 1, 1, 1};
+  for (std::int64_t d = 0; d < depth.in.value(); ++d) places.ints.push_back(d * in[2].value() * in[3].value());
   const ValueId index = c.emit(Op::add, {c.reshape(flat.index, apart), c.constant(places)});
   Found best;
   for (std::int64_t k = 0; k < depth.kernel; ++k) {
@@ -163,7 +165,7 @@ Status max_pool_narrow(NodeContext& c) {
 Result<ValueId> sums(NodeContext& c, ValueId x, const Window& w, Averaged averaged) {
   for (std::size_t i = w.axes; i-- > 0;) {
     GRAFT_TRY_ASSIGN(const AxisWindow along, axis_window(c, w, i, i + 1));
-    x = window_sums(c, x, along, averaged);
+    GRAFT_TRY_ASSIGN(x, window_sums(c, x, along, averaged));
   }
   return x;
 }

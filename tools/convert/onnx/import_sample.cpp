@@ -311,8 +311,10 @@ Result<Deformed> read_deformed(NodeContext& c) {
   d.taps = kernel[0] * kernel[1];
   GRAFT_TRY_ASSIGN(const AxisWindow rows, axis_window(c, d.window, 0, 1));
   GRAFT_TRY_ASSIGN(const AxisWindow columns, axis_window(c, d.window, 1, 2));
-  d.out_h = rows.out;
-  d.out_w = columns.out;
+  if (rows.is_open() || columns.is_open())
+    return unsupported("its image has the symbolic shape ", shape.text(), "; bind it");
+  d.out_h = rows.out.value();
+  d.out_w = columns.out.value();
   d.points = d.out_h * d.out_w;
   GRAFT_TRY(check_table(static_cast<std::uint64_t>(std::max<std::int64_t>(d.offset_groups, 0)), "groups of offsets"));
   const bool fits = shape[1].is_constant() && d.offset_groups >= 1 && shape[1].value() % d.offset_groups == 0;

@@ -1,5 +1,7 @@
 // Ops that change shapes but not elements.
 #include <algorithm>
+#include <cmath>
+#include <cstdlib>
 #include <limits>
 
 #include "runtime/core/op_id.gen.h"
@@ -185,6 +187,44 @@ Status folded_only(NodeContext& c) {
   return unsupported("it cannot be computed at conversion");
 }
 
+/// How many steps of `delta` lead from the start to the limit.
+std::optional<Dim> steps_between(const Dim& start, const Dim& limit, std::int64_t delta) {
+  const auto way = delta > 0 ? subtract(limit, start) : subtract(start, limit);
+  const auto room = way ? add(*way, Dim(std::abs(delta) - 1)) : std::nullopt;
+  return room ? divide_floor(*room, std::abs(delta)) : std::nullopt;
+}
+
+/// An operand of Range that is a whole number: a size, also as a float.
+std::optional<Dim> whole_number(NodeContext& c, std::size_t i) {
+  const HostTensor* host = c.whole_host(i);
+  if (host == nullptr || host->count() != 1) return std::nullopt;
+  if (is_integer(host->type)) return host->dim(0);
+  const double value = host->number(0);
+  constexpr double kMost = 1 << 30;
+  if (!(std::abs(value) <= kMost) || value != std::floor(value)) return std::nullopt;
+  return Dim(static_cast<std::int64_t>(value));
+}
+
+/// Between sizes that are symbols, by whole steps: places that are counted on the device.
+Status range(NodeContext& c) {
+  const auto first = whole_number(c, 0), last = whole_number(c, 1), step = whole_number(c, 2);
+  if (!first || !last || !step) return folded_only(c);
+  const Dim start = *first, limit = *last, delta = *step;
+  constexpr std::int64_t kMostDelta = std::int64_t{1} << 20;
+  if (!delta.is_constant() || delta == Dim(0) || std::abs(delta.value()) > kMostDelta) {
+    return unsupported("its delta is ", delta.text());
+  }
+  const auto count = steps_between(start, limit, delta.value());
+  if (!count || (count->is_constant() && count->value() < 0)) {
+    return unsupported("from ", start.text(), " to ", limit.text(), " cannot be written; bind it (--bind NAME=SIZE)");
+  }
+  ValueId y = c.counting(*count);
+  if (delta != Dim(1)) y = c.emit(Op::mul, {y, c.size(delta)});
+  if (start != Dim(0)) y = c.emit(Op::add, {y, c.size(start)});
+  c.out(0, is_float(c.type(0)) ? c.cast(y, DType::f32) : y);
+  return {};
+}
+
 }  // namespace
 
 const RuleEntry kShapeRules[] = {
@@ -193,7 +233,7 @@ const RuleEntry kShapeRules[] = {
     {"Expand", 2, 2, expand},       {"Tile", 2, 2, tile},
     {"Transpose", 1, 1, transpose}, {"ConstantOfShape", 1, 1, constant_of_shape},
     {"Constant", 0, 0, constant},   {"Shape", 1, 1, folded_only},
-    {"Size", 1, 1, folded_only},    {"Range", 3, 3, folded_only},
+    {"Size", 1, 1, folded_only},    {"Range", 3, 3, range},
     {"NonZero", 1, 1, folded_only}, {"Unique", 1, 1, folded_only},
     {"BitCast", 1, 1, folded_only}, {"TfIdfVectorizer", 1, 1, folded_only},
     {nullptr, 0, 0, nullptr},

@@ -51,13 +51,86 @@ Result<std::vector<std::uint32_t>> device_words(const HostTensor& tensor) {
   return words;
 }
 
+Result<Dim> dim_of(const DimFactor& factor) {
+  if (!factor.symbol.empty()) return Dim::symbol(factor.symbol);
+  std::optional<Dim> sum = Dim(0);
+  for (const Dim& term : factor.terms) sum = sum ? add(*sum, term) : sum;
+  const auto count = sum ? divide_floor(*sum, factor.divisor) : std::nullopt;
+  if (!count) return internal_error("a size cannot be put together again");
+  return *count;
+}
+
 }  // namespace
+
+// What is a symbol is counted by summing up as many ones, once it is bound: an op that gives a size there is none.
+Result<ValueId> Importer::size_value(const Dim& size, const std::string& name) {
+  const auto node = [&](Op op, std::vector<ValueId> inputs, Attrs attrs = {}) -> Result<ValueId> {
+    GRAFT_TRY_ASSIGN(const NodeId id, model_.graph.add_node(op, std::move(inputs), std::move(attrs), name));
+    return model_.graph.node(id).outputs[0];
+  };
+  const auto full = [&](const Dim& count, std::int64_t value) {
+    return node(Op::full, {},
+                {{"shape", Shape{count}},
+                 {"value", static_cast<double>(value)},
+                 {"dtype", static_cast<std::int64_t>(DType::i32)}});
+  };
+  const std::int64_t times = size.coefficient();
+  if (times != static_cast<std::int32_t>(times)) return unsupported("it holds ", times, ", beyond the range of int32");
+  ValueId product;
+  if (times != 1 || size.is_constant()) {
+    GRAFT_TRY_ASSIGN(product, full(1, times));
+  }
+  for (const DimFactor& factor : factors_of(size)) {
+    ValueId value;
+    if (factor.symbol.empty() && factor.divisor == 1) {
+      for (const Dim& term : factor.terms) {
+        GRAFT_TRY_ASSIGN(const ValueId part, size_value(term, name));
+        if (!value.valid()) {
+          value = part;
+          continue;
+        }
+        GRAFT_TRY_ASSIGN(value, node(Op::add, {value, part}));
+      }
+    } else {
+      GRAFT_TRY_ASSIGN(const Dim count, dim_of(factor));
+      GRAFT_TRY_ASSIGN(const ValueId ones, full(count, 1));
+      GRAFT_TRY_ASSIGN(value, node(Op::reduce_sum, {ones}, {{"axes", Ints{0}}, {"keepdims", std::int64_t{1}}}));
+    }
+    if (product.valid()) {
+      GRAFT_TRY_ASSIGN(value, node(Op::mul, {product, value}));
+    }
+    product = value;
+  }
+  return product;
+}
+
+Status Importer::materialise_sizes(Record& record) {
+  const HostTensor& tensor = *record.host;
+  constexpr std::size_t kMostSizes = 64;
+  if (tensor.count() > kMostSizes) {
+    return unsupported("the value \"", record.name, "\" holds ", tensor.count(),
+                       " sizes that depend on symbolic dimensions; bind them (--bind NAME=SIZE)");
+  }
+  const std::string name = record.name.empty() ? "size" : record.name;
+  std::vector<ValueId> sizes;
+  for (std::size_t i = 0; i < tensor.count(); ++i) {
+    GRAFT_TRY_ASSIGN(const ValueId size, size_value(tensor.dim(i), name));
+    sizes.push_back(size);
+  }
+  ValueId all = sizes[0];
+  if (sizes.size() > 1) {
+    GRAFT_TRY_ASSIGN(const NodeId id, model_.graph.add_node(Op::concat, sizes, {{"axis", std::int64_t{0}}}, name));
+    all = model_.graph.node(id).outputs[0];
+  }
+  GRAFT_TRY_ASSIGN(const NodeId id, model_.graph.add_node(Op::reshape, {all}, {{"shape", record.shape}}, name));
+  record.value = model_.graph.node(id).outputs[0];
+  record.perm = {};
+  return {};
+}
 
 Status Importer::materialise(Record& record, const Perm& perm) {
   const HostTensor& tensor = *record.host;
-  if (tensor.symbolic()) {
-    return unsupported("the value \"", record.name, "\" depends on a symbolic dimension; bind it (--bind NAME=SIZE)");
-  }
+  if (tensor.symbolic()) return materialise_sizes(record);
   GRAFT_TRY_ASSIGN(const DType dtype, device_dtype(tensor.type));
   if (tensor.count() == 0) {  // no weight can be empty
     GRAFT_TRY_ASSIGN(const NodeId node, model_.graph.add_node(Op::full, {},

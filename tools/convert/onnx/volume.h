@@ -9,13 +9,15 @@ namespace graft::convert {
 struct AxisWindow {
   std::size_t axis = 0;  ///< of the value
   std::int64_t kernel = 1, stride = 1, dilation = 1, begin = 0, end = 0;
-  std::int64_t in = 1, out = 1;  ///< positions
+  Dim in = 1, out = 1;     ///< positions
+  std::int64_t slack = 0;  ///< where `in` is a symbol: out is (in + slack) / stride + 1, rounded down
 
-  /// How many taps of window `o` lie in the image, or also in the padding around it.
+  bool is_open() const { return !in.is_constant(); }
+  /// How many taps of window `o` lie in the image, or also in the padding around it. Requires numbers.
   std::int64_t taps(std::int64_t o, bool with_pads) const;
 };
 
-/// The window of source axis 2 + i over axis `axis` of a value. Errors: a symbolic size; a kernel that does not fit.
+/// The window of source axis 2 + i over axis `axis` of a value. Errors: a kernel that does not fit.
 Result<AxisWindow> axis_window(NodeContext& c, const Window& window, std::size_t i, std::size_t axis);
 
 /// Tap k of every window: x along the axis at o * stride - begin + k * dilation, `fill` outside.
@@ -23,7 +25,7 @@ ValueId tap(NodeContext& c, ValueId x, const AxisWindow& w, std::int64_t k, doub
 
 /// Sums over windows along the axis, each scaled: by 1 / taps where averages are asked for.
 enum class Averaged { no, over_image, over_padding };
-ValueId window_sums(NodeContext& c, ValueId x, const AxisWindow& w, Averaged averaged);
+Result<ValueId> window_sums(NodeContext& c, ValueId x, const AxisWindow& w, Averaged averaged);
 
 /// The convolution of [N, D, H, W, C] with [O, kh, kw, kd, C / groups], as [N, D, H, W, O].
 Result<ValueId> conv_volume(NodeContext& c, ValueId x, ValueId weight, ValueId bias, const Window& window,
