@@ -33,6 +33,11 @@ Status check_attrs(const OpDef& def, const Attrs& attrs) {
   return ok_status();
 }
 
+/// Keys and values of earlier tokens may be blocks of q8_0: state, and what cache_append() leaves in it.
+bool is_cache(const Value& value) {
+  return value.dtype == DType::q8_0 && (value.kind == ValueKind::state || value.kind == ValueKind::temporary);
+}
+
 }  // namespace
 
 Status check_shape(const Shape& shape) {
@@ -44,11 +49,19 @@ Status check_shape(const Shape& shape) {
 
 Status check_storage(const Value& value) {
   if (!is_quantized(value.dtype)) return ok_status();
+  const DTypeBlock block = dtype_block(value.dtype);
+  if (is_cache(value)) {
+    const Shape& shape = value.shape;
+    const bool whole = shape.is_constant() && shape.rank() > 2 && shape[0] == Dim(1) &&
+                       shape.elements(2, shape.rank()) % block.elements == 0;
+    if (whole) return ok_status();
+    return invalid("Its shape is ", shape.text(), "; a cache of type ", dtype_name(value.dtype),
+                   " is [1, tokens, ..] with rows of a multiple of ", block.elements, " elements.");
+  }
   if (value.kind != ValueKind::constant) {
     return invalid("Its type is ", dtype_name(value.dtype),
                    "; quantized values are frozen: only a constant may be one.");
   }
-  const DTypeBlock block = dtype_block(value.dtype);
   const bool whole =
       value.shape.rank() > 0 && value.shape.back().is_constant() && value.shape.back().value() % block.elements == 0;
   if (whole) return ok_status();
@@ -94,10 +107,14 @@ Status check_node(const Graph& graph, const Node& node) {
 
 Result<std::vector<InferContext::Out>> infer_node(const Graph& graph, const Node& node) {
   InferContext context(graph, node);
-  GRAFT_TRY(op_def(node.op).infer(context));
+  const OpDef& def = op_def(node.op);
+  GRAFT_TRY(def.infer(context));
+  const bool keeps_state = def.alias_input >= 0 && def.mutates != 0;
   for (const auto& out : context.results()) {
     GRAFT_TRY(check_shape(out.shape).with_context("In its output"));
-    if (is_quantized(out.dtype)) return unsupported("Its output would be of type ", dtype_name(out.dtype), ".");
+    if (is_quantized(out.dtype) && !keeps_state) {
+      return unsupported("Its output would be of type ", dtype_name(out.dtype), ".");
+    }
   }
   return std::move(context.results());
 }

@@ -11,7 +11,8 @@ namespace {
 /// Makes nodes go on at the step state's position; counts the attentions among them.
 class DecodeAdapter {
  public:
-  DecodeAdapter(std::uint32_t capacity, std::size_t& attentions) : capacity_(capacity), attentions_(attentions) {}
+  DecodeAdapter(std::uint32_t capacity, DType cache, std::size_t& attentions)
+      : capacity_(capacity), cache_(cache), attentions_(attentions) {}
 
   Status operator()(Graph& out, const Node& node, std::vector<ValueId>& inputs, Attrs& attrs) const {
     const auto has = [&](std::size_t i) { return i < inputs.size() && inputs[i].valid(); };
@@ -34,12 +35,22 @@ class DecodeAdapter {
   Result<ValueId> append(Graph& out, const std::string& name, ValueId given) const {
     Shape shape = out.value(given).shape;
     shape[1] = capacity_;
-    GRAFT_TRY_ASSIGN(const ValueId cache, out.add_value(name, out.value(given).dtype, shape, ValueKind::state));
+    const bool blocks = is_quantized(cache_);
+    if (blocks && (shape.elements(2, 4) % dtype_block(cache_).elements != 0 || shape.elements(3, 4) % 4 != 0)) {
+      return unsupported("It has ", shape[2].text(), " heads of keys with ", shape[3].text(),
+                         " elements each; caches of ", dtype_name(cache_), " hold a token's in blocks of ",
+                         dtype_block(cache_).elements, ".");
+    }
+    GRAFT_TRY_ASSIGN(const ValueId cache,
+                     out.add_value(name, blocks ? cache_ : out.value(given).dtype, shape, ValueKind::state));
     GRAFT_TRY_ASSIGN(const NodeId node, out.add_node(Op::cache_append, {cache, given}, {}, name + "/append"));
-    return out.node(node).outputs[0];
+    const ValueId appended = out.node(node).outputs[0];
+    if (!blocks) out.mutable_value(cache).storage = out.mutable_value(appended).storage = cache_;
+    return appended;
   }
 
   std::uint32_t capacity_;
+  DType cache_;
   std::size_t& attentions_;
 };
 
@@ -75,11 +86,11 @@ Result<DecoderPorts> decoder_ports(const Graph& graph) {
   return ports;
 }
 
-Result<Graph> decode_graph(const Graph& graph, std::uint32_t tokens, std::uint32_t capacity, bool logits) {
+Result<Graph> decode_graph(const Graph& graph, std::uint32_t tokens, std::uint32_t capacity, bool logits, DType cache) {
   GRAFT_TRY_ASSIGN(const DecoderPorts ports, decoder_ports(graph));
   GRAFT_TRY_ASSIGN(const Graph bound, bind(graph, {{ports.batch, 1}, {ports.seq, tokens}}));
   std::size_t attentions = 0;
-  GRAFT_TRY_ASSIGN(GraphCopy copy, copy_graph(bound, DecodeAdapter(capacity, attentions)));
+  GRAFT_TRY_ASSIGN(GraphCopy copy, copy_graph(bound, DecodeAdapter(capacity, cache, attentions)));
   if (attentions == 0) return unsupported("The model has no attention, so that nothing carries a text on.");
   if (logits) copy.graph.add_output(bound.value(ports.logits).name, copy.values[ports.logits.index]);
   return std::move(copy.graph);

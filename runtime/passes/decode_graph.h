@@ -22,9 +22,11 @@ Result<DecoderPorts> decoder_ports(const Graph& graph);
 
 /// The model for one sequence and `tokens` tokens at a time, the first of which stands at the step state's position.
 /// Each causal attention appends its keys and values to caches (state "cache/NODE/keys" and ".../values" for `capacity`
-/// tokens) and reads those. `logits` false: no outputs, so that only what fills the caches is left of the model.
+/// tokens) and reads those. The caches are kept as `cache`: f32, f16, bf16, or blocks of q8_0; each number is rounded
+/// once, as it is appended. `logits` false: no outputs, so that only what fills the caches is left of the model.
 /// Exact for models in which tokens meet in attention alone, as in all that graft converts.
-/// unsupported: no attention, one that is not causal, positions that are given.
-Result<Graph> decode_graph(const Graph& graph, std::uint32_t tokens, std::uint32_t capacity, bool logits);
+/// unsupported: no attention, one that is not causal, positions that are given, heads that q8_0 cannot keep.
+Result<Graph> decode_graph(const Graph& graph, std::uint32_t tokens, std::uint32_t capacity, bool logits,
+                           DType cache = DType::f32);
 
 }  // namespace graft::passes

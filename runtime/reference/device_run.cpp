@@ -51,6 +51,7 @@ Result<Tensors> to_bytes(const Graph& graph, const RefTensors& feeds) {
 }
 
 RefTensor to_tensor(const Value& value, const std::vector<std::byte>& bytes) {
+  if (is_quantized(value.dtype)) return quantized_tensor(value.dtype, bytes, value.shape.values());
   return {value.shape.values(), value.dtype == DType::f32 ? read_all<float>(bytes) : read_all<std::int32_t>(bytes)};
 }
 

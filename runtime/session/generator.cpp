@@ -4,8 +4,6 @@
 #include <chrono>
 #include <cstring>
 
-#include "runtime/core/liveness.h"
-#include "runtime/core/op_id.gen.h"
 #include "runtime/exec/kernel_proof.h"
 #include "runtime/exec/plan_fused.h"
 #include "runtime/lora/adapter.h"
@@ -27,33 +25,22 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-/// Keys and values that stay from step to step are kept as `storage`: each is rounded once, as it is appended.
-void store_caches(Graph& graph, DType storage) {
-  const std::vector<std::uint32_t> roots = alias_roots(graph);
-  std::vector<bool> caches(roots.size());
-  for (const Node& node : graph.nodes()) {
-    if (node.op == Op::cache_append) caches[roots[node.inputs[0].index]] = true;
-  }
-  for (std::uint32_t v = 0; v < roots.size(); ++v) {
-    if (caches[roots[v]]) graph.mutable_value({v}).storage = storage;
-  }
-}
-
 /// The model for one token, for `chunk` of a prompt, and for a token with a draft behind it where there are drafts.
 Result<std::vector<Graph>> decode_graphs(const Graph& graph, const GeneratorOptions& options, std::uint32_t chunk,
                                          std::uint32_t context, std::uint32_t draft) {
   GRAFT_TRY(passes::check_precision(options.precision));
-  GRAFT_TRY(passes::check_precision(options.cache));
+  if (!is_float(options.cache) && options.cache != DType::q8_0) {
+    return invalid("Caches would be of ", dtype_name(options.cache), "; they are f32, f16, bf16 or q8_0.");
+  }
   std::vector<Graph> out;
-  GRAFT_TRY_ASSIGN(out.emplace_back(), passes::decode_graph(graph, 1, context, true));
-  GRAFT_TRY_ASSIGN(out.emplace_back(), passes::decode_graph(graph, chunk, context, false));
+  GRAFT_TRY_ASSIGN(out.emplace_back(), passes::decode_graph(graph, 1, context, true, options.cache));
+  GRAFT_TRY_ASSIGN(out.emplace_back(), passes::decode_graph(graph, chunk, context, false, options.cache));
   if (draft != 0) {
-    GRAFT_TRY_ASSIGN(out.emplace_back(), passes::decode_graph(graph, draft + 1, context, true));
+    GRAFT_TRY_ASSIGN(out.emplace_back(), passes::decode_graph(graph, draft + 1, context, true, options.cache));
   }
   const passes::WeightNames weights = passes::low_precision_weights(graph);
   for (Graph& one : out) {
     GRAFT_TRY(passes::store_results(one, options.precision, weights, passes::Parameters::frozen));
-    store_caches(one, options.cache);
   }
   return out;
 }

@@ -28,7 +28,7 @@ struct GeneratorOptions {
   std::uint32_t prompt_lookup = 0;
   /// How the device keeps results on the way, and weights: f32, f16 or bf16.
   DType precision = DType::f32;
-  /// How the caches keep keys and values: the same, whatever precision is.
+  /// How the caches keep keys and values, whatever precision is: the same, or q8_0.
   DType cache = DType::f32;
   PlanOptions plan;
   ProgramOptions program;

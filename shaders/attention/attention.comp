@@ -2,6 +2,7 @@
 // all keys, 32 at a time, and keeps each row's maximum, sum and weighted values.
 //! variant f32 :
 //! variant f32_mask : -DMASK
+//! variant f32_blocks : -DBLOCKS
 //! requires coopmat
 //! variant f32_coopmat : -DATTENTION_COOPMAT
 //! requires coopmat bfloat16
@@ -15,17 +16,25 @@
 
 layout(binding = 0) readonly buffer Q1 { float q1[]; };
 layout(binding = 0) readonly buffer Q4 { vec4 q4[]; };
+#ifndef BLOCKS
 layout(binding = 1) readonly buffer K1 { float k1[]; };
 layout(binding = 1) readonly buffer K4 { vec4 k4[]; };
 layout(binding = 2) readonly buffer V1 { float v1[]; };
 layout(binding = 2) readonly buffer V4 { vec4 v4[]; };
+#endif
 layout(binding = 4) readonly buffer State { StepState state; };
 layout(binding = 5) writeonly buffer O1 { float o1[]; };
 layout(binding = 5) writeonly buffer O4 { vec4 o4[]; };
 layout(binding = 6) writeonly buffer Lse { float lse[]; };
 HEAD_LOADER(q)
+#ifdef BLOCKS
+#include "shaders/attention/attention_operands.glsl"
+vec4 load_k(uint base, uint d) { return d < p.dim ? k_at((base + d) / 4u) : vec4(0.0); }
+vec4 load_v(uint base, uint d) { return d < p.dim ? v_at((base + d) / 4u) : vec4(0.0); }
+#else
 HEAD_LOADER(k)
 HEAD_LOADER(v)
+#endif
 HEAD_STORER(o)
 
 #define SIGHT 3

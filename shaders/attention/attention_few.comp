@@ -2,6 +2,7 @@
 // and shuffles: every lane takes keys of its own and keeps the maximum, sum and weighted values of what it saw; what
 // the lanes found is put together at the end, in an order that never changes.
 //! variant f32 :
+//! variant f32_blocks : -DBLOCKS
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -17,11 +18,10 @@ layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
 #include "shaders/attention/attention_push.h"
 
 layout(binding = 0) readonly buffer Q { vec4 q[]; };
-layout(binding = 1) readonly buffer K { vec4 k[]; };
-layout(binding = 2) readonly buffer V { vec4 v[]; };
 layout(binding = 3) readonly buffer State { StepState state; };
 layout(binding = 4) writeonly buffer O { vec4 o[]; };
 layout(binding = 5) writeonly buffer Lse { float lse[]; };
+#include "shaders/attention/attention_operands.glsl"
 
 const float kMasked = -3.0e38;  // a score that no product reaches
 
@@ -66,7 +66,7 @@ void main() {
     float weight[kRows];
     [[unroll]] for (uint r = 0; r < kRows; ++r) weight[r] = 0.0;
     [[unroll]] for (uint i = 0; i < kVectors; ++i) {
-      const vec4 right = k[base + i];
+      const vec4 right = k_at(base + i);
       [[unroll]] for (uint r = 0; r < kRows; ++r) weight[r] += dot(left[r * kVectors + i], right);
     }
     float shrink[kRows];
@@ -84,7 +84,7 @@ void main() {
       total[r] = total[r] * shrink[r] + weight[r];
     }
     [[unroll]] for (uint i = 0; i < kVectors; ++i) {
-      const vec4 value = v[base + i];
+      const vec4 value = v_at(base + i);
       [[unroll]] for (uint r = 0; r < kRows; ++r) {
         result[r * kVectors + i] = result[r * kVectors + i] * shrink[r] + weight[r] * value;
       }

@@ -1,16 +1,16 @@
 // attention.comp for CPUs (see attention_lanes.glsl): the held rows go through all keys, four a lane at a time.
 //! variant f32 :
 //! variant f32_mask : -DMASK
+//! variant f32_blocks : -DBLOCKS
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "shaders/attention/attention_lanes.glsl"
 
 layout(binding = 0) readonly buffer Q4 { vec4 q4[]; };
-layout(binding = 1) readonly buffer K4 { vec4 k4[]; };
-layout(binding = 2) readonly buffer V4 { vec4 v4[]; };
 layout(binding = 4) readonly buffer State { StepState state; };
 layout(binding = 5) writeonly buffer O4 { vec4 o4[]; };
 layout(binding = 6) writeonly buffer Lse { float lse[]; };
+#include "shaders/attention/attention_operands.glsl"
 #define SIGHT 3
 #include "shaders/attention/attention_sight.glsl"
 #include "shaders/attention/attention_lanes_sequences.glsl"
@@ -57,7 +57,7 @@ void main() {
       }
       float weights[4 * kRows];
       [[unroll]] for (uint i = 0u; i < 4u * kRows; ++i) weights[i] = 0.0;
-      ADD_PRODUCTS(weights, q4, held_at, k4, own_at)
+      ADD_PRODUCTS(weights, q4, held_at, k_at, own_at)
 
       float before[kHeld];
       [[unroll]] for (uint i = 0u; i < kHeld; ++i) before[i] = top[i];
@@ -89,7 +89,7 @@ void main() {
         }
         [[unroll]] for (uint c = 0u; c < kQuads; ++c) result[i * kQuads + c] *= less;
       }
-      ADD_WEIGHTED(result, weights, v4, own_at, columns, min(kLanes, (range.y - key + 3u) / 4u))
+      ADD_WEIGHTED(result, weights, v_at, own_at, columns, min(kLanes, (range.y - key + 3u) / 4u))
       key = next_keys(h, key + kAcross, range.y, span);
     } while (key < range.y);
   }

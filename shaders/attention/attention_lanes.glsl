@@ -23,6 +23,7 @@ const uint kAcross = 4 * kLanes;
 const float kMasked = -3.0e38;  // a score that no product reaches
 const ivec2 kNothing = ivec2(0x7fffffff, -1);  // no sequences
 
+// `own` below is a function of, or a macro for, four elements.
 // sums[4 i + j] += held row i times own row j. `held_at` and `own_at` count fours of elements.
 #define ADD_PRODUCTS(sums, held, held_at, own, own_at)                                      \
   {                                                                                         \
@@ -31,7 +32,7 @@ const ivec2 kNothing = ivec2(0x7fffffff, -1);  // no sequences
       vec4 a[kHeld];                                                                        \
       vec4 b[4];                                                                            \
       [[unroll]] for (uint i = 0u; i < kHeld; ++i) a[i] = held[held_at[i] + d];             \
-      [[unroll]] for (uint j = 0u; j < 4u; ++j) b[j] = own[own_at[j] + d];                  \
+      [[unroll]] for (uint j = 0u; j < 4u; ++j) b[j] = own(own_at[j] + d);                  \
       [[unroll]] for (uint i = 0u; i < kRows; ++i) {                                        \
         [[unroll]] for (uint q = 0u; q < 4u; ++q) {                                         \
           const float x = HANDED(a[i / kLanes][q], i % kLanes);                             \
@@ -51,7 +52,7 @@ const ivec2 kNothing = ivec2(0x7fffffff, -1);  // no sequences
       vec4 b[4 * kQuads];                                                                   \
       [[unroll]] for (uint j = 0u; j < 4u; ++j) {                                           \
         const uint at = HANDED(own_at[j], from);                                            \
-        [[unroll]] for (uint c = 0u; c < kQuads; ++c) b[j * kQuads + c] = own[at + columns[c]]; \
+        [[unroll]] for (uint c = 0u; c < kQuads; ++c) b[j * kQuads + c] = own(at + columns[c]); \
       }                                                                                     \
       [[unroll]] for (uint i = 0u; i < kRows; ++i) {                                        \
         [[unroll]] for (uint j = 0u; j < 4u; ++j) {                                         \

@@ -7,6 +7,8 @@
 #include "shaders/attention/attention_lanes_grad.glsl"
 layout(binding = 6) writeonly buffer Dk4 { vec4 dk4[]; };
 layout(binding = 7) writeonly buffer Dv4 { vec4 dv4[]; };
+#define q4_at(i) q4[i]
+#define dy4_at(i) dy4[i]
 
 void main() {
   const uint group = flat_workgroup() * kClusters + own_cluster();
@@ -54,8 +56,8 @@ void main() {
       float weights[4 * kRows];
       float slopes[4 * kRows];
       [[unroll]] for (uint i = 0u; i < 4u * kRows; ++i) weights[i] = slopes[i] = 0.0;
-      ADD_PRODUCTS(weights, k4, held_at, q4, own_at)
-      ADD_PRODUCTS(slopes, v4, held_at, dy4, own_at)
+      ADD_PRODUCTS(weights, k4, held_at, q4_at, own_at)
+      ADD_PRODUCTS(slopes, v4, held_at, dy4_at, own_at)
       [[unroll]] for (uint i = 0u; i < kRows; ++i) {
         const int key = int(first_key + i);
         const int of_sequence = HELD(key_sequence, i);
@@ -70,8 +72,8 @@ void main() {
           slopes[4u * i + j] = seen ? slope : 0.0;
         }
       }
-      ADD_WEIGHTED(dv, weights, dy4, own_at, columns, min(kLanes, (range.y - row + 3u) / 4u))
-      ADD_WEIGHTED(dk, slopes, q4, own_at, columns, min(kLanes, (range.y - row + 3u) / 4u))
+      ADD_WEIGHTED(dv, weights, dy4_at, own_at, columns, min(kLanes, (range.y - row + 3u) / 4u))
+      ADD_WEIGHTED(dk, slopes, q4_at, own_at, columns, min(kLanes, (range.y - row + 3u) / 4u))
       row = next_rows(h, row + kAcross, range.y, span);
     } while (row < range.y);
   }

@@ -6,6 +6,8 @@
 #include "shaders/attention/attention_lanes.glsl"
 #include "shaders/attention/attention_lanes_grad.glsl"
 layout(binding = 6) writeonly buffer Dq4 { vec4 dq4[]; };
+#define k4_at(i) k4[i]
+#define v4_at(i) v4[i]
 
 void main() {
   const uint group = flat_workgroup() * kClusters + own_cluster();
@@ -52,8 +54,8 @@ void main() {
       float products[4 * kRows];
       float slopes[4 * kRows];
       [[unroll]] for (uint i = 0u; i < 4u * kRows; ++i) products[i] = slopes[i] = 0.0;
-      ADD_PRODUCTS(products, q4, held_at, k4, own_at)
-      ADD_PRODUCTS(slopes, dy4, held_at, v4, own_at)
+      ADD_PRODUCTS(products, q4, held_at, k4_at, own_at)
+      ADD_PRODUCTS(slopes, dy4, held_at, v4_at, own_at)
       [[unroll]] for (uint i = 0u; i < kRows; ++i) {
         const int low = HELD(sight, i).x;
         const int high = HELD(sight, i).y;
@@ -69,7 +71,7 @@ void main() {
           slopes[4u * i + j] = seen ? slope : 0.0;
         }
       }
-      ADD_WEIGHTED(result, slopes, k4, own_at, columns, min(kLanes, (range.y - key + 3u) / 4u))
+      ADD_WEIGHTED(result, slopes, k4_at, own_at, columns, min(kLanes, (range.y - key + 3u) / 4u))
       key = next_keys(h, key + kAcross, range.y, span);
     } while (key < range.y);
   }

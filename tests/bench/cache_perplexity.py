@@ -1,4 +1,4 @@
-"""What a text costs a language model when keys and values of earlier tokens are kept in 16 bits: its perplexity token by
+"""What a text costs a language model when keys and values of earlier tokens are rounded: its perplexity token by
 token, each after all that stands before it, with the caches of graft.Generator.
 
 Usage: PYTHONPATH=build/dev/platform/python /usr/bin/python3 tests/bench/cache_perplexity.py MODEL.graft TEXT [TOKENS]
@@ -25,7 +25,7 @@ def main():
     model = graft.Context().load(sys.argv[1])
     with open(sys.argv[2], encoding="utf-8") as file:
         tokens = model.tokenizer().encode(file.read())[:int(sys.argv[3]) if len(sys.argv) > 3 else 500]
-    for cache in ("float32", "float16", "bfloat16"):
+    for cache in ("float32", "float16", "bfloat16", "q8_0"):
         value, total = perplexity(model, tokens, cache)
         print(f"{cache:8}  perplexity {value:.5f} of {len(tokens) - 1} tokens, {total} bytes in all", flush=True)
 

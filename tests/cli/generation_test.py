@@ -35,7 +35,8 @@ class GenerationTest(cli.LanguageTest):
             ahead = self.generated(*self.PROMPT, "--max-tokens", "20", "--kv", kind, "--prompt-lookup", "3")
             self.assertEqual(ahead["tokens"], self.generated(*self.PROMPT, "--max-tokens", "20", "--kv", kind)["tokens"])
         self.assertEqual(scores("--kv", "f32"), plain)
-        self.refused("generate", "tiny.graft", *self.PROMPT, "--kv", "q8_0", names="--kv")
+        self.refused("generate", "tiny.graft", *self.PROMPT, "--kv", "q4_0", names="--kv")
+        self.fails("generate", "tiny.graft", *self.PROMPT, "--kv", "q8_0", says=["in blocks of 32"])
 
     def test_log_probabilities(self):
         out = self.generated(*self.PROMPT, "--max-tokens", "3", "--logprobs", "6")

@@ -77,6 +77,14 @@ OpCase rising(OpCase c) {
   return c;
 }
 
+/// Keys and values in blocks of q8_0, as caches may be.
+OpCase of_blocks(OpCase c) {
+  c.name += ", blocks";
+  for (const std::size_t i : {1, 2}) c.inputs[i].dtype = DType::q8_0;
+  c.gradient = false;
+  return c;
+}
+
 // Keys that no query sees, or queries that see none.
 std::vector<double> packed(std::int64_t count) {
   std::vector<double> sequences;
@@ -143,6 +151,12 @@ std::vector<OpCase> cases() {
       hidden,
       attend("empty batch", {0, 4, 4, 2, 1, 8}),
       attend("no keys", {1, 4, 0, 2, 1, 8}),
+      of_blocks(wide),
+      of_blocks(
+          attend("few queries, softcap", {1, 3, 37, 4, 2, 32}, {{"causal", kOne}, {"scale", 0.5}, {"softcap", 1.5}})),
+      of_blocks(attend("several tiles", {1, 70, 75, 4, 2, 64})),
+      of_blocks(attend("window", {1, 60, 60, 2, 1, 32}, {{"causal", kOne}, {"window", std::int64_t{20}}})),
+      of_blocks(attend("head of 256", {1, 36, 36, 1, 1, 256})),
       step,
       one_token,
       wide,
@@ -199,6 +213,7 @@ std::vector<OpCase> variant_cases() {
   std::vector<double> twice;  // sequences whose tiles lie apart, and padding between
   for (std::int64_t i = 0; i < 110; ++i) twice.push_back(i < 3 ? -1 : (i < 40 ? 4 : (i < 75 ? 9 : 12)));
   return {
+      of_blocks(attend("group of three", {1, 45, 50, 6, 2, 96})),
       attend("group of three", {2, 45, 45, 6, 2, 16}),
       attend("both ways over more keys", {1, 35, 70, 2, 1, 36}, {}),
       attend("window", {1, 100, 100, 2, 1, 8}, {{"causal", kOne}, {"window", std::int64_t{20}}}),
@@ -223,6 +238,11 @@ TEST(AttentionInfer, RefusesWhatDoesNotFit) {
   OpCase two = with_mask(attend("bad", {1, 4, 4, 2, 1, 8}), {1, 1, 1, 4});
   two.inputs[3] = {.dims = {1, 4}, .dtype = DType::i32};
   expect_infer_error(two, "packed sequences and a mask");
+  expect_infer_error(of_blocks(attend("bad", {2, 4, 4, 2, 1, 32})), "there is one text");
+  OpCase half = of_blocks(attend("bad", {1, 4, 4, 2, 1, 32}));
+  half.inputs[2].dtype = DType::f32;
+  expect_infer_error(half, "q8_0 is needed");
+  expect_infer_error(with_mask(of_blocks(attend("bad", {1, 4, 4, 2, 1, 32})), {1, 1, 1, 4}), "neither a mask");
   OpCase values = attend("bad", {1, 4, 4, 2, 1, 8});
   values.inputs[2].dims[1] = 5;
   expect_infer_error(values, "[1, 4, 1, 8] is needed");

@@ -16,6 +16,22 @@ OpCase append(std::vector<std::int64_t> cache, std::vector<std::int64_t> x, std:
   return c;
 }
 
+/// A cache of q8_0.
+OpCase append_blocks(std::vector<std::int64_t> cache, std::vector<std::int64_t> x, std::uint32_t position) {
+  OpCase c = append(std::move(cache), std::move(x), position);
+  c.name += "_blocks";
+  c.inputs[0].dtype = DType::q8_0;
+  c.low_precision_roundings = 0;  // a rounding more may take a number to the next code
+  return c;
+}
+
+OpCase append_number(double x) {
+  OpCase c = append_blocks({1, 3, 64}, {1, 1, 64}, 1);
+  c.name = cat("append_number_", x);
+  for (int i = 0; i < 64; ++i) c.inputs[1].values.push_back(i == 5 ? x : i % 7 - 3);
+  return c;
+}
+
 OpCase positions(Shape shape, bool from_step, std::uint32_t position) {
   OpCase c = {.name = cat("positions_", shape.rank(), from_step ? "_from_" : "_not_from_", position),
               .op = Op::positions,
@@ -34,6 +50,15 @@ std::vector<OpCase> cases() {
           append({2, 9, 3}, {2, 4, 3}, 7),            // the last two rows do not fit
           append({1, 4, 5}, {1, 2, 5}, 4294967295u),  // nothing fits, and nothing wraps around
           append({1, 300, 33}, {1, 200, 33}, 100),
+          append_blocks({1, 8, 2, 32}, {1, 1, 2, 32}, 3),
+          append_blocks({1, 8, 2, 16}, {1, 1, 2, 16}, 0),  // blocks of two heads; a block that shares its last word
+          append_blocks({1, 8, 2, 16}, {1, 3, 2, 16}, 3),  // and one that shares its first
+          append_blocks({1, 9, 3, 32}, {1, 4, 3, 32}, 7),  // the last two rows do not fit
+          append_blocks({1, 4, 32}, {1, 2, 32}, 4294967295u),
+          append_blocks({1, 60, 5, 64}, {1, 40, 5, 64}, 13),
+          append_number(0.001),
+          append_number(1e6),
+          append_number(0),
           positions({5}, false, 9),
           positions({2, 130}, true, 9)};
 }
@@ -44,6 +69,9 @@ TEST(CacheErrors, ShapesMustAgree) {
   expect_infer_error(append({1, 8, 4}, {1, 2, 5}, 0), "[1, 2, 4] is needed");
   expect_infer_error(append({2, 8, 4}, {1, 2, 4}, 0), "[2, 2, 4] is needed");
   expect_infer_error(append({8, 4}, {2, 4}, 0), "must be [batch, tokens, ..]");
+  expect_infer_error(append_blocks({1, 8, 33}, {1, 2, 33}, 0), "rows of a multiple of 32");
+  expect_infer_error(append_blocks({2, 8, 32}, {2, 2, 32}, 0), "a cache of type q8_0 is [1, tokens, ..]");
+  expect_infer_error(append_blocks({1, 8, 32}, {1, 2, 64}, 0), "[1, 2, 32] is needed");
   expect_infer_error(positions({}, false, 0), "no axis");
 }
 

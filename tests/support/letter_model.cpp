@@ -49,7 +49,7 @@ Model letter_model(const LetterModel& options) {
   spec.hidden = 16;
   spec.heads = 4;
   spec.kv_heads = 2;
-  spec.head_dim = 4;
+  spec.head_dim = options.head_dim;
   spec.ffn = 24;
   spec.vocabulary = kTokens;
   spec.context = 48;
@@ -62,9 +62,9 @@ Model letter_model(const LetterModel& options) {
     if (i % 2 == 1) spec.layers[static_cast<std::size_t>(i)].window = options.window;
     const std::string layer = cat("model.layers.", i, ".");
     for (const char* norm : {"input_layernorm", "post_attention_layernorm"}) random.add(layer + norm, {spec.hidden});
-    random.add(layer + "self_attn.q_proj", {16, 16});
-    for (const char* name : {"self_attn.k_proj", "self_attn.v_proj"}) random.add(layer + name, {8, 16});
-    random.add(layer + "self_attn.o_proj", {16, 16});
+    random.add(layer + "self_attn.q_proj", {4 * spec.head_dim, 16});
+    for (const char* name : {"self_attn.k_proj", "self_attn.v_proj"}) random.add(layer + name, {2 * spec.head_dim, 16});
+    random.add(layer + "self_attn.o_proj", {16, 4 * spec.head_dim});
     for (const char* name : {"mlp.gate_proj", "mlp.up_proj"}) random.add(layer + name, {spec.ffn, 16});
     random.add(layer + "mlp.down_proj", {16, spec.ffn});
   }

@@ -10,7 +10,8 @@ namespace graft::test {
 struct LetterModel {
   std::uint64_t seed = 1;
   std::int64_t layers = 2;
-  std::int64_t window = 0;         ///< of every second layer
+  std::int64_t window = 0;  ///< of every second layer
+  std::int64_t head_dim = 4;
   bool learned_positions = false;  ///< instead of rotary ones
   bool tokenizer = true;           ///< of 16 letters, "a" to "p", and an end of text that is token 16
 };

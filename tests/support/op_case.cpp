@@ -59,7 +59,8 @@ double tolerance_of(const OpCase& c) {
 Result<Built> build(const OpCase& c) {
   std::vector<ProbeInput> inputs;
   for (const OpInput& input : c.inputs) {
-    const ValueKind kind = is_quantized(input.dtype) ? ValueKind::constant : input.kind;
+    const bool weight = is_quantized(input.dtype) && input.kind != ValueKind::state;
+    const ValueKind kind = weight ? ValueKind::constant : input.kind;
     inputs.push_back({input.dtype, Shape::of(input.dims), kind, input.grad, input.missing});
   }
   Built built;

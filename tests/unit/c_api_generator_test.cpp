@@ -240,6 +240,12 @@ TEST_F(CGenerator, RefusesWhatCannotBe) {
   EXPECT_EQ(graft_generator_create(h_.model, &wanted, &generator_), GRAFT_INVALID_ARGUMENT);
   EXPECT_NE(h_.message().find("made for 48"), std::string::npos);
   wanted.context = 0;
+  wanted.cache = static_cast<graft_cache_format>(4);
+  EXPECT_EQ(graft_generator_create(h_.model, &wanted, &generator_), GRAFT_INVALID_ARGUMENT);
+  wanted.cache = GRAFT_CACHE_Q8_0;  // 2 heads of 4 numbers
+  EXPECT_EQ(graft_generator_create(h_.model, &wanted, &generator_), GRAFT_UNSUPPORTED);
+  EXPECT_NE(h_.message().find("2 heads of keys with 4 elements"), std::string::npos) << h_.message();
+  wanted.cache = GRAFT_CACHE_F32;
   wanted.budget = 100;
   EXPECT_EQ(graft_generator_create(h_.model, &wanted, &generator_), GRAFT_OUT_OF_MEMORY) << h_.message();
   EXPECT_EQ(generator_, nullptr);

@@ -81,9 +81,11 @@ void add_generator_flags(CLI::App& app, GenerateFlags& options) {
   app.add_option("--budget", options.budget,
                  "Largest device memory, as in 512MiB; weights that it has no room for are streamed from the file");
   add_precision_flag(app, options.precision);
-  app.add_option("--kv", options.cache,
-                 "How keys and values of earlier tokens are kept: f32 (default), f16 or bf16, in half of the memory")
-      ->check(CLI::IsMember({"f32", "f16", "bf16"}));
+  app.add_option(
+         "--kv", options.cache,
+         "How keys and values of earlier tokens are kept: f32 (default), f16 or bf16, in half of the memory, or "
+         "q8_0, in about a quarter")
+      ->check(CLI::IsMember({"f32", "f16", "bf16", "q8_0"}));
   app.add_flag("--json", options.json, "Print JSON, at the end");
   add_device_flags(app, options.flags);
   add_pace_flags(app, options.flags);
@@ -99,7 +101,11 @@ Result<std::unique_ptr<Generator>> open_generator(const GenerateFlags& options, 
                                                   OpenDevice& device) {
   GeneratorOptions wanted = options.generator;
   GRAFT_TRY_ASSIGN(wanted.precision, passes::parse_precision(options.precision));
-  GRAFT_TRY_ASSIGN(wanted.cache, passes::parse_precision(options.cache));
+  if (options.cache == "q8_0") {
+    wanted.cache = DType::q8_0;
+  } else {
+    GRAFT_TRY_ASSIGN(wanted.cache, passes::parse_precision(options.cache));
+  }
   if (!options.budget.empty()) {
     GRAFT_TRY_ASSIGN(wanted.plan.budget, parse_size(options.budget));
   }

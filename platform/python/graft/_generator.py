@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Callable, Mapping, NamedTuple, Optional, 
 import numpy as np
 
 from . import _graft
-from ._tensors import PRECISIONS, Memory, fill, taken, word
+from ._tensors import CACHE_FORMATS, PRECISIONS, Memory, fill, taken, word
 
 if TYPE_CHECKING:
     from ._model import Model
@@ -35,7 +35,7 @@ class Generator:
         self.model = model
         options = fill(_graft.GeneratorOptions(), context=context, prefill=prefill, budget=budget,
                        precision=word("precision", precision, PRECISIONS), recover_device=recover_device,
-                       prompt_lookup=prompt_lookup, cache=word("cache", cache, PRECISIONS))
+                       prompt_lookup=prompt_lookup, cache=word("cache", cache, CACHE_FORMATS))
         self._native = model._native.generator(options)
 
     def generate(self, prompt: Union[str, Sequence[int]], *, max_tokens: int = 256, temperature: float = 0, top_k: int = 0, top_p: float = 1,

@@ -197,7 +197,8 @@ class Model:
         taken at a time; 0: 64. budget: largest device memory in bytes, 0 for no limit. recover_device: where the device
         is lost it is opened anew, and a text goes on to the same bits. prompt_lookup: tokens that are guessed from what
         the text says before, and verified in one run: the same text, sooner where it repeats itself; 0: none. cache: how
-        keys and values of earlier tokens are kept; "float16" and "bfloat16" take half of the memory.
+        keys and values of earlier tokens are kept; "float16" and "bfloat16" take half of the memory, "q8_0"
+        about a quarter.
         """
         made = Generator(self, context=context, prefill=prefill, budget=budget, precision=precision,
                          recover_device=recover_device, prompt_lookup=prompt_lookup, cache=cache)

@@ -89,6 +89,7 @@ def native_formats(formats: Optional[Mapping[str, InputFormat]]) -> list[Any]:
 
 
 PRECISIONS = ("float32", "float16", "bfloat16")
+CACHE_FORMATS = PRECISIONS + ("q8_0",)
 
 
 def as_array(value: Any, dtype: str, what: str) -> np.ndarray:

@@ -8,6 +8,14 @@
 extern "C" {
 #endif
 
+/* How a generator keeps keys and values of earlier tokens: each number is rounded once. */
+typedef enum graft_cache_format GRAFT_ENUM_OF_INT {
+  GRAFT_CACHE_F32 = 0,
+  GRAFT_CACHE_F16 = 1, /* half of the memory */
+  GRAFT_CACHE_BF16 = 2,
+  GRAFT_CACHE_Q8_0 = 3 /* about a quarter: blocks of 32 numbers with one scale, along what a token has of all heads */
+} graft_cache_format;
+
 /* What a generator is planned for. */
 typedef struct graft_generator_options {
   size_t struct_size;
@@ -22,7 +30,7 @@ typedef struct graft_generator_options {
      What is generated stays the same, bit for bit: the device is found to give a token among several the bits that it
      has alone, or no guesses are made. Worth it where answers repeat their prompts: 3 is a good number on CPUs. */
   uint32_t prompt_lookup;
-  graft_precision cache; /* how keys and values of earlier tokens are kept; f16 and bf16 take half of the memory */
+  graft_cache_format cache; /* how keys and values of earlier tokens are kept */
 } graft_generator_options;
 
 /* Something that is added to a token's score before it is chosen. */

@@ -23,7 +23,7 @@ struct GeneratorOptions {
   graft_precision precision = GRAFT_PRECISION_F32;
   bool recover_device = false;      ///< goes on where the device was lost
   std::uint32_t prompt_lookup = 0;  ///< tokens that are guessed from the text and verified in one run; 0: none
-  graft_precision cache = GRAFT_PRECISION_F32;  ///< how keys and values of earlier tokens are kept
+  graft_cache_format cache = GRAFT_CACHE_F32;  ///< how keys and values of earlier tokens are kept
 };
 
 /// As graft_logit_bias.

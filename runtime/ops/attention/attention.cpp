@@ -43,8 +43,9 @@ Status check_attrs(const Attrs& attrs) {
 
 /// q, k and v at inputs 0, 1, 2.
 Status check_operands(InferContext& c) {
+  const bool blocks = c.dtype(1) == DType::q8_0;
   for (const std::size_t i : {0, 1, 2}) {
-    GRAFT_TRY(c.expect_dtype(i, DType::f32));
+    GRAFT_TRY(c.expect_dtype(i, i != 0 && blocks ? DType::q8_0 : DType::f32));
     GRAFT_TRY(c.expect_rank(i, 4));
   }
   GRAFT_TRY_ASSIGN(const std::int64_t heads, c.constant_dim(0, 2));
@@ -55,6 +56,10 @@ Status check_operands(InferContext& c) {
                    " key heads; the former must be a positive multiple of the latter.");
   }
   if (dim < 1 || dim > kMaxDim) return invalid("A head has ", dim, " elements; 1 to ", kMaxDim, " are supported.");
+  if (blocks && (dim % 4 != 0 || c.shape(0)[0] != Dim(1))) {
+    return unsupported("Its queries have the shape ", c.shape(0).text(),
+                       "; with keys of q8_0 there is one text, and heads of a multiple of 4 elements.");
+  }
   GRAFT_TRY(c.expect_shape(1, {c.shape(0)[0], c.shape(1)[1], kv_heads, dim}));
   GRAFT_TRY(c.expect_shape(2, c.shape(1)));
   return check_attrs(c.attrs());
@@ -90,6 +95,9 @@ Status infer(InferContext& c) {
   GRAFT_TRY(check_operands(c));
   GRAFT_TRY(check_sequences(c, 3));
   GRAFT_TRY(check_mask(c, 4));
+  if (c.dtype(1) == DType::q8_0 && (c.has(3) || c.has(4))) {
+    return unsupported("Its keys are of q8_0; such have neither a mask nor packed sequences.");
+  }
   c.output(DType::f32, c.shape(0));
   c.output(DType::f32, statistics_shape(c.shape(0)));
   return ok_status();
@@ -107,6 +115,7 @@ struct Job {
   std::uint32_t slabs = 0;
   bool vectors = false;
   bool masked = false;
+  bool blocks = false;                             ///< keys and values are of q8_0
   MatrixOperands operands = MatrixOperands::none;  ///< as what tiles may be multiplied
 };
 
@@ -151,7 +160,8 @@ Result<Job> make_job(const Emitter& e, std::size_t sequences) {
   p.softcap = static_cast<float>(e.attrs().number("softcap"));
   job.batch = q.elements(0, 1);
   job.query_words = q.elements(1, 4);
-  job.key_words = k.elements(1, 4);
+  job.blocks = e.in_dtype(1) == DType::q8_0;
+  job.key_words = ceil_div<std::uint64_t>(storage_bytes(e.in_dtype(1), k.elements()) / k.elements(0, 1), 4);
   job.statistic_words = q.elements(1, 3);
   job.sequence_words = e.has(sequences) ? p.queries : 0;
   job.slabs = ceil_div<std::uint32_t>(p.dim, kTile);
@@ -159,7 +169,7 @@ Result<Job> make_job(const Emitter& e, std::size_t sequences) {
   // Weights are rounded between the products: where all that goes in and comes out is.
   std::vector<Binding> rounded = {e.in(0), e.in(1), e.in(2), e.out(0)};
   if (e.node().op == Op::attention_grad) rounded.push_back(e.in(5));
-  job.operands = matrix_operands(e, rounded);
+  job.operands = job.blocks ? MatrixOperands::none : matrix_operands(e, rounded);
   p.causal = e.attrs().flag("causal");
   p.has_sequences = e.has(sequences);
   p.from_step = e.attrs().flag("from_step");
@@ -185,6 +195,10 @@ constexpr Kernels kGradKey = {
 constexpr Kernels kForwardMasked = {shaders::KernelId::attention__f32_mask, shaders::KernelId::attention__f32_mask,
                                     shaders::KernelId::attention_lanes__f32_mask,
                                     shaders::KernelId::attention__f32_mask};
+// Neither with keys in blocks.
+constexpr Kernels kForwardBlocks = {shaders::KernelId::attention__f32_blocks, shaders::KernelId::attention__f32_blocks,
+                                    shaders::KernelId::attention_lanes__f32_blocks,
+                                    shaders::KernelId::attention__f32_blocks};
 constexpr Kernels kGradQueryMasked = {
     shaders::KernelId::attention_grad_query__f32_mask, shaders::KernelId::attention_grad_query__f32_mask,
     shaders::KernelId::attention_lanes_grad_query__f32_mask, shaders::KernelId::attention_grad_query__f32_mask};
@@ -233,13 +247,14 @@ constexpr std::uint32_t kFewQueries = 8;
 constexpr std::uint32_t kFewVectors = 32;  // in registers, twice
 std::uint32_t few_rows_of(Emitter& e, const Job& job) {
   constexpr std::array kKernels = {shaders::KernelId::attention_few__f32};
+  constexpr std::array kOfBlocks = {shaders::KernelId::attention_few__f32_blocks};
   const push::AttentionPush& p = job.push;
   const std::uint64_t rows = std::uint64_t{p.queries} * p.group;
   if ((rows > kFewRows && p.queries > kFewQueries) || !job.vectors || p.dim / 4 > kFewVectors / 2 ||
       p.has_sequences != 0 || job.masked)
     return 0;
   const ChoiceShape shape{rows, p.keys, p.dim, job.batch};
-  if (e.note(choose(Family::attention_few, e.target(), shape, kKernels)).kernel != 0) return 0;
+  if (e.note(choose(Family::attention_few, e.target(), shape, job.blocks ? kOfBlocks : kKernels)).kernel != 0) return 0;
   const auto tiles = ceil_div<std::uint64_t>(rows, std::min<std::uint64_t>(4, kFewVectors / (p.dim / 4)));
   return static_cast<std::uint32_t>(ceil_div<std::uint64_t>(rows, tiles));
 }
@@ -268,7 +283,9 @@ Status emit(Emitter& e) {
       push.batch = static_cast<std::uint32_t>(count);
       push.row_tiles = ceil_div(push.queries * push.group, few);
       const ShuffleLanes lanes = shuffle_lanes(e.caps());
-      e.dispatch(shaders::KernelId::attention_few__f32, {lanes.all, push.dim / 4, few, lanes.clusters},
+      const auto kernel =
+          job.blocks ? shaders::KernelId::attention_few__f32_blocks : shaders::KernelId::attention_few__f32;
+      e.dispatch(kernel, {lanes.all, push.dim / 4, few, lanes.clusters},
                  {q, part(e.in(1), job.key_words), part(e.in(2), job.key_words), push.from_step ? e.step_state() : q,
                   part(e.out(0), job.query_words), part(e.out(1), job.statistic_words)},
                  push, e.spread(ceil_div(count * push.kv_heads * push.row_tiles, std::uint64_t{lanes.clusters})));
@@ -278,7 +295,11 @@ Status emit(Emitter& e) {
                           : job.push.has_sequences ? part(e.in(3), job.sequence_words)
                                                    : q;
     dispatch(
-        e, job, job.masked ? kForwardMasked : kForward, count, Over::rows,
+        e, job,
+        job.masked   ? kForwardMasked
+        : job.blocks ? kForwardBlocks
+                     : kForward,
+        count, Over::rows,
         {q, part(e.in(1), job.key_words), part(e.in(2), job.key_words), sight, job.push.from_step ? e.step_state() : q,
          part(e.out(0), job.query_words), part(e.out(1), job.statistic_words)});
     return ok_status();
@@ -382,7 +403,8 @@ std::uint64_t grad_flops(const Graph& g, const Node& n) { return flops_of(g, n, 
 /// step state's position + s. It sees keys at most at its own place (causal), less than `window` away, and of its own
 /// sequence; a negative sequence is padding. A mask is added to the scores last; at -3e38 and below a key is not seen.
 /// A query that sees no key gives zeros. Head h reads key head h / (Hq / Hkv). lse is the logarithm of the sum of
-/// exp(scores), for the gradient.
+/// exp(scores), for the gradient. k and v may be of q8_0, as cache_append() keeps them: then B is 1, and without
+/// gradient.
 extern const OpDef op_attention;
 const OpDef op_attention = {.name = "attention",
                             .attrs = kAttrs,
@@ -393,6 +415,7 @@ const OpDef op_attention = {.name = "attention",
                             .emit = emit,
                             .gradient = vjp,
                             .flops = flops,
+                            .quantized_inputs = 0b110,
                             .uses_step_state = true};
 
 /// attention_grad(q, k, v, o, lse, dy, sequences?, mask?; as attention) -> dq, dk, dv. Weights are computed anew, tile

@@ -1,6 +1,8 @@
 // What decoding token by token is made of: keys and values that stay from step to step, and places in the sequence.
 #include "platform/base/checked.h"
+#include "runtime/core/dtype.h"
 #include "runtime/ops/movement.h"
+#include "shaders/cache/cache_append_blocks_push.h"
 #include "shaders/cache/cache_append_push.h"
 #include "shaders/cache/positions_push.h"
 #include "shaders/kernels.gen.h"
@@ -9,11 +11,14 @@ namespace graft::ops::cache {
 namespace {
 
 constexpr std::uint64_t kWorkgroup = 128;  // local_size_x of the kernels
+constexpr std::uint64_t kBlocksWorkgroup = 32;
+constexpr std::uint64_t kBlock = 32;  // elements
 constexpr AttrSpec kPositionsAttrs[] = {{"shape", AttrType::shape, true}, {"from_step", AttrType::integer}};
 
 Status infer_append(InferContext& c) {
-  GRAFT_TRY(expect_words(c.dtype(0)));
-  GRAFT_TRY(c.expect_dtype(1, c.dtype(0)));
+  const bool blocks = is_quantized(c.dtype(0));
+  if (!blocks) GRAFT_TRY(expect_words(c.dtype(0)));
+  GRAFT_TRY(c.expect_dtype(1, blocks ? DType::f32 : c.dtype(0)));
   Shape rows = c.shape(0);
   if (rows.rank() < 3 || c.shape(1).rank() != rows.rank()) {
     return invalid("It appends ", c.shape(1).text(), " to the cache ", rows.text(),
@@ -25,10 +30,25 @@ Status infer_append(InferContext& c) {
   return ok_status();
 }
 
+/// A cache of one text in blocks of q8_0.
+Status emit_append_blocks(Emitter& e) {
+  const Shape& x = e.in_shape(1);
+  const std::uint64_t blocks = x.elements() / kBlock;
+  push::CacheAppendBlocksPush push{};
+  GRAFT_TRY(count32(e.in_shape(0).elements(), "cache"));
+  push.tokens = static_cast<std::uint32_t>(x[1].value());
+  push.capacity = static_cast<std::uint32_t>(e.in_shape(0)[1].value());
+  push.row = static_cast<std::uint32_t>(x.elements(2, x.rank()) / kBlock);
+  e.dispatch(shaders::KernelId::cache_append_blocks__f32, {}, {e.step_state(), e.update(0), e.in(1)}, push,
+             e.spread(ceil_div(blocks / 2 + 1, kBlocksWorkgroup)));
+  return ok_status();
+}
+
 Status emit_append(Emitter& e) {
   const Shape& x = e.in_shape(1);
   const std::uint64_t count = x.elements();
   if (count == 0) return ok_status();
+  if (is_quantized(e.in_dtype(0))) return emit_append_blocks(e);
   push::CacheAppendPush push{};
   GRAFT_TRY(count32(e.in_shape(0).elements(), "cache"));
   GRAFT_TRY_ASSIGN(push.count, count32(count, "list of rows to append"));
@@ -65,7 +85,7 @@ std::uint64_t no_flops(const Graph&, const Node&) { return 0; }
 
 /// cache_append(cache [B, C, ..], x [B, S, ..]) -> the cache, in which row s of x stands at the step state's
 /// position + s. Rows past the end are dropped. The result is the cache's own memory: whoever reads it reads what this
-/// node left there.
+/// node left there. A cache of q8_0, [1, C, ..] with rows of whole blocks, rounds what is appended to blocks.
 extern const OpDef op_cache_append;
 const OpDef op_cache_append = {.name = "cache_append",
                                .min_inputs = 2,
@@ -75,6 +95,7 @@ const OpDef op_cache_append = {.name = "cache_append",
                                .gradient = NoGrad{"it updates state in place"},
                                .flops = no_flops,
                                .mutates = 0b1,
+                               .quantized_inputs = 0b1,
                                .alias_input = 0,
                                .uses_step_state = true};
 

@@ -1,8 +1,28 @@
 #include <algorithm>
 
+#include "runtime/core/dtype.h"
+#include "runtime/core/quantized.h"
 #include "runtime/reference/ref_context.h"
 
 namespace graft::ops::cache {
+
+namespace {
+
+/// What rows stand for once they are kept in blocks.
+std::vector<double> rounded_to_blocks(DType dtype, std::span<const double> rows) {
+  const std::vector<float> numbers(rows.begin(), rows.end());
+  const DTypeBlock block = dtype_block(dtype);
+  std::vector<std::byte> blocks(storage_bytes(dtype, rows.size()));
+  quantize(dtype, numbers, blocks);
+  std::vector<double> out(rows.size());
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    out[i] = dequantize_element(dtype, blocks.data() + i / block.elements * block.bytes,
+                                static_cast<std::uint32_t>(i % block.elements));
+  }
+  return out;
+}
+
+}  // namespace
 
 void ref_cache_append(RefContext& c) {
   const auto& cache = c.in_dims(0);
@@ -11,11 +31,14 @@ void ref_cache_append(RefContext& c) {
   for (std::size_t axis = 2; axis < x.size(); ++axis) row *= static_cast<std::size_t>(x[axis]);
   const auto tokens = static_cast<std::size_t>(x[1]);
   const auto capacity = static_cast<std::size_t>(cache[1]);
+  const DType dtype = c.graph().value(c.node().inputs[0]).dtype;
+  const std::vector<double> given(c.in(1).begin(), c.in(1).end());
+  const std::vector<double> kept = is_quantized(dtype) ? rounded_to_blocks(dtype, given) : given;
   for (std::size_t item = 0; item < static_cast<std::size_t>(x[0]); ++item) {
     for (std::size_t token = 0; token < tokens; ++token) {
       const std::size_t at = c.step_state().position + token;
       if (at >= capacity) continue;
-      const auto from = c.in(1).subspan((item * tokens + token) * row, row);
+      const auto from = std::span(kept).subspan((item * tokens + token) * row, row);
       std::copy(from.begin(), from.end(), c.update(0).subspan((item * capacity + at) * row, row).begin());
     }
   }

@@ -82,6 +82,13 @@ graft_generated generated_info(const Generated& from) {
   return out;
 }
 
+Result<DType> read_cache_format(graft_cache_format given) {
+  constexpr DType kFormats[] = {DType::f32, DType::f16, DType::bf16, DType::q8_0};
+  const auto number = static_cast<unsigned>(given);
+  if (number >= std::size(kFormats)) return invalid("There is no format of caches of the number ", number, ".");
+  return kFormats[number];
+}
+
 }  // namespace
 
 graft_status graft_generator_create(graft_model* model, const graft_generator_options* options,
@@ -97,7 +104,7 @@ graft_status graft_generator_create(graft_model* model, const graft_generator_op
     wanted.plan.budget = given.budget;
     wanted.prompt_lookup = given.prompt_lookup;
     GRAFT_TRY_ASSIGN(wanted.precision, read_precision(given.precision));
-    GRAFT_TRY_ASSIGN(wanted.cache, read_precision(given.cache));
+    GRAFT_TRY_ASSIGN(wanted.cache, read_cache_format(given.cache));
     GRAFT_TRY_ASSIGN(gpu::Device * device, device_of(*model->context));
     wanted.program.proof = model->context->proof.get();
     wanted.program.control = &model->context->control;

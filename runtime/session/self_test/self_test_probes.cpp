@@ -149,6 +149,12 @@ std::vector<OpProbe> decoder_probes() {
   }
   probes.push_back({Op::gather, {weight({9, 256}, DType::q8_0), labels({4}, 9)}, {{"axis", std::int64_t{0}}}});
   probes.push_back({Op::cache_append, {state({2, 7, 6}), {{2, 3, 6}}}});
+  probes.push_back({Op::cache_append, {{{1, 7, 2, 16}, DType::q8_0, -1, 1, ValueKind::state}, {{1, 3, 2, 16}}}});
+  const OpProbe::Operand keys = weight({1, 37, 2, 32}, DType::q8_0);
+  for (const std::int64_t queries : {2, 37}) {
+    const OpProbe::Operand asking = {.dims = {1, queries, 4, 32}, .grad = false};
+    probes.push_back({Op::attention, {asking, keys, keys}, {{"causal", std::int64_t{1}}}});
+  }
   probes.push_back({Op::positions, {}, {{"shape", Shape({2, 5})}, {"from_step", std::int64_t{1}}}});
   return probes;
 }

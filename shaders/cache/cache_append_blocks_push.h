@@ -1,0 +1,10 @@
+#ifdef __cplusplus
+#pragma once
+#endif
+#include "shaders/common/push.h"
+// cache [capacity, row], x [tokens, row]; a row in blocks of 32 elements.
+PUSH_BEGIN(CacheAppendBlocksPush)
+  uint tokens;
+  uint capacity;
+  uint row;
+PUSH_END(CacheAppendBlocksPush)
