@@ -12,8 +12,7 @@ enum class DType : std::uint8_t {
   boolean = 2,  ///< 0 or 1 in a 32-bit word, so that the baseline needs no 8-bit storage
   f16 = 3,
   bf16 = 4,
-  // Blocks of quantized numbers, laid out as in GGUF (MODEL_FORMAT.md): constants, blocks along the last axis; q8_0
-  // caches
+  // Blocks of quantized numbers, laid out as in GGUF (MODEL_FORMAT.md): constants, along the last axis; q8_0: caches.
   q8_0 = 5,
   q4_0 = 6,
   q4_1 = 7,
