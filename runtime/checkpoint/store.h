@@ -154,6 +154,7 @@ class Store {
   Status check_writable() const;
 
   // store_open.cpp
+  static std::size_t threads_for(std::size_t snapshots);  ///< in how many that many tables are gone through
   Result<Listing> list_files() const;
   Status initialize();
   bool creation_was_cut_off(const Listing& listing) const;

@@ -1,11 +1,13 @@
 // The history of a store: tags, sizes, differences. From the tables alone.
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <set>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "platform/os/threads.h"
 #include "runtime/checkpoint/store.h"
 
 namespace graft::checkpoint {
@@ -87,6 +89,29 @@ class SegmentUses {
   std::size_t next_ = 0;
 };
 
+/// Stored and own bytes of each, in the segments whose numbers end in `bits` under `mask`.
+std::vector<SnapshotSize> sizes_in(std::span<const Manifest* const> manifests, std::uint64_t bits, std::uint64_t mask) {
+  std::vector<SnapshotSize> sizes(manifests.size());
+  BySegment<SegmentUses> segments;
+  for (std::uint32_t i = 0; i < manifests.size(); ++i) {
+    SnapshotSize& size = sizes[i];
+    for (const Chunk& chunk : manifests[i]->chunks) {
+      if ((chunk.segment & mask) != bits) continue;
+      size.stored_bytes += chunk.stored_bytes;
+      SegmentUses::Use& use = segments[chunk.segment].at(chunk.offset);
+      if (use.user == SegmentUses::kNobody) use.user = i;
+      if (use.user == i) {
+        use.bytes += chunk.stored_bytes;
+        size.own_bytes += chunk.stored_bytes;
+      } else if (use.user != SegmentUses::kSeveral) {
+        sizes[use.user].own_bytes -= use.bytes;
+        use.user = SegmentUses::kSeveral;
+      }
+    }
+  }
+  return sizes;
+}
+
 }  // namespace
 
 Result<SnapshotDiff> Store::diff(std::uint64_t a, std::uint64_t b) const {
@@ -125,29 +150,22 @@ Result<SnapshotDiff> Store::diff(std::uint64_t a, std::uint64_t b) const {
 }
 
 std::map<std::uint64_t, SnapshotSize> Store::sizes() const {
-  std::vector<SnapshotSize> sizes(snapshots_.size());
-  BySegment<SegmentUses> segments;
-  std::uint32_t index = 0;
-  for (const auto& [number, manifest] : snapshots_) {
-    SnapshotSize& size = sizes[index];
-    for (const Stream& stream : *manifest.streams) size.raw_bytes += stream.frozen ? 0 : stream.bytes;
-    for (const Chunk& chunk : manifest.chunks) {
-      size.stored_bytes += chunk.stored_bytes;
-      SegmentUses::Use& use = segments[chunk.segment].at(chunk.offset);
-      if (use.user == SegmentUses::kNobody) use.user = index;
-      if (use.user == index) {
-        use.bytes += chunk.stored_bytes;
-        size.own_bytes += chunk.stored_bytes;
-      } else if (use.user != SegmentUses::kSeveral) {
-        sizes[use.user].own_bytes -= use.bytes;
-        use.user = SegmentUses::kSeveral;
-      }
-    }
-    ++index;
-  }
+  std::vector<const Manifest*> manifests;
+  manifests.reserve(snapshots_.size());
+  for (const auto& [number, manifest] : snapshots_) manifests.push_back(&manifest);
+  // Each thread counts what lies in segments of its own.
+  const std::size_t threads = std::bit_floor(threads_for(manifests.size()));
+  std::vector<std::vector<SnapshotSize>> parts(threads);
+  os::run_in_threads(threads, [&](std::size_t thread) { parts[thread] = sizes_in(manifests, thread, threads - 1); });
   std::map<std::uint64_t, SnapshotSize> out;
-  index = 0;
-  for (const auto& [number, manifest] : snapshots_) out.emplace_hint(out.end(), number, sizes[index++]);
+  for (std::size_t i = 0; i < manifests.size(); ++i) {
+    SnapshotSize& size = out.emplace_hint(out.end(), manifests[i]->number, SnapshotSize{})->second;
+    for (const Stream& stream : *manifests[i]->streams) size.raw_bytes += stream.frozen ? 0 : stream.bytes;
+    for (const auto& part : parts) {
+      size.stored_bytes += part[i].stored_bytes;
+      size.own_bytes += part[i].own_bytes;
+    }
+  }
   return out;
 }
 

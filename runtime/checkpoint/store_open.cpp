@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <new>
 #include <optional>
 #include <thread>
 
@@ -49,15 +48,14 @@ Status check_options(const StoreOptions& options) {
 
 constexpr std::size_t kPerBlock = 64;  ///< snapshots that a thread reads at a time
 
-/// In how many that many are read.
-std::size_t threads_for(std::size_t snapshots) {
+}  // namespace
+
+std::size_t Store::threads_for(std::size_t snapshots) {
   constexpr std::size_t kPerThread = 512;  // fewer are read in the time that a thread takes to start
   constexpr std::size_t kMostThreads = 8;
   const std::size_t cores = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, kMostThreads);
   return std::clamp<std::size_t>(snapshots / kPerThread, 1, cores);
 }
-
-}  // namespace
 
 std::string Store::file_path(FileKind kind, std::uint64_t number) const {
   std::string path;
@@ -203,23 +201,17 @@ Status Store::load_snapshots(const Listing& listing) {
   loaded.reserve(numbers.size());
   for (std::size_t i = 0; i < numbers.size(); ++i) loaded.emplace_back(Manifest{});
   const std::size_t threads = sealer_.on() ? 1 : threads_for(numbers.size());
-  std::atomic<bool> exhausted = false;
   std::atomic<std::size_t> next = 0;
   os::run_in_threads(threads, [&](std::size_t) {
     Known known;
     if (threads > 1) known.alike.slab = std::make_shared<Slab>();  // a few snapshots are not worth its pages
-    try {
-      // In blocks, as they come: a core that others use too must not be waited for.
-      for (std::size_t begin = 0; (begin = next.fetch_add(kPerBlock)) < numbers.size();) {
-        const std::size_t end = std::min(begin + kPerBlock, numbers.size());
-        for (std::size_t i = begin; i < end; ++i) loaded[i] = load_snapshot(numbers[i], known);
-      }
-      if (known.alike.slab != nullptr) known.alike.slab->close();
-    } catch (const std::bad_alloc&) {  // it would end the process
-      exhausted = true;
+    // In blocks, as they come: a core that others use too must not be waited for.
+    for (std::size_t begin = 0; (begin = next.fetch_add(kPerBlock)) < numbers.size();) {
+      const std::size_t end = std::min(begin + kPerBlock, numbers.size());
+      for (std::size_t i = begin; i < end; ++i) loaded[i] = load_snapshot(numbers[i], known);
     }
+    if (known.alike.slab != nullptr) known.alike.slab->close();
   });
-  if (exhausted) throw std::bad_alloc();
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     if (loaded[i].ok()) {
       snapshots_.emplace_hint(snapshots_.end(), numbers[i], std::move(*loaded[i]));

@@ -4,7 +4,6 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
-#include <new>
 #include <thread>
 
 #include "platform/os/threads.h"
@@ -61,15 +60,9 @@ Status start_pissa(const Model& base, const std::vector<LoraSite>& sites, const 
   std::vector<std::optional<Result<PrincipalMatrices>>> found(sites.size());
   std::atomic<std::size_t> next = 0;
   const std::size_t threads = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, kMostThreads);
-  std::atomic<bool> exhausted = false;
   os::run_in_threads(std::min(threads, sites.size()), [&](std::size_t) {
-    try {
-      for (std::size_t i = next++; i < sites.size(); i = next++) found[i] = start_of(base, sites[i], options);
-    } catch (const std::bad_alloc&) {  // it would end the process
-      exhausted = true;
-    }
+    for (std::size_t i = next++; i < sites.size(); i = next++) found[i] = start_of(base, sites[i], options);
   });
-  if (exhausted) throw std::bad_alloc();
   for (std::size_t i = 0; i < sites.size(); ++i) {
     GRAFT_TRY(found[i]->status());
     const PrincipalMatrices& start = **found[i];

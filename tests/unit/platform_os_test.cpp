@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <atomic>
 #include <csignal>
+#include <new>
 #include <numeric>
 
 #include "platform/os/dynamic_library.h"
@@ -259,6 +260,16 @@ TEST(AtomicWrite, NothingIsOverwrittenWhereverItFails) {
       }
     }
   }
+}
+
+TEST(Threads, ThrowHereWhatOneOfThemThrows) {
+  std::atomic<int> done{0};
+  const auto work = [&](std::size_t i) {
+    if (i == 2) throw std::bad_alloc();
+    ++done;
+  };
+  EXPECT_THROW(run_in_threads(4, work), std::bad_alloc);
+  EXPECT_EQ(done, 3) << "all the others have ended";
 }
 
 /// Whether all work is done and, where `limited`, whether a thread is refused in a sentence.

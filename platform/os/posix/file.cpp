@@ -243,19 +243,30 @@ class PosixFileSystem final : public FileSystem {
   Result<std::vector<DirectoryEntry>> list(const std::string& path) override {
     DIR* directory = ::opendir(path.c_str());
     if (directory == nullptr) return system_error(path, "listed");
-    std::vector<DirectoryEntry> entries;
+    // Of a folder of tens of thousands: all names in one block, and the sorting moves none of them.
+    struct Found {
+      std::size_t begin, size;
+      EntryType type;
+    };
+    std::string names;
+    std::vector<Found> found;
     errno = 0;
     while (const dirent* entry = ::readdir(directory)) {
       const std::string_view name = entry->d_name;
       if (name != "." && name != "..") {
-        entries.push_back({std::string(name), type_of(::dirfd(directory), *entry)});
+        found.push_back({names.size(), name.size(), type_of(::dirfd(directory), *entry)});
+        names += name;
       }
       errno = 0;
     }
     const Status status = errno == 0 ? ok_status() : system_error(path, "listed");
     ::closedir(directory);
     GRAFT_TRY(status);
-    std::sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+    const auto name_of = [&](const Found& one) { return std::string_view(names).substr(one.begin, one.size); };
+    std::ranges::sort(found, {}, name_of);
+    std::vector<DirectoryEntry> entries;
+    entries.reserve(found.size());
+    for (const Found& one : found) entries.push_back({std::string(name_of(one)), one.type});
     return entries;
   }
 
