@@ -174,6 +174,13 @@ class DimMath {
     for (auto& [symbols, coefficient] : sum) coefficient /= common;
     constant = floor_div(constant, common);
     divisor /= common;
+    // What is taken away rounded down is what is added rounded up: -(-h // 4) is (h + 3) // 4.
+    if (sum.begin()->second < 0) {
+      for (auto& [symbols, coefficient] : sum) coefficient = -coefficient;
+      sum[""] = divisor - 1 - constant;
+      const auto up = floor_of(std::move(sum), divisor);
+      return up ? multiply(*up, Dim(-1)) : std::nullopt;
+    }
     // A quotient of a quotient is one quotient.
     if (sum.size() == 1 && sum.begin()->second == 1) {
       const auto inner = factors_of(of(1, sum.begin()->first));
@@ -387,23 +394,90 @@ std::optional<Dim> divide_floor(const Dim& a, std::int64_t divisor) {
   return sum ? DimMath::quotient(*sum, divisor) : std::nullopt;
 }
 
-std::optional<std::int64_t> least(const Dim& dim) {
+namespace {
+
+/// Where nothing is taken away: each symbol is at least 1.
+std::optional<std::int64_t> least_where_it_grows(const Dim& dim);
+
+std::optional<std::int64_t> least_of_terms(const std::vector<Dim>& terms) {
+  std::int64_t sum = 0;
+  for (const Dim& term : terms) {
+    const auto part = least_where_it_grows(term), total = part ? checked_add(sum, *part) : std::nullopt;
+    if (!total) return std::nullopt;
+    sum = *total;
+  }
+  return sum;
+}
+
+template <typename LeastOfTerms>
+std::optional<std::int64_t> least_of_product(const Dim& dim, const LeastOfTerms& least_of) {
   if (dim.is_constant()) return dim.value();
   if (dim.coefficient() < 0) return std::nullopt;
   std::int64_t product = dim.coefficient();
   for (const DimFactor& factor : factors_of(dim)) {
-    std::int64_t sum = factor.symbol.empty() ? 0 : 1;
-    for (const Dim& term : factor.terms) {
-      const auto part = least(term), total = part ? checked_add(sum, *part) : std::nullopt;
-      if (!total) return std::nullopt;
-      sum = *total;
-    }
-    sum = floor_div(sum, factor.divisor);
-    const auto next = sum < 0 ? std::nullopt : checked_mul(product, sum);
+    const auto sum = factor.symbol.empty() ? least_of(factor.terms) : std::optional<std::int64_t>(1);
+    const std::int64_t least = sum ? floor_div(*sum, factor.divisor) : -1;
+    const auto next = least < 0 ? std::nullopt : checked_mul(product, least);
     if (!next) return std::nullopt;
     product = *next;
   }
   return product;
+}
+
+std::optional<std::int64_t> least_where_it_grows(const Dim& dim) { return least_of_product(dim, least_of_terms); }
+
+/// A sum of products of symbols that is no greater than what it was made of.
+struct LowerBound {
+  Sum sum;
+
+  /// Adds `times` of the dimension. What is divided by k and rounded down lies between its (k - 1)th part less than the
+  /// quotient and the quotient.
+  bool add(const Dim& dim, std::int64_t times) {
+    const auto scaled = checked_mul(times, dim.coefficient());
+    if (!scaled) return false;
+    const auto factors = factors_of(dim);
+    if (factors.size() != 1 || !factors[0].symbol.empty()) return put(dim.symbols(), *scaled);
+    const std::int64_t k = factors[0].divisor;
+    if (*scaled % k != 0) return put(dim.symbols(), *scaled);
+    const auto less = checked_mul(1 - k, std::max<std::int64_t>(*scaled / k, 0));
+    if (!less || !put("", *less)) return false;
+    return std::all_of(factors[0].terms.begin(), factors[0].terms.end(),
+                       [&](const Dim& term) { return add(term, *scaled / k); });
+  }
+
+  bool put(const std::string& symbols, std::int64_t times) {
+    const auto total = checked_add(sum[symbols], times);
+    if (total) sum[symbols] = *total;
+    return total.has_value();
+  }
+};
+
+/// Where quotients cancel out what is taken away, as in h - 2 * (h // 2).
+std::optional<std::int64_t> least_of_sum(const std::vector<Dim>& terms) {
+  LowerBound bound;
+  for (const Dim& term : terms) {
+    if (!bound.add(term, 1)) return std::nullopt;
+  }
+  std::int64_t total = 0;
+  for (const auto& [symbols, times] : bound.sum) {
+    if (times == 0) continue;
+    const auto one = symbols.empty() ? 1 : least_where_it_grows(DimMath::of(1, symbols));
+    const bool grows = symbols.empty() || times > 0;
+    const auto part = one && grows ? checked_mul(*one, times) : std::nullopt;
+    const auto next = part ? checked_add(total, *part) : std::nullopt;
+    if (!next) return std::nullopt;
+    total = *next;
+  }
+  return total;
+}
+
+}  // namespace
+
+std::optional<std::int64_t> least(const Dim& dim) {
+  return least_of_product(dim, [](const std::vector<Dim>& terms) {
+    const auto sum = least_of_terms(terms);
+    return sum ? sum : least_of_sum(terms);
+  });
 }
 
 Result<Dim> bind(const Dim& dim, const Bindings& bindings) {

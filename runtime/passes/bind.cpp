@@ -13,17 +13,22 @@ namespace {
 
 constexpr std::int64_t kToEnd = std::numeric_limits<std::int32_t>::max();
 
-/// Of a slice along what was a symbol: ends that count from its end, or were symbols, as numbers. What lies beyond the
-/// axis is cut off, as ONNX and NumPy do.
+/// Of a slice along what was a symbol: places that count from its end, or were symbols, as numbers. What lies beyond
+/// the axis is cut off, as ONNX and NumPy do.
 void number_slice(Attrs& attrs, const Shape& x) {
   Ints starts = attrs.integers("starts"), ends = attrs.integers("ends");
   const Ints steps = attrs.integers("steps");
   if (starts.size() != x.rank() || ends.size() != x.rank() || steps.size() != x.rank()) return;  // inference says so
-  const Shape stops = attrs.has("stops") ? attrs.shape("stops") : Shape();
+  const auto open = [&](const char* name) { return attrs.has(name) ? attrs.shape(name) : Shape(); };
+  const Shape begins = open("begins"), stops = open("stops");
+  const auto put = [&](const Shape& places, std::size_t axis, Ints& into) {
+    if (places.rank() == x.rank() && places[axis].value() != kToEnd) into[axis] = places[axis].value();
+  };
   for (std::size_t axis = 0; axis < x.rank(); ++axis) {
     if (steps[axis] < 1) continue;
     const std::int64_t size = x[axis].value();
-    if (stops.rank() == x.rank() && stops[axis].value() != kToEnd) ends[axis] = stops[axis].value();
+    put(begins, axis, starts);
+    put(stops, axis, ends);
     if (starts[axis] < 0) starts[axis] += size;
     if (ends[axis] < 0) ends[axis] += size;
     starts[axis] = std::clamp<std::int64_t>(starts[axis], 0, size);
@@ -31,6 +36,7 @@ void number_slice(Attrs& attrs, const Shape& x) {
   }
   attrs.set("starts", std::move(starts));
   attrs.set("ends", std::move(ends));
+  attrs.erase("begins");
   attrs.erase("stops");
 }
 

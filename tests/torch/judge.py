@@ -33,9 +33,11 @@ try:
     import kinds
     import networks
     import onnx_runtime
+    import open_sizes
     import parity
     import patterns
     import quantized
+    import random_networks
     import recurrent_parity
     import spatial_parity
     import zoo
@@ -98,6 +100,15 @@ def from_kinds(folder, name):
     axes = {n: {0: "batch", **kind.free.get(n, {})} for n in (*inputs, *kind.outputs)}
     exported(model, inputs, f"{folder}/net.onnx", kind.outputs, axes=axes)
     return Item(name, f"{folder}/net.onnx", arrays(inputs))
+
+
+def from_open_sizes(folder, name):
+    """Exported with one size, and asked with another."""
+    torch.manual_seed(1)
+    make, shape = open_sizes.NETWORKS[name]
+    axes, larger = random_networks.opened(shape)
+    exported(make(), {"x": torch.randn(3, *shape)}, f"{folder}/net.onnx", ["y"], open_sizes.OPSET, {"x": axes, "y": {0: "batch"}})
+    return Item(name, f"{folder}/net.onnx", arrays({"x": torch.randn(2, *larger)}))
 
 
 def from_formats(folder, name):
@@ -184,6 +195,7 @@ GROUPS = {
     "zoo": (zoo.NETWORKS, from_zoo),
     "parity": (networks.NETWORKS, from_cases(networks.NETWORKS, 14)),
     "kinds": (kinds.KINDS, from_kinds),
+    "open_sizes": (open_sizes.NETWORKS, from_open_sizes),
     "formats": (formats.NETWORKS, from_formats),
     "recurrent": (recurrent_parity.NETWORKS, from_cases(recurrent_parity.NETWORKS, 14)),
     "spatial": (spatial_parity.CASES, from_cases(spatial_parity.CASES, 16)),

@@ -345,17 +345,23 @@ def gradients(model, x, cotangent):
     return y.detach(), [torch.zeros_like(p) if g is None else g for p, g in zip(wrt, found)]
 
 
+def opened(shape):
+    """Names of the axes of a batch of such samples but for channels, and a sample that is larger along them."""
+    free = {2: (1, ), 3: (2, 3), 4: (2, 3, 4)}.get(len(shape), ())
+    return {0: "batch", **{i: f"d{i}" for i in free}}, [n + 2 * (i + 1 in free) for i, n in enumerate(shape)]
+
+
 def compare(model, shape, opset, folder, is_open):
     """"" where all agrees, or what does not."""
-    free = {i: f"d{i}" for i in {2: (1, ), 3: (2, 3), 4: (2, 3, 4)}.get(len(shape), ())} if is_open else {}
-    x = torch.randn(COMPARED, *(n + 2 * (i + 1 in free) for i, n in enumerate(shape)))
+    axes, larger = opened(shape) if is_open else ({0: "batch"}, shape)
+    x = torch.randn(COMPARED, *larger)
     with torch.no_grad():
         model(x)
     onnx_file, path = f"{folder}/model.onnx", f"{folder}/model.graft"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         torch.onnx.export(model, torch.randn(EXPORTED, *shape), onnx_file, input_names=["x"], output_names=["y"],
-                          dynamic_axes={"x": {0: "batch", **free}, "y": {0: "batch"}}, opset_version=opset,
+                          dynamic_axes={"x": axes, "y": {0: "batch"}}, opset_version=opset,
                           training=torch.onnx.TrainingMode.PRESERVE, do_constant_folding=False)
     try:
         graft("convert", onnx_file, "-o", path)

@@ -270,14 +270,92 @@ std::vector<Row> rows_of_sizes() {
   };
 }
 
-void expect_bound_later(const std::vector<Row>& rows) {
+/// What places and sizes are computed from: the height by the name "h", a list of one.
+std::vector<Message> of_height(std::vector<Message> nodes) {
+  nodes.insert(nodes.begin(),
+               {onnx_node("Shape", {"x"}, {"all"}, {}), onnx_node("Gather", {"all", "axis"}, {"h"}, {})});
+  return nodes;
+}
+
+/// Parts and margins whose places are computed.
+std::vector<Row> rows_of_places() {
+  const std::vector<Message> numbers = {int_tensor("zero", {0}),
+                                        int_tensor("one", {1}),
+                                        int_tensor("two", {2}),
+                                        int_tensor("four", {4}),
+                                        int_tensor("axis", {2}),
+                                        int_tensor("zeros", {0, 0}),
+                                        int_tensor("end", {std::numeric_limits<std::int64_t>::max()})};
+  const auto half = onnx_node("Div", {"h", "two"}, {"half"}, {});
+  const std::vector<Message> to_fours = of_height(
+      {onnx_node("Mod", {"h", "four"}, {"over"}, {}), onnx_node("Sub", {"four", "over"}, {"lacking"}, {}),
+       onnx_node("Mod", {"lacking", "four"}, {"more"}, {}),
+       onnx_node("Concat", {"zeros", "one", "zero", "zeros", "more", "zero"}, {"pads"}, {int_attribute("axis", 0)}),
+       onnx_node("Pad", {"x", "pads"}, {"y"}, {})});
+  return {
+      {"the second half", of_height({half, onnx_node("Slice", {"x", "half", "end", "axis"}, {"y"}, {})}), numbers,
+       "[batch, 2, (-(height//2)+height), 6]"},
+      {"the second quarter",
+       of_height({half, onnx_node("Div", {"h", "four"}, {"quarter"}, {}),
+                  onnx_node("Slice", {"x", "quarter", "half", "axis"}, {"y"}, {})}),
+       numbers, "[batch, 2, ((height//2)-(height//4)), 6]"},
+      {"as far as there are rows",
+       of_height({onnx_node("Sub", {"h", "two"}, {"from"}, {}), onnx_node("Add", {"h", "four"}, {"to"}, {}),
+                  onnx_node("Slice", {"x", "from", "to", "axis"}, {"y"}, {})}),
+       numbers, "[batch, 2, 6, 6]"},
+      {"up to a multiple", to_fours, numbers, "[batch, 2, (4*((height+3)//4)+1), 6]"},
+  };
+}
+
+std::vector<Row> rows_of_resizing() {
+  const auto resize = [](std::vector<std::string> inputs, const char* mode, const char* coordinates,
+                         const char* nearest = "floor") {
+    return onnx_node("Resize", inputs, {"y"},
+                     {text_attribute("mode", mode), text_attribute("coordinate_transformation_mode", coordinates),
+                      text_attribute("nearest_mode", nearest)});
+  };
+  const auto scales = [](const std::vector<float>& all) {
+    return float_tensor("s", {static_cast<std::int64_t>(all.size())}, raw(all));
+  };
+  const std::vector<Message> to = {int_tensor("axis", {2}), int_tensor("one", {1}),  int_tensor("two", {2}),
+                                   int_tensor("zero", {0}), int_tensor("wide", {9}), int_tensor("behind", {4})};
+  const auto with = [&](std::vector<Message> more) {
+    more.insert(more.end(), to.begin(), to.end());
+    return more;
+  };
+  const auto to_size = [&](const char* mode, const char* coordinates) {
+    return of_height({onnx_node("Slice", {"all", "zero", "two", "zero"}, {"first"}, {}),
+                      onnx_node("Add", {"h", "two"}, {"rows"}, {}),
+                      onnx_node("Concat", {"first", "rows", "wide"}, {"size"}, {int_attribute("axis", 0)}),
+                      resize({"x", "", "", "size"}, mode, coordinates)});
+  };
+  const auto volume = [&](const char* mode, const char* coordinates) {
+    return std::vector<Message>{onnx_node("Unsqueeze", {"x", "behind"}, {"v"}, {}),
+                                resize({"v", "", "s"}, mode, coordinates)};
+  };
+  return {
+      {"cubic by a factor",
+       {resize({"x", "", "s"}, "cubic", "half_pixel")},
+       with({scales({1, 1, 1.5, 2})}),
+       "[batch, 2, (3*height//2), 12]"},
+      {"cubic to a size", to_size("cubic", "align_corners"), to, "[batch, 2, (height+2), 9]"},
+      {"cubic to a size, between centres", to_size("cubic", "pytorch_half_pixel"), to, "[batch, 2, (height+2), 9]"},
+      {"volumes", volume("linear", "half_pixel"), with({scales({1, 1, 2, 0.5, 1})}), "[batch, 2, 2*height, 3, 1]"},
+      {"volumes to the corners", volume("linear", "align_corners"), with({scales({1, 1, 2, 0.5, 1})}),
+       "[batch, 2, 2*height, 3, 1]"},
+      {"volumes by the nearest", volume("nearest", "asymmetric"), with({scales({1, 1, 1.25, 2, 1})}),
+       "[batch, 2, (5*height//4), 12, 1]"},
+  };
+}
+
+void expect_bound_later(const std::vector<Row>& rows, const std::vector<std::int64_t>& heights = {7, 8, 12}) {
   for (const Row& row : rows) {
     SCOPED_TRACE(row.name);
     auto open = convert_row(row, {});
     ASSERT_TRUE(open.ok()) << open.status().message();
     const Graph& graph = open->model.graph;
     EXPECT_EQ(source_shape(graph.value(graph.outputs()[0].value)).text(), row.shape);
-    for (const std::int64_t height : {7, 8, 12}) {
+    for (const std::int64_t height : heights) {
       const Bindings sizes = {{"batch", 2}, {"height", height}};
       auto closed = convert_row(row, sizes);
       ASSERT_TRUE(closed.ok()) << closed.status().message();
@@ -296,7 +374,31 @@ void expect_bound_later(const std::vector<Row>& rows) {
 
 TEST(OpenShapes, AreWhatTheyAreBoundAtConversion) { expect_bound_later(rows()); }
 TEST(OpenShapes, OfVolumes) { expect_bound_later(rows_of_volumes()); }
+TEST(OpenShapes, OfPlacesThatAreComputed) { expect_bound_later(rows_of_places()); }
+TEST(OpenShapes, OfResizing) { expect_bound_later(rows_of_resizing()); }
 TEST(OpenShapes, AsContents) { expect_bound_later(rows_of_sizes()); }
+
+/// Blocks of two rows: whether some are left over is seen when the height is bound.
+TEST(OpenShapes, BlocksThatAreWholeOnceTheyAreBound) {
+  const std::vector<Message> numbers = {int_tensor("axis", {2}),           int_tensor("two", {2}),
+                                        int_tensor("wide", {6}),           int_tensor("four", {4}),
+                                        int_tensor("rest", {-1, 2, 2, 6}), int_tensor("zero", {0})};
+  const Row by_quotient = {
+      "",
+      of_height({onnx_node("Div", {"h", "two"}, {"half"}, {}),
+                 onnx_node("Concat", {"zero", "half", "four", "wide"}, {"blocks"}, {int_attribute("axis", 0)}),
+                 onnx_node("Reshape", {"x", "blocks"}, {"y"}, {})}),
+      numbers, "[batch, (height//2), 4, 6]"};
+  const Row by_rest = {"", {onnx_node("Reshape", {"x", "rest"}, {"y"}, {})}, numbers, "[(batch*height//2), 2, 2, 6]"};
+  expect_bound_later({by_quotient, by_rest}, {8, 12});
+  for (const Row& row : {by_quotient, by_rest}) {
+    const auto open = convert_row(row, {});
+    ASSERT_TRUE(open.ok()) << open.status().message();
+    const auto odd = bind(open->model.graph, {{"batch", 1}, {"height", 7}});
+    ASSERT_FALSE(odd.ok());
+    EXPECT_NE(odd.status().message().find("cannot become"), std::string::npos) << odd.status().message();
+  }
+}
 
 }  // namespace
 }  // namespace graft::test::convert_open_shapes_test

@@ -63,6 +63,7 @@ TEST(Dim, DividesDownInOneForm) {
   EXPECT_EQ(half(half(h)), *divide_floor(h, 4)) << "a quotient of a quotient is one";
   EXPECT_EQ(half(half(*add(h, Dim(1)))).text(), "((h+1)//4)");
   EXPECT_EQ(divide_floor(*multiply(Dim(2), h), 4)->text(), "(h//2)");
+  EXPECT_EQ(half(*multiply(Dim(-1), h)).text(), "-1*((h+1)//2)") << "taken away rounded down is added rounded up";
 }
 
 /// Whatever is put together, its value is that of the same steps in numbers, and its text reads back as the same.
@@ -102,6 +103,9 @@ TEST(Dim, KnowsItsLeastValueAndItsNames) {
   EXPECT_EQ(least(*add(h, Dim(-3))), std::nullopt) << "nothing says that it is not negative";
   EXPECT_EQ(least(*divide_floor(*add(h, Dim(3)), 4)), 1);
   EXPECT_EQ(least(*subtract(h, kSeq)), std::nullopt);
+  const Dim rest = *subtract(h, *multiply(Dim(4), *divide_floor(h, 4)));
+  EXPECT_EQ(least(rest), 0) << "what a quotient leaves";
+  EXPECT_EQ(least(*subtract(Dim(4), rest)), 1);
   const Dim both = *multiply(kBatch, *add(*multiply(h, kSeq), *divide_floor(h, 2)));
   EXPECT_EQ(both.names(), (std::vector<std::string>{"batch", "h", "seq"}));
   EXPECT_TRUE(h.is_symbol());

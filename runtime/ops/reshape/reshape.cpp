@@ -13,7 +13,9 @@ Status infer(InferContext& c) {
   GRAFT_TRY(check_shape(target).with_context("In the attribute \"shape\""));
   GRAFT_TRY_ASSIGN(const Dim from, c.shape(0).element_count());
   GRAFT_TRY_ASSIGN(const Dim to, target.element_count());
-  if (from != to) {
+  // Whether a quotient that is rounded down leaves something is seen once its symbols are bound.
+  const auto rounded = [](const Dim& count) { return count.symbols().find("//") != std::string::npos; };
+  if (from != to && !rounded(from) && !rounded(to)) {
     return invalid("Its input has the shape ", c.shape(0).text(), " with ", from.text(),
                    " elements, which cannot become ", target.text(), " with ", to.text(), ".");
   }

@@ -10,11 +10,12 @@
 namespace graft::ops::slice {
 namespace {
 
-/// Of an axis that is a symbol still, starts and ends below 0 count from its end, and "stops" holds ends that are
-/// symbols (others are kToEnd there); binding makes numbers in "starts" and "ends" of both.
+/// Of an axis that is a symbol still, starts and ends below 0 count from its end, and "begins" and "stops" hold starts
+/// and ends that are symbols (others are kToEnd there); binding makes numbers in "starts" and "ends" of all.
 constexpr AttrSpec kAttrs[] = {{"starts", AttrType::integers, true},
                                {"ends", AttrType::integers, true},
                                {"steps", AttrType::integers, true},
+                               {"begins", AttrType::shape},
                                {"stops", AttrType::shape}};
 constexpr AttrSpec kGradAttrs[] = {{"shape", AttrType::shape, true},
                                    {"starts", AttrType::integers, true},
@@ -40,20 +41,29 @@ Result<std::int64_t> sliced_size(std::int64_t size, std::int64_t start, std::int
   return span <= 0 ? 0 : (span + stride - 1) / stride;
 }
 
-/// The same where the size or the end is a symbol.
-Result<Dim> sliced_dim(const Dim& size, std::int64_t start, std::int64_t end, std::int64_t step, const Dim& stop) {
+/// The same where the size, the start or the end is a symbol.
+Result<Dim> sliced_dim(const Dim& size, const Dim& start, std::int64_t end, std::int64_t step, const Dim& stop) {
   if (step < 1 || step > kToEnd)
     return invalid("has the step ", step, "; along a symbol only forward steps are known.");
-  const auto from = start < 0 ? add(size, Dim(start)) : Dim(start);
+  const auto from = start.is_constant() && start.value() < 0 ? add(size, start) : start;
   const auto to = stop != Dim(kToEnd) ? stop : end == kToEnd ? size : end < 0 ? add(size, Dim(end)) : Dim(end);
   const auto span = from && to ? subtract(*to, *from) : std::nullopt;
   const auto room = span ? add(*span, Dim(step - 1)) : std::nullopt;
   const auto count = room ? divide_floor(*room, step) : std::nullopt;
   if (!count || (count->is_constant() && count->value() < 0)) {
-    return invalid("from ", start, " to ", stop != Dim(kToEnd) ? stop.text() : cat(end), " cannot be written; bind ",
-                   size.text(), " first.");
+    return invalid("from ", start.text(), " to ", stop != Dim(kToEnd) ? stop.text() : cat(end),
+                   " cannot be written; bind ", size.text(), " first.");
   }
   return *count;
+}
+
+/// The attribute of starts or ends that are symbols; kToEnd for each axis where there is none.
+Result<Shape> open_places(const Shape& x, const Attrs& attrs, std::string_view name) {
+  if (!attrs.has(name)) return Shape(std::vector<Dim>(x.rank(), Dim(kToEnd)));
+  Shape places = attrs.shape(name);
+  if (places.rank() == x.rank()) return places;
+  return invalid("The attribute \"", name, "\" has ", places.rank(), " entries; the sliced shape has ", x.rank(),
+                 " axes.");
 }
 
 Result<Shape> sliced_shape(const Shape& x, const Attrs& attrs) {
@@ -64,19 +74,19 @@ Result<Shape> sliced_shape(const Shape& x, const Attrs& attrs) {
     return invalid("The attributes \"starts\", \"ends\" and \"steps\" have ", starts.size(), ", ", ends.size(), " and ",
                    steps.size(), " entries; the sliced shape ", x.text(), " has ", x.rank(), " axes.");
   }
-  const Shape stops = attrs.has("stops") ? attrs.shape("stops") : Shape();
-  if (attrs.has("stops") && stops.rank() != x.rank()) {
-    return invalid("The attribute \"stops\" has ", stops.rank(), " entries; the sliced shape has ", x.rank(), " axes.");
-  }
+  GRAFT_TRY_ASSIGN(const Shape begins, open_places(x, attrs, "begins"));
+  GRAFT_TRY_ASSIGN(const Shape stops, open_places(x, attrs, "stops"));
   std::vector<Dim> dims;
   for (std::size_t axis = 0; axis < x.rank(); ++axis) {
-    const Dim stop = stops.rank() == 0 ? Dim(kToEnd) : stops[axis];
-    if (starts[axis] == 0 && ends[axis] == kToEnd && steps[axis] == 1 && stop == Dim(kToEnd)) {
+    const Dim &begin = begins[axis], &stop = stops[axis];
+    const bool open = begin != Dim(kToEnd) || stop != Dim(kToEnd);
+    if (starts[axis] == 0 && ends[axis] == kToEnd && steps[axis] == 1 && !open) {
       dims.push_back(x[axis]);
       continue;
     }
-    if (!x[axis].is_constant() || stop != Dim(kToEnd)) {
-      auto size = sliced_dim(x[axis], starts[axis], ends[axis], steps[axis], stop);
+    if (!x[axis].is_constant() || open) {
+      const Dim start = begin == Dim(kToEnd) ? Dim(starts[axis]) : begin;
+      auto size = sliced_dim(x[axis], start, ends[axis], steps[axis], stop);
       if (!size.ok()) return invalid("The slice of axis ", axis, " of ", x.text(), " ", size.status().message());
       dims.push_back(*size);
       continue;

@@ -15,11 +15,12 @@ constexpr std::int64_t kBeforeFirst = std::numeric_limits<std::int32_t>::min();
 struct Ranges {
   explicit Ranges(std::size_t rank) : starts(rank, 0), ends(rank, kToEnd), steps(rank, 1) {}
   Ints starts, ends, steps;
-  std::vector<Dim> stops;  ///< ends that are symbols; kToEnd where "ends" holds, and empty where all do
+  std::vector<Dim> begins, stops;  ///< places that are symbols; kToEnd where the numbers hold, and empty where all do
 };
 
 ValueId slice_of(NodeContext& c, ValueId x, const Ranges& r) {
   Attrs attrs = {{"starts", r.starts}, {"ends", r.ends}, {"steps", r.steps}};
+  if (!r.begins.empty()) attrs.set("begins", Shape(r.begins));
   if (!r.stops.empty()) attrs.set("stops", Shape(r.stops));
   return c.emit(Op::slice, {x}, std::move(attrs));
 }
@@ -139,12 +140,12 @@ Status clamp_range(std::int64_t size, std::int64_t& start, std::int64_t& end, st
   return {};
 }
 
-/// Ends may be sizes of other tensors.
-Result<std::vector<Dim>> slice_ends(NodeContext& c) {
-  if (c.opset >= 10 && c.has(2)) return c.dims(2, "ends");
-  GRAFT_TRY_ASSIGN(const std::optional<Ints> ends, c.ints_of("ends", 2));
-  if (!ends) return corrupt("its ends are missing");
-  return std::vector<Dim>(ends->begin(), ends->end());
+/// Starts and ends may be sizes of other tensors.
+Result<std::vector<Dim>> slice_places(NodeContext& c, const char* name, std::size_t input) {
+  if (c.opset >= 10 && c.has(input)) return c.dims(input, name);
+  GRAFT_TRY_ASSIGN(const std::optional<Ints> places, c.ints_of(name, input));
+  if (!places) return corrupt("its ", name, " are missing");
+  return std::vector<Dim>(places->begin(), places->end());
 }
 
 /// From the last element of an axis that is a symbol to its first.
@@ -154,30 +155,33 @@ ValueId reversed(NodeContext& c, ValueId x, std::size_t axis) {
   return c.emit(Op::gather, {x, places}, {{"axis", static_cast<std::int64_t>(axis)}});
 }
 
+std::vector<Dim>& opened(std::vector<Dim>& places, std::size_t rank) {
+  if (places.empty()) places.assign(rank, Dim(kToEnd));
+  return places;
+}
+
 Status slice(NodeContext& c) {
-  GRAFT_TRY_ASSIGN(const std::optional<Ints> starts, c.ints_of("starts", 1));
-  GRAFT_TRY_ASSIGN(const std::vector<Dim> stops, slice_ends(c));
-  std::optional<Ints> ends = Ints();
-  for (const Dim& stop : stops) ends->push_back(stop.is_constant() ? stop.value() : kToEnd);
+  GRAFT_TRY_ASSIGN(const std::vector<Dim> begins, slice_places(c, "starts", 1));
+  GRAFT_TRY_ASSIGN(const std::vector<Dim> stops, slice_places(c, "ends", 2));
   GRAFT_TRY_ASSIGN(const std::optional<Ints> axes, c.ints_of("axes", 3));
   GRAFT_TRY_ASSIGN(const std::optional<Ints> steps, c.ints_of("steps", 4));
-  if (!starts || !ends || starts->size() != ends->size() || (axes && axes->size() != starts->size()) ||
-      (steps && steps->size() != starts->size()) || starts->size() > c.rank(0)) {
+  if (begins.size() != stops.size() || (axes && axes->size() != begins.size()) ||
+      (steps && steps->size() != begins.size()) || begins.size() > c.rank(0)) {
     return corrupt("its starts, ends, axes and steps differ in length or exceed the ", c.rank(0), " axes of its input");
   }
   Ranges ranges(c.rank(0));
   std::vector<std::size_t> turned;
   bool whole = true;
-  for (std::size_t i = 0; i < starts->size(); ++i) {
+  for (std::size_t i = 0; i < begins.size(); ++i) {
     GRAFT_TRY_ASSIGN(const std::size_t axis, c.axis(axes ? (*axes)[i] : static_cast<std::int64_t>(i), c.rank(0)));
     const Dim& size = c.shape(0)[axis];
-    std::int64_t start = (*starts)[i], end = (*ends)[i];
+    const bool from_symbol = !begins[i].is_constant(), to_symbol = !stops[i].is_constant();
+    std::int64_t start = from_symbol ? 0 : begins[i].value(), end = to_symbol ? kToEnd : stops[i].value();
     std::int64_t step = steps ? (*steps)[i] : 1;
     if (step == 0 || step > kToEnd || step < -kToEnd) return corrupt("its step is ", step);
-    if (!size.is_constant() || !stops[i].is_constant()) {
-      if (stops[i] == size) end = kToEnd;
-      if (start == 0 && end >= kToEnd && step == 1 && (stops[i].is_constant() || stops[i] == size)) continue;
-      if (step == -1 && (start == -1 || start >= kToEnd) && end <= -kToEnd) {
+    if (!size.is_constant() || from_symbol || to_symbol) {
+      if (!from_symbol && start == 0 && end >= kToEnd && step == 1 && (!to_symbol || stops[i] == size)) continue;
+      if (!from_symbol && !to_symbol && step == -1 && (start == -1 || start >= kToEnd) && end <= -kToEnd) {
         turned.push_back(axis);
         continue;
       }
@@ -187,10 +191,8 @@ Status slice(NodeContext& c) {
       ranges.starts[axis] = start;
       ranges.ends[axis] = std::min(end, kToEnd);
       ranges.steps[axis] = step;
-      if (!stops[i].is_constant() && stops[i] != size) {
-        if (ranges.stops.empty()) ranges.stops.assign(c.rank(0), Dim(kToEnd));
-        ranges.stops[axis] = stops[i];
-      }
+      if (from_symbol) opened(ranges.begins, c.rank(0))[axis] = begins[i];
+      if (to_symbol && stops[i] != size) opened(ranges.stops, c.rank(0))[axis] = stops[i];
       whole = false;
       continue;
     }
@@ -239,6 +241,38 @@ Status wrap_pad(NodeContext& c, const Ints& pads) {
   return {};
 }
 
+/// Pads that are symbols: so many of the value before and behind.
+Status pad_open(NodeContext& c, const std::vector<Dim>& pads, double value) {
+  const std::size_t rank = c.rank(0);
+  ValueId x = c.in(0);
+  if (!c.status().ok()) return c.status();
+  const DType dtype = c.dtype_of(x);
+  Ints numbers(2 * rank, 0);
+  for (std::size_t axis = 0; axis < rank; ++axis) {
+    const auto part = [&](const Dim& size) {
+      Shape shape = c.shape_of(x);
+      shape[axis] = size;
+      return c.full(shape, value, dtype);
+    };
+    std::vector<ValueId> parts;
+    for (const std::size_t end : {axis, axis + rank}) {
+      if (pads[end].is_constant()) {
+        numbers[end] = pads[end].value();
+      } else {
+        parts.push_back(part(pads[end]));
+      }
+      if (end == axis) parts.push_back(x);
+    }
+    if (parts.size() > 1) x = c.emit(Op::concat, parts, {{"axis", static_cast<std::int64_t>(axis)}});
+    if (!c.status().ok()) return c.status();
+  }
+  if (numbers != Ints(2 * rank, 0)) {
+    x = c.emit(Op::pad, {x}, {{"pads", numbers}, {"mode", std::string("constant")}, {"value", value}});
+  }
+  c.out(0, x);
+  return {};
+}
+
 /// A value that the model computes goes where a padded tensor of ones has zeros.
 Status pad_computed(NodeContext& c, const Ints& pads) {
   const auto padded = [&](ValueId x) {
@@ -249,35 +283,50 @@ Status pad_computed(NodeContext& c, const Ints& pads) {
   return {};
 }
 
+Result<std::vector<Dim>> read_pads(NodeContext& c) {
+  if (c.opset >= 11 && c.has(1)) return c.dims(1, "pads");
+  GRAFT_TRY_ASSIGN(const std::optional<Ints> given, c.ints_of("pads", 1));
+  if (!given) return corrupt("its pads are missing");
+  return std::vector<Dim>(given->begin(), given->end());
+}
+
 Status pad(NodeContext& c) {
   const std::string mode = c.attr_text("mode", "constant");
   if (mode != "constant" && mode != "reflect" && mode != "edge" && mode != "wrap") {
     return corrupt("its mode is \"", mode, "\"");
   }
-  GRAFT_TRY_ASSIGN(const std::optional<Ints> given, c.ints_of("pads", 1));
-  if (!given) return corrupt("its pads are missing");
+  GRAFT_TRY_ASSIGN(const std::vector<Dim> given, read_pads(c));
   double value = c.attr_number("value", 0);
   const bool computed = c.opset >= 11 && c.has(2) && c.host(2) == nullptr;
   if (c.opset >= 11 && c.has(2) && !computed) {
     GRAFT_TRY_ASSIGN(value, c.number(2, "value"));
   }
   const std::size_t rank = c.rank(0);
-  Ints pads(2 * rank, 0);
+  std::vector<Dim> sizes(2 * rank, Dim(0));
   Ints axes;
   if (c.has(3)) {
     GRAFT_TRY_ASSIGN(axes, c.ints(3, "axes"));
   } else {
     for (std::size_t i = 0; i < rank; ++i) axes.push_back(static_cast<std::int64_t>(i));
   }
-  if (given->size() != 2 * axes.size()) return corrupt("it has ", given->size(), " pads for ", axes.size(), " axes");
+  if (given.size() != 2 * axes.size()) return corrupt("it has ", given.size(), " pads for ", axes.size(), " axes");
   for (std::size_t i = 0; i < axes.size(); ++i) {
     GRAFT_TRY_ASSIGN(const std::size_t axis, c.axis(axes[i], rank));
-    pads[axis] = (*given)[i];
-    pads[axis + rank] = (*given)[i + axes.size()];
+    sizes[axis] = given[i];
+    sizes[axis + rank] = given[i + axes.size()];
   }
-  for (const std::int64_t p : pads) {
-    if (p > kToEnd || p < -kToEnd) return corrupt("it pads by ", p);
+  Ints pads;
+  bool open = false;
+  for (const Dim& p : sizes) {
+    open |= !p.is_constant();
+    pads.push_back(p.is_constant() ? p.value() : 0);
+    if (pads.back() > kToEnd || pads.back() < -kToEnd) return corrupt("it pads by ", pads.back());
   }
+  if (open && (mode != "constant" || computed)) {
+    return unsupported("its pads depend on a symbolic dimension in the mode \"", mode,
+                       "\"; bind it (--bind NAME=SIZE)");
+  }
+  if (open) return pad_open(c, sizes, value);
   if (mode == "wrap") return wrap_pad(c, pads);
   if (computed && mode == "constant") return pad_computed(c, pads);
   return emit_pad(c, pads, mode, value);

@@ -85,7 +85,12 @@ Result<Target> from_open_sizes(NodeContext& c, const std::vector<Dim>& given) {
   for (std::size_t i = 0; i < given.size(); ++i) {
     if (given[i] == c.shape(0)[axes[i]]) continue;
     open_axes(t, c.shape(0))[axes[i]] = given[i];
-    t.scales[axes[i]] = 0;
+    const bool known = given[i].is_constant() && c.shape(0)[axes[i]].is_constant();
+    if (known && (given[i].value() < 1 || given[i].value() > (1 << 24))) {
+      return corrupt("its size ", given[i].value(), " is out of range");
+    }
+    if (known) t.sizes[axes[i]] = given[i].value();
+    t.scales[axes[i]] = known ? static_cast<double>(given[i].value()) / static_cast<double>(in[axes[i]]) : 0;
   }
   return t;
 }
@@ -265,7 +270,6 @@ ValueId extrapolated(NodeContext& c, ValueId y, std::size_t place, const Interpo
 
 Status resize_any(NodeContext& c, const Interpolation& how, const Target& t) {
   const std::size_t rank = c.rank(0);
-  if (!t.open.empty()) return unsupported("it resizes a symbolic axis in this mode; bind it (--bind NAME=SIZE)");
   std::vector<AxisResize> axes(rank);
   for (std::size_t i = 0; i < rank; ++i) {
     axes[i].in = c.shape(0)[i].is_constant() ? c.shape(0)[i].value() : 1;
@@ -279,10 +283,16 @@ Status resize_any(NodeContext& c, const Interpolation& how, const Target& t) {
   ValueId x = c.in(0, perm);
   const bool crops = how.coordinates == "tf_crop_and_resize";
   for (std::size_t i = 0; i < rank; ++i) {
-    const bool cropped = crops && (axes[i].roi_start != 0 || axes[i].roi_end != 1);
-    if (axes[i].in == axes[i].out && axes[i].scale == 1 && !cropped) continue;
-    if (!c.shape(0)[i].is_constant()) return unsupported("it resizes the symbolic axis ", c.shape(0)[i].text());
+    const Dim &from = c.shape(0)[i], &to = t.open.empty() ? from : t.open[i];
     const std::size_t place = images ? i - 1 : i;
+    const bool cropped = crops && (axes[i].roi_start != 0 || axes[i].roi_end != 1);
+    if (!from.is_constant() || !to.is_constant()) {
+      if (cropped) return unsupported("it crops the symbolic axis ", from.text(), "; bind it (--bind NAME=SIZE)");
+      if (to == from && t.scales[i] == 1) continue;
+      GRAFT_TRY_ASSIGN(x, resize_open_axis(c, x, place, how, {from, to, t.scales[i]}));
+      continue;
+    }
+    if (axes[i].in == axes[i].out && axes[i].scale == 1 && !cropped) continue;
     GRAFT_TRY_ASSIGN(x, resize_axis(c, x, place, how, axes[i]));
     if (crops && c.status().ok()) x = extrapolated(c, x, place, how, axes[i]);
   }

@@ -20,6 +20,18 @@ Result<Dim> product(const Shape& shape, std::size_t from, std::size_t to) {
   return out;
 }
 
+bool rounded(const Dim& dim) { return dim.symbols().find("//") != std::string::npos; }
+
+/// What a -1 stands for. Numbers may leave a remainder as long as symbols are not bound: then it is seen whether they
+/// do.
+std::optional<Dim> rest_of(const Dim& total, const Dim& known) {
+  if (const auto exact = divide_exactly(total, known)) return exact;
+  const std::int64_t parts = known.coefficient();
+  const auto more = total.is_constant() || parts < 1 ? std::nullopt : multiply(total, Dim(parts));
+  const auto whole = more ? divide_exactly(*more, known) : std::nullopt;
+  return whole ? divide_floor(*whole, parts) : std::nullopt;
+}
+
 Status reshape(NodeContext& c) {
   GRAFT_TRY_ASSIGN(std::vector<Dim> dims, [&]() -> Result<std::vector<Dim>> {
     if (!c.has_attr("shape") || c.has(1)) return c.dims(1, "shape");
@@ -46,12 +58,12 @@ Status reshape(NodeContext& c) {
     known = *next;
   }
   if (open >= 0) {
-    const auto rest = known == Dim(0) ? std::nullopt : divide_exactly(total, known);
+    const auto rest = known == Dim(0) ? std::nullopt : rest_of(total, known);
     if (!rest) {
       return unsupported("its -1 cannot be resolved: ", total.text(), " elements are not a multiple of ", known.text());
     }
     dims[static_cast<std::size_t>(open)] = *rest;
-  } else if (total != known) {
+  } else if (total != known && !rounded(total) && !rounded(known)) {
     return unsupported("it reshapes ", from.text(), " to ", Shape(dims).text(), ", whose sizes differ");
   }
   c.out(0, c.reshape(c.in(0), Shape(std::move(dims))));

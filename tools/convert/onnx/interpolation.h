@@ -37,4 +37,13 @@ std::vector<std::int64_t> nearest_positions(const Interpolation& how, const Axis
 /// [out, in]: result o is the sum of row o times the source. Rows of extrapolated results are zero.
 std::vector<float> interpolation_matrix(const Interpolation& how, const AxisResize& axis);
 
+/// An axis of which a size is a symbol.
+struct OpenResize {
+  Dim in, out;
+  double scale = 0;  ///< as given, in 64ths of a whole; 0: what the sizes give once they are bound
+};
+/// The value resized along axis `place`.
+Result<ValueId> resize_open_axis(NodeContext& c, ValueId x, std::size_t place, const Interpolation& how,
+                                 const OpenResize& axis);
+
 }  // namespace graft::convert

@@ -23,19 +23,22 @@ void write_transpose(OnnxWriter& w, const Node& node) {
 }
 
 Result<std::string> write_slice(OnnxWriter& w, const Node& node) {
-  const Ints ends = node.attrs.integers("ends");
   Ints axes;
-  for (std::size_t i = 0; i < ends.size(); ++i) axes.push_back(static_cast<std::int64_t>(i));
-  std::string stops = node.attrs.has("stops") ? "" : w.ints(ends);
-  if (stops.empty()) {  // some are sizes of other tensors
-    Shape all = node.attrs.shape("stops");
-    for (std::size_t i = 0; i < ends.size(); ++i) {
-      if (all[i].is_constant()) all[i] = Dim(ends[i]);
+  // Some places may be sizes of other tensors.
+  const auto places = [&](const char* known, const char* open) -> Result<std::string> {
+    const Ints numbers = node.attrs.integers(known);
+    if (!node.attrs.has(open)) return w.ints(numbers);
+    Shape all = node.attrs.shape(open);
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      if (all[i].is_constant()) all[i] = Dim(numbers[i]);
     }
-    GRAFT_TRY_ASSIGN(stops, w.sizes(all));
-  }
-  return w.add("Slice", {w.name(node.inputs[0]), w.ints(node.attrs.integers("starts")), stops, w.ints(axes),
-                         w.ints(node.attrs.integers("steps"))});
+    return w.sizes(all);
+  };
+  GRAFT_TRY_ASSIGN(const std::string begins, places("starts", "begins"));
+  GRAFT_TRY_ASSIGN(const std::string stops, places("ends", "stops"));
+  const Ints steps = node.attrs.integers("steps");
+  for (std::size_t i = 0; i < steps.size(); ++i) axes.push_back(static_cast<std::int64_t>(i));
+  return w.add("Slice", {w.name(node.inputs[0]), begins, stops, w.ints(axes), w.ints(steps)});
 }
 
 /// Whether data and indices differ in nothing but one axis, as ONNX has it; graft's may share an index along a run.

@@ -92,18 +92,11 @@ Taps nearest_tap(NodeContext& c, ValueId position, const SampledAxis& axis) {
   return finished(c, at, c.full(Shape{1}, 1), 1, axis);
 }
 
-Taps linear_taps(NodeContext& c, ValueId position, const SampledAxis& axis) {
-  const ValueId x = apart(c, position);
-  const ValueId base = c.emit(Op::floor, {x});
-  const ValueId rest = c.emit(Op::sub, {x, base});
-  const ValueId weight = c.emit(Op::add, {c.emit(Op::mul, {rest, row(c, {-1, 1})}), row(c, {1, 0})});
-  return finished(c, c.emit(Op::add, {base, row(c, {0, 1})}), weight, 2, axis);
+ValueId linear_weights(NodeContext& c, ValueId rest) {
+  return c.emit(Op::add, {c.emit(Op::mul, {rest, row(c, {-1, 1})}), row(c, {1, 0})});
 }
 
-Taps cubic_taps(NodeContext& c, ValueId position, const SampledAxis& axis, double a) {
-  const ValueId x = apart(c, position);
-  const ValueId base = c.emit(Op::floor, {x});
-  const ValueId rest = c.emit(Op::sub, {x, base});
+ValueId cubic_weights(NodeContext& c, ValueId rest, double a) {
   // Of the distances 1 + t, t, 1 - t and 2 - t, as polynomials in t.
   const auto f = [](double v) { return static_cast<float>(v); };
   const ValueId third = row(c, {f(a), f(a + 2), f(-a - 2), f(-a)});
@@ -111,7 +104,20 @@ Taps cubic_taps(NodeContext& c, ValueId position, const SampledAxis& axis, doubl
   const ValueId first = row(c, {f(a), 0, f(-a), 0});
   ValueId weight = c.emit(Op::add, {c.emit(Op::mul, {rest, third}), second});
   weight = c.emit(Op::add, {c.emit(Op::mul, {rest, weight}), first});
-  weight = c.emit(Op::add, {c.emit(Op::mul, {rest, weight}), row(c, {0, 1, 0, 0})});
+  return c.emit(Op::add, {c.emit(Op::mul, {rest, weight}), row(c, {0, 1, 0, 0})});
+}
+
+Taps linear_taps(NodeContext& c, ValueId position, const SampledAxis& axis) {
+  const ValueId x = apart(c, position);
+  const ValueId base = c.emit(Op::floor, {x});
+  const ValueId weight = linear_weights(c, c.emit(Op::sub, {x, base}));
+  return finished(c, c.emit(Op::add, {base, row(c, {0, 1})}), weight, 2, axis);
+}
+
+Taps cubic_taps(NodeContext& c, ValueId position, const SampledAxis& axis, double a) {
+  const ValueId x = apart(c, position);
+  const ValueId base = c.emit(Op::floor, {x});
+  const ValueId weight = cubic_weights(c, c.emit(Op::sub, {x, base}), a);
   return finished(c, c.emit(Op::add, {base, row(c, {-1, 0, 1, 2})}), weight, 4, axis);
 }
 

@@ -26,6 +26,10 @@ Taps nearest_tap(NodeContext& c, ValueId position, const SampledAxis& axis);
 Taps linear_taps(NodeContext& c, ValueId position, const SampledAxis& axis);
 Taps cubic_taps(NodeContext& c, ValueId position, const SampledAxis& axis, double a);
 
+/// Weights [.., 2] or [.., 4] of the neighbours of positions whose distance [.., 1] from the one before them is given.
+ValueId linear_weights(NodeContext& c, ValueId rest);
+ValueId cubic_weights(NodeContext& c, ValueId rest, double a);
+
 /// Taps of several axes, the outermost first, all of the same positions: [.., P, product of counts].
 Taps combined(NodeContext& c, const std::vector<Taps>& taps, const std::vector<std::int64_t>& sizes);
 
