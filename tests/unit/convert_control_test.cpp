@@ -1,5 +1,5 @@
-// Control flow, functions and sequences of ONNX files: what is known at conversion becomes plain nodes, what is not is
-// refused with the reason.
+// Control flow, functions and sequences of ONNX files: what is known at conversion becomes plain nodes, of branches
+// that the data choose between both do, and what is left is refused with the reason.
 #include <gtest/gtest.h>
 
 #include "runtime/passes/bind.h"
@@ -104,18 +104,69 @@ TEST(ConvertIf, AConditionOnASizeIsKnownOnceItIsBound) {
   p.initializers = {int_tensor("three", {}, {3})};
   p.nodes.insert(p.nodes.begin(),
                  {onnx_node("Size", {"x"}, {"size"}), onnx_node("Equal", {"size", "three"}, {"condition"})});
-  EXPECT_NE(refusal(p).find("bind it"), std::string::npos) << refusal(p);
+  EXPECT_NE(refusal(p).find("--bind 'batch=SIZE'"), std::string::npos) << refusal(p);
   convert::ConvertOptions options;
   options.bindings["batch"] = 3;
   EXPECT_EQ(run_parts(p, options), (Values{11, 22, 33}));
 }
 
-TEST(ConvertIf, AConditionThatTheModelComputesIsRefused) {
+/// The condition is x[0] > 0, a tensor of one element.
+OnnxParts branches_by_data() {
+  OnnxParts p = branches();
+  p.initializers = {int_tensor("first", {1}, {0}), float_tensor("zero", {}, raw<float>({0}))};
+  p.nodes.insert(p.nodes.begin(), {onnx_node("Gather", {"x", "first"}, {"x0"}, {int_attribute("axis", 0)}),
+                                   onnx_node("Greater", {"x0", "zero"}, {"condition"})});
+  return p;
+}
+
+TEST(ConvertIf, WhereTheDataChooseBothBranchesAreComputed) {
+  convert::Report report;
+  const auto converted = convert_file(onnx_file(branches_by_data()), {}, &report);
+  ASSERT_TRUE(converted.ok()) << converted.status().message();
+  EXPECT_EQ(run(*converted), (Values{11, 22, 33}));
+  EXPECT_EQ(run(*converted, {{3}, {-1, 2, 3}}), (Values{-10, 40, 90}));
+  // Of the branch that is not taken no infinity comes through.
+  EXPECT_EQ(run(*converted, {{3}, {-1e300, 2, 3}})[1], 40);
+  std::size_t trained = 0;
+  for (const Value& value : converted->model.graph.values()) trained += value.kind == ValueKind::parameter ? 1 : 0;
+  EXPECT_EQ(trained, 2u) << "w of each";
+}
+
+TEST(ConvertIf, AConditionMayBeAnInput) {
   OnnxParts p = branches();
   p.inputs.push_back(typed_value("condition", {}, 9));
+  const auto converted = convert_file(onnx_file(p));
+  ASSERT_TRUE(converted.ok()) << converted.status().message();
+  for (const double condition : {0.0, 1.0}) {
+    RefTensors values = weights_of(converted->model);
+    values["x"] = {{3}, {1, 2, 3}};
+    values["condition"] = {{}, {condition}};
+    ASSERT_TRUE(interpret(converted->model.graph, values).ok());
+    EXPECT_EQ(values["y"].data, condition != 0 ? (Values{11, 22, 33}) : (Values{10, 40, 90}));
+  }
+}
+
+TEST(ConvertIf, BranchesOfOtherShapesNeedAKnownCondition) {
+  OnnxParts p = branches();
+  p.inputs.push_back(typed_value("condition", {}, 9));
+  p.nodes = {onnx_node(
+      "If", {"condition"}, {"y"},
+      {graph_attribute("then_branch", graph_of({onnx_node("Identity", {"x"}, {"a"})}, {}, {float_value("a", {3})})),
+       graph_attribute("else_branch", graph_of({onnx_node("Size", {"x"}, {"b"})}, {}, {typed_value("b", {}, 7)}))})};
   convert::Report report;
-  EXPECT_NE(refusal(p, &report).find("must be known at conversion, but is an input"), std::string::npos);
+  const std::string why = refusal(p, &report);
+  EXPECT_NE(why.find("must be known at conversion, but is an input"), std::string::npos) << why;
+  EXPECT_NE(why.find("\"y\" is float32[3] of one and int64[] of the other"), std::string::npos) << why;
   EXPECT_EQ(report.fix_inputs, std::vector<std::string>{"condition"});
+  // What cannot be converted at all is said in the same sentence.
+  p = branches();
+  p.inputs.push_back(typed_value("condition", {}, 9));
+  p.nodes = {onnx_node(
+      "If", {"condition"}, {"y"},
+      {graph_attribute("then_branch", graph_of({onnx_node("Identity", {"x"}, {"a"})}, {}, {float_value("a", {3})})),
+       graph_attribute("else_branch", graph_of({onnx_node("NoSuchOp", {"x"}, {"b"})}, {}, {float_value("b", {3})}))})};
+  EXPECT_NE(refusal(p).find("NoSuchOp"), std::string::npos) << refusal(p);
+  EXPECT_NE(refusal(p).find("must be known at conversion"), std::string::npos) << refusal(p);
 }
 
 /// Turns that double x and keep each result; the body goes on as long as the turn is below `last`.

@@ -270,6 +270,8 @@ std::vector<BenchCase> bench_cases() {
   cases.push_back(simple("add 4M", Op::add, {{2048, 2048}, {2048, 2048}}));
   cases.push_back(adam(4 << 20));
   cases.push_back(simple("state_hash 4M", Op::state_hash, {{2048, 2048}}));
+  cases.push_back(simple("state_hash LeNet", Op::state_hash,
+                         {{20, 1, 5, 5}, {20}, {50, 20, 5, 5}, {50}, {500, 800}, {500}, {10, 500}, {10}}));
   cases.push_back(simple("add 4M + row", Op::add, {{2048, 2048}, {2048}}));
   cases.push_back(simple("gelu 4M", Op::gelu, {{2048, 2048}}));
   cases.push_back(simple("transpose 2048x2048", Op::transpose, {{2048, 2048}}, {{"perm", Ints{1, 0}}}));

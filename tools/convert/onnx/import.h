@@ -85,6 +85,7 @@ class Importer {
  private:
   friend class NodeContext;
   friend class Expansion;
+  using Names = std::vector<std::string>;
 
   Status find_producers();
   Status mark_used();
@@ -127,11 +128,18 @@ class Importer {
   Result<ValueId> add_weight(const std::string& name, DType dtype, Shape shape, ValueKind kind, const Perm& perm,
                              std::span<const std::uint32_t> words);
   std::int64_t opset(const std::string& domain) const;
+  /// What the contents of a value that are not known come from.
+  struct Origins {
+    bool is_input = false;          ///< it is one of the graph's
+    std::set<std::string> symbols;  ///< of open dimensions
+    Names small_inputs;             ///< numbers and lists of them, which may well be fixed; not whole images
+    bool of_sizes() const { return !symbols.empty() && small_inputs.empty(); }
+  };
+  Origins origins_of(const Record& record);
   /// The error about a value whose contents are needed: says what it depends on, and asks for inputs to be fixed.
   Status must_be_known(const Record& record, std::string_view what);
 
   // Control flow (import_control.cpp) and sequences (import_sequence.cpp): nodes that become other nodes.
-  using Names = std::vector<std::string>;
   const OnnxNode& node_at(std::size_t index) const;
   const Names& captures(std::size_t index);  ///< what bodies of the node read
   Status import_made(OnnxNode node);
@@ -145,6 +153,8 @@ class Importer {
   static bool is_control(const OnnxNode& node);
   Status expand_control(std::size_t index, Report::Entry& entry);
   Status expand_if(const OnnxNode& node, Report::Entry& entry);
+  Result<Names> inline_branch(const OnnxNode& node, std::string_view attribute, const std::string& scope);
+  Status compute_both(const OnnxNode& node, const Record& condition);
   Status expand_loop(const OnnxNode& node, Report::Entry& entry);
   Status expand_scan(const OnnxNode& node, Report::Entry& entry);
   Result<Names> scan(const OnnxNode& node, const OnnxGraph& body, std::size_t states, const Names& values,

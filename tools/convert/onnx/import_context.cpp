@@ -38,15 +38,11 @@ ValueId NodeContext::in(std::size_t i, const Perm& perm) {
   return kNoValue;
 }
 
-Status Importer::must_be_known(const Record& record, std::string_view what) {
-  if (record.host != nullptr && record.host->symbolic()) {
-    return unsupported("its ", what, " depends on a symbolic dimension; bind it (--bind NAME=SIZE)");
-  }
+Importer::Origins Importer::origins_of(const Record& record) {
+  Origins found;
   std::set<std::string> inputs, seen;
   for (const OnnxValue& input : source_.inputs) inputs.insert(input.name);
-  const bool is_input = inputs.contains(record.name);
-  // Of what it is computed from, numbers and lists of them are what may well be fixed; not whole images.
-  bool of_sizes = false;
+  found.is_input = inputs.contains(record.name);
   Names open = {record.name};
   while (!open.empty()) {
     const std::string name = open.back();
@@ -54,26 +50,44 @@ Status Importer::must_be_known(const Record& record, std::string_view what) {
     const Record* known = find(name);
     if (!seen.insert(name).second) continue;
     if (known != nullptr && known->host != nullptr) {
-      of_sizes |= known->host->symbolic();
+      for (std::size_t k = 0; known->host->symbolic() && k < known->host->count(); ++k) {
+        for (const std::string& symbol : known->host->dim(k).names()) found.symbols.insert(symbol);
+      }
       continue;
     }
     if (inputs.contains(name)) {
-      auto& fix = report_.fix_inputs;
       const bool small = known != nullptr && known->shape.rank() <= 1;
-      if ((small || is_input) && std::find(fix.begin(), fix.end(), name) == fix.end()) fix.push_back(name);
+      if (small || found.is_input) found.small_inputs.push_back(name);
     } else if (const auto producer = producer_.find(name); producer != producer_.end()) {
       for (const Names& reads : {node_at(producer->second).inputs, captures(producer->second)}) {
         open.insert(open.end(), reads.begin(), reads.end());
       }
     }
   }
-  if (of_sizes && report_.fix_inputs.empty()) {
-    return unsupported("its ", what, " is computed from a symbolic dimension; bind it (--bind NAME=SIZE)");
+  return found;
+}
+
+Status Importer::must_be_known(const Record& record, std::string_view what) {
+  if (record.host != nullptr && record.host->symbolic()) {
+    return unsupported("its ", what, " depends on a symbolic dimension; bind it (--bind NAME=SIZE)");
   }
-  return unsupported("its ", what, " \"", record.name, "\" must be known at conversion, but ",
-                     is_input
-                         ? cat("is an input of the model (--constant '", record.name, "=FILE.npy' gives its contents)")
-                         : std::string("is computed from the model's inputs"));
+  const Origins origins = origins_of(record);
+  for (const std::string& name : origins.small_inputs) {
+    auto& fix = report_.fix_inputs;
+    if (std::find(fix.begin(), fix.end(), name) == fix.end()) fix.push_back(name);
+  }
+  if (origins.of_sizes()) {
+    std::string bindings;
+    for (const std::string& symbol : origins.symbols) bindings += cat(" --bind '", symbol, "=SIZE'");
+    return unsupported("its ", what, " is computed from open dimensions; bind them (", bindings.substr(1), ")");
+  }
+  std::string from = "is computed from the model's inputs";
+  if (origins.is_input) {
+    from = cat("is an input of the model (--constant '", record.name, "=FILE.npy' gives its contents)");
+  } else if (!origins.small_inputs.empty()) {
+    from += cat(" (--constant '", origins.small_inputs.front(), "=FILE.npy' gives the contents of one)");
+  }
+  return unsupported("its ", what, " \"", record.name, "\" must be known at conversion, but ", from);
 }
 
 Result<std::vector<Dim>> NodeContext::dims(std::size_t i, std::string_view what) {

@@ -1,6 +1,7 @@
 // Control flow that is known at conversion: a branch that is taken, turns that are counted. Bodies become nodes of the
-// graph, once for each turn.
+// graph, once for each turn. Of branches that the data choose between, both.
 #include <algorithm>
+#include <array>
 
 #include "tools/convert/onnx/import.h"
 #include "tools/convert/onnx/subgraphs.h"
@@ -131,12 +132,11 @@ Result<std::int64_t> Importer::known_scalar(const std::string& name, std::string
   return static_cast<std::int64_t>(record->host->number(0));
 }
 
-Status Importer::expand_if(const OnnxNode& node, Report::Entry& entry) {
-  if (node.inputs.size() != 1 || node.inputs[0].empty()) return corrupt("its condition is missing");
-  GRAFT_TRY_ASSIGN(const std::int64_t condition, known_scalar(node.inputs[0], "condition"));
-  GRAFT_TRY_ASSIGN(const OnnxGraph* body, body_of(node, condition != 0 ? "then_branch" : "else_branch"));
+/// Names of the branch stay where they can: those of its weights above all.
+Result<std::vector<std::string>> Importer::inline_branch(const OnnxNode& node, std::string_view attribute,
+                                                         const std::string& scope) {
+  GRAFT_TRY_ASSIGN(const OnnxGraph* body, body_of(node, attribute));
   if (body->outputs.size() < node.outputs.size()) return corrupt("its branch has too few outputs");
-  // Names of the branch stay where they can: those of its weights above all.
   const auto taken = [&](const std::string& name) {
     return find(name) != nullptr || producer_.contains(name) || given_.contains(name);
   };
@@ -145,10 +145,65 @@ Status Importer::expand_if(const OnnxNode& node, Report::Entry& entry) {
   for (const OnnxNode& inner : body->nodes) {
     for (const std::string& output : inner.outputs) free = free && (output.empty() || !taken(output));
   }
-  const std::string prefix = free ? std::string() : scope_of(node);
-  GRAFT_TRY_ASSIGN(const std::vector<std::string> outputs, inline_body(*body, prefix, prefix, {}));
+  const std::string prefix = free ? std::string() : scope;
+  return inline_body(*body, prefix, prefix, {});
+}
+
+Status Importer::expand_if(const OnnxNode& node, Report::Entry& entry) {
+  if (node.inputs.size() != 1 || node.inputs[0].empty()) return corrupt("its condition is missing");
+  const Record* record = find(node.inputs[0]);
+  if (record != nullptr && record->host == nullptr && !origins_of(*record).of_sizes()) {
+    entry.precision = "both branches are computed, its condition chooses";
+    return compute_both(node, *record);
+  }
+  GRAFT_TRY_ASSIGN(const std::int64_t condition, known_scalar(node.inputs[0], "condition"));
+  GRAFT_TRY_ASSIGN(const std::vector<std::string> outputs,
+                   inline_branch(node, condition != 0 ? "then_branch" : "else_branch", scope_of(node)));
   for (std::size_t k = 0; k < node.outputs.size(); ++k) GRAFT_TRY(add_alias(node.outputs[k], outputs[k]));
   entry.precision = condition != 0 ? "its condition is true" : "its condition is false";
+  return {};
+}
+
+/// Branches have no side effects: where both give the same shapes, both may be computed, and Where takes the results of
+/// one. Where they do not, the condition must be known.
+Status Importer::compute_both(const OnnxNode& node, const Record& condition) {
+  const std::size_t before = report_.problems.size();
+  const auto refuse = [&](std::string why) {  // a copy: it may be one of the problems
+    report_.problems.resize(std::min(before, report_.problems.size()));
+    const Status status = must_be_known(condition, "condition");
+    return unsupported(status.message(), "; its branches cannot both be computed: ", why);
+  };
+  const std::string scope = scope_of(node);
+  std::string chooser = node.inputs[0];
+  if (condition.shape.rank() != 0) {
+    chooser = cat(scope, "condition");
+    wanted_.insert(chooser);
+    GRAFT_TRY(import_made({"", "Squeeze", "", {node.inputs[0]}, {chooser}, {}}));
+  }
+  std::array<std::vector<std::string>, 2> results;
+  for (const std::size_t branch : {0, 1}) {
+    auto outputs = branch == 0 ? inline_branch(node, "then_branch", scope + "then/")
+                               : inline_branch(node, "else_branch", scope + "else/");
+    if (!outputs.ok()) return refuse(outputs.status().message());
+    if (report_.problems.size() > before) return refuse(report_.problems[before]);
+    results[branch] = std::move(*outputs);
+  }
+  for (std::size_t k = 0; k < node.outputs.size(); ++k) {
+    const std::string& output = node.outputs[k];
+    if (output.empty() || !wanted_.contains(output)) continue;
+    const Record *a = find(results[0][k]), *b = find(results[1][k]);
+    if (a == nullptr || b == nullptr || unknown_.contains(a->name) || unknown_.contains(b->name)) {
+      return refuse(cat("one does not give \"", output, "\""));
+    }
+    if (a->sequence || b->sequence || a->absent || b->absent) {
+      return refuse(cat("\"", output, "\" is a sequence or optional"));
+    }
+    if (a->type != b->type || a->shape != b->shape) {
+      return refuse(cat("\"", output, "\" is ", elem_name(a->type), a->shape.text(), " of one and ", elem_name(b->type),
+                        b->shape.text(), " of the other"));
+    }
+    GRAFT_TRY(import_made({"", "Where", "", {chooser, results[0][k], results[1][k]}, {output}, {}}));
+  }
   return {};
 }
 
