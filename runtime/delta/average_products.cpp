@@ -124,6 +124,10 @@ Result<Products> average_products(const std::vector<Delta>& deltas, std::uint32_
         return unsupported("The adapter of the layer \"", layer.layer,
                            "\" is DoRA, whose products are not averaged; average the factors.");
       }
+      if (layer.embedding) {
+        return unsupported("The adapter of \"", layer.layer,
+                           "\" is of an embedding, whose products are not averaged; average the factors.");
+      }
       GRAFT_TRY(stack(delta, layer, weight / total, layers[layer.layer]));
       largest = std::max(largest, static_cast<std::uint32_t>(layer.rank));
       if (scale == 0) scale = layer.scale();

@@ -119,14 +119,15 @@ Result<std::vector<float>> squared_norms(const Model& base, const LoraSite& site
 }
 
 /// A weight that something else reads as well, as the embedding of a model whose head it is: the adapter is of the
-/// products alone.
-Status check_read_by_products_alone(const Graph& graph, const std::string& weight) {
-  const ValueId id = graph.find_value(weight);
+/// products, or of the lookups, alone.
+Status check_read_by_adapted_alone(const Graph& graph, const LoraSite& site) {
+  const ValueId id = graph.find_value(site.weight);
   for (const Node& node : graph.nodes()) {
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-      const bool adapted = node.op == Op::matmul && i == 1 && !node.attrs.flag("trans_a");
+      const bool adapted = site.embedding ? node.op == Op::gather && i == 0
+                                          : node.op == Op::matmul && i == 1 && !node.attrs.flag("trans_a");
       if (node.inputs[i] != id || adapted) continue;
-      return unsupported("The weight \"", weight, "\" is also read by \"", node.name,
+      return unsupported("The weight \"", site.weight, "\" is also read by \"", node.name,
                          "\", which its adapter does not change: added to it, the adapter would change both. Keep the "
                          "adapter beside the model.");
     }
@@ -160,6 +161,11 @@ Result<Attached> attach(const Model& base, std::span<const LoraOptions> groups) 
     GRAFT_TRY(copy_floats(out.model, site.squared_norm, squares));
   }
   if (base.weight_bytes() > 0) out.model.metadata.insert_or_assign(std::string(kMetaAdapterBase), name_of_base(base));
+  out.model.metadata.erase(std::string(kMetaAdapterShared));
+  for (const Site& site : out.sites) {
+    if (!is_looked_up_and_multiplied(base.graph, site.weight)) continue;
+    out.model.metadata.insert_or_assign(std::string(kMetaAdapterShared), "yes");
+  }
   out.model.metadata.insert_or_assign(std::string(kMetaAdapter), "lora");
   out.model.metadata.insert_or_assign(std::string(kMetaAdapterRank), cat(groups.front().rank));
   out.model.metadata.insert_or_assign(std::string(kMetaAdapterAlpha), exact_text(groups.front().alpha));
@@ -189,7 +195,7 @@ std::vector<float> merged(std::span<const float> weight, std::span<const float> 
     std::fill(row.begin(), row.end(), 0.0);
     for (std::size_t r = 0; r < rank; ++r) {
       const double factor = site.scale * b[n * rank + r];
-      for (std::size_t k = 0; k < in; ++k) row[k] += factor * a[r * in + k];
+      for (std::size_t k = 0; k < in; ++k) row[k] += factor * a[site.embedding ? k * rank + r : r * in + k];
     }
     const auto at = [&](std::size_t k) -> float& { return sum[site.transposed ? n * in + k : k * out + n]; };
     double squares = 0;
@@ -296,14 +302,16 @@ Result<std::vector<AdapterLayer>> adapter_layers(const Model& adapter) {
   GRAFT_TRY_ASSIGN(const auto alphas, own_alphas(adapter));
   std::vector<AdapterLayer> out;
   for (const Value& value : adapter.graph.values()) {
-    if (!value.name.ends_with(kLoraA)) continue;
+    const bool embedding = value.name.ends_with(kLoraEmbeddingA);
+    if (!embedding && !value.name.ends_with(kLoraA)) continue;
     if (value.shape.rank() != 2 || !value.shape.is_constant()) {
       return invalid("The adapter's \"", value.name, "\" of shape ", value.shape.text(), " is no matrix.");
     }
-    const std::string layer = value.name.substr(0, value.name.size() - kLoraA.size());
+    const std::size_t ending = (embedding ? kLoraEmbeddingA : kLoraA).size();
+    const std::string layer = value.name.substr(0, value.name.size() - ending);
     const auto own = alphas.find(layer);
-    out.push_back({layer, value.shape[0].value(), own == alphas.end() ? alpha : own->second,
-                   adapter.graph.find_value(layer + std::string(kLoraMagnitude)).valid()});
+    out.push_back({layer, value.shape[embedding ? 1 : 0].value(), own == alphas.end() ? alpha : own->second,
+                   adapter.graph.find_value(layer + std::string(kLoraMagnitude)).valid(), embedding});
   }
   if (out.empty()) return invalid("The adapter adapts nothing.");
   return out;
@@ -322,6 +330,11 @@ Result<Model> with_lora(const Model& base, const LoraOptions& options, std::uint
   if (options.pissa) GRAFT_TRY(start_pissa(base, {made.sites.begin(), made.sites.end()}, options, made.model));
   for (const Site& site : made.sites) {
     if (options.pissa) break;
+    if (site.embedding) {
+      GRAFT_TRY(copy_floats(made.model, site.a, std::vector<float>(static_cast<std::size_t>(site.in * options.rank))));
+      GRAFT_TRY(copy_floats(made.model, site.b, initial_embedding_b(site, options.rank, seed)));
+      continue;
+    }
     GRAFT_TRY(copy_floats(made.model, site.a, initial_lora_a(site, options.rank, seed)));
     GRAFT_TRY(copy_floats(made.model, site.b, std::vector<float>(static_cast<std::size_t>(site.out * options.rank))));
     if (site.magnitude.empty()) continue;
@@ -340,7 +353,8 @@ Result<Model> adapter_of(const Model& adapted) {
     if (found == adapted.metadata.end()) return invalid("The model has no adapters.");
     adapter.metadata.insert(*found);
   }
-  for (const std::string_view key : {kMetaAdapterBase, kMetaAdapterAlphas, kMetaFamily, kMetaHeads, kMetaPairs}) {
+  for (const std::string_view key :
+       {kMetaAdapterBase, kMetaAdapterShared, kMetaAdapterAlphas, kMetaFamily, kMetaHeads, kMetaPairs}) {
     if (const auto found = adapted.metadata.find(key); found != adapted.metadata.end()) adapter.metadata.insert(*found);
   }
   bool twice = false;
@@ -381,7 +395,7 @@ Result<Model> merge_adapter(const Model& base, const Model& adapter, std::option
   GRAFT_TRY_ASSIGN(const Attached made, attach(base, adapter));
   GRAFT_TRY_ASSIGN(Model model, borrow_model(base));
   for (const Site& site : made.sites) {
-    GRAFT_TRY(check_read_by_products_alone(base.graph, site.weight));
+    GRAFT_TRY(check_read_by_adapted_alone(base.graph, site));
     const Value& weight = base.graph.value(base.graph.find_value(site.weight));
     GRAFT_TRY_ASSIGN(const auto w, weight_as_floats(base, site.weight));
     GRAFT_TRY_ASSIGN(const auto a, floats_of(adapter, site.a));

@@ -22,6 +22,10 @@ inline constexpr std::string_view kMetaAdapterAlphas = "adapter.alphas";
 /// no other. Adapters of other programs' files do not say it.
 inline constexpr std::string_view kMetaAdapterBase = "adapter.base";
 
+/// There where an adapted weight is an embedding and the head: programs that find an adapter by the weight's name would
+/// put it on both.
+inline constexpr std::string_view kMetaAdapterShared = "adapter.shared";
+
 // Keys of language models that their adapters carry too: who writes one for another program has to know how the base's
 // matrices stand.
 inline constexpr std::string_view kMetaFamily = "text.family";  ///< "llama", "qwen2", ...
@@ -33,7 +37,8 @@ struct AdapterLayer {
   std::string layer;
   std::int64_t rank = 0;
   double alpha = 0;
-  bool dora = false;                                                  ///< it has a magnitude
+  bool dora = false;  ///< it has a magnitude
+  bool embedding = false;
   double scale() const { return alpha / static_cast<double>(rank); }  ///< of B A
 };
 /// What an adapter file adapts. invalid_argument: no adapter, or metadata that is none.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numbers>
 #include <set>
 #include <span>
 #include <type_traits>
@@ -59,6 +60,14 @@ std::string layer_of(std::string_view weight) {
   return std::string(weight.ends_with(kEnding) ? weight.substr(0, weight.size() - kEnding.size()) : weight);
 }
 
+bool is_weight(const Value& value) {
+  const bool kept = value.kind == ValueKind::parameter || value.kind == ValueKind::constant;
+  return kept && value.shape.rank() == 2 && value.shape.is_constant();
+}
+
+bool looks_up(const Node& node) { return node.op == Op::gather && node.attrs.integer("axis") == 0; }
+bool multiplies(const Node& node) { return node.op == Op::matmul && !node.attrs.flag("trans_a"); }
+
 class Adder {
  public:
   Adder(const Graph& source, const LoraOptions& options) : source_(source), options_(options) {}
@@ -84,12 +93,17 @@ class Adder {
     ValueId pissa_b = kNoValue;
   };
 
-  /// The weight of a linear layer: rank 2, made by no node, times rows that are not transposed.
+  /// The weight of a linear layer, rank 2, made by no node, times rows that are not transposed; or the table of an
+  /// embedding.
   ValueId weight_of(const Node& node) const {
-    if (node.op != Op::matmul || node.attrs.flag("trans_a")) return kNoValue;
-    const Value& weight = source_.value(node.inputs[1]);
-    const bool kept = weight.kind == ValueKind::parameter || weight.kind == ValueKind::constant;
-    return kept && weight.shape.rank() == 2 && weight.shape.is_constant() ? node.inputs[1] : kNoValue;
+    const ValueId id = looks_up(node) ? node.inputs[0] : multiplies(node) ? node.inputs[1] : kNoValue;
+    return id.valid() && is_weight(source_.value(id)) ? id : kNoValue;
+  }
+
+  /// What the adapter of the node's weight is called by.
+  std::string layer_at(const Node& node, const std::string& weight) const {
+    const bool shared = !looks_up(node) && is_looked_up_and_multiplied(source_, weight);
+    return shared ? node.name : layer_of(weight);
   }
 
   /// Whether it is what an output is, or is before that is scaled and capped.
@@ -105,11 +119,14 @@ class Adder {
     });
   }
 
-  bool wanted(const Node& node, std::string_view weight, std::vector<bool>& used) const {
-    if (options_.targets.empty()) return !is_output(node.outputs[0]);
+  /// `name`: the weight's, or what stands for it.
+  bool wanted(const Node& node, std::string_view name, std::vector<bool>& used) const {
+    if (options_.targets.empty()) return !looks_up(node) && !is_output(node.outputs[0]);
     bool any = false;
     for (std::size_t t = 0; t < options_.targets.size(); ++t) {
-      if (!is_target(options_.targets[t], weight)) continue;
+      // A pattern is of linear layers: it would reach any table, as those of places.
+      if (looks_up(node) && options_.targets[t].find_first_of("*?") != std::string::npos) continue;
+      if (!is_target(options_.targets[t], name)) continue;
       used[t] = true;
       any = true;
     }
@@ -120,15 +137,18 @@ class Adder {
     std::vector<bool> used(options_.targets.size());
     for (const Node& node : source_.nodes()) {
       const ValueId id = weight_of(node);
-      if (!id.valid() || !wanted(node, source_.value(id).name, used)) continue;
-      if (std::ranges::any_of(out_.sites, [&](const LoraSite& s) { return s.weight == source_.value(id).name; })) {
+      if (!id.valid()) continue;
+      const Value& weight = source_.value(id);
+      const std::string layer = layer_at(node, weight.name);
+      if (!wanted(node, layer == layer_of(weight.name) ? weight.name : layer, used)) continue;
+      if (std::ranges::any_of(out_.sites, [&](const LoraSite& s) { return s.layer == layer; })) continue;
+      if (looks_up(node)) {
+        GRAFT_TRY(add_embedding(weight, layer));
         continue;
       }
-      const Value& weight = source_.value(id);
       const bool transposed = node.attrs.flag("trans_b");
-      const std::string layer = layer_of(weight.name);
       LoraSite& site = out_.sites.emplace_back();
-      site = {weight.name, layer + std::string(kLoraA), layer + std::string(kLoraB)};
+      site = {weight.name, layer, layer + std::string(kLoraA), layer + std::string(kLoraB)};
       if (options_.dora) site.magnitude = layer + std::string(kLoraMagnitude);
       if (options_.dora) site.squared_norm = layer + ".squared_norm";
       if (options_.pissa) site.pissa_a = layer + std::string(kPissaA);
@@ -144,9 +164,23 @@ class Adder {
     }
     for (std::size_t t = 0; t < used.size(); ++t) {
       if (used[t]) continue;
-      return invalid("The adapter target \"", options_.targets[t], "\" matches no weight of a linear layer.");
+      return invalid("The adapter target \"", options_.targets[t],
+                     "\" matches no weight of a linear layer or an embedding.");
     }
     if (out_.sites.empty()) return invalid("The model has no linear layer to adapt.");
+    return {};
+  }
+
+  Status add_embedding(const Value& table, const std::string& layer) {
+    if (options_.dora || options_.pissa) {
+      return unsupported("The adapter option ", options_.dora ? "dora=yes" : "init=pissa",
+                         " is for linear layers; the target \"", table.name, "\" is an embedding.");
+    }
+    LoraSite& site = out_.sites.emplace_back();
+    site = {table.name, layer, layer + std::string(kLoraEmbeddingA), layer + std::string(kLoraEmbeddingB)};
+    site.in = table.shape[0].value();
+    site.out = table.shape[1].value();
+    site.embedding = true;
     return {};
   }
 
@@ -160,9 +194,9 @@ class Adder {
   }
 
   Status add_adapter(const LoraSite& site) {
-    Adapter& adapter = adapters_[site.weight];
-    GRAFT_TRY_ASSIGN(adapter.a,
-                     out_.graph.add_value(site.a, DType::f32, {options_.rank, site.in}, ValueKind::parameter));
+    Adapter& adapter = adapters_[site.layer];
+    const Shape of_a = site.embedding ? Shape{site.in, options_.rank} : Shape{options_.rank, site.in};
+    GRAFT_TRY_ASSIGN(adapter.a, out_.graph.add_value(site.a, DType::f32, of_a, ValueKind::parameter));
     GRAFT_TRY_ASSIGN(adapter.b,
                      out_.graph.add_value(site.b, DType::f32, {site.out, options_.rank}, ValueKind::parameter));
     if (options_.pissa) {
@@ -185,7 +219,7 @@ class Adder {
     std::vector<ValueId> inputs;
     for (const ValueId input : node.inputs) inputs.push_back(input.valid() ? values_[input.index] : kNoValue);
     const ValueId weight = weight_of(node);
-    const auto adapter = weight.valid() ? adapters_.find(source_.value(weight).name) : adapters_.end();
+    const auto adapter = weight.valid() ? adapters_.find(layer_at(node, source_.value(weight).name)) : adapters_.end();
     ValueId bias = kNoValue;  // taken out of the product, which DoRA scales
     if (adapter != adapters_.end() && options_.dora && inputs.size() > 2) {
       bias = inputs[2];
@@ -201,7 +235,8 @@ class Adder {
       out_.graph.mutable_value(output).source_type = source_.value(node.outputs[i]).source_type;
     }
     if (adapter == adapters_.end()) return {};
-    GRAFT_TRY(adapt(node, adapter->second));
+    if (looks_up(node)) return adapt_embedding(node, adapter->second, adapter->first);
+    GRAFT_TRY(adapt(node, adapter->second, adapter->first));
     if (!bias.valid()) return {};
     ValueId& y = values_[node.outputs[0].index];
     GRAFT_TRY_ASSIGN(const NodeId sum, out_.graph.add_node(Op::add, {y, bias}, {}, node.name + ".bias"));
@@ -242,8 +277,20 @@ class Adder {
     return adapter.factor;
   }
 
-  Status adapt(const Node& node, Adapter& adapter) {
-    const std::string layer = layer_of(source_.value(node.inputs[1]).name);
+  /// rows + scale * A's rows B^T
+  Status adapt_embedding(const Node& node, const Adapter& adapter, const std::string& layer) {
+    Status status;
+    const std::string name = layer + ".lora";
+    ValueId& y = values_[node.outputs[0].index];
+    const ValueId low = add(status, Op::gather, {adapter.a, values_[node.inputs[1].index]}, node.attrs, name + ".rows");
+    const ValueId change = add(status, Op::matmul, {low, adapter.b}, {{"trans_b", std::int64_t{1}}}, name + ".change");
+    const ValueId scaled =
+        add(status, Op::affine, {change}, {{"alpha", options_.scale()}, {"beta", 0.0}}, name + ".scaled");
+    y = add(status, Op::add, {y, scaled}, {}, name);
+    return status;
+  }
+
+  Status adapt(const Node& node, Adapter& adapter, const std::string& layer) {
     ValueId x = values_[node.inputs[0].index];
     const ValueId whole = x;
     if (options_.dropout > 0) {
@@ -271,8 +318,22 @@ class Adder {
   const LoraOptions& options_;
   LoraGraph out_;
   std::vector<ValueId> values_;  // by the source's index; behind an adapted layer, what the adapter gives
-  std::map<std::string, Adapter, std::less<>> adapters_;
+  std::map<std::string, Adapter, std::less<>> adapters_;  // by layer
 };
+
+/// Numbers in (0, 1) that follow from the seed and the matrix's name.
+std::vector<double> uniform_units(const std::string& matrix, std::size_t count, std::uint32_t seed) {
+  const Hash128 name = hash128(std::as_bytes(std::span(matrix)));
+  std::vector<double> units(count);
+  for (std::size_t i = 0; i < count; i += 4) {
+    const auto block = static_cast<std::uint64_t>(i / 4);
+    const auto words = philox({static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32),
+                               static_cast<std::uint32_t>(name.low), static_cast<std::uint32_t>(name.low >> 32)},
+                              {seed, static_cast<std::uint32_t>(name.high)});
+    for (std::size_t w = 0; w < std::min<std::size_t>(4, count - i); ++w) units[i + w] = (words[w] + 0.5) * 0x1p-32;
+  }
+  return units;
+}
 
 }  // namespace
 
@@ -337,19 +398,35 @@ Result<LoraGraph> add_lora(const Graph& model, const LoraOptions& options) {
 }
 
 std::vector<float> initial_lora_a(const LoraSite& site, std::int64_t rank, std::uint32_t seed) {
-  const Hash128 name = hash128(std::as_bytes(std::span(site.a)));
-  std::vector<float> a(static_cast<std::size_t>(rank * site.in));
   const double bound = 1 / std::sqrt(static_cast<double>(site.in));
-  for (std::size_t i = 0; i < a.size(); i += 4) {
-    const auto block = static_cast<std::uint64_t>(i / 4);
-    const auto words = philox({static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32),
-                               static_cast<std::uint32_t>(name.low), static_cast<std::uint32_t>(name.low >> 32)},
-                              {seed, static_cast<std::uint32_t>(name.high)});
-    for (std::size_t w = 0; w < std::min<std::size_t>(4, a.size() - i); ++w) {
-      a[i + w] = static_cast<float>((2 * (words[w] + 0.5) * 0x1p-32 - 1) * bound);
-    }
-  }
+  std::vector<double> units = uniform_units(site.a, static_cast<std::size_t>(rank * site.in), seed);
+  std::vector<float> a(units.size());
+  for (std::size_t i = 0; i < a.size(); ++i) a[i] = static_cast<float>((2 * units[i] - 1) * bound);
   return a;
+}
+
+std::vector<float> initial_embedding_b(const LoraSite& site, std::int64_t rank, std::uint32_t seed) {
+  const auto count = static_cast<std::size_t>(rank * site.out);
+  const std::vector<double> units = uniform_units(site.b, 2 * count, seed);
+  std::vector<float> b(count);
+  for (std::size_t i = 0; i < count; ++i) {  // Box and Muller 1958
+    b[i] =
+        static_cast<float>(std::sqrt(-2 * std::log(units[2 * i])) * std::cos(2 * std::numbers::pi * units[2 * i + 1]));
+  }
+  return b;
+}
+
+bool is_looked_up_and_multiplied(const Graph& graph, std::string_view name) {
+  ValueId id = graph.find_value(name);
+  if (id.valid() && graph.value(id).producer.valid()) {
+    const Node& product = graph.node(graph.value(id).producer);
+    id = multiplies(product) ? product.inputs[1] : kNoValue;
+  }
+  const auto any = [&](auto reads, std::size_t input) {
+    return std::ranges::any_of(graph.nodes(),
+                               [&](const Node& node) { return reads(node) && node.inputs[input] == id; });
+  };
+  return id.valid() && any(looks_up, 0) && any(multiplies, 1);
 }
 
 }  // namespace graft

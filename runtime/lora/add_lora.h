@@ -19,6 +19,9 @@ namespace graft {
 inline constexpr std::string_view kLoraA = ".lora_A.weight";
 inline constexpr std::string_view kLoraB = ".lora_B.weight";
 inline constexpr std::string_view kLoraMagnitude = ".lora_magnitude_vector";
+/// And those of an embedding: A is [rows of the table, rank], B is [columns, rank].
+inline constexpr std::string_view kLoraEmbeddingA = ".lora_embedding_A";
+inline constexpr std::string_view kLoraEmbeddingB = ".lora_embedding_B";
 /// And of the constants that hold A and B as PiSSA begins with them.
 inline constexpr std::string_view kPissaA = ".pissa_A.weight";
 inline constexpr std::string_view kPissaB = ".pissa_B.weight";
@@ -34,8 +37,9 @@ struct LoraOptions {
   /// frozen is the weight without them: y = x W^T + scale (x A^T) B^T - scale (x A0^T) B0^T, so that the weight itself
   /// is left as it is.
   bool pissa = false;
-  /// Weights that are adapted: parts of dotted names (q_proj) or patterns (*attn*). Empty: every linear layer but one
-  /// whose result is an output of the model.
+  /// Weights that are adapted: parts of dotted names (q_proj) or patterns (*attn*) of linear layers, and parts of names
+  /// of tables whose rows are looked up. A linear layer whose weight is such a table, too, has the name of its product
+  /// (lm_head). Empty: every linear layer but one whose result is an output of the model.
   std::vector<std::string> targets;
 
   double scale() const { return alpha / static_cast<double>(rank); }
@@ -49,10 +53,11 @@ Result<LoraOptions> parse_lora(std::string_view text);
 /// Errors name the option, its value and its limits.
 Status check(const LoraOptions& options);
 
-/// One adapted weight. Names of values; a is [r, in], b is [out, r].
+/// One adapted weight. Names of values; a is [r, in], b is [out, r]. Of an embedding a is [in, r], `in` its rows.
 struct LoraSite {
   std::string weight;
-  std::string a;  ///< "model.layers.0.self_attn.q_proj.lora_A.weight"
+  std::string layer;  ///< what its adapter is called by
+  std::string a;      ///< "model.layers.0.self_attn.q_proj.lora_A.weight"
   std::string b;
   std::string magnitude;     ///< DoRA's m, [out]; empty: LoRA
   std::string squared_norm;  ///< a constant, [out], for the squared lengths of the weight's rows; empty: LoRA
@@ -61,6 +66,7 @@ struct LoraSite {
   std::int64_t in = 0;
   std::int64_t out = 0;
   bool transposed = false;  ///< the weight is [out, in]
+  bool embedding = false;
 };
 
 struct LoraGraph {
@@ -68,12 +74,19 @@ struct LoraGraph {
   std::vector<LoraSite> sites;
 };
 
-/// The graph with adapters. A weight that several layers share has one adapter. Errors: a target that matches no linear
-/// layer, or none at all.
+/// The graph with adapters. A weight that several layers share has one adapter; a table that is a linear layer's weight
+/// as well has one for each of the two. Errors: a target that matches neither a linear layer nor an embedding, no layer
+/// at all, an embedding with DoRA or PiSSA.
 Result<LoraGraph> add_lora(const Graph& model, const LoraOptions& options);
 
 /// Initial A: uniform in +-1/sqrt(in) (Kaiming with a = sqrt(5)). Numbers follow from the seed and the name, so that
 /// adapters of equal shape start different. B starts as zeros.
 std::vector<float> initial_lora_a(const LoraSite& site, std::int64_t rank, std::uint32_t seed);
+/// Initial B of an embedding: normal, of the variance 1. A starts as zeros.
+std::vector<float> initial_embedding_b(const LoraSite& site, std::int64_t rank, std::uint32_t seed);
+
+/// Whether both a lookup of rows and products read the weight: an embedding that is the head as well. `name` is the
+/// weight's or its product's.
+bool is_looked_up_and_multiplied(const Graph& graph, std::string_view name);
 
 }  // namespace graft

@@ -46,8 +46,25 @@ Status add_matrix(Model& model, const std::string& name, std::int64_t rows, std:
   return model.copy_weight(id, std::as_bytes(numbers));
 }
 
+/// A of an embedding: columns side by side.
+std::vector<float> joined_columns(const std::vector<std::span<const float>>& matrices, std::int64_t rows) {
+  std::vector<float> out;
+  for (std::size_t row = 0; row < static_cast<std::size_t>(rows); ++row) {
+    for (const auto& matrix : matrices) {
+      const std::size_t columns = matrix.size() / static_cast<std::size_t>(rows);
+      out.insert(out.end(), &matrix[row * columns], &matrix[row * columns] + columns);
+    }
+  }
+  return out;
+}
+
 Status add_layer(Model& model, const std::string& layer, const std::vector<Part>& parts) {
-  const std::int64_t in = axis_of(parts.front(), kLoraA, 1), out = axis_of(parts.front(), kLoraB, 0);
+  const bool embedding = parts.front().layer.embedding;
+  const std::string_view name_a = embedding ? kLoraEmbeddingA : kLoraA;
+  const std::string_view name_b = embedding ? kLoraEmbeddingB : kLoraB;
+  const std::int64_t in = axis_of(parts.front(), name_a, embedding ? 0 : 1);
+  const std::int64_t out = axis_of(parts.front(), name_b, 0);
+  std::vector<std::span<const float>> tables;
   std::int64_t rank = 0;
   for (const Part& part : parts) rank += part.layer.rank;
   std::vector<float> a;
@@ -55,9 +72,13 @@ Status add_layer(Model& model, const std::string& layer, const std::vector<Part>
   std::int64_t first = 0;
   for (const Part& part : parts) {
     const std::int64_t own = part.layer.rank;
-    GRAFT_TRY_ASSIGN(const auto its_a, matrix_of(part, kLoraA, own, in));
-    GRAFT_TRY_ASSIGN(const auto its_b, matrix_of(part, kLoraB, out, own));
-    a.insert(a.end(), its_a.begin(), its_a.end());
+    if (part.layer.embedding != embedding) {
+      return invalid("The adapter of \"", layer, "\" is of an embedding in one file and of a linear layer in another.");
+    }
+    GRAFT_TRY_ASSIGN(const auto its_a, matrix_of(part, name_a, embedding ? in : own, embedding ? own : in));
+    GRAFT_TRY_ASSIGN(const auto its_b, matrix_of(part, name_b, out, own));
+    tables.push_back(its_a);
+    if (!embedding) a.insert(a.end(), its_a.begin(), its_a.end());
     for (std::int64_t row = 0; row < out; ++row) {
       for (std::int64_t r = 0; r < own; ++r) {
         const double number = part.factor * its_b[static_cast<std::size_t>(row * own + r)];
@@ -66,15 +87,16 @@ Status add_layer(Model& model, const std::string& layer, const std::vector<Part>
     }
     first += own;
   }
-  GRAFT_TRY(add_matrix(model, layer + std::string(kLoraA), rank, in, a));
-  return add_matrix(model, layer + std::string(kLoraB), out, rank, b);
+  if (embedding) a = joined_columns(tables, in);
+  GRAFT_TRY(add_matrix(model, cat(layer, name_a), embedding ? in : rank, embedding ? rank : in, a));
+  return add_matrix(model, cat(layer, name_b), out, rank, b);
 }
 
 /// What all adapters say of their base.
 Status take_metadata(std::span<const WeightedAdapter> adapters, Model& model) {
   for (const WeightedAdapter& one : adapters) {
     GRAFT_TRY(check_base(base_text(*one.adapter), base_text(model)));
-    for (const std::string_view key : {kMetaAdapterBase, kMetaFamily, kMetaHeads, kMetaPairs}) {
+    for (const std::string_view key : {kMetaAdapterBase, kMetaAdapterShared, kMetaFamily, kMetaHeads, kMetaPairs}) {
       const auto found = one.adapter->metadata.find(key);
       if (found != one.adapter->metadata.end()) model.metadata.insert(*found);
     }

@@ -38,8 +38,9 @@ class LiveAdapters {
   };
   static Result<Matrices> matrices(const Site& site, const Model& adapter, double scale, std::int64_t rank);
   std::vector<Site> sites_;
-  bool dora_ = false;   ///< there are magnitudes too
-  bool pissa_ = false;  ///< what the adapters began with is taken off the weights
+  bool dora_ = false;       ///< there are magnitudes too
+  bool pissa_ = false;      ///< what the adapters began with is taken off the weights
+  bool embedding_ = false;  ///< one is of an embedding
   std::string base_;
 };
 

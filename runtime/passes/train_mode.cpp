@@ -86,6 +86,7 @@ class Copier {
   bool embeds_tokens(const Node& node) const {
     if (node.op != Op::gather || node.attrs.integer("axis") != 0 || source_.inputs().empty()) return false;
     const Value& table = source_.value(node.inputs[0]);
+    if (table.name.ends_with(".lora_embedding_A")) return false;  // an adapter's rows beside the embedding's
     const ValueId tokens = source_.inputs().front();
     return node.inputs[1] == tokens && source_.value(tokens).shape.rank() == 2 && table.shape.rank() == 2 &&
            (table.kind == ValueKind::parameter || table.kind == ValueKind::constant);

@@ -99,15 +99,52 @@ class SeveralAdapters(LetterTest):
         self.fails("merge", "m.graft", "--adapter", "a.graft", "--adapter", "c.graft", "-o", "x.graft", says=["made for"])
         self.graft("merge", "m.graft", "--adapter", "a.graft", "--adapter", "c.graft", "--any-base", "-o", "x.graft")
 
-    def test_an_adapter_of_a_head_that_is_the_embedding_stays_beside_the_model(self):
+    def test_an_embedding_that_is_the_head_has_an_adapter_for_each_of_the_two(self):
         self.write_lines({"text": "abc def ghi"})
-        self.graft("train", "m.graft", "--data", "jsonl:data.jsonl", "--seq", 8, "--batch", 1, "--steps", 2, "--lr", "0.1",
-                   "--lora", "r=2,targets=embed_tokens", "--quiet", "-o", "head.graft")
-        rows = [ids("abc def")]
-        self.assertNotEqual(self.surprises(rows), self.surprises(rows, "m.graft", "--adapter", "head.graft"))
-        self.fails("merge", "m.graft", "--adapter", "head.graft", "-o", "x.graft", says=("also read by", "would change both"))
-        for output in ("peft", "head.gguf"):
-            self.fails("export", "head.graft", "-o", output, says=("of the head alone",))
+        flags = ("--data", "jsonl:data.jsonl", "--seq", 8, "--batch", 1, "--steps", 2, "--lr", "0.1", "--quiet")
+        tables = load_safetensors(self.path("model/model.safetensors"))
+        embedding = tables["model.embed_tokens.weight"]
+        tables["lm_head.weight"] = embedding[0], list(embedding[1])
+        for name, weight, rank in (("one", 0.5, 2), ("two", -1.5, 3)):
+            self.graft("train", "m.graft", *flags, "--lora", f"r={rank},targets=embed_tokens|lm_head", "--seed", rank, "-o", f"{name}.graft")
+            self.fails("merge", "m.graft", "--adapter", f"{name}.graft", "-o", "x.graft", says=("also read by", "would change both"))
+            self.fails("export", f"{name}.graft", "-o", "x.gguf", says=("is embedding and head", "PEFT"))
+            self.graft("export", f"{name}.graft", "-o", f"{name}-peft")
+            parts = load_safetensors(self.path(f"{name}-peft/adapter_model.safetensors"))
+            self.assertEqual(len(parts), 4)
+            for layer, kind, end, turned in (("model.embed_tokens", "lora_embedding_", "", True), ("lm_head", "lora_", ".weight", False)):
+                (_, columns), a = parts[f"base_model.model.{layer}.{kind}A{end}"]
+                (rows, _), b = parts[f"base_model.model.{layer}.{kind}B{end}"]
+                into = tables[layer + ".weight"][1]
+                for i in range(rows):
+                    for k in range(columns):
+                        change = sum(2 * weight * b[i * rank + r] * a[r * columns + k] for r in range(rank))
+                        into[k * rows + i if turned else i * columns + k] += change
+        with open(self.path("model/config.json")) as file:
+            config = json.load(file)
+        shutil.copytree(self.path("model"), self.path("apart"))
+        with open(self.path("apart/config.json"), "w") as file:
+            json.dump({**config, "tie_word_embeddings": False}, file)
+        files.save_safetensors(self.path("apart/model.safetensors"),
+                               {name: ("F32", shape, files.pack(numbers)) for name, (shape, numbers) in tables.items()})
+        self.graft("convert", "apart", "-o", "apart.graft")
+        expected = self.logits("apart.graft")
+        self.assertGreater(cli.difference(expected, self.logits("m.graft")), 1e-2)
+        self.agree(self.logits("m.graft", "--adapter", "one.graft=0.5", "--adapter", "two-peft=-1.5"), expected)
+        self.graft("merge", "m.graft", "--adapter", "one-peft=0.5", "--adapter", "two.graft=-1.5", "--adapter-only", "-o", "both.graft")
+        self.agree(self.logits("m.graft", "--adapter", "both.graft"), expected)
+        self.fails("export", "both.graft", "-o", "x.gguf", says=("is embedding and head",))
+        for option in ("dora=yes", "init=pissa"):
+            self.fails("train", "m.graft", *flags, "--lora", f"r=2,targets=embed_tokens,{option}", "-o", "x.graft",
+                       says=(option, "is an embedding"))
+        self.fails("train", "m.graft", *flags, "--lora", "r=2,targets=wpe", "-o", "x.graft", says=("wpe", "or an embedding"))
+        self.graft("train", "m.graft", *flags, "--lora", "r=2,targets=*,dora=yes", "-o", "all.graft")  # of no embedding
+        # Where the two are apart, they are merged.
+        self.graft("train", "apart.graft", *flags, "--lora", "r=2,targets=embed_tokens|lm_head", "-o", "three.graft")
+        self.graft("merge", "apart.graft", "--adapter", "three.graft", "-o", "merged.graft")
+        self.agree(self.logits("merged.graft"), self.logits("apart.graft", "--adapter", "three.graft"))
+        self.graft("export", "three.graft", "-o", "three.gguf")
+        self.agree(self.logits("merged.graft"), self.logits("apart.graft", "--adapter", "three.gguf"))
 
 
 if __name__ == "__main__":

@@ -165,6 +165,12 @@ def check_adapter(report):
         tokens = ids_of(tokens)
         adapter = random_adapter(config, weights, torch.Generator().manual_seed(5))
         write_peft(f"{folder}/peft", {layer: (a, b, 8.0, lengths) for layer, (a, b, _, lengths) in adapter.items()})
+        saved, numbers = f"{folder}/peft/adapter_model.safetensors", torch.Generator().manual_seed(6)
+        rows, columns = weights["model.embed_tokens.weight"].shape
+        extra = {"model.embed_tokens.lora_embedding_A": (4, rows), "model.embed_tokens.lora_embedding_B": (columns, 4),
+                 "lm_head.lora_A.weight": (4, columns), "lm_head.lora_B.weight": (rows, 4)}
+        decoders.save_safetensors(saved, {**decoders.load_safetensors(saved), **{
+            "base_model.model." + name: torch.randn(shape, generator=numbers) * 0.1 for name, shape in extra.items()}})
         with open(f"{folder}/peft/adapter_config.json") as file:  # GGUF files have one alpha for all layers
             peft = {key: value for key, value in json.load(file).items() if key != "alpha_pattern"}
         with open(f"{folder}/peft/adapter_config.json", "w") as file:

@@ -6,6 +6,7 @@ Exit status: 0 all agree, 1 some do not, 77 torch is not installed.
 
 import json
 import os
+import shutil
 import sys
 import tempfile
 
@@ -204,6 +205,81 @@ def check_pissa(report, case, config, weights, path, folder, tolerance):
     report.check(case, "PiSSA, merged weights", worst, 1e-6)
 
 
+def table_matrices(path, folder):
+    """A and B by layer, as PEFT has them: A of an embedding is [rank, rows]."""
+    shutil.rmtree(f"{folder}/peft", ignore_errors=True)
+    graft("export", path, "-o", f"{folder}/peft")
+    out = {}
+    for name, tensor in decoders.load_safetensors(f"{folder}/peft/adapter_model.safetensors").items():
+        layer, what = name.removeprefix("base_model.model.").split(".lora_")
+        assert what in (("embedding_A", "embedding_B") if layer == "model.embed_tokens" else ("A.weight", "B.weight")), name
+        out.setdefault(layer, [None] * 2)["B" in what] = tensor.clone().requires_grad_()
+    return out
+
+
+def with_tables(weights, adapters):
+    """Embedding and head apart, each with its adapter in it."""
+    out = {"lm_head.weight": weights["model.embed_tokens.weight"], **weights}
+    for layer, (a, b) in adapters.items():
+        change = (b @ a).T if layer == "model.embed_tokens" else b @ a
+        out[layer + ".weight"] = out[layer + ".weight"] + ALPHA / RANK * change
+    return out
+
+
+def check_tables(report, case, config, weights, path, folder, tolerance):
+    """Adapters of the embedding and of the head, which may be one matrix, beside one of queries."""
+    tokens, labels = batches(config)
+    apart = {**config, "tie_word_embeddings": False}
+    targets = ",targets=embed_tokens|lm_head|q_proj"
+    graft_curve(folder, path, 1, 0, f"{folder}/start.graft", targets)
+    adapters = table_matrices(f"{folder}/start.graft", folder)
+    assert len(adapters) == 2 + config["num_hidden_layers"], adapters.keys()
+    a, b = (part.detach() for part in adapters["model.embed_tokens"])
+    assert float(a.abs().max()) == 0 and 0.5 < float(b.std()) < 1.5, "as PEFT begins: A of zeros, B normal"
+    assert float(adapters["lm_head"][1].detach().abs().max()) == 0, "B of a linear layer starts as zeros"
+    optimizer = torch.optim.AdamW([m for pair in adapters.values() for m in pair], lr=RATE, weight_decay=0)
+    expected = []
+    for step in range(STEPS):
+        first = step * BATCH % len(tokens)
+        x, y = tokens[first:first + BATCH], labels[first:first + BATCH]
+        loss = F.cross_entropy(decoders.forward(apart, with_tables(weights, adapters), x).flatten(0, 1), y.flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        expected.append(float(loss))
+    actual = graft_curve(folder, path, STEPS, RATE, f"{folder}/end.graft", targets)
+    report.check(case, f"embedding and head, losses of {STEPS} steps, {expected[0]:.3f} to {expected[-1]:.3f}",
+                 max(abs(a - b) for a, b in zip(actual, expected, strict=True)), tolerance)
+    ended = table_matrices(f"{folder}/end.graft", folder)
+    worst = max(float((x - y).detach().abs().max()) for layer in ended for x, y in zip(ended[layer], adapters[layer]))
+    report.check(case, "embedding and head, matrices after", worst, 2 * tolerance)
+
+    # As PEFT writes it: with the base's own tables beside the matrices.
+    file = f"{folder}/peft/adapter_model.safetensors"
+    saved = {**decoders.load_safetensors(file), "base_model.model.model.embed_tokens.base_layer.weight": weights["model.embed_tokens.weight"]}
+    decoders.save_safetensors(file, saved)
+    np.save(f"{folder}/tokens.npy", tokens.numpy().astype(np.int32))
+    graft("run", path, "--adapter", f"{folder}/peft", "--input", f"tokens={folder}/tokens.npy", "--out", f"{folder}/out")
+    logits = decoders.forward(apart, with_tables(weights, ended), tokens).detach().numpy()
+    report.check(case, "embedding and head, logits by the PEFT folder", parity.error(np.load(f"{folder}/out/logits.npy"), logits), 1e-4)
+    if config["tie_word_embeddings"]:
+        for command in (["merge", path, "--adapter", f"{folder}/end.graft", "-o", f"{folder}/merged.graft"],
+                        ["export", f"{folder}/end.graft", "-o", f"{folder}/end.gguf"]):
+            try:
+                graft(*command)
+                raise AssertionError("one matrix cannot be changed for one of its two uses")
+            except RuntimeError as refused:
+                assert "would change both" in str(refused) or "would put it on both" in str(refused), refused
+        return
+    graft("export", f"{folder}/end.graft", "-o", f"{folder}/end.gguf")
+    graft("merge", path, "--adapter", f"{folder}/end.gguf", "-o", f"{folder}/merged.graft")
+    graft("export", f"{folder}/merged.graft", "-o", f"{folder}/merged.safetensors")
+    merged = decoders.load_safetensors(f"{folder}/merged.safetensors")
+    whole = with_tables(weights, ended)
+    worst = max(parity.error(merged[layer + ".weight"].numpy(), whole[layer + ".weight"].detach().numpy()) for layer in ended)
+    report.check(case, "embedding and head, merged weights by way of GGUF", worst, 1e-6)
+
+
 def check_family(report, case, config):
     weights = decoders.random_weights(config, seed=1)
     with tempfile.TemporaryDirectory() as folder:
@@ -212,6 +288,8 @@ def check_family(report, case, config):
         ops = graft("plan", f"{folder}/a.graft", "--lora", "r=4", "--bind", "batch=2,seq=8", "--ops", "--device", "0").split()
         report.check(case, "logits are whole", float("linear_cross_entropy" not in ops or "cross_entropy" in ops), 0)
         check_curve(report, case, config, weights, f"{folder}/a.graft", folder, CURVE_TOLERANCE)
+        if case in ("llama", "gemma2"):
+            check_tables(report, case, config, weights, f"{folder}/a.graft", folder, CURVE_TOLERANCE)
         if case == "llama":
             os.rename(f"{folder}/a.graft", f"{folder}/base.graft")
             check_dora(report, case, config, weights, f"{folder}/base.graft", folder, CURVE_TOLERANCE)

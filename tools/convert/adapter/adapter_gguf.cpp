@@ -117,7 +117,10 @@ Result<Model> read_gguf_adapter(std::span<const std::byte> bytes, const Model& b
     }
     GRAFT_TRY_ASSIGN(SourceTensor read, read_tensor(file, tensor));
     tensors.push_back(std::move(read));
-    GRAFT_TRY(is_a ? builder.add_a(layer->second, tensors.back()) : builder.add_b(layer->second, tensors.back()));
+    const bool embedding = layer->second == layout->names().embedding;
+    GRAFT_TRY(is_b        ? builder.add_b(layer->second, tensors.back())
+              : embedding ? builder.add_embedding_a(layer->second, tensors.back(), false)
+                          : builder.add_a(layer->second, tensors.back()));
   }
   const bool neighbours = gguf_pairs_neighbours(gguf_architecture(layout->family));
   return builder.build(neighbours, [&](const std::string&, std::int64_t) { return alpha; });
@@ -154,6 +157,13 @@ Result<ExportReport> export_gguf_adapter(os::FileSystem& files, const std::strin
       return unsupported("The adapter of the layer \"", layer.layer,
                          "\" is DoRA, which GGUF files do not hold; merge it, or write a PEFT folder.");
     }
+    const TensorNames& names = layout->names();
+    if (adapter.metadata.contains(kMetaAdapterShared) &&
+        (layer.layer == names.embedding || layer.layer == names.head)) {
+      return unsupported("The adapter of \"", layer.layer,
+                         "\" is of a matrix that is embedding and head: readers of GGUF files find an adapter by the "
+                         "matrix's name, and would put it on both. Write a PEFT folder.");
+    }
     if (layer.alpha == layers.front().alpha) continue;
     return unsupported("The layers \"", layers.front().layer, "\" and \"", layer.layer, "\" have the alphas ",
                        layers.front().alpha, " and ", layer.alpha, "; a GGUF file holds one for all.");
@@ -162,8 +172,9 @@ Result<ExportReport> export_gguf_adapter(os::FileSystem& files, const std::strin
                    adapter_tensors(adapter, gguf_pairs_neighbours(architecture), options.dtype));
   ExportReport report;
   for (ExportTensor& tensor : tensors) {
-    const bool is_a = tensor.name.ends_with(kLoraA);
-    const std::string layer = tensor.name.substr(0, tensor.name.size() - kLoraA.size());
+    const bool embedding = tensor.name.ends_with(kLoraEmbeddingA) || tensor.name.ends_with(kLoraEmbeddingB);
+    const bool is_a = tensor.name.ends_with(embedding ? kLoraEmbeddingA : kLoraA);
+    const std::string layer = tensor.name.substr(0, tensor.name.size() - (embedding ? kLoraEmbeddingA : kLoraA).size());
     const std::string weight = renamed(layer + std::string(kWeight), layout->names(), kGgufNames);
     if (weight.empty()) return unsupported("GGUF files have no name for the layer \"", layer, "\".");
     tensor.name = weight + (is_a ? ".lora_a" : ".lora_b");

@@ -16,7 +16,7 @@ PairOrder reorder(const std::optional<DecoderLayout>& layout, const std::string&
 Status add_matrix(const std::string& name, ExportTensor tensor, Model& out) {
   tensor.name = name;
   tensor.dtype = DType::f32;
-  const Shape shape = Shape::of(tensor.source.dims);
+  const Shape shape = Shape::of(tensor.dims());
   GRAFT_TRY_ASSIGN(const ValueId value, out.graph.add_value(name, DType::f32, shape, ValueKind::parameter));
   GRAFT_TRY_ASSIGN(const ExportBytes made, export_bytes(tensor));
   return out.copy_weight(value, made.bytes);
@@ -36,6 +36,13 @@ Status AdapterBuilder::add_a(const std::string& layer, const SourceTensor& tenso
   return corrupt("The layer \"", layer, "\" has two matrices A.");
 }
 
+Status AdapterBuilder::add_embedding_a(const std::string& layer, const SourceTensor& tensor, bool turned) {
+  GRAFT_TRY(add_a(layer, tensor));
+  layers_[layer].embedding = true;
+  layers_[layer].turned = turned;
+  return {};
+}
+
 Status AdapterBuilder::add_b(const std::string& layer, const SourceTensor& tensor) {
   if (std::exchange(layers_[layer].b, &tensor) == nullptr) return {};
   return corrupt("The layer \"", layer, "\" has two matrices B.");
@@ -52,9 +59,10 @@ Status AdapterBuilder::check(const std::string& layer, const Pair& pair) {
   }
   const auto& a = pair.a->dims;
   const auto& b = pair.b->dims;
-  if (a.size() != 2 || b.size() != 2 || a[0] != b[1] || a[0] < 1 || a[1] < 1 || b[0] < 1) {
+  const bool last = pair.rank_is_last();
+  if (a.size() != 2 || b.size() != 2 || a[last ? 1 : 0] != b[1] || a[0] < 1 || a[1] < 1 || b[0] < 1) {
     return corrupt("The layer \"", layer, "\" has matrices of shapes ", Shape::of(a).text(), " and ",
-                   Shape::of(b).text(), "; [rank, in] and [out, rank] are needed.");
+                   Shape::of(b).text(), "; ", last ? "[rows, rank]" : "[rank, in]", " and [out, rank] are needed.");
   }
   if (pair.magnitude != nullptr && pair.magnitude->dims != std::vector<std::int64_t>{b[0]}) {
     return corrupt("The layer \"", layer, "\" has magnitudes of shape ", Shape::of(pair.magnitude->dims).text(), "; [",
@@ -68,16 +76,20 @@ Result<Model> AdapterBuilder::finish(bool neighbours, const std::map<std::string
   const auto layout = layout_of(base_.metadata);
   const double alpha = common_alpha(alphas);
   std::string own;
+  bool shared = false;
   Model out;
   for (const auto& [layer, pair] : layers_) {
     if (alphas.at(layer) != alpha) own += cat(own.empty() ? "" : "\n", layer, " ", exact_text(alphas.at(layer)));
     ExportTensor a;
     a.source = *pair.a;
-    GRAFT_TRY(add_matrix(layer + std::string(kLoraA), std::move(a), out));
+    if (pair.turned) a.perm = {1, 0};
+    shared = shared || is_looked_up_and_multiplied(base_.graph, layer) ||
+             is_looked_up_and_multiplied(base_.graph, layer + ".weight");
+    GRAFT_TRY(add_matrix(cat(layer, pair.embedding ? kLoraEmbeddingA : kLoraA), std::move(a), out));
     ExportTensor b;
     b.source = *pair.b;
     b.pairs = reorder(layout, layer, neighbours, layout && layout->neighbours, b.heads);
-    GRAFT_TRY(add_matrix(layer + std::string(kLoraB), std::move(b), out));
+    GRAFT_TRY(add_matrix(cat(layer, pair.embedding ? kLoraEmbeddingB : kLoraB), std::move(b), out));
     if (pair.magnitude == nullptr) continue;
     ExportTensor m;
     m.source = *pair.magnitude;
@@ -85,9 +97,10 @@ Result<Model> AdapterBuilder::finish(bool neighbours, const std::map<std::string
     GRAFT_TRY(add_matrix(layer + std::string(kLoraMagnitude), std::move(m), out));
   }
   out.metadata[std::string(kMetaAdapter)] = "lora";
-  out.metadata[std::string(kMetaAdapterRank)] = cat(layers_.begin()->second.a->dims[0]);
+  out.metadata[std::string(kMetaAdapterRank)] = cat(layers_.begin()->second.rank());
   out.metadata[std::string(kMetaAdapterAlpha)] = exact_text(alpha);
   if (!own.empty()) out.metadata[std::string(kMetaAdapterAlphas)] = own;
+  if (shared) out.metadata[std::string(kMetaAdapterShared)] = "yes";
   for (const std::string_view key : {kMetaFamily, kMetaHeads, kMetaPairs}) {
     if (const auto found = base_.metadata.find(key); found != base_.metadata.end()) out.metadata.insert(*found);
   }
@@ -103,13 +116,10 @@ Result<std::vector<ExportTensor>> adapter_tensors(const Model& adapter, bool nei
   for (std::uint32_t i = 0; i < adapter.graph.values().size(); ++i) {
     const Value& value = adapter.graph.values()[i];
     const auto bytes = adapter.weight({i});
+    const bool of_embedding = value.name.ends_with(kLoraEmbeddingA) || value.name.ends_with(kLoraEmbeddingB);
     const bool of_outputs = value.name.ends_with(kLoraB) || value.name.ends_with(kLoraMagnitude);
-    if (!bytes || (!of_outputs && !value.name.ends_with(kLoraA))) {
+    if (!bytes || (!of_outputs && !of_embedding && !value.name.ends_with(kLoraA))) {
       return unsupported("The adapter's \"", value.name, "\" is no matrix of LoRA, and cannot be written.");
-    }
-    if (layout && value.name == cat(layout->names().embedding, kLoraA)) {
-      return unsupported("The adapter of \"", layout->names().embedding,
-                         "\" is of the head alone, which other programs would put on the embedding as well.");
     }
     out.push_back(export_tensor(value, *bytes));
     out.back().dtype = dtype.value_or(value.dtype);

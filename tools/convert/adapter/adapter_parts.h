@@ -20,6 +20,8 @@ class AdapterBuilder {
   /// A is [rank, in], B is [out, rank]. `pairs` is what rows of B have to be put into, for queries and keys.
   Status add_a(const std::string& layer, const SourceTensor& tensor);
   Status add_b(const std::string& layer, const SourceTensor& tensor);
+  /// Of an embedding A is [rows of the table, rank], or the other way round with `turned`.
+  Status add_embedding_a(const std::string& layer, const SourceTensor& tensor, bool turned);
   Status add_magnitude(const std::string& layer, const SourceTensor& tensor);  ///< [out], of DoRA
 
   /// `alpha_of(layer, rank)`. `neighbours`: how the file orders rows of queries and keys, where the base's metadata
@@ -29,7 +31,7 @@ class AdapterBuilder {
     std::map<std::string, double> alphas;
     for (const auto& [layer, pair] : layers_) {
       GRAFT_TRY(check(layer, pair));
-      alphas[layer] = alpha_of(layer, pair.a->dims[0]);
+      alphas[layer] = alpha_of(layer, pair.rank());
     }
     return finish(neighbours, alphas);
   }
@@ -39,6 +41,10 @@ class AdapterBuilder {
     const SourceTensor* a = nullptr;
     const SourceTensor* b = nullptr;
     const SourceTensor* magnitude = nullptr;
+    bool embedding = false;
+    bool turned = false;  ///< A of an embedding is [rank, rows]
+    bool rank_is_last() const { return embedding && !turned; }
+    std::int64_t rank() const { return a->dims[rank_is_last() ? 1 : 0]; }
   };
   static Status check(const std::string& layer, const Pair& pair);
   Result<Model> finish(bool neighbours, const std::map<std::string, double>& alphas) const;
@@ -48,7 +54,8 @@ class AdapterBuilder {
 };
 
 /// The adapter's matrices on their way out, A and B of each layer, named `<layer>.lora_A.weight` and so on, and DoRA's
-/// magnitudes. Rows of outputs are put into the order that the file wants, where the adapter remembers its base's.
+/// magnitudes; A of an embedding is [rows, rank]. Rows of outputs are put into the order that the file wants, where the
+/// adapter remembers its base's.
 Result<std::vector<ExportTensor>> adapter_tensors(const Model& adapter, bool neighbours, std::optional<DType> dtype);
 
 }  // namespace graft::convert

@@ -79,8 +79,8 @@ Result<PeftConfig> read_config(std::string_view text) {
   return out;
 }
 
-/// "base_model.model.model.layers.0.mlp.up_proj.lora_A.weight" -> the layer, and which matrix; 'm' for a magnitude, ' '
-/// for another tensor.
+/// "base_model.model.model.layers.0.mlp.up_proj.lora_A.weight" -> the layer, and which matrix; 'a' and 'b' for those of
+/// an embedding, 'm' for a magnitude, 'w' for the base's own weight, ' ' for another tensor.
 struct PeftName {
   std::string layer;
   char matrix = ' ';
@@ -99,13 +99,42 @@ PeftName split_name(std::string_view name) {
     const std::string whole = cat(kLoraMagnitude, ending);
     if (name.ends_with(whole)) return {std::string(name.substr(0, name.size() - whole.size())), 'm'};
   }
+  const auto without = [&](std::string_view ending) {
+    return std::string(name.substr(0, name.size() - ending.size()));
+  };
   for (const char matrix : {'A', 'B'}) {
     for (const char* ending : {".weight", ".default.weight"}) {
       const std::string whole = cat(".lora_", matrix, ending);
-      if (name.ends_with(whole)) return {std::string(name.substr(0, name.size() - whole.size())), matrix};
+      if (name.ends_with(whole)) return {without(whole), matrix};
+    }
+    for (const char* ending : {"", ".default"}) {
+      const std::string whole = cat(".lora_embedding_", matrix, ending);
+      if (name.ends_with(whole)) return {without(whole), matrix == 'A' ? 'a' : 'b'};
     }
   }
+  constexpr std::string_view kBase = ".base_layer.weight";
+  if (name.ends_with(kBase)) return {without(kBase), 'w'};
   return {};
+}
+
+/// PEFT saves the weights of adapted embeddings and heads beside their matrices, in case that they were resized.
+Status check_own_weight(const std::string& layer, const SourceTensor& tensor, const Model& base) {
+  ValueId id = base.graph.find_value(layer + ".weight");
+  const auto layout = layout_of(base.metadata);
+  if (!id.valid() && layout) id = base.graph.find_value(cat(layout->names().embedding, ".weight"));  // a tied head
+  if (id.valid() && base.graph.value(id).shape == Shape::of(tensor.dims)) return {};
+  return unsupported("The adapter has a weight of the base, \"", layer, "\", of another shape, ",
+                     Shape::of(tensor.dims).text(), "; vocabularies that were resized are not read.");
+}
+
+Status add_tensor(AdapterBuilder& builder, const PeftName& name, const SourceTensor& tensor, const Model& base) {
+  switch (name.matrix) {
+    case 'A': return builder.add_a(name.layer, tensor);
+    case 'a': return builder.add_embedding_a(name.layer, tensor, true);
+    case 'm': return builder.add_magnitude(name.layer, tensor);
+    case 'w': return check_own_weight(name.layer, tensor, base);
+    default: return builder.add_b(name.layer, tensor);
+  }
 }
 
 OrderedJson number(double x) {
@@ -158,15 +187,12 @@ Result<Model> read_peft(std::string_view config, std::span<const std::byte> safe
   for (const auto& [name, tensor] : tensors.by_name) {
     const PeftName split = split_name(name);
     if (split.matrix == ' ' || split.layer.empty()) {
-      return unsupported("The adapter's tensor \"", name, "\" is no matrix A or B of a linear layer; others ",
-                         "(embeddings, biases, whole modules) are not read.");
+      return unsupported("The adapter's tensor \"", name, "\" is no matrix A or B of a linear layer or an embedding; ",
+                         "others (biases, whole modules) are not read.");
     }
-    const auto add = split.matrix == 'A'   ? &AdapterBuilder::add_a
-                     : split.matrix == 'B' ? &AdapterBuilder::add_b
-                                           : &AdapterBuilder::add_magnitude;
-    GRAFT_TRY((builder.*add)(split.layer, tensor).with_context(context));
+    GRAFT_TRY(add_tensor(builder, split, tensor, base).with_context(context));
     magnitudes += split.matrix == 'm' ? 1 : 0;
-    layers += split.matrix == 'A' ? 1 : 0;
+    layers += split.matrix == 'A' || split.matrix == 'a' ? 1 : 0;
   }
   if (magnitudes != (options.dora ? layers : 0)) {
     return corrupt("The adapter of ", layers, " layers has ", magnitudes, " magnitudes, and \"use_dora\" is ",
@@ -187,6 +213,7 @@ Result<ExportReport> export_peft(os::FileSystem& files, const std::string& folde
   }
   for (ExportTensor& tensor : tensors) {
     tensor.name.insert(0, kPrefix);
+    if (tensor.name.ends_with(kLoraEmbeddingA)) tensor.perm = {1, 0};
     report.bytes += tensor.bytes();
   }
   report.tensors = tensors.size();
