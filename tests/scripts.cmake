@@ -80,6 +80,10 @@ if(TARGET graft_cli)
     COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/loss_parity.py $<TARGET_FILE:graft_cli>)
   add_test(NAME torch/lora_parity
     COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/lora_parity.py $<TARGET_FILE:graft_cli>)
+  add_test(NAME torch/distill_parity
+    COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/distill_parity.py $<TARGET_FILE:graft_cli> brief)
+  add_test(NAME torch/distill_parity@all CONFIGURATIONS long
+    COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/distill_parity.py $<TARGET_FILE:graft_cli>)
   add_test(NAME torch/embed_parity
     COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/embed_parity.py $<TARGET_FILE:graft_cli>)
   add_test(NAME torch/neftune_parity
@@ -120,7 +124,7 @@ if(TARGET graft_cli)
       char_cnn unet_open gru two_heads)
   add_test(NAME torch/kinds@all CONFIGURATIONS long
     COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/kinds.py $<TARGET_FILE:graft_cli>)
-  set_tests_properties(torch/kinds@all torch/patterns@all torch/preference_parity@all torch/random_networks torch/open_sizes@all torch/llama_cpp_parity
+  set_tests_properties(torch/kinds@all torch/patterns@all torch/preference_parity@all torch/distill_parity@all torch/random_networks torch/open_sizes@all torch/llama_cpp_parity
     PROPERTIES LABELS long TIMEOUT 7200 SKIP_RETURN_CODE 77 ENVIRONMENT ${tool_environment})
   # Masks alone, which it draws itself; without names all, on real data (label long, with GRAFT_TEST_DATA).
   if(TARGET graft_codecs)
@@ -142,7 +146,7 @@ if(TARGET graft_cli)
   set_tests_properties(torch/judge@all PROPERTIES LABELS long TIMEOUT 7200 SKIP_RETURN_CODE 77 ENVIRONMENT "${tool_environment}")
   add_test(NAME torch/recurrent_parity
     COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/recurrent_parity.py $<TARGET_FILE:graft_cli>)
-  set_tests_properties(torch/quantized torch/spatial_parity torch/parity torch/recurrent_parity torch/decoder_parity torch/loss_parity torch/lora_parity torch/neftune_parity torch/embed_parity torch/preference_parity torch/export_parity torch/formats torch/patterns torch/zoo torch/kinds torch/open_sizes
+  set_tests_properties(torch/quantized torch/spatial_parity torch/parity torch/recurrent_parity torch/decoder_parity torch/loss_parity torch/lora_parity torch/distill_parity torch/neftune_parity torch/embed_parity torch/preference_parity torch/export_parity torch/formats torch/patterns torch/zoo torch/kinds torch/open_sizes
     PROPERTIES LABELS slow TIMEOUT 1800 SKIP_RETURN_CODE 77 ENVIRONMENT ${tool_environment})
 endif()
 

@@ -50,7 +50,7 @@ Status add_head_loss(TermBuilder& t, const Head& head) {
 
 /// Right answers of the first term, where it has labels of the class axis.
 void count_correct(Builder& b, LossNodes& loss, const LossOptions& term, ValueId prediction) {
-  const bool counts = term.kind == Loss::cross_entropy || term.kind == Loss::focal;
+  const bool counts = term.kind == Loss::cross_entropy || term.kind == Loss::focal || term.kind == Loss::distill;
   const std::size_t axis = loss.class_axes[0];
   if (!counts || axis == 0 || !b.status().ok()) return;
   Ints perm;

@@ -119,6 +119,26 @@ Result<ValueId> cross_entropy(TermBuilder& t) {
   return b.add(b.scale(rows, 1 - smoothing), b.scale(others, -smoothing / static_cast<double>(l.classes)));
 }
 
+/// (1 - a) ce + a T^2 KL(softmax(teacher / T) | softmax(x / T)), rows of labels that count.
+Result<ValueId> distill(TermBuilder& t) {
+  Builder& b = t.b;
+  if (shape_of(t) != shape_of(t, 1)) {
+    return invalid("The loss distill needs outputs of one shape; \"", name_of(t), "\" has ", shape_of(t).text(),
+                   " and the teacher's ", shape_of(t, 1).text(), ".");
+  }
+  GRAFT_TRY_ASSIGN(const Labelled l, with_labels(t, 1));
+  const double weight = t.options.distill_weight, temperature = t.options.temperature;
+  const ValueId hard = entropy_rows(t, l, t.options.label_smoothing);
+  if (weight == 0) return hard;
+  const auto log_softmax = [&](ValueId logits) {
+    return b.node(Op::log_softmax, {b.scale(logits, 1 / temperature)}, {{"axis", std::int64_t{-1}}});
+  };
+  const ValueId own = log_softmax(l.logits), theirs = log_softmax(axis_last(b, t.of[1], t.loss.class_axes[t.number]));
+  const ValueId apart = b.reduce_sum(b.mul(b.node(Op::exp, {theirs}), b.sub(theirs, own)), {-1}, false);
+  const ValueId soft = b.scale(b.mul(apart, counting(t, l.labels)), weight * temperature * temperature);
+  return weight == 1 ? soft : b.add(soft, b.scale(hard, 1 - weight));
+}
+
 /// Targets of the output's shape.
 Result<ValueId> dense_target(TermBuilder& t) {
   t.loss.counts[t.number].per_sample = per_sample(shape_of(t));
@@ -393,6 +413,7 @@ Result<ValueId> add_term(TermBuilder& t) {
     case Loss::info_nce: return info_nce(t);
     case Loss::ctc: return ctc(t);
     case Loss::output: return given(t);
+    case Loss::distill: return distill(t);
     case Loss::dpo:
     case Loss::ipo:
     case Loss::orpo:

@@ -30,6 +30,7 @@ constexpr LossName kLosses[] = {{"ce", Loss::cross_entropy},
                                 {"info_nce", Loss::info_nce},
                                 {"ctc", Loss::ctc},
                                 {"output", Loss::output},
+                                {"distill", Loss::distill},
                                 {"dpo", Loss::dpo},
                                 {"ipo", Loss::ipo},
                                 {"orpo", Loss::orpo},
@@ -60,6 +61,7 @@ Status check_term(const LossOptions& term) {
   GRAFT_TRY(check_range("margin", term.margin.value_or(0), term.kind == Loss::cosine ? -1 : 0,
                         term.kind == Loss::cosine ? 1 : kLargeOption));
   GRAFT_TRY(check_range("temperature", term.temperature, 1e-6, 1e6));
+  GRAFT_TRY(check_range("weight of distillation", term.distill_weight, 0, 1));
   if (term.kind == Loss::dpo) GRAFT_TRY(check_range("label smoothing of dpo", term.label_smoothing, 0, 0.5));
   GRAFT_TRY(check_range("beta of preferences", term.preference_beta, 1e-6, 1e6));
   GRAFT_TRY(check_range("weight of desirable samples", term.desirable_weight, 0, 1e6));
@@ -164,7 +166,8 @@ std::vector<const LossOptions*> loss_terms(const TrainOptions& options) {
 }
 
 std::size_t outputs_of(Loss loss) {
-  return loss == Loss::triplet ? 3 : loss == Loss::cosine || loss == Loss::info_nce ? 2 : 1;
+  const bool two = loss == Loss::cosine || loss == Loss::info_nce || loss == Loss::distill;
+  return loss == Loss::triplet ? 3 : two ? 2 : 1;
 }
 
 bool has_target(Loss loss) { return loss != Loss::triplet && loss != Loss::info_nce && loss != Loss::output; }

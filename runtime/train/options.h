@@ -32,6 +32,7 @@ enum class Loss : std::uint8_t {
   info_nce,  ///< of two outputs, pairs by rows: each against all others of the batch; no targets
   ctc,       ///< of logits [batch, time, classes], with labels that end at the first below 0
   output,    ///< an output of the graph that is the loss; no targets
+  distill,   ///< of two outputs, logits and a teacher's: cross entropy and the divergence of the softened softmaxes
   // Of language models, from pairs of texts in a sample (loss_preference.cpp).
   dpo,   ///< R. Rafailov et al., "Direct Preference Optimization", 2023
   ipo,   ///< M. Azar et al., "A General Theoretical Paradigm to Understand Learning from Human Preferences", 2023
@@ -62,7 +63,8 @@ struct LossOptions {
   double delta = 1;         ///< huber
   double beta = 1;          ///< smooth_l1
   std::optional<double> margin;   ///< cosine (0), triplet (1)
-  double temperature = 0.07;      ///< info_nce
+  double temperature = 0.07;      ///< info_nce, distill
+  double distill_weight = 0.5;    ///< distill: of the divergence; the cross entropy has the rest, 0 to 1
   std::int32_t blank = 0;         ///< ctc
   double preference_beta = 0.1;   ///< dpo, ipo, kto: how much leaving the reference costs; orpo: weight of the odds
   double desirable_weight = 1;    ///< kto: of samples that are wanted

@@ -94,6 +94,51 @@ TEST_F(CPreference, WhatIsWrongIsSaid) {
   EXPECT_EQ(graft_data_add_reference(nullptr, base_, 0), GRAFT_INVALID_ARGUMENT);
 }
 
+using CDistillation = CPreference;
+
+TEST_F(CDistillation, LearnsFromAnotherModelThatMayGo) {
+  ASSERT_EQ(open("{\"text\": \"abcdefgh\"}\n{\"text\": \"ponmlkji\"}\n", GRAFT_NO_PREFERENCE), GRAFT_OK)
+      << h_.message();
+  const std::string path = folder_.file("teacher.graft");
+  ASSERT_TRUE(save_model(os::system_files(), path, letter_model({.seed = 5, .layers = 3})).ok());
+  graft_model* teacher = nullptr;
+  ASSERT_EQ(graft_model_load(h_.context, path.c_str(), &teacher), GRAFT_OK) << h_.message();
+  auto options = sized<graft_trainer_options>();
+  options.learning_rate = 1e-2;
+  options.batch = 2;
+  options.data = set_;
+  auto alone = sized<graft_forecast>(), together = sized<graft_forecast>();
+  ASSERT_EQ(graft_forecast_training(h_.model, &options, &alone), GRAFT_OK) << h_.message();
+  options.teacher = teacher;
+  options.own_distill_weight = 1;
+  options.distill_weight = 1;
+  options.temperature = 1;
+  ASSERT_EQ(graft_forecast_training(h_.model, &options, &together), GRAFT_OK) << h_.message();
+  EXPECT_GT(together.weights, alone.weights);
+  options.loss = GRAFT_LOSS_MSE;
+  EXPECT_EQ(open_trainer(options), GRAFT_INVALID_ARGUMENT);
+  EXPECT_TRUE(contains(h_.message(), "loss ce alone")) << h_.message();
+  options.loss = GRAFT_LOSS_CROSS_ENTROPY;
+  options.distill_weight = 1.5;
+  EXPECT_EQ(open_trainer(options), GRAFT_INVALID_ARGUMENT);
+  options.distill_weight = 1;
+  ASSERT_EQ(open_trainer(options), GRAFT_OK) << h_.message();
+  graft_model_destroy(teacher);
+  auto order = sized<graft_loader_options>();
+  order.batch = 2;
+  ASSERT_EQ(graft_loader_create(set_, &order, &loader_), GRAFT_OK) << h_.message();
+  auto first = sized<graft_metrics>(), last = sized<graft_metrics>();
+  int more = 0;
+  ASSERT_EQ(graft_train_next(h_.trainer, loader_, &more, &first), GRAFT_OK) << h_.message();
+  for (int i = 0; i < 40; ++i) ASSERT_EQ(graft_train_next(h_.trainer, loader_, &more, &last), GRAFT_OK) << h_.message();
+  EXPECT_GT(first.loss, 0);
+  EXPECT_LT(last.loss, first.loss / 2) << "of the divergence nothing has to be left";
+  EXPECT_GE(last.loss, 0);
+  const std::size_t parameters = graft_model_count(h_.model, GRAFT_PARAMETERS);
+  ASSERT_EQ(graft_trainer_store(h_.trainer), GRAFT_OK) << h_.message();
+  EXPECT_EQ(graft_model_count(h_.model, GRAFT_PARAMETERS), parameters);
+}
+
 using CAdapters = CApi;
 
 TEST_F(CAdapters, SeveralAddUpByTheirWeights) {

@@ -29,6 +29,7 @@
 #include "tools/graft/svg_memory.h"
 #include "tools/graft/time_estimate.h"
 #include "tools/graft/train_flags.h"
+#include "tools/graft/train_setup.h"
 
 namespace graft::cli {
 namespace {
@@ -118,6 +119,7 @@ Result<train::TrainOptions> options_for_training(const Model& model, TrainFlags 
   if (const auto batch = bindings.find(symbol); batch != bindings.end()) flags.batch = batch->second;
   GRAFT_TRY_ASSIGN(train::TrainOptions options, train_options(flags, 1000));
   options.bindings.erase(symbol);
+  GRAFT_TRY(set_teacher(flags, model.graph, options));
   return options;
 }
 
@@ -399,6 +401,12 @@ Result<AdaptedModel> open_planned(const PlanArguments& options) {
   return put_adapters_on(std::move(shapes.model), options.train.adapter, options.train.lora);
 }
 
+Result<AdaptedModel> open_planned_teacher(const PlanArguments& options) {
+  PlanArguments of;
+  of.path = options.train.teacher;
+  return open_planned(of);
+}
+
 Status run_plan(const PlanArguments& options) {
   if (options.mode != "train" && options.mode != "infer") {
     return invalid("--mode takes train or infer, not \"", options.mode, "\".");
@@ -409,7 +417,13 @@ Status run_plan(const PlanArguments& options) {
   GRAFT_TRY(outputs.file("--html", options.html));
   OpUse seen;
   GRAFT_TRY_ASSIGN(AdaptedModel opened, open_planned(options));
-  const Model& model = opened.get();
+  std::optional<AdaptedModel> teacher;
+  std::optional<Model> taught;
+  if (!options.train.teacher.empty()) {
+    GRAFT_TRY_ASSIGN(teacher, open_planned_teacher(options));
+    GRAFT_TRY_ASSIGN(taught, with_teacher(opened.get(), teacher->base));
+  }
+  const Model& model = taught ? *taught : opened.get();
   if (options.ops) return print_ops(model, options, seen);
   PlanOptions plan_options;
   plan_options.fuse = plan_options.merge = !options.no_fusion;
@@ -464,11 +478,12 @@ Action add_plan(CLI::App& app) {
       ->check(whole(1, 1024));
   app.add_flag("--shard-optimizer", options->shard_optimizer, "As of graft train: what worker 0 of these needs");
   add_train_flags(app, options->train);
+  add_teacher_flag(app, options->train);
   add_caps_flag(app, options->caps);
   add_device_flags(app, options->flags);
   app.callback([&app, options] {
     refuse_idle_train_flags(app, options->train);
-    refuse_idle(app, options->mode != "train", {"--workers"}, cat("with --mode ", options->mode, "."));
+    refuse_idle(app, options->mode != "train", {"--workers", "--teacher"}, cat("with --mode ", options->mode, "."));
     refuse_idle(app, options->workers > 1, {"--time"}, "with --workers: what the network takes is not known.");
     refuse_idle(app, options->workers == 1, {"--shard-optimizer"}, "without --workers N.");
   });

@@ -37,6 +37,7 @@ void on_signal(int) {
 Status claim_outputs(const TrainArguments& options) {
   Outputs outputs;
   outputs.replaces("the model", options.path, options.in_place);
+  if (!options.train.teacher.empty()) outputs.reads("the teacher", options.train.teacher);
   for (const std::string& file : adapter_files(options.train.adapter)) {
     outputs.replaces("the adapter", file, options.in_place);
   }
@@ -177,6 +178,7 @@ Action add_train(CLI::App& app) {
   app.add_option("-o,--output", options->output, "The trained model; with --lora or --adapter, the adapters alone");
   add_in_place_flag(app, options->in_place);
   add_train_flags(app, options->train);
+  add_teacher_flag(app, options->train);
   add_device_flags(app, options->device);
   add_pace_flags(app, options->device);
   app.callback([&app, options] {

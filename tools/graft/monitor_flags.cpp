@@ -151,7 +151,7 @@ Status pass_gate(gpu::Device& device, const TrainArguments& options, const train
                  const train::TrainerOptions& trainer_options, Model& model, data::Source& held_out) {
   const EvaluationFlags& flags = options.evaluation;
   EvaluationOptions evaluation;
-  evaluation.train = train_options;
+  evaluation.train = without_teacher(train_options);
   evaluation.train.optimizer.ema = 0;  // of the weights as they are in the model
   evaluation.train.freeze.clear();
   evaluation.train.fetch.clear();

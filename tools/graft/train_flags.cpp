@@ -73,7 +73,11 @@ void add_plain_loss_flags(CLI::App& app, TrainFlags& flags) {
   app.add_option("--huber-delta", flags.huber_delta, "For huber (1)")->check(positive());
   app.add_option("--smooth-l1-beta", flags.smooth_l1_beta, "For smooth_l1 (1)")->check(not_negative());
   app.add_option("--margin", flags.margin, "For cosine (0) and triplet (1)");
-  app.add_option("--temperature", flags.temperature, "For info_nce (0.07)")->check(positive());
+  app.add_option("--temperature", flags.temperature, "For info_nce (0.07); of distillation, what logits are divided by (2)")
+      ->check(positive());
+  app.add_option("--distill-weight", flags.distill_weight,
+                 "Of distillation: how much the teacher counts; the labels have the rest (0.5)")
+      ->check(number(0, 1));
   app.add_option("--beta", flags.preference_beta, "For dpo, ipo, orpo and kto (0.1)")->check(positive());
   app.add_option("--desirable-weight", flags.desirable_weight, "For kto: of texts that are wanted (1)")
       ->check(not_negative());
@@ -164,7 +168,13 @@ void add_train_flags(CLI::App& app, TrainFlags& flags) {
   app.add_option("--bind", flags.bind, "Sizes of named dimensions other than the batch");
 }
 
+void add_teacher_flag(CLI::App& app, TrainFlags& flags) {
+  app.add_option("--teacher", flags.teacher,
+                 "Learn from this model's logits, too: one of the same vocabulary, run beside the trained one");
+}
+
 bool is_cross_entropy(const TrainFlags& flags) {
+  if (!flags.teacher.empty()) return false;
   const auto terms = train::parse_losses(flags.loss);
   return terms.ok() && terms->size() == 1 && terms->front().kind == train::Loss::cross_entropy;
 }
@@ -197,19 +207,22 @@ void refuse_idle_loss_flags(const CLI::App& app, const TrainFlags& flags) {
         *terms, [&](const train::LossOptions& term) { return std::ranges::find(kinds, term.kind) != kinds.end(); });
     refuse_idle(app, !used, names, cat("with --loss ", flags.loss, ", only with ", with, "."));
   };
-  only({"--label-smoothing"}, {Loss::cross_entropy, Loss::dpo}, "ce and dpo");
+  only({"--label-smoothing"}, {Loss::cross_entropy, Loss::dpo, Loss::distill}, "ce, dpo and distill");
   only({"--beta"}, {Loss::dpo, Loss::ipo, Loss::orpo, Loss::kto}, "dpo, ipo, orpo and kto");
   only({"--desirable-weight", "--undesirable-weight"}, {Loss::kto}, "kto");
-  only({"--ignore-index"}, {Loss::cross_entropy, Loss::focal, Loss::dice}, "ce, focal and dice");
-  only({"--class-axis"}, {Loss::cross_entropy, Loss::focal, Loss::dice, Loss::kl, Loss::ctc},
-       "ce, focal, dice, kl and ctc");
+  only({"--ignore-index"}, {Loss::cross_entropy, Loss::focal, Loss::dice, Loss::distill}, "ce, focal, dice and distill");
+  only({"--class-axis"}, {Loss::cross_entropy, Loss::focal, Loss::dice, Loss::kl, Loss::ctc, Loss::distill},
+       "ce, focal, dice, kl, ctc and distill");
   only({"--class-weights"}, {Loss::cross_entropy, Loss::focal}, "ce and focal");
   only({"--pos-weight"}, {Loss::bce}, "bce");
   only({"--focal-gamma", "--focal-alpha"}, {Loss::focal}, "focal");
   only({"--huber-delta"}, {Loss::huber}, "huber");
   only({"--smooth-l1-beta"}, {Loss::smooth_l1}, "smooth_l1");
   only({"--margin"}, {Loss::cosine, Loss::triplet}, "cosine and triplet");
-  only({"--temperature"}, {Loss::info_nce}, "info_nce");
+  if (flags.teacher.empty()) {
+    only({"--temperature"}, {Loss::info_nce, Loss::distill}, "info_nce, distill and --teacher");
+    only({"--distill-weight"}, {Loss::distill}, "distill and --teacher");
+  }
   only({"--blank", "--zero-infinity"}, {Loss::ctc}, "ctc");
 }
 
@@ -300,7 +313,8 @@ Status set_losses(const TrainFlags& flags, train::TrainOptions& options) {
   like.delta = flags.huber_delta;
   like.beta = flags.smooth_l1_beta;
   if (!std::isnan(flags.margin)) like.margin = flags.margin;
-  like.temperature = flags.temperature;
+  if (!std::isnan(flags.temperature)) like.temperature = flags.temperature;
+  like.distill_weight = flags.distill_weight;
   like.preference_beta = flags.preference_beta;
   like.desirable_weight = flags.desirable_weight;
   like.undesirable_weight = flags.undesirable_weight;

@@ -29,7 +29,9 @@ struct TrainFlags {
   double huber_delta = 1;
   double smooth_l1_beta = 1;
   double margin = NAN;  ///< not given
-  double temperature = 0.07;
+  double temperature = NAN;  ///< not given
+  std::string teacher;
+  double distill_weight = 0.5;
   double preference_beta = 0.1;
   double desirable_weight = 1;
   double undesirable_weight = 1;
@@ -100,6 +102,9 @@ Result<Bindings> bindings_of(const TrainFlags& flags);
 
 /// Whether the loss is cross entropy alone, whose exponent is the perplexity.
 bool is_cross_entropy(const TrainFlags& flags);
+/// --teacher, for commands that have one.
+void add_teacher_flag(CLI::App& app, TrainFlags& flags);
+
 /// What the records of a data set are for the loss.
 Preference preference_of(const TrainFlags& flags);
 /// Whether it compares with a reference model.

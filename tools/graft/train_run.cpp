@@ -270,7 +270,7 @@ Status TrainRun::open_checkpointer(const CheckpointOptions& checkpoint, std::chr
   all.late_sync = true;
   all.model_file = std::filesystem::absolute(options_.path).string();
   Configuration configuration = configuration_of(trainer_);
-  add_data(options_, ready_.fingerprint, configuration);
+  add_data(options_, ready_, configuration);
   const auto until = std::chrono::steady_clock::now() + patience;
   for (;;) {
     auto opened = Checkpointer::open(os::system_files(), all, trainer_, model_, configuration);

@@ -102,9 +102,16 @@ Status add_reference(OpenDevice& opened, const Model& base, const TrainArguments
 
 }  // namespace
 
-void add_data(const TrainArguments& options, const std::string& fingerprint, Configuration& configuration) {
+Status set_teacher(const TrainFlags& flags, const Graph& taught, train::TrainOptions& options) {
+  if (flags.teacher.empty()) return ok_status();
+  const double temperature = std::isnan(flags.temperature) ? kDistillTemperature : flags.temperature;
+  return learn_from_teacher(taught, flags.distill_weight, temperature, options);
+}
+
+void add_data(const TrainArguments& options, const PreparedRun& run, Configuration& configuration) {
   configuration["data"] = options.data;
-  configuration["data contents"] = fingerprint;
+  configuration["data contents"] = run.fingerprint;
+  if (!run.teacher_name.empty()) configuration["teacher"] = run.teacher_name;
   configuration["order"] = order_text(!options.no_shuffle, options.drop_last);
   if (options.workers.wire != "f32") configuration["precision"] += cat(", ", options.workers.wire, " on the wire");
 }
@@ -136,6 +143,13 @@ Result<std::unique_ptr<PreparedRun>> prepare_run(OpenDevice& opened, const Model
   if (has_packed_sequences(source)) {
     GRAFT_TRY_ASSIGN(run->masked, with_packed_sequences(model));
   }
+  const Model& alone = run->masked ? *run->masked : model;
+  if (!options.train.teacher.empty()) {
+    GRAFT_TRY_ASSIGN(run->teacher, open_adapted(options.train.teacher, {}, WeightCheck::at_once));
+    GRAFT_TRY_ASSIGN(run->taught, with_teacher(alone, run->teacher->base));
+    run->teacher_name = name_of_base(run->teacher->base);
+  }
+  const Model& trained = run->taught ? *run->taught : alone;
   data::LoaderOptions loader_options;
   loader_options.batch = static_cast<std::uint64_t>(options.train.batch * options.train.accumulate);
   loader_options.shuffle = !options.no_shuffle;
@@ -146,6 +160,7 @@ Result<std::unique_ptr<PreparedRun>> prepare_run(OpenDevice& opened, const Model
   run->total_steps = options.steps > 0 ? options.steps : steps_of(source, loader_options);
 
   GRAFT_TRY_ASSIGN(train::TrainOptions train_options, cli::train_options(options.train, run->total_steps));
+  GRAFT_TRY(set_teacher(options.train, trained.graph, train_options));
   if (has_pairs(source)) train_options.bindings.erase("seq");  // --seq is of one text, of which samples hold two
   bind_length(source, model, train_options.bindings);
   train_options.fetch = split_list(options.fetch);
@@ -171,7 +186,6 @@ Result<std::unique_ptr<PreparedRun>> prepare_run(OpenDevice& opened, const Model
   train::scale_for_rounding(device.target(), train_options);
   if (held_out != nullptr) trainer_options.request.evaluation_samples = held_out->size();
   trainer_options.request.plan.fuse = trainer_options.request.plan.merge = !options.no_fusion;
-  const Model& trained = run->masked ? *run->masked : model;
   GRAFT_TRY(train::set_targets(trained.graph, source.fields(), train_options));
   GRAFT_TRY(set_budget(options.budget, trained.graph, train_options, device.target(), trainer_options.request));
   GRAFT_TRY_ASSIGN(run->trainer, create_trainer(device, trained, train_options, source.fields(), trainer_options));

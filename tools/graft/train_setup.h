@@ -84,6 +84,9 @@ struct PreparedRun {
   TextInfo training_info;
   std::string fingerprint;      ///< of the source; empty: nobody asks for it
   std::optional<Model> masked;  ///< the model with packed sequences kept apart
+  std::optional<AdaptedModel> teacher;
+  std::optional<Model> taught;  ///< the model with its teacher in one graph
+  std::string teacher_name;     ///< its weights' hash and its file
   std::unique_ptr<train::Trainer> trainer;
   /// Of several workers: the loader reads whole batches, not this worker's share alone.
   std::atomic<bool> reads_all = false;
@@ -95,6 +98,9 @@ struct PreparedRun {
 
   train::Share share;  ///< of several workers: what the loader reads by
 };
+
+/// Has the options learn from the teacher in this graph, where --teacher gave one.
+Status set_teacher(const TrainFlags& flags, const Graph& taught, train::TrainOptions& options);
 
 /// What worker 0 alone does: evaluation and profiles. A run of one worker is worker 0's.
 struct FirstWorker {
@@ -116,7 +122,7 @@ Result<std::unique_ptr<PreparedRun>> prepare_run(OpenDevice& opened, const Model
                                                  const TrainArguments& options, train::SlotExchange* exchange,
                                                  const std::optional<FirstWorker>& first);
 
-/// What a resume compares of the data.
-void add_data(const TrainArguments& options, const std::string& fingerprint, Configuration& configuration);
+/// What a resume compares of the data, and of the teacher.
+void add_data(const TrainArguments& options, const PreparedRun& run, Configuration& configuration);
 
 }  // namespace graft::cli

@@ -35,7 +35,7 @@ Status read_share(PreparedRun& run, train::Share share) {
 Status begin_together(group::Group& group, PreparedRun& run, const train::SlotExchange& exchange,
                       const TrainArguments& options, std::chrono::nanoseconds deadline) {
   Configuration words = configuration_of(*run.trainer);
-  add_data(options, run.fingerprint, words);
+  add_data(options, run, words);
   words["--shard-optimizer"] = run.trainer->is_sharded() ? "yes" : "no";
   GRAFT_TRY(distribute::agree(group, words, !run.has_joined, deadline));
   run.has_joined = true;

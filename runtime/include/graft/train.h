@@ -132,7 +132,7 @@ typedef struct graft_trainer_options {
   double smooth_l1_beta; /* 1 without own_smooth_l1_beta */
   int own_margin;
   double margin;      /* without own_margin 0 of the cosine embedding, 1 of triplets */
-  double temperature; /* of InfoNCE; 0: 0.07 */
+  double temperature; /* of InfoNCE; 0: 0.07. Of distillation; 0: 2 */
   int32_t blank;      /* class of CTC's blank */
   int zero_infinity;  /* CTC: 0 where labels do not fit the time */
   /* Labels of a sample of CTC; 0: half the time. A trainer with `data` knows it. */
@@ -168,6 +168,13 @@ typedef struct graft_trainer_options {
   /* NEFTune, for language models: in training the embeddings of tokens get noise, uniform in
      +-neftune_alpha / sqrt(tokens of a sample * width); 0: none. */
   double neftune_alpha;
+  /* Distillation: another model of the context, a language model of the same vocabulary, from whose logits the model
+     learns too, with GRAFT_LOSS_CROSS_ENTROPY. It runs beside it, within the same plan, and is not changed; it may be
+     released once the trainer is there. The loss is distill_weight temperature^2 KL(teacher, model), both softened by
+     temperature, plus (1 - distill_weight) times cross entropy. NULL: none. */
+  struct graft_model* teacher;
+  int own_distill_weight;
+  double distill_weight; /* 0 to 1; 0.5 without own_distill_weight */
 } graft_trainer_options;
 
 /* What a step or an evaluation gives back. */

@@ -71,7 +71,7 @@ struct TrainerOptions {
   double huber_delta = 1;
   double smooth_l1_beta = 1;
   std::optional<double> margin = {};     ///< default: 0 of the cosine embedding, 1 of triplets
-  double temperature = 0.07;             ///< InfoNCE
+  double temperature = 0;                ///< InfoNCE (0: 0.07), distillation (0: 2)
   double preference_beta = 0.1;          ///< DPO, IPO, ORPO, KTO
   double desirable_weight = 1;           ///< KTO: of texts that are wanted
   double undesirable_weight = 1;         ///< KTO: of the others
@@ -99,6 +99,8 @@ struct TrainerOptions {
   bool no_fusion = false;                ///< dispatches of its own for every op and tensor
   std::vector<InputFormat> inputs = {};  ///< of samples that are given as bytes or halves
   double neftune_alpha = 0;              ///< of noise on the embeddings of tokens: see graft_trainer_options
+  graft_model* teacher = nullptr;        ///< Model::get() of one whose logits are learned from: see graft_trainer_options
+  double distill_weight = 0.5;           ///< how much it counts beside the labels
 };
 
 namespace detail {
@@ -130,6 +132,9 @@ inline void add_loss_options(const TrainerOptions& options, graft_trainer_option
   raw.own_margin = options.margin ? 1 : 0;
   raw.margin = options.margin.value_or(0);
   raw.temperature = options.temperature;
+  raw.teacher = options.teacher;
+  raw.own_distill_weight = 1;
+  raw.distill_weight = options.distill_weight;
   raw.preference_beta = options.preference_beta;
   raw.own_kto_weights = 1;
   raw.desirable_weight = options.desirable_weight;

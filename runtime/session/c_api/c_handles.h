@@ -81,7 +81,9 @@ struct graft_session {
 struct graft_trainer {
   graft::c_api::Ref<graft_context> context;
   graft::c_api::Ref<graft_model> model;
+  graft::c_api::Ref<graft_model> teacher;
   std::optional<graft::Model> masked;  ///< what is trained instead where samples hold several texts
+  std::optional<graft::Model> taught;  ///< and where there is a teacher
   std::vector<graft::data::Field> fields;
   std::unique_ptr<graft::CallbackGroup> group;  ///< null: alone
   bool has_joined = false;                      ///< no newcomer to the group

@@ -224,14 +224,22 @@ train::PlanRequest plan_request(const graft_trainer_options& options) {
   return request;
 }
 
-// The model that a trainer of these options takes: `masked` is made where samples hold several texts.
+// The model that a trainer of these options takes: `masked` is made where samples hold several texts, `taught` where
+// there is a teacher, from which `wanted` then learns.
 Result<const Model*> trained_model(const Model& model, const graft_trainer_options& options,
-                                   std::optional<Model>& masked) {
-  if (options.packed_sequences == 0 && (options.data == nullptr || !has_packed_sequences(*options.data->source))) {
-    return &model;
+                                   std::optional<Model>& masked, std::optional<Model>& taught,
+                                   train::TrainOptions& wanted) {
+  const Model* trained = &model;
+  if (options.packed_sequences != 0 || (options.data != nullptr && has_packed_sequences(*options.data->source))) {
+    GRAFT_TRY_ASSIGN(masked, with_packed_sequences(model));
+    trained = &*masked;
   }
-  GRAFT_TRY_ASSIGN(masked, with_packed_sequences(model));
-  return &*masked;
+  if (options.teacher == nullptr) return trained;
+  GRAFT_TRY_ASSIGN(taught, with_teacher(*trained, options.teacher->model));
+  const double weight = options.own_distill_weight != 0 ? options.distill_weight : 0.5;
+  const double temperature = options.temperature != 0 ? options.temperature : kDistillTemperature;
+  GRAFT_TRY(learn_from_teacher(taught->graph, weight, temperature, wanted));
+  return &*taught;
 }
 
 }  // namespace
@@ -243,7 +251,7 @@ Result<train::TrainOptions> train_options_of(const graft_trainer_options& option
 Status plan_run(const Model& model, const graft_trainer_options& given, const gpu::Target& target, PlannedRun& out) {
   GRAFT_TRY_ASSIGN(out.options, train_options(given));
   train::scale_for_rounding(target, out.options);
-  GRAFT_TRY_ASSIGN(out.model, trained_model(model, given, out.masked));
+  GRAFT_TRY_ASSIGN(out.model, trained_model(model, given, out.masked, out.taught, out.options));
   if (given.data != nullptr) bind_length(*given.data->source, *out.model, out.options.bindings);
   out.request = plan_request(given);
   GRAFT_TRY_ASSIGN(out.plan, train::plan_training(out.model->graph, out.options, out.request, target));
@@ -312,7 +320,11 @@ graft_status graft_trainer_create(graft_model* model, const graft_trainer_option
     auto made = std::make_unique<graft_trainer>();
     made->context = model->context;
     made->model = model;
-    GRAFT_TRY_ASSIGN(const Model* trained, trained_model(model->model, given, made->masked));
+    if (given.teacher != nullptr && &*given.teacher->context != &*model->context) {
+      return invalid("The teacher belongs to another context than the model.");
+    }
+    if (given.teacher != nullptr) made->teacher = given.teacher;
+    GRAFT_TRY_ASSIGN(const Model* trained, trained_model(model->model, given, made->masked, made->taught, wanted));
     if (given.data != nullptr) {
       made->fields = given.data->source->fields();
       bind_length(*given.data->source, *trained, wanted.bindings);

@@ -14,6 +14,7 @@ Result<train::TrainOptions> train_options_of(const graft_trainer_options& option
 struct PlannedRun {
   train::TrainOptions options;
   std::optional<Model> masked = {};  ///< with packed sequences kept apart
+  std::optional<Model> taught = {};  ///< with its teacher
   const Model* model = nullptr;      ///< what is trained: it, or the model that was given
   train::PlanRequest request = {};
   std::optional<train::TrainingPlan> plan = {};

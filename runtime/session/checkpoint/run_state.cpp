@@ -186,6 +186,7 @@ std::string loss_text(const train::LossOptions& term) {
   add("delta", term.delta, usual.delta);
   add("beta", term.beta, usual.beta);
   add("temperature", term.temperature, usual.temperature);
+  if (term.kind == train::Loss::distill) add("distill-weight", term.distill_weight, 0);
   add("blank", term.blank, usual.blank);
   add("preference-beta", term.preference_beta, usual.preference_beta);
   add("desirable-weight", term.desirable_weight, usual.desirable_weight);
