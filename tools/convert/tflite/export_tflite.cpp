@@ -104,6 +104,10 @@ class Patcher {
       return corrupt("The tensor \"", value.name, "\" is ", Shape::of(tensor.dims).text(), " in the file and ",
                      Shape::of(source.dims()).text(), " in the model.");
     }
+    if (tensor.dense != nullptr) {
+      return unsupported("The tensor \"", value.name,
+                         "\" is sparse in the file: its new weights are not written there.");
+    }
     source.dtype = DType::f32;
     GRAFT_TRY_ASSIGN(const ExportBytes made, export_bytes(source));
     Changed& changed = changed_[found->second];

@@ -10,10 +10,10 @@ namespace {
 
 constexpr std::size_t kMaxOperators = 1 << 20;
 
-const TfliteOp* find_op(tfl::BuiltinOperator code) {
-  for (const TfliteOp* table : {kTfliteMaths, kTfliteMoves, kTfliteImages}) {
+const TfliteOp* find_op(tfl::BuiltinOperator code, std::string_view custom) {
+  for (const TfliteOp* table : {kTfliteMaths, kTfliteMoves, kTfliteImages, kTfliteCustom}) {
     for (const TfliteOp* entry = table; entry->translate != nullptr; ++entry) {
-      if (entry->op == code) return entry;
+      if (entry->op == code && entry->custom == custom) return entry;
     }
   }
   return nullptr;
@@ -74,17 +74,20 @@ class Reader {
       GRAFT_TRY_ASSIGN(const tfl::BuiltinOperator code, file_.code(*op));
       const char* known = tfl::EnumNameBuiltinOperator(code);
       std::string name = known == nullptr || *known == '\0' ? cat("operator ", static_cast<int>(code)) : known;
-      if (code == tfl::BuiltinOperator::CUSTOM) name = cat("CUSTOM ", file_.custom_name(*op));
+      std::string custom;
+      if (code == tfl::BuiltinOperator::CUSTOM) {
+        custom = file_.custom_name(*op);
+        name = cat("CUSTOM ", custom);
+      }
       OpContext context(file_, *op, name, options_, out_);
-      Status status = translate(context, code, name);
+      Status status = translate(context, find_op(code, custom), code, name);
       if (!status.ok()) context.set_refusal(status.message());
     }
     return {};
   }
 
-  static Status translate(OpContext& c, tfl::BuiltinOperator code, const std::string& name) {
+  static Status translate(OpContext& c, const TfliteOp* entry, tfl::BuiltinOperator code, const std::string& name) {
     GRAFT_TRY(c.check());
-    const TfliteOp* entry = find_op(code);
     if (entry == nullptr) {
       const bool control = code == tfl::BuiltinOperator::IF || code == tfl::BuiltinOperator::WHILE;
       return unsupported("the op ", name, control ? " is control flow, which is not supported" : " is not supported");

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tools/convert/onnx/onnx_graph.h"
@@ -72,8 +73,9 @@ struct TfliteOp {
   tfl::BuiltinOperator op;
   std::size_t min_inputs, max_inputs;
   Translate translate;
+  std::string_view custom = {};  ///< the name of an op that is none of the format's own
 };
 // Ended by a null translation.
-extern const TfliteOp kTfliteMaths[], kTfliteMoves[], kTfliteImages[];
+extern const TfliteOp kTfliteMaths[], kTfliteMoves[], kTfliteImages[], kTfliteCustom[];
 
 }  // namespace graft::convert

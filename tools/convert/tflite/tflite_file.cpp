@@ -7,6 +7,7 @@
 
 #include "platform/base/half.h"
 #include "platform/base/text.h"
+#include "tools/convert/tflite/tflite_sparse.h"
 
 namespace graft::convert {
 namespace {
@@ -167,7 +168,7 @@ Result<TfliteFile> TfliteFile::open(std::span<const std::byte> bytes) {
   return file;
 }
 
-Status TfliteFile::read_tensor(const tfl::Tensor& from, TfliteTensor& to) const {
+Status TfliteFile::read_tensor(const tfl::Tensor& from, TfliteTensor& to, std::uint64_t file_bytes) const {
   to.type = from.type();
   if (from.shape() != nullptr) to.dims.assign(from.shape()->begin(), from.shape()->end());
   if (to.dims.size() > Shape::kMaxRank) {
@@ -196,11 +197,16 @@ Status TfliteFile::read_tensor(const tfl::Tensor& from, TfliteTensor& to) const 
     to.constant = to.buffer != 0 && std::find(to.dims.begin(), to.dims.end(), 0) != to.dims.end();  // nothing in it
     return {};
   }
-  if (from.sparsity() != nullptr) return unsupported("is sparse");
   to.constant = true;
   to.data = {buffer.data()->data(), buffer.data()->size()};
   const unsigned bits = element_bits(to.type);
   if (bits == 0) return unsupported("holds ", tensor_type_name(to.type));
+  if (from.sparsity() != nullptr) {
+    if (bits < 8) return unsupported("is sparse and ", tensor_type_name(to.type));
+    GRAFT_TRY_ASSIGN(auto dense, dense_bytes(*from.sparsity(), to.dims, bits / 8, to.data, kMaxGrowth * file_bytes));
+    to.dense = std::make_shared<const std::vector<std::uint8_t>>(std::move(dense));
+    to.data = *to.dense;
+  }
   const auto count = element_count(to.dims);
   if (!count || *count > (std::uint64_t{1} << 40)) return corrupt("has the shape ", Shape::of(to.dims).text());
   if ((*count * bits + 7) / 8 != to.data.size()) {
@@ -220,7 +226,7 @@ Status TfliteFile::read_tensors(std::uint64_t file_bytes) {
     tensor.name = from->name() == nullptr ? std::string() : from->name()->str().substr(0, kMaxNameBytes);
     if (tensor.name.empty()) tensor.name = cat("tensor_", index);
     while (!taken.insert(tensor.name).second) tensor.name += cat("_", index);
-    if (Status status = read_tensor(*from, tensor); !status.ok()) {
+    if (Status status = read_tensor(*from, tensor, file_bytes); !status.ok()) {
       tensor.error = status.message();
       tensor.data = {};
     }

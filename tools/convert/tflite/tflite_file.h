@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -30,7 +31,8 @@ struct TfliteTensor {
   tfl::TensorType type = tfl::TensorType::FLOAT32;
   ElemType elem = ElemType::undefined;  ///< of what the numbers stand for: f32 where they are quantized
   TfliteQuantization quantization;
-  std::span<const std::uint8_t> data;  ///< empty: computed, or a variable
+  std::span<const std::uint8_t> data;                      ///< empty: computed, or a variable
+  std::shared_ptr<const std::vector<std::uint8_t>> dense;  ///< holds the data where the file's are sparse
   std::uint32_t buffer = 0;
   bool constant = false;
   bool variable = false;  ///< kept from call to call by TFLite; starts as zeros
@@ -70,7 +72,7 @@ class TfliteFile {
 
  private:
   Status read_tensors(std::uint64_t file_bytes);
-  Status read_tensor(const tfl::Tensor& from, TfliteTensor& to) const;
+  Status read_tensor(const tfl::Tensor& from, TfliteTensor& to, std::uint64_t file_bytes) const;
 
   const tfl::Model* model_ = nullptr;
   const tfl::SubGraph* graph_ = nullptr;

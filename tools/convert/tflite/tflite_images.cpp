@@ -1,5 +1,7 @@
 // Operators on channels-last images.
 #include <algorithm>
+#include <array>
+#include <cstring>
 
 #include "tools/convert/tflite/tflite_context.h"
 
@@ -37,6 +39,23 @@ Status transpose_conv(OpContext& c) {
             {{"strides", ints_attr({options->stride_h(), options->stride_w()})}, {"same", is_same(options->padding())}},
             "tflite"),
       options->activation());
+  return {};
+}
+
+/// MediaPipe's op of its segmentation networks: input, weights, bias; the result's shape is the one that the file
+/// declares. Its options are three 32-bit integers as they lie in memory: padding (1 same, 2 valid), stride across,
+/// stride down.
+Status transpose_conv_with_bias(OpContext& c) {
+  const auto* bytes = c.op.custom_options();
+  std::array<std::int32_t, 3> options = {};
+  if (bytes == nullptr || bytes->size() < sizeof options) return corrupt("it has no options");
+  std::memcpy(options.data(), bytes->data(), sizeof options);
+  const auto [padding, across, down] = options;
+  if (padding < 1 || padding > 2 || across < 1 || down < 1) {
+    return corrupt("it has the padding ", padding, " and the strides ", down, " and ", across);
+  }
+  c.out(0, c.add("TRANSPOSE_CONV", {c.in(0), c.in(1), c.constant(c.output(0).dims), c.in(2)},
+                 {{"strides", ints_attr({down, across})}, {"same", int_attr(padding == 1)}}, "tflite"));
   return {};
 }
 
@@ -131,6 +150,11 @@ const TfliteOp kTfliteImages[] = {
     {B::DEPTH_TO_SPACE, 1, 1, depth_to_space},
     {B::LOCAL_RESPONSE_NORMALIZATION, 1, 1, local_response_normalization},
     {B::ADD, 0, 0, nullptr},
+};
+
+const TfliteOp kTfliteCustom[] = {
+    {B::CUSTOM, 3, 3, transpose_conv_with_bias, "Convolution2DTransposeBias"},
+    {B::CUSTOM, 0, 0, nullptr},
 };
 
 }  // namespace graft::convert

@@ -330,6 +330,7 @@ const TfliteOp kTfliteMaths[] = {
     {B::CAST, 1, 1, cast},
     {B::QUANTIZE, 1, 1, same_Identity},
     {B::DEQUANTIZE, 1, 1, same_Identity},
+    {B::DENSIFY, 1, 1, same_Identity},  // a sparse tensor is made dense where it is read
     {B::FULLY_CONNECTED, 2, 3, fully_connected},
     {B::BATCH_MATMUL, 2, 2, batch_matmul},
     {B::CUMSUM, 2, 2, cumsum},
