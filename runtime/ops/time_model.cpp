@@ -75,8 +75,7 @@ TileUse tile_of(const gpu::Target& target, const Variant& variant, const gpu::Sp
   }
 }
 
-KernelUse plain_use(const gpu::Target& target, const Variant& variant, const ChoiceShape& shape,
-                    const gpu::Speed& speed) {
+KernelUse plain_use(const gpu::Target& target, const Variant& variant, const ChoiceShape& shape) {
   const bool cpu = device_class(target.caps) == DeviceClass::cpu;
   const double rows = static_cast<double>(std::max<std::uint64_t>(shape.m, 1));
   KernelUse use{.issue = kPlainIssue};
@@ -106,7 +105,7 @@ KernelUse plain_use(const gpu::Target& target, const Variant& variant, const Cho
 }  // namespace
 
 KernelUse use_of(const gpu::Target& target, const Variant& variant, const ChoiceShape& shape, const gpu::Speed& speed) {
-  if (variant.family != Family::gemm) return plain_use(target, variant, shape, speed);
+  if (variant.family != Family::gemm) return plain_use(target, variant, shape);
   const TileUse tile = tile_of(target, variant, speed);
   const auto tiles = [](std::uint64_t size, std::uint64_t side) {
     return ceil_div(std::max<std::uint64_t>(size, 1), side);

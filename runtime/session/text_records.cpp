@@ -5,7 +5,7 @@
 namespace graft {
 namespace {
 
-constexpr std::uint64_t kBlock = std::uint64_t{1} << 20;  // bytes that are looked through at once
+constexpr std::uint64_t kLooked = std::uint64_t{1} << 20;  // bytes that are looked through at once
 constexpr std::uint64_t kMostRecords = UINT32_MAX;
 
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
@@ -65,7 +65,7 @@ template <typename Visit>
 Status RecordFile::for_each_block(std::uint64_t end, Visit visit) const {
   std::string block;
   for (std::uint64_t at = 0; at < end; at += block.size()) {
-    block.resize(static_cast<std::size_t>(std::min(kBlock, end - at)));
+    block.resize(static_cast<std::size_t>(std::min(kLooked, end - at)));
     GRAFT_TRY(file_.read(at, std::as_writable_bytes(std::span(block))));
     GRAFT_TRY(visit(at, std::string_view(block)));
   }

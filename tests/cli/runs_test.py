@@ -176,6 +176,9 @@ class RunsTest(cli.CliTest):
         self.assertEqual(self.bytes_of("a.graft"), self.bytes_of("b.graft"))
         self.graft("train", "--config", "a.graft.config.json", "-o", "c.graft", "--lr", 0.02)
         self.assertNotEqual(self.bytes_of("a.graft"), self.bytes_of("c.graft"))
+        self.graft("train", "--config", "a.graft.config.json", "-o", "d.graft", "--epochs", 1)  # in the place of --steps
+        with open(self.path("d.graft.config.json")) as file:
+            self.assertEqual([key for key in json.load(file) if key in ("steps", "epochs")], ["epochs"])
         for wrong, says in (({"learning": 1}, "learning"), ({"lr": {}}, "lr"), ({"no-shuffle": 3}, "no-shuffle"),
                             ({"lr": True}, "lr"), ([], "object")):
             with open(self.path("w.json"), "w") as file:

@@ -77,6 +77,19 @@ const CLI::Option* find_option(const CLI::App& command, const std::string& key) 
   return nullptr;
 }
 
+/// Whether the command line gives the flag, or one that takes its place.
+bool is_settled(const CLI::App& command, const CLI::Option& option, const std::vector<std::string>& arguments) {
+  constexpr std::pair<std::string_view, std::string_view> kOneOf[] = {
+      {"steps", "epochs"}, {"eval", "eval-split"}, {"adapter", "lora"}};
+  const auto other_is_given = [&](std::string_view name, std::string_view other) {
+    const CLI::Option* const found = find_option(command, std::string(other));
+    return option.check_lname(std::string(name)) && found != nullptr && is_given(*found, arguments);
+  };
+  return is_given(option, arguments) || std::ranges::any_of(kOneOf, [&](const auto& both) {
+           return other_is_given(both.first, both.second) || other_is_given(both.second, both.first);
+         });
+}
+
 }  // namespace
 
 Result<std::vector<std::string>> with_config(const CLI::App& command, const std::vector<std::string>& arguments) {
@@ -95,7 +108,7 @@ Result<std::vector<std::string>> with_config(const CLI::App& command, const std:
                      command.get_name(), ".");
     }
     const bool is_positional = option->get_lnames().empty() && option->get_snames().empty();
-    if (!is_positional && is_given(*option, arguments)) continue;
+    if (!is_positional && is_settled(command, *option, arguments)) continue;
     if (is_positional && !arguments.empty() && flag_of(arguments[0]).empty()) continue;
     auto added = add(*option, key, value, is_positional ? positional : out);
     if (!added.ok()) return std::move(added).with_context(cat("In \"", path, "\""));

@@ -8,8 +8,9 @@
 
 namespace graft::cli {
 
-/// The arguments of a command with those of the file that --config names in front of them, in so far as they are not
-/// given. Errors name a key that is no flag of the command. `arguments` begin behind the command's name.
+/// The arguments of a command with those of the file that --config names in front of them, in so far as neither they
+/// nor flags that exclude them are given. Errors name a key that is no flag of the command. `arguments` begin behind
+/// the command's name.
 Result<std::vector<std::string>> with_config(const CLI::App& command, const std::vector<std::string>& arguments);
 
 /// What a command was given, as such a file.

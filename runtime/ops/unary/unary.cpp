@@ -70,7 +70,9 @@ Status infer_test(InferContext& c) {
 
 push::UnaryPush make_push(Op op, const Attrs& attrs) {
   const unary::Params params = unary::params(op, attrs);
-  const auto to_int = [](double x) { return static_cast<std::int32_t>(std::clamp(x, -2147483648.0, 2147483647.0)); };
+  const auto to_int = [](double x) {
+    return std::isnan(x) ? 0 : static_cast<std::int32_t>(std::clamp(x, -2147483648.0, 2147483647.0));
+  };
   return {.count = 0,
           .alpha = static_cast<float>(params.alpha),
           .beta = static_cast<float>(params.beta),

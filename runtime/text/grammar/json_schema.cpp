@@ -466,7 +466,7 @@ class SchemaReader {
       }
       for (const Member& member : all) names.push_back(member.name.substr(1, member.name.size() - 2));
       std::ranges::sort(names);
-      names.erase(std::ranges::unique(names).begin(), names.end());
+      names.erase(std::unique(names.begin(), names.end()), names.end());
       GRAFT_TRY_ASSIGN(const std::string name, other_name(names, 0, 0));
       GRAFT_TRY_ASSIGN(other, add("\"\\\"\" " + name + " \"\\\":\" ws " + value));
     }

@@ -102,7 +102,7 @@ Status GrammarMatcher::open(std::uint32_t place, std::uint32_t below, State& int
 /// The number of an equal state, or a new one.
 Result<std::int32_t> GrammarMatcher::keep(State state) {
   std::ranges::sort(state.tops);
-  state.tops.erase(std::ranges::unique(state.tops).begin(), state.tops.end());
+  state.tops.erase(std::unique(state.tops.begin(), state.tops.end()), state.tops.end());
   if (state.tops.empty() && !state.may_end) return kDead;
   const std::uint64_t hash = state_hash(state.tops, state.may_end);
   const auto [first, last] = known_states_.equal_range(hash);

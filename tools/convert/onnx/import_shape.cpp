@@ -227,7 +227,8 @@ Status range(NodeContext& c) {
     return unsupported("its delta is ", delta.text());
   }
   const auto count = steps_between(start, limit, delta.value());
-  if (!count || (count->is_constant() && count->value() < 0)) {
+  constexpr std::int64_t kMostPlaces = std::numeric_limits<std::int32_t>::max();
+  if (!count || (count->is_constant() && (count->value() < 0 || count->value() > kMostPlaces))) {
     return unsupported("from ", start.text(), " to ", limit.text(), " cannot be written; bind it (--bind NAME=SIZE)");
   }
   ValueId y = c.counting(*count);
