@@ -390,8 +390,12 @@ TEST(OpenShapes, BlocksThatAreWholeOnceTheyAreBound) {
                  onnx_node("Reshape", {"x", "blocks"}, {"y"}, {})}),
       numbers, "[batch, (height//2), 4, 6]"};
   const Row by_rest = {"", {onnx_node("Reshape", {"x", "rest"}, {"y"}, {})}, numbers, "[(batch*height//2), 2, 2, 6]"};
-  expect_bound_later({by_quotient, by_rest}, {8, 12});
-  for (const Row& row : {by_quotient, by_rest}) {
+  const Row by_halves = {"",
+                         {onnx_node("Split", {"x"}, {"first", "y"}, {int_attribute("axis", 2)})},
+                         numbers,
+                         "[batch, 2, (height//2), 6]"};
+  expect_bound_later({by_quotient, by_rest, by_halves}, {8, 12});
+  for (const Row& row : {by_quotient, by_rest, by_halves}) {
     const auto open = convert_row(row, {});
     ASSERT_TRUE(open.ok()) << open.status().message();
     const auto odd = bind(open->model.graph, {{"batch", 1}, {"height", 7}});

@@ -49,11 +49,12 @@ Status concat(NodeContext& c) {
   return {};
 }
 
-/// Of an axis that is a symbol: equal parts, where the symbol is so many times something, as of what was joined before.
+/// Of an axis that is a symbol: equal parts. Whether nothing is left over is seen once the symbol is bound.
 Status split_open(NodeContext& c, std::size_t axis) {
   const Shape& x = c.shape(0);
   const auto count = static_cast<std::int64_t>(c.node.outputs.size());
-  const auto part = divide_exactly(x[axis], Dim(count));
+  const auto exact = divide_exactly(x[axis], Dim(count));
+  const auto part = exact || count < 1 ? exact : divide_floor(x[axis], count);
   const bool sizes = c.has(1) || c.has_attr("split");
   if (sizes || !part || x.rank() == Shape::kMaxRank || c.attr("num_outputs", count) != count) {
     return unsupported("it splits the symbolic axis ", x[axis].text(), "; bind it (--bind NAME=SIZE)");
