@@ -137,6 +137,23 @@ TEST_F(CDistillation, LearnsFromAnotherModelThatMayGo) {
   const std::size_t parameters = graft_model_count(h_.model, GRAFT_PARAMETERS);
   ASSERT_EQ(graft_trainer_store(h_.trainer), GRAFT_OK) << h_.message();
   EXPECT_EQ(graft_model_count(h_.model, GRAFT_PARAMETERS), parameters);
+
+  // A run that is kept goes on with its own teacher alone.
+  const std::string kept = folder_.file("kept");
+  auto in_folder = sized<graft_checkpoint_options>();
+  in_folder.folder = kept.c_str();
+  in_folder.resume = 1;
+  options.checkpoints = 1;
+  for (const std::uint64_t seed : {5, 6}) {
+    ASSERT_TRUE(save_model(os::system_files(), path, letter_model({.seed = seed, .layers = 3})).ok());
+    ASSERT_EQ(graft_model_load(h_.context, path.c_str(), &options.teacher), GRAFT_OK) << h_.message();
+    ASSERT_EQ(open_trainer(options), GRAFT_OK) << h_.message();
+    graft_model_destroy(options.teacher);
+    const graft_status opened = graft_checkpoint_open(h_.trainer, &in_folder, nullptr);
+    EXPECT_EQ(opened, seed == 5 ? GRAFT_OK : GRAFT_INVALID_ARGUMENT) << h_.message();
+    if (seed == 6) EXPECT_TRUE(contains(h_.message(), "another teacher")) << h_.message();
+    if (seed == 5) ASSERT_EQ(graft_checkpoint_close(h_.trainer), GRAFT_OK) << h_.message();
+  }
 }
 
 using CAdapters = CApi;
