@@ -109,6 +109,12 @@ Status read_exactly(const File& file, std::uint64_t offset, std::span<std::byte>
   return ok_status();
 }
 
+Status FileSystem::visit(const std::string& path, const std::function<void(std::string_view, EntryType)>& entry) {
+  GRAFT_TRY_ASSIGN(const std::vector<DirectoryEntry> entries, list(path));
+  for (const DirectoryEntry& one : entries) entry(one.name, one.type);
+  return ok_status();
+}
+
 Result<HostBuffer> read_file(FileSystem& files, const std::string& path, std::uint64_t limit,
                              const HostAllocator& allocator) {
   GRAFT_TRY_ASSIGN(auto file, files.open(path, OpenMode::read));

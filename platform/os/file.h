@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -82,6 +83,8 @@ class FileSystem {
   virtual Result<std::string> follow(const std::string& path) { return path; }
   /// Sorted by name, without "." and "..".
   virtual Result<std::vector<DirectoryEntry>> list(const std::string& path) = 0;
+  /// The same in no order, one after another, for folders of tens of thousands. The name is borrowed for the call.
+  virtual Status visit(const std::string& path, const std::function<void(std::string_view, EntryType)>& entry);
   /// One level; an existing directory is success.
   virtual Status make_directory(const std::string& path) = 0;
   /// Atomically replaces `to` where it exists. Both must be on one file system.

@@ -89,14 +89,12 @@ Result<Store> Store::open(os::FileSystem& files, const std::string& path, const 
 }
 
 Result<Store::Listing> Store::list_files() const {
-  GRAFT_TRY_ASSIGN(const auto entries, files_->list(path_));
   Listing listing;
-  for (const auto& entry : entries) {
-    if (entry.type != os::EntryType::file) continue;
-    const std::string_view name = entry.name;
+  GRAFT_TRY(files_->visit(path_, [&](std::string_view name, os::EntryType type) {
+    if (type != os::EntryType::file) return;
     const std::string_view replaced = name.substr(0, name.find(".tmp"));
     if (replaced != name) {
-      if (replaced == kRootName || file_number(FileKind::snapshot, replaced)) listing.leftovers.push_back(entry.name);
+      if (replaced == kRootName || file_number(FileKind::snapshot, replaced)) listing.leftovers.emplace_back(name);
     } else if (const auto snapshot = file_number(FileKind::snapshot, name)) {
       listing.snapshots.push_back(*snapshot);
     } else if (const auto segment = file_number(FileKind::segment, name)) {
@@ -106,8 +104,10 @@ Result<Store::Listing> Store::list_files() const {
     } else if (name == kRootName) {
       listing.root = true;
     }
-  }
-  return listing;  // names are sorted, and with them the numbers, which have all their digits
+  }));
+  for (auto* numbers : {&listing.snapshots, &listing.segments, &listing.journals}) std::ranges::sort(*numbers);
+  std::ranges::sort(listing.leftovers);
+  return listing;
 }
 
 Status Store::initialize() {

@@ -130,7 +130,7 @@ Status InferContext::expect_dtype(std::size_t i, DType dtype) const {
 }
 
 Status InferContext::expect_shape(std::size_t i, const Shape& wanted) const {
-  if (shape(i) == wanted) return ok_status();
+  if (one_shape(shape(i), wanted)) return ok_status();
   return invalid("Its input ", i, " has the shape ", shape(i).text(), "; ", wanted.text(), " is needed.");
 }
 

@@ -64,17 +64,31 @@ Result<Shape> bind(const Shape& shape, const Bindings& bindings) {
   return Shape(std::move(dims));
 }
 
+std::optional<Dim> one_size(const Dim& a, const Dim& b) {
+  if (a == b) return a;
+  if (a.is_constant() || b.is_constant()) {
+    if (a.is_constant() && b.is_constant()) return std::nullopt;
+    return a.is_constant() ? a : b;
+  }
+  return b.text().size() < a.text().size() ? b : a;
+}
+
+bool one_shape(const Shape& a, const Shape& b) {
+  return std::ranges::equal(a, b, [](const Dim& x, const Dim& y) { return one_size(x, y).has_value(); });
+}
+
 Result<Shape> broadcast(const Shape& a, const Shape& b) {
   const std::size_t rank = std::max(a.rank(), b.rank());
   std::vector<Dim> dims(rank, Dim(1));
   for (std::size_t i = 0; i < rank; ++i) {
     const Dim x = i < a.rank() ? a[a.rank() - 1 - i] : Dim(1);
     const Dim y = i < b.rank() ? b[b.rank() - 1 - i] : Dim(1);
-    if (x != y && x != Dim(1) && y != Dim(1)) {
+    const std::optional<Dim> size = x == Dim(1) ? y : y == Dim(1) ? x : one_size(x, y);
+    if (!size) {
       return invalid("The shapes ", a.text(), " and ", b.text(), " cannot be broadcast together: ", x.text(), " meets ",
                      y.text(), ".");
     }
-    dims[rank - 1 - i] = x == Dim(1) ? y : x;
+    dims[rank - 1 - i] = *size;
   }
   return Shape(std::move(dims));
 }

@@ -108,7 +108,14 @@ class Shape {
 
 Result<Shape> bind(const Shape& shape, const Bindings& bindings);
 
-/// NumPy broadcasting: trailing axes align; each pair is equal or one of it is 1.
+/// The size of both where they are to be one: they are equal, or one of them is open, whose size then has to be that;
+/// of two open ones the simpler. nullopt for different numbers. What is taken for granted here is checked where sizes
+/// are bound (passes/bind.h).
+std::optional<Dim> one_size(const Dim& a, const Dim& b);
+/// Whether all sizes of both can be one.
+bool one_shape(const Shape& a, const Shape& b);
+
+/// NumPy broadcasting: trailing axes align; each pair is 1 and another, or one_size().
 Result<Shape> broadcast(const Shape& a, const Shape& b);
 
 /// Turns an axis in [-rank, rank) into [0, rank); `what` names it in the error.

@@ -78,6 +78,29 @@ Result<Attrs> bind(const Attrs& attrs, const Bindings& bindings) {
   return out;
 }
 
+/// Open sizes of an elementwise op that were taken for one (see one_size()) are one with these numbers, too. Inferring
+/// again would let a 1 pass, which broadcasts: but what the model says of the result was not meant so.
+Status check_one_size(const Graph& open, const Node& node, const Graph& bound, const Node& made) {
+  if (op_def(node.op).inplace_inputs == 0) return ok_status();
+  const Shape& meant = open.value(node.outputs[0]).shape;
+  const Shape& result = bound.value(made.outputs[0]).shape;
+  for (std::size_t back = 1; back <= meant.rank(); ++back) {
+    bool taken_for_one = false, fits = true;
+    for (std::size_t k = 0; k < node.inputs.size(); ++k) {
+      if (!node.inputs[k].valid()) continue;
+      const Shape& in = open.value(node.inputs[k]).shape;
+      if (back > in.rank() || in[in.rank() - back] == Dim(1)) continue;
+      taken_for_one |= in[in.rank() - back] != meant[meant.rank() - back];
+      fits &= bound.value(made.inputs[k]).shape[in.rank() - back] == result[result.rank() - back];
+    }
+    if (fits || !taken_for_one) continue;
+    return invalid("With these sizes the inputs of the node \"", node.name, "\" (", op_name(node.op),
+                   ") do not fit each other: sizes that are to be one are 1 and ", result[result.rank() - back].text(),
+                   ".");
+  }
+  return ok_status();
+}
+
 }  // namespace
 
 Result<Graph> bind(const Graph& graph, const Bindings& bindings) {
@@ -119,6 +142,7 @@ Result<Graph> bind(const Graph& graph, const Bindings& bindings) {
     for (const ValueId output : node.outputs) names.push_back(graph.value(output).name);
     GRAFT_TRY_ASSIGN(const NodeId id, out.add_node(node.op, std::move(inputs), std::move(attrs), node.name, names));
     out.mutable_node(id).forward_of = node.forward_of;
+    GRAFT_TRY(check_one_size(graph, node, out, out.node(id)));
     for (std::size_t i = 0; i < node.outputs.size(); ++i) {
       map[node.outputs[i].index] = out.node(id).outputs[i];
       out.mutable_value(out.node(id).outputs[i]).source_perm = graph.value(node.outputs[i]).source_perm;

@@ -159,9 +159,15 @@ TEST(Shape, BroadcastsLikeNumPy) {
   EXPECT_EQ(broadcast(Shape({kBatch, 1, 5}), Shape({4, 1}))->text(), "[batch, 4, 5]");
   EXPECT_EQ(broadcast(Shape(), Shape({3}))->text(), "[3]");
   EXPECT_EQ(broadcast(Shape({1}), Shape({0}))->text(), "[0]");
-  const auto failed = broadcast(Shape({2, 3}), Shape({kBatch, 3}));
+  const auto failed = broadcast(Shape({2, 3}), Shape({4, 3}));
   ASSERT_FALSE(failed.ok());
-  EXPECT_NE(failed.status().message().find("2 meets batch"), std::string::npos) << failed.status().message();
+  EXPECT_NE(failed.status().message().find("2 meets 4"), std::string::npos) << failed.status().message();
+  // Open sizes may turn out to be one.
+  EXPECT_EQ(broadcast(Shape({2, 3}), Shape({kBatch, 3}))->text(), "[2, 3]");
+  EXPECT_EQ(broadcast(Shape({*multiply(Dim(2), kBatch), 3}), Shape({kSeq, 3}))->text(), "[seq, 3]");
+  EXPECT_FALSE(one_size(Dim(2), Dim(3)).has_value());
+  EXPECT_TRUE(one_shape(Shape({kBatch, 3}), Shape({kSeq, 3})));
+  EXPECT_FALSE(one_shape(Shape({kBatch, 3}), Shape({kBatch, 4})) || one_shape(Shape({3}), Shape({3, 1})));
 }
 
 TEST(Shape, BindsSymbols) {
@@ -177,6 +183,29 @@ TEST(Shape, NormalizesAxes) {
   EXPECT_FALSE(normalize_axis(3, 3).ok());
   EXPECT_FALSE(normalize_axis(-4, 3).ok());
   EXPECT_FALSE(normalize_axis(std::numeric_limits<std::int64_t>::min(), 3).ok());
+}
+
+// The second of two open sizes that the model takes for one: where a feature map meets a smaller one, enlarged.
+TEST(Shape, OpenSizesThatMeetAreOneOnceTheyAreBound) {
+  Graph graph;
+  const auto input = [&](const char* name, const Dim& rows) {
+    return *graph.add_value(name, DType::f32, {rows, 3}, ValueKind::input);
+  };
+  const ValueId a = input("a", Dim::symbol("m")), b = input("b", *multiply(Dim(2), Dim::symbol("n")));
+  const auto sum = graph.add_node(Op::add, {a, b}, {}, "sum");
+  ASSERT_TRUE(sum.ok()) << sum.status().message();
+  const auto joined = graph.add_node(Op::concat, {a, b}, {{"axis", std::int64_t{1}}}, "joined");
+  ASSERT_TRUE(joined.ok()) << joined.status().message();
+  EXPECT_EQ(graph.value(graph.node(*joined).outputs[0]).shape.text(), "[m, 6]");
+  graph.add_output("y", graph.node(*sum).outputs[0]);
+  const auto fits = bind(graph, {{"m", 4}, {"n", 2}});
+  ASSERT_TRUE(fits.ok()) << fits.status().message();
+  EXPECT_EQ(fits->value(fits->outputs()[0].value).shape.text(), "[4, 3]");
+  EXPECT_NE(bind(graph, {{"m", 4}, {"n", 3}}).status().message().find("4 meets 6"), std::string::npos);
+  // A 1 would broadcast, but the model says that the result has m rows.
+  const auto one = bind(graph, {{"m", 1}, {"n", 3}});
+  ASSERT_FALSE(one.ok());
+  EXPECT_NE(one.status().message().find("are 1 and 6"), std::string::npos) << one.status().message();
 }
 
 }  // namespace

@@ -241,33 +241,24 @@ class PosixFileSystem final : public FileSystem {
   }
 
   Result<std::vector<DirectoryEntry>> list(const std::string& path) override {
-    DIR* directory = ::opendir(path.c_str());
+    std::vector<DirectoryEntry> entries;
+    GRAFT_TRY(visit(path, [&](std::string_view name, EntryType type) {
+      entries.push_back({std::string(name), type});
+    }));
+    std::ranges::sort(entries, {}, &DirectoryEntry::name);
+    return entries;
+  }
+
+  Status visit(const std::string& path, const std::function<void(std::string_view, EntryType)>& entry) override {
+    const std::unique_ptr<DIR, int (*)(DIR*)> directory(::opendir(path.c_str()), &::closedir);
     if (directory == nullptr) return system_error(path, "listed");
-    // Of a folder of tens of thousands: all names in one block, and the sorting moves none of them.
-    struct Found {
-      std::size_t begin, size;
-      EntryType type;
-    };
-    std::string names;
-    std::vector<Found> found;
     errno = 0;
-    while (const dirent* entry = ::readdir(directory)) {
-      const std::string_view name = entry->d_name;
-      if (name != "." && name != "..") {
-        found.push_back({names.size(), name.size(), type_of(::dirfd(directory), *entry)});
-        names += name;
-      }
+    while (const dirent* found = ::readdir(directory.get())) {
+      const std::string_view name = found->d_name;
+      if (name != "." && name != "..") entry(name, type_of(::dirfd(directory.get()), *found));
       errno = 0;
     }
-    const Status status = errno == 0 ? ok_status() : system_error(path, "listed");
-    ::closedir(directory);
-    GRAFT_TRY(status);
-    const auto name_of = [&](const Found& one) { return std::string_view(names).substr(one.begin, one.size); };
-    std::ranges::sort(found, {}, name_of);
-    std::vector<DirectoryEntry> entries;
-    entries.reserve(found.size());
-    for (const Found& one : found) entries.push_back({std::string(name_of(one)), one.type});
-    return entries;
+    return errno == 0 ? ok_status() : system_error(path, "listed");
   }
 
   Status make_directory(const std::string& path) override {

@@ -20,7 +20,11 @@ Status infer(InferContext& c) {
     GRAFT_TRY(c.expect_dtype(i, c.dtype(0)));
     GRAFT_TRY(c.expect_rank(i, first.rank()));
     for (std::size_t other = 0; other < first.rank(); ++other) {
-      if (other == axis || c.shape(i)[other] == first[other]) continue;
+      if (other == axis) continue;
+      if (const auto size = one_size(out[other], c.shape(i)[other])) {
+        out[other] = *size;
+        continue;
+      }
       return invalid("Its input ", i, " has the shape ", c.shape(i).text(), ", which differs from ", first.text(),
                      " in axis ", other, "; only axis ", axis, " may differ.");
     }

@@ -103,7 +103,7 @@ Status read_activations(NodeContext& c, Layer& layer) {
 // --- shapes
 
 Status expect_shape(NodeContext& c, std::size_t i, const Shape& wanted) {
-  if (!c.has(i) || c.shape(i) == wanted) return {};
+  if (!c.has(i) || one_shape(c.shape(i), wanted)) return {};
   return corrupt("its input ", i, " has the shape ", c.shape(i).text(), " instead of ", wanted.text());
 }
 
