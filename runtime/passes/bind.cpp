@@ -78,10 +78,13 @@ Result<Attrs> bind(const Attrs& attrs, const Bindings& bindings) {
   return out;
 }
 
-/// Open sizes of an elementwise op that were taken for one (see one_size()) are one with these numbers, too. Inferring
+/// Ops whose results are as large as their inputs, broadcast: binary ones and a choice.
+bool broadcasts(Op op) { return op == Op::where || op_def(op).emit == op_def(Op::add).emit; }
+
+/// Open sizes of such an op that were taken for one (see one_size()) are one with these numbers, too. Inferring
 /// again would let a 1 pass, which broadcasts: but what the model says of the result was not meant so.
 Status check_one_size(const Graph& open, const Node& node, const Graph& bound, const Node& made) {
-  if (op_def(node.op).inplace_inputs == 0) return ok_status();
+  if (!broadcasts(node.op)) return ok_status();
   const Shape& meant = open.value(node.outputs[0]).shape;
   const Shape& result = bound.value(made.outputs[0]).shape;
   for (std::size_t back = 1; back <= meant.rank(); ++back) {

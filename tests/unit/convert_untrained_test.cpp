@@ -4,7 +4,9 @@
 #include <cmath>
 
 #include "tests/support/onnx_writer.h"
+#include "tests/support/temporary_folder.h"
 #include "tools/convert/onnx/convert_onnx.h"
+#include "tools/convert/onnx/export_onnx.h"
 
 namespace graft::test::convert_untrained_test {
 namespace {
@@ -178,6 +180,56 @@ TEST(ConvertUntrained, WhatIsAskedForGoesFirst) {
   const auto refused = convert_file(p, options);
   ASSERT_FALSE(refused.ok());
   EXPECT_NE(refused.status().message().find("No float tensor of the file matches \"nothing.*\"."), std::string::npos);
+}
+
+Message constant_node(const std::string& name, const Message& tensor) {
+  return onnx_node("Constant", {}, {name}, {Message().text(1, "value").message(5, tensor).integer(20, 4)});
+}
+
+/// As Paddle's exporter writes it: no initializers at all.
+OnnxParts weights_in_nodes() {
+  OnnxParts p;
+  p.inputs = {float_value("x", {2, 3})};
+  p.nodes = {constant_node("w", float_tensor("", {3, 2}, floats({1, 2, 3, 4, 5, 6}))),
+             constant_node("scale", float_tensor("", {}, floats({2}))), onnx_node("MatMul", {"x", "w"}, {"z"}),
+             onnx_node("Mul", {"z", "scale"}, {"y"})};
+  p.outputs = {float_value("y", {2, 2})};
+  return p;
+}
+
+TEST(ConvertUntrained, WeightsThatAreConstantNodesAreTrained) {
+  const auto kind_of = [](const OnnxParts& parts, const char* name) {
+    const auto result = convert_file(parts);
+    EXPECT_TRUE(result.ok()) << result.status().message();
+    const ValueId value = result->model.graph.find_value(name);
+    return value.valid() ? std::optional(result->model.graph.value(value).kind) : std::nullopt;
+  };
+  OnnxParts p = weights_in_nodes();
+  EXPECT_EQ(kind_of(p, "w"), ValueKind::parameter);
+  EXPECT_NE(kind_of(p, "scale"), ValueKind::parameter) << "a number";
+  EXPECT_EQ(convert_file(p)->report.notes.size(), 1u);
+  // Where the file has initializers, these are the weights, and nobody trains a Constant.
+  p.initializers = {float_tensor("b", {2}, floats({1, 2}))};
+  p.nodes.push_back(onnx_node("Add", {"y", "b"}, {"sum"}));
+  p.outputs = {float_value("sum", {2, 2})};
+  EXPECT_EQ(kind_of(p, "b"), ValueKind::parameter);
+  EXPECT_NE(kind_of(p, "w"), ValueKind::parameter);
+}
+
+TEST(ConvertUntrained, ConstantNodesTakeNewWeights) {
+  const TemporaryFolder folder;
+  const std::string source = folder.write("in.onnx", onnx_file(weights_in_nodes())), out = folder.file("out.onnx");
+  auto result = convert_file(weights_in_nodes());
+  ASSERT_TRUE(result.ok());
+  const std::vector<float> trained = {6, 5, 4, 3, 2, 1};
+  Model& model = result->model;
+  ASSERT_TRUE(model.copy_weight(model.graph.find_value("w"), std::as_bytes(std::span(trained))).ok());
+  const auto report = convert::export_onnx(os::system_files(), out, model, source);
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_EQ(report->tensors, 1u);
+  const auto again = convert::load_onnx(out, {});
+  ASSERT_TRUE(again.ok()) << again.status().message();
+  EXPECT_EQ(again->nodes[0].attrs.at("value").tensor->floats, trained);
 }
 
 }  // namespace

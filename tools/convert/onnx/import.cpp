@@ -524,6 +524,10 @@ Result<Converted> Importer::run(const std::string& file_name, Report* report) {
 Result<Converted> convert_onnx(OnnxGraph source, const std::string& name, const ConvertOptions& options,
                                Report* report) {
   GRAFT_TRY(inline_functions(source));
+  if (const std::size_t count = take_constants_as_initializers(source); count > 0) {
+    source.notes.push_back(
+        cat(count, " Constant nodes are taken for initializers: the file has none that are weights"));
+  }
   return Importer(std::move(source), options).run(name, report);
 }
 

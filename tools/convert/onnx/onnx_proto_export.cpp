@@ -94,6 +94,17 @@ Status put(ExportTensor tensor, onnx::TensorProto& to, const OnnxGraph& graph) {
 
 using Initializers = std::map<std::string, onnx::TensorProto*, std::less<>>;
 
+/// Some exporters write weights as Constant nodes. nullptr where the name is none.
+onnx::TensorProto* constant_of(onnx::GraphProto& graph, const std::string& name) {
+  for (onnx::NodeProto& node : *graph.mutable_node()) {
+    if (node.op_type() != "Constant" || node.output_size() != 1 || node.output(0) != name) continue;
+    for (onnx::AttributeProto& attribute : *node.mutable_attribute()) {
+      if (attribute.name() == "value" && attribute.has_t()) return attribute.mutable_t();
+    }
+  }
+  return nullptr;
+}
+
 /// Exporters write equal tensors once, and give the others' names to copies of it (Identity): a copy that was trained
 /// becomes an initializer of its own. nullptr where the name is no copy.
 onnx::TensorProto* own_initializer(onnx::GraphProto& graph, const std::string& name, Initializers& initializers) {
@@ -140,8 +151,9 @@ Result<ExportReport> export_onnx(os::FileSystem& files, const std::string& path,
     const bool kept = value.kind == ValueKind::parameter || value.kind == ValueKind::state;
     if (!contents || !kept) continue;
     const auto found = initializers.find(value.name);
-    onnx::TensorProto* const to =
-        found != initializers.end() ? found->second : own_initializer(*file.mutable_graph(), value.name, initializers);
+    onnx::TensorProto* to =
+        found != initializers.end() ? found->second : constant_of(*file.mutable_graph(), value.name);
+    if (to == nullptr) to = own_initializer(*file.mutable_graph(), value.name, initializers);
     if (to == nullptr) {
       return error(Code::not_found, "The parameter \"", value.name, "\" is no initializer of \"", source, "\".");
     }

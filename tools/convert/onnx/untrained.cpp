@@ -249,6 +249,24 @@ std::string reason(const OnnxInitializer& initializer, const OnnxUses& uses) {
 
 bool is_running_statistic(std::string_view name) { return is_one_of(last_part(name), {"running_mean", "running_var"}); }
 
+std::size_t take_constants_as_initializers(OnnxGraph& graph) {
+  const auto is_weight = [](const HostTensor* tensor) {
+    return tensor != nullptr && is_float(tensor->type) && tensor->count() > 1;
+  };
+  if (std::ranges::any_of(graph.initializers, [&](const auto& one) { return is_weight(one.tensor.get()); })) return 0;
+  const std::size_t before = graph.initializers.size();
+  std::erase_if(graph.nodes, [&](const OnnxNode& node) {
+    const auto value = node.attrs.find("value");
+    if (node.op != "Constant" || !node.domain.empty() || node.outputs.size() != 1 || value == node.attrs.end() ||
+        !is_weight(value->second.tensor.get())) {
+      return false;
+    }
+    graph.initializers.push_back({node.outputs[0], value->second.tensor, {}});
+    return true;
+  });
+  return graph.initializers.size() - before;
+}
+
 Result<Untrained> find_untrained(const OnnxGraph& graph, const ConvertOptions& options) {
   const OnnxUses uses(graph);
   std::vector<bool> used(options.constants.size() + options.parameters.size());

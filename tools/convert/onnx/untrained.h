@@ -3,6 +3,7 @@
 // is told by its contents or by where it is used, in ways that a trained tensor does not meet; all else is a parameter.
 #pragma once
 
+#include <cstddef>
 #include <map>
 #include <string>
 
@@ -10,6 +11,10 @@
 #include "tools/convert/onnx/convert_onnx.h"
 
 namespace graft::convert {
+
+/// Some exporters (Paddle's, spox) write no initializers: all weights stand in Constant nodes. Where no float
+/// initializer has more than one element, Constants of more become initializers; how many did.
+std::size_t take_constants_as_initializers(OnnxGraph& graph);
 
 /// By name: float initializers that are constants, and why. Patterns of the options come first; invalid_argument: one
 /// of them matches nothing.
