@@ -13,8 +13,8 @@ template <class T>
 class BySegment {
  public:
   BySegment() = default;
-  BySegment(BySegment&&) = default;
-  BySegment& operator=(BySegment&&) = default;
+  BySegment(BySegment&&) noexcept = default;
+  BySegment& operator=(BySegment&&) noexcept = default;
 
   /// Null where nothing is known of it.
   T* find(std::uint64_t segment) {

@@ -168,7 +168,7 @@ Status Importer::expand_if(const OnnxNode& node, Report::Entry& entry) {
 /// one. Where they do not, the condition must be known.
 Status Importer::compute_both(const OnnxNode& node, const Record& condition) {
   const std::size_t before = report_.problems.size();
-  const auto refuse = [&](std::string why) {  // a copy: it may be one of the problems
+  const auto refuse = [&](const std::string& why) {
     report_.problems.resize(std::min(before, report_.problems.size()));
     const Status status = must_be_known(condition, "condition");
     return unsupported(status.message(), "; its branches cannot both be computed: ", why);
@@ -185,7 +185,7 @@ Status Importer::compute_both(const OnnxNode& node, const Record& condition) {
     auto outputs = branch == 0 ? inline_branch(node, "then_branch", scope + "then/")
                                : inline_branch(node, "else_branch", scope + "else/");
     if (!outputs.ok()) return refuse(outputs.status().message());
-    if (report_.problems.size() > before) return refuse(report_.problems[before]);
+    if (report_.problems.size() > before) return refuse(std::string(report_.problems[before]));
     results[branch] = std::move(*outputs);
   }
   for (std::size_t k = 0; k < node.outputs.size(); ++k) {
