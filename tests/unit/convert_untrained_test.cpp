@@ -216,6 +216,17 @@ TEST(ConvertUntrained, WeightsThatAreConstantNodesAreTrained) {
   EXPECT_NE(kind_of(p, "w"), ValueKind::parameter);
 }
 
+// PyTorch writes parameters as initializers: a file of its without any has none.
+TEST(ConvertUntrained, ConstantsOfPyTorchStayConstants) {
+  const std::string file = onnx_file(weights_in_nodes());
+  auto graph = convert::parse_onnx(std::as_bytes(std::span(file)));
+  ASSERT_TRUE(graph.ok());
+  graph->producer = "pytorch";
+  const auto result = convert::convert_onnx(std::move(*graph), "test.onnx", {});
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  for (const Value& value : result->model.graph.values()) EXPECT_NE(value.kind, ValueKind::parameter) << value.name;
+}
+
 TEST(ConvertUntrained, ConstantNodesTakeNewWeights) {
   const TemporaryFolder folder;
   const std::string source = folder.write("in.onnx", onnx_file(weights_in_nodes())), out = folder.file("out.onnx");

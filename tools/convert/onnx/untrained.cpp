@@ -253,6 +253,7 @@ std::size_t take_constants_as_initializers(OnnxGraph& graph) {
   const auto is_weight = [](const HostTensor* tensor) {
     return tensor != nullptr && is_float(tensor->type) && tensor->count() > 1;
   };
+  if (graph.producer == "pytorch") return 0;  // whose parameters are initializers: it has none
   if (std::ranges::any_of(graph.initializers, [&](const auto& one) { return is_weight(one.tensor.get()); })) return 0;
   const std::size_t before = graph.initializers.size();
   std::erase_if(graph.nodes, [&](const OnnxNode& node) {
