@@ -5,7 +5,8 @@ Usage: published.py GRAFT FOLDER [NAME ...]     (FOLDER: where packages are kept
 
 Wake words, voice activity, text in pictures (ONNX; judged by npm's onnxruntime-node); faces, hands, poses, people (TFLite; judged by
 TensorFlow's own interpreter, npm's @tensorflow/tfjs-tflite, in a Chromium without a window, where `chromium` is installed). Inputs are
-random numbers. Exit status: 0 all agree, 1 some do not, 77 a package, node, onnx or numpy is not there.
+random numbers. An ONNX file then gets other weights (convert --weights), is exported onto its own graph (export --source), and compared
+again. Exit status: 0 all agree, 1 some do not, 77 a package, node, onnx or numpy is not there.
 """
 
 import glob
@@ -14,6 +15,7 @@ import json
 import os
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import tarfile
@@ -147,25 +149,40 @@ class TensorFlowLite:
         return {name: np.array(one["data"], np.float64).reshape(one["shape"]) for name, one in self.answer.items()}
 
 
-def graft_outputs(graft, path, feeds, flags):
-    """Outputs by name, and what was fed to the file's own inputs."""
-    with tempfile.TemporaryDirectory() as folder:
-        np.save(f"{folder}/rate.npy", RATE["sr"])
-        flags = [flag.replace("RATE", f"{folder}/rate.npy") for flag in flags]
-        for command in (["convert", path, "-o", f"{folder}/m.graft", *flags], ["info", f"{folder}/m.graft"]):
-            done = subprocess.run([graft, *command], capture_output=True, text=True, check=False)
-            if done.returncode != 0:
-                return done.stderr.strip().splitlines()[0], feeds
-        names = re.findall(r"^  input  (\S+)", done.stdout, re.M)
-        feeds = {name or names[0]: value for name, value in feeds.items()}
-        for i, value in enumerate(feeds.values()):
-            np.save(f"{folder}/{i}.npy", value)
-        arguments = [word for i, name in enumerate(feeds) for word in ("--input", f"{name}={folder}/{i}.npy")]
-        done = subprocess.run([graft, "run", f"{folder}/m.graft", *arguments, "--out", f"{folder}/out"], capture_output=True,
-                              text=True, check=False)
-        if done.returncode != 0:
-            return done.stderr.strip().splitlines()[0], feeds
-        return {os.path.basename(file)[:-4]: np.load(file) for file in glob.glob(f"{folder}/out/*.npy")}, feeds
+class Refused(RuntimeError):
+    """What graft says of a file that it does not take."""
+
+
+def call(graft, *command):
+    done = subprocess.run([graft, *command], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise Refused(done.stderr.strip().splitlines()[0])
+    return done.stdout
+
+
+def shaken(file, out, numbers):
+    """A safetensors file with each number of its tensors off by some hundredths."""
+    with open(file, "rb") as source:
+        data = source.read()
+    start = 8 + struct.unpack("<Q", data[:8])[0]
+    weights = np.frombuffer(data, np.float32, offset=start)
+    with open(out, "wb") as target:
+        target.write(data[:start] + (weights * (1 + 0.02 * numbers.standard_normal(weights.shape))).astype(np.float32).tobytes())
+
+
+def converted(graft, path, folder, flags):
+    """Converts; the names of the model's inputs."""
+    np.save(f"{folder}/rate.npy", RATE["sr"])
+    call(graft, "convert", path, "-o", f"{folder}/m.graft", *[flag.replace("RATE", f"{folder}/rate.npy") for flag in flags])
+    return re.findall(r"^  input  (\S+)", call(graft, "info", f"{folder}/m.graft"), re.M)
+
+
+def outputs_of(graft, feeds, folder):
+    for i, value in enumerate(feeds.values()):
+        np.save(f"{folder}/{i}.npy", value)
+    arguments = [word for i, name in enumerate(feeds) for word in ("--input", f"{name}={folder}/{i}.npy")]
+    call(graft, "run", f"{folder}/m.graft", *arguments, "--out", f"{folder}/out")
+    return {os.path.basename(file)[:-4]: np.load(file) for file in glob.glob(f"{folder}/out/*.npy")}
 
 
 def worst_of(actual, expected, least):
@@ -180,6 +197,32 @@ def worst_of(actual, expected, least):
         most = np.abs(wanted).max()
         worst = max(worst, min(max(np.abs(value - wanted).max() - least, 0) for value in like) / max(most, 1e-30))
     return worst
+
+
+def check_onnx(graft, path, feeds, flags, fixed, runtime, numbers):
+    """The worst difference from ONNX Runtime, with the file's weights and with others."""
+    worst = []
+    with tempfile.TemporaryDirectory() as folder:
+        names = converted(graft, path, folder, flags)
+        feeds = {**{name or names[0]: value for name, value in feeds.items()}, **fixed}
+        all_feeds = {**feeds, **({} if fixed else RATE if "--constant" in flags else {})}
+        worst.append(worst_of(outputs_of(graft, feeds, folder), runtime.run(path, all_feeds), LEAST))
+        weights, others, exported = f"{folder}/w.safetensors", f"{folder}/others.safetensors", f"{folder}/exported.onnx"
+        call(graft, "export", f"{folder}/m.graft", "-o", weights)
+        shaken(weights, others, numbers)
+        converted(graft, path, folder, [*flags, "--weights", others])
+        call(graft, "export", f"{folder}/m.graft", "-o", exported, "--source", path)
+        worst.append(worst_of(outputs_of(graft, feeds, folder), runtime.run(exported, all_feeds), LEAST))
+    return worst
+
+
+def check_tflite(graft, path, feeds, interpreter):
+    """The worst difference from TensorFlow Lite; nothing where it is not there, or lacks one of the file's ops."""
+    with tempfile.TemporaryDirectory() as folder:
+        names = converted(graft, path, folder, ())
+        actual = outputs_of(graft, {names[0]: feeds[""]}, folder)
+        expected = interpreter.run(path, feeds[""]) if interpreter else None
+    return [] if expected is None else [worst_of(actual, expected, 0)]
 
 
 def main():
@@ -204,22 +247,18 @@ def main():
         reach, fixed, flags = case[3:] if case else (1, {}, ())
         low = -reach if case else 0
         feeds = {key: numbers.uniform(low, reach, shape).astype(np.float32) for key, shape in shapes.items()}
-        actual, feeds = graft_outputs(graft, path, {**feeds, **fixed}, flags)
-        if isinstance(actual, str):
-            print(f"{short:42} {actual}", flush=True)
+        try:
+            worst = (check_onnx(graft, path, feeds, flags, fixed, runtime, numbers) if case
+                     else check_tflite(graft, path, feeds, interpreter))
+        except (Refused, onnx_runtime.Refused) as refused:
+            print(f"{short:42} {refused}", flush=True)
             bad += 1
             continue
-        if case:
-            expected = runtime.run(path, {**feeds, **({} if fixed else RATE if "--constant" in flags else {})})
-        else:
-            expected = interpreter.run(path, next(iter(feeds.values()))) if interpreter else None
-        if expected is None:
-            print(f"{short:42} runs; nobody to compare with", flush=True)
-            continue
-        worst = worst_of(actual, expected, LEAST if case else 0)
-        right = worst is not None and worst <= (TOLERANCE if case else TFLITE_TOLERANCE)
+        right = all(one is not None and one <= (TOLERANCE if case else TFLITE_TOLERANCE) for one in worst)
         bad += not right
-        print(f"{short:42} {'right' if right else 'WRONG'} {'other outputs' if worst is None else format(worst, '.1e')}", flush=True)
+        shown = ", with other weights ".join("other outputs" if one is None else format(one, ".1e") for one in worst)
+        print(f"{short:42} {'runs; nobody to compare with' if not worst else 'right ' + shown if right else 'WRONG ' + shown}",
+              flush=True)
     return 1 if bad else 0
 
 

@@ -142,6 +142,7 @@ TEST(ConvertUntrained, Names) {
     return untrained(used_by("Mul", {{name, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}}}));
   };
   EXPECT_EQ(named("model.24.anchors").size(), 1u);
+  EXPECT_EQ(named("stft.forward_basis_buffer").size(), 1u);
   EXPECT_EQ(named("onnx::Mul_12").at("onnx::Mul_12"), "the exporter computed it");
   EXPECT_TRUE(named("onnx::MatMul_12").empty());
   EXPECT_TRUE(named("layer.weight").empty());
@@ -241,6 +242,62 @@ TEST(ConvertUntrained, ConstantNodesTakeNewWeights) {
   const auto again = convert::load_onnx(out, {});
   ASSERT_TRUE(again.ok()) << again.status().message();
   EXPECT_EQ(again->nodes[0].attrs.at("value").tensor->floats, trained);
+}
+
+/// As spox writes Silero's detector: both branches of an If hold their weights, as Constant nodes. y = x * w + grid.
+OnnxParts weights_in_branches(bool condition) {
+  const auto branch = [](const std::string& name, const std::vector<float>& w) {
+    const std::string product = name + "_product", grid = name + "_grid", result = name + "_y";
+    Message graph;
+    graph.message(1, constant_node(name, float_tensor("", {4}, floats(w))));
+    graph.message(1, constant_node(grid, float_tensor("", {4}, floats({0, 1, 2, 3}))));
+    graph.message(1, onnx_node("Mul", {"x", name}, {product})).message(1, onnx_node("Add", {product, grid}, {result}));
+    return Message()
+        .text(1, name + "_branch")
+        .message(6, graph.text(2, name).message(12, float_value(result, {4})))
+        .integer(20, 5);
+  };
+  OnnxParts p;
+  p.inputs = {float_value("x", {4})};
+  p.initializers = {Message().integer(2, 9).text(8, "condition").text(9, std::string(1, condition ? '\1' : '\0'))};
+  p.nodes = {onnx_node("If", {"condition"}, {"y"}, {branch("then", {7, 5, 3, 2}), branch("else", {4, 9, 8, 6})})};
+  p.outputs = {float_value("y", {4})};
+  return p;
+}
+
+TEST(ConvertUntrained, WeightsOfBranchesAreJudgedLikeOthers) {
+  for (const bool condition : {true, false}) {
+    const auto result = convert_file(weights_in_branches(condition));
+    ASSERT_TRUE(result.ok()) << result.status().message();
+    const Graph& graph = result->model.graph;
+    const char *taken = condition ? "then" : "else", *other = condition ? "else" : "then";
+    ASSERT_TRUE(graph.find_value(taken).valid());
+    EXPECT_EQ(graph.value(graph.find_value(taken)).kind, ValueKind::parameter);
+    EXPECT_FALSE(graph.find_value(other).valid());
+    ASSERT_EQ(result->report.constants.size(), 1u);
+    EXPECT_EQ(result->report.constants[0].name, cat(taken, "_grid"));
+    EXPECT_EQ(result->report.constants[0].reason, "it counts evenly: a grid, or positions");
+  }
+}
+
+TEST(ConvertUntrained, BranchesTakeNewWeights) {
+  const TemporaryFolder folder;
+  const OnnxParts parts = weights_in_branches(false);
+  const std::string source = folder.write("in.onnx", onnx_file(parts)), out = folder.file("out.onnx");
+  auto result = convert_file(parts);
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  const std::vector<float> trained = {1, -1, 2, -2};
+  Model& model = result->model;
+  ASSERT_TRUE(model.copy_weight(model.graph.find_value("else"), std::as_bytes(std::span(trained))).ok());
+  const auto report = convert::export_onnx(os::system_files(), out, model, source);
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  const auto again = convert::load_onnx(out, {});
+  ASSERT_TRUE(again.ok()) << again.status().message();
+  const auto weight_of = [&](const char* branch) {
+    return again->nodes[0].attrs.at(branch).graph->nodes[0].attrs.at("value").tensor->floats;
+  };
+  EXPECT_EQ(weight_of("else_branch"), trained);
+  EXPECT_EQ(weight_of("then_branch"), (std::vector<float>{7, 5, 3, 2}));
 }
 
 }  // namespace

@@ -414,5 +414,23 @@ TEST(PassesNorms, BatchNormsThatAreNone) {
   stays(cat(kDivided, "s = mul(n, w)\ny = add(s, b)\noutput n\n"));
 }
 
+TEST(PassesNorms, NormsOfVectors) {
+  constexpr std::string_view kNorm = R"(
+    input x: f32[3, 5]
+    y = reduce_l2(x) {axes=[1], keepdims=0} -> f32[3]
+    output y
+  )";
+  const auto spelled = [](std::string_view square) {
+    return cat("input x: f32[3, 5]\n", square, "\ns = reduce_sum(q) {axes=[1], keepdims=0}\ny = sqrt(s)\noutput y\n");
+  };
+  expect_rewritten(kNorms, spelled("q = mul(x, x)"), kNorm);
+  expect_rewritten(kNorms, spelled("q = square(x)"), kNorm);
+  expect_rewritten(kNorms, spelled("a = abs(x)\nq = square(a)"), kNorm);
+  // Another power, other operands, and a sum that is an output.
+  expect_kept(kNorms, spelled("a = abs(x)\nq = sqrt(a)"));
+  expect_kept(kNorms, spelled("a = exp(x)\nq = mul(x, a)"));
+  expect_kept(kNorms, cat(spelled("q = square(x)"), "output s\n"));
+}
+
 }  // namespace
 }  // namespace graft::test::passes_norms_test

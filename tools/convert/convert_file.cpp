@@ -8,6 +8,7 @@
 #include "tools/convert/apply_weights.h"
 #include "tools/convert/language_model/convert_decoder.h"
 #include "tools/convert/onnx/convert_onnx.h"
+#include "tools/convert/onnx/untrained.h"
 #include "tools/convert/tflite/convert_tflite.h"
 
 namespace graft::convert {
@@ -96,6 +97,7 @@ Result<ConvertedFile> convert_file(os::FileSystem& files, const std::string& pat
   if (!options.weights_file.empty()) {
     if (tflite) return invalid("Weights of another file are for an ONNX graph, and \"", path, "\" is none.");
     GRAFT_TRY_ASSIGN(OnnxGraph graph, load_onnx(path, onnx.limits));
+    GRAFT_TRY(gather_weights(graph));
     GRAFT_TRY(apply_weights(files, options.weights_file, graph));
     const auto slash = path.find_last_of('/');
     GRAFT_TRY_ASSIGN(

@@ -1,5 +1,5 @@
 // Normalisations spelled out: c / sqrt(mean(c^2) + epsilon) * w + b, where c is x - mean(x) (layer norm) or x (RMS
-// norm).
+// norm). And the norm of a vector: sqrt(sum(x^2)).
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -259,7 +259,24 @@ Result<bool> normalisation(Rewriter& r, const Match& m, const Node& node) {
   return true;
 }
 
-constexpr Rule kRules[] = {normalisation};
+/// sqrt(sum(x^2)) or sqrt(sum(|x|^2)), as exporters write PyTorch's norms, cdist and pairwise distances. Its gradient
+/// at x = 0 is 0, as theirs is: that of a square root of 0 is not a number.
+Result<bool> vector_norm(Rewriter& r, const Match& m, const Node& node) {
+  const ValueId v = node.outputs[0];
+  if (node.op != Op::sqrt || m.value(v).dtype != DType::f32) return false;
+  const Node* total = m.node(Op::reduce_sum, node.inputs[0]);
+  if (total == nullptr) return false;
+  const Product square = m.product(total->inputs[0]);
+  if (square.scale != 1 || square.factors.size() != 1 || square.factors[0].power != 2) return false;
+  ValueId x = square.factors[0].value;
+  if (m.shape(x) != m.shape(total->inputs[0])) return false;
+  if (const ValueId signed_x = m.argument(Op::abs, x); signed_x.valid()) x = signed_x;
+  if (!m.owns(v, {x})) return false;
+  GRAFT_TRY(r.replace(v, Op::reduce_l2, {r.at(x)}, total->attrs));
+  return true;
+}
+
+constexpr Rule kRules[] = {normalisation, vector_norm};
 
 }  // namespace
 

@@ -502,6 +502,7 @@ Result<Converted> Importer::run(const std::string& file_name, Report* report) {
     add_outputs();
     if (report_.ok()) check_opened();
     list_trained();
+    drop_unread_constants();
     note_tied();
     note_narrowed();
   } else {
@@ -523,11 +524,7 @@ Result<Converted> Importer::run(const std::string& file_name, Report* report) {
 
 Result<Converted> convert_onnx(OnnxGraph source, const std::string& name, const ConvertOptions& options,
                                Report* report) {
-  GRAFT_TRY(inline_functions(source));
-  if (const std::size_t count = take_constants_as_initializers(source); count > 0) {
-    source.notes.push_back(
-        cat(count, " Constant nodes are taken for initializers: the file has none that are weights"));
-  }
+  GRAFT_TRY(gather_weights(source));
   return Importer(std::move(source), options).run(name, report);
 }
 

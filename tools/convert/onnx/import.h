@@ -109,6 +109,7 @@ class Importer {
   void check_opened();
   // import_report.cpp: what the report says when all nodes are there.
   void list_trained();
+  void drop_unread_constants();
   void note_tied();
   void note_narrowed();
 

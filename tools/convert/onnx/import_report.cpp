@@ -1,5 +1,7 @@
 // What a report says of the whole graph: what is trained, what is shared, what is narrowed, what was opened.
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "tools/convert/onnx/import.h"
 
@@ -27,6 +29,16 @@ void Importer::list_trained() {
     }
     report_.trained.push_back({value.name, std::move(dims)});
   }
+}
+
+/// Branches that are not taken may have been all that reads a constant.
+void Importer::drop_unread_constants() {
+  std::set<std::string_view> read;
+  const auto reads = [&](const OnnxNode& node) { read.insert(node.inputs.begin(), node.inputs.end()); };
+  for (const std::size_t index : order_) reads(node_at(index));
+  for (const OnnxNode& node : expanded_) reads(node);
+  for (const OnnxValue& output : source_.outputs) read.insert(output.name);
+  std::erase_if(report_.constants, [&](const auto& constant) { return !read.contains(constant.name); });
 }
 
 /// A weight that several nodes of the source read is one parameter, and takes the sum of their gradients.

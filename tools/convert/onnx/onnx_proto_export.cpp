@@ -92,40 +92,46 @@ Status put(ExportTensor tensor, onnx::TensorProto& to, const OnnxGraph& graph) {
   return {};
 }
 
-using Initializers = std::map<std::string, onnx::TensorProto*, std::less<>>;
+/// Where weights stand in a file, by name: initializers and Constant nodes (as which some exporters write them), of
+/// bodies too. nullptr: the file has several of that name.
+using Weights = std::map<std::string, onnx::TensorProto*, std::less<>>;
 
-/// Some exporters write weights as Constant nodes. nullptr where the name is none.
-onnx::TensorProto* constant_of(onnx::GraphProto& graph, const std::string& name) {
+void find_weights(onnx::GraphProto& graph, Weights& found) {
+  const auto add = [&](const std::string& name, onnx::TensorProto* tensor) {
+    const auto [place, first] = found.emplace(name, tensor);
+    if (!first) place->second = nullptr;
+  };
+  for (onnx::TensorProto& tensor : *graph.mutable_initializer()) add(tensor.name(), &tensor);
   for (onnx::NodeProto& node : *graph.mutable_node()) {
-    if (node.op_type() != "Constant" || node.output_size() != 1 || node.output(0) != name) continue;
     for (onnx::AttributeProto& attribute : *node.mutable_attribute()) {
-      if (attribute.name() == "value" && attribute.has_t()) return attribute.mutable_t();
+      if (attribute.has_g()) find_weights(*attribute.mutable_g(), found);
+      const bool constant = node.op_type() == "Constant" && node.output_size() == 1 && attribute.name() == "value";
+      if (constant && attribute.has_t()) add(node.output(0), attribute.mutable_t());
     }
   }
-  return nullptr;
 }
 
 /// Exporters write equal tensors once, and give the others' names to copies of it (Identity): a copy that was trained
 /// becomes an initializer of its own. nullptr where the name is no copy.
-onnx::TensorProto* own_initializer(onnx::GraphProto& graph, const std::string& name, Initializers& initializers) {
+onnx::TensorProto* own_initializer(onnx::GraphProto& graph, const std::string& name, Weights& weights) {
   const auto copies = [](const onnx::NodeProto& node, const std::string& made) {
     return node.op_type() == "Identity" && node.input_size() == 1 && node.output_size() == 1 && node.output(0) == made;
   };
   std::string from = name;
-  for (int hops = 0; hops < graph.node_size() && !initializers.contains(from); ++hops) {
+  for (int hops = 0; hops < graph.node_size() && !weights.contains(from); ++hops) {
     const auto node = std::ranges::find_if(graph.node(), [&](const auto& n) { return copies(n, from); });
     if (node == graph.node().end()) return nullptr;
     from = node->input(0);
   }
-  const auto found = initializers.find(from);
-  if (found == initializers.end()) return nullptr;
+  const auto found = weights.find(from);
+  if (found == weights.end() || found->second == nullptr) return nullptr;
   auto& nodes = *graph.mutable_node();
   nodes.erase(std::remove_if(nodes.begin(), nodes.end(), [&](const auto& node) { return copies(node, name); }),
               nodes.end());
   onnx::TensorProto& own = *graph.add_initializer();
   own = *found->second;  // its type and shape: what it holds is written next
   own.set_name(name);
-  initializers[name] = &own;
+  weights[name] = &own;
   return &own;
 }
 
@@ -142,18 +148,20 @@ Result<ExportReport> export_onnx(os::FileSystem& files, const std::string& path,
   if (!file.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     return corrupt("\"", source, "\" is not a complete ONNX model.");
   }
-  Initializers initializers;
-  for (onnx::TensorProto& tensor : *file.mutable_graph()->mutable_initializer()) initializers[tensor.name()] = &tensor;
+  Weights weights;
+  find_weights(*file.mutable_graph(), weights);
   ExportReport report;
   for (std::uint32_t i = 0; i < model.graph.values().size(); ++i) {
     const Value& value = model.graph.values()[i];
     const auto contents = model.weight({i});
     const bool kept = value.kind == ValueKind::parameter || value.kind == ValueKind::state;
     if (!contents || !kept) continue;
-    const auto found = initializers.find(value.name);
+    const auto found = weights.find(value.name);
+    if (found != weights.end() && found->second == nullptr) {
+      return unsupported("\"", source, "\" has several tensors named \"", value.name, "\", in bodies of its nodes.");
+    }
     onnx::TensorProto* to =
-        found != initializers.end() ? found->second : constant_of(*file.mutable_graph(), value.name);
-    if (to == nullptr) to = own_initializer(*file.mutable_graph(), value.name, initializers);
+        found != weights.end() ? found->second : own_initializer(*file.mutable_graph(), value.name, weights);
     if (to == nullptr) {
       return error(Code::not_found, "The parameter \"", value.name, "\" is no initializer of \"", source, "\".");
     }

@@ -25,7 +25,7 @@ bool carries_gradient(const OnnxNode& node, std::size_t i) {
     const auto to = node.attrs.find("to");
     return to == node.attrs.end() || is_float(static_cast<ElemType>(to->second.integer));
   }
-  return node.op != "Where" || i != 0;
+  return !is_one_of(node.op, {"Where", "If"}) || i != 0;
 }
 
 bool only_moves(const OnnxNode& node, std::size_t i) {
@@ -35,12 +35,24 @@ bool only_moves(const OnnxNode& node, std::size_t i) {
 
 }  // namespace
 
-OnnxUses::OnnxUses(const OnnxGraph& graph) : graph_(graph) {
-  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
-    const OnnxNode& node = graph.nodes[n];
+void OnnxUses::add(const OnnxGraph& graph) {
+  for (const OnnxNode& node : graph.nodes) {
+    const std::size_t n = nodes_.size();
+    nodes_.push_back(&node);
     for (const std::string& output : node.outputs) producers_.emplace(output, n);
     for (std::size_t i = 0; i < node.inputs.size(); ++i) readers_[node.inputs[i]].push_back({n, i});
+    for (const auto& [name, attr] : node.attrs) {
+      if (attr.graph == nullptr) continue;
+      add(*attr.graph);
+      for (const OnnxValue& result : attr.graph->outputs) {
+        taken_[result.name].insert(taken_[result.name].end(), node.outputs.begin(), node.outputs.end());
+      }
+    }
   }
+}
+
+OnnxUses::OnnxUses(const OnnxGraph& graph) {
+  add(graph);
   std::vector<std::string_view> open;
   for (const OnnxValue& output : graph.outputs) {
     open.push_back(output.name);
@@ -52,9 +64,13 @@ OnnxUses::OnnxUses(const OnnxGraph& graph) : graph_(graph) {
     if (!reached_.insert(name).second) continue;
     const auto producer = producers_.find(name);
     if (producer == producers_.end()) continue;
-    const OnnxNode& node = graph.nodes[producer->second];
+    const OnnxNode& node = *nodes_[producer->second];
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       if (carries_gradient(node, i)) open.push_back(node.inputs[i]);
+    }
+    for (const auto& [attr_name, attr] : node.attrs) {
+      if (attr.graph == nullptr) continue;
+      for (const OnnxValue& result : attr.graph->outputs) open.push_back(result.name);
     }
   }
 }
@@ -70,10 +86,13 @@ std::set<std::string_view> OnnxUses::purposes(std::string_view name,
     open.pop_back();
     if (!seen.insert(value).second) continue;
     if (outputs_.contains(value)) found.insert("");
+    if (const auto taken = taken_.find(value); taken != taken_.end()) {
+      open.insert(open.end(), taken->second.begin(), taken->second.end());
+    }
     const auto readers = readers_.find(value);
     if (readers == readers_.end()) continue;
     for (const auto& [n, i] : readers->second) {
-      const OnnxNode& node = graph_.nodes[n];
+      const OnnxNode& node = *nodes_[n];
       if (only_moves(node, i) || is_one_of(node.op, more)) {
         open.insert(open.end(), node.outputs.begin(), node.outputs.end());
       } else {
@@ -89,7 +108,7 @@ const OnnxNode* OnnxUses::maker(std::string_view name) const {
   for (int moves = 0; moves < kMostMoves; ++moves) {
     const auto producer = producers_.find(name);
     if (producer == producers_.end()) return nullptr;
-    const OnnxNode& node = graph_.nodes[producer->second];
+    const OnnxNode& node = *nodes_[producer->second];
     if (node.op == "Constant") return nullptr;
     if (node.inputs.empty() || !only_moves(node, 0)) return &node;
     name = node.inputs[0];
@@ -114,7 +133,7 @@ bool OnnxUses::is_normalised(const OnnxNode* node) const {
 
 bool OnnxUses::is_scale_or_shift(std::string_view name) const {
   const auto fits = [&](const std::pair<std::size_t, std::size_t>& use) {
-    const OnnxNode& node = graph_.nodes[use.first];
+    const OnnxNode& node = *nodes_[use.first];
     if (node.inputs.size() != 2) return false;
     const OnnxNode* other = maker(node.inputs[1 - use.second]);
     if (node.op == "Mul" || other == nullptr) return is_normalised(other);

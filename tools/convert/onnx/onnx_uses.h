@@ -14,7 +14,7 @@ namespace graft::convert {
 
 bool is_one_of(std::string_view text, std::initializer_list<std::string_view> all);
 
-/// Of a graph that outlives it.
+/// Of a graph that outlives it, with the bodies of its nodes. A name that bodies use twice counts as one value.
 class OnnxUses {
  public:
   explicit OnnxUses(const OnnxGraph& graph);
@@ -29,15 +29,17 @@ class OnnxUses {
   bool is_scale_or_shift(std::string_view name) const;
 
  private:
+  void add(const OnnxGraph& graph);
   /// The node behind a value and what moves it; nullptr: it is given.
   const OnnxNode* maker(std::string_view name) const;
   /// A norm's node, or something divided by a deviation: by the root of what was computed, or centred by given numbers
   /// and divided by others.
   bool is_normalised(const OnnxNode* node) const;
 
-  const OnnxGraph& graph_;
+  std::vector<const OnnxNode*> nodes_;
   std::unordered_map<std::string_view, std::size_t> producers_;
   std::unordered_map<std::string_view, std::vector<std::pair<std::size_t, std::size_t>>> readers_;  ///< node, input
+  std::unordered_map<std::string_view, std::vector<std::string_view>> taken_;  ///< a body's results: those of its node
   std::set<std::string_view> reached_;
   std::set<std::string_view> outputs_;
 };

@@ -11,14 +11,6 @@ namespace {
 constexpr std::size_t kMostNodes = 200'000;
 constexpr int kMostCalls = 64;  // within each other
 
-std::set<std::string> defined_names(const OnnxGraph& graph) {
-  std::set<std::string> names;
-  for (const OnnxValue& input : graph.inputs) names.insert(input.name);
-  for (const OnnxInitializer& initializer : graph.initializers) names.insert(initializer.name);
-  for (const OnnxNode& node : graph.nodes) names.insert(node.outputs.begin(), node.outputs.end());
-  return names;
-}
-
 void capture(const OnnxGraph& graph, std::vector<std::string>& captured, std::set<std::string>& seen) {
   const std::set<std::string> own = defined_names(graph);
   const auto read = [&](const std::string& name) {
@@ -168,6 +160,34 @@ std::vector<std::string> captured_names(const OnnxNode& node) {
     if (attr.graph != nullptr) capture(*attr.graph, captured, seen);
   }
   return captured;
+}
+
+std::set<std::string> defined_names(const OnnxGraph& graph) {
+  std::set<std::string> names;
+  for (const OnnxValue& input : graph.inputs) names.insert(input.name);
+  for (const OnnxInitializer& initializer : graph.initializers) names.insert(initializer.name);
+  for (const OnnxNode& node : graph.nodes) names.insert(node.outputs.begin(), node.outputs.end());
+  return names;
+}
+
+void for_each_graph(const OnnxGraph& graph, const std::function<void(const OnnxGraph&)>& see) {
+  see(graph);
+  for (const OnnxNode& node : graph.nodes) {
+    for (const auto& [name, attr] : node.attrs) {
+      if (attr.graph != nullptr) for_each_graph(*attr.graph, see);
+    }
+  }
+}
+
+void change_bodies(OnnxGraph& graph, const std::function<void(OnnxGraph&)>& change) {
+  for (OnnxNode& node : graph.nodes) {
+    for (auto& [name, attr] : node.attrs) {
+      if (attr.graph == nullptr) continue;
+      auto body = std::make_shared<OnnxGraph>(*attr.graph);
+      change(*body);
+      attr.graph = std::move(body);
+    }
+  }
 }
 
 OnnxNode renamed(const OnnxNode& node, const NameMap& names) {

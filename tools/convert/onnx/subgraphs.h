@@ -2,7 +2,9 @@
 // changed so that their nodes can stand in the graph around them.
 #pragma once
 
+#include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +23,14 @@ std::int64_t integer_of(const OnnxNode& node, std::string_view name, std::int64_
 
 /// Names that the bodies of a node read from around it, each once.
 std::vector<std::string> captured_names(const OnnxNode& node);
+
+/// What a graph itself names: inputs, initializers and results, not those of its bodies.
+std::set<std::string> defined_names(const OnnxGraph& graph);
+
+/// Calls `see` with the graph, then with all bodies within it.
+void for_each_graph(const OnnxGraph& graph, const std::function<void(const OnnxGraph&)>& see);
+/// Calls `change` with a copy of each body of the graph's nodes, which takes its place; not with bodies of bodies.
+void change_bodies(OnnxGraph& graph, const std::function<void(OnnxGraph&)>& change);
 
 /// Names of values changed by the map, in bodies too, where they do not hide them; others stay.
 OnnxNode renamed(const OnnxNode& node, const NameMap& names);

@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <functional>
+#include <iterator>
 #include <set>
 #include <string_view>
 #include <vector>
 
 #include "platform/base/text.h"
 #include "tools/convert/onnx/onnx_uses.h"
+#include "tools/convert/onnx/subgraphs.h"
 
 namespace graft::convert {
 namespace {
@@ -219,7 +222,8 @@ std::string reason(const OnnxInitializer& initializer, const OnnxUses& uses) {
   if (is_folded(name) && !(is_by_channel(t) && uses.is_scale_or_shift(name))) return "the exporter computed it";
   if (is_zero_state(initializer, uses)) return "it is a state of zeros";
   if (is_one_of(last_part(name), {"inv_freq", "cos_cached", "sin_cached", "attn_mask", "anchors", "anchor_grid",
-                                  "pixel_mean", "pixel_std", "relative_coords_table"})) {
+                                  "pixel_mean", "pixel_std", "relative_coords_table"}) ||
+      last_part(name).ends_with("_buffer")) {
     return "its name is that of a buffer";
   }
   if (uses.is_used(name) && !uses.has_gradient(name)) return "no gradient reaches it";
@@ -245,17 +249,14 @@ std::string reason(const OnnxInitializer& initializer, const OnnxUses& uses) {
   return "";
 }
 
-}  // namespace
+// --- in bodies
 
-bool is_running_statistic(std::string_view name) { return is_one_of(last_part(name), {"running_mean", "running_var"}); }
+bool is_weight(const HostTensor* tensor) { return tensor != nullptr && is_float(tensor->type) && tensor->count() > 1; }
 
-std::size_t take_constants_as_initializers(OnnxGraph& graph) {
-  const auto is_weight = [](const HostTensor* tensor) {
-    return tensor != nullptr && is_float(tensor->type) && tensor->count() > 1;
-  };
-  if (graph.producer == "pytorch") return 0;  // whose parameters are initializers: it has none
-  if (std::ranges::any_of(graph.initializers, [&](const auto& one) { return is_weight(one.tensor.get()); })) return 0;
+std::size_t take_constants(OnnxGraph& graph) {
   const std::size_t before = graph.initializers.size();
+  std::size_t inside = 0;
+  change_bodies(graph, [&](OnnxGraph& body) { inside += take_constants(body); });
   std::erase_if(graph.nodes, [&](const OnnxNode& node) {
     const auto value = node.attrs.find("value");
     if (node.op != "Constant" || !node.domain.empty() || node.outputs.size() != 1 || value == node.attrs.end() ||
@@ -265,7 +266,46 @@ std::size_t take_constants_as_initializers(OnnxGraph& graph) {
     graph.initializers.push_back({node.outputs[0], value->second.tensor, {}});
     return true;
   });
-  return graph.initializers.size() - before;
+  return graph.initializers.size() - before + inside;
+}
+
+/// `take` says whether it took the initializer.
+void lift_from_bodies(OnnxGraph& graph, const std::function<bool(OnnxInitializer&)>& take) {
+  change_bodies(graph, [&](OnnxGraph& body) {
+    lift_from_bodies(body, take);
+    std::erase_if(body.initializers, take);
+  });
+}
+
+void lift_weights(OnnxGraph& graph) {
+  std::map<std::string, int, std::less<>> makers;  // of a name, in all graphs together
+  for_each_graph(graph, [&](const OnnxGraph& one) {
+    for (const std::string& name : defined_names(one)) ++makers[name];
+  });
+  std::vector<OnnxInitializer> lifted;
+  lift_from_bodies(graph, [&](OnnxInitializer& initializer) {
+    if (!is_weight(initializer.tensor.get()) || makers[initializer.name] != 1) return false;
+    lifted.push_back(std::move(initializer));
+    return true;
+  });
+  std::ranges::move(lifted, std::back_inserter(graph.initializers));
+}
+
+}  // namespace
+
+bool is_running_statistic(std::string_view name) { return is_one_of(last_part(name), {"running_mean", "running_var"}); }
+
+Status gather_weights(OnnxGraph& graph) {
+  GRAFT_TRY(inline_functions(graph));
+  bool any = graph.producer == "pytorch";  // whose parameters are initializers: a file of it without them has none
+  for_each_graph(graph, [&](const OnnxGraph& one) {
+    any = any || std::ranges::any_of(one.initializers, [&](const auto& i) { return is_weight(i.tensor.get()); });
+  });
+  if (const std::size_t count = any ? 0 : take_constants(graph); count > 0) {
+    graph.notes.push_back(cat(count, " Constant nodes are taken for initializers: the file has none that are weights"));
+  }
+  lift_weights(graph);
+  return {};
 }
 
 Result<Untrained> find_untrained(const OnnxGraph& graph, const ConvertOptions& options) {

@@ -3,7 +3,6 @@
 // is told by its contents or by where it is used, in ways that a trained tensor does not meet; all else is a parameter.
 #pragma once
 
-#include <cstddef>
 #include <map>
 #include <string>
 
@@ -12,9 +11,12 @@
 
 namespace graft::convert {
 
-/// Some exporters (Paddle's, spox) write no initializers: all weights stand in Constant nodes. Where no float
-/// initializer has more than one element, Constants of more become initializers; how many did.
-std::size_t take_constants_as_initializers(OnnxGraph& graph);
+/// Makes the file's weights initializers of the graph, wherever they stand, so that what is said of weights, and other
+/// weights given for them, concerns all of them. Functions are inlined. Some exporters (Paddle's, spox) write no
+/// initializers but Constant nodes: where no float initializer has more than one element, Constants of more become
+/// initializers. Those of bodies (If, Loop, Scan) become the graph's own, which bodies may read, but for names that the
+/// file uses twice. Once done, it changes nothing.
+Status gather_weights(OnnxGraph& graph);
 
 /// By name: float initializers that are constants, and why. Patterns of the options come first; invalid_argument: one
 /// of them matches nothing.
