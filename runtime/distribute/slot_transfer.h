@@ -16,8 +16,8 @@
 namespace graft::distribute {
 
 /// Worker j gets elements j / N to (j + 1) / N of every slot. In round i all who have so many give their slot i, a
-/// piece at a time; with a thread, while the next one is computed, and no more than two are kept for it. Each part has
-/// its checksum behind it: one that was changed on the way goes into no sum.
+/// piece at a time; with a thread, while the next one is computed, and no more than two are kept for it. Checksums
+/// follow: a part that was changed on the way goes into no sum.
 ///
 /// Threads: one; its own calls Group::exchange() between begin() and end() or stop().
 class SlotTransfer {
@@ -36,10 +36,11 @@ class SlotTransfer {
 
   /// A step's slots, by worker, each of so many elements.
   Status begin(std::vector<std::uint64_t> slots, std::uint64_t elements);
-  /// This worker's next one, which is copied. Waits for room. What has failed meanwhile fails here.
+  /// This worker's next one. Waits for room. What has failed meanwhile fails here. It is copied; where no worker has
+  /// more than one, and its tensors stand one behind the other, it is read where it is until end() has returned.
   Status give(std::span<const Capture::Entry> gradients);
   /// After the last: this worker's elements of all slots, in the slots' order and in the form of the wire, until the
-  /// next begin().
+  /// next begin(); those of its own as long as what it gave.
   Result<std::span<const std::span<const std::byte>>> end();
   /// Everybody's elements of the sum: the own ones are there, in the form of the wire, and the others' come.
   Status spread(std::span<std::byte> sums);
@@ -51,17 +52,13 @@ class SlotTransfer {
   std::uint64_t own_bytes() const;
 
  private:
-  /// Of a slot, in bytes.
-  struct Part {
-    std::uint64_t begin = 0;
-    std::uint64_t size = 0;
-  };
   Status transfer();
   Status pack_parts(std::span<const Capture::Entry> gradients);
-  Status send_round(std::uint64_t round, std::span<std::byte> own);
+  Status send_round(std::uint64_t round, std::span<const std::byte> own);
+  Status send_checksums(std::span<const std::span<const std::byte>> given, std::span<const std::span<std::byte>> taken);
+  bool lend(std::span<const Capture::Entry> gradients);
   std::uint64_t first_element(std::uint64_t worker) const;
   std::uint64_t first_slot(std::size_t worker) const;
-  Part part_of(std::uint64_t worker) const;
   std::uint64_t piece_bytes() const;
 
   group::Group* group_;
@@ -69,6 +66,7 @@ class SlotTransfer {
   std::vector<std::uint64_t> slots_;  ///< by worker
   std::uint64_t elements_ = 0;
   std::vector<std::vector<std::byte>> own_;       ///< slots of this worker that are still to be sent, a ring
+  std::span<const std::byte> lent_;               ///< the only slot of this worker, where it is read in place
   std::vector<std::vector<std::byte>> received_;  ///< by slot
   std::vector<std::span<const std::byte>> views_;
 

@@ -369,11 +369,17 @@ TEST_F(WorkersTest, AFailureOfOneEndsAllAndChangesNothing) {
   Job shorter = run;
   shorter.steps = 2;
   const Outcome two = train(shorter, *shared_device(), nullptr);
-  // Four exchanges in a step: the third step's second, in which gradients go.
-  for (const auto kind : {group::Fault::Kind::drop, group::Fault::Kind::corrupt, group::Fault::Kind::disconnect}) {
-    SCOPED_TRACE(static_cast<int>(kind));
+  // Five exchanges in a step: the third step's second, in which gradients go, and its third, their checksums.
+  constexpr std::size_t kGradients = 11, kChecksums = 12;
+  using Kind = group::Fault::Kind;
+  const std::pair<Kind, std::size_t> faults[] = {{Kind::drop, kGradients},
+                                                 {Kind::corrupt, kGradients},
+                                                 {Kind::disconnect, kGradients},
+                                                 {Kind::corrupt, kChecksums}};
+  for (const auto& [kind, call] : faults) {
+    SCOPED_TRACE(cat(static_cast<int>(kind), " at ", call));
     // Only what is dropped is waited for; a slow machine must not be late before.
-    const auto outcomes = train_together(run, 2, {{kind, 1, 9, {}}}, std::chrono::seconds(5));
+    const auto outcomes = train_together(run, 2, {{kind, 1, call, {}}}, std::chrono::seconds(5));
     for (const Outcome& outcome : outcomes) {
       EXPECT_FALSE(outcome.status.ok());
       EXPECT_NE(outcome.status.message().find("orker"), std::string::npos) << outcome.status.message();
@@ -381,7 +387,7 @@ TEST_F(WorkersTest, AFailureOfOneEndsAllAndChangesNothing) {
       EXPECT_EQ(outcome.results.size(), 2u);
     }
   }
-  const auto late = train_together(run, 2, {{group::Fault::Kind::delay, 0, 9, std::chrono::milliseconds(50)}});
+  const auto late = train_together(run, 2, {{Kind::delay, 0, kGradients, std::chrono::milliseconds(50)}});
   EXPECT_TRUE(late[0].status.ok() && late[1].status.ok());
 }
 
