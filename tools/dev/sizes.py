@@ -25,7 +25,7 @@ with tempfile.TemporaryDirectory() as folder:
         row = re.match(r"\s*[0-9a-f]+\s+[0-9a-f]+\s+([0-9a-f]+)\s+\d+ {9}(\S.*):\((\.[^)]*)\)", line)
         if row is None or row[3].startswith((".bss", ".debug")):
             continue
-        unit = re.search(r"(graft\w*)\.dir/(?:.*unity_([a-z_]+)_\d+_cxx|(.*?)/)?", row[2])
+        unit = re.search(r"(graft\w*)\.dir/(?:\w+\.unity/([a-z_]+)_\d+\.cpp|(.*?)/)?", row[2])
         name = "linker" if unit is None else "shaders" if unit[1] == "graft_shaders" else \
             ("platform/" if unit[1] == "graft_platform" else "runtime/") + (unit[2] or unit[3] or "?").split("/")[0]
         sizes[name if name != "runtime/__" else "runtime/ops"] += int(row[1], 16)
