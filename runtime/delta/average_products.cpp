@@ -117,6 +117,9 @@ Result<Products> average_products(const std::vector<Delta>& deltas, std::uint32_
   }
   for (const Delta& delta : deltas) {
     GRAFT_TRY_ASSIGN(const Model shapes, shapes_of(delta));
+    if (delta.metadata.contains(kMetaAdapterTokens)) {
+      return unsupported("The adapters add tokens, whose rows are no products; average the factors.");
+    }
     GRAFT_TRY_ASSIGN(const auto found, adapter_layers(shapes));
     const double weight = weighing == Weighing::samples ? static_cast<double>(delta.samples) : delta.clients;
     for (const AdapterLayer& layer : found) {

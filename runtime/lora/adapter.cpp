@@ -57,6 +57,11 @@ Result<std::map<std::string, double, std::less<>>> own_alphas(const Model& adapt
   return out;
 }
 
+/// Whether an adapter without matrices adds tokens.
+bool only_adds_tokens(const Model& adapter) {
+  return adapter.metadata.contains(kMetaAdapterTokens) && !adapter.metadata.contains(kMetaAdapterRank);
+}
+
 /// The adapter's layers by the names of the base's weights.
 Result<std::vector<AdapterLayer>> entries_of(const Model& base, const Model& adapter) {
   GRAFT_TRY_ASSIGN(std::vector<AdapterLayer> out, adapter_layers(adapter));
@@ -138,9 +143,11 @@ Status check_read_by_adapted_alone(const Graph& graph, const LoraSite& site) {
 struct Attached {
   Model model;
   std::vector<Site> sites;
+  std::vector<TokenTable> tables;  ///< that go on in new rows
 };
 
-Result<Attached> attach(const Model& base, std::span<const LoraOptions> groups) {
+/// `tokens`: null for none.
+Result<Attached> attach(const Model& base, std::span<const LoraOptions> groups, const NewTokens* tokens) {
   Attached out;
   const Graph* graph = &base.graph;
   for (const LoraOptions& options : groups) {
@@ -149,12 +156,21 @@ Result<Attached> attach(const Model& base, std::span<const LoraOptions> groups) 
     out.model.graph = std::move(made.graph);
     graph = &out.model.graph;
   }
+  if (tokens != nullptr) {
+    GRAFT_TRY_ASSIGN(TokenRowsGraph made, add_token_rows(*graph, tokens->first, tokens->count()));
+    out.tables = std::move(made.tables);
+    out.model.graph = std::move(made.graph);
+  }
   for (const Site& site : out.sites) {  // those of earlier groups were frozen by later ones
     for (const std::string& name : site.parameters()) {
       out.model.graph.mutable_value(out.model.graph.find_value(name)).kind = ValueKind::parameter;
     }
   }
   GRAFT_TRY(borrow_rest(base, out.model));
+  if (tokens != nullptr) {
+    GRAFT_TRY_ASSIGN(out.model.tokenizer, tokenizer_with(base, *tokens));
+    remember_new_tokens(*tokens, out.model.metadata);
+  }
   for (const Site& site : out.sites) {
     if (site.magnitude.empty()) continue;
     GRAFT_TRY_ASSIGN(const std::vector<float> squares, squared_norms(base, site));
@@ -167,6 +183,7 @@ Result<Attached> attach(const Model& base, std::span<const LoraOptions> groups) 
     out.model.metadata.insert_or_assign(std::string(kMetaAdapterShared), "yes");
   }
   out.model.metadata.insert_or_assign(std::string(kMetaAdapter), "lora");
+  if (groups.empty()) return out;
   out.model.metadata.insert_or_assign(std::string(kMetaAdapterRank), cat(groups.front().rank));
   out.model.metadata.insert_or_assign(std::string(kMetaAdapterAlpha), exact_text(groups.front().alpha));
   return out;
@@ -175,7 +192,8 @@ Result<Attached> attach(const Model& base, std::span<const LoraOptions> groups) 
 Result<Attached> attach(const Model& base, const Model& adapter) {
   GRAFT_TRY(check_base(base_text(adapter), name_of_base(base)));
   GRAFT_TRY_ASSIGN(const std::vector<AdapterLayer> entries, entries_of(base, adapter));
-  GRAFT_TRY_ASSIGN(Attached out, attach(base, grouped(entries)));
+  GRAFT_TRY_ASSIGN(const std::optional<NewTokens> tokens, new_tokens_of(adapter.metadata));
+  GRAFT_TRY_ASSIGN(Attached out, attach(base, grouped(entries), tokens ? &*tokens : nullptr));
   for (const std::string_view key : {kMetaAdapterRank, kMetaAdapterAlpha, kMetaAdapterAlphas}) {
     const auto found = adapter.metadata.find(key);
     if (found != adapter.metadata.end()) out.model.metadata.insert_or_assign(found->first, found->second);
@@ -235,19 +253,25 @@ Status set_merged(Model& model, const std::string& name, const std::vector<float
 }  // namespace
 
 Result<std::vector<float>> weight_as_floats(const Model& base, const std::string& name) {
+  return weight_part_as_floats(base, name, 0, base.graph.value(base.graph.find_value(name)).shape.elements());
+}
+
+Result<std::vector<float>> weight_part_as_floats(const Model& base, const std::string& name, std::uint64_t first,
+                                                 std::uint64_t count) {
   const ValueId id = base.graph.find_value(name);
   const Value& value = base.graph.value(id);
-  const auto bytes = base.weight(id);
-  if (!bytes) return invalid("The weight \"", name, "\" has no contents.");
-  std::vector<float> out(value.shape.elements());
+  const auto whole = base.weight(id);
+  if (!whole) return invalid("The weight \"", name, "\" has no contents.");
+  std::vector<float> out(count);
+  const auto bytes = whole->subspan(storage_bytes(value.dtype, first), storage_bytes(value.dtype, count));
   if (is_quantized(value.dtype)) {
-    dequantize(value.dtype, *bytes, out);
+    dequantize(value.dtype, bytes, out);
   } else if (value.dtype == DType::f32) {
-    std::memcpy(out.data(), bytes->data(), bytes->size());
+    if (count > 0) std::memcpy(out.data(), bytes.data(), bytes.size());
   } else if (value.dtype == DType::f16 || value.dtype == DType::bf16) {
     for (std::size_t n = 0; n < out.size(); ++n) {
       std::uint16_t word = 0;
-      std::memcpy(&word, bytes->data() + 2 * n, 2);
+      std::memcpy(&word, bytes.data() + 2 * n, 2);
       out[n] = value.dtype == DType::f16 ? half_to_float(word) : bfloat_to_float(word);
     }
   } else {
@@ -297,6 +321,7 @@ std::string exact_text(double number) {
 Result<std::vector<AdapterLayer>> adapter_layers(const Model& adapter) {
   std::int64_t rank = 0;
   double alpha = 0;
+  if (only_adds_tokens(adapter)) return std::vector<AdapterLayer>();
   GRAFT_TRY(read_number(adapter, kMetaAdapterRank, rank));
   GRAFT_TRY(read_number(adapter, kMetaAdapterAlpha, alpha));
   GRAFT_TRY_ASSIGN(const auto alphas, own_alphas(adapter));
@@ -325,11 +350,12 @@ Result<Model> borrow_model(const Model& base) {
   return model;
 }
 
-Result<Model> with_lora(const Model& base, const LoraOptions& options, std::uint32_t seed) {
-  GRAFT_TRY_ASSIGN(Attached made, attach(base, std::span(&options, 1)));
-  if (options.pissa) GRAFT_TRY(start_pissa(base, {made.sites.begin(), made.sites.end()}, options, made.model));
+namespace {
+
+/// What the matrices of fresh adapters begin with.
+Status start(const Model& base, const LoraOptions& options, std::uint32_t seed, Attached& made) {
+  if (options.pissa) return start_pissa(base, {made.sites.begin(), made.sites.end()}, options, made.model);
   for (const Site& site : made.sites) {
-    if (options.pissa) break;
     if (site.embedding) {
       GRAFT_TRY(copy_floats(made.model, site.a, std::vector<float>(static_cast<std::size_t>(site.in * options.rank))));
       GRAFT_TRY(copy_floats(made.model, site.b, initial_embedding_b(site, options.rank, seed)));
@@ -343,18 +369,32 @@ Result<Model> with_lora(const Model& base, const LoraOptions& options, std::uint
     for (float& x : lengths) x = std::sqrt(x);
     GRAFT_TRY(copy_floats(made.model, site.magnitude, lengths));
   }
+  return {};
+}
+
+}  // namespace
+
+Result<Model> with_lora(const Model& base, const LoraOptions& options, std::uint32_t seed) {
+  GRAFT_TRY_ASSIGN(Attached made, attach(base, std::span(&options, 1), nullptr));
+  GRAFT_TRY(start(base, options, seed, made));
+  return std::move(made.model);
+}
+
+Result<Model> with_new_tokens(const Model& base, std::span<const NewToken> tokens, const LoraOptions* lora,
+                              std::uint32_t seed) {
+  GRAFT_TRY_ASSIGN(const NewTokens placed, place_new_tokens(base, tokens));
+  GRAFT_TRY_ASSIGN(Attached made, attach(base, {lora, lora == nullptr ? 0u : 1u}, &placed));
+  if (lora != nullptr) GRAFT_TRY(start(base, *lora, seed, made));
+  GRAFT_TRY(fill_token_rows(base, made.tables, placed, true, made.model));
   return std::move(made.model);
 }
 
 Result<Model> adapter_of(const Model& adapted) {
   Model adapter;
-  for (const std::string_view key : {kMetaAdapter, kMetaAdapterRank, kMetaAdapterAlpha}) {
-    const auto found = adapted.metadata.find(key);
-    if (found == adapted.metadata.end()) return invalid("The model has no adapters.");
-    adapter.metadata.insert(*found);
-  }
+  if (!adapted.metadata.contains(kMetaAdapter)) return invalid("The model has no adapters.");
   for (const std::string_view key :
-       {kMetaAdapterBase, kMetaAdapterShared, kMetaAdapterAlphas, kMetaFamily, kMetaHeads, kMetaPairs}) {
+       {kMetaAdapter, kMetaAdapterRank, kMetaAdapterAlpha, kMetaAdapterTokens, kMetaAdapterBase, kMetaAdapterShared,
+        kMetaAdapterAlphas, kMetaFamily, kMetaHeads, kMetaPairs}) {
     if (const auto found = adapted.metadata.find(key); found != adapted.metadata.end()) adapter.metadata.insert(*found);
   }
   bool twice = false;
@@ -382,18 +422,68 @@ Result<Model> adapter_of(const Model& adapted) {
 
 Result<Model> with_adapter(const Model& base, const Model& adapter) {
   GRAFT_TRY_ASSIGN(Attached made, attach(base, adapter));
+  std::vector<std::string> names;
   for (const Site& site : made.sites) {
-    for (const std::string& name : site.parameters()) {
-      GRAFT_TRY_ASSIGN(const auto numbers, floats_of(adapter, name));
-      GRAFT_TRY(made.model.view_weight(made.model.graph.find_value(name), std::as_bytes(numbers)));
-    }
+    for (std::string& name : site.parameters()) names.push_back(std::move(name));
   }
+  for (const TokenTable& table : made.tables) names.push_back(table.rows);
+  for (const std::string& name : names) {
+    GRAFT_TRY_ASSIGN(const auto numbers, floats_of(adapter, name));
+    GRAFT_TRY(made.model.view_weight(made.model.graph.find_value(name), std::as_bytes(numbers)));
+  }
+  if (made.tables.empty()) return std::move(made.model);
+  GRAFT_TRY_ASSIGN(const auto tokens, new_tokens_of(adapter.metadata));
+  GRAFT_TRY(fill_token_rows(base, made.tables, *tokens, false, made.model));
   return std::move(made.model);
 }
 
+namespace {
+
+/// The base with longer tables, to be filled; or as it is.
+Result<Model> with_room(const Model& base, const Attached& made, const std::optional<NewTokens>& tokens) {
+  if (!tokens) return borrow_model(base);
+  Model model;
+  const std::int64_t rows = std::max(made.tables.front().table_rows, tokens->first + tokens->count());
+  GRAFT_TRY_ASSIGN(model.graph, with_longer_tables(base.graph, made.tables, rows));
+  model.metadata = base.metadata;
+  model.symbol_defaults = base.symbol_defaults;
+  model.tokenizer = made.model.tokenizer;
+  model.signatures = base.signatures;
+  for (Signature& signature : model.signatures) {
+    for (auto* values : {&signature.inputs, &signature.outputs}) {
+      for (Output& of : *values) of.value = model.graph.find_value(base.graph.value(of.value).name);
+    }
+  }
+  for (std::uint32_t i = 0; i < base.graph.values().size(); ++i) {
+    const std::string& name = base.graph.values()[i].name;
+    if (!base.weight({i}) || std::ranges::find(made.tables, name, &TokenTable::weight) != made.tables.end()) continue;
+    GRAFT_TRY(model.borrow_weight(model.graph.find_value(name), base, {i}));
+  }
+  return model;
+}
+
+/// Puts the new rows into the tables.
+Status fill_tables(const Model& base, const Model& adapter, const Attached& made, const NewTokens& tokens,
+                   Model& model) {
+  for (const TokenTable& table : made.tables) {
+    GRAFT_TRY_ASSIGN(const auto rows, floats_of(adapter, table.rows));
+    if (rows.size() != static_cast<std::size_t>(tokens.count() * table.width)) {
+      return invalid("The adapter's \"", table.rows, "\" has ", rows.size(), " numbers; ", tokens.count(), " rows of ",
+                     table.width, " are needed.");
+    }
+    GRAFT_TRY_ASSIGN(HostBuffer bytes, table_with_rows(base, table, tokens.first, rows));
+    GRAFT_TRY(model.set_weight(model.graph.find_value(table.weight), std::move(bytes)));
+  }
+  return {};
+}
+
+}  // namespace
+
 Result<Model> merge_adapter(const Model& base, const Model& adapter, std::optional<DType> blocks) {
   GRAFT_TRY_ASSIGN(const Attached made, attach(base, adapter));
-  GRAFT_TRY_ASSIGN(Model model, borrow_model(base));
+  GRAFT_TRY_ASSIGN(const auto tokens, new_tokens_of(adapter.metadata));
+  GRAFT_TRY_ASSIGN(Model model, with_room(base, made, tokens));
+  if (tokens) GRAFT_TRY(fill_tables(base, adapter, made, *tokens, model));
   for (const Site& site : made.sites) {
     GRAFT_TRY(check_read_by_adapted_alone(base.graph, site));
     const Value& weight = base.graph.value(base.graph.find_value(site.weight));
@@ -413,7 +503,17 @@ Result<Model> merge_adapter(const Model& base, const Model& adapter, std::option
       return invalid("The adapter's matrices \"", site.a, "\" and \"", site.b, "\" do not fit \"", site.weight,
                      "\" of shape ", weight.shape.text(), ".");
     }
-    GRAFT_TRY(set_merged(model, site.weight, merged(w, a, b, magnitude, site), blocks));
+    std::vector<float> sum = merged(w, a, b, magnitude, site);
+    const auto table = std::ranges::find(made.tables, site.weight, &TokenTable::weight);
+    if (table != made.tables.end()) {  // an adapter of the head is of the tokens that were there
+      GRAFT_TRY_ASSIGN(const auto rows, floats_of(adapter, table->rows));
+      const auto first = static_cast<std::size_t>(tokens->first * table->width);
+      std::copy(w.begin() + static_cast<std::ptrdiff_t>(std::min(first, w.size())), w.end(),
+                sum.begin() + static_cast<std::ptrdiff_t>(std::min(first, w.size())));
+      sum.resize(std::max(sum.size(), first + rows.size()));
+      std::ranges::copy(rows, sum.begin() + static_cast<std::ptrdiff_t>(first));
+    }
+    GRAFT_TRY(set_merged(model, site.weight, sum, blocks));
   }
   return model;
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/lora/add_lora.h"
+#include "runtime/lora/new_tokens.h"
 #include "runtime/model/model.h"
 
 namespace graft {
@@ -41,7 +42,8 @@ struct AdapterLayer {
   bool embedding = false;
   double scale() const { return alpha / static_cast<double>(rank); }  ///< of B A
 };
-/// What an adapter file adapts. invalid_argument: no adapter, or metadata that is none.
+/// What an adapter file adapts; nothing where it only adds tokens. invalid_argument: no adapter, or metadata that is
+/// none.
 Result<std::vector<AdapterLayer>> adapter_layers(const Model& adapter);
 
 /// What `model` says of its base (kMetaAdapterBase); empty: nothing.
@@ -57,6 +59,12 @@ std::string exact_text(double number);
 /// The model with fresh adapters (add_lora). Weights are those of `base`, borrowed: it must outlive the result.
 Result<Model> with_lora(const Model& base, const LoraOptions& options, std::uint32_t seed);
 
+/// The model with these tokens behind its own, in its tokenizer, its embedding and its head. Their rows, which begin as
+/// the mean of all tokens', are trained and nothing else is, but for fresh adapters, where `lora` is given. Weights are
+/// borrowed as above.
+Result<Model> with_new_tokens(const Model& base, std::span<const NewToken> tokens, const LoraOptions* lora = nullptr,
+                              std::uint32_t seed = 0);
+
 /// The adapters alone of a model that with_lora() or with_adapter() made, as a model of its own. Borrows as above.
 /// Those of PiSSA have what they began with beside them, subtracted, at twice the rank: any program can put them on.
 Result<Model> adapter_of(const Model& adapted);
@@ -66,12 +74,16 @@ Result<Model> adapter_of(const Model& adapted);
 Result<Model> with_adapter(const Model& base, const Model& adapter);
 
 /// The model with the adapters added to its weights. Borrows the others from `base`. Merged weights become f32
-/// parameters, or frozen blocks of the type `blocks`, whatever they were. unsupported: an adapted weight that something
+/// parameters, or frozen blocks of the type `blocks`, whatever they were; tables that get new rows keep their type, and
+/// all other rows their bits. unsupported: an adapted weight that something
 /// else than its products reads, as an embedding that is also the head.
 Result<Model> merge_adapter(const Model& base, const Model& adapter, std::optional<DType> blocks = {});
 
 /// The numbers that a weight's blocks, or its numbers of 16 bits, stand for.
 Result<std::vector<float>> weight_as_floats(const Model& base, const std::string& name);
+/// Elements [first, first + count) of it; of blocks, whole rows.
+Result<std::vector<float>> weight_part_as_floats(const Model& base, const std::string& name, std::uint64_t first,
+                                                 std::uint64_t count);
 
 /// Gives `model` all of `base` but its graph and signatures; weights go, borrowed, to values of the same name.
 Status borrow_rest(const Model& base, Model& model);

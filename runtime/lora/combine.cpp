@@ -116,6 +116,9 @@ Result<Model> combine_adapters(std::span<const WeightedAdapter> adapters) {
     if (!std::isfinite(one.weight) || std::abs(one.weight) > kMostWeight) {
       return invalid("The weight of an adapter is ", one.weight, "; it must lie in [-1e6, 1e6].");
     }
+    if (one.adapter->metadata.contains(kMetaAdapterTokens)) {
+      return unsupported("One of the adapters adds tokens to the vocabulary; such a one stands alone: merge it first.");
+    }
     GRAFT_TRY_ASSIGN(const std::vector<AdapterLayer> own, adapter_layers(*one.adapter));
     for (const AdapterLayer& layer : own) {
       if (layer.dora) {

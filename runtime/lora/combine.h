@@ -15,7 +15,7 @@ struct WeightedAdapter {
 /// One adapter that adds what these add together: of each layer the matrices of all side by side, scales and weights in
 /// B, so that its rank is the sum of theirs. Weights that are 1 of a single adapter change nothing of it.
 /// invalid_argument: made for different bases, matrices of different sizes, a weight that is not finite; unsupported:
-/// DoRA, whose lengths are of one adapter alone.
+/// DoRA, whose lengths are of one adapter alone, and one that adds tokens.
 Result<Model> combine_adapters(std::span<const WeightedAdapter> adapters);
 
 }  // namespace graft

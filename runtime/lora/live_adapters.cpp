@@ -30,7 +30,10 @@ bool changes_on_device(const Resident& resident) {
 }
 
 LiveAdapters::LiveAdapters(const Graph& graph, std::string base) : base_(std::move(base)) {
-  for (const Value& value : graph.values()) embedding_ = embedding_ || value.name.ends_with(kLoraEmbeddingA);
+  for (const Value& value : graph.values()) {
+    embedding_ = embedding_ || value.name.ends_with(kLoraEmbeddingA);
+    tokens_ = tokens_ || value.name.ends_with(kNewRows);
+  }
   for (const Node& node : graph.nodes()) {
     if (node.op != Op::lora) continue;
     const Value& a = graph.value(node.inputs[2]);
@@ -73,6 +76,9 @@ Result<LiveAdapters::Matrices> LiveAdapters::matrices(const Site& site, const Mo
 Status LiveAdapters::swap(Memory& memory, const Model* adapter) const {
   if (embedding_)
     return unsupported("The running model adapts an embedding, which is not swapped; load the model anew.");
+  if (tokens_ || (adapter != nullptr && adapter->metadata.contains(kMetaAdapterTokens))) {
+    return unsupported("An adapter that adds tokens to the vocabulary is not swapped; load the model anew.");
+  }
   if (sites_.empty()) return invalid("The running model was made without adapters; none can be put on.");
   if (dora_) return unsupported("The running model's adapters are DoRA, which is not swapped; load the model anew.");
   if (pissa_) {

@@ -23,7 +23,7 @@ class LiveAdapters {
   /// Writes the matrices of an adapter file; layers that it lacks run as without one. Ranks may be smaller than those
   /// in place. The programs' scale stays, so B is multiplied by the ratio of the file's scale to it. nullptr: all
   /// layers run as without adapters. unsupported: DoRA, PiSSA of
-  /// this run. Nothing changes where the file does not fit: its error names
+  /// this run, new tokens. Nothing changes where the file does not fit: its error names
   /// the layer.
   Status swap(Memory& memory, const Model* adapter) const;
 
@@ -41,6 +41,7 @@ class LiveAdapters {
   bool dora_ = false;       ///< there are magnitudes too
   bool pissa_ = false;      ///< what the adapters began with is taken off the weights
   bool embedding_ = false;  ///< one is of an embedding
+  bool tokens_ = false;     ///< there are new tokens
   std::string base_;
 };
 

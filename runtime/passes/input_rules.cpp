@@ -81,12 +81,14 @@ class Reader {
     if (node.op == Op::gather && input == 1) {
       const auto axis = normalize_axis(node.attrs.integer("axis"), shape(0).rank());
       if (!axis.ok() || !shape(0)[*axis].is_constant()) return;
-      const std::int64_t rows = shape(0)[*axis].value();
+      std::int64_t rows = shape(0)[*axis].value();
+      if (node.inputs.size() > 2) rows = rows_together(node, shape(2));
       const std::string& table = graph_.value(node.inputs[0]).name;
       restrict(-rows, rows - 1, cat("\"", table, "\" has ", rows, rows == 1 ? " row" : " rows"));
     } else if ((node.op == Op::cross_entropy && input == 1) || (node.op == Op::linear_cross_entropy && input == 2)) {
-      const Dim& dim = node.op == Op::cross_entropy ? shape(0).back() : shape(1)[0];
+      Dim dim = node.op == Op::cross_entropy ? shape(0).back() : shape(1)[0];
       if (!dim.is_constant()) return;
+      if (node.op == Op::linear_cross_entropy && node.inputs.size() > 3) dim = Dim(rows_together(node, shape(3)));
       const std::int64_t ignored = node.attrs.integer("ignore_index", -100);
       if (ignored >= INT32_MIN && ignored <= INT32_MAX) rule_.ignored = static_cast<std::int32_t>(ignored);
       restrict(0, dim.value() - 1, cat("the model has ", dim.value(), dim.value() == 1 ? " class" : " classes"));
@@ -94,6 +96,11 @@ class Reader {
       const std::int64_t classes = shape(0).back().value();
       restrict(INT32_MIN, classes - 1, cat("the model has ", classes, classes == 1 ? " class" : " classes"));
     }
+  }
+
+  /// Of a table that goes on in another.
+  static std::int64_t rows_together(const Node& node, const Shape& behind) {
+    return node.attrs.integer("first_row") + behind[0].value();
   }
 
   void restrict(std::int64_t least, std::int64_t most, std::string why) {

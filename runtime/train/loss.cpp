@@ -35,16 +35,15 @@ ValueId sum_of(Builder& b, ValueId rows) { return b.reduce_sum(rows, {}, false);
 
 Status add_head_loss(TermBuilder& t, const Head& head) {
   Graph& graph = t.b.graph();
-  t.loss.classes = graph.value(head.weight).shape[0].value();
+  t.loss.classes = head.classes(graph);
   const Shape hidden = graph.value(head.hidden).shape;
   t.loss.class_axes[0] = hidden.rank() - 1;
   GRAFT_TRY_ASSIGN(const ValueId target,
                    t.target(DType::i32, Shape(std::vector<Dim>(hidden.begin(), hidden.end() - 1))));
   t.loss.counts[0] = {static_cast<double>(hidden.elements(1, hidden.rank() - 1)), true, t.options.ignore_index, {}};
-  t.loss.sum = sum_of(t.b, t.b.node(Op::linear_cross_entropy, {head.hidden, head.weight, target},
-                                    {{"ignore_index", std::int64_t{t.options.ignore_index}},
-                                     {"label_smoothing", t.options.label_smoothing},
-                                     {"softcap", head.softcap}}));
+  t.loss.sum = sum_of(t.b, head_costs(t.b, head, target,
+                                      {{"ignore_index", std::int64_t{t.options.ignore_index}},
+                                       {"label_smoothing", t.options.label_smoothing}}));
   return t.b.status();
 }
 
@@ -185,6 +184,41 @@ std::optional<Scaled> capped(const Graph& graph, ValueId logits) {
   return Scaled{inner->of, outer->by};
 }
 
+/// hidden W^T with a matrix W.
+const Node* head_product(const Graph& graph, ValueId logits) {
+  const Node* const node = producer_of(graph, logits, Op::matmul);
+  const bool plain = node != nullptr && node->attrs.flag("trans_b") && !node->attrs.flag("trans_a") &&
+                     node->inputs.size() == 2 && graph.value(node->inputs[1]).shape.rank() == 2;
+  return plain ? node : nullptr;
+}
+
+/// [hidden W^T, hidden R^T] side by side; of the first all columns, or those from 0 on that a slice takes.
+std::optional<Head> head_of_both(const Graph& graph, const Node& joined) {
+  const Shape& shape = graph.value(joined.outputs[0]).shape;
+  const auto last = static_cast<std::int64_t>(shape.rank()) - 1;
+  const std::int64_t axis = joined.attrs.integer("axis");
+  if (joined.inputs.size() != 2 || (axis != -1 && axis != last)) return {};
+  ValueId first = joined.inputs[0];
+  const Shape& taken = graph.value(first).shape;
+  if (const Node* const slice = producer_of(graph, first, Op::slice)) {
+    const Shape& whole = graph.value(slice->inputs[0]).shape;
+    const Ints starts = slice->attrs.integers("starts");
+    const Ints steps = slice->attrs.integers("steps");
+    const bool from_0 = std::ranges::all_of(starts, [](std::int64_t at) { return at == 0; }) &&
+                        std::ranges::all_of(steps, [](std::int64_t by) { return by == 1; });
+    if (!from_0 || whole.rank() != shape.rank() || !std::equal(whole.begin(), whole.end() - 1, taken.begin()))
+      return {};
+    first = slice->inputs[0];
+  }
+  const Node* const own = head_product(graph, first);
+  const Node* const behind = head_product(graph, joined.inputs[1]);
+  if (own == nullptr || behind == nullptr || own->inputs[0] != behind->inputs[0]) return {};
+  const Value& weight = graph.value(own->inputs[1]);
+  if (weight.producer.valid() || weight.kind != ValueKind::constant || !taken.back().is_constant()) return {};
+  if (!graph.value(behind->inputs[1]).shape.is_constant()) return {};
+  return Head{own->inputs[0], own->inputs[1], 0, behind->inputs[1], taken.back().value()};
+}
+
 }  // namespace
 
 std::optional<Head> head_of_logits(const Graph& graph, ValueId logits) {
@@ -194,14 +228,22 @@ std::optional<Head> head_of_logits(const Graph& graph, ValueId logits) {
     head->softcap = cap->by;
     return head;
   }
-  const NodeId producer = graph.value(logits).producer;
-  if (!producer.valid()) return {};
-  const Node& node = graph.node(producer);
-  const bool product = node.op == Op::matmul && node.attrs.flag("trans_b") && !node.attrs.flag("trans_a");
-  if (!product || node.inputs.size() > 2) return {};
-  const Value& weight = graph.value(node.inputs[1]);
-  if (weight.shape.rank() != 2 || weight.producer.valid()) return {};
-  return Head{node.inputs[0], node.inputs[1]};
+  if (const Node* const joined = producer_of(graph, logits, Op::concat)) return head_of_both(graph, *joined);
+  const Node* const product = head_product(graph, logits);
+  if (product == nullptr || graph.value(product->inputs[1]).producer.valid()) return {};
+  return Head{product->inputs[0], product->inputs[1]};
+}
+
+std::int64_t Head::classes(const Graph& graph) const {
+  if (!rows.valid()) return graph.value(weight).shape[0].value();
+  return first_row + graph.value(rows).shape[0].value();
+}
+
+ValueId head_costs(Builder& b, const Head& head, ValueId labels, Attrs attrs) {
+  attrs.set("softcap", head.softcap);
+  if (!head.rows.valid()) return b.node(Op::linear_cross_entropy, {head.hidden, head.weight, labels}, std::move(attrs));
+  attrs.set("first_row", head.first_row);
+  return b.node(Op::linear_cross_entropy, {head.hidden, head.weight, labels, head.rows}, std::move(attrs));
 }
 
 Result<LossInputs> loss_inputs(const Graph& graph, const TrainOptions& options, std::string* note) {

@@ -28,9 +28,15 @@ struct Head {
   ValueId hidden;
   ValueId weight;
   double softcap = 0;
+  ValueId rows = kNoValue;     ///< [k, d]: what W goes on in, whatever it has there
+  std::int64_t first_row = 0;  ///< of `rows`, among all
+
+  std::int64_t classes(const Graph& graph) const;
 };
 /// Whether logits come of such a product.
 std::optional<Head> head_of_logits(const Graph& graph, ValueId logits);
+/// linear_cross_entropy of it.
+ValueId head_costs(Builder& b, const Head& head, ValueId labels, Attrs attrs);
 
 /// The losses of preferences.
 Result<ValueId> add_preference(TermBuilder& t);

@@ -48,9 +48,8 @@ class PreferenceTerm {
     t_.loss.counts[t_.number].per_sample = 1;
     Attrs attrs = {{"ignore_index", std::int64_t{t_.options.ignore_index}}, {"label_smoothing", 0.0}};
     const auto head = head_of_logits(b_.graph(), t_.of[0]);
-    if (head) attrs.set("softcap", head->softcap);
-    const ValueId costs = head ? b_.node(Op::linear_cross_entropy, {head->hidden, head->weight, labels}, attrs)
-                               : b_.node(Op::cross_entropy, {t_.of[0], labels}, attrs);
+    const ValueId costs =
+        head ? head_costs(b_, *head, labels, attrs) : b_.node(Op::cross_entropy, {t_.of[0], labels}, attrs);
     const ValueId ignored = b_.node(Op::equal, {labels, b_.full({}, t_.options.ignore_index, DType::i32)});
     const ValueId counting = b_.affine(to_number(ignored), -1, 1);
     Pair pair{b_.neg(b_.reduce_sum(b_.reshape(costs, halves), {2}, false)),

@@ -30,6 +30,22 @@ OpCase without_gradient(OpCase c) {
   return c;
 }
 
+/// A table that goes on in another from row `first` on.
+OpCase with_rows(std::string name, Dims data, std::int64_t first, std::int64_t rows, Dims indices,
+                 DType dtype = DType::f32) {
+  const std::int64_t columns = data[1];
+  OpCase c = one(std::move(name), std::move(data), std::move(indices), 0, {-1}, dtype);
+  const auto all = static_cast<double>(first + rows);
+  c.inputs[0].grad = false;
+  c.inputs[1].low = -all;
+  c.inputs[1].high = all - 1;
+  c.inputs.push_back({.dims = {rows, columns}, .low = -7, .high = 7});
+  c.attrs.set("first_row", first);
+  c.gradient = true;
+  if (dtype != DType::f32) c.reason = "scale times code: two roundings of 6e-8";
+  return c;
+}
+
 std::vector<OpCase> quantized_cases() {
   std::vector<OpCase> all;
   for (const DType dtype :
@@ -38,6 +54,7 @@ std::vector<OpCase> quantized_cases() {
     c.reason = "scale times code, and a minimum: two roundings of 6e-8";
     all.push_back(c);
   }
+  all.push_back(with_rows("quantized table that goes on", {20, 64}, 18, 5, {3, 30}, DType::q8_0));
   all.push_back(with_indices(one("out of range of a quantized table", {4, 64}, {4}, -2, {4, 64}, DType::q8_0),
                              {0, 4, -5, 2147483647}));
   return all;
@@ -65,6 +82,13 @@ std::vector<OpCase> cases() {
       one("no indices", {4, 3}, {0}, 0, {0, 3}),
       one("rank 8", {2, 1, 2, 3, 2, 1}, {2, 1, 2}, 3, {2, 1, 2, 2, 1, 2, 2, 1}),
       one("booleans", {6}, {9}, 0, {9}, DType::boolean),
+      with_rows("goes on", {9, 6}, 9, 3, {40}),
+      with_rows("goes on before its end", {9, 5}, 4, 7, {2, 30}),
+      with_rows("goes on before its end, shorter", {9, 4}, 2, 3, {11}),
+      with_rows("nothing but what goes on", {9, 4}, 0, 300, {3}),
+      with_rows("few of many rows that go on", {9, 7}, 9, 200, {5}),
+      without_gradient(
+          with_indices(with_rows("goes on, out of range", {4, 3}, 4, 2, {6}), {0, 5, 6, -6, -7, 2147483647})),
       {.name = "gradient with indices out of range",
        .op = Op::gather_grad,
        .inputs = {{.dims = {5}, .dtype = DType::i32, .values = {3, 4, -5, 3, -2147483648.0}}, {.dims = {5, 2}}},
@@ -103,7 +127,8 @@ std::vector<OpCase> large_cases() {
   for (int i = 0; i < 80; ++i) many.push_back((i * 37) % 150);
   for (int i = 0; i < 20; ++i) few.push_back((i * 137) % 200 - (i % 3 == 0 ? 200 : 0));
   return {with_indices(one("many of a large table", {150, 24}, {80}, 0), many),
-          with_indices(one("few of a large table", {200, 24}, {20}, 0), few)};
+          with_indices(one("few of a large table", {200, 24}, {20}, 0), few),
+          with_indices(with_rows("large tables one behind the other", {110, 24}, 101, 99, {20}), few)};
 }
 INSTANTIATE_TEST_SUITE_P(, GatherParts, testing::ValuesIn(large_cases()), op_case_name);
 
@@ -118,6 +143,10 @@ TEST(GatherInfer, RefusesWhatDoesNotFit) {
   OpCase types = one("bad", {4, 3}, {2}, 0);
   types.inputs[1].dtype = DType::f32;
   expect_infer_error(types, "i32 is needed");
+  expect_infer_error(with_rows("bad", {4, 3}, 5, 2, {2}), "from row 5 on");
+  OpCase narrow = with_rows("bad", {4, 3}, 4, 2, {2});
+  narrow.inputs[2].dims = {2, 4};
+  expect_infer_error(narrow, "[2, 3] is needed");
   expect_infer_error(one("bad", {2, 2, 2, 2, 2}, {2, 2, 2, 2, 2}, 0), "rank 9");
 }
 

@@ -36,6 +36,37 @@ std::vector<double> every_third_ignored(std::int64_t rows, std::int64_t vocabula
   return values;
 }
 
+/// The weight goes on in another of `rows` from `first` on.
+OpCase goes_on(OpCase c, std::int64_t first, std::int64_t rows) {
+  c.inputs[1].grad = false;
+  c.inputs.push_back({.dims = {rows, c.inputs[1].dims[1]}});
+  c.attrs.set("first_row", first);
+  return c;
+}
+
+std::vector<OpCase> cases_that_go_on() {
+  std::vector<OpCase> all = {
+      goes_on(labels(one("goes on", {19}, 7, 33), every_third_ignored(19, 36)), 33, 3),
+      goes_on(labels(one("goes on before its end", {2, 8}, 7, 33), every_third_ignored(16, 40)), 30, 10),
+      goes_on(labels(one("goes on before its end, shorter", {16}, 7, 33), every_third_ignored(16, 23)), 20, 3),
+      goes_on(labels(one("nothing but what goes on", {5}, 4, 6), {0, 6, 2, 5, 1}), 0, 7),
+      goes_on(labels(one("goes on, chunks of both", {2048}, 2, 520), every_third_ignored(2048, 1060)), 520, 540),
+      goes_on(labels(one("blocks that go on", {21}, 64, 50, DType::q8_0), every_third_ignored(21, 55)), 50, 5),
+  };
+  OpCase capped = goes_on(labels(one("goes on, smoothed and capped", {19}, 7, 33), every_third_ignored(19, 37)), 33, 4);
+  capped.attrs.set("softcap", 1.5);
+  capped.attrs.set("label_smoothing", 0.1);
+  all.push_back(capped);
+  OpCase frozen = goes_on(labels(one("goes on, frozen", {19}, 7, 33), every_third_ignored(19, 37)), 33, 4);
+  frozen.inputs[3].grad = false;
+  all.push_back(frozen);
+  OpCase outside = goes_on(labels(one("goes on, labels out of range", {4}, 4, 6), {0, 8, -1, 7}), 6, 2);
+  outside.gradient = false;
+  all.push_back(outside);
+  return all;
+}
+GRAFT_OP_CASES(LinearCrossEntropyRows, cases_that_go_on());
+
 std::vector<OpCase> cases() {
   std::vector<OpCase> all = {
       one("one row", {1}, 4, 5),
@@ -100,6 +131,7 @@ TEST(LinearCrossEntropyInfer, RefusesWhatDoesNotFit) {
   c = one("smoothing", {3}, 4, 5);
   c.attrs = {{"label_smoothing", 1.5}};
   expect_infer_error(c, "\"label_smoothing\" is 1.5");
+  expect_infer_error(goes_on(one("rows", {3}, 4, 5), 6, 2), "from row 6 on");
   c = one("labels", {3}, 4, 5);
   c.inputs[2].dims = {4};
   expect_infer_error(c, "[3] is needed");

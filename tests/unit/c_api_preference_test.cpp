@@ -1,5 +1,8 @@
 // The C ABI: preferences against a reference, and several adapters at once.
 #include <cmath>
+#include <string_view>
+
+#include "graft/language.h"
 
 #include "tests/support/c_api.h"
 #include "tests/support/letter_model.h"
@@ -154,6 +157,40 @@ TEST_F(CDistillation, LearnsFromAnotherModelThatMayGo) {
     if (seed == 6) EXPECT_TRUE(contains(h_.message(), "another teacher")) << h_.message();
     if (seed == 5) ASSERT_EQ(graft_checkpoint_close(h_.trainer), GRAFT_OK) << h_.message();
   }
+}
+
+TEST_F(CPreference, NewTokensHaveRowsOfTheirOwn) {
+  for (const char* bad : {"[]", "<x>", "[3]", R"(["a"])", R"(["<x>", "<x>"])", R"([{"special": true}])"}) {
+    EXPECT_EQ(graft_model_add_tokens(h_.model, bad) == GRAFT_OK, false) << bad;
+  }
+  EXPECT_EQ(graft_model_add_tokens(h_.model, nullptr), GRAFT_INVALID_ARGUMENT);
+  const std::size_t all = graft_model_count(h_.model, GRAFT_PARAMETERS);
+  ASSERT_EQ(graft_model_add_tokens(h_.model, R"(["<x>", {"content": "<y>", "special": true}])"), GRAFT_OK)
+      << h_.message();
+  const std::size_t rows = graft_model_count(h_.model, GRAFT_PARAMETERS);
+  EXPECT_LE(rows, 2U);
+  EXPECT_LT(rows, all);
+  ASSERT_EQ(graft_model_add_adapters(h_.model, "r=2,targets=q_proj", 1), GRAFT_OK) << h_.message();
+  EXPECT_EQ(graft_model_count(h_.model, GRAFT_PARAMETERS), rows + 4) << "two layers' A and B beside them";
+  const std::string path = folder_.file("tokens.graft");
+  ASSERT_EQ(graft_model_save_adapters(h_.model, path.c_str()), GRAFT_OK) << h_.message();
+  ASSERT_EQ(graft_model_load_adapters(base_, path.c_str()), GRAFT_OK) << h_.message();
+  ASSERT_EQ(graft_model_merge_adapters(base_, nullptr), GRAFT_OK) << h_.message();
+  graft_tokenizer* tokenizer = nullptr;
+  ASSERT_EQ(graft_tokenizer_create(base_, &tokenizer), GRAFT_OK) << h_.message();
+  EXPECT_EQ(graft_tokenizer_size(tokenizer), 19U);
+  EXPECT_EQ(graft_tokenizer_find(tokenizer, "<y>"), 18);
+  graft_tokenizer_destroy(tokenizer);
+  std::int64_t longest = 0;
+  auto info = graft_tensor_info{};
+  for (std::size_t i = 0; graft_model_tensor(base_, GRAFT_PARAMETERS, i, &info) == GRAFT_OK; ++i) {
+    if (std::string_view(info.name).find("embed_tokens") != std::string_view::npos) longest = info.dims[0];
+  }
+  EXPECT_EQ(longest, 19);
+  // Fresh adapters alone, where those of a file were on.
+  ASSERT_EQ(graft_model_load_adapters(h_.model, path.c_str()), GRAFT_OK) << h_.message();
+  ASSERT_EQ(graft_model_add_adapters(h_.model, "r=2,targets=q_proj", 1), GRAFT_OK) << h_.message();
+  EXPECT_EQ(graft_model_count(h_.model, GRAFT_PARAMETERS), 4U);
 }
 
 using CAdapters = CApi;

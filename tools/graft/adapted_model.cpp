@@ -3,6 +3,7 @@
 #include "tools/convert/adapter/adapter_files.h"
 #include "tools/graft/model_io.h"
 
+#include <algorithm>
 #include <charconv>
 #include <filesystem>
 
@@ -59,16 +60,39 @@ Result<Model> read_adapter(const AdapterFlags& flags, const Model& base) {
   return combine_adapters(all);
 }
 
-Result<AdaptedModel> open_adapted(const std::string& path, const AdapterFlags& adapter, WeightCheck check,
-                                  const std::string& lora, std::uint32_t seed) {
-  GRAFT_TRY_ASSIGN(Model base, open_model(path, check));
-  return put_adapters_on(std::move(base), adapter, lora, seed);
+Result<std::vector<NewToken>> read_new_tokens(const std::string& text) {
+  constexpr std::uint64_t kLargest = std::uint64_t{64} << 20;
+  std::error_code ignored;
+  std::string list = text;
+  char separator = ',';
+  if (std::filesystem::is_regular_file(text, ignored)) {
+    GRAFT_TRY_ASSIGN(list, os::read_text_file(os::system_files(), text, kLargest));
+    if (text.ends_with(".json")) return parse_new_tokens(list);
+    separator = '\n';
+  }
+  std::vector<NewToken> out;
+  for (std::size_t begin = 0; begin < list.size();) {
+    const std::size_t end = std::min(list.find(separator, begin), list.size());
+    std::string token = list.substr(begin, end - begin);
+    if (separator == '\n' && token.ends_with('\r')) token.pop_back();
+    if (separator == ',' || !token.empty()) out.push_back({std::move(token)});
+    begin = end + 1;
+  }
+  return out;
 }
 
-Result<AdaptedModel> put_adapters_on(Model base, const AdapterFlags& adapter, const std::string& lora,
-                                     std::uint32_t seed) {
-  if (!adapter.files.empty() && !lora.empty()) {
+Result<AdaptedModel> open_adapted(const std::string& path, const AdapterFlags& adapter, WeightCheck check,
+                                  const FreshAdapters& fresh) {
+  GRAFT_TRY_ASSIGN(Model base, open_model(path, check));
+  return put_adapters_on(std::move(base), adapter, fresh);
+}
+
+Result<AdaptedModel> put_adapters_on(Model base, const AdapterFlags& adapter, const FreshAdapters& fresh) {
+  if (!adapter.files.empty() && !fresh.lora.empty()) {
     return invalid("Give --lora for fresh adapters or --adapter for those of a file, not both.");
+  }
+  if (!adapter.files.empty() && !fresh.add_tokens.empty()) {
+    return invalid("--add-tokens goes with fresh adapters or none; merge those of --adapter into the model first.");
   }
   AdaptedModel made;
   made.base = std::move(base);
@@ -79,9 +103,16 @@ Result<AdaptedModel> put_adapters_on(Model base, const AdapterFlags& adapter, co
       return std::move(adapted).status().with_context(
           cat("While putting the adapter \"", names_text(adapter), "\" on"));
     made.adapted = std::move(*adapted);
-  } else if (!lora.empty()) {
-    GRAFT_TRY_ASSIGN(const LoraOptions options, parse_lora(lora));
-    GRAFT_TRY_ASSIGN(made.adapted, with_lora(made.base, options, seed));
+  } else if (!fresh.add_tokens.empty()) {
+    GRAFT_TRY_ASSIGN(const std::vector<NewToken> tokens, read_new_tokens(fresh.add_tokens));
+    GRAFT_TRY_ASSIGN(const LoraOptions options, parse_lora(fresh.lora));
+    const LoraOptions* const lora = fresh.lora.empty() ? nullptr : &options;
+    GRAFT_TRY_ASSIGN(made.adapted, with_new_tokens(made.base, tokens, lora, fresh.seed));
+    if (!fresh.compares) return made;
+    GRAFT_TRY_ASSIGN(made.longer, with_new_tokens(made.base, tokens));
+  } else if (!fresh.lora.empty()) {
+    GRAFT_TRY_ASSIGN(const LoraOptions options, parse_lora(fresh.lora));
+    GRAFT_TRY_ASSIGN(made.adapted, with_lora(made.base, options, fresh.seed));
   }
   return made;
 }

@@ -15,8 +15,11 @@ struct AdaptedModel {
   Model base;
   Model adapter;                 ///< of a file; empty otherwise
   std::optional<Model> adapted;  ///< empty where nothing was put on
+  std::optional<Model> longer;   ///< the base with fresh tokens alone, where they were added and it is asked for
 
   Model& get() { return adapted ? *adapted : base; }
+  /// What the adapted one is compared with.
+  const Model& reference() const { return longer ? *longer : base; }
 };
 
 /// --adapter and --any-base.
@@ -35,11 +38,24 @@ std::vector<std::string> adapter_files(const AdapterFlags& flags);
 /// given.
 Result<Model> read_adapter(const AdapterFlags& flags, const Model& base);
 
-/// `lora` is what --lora says; empty: no fresh adapters. Not both of them.
+inline constexpr const char* kAddTokensHelp =
+    "Add tokens to the vocabulary, whose rows of embedding and head are trained and which no other row changes for: "
+    "'<|tool|>,<|end|>', or a file with one on each line (.json: an array)";
+/// What --add-tokens says: a list, or the name of a file.
+Result<std::vector<NewToken>> read_new_tokens(const std::string& text);
+
+/// What fresh adapters begin as.
+struct FreshAdapters {
+  std::string lora = {};  ///< what --lora says; empty: none
+  std::uint32_t seed = 0;
+  std::string add_tokens = {};  ///< what --add-tokens says; empty: none
+  bool compares = false;        ///< AdaptedModel::reference() will be asked
+};
+
+/// Adapters of files or fresh ones, not both of them.
 Result<AdaptedModel> open_adapted(const std::string& path, const AdapterFlags& adapter, WeightCheck check,
-                                  const std::string& lora = {}, std::uint32_t seed = 0);
+                                  const FreshAdapters& fresh = {});
 /// The same with a model that is already there.
-Result<AdaptedModel> put_adapters_on(Model base, const AdapterFlags& adapter, const std::string& lora,
-                                     std::uint32_t seed = 0);
+Result<AdaptedModel> put_adapters_on(Model base, const AdapterFlags& adapter, const FreshAdapters& fresh);
 
 }  // namespace graft::cli

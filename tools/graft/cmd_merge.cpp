@@ -1,6 +1,7 @@
 // graft merge: an adapter's product added to the weights, which gives an ordinary model.
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "runtime/lora/adapter.h"
@@ -19,9 +20,30 @@ struct MergeArguments {
   AdapterFlags adapter;
   std::string output;
   std::string quantize;
+  std::string add_tokens;
   bool apart = false;
   bool in_place = false;
 };
+
+/// What is merged: the files' adapters, or tokens whose rows begin as training begins with them.
+struct Added {
+  std::optional<Model> longer;  ///< what `adapter` borrows from
+  Model adapter;
+};
+Result<Added> read_added(const MergeArguments& options, const Model& base) {
+  Added out;
+  if (options.adapter.files.empty() == options.add_tokens.empty()) {
+    return invalid("Give --adapter, what is merged, or --add-tokens; one of them.");
+  }
+  if (options.add_tokens.empty()) {
+    GRAFT_TRY_ASSIGN(out.adapter, read_adapter(options.adapter, base));
+    return out;
+  }
+  GRAFT_TRY_ASSIGN(const std::vector<NewToken> tokens, read_new_tokens(options.add_tokens));
+  GRAFT_TRY_ASSIGN(out.longer, with_new_tokens(base, tokens));
+  GRAFT_TRY_ASSIGN(out.adapter, adapter_of(*out.longer));
+  return out;
+}
 
 Status run_merge(const MergeArguments& options) {
   Outputs outputs;
@@ -29,7 +51,8 @@ Status run_merge(const MergeArguments& options) {
   for (const std::string& file : adapter_files(options.adapter)) outputs.reads("the adapter", file);
   GRAFT_TRY(outputs.file("-o", options.output));
   GRAFT_TRY_ASSIGN(const Model base, open_model(options.path, WeightCheck::at_once));
-  GRAFT_TRY_ASSIGN(const Model adapter, read_adapter(options.adapter, base));
+  GRAFT_TRY_ASSIGN(const Added added, read_added(options, base));
+  const Model& adapter = added.adapter;
   if (options.apart) {
     GRAFT_TRY(with_adapter(base, adapter).status());  // it fits
     GRAFT_TRY(save_output(options.output, adapter));
@@ -38,9 +61,11 @@ Status run_merge(const MergeArguments& options) {
   }
   GRAFT_TRY_ASSIGN(const auto blocks, parse_block_format(options.quantize));
   auto merged = merge_adapter(base, adapter, blocks);
-  if (!merged.ok())
+  if (!merged.ok()) {
+    const bool of_file = !options.adapter.files.empty();
     return std::move(merged).status().with_context(
-        cat("While merging the adapter \"", options.adapter.files.front(), "\""));
+        of_file ? cat("While merging the adapter \"", options.adapter.files.front(), "\"") : "While adding tokens");
+  }
   GRAFT_TRY(save_output(options.output, *merged));
   std::printf("Wrote %s.\n", options.output.c_str());
   return ok_status();
@@ -53,7 +78,10 @@ Action add_merge(CLI::App& app) {
   app.add_option("MODEL", options->path,
                  "A .graft file; weights that are blocks become f32 where the adapter adds to them")
       ->required();
-  add_adapter_flags(app, options->adapter, true);
+  add_adapter_flags(app, options->adapter);
+  app.add_option("--add-tokens", options->add_tokens,
+                 "Add tokens to the vocabulary, with rows that are the mean of all: '<|tool|>,<|end|>', or a file with "
+                 "one on each line (.json: an array)");
   app.add_option("-o,--output", options->output, "The merged model")->required();
   add_in_place_flag(app, options->in_place);
   add_quantize_flag(app, options->quantize,

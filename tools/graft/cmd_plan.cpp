@@ -84,7 +84,7 @@ struct Forecast {
   passes::PrecisionReport precision;
   train::TrainingCurve curve;            ///< no points where it was not asked for
   std::optional<KnownSpeed> speed;       ///< of a device whose time was asked for
-  ModelTime time;                         ///< of a step or a forward pass there
+  ModelTime time;                        ///< of a step or a forward pass there
   std::vector<passes::PassNote> passes;  ///< likewise
 };
 
@@ -393,12 +393,12 @@ Result<AdaptedModel> open_planned(const PlanArguments& options) {
   const std::string& path = options.path;
   if (!path.ends_with(".json")) {
     if (!options.quantize.empty()) return invalid("--quantize goes with a config.json; convert takes it for models.");
-    return open_adapted(path, options.train.adapter, WeightCheck::on_use, options.train.lora);
+    return open_adapted(path, options.train.adapter, WeightCheck::on_use, options.train.fresh());
   }
   convert::WeightOptions weights;
   GRAFT_TRY_ASSIGN(weights.quantize, parse_block_format(options.quantize));
   GRAFT_TRY_ASSIGN(convert::ConvertedDecoder shapes, convert::shapes_of_config(os::system_files(), path, weights));
-  return put_adapters_on(std::move(shapes.model), options.train.adapter, options.train.lora);
+  return put_adapters_on(std::move(shapes.model), options.train.adapter, options.train.fresh());
 }
 
 Result<AdaptedModel> open_planned_teacher(const PlanArguments& options) {

@@ -246,7 +246,7 @@ Status simulate(OpenDevice& opened, Model& model, const SimulateArguments& optio
     GRAFT_TRY(write_text(options.train.svg, loss_svg("Loss by round", all.losses, all.held_out_losses, caption)));
   }
   if (!options.train.output.empty()) {
-    const bool adapters = !options.train.train.lora.empty() || !options.train.train.adapter.files.empty();
+    const bool adapters = options.train.train.has_adapters();
     if (adapters) {
       GRAFT_TRY_ASSIGN(const Model adapter, adapter_of(global));
       GRAFT_TRY(save_output(options.train.output, adapter));
@@ -269,8 +269,8 @@ Status run_simulate(const SimulateArguments& options) {
   GRAFT_TRY(outputs.file("-o", train.output));
   GRAFT_TRY(outputs.file("--svg", train.svg));
   GRAFT_TRY(outputs.stream("--metrics", train.metrics));
-  GRAFT_TRY_ASSIGN(AdaptedModel model, open_adapted(train.path, train.train.adapter, WeightCheck::at_once,
-                                                    train.train.lora, train.train.seed));
+  GRAFT_TRY_ASSIGN(AdaptedModel model,
+                   open_adapted(train.path, train.train.adapter, WeightCheck::at_once, train.train.fresh()));
   GRAFT_TRY_ASSIGN(auto device, OpenDevice::open(train.device));
   GRAFT_TRY(simulate(*device, model.get(), options));
   return device->close();

@@ -111,18 +111,18 @@ Status run_train(const TrainArguments& given) {
   if (options.steps > 0 && options.epochs > 0) return invalid("Give --steps or --epochs, not both.");
   GRAFT_TRY_ASSIGN(const auto workers, Workers::create(options));
   if (workers->leads()) GRAFT_TRY(claim_outputs(options));
-  GRAFT_TRY_ASSIGN(AdaptedModel model, open_adapted(options.path, options.train.adapter, WeightCheck::at_once,
-                                                    options.train.lora, options.train.seed));
+  GRAFT_TRY_ASSIGN(AdaptedModel model,
+                   open_adapted(options.path, options.train.adapter, WeightCheck::at_once, options.train.fresh()));
   for (const int signal : kStopSignals) stop_at(signal);
   GRAFT_TRY_ASSIGN(auto device, OpenDevice::open(workers->device()));
-  Status trained = train_on(*device, model.base, model.get(), options, *workers);
+  Status trained = train_on(*device, model.reference(), model.get(), options, *workers);
   while (!trained.ok() && workers->starts_anew()) {
     std::fprintf(stderr, "%s\n", trained.message().c_str());
     GRAFT_TRY(workers->meet_anew());
     options.checkpoint.options.resume = true;
     options.checkpoint.options.from.clear();
     options.checkpoint.warm_start.clear();
-    trained = train_on(*device, model.base, model.get(), options, *workers);
+    trained = train_on(*device, model.reference(), model.get(), options, *workers);
   }
   GRAFT_TRY(std::move(trained));
   return device->close();
@@ -175,7 +175,8 @@ Action add_train(CLI::App& app) {
   add_sample_flags(app, options->sample);
   add_checkpoint_flags(app, options->checkpoint);
   app.add_flag("--quiet", options->quiet, "No progress");
-  app.add_option("-o,--output", options->output, "The trained model; with --lora or --adapter, the adapters alone");
+  app.add_option("-o,--output", options->output,
+                 "The trained model; with --lora, --adapter or --add-tokens, what was trained alone");
   add_in_place_flag(app, options->in_place);
   add_train_flags(app, options->train);
   add_teacher_flag(app, options->train);

@@ -80,7 +80,7 @@ const CLI::Option* find_option(const CLI::App& command, const std::string& key) 
 /// Whether the command line gives the flag, or one that takes its place.
 bool is_settled(const CLI::App& command, const CLI::Option& option, const std::vector<std::string>& arguments) {
   constexpr std::pair<std::string_view, std::string_view> kOneOf[] = {
-      {"steps", "epochs"}, {"eval", "eval-split"}, {"adapter", "lora"}};
+      {"steps", "epochs"}, {"eval", "eval-split"}, {"adapter", "lora"}, {"adapter", "add-tokens"}};
   const auto other_is_given = [&](std::string_view name, std::string_view other) {
     const CLI::Option* const found = find_option(command, std::string(other));
     return option.check_lname(std::string(name)) && found != nullptr && is_given(*found, arguments);

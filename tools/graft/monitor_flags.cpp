@@ -16,9 +16,7 @@
 namespace graft::cli {
 namespace {
 
-bool uses_adapters(const TrainArguments& options) {
-  return !options.train.lora.empty() || !options.train.adapter.files.empty();
-}
+bool uses_adapters(const TrainArguments& options) { return options.train.has_adapters(); }
 
 // "loss,patience=3,min-delta=0.01"
 Result<train::Watch::EarlyStop> parse_early_stop(const std::string& text) {

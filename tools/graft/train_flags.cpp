@@ -73,7 +73,8 @@ void add_plain_loss_flags(CLI::App& app, TrainFlags& flags) {
   app.add_option("--huber-delta", flags.huber_delta, "For huber (1)")->check(positive());
   app.add_option("--smooth-l1-beta", flags.smooth_l1_beta, "For smooth_l1 (1)")->check(not_negative());
   app.add_option("--margin", flags.margin, "For cosine (0) and triplet (1)");
-  app.add_option("--temperature", flags.temperature, "For info_nce (0.07); of distillation, what logits are divided by (2)")
+  app.add_option("--temperature", flags.temperature,
+                 "For info_nce (0.07); of distillation, what logits are divided by (2)")
       ->check(positive());
   app.add_option("--distill-weight", flags.distill_weight,
                  "Of distillation: how much the teacher counts; the labels have the rest (0.5)")
@@ -161,6 +162,7 @@ void add_train_flags(CLI::App& app, TrainFlags& flags) {
   app.add_option("--lora", flags.lora,
                  "Train adapters of low rank and nothing else: "
                  "r=8,alpha=16,dropout=0,targets=q_proj|v_proj,dora=yes,rslora=yes,init=pissa");
+  app.add_option("--add-tokens", flags.add_tokens, kAddTokensHelp);
   app.add_option("--neftune", flags.neftune,
                  "For language models: noise on embeddings in training, by NEFTune's alpha, as in 5")
       ->check(not_negative());
@@ -196,6 +198,8 @@ Preference preference_of(const TrainFlags& flags) {
 
 bool needs_reference(const TrainFlags& flags) { return train::needs_reference(first_loss(flags)); }
 
+FreshAdapters TrainFlags::fresh() const { return {lora, seed, add_tokens, needs_reference(*this)}; }
+
 namespace {
 
 void refuse_idle_loss_flags(const CLI::App& app, const TrainFlags& flags) {
@@ -210,7 +214,8 @@ void refuse_idle_loss_flags(const CLI::App& app, const TrainFlags& flags) {
   only({"--label-smoothing"}, {Loss::cross_entropy, Loss::dpo, Loss::distill}, "ce, dpo and distill");
   only({"--beta"}, {Loss::dpo, Loss::ipo, Loss::orpo, Loss::kto}, "dpo, ipo, orpo and kto");
   only({"--desirable-weight", "--undesirable-weight"}, {Loss::kto}, "kto");
-  only({"--ignore-index"}, {Loss::cross_entropy, Loss::focal, Loss::dice, Loss::distill}, "ce, focal, dice and distill");
+  only({"--ignore-index"}, {Loss::cross_entropy, Loss::focal, Loss::dice, Loss::distill},
+       "ce, focal, dice and distill");
   only({"--class-axis"}, {Loss::cross_entropy, Loss::focal, Loss::dice, Loss::kl, Loss::ctc, Loss::distill},
        "ce, focal, dice, kl, ctc and distill");
   only({"--class-weights"}, {Loss::cross_entropy, Loss::focal}, "ce and focal");

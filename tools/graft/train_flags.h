@@ -28,7 +28,7 @@ struct TrainFlags {
   double focal_alpha = -1;
   double huber_delta = 1;
   double smooth_l1_beta = 1;
-  double margin = NAN;  ///< not given
+  double margin = NAN;       ///< not given
   double temperature = NAN;  ///< not given
   std::string teacher;
   double distill_weight = 0.5;
@@ -85,7 +85,12 @@ struct TrainFlags {
   std::vector<std::string> bind;
   std::int64_t seq = 0;  ///< 0: what --bind or the model says
   std::string lora;
+  std::string add_tokens;
   AdapterFlags adapter;
+
+  /// Whether adapters are trained, and the base stays as it is.
+  bool has_adapters() const { return !lora.empty() || !add_tokens.empty() || !adapter.files.empty(); }
+  FreshAdapters fresh() const;
 };
 
 /// --loss and what chooses the output; also for graft eval.

@@ -57,7 +57,7 @@ nlohmann::ordered_json metrics_json(const char* kind, const train::Metrics& metr
 Status TrainRun::save_weights(const std::string& path, bool ema) {
   GRAFT_TRY(copy_to_model(trainer_, model_, default_host_allocator(), false, ema));
   keep_classes(data::class_names(loader_.source()), model_);
-  if (options_.train.lora.empty() && options_.train.adapter.files.empty()) return save_output(path, model_);
+  if (!options_.train.has_adapters()) return save_output(path, model_);
   GRAFT_TRY_ASSIGN(const Model adapter, adapter_of(model_));
   return save_output(path, adapter);
 }

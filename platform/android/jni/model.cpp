@@ -173,6 +173,10 @@ GRAFT_JNI(void, addAdapters)(JNIEnv* env, jclass, jlong pointer, jstring options
   });
 }
 
+GRAFT_JNI(void, addTokens)(JNIEnv* env, jclass, jlong pointer, jstring tokens) {
+  with_text<graft_model>(env, pointer, tokens, graft_model_add_tokens);
+}
+
 GRAFT_JNI(void, loadAdapters)(JNIEnv* env, jclass, jlong pointer, jstring path) {
   with_text<graft_model>(env, pointer, path, graft_model_load_adapters);
 }

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import weakref
-from typing import Any, Callable, Iterable, Iterator, Mapping, Optional, Sequence, Union
+from typing import Any, Callable, Dict, Iterable, Iterator, Mapping, Optional, Sequence, Union
 
 import numpy as np
 
@@ -260,6 +261,15 @@ class Model:
         if names:
             options += ",targets=" + "|".join(names)
         self._native.add_adapters(options, seed)
+
+    def add_tokens(self, tokens: Iterable[Union[str, Dict[str, Any]]]) -> None:
+        """Adds tokens to the vocabulary, in place of any adapters; adapters that are added next come beside them.
+
+        Each is a text, or {"content": text, "special": True} for one that is found only where special tokens are asked
+        for. Their rows of embedding and head begin as the mean of all tokens' and are trained; all other rows stay.
+        """
+        self._unused("add_tokens")
+        self._native.add_tokens(json.dumps([tokens] if isinstance(tokens, str) else list(tokens)))
 
     def load_adapters(self, path: Optional[_Path]) -> None:
         """Those of a file, in place of any that the model has; None: none. As for add_adapters, nothing may use it."""

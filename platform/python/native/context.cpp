@@ -91,6 +91,8 @@ void add_model(py::module_& module) {
            [](ModelHandle& self, const std::string& options, std::uint32_t seed) {
              self.tell([&](auto& m) { return m.add_adapters(options, seed); });
            })
+      .def("add_tokens", [](ModelHandle& self,
+                            const std::string& tokens) { self.tell([&](auto& m) { return m.add_tokens(tokens); }); })
       .def("load_adapters", [](ModelHandle& self,
                                const std::string& path) { self.tell([&](auto& m) { return m.load_adapters(path); }); })
       .def("merge_adapters",

@@ -103,6 +103,9 @@ class Model {
   Status add_adapters(const std::string& options = {}, std::uint32_t seed = 0) {
     return status(graft_model_add_adapters(handle_.get(), options.c_str(), seed));
   }
+  /// Tokens for its vocabulary, whose rows are trained alone, or with adapters that are added next: a JSON array of
+  /// texts, or of {"content": TEXT, "special": true}.
+  Status add_tokens(const std::string& tokens) { return status(graft_model_add_tokens(handle_.get(), tokens.c_str())); }
   /// Those of a file; an empty path takes adapters off.
   Status load_adapters(const std::string& path) {
     return status(graft_model_load_adapters(handle_.get(), detail::or_null(path)));

@@ -1,4 +1,5 @@
-// gather: slices of a tensor picked by indices along one axis (embedding tables among others).
+// gather: slices of a tensor picked by indices along one axis (embedding tables among others). A table may go on in
+// another: rows from `first_row` on are those of the third input.
 #include <limits>
 
 #include "platform/base/checked.h"
@@ -16,8 +17,9 @@
 namespace graft::ops::gather {
 namespace {
 
-constexpr AttrSpec kAttrs[] = {{"axis", AttrType::integer}};
-constexpr AttrSpec kGradAttrs[] = {{"shape", AttrType::shape, true}, {"axis", AttrType::integer}};
+constexpr AttrSpec kAttrs[] = {{"axis", AttrType::integer}, {"first_row", AttrType::integer}};
+constexpr AttrSpec kGradAttrs[] = {
+    {"shape", AttrType::shape, true}, {"axis", AttrType::integer}, {"first_row", AttrType::integer}};
 constexpr std::uint64_t kWorkgroup = 128;       // local_size_x of the kernels
 constexpr std::uint32_t kColumnsOfGroup = 512;  // as in gather_grad.comp
 constexpr std::uint32_t kNan = 0x7fc00000u;
@@ -30,8 +32,24 @@ Result<Shape> gathered_shape(const Shape& data, const Shape& indices, const Attr
   return Shape(std::move(dims));
 }
 
+/// Of a table that goes on in `rows`.
+Status check_rows(InferContext& c) {
+  GRAFT_TRY(c.expect_rank(0, 2));
+  GRAFT_TRY(c.expect_dtype(2, DType::f32));
+  GRAFT_TRY(c.expect_shape(2, Shape{c.shape(2).rank() > 0 ? c.shape(2)[0] : Dim(0), c.shape(0)[1]}));
+  const std::int64_t first = c.attrs().integer("first_row");
+  const bool known = c.shape(0)[0].is_constant();
+  if (c.attrs().integer("axis") != 0 || first < 0 || !known || first > c.shape(0)[0].value()) {
+    return invalid("A table of shape ", c.shape(0).text(), " cannot go on in another from row ", first,
+                   " on, along axis ", c.attrs().integer("axis"), ".");
+  }
+  if (c.dtype(0) == DType::f32 || is_quantized(c.dtype(0))) return ok_status();
+  return unsupported("A table of type ", dtype_name(c.dtype(0)), " does not go on in another; f32 and blocks do.");
+}
+
 Status infer(InferContext& c) {
   GRAFT_TRY(c.expect_dtype(1, DType::i32));
+  if (c.inputs() > 2) GRAFT_TRY(check_rows(c));
   GRAFT_TRY_ASSIGN(Shape out, gathered_shape(c.shape(0), c.shape(1), c.attrs()));
   if (is_quantized(c.dtype(0)) &&
       (c.shape(0).rank() != 2 || normalize_axis(c.attrs().integer("axis"), 2).value() != 0)) {
@@ -59,26 +77,48 @@ Result<Sizes> sizes_of(const Shape& data, const Attrs& attrs) {
   return s;
 }
 
-/// Rows of a weight that is quantized, or larger than a binding.
-Status emit_weight(Emitter& e, const Sizes& s) {
-  const DType dtype = e.in_dtype(0);
-  GRAFT_TRY_ASSIGN(const std::uint64_t per_part, weight_rows_per_binding(e.caps(), dtype, s.inner));
-  push::GatherWeightPush push{.all_rows = static_cast<std::uint32_t>(s.axis),
-                              .columns = static_cast<std::uint32_t>(s.inner),
-                              .quads = static_cast<std::uint32_t>(ceil_div<std::uint64_t>(s.inner, 4))};
+/// A table, or a part of one, whose rows are [first, first + rows) of `all_rows`.
+struct Table {
+  std::size_t input;
+  std::uint64_t first;
+  std::uint64_t rows;
+  std::uint64_t all_rows;
+};
+
+/// Rows of a weight that is quantized, larger than a binding, or not all there are.
+Status emit_weight(Emitter& e, const Table& table, std::uint64_t columns) {
+  const DType dtype = e.in_dtype(table.input);
+  GRAFT_TRY_ASSIGN(const std::uint64_t per_part, weight_rows_per_binding(e.caps(), dtype, columns));
+  push::GatherWeightPush push{.all_rows = static_cast<std::uint32_t>(table.all_rows),
+                              .columns = static_cast<std::uint32_t>(columns),
+                              .quads = static_cast<std::uint32_t>(ceil_div<std::uint64_t>(columns, 4))};
   push.index_count = static_cast<std::uint32_t>(e.in_shape(1).elements());
   GRAFT_TRY(count32(e.out_shape().elements() + 3, "gathered result"));
-  return for_each_part(s.axis, per_part, [&](std::uint64_t first, std::uint64_t count) -> Status {
-    push.first = static_cast<std::uint32_t>(first);
+  return for_each_part(table.rows, per_part, [&](std::uint64_t first, std::uint64_t count) -> Status {
+    push.first = static_cast<std::uint32_t>(table.first + first);
     push.rows = static_cast<std::uint32_t>(count);
     Binding out = e.out();
-    if (first > 0) out.access = Access::read_write;  // what is not in this part stays
+    if (push.first > 0) out.access = Access::read_write;  // what is not in this part stays
     const std::uint64_t invocations = std::uint64_t{push.quads} * push.index_count;
     e.dispatch(shaders::KernelId::gather_weight__f32, {0, 0, 0, 0, static_cast<std::uint32_t>(dtype)},
-               {weight_rows(e.in(0), dtype, s.inner, first, count), e.in(1), out}, push,
+               {weight_rows(e.in(table.input), dtype, columns, first, count), e.in(1), out}, push,
                e.spread(ceil_div(invocations, kWorkgroup)));
     return ok_status();
   });
+}
+
+/// Both tables; where all rows are the second's, they are all there are.
+Status emit_tables(Emitter& e, const Sizes& s) {
+  const auto first = static_cast<std::uint64_t>(e.attrs().integer("first_row"));
+  const std::uint64_t rows = e.in_shape(2).elements(0, 1);
+  const std::uint64_t all = first + rows;
+  if (all > static_cast<std::uint64_t>(std::numeric_limits<std::int32_t>::max())) {
+    return unsupported("Tables of ", all, " rows together are longer than 2^31 - 1.");
+  }
+  GRAFT_TRY(count32(rows * s.inner, "gathered tensor"));
+  if (all == 0) return emit_fill(e, e.out(), e.out_shape().elements(), kNan);
+  GRAFT_TRY(emit_weight(e, {0, 0, first, all}, s.inner));
+  return emit_weight(e, {2, first, rows, all}, s.inner);
 }
 
 Status emit(Emitter& e) {
@@ -87,8 +127,11 @@ Status emit(Emitter& e) {
   const std::uint64_t count = e.out_shape().elements();
   if (count == 0) return ok_status();
   GRAFT_TRY_ASSIGN(const Sizes s, sizes_of(e.in_shape(0), e.attrs()));
+  if (e.inputs() > 2) return emit_tables(e, s);
   const bool large = e.in_shape(0).elements() > binding_words(e.caps());
-  if (is_quantized(dtype) || (large && s.outer == 1 && dtype == DType::f32)) return emit_weight(e, s);
+  if (is_quantized(dtype) || (large && s.outer == 1 && dtype == DType::f32)) {
+    return emit_weight(e, {0, 0, s.axis, s.axis}, s.inner);
+  }
   push::GatherPush push{.axis_size = static_cast<std::uint32_t>(s.axis),
                         .inner = static_cast<std::uint32_t>(s.inner),
                         .miss = e.in_dtype(0) == DType::f32 ? kNan : 0};
@@ -100,13 +143,20 @@ Status emit(Emitter& e) {
 }
 
 Status vjp(VjpContext& c) {
+  if (c.inputs() > 2) {
+    if (c.needs(0)) return unsupported("A table that goes on in another one has no gradient; the other one has.");
+    if (!c.needs(2)) return ok_status();
+    c.grad(2, c.b.node(Op::gather_grad, {c.in(1), c.dy()},
+                       {{"shape", c.in_shape(2)}, {"first_row", c.attrs().integer("first_row")}}));
+    return ok_status();
+  }
   if (!c.needs(0)) return ok_status();
   c.grad(0,
          c.b.node(Op::gather_grad, {c.in(1), c.dy()}, {{"shape", c.in_shape(0)}, {"axis", c.attrs().integer("axis")}}));
   return ok_status();
 }
 
-// --- gather_grad(indices, dy; shape of data)
+// --- gather_grad(indices, dy; shape of data, which row of all its first one is)
 
 Status infer_grad(InferContext& c) {
   const Shape data = c.attrs().shape("shape");
@@ -115,6 +165,11 @@ Status infer_grad(InferContext& c) {
   GRAFT_TRY(c.expect_dtype(1, DType::f32));
   GRAFT_TRY_ASSIGN(const Shape gathered, gathered_shape(data, c.shape(0), c.attrs()));
   GRAFT_TRY(c.expect_shape(1, gathered));
+  const std::int64_t first = c.attrs().integer("first_row");
+  if (first < 0 || first > INT32_MAX || (first > 0 && (data.rank() != 2 || c.attrs().integer("axis") != 0))) {
+    return invalid("A gradient of shape ", data.text(), " cannot be of rows from ", first, " on, along axis ",
+                   c.attrs().integer("axis"), ".");
+  }
   c.output(DType::f32, data);
   return ok_status();
 }
@@ -124,7 +179,9 @@ Status emit_grad(Emitter& e) {
   if (count == 0) return ok_status();
   if (e.in_shape(1).elements() == 0) return emit_fill(e, e.out(), count, 0);
   GRAFT_TRY_ASSIGN(const Sizes s, sizes_of(e.out_shape(), e.attrs()));
-  push::GatherGradPush push{.axis_size = static_cast<std::uint32_t>(s.axis),
+  const auto first_row = static_cast<std::uint64_t>(e.attrs().integer("first_row"));
+  GRAFT_TRY(count32(first_row + s.axis, "gradient of the gathered tensor"));
+  push::GatherGradPush push{.axis_size = static_cast<std::uint32_t>(first_row + s.axis),
                             .inner = static_cast<std::uint32_t>(s.inner),
                             .columns = static_cast<std::uint32_t>(s.outer * s.inner)};
   GRAFT_TRY(count32(e.in_shape(1).elements(), "gradient of the gathered tensor"));
@@ -138,7 +195,7 @@ Status emit_grad(Emitter& e) {
     GRAFT_TRY_ASSIGN(per_part, weight_rows_per_binding(e.caps(), DType::f32, s.inner));
   }
   return for_each_part(s.axis, per_part, [&](std::uint64_t first, std::uint64_t part) -> Status {
-    push.first = static_cast<std::uint32_t>(first);
+    push.first = static_cast<std::uint32_t>(first_row + first);
     push.count = static_cast<std::uint32_t>(part);
     push.rows = push.by_index != 0 ? push.index_count : push.count;
     e.dispatch(shaders::KernelId::gather_grad__f32, {},
@@ -150,6 +207,9 @@ Status emit_grad(Emitter& e) {
 
 Status vjp_grad(VjpContext& c) {
   if (!c.needs(1)) return ok_status();
+  if (c.attrs().integer("first_row") != 0) {
+    return unsupported("The gradient of rows behind a table's has no gradient of its own.");
+  }
   c.grad(1, c.b.node(Op::gather, {c.dy(), c.in(0)}, {{"axis", c.attrs().integer("axis")}}));
   return ok_status();
 }
@@ -162,11 +222,13 @@ std::uint64_t grad_flops(const Graph& graph, const Node& node) {
 
 }  // namespace
 
+/// gather(data, indices; axis = 0) -> slices of data. gather(data [n, d], indices, rows [k, d]; first_row) -> rows of
+/// the table whose rows from first_row on are `rows`, whatever data has there.
 extern const OpDef op_gather, op_gather_grad;
 const OpDef op_gather = {.name = "gather",
                          .attrs = kAttrs,
                          .min_inputs = 2,
-                         .max_inputs = 2,
+                         .max_inputs = 3,
                          .infer = infer,
                          .emit = emit,
                          .gradient = vjp,

@@ -22,9 +22,28 @@ std::int64_t source(const RefContext& c, const RefIndex& index, std::span<const 
   return ref_flatten(from, data_dims);
 }
 
+/// The element of a row of the tables together; -1 where there is none.
+std::int64_t place_in_tables(const RefContext& c, const RefIndex& index, std::int64_t all_rows, std::int64_t columns,
+                             std::size_t indices) {
+  const RefIndex of(index.begin(), index.end() - 1);
+  auto picked = static_cast<std::int64_t>(c.in(indices)[ref_flatten(of, c.in_dims(indices))]);
+  if (picked < 0) picked += all_rows;
+  return picked < 0 || picked >= all_rows ? -1 : picked * columns + index.back();
+}
+
 }  // namespace
 
 void ref_gather(RefContext& c) {
+  if (c.inputs() > 2) {
+    const std::int64_t first = c.attrs().integer("first_row");
+    const std::int64_t columns = c.in_dims(2)[1];
+    ref_for_each(c.out_dims(), [&](std::int64_t flat, const RefIndex& index) {
+      const std::int64_t from = place_in_tables(c, index, first + c.in_dims(2)[0], columns, 1);
+      const std::int64_t behind = from - first * columns;
+      c.out()[flat] = from < 0 ? std::nan("") : behind < 0 ? c.in(0)[from] : c.in(2)[behind];
+    });
+    return;
+  }
   ref_for_each(c.out_dims(), [&](std::int64_t flat, const RefIndex& index) {
     const std::int64_t from = source(c, index, c.in(1), c.in_dims(1), c.in_dims(0));
     const double miss = c.out_dtype() == DType::f32 ? std::nan("") : 0;
@@ -33,6 +52,14 @@ void ref_gather(RefContext& c) {
 }
 
 void ref_gather_grad(RefContext& c) {
+  if (const std::int64_t first = c.attrs().integer("first_row"); first != 0) {
+    const std::int64_t columns = c.out_dims()[1];
+    ref_for_each(c.in_dims(1), [&](std::int64_t flat, const RefIndex& index) {
+      const std::int64_t to = place_in_tables(c, index, first + c.out_dims()[0], columns, 0) - first * columns;
+      if (to >= 0) c.out()[to] += c.in(1)[flat];
+    });
+    return;
+  }
   ref_for_each(c.in_dims(1), [&](std::int64_t flat, const RefIndex& index) {
     const std::int64_t to = source(c, index, c.in(0), c.in_dims(0), c.out_dims());
     if (to >= 0) c.out()[to] += c.in(1)[flat];

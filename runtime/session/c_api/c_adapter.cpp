@@ -29,7 +29,23 @@ graft_status graft_model_add_adapters(graft_model* model, const char* options, u
   return guarded(model->context, [&]() -> Status {
     GRAFT_TRY(check_unused(*model, "its adapters change"));
     GRAFT_TRY_ASSIGN(const LoraOptions wanted, parse_lora(options == nullptr ? "" : options));
-    return put_on(*model, nullptr, [&](const Model& base) { return with_lora(base, wanted, seed); });
+    std::optional<NewTokens> tokens;  // fresh ones stay; those of a file go with it
+    if (model->adapters == nullptr) {
+      GRAFT_TRY_ASSIGN(tokens, new_tokens_of(model->model.metadata));
+    }
+    return put_on(*model, nullptr, [&](const Model& base) {
+      return tokens ? with_new_tokens(base, tokens->tokens, &wanted, seed) : with_lora(base, wanted, seed);
+    });
+  });
+}
+
+graft_status graft_model_add_tokens(graft_model* model, const char* tokens) {
+  if (model == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(model->context, [&]() -> Status {
+    GRAFT_TRY(check_unused(*model, "tokens are added"));
+    if (tokens == nullptr) return invalid("graft_model_add_tokens needs tokens.");
+    GRAFT_TRY_ASSIGN(const std::vector<NewToken> wanted, parse_new_tokens(tokens));
+    return put_on(*model, nullptr, [&](const Model& base) { return with_new_tokens(base, wanted); });
   });
 }
 

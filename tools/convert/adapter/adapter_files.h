@@ -23,7 +23,9 @@ Result<Model> open_adapter(os::FileSystem& files, const std::string& path, const
 Result<Model> convert_adapter(os::FileSystem& files, const std::string& path, const Model& base);
 
 // The two readers, for files that are there already. `bytes` need not outlive the result.
-Result<Model> read_peft(std::string_view config, std::span<const std::byte> safetensors, const Model& base);
+// `added_tokens`: a folder's added_tokens.json, which has the texts of new tokens; empty: none.
+Result<Model> read_peft(std::string_view config, std::span<const std::byte> safetensors, const Model& base,
+                        std::string_view added_tokens = {});
 Result<Model> read_gguf_adapter(std::span<const std::byte> bytes, const Model& base);
 
 /// adapter_config.json and adapter_model.safetensors, as PEFT writes them. Adapters of models that are no language

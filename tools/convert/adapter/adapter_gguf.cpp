@@ -87,7 +87,9 @@ Result<Model> open_peft(os::FileSystem& files, const std::string& folder, const 
   GRAFT_TRY_ASSIGN(const std::string config,
                    os::read_text_file(files, folder + "/adapter_config.json", kLargestConfig));
   GRAFT_TRY_ASSIGN(const auto mapped, files.map(folder + "/adapter_model.safetensors"));
-  return read_peft(config, mapped->bytes(), base).with_context(folder);
+  auto tokens = os::read_text_file(files, folder + "/added_tokens.json", kLargestConfig);
+  if (!tokens.ok() && tokens.status().code() != Code::not_found) return std::move(tokens).status();
+  return read_peft(config, mapped->bytes(), base, tokens.ok() ? *tokens : std::string()).with_context(folder);
 }
 
 }  // namespace
@@ -150,6 +152,11 @@ Result<ExportReport> export_gguf_adapter(os::FileSystem& files, const std::strin
   const std::string_view architecture = layout ? gguf_architecture(layout->family) : std::string_view();
   if (architecture.empty()) {
     return unsupported("The adapter does not remember a language model that GGUF files have.");
+  }
+  if (adapter.metadata.contains(kMetaAdapterTokens)) {
+    return unsupported(
+        "The adapter adds tokens, for whose rows adapters in GGUF files have no place; merge it, or write ",
+        "a PEFT folder.");
   }
   GRAFT_TRY_ASSIGN(const auto layers, adapter_layers(adapter));
   for (const AdapterLayer& layer : layers) {

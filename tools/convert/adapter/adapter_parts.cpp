@@ -118,7 +118,8 @@ Result<std::vector<ExportTensor>> adapter_tensors(const Model& adapter, bool nei
     const auto bytes = adapter.weight({i});
     const bool of_embedding = value.name.ends_with(kLoraEmbeddingA) || value.name.ends_with(kLoraEmbeddingB);
     const bool of_outputs = value.name.ends_with(kLoraB) || value.name.ends_with(kLoraMagnitude);
-    if (!bytes || (!of_outputs && !of_embedding && !value.name.ends_with(kLoraA))) {
+    const bool rows = value.name.ends_with(kNewRows);
+    if (!bytes || (!of_outputs && !of_embedding && !rows && !value.name.ends_with(kLoraA))) {
       return unsupported("The adapter's \"", value.name, "\" is no matrix of LoRA, and cannot be written.");
     }
     out.push_back(export_tensor(value, *bytes));

@@ -23,6 +23,7 @@ class AdapterBuilder {
   /// Of an embedding A is [rows of the table, rank], or the other way round with `turned`.
   Status add_embedding_a(const std::string& layer, const SourceTensor& tensor, bool turned);
   Status add_magnitude(const std::string& layer, const SourceTensor& tensor);  ///< [out], of DoRA
+  bool empty() const { return layers_.empty(); }
 
   /// `alpha_of(layer, rank)`. `neighbours`: how the file orders rows of queries and keys, where the base's metadata
   /// says which those are. corrupt: a layer with one matrix only, ranks that contradict each other.

@@ -13,6 +13,7 @@ namespace graft::convert {
 namespace {
 
 constexpr std::string_view kPrefix = "base_model.model.";
+constexpr std::string_view kTokenRows = ".trainable_tokens_delta";  // rows as they are, whatever PEFT's name says
 
 /// One entry of "alpha_pattern": a module's name, or the end of one.
 struct Pattern {
@@ -31,6 +32,7 @@ struct PeftConfig {
   bool by_root = false;  ///< scaled by alpha / sqrt(r)
   bool dora = false;
   std::vector<Pattern> alphas;
+  std::vector<std::int64_t> tokens;  ///< whose rows are trained, in the order of these
 
   double alpha_of(std::string_view layer, std::int64_t rank) const {
     double out = alpha;
@@ -59,15 +61,39 @@ Result<std::vector<Pattern>> read_patterns(const Json& config, const char* key) 
   return out;
 }
 
+/// A list of ids, or an object of equal lists by module.
+Status read_token_ids(const Json& config, const char* key, std::vector<std::int64_t>& out) {
+  const Json* given = member(config, key);
+  if (given == nullptr || given->is_null()) return {};
+  const auto bad = [&] { return unsupported("\"", key, "\" is neither a list of ids nor equal lists by module."); };
+  const Json* list = given;
+  if (given->is_object() && !given->empty()) {
+    list = &given->begin().value();
+    for (const auto& [module, ids] : given->items()) {
+      if (ids != *list) return bad();
+    }
+  }
+  if (!list->is_array()) return bad();
+  for (const Json& id : *list) {
+    if (!id.is_number_integer()) return bad();
+    out.push_back(id.get<std::int64_t>());
+  }
+  return {};
+}
+
 Result<PeftConfig> read_config(std::string_view text) {
   GRAFT_TRY_ASSIGN(const Json config, parse_json(text));
-  if (const auto type = string_member(config, "peft_type"); type != "LORA") {
-    return unsupported("It is of the type \"", type, "\"; LORA is read.");
+  const auto type = string_member(config, "peft_type");
+  PeftConfig out;
+  if (type == "TRAINABLE_TOKENS") {
+    GRAFT_TRY(read_token_ids(config, "token_indices", out.tokens));
+    return out;
   }
+  if (type != "LORA") return unsupported("It is of the type \"", type, "\"; LORA and TRAINABLE_TOKENS are read.");
+  GRAFT_TRY(read_token_ids(config, "trainable_token_indices", out.tokens));
   if (const auto bias = string_member(config, "bias"); !bias.empty() && bias != "none") {
     return unsupported("It trains biases (\"bias\": \"", bias, "\"); matrices are read.");
   }
-  PeftConfig out;
   const Json* alpha = member(config, "lora_alpha");
   if (alpha == nullptr || !alpha->is_number() || !std::isfinite(alpha->get<double>())) {
     return corrupt("\"lora_alpha\" is missing or no finite number.");
@@ -80,7 +106,7 @@ Result<PeftConfig> read_config(std::string_view text) {
 }
 
 /// "base_model.model.model.layers.0.mlp.up_proj.lora_A.weight" -> the layer, and which matrix; 'a' and 'b' for those of
-/// an embedding, 'm' for a magnitude, 'w' for the base's own weight, ' ' for another tensor.
+/// an embedding, 'm' for a magnitude, 't' for rows of tokens, 'w' for the base's own weight, ' ' for another tensor.
 struct PeftName {
   std::string layer;
   char matrix = ' ';
@@ -112,8 +138,15 @@ PeftName split_name(std::string_view name) {
       if (name.ends_with(whole)) return {without(whole), matrix == 'A' ? 'a' : 'b'};
     }
   }
-  constexpr std::string_view kBase = ".base_layer.weight";
-  if (name.ends_with(kBase)) return {without(kBase), 'w'};
+  for (const std::string_view wrapper : {".token_adapter", ""}) {
+    for (const char* ending : {"", ".default"}) {
+      const std::string whole = cat(wrapper, kTokenRows, ending);
+      if (name.ends_with(whole)) return {without(whole), 't'};
+    }
+  }
+  for (const std::string_view base : {".token_adapter.base_layer.weight", ".base_layer.weight"}) {
+    if (name.ends_with(base)) return {without(base), 'w'};
+  }
   return {};
 }
 
@@ -135,6 +168,53 @@ Status add_tensor(AdapterBuilder& builder, const PeftName& name, const SourceTen
     case 'w': return check_own_weight(name.layer, tensor, base);
     default: return builder.add_b(name.layer, tensor);
   }
+}
+
+/// The tokens of these ids, which must be the ones behind the base's own.
+Result<NewTokens> tokens_of_ids(const std::vector<std::int64_t>& ids, std::string_view added_tokens,
+                                const Model& base) {
+  if (added_tokens.empty()) {
+    return unsupported(
+        "The adapter trains rows of tokens, and added_tokens.json, which has their texts, is not there.");
+  }
+  GRAFT_TRY_ASSIGN(const Json texts, parse_json(added_tokens));
+  if (!texts.is_object()) return corrupt("added_tokens.json is no object.");
+  std::map<std::int64_t, std::string> by_id;
+  for (const auto& [text, id] : texts.items()) {
+    if (id.is_number_integer()) by_id[id.get<std::int64_t>()] = text;
+  }
+  std::vector<NewToken> tokens;
+  for (const std::int64_t id : ids) {
+    if (!by_id.contains(id))
+      return unsupported("The adapter trains the row of token ", id, ", which it does not name.");
+    tokens.push_back({by_id[id]});
+  }
+  GRAFT_TRY_ASSIGN(NewTokens placed, place_new_tokens(base, tokens));
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    if (ids[i] == placed.first + static_cast<std::int64_t>(i)) continue;
+    return unsupported("The adapter trains the row of token ", ids[i], "; new tokens of this base have the ids from ",
+                       placed.first, " on, in their order.");
+  }
+  return placed;
+}
+
+Status add_token_rows(const std::vector<std::pair<std::string, const SourceTensor*>>& rows, const NewTokens& tokens,
+                      Model& adapter) {
+  for (const auto& [layer, tensor] : rows) {
+    if (tensor->dims.size() != 2 || tensor->dims[0] != tokens.count() || tensor->dims[1] < 1) {
+      return corrupt("The rows of \"", layer, "\" are of shape ", Shape::of(tensor->dims).text(), " for ",
+                     tokens.count(), " tokens.");
+    }
+    ExportTensor made;
+    made.source = *tensor;
+    made.dtype = DType::f32;
+    GRAFT_TRY_ASSIGN(const ExportBytes bytes, export_bytes(made));
+    GRAFT_TRY_ASSIGN(const ValueId id, adapter.graph.add_value(cat(layer, kNewRows), DType::f32,
+                                                               Shape::of(tensor->dims), ValueKind::parameter));
+    GRAFT_TRY(adapter.copy_weight(id, bytes.bytes));
+  }
+  remember_new_tokens(tokens, adapter.metadata);
+  return {};
 }
 
 OrderedJson number(double x) {
@@ -173,9 +253,45 @@ OrderedJson config_of(const std::vector<AdapterLayer>& layers, const Model& adap
           {"use_rslora", false}};
 }
 
+/// Hugging Face's added_tokens.json.
+OrderedJson added_tokens(const NewTokens& tokens) {
+  OrderedJson out = OrderedJson::object();
+  for (std::size_t i = 0; i < tokens.tokens.size(); ++i) {
+    out[tokens.tokens[i].text] = tokens.first + static_cast<std::int64_t>(i);
+  }
+  return out;
+}
+
+/// Which rows are trained: of all modules that have rows, or where that is the embedding alone, of what is tied to it.
+/// Without adapters it is another of PEFT's types.
+void add_token_ids(const NewTokens& tokens, const Model& adapter, OrderedJson& config) {
+  OrderedJson ids = OrderedJson::array();
+  for (std::int64_t i = 0; i < tokens.count(); ++i) ids.push_back(tokens.first + i);
+  OrderedJson modules = OrderedJson::object();
+  for (const Value& value : adapter.graph.values()) {
+    if (!value.name.ends_with(kNewRows)) continue;
+    const std::string layer = value.name.substr(0, value.name.size() - kNewRows.size());
+    modules[layer.substr(layer.rfind('.') + 1)] = ids;  // rfind's npos + 1 is 0
+  }
+  if (!config.is_null()) {
+    config["trainable_token_indices"] = modules.size() == 1 ? ids : modules;
+    return;
+  }
+  OrderedJson targets = OrderedJson::array();
+  for (const auto& [module, of] : modules.items()) targets.push_back(module);
+  config = {{"base_model_name_or_path", nullptr},
+            {"inference_mode", true},
+            {"init_weights", true},
+            {"peft_type", "TRAINABLE_TOKENS"},
+            {"target_modules", targets},
+            {"task_type", layout_of(adapter.metadata) ? OrderedJson("CAUSAL_LM") : OrderedJson(nullptr)},
+            {"token_indices", ids}};
+}
+
 }  // namespace
 
-Result<Model> read_peft(std::string_view config, std::span<const std::byte> safetensors, const Model& base) {
+Result<Model> read_peft(std::string_view config, std::span<const std::byte> safetensors, const Model& base,
+                        std::string_view added_tokens) {
   GRAFT_TRY_ASSIGN(const PeftConfig options, read_config(config).with_context("adapter_config.json"));
   const std::string context = "adapter_model.safetensors";
   SourceTensors tensors;
@@ -184,12 +300,18 @@ Result<Model> read_peft(std::string_view config, std::span<const std::byte> safe
   if (!skipped.empty()) return unsupported("The adapter's tensor ", skipped.front(), " is of no type that is read.");
   AdapterBuilder builder(base);
   std::size_t layers = 0, magnitudes = 0;
+  std::vector<std::pair<std::string, const SourceTensor*>> rows;
   for (const auto& [name, tensor] : tensors.by_name) {
     const PeftName split = split_name(name);
     if (split.matrix == ' ' || split.layer.empty()) {
       return unsupported("The adapter's tensor \"", name, "\" is no matrix A or B of a linear layer or an embedding; ",
                          "others (biases, whole modules) are not read.");
     }
+    if (split.matrix == 't') {
+      rows.emplace_back(split.layer, &tensor);
+      continue;
+    }
+    if (split.matrix == 'w' && !options.tokens.empty()) continue;  // the base's table, resized
     GRAFT_TRY(add_tensor(builder, split, tensor, base).with_context(context));
     magnitudes += split.matrix == 'm' ? 1 : 0;
     layers += split.matrix == 'A' || split.matrix == 'a' ? 1 : 0;
@@ -198,9 +320,18 @@ Result<Model> read_peft(std::string_view config, std::span<const std::byte> safe
     return corrupt("The adapter of ", layers, " layers has ", magnitudes, " magnitudes, and \"use_dora\" is ",
                    options.dora ? "true." : "false.");
   }
-  return builder
-      .build(false, [&](const std::string& layer, std::int64_t rank) { return options.alpha_of(layer, rank); })
-      .with_context(context);
+  Model adapter;
+  adapter.metadata[std::string(kMetaAdapter)] = "lora";
+  if (!builder.empty() || rows.empty()) {
+    GRAFT_TRY_ASSIGN(
+        adapter,
+        builder.build(false, [&](const std::string& layer, std::int64_t rank) { return options.alpha_of(layer, rank); })
+            .with_context(context));
+  }
+  if (rows.empty()) return adapter;
+  GRAFT_TRY_ASSIGN(const NewTokens tokens, tokens_of_ids(options.tokens, added_tokens, base));
+  GRAFT_TRY(add_token_rows(rows, tokens, adapter).with_context(context));
+  return adapter;
 }
 
 Result<ExportReport> export_peft(os::FileSystem& files, const std::string& folder, const Model& adapter,
@@ -211,7 +342,12 @@ Result<ExportReport> export_peft(os::FileSystem& files, const std::string& folde
   if (std::ranges::any_of(layers, [&](const AdapterLayer& layer) { return layer.dora != layers.front().dora; })) {
     return unsupported("Some layers of the adapter are DoRA and some are not; PEFT has one kind for all.");
   }
+  GRAFT_TRY_ASSIGN(const auto tokens, new_tokens_of(adapter.metadata));
   for (ExportTensor& tensor : tensors) {
+    if (tensor.name.ends_with(kNewRows)) {
+      tensor.name.resize(tensor.name.size() - kNewRows.size());
+      tensor.name += cat(layers.empty() ? "" : ".token_adapter", kTokenRows);
+    }
     tensor.name.insert(0, kPrefix);
     if (tensor.name.ends_with(kLoraEmbeddingA)) tensor.perm = {1, 0};
     report.bytes += tensor.bytes();
@@ -219,7 +355,13 @@ Result<ExportReport> export_peft(os::FileSystem& files, const std::string& folde
   report.tensors = tensors.size();
   report.files = {folder + "/adapter_config.json", folder + "/adapter_model.safetensors"};
   GRAFT_TRY(os::make_directories(files, folder));
-  GRAFT_TRY(os::atomic_write_file(files, report.files[0], config_of(layers, adapter).dump(2) + "\n"));
+  OrderedJson config = layers.empty() ? OrderedJson() : config_of(layers, adapter);
+  if (tokens) {
+    add_token_ids(*tokens, adapter, config);
+    report.files.push_back(folder + "/added_tokens.json");
+    GRAFT_TRY(os::atomic_write_file(files, report.files.back(), added_tokens(*tokens).dump(2) + "\n"));
+  }
+  GRAFT_TRY(os::atomic_write_file(files, report.files[0], config.dump(2) + "\n"));
   GRAFT_TRY(write_safetensors(files, report.files[1], tensors, {{"format", "pt"}}));
   return report;
 }

@@ -17,6 +17,14 @@
 namespace graft::convert {
 namespace {
 
+/// The vocabulary may have grown since: it is as long as the embedding.
+void take_rows(const Model& model, DecoderSource& out) {
+  const ValueId table = model.graph.find_value(cat(out.layout.names().embedding, ".weight"));
+  if (table.valid() && model.graph.value(table).shape.is_constant()) {
+    out.spec.vocabulary = model.graph.value(table).shape[0].value();
+  }
+}
+
 struct Table {
   const char* key;
   GgufType element;
@@ -58,7 +66,8 @@ void copy_keys(const GgufFile& file, const GgufFile* tables, bool keep, GgufWrit
   for (const std::string_view key : file.keys()) {
     const GgufValue& value = *file.find(key);
     const GgufValue* table = tables != nullptr && is_table(key) ? tables->find(key) : nullptr;
-    if (table != nullptr && keep && value.count == 0) {
+    const bool as_long = table != nullptr && (key == kTables[3].key || value.count == table->count);
+    if (table != nullptr && keep && (value.count == 0 || !as_long)) {
       out.add(key, *table);
     } else if (table != nullptr && !keep && same(value, *table)) {
       out.add(key, GgufValue{.type = GgufType::array, .element = value.element});
@@ -218,6 +227,7 @@ Result<std::unique_ptr<DecoderSource>> source_of(const Model& model) {
     out->spec.tied = !model.graph.find_value(cat(out->layout.names().head, ".weight")).valid();
     out->rope_factors = gguf_rope_factors(out->spec);
   }
+  take_rows(model, *out);
   return out;
 }
 

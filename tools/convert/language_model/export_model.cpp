@@ -123,6 +123,7 @@ Result<OrderedJson> folder_config(const DecoderSource& source, const std::vector
     config = std::move(inner);
   }
   config["tie_word_embeddings"] = source.spec.tied;
+  if (config.contains("vocab_size")) config["vocab_size"] = source.spec.vocabulary;
   const auto f32 = [](const ExportTensor& tensor) { return tensor.dtype == DType::f32; };
   const DType dtype = tensors.empty() || std::ranges::any_of(tensors, f32) ? DType::f32 : tensors.front().dtype;
   config[config.contains("dtype") ? "dtype" : "torch_dtype"] = dtype == DType::f32   ? "float32"
@@ -384,6 +385,8 @@ Result<ExportReport> export_gguf(os::FileSystem& files, const std::string& path,
     for (const std::string_view key : source->gguf->keys()) {
       if (key == "general.file_type") {
         writer.add(key, file_type(tensors, *source));
+      } else if (key.ends_with(".vocab_size")) {
+        writer.add(key, static_cast<std::uint32_t>(source->spec.vocabulary));
       } else {
         writer.add(key, *source->gguf->find(key));
       }

@@ -162,9 +162,15 @@ Result<bool> write_move(OnnxWriter& w, const Node& node) {
       y = w.add("Pad", inputs, {{"mode", mode}});
       break;
     }
-    case Op::gather:
-      y = w.add("Gather", {w.name(node.inputs[0]), w.name(node.inputs[1])}, {{"axis", a.integer("axis")}});
+    case Op::gather: {
+      std::string table = w.name(node.inputs[0]);
+      if (node.inputs.size() > 2) {  // it goes on in another
+        table = w.add("Slice", {table, w.ints({0}), w.ints({a.integer("first_row")}), w.ints({0})});
+        table = w.add("Concat", {table, w.name(node.inputs[2])}, {{"axis", std::int64_t{0}}});
+      }
+      y = w.add("Gather", {table, w.name(node.inputs[1])}, {{"axis", a.integer("axis")}});
       break;
+    }
     default: return false;
   }
   w.is(node.outputs[0], y);

@@ -145,6 +145,12 @@ public final class Model: @unchecked Sendable {
     try context.call { Arena.use { graft_model_add_adapters(pointer, $0.string(options), seed) } }
   }
 
+  /// Tokens for the vocabulary in place of any adapters: a JSON array of texts, or of {"content": text, "special":
+  /// true}. Their rows are trained, with adapters that are added next; all other rows stay.
+  public func addTokens(_ tokens: String) throws {
+    try context.call { Arena.use { graft_model_add_tokens(pointer, $0.string(tokens)) } }
+  }
+
   /// The adapters of a file in place of any; nil: none.
   public func loadAdapters(_ file: URL?) throws {
     try context.call { Arena.use { graft_model_load_adapters(pointer, $0.string(file?.path)) } }

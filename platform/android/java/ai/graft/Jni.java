@@ -28,6 +28,7 @@ final class Jni {
   static native void modelSave(long model, String path);
   static native TensorInfo[] modelTensors(long model, int kind);
   static native void addAdapters(long model, String options, int seed);
+  static native void addTokens(long model, String tokens);
   static native void loadAdapters(long model, String path);
   static native void saveAdapters(long model, String path);
 

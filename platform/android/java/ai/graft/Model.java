@@ -103,6 +103,17 @@ public final class Model implements Closeable {
     });
   }
 
+  /**
+   * Tokens for the vocabulary in place of any adapters: a JSON array of texts, or of {"content": text, "special": true}.
+   * Their rows are trained, with adapters that are added next; all other rows stay.
+   */
+  public void addTokens(@NonNull String tokens) {
+    own.run(p -> {
+      needNoChildren();
+      Jni.addTokens(p, tokens);
+    });
+  }
+
   /** The adapters of a file in place of any; null: none. */
   public void loadAdapters(@Nullable String path) {
     own.run(p -> {
