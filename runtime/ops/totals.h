@@ -6,12 +6,12 @@
 
 #include "platform/base/checked.h"
 #include "runtime/ops/movement.h"
-#include "shaders/optimizer/state_hash_push.h"
+#include "shaders/optimizer/totals_push.h"
 
 namespace graft {
 
 inline constexpr std::uint64_t kElementsPerTotalGroup = 8192;  // at least
-inline constexpr std::uint64_t kMaxTotalGroups = 64;           // partial results of one tensor
+inline constexpr std::uint64_t kMaxTotalGroups = 64;           // of one tensor
 
 /// Tells equal elements at different places apart (see state_hash.comp).
 inline std::uint32_t hash_key(std::uint64_t input, std::uint64_t first) {
@@ -36,29 +36,36 @@ inline Result<std::vector<InputPart>> parts_of_inputs(Emitter& e) {
   return parts;
 }
 
-/// All inputs to one result of `words` words: partial results by workgroup, in a fixed order, then their total.
-template <typename Push>
-Status emit_total(Emitter& e, shaders::KernelId partial, shaders::KernelId total, std::uint64_t words) {
+/// All inputs to one result of `words` words: partial results by invocation, in a fixed order, then their total.
+inline Status emit_total(Emitter& e, shaders::KernelId partial, shaders::KernelId total, std::uint64_t words) {
   GRAFT_TRY_ASSIGN(const std::vector<InputPart> parts, parts_of_inputs(e));
   if (parts.empty()) return emit_fill(e, e.out(), words, 0);
-  // Every part owns a run of partial results that starts where a binding may start.
-  const std::uint64_t slots = std::max<std::uint64_t>(kMaxTotalGroups, e.caps().storage_buffer_alignment / 4);
-  const Slot sums = e.scratch(4 * words * slots * parts.size());
+  constexpr std::uint64_t kVector = 4;  // words that kernels read at once
+  std::vector<push::TotalsPush> pushes;
+  std::uint64_t groups = 0;
+  for (const auto& [input, first, n] : parts) {
+    push::TotalsPush push{.key = hash_key(input, first)};
+    GRAFT_TRY_ASSIGN(push.count, count32(n, "tensor"));
+    const std::uint64_t most = std::clamp<std::uint64_t>(n / kElementsPerTotalGroup, 1, kMaxTotalGroups);
+    push.per_group = static_cast<std::uint32_t>(align_up(ceil_div(n, most), kVector));
+    push.groups = static_cast<std::uint32_t>(ceil_div<std::uint64_t>(n, push.per_group));
+    groups += push.groups;
+    pushes.push_back(push);
+  }
+  // A workgroup's results take more than the alignment at which a binding may start.
+  const std::uint64_t of_group = words * push::kTotalsInvocations;
+  const Slot sums = e.scratch(4 * of_group * groups);
+  std::uint64_t begin = 0;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const auto& [input, first, n] = parts[i];
-    const std::uint64_t groups = std::clamp<std::uint64_t>(n / kElementsPerTotalGroup, 1, kMaxTotalGroups);
-    const std::uint64_t per_group = ceil_div(n, groups);
-    Push push{};
-    GRAFT_TRY_ASSIGN(push.count, count32(n, "tensor"));
-    push.per_group = static_cast<std::uint32_t>(per_group);
-    push.groups = static_cast<std::uint32_t>(ceil_div(n, per_group));
-    push.slots = static_cast<std::uint32_t>(slots);
-    e.dispatch(partial, {},
-               {part_of(e.in(input), first, n), part_of({sums, Access::write}, words * i * slots, words * slots)}, push,
-               e.spread(push.groups));
+    e.dispatch(
+        partial, {},
+        {part_of(e.in(input), first, n), part_of({sums, Access::write}, of_group * begin, of_group * pushes[i].groups)},
+        pushes[i], e.spread(pushes[i].groups));
+    begin += pushes[i].groups;
   }
-  Push push{};
-  GRAFT_TRY_ASSIGN(push.count, count32(slots * parts.size(), "list of partial results"));
+  push::TotalsPush push{};
+  GRAFT_TRY_ASSIGN(push.count, count32(groups * push::kTotalsInvocations, "list of partial results"));
   e.dispatch(total, {}, {{sums, Access::read}, e.out()}, push, {1, 1, 1});
   return ok_status();
 }

@@ -1,4 +1,4 @@
-// The sum of the squares of a tensor in a fixed order: partial sums by workgroup, then their sum. Or, in the same way,
+// The sum of the squares of a tensor in a fixed order: partial sums by invocation, then their sum. Or, in the same way,
 // how many elements are infinite or no numbers, told by their bits.
 //! variant f32 :
 //! variant f32_table : -DTABLE -DTABLE_BINDING=2
@@ -7,42 +7,38 @@
 //! variant f32_overflow_table : -DOVERFLOW -DTABLE -DTABLE_BINDING=2
 #version 450
 #extension GL_GOOGLE_include_directive : require
-layout(local_size_x = 128) in;
-#include "shaders/optimizer/squared_norm_push.h"
-#include "shaders/common/table.glsl"
+layout(local_size_x = 128) in;  // kTotalsInvocations
+#include "shaders/optimizer/totals.glsl"
 
 layout(std430, set = 0, binding = 0) readonly buffer X { float x[]; };
 layout(std430, set = 0, binding = 1) writeonly buffer Sum { float sum[]; };
 
-shared float lanes[128];
-
 #ifdef TOTAL
-float term(uint i) { return x[i]; }
-#elif defined(OVERFLOW)
-float term(uint i) { return (floatBitsToUint(x[BASE(0) + i]) & 0x7f800000u) == 0x7f800000u ? 1.0 : 0.0; }
+shared float lanes[128];
 #else
-float term(uint i) { return x[BASE(0) + i] * x[BASE(0) + i]; }
+layout(std430, set = 0, binding = 0) readonly buffer Vectors { vec4 x4[]; };
+
+const uint kAtOnce = 8u;  // which are summed on their own: the error grows with the number of such runs, not of terms
+
+#ifdef OVERFLOW
+float term(float value) { return (floatBitsToUint(value) & 0x7f800000u) == 0x7f800000u ? 1.0 : 0.0; }
+#else
+float term(float value) { return value * value; }
+#endif
+
+float terms(uint vector) {
+  const vec4 values = x4[BASE4(0) + vector];
+  return (term(values.x) + term(values.y)) + (term(values.z) + term(values.w));
+}
 #endif
 
 void main() {
   const uint lane = gl_LocalInvocationIndex;
-#ifdef TOTAL
-  const uint group = 0u;
-  const uint begin = 0u;
-  const uint end = p.count;
-#else
-  if (!find_tensor()) return;  // the whole workgroup
-  const uint group = tensor_workgroup();
-  if (group >= p.groups) return;  // the whole workgroup
-  const uint begin = group * p.per_group;
-  const uint end = min(begin + p.per_group, p.count);
-#endif
-  // Runs of 32 terms are summed on their own first: the error grows with the number of runs, not of terms.
   float total = 0.0;
-  uint i = begin + lane;
-  while (i < end) {
+#ifdef TOTAL
+  for (uint i = lane; i < p.count;) {
     float run = 0.0;
-    for (uint n = 0u; n < 32u && i < end; ++n, i += 128u) run += term(i);
+    for (uint n = 0u; n < 32u && i < p.count; ++n, i += 128u) run += x[i];
     total += run;
   }
   lanes[lane] = total;
@@ -51,10 +47,20 @@ void main() {
     if (lane < half_count) lanes[lane] += lanes[lane + half_count];
     barrier();
   }
-  if (lane == 0u) sum[BASE(1) + group] = lanes[0];
-#ifndef TOTAL
-  if (group == 0u) {
-    for (uint slot = p.groups + lane; slot < p.slots; slot += 128u) sum[BASE(1) + slot] = 0.0;
+  if (lane == 0u) sum[0] = lanes[0];
+#else
+  if (!find_tensor()) return;
+  const uint group = tensor_workgroup();
+  if (group >= p.groups) return;
+  const Walk walk = walk_of(group, lane);
+  uint i = walk.first;
+  for (; i + (kAtOnce - 1u) * kRow < walk.end; i += kAtOnce * kRow) {
+    float run = 0.0;
+    for (uint k = 0u; k < kAtOnce; ++k) run += terms(i + k * kRow);
+    total += run;
   }
+  for (; i < walk.end; i += kRow) total += terms(i);
+  if (walk.rest < walk.rest_end) total += term(x[BASE(0) + walk.rest]);
+  sum[BASE(1) + group * kInvocations + lane] = total;
 #endif
 }

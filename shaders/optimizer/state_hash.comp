@@ -6,9 +6,8 @@
 //! variant f32_total : -DTOTAL
 #version 450
 #extension GL_GOOGLE_include_directive : require
-layout(local_size_x = 128) in;  // kHashInvocations
-#include "shaders/optimizer/state_hash_push.h"
-#include "shaders/common/table.glsl"
+layout(local_size_x = 128) in;  // kTotalsInvocations
+#include "shaders/optimizer/totals.glsl"
 
 layout(std430, set = 0, binding = 0) readonly buffer X { uint x[]; };
 layout(std430, set = 0, binding = 1) writeonly buffer Sum { uint sum[]; };
@@ -16,7 +15,9 @@ layout(std430, set = 0, binding = 1) writeonly buffer Sum { uint sum[]; };
 #ifdef TOTAL
 shared uvec2 lanes[128];
 #else
-const uint kAtOnce = 8u;
+layout(std430, set = 0, binding = 0) readonly buffer Vectors { uvec4 x4[]; };
+
+const uint kAtOnce = 4u;
 
 uvec2 term(uint i, uint value) {
   const uint key = p.key + i * 0x9E3779B1u;
@@ -27,6 +28,12 @@ uvec2 term(uint i, uint value) {
   uint second = (word + key) * 0x165667B1u;
   second ^= second >> 16;
   return uvec2(first, second);
+}
+
+uvec2 terms(uint vector) {
+  const uvec4 words = x4[BASE4(0) + vector];
+  const uint i = 4u * vector;
+  return term(i, words.x) + term(i + 1u, words.y) + term(i + 2u, words.z) + term(i + 3u, words.w);
 }
 #endif
 
@@ -46,19 +53,17 @@ void main() {
     sum[1] = lanes[0].y;
   }
 #else
-  // Every invocation has a sum of its own, and several terms a turn: on CPU devices both a kernel with a barrier and a
-  // turn of a loop cost more than the terms.
   if (!find_tensor()) return;
   const uint group = tensor_workgroup();
   if (group >= p.groups) return;
-  const uint base = BASE(0);
-  const uint end = min((group + 1u) * p.per_group, p.count);
-  uint i = group * p.per_group + lane;
-  for (; i + (kAtOnce - 1u) * 128u < end; i += kAtOnce * 128u) {
-    for (uint k = 0u; k < kAtOnce; ++k) total += term(i + k * 128u, x[base + i + k * 128u]);
+  const Walk walk = walk_of(group, lane);
+  uint i = walk.first;
+  for (; i + (kAtOnce - 1u) * kRow < walk.end; i += kAtOnce * kRow) {
+    for (uint k = 0u; k < kAtOnce; ++k) total += terms(i + k * kRow);
   }
-  for (; i < end; i += 128u) total += term(i, x[base + i]);
-  const uint place = BASE(1) + 2u * (group * 128u + lane);
+  for (; i < walk.end; i += kRow) total += terms(i);
+  if (walk.rest < walk.rest_end) total += term(walk.rest, x[BASE(0) + walk.rest]);
+  const uint place = BASE(1) + 2u * (group * kInvocations + lane);
   sum[place] = total.x;
   sum[place + 1u] = total.y;
 #endif

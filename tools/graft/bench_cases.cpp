@@ -270,6 +270,7 @@ std::vector<BenchCase> bench_cases() {
   cases.push_back(simple("add 4M", Op::add, {{2048, 2048}, {2048, 2048}}));
   cases.push_back(adam(4 << 20));
   cases.push_back(simple("state_hash 4M", Op::state_hash, {{2048, 2048}}));
+  cases.push_back(simple("squared_norm 4M", Op::squared_norm, {{2048, 2048}}));
   cases.push_back(simple("state_hash LeNet", Op::state_hash,
                          {{20, 1, 5, 5}, {20}, {50, 20, 5, 5}, {50}, {500, 800}, {500}, {10, 500}, {10}}));
   cases.push_back(simple("add 4M + row", Op::add, {{2048, 2048}, {2048}}));

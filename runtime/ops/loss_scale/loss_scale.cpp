@@ -12,7 +12,6 @@
 #include "shaders/loss_scale/loss_scale_push.h"
 #include "shaders/loss_scale/loss_scale_state.h"
 #include "shaders/loss_scale/loss_scale_step_push.h"
-#include "shaders/optimizer/squared_norm_push.h"
 
 namespace graft::ops::loss_scale {
 namespace {
@@ -56,8 +55,7 @@ Status infer_count(InferContext& c) {
 }
 
 Status emit_count(Emitter& e) {
-  return emit_total<push::SquaredNormPush>(e, shaders::KernelId::squared_norm__f32_overflow,
-                                           shaders::KernelId::squared_norm__f32_total, 1);
+  return emit_total(e, shaders::KernelId::squared_norm__f32_overflow, shaders::KernelId::squared_norm__f32_total, 1);
 }
 
 // --- loss_scale_step(state, overflow_count, squared_norm?, loss?; ..) -> control [4], squared norm without the scale

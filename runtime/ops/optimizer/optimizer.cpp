@@ -12,7 +12,6 @@
 #include "shaders/optimizer/accumulate_push.h"
 #include "shaders/optimizer/clip_factor_push.h"
 #include "shaders/optimizer/sgd_step_push.h"
-#include "shaders/optimizer/squared_norm_push.h"
 
 namespace graft::ops::optimizer {
 namespace {
@@ -124,8 +123,7 @@ Status infer_squared_norm(InferContext& c) {
 }
 
 Status emit_squared_norm(Emitter& e) {
-  return emit_total<push::SquaredNormPush>(e, shaders::KernelId::squared_norm__f32,
-                                           shaders::KernelId::squared_norm__f32_total, 1);
+  return emit_total(e, shaders::KernelId::squared_norm__f32, shaders::KernelId::squared_norm__f32_total, 1);
 }
 
 // --- state_hash(xs...): 64 bits of all inputs' bits
@@ -136,38 +134,8 @@ Status infer_state_hash(InferContext& c) {
   return ok_status();
 }
 
-/// A pair of words of each invocation, then their sum.
 Status emit_state_hash(Emitter& e) {
-  GRAFT_TRY_ASSIGN(const std::vector<InputPart> parts, parts_of_inputs(e));
-  if (parts.empty()) return emit_fill(e, e.out(), 2, 0);
-  std::vector<push::StateHashPush> pushes;
-  std::uint64_t groups = 0;
-  for (const auto& [input, first, n] : parts) {
-    push::StateHashPush push{};
-    GRAFT_TRY_ASSIGN(push.count, count32(n, "tensor"));
-    const std::uint64_t most = std::clamp<std::uint64_t>(n / kElementsPerTotalGroup, 1, kMaxTotalGroups);
-    push.per_group = static_cast<std::uint32_t>(ceil_div(n, most));
-    push.groups = static_cast<std::uint32_t>(ceil_div<std::uint64_t>(n, push.per_group));
-    push.key = hash_key(input, first);
-    groups += push.groups;
-    pushes.push_back(push);
-  }
-  // A workgroup's pairs take more than the alignment at which a binding may start.
-  constexpr std::uint64_t kWords = 2 * push::kHashInvocations;
-  const Slot sums = e.scratch(4 * kWords * groups);
-  std::uint64_t begin = 0;
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    const auto& [input, first, n] = parts[i];
-    e.dispatch(
-        shaders::KernelId::state_hash__f32, {},
-        {part_of(e.in(input), first, n), part_of({sums, Access::write}, kWords * begin, kWords * pushes[i].groups)},
-        pushes[i], e.spread(pushes[i].groups));
-    begin += pushes[i].groups;
-  }
-  push::StateHashPush push{};
-  GRAFT_TRY_ASSIGN(push.count, count32(groups * push::kHashInvocations, "list of partial results"));
-  e.dispatch(shaders::KernelId::state_hash__f32_total, {}, {{sums, Access::read}, e.out()}, push, {1, 1, 1});
-  return ok_status();
+  return emit_total(e, shaders::KernelId::state_hash__f32, shaders::KernelId::state_hash__f32_total, 2);
 }
 
 constexpr AttrSpec kClipAttrs[] = {{"max_norm", AttrType::number}};

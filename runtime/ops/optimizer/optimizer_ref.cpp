@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "runtime/reference/ref_context.h"
-#include "shaders/optimizer/state_hash_push.h"
+#include "shaders/optimizer/totals_push.h"
 
 namespace graft::ops::optimizer {
 
