@@ -104,6 +104,8 @@ if(TARGET graft_cli)
       "sines of positions" halves "detection grid" windows "padded up" "resized table" volumes)
   add_test(NAME torch/open_sizes@all CONFIGURATIONS long
     COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/open_sizes.py $<TARGET_FILE:graft_cli>)
+  add_test(NAME torch/counted
+    COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/counted.py $<TARGET_FILE:graft_cli>)
   add_test(NAME torch/llama_cpp_parity CONFIGURATIONS long
     COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/llama_cpp_parity.py $<TARGET_FILE:graft_cli>)
   add_test(NAME torch/formats
@@ -148,7 +150,7 @@ if(TARGET graft_cli)
   set_tests_properties(torch/judge@all PROPERTIES LABELS long TIMEOUT 7200 SKIP_RETURN_CODE 77 ENVIRONMENT "${tool_environment}")
   add_test(NAME torch/recurrent_parity
     COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/recurrent_parity.py $<TARGET_FILE:graft_cli>)
-  set_tests_properties(torch/quantized torch/spatial_parity torch/parity torch/recurrent_parity torch/decoder_parity torch/loss_parity torch/lora_parity torch/new_tokens_parity torch/distill_parity torch/neftune_parity torch/embed_parity torch/preference_parity torch/export_parity torch/formats torch/patterns torch/zoo torch/kinds torch/open_sizes
+  set_tests_properties(torch/quantized torch/spatial_parity torch/parity torch/recurrent_parity torch/decoder_parity torch/loss_parity torch/lora_parity torch/new_tokens_parity torch/distill_parity torch/neftune_parity torch/embed_parity torch/preference_parity torch/export_parity torch/formats torch/patterns torch/zoo torch/kinds torch/counted torch/open_sizes
     PROPERTIES LABELS slow TIMEOUT 1800 SKIP_RETURN_CODE 77 ENVIRONMENT ${tool_environment})
 endif()
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "runtime/core/counted_rows.h"
 #include "runtime/core/op_def.h"
 #include "runtime/core/vjp.h"
 
@@ -46,6 +47,7 @@ class Walker {
       if (!is_float(value.dtype)) {
         return invalid("\"", value.name, "\" has no gradient: it is of type ", dtype_name(value.dtype), ".");
       }
+      GRAFT_TRY(check_no_counted_rows(graph_, target.value));
       if (target.cotangent.valid() && graph_.value(target.cotangent).shape != value.shape) {
         return invalid("The cotangent of \"", value.name, "\" has the shape ",
                        graph_.value(target.cotangent).shape.text(), "; ", value.shape.text(), " is needed.");

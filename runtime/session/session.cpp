@@ -74,6 +74,16 @@ Status use_signature(const Model& model, const std::string& name, Graph& graph) 
   for (const Output& output : signature->outputs) {
     graph.add_output(output.name, graph.find_value(model.graph.value(output.value).name));
   }
+  // What is as long as the data decide comes with its count.
+  GRAFT_TRY_ASSIGN(const std::vector<CountedOutput> counted, counted_outputs(model));
+  for (const CountedOutput& one : counted) {
+    const auto given = [&](std::string_view output) {
+      return std::ranges::find(graph.outputs(), output, &Output::name) != graph.outputs().end();
+    };
+    if (!given(one.name) || given(one.count)) continue;
+    const auto count = std::ranges::find(model.graph.outputs(), one.count, &Output::name);
+    graph.add_output(one.count, graph.find_value(model.graph.value(count->value).name));
+  }
   return ok_status();
 }
 
@@ -268,6 +278,7 @@ Result<std::unique_ptr<Session>> Session::create(gpu::Device& device, const Mode
   first.cancellable_build = true;
   GRAFT_TRY_ASSIGN(session->now_->program, Program::create(*session->memory_, std::move(plan), first));
   session->given_.resize(session->plan().inputs.size());
+  GRAFT_TRY(session->find_counted());
   return session;
 }
 

@@ -15,6 +15,7 @@
 #include "runtime/exec/lost_device.h"
 #include "runtime/exec/program.h"
 #include "runtime/lora/live_adapters.h"
+#include "runtime/model/counted.h"
 #include "runtime/model/model.h"
 #include "runtime/passes/constant_folding.h"
 #include "runtime/passes/input_rules.h"
@@ -120,6 +121,12 @@ class Session {
   std::span<const std::byte> output(std::string_view name) const {
     return is_paused() ? std::span<const std::byte>() : now_->program->output(name);
   }
+  /// The same with its shape: of an output that is as long as the data decide (runtime/model/counted.h), what is there.
+  struct Contents {
+    Shape shape;
+    std::span<const std::byte> bytes;
+  };
+  Contents contents(std::string_view name) const;
 
   /// Gives all device memory back. Inputs, state and adapters that were swapped in wait with the host; outputs are
   /// gone. The next call that needs the device, or resume(), builds everything again. On failure nothing changed.
@@ -130,6 +137,7 @@ class Session {
  private:
   Session() = default;
   Status upload(Memory& memory);
+  Status find_counted();
 
   /// The session at some sizes.
   struct Sized {
@@ -175,6 +183,11 @@ class Session {
   std::vector<std::unique_ptr<Sized>> sizes_;  ///< the bound, then others, the oldest first
   Sized* now_ = nullptr;
   std::vector<bool> given_;
+  struct Counted {
+    CountedOutput output;
+    mutable std::vector<std::byte> room;  ///< for rows moved together; empty where they begin the tensor anyway
+  };
+  std::vector<Counted> counted_;
   // With SessionOptions::reopen: inputs as they were given, and what the device alone has.
   std::vector<std::vector<std::byte>> copies_;
   HostState kept_, next_kept_;

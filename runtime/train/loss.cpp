@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "platform/base/text.h"
+#include "runtime/core/counted_rows.h"
 #include "runtime/core/op_def.h"
 #include "runtime/core/op_id.gen.h"
 #include "runtime/core/source_order.h"
@@ -254,6 +255,7 @@ Result<LossInputs> loss_inputs(const Graph& graph, const TrainOptions& options, 
     GRAFT_TRY_ASSIGN(const auto values, outputs_of_term(graph, *terms[i], i, terms.size() > 1));
     std::vector<ValueId>& of = inputs.emplace_back();
     for (const ValueId value : values) {
+      GRAFT_TRY(check_no_counted_rows(graph, value));
       GRAFT_TRY_ASSIGN(const ValueId input, loss_input(graph, value, *terms[i], note));
       of.push_back(input);
     }

@@ -15,6 +15,7 @@
 
 #include "runtime/passes/bind.h"
 #include "runtime/session/session.h"
+#include "tests/support/counted_rows.h"
 #include "tests/support/gpu_device.h"
 #include "tests/support/model_tensors.h"
 #include "tests/support/paths.h"
@@ -163,9 +164,11 @@ Bindings bindings_of(const Graph& graph, const Inputs& inputs, const std::set<st
 }
 
 /// types: the graph's values say what types the source has.
-Outcome compare(const Graph& graph, const RefTensors& got, const std::vector<HostTensor>& expected, double absolute,
-                const char* where, bool types = false) {
-  if (graph.outputs().size() != expected.size()) {
+Outcome compare(const Graph& graph, const std::vector<CountedOutput>& counted, const RefTensors& got,
+                const std::vector<HostTensor>& expected, double absolute, const char* where, bool types = false) {
+  std::set<std::string> counts;  // outputs of graft's own
+  for (const CountedOutput& one : counted) counts.insert(one.count);
+  if (graph.outputs().size() != expected.size() + counts.size()) {
     return {Verdict::wrong, cat(where, " gave ", graph.outputs().size(), " outputs instead of ", expected.size())};
   }
   for (std::size_t k = 0; k < expected.size(); ++k) {
@@ -178,7 +181,8 @@ Outcome compare(const Graph& graph, const RefTensors& got, const std::vector<Hos
       return {Verdict::wrong,
               cat("output ", k, " is ", dtype_name(value.dtype), " instead of ", convert::elem_name(expected[k].type))};
     }
-    const std::string text = difference(found->second, expected[k], absolute);
+    const RefTensor there = counted_output(graph, got, counted, graph.outputs()[k]);
+    const std::string text = difference(there, expected[k], absolute);
     if (!text.empty()) return {Verdict::wrong, cat(where, ", output ", k, ": ", text)};
   }
   return {};
@@ -240,20 +244,23 @@ Outcome run_set(const convert::OnnxGraph& source, const std::string& name, const
   }
   RefTensors computed = feeds;
   if (Status status = interpret(*graph, computed); !status.ok()) return {Verdict::wrong, status.message()};
-  Outcome outcome = compare(*graph, computed, expected, kReferenceAbsolute, "reference", true);
+  const auto counted = counted_outputs(converted->model);
+  if (!counted.ok()) return {Verdict::wrong, counted.status().message()};
+  Outcome outcome = compare(*graph, *counted, computed, expected, kReferenceAbsolute, "reference", true);
   if (outcome.verdict != Verdict::passed) return outcome;
   // What a session runs and hands out is another graph: after every pass, its outputs in the source's order of axes.
   auto session = request_graph(converted->model, bindings, {});
   if (!session.ok()) return {Verdict::wrong, session.status().message()};
   computed = feeds;
   if (Status status = interpret(*session, computed); !status.ok()) return {Verdict::wrong, status.message()};
-  outcome = compare(*session, computed, expected, kReferenceAbsolute, "what a session hands out, by the reference");
+  outcome =
+      compare(*session, *counted, computed, expected, kReferenceAbsolute, "what a session hands out, by the reference");
   if (outcome.verdict != Verdict::passed || !device) return outcome;
   auto ran = run_on_device(*session, feeds);
   if (!ran.ok()) {
     return {ran.status().code() == Code::unsupported ? Verdict::unsupported : Verdict::wrong, ran.status().message()};
   }
-  return compare(*session, *ran, expected, kDeviceAbsolute, "device");
+  return compare(*session, *counted, *ran, expected, kDeviceAbsolute, "device");
 }
 
 Outcome run_case(const Case& c, bool device) {

@@ -1,10 +1,11 @@
 // graft info: a model by layer, before anything runs.
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "runtime/core/source_order.h"
-#include "runtime/session/layers.h"
+#include "runtime/model/counted.h"
 #include "runtime/session/text_model.h"
 #include "tools/graft/model_io.h"
 #include "tools/graft/options.h"
@@ -72,6 +73,16 @@ std::string shortened(const std::string& text) {
   return text.size() <= kMost ? text : cat(text.substr(0, 24), "... (", bytes_text(text.size()), ")");
 }
 
+/// Of an output that is as long as the data decide: which axis is, and what says how long.
+std::string count_note(const Model& model, const Output& port) {
+  const auto counted = counted_outputs(model);
+  if (!counted.ok()) return cat("  ", counted.status().message());
+  const auto found = std::ranges::find(*counted, port.name, &CountedOutput::name);
+  if (found == counted->end()) return {};
+  return cat("  (axis ", found->axis, ": up to ", source_shape(model.graph.value(port.value))[found->axis].text(),
+             ", as many as \"", found->count, "\" says)");
+}
+
 void print(const Model& model, const std::string& path, const std::vector<Layer>& layers, const Bindings& bindings) {
   std::printf("%s\n", path.c_str());
   for (const auto& [key, text] : model.metadata) {
@@ -86,8 +97,8 @@ void print(const Model& model, const std::string& path, const std::vector<Layer>
   }
   for (const Output& port : model.graph.outputs()) {
     const Value& value = model.graph.value(port.value);
-    std::printf("  output %-24s %s%s\n", port.name.c_str(), std::string(dtype_name(value.dtype)).c_str(),
-                source_shape(value).text().c_str());
+    std::printf("  output %-24s %s%s%s\n", port.name.c_str(), std::string(dtype_name(value.dtype)).c_str(),
+                source_shape(value).text().c_str(), count_note(model, port).c_str());
   }
   std::printf("\n%-32s %-18s %-24s %12s %12s %10s\n", "layer", "op", "output", "parameters", "bytes", "FLOPs");
   for (const Layer& layer : layers) {

@@ -178,14 +178,14 @@ Status write_array(const std::string& folder, const std::string& name, DType dty
 }
 
 /// Which class each sample's largest number stands for, where the model knows the names.
-void print_classes(const PlanPort& port, std::span<const std::byte> bytes, const std::vector<std::string>& classes) {
+void print_classes(const PlanPort& port, const Session::Contents& contents, const std::vector<std::string>& classes) {
   constexpr std::int64_t kMost = 20;
-  const bool scores = !classes.empty() && port.dtype == DType::f32 && port.shape.rank() == 2 &&
-                      port.shape[1].value() == static_cast<std::int64_t>(classes.size());
-  const std::int64_t samples = scores ? port.shape[0].value() : 0;
+  const bool scores = !classes.empty() && port.dtype == DType::f32 && contents.shape.rank() == 2 &&
+                      contents.shape[1].value() == static_cast<std::int64_t>(classes.size());
+  const std::int64_t samples = scores ? contents.shape[0].value() : 0;
   std::vector<float> row(classes.size());
   for (std::int64_t i = 0; i < std::min(samples, kMost); ++i) {
-    std::memcpy(row.data(), bytes.data() + static_cast<std::size_t>(i) * 4 * row.size(), 4 * row.size());
+    std::memcpy(row.data(), contents.bytes.data() + static_cast<std::size_t>(i) * 4 * row.size(), 4 * row.size());
     const auto best = static_cast<std::size_t>(std::ranges::max_element(row) - row.begin());
     std::printf("  %s[%lld] is largest for %s\n", port.name.c_str(), static_cast<long long>(i), classes[best].c_str());
   }
@@ -200,8 +200,9 @@ Status write_outputs(const Session& session, const Model& model, const std::stri
     const auto& outputs = model.graph.outputs();
     const auto found = std::ranges::find(outputs, port.name, &Output::name);
     const SourceType type = found == outputs.end() ? SourceType::same : model.graph.value(found->value).source_type;
-    GRAFT_TRY(write_array(folder, port.name, port.dtype, port.shape, session.output(port.name), type));
-    print_classes(port, session.output(port.name), classes);
+    const Session::Contents contents = session.contents(port.name);
+    GRAFT_TRY(write_array(folder, port.name, port.dtype, contents.shape, contents.bytes, type));
+    print_classes(port, contents, classes);
   }
   return ok_status();
 }

@@ -280,7 +280,7 @@ GRAFT_API graft_status graft_session_pause(graft_session* session);
 /* Nothing to do where the session is not paused. GRAFT_OUT_OF_MEMORY where the device does not have the memory now: ask
    again. */
 GRAFT_API graft_status graft_session_resume(graft_session* session);
-/* An output of the last run, or "grad:NAME" for each NAME of wrt. data, bytes and info may be NULL. */
+/* An output of the last run, as long as it was there, or "grad:NAME" of wrt. data, bytes and info may be NULL. */
 GRAFT_API graft_status graft_session_output(graft_session* session, const char* name, const void** data, size_t* bytes,
                                             graft_tensor_info* info);
 

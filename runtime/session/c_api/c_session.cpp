@@ -134,11 +134,11 @@ graft_status graft_session_output(graft_session* session, const char* name, cons
         }
         return invalid("The output \"", name, "\" is written to memory of the app's.");
       }
-      const auto contents = session->session->output(name);
-      if (contents.empty() && port.bytes > 0) return invalid("The session has not run yet.");
-      if (data != nullptr) *data = contents.data();
-      if (bytes != nullptr) *bytes = contents.size();
-      if (info != nullptr) *info = info_of(port.name.c_str(), port.dtype, port.shape);
+      if (session->session->output(name).empty() && port.bytes > 0) return invalid("The session has not run yet.");
+      const Session::Contents contents = session->session->contents(name);
+      if (data != nullptr) *data = contents.bytes.data();
+      if (bytes != nullptr) *bytes = contents.bytes.size();
+      if (info != nullptr) *info = info_of(port.name.c_str(), port.dtype, contents.shape);
       return ok_status();
     }
     return error(Code::not_found, "The session has no output \"", name, "\".");

@@ -6,6 +6,7 @@
 
 #include "platform/base/cancel.h"
 #include "runtime/core/op_def.h"
+#include "tools/convert/onnx/chosen.h"
 #include "tools/convert/onnx/untrained.h"
 
 namespace graft::convert {
@@ -338,6 +339,8 @@ Status Importer::apply_rule(std::size_t index, Report::Entry& entry) {
   const OnnxNode& node = node_at(index);
   if (!node.refusal.empty()) return unsupported(node.refusal);
   const RuleEntry* rule = find_rule(node.kind());
+  GRAFT_TRY_ASSIGN(const bool done, apply_counted(index, entry));
+  if (done) return {};
   if (is_control(node)) return expand_control(index, entry);
   if (is_sequence_op(node)) return import_sequence(index, entry);
   if (is_expanded(node)) return expand_node(index, entry);
@@ -359,9 +362,11 @@ Status Importer::apply_rule(std::size_t index, Report::Entry& entry) {
     if (node.inputs[i].empty()) return corrupt("its input ", i, " is missing");
   }
   NodeContext context(*this, node, *rule, index, entry);
+  GRAFT_TRY_ASSIGN(const std::optional<CountedAxis> counted, carried_count(context));
   GRAFT_TRY(rule->rule(context));
   GRAFT_TRY(context.status());
   for (const std::string& output : node.outputs) {
+    if (counted && find(output) != nullptr) find(output)->counted = counted;
     if (!output.empty() && wanted_.contains(output) && find(output) == nullptr) {
       return unsupported("its output \"", output, "\" is not supported");
     }
@@ -395,7 +400,7 @@ void Importer::import_node(std::size_t index) {
   }
   if (!entry.reason.empty()) {
     add_unknown_outputs(node);
-  } else if (!try_fold(index, entry)) {
+  } else if (reads_counted(index) || !may_fold_sizes(index) || !try_fold(index, entry)) {
     const std::size_t first = model_.graph.nodes().size();
     if (Status status = apply_rule(index, entry); !status.ok()) {
       entry.fate = Report::Fate::unsupported;
@@ -500,6 +505,7 @@ Result<Converted> Importer::run(const std::string& file_name, Report* report) {
       report_.entries.push_back({node.name, node.shown_op(), Report::Fate::unused, {}, false, {}, {}});
     }
     add_outputs();
+    add_counts();
     if (report_.ok()) check_opened();
     list_trained();
     drop_unread_constants();

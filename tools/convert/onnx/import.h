@@ -17,6 +17,7 @@
 #include "runtime/core/op_id.gen.h"
 #include "runtime/core/source_order.h"
 #include "tools/convert/onnx/convert_onnx.h"
+#include "tools/convert/onnx/counted_axis.h"
 #include "tools/convert/onnx/subgraphs.h"
 
 namespace graft::convert {
@@ -58,6 +59,7 @@ struct Record {
   std::optional<std::vector<std::string>> sequence;  ///< the names of its tensors, where the value is a sequence
   bool absent = false;                               ///< an optional that holds nothing
   std::shared_ptr<const QuantizedWeight> quantized;  ///< made of such weights when a device value is wanted
+  std::optional<CountedAxis> counted;                ///< in the source's order of axes
 };
 
 class NodeContext;
@@ -75,7 +77,7 @@ const RuleEntry* find_rule(std::string_view op);
 extern const RuleEntry kElementwiseRules[], kConvRules[], kPoolRules[], kNormRules[], kMatmulRules[], kReduceRules[],
     kShapeRules[], kMoveRules[], kResizeRules[], kLossRules[], kComposedRules[], kAttentionRules[], kFusedRules[],
     kRecurrentRules[], kIndexRules[], kEinsumRules[], kRandomRules[], kMlRules[], kTfliteRules[], kQuantizeRules[],
-    kIntegerRules[], kSampleRules[], kSignalRules[], kImageRules[];
+    kIntegerRules[], kSampleRules[], kSignalRules[], kImageRules[], kChosenRules[], kDetectionRules[];
 
 class Importer {
  public:
@@ -102,6 +104,15 @@ class Importer {
   void note_gradient(std::size_t first_node, Report::Entry& entry);
   void add_unknown_outputs(const OnnxNode& node);
   void add_outputs();
+  void add_counts();
+  // import_counts.cpp: axes that are as long as the data decide.
+  bool reads_counted(std::size_t index);
+  bool is_counted_size(const Dim& dim) const;
+  bool reads_counted_sizes(std::size_t index);
+  bool may_fold_sizes(std::size_t index);
+  Result<bool> apply_counted(std::size_t index, Report::Entry& entry);
+  Status shape_of_counted(const OnnxNode& node, const Record& record);
+  Dim most_of(const Dim& dim) const;
   void problem(std::string text);
   void note_type(ElemType type, std::string_view what);
   Result<Shape> read_shape(const OnnxValue& value);
@@ -189,6 +200,13 @@ class Importer {
   std::vector<std::size_t> order_;                                  ///< nodes that outputs depend on, producers first
   std::vector<bool> used_;
   std::size_t last_suffix_ = 0;
+  /// Symbols that stand for how many rows there are; none of them gets into the graph.
+  struct CountedSize {
+    ValueId count;
+    Dim most;
+  };
+  std::map<std::string, CountedSize> counted_sizes_;
+  std::map<ValueId, Chosen> chosen_;  ///< by what is not zero: exporters ask again for each tensor that is indexed
 };
 
 /// What a rule sees. emit() and the getters are sticky: after an error they return kNoValue and do nothing, and the
@@ -261,6 +279,8 @@ class NodeContext {
   bool wants(std::size_t k) const;
   void out(std::size_t k, ValueId value, const Perm& perm = {}) { out_typed(k, value, type(0), perm); }
   void out_typed(std::size_t k, ValueId value, ElemType type, const Perm& perm = {});
+  /// The same of a value one of whose axes is as long as the data decide.
+  void out_counted(std::size_t k, ValueId value, ElemType type, const CountedAxis& counted);
   void alias(std::size_t k, std::size_t input);
   /// A weight that reaches input i through an Identity becomes a weight of its own, named as the input is.
   void part(std::size_t i);
@@ -273,6 +293,11 @@ class NodeContext {
   void precision(std::string remark) { entry_.precision = std::move(remark); }
   void note(std::string text);
   std::size_t index() const { return index_; }
+
+  /// What was chosen among the elements of a value; empty before.
+  Chosen& chosen_of(ValueId value) { return importer_.chosen_[value]; }
+  /// Whether it is the size, as Shape gave it, of an axis that is counted so.
+  bool is_size_of(const Dim& dim, const CountedAxis& counted) const;
 
   bool expands() const { return importer_.options_.expand; }
 

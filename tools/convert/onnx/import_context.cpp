@@ -98,7 +98,7 @@ Result<std::vector<Dim>> NodeContext::dims(std::size_t i, std::string_view what)
   }
   if (!is_integer(r.type)) return corrupt("its ", what, " \"", r.name, "\" is ", elem_name(r.type), ", not integers");
   std::vector<Dim> out;
-  for (std::size_t k = 0; k < r.host->count(); ++k) out.push_back(r.host->dim(k));
+  for (std::size_t k = 0; k < r.host->count(); ++k) out.push_back(importer_.most_of(r.host->dim(k)));
   return out;
 }
 
@@ -316,6 +316,12 @@ void NodeContext::out_typed(std::size_t k, ValueId value, ElemType type, const P
   static_cast<void>(importer_.model_.graph.rename_value(value, name));
 }
 
+void NodeContext::out_counted(std::size_t k, ValueId value, ElemType type, const CountedAxis& counted) {
+  out_typed(k, value, type);
+  Record* record = status_.ok() && k < node.outputs.size() ? importer_.find(node.outputs[k]) : nullptr;
+  if (record != nullptr) record->counted = counted;
+}
+
 void NodeContext::alias(std::size_t k, std::size_t input) {
   if (!status_.ok() || k >= node.outputs.size() || node.outputs[k].empty()) return;
   if (!records_[input]->host) {
@@ -365,7 +371,8 @@ const RuleEntry* find_rule(std::string_view op) {
          {kElementwiseRules, kConvRules,      kPoolRules,    kNormRules,   kMatmulRules,   kReduceRules,
           kShapeRules,       kMoveRules,      kResizeRules,  kLossRules,   kComposedRules, kAttentionRules,
           kFusedRules,       kRecurrentRules, kIndexRules,   kEinsumRules, kRandomRules,   kMlRules,
-          kTfliteRules,      kQuantizeRules,  kIntegerRules, kSampleRules, kSignalRules,   kImageRules}) {
+          kTfliteRules,      kQuantizeRules,  kIntegerRules, kSampleRules, kSignalRules,   kImageRules,
+          kChosenRules,      kDetectionRules}) {
       for (const RuleEntry* rule = table; rule->op != nullptr; ++rule) all.emplace(rule->op, rule);
     }
     return all;

@@ -1,4 +1,4 @@
-// Images taken apart and put together: blocks of columns, boxes that suppress others.
+// Images put together from blocks of columns.
 #include <algorithm>
 #include <cmath>
 
@@ -84,92 +84,10 @@ Status col2im(NodeContext& c) {
   return {};
 }
 
-// ---- boxes
-
-struct Box {
-  double top, left, bottom, right;
-};
-
-double overlap(const Box& a, const Box& b) {
-  const double height = std::min(a.bottom, b.bottom) - std::max(a.top, b.top);
-  const double width = std::min(a.right, b.right) - std::max(a.left, b.left);
-  if (height <= 0 || width <= 0) return 0;
-  const auto area = [](const Box& box) { return (box.bottom - box.top) * (box.right - box.left); };
-  const double shared = height * width, all = area(a) + area(b) - shared;
-  return all > 0 ? shared / all : 0;
-}
-
-std::vector<Box> boxes_of(const HostTensor& t, std::size_t batch, std::int64_t count, bool centred) {
-  std::vector<Box> boxes;
-  for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
-    const std::size_t at = (batch * static_cast<std::size_t>(count) + i) * 4;
-    const auto v = [&](std::size_t k) { return static_cast<double>(t.floats[at + k]); };
-    if (centred) {
-      boxes.push_back({v(1) - v(3) / 2, v(0) - v(2) / 2, v(1) + v(3) / 2, v(0) + v(2) / 2});
-    } else {
-      boxes.push_back({std::min(v(0), v(2)), std::min(v(1), v(3)), std::max(v(0), v(2)), std::max(v(1), v(3))});
-    }
-  }
-  return boxes;
-}
-
-/// How many results there are depends on what the boxes are, so that they must be known at conversion.
-Status non_max_suppression(NodeContext& c) {
-  for (const std::size_t i : {std::size_t{0}, std::size_t{1}}) {
-    if (c.host(i) == nullptr || !is_float(c.host(i)->type)) {
-      GRAFT_TRY(c.dims(i, i == 0 ? "boxes (how many are kept depends on them)" : "scores"));
-      return corrupt("its input ", i, " is not of floats");
-    }
-  }
-  const HostTensor &boxes = *c.host(0), &scores = *c.host(1);
-  if (boxes.dims.size() != 3 || scores.dims.size() != 3 || boxes.dims[2] != 4 || boxes.dims[0] != scores.dims[0] ||
-      boxes.dims[1] != scores.dims[2]) {
-    return corrupt("its boxes ", boxes.shape().text(), " and scores ", scores.shape().text(), " do not fit");
-  }
-  double most = 0, overlap_limit = 0, score_limit = -HUGE_VAL;
-  if (c.has(2)) {
-    GRAFT_TRY_ASSIGN(most, c.number(2, "max_output_boxes_per_class"));
-  }
-  if (c.has(3)) {
-    GRAFT_TRY_ASSIGN(overlap_limit, c.number(3, "iou_threshold"));
-  }
-  if (c.has(4)) {
-    GRAFT_TRY_ASSIGN(score_limit, c.number(4, "score_threshold"));
-  }
-  const std::int64_t count = boxes.dims[1], classes = scores.dims[1];
-  HostTensor out;
-  out.type = ElemType::i64;
-  for (std::int64_t batch = 0; batch < boxes.dims[0]; ++batch) {
-    const auto all = boxes_of(boxes, static_cast<std::size_t>(batch), count, c.attr("center_point_box", 0) != 0);
-    for (std::int64_t one = 0; one < classes; ++one) {
-      const float* score = scores.floats.data() + (batch * classes + one) * count;
-      std::vector<std::int64_t> order;
-      for (std::int64_t i = 0; i < count; ++i) {
-        if (static_cast<double>(score[i]) > score_limit) order.push_back(i);
-      }
-      std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return score[a] > score[b]; });
-      std::vector<std::int64_t> kept;
-      for (const std::int64_t i : order) {
-        if (static_cast<double>(kept.size()) >= most) break;
-        const bool hidden = std::any_of(kept.begin(), kept.end(), [&](std::int64_t other) {
-          return overlap(all[static_cast<std::size_t>(i)], all[static_cast<std::size_t>(other)]) > overlap_limit;
-        });
-        if (hidden) continue;
-        kept.push_back(i);
-        out.ints.insert(out.ints.end(), {batch, one, i});
-      }
-    }
-  }
-  out.dims = {static_cast<std::int64_t>(out.ints.size() / 3), 3};
-  c.out_host(0, std::move(out));
-  return {};
-}
-
 }  // namespace
 
 const RuleEntry kImageRules[] = {
     {"Col2Im", 3, 3, col2im},
-    {"NonMaxSuppression", 2, 5, non_max_suppression},
     {nullptr, 0, 0, nullptr},
 };
 

@@ -230,31 +230,6 @@ Status tensor_scatter(NodeContext& c) {
   return {};
 }
 
-/// Slices where a condition holds. How many those are is part of the result's shape.
-Status compress(NodeContext& c) {
-  GRAFT_TRY(c.known(1, "condition"));
-  ValueId x = c.in(0);
-  std::size_t axis = 0;
-  if (c.has_attr("axis")) {
-    GRAFT_TRY_ASSIGN(axis, c.axis(c.attr("axis", 0), c.rank(0)));
-  } else {
-    GRAFT_TRY_ASSIGN(const Dim count, c.shape(0).element_count());
-    x = c.reshape(x, Shape{count});
-  }
-  if (!c.status().ok()) return c.status();
-  const Dim size = c.shape_of(x)[axis];
-  std::vector<std::int64_t> kept;
-  for (std::size_t i = 0; i < c.host(1)->count(); ++i) {
-    if (c.host(1)->ints[i] != 0) kept.push_back(static_cast<std::int64_t>(i));
-  }
-  if (!kept.empty() && (!size.is_constant() || kept.back() >= size.value())) {
-    return corrupt("its condition has ", c.host(1)->count(), " elements for an axis of size ", size.text());
-  }
-  c.out(0, c.emit(Op::gather, {x, c.constant(HostTensor::of_ints(std::move(kept)))},
-                  {{"axis", static_cast<std::int64_t>(axis)}}));
-  return {};
-}
-
 }  // namespace
 
 const RuleEntry kIndexRules[] = {
@@ -266,7 +241,6 @@ const RuleEntry kIndexRules[] = {
     {"TopK", 1, 2, top_k},
     {"ReverseSequence", 2, 2, reverse_sequence},
     {"TensorScatter", 2, 3, tensor_scatter},
-    {"Compress", 2, 2, compress},
     {nullptr, 0, 0, nullptr},
 };
 

@@ -391,7 +391,12 @@ Status gather(NodeContext& c) {
       if (i < -size || i >= size) return corrupt("its index ", i, " is outside axis ", axis, " of size ", size);
     }
   }
-  c.out(0, c.emit(Op::gather, {c.in(0), c.in(1)}, {{"axis", static_cast<std::int64_t>(axis)}}));
+  ValueId at = c.in(1);
+  if (const auto& rows = c.record(0).counted; rows && rows->axis == axis) {  // below 0: from the last that is there
+    const ValueId negative = c.emit(Op::less, {at, c.full(Shape{}, 0, DType::i32)});
+    at = c.emit(Op::where, {negative, c.emit(Op::add, {at, rows->count}), at});
+  }
+  c.out(0, c.emit(Op::gather, {c.in(0), at}, {{"axis", static_cast<std::int64_t>(axis)}}));
   return {};
 }
 

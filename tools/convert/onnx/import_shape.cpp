@@ -247,7 +247,6 @@ const RuleEntry kShapeRules[] = {
     {"Transpose", 1, 1, transpose}, {"ConstantOfShape", 1, 1, constant_of_shape},
     {"Constant", 0, 0, constant},   {"Shape", 1, 1, folded_only},
     {"Size", 1, 1, folded_only},    {"Range", 3, 3, range},
-    {"NonZero", 1, 1, folded_only}, {"Unique", 1, 1, folded_only},
     {"BitCast", 1, 1, folded_only}, {"TfIdfVectorizer", 1, 1, folded_only},
     {nullptr, 0, 0, nullptr},
 };

@@ -82,7 +82,9 @@ Result<ValueId> Importer::size_value(const Dim& size, const std::string& name) {
   }
   for (const DimFactor& factor : factors_of(size)) {
     ValueId value;
-    if (factor.symbol.empty() && factor.divisor == 1) {
+    if (const auto counted = counted_sizes_.find(factor.symbol); counted != counted_sizes_.end()) {
+      GRAFT_TRY_ASSIGN(value, node(Op::reshape, {counted->second.count}, {{"shape", Shape{1}}}));
+    } else if (factor.symbol.empty() && factor.divisor == 1) {
       for (const Dim& term : factor.terms) {
         GRAFT_TRY_ASSIGN(const ValueId part, size_value(term, name));
         if (!value.valid()) {

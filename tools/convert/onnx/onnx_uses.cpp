@@ -12,9 +12,10 @@ namespace {
 
 /// Whether a gradient goes from the node's results to its input i.
 bool carries_gradient(const OnnxNode& node, std::size_t i) {
-  if (is_one_of(node.op,
-                {"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Not", "And", "Or", "Xor", "Shape",
-                 "Size", "ArgMax", "ArgMin", "NonZero", "IsNaN", "IsInf", "OneHot", "Range", "ConstantOfShape"})) {
+  if (is_one_of(node.op, {"Equal", "Less",   "LessOrEqual", "Greater", "GreaterOrEqual",
+                          "Not",   "And",    "Or",          "Xor",     "Shape",
+                          "Size",  "ArgMax", "ArgMin",      "NonZero", "NonMaxSuppression",
+                          "IsNaN", "IsInf",  "OneHot",      "Range",   "ConstantOfShape"})) {
     return false;
   }
   if (is_one_of(node.op, {"QuantizeLinear", "DequantizeLinear"})) return i == 0;  // scales are kept

@@ -227,6 +227,7 @@ std::string reason(const OnnxInitializer& initializer, const OnnxUses& uses) {
     return "its name is that of a buffer";
   }
   if (uses.is_used(name) && !uses.has_gradient(name)) return "no gradient reaches it";
+  if (uses.purposes(name, {}) == std::set<std::string_view>{"DETECTION_POSTPROCESS"}) return "it holds anchors";
   if (is_additive_mask(t)) return "it is 0 or far below: a mask that is added";
   // A product's matrix may begin as anything.
   if (is_triangle(t) && !any_of(uses.purposes(name, {}), {"MatMul", "Gemm", "Conv", "Einsum", "?"})) {

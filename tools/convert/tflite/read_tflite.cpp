@@ -11,7 +11,7 @@ namespace {
 constexpr std::size_t kMaxOperators = 1 << 20;
 
 const TfliteOp* find_op(tfl::BuiltinOperator code, std::string_view custom) {
-  for (const TfliteOp* table : {kTfliteMaths, kTfliteMoves, kTfliteImages, kTfliteCustom}) {
+  for (const TfliteOp* table : {kTfliteMaths, kTfliteMoves, kTfliteImages, kTfliteCustom, kTfliteDetection}) {
     for (const TfliteOp* entry = table; entry->translate != nullptr; ++entry) {
       if (entry->op == code && entry->custom == custom) return entry;
     }

@@ -91,8 +91,8 @@ std::string OpContext::add(const char* kind, std::vector<std::string> from, Onnx
 }
 
 std::vector<std::string> OpContext::add_many(const char* kind, std::vector<std::string> from, std::size_t count,
-                                             OnnxAttrs attrs) {
-  std::vector<std::string> names = {add(kind, std::move(from), std::move(attrs))};
+                                             OnnxAttrs attrs, const char* domain) {
+  std::vector<std::string> names = {add(kind, std::move(from), std::move(attrs), domain)};
   while (names.size() < count) names.push_back(fresh());
   graph_.nodes.back().outputs = names;
   return names;

@@ -43,7 +43,8 @@ class OpContext {
 
   /// Adds a node with one result, and gives that a name.
   std::string add(const char* op, std::vector<std::string> from, OnnxAttrs attrs = {}, const char* domain = "");
-  std::vector<std::string> add_many(const char* op, std::vector<std::string> from, std::size_t count, OnnxAttrs attrs);
+  std::vector<std::string> add_many(const char* op, std::vector<std::string> from, std::size_t count, OnnxAttrs attrs,
+                                    const char* domain = "");
   std::string constant(HostTensor tensor);
   std::string constant(Ints values) { return constant(HostTensor::of_ints(std::move(values))); }
   std::string number(float value) { return constant(HostTensor::scalar(value)); }
@@ -76,6 +77,6 @@ struct TfliteOp {
   std::string_view custom = {};  ///< the name of an op that is none of the format's own
 };
 // Ended by a null translation.
-extern const TfliteOp kTfliteMaths[], kTfliteMoves[], kTfliteImages[], kTfliteCustom[];
+extern const TfliteOp kTfliteMaths[], kTfliteMoves[], kTfliteImages[], kTfliteCustom[], kTfliteDetection[];
 
 }  // namespace graft::convert
