@@ -4,6 +4,7 @@
 
 #include "runtime/core/copy_graph.h"
 #include "runtime/core/op_def.h"
+#include "shaders/cache/cache_base.h"
 
 namespace graft::passes {
 namespace {
@@ -11,8 +12,8 @@ namespace {
 /// Makes nodes go on at the step state's position; counts the attentions among them.
 class DecodeAdapter {
  public:
-  DecodeAdapter(std::uint32_t capacity, DType cache, std::size_t& attentions)
-      : capacity_(capacity), cache_(cache), attentions_(attentions) {}
+  DecodeAdapter(std::uint32_t capacity, DType cache, std::uint32_t longest, std::size_t& attentions)
+      : capacity_(capacity), cache_(cache), longest_(longest), attentions_(attentions) {}
 
   Status operator()(Graph& out, const Node& node, std::vector<ValueId>& inputs, Attrs& attrs) const {
     const auto has = [&](std::size_t i) { return i < inputs.size() && inputs[i].valid(); };
@@ -23,8 +24,10 @@ class DecodeAdapter {
       if (!attrs.flag("causal") || has(3)) {
         return unsupported("Its attention is not causal or is masked, so that it cannot go on token by token.");
       }
-      GRAFT_TRY_ASSIGN(inputs[1], append(out, cat("cache/", node.name, "/keys"), inputs[1]));
-      GRAFT_TRY_ASSIGN(inputs[2], append(out, cat("cache/", node.name, "/values"), inputs[2]));
+      const std::int64_t window = forgets(attrs.integer("window")) ? attrs.integer("window") : 0;
+      GRAFT_TRY_ASSIGN(inputs[1], append(out, cat("cache/", node.name, "/keys"), inputs[1], window));
+      GRAFT_TRY_ASSIGN(inputs[2], append(out, cat("cache/", node.name, "/values"), inputs[2], window));
+      if (window != 0) attrs.set("forgets", std::int64_t{1});
     }
     const bool counts = node.op == Op::rope || node.op == Op::attention || node.op == Op::positions;
     if (counts) attrs.set("from_step", std::int64_t{1});
@@ -32,9 +35,15 @@ class DecodeAdapter {
   }
 
  private:
-  Result<ValueId> append(Graph& out, const std::string& name, ValueId given) const {
+  bool forgets(std::int64_t window) const {
+    return longest_ != 0 && window > 0 && window < capacity_ &&
+           cache_places(static_cast<std::uint64_t>(window), longest_) < capacity_;
+  }
+
+  Result<ValueId> append(Graph& out, const std::string& name, ValueId given, std::int64_t window) const {
     Shape shape = out.value(given).shape;
     shape[1] = capacity_;
+    if (window != 0) shape[1] = static_cast<std::int64_t>(cache_places(static_cast<std::uint64_t>(window), longest_));
     const bool blocks = is_quantized(cache_);
     if (blocks && (shape.elements(2, 4) % dtype_block(cache_).elements != 0 || shape.elements(3, 4) % 4 != 0)) {
       return unsupported("It has ", shape[2].text(), " heads of keys with ", shape[3].text(),
@@ -43,7 +52,10 @@ class DecodeAdapter {
     }
     GRAFT_TRY_ASSIGN(const ValueId cache,
                      out.add_value(name, blocks ? cache_ : out.value(given).dtype, shape, ValueKind::state));
-    GRAFT_TRY_ASSIGN(const NodeId node, out.add_node(Op::cache_append, {cache, given}, {}, name + "/append"));
+    Attrs attrs;
+    if (window != 0) attrs.set("window", window);
+    GRAFT_TRY_ASSIGN(const NodeId node,
+                     out.add_node(Op::cache_append, {cache, given}, std::move(attrs), name + "/append"));
     const ValueId appended = out.node(node).outputs[0];
     if (!blocks) out.mutable_value(cache).storage = out.mutable_value(appended).storage = cache_;
     return appended;
@@ -51,6 +63,7 @@ class DecodeAdapter {
 
   std::uint32_t capacity_;
   DType cache_;
+  std::uint32_t longest_;
   std::size_t& attentions_;
 };
 
@@ -86,14 +99,25 @@ Result<DecoderPorts> decoder_ports(const Graph& graph) {
   return ports;
 }
 
-Result<Graph> decode_graph(const Graph& graph, std::uint32_t tokens, std::uint32_t capacity, bool logits, DType cache) {
+Result<Graph> decode_graph(const Graph& graph, std::uint32_t tokens, std::uint32_t capacity, bool logits, DType cache,
+                           std::uint32_t longest) {
   GRAFT_TRY_ASSIGN(const DecoderPorts ports, decoder_ports(graph));
   GRAFT_TRY_ASSIGN(const Graph bound, bind(graph, {{ports.batch, 1}, {ports.seq, tokens}}));
   std::size_t attentions = 0;
-  GRAFT_TRY_ASSIGN(GraphCopy copy, copy_graph(bound, DecodeAdapter(capacity, cache, attentions)));
+  GRAFT_TRY_ASSIGN(GraphCopy copy, copy_graph(bound, DecodeAdapter(capacity, cache, longest, attentions)));
   if (attentions == 0) return unsupported("The model has no attention, so that nothing carries a text on.");
   if (logits) copy.graph.add_output(bound.value(ports.logits).name, copy.values[ports.logits.index]);
   return std::move(copy.graph);
+}
+
+std::vector<std::uint32_t> forgetting_windows(const Graph& decoding) {
+  std::vector<std::uint32_t> out;
+  for (const Node& node : decoding.nodes()) {
+    if (node.op != Op::cache_append || !node.attrs.has("window")) continue;
+    const auto window = static_cast<std::uint32_t>(node.attrs.integer("window"));
+    if (std::ranges::find(out, window) == out.end()) out.push_back(window);
+  }
+  return out;
 }
 
 }  // namespace graft::passes

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "runtime/core/graph.h"
 
@@ -24,9 +25,15 @@ Result<DecoderPorts> decoder_ports(const Graph& graph);
 /// Each causal attention appends its keys and values to caches (state "cache/NODE/keys" and ".../values" for `capacity`
 /// tokens) and reads those. The caches are kept as `cache`: f32, f16, bf16, or blocks of q8_0; each number is rounded
 /// once, as it is appended. `logits` false: no outputs, so that only what fills the caches is left of the model.
+/// With `longest`, which is the most tokens that any run takes, caches of layers with a window hold no more than it
+/// sees, where that is less than the capacity (cache_base.h); the step state's `step` is then the furthest position of
+/// the runs so far. 0: all hold everything.
 /// Exact for models in which tokens meet in attention alone, as in all that graft converts.
 /// unsupported: no attention, one that is not causal, positions that are given, heads that q8_0 cannot keep.
 Result<Graph> decode_graph(const Graph& graph, std::uint32_t tokens, std::uint32_t capacity, bool logits,
-                           DType cache = DType::f32);
+                           DType cache = DType::f32, std::uint32_t longest = 0);
+
+/// The windows of the caches that forget, each once.
+std::vector<std::uint32_t> forgetting_windows(const Graph& decoding);
 
 }  // namespace graft::passes

@@ -33,11 +33,14 @@ Result<std::vector<Graph>> decode_graphs(const Graph& graph, const GeneratorOpti
     return invalid("Caches would be of ", dtype_name(options.cache), "; they are f32, f16, bf16 or q8_0.");
   }
   std::vector<Graph> out;
-  GRAFT_TRY_ASSIGN(out.emplace_back(), passes::decode_graph(graph, 1, context, true, options.cache));
-  GRAFT_TRY_ASSIGN(out.emplace_back(), passes::decode_graph(graph, chunk, context, false, options.cache));
-  if (draft != 0) {
-    GRAFT_TRY_ASSIGN(out.emplace_back(), passes::decode_graph(graph, draft + 1, context, true, options.cache));
-  }
+  const std::uint32_t longest = options.forget ? std::max(chunk, draft + 1) : 0;
+  const auto add = [&](std::uint32_t tokens, bool logits) -> Status {
+    GRAFT_TRY_ASSIGN(out.emplace_back(), passes::decode_graph(graph, tokens, context, logits, options.cache, longest));
+    return ok_status();
+  };
+  GRAFT_TRY(add(1, true));
+  GRAFT_TRY(add(chunk, false));
+  if (draft != 0) GRAFT_TRY(add(draft + 1, true));
   const passes::WeightNames weights = passes::low_precision_weights(graph);
   for (Graph& one : out) {
     GRAFT_TRY(passes::store_results(one, options.precision, weights, passes::Parameters::frozen));
@@ -151,6 +154,7 @@ Result<std::unique_ptr<Generator>> Generator::create(gpu::Device& device, const 
   out->program_options_ = options.program;
   out->reopen_ = options.reopen;
   out->decoding_ = std::move(graphs[0]);
+  out->windows_ = passes::forgetting_windows(out->decoding_);
   if (out->verify_ != nullptr) GRAFT_TRY(out->compare_verified());
   return out;
 }

@@ -30,6 +30,9 @@ struct GeneratorOptions {
   DType precision = DType::f32;
   /// How the caches keep keys and values, whatever precision is: the same, or q8_0.
   DType cache = DType::f32;
+  /// Caches of layers with a window hold what it sees, and no more; false: all that there was. The same bits where a
+  /// kernel goes through keys alike, whatever their number.
+  bool forget = true;
   PlanOptions plan;
   ProgramOptions program;
   /// Gives another device where this one is lost. A call goes on there to the same bits: what the caches held is
@@ -152,6 +155,7 @@ class Generator {
   Status try_verify(std::span<const text::TokenId> tokens);
   Status compare_verified();
   void forget_from(std::size_t tokens);
+  bool holds_what_is_seen(std::size_t tokens) const;
   Status run(std::span<const text::TokenId> tokens);
   Status prefill(std::span<const text::TokenId> prompt);
   Status constrain(const GenerateOptions& options);
@@ -183,8 +187,10 @@ class Generator {
   std::unique_ptr<Constraint> constraint_;         ///< the last one
   bool is_constrained_ = false;                    ///< whether this text is
   std::vector<std::uint64_t> allowed_;
-  std::vector<text::TokenId> cached_;  ///< whose keys and values the caches hold
-  std::vector<CachedRun> runs_;        ///< how they were computed
+  std::vector<text::TokenId> cached_;   ///< whose keys and values the caches hold
+  std::vector<CachedRun> runs_;         ///< how they were computed
+  std::uint32_t furthest_ = 0;          ///< position that a run began at since the caches were empty
+  std::vector<std::uint32_t> windows_;  ///< of caches that forget
   text::PromptLookup lookup_{0};
   std::vector<text::TokenId> ahead_;  ///< what verify_ ran: a token of the text, and a draft of those that follow
   std::size_t next_row_ = 0;          ///< of its logits

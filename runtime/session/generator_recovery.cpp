@@ -5,6 +5,7 @@
 
 #include "runtime/session/generator.h"
 #include "runtime/session/session.h"
+#include "shaders/cache/cache_base.h"
 
 namespace graft {
 
@@ -18,7 +19,21 @@ Status Generator::start(Program& program, std::span<const TokenId> tokens) {
   std::fill(staging.begin() + static_cast<std::ptrdiff_t>(tokens.size_bytes()), staging.end(), std::byte{0});
   StepState state;
   state.position = static_cast<std::uint32_t>(cached_.size());
-  return program.run({}, state);
+  state.step = furthest_;
+  const Status done = program.run({}, state);
+  if (done.ok()) {
+    furthest_ = std::max(furthest_, state.position);
+  } else if (!windows_.empty()) {
+    must_replay_ = !cached_.empty();  // whether the caches were moved is not known
+  }
+  return done;
+}
+
+/// Whether caches that forget still hold what a query behind so many tokens sees.
+bool Generator::holds_what_is_seen(std::size_t tokens) const {
+  return std::ranges::all_of(windows_, [&](std::uint32_t window) {
+    return cache_base(furthest_, window) + std::size_t{window} <= std::max<std::size_t>(tokens + 1, window);
+  });
 }
 
 void Generator::note_run(std::span<const TokenId> tokens, bool single) {
@@ -49,12 +64,16 @@ Status Generator::compare_verified() {
   const auto width = static_cast<std::size_t>(vocabulary_);
   auto held = std::exchange(cached_, {});
   auto held_runs = std::exchange(runs_, {});
+  furthest_ = 0;
   std::vector<TokenId> tokens(std::min<std::size_t>(chunk, context_ - count) + count);
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     tokens[i] = static_cast<TokenId>((7919 * (i + 1)) % width);
   }
   const auto rows = std::span<const TokenId>(tokens).last(count);
   if (tokens.size() > count) GRAFT_TRY(try_run(std::span<const TokenId>(tokens).first(tokens.size() - count), false));
+  GRAFT_TRY(start(*verify_, rows));
+  const auto* const first = logits_of(*verify_, 0).data();
+  const std::vector<float> among(first, first + count * width);
   std::vector<float> alone;
   alone.reserve(count * width);
   for (const TokenId token : rows) {
@@ -62,9 +81,8 @@ Status Generator::compare_verified() {
     const auto logits = logits_of(*decode_, 0);
     alone.insert(alone.end(), logits.begin(), logits.end());
   }
-  forget_from(tokens.size() - count);
-  GRAFT_TRY(start(*verify_, rows));
-  verifies_drafts_ = std::memcmp(alone.data(), logits_of(*verify_, 0).data(), alone.size() * sizeof(float)) == 0;
+  verifies_drafts_ = std::memcmp(alone.data(), among.data(), alone.size() * sizeof(float)) == 0;
+  furthest_ = 0;
   cached_ = std::move(held);
   runs_ = std::move(held_runs);
   return ok_status();
@@ -77,8 +95,10 @@ Status Generator::run(std::span<const TokenId> tokens) {
   });
 }
 
-/// Only the first `tokens` count from now on.
+/// Only the first `tokens` count from now on; none, where caches have forgotten what would be seen from there.
 void Generator::forget_from(std::size_t tokens) {
+  if (!holds_what_is_seen(tokens)) tokens = 0;
+  if (tokens == 0) furthest_ = 0;
   cached_.resize(tokens);
   for (CachedRun& run : runs_) {
     run.tokens = static_cast<std::uint32_t>(std::min<std::size_t>(run.tokens, tokens));
@@ -91,6 +111,7 @@ void Generator::forget_from(std::size_t tokens) {
 Status Generator::replay() {
   const std::vector<TokenId> tokens = std::exchange(cached_, {});
   const std::vector<CachedRun> runs = std::exchange(runs_, {});
+  furthest_ = 0;
   Status done;
   for (const CachedRun& run : runs) {
     done = try_run(std::span(tokens).subspan(cached_.size(), run.tokens), run.single);

@@ -23,6 +23,7 @@ layout(binding = 2) readonly buffer V1 { float v1[]; };
 layout(binding = 2) readonly buffer V4 { vec4 v4[]; };
 #endif
 layout(binding = 4) readonly buffer State { StepState state; };
+#include "shaders/attention/attention_step_place.glsl"
 layout(binding = 5) writeonly buffer O1 { float o1[]; };
 layout(binding = 5) writeonly buffer O4 { vec4 o4[]; };
 layout(binding = 6) writeonly buffer Lse { float lse[]; };
@@ -45,7 +46,7 @@ void main() {
   if (group >= p.batch * p.kv_heads * p.row_tiles) return;
   const uint tile = group % p.row_tiles;
   const Head h = Head(group / p.row_tiles / p.kv_heads, group / p.row_tiles % p.kv_heads);
-  const int offset = p.from_step != 0u ? int(state.position) : p.offset;
+  const int offset = first_query();
   const uint rows[2] = {tile * kTile + ty(), tile * kTile + ty() + 16u};
   const int row_sequence[2] = {sequence(h, rows[0] / p.group), sequence(h, rows[1] / p.group)};
 

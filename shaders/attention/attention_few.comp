@@ -19,6 +19,7 @@ layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
 
 layout(binding = 0) readonly buffer Q { vec4 q[]; };
 layout(binding = 3) readonly buffer State { StepState state; };
+#include "shaders/attention/attention_step_place.glsl"
 layout(binding = 4) writeonly buffer O { vec4 o[]; };
 layout(binding = 5) writeonly buffer Lse { float lse[]; };
 #include "shaders/attention/attention_operands.glsl"
@@ -33,7 +34,7 @@ void main() {
   const uint kv = group / p.row_tiles % p.kv_heads;
   const uint batch = group / p.row_tiles / p.kv_heads;
   const uint rows = p.queries * p.group;
-  const int offset = p.from_step != 0 ? int(state.position) : p.offset;
+  const int offset = first_query();
 
   uint statistic[kRows];  // where a row's lse stands; its head begins at that many heads
   int place[kRows];

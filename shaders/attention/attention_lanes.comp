@@ -8,6 +8,7 @@
 
 layout(binding = 0) readonly buffer Q4 { vec4 q4[]; };
 layout(binding = 4) readonly buffer State { StepState state; };
+#include "shaders/attention/attention_step_place.glsl"
 layout(binding = 5) writeonly buffer O4 { vec4 o4[]; };
 layout(binding = 6) writeonly buffer Lse { float lse[]; };
 #include "shaders/attention/attention_operands.glsl"
@@ -21,7 +22,7 @@ void main() {
   const uint lane = own_lane();
   const uint first_row = group % p.row_tiles * kRows;
   const Head h = Head(group / p.row_tiles / p.kv_heads, group / p.row_tiles % p.kv_heads);
-  const int offset = p.from_step != 0u ? int(state.position) : p.offset;
+  const int offset = first_query();
 
   uint held_at[kHeld];
   ivec2 sight[kHeld];

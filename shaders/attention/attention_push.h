@@ -19,7 +19,7 @@ PUSH_BEGIN(AttentionPush)
   float softcap;   // 0: none
   uint causal;     // flags are 0 or 1
   uint has_sequences;
-  uint from_step;  // query 0 stands at the step state's position instead
+  uint from_step;  // 1: query 0 stands at the step state's position instead; 2: of a cache that forgets (cache_base.h)
   uint mask_batch;  // steps in the mask from an item, a query head and a query to the next; 0: the same for all
   uint mask_head;
   uint mask_query;

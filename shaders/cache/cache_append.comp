@@ -4,6 +4,7 @@
 #extension GL_GOOGLE_include_directive : require
 #include "shaders/cache/cache_append_push.h"
 #include "shaders/common/step_state.h"
+#include "shaders/cache/cache_base.h"
 layout(local_size_x = 128) in;
 #include "shaders/common/index.glsl"
 
@@ -16,7 +17,10 @@ void main() {
   if (i >= p.count) return;
   const uint token = i / p.row % p.tokens;
   const uint item = i / p.row / p.tokens;
+  const uint base = p.window == 0u ? 0u : cache_base(max(state.step, state.position), p.window);
+  if (state.position < base) return;
+  const uint position = state.position - base;
   // Not position + token < capacity, which could wrap around.
-  if (state.position >= p.capacity || token >= p.capacity - state.position) return;
-  cache[(item * p.capacity + state.position + token) * p.row + i % p.row] = x[i];
+  if (position >= p.capacity || token >= p.capacity - position) return;
+  cache[(item * p.capacity + position + token) * p.row + i % p.row] = x[i];
 }

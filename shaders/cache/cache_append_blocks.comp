@@ -6,6 +6,7 @@
 #extension GL_EXT_control_flow_attributes : require
 #include "shaders/cache/cache_append_blocks_push.h"
 #include "shaders/common/step_state.h"
+#include "shaders/cache/cache_base.h"
 layout(local_size_x = 32) in;
 #include "shaders/common/index.glsl"
 #include "shaders/common/nan.glsl"
@@ -38,9 +39,11 @@ void read_block(uint block) {
 }
 
 void main() {
-  if (state.position >= p.capacity) return;
-  const uint first = state.position * p.row;  // block of the cache
-  const uint count = min(p.tokens, p.capacity - state.position) * p.row;
+  const uint base = p.window == 0u ? 0u : cache_base(max(state.step, state.position), p.window);
+  const uint position = state.position - base;  // beyond all places where it lies before them
+  if (position >= p.capacity) return;
+  const uint first = position * p.row;  // block of the cache
+  const uint count = min(p.tokens, p.capacity - position) * p.row;
   const uint even = 2u * (first / 2u + flat_invocation());
   if (even >= first + count) return;
   const uint at = even / 2u * 17u;

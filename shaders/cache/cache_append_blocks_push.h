@@ -7,4 +7,5 @@ PUSH_BEGIN(CacheAppendBlocksPush)
   uint tokens;
   uint capacity;
   uint row;
+  uint window;  // of a cache that forgets; 0: it holds all
 PUSH_END(CacheAppendBlocksPush)

@@ -8,4 +8,5 @@ PUSH_BEGIN(CacheAppendPush)
   uint tokens;
   uint capacity;
   uint row;
+  uint window;  // of a cache that forgets; 0: it holds all
 PUSH_END(CacheAppendPush)

@@ -99,11 +99,23 @@ std::vector<OpCase> cases() {
   one_token.step_state.position = 40;
   OpCase wide = attend("one token, heads of 64", {1, 1, 61, 9, 3, 64}, {{"causal", kOne}, {"from_step", kOne}});
   wide.step_state.position = 52;
+  OpCase forgets = attend("place in a cache that forgets", {1, 3, 256, 4, 2, 16},
+                          {{"causal", kOne}, {"from_step", kOne}, {"forgets", kOne}, {"window", std::int64_t{20}}});
+  forgets.step_state.position = 300;
+  forgets.step_state.step = 250;
+  forgets.gradient = false;
+  OpCase went_back = attend("place further back, many queries", {1, 50, 256, 2, 2, 16},
+                            {{"causal", kOne}, {"from_step", kOne}, {"forgets", kOne}, {"window", std::int64_t{20}}});
+  went_back.step_state.position = 250;
+  went_back.step_state.step = 300;
+  went_back.gradient = false;
   OpCase early = attend("second token of the step", {1, 1, 30, 2, 1, 16}, {{"causal", kOne}, {"from_step", kOne}});
   early.step_state.position = 1;
   OpCase hidden = with_mask(attend("mask that hides all keys of some queries", {1, 34, 3, 2, 1, 8}, {}), {1, 1, 34, 3});
   for (std::size_t i = 0; i < 34 * 3; ++i) hidden.inputs[4].values[i] = i / 3 % 4 == 1 ? -INFINITY : 0;
   return {
+      forgets,
+      went_back,
       attend("one tile", {2, 7, 7, 2, 2, 8}),
       attend("several tiles", {1, 70, 70, 2, 2, 16}),
       attend("group of two", {2, 37, 37, 4, 2, 12}),

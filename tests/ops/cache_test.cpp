@@ -25,6 +25,14 @@ OpCase append_blocks(std::vector<std::int64_t> cache, std::vector<std::int64_t> 
   return c;
 }
 
+/// Into a cache that forgets what is `window` away; `furthest`: of runs before.
+OpCase forgetting(OpCase c, std::int64_t window, std::uint32_t furthest) {
+  c.name += cat("_forgets_", window, "_after_", furthest);
+  c.attrs = {{"window", window}};
+  c.step_state.step = furthest;
+  return c;
+}
+
 OpCase append_number(double x) {
   OpCase c = append_blocks({1, 3, 64}, {1, 1, 64}, 1);
   c.name = cat("append_number_", x);
@@ -56,6 +64,15 @@ std::vector<OpCase> cases() {
           append_blocks({1, 9, 3, 32}, {1, 4, 3, 32}, 7),  // the last two rows do not fit
           append_blocks({1, 4, 32}, {1, 2, 32}, 4294967295u),
           append_blocks({1, 60, 5, 64}, {1, 40, 5, 64}, 13),
+          forgetting(append({2, 384, 3}, {2, 4, 3}, 120), 5, 119),  // nothing is forgotten yet
+          forgetting(append({2, 384, 3}, {2, 4, 3}, 270), 5, 250),  // one move
+          forgetting(append({1, 640, 33}, {1, 40, 33}, 600), 250, 470),
+          forgetting(append({1, 640, 33}, {1, 40, 33}, 700), 250, 340),  // two at once
+          forgetting(append({1, 384, 8}, {1, 4, 8}, 290), 5, 300),       // back, within what there is
+          forgetting(append({1, 384, 8}, {1, 4, 8}, 20), 5, 300),        // and beyond it
+          forgetting(append({1, 384, 8}, {1, 4, 8}, 900), 5, 0),         // nothing is left
+          forgetting(append_blocks({1, 384, 2, 16}, {1, 3, 2, 16}, 271), 5, 250),
+          forgetting(append_blocks({1, 512, 3, 32}, {1, 4, 3, 32}, 420), 150, 390),
           append_number(0.001),
           append_number(1e6),
           append_number(0),
@@ -72,6 +89,8 @@ TEST(CacheErrors, ShapesMustAgree) {
   expect_infer_error(append_blocks({1, 8, 33}, {1, 2, 33}, 0), "rows of a multiple of 32");
   expect_infer_error(append_blocks({2, 8, 32}, {2, 2, 32}, 0), "a cache of type q8_0 is [1, tokens, ..]");
   expect_infer_error(append_blocks({1, 8, 32}, {1, 2, 64}, 0), "[1, 2, 32] is needed");
+  expect_infer_error(forgetting(append({1, 256, 4}, {1, 128, 4}, 0), 5, 0), "cannot forget what is 5 tokens away");
+  expect_infer_error(forgetting(append({1, 300, 4}, {1, 1, 4}, 0), 5, 0), "cannot forget");
   expect_infer_error(positions({}, false, 0), "no axis");
 }
 

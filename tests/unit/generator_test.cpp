@@ -109,6 +109,69 @@ TEST_F(GeneratorTest, RoundedCachesTakeLessMemory) {
   }
 }
 
+Tokens long_prompt(std::size_t count, std::size_t salt = 0) {
+  Tokens out;
+  for (std::size_t i = 0; i < count; ++i) out.push_back(static_cast<TokenId>((i * 7 + i / 3 + salt) % 9 + 1));
+  return out;
+}
+
+/// One of its two layers has a window.
+Model windowed_model(std::int64_t head_dim) {
+  Model model = test::letter_model(ids_only({.window = 5, .head_dim = head_dim}));
+  model.metadata.insert_or_assign(std::string(kMetaContext), "1000");
+  return model;
+}
+
+// Caches of what a window sees, beside caches of all: kernels go through the same keys in the same order.
+TEST_F(GeneratorTest, CachesForgetWhatNoWindowSees) {
+  const Model model = windowed_model(16);
+  const Tokens prompt = long_prompt(420);
+  for (const DType cache : {DType::f32, DType::f16, DType::q8_0}) {
+    std::vector<std::vector<float>> scores[2];
+    std::uint64_t bytes[2] = {};
+    for (const bool forget : {false, true}) {
+      const auto generator = make(model, {.context = 900, .prefill = 32, .cache = cache, .forget = forget});
+      GenerateOptions options = {.max_tokens = 150};
+      options.on_token = [&](TokenId, std::span<const float> logits) {
+        scores[forget].emplace_back(logits.begin(), logits.end());
+        return true;
+      };
+      run(*generator, prompt, options);
+      bytes[forget] = generator->memory().total();
+    }
+    ASSERT_EQ(scores[0].size(), 150u);
+    EXPECT_EQ(scores[0], scores[1]);
+    // Keys and values of one layer: 2 heads of 16 numbers, 384 tokens in place of 900.
+    const std::uint64_t saved = storage_bytes(cache, std::uint64_t{2} * 32 * (900 - 384));
+    EXPECT_NEAR(static_cast<double>(bytes[0] - bytes[1]), static_cast<double>(saved), 2048);
+  }
+}
+
+TEST_F(GeneratorTest, WhatIsForgottenIsComputedAgain) {
+  const Model model = windowed_model(4);
+  const auto generator = make(model, {.context = 900, .prefill = 32, .prompt_lookup = 3});
+  const auto fresh = [&](const Tokens& prompt) {
+    return run(*make(model, {.context = 900, .prefill = 32, .forget = false}), prompt, {.max_tokens = 20}).tokens;
+  };
+  const Tokens prompt = long_prompt(480);
+  EXPECT_EQ(run(*generator, prompt, {.max_tokens = 20}).tokens, fresh(prompt));
+  Tokens near(prompt.begin(), prompt.begin() + 450);
+  near.push_back(9);
+  ASSERT_NE(prompt[450], 9);
+  const Generated kept = run(*generator, near, {.max_tokens = 20});
+  EXPECT_EQ(kept.reused_tokens, 450u);
+  EXPECT_EQ(kept.tokens, fresh(near));
+  ASSERT_TRUE(generator->pause().ok());
+  Tokens far(prompt.begin(), prompt.begin() + 250);  // places from 256 on are there
+  far.push_back(9);
+  ASSERT_NE(prompt[250], 9);
+  const Generated again = run(*generator, far, {.max_tokens = 20});
+  EXPECT_EQ(again.reused_tokens, 0u);
+  EXPECT_EQ(again.tokens, fresh(far));
+  const Generated other = run(*generator, long_prompt(60, 4), {.max_tokens = 20});
+  EXPECT_EQ(other.tokens, fresh(long_prompt(60, 4)));
+}
+
 TEST_F(GeneratorTest, APromptThatGoesOnCostsItsNewTokensOnly) {
   const Model model = test::letter_model(ids_only());
   const auto generator = make(model, {.prefill = 4});

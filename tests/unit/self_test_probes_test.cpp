@@ -126,6 +126,7 @@ bool is_of_f16(const shaders::KernelInfo& kernel) {
 // Kernels that plans never give 16-bit elements, and why.
 const std::map<std::string_view, std::string_view> kNeverLowPrecision = {
     {"positions__f32", "kept in f32 wherever they are"},
+    {"cache_move__f32", "moves words, whatever they hold"},
     {"linear_cross_entropy__f32", "sums of losses; logits are scratch"},
     {"linear_cross_entropy_cap__f32", "as linear_cross_entropy__f32"},
     {"linear_cross_entropy_rows__f32", "as linear_cross_entropy__f32"},

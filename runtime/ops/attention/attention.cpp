@@ -18,11 +18,9 @@
 namespace graft::ops::attention {
 namespace {
 
-constexpr AttrSpec kAttrs[] = {{"scale", AttrType::number},
-                               {"causal", AttrType::integer},
-                               {"window", AttrType::integer},
-                               {"softcap", AttrType::number},
-                               {"from_step", AttrType::integer}};
+constexpr AttrSpec kAttrs[] = {{"scale", AttrType::number},      {"causal", AttrType::integer},
+                               {"window", AttrType::integer},    {"softcap", AttrType::number},
+                               {"from_step", AttrType::integer}, {"forgets", AttrType::integer}};
 constexpr std::int64_t kMaxDim = 256;
 constexpr std::uint32_t kTile = 32;  // rows and keys of a workgroup's tile in shared memory, elements of a slab
 constexpr std::int64_t kMaxWindow = 1 << 30;
@@ -37,6 +35,9 @@ Status check_attrs(const Attrs& attrs) {
   const std::int64_t window = attrs.integer("window");
   if (window < 0 || window > INT32_MAX) {
     return invalid("The attribute \"window\" is ", window, "; it must lie between 0 (none) and ", INT32_MAX, ".");
+  }
+  if (attrs.flag("forgets") && (window == 0 || window > kMaxWindow || !attrs.flag("from_step"))) {
+    return invalid("Its cache forgets, but it has no window, or does not begin at the step's position.");
   }
   return ok_status();
 }
@@ -172,7 +173,7 @@ Result<Job> make_job(const Emitter& e, std::size_t sequences) {
   job.operands = job.blocks ? MatrixOperands::none : matrix_operands(e, rounded);
   p.causal = e.attrs().flag("causal");
   p.has_sequences = e.has(sequences);
-  p.from_step = e.attrs().flag("from_step");
+  p.from_step = e.attrs().flag("forgets") ? 2 : e.attrs().flag("from_step") ? 1 : 0;
   if (e.has(sequences + 1)) GRAFT_TRY(set_mask(e, sequences + 1, job));
   GRAFT_TRY_ASSIGN(job.per_part, items_per_part(e.caps(), job.batch,
                                                 {job.query_words, job.key_words, 2 * job.statistic_words,
@@ -335,6 +336,7 @@ Status infer_grad(InferContext& c) {
         "Attention over packed sequences or with a mask from the step's position on has no gradient; one of the two "
         "has.");
   }
+  if (c.attrs().flag("forgets")) return unsupported("Attention with a cache that forgets has no gradient.");
   for (const std::size_t i : {0, 1, 2}) c.output(DType::f32, c.shape(i));
   return ok_status();
 }
@@ -398,13 +400,13 @@ std::uint64_t grad_flops(const Graph& g, const Node& n) { return flops_of(g, n, 
 }  // namespace
 
 /// attention(q [B, S, Hq, D], k [B, T, Hkv, D], v like k, sequences? i32 [B, S] where S = T, mask? [B|1, Hq|1, S|1, T];
-/// scale = 1 / sqrt(D), causal, window = 0 (none), softcap = 0 (none), from_step) -> o like q, lse [B, S, Hq]. Scores
-/// are q k^T * scale, then softcap * tanh(score / softcap). Query s stands at key T - S + s, or with from_step 1 at the
-/// step state's position + s. It sees keys at most at its own place (causal), less than `window` away, and of its own
-/// sequence; a negative sequence is padding. A mask is added to the scores last; at -3e38 and below a key is not seen.
-/// A query that sees no key gives zeros. Head h reads key head h / (Hq / Hkv). lse is the logarithm of the sum of
-/// exp(scores), for the gradient. k and v may be of q8_0, as cache_append() keeps them: then B is 1, and without
-/// gradient.
+/// scale = 1 / sqrt(D), causal, window = 0 (none), softcap = 0 (none), from_step, forgets) -> o like q, lse [B, S, Hq].
+/// Scores are q k^T * scale, then softcap * tanh(score / softcap). Query s stands at key T - S + s, or with from_step 1
+/// at the step state's position + s; with `forgets` keys are those of a cache_append() with the same window. It sees
+/// keys at most at its own place (causal), less than `window` away, and of its own sequence; a negative sequence is
+/// padding. A mask is added to the scores last; at -3e38 and below a key is not seen. A query that sees no key gives
+/// zeros. Head h reads key head h / (Hq / Hkv). lse is the logarithm of the sum of exp(scores), for the gradient. k and
+/// v may be of q8_0, as cache_append() keeps them: then B is 1, and without gradient.
 extern const OpDef op_attention;
 const OpDef op_attention = {.name = "attention",
                             .attrs = kAttrs,

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "runtime/reference/ref_context.h"
+#include "shaders/cache/cache_base.h"
 
 namespace graft::ops::attention {
 namespace {
@@ -37,7 +38,11 @@ class Row {
 
   bool sees(std::int64_t key) const {
     const Attrs& attrs = c_.attrs();
-    const std::int64_t place = query_ + (attrs.flag("from_step") ? c_.step_state().position : keys_ - queries_);
+    std::int64_t place = query_ + (attrs.flag("from_step") ? c_.step_state().position : keys_ - queries_);
+    if (attrs.flag("forgets")) {
+      place -= cache_base(std::max(c_.step_state().step, c_.step_state().position),
+                          static_cast<std::uint32_t>(attrs.integer("window")));
+    }
     if (attrs.flag("causal") && key > place) return false;
     const std::int64_t window = attrs.integer("window");
     if (window != 0 && std::abs(key - place) >= window) return false;

@@ -4,6 +4,8 @@
 #include "runtime/ops/movement.h"
 #include "shaders/cache/cache_append_blocks_push.h"
 #include "shaders/cache/cache_append_push.h"
+#include "shaders/cache/cache_base.h"
+#include "shaders/cache/cache_move_push.h"
 #include "shaders/cache/positions_push.h"
 #include "shaders/kernels.gen.h"
 
@@ -13,6 +15,7 @@ namespace {
 constexpr std::uint64_t kWorkgroup = 128;  // local_size_x of the kernels
 constexpr std::uint64_t kBlocksWorkgroup = 32;
 constexpr std::uint64_t kBlock = 32;  // elements
+constexpr AttrSpec kAppendAttrs[] = {{"window", AttrType::integer}};
 constexpr AttrSpec kPositionsAttrs[] = {{"shape", AttrType::shape, true}, {"from_step", AttrType::integer}};
 
 Status infer_append(InferContext& c) {
@@ -26,8 +29,32 @@ Status infer_append(InferContext& c) {
   }
   rows[1] = c.shape(1)[1];
   GRAFT_TRY(c.expect_shape(1, rows));
+  if (const std::int64_t window = c.attrs().integer("window"); window != 0) {
+    const Dim& places = c.shape(0)[1];
+    const bool known = window > 0 && window < INT32_MAX / 2 && places.is_constant() && rows[1].is_constant();
+    if (!known || places.value() % kCacheStride != 0 ||
+        static_cast<std::uint64_t>(places.value()) <
+            cache_places(static_cast<std::uint64_t>(window), static_cast<std::uint64_t>(rows[1].value()))) {
+      return invalid("A cache of ", places.text(), " places cannot forget what is ", window, " tokens away, ",
+                     rows[1].text(), " at a time.");
+    }
+  }
   c.output(c.dtype(0), c.shape(0));
   return ok_status();
+}
+
+/// Moves what a cache that forgets still needs.
+void emit_move(Emitter& e) {
+  const Shape& cache = e.in_shape(0);
+  push::CacheMovePush push{};
+  push.batch = static_cast<std::uint32_t>(cache[0].value());
+  push.links = static_cast<std::uint32_t>(cache[1].value()) / kCacheStride;
+  const std::uint64_t elements = kCacheStride * cache.elements(2, cache.rank());
+  // Words, whatever they hold.
+  push.stride = static_cast<std::uint32_t>(storage_bytes(e.stored(e.in(0)), elements) / 4);
+  push.window = static_cast<std::uint32_t>(e.attrs().integer("window"));
+  e.dispatch(shaders::KernelId::cache_move__f32, {}, {e.step_state(), as_stored(e.update(0))}, push,
+             e.spread(ceil_div<std::uint64_t>(std::uint64_t{push.stride} * push.batch, kWorkgroup)));
 }
 
 /// A cache of one text in blocks of q8_0.
@@ -39,6 +66,7 @@ Status emit_append_blocks(Emitter& e) {
   push.tokens = static_cast<std::uint32_t>(x[1].value());
   push.capacity = static_cast<std::uint32_t>(e.in_shape(0)[1].value());
   push.row = static_cast<std::uint32_t>(x.elements(2, x.rank()) / kBlock);
+  push.window = static_cast<std::uint32_t>(e.attrs().integer("window"));
   e.dispatch(shaders::KernelId::cache_append_blocks__f32, {}, {e.step_state(), e.update(0), e.in(1)}, push,
              e.spread(ceil_div(blocks / 2 + 1, kBlocksWorkgroup)));
   return ok_status();
@@ -48,6 +76,7 @@ Status emit_append(Emitter& e) {
   const Shape& x = e.in_shape(1);
   const std::uint64_t count = x.elements();
   if (count == 0) return ok_status();
+  if (e.attrs().integer("window") != 0) emit_move(e);
   if (is_quantized(e.in_dtype(0))) return emit_append_blocks(e);
   push::CacheAppendPush push{};
   GRAFT_TRY(count32(e.in_shape(0).elements(), "cache"));
@@ -55,6 +84,7 @@ Status emit_append(Emitter& e) {
   push.tokens = static_cast<std::uint32_t>(x[1].value());
   push.capacity = static_cast<std::uint32_t>(e.in_shape(0)[1].value());
   push.row = static_cast<std::uint32_t>(x.elements(2, x.rank()));
+  push.window = static_cast<std::uint32_t>(e.attrs().integer("window"));
   e.dispatch(shaders::KernelId::cache_append__f32, {}, {e.step_state(), e.update(0), e.in(1)}, push,
              e.spread(ceil_div(count, kWorkgroup)));
   return ok_status();
@@ -83,11 +113,14 @@ std::uint64_t no_flops(const Graph&, const Node&) { return 0; }
 
 }  // namespace
 
-/// cache_append(cache [B, C, ..], x [B, S, ..]) -> the cache, in which row s of x stands at the step state's
-/// position + s. Rows past the end are dropped. The result is the cache's own memory: whoever reads it reads what this
-/// node left there. A cache of q8_0, [1, C, ..] with rows of whole blocks, rounds what is appended to blocks.
+/// cache_append(cache [B, C, ..], x [B, S, ..]; window = 0) -> the cache, in which row s of x stands at the step
+/// state's position + s. Rows past the end are dropped. With a window it forgets: places count from cache_base() of the
+/// furthest position so far, which the step state's `step` is of the runs before; whatever is before that is gone. The
+/// result is the cache's own memory: whoever reads it reads what this node left there. A cache of q8_0, [1, C, ..] with
+/// rows of whole blocks, rounds what is appended to blocks.
 extern const OpDef op_cache_append;
 const OpDef op_cache_append = {.name = "cache_append",
+                               .attrs = kAppendAttrs,
                                .min_inputs = 2,
                                .max_inputs = 2,
                                .infer = infer_append,

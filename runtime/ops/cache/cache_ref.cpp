@@ -3,6 +3,7 @@
 #include "runtime/core/dtype.h"
 #include "runtime/core/quantized.h"
 #include "runtime/reference/ref_context.h"
+#include "shaders/cache/cache_base.h"
 
 namespace graft::ops::cache {
 
@@ -34,9 +35,21 @@ void ref_cache_append(RefContext& c) {
   const DType dtype = c.graph().value(c.node().inputs[0]).dtype;
   const std::vector<double> given(c.in(1).begin(), c.in(1).end());
   const std::vector<double> kept = is_quantized(dtype) ? rounded_to_blocks(dtype, given) : given;
+  const auto window = static_cast<std::uint32_t>(c.attrs().integer("window"));
+  std::size_t base = 0;
+  if (window != 0) {
+    const std::uint32_t before = c.step_state().step;
+    base = cache_base(std::max(before, c.step_state().position), window);
+    const std::size_t by = base - cache_base(before, window);
+    for (std::size_t i = 0; by < capacity && by != 0 && i < static_cast<std::size_t>(x[0]); ++i) {
+      const auto whole = c.update(0).subspan(i * capacity * row, capacity * row);
+      std::copy(whole.begin() + static_cast<std::ptrdiff_t>(by * row), whole.end(), whole.begin());
+    }
+  }
   for (std::size_t item = 0; item < static_cast<std::size_t>(x[0]); ++item) {
     for (std::size_t token = 0; token < tokens; ++token) {
-      const std::size_t at = c.step_state().position + token;
+      if (c.step_state().position < base) continue;
+      const std::size_t at = c.step_state().position - base + token;
       if (at >= capacity) continue;
       const auto from = std::span(kept).subspan((item * tokens + token) * row, row);
       std::copy(from.begin(), from.end(), c.update(0).subspan((item * capacity + at) * row, row).begin());

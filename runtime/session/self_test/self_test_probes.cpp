@@ -150,6 +150,7 @@ std::vector<OpProbe> decoder_probes() {
   probes.push_back({Op::gather, {weight({9, 256}, DType::q8_0), labels({4}, 9)}, {{"axis", std::int64_t{0}}}});
   probes.push_back({Op::cache_append, {state({2, 7, 6}), {{2, 3, 6}}}});
   probes.push_back({Op::cache_append, {{{1, 7, 2, 16}, DType::q8_0, -1, 1, ValueKind::state}, {{1, 3, 2, 16}}}});
+  probes.push_back({Op::cache_append, {state({2, 384, 6}), {{2, 3, 6}}}, {{"window", std::int64_t{5}}}});
   const OpProbe::Operand keys = weight({1, 37, 2, 32}, DType::q8_0);
   for (const std::int64_t queries : {2, 37}) {
     const OpProbe::Operand asking = {.dims = {1, queries, 4, 32}, .grad = false};
@@ -390,6 +391,7 @@ Result<BuiltProbe> build_probe(const OpProbe& probe, DType elements, bool differ
       if (probe.epilogue) fed_value.storage = elements;  // parameters, which keep_low_precision() leaves as they are
     }
   }
+  if (probe.op == Op::cache_append && probe.attrs.has("window")) built.step.position = 270;  // it moves what it keeps
   built.step.learning_rate[0] = 0.01;
   built.step.bias_correction1[0] = 0.1;
   built.step.bias_correction2[0] = 0.001;

@@ -1,0 +1,11 @@
+#ifdef __cplusplus
+#pragma once
+#endif
+#include "shaders/common/push.h"
+// cache [batch, links * kCacheStride places]
+PUSH_BEGIN(CacheMovePush)
+  uint stride;  // words of kCacheStride places
+  uint links;
+  uint batch;
+  uint window;
+PUSH_END(CacheMovePush)
