@@ -1,6 +1,6 @@
 """Networks whose outputs are as long as the data decide, as people export them: detectors that end with NonMaxSuppression, masks
 that choose rows. Each is exported by torch, converted, run on scenes with many, few and no results, and compared with PyTorch, and
-with ONNX Runtime where ONNXRUNTIME_NODE names it.
+with ONNX Runtime where ONNXRUNTIME_NODE names it, which also runs what graft exports without the source.
 
     counted.py GRAFT [NETWORK ...]     (run with a Python that has torch and onnx)
 
@@ -160,7 +160,8 @@ def check(report, name, runtime):
             warnings.simplefilter("ignore")
             torch.onnx.export(model, (images(),), path, input_names=["image"], output_names=names, opset_version=OPSET)
         graft("convert", path, "-o", f"{folder}/net.graft")
-        rows, worst, judged = [], 0.0, 0.0
+        graft("export", f"{folder}/net.graft", "-o", f"{folder}/own.onnx")
+        rows, worst, judged, exported = [], 0.0, 0.0, 0.0
         for scene in SCENES:
             x = images(*scene)
             np.save(f"{folder}/x.npy", x.numpy())
@@ -168,6 +169,7 @@ def check(report, name, runtime):
             expected = model(x)
             expected = expected if isinstance(expected, tuple) else (expected,)
             opinion = runtime.run(path, {"image": x.numpy()}) if runtime else {}
+            own = runtime.run(f"{folder}/own.onnx", {"image": x.numpy()}) if runtime else {}
             for key, tensor in zip(names, expected):
                 got, wanted = np.load(f"{folder}/out/{key}.npy"), tensor.numpy()
                 if got.dtype != wanted.dtype:
@@ -175,12 +177,16 @@ def check(report, name, runtime):
                 worst = max(worst, parity.error(got, wanted))
                 if opinion:
                     judged = max(judged, parity.error(got, np.asarray(opinion[key])))
+                    if own[key].dtype != wanted.dtype:
+                        raise RuntimeError(f"{name}: exported, {key} is {own[key].dtype} instead of {wanted.dtype}")
+                    exported = max(exported, parity.error(got, np.asarray(own[key])))
             rows.append(len(expected[0]))
         if len(set(rows)) < 2:
             raise RuntimeError(f"{name}: every scene has {rows[0]} rows, which tells little")
         report.check(name, f"rows: {', '.join(map(str, rows))}", worst, TOLERANCE)
         if runtime:
             report.check(name, "beside ONNX Runtime", judged, TOLERANCE)
+            report.check(name, "exported, in ONNX Runtime", exported, TOLERANCE)
 
 
 def main():

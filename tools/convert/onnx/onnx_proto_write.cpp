@@ -303,7 +303,7 @@ Status OnnxWriter::write_node(const Node& node) {
     }
   }
   for (const auto write : {write_recurrent, write_quantized, write_layer, write_move, write_transformer, write_integer,
-                           write_elementwise}) {
+                           write_chosen, write_elementwise}) {
     GRAFT_TRY_ASSIGN(const bool done, write(*this, node));
     if (done) return {};
   }
@@ -329,20 +329,41 @@ Status OnnxWriter::run() {
   for (const Node& node : graph_.nodes()) {
     GRAFT_TRY(write_node(node).with_context(cat("The node \"", node.name, "\" cannot be written")));
   }
+  GRAFT_TRY_ASSIGN(const std::vector<CountedOutput> counted, counted_outputs(model_));
   for (const Output& output : graph_.outputs()) {
-    const Value& value = graph_.value(output.value);
-    std::string from = name(output.value);
-    if (source_element_type(value) != element_type(value.dtype)) {
-      from = add("Cast", {from}, {{"to", std::int64_t{source_element_type(value)}}});
-    }
-    if (from != output.name) {  // else an input or a weight
-      onnx::NodeProto& node = *out_.add_node();
-      node.set_op_type("Identity");
-      node.set_name(output.name + "/out");
-      node.add_input(from);
-      node.add_output(output.name);
-    }
-    add_value(*out_.add_output(), output.name, graph_.value(output.value));
+    const auto found = std::ranges::find(counted, output.name, &CountedOutput::name);
+    GRAFT_TRY(add_output(output, found == counted.end() ? nullptr : &*found)
+                  .with_context(cat("The output \"", output.name, "\" cannot be written")));
+  }
+  return {};
+}
+
+/// `counted`: along an axis there are as many as another output says.
+Status OnnxWriter::add_output(const Output& output, const CountedOutput* counted) {
+  const Value& value = graph_.value(output.value);
+  std::string from = name(output.value);
+  if (counted != nullptr) {
+    if (!value.source_perm.empty()) return unsupported("it is counted, and has another order of axes in the source");
+    const auto is_count = [&](const Output& other) { return other.name == counted->count; };
+    const auto count = std::ranges::find_if(graph_.outputs(), is_count);
+    const std::string end = add("Reshape", {cast(name(count->value), onnx::TensorProto::INT64), ints({1})});
+    from = add("Slice", {from, ints({0}), end, ints({static_cast<std::int64_t>(counted->axis)})});
+  }
+  if (source_element_type(value) != element_type(value.dtype)) {
+    from = add("Cast", {from}, {{"to", std::int64_t{source_element_type(value)}}});
+  }
+  if (from != output.name) {  // else an input or a weight
+    onnx::NodeProto& node = *out_.add_node();
+    node.set_op_type("Identity");
+    node.set_name(output.name + "/out");
+    node.add_input(from);
+    node.add_output(output.name);
+  }
+  onnx::ValueInfoProto& to = *out_.add_output();
+  add_value(to, output.name, value);
+  if (counted != nullptr) {
+    auto& dims = *to.mutable_type()->mutable_tensor_type()->mutable_shape();
+    dims.mutable_dim(static_cast<int>(counted->axis))->set_dim_param(counted->count);
   }
   return {};
 }

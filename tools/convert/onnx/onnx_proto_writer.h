@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/model/counted.h"
 #include "runtime/model/model.h"
 
 namespace graft::convert {
@@ -73,6 +74,7 @@ class OnnxWriter {
   std::string fresh();
   Result<std::string> size(const Dim& dim);
   Result<std::string> symbol(const std::string& name);
+  Status add_output(const Output& output, const CountedOutput* counted);
 
   const Model& model_;
   const Graph& graph_;
@@ -94,5 +96,6 @@ Result<bool> write_recurrent(OnnxWriter& w, const Node& node);
 Result<bool> write_quantized(OnnxWriter& w, const Node& node);
 Result<bool> write_transformer(OnnxWriter& w, const Node& node);
 Result<bool> write_integer(OnnxWriter& w, const Node& node);
+Result<bool> write_chosen(OnnxWriter& w, const Node& node);
 
 }  // namespace graft::convert
