@@ -182,7 +182,7 @@ if(TARGET graft_cli AND GRAFT_TEST_PYTHON)
     get_filename_component(name ${script} NAME_WE)
     string(REGEX REPLACE "_test$" "" name ${name})
     set(python ${GRAFT_TEST_PYTHON})
-    if(name MATCHES "^(layout|verify)$")
+    if(name MATCHES "^(counted|layout|verify)$")
       set(python /usr/bin/python3)  # needs numpy and onnx, as Debian's packages have them
     endif()
     add_test(NAME cli/${name} COMMAND ${python} -B ${script} $<TARGET_FILE:graft_cli>)

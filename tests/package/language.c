@@ -27,6 +27,25 @@ static int on_token(void* user, int32_t token, const float* logits, size_t vocab
   return 1; /* go on */
 }
 
+/* A token of the app's own, which texts are cut into from then on; a trainer of this model would train its rows alone.
+ */
+static int name_a_tool(graft_context* context, const char* path) {
+  const char tool[] = "<|my_tool|>";
+  graft_model* model = NULL;
+  graft_tokenizer* tokenizer = NULL;
+  const int32_t* ids = NULL;
+  size_t count = 0;
+  if (graft_model_load(context, path, &model) != GRAFT_OK) return fail(context, "load");
+  if (graft_model_add_tokens(model, "[\"<|my_tool|>\"]") != GRAFT_OK) return fail(context, "new token");
+  if (graft_tokenizer_create(model, &tokenizer) != GRAFT_OK) return fail(context, "tokenizer");
+  if (graft_tokenizer_encode(tokenizer, tool, strlen(tool), NULL, &ids, &count) != GRAFT_OK) return 1;
+  if (count == 0 || ids[count - 1] != graft_tokenizer_find(tokenizer, tool))
+    return fail(context, "it is not one token");
+  graft_tokenizer_destroy(tokenizer);
+  graft_model_destroy(model);
+  return 0;
+}
+
 /* A step of direct preference optimization: adapters on `model`, and the same model without any as the reference. */
 static int prefer(graft_context* context, graft_model* model, const char* path, const char* pairs) {
   char spec[4096];
@@ -169,6 +188,7 @@ int main(int argc, char** argv) {
   graft_generator_destroy(generator);
   if (compare(context, model, argv[2], argv[3], tokenizer) != 0) return 1;
   graft_tokenizer_destroy(tokenizer);
+  if (name_a_tool(context, argv[1]) != 0) return 1;
   if (argc == 5 && prefer(context, model, argv[1], argv[4]) != 0) return 1;
   graft_model_destroy(model);
   graft_context_destroy(context);
