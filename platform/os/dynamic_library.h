@@ -18,6 +18,9 @@ class DynamicLibrary {
   /// `name` is a path or a name that the system's search finds. not_found carries the system's own reason.
   static Result<DynamicLibrary> open(const std::string& name);
 
+  /// It stays loaded until the process ends.
+  void keep() { handle_ = nullptr; }
+
   /// The address of `symbol`, or null.
   void* find(const char* symbol) const;
 

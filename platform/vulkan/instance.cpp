@@ -70,7 +70,9 @@ Result<std::unique_ptr<Instance>> Instance::create(const InstanceOptions& option
   std::unique_ptr<Instance> instance(new Instance);
   instance->options_ = options;
   GRAFT_TRY_ASSIGN(instance->api_, load_api(options.library, linked_entry(options)));
+  instance->unloads_ = false;
   GRAFT_TRY(instance->create_instance());
+  instance->unloads_ = true;
   return instance;
 }
 
@@ -97,6 +99,7 @@ Result<std::unique_ptr<Instance>> Instance::adopt(const InstanceOptions& options
 Instance::~Instance() {
   if (messenger_ != VK_NULL_HANDLE) fn_.DestroyDebugUtilsMessengerEXT(handle_, messenger_, nullptr);
   if (handle_ != VK_NULL_HANDLE && fn_.DestroyInstance != nullptr) fn_.DestroyInstance(handle_, nullptr);
+  if (!unloads_) api_.library.keep();
 }
 
 Result<bool> Instance::layer_present(const char* name) const {

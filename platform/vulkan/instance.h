@@ -51,6 +51,9 @@ class Instance {
 
   InstanceOptions options_;
   Api api_;
+  /// Else it stays loaded: one that ran out of memory while it made an instance has been seen to wait for a lock of its
+  /// own as it was unloaded.
+  bool unloads_ = true;
   InstanceFunctions fn_;
   VkInstance handle_ = VK_NULL_HANDLE;
   VkDebugUtilsMessengerEXT messenger_ = VK_NULL_HANDLE;

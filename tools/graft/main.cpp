@@ -2,6 +2,7 @@
 // Exit status: 0 done, 1 failed (one sentence on stderr), 2 bad usage.
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <new>
 #include <string>
 #include <string_view>
@@ -91,9 +92,7 @@ int run(int argc, char** argv) {
   return 2;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run_to_the_end(int argc, char** argv) {
   try {
     return run(argc, argv);
   } catch (const std::bad_alloc&) {
@@ -105,4 +104,14 @@ int main(int argc, char** argv) {
   } catch (const std::exception& error) {
     return fail(std::string("Unexpected failure: ") + error.what() + ".");
   }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const int code = run_to_the_end(argc, argv);
+  if (code == 0) return 0;
+  // Nothing is torn down that may be half made: of a Vulkan loader without memory the unloading has been seen to hang.
+  std::fflush(nullptr);
+  std::_Exit(code);
 }
